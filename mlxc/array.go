@@ -1,0 +1,357 @@
+package mlxc
+
+// #include "mlxg.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Array is an n-dimensional array of MLX: a node of a lazy graph that is
+// computed when its value is asked for.
+//
+// An array is valid, or carries the error of the operation that should have made
+// it. Every operation on an invalid array gives an invalid array with the same
+// error, so a chain of operations needs one check at its end; whatever leaves the
+// graph (Eval, ToSlice, VJP, …) returns the error. Of an invalid array Shape is
+// nil, NDim, Dim and Size are 0, and DType is Invalid.
+//
+// Arrays are immutable and may be used by any number of goroutines. Their memory
+// is MLX's. It is given back by Free, by the end of the scope that owns the array
+// (see WithScope), or, as a net, some time after the array became unreachable.
+//
+// The nil *Array is invalid too, with ErrNil.
+type Array struct {
+	ctx     unsafe.Pointer // the handle: *mlx::core::array, nil if invalid
+	err     error
+	users   atomic.Int64 // calls that hold ctx; freedBit once Free was called
+	cleanup runtime.Cleanup
+	netted  bool   // cleanup is set
+	scope   *scope // the owner, nil if the collector is
+}
+
+// freedBit is far above any number of concurrent calls.
+const freedBit = 1 << 40
+
+// acquire holds the handle for one call; the caller must release. A handle is
+// destroyed only when nobody holds it, so a Free beside a running call is safe.
+func (a *Array) acquire() (unsafe.Pointer, error) {
+	if a == nil {
+		return nil, ErrNil
+	}
+	if a.err != nil {
+		return nil, a.err
+	}
+	if a.users.Add(1)&freedBit != 0 {
+		a.release()
+		return nil, ErrFreed
+	}
+	return a.ctx, nil
+}
+
+func (a *Array) release() {
+	if a.users.Add(-1) == freedBit {
+		// The last user after Free destroys, once: a later acquire and release
+		// would come here again, so the count moves to a value that keeps the bit.
+		if a.users.CompareAndSwap(freedBit, 3*freedBit) {
+			garbage.add(a.ctx)
+		}
+	}
+	runtime.KeepAlive(a)
+}
+
+// Free gives the array's memory back, as far as no other array or pending
+// computation needs it. Later uses of the array fail with ErrFreed. Calling it
+// again, or on an invalid array, does nothing.
+func (a *Array) Free() {
+	if a == nil || a.ctx == nil {
+		return
+	}
+	for {
+		u := a.users.Load()
+		if u&freedBit != 0 {
+			return
+		}
+		// Held by this call itself while the bit is set.
+		if a.users.CompareAndSwap(u, u+freedBit+1) {
+			break
+		}
+	}
+	if a.netted {
+		a.cleanup.Stop()
+	}
+	a.release()
+}
+
+// newArray takes ownership of a handle.
+func newArray(ctx unsafe.Pointer, scopeID uintptr) *Array {
+	a := &Array{ctx: ctx}
+	if scopeID != 0 {
+		if s := scopeByID(scopeID); s != nil {
+			s.add(a)
+			return a
+		}
+	}
+	a.net()
+	return a
+}
+
+// net registers the array with the collector.
+func (a *Array) net() {
+	a.netted = true
+	a.cleanup = runtime.AddCleanup(a, func(ctx unsafe.Pointer) { garbage.add(ctx) }, a.ctx)
+}
+
+// invalid makes an array that carries err.
+func invalid(err error) *Array { return &Array{err: err} }
+
+// InvalidArray returns an array that carries err, for packages that build operations
+// of their own. It panics if err is nil, since there would be nothing to carry.
+func InvalidArray(err error) *Array {
+	if err == nil {
+		panic("mlxc: InvalidArray needs an error")
+	}
+	return invalid(err)
+}
+
+// wrap makes the array of a finished call, or the invalid array of a failed one.
+func wrap(op string, r C.mlxg_result, operands ...*Array) *Array {
+	if r.err != nil {
+		return invalid(opError(op, takeText(r.err), operands...))
+	}
+	return newArray(r.ctx, uintptr(r.scope))
+}
+
+// wrapAll does the same for a call with several results.
+func wrapAll(op string, r C.mlxg_results, operands ...*Array) ([]*Array, error) {
+	if r.err != nil {
+		return nil, opError(op, takeText(r.err), operands...)
+	}
+	out := make([]*Array, r.n)
+	for i, ctx := range unsafe.Slice(r.items, r.n) {
+		out[i] = newArray(ctx, uintptr(r.scope))
+	}
+	C.free(unsafe.Pointer(r.items))
+	return out, nil
+}
+
+// takeText frees a message of C and gives it as an error.
+func takeText(p *C.char) error {
+	defer C.free(unsafe.Pointer(p))
+	return mlxError(C.GoString(p))
+}
+
+// Err returns the error that the array carries, ErrFreed if it was freed, or nil.
+func (a *Array) Err() error {
+	_, err := a.acquire()
+	if err == nil {
+		a.release()
+	}
+	return err
+}
+
+func (a *Array) info() (C.mlxg_info, bool) {
+	ctx, err := a.acquire()
+	if err != nil {
+		return C.mlxg_info{}, false
+	}
+	return C.mlxg_array_info(ctx), true
+}
+
+// Shape returns the size of every axis; the caller owns the slice. It is empty
+// for a scalar and nil for an invalid array.
+func (a *Array) Shape() []int {
+	i, ok := a.info()
+	if !ok {
+		return nil
+	}
+	defer a.release()
+	shape := make([]int, i.ndim)
+	for k, n := range unsafe.Slice(i.shape, i.ndim) {
+		shape[k] = int(n)
+	}
+	return shape
+}
+
+// Dim returns the size of one axis, counted from the end if negative. It is 0 if
+// there is no such axis or the array is invalid.
+func (a *Array) Dim(axis int) int {
+	shape := a.Shape()
+	if axis < 0 {
+		axis += len(shape)
+	}
+	if axis < 0 || axis >= len(shape) {
+		return 0
+	}
+	return shape[axis]
+}
+
+// NDim returns the number of axes.
+func (a *Array) NDim() int {
+	i, ok := a.info()
+	if !ok {
+		return 0
+	}
+	defer a.release()
+	return int(i.ndim)
+}
+
+// Size returns the number of elements.
+func (a *Array) Size() int {
+	i, ok := a.info()
+	if !ok {
+		return 0
+	}
+	defer a.release()
+	return int(i.size)
+}
+
+// DType returns the type of the elements.
+func (a *Array) DType() DType {
+	i, ok := a.info()
+	if !ok {
+		return Invalid
+	}
+	defer a.release()
+	return dtypeFromC(int(i.dtype))
+}
+
+// NBytes returns the size of the elements in bytes, without strides or padding.
+func (a *Array) NBytes() int { return a.Size() * a.DType().Size() }
+
+// String evaluates the array and prints it as MLX does, or prints its error.
+func (a *Array) String() string {
+	ctx, err := a.acquire()
+	if err != nil {
+		return fmt.Sprintf("array(invalid: %v)", err)
+	}
+	defer a.release()
+	var text *C.char
+	if e := C.mlxg_tostring(ctx, &text); e != nil {
+		return fmt.Sprintf("array(invalid: %v)", takeText(e))
+	}
+	defer C.free(unsafe.Pointer(text))
+	return C.GoString(text)
+}
+
+// FromSlice makes an array with a copy of data in row-major order. Without a
+// shape it has one axis of len(data); FromSlice(data, 2, 3) has two. The dtype is
+// that of T. The shape must hold exactly len(data) elements.
+func FromSlice[T Element](data []T, shape ...int) *Array {
+	if len(shape) == 0 {
+		shape = []int{len(data)}
+	}
+	d := dtypeOf[T]()
+	n, err := checkShape(shape)
+	if err == nil && n != len(data) {
+		err = fmt.Errorf("the shape %s holds %d elements, the slice has %d", shapeText(shape), n, len(data))
+	}
+	if err != nil {
+		return invalid(&Error{Op: "FromSlice", Shapes: [][]int{slices.Clone(shape)}, DTypes: []DType{d}, Err: err})
+	}
+	return newLeaf("FromSlice", unsafe.Pointer(unsafe.SliceData(data)), shape, d)
+}
+
+// Scalar makes an array without axes.
+func Scalar[T Element](value T) *Array {
+	return newLeaf("Scalar", unsafe.Pointer(&value), nil, dtypeOf[T]())
+}
+
+func newLeaf(op string, data unsafe.Pointer, shape []int, d DType) *Array {
+	if initError != nil {
+		return invalid(&Error{Op: op, Err: initError})
+	}
+	if data == nil {
+		// An empty array: MLX copies nothing, but wants an address.
+		data = unsafe.Pointer(&emptyData)
+	}
+	dims := cInts(shape)
+	return wrap(op, C.mlxg_array_new(data, unsafe.SliceData(dims), C.int(len(shape)), C.int(d.c())))
+}
+
+var emptyData [16]byte
+
+// ToSlice evaluates a and returns a copy of its elements in row-major order,
+// whatever its strides. T must be the Go type of a's dtype: convert first with
+// AsType.
+func ToSlice[T Element](a *Array) ([]T, error) {
+	ctx, err := a.acquire()
+	if err != nil {
+		return nil, opError("ToSlice", err)
+	}
+	defer a.release()
+	d := dtypeOf[T]()
+	if a.DType() != d {
+		return nil, opError("ToSlice", fmt.Errorf("the elements are not %v: convert with AsType first", d), a)
+	}
+	out := make([]T, a.Size())
+	dst := unsafe.Pointer(unsafe.SliceData(out))
+	if len(out) == 0 {
+		dst = unsafe.Pointer(&emptyData)
+	}
+	if e := C.mlxg_read(ctx, dst, C.size_t(len(out)*d.Size())); e != nil {
+		return nil, opError("ToSlice", takeText(e), a)
+	}
+	pace()
+	return out, nil
+}
+
+// Item evaluates a, which must have exactly one element, and returns it.
+func Item[T Element](a *Array) (T, error) {
+	var zero T
+	if err := a.Err(); err != nil {
+		return zero, opError("Item", err)
+	}
+	if a.Size() != 1 {
+		return zero, opError("Item", errors.New("the array does not have exactly one element"), a)
+	}
+	s, err := ToSlice[T](a)
+	if err != nil {
+		return zero, err
+	}
+	return s[0], nil
+}
+
+// checkShape returns the number of elements, or an error if an axis is negative
+// or the sizes overflow what MLX counts with: 32 bits an axis, 63 in all.
+func checkShape(shape []int) (int, error) {
+	n := 1
+	for _, d := range shape {
+		if d < 0 {
+			return 0, fmt.Errorf("the shape %s has a negative axis", shapeText(shape))
+		}
+		if d > math.MaxInt32 {
+			return 0, fmt.Errorf("the shape %s has an axis above 2³¹−1", shapeText(shape))
+		}
+		// 16 is the largest number of bytes an element could take.
+		if d != 0 && n > math.MaxInt64/16/d {
+			return 0, fmt.Errorf("the shape %s holds more elements than memory can", shapeText(shape))
+		}
+		n *= d
+	}
+	return n, nil
+}
+
+// checkNew checks the dtype and shape of an array to be made.
+func checkNew(d DType, shape []int) error {
+	if !d.valid() {
+		return fmt.Errorf("the dtype %v is invalid", d)
+	}
+	_, err := checkShape(shape)
+	return err
+}
+
+// cInts converts sizes and axes, which have been checked or are checked by MLX.
+func cInts(v []int) []C.int {
+	out := make([]C.int, max(len(v), 1)) // never an empty slice: C gets an address
+	for i, x := range v {
+		out[i] = C.int(min(max(x, math.MinInt32), math.MaxInt32))
+	}
+	return out
+}

@@ -1,0 +1,111 @@
+package mlxc
+
+// #include "mlxg.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"unsafe"
+)
+
+// Func is a function of arrays that transforms take and give. It must be pure:
+// MLX may call it once, often, or on arrays without values. Arrays that it
+// captures count as constants and get no gradient.
+type Func = func(args []*Array) []*Array
+
+// VJPFunc computes a vector-Jacobian product: from the arguments of a function,
+// the cotangents of its outputs and the outputs, the cotangents of the arguments,
+// one for each, of the same shape.
+type VJPFunc = func(primals, cotangents, outputs []*Array) []*Array
+
+// callbackError is the error of the last Go function that failed under MLX; C++
+// only knows that it failed. The graph lock guards it.
+var callbackError error
+
+// takeCallbackError replaces MLX's own word for a failed closure by the error
+// that the Go function had.
+func takeCallbackError(err error) error {
+	if err == nil || callbackError == nil {
+		return err
+	}
+	cause := callbackError
+	callbackError = nil
+	var op *Error
+	if errors.As(err, &op) {
+		return &Error{Op: op.Op, Shapes: op.Shapes, DTypes: op.DTypes, Err: cause}
+	}
+	return cause
+}
+
+//export mlxgCallClosure
+func mlxgCallClosure(id C.uintptr_t, in unsafe.Pointer, out unsafe.Pointer) C.int {
+	return guarded(out, func() []*Array {
+		return function(uintptr(id)).(Func)(arraysOf(in))
+	})
+}
+
+//export mlxgCallCustom
+func mlxgCallCustom(id C.uintptr_t, primals, cotangents, outputs, out unsafe.Pointer) C.int {
+	return guarded(out, func() []*Array {
+		return function(uintptr(id)).(VJPFunc)(arraysOf(primals), arraysOf(cotangents), arraysOf(outputs))
+	})
+}
+
+// guarded runs a Go function for MLX and writes its results to *out, the ctx of an
+// mlx_vector_array that has none yet. It returns 1 if the function failed.
+func guarded(out unsafe.Pointer, f func() []*Array) (status C.int) {
+	status = 1
+	finished := false
+	defer func() {
+		if finished {
+			return
+		}
+		if v := recover(); v != nil {
+			callbackError = &PanicError{Value: v, Stack: debug.Stack()}
+			return
+		}
+		// Neither returned nor panicked: runtime.Goexit. It cannot be stopped, and
+		// the C++ frames below are about to be skipped.
+		C.mlxg_mark_stale()
+	}()
+	results := f()
+	h, err := acquireAll("the results of a Go function", results)
+	if err != nil {
+		callbackError = err
+		finished = true
+		return 1
+	}
+	defer h.release()
+	v := C.mlx_vector_array_new_data((*C.mlx_array)(unsafe.Pointer(h.ptr())), h.n())
+	*(*unsafe.Pointer)(out) = v.ctx
+	finished = true
+	if v.ctx == nil {
+		callbackError = errors.New("out of memory")
+		return 1
+	}
+	return 0
+}
+
+// arraysOf makes Go arrays of the members of an mlx_vector_array.
+func arraysOf(ctx unsafe.Pointer) []*Array {
+	vec := C.mlx_vector_array{ctx: ctx}
+	n := int(C.mlx_vector_array_size(vec))
+	out := make([]*Array, n)
+	scope := C.mlxg_current_scope()
+	for i := range out {
+		var a C.mlx_array
+		C.mlx_vector_array_get(&a, vec, C.size_t(i))
+		out[i] = newArray(a.ctx, uintptr(scope))
+	}
+	return out
+}
+
+// single is the result of a Func that failed.
+func single(err error) []*Array { return []*Array{invalid(err)} }
+
+// errCount says that a function gave another number of arrays than its contract.
+func errCount(what string, got, want int) error {
+	return fmt.Errorf("%s: %d arrays, want %d", what, got, want)
+}

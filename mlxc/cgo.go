@@ -1,0 +1,35 @@
+package mlxc
+
+// Every cgo flag of the package is here. The paths are those that build.sh
+// fills; `./build.sh env` prints flags for libraries elsewhere.
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/../third_party/mlx-c/install/include
+#cgo CXXFLAGS: -std=c++20 -O2 -I${SRCDIR}/../third_party/mlx-c/install/include -I${SRCDIR}/../third_party/mlx-c/install/mlx/include
+#cgo LDFLAGS: -L${SRCDIR}/../third_party/mlx-c/install/lib -L${SRCDIR}/../third_party/mlx-c/install/mlx/lib -lmlxc -lmlx
+#cgo LDFLAGS: -Wl,-rpath,${SRCDIR}/../third_party/mlx-c/install/lib -Wl,-rpath,${SRCDIR}/../third_party/mlx-c/install/mlx/lib
+
+// Calls that cannot reach Go: cgo then neither prepares for a callback nor moves
+// arguments to the heap. They are the hot ones.
+#cgo noescape mlxg_unary
+#cgo nocallback mlxg_unary
+#cgo noescape mlxg_binary
+#cgo nocallback mlxg_binary
+#cgo noescape mlxg_ternary
+#cgo nocallback mlxg_ternary
+#cgo noescape mlxg_reduce
+#cgo nocallback mlxg_reduce
+#cgo noescape mlxg_array_info
+#cgo nocallback mlxg_array_info
+#cgo noescape mlxg_array_new
+#cgo nocallback mlxg_array_new
+#cgo noescape mlxg_array_free
+#cgo nocallback mlxg_array_free
+#cgo noescape mlxg_swap_scope
+#cgo nocallback mlxg_swap_scope
+#cgo noescape mlxg_take_released
+#cgo nocallback mlxg_take_released
+
+#include "mlxg.h"
+*/
+import "C"

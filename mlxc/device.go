@@ -1,0 +1,97 @@
+package mlxc
+
+// #include "mlxg.h"
+import "C"
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+)
+
+// Device is where operations run.
+type Device int
+
+// The devices of MLX. GPU is Metal on a Mac and CUDA on Linux, if MLX was built
+// with it and the machine has one.
+const (
+	CPU Device = iota
+	GPU
+)
+
+// String gives "cpu" or "gpu".
+func (d Device) String() string {
+	switch d {
+	case CPU:
+		return "cpu"
+	case GPU:
+		return "gpu"
+	}
+	return fmt.Sprintf("Device(%d)", int(d))
+}
+
+// Available reports whether the device can be used.
+func (d Device) Available() bool { return C.mlxg_device_stream(C.int(d)) != nil }
+
+// DefaultDevice returns the device on which operations run if nothing else was
+// said: the GPU where there is one.
+func DefaultDevice() Device { return Device(C.mlxg_default_device()) }
+
+// SetDefaultDevice changes the default for the whole process.
+func SetDefaultDevice(d Device) error {
+	if C.mlxg_set_default_device(C.int(d)) != 0 {
+		return fmt.Errorf("mlxc: SetDefaultDevice: this machine or this build of MLX has no device %v", d)
+	}
+	return nil
+}
+
+// CurrentDevice returns the device on which operations of the calling goroutine
+// run at this point: that of the innermost WithDevice or WithStream, or else the
+// default.
+func CurrentDevice() Device {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return Device(C.mlxg_current_device())
+}
+
+// Stream is a queue of work on a device. Work of one stream runs in order; MLX
+// orders work of different streams by the data that flows between them.
+type Stream struct {
+	ctx unsafe.Pointer
+}
+
+// NewStream makes a stream that any goroutine may use. Streams live as long as
+// the process.
+func NewStream(d Device) (*Stream, error) {
+	dev := C.mlx_device_new_type(C.mlx_device_type(d), 0)
+	defer C.mlx_device_free(dev)
+	if !d.Available() {
+		return nil, fmt.Errorf("mlxc: NewStream: this machine or this build of MLX has no device %v", d)
+	}
+	s := C.mlx_stream_new_thread_unsafe(dev)
+	if s.ctx == nil {
+		return nil, fmt.Errorf("mlxc: NewStream: MLX could not make a stream on %v", d)
+	}
+	return &Stream{s.ctx}, nil
+}
+
+// WithDevice runs f; operations that f calls, on the same goroutine, run on d.
+func WithDevice(d Device, f func()) error {
+	s := C.mlxg_device_stream(C.int(d))
+	if s == nil {
+		return fmt.Errorf("mlxc: WithDevice: this machine or this build of MLX has no device %v", d)
+	}
+	withStream(s, f)
+	return nil
+}
+
+// WithStream runs f; operations that f calls, on the same goroutine, go to s.
+func WithStream(s *Stream, f func()) { withStream(s.ctx, f) }
+
+func withStream(ctx unsafe.Pointer, f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	old := C.mlxg_swap_stream(ctx)
+	defer C.mlxg_swap_stream(old)
+	f()
+}

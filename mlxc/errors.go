@@ -1,0 +1,101 @@
+package mlxc
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Errors that callers may test for with errors.Is. The text of messages is not
+// part of the API.
+var (
+	// ErrFreed is the error of an operation on an array after its Free, or after
+	// the end of the scope that owned it.
+	ErrFreed = errors.New("the array was freed")
+	// ErrNil is the error of an operation on a nil *Array where one is needed.
+	ErrNil = errors.New("the array is nil")
+)
+
+// Error is the error of one operation: what was called, with which arrays, and
+// what MLX or this package says of it.
+type Error struct {
+	Op     string  // the operation, such as "add"
+	Shapes [][]int // of the operands, nil where an operand was invalid
+	DTypes []DType // of the operands
+	Err    error   // the cause
+}
+
+// Error gives the operation, its operands and the cause in one line.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("mlxc: ")
+	b.WriteString(e.Op)
+	for i, s := range e.Shapes {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		fmt.Fprintf(&b, " %s", describe(s, e.DTypes[i]))
+	}
+	b.WriteString(": ")
+	b.WriteString(e.Err.Error())
+	return b.String()
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// PanicError is the error of a call that ran a Go function which panicked.
+type PanicError struct {
+	Value any    // what was passed to panic
+	Stack []byte // the stack of the panic
+}
+
+// Error gives the panic's value.
+func (e *PanicError) Error() string { return fmt.Sprintf("the Go function panicked: %v", e.Value) }
+
+// Unwrap gives the panic's value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+func describe(shape []int, d DType) string {
+	if d == Invalid {
+		return "(invalid)"
+	}
+	return d.String() + shapeText(shape)
+}
+
+// shapeText writes a shape the way MLX does: (2,3), (4), ().
+func shapeText(shape []int) string {
+	var b strings.Builder
+	b.WriteString("(")
+	for i, n := range shape {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		fmt.Fprint(&b, n)
+	}
+	b.WriteString(")")
+	return b.String()
+}
+
+// mlx-c appends the place in its own source, which says nothing to a user.
+var place = regexp.MustCompile(` at [^ ]+\.(cpp|h):\d+$`)
+
+func mlxError(text string) error { return errors.New(place.ReplaceAllString(text, "")) }
+
+// opError makes the error of op on operands. It must be called while the
+// operands are held.
+func opError(op string, cause error, operands ...*Array) *Error {
+	e := &Error{Op: op, Err: cause}
+	for _, a := range operands {
+		if a == nil {
+			continue
+		}
+		e.Shapes = append(e.Shapes, a.Shape())
+		e.DTypes = append(e.DTypes, a.DType())
+	}
+	return e
+}

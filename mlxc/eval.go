@@ -1,0 +1,86 @@
+package mlxc
+
+// #include "mlxg.h"
+import "C"
+
+import (
+	"unsafe"
+)
+
+// handles holds the handles of several arrays for one call.
+type handles struct {
+	arrays []*Array
+	ctx    []unsafe.Pointer
+}
+
+// acquireAll holds every array, or none and says which one is invalid.
+func acquireAll(op string, arrays []*Array) (handles, error) {
+	if initError != nil {
+		return handles{}, &Error{Op: op, Err: initError}
+	}
+	h := handles{arrays: arrays, ctx: make([]unsafe.Pointer, len(arrays), len(arrays)+1)}
+	for i, a := range arrays {
+		ctx, err := a.acquire()
+		if err != nil {
+			for _, b := range arrays[:i] {
+				b.release()
+			}
+			return handles{}, firstError(op, err)
+		}
+		h.ctx[i] = ctx
+	}
+	return h, nil
+}
+
+// firstError passes an operation's error on as it is, and gives the bare ones a
+// name of the place where they were noticed.
+func firstError(op string, err error) error {
+	if _, ok := err.(*Error); ok { //nolint:errorlint // only an unwrapped one names its operation
+		return err
+	}
+	return &Error{Op: op, Err: err}
+}
+
+func (h handles) release() {
+	for _, a := range h.arrays {
+		a.release()
+	}
+}
+
+// ptr is the address that C reads; never of an empty slice.
+func (h handles) ptr() *unsafe.Pointer { return &h.ctx[:cap(h.ctx)][0] }
+
+func (h handles) n() C.size_t { return C.size_t(len(h.arrays)) }
+
+// Eval computes the arrays and waits until they are there. While it waits, other
+// goroutines build and evaluate; their work on the same stream queues up behind.
+// It returns the error of the first array that is invalid or cannot be computed.
+func Eval(arrays ...*Array) error {
+	h, err := acquireAll("Eval", arrays)
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	// The entry drains garbage and closures; mlxg_eval takes the lock itself,
+	// since it gives it up while it waits.
+	if e := C.mlxg_eval(h.ptr(), h.n()); e != nil {
+		return opError("Eval", takeText(e), arrays...)
+	}
+	garbage.drain(false)
+	releaseFunctions()
+	pace()
+	return nil
+}
+
+// AsyncEval starts to compute the arrays and returns. Reading one waits for it.
+func AsyncEval(arrays ...*Array) error {
+	h, err := acquireAll("AsyncEval", arrays)
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	if e := C.mlxg_async_eval(h.ptr(), h.n()); e != nil {
+		return opError("AsyncEval", takeText(e), arrays...)
+	}
+	return nil
+}

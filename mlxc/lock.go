@@ -1,0 +1,88 @@
+package mlxc
+
+// #include "mlxg.h"
+import "C"
+
+import (
+	"runtime"
+	"sync"
+)
+
+// locked runs f, which may reach Go functions through MLX, under the graph lock.
+//
+// The lock is a recursive mutex of C, because the Go functions that MLX calls may
+// use this package again; cgo keeps them on the thread that holds it. It is
+// released by defer and not by a guard of C++: runtime.Goexit in such a function
+// (testify's require does it) runs Go's deferred calls but skips C++ frames.
+//
+// After that, this thread's tracing state in MLX is wrong for good, so the
+// goroutine keeps the thread locked and the runtime ends both. What its deferred
+// calls still ask for runs on another thread.
+func locked(f func()) {
+	runtime.LockOSThread()
+	if bool(C.mlxg_is_stale()) && !insideCallback() {
+		runtime.UnlockOSThread()
+		done := make(chan struct{})
+		go func() { defer close(done); locked(f) }()
+		<-done
+		return
+	}
+	C.mlxg_enter()
+	defer func() {
+		// Under the lock: whatever was freed meanwhile by goroutines that did not
+		// wait for it.
+		garbage.drain(true)
+		releaseFunctions()
+		C.mlxg_leave()
+		if !bool(C.mlxg_is_stale()) {
+			runtime.UnlockOSThread()
+		}
+	}()
+	f()
+}
+
+// insideCallback reports whether this thread is in a Go function that MLX calls.
+// The goroutine must be locked to its thread.
+func insideCallback() bool { return C.mlxg_enter_depth() > 0 }
+
+// functions maps ids to the Go functions that MLX holds.
+var functions struct {
+	mu   sync.RWMutex
+	next uintptr
+	byID map[uintptr]any
+}
+
+// register gives f an id that stays valid until MLX has dropped every closure
+// made with it.
+func register(f any) C.uintptr_t {
+	functions.mu.Lock()
+	defer functions.mu.Unlock()
+	if functions.byID == nil {
+		functions.byID = map[uintptr]any{}
+	}
+	functions.next++
+	functions.byID[functions.next] = f
+	return C.uintptr_t(functions.next)
+}
+
+func function(id uintptr) any {
+	functions.mu.RLock()
+	defer functions.mu.RUnlock()
+	return functions.byID[id]
+}
+
+// releaseFunctions forgets the functions that MLX has dropped.
+func releaseFunctions() {
+	var ids [64]C.uintptr_t
+	for {
+		n := C.mlxg_take_released(&ids[0], C.size_t(len(ids)))
+		if n == 0 {
+			return
+		}
+		functions.mu.Lock()
+		for _, id := range ids[:n] {
+			delete(functions.byID, uintptr(id))
+		}
+		functions.mu.Unlock()
+	}
+}

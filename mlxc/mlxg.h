@@ -1,0 +1,240 @@
+// The C side of package mlxc: what Go cannot do, or not in one call.
+//
+// Three rules hold for every function here.
+//   - The call into mlx-c and the fetching of its error message are one C
+//     function: Go may move a goroutine to another OS thread between two calls,
+//     and the message lives in a variable of the thread.
+//   - Everything that builds, walks or evaluates a graph holds the graph lock.
+//     An MLX array is a node with plain, unguarded fields; evaluation detaches
+//     nodes that other threads may be reading.
+//   - No exception and no exit leaves a function.
+#ifndef MLXG_H
+#define MLXG_H
+
+// These defines must come before mlx-c's headers are needed, so that a checkout
+// without the libraries fails with one line that says what to do.
+#if defined(__has_include)
+#if !__has_include("mlx/c/mlx.h")
+#error "MLX and mlx-c are not set up: run ./build.sh in the repository's root, then build again"
+#define MLXG_NOT_SET_UP 1
+#endif
+#endif
+
+#ifndef MLXG_NOT_SET_UP
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "mlx/c/mlx.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// mlxg_result is what a call returns: one new array, or an error message that
+// the caller frees. scope is the id of the calling thread's innermost scope, 0
+// if there is none.
+typedef struct {
+  void* ctx;
+  char* err;
+  uintptr_t scope;
+} mlxg_result;
+
+// mlxg_results is the same for a call that returns several arrays. The caller
+// frees items with free() once it has taken the handles out.
+typedef struct {
+  void** items;
+  size_t n;
+  char* err;
+  uintptr_t scope;
+} mlxg_results;
+
+// mlxg_init prepares the library once: error handler, the streams of the
+// process. It returns an error message, which the caller frees, or NULL.
+char* mlxg_init(void);
+
+// mlxg_versions gives the versions of the loaded libraries and of those that
+// this package was compiled against; strings that are unknown are empty. The
+// results are static.
+void mlxg_versions(
+    const char** mlx_loaded,
+    const char** mlx_headers,
+    const char** mlx_c_loaded);
+
+// The graph lock, re-entrant on its thread. Leaf calls use lock and unlock;
+// calls that can reach Go use enter and leave, which Go defers.
+void mlxg_lock(void);
+void mlxg_unlock(void);
+bool mlxg_try_lock(bool wait); // with wait set it blocks and returns true
+
+// mlxg_enter takes the graph lock and makes the thread's current stream MLX's
+// default, since transforms insert nodes on that one. It returns how many
+// enters of this thread were open before.
+int mlxg_enter(void);
+void mlxg_leave(void);
+int mlxg_enter_depth(void);
+
+// A thread is stale after a goroutine ended inside a callback: MLX's own
+// per-thread tracing state was skipped over and cannot be repaired.
+void mlxg_mark_stale(void);
+bool mlxg_is_stale(void);
+
+// The calling thread's current stream and scope. A NULL stream stands for the
+// default of the process.
+mlx_stream mlxg_stream(void);
+void* mlxg_swap_stream(void* stream);
+uintptr_t mlxg_swap_scope(uintptr_t scope);
+uintptr_t mlxg_current_scope(void);
+void* mlxg_current_stream(void); // as set for this thread, or NULL
+
+// The process's default device: 0 the CPU, 1 the GPU. Set returns -1 if there
+// is no such device.
+int mlxg_default_device(void);
+int mlxg_set_default_device(int type);
+void* mlxg_device_stream(int type); // NULL if there is no such device
+bool mlxg_stream_is_gpu(void* stream);
+int mlxg_current_device(void);
+
+// mlxg_placeholder_gpu is a GPU stream that exists on every machine. Nothing
+// can be evaluated on it; MLX builds Metal kernels on it while it exports.
+void* mlxg_placeholder_gpu(void);
+
+// mlxg_end turns the outcome of an mlx-c call into a result.
+mlxg_result mlxg_end(int rc, mlx_array res);
+mlxg_results mlxg_end_vector(int rc, mlx_vector_array res);
+char* mlxg_end_status(int rc);
+
+// MLXG_CALL wraps one leaf call of mlx-c that writes its result to &res.
+#define MLXG_CALL(call)             \
+  mlx_array res = {0};              \
+  mlxg_lock();                      \
+  int rc_ = (call);                 \
+  mlxg_result out_ = mlxg_end(rc_, res); \
+  mlxg_unlock();                    \
+  return out_
+
+// The regular signatures of mlx-c; one shim serves every function of a kind.
+typedef int (*mlxg_unary_fn)(mlx_array*, const mlx_array, const mlx_stream);
+typedef int (*mlxg_binary_fn)(
+    mlx_array*, const mlx_array, const mlx_array, const mlx_stream);
+typedef int (*mlxg_ternary_fn)(
+    mlx_array*, const mlx_array, const mlx_array, const mlx_array, const mlx_stream);
+typedef int (*mlxg_axes_fn)(
+    mlx_array*, const mlx_array, const int*, size_t, bool, const mlx_stream);
+
+mlxg_result mlxg_unary(mlxg_unary_fn f, void* a);
+mlxg_result mlxg_binary(mlxg_binary_fn f, void* a, void* b);
+mlxg_result mlxg_ternary(mlxg_ternary_fn f, void* a, void* b, void* c);
+mlxg_result mlxg_reduce(
+    mlxg_axes_fn f, void* a, const int* axes, size_t n, bool keepdims);
+
+// Arrays.
+typedef struct {
+  int ndim;
+  int dtype;
+  size_t size;
+  size_t itemsize;
+  const int* shape; // valid as long as the array's handle
+} mlxg_info;
+
+mlxg_info mlxg_array_info(void* a);
+mlxg_result mlxg_array_new(const void* data, const int* shape, int ndim, int dtype);
+// mlxg_array_free frees n handles if the graph lock can be had without waiting,
+// or if wait is set; it returns whether it did.
+bool mlxg_array_free(void** handles, size_t n, bool wait);
+mlxg_result mlxg_array_copy(void* a);
+
+// mlxg_eval evaluates and waits. The lock is held while the work is handed to
+// MLX's streams and released while they run.
+char* mlxg_eval(void** arrays, size_t n);
+char* mlxg_async_eval(void** arrays, size_t n);
+// mlxg_read evaluates a and copies its elements, in row-major order, to dst.
+char* mlxg_read(void* a, void* dst, size_t nbytes);
+char* mlxg_tostring(void* a, char** text);
+
+// Closures: functions of Go that MLX calls. The id names the Go function; ids
+// whose last user in MLX is gone are handed back by mlxg_take_released.
+mlx_closure mlxg_closure_new(uintptr_t id);
+mlx_closure_custom mlxg_closure_custom_new(uintptr_t id);
+size_t mlxg_take_released(uintptr_t* ids, size_t cap);
+
+mlxg_results mlxg_vjp(
+    uintptr_t id, void** primals, size_t np, void** cotangents, size_t nc, size_t* n_outputs);
+mlxg_results mlxg_value_and_grad(
+    uintptr_t id, const int* argnums, size_t n, void** args, size_t na, size_t* n_outputs);
+mlxg_results mlxg_custom_vjp(uintptr_t fun, uintptr_t vjp, void** args, size_t n);
+mlxg_results mlxg_checkpoint(uintptr_t fun, void** args, size_t n);
+
+// Compiled functions. new gives an mlx_closure's ctx; the id both names the Go
+// function and keys MLX's compile cache of the calling thread.
+char* mlxg_compile_new(uintptr_t id, bool shapeless, void** closure);
+mlxg_results mlxg_compiled_call(void* closure, void** args, size_t n);
+void mlxg_compiled_free(void* closure, uintptr_t id);
+
+// A primitive of one's own on a CPU stream: a node of MLX's graph that runs a C
+// function. The layout of these structs is a contract with the packages that
+// provide such functions; they declare the same layout themselves, because a
+// cgo package's C types are its own.
+typedef struct {
+  void* data;
+  const int32_t* shape;
+  const int64_t* strides; // in elements
+  int32_t ndim;
+} mlxg_view;
+
+typedef int (*mlxg_prepare_fn)(void* ctx, char* err, size_t errlen);
+typedef void (*mlxg_run_fn)(void* ctx, const mlxg_view* in, const mlxg_view* out);
+typedef void (*mlxg_release_fn)(void* ctx);
+
+// mlxg_primitive_call adds such a node. dims holds, for each output, its number
+// of axes and then its shape. The functions are passed as plain pointers since Go
+// has no type for them.
+mlxg_results mlxg_primitive_call(
+    const char* name,
+    void* ctx,
+    void* prepare,
+    void* run,
+    void* release,
+    bool contiguous,
+    const int* dims,
+    const int* dtypes,
+    size_t n_outputs,
+    void** inputs,
+    size_t n);
+void mlxg_release(void* release, void* ctx);
+
+// Custom Metal kernels.
+mlx_fast_metal_kernel mlxg_metal_kernel_new(
+    const char* name,
+    mlx_vector_string inputs,
+    mlx_vector_string outputs,
+    const char* body,
+    const char* header,
+    bool contiguous,
+    bool atomic_outputs,
+    char** err);
+mlxg_results mlxg_metal_kernel_apply(
+    mlx_fast_metal_kernel kernel,
+    void** inputs,
+    size_t n,
+    mlx_fast_metal_kernel_config config);
+
+// Export tracing: one line of text per node of the graph that MLX would export.
+// For every primitive: its name, then its state's strings.
+typedef struct {
+  char* name;
+  char** strings;
+  size_t n_strings;
+} mlxg_node;
+
+char* mlxg_trace(uintptr_t id, void** inputs, size_t n, mlxg_node** nodes, size_t* n_nodes);
+void mlxg_nodes_free(mlxg_node* nodes, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // MLXG_NOT_SET_UP
+#endif // MLXG_H

@@ -1,0 +1,61 @@
+// Arrays: making, describing, freeing; the regular operations.
+#include <mutex>
+
+#include "mlxg_internal.h"
+
+extern "C" {
+
+mlxg_result mlxg_unary(mlxg_unary_fn f, void* a) {
+  MLXG_CALL(f(&res, mlx_array{a}, mlxg_stream()));
+}
+
+mlxg_result mlxg_binary(mlxg_binary_fn f, void* a, void* b) {
+  MLXG_CALL(f(&res, mlx_array{a}, mlx_array{b}, mlxg_stream()));
+}
+
+mlxg_result mlxg_ternary(mlxg_ternary_fn f, void* a, void* b, void* c) {
+  MLXG_CALL(
+      f(&res, mlx_array{a}, mlx_array{b}, mlx_array{c}, mlxg_stream()));
+}
+
+mlxg_result mlxg_reduce(
+    mlxg_axes_fn f, void* a, const int* axes, size_t n, bool keepdims) {
+  MLXG_CALL(f(&res, mlx_array{a}, axes, n, keepdims, mlxg_stream()));
+}
+
+mlxg_info mlxg_array_info(void* a) {
+  // Shape and dtype never change after construction: no lock.
+  mlx_array h{a};
+  mlxg_info i;
+  i.ndim = static_cast<int>(mlx_array_ndim(h));
+  i.dtype = static_cast<int>(mlx_array_dtype(h));
+  i.size = mlx_array_size(h);
+  i.itemsize = mlx_array_itemsize(h);
+  i.shape = mlx_array_shape(h);
+  return i;
+}
+
+mlxg_result mlxg_array_new(
+    const void* data, const int* shape, int ndim, int dtype) {
+  // A new leaf is nobody else's yet: no lock, so large copies run side by side.
+  mlx_array res = mlx_array_new_data(
+      data, shape, ndim, static_cast<mlx_dtype>(dtype));
+  return mlxg_end(res.ctx ? 0 : 1, res);
+}
+
+mlxg_result mlxg_array_copy(void* a) {
+  MLXG_CALL(mlx_array_set(&res, mlx_array{a}));
+}
+
+bool mlxg_array_free(void** handles, size_t n, bool wait) {
+  if (!mlxg_try_lock(wait)) {
+    return false;
+  }
+  for (size_t i = 0; i < n; i++) {
+    mlx_array_free(mlx_array{handles[i]});
+  }
+  mlxg_unlock();
+  return true;
+}
+
+} // extern "C"

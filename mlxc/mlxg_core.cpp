@@ -1,0 +1,268 @@
+// Errors, the graph lock, and what belongs to a thread: stream, scope, nesting.
+#include "mlxg.h"
+
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "mlx/mlx.h"
+#include "mlx/version.h"
+#include "mlxg_internal.h"
+
+// Symbols of the mlx-c that build.sh makes; another build of mlx-c lacks them.
+extern "C" {
+__attribute__((weak)) const char* mlxgrad_mlx_c_version(void);
+}
+
+namespace {
+
+thread_local std::string last_error;
+thread_local int enter_depth = 0;
+thread_local bool stale = false;
+thread_local void* current_stream = nullptr;
+thread_local uintptr_t current_scope = 0;
+
+// Streams of the process, usable from any thread; never freed, since arrays of
+// a thread that outlives main may still refer to them.
+void* device_streams[2] = {nullptr, nullptr};
+int default_device_type = 0;
+
+void on_error(const char* message, void*) {
+  // Runs on the failing thread, inside mlx-c's catch block; the text dies with
+  // the exception.
+  last_error = message ? message : "unknown error";
+}
+
+std::recursive_mutex& graph_lock() {
+  // Leaked on purpose: MLX's threads may free arrays while statics are torn down.
+  static auto* m = new std::recursive_mutex;
+  return *m;
+}
+
+char* copy_string(const std::string& s) {
+  auto* p = static_cast<char*>(std::malloc(s.size() + 1));
+  if (p) {
+    std::memcpy(p, s.c_str(), s.size() + 1);
+  }
+  return p;
+}
+
+} // namespace
+
+namespace mlxg {
+
+char* take_error() {
+  if (last_error.empty()) {
+    last_error = "unknown error";
+  }
+  char* p = copy_string(last_error);
+  last_error.clear();
+  return p;
+}
+
+char* error_text(const char* what) {
+  last_error = what ? what : "unknown error";
+  return take_error();
+}
+
+int depth() {
+  return enter_depth;
+}
+
+} // namespace mlxg
+
+extern "C" {
+
+char* mlxg_init(void) {
+  mlx_set_error_handler(on_error, nullptr, nullptr);
+  mlx_device cpu = mlx_device_new_type(MLX_CPU, 0);
+  mlx_stream s = mlx_stream_new_thread_unsafe(cpu);
+  mlx_device_free(cpu);
+  if (!s.ctx) {
+    return mlxg::take_error();
+  }
+  device_streams[0] = s.ctx;
+  mlx_device gpu = mlx_device_new_type(MLX_GPU, 0);
+  bool available = false;
+  if (mlx_device_is_available(&available, gpu) == 0 && available) {
+    mlx_stream g = mlx_stream_new_thread_unsafe(gpu);
+    if (!g.ctx) {
+      mlx_device_free(gpu);
+      return mlxg::take_error();
+    }
+    device_streams[1] = g.ctx;
+    default_device_type = 1;
+  }
+  mlx_device_free(gpu);
+  return nullptr;
+}
+
+void mlxg_versions(
+    const char** mlx_loaded,
+    const char** mlx_headers,
+    const char** mlx_c_loaded) {
+  static std::string loaded;
+  static std::string headers;
+  static std::once_flag once;
+  std::call_once(once, [] {
+    mlx_string s = mlx_string_new();
+    if (mlx_version(&s) == 0) {
+      loaded = mlx_string_data(s);
+    }
+    mlx_string_free(s);
+    headers = std::to_string(MLX_VERSION_MAJOR) + "." +
+        std::to_string(MLX_VERSION_MINOR) + "." +
+        std::to_string(MLX_VERSION_PATCH);
+  });
+  *mlx_loaded = loaded.c_str();
+  *mlx_headers = headers.c_str();
+  *mlx_c_loaded = mlxgrad_mlx_c_version ? mlxgrad_mlx_c_version() : "";
+}
+
+void mlxg_lock(void) {
+  graph_lock().lock();
+}
+
+void mlxg_unlock(void) {
+  graph_lock().unlock();
+}
+
+bool mlxg_try_lock(bool wait) {
+  if (wait) {
+    graph_lock().lock();
+    return true;
+  }
+  return graph_lock().try_lock();
+}
+
+int mlxg_enter(void) {
+  graph_lock().lock();
+  // A transform inserts nodes on the thread's default stream. Goroutines move
+  // between threads, so each entry sets it. The placeholder stream is no real
+  // stream and cannot be a default.
+  mlx_stream s = mlxg_stream();
+  if (s.ctx != mlxg_placeholder_gpu()) {
+    mlx_device d = {nullptr};
+    if (mlx_stream_get_device(&d, s) == 0) {
+      mlx_set_default_device(d);
+    }
+    mlx_device_free(d);
+    mlx_set_default_stream(s);
+  }
+  return enter_depth++;
+}
+
+void mlxg_leave(void) {
+  --enter_depth;
+  graph_lock().unlock();
+}
+
+int mlxg_enter_depth(void) {
+  return enter_depth;
+}
+
+void mlxg_mark_stale(void) {
+  stale = true;
+}
+
+bool mlxg_is_stale(void) {
+  return stale;
+}
+
+mlx_stream mlxg_stream(void) {
+  mlx_stream s;
+  s.ctx = current_stream ? current_stream : device_streams[default_device_type];
+  return s;
+}
+
+void* mlxg_swap_stream(void* stream) {
+  void* old = current_stream;
+  current_stream = stream;
+  return old;
+}
+
+uintptr_t mlxg_swap_scope(uintptr_t scope) {
+  uintptr_t old = current_scope;
+  current_scope = scope;
+  return old;
+}
+
+uintptr_t mlxg_current_scope(void) {
+  return current_scope;
+}
+
+void* mlxg_current_stream(void) {
+  return current_stream;
+}
+
+int mlxg_default_device(void) {
+  return default_device_type;
+}
+
+int mlxg_set_default_device(int type) {
+  if (type < 0 || type > 1 || !device_streams[type]) {
+    return -1;
+  }
+  mlxg_lock();
+  default_device_type = type;
+  mlxg_unlock();
+  return 0;
+}
+
+void* mlxg_device_stream(int type) {
+  return type < 0 || type > 1 ? nullptr : device_streams[type];
+}
+
+bool mlxg_stream_is_gpu(void* stream) {
+  return static_cast<mlx::core::Stream*>(stream)->device ==
+      mlx::core::Device::gpu;
+}
+
+int mlxg_current_device(void) {
+  return mlxg_stream_is_gpu(mlxg_stream().ctx) ? 1 : 0;
+}
+
+void* mlxg_placeholder_gpu(void) {
+  static mlx::core::Stream s(-1, mlx::core::Device::gpu);
+  return &s;
+}
+
+mlxg_result mlxg_end(int rc, mlx_array res) {
+  mlxg_result r = {res.ctx, nullptr, current_scope};
+  if (rc != 0 || !res.ctx) {
+    r.err = mlxg::take_error();
+    if (res.ctx) {
+      mlx_array_free(res);
+      r.ctx = nullptr;
+    }
+  }
+  return r;
+}
+
+mlxg_results mlxg_end_vector(int rc, mlx_vector_array res) {
+  mlxg_results r = {nullptr, 0, nullptr, current_scope};
+  if (rc != 0) {
+    r.err = mlxg::take_error();
+    mlx_vector_array_free(res);
+    return r;
+  }
+  r.n = mlx_vector_array_size(res);
+  r.items = static_cast<void**>(std::calloc(r.n ? r.n : 1, sizeof(void*)));
+  if (!r.items) {
+    r.n = 0;
+    r.err = mlxg::error_text("out of memory");
+  }
+  for (size_t i = 0; i < r.n; i++) {
+    mlx_array a = {nullptr};
+    mlx_vector_array_get(&a, res, i);
+    r.items[i] = a.ctx;
+  }
+  mlx_vector_array_free(res);
+  return r;
+}
+
+char* mlxg_end_status(int rc) {
+  return rc == 0 ? nullptr : mlxg::take_error();
+}
+
+} // extern "C"

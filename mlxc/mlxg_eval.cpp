@@ -1,0 +1,151 @@
+// Evaluation: the lock is held while MLX walks the graph, not while it computes.
+#include <cstring>
+#include <future>
+#include <memory>
+#include <set>
+
+#include "mlx/mlx.h"
+#include "mlx/primitives.h"
+#include "mlx/scheduler.h"
+#include "mlxg_internal.h"
+
+namespace mx = mlx::core;
+
+namespace {
+
+// streams_of lists the streams on which the arrays' last work runs.
+std::set<mx::Stream> streams_of(const std::vector<mx::array>& arrays) {
+  std::set<mx::Stream> streams;
+  for (auto& a : arrays) {
+    if (a.has_primitive()) {
+      streams.insert(a.primitive().stream());
+    } else if (a.event().valid()) {
+      streams.insert(a.event().stream());
+    }
+  }
+  return streams;
+}
+
+// eval_and_wait evaluates and waits. Where only CPU streams take part, it waits for a
+// marker at the end of each stream's queue without holding the lock, so that
+// other goroutines build and schedule meanwhile. array::wait would not do: it
+// writes to the node. A GPU stream's own synchronisation is not safe beside
+// another thread that encodes, and inside a transform the lock is held anyway;
+// there the evaluation is MLX's own.
+void eval_and_wait(std::vector<mx::array>& arrays) {
+  std::vector<std::future<void>> markers;
+  {
+    mlxg::guard g;
+    bool plain = mlxg::depth() > 0;
+    auto streams = streams_of(arrays);
+    for (auto& s : streams) {
+      plain = plain || s.device != mx::Device::cpu;
+    }
+    if (plain) {
+      mx::eval(arrays);
+      return;
+    }
+    mx::async_eval(arrays);
+    for (auto& s : streams) {
+      auto marker = std::make_shared<std::promise<void>>();
+      markers.push_back(marker->get_future());
+      mx::scheduler::enqueue(s, [marker] { marker->set_value(); });
+    }
+  }
+  for (auto& m : markers) {
+    m.wait();
+  }
+  mlxg::guard g;
+  for (auto& a : arrays) {
+    // Returns at once, or throws what the stream's task threw.
+    a.wait();
+  }
+}
+
+// with_errors runs f and turns an exception into a message.
+template <typename F>
+char* with_errors(F&& f) {
+  try {
+    f();
+    return nullptr;
+  } catch (std::exception& e) {
+    return mlxg::error_text(e.what());
+  } catch (...) {
+    return mlxg::error_text("unknown C++ exception");
+  }
+}
+
+// locked_copies takes references under the lock: copying a handle whose node is
+// being detached elsewhere is safe only there. drop releases them there too.
+std::vector<mx::array> locked_copies(void** ctx, size_t n) {
+  mlxg::guard g;
+  return mlxg::arrays_of(ctx, n);
+}
+
+void drop(std::vector<mx::array>& arrays) {
+  mlxg::guard g;
+  arrays.clear();
+}
+
+} // namespace
+
+extern "C" {
+
+char* mlxg_eval(void** ctx, size_t n) {
+  auto arrays = locked_copies(ctx, n);
+  char* err = with_errors([&] { eval_and_wait(arrays); });
+  drop(arrays);
+  return err;
+}
+
+char* mlxg_async_eval(void** ctx, size_t n) {
+  mlxg::guard g;
+  auto arrays = mlxg::arrays_of(ctx, n);
+  return with_errors([&] { mx::async_eval(arrays); });
+}
+
+char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
+  std::vector<mx::array> rows;
+  char* err = with_errors([&] {
+    {
+      mlxg::guard g;
+      auto& a = mlxg::array_of(ctx);
+      // Row-major order whatever the strides; no copy if they are already.
+      auto s = a.has_primitive()
+          ? a.primitive().stream()
+          : *static_cast<mx::Stream*>(mlxg_device_stream(
+                mlxg_stream_is_gpu(mlxg_stream().ctx) ? 1 : 0));
+      // The array itself is evaluated, not only its row-major form, so that a
+      // second read does not compute it again.
+      rows.push_back(a);
+      rows.push_back(mx::contiguous(a, false, s));
+    }
+    eval_and_wait(rows);
+    if (rows[1].nbytes() != nbytes) {
+      throw std::runtime_error("[read] the destination's size is not the array's");
+    }
+    if (nbytes > 0) {
+      std::memcpy(dst, rows[1].data<char>(), nbytes);
+    }
+  });
+  drop(rows);
+  return err;
+}
+
+char* mlxg_tostring(void* ctx, char** text) {
+  *text = nullptr;
+  if (char* err = mlxg_eval(&ctx, 1)) {
+    return err;
+  }
+  mlxg::guard g;
+  mlx_string s = mlx_string_new();
+  int rc = mlx_array_tostring(&s, mlx_array{ctx});
+  char* err = mlxg_end_status(rc);
+  if (!err) {
+    *text = strdup(mlx_string_data(s));
+  }
+  mlx_string_free(s);
+  return err;
+}
+
+} // extern "C"

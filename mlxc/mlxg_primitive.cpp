@@ -1,0 +1,227 @@
+// A primitive of one's own: a lazy node on a CPU stream that runs a C function.
+#include <memory>
+#include <string>
+
+#include "mlx/allocator.h"
+#include "mlx/backend/cpu/encoder.h"
+#include "mlx/mlx.h"
+#include "mlx/primitives.h"
+#include "mlxg_internal.h"
+
+namespace mx = mlx::core;
+
+namespace {
+
+// function owns the provider's context. The node and every task that runs it
+// share it, so a node may be evaluated while its array is being freed.
+struct function {
+  void* ctx;
+  mlxg_prepare_fn prepare;
+  mlxg_run_fn run;
+  mlxg_release_fn release;
+  function(void* c, mlxg_prepare_fn p, mlxg_run_fn r, mlxg_release_fn d)
+      : ctx(c), prepare(p), run(r), release(d) {}
+  function(const function&) = delete;
+  ~function() {
+    if (release) {
+      release(ctx);
+    }
+  }
+};
+
+// buffers is what a task needs of its arrays: it runs after the nodes may have
+// been detached or freed. MLX keeps the data alive until the stream is past it.
+struct buffers {
+  std::vector<mx::Shape> shapes;
+  std::vector<mx::Strides> strides;
+  std::vector<mlxg_view> views;
+
+  void add(const std::vector<mx::array>& arrays) {
+    for (auto& a : arrays) {
+      shapes.push_back(a.shape());
+      strides.push_back(a.strides());
+      views.push_back({const_cast<char*>(a.data<char>()), nullptr, nullptr, static_cast<int32_t>(a.ndim())});
+    }
+  }
+
+  void bind() {
+    for (size_t i = 0; i < views.size(); i++) {
+      views[i].shape = shapes[i].data();
+      views[i].strides = strides[i].data();
+    }
+  }
+};
+
+// opaque refuses every transform, with the node's name.
+class opaque : public mx::Primitive {
+ public:
+  opaque(mx::Stream s, std::string name) : Primitive(s), name_(std::move(name)) {}
+
+  void eval_gpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
+    throw std::runtime_error("[" + name_ + "] runs on a CPU stream only");
+  }
+
+  std::vector<mx::Shape> output_shapes(const std::vector<mx::array>&) override {
+    throw std::invalid_argument(
+        "[" + name_ +
+        "] the shapes of its outputs are fixed when it is built: a function that uses it cannot be compiled without shapes. Compile it with shapes");
+  }
+
+  std::vector<mx::array> vjp(
+      const std::vector<mx::array>&,
+      const std::vector<mx::array>&,
+      const std::vector<int>&,
+      const std::vector<mx::array>&) override {
+    throw std::invalid_argument("[" + name_ + "] has no gradient");
+  }
+
+  std::vector<mx::array> jvp(
+      const std::vector<mx::array>&,
+      const std::vector<mx::array>&,
+      const std::vector<int>&) override {
+    throw std::invalid_argument("[" + name_ + "] has no forward-mode gradient");
+  }
+
+  std::pair<std::vector<mx::array>, std::vector<int>> vmap(
+      const std::vector<mx::array>&,
+      const std::vector<int>&) override {
+    throw std::invalid_argument("[" + name_ + "] cannot be vectorised");
+  }
+
+  const char* name() const override {
+    return name_.c_str();
+  }
+
+ protected:
+  std::string name_;
+};
+
+// failed stands in for a node whose evaluation failed.
+class failed : public opaque {
+ public:
+  failed(mx::Stream s, std::string name, std::string what)
+      : opaque(s, std::move(name)), what_(std::move(what)) {}
+
+  void eval_cpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
+    throw std::runtime_error(what_);
+  }
+
+  const std::string& what() const {
+    return what_;
+  }
+
+ private:
+  std::string what_;
+};
+
+class host_function : public opaque {
+ public:
+  host_function(mx::Stream s, std::string name, std::shared_ptr<function> f)
+      : opaque(s, std::move(name)), f_(std::move(f)) {}
+
+  void eval_cpu(
+      const std::vector<mx::array>& inputs,
+      std::vector<mx::array>& outputs) override {
+    // Everything that can fail happens here, on the thread that evaluates: what
+    // is thrown here reaches exactly the evaluations that need this node, which
+    // stays in the graph, whereas an exception in the task would surface in
+    // whatever is evaluated next.
+    try {
+      for (auto& o : outputs) {
+        o.set_data(mx::allocator::malloc(o.nbytes()));
+      }
+      char text[512] = "";
+      if (f_->prepare && f_->prepare(f_->ctx, text, sizeof(text)) != 0) {
+        throw std::runtime_error(text);
+      }
+    } catch (std::exception& e) {
+      // These outputs now fail for good. Only these: a compiled function shares
+      // this primitive among its calls.
+      auto failure = std::make_shared<failed>(stream(), name_, "[" + name_ + "] " + e.what());
+      auto self = outputs[0].primitive_ptr();
+      for (auto& o : outputs) {
+        o.primitive_ptr() = failure;
+      }
+      throw std::runtime_error(failure->what());
+    }
+    auto in = std::make_shared<buffers>();
+    in->add(inputs);
+    in->bind();
+    auto out = std::make_shared<buffers>();
+    out->add(outputs);
+    out->bind();
+    mx::cpu::get_command_encoder(stream()).dispatch([f = f_, in, out]() {
+      f->run(f->ctx, in->views.data(), out->views.data());
+    });
+  }
+
+ private:
+  std::shared_ptr<function> f_;
+};
+
+mx::Dtype dtype_of(int d) {
+  // In the order of mlx_dtype.
+  static const mx::Dtype table[] = {
+      mx::bool_, mx::uint8, mx::uint16, mx::uint32, mx::uint64,
+      mx::int8, mx::int16, mx::int32, mx::int64, mx::float16,
+      mx::float32, mx::float64, mx::bfloat16, mx::complex64};
+  return table[d];
+}
+
+} // namespace
+
+extern "C" mlxg_results mlxg_primitive_call(
+    const char* name,
+    void* ctx,
+    void* prepare,
+    void* run,
+    void* release,
+    bool contiguous,
+    const int* dims,
+    const int* dtypes,
+    size_t n_outputs,
+    void** inputs,
+    size_t n) {
+  mlxg_results r = {nullptr, 0, nullptr, 0};
+  // Owns ctx from here on, whatever happens.
+  auto f = std::make_shared<function>(
+      ctx,
+      reinterpret_cast<mlxg_prepare_fn>(prepare),
+      reinterpret_cast<mlxg_run_fn>(run),
+      reinterpret_cast<mlxg_release_fn>(release));
+  mlxg::guard g;
+  try {
+    auto s = *static_cast<mx::Stream*>(mlxg_stream().ctx);
+    auto in = mlxg::arrays_of(inputs, n);
+    if (contiguous) {
+      for (auto& a : in) {
+        a = mx::contiguous(a, false, s);
+      }
+    }
+    std::vector<mx::Shape> shapes;
+    std::vector<mx::Dtype> types;
+    const int* d = dims;
+    for (size_t i = 0; i < n_outputs; i++) {
+      int ndim = *d++;
+      shapes.emplace_back(d, d + ndim);
+      d += ndim;
+      types.push_back(dtype_of(dtypes[i]));
+    }
+    auto prim = std::make_shared<host_function>(s, name, f);
+    auto outs = mx::array::make_arrays(std::move(shapes), types, prim, in);
+    mlx_vector_array v = mlx_vector_array_new();
+    for (auto& o : outs) {
+      mlx_vector_array_append_value(v, mlx_array{&o});
+    }
+    return mlxg_end_vector(0, v);
+  } catch (std::exception& e) {
+    r.err = mlxg::error_text(e.what());
+    return r;
+  }
+}
+
+extern "C" void mlxg_release(void* release, void* ctx) {
+  if (release) {
+    reinterpret_cast<mlxg_release_fn>(release)(ctx);
+  }
+}

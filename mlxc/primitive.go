@@ -1,0 +1,88 @@
+package mlxc
+
+// #include "mlxg.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// Output describes an array that an operation will make.
+type Output struct {
+	Shape []int
+	DType DType
+}
+
+// HostFunction describes a node of the graph that runs a C function on a CPU
+// stream. It is how a package adds an operation of its own that stays lazy.
+//
+// The pointers are C functions, and what they point to must not move or end
+// before Release:
+//
+//	int  prepare(void* ctx, char* err, size_t errlen);
+//	void run(void* ctx, const view* inputs, const view* outputs);
+//	void release(void* ctx);
+//	struct view { void* data; const int32_t* shape; const int64_t* strides; int32_t ndim; };
+//
+// prepare (may be nil) reserves what can be lacking, on the thread that evaluates;
+// its error fails the outputs, now and at every later read. run computes, on a
+// thread of MLX, possibly several times and at the same time; it cannot fail and
+// must not call Go. release frees ctx when the last node that uses it is gone.
+// Strides are in elements.
+type HostFunction struct {
+	Name                  string
+	Prepare, Run, Release unsafe.Pointer
+	Ctx                   unsafe.Pointer
+	// Strided passes inputs as they are; else they are copied to row-major order
+	// where they are not.
+	Strided bool
+	Outputs []Output
+}
+
+// NewHostFunction adds the node to the graph of the inputs, on the current stream,
+// which must be a CPU stream. It owns f.Ctx from the call on, also if it fails.
+func NewHostFunction(f HostFunction, inputs ...*Array) ([]*Array, error) {
+	release := func() { C.mlxg_release(f.Release, f.Ctx) }
+	h, err := acquireAll(f.Name, inputs)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	defer h.release()
+	fail := func(err error) ([]*Array, error) {
+		release()
+		return nil, opError(f.Name, err, inputs...)
+	}
+	if len(f.Outputs) == 0 {
+		return fail(errors.New("it has no outputs"))
+	}
+	if CurrentDevice() != CPU {
+		return fail(errors.New("it runs on a CPU stream, but the current stream is on the GPU: use WithDevice(CPU, …)"))
+	}
+	dims, types, err := flatten(f.Outputs)
+	if err != nil {
+		return fail(err)
+	}
+	name := C.CString(f.Name)
+	defer C.free(unsafe.Pointer(name))
+	r := C.mlxg_primitive_call(name, f.Ctx, f.Prepare, f.Run, f.Release, C.bool(!f.Strided),
+		&dims[0], &types[0], C.size_t(len(f.Outputs)), h.ptr(), h.n())
+	return wrapAll(f.Name, r, inputs...)
+}
+
+// flatten writes output descriptions the way C takes them.
+func flatten(outputs []Output) (dims, types []C.int, err error) {
+	for i, o := range outputs {
+		if err := checkNew(o.DType, o.Shape); err != nil {
+			return nil, nil, fmt.Errorf("output %d: %w", i, err)
+		}
+		dims = append(dims, C.int(len(o.Shape)))
+		for _, d := range o.Shape {
+			dims = append(dims, C.int(d))
+		}
+		types = append(types, C.int(o.DType.c()))
+	}
+	return dims, types, nil
+}
