@@ -233,7 +233,9 @@ func (a *Array) String() string {
 	}
 	defer a.release()
 	var text *C.char
-	if e := C.mlxg_tostring(ctx, &text); e != nil {
+	var e *C.char
+	onSoundThread(func() { e = C.mlxg_tostring(ctx, &text) })
+	if e != nil {
 		return fmt.Sprintf("array(invalid: %v)", takeText(e))
 	}
 	defer C.free(unsafe.Pointer(text))
@@ -295,7 +297,9 @@ func ToSlice[T Element](a *Array) ([]T, error) {
 	if len(out) == 0 {
 		dst = unsafe.Pointer(&emptyData)
 	}
-	if e := C.mlxg_read(ctx, dst, C.size_t(len(out)*d.Size())); e != nil {
+	var e *C.char
+	onSoundThread(func() { e = C.mlxg_read(ctx, dst, C.size_t(len(out)*d.Size())) })
+	if e != nil {
 		return nil, opError("ToSlice", takeText(e), a)
 	}
 	pace()

@@ -68,6 +68,7 @@ func guarded(out unsafe.Pointer, f func() []*Array) (status C.int) {
 		}
 		// Neither returned nor panicked: runtime.Goexit. It cannot be stopped, and
 		// the C++ frames below are about to be skipped.
+		staleThreads.Add(1)
 		C.mlxg_mark_stale()
 	}()
 	results := f()

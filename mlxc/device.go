@@ -54,6 +54,30 @@ func CurrentDevice() Device {
 	return Device(C.mlxg_current_device())
 }
 
+// Backend is what executes the operations of a stream.
+type Backend string
+
+// The backends of MLX.
+const (
+	BackendCPU   Backend = "cpu"
+	BackendMetal Backend = "metal"
+	BackendCUDA  Backend = "cuda"
+)
+
+// CurrentBackend returns the backend of the stream on which operations of the
+// calling goroutine run at this point. The placeholder GPU counts as Metal.
+func CurrentBackend() Backend {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	switch C.mlxg_current_backend() {
+	case 1:
+		return BackendMetal
+	case 2:
+		return BackendCUDA
+	}
+	return BackendCPU
+}
+
 // Stream is a queue of work on a device. Work of one stream runs in order; MLX
 // orders work of different streams by the data that flows between them.
 type Stream struct {

@@ -86,8 +86,12 @@ var place = regexp.MustCompile(` at [^ ]+\.(cpp|h):\d+$`)
 
 func mlxError(text string) error { return errors.New(place.ReplaceAllString(text, "")) }
 
-// opError makes the error of op on operands. It must be called while the
-// operands are held.
+// NewError makes the error of an operation on operands, some of which may be nil,
+// for packages that build operations of their own.
+func NewError(op string, cause error, operands ...*Array) *Error {
+	return opError(op, cause, operands...)
+}
+
 func opError(op string, cause error, operands ...*Array) *Error {
 	e := &Error{Op: op, Err: cause}
 	for _, a := range operands {

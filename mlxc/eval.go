@@ -61,9 +61,10 @@ func Eval(arrays ...*Array) error {
 		return err
 	}
 	defer h.release()
-	// The entry drains garbage and closures; mlxg_eval takes the lock itself,
-	// since it gives it up while it waits.
-	if e := C.mlxg_eval(h.ptr(), h.n()); e != nil {
+	// Not through locked: mlxg_eval gives the lock up while it waits.
+	var e *C.char
+	onSoundThread(func() { e = C.mlxg_eval(h.ptr(), h.n()) })
+	if e != nil {
 		return opError("Eval", takeText(e), arrays...)
 	}
 	garbage.drain(false)
@@ -79,7 +80,9 @@ func AsyncEval(arrays ...*Array) error {
 		return err
 	}
 	defer h.release()
-	if e := C.mlxg_async_eval(h.ptr(), h.n()); e != nil {
+	var e *C.char
+	onSoundThread(func() { e = C.mlxg_async_eval(h.ptr(), h.n()) })
+	if e != nil {
 		return opError("AsyncEval", takeText(e), arrays...)
 	}
 	return nil

@@ -53,14 +53,6 @@ func (h *heap) drain(wait bool) {
 	}
 }
 
-// pending reports whether there is something to drain, without the mutex's cost
-// being paid by every entry.
-func (h *heap) pending() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.handles) > 0
-}
-
 // The collector does not see MLX's memory: a program that leaves its arrays to
 // it would fill the machine long before the Go heap is large enough to collect.
 // pace starts a collection whenever MLX's active memory has doubled since the
@@ -70,7 +62,7 @@ var pacer struct {
 	running atomic.Bool
 }
 
-const paceFloor = 256 << 20 // below this, collecting costs more than it gives
+const paceFloor = 64 << 20 // below this, collecting costs more than it gives
 
 func pace() {
 	active := ActiveMemory()

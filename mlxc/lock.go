@@ -6,6 +6,7 @@ import "C"
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // locked runs f, which may reach Go functions through MLX, under the graph lock.
@@ -16,17 +17,11 @@ import (
 // (testify's require does it) runs Go's deferred calls but skips C++ frames.
 //
 // After that, this thread's tracing state in MLX is wrong for good, so the
-// goroutine keeps the thread locked and the runtime ends both. What its deferred
-// calls still ask for runs on another thread.
-func locked(f func()) {
+// goroutine keeps the thread locked and the runtime ends both.
+func locked(f func()) { onSoundThread(func() { lockedHere(f) }) }
+
+func lockedHere(f func()) {
 	runtime.LockOSThread()
-	if bool(C.mlxg_is_stale()) && !insideCallback() {
-		runtime.UnlockOSThread()
-		done := make(chan struct{})
-		go func() { defer close(done); locked(f) }()
-		<-done
-		return
-	}
 	C.mlxg_enter()
 	defer func() {
 		// Under the lock: whatever was freed meanwhile by goroutines that did not
@@ -38,6 +33,28 @@ func locked(f func()) {
 			runtime.UnlockOSThread()
 		}
 	}()
+	f()
+}
+
+// staleThreads counts the threads that a goroutine was ended on.
+var staleThreads atomic.Int64
+
+// onSoundThread runs f, on another thread if this one's tracing state is wrong:
+// what the deferred calls of an ending goroutine ask for. Where the lock is still
+// held further up, f has to run here; it then is inside the transform, as MLX
+// believes.
+func onSoundThread(f func()) {
+	if staleThreads.Load() > 0 {
+		runtime.LockOSThread()
+		move := bool(C.mlxg_is_stale()) && !insideCallback()
+		runtime.UnlockOSThread()
+		if move {
+			done := make(chan struct{})
+			go func() { defer close(done); f() }()
+			<-done
+			return
+		}
+	}
 	f()
 }
 

@@ -96,6 +96,7 @@ int mlxg_set_default_device(int type);
 void* mlxg_device_stream(int type); // NULL if there is no such device
 bool mlxg_stream_is_gpu(void* stream);
 int mlxg_current_device(void);
+int mlxg_current_backend(void); // 0 CPU, 1 Metal, 2 CUDA
 
 // mlxg_placeholder_gpu is a GPU stream that exists on every machine. Nothing
 // can be evaluated on it; MLX builds Metal kernels on it while it exports.
@@ -198,6 +199,7 @@ mlxg_results mlxg_primitive_call(
     void* run,
     void* release,
     bool contiguous,
+    const float* init_value, // or NULL
     const int* dims,
     const int* dtypes,
     size_t n_outputs,

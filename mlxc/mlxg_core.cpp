@@ -222,6 +222,16 @@ int mlxg_current_device(void) {
   return mlxg_stream_is_gpu(mlxg_stream().ctx) ? 1 : 0;
 }
 
+int mlxg_current_backend(void) {
+  void* s = mlxg_stream().ctx;
+  if (!mlxg_stream_is_gpu(s)) {
+    return 0;
+  }
+  bool cuda = false;
+  mlx_cuda_is_available(&cuda);
+  return cuda && s != mlxg_placeholder_gpu() ? 2 : 1;
+}
+
 void* mlxg_placeholder_gpu(void) {
   static mlx::core::Stream s(-1, mlx::core::Device::gpu);
   return &s;

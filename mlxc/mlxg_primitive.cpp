@@ -1,5 +1,7 @@
 // A primitive of one's own: a lazy node on a CPU stream that runs a C function.
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "mlx/allocator.h"
@@ -19,8 +21,18 @@ struct function {
   mlxg_prepare_fn prepare;
   mlxg_run_fn run;
   mlxg_release_fn release;
-  function(void* c, mlxg_prepare_fn p, mlxg_run_fn r, mlxg_release_fn d)
-      : ctx(c), prepare(p), run(r), release(d) {}
+  std::optional<float> init_value;
+  function(
+      void* c,
+      mlxg_prepare_fn p,
+      mlxg_run_fn r,
+      mlxg_release_fn d,
+      const float* init)
+      : ctx(c), prepare(p), run(r), release(d) {
+    if (init) {
+      init_value = *init;
+    }
+  }
   function(const function&) = delete;
   ~function() {
     if (release) {
@@ -114,6 +126,45 @@ class failed : public opaque {
   std::string what_;
 };
 
+template <typename T>
+void fill_as(char* p, size_t n, float value) {
+  std::fill_n(reinterpret_cast<T*>(p), n, static_cast<T>(value));
+}
+
+// fill sets n elements, in the dtype that MLX's Metal kernels use for it.
+void fill(char* p, size_t n, mx::Dtype d, float value) {
+  switch (d) {
+    case mx::bool_:
+      return fill_as<bool>(p, n, value);
+    case mx::uint8:
+      return fill_as<uint8_t>(p, n, value);
+    case mx::uint16:
+      return fill_as<uint16_t>(p, n, value);
+    case mx::uint32:
+      return fill_as<uint32_t>(p, n, value);
+    case mx::uint64:
+      return fill_as<uint64_t>(p, n, value);
+    case mx::int8:
+      return fill_as<int8_t>(p, n, value);
+    case mx::int16:
+      return fill_as<int16_t>(p, n, value);
+    case mx::int32:
+      return fill_as<int32_t>(p, n, value);
+    case mx::int64:
+      return fill_as<int64_t>(p, n, value);
+    case mx::float16:
+      return fill_as<mx::float16_t>(p, n, value);
+    case mx::float32:
+      return fill_as<float>(p, n, value);
+    case mx::float64:
+      return fill_as<double>(p, n, value);
+    case mx::bfloat16:
+      return fill_as<mx::bfloat16_t>(p, n, value);
+    case mx::complex64:
+      return fill_as<mx::complex64_t>(p, n, value);
+  }
+}
+
 class host_function : public opaque {
  public:
   host_function(mx::Stream s, std::string name, std::shared_ptr<function> f)
@@ -150,7 +201,15 @@ class host_function : public opaque {
     auto out = std::make_shared<buffers>();
     out->add(outputs);
     out->bind();
-    mx::cpu::get_command_encoder(stream()).dispatch([f = f_, in, out]() {
+    auto& encoder = mx::cpu::get_command_encoder(stream());
+    if (f_->init_value) {
+      for (auto& o : outputs) {
+        encoder.dispatch([p = o.data<char>(), n = o.size(), d = o.dtype(), v = *f_->init_value]() {
+          fill(p, n, d, v);
+        });
+      }
+    }
+    encoder.dispatch([f = f_, in, out]() {
       f->run(f->ctx, in->views.data(), out->views.data());
     });
   }
@@ -177,6 +236,7 @@ extern "C" mlxg_results mlxg_primitive_call(
     void* run,
     void* release,
     bool contiguous,
+    const float* init_value,
     const int* dims,
     const int* dtypes,
     size_t n_outputs,
@@ -188,7 +248,8 @@ extern "C" mlxg_results mlxg_primitive_call(
       ctx,
       reinterpret_cast<mlxg_prepare_fn>(prepare),
       reinterpret_cast<mlxg_run_fn>(run),
-      reinterpret_cast<mlxg_release_fn>(release));
+      reinterpret_cast<mlxg_release_fn>(release),
+      init_value);
   mlxg::guard g;
   try {
     auto s = *static_cast<mx::Stream*>(mlxg_stream().ctx);

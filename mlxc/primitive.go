@@ -39,6 +39,9 @@ type HostFunction struct {
 	// where they are not.
 	Strided bool
 	Outputs []Output
+	// InitValue is what every element of every output is when run is called; nil
+	// leaves them undefined.
+	InitValue *float32
 }
 
 // NewHostFunction adds the node to the graph of the inputs, on the current stream,
@@ -67,7 +70,12 @@ func NewHostFunction(f HostFunction, inputs ...*Array) ([]*Array, error) {
 	}
 	name := C.CString(f.Name)
 	defer C.free(unsafe.Pointer(name))
-	r := C.mlxg_primitive_call(name, f.Ctx, f.Prepare, f.Run, f.Release, C.bool(!f.Strided),
+	var init *C.float
+	if f.InitValue != nil {
+		value := C.float(*f.InitValue)
+		init = &value
+	}
+	r := C.mlxg_primitive_call(name, f.Ctx, f.Prepare, f.Run, f.Release, C.bool(!f.Strided), init,
 		&dims[0], &types[0], C.size_t(len(f.Outputs)), h.ptr(), h.n())
 	return wrapAll(f.Name, r, inputs...)
 }

@@ -1,0 +1,98 @@
+package mlxc_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// Wrong calls and what their errors must say. After each, the library works.
+func TestWrongCalls(t *testing.T) {
+	a := mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 2, 3)
+	b := mlxc.FromSlice([]float32{1, 2, 3, 4})
+	freed := mlxc.FromSlice([]float32{1})
+	freed.Free()
+	freed.Free()
+	var none *mlxc.Array
+	toSlice := func(a *mlxc.Array) error { _, err := mlxc.ToSlice[float32](a); return err }
+	for _, c := range []struct {
+		name  string
+		err   error
+		parts []string
+	}{
+		{"shapes that do not broadcast", a.Add(b).Err(), []string{"add", "float32(2,3)", "float32(4)", "broadcast"}},
+		{"the first error is passed on", a.Add(b).Exp().Sum().Err(), []string{"add", "float32(4)"}},
+		{"reading an invalid array", toSlice(a.Add(b)), []string{"ToSlice", "add"}},
+		{"evaluating an invalid array", mlxc.Eval(a, a.Add(b)), []string{"add"}},
+		{"matmul", a.MatMul(a).Err(), []string{"matmul", "float32(2,3)"}},
+		{"reshape", a.Reshape(4).Err(), []string{"reshape", "(2,3)"}},
+		{"transpose", a.Transpose(0, 2).Err(), []string{"transpose"}},
+		{"axis", a.Sum(2).Err(), []string{"sum", "axis"}},
+		{"slice lists", a.Slice([]int{0}, []int{1}, nil).Err(), []string{"slice", "1, 1 and 1 entries, want 2"}},
+		{"slice stride", a.Slice([]int{0, 0}, []int{1, 1}, []int{1, 0}).Err(), []string{"stride is 0"}},
+		{"dtype of a read", func() error { _, err := mlxc.ToSlice[int32](a); return err }(), []string{"ToSlice", "float32(2,3)", "int32", "AsType"}},
+		{"item of many", func() error { _, err := mlxc.Item[float32](a); return err }(), []string{"Item", "exactly one"}},
+		{"invalid dtype", a.AsType(mlxc.Invalid).Err(), []string{"astype", "dtype"}},
+		{"slice and shape differ", mlxc.FromSlice([]float32{1, 2}, 3).Err(), []string{"FromSlice", "(3)", "3 elements, the slice has 2"}},
+		{"negative axis", mlxc.Zeros(mlxc.Float32, 2, -1).Err(), []string{"negative axis"}},
+		{"axis too large", mlxc.Zeros(mlxc.Float32, 1<<31).Err(), []string{"2³¹−1"}},
+		{"size overflows", mlxc.Zeros(mlxc.Float32, 1<<30, 1<<30, 1<<10).Err(), []string{"memory"}},
+		{"size overflows in FromSlice", mlxc.FromSlice([]int8{}, math.MaxInt32, math.MaxInt32, math.MaxInt32).Err(), []string{"memory"}},
+		{"freed", freed.Add(a).Err(), []string{"add", "freed"}},
+		{"freed read", toSlice(freed), []string{"freed"}},
+		{"nil", none.Add(a).Err(), []string{"add", "nil"}},
+		{"nil operand", a.Add(nil).Err(), []string{"add", "nil"}},
+		{"nil evaluated", mlxc.Eval(nil), []string{"Eval", "nil"}},
+		{"norm of a scalar", mlxc.RMSNorm(mlxc.Scalar[float32](1), nil, 1e-5).Err(), []string{"RMSNorm", "float32()"}},
+		{"norm's weight", mlxc.RMSNorm(a, b, 1e-5).Err(), []string{"RMSNorm", "float32(2,3), float32(4)"}},
+		{"nothing to concatenate", mlxc.Concatenate(0).Err(), []string{"concatenate"}},
+		{"random integers", mlxc.RandomNormal(mlxc.RandomKey(1), mlxc.Int32, 3).Err(), []string{"random_normal"}},
+		{"a key that is none", mlxc.RandomNormal(a, mlxc.Float32, 3).Err(), []string{"random_normal"}},
+		{"cotangents missing", func() error {
+			_, _, err := mlxc.VJP(func(x arrays) arrays { return x }, arrays{a}, nil)
+			return err
+		}(), []string{"VJP", "cotangent"}},
+		{"cotangent's shape", func() error {
+			_, _, err := mlxc.VJP(func(x arrays) arrays { return x }, arrays{a}, arrays{b})
+			return err
+		}(), []string{"VJP", "shape"}},
+		{"no function", func() error { _, _, err := mlxc.VJP(nil, arrays{a}, arrays{a}); return err }(), []string{"VJP", "nil"}},
+		{"a text with a percent sign", mlxc.NewError("op %s", a.Add(b).Err(), a), []string{"op %s"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Error(t, c.err)
+			for _, p := range c.parts {
+				require.ErrorContains(t, c.err, p)
+			}
+			require.NotContains(t, c.err.Error(), ".cpp")
+			require.Equal(t, []float32{2, 4, 6, 8}, floats(t, b.Add(b)))
+		})
+	}
+}
+
+func TestWhatAnInvalidArraySays(t *testing.T) {
+	bad := mlxc.FromSlice([]float32{1, 2}).Add(mlxc.FromSlice([]float32{1, 2, 3}))
+	require.Nil(t, bad.Shape())
+	require.Zero(t, bad.NDim())
+	require.Zero(t, bad.Dim(0))
+	require.Zero(t, bad.Size())
+	require.Zero(t, bad.NBytes())
+	require.Equal(t, mlxc.Invalid, bad.DType())
+	require.Contains(t, bad.String(), "invalid")
+	var e *mlxc.Error
+	require.ErrorAs(t, bad.Err(), &e)
+	require.Equal(t, "add", e.Op)
+	require.Equal(t, [][]int{{2}, {3}}, e.Shapes)
+	bad.Free()
+	require.Error(t, bad.Err())
+}
+
+func TestDimOfAValidArray(t *testing.T) {
+	a := mlxc.Zeros(mlxc.Float16, 2, 3)
+	require.Equal(t, []int{2, 3, 3, 2, 0, 0}, []int{a.Dim(0), a.Dim(1), a.Dim(-1), a.Dim(-2), a.Dim(2), a.Dim(-3)})
+	require.Equal(t, 12, a.NBytes())
+	require.Equal(t, []int{}, mlxc.Scalar(true).Shape())
+}
