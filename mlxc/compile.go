@@ -5,7 +5,9 @@ import "C"
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"unsafe"
 )
@@ -23,6 +25,7 @@ type Compiled struct {
 	closure unsafe.Pointer
 	id      uintptr
 	f       Func
+	config  CompileConfig
 	err     error
 	cleanup runtime.Cleanup
 	once    sync.Once
@@ -40,6 +43,9 @@ type Compiled struct {
 // A *Compiled frees what it holds when it becomes unreachable, or at Close.
 func Compile(f Func, config ...CompileConfig) *Compiled {
 	c := &Compiled{f: f}
+	if len(config) > 0 {
+		c.config = config[0]
+	}
 	switch {
 	case initError != nil:
 		c.err = &Error{Op: "Compile", Err: initError}
@@ -48,11 +54,10 @@ func Compile(f Func, config ...CompileConfig) *Compiled {
 		c.err = &Error{Op: "Compile", Err: errors.New("the function is nil")}
 		return c
 	}
-	shapeless := len(config) > 0 && config[0].Shapeless
 	locked(func() {
 		id := register(f)
 		c.id = uintptr(id)
-		if e := C.mlxg_compile_new(id, C.bool(shapeless), &c.closure); e != nil {
+		if e := C.mlxg_compile_new(id, C.bool(c.config.Shapeless), &c.closure); e != nil {
 			c.err = &Error{Op: "Compile", Err: takeText(e)}
 		}
 	})
@@ -119,12 +124,21 @@ func (c *Compiled) Call(args ...*Array) (results []*Array, err error) {
 		r := C.mlxg_compiled_call(c.closure, h.ptr(), h.n())
 		r.scope = C.uintptr_t(scope)
 		results, err = wrapAll(op, r, args...)
-		err = takeCallbackError(err)
+		err = c.explain(takeCallbackError(err))
 	}); !alive {
 		// The function ended the goroutine it ran on; the caller's is meant.
 		runtime.Goexit()
 	}
 	return results, err
+}
+
+// explain says what to do where MLX only names the primitive that it cannot infer
+// the shapes of.
+func (c *Compiled) explain(err error) error {
+	if err != nil && c.config.Shapeless && strings.Contains(err.Error(), "output shapes") {
+		return fmt.Errorf("%w A function with a gradient of its own or a custom kernel cannot be compiled without shapes: compile it with shapes", err)
+	}
+	return err
 }
 
 // compiler is the owned thread: a goroutine locked to it, started at first use

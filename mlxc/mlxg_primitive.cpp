@@ -76,7 +76,7 @@ class opaque : public mx::Primitive {
   std::vector<mx::Shape> output_shapes(const std::vector<mx::array>&) override {
     throw std::invalid_argument(
         "[" + name_ +
-        "] the shapes of its outputs are fixed when it is built: a function that uses it cannot be compiled without shapes. Compile it with shapes");
+        "] the output shapes are fixed when it is built and cannot be inferred");
   }
 
   std::vector<mx::array> vjp(

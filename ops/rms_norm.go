@@ -31,7 +31,7 @@ func RMSNorm(x, weight *mlxc.Array, eps float32) *mlxc.Array {
 		return []*mlxc.Array{mlxc.RMSNorm(args[0], at(args, 1), eps)}
 	}
 	backward := func(primals, cotangents, _ []*mlxc.Array) []*mlxc.Array {
-		return rmsNormBackward(primals[0], at(primals, 1), cotangents[0], eps)
+		return rmsNormBackward(currentDevice(), primals[0], at(primals, 1), cotangents[0], eps)
 	}
 	args := []*mlxc.Array{x}
 	if weight != nil {
@@ -89,8 +89,8 @@ func checkNorm(x, weight *mlxc.Array, eps float32) error {
 	return nil
 }
 
-// rmsNormBackward returns dx and, with a weight, dweight.
-func rmsNormBackward(x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array {
+// rmsNormBackward returns dx and, with a weight, dweight, in the geometry for d.
+func rmsNormBackward(d device, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array {
 	width := x.Dim(-1)
 	if x.Size() == 0 {
 		grads := []*mlxc.Array{mlxc.Zeros(x.DType(), x.Shape()...)}
@@ -101,7 +101,6 @@ func rmsNormBackward(x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array {
 	}
 	dy = dy.AsType(x.DType())
 	rows := x.Size() / width
-	d := currentDevice()
 	row := rowGeometry(d, width)
 	groups := min(rows, row.groups)
 	nRows, nWidth, scalarEps := mlxc.Scalar(uint32(rows)), mlxc.Scalar(uint32(width)), mlxc.Scalar(eps)

@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# The one entry to this repository: brings MLX and mlx-c, then does what is asked.
+# ./build.sh help lists the verbs.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+third=$root/third_party/mlx-c
+install=$third/install
+
+usage() {
+  cat <<'EOF'
+usage: ./build.sh [verb] [flags]
+
+  setup   bring and build the pinned MLX and mlx-c (the default verb)
+            --backend cpu|cuda13|cuda12|metal   also MLXGRAD_BACKEND; default: cpu, on macOS metal
+            --mlx-dir DIR       use the MLX in DIR (include/mlx, lib/libmlx); also MLX_DIR,
+                                e.g. MLX_DIR=$(brew --prefix mlx)
+            --mlx-c-source SRC  use these mlx-c sources (folder or archive); also MLX_C_SOURCE
+          A choice is kept until another is made or clean is run. CXX names the compiler.
+  parity  hold every gradient against MLX's own and a float64 oracle; flags go to mlxgrad parity
+  test    run all tests; flags and packages go to go test
+  bench   run all benchmarks; flags and packages go to go test
+  lint    run golangci-lint, gofumpt and go vet
+  env     print what a go build of your own needs: eval "$(./build.sh env)"
+  clean   remove everything that was brought and built
+  help    print this
+
+Every verb but clean and help sets up first, which takes no time once it is done.
+EOF
+}
+
+die() {
+  echo "mlxgrad $verb: $*" >&2
+  exit 1
+}
+
+setup() {
+  command -v go >/dev/null || die "go is not on the PATH: install Go 1.26 or later"
+  # Built rather than run by "go run", which would add a line to every error.
+  local out
+  if ! out=$(cd "$root" && go build -o "$third/build/setup" ./third_party/mlx-c 2>&1); then
+    case $out in
+      *"no space left on device"*) die "the disk is full: free some 200 MB and run ./build.sh setup again" ;;
+      *) die "the set-up program does not build: see Go's message below"$'\n'"$out" ;;
+    esac
+  fi
+  "$third/build/setup" "$third" "$@"
+  cuda_headers
+}
+
+# MLX compiles CUDA kernels at run time, against headers that it looks for in CUDA_HOME.
+cuda_headers() {
+  [ -z "${CUDA_HOME:-}${CUDA_PATH:-}" ] || return 0
+  local dir
+  for dir in "$install/nvidia/cu13" "$install/nvidia/cuda_runtime"; do
+    if [ -d "$dir/include" ]; then export CUDA_HOME=$dir; fi
+  done
+}
+
+# The tests put Metal source through clang's address-space check.
+need_clang() {
+  local name
+  for name in clang clang-{20,19,18,17,16,15,14}; do
+    if command -v "$name" >/dev/null; then return 0; fi
+  done
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "mlxgrad $verb: installing clang, which the tests need" >&2
+    local log=$third/build/apt.log
+    if { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends clang; } \
+      >"$log" 2>&1 </dev/null; then return 0; fi
+    die "clang could not be installed: see $log, or install clang 14 or later by hand"
+  fi
+  if command -v apt-get >/dev/null; then
+    die "the tests need clang: sudo apt-get install clang"
+  fi
+  die "the tests need clang: install clang 14 or later with your system's package manager"
+}
+
+# go_test runs go test on all packages, or on those among its arguments, which begin
+# with ./ or with the module's path.
+go_test() {
+  local arg
+  for arg in "$@"; do
+    case $arg in
+      ./* | github.com/*) exec go test -timeout 20m "$@" ;;
+    esac
+  done
+  exec go test -timeout 20m ./... "$@"
+}
+
+# print_env prints CGO_* for a user's own build: this repository's packages find the
+# libraries by themselves, but not from Go's module cache, where nothing is set up.
+print_env() {
+  local include="'-I$install/include'" mlx="'-I$install/mlx/include'"
+  local lib="$install/lib" mlxlib="$install/mlx/lib"
+  printf 'export CGO_CFLAGS=%q\n' "${CGO_CFLAGS:--O2 -g} $include"
+  printf 'export CGO_CXXFLAGS=%q\n' "${CGO_CXXFLAGS:--O2 -g} -std=c++20 $include $mlx"
+  printf 'export CGO_LDFLAGS=%q\n' \
+    "${CGO_LDFLAGS:--O2 -g} '-L$lib' '-L$mlxlib' '-Wl,-rpath,$lib' '-Wl,-rpath,$mlxlib'"
+  if [ -n "${CUDA_HOME:-}" ]; then printf 'export CUDA_HOME=%q\n' "$CUDA_HOME"; fi
+}
+
+verb=setup
+case ${1:-} in
+  '' | --*) ;;
+  -h) verb=help ;;
+  *)
+    verb=$1
+    shift
+    ;;
+esac
+if [ "${1:-}" = --help ] && [ "$verb" = setup ]; then verb=help; fi
+
+cd "$root"
+case $verb in
+  setup)
+    setup "$@"
+    ;;
+  parity)
+    setup
+    go build -o "$third/build/mlxgrad" ./compare/cmd/mlxgrad
+    exec "$third/build/mlxgrad" parity "$@"
+    ;;
+  test)
+    setup
+    need_clang
+    go_test "$@"
+    ;;
+  bench)
+    setup
+    go_test -run='^$' -bench=. "$@"
+    ;;
+  lint)
+    setup
+    # All three run, so that one call shows all there is to mend.
+    failed=0
+    go vet ./... || failed=1
+    unformatted=$(go tool -modfile=tools/go.mod gofumpt -l .) || failed=1
+    if [ -n "$unformatted" ]; then
+      echo "not formatted by gofumpt: $unformatted" >&2
+      failed=1
+    fi
+    go tool -modfile=tools/go.mod golangci-lint run ./... || failed=1
+    exit $failed
+    ;;
+  env)
+    setup
+    print_env
+    ;;
+  clean)
+    rm -rf "$third"/{downloads,src,build,install,install.old} "$third"/install.tmp-*
+    ;;
+  help)
+    usage
+    ;;
+  *)
+    usage >&2
+    die "there is no such verb: see above"
+    ;;
+esac

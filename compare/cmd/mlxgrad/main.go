@@ -1,0 +1,73 @@
+// Command mlxgrad compares this project's gradients with MLX's built-in ones and with a float64
+// oracle, and says what it found on the machine.
+//
+//	mlxgrad parity    compares, prints a table, and writes JSON on request
+//	mlxgrad doctor    prints what was found and what to do about what is missing
+//	mlxgrad version   prints versions
+//
+// It exits 0 on success; 1 if a comparison failed, nothing ran or something required is missing;
+// 2 if the command line is wrong; and 130 if it was interrupted.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+)
+
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitInterrupted = 130 // 128 and the number of SIGINT, as shells have it.
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// commandLine is the grammar of the command.
+type commandLine struct {
+	Parity  parityCommand  `cmd:"" help:"Compare our gradients with MLX's and with a float64 oracle."`
+	Doctor  doctorCommand  `cmd:"" help:"Print what was found on this machine, and what to do about what is missing."`
+	Version versionCommand `cmd:"" help:"Print the versions of this command, MLX and mlx-c."`
+}
+
+// errFailed is the error of a command that has said on its output what failed.
+var errFailed = errors.New("failed")
+
+// errInterrupted is the error of a command that a signal ended.
+var errInterrupted = errors.New("interrupted")
+
+// run runs the command and returns its exit code. A request for help ends the process.
+func run(args []string, stdout, stderr io.Writer) int {
+	parser, err := kong.New(&commandLine{},
+		kong.Name("mlxgrad"),
+		kong.Description("Gradients of MLX, held against MLX's own and against a float64 oracle."),
+		kong.Writers(stdout, stderr),
+		kong.BindTo(stdout, (*io.Writer)(nil)),
+		kong.Vars{"ops": opNames()},
+	)
+	if err != nil {
+		panic(err) // The grammar is wrong, which every test of this command would show.
+	}
+	ctx, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(stderr, "mlxgrad: %v\nRun \"mlxgrad --help\" for usage.\n", err)
+		return exitUsage
+	}
+	switch err := ctx.Run(); {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case errors.Is(err, errFailed):
+		return exitFailure
+	default:
+		fmt.Fprintf(stderr, "mlxgrad: %v\n", err)
+		return exitFailure
+	}
+}

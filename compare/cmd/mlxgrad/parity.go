@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/mlxgrad/mlxgrad/compare"
+	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// parityCommand is "mlxgrad parity".
+type parityCommand struct {
+	Op       []string `help:"Only these operations. One of: ${enum}." enum:"${ops}" placeholder:"OP"`
+	DType    []string `name:"dtype" help:"Only these dtypes. One of: ${enum}." enum:"float32,float16,bfloat16" placeholder:"DTYPE"`
+	Case     string   `help:"Only cases whose names match this regular expression, such as '37x129|strided'." placeholder:"REGEXP"`
+	JSON     string   `name:"json" help:"Also write the report as JSON to this file." placeholder:"FILE"`
+	Failures bool     `aliases:"failures-only" help:"List only the cases that failed."`
+	Repeat   int      `help:"Compute each gradient this often, and require the same bits every time." default:"1" placeholder:"N"`
+
+	pattern *regexp.Regexp
+}
+
+// opNames lists the operations for the help text and the check of --op.
+func opNames() string {
+	var names []string
+	for _, op := range compare.Ops() {
+		names = append(names, op.Name)
+	}
+	return strings.Join(names, ",")
+}
+
+// Validate finds what is wrong with the flags before anything runs.
+func (c *parityCommand) Validate() error {
+	if c.Repeat < 1 {
+		return fmt.Errorf("--repeat must be at least 1, not %d", c.Repeat)
+	}
+	if c.Case != "" {
+		pattern, err := regexp.Compile(c.Case)
+		if err != nil {
+			return fmt.Errorf("--case: %w", err)
+		}
+		c.pattern = pattern
+	}
+	if c.JSON != "" {
+		// Found now rather than after the run.
+		info, err := os.Stat(filepath.Dir(c.JSON))
+		if err == nil && !info.IsDir() {
+			err = &fs.PathError{Op: "open", Path: filepath.Dir(c.JSON), Err: errors.New("not a folder")}
+		}
+		if err != nil {
+			return fmt.Errorf("--json: %w", err)
+		}
+	}
+	return nil
+}
+
+// Run compares, and reports on w and in the JSON file.
+func (c *parityCommand) Run(w io.Writer) error {
+	if err := mlxc.Check(); err != nil {
+		return fmt.Errorf("%w\nRun \"mlxgrad doctor\" for what to do", err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The first signal ends the run after the current case. The second one ends the process.
+	context.AfterFunc(ctx, stop)
+
+	r := compare.Run(ctx, c.ops(), compare.Options{DTypes: c.dtypes(), Case: c.pattern, Repeat: c.Repeat})
+	if c.JSON != "" {
+		if err := r.WriteFile(c.JSON); err != nil {
+			return err
+		}
+	}
+	if err := r.WriteTable(w, report.TableOptions{FailuresOnly: c.Failures}); err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	switch {
+	case r.Incomplete:
+		return errInterrupted
+	case !r.Succeeded():
+		return errFailed
+	}
+	return nil
+}
+
+func (c *parityCommand) ops() []compare.Op {
+	return slices.DeleteFunc(compare.Ops(), func(op compare.Op) bool {
+		return len(c.Op) > 0 && !slices.Contains(c.Op, op.Name)
+	})
+}
+
+func (c *parityCommand) dtypes() []mlxc.DType {
+	return slices.DeleteFunc(compare.DTypes(), func(d mlxc.DType) bool {
+		return len(c.DType) > 0 && !slices.Contains(c.DType, d.String())
+	})
+}

@@ -1,0 +1,70 @@
+package compare
+
+import (
+	"math/rand/v2"
+
+	"github.com/mlxgrad/mlxgrad/compare/oracle"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// Op is an operation with the cases that it is judged by.
+type Op struct {
+	Name  string
+	Cases []Case // With names that differ: a case's data follows from its name.
+}
+
+// Ops returns the operations that this project provides, in the order of reports.
+func Ops() []Op {
+	return []Op{
+		rmsNorm(),
+	}
+}
+
+// Case is one configuration of an operation: shapes, memory layouts, values and options. The
+// options, such as eps, are held by the functions.
+type Case struct {
+	Name    string
+	Inputs  []Input
+	Outputs []Output
+
+	// Forward and Gradient are the oracle. Gradient returns a gradient for each differentiable
+	// input, in order. Its true values must lie in the range of float16.
+	Forward  oracle.Func
+	Gradient oracle.Gradient
+
+	// Ours and MLX map the inputs to the outputs, in the order of Inputs and Outputs, with our vjp
+	// and with MLX's built-in one.
+	Ours, MLX mlxc.Func
+}
+
+// Input is an argument of an operation.
+type Input struct {
+	Name   string
+	Shape  []int
+	Kind   Kind
+	Layout Layout // Contiguous if empty.
+	Values Values // Normal(1) if nil.
+}
+
+// Kind is what the elements of an input are. Only a Real input is differentiated.
+type Kind int
+
+const (
+	Real  Kind = iota // Of the dtype under test.
+	Index             // Unsigned 32-bit integers: token ids, class targets.
+	Mask              // Booleans; every value but 0 is true.
+)
+
+// Output is a result of an operation. Its cotangent is random.
+type Output struct {
+	Name  string
+	Shape []int
+	// Own says that a kernel of ours computes this output too, so that it is judged as the
+	// gradients are. Otherwise ours is MLX's forward, and judging it would compare MLX with itself.
+	Own bool
+	// Layout is how the cotangent lies in memory, Contiguous if empty.
+	Layout Layout
+}
+
+// Values makes the elements of a tensor, in row-major order. Equal generators give equal values.
+type Values func(rng *rand.Rand, shape []int) []float64

@@ -1,0 +1,97 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Number is a float64 that JSON can hold whatever its value. The values that JSON has no numbers for
+// are the strings "NaN", "Infinity" and "-Infinity", as in the JSON form of protocol buffers.
+type Number float64
+
+// MarshalJSON implements [json.Marshaler].
+func (n Number) MarshalJSON() ([]byte, error) {
+	switch v := float64(n); {
+	case math.IsNaN(v):
+		return []byte(`"NaN"`), nil
+	case math.IsInf(v, 1):
+		return []byte(`"Infinity"`), nil
+	case math.IsInf(v, -1):
+		return []byte(`"-Infinity"`), nil
+	default:
+		return json.Marshal(v)
+	}
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (n *Number) UnmarshalJSON(data []byte) error {
+	switch string(data) {
+	case `"NaN"`:
+		*n = Number(math.NaN())
+	case `"Infinity"`:
+		*n = Number(math.Inf(1))
+	case `"-Infinity"`:
+		*n = Number(math.Inf(-1))
+	default:
+		v, err := strconv.ParseFloat(string(data), 64)
+		if err != nil {
+			return fmt.Errorf("number %s in a report: %w", data, err)
+		}
+		*n = Number(v)
+	}
+	return nil
+}
+
+// Encode writes the report as indented JSON.
+func (r *Report) Encode(w io.Writer) error {
+	// Programs index into these, so an empty list must not be null.
+	whole := *r
+	whole.Suites = append([]Suite{}, r.Suites...)
+	whole.Cases = append([]Case{}, r.Cases...)
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(&whole)
+}
+
+// Decode reads a report that [Report.Encode] wrote.
+func Decode(r io.Reader) (*Report, error) {
+	var out Report
+	if err := json.NewDecoder(r).Decode(&out); err != nil {
+		return nil, fmt.Errorf("reading a report: %w", err)
+	}
+	return &out, nil
+}
+
+// WriteFile writes the report as JSON to path. Readers of path see what was there before or the
+// whole report, never a part: the file is written beside it and renamed into place.
+func (r *Report) WriteFile(path string) (err error) {
+	// CreateTemp makes files that only the owner can read; a report is no secret.
+	const perm = 0o644
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close() // Closed already when the rename failed; the first error is the one to tell.
+			_ = os.Remove(f.Name())
+			err = fmt.Errorf("writing the report: %w", err)
+		}
+	}()
+	if err := r.Encode(f); err != nil {
+		return err
+	}
+	if err := f.Chmod(perm); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

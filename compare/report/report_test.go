@@ -1,0 +1,194 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// sample is a report with everything in it: a pass, a failure, a failing MLX and a failing suite.
+func sample() *Report {
+	r := &Report{
+		MLX: "0.32.2", MLXC: "0.7.0", Device: "cpu", Executor: "host",
+		Suites: []Suite{
+			{Op: "rmsnorm", DType: "float32", Ratio: 1.25, Outputs: 2, Pass: true},
+			{Op: "rmsnorm", DType: "bfloat16", Ratio: 1.5, Outputs: 2, Judged: true},
+		},
+		Cases: []Case{
+			{
+				Op: "rmsnorm", Name: "37x4099 w transposed", DType: "float32", Shape: []int{37, 4099},
+				Layout: "transposed", Output: "dx", MaxErr: 1.25e-7, MLXMaxErr: 2.5e-7, MeanErr: 1e-9,
+				MLXMeanErr: 2e-9, Floor: 1e-6, Ratio: 0.9, Launches: 3, Pass: true,
+			},
+			{
+				Op: "rmsnorm", Name: "3x7 w", DType: "float16", Shape: []int{3, 7}, Layout: "contiguous",
+				Output: "dw", MaxErr: Number(math.Inf(1)), MLXMaxErr: Number(math.NaN()), MeanErr: 0.5,
+				MLXMeanErr: Number(math.Inf(-1)), Floor: 0, Ratio: Number(math.NaN()), Launches: 3,
+				Message: "off by more than 0.1 in 2 of 7 elements (28.6%)\nmean error 0.5, allowed 0.1", MLXMessage: "panic: no",
+			},
+		},
+	}
+	r.Count()
+	return r
+}
+
+func TestCount(t *testing.T) {
+	r := sample()
+	require.Equal(t, 1, r.Passed)
+	require.Equal(t, 2, r.Failed, "a case and a suite")
+	require.False(t, r.Succeeded())
+}
+
+func TestSucceeded(t *testing.T) {
+	require.False(t, (&Report{}).Succeeded(), "nothing ran")
+	require.True(t, (&Report{Passed: 1}).Succeeded())
+	require.False(t, (&Report{Passed: 1, Failed: 1}).Succeeded())
+	require.False(t, (&Report{Passed: 1, Incomplete: true}).Succeeded())
+}
+
+func TestJSONRoundTrip(t *testing.T) {
+	var buf bytes.Buffer
+	require.NoError(t, sample().Encode(&buf))
+	require.True(t, json.Valid(buf.Bytes()))
+	text := buf.String()
+
+	got, err := Decode(&buf)
+	require.NoError(t, err)
+	var again bytes.Buffer
+	require.NoError(t, got.Encode(&again))
+	require.Equal(t, text, again.String(), "NaN is not equal to itself, its text is")
+
+	got.Cases, got.Suites = got.Cases[:1], nil
+	want := sample()
+	want.Cases, want.Suites = want.Cases[:1], nil
+	require.Equal(t, want, got)
+}
+
+func TestJSONNames(t *testing.T) {
+	var buf bytes.Buffer
+	require.NoError(t, sample().Encode(&buf))
+	var top map[string]any
+	require.NoError(t, json.Unmarshal(buf.Bytes(), &top))
+	for _, key := range []string{"mlx", "mlx_c", "device", "executor", "incomplete", "passed", "failed", "cases"} {
+		require.Contains(t, top, key)
+	}
+	first := top["cases"].([]any)[1].(map[string]any)
+	for _, key := range []string{
+		"op", "case", "dtype", "shape", "output", "max_err", "mlx_max_err", "mean_err", "mlx_mean_err", "floor", "pass",
+	} {
+		require.Contains(t, first, key)
+	}
+	require.Equal(t, "Infinity", first["max_err"])
+	require.Equal(t, "NaN", first["mlx_max_err"])
+	require.Equal(t, "-Infinity", first["mlx_mean_err"])
+	require.Equal(t, 0.5, first["mean_err"])
+}
+
+func TestJSONOfNothing(t *testing.T) {
+	var buf bytes.Buffer
+	require.NoError(t, (&Report{}).Encode(&buf))
+	require.Contains(t, buf.String(), `"cases": []`)
+	require.Contains(t, buf.String(), `"suites": []`)
+}
+
+func TestDecodeRefusesOtherNumbers(t *testing.T) {
+	_, err := Decode(strings.NewReader(`{"cases":[{"max_err":"large"}]}`))
+	require.ErrorContains(t, err, "large")
+}
+
+func TestWriteFileReplacesWhole(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "report.json")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("old", 1e5)), 0o644))
+	require.NoError(t, sample().WriteFile(path))
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = Decode(f)
+	require.NoError(t, err)
+	requireOnly(t, dir, "report.json")
+}
+
+func TestWriteFileFailureLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	// A folder in the way lets everything succeed but the last step.
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "report.json", "inside"), 0o755))
+	require.ErrorContains(t, sample().WriteFile(filepath.Join(dir, "report.json")), "report.json")
+	requireOnly(t, dir, "report.json")
+	require.Error(t, sample().WriteFile(filepath.Join(dir, "missing", "report.json")))
+}
+
+func requireOnly(t *testing.T, dir, name string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	require.Equal(t, name, entries[0].Name())
+}
+
+func TestTable(t *testing.T) {
+	var buf bytes.Buffer
+	require.NoError(t, sample().WriteTable(&buf, TableOptions{}))
+	golden := filepath.Join("testdata", "table.golden")
+	if *update {
+		require.NoError(t, os.WriteFile(golden, buf.Bytes(), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), buf.String())
+	for line := range strings.Lines(buf.String()) {
+		require.LessOrEqual(t, utf8.RuneCountInString(line), 121, line)
+	}
+}
+
+func TestTableOfFailuresOnly(t *testing.T) {
+	var buf bytes.Buffer
+	require.NoError(t, sample().WriteTable(&buf, TableOptions{FailuresOnly: true}))
+	require.NotContains(t, buf.String(), "transposed")
+	require.Contains(t, buf.String(), "3x7 w")
+	require.True(t, strings.HasSuffix(buf.String(), "\n1 passed, 2 failed\n"))
+}
+
+func TestTableOfManyFailures(t *testing.T) {
+	r := &Report{}
+	for i := range 30 {
+		for _, output := range []string{"dx", "dw"} {
+			r.Cases = append(r.Cases, Case{Op: "op", Name: fmt.Sprint("case", i), DType: "float32", Output: output, Message: "no"})
+		}
+	}
+	r.Count()
+	var buf bytes.Buffer
+	require.NoError(t, r.WriteTable(&buf, TableOptions{}))
+	require.Contains(t, buf.String(), "\nFAIL op case19 float32 dx dw\n  no\n")
+	require.NotContains(t, buf.String(), "FAIL op case20")
+	require.Contains(t, buf.String(), "and 20 more failures")
+}
+
+func TestTableOfNothing(t *testing.T) {
+	var buf bytes.Buffer
+	require.NoError(t, (&Report{Incomplete: true}).WriteTable(&buf, TableOptions{}))
+	require.Contains(t, buf.String(), "interrupted")
+	require.True(t, strings.HasSuffix(buf.String(), "nothing ran\n0 passed, 0 failed\n"))
+}
+
+// full refuses everything, as a full disk does.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestTableTellsWriteErrors(t *testing.T) {
+	require.ErrorContains(t, sample().WriteTable(full{}, TableOptions{}), "disk full")
+	require.ErrorContains(t, sample().Encode(full{}), "disk full")
+}

@@ -1,0 +1,218 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+)
+
+// TableOptions chooses what [Report.WriteTable] shows. The zero value shows everything.
+type TableOptions struct {
+	FailuresOnly bool // Leave out the cases that passed; the counts still include them.
+}
+
+// WriteTable writes the report for people: what ran, a table an operation, what is wrong with each
+// failing case, the suites' geometric means, and the counts as the last line. Lines are at most 120
+// columns wide as long as the names of cases stay below 34.
+func (r *Report) WriteTable(w io.Writer, opt TableOptions) error {
+	out := &printer{w: w}
+	out.printf("%s executor on %s, MLX %s, mlx-c %s\n", r.Executor, r.Device, r.MLX, r.MLXC)
+	for _, group := range byOp(r.Cases) {
+		shown := group
+		if opt.FailuresOnly {
+			shown = failures(group)
+		}
+		if len(shown) > 0 {
+			out.printf("\n%s: largest and mean error against the float64 oracle, ours and MLX's\n", shown[0].Op)
+			out.table(shown)
+		}
+	}
+	out.explain(r.Cases)
+	out.suites(r.Suites)
+	out.printf("\n")
+	if r.Incomplete {
+		out.printf("interrupted: not every case was run\n")
+	}
+	if len(r.Cases) == 0 {
+		out.printf("nothing ran\n")
+	}
+	out.printf("%d passed, %d failed\n", r.Passed, r.Failed)
+	return out.err
+}
+
+// printer remembers the first error, so that a page of output is checked once.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+func (p *printer) table(cases []Case) {
+	if p.err != nil {
+		return
+	}
+	left, right := tw.AlignLeft, tw.AlignRight
+	align := tw.CellAlignment{PerColumn: []tw.Align{left, left, left, right, right, right, right, right, right, left}}
+	tight := tw.CellPadding{Global: tw.Padding{Left: "", Right: "  ", Overwrite: true}}
+	asWritten := tw.CellFormatting{AutoFormat: tw.Off, AutoWrap: tw.WrapNone}
+	var text strings.Builder
+	t := tablewriter.NewTable(&text,
+		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
+			Borders: tw.BorderNone,
+			Settings: tw.Settings{
+				Separators: tw.SeparatorsNone,
+				Lines:      tw.LinesNone,
+			},
+		})),
+		tablewriter.WithConfig(tablewriter.Config{
+			Header: tw.CellConfig{Alignment: align, Padding: tight, Formatting: asWritten},
+			Row:    tw.CellConfig{Alignment: align, Padding: tight, Formatting: asWritten},
+		}),
+	)
+	t.Header([]string{"case", "dtype", "grad", "max", "MLX max", "mean", "MLX mean", "floor", "ratio", ""})
+	for _, c := range cases {
+		if p.err = t.Append(cells(c)); p.err != nil {
+			return
+		}
+	}
+	if p.err = t.Render(); p.err != nil {
+		return
+	}
+	for line := range strings.Lines(text.String()) {
+		p.printf("%s\n", strings.TrimRight(line, " \n")) // The last column is padded too.
+	}
+}
+
+// cells are one row of the table.
+func cells(c Case) []string {
+	verdict := "ok"
+	if !c.Pass {
+		verdict = "FAIL"
+	}
+	mlxMax, mlxMean := short(c.MLXMaxErr), short(c.MLXMeanErr)
+	if c.MLXMessage != "" {
+		mlxMax += "!"
+	}
+	ratio := short(c.Ratio)
+	if r := float64(c.Ratio); r >= 0.01 && r < 100 {
+		ratio = strconv.FormatFloat(r, 'f', 2, 64)
+	}
+	return []string{
+		c.Name, c.DType, c.Output, short(c.MaxErr), mlxMax, short(c.MeanErr), mlxMean,
+		short(c.Floor), ratio, verdict,
+	}
+}
+
+// short writes a number in at most eight columns.
+func short(n Number) string {
+	switch v := float64(n); {
+	case math.IsNaN(v):
+		return "-"
+	case math.IsInf(v, 0):
+		return "inf"
+	case v == 0:
+		return "0"
+	default:
+		return strconv.FormatFloat(v, 'e', 1, 64)
+	}
+}
+
+// explained is how many failing cases get their messages printed: when everything fails, the reason is
+// in the first ones.
+const explained = 20
+
+// explain prints why cases failed, the outputs of one case that say the same together, and what is
+// wrong with MLX's own gradient.
+func (p *printer) explain(cases []Case) {
+	same := func(a, b Case) bool {
+		return a.Op == b.Op && a.Name == b.Name && a.DType == b.DType && a.Message == b.Message
+	}
+	failed := failures(cases)
+	for n := 0; len(failed) > 0; n++ {
+		if n == explained {
+			p.printf("\n... and %d more failures, each with its message in the JSON report\n", len(failed))
+			break
+		}
+		first := failed[0]
+		var outputs []string
+		for len(failed) > 0 && same(first, failed[0]) {
+			outputs = append(outputs, failed[0].Output)
+			failed = failed[1:]
+		}
+		p.printf("\nFAIL %s %s %s %s\n%s\n", first.Op, first.Name, first.DType, strings.Join(outputs, " "), indent(first.Message))
+	}
+
+	said := false
+	for _, c := range cases {
+		if c.MLXMessage == "" {
+			continue
+		}
+		if !said {
+			p.printf("\n! MLX's own gradient fails, and is replaced or left out of the judgement:\n")
+			said = true
+		}
+		p.printf("  %s %s %s %s: %s\n", c.Op, c.Name, c.DType, c.Output, strings.ReplaceAll(c.MLXMessage, "\n", "; "))
+	}
+}
+
+func (p *printer) suites(suites []Suite) {
+	if len(suites) == 0 {
+		return
+	}
+	p.printf("\nGeometric mean of (ours + floor) / (MLX + floor), of the largest errors:\n")
+	for _, s := range suites {
+		verdict := "ok"
+		switch {
+		case !s.Pass:
+			verdict = "FAIL: must be at most 1"
+		case !s.Judged:
+			verdict = "for information"
+		}
+		p.printf("  %s %-8s  %s over %d outputs  %s\n", s.Op, s.DType, mean(s.Ratio), s.Outputs, verdict)
+	}
+}
+
+func mean(n Number) string {
+	if math.IsNaN(float64(n)) {
+		return "-"
+	}
+	return strconv.FormatFloat(float64(n), 'f', 4, 64)
+}
+
+// byOp splits cases into runs of the same operation.
+func byOp(cases []Case) [][]Case {
+	var groups [][]Case
+	for i, c := range cases {
+		if i == 0 || c.Op != cases[i-1].Op {
+			groups = append(groups, nil)
+		}
+		last := len(groups) - 1
+		groups[last] = append(groups[last], c)
+	}
+	return groups
+}
+
+func failures(cases []Case) []Case {
+	var out []Case
+	for _, c := range cases {
+		if !c.Pass {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(text, "\n", "\n  ")
+}

@@ -1,0 +1,279 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/compare/oracle"
+	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/ops"
+)
+
+// altered is a small RMSNorm case after a change; what the comparison must then say of it is the test.
+func altered(change func(*Case)) []Op {
+	c := rmsNormCase{shape: []int{37, 33}, eps: usualEps}.build()
+	change(&c)
+	return []Op{{Name: "rmsnorm", Cases: []Case{c}}}
+}
+
+// scaled multiplies the outputs of f by a factor, and so its gradients.
+func scaled(f mlxc.Func, factor float64) mlxc.Func {
+	return func(in []*mlxc.Array) []*mlxc.Array {
+		return []*mlxc.Array{f(in)[0].MulScalar(factor)}
+	}
+}
+
+func TestRunFindsWhatIsWrongWithOurs(t *testing.T) {
+	calls := map[mlxc.DType]int{}
+	tests := map[string]struct {
+		ours    func(ours, mlx mlxc.Func) mlxc.Func
+		repeat  int
+		message string
+	}{
+		"slightly off": {
+			ours:    func(ours, _ mlxc.Func) mlxc.Func { return scaled(ours, 1.05) },
+			message: "greatest absolute difference",
+		},
+		"not a number": {
+			ours:    func(ours, _ mlxc.Func) mlxc.Func { return scaled(ours, math.NaN()) },
+			message: "NaN or infinity out of place in",
+		},
+		"not ours": {
+			ours:    func(_, mlx mlxc.Func) mlxc.Func { return mlx },
+			message: "nothing ran",
+		},
+		"invalid": {
+			ours: func(_, _ mlxc.Func) mlxc.Func {
+				return func([]*mlxc.Array) []*mlxc.Array {
+					return []*mlxc.Array{mlxc.InvalidArray(errors.New("out of paper"))}
+				}
+			},
+			message: "our gradient failed: .*out of paper",
+		},
+		"panics": {
+			ours: func(_, _ mlxc.Func) mlxc.Func {
+				return func([]*mlxc.Array) []*mlxc.Array { panic("out of ink") }
+			},
+			message: "our gradient failed: .*out of ink",
+		},
+		"too many outputs": {
+			ours: func(ours, _ mlxc.Func) mlxc.Func {
+				return func(in []*mlxc.Array) []*mlxc.Array { return append(ours(in), ours(in)...) }
+			},
+			message: "our gradient failed",
+		},
+		"other bits in another run": {
+			ours: func(ours, _ mlxc.Func) mlxc.Func {
+				return func(in []*mlxc.Array) []*mlxc.Array {
+					dtype := in[0].DType()
+					if calls[dtype]++; calls[dtype] == 3 { // The first draw, of two, of the second run.
+						return scaled(ours, 1.01)(in)
+					}
+					return ours(in)
+				}
+			},
+			repeat:  2,
+			message: "run 2 of 2 gives other bits, first at element 0",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			op := altered(func(c *Case) { c.Ours = test.ours(c.Ours, c.MLX) })
+			r := Run(context.Background(), op, Options{Repeat: test.repeat})
+			require.Len(t, r.Cases, 6, "a row each for dx and dw in three dtypes")
+			require.Zero(t, r.Passed)
+			require.GreaterOrEqual(t, r.Failed, 6)
+			require.False(t, r.Succeeded())
+			for _, c := range r.Cases {
+				require.Regexp(t, test.message, c.Message)
+			}
+		})
+	}
+}
+
+func TestRunSurvivesWhatIsWrongWithMLX(t *testing.T) {
+	tests := map[string]struct {
+		mlx     func(mlx mlxc.Func) mlxc.Func
+		message string
+	}{
+		"invalid": {
+			func(mlxc.Func) mlxc.Func {
+				return func([]*mlxc.Array) []*mlxc.Array {
+					return []*mlxc.Array{mlxc.InvalidArray(errors.New("not implemented"))}
+				}
+			},
+			"not implemented",
+		},
+		"not a number": {
+			func(mlx mlxc.Func) mlxc.Func { return scaled(mlx, math.Inf(1)) },
+			"NaN or infinity out of place in",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := Run(context.Background(), altered(func(c *Case) { c.MLX = test.mlx(c.MLX) }), Options{})
+			require.Len(t, r.Cases, 6)
+			for _, c := range r.Cases {
+				if c.DType != "float32" { // There our sums may round more than the floor alone allows.
+					require.True(t, c.Pass, c.Message)
+				}
+				require.Contains(t, c.MLXMessage, test.message)
+				require.True(t, math.IsNaN(float64(c.Ratio)))
+			}
+			for _, s := range r.Suites {
+				require.False(t, s.Judged)
+			}
+
+			// What MLX got wrong allows ours nothing.
+			wrong := altered(func(c *Case) { c.MLX, c.Ours = test.mlx(c.MLX), scaled(c.Ours, 1.05) })
+			require.Zero(t, Run(context.Background(), wrong, Options{}).Passed)
+		})
+	}
+}
+
+// A gradient of MLX that is useless in a narrow dtype, but not in float32, is replaced by the latter.
+func TestRunJudgesByFloat32WhereMLXCancels(t *testing.T) {
+	op := altered(func(c *Case) {
+		mlx := c.MLX
+		c.MLX = func(in []*mlxc.Array) []*mlxc.Array {
+			if in[0].DType() == mlxc.Float32 {
+				return mlx(in)
+			}
+			return scaled(mlx, -1)(in)
+		}
+	})
+	r := Run(context.Background(), op, Options{})
+	require.True(t, r.Succeeded())
+	for _, c := range r.Cases {
+		if c.DType == "float32" {
+			require.Empty(t, c.MLXMessage)
+			continue
+		}
+		require.Equal(t, "no better than zeros; ours is judged by MLX's gradient in float32", c.MLXMessage)
+		require.Greater(t, c.MLXMaxErr, c.MaxErr)
+	}
+}
+
+func TestRunSelects(t *testing.T) {
+	op := altered(func(*Case) {})
+	r := Run(context.Background(), op, Options{DTypes: []mlxc.DType{mlxc.BFloat16}})
+	require.Len(t, r.Cases, 2)
+	require.Equal(t, "bfloat16", r.Cases[0].DType)
+	require.Equal(t, []int{37, 33}, r.Cases[0].Shape)
+	require.True(t, r.Suites[0].Judged)
+
+	r = Run(context.Background(), op, Options{Case: regexp.MustCompile("no such case")})
+	require.Empty(t, r.Cases)
+	require.Empty(t, r.Suites)
+	require.False(t, r.Succeeded(), "nothing ran")
+}
+
+func TestRunStopsWhenAsked(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	first := altered(func(c *Case) {
+		ours := c.Ours
+		c.Ours = func(in []*mlxc.Array) []*mlxc.Array {
+			if in[0].DType() == mlxc.Float16 {
+				cancel()
+			}
+			return ours(in)
+		}
+	})
+	r := Run(ctx, append(first, altered(func(*Case) {})...), Options{})
+	require.True(t, r.Incomplete)
+	require.False(t, r.Succeeded())
+	require.Equal(t, 4, r.Passed, "float32, and float16, in which it was asked")
+	require.Len(t, r.Cases, 4)
+	for _, s := range r.Suites {
+		require.False(t, s.Judged, "a part of the cases is not the suite")
+	}
+
+	r = Run(ctx, altered(func(*Case) {}), Options{})
+	require.True(t, r.Incomplete)
+	require.Empty(t, r.Cases)
+}
+
+func TestSuitesAreJudged(t *testing.T) {
+	rows := []report.Case{
+		{DType: "float32", Ratio: 3},
+		{DType: "float16", Ratio: 4}, {DType: "float16", Ratio: 0.5},
+		{DType: "bfloat16", Ratio: 2}, {DType: "bfloat16", Ratio: 0.5},
+		{DType: "bfloat16", Ratio: report.Number(math.NaN())},
+	}
+	got := suites("op", DTypes(), rows, true)
+	require.Len(t, got, 3)
+	require.Equal(t, report.Suite{Op: "op", DType: "float32", Ratio: got[0].Ratio, Outputs: 1, Pass: true}, got[0])
+	require.False(t, got[1].Pass)
+	require.InDelta(t, math.Sqrt2, float64(got[1].Ratio), 1e-12)
+	require.True(t, got[2].Pass)
+	require.Equal(t, 2, got[2].Outputs)
+
+	for _, s := range suites("op", DTypes(), rows, false) {
+		require.True(t, s.Pass)
+		require.False(t, s.Judged)
+	}
+}
+
+// An operation with everything that RMSNorm has not: an index, a mask, an output of its own.
+func TestOtherKindsOfOperands(t *testing.T) {
+	pick := func(rms func(x, w *mlxc.Array, eps float32) *mlxc.Array) mlxc.Func {
+		return func(in []*mlxc.Array) []*mlxc.Array {
+			x, scale, keep := in[0], in[1], in[2]
+			y := rms(x, nil, 1).Mul(scale.AsType(x.DType()))
+			return []*mlxc.Array{mlxc.Where(keep, y, mlxc.Zeros(x.DType(), 1)), x}
+		}
+	}
+	factors := func(in []oracle.Tensor) oracle.Tensor {
+		out := oracle.New(in[0].Shape...)
+		for i := range out.Data {
+			out.Data[i] = in[1].Data[i] * in[2].Data[i]
+		}
+		return out
+	}
+	times := func(a, b oracle.Tensor) oracle.Tensor {
+		out := oracle.New(a.Shape...)
+		for i := range out.Data {
+			out.Data[i] = a.Data[i] * b.Data[i]
+		}
+		return out
+	}
+	shape := []int{5, 9}
+	c := Case{
+		Name: "5x9",
+		Inputs: []Input{
+			{Name: "x", Shape: shape},
+			{Name: "scale", Shape: shape, Kind: Index, Layout: Strided, Values: func(_ *rand.Rand, shape []int) []float64 {
+				out := make([]float64, oracle.Size(shape))
+				for i := range out {
+					out[i] = float64(i % 3)
+				}
+				return out
+			}},
+			{Name: "keep", Shape: shape, Kind: Mask, Layout: Transposed, Values: Spike},
+		},
+		Outputs: []Output{{Name: "y", Shape: shape, Own: true}, {Name: "x", Shape: shape, Layout: Reversed}},
+		Forward: func(in []oracle.Tensor) []oracle.Tensor {
+			return []oracle.Tensor{times(oracle.RMSNorm(in[0], nil, 1), factors(in)), in[0]}
+		},
+		Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
+			dx, _ := oracle.RMSNormVJP(in[0], nil, 1, times(ct[0], factors(in)))
+			for i := range dx.Data {
+				dx.Data[i] += ct[1].Data[i]
+			}
+			return []oracle.Tensor{dx}
+		},
+		Ours: pick(ops.RMSNorm),
+		MLX:  pick(mlxc.RMSNorm),
+	}
+	r := requireParity(t, []Op{{Name: "pick", Cases: []Case{c}}}, Options{DTypes: []mlxc.DType{mlxc.Float32}})
+	require.Len(t, r.Cases, 2)
+	require.Equal(t, "y", r.Cases[0].Output)
+	require.Equal(t, "dx", r.Cases[1].Output)
+}

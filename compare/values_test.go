@@ -1,0 +1,59 @@
+package compare
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestValues(t *testing.T) {
+	shape := []int{4, 50}
+	all := map[string]Values{
+		"normal": Normal(2), "equal": Equal, "spread": Spread, "spike": Spike, "zero": Zero,
+		"NaN": With(math.NaN()), "infinity": With(math.Inf(1)),
+	}
+	for name, values := range all {
+		t.Run(name, func(t *testing.T) {
+			make := func() []float64 { return values(rand.New(rand.NewPCG(1, 2)), shape) }
+			got := make()
+			require.Len(t, got, 200)
+			again := make()
+			for i := range got {
+				require.Equal(t, math.Float64bits(got[i]), math.Float64bits(again[i]), "the data must be the same every time")
+			}
+			notFinite, nonzero := 0, 0
+			for _, v := range got {
+				if math.IsNaN(v) || math.IsInf(v, 0) {
+					notFinite++
+				}
+				if v != 0 {
+					nonzero++
+				}
+			}
+			switch name {
+			case "zero":
+				require.Zero(t, nonzero)
+			case "spike":
+				require.Equal(t, 4, nonzero)
+			case "NaN", "infinity":
+				require.Equal(t, 1, notFinite)
+			case "equal":
+				require.Equal(t, got[0], got[49])
+				require.NotEqual(t, got[0], got[50])
+			default:
+				require.Zero(t, notFinite)
+			}
+		})
+	}
+	require.Empty(t, Equal(rand.New(rand.NewPCG(1, 2)), []int{0, 3}))
+	require.Empty(t, Spike(rand.New(rand.NewPCG(1, 2)), []int{3, 0}))
+}
+
+// What a kernel is given must not overflow before it starts.
+func TestNormalStaysInsideFloat16(t *testing.T) {
+	for _, v := range Normal(1e4)(rand.New(rand.NewPCG(1, 2)), []int{1 << 16}) {
+		require.LessOrEqual(t, math.Abs(v), 65504.0)
+	}
+}

@@ -1,0 +1,42 @@
+// Package customkernels makes Metal kernels operations on MLX arrays, on every
+// machine.
+//
+// A kernel is a complete Metal function in a .metal file, one that Xcode could
+// compile. Load reads the file, Kernel picks a function, and Launch adds a lazy
+// node to the graph of its inputs:
+//
+//	lib, err := customkernels.Load(os.DirFS("shaders"), "scale.metal")
+//	scale, err := lib.Kernel("scale")
+//	y := scale.Launch(customkernels.Launch{
+//		Grid:        [3]int{x.Size(), 1, 1},
+//		Threadgroup: [3]int{256, 1, 1},
+//		Outputs:     []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}},
+//	}, x, factor)[0]
+//
+// What executes it depends on the device of the current stream. On an Apple GPU it
+// is MLX's custom Metal kernel. On a CPU it is the host executor: the text that MLX
+// itself generates for Metal, byte for byte, is rewritten at its address-space
+// qualifiers and attributes to C++, compiled by the system's compiler, cached on
+// disk, and run with one fiber for each GPU thread where threads meet, or as a
+// plain loop where they do not. Either way the node is lazy and works inside VJP,
+// ValueAndGrad, Compile and Checkpoint. A kernel has no gradient of its own; give
+// it one with mlxc.CustomVJP.
+//
+// # How parameters become arrays
+//
+// The parameters of the function map to arrays in the order of their buffer
+// numbers, inputs and outputs apart:
+//
+//	device const T* x       an input of one axis or more, in row-major order
+//	constant T& n           a scalar input, an array without axes
+//	constant T* table       an input of one to seven elements
+//	device T* y             an output, not initialised unless Launch.InitValue is set
+//	uint3 p [[attribute]]   nothing: a position
+//
+// # Errors
+//
+// A Launch that cannot work gives invalid arrays (see mlxc.Array) that name the
+// kernel, the shapes and the dtypes; a syntax error in a shader is one of these. A
+// launch that fails when it is evaluated, for want of memory, say, makes every later read
+// of its outputs, and of what depends on them, fail with the same error.
+package customkernels

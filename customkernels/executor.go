@@ -1,0 +1,40 @@
+package customkernels
+
+import (
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// ExecutorName tells what would execute a launch on the current stream: "host",
+// "metal", or "none" if nothing can.
+func ExecutorName() string {
+	switch mlxc.CurrentBackend() {
+	case mlxc.BackendCPU:
+		return "host"
+	case mlxc.BackendMetal:
+		return "metal"
+	}
+	return "none"
+}
+
+// ErrNoCompiler is the error, under errors.Is, of a launch on a CPU on a machine
+// without a C++ compiler.
+var ErrNoCompiler = host.ErrNoCompiler
+
+// Available returns nil if launches on the current stream can be executed, or
+// what is missing and how to get it.
+func Available() error {
+	if mlxc.CurrentBackend() == mlxc.BackendCPU {
+		return host.Available()
+	}
+	return nil
+}
+
+// HostCompiler returns the path and version of the C++ compiler that the host
+// executor uses.
+func HostCompiler() (string, error) {
+	if err := host.Available(); err != nil {
+		return "", err
+	}
+	return host.CompilerInfo(), nil
+}

@@ -1,0 +1,158 @@
+package customkernels
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// program is a kernel for one signature: template arguments, dtypes, and the size
+// classes of the inputs, which decide how MLX declares them.
+type program struct {
+	once     sync.Once
+	text     string // what MLX generated
+	library  *host.Library
+	metadata []host.Metadata // of every input
+	err      error
+}
+
+// launchHost runs the kernel on the CPU as a lazy node.
+func (k *Kernel) launchHost(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, error) {
+	p := k.program(l, inputs)
+	p.once.Do(func() { p.err = k.build(p, l, inputs) })
+	if p.err != nil {
+		return nil, mlxc.NewError(k.name, p.err, inputs...)
+	}
+	prepare, run, release, ctx, err := p.library.NewLaunch(l.Grid, l.Threadgroup, p.metadata...)
+	if err != nil {
+		return nil, mlxc.NewError(k.name, err, inputs...)
+	}
+	return mlxc.NewHostFunction(mlxc.HostFunction{
+		Name:    k.name,
+		Prepare: prepare, Run: run, Release: release, Ctx: ctx,
+		Outputs: l.Outputs, InitValue: l.InitValue,
+	}, inputs...)
+}
+
+// program finds or makes the entry of a signature.
+func (k *Kernel) program(l Launch, inputs []*mlxc.Array) *program {
+	var key strings.Builder
+	for _, t := range k.templateArgs(l) {
+		fmt.Fprintf(&key, "%v,", t.Value)
+	}
+	for _, a := range inputs {
+		fmt.Fprintf(&key, "|%v%d", a.DType(), len(sizeClass(a)))
+		if a.Size() < 8 {
+			key.WriteByte('s')
+		}
+	}
+	for _, o := range l.Outputs {
+		fmt.Fprintf(&key, "|%v", o.DType)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := k.programs[key.String()]
+	if p == nil {
+		p = &program{}
+		k.programs[key.String()] = p
+	}
+	return p
+}
+
+// sizeClass is a shape for which MLX declares an input as it does for a.
+func sizeClass(a *mlxc.Array) []int {
+	switch {
+	case a.NDim() == 0:
+		return []int{}
+	case a.Size() < 8:
+		return []int{1}
+	}
+	return []int{8}
+}
+
+// build generates, rewrites and compiles.
+func (k *Kernel) build(p *program, l Launch, inputs []*mlxc.Array) error {
+	var err error
+	if p.text, err = k.generate(l, inputs); err != nil {
+		return err
+	}
+	source, err := msl.Host(p.text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", k.file, err)
+	}
+	for _, name := range k.source.InputNames {
+		p.metadata = append(p.metadata, metadata(source, name))
+	}
+	p.library, err = host.Compile(context.Background(), source.Source)
+	if err != nil {
+		return fmt.Errorf("%s: %w", k.file, err)
+	}
+	return nil
+}
+
+// metadata tells which of an input's shape, strides and number of axes MLX passes,
+// because the kernel's body names them.
+func metadata(source *msl.HostSource, input string) host.Metadata {
+	var m host.Metadata
+	for _, b := range source.Buffers {
+		switch b.Name {
+		case input + "_shape":
+			m |= host.Shape
+		case input + "_strides":
+			m |= host.Strides
+		case input + "_ndim":
+			m |= host.NDim
+		}
+	}
+	return m
+}
+
+// generate has MLX write the Metal source of a launch, through its export.
+func (k *Kernel) generate(l Launch, inputs []*mlxc.Array) (string, error) {
+	// Stand-ins: the launch's own inputs may belong to a transform at work.
+	var standIns []*mlxc.Array
+	for _, a := range inputs {
+		standIns = append(standIns, mlxc.Zeros(a.DType(), sizeClass(a)...))
+	}
+	l.Outputs = slices.Clone(l.Outputs)
+	for i := range l.Outputs {
+		l.Outputs[i].Shape = []int{1}
+	}
+	nodes, err := mlxc.Trace(func(args []*mlxc.Array) (outputs []*mlxc.Array) {
+		var err error
+		mlxc.WithPlaceholderGPU(func() { outputs, err = k.launchMetal(l, args) })
+		if err != nil {
+			return []*mlxc.Array{mlxc.InvalidArray(err)}
+		}
+		return outputs
+	}, standIns)
+	for _, a := range standIns {
+		a.Free()
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, n := range nodes {
+		if n.Primitive == "CustomKernel" && len(n.Strings) >= 2 {
+			return n.Strings[1], nil
+		}
+	}
+	return "", fmt.Errorf("MLX %s exported no custom kernel: its export format is not the one of the pinned version", mlxc.Version())
+}
+
+// MetalSource returns the Metal text that MLX generates for a launch on these
+// inputs, complete but for MLX's own prelude. It is what Apple's compiler gets on
+// an Apple GPU and what the host executor compiles on a CPU.
+func (k *Kernel) MetalSource(l Launch, inputs ...*mlxc.Array) (string, error) {
+	l = l.normalized()
+	if err := k.check(l, inputs); err != nil {
+		return "", err
+	}
+	return k.generate(l, inputs)
+}

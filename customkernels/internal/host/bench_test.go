@@ -1,0 +1,59 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
+)
+
+// The gradients of RMSNorm with one simdgroup a row: the kernel that the
+// executor must be good at. reads is how many consecutive elements a lane
+// takes at a time.
+func BenchmarkRMSNormLike(b *testing.B) {
+	text, err := os.ReadFile("testdata/rms_norm_like.cpp")
+	require.NoError(b, err)
+	for _, dtype := range []string{"float", "float16_t", "bfloat16_t"} {
+		size := 2
+		if dtype == "float" {
+			size = 4
+		}
+		for _, reads := range []int{1, 4, 8} {
+			l, err := Compile(b.Context(), strings.NewReplacer("TYPE", dtype, "READS", fmt.Sprint(reads)).Replace(string(text)))
+			require.NoError(b, err)
+			for _, shape := range [][2]int{{1024, 4096}, {256, 1024}} {
+				rows, width, groups := shape[0], shape[1], 64
+				// Written, for memory that never was is one page, and fast.
+				fill := func(n int) Buffer {
+					bytes := make([]byte, n*size)
+					for i := range n {
+						v := float32(i%7) - 3
+						switch dtype {
+						case "float":
+							*(*float32)(unsafe.Pointer(&bytes[4*i])) = v
+						case "float16_t":
+							*(*float16.Float16)(unsafe.Pointer(&bytes[2*i])) = float16.Fromfloat32(v)
+						default:
+							*(*[2]byte)(unsafe.Pointer(&bytes[2*i])) = [2]byte((*[4]byte)(unsafe.Pointer(&v))[2:])
+						}
+					}
+					return buf(bytes)
+				}
+				x, w, g, dx := fill(rows*width), fill(width), fill(rows*width), fill(rows*width)
+				dw := make([]float32, groups*width)
+				b.Run(fmt.Sprintf("%s/%dx%d/reads=%d", dtype, rows, width, reads), func(b *testing.B) {
+					for b.Loop() {
+						err := l.Run([3]int{32 * groups, 1, 1}, [3]int{32, 1, 1}, make([]Metadata, 4),
+							[]Buffer{x, w, g, buf([]int32{int32(width), int32(rows / groups)})},
+							[]Buffer{dx, buf(dw)})
+						require.NoError(b, err)
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,320 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// The metal_stdlib that shaders are compiled against.
+//
+//go:embed metal_*.h mlx_prelude.h mlxg_abi.h mlxg_fiber.h
+var headers embed.FS
+
+// headerNames lists the embedded headers, and headerHash covers their text.
+var headerNames, headerHash = func() ([]string, [sha256.Size]byte) {
+	var names []string
+	h := sha256.New()
+	entries, _ := fs.ReadDir(headers, ".")
+	for _, e := range entries {
+		text, _ := headers.ReadFile(e.Name())
+		names = append(names, e.Name())
+		fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(text), text)
+	}
+	return names, [sha256.Size]byte(h.Sum(nil))
+}()
+
+// metalHeaders are the names under which a shader may include the library.
+var metalHeaders = strings.Fields(`metal_stdlib metal_math metal_simdgroup metal_simdgroup_matrix
+	metal_atomic metal_integer metal_common metal_geometric metal_compute metal_types
+	metal_limits metal_type_traits metal_relational metal_pack metal_uniform metal_array
+	metal_config metal_extended_vector metal_matrix metal_logging metal_quadgroup simd/simd.h`)
+
+var processorName = sync.OnceValue(processor)
+
+// A flight is a compilation that several callers wait for.
+type flight struct {
+	done    chan struct{}
+	library *Library
+	err     error
+	waiting int
+	cancel  context.CancelCauseFunc
+}
+
+var (
+	mu      sync.Mutex
+	loaded  = map[string]*Library{}
+	flights = map[string]*flight{}
+)
+
+// Compile returns the library of a kernel: source is a translation unit that
+// includes "metal_host.h" and defines mlxg_invoke and mlxgrad_entry. It comes
+// from this process's memory, or from the cache on disk, or from the compiler.
+//
+// Callers with the same source share one compilation, which is interrupted
+// when the contexts of all of them have ended. The errors are a *CompileError
+// when the kernel is refused and ErrNoCompiler when there is no compiler.
+func Compile(ctx context.Context, source string) (*Library, error) {
+	c, err := findCompiler()
+	if err != nil {
+		return nil, err
+	}
+	key := cacheKey(c, source)
+
+	mu.Lock()
+	if l := loaded[key]; l != nil {
+		mu.Unlock()
+		return l, nil
+	}
+	f := flights[key]
+	if f == nil {
+		work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+		f = &flight{done: make(chan struct{}), cancel: cancel}
+		flights[key] = f
+		go func() {
+			l, err := obtain(work, c, key, source)
+			mu.Lock()
+			f.library, f.err = l, err
+			if err == nil {
+				loaded[key] = l
+			}
+			if flights[key] == f {
+				delete(flights, key)
+			}
+			mu.Unlock()
+			close(f.done)
+			cancel(nil)
+		}()
+	}
+	f.waiting++
+	mu.Unlock()
+
+	select {
+	case <-f.done:
+		return f.library, f.err
+	case <-ctx.Done():
+		mu.Lock()
+		defer mu.Unlock()
+		if f.waiting--; f.waiting == 0 {
+			f.cancel(context.Cause(ctx))
+			// The next caller starts afresh.
+			if flights[key] == f {
+				delete(flights, key)
+			}
+		}
+		return nil, fmt.Errorf("host: compiling kernel %s: %w", kernelName(source), context.Cause(ctx))
+	}
+}
+
+// cacheKey names the library that c makes of source on this processor.
+func cacheKey(c *compiler, source string) string {
+	h := sha256.New()
+	for _, part := range append([]string{
+		source, string(headerHash[:]), c.path, c.version, processorName(),
+		strings.Join(c.command[1:], "\x00"),
+	}, append(flags(), libraries()...)...) {
+		fmt.Fprintf(h, "%d\n%s", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// obtain loads the library from the cache on disk, filling it first if need be.
+func obtain(ctx context.Context, c *compiler, key, source string) (*Library, error) {
+	dir, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	if l, err := loadCached(dir, key); err == nil {
+		return l, nil
+	}
+	// Nothing there, or nothing whole: whatever it was, it is replaced.
+	if err := fill(ctx, c, dir, key, source); err != nil {
+		return nil, err
+	}
+	l, err := loadCached(dir, key)
+	if err != nil {
+		return nil, fmt.Errorf("host: kernel %s: loading the compiled library: %w", kernelName(source), err)
+	}
+	return l, nil
+}
+
+// The cache holds libraries under the hash of their content, and for every key
+// a file with that hash. A library is thus checked before it is mapped: the
+// dynamic linker trusts what it maps. Both files come into being by renaming,
+// the library first, so that two processes that fill the same entry, even with
+// different bytes, leave it whole.
+
+func libraryFile(dir, sum string) string { return filepath.Join(dir, sum+".so") }
+func keyFile(dir, key string) string     { return filepath.Join(dir, key+".key") }
+
+func loadCached(dir, key string) (*Library, error) {
+	sum, err := os.ReadFile(keyFile(dir, key))
+	if err != nil {
+		return nil, err
+	}
+	if len(sum) != 2*sha256.Size {
+		return nil, errors.New("broken key file")
+	}
+	if _, err := hex.DecodeString(string(sum)); err != nil {
+		return nil, err
+	}
+	path := libraryFile(dir, string(sum))
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if got := sha256.Sum256(content); hex.EncodeToString(got[:]) != string(sum) {
+		return nil, errors.New("content differs from its hash")
+	}
+	return load(path)
+}
+
+func fill(ctx context.Context, c *compiler, dir, key, source string) error {
+	work, err := os.MkdirTemp(dir, "compile-")
+	if err != nil {
+		return fmt.Errorf("host: cache: %w", err)
+	}
+	defer os.RemoveAll(work)
+	if err := writeHeaders(work); err != nil {
+		return fmt.Errorf("host: cache: %w", err)
+	}
+	name := kernelName(source)
+	file := fileName(name) + ".cpp"
+	if err := os.WriteFile(filepath.Join(work, file), []byte(source), 0o600); err != nil {
+		return fmt.Errorf("host: cache: %w", err)
+	}
+	const out = "library.so"
+	if err := c.compile(ctx, work, name, file, out); err != nil {
+		return err
+	}
+	content, err := os.ReadFile(filepath.Join(work, out))
+	if err != nil {
+		return fmt.Errorf("host: cache: %w", err)
+	}
+	sum := sha256.Sum256(content)
+	text := hex.EncodeToString(sum[:])
+	if err := os.WriteFile(filepath.Join(work, "key"), []byte(text), 0o600); err != nil {
+		return fmt.Errorf("host: cache: %w", err)
+	}
+	if err := os.Rename(filepath.Join(work, out), libraryFile(dir, text)); err != nil {
+		return fmt.Errorf("host: cache: %w", err)
+	}
+	if err := os.Rename(filepath.Join(work, "key"), keyFile(dir, key)); err != nil {
+		return fmt.Errorf("host: cache: %w", err)
+	}
+	return nil
+}
+
+// writeHeaders puts the library's headers beside the source.
+func writeHeaders(dir string) error {
+	for _, name := range headerNames {
+		text, err := headers.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "simd"), 0o700); err != nil {
+		return err
+	}
+	for _, name := range metalHeaders {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#include \"metal_host.h\"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var entryName = regexp.MustCompile(`mlxgrad_entry\s*=\s*\{\s*"([^"]*)"`)
+
+// kernelName finds the kernel's name in the translation unit.
+func kernelName(source string) string {
+	if m := entryName.FindStringSubmatch(source); m != nil {
+		return m[1]
+	}
+	return "kernel"
+}
+
+// fileName makes a name that any file system and compiler takes.
+func fileName(kernel string) string {
+	name := strings.Map(func(r rune) rune {
+		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, kernel)
+	return name[:min(len(name), 100)]
+}
+
+// cacheDir returns the folder of the cache, made if need be, which nobody else
+// can write: libraries are loaded from it.
+func cacheDir() (string, error) {
+	if dir := os.Getenv("MLXGRAD_CACHE"); dir != "" {
+		dir = filepath.Join(dir, "host")
+		if err := makePrivate(dir); err != nil {
+			return "", fmt.Errorf("host: MLXGRAD_CACHE: %w", err)
+		}
+		return dir, nil
+	}
+	if base, err := os.UserCacheDir(); err == nil {
+		dir := filepath.Join(base, "mlxgrad", "host")
+		if makePrivate(dir) == nil {
+			return dir, nil
+		}
+	}
+	// No home, or one that cannot be written.
+	dir := filepath.Join(os.TempDir(), "mlxgrad-host-"+strconv.Itoa(os.Getuid()))
+	if err := makePrivate(dir); err != nil {
+		return "", fmt.Errorf("host: no folder for the cache: %w", err)
+	}
+	return dir, nil
+}
+
+// checked remembers the folders that makePrivate has found good.
+var checked sync.Map
+
+func makePrivate(dir string) error {
+	if _, ok := checked.Load(dir); ok {
+		if _, err := os.Lstat(dir); err == nil {
+			return nil
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || !ok || int(stat.Uid) != os.Getuid() {
+		return fmt.Errorf("%s is not a folder of this user", dir)
+	}
+	if info.Mode().Perm() != 0o700 {
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	// A folder on a read-only file system is no use.
+	probe, err := os.CreateTemp(dir, "probe-")
+	if err != nil {
+		return err
+	}
+	probe.Close()
+	os.Remove(probe.Name())
+	checked.Store(dir, true)
+	return nil
+}

@@ -1,0 +1,101 @@
+// The names that MLX puts before the text of a custom kernel.
+#ifndef MLX_PRELUDE_H
+#define MLX_PRELUDE_H
+
+#include "metal_math.h"
+#include "metal_simd.h"
+
+typedef metal::half float16_t;
+typedef metal::bfloat bfloat16_t;
+
+#define MLX_MTL_PRAGMA_UNROLL _Pragma("GCC unroll 16")
+
+// A complex number; its members have MLX's names.
+template <class T>
+struct complex_t {
+  T real, imag;
+  complex_t() = default;
+  constexpr complex_t(T re, T im) : real(re), imag(im) {}
+  template <class U, class = metal::enable_if_t<metal::is_arithmetic_v<U>>>
+  constexpr complex_t(U re) : real(T(re)), imag(0) {}
+  template <class U, class = metal::enable_if_t<metal::is_arithmetic_v<U>>>
+  constexpr operator U() const { return U(real); }
+};
+typedef complex_t<float> complex64_t;
+
+template <class T>
+MLXG_INLINE complex_t<T> operator+(complex_t<T> a, complex_t<T> b) {
+  return {a.real + b.real, a.imag + b.imag};
+}
+template <class T>
+MLXG_INLINE complex_t<T> operator-(complex_t<T> a, complex_t<T> b) {
+  return {a.real - b.real, a.imag - b.imag};
+}
+template <class T>
+MLXG_INLINE complex_t<T> operator-(complex_t<T> a) {
+  return {-a.real, -a.imag};
+}
+template <class T>
+MLXG_INLINE complex_t<T> operator*(complex_t<T> a, complex_t<T> b) {
+  return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
+}
+template <class T>
+MLXG_INLINE complex_t<T> operator/(complex_t<T> a, complex_t<T> b) {
+  const T d = b.real * b.real + b.imag * b.imag;
+  return {(a.real * b.real + a.imag * b.imag) / d, (a.imag * b.real - a.real * b.imag) / d};
+}
+template <class T>
+MLXG_INLINE bool operator==(complex_t<T> a, complex_t<T> b) {
+  return a.real == b.real && a.imag == b.imag;
+}
+
+// The largest and smallest values, infinities where the type has them.
+template <class U>
+struct Limits {
+  static constexpr U finite_max = metal::numeric_limits<U>::max();
+  static constexpr U finite_min = metal::numeric_limits<U>::lowest();
+  static constexpr U max = [] {
+    if constexpr (metal::is_floating_point_v<U>) return metal::numeric_limits<U>::infinity();
+    else return metal::numeric_limits<U>::max();
+  }();
+  static constexpr U min = [] {
+    if constexpr (metal::is_floating_point_v<U>) return -metal::numeric_limits<U>::infinity();
+    else return metal::numeric_limits<U>::min();
+  }();
+};
+
+// Where element number `elem` of a strided array lies.
+template <class Index = int64_t>
+MLXG_INLINE Index elem_to_loc(Index elem, const int* shape, const int64_t* strides, int ndim) {
+  Index at = 0;
+  for (int i = ndim - 1; i >= 0 && elem > 0; --i) {
+    at += (elem % shape[i]) * Index(strides[i]);
+    elem /= shape[i];
+  }
+  return at;
+}
+template <class Index = int64_t>
+MLXG_INLINE Index elem_to_loc(metal::uint3 elem, const int* shape, const int64_t* strides,
+                              int ndim) {
+  Index at = elem.x * Index(strides[ndim - 1]) + elem.y * Index(strides[ndim - 2]);
+  for (int i = ndim - 3; i >= 0; --i) {
+    at += (elem.z % shape[i]) * Index(strides[i]);
+    elem.z /= shape[i];
+  }
+  return at;
+}
+
+template <class T, class U>
+MLXG_INLINE T ceildiv(T n, U m) {
+  return (n + m - 1) / m;
+}
+
+template <bool condition, class T, class U>
+struct ConditionalType {
+  using type = metal::conditional_t<condition, T, U>;
+};
+
+MLXG_INLINE float log1p(float x) { return __builtin_log1pf(x); }
+MLXG_INLINE bfloat16_t log1p(bfloat16_t x) { return bfloat16_t(__builtin_log1pf(float(x))); }
+
+#endif

@@ -1,0 +1,140 @@
+package host
+
+/*
+#cgo CXXFLAGS: -std=c++20 -O2 -fno-exceptions -fno-rtti
+#cgo linux LDFLAGS: -ldl -lpthread
+#include <stdlib.h>
+#include "runtime.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+)
+
+// The limits of an Apple GPU, which a launch is held to.
+const (
+	MaxThreads           = 1024
+	MaxThreadgroupMemory = 32768
+	maxInputs            = 64
+)
+
+// Metadata says which buffers of MLX's follow the data of an input: the
+// generated signature has them when the kernel's text names them.
+type Metadata uint8
+
+// The bits of Metadata, in the order in which MLX passes the buffers.
+const (
+	Shape Metadata = 1 << iota
+	Strides
+	NDim
+)
+
+// A Library is a compiled kernel, loaded for the life of the process.
+type Library struct {
+	c    C.mlxg_host_library
+	name string
+}
+
+// load maps a shader library into the process.
+func load(path string) (*Library, error) {
+	cpath := C.CString(path)
+	defer C.free(unsafe.Pointer(cpath))
+	var message [512]C.char
+	l := new(Library)
+	if C.mlxg_host_load(cpath, &l.c, &message[0], C.size_t(len(message))) != 0 {
+		return nil, errors.New(C.GoString(&message[0]))
+	}
+	l.name = C.GoString(l.c.name)
+	return l, nil
+}
+
+// Name returns the kernel's name.
+func (l *Library) Name() string { return l.name }
+
+// Buffers returns the number of buffers that the kernel takes.
+func (l *Library) Buffers() int { return int(l.c.buffers) }
+
+// ThreadgroupMemory returns the bytes of the kernel's threadgroup variables.
+func (l *Library) ThreadgroupMemory() int { return int(l.c.threadgroup_memory) }
+
+// Cooperates reports whether threads of the kernel can wait for each other. A
+// kernel whose threads never do runs as a plain loop.
+func (l *Library) Cooperates() bool { return l.c.uses_fibers != 0 }
+
+// NewLaunch prepares a run of the kernel over grid threads in threadgroups of
+// at most threadgroup threads; as in MLX, a threadgroup larger than the grid
+// is cut to it, and the last one along an axis may be short. There is one
+// Metadata for each of the kernel's inputs; the buffers that remain are its
+// outputs.
+//
+// The results are C functions and their argument, for a primitive of MLX's:
+//
+//	int  prepare(void* ctx, char* err, size_t errlen);
+//	void run(void* ctx, const mlxg_view* inputs, const mlxg_view* outputs);
+//	void release(void* ctx);
+//
+// prepare claims all that can fail; after it has returned 0, run cannot. Arrays
+// are row contiguous. run may be called any number of times, on any thread and
+// on several at once; release, when none is left, frees ctx.
+func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepare, run, release, ctx unsafe.Pointer, err error) {
+	fail := func(format string, args ...any) (a, b, c, d unsafe.Pointer, err error) {
+		return nil, nil, nil, nil, fmt.Errorf("kernel %s: "+format, append([]any{l.name}, args...)...)
+	}
+	threads := 1
+	for d := range 3 {
+		if grid[d] < 1 || threadgroup[d] < 1 {
+			return fail("grid %v and threadgroup %v must be positive", grid, threadgroup)
+		}
+		if uint64(grid[d]) > 1<<32-1 {
+			return fail("grid %v is larger than 32 bits", grid)
+		}
+		if threadgroup[d] > MaxThreads {
+			return fail("threadgroup %v has more than %d threads", threadgroup, MaxThreads)
+		}
+		threads *= threadgroup[d]
+	}
+	if threads > MaxThreads {
+		return fail("threadgroup %v has %d threads, more than %d", threadgroup, threads, MaxThreads)
+	}
+	if n := l.ThreadgroupMemory(); n > MaxThreadgroupMemory {
+		return fail("%d bytes of threadgroup memory, more than %d", n, MaxThreadgroupMemory)
+	}
+	bound := len(inputs)
+	var config C.mlxg_host_launch_config
+	if len(inputs) > maxInputs {
+		return fail("%d inputs, more than %d", len(inputs), maxInputs)
+	}
+	for i, m := range inputs {
+		config.metadata[i] = C.uint8_t(m)
+		for bit := Shape; bit <= NDim; bit <<= 1 {
+			if m&bit != 0 {
+				bound++
+			}
+		}
+	}
+	if bound > l.Buffers() || l.Buffers() > maxInputs {
+		return fail("takes %d buffers, and its %d inputs are %d", l.Buffers(), len(inputs), bound)
+	}
+	config.entry, config.module = l.c.entry, l.c.module
+	for d := range 3 {
+		config.grid[d], config.threadgroup[d] = C.uint32_t(grid[d]), C.uint32_t(threadgroup[d])
+	}
+	config.inputs, config.outputs = C.uint32_t(len(inputs)), C.uint32_t(l.Buffers()-bound)
+	config.workers = C.uint32_t(runtime.GOMAXPROCS(0))
+	ctx = C.mlxg_host_launch_new(&config)
+	if ctx == nil {
+		return fail("out of memory")
+	}
+	return unsafe.Pointer(C.mlxg_host_launch_prepare), unsafe.Pointer(C.mlxg_host_launch_run), unsafe.Pointer(C.mlxg_host_launch_release), ctx, nil
+}
+
+// processor identifies the CPU that generated code depends on.
+func processor() string {
+	var text [512]C.char
+	C.mlxg_host_processor(&text[0], C.size_t(len(text)))
+	return C.GoString(&text[0])
+}

@@ -1,0 +1,132 @@
+#include "workspace.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace mlxg {
+namespace {
+
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t released = PTHREAD_COND_INITIALIZER;
+workspace* free_list = nullptr;
+uint32_t guaranteed = 0;  // some workspace has at least so many stacks
+uint32_t guarded = 0;     // stacks in the process
+
+// Each guarded stack is two mappings, of which Linux grants a process 65530.
+// Go and MLX need theirs, so beyond this many stacks (16 workspaces with
+// threadgroups of 1024) no more are made, and the launch has fewer workers.
+constexpr uint32_t max_guarded = 16 * max_threads;
+
+size_t page_size() {
+  static const size_t size = size_t(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+// Frames of all fibers at the same place of their stacks would share a few
+// sets of the first-level cache; these offsets spread them.
+uintptr_t colour(uint32_t thread) { return (thread * 192) & 4095; }
+
+}  // namespace
+
+workspace* workspace_new() {
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+#ifdef MAP_NORESERVE
+  flags |= MAP_NORESERVE;
+#endif
+  const size_t span = 2 * workspace_size;
+  char* raw = static_cast<char*>(mmap(nullptr, span, PROT_NONE, flags, -1, 0));
+  if (raw == MAP_FAILED) return nullptr;
+  char* base = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(raw) + workspace_size - 1) &
+                                       ~(workspace_size - 1));
+  if (base > raw) munmap(raw, size_t(base - raw));
+  char* end = base + workspace_size;
+  if (end < raw + span) munmap(end, size_t(raw + span - end));
+  if (mprotect(base, (sizeof(workspace) + page_size() - 1) & ~(page_size() - 1),
+               PROT_READ | PROT_WRITE) != 0) {
+    munmap(base, workspace_size);
+    return nullptr;
+  }
+  return reinterpret_cast<workspace*>(base);  // zero, as fresh memory is
+}
+
+bool workspace_grow(workspace* w, uint32_t count) {
+  if (w->stacks >= count) return true;
+  if (w->exhausted) return false;
+  const uint32_t more = count - w->stacks;
+  if (__atomic_add_fetch(&guarded, more, __ATOMIC_RELAXED) > max_guarded) {
+    __atomic_sub_fetch(&guarded, more, __ATOMIC_RELAXED);
+    w->exhausted = true;
+    return false;
+  }
+  for (uint32_t i = w->stacks; i < count; ++i) {
+    char* low = reinterpret_cast<char*>(w) + stacks_offset + i * stack_size;
+    if (mprotect(low + page_size(), stack_size - page_size(), PROT_READ | PROT_WRITE) != 0) {
+      __atomic_sub_fetch(&guarded, count - i, __ATOMIC_RELAXED);
+      w->exhausted = true;
+      return false;
+    }
+    // A function expects the stack pointer as a call would leave it: on
+    // x86-64 eight below a multiple of sixteen, with a return address there.
+    uintptr_t top = reinterpret_cast<uintptr_t>(low) + stack_size - 64 - colour(i);
+#if defined(__x86_64__)
+    top -= 8;
+    *reinterpret_cast<uintptr_t*>(top) = 0;
+#endif
+    w->c.fiber[i] = {reinterpret_cast<void*>(top), nullptr,
+                     reinterpret_cast<void*>(&mlxg_host_fiber_main), nullptr};
+    w->stacks = i + 1;
+  }
+  return true;
+}
+
+bool workspace_reserve(uint32_t count) {
+  pthread_mutex_lock(&lock);
+  if (guaranteed < count) {
+    workspace* w = free_list;
+    if (w) {
+      free_list = w->next;
+    } else {
+      w = workspace_new();
+    }
+    if (w) {
+      if (workspace_grow(w, count)) guaranteed = count;
+      w->next = free_list;
+      free_list = w;
+    }
+  }
+  const bool ok = guaranteed >= count;
+  pthread_mutex_unlock(&lock);
+  return ok;
+}
+
+workspace* workspace_acquire(uint32_t count) {
+  pthread_mutex_lock(&lock);
+  for (;;) {
+    for (workspace** at = &free_list; *at; at = &(*at)->next) {
+      workspace* w = *at;
+      if (!workspace_grow(w, count)) continue;
+      *at = w->next;
+      pthread_mutex_unlock(&lock);
+      return w;
+    }
+    workspace* w = workspace_new();
+    if (w && workspace_grow(w, count)) {
+      pthread_mutex_unlock(&lock);
+      return w;
+    }
+    if (w) munmap(w, workspace_size);
+    // Others run on all the workspaces there are; one of them will do.
+    pthread_cond_wait(&released, &lock);
+  }
+}
+
+void workspace_release(workspace* w) {
+  pthread_mutex_lock(&lock);
+  w->next = free_list;
+  free_list = w;
+  pthread_cond_broadcast(&released);
+  pthread_mutex_unlock(&lock);
+}
+
+}  // namespace mlxg

@@ -1,0 +1,154 @@
+package msl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrNoClang is the error of [CheckAddressSpaces] on a machine without clang.
+var ErrNoClang = errors.New("the address-space check needs clang 14 or later on PATH; install it, " +
+	"for instance with \"apt-get install clang\" or \"dnf install clang\"")
+
+// Finding is a place that Apple's compiler would refuse.
+type Finding struct {
+	// Line and Column are the place in the generated text. The column is a hint only.
+	Line, Column int
+	// Message is clang's, with Metal's names of the address spaces.
+	Message string
+	// Notes are clang's further explanations, such as the candidates of a call.
+	Notes []string
+}
+
+// String returns "line:column: message".
+func (f Finding) String() string { return fmt.Sprintf("%d:%d: %s", f.Line, f.Column, f.Message) }
+
+// UncheckedError says that clang could not read all of a text, so that findings may be
+// missing. It lists what clang did not understand; most often that is a function of
+// Metal's library that the check's own declarations lack.
+type UncheckedError struct {
+	Diagnostics []Finding
+}
+
+// Error names the first place and the number of further ones.
+func (e *UncheckedError) Error() string {
+	if len(e.Diagnostics) == 0 {
+		return "the address-space check could not read the text"
+	}
+	more := ""
+	if n := len(e.Diagnostics) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	return fmt.Sprintf("the address-space check could not read line %d: %s%s; correct the shader, or declare what is missing in prelude.clcpp",
+		e.Diagnostics[0].Line, e.Diagnostics[0].Message, more)
+}
+
+// CheckAddressSpaces looks for what Apple's compiler would refuse about address spaces in the
+// complete text that MLX generates for a kernel. It is the stand-in for that compiler on
+// other machines: the text becomes C++ for OpenCL, whose address spaces obey the same rules,
+// and clang reads it, with the kernel's template instantiated as in the text.
+// Pointers and references without an address space count as thread.
+//
+// A text without findings is not proven good: see the package's tests for what is found. But no
+// text passes unread. If clang stops early, or does not understand a place, the error is
+// an [*UncheckedError] beside the findings so far; two violations that the check itself
+// puts into the kernel and behind it must come back, or the error says so. Without clang
+// the error is [ErrNoClang].
+func CheckAddressSpaces(ctx context.Context, text string) ([]Finding, error) {
+	s, err := newStructure("", text)
+	if err != nil {
+		return nil, err
+	}
+	items, err := s.items()
+	if err != nil {
+		return nil, err
+	}
+	w := &checkWriter{structure: s, items: items, code: newCode(s.all), edits: edits{text: text}}
+	translated, err := w.translate()
+	if err != nil {
+		return nil, err
+	}
+	diagnostics, err := runClang(ctx, prelude+"\n#line 1 \""+checkedText+"\"\n"+translated)
+	if err != nil {
+		return nil, err
+	}
+	findings := w.programScope()
+	var unread []Finding
+	canaries := map[string]bool{}
+	for _, d := range diagnostics {
+		switch {
+		case d.file == canaryKernel || d.file == canaryEnd:
+			canaries[d.file] = canaries[d.file] || d.aboutSpaces()
+		case d.harmless():
+		case d.file != checkedText:
+			unread = append(unread, d.Finding)
+		case d.aboutSpaces():
+			findings = appendOnce(findings, d.Finding)
+		default:
+			unread = appendOnce(unread, d.Finding)
+		}
+	}
+	if len(unread) > 0 {
+		return findings, &UncheckedError{unread}
+	}
+	if !canaries[canaryKernel] {
+		return findings, errors.New("the address-space check did not reach the kernel's body; " +
+			"give it the complete text that MLX generates, with the instantiation")
+	}
+	if !canaries[canaryEnd] {
+		return findings, errors.New("the address-space check did not reach the end of the text; " +
+			"look for a construct that hides the rest, such as an open conditional")
+	}
+	return findings, nil
+}
+
+// appendOnce adds a finding that is not there yet: instantiations repeat them.
+func appendOnce(list []Finding, f Finding) []Finding {
+	for _, other := range list {
+		if other.Line == f.Line && other.Column == f.Column && other.Message == f.Message {
+			return list
+		}
+	}
+	return append(list, f)
+}
+
+// programScope finds variables of program scope that are not in constant memory: OpenCL puts
+// them into device memory, Metal has no such thing.
+func (w *checkWriter) programScope() []Finding {
+	macros := map[string]bool{}
+	for i, t := range w.all {
+		if t.is("#") && (i == 0 || w.all[i-1].Directive != t.Directive) {
+			if name, words := w.directive(i); name == "define" && len(words) > 0 {
+				macros[words[0]] = true
+			}
+		}
+	}
+	var findings []Finding
+	for _, it := range w.items {
+		if it.kind != otherItem || it.scope != namespaceScope || it.params >= 0 {
+			continue
+		}
+		variable := false
+		for i := it.start; i <= it.last; i++ {
+			t := w.tokens[i]
+			if t.is("=") {
+				break
+			}
+			if t.is("constant") || t.is("typedef") || t.is("using") || t.is("enum") || macros[t.Text] {
+				variable = false
+				break
+			}
+			variable = variable || t.is("const") || t.is("constexpr") || t.is("static")
+			if t.is("[") || t.is("(") || t.is("{") {
+				i = w.match[i]
+			}
+		}
+		if variable {
+			t := w.tokens[it.first]
+			findings = append(findings, Finding{Line: t.Line, Column: t.Column,
+				Message: "a program-scope variable must be in constant memory: " + strings.TrimSpace(w.join(it.first, min(it.first+6, it.last)))})
+		}
+	}
+	return findings
+}

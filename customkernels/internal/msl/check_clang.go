@@ -1,0 +1,162 @@
+package msl
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// prelude declares what shaders use of Metal's library, for clang.
+//
+//go:embed prelude.clcpp
+var prelude string
+
+// The names that clang knows the parts of its input by.
+const (
+	checkedText  = "mlxg_text"
+	canaryKernel = "mlxg_canary_kernel"
+	canaryEnd    = "mlxg_canary_end"
+)
+
+// diagnostic is one error of clang's.
+type diagnostic struct {
+	Finding
+	file string
+}
+
+// findClang returns the path of a clang, or [ErrNoClang].
+func findClang() (string, error) {
+	names := []string{"clang++", "clang"}
+	for version := 20; version >= 14; version-- {
+		names = append(names, fmt.Sprintf("clang-%d", version), fmt.Sprintf("clang++-%d", version))
+	}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", ErrNoClang
+}
+
+// runClang reads a text of C++ for OpenCL and returns clang's errors.
+func runClang(ctx context.Context, text string) ([]diagnostic, error) {
+	path, err := findClang()
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, path, "-x", "clcpp", "-cl-std=clc++2021", "-target", "spir64-unknown-unknown",
+		"-fsyntax-only", "-cl-no-stdinc", "-cl-single-precision-constant", "-Wno-everything", "-ferror-limit=0",
+		"-fno-caret-diagnostics", "-fno-color-diagnostics", "-fno-spell-checking", "-fno-elide-type",
+		"-ftemplate-backtrace-limit=1", "-fdiagnostics-show-note-include-stack", "-")
+	command.Stdin = strings.NewReader(text)
+	var output bytes.Buffer
+	command.Stderr = &output
+	command.Env = append(os.Environ(), "LC_ALL=C")
+	command.WaitDelay = time.Second
+	err = command.Run()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("the address-space check was interrupted: %w", ctx.Err())
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return nil, fmt.Errorf("clang at %s does not run: %w; install clang 14 or later", path, err)
+	}
+	return parseDiagnostics(output.String(), path)
+}
+
+var diagnosticLine = regexp.MustCompile(`^(.+?):(\d+):(\d+): (fatal error|error|note|warning): (.*)$`)
+
+// parseDiagnostics reads clang's output. A fatal error, or one without a place, means that the text
+// was not read.
+func parseDiagnostics(output, path string) ([]diagnostic, error) {
+	var list []diagnostic
+	for line := range strings.Lines(output) {
+		line = strings.TrimRight(line, "\r\n")
+		m := diagnosticLine.FindStringSubmatch(line)
+		if m == nil {
+			if strings.Contains(line, "error: ") || strings.Contains(line, "PLEASE submit a bug report") {
+				return nil, fmt.Errorf("clang at %s could not run the address-space check: %s; install clang 14 or later", path, line)
+			}
+			continue
+		}
+		message := metalNames.Replace(m[5])
+		row, _ := strconv.Atoi(m[2])
+		column, _ := strconv.Atoi(m[3])
+		switch m[4] {
+		case "fatal error":
+			return nil, fmt.Errorf("clang stopped the address-space check at line %d: %s; correct the shader there", row, message)
+		case "error":
+			list = append(list, diagnostic{Finding{Line: row, Column: column, Message: message}, m[1]})
+		case "note":
+			if len(list) > 0 {
+				last := &list[len(list)-1]
+				last.Notes = append(last.Notes, message)
+			}
+		}
+	}
+	return list, nil
+}
+
+// metalNames gives the address spaces of OpenCL their names in Metal.
+var metalNames = strings.NewReplacer("__global", "device", "__constant", "constant", "__local", "threadgroup",
+	"__private", "thread", "__generic", "generic")
+
+// aboutSpaces reports whether the error is one about address spaces: it says so, or one of its
+// notes does, or it is about two types that differ in the address spaces behind their pointers.
+func (d diagnostic) aboutSpaces() bool {
+	return aboutSpaces(d.Message) || slices.ContainsFunc(d.Notes, aboutSpaces)
+}
+
+var quotedType = regexp.MustCompile(`'([^']*)'`)
+
+func aboutSpaces(message string) bool {
+	if strings.Contains(message, "address space") {
+		return true
+	}
+	var types []string
+	for _, m := range quotedType.FindAllStringSubmatch(message, -1) {
+		if strings.ContainsAny(m[1], "*&[") {
+			types = append(types, pointees(m[1]))
+		}
+	}
+	for _, t := range types {
+		if t != types[0] {
+			return true
+		}
+	}
+	return false
+}
+
+// pointees lists the address spaces behind a type's pointers, references and arrays.
+func pointees(kind string) string {
+	var spaces []string
+	space := "thread"
+	for _, t := range Tokenize(kind) {
+		switch {
+		case isSpace(t.Text) || t.is("generic"):
+			space = t.Text
+		case t.is("*") || t.is("&") || t.is("&&") || t.is("["):
+			spaces = append(spaces, space)
+			space = "thread"
+		}
+	}
+	return strings.Join(spaces, " ")
+}
+
+// harmless reports whether the error is one of OpenCL that Metal does not have: there a structure in
+// constant memory can be copied.
+func (d diagnostic) harmless() bool {
+	return slices.ContainsFunc(d.Notes, func(n string) bool {
+		return strings.Contains(n, "(the implicit copy ") &&
+			strings.Contains(n, "cannot bind reference in address space 'constant' to object in address space 'generic'")
+	})
+}

@@ -1,0 +1,315 @@
+package msl
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// generated wraps a header and a body as MLX does, with an input w in constant memory, an input x and
+// an output y in device memory, and one of dimension 0.
+func generated(header, body string) string {
+	return header + `template <typename T, int N>
+[[kernel]] void custom_kernel_test(
+  const device T* x [[buffer(0)]],
+  const constant float* w [[buffer(1)]],
+  const constant float& eps [[buffer(2)]],
+  device float* y [[buffer(3)]],
+  uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]],
+  uint thread_index_in_simdgroup [[thread_index_in_simdgroup]]) {
+` + body + `
+}
+
+template [[host_name("custom_kernel_test")]] [[kernel]] decltype(custom_kernel_test<float, 4>) custom_kernel_test<float, 4>;
+`
+}
+
+// needClang skips a test on a machine without clang.
+func needClang(t *testing.T) {
+	t.Helper()
+	if _, err := findClang(); err != nil {
+		t.Skip(err)
+	}
+}
+
+// addressSpacePairs holds violations, each with a corrected twin.
+var addressSpacePairs = []struct {
+	name          string
+	header        string
+	wrong         string
+	right         string
+	rightHeader   string // "" for the same
+	wantLineOf    string // a piece of the line that is reported
+	wantInMessage string
+}{
+	{
+		name:       "constant input to a device helper",
+		header:     "template <typename T> float first(const device T* p) { return float(p[0]); }\n",
+		wrong:      "  y[0] = first(w);",
+		right:      "  y[0] = first(x);",
+		wantLineOf: "y[0] = first(w)",
+	},
+	{
+		name:       "constant input to a device helper that is no template",
+		header:     "inline float first(device const float* p) { return p[0]; }\n",
+		wrong:      "  y[0] = first(w);",
+		right:      "  y[0] = first(y);",
+		wantLineOf: "first(w)",
+	},
+	{
+		name:       "threadgroup pointer to a device helper",
+		header:     "inline float first(device const float* p) { return p[0]; }\n",
+		wrong:      "  threadgroup float buf[32];\n  y[0] = first(buf);",
+		right:      "  threadgroup float buf[32];\n  y[0] = first(y) + buf[0];",
+		wantLineOf: "first(buf)",
+	},
+	{
+		name:       "device pointer to a threadgroup helper",
+		header:     "template <typename U> U sum(threadgroup U* p, int n) { return p[n]; }\n",
+		wrong:      "  y[0] = sum(y, N);",
+		right:      "  threadgroup float s[N];\n  y[0] = sum(s, N);",
+		wantLineOf: "sum(y, N)",
+	},
+	{
+		name:       "device pointer from a threadgroup array",
+		wrong:      "  threadgroup float buf[N];\n  device float* p = buf;\n  p[0] = 1;",
+		right:      "  threadgroup float buf[N];\n  threadgroup float* p = buf;\n  p[0] = 1;",
+		wantLineOf: "device float* p = buf",
+	},
+	{
+		name:       "assignment between address spaces",
+		wrong:      "  threadgroup float buf[8], c[4];\n  device float* p = y;\n  p = buf;",
+		right:      "  threadgroup float buf[8], c[4];\n  device float* p = y;\n  p = y + 1; c[0] = buf[0];",
+		wantLineOf: "p = buf;",
+	},
+	{
+		name:       "device pointer from the constant input",
+		wrong:      "  const device float* p = w;\n  y[0] = p[0];",
+		right:      "  const constant float* p = w;\n  y[0] = p[0];",
+		wantLineOf: "const device float* p = w",
+	},
+	{
+		name:        "a thread pointer returned as device",
+		header:      "inline device float* pick(thread float* p) { return p; }\n",
+		rightHeader: "inline thread float* pick(thread float* p) { return p; }\n",
+		wrong:       "  float a[2]; y[0] = pick(a)[0];",
+		right:       "  float a[2] = {1, 2}; y[0] = pick(a)[0];",
+		wantLineOf:  "return p;",
+	},
+	{
+		name:       "a reference to the wrong space",
+		header:     "inline void add(threadgroup float& a, float b) { a += b; }\n",
+		wrong:      "  add(y[0], eps);",
+		right:      "  threadgroup float s; add(s, eps); y[0] = s;",
+		wantLineOf: "add(y[0], eps)",
+	},
+	{
+		name:       "a cast between spaces",
+		wrong:      "  threadgroup float s[4];\n  y[0] = ((device float*)s)[0];",
+		right:      "  threadgroup float s[4];\n  y[0] = ((threadgroup uint*)s)[0];",
+		wantLineOf: "(device float*)s",
+	},
+	{
+		name:       "a reinterpreting cast from constant memory",
+		wrong:      "  const device uint4* v = reinterpret_cast<const device uint4*>(w);\n  y[0] = v[0].x;",
+		right:      "  const device uint4* v = reinterpret_cast<const device uint4*>(x);\n  y[0] = v[0].x;",
+		wantLineOf: "reinterpret_cast<const device uint4*>(w)",
+	},
+	{
+		name:        "a device pointer to an argument without an address space",
+		header:      "inline float first(const float* p) { return p[0]; }\n",
+		rightHeader: "inline float first(const device float* p) { return p[0]; }\n",
+		wrong:       "  y[0] = first(y);",
+		right:       "  y[0] = first(y);",
+		wantLineOf:  "y[0] = first(y)",
+	},
+	{
+		name:       "a local pointer without an address space",
+		wrong:      "  float* p = y;\n  p[0] = 1;",
+		right:      "  float q[4]; float* p = q;\n  p[0] = 1; y[0] = q[0];",
+		wantLineOf: "float* p = y",
+	},
+	{
+		name: "a member pointer of another space",
+		header: `struct Row { const device float* p; float get(int i) const { return p[i]; } };
+`,
+		wrong:      "  Row r; r.p = w; y[0] = r.get(0);",
+		right:      "  Row r; r.p = y; y[0] = r.get(0);",
+		wantLineOf: "r.p = w",
+	},
+	{
+		name: "in a helper that is only instantiated by the kernel",
+		header: `template <typename P> float load(P p) { const device float* q = p; return q[0]; }
+`,
+		wrong:      "  y[0] = load(w);",
+		right:      "  y[0] = load(y);",
+		wantLineOf: "const device float* q = p",
+	},
+	{
+		name:       "an atomic operation on plain memory of another space",
+		header:     "inline void count(device atomic_uint* p) { atomic_fetch_add_explicit(p, 1u, memory_order_relaxed); }\n",
+		wrong:      "  threadgroup atomic_uint n; count(&n);",
+		right:      "  threadgroup atomic_uint n; atomic_fetch_add_explicit(&n, 1, memory_order_relaxed); count((device atomic_uint*)y);",
+		wantLineOf: "count(&n)",
+	},
+	{
+		name:       "a matrix loaded through a wrong pointer",
+		header:     "template <typename M> void tile(thread M& m, const threadgroup float* p) { simdgroup_load(m, p, 8); }\n",
+		wrong:      "  simdgroup_float8x8 m; tile(m, y);",
+		right:      "  threadgroup float s[64]; simdgroup_float8x8 m; tile(m, s); simdgroup_store(m, y, 8, ulong2(0, 0));",
+		wantLineOf: "tile(m, y)",
+	},
+	{
+		name:          "a program-scope variable outside constant memory",
+		header:        "constexpr int rows = 4;\n",
+		rightHeader:   "constant constexpr int rows = 4;\nconstant float table[2] = {1.0f, 2.0f};\n",
+		wrong:         "  y[0] = rows;",
+		right:         "  y[0] = rows + table[1];",
+		wantLineOf:    "constexpr int rows",
+		wantInMessage: "constant memory",
+	},
+	{
+		name:       "a constant table to a device helper",
+		header:     "constant float table[2] = {1.0f, 2.0f};\ninline float first(const device float* p) { return p[0]; }\ninline float first1(constant float* p) { return p[0]; }\n",
+		wrong:      "  y[0] = first(table);",
+		right:      "  y[0] = first1(table);",
+		wantLineOf: "first(table)",
+	},
+}
+
+func TestCheckFindsViolations(t *testing.T) {
+	needClang(t)
+	for _, p := range addressSpacePairs {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			text := generated(p.header, p.wrong)
+			findings, err := CheckAddressSpaces(context.Background(), text)
+			require.NoError(t, err)
+			require.Len(t, findings, 1, "%v", findings)
+			line := strings.Split(text, "\n")[findings[0].Line-1]
+			require.Contains(t, line, p.wantLineOf, findings[0].String())
+			require.Contains(t, findings[0].Message, p.wantInMessage)
+			require.NotContains(t, findings[0].Message, "__")
+
+			header := p.rightHeader
+			if header == "" {
+				header = p.header
+			}
+			findings, err = CheckAddressSpaces(context.Background(), generated(header, p.right))
+			require.NoError(t, err)
+			require.Empty(t, findings)
+		})
+	}
+}
+
+// A construct outside the check's vocabulary is an error, not a pass, and hides no finding elsewhere.
+func TestCheckDoesNotPassUnread(t *testing.T) {
+	needClang(t)
+	var unchecked *UncheckedError
+	findings, err := CheckAddressSpaces(context.Background(),
+		generated("", "  y[0] = unheard_of(x);\n  threadgroup float b[2];\n  device float* p = b;"))
+	require.ErrorAs(t, err, &unchecked)
+	require.Len(t, unchecked.Diagnostics, 1)
+	require.Equal(t, 9, unchecked.Diagnostics[0].Line)
+	require.Len(t, findings, 1)
+	require.Equal(t, 11, findings[0].Line)
+
+	_, err = CheckAddressSpaces(context.Background(), generated("#if 1\n", "  y[0] = 1;\n#else\n"))
+	require.Error(t, err)
+
+	whole := generated("", "  y[0] = 1;")
+	_, err = CheckAddressSpaces(context.Background(), whole[:strings.Index(whole, "template [[")])
+	require.ErrorContains(t, err, "never instantiated")
+
+	_, err = CheckAddressSpaces(context.Background(), generated("#error stop\n", "  y[0] = 1;"))
+	require.Error(t, err)
+
+	_, err = CheckAddressSpaces(context.Background(), "#ifdef NEVER\n"+generated("", "  y[0] = 1;")+"#endif\n")
+	require.Error(t, err)
+}
+
+// Vocabulary that must be read without any error.
+func TestCheckReadsMetal(t *testing.T) {
+	needClang(t)
+	texts := map[string]string{
+		"vectors": `  float4 v = float4(1.0f, 2.0f, 3.0f, 4.0f); half4 h = half4(v); float3 u = float3(v.xy, 1.0f);
+  v.xyz = u * 2.0f; uint2 i = uint2(thread_position_in_threadgroup.xy); v = vec<float, 4>(u, 1); v += float4(h);
+  float4 z = float4(0); z = float4{1, 2, 3, 4}; y[i.x] = v.x + dot(v, z) + length(u) + float(h.w) + z[2] + metal::float2(1).y;
+  auto c = static_cast<float4>(h); bool4 b = bool4(true); if (all(v == z) || any(isnan(v))) y[1] = c.x + b.x;
+  y[2] = float4(1).x; float a[4] = {float2(1, 2).x, 2}; y[3] = a[0]; packed_float3 pf = packed_float3(1, 2, 3); y[4] = pf.z;`,
+		"mathematics": `  float a = metal::exp(eps) + metal::precise::rsqrt(eps) + fast::sin(eps) + fma(eps, 2.0f, 1) + max(1.0f, eps) + pow(eps, 2);
+  y[0] = clamp(a, 0.0f, 1.0f) + select(a, 1.0f, a > 0) + mix(a, 2.0f, 0.5f) + INFINITY + numeric_limits<float>::max();
+  half q = 1.0h; bfloat16_t r = bfloat16_t(2.0f); y[1] = float(q) + float(r) + as_type<float>(as_type<uint>(a)) + M_PI_F + popcount(7u);`,
+		"threads": `  float s = simd_sum(eps) + simd_shuffle_xor(eps, 4) + simd_broadcast(eps, 0) + simd_prefix_inclusive_sum(eps) + quad_sum(eps);
+  threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device); simdgroup_barrier(mem_flags::mem_none);
+  if (simd_any(s > 0) && simd_is_first()) y[0] = s; simd_vote vote = simd_ballot(true); y[1] = (uint)(simd_vote::vote_t)vote;`,
+		"types": `  T a = T(x[0]); float local = 1, global = 2; y[0] = local + global + a; size_t n = sizeof(T); int64_t m = n; y[1] = m;
+  struct P { float a; float2 b; }; P p; p.a = 1; P q = p; y[2] = q.a; constexpr int k = N * 2; float z[k]; z[0] = 1; y[3] = z[0];
+  thread float* tp = z; thread auto& tr = z[1]; tr = *tp; for (int i = 0; i < N; ++i) { y[i] = tr; } y[4] = is_same_v<T, float> ? 1 : 0;`,
+		"matrices": `  simdgroup_matrix<float, 8, 8> a, b, c = simdgroup_matrix<float, 8, 8>(0); threadgroup float s[64];
+  simdgroup_load(a, y, 8); simdgroup_load(b, s, 8, ulong2(0, 0), true); simdgroup_multiply_accumulate(c, a, b, c);
+  c.thread_elements()[0] = 1; simdgroup_store(c, s, 8); float4x4 m = float4x4(1); y[0] = (m * float4(1)).x;`,
+		"loops": `  #pragma clang loop unroll(full)
+  for (uint i = thread_index_in_simdgroup; i < 8u; i += 32u) { [[maybe_unused]] float q = w[i]; y[i] = q * float(x[i]); }
+  switch (N) { case 1: { y[0] = 1; break; } default: break; } do { y[1] = 2; } while (false);
+  auto f = [&](float v) { return v + eps; }; y[2] = f(1.0f);`,
+	}
+	header := `#define HELP(name, op) inline float name(float a, float b) { return a op b; }
+HELP(plus_, +)
+#define DEV device
+constant constexpr int kWidth = 4;
+static constant constexpr const short kRows = 8;
+enum Mode : uint { first, second };
+using acc_t = float;
+typedef vec<float, 2> pair;
+template <typename U, int M> struct Loader {
+  static constexpr constant short rows = M; const device U* source; threadgroup U* target; short lane;
+  Loader(const device U* s, threadgroup U* t, ushort l) : source(s), target(t), lane(l) {}
+  void load() const { target[lane] = source[lane]; }
+};
+template <typename U> inline float head(DEV const U* p) { return float(static_cast<U>(p[0])); }
+template <typename U> inline float head(constant U* p) { return acc_t(p[0]); }
+inline pair both(float a) { return pair(a, a); }
+struct Params { uint a; float b; };
+inline float use(constant Params& p) { Params q = p; return q.b + p.a; }
+inline float sum(const thread float* p) { return p[0]; }
+inline float anysum(float p) { return p; }
+`
+	for name, body := range texts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			findings, err := CheckAddressSpaces(context.Background(), generated(header, body))
+			var unchecked *UncheckedError
+			if errors.As(err, &unchecked) {
+				for _, d := range unchecked.Diagnostics {
+					t.Log(d, d.Notes)
+				}
+			}
+			require.NoError(t, err)
+			require.Empty(t, findings)
+		})
+	}
+}
+
+func TestCheckWithoutClang(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := CheckAddressSpaces(context.Background(), generated("", "  y[0] = 1;"))
+	require.ErrorIs(t, err, ErrNoClang)
+	require.ErrorContains(t, err, "apt-get install clang")
+
+	require.NoError(t, os.WriteFile(os.Getenv("PATH")+"/clang", []byte("#!/bin/sh\necho 'error: unknown target' >&2\nexit 1\n"), 0o700))
+	_, err = CheckAddressSpaces(context.Background(), generated("", "  y[0] = 1;"))
+	require.ErrorContains(t, err, "unknown target")
+}
+
+func TestCheckStops(t *testing.T) {
+	needClang(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := CheckAddressSpaces(ctx, generated("", "  y[0] = 1;"))
+	require.ErrorIs(t, err, context.Canceled)
+}

@@ -1,0 +1,44 @@
+package msl
+
+import "fmt"
+
+// Position is a place in a text. Line and Column count from 1, Column in bytes;
+// Offset counts bytes from 0. The zero Position means that the place is unknown.
+type Position struct {
+	File   string
+	Offset int
+	Line   int
+	Column int
+}
+
+// String returns "file:line:column", leaving out what is unknown.
+func (p Position) String() string {
+	switch {
+	case p.Line == 0:
+		return p.File
+	case p.File == "":
+		return fmt.Sprintf("%d:%d", p.Line, p.Column)
+	default:
+		return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+	}
+}
+
+// Error is a problem with a shader's text. Message says what is wrong and what
+// to do about it; its wording may change.
+type Error struct {
+	Position
+	Message string
+}
+
+// Error returns the position, a colon and the message.
+func (e *Error) Error() string {
+	if at := e.Position.String(); at != "" {
+		return at + ": " + e.Message
+	}
+	return e.Message
+}
+
+// errorf makes an [*Error] at a position.
+func errorf(at Position, format string, args ...any) *Error {
+	return &Error{Position: at, Message: fmt.Sprintf(format, args...)}
+}

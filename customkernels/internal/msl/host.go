@@ -1,0 +1,156 @@
+package msl
+
+import (
+	"strings"
+)
+
+// HostLineShift is the number of lines that a [HostSource] has before the generated text: its
+// line n+HostLineShift is the text's line n.
+const HostLineShift = 1
+
+// HostSource is a generated text as C++ for the host executor.
+type HostSource struct {
+	// Source is the complete C++ text. It includes metal_host.h and defines mlxgrad_entry.
+	Source string
+	// KernelName is the name of the kernel function.
+	KernelName string
+	// Buffers holds the kernel's buffers in the order in which mlxgrad_entry takes them.
+	Buffers []HostBuffer
+	// UsesFibers tells that the text may contain a barrier, a SIMD-group or quad-group
+	// operation or threadgroup memory, so that its threads must run side by side.
+	UsesFibers bool
+}
+
+// HostBuffer is one buffer of a generated kernel: an input, an output, or a shape, strides
+// or dimension count that MLX added.
+type HostBuffer struct {
+	Name      string
+	Element   string // for instance float16_t or atomic<float>
+	Reference bool
+	Writable  bool
+}
+
+// Host rewrites the complete text that MLX generates for a kernel into C++ for the host
+// executor. Only what C++ does not know changes: address spaces, attributes, the word
+// kernel, explicit instantiations, Metal's includes, and threadgroup variables, which become
+// references to the executor's arena. Lines keep their numbers (see [HostLineShift]).
+//
+// Helpers that differ in nothing but an address space become one. Where C++ could not tell
+// such overloads apart and they differ in their bodies, where a threadgroup variable has an
+// initializer, and where a function constant has no value, the error is an [*Error] with
+// its place in the generated text.
+func Host(text string) (*HostSource, error) {
+	s, err := newStructure("", text)
+	if err != nil {
+		return nil, err
+	}
+	items, err := s.items()
+	if err != nil {
+		return nil, err
+	}
+	h := &hostWriter{
+		structure: s, items: items, code: newCode(s.all),
+		edits: edits{text: text}, words: map[int]string{},
+	}
+	steps := []func() error{
+		h.directives, h.threadgroupVariables, h.qualifiers, h.instantiations, h.overloads,
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return h.finish()
+}
+
+// hostWriter is the state of [Host].
+type hostWriter struct {
+	*structure
+	items []item
+	code  *code
+	edits edits
+	// words holds what becomes of single tokens, by offset: "" for those that go.
+	words map[int]string
+}
+
+// drop removes a token.
+func (h *hostWriter) drop(t Token) { h.change(t, "") }
+
+// change replaces a token by a word.
+func (h *hostWriter) change(t Token, with string) {
+	h.words[t.Offset] = with
+	h.edits.replace(t.Offset, t.End(), with)
+}
+
+// directives drops Metal's includes and refuses others.
+func (h *hostWriter) directives() error {
+	for i, t := range h.all {
+		if t.Kind != HeaderName || h.off[i] {
+			continue
+		}
+		name := strings.Trim(t.Text, `<>"`)
+		if !isMetalHeader(name) {
+			return errorf(h.position(t), "the header %s cannot be included on the host; copy what the kernel needs of it into its header text", t.Text)
+		}
+		first := i
+		for first > 0 && h.all[first-1].Directive == t.Directive {
+			first--
+		}
+		h.edits.blank(h.all[first].Offset, t.End())
+	}
+	return nil
+}
+
+// qualifiers drops attributes, address spaces and the word kernel. Constant memory becomes const.
+func (h *hostWriter) qualifiers() error {
+	for i := 0; i < len(h.tokens); i++ {
+		if h.isAttribute(i) {
+			h.dropAttribute(i)
+			i = h.match[i]
+		}
+	}
+	for _, q := range h.code.qualifiers() {
+		t := h.code.tokens[q.token]
+		if _, done := h.words[t.Offset]; done {
+			continue
+		}
+		if alias := t.Directive != 0 && h.code.neighbour(q.token, 1).Kind == 0 && h.code.neighbour(q.token, -2).is("define"); alias {
+			h.drop(t)
+		} else if q.constness {
+			h.change(t, "const")
+		} else {
+			h.drop(t)
+		}
+	}
+	for i, t := range h.code.tokens {
+		if next := h.code.neighbour(i, 1); t.is("kernel") && (next.Kind == Identifier || next.is("[")) {
+			if previous := h.code.neighbour(i, -1); !previous.is(".") && !previous.is("->") && !previous.is("::") {
+				h.drop(t)
+			}
+		}
+	}
+	return nil
+}
+
+// dropAttribute removes the attribute that begins at i.
+func (h *hostWriter) dropAttribute(i int) {
+	for j := i; j <= h.match[i]; j++ {
+		h.words[h.tokens[j].Offset] = ""
+	}
+	h.edits.blank(h.tokens[i].Offset, h.tokens[h.match[i]].End())
+}
+
+// instantiations drops the explicit instantiations of kernels, and refuses function constants.
+func (h *hostWriter) instantiations() error {
+	for _, it := range h.items {
+		for i := it.first; i <= it.last && it.kind == otherItem; i++ {
+			if h.isAttribute(i) && h.at(i+2).is("function_constant") {
+				return h.errorAt(i, "the function constant %s has no value; give it one when the kernel is loaded", h.at(i-1).Text)
+			}
+		}
+		if it.kind == instantiation && (it.kernel || h.isAttribute(it.first+1)) {
+			h.edits.blank(h.tokens[it.first].Offset, h.tokens[it.last].End())
+		}
+	}
+	return nil
+}

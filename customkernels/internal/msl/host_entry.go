@@ -1,0 +1,228 @@
+package msl
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// finish puts the C++ text together: the include, the rewritten text, the entry.
+func (h *hostWriter) finish() (*HostSource, error) {
+	kernel, arguments, err := h.generatedKernel()
+	if err != nil {
+		return nil, err
+	}
+	out := &HostSource{KernelName: kernel.Name, UsesFibers: h.usesFibers()}
+	buffers := slices.Clone(kernel.Buffers)
+	slices.SortFunc(buffers, func(a, b *Buffer) int { return cmp.Compare(a.Slot, b.Slot) })
+	for i, b := range buffers {
+		if b.Slot != i {
+			return nil, errorf(b.Pos, "buffer %d is missing; number the buffers of a generated kernel without gaps", i)
+		}
+		out.Buffers = append(out.Buffers, HostBuffer{b.Name, b.Element, b.Reference, b.Writable()})
+	}
+
+	ending, scope := h.wrap()
+	text := h.edits.apply()
+	var b strings.Builder
+	b.WriteString("#include \"metal_host.h\"\n")
+	b.WriteString(text)
+	if !strings.HasSuffix(text, "\n") {
+		b.WriteByte('\n')
+	}
+	b.WriteString(ending)
+	b.WriteString(entry(kernel, arguments, len(buffers), out.UsesFibers, scope))
+	out.Source = b.String()
+	return out, nil
+}
+
+// generatedKernel reads the kernel's signature and the template arguments of its instantiation.
+func (h *hostWriter) generatedKernel() (*Kernel, []string, error) {
+	p := parser{structure: h.structure, items: h.items, file: &File{}}
+	p.collectMacros()
+	for _, it := range slices.Backward(h.items) {
+		if it.kernel && it.kind == functionItem {
+			if err := p.kernel(it); err != nil {
+				return nil, nil, err
+			}
+			break // what MLX generates stands last
+		}
+	}
+	if len(p.file.Kernels) == 0 {
+		return nil, nil, h.errorAt(0, "the text has no kernel; give the complete text that MLX generates")
+	}
+	kernel := p.file.Kernels[0]
+	if len(kernel.Threadgroup) > 0 {
+		a := kernel.Threadgroup[0]
+		return nil, nil, errorf(a.Pos, "the threadgroup argument %s has no size; give it one when the kernel is loaded", a.Name)
+	}
+	if len(kernel.Template) == 0 {
+		return kernel, nil, nil
+	}
+	for _, it := range slices.Backward(h.items) {
+		if it.kind != instantiation {
+			continue
+		}
+		for i := it.first; i < it.last; i++ {
+			if !h.tokens[i].is(kernel.Name) || !h.at(i+1).is("<") {
+				continue
+			}
+			var arguments []string
+			for _, part := range h.split(i+2, h.skipAngles(i+1, it.last)-1) {
+				arguments = append(arguments, h.join(part[0], part[1]-1))
+			}
+			if len(arguments) != len(kernel.Template) {
+				return nil, nil, h.errorAt(i, "the instantiation gives %d template arguments, the kernel has %d parameters; give each one",
+					len(arguments), len(kernel.Template))
+			}
+			return kernel, arguments, nil
+		}
+	}
+	return nil, nil, errorf(kernel.Pos, "the kernel is a template and never instantiated; give the complete text that MLX generates")
+}
+
+// entry writes what the executor calls.
+func entry(k *Kernel, arguments []string, buffers int, fibers bool, scope string) string {
+	type argument struct {
+		offset int
+		text   string
+	}
+	var list []argument
+	for _, b := range k.Buffers {
+		constness := "const "
+		if b.Writable() {
+			constness = ""
+		}
+		text := fmt.Sprintf("static_cast<%s%s*>(buffers[%d])", constness, b.Element, b.Slot)
+		if b.Reference {
+			text = "*" + text
+		}
+		list = append(list, argument{b.Pos.Offset, text})
+	}
+	for _, a := range k.Attributes {
+		list = append(list, argument{a.Pos.Offset, convert(a.Type, attributeTypes[a.Attribute], "p."+a.Attribute)})
+	}
+	slices.SortFunc(list, func(a, b argument) int { return cmp.Compare(a.offset, b.offset) })
+
+	var b strings.Builder
+	// At global scope, where the executor's header declares it.
+	b.WriteString("namespace {\nvoid mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {\n  (void)buffers; (void)p;\n")
+	if scope != "" {
+		fmt.Fprintf(&b, "  using namespace %s;\n", scope)
+		scope += "::"
+	}
+	mentioned := map[string]bool{}
+	for _, b := range k.Buffers {
+		for _, t := range Tokenize(b.Element) {
+			mentioned[t.Text] = true
+		}
+	}
+	for i, a := range arguments {
+		if !mentioned[k.Template[i].Name] {
+			continue
+		}
+		switch t := k.Template[i]; t.Kind {
+		case TypeParameter:
+			fmt.Fprintf(&b, "  using %s = %s;\n", t.Name, a)
+		default:
+			fmt.Fprintf(&b, "  constexpr %s %s = %s;\n", t.Type, t.Name, a)
+		}
+	}
+	b.WriteString("  " + scope + k.Name)
+	if len(arguments) > 0 {
+		b.WriteString("<" + strings.Join(arguments, ", ") + ">")
+	}
+	b.WriteString("(")
+	for i, a := range list {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		b.WriteString("\n      " + a.text)
+	}
+	b.WriteString(");\n}\n}\n")
+	used := 0
+	if fibers {
+		used = 1
+	}
+	fmt.Fprintf(&b, "extern \"C\" const mlxg::entry mlxgrad_entry = {%q, %d, %d, mlxg_invoke};\n", k.Name, buffers, used)
+	return b.String()
+}
+
+// usesFibers looks for anything that makes threads wait for each other, in macros too.
+func (h *hostWriter) usesFibers() bool {
+	for _, t := range h.code.tokens {
+		if t.Kind != Identifier {
+			continue
+		}
+		if _, position := attributeTypes[t.Text]; position {
+			continue
+		}
+		switch {
+		case strings.HasPrefix(t.Text, "simd_"), strings.HasPrefix(t.Text, "quad_"),
+			strings.HasPrefix(t.Text, "simdgroup_"), strings.Contains(t.Text, "simdgroup_matrix"),
+			strings.Contains(t.Text, "barrier"), t.Text == "threadgroup":
+			return true
+		}
+	}
+	return false
+}
+
+// wrap puts the text into a namespace of its own within namespace metal, so that its names
+// hide those of the C library (gamma, y1, index …). It returns what closes it and its
+// name. A text that relies on being global stays so.
+func (h *hostWriter) wrap() (ending, scope string) {
+	for i, t := range h.tokens {
+		if t.is("namespace") && h.at(i+1).is("metal") {
+			return "", ""
+		}
+		if t.is("::") && !h.at(i+1).is("metal") {
+			if p := h.at(i - 1); p.Kind != Identifier && !p.is(">") || expressionWord[p.Text] {
+				return "", ""
+			}
+		}
+	}
+	at, ok := h.beforeCode()
+	if !ok {
+		return "", ""
+	}
+	h.edits.list = append(h.edits.list, edit{span{at, at}, "namespace metal { namespace mlxg_shader { "})
+	return "}}\n", "metal::mlxg_shader"
+}
+
+// beforeCode finds the beginning of a line that has no code before it, is no preprocessor line
+// and lies outside of all conditionals.
+func (h *hostWriter) beforeCode() (at int, ok bool) {
+	depth, line := 0, 1 // at is the beginning of the line
+	for i, t := range h.all {
+		if t.Kind == Comment && t.Directive == 0 {
+			continue
+		}
+		if t.Directive == 0 {
+			break
+		}
+		if i > 0 && h.all[i-1].Directive == t.Directive {
+			continue
+		}
+		if depth == 0 && t.Line > line {
+			return at, true
+		}
+		switch name, _ := h.directive(i); name {
+		case "if", "ifdef", "ifndef":
+			depth++
+		case "endif":
+			depth--
+		}
+		last := i
+		for last+1 < len(h.all) && h.all[last+1].Directive == t.Directive {
+			last++
+		}
+		newline := strings.IndexByte(h.text[h.all[last].End():], '\n')
+		if newline < 0 {
+			return 0, false
+		}
+		at = h.all[last].End() + newline + 1
+		line = 1 + strings.Count(h.text[:at], "\n")
+	}
+	return at, depth == 0
+}

@@ -1,0 +1,303 @@
+package msl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// prefix begins every name that this package adds to a text.
+const prefix = "mlxg_"
+
+// MLXSource is a kernel as MLX's custom-kernel interface takes it. MLX writes the
+// signature; a prologue on the body's first line binds the kernel's own names where MLX's
+// differ. So the body's lines are the file's lines from BodyLine on, and the header's
+// lines are the file's lines from 1 on.
+type MLXSource struct {
+	// InputNames and OutputNames are the names to give MLX, in the order of the buffers'
+	// slots. A name is the kernel's own unless the prologue must bind it.
+	InputNames, OutputNames []string
+	// Inputs and Outputs are the kernel's buffers of the same order.
+	Inputs, Outputs []*Buffer
+	// Viewed tells for each input whether the prologue casts it to another element type or to
+	// a device reference: then it must be given at least 8 elements, else MLX puts
+	// it in constant memory. (A constant reference without a cast wants an array of
+	// dimension 0, for which MLX makes a reference.)
+	Viewed []bool
+	// TemplateNames are the names to give MLX for the template arguments, in the order of
+	// [Kernel.Template].
+	TemplateNames []string
+	// Body and Header are MLX's source and header. The header is empty or ends with a newline.
+	Body, Header string
+	// BodyLine is the line of the file on which the body's first line stands.
+	BodyLine int
+	// Prologue is the length in bytes of what Body has before the kernel's own text.
+	Prologue int
+	// AtomicOutputs tells that some output is atomic: MLX must be asked for atomic outputs, and
+	// makes all of them so. The prologue gives the others their plain type back.
+	AtomicOutputs bool
+	// Unsized and Unset name the threadgroup arguments and the function constants that
+	// need a value (see [MLXOption]) before the source is complete.
+	Unsized, Unset []string
+}
+
+// MLXOption gives [Kernel.MLX] a value that MLX's interface has no place for.
+type MLXOption func(*mlxWriter)
+
+// ThreadgroupSize sizes a [[threadgroup(n)]] argument, in elements.
+func ThreadgroupSize(argument string, elements int) MLXOption {
+	return func(w *mlxWriter) { w.sizes[argument] = elements }
+}
+
+// ConstantValue gives a function constant its value, an expression such as "true" or "16".
+func ConstantValue(name, value string) MLXOption {
+	return func(w *mlxWriter) { w.values[name] = value }
+}
+
+// mlxWriter is the state of [Kernel.MLX].
+type mlxWriter struct {
+	*Kernel
+	source MLXSource
+	sizes  map[string]int
+	values map[string]string
+	words  map[string]bool // the identifiers of the body, preprocessor lines included
+
+	outer []string // statements of the prologue, and
+	inner []string // those in a scope of their own behind them
+	scope bool
+}
+
+// MLX turns the kernel into what MLX's custom-kernel interface takes. The result depends
+// on the options alone.
+func (k *Kernel) MLX(options ...MLXOption) MLXSource {
+	w := mlxWriter{Kernel: k, sizes: map[string]int{}, values: map[string]string{}, words: map[string]bool{}}
+	for _, o := range options {
+		o(&w)
+	}
+	for _, t := range Tokenize(k.Body) {
+		if t.Kind == Identifier {
+			w.words[t.Text] = true
+		}
+	}
+	w.namespacesAndTemplate()
+	w.buffers()
+	w.threadgroup()
+	w.positions()
+	w.finish()
+	return w.source
+}
+
+// namespacesAndTemplate opens the kernel's namespaces and binds template parameters of
+// types that MLX does not declare: it knows typename, int and bool.
+func (w *mlxWriter) namespacesAndTemplate() {
+	var path []string
+	for _, n := range w.namespaces {
+		if n != "" {
+			path = append(path, n)
+			w.outer = append(w.outer, "using namespace "+strings.Join(path, "::")+";")
+		}
+	}
+	for _, t := range w.Template {
+		name := t.Name
+		declared := strings.TrimPrefix(t.Type, "const ")
+		if t.Kind != TypeParameter && declared != "int" && declared != "bool" && declared != "int32_t" {
+			name = prefix + t.Name
+			w.outer = append(w.outer, fmt.Sprintf("constexpr %s %s = %s;", declared, t.Name, name))
+		}
+		w.source.TemplateNames = append(w.source.TemplateNames, name)
+	}
+}
+
+// buffers names the inputs and outputs.
+func (w *mlxWriter) buffers() {
+	w.source.Inputs, w.source.Outputs = w.Inputs(), w.Outputs()
+	for _, b := range w.source.Outputs {
+		w.source.AtomicOutputs = w.source.AtomicOutputs || b.Atomic
+	}
+	for _, b := range w.source.Inputs {
+		name, viewed := w.input(b)
+		w.source.InputNames = append(w.source.InputNames, name)
+		w.source.Viewed = append(w.source.Viewed, viewed)
+	}
+	for _, b := range w.source.Outputs {
+		w.source.OutputNames = append(w.source.OutputNames, w.output(b))
+	}
+	for _, b := range w.Buffers {
+		input := slices.IndexFunc(w.source.Inputs, func(i *Buffer) bool { return i.Name == b.Implicit })
+		if input < 0 || w.source.InputNames[input] == b.Implicit {
+			continue
+		}
+		if b.Reference {
+			w.bind("const constant %s& %s = %s%s;", b.Element, b.Name, prefix, b.Name)
+		} else {
+			w.bind("const constant %s* %s = %s%s;", b.Element, b.Name, prefix, b.Name)
+		}
+	}
+}
+
+// plain reports whether an element type is one that MLX itself declares: a dtype or a
+// template parameter.
+func (w *mlxWriter) plain(element string) bool {
+	_, dtype := dtypes[element]
+	return dtype || slices.ContainsFunc(w.Template, func(t TemplateParameter) bool {
+		return t.Kind == TypeParameter && t.Name == element
+	})
+}
+
+// input names an input and binds it if need be.
+func (w *mlxWriter) input(b *Buffer) (name string, viewed bool) {
+	viewed = !w.plain(b.Element) || b.Reference && b.Space == Device
+	if !viewed && !w.clashes(b) {
+		return b.Name, false
+	}
+	name = prefix + b.Name
+	switch {
+	case !viewed && b.Reference: // MLX makes a reference of an array of dimension 0
+		w.bind("const constant %s& %s = %s;", b.Element, b.Name, name)
+	case !viewed:
+		w.bind("auto %s = %s;", b.Name, name)
+	case b.Reference:
+		w.bind("const device %s& %s = *reinterpret_cast<const device %s*>(%s);", b.Element, b.Name, b.Element, name)
+	default:
+		w.bind("const device %s* %s = reinterpret_cast<const device %s*>(%s);", b.Element, b.Name, b.Element, name)
+	}
+	return name, viewed
+}
+
+// output names an output and binds it if need be.
+func (w *mlxWriter) output(b *Buffer) string {
+	plain := w.plain(b.Element) && !w.source.AtomicOutputs || b.Atomic
+	name := prefix + b.Name
+	switch {
+	case b.Reference && plain:
+		w.bind("device %s& %s = *%s;", b.Element, b.Name, name)
+	case b.Reference:
+		w.bind("device %s& %s = *reinterpret_cast<device %s*>(%s);", b.Element, b.Name, b.Element, name)
+	case !plain:
+		w.bind("device %s* %s = reinterpret_cast<device %s*>(%s);", b.Element, b.Name, b.Element, name)
+	case w.clashes(b):
+		w.bind("device %s* %s = %s;", b.Element, b.Name, name)
+	default:
+		return b.Name
+	}
+	return name
+}
+
+// clashes reports whether MLX would declare a name of the body a second time if it knew the
+// buffer by its own name: one like x_shape for the input x, or that of a thread position.
+func (w *mlxWriter) clashes(b *Buffer) bool {
+	if _, is := attributeTypes[b.Name]; is {
+		return true
+	}
+	if b.Writable() {
+		return false
+	}
+	for suffix := range implicitTypes {
+		name := b.Name + suffix
+		implicit := slices.ContainsFunc(w.Buffers, func(o *Buffer) bool { return o.Name == name && o.Implicit != "" })
+		if w.words[name] && !implicit {
+			return true
+		}
+	}
+	return false
+}
+
+// bind adds a statement to the prologue.
+func (w *mlxWriter) bind(format string, args ...any) {
+	w.outer = append(w.outer, fmt.Sprintf(format, args...))
+}
+
+// threadgroup makes arrays of the threadgroup arguments.
+func (w *mlxWriter) threadgroup() {
+	for _, a := range w.Threadgroup {
+		elements, ok := w.sizes[a.Name]
+		if !ok {
+			w.source.Unsized = append(w.source.Unsized, a.Name)
+			continue
+		}
+		w.bind("threadgroup %s %s%s[%d]; threadgroup %s* %s = %s%s;",
+			a.Element, prefix, a.Name, elements, a.Element, a.Name, prefix, a.Name)
+	}
+}
+
+// positions binds the thread positions.
+func (w *mlxWriter) positions() {
+	bound := map[string]bool{}
+	for _, a := range w.Attributes {
+		bound[a.Name] = true
+	}
+	for _, a := range w.Attributes {
+		declared := attributeTypes[a.Attribute]
+		if a.Name == a.Attribute && a.Type == declared {
+			continue
+		}
+		value := a.Attribute
+		if _, taken := attributeTypes[a.Name]; taken {
+			// The name is that of one of MLX's own arguments: hide it in a scope.
+			value = prefix + a.Name
+			w.bind("const %s %s = %s;", declared, value, a.Attribute)
+			w.inner = append(w.inner, fmt.Sprintf("%s %s = %s;", a.Type, a.Name, convert(a.Type, declared, value)))
+			continue
+		}
+		w.bind("%s %s = %s;", a.Type, a.Name, convert(a.Type, declared, value))
+	}
+	for name := range attributeTypes {
+		w.scope = w.scope || w.words[name] && !bound[name]
+	}
+}
+
+// convert writes a thread position that MLX declares in one type as another.
+func convert(to, declared, value string) string {
+	base := strings.TrimRight(to, "23")
+	lanes := strings.TrimPrefix(to, base)
+	if declared == "uint3" {
+		value += map[string]string{"": ".x", "2": ".xy", "3": ""}[lanes]
+	}
+	if base == "uint" {
+		return value
+	}
+	return fmt.Sprintf("%s(%s)", to, value)
+}
+
+// finish puts the body together.
+func (w *mlxWriter) finish() {
+	implicit := slices.ContainsFunc(w.Buffers, func(b *Buffer) bool { return b.Implicit != "" })
+	if implicit && len(w.Attributes) == 0 {
+		// Without a thread position MLX ends the signature one argument early.
+		w.outer = append(w.outer, "/* thread_index_in_threadgroup */")
+	}
+	prologue, epilogue := strings.Join(w.outer, " "), ""
+	if w.scope || len(w.inner) > 0 {
+		prologue, epilogue = strings.TrimSpace(prologue+" { "+strings.Join(w.inner, " ")), "}"
+	}
+	if prologue != "" {
+		prologue = "  " + prologue
+	}
+	w.source.Body = prologue + w.Body + epilogue
+	w.source.Prologue = len(prologue)
+	w.source.BodyLine = w.BodyPos.Line
+	w.source.Header = w.constants()
+}
+
+// constants is the header with the values of the function constants.
+func (w *mlxWriter) constants() string {
+	header := w.Header
+	for _, c := range slices.Backward(w.Constants) {
+		value, ok := w.values[c.Name]
+		if !ok {
+			w.source.Unset = append(w.source.Unset, c.Name)
+			continue
+		}
+		lines := strings.Split(header, "\n")
+		begin, rest := lines[c.Pos.Line-1][:c.Pos.Column-1], lines[c.Pos.Line-1][c.Pos.Column-1:]
+		open, end := strings.Index(rest, "[["), strings.Index(rest, "]]")
+		if open < 0 || end < open {
+			w.source.Unset = append(w.source.Unset, c.Name)
+			continue
+		}
+		lines[c.Pos.Line-1] = begin + rest[:open] + "= " + value + rest[end+2:]
+		header = strings.Join(lines, "\n")
+	}
+	slices.Reverse(w.source.Unset)
+	return header
+}

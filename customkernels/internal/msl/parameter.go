@@ -1,0 +1,274 @@
+package msl
+
+import (
+	"slices"
+	"strings"
+)
+
+// parameter reads one argument of a kernel, the tokens [first, end).
+func (p *parser) parameter(k *Kernel, first, end int) error {
+	if first >= end {
+		return p.errorAt(first, "an argument is missing here; remove the comma")
+	}
+	var (
+		attributes         [][2]int // name and the token before its closing bracket
+		spaces             []Token
+		words              []int // tokens of the element type and the name
+		pointer, reference bool
+		isConst            bool
+	)
+	for i := first; i < end; i++ {
+		t := p.tokens[i]
+		switch {
+		case p.isAttribute(i):
+			for _, a := range p.split(i+2, p.match[i]-1) {
+				attributes = append(attributes, a)
+			}
+			i = p.match[i]
+		case t.is("device") || t.is("constant") || t.is("threadgroup") || t.is("thread"):
+			spaces = append(spaces, t)
+		case t.is("const"):
+			isConst = isConst || !pointer && !reference
+		case t.is("volatile") || t.is("restrict") || t.is("__restrict") || t.is("__restrict__"):
+		case t.is("coherent"):
+			if p.at(i + 1).is("(") {
+				i = p.match[i+1]
+			}
+		case t.is("*") || t.is("&"):
+			if pointer || reference {
+				return p.errorAt(i, "a pointer to a pointer cannot be a kernel's argument; pass one array each")
+			}
+			pointer, reference = t.is("*"), t.is("&")
+		case t.is("="):
+			return p.errorAt(i, "a kernel's argument has no default value; remove it")
+		case t.is("["):
+			return p.errorAt(i, "an array of arguments is not supported; pass one array each")
+		case t.is("<"):
+			next := p.skipAngles(i, end)
+			if next == i {
+				return p.errorAt(i, "these template arguments do not end; add '>'")
+			}
+			for ; i < next; i++ {
+				words = append(words, i)
+			}
+			i--
+		case t.Kind == Identifier || t.is("::"):
+			words = append(words, i)
+		default:
+			return p.errorAt(i, "%q is not understood in a kernel's argument; write \"device float* name [[buffer(0)]]\"", t.Text)
+		}
+	}
+	if err := p.unsupported(words, attributes); err != nil {
+		return err
+	}
+	if len(words) < 2 || p.tokens[words[len(words)-1]].Kind != Identifier {
+		return p.errorAt(first, "this argument has no type or no name; write \"device float* name [[buffer(0)]]\"")
+	}
+	name := words[len(words)-1]
+	if err := p.unusedName(k, name); err != nil {
+		return err
+	}
+	element := p.element(words[:len(words)-1])
+	if pointer || reference {
+		return p.bufferArgument(k, name, element, spaces, reference, isConst, attributes)
+	}
+	return p.positionArgument(k, name, element, attributes)
+}
+
+// unsupported refuses the arguments that only graphics or argument buffers have.
+func (p *parser) unsupported(words []int, attributes [][2]int) error {
+	for _, w := range words {
+		text := p.tokens[w].Text
+		for _, prefix := range []string{"texture", "depth2d", "depthcube"} {
+			if strings.HasPrefix(text, prefix) && w != words[len(words)-1] {
+				return p.errorAt(w, "texture arguments are not supported; pass the pixels as a device buffer")
+			}
+		}
+		if w == words[len(words)-1] {
+			break
+		}
+		switch text {
+		case "sampler":
+			return p.errorAt(w, "sampler arguments are not supported; index a device buffer instead")
+		case "visible_function_table", "intersection_function_table", "acceleration_structure",
+			"instance_acceleration_structure", "primitive_acceleration_structure", "command_buffer", "imageblock":
+			return p.errorAt(w, "arguments of type %s are not supported; use device buffers only", text)
+		}
+	}
+	for _, a := range attributes {
+		switch t := p.tokens[a[0]]; t.Text {
+		case "texture", "sampler":
+			return p.errorAt(a[0], "%s arguments are not supported; pass the pixels as a device buffer", t.Text)
+		case "stage_in":
+			return p.errorAt(a[0], "stage_in arguments are not supported; pass the data as a device buffer")
+		}
+	}
+	return nil
+}
+
+// unusedName refuses a second argument of one name.
+func (p *parser) unusedName(k *Kernel, name int) error {
+	text := p.tokens[name].Text
+	used := slices.ContainsFunc(k.Buffers, func(b *Buffer) bool { return b.Name == text }) ||
+		slices.ContainsFunc(k.Attributes, func(a Attribute) bool { return a.Name == text }) ||
+		slices.ContainsFunc(k.Threadgroup, func(a ThreadgroupArgument) bool { return a.Name == text }) ||
+		slices.ContainsFunc(k.Template, func(t TemplateParameter) bool { return t.Name == text })
+	if used {
+		return p.errorAt(name, "the name %s occurs twice in the signature; rename one", text)
+	}
+	return nil
+}
+
+// element is an element type as written, with single spaces.
+func (p *parser) element(words []int) string {
+	var b strings.Builder
+	for n, w := range words {
+		t := p.tokens[w]
+		if n > 0 {
+			previous := p.tokens[words[n-1]]
+			if t.Kind != Punct && previous.Kind != Punct || previous.is(",") {
+				b.WriteByte(' ')
+			}
+		}
+		b.WriteString(t.Text)
+	}
+	text := strings.TrimPrefix(b.String(), "struct ")
+	text = strings.TrimPrefix(text, "typename ")
+	return strings.TrimPrefix(text, "metal::")
+}
+
+// bufferArgument adds a pointer or reference argument.
+func (p *parser) bufferArgument(
+	k *Kernel, name int, element string, spaces []Token, reference, isConst bool, attributes [][2]int,
+) error {
+	text := p.tokens[name].Text
+	if len(spaces) == 0 {
+		return p.errorAt(name, "the argument %s has no address space; write device, constant or threadgroup before its type", text)
+	}
+	if len(spaces) > 1 {
+		return errorf(p.position(spaces[1]), "the argument %s has two address spaces; keep one", text)
+	}
+	space, index := spaces[0].Text, -1
+	for _, a := range attributes {
+		kind := p.tokens[a[0]].Text
+		switch {
+		case kind == "buffer" && space != "threadgroup", kind == "threadgroup" && space == "threadgroup":
+			n, ok := p.integer(a[0]+2, a[1]-2)
+			if !ok {
+				return p.errorAt(a[0], "[[%s(n)]] needs a number for n", kind)
+			}
+			index = n
+		case kind == "function_constant", kind == "maybe_unused":
+		default:
+			return p.errorAt(a[0], "the attribute %s does not fit the %s argument %s; use [[%s(n)]]", kind, space, text,
+				map[bool]string{true: "threadgroup", false: "buffer"}[space == "threadgroup"])
+		}
+	}
+	switch {
+	case space == "thread":
+		return errorf(p.position(spaces[0]), "a kernel's argument cannot be in thread memory; use device or constant")
+	case space == "threadgroup" && reference:
+		return errorf(p.position(spaces[0]), "a threadgroup argument must be a pointer")
+	case space == "threadgroup":
+		k.Threadgroup = append(k.Threadgroup, ThreadgroupArgument{text, p.position(p.tokens[name]), element, index})
+	default:
+		atomic := strings.HasPrefix(element, "atomic<") || strings.HasPrefix(element, "atomic_")
+		k.Buffers = append(k.Buffers, &Buffer{
+			Name: text, Pos: p.position(p.tokens[name]), Space: AddressSpace(space), Reference: reference,
+			Const: isConst || space == "constant", Element: element, Atomic: atomic, Index: index,
+		})
+	}
+	return nil
+}
+
+// positionArgument adds an argument by value.
+func (p *parser) positionArgument(k *Kernel, name int, element string, attributes [][2]int) error {
+	text := p.tokens[name].Text
+	for _, a := range attributes {
+		attribute := p.tokens[a[0]].Text
+		if attribute == "maybe_unused" {
+			continue
+		}
+		mlx, known := attributeTypes[attribute]
+		if !known {
+			return p.errorAt(a[0], "the attribute %s is not one that MLX's kernels know; use a buffer or a thread position such as [[thread_position_in_grid]]", attribute)
+		}
+		element = normalUint(element)
+		switch element {
+		case "uint", "ushort":
+		case "uint2", "uint3", "ushort2", "ushort3":
+			if mlx == "uint" {
+				return p.errorAt(a[0], "%s is a single number; declare %s as uint", attribute, text)
+			}
+		default:
+			return p.errorAt(name, "%s has the type %s; a thread position is uint, uint2, uint3 or ushort, ushort2, ushort3", text, element)
+		}
+		k.Attributes = append(k.Attributes, Attribute{text, p.position(p.tokens[name]), element, attribute})
+		return nil
+	}
+	return p.errorAt(name, "the argument %s is passed by value; make it \"constant %s& %s [[buffer(n)]]\", or give it a thread-position attribute", text, element, text)
+}
+
+// normalUint spells the types of 32 and 16 unsigned bits in one way.
+func normalUint(text string) string {
+	switch text {
+	case "unsigned", "unsigned int", "uint32_t":
+		return "uint"
+	case "unsigned short", "uint16_t":
+		return "ushort"
+	}
+	if inner, ok := strings.CutPrefix(text, "vec<"); ok {
+		parts := strings.Split(strings.TrimSuffix(inner, ">"), ",")
+		if len(parts) == 2 {
+			return normalUint(parts[0]) + strings.TrimSpace(parts[1])
+		}
+	}
+	return text
+}
+
+// number gives every buffer its slot and finds those that MLX itself adds.
+func (p *parser) number(k *Kernel) error {
+	used := map[int]*Buffer{}
+	for _, b := range k.Buffers {
+		if b.Index < 0 {
+			continue
+		}
+		if other := used[b.Index]; other != nil {
+			return errorf(b.Pos, "%s and %s both have [[buffer(%d)]]; give each its own number", other.Name, b.Name, b.Index)
+		}
+		used[b.Index], b.Slot = b, b.Index
+	}
+	free := 0
+	for _, b := range k.Buffers {
+		if b.Index < 0 {
+			for used[free] != nil {
+				free++
+			}
+			used[free], b.Slot = b, free
+		}
+	}
+	for _, b := range k.Buffers {
+		for suffix, types := range implicitTypes {
+			input, found := strings.CutSuffix(b.Name, suffix)
+			if !found || b.Space != Constant {
+				continue
+			}
+			owner := slices.IndexFunc(k.Buffers, func(o *Buffer) bool { return o.Name == input && !o.Writable() })
+			if owner >= 0 && b.Reference == (suffix == "_ndim") && slices.Contains(types, b.Element) {
+				b.Implicit = input
+			}
+		}
+	}
+	if len(k.Outputs()) == 0 {
+		return errorf(k.Pos, "the kernel %s has no output; give it a device pointer that is not const", k.Name)
+	}
+	return nil
+}
+
+// implicitTypes holds the suffixes of the arguments that MLX adds for an input, and
+// their element types.
+var implicitTypes = map[string][]string{
+	"_shape":   {"int", "int32_t"},
+	"_strides": {"int64_t", "long"},
+	"_ndim":    {"int", "int32_t"},
+}

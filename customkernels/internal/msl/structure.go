@@ -1,0 +1,256 @@
+package msl
+
+import (
+	"slices"
+	"strings"
+)
+
+// structure is a text's tokens without comments and preprocessor lines, with their
+// brackets matched. Indices in this package's parsing code count these tokens.
+type structure struct {
+	file   string
+	text   string
+	all    []Token // every token
+	off    []bool  // of every token, whether no preprocessor keeps it
+	tokens []Token // the significant ones
+	index  []int   // of each significant token, its index in all
+	match  []int   // of each bracket, the index of its partner; -1 for other tokens
+}
+
+// newStructure tokenizes a text and matches its brackets. Code under "#if 0" is left out;
+// where a conditional's branches unbalance the brackets, only first branches count.
+func newStructure(file, text string) (*structure, error) {
+	s := &structure{file: file, text: text, all: Tokenize(text)}
+	off, later, err := s.conditionals()
+	if err != nil {
+		return nil, err
+	}
+	s.off = slices.Clone(off)
+	s.collect(off)
+	if err = s.matchBrackets(); err == nil {
+		return s, nil
+	}
+	for i := range off {
+		off[i] = off[i] || later[i]
+	}
+	s.collect(off)
+	if s.matchBrackets() == nil {
+		return s, nil
+	}
+	return nil, err
+}
+
+// position is the place of a token.
+func (s *structure) position(t Token) Position {
+	return Position{File: s.file, Offset: t.Offset, Line: t.Line, Column: t.Column}
+}
+
+// at is the token at an index, and an empty one outside the text.
+func (s *structure) at(i int) Token {
+	if i < 0 || i >= len(s.tokens) {
+		return Token{}
+	}
+	return s.tokens[i]
+}
+
+// errorAt makes an error at the token of this index, or at the last one.
+func (s *structure) errorAt(i int, format string, args ...any) *Error {
+	if len(s.tokens) == 0 {
+		return errorf(Position{File: s.file, Line: 1, Column: 1}, format, args...)
+	}
+	return errorf(s.position(s.tokens[min(max(i, 0), len(s.tokens)-1)]), format, args...)
+}
+
+// source is the text from one token to another, both included.
+func (s *structure) source(first, last int) string {
+	if first > last {
+		return ""
+	}
+	return s.text[s.tokens[first].Offset:s.tokens[last].End()]
+}
+
+// join is the tokens from first to last with single spaces between words.
+func (s *structure) join(first, last int) string {
+	var b strings.Builder
+	for i := first; i <= last; i++ {
+		t := s.tokens[i]
+		if i > first && t.Kind != Punct && s.tokens[i-1].Kind != Punct {
+			b.WriteByte(' ')
+		}
+		b.WriteString(t.Text)
+	}
+	return b.String()
+}
+
+// collect takes the significant tokens, those outside directives and not marked as off.
+func (s *structure) collect(off []bool) {
+	s.tokens, s.index = nil, nil
+	for i, t := range s.all {
+		if t.Kind != Comment && t.Directive == 0 && !off[i] {
+			s.tokens = append(s.tokens, t)
+			s.index = append(s.index, i)
+		}
+	}
+}
+
+// conditionals marks the tokens that no preprocessor keeps (under #if 0), and those in
+// second and later branches of other conditionals.
+func (s *structure) conditionals() (off, later []bool, err error) {
+	type branch struct {
+		off, later bool
+		taken      bool // an earlier branch is certainly taken
+		token      Token
+	}
+	var stack []branch
+	off, later = make([]bool, len(s.all)), make([]bool, len(s.all))
+	for i, t := range s.all {
+		for _, b := range stack {
+			off[i] = off[i] || b.off
+			later[i] = later[i] || b.later
+		}
+		if !t.is("#") || t.Directive == 0 || i > 0 && s.all[i-1].Directive == t.Directive {
+			continue
+		}
+		name, words := s.directive(i)
+		condition := strings.Join(words, " ")
+		switch name {
+		case "if", "ifdef", "ifndef":
+			if len(stack) >= 256 {
+				return nil, nil, errorf(s.position(t), "conditionals are nested more than 256 deep; simplify them")
+			}
+			stack = append(stack, branch{
+				off:   name == "if" && (condition == "0" || condition == "false"),
+				taken: name == "if" && (condition == "1" || condition == "true"), token: t,
+			})
+		case "elif", "else":
+			if len(stack) == 0 {
+				return nil, nil, errorf(s.position(t), "#%s without #if; remove it or add the #if", name)
+			}
+			b := &stack[len(stack)-1]
+			b.later = b.later || !b.off
+			b.off = b.taken
+		case "endif":
+			if len(stack) == 0 {
+				return nil, nil, errorf(s.position(t), "#endif without #if; remove it or add the #if")
+			}
+			stack = stack[:len(stack)-1]
+		}
+	}
+	if len(stack) > 0 {
+		return nil, nil, errorf(s.position(stack[len(stack)-1].token), "this conditional has no #endif; add one")
+	}
+	return off, later, nil
+}
+
+// directive returns the name and the further tokens of the directive whose '#' is token i of all.
+func (s *structure) directive(i int) (name string, words []string) {
+	number := s.all[i].Directive
+	for i++; i < len(s.all) && s.all[i].Directive == number; i++ {
+		switch t := s.all[i]; {
+		case t.Kind == Comment:
+		case name == "":
+			name = t.Text
+		default:
+			words = append(words, t.Text)
+		}
+	}
+	return name, words
+}
+
+// matchBrackets pairs (), [] and {}.
+func (s *structure) matchBrackets() error {
+	s.match = make([]int, len(s.tokens))
+	var open []int
+	for i, t := range s.tokens {
+		s.match[i] = -1
+		if t.Kind == Invalid {
+			if strings.HasPrefix(t.Text, "/*") {
+				return s.errorAt(i, "this comment does not end; add */")
+			}
+			if t.Text == `"` || t.Text == "'" {
+				return s.errorAt(i, "this literal does not end on its line; close it with %s", t.Text)
+			}
+			return s.errorAt(i, "the character %q has no meaning in Metal; remove it", t.Text)
+		}
+		if t.Kind != Punct {
+			continue
+		}
+		switch t.Text {
+		case "(", "[", "{":
+			open = append(open, i)
+		case ")", "]", "}":
+			if len(open) == 0 {
+				return s.errorAt(i, "unbalanced brackets: this %q closes nothing; remove it or add its partner", t.Text)
+			}
+			o := open[len(open)-1]
+			if closing[s.tokens[o].Text] != t.Text {
+				return s.errorAt(i, "unbalanced brackets: this %q does not fit the %q of line %d; close that first",
+					t.Text, s.tokens[o].Text, s.tokens[o].Line)
+			}
+			open = open[:len(open)-1]
+			s.match[i], s.match[o] = o, i
+		}
+	}
+	if len(open) > 0 {
+		o := open[len(open)-1]
+		return s.errorAt(o, "unbalanced brackets: this %q is never closed; add %q",
+			s.tokens[o].Text, closing[s.tokens[o].Text])
+	}
+	return nil
+}
+
+var closing = map[string]string{"(": ")", "[": "]", "{": "}"}
+
+// isAttribute reports whether "[[ … ]]" begins at i.
+func (s *structure) isAttribute(i int) bool {
+	return s.at(i).is("[") && s.at(i+1).is("[") && s.match[i] == s.match[i+1]+1
+}
+
+// maxAngles bounds the tokens that skipAngles looks at, so that a text full of '<' costs
+// no quadratic time.
+const maxAngles = 2048
+
+// skipAngles returns the index behind the template arguments whose '<' is at i, or i if
+// there is no '>' to it before end.
+func (s *structure) skipAngles(i, end int) int {
+	depth := 0
+	for j := i; j < end && j < i+maxAngles; j++ {
+		switch t := s.tokens[j]; {
+		case t.is("<"):
+			depth++
+		case t.is(">"):
+			if depth--; depth == 0 {
+				return j + 1
+			}
+		case t.is("(") || t.is("[") || t.is("{"):
+			j = s.match[j]
+		case t.is(";") || t.is(")") || t.is("]") || t.is("}"):
+			return i
+		}
+	}
+	return i
+}
+
+// split cuts the tokens of [first, end) at the commas outside all brackets. Template
+// arguments count as brackets.
+func (s *structure) split(first, end int) [][2]int {
+	var parts [][2]int
+	start := first
+	for i := first; i < end; i++ {
+		switch t := s.tokens[i]; {
+		case t.is("(") || t.is("[") || t.is("{"):
+			i = s.match[i]
+		case t.is("<"):
+			if j := s.skipAngles(i, end); j > i {
+				i = j - 1
+			}
+		case t.is(","):
+			parts = append(parts, [2]int{start, i})
+			start = i + 1
+		}
+	}
+	if start < end || len(parts) > 0 {
+		parts = append(parts, [2]int{start, end})
+	}
+	return parts
+}

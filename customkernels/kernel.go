@@ -1,0 +1,164 @@
+package customkernels
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// Kernel is a kernel function of a shader file, ready to be launched. It may be
+// used by any number of goroutines.
+type Kernel struct {
+	name   string
+	file   string
+	parsed *msl.Kernel
+	source msl.MLXSource
+	metal  *mlxc.MetalKernel
+
+	mu       sync.Mutex
+	programs map[string]*program // by signature
+}
+
+// Kernel prepares a function of the file. The empty name stands for the only one.
+func (l *Library) Kernel(name string) (*Kernel, error) {
+	parsed, err := l.file.Kernel(name)
+	if err != nil {
+		return nil, fmt.Errorf("customkernels: Kernel: %w", err)
+	}
+	source := parsed.MLX()
+	if len(source.Unsized) > 0 {
+		return nil, fmt.Errorf("customkernels: %s: %s: the threadgroup argument %s has no size: declare a threadgroup array in the body instead",
+			parsed.Pos, parsed.Name, source.Unsized[0])
+	}
+	if len(source.Unset) > 0 {
+		return nil, fmt.Errorf("customkernels: %s: %s: the function constant %s has no value: make it a template parameter instead",
+			parsed.Pos, parsed.Name, source.Unset[0])
+	}
+	if len(source.Outputs) == 0 {
+		return nil, fmt.Errorf("customkernels: %s: %s writes to no buffer: a launch would have no result", parsed.Pos, parsed.Name)
+	}
+	metal, err := mlxc.NewMetalKernel(mlxc.MetalKernelSource{
+		Name:    parsed.Name + "_" + digest(source.Header, source.Body),
+		Inputs:  source.InputNames,
+		Outputs: source.OutputNames,
+		Body:    source.Body,
+		Header:  source.Header,
+
+		AtomicOutputs: source.AtomicOutputs,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Kernel{
+		name: parsed.Name, file: l.name, parsed: parsed, source: source, metal: metal,
+		programs: map[string]*program{},
+	}, nil
+}
+
+// digest makes a kernel's name depend on its text: MLX caches compiled kernels by
+// name.
+func digest(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return fmt.Sprintf("%x", sum[:4])
+}
+
+// Name returns the function's name.
+func (k *Kernel) Name() string { return k.name }
+
+// Launch describes one launch of a kernel.
+type Launch struct {
+	// Grid and Threadgroup count threads, as Metal's dispatchThreads does: the last
+	// threadgroup of an axis is short if Grid is not a multiple. An axis left 0
+	// counts as 1.
+	Grid, Threadgroup [3]int
+	// Template gives the function's template arguments, by name.
+	Template []mlxc.TemplateArg
+	// Outputs describes the results, in the order of the function's writable buffers.
+	Outputs []mlxc.Output
+	// InitValue is what every element of every output is before the launch; nil
+	// leaves them undefined.
+	InitValue *float32
+}
+
+// Limits of Metal, which hold on every device, so that a launch that works on one
+// works on all.
+const maxThreads = 1024
+
+var launches atomic.Uint64
+
+// Launches returns how many launches this process has added to graphs, so that a
+// test can tell that kernels took part.
+func Launches() uint64 { return launches.Load() }
+
+// Launch adds a launch to the graph of the inputs, which are in the order of the
+// function's read-only buffers, and returns its outputs. Nothing is computed yet;
+// the first launch with new dtypes, template arguments or input size classes (no
+// axes, below eight elements, more) compiles the kernel.
+//
+// If it cannot work, every output carries the same error.
+func (k *Kernel) Launch(l Launch, inputs ...*mlxc.Array) []*mlxc.Array {
+	l = l.normalized()
+	err := k.check(l, inputs)
+	var outputs []*mlxc.Array
+	if err == nil {
+		outputs, err = k.execute(l, inputs)
+	}
+	if err != nil {
+		outputs = make([]*mlxc.Array, len(k.source.Outputs))
+		for i := range outputs {
+			outputs[i] = mlxc.InvalidArray(err)
+		}
+		return outputs
+	}
+	launches.Add(1)
+	return outputs
+}
+
+func (l Launch) normalized() Launch {
+	for i := range 3 {
+		if l.Grid[i] == 0 {
+			l.Grid[i] = 1
+		}
+		if l.Threadgroup[i] == 0 {
+			l.Threadgroup[i] = 1
+		}
+	}
+	return l
+}
+
+// execute gives the launch to the executor of the current stream.
+func (k *Kernel) execute(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, error) {
+	switch mlxc.CurrentBackend() {
+	case mlxc.BackendMetal:
+		return k.launchMetal(l, inputs)
+	case mlxc.BackendCPU:
+		return k.launchHost(l, inputs)
+	}
+	return nil, mlxc.NewError(k.name, errors.New("custom kernels run on Metal and CPU devices: use mlxc.WithDevice(mlxc.CPU, …)"), inputs...)
+}
+
+// launchMetal is MLX's own custom kernel.
+func (k *Kernel) launchMetal(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, error) {
+	return k.metal.Apply(mlxc.MetalLaunch{
+		Outputs: l.Outputs, Grid: l.Grid, Threadgroup: l.Threadgroup,
+		Template: k.templateArgs(l), InitValue: l.InitValue,
+	}, inputs...)
+}
+
+// templateArgs puts the arguments in the order of the function's parameters, under
+// the names that MLX is given.
+func (k *Kernel) templateArgs(l Launch) []mlxc.TemplateArg {
+	args := make([]mlxc.TemplateArg, len(k.parsed.Template))
+	for i, p := range k.parsed.Template {
+		j := slices.IndexFunc(l.Template, func(a mlxc.TemplateArg) bool { return a.Name == p.Name })
+		args[i] = mlxc.TemplateArg{Name: k.source.TemplateNames[i], Value: l.Template[j].Value}
+	}
+	return args
+}

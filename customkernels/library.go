@@ -1,0 +1,51 @@
+package customkernels
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+)
+
+//go:embed shaders/*.metal
+var shaders embed.FS
+
+// Shaders returns the kernels of this project, one family a file.
+func Shaders() fs.FS {
+	sub, err := fs.Sub(shaders, "shaders")
+	if err != nil {
+		panic(err) // the name is a constant and valid
+	}
+	return sub
+}
+
+// Library is a Metal shader file.
+type Library struct {
+	name string
+	file *msl.File
+}
+
+// Load reads and parses a Metal shader file. The error names file, line and
+// column, and says what to do. The text is compiled only when a kernel of it is
+// launched.
+func Load(fsys fs.FS, name string) (*Library, error) {
+	src, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, fmt.Errorf("customkernels: Load: %w", err)
+	}
+	file, err := msl.Parse(name, src)
+	if err != nil {
+		return nil, fmt.Errorf("customkernels: Load: %w", err)
+	}
+	return &Library{name: name, file: file}, nil
+}
+
+// Names lists the kernels of the file in its order.
+func (l *Library) Names() []string {
+	names := make([]string, len(l.file.Kernels))
+	for i, k := range l.file.Kernels {
+		names[i] = k.Name
+	}
+	return names
+}

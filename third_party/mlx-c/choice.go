@@ -1,0 +1,74 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// A choice is what the user asked to have installed. Its zero value means the
+// platform's default.
+type choice struct {
+	Backend    string `json:"backend,omitempty"`
+	MLXDir     string `json:"mlx_dir,omitempty"`
+	MLXCSource string `json:"mlx_c_source,omitempty"`
+}
+
+var backends = []string{"cpu", "cuda13", "cuda12", "metal"}
+
+// chosen returns what flags or, where a flag is missing, the environment ask for.
+// If neither asks for anything, the choice that made the present installation
+// stands: "setup --backend cuda13" followed by "test" must not go back to the CPU.
+func chosen(args []string, getenv func(string) string, installed *manifest) (choice, error) {
+	c := choice{
+		Backend:    getenv("MLXGRAD_BACKEND"),
+		MLXDir:     getenv("MLX_DIR"),
+		MLXCSource: getenv("MLX_C_SOURCE"),
+	}
+	fs := flag.NewFlagSet("setup", flag.ContinueOnError)
+	fs.SetOutput(new(strings.Builder)) // the error says it; build.sh help has the usage
+	fs.StringVar(&c.Backend, "backend", c.Backend, "")
+	fs.StringVar(&c.MLXDir, "mlx-dir", c.MLXDir, "")
+	fs.StringVar(&c.MLXCSource, "mlx-c-source", c.MLXCSource, "")
+	if err := fs.Parse(args); err != nil {
+		return c, failf("see ./build.sh help", "%v", err)
+	}
+	if fs.NArg() > 0 {
+		return c, failf("see ./build.sh help", "setup does not take %q", fs.Arg(0))
+	}
+	if c == (choice{}) && installed != nil {
+		c = installed.Choice
+	}
+	if c.Backend != "" && !slices.Contains(backends, c.Backend) {
+		return c, failf("choose one of "+strings.Join(backends, ", "), "there is no backend %q", c.Backend)
+	}
+	for _, p := range []*string{&c.MLXDir, &c.MLXCSource} {
+		if *p == "" {
+			continue
+		}
+		abs, err := filepath.Abs(*p)
+		if err != nil {
+			return c, err
+		}
+		if _, err := os.Stat(abs); err != nil {
+			return c, failf("correct MLX_DIR or MLX_C_SOURCE, or go back to the pinned ones with ./build.sh setup --backend "+c.backend(), "%s does not exist", abs)
+		}
+		*p = abs
+	}
+	return c, nil
+}
+
+// backend returns the backend to install, the platform's default if none is chosen.
+func (c choice) backend() string {
+	switch {
+	case c.Backend != "":
+		return c.Backend
+	case runtime.GOOS == "darwin":
+		return "metal"
+	default:
+		return "cpu"
+	}
+}

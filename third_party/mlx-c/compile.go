@@ -1,0 +1,299 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+)
+
+// A toolchain is the C++ compiler in use and how this platform names and links
+// shared libraries.
+type toolchain struct {
+	command []string // the compiler and any words that $CXX has besides
+	version string   // first line of --version
+	goos    string
+}
+
+func findToolchain(ctx context.Context) (*toolchain, error) {
+	t := &toolchain{goos: runtime.GOOS}
+	if cxx := strings.Fields(os.Getenv("CXX")); len(cxx) > 0 {
+		t.command = cxx
+	} else {
+		candidates := []string{"g++", "c++", "clang++"}
+		if t.goos == "darwin" {
+			candidates = []string{"clang++", "c++"}
+		}
+		for _, name := range candidates {
+			if _, err := exec.LookPath(name); err == nil {
+				t.command = []string{name}
+				break
+			}
+		}
+	}
+	install := "install one (Debian and Ubuntu: apt-get install g++) or set CXX"
+	if t.goos == "darwin" {
+		install = "install Apple's command line tools: xcode-select --install"
+	}
+	if t.command == nil {
+		return nil, failf(install, "there is no C++ compiler on the PATH")
+	}
+	out, err := exec.CommandContext(ctx, t.command[0], append(t.command[1:len(t.command):len(t.command)], "--version")...).Output()
+	if err != nil {
+		return nil, failf(install, "the C++ compiler %q cannot be run (%v)", strings.Join(t.command, " "), err)
+	}
+	t.version, _, _ = strings.Cut(string(out), "\n")
+	return t, nil
+}
+
+func (t *toolchain) run(ctx context.Context, dir, tmp string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, t.command[0], append(t.command[1:len(t.command):len(t.command)], args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "LC_ALL=C")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// compileFlags are all flags but the include folders, whose content is hashed
+// instead, and -o.
+func (t *toolchain) compileFlags() []string {
+	flags := []string{"-std=c++20", "-O2", "-fPIC"}
+	if t.goos == "darwin" {
+		flags = append(flags, "-mmacosx-version-min=14.0")
+	}
+	return flags
+}
+
+func (t *toolchain) library(name string) string {
+	if t.goos == "darwin" {
+		return "lib" + name + ".dylib"
+	}
+	return "lib" + name + ".so"
+}
+
+// linkFlags are the flags that make libmlxc find libmlx relative to itself, in
+// the folder mlx beside its own: a moved checkout keeps working.
+func (t *toolchain) linkFlags() []string {
+	if t.goos == "darwin" {
+		return []string{
+			"-dynamiclib", "-install_name", "@rpath/" + t.library("mlxc"),
+			"-Wl,-rpath,@loader_path/../mlx/lib", "-mmacosx-version-min=14.0",
+		}
+	}
+	// -z defs: a libmlx that lacks a function must be found out here, not by the
+	// first program that calls it.
+	return []string{
+		"-shared", "-Wl,-soname," + t.library("mlxc"),
+		"-Wl,-rpath,$ORIGIN/../mlx/lib", "-Wl,-z,defs",
+	}
+}
+
+// A build compiles mlx-c against an MLX. Objects are kept under their key (see
+// objectKey), so that a change compiles again only what it touches.
+type build struct {
+	tools    *toolchain
+	tree     sourceTree
+	treeDir  string // tree, written out
+	mlx      string // a folder with include/mlx and lib/libmlx
+	objects  string
+	tmp      string
+	mlxcVers string
+	say      func(format string, args ...any)
+}
+
+// hashHeaders returns one hash over MLX's headers, names and contents. CPU and CUDA
+// wheels of one version have the same headers, so their objects are shared.
+func hashHeaders(dir string) (string, error) {
+	h := sha256.New()
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, p)
+		fmt.Fprintf(h, "%s %d\n", filepath.ToSlash(rel), len(data))
+		h.Write(data)
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+func (b *build) defines(source string) []string {
+	if source == "mlx/c/mlxgrad_version.cpp" {
+		return []string{`-DMLXGRAD_MLX_C_VERSION="` + b.mlxcVers + `"`}
+	}
+	return nil
+}
+
+// objectKey names the object of a source file by all that it is made from:
+// compiler, flags, MLX's headers, and the file with every mlx-c file it includes.
+func (b *build) objectKey(source, headers string) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q %q %q\n", b.tools.command, b.tools.version, b.tools.compileFlags(), b.defines(source), headers)
+	for _, name := range b.tree.closure(source) {
+		fmt.Fprintf(h, "%s %d\n", name, len(b.tree[name]))
+		h.Write(b.tree[name])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// compile brings every object up to date and returns their paths.
+func (b *build) compile(ctx context.Context) ([]string, error) {
+	headers, err := hashHeaders(filepath.Join(b.mlx, "include", "mlx"))
+	if err != nil {
+		return nil, err
+	}
+	var objects, todo []string
+	target := map[string]string{}
+	for _, source := range b.tree.names(".cpp") {
+		object := filepath.Join(b.objects, b.objectKey(source, headers)+".o")
+		objects = append(objects, object)
+		target[source] = object
+		if _, err := os.Stat(object); err != nil {
+			todo = append(todo, source)
+		}
+	}
+	if len(todo) == 0 {
+		return objects, nil
+	}
+	b.say("compiling %d of %d mlx-c files with %s", len(todo), len(objects), b.tools.version)
+	if err := os.MkdirAll(b.objects, 0o755); err != nil {
+		return nil, err
+	}
+
+	// Largest first: ops.cpp alone takes longer than several others together.
+	sortBySize(todo, b.tree)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	work := make(chan string)
+	var workers sync.WaitGroup
+	for range min(runtime.NumCPU(), len(todo)) {
+		workers.Go(func() {
+			for source := range work {
+				if err := b.compileOne(ctx, source, target[source]); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, source := range todo {
+		select {
+		case work <- source:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(work)
+	workers.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return objects, nil
+}
+
+func (b *build) compileOne(ctx context.Context, source, object string) error {
+	// The source is named relative to the tree, so __FILE__, which mlx-c puts into
+	// its messages, names no folder of this machine.
+	tmp := filepath.Join(b.tmp, filepath.Base(object))
+	// MLX's headers lie in a folder of this run, which must not get into the object.
+	include := filepath.Join(b.mlx, "include")
+	args := append(b.tools.compileFlags(), b.defines(source)...)
+	args = append(args, "-ffile-prefix-map="+include+"/=", "-I.", "-I"+include, "-c", source, "-o", tmp)
+	out, err := b.tools.run(ctx, b.treeDir, b.tmp, args...)
+	if err != nil {
+		return b.toolFailure(ctx, "compiling "+source, out, err)
+	}
+	return os.Rename(tmp, object)
+}
+
+// link makes libmlxc at the given path.
+func (b *build) link(ctx context.Context, objects []string, library string) error {
+	args := append(b.tools.linkFlags(), "-o", library)
+	args = append(args, objects...)
+	args = append(args, "-L"+filepath.Join(b.mlx, "lib"), "-lmlx")
+	if out, err := b.tools.run(ctx, b.treeDir, b.tmp, args...); err != nil {
+		return b.toolFailure(ctx, "linking libmlxc", out, err)
+	}
+	return nil
+}
+
+// probeSource asks a freshly made libmlxc for the versions that it carries and for
+// the one of the MLX that it finds when it is loaded.
+const probeSource = `#include <cstdio>
+#include "mlx/c/error.h"
+#include "mlx/c/string.h"
+#include "mlx/c/version.h"
+extern "C" const char* mlxgrad_mlx_c_version(void);
+extern "C" const char* mlxgrad_mlx_c_built_against(void);
+int main() {
+  mlx_string version = mlx_string_new();
+  if (mlx_version(&version) != 0) return 1;
+  std::printf("%s %s %s\n", mlxgrad_mlx_c_version(), mlxgrad_mlx_c_built_against(), mlx_string_data(version));
+  mlx_string_free(version);
+}
+`
+
+// probe loads the library at <install>/lib in a process of its own and returns the
+// versions of mlx-c, of MLX's headers, and of the MLX library that was loaded.
+func (b *build) probe(ctx context.Context, install string) (mlxc, headers, loaded string, err error) {
+	source, program := filepath.Join(b.tmp, "probe.cpp"), filepath.Join(b.tmp, "probe")
+	if err := os.WriteFile(source, []byte(probeSource), 0o644); err != nil {
+		return "", "", "", err
+	}
+	lib := filepath.Join(install, "lib")
+	args := []string{"-std=c++20", "-I" + filepath.Join(install, "include"), source, "-o", program, "-L" + lib, "-lmlxc", "-Wl,-rpath," + lib}
+	if b.tools.goos != "darwin" {
+		// libmlx's own dependencies are its business; CUDA's are not even here when
+		// this is built on a machine without a GPU.
+		args = append(args, "-Wl,--allow-shlib-undefined", "-Wl,-rpath-link,"+filepath.Join(install, "mlx", "lib"))
+	}
+	if out, err := b.tools.run(ctx, b.tmp, b.tmp, args...); err != nil {
+		return "", "", "", b.toolFailure(ctx, "linking a test program", out, err)
+	}
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", "", "", fmt.Errorf("%v %s", err, oneLine(stderr.String()))
+	}
+	if _, err := fmt.Sscan(string(out), &mlxc, &headers, &loaded); err != nil {
+		return "", "", "", fmt.Errorf("the test program printed %q", out)
+	}
+	return mlxc, headers, loaded, nil
+}
+
+var compilerError = regexp.MustCompile(`(?m)^.*(?:error|undefined reference|undefined symbol)\b.*$`)
+
+// toolFailure makes one line of a compiler's output and keeps the whole in a log.
+func (b *build) toolFailure(ctx context.Context, doing, output string, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause // stopped because another file failed, or by the user
+	}
+	if outOfSpace(output) {
+		return diskFull(doing)
+	}
+	log := filepath.Join(filepath.Dir(b.objects), "compiler.log")
+	if os.WriteFile(log, []byte(doing+"\n"+output), 0o644) != nil {
+		log = "no log could be written"
+	}
+	first := compilerError.FindString(output)
+	if first == "" {
+		first = err.Error()
+	}
+	return failf("make sure that the compiler is GCC 12, clang 14 or later (CXX chooses one) and that MLX_DIR and MLX_C_SOURCE, if set, are right; the whole output is in "+log,
+		"%s failed (%s)", doing, oneLine(first))
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+)
+
+// A failure is an error that a user can act on. It prints as one line: what went
+// wrong, then what to do about it.
+type failure struct {
+	what string
+	todo string
+}
+
+func (f *failure) Error() string { return f.what + ": " + f.todo }
+
+// failf returns a failure; todo says what to do about it.
+func failf(todo, format string, args ...any) error {
+	return &failure{what: fmt.Sprintf(format, args...), todo: todo}
+}
+
+// noSpace is what the C library, and so every tool that this program runs, says
+// of a full disk.
+const noSpace = "No space left on device"
+
+// describe turns any error into the one line that is printed: failures stand as
+// they are, a full disk is named as such wherever it struck.
+func describe(err error) string {
+	var f *failure
+	if errors.As(err, &f) {
+		return oneLine(f.Error())
+	}
+	if isDiskFull(err) {
+		return oneLine(diskFull(err.Error()).Error())
+	}
+	return oneLine(err.Error())
+}
+
+func isDiskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+}
+
+// diskFull reports that the disk is full, or that a limit on a file's size was met.
+func diskFull(where string) error {
+	return failf("free some 200 MB (CUDA: 8 GB) and run ./build.sh setup again", "the disk is full (%s)", oneLine(where))
+}
+
+// outOfSpace tells whether a tool's output says that it ran out of disk.
+func outOfSpace(output string) bool {
+	return strings.Contains(output, noSpace) || strings.Contains(output, "Disk quota exceeded") || strings.Contains(output, "File too large")
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A lockFile is lock.json: the one place that names what is brought in from
+// elsewhere, with versions, sizes, hashes and licences.
+type lockFile struct {
+	MLX   lockMLX  `json:"mlx"`
+	MLXC  lockMLXC `json:"mlx_c"`
+	Pairs []pair   `json:"pairs"`
+}
+
+type lockMLX struct {
+	Version string  `json:"version"`
+	Source  string  `json:"source"`
+	License string  `json:"license"`
+	Wheels  []wheel `json:"wheels"`
+}
+
+// A wheel is one of Apple's packages of MLX, or a package that it needs at run time.
+type wheel struct {
+	Backend  string `json:"backend"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+	Package  string `json:"package"`
+	Version  string `json:"version"`
+	Platform string `json:"platform"` // the platform tag that pip is asked for
+	File     string `json:"file"`
+	Size     int64  `json:"size"`
+	SHA256   string `json:"sha256"`
+	License  string `json:"license"`
+}
+
+type lockMLXC struct {
+	Version string `json:"version"`
+	Source  string `json:"source"`
+	License string `json:"license"`
+	Git     struct {
+		URL    string `json:"url"`
+		Tag    string `json:"tag"`
+		Commit string `json:"commit"`
+	} `json:"git"`
+	// Archive is upstream's release archive. It is never downloaded here, but taken
+	// as MLX_C_SOURCE from a user who has it.
+	Archive struct {
+		File   string `json:"file"`
+		SHA256 string `json:"sha256"`
+		Folder string `json:"folder"`
+	} `json:"archive"`
+	Crate struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+		File    string `json:"file"`
+		Size    int64  `json:"size"`
+		SHA256  string `json:"sha256"`
+		Folder  string `json:"folder"` // where the mlx-c tree lies in the archive
+		License string `json:"license"`
+	} `json:"crate"`
+}
+
+// A pair says that an mlx-c version works with an MLX version. The tested one is
+// what the project runs its tests on; others are accepted for libraries that the
+// user brings, with a warning. At present there are none: against MLX 0.32.0, 0.32.1
+// and 0.32.3, mlx-c 0.7.0 does not compile.
+type pair struct {
+	MLXC   string `json:"mlx_c"`
+	MLX    string `json:"mlx"`
+	Tested bool   `json:"tested"`
+}
+
+func readLock(path string) (*lockFile, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, failf("restore it from the repository", "the lock file cannot be read (%v)", err)
+	}
+	l, err := parseLock(data)
+	if err != nil {
+		return nil, failf("correct third_party/mlx-c/lock.json or restore it from the repository", "the lock file is not valid (%v)", err)
+	}
+	return l, nil
+}
+
+// parseLock reads a lock file and checks that every entry has what makes it a
+// lock: an exact version, a size and a whole hash. Unknown fields are errors, since
+// a misspelt "sha256" must not turn a check off.
+func parseLock(data []byte) (*lockFile, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	var l lockFile
+	if err := dec.Decode(&l); err != nil {
+		return nil, err
+	}
+	if dec.More() {
+		return nil, fmt.Errorf("text after the end of the document")
+	}
+	if l.MLX.Version == "" || l.MLXC.Version == "" {
+		return nil, fmt.Errorf("mlx.version and mlx_c.version must be given")
+	}
+	for _, w := range l.MLX.Wheels {
+		if w.Backend == "" || w.OS == "" || w.Arch == "" || w.Package == "" || w.Version == "" || w.Platform == "" || w.License == "" {
+			return nil, fmt.Errorf("wheel %q lacks a field", w.File)
+		}
+		if err := checkArtifact(w.File, w.Size, w.SHA256); err != nil {
+			return nil, err
+		}
+	}
+	c := l.MLXC.Crate
+	if err := checkArtifact(c.File, c.Size, c.SHA256); err != nil {
+		return nil, err
+	}
+	if c.Name == "" || c.Version == "" || !filepath.IsLocal(c.Folder) {
+		return nil, fmt.Errorf("mlx_c.crate lacks a field")
+	}
+	if a := l.MLXC.Archive; !isHex(a.SHA256, 32) || !filepath.IsLocal(a.Folder) {
+		return nil, fmt.Errorf("mlx_c.archive lacks a field")
+	}
+	if g := l.MLXC.Git; g.URL == "" || g.Tag == "" || !isHex(g.Commit, 20) {
+		return nil, fmt.Errorf("mlx_c.git needs a url, a tag and a commit of 40 hexadecimal digits")
+	}
+	tested := false
+	for _, p := range l.Pairs {
+		tested = tested || p.Tested && p.MLX == l.MLX.Version && p.MLXC == l.MLXC.Version
+	}
+	if !tested {
+		return nil, fmt.Errorf("pairs does not list mlx-c %s with MLX %s as tested", l.MLXC.Version, l.MLX.Version)
+	}
+	return &l, nil
+}
+
+func checkArtifact(file string, size int64, sha string) error {
+	if file == "" || strings.ContainsAny(file, `/\`) {
+		return fmt.Errorf("file name %q is not a plain name", file)
+	}
+	if size <= 0 {
+		return fmt.Errorf("%s has no size", file)
+	}
+	if !isHex(sha, 32) {
+		return fmt.Errorf("%s: sha256 must have 64 hexadecimal digits", file)
+	}
+	return nil
+}
+
+func isHex(s string, n int) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == n && s == strings.ToLower(s)
+}
+
+// wheelsFor lists the wheels of a backend on a platform, MLX's own first.
+func (l *lockFile) wheelsFor(backend, goos, goarch string) []wheel {
+	var out []wheel
+	for _, w := range l.MLX.Wheels {
+		if w.Backend == backend && w.OS == goos && w.Arch == goarch {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// checkPair tells whether mlx-c and MLX of these versions go together, and whether
+// the project's tests run on them.
+func (l *lockFile) checkPair(mlxc, mlx string) (tested bool, err error) {
+	for _, p := range l.Pairs {
+		if p.MLXC == mlxc && p.MLX == mlx {
+			return p.Tested, nil
+		}
+	}
+	var known []string
+	for _, p := range l.Pairs {
+		known = append(known, fmt.Sprintf("mlx-c %s with MLX %s", p.MLXC, p.MLX))
+	}
+	return false, failf("bring one of: "+strings.Join(known, "; ")+", or leave MLX_DIR and MLX_C_SOURCE unset",
+		"mlx-c %s and MLX %s are not a pair that fits together", mlxc, mlx)
+}

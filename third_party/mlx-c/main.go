@@ -1,0 +1,159 @@
+// Command mlx-c brings Apple's MLX and mlx-c and installs them beside this file, in
+// install/. The script build.sh at the root of the repository runs it; its usage is
+// there.
+//
+// MLX comes as Apple's own package for the platform, mlx-c as source that is
+// patched, compiled and linked here. What they are, with versions and hashes, stands
+// in lock.json. The steps are: bring, verify, unpack, patch, compile, link, load
+// once, rename into place. An installation is used as it is while the fingerprint of
+// all that it was made from stays the same.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// The platform that is installed for: the one that this program runs on.
+const (
+	goos   = runtime.GOOS
+	goarch = runtime.GOARCH
+)
+
+// A setup is one run of the program.
+type setup struct {
+	root   string // this folder: third_party/mlx-c
+	tmp    string // for the run only; on the disk of root, so that files can be renamed
+	lock   *lockFile
+	choice choice
+	log    io.Writer
+	start  time.Time
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	err := run(ctx, os.Stderr, os.Args[1:])
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "mlxgrad setup: interrupted: what was installed before is as it was; run ./build.sh setup again")
+		os.Exit(1)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "mlxgrad setup: "+describe(err))
+		os.Exit(1)
+	}
+}
+
+// run sets up the folder that the first argument names, as the flags after it say.
+func run(ctx context.Context, log io.Writer, args []string) error {
+	if len(args) == 0 {
+		return failf("run ./build.sh instead", "the folder to install to is missing")
+	}
+	root, err := filepath.Abs(args[0])
+	if err != nil {
+		return err
+	}
+	s := &setup{root: root, log: log, start: time.Now()}
+	if s.lock, err = readLock(s.path("lock.json")); err != nil {
+		return err
+	}
+	unlock, err := s.exclusive(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := recoverDir(s.path("install")); err != nil {
+		return err
+	}
+	installed, err := readManifest(s.path("install"))
+	if err != nil {
+		installed = nil // no installation, or none that can be used
+	}
+	if s.choice, err = chosen(args[1:], os.Getenv, installed); err != nil {
+		return err
+	}
+	tools, err := findToolchain(ctx)
+	if err != nil {
+		return err
+	}
+	fingerprint, err := s.fingerprint(tools)
+	if err != nil {
+		return err
+	}
+	if installed != nil && installed.Fingerprint == fingerprint && installed.complete(s.path("install")) {
+		return nil
+	}
+	if err := s.clearTmp(); err != nil {
+		return err
+	}
+	if err := s.produce(ctx, tools, fingerprint); err != nil {
+		return err
+	}
+	s.say("MLX and mlx-c are in third_party/mlx-c/install (backend %s)", s.choice.backend())
+	return nil
+}
+
+func (s *setup) path(elem ...string) string {
+	return filepath.Join(append([]string{s.root}, elem...)...)
+}
+
+// say prints a line of progress. It goes to the error stream, since a shell reads
+// the standard output of "build.sh env".
+func (s *setup) say(format string, args ...any) {
+	fmt.Fprintf(s.log, "mlxgrad setup: [%3.0fs] %s\n", time.Since(s.start).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// exclusive waits until no other set-up runs on the same folder. It asks again and
+// again rather than in one blocking call, which an interrupt would not end.
+func (s *setup) exclusive(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(s.path("build"), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(s.path("build", ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for told := false; ; told = true {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			break
+		}
+		if !told {
+			s.say("waiting for another set-up to end")
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+			continue
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		break
+	}
+	f.Close()
+	return nil, err
+}
+
+// clearTmp removes what interrupted runs left in build.
+func (s *setup) clearTmp() error {
+	left, err := filepath.Glob(s.path("build", "tmp-*"))
+	if err != nil {
+		return err
+	}
+	for _, p := range left {
+		if err := os.RemoveAll(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
