@@ -141,15 +141,15 @@ func (p placement) view(buffer *mlxc.Array, shape []int) *mlxc.Array {
 	return out.BroadcastTo(shape...)
 }
 
-// dtype is how elements of this kind are stored when the test is in real.
-func (k Kind) dtype(real mlxc.DType) mlxc.DType {
+// dtype is how elements of this kind are stored in a test of the dtype tested.
+func (k Kind) dtype(tested mlxc.DType) mlxc.DType {
 	switch k {
 	case Index:
 		return mlxc.Uint32
 	case Mask:
 		return mlxc.Bool
 	default:
-		return real
+		return tested
 	}
 }
 

@@ -65,8 +65,10 @@ func (c Case) exact(data operands) [][]float64 {
 
 // gradients computes the targets of a case from every draw with f, through the vjp that f brings.
 func gradients(f mlxc.Func, c Case, draws []operands, dtype mlxc.DType) ([][]float64, error) {
-	return overDraws(draws, func(data operands) ([][]float64, error) {
-		return differentiate(f, c, data, dtype)
+	return overDraws(draws, func(data operands) (results [][]float64, err error) {
+		// Draws and repetitions are many; each frees its arrays.
+		mlxc.WithScope(func() { results, err = differentiate(f, c, data, dtype) })
+		return results, err
 	})
 }
 
@@ -74,19 +76,19 @@ func gradients(f mlxc.Func, c Case, draws []operands, dtype mlxc.DType) ([][]flo
 // another shape or dtype than the oracle's.
 func differentiate(f mlxc.Func, c Case, data operands, dtype mlxc.DType) ([][]float64, error) {
 	in := arrays(data.inputs)
-	var real []int // Positions of the inputs that are differentiated.
+	var wrt []int // Positions of the inputs that are differentiated.
 	for i := range c.Inputs {
 		if c.Inputs[i].Kind == Real {
-			real = append(real, i)
+			wrt = append(wrt, i)
 		}
 	}
-	primals := make([]*mlxc.Array, len(real))
-	for k, i := range real {
+	primals := make([]*mlxc.Array, len(wrt))
+	for k, i := range wrt {
 		primals[k] = in[i]
 	}
 	outputs, vjps, err := mlxc.VJP(func(primals []*mlxc.Array) []*mlxc.Array {
 		args := slices.Clone(in)
-		for k, i := range real {
+		for k, i := range wrt {
 			args[i] = primals[k]
 		}
 		return f(args)
@@ -94,15 +96,15 @@ func differentiate(f mlxc.Func, c Case, data operands, dtype mlxc.DType) ([][]fl
 	if err != nil {
 		return nil, err
 	}
-	if len(outputs) != len(c.Outputs) || len(vjps) != len(real) {
-		return nil, fmt.Errorf("%d outputs and %d gradients, want %d and %d", len(outputs), len(vjps), len(c.Outputs), len(real))
+	if len(outputs) != len(c.Outputs) || len(vjps) != len(wrt) {
+		return nil, fmt.Errorf("%d outputs and %d gradients, want %d and %d", len(outputs), len(vjps), len(c.Outputs), len(wrt))
 	}
 
 	var results [][]float64
 	for _, t := range c.targets() {
 		var result *mlxc.Array
 		if t.grad {
-			result = vjps[slices.Index(real, t.at)]
+			result = vjps[slices.Index(wrt, t.at)]
 		} else {
 			result = outputs[t.at]
 		}

@@ -49,6 +49,7 @@ type Input struct {
 // Kind is what the elements of an input are. Only a Real input is differentiated.
 type Kind int
 
+// The kinds of inputs.
 const (
 	Real  Kind = iota // Of the dtype under test.
 	Index             // Unsigned 32-bit integers: token ids, class targets.

@@ -203,8 +203,10 @@ func TestRunStopsWhenAsked(t *testing.T) {
 func TestSuitesAreJudged(t *testing.T) {
 	rows := []report.Case{
 		{DType: "float32", Ratio: 3},
-		{DType: "float16", Ratio: 4}, {DType: "float16", Ratio: 0.5},
-		{DType: "bfloat16", Ratio: 2}, {DType: "bfloat16", Ratio: 0.5},
+		{DType: "float16", Ratio: 4},
+		{DType: "float16", Ratio: 0.5},
+		{DType: "bfloat16", Ratio: 2},
+		{DType: "bfloat16", Ratio: 0.5},
 		{DType: "bfloat16", Ratio: report.Number(math.NaN())},
 	}
 	got := suites("op", DTypes(), rows, true)

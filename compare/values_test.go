@@ -16,10 +16,10 @@ func TestValues(t *testing.T) {
 	}
 	for name, values := range all {
 		t.Run(name, func(t *testing.T) {
-			make := func() []float64 { return values(rand.New(rand.NewPCG(1, 2)), shape) }
-			got := make()
+			draw := func() []float64 { return values(rand.New(rand.NewPCG(1, 2)), shape) }
+			got := draw()
 			require.Len(t, got, 200)
-			again := make()
+			again := draw()
 			for i := range got {
 				require.Equal(t, math.Float64bits(got[i]), math.Float64bits(again[i]), "the data must be the same every time")
 			}

@@ -1,6 +1,8 @@
 package customkernels
 
 import (
+	"errors"
+
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -24,11 +26,16 @@ var ErrNoCompiler = host.ErrNoCompiler
 // Available returns nil if launches on the current stream can be executed, or
 // what is missing and how to get it.
 func Available() error {
-	if mlxc.CurrentBackend() == mlxc.BackendCPU {
+	switch mlxc.CurrentBackend() {
+	case mlxc.BackendCPU:
 		return host.Available()
+	case mlxc.BackendMetal:
+		return nil
 	}
-	return nil
+	return errNoExecutor
 }
+
+var errNoExecutor = errors.New("custom kernels run on Metal and CPU devices only: use mlxc.WithDevice(mlxc.CPU, …)")
 
 // HostCompiler returns the path and version of the C++ compiler that the host
 // executor uses.

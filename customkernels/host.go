@@ -2,8 +2,11 @@ package customkernels
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -21,6 +24,9 @@ type program struct {
 	metadata []host.Metadata // of every input
 	err      error
 }
+
+// compile is a variable so that a test can see what it is given.
+var compile = host.Compile
 
 // launchHost runs the kernel on the CPU as a lazy node.
 func (k *Kernel) launchHost(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, error) {
@@ -89,11 +95,34 @@ func (k *Kernel) build(p *program, l Launch, inputs []*mlxc.Array) error {
 	for _, name := range k.source.InputNames {
 		p.metadata = append(p.metadata, metadata(source, name))
 	}
-	p.library, err = host.Compile(context.Background(), source.Source)
-	if err != nil {
+	p.library, err = compile(context.Background(), source.Source)
+	return k.locate(p.text, err)
+}
+
+var compilerLine = regexp.MustCompile(`(?m)^[^:\n]+\.cpp:(\d+):(\d+): (?:fatal )?error: (.*)$`)
+
+// locate puts the compiler's errors where they belong in the shader file.
+func (k *Kernel) locate(text string, err error) error {
+	var refused *host.CompileError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	var lines []string
+	for _, m := range compilerLine.FindAllStringSubmatch(refused.Output, -1) {
+		line, _ := strconv.Atoi(m[1])
+		if at, ok := k.parsed.Locate(text, line-msl.HostLineShift); ok {
+			lines = append(lines, fmt.Sprintf("%s:%d:%s: %s", k.file, at.Line, m[2], m[3]))
+		}
+	}
+	if len(lines) == 0 {
+		// In MLX's signature or at link time: the compiler's own words.
 		return fmt.Errorf("%s: %w", k.file, err)
 	}
-	return nil
+	const shown = 3
+	if more := len(lines) - shown; more > 0 {
+		lines = append(lines[:shown], fmt.Sprintf("(%d more)", more))
+	}
+	return errors.New(strings.Join(lines, "; "))
 }
 
 // metadata tells which of an input's shape, strides and number of axes MLX passes,

@@ -2,7 +2,6 @@ package customkernels
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,9 +39,6 @@ func (l *Library) Kernel(name string) (*Kernel, error) {
 	if len(source.Unset) > 0 {
 		return nil, fmt.Errorf("customkernels: %s: %s: the function constant %s has no value: make it a template parameter instead",
 			parsed.Pos, parsed.Name, source.Unset[0])
-	}
-	if len(source.Outputs) == 0 {
-		return nil, fmt.Errorf("customkernels: %s: %s writes to no buffer: a launch would have no result", parsed.Pos, parsed.Name)
 	}
 	metal, err := mlxc.NewMetalKernel(mlxc.MetalKernelSource{
 		Name:    parsed.Name + "_" + digest(source.Header, source.Body),
@@ -141,7 +137,7 @@ func (k *Kernel) execute(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, error) 
 	case mlxc.BackendCPU:
 		return k.launchHost(l, inputs)
 	}
-	return nil, mlxc.NewError(k.name, errors.New("custom kernels run on Metal and CPU devices: use mlxc.WithDevice(mlxc.CPU, …)"), inputs...)
+	return nil, mlxc.NewError(k.name, errNoExecutor, inputs...)
 }
 
 // launchMetal is MLX's own custom kernel.

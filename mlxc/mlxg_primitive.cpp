@@ -179,7 +179,13 @@ class host_function : public opaque {
     // whatever is evaluated next.
     try {
       for (auto& o : outputs) {
-        o.set_data(mx::allocator::malloc(o.nbytes()));
+        auto buffer = mx::allocator::malloc(o.nbytes());
+        // MLX's allocator for the CPU does not throw.
+        if (!buffer.ptr() && o.nbytes() > 0) {
+          throw std::runtime_error(
+              "out of memory: an output takes " + std::to_string(o.nbytes()) + " bytes");
+        }
+        o.set_data(buffer);
       }
       char text[512] = "";
       if (f_->prepare && f_->prepare(f_->ctx, text, sizeof(text)) != 0) {

@@ -137,18 +137,19 @@ template <typename T, int C, bool HAS_WEIGHT>
     }
     s = threadgroup_sum(s, slots[turn], lane, simdgroup, simdgroups);
 
-    // dx = r·(dy·w − x·c) with c = s·r²/D
+    // dx = r·(dy·w − x·c) with c = s·r²/D; the difference can cancel, so its product
+    // is not rounded.
     const float c = s * r * r / float(width);
     j = thread_index * C;
     for (; j + C <= width; j += threads * C) {
       for (int k = 0; k < C; k++) {
         const float g = HAS_WEIGHT ? float(dy[start + j + k]) * float(w[j + k]) : float(dy[start + j + k]);
-        dx[start + j + k] = T(r * (g - float(x[start + j + k]) * c));
+        dx[start + j + k] = T(r * fma(-float(x[start + j + k]), c, g));
       }
     }
     for (; j < width; j++) {
       const float g = HAS_WEIGHT ? float(dy[start + j]) * float(w[j]) : float(dy[start + j]);
-      dx[start + j] = T(r * (g - float(x[start + j]) * c));
+      dx[start + j] = T(r * fma(-float(x[start + j]), c, g));
     }
   }
 }

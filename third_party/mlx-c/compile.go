@@ -14,6 +14,8 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 )
 
 // A toolchain is the C++ compiler in use and how this platform names and links
@@ -47,7 +49,7 @@ func findToolchain(ctx context.Context) (*toolchain, error) {
 	if t.command == nil {
 		return nil, failf(install, "there is no C++ compiler on the PATH")
 	}
-	out, err := exec.CommandContext(ctx, t.command[0], append(t.command[1:len(t.command):len(t.command)], "--version")...).Output()
+	out, err := command(ctx, append(t.command[:len(t.command):len(t.command)], "--version")...).Output()
 	if err != nil {
 		return nil, failf(install, "the C++ compiler %q cannot be run (%v)", strings.Join(t.command, " "), err)
 	}
@@ -55,8 +57,18 @@ func findToolchain(ctx context.Context) (*toolchain, error) {
 	return t, nil
 }
 
+// command prepares a program that is stopped with all that it started, when ctx
+// ends: a compiler's driver does its work in processes of its own.
+func command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
 func (t *toolchain) run(ctx context.Context, dir, tmp string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, t.command[0], append(t.command[1:len(t.command):len(t.command)], args...)...)
+	cmd := command(ctx, append(t.command[:len(t.command):len(t.command)], args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "LC_ALL=C")
 	out, err := cmd.CombinedOutput()
@@ -264,11 +276,11 @@ func (b *build) probe(ctx context.Context, install string) (mlxc, headers, loade
 		return "", "", "", b.toolFailure(ctx, "linking a test program", out, err)
 	}
 	var stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, program)
+	cmd := command(ctx, program)
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", "", "", fmt.Errorf("%v %s", err, oneLine(stderr.String()))
+		return "", "", "", fmt.Errorf("%w %s", err, oneLine(stderr.String()))
 	}
 	if _, err := fmt.Sscan(string(out), &mlxc, &headers, &loaded); err != nil {
 		return "", "", "", fmt.Errorf("the test program printed %q", out)

@@ -257,8 +257,8 @@ func (s *setup) cargoDownload(ctx context.Context) error {
 	}
 	// rustup's stand-in for cargo looks for its toolchains in the home folder; if
 	// HOME is elsewhere, as in CI, they are still beside the stand-in.
-	if real, err := filepath.EvalSymlinks(cargo); err == nil && os.Getenv("RUSTUP_HOME") == "" {
-		rustup := filepath.Join(filepath.Dir(real), "..", "..", ".rustup")
+	if resolved, err := filepath.EvalSymlinks(cargo); err == nil && os.Getenv("RUSTUP_HOME") == "" {
+		rustup := filepath.Join(filepath.Dir(resolved), "..", "..", ".rustup")
 		if st, err := os.Stat(rustup); err == nil && st.IsDir() {
 			env = append(env, "RUSTUP_HOME="+rustup)
 		}
@@ -268,6 +268,9 @@ func (s *setup) cargoDownload(ctx context.Context) error {
 	out, err := s.tool(ctx, env, cargo, "info", "--color", "never", c.Name+"@"+c.Version)
 	if outOfSpace(out) {
 		return diskFull("downloading " + c.File)
+	}
+	if ctx.Err() == context.DeadlineExceeded {
+		return errors.New("no answer within two minutes")
 	}
 	found, _ := filepath.Glob(filepath.Join(home, "registry", "cache", "*", c.File))
 	if len(found) != 1 {
@@ -340,8 +343,8 @@ func (s *setup) gitExport(ctx context.Context, clone, dir string) error {
 
 // tool runs a program and returns all that it printed. Its temporary files go below
 // our own folder, which is removed in the end.
-func (s *setup) tool(ctx context.Context, env []string, command ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+func (s *setup) tool(ctx context.Context, env []string, args ...string) (string, error) {
+	cmd := command(ctx, args...)
 	cmd.Dir = s.tmp
 	cmd.Env = append(os.Environ(), "TMPDIR="+s.tmp, "LC_ALL=C")
 	cmd.Env = append(cmd.Env, env...)

@@ -84,7 +84,7 @@ func CheckAddressSpaces(ctx context.Context, text string) ([]Finding, error) {
 		case d.file != checkedText:
 			unread = append(unread, d.Finding)
 		case d.aboutSpaces():
-			findings = appendOnce(findings, d.Finding)
+			findings = appendOnce(findings, d.explained())
 		default:
 			unread = appendOnce(unread, d.Finding)
 		}

@@ -110,6 +110,18 @@ func parseDiagnostics(output, path string) ([]diagnostic, error) {
 var metalNames = strings.NewReplacer("__global", "device", "__constant", "constant", "__local", "threadgroup",
 	"__private", "thread", "__generic", "generic")
 
+// explained adds to a message that does not say so itself what it has to do with address spaces.
+func (d diagnostic) explained() Finding {
+	f := d.Finding
+	if aboutSpaces(f.Message) {
+		return f
+	}
+	if i := slices.IndexFunc(f.Notes, aboutSpaces); i >= 0 {
+		f.Message += ": " + f.Notes[i]
+	}
+	return f
+}
+
 // aboutSpaces reports whether the error is one about address spaces: it says so, or one of its
 // notes does, or it is about two types that differ in the address spaces behind their pointers.
 func (d diagnostic) aboutSpaces() bool {

@@ -140,13 +140,18 @@ func (h *hostWriter) dropAttribute(i int) {
 	h.edits.blank(h.tokens[i].Offset, h.tokens[h.match[i]].End())
 }
 
-// instantiations drops the explicit instantiations of kernels, and refuses function constants.
+// instantiations drops the explicit instantiations of kernels and the "template <>" of
+// members, and refuses function constants.
 func (h *hostWriter) instantiations() error {
 	for _, it := range h.items {
 		for i := it.first; i <= it.last && it.kind == otherItem; i++ {
 			if h.isAttribute(i) && h.at(i+2).is("function_constant") {
 				return h.errorAt(i, "the function constant %s has no value; give it one when the kernel is loaded", h.at(i-1).Text)
 			}
+		}
+		if it.scope == classScope && it.header >= 0 && h.at(it.header+1).is(">") {
+			// g++ has no explicit specialization in a class; as an overload it is found as well.
+			h.edits.blank(h.tokens[it.first].Offset, h.tokens[it.header+1].End())
 		}
 		if it.kind == instantiation && (it.kernel || h.isAttribute(it.first+1)) {
 			h.edits.blank(h.tokens[it.first].Offset, h.tokens[it.last].End())

@@ -202,7 +202,7 @@ func (w *itemWalker) item(i, end int, scope scopeKind) item {
 			}
 			switch t.Text {
 			case "kernel":
-				it.kernel = true
+				it.kernel = it.kernel || w.at(j+1).Kind == Identifier || w.isAttribute(j+1)
 			case "struct", "class", "union":
 				class = class || it.params < 0 && !assigned
 			case "enum":

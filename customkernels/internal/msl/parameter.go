@@ -25,7 +25,10 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 				attributes = append(attributes, a)
 			}
 			i = p.match[i]
-		case t.is("device") || t.is("constant") || t.is("threadgroup") || t.is("thread"):
+		case isSpace(t.Text):
+			spaces = append(spaces, t)
+		case isSpace(p.macros[t.Text]) && t.Kind == Identifier:
+			t.Text = p.macros[t.Text]
 			spaces = append(spaces, t)
 		case t.is("const"):
 			isConst = isConst || !pointer && !reference

@@ -33,7 +33,7 @@ type parser struct {
 	*structure
 	items  []item
 	file   *File
-	macros map[string]string // the object-like macros of one number
+	macros map[string]string // the object-like macros of one token
 }
 
 func (p *parser) parse() error {
@@ -98,7 +98,7 @@ func isMetalHeader(name string) bool {
 	return strings.HasPrefix(name, "metal_") || strings.HasPrefix(name, "simd/")
 }
 
-// collectMacros notes the macros that stand for one number, for [[buffer(NAME)]].
+// collectMacros notes the macros that stand for one token, a number or an address space.
 func (p *parser) collectMacros() {
 	p.macros = map[string]string{}
 	for i, t := range p.all {
@@ -158,8 +158,8 @@ func (p *parser) kernelSpecifiers(k *Kernel, it item) error {
 			switch t := p.tokens[i]; {
 			case p.isAttribute(i):
 				for j := i; j < p.match[i]; j++ {
-					if p.tokens[j].is("max_total_threads_per_threadgroup") {
-						n, ok := p.integer(j+2, p.match[i]-2)
+					if p.tokens[j].is("max_total_threads_per_threadgroup") && p.at(j+1).is("(") {
+						n, ok := p.integer(j+2, p.match[j+1]-1)
 						if ok && (n < 1 || n > 1024) {
 							return p.errorAt(j, "max_total_threads_per_threadgroup needs a number from 1 to 1024")
 						}

@@ -11,6 +11,8 @@ type qualifier struct {
 	constness bool
 	// pointer tells that it qualifies what a pointer or reference leads to.
 	pointer bool
+	// constructor tells that it follows the arguments of a class's constructor, which C++ does not qualify.
+	constructor bool
 }
 
 const thread AddressSpace = "thread"
@@ -20,17 +22,21 @@ const thread AddressSpace = "thread"
 type code struct {
 	tokens  []Token
 	aliases map[string]AddressSpace // macros that stand for one address space
+	classes map[string]bool         // the names of the text's classes
 }
 
 // newCode leaves the comments out and finds the aliases.
 func newCode(all []Token) *code {
-	c := &code{aliases: map[string]AddressSpace{}}
+	c := &code{aliases: map[string]AddressSpace{}, classes: map[string]bool{}}
 	for _, t := range all {
 		if t.Kind != Comment {
 			c.tokens = append(c.tokens, t)
 		}
 	}
 	for i, t := range c.tokens {
+		if next := c.neighbour(i, 1); (t.is("struct") || t.is("class")) && next.Kind == Identifier {
+			c.classes[next.Text] = true
+		}
 		// # define NAME space
 		if t.is("#") && c.neighbour(i, -1).Kind == 0 && c.neighbour(i, 1).is("define") &&
 			isSpace(c.neighbour(i, 3).Text) && c.neighbour(i, 4).Kind == 0 {
@@ -87,7 +93,8 @@ func (c *code) qualifiers() []qualifier {
 		if is && c.qualifies(i) {
 			words, pointer := c.specifiers(i)
 			isConst := slices.Contains(words, "const") || !pointer && slices.Contains(words, "constexpr")
-			found = append(found, qualifier{i, space, space == Constant && !isConst, pointer})
+			constructor := c.ofConstructor(i)
+			found = append(found, qualifier{i, space, space == Constant && !isConst && !constructor, pointer, constructor})
 		}
 	}
 	return found
@@ -111,7 +118,7 @@ func (c *code) qualifies(i int) bool {
 	case next.is("("):
 		follow := c.neighbour(i, 2)
 		return typed && (follow.is("*") || follow.is("&"))
-	case next.is("{") || next.is(";") || next.is("->") || next.is("="): // f() const device { … }
+	case next.is("{") || next.is(";") || next.is("->") || next.is("=") || next.is(":"): // f() const device { … }
 		if previous.is("const") || previous.is("volatile") {
 			return c.neighbour(i, -2).is(")")
 		}
@@ -123,6 +130,27 @@ func (c *code) qualifies(i int) bool {
 // expressionWord holds keywords behind which an expression begins.
 var expressionWord = map[string]bool{
 	"return": true, "case": true, "else": true, "do": true, "sizeof": true, "goto": true,
+}
+
+// ofConstructor reports whether token i follows the arguments of a constructor.
+func (c *code) ofConstructor(i int) bool {
+	j := c.step(i, -1)
+	if j < 0 || !c.tokens[j].is(")") {
+		return false
+	}
+	depth := 0
+	for steps := 0; j >= 0 && steps < maxAngles; steps++ {
+		if c.tokens[j].is(")") {
+			depth++
+		} else if c.tokens[j].is("(") {
+			depth--
+		}
+		if depth == 0 {
+			return c.classes[c.neighbour(j, -1).Text]
+		}
+		j = c.step(j, -1)
+	}
+	return false
 }
 
 // specifiers returns the words of the declaration about token i, and whether a pointer or

@@ -1,0 +1,275 @@
+package msl
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// argument is an input's dtype and size class, or an output's dtype, for generate.
+type argument struct {
+	dtype string // as MLX writes it
+	size  int    // 0 for dimension 0, below 8 for constant memory
+}
+
+// templateArgument is a template argument for generate.
+type templateArgument struct{ kind, value string }
+
+// generate writes what MLX generates for a kernel: TestGenerateAsMLX holds it against texts that
+// MLX itself wrote.
+func generate(name string, m MLXSource, inputs, outputs []argument, template []templateArgument) string {
+	var b strings.Builder
+	b.WriteString(m.Header)
+	for i, a := range template {
+		fmt.Fprintf(&b, "%s%s %s", map[bool]string{true: "template <", false: ", "}[i == 0], a.kind, m.TemplateNames[i])
+		name += map[bool]string{true: "__", false: "_"}[i == 0] + a.value
+	}
+	if len(template) > 0 {
+		b.WriteString(">\n")
+	}
+	for _, a := range inputs {
+		name += "_" + a.dtype
+		if a.size == 0 {
+			name += "s"
+		} else if a.size < 8 {
+			name += "c"
+		}
+	}
+	for _, a := range outputs {
+		name += "_" + a.dtype
+	}
+	var arguments []string
+	add := func(kind, name string) {
+		arguments = append(arguments, fmt.Sprintf("  %s %s [[buffer(%d)]]", kind, name, len(arguments)))
+	}
+	for i, a := range inputs {
+		in := m.InputNames[i]
+		switch {
+		case a.size == 0:
+			add("const constant "+a.dtype+"&", in)
+			continue
+		case a.size < 8:
+			add("const constant "+a.dtype+"*", in)
+		default:
+			add("const device "+a.dtype+"*", in)
+		}
+		if strings.Contains(m.Body, in+"_shape") {
+			add("const constant int*", in+"_shape")
+		}
+		if strings.Contains(m.Body, in+"_strides") {
+			add("const constant int64_t*", in+"_strides")
+		}
+		if strings.Contains(m.Body, in+"_ndim") {
+			add("const constant int&", in+"_ndim")
+		}
+	}
+	for i, a := range outputs {
+		kind := "device " + a.dtype + "*"
+		if m.AtomicOutputs {
+			kind = "device atomic<" + a.dtype + ">*"
+		}
+		add(kind, m.OutputNames[i])
+	}
+	var positions []string
+	for attribute := range attributeTypes {
+		if strings.Contains(m.Body, attribute) {
+			positions = append(positions, attribute)
+		}
+	}
+	slices.Sort(positions)
+	for _, p := range positions {
+		arguments = append(arguments, "  "+attributeTypes[p]+" "+p+" [["+p+"]]")
+	}
+	name = "custom_kernel_" + name
+	fmt.Fprintf(&b, "[[kernel]] void %s(\n%s) {\n%s\n}\n", name, strings.Join(arguments, ",\n"), m.Body)
+	if len(template) > 0 {
+		var values []string
+		for _, a := range template {
+			values = append(values, a.value)
+		}
+		whole := name + "<" + strings.Join(values, ", ") + ">"
+		fmt.Fprintf(&b, "\ntemplate [[host_name(%q)]] [[kernel]] decltype(%s) %s;\n", name, whole, whole)
+	}
+	return b.String()
+}
+
+func TestGenerateAsMLX(t *testing.T) {
+	want, err := os.ReadFile("testdata/mlx_sample.metal")
+	require.NoError(t, err)
+	m := MLXSource{
+		InputNames: []string{"x", "w", "dims", "s0"}, OutputNames: []string{"dx", "p"}, TemplateNames: []string{"T", "N", "B"},
+		Header: "template <typename T> T helper(const device T* x) { return x[0]; }\n",
+		Body:   "  uint row = threadgroup_position_in_grid.x; uint lid = thread_position_in_threadgroup.x;\n  threadgroup float buf[32];\n  dx[row] = x[row]*T(s0);\n",
+	}
+	require.Equal(t, string(want), generate("rms_dx", m,
+		[]argument{{"float16_t", 32}, {"bfloat16_t", 7}, {"int32_t", 8}, {"float", 0}}, []argument{{"float16_t", 0}, {"float", 0}},
+		[]templateArgument{{"typename", "float16_t"}, {"int", "3"}, {"bool", "1"}}))
+
+	want, err = os.ReadFile("testdata/mlx_atomic.metal")
+	require.NoError(t, err)
+	m = MLXSource{
+		InputNames: []string{"x"}, OutputNames: []string{"h", "y"}, Header: "#define A 1\n", AtomicOutputs: true,
+		Body: "  uint i = thread_position_in_grid.x; // x_shape x_strides x_ndim\n  atomic_fetch_add_explicit(&h[0], 1u, memory_order_relaxed);",
+	}
+	require.Equal(t, string(want), generate("hist", m, []argument{{"float16_t", 32}}, []argument{{"uint32_t", 0}, {"float", 0}}, nil))
+}
+
+func TestMLX(t *testing.T) {
+	tests := []struct {
+		name       string
+		parameters string
+		body       string // " y[0] = 1; " if empty
+		prologue   string
+		epilogue   string
+		inputs     []string
+		outputs    []string
+		viewed     []bool
+		template   string
+		names      []string
+		atomic     bool
+		options    []MLXOption
+		unsized    []string
+	}{
+		{name: "nothing to bind", parameters: "device float* y, device const half* x, uint3 thread_position_in_grid [[thread_position_in_grid]]",
+			inputs: []string{"x"}, outputs: []string{"y"}, viewed: []bool{false}},
+		{name: "positions", parameters: "device float* y, uint3 a [[threadgroup_position_in_grid]], uint b [[thread_position_in_grid]], uint2 c [[threads_per_grid]], uint d [[thread_index_in_simdgroup]]",
+			prologue: "uint3 a = threadgroup_position_in_grid; uint b = thread_position_in_grid.x; uint2 c = threads_per_grid.xy; uint d = thread_index_in_simdgroup;",
+			outputs:  []string{"y"}},
+		{name: "short positions", parameters: "device float* y, ushort a [[thread_index_in_simdgroup]], ushort2 b [[thread_position_in_threadgroup]], ushort3 c [[grid_size]]",
+			prologue: "ushort a = ushort(thread_index_in_simdgroup); ushort2 b = ushort2(thread_position_in_threadgroup.xy); ushort3 c = ushort3(grid_size);",
+			outputs:  []string{"y"}},
+		{name: "a position under its own name with another type", parameters: "device float* y, uint thread_position_in_grid [[thread_position_in_grid]]",
+			prologue: "const uint3 mlxg_thread_position_in_grid = thread_position_in_grid; { uint thread_position_in_grid = mlxg_thread_position_in_grid.x;",
+			epilogue: "}", outputs: []string{"y"}},
+		{name: "a position under another's name", parameters: "device float* y, uint3 grid_size [[threads_per_grid]]",
+			prologue: "const uint3 mlxg_grid_size = threads_per_grid; { uint3 grid_size = mlxg_grid_size;",
+			epilogue: "}", outputs: []string{"y"}},
+		{name: "a variable under a position's name", parameters: "device float* y", body: "int grid_size = 1; y[0] = grid_size;",
+			prologue: "{", epilogue: "}", outputs: []string{"y"}},
+		{name: "order of slots", parameters: "device float* b [[buffer(3)]], device float* a [[buffer(1)]], constant float& d [[buffer(2)]], device const int* c [[buffer(0)]]",
+			inputs: []string{"c", "d"}, outputs: []string{"a", "b"}, viewed: []bool{false, false}},
+		{name: "other element types", parameters: "device float4* y, device const float4* x, constant P& p, constant half& s, const device uint& u",
+			prologue: "const device float4* x = reinterpret_cast<const device float4*>(mlxg_x); const device P& p = *reinterpret_cast<const device P*>(mlxg_p); " +
+				"const device uint& u = *reinterpret_cast<const device uint*>(mlxg_u); device float4* y = reinterpret_cast<device float4*>(mlxg_y);",
+			inputs: []string{"mlxg_x", "mlxg_p", "s", "mlxg_u"}, outputs: []string{"mlxg_y"}, viewed: []bool{true, true, false, true}},
+		{name: "reference output", parameters: "device float& y", prologue: "device float& y = *mlxg_y;", outputs: []string{"mlxg_y"}},
+		{name: "atomic outputs", parameters: "device atomic_uint* n, device float* y, device atomic<float>& s, device half4& h",
+			prologue: "device float* y = reinterpret_cast<device float*>(mlxg_y); device atomic<float>& s = *mlxg_s; device half4& h = *reinterpret_cast<device half4*>(mlxg_h);",
+			outputs:  []string{"n", "mlxg_y", "mlxg_s", "mlxg_h"}, atomic: true},
+		{name: "templates", parameters: "device T* y, device const T* x, constant vec<T, 2>* v", template: "typename T, int N, bool B, uint U, ushort S = 2",
+			prologue: "constexpr uint U = mlxg_U; constexpr ushort S = mlxg_S; const device vec<T, 2>* v = reinterpret_cast<const device vec<T, 2>*>(mlxg_v);",
+			inputs:   []string{"x", "mlxg_v"}, outputs: []string{"y"}, viewed: []bool{false, true}, names: []string{"T", "N", "B", "mlxg_U", "mlxg_S"}},
+		{name: "MLX's own arguments", parameters: "device float* y, device const float* x, constant int* x_shape, constant int64_t* x_strides, constant int& x_ndim, uint i [[thread_position_in_grid]]",
+			body:     "y[i] = x_shape[0] + x_strides[1] + x_ndim;",
+			prologue: "uint i = thread_position_in_grid.x;", inputs: []string{"x"}, outputs: []string{"y"}, viewed: []bool{false}},
+		{name: "MLX's own arguments without a position", parameters: "device float* y, device const float* x, constant int* x_shape",
+			body:     "y[0] = x_shape[0];",
+			prologue: "/* thread_index_in_threadgroup */", inputs: []string{"x"}, outputs: []string{"y"}, viewed: []bool{false}},
+		{name: "MLX's own arguments of a view", parameters: "device float* y, device const float2* x, constant int* x_shape, constant int& x_ndim, uint i [[thread_position_in_grid]]",
+			prologue: "const device float2* x = reinterpret_cast<const device float2*>(mlxg_x); const constant int* x_shape = mlxg_x_shape; const constant int& x_ndim = mlxg_x_ndim; uint i = thread_position_in_grid.x;",
+			inputs:   []string{"mlxg_x"}, outputs: []string{"y"}, viewed: []bool{true}},
+		{name: "a variable that MLX would declare", parameters: "device float* y, device const float* x, constant float& s",
+			body:     "int x_shape = 4; float s_ndim = s; y[0] = x[x_shape];",
+			prologue: "auto x = mlxg_x; const constant float& s = mlxg_s;", inputs: []string{"mlxg_x", "mlxg_s"}, outputs: []string{"y"}, viewed: []bool{false, false}},
+		{name: "a buffer with a position's name", parameters: "device float* grid_origin, device const float* grid_size, uint i [[thread_position_in_grid]]",
+			prologue: "auto grid_size = mlxg_grid_size; device float* grid_origin = mlxg_grid_origin; uint i = thread_position_in_grid.x;",
+			inputs:   []string{"mlxg_grid_size"}, outputs: []string{"mlxg_grid_origin"}, viewed: []bool{false}},
+		{name: "threadgroup arguments", parameters: "device float* y, threadgroup float* a [[threadgroup(0)]], threadgroup half4* b",
+			options:  []MLXOption{ThreadgroupSize("b", 64)},
+			prologue: "threadgroup half4 mlxg_b[64]; threadgroup half4* b = mlxg_b;", outputs: []string{"y"}, unsized: []string{"a"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if test.body == "" {
+				test.body = " y[0] = 1; "
+			}
+			src := "struct P { float a; };\n"
+			if test.template != "" {
+				src += "template <" + test.template + ">\n"
+			}
+			src += "kernel void f(" + test.parameters + ")\n{" + test.body + "}\n"
+			file, err := Parse("f.metal", []byte(src))
+			require.NoError(t, err)
+			m := file.Kernels[0].MLX(test.options...)
+			if test.prologue != "" {
+				test.prologue = "  " + test.prologue
+			}
+			require.Equal(t, test.prologue+test.body+test.epilogue, m.Body)
+			require.Equal(t, len(test.prologue), m.Prologue)
+			require.Equal(t, test.inputs, m.InputNames)
+			require.Equal(t, test.outputs, m.OutputNames)
+			require.Equal(t, test.viewed, m.Viewed)
+			require.Equal(t, test.names, m.TemplateNames)
+			require.Equal(t, test.atomic, m.AtomicOutputs)
+			require.Equal(t, test.unsized, m.Unsized)
+			require.Equal(t, "struct P { float a; };\n", m.Header)
+			require.Equal(t, strings.Count(src, "\n")-strings.Count(test.body, "\n"), m.BodyLine)
+		})
+	}
+}
+
+func TestMLXNamespaces(t *testing.T) {
+	file, err := Parse("f.metal", []byte("namespace a {\nfloat g();\nnamespace b {\nkernel void f(device float* y) { y[0] = g(); }\n}\nfloat g() { return 1; }\n}\n"))
+	require.NoError(t, err)
+	m := file.Kernels[0].MLX()
+	require.Equal(t, "  using namespace a; using namespace a::b; y[0] = g(); ", m.Body)
+	require.Equal(t, "namespace a {\nfloat g();\nnamespace b {\n\n}\nfloat g() { return 1; }\n}\n", m.Header)
+}
+
+// Lines of generated text lead back to the file.
+func TestLocate(t *testing.T) {
+	file, src := parseFile(t, "example.metal")
+	lines := strings.Split(src, "\n")
+	k, err := file.Kernel("norm")
+	require.NoError(t, err)
+	text := exampleNorm(t)
+	found := map[int]bool{}
+	for i, line := range strings.Split(text, "\n") {
+		at, ok := k.Locate(text, i+1)
+		if !ok {
+			require.True(t, strings.HasPrefix(line, "  const ") || strings.HasPrefix(line, "  device ") || strings.HasPrefix(line, "  uint") ||
+				strings.HasPrefix(line, "template") || strings.HasPrefix(line, "[[kernel]]") || line == "}" || line == "", line)
+			continue
+		}
+		require.Equal(t, "example.metal", at.File)
+		found[at.Line] = true
+		if at.Line != k.BodyPos.Line && strings.TrimSpace(line) != "" && line != "}" {
+			require.Equal(t, lines[at.Line-1], line)
+		}
+	}
+	for n := k.BodyPos.Line; n <= k.BodyPos.Line+strings.Count(k.Body, "\n"); n++ {
+		require.True(t, found[n], "line %d", n)
+	}
+	require.True(t, found[9], "the header's lines too")
+	_, ok := k.Locate("other text", 3)
+	require.False(t, ok)
+	_, ok = k.Locate(text, 0)
+	require.False(t, ok)
+}
+
+// exampleNorm is what MLX generates for the kernel norm of the example.
+func exampleNorm(t *testing.T) string {
+	t.Helper()
+	file, _ := parseFile(t, "example.metal")
+	k, err := file.Kernel("norm")
+	require.NoError(t, err)
+	m := k.MLX()
+	require.Equal(t, []string{"x", "weight", "table_in", "width"}, m.InputNames)
+	return generate("norm", m,
+		[]argument{{"float16_t", 64}, {"float16_t", 16}, {"float", 4}, {"uint32_t", 0}}, []argument{{"float", 0}, {"float16_t", 0}},
+		[]templateArgument{{"typename", "float16_t"}, {"int", "4"}, {"int", "2"}, {"bool", "1"}})
+}
+
+// exampleHistogram is what MLX generates for the kernel histogram of the example.
+func exampleHistogram(t *testing.T) string {
+	t.Helper()
+	file, _ := parseFile(t, "example.metal")
+	k, err := file.Kernel("histogram")
+	require.NoError(t, err)
+	return generate("histogram", k.MLX(), []argument{{"float", 64}, {"uint8_t", 8}},
+		[]argument{{"uint32_t", 0}, {"uint32_t", 0}, {"uint32_t", 0}}, nil)
+}
