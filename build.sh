@@ -38,7 +38,7 @@ setup() {
   command -v go >/dev/null || die "go is not on the PATH: install Go 1.26 or later"
   # Built rather than run by "go run", which would add a line to every error.
   local out
-  if ! out=$(cd "$root" && go build -o "$third/build/setup" ./third_party/mlx-c 2>&1); then
+  if ! out=$(go build -C "$root" -o "$third/build/setup" ./third_party/mlx-c 2>&1); then
     case $out in
       *"no space left on device"*) die "the disk is full: free some 200 MB and run ./build.sh setup again" ;;
       *) die "the set-up program does not build: see Go's message below"$'\n'"$out" ;;
@@ -79,6 +79,7 @@ need_clang() {
 # go_test runs go test on all packages, or on those among its arguments, which begin
 # with ./ or with the module's path.
 go_test() {
+  cd "$root"
   local arg
   for arg in "$@"; do
     case $arg in
@@ -111,14 +112,15 @@ case ${1:-} in
 esac
 if [ "${1:-}" = --help ] && [ "$verb" = setup ]; then verb=help; fi
 
-cd "$root"
+# Paths in flags are relative to where the user is, so only what takes Go packages
+# changes to the root.
 case $verb in
   setup)
     setup "$@"
     ;;
   parity)
     setup
-    go build -o "$third/build/mlxgrad" ./compare/cmd/mlxgrad
+    go build -C "$root" -o "$third/build/mlxgrad" ./compare/cmd/mlxgrad
     exec "$third/build/mlxgrad" parity "$@"
     ;;
   test)
@@ -132,6 +134,7 @@ case $verb in
     ;;
   lint)
     setup
+    cd "$root"
     # All three run, so that one call shows all there is to mend.
     failed=0
     go vet ./... || failed=1

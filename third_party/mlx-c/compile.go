@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -186,7 +188,7 @@ func (b *build) compile(ctx context.Context) ([]string, error) {
 	}
 
 	// Largest first: ops.cpp alone takes longer than several others together.
-	sortBySize(todo, b.tree)
+	slices.SortStableFunc(todo, func(x, y string) int { return cmp.Compare(len(b.tree[y]), len(b.tree[x])) })
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	work := make(chan string)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 )
@@ -35,7 +36,10 @@ func describe(err error) string {
 	if isDiskFull(err) {
 		return oneLine(diskFull(err.Error()).Error())
 	}
-	return oneLine(err.Error())
+	if errors.Is(err, fs.ErrPermission) {
+		return oneLine(err.Error()) + ": make third_party/mlx-c writable and run ./build.sh setup again"
+	}
+	return oneLine(err.Error()) + ": run ./build.sh clean and then setup again; if it persists, report it to the project"
 }
 
 func isDiskFull(err error) bool {

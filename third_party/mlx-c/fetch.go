@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -18,10 +19,10 @@ const noNetwork = "check the network (offline, copy third_party/mlx-c/downloads 
 // bringMLX puts the chosen backend's wheels into the staged installation, in the
 // layout that their libraries' run paths expect.
 func (s *setup) bringMLX(ctx context.Context, m *manifest, stage string) error {
-	wheels := s.lock.wheelsFor(m.Backend, goos, goarch)
+	wheels := s.lock.wheelsFor(m.Backend, runtime.GOOS, runtime.GOARCH)
 	if len(wheels) == 0 {
 		return failf("choose another backend (cpu and cuda on Linux, metal on macOS arm64) or set MLX_DIR to an MLX of your own",
-			"there is no MLX wheel for backend %s on %s/%s", m.Backend, goos, goarch)
+			"there is no MLX wheel for backend %s on %s/%s", m.Backend, runtime.GOOS, runtime.GOARCH)
 	}
 	for _, w := range wheels {
 		file := s.path("downloads", w.File)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 )
 
@@ -380,8 +378,4 @@ func (s *setup) check(ctx context.Context, b *build, m *manifest, stage string) 
 			"libmlxc %s was compiled for MLX %s and loads MLX %s", mlxc, headers, loaded)
 	}
 	return nil
-}
-
-func sortBySize(names []string, tree sourceTree) {
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(len(tree[b]), len(tree[a])) })
 }

@@ -17,15 +17,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
-)
-
-// The platform that is installed for: the one that this program runs on.
-const (
-	goos   = runtime.GOOS
-	goarch = runtime.GOARCH
 )
 
 // A setup is one run of the program.

@@ -6,12 +6,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -180,7 +182,7 @@ func (w *world) fails(line string, flags ...string) {
 // tidy checks that a run left no temporary folder.
 func (w *world) tidy() {
 	w.t.Helper()
-	for _, pattern := range []string{"install.*-*", "install.old", "build/tmp-*"} {
+	for _, pattern := range []string{"install.tmp-*", "install.old", "build/tmp-*"} {
 		left, err := filepath.Glob(filepath.Join(w.root, pattern))
 		require.NoError(w.t, err)
 		require.Empty(w.t, left)
@@ -575,4 +577,16 @@ func TestOneSetupAtATime(t *testing.T) {
 	unlock, err = s.exclusive(t.Context())
 	require.NoError(t, err)
 	unlock()
+}
+
+// Errors that nobody foresaw still come as one line that says what to do.
+func TestDescribe(t *testing.T) {
+	for want, err := range map[string]error{
+		"x: do y":                                failf("do y", "x"),
+		"the disk is full (write f: ":            &os.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC},
+		"open f: permission denied: make third_": &os.PathError{Op: "open", Path: "f", Err: syscall.EACCES},
+		"a b: run ./build.sh clean":              errors.New("a\n b"),
+	} {
+		require.Contains(t, describe(fmt.Errorf("%w", err)), want)
+	}
 }

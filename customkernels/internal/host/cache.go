@@ -123,7 +123,7 @@ func cacheKey(c *compiler, source string) string {
 	for _, part := range append([]string{
 		source, string(headerHash[:]), c.path, c.version, processorName(),
 		strings.Join(c.command[1:], "\x00"),
-	}, append(flags(), libraries()...)...) {
+	}, append(c.flags(), libraries()...)...) {
 		fmt.Fprintf(h, "%d\n%s", len(part), part)
 	}
 	return hex.EncodeToString(h.Sum(nil))

@@ -89,14 +89,19 @@ func findCompiler() (*compiler, error) {
 // flags are those of every compilation. The three after -shared keep both
 // compilers from what Metal allows and C++ does not: reading one type as
 // another, loops that wait, signed overflow. Contraction is off so that both
-// give the same bits.
-func flags() []string {
+// give the same bits, and a literal without a suffix is a float, as in MSL.
+func (c *compiler) flags() []string {
 	f := []string{
 		"-std=c++20", "-O3", "-fPIC", "-shared",
 		"-fno-strict-aliasing", "-fno-finite-loops", "-fwrapv", "-ffp-contract=off",
 		"-fno-math-errno", "-fno-trapping-math",
 		"-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-fno-stack-protector",
 		"-w", "-pipe",
+	}
+	if c.clang() {
+		f = append(f, "-Xclang", "-cl-single-precision-constant")
+	} else {
+		f = append(f, "-fsingle-precision-constant")
 	}
 	if runtime.GOARCH == "arm64" {
 		f = append(f, "-mcpu=native")
@@ -105,6 +110,9 @@ func flags() []string {
 	}
 	return f
 }
+
+// clang reports whether the compiler takes clang's own options.
+func (c *compiler) clang() bool { return strings.Contains(c.version, "clang") }
 
 // libraries come after the source on the command line.
 func libraries() []string {
@@ -117,7 +125,7 @@ func libraries() []string {
 // compile makes the shader library out of source, both in dir, which holds the
 // headers. Messages of the compiler then name no directory.
 func (c *compiler) compile(ctx context.Context, dir, kernel, source, out string) error {
-	args := append(c.command[1:len(c.command):len(c.command)], flags()...)
+	args := append(c.command[1:len(c.command):len(c.command)], c.flags()...)
 	args = append(args, "-I.", "-o", out, source)
 	args = append(args, libraries()...)
 	cmd := exec.CommandContext(ctx, c.path, args...)

@@ -8,6 +8,7 @@
 
 #include "metal_atomic.h"
 #include "metal_math.h"
+#include "metal_matrix.h"
 #include "metal_simd.h"
 
 namespace mlxg {

@@ -6,8 +6,6 @@
 #include <stdint.h>
 
 #define METAL_FUNC inline __attribute__((always_inline))
-#define METAL_INTERNAL METAL_FUNC
-#define METAL_CONST
 #define MLXG_INLINE [[gnu::always_inline]] inline
 
 typedef unsigned char uchar;
@@ -138,6 +136,22 @@ struct remove_addrspace {
 
 template <class...>
 using void_t = void;
+
+// A value that is the same for all threads: a promise that costs nothing here.
+template <class T>
+using uniform = T;
+template <class T>
+MLXG_INLINE constexpr T make_uniform(T v) {
+  return v;
+}
+
+template <class T, size_t N>
+struct array {
+  T elements[N];
+  static constexpr size_t size() { return N; }
+  MLXG_INLINE constexpr T& operator[](size_t i) { return elements[i]; }
+  MLXG_INLINE constexpr const T& operator[](size_t i) const { return elements[i]; }
+};
 
 template <class T>
 T&& declval();

@@ -295,6 +295,19 @@ inline float anysum(float p) { return p; }
 	}
 }
 
+// What MLX generates for this project's shaders and for the samples has no finding.
+func TestCheckShaders(t *testing.T) {
+	needClang(t)
+	for name, text := range hostTexts(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			findings, err := CheckAddressSpaces(context.Background(), text)
+			require.NoError(t, err)
+			require.Empty(t, findings)
+		})
+	}
+}
+
 func TestCheckWithoutClang(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := CheckAddressSpaces(context.Background(), generated("", "  y[0] = 1;"))

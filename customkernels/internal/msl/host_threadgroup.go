@@ -25,7 +25,8 @@ func (h *hostWriter) threadgroupVariables() error {
 		kind := fmt.Sprintf("%stg_type_%d", prefix, id)
 		separator, space := "", ""
 		if !v.first {
-			separator = "; " // in the place of the comma
+			// In the place of the comma; what is declared stays on its line.
+			separator = "; " + strings.Repeat("\n", strings.Count(h.text[v.start:v.nameAt], "\n"))
 		}
 		if v.dimensions != "" {
 			space = " "
@@ -43,6 +44,7 @@ type threadgroupVariable struct {
 	qualifier  int    // offset of the word threadgroup
 	element    string // the element type
 	name       string
+	nameAt     int    // offset of the name
 	dimensions string // "[4][8]"
 	first      bool   // the first declarator of its declaration
 }
@@ -155,7 +157,7 @@ func (s *structure) threadgroupDeclaration(i int) ([]threadgroupVariable, error)
 	}
 	element := s.join2(first, end-1)
 	var found []threadgroupVariable
-	begin := start
+	begin, pointers := start, false
 	for j := end; ; j++ {
 		name := s.at(j)
 		if name.Kind != Identifier {
@@ -172,9 +174,10 @@ func (s *structure) threadgroupDeclaration(i int) ([]threadgroupVariable, error)
 			if !s.at(j).is(",") {
 				return nil, nil
 			}
+			pointers = true
 			continue
 		}
-		if begin != start && len(found) == 0 {
+		if pointers {
 			return nil, s.errorAt(j, "declare threadgroup variables and pointers in separate statements")
 		}
 		last := j
@@ -197,7 +200,7 @@ func (s *structure) threadgroupDeclaration(i int) ([]threadgroupVariable, error)
 		}
 		found = append(found, threadgroupVariable{
 			span: span{s.tokens[begin].Offset, s.tokens[last].End()}, qualifier: s.tokens[i].Offset,
-			element: element, name: name.Text, dimensions: strings.ReplaceAll(dimensions, "\n", " "), first: len(found) == 0,
+			element: element, name: name.Text, nameAt: name.Offset, dimensions: strings.ReplaceAll(dimensions, "\n", " "), first: len(found) == 0,
 		})
 		if s.at(j).is(";") {
 			return found, nil

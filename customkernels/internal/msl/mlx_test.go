@@ -271,5 +271,5 @@ func exampleHistogram(t *testing.T) string {
 	k, err := file.Kernel("histogram")
 	require.NoError(t, err)
 	return generate("histogram", k.MLX(), []argument{{"float", 64}, {"uint8_t", 8}},
-		[]argument{{"uint32_t", 0}, {"uint32_t", 0}, {"uint32_t", 0}}, nil)
+		[]argument{{"uint32_t", 0}, {"float", 0}, {"float", 0}}, nil)
 }

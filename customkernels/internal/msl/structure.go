@@ -208,7 +208,7 @@ func (s *structure) isAttribute(i int) bool {
 
 // maxAngles bounds the tokens that skipAngles looks at, so that a text full of '<' costs
 // no quadratic time.
-const maxAngles = 2048
+const maxAngles = 512
 
 // skipAngles returns the index behind the template arguments whose '<' is at i, or i if
 // there is no '>' to it before end.

@@ -1,0 +1,239 @@
+// Metal's matrices: those of one thread, and the 8×8 ones of a simdgroup.
+#ifndef METAL_MATRIX_H
+#define METAL_MATRIX_H
+
+#include "metal_math.h"
+#include "metal_simd.h"
+
+namespace metal {
+
+// ---- matrices of a thread ----
+
+// C columns of R rows, stored by columns.
+template <class T, int C, int R>
+struct matrix {
+  vec<T, R> columns[C];
+
+  matrix() = default;
+  MLXG_INLINE explicit matrix(T diagonal) {
+    for (int c = 0; c < C; ++c)
+      for (int r = 0; r < R; ++r) columns[c].data[r] = c == r ? diagonal : T(0);
+  }
+  template <class... A, class = enable_if_t<sizeof...(A) == C && (C > 1)>>
+  MLXG_INLINE matrix(const A&... column) {
+    int c = 0;
+    if constexpr ((... && (detail::lanes<A> == R))) ((columns[c++] = column), ...);
+  }
+  template <class U>
+  MLXG_INLINE explicit matrix(const matrix<U, C, R>& m) {
+    for (int c = 0; c < C; ++c) columns[c] = vec<T, R>(m.columns[c]);
+  }
+  MLXG_INLINE vec<T, R>& operator[](int c) { return columns[c]; }
+  MLXG_INLINE const vec<T, R>& operator[](int c) const { return columns[c]; }
+
+#define MLXG_ELEMENTWISE(OP)                                                            \
+  MLXG_INLINE friend matrix operator OP(const matrix& a, const matrix& b) {             \
+    matrix m;                                                                           \
+    for (int c = 0; c < C; ++c) m.columns[c] = a.columns[c] OP b.columns[c];            \
+    return m;                                                                           \
+  }                                                                                     \
+  MLXG_INLINE matrix& operator OP##=(const matrix& b) { return *this = *this OP b; }
+  MLXG_ELEMENTWISE(+)
+  MLXG_ELEMENTWISE(-)
+#undef MLXG_ELEMENTWISE
+  MLXG_INLINE friend matrix operator*(const matrix& a, T s) {
+    matrix m;
+    for (int c = 0; c < C; ++c) m.columns[c] = a.columns[c] * s;
+    return m;
+  }
+  MLXG_INLINE friend matrix operator*(T s, const matrix& a) { return a * s; }
+  MLXG_INLINE friend vec<T, R> operator*(const matrix& a, const vec<T, C>& v) {
+    vec<T, R> r = a.columns[0] * v.data[0];
+    for (int c = 1; c < C; ++c) r += a.columns[c] * v.data[c];
+    return r;
+  }
+  MLXG_INLINE friend vec<T, C> operator*(const vec<T, R>& v, const matrix& a) {
+    vec<T, C> r;
+    for (int c = 0; c < C; ++c) r.data[c] = dot(v, a.columns[c]);
+    return r;
+  }
+};
+template <class T, int K, int R, int C>
+MLXG_INLINE matrix<T, C, R> operator*(const matrix<T, K, R>& a, const matrix<T, C, K>& b) {
+  matrix<T, C, R> m;
+  for (int c = 0; c < C; ++c) m.columns[c] = a * b.columns[c];
+  return m;
+}
+template <class T, int C, int R>
+MLXG_INLINE matrix<T, R, C> transpose(const matrix<T, C, R>& a) {
+  matrix<T, R, C> m;
+  for (int c = 0; c < C; ++c)
+    for (int r = 0; r < R; ++r) m.columns[r].data[c] = a.columns[c].data[r];
+  return m;
+}
+template <class T>
+MLXG_INLINE T determinant(const matrix<T, 2, 2>& m) {
+  return m[0][0] * m[1][1] - m[1][0] * m[0][1];
+}
+template <class T>
+MLXG_INLINE T determinant(const matrix<T, 3, 3>& m) {
+  return dot(m[0], cross(m[1], m[2]));
+}
+template <class T>
+MLXG_INLINE T determinant(const matrix<T, 4, 4>& m) {
+  T sum = T(0);
+  for (int c = 0; c < 4; ++c) {
+    matrix<T, 3, 3> minor;
+    for (int j = 0, k = 0; j < 4; ++j)
+      if (j != c) minor[k++] = vec<T, 3>(m[j][1], m[j][2], m[j][3]);
+    const T term = m[c][0] * determinant(minor);
+    sum = c % 2 == 0 ? sum + term : sum - term;
+  }
+  return sum;
+}
+#define MLXG_MATRIX_NAMES(T)    \
+  using T##2x2 = matrix<T, 2, 2>; \
+  using T##2x3 = matrix<T, 2, 3>; \
+  using T##2x4 = matrix<T, 2, 4>; \
+  using T##3x2 = matrix<T, 3, 2>; \
+  using T##3x3 = matrix<T, 3, 3>; \
+  using T##3x4 = matrix<T, 3, 4>; \
+  using T##4x2 = matrix<T, 4, 2>; \
+  using T##4x3 = matrix<T, 4, 3>; \
+  using T##4x4 = matrix<T, 4, 4>;
+MLXG_MATRIX_NAMES(float)
+MLXG_MATRIX_NAMES(half)
+MLXG_MATRIX_NAMES(bfloat)
+#undef MLXG_MATRIX_NAMES
+
+}  // namespace metal
+
+namespace mlxg {
+
+// Where the two elements of a lane lie in an 8×8 matrix: side by side in a
+// row, as on Apple GPUs, which kernels that use thread_elements rely on.
+MLXG_INLINE constexpr unsigned matrix_row(unsigned lane) {
+  return (lane / 4 & 4) + lane / 2 % 4;
+}
+MLXG_INLINE constexpr unsigned matrix_column(unsigned lane) {
+  return (lane / 4 & 2) * 2 + lane % 2 * 2;
+}
+
+struct multiply_arguments {
+  float a[2], b[2], c[2];
+};
+
+// c + a·b, the products added in the order of the inner index.
+template <int = 0>
+struct multiply {
+  [[gnu::noinline]] static void complete(simdgroup& g, uint32_t active) {
+    float a[8][8], b[8][8], c[8][8];
+    for (unsigned i = 0; i < simd_width; ++i) {
+      // An inactive lane, where MSL defines nothing, contributes zeros.
+      const multiply_arguments v =
+          active >> i & 1u ? slot<multiply_arguments>(g, i) : multiply_arguments{};
+      const unsigned row = matrix_row(i), column = matrix_column(i);
+      __builtin_memcpy(&a[row][column], v.a, sizeof v.a);
+      __builtin_memcpy(&b[row][column], v.b, sizeof v.b);
+      __builtin_memcpy(&c[row][column], v.c, sizeof v.c);
+    }
+    for (unsigned row = 0; row < 8; ++row)
+      for (unsigned k = 0; k < 8; ++k)
+        for (unsigned column = 0; column < 8; ++column)
+          c[row][column] += a[row][k] * b[k][column];
+    for (unsigned i = 0; i < simd_width; ++i)
+      __builtin_memcpy(&results<float[2]>(g)[i], &c[matrix_row(i)][matrix_column(i)], sizeof(float[2]));
+  }
+};
+
+}  // namespace mlxg
+
+namespace metal {
+
+// ---- matrices of a simdgroup ----
+
+template <class T, int Cols, int Rows>
+struct simdgroup_matrix {
+  static_assert(Cols == 8 && Rows == 8, "simdgroup matrices are 8 by 8");
+  static_assert(is_floating_point_v<T>, "simdgroup matrices are of half, bfloat or float");
+  using storage_type = vec<T, 2>;
+  storage_type elements;
+
+  simdgroup_matrix() = default;
+  // A diagonal matrix.
+  MLXG_INLINE explicit simdgroup_matrix(T diagonal) {
+    const unsigned lane = mlxg::self().lane();
+    for (unsigned i = 0; i < 2; ++i)
+      elements.data[i] = mlxg::matrix_row(lane) == mlxg::matrix_column(lane) + i ? diagonal : T(0);
+  }
+  MLXG_INLINE storage_type& thread_elements() { return elements; }
+  MLXG_INLINE const storage_type& thread_elements() const { return elements; }
+};
+using simdgroup_half8x8 = simdgroup_matrix<half, 8, 8>;
+using simdgroup_bfloat8x8 = simdgroup_matrix<bfloat, 8, 8>;
+using simdgroup_float8x8 = simdgroup_matrix<float, 8, 8>;
+
+template <class T, int Cols, int Rows>
+MLXG_INLINE simdgroup_matrix<T, Cols, Rows> make_filled_simdgroup_matrix(T value) {
+  simdgroup_matrix<T, Cols, Rows> m;
+  m.elements = vec<T, 2>(value);
+  return m;
+}
+
+namespace detail {
+MLXG_INLINE ulong matrix_at(unsigned lane, unsigned i, ulong per_row, ulong2 origin, bool transposed) {
+  const ulong row = mlxg::matrix_row(lane), column = mlxg::matrix_column(lane) + i;
+  return transposed ? (origin.y + column) * per_row + origin.x + row
+                    : (origin.y + row) * per_row + origin.x + column;
+}
+}  // namespace detail
+
+// Every lane moves its own elements: loads and stores order nothing.
+template <class T, class U>
+MLXG_INLINE void simdgroup_load(simdgroup_matrix<T, 8, 8>& d, const U* from, ulong per_row = 8,
+                                ulong2 origin = ulong2(0), bool transposed = false) {
+  const unsigned lane = mlxg::self().lane();
+  for (unsigned i = 0; i < 2; ++i)
+    d.elements.data[i] = from[detail::matrix_at(lane, i, per_row, origin, transposed)];
+}
+template <class T, class U>
+MLXG_INLINE void simdgroup_store(const simdgroup_matrix<T, 8, 8>& m, U* to, ulong per_row = 8,
+                                 ulong2 origin = ulong2(0), bool transposed = false) {
+  const unsigned lane = mlxg::self().lane();
+  for (unsigned i = 0; i < 2; ++i)
+    to[detail::matrix_at(lane, i, per_row, origin, transposed)] = m.elements.data[i];
+}
+
+template <class D, class A, class B, class C>
+MLXG_INLINE void simdgroup_multiply_accumulate(simdgroup_matrix<D, 8, 8>& d,
+                                               const simdgroup_matrix<A, 8, 8>& a,
+                                               const simdgroup_matrix<B, 8, 8>& b,
+                                               const simdgroup_matrix<C, 8, 8>& c, MLXG_LINE) {
+  const mlxg::self me;
+  auto& v = mlxg::slot<mlxg::multiply_arguments>(me.group(), me.lane());
+  for (unsigned i = 0; i < 2; ++i) {
+    v.a[i] = float(a.elements.data[i]);
+    v.b[i] = float(b.elements.data[i]);
+    v.c[i] = float(c.elements.data[i]);
+  }
+  mlxg::rendezvous<mlxg::multiply<>>(me, line);
+  const float* r = mlxg::results<float[2]>(me.group())[me.lane()];
+  d.elements.data[0] = D(r[0]);
+  d.elements.data[1] = D(r[1]);
+}
+template <class D, class A, class B>
+MLXG_INLINE void simdgroup_multiply(simdgroup_matrix<D, 8, 8>& d, const simdgroup_matrix<A, 8, 8>& a,
+                                    const simdgroup_matrix<B, 8, 8>& b, MLXG_LINE) {
+  simdgroup_multiply_accumulate(d, a, b, make_filled_simdgroup_matrix<float, 8, 8>(0.0f), line);
+}
+template <class T>
+MLXG_INLINE simdgroup_matrix<T, 8, 8> operator*(const simdgroup_matrix<T, 8, 8>& a,
+                                                const simdgroup_matrix<T, 8, 8>& b) {
+  simdgroup_matrix<T, 8, 8> d;
+  simdgroup_multiply(d, a, b);
+  return d;
+}
+
+}  // namespace metal
+
+#endif
