@@ -75,7 +75,7 @@ type compiledHandle struct {
 func freeCompiled(h compiledHandle) {
 	// The cache entry is in the owned thread's cache. This may run on the
 	// collector's own goroutine, which must not wait for a long evaluation.
-	go compiler.do(func() { C.mlxg_compiled_free(h.closure, C.uintptr_t(h.id)) }) //nolint:errcheck // nothing of the caller's runs in it
+	go compiler.do(func() { C.mlxg_compiled_free(h.closure, C.uintptr_t(h.id)) })
 }
 
 // Close frees the compiled function. Calls after it fail.

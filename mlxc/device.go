@@ -87,11 +87,11 @@ type Stream struct {
 // NewStream makes a stream that any goroutine may use. Streams live as long as
 // the process.
 func NewStream(d Device) (*Stream, error) {
-	dev := C.mlx_device_new_type(C.mlx_device_type(d), 0)
-	defer C.mlx_device_free(dev)
 	if !d.Available() {
 		return nil, fmt.Errorf("mlxc: NewStream: this machine or this build of MLX has no device %v", d)
 	}
+	dev := C.mlx_device_new_type(C.mlx_device_type(d), 0)
+	defer C.mlx_device_free(dev)
 	s := C.mlx_stream_new_thread_unsafe(dev)
 	if s.ctx == nil {
 		return nil, fmt.Errorf("mlxc: NewStream: MLX could not make a stream on %v", d)

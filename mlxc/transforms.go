@@ -111,7 +111,7 @@ func CustomVJP(f Func, vjp VJPFunc) Func {
 			return grads
 		}
 		return throughClosure(op, args, func(h handles) C.mlxg_results {
-			return C.mlxg_custom_vjp(register(Func(f)), register(VJPFunc(checked)), h.ptr(), h.n())
+			return C.mlxg_custom_vjp(register(f), register(checked), h.ptr(), h.n())
 		})
 	}
 }

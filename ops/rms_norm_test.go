@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -253,7 +254,7 @@ func TestRMSNormFromManyGoroutines(t *testing.T) {
 				gx, err1 := mlxc.ToSlice[float32](got[0])
 				gw, err2 := mlxc.ToSlice[float32](got[1])
 				if err1 != nil || err2 != nil || fmt.Sprint(gx) != fmt.Sprint(dx) || fmt.Sprint(gw) != fmt.Sprint(dw) {
-					errs <- fmt.Errorf("wrong gradient: %v %v", err1, err2)
+					errs <- errors.Join(errors.New("wrong gradient"), err1, err2)
 					return
 				}
 			}

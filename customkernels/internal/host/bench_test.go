@@ -22,7 +22,7 @@ func BenchmarkRMSNormLike(b *testing.B) {
 		if dtype == "float" {
 			size = 4
 		}
-		for _, reads := range []int{1, 4, 8} {
+		for _, reads := range []int{1, 4, 32} {
 			l, err := Compile(b.Context(), strings.NewReplacer("TYPE", dtype, "READS", fmt.Sprint(reads)).Replace(string(text)))
 			require.NoError(b, err)
 			for _, shape := range [][2]int{{1024, 4096}, {256, 1024}} {

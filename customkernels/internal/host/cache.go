@@ -19,7 +19,7 @@ import (
 
 // The metal_stdlib that shaders are compiled against.
 //
-//go:embed metal_*.h mlx_prelude.h mlxg_abi.h mlxg_fiber.h
+//go:embed metal_*.h mlx_*.h mlxg_*.h
 var headers embed.FS
 
 // headerNames lists the embedded headers, and headerHash covers their text.
@@ -70,6 +70,11 @@ func Compile(ctx context.Context, source string) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.library(ctx, source)
+}
+
+// library is Compile with a compiler given.
+func (c *compiler) library(ctx context.Context, source string) (*Library, error) {
 	key := cacheKey(c, source)
 
 	mu.Lock()

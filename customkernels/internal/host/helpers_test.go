@@ -1,17 +1,107 @@
 package host
 
 import (
+	"bytes"
+	"context"
 	"os"
+	"os/exec"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
 
-func compileFile(t testing.TB, name string) *Library {
+// Every run of the tests starts with a cold cache of its own.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "host-test-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("MLXGRAD_CACHE", dir)
+	if fill := os.Getenv("HOST_TEST_FILL"); fill != "" {
+		os.Setenv("MLXGRAD_CACHE", fill)
+		fillCache()
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// compilers returns one g++ and one clang++, as far as there are any.
+func compilers(t testing.TB) []*compiler {
 	t.Helper()
-	text, err := os.ReadFile("testdata/" + name)
+	var found []*compiler
+	for _, names := range []string{"g++ g++-14 g++-13 g++-12", "clang++ clang++-20 clang++-19 clang++-18 clang++-17 clang++-16 clang++-15 clang++-14"} {
+		for _, name := range strings.Fields(names) {
+			path, err := exec.LookPath(name)
+			if err != nil {
+				continue
+			}
+			version, err := compilerVersion(path, nil)
+			require.NoError(t, err)
+			found = append(found, &compiler{command: []string{name}, path: path, version: version})
+			break
+		}
+	}
+	if len(found) == 0 {
+		t.Skip(ErrNoCompiler)
+	}
+	return found
+}
+
+func source(t testing.TB, name string, replace ...string) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name + ".cpp")
 	require.NoError(t, err)
-	l, err := Compile(t.Context(), string(text))
+	return strings.NewReplacer(replace...).Replace(string(text))
+}
+
+// compileFile compiles a file of testdata with the compiler that users get.
+func compileFile(t testing.TB, name string, replace ...string) *Library {
+	t.Helper()
+	l, err := Compile(context.Background(), source(t, name, replace...))
 	require.NoError(t, err)
 	return l
+}
+
+// withCompilers runs the test once with every compiler. The slices that it
+// returns must have the same bytes for all.
+func withCompilers(t *testing.T, text string, test func(t *testing.T, l *Library) []Buffer) {
+	t.Helper()
+	t.Parallel()
+	var first [][]byte
+	for _, c := range compilers(t) {
+		ok := t.Run(c.command[0], func(t *testing.T) {
+			l, err := c.library(context.Background(), text)
+			require.NoError(t, err)
+			results := test(t, l)
+			for i, b := range results {
+				got := unsafe.Slice((*byte)(b.Data), b.Shape[0])
+				if len(first) <= i {
+					first = append(first, bytes.Clone(got))
+				}
+				require.True(t, bytes.Equal(first[i], got), "result %d differs from that of the first compiler", i)
+			}
+		})
+		if !ok {
+			return
+		}
+	}
+}
+
+// buf makes a buffer of a slice.
+func buf[T any](x []T) Buffer {
+	return Buffer{Data: unsafe.Pointer(unsafe.SliceData(x)), Shape: []int{len(x)}}
+}
+
+// raw is the slice as bytes, for withCompilers to compare.
+func raw[T any](x []T) Buffer {
+	return Buffer{Data: unsafe.Pointer(unsafe.SliceData(x)), Shape: []int{len(x) * int(unsafe.Sizeof(x[0]))}}
+}
+
+// run runs the kernel on inputs without metadata.
+func run(t testing.TB, l *Library, grid, threadgroup [3]int, in, out []Buffer) {
+	t.Helper()
+	require.NoError(t, l.Run(grid, threadgroup, make([]Metadata, len(in)), in, out))
 }

@@ -137,6 +137,24 @@ struct remove_addrspace {
 template <class...>
 using void_t = void;
 
+template <class... B>
+struct conjunction : bool_constant<(... && bool(B::value))> {};
+template <class... B>
+struct disjunction : bool_constant<(... || bool(B::value))> {};
+template <class B>
+struct negation : bool_constant<!bool(B::value)> {};
+template <class... B>
+constexpr bool conjunction_v = conjunction<B...>::value;
+template <class... B>
+constexpr bool disjunction_v = disjunction<B...>::value;
+template <class B>
+constexpr bool negation_v = negation<B>::value;
+// The names that Apple's own headers use, and MLX after them.
+template <class... B>
+using _conjunction = conjunction<B...>;
+template <class... B>
+using _disjunction = disjunction<B...>;
+
 // A value that is the same for all threads: a promise that costs nothing here.
 template <class T>
 using uniform = T;
@@ -155,6 +173,19 @@ struct array {
 
 template <class T>
 T&& declval();
+
+namespace detail {
+template <class B>
+void accept(B);
+template <class A, class B, class = void>
+constexpr bool converts = false;
+template <class A, class B>
+constexpr bool converts<A, B, void_t<decltype(accept<B>(declval<A>()))>> = true;
+}  // namespace detail
+template <class A, class B>
+constexpr bool is_convertible_v = detail::converts<A, B>;
+template <class A, class B>
+struct is_convertible : bool_constant<is_convertible_v<A, B>> {};
 
 struct half;
 struct bfloat;
@@ -399,16 +430,21 @@ constexpr float constant_half_to_float(uint16_t h) {
   MLXG_SMALL_OPERATOR(NAME, /)
 
 // NAME ⊕ NAME is a NAME, and so is NAME ⊕ integer; with a float the result is
-// a float, by the conversion operator and the built-in operators.
-#define MLXG_SMALL_OPERATOR(NAME, OP)                                                       \
-  MLXG_INLINE constexpr NAME operator OP(NAME a, NAME b) { return NAME(float(a) OP float(b)); } \
-  template <class T, class = enable_if_t<is_integral_v<T>>>                                 \
-  MLXG_INLINE constexpr NAME operator OP(NAME a, T b) {                                     \
-    return NAME(float(a) OP float(NAME(b)));                                                \
-  }                                                                                         \
-  template <class T, class = enable_if_t<is_integral_v<T>>>                                 \
-  MLXG_INLINE constexpr NAME operator OP(T a, NAME b) {                                     \
-    return NAME(float(NAME(a)) OP float(b));                                                \
+// a float, by the conversion operator and the built-in operators. Templates,
+// so that nothing is converted to NAME to fit.
+#define MLXG_SMALL_OPERATOR(NAME, OP)                                                      \
+  template <class A, class = enable_if_t<is_same_v<A, NAME>>>                              \
+  MLXG_INLINE constexpr NAME operator OP(A a, A b) {                                       \
+    return NAME(float(a) OP float(b));                                                     \
+  }                                                                                        \
+  template <class A, class T, class = enable_if_t<is_same_v<A, NAME> && is_integral_v<T>>, \
+            class = void>                                                                  \
+  MLXG_INLINE constexpr NAME operator OP(A a, T b) {                                       \
+    return NAME(float(a) OP float(NAME(b)));                                               \
+  }                                                                                        \
+  template <class A, class T, class = enable_if_t<is_same_v<A, NAME> && is_integral_v<T>>> \
+  MLXG_INLINE constexpr NAME operator OP(T a, A b) {                                       \
+    return NAME(float(NAME(a)) OP float(b));                                               \
   }
 
 MLXG_SMALL_FLOAT(half, detail::half_to_float, detail::float_to_half,

@@ -22,8 +22,10 @@ uint32_t library_uses_fibers = 0;
 uint32_t library_threadgroup_memory = 0;
 
 // Named by every function that can wait, so the library that contains one
-// says so when it is loaded, and one that contains none is run as a loop.
-template <int>
+// says so when it is loaded, and one that contains none is run as a loop. The
+// parameter depends on the function's own, or else its definition would count
+// for a use.
+template <class>
 const int marks_fibers = (library_uses_fibers = 1, 0);
 
 uint32_t reserve_threadgroup_memory(size_t size, size_t alignment) {
@@ -72,28 +74,30 @@ struct line {
 };
 #define MLXG_LINE ::mlxg::line line = {uint32_t(__builtin_LINE())}
 
+// Whether all waiting lanes wait for `key`.
+[[gnu::noinline]] inline bool agree(const simdgroup& g, uint32_t waiting, uint64_t key) {
+  uint64_t other = 0;
+  for (unsigned i = 0; i < simd_width; ++i)
+    other |= (g.key[i] ^ key) & (uint64_t(0) - (waiting >> i & 1u));
+  return other == 0;
+}
+
 // Waits for the lanes that take part in the same call of the same operation
 // and has Operation::complete(group, active) called once for them.
 template <class Operation>
 MLXG_INLINE void rendezvous(const self& me, line line) {
-  (void)marks_fibers<0>;
+  (void)marks_fibers<Operation>;
   simdgroup& g = me.group();
   const uint64_t key =
       reinterpret_cast<uint64_t>(&Operation::complete) | uint64_t(line.number) << 48;
   g.key[me.lane()] = key;
   const uint32_t waiting = g.waiting |= me.bit();
-  if (__builtin_expect((g.runnable &= ~me.bit()) == 0, 0)) {
-    uint64_t other = 0;
-    for (unsigned i = 0; i < simd_width; ++i) {
-      const uint64_t in = uint64_t(0) - (waiting >> i & 1u);
-      other |= (g.key[i] ^ key) & in;
-    }
-    if (__builtin_expect(other == 0, 1)) {
-      Operation::complete(g, waiting);
-      g.waiting = 0;
-      g.runnable = waiting;
-      return;
-    }
+  if (__builtin_expect((g.runnable &= ~me.bit()) == 0, 0) && agree(g, waiting, key)) {
+    // The common case, and the last to arrive goes on without a switch.
+    Operation::complete(g, waiting);
+    g.waiting = 0;
+    g.runnable = waiting;
+    return;
   }
   wait_turn(me);
 }
@@ -106,8 +110,10 @@ template <class T, class Op>
 struct reduction {
   [[gnu::noinline]] static void complete(simdgroup& g, uint32_t active) {
     T v[simd_width];
-    for (unsigned i = 0; i < simd_width; ++i)
-      v[i] = active >> i & 1u ? slot<T>(g, i) : Op::template identity<T>();
+    for (unsigned i = 0; i < simd_width; ++i) v[i] = slot<T>(g, i);
+    if (__builtin_expect(active != ~0u, 0))
+      for (unsigned i = 0; i < simd_width; ++i)
+        if (!(active >> i & 1u)) v[i] = Op::template identity<T>();
     for (unsigned half = simd_width / 2; half > 0; half /= 2)
       for (unsigned i = 0; i < half; ++i) v[i] = Op::template combine<T>(v[i], v[i + half]);
     results<T>(g)[0] = v[0];
@@ -346,9 +352,9 @@ enum thread_scope {
 };
 
 // Waits for all threads of the threadgroup that have not ended.
-template <int = 0>
-MLXG_INLINE void threadgroup_barrier(mem_flags, thread_scope = thread_scope_threadgroup) {
-  (void)mlxg::marks_fibers<0>;
+template <class Scope = thread_scope>
+MLXG_INLINE void threadgroup_barrier(mem_flags, Scope = thread_scope_threadgroup) {
+  (void)mlxg::marks_fibers<Scope>;
   const mlxg::self me;
   me.group().runnable &= ~me.bit();
   me.group().at_barrier |= me.bit();

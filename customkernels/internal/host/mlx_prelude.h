@@ -4,50 +4,12 @@
 
 #include "metal_math.h"
 #include "metal_simd.h"
+#include "mlx_complex.h"
 
 typedef metal::half float16_t;
 typedef metal::bfloat bfloat16_t;
 
 #define MLX_MTL_PRAGMA_UNROLL _Pragma("GCC unroll 16")
-
-// A complex number; its members have MLX's names.
-template <class T>
-struct complex_t {
-  T real, imag;
-  complex_t() = default;
-  constexpr complex_t(T re, T im) : real(re), imag(im) {}
-  template <class U, class = metal::enable_if_t<metal::is_arithmetic_v<U>>>
-  constexpr complex_t(U re) : real(T(re)), imag(0) {}
-  template <class U, class = metal::enable_if_t<metal::is_arithmetic_v<U>>>
-  constexpr operator U() const { return U(real); }
-};
-typedef complex_t<float> complex64_t;
-
-template <class T>
-MLXG_INLINE complex_t<T> operator+(complex_t<T> a, complex_t<T> b) {
-  return {a.real + b.real, a.imag + b.imag};
-}
-template <class T>
-MLXG_INLINE complex_t<T> operator-(complex_t<T> a, complex_t<T> b) {
-  return {a.real - b.real, a.imag - b.imag};
-}
-template <class T>
-MLXG_INLINE complex_t<T> operator-(complex_t<T> a) {
-  return {-a.real, -a.imag};
-}
-template <class T>
-MLXG_INLINE complex_t<T> operator*(complex_t<T> a, complex_t<T> b) {
-  return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
-}
-template <class T>
-MLXG_INLINE complex_t<T> operator/(complex_t<T> a, complex_t<T> b) {
-  const T d = b.real * b.real + b.imag * b.imag;
-  return {(a.real * b.real + a.imag * b.imag) / d, (a.imag * b.real - a.real * b.imag) / d};
-}
-template <class T>
-MLXG_INLINE bool operator==(complex_t<T> a, complex_t<T> b) {
-  return a.real == b.real && a.imag == b.imag;
-}
 
 // The largest and smallest values, infinities where the type has them.
 template <class U>

@@ -100,6 +100,12 @@ struct self {
   return uint32_t(__builtin_ctz(above ? above : mask));
 }
 
+// The fiber to run when it is not the next lane's turn.
+[[gnu::noinline, gnu::unused]] static context* choose(control* c, uint32_t thread, uint32_t runnable) {
+  if (runnable == 0) return c->advance(c, thread);
+  return &c->fiber[(thread & ~(simd_width - 1)) + next_lane(runnable, thread % simd_width)];
+}
+
 // Hands the processor on after the caller has left the mask of runnable
 // lanes, and returns when the caller may go on.
 [[gnu::always_inline]] static inline void wait_turn(const self& me) {
@@ -109,12 +115,8 @@ struct self {
   // Usually it is the next lane's turn. To assume so, by a branch, takes the
   // mask off the path from one switch to the next, and half of its length.
   if (__builtin_expect((rest >> me.lane() & 2) == 0, 0)) {
-    if (rest != 0) {
-      to = &me.c->fiber[(me.thread & ~(simd_width - 1)) + next_lane(rest, me.lane())];
-    } else {
-      to = me.c->advance(me.c, me.thread);
-      if (to == own) return;
-    }
+    to = choose(me.c, me.thread, rest);
+    if (to == own) return;
   }
   switch_context(own, to);
 }

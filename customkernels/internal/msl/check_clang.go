@@ -164,11 +164,14 @@ func pointees(kind string) string {
 	return strings.Join(spaces, " ")
 }
 
-// harmless reports whether the error is one of OpenCL that Metal does not have: there a structure in
-// constant memory can be copied.
+// harmless reports whether the error is one of OpenCL that Metal does not have. There a structure
+// in constant memory can be copied, and a temporary object is in thread memory, for which
+// OpenCL has no address space.
 func (d diagnostic) harmless() bool {
-	return slices.ContainsFunc(d.Notes, func(n string) bool {
-		return strings.Contains(n, "(the implicit copy ") &&
+	return strings.Contains(d.Message, temporary) || slices.ContainsFunc(d.Notes, func(n string) bool {
+		return strings.Contains(n, temporary) || strings.Contains(n, "(the implicit copy ") &&
 			strings.Contains(n, "cannot bind reference in address space 'constant' to object in address space 'generic'")
 	})
 }
+
+const temporary = "'this' object is in default address space, but method expects object in address space 'thread'"

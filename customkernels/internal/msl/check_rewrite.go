@@ -97,6 +97,8 @@ func (w *checkWriter) spaces() {
 			continue // a macro, translated where it is defined
 		}
 		switch {
+		case q.constructor && q.space == thread: // OpenCL does not see that a temporary is one
+			w.replace(t, "")
 		case q.space == Constant && !q.pointer && q.constness && bodies.contains(t.Offset):
 			w.replace(t, "const")
 		case q.space == Constant && !q.pointer && bodies.contains(t.Offset):
@@ -167,6 +169,9 @@ func (w *checkWriter) constructors() {
 				w.parentheses(w.code.step(end, 1))
 			}
 		case (isVector(t.Text) || values[t.Text]) && (next.is("(") || next.is("{")):
+			if inner := w.code.neighbour(i, 2); (inner.is("&") || inner.is("*")) && w.code.neighbour(i, 4).is(")") && w.code.neighbour(i, 5).is("[") {
+				continue // T (&name)[n]
+			}
 			if next.is("{") && (previous.is("struct") || previous.is("class") || previous.is(")") || previous.is("->")) {
 				continue
 			}

@@ -173,6 +173,13 @@ var addressSpacePairs = []struct {
 		wantInMessage: "constant memory",
 	},
 	{
+		name:       "a member function for thread memory on a device object",
+		header:     "struct S { float a; float get() const thread { return a; } };\n",
+		wrong:      "  device S* s = (device S*)y; y[0] = s[0].get();",
+		right:      "  device S* s = (device S*)y; S c = s[0]; y[0] = c.get();",
+		wantLineOf: "s[0].get()",
+	},
+	{
 		name:       "a constant table to a device helper",
 		header:     "constant float table[2] = {1.0f, 2.0f};\ninline float first(const device float* p) { return p[0]; }\ninline float first1(constant float* p) { return p[0]; }\n",
 		wrong:      "  y[0] = first(table);",
@@ -256,7 +263,8 @@ func TestCheckReadsMetal(t *testing.T) {
 		"loops": `  #pragma clang loop unroll(full)
   for (uint i = thread_index_in_simdgroup; i < 8u; i += 32u) { [[maybe_unused]] float q = w[i]; y[i] = q * float(x[i]); }
   switch (N) { case 1: { y[0] = 1; break; } default: break; } do { y[1] = 2; } while (false);
-  auto f = [&](float v) { return v + eps; }; y[2] = f(1.0f);`,
+  auto f = [&](float v) { return v + eps; }; y[2] = f(1.0f);
+  float q[2]; int i[2]; float4 r[2]; Sort<float, int>::sort(q, i, r); y[3] = small(turn(complex64_t(1)).real); uniform<uint> k = make_uniform(3u); y[k] = 1;`,
 	}
 	header := `#define HELP(name, op) inline float name(float a, float b) { return a op b; }
 HELP(plus_, +)
@@ -276,6 +284,12 @@ template <typename U> inline float head(constant U* p) { return acc_t(p[0]); }
 inline pair both(float a) { return pair(a, a); }
 struct Params { uint a; float b; };
 inline float use(constant Params& p) { Params q = p; return q.b + p.a; }
+template <typename V, typename I> struct Sort {
+  static void sort(thread V (&vals)[2], thread I (&idxs)[2], const thread float4 (&rows)[2]) { vals[0] = V(*(thread V*)(&idxs[0])) + rows[0].x; }
+};
+struct Small { template <typename U> Small(U v) thread { bits = uint8_t(v); } operator float() const thread { return bits; } uint8_t bits; };
+inline float small(float v) { return float(Small(v)) + Small(v).bits; }
+inline complex64_t turn(complex64_t v) { constexpr complex64_t i = complex64_t(0.0f, 1.0f); return v * complex64_t(0, 1); }
 inline float sum(const thread float* p) { return p[0]; }
 inline float anysum(float p) { return p; }
 `

@@ -114,7 +114,7 @@ func requireProblem(t *testing.T, err error, text string) {
 
 // Large hostile texts cost no more than linear time, or nearly so.
 func TestHostileTexts(t *testing.T) {
-	const n = 100_000
+	const n = 20_000
 	kernel := "kernel void f(device float* y) { %s }"
 	for _, piece := range []string{
 		"<", "a<", "(", "[", "[[", "{", "template<", "template<typename ", "namespace a{", "struct a{", "threadgroup ", "constant ",
@@ -132,10 +132,7 @@ func TestHostileTexts(t *testing.T) {
 					_, _ = w.translate()
 				}
 			}
-			if d := time.Since(begin); d > 200*time.Millisecond {
-				t.Logf("%q %v", piece, d)
-			}
-			require.Less(t, time.Since(begin), 5*time.Second, "%q", piece)
+			require.Less(t, time.Since(begin), 2*time.Second, "%q", piece)
 		}
 	}
 }

@@ -86,7 +86,9 @@ func (s *structure) findThreadgroupVariables(c *code, items []item) ([]threadgro
 
 // pointerFollows reports whether the specifiers behind token i end in a pointer or reference.
 func (c *code) pointerFollows(i int) bool {
-	for j := c.step(i, 1); j >= 0; j = c.step(j, 1) {
+	steps := 0
+	for j := c.step(i, 1); j >= 0 && steps < maxSpecifiers; j = c.step(j, 1) {
+		steps++
 		t := c.tokens[j]
 		if t.is("*") || t.is("&") {
 			return true

@@ -153,11 +153,14 @@ func (c *code) ofConstructor(i int) bool {
 	return false
 }
 
+// maxSpecifiers bounds the words of a declaration that are looked at, on each side.
+const maxSpecifiers = 64
+
 // specifiers returns the words of the declaration about token i, and whether a pointer or
 // reference follows them.
 func (c *code) specifiers(i int) (words []string, pointer bool) {
 	steps := 0
-	for j := c.step(i, 1); j >= 0 && steps < maxAngles; j = c.step(j, 1) {
+	for j := c.step(i, 1); j >= 0 && steps < maxSpecifiers; j = c.step(j, 1) {
 		steps++
 		t := c.tokens[j]
 		if t.is("<") {
@@ -175,7 +178,7 @@ func (c *code) specifiers(i int) (words []string, pointer bool) {
 	if before := c.neighbour(i, -1); before.is("*") || before.is("&") { // T* constant p: the pointer itself
 		pointer = false
 	}
-	for j := c.step(i, -1); j >= 0 && steps < 2*maxAngles; j = c.step(j, -1) {
+	for j := c.step(i, -1); j >= 0 && steps < 2*maxSpecifiers; j = c.step(j, -1) {
 		steps++
 		t := c.tokens[j]
 		if t.is(">") {

@@ -13,7 +13,6 @@ type structure struct {
 	all    []Token // every token
 	off    []bool  // of every token, whether no preprocessor keeps it
 	tokens []Token // the significant ones
-	index  []int   // of each significant token, its index in all
 	match  []int   // of each bracket, the index of its partner; -1 for other tokens
 }
 
@@ -84,11 +83,10 @@ func (s *structure) join(first, last int) string {
 
 // collect takes the significant tokens, those outside directives and not marked as off.
 func (s *structure) collect(off []bool) {
-	s.tokens, s.index = nil, nil
+	s.tokens = make([]Token, 0, len(s.all))
 	for i, t := range s.all {
 		if t.Kind != Comment && t.Directive == 0 && !off[i] {
 			s.tokens = append(s.tokens, t)
-			s.index = append(s.index, i)
 		}
 	}
 }
