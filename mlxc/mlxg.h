@@ -231,6 +231,7 @@ typedef struct {
   size_t n_strings;
 } mlxg_node;
 
+char* mlxg_export(uintptr_t id, const char* file, void** inputs, size_t n);
 char* mlxg_trace(uintptr_t id, void** inputs, size_t n, mlxg_node** nodes, size_t* n_nodes);
 void mlxg_nodes_free(mlxg_node* nodes, size_t n);
 

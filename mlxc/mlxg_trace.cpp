@@ -1,14 +1,76 @@
-// Export tracing: what MLX would write into an exported function, in memory.
+// Export of functions, to a file and, as a trace, to memory.
 #include <cstring>
 #include <string>
+#include <unordered_set>
 
 #include "mlx/export.h"
 #include "mlx/mlx.h"
+#include "mlx/primitives.h"
 #include "mlxg_internal.h"
 
 namespace mx = mlx::core;
 
+namespace {
+
+using fun_t = std::function<std::vector<mx::array>(const std::vector<mx::array>&)>;
+
+// A function with a gradient of its own is a CustomTransforms node, which MLX
+// cannot serialize. Its last inputs are the outputs of the function itself, so what
+// reads an output of the node can read those instead.
+mx::array inner(mx::array a) {
+  while (a.has_primitive() && std::strcmp(a.primitive().name(), "CustomTransforms") == 0) {
+    size_t n = a.siblings().size() + 1;
+    a = mx::array(a.inputs()[a.inputs().size() - n + a.sibling_position()]);
+  }
+  return a;
+}
+
+// strip takes the CustomTransforms nodes out of the graph of the outputs.
+std::vector<mx::array> strip(std::vector<mx::array> outputs) {
+  std::unordered_set<std::uintptr_t> seen;
+  std::vector<mx::array> todo;
+  for (auto& o : outputs) {
+    o = inner(o);
+    todo.push_back(o);
+  }
+  while (!todo.empty()) {
+    mx::array a = std::move(todo.back());
+    todo.pop_back();
+    if (!seen.insert(a.id()).second) {
+      continue;
+    }
+    for (auto& in : a.inputs()) {
+      in = inner(in);
+      todo.push_back(in);
+    }
+    for (auto& s : a.siblings()) {
+      todo.push_back(s);
+    }
+  }
+  return outputs;
+}
+
+fun_t stripped(mlx_closure f) {
+  return [fun = *static_cast<fun_t*>(f.ctx)](const std::vector<mx::array>& args) {
+    return strip(fun(args));
+  };
+}
+
+} // namespace
+
 extern "C" {
+
+char* mlxg_export(uintptr_t id, const char* file, void** inputs, size_t n) {
+  mlx_closure f = mlxg_closure_new(id);
+  char* err = nullptr;
+  try {
+    mx::export_function(file, stripped(f), mlxg::arrays_of(inputs, n));
+  } catch (std::exception& e) {
+    err = mlxg::error_text(e.what());
+  }
+  mlx_closure_free(f);
+  return err;
+}
 
 void mlxg_nodes_free(mlxg_node* nodes, size_t n) {
   for (size_t i = 0; i < n; i++) {
@@ -29,7 +91,6 @@ char* mlxg_trace(
   std::vector<std::pair<std::string, std::vector<std::string>>> found;
   char* err = nullptr;
   try {
-    auto& fun = *static_cast<std::function<std::vector<mx::array>(const std::vector<mx::array>&)>*>(f.ctx);
     mx::export_function(
         [&](const mx::ExportCallbackInput& item) {
           auto type = item.find("type");
@@ -50,7 +111,7 @@ char* mlxg_trace(
           }
           found.emplace_back(std::get<std::string>(item.at("name")), std::move(strings));
         },
-        fun,
+        stripped(f),
         mlxg::arrays_of(inputs, n));
   } catch (std::exception& e) {
     err = mlxg::error_text(e.what());

@@ -257,14 +257,3 @@ func TestClosureThatEndsItsGoroutine(t *testing.T) {
 		})
 	}
 }
-
-func TestTraceSeesTheGraph(t *testing.T) {
-	nodes, err := mlxc.Trace(func(a arrays) arrays { return arrays{a[0].Exp().Add(a[1])} },
-		arrays{mlxc.Ones(mlxc.Float32, 3), mlxc.Ones(mlxc.Float32, 3)})
-	require.NoError(t, err)
-	var names []string
-	for _, n := range nodes {
-		names = append(names, n.Primitive)
-	}
-	require.Equal(t, []string{"Exp", "Add"}, names)
-}

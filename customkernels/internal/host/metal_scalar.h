@@ -134,9 +134,6 @@ struct remove_addrspace {
   using type = T;
 };
 
-template <class...>
-using void_t = void;
-
 template <class... B>
 struct conjunction : bool_constant<(... && bool(B::value))> {};
 template <class... B>
@@ -175,12 +172,14 @@ template <class T>
 T&& declval();
 
 namespace detail {
+template <class...>
+using exists = void;
 template <class B>
 void accept(B);
 template <class A, class B, class = void>
 constexpr bool converts = false;
 template <class A, class B>
-constexpr bool converts<A, B, void_t<decltype(accept<B>(declval<A>()))>> = true;
+constexpr bool converts<A, B, exists<decltype(accept<B>(declval<A>()))>> = true;
 }  // namespace detail
 template <class A, class B>
 constexpr bool is_convertible_v = detail::converts<A, B>;
@@ -266,8 +265,6 @@ template <class T>
 constexpr bool is_const_v = false;
 template <class T>
 constexpr bool is_const_v<const T> = true;
-template <class T>
-constexpr bool is_empty_v = __is_empty(T);
 template <class T>
 constexpr bool is_enum_v = __is_enum(T);
 

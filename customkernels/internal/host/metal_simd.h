@@ -11,6 +11,9 @@
 
 #include "metal_vec.h"
 #include "mlxg_fiber.h"
+#ifdef MLXG_CHECKED
+#include "mlxg_checked.h"
+#endif
 
 namespace mlxg {
 
@@ -45,7 +48,12 @@ const uint32_t threadgroup_offset = reserve_threadgroup_memory(sizeof(T), aligno
 
 template <class T, int id>
 MLXG_INLINE T& threadgroup_variable() {
+#ifdef MLXG_CHECKED
+  (void)threadgroup_offset<T, id>;
+  return *static_cast<T*>(checked::threadgroup_address<T, id>());
+#else
   return *reinterpret_cast<T*>(self().c->threadgroup_memory + threadgroup_offset<T, id>);
+#endif
 }
 
 template <class T>
@@ -87,6 +95,9 @@ struct line {
 template <class Operation>
 MLXG_INLINE void rendezvous(const self& me, line line) {
   (void)marks_fibers<Operation>;
+#ifdef MLXG_CHECKED
+  return checked::rendezvous<Operation>(line.number);
+#endif
   simdgroup& g = me.group();
   const uint64_t key =
       reinterpret_cast<uint64_t>(&Operation::complete) | uint64_t(line.number) << 48;
@@ -353,8 +364,12 @@ enum thread_scope {
 
 // Waits for all threads of the threadgroup that have not ended.
 template <class Scope = thread_scope>
-MLXG_INLINE void threadgroup_barrier(mem_flags, Scope = thread_scope_threadgroup) {
+MLXG_INLINE void threadgroup_barrier(mem_flags flags, Scope = thread_scope_threadgroup) {
   (void)mlxg::marks_fibers<Scope>;
+#ifdef MLXG_CHECKED
+  return mlxg_checked_threadgroup_barrier(uint32_t(flags));
+#endif
+  (void)flags;
   const mlxg::self me;
   me.group().runnable &= ~me.bit();
   me.group().at_barrier |= me.bit();
@@ -363,7 +378,11 @@ MLXG_INLINE void threadgroup_barrier(mem_flags, Scope = thread_scope_threadgroup
 
 // Waits for the active lanes of the simdgroup.
 template <int = 0>
-MLXG_INLINE void simdgroup_barrier(mem_flags, thread_scope = thread_scope_simdgroup, MLXG_LINE) {
+MLXG_INLINE void simdgroup_barrier(mem_flags flags, thread_scope = thread_scope_simdgroup, MLXG_LINE) {
+#ifdef MLXG_CHECKED
+  return mlxg_checked_simdgroup_barrier(uint32_t(flags), line.number);
+#endif
+  (void)flags;
   mlxg::rendezvous<mlxg::meet<>>(mlxg::self(), line);
 }
 

@@ -38,6 +38,15 @@ MLXG_INLINE complex_t<T> operator/(complex_t<T> a, complex_t<T> b) {
   const T d = b.real * b.real + b.imag * b.imag;
   return {(a.real * b.real + a.imag * b.imag) / d, (a.imag * b.real - a.real * b.imag) / d};
 }
+// The remainder, part by part, with the sign of the divisor.
+template <class T>
+MLXG_INLINE complex_t<T> operator%(complex_t<T> a, complex_t<T> b) {
+  const auto part = [](float x, float y) {
+    const float r = __builtin_fmodf(x, y);
+    return T(r != 0 && (r < 0) != (y < 0) ? r + y : r);
+  };
+  return {part(a.real, b.real), part(a.imag, b.imag)};
+}
 template <class T>
 MLXG_INLINE bool operator==(complex_t<T> a, complex_t<T> b) {
   return a.real == b.real && a.imag == b.imag;

@@ -134,9 +134,12 @@ func aboutSpaces(message string) bool {
 	if strings.Contains(message, "address space") {
 		return true
 	}
+	object := strings.Contains(message, "object parameter of type") // what a member function is called on
 	var types []string
 	for _, m := range quotedType.FindAllStringSubmatch(message, -1) {
-		if strings.ContainsAny(m[1], "*&[") {
+		if object {
+			types = append(types, pointees(m[1]+"&"))
+		} else if strings.ContainsAny(m[1], "*&[") {
 			types = append(types, pointees(m[1]))
 		}
 	}

@@ -235,8 +235,9 @@ func TestCheckDoesNotPassUnread(t *testing.T) {
 	_, err = CheckAddressSpaces(context.Background(), generated("#error stop\n", "  y[0] = 1;"))
 	require.Error(t, err)
 
-	_, err = CheckAddressSpaces(context.Background(), "#ifdef NEVER\n"+generated("", "  y[0] = 1;")+"#endif\n")
-	require.Error(t, err)
+	// A violation that the preprocessor hides, with all of the kernel, is not a pass either.
+	_, err = CheckAddressSpaces(context.Background(), "#ifdef NEVER\n"+generated("", "  device float* p = w;")+"#endif\n")
+	require.ErrorContains(t, err, "did not reach the kernel's body")
 }
 
 // Vocabulary that must be read without any error.
@@ -331,6 +332,11 @@ func TestCheckWithoutClang(t *testing.T) {
 	require.NoError(t, os.WriteFile(os.Getenv("PATH")+"/clang", []byte("#!/bin/sh\necho 'error: unknown target' >&2\nexit 1\n"), 0o700))
 	_, err = CheckAddressSpaces(context.Background(), generated("", "  y[0] = 1;"))
 	require.ErrorContains(t, err, "unknown target")
+
+	// A compiler that says nothing has not read the text.
+	require.NoError(t, os.WriteFile(os.Getenv("PATH")+"/clang", []byte("#!/bin/sh\nexit 0\n"), 0o700))
+	_, err = CheckAddressSpaces(context.Background(), generated("", "  y[0] = 1;"))
+	require.ErrorContains(t, err, "did not reach the kernel's body")
 }
 
 func TestCheckStops(t *testing.T) {

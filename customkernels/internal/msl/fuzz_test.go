@@ -59,7 +59,7 @@ func FuzzParse(f *testing.F) {
 			require.Equal(t, strings.Count(k.Body, "\n"), strings.Count(m.Body, "\n"))
 			require.Contains(t, m.Body, k.Body)
 			require.Equal(t, m.Header == "", !strings.HasSuffix(m.Header, "\n"))
-			generated := generateDefault(k)
+			generated := generateDefault(k, 64)
 			host, err := Host(generated)
 			if err != nil {
 				requireProblem(t, err, generated)
@@ -114,7 +114,7 @@ func requireProblem(t *testing.T, err error, text string) {
 
 // Large hostile texts cost no more than linear time, or nearly so.
 func TestHostileTexts(t *testing.T) {
-	const n = 20_000
+	const n = 10_000
 	kernel := "kernel void f(device float* y) { %s }"
 	for _, piece := range []string{
 		"<", "a<", "(", "[", "[[", "{", "template<", "template<typename ", "namespace a{", "struct a{", "threadgroup ", "constant ",

@@ -31,15 +31,16 @@ func hostTexts(t *testing.T) map[string]string {
 		file, err := Parse(shader, src)
 		require.NoError(t, err)
 		for _, k := range file.Kernels {
-			texts[k.Name] = generateDefault(k)
+			texts[k.Name] = generateDefault(k, 64)
+			texts[k.Name+" of small inputs"] = generateDefault(k, 4)
 		}
 	}
 	return texts
 }
 
 // generateDefault is what MLX generates for a kernel with half for its types, 4 for its numbers and
-// inputs of 64 elements.
-func generateDefault(k *Kernel) string {
+// inputs of so many elements, but enough for those that must be in device memory.
+func generateDefault(k *Kernel, size int) string {
 	m := k.MLX()
 	dtype := func(b *Buffer) string {
 		if d, ok := dtypes[b.Element]; ok {
@@ -49,8 +50,14 @@ func generateDefault(k *Kernel) string {
 	}
 	var inputs, outputs []argument
 	var template []templateArgument
-	for _, b := range m.Inputs {
-		inputs = append(inputs, argument{dtype(b), map[bool]int{true: 0, false: 64}[b.Reference]})
+	for i, b := range m.Inputs {
+		in := argument{dtype(b), size}
+		if m.Viewed[i] {
+			in.size = max(size, 8)
+		} else if b.Reference {
+			in.size = 0
+		}
+		inputs = append(inputs, in)
 	}
 	for _, b := range m.Outputs {
 		outputs = append(outputs, argument{dtype(b), 64})

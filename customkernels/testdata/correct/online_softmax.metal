@@ -1,0 +1,63 @@
+// Softmax of each row in one pass over it for the normaliser.
+//
+//   y[r, i] = exp(x[r, i] − m) / s,   m = max_j x[r, j],   s = Σ_j exp(x[r, j] − m)
+//
+// A pair (m, s) stands for s·e^m. Pairs are joined by
+//
+//   (m, s) ⊕ (n, t) = (max(m, n), s·e^(m − max) + t·e^(n − max)),
+//
+// first a thread its own elements, then the lanes of a simdgroup, then the simdgroups.
+// Rows of any width ≥ 1, and elements that are −∞, are right as long as one is finite.
+//
+// Launch: a threadgroup a row, of any size; grid (threads, rows).
+
+#include <metal_stdlib>
+using namespace metal;
+
+struct normaliser {
+  float m; // the greatest so far
+  float s; // Σ exp(x − m)
+};
+
+inline normaliser join(normaliser a, normaliser b) {
+  const float m = max(a.m, b.m);
+  if (m == -INFINITY) {
+    return normaliser{m, 0.0f}; // nothing yet on both sides
+  }
+  return normaliser{m, a.s * exp(a.m - m) + b.s * exp(b.m - m)};
+}
+
+template <typename T>
+[[kernel]] void online_softmax(
+    device const T* x [[buffer(0)]],
+    constant uint& width [[buffer(1)]],
+    device T* y [[buffer(2)]],
+    uint2 group [[threadgroup_position_in_grid]],
+    uint2 position [[thread_position_in_threadgroup]],
+    uint2 threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup_id [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
+  threadgroup float maxima[32];
+  threadgroup float sums[32];
+  device const T* row = x + ulong(group.y) * width;
+
+  normaliser mine = {-INFINITY, 0.0f};
+  for (uint i = position.x; i < width; i += threads.x) {
+    mine = join(mine, normaliser{float(row[i]), 1.0f});
+  }
+  const float m = simd_max(mine.m);
+  const float s = simd_sum(m == -INFINITY ? 0.0f : mine.s * exp(mine.m - m));
+  if (lane == 0) {
+    maxima[simdgroup_id] = m;
+    sums[simdgroup_id] = s;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  normaliser all = {-INFINITY, 0.0f};
+  for (uint g = 0; g < simdgroups; g++) {
+    all = join(all, normaliser{maxima[g], sums[g]});
+  }
+  for (uint i = position.x; i < width; i += threads.x) {
+    y[ulong(group.y) * width + i] = T(exp(float(row[i]) - all.m) / all.s);
+  }
+}

@@ -1,0 +1,65 @@
+package mlxc_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+func names(nodes []mlxc.Node) []string {
+	var list []string
+	for _, n := range nodes {
+		list = append(list, n.Primitive)
+	}
+	return list
+}
+
+func TestTraceSeesTheGraph(t *testing.T) {
+	nodes, err := mlxc.Trace(func(a arrays) arrays { return arrays{a[0].Exp().Add(a[1])} },
+		arrays{mlxc.Ones(mlxc.Float32, 3), mlxc.Ones(mlxc.Float32, 3)})
+	require.NoError(t, err)
+	require.Equal(t, []string{"Exp", "Add"}, names(nodes))
+}
+
+// A function with a gradient of its own, and its gradient, are exported as what
+// they compute.
+func TestExportOfACustomGradient(t *testing.T) {
+	f := mlxc.CustomVJP(
+		func(a arrays) arrays { return arrays{a[0].Sin()} },
+		func(p, c, _ arrays) arrays { return arrays{p[0].Tanh().Mul(c[0])} })
+	both := func(a arrays) arrays {
+		y, g, err := mlxc.VJP(func(a arrays) arrays { return f(arrays{f(a)[0].Exp()}) }, a, a)
+		if err != nil {
+			return arrays{mlxc.InvalidArray(err)}
+		}
+		return append(y, g...)
+	}
+	x := mlxc.Ones(mlxc.Float32, 3)
+	nodes, err := mlxc.Trace(both, arrays{x})
+	require.NoError(t, err)
+	require.NotContains(t, names(nodes), "CustomTransforms")
+	require.Contains(t, names(nodes), "Sin")
+	require.Contains(t, names(nodes), "Tanh")
+
+	file := filepath.Join(t.TempDir(), "f.mlxfn")
+	require.NoError(t, mlxc.Export(file, both, x))
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Positive(t, info.Size())
+}
+
+func TestExportThatFails(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "f.mlxfn")
+	x := mlxc.Ones(mlxc.Float32, 3)
+	require.ErrorContains(t, mlxc.Export(file, func(arrays) arrays { panic("boom") }, x), "boom")
+	require.ErrorContains(t, mlxc.Export(file, nil, x), "nil")
+	require.Error(t, mlxc.Export(filepath.Join(dir, "absent", "f.mlxfn"), func(a arrays) arrays { return a }, x))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries, "nothing is left behind")
+}

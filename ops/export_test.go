@@ -1,0 +1,52 @@
+package ops
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// A whole loss with its gradient is written on any machine as a function for a Mac,
+// with our kernels inside: MLX's export shows their complete Metal source.
+func TestRMSNormGradientIsExportedForMetal(t *testing.T) {
+	step := func(args arrays) (results arrays) {
+		mlxc.WithPlaceholderGPU(func() {
+			loss := func(args arrays) arrays { return arrays{RMSNorm(args[0], args[1], 1e-5).Square().Sum()} }
+			values, grads, err := mlxc.ValueAndGrad(loss, 0, 1)(args)
+			if err != nil {
+				results = arrays{mlxc.InvalidArray(err)}
+				return
+			}
+			results = append(values, grads...)
+		})
+		return results
+	}
+	for _, dtype := range trained {
+		x, w := normal(1, dtype, 8, 100), normal(2, dtype, 100)
+		nodes, err := mlxc.Trace(step, arrays{x, w})
+		require.NoError(t, err)
+		var kernels []string
+		for _, n := range nodes {
+			if n.Primitive == "CustomKernel" {
+				require.Contains(t, n.Strings[1], "[[kernel]] void "+n.Strings[0])
+				kernels = append(kernels, n.Strings[0])
+			}
+		}
+		require.Len(t, kernels, 3)
+		for i, name := range []string{"rms_norm_compute_rms_inv", "rms_norm_backward_dx", "rms_norm_backward_dw"} {
+			require.True(t, strings.Contains(strings.Join(kernels, " "), name), "kernel %d: %s in %v", i, name, kernels)
+		}
+		file := filepath.Join(t.TempDir(), "step.mlxfn")
+		require.NoError(t, mlxc.Export(file, step, x, w))
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, k := range kernels {
+			require.Contains(t, string(text), k)
+		}
+	}
+}
