@@ -29,11 +29,12 @@ func Export(file string, f Func, inputs ...*Array) (err error) {
 	}
 	defer h.release()
 	// MLX writes while it traces: what it leaves behind after an error is removed.
+	// After a success there is nothing to remove.
 	temporary, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.mlxfn")
 	if err != nil {
 		return &Error{Op: op, Err: err}
 	}
-	defer os.Remove(temporary.Name()) //nolint:errcheck // gone after a success
+	defer os.Remove(temporary.Name())
 	if err := temporary.Close(); err != nil {
 		return &Error{Op: op, Err: err}
 	}

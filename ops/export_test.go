@@ -3,6 +3,7 @@ package ops
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestRMSNormGradientIsExportedForMetal(t *testing.T) {
 				results = arrays{mlxc.InvalidArray(err)}
 				return
 			}
-			results = append(values, grads...)
+			results = slices.Concat(values, grads)
 		})
 		return results
 	}

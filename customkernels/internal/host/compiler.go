@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -125,7 +126,7 @@ func libraries() []string {
 // compile makes the shader library out of source, both in dir, which holds the
 // headers. Messages of the compiler then name no directory.
 func (c *compiler) compile(ctx context.Context, dir, kernel, source, out string) error {
-	args := append(c.command[1:len(c.command):len(c.command)], c.flags()...)
+	args := slices.Concat(c.command[1:], c.flags())
 	args = append(args, "-I.", "-o", out, source)
 	args = append(args, libraries()...)
 	cmd := exec.CommandContext(ctx, c.path, args...)

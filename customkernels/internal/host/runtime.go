@@ -129,7 +129,7 @@ func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepa
 	if ctx == nil {
 		return fail("out of memory")
 	}
-	return unsafe.Pointer(C.mlxg_host_launch_prepare), unsafe.Pointer(C.mlxg_host_launch_run), unsafe.Pointer(C.mlxg_host_launch_release), ctx, nil
+	return C.mlxg_host_launch_prepare, C.mlxg_host_launch_run, C.mlxg_host_launch_release, ctx, nil
 }
 
 // processor identifies the CPU that generated code depends on.

@@ -146,8 +146,10 @@ func (w *checkWriter) programScope() []Finding {
 		}
 		if variable {
 			t := w.tokens[it.first]
-			findings = append(findings, Finding{Line: t.Line, Column: t.Column,
-				Message: "a program-scope variable must be in constant memory: " + strings.TrimSpace(w.join(it.first, min(it.first+6, it.last)))})
+			findings = append(findings, Finding{
+				Line: t.Line, Column: t.Column,
+				Message: "a program-scope variable must be in constant memory: " + strings.TrimSpace(w.join(it.first, min(it.first+6, it.last))),
+			})
 		}
 	}
 	return findings

@@ -229,7 +229,9 @@ func TestCheckDoesNotPassUnread(t *testing.T) {
 	require.Error(t, err)
 
 	whole := generated("", "  y[0] = 1;")
-	_, err = CheckAddressSpaces(context.Background(), whole[:strings.Index(whole, "template [[")])
+	beforeInstantiation, _, found := strings.Cut(whole, "template [[")
+	require.True(t, found)
+	_, err = CheckAddressSpaces(context.Background(), beforeInstantiation)
 	require.ErrorContains(t, err, "never instantiated")
 
 	_, err = CheckAddressSpaces(context.Background(), generated("#error stop\n", "  y[0] = 1;"))

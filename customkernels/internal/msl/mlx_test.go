@@ -134,53 +134,85 @@ func TestMLX(t *testing.T) {
 		options    []MLXOption
 		unsized    []string
 	}{
-		{name: "nothing to bind", parameters: "device float* y, device const half* x, uint3 thread_position_in_grid [[thread_position_in_grid]]",
-			inputs: []string{"x"}, outputs: []string{"y"}, viewed: []bool{false}},
-		{name: "positions", parameters: "device float* y, uint3 a [[threadgroup_position_in_grid]], uint b [[thread_position_in_grid]], uint2 c [[threads_per_grid]], uint d [[thread_index_in_simdgroup]]",
+		{
+			name: "nothing to bind", parameters: "device float* y, device const half* x, uint3 thread_position_in_grid [[thread_position_in_grid]]",
+			inputs: []string{"x"}, outputs: []string{"y"}, viewed: []bool{false},
+		},
+		{
+			name: "positions", parameters: "device float* y, uint3 a [[threadgroup_position_in_grid]], uint b [[thread_position_in_grid]], uint2 c [[threads_per_grid]], uint d [[thread_index_in_simdgroup]]",
 			prologue: "uint3 a = threadgroup_position_in_grid; uint b = thread_position_in_grid.x; uint2 c = threads_per_grid.xy; uint d = thread_index_in_simdgroup;",
-			outputs:  []string{"y"}},
-		{name: "short positions", parameters: "device float* y, ushort a [[thread_index_in_simdgroup]], ushort2 b [[thread_position_in_threadgroup]], ushort3 c [[grid_size]]",
+			outputs:  []string{"y"},
+		},
+		{
+			name: "short positions", parameters: "device float* y, ushort a [[thread_index_in_simdgroup]], ushort2 b [[thread_position_in_threadgroup]], ushort3 c [[grid_size]]",
 			prologue: "ushort a = ushort(thread_index_in_simdgroup); ushort2 b = ushort2(thread_position_in_threadgroup.xy); ushort3 c = ushort3(grid_size);",
-			outputs:  []string{"y"}},
-		{name: "a position under its own name with another type", parameters: "device float* y, uint thread_position_in_grid [[thread_position_in_grid]]",
+			outputs:  []string{"y"},
+		},
+		{
+			name: "a position under its own name with another type", parameters: "device float* y, uint thread_position_in_grid [[thread_position_in_grid]]",
 			prologue: "const uint3 mlxg_thread_position_in_grid = thread_position_in_grid; { uint thread_position_in_grid = mlxg_thread_position_in_grid.x;",
-			epilogue: "}", outputs: []string{"y"}},
-		{name: "a position under another's name", parameters: "device float* y, uint3 grid_size [[threads_per_grid]]",
+			epilogue: "}", outputs: []string{"y"},
+		},
+		{
+			name: "a position under another's name", parameters: "device float* y, uint3 grid_size [[threads_per_grid]]",
 			prologue: "const uint3 mlxg_grid_size = threads_per_grid; { uint3 grid_size = mlxg_grid_size;",
-			epilogue: "}", outputs: []string{"y"}},
-		{name: "a variable under a position's name", parameters: "device float* y", body: "int grid_size = 1; y[0] = grid_size;",
-			prologue: "{", epilogue: "}", outputs: []string{"y"}},
-		{name: "order of slots", parameters: "device float* b [[buffer(3)]], device float* a [[buffer(1)]], constant float& d [[buffer(2)]], device const int* c [[buffer(0)]]",
-			inputs: []string{"c", "d"}, outputs: []string{"a", "b"}, viewed: []bool{false, false}},
-		{name: "other element types", parameters: "device float4* y, device const float4* x, constant P& p, constant half& s, const device uint& u",
+			epilogue: "}", outputs: []string{"y"},
+		},
+		{
+			name: "a variable under a position's name", parameters: "device float* y", body: "int grid_size = 1; y[0] = grid_size;",
+			prologue: "{", epilogue: "}", outputs: []string{"y"},
+		},
+		{
+			name: "order of slots", parameters: "device float* b [[buffer(3)]], device float* a [[buffer(1)]], constant float& d [[buffer(2)]], device const int* c [[buffer(0)]]",
+			inputs: []string{"c", "d"}, outputs: []string{"a", "b"}, viewed: []bool{false, false},
+		},
+		{
+			name: "other element types", parameters: "device float4* y, device const float4* x, constant P& p, constant half& s, const device uint& u",
 			prologue: "const device float4* x = reinterpret_cast<const device float4*>(mlxg_x); const device P& p = *reinterpret_cast<const device P*>(mlxg_p); " +
 				"const device uint& u = *reinterpret_cast<const device uint*>(mlxg_u); device float4* y = reinterpret_cast<device float4*>(mlxg_y);",
-			inputs: []string{"mlxg_x", "mlxg_p", "s", "mlxg_u"}, outputs: []string{"mlxg_y"}, viewed: []bool{true, true, false, true}},
+			inputs: []string{"mlxg_x", "mlxg_p", "s", "mlxg_u"}, outputs: []string{"mlxg_y"}, viewed: []bool{true, true, false, true},
+		},
 		{name: "reference output", parameters: "device float& y", prologue: "device float& y = *mlxg_y;", outputs: []string{"mlxg_y"}},
-		{name: "atomic outputs", parameters: "device atomic_uint* n, device float* y, device atomic<float>& s, device half4& h",
+		{
+			name: "atomic outputs", parameters: "device atomic_uint* n, device float* y, device atomic<float>& s, device half4& h",
 			prologue: "device float* y = reinterpret_cast<device float*>(mlxg_y); device atomic<float>& s = *mlxg_s; device half4& h = *reinterpret_cast<device half4*>(mlxg_h);",
-			outputs:  []string{"n", "mlxg_y", "mlxg_s", "mlxg_h"}, atomic: true},
-		{name: "templates", parameters: "device T* y, device const T* x, constant vec<T, 2>* v", template: "typename T, int N, bool B, uint U, ushort S = 2",
+			outputs:  []string{"n", "mlxg_y", "mlxg_s", "mlxg_h"}, atomic: true,
+		},
+		{
+			name: "templates", parameters: "device T* y, device const T* x, constant vec<T, 2>* v", template: "typename T, int N, bool B, uint U, ushort S = 2",
 			prologue: "constexpr uint U = mlxg_U; constexpr ushort S = mlxg_S; const device vec<T, 2>* v = reinterpret_cast<const device vec<T, 2>*>(mlxg_v);",
-			inputs:   []string{"x", "mlxg_v"}, outputs: []string{"y"}, viewed: []bool{false, true}, names: []string{"T", "N", "B", "mlxg_U", "mlxg_S"}},
-		{name: "MLX's own arguments", parameters: "device float* y, device const float* x, constant int* x_shape, constant int64_t* x_strides, constant int& x_ndim, uint i [[thread_position_in_grid]]",
+			inputs:   []string{"x", "mlxg_v"}, outputs: []string{"y"}, viewed: []bool{false, true}, names: []string{"T", "N", "B", "mlxg_U", "mlxg_S"},
+		},
+		{
+			name: "MLX's own arguments", parameters: "device float* y, device const float* x, constant int* x_shape, constant int64_t* x_strides, constant int& x_ndim, uint i [[thread_position_in_grid]]",
 			body:     "y[i] = x_shape[0] + x_strides[1] + x_ndim;",
-			prologue: "uint i = thread_position_in_grid.x;", inputs: []string{"x"}, outputs: []string{"y"}, viewed: []bool{false}},
-		{name: "MLX's own arguments without a position", parameters: "device float* y, device const float* x, constant int* x_shape",
+			prologue: "uint i = thread_position_in_grid.x;", inputs: []string{"x"}, outputs: []string{"y"}, viewed: []bool{false},
+		},
+		{
+			name: "MLX's own arguments without a position", parameters: "device float* y, device const float* x, constant int* x_shape",
 			body:     "y[0] = x_shape[0];",
-			prologue: "/* thread_index_in_threadgroup */", inputs: []string{"x"}, outputs: []string{"y"}, viewed: []bool{false}},
-		{name: "MLX's own arguments of a view", parameters: "device float* y, device const float2* x, constant int* x_shape, constant int& x_ndim, uint i [[thread_position_in_grid]]",
+			prologue: "/* thread_index_in_threadgroup */", inputs: []string{"x"}, outputs: []string{"y"}, viewed: []bool{false},
+		},
+		{
+			name: "MLX's own arguments of a view", parameters: "device float* y, device const float2* x, constant int* x_shape, constant int& x_ndim, uint i [[thread_position_in_grid]]",
 			prologue: "const device float2* x = reinterpret_cast<const device float2*>(mlxg_x); const constant int* x_shape = mlxg_x_shape; const constant int& x_ndim = mlxg_x_ndim; uint i = thread_position_in_grid.x;",
-			inputs:   []string{"mlxg_x"}, outputs: []string{"y"}, viewed: []bool{true}},
-		{name: "a variable that MLX would declare", parameters: "device float* y, device const float* x, constant float& s",
+			inputs:   []string{"mlxg_x"}, outputs: []string{"y"}, viewed: []bool{true},
+		},
+		{
+			name: "a variable that MLX would declare", parameters: "device float* y, device const float* x, constant float& s",
 			body:     "int x_shape = 4; float s_ndim = s; y[0] = x[x_shape];",
-			prologue: "auto x = mlxg_x; const constant float& s = mlxg_s;", inputs: []string{"mlxg_x", "mlxg_s"}, outputs: []string{"y"}, viewed: []bool{false, false}},
-		{name: "a buffer with a position's name", parameters: "device float* grid_origin, device const float* grid_size, uint i [[thread_position_in_grid]]",
+			prologue: "auto x = mlxg_x; const constant float& s = mlxg_s;", inputs: []string{"mlxg_x", "mlxg_s"}, outputs: []string{"y"}, viewed: []bool{false, false},
+		},
+		{
+			name: "a buffer with a position's name", parameters: "device float* grid_origin, device const float* grid_size, uint i [[thread_position_in_grid]]",
 			prologue: "auto grid_size = mlxg_grid_size; device float* grid_origin = mlxg_grid_origin; uint i = thread_position_in_grid.x;",
-			inputs:   []string{"mlxg_grid_size"}, outputs: []string{"mlxg_grid_origin"}, viewed: []bool{false}},
-		{name: "threadgroup arguments", parameters: "device float* y, threadgroup float* a [[threadgroup(0)]], threadgroup half4* b",
+			inputs:   []string{"mlxg_grid_size"}, outputs: []string{"mlxg_grid_origin"}, viewed: []bool{false},
+		},
+		{
+			name: "threadgroup arguments", parameters: "device float* y, threadgroup float* a [[threadgroup(0)]], threadgroup half4* b",
 			options:  []MLXOption{ThreadgroupSize("b", 64)},
-			prologue: "threadgroup half4 mlxg_b[64]; threadgroup half4* b = mlxg_b;", outputs: []string{"y"}, unsized: []string{"a"}},
+			prologue: "threadgroup half4 mlxg_b[64]; threadgroup half4* b = mlxg_b;", outputs: []string{"y"}, unsized: []string{"a"},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -21,9 +21,7 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 		t := p.tokens[i]
 		switch {
 		case p.isAttribute(i):
-			for _, a := range p.split(i+2, p.match[i]-1) {
-				attributes = append(attributes, a)
-			}
+			attributes = append(attributes, p.split(i+2, p.match[i]-1)...)
 			i = p.match[i]
 		case isSpace(t.Text):
 			spaces = append(spaces, t)

@@ -11,7 +11,7 @@
 #include <metal_stdlib>
 using namespace metal;
 
-constant uint classes = 64;
+constant constexpr uint classes = 64;
 
 template <typename T>
 [[kernel]] void histogram(

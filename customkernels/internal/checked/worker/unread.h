@@ -1,0 +1,109 @@
+// Threadgroup values that are written and never read.
+//
+// A store of which nothing is ever read, or of which in one phase some elements are read
+// and others are not, is worth a look: so a tree reduction over a group that is
+// not a power of two shows itself.
+#ifndef CHECKED_UNREAD_H
+#define CHECKED_UNREAD_H
+
+#include "report.h"
+
+namespace checked {
+
+struct batch {
+  uint32_t pc, phase, slot;
+  uint32_t read, unread;
+  uint32_t thread;
+  int64_t offset;  // of an element that was not read
+};
+
+constexpr uint32_t max_batches = 1024;
+static batch batches[max_batches];
+static bool batches_used;
+
+// Stores of which some element was read in some group.
+static struct {
+  uint32_t pc, slot;
+  bool read;
+  finding f;
+} stores[256];
+
+static batch* find_batch(uint32_t pc, uint32_t phase, uint32_t slot) {
+  uint32_t h = (pc * 0x9e3779b1u ^ phase * 0x85ebca6bu ^ slot) >> 7;
+  for (uint32_t tries = 0; tries < 16; ++tries, ++h) {
+    batch& b = batches[h % max_batches];
+    if (b.pc == 0) {
+      b = {pc, phase, slot, 0, 0, 0, 0};
+      batches_used = true;
+      return &b;
+    }
+    if (b.pc == pc && b.phase == phase && b.slot == slot) return &b;
+  }
+  return nullptr;
+}
+
+// A value that has readers is about to go.
+static void count_read(const slot& s, const cell& k) {
+  if (k.writer.segment < s.first_segment || (k.writer.pc & atomic_bit)) return;
+  bool read = false;
+  for (const record r : k.reader) read |= r.segment >= s.first_segment;
+  if (!read) return;
+  if (batch* b = find_batch(k.writer.pc, now.segments[k.writer.segment].any, uint32_t(&s - now.slots))) ++b->read;
+}
+
+// The group has ended: what is in threadgroup memory now, nobody will read.
+static void count_unread() {
+  for (uint32_t i = now.buffers; i < now.slot_count; ++i) {
+    const slot& s = now.slots[i];
+    const uint64_t cells = s.size >> s.shift;
+    for (uint64_t c = 0; c < cells; ++c) {
+      const cell& k = s.cells[c];
+      if (k.writer.segment < s.first_segment || (k.writer.pc & atomic_bit)) continue;
+      if (k.reader[0].segment >= s.first_segment) {
+        count_read(s, k);
+        continue;
+      }
+      const segment& w = now.segments[k.writer.segment];
+      if (batch* b = find_batch(k.writer.pc, w.any, i)) {
+        if (b->unread++ == 0) {
+          b->thread = w.thread;
+          b->offset = int64_t(c << s.shift);
+        }
+      }
+    }
+  }
+  if (!batches_used) return;
+  for (batch& b : batches) {
+    if (b.pc == 0) continue;
+    finding f = here(never_read, b.pc);
+    f.slot = int32_t(b.slot);
+    f.thread = b.thread;
+    f.offset = b.offset;
+    f.access = is_write;
+    if (b.read && b.unread) report(f);
+    for (auto& s : stores) {
+      if (s.pc != 0 && (s.pc != b.pc || s.slot != b.slot)) continue;
+      if (s.pc == 0) {
+        s.pc = b.pc;
+        s.slot = b.slot;
+      }
+      s.read |= b.read > 0;
+      if (b.unread && s.f.pc == 0) s.f = f;
+      break;
+    }
+    b.pc = 0;
+  }
+  batches_used = false;
+}
+
+// The launch has ended: stores of which nothing at all was read.
+static void report_unread() {
+  for (auto& s : stores) {
+    if (s.pc && !s.read && s.f.pc) report(s.f);
+    s = {};
+  }
+}
+
+}  // namespace checked
+
+#endif
