@@ -45,3 +45,8 @@ func HostCompiler() (string, error) {
 	}
 	return host.CompilerInfo(), nil
 }
+
+// CacheDir returns the folder in which the host executor keeps compiled kernels:
+// MLXGRAD_CACHE if that is set, else one in the user's cache folder. Deleting it is
+// safe.
+func CacheDir() (string, error) { return host.CacheDir() }

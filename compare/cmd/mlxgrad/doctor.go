@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -107,17 +105,11 @@ func executor() finding {
 
 // cache is where the host executor keeps what it compiled, which is safe to delete.
 func cache() finding {
-	f := finding{what: "cache", found: os.Getenv("MLXGRAD_CACHE")}
-	if f.found != "" {
-		return f
-	}
-	base, err := os.UserCacheDir()
+	dir, err := customkernels.CacheDir()
 	if err != nil {
-		f.found, f.remedy = "a temporary folder: "+err.Error(), "set MLXGRAD_CACHE to a folder of yours"
-		return f
+		return finding{what: "cache", found: err.Error(), remedy: "set MLXGRAD_CACHE to a folder of yours"}
 	}
-	f.found = filepath.Join(base, "mlxgrad")
-	return f
+	return finding{what: "cache", found: dir}
 }
 
 // hostCompiler is what the kernels on a CPU are compiled by.

@@ -136,7 +136,7 @@ func cacheKey(c *compiler, source string) string {
 
 // obtain loads the library from the cache on disk, filling it first if need be.
 func obtain(ctx context.Context, c *compiler, key, source string) (*Library, error) {
-	dir, err := cacheDir()
+	dir, err := CacheDir()
 	if err != nil {
 		return nil, err
 	}
@@ -264,9 +264,9 @@ func fileName(kernel string) string {
 	return name[:min(len(name), 100)]
 }
 
-// cacheDir returns the folder of the cache, made if need be, which nobody else
+// CacheDir returns the folder of the cache, made if need be, which nobody else
 // can write: libraries are loaded from it.
-func cacheDir() (string, error) {
+func CacheDir() (string, error) {
 	if dir := os.Getenv("MLXGRAD_CACHE"); dir != "" {
 		dir = filepath.Join(dir, "host")
 		if err := makePrivate(dir); err != nil {

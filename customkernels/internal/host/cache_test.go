@@ -124,7 +124,7 @@ func TestCorruptLibrary(t *testing.T) {
 	text := source(t, "copy")
 	c, err := findCompiler()
 	require.NoError(t, err)
-	_, err = cacheDir()
+	_, err = CacheDir()
 	require.NoError(t, err)
 	key := cacheKey(c, text)
 	for _, damage := range []func(path string, content []byte) []byte{
@@ -183,14 +183,14 @@ func TestCacheWithoutHome(t *testing.T) {
 	t.Setenv("HOME", "")
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("TMPDIR", tmp)
-	dir, err := cacheDir()
+	dir, err := CacheDir()
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(tmp, fmt.Sprintf("mlxgrad-host-%d", os.Getuid())), dir)
 	works(t, compileFile(t, "copy"))
 	// A folder that others can write is made private, a file in its place refused.
 	require.NoError(t, os.Chmod(dir, 0o777))
 	checked.Clear()
-	_, err = cacheDir()
+	_, err = CacheDir()
 	require.NoError(t, err)
 	info, err := os.Stat(dir)
 	require.NoError(t, err)
@@ -198,7 +198,7 @@ func TestCacheWithoutHome(t *testing.T) {
 	require.NoError(t, os.RemoveAll(dir))
 	require.NoError(t, os.WriteFile(dir, nil, 0o600))
 	checked.Clear()
-	_, err = cacheDir()
+	_, err = CacheDir()
 	require.Error(t, err)
 }
 

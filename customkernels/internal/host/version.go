@@ -28,7 +28,7 @@ func compilerVersion(path string, args []string) (string, error) {
 	}
 	sum := sha256.Sum256([]byte(id))
 	var file string
-	if dir, err := cacheDir(); err == nil {
+	if dir, err := CacheDir(); err == nil {
 		file = filepath.Join(dir, hex.EncodeToString(sum[:])+".compiler")
 		if text, err := os.ReadFile(file); err == nil && len(text) > 0 {
 			versions.Store(id, string(text))
