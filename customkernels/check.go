@@ -1,6 +1,7 @@
 package customkernels
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,13 +23,17 @@ var elementDTypes = map[string]mlxc.DType{
 // check says what is wrong with a launch, if anything: what Metal would refuse or,
 // worse, accept.
 func (k *Kernel) check(l Launch, inputs []*mlxc.Array) error {
-	for _, a := range inputs {
-		if err := a.Err(); err != nil {
-			return err
-		}
-	}
 	fail := func(format string, args ...any) error {
 		return mlxc.NewError(k.name, fmt.Errorf(format, args...), inputs...)
+	}
+	for i, a := range inputs {
+		var carried *mlxc.Error
+		switch err := a.Err(); {
+		case errors.As(err, &carried):
+			return err // the first error is passed on
+		case err != nil:
+			return fail("input %d: %w", i+1, err)
+		}
 	}
 	if got, want := len(inputs), len(k.source.Inputs); got != want {
 		return fail("%d inputs, want %d: %v", got, want, k.source.InputNames)
@@ -77,7 +82,7 @@ func (k *Kernel) checkTemplate(l Launch) (map[string]mlxc.DType, error) {
 		ok := false
 		switch v := l.Template[i].Value.(type) {
 		case mlxc.DType:
-			ok = p.Kind == msl.TypeParameter && v != mlxc.Invalid
+			ok = p.Kind == msl.TypeParameter && v.Size() > 0
 			types[p.Name] = v
 		case int:
 			ok = p.Kind == msl.IntParameter || p.Kind == msl.UintParameter && v >= 0

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
@@ -18,11 +17,9 @@ import (
 // program is a kernel for one signature: template arguments, dtypes, and the size
 // classes of the inputs, which decide how MLX declares them.
 type program struct {
-	once     sync.Once
 	text     string // what MLX generated
 	library  *host.Library
 	metadata []host.Metadata // of every input
-	err      error
 }
 
 // compile is a variable so that a test can see what it is given.
@@ -30,10 +27,9 @@ var compile = host.Compile
 
 // launchHost runs the kernel on the CPU as a lazy node.
 func (k *Kernel) launchHost(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, error) {
-	p := k.program(l, inputs)
-	p.once.Do(func() { p.err = k.build(p, l, inputs) })
-	if p.err != nil {
-		return nil, mlxc.NewError(k.name, p.err, inputs...)
+	p, err := k.program(l, inputs)
+	if err != nil {
+		return nil, mlxc.NewError(k.name, err, inputs...)
 	}
 	prepare, run, release, ctx, err := p.library.NewLaunch(l.Grid, l.Threadgroup, p.metadata...)
 	if err != nil {
@@ -46,29 +42,45 @@ func (k *Kernel) launchHost(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, erro
 	}, inputs...)
 }
 
-// program finds or makes the entry of a signature.
-func (k *Kernel) program(l Launch, inputs []*mlxc.Array) *program {
+// program finds the program of a signature, or builds it.
+//
+// No lock is held while it is built: that takes MLX's graph lock, which the caller
+// may hold already, inside a transform, and another caller not. Two that build
+// the same program meet in host.Compile, which compiles once. A failure is not
+// remembered: a compiler may be installed, a disk emptied.
+func (k *Kernel) program(l Launch, inputs []*mlxc.Array) (*program, error) {
+	key := k.signature(l, inputs)
+	k.mu.Lock()
+	p := k.programs[key]
+	k.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	p = &program{}
+	if err := k.build(p, l, inputs); err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if first := k.programs[key]; first != nil {
+		return first, nil
+	}
+	k.programs[key] = p
+	return p, nil
+}
+
+func (k *Kernel) signature(l Launch, inputs []*mlxc.Array) string {
 	var key strings.Builder
 	for _, t := range k.templateArgs(l) {
 		fmt.Fprintf(&key, "%v,", t.Value)
 	}
 	for _, a := range inputs {
-		fmt.Fprintf(&key, "|%v%d", a.DType(), len(sizeClass(a)))
-		if a.Size() < 8 {
-			key.WriteByte('s')
-		}
+		fmt.Fprintf(&key, "|%v%v", a.DType(), sizeClass(a))
 	}
 	for _, o := range l.Outputs {
 		fmt.Fprintf(&key, "|%v", o.DType)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	p := k.programs[key.String()]
-	if p == nil {
-		p = &program{}
-		k.programs[key.String()] = p
-	}
-	return p
+	return key.String()
 }
 
 // sizeClass is a shape for which MLX declares an input as it does for a.

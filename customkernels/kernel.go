@@ -71,8 +71,9 @@ func (k *Kernel) Name() string { return k.name }
 // Launch describes one launch of a kernel.
 type Launch struct {
 	// Grid and Threadgroup count threads, as Metal's dispatchThreads does: the last
-	// threadgroup of an axis is short if Grid is not a multiple. An axis left 0
-	// counts as 1.
+	// threadgroup of an axis is short if Grid is not a multiple. The second and third
+	// axis count as 1 if they are left 0; a first axis of 0 is a launch without threads,
+	// of which nothing is run.
 	Grid, Threadgroup [3]int
 	// Template gives the function's template arguments, by name.
 	Template []mlxc.TemplateArg
@@ -102,6 +103,9 @@ func Launches() uint64 { return launches.Load() }
 func (k *Kernel) Launch(l Launch, inputs ...*mlxc.Array) []*mlxc.Array {
 	l = l.normalized()
 	err := k.check(l, inputs)
+	if err == nil && l.empty() {
+		return l.untouched()
+	}
 	var outputs []*mlxc.Array
 	if err == nil {
 		outputs, err = k.execute(l, inputs)
@@ -119,7 +123,7 @@ func (k *Kernel) Launch(l Launch, inputs ...*mlxc.Array) []*mlxc.Array {
 
 func (l Launch) normalized() Launch {
 	for i := range 3 {
-		if l.Grid[i] == 0 {
+		if l.Grid[i] == 0 && i > 0 {
 			l.Grid[i] = 1
 		}
 		if l.Threadgroup[i] == 0 {
@@ -127,6 +131,35 @@ func (l Launch) normalized() Launch {
 		}
 	}
 	return l
+}
+
+// empty reports whether there is nothing to run: no threads, or nothing to write to.
+// A kernel's text need not expect the latter.
+func (l Launch) empty() bool {
+	if l.Grid[0] == 0 {
+		return true
+	}
+	for _, o := range l.Outputs {
+		if !slices.Contains(o.Shape, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// untouched is what an empty launch leaves: the initial values.
+func (l Launch) untouched() []*mlxc.Array {
+	var value float32
+	if l.InitValue != nil {
+		value = *l.InitValue
+	}
+	initial := mlxc.Scalar(value)
+	defer initial.Free()
+	outputs := make([]*mlxc.Array, len(l.Outputs))
+	for i, o := range l.Outputs {
+		outputs[i] = mlxc.Full(o.DType, initial, o.Shape...)
+	}
+	return outputs
 }
 
 // execute gives the launch to the executor of the current stream.

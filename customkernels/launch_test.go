@@ -223,7 +223,7 @@ func TestFailedLaunchPoisonsItsOutputsOnly(t *testing.T) {
 	k := kernel(t, "scale.metal", "scale")
 	x := mlxc.FromSlice([]float32{1, 2, 3})
 	l := perElement(x, mlxc.TemplateArg{Name: "T", Value: mlxc.Float32})
-	l.Outputs[0].Shape = []int{1 << 30, 1 << 16} // 256 TiB
+	l.Outputs[0].Shape = []int{1 << 30, 1 << 14} // 64 TiB
 	before, after := x.Square(), x.MulScalar(5)
 	for name, eval := range map[string]func(...*mlxc.Array) error{"Eval": mlxc.Eval, "AsyncEval": mlxc.AsyncEval} {
 		t.Run(name, func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestFailedLaunchPoisonsItsOutputsOnly(t *testing.T) {
 		return k.Launch(l, args[0], mlxc.Scalar[float32](2))
 	})
 	defer c.Close()
-	out, err := c.Call(mlxc.Ones(mlxc.Float32, 1<<16))
+	out, err := c.Call(mlxc.Ones(mlxc.Float32, 1<<14))
 	require.NoError(t, err)
 	require.ErrorContains(t, mlxc.Eval(out...), "scale")
 	rows = 1
@@ -376,4 +376,64 @@ func TestMetalSourceNamesTheKernel(t *testing.T) {
 	require.Contains(t, text, "const device float16_t* x [[buffer(0)]]")
 	require.Contains(t, text, "const constant float& factor [[buffer(1)]]")
 	require.True(t, strings.Contains(text, "y[i] = T(float(x[i]) * factor);"))
+}
+
+// One goroutine launches inside a transform, which holds the graph lock, and one
+// outside: both build the same program.
+func TestColdLaunchesInsideAndOutsideATransform(t *testing.T) {
+	for range 20 {
+		k := kernel(t, "scale.metal", "scale")
+		x := mlxc.FromSlice([]float32{1, 2, 3})
+		launch := func(a *mlxc.Array) *mlxc.Array {
+			return k.Launch(perElement(a, mlxc.TemplateArg{Name: "T", Value: mlxc.Float32}), a, mlxc.Scalar[float32](2))[0]
+		}
+		inside, done := make(chan bool), make(chan error)
+		go func() {
+			_, _, err := mlxc.VJP(func(a arrays) arrays {
+				close(inside)
+				return arrays{launch(x).Add(a[0])}
+			}, arrays{x}, arrays{x})
+			done <- err
+		}()
+		<-inside
+		require.Equal(t, []float32{2, 4, 6}, floats(t, launch(x)))
+		require.NoError(t, <-done)
+	}
+}
+
+func TestEmptyLaunches(t *testing.T) {
+	k := kernel(t, "scale.metal", "scale")
+	template := mlxc.TemplateArg{Name: "T", Value: mlxc.Float32}
+	empty := mlxc.Zeros(mlxc.Float32, 0, 4096)
+	l := Launch{
+		Grid: [3]int{empty.Dim(0), empty.Dim(1)}, Threadgroup: [3]int{1, 64}, Template: []mlxc.TemplateArg{template},
+		Outputs: []mlxc.Output{{Shape: empty.Shape(), DType: mlxc.Float32}},
+	}
+	y := k.Launch(l, empty, mlxc.Scalar[float32](2))[0]
+	require.Empty(t, floats(t, y))
+	require.Equal(t, []int{0, 4096}, y.Shape())
+	l.Grid = [3]int{64, 64} // threads, but nothing to write to
+	require.Empty(t, floats(t, k.Launch(l, empty, mlxc.Scalar[float32](2))[0]))
+	l.Grid, l.Outputs[0].Shape = [3]int{0}, []int{2}
+	seven := float32(7)
+	l.InitValue = &seven
+	require.Equal(t, []float32{7, 7}, floats(t, k.Launch(l, empty, mlxc.Scalar[float32](2))[0]))
+}
+
+// A missing compiler is reported, and not remembered.
+func TestCompilerThatComesLater(t *testing.T) {
+	k := inline(t, `#include <metal_stdlib>
+using namespace metal;
+kernel void later(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+                  uint i [[thread_position_in_grid]]) {
+  y[i] = x[i] + 41.0f;
+}
+`)
+	x := mlxc.FromSlice([]float32{1})
+	t.Setenv("MLXGRAD_CACHE", t.TempDir())
+	t.Setenv("CXX", "/nonexistent/compiler")
+	require.ErrorIs(t, k.Launch(perElement(x), x)[0].Err(), ErrNoCompiler)
+	require.ErrorIs(t, Available(), ErrNoCompiler)
+	t.Setenv("CXX", "")
+	require.Equal(t, []float32{42}, floats(t, k.Launch(perElement(x), x)[0]))
 }

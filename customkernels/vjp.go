@@ -1,6 +1,8 @@
 package customkernels
 
 import (
+	"slices"
+
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -14,7 +16,7 @@ func WithVJP(forward *Kernel, launch func(inputs []*mlxc.Array) Launch, backward
 	return mlxc.CustomVJP(
 		func(inputs []*mlxc.Array) []*mlxc.Array { return forward.Launch(launch(inputs), inputs...) },
 		func(primals, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
-			grads := backward(primals, cotangents, outputs)
+			grads := slices.Clone(backward(primals, cotangents, outputs))
 			for i, g := range grads {
 				if g == nil && i < len(primals) {
 					grads[i] = mlxc.Zeros(primals[i].DType(), primals[i].Shape()...)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 )
@@ -28,12 +29,16 @@ import (
 //
 // The nil *Array is invalid too, with ErrNil.
 type Array struct {
-	ctx     unsafe.Pointer // the handle: *mlx::core::array, nil if invalid
-	err     error
-	users   atomic.Int64 // calls that hold ctx; freedBit once Free was called
+	ctx   unsafe.Pointer // the handle: *mlx::core::array, nil if invalid
+	err   error
+	users atomic.Int64 // calls that hold ctx; freedBit once Free was called
+
+	// Who frees it: a scope, in whose list it has a place, or the collector.
+	owner   sync.Mutex
+	scope   *scope
+	place   int
 	cleanup runtime.Cleanup
-	netted  bool   // cleanup is set
-	scope   *scope // the owner, nil if the collector is
+	netted  bool // cleanup is set
 }
 
 // freedBit is far above any number of concurrent calls.
@@ -73,20 +78,32 @@ func (a *Array) Free() {
 	if a == nil || a.ctx == nil {
 		return
 	}
-	for {
-		u := a.users.Load()
-		if u&freedBit != 0 {
-			return
-		}
-		// Held by this call itself while the bit is set.
-		if a.users.CompareAndSwap(u, u+freedBit+1) {
-			break
-		}
+	if !a.markFreed() {
+		return
 	}
+	a.owner.Lock()
 	if a.netted {
 		a.cleanup.Stop()
 	}
+	if a.scope != nil {
+		a.scope.remove(a)
+		a.scope = nil
+	}
+	a.owner.Unlock()
 	a.release()
+}
+
+// markFreed sets the bit and holds the handle, or tells that it was set before.
+func (a *Array) markFreed() bool {
+	for {
+		u := a.users.Load()
+		if u&freedBit != 0 {
+			return false
+		}
+		if a.users.CompareAndSwap(u, u+freedBit+1) {
+			return true
+		}
+	}
 }
 
 // newArray takes ownership of a handle.
@@ -102,7 +119,8 @@ func newArray(ctx unsafe.Pointer, scopeID uintptr) *Array {
 	return a
 }
 
-// net registers the array with the collector.
+// net registers the array with the collector. The caller holds owner, or has the
+// array to itself.
 func (a *Array) net() {
 	a.netted = true
 	a.cleanup = runtime.AddCleanup(a, func(ctx unsafe.Pointer) { garbage.add(ctx) }, a.ctx)
@@ -172,12 +190,19 @@ func (a *Array) Shape() []int {
 		return nil
 	}
 	defer a.release()
+	return intsOf(i)
+}
+
+func intsOf(i C.mlxg_info) []int {
 	shape := make([]int, i.ndim)
 	for k, n := range unsafe.Slice(i.shape, i.ndim) {
 		shape[k] = int(n)
 	}
 	return shape
 }
+
+// shapeOf is the shape behind a handle that the caller holds.
+func shapeOf(ctx unsafe.Pointer) []int { return intsOf(C.mlxg_array_info(ctx)) }
 
 // Dim returns the size of one axis, counted from the end if negative. It is 0 if
 // there is no such axis or the array is invalid.
@@ -225,7 +250,8 @@ func (a *Array) DType() DType {
 // NBytes returns the size of the elements in bytes, without strides or padding.
 func (a *Array) NBytes() int { return a.Size() * a.DType().Size() }
 
-// String evaluates the array and prints it as MLX does, or prints its error.
+// String evaluates the array and prints it as MLX does, or prints its error. Inside
+// a transform that works on stand-ins there is no value to print, and it says so.
 func (a *Array) String() string {
 	ctx, err := a.acquire()
 	if err != nil {
@@ -236,7 +262,7 @@ func (a *Array) String() string {
 	var e *C.char
 	onSoundThread(func() { e = C.mlxg_tostring(ctx, &text) })
 	if e != nil {
-		return fmt.Sprintf("array(invalid: %v)", takeText(e))
+		return fmt.Sprintf("array(%s without a value: %v)", describe(a.Shape(), a.DType()), takeText(e))
 	}
 	defer C.free(unsafe.Pointer(text))
 	return C.GoString(text)
@@ -250,7 +276,7 @@ func FromSlice[T Element](data []T, shape ...int) *Array {
 		shape = []int{len(data)}
 	}
 	d := dtypeOf[T]()
-	n, err := checkShape(shape)
+	n, err := checkShape(d, shape)
 	if err == nil && n != len(data) {
 		err = fmt.Errorf("the shape %s holds %d elements, the slice has %d", shapeText(shape), n, len(data))
 	}
@@ -273,7 +299,7 @@ func newLeaf(op string, data unsafe.Pointer, shape []int, d DType) *Array {
 		// An empty array: MLX copies nothing, but wants an address.
 		data = unsafe.Pointer(&emptyData)
 	}
-	dims := cInts(shape)
+	dims := cShape(shape)
 	return wrap(op, C.mlxg_array_new(data, unsafe.SliceData(dims), C.int(len(shape)), C.int(d.c())))
 }
 
@@ -288,11 +314,19 @@ func ToSlice[T Element](a *Array) ([]T, error) {
 		return nil, opError("ToSlice", err)
 	}
 	defer a.release()
-	d := dtypeOf[T]()
-	if a.DType() != d {
-		return nil, opError("ToSlice", fmt.Errorf("the elements are not %v: convert with AsType first", d), a)
+	// Held, the array keeps its shape and dtype even if it is freed meanwhile.
+	d, shape, dtype := dtypeOf[T](), shapeOf(ctx), dtypeFromC(int(C.mlxg_array_info(ctx).dtype))
+	fail := func(err error) ([]T, error) {
+		return nil, &Error{Op: "ToSlice", Shapes: [][]int{shape}, DTypes: []DType{dtype}, Err: err}
 	}
-	out := make([]T, a.Size())
+	if dtype != d {
+		return fail(fmt.Errorf("the elements are not %v: convert with AsType first", d))
+	}
+	n, err := checkShape(d, shape)
+	if err != nil {
+		return fail(err)
+	}
+	out := make([]T, n)
 	dst := unsafe.Pointer(unsafe.SliceData(out))
 	if len(out) == 0 {
 		dst = unsafe.Pointer(&emptyData)
@@ -300,7 +334,7 @@ func ToSlice[T Element](a *Array) ([]T, error) {
 	var e *C.char
 	onSoundThread(func() { e = C.mlxg_read(ctx, dst, C.size_t(len(out)*d.Size())) })
 	if e != nil {
-		return nil, opError("ToSlice", takeText(e), a)
+		return fail(takeText(e))
 	}
 	pace()
 	return out, nil
@@ -309,10 +343,13 @@ func ToSlice[T Element](a *Array) ([]T, error) {
 // Item evaluates a, which must have exactly one element, and returns it.
 func Item[T Element](a *Array) (T, error) {
 	var zero T
-	if err := a.Err(); err != nil {
+	ctx, err := a.acquire()
+	if err != nil {
 		return zero, opError("Item", err)
 	}
-	if a.Size() != 1 {
+	one := C.mlxg_array_info(ctx).size == 1
+	a.release()
+	if !one {
 		return zero, opError("Item", errors.New("the array does not have exactly one element"), a)
 	}
 	s, err := ToSlice[T](a)
@@ -322,22 +359,25 @@ func Item[T Element](a *Array) (T, error) {
 	return s[0], nil
 }
 
-// checkShape returns the number of elements, or an error if an axis is negative
-// or the sizes overflow what MLX counts with: 32 bits an axis, 63 in all.
-func checkShape(shape []int) (int, error) {
+// maxBytes is the address space of today's processors. MLX counts elements in 64
+// bits without looking for overflow.
+const maxBytes = 1 << 47
+
+// checkShape returns the number of elements, or an error if an axis is negative,
+// too long for MLX's 32 bits, or all of them together for any memory.
+func checkShape(d DType, shape []int) (int, error) {
 	n := 1
-	for _, d := range shape {
-		if d < 0 {
+	for _, axis := range shape {
+		if axis < 0 {
 			return 0, fmt.Errorf("the shape %s has a negative axis", shapeText(shape))
 		}
-		if d > math.MaxInt32 {
+		if axis > math.MaxInt32 {
 			return 0, fmt.Errorf("the shape %s has an axis above 2³¹−1", shapeText(shape))
 		}
-		// 16 is the largest number of bytes an element could take.
-		if d != 0 && n > math.MaxInt64/16/d {
+		if axis != 0 && n > maxBytes/d.Size()/axis {
 			return 0, fmt.Errorf("the shape %s holds more elements than memory can", shapeText(shape))
 		}
-		n *= d
+		n *= axis
 	}
 	return n, nil
 }
@@ -347,15 +387,28 @@ func checkNew(d DType, shape []int) error {
 	if !d.valid() {
 		return fmt.Errorf("the dtype %v is invalid", d)
 	}
-	_, err := checkShape(shape)
+	_, err := checkShape(d, shape)
 	return err
 }
 
-// cInts converts sizes and axes, which have been checked or are checked by MLX.
-func cInts(v []int) []C.int {
-	out := make([]C.int, max(len(v), 1)) // never an empty slice: C gets an address
-	for i, x := range v {
-		out[i] = C.int(min(max(x, math.MinInt32), math.MaxInt32))
+// cShape converts a shape that checkShape has passed. The result is never empty: C
+// gets an address.
+func cShape(shape []int) []C.int {
+	out := make([]C.int, max(len(shape), 1))
+	for i, n := range shape {
+		out[i] = C.int(n)
 	}
 	return out
+}
+
+// cInts converts what was not checked: axes, positions. The result is never empty: C gets an address.
+func cInts(v []int) ([]C.int, error) {
+	out := make([]C.int, max(len(v), 1))
+	for i, x := range v {
+		if x < math.MinInt32 || x > math.MaxInt32 {
+			return nil, fmt.Errorf("%d is beyond MLX's 32 bits", x)
+		}
+		out[i] = C.int(x)
+	}
+	return out, nil
 }

@@ -6,13 +6,15 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"unsafe"
 )
 
 // Func is a function of arrays that transforms take and give. It must be pure:
 // MLX may call it once, often, or on arrays without values. Arrays that it
 // captures count as constants and get no gradient.
+//
+// While MLX runs it, the calling goroutine holds the graph lock. So it must not wait
+// for another goroutine that uses this package: neither would go on.
 type Func = func(args []*Array) []*Array
 
 // VJPFunc computes a vector-Jacobian product: from the arguments of a function,
@@ -63,7 +65,7 @@ func guarded(out unsafe.Pointer, f func() []*Array) (status C.int) {
 			return
 		}
 		if v := recover(); v != nil {
-			callbackError = &PanicError{Value: v, Stack: debug.Stack()}
+			callbackError = newPanicError(v)
 			return
 		}
 		// Neither returned nor panicked: runtime.Goexit. It cannot be stopped, and

@@ -9,89 +9,91 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
+	"weak"
 )
-
-// CompileConfig holds the options of Compile; the zero value is the usual choice.
-type CompileConfig struct {
-	// Shapeless makes one trace serve inputs of all shapes. Functions whose
-	// operations need their shapes when they are built, our kernels among them,
-	// then fail with an error.
-	Shapeless bool
-}
 
 // Compiled is a function that MLX has simplified and fused.
 type Compiled struct {
+	f         Func
+	shapeless bool
+	err       error // of Compile
+	cleanup   runtime.Cleanup
+	closed    atomic.Bool
+	compiledHandle
+}
+
+// compiledHandle is what MLX holds. Only jobs on the compiler's thread use it, so
+// that a call and the freeing of it cannot meet.
+type compiledHandle struct {
 	closure unsafe.Pointer
-	id      uintptr
-	f       Func
-	config  CompileConfig
-	err     error
-	cleanup runtime.Cleanup
-	once    sync.Once
+	id      C.uintptr_t
 }
 
 // Compile makes a compiled form of f. f runs at the first call with new shapes,
-// dtypes or device, on arrays without values, and not at later ones: what it does
+// dtypes or stream, on arrays without values, and not at later ones: what it does
 // besides computing its results happens at those times only, and on another
-// goroutine.
+// goroutine. MLX keeps what it compiled for every such signature until the function
+// is freed, and looks them up one by one: a function for inputs of ever new shapes
+// wants CompileShapeless, or no compilation.
 //
 // Any goroutine may call the result. MLX's cache of compiled functions belongs to
 // an OS thread, so all calls run on one thread that this package owns, and one
 // trace serves all goroutines.
 //
 // A *Compiled frees what it holds when it becomes unreachable, or at Close.
-func Compile(f Func, config ...CompileConfig) *Compiled {
-	c := &Compiled{f: f}
-	if len(config) > 0 {
-		c.config = config[0]
-	}
+func Compile(f Func) *Compiled { return newCompiled(f, false) }
+
+// CompileShapeless is like Compile, with one trace for inputs of all shapes.
+// Functions whose operations need their shapes when they are built, custom kernels
+// and gradients among them, then fail with an error.
+func CompileShapeless(f Func) *Compiled { return newCompiled(f, true) }
+
+func newCompiled(f Func, shapeless bool) *Compiled {
+	c := &Compiled{f: f, shapeless: shapeless}
 	switch {
 	case initError != nil:
 		c.err = &Error{Op: "Compile", Err: initError}
 		return c
 	case f == nil:
-		c.err = &Error{Op: "Compile", Err: errors.New("the function is nil")}
+		c.err = &Error{Op: "Compile", Err: errNoFunction}
 		return c
 	}
+	// f often reaches c (a model that holds its own compiled step): the registry must
+	// not, or c would never become unreachable. Call keeps c alive.
+	w := weak.Make(c)
 	locked(func() {
-		id := register(f)
-		c.id = uintptr(id)
-		if e := C.mlxg_compile_new(id, C.bool(c.config.Shapeless), &c.closure); e != nil {
+		c.id = register(func(args []*Array) []*Array { return w.Value().f(args) })
+		if e := C.mlxg_compile_new(c.id, C.bool(shapeless), &c.closure); e != nil {
 			c.err = &Error{Op: "Compile", Err: takeText(e)}
 		}
 	})
 	if c.err == nil {
-		c.cleanup = runtime.AddCleanup(c, freeCompiled, compiledHandle{c.closure, c.id})
+		c.cleanup = runtime.AddCleanup(c, freeCompiled, c.compiledHandle)
 	}
 	return c
 }
 
-type compiledHandle struct {
-	closure unsafe.Pointer
-	id      uintptr
-}
-
 func freeCompiled(h compiledHandle) {
-	// The cache entry is in the owned thread's cache. This may run on the
-	// collector's own goroutine, which must not wait for a long evaluation.
-	go compiler.do(func() { C.mlxg_compiled_free(h.closure, C.uintptr_t(h.id)) })
+	// The collector's own goroutine must not wait for a long evaluation.
+	go compiler.do(nil, func() { C.mlxg_compiled_free(h.closure, h.id) })
 }
 
-// Close frees the compiled function. Calls after it fail.
+var errClosed = &Error{Op: "Compiled.Call", Err: errors.New("the compiled function was closed")}
+
+// Close frees the compiled function. Calls that have begun are finished; later
+// ones fail.
 func (c *Compiled) Close() {
-	c.once.Do(func() {
-		if c.err == nil {
-			c.cleanup.Stop()
-			freeCompiled(compiledHandle{c.closure, c.id})
-		}
-		c.err = &Error{Op: "Compile", Err: errors.New("the compiled function was closed")}
-	})
+	if c.err == nil && !c.closed.Swap(true) {
+		c.cleanup.Stop()
+		freeCompiled(c.compiledHandle)
+	}
 }
 
-// Call runs the compiled function. Inside another transform, or in a function
-// that MLX calls, it runs the original function instead: the transform at work
-// sees its operations one by one.
+// Call runs the compiled function. Inside another transform, in a function
+// that MLX calls, or inside WithPlaceholderGPU it runs the original function
+// instead: whoever is at work there sees its operations one by one.
 func (c *Compiled) Call(args ...*Array) (results []*Array, err error) {
 	const op = "Compiled.Call"
 	if c.err != nil {
@@ -104,25 +106,19 @@ func (c *Compiled) Call(args ...*Array) (results []*Array, err error) {
 	defer h.release()
 	defer runtime.KeepAlive(c)
 	runtime.LockOSThread()
-	nested := insideCallback()
-	stream := C.mlxg_current_stream()
-	scope := uintptr(C.mlxg_current_scope())
+	stream, scope := C.mlxg_current_stream(), C.mlxg_current_scope()
+	inline := insideCallback() || stream == C.mlxg_placeholder_gpu()
 	runtime.UnlockOSThread()
-	if nested {
-		results = c.f(args)
-		for _, r := range results {
-			if err := r.Err(); err != nil {
-				return nil, err
-			}
-		}
-		return results, nil
+	if inline {
+		return c.callInline(args)
 	}
-	if alive := compiler.do(func() {
-		// As if the caller's thread ran it: on its stream, into its scope.
-		old := C.mlxg_swap_stream(stream)
-		defer C.mlxg_swap_stream(old)
+	if alive := compiler.do(stream, func() {
+		if c.closed.Load() {
+			err = errClosed
+			return
+		}
 		r := C.mlxg_compiled_call(c.closure, h.ptr(), h.n())
-		r.scope = C.uintptr_t(scope)
+		r.scope = scope // as if the caller's thread had made them
 		results, err = wrapAll(op, r, args...)
 		err = c.explain(takeCallbackError(err))
 	}); !alive {
@@ -132,11 +128,29 @@ func (c *Compiled) Call(args ...*Array) (results []*Array, err error) {
 	return results, err
 }
 
+func (c *Compiled) callInline(args []*Array) (results []*Array, err error) {
+	if c.closed.Load() {
+		return nil, errClosed
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			results, err = nil, newPanicError(v)
+		}
+	}()
+	results = c.f(args)
+	for _, r := range results {
+		if err := r.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
 // explain says what to do where MLX only names the primitive that it cannot infer
 // the shapes of.
 func (c *Compiled) explain(err error) error {
-	if err != nil && c.config.Shapeless && strings.Contains(err.Error(), "output shapes") {
-		return fmt.Errorf("%w A function with a gradient of its own or a custom kernel cannot be compiled without shapes: compile it with shapes", err)
+	if err != nil && c.shapeless && strings.Contains(err.Error(), "output shapes") {
+		return fmt.Errorf("%w (a function with a gradient of its own or a custom kernel needs its shapes: compile it with Compile)", err)
 	}
 	return err
 }
@@ -151,14 +165,15 @@ type worker struct {
 }
 
 type job struct {
-	f    func()
-	done chan bool
+	stream streamHandle
+	f      func()
+	done   chan bool
 }
 
-// do runs f on the owned thread under the graph lock. It returns false if f ended
-// the goroutine.
-func (w *worker) do(f func()) bool {
-	j := job{f: f, done: make(chan bool, 1)}
+// do runs f on the owned thread, with the stream as its current one, under the
+// graph lock. It returns false if f ended the goroutine.
+func (w *worker) do(stream streamHandle, f func()) bool {
+	j := job{stream: stream, f: f, done: make(chan bool, 1)}
 	w.mu.Lock()
 	if w.jobs == nil {
 		w.jobs = make(chan job)
@@ -188,6 +203,7 @@ func (w *worker) one(j job, jobs chan job) (alive bool) {
 		}
 		j.done <- alive
 	}()
-	locked(j.f)
+	// The stream first: MLX keys its cache on the thread's default, which locked sets.
+	withStream(j.stream, func() { locked(j.f) })
 	return true
 }

@@ -31,7 +31,9 @@ func (d Device) String() string {
 }
 
 // Available reports whether the device can be used.
-func (d Device) Available() bool { return C.mlxg_device_stream(C.int(d)) != nil }
+func (d Device) Available() bool {
+	return (d == CPU || d == GPU) && C.mlxg_device_stream(C.int(d)) != nil
+}
 
 // DefaultDevice returns the device on which operations run if nothing else was
 // said: the GPU where there is one.
@@ -39,7 +41,7 @@ func DefaultDevice() Device { return Device(C.mlxg_default_device()) }
 
 // SetDefaultDevice changes the default for the whole process.
 func SetDefaultDevice(d Device) error {
-	if C.mlxg_set_default_device(C.int(d)) != 0 {
+	if !d.Available() || C.mlxg_set_default_device(C.int(d)) != 0 {
 		return fmt.Errorf("mlxc: SetDefaultDevice: this machine or this build of MLX has no device %v", d)
 	}
 	return nil
@@ -101,21 +103,37 @@ func NewStream(d Device) (*Stream, error) {
 
 // WithDevice runs f; operations that f calls, on the same goroutine, run on d.
 func WithDevice(d Device, f func()) error {
-	s := C.mlxg_device_stream(C.int(d))
-	if s == nil {
+	if !d.Available() {
 		return fmt.Errorf("mlxc: WithDevice: this machine or this build of MLX has no device %v", d)
 	}
-	withStream(s, f)
+	withStream(C.mlxg_device_stream(C.int(d)), f)
 	return nil
 }
 
-// WithStream runs f; operations that f calls, on the same goroutine, go to s.
-func WithStream(s *Stream, f func()) { withStream(s.ctx, f) }
+// WithStream runs f; operations that f calls, on the same goroutine, go to s, or to
+// the default stream if s is nil.
+func WithStream(s *Stream, f func()) {
+	if s == nil {
+		s = &Stream{}
+	}
+	withStream(s.ctx, f)
+}
 
-func withStream(ctx unsafe.Pointer, f func()) {
+// streamHandle is the ctx of an mlx_stream, nil for the default.
+type streamHandle = unsafe.Pointer
+
+func withStream(ctx streamHandle, f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	old := C.mlxg_swap_stream(ctx)
 	defer C.mlxg_swap_stream(old)
 	f()
+}
+
+// currentStream is the stream that was set for the calling goroutine, nil if none
+// was.
+func currentStream() streamHandle {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return C.mlxg_current_stream()
 }

@@ -17,8 +17,8 @@
 //	y := x.MatMul(w).Add(b).Tanh() // no checks here
 //	v, err := mlxc.ToSlice[float32](y) // the first thing that went wrong
 //
-// An *Error names the operation and the shapes and dtypes of its operands. Nothing
-// in this package ends the process. A panic in a Go function that MLX calls comes
+// An *Error names the operation and the shapes and dtypes of its operands. This
+// package does not end the process, and MLX's exceptions come back as errors. A panic in a Go function that MLX calls comes
 // back as a *PanicError from the call that ran it.
 //
 // # Memory
@@ -38,9 +38,11 @@
 //
 // Any goroutine may use any array, at any time. MLX itself binds arrays to threads
 // and keeps its graph in plain memory; this package gives it streams that every
-// thread may use, holds one lock around whatever builds or walks a graph, and lets
-// go of it while an evaluation computes. A lone goroutine pays some tens of
-// nanoseconds an operation for that.
+// thread may use, and holds one lock around whatever builds or walks a graph. While
+// an evaluation on CPU streams computes, the lock is free. It is held while a
+// function of arrays runs under a transform: such a function must not wait for
+// another goroutine that uses this package. A lone goroutine pays some tens of
+// nanoseconds an operation.
 //
 // Operations run on the default device, the GPU where there is one. WithDevice and
 // WithStream change that for the operations that a function calls, and WithScope

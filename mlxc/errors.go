@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime/debug"
 	"strings"
 )
 
@@ -50,6 +51,8 @@ type PanicError struct {
 	Value any    // what was passed to panic
 	Stack []byte // the stack of the panic
 }
+
+func newPanicError(v any) *PanicError { return &PanicError{Value: v, Stack: debug.Stack()} }
 
 // Error gives the panic's value.
 func (e *PanicError) Error() string { return fmt.Sprintf("the Go function panicked: %v", e.Value) }

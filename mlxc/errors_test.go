@@ -60,6 +60,13 @@ func TestWrongCalls(t *testing.T) {
 			return err
 		}(), []string{"VJP", "shape"}},
 		{"no function", func() error { _, _, err := mlxc.VJP(nil, arrays{a}, arrays{a}); return err }(), []string{"VJP", "nil"}},
+		{"an axis beyond 32 bits", a.BroadcastTo(1 << 40).Err(), []string{"broadcast_to", "2³¹−1"}},
+		{"a broadcast that overflows", a.BroadcastTo(1<<30, 1<<30, 1<<30).Err(), []string{"broadcast_to", "memory"}},
+		{"a reduction axis beyond 32 bits", a.Sum(1 << 40).Err(), []string{"sum", "32 bits"}},
+		{"a concatenation axis beyond 32 bits", mlxc.Concatenate(1<<32, a, a).Err(), []string{"concatenate", "32 bits"}},
+		{"a device that is none", func() error { _, err := mlxc.NewStream(mlxc.Device(1 << 40)); return err }(), []string{"NewStream"}},
+		{"which operand was freed", a.Add(freed).Err(), []string{"add", "float32(2,3)", "operand 2"}},
+		{"nothing to trace", func() error { _, err := mlxc.Trace(nil, arrays{a}); return err }(), []string{"Trace", "nil"}},
 		{"a text with a percent sign", mlxc.NewError("op %s", a.Add(b).Err(), a), []string{"op %s"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -95,4 +102,13 @@ func TestDimOfAValidArray(t *testing.T) {
 	require.Equal(t, []int{2, 3, 3, 2, 0, 0}, []int{a.Dim(0), a.Dim(1), a.Dim(-1), a.Dim(-2), a.Dim(2), a.Dim(-3)})
 	require.Equal(t, 12, a.NBytes())
 	require.Equal(t, []int{}, mlxc.Scalar(true).Shape())
+}
+
+func TestVariadicArgumentsAreNotWrittenTo(t *testing.T) {
+	buffer := []int{7, 8, 9}
+	a := mlxc.Zeros(mlxc.Float32, 1, 2)
+	_ = a.Sum(buffer[:0]...)
+	_ = a.Transpose(buffer[:0]...)
+	_ = a.Squeeze(buffer[:0]...)
+	require.Equal(t, []int{7, 8, 9}, buffer)
 }

@@ -4,6 +4,7 @@ package mlxc
 import "C"
 
 import (
+	"fmt"
 	"unsafe"
 )
 
@@ -25,20 +26,23 @@ func acquireAll(op string, arrays []*Array) (handles, error) {
 			for _, b := range arrays[:i] {
 				b.release()
 			}
-			return handles{}, firstError(op, err)
+			return handles{}, operandError(op, err, i, arrays...)
 		}
 		h.ctx[i] = ctx
 	}
 	return h, nil
 }
 
-// firstError passes an operation's error on as it is, and gives the bare ones a
-// name of the place where they were noticed.
-func firstError(op string, err error) error {
+// operandError passes on the error that operand i brought with it, and says which
+// operand it is where the error does not name an operation.
+func operandError(op string, err error, i int, operands ...*Array) error {
 	if _, ok := err.(*Error); ok { //nolint:errorlint // only an unwrapped one names its operation
 		return err
 	}
-	return &Error{Op: op, Err: err}
+	if len(operands) > 1 {
+		err = fmt.Errorf("operand %d: %w", i+1, err)
+	}
+	return opError(op, err, operands...)
 }
 
 func (h handles) release() {
@@ -85,5 +89,7 @@ func AsyncEval(arrays ...*Array) error {
 	if e != nil {
 		return opError("AsyncEval", takeText(e), arrays...)
 	}
+	garbage.drain(false)
+	pace()
 	return nil
 }

@@ -4,11 +4,14 @@ package mlxc
 import "C"
 
 import (
-	"errors"
+	"fmt"
 	"os"
-	"path/filepath"
+	"sync/atomic"
 	"unsafe"
 )
+
+// exports numbers the temporary files of this process.
+var exports atomic.Int64
 
 // Export writes f, as it computes on inputs of these shapes and dtypes, to a file
 // that MLX reads on another machine and from its other languages (the usual
@@ -21,7 +24,7 @@ import (
 func Export(file string, f Func, inputs ...*Array) (err error) {
 	const op = "Export"
 	if f == nil {
-		return &Error{Op: op, Err: errors.New("the function is nil")}
+		return &Error{Op: op, Err: errNoFunction}
 	}
 	h, err := acquireAll(op, inputs)
 	if err != nil {
@@ -30,15 +33,12 @@ func Export(file string, f Func, inputs ...*Array) (err error) {
 	defer h.release()
 	// MLX writes while it traces: what it leaves behind after an error is removed.
 	// After a success there is nothing to remove.
-	temporary, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.mlxfn")
-	if err != nil {
+	temporary := fmt.Sprintf("%s.%d.%d.mlxfn", file, os.Getpid(), exports.Add(1))
+	if err := os.WriteFile(temporary, nil, 0o666); err != nil { //nolint:gosec // as MLX's own writer makes them
 		return &Error{Op: op, Err: err}
 	}
-	defer os.Remove(temporary.Name())
-	if err := temporary.Close(); err != nil {
-		return &Error{Op: op, Err: err}
-	}
-	name := C.CString(temporary.Name())
+	defer os.Remove(temporary)
+	name := C.CString(temporary)
 	defer C.free(unsafe.Pointer(name))
 	locked(func() {
 		if e := C.mlxg_export(register(f), name, h.ptr(), h.n()); e != nil {
@@ -48,7 +48,7 @@ func Export(file string, f Func, inputs ...*Array) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(temporary.Name(), file); err != nil {
+	if err := os.Rename(temporary, file); err != nil {
 		return &Error{Op: op, Err: err}
 	}
 	return nil
@@ -67,6 +67,9 @@ type Node struct {
 // their source is had on Linux. As in Export, custom gradients are left out.
 func Trace(f Func, inputs []*Array) (nodes []Node, err error) {
 	const op = "Trace"
+	if f == nil {
+		return nil, &Error{Op: op, Err: errNoFunction}
+	}
 	h, err := acquireAll(op, inputs)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ func optional(op string, a *Array) (unsafe.Pointer, func(), error) {
 	}
 	ctx, err := a.acquire()
 	if err != nil {
-		return nil, nil, firstError(op, err)
+		return nil, nil, operandError(op, err, 0, a)
 	}
 	return ctx, a.release, nil
 }
@@ -36,7 +36,7 @@ func RMSNorm(x, weight *Array, eps float32) *Array {
 	const op = "RMSNorm"
 	cx, err := x.acquire()
 	if err != nil {
-		return invalid(firstError(op, err))
+		return invalid(operandError(op, err, 0, x))
 	}
 	defer x.release()
 	cw, done, err := optional(op, weight)
@@ -54,7 +54,7 @@ func LayerNorm(x, weight, bias *Array, eps float32) *Array {
 	const op = "LayerNorm"
 	cx, err := x.acquire()
 	if err != nil {
-		return invalid(firstError(op, err))
+		return invalid(operandError(op, err, 0, x))
 	}
 	defer x.release()
 	cw, doneW, err := optional(op, weight)

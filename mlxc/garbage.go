@@ -58,21 +58,26 @@ func (h *heap) drain(wait bool) {
 // pace starts a collection whenever MLX's active memory has doubled since the
 // last one.
 var pacer struct {
-	next    atomic.Uint64 // collect when active memory is above
+	low     atomic.Int64 // the least active memory seen since the last collection
 	running atomic.Bool
 }
 
 const paceFloor = 64 << 20 // below this, collecting costs more than it gives
 
 func pace() {
-	active := ActiveMemory()
-	next := max(pacer.next.Load(), paceFloor)
-	if uint64(active) < next || !pacer.running.CompareAndSwap(false, true) {
+	active := int64(ActiveMemory())
+	low := pacer.low.Load()
+	for active < low && !pacer.low.CompareAndSwap(low, active) {
+		low = pacer.low.Load()
+	}
+	if active < max(2*low, paceFloor) || !pacer.running.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {
 		defer pacer.running.Store(false)
-		runtime.GC() // cleanups run on a goroutine of the runtime, soon after
-		pacer.next.Store(max(2*uint64(ActiveMemory()), paceFloor))
+		runtime.GC()
+		// The cleanups run on a goroutine of the runtime, soon after; the figure falls as
+		// they do, and low with it.
+		pacer.low.Store(int64(ActiveMemory()))
 	}()
 }

@@ -46,12 +46,23 @@ var staleThreads atomic.Int64
 func onSoundThread(f func()) {
 	if staleThreads.Load() > 0 {
 		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		move := bool(C.mlxg_is_stale()) && !insideCallback()
-		runtime.UnlockOSThread()
 		if move {
+			returned, stream, scope := false, C.mlxg_current_stream(), C.mlxg_current_scope()
 			done := make(chan struct{})
-			go func() { defer close(done); f() }()
+			go func() {
+				defer close(done)
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				defer C.mlxg_swap_scope(C.mlxg_swap_scope(scope))
+				withStream(stream, f)
+				returned = true
+			}()
 			<-done
+			if !returned {
+				runtime.Goexit() // f ended the goroutine; this one is meant
+			}
 			return
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,5 +105,41 @@ func TestMemoryStaysFlat(t *testing.T) {
 				require.Less(t, grownRSS, 2*allowed+16<<20)
 			}
 		})
+	}
+}
+
+func TestKeepAfterFree(t *testing.T) {
+	for range 20 {
+		mlxc.WithScope(func() {
+			a := mlxc.FromSlice([]float32{1, 2, 3})
+			a.Free()
+			require.ErrorIs(t, a.Keep().Err(), mlxc.ErrFreed)
+			b := mlxc.FromSlice([]float32{1}).Keep()
+			b.Keep()
+			b.Free()
+		})
+		runtime.GC()
+		require.Equal(t, []float32{2}, floats(t, mlxc.FromSlice([]float32{1}).Add(mlxc.FromSlice([]float32{1}))))
+	}
+}
+
+func TestKeepAndFreeFromManyGoroutines(t *testing.T) {
+	for range 50 {
+		var wg sync.WaitGroup
+		mlxc.WithScope(func() {
+			a := mlxc.FromSlice([]float32{1, 2, 3})
+			for i := range 4 {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					if i == 3 {
+						a.Free()
+					} else {
+						a.Keep()
+					}
+				}()
+			}
+		})
+		wg.Wait()
 	}
 }

@@ -95,10 +95,17 @@ func (k *MetalKernel) Apply(l MetalLaunch, inputs ...*Array) ([]*Array, error) {
 		if err := checkNew(o.DType, o.Shape); err != nil {
 			return fail(fmt.Errorf("output %d: %w", i, err))
 		}
-		dims := cInts(o.Shape)
+		dims := cShape(o.Shape)
 		C.mlx_fast_metal_kernel_config_add_output_arg(c, &dims[0], C.size_t(len(o.Shape)), C.mlx_dtype(o.DType.c()))
 	}
-	grid, group := cInts(l.Grid[:]), cInts(l.Threadgroup[:])
+	grid, err := cInts(l.Grid[:])
+	if err != nil {
+		return fail(err)
+	}
+	group, err := cInts(l.Threadgroup[:])
+	if err != nil {
+		return fail(err)
+	}
 	C.mlx_fast_metal_kernel_config_set_grid(c, grid[0], grid[1], grid[2])
 	C.mlx_fast_metal_kernel_config_set_thread_group(c, group[0], group[1], group[2])
 	if l.InitValue != nil {
@@ -108,6 +115,10 @@ func (k *MetalKernel) Apply(l MetalLaunch, inputs ...*Array) ([]*Array, error) {
 		name := C.CString(t.Name)
 		switch v := t.Value.(type) {
 		case DType:
+			if !v.valid() {
+				err = fmt.Errorf("template argument %s is an invalid dtype", t.Name)
+				break
+			}
 			C.mlx_fast_metal_kernel_config_add_template_arg_dtype(c, name, C.mlx_dtype(v.c()))
 		case int:
 			if v < math.MinInt32 || v > math.MaxInt32 {

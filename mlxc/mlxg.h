@@ -84,6 +84,8 @@ bool mlxg_is_stale(void);
 // The calling thread's current stream and scope. A NULL stream stands for the
 // default of the process.
 mlx_stream mlxg_stream(void);
+// mlxg_real_stream is the same, but the default instead of the placeholder.
+void* mlxg_real_stream(void);
 void* mlxg_swap_stream(void* stream);
 uintptr_t mlxg_swap_scope(uintptr_t scope);
 uintptr_t mlxg_current_scope(void);
@@ -94,7 +96,6 @@ void* mlxg_current_stream(void); // as set for this thread, or NULL
 int mlxg_default_device(void);
 int mlxg_set_default_device(int type);
 void* mlxg_device_stream(int type); // NULL if there is no such device
-bool mlxg_stream_is_gpu(void* stream);
 int mlxg_current_device(void);
 int mlxg_current_backend(void); // 0 CPU, 1 Metal, 2 CUDA
 

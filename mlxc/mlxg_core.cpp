@@ -1,9 +1,11 @@
 // Errors, the graph lock, and what belongs to a thread: stream, scope, nesting.
 #include "mlxg.h"
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "mlx/mlx.h"
 #include "mlx/version.h"
@@ -17,7 +19,8 @@ __attribute__((weak)) const char* mlxgrad_mlx_c_version(void);
 namespace {
 
 thread_local std::string last_error;
-thread_local int enter_depth = 0;
+// The streams of the open enters.
+thread_local std::vector<void*> enter_streams;
 thread_local bool stale = false;
 thread_local void* current_stream = nullptr;
 thread_local uintptr_t current_scope = 0;
@@ -25,7 +28,7 @@ thread_local uintptr_t current_scope = 0;
 // Streams of the process, usable from any thread; never freed, since arrays of
 // a thread that outlives main may still refer to them.
 void* device_streams[2] = {nullptr, nullptr};
-int default_device_type = 0;
+std::atomic<int> default_device_type = 0;
 
 void on_error(const char* message, void*) {
   // Runs on the failing thread, inside mlx-c's catch block; the text dies with
@@ -47,6 +50,23 @@ char* copy_string(const std::string& s) {
   return p;
 }
 
+// make_default makes a stream and its device MLX's defaults on this thread: a
+// transform inserts nodes there. Goroutines move between threads, so each entry
+// sets it.
+void make_default(void* stream) {
+  mlx_stream s = {stream};
+  mlx_device d = {nullptr};
+  if (mlx_stream_get_device(&d, s) == 0) {
+    mlx_set_default_device(d);
+  }
+  mlx_device_free(d);
+  mlx_set_default_stream(s);
+}
+
+bool is_gpu(void* stream) {
+  return stream && static_cast<mlx::core::Stream*>(stream)->device == mlx::core::Device::gpu;
+}
+
 } // namespace
 
 namespace mlxg {
@@ -65,8 +85,16 @@ char* error_text(const char* what) {
   return take_error();
 }
 
+mlxg_results results_of(const std::vector<mlx::core::array>& arrays) {
+  mlx_vector_array v = mlx_vector_array_new();
+  for (auto& a : arrays) {
+    mlx_vector_array_append_value(v, mlx_array{const_cast<mlx::core::array*>(&a)});
+  }
+  return mlxg_end_vector(0, v);
+}
+
 int depth() {
-  return enter_depth;
+  return static_cast<int>(enter_streams.size());
 }
 
 } // namespace mlxg
@@ -137,28 +165,22 @@ bool mlxg_try_lock(bool wait) {
 
 int mlxg_enter(void) {
   graph_lock().lock();
-  // A transform inserts nodes on the thread's default stream. Goroutines move
-  // between threads, so each entry sets it. The placeholder stream is no real
-  // stream and cannot be a default.
-  mlx_stream s = mlxg_stream();
-  if (s.ctx != mlxg_placeholder_gpu()) {
-    mlx_device d = {nullptr};
-    if (mlx_stream_get_device(&d, s) == 0) {
-      mlx_set_default_device(d);
-    }
-    mlx_device_free(d);
-    mlx_set_default_stream(s);
-  }
-  return enter_depth++;
+  enter_streams.push_back(mlxg_real_stream());
+  make_default(enter_streams.back());
+  return static_cast<int>(enter_streams.size()) - 1;
 }
 
 void mlxg_leave(void) {
-  --enter_depth;
+  enter_streams.pop_back();
+  if (!enter_streams.empty()) {
+    // The transform further up goes on with the stream that it began with.
+    make_default(enter_streams.back());
+  }
   graph_lock().unlock();
 }
 
 int mlxg_enter_depth(void) {
-  return enter_depth;
+  return mlxg::depth();
 }
 
 void mlxg_mark_stale(void) {
@@ -173,6 +195,11 @@ mlx_stream mlxg_stream(void) {
   mlx_stream s;
   s.ctx = current_stream ? current_stream : device_streams[default_device_type];
   return s;
+}
+
+void* mlxg_real_stream(void) {
+  void* s = mlxg_stream().ctx;
+  return s == mlxg_placeholder_gpu() ? device_streams[default_device_type] : s;
 }
 
 void* mlxg_swap_stream(void* stream) {
@@ -213,18 +240,13 @@ void* mlxg_device_stream(int type) {
   return type < 0 || type > 1 ? nullptr : device_streams[type];
 }
 
-bool mlxg_stream_is_gpu(void* stream) {
-  return static_cast<mlx::core::Stream*>(stream)->device ==
-      mlx::core::Device::gpu;
-}
-
 int mlxg_current_device(void) {
-  return mlxg_stream_is_gpu(mlxg_stream().ctx) ? 1 : 0;
+  return is_gpu(mlxg_stream().ctx) ? 1 : 0;
 }
 
 int mlxg_current_backend(void) {
   void* s = mlxg_stream().ctx;
-  if (!mlxg_stream_is_gpu(s)) {
+  if (!is_gpu(s)) {
     return 0;
   }
   bool cuda = false;

@@ -113,8 +113,7 @@ char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
       // Row-major order whatever the strides; no copy if they are already.
       auto s = a.has_primitive()
           ? a.primitive().stream()
-          : *static_cast<mx::Stream*>(mlxg_device_stream(
-                mlxg_stream_is_gpu(mlxg_stream().ctx) ? 1 : 0));
+          : *static_cast<mx::Stream*>(mlxg_real_stream());
       // The array itself is evaluated, not only its row-major form, so that a
       // second read does not compute it again.
       rows.push_back(a);

@@ -50,6 +50,9 @@ inline mlx_vector_array vector_of(void** ctx, size_t n) {
   return mlx_vector_array_new_data(reinterpret_cast<const mlx_array*>(ctx), n);
 }
 
+// results_of hands arrays over as results.
+mlxg_results results_of(const std::vector<mlx::core::array>& arrays);
+
 } // namespace mlxg
 
 #endif

@@ -276,11 +276,7 @@ extern "C" mlxg_results mlxg_primitive_call(
     }
     auto prim = std::make_shared<host_function>(s, name, f);
     auto outs = mx::array::make_arrays(std::move(shapes), types, prim, in);
-    mlx_vector_array v = mlx_vector_array_new();
-    for (auto& o : outs) {
-      mlx_vector_array_append_value(v, mlx_array{&o});
-    }
-    return mlxg_end_vector(0, v);
+    return mlxg::results_of(outs);
   } catch (std::exception& e) {
     r.err = mlxg::error_text(e.what());
     return r;

@@ -1,7 +1,8 @@
 // Export of functions, to a file and, as a trace, to memory.
 #include <cstring>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
+#include <vector>
 
 #include "mlx/export.h"
 #include "mlx/mlx.h"
@@ -14,45 +15,99 @@ namespace {
 
 using fun_t = std::function<std::vector<mx::array>(const std::vector<mx::array>&)>;
 
-// A function with a gradient of its own is a CustomTransforms node, which MLX
-// cannot serialize. Its last inputs are the outputs of the function itself, so what
-// reads an output of the node can read those instead.
-mx::array inner(mx::array a) {
-  while (a.has_primitive() && std::strcmp(a.primitive().name(), "CustomTransforms") == 0) {
-    size_t n = a.siblings().size() + 1;
-    a = mx::array(a.inputs()[a.inputs().size() - n + a.sibling_position()]);
+// stripper builds graphs anew without their CustomTransforms nodes, which are what
+// functions with a gradient of their own leave and MLX cannot serialize. Such a node's
+// last inputs are the outputs of the function itself, so whoever reads an output of the
+// node can read those instead. Existing nodes stay as they are: the caller may still
+// want their gradients.
+class stripper {
+ public:
+  std::vector<mx::array> operator()(const std::vector<mx::array>& outputs) {
+    std::vector<mx::array> result;
+    for (auto& o : outputs) {
+      visit(o);
+      result.push_back(done_.at(o.id()));
+    }
+    return result;
   }
-  return a;
-}
 
-// strip takes the CustomTransforms nodes out of the graph of the outputs.
-std::vector<mx::array> strip(std::vector<mx::array> outputs) {
-  std::unordered_set<std::uintptr_t> seen;
-  std::vector<mx::array> todo;
-  for (auto& o : outputs) {
-    o = inner(o);
-    todo.push_back(o);
-  }
-  while (!todo.empty()) {
-    mx::array a = std::move(todo.back());
-    todo.pop_back();
-    if (!seen.insert(a.id()).second) {
-      continue;
+ private:
+  // Post-order without recursion: graphs are deep.
+  void visit(const mx::array& root) {
+    std::vector<mx::array> todo{root};
+    while (!todo.empty()) {
+      mx::array a = todo.back();
+      if (done_.count(a.id())) {
+        todo.pop_back();
+        continue;
+      }
+      bool ready = true;
+      for (auto& in : sources(a)) {
+        if (!done_.count(in.id())) {
+          todo.push_back(in);
+          ready = false;
+        }
+      }
+      if (ready) {
+        finish(a);
+        todo.pop_back();
+      }
     }
+  }
+
+  static bool custom(const mx::array& a) {
+    return a.has_primitive() && std::strcmp(a.primitive().name(), "CustomTransforms") == 0;
+  }
+
+  // sources is what a is computed from once the custom nodes are gone.
+  static std::vector<mx::array> sources(const mx::array& a) {
+    if (!custom(a)) {
+      return a.inputs();
+    }
+    size_t n = a.siblings().size() + 1;
+    return {a.inputs()[a.inputs().size() - n + a.sibling_position()]};
+  }
+
+  void finish(const mx::array& a) {
+    if (custom(a)) {
+      set(a, done_.at(sources(a)[0].id()));
+      return;
+    }
+    bool changed = false;
+    std::vector<mx::array> inputs;
     for (auto& in : a.inputs()) {
-      in = inner(in);
-      todo.push_back(in);
+      inputs.push_back(done_.at(in.id()));
+      changed = changed || inputs.back().id() != in.id();
     }
-    for (auto& s : a.siblings()) {
-      todo.push_back(s);
+    if (!changed) {
+      set(a, a);
+      return;
+    }
+    auto outputs = a.outputs();
+    std::vector<mx::Shape> shapes;
+    std::vector<mx::Dtype> dtypes;
+    for (auto& o : outputs) {
+      shapes.push_back(o.shape());
+      dtypes.push_back(o.dtype());
+    }
+    auto made = mx::array::make_arrays(std::move(shapes), dtypes, a.primitive_ptr(), inputs);
+    for (size_t i = 0; i < outputs.size(); i++) {
+      set(outputs[i], made[i]);
     }
   }
-  return outputs;
-}
+
+  void set(const mx::array& from, const mx::array& to) {
+    kept_.push_back(from); // its id stays taken
+    done_.emplace(from.id(), to);
+  }
+
+  std::unordered_map<std::uintptr_t, mx::array> done_;
+  std::vector<mx::array> kept_;
+};
 
 fun_t stripped(mlx_closure f) {
   return [fun = *static_cast<fun_t*>(f.ctx)](const std::vector<mx::array>& args) {
-    return strip(fun(args));
+    return stripper{}(fun(args));
   };
 }
 

@@ -1,9 +1,17 @@
 // Transforms and the closures that they call. Go holds the graph lock through
 // mlxg_enter around every function here that can reach Go.
+#include <cstring>
+#include <functional>
 #include <mutex>
+#include <string>
+#include <unordered_set>
 #include <vector>
 
+#include "mlx/mlx.h"
+#include "mlx/primitives.h"
 #include "mlxg_internal.h"
+
+namespace mx = mlx::core;
 
 // Exported by callback.go. They return 0, or 1 after having noted a Go error.
 extern "C" int mlxgCallClosure(uintptr_t id, void* in, void* out);
@@ -80,6 +88,24 @@ static mlxg_results join(int rc, mlx_vector_array a, mlx_vector_array b, size_t*
   return mlxg_end_vector(rc, a);
 }
 
+// distinct makes every output a node of its own that takes a cotangent: MLX gives
+// none to what stop_gradient returned, and one to an array that is there twice,
+// and would pair the cotangents with the wrong outputs.
+static std::vector<mx::array> distinct(std::vector<mx::array> outputs) {
+  std::unordered_set<std::uintptr_t> seen;
+  for (auto& o : outputs) {
+    bool stopped =
+        o.has_primitive() && std::strcmp(o.primitive().name(), "StopGradient") == 0;
+    if (!seen.insert(o.id()).second || stopped) {
+      auto s = o.has_primitive()
+          ? o.primitive().stream()
+          : *static_cast<mx::Stream*>(mlxg_real_stream());
+      o = mx::copy(o, s);
+    }
+  }
+  return outputs;
+}
+
 mlxg_results mlxg_vjp(
     uintptr_t id,
     void** primals,
@@ -87,16 +113,32 @@ mlxg_results mlxg_vjp(
     void** cotangents,
     size_t nc,
     size_t* n_outputs) {
+  using arrays = std::vector<mx::array>;
+  *n_outputs = 0;
   mlx_closure f = mlxg_closure_new(id);
-  mlx_vector_array p = mlxg::vector_of(primals, np);
-  mlx_vector_array c = mlxg::vector_of(cotangents, nc);
-  mlx_vector_array outputs = mlx_vector_array_new();
-  mlx_vector_array vjps = mlx_vector_array_new();
-  int rc = mlx_vjp(&outputs, &vjps, f, p, c);
-  mlx_vector_array_free(p);
-  mlx_vector_array_free(c);
+  mlxg_results r = {nullptr, 0, nullptr, mlxg_current_scope()};
+  try {
+    auto& fun = *static_cast<std::function<arrays(const arrays&)>*>(f.ctx);
+    auto [outputs, vjps] = mx::vjp(
+        [&](const arrays& args) {
+          auto out = distinct(fun(args));
+          if (out.size() != nc) {
+            throw std::invalid_argument(
+                "the function has " + std::to_string(out.size()) +
+                " outputs, but there are " + std::to_string(nc) + " cotangents");
+          }
+          return out;
+        },
+        mlxg::arrays_of(primals, np),
+        mlxg::arrays_of(cotangents, nc));
+    *n_outputs = outputs.size();
+    outputs.insert(outputs.end(), vjps.begin(), vjps.end());
+    r = mlxg::results_of(outputs);
+  } catch (std::exception& e) {
+    r.err = mlxg::error_text(e.what());
+  }
   mlx_closure_free(f);
-  return join(rc, outputs, vjps, n_outputs);
+  return r;
 }
 
 mlxg_results mlxg_value_and_grad(

@@ -8,7 +8,7 @@ import "C"
 func unary(op string, f C.mlxg_unary_fn, a *Array) *Array {
 	ca, err := a.acquire()
 	if err != nil {
-		return invalid(firstError(op, err))
+		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
 	return wrap(op, C.mlxg_unary(f, ca), a)
@@ -17,12 +17,12 @@ func unary(op string, f C.mlxg_unary_fn, a *Array) *Array {
 func binary(op string, f C.mlxg_binary_fn, a, b *Array) *Array {
 	ca, err := a.acquire()
 	if err != nil {
-		return invalid(firstError(op, err))
+		return invalid(operandError(op, err, 0, a, b))
 	}
 	defer a.release()
 	cb, err := b.acquire()
 	if err != nil {
-		return invalid(firstError(op, err))
+		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
 	return wrap(op, C.mlxg_binary(f, ca, cb), a, b)
@@ -41,14 +41,18 @@ func ternary(op string, f C.mlxg_ternary_fn, a, b, c *Array) *Array {
 func reduce(op string, f C.mlxg_axes_fn, a *Array, axes []int) *Array {
 	ca, err := a.acquire()
 	if err != nil {
-		return invalid(firstError(op, err))
+		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
 	if len(axes) == 0 {
+		axes = nil // not the caller's buffer
 		for i := range a.NDim() {
 			axes = append(axes, i)
 		}
 	}
-	c := cInts(axes)
+	c, err := cInts(axes)
+	if err != nil {
+		return invalid(opError(op, err, a))
+	}
 	return wrap(op, C.mlxg_reduce(f, ca, &c[0], C.size_t(len(axes)), false), a)
 }

@@ -35,9 +35,9 @@ static mlxg_result arange(double start, double stop, double step, int dtype) {
   MLXG_CALL(mlx_arange(&res, start, stop, step, (mlx_dtype)dtype, mlxg_stream()));
 }
 static mlxg_result concatenate(void** a, size_t n, int axis) {
-  mlx_vector_array v = mlx_vector_array_new_data((mlx_array*)a, n);
   mlx_array res = {0};
   mlxg_lock();
+  mlx_vector_array v = mlx_vector_array_new_data((mlx_array*)a, n);
   mlxg_result out = mlxg_end(mlx_concatenate_axis(&res, v, axis, mlxg_stream()), res);
   mlx_vector_array_free(v);
   mlxg_unlock();
@@ -58,10 +58,13 @@ import (
 func (a *Array) withInts(op string, v []int, f func(ctx unsafe.Pointer, v *C.int, n C.size_t) C.mlxg_result) *Array {
 	ctx, err := a.acquire()
 	if err != nil {
-		return invalid(firstError(op, err))
+		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	c := cInts(v)
+	c, err := cInts(v)
+	if err != nil {
+		return invalid(opError(op, err, a))
+	}
 	return wrap(op, f(ctx, &c[0], C.size_t(len(v))), a)
 }
 
@@ -70,7 +73,7 @@ func (a *Array) AsType(d DType) *Array {
 	const op = "astype"
 	ctx, err := a.acquire()
 	if err != nil {
-		return invalid(firstError(op, err))
+		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
 	if !d.valid() {
@@ -89,6 +92,11 @@ func (a *Array) Reshape(shape ...int) *Array {
 
 // BroadcastTo repeats axes of size 1, and adds axes in front, without a copy.
 func (a *Array) BroadcastTo(shape ...int) *Array {
+	if a.Err() == nil {
+		if err := checkNew(a.DType(), shape); err != nil {
+			return invalid(opError("broadcast_to", err, a))
+		}
+	}
 	return a.withInts("broadcast_to", shape, func(ctx unsafe.Pointer, v *C.int, n C.size_t) C.mlxg_result {
 		return C.broadcast_to(ctx, v, n)
 	})
@@ -97,6 +105,7 @@ func (a *Array) BroadcastTo(shape ...int) *Array {
 // Transpose permutes the axes without a copy; without arguments it reverses them.
 func (a *Array) Transpose(axes ...int) *Array {
 	if len(axes) == 0 {
+		axes = nil // not the caller's buffer
 		for i := a.NDim() - 1; i >= 0; i-- {
 			axes = append(axes, i)
 		}
@@ -117,6 +126,7 @@ func (a *Array) ExpandDims(axes ...int) *Array {
 // are given.
 func (a *Array) Squeeze(axes ...int) *Array {
 	if len(axes) == 0 {
+		axes = nil // not the caller's buffer
 		for i, n := range a.Shape() {
 			if n == 1 {
 				axes = append(axes, i)
@@ -135,7 +145,7 @@ func (a *Array) Slice(start, stop, strides []int) *Array {
 	const op = "slice"
 	ctx, err := a.acquire()
 	if err != nil {
-		return invalid(firstError(op, err))
+		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
 	if strides == nil {
@@ -148,7 +158,12 @@ func (a *Array) Slice(start, stop, strides []int) *Array {
 	if slices.Contains(strides, 0) {
 		return invalid(opError(op, errors.New("a stride is 0"), a))
 	}
-	s, e, t := cInts(start), cInts(stop), cInts(strides)
+	s, err1 := cInts(start)
+	e, err2 := cInts(stop)
+	t, err3 := cInts(strides)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return invalid(opError(op, err, a))
+	}
 	return wrap(op, C.slice(ctx, &s[0], &e[0], &t[0], C.size_t(len(start))), a)
 }
 
@@ -157,7 +172,7 @@ func (a *Array) Contiguous() *Array {
 	const op = "contiguous"
 	ctx, err := a.acquire()
 	if err != nil {
-		return invalid(firstError(op, err))
+		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
 	return wrap(op, C.contiguous(ctx), a)
@@ -171,7 +186,11 @@ func Concatenate(axis int, arrays ...*Array) *Array {
 		return invalid(err)
 	}
 	defer h.release()
-	return wrap(op, C.concatenate(h.ptr(), h.n(), C.int(axis)), arrays...)
+	c, err := cInts([]int{axis})
+	if err != nil {
+		return invalid(opError(op, err, arrays...))
+	}
+	return wrap(op, C.concatenate(h.ptr(), h.n(), c[0]), arrays...)
 }
 
 // Full makes an array with all elements equal to value, a scalar, in dtype d.
@@ -179,13 +198,13 @@ func Full(d DType, value *Array, shape ...int) *Array {
 	const op = "full"
 	ctx, err := value.acquire()
 	if err != nil {
-		return invalid(firstError(op, err))
+		return invalid(operandError(op, err, 0, value))
 	}
 	defer value.release()
 	if err := checkNew(d, shape); err != nil {
 		return invalid(&Error{Op: op, Err: err})
 	}
-	c := cInts(shape)
+	c := cShape(shape)
 	return wrap(op, C.full(&c[0], C.size_t(len(shape)), ctx, C.int(d.c())))
 }
 

@@ -28,9 +28,9 @@ type Output struct {
 //
 // prepare (may be nil) reserves what can be lacking, on the thread that evaluates;
 // its error fails the outputs, now and at every later read. run computes, on a
-// thread of MLX, possibly several times and at the same time; it cannot fail and
-// must not call Go. release frees ctx when the last node that uses it is gone.
-// Strides are in elements.
+// thread of MLX, possibly several times and at the same time; it cannot fail.
+// release (may be nil) frees ctx when the last node that uses it is gone, on any
+// thread. None of them may call Go. Strides are in elements.
 type HostFunction struct {
 	Name                  string
 	Prepare, Run, Release unsafe.Pointer
@@ -60,6 +60,9 @@ func NewHostFunction(f HostFunction, inputs ...*Array) ([]*Array, error) {
 	}
 	if len(f.Outputs) == 0 {
 		return fail(errors.New("it has no outputs"))
+	}
+	if f.Run == nil {
+		return fail(errors.New("it has no function to run"))
 	}
 	if CurrentDevice() != CPU {
 		return fail(errors.New("it runs on a CPU stream, but the current stream is on the GPU: use WithDevice(CPU, …)"))

@@ -32,13 +32,13 @@ func RandomNormal(key *Array, d DType, shape ...int) *Array {
 	const op = "random_normal"
 	ctx, err := key.acquire()
 	if err != nil {
-		return invalid(firstError(op, err))
+		return invalid(operandError(op, err, 0, key))
 	}
 	defer key.release()
 	if err := checkNew(d, shape); err != nil {
 		return invalid(&Error{Op: op, Err: err})
 	}
-	c := cInts(shape)
+	c := cShape(shape)
 	return wrap(op, C.random_normal(&c[0], C.size_t(len(shape)), C.int(d.c()), ctx))
 }
 
@@ -56,6 +56,6 @@ func RandomUniform(key *Array, low, high float32, d DType, shape ...int) *Array 
 	if err := checkNew(d, shape); err != nil {
 		return invalid(&Error{Op: op, Err: err})
 	}
-	c := cInts(shape)
+	c := cShape(shape)
 	return wrap(op, C.random_uniform(all.ctx[0], all.ctx[1], &c[0], C.size_t(len(shape)), C.int(d.c()), all.ctx[2]))
 }

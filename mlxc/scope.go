@@ -11,12 +11,13 @@ import (
 )
 
 // scope owns arrays until it ends. Only the goroutine that opened it adds to it,
-// but another may Keep an array of it: hence the mutex.
+// but any may free or keep an array of it. An array's owner lock is taken before the
+// scope's.
 type scope struct {
 	id     uintptr
 	parent *scope
 	mu     sync.Mutex
-	arrays []*Array
+	arrays []*Array // nil where one was taken out
 }
 
 var scopes struct {
@@ -32,11 +33,23 @@ func scopeByID(id uintptr) *scope {
 	return s.(*scope)
 }
 
+// add takes the array over. The caller holds its owner lock, or has it to itself.
 func (s *scope) add(a *Array) {
-	a.scope = s
 	s.mu.Lock()
+	a.scope, a.place = s, len(s.arrays)
 	s.arrays = append(s.arrays, a)
 	s.mu.Unlock()
+}
+
+// remove takes the array out, unless the scope has ended; it tells whether it did.
+func (s *scope) remove(a *Array) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.place >= len(s.arrays) || s.arrays[a.place] != a {
+		return false
+	}
+	s.arrays[a.place] = nil
+	return true
 }
 
 // WithScope runs f and then frees every array that operations on the calling
@@ -97,23 +110,15 @@ func (s *scope) end() {
 // Keep takes the array out of the scope that owns it and gives it to the
 // enclosing scope, or to the collector if there is none. It returns a.
 func (a *Array) Keep() *Array {
-	if a == nil || a.scope == nil {
+	if _, err := a.acquire(); err != nil {
 		return a
 	}
+	defer a.release()
+	a.owner.Lock()
+	defer a.owner.Unlock()
 	s := a.scope
-	s.mu.Lock()
-	// Usually among the last ones made.
-	found := false
-	for i := len(s.arrays) - 1; i >= 0; i-- {
-		if s.arrays[i] == a {
-			s.arrays[i] = nil
-			found = true
-			break
-		}
-	}
-	s.mu.Unlock()
-	if !found {
-		return a // the scope has ended
+	if s == nil || !s.remove(a) {
+		return a
 	}
 	if s.parent != nil {
 		s.parent.add(a)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 )
 
 // VJP runs f on the primals and returns its outputs and the vector-Jacobian
@@ -19,7 +20,7 @@ import (
 func VJP(f Func, primals, cotangents []*Array) (outputs, vjps []*Array, err error) {
 	const op = "VJP"
 	if f == nil {
-		return nil, nil, &Error{Op: op, Err: errors.New("the function is nil")}
+		return nil, nil, &Error{Op: op, Err: errNoFunction}
 	}
 	p, err := acquireAll(op, primals)
 	if err != nil {
@@ -34,14 +35,16 @@ func VJP(f Func, primals, cotangents []*Array) (outputs, vjps []*Array, err erro
 	locked(func() {
 		var n C.size_t
 		r := C.mlxg_vjp(register(f), p.ptr(), p.n(), c.ptr(), c.n(), &n)
-		outputs, vjps, err = split(op, r, n, primals)
+		outputs, vjps, err = split(op, r, n, slices.Concat(primals, cotangents))
 	})
 	return outputs, vjps, err
 }
 
+var errNoFunction = errors.New("the function is nil")
+
 // ValueAndGrad returns a function that computes f's outputs and the gradient of
 // the first of them, which must be a scalar, with respect to the arguments
-// argnums, or to the first argument if none are named.
+// argnums, in that order, or to the first argument if none are named.
 //
 // The returned function runs f before it returns, on the calling goroutine. It may
 // be used by several goroutines, and inside other transforms.
@@ -51,27 +54,47 @@ func ValueAndGrad(f Func, argnums ...int) func(args []*Array) (values, grads []*
 		argnums = []int{0}
 	}
 	argnums = slices.Clone(argnums)
+	// MLX takes a set and gives its gradients in ascending order.
+	ascending := slices.Sorted(slices.Values(argnums))
 	return func(args []*Array) (values, grads []*Array, err error) {
-		if f == nil {
-			return nil, nil, &Error{Op: op, Err: errors.New("the function is nil")}
-		}
-		for _, n := range argnums {
-			if n < 0 || n >= len(args) {
-				return nil, nil, &Error{Op: op, Err: fmt.Errorf("there is no argument %d among %d", n, len(args))}
-			}
+		switch {
+		case f == nil:
+			return nil, nil, &Error{Op: op, Err: errNoFunction}
+		case len(slices.Compact(slices.Clone(ascending))) != len(argnums):
+			return nil, nil, &Error{Op: op, Err: fmt.Errorf("an argument is named twice: %v", argnums)}
+		case ascending[0] < 0 || ascending[len(ascending)-1] >= len(args):
+			return nil, nil, &Error{Op: op, Err: fmt.Errorf("there are %d arguments, numbered from 0, not all of %v", len(args), argnums)}
 		}
 		h, err := acquireAll(op, args)
 		if err != nil {
 			return nil, nil, err
 		}
 		defer h.release()
-		nums := cInts(argnums)
+		nums := cShape(ascending)
 		locked(func() {
 			var n C.size_t
-			r := C.mlxg_value_and_grad(register(f), &nums[0], C.size_t(len(argnums)), h.ptr(), h.n(), &n)
+			r := C.mlxg_value_and_grad(register(withOutputs(f)), &nums[0], C.size_t(len(nums)), h.ptr(), h.n(), &n)
 			values, grads, err = split(op, r, n, args)
 		})
-		return values, grads, err
+		if err != nil {
+			return nil, nil, err
+		}
+		ordered := make([]*Array, len(grads))
+		for i, n := range argnums {
+			ordered[i] = grads[slices.Index(ascending, n)]
+		}
+		return values, ordered, nil
+	}
+}
+
+// withOutputs refuses functions without results where MLX looks at the first.
+func withOutputs(f Func) Func {
+	return func(args []*Array) []*Array {
+		results := f(args)
+		if len(results) == 0 {
+			return single(errors.New("the function gave no arrays"))
+		}
+		return results
 	}
 }
 
@@ -86,31 +109,34 @@ func split(op string, r C.mlxg_results, n C.size_t, operands []*Array) (first, s
 
 // CustomVJP gives f a gradient of its own: a function that computes f, and whose
 // vector-Jacobian product is vjp. Where nobody asks for a gradient, vjp does not
-// run.
+// run; where somebody does, it runs on the stream on which f did.
 //
 // vjp must give one array for every argument, in its shape and dtype. If the call
-// fails, the function returns one invalid array that carries the error.
+// fails, the function returns invalid arrays that carry the error: as many as f
+// gave, or one if f never gave any.
 func CustomVJP(f Func, vjp VJPFunc) Func {
 	const op = "CustomVJP"
-	return func(args []*Array) (results []*Array) {
+	var outputs atomic.Int64
+	return func(args []*Array) []*Array {
 		if f == nil || vjp == nil {
-			return single(&Error{Op: op, Err: errors.New("a function is nil")})
+			return single(&Error{Op: op, Err: errNoFunction})
 		}
-		checked := func(primals, cotangents, outputs []*Array) []*Array {
-			grads := vjp(primals, cotangents, outputs)
+		stream := currentStream()
+		checked := func(primals, cotangents, outputs []*Array) (grads []*Array) {
+			withStream(stream, func() { grads = vjp(primals, cotangents, outputs) })
 			// MLX takes the list as it is and would read past its end.
 			if len(grads) != len(primals) {
 				return single(&Error{Op: op, Err: errCount("the vjp's results", len(grads), len(primals))})
 			}
 			for i, g := range grads {
-				if g.Err() == nil && !slices.Equal(g.Shape(), primals[i].Shape()) {
-					return single(opError(op, fmt.Errorf("the vjp's result %d has another shape than argument %d", i, i), g, primals[i]))
+				if g.Err() == nil && (!slices.Equal(g.Shape(), primals[i].Shape()) || g.DType() != primals[i].DType()) {
+					return single(opError(op, fmt.Errorf("the vjp's result %d is not like argument %d", i, i), g, primals[i]))
 				}
 			}
 			return grads
 		}
-		return throughClosure(op, args, func(h handles) C.mlxg_results {
-			return C.mlxg_custom_vjp(register(f), register(checked), h.ptr(), h.n())
+		return throughClosure(op, args, &outputs, func(h handles) C.mlxg_results {
+			return C.mlxg_custom_vjp(register(counting(f, &outputs)), register(checked), h.ptr(), h.n())
 		})
 	}
 }
@@ -119,33 +145,46 @@ func CustomVJP(f Func, vjp VJPFunc) Func {
 // only f's arguments for the gradient, and computes f again when it is needed:
 // memory for time.
 //
-// If the call fails, the function returns one invalid array that carries the
-// error.
+// If the call fails, the function returns invalid arrays that carry the error: as
+// many as f gave, or one if f never gave any.
 func Checkpoint(f Func) Func {
 	const op = "Checkpoint"
+	var outputs atomic.Int64
 	return func(args []*Array) []*Array {
 		if f == nil {
-			return single(&Error{Op: op, Err: errors.New("the function is nil")})
+			return single(&Error{Op: op, Err: errNoFunction})
 		}
-		return throughClosure(op, args, func(h handles) C.mlxg_results {
-			return C.mlxg_checkpoint(register(f), h.ptr(), h.n())
+		return throughClosure(op, args, &outputs, func(h handles) C.mlxg_results {
+			return C.mlxg_checkpoint(register(counting(f, &outputs)), h.ptr(), h.n())
 		})
 	}
 }
 
-// throughClosure makes a call of MLX that runs Go functions.
-func throughClosure(op string, args []*Array, call func(handles) C.mlxg_results) (results []*Array) {
-	h, err := acquireAll(op, args)
-	if err != nil {
-		return single(err)
+// counting notes how many arrays f gives, so that a failed call can give as many.
+func counting(f Func, outputs *atomic.Int64) Func {
+	f = withOutputs(f)
+	return func(args []*Array) []*Array {
+		results := f(args)
+		outputs.Store(int64(len(results)))
+		return results
 	}
-	defer h.release()
-	locked(func() {
-		results, err = wrapAll(op, call(h), args...)
-		err = takeCallbackError(err)
-	})
+}
+
+// throughClosure makes a call of MLX that runs Go functions.
+func throughClosure(op string, args []*Array, outputs *atomic.Int64, call func(handles) C.mlxg_results) (results []*Array) {
+	h, err := acquireAll(op, args)
+	if err == nil {
+		defer h.release()
+		locked(func() {
+			results, err = wrapAll(op, call(h), args...)
+			err = takeCallbackError(err)
+		})
+	}
 	if err != nil {
-		return single(err)
+		results = make([]*Array, max(outputs.Load(), 1))
+		for i := range results {
+			results[i] = invalid(err)
+		}
 	}
 	return results
 }

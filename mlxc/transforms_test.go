@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,7 +40,7 @@ func TestValueAndGrad(t *testing.T) {
 	require.Len(t, grads, 1)
 
 	_, _, err = mlxc.ValueAndGrad(weighted, 2)(arrays{x, w})
-	require.ErrorContains(t, err, "there is no argument 2 among 2")
+	require.ErrorContains(t, err, "not all of [2]")
 	_, _, err = mlxc.ValueAndGrad(func(a arrays) arrays { return a })(arrays{x})
 	require.Error(t, err, "the first output is no scalar")
 }
@@ -62,11 +63,12 @@ func TestCustomVJPWithWrongResults(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1, 2})
 	square := func(args arrays) arrays { return arrays{args[0].Square()} }
 	for name, vjp := range map[string]mlxc.VJPFunc{
-		"0 arrays, want 1":    func(_, _, _ arrays) arrays { return nil },
-		"2 arrays, want 1":    func(p, c, _ arrays) arrays { return arrays{p[0], c[0]} },
-		"has another shape":   func(_, _, _ arrays) arrays { return arrays{mlxc.Scalar[float32](1)} },
-		"the array is nil":    func(_, _, _ arrays) arrays { return arrays{nil} },
-		"cannot be broadcast": func(p, _, _ arrays) arrays { return arrays{p[0].Add(mlxc.FromSlice([]float32{1, 2, 3}))} },
+		"0 arrays, want 1":       func(_, _, _ arrays) arrays { return nil },
+		"2 arrays, want 1":       func(p, c, _ arrays) arrays { return arrays{p[0], c[0]} },
+		"is not like argument 0": func(_, _, _ arrays) arrays { return arrays{mlxc.Scalar[float32](1)} },
+		"the array is nil":       func(_, _, _ arrays) arrays { return arrays{nil} },
+		"int32(2), float32(2)":   func(p, _, _ arrays) arrays { return arrays{p[0].AsType(mlxc.Int32)} },
+		"cannot be broadcast":    func(p, _, _ arrays) arrays { return arrays{p[0].Add(mlxc.FromSlice([]float32{1, 2, 3}))} },
 	} {
 		_, _, err := mlxc.VJP(mlxc.CustomVJP(square, vjp), arrays{x}, arrays{x})
 		require.ErrorContains(t, err, name)
@@ -120,10 +122,10 @@ func TestCompileTracesOncePerSignature(t *testing.T) {
 
 func TestShapelessCompile(t *testing.T) {
 	var traces atomic.Int32
-	c := mlxc.Compile(func(args arrays) arrays {
+	c := mlxc.CompileShapeless(func(args arrays) arrays {
 		traces.Add(1)
 		return arrays{args[0].Square()}
-	}, mlxc.CompileConfig{Shapeless: true})
+	})
 	for n := 1; n < 5; n++ {
 		out, err := c.Call(mlxc.Ones(mlxc.Float32, n))
 		require.NoError(t, err)
@@ -256,4 +258,163 @@ func TestClosureThatEndsItsGoroutine(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestValueAndGradKeepsTheOrderOfItsArguments(t *testing.T) {
+	x, w := mlxc.FromSlice([]float32{1, 2, 3}), mlxc.FromSlice([]float32{4, 5, 6})
+	_, grads, err := mlxc.ValueAndGrad(weighted, 1, 0)(arrays{x, w})
+	require.NoError(t, err)
+	require.Equal(t, []float32{1, 4, 9}, floats(t, grads[0]))
+	require.Equal(t, []float32{8, 20, 36}, floats(t, grads[1]))
+	_, _, err = mlxc.ValueAndGrad(weighted, 1, 1)(arrays{x, w})
+	require.ErrorContains(t, err, "named twice")
+}
+
+// Every output takes its own cotangent, also one without a gradient and one that is
+// there twice.
+func TestVJPPairsCotangentsWithOutputs(t *testing.T) {
+	x := mlxc.FromSlice([]float32{1, 2, 3})
+	ones, hundreds := mlxc.Ones(mlxc.Float32, 3), mlxc.Full(mlxc.Float32, mlxc.Scalar[float32](100), 3)
+	_, grads, err := mlxc.VJP(func(a arrays) arrays { return arrays{a[0].StopGradient(), a[0].Square()} },
+		arrays{x}, arrays{hundreds, ones})
+	require.NoError(t, err)
+	require.Equal(t, []float32{2, 4, 6}, floats(t, grads[0]))
+	_, grads, err = mlxc.VJP(func(a arrays) arrays { y := a[0].Square(); return arrays{y, y} }, arrays{x}, arrays{ones, ones})
+	require.NoError(t, err)
+	require.Equal(t, []float32{4, 8, 12}, floats(t, grads[0]))
+	_, _, err = mlxc.VJP(func(a arrays) arrays { return a }, arrays{x}, arrays{x, x})
+	require.ErrorContains(t, err, "1 outputs, but there are 2 cotangents")
+}
+
+func TestFunctionsWithoutOutputs(t *testing.T) {
+	x := mlxc.FromSlice([]float32{1})
+	none := func(arrays) arrays { return nil }
+	require.ErrorContains(t, mlxc.Checkpoint(none)(arrays{x})[0].Err(), "no arrays")
+	require.ErrorContains(t, mlxc.CustomVJP(none, func(p, _, _ arrays) arrays { return p })(arrays{x})[0].Err(), "no arrays")
+	_, _, err := mlxc.ValueAndGrad(none)(arrays{x})
+	require.ErrorContains(t, err, "no arrays")
+	out, err := mlxc.Compile(none).Call(x)
+	require.NoError(t, err)
+	require.Empty(t, out)
+	usable(t)
+}
+
+// A failed call gives as many invalid arrays as the function gave.
+func TestFailedCustomFunctionsKeepTheirNumberOfOutputs(t *testing.T) {
+	two := func(a arrays) arrays { return arrays{a[0].Add(mlxc.Ones(mlxc.Float32, 7)), a[0]} }
+	x := mlxc.FromSlice([]float32{1, 2})
+	for _, f := range []mlxc.Func{mlxc.Checkpoint(two), mlxc.CustomVJP(two, func(p, _, _ arrays) arrays { return p })} {
+		out := f(arrays{x})
+		require.Len(t, out, 2)
+		require.ErrorContains(t, out[1].Err(), "broadcast")
+	}
+}
+
+func TestCompiledCloseBesideCalls(t *testing.T) {
+	x := mlxc.FromSlice([]float32{1, 2})
+	for range 50 {
+		c := mlxc.Compile(func(a arrays) arrays { return arrays{a[0].Square()} })
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				for range 5 {
+					if out, err := c.Call(x); err == nil {
+						require.Equal(t, []float32{1, 4}, floats(t, out[0]))
+					} else {
+						require.ErrorContains(t, err, "closed")
+					}
+				}
+			}()
+		}
+		wg.Add(1)
+		go func() { defer wg.Done(); c.Close() }()
+		wg.Wait()
+	}
+}
+
+type model struct {
+	weights *mlxc.Array
+	step    *mlxc.Compiled
+}
+
+// A function that reaches its own compiled form is freed all the same.
+func TestCompiledThatItsFunctionReachesIsFreed(t *testing.T) {
+	freed := make(chan bool, 1)
+	func() {
+		m := &model{weights: mlxc.FromSlice([]float32{1, 2})}
+		m.step = mlxc.Compile(func(a arrays) arrays { return arrays{a[0].Add(m.weights)} })
+		_, err := m.step.Call(m.weights)
+		require.NoError(t, err)
+		runtime.AddCleanup(m, func(c chan bool) { c <- true }, freed)
+	}()
+	for range 100 {
+		runtime.GC()
+		select {
+		case <-freed:
+			return
+		case <-time.After(10 * time.Millisecond):
+			// Registered functions are forgotten by whoever uses the library next.
+			require.NoError(t, mlxc.Eval(mlxc.Ones(mlxc.Float32, 1)))
+		}
+	}
+	t.Fatal("the model is still reachable")
+}
+
+func TestCompileDistinguishesStreams(t *testing.T) {
+	var traces atomic.Int32
+	c := mlxc.Compile(func(a arrays) arrays { traces.Add(1); return arrays{a[0].Square()} })
+	x := mlxc.FromSlice([]float32{3})
+	other, err := mlxc.NewStream(mlxc.CPU)
+	require.NoError(t, err)
+	call := func() {
+		out, err := c.Call(x)
+		require.NoError(t, err)
+		require.Equal(t, []float32{9}, floats(t, out[0]))
+	}
+	call()
+	mlxc.WithStream(other, call)
+	mlxc.WithStream(nil, call)
+	require.EqualValues(t, 2, traces.Load())
+	_, err = mlxc.Trace(func(a arrays) (out arrays) {
+		mlxc.WithPlaceholderGPU(func() { out, err = c.Call(a...) })
+		return out
+	}, arrays{x})
+	require.NoError(t, err)
+	call()
+}
+
+// The gradient runs where the function ran, whatever is current when it is asked
+// for.
+func TestCustomVJPRunsOnTheStreamOfItsFunction(t *testing.T) {
+	var device mlxc.Backend
+	f := mlxc.CustomVJP(func(a arrays) arrays { return arrays{a[0].Square()} },
+		func(p, c, _ arrays) arrays { device = mlxc.CurrentBackend(); return arrays{c[0]} })
+	x := mlxc.FromSlice([]float32{1})
+	mlxc.WithPlaceholderGPU(func() {
+		_, _, err := mlxc.VJP(func(a arrays) (out arrays) {
+			require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() { out = f(a) }))
+			return out
+		}, arrays{x}, arrays{x})
+		require.NoError(t, err)
+	})
+	require.Equal(t, mlxc.BackendCPU, device)
+}
+
+// What a deferred call does after its goroutine was ended inside a callback.
+func TestDeferredTransformAfterGoexit(t *testing.T) {
+	x := mlxc.FromSlice([]float32{1, 2})
+	done := make(chan string, 1)
+	go func() {
+		defer func() {
+			// Ends the goroutine a second time, on the thread that took over.
+			defer func() { done <- "ended" }()
+			_, _, _ = mlxc.VJP(func(arrays) arrays { runtime.Goexit(); return nil }, arrays{x}, arrays{x})
+			done <- "returned"
+		}()
+		_, _, _ = mlxc.VJP(func(arrays) arrays { runtime.Goexit(); return nil }, arrays{x}, arrays{x})
+	}()
+	require.Equal(t, "ended", <-done)
+	usable(t)
 }
