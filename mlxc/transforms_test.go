@@ -345,7 +345,7 @@ func TestCompiledThatItsFunctionReachesIsFreed(t *testing.T) {
 	func() {
 		m := &model{weights: mlxc.FromSlice([]float32{1, 2})}
 		m.step = mlxc.Compile(func(a arrays) arrays { return arrays{a[0].Add(m.weights)} })
-		_, err := m.step.Call(m.weights)
+		_, err := m.step.Call(mlxc.FromSlice([]float32{3, 4}))
 		require.NoError(t, err)
 		runtime.AddCleanup(m, func(c chan bool) { c <- true }, freed)
 	}()
