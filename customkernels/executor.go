@@ -2,6 +2,8 @@ package customkernels
 
 import (
 	"errors"
+	"os"
+	"sync/atomic"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -28,11 +30,27 @@ var ErrNoCompiler = host.ErrNoCompiler
 func Available() error {
 	switch mlxc.CurrentBackend() {
 	case mlxc.BackendCPU:
-		return host.Available()
+		return hostAvailable()
 	case mlxc.BackendMetal:
 		return nil
 	}
 	return errNoExecutor
+}
+
+// compilerFound holds the environment in which a compiler was found last: looking
+// for one reads folders, and operations ask at every call.
+var compilerFound atomic.Pointer[[2]string]
+
+func hostAvailable() error {
+	where := [2]string{os.Getenv("CXX"), os.Getenv("PATH")}
+	if found := compilerFound.Load(); found != nil && *found == where {
+		return nil
+	}
+	err := host.Available()
+	if err == nil {
+		compilerFound.Store(&where)
+	}
+	return err
 }
 
 var errNoExecutor = errors.New("custom kernels run on Metal and CPU devices only: use mlxc.WithDevice(mlxc.CPU, …)")
