@@ -10,6 +10,13 @@ const (
 	gpu
 )
 
+func (d device) String() string {
+	if d == host {
+		return "host"
+	}
+	return "gpu"
+}
+
 func currentDevice() device {
 	if mlxc.CurrentBackend() == mlxc.BackendCPU {
 		return host

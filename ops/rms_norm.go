@@ -31,7 +31,7 @@ func RMSNorm(x, weight *mlxc.Array, eps float32) *mlxc.Array {
 		return []*mlxc.Array{mlxc.RMSNorm(args[0], at(args, 1), eps)}
 	}
 	backward := func(primals, cotangents, _ []*mlxc.Array) []*mlxc.Array {
-		return rmsNormBackward(currentDevice(), primals[0], at(primals, 1), cotangents[0], eps)
+		return rmsNormBackward(onCurrentDevice(), primals[0], at(primals, 1), cotangents[0], eps)
 	}
 	args := []*mlxc.Array{x}
 	if weight != nil {
@@ -89,8 +89,8 @@ func checkNorm(x, weight *mlxc.Array, eps float32) error {
 	return nil
 }
 
-// rmsNormBackward returns dx and, with a weight, dweight, in the geometry for d.
-func rmsNormBackward(d device, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array {
+// rmsNormBackward returns dx and, with a weight, dweight.
+func rmsNormBackward(on launcher, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array {
 	width := x.Dim(-1)
 	if x.Size() == 0 {
 		grads := []*mlxc.Array{mlxc.Zeros(x.DType(), x.Shape()...)}
@@ -101,7 +101,7 @@ func rmsNormBackward(d device, x, weight, dy *mlxc.Array, eps float32) []*mlxc.A
 	}
 	dy = dy.AsType(x.DType())
 	rows := x.Size() / width
-	row := rowGeometry(d, width)
+	row := rowGeometry(on.device, width)
 	groups := min(rows, row.groups)
 	nRows, nWidth, scalarEps := mlxc.Scalar(uint32(rows)), mlxc.Scalar(uint32(width)), mlxc.Scalar(eps)
 	defer nRows.Free()
@@ -109,7 +109,7 @@ func rmsNormBackward(d device, x, weight, dy *mlxc.Array, eps float32) []*mlxc.A
 	defer scalarEps.Free()
 	dtype := mlxc.TemplateArg{Name: "T", Value: x.DType()}
 
-	rmsInv := rmsNormKernels.get("rms_norm_compute_rms_inv").Launch(customkernels.Launch{
+	rmsInv := on.launch(rmsNormKernels.get("rms_norm_compute_rms_inv"), customkernels.Launch{
 		Grid:        [3]int{groups * row.threads},
 		Threadgroup: [3]int{row.threads},
 		Template:    []mlxc.TemplateArg{dtype, {Name: "C", Value: row.chunk}},
@@ -121,7 +121,7 @@ func rmsNormBackward(d device, x, weight, dy *mlxc.Array, eps float32) []*mlxc.A
 	if w == nil {
 		w = dy // not read
 	}
-	dx := rmsNormKernels.get("rms_norm_backward_dx").Launch(customkernels.Launch{
+	dx := on.launch(rmsNormKernels.get("rms_norm_backward_dx"), customkernels.Launch{
 		Grid:        [3]int{groups * row.threads},
 		Threadgroup: [3]int{row.threads},
 		Template:    []mlxc.TemplateArg{dtype, {Name: "C", Value: row.chunk}, {Name: "HAS_WEIGHT", Value: weight != nil}},
@@ -131,10 +131,10 @@ func rmsNormBackward(d device, x, weight, dy *mlxc.Array, eps float32) []*mlxc.A
 		return []*mlxc.Array{dx}
 	}
 
-	column := columnGeometry(d)
+	column := columnGeometry(on.device)
 	lanes := min(column.threads, 32)
 	columnGroups := (width + lanes*column.chunk - 1) / (lanes * column.chunk)
-	dw := rmsNormKernels.get("rms_norm_backward_dw").Launch(customkernels.Launch{
+	dw := on.launch(rmsNormKernels.get("rms_norm_backward_dw"), customkernels.Launch{
 		Grid:        [3]int{columnGroups * column.threads},
 		Threadgroup: [3]int{column.threads},
 		Template:    []mlxc.TemplateArg{dtype, {Name: "C", Value: column.chunk}},

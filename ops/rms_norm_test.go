@@ -67,7 +67,7 @@ func TestRMSNormBackwardInEveryGeometry(t *testing.T) {
 					_, want, err := mlxc.VJP(norm(true, 1e-5, mlxc.RMSNorm), arrays{x, w}, arrays{dy})
 					require.NoError(t, err)
 					for _, d := range []device{host, gpu} {
-						got := rmsNormBackward(d, x, w, dy, 1e-5)
+						got := rmsNormBackward(launcher{device: d}, x, w, dy, 1e-5)
 						closeTo(t, want[0], got[0])
 						closeTo(t, want[1], got[1])
 					}
@@ -187,10 +187,10 @@ func TestRMSNormGivesTheSameBits(t *testing.T) {
 	for _, dtype := range trained {
 		for _, d := range []device{host, gpu} {
 			x, w, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 1025), normal(3, dtype, 199, 1025)
-			first := rmsNormBackward(d, x, w, dy, 1e-5)
+			first := rmsNormBackward(launcher{device: d}, x, w, dy, 1e-5)
 			dx, dw := floats(t, first[0]), floats(t, first[1])
 			for range 19 {
-				again := rmsNormBackward(d, x, w, dy, 1e-5)
+				again := rmsNormBackward(launcher{device: d}, x, w, dy, 1e-5)
 				require.Equal(t, dx, floats(t, again[0]))
 				require.Equal(t, dw, floats(t, again[1]))
 			}

@@ -20,7 +20,9 @@
 //   rms_norm_backward_dw       one group for C consecutive columns a lane, 32 lanes
 //                              wide at most and with at most 32 simdgroups
 // A thread takes C neighbouring elements at a time: one wide load on a GPU, one
-// vector on a CPU, where a group may be a single thread.
+// vector on a CPU, where a group may be a single thread. Indices are size_t: a uint
+// could wrap around between neighbours, for all that a compiler knows, and keeps it
+// from seeing that they are neighbours.
 //
 // Device traffic, in elements of T: 1·N·D + 3·N·D + 2·N·D, twice what one fused
 // kernel needs; rms_inv adds 3·N floats.
@@ -73,7 +75,7 @@ template <typename T, int C>
   for (uint row = group; row < rows; row += groups, turn ^= 1) {
     const size_t start = size_t(row) * width;
     float sums[C] = {};
-    uint j = thread_index * C;
+    size_t j = thread_index * C;
     for (; j + C <= width; j += threads * C) {
       for (int k = 0; k < C; k++) {
         const float v = float(x[start + j + k]);
@@ -120,7 +122,7 @@ template <typename T, int C, bool HAS_WEIGHT>
 
     // s = Σ dy·w·x
     float sums[C] = {};
-    uint j = thread_index * C;
+    size_t j = thread_index * C;
     for (; j + C <= width; j += threads * C) {
       for (int k = 0; k < C; k++) {
         const float g = HAS_WEIGHT ? float(dy[start + j + k]) * float(w[j + k]) : float(dy[start + j + k]);

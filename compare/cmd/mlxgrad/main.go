@@ -1,11 +1,12 @@
 // Command mlxgrad compares this project's gradients with MLX's built-in ones and with a float64
-// oracle, and says what it found on the machine.
+// oracle, checks Metal kernels, and says what it found on the machine.
 //
 //	mlxgrad parity    compares, prints a table, and writes JSON on request
+//	mlxgrad sanitize  looks for races and other bugs of Metal kernels
 //	mlxgrad doctor    prints what was found and what to do about what is missing
 //	mlxgrad version   prints versions
 //
-// It exits 0 on success; 1 if a comparison failed, nothing ran or something required is missing;
+// It exits 0 on success; 1 if a comparison failed, something was found, nothing ran or something required is missing;
 // 2 if the command line is wrong; and 130 if it was interrupted.
 package main
 
@@ -31,9 +32,10 @@ func main() {
 
 // commandLine is the grammar of the command.
 type commandLine struct {
-	Parity  parityCommand  `cmd:"" help:"Compare our gradients with MLX's and with a float64 oracle."`
-	Doctor  doctorCommand  `cmd:"" help:"Print what was found on this machine, and what to do about what is missing."`
-	Version versionCommand `cmd:"" help:"Print the versions of this command, MLX and mlx-c."`
+	Parity   parityCommand   `cmd:"" help:"Compare our gradients with MLX's and with a float64 oracle."`
+	Sanitize sanitizeCommand `cmd:"" help:"Look for races and other bugs of Metal kernels, yours or ours."`
+	Doctor   doctorCommand   `cmd:"" help:"Print what was found on this machine, and what to do about what is missing."`
+	Version  versionCommand  `cmd:"" help:"Print the versions of this command, MLX and mlx-c."`
 }
 
 // errFailed is the error of a command that has said on its output what failed.

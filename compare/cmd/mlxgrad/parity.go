@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -52,17 +49,7 @@ func (c *parityCommand) Validate() error {
 		}
 		c.pattern = pattern
 	}
-	if c.JSON != "" {
-		// Found now rather than after the run.
-		info, err := os.Stat(filepath.Dir(c.JSON))
-		if err == nil && !info.IsDir() {
-			err = &fs.PathError{Op: "open", Path: filepath.Dir(c.JSON), Err: errors.New("not a folder")}
-		}
-		if err != nil {
-			return fmt.Errorf("--json: %w", err)
-		}
-	}
-	return nil
+	return checkJSONPath(c.JSON)
 }
 
 // Run compares, and reports on w and in the JSON file.

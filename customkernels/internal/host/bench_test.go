@@ -57,3 +57,35 @@ func BenchmarkRMSNormLike(b *testing.B) {
 		}
 	}
 }
+
+// What a launch costs beside the kernel's own work.
+func BenchmarkLaunch(b *testing.B) {
+	plain, fibers := compileFile(b, "copy"), compileFile(b, "row_sum")
+	x, y, sums := make([]uint16, 1<<16), make([]uint16, 1<<16), make([]float32, 1<<16)
+	for _, groups := range []int{1, 2, 64} {
+		b.Run(fmt.Sprintf("plain/groups=%d", groups), func(b *testing.B) {
+			for b.Loop() {
+				run(b, plain, [3]int{32 * groups, 1, 1}, [3]int{32, 1, 1}, []Buffer{buf(x), buf([]float32{1})}, []Buffer{buf(y)})
+			}
+		})
+		b.Run(fmt.Sprintf("fibers/groups=%d", groups), func(b *testing.B) {
+			for b.Loop() {
+				run(b, fibers, [3]int{32 * groups, 1, 1}, [3]int{32, 1, 1}, []Buffer{buf(x), buf([]int32{32})}, []Buffer{buf(sums)})
+			}
+		})
+	}
+}
+
+// An elementwise kernel, which runs as a loop: memory is the limit.
+func BenchmarkElementwise(b *testing.B) {
+	l := compileFile(b, "copy")
+	const n = 1 << 22
+	x, y := make([]uint16, n), make([]uint16, n)
+	for i := range x {
+		x[i] = uint16(i)
+	}
+	b.SetBytes(4 * n)
+	for b.Loop() {
+		run(b, l, [3]int{n, 1, 1}, [3]int{256, 1, 1}, []Buffer{buf(x), buf([]float32{1})}, []Buffer{buf(y)})
+	}
+}

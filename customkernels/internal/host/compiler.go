@@ -109,6 +109,14 @@ func (c *compiler) flags() []string {
 	} else {
 		f = append(f, "-march=native", "-fcf-protection=none")
 	}
+	if runtime.GOARCH == "amd64" && runtime.GOOS == "linux" {
+		// MLX's CPU allocator aligns to 8 bytes, Metal's to far more: a wide vector at the
+		// beginning of a buffer is aligned on a GPU and must not fault here.
+		f = append(f, "-Wa,-muse-unaligned-vector-move")
+		if c.clang() {
+			f = append(f, "-fno-integrated-as")
+		}
+	}
 	return f
 }
 

@@ -138,6 +138,18 @@ func TestThreadgroups(t *testing.T) {
 				require.Equal(t, float32(n)/2, y[0])
 			}
 		})
+		t.Run("barriers that not all reach", func(t *testing.T) {
+			for _, tg := range []int{1, 7, 32, 33, 500, 1024} {
+				y, _, _ := groups(t, l, 5, [3]int{2000, 1, 1}, [3]int{tg, 1, 1}, nil)
+				for i := range y {
+					lid, want := i%tg, float32(1)
+					if lid%3 == 2 && lid%2 == 1 {
+						want = 0
+					}
+					require.Equal(t, want, y[i])
+				}
+			}
+		})
 		t.Run("exchange through device memory", func(t *testing.T) {
 			const n, tg = 2048, 256
 			x := make([]float32, n)
@@ -281,6 +293,20 @@ func TestMatrices(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestMatrixCopy(t *testing.T) {
+	withCompilers(t, source(t, "matrix_copy"), func(t *testing.T, l *Library) []Buffer {
+		require.True(t, l.Cooperates())
+		x, y, want := make([]float32, 128), make([]float32, 128), make([]float32, 128)
+		for i := range x {
+			x[i] = float32(i)
+			want[i/64*64+i%8*8+i%64/8] = x[i]
+		}
+		run(t, l, [3]int{64, 1, 1}, [3]int{32, 1, 1}, []Buffer{buf(x)}, []Buffer{buf(y)})
+		require.Equal(t, want, y)
+		return nil
+	})
 }
 
 func TestThreadgroupMemory(t *testing.T) {

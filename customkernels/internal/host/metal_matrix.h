@@ -119,6 +119,14 @@ MLXG_INLINE constexpr unsigned matrix_column(unsigned lane) {
   return (lane / 4 & 2) * 2 + lane % 2 * 2;
 }
 
+// The lane that the running thread is. Only a fiber is one: a kernel that does
+// no more with its matrices than load them must not run as a loop.
+template <class T>
+MLXG_INLINE unsigned matrix_lane() {
+  (void)marks_fibers<T>;
+  return self().lane();
+}
+
 struct multiply_arguments {
   float a[2], b[2], c[2];
 };
@@ -162,7 +170,7 @@ struct simdgroup_matrix {
   simdgroup_matrix() = default;
   // A diagonal matrix.
   MLXG_INLINE explicit simdgroup_matrix(T diagonal) {
-    const unsigned lane = mlxg::self().lane();
+    const unsigned lane = mlxg::matrix_lane<T>();
     for (unsigned i = 0; i < 2; ++i)
       elements.data[i] = mlxg::matrix_row(lane) == mlxg::matrix_column(lane) + i ? diagonal : T(0);
   }
@@ -192,14 +200,14 @@ MLXG_INLINE ulong matrix_at(unsigned lane, unsigned i, ulong per_row, ulong2 ori
 template <class T, class U>
 MLXG_INLINE void simdgroup_load(simdgroup_matrix<T, 8, 8>& d, const U* from, ulong per_row = 8,
                                 ulong2 origin = ulong2(0), bool transposed = false) {
-  const unsigned lane = mlxg::self().lane();
+  const unsigned lane = mlxg::matrix_lane<T>();
   for (unsigned i = 0; i < 2; ++i)
     d.elements.data[i] = from[detail::matrix_at(lane, i, per_row, origin, transposed)];
 }
 template <class T, class U>
 MLXG_INLINE void simdgroup_store(const simdgroup_matrix<T, 8, 8>& m, U* to, ulong per_row = 8,
                                  ulong2 origin = ulong2(0), bool transposed = false) {
-  const unsigned lane = mlxg::self().lane();
+  const unsigned lane = mlxg::matrix_lane<T>();
   for (unsigned i = 0; i < 2; ++i)
     to[detail::matrix_at(lane, i, per_row, origin, transposed)] = m.elements.data[i];
 }

@@ -68,11 +68,29 @@ constexpr int lanes = lanes_of<remove_cvref_t<A>>::n;
 template <class A>
 using scalar_of = typename lanes_of<remove_cvref_t<A>>::scalar;
 
-// The T that a scalar becomes as a lane: bool by comparison, as in C.
-template <class T, class U>
-MLXG_INLINE constexpr T convert(U v) {
-  return static_cast<T>(v);
+template <int N, class T, class U>
+MLXG_INLINE void convert_lanes(T* to, const U* from) {
+  for (int i = 0; i < N; ++i) to[i] = T(from[i]);
 }
+#if defined(__F16C__)
+// One instruction where lanes on their own would take one each.
+template <int N>
+MLXG_INLINE void convert_lanes(float* to, const half* from) {
+  typedef short v8hi __attribute__((vector_size(16)));
+  v8hi in = {};
+  __builtin_memcpy(&in, from, N * sizeof(half));
+  const auto out = __builtin_ia32_vcvtph2ps(in);
+  __builtin_memcpy(to, &out, N * sizeof(float));
+}
+template <int N>
+MLXG_INLINE void convert_lanes(half* to, const float* from) {
+  typedef float v4sf __attribute__((vector_size(16)));
+  v4sf in = {};
+  __builtin_memcpy(&in, from, N * sizeof(float));
+  const auto out = __builtin_ia32_vcvtps2ph(in, 0);
+  __builtin_memcpy(to, &out, N * sizeof(half));
+}
+#endif
 }  // namespace detail
 
 // Every name of two to four letters over the letters of an N-lane vector. Each
@@ -141,8 +159,12 @@ MLXG_INLINE constexpr T convert(U v) {
   /* Another lane type converts on demand only, as in MSL. */                 \
   template <class U>                                                          \
   MLXG_INLINE explicit vec(const vec<U, N>& v) {                              \
-    for (int i = 0; i < N; ++i) data[i] = T(v.data[i]);                       \
+    detail::convert_lanes<N>(data, v.data);                                   \
   }                                                                           \
+  template <class U, int M, int... I,                                         \
+            class = enable_if_t<sizeof...(I) == N && !is_same_v<T, U>>>       \
+  MLXG_INLINE explicit vec(const swizzle<vec<U, N>, U, M, I...>& v)           \
+      : vec(vec<U, N>(v)) {}                                                  \
   /* Any sequence of scalars and vectors with N lanes in all. */              \
   template <class A, class B, class... C,                                     \
             class = enable_if_t<(detail::lanes<A> > 0 && detail::lanes<B> > 0 && \

@@ -41,7 +41,7 @@ namespace mlxg {
   register context* x0 asm("x0") = from;
   register context* x1 asm("x1") = to;
   // hint #36 is "bti j": a landing pad where the processor wants one.
-  // x18 belongs to the platform and x29 is saved by hand.
+  // x29 is saved by hand, and x18 belongs to the platform on some.
   asm volatile(
       "adr x2, 1f\n\t"
       "mov x3, sp\n\t"
@@ -60,6 +60,9 @@ namespace mlxg {
         "x28", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11",
         "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",
         "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31",
+#if !defined(__APPLE__) && !defined(__ANDROID__)
+        "x18",
+#endif
 #if defined(__ARM_FEATURE_SVE)
         "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13",
         "p14", "p15",

@@ -47,6 +47,9 @@ struct job {
   job* next;
 };
 
+// Stacks that a thread of the system needs to run l's threadgroups.
+uint32_t stacks(const launch* l) { return l->fibers ? l->threads : 1; }
+
 uint32_t minimum(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 // ---- one threadgroup ----
@@ -239,7 +242,7 @@ job* find_job(const workspace* w) {
   for (job* j = pool.jobs; j; j = j->next) {
     if (__atomic_load_n(&j->next_group, __ATOMIC_RELAXED) >= j->l->groups) continue;
     if (j->helpers >= j->max_helpers) continue;
-    if (w->exhausted && w->stacks < j->l->threads) continue;
+    if (w->exhausted && w->stacks < stacks(j->l)) continue;
     return j;
   }
   return nullptr;
@@ -258,7 +261,7 @@ void* worker_main(void* arg) {
     }
     ++j->helpers;
     pthread_mutex_unlock(&pool.lock);
-    if (workspace_grow(w, j->l->fibers ? j->l->threads : 1)) run_share(w, j);
+    if (workspace_grow(w, stacks(j->l))) run_share(w, j);
     pthread_mutex_lock(&pool.lock);
     if (--j->helpers == 0) pthread_cond_broadcast(&pool.done);
   }
@@ -331,7 +334,7 @@ void* mlxg_host_launch_new(const mlxg_host_launch_config* config) {
 
 int mlxg_host_launch_prepare(void* context, char* err, size_t errlen) {
   const auto* l = static_cast<const launch*>(context);
-  if (!workspace_reserve(l->fibers ? l->threads : 1)) {
+  if (!workspace_reserve(stacks(l))) {
     snprintf(err, errlen, "kernel %s: no memory for the stacks of a threadgroup of %u threads",
              l->entry->name, l->threads);
     return -1;
@@ -366,7 +369,7 @@ void mlxg_host_launch_run(void* context, const mlxg_view* inputs, const mlxg_vie
 
   sigset_t old;
   block_signals(&old);
-  workspace* w = workspace_acquire(l->fibers ? l->threads : 1);
+  workspace* w = workspace_acquire(stacks(l));
   if (j.max_helpers > 0) {
     pthread_mutex_lock(&pool.lock);
     job** end = &pool.jobs;

@@ -19,7 +19,16 @@ func roundToBfloat(f float32) uint16 {
 }
 
 func TestSmallFloats(t *testing.T) {
-	withCompilers(t, source(t, "scalars"), func(t *testing.T, l *Library) []Buffer {
+	testSmallFloats(t, source(t, "scalars"))
+}
+
+// The same without the processor's help.
+func TestSmallFloatsInSoftware(t *testing.T) {
+	testSmallFloats(t, "#undef __F16C__\n"+source(t, "scalars"))
+}
+
+func testSmallFloats(t *testing.T, text string) {
+	withCompilers(t, text, func(t *testing.T, l *Library) []Buffer {
 		require.False(t, l.Cooperates())
 		const n = 1 << 16
 		floats, others := make([]uint32, n), make([]uint16, n)

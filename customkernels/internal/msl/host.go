@@ -14,7 +14,8 @@ type HostSource struct {
 	Source string
 	// KernelName is the name of the kernel function.
 	KernelName string
-	// Buffers holds the kernel's buffers in the order in which mlxgrad_entry takes them.
+	// Buffers holds the kernel's buffers in the order in which mlxgrad_entry takes them, that of
+	// their numbers. Where the kernel leaves a number out stands one without a name.
 	Buffers []HostBuffer
 	// UsesFibers tells that the text may contain a barrier, a SIMD-group or quad-group
 	// operation or threadgroup memory, so that its threads must run side by side.

@@ -16,9 +16,13 @@ func (h *hostWriter) finish() (*HostSource, error) {
 	out := &HostSource{KernelName: kernel.Name, UsesFibers: h.usesFibers()}
 	buffers := slices.Clone(kernel.Buffers)
 	slices.SortFunc(buffers, func(a, b *Buffer) int { return cmp.Compare(a.Slot, b.Slot) })
-	for i, b := range buffers {
-		if b.Slot != i {
-			return nil, errorf(b.Pos, "buffer %d is missing; number the buffers of a generated kernel without gaps", i)
+	for _, b := range buffers {
+		const most = 64
+		if b.Slot >= most {
+			return nil, errorf(b.Pos, "the buffer number %d is too great; number buffers from 0 to %d", b.Slot, most-1)
+		}
+		for len(out.Buffers) < b.Slot {
+			out.Buffers = append(out.Buffers, HostBuffer{}) // a number that no buffer has
 		}
 		out.Buffers = append(out.Buffers, HostBuffer{b.Name, b.Element, b.Reference, b.Writable()})
 	}
@@ -32,7 +36,7 @@ func (h *hostWriter) finish() (*HostSource, error) {
 		b.WriteByte('\n')
 	}
 	b.WriteString(ending)
-	b.WriteString(entry(kernel, arguments, len(buffers), out.UsesFibers, scope))
+	b.WriteString(entry(kernel, arguments, len(out.Buffers), out.UsesFibers, scope))
 	out.Source = b.String()
 	return out, nil
 }
@@ -41,12 +45,18 @@ func (h *hostWriter) finish() (*HostSource, error) {
 func (h *hostWriter) generatedKernel() (*Kernel, []string, error) {
 	p := parser{structure: h.structure, items: h.items, file: &File{}}
 	p.collectMacros()
-	for _, it := range slices.Backward(h.items) {
-		if it.kernel && it.kind == functionItem {
-			if err := p.kernel(it); err != nil {
-				return nil, nil, err
-			}
-			break // what MLX generates stands last
+	// What MLX generates stands last; of a file with several kernels it is the one that the
+	// last instantiation names.
+	instantiated := h.instantiated()
+	chosen := -1
+	for i, it := range h.items {
+		if it.kernel && it.kind == functionItem && (chosen < 0 || len(instantiated) == 0 || instantiated[h.at(it.params-1).Text]) {
+			chosen = i
+		}
+	}
+	if chosen >= 0 {
+		if err := p.kernel(h.items[chosen]); err != nil {
+			return nil, nil, err
 		}
 	}
 	if len(p.file.Kernels) == 0 {
@@ -80,6 +90,24 @@ func (h *hostWriter) generatedKernel() (*Kernel, []string, error) {
 		}
 	}
 	return nil, nil, errorf(kernel.Pos, "the kernel is a template and never instantiated; give the complete text that MLX generates")
+}
+
+// instantiated returns the names of templates in the last explicit instantiation of a kernel,
+// none if there is no such.
+func (h *hostWriter) instantiated() map[string]bool {
+	for _, it := range slices.Backward(h.items) {
+		if it.kind != instantiation || !it.kernel && !h.isAttribute(it.first+1) {
+			continue
+		}
+		names := map[string]bool{}
+		for i := it.first; i < it.last; i++ {
+			if h.tokens[i].Kind == Identifier && h.at(i+1).is("<") {
+				names[h.tokens[i].Text] = true
+			}
+		}
+		return names
+	}
+	return nil
 }
 
 // entry writes what the executor calls.

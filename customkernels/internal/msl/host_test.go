@@ -333,7 +333,7 @@ func TestHostErrors(t *testing.T) {
 		{"threadgroup argument", "kernel void f(device float* y, threadgroup float* s) {}", "1:51", "has no size"},
 		{"no instantiation", "template <typename T> kernel void f(device T* y) {}", "1:35", "never instantiated"},
 		{"wrong instantiation", "template <typename T, int N> kernel void f(device T* y) {}\ntemplate [[host_name(\"f\")]] kernel void f<float>(device float*);", "2:41", "gives 1 template arguments"},
-		{"gap in buffers", "kernel void f(device float* y [[buffer(2)]]) {}", "1:29", "buffer 0 is missing"},
+		{"buffer number", "kernel void f(device float* y [[buffer(64)]]) {}", "1:29", "the buffer number 64 is too great"},
 		{"broken", "kernel void f(device float* y) {", "1:32", "never closed"},
 	}
 	for _, test := range tests {

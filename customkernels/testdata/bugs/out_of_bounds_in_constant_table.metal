@@ -1,7 +1,8 @@
 // A table of four values in constant memory, asked for the fifth.
 //
 // launch: out_of_bounds_in_constant_table_bug out_of_bounds_in_constant_table_fixed
-//   with: grid=32 threadgroup=32 index=uint32[32]:iota table=float32[4]:10,11,12,13 y=out:float32[32]
+//   with: grid=32 threadgroup=32 index=uint32[32]:iota
+//   with: table=float32[4]:10,11,12,13 y=out:float32[32]
 #include <metal_stdlib>
 using namespace metal;
 

@@ -30,8 +30,8 @@ template <typename T>
     float4 gate, value;
     gate.xy = low.xz;
     gate.zw = high.xz;
-    value.lo = low.yw;
-    value.hi = high.yw;
+    value.xy = low.yw;
+    value.zw = high.yw;
     const vec<T, 4> result = vec<T, 4>(gelu(gate) * value);
     for (uint e = 0; e < 4; e++) {
       y[first + e] = result[e];

@@ -2,9 +2,9 @@
 //
 //   y[b, i, j] = x[b, j, i]
 //
-// Lane i of a quadgroup holds row i in a vector. In round r it gives away element i + r
-// (mod 4) … to be exact: it takes from lane (i + r) mod 4 that lane's element i, which the
-// lane offers because it knows who asks.
+// Lane i of a quadgroup holds row i in a vector. In round r it takes element i of lane
+// i + r (mod 4). That lane offers the right one because it knows who asks: its own number
+// less r.
 //
 // Launch: four threads a block; threadgroups of any multiple of 4.
 

@@ -3,18 +3,7 @@
 #ifndef MLXG_CHECKED_H
 #define MLXG_CHECKED_H
 
-#include "mlxg_abi.h"
-
-extern "C" {
-void mlxg_checked_threadgroup_barrier(uint32_t flags);
-void mlxg_checked_simdgroup_barrier(uint32_t flags, uint32_t line);
-void mlxg_checked_rendezvous(void (*complete)(mlxg::simdgroup&, uint32_t), uint32_t kind, uint32_t line);
-
-// Announces a threadgroup variable while the program starts, and returns where in
-// mlxg_checked_address it will find its place.
-uint32_t mlxg_checked_threadgroup(uint32_t id, uint32_t size, uint32_t element, uint32_t cell);
-extern void* mlxg_checked_address[];
-}
+#include "mlxg_calls.h"
 
 namespace mlxg {
 
@@ -30,9 +19,6 @@ template <class, class>
 struct quad_reduction;
 
 namespace checked {
-
-// The kinds of operations that differ in what they ask of the lanes.
-enum : uint32_t { is_reduction, is_quad_reduction, is_shuffle, is_matrix, is_vote, is_barrier };
 
 template <class>
 constexpr uint32_t kind = is_reduction;

@@ -44,7 +44,7 @@ static struct {
 [[gnu::noinline]] static void conflict(const slot& s, uint64_t c, record before, bool before_write,
                                        bool write, bool atomic, uint32_t pc, uintptr_t address,
                                        uint32_t size) {
-  const segment& p = now.segments[before.segment];
+  const stretch& p = now.segments[before.segment];
   const uint32_t in = s.in;
   uint32_t kind;
   if (p.group != now.group) {
@@ -59,7 +59,7 @@ static struct {
     if (fence_orders(p, before.segment, in)) return;
     if (p.any != now.any || (same && p.simd_any != g.simd_any)) {
       kind = fence;
-    } else if (same && !(before_write && write && (before.pc & ~atomic_bit) == pc)) {
+    } else if (same && !(before_write && write && (before.pc & pc_mask) == pc)) {
       kind = lockstep;  // one after the other if all lanes step together
     } else {
       kind = race;
@@ -67,7 +67,7 @@ static struct {
   }
   finding f = here(kind, pc);
   f.slot = int32_t(&s - now.slots);
-  f.other_pc = before.pc & ~atomic_bit;
+  f.other_pc = before.pc & pc_mask;
   f.offset = int64_t(c << s.shift);
   f.size = size;
   f.access = (write ? is_write : 0) | (before_write ? other_is_write : 0) |
@@ -99,38 +99,44 @@ static bool both_atomic(record r, bool atomic) { return atomic && (r.pc & atomic
 // thread too.
 static bool replaces(const slot& s, record old) {
   if (old.segment < s.first_segment) return true;
-  const segment& p = now.segments[old.segment];
+  const stretch& p = now.segments[old.segment];
   if (p.group != now.group) return false;
   if (p.phase[s.in] != now.phase[s.in]) return true;
   return p.thread == now.thread;
 }
 
-[[gnu::noinline]] static void add_reader(const slot& s, cell& k, uint32_t segment, uint32_t pc) {
+[[gnu::noinline]] static void add_reader(const slot& s, uint64_t c, uint32_t segment, uint32_t pc) {
   const record mine = {segment, pc};
-  record* r = k.reader;
-  if (r[0].segment < s.first_segment) {
-    r[0] = mine;
-    r[1].segment = r[2].segment = 0;
+  cell& k = s.cells[c];
+  record& first = k.reader;
+  const uint32_t more = first.pc & more_bit;
+  if (first.segment < s.first_segment) {
+    first = mine;
     return;
   }
-  for (int i = 0; i < 3; ++i) {
-    if (r[i].segment == segment) {
-      if (!(pc & atomic_bit)) r[i].pc &= ~atomic_bit;
-      return;
-    }
-  }
-  if (replaces(s, r[0])) {
-    r[0] = mine;
+  if (first.segment == segment) {
+    if (!(pc & atomic_bit)) first.pc &= ~atomic_bit;
     return;
   }
-  const segment_pair both = {now.segments[r[0].segment].group, now.segments[r[0].segment].thread};
-  const bool same = both.group == now.group && both.thread / simd_width == now.thread / simd_width;
-  record& other = same ? r[1] : r[2];
-  if (replaces(s, other)) other = mine;
+  if (replaces(s, first)) {
+    first = {segment, pc | more};
+    return;
+  }
+  other_readers& o = s.others[c];
+  if (!more) {
+    o = {};
+    first.pc |= more_bit;
+  }
+  const stretch& p = now.segments[first.segment];
+  record& at = p.group == now.group && p.thread / simd_width == now.thread / simd_width ? o.same : o.other;
+  if (at.segment == segment) {
+    if (!(pc & atomic_bit)) at.pc &= ~atomic_bit;
+  } else if (replaces(s, at)) {
+    at = mine;
+  }
 }
 
-[[gnu::always_inline]] static inline void check_read(slot& s, uint64_t c, bool atomic, uint32_t pc,
-                                                     uintptr_t address, uint32_t size) {
+static void check_read(slot& s, uint64_t c, bool atomic, uint32_t pc, uintptr_t address, uint32_t size) {
   const uint32_t segment = likely(now.segment) ? now.segment : new_segment();
   cell& k = s.cells[c];
   const record w = k.writer;
@@ -142,30 +148,25 @@ static bool replaces(const slot& s, record old) {
     }
   }
   const record mine = {segment, pc | (atomic ? atomic_bit : 0)};
-  if (k.reader[0].segment == segment && !atomic) {
-    k.reader[0].pc &= ~atomic_bit;
-    return;
-  }
-  if (k.reader[0].segment == 0) {
-    k.reader[0] = mine;
-    return;
-  }
-  add_reader(s, k, segment, mine.pc);
+  if (k.reader.segment == segment && !atomic) k.reader.pc &= ~atomic_bit;
+  else if (k.reader.segment == 0) k.reader = mine;
+  else add_reader(s, c, segment, mine.pc);
 }
 
-[[gnu::always_inline]] static inline void check_write(slot& s, uint64_t c, bool atomic, uint32_t pc,
-                                                      uintptr_t address, uint32_t size) {
+static void check_write(slot& s, uint64_t c, bool atomic, uint32_t pc, uintptr_t address, uint32_t size) {
   const uint32_t segment = likely(now.segment) ? now.segment : new_segment();
   cell& k = s.cells[c];
   const record w = k.writer;
   if (w.segment != segment && w.segment >= s.first_segment && !both_atomic(w, atomic))
     conflict(s, c, w, true, true, atomic, pc, address, size);
-  if (k.reader[0].segment) {
-    for (const record r : k.reader)
+  if (k.reader.segment) {
+    const other_readers o = k.reader.pc & more_bit ? s.others[c] : other_readers{};
+    const record readers[] = {k.reader, o.same, o.other};
+    for (const record r : readers)
       if (r.segment != segment && r.segment >= s.first_segment && !both_atomic(r, atomic))
         conflict(s, c, r, false, true, atomic, pc, address, size);
     if (s.in == threadgroup) count_read(s, k);
-    k.reader[0].segment = k.reader[1].segment = k.reader[2].segment = 0;
+    k.reader.segment = 0;
   }
   k.writer = {segment, pc | (atomic ? atomic_bit : 0)};
 }

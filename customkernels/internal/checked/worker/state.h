@@ -33,18 +33,25 @@ struct record {
   uint32_t pc;
 };
 constexpr uint32_t atomic_bit = 0x80000000u;
+constexpr uint32_t more_bit = 0x40000000u;  // in a first reader: there are others
+constexpr uint32_t pc_mask = more_bit - 1;
 
 // The shadow of one element. Of readers it keeps two lanes of one simdgroup and one of
-// another: no writer can then be in conflict with a reader and meet none.
+// another: no writer can then be in conflict with a reader and meet none. The second and
+// the third are rare, and lie apart.
 struct cell {
   record writer;
-  record reader[3];
+  record reader;
+};
+struct other_readers {
+  record same, other;  // of the first reader's simdgroup, and of another
 };
 
-struct slot {
+struct alignas(128) slot {
   uintptr_t start;
   uint64_t size;
   cell* cells;    // none: the kernel cannot write here
+  other_readers* others;
   uint8_t* seen;  // one a cell: bit 0 read, bit 1 written, for the traffic
   uint32_t first_segment;  // records of earlier ones are void
   uint8_t shift;           // of a cell
@@ -52,6 +59,7 @@ struct slot {
   uint8_t in;              // space
   bool initialised;
   uint64_t read, written;
+  uint32_t tag;  // the number and the space, for the traffic
   uint32_t element;
   int32_t id;
   uint64_t file_offset;
@@ -62,7 +70,7 @@ struct slot {
 
 // A stretch of a thread between two barriers. Barriers of other flags are counted as
 // well, to tell a missing flag from a missing barrier.
-struct segment {
+struct stretch {
   uint32_t group, thread;
   uint32_t phase[2];    // threadgroup barriers that cover the space
   uint32_t any;         // threadgroup barriers
@@ -100,10 +108,11 @@ struct state {
   uint32_t thread, group;
   uint32_t phase[2], any;
   bool running;
+  bool diverged;  // in this group: what follows at its barriers is no news
 
   slot slots[max_slots];
   uint32_t buffers, slot_count;
-  segment* segments;
+  stretch* segments;
   uint32_t segment_count;
   simdgroup_state simdgroups[max_simdgroups];
   thread_state threads[max_threads];

@@ -45,9 +45,7 @@ static batch* find_batch(uint32_t pc, uint32_t phase, uint32_t slot) {
 // A value that has readers is about to go.
 static void count_read(const slot& s, const cell& k) {
   if (k.writer.segment < s.first_segment || (k.writer.pc & atomic_bit)) return;
-  bool read = false;
-  for (const record r : k.reader) read |= r.segment >= s.first_segment;
-  if (!read) return;
+  if (k.reader.segment < s.first_segment) return;
   if (batch* b = find_batch(k.writer.pc, now.segments[k.writer.segment].any, uint32_t(&s - now.slots))) ++b->read;
 }
 
@@ -59,11 +57,11 @@ static void count_unread() {
     for (uint64_t c = 0; c < cells; ++c) {
       const cell& k = s.cells[c];
       if (k.writer.segment < s.first_segment || (k.writer.pc & atomic_bit)) continue;
-      if (k.reader[0].segment >= s.first_segment) {
+      if (k.reader.segment >= s.first_segment) {
         count_read(s, k);
         continue;
       }
-      const segment& w = now.segments[k.writer.segment];
+      const stretch& w = now.segments[k.writer.segment];
       if (batch* b = find_batch(k.writer.pc, w.any, i)) {
         if (b->unread++ == 0) {
           b->thread = w.thread;

@@ -68,6 +68,15 @@
       atomic_fetch_add_explicit(&counts[28], 1u, memory_order_relaxed);
     break;
   }
+  case 5: {  // what no GPU promises to survive, and a run must
+    for (uint i = 0; i < lid % 7; ++i) threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (lid % 3 == 0) buf[lid] = simd_sum(1.0f);
+    else if (lid % 3 == 1) threadgroup_barrier(mem_flags::mem_none);
+    else { simdgroup_barrier(mem_flags::mem_none); if (lid % 2) return; }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    y[linear] = 1 + simd_max(0.0f);
+    break;
+  }
   case 4: {  // values pass through device memory between the simdgroups
     y[linear] = x[linear];
     for (int round = 0; round < 5; ++round) {

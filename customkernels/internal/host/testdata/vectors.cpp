@@ -50,6 +50,7 @@ constexpr float2 corner = float2(1, 2);
   complex64_t z = complex64_t(1, 2) * complex64_t(3, 4); CHECK(z.real == -5 && z.imag == 10 && sizeof(z) == 8);
   int e; CHECK(frexp(8.0f, e) == 0.5f && e == 4 && ldexp(0.5f, 4) == 8 && ilogb(9.0f) == 3); float ip; CHECK(modf(-2.5f, ip) == -0.5f && ip == -2);
   CHECK(saturate(2.0f) == 1 && saturate(-1.0f) == 0 && step(1.0f, 2.0f) == 1 && smoothstep(0.0f, 1.0f, 0.5f) == 0.5f && powr(2.0f, 3.0f) == 8 && exp10(2.0f) == 100 && metal::precise::rsqrt(4.0f) == 0.5f && metal::fast::exp2(3.0f) == 8 && fmod(5.5f, 2.0f) == 1.5f && median3(3, 1, 2) == 2 && min3(3, 1, 2) == 1);
+  CHECK(all(float3(half3(1, -2, 65504)) == float3(1, -2, 65504)) && all(half2(float2(0.1f, 1e9f)) == half2(half(0.1f), half(INFINITY))) && all(half3(float3(1, 2, 3)) == half3(1, 2, 3)) && all(float4(half4(float4(1, 2, 3, 4))) == v));
   array<float, 3> arr = {1, 2, 3}; CHECK(arr[1] == 2 && arr.size() == 3);
   ok[n] = 0;
 }

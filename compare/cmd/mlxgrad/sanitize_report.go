@@ -1,0 +1,300 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// sanitizeReport is the JSON that "mlxgrad sanitize" writes.
+type sanitizeReport struct {
+	MLX       string `json:"mlx"`
+	Compiler  string `json:"compiler"`
+	Seed      uint64 `json:"seed"`
+	Schedules int    `json:"schedules"`
+	Strict    bool   `json:"strict"` // Whether findings about portability count.
+	Replay    string `json:"replay"` // The command that does the same again.
+
+	Incomplete bool `json:"incomplete"` // The run was interrupted.
+	// Kernels and LaunchCount are of those that ran. Errors and Portability count a finding once,
+	// however many launches of its kernel have it, and Errors also launches that could not be run.
+	Kernels     int `json:"kernels"`
+	LaunchCount int `json:"launch_count"`
+	Errors      int `json:"errors"`
+	Portability int `json:"portability"`
+	// WithoutLaunch are kernels of the files that no launch description is of.
+	WithoutLaunch []string          `json:"without_launch"`
+	Launches      []sanitizedLaunch `json:"launches"`
+}
+
+// sanitizedLaunch is what came of one launch.
+type sanitizedLaunch struct {
+	Kernel      string `json:"kernel"`
+	File        string `json:"file,omitempty"`
+	Launch      string `json:"launch"`
+	Grid        [3]int `json:"grid"`
+	Threadgroup [3]int `json:"threadgroup"`
+	// Error says why it could not be run at all.
+	Error string `json:"error,omitempty"`
+	// OutsideMLX says why MLX could not express the kernel.
+	OutsideMLX string  `json:"outside_mlx,omitempty"`
+	Schedules  int     `json:"schedules"` // That ended.
+	SameBits   bool    `json:"same_bits"` // All schedules gave the same outputs.
+	Difference string  `json:"difference,omitempty"`
+	Seconds    float64 `json:"seconds"` // In the checker.
+
+	Findings []sanitizeFinding `json:"findings"`
+}
+
+// sanitizeFinding is a finding in JSON.
+type sanitizeFinding struct {
+	Kind     string        `json:"kind"`
+	Severity string        `json:"severity"`
+	Message  string        `json:"message"`
+	Site     findingSite   `json:"site"`
+	Path     []findingSite `json:"path"`            // The calls that led to Site, from the inside out.
+	Other    *findingSite  `json:"other,omitempty"` // The place of the other access or barrier.
+	Buffer   string        `json:"buffer,omitempty"`
+	Element  int           `json:"element"`
+	Threads  []findingAt   `json:"threads"`
+	Schedule string        `json:"schedule"`
+}
+
+type findingSite struct {
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Function string `json:"function"`
+}
+
+func (s findingSite) String() string { return fmt.Sprintf("%s:%d", s.File, s.Line) }
+
+type findingAt struct {
+	Group  [3]int `json:"group"`
+	Thread [3]int `json:"thread"`
+}
+
+// orderDependent is the kind of a finding of this command's own: the outputs are not the same bits in
+// every order of threads, though no access is to blame. Atomics on integers may do so by intent.
+const orderDependent = "order-dependent"
+
+func newSanitizeReport(c *sanitizeCommand, without []string) *sanitizeReport {
+	r := &sanitizeReport{
+		MLX: mlxc.Version(), Seed: c.Seed, Schedules: c.Schedules, Strict: c.strict(), Replay: c.replay(),
+		WithoutLaunch: append([]string{}, without...), Launches: []sanitizedLaunch{},
+	}
+	if compiler, err := customkernels.HostCompiler(); err == nil {
+		r.Compiler = compiler
+	}
+	return r
+}
+
+func newSanitizedLaunch(l kernelLaunch, report *customkernels.SanitizeReport, err error) sanitizedLaunch {
+	s := sanitizedLaunch{
+		Kernel: l.kernel.Name(), File: l.file, Launch: l.label,
+		Grid: l.launch.Grid, Threadgroup: l.launch.Threadgroup, Findings: []sanitizeFinding{},
+	}
+	if err != nil {
+		s.Error = message(err)
+		return s
+	}
+	s.OutsideMLX, s.Schedules, s.Seconds = report.OutsideMLX, report.Schedules, report.Duration.Seconds()
+	s.SameBits, s.Difference = report.SameBits, report.Difference
+	for _, f := range report.Findings {
+		s.Findings = append(s.Findings, newSanitizeFinding(f))
+	}
+	// After another finding it is only what follows from that.
+	if s.Difference != "" && len(s.Findings) == 0 {
+		s.Findings = append(s.Findings, sanitizeFinding{
+			Kind: orderDependent, Severity: string(customkernels.SeverityPortability),
+			Message: "another order of threads gives other bits: " + s.Difference,
+			Site:    findingSite{File: l.file, Function: s.Kernel},
+			Path:    []findingSite{}, Threads: []findingAt{},
+		})
+	}
+	return s
+}
+
+func newSanitizeFinding(f customkernels.Finding) sanitizeFinding {
+	site := func(s customkernels.Site) findingSite { return findingSite{s.File, s.Line, s.Function} }
+	j := sanitizeFinding{
+		Kind: string(f.Kind), Severity: string(f.Severity), Message: f.Message, Site: site(f.Site),
+		Path: []findingSite{}, Buffer: f.Buffer, Element: f.Element, Schedule: f.Schedule,
+	}
+	for _, s := range f.Path {
+		j.Path = append(j.Path, site(s))
+	}
+	threads := f.Threads[:1]
+	if f.Other.Line > 0 {
+		other := site(f.Other)
+		j.Other = &other
+	}
+	if f.Threads[0] != f.Threads[1] {
+		threads = f.Threads[:]
+	}
+	for _, t := range threads {
+		j.Threads = append(j.Threads, findingAt{t.Group, t.Thread})
+	}
+	return j
+}
+
+// add counts the launches of a kernel and returns what there is to say about them.
+func (r *sanitizeReport) add(launches []sanitizedLaunch) string {
+	var text strings.Builder
+	first := launches[0]
+	r.Kernels++
+	r.LaunchCount += len(launches)
+	r.Launches = append(r.Launches, launches...)
+	groups := sameFindings(launches)
+	var failures []string
+	for _, l := range launches {
+		if l.Error != "" {
+			failures = append(failures, fmt.Sprintf("%s: error: not run (%s): %s\n", cmp.Or(l.File, l.Kernel), l.Launch, l.Error))
+		}
+	}
+	errors, portability := len(failures), 0
+	for _, g := range groups {
+		if g.finding.Severity == string(customkernels.SeverityError) {
+			errors++
+		} else {
+			portability++
+		}
+	}
+	r.Errors += errors
+	r.Portability += portability
+	verdict := "ok"
+	if errors+portability > 0 {
+		verdict = count(errors, "error") + ", " + count(portability, "portability finding")
+	}
+	fmt.Fprintf(&text, "%s: %s: %s\n", first.Kernel, count(len(launches), "launch"), verdict)
+	if first.OutsideMLX != "" {
+		fmt.Fprintf(&text, "  runs here only, MLX cannot express it: %s\n", first.OutsideMLX)
+	}
+	for _, failure := range failures {
+		text.WriteString(failure)
+	}
+	for _, g := range groups {
+		text.WriteString(g.String())
+	}
+	return text.String()
+}
+
+// findingGroup is a finding with the launches that have it.
+type findingGroup struct {
+	finding  sanitizeFinding
+	launches []string
+}
+
+// sameFindings puts together what different launches of a kernel find at the same place.
+func sameFindings(launches []sanitizedLaunch) []findingGroup {
+	var groups []findingGroup
+	for _, l := range launches {
+		for _, f := range l.Findings {
+			i := slices.IndexFunc(groups, func(g findingGroup) bool {
+				o := g.finding
+				return o.Kind == f.Kind && o.Buffer == f.Buffer && samePlaces(o, f)
+			})
+			if i < 0 {
+				i = len(groups)
+				groups = append(groups, findingGroup{finding: f})
+			}
+			if !slices.Contains(groups[i].launches, l.Launch) {
+				groups[i].launches = append(groups[i].launches, l.Launch)
+			}
+		}
+	}
+	slices.SortStableFunc(groups, func(a, b findingGroup) int { return cmp.Compare(a.finding.Severity, b.finding.Severity) })
+	return groups
+}
+
+// samePlaces compares the pairs of places of two findings, either way round.
+func samePlaces(a, b sanitizeFinding) bool {
+	other := func(f sanitizeFinding) findingSite {
+		if f.Other == nil {
+			return findingSite{}
+		}
+		return findingSite{f.Other.File, f.Other.Line, ""}
+	}
+	site := func(f sanitizeFinding) findingSite { return findingSite{f.Site.File, f.Site.Line, ""} }
+	return site(a) == site(b) && other(a) == other(b) || site(a) == other(b) && other(a) == site(b)
+}
+
+// String is a line as compilers write them, and below it what else is known.
+func (g findingGroup) String() string {
+	f := g.finding
+	var text strings.Builder
+	if f.Site.Line > 0 {
+		fmt.Fprintf(&text, "%s: ", f.Site)
+	} else {
+		fmt.Fprintf(&text, "%s: ", cmp.Or(f.Site.File, f.Site.Function))
+	}
+	fmt.Fprintf(&text, "%s: %s: %s\n", f.Severity, f.Kind, f.Message)
+	line := func(name, value string) { fmt.Fprintf(&text, "    %-9s %s\n", name, value) }
+	for i, s := range f.Path {
+		if i == 0 {
+			line("in", f.Site.Function)
+		}
+		line("called at", s.String()+" in "+s.Function)
+	}
+	if f.Other != nil {
+		line("other", f.Other.String()+" in "+f.Other.Function)
+	}
+	if len(f.Threads) > 0 {
+		var threads []string
+		for _, t := range f.Threads {
+			threads = append(threads, fmt.Sprintf("%v of group %v", t.Thread, t.Group))
+		}
+		line("threads", strings.Join(threads, ", "))
+	}
+	if f.Buffer != "" {
+		line("element", fmt.Sprintf("%s[%d]", f.Buffer, f.Element))
+	}
+	if f.Schedule != "" {
+		line("schedule", f.Schedule)
+	}
+	in := g.launches[0]
+	if more := len(g.launches) - 1; more > 0 {
+		in += fmt.Sprintf(" and %d more", more)
+	}
+	line("launch", in)
+	return text.String()
+}
+
+// failed reports whether the run is one that fails CI.
+func (r *sanitizeReport) failed() bool {
+	return r.LaunchCount == 0 || r.Errors > 0 || r.Strict && r.Portability > 0
+}
+
+// summary is the end of the page.
+func (r *sanitizeReport) summary() string {
+	var text strings.Builder
+	for _, name := range r.WithoutLaunch {
+		fmt.Fprintf(&text, "not run, for want of a launch description: %s\n", name)
+	}
+	if r.Incomplete {
+		text.WriteString("interrupted: not every launch was run\n")
+	}
+	if r.LaunchCount == 0 {
+		text.WriteString("nothing ran: docs/sanitize.md says how a shader file describes launches, and --case may match none\n")
+	}
+	if r.Errors+r.Portability > 0 {
+		fmt.Fprintf(&text, "replay: %s\n", r.Replay)
+	}
+	fmt.Fprintf(&text, "%s, %s, %s, %s\n", count(r.Kernels, "kernel"), count(r.LaunchCount, "launch"),
+		count(r.Errors, "error"), count(r.Portability, "portability finding"))
+	return text.String()
+}
+
+// count is a number of things.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if strings.HasSuffix(what, "ch") {
+		return fmt.Sprintf("%d %ses", n, what)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,228 @@
+package customkernels
+
+import (
+	"math"
+	"slices"
+)
+
+// fixedValues says what the corrected twin of each bug computes: its outputs, in the order of the
+// launch description, from its inputs by name. A nil output is scratch.
+var fixedValues = map[string]func(in map[string][]float64) [][]float64{
+	"aliased_views": func(in map[string][]float64) [][]float64 {
+		var sums, differences []float64
+		for i, a := range in["a"] {
+			sums = append(sums, a+in["b"][i])
+			differences = append(differences, a-in["b"][i])
+		}
+		return [][]float64{append(sums, differences...)}
+	},
+	"barrier_after_exit": ofX(reversed),
+	"barrier_skipped_in_loop": ofX(func(x []float64) []float64 {
+		return append(doubled(x[:32]), add(doubled(x[32:]), x[32:])...)
+	}),
+	"barrier_in_uneven_loop": ofX(func(x []float64) []float64 { return reversed(add(x[:64], append(x[64:96:96], make([]float64, 32)...))) }),
+	"broadcast_from_inactive_lane": ofX(rowsOf(32, func(x []float64) []float64 {
+		return perElementOf(x, func(i int) float64 { return x[i] - x[0]*min(1, float64(i)) })
+	})),
+	"counter_cleared_too_late": ofX(rowsOf(64, func(x []float64) []float64 { return count(x, func(v float64) bool { return v > 0 }) })),
+	"cross_group_producer_consumer": ofX(func(x []float64) []float64 {
+		return append([]float64{0}, byRow(x[:96], 32, total)...)
+	}),
+	"cross_group_race":           ofX(doubled),
+	"divergent_barrier":          ofX(rowsOf(64, reversed)),
+	"divergent_matrix":           productOfAAndB,
+	"divergent_reduction_at_end": ofX(rowsOf(32, func(x []float64) []float64 { return total(x[:20]) })),
+	"divergent_reduction": ofX(rowsOf(32, func(x []float64) []float64 {
+		return append(perElementOf(x[:20], func(int) float64 { return total(x[:20])[0] }), x[20:]...)
+	})),
+	"divergent_simdgroup_barrier": ofX(exchanged(1)),
+	"division_by_zero": func(in map[string][]float64) [][]float64 {
+		return [][]float64{perElementOf(in["x"], func(i int) float64 {
+			if in["d"][i] == 0 {
+				return 0
+			}
+			return math.Trunc(in["x"][i] / in["d"][i])
+		})}
+	},
+	"endless_loop": ofX(func(x []float64) []float64 {
+		return perElementOf(x, func(i int) float64 {
+			steps := 0.0
+			for n := int(x[i]); n > 1; steps++ {
+				if n%2 == 1 {
+					n = 3*n + 1
+				} else {
+					n /= 2
+				}
+			}
+			return steps
+		})
+	}),
+	"fence_of_device_memory": ofX(rowsOf(64, reversed)),
+	"fence_of_nothing":       ofX(exchanged(32)),
+	"fence_of_threadgroup_memory": func(in map[string][]float64) [][]float64 {
+		return [][]float64{nil, doubled(byRow(in["x"], 64, reversed))}
+	},
+	"flag_without_fence":    sumByLastGroup,
+	"fence_of_wrong_memory": sumByLastGroup,
+	"fence_of_narrow_scope": sumByLastGroup,
+	"histogram_not_atomic": ofX(func(x []float64) []float64 {
+		bins := make([]float64, 8)
+		for _, v := range x {
+			bins[int(v)]++
+		}
+		return bins
+	}),
+	"in_place_device_memory": ofX(func(x []float64) []float64 { return doubled(reversed(x)) }),
+	"index_wraps_around": ofX(func(x []float64) []float64 {
+		return perElementOf(x, func(i int) float64 { return x[i/2+i%2*32] })
+	}),
+	"lockstep":                    ofX(rowsOf(32, total)),
+	"lockstep_exchange":           ofX(exchanged(1)),
+	"matrix_tile_without_barrier": ofX(func(x []float64) []float64 { return append(transposed8(x[64:]), transposed8(x[:64])...) }),
+	"mixed_atomic_and_plain":      ofX(func(x []float64) []float64 { return []float64{slices.Max(x)} }),
+	"mixed_sizes_overlap": ofX(func(x []float64) []float64 {
+		return perElementOf(append(x, x...), func(i int) float64 { return x[i/2] })
+	}),
+	"negative_index": ofX(func(x []float64) []float64 {
+		return perElementOf(x, func(i int) float64 { return x[i] + append([]float64{0}, x...)[i] })
+	}),
+	"neighbour_slot_too_early": ofX(func(x []float64) []float64 {
+		return reversed(perElementOf(x, func(i int) float64 { return x[i%32] + x[i%32+32] + x[i%32+64] + x[i%32+96] }))
+	}),
+	"never_read": ofX(func(x []float64) []float64 {
+		return perElementOf(x[:32], func(i int) float64 { return max(x[i], x[i+32]) })
+	}),
+	"off_the_end_of_threadgroup_array": ofX(func(x []float64) []float64 {
+		return perElementOf(x[:64], func(i int) float64 { return x[i] + x[i+1] + x[i+2] })
+	}),
+	"out_of_bounds_in_constant_table": func(in map[string][]float64) [][]float64 {
+		return [][]float64{perElementOf(in["index"], func(i int) float64 { return in["table"][i%4] })}
+	},
+	"out_of_bounds_in_helper": ofX(func(x []float64) []float64 { return append(byRow(x, 16, total), 0) }),
+	"out_of_bounds_matrix_load": ofX(func(x []float64) []float64 {
+		left := byRow(x, 12, func(row []float64) []float64 { return row[:8] })
+		return append(left, byRow(x, 12, func(row []float64) []float64 { return row[4:] })...)
+	}),
+	"out_of_bounds_read": ofX(func(x []float64) []float64 {
+		return perElementOf(x, func(i int) float64 { return append(x, x[63])[i+1] - x[i] })
+	}),
+	"out_of_bounds_write":            ofX(func(x []float64) []float64 { return append([]float64{0}, x[:63]...) }),
+	"overlapping_vector_stores":      ofX(doubled),
+	"reduction_read_without_barrier": ofX(rowsOf(128, total)),
+	"reduction_slots_reused": func(in map[string][]float64) [][]float64 {
+		least := byRow(in["x"], 64, func(x []float64) []float64 { return []float64{slices.Min(x)} })
+		return [][]float64{least, byRow(in["x"], 64, func(x []float64) []float64 { return []float64{slices.Max(x)} })}
+	},
+	"overrun_into_other_array": ofX(func(x []float64) []float64 {
+		return perElementOf(x, func(i int) float64 { return x[(i+1)%32] + 2*x[i] + x[31-i] })
+	}),
+	"quad_shuffle_from_inactive_lane": ofX(rowsOf(4, func(x []float64) []float64 {
+		return add(x, []float64{x[1], 0, x[1], x[1]})
+	})),
+	"vector_load_over_end": ofX(func(x []float64) []float64 { return byRow(x, 4, total) }),
+	"rows_overlap":         ofX(doubled),
+	"same_value_writes": ofX(rowsOf(64, func(x []float64) []float64 {
+		return []float64{min(1, count(x, func(v float64) bool { return v < 0 })[0])}
+	})),
+	"shared_sum_not_atomic":      ofX(total),
+	"shuffle_from_inactive_lane": ofX(rowsOf(32, func(x []float64) []float64 { return append(add(x[:16], x[16:]), x[16:]...) })),
+	"shuffle_in_short_simdgroup": ofX(func(x []float64) []float64 {
+		return append(byRow(x[:32], 32, func(x []float64) []float64 { return add(x, append(x[16:32:32], x[:16]...)) }), x[32:]...)
+	}),
+	"simdgroup_barrier_for_threadgroup": ofX(exchanged(32)),
+	"simdgroup_result_too_early":        ofX(prefixSums),
+	"slots_reused_in_row_loop":          ofX(rowsOf(64, total)),
+	"stack_overflow":                    ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return x[i] * x[i] }) }),
+	"stencil_in_place": ofX(func(x []float64) []float64 {
+		return reversed(perElementOf(x, func(i int) float64 { return (x[i] + x[(i+32)%64]) / 2 }))
+	}),
+	"thread_array_overrun": ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return float64(i%4 + 1) }) }),
+	"tile_row_overrun": ofX(func(x []float64) []float64 {
+		return perElementOf(x[:64], func(i int) float64 { return x[i/8*8+(i+1)%8] + x[i+8] })
+	}),
+	"threadgroup_larger_than_array": ofX(rowsOf(96, reversed)),
+	"tile_reused_in_loop":           ofX(rowsOf(64, reversed)),
+	"too_many_threads":              ofX(doubled),
+	"too_much_threadgroup_memory":   ofX(reversed),
+	"transposed_index": ofX(func(x []float64) []float64 {
+		return perElementOf(x, func(i int) float64 { return x[i%4*16+i/4] })
+	}),
+	"tree_reduction_of_48":           ofX(rowsOf(48, total)),
+	"uninitialised_matrix":           productOfAAndB,
+	"uninitialised_variable":         ofX(rowsOf(16, total)),
+	"uninitialised_output_read":      ofX(func(x []float64) []float64 { return x }),
+	"uninitialised_padding":          ofX(rowsOf(50, total)),
+	"uninitialised_threadgroup_slot": ofX(rowsOf(128, total)),
+	"value_shared_without_barrier": ofX(rowsOf(64, func(x []float64) []float64 {
+		return perElementOf(x, func(i int) float64 { return 2 * x[0] * x[i] })
+	})),
+	"waits_for_other_group": func(in map[string][]float64) [][]float64 { return [][]float64{{1}, in["x"]} },
+}
+
+func productOfAAndB(in map[string][]float64) [][]float64 {
+	return [][]float64{matMul(in["a"], in["b"], 8, 8, 8, false)}
+}
+
+// sumByLastGroup gives the sums of threadgroups, their number, and the sum of all.
+func sumByLastGroup(in map[string][]float64) [][]float64 {
+	return [][]float64{byRow(in["x"], 32, total), {4}, total(in["x"])}
+}
+
+// ofX makes one output of the input x.
+func ofX(f func(x []float64) []float64) func(in map[string][]float64) [][]float64 {
+	return func(in map[string][]float64) [][]float64 { return [][]float64{f(in["x"])} }
+}
+
+// rowsOf applies f to each row, and rows are what a threadgroup works on.
+func rowsOf(width int, f func(row []float64) []float64) func(x []float64) []float64 {
+	return func(x []float64) []float64 { return byRow(x, width, f) }
+}
+
+// perElementOf makes as many elements as x has.
+func perElementOf(x []float64, f func(i int) float64) []float64 {
+	y := make([]float64, len(x))
+	for i := range y {
+		y[i] = f(i)
+	}
+	return y
+}
+
+func doubled(x []float64) []float64 { return add(x, x) }
+
+func add(a, b []float64) []float64 {
+	return perElementOf(a, func(i int) float64 { return a[i] + b[i] })
+}
+
+func total(x []float64) []float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return []float64{sum}
+}
+
+func count(x []float64, is func(v float64) bool) []float64 {
+	n := 0.0
+	for _, v := range x {
+		if is(v) {
+			n++
+		}
+	}
+	return []float64{n}
+}
+
+func reversed(x []float64) []float64 {
+	x = slices.Clone(x)
+	slices.Reverse(x)
+	return x
+}
+
+// exchanged gives each element to the one whose index differs in one bit.
+func exchanged(bit int) func(x []float64) []float64 {
+	return func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return x[i^bit] }) }
+}
+
+// transposed8 transposes an 8×8 matrix.
+func transposed8(x []float64) []float64 {
+	return perElementOf(x[:64], func(i int) float64 { return x[i%8*8+i/8] })
+}

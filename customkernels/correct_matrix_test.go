@@ -1,0 +1,133 @@
+package customkernels
+
+import (
+	"math"
+	"testing"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// addMatrixProducts: products of matrices and of quantised matrices with vectors.
+func addMatrixProducts(c *corpus) {
+	for _, d := range floatDTypes {
+		c.addSimdgroupMatMul(d, 50, 45, 37)
+		c.addSimdgroupMatMulNT(d, 32, 48, 24)
+		c.addTiledMatMul(d, 2, 19, 37, 21)
+		c.addQuantizedMatVec(d, 4, 7, 96)
+		c.addQuantizedMatVec(d, 8, 5, 160)
+	}
+	c.addSimdgroupMatMul(mlxc.Float32, 5, 7, 3)
+}
+
+// matMul is Σ_k a[i, k]·b[k, j], or b[j, k] if it is transposed.
+func matMul(a, b []float64, m, n, k int, transposed bool) []float64 {
+	y := make([]float64, m*n)
+	for i := range m {
+		for j := range n {
+			for l := range k {
+				if transposed {
+					y[i*n+j] += a[i*k+l] * b[j*k+l]
+				} else {
+					y[i*n+j] += a[i*k+l] * b[l*n+j]
+				}
+			}
+		}
+	}
+	return y
+}
+
+// productBound is that of sums of k products of normal numbers: intermediate values stay below
+// five standard deviations, and few factors are greater than 4.
+func productBound(d mlxc.DType, k int) bound { return rounded(d, 2*k, 5*math.Sqrt(float64(k))) }
+
+func (c *corpus) addSimdgroupMatMul(d mlxc.DType, m, n, k int) {
+	a, x := c.normal(d, m, k)
+	b, y := c.normal(d, k, n)
+	c.add(namedLaunch{
+		name:   named("simdgroup_matmul", d, m),
+		kernel: c.kernel("simdgroup_matmul", "simdgroup_matmul"),
+		launch: Launch{
+			Grid: [3]int{128 * ((n + 31) / 32), (m + 31) / 32}, Threadgroup: [3]int{128},
+			Template: template("T", d), Outputs: []mlxc.Output{output(d, m, n)},
+		},
+		inputs: inputs(arrays{a, b}, ints(m, n, k)),
+		check: func(t testing.TB, out arrays) {
+			requireNear(t, matMul(x, y, m, n, k, false), out[0], productBound(d, k))
+			requireNear(t, values(t, a.AsType(mlxc.Float32).MatMul(b.AsType(mlxc.Float32))), out[0], twice(productBound(d, k)))
+		},
+	})
+}
+
+// twice is the bound between two results that both have an error of their own.
+func twice(b bound) bound { return bound{2 * b.absolute, 2 * b.relative} }
+
+func (c *corpus) addSimdgroupMatMulNT(d mlxc.DType, m, n, k int) {
+	a, x := c.normal(d, m, k)
+	b, y := c.normal(d, n, k)
+	c.add(namedLaunch{
+		name:   named("simdgroup_matmul_nt", d),
+		kernel: c.kernel("simdgroup_matmul", "simdgroup_matmul_nt"),
+		launch: Launch{
+			Grid: [3]int{32 * n / 16, m / 16}, Threadgroup: [3]int{32},
+			Template: template("T", d), Outputs: []mlxc.Output{output(d, m, n)},
+		},
+		inputs: inputs(arrays{a, b}, ints(n, k)),
+		check: func(t testing.TB, out arrays) {
+			requireNear(t, matMul(x, y, m, n, k, true), out[0], productBound(d, k))
+		},
+	})
+}
+
+func (c *corpus) addTiledMatMul(d mlxc.DType, batch, m, n, k int) {
+	a, x := c.normal(d, batch, m, k)
+	b, y := c.normal(d, batch, k, n)
+	c.add(namedLaunch{
+		name:   named("tiled_matmul", d),
+		kernel: c.kernel("tiled_matmul", ""),
+		launch: Launch{
+			Grid: [3]int{(n + 15) / 16 * 16, (m + 15) / 16 * 16, batch}, Threadgroup: [3]int{16, 16},
+			Template: template("T", d), Outputs: []mlxc.Output{output(d, batch, m, n)},
+		},
+		inputs: inputs(arrays{a, b}, uints(m, n, k)),
+		check: func(t testing.TB, out arrays) {
+			var want []float64
+			for i := range batch {
+				want = append(want, matMul(x[i*m*k:], y[i*k*n:], m, n, k, false)...)
+			}
+			requireNear(t, want, out[0], productBound(d, k))
+		},
+	})
+}
+
+func (c *corpus) addQuantizedMatVec(d mlxc.DType, bits, rows, columns int) {
+	perWord, groups := 32/bits, columns/32
+	codes := make([]uint32, rows*columns/perWord)
+	for i := range codes {
+		codes[i] = c.random.Uint32()
+	}
+	scale, s := c.uniform(d, 0.01, 0.1, rows, groups)
+	bias, b := c.normal(d, rows, groups)
+	x, v := c.normal(d, columns)
+	c.add(namedLaunch{
+		name:   named("quantized_matvec", d, bits),
+		kernel: c.kernel("quantized_matvec", map[int]string{4: "matvec_4bit", 8: "matvec_8bit"}[bits]),
+		launch: Launch{
+			Grid: [3]int{32 * rows}, Threadgroup: [3]int{64},
+			Template: template("T", d), Outputs: []mlxc.Output{output(d, rows)},
+		},
+		inputs: inputs(arrays{mlxc.FromSlice(codes, rows, columns/perWord), scale, bias, x}, uints(columns)),
+		check: func(t testing.TB, out arrays) {
+			want := make([]float64, rows)
+			for r := range rows {
+				for i := range columns {
+					word := codes[(r*columns+i)/perWord]
+					code := word >> (bits * (i % perWord)) & (1<<bits - 1)
+					g := r*groups + i/32
+					want[r] += (s[g]*float64(code) + b[g]) * v[i]
+				}
+			}
+			// Terms are at most 0.1·255·4.
+			requireNear(t, want, out[0], rounded(d, columns, 100))
+		},
+	})
+}

@@ -1,0 +1,105 @@
+package customkernels
+
+import (
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// namedLaunch is a launch of a kernel that is right, with a check of what it computes.
+type namedLaunch struct {
+	name    string
+	kernel  *Kernel
+	launch  Launch
+	inputs  arrays
+	check   func(t testing.TB, outputs arrays)
+	finding string // what a strict check of portability may report of it, "" for nothing
+}
+
+// correctLaunches launches every shader of testdata/correct, each in every dtype that
+// it is for and at sizes that fill no threadgroup. A checker that finds an error in one of
+// them is wrong. The inputs are the same every time.
+func correctLaunches(t testing.TB) []namedLaunch {
+	t.Helper()
+	c := &corpus{t: t, kernels: map[string]*Kernel{}, random: rand.New(rand.NewPCG(2, 71))}
+	for _, add := range []func(*corpus){
+		addScans, addSorts, addMatrixProducts, addRowNorms, addAttention, addConvolutions,
+		addGrids, addVectors, addAtomics, addTables, addLanguage, addConjugateGradients,
+	} {
+		add(c)
+	}
+	return c.list
+}
+
+// corpus collects launches.
+type corpus struct {
+	t       testing.TB
+	kernels map[string]*Kernel
+	random  *rand.Rand
+	list    []namedLaunch
+}
+
+// kernel is a kernel of a file of testdata/correct.
+func (c *corpus) kernel(file, name string) *Kernel {
+	c.t.Helper()
+	key := file + " " + name
+	if k := c.kernels[key]; k != nil {
+		return k
+	}
+	lib, err := Load(os.DirFS("testdata/correct"), file+".metal")
+	require.NoError(c.t, err)
+	k, err := lib.Kernel(name)
+	require.NoError(c.t, err)
+	c.kernels[key] = k
+	return k
+}
+
+// add notes a launch.
+func (c *corpus) add(n namedLaunch) { c.list = append(c.list, n) }
+
+func TestCorrectShaders(t *testing.T) {
+	files, err := os.ReadDir("testdata/correct")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 22)
+	unused := map[string]bool{}
+	for _, f := range files {
+		unused[f.Name()] = true
+	}
+	names := map[string]bool{}
+	for _, l := range correctLaunches(t) {
+		require.False(t, names[l.name], "two launches are named %s", l.name)
+		names[l.name] = true
+		delete(unused, l.kernel.file)
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel() // most of the time is the compiler's
+			outputs := l.kernel.Launch(l.launch, l.inputs...)
+			require.NoError(t, mlxc.Eval(outputs...))
+			l.check(t, outputs)
+		})
+	}
+	require.Empty(t, unused, "files that no launch takes a kernel of")
+}
+
+// The stand-in for Apple's compiler accepts the text of every launch.
+func TestAddressSpacesOfCorrectShaders(t *testing.T) {
+	seen := map[string]bool{}
+	for _, l := range correctLaunches(t) {
+		text, err := l.kernel.MetalSource(l.launch, l.inputs...)
+		require.NoError(t, err, l.name)
+		if seen[text] {
+			continue
+		}
+		seen[text] = true
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			findings, err := msl.CheckAddressSpaces(t.Context(), text)
+			require.NoError(t, err)
+			require.Empty(t, findings)
+		})
+	}
+}

@@ -1,0 +1,166 @@
+package checked
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+)
+
+// The runtime of the checker, compiled by the compiler of the shaders.
+//
+//go:embed worker
+var worker embed.FS
+
+// A Program is a shader that was compiled for the checker.
+type Program struct {
+	Path     string // of the executable
+	Compiler string // path and version
+	Flags    string
+	Source   string // file name of the shader's text in the debug information
+
+	symbolsOnce sync.Once
+	symbols     *symbols
+	symbolsErr  error
+}
+
+// source is the name under which a shader is compiled: it stands in the debug
+// information.
+const source = "shader.cpp"
+
+// runtimeFlags compile the checker itself.
+var runtimeFlags = []string{
+	"-std=c++20", "-O2", "-fno-pie", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing",
+	"-fno-stack-protector", "-fvisibility=hidden", "-w",
+}
+
+// linkFlags fix the addresses, so that a program counter needs no translation, and
+// lead the copies that compilers leave to the C library through the checker.
+var linkFlags = []string{"-no-pie", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"}
+
+// shaderFlags compile a shader. Of the optimisations only the mild ones are on:
+// accesses stay those of the text, and each has its line. A large frame touches every page of
+// the stack, and so meets the guard page rather than a neighbour's stack.
+func shaderFlags(t *host.Toolchain) []string {
+	f := append([]string{"-O1", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fsanitize=thread", "-fno-pie", "-fstack-clash-protection"}, t.Flags()...)
+	if t.Clang() {
+		return append(f, "-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-func-entry-exit=0")
+	}
+	return append(f, "--param", "tsan-instrument-func-entry-exit=0")
+}
+
+var builds sync.Map // of programs by key, each a sync.OnceValues
+
+// Build compiles a shader for the checker, or finds it in the cache. The errors
+// are those of host.Compile.
+func Build(ctx context.Context, text string) (*Program, error) {
+	if runtime.GOOS != "linux" {
+		return nil, fmt.Errorf("checked: the checker runs on Linux only, not on %s", runtime.GOOS)
+	}
+	t, err := host.FindToolchain()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := host.CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	flags := shaderFlags(t)
+	key := hash(append(append([]string{t.Key(), workerHash(), text}, flags...), linkFlags...)...)
+	path := filepath.Join(dir, key+".checked")
+	if _, err := os.Stat(path); err != nil {
+		if err := build(ctx, t, dir, path, text, flags); err != nil {
+			return nil, err
+		}
+	}
+	p, _ := builds.LoadOrStore(key, &Program{Path: path, Compiler: t.String(), Flags: strings.Join(flags, " "), Source: source})
+	return p.(*Program), nil
+}
+
+// build makes the executable beside its place in the cache, and renames it last.
+func build(ctx context.Context, t *host.Toolchain, dir, path, text string, flags []string) error {
+	work, err := os.MkdirTemp(dir, "checked-")
+	if err != nil {
+		return fmt.Errorf("checked: cache: %w", err)
+	}
+	defer os.RemoveAll(work)
+	if err := host.WriteHeaders(work); err != nil {
+		return fmt.Errorf("checked: cache: %w", err)
+	}
+	if err := writeWorker(work); err != nil {
+		return fmt.Errorf("checked: cache: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(work, source), []byte(text), 0o600); err != nil {
+		return fmt.Errorf("checked: cache: %w", err)
+	}
+	name := host.KernelName(text)
+	object := make(chan error, 1)
+	library := filepath.Join(dir, hash(t.Key(), workerHash(), strings.Join(runtimeFlags, " "))+".worker.o")
+	go func() { object <- buildRuntime(ctx, t, work, name, library) }()
+	err = t.Run(ctx, work, name, append(append([]string{}, flags...), "-I.", "-c", "-o", "shader.o", source)...)
+	if rerr := <-object; err == nil {
+		err = rerr
+	}
+	if err != nil {
+		return err
+	}
+	args := append(append([]string{}, linkFlags...), "-o", "program", "shader.o", library, "-lm")
+	if err := t.Run(ctx, work, name, args...); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(work, "program"), path)
+}
+
+// buildRuntime compiles the checker itself, once for a compiler.
+func buildRuntime(ctx context.Context, t *host.Toolchain, work, kernel, path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	args := append(append([]string{}, runtimeFlags...), "-I.", "-c", "-o", "worker.o", "worker.cpp")
+	if err := t.Run(ctx, work, kernel, args...); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(work, "worker.o"), path)
+}
+
+func writeWorker(dir string) error {
+	return fs.WalkDir(worker, "worker", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := worker.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, d.Name()), content, 0o600)
+	})
+}
+
+var workerHash = sync.OnceValue(func() string {
+	h := sha256.New()
+	_ = fs.WalkDir(worker, "worker", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			content, _ := worker.ReadFile(path)
+			fmt.Fprintf(h, "%s %d\n%s", path, len(content), content)
+		}
+		return err
+	})
+	return hex.EncodeToString(h.Sum(nil))
+})
+
+func hash(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d\n%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

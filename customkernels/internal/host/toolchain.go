@@ -1,0 +1,73 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// A Toolchain is the C++ compiler with what an executor of another kind needs of
+// this package: its flags, its headers and its cache.
+type Toolchain struct{ c *compiler }
+
+// FindToolchain finds the compiler that Compile uses. The error is ErrNoCompiler.
+func FindToolchain() (*Toolchain, error) {
+	c, err := findCompiler()
+	if err != nil {
+		return nil, err
+	}
+	return &Toolchain{c}, nil
+}
+
+// String names the compiler: its path and version.
+func (t *Toolchain) String() string { return t.c.String() }
+
+// Clang reports whether the compiler takes clang's own options.
+func (t *Toolchain) Clang() bool { return t.c.clang() }
+
+// Flags returns the flags that decide what a kernel computes: those of fast mode
+// without optimisation and without the kind of output.
+func (t *Toolchain) Flags() []string {
+	return slices.DeleteFunc(t.c.flags(), func(f string) bool {
+		return f == "-O3" || f == "-fPIC" || f == "-shared"
+	})
+}
+
+// Key identifies the compiler, the headers and the processor for a cache.
+func (t *Toolchain) Key() string {
+	return fmt.Sprintf("%q\n%s\n%s\n%s", t.c.command, t.c.version, hex.EncodeToString(headerHash[:]), processorName())
+}
+
+// Run calls the compiler in dir for a kernel. What it refuses is a *CompileError.
+func (t *Toolchain) Run(ctx context.Context, dir, kernel string, args ...string) error {
+	cmd := exec.CommandContext(ctx, t.c.path, append(slices.Clone(t.c.command[1:]), args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return fmt.Errorf("host: compiling kernel %s: %w", kernel, context.Cause(ctx))
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return &CompileError{Kernel: kernel, Compiler: t.String(), Output: output.String()}
+	}
+	return err
+}
+
+// WriteHeaders puts the headers that shaders include into dir.
+func WriteHeaders(dir string) error { return writeHeaders(dir) }
+
+// KernelName finds the kernel's name in a translation unit.
+func KernelName(source string) string { return kernelName(source) }

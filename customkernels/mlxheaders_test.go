@@ -1,0 +1,72 @@
+package customkernels
+
+import (
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// headerCase is a kernel of MLX's own Metal headers with template arguments, {T} standing
+// for the dtype, and function constants.
+type headerCase struct {
+	header    string
+	before    []string // headers that MLX includes first, behind utils.h
+	kernel    string
+	arguments string
+	dtypes    []mlxc.DType
+	constants map[string]string
+	launch    func(d mlxc.DType) headerLaunch // nil to compile only
+}
+
+// headers lists what is read, in order.
+func (c headerCase) headers() []string {
+	return slices.Concat([]string{"utils.h"}, c.before, []string{c.header})
+}
+
+// headerCases lists every kernel that is tried.
+func headerCases(t testing.TB) []headerCase {
+	c := &corpus{t: t, random: rand.New(rand.NewPCG(3, 14))}
+	return slices.Concat(
+		c.mlxRows(), c.mlxReductions(), c.mlxProducts(), c.mlxTiles(), c.mlxMore(), c.mlxElementwise(),
+	)
+}
+
+// needMLXHeaders skips a test where MLX is not installed by this project's own set-up.
+func needMLXHeaders(t testing.TB) {
+	if _, err := os.Stat(mlxInclude); err != nil {
+		t.Skip("MLX's headers are not installed: run build.sh")
+	}
+}
+
+// MLX's own kernels, as the package ships them, run on the host executor and compute what MLX
+// computes on a CPU.
+func TestMLXKernels(t *testing.T) {
+	needMLXHeaders(t)
+	for _, c := range headerCases(t) {
+		for _, d := range c.dtypes {
+			arguments := withType(c.arguments, d)
+			name := named(c.kernel, arguments)
+			for _, k := range slices.Sorted(maps.Keys(c.constants)) {
+				name += "/" + k
+			}
+			var l headerLaunch
+			if c.launch != nil {
+				l = c.launch(d) // here, so that the numbers are the same whatever -run selects
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				library, err := compileHeader(metalText(t, c.headers(), c.constants, c.kernel, arguments))
+				require.NoError(t, err)
+				if c.launch != nil {
+					l.run(t, library)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package customkernels
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/checked"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+)
+
+var findingKinds = map[checked.Kind]FindingKind{
+	checked.Race: FindingRace, checked.Fence: FindingFence,
+	checked.DivergentBarrier: FindingDivergentBarrier, checked.ShuffleInactive: FindingShuffleInactive,
+	checked.DivergentMatrix: FindingDivergentMatrix, checked.OutOfBounds: FindingOutOfBounds,
+	checked.UninitialisedRead: FindingUninitialisedRead, checked.Deadlock: FindingDeadlock,
+	checked.Limit: FindingLimit, checked.Crash: FindingCrash, checked.Timeout: FindingTimeout,
+	checked.Lockstep: FindingLockstep, checked.SameValueWrite: FindingSameValueWrite,
+	checked.BarrierAfterExit: FindingBarrierAfterExit, checked.DivergentReduction: FindingDivergentReduction,
+	checked.NeverRead: FindingNeverRead,
+}
+
+// scheduleName describes an order of threads.
+func scheduleName(n int, seed uint64) string {
+	switch n {
+	case 0:
+		return "in order"
+	case 1:
+		return "reversed"
+	}
+	return fmt.Sprintf("shuffled (schedule %d, seed %d)", n, seed)
+}
+
+// findings translates what the worker found, one for each kind, memory and pair of lines.
+func (s *checkedRun) findings(r *checked.Result, c SanitizeConfig) []Finding {
+	type key struct {
+		kind       FindingKind
+		low, high  Site
+		buffer     string
+		unbuffered int
+	}
+	seen := map[key]bool{}
+	var list []Finding
+	for _, w := range r.Findings {
+		f := s.finding(r, w, c)
+		id := key{kind: f.Kind, low: f.Site, high: f.Other, buffer: f.Buffer}
+		if cmp.Compare(id.low.Line, id.high.Line) > 0 {
+			id.low, id.high = id.high, id.low
+		}
+		if !seen[id] {
+			seen[id] = true
+			list = append(list, f)
+		}
+	}
+	list = slices.DeleteFunc(list, func(f Finding) bool { return followsFrom(f, list) })
+	slices.SortStableFunc(list, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) })
+	return list
+}
+
+// followsFrom reports whether f is only what another finding of the same memory and line
+// leads to: who comes too early in a race reads what is not there yet, and who comes too
+// late writes what nobody reads.
+func followsFrom(f Finding, list []Finding) bool {
+	conflict := func(o Finding) bool { return o.Kind == FindingRace || o.Kind == FindingFence }
+	switch f.Kind {
+	case FindingLockstep, FindingSameValueWrite:
+		// In the same simdgroup, or by chance the same value, what is wrong between others.
+		return slices.ContainsFunc(list, func(o Finding) bool {
+			return conflict(o) && o.Buffer == f.Buffer &&
+				(o.Site == f.Site && o.Other == f.Other || o.Site == f.Other && o.Other == f.Site)
+		})
+	case FindingUninitialisedRead, FindingNeverRead:
+		return slices.ContainsFunc(list, func(o Finding) bool {
+			return (conflict(o) || o.Kind == FindingLockstep) && o.Buffer == f.Buffer && (o.Site == f.Site || o.Other == f.Site)
+		})
+	}
+	return false
+}
+
+func (s *checkedRun) finding(r *checked.Result, w checked.Finding, c SanitizeConfig) Finding {
+	f := Finding{
+		Kind: findingKinds[w.Kind], Kernel: s.kernel.name, Schedule: scheduleName(w.Schedule, c.Seed),
+	}
+	f.Severity = f.Kind.Severity()
+	path := s.sites(w.Path)
+	if len(path) == 0 {
+		path = []Site{s.kernelSite()}
+	}
+	f.Site, f.Path = path[0], path[1:]
+	if other := s.sites(w.OtherPath); len(other) > 0 {
+		f.Other = other[0]
+	}
+	if w.Slot >= 0 && w.Slot < len(s.names) {
+		f.Buffer = s.names[w.Slot]
+		size := int64(max(r.Slots[w.Slot].Element, 1))
+		at := w.Offset / size
+		if w.Offset%size < 0 {
+			at--
+		}
+		f.Element = int(at)
+	}
+	f.Threads[0] = s.thread(w.Group, w.Thread)
+	f.Threads[1] = f.Threads[0]
+	if w.OtherThread >= 0 {
+		f.Threads[1] = s.thread(w.OtherGroup, w.OtherThread)
+	}
+	if f.Kind == FindingLimit {
+		f.Site = s.limitSite(r)
+	}
+	f.Message = s.message(f, w, r)
+	return f
+}
+
+// sites translates lines of the translation unit to lines of the shader file.
+func (s *checkedRun) sites(frames []checked.Frame) []Site {
+	var list []Site
+	for _, frame := range frames {
+		at, ok := s.kernel.parsed.Locate(s.text, frame.Line-msl.HostLineShift)
+		if !ok {
+			continue
+		}
+		function := frame.Function
+		if strings.HasPrefix(function, "custom_kernel_") {
+			function = s.kernel.name
+		}
+		list = append(list, Site{s.kernel.file, at.Line, function})
+	}
+	return list
+}
+
+func (s *checkedRun) kernelSite() Site {
+	return Site{s.kernel.file, s.kernel.parsed.Pos.Line, s.kernel.name}
+}
+
+// thread computes positions from the numbers of a group in the grid and of a thread
+// in the group.
+func (s *checkedRun) thread(group, thread int) ThreadID {
+	var id ThreadID
+	var size, groups [3]int
+	for d := range 3 {
+		size[d] = min(s.launch.Threadgroup[d], s.launch.Grid[d])
+		groups[d] = (s.launch.Grid[d] + size[d] - 1) / size[d]
+	}
+	id.Group = [3]int{group % groups[0], group / groups[0] % groups[1], group / groups[0] / groups[1]}
+	for d := range 3 {
+		size[d] = min(size[d], s.launch.Grid[d]-id.Group[d]*size[d])
+	}
+	id.Thread = [3]int{thread % size[0], thread / size[0] % size[1], thread / size[0] / size[1]}
+	return id
+}
+
+// limitSite is the declaration with which threadgroup memory becomes too much.
+func (s *checkedRun) limitSite(r *checked.Result) Site {
+	for line, text := range strings.Split(s.source.Source, "\n") {
+		if threadgroupName.MatchString(text) {
+			if at, ok := s.kernel.parsed.Locate(s.text, line+1-msl.HostLineShift); ok {
+				return Site{s.kernel.file, at.Line, s.kernel.name}
+			}
+		}
+	}
+	return s.kernelSite()
+}
+
+// tooManyThreads is the report on a launch whose threadgroup no GPU can run.
+func (k *Kernel) tooManyThreads(l Launch) *SanitizeReport {
+	threads := 1
+	for d := range 3 {
+		if l.Threadgroup[d] < 0 || l.Grid[d] < 0 {
+			return nil
+		}
+		threads *= min(l.Threadgroup[d], maxThreads+1)
+	}
+	if threads <= maxThreads {
+		return nil
+	}
+	return &SanitizeReport{Findings: []Finding{{
+		Kind: FindingLimit, Severity: SeverityError, Kernel: k.name,
+		Site: Site{k.file, k.parsed.Pos.Line, k.name},
+		Message: fmt.Sprintf("a threadgroup of %v threads: a GPU has at most %d, so launch smaller ones",
+			l.Threadgroup, maxThreads),
+	}}}
+}
+
+// message says in a sentence what is wrong and what to do.
+func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) string {
+	element := fmt.Sprintf("%s[%d]", f.Buffer, f.Element)
+	a, b := f.Threads[0], f.Threads[1]
+	verb := map[bool]string{true: "writes", false: "reads"}
+	flag := "mem_device"
+	if w.Slot >= len(s.buffers) {
+		flag = "mem_threadgroup"
+	}
+	pair := fmt.Sprintf("%v %s %s, which %v %s at line %d", a, verb[w.Write], element, b, verb[w.OtherWrite], f.Other.Line)
+	switch f.Kind {
+	case FindingRace:
+		switch {
+		case a.Group != b.Group:
+			return pair + ", and nothing orders threadgroups: let one group own the element, use an atomic, or launch a second kernel"
+		case w.Atomic != w.OtherAtomic:
+			return pair + ", and only one of the two is atomic: make both atomic, or put a threadgroup_barrier between them"
+		case w.Write && w.OtherWrite:
+			return pair + ", in either order: give each thread an element of its own, use an atomic, or put threadgroup_barrier(mem_flags::" + flag + ") between them"
+		}
+		return pair + ", in either order: put threadgroup_barrier(mem_flags::" + flag + ") between them"
+	case FindingFence:
+		return pair + ", and the flags of the barrier between them leave this memory out: add mem_flags::" + flag
+	case FindingLockstep:
+		return pair + ", in order only as long as the lanes of a simdgroup step together: put simdgroup_barrier(mem_flags::" + flag + ") between them"
+	case FindingSameValueWrite:
+		return fmt.Sprintf("%v writes %s, to which %v writes the same value at line %d without order: let one thread write it", a, element, b, f.Other.Line)
+	case FindingDivergentBarrier:
+		if f.Other.Line == 0 {
+			return fmt.Sprintf("%v waits at this barrier, to which %v does not come: let all threads of the group reach it", a, b)
+		}
+		return fmt.Sprintf("%v waits at this barrier while %v is at line %d: let all threads of the group reach the same barrier", a, b, f.Other.Line)
+	case FindingBarrierAfterExit:
+		return fmt.Sprintf("%v waits at this barrier after %v has ended: keep every thread of the group until its last barrier", a, b)
+	case FindingShuffleInactive:
+		return fmt.Sprintf("%v takes the value of lane %d, which takes no part in the call: let all lanes of the simdgroup make it", a, w.Detail)
+	case FindingDivergentMatrix:
+		return fmt.Sprintf("a simdgroup matrix operation with %d of 32 lanes: let the whole simdgroup make it", w.Detail)
+	case FindingDivergentReduction:
+		return fmt.Sprintf("a SIMD reduction without %v: let all lanes of the simdgroup make the call, the others with a neutral value", b)
+	case FindingOutOfBounds:
+		if w.Slot < 0 || w.Slot >= len(s.names) {
+			return fmt.Sprintf("%v %s %d bytes at %#x, outside of every buffer: check the pointer", a, verb[w.Write], w.Size, w.Address)
+		}
+		slot := r.Slots[w.Slot]
+		return fmt.Sprintf("%v %s %s, but %s has %d elements: check the index against its size", a, verb[w.Write], element, f.Buffer, slot.Size/max(slot.Element, 1))
+	case FindingUninitialisedRead:
+		if w.Slot < len(s.buffers) {
+			return fmt.Sprintf("%v reads %s, which nothing has written: write it first, or set Launch.InitValue", a, element)
+		}
+		return fmt.Sprintf("%v reads %s, which no thread of the group has written: write it first", a, element)
+	case FindingNeverRead:
+		return fmt.Sprintf("%v writes %s, and nobody reads it: if a reduction is meant to, it leaves elements out", a, element)
+	case FindingDeadlock:
+		return fmt.Sprintf("%v waits in a loop for another thread to store a value: Metal does not promise that it ever runs, so end the kernel here and launch another", a)
+	case FindingLimit:
+		return fmt.Sprintf("%d bytes of threadgroup memory: a GPU has %d, so use smaller tiles", r.ThreadgroupMemory, host.MaxThreadgroupMemory)
+	case FindingTimeout:
+		return fmt.Sprintf("%v was still here when the time was up: check how the loop ends", a)
+	}
+	return crashMessage(a, w)
+}
+
+// crashMessage says what signal ended the worker.
+func crashMessage(a ThreadID, w checked.Finding) string {
+	const sigill, sigtrap, sigabrt, sigbus, sigfpe, sigsegv = 4, 5, 6, 7, 8, 11
+	switch {
+	case w.Detail == sigfpe:
+		return fmt.Sprintf("%v divides an integer by zero: check the divisor", a)
+	case w.Detail == sigsegv && w.Write:
+		return fmt.Sprintf("%v has used up its stack: make its arrays smaller, and do not recurse", a)
+	case w.Detail == sigsegv, w.Detail == sigbus:
+		return fmt.Sprintf("%v accesses address %#x, where there is no memory: check the pointer", a, w.Address)
+	}
+	return fmt.Sprintf("%v was ended by signal %d", a, w.Detail)
+}

@@ -1,0 +1,28 @@
+// A matrix product added to an accumulator that was never filled.
+//
+// launch: uninitialised_matrix_bug uninitialised_matrix_fixed
+//   with: grid=32 threadgroup=32 a=float32[8,8] b=float32[8,8] c=out:float32[8,8]
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void uninitialised_matrix_bug(
+    device const float* a [[buffer(0)]],
+    device const float* b [[buffer(1)]],
+    device float* c [[buffer(2)]]) {
+  simdgroup_float8x8 left, right, product;
+  simdgroup_load(left, a, 8);
+  simdgroup_load(right, b, 8);
+  simdgroup_multiply_accumulate(product, left, right, product);  // want: uninitialised-read
+  simdgroup_store(product, c, 8);
+}
+
+kernel void uninitialised_matrix_fixed(
+    device const float* a [[buffer(0)]],
+    device const float* b [[buffer(1)]],
+    device float* c [[buffer(2)]]) {
+  simdgroup_float8x8 left, right, product;
+  simdgroup_load(left, a, 8);
+  simdgroup_load(right, b, 8);
+  simdgroup_multiply(product, left, right);
+  simdgroup_store(product, c, 8);
+}

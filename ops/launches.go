@@ -1,0 +1,126 @@
+package ops
+
+import (
+	"fmt"
+
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// A CaseSet chooses the cases in which Launches shows the kernels.
+type CaseSet int
+
+// The sets of cases.
+const (
+	// RaggedCases are the shapes in which a kernel goes wrong if it does anywhere: one
+	// element, widths and numbers of rows that fill no simdgroup, threadgroup or
+	// vector, and more rows than threadgroups.
+	RaggedCases CaseSet = iota
+	// TypicalCases are one shape of each operation as training has it, in whole
+	// threadgroups and vectors.
+	TypicalCases
+)
+
+// A KernelLaunch is a launch of one of this package's kernels, as an operation makes
+// it.
+type KernelLaunch struct {
+	Op     string // the operation, in small letters
+	Case   string // the shape and what else there is to say, such as "37x129, no weight"
+	DType  mlxc.DType
+	Device string // "host" or "gpu": the class of devices whose geometry it has
+	Kernel *customkernels.Kernel
+	Launch customkernels.Launch
+
+	run   func(on launcher, dtype mlxc.DType)
+	index int // among the launches of run
+}
+
+// Name tells the launch from all others of its set.
+func (l KernelLaunch) Name() string {
+	return fmt.Sprintf("%s %v %s %s", l.Kernel.Name(), l.DType, l.Case, l.Device)
+}
+
+// Inputs makes the inputs of the launch, random and the same at every call. They are
+// lazy; what comes from another kernel of the operation needs the host executor.
+func (l KernelLaunch) Inputs() []*mlxc.Array {
+	var found []*mlxc.Array
+	at := -1
+	l.trace(func(k *customkernels.Kernel, launch customkernels.Launch, inputs []*mlxc.Array) []*mlxc.Array {
+		at++
+		if at < l.index {
+			return k.Launch(launch, inputs...)
+		}
+		if at == l.index {
+			for _, a := range inputs {
+				// Handles of its own: an operation frees what it made.
+				found = append(found, a.Reshape(a.Shape()...))
+			}
+		}
+		return placeholders(launch)
+	})
+	return found
+}
+
+// trace runs the case with something else in the place of Kernel.Launch: on the CPU,
+// whatever the machine has, because the host executor runs every geometry.
+func (l KernelLaunch) trace(instead func(*customkernels.Kernel, customkernels.Launch, []*mlxc.Array) []*mlxc.Array) {
+	d := host
+	if l.Device == gpu.String() {
+		d = gpu
+	}
+	if err := mlxc.WithDevice(mlxc.CPU, func() { l.run(launcher{device: d, instead: instead}, l.DType) }); err != nil {
+		panic(err) // every build of MLX has the CPU
+	}
+}
+
+// placeholders are outputs for who asks for nothing but shapes and dtypes.
+func placeholders(l customkernels.Launch) []*mlxc.Array {
+	outputs := make([]*mlxc.Array, len(l.Outputs))
+	for i, o := range l.Outputs {
+		outputs[i] = mlxc.Zeros(o.DType, o.Shape...)
+	}
+	return outputs
+}
+
+// Launches lists what the operations of this package launch for their gradients, in
+// every dtype and in the geometry of every class of devices, so that a tool can
+// check all kernels. Nothing is compiled or computed.
+func Launches(set CaseSet) []KernelLaunch {
+	var list []KernelLaunch
+	for _, op := range operations {
+		for _, c := range op.cases(set) {
+			for _, dtype := range gradientDTypes {
+				for _, d := range []device{host, gpu} {
+					l := KernelLaunch{Op: op.name, Case: c.name, DType: dtype, Device: d.String(), run: c.run}
+					l.trace(func(k *customkernels.Kernel, launch customkernels.Launch, _ []*mlxc.Array) []*mlxc.Array {
+						l.Kernel, l.Launch = k, launch
+						list = append(list, l)
+						l.index++
+						return placeholders(launch)
+					})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// gradientDTypes are the dtypes that the kernels are for.
+var gradientDTypes = []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16}
+
+// An operation says in which cases its kernels are checked.
+type operation struct {
+	name  string
+	cases func(set CaseSet) []launchCase
+}
+
+// A launchCase launches kernels on inputs of its own.
+type launchCase struct {
+	name string
+	run  func(on launcher, dtype mlxc.DType)
+}
+
+// operations has one entry for each operation with kernels.
+var operations = []operation{
+	{name: "rmsnorm", cases: rmsNormCases},
+}

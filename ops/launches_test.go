@@ -1,0 +1,60 @@
+package ops
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// Every kernel of every shader file is among the launches, in every dtype and geometry.
+func TestLaunchesHaveEveryKernel(t *testing.T) {
+	files, err := fs.Glob(customkernels.Shaders(), "*.metal")
+	require.NoError(t, err)
+	var want, got []string
+	for _, file := range files {
+		lib, err := customkernels.Load(customkernels.Shaders(), file)
+		require.NoError(t, err)
+		for _, kernel := range lib.Names() {
+			for _, dtype := range gradientDTypes {
+				for _, d := range []device{host, gpu} {
+					want = append(want, fmt.Sprintln(kernel, dtype, d))
+				}
+			}
+		}
+	}
+	for _, set := range []CaseSet{RaggedCases, TypicalCases} {
+		got = nil
+		for _, l := range Launches(set) {
+			got = append(got, fmt.Sprintln(l.Kernel.Name(), l.DType, l.Device))
+		}
+		slices.Sort(got)
+		require.ElementsMatch(t, want, slices.Compact(got))
+	}
+}
+
+// The inputs of a launch fit it, and are the same at every call.
+func TestInputsOfLaunches(t *testing.T) {
+	names := map[string]bool{}
+	for _, l := range slices.Concat(Launches(RaggedCases), Launches(TypicalCases)) {
+		require.False(t, names[l.Name()], "%s is there twice", l.Name())
+		names[l.Name()] = true
+	}
+	for _, l := range Launches(RaggedCases) {
+		if l.Case != "3x7" {
+			continue
+		}
+		first, again := l.Inputs(), l.Inputs()
+		_, err := l.Kernel.MetalSource(l.Launch, first...)
+		require.NoError(t, err, l.Name())
+		for i := range first {
+			require.Equal(t, floats(t, first[i]), floats(t, again[i]))
+			require.Contains(t, []mlxc.DType{l.DType, mlxc.Float32, mlxc.Uint32}, first[i].DType())
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package ops
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/long"
+)
+
+// Every kernel gives the same bits in every order of its threads and threadgroups, and
+// the checker has nothing to say about it, not even about portability.
+func TestKernelsUnderSchedules(t *testing.T) {
+	schedules := 5
+	if long.Enabled() {
+		schedules = 50
+	}
+	var spent time.Duration
+	launches := Launches(RaggedCases)
+	for _, l := range launches {
+		t.Run(l.Name(), func(t *testing.T) {
+			r, err := l.Kernel.Sanitize(t.Context(), l.Launch, customkernels.SanitizeConfig{
+				Schedules: schedules, Seed: 1, Timeout: 10 * time.Minute,
+			}, l.Inputs()...)
+			require.NoError(t, err)
+			require.Empty(t, r.Findings)
+			require.True(t, r.SameBits, r.Difference)
+			require.Equal(t, schedules, r.Schedules)
+			spent += r.Duration
+		})
+	}
+	t.Logf("%d launches under %d schedules each, %v in the checker", len(launches), schedules, spent.Round(time.Millisecond))
+}
