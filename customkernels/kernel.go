@@ -26,18 +26,28 @@ type Kernel struct {
 }
 
 // Kernel prepares a function of the file. The empty name stands for the only one.
-func (l *Library) Kernel(name string) (*Kernel, error) {
+// Options give what Metal lets a program give when it makes a pipeline: the sizes of
+// threadgroup arguments and the values of function constants.
+func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 	parsed, err := l.file.Kernel(name)
 	if err != nil {
 		return nil, fmt.Errorf("customkernels: Kernel: %w", err)
 	}
-	source := parsed.MLX()
+	var values []msl.MLXOption
+	for _, o := range options {
+		v, err := o(parsed)
+		if err != nil {
+			return nil, fmt.Errorf("customkernels: %s: %s: %w", parsed.Pos, parsed.Name, err)
+		}
+		values = append(values, v)
+	}
+	source := parsed.MLX(values...)
 	if len(source.Unsized) > 0 {
-		return nil, fmt.Errorf("customkernels: %s: %s: the threadgroup argument %s has no size: declare a threadgroup array in the body instead",
+		return nil, fmt.Errorf("customkernels: %s: %s: the threadgroup argument %s has no size: give it one with ThreadgroupSize",
 			parsed.Pos, parsed.Name, source.Unsized[0])
 	}
 	if len(source.Unset) > 0 {
-		return nil, fmt.Errorf("customkernels: %s: %s: the function constant %s has no value: make it a template parameter instead",
+		return nil, fmt.Errorf("customkernels: %s: %s: the function constant %s has no value: give it one with FunctionConstant",
 			parsed.Pos, parsed.Name, source.Unset[0])
 	}
 	metal, err := mlxc.NewMetalKernel(mlxc.MetalKernelSource{

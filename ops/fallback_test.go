@@ -1,0 +1,38 @@
+package ops
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// Without a C++ compiler at run time, MLX's gradient is used, and that is said once.
+func TestWithoutACompilerMLXsGradientIsUsed(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	warnOnce = sync.Once{}
+	t.Setenv("CXX", "/nonexistent/compiler")
+
+	x, w, dy := normal(1, mlxc.Float32, 3, 50), normal(2, mlxc.Float32, 50), normal(3, mlxc.Float32, 3, 50)
+	_, want, err := mlxc.VJP(norm(true, 1e-5, mlxc.RMSNorm), arrays{x, w}, arrays{dy})
+	require.NoError(t, err)
+	launches := customkernels.Launches()
+	for range 2 {
+		_, got, err := mlxc.VJP(norm(true, 1e-5, RMSNorm), arrays{x, w}, arrays{dy})
+		require.NoError(t, err)
+		require.Equal(t, floats(t, want[0]), floats(t, got[0]))
+		require.Equal(t, floats(t, want[1]), floats(t, got[1]))
+	}
+	require.Equal(t, launches, customkernels.Launches())
+	require.Equal(t, 1, strings.Count(log.String(), "using MLX's own gradients"))
+	require.Contains(t, log.String(), "no C++ compiler")
+}
