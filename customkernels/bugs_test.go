@@ -190,11 +190,16 @@ func TestBugsAreFound(t *testing.T) {
 	}
 }
 
-// What the checker cannot see, for the record: it is part of what a pass does not mean.
+// What the checker cannot see, for the record: it is part of what a pass does not mean. The
+// record is of g++; another compiler may leave more to be seen.
 func TestBugsThatAreNotFoundYet(t *testing.T) {
+	compiler, err := HostCompiler()
+	require.NoError(t, err)
 	bugFiles(t, "bugs_not_found", func(t *testing.T, b bugFile) {
 		problems, _ := b.problemsOfBug(t)
-		require.NotEmpty(t, problems, "the checker finds this now: move the file to testdata/bugs")
+		if !strings.Contains(compiler, "clang") {
+			require.NotEmpty(t, problems, "the checker finds this now: move the file to testdata/bugs")
+		}
 		b.requireCleanTwin(t)
 	})
 }

@@ -22,7 +22,7 @@ func addLanguage(c *corpus) {
 		c.addTail(d, "tail_return", 75, "")
 		c.addTail(d, "tail_reverse", 75, "")
 	}
-	c.addTail(mlxc.Float32, "tail_before_barrier", 45, "a barrier after some threads have ended")
+	c.addTail(mlxc.Float32, "tail_before_barrier", 45, )
 }
 
 func (c *corpus) addReduceRows(d mlxc.DType, op, rows, width int, root bool) {
@@ -54,7 +54,7 @@ func (c *corpus) addReduceRows(d mlxc.DType, op, rows, width int, root bool) {
 	})
 }
 
-func (c *corpus) addTail(d mlxc.DType, kernel string, size int, finding string) {
+func (c *corpus) addTail(d mlxc.DType, kernel string, size int, finding FindingKind) {
 	x, v := c.normal(d, size)
 	grid := 128
 	if kernel == "tail_before_barrier" {

@@ -18,7 +18,7 @@ type namedLaunch struct {
 	launch  Launch
 	inputs  arrays
 	check   func(t testing.TB, outputs arrays)
-	finding string // what a strict check of portability may report of it, "" for nothing
+	finding FindingKind // what a strict check of portability reports of it, "" if nothing is expected
 }
 
 // correctLaunches launches every shader of testdata/correct, each in every dtype that

@@ -16,6 +16,9 @@ import (
 type kernelLaunch struct {
 	kernel *customkernels.Kernel
 	file   string // The user's; empty for a kernel of this project.
+	// dtype and device are those of a kernel of this project.
+	dtype  mlxc.DType
+	device string
 	// label tells the launch from others of its kernel.
 	label  string
 	launch customkernels.Launch
@@ -33,6 +36,8 @@ func shippedLaunches(set ops.CaseSet) []kernelLaunch {
 	for _, l := range ops.Launches(set) {
 		list = append(list, kernelLaunch{
 			kernel: l.Kernel,
+			dtype:  l.DType,
+			device: l.Device,
 			label:  fmt.Sprintf("%v %s, %s geometry", l.DType, l.Case, l.Device),
 			launch: l.Launch,
 			inputs: l.Inputs,
@@ -128,11 +133,7 @@ type launchFlags struct {
 // validate finds what is wrong with the flags.
 func (f *launchFlags) validate() error {
 	for _, file := range f.Files {
-		info, err := os.Stat(file)
-		if err == nil && info.IsDir() {
-			err = fmt.Errorf("%s is a folder: name shader files", file)
-		}
-		if err != nil {
+		if err := checkFile(file); err != nil {
 			return err
 		}
 	}
@@ -145,6 +146,18 @@ func (f *launchFlags) validate() error {
 	}
 	f.pattern = pattern
 	return nil
+}
+
+// checkFile says what is wrong with the name of a shader file, if there is one.
+func checkFile(file string) error {
+	if file == "" {
+		return nil
+	}
+	info, err := os.Stat(file)
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a folder: name shader files", file)
+	}
+	return err
 }
 
 // launches are those that the flags ask for; with no file, those of set.

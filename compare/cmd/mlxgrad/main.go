@@ -3,6 +3,8 @@
 //
 //	mlxgrad parity    compares, prints a table, and writes JSON on request
 //	mlxgrad sanitize  looks for races and other bugs of Metal kernels
+//	mlxgrad traffic   counts the bytes that Metal kernels move
+//	mlxgrad source    prints the Metal text that MLX generates for a kernel
 //	mlxgrad doctor    prints what was found and what to do about what is missing
 //	mlxgrad version   prints versions
 //
@@ -34,6 +36,8 @@ func main() {
 type commandLine struct {
 	Parity   parityCommand   `cmd:"" help:"Compare our gradients with MLX's and with a float64 oracle."`
 	Sanitize sanitizeCommand `cmd:"" help:"Look for races and other bugs of Metal kernels, yours or ours."`
+	Traffic  trafficCommand  `cmd:"" help:"Count the bytes that Metal kernels move, and where their threads meet."`
+	Source   sourceCommand   `cmd:"" help:"Print the Metal text that MLX generates for a kernel."`
 	Doctor   doctorCommand   `cmd:"" help:"Print what was found on this machine, and what to do about what is missing."`
 	Version  versionCommand  `cmd:"" help:"Print the versions of this command, MLX and mlx-c."`
 }
@@ -48,7 +52,7 @@ var errInterrupted = errors.New("interrupted")
 func run(args []string, stdout, stderr io.Writer) int {
 	parser, err := kong.New(&commandLine{},
 		kong.Name("mlxgrad"),
-		kong.Description("Gradients of MLX, held against MLX's own and against a float64 oracle."),
+		kong.Description("Gradients of MLX, held against MLX's own and against a float64 oracle, and Metal kernels, checked on any machine."),
 		kong.Writers(stdout, stderr),
 		kong.BindTo(stdout, (*io.Writer)(nil)),
 		kong.Vars{"ops": opNames()},

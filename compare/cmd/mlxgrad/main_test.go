@@ -26,10 +26,13 @@ func TestScripts(t *testing.T) {
 		require.NoError(t, err)
 		cache = filepath.Join(base, "mlxgrad")
 	}
+	examples, err := filepath.Abs(filepath.Join("..", "..", "..", "examples"))
+	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MLXGRAD_CACHE", cache)
+			env.Setenv("EXAMPLES", examples)
 			env.Setenv("CXX", os.Getenv("CXX"))
 			return nil
 		},

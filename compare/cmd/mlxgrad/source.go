@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/ops"
+)
+
+// sourceCommand is "mlxgrad source".
+type sourceCommand struct {
+	Kernel string `arg:"" help:"The kernel's name."`
+	File   string `help:"A shader file that has the kernel with a launch description. Else it is one of this project." placeholder:"FILE"`
+	DType  string `name:"dtype" help:"For a kernel of this project, its dtype: ${enum} (default: ${default})." enum:"float32,float16,bfloat16" default:"float32" placeholder:"DTYPE"`
+	Device string `help:"For a kernel of this project, the devices whose geometry it has: ${enum} (default: ${default})." enum:"gpu,host" default:"gpu" placeholder:"DEVICE"`
+	Launch int    `help:"For a kernel of a file, which of its launch descriptions, from 1 on (default: ${default})." default:"1" placeholder:"N"`
+}
+
+// Help is what --help says beyond the flags.
+func (*sourceCommand) Help() string {
+	return `Prints the Metal text that MLX generates for a launch, complete but for MLX's own prelude: what Apple's
+compiler gets on an Apple GPU, and what the host executor and the checker compile.`
+}
+
+// Validate finds what is wrong with the flags before anything runs.
+func (c *sourceCommand) Validate() error {
+	if c.Launch < 1 {
+		return fmt.Errorf("--launch must be at least 1, not %d", c.Launch)
+	}
+	return checkFile(c.File)
+}
+
+// Run prints the text on w.
+func (c *sourceCommand) Run(w io.Writer) error {
+	if err := mlxc.Check(); err != nil {
+		return fmt.Errorf("%w\nRun \"mlxgrad doctor\" for what to do", err)
+	}
+	l, err := c.find()
+	if err != nil {
+		return err
+	}
+	text, err := l.kernel.MetalSource(l.launch, l.inputs()...)
+	if err != nil {
+		return errors.New(message(err))
+	}
+	_, err = fmt.Fprintln(w, strings.TrimRight(text, "\n"))
+	return err
+}
+
+// find finds the launch that was asked for.
+func (c *sourceCommand) find() (kernelLaunch, error) {
+	var list []kernelLaunch
+	var without []string
+	var err error
+	if c.File == "" {
+		list = shippedLaunches(ops.TypicalCases)
+	} else if list, without, err = launchesOf(c.File, 1); err != nil {
+		return kernelLaunch{}, err
+	}
+	var names []string
+	var found []kernelLaunch
+	for _, l := range list {
+		if !slices.Contains(names, l.kernel.Name()) {
+			names = append(names, l.kernel.Name())
+		}
+		if l.kernel.Name() != c.Kernel {
+			continue
+		}
+		if c.File == "" && (l.dtype.String() != c.DType || l.device != c.Device) {
+			continue
+		}
+		found = append(found, l)
+	}
+	switch {
+	case len(found) >= c.Launch:
+		return found[c.Launch-1], nil
+	case len(found) > 0:
+		return kernelLaunch{}, fmt.Errorf("%s has %s: --launch is at most that", c.Kernel, count(len(found), "launch description"))
+	case slices.Contains(without, c.File+": "+c.Kernel):
+		return kernelLaunch{}, fmt.Errorf("%s: %s has no launch description: docs/sanitize.md says how to write one", c.File, c.Kernel)
+	}
+	return kernelLaunch{}, fmt.Errorf("there is no kernel %s: there are %s", c.Kernel, strings.Join(names, ", "))
+}

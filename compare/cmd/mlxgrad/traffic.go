@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/ops"
+)
+
+// trafficCommand is "mlxgrad traffic".
+type trafficCommand struct {
+	launchFlags
+	Timeout time.Duration `help:"How long a launch may take (default: ${default})." default:"1m" placeholder:"TIME"`
+	JSON    string        `name:"json" help:"Also write the report as JSON to this file." placeholder:"FILE"`
+}
+
+// Help is what --help says beyond the flags.
+func (*trafficCommand) Help() string {
+	return `Counts what the threads of a launch read and write. For each buffer and threadgroup variable: the bytes
+issued, the compulsory bytes, which are those of different addresses, and issued ÷ compulsory, of which 1 is
+the least. For each launch: barriers and SIMD operations as often as a group or simdgroup meets in them,
+32-byte segments of device memory that the accesses of simdgroups touch, and the turns that accesses to
+threadgroup memory wait for each other's banks.
+
+The figures depend on what the compiler makes of the text, so compare only those of one compiler with equal
+flags. They are counts, not times.`
+}
+
+// Validate finds what is wrong with the flags before anything runs.
+func (c *trafficCommand) Validate() error {
+	if c.Timeout <= 0 {
+		return fmt.Errorf("--timeout must be more than nothing, not %v", c.Timeout)
+	}
+	if err := c.validate(); err != nil {
+		return err
+	}
+	return checkJSONPath(c.JSON)
+}
+
+// trafficReport is the JSON that "mlxgrad traffic" writes.
+type trafficReport struct {
+	MLX      string          `json:"mlx"`
+	Compiler string          `json:"compiler"`
+	Flags    string          `json:"flags"`
+	Launches []launchTraffic `json:"launches"`
+}
+
+// launchTraffic is what one launch moves.
+type launchTraffic struct {
+	Kernel string `json:"kernel"`
+	File   string `json:"file,omitempty"`
+	Launch string `json:"launch"`
+	// Error says why it has no figures.
+	Error             string          `json:"error,omitempty"`
+	Barriers          uint64          `json:"barriers"`
+	SIMDOperations    uint64          `json:"simd_operations"`
+	Segments          uint64          `json:"segments"`
+	BankConflicts     uint64          `json:"bank_conflicts"`
+	ThreadgroupMemory int             `json:"threadgroup_memory"`
+	Buffers           []bufferTraffic `json:"buffers"`
+}
+
+// bufferTraffic is what a launch moves to and from one buffer, in bytes.
+type bufferTraffic struct {
+	Name        string  `json:"name"`
+	Threadgroup bool    `json:"threadgroup"`
+	Read        uint64  `json:"read"`
+	Written     uint64  `json:"written"`
+	Compulsory  uint64  `json:"compulsory"`
+	Ratio       float64 `json:"ratio"`
+}
+
+// Run counts, and reports on w and in the JSON file.
+func (c *trafficCommand) Run(w io.Writer) error {
+	if err := mlxc.Check(); err != nil {
+		return fmt.Errorf("%w\nRun \"mlxgrad doctor\" for what to do", err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	launches, _, err := c.launches(ops.TypicalCases)
+	if err != nil {
+		return err
+	}
+	r := &trafficReport{MLX: mlxc.Version(), Launches: []launchTraffic{}}
+	failed := len(launches) == 0
+	for _, l := range launches {
+		report, err := l.kernel.Sanitize(ctx, l.launch, customkernels.SanitizeConfig{
+			Schedules: 1, Seed: c.Seed, Timeout: c.Timeout,
+		}, l.inputs()...)
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		t := newLaunchTraffic(l, report, err)
+		failed = failed || t.Error != ""
+		if err == nil && t.Error == "" {
+			r.Compiler, r.Flags = report.Traffic.Compiler, report.Traffic.Flags
+		}
+		r.Launches = append(r.Launches, t)
+	}
+	if c.JSON != "" {
+		if err := writeJSON(c.JSON, r); err != nil {
+			return err
+		}
+	}
+	out := &printer{w: w}
+	out.print(r.String())
+	switch {
+	case out.err != nil:
+		return fmt.Errorf("printing the report: %w", out.err)
+	case len(launches) == 0:
+		return errNothing
+	case failed:
+		return errFailed
+	}
+	return nil
+}
+
+func newLaunchTraffic(l kernelLaunch, report *customkernels.SanitizeReport, err error) launchTraffic {
+	t := launchTraffic{Kernel: l.kernel.Name(), File: l.file, Launch: l.label, Buffers: []bufferTraffic{}}
+	if err != nil {
+		t.Error = message(err)
+		return t
+	}
+	// What goes wrong on the way leaves counts that mean nothing.
+	if report.Schedules == 0 {
+		t.Error = "it did not end"
+		if errs := report.Errors(); len(errs) > 0 {
+			t.Error = errs[0].String()
+		}
+		return t
+	}
+	m := report.Traffic
+	t.Barriers, t.SIMDOperations, t.Segments, t.BankConflicts = m.Barriers, m.SIMDOperations, m.Segments, m.BankConflicts
+	t.ThreadgroupMemory = m.ThreadgroupMemory
+	for _, b := range m.Buffers {
+		t.Buffers = append(t.Buffers, bufferTraffic{
+			Name: b.Name, Threadgroup: b.Threadgroup, Read: b.Read, Written: b.Written,
+			Compulsory: b.UniqueRead + b.UniqueWritten, Ratio: b.Ratio(),
+		})
+	}
+	return t
+}
+
+// String is a table for each launch, then what compiled them.
+func (r *trafficReport) String() string {
+	var text strings.Builder
+	for _, l := range r.Launches {
+		fmt.Fprintf(&text, "%s, %s\n", l.Kernel, l.Launch)
+		if l.Error != "" {
+			fmt.Fprintf(&text, "  not counted: %s\n\n", l.Error)
+			continue
+		}
+		rows := [][]string{{"", "read", "written", "compulsory", "ratio"}}
+		for _, b := range l.Buffers {
+			name := "  " + b.Name
+			if b.Threadgroup {
+				name += " (threadgroup)"
+			}
+			ratio := "-"
+			if b.Compulsory > 0 {
+				ratio = strconv.FormatFloat(b.Ratio, 'f', 2, 64)
+			}
+			rows = append(rows, []string{name, number(b.Read), number(b.Written), number(b.Compulsory), ratio})
+		}
+		text.WriteString(columns(rows))
+		fmt.Fprintf(&text, "  %d barriers, %d SIMD operations, %d segments, %d bank conflicts, %d bytes of threadgroup memory\n\n",
+			l.Barriers, l.SIMDOperations, l.Segments, l.BankConflicts, l.ThreadgroupMemory)
+	}
+	if r.Compiler != "" {
+		fmt.Fprintf(&text, "bytes, as compiled by %s with %s\n", r.Compiler, r.Flags)
+	}
+	return text.String()
+}
+
+func number(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// columns sets rows in columns: the first is of names, the others of numbers.
+func columns(rows [][]string) string {
+	align := tw.CellAlignment{PerColumn: []tw.Align{tw.AlignLeft, tw.AlignRight, tw.AlignRight, tw.AlignRight, tw.AlignRight}}
+	cells := tw.CellConfig{
+		Alignment: align, Padding: tw.CellPadding{Global: tw.Padding{Left: "", Right: "  ", Overwrite: true}},
+		Formatting: tw.CellFormatting{AutoFormat: tw.Off, AutoWrap: tw.WrapNone},
+	}
+	var text strings.Builder
+	t := tablewriter.NewTable(&text,
+		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
+			Borders:  tw.BorderNone,
+			Settings: tw.Settings{Separators: tw.SeparatorsNone, Lines: tw.LinesNone},
+		})),
+		tablewriter.WithConfig(tablewriter.Config{Header: cells, Row: cells}),
+	)
+	t.Header(rows[0])
+	err := t.Bulk(rows[1:])
+	if err == nil {
+		err = t.Render()
+	}
+	if err != nil {
+		return err.Error() + "\n" // A string's builder takes everything: not reached.
+	}
+	var trimmed strings.Builder
+	for line := range strings.Lines(text.String()) {
+		trimmed.WriteString(strings.TrimRight(line, " \n") + "\n") // The last column is padded too.
+	}
+	return trimmed.String()
+}

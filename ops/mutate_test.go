@@ -1,0 +1,295 @@
+package ops
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A mutant is a shader text with one thing changed.
+type mutant struct {
+	kind     string // what was changed
+	function string // where
+	name     string // tells it from all others: function, kind, the line before and after
+	text     string
+}
+
+// A shaderToken is a word, a number or a sign of a shader file.
+type shaderToken struct {
+	text       string
+	start, end int
+	function   string // whose body it is in; empty outside of bodies
+	subscript  bool   // it is between the brackets of an access
+	declared   bool   // it is a bracket of a declaration, or between two
+}
+
+var shaderSyntax = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/|(?m:^[ \t]*#[^\n]*)|` +
+	`[A-Za-z_]\w*|\d[\w.]*|::|\[\[|\]\]|<<|>>|[-+*/%&|^<>=!]=|\+\+|--|&&|\|\||[^\s\w]`)
+
+// shaderTokens takes a shader apart, without comments and directives.
+func shaderTokens(text string) []shaderToken {
+	var tokens []shaderToken
+	var brackets []shaderToken // the open square ones
+	depth, parens := 0, 0
+	var candidate, function string
+	for _, at := range shaderSyntax.FindAllStringIndex(text, -1) {
+		t := shaderToken{text: text[at[0]:at[1]], start: at[0], end: at[1]}
+		if strings.HasPrefix(t.text, "//") || strings.HasPrefix(t.text, "/*") || strings.HasPrefix(strings.TrimSpace(t.text), "#") {
+			continue
+		}
+		previous := func(n int) string {
+			if len(tokens) < n {
+				return ""
+			}
+			return tokens[len(tokens)-n].text
+		}
+		switch t.text {
+		case "{":
+			if depth++; depth == 1 {
+				function = candidate
+			}
+		case "}":
+			depth--
+		case "(":
+			if depth == 0 && parens == 0 {
+				candidate = previous(1)
+			}
+			parens++
+		case ")":
+			parens--
+		case "[":
+			if depth > 0 {
+				// "float sums[" declares, and so does the second bracket after it.
+				t.declared = isWord(previous(1)) && isWord(previous(2)) && previous(2) != "return" ||
+					previous(1) == "]" && tokens[len(tokens)-1].declared
+				t.subscript = !t.declared
+				brackets = append(brackets, t)
+			}
+		}
+		if depth > 0 {
+			t.function = function
+			if len(brackets) > 0 {
+				open := brackets[len(brackets)-1]
+				t.subscript, t.declared = open.subscript, open.declared
+			}
+			if t.text == "]" && len(brackets) > 0 {
+				brackets = brackets[:len(brackets)-1]
+			}
+		}
+		tokens = append(tokens, t)
+	}
+	return tokens
+}
+
+func isWord(s string) bool { return s != "" && (s[0] == '_' || s[0]|0x20 >= 'a' && s[0]|0x20 <= 'z') }
+
+// endsOperand reports whether a token can be the end of an operand, so that a sign
+// behind it has two.
+func endsOperand(s string) bool {
+	return s == ")" || s == "]" || s != "" && s[0] >= '0' && s[0] <= '9' || isWord(s) && s != "return"
+}
+
+// mutants makes every mutant of a shader.
+func mutants(text string) []mutant {
+	m := mutator{text: text, tokens: shaderTokens(text), seen: map[string]int{}}
+	for i := range m.tokens {
+		if m.tokens[i].function != "" {
+			m.mutate(i)
+		}
+	}
+	return m.list
+}
+
+type mutator struct {
+	text   string
+	tokens []shaderToken
+	seen   map[string]int
+	list   []mutant
+}
+
+// add makes a mutant of the text with something else in the place of [start, end).
+func (m *mutator) add(i int, kind string, start, end int, instead string) {
+	text := m.text[:start] + instead + m.text[end:]
+	from := strings.LastIndex(m.text[:start], "\n") + 1
+	to := end + strings.Index(m.text[end:], "\n")
+	before := strings.Join(strings.Fields(m.text[from:to]), " ")
+	after := strings.Join(strings.Fields(text[from:to+len(text)-len(m.text)]), " ")
+	name := fmt.Sprintf("%s: %s: %s → %s", m.tokens[i].function, kind, before, after)
+	m.seen[name]++
+	if n := m.seen[name]; n > 1 {
+		name += fmt.Sprintf(" (%d)", n)
+	}
+	m.list = append(m.list, mutant{kind: kind, function: m.tokens[i].function, name: name, text: text})
+}
+
+// mutate makes the mutants of one token.
+func (m *mutator) mutate(i int) {
+	t := m.tokens[i]
+	replace := func(kind, instead string) { m.add(i, kind, t.start, t.end, instead) }
+	binary := endsOperand(m.tokens[i-1].text)
+	switch t.text {
+	case "threadgroup_barrier", "simdgroup_barrier":
+		m.add(i, "drop barrier", t.start, m.tokens[m.closing(i+1)+1].end, "")
+		if t.text == "threadgroup_barrier" {
+			replace("weaken barrier", "simdgroup_barrier")
+		}
+	case "mem_threadgroup", "mem_device":
+		replace("weaken flag", "mem_none")
+	case "if":
+		end := m.closing(i + 1)
+		m.add(i, "drop guard", m.tokens[i+1].start, m.tokens[end].end, "(true)")
+	case "[":
+		if t.subscript {
+			end := m.closing(i)
+			m.add(i, "shift index", t.end, m.tokens[end].start, "("+m.text[t.end:m.tokens[end].start]+") + 1")
+		}
+	case "<":
+		replace("compare", "<=")
+	case "<=":
+		replace("compare", "<")
+	case ">":
+		replace("compare", ">=")
+	case ">=":
+		replace("compare", ">")
+	case "==":
+		replace("compare", "!=")
+	case "+":
+		if binary {
+			replace("sign", "-")
+		}
+	case "+=":
+		replace("sign", "-=")
+	case "*":
+		if binary {
+			replace("sign", "+")
+		}
+	case "-", "/":
+		if binary {
+			m.swap(i)
+		} else if t.text == "-" {
+			replace("sign", "+")
+		}
+	case "min":
+		replace("function", "max")
+	case "max":
+		replace("function", "min")
+	}
+	if t.text[0] >= '0' && t.text[0] <= '9' {
+		digits := strings.TrimRight(t.text, "u")
+		if n, err := strconv.Atoi(digits); err == nil {
+			other := n - 1
+			if n == 0 {
+				other = 1
+			}
+			replace("constant", strconv.Itoa(other)+t.text[len(digits):])
+		}
+	}
+}
+
+// closing is the index of the bracket that closes the one at i.
+func (m *mutator) closing(i int) int {
+	depth := 0
+	for ; ; i++ {
+		switch m.tokens[i].text {
+		case "(", "[", "{":
+			depth++
+		case ")", "]", "}":
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+}
+
+// swap exchanges the operands of the subtraction or division at i.
+func (m *mutator) swap(i int) {
+	loose := []string{",", ";", "=", "+=", "-=", "*=", "/=", "?", ":", "<", ">", "<=", ">=", "==", "!=", "&&", "||", "return"}
+	left, right := loose, slices.Concat(loose, []string{"+", "-"})
+	if m.tokens[i].text == "/" {
+		left = right
+		right = slices.Concat(right, []string{"*", "/", "%"})
+	}
+	first := m.reach(i, -1, left)
+	last := m.reach(i, 1, right)
+	a := m.text[m.tokens[first].start:m.tokens[i-1].end]
+	b := m.text[m.tokens[i+1].start:m.tokens[last].end]
+	m.add(i, "swap operands", m.tokens[first].start, m.tokens[last].end, "("+b+") "+m.tokens[i].text+" ("+a+")")
+}
+
+// reach is the last token, from i on in steps, of an operand that the given tokens
+// end.
+func (m *mutator) reach(i, step int, ends []string) int {
+	depth := 0
+	for j := i + step; ; j += step {
+		switch m.tokens[j].text {
+		case "(", "[", "{":
+			depth += step
+		case ")", "]", "}":
+			depth -= step
+		default:
+			if depth == 0 && slices.Contains(ends, m.tokens[j].text) {
+				return j - step
+			}
+		}
+		if depth < 0 {
+			return j - step
+		}
+	}
+}
+
+func TestMutants(t *testing.T) {
+	const shader = `#define N 1 + 2
+// a[1] - b
+inline float f(threadgroup const float* p [[buffer(0)]], uint n) {
+  float q[2][3] = {};
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (n < 4) {
+    q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;
+  }
+  return q[0][n];
+}
+`
+	var changes []string
+	for _, m := range mutants(shader) {
+		require.Equal(t, "f", m.function)
+		changes = append(changes, m.kind+": "+m.name[strings.Index(m.name, "→")+len("→ "):])
+	}
+	require.Equal(t, []string{
+		"constant: float q[1][3] = {};",
+		"constant: float q[2][2] = {};",
+		"drop barrier: ",
+		"weaken barrier: simdgroup_barrier(mem_flags::mem_threadgroup);",
+		"weaken flag: threadgroup_barrier(mem_flags::mem_none);",
+		"drop guard: if (true) {",
+		"compare: if (n <= 4) {",
+		"constant: if (n < 3) {",
+		"shift index: q[(1) + 1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
+		"constant: q[0][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
+		"shift index: q[1][(n + 2) + 1] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
+		"sign: q[1][n - 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
+		"constant: q[1][n + 1] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
+		"sign: q[1][n + 2] = +p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
+		"shift index: q[1][n + 2] = -p[(0) + 1] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
+		"constant: q[1][n + 2] = -p[1] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
+		"sign: q[1][n + 2] = -p[0] + 2.0f - (p[n] + 1) / q[0][0] / 3;",
+		"swap operands: q[1][n + 2] = ((p[n] + 1) / q[0][0] / 3) - (-p[0] * 2.0f);",
+		"shift index: q[1][n + 2] = -p[0] * 2.0f - (p[(n) + 1] + 1) / q[0][0] / 3;",
+		"sign: q[1][n + 2] = -p[0] * 2.0f - (p[n] - 1) / q[0][0] / 3;",
+		"constant: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 0) / q[0][0] / 3;",
+		"swap operands: q[1][n + 2] = -p[0] * 2.0f - (q[0][0]) / ((p[n] + 1)) / 3;",
+		"shift index: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[(0) + 1][0] / 3;",
+		"constant: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[1][0] / 3;",
+		"shift index: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][(0) + 1] / 3;",
+		"constant: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][1] / 3;",
+		"swap operands: q[1][n + 2] = -p[0] * 2.0f - (3) / ((p[n] + 1) / q[0][0]);",
+		"constant: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 2;",
+		"shift index: return q[(0) + 1][n];",
+		"constant: return q[1][n];",
+		"shift index: return q[0][(n) + 1];",
+	}, changes)
+}
