@@ -22,7 +22,7 @@ func addLanguage(c *corpus) {
 		c.addTail(d, "tail_return", 75, "")
 		c.addTail(d, "tail_reverse", 75, "")
 	}
-	c.addTail(mlxc.Float32, "tail_before_barrier", 45, )
+	c.addTail(mlxc.Float32, "tail_before_barrier", 45, FindingBarrierAfterExit)
 }
 
 func (c *corpus) addReduceRows(d mlxc.DType, op, rows, width int, root bool) {
