@@ -31,6 +31,7 @@ type KernelLaunch struct {
 	Kernel *customkernels.Kernel
 	Launch customkernels.Launch
 
+	on    device
 	run   func(on launcher, dtype mlxc.DType)
 	index int // among the launches of run
 }
@@ -64,11 +65,7 @@ func (l KernelLaunch) Inputs() []*mlxc.Array {
 // trace runs the case with something else in the place of Kernel.Launch: on the CPU,
 // whatever the machine has, because the host executor runs every geometry.
 func (l KernelLaunch) trace(instead func(*customkernels.Kernel, customkernels.Launch, []*mlxc.Array) []*mlxc.Array) {
-	d := host
-	if l.Device == gpu.String() {
-		d = gpu
-	}
-	if err := mlxc.WithDevice(mlxc.CPU, func() { l.run(launcher{device: d, instead: instead}, l.DType) }); err != nil {
+	if err := mlxc.WithDevice(mlxc.CPU, func() { l.run(launcher{device: l.on, instead: instead}, l.DType) }); err != nil {
 		panic(err) // every build of MLX has the CPU
 	}
 }
@@ -91,7 +88,7 @@ func Launches(set CaseSet) []KernelLaunch {
 		for _, c := range op.cases(set) {
 			for _, dtype := range gradientDTypes {
 				for _, d := range []device{host, gpu} {
-					l := KernelLaunch{Op: op.name, Case: c.name, DType: dtype, Device: d.String(), run: c.run}
+					l := KernelLaunch{Op: op.name, Case: c.name, DType: dtype, Device: d.String(), on: d, run: c.run}
 					l.trace(func(k *customkernels.Kernel, launch customkernels.Launch, _ []*mlxc.Array) []*mlxc.Array {
 						l.Kernel, l.Launch = k, launch
 						list = append(list, l)

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -19,8 +20,9 @@ func TestKernelsUnderSchedules(t *testing.T) {
 	}
 	var spent time.Duration
 	launches := Launches(RaggedCases)
+	launches = append(launches, variants(launches)...)
 	for _, l := range launches {
-		t.Run(l.Name(), func(t *testing.T) {
+		t.Run(fmt.Sprint(l.Name(), l.Launch.Threadgroup), func(t *testing.T) {
 			r, err := l.Kernel.Sanitize(t.Context(), l.Launch, customkernels.SanitizeConfig{
 				Schedules: schedules, Seed: 1, Timeout: 10 * time.Minute,
 			}, l.Inputs()...)
