@@ -10,8 +10,9 @@ import (
 //
 // Ragged: single elements; arrays below eight elements, which MLX declares
 // differently; a short last vector in every lane; several simdgroups of which the
-// last is short; a row of many turns; more rows than there are threadgroups in any
-// geometry, so that threadgroups use their memory again, with several simdgroups.
+// last is short; whole vectors only, so that one element more is outside; a row of
+// many turns; more rows than there are threadgroups in any geometry, so that
+// threadgroups use their memory again, with several simdgroups.
 func rmsNormCases(set CaseSet) []launchCase {
 	if set == TypicalCases {
 		return []launchCase{rmsNormCase(64, 1024, true)}
@@ -21,6 +22,7 @@ func rmsNormCases(set CaseSet) []launchCase {
 		rmsNormCase(3, 7, true),
 		rmsNormCase(37, 129, true),
 		rmsNormCase(37, 129, false),
+		rmsNormCase(6, 128, true),
 		rmsNormCase(5, 4099, true),
 		rmsNormCase(4099, 130, true),
 	}

@@ -274,10 +274,10 @@ func (r *sanitizeReport) summary() string {
 	for _, name := range r.WithoutLaunch {
 		fmt.Fprintf(&text, "not run, for want of a launch description: %s\n", name)
 	}
-	if r.Incomplete {
+	switch {
+	case r.Incomplete:
 		text.WriteString("interrupted: not every launch was run\n")
-	}
-	if r.LaunchCount == 0 {
+	case r.LaunchCount == 0:
 		text.WriteString("nothing ran: docs/sanitize.md says how a shader file describes launches, and --case may match none\n")
 	}
 	if r.Errors+r.Portability > 0 {

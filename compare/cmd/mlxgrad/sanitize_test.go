@@ -18,7 +18,9 @@ func TestReplayIsOneCommand(t *testing.T) {
 
 // The same two places, either way round and in whatever launch, are one finding.
 func TestFindingsOfSeveralLaunchesAreOne(t *testing.T) {
-	at := func(line int) customkernels.Site { return customkernels.Site{File: "f.metal", Line: line, Function: "f"} }
+	at := func(line int) customkernels.Site {
+		return customkernels.Site{File: "f.metal", Line: line, Function: "f"}
+	}
 	race := func(a, b int) sanitizeFinding {
 		return newSanitizeFinding(customkernels.Finding{
 			Kind: customkernels.FindingRace, Severity: customkernels.SeverityError, Site: at(a), Other: at(b), Buffer: "x",

@@ -55,7 +55,8 @@ func BenchmarkRMSNormLike(b *testing.B) {
 		l := Launch{
 			Grid: grid, Threadgroup: threadgroup, Schedules: 3, Timeout: time.Minute,
 			Buffers: []Buffer{
-				input(x), input(w), input(g), {Data: d, Size: 8, Cell: 4, Element: 4},
+				input(x), input(w), input(g),
+				{Data: d, Size: 8, Cell: 4, Element: 4},
 				{Size: 4 * len(dx), Cell: 4, Element: 4, Writable: true},
 				{Size: 4 * len(dw), Cell: 4, Element: 4, Writable: true},
 			},

@@ -58,7 +58,7 @@ func shaderFlags(t *host.Toolchain) []string {
 	return append(f, "--param", "tsan-instrument-func-entry-exit=0")
 }
 
-var builds sync.Map // of programs by key, each a sync.OnceValues
+var builds sync.Map // programs by key, which keep their debug information
 
 // Build compiles a shader for the checker, or finds it in the cache. The errors
 // are those of host.Compile.

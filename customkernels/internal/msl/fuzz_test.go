@@ -132,7 +132,7 @@ func TestHostileTexts(t *testing.T) {
 					_, _ = w.translate()
 				}
 			}
-			require.Less(t, time.Since(begin), 2*time.Second, "%q", piece)
+			require.Less(t, time.Since(begin), 30*time.Second, "%q", piece)
 		}
 	}
 }

@@ -36,7 +36,7 @@ namespace checked {
 template <bool write, bool atomic>
 [[gnu::noinline]] static void access_cells(slot& s, uint64_t offset, uint64_t size, uint32_t pc, uintptr_t address) {
   now.pc = pc;
-  if (!s.cells) return;
+  if (!s.writers) return;
   const uint64_t mask = (uint64_t(1) << s.shift) - 1;
   if (unlikely((offset | size) & mask)) {
     const uint8_t needed = uint8_t(__builtin_ctzll(offset | size));
@@ -44,10 +44,14 @@ template <bool write, bool atomic>
   }
   uint64_t c = offset >> s.shift;
   const uint64_t last = (offset + size - 1) >> s.shift;
-  do {
+  bool padded = false;
+  const uint64_t cells = s.element >> s.shift;
+  for (bool first = true;; first = false) {
+    if (!write && cells > 1 && (first || c % cells == 0)) padded = may_be_padding(s, c, last);
     if (write) check_write(s, c, atomic, pc, address, uint32_t(size));
-    else check_read(s, c, atomic, pc, address, uint32_t(size));
-  } while (c++ != last);
+    else check_read(s, c, padded, atomic, pc, address, uint32_t(size));
+    if (c++ == last) return;
+  }
 }
 
 // An access in the arena, with all that there may be to do.
@@ -67,6 +71,10 @@ template <bool write, bool atomic>
   access_cells<write, atomic>(s, offset, size, pc, address);
 }
 
+static inline bool only_reader(record r, uint32_t segment) {
+  return r.segment == segment && !(r.pc & more_bit);
+}
+
 // The same, with the frequent cases first, and in a few registers: memory of the thread
 // itself, inputs, and elements that only this thread has touched since the last barrier.
 template <bool write, bool atomic>
@@ -80,21 +88,25 @@ template <bool write, bool atomic>
   if (unlikely(offset >= s.size || size > s.size - offset || ((offset | size) & (unit - 1)) ||
                (now.attention && (size != unit || !log_access(s, offset, size, write, pc)))))
     return access_in_full<write, atomic>(address, size, pc);
-  if (!s.cells) return;
+  if (!s.writers) return;
   const uint32_t segment = now.segment;
   if (!atomic && size == unit && segment != 0) {
-    cell& k = s.cells[offset >> s.shift];
-    const uint32_t w = k.writer.segment, r = k.reader.segment;
-    if (!write) {
-      if (w == segment) {
-        if (r == 0) k.reader = {segment, pc};
-        if (r == 0 || r == segment) return;
+    record& k = s.writers[offset >> s.shift];
+    const record w = k;
+    if (write) {
+      if ((w.segment == segment || w.segment < s.first_segment) &&
+          (!(w.pc & read_bit) || (s.in == device && only_reader(s.readers[offset >> s.shift], segment)))) {
+        k = {segment, pc};
+        return;
       }
-    } else if ((w == segment || w < s.first_segment) &&
-               (r == 0 || (r == segment && s.in == device && !(k.reader.pc & more_bit)))) {
-      k.writer = {segment, pc};
-      k.reader.segment = 0;
-      return;
+    } else if (w.segment == segment) {
+      record& r = s.readers[offset >> s.shift];
+      if (!(w.pc & read_bit)) {
+        k.pc = w.pc | read_bit;
+        r = {segment, pc};
+        return;
+      }
+      if (r.segment == segment) return;
     }
   }
   access_cells<write, atomic>(s, offset, size, pc, address);

@@ -79,15 +79,17 @@ static void make_slot(uint32_t i, uint64_t size, uint32_t cell, uint32_t element
 static void make_shadow(slot& s) {
   const uint64_t cells = (s.size >> s.shift) + 1;
   s.seen = static_cast<uint8_t*>(map(cells));
-  s.cells = s.writable ? static_cast<cell*>(map(cells * sizeof(cell))) : nullptr;
+  s.writers = s.writable ? static_cast<record*>(map(cells * sizeof(record))) : nullptr;
+  s.readers = s.writable ? static_cast<record*>(map(cells * sizeof(record))) : nullptr;
   s.others = s.writable ? static_cast<other_readers*>(map(cells * sizeof(other_readers))) : nullptr;
 }
 
 static void drop_shadow(slot& s) {
   const uint64_t cells = (s.size >> s.shift) + 1;
   munmap(s.seen, cells);
-  if (!s.cells) return;
-  munmap(s.cells, cells * sizeof(cell));
+  if (!s.writers) return;
+  munmap(s.writers, cells * sizeof(record));
+  munmap(s.readers, cells * sizeof(record));
   munmap(s.others, cells * sizeof(other_readers));
 }
 
@@ -251,7 +253,7 @@ static void run_schedule(uint32_t schedule) {
   }
   for (uint32_t i = 0; i < now.slot_count; ++i) {
     slot& s = now.slots[i];
-    if (!s.cells) continue;
+    if (!s.writers) continue;
     if (clear) {
       drop_shadow(s);
       make_shadow(s);

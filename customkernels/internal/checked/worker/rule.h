@@ -110,8 +110,12 @@ static bool replaces(const slot& s, record old) {
 
 [[gnu::noinline]] static void add_reader(const slot& s, uint64_t c, uint32_t segment, uint32_t pc) {
   const record mine = {segment, pc};
-  cell& k = s.cells[c];
-  record& first = k.reader;
+  record& first = s.readers[c];
+  if (!(s.writers[c].pc & read_bit)) {
+    s.writers[c].pc |= read_bit;
+    first = mine;
+    return;
+  }
   const uint32_t more = first.pc & more_bit;
   if (first.segment < s.first_segment) {
     first = mine;
@@ -139,39 +143,45 @@ static bool replaces(const slot& s, record old) {
   }
 }
 
-static void check_read(slot& s, uint64_t c, bool atomic, uint32_t pc, uintptr_t address, uint32_t size) {
+// Whether the element that holds a cell is a structure some of which is initialised, as far as
+// an access of the cells c to last covers it: what is not may be padding.
+static bool may_be_padding(const slot& s, uint64_t c, uint64_t last) {
+  const uint64_t cells = s.element >> s.shift;
+  if (cells < 2 || c == last) return false;
+  const uint64_t begin = c / cells * cells, end = begin + cells - 1;
+  for (uint64_t i = c; i <= last && i <= end; ++i)
+    if (s.writers[i].segment >= s.first_segment) return true;
+  return false;
+}
+
+static void check_read(slot& s, uint64_t c, bool padded, bool atomic, uint32_t pc, uintptr_t address, uint32_t size) {
   const uint32_t segment = likely(now.segment) ? now.segment : new_segment();
-  cell& k = s.cells[c];
-  const record w = k.writer;
+  const record w = s.writers[c];
   if (w.segment != segment) {
     if (w.segment < s.first_segment) {
-      if (!s.initialised) uninitialised(s, c, size, pc);
+      if (!s.initialised && !padded) uninitialised(s, c, size, pc);
     } else if (!both_atomic(w, atomic)) {
       conflict(s, c, w, true, false, atomic, pc, address, size);
     }
   }
-  const record mine = {segment, pc | (atomic ? atomic_bit : 0)};
-  if (k.reader.segment == segment && !atomic) k.reader.pc &= ~atomic_bit;
-  else if (k.reader.segment == 0) k.reader = mine;
-  else add_reader(s, c, segment, mine.pc);
+  add_reader(s, c, segment, pc | (atomic ? atomic_bit : 0));
 }
 
 static void check_write(slot& s, uint64_t c, bool atomic, uint32_t pc, uintptr_t address, uint32_t size) {
   const uint32_t segment = likely(now.segment) ? now.segment : new_segment();
-  cell& k = s.cells[c];
-  const record w = k.writer;
+  const record w = s.writers[c];
   if (w.segment != segment && w.segment >= s.first_segment && !both_atomic(w, atomic))
     conflict(s, c, w, true, true, atomic, pc, address, size);
-  if (k.reader.segment) {
-    const other_readers o = k.reader.pc & more_bit ? s.others[c] : other_readers{};
-    const record readers[] = {k.reader, o.same, o.other};
+  if (w.pc & read_bit) {
+    const record first = s.readers[c];
+    const other_readers o = first.pc & more_bit ? s.others[c] : other_readers{};
+    const record readers[] = {first, o.same, o.other};
     for (const record r : readers)
       if (r.segment != segment && r.segment >= s.first_segment && !both_atomic(r, atomic))
         conflict(s, c, r, false, true, atomic, pc, address, size);
-    if (s.in == threadgroup) count_read(s, k);
-    k.reader.segment = 0;
+    if (s.in == threadgroup) count_read(s, c);
   }
-  k.writer = {segment, pc | (atomic ? atomic_bit : 0)};
+  s.writers[c] = {segment, pc | (atomic ? atomic_bit : 0)};
 }
 
 }  // namespace checked

@@ -34,15 +34,13 @@ struct record {
 };
 constexpr uint32_t atomic_bit = 0x80000000u;
 constexpr uint32_t more_bit = 0x40000000u;  // in a first reader: there are others
-constexpr uint32_t pc_mask = more_bit - 1;
+constexpr uint32_t read_bit = 0x20000000u;  // in a writer: there are readers
+constexpr uint32_t pc_mask = read_bit - 1;
 
-// The shadow of one element. Of readers it keeps two lanes of one simdgroup and one of
-// another: no writer can then be in conflict with a reader and meet none. The second and
-// the third are rare, and lie apart.
-struct cell {
-  record writer;
-  record reader;
-};
+// The shadow of one element is the record of who wrote it last, and if it was read since,
+// those of up to three readers: two lanes of one simdgroup and one of another. No
+// writer can then be in conflict with a reader and meet none. They lie apart, for most
+// elements are not read where they are written, and what is not touched costs nothing.
 struct other_readers {
   record same, other;  // of the first reader's simdgroup, and of another
 };
@@ -50,7 +48,8 @@ struct other_readers {
 struct alignas(128) slot {
   uintptr_t start;
   uint64_t size;
-  cell* cells;    // none: the kernel cannot write here
+  record* writers;  // none: the kernel cannot write here
+  record* readers;
   other_readers* others;
   uint8_t* seen;  // one a cell: bit 0 read, bit 1 written, for the traffic
   uint32_t first_segment;  // records of earlier ones are void

@@ -43,10 +43,11 @@ static batch* find_batch(uint32_t pc, uint32_t phase, uint32_t slot) {
 }
 
 // A value that has readers is about to go.
-static void count_read(const slot& s, const cell& k) {
-  if (k.writer.segment < s.first_segment || (k.writer.pc & atomic_bit)) return;
-  if (k.reader.segment < s.first_segment) return;
-  if (batch* b = find_batch(k.writer.pc, now.segments[k.writer.segment].any, uint32_t(&s - now.slots))) ++b->read;
+static void count_read(const slot& s, uint64_t c) {
+  const record w = s.writers[c];
+  if (w.segment < s.first_segment || (w.pc & atomic_bit)) return;
+  if (s.readers[c].segment < s.first_segment) return;
+  if (batch* b = find_batch(w.pc & pc_mask, now.segments[w.segment].any, uint32_t(&s - now.slots))) ++b->read;
 }
 
 // The group has ended: what is in threadgroup memory now, nobody will read.
@@ -55,14 +56,14 @@ static void count_unread() {
     const slot& s = now.slots[i];
     const uint64_t cells = s.size >> s.shift;
     for (uint64_t c = 0; c < cells; ++c) {
-      const cell& k = s.cells[c];
-      if (k.writer.segment < s.first_segment || (k.writer.pc & atomic_bit)) continue;
-      if (k.reader.segment >= s.first_segment) {
-        count_read(s, k);
+      const record last = s.writers[c];
+      if (last.segment < s.first_segment || (last.pc & atomic_bit)) continue;
+      if ((last.pc & read_bit) && s.readers[c].segment >= s.first_segment) {
+        count_read(s, c);
         continue;
       }
-      const stretch& w = now.segments[k.writer.segment];
-      if (batch* b = find_batch(k.writer.pc, w.any, i)) {
+      const stretch& w = now.segments[last.segment];
+      if (batch* b = find_batch(last.pc & pc_mask, w.any, i)) {
         if (b->unread++ == 0) {
           b->thread = w.thread;
           b->offset = int64_t(c << s.shift);

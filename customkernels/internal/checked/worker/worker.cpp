@@ -218,7 +218,7 @@ static void open_files(char** argv) {
 static int run(char** argv) {
   open_files(argv);
   began = clock_now();
-  if (uintptr_t(_end) >= atomic_bit) fail("the program lies too high in memory");
+  if (uintptr_t(_end) >= pc_mask) fail("the program lies too high in memory");
   if (header.buffers != mlxgrad_entry.buffers) fail("the number of buffers is not the kernel's");
   if (threadgroup_bytes > mlxg::max_threadgroup_memory) {
     finding f = here(limit, 0);
