@@ -36,10 +36,9 @@ func scheduleName(n int, seed uint64) string {
 // findings translates what the worker found, one for each kind, memory and pair of lines.
 func (s *checkedRun) findings(r *checked.Result, c SanitizeConfig) []Finding {
 	type key struct {
-		kind       FindingKind
-		low, high  Site
-		buffer     string
-		unbuffered int
+		kind      FindingKind
+		low, high Site
+		buffer    string
 	}
 	seen := map[key]bool{}
 	var list []Finding
