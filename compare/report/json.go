@@ -68,9 +68,12 @@ func Decode(r io.Reader) (*Report, error) {
 	return &out, nil
 }
 
-// WriteFile writes the report as JSON to path. Readers of path see what was there before or the
+// WriteFile writes the report as JSON to path, as the function of this name does.
+func (r *Report) WriteFile(path string) error { return WriteFile(path, r.Encode) }
+
+// WriteFile writes a report to path with encode. Readers of path see what was there before or the
 // whole report, never a part: the file is written beside it and renamed into place.
-func (r *Report) WriteFile(path string) (err error) {
+func WriteFile(path string, encode func(io.Writer) error) (err error) {
 	// CreateTemp makes files that only the owner can read; a report is no secret.
 	const perm = 0o644
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
@@ -84,7 +87,7 @@ func (r *Report) WriteFile(path string) (err error) {
 			err = fmt.Errorf("writing the report: %w", err)
 		}
 	}()
-	if err := r.Encode(f); err != nil {
+	if err := encode(f); err != nil {
 		return err
 	}
 	if err := f.Chmod(perm); err != nil {

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 )
 
 // ErrNoCompiler is what Compile and Available return when there is no C++
@@ -134,33 +131,11 @@ func libraries() []string {
 // compile makes the shader library out of source, both in dir, which holds the
 // headers. Messages of the compiler then name no directory.
 func (c *compiler) compile(ctx context.Context, dir, kernel, source, out string) error {
-	args := slices.Concat(c.command[1:], c.flags())
-	args = append(args, "-I.", "-o", out, source)
-	args = append(args, libraries()...)
-	cmd := exec.CommandContext(ctx, c.path, args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	// The compiler proper is a child of the driver: end both.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		return fmt.Errorf("host: compiling kernel %s: %w", kernel, context.Cause(ctx))
-	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return &CompileError{Kernel: kernel, Compiler: c.String(), Output: output.String()}
-	}
-	if err != nil {
-		return fmt.Errorf("host: compiling kernel %s: %w", kernel, err)
-	}
-	return nil
+	args := slices.Concat(c.flags(), []string{"-I.", "-o", out, source}, libraries())
+	return (&Toolchain{c}).Run(ctx, dir, kernel, args...)
 }
 
-// version asks the compiler what it is.
+// askVersion asks the compiler what it is.
 func askVersion(path string, args []string) (string, error) {
 	cmd := exec.Command(path, append(args[:len(args):len(args)], "--version")...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")

@@ -52,6 +52,7 @@ func (t *Toolchain) Run(ctx context.Context, dir, kernel string, args ...string)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
+	// The compiler proper is a child of the driver: end both.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -63,7 +64,10 @@ func (t *Toolchain) Run(ctx context.Context, dir, kernel string, args ...string)
 	if errors.As(err, &exit) {
 		return &CompileError{Kernel: kernel, Compiler: t.String(), Output: output.String()}
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("host: compiling kernel %s: %w", kernel, err)
+	}
+	return nil
 }
 
 // WriteHeaders puts the headers that shaders include into dir.
