@@ -33,6 +33,20 @@
 //	device T* y             an output, not initialised unless Launch.InitValue is set
 //	uint3 p [[attribute]]   nothing: a position
 //
+// # Checking
+//
+// Kernel.Sanitize runs a launch in a process of its own under a checker that finds
+// data races, wrong fences, divergent barriers, accesses out of bounds, uninitialised
+// reads and what only some GPUs forgive, each with file, line, element and threads. It
+// fits into a Go test:
+//
+//	report, err := kernel.Sanitize(ctx, launch, customkernels.SanitizeConfig{}, x, y)
+//	if err == nil && len(report.Findings) > 0 {
+//		t.Errorf("%v", report.Findings[0])
+//	}
+//
+// ParseLaunches reads launch descriptions from a shader's comments.
+//
 // # Errors
 //
 // A Launch that cannot work gives invalid arrays (see mlxc.Array) that name the
