@@ -19,8 +19,8 @@
 // qualifiers and attributes to C++, compiled by the system's compiler, cached on
 // disk, and run with one fiber for each GPU thread where threads meet, or as a
 // plain loop where they do not. Either way the node is lazy and works inside VJP,
-// ValueAndGrad, Compile and Checkpoint. A kernel has no gradient of its own; give
-// it one with mlxc.CustomVJP.
+// ValueAndGrad, Compile and Checkpoint. A kernel has no gradient of its own; WithVJP
+// gives it one.
 //
 // # How parameters become arrays
 //

@@ -96,19 +96,27 @@ func sizeClass(a *mlxc.Array) []int {
 
 // build generates, rewrites and compiles.
 func (k *Kernel) build(p *program, l Launch, inputs []*mlxc.Array) error {
-	var err error
-	if p.text, err = k.generate(l, inputs); err != nil {
+	text, source, err := k.rewritten(l, inputs)
+	if err != nil {
 		return err
 	}
-	source, err := msl.Host(p.text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", k.file, err)
-	}
+	p.text = text
 	for _, name := range k.source.InputNames {
 		p.metadata = append(p.metadata, metadata(source, name))
 	}
 	p.library, err = compile(context.Background(), source.Source)
 	return k.locate(p.text, err)
+}
+
+// rewritten is the text that MLX generates for a launch, and what becomes of it.
+func (k *Kernel) rewritten(l Launch, inputs []*mlxc.Array) (text string, source *msl.HostSource, err error) {
+	if text, err = k.generate(l, inputs); err != nil {
+		return "", nil, err
+	}
+	if source, err = msl.Host(text); err != nil {
+		return "", nil, fmt.Errorf("%s: %w", k.file, err)
+	}
+	return text, source, nil
 }
 
 var compilerLine = regexp.MustCompile(`(?m)^[^:\n]+\.cpp:(\d+):(\d+): (?:fatal )?error: (.*)$`)

@@ -7,12 +7,10 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
-	"github.com/x448/float16"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/mlxc"
-	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
 
 // headerLaunch is a launch of one of MLX's kernels. The arguments are the kernel's, in the order
@@ -52,7 +50,10 @@ func (l headerLaunch) run(t testing.TB, library *host.Library) {
 		shape := []int{1}
 		switch a := a.(type) {
 		case *mlxc.Array:
-			bytes, shape = bytesOf(t, a), a.Shape()
+			var err error
+			bytes, err = arrayBytes(a)
+			require.NoError(t, err)
+			shape = a.Shape()
 		case result:
 			shape = a.shape
 			bytes = make([]byte, product(shape)*a.dtype.Size())
@@ -63,9 +64,9 @@ func (l headerLaunch) run(t testing.TB, library *host.Library) {
 				bytes[i] = 0xff // not a number, where the kernel leaves it
 			}
 		case []int32:
-			bytes = rawBytes(a)
+			bytes = sliceBytes(a)
 		case []int64:
-			bytes = rawBytes(a)
+			bytes = sliceBytes(a)
 		default:
 			bytes = scalarBytes(t, a)
 		}
@@ -76,7 +77,7 @@ func (l headerLaunch) run(t testing.TB, library *host.Library) {
 		buffers = append(buffers, host.Buffer{Data: data, Shape: shape})
 		if r, ok := a.(result); ok {
 			results = append(results, func() *mlxc.Array {
-				return arrayOf(t, r, unsafe.Slice((*byte)(data), len(bytes)))
+				return arrayFromBytes(unsafe.Slice((*byte)(data), len(bytes)), mlxc.Output{Shape: r.shape, DType: r.dtype})
 			})
 		}
 	}
@@ -90,87 +91,26 @@ func (l headerLaunch) run(t testing.TB, library *host.Library) {
 	l.check(t, arrays)
 }
 
-func rawBytes[T any](s []T) []byte {
-	if len(s) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
-}
-
 func scalarBytes(t testing.TB, a any) []byte {
 	t.Helper()
 	switch a := a.(type) {
 	case bool:
-		return rawBytes([]bool{a})
+		return sliceBytes([]bool{a})
 	case nil:
 		return nil // no buffer has this number
 	case int32:
-		return rawBytes([]int32{a})
+		return sliceBytes([]int32{a})
 	case uint32:
-		return rawBytes([]uint32{a})
+		return sliceBytes([]uint32{a})
 	case int64:
-		return rawBytes([]int64{a})
+		return sliceBytes([]int64{a})
 	case uint64:
-		return rawBytes([]uint64{a})
+		return sliceBytes([]uint64{a})
 	case float32:
-		return rawBytes([]float32{a})
+		return sliceBytes([]float32{a})
 	}
 	require.FailNow(t, "argument", "no buffer for a %T", a)
 	return nil
-}
-
-// bytesOf is an array's elements as they lie in memory.
-func bytesOf(t testing.TB, a *mlxc.Array) []byte {
-	t.Helper()
-	switch a.DType() {
-	case mlxc.Float32:
-		return elementBytes[float32](t, a)
-	case mlxc.Float16:
-		return elementBytes[float16.Float16](t, a)
-	case mlxc.BFloat16:
-		return elementBytes[bfloat16.BFloat16](t, a)
-	case mlxc.Int32:
-		return elementBytes[int32](t, a)
-	case mlxc.Uint32:
-		return elementBytes[uint32](t, a)
-	case mlxc.Bool:
-		return elementBytes[bool](t, a)
-	}
-	require.FailNow(t, "argument", "no bytes of %v", a.DType())
-	return nil
-}
-
-func elementBytes[T mlxc.Element](t testing.TB, a *mlxc.Array) []byte {
-	t.Helper()
-	v, err := mlxc.ToSlice[T](a)
-	require.NoError(t, err)
-	return rawBytes(v)
-}
-
-// arrayOf makes an array of a result.
-func arrayOf(t testing.TB, r result, bytes []byte) *mlxc.Array {
-	t.Helper()
-	switch r.dtype {
-	case mlxc.Float32:
-		return fromBytes[float32](bytes, r.shape)
-	case mlxc.Float16:
-		return fromBytes[float16.Float16](bytes, r.shape)
-	case mlxc.BFloat16:
-		return fromBytes[bfloat16.BFloat16](bytes, r.shape)
-	case mlxc.Int32:
-		return fromBytes[int32](bytes, r.shape)
-	case mlxc.Uint32:
-		return fromBytes[uint32](bytes, r.shape)
-	case mlxc.Bool:
-		return fromBytes[bool](bytes, r.shape)
-	}
-	require.FailNow(t, "result", "no array of %v", r.dtype)
-	return nil
-}
-
-func fromBytes[T mlxc.Element](bytes []byte, shape []int) *mlxc.Array {
-	var zero T
-	return mlxc.FromSlice(unsafe.Slice((*T)(unsafe.Pointer(&bytes[0])), len(bytes)/int(unsafe.Sizeof(zero))), shape...)
 }
 
 // metalType is the name of a dtype in MLX's kernels.

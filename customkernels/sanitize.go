@@ -158,8 +158,6 @@ type SanitizeReport struct {
 	Traffic Traffic
 	// Duration is how long all schedules took, without compiling and starting.
 	Duration time.Duration
-	// OutsideMLX says why MLX could not express this kernel, "" if it can.
-	OutsideMLX string
 }
 
 // Errors returns the findings that are errors.

@@ -25,7 +25,6 @@ type checkedRun struct {
 	source  *msl.HostSource
 	buffers []checked.Buffer // as the source takes them
 	names   []string         // of the slots: buffers, then threadgroup variables
-	outside string
 }
 
 // checkedLaunch generates the text of a launch and gathers its buffers.
@@ -33,13 +32,9 @@ func (k *Kernel) checkedLaunch(l Launch, inputs []*mlxc.Array) (*checkedRun, err
 	if err := mlxc.Eval(inputs...); err != nil {
 		return nil, err
 	}
-	text, err := k.generate(l, inputs)
+	text, source, err := k.rewritten(l, inputs)
 	if err != nil {
 		return nil, mlxc.NewError(k.name, err, inputs...)
-	}
-	source, err := msl.Host(text)
-	if err != nil {
-		return nil, mlxc.NewError(k.name, fmt.Errorf("%s: %w", k.file, err), inputs...)
 	}
 	s := &checkedRun{kernel: k, launch: l, text: text, source: source}
 	for _, b := range source.Buffers {
@@ -249,7 +244,7 @@ func (s *checkedRun) run(ctx context.Context, c SanitizeConfig) (*SanitizeReport
 	s.nameThreadgroupVariables(result.Slots)
 	r := &SanitizeReport{
 		SameBits: result.Difference == nil && result.Schedules == c.Schedules, Schedules: result.Schedules,
-		Duration: result.Duration, OutsideMLX: s.outside,
+		Duration: result.Duration,
 		Traffic: Traffic{
 			Barriers: result.Barriers, SIMDOperations: result.SIMDOperations,
 			Segments: result.Segments, BankConflicts: result.BankConflicts,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -70,9 +71,7 @@ func checkNorm(x, weight *mlxc.Array, eps float32) error {
 	if x.NDim() == 0 {
 		return errors.New("x has no axis to normalise over")
 	}
-	switch x.DType() {
-	case mlxc.Float32, mlxc.Float16, mlxc.BFloat16:
-	default:
+	if !slices.Contains(gradientDTypes, x.DType()) {
 		return fmt.Errorf("x is %v: the gradient's kernels take float32, float16 and bfloat16; convert with AsType", x.DType())
 	}
 	if weight != nil {

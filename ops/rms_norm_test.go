@@ -15,8 +15,6 @@ import (
 
 type arrays = []*mlxc.Array
 
-var trained = []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16}
-
 func floats(t testing.TB, a *mlxc.Array) []float32 {
 	t.Helper()
 	v, err := mlxc.ToSlice[float32](a.AsType(mlxc.Float32))
@@ -59,7 +57,7 @@ func norm(weighted bool, eps float32, f func(x, w *mlxc.Array, eps float32) *mlx
 // Every entry of the geometry table computes the same gradient, whatever device it
 // is meant for: the host executor runs them all.
 func TestRMSNormBackwardInEveryGeometry(t *testing.T) {
-	for _, dtype := range trained {
+	for _, dtype := range gradientDTypes {
 		for _, width := range []int{1, 31, 32, 33, 127, 1024, 4099} {
 			for _, rows := range []int{1, 3, 37} {
 				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {
@@ -78,7 +76,7 @@ func TestRMSNormBackwardInEveryGeometry(t *testing.T) {
 }
 
 func TestRMSNormUnderTransforms(t *testing.T) {
-	for _, dtype := range trained {
+	for _, dtype := range gradientDTypes {
 		x, w, dy := normal(1, dtype, 2, 5, 65), normal(2, dtype, 65), normal(3, dtype, 2, 5, 65)
 		for _, weighted := range []bool{true, false} {
 			args := arrays{x, w}[:1]
@@ -184,7 +182,7 @@ func TestRMSNormOfTransposedAndStridedInputs(t *testing.T) {
 }
 
 func TestRMSNormGivesTheSameBits(t *testing.T) {
-	for _, dtype := range trained {
+	for _, dtype := range gradientDTypes {
 		for _, d := range []device{host, gpu} {
 			x, w, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 1025), normal(3, dtype, 199, 1025)
 			first := rmsNormBackward(launcher{device: d}, x, w, dy, 1e-5)
@@ -268,7 +266,7 @@ func TestRMSNormFromManyGoroutines(t *testing.T) {
 }
 
 func BenchmarkRMSNormGradient(b *testing.B) {
-	for _, dtype := range trained {
+	for _, dtype := range gradientDTypes {
 		for _, shape := range [][2]int{{256, 1024}, {1024, 4096}} {
 			x, w, dy := normal(1, dtype, shape[0], shape[1]), normal(2, dtype, shape[1]), normal(3, dtype, shape[0], shape[1])
 			require.NoError(b, mlxc.Eval(x, w, dy))

@@ -39,9 +39,7 @@ type sanitizedLaunch struct {
 	Grid        [3]int `json:"grid"`
 	Threadgroup [3]int `json:"threadgroup"`
 	// Error says why it could not be run at all.
-	Error string `json:"error,omitempty"`
-	// OutsideMLX says why MLX could not express the kernel.
-	OutsideMLX string  `json:"outside_mlx,omitempty"`
+	Error      string  `json:"error,omitempty"`
 	Schedules  int     `json:"schedules"` // That ended.
 	SameBits   bool    `json:"same_bits"` // All schedules gave the same outputs.
 	Difference string  `json:"difference,omitempty"`
@@ -101,7 +99,7 @@ func newSanitizedLaunch(l kernelLaunch, report *customkernels.SanitizeReport, er
 		s.Error = message(err)
 		return s
 	}
-	s.OutsideMLX, s.Schedules, s.Seconds = report.OutsideMLX, report.Schedules, report.Duration.Seconds()
+	s.Schedules, s.Seconds = report.Schedules, report.Duration.Seconds()
 	s.SameBits, s.Difference = report.SameBits, report.Difference
 	for _, f := range report.Findings {
 		s.Findings = append(s.Findings, newSanitizeFinding(f))
@@ -170,9 +168,6 @@ func (r *sanitizeReport) add(launches []sanitizedLaunch) string {
 		verdict = count(errors, "error") + ", " + count(portability, "portability finding")
 	}
 	fmt.Fprintf(&text, "%s: %s: %s\n", first.Kernel, count(len(launches), "launch"), verdict)
-	if first.OutsideMLX != "" {
-		fmt.Fprintf(&text, "  runs here only, MLX cannot express it: %s\n", first.OutsideMLX)
-	}
 	for _, failure := range failures {
 		text.WriteString(failure)
 	}
