@@ -146,7 +146,6 @@ mlxg_result mlxg_array_new(const void* data, const int* shape, int ndim, int dty
 // mlxg_array_free frees n handles if the graph lock can be had without waiting,
 // or if wait is set; it returns whether it did.
 bool mlxg_array_free(void** handles, size_t n, bool wait);
-mlxg_result mlxg_array_copy(void* a);
 
 // mlxg_eval evaluates and waits. The lock is held while the work is handed to
 // MLX's streams and released while they run.

@@ -43,10 +43,6 @@ mlxg_result mlxg_array_new(
   return mlxg_end(res.ctx ? 0 : 1, res);
 }
 
-mlxg_result mlxg_array_copy(void* a) {
-  MLXG_CALL(mlx_array_set(&res, mlx_array{a}));
-}
-
 bool mlxg_array_free(void** handles, size_t n, bool wait) {
   if (!mlxg_try_lock(wait)) {
     return false;
