@@ -217,6 +217,15 @@ func (a *Array) Dim(axis int) int {
 	return shape[axis]
 }
 
+// axis counts an axis from the front, or says that there is none.
+func (a *Array) axis(axis int) (int, error) {
+	n := a.NDim()
+	if axis < -n || axis >= n {
+		return 0, fmt.Errorf("there is no axis %d: the array has %d", axis, n)
+	}
+	return (axis + n) % n, nil
+}
+
 // NDim returns the number of axes.
 func (a *Array) NDim() int {
 	i, ok := a.info()

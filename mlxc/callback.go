@@ -105,8 +105,14 @@ func arraysOf(ctx unsafe.Pointer) []*Array {
 	return out
 }
 
-// single is the result of a Func that failed.
-func single(err error) []*Array { return []*Array{invalid(err)} }
+// failed is what stands for the n results of a function that failed.
+func failed(n int, err error) []*Array {
+	results := make([]*Array, n)
+	for i := range results {
+		results[i] = invalid(err)
+	}
+	return results
+}
 
 // errCount says that a function gave another number of arrays than its contract.
 func errCount(what string, got, want int) error {

@@ -17,8 +17,8 @@ package mlxc
 #cgo nocallback mlxg_binary
 #cgo noescape mlxg_ternary
 #cgo nocallback mlxg_ternary
-#cgo noescape mlxg_reduce
-#cgo nocallback mlxg_reduce
+#cgo noescape mlxg_axes
+#cgo nocallback mlxg_axes
 #cgo noescape mlxg_array_info
 #cgo nocallback mlxg_array_info
 #cgo noescape mlxg_array_new

@@ -30,8 +30,8 @@
 //
 // # Transforms
 //
-// VJP, ValueAndGrad, CustomVJP, Checkpoint and Compile take and give functions of
-// arrays (Func). They run the function on stand-ins for the arguments; what it does
+// VJP, ValueAndGrad, CustomVJP, Checkpoint, Vmap and Compile take and give functions
+// of arrays (Func). They run the function on stand-ins for the arguments; what it does
 // to arrays that it captures instead counts as constant.
 //
 // # Goroutines, threads and streams

@@ -72,6 +72,9 @@ func (d DType) IsFloating() bool {
 	return d == Float16 || d == Float32 || d == Float64 || d == BFloat16
 }
 
+// IsInteger reports whether d is one of the integer dtypes; Bool is none.
+func (d DType) IsInteger() bool { return d >= Uint8 && d <= Int64 }
+
 // MLX's enumeration starts with bool at 0.
 func (d DType) c() int          { return int(d) - 1 }
 func dtypeFromC(d int) DType    { return DType(d + 1) }

@@ -93,3 +93,16 @@ func AsyncEval(arrays ...*Array) error {
 	pace()
 	return nil
 }
+
+// Available reports whether the array's value is there already, so that reading it
+// computes nothing and waits for nothing. Of a transform's stand-ins, those of VJP and
+// ValueAndGrad are available where the arguments are; those of Compile and Vmap have no
+// value. It is false for an invalid array.
+func (a *Array) Available() bool {
+	ctx, err := a.acquire()
+	if err != nil {
+		return false
+	}
+	defer a.release()
+	return bool(C.mlxg_available(ctx))
+}

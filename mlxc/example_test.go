@@ -76,3 +76,12 @@ func ExampleWithScope() {
 	fmt.Println(w)
 	// Output: array([0.125, 0.25], dtype=float32)
 }
+
+func ExampleVmap() {
+	// dot is written for two vectors; Vmap runs it on the rows of a matrix and one vector.
+	dot := func(args []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{args[0].Mul(args[1]).Sum()} }
+	rows := mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 3, 2)
+	v := mlxc.FromSlice([]float32{1, 10})
+	fmt.Println(mlxc.Vmap(dot, []int{0, mlxc.Unmapped}, nil)([]*mlxc.Array{rows, v})[0])
+	// Output: array([21, 43, 65], dtype=float32)
+}

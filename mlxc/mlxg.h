@@ -117,6 +117,15 @@ char* mlxg_end_status(int rc);
   mlxg_unlock();                    \
   return out_
 
+// MLXG_CALL_ALL is the same for a call that gives several arrays.
+#define MLXG_CALL_ALL(call)                             \
+  mlx_vector_array res = mlx_vector_array_new();        \
+  mlxg_lock();                                          \
+  int rc_ = (call);                                     \
+  mlxg_results out_ = mlxg_end_vector(rc_, res);        \
+  mlxg_unlock();                                        \
+  return out_
+
 // The regular signatures of mlx-c; one shim serves every function of a kind.
 typedef int (*mlxg_unary_fn)(mlx_array*, const mlx_array, const mlx_stream);
 typedef int (*mlxg_binary_fn)(
@@ -129,8 +138,8 @@ typedef int (*mlxg_axes_fn)(
 mlxg_result mlxg_unary(mlxg_unary_fn f, void* a);
 mlxg_result mlxg_binary(mlxg_binary_fn f, void* a, void* b);
 mlxg_result mlxg_ternary(mlxg_ternary_fn f, void* a, void* b, void* c);
-mlxg_result mlxg_reduce(
-    mlxg_axes_fn f, void* a, const int* axes, size_t n, bool keepdims);
+mlxg_result mlxg_axes(
+    mlxg_axes_fn f, void* a, const int* axes, size_t n, bool flag);
 
 // Arrays.
 typedef struct {
@@ -154,6 +163,8 @@ char* mlxg_async_eval(void** arrays, size_t n);
 // mlxg_read evaluates a and copies its elements, in row-major order, to dst.
 char* mlxg_read(void* a, void* dst, size_t nbytes);
 char* mlxg_tostring(void* a, char** text);
+// mlxg_available reports whether a is computed.
+bool mlxg_available(void* a);
 
 // Closures: functions of Go that MLX calls. The id names the Go function; ids
 // whose last user in MLX is gone are handed back by mlxg_take_released.
@@ -166,7 +177,13 @@ mlxg_results mlxg_vjp(
 mlxg_results mlxg_value_and_grad(
     uintptr_t id, const int* argnums, size_t n, void** args, size_t na, size_t* n_outputs);
 mlxg_results mlxg_custom_vjp(uintptr_t fun, uintptr_t vjp, void** args, size_t n);
-mlxg_results mlxg_checkpoint(uintptr_t fun, void** args, size_t n);
+// again is called for fun where its gradient is taken.
+mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, void** args, size_t n);
+// mlxg_vmap runs fun over one axis of each argument. In in_axes −1 stands for none; in
+// out_axes MLXG_UNMAPPED does, and n_out = 0 for axis 0 of every output.
+#define MLXG_UNMAPPED INT32_MIN
+mlxg_results mlxg_vmap(
+    uintptr_t fun, void** args, const int* in_axes, size_t n, const int* out_axes, size_t n_out);
 
 // Compiled functions. new gives an mlx_closure's ctx; the id both names the Go
 // function and keys MLX's compile cache of the calling thread.

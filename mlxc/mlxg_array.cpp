@@ -18,9 +18,9 @@ mlxg_result mlxg_ternary(mlxg_ternary_fn f, void* a, void* b, void* c) {
       f(&res, mlx_array{a}, mlx_array{b}, mlx_array{c}, mlxg_stream()));
 }
 
-mlxg_result mlxg_reduce(
-    mlxg_axes_fn f, void* a, const int* axes, size_t n, bool keepdims) {
-  MLXG_CALL(f(&res, mlx_array{a}, axes, n, keepdims, mlxg_stream()));
+mlxg_result mlxg_axes(
+    mlxg_axes_fn f, void* a, const int* axes, size_t n, bool flag) {
+  MLXG_CALL(f(&res, mlx_array{a}, axes, n, flag, mlxg_stream()));
 }
 
 mlxg_info mlxg_array_info(void* a) {

@@ -85,10 +85,10 @@ char* error_text(const char* what) {
   return take_error();
 }
 
-mlxg_results results_of(const std::vector<mlx::core::array>& arrays) {
+mlxg_results results_of(const arrays& a) {
   mlx_vector_array v = mlx_vector_array_new();
-  for (auto& a : arrays) {
-    mlx_vector_array_append_value(v, mlx_array{const_cast<mlx::core::array*>(&a)});
+  for (auto& x : a) {
+    mlx_vector_array_append_value(v, mlx_array{const_cast<mlx::core::array*>(&x)});
   }
   return mlxg_end_vector(0, v);
 }

@@ -131,6 +131,16 @@ char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
   return err;
 }
 
+bool mlxg_available(void* ctx) {
+  mlxg::guard g;
+  mx::array a = mlxg::array_of(ctx);
+  // vjp's stand-ins are copies of the arguments, which share their elements.
+  while (a.has_primitive() && std::strcmp(a.primitive().name(), "Copy") == 0) {
+    a = mx::array(a.inputs()[0]);
+  }
+  return a.is_available();
+}
+
 char* mlxg_tostring(void* ctx, char** text) {
   *text = nullptr;
   if (char* err = mlxg_eval(&ctx, 1)) {

@@ -2,7 +2,10 @@
 #ifndef MLXG_INTERNAL_H
 #define MLXG_INTERNAL_H
 
+#include <exception>
+#include <functional>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "mlx/array.h"
@@ -34,8 +37,21 @@ inline mlx::core::array& array_of(void* ctx) {
   return *static_cast<mlx::core::array*>(ctx);
 }
 
-inline std::vector<mlx::core::array> arrays_of(void** ctx, size_t n) {
-  std::vector<mlx::core::array> out;
+using arrays = std::vector<mlx::core::array>;
+using function = std::function<arrays(const arrays&)>;
+
+// function_of is the C++ function that calls the Go function with this id.
+function function_of(uintptr_t id);
+
+// vectorised is f over the given axes of its arguments, −1 where an argument has none.
+// The new axis is the first of every result.
+function vectorised(function f, std::vector<int> axes);
+
+// refuse_vmap throws the error of a node that has no rule for vmap.
+[[noreturn]] void refuse_vmap(const std::string& name);
+
+inline arrays arrays_of(void** ctx, size_t n) {
+  arrays out;
   out.reserve(n);
   for (size_t i = 0; i < n; i++) {
     out.push_back(array_of(ctx[i]));
@@ -51,7 +67,18 @@ inline mlx_vector_array vector_of(void** ctx, size_t n) {
 }
 
 // results_of hands arrays over as results.
-mlxg_results results_of(const std::vector<mlx::core::array>& arrays);
+mlxg_results results_of(const arrays& a);
+
+// with_results runs f and hands over the arrays it gives, or the message of its
+// exception.
+template <typename F>
+mlxg_results with_results(F&& f) {
+  try {
+    return results_of(f());
+  } catch (std::exception& e) {
+    return {nullptr, 0, error_text(e.what()), mlxg_current_scope()};
+  }
+}
 
 } // namespace mlxg
 

@@ -97,7 +97,7 @@ class opaque : public mx::Primitive {
   std::pair<std::vector<mx::array>, std::vector<int>> vmap(
       const std::vector<mx::array>&,
       const std::vector<int>&) override {
-    throw std::invalid_argument("[" + name_ + "] cannot be vectorised");
+    mlxg::refuse_vmap(name_);
   }
 
   const char* name() const override {

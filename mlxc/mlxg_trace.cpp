@@ -13,8 +13,6 @@ namespace mx = mlx::core;
 
 namespace {
 
-using fun_t = std::function<std::vector<mx::array>(const std::vector<mx::array>&)>;
-
 // stripper builds graphs anew without their CustomTransforms nodes, which are what
 // functions with a gradient of their own leave and MLX cannot serialize. Such a node's
 // last inputs are the outputs of the function itself, so whoever reads an output of the
@@ -105,10 +103,8 @@ class stripper {
   std::vector<mx::array> kept_;
 };
 
-fun_t stripped(mlx_closure f) {
-  return [fun = *static_cast<fun_t*>(f.ctx)](const std::vector<mx::array>& args) {
-    return stripper{}(fun(args));
-  };
+mlxg::function stripped(uintptr_t id) {
+  return [f = mlxg::function_of(id)](const mlxg::arrays& args) { return stripper{}(f(args)); };
 }
 
 } // namespace
@@ -116,14 +112,12 @@ fun_t stripped(mlx_closure f) {
 extern "C" {
 
 char* mlxg_export(uintptr_t id, const char* file, void** inputs, size_t n) {
-  mlx_closure f = mlxg_closure_new(id);
   char* err = nullptr;
   try {
-    mx::export_function(file, stripped(f), mlxg::arrays_of(inputs, n));
+    mx::export_function(file, stripped(id), mlxg::arrays_of(inputs, n));
   } catch (std::exception& e) {
     err = mlxg::error_text(e.what());
   }
-  mlx_closure_free(f);
   return err;
 }
 
@@ -142,7 +136,6 @@ char* mlxg_trace(
     uintptr_t id, void** inputs, size_t n, mlxg_node** nodes, size_t* n_nodes) {
   *nodes = nullptr;
   *n_nodes = 0;
-  mlx_closure f = mlxg_closure_new(id);
   std::vector<std::pair<std::string, std::vector<std::string>>> found;
   char* err = nullptr;
   try {
@@ -166,12 +159,11 @@ char* mlxg_trace(
           }
           found.emplace_back(std::get<std::string>(item.at("name")), std::move(strings));
         },
-        stripped(f),
+        stripped(id),
         mlxg::arrays_of(inputs, n));
   } catch (std::exception& e) {
     err = mlxg::error_text(e.what());
   }
-  mlx_closure_free(f);
   if (err) {
     return err;
   }

@@ -25,6 +25,50 @@ func (a *Array) Div(b *Array) *Array {
 	return binary("divide", C.mlxg_binary_fn(C.mlx_divide), a, b)
 }
 
+// FloorDivide returns ⌊a / b⌋, of integers too. An integer divided by 0 gives 0.
+func (a *Array) FloorDivide(b *Array) *Array {
+	q := binary("floor_divide", C.mlxg_binary_fn(C.mlx_floor_divide), a, b)
+	if q.DType() != Bool && !q.DType().IsInteger() {
+		return q
+	}
+	q.Free()
+	WithScope(func() {
+		special, divisor := safeDivisor(b)
+		zero := Zeros(Int8)
+		// MLX rounds towards zero.
+		q = binary("floor_divide", C.mlxg_binary_fn(C.mlx_floor_divide), a, divisor)
+		above := a.Less(zero).NotEqual(divisor.Less(zero)).LogicalAnd(q.Mul(divisor).NotEqual(a))
+		q = Where(special, a.Mul(b), q.Sub(above)).Keep()
+	})
+	return q
+}
+
+// Remainder returns a − b·⌊a / b⌋, which has the sign of b. That of an integer by 0
+// is 0.
+func (a *Array) Remainder(b *Array) *Array {
+	r := binary("remainder", C.mlxg_binary_fn(C.mlx_remainder), a, b)
+	if r.DType() != Bool && !r.DType().IsInteger() {
+		return r
+	}
+	r.Free()
+	WithScope(func() {
+		_, divisor := safeDivisor(b)
+		r = binary("remainder", C.mlxg_binary_fn(C.mlx_remainder), a, divisor).Keep()
+	})
+	return r
+}
+
+// safeDivisor finds the integers that must not divide and puts 1 in their place: on a
+// CPU a division by 0 ends the process, and so does that of the least integer by −1.
+// a·b is what stands for a / b there.
+func safeDivisor(b *Array) (special, divisor *Array) {
+	special = b.Equal(Zeros(b.DType()))
+	if b.DType() >= Int8 && b.DType() <= Int64 {
+		special = special.LogicalOr(b.Equal(Ones(b.DType()).Neg()))
+	}
+	return special, Where(special, Ones(b.DType()), b)
+}
+
 // Pow returns a raised to b.
 func (a *Array) Pow(b *Array) *Array {
 	return binary("power", C.mlxg_binary_fn(C.mlx_power), a, b)
@@ -38,6 +82,14 @@ func (a *Array) Maximum(b *Array) *Array {
 // Minimum returns the smaller of a and b; NaN if either is.
 func (a *Array) Minimum(b *Array) *Array {
 	return binary("minimum", C.mlxg_binary_fn(C.mlx_minimum), a, b)
+}
+
+// Clip returns the elements limited to low … high, in a's dtype, if that is a
+// floating-point one. NaN stays NaN.
+func (a *Array) Clip(low, high float64) *Array {
+	raised := a.withScalar(low, (*Array).Maximum)
+	defer raised.Free()
+	return raised.withScalar(high, (*Array).Minimum)
 }
 
 // AddScalar returns a + s in a's dtype, if that is a floating-point one.
@@ -89,6 +141,15 @@ func (a *Array) Exp() *Array { return unary("exp", C.mlxg_unary_fn(C.mlx_exp), a
 // Log returns the natural logarithm.
 func (a *Array) Log() *Array { return unary("log", C.mlxg_unary_fn(C.mlx_log), a) }
 
+// Expm1 returns eᵃ − 1, exact also where a is near 0.
+func (a *Array) Expm1() *Array { return unary("expm1", C.mlxg_unary_fn(C.mlx_expm1), a) }
+
+// Log1p returns ln(1 + a), exact also where a is near 0.
+func (a *Array) Log1p() *Array { return unary("log1p", C.mlxg_unary_fn(C.mlx_log1p), a) }
+
+// Erf returns the error function, 2/√π · ∫₀ᵃ e^(−t²) dt.
+func (a *Array) Erf() *Array { return unary("erf", C.mlxg_unary_fn(C.mlx_erf), a) }
+
 // Sin returns the sine of a, in radians.
 func (a *Array) Sin() *Array { return unary("sin", C.mlxg_unary_fn(C.mlx_sin), a) }
 
@@ -106,48 +167,8 @@ func (a *Array) StopGradient() *Array {
 	return unary("stop_gradient", C.mlxg_unary_fn(C.mlx_stop_gradient), a)
 }
 
-// Equal returns a = b as booleans.
-func (a *Array) Equal(b *Array) *Array {
-	return binary("equal", C.mlxg_binary_fn(C.mlx_equal), a, b)
-}
-
-// Greater returns a > b as booleans.
-func (a *Array) Greater(b *Array) *Array {
-	return binary("greater", C.mlxg_binary_fn(C.mlx_greater), a, b)
-}
-
-// Less returns a < b as booleans.
-func (a *Array) Less(b *Array) *Array {
-	return binary("less", C.mlxg_binary_fn(C.mlx_less), a, b)
-}
-
-// Where returns a's elements where cond is true and b's elsewhere.
-func Where(cond, a, b *Array) *Array {
-	return ternary("where", C.mlxg_ternary_fn(C.mlx_where), cond, a, b)
-}
-
 // MatMul returns the matrix product over the last two axes; the others are
 // broadcast. A vector counts as a row on the left and as a column on the right.
 func (a *Array) MatMul(b *Array) *Array {
 	return binary("matmul", C.mlxg_binary_fn(C.mlx_matmul), a, b)
-}
-
-// Sum adds up over the axes, or over all if none are given.
-func (a *Array) Sum(axes ...int) *Array {
-	return reduce("sum", C.mlxg_axes_fn(C.mlx_sum_axes), a, axes)
-}
-
-// Mean averages over the axes, or over all if none are given.
-func (a *Array) Mean(axes ...int) *Array {
-	return reduce("mean", C.mlxg_axes_fn(C.mlx_mean_axes), a, axes)
-}
-
-// Max gives the largest element over the axes, or over all if none are given.
-func (a *Array) Max(axes ...int) *Array {
-	return reduce("max", C.mlxg_axes_fn(C.mlx_max_axes), a, axes)
-}
-
-// Min gives the smallest element over the axes, or over all if none are given.
-func (a *Array) Min(axes ...int) *Array {
-	return reduce("min", C.mlxg_axes_fn(C.mlx_min_axes), a, axes)
 }

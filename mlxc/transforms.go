@@ -6,6 +6,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync/atomic"
 )
@@ -34,7 +35,7 @@ func VJP(f Func, primals, cotangents []*Array) (outputs, vjps []*Array, err erro
 	defer c.release()
 	locked(func() {
 		var n C.size_t
-		r := C.mlxg_vjp(register(f), p.ptr(), p.n(), c.ptr(), c.n(), &n)
+		r := C.mlxg_vjp(register(differentiated(f)), p.ptr(), p.n(), c.ptr(), c.n(), &n)
 		outputs, vjps, err = split(op, r, n, slices.Concat(primals, cotangents))
 	})
 	return outputs, vjps, err
@@ -73,7 +74,7 @@ func ValueAndGrad(f Func, argnums ...int) func(args []*Array) (values, grads []*
 		nums := cShape(ascending)
 		locked(func() {
 			var n C.size_t
-			r := C.mlxg_value_and_grad(register(withOutputs(f)), &nums[0], C.size_t(len(nums)), h.ptr(), h.n(), &n)
+			r := C.mlxg_value_and_grad(register(differentiated(withOutputs(f))), &nums[0], C.size_t(len(nums)), h.ptr(), h.n(), &n)
 			values, grads, err = split(op, r, n, args)
 		})
 		if err != nil {
@@ -92,10 +93,33 @@ func withOutputs(f Func) Func {
 	return func(args []*Array) []*Array {
 		results := f(args)
 		if len(results) == 0 {
-			return single(errors.New("the function gave no arrays"))
+			return failed(1, errors.New("the function gave no arrays"))
 		}
 		return results
 	}
+}
+
+// gradients counts the functions on their way whose gradient is being taken. The graph
+// lock guards it, which such a function's thread holds.
+var gradients int
+
+// differentiated is f as Differentiating sees it.
+func differentiated(f Func) Func {
+	return func(args []*Array) []*Array {
+		gradients++
+		defer func() { gradients-- }() // after a panic or a Goexit too
+		return f(args)
+	}
+}
+
+// Differentiating reports whether the caller runs inside a function whose gradient is
+// being taken, by VJP or ValueAndGrad, or again by Checkpoint: whether an operation
+// does well to prepare its gradient while it computes its value. It is false in a
+// VJPFunc, unless a gradient of that is taken in turn, and on other goroutines.
+func Differentiating() bool {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return insideCallback() && gradients > 0
 }
 
 // split takes the results of a call that gives two lists.
@@ -119,18 +143,18 @@ func CustomVJP(f Func, vjp VJPFunc) Func {
 	var outputs atomic.Int64
 	return func(args []*Array) []*Array {
 		if f == nil || vjp == nil {
-			return single(&Error{Op: op, Err: errNoFunction})
+			return failed(1, &Error{Op: op, Err: errNoFunction})
 		}
 		stream := currentStream()
 		checked := func(primals, cotangents, outputs []*Array) (grads []*Array) {
 			withStream(stream, func() { grads = vjp(primals, cotangents, outputs) })
 			// MLX takes the list as it is and would read past its end.
 			if len(grads) != len(primals) {
-				return single(&Error{Op: op, Err: errCount("the vjp's results", len(grads), len(primals))})
+				return failed(1, &Error{Op: op, Err: errCount("the vjp's results", len(grads), len(primals))})
 			}
 			for i, g := range grads {
 				if g.Err() == nil && (!slices.Equal(g.Shape(), primals[i].Shape()) || g.DType() != primals[i].DType()) {
-					return single(opError(op, fmt.Errorf("the vjp's result %d is not like argument %d", i, i), g, primals[i]))
+					return failed(1, opError(op, fmt.Errorf("the vjp's result %d is not like argument %d", i, i), g, primals[i]))
 				}
 			}
 			return grads
@@ -152,10 +176,10 @@ func Checkpoint(f Func) Func {
 	var outputs atomic.Int64
 	return func(args []*Array) []*Array {
 		if f == nil {
-			return single(&Error{Op: op, Err: errNoFunction})
+			return failed(1, &Error{Op: op, Err: errNoFunction})
 		}
 		return throughClosure(op, args, &outputs, func(h handles) C.mlxg_results {
-			return C.mlxg_checkpoint(register(counting(f, &outputs)), h.ptr(), h.n())
+			return C.mlxg_checkpoint(register(counting(f, &outputs)), register(differentiated(withOutputs(f))), h.ptr(), h.n())
 		})
 	}
 }
@@ -181,10 +205,7 @@ func throughClosure(op string, args []*Array, outputs *atomic.Int64, call func(h
 		})
 	}
 	if err != nil {
-		results = make([]*Array, max(outputs.Load(), 1))
-		for i := range results {
-			results[i] = invalid(err)
-		}
+		return failed(max(int(outputs.Load()), 1), err)
 	}
 	return results
 }

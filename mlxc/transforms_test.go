@@ -88,6 +88,15 @@ func TestCheckpointComputesAgain(t *testing.T) {
 	require.EqualValues(t, 2, runs.Load())
 }
 
+// An output that takes no cotangent does not shift those of the others.
+func TestCheckpointPairsCotangentsWithOutputs(t *testing.T) {
+	x := mlxc.FromSlice([]float32{1, 2})
+	f := mlxc.Checkpoint(func(a arrays) arrays { return arrays{a[0].StopGradient(), a[0].Square()} })
+	_, grads, err := mlxc.VJP(f, arrays{x}, arrays{mlxc.FromSlice([]float32{100, 100}), mlxc.FromSlice([]float32{1, 1})})
+	require.NoError(t, err)
+	require.Equal(t, []float32{2, 4}, floats(t, grads[0]))
+}
+
 func TestCompileTracesOncePerSignature(t *testing.T) {
 	var traces atomic.Int32
 	c := mlxc.Compile(func(args arrays) arrays {
@@ -193,6 +202,7 @@ func TestClosureThatPanics(t *testing.T) {
 			return err
 		},
 		"Checkpoint": func() error { return mlxc.Checkpoint(bad)(arrays{x})[0].Err() },
+		"Vmap":       func() error { return mlxc.Vmap(bad, nil, nil)(arrays{x})[0].Err() },
 		"Compile":    func() error { _, err := mlxc.Compile(bad).Call(x); return err },
 		"Trace":      func() error { _, err := mlxc.Trace(bad, arrays{x}); return err },
 		"nested": func() error {
@@ -234,6 +244,7 @@ func TestClosureThatEndsItsGoroutine(t *testing.T) {
 			}, arrays{x}, arrays{x})
 		},
 		"Compile": func() { _, _ = mlxc.Compile(quit).Call(x) },
+		"Vmap":    func() { mlxc.Vmap(quit, nil, nil)(arrays{x}) },
 	}
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,43 @@
+package mlxc
+
+/*
+#include "mlxg.h"
+
+#ifndef MLXG_NOT_SET_UP
+static mlxg_result after(void* a, void** others, size_t n) {
+  mlx_vector_array first = mlx_vector_array_new_value((mlx_array){a});
+  mlx_vector_array then = mlx_vector_array_new_data((mlx_array*)others, n);
+  mlx_vector_array out = mlx_vector_array_new();
+  mlx_array res = {0};
+  int rc = mlx_depends(&out, first, then);
+  if (rc == 0) {
+    rc = mlx_vector_array_get(&res, out, 0);
+  }
+  mlx_vector_array_free(out);
+  mlx_vector_array_free(then);
+  mlx_vector_array_free(first);
+  return mlxg_end(rc, res);
+}
+#endif
+*/
+import "C"
+
+// After returns a as an array that is not computed before the others are. It asks for
+// an order that the graph leaves open: of two parts of a graph that need much memory,
+// the second can wait until the first has given its own back. Its gradient is a's.
+func (a *Array) After(others ...*Array) *Array {
+	const op = "After"
+	ctx, err := a.acquire()
+	if err != nil {
+		return invalid(operandError(op, err, 0, a))
+	}
+	defer a.release()
+	h, err := acquireAll(op, others)
+	if err != nil {
+		return invalid(err)
+	}
+	defer h.release()
+	var result *Array
+	locked(func() { result = wrap(op, C.after(ctx, h.ptr(), h.n()), a) })
+	return result
+}

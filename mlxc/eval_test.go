@@ -1,0 +1,52 @@
+package mlxc_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+func TestAvailable(t *testing.T) {
+	x := mlxc.FromSlice([]float32{1, 2})
+	require.True(t, x.Available())
+	y := x.Square()
+	z := y.Sum()
+	require.False(t, y.Available())
+	require.NoError(t, mlxc.Eval(z))
+	require.True(t, z.Available())
+	require.True(t, y.Available(), "it was computed on the way")
+	w := x.Add(x)
+	require.NoError(t, mlxc.AsyncEval(w))
+	require.Equal(t, []float32{2, 4}, floats(t, w))
+	require.True(t, w.Available())
+
+	require.False(t, x.Add(mlxc.Ones(mlxc.Float32, 3)).Available())
+	x.Free()
+	require.False(t, x.Available())
+	require.False(t, (*mlxc.Array)(nil).Available())
+}
+
+func TestAvailableStandIns(t *testing.T) {
+	x, y := mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{3, 4})
+	pending := x.Add(y)
+	asks := func(want ...bool) mlxc.Func {
+		return func(a arrays) arrays {
+			for i, w := range want {
+				require.Equal(t, w, a[i].Available(), i)
+			}
+			require.False(t, a[0].Square().Available())
+			require.True(t, y.Available(), "captured")
+			return arrays{a[0].Mul(a[1]).Sum()}
+		}
+	}
+	_, grads, err := mlxc.VJP(asks(true, false), arrays{x, pending}, arrays{mlxc.Scalar[float32](1)})
+	require.NoError(t, err)
+	require.Equal(t, []float32{4, 6}, floats(t, grads[0]))
+	_, _, err = mlxc.ValueAndGrad(asks(true, true), 0)(arrays{x, y})
+	require.NoError(t, err)
+	_, err = mlxc.Compile(asks(false, false)).Call(x, y)
+	require.NoError(t, err)
+	require.NoError(t, mlxc.Vmap(asks(false, true), []int{0, mlxc.Unmapped}, nil)(arrays{x, y})[0].Err())
+}

@@ -1,0 +1,129 @@
+package mlxc_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// counting gives 0, 1, 2, … as float32 in a shape.
+func counting(shape ...int) *mlxc.Array {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return mlxc.Arange(mlxc.Float32, 0, float64(n), 1).Reshape(shape...)
+}
+
+func TestTakeAndScatterAdd(t *testing.T) {
+	const planes, rows, columns = 2, 3, 4
+	x := counting(planes, rows, columns)
+	ids := []int32{2, 0, 2, -1}
+	// Along every axis, one dimension of ids and two; the sums in Go arithmetic.
+	for axis, size := range x.Shape() {
+		for _, idShape := range [][]int{{4}, {2, 2}, {4, 1}} {
+			i := mlxc.FromSlice(ids, idShape...).Remainder(mlxc.Scalar(int32(size)))
+			taken := x.Take(i, axis)
+			shape := slices.Concat(x.Shape()[:axis], idShape, x.Shape()[axis+1:])
+			require.Equal(t, shape, taken.Shape())
+			outer, inner := 1, 1
+			for k, d := range x.Shape() {
+				switch {
+				case k < axis:
+					outer *= d
+				case k > axis:
+					inner *= d
+				}
+			}
+			var want []float32
+			sums := make([]float32, x.Size())
+			for o := range outer {
+				for n, id := range ids {
+					row := (int(id) + size) % size
+					for c := range inner {
+						at := (o*size+row)*inner + c
+						want = append(want, float32(at))
+						sums[at] += float32((o*len(ids)+n)*inner + c)
+					}
+				}
+			}
+			require.Equal(t, want, floats(t, taken))
+			updates := counting(shape...)
+			require.Equal(t, sums, floats(t, mlxc.Zeros(mlxc.Float32, x.Shape()...).ScatterAdd(i, updates, axis-3)))
+			// ScatterAdd is the gradient of Take.
+			_, grads, err := mlxc.VJP(single(func(a *mlxc.Array) *mlxc.Array { return a.Take(i, axis) }), arrays{x}, arrays{updates})
+			require.NoError(t, err)
+			require.Equal(t, sums, floats(t, grads[0]))
+		}
+	}
+	// Negative ids count from the end; a scalar takes the axis away.
+	require.Equal(t, []float32{20, 21, 22, 23}, floats(t, x.Take(mlxc.Scalar[int32](-1), 0).Take(mlxc.Scalar[uint8](2), 0)))
+	require.Equal(t, []float32{0, 5}, floats(t, mlxc.Zeros(mlxc.Float32, 2).ScatterAdd(mlxc.Scalar[int32](-1), mlxc.Scalar[float32](5), 0)))
+	require.Equal(t, []int32{1, 4}, read[int32](t, mlxc.FromSlice([]int32{1, 2}).ScatterAdd(mlxc.FromSlice([]int32{1}), mlxc.FromSlice([]float32{2.9}), 0)))
+}
+
+func TestAlongAxis(t *testing.T) {
+	x := counting(2, 3)
+	ids := mlxc.FromSlice([]int32{2, 0, 2, -2, 1, 1, 0, 0}, 2, 4)
+	require.Equal(t, []float32{2, 0, 2, 1, 4, 4, 3, 3}, floats(t, x.TakeAlongAxis(ids, 1)))
+	require.Equal(t, []float32{2, 0, 2, 1, 5, 3, 5, 4}, floats(t, x.TakeAlongAxis(ids.Slice([]int{0, 0}, []int{1, 4}, nil), -1)))
+	require.Equal(t, []float32{3, 1, 5}, floats(t, x.TakeAlongAxis(mlxc.FromSlice([]int32{1, 0, 1}, 1, 3), 0)))
+
+	updates := counting(2, 4)
+	sums := []float32{1, 3, 2, 6 + 7, 4 + 5, 0}
+	require.Equal(t, sums, floats(t, mlxc.Zeros(mlxc.Float32, 2, 3).ScatterAddAlongAxis(ids, updates, 1)))
+	_, grads, err := mlxc.VJP(single(func(a *mlxc.Array) *mlxc.Array { return a.TakeAlongAxis(ids, 1) }), arrays{x}, arrays{updates})
+	require.NoError(t, err)
+	require.Equal(t, sums, floats(t, grads[0]))
+	require.Equal(t, []float32{1, 2, 4, 5, 6, 5}, floats(t, x.ScatterAddAlongAxis(ids, mlxc.Scalar[float32](1), 1)))
+}
+
+func TestSliceUpdate(t *testing.T) {
+	x := counting(3, 4)
+	got := x.SliceUpdate(mlxc.FromSlice([]float32{-1, -2}), []int{0, 1}, []int{3, 4}, []int{2, 2})
+	require.Equal(t, []float32{0, -1, 2, -2, 4, 5, 6, 7, 8, -1, 10, -2}, floats(t, got))
+	require.Equal(t, []float32{-1, -2, -1, -2}, floats(t, got.Slice([]int{0, 1}, []int{3, 4}, []int{2, 2})))
+	backwards := x.SliceUpdate(mlxc.FromSlice([]int32{-1, -2}), []int{-1, 3}, []int{3, -5}, []int{1, -3})
+	require.Equal(t, []float32{0, 1, 2, 3, 4, 5, 6, 7, -2, 9, 10, -1}, floats(t, backwards))
+	require.Equal(t, counting(12).String(), x.Flatten(0, -1).String(), "the operand stays as it is")
+}
+
+func TestSortAndArgSort(t *testing.T) {
+	const rows, columns = 5, 37
+	x := floats(t, normal(7, rows, columns))
+	x[3], x[40] = float32(math.Inf(1)), float32(math.Inf(-1))
+	a := mlxc.FromSlice(x, rows, columns)
+	sorted, order := a.Sort(1), a.ArgSort(-1)
+	for i := range rows {
+		want := slices.Sorted(slices.Values(row(x, i, columns)))
+		require.Equal(t, want, row(floats(t, sorted), i, columns))
+		for j, id := range row(read[uint32](t, order), i, columns) {
+			require.Equal(t, want[j], row(x, i, columns)[id])
+		}
+	}
+	require.Equal(t, floats(t, sorted), floats(t, a.TakeAlongAxis(order, 1)))
+	require.Equal(t, floats(t, a.Transpose().Sort(0)), floats(t, sorted.Transpose()))
+}
+
+func TestTriangles(t *testing.T) {
+	const rows, columns = 3, 5
+	x := counting(2, rows, columns).AddScalar(1)
+	for _, k := range []int{math.MinInt, math.MinInt32, -4, -3, -1, 0, 1, 4, 5, 6, math.MaxInt32, math.MaxInt} {
+		lower, upper := floats(t, x), floats(t, x)
+		for i := range lower {
+			r, c := i/columns%rows, i%columns
+			if c-r > k {
+				lower[i] = 0
+			}
+			if c-r < k {
+				upper[i] = 0
+			}
+		}
+		require.Equal(t, lower, floats(t, x.Tril(k)), k)
+		require.Equal(t, upper, floats(t, x.Triu(k)), k)
+	}
+}
