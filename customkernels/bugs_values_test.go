@@ -20,7 +20,8 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"barrier_skipped_in_loop": ofX(func(x []float64) []float64 {
 		return append(doubled(x[:32]), add(doubled(x[32:]), x[32:])...)
 	}),
-	"barrier_in_uneven_loop": ofX(func(x []float64) []float64 { return reversed(add(x[:64], append(x[64:96:96], make([]float64, 32)...))) }),
+	"barrier_in_uneven_loop":      ofX(func(x []float64) []float64 { return reversed(add(x[:64], append(x[64:96:96], make([]float64, 32)...))) }),
+	"barriers_of_different_turns": ofX(reversed),
 	"broadcast_from_inactive_lane": ofX(rowsOf(32, func(x []float64) []float64 {
 		return perElementOf(x, func(i int) float64 { return x[i] - x[0]*min(1, float64(i)) })
 	})),
@@ -136,7 +137,8 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"stencil_in_place": ofX(func(x []float64) []float64 {
 		return reversed(perElementOf(x, func(i int) float64 { return (x[i] + x[(i+32)%64]) / 2 }))
 	}),
-	"thread_array_overrun": ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return float64(i%4 + 1) }) }),
+	"thread_array_overrun":            ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return float64(i%4 + 1) }) }),
+	"thread_array_overrun_by_pointer": ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return float64(i%4 + 1) }) }),
 	"tile_row_overrun": ofX(func(x []float64) []float64 {
 		return perElementOf(x[:64], func(i int) float64 { return x[i/8*8+(i+1)%8] + x[i+8] })
 	}),
@@ -149,6 +151,7 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	}),
 	"tree_reduction_of_48":           ofX(rowsOf(48, total)),
 	"uninitialised_matrix":           productOfAAndB,
+	"uninitialised_maximum":          ofX(rowsOf(16, func(x []float64) []float64 { return []float64{slices.Max(x)} })),
 	"uninitialised_variable":         ofX(rowsOf(16, total)),
 	"uninitialised_output_read":      ofX(func(x []float64) []float64 { return x }),
 	"uninitialised_padding":          ofX(rowsOf(50, total)),

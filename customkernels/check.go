@@ -20,9 +20,20 @@ var elementDTypes = map[string]mlxc.DType{
 	"float": mlxc.Float32, "complex64_t": mlxc.Complex64,
 }
 
-// check says what is wrong with a launch, if anything: what Metal would refuse or,
-// worse, accept.
+// check says what is in the way of a launch through MLX, if anything.
 func (k *Kernel) check(l Launch, inputs []*mlxc.Array) error {
+	if err := k.checkLaunch(l, inputs); err != nil {
+		return err
+	}
+	if reason := k.outsideMLX(l, inputs); reason != "" {
+		return mlxc.NewError(k.name, fmt.Errorf("MLX's custom kernels cannot express this launch, which Sanitize can still check: %s", reason), inputs...)
+	}
+	return nil
+}
+
+// checkLaunch says what is wrong with a launch, if anything: what Metal would refuse or,
+// worse, accept.
+func (k *Kernel) checkLaunch(l Launch, inputs []*mlxc.Array) error {
 	fail := func(format string, args ...any) error {
 		return mlxc.NewError(k.name, fmt.Errorf(format, args...), inputs...)
 	}
@@ -51,8 +62,8 @@ func (k *Kernel) check(l Launch, inputs []*mlxc.Array) error {
 		}
 		threads *= min(l.Threadgroup[i], maxThreads+1)
 	}
-	if threads > maxThreads {
-		return fail("a threadgroup of %v threads: a GPU has at most %d", l.Threadgroup, maxThreads)
+	if most, who := k.threadLimit(); threads > most {
+		return fail("a threadgroup of %v threads: %s has at most %d", l.Threadgroup, who, most)
 	}
 	types, err := k.checkTemplate(l)
 	if err != nil {
@@ -68,7 +79,18 @@ func (k *Kernel) check(l Launch, inputs []*mlxc.Array) error {
 			return fail("the output %s is declared %s and must be %v, not %v", b.Name, b.Element, want, l.Outputs[i].DType)
 		}
 	}
+	if err := k.checkInOut(l); err != nil {
+		return fail("%w", err)
+	}
 	return nil
+}
+
+// threadLimit is how many threads a threadgroup has at most, and what limits it.
+func (k *Kernel) threadLimit() (most int, who string) {
+	if n := k.parsed.MaxThreads; n > 0 {
+		return n, "a group of this kernel, by its max_total_threads_per_threadgroup,"
+	}
+	return maxThreads, "a GPU"
 }
 
 // checkTemplate checks the template arguments and returns the type arguments.
@@ -115,16 +137,13 @@ func (k *Kernel) checkInput(i int, b *msl.Buffer, a *mlxc.Array, types map[strin
 	}
 	// MLX makes a reference of an array without axes, and a pointer of any other.
 	scalar := a.NDim() == 0
-	if k.source.Viewed[i] {
-		if a.Size() < 8 {
-			return fmt.Errorf("the input %s is read as %s and must have at least 8 elements, not %d: pad it", b.Name, b.Element, a.Size())
-		}
-		return nil
-	}
-	if b.Reference && !scalar {
+	if b.Reference && !scalar && !k.source.Viewed[i] {
 		return fmt.Errorf("the input %s is a reference and must be an array without axes: use mlxc.Scalar or Reshape()", b.Name)
 	}
-	if !b.Reference && scalar {
+	if scalar && k.source.Viewed[i] {
+		return fmt.Errorf("the input %s is read as %s and must have an axis: use Reshape(1)", b.Name, b.Element)
+	}
+	if scalar && !b.Reference {
 		return fmt.Errorf("the input %s is a pointer and must have an axis: use Reshape(1)", b.Name)
 	}
 	return nil

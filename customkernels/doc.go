@@ -30,15 +30,19 @@
 //	device const T* x       an input of one axis or more, in row-major order
 //	constant T& n           a scalar input, an array without axes
 //	constant T* table       an input of one to seven elements
+//	constant S& s           a structure or vector: an input of one to seven elements of any dtype
 //	device T* y             an output, not initialised unless Launch.InitValue is set
 //	uint3 p [[attribute]]   nothing: a position
+//
+// MLX puts inputs of eight elements or more in device memory, whatever the parameter says: Apple's
+// compiler then refuses to pass them to a helper that says constant, which Sanitize finds.
 //
 // # Checking
 //
 // Kernel.Sanitize runs a launch in a process of its own under a checker that finds
 // data races, wrong fences, divergent barriers, accesses out of bounds, uninitialised
 // reads and what only some GPUs forgive, each with file, line, element and threads. It
-// fits into a Go test:
+// runs what MLX cannot express too (Launch.InOut). It fits into a Go test:
 //
 //	report, err := kernel.Sanitize(ctx, launch, customkernels.SanitizeConfig{}, x, y)
 //	if err == nil && len(report.Findings) > 0 {

@@ -74,8 +74,8 @@ func (k *Kernel) signature(l Launch, inputs []*mlxc.Array) string {
 	for _, t := range k.templateArgs(l) {
 		fmt.Fprintf(&key, "%v,", t.Value)
 	}
-	for _, a := range inputs {
-		fmt.Fprintf(&key, "|%v%v", a.DType(), sizeClass(a))
+	for i, a := range inputs {
+		fmt.Fprintf(&key, "|%v%v", a.DType(), k.sizeClass(i, a))
 	}
 	for _, o := range l.Outputs {
 		fmt.Fprintf(&key, "|%v", o.DType)
@@ -83,15 +83,17 @@ func (k *Kernel) signature(l Launch, inputs []*mlxc.Array) string {
 	return key.String()
 }
 
-// sizeClass is a shape for which MLX declares an input as it does for a.
-func sizeClass(a *mlxc.Array) []int {
+// sizeClass is a shape for which MLX declares input i as it does for a.
+func (k *Kernel) sizeClass(i int, a *mlxc.Array) []int {
 	switch {
+	case k.pads(i), k.source.Viewed[i] && k.source.Inputs[i].Space == msl.Device:
+		return []int{inDevice}
 	case a.NDim() == 0:
 		return []int{}
-	case a.Size() < 8:
+	case a.Size() < inDevice:
 		return []int{1}
 	}
-	return []int{8}
+	return []int{inDevice}
 }
 
 // build generates, rewrites and compiles.
@@ -114,14 +116,26 @@ func (k *Kernel) rewritten(l Launch, inputs []*mlxc.Array) (text string, source 
 		return "", nil, err
 	}
 	if source, err = msl.Host(text); err != nil {
-		return "", nil, fmt.Errorf("%s: %w", k.file, err)
+		return "", nil, k.located(text, err)
 	}
 	return text, source, nil
 }
 
+// located puts an error about the generated text where it belongs in the shader files.
+func (k *Kernel) located(text string, err error) error {
+	var problem *msl.Error
+	if errors.As(err, &problem) {
+		if at, ok := k.parsed.Locate(text, problem.Line); ok {
+			at.Column = problem.Column
+			return &msl.Error{Position: at, Message: problem.Message}
+		}
+	}
+	return fmt.Errorf("%s: %w", k.file, err)
+}
+
 var compilerLine = regexp.MustCompile(`(?m)^[^:\n]+\.cpp:(\d+):(\d+): (?:fatal )?error: (.*)$`)
 
-// locate puts the compiler's errors where they belong in the shader file.
+// locate puts the compiler's errors where they belong in the shader files.
 func (k *Kernel) locate(text string, err error) error {
 	var refused *host.CompileError
 	if !errors.As(err, &refused) {
@@ -131,7 +145,7 @@ func (k *Kernel) locate(text string, err error) error {
 	for _, m := range compilerLine.FindAllStringSubmatch(refused.Output, -1) {
 		line, _ := strconv.Atoi(m[1])
 		if at, ok := k.parsed.Locate(text, line-msl.HostLineShift); ok {
-			lines = append(lines, fmt.Sprintf("%s:%d:%s: %s", k.file, at.Line, m[2], m[3]))
+			lines = append(lines, fmt.Sprintf("%s:%d:%s: %s", at.File, at.Line, m[2], m[3]))
 		}
 	}
 	if len(lines) == 0 {
@@ -166,8 +180,8 @@ func metadata(source *msl.HostSource, input string) host.Metadata {
 func (k *Kernel) generate(l Launch, inputs []*mlxc.Array) (string, error) {
 	// Stand-ins: the launch's own inputs may belong to a transform at work.
 	var standIns []*mlxc.Array
-	for _, a := range inputs {
-		standIns = append(standIns, mlxc.Zeros(a.DType(), sizeClass(a)...))
+	for i, a := range inputs {
+		standIns = append(standIns, mlxc.Zeros(a.DType(), k.sizeClass(i, a)...))
 	}
 	l.Outputs = slices.Clone(l.Outputs)
 	for i := range l.Outputs {

@@ -23,6 +23,7 @@ type Kernel struct {
 
 	mu       sync.Mutex
 	programs map[string]*program // by signature
+	spaces   map[string]spaces   // what the check of address spaces found, by signature
 }
 
 // Kernel prepares a function of the file. The empty name stands for the only one.
@@ -39,15 +40,17 @@ func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 		if err != nil {
 			return nil, fmt.Errorf("customkernels: %s: %s: %w", parsed.Pos, parsed.Name, err)
 		}
-		values = append(values, v)
+		if v != nil {
+			values = append(values, v)
+		}
 	}
 	source := parsed.MLX(values...)
 	if len(source.Unsized) > 0 {
-		return nil, fmt.Errorf("customkernels: %s: %s: the threadgroup argument %s has no size: give it one with ThreadgroupSize",
+		return nil, fmt.Errorf("customkernels: %s: %s: the threadgroup argument %s has no size: give it one with ThreadgroupSize, or as %[3]s=threadgroup:ELEMENTS in a launch description",
 			parsed.Pos, parsed.Name, source.Unsized[0])
 	}
 	if len(source.Unset) > 0 {
-		return nil, fmt.Errorf("customkernels: %s: %s: the function constant %s has no value: give it one with FunctionConstant",
+		return nil, fmt.Errorf("customkernels: %s: %s: the function constant %s has no value: give it one with FunctionConstant, or as %[3]s=VALUE in a launch description",
 			parsed.Pos, parsed.Name, source.Unset[0])
 	}
 	metal, err := mlxc.NewMetalKernel(mlxc.MetalKernelSource{
@@ -64,7 +67,7 @@ func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 	}
 	return &Kernel{
 		name: parsed.Name, file: l.name, parsed: parsed, source: source, metal: metal,
-		programs: map[string]*program{},
+		programs: map[string]*program{}, spaces: map[string]spaces{},
 	}, nil
 }
 
@@ -92,6 +95,10 @@ type Launch struct {
 	// InitValue is what every element of every output is before the launch; nil
 	// leaves them undefined.
 	InitValue *float32
+	// InOut is what writable buffers hold before the launch, by name, for a kernel that also
+	// reads them. Shape and dtype are those of the buffer's output. MLX's custom kernels have no
+	// such buffers: the checker alone runs these launches.
+	InOut map[string]*mlxc.Array
 }
 
 // Limits of Metal, which hold on every device, so that a launch that works on one
@@ -106,8 +113,8 @@ func Launches() uint64 { return launches.Load() }
 
 // Launch adds a launch to the graph of the inputs, which are in the order of the
 // function's read-only buffers, and returns its outputs. Nothing is computed yet;
-// the first launch with new dtypes, template arguments or input size classes (no
-// axes, below eight elements, more) compiles the kernel.
+// the first launch with new dtypes, template arguments or size classes of constant inputs
+// (no axes, below eight elements, more) compiles the kernel.
 //
 // If it cannot work, every output carries the same error.
 func (k *Kernel) Launch(l Launch, inputs ...*mlxc.Array) []*mlxc.Array {
@@ -188,7 +195,28 @@ func (k *Kernel) launchMetal(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, err
 	return k.metal.Apply(mlxc.MetalLaunch{
 		Outputs: l.Outputs, Grid: l.Grid, Threadgroup: l.Threadgroup,
 		Template: k.templateArgs(l), InitValue: l.InitValue,
-	}, inputs...)
+	}, k.padded(inputs)...)
+}
+
+// inDevice is the least number of elements with which MLX puts an input in device memory; it
+// puts smaller ones in constant memory, which is no place for what a kernel declares device.
+const inDevice = 8
+
+// pads reports whether input i is padded to stay in device memory: not if the kernel reads its
+// shape, which would change.
+func (k *Kernel) pads(i int) bool {
+	b := k.source.Inputs[i]
+	return b.Space == msl.Device && !slices.ContainsFunc(k.parsed.Buffers, func(o *msl.Buffer) bool { return o.Implicit == b.Name })
+}
+
+func (k *Kernel) padded(inputs []*mlxc.Array) []*mlxc.Array {
+	inputs = slices.Clone(inputs)
+	for i, a := range inputs {
+		if n := a.Size(); n < inDevice && k.pads(i) {
+			inputs[i] = mlxc.Concatenate(0, a.Reshape(n), mlxc.Zeros(a.DType(), inDevice-n))
+		}
+	}
+	return inputs
 }
 
 // templateArgs puts the arguments in the order of the function's parameters, under

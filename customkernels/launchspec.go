@@ -27,9 +27,13 @@ import (
 //	threadgroup=X[,Y[,Z]]  threads of a group in each axis, needed
 //	init=NUMBER            what the outputs hold before the launch; else nothing defined
 //	NAME=DTYPE             the template argument of a type
-//	NAME=INTEGER           that of a number
-//	NAME=true|false        that of a truth value
+//	NAME=INTEGER           that of a number, or a function constant
+//	NAME=true|false        that of a truth value, or a function constant
+//	NAME=FRACTION          a function constant
+//	NAME=threadgroup:N     elements of a [[threadgroup(n)]] argument
 //	NAME=out:DTYPE[SHAPE]  an output
+//	NAME=inout:DTYPE[SHAPE]:FILL
+//	                       an output that the kernel also reads, and what it holds before
 //	NAME=DTYPE[SHAPE]      an input, filled as suits its dtype
 //	NAME=DTYPE[SHAPE]:FILL an input
 //	NAME=DTYPE:NUMBER      an input without axes, for a "constant T&"
@@ -55,11 +59,14 @@ type LaunchSpec struct {
 	Launch Launch
 	// OutputNames are the parameters that Launch.Outputs belong to.
 	OutputNames []string
-	// Inputs are the inputs in the order of the description.
-	Inputs []InputSpec
+	// Inputs are the inputs in the order of the description, and InOut what those
+	// outputs hold before the launch that the kernel also reads.
+	Inputs, InOut []InputSpec
+	// ThreadgroupSizes are the elements of threadgroup arguments, by name.
+	ThreadgroupSizes map[string]int
 }
 
-// InputSpec describes an input.
+// InputSpec describes an input, or an in-out buffer before the launch.
 type InputSpec struct {
 	Name  string // of the kernel's parameter
 	DType mlxc.DType
@@ -159,8 +166,38 @@ func parseLaunch(words []string) ([]LaunchSpec, error) {
 	return specs, nil
 }
 
-// Arguments makes what k.Launch takes: the launch with its outputs, and the
-// input arrays, both in the order of the kernel's buffers. Random values come from the
+// Options makes what Library.Kernel takes for this launch: sizes of threadgroup arguments and
+// values of function constants.
+func (s LaunchSpec) Options() []Option {
+	var options []Option
+	for name, elements := range s.ThreadgroupSizes {
+		options = append(options, ThreadgroupSize(name, elements))
+	}
+	for _, a := range s.Launch.Template {
+		options = append(options, func(k *msl.Kernel) (msl.MLXOption, error) {
+			if !isConstant(k, a.Name) {
+				return nil, nil // a template argument
+			}
+			switch v := a.Value.(type) {
+			case bool:
+				return FunctionConstant(a.Name, v)(k)
+			case int:
+				return FunctionConstant(a.Name, v)(k)
+			case float32:
+				return FunctionConstant(a.Name, v)(k)
+			}
+			return nil, fmt.Errorf("the function constant %s cannot be %v: write true, false or a number", a.Name, a.Value)
+		})
+	}
+	return options
+}
+
+func isConstant(k *msl.Kernel, name string) bool {
+	return slices.ContainsFunc(k.Constants, func(c msl.FunctionConstant) bool { return c.Name == name })
+}
+
+// Arguments makes what k.Launch takes, for a kernel that was given Options: the launch with its
+// outputs, and the input arrays, both in the order of the kernel's buffers. Random values come from the
 // seed and the input's name, so they are the same on every machine, and another
 // input does not change them. The error says which parameter is missing, unknown or of
 // another direction.
@@ -173,7 +210,7 @@ func (s LaunchSpec) Arguments(k *Kernel, seed uint64) (Launch, []*mlxc.Array, er
 	}
 	for _, in := range s.Inputs {
 		if slices.ContainsFunc(k.source.Outputs, named(in.Name)) {
-			return fail("the kernel writes %s: write %s=out:DTYPE[SHAPE]", in.Name, in.Name)
+			return fail("the kernel writes %s: write %s=out:DTYPE[SHAPE], or inout: if it also reads it", in.Name, in.Name)
 		}
 		if !slices.ContainsFunc(k.source.Inputs, named(in.Name)) {
 			return fail("the kernel has no input %s: its inputs are %v", in.Name, bufferNames(k.source.Inputs))
@@ -181,7 +218,7 @@ func (s LaunchSpec) Arguments(k *Kernel, seed uint64) (Launch, []*mlxc.Array, er
 	}
 	for _, out := range s.OutputNames {
 		if slices.ContainsFunc(k.source.Inputs, named(out)) {
-			return fail("the kernel only reads %s: remove \"out:\"", out)
+			return fail("the kernel only reads %s: write %s=DTYPE[SHAPE]", out, out)
 		}
 		if !slices.ContainsFunc(k.source.Outputs, named(out)) {
 			return fail("the kernel has no output %s: its outputs are %v", out, bufferNames(k.source.Outputs))
@@ -189,6 +226,7 @@ func (s LaunchSpec) Arguments(k *Kernel, seed uint64) (Launch, []*mlxc.Array, er
 	}
 	l := s.Launch
 	l.Outputs = nil
+	l.Template = slices.DeleteFunc(slices.Clone(l.Template), func(a mlxc.TemplateArg) bool { return isConstant(k.parsed, a.Name) })
 	var inputs []*mlxc.Array
 	for _, b := range k.source.Inputs {
 		i := slices.IndexFunc(s.Inputs, func(in InputSpec) bool { return in.Name == b.Name })
@@ -203,6 +241,12 @@ func (s LaunchSpec) Arguments(k *Kernel, seed uint64) (Launch, []*mlxc.Array, er
 			return fail("the output %s is missing: add %s=out:DTYPE[SHAPE]", b.Name, b.Name)
 		}
 		l.Outputs = append(l.Outputs, s.Launch.Outputs[i])
+	}
+	for _, in := range s.InOut {
+		if l.InOut == nil {
+			l.InOut = map[string]*mlxc.Array{}
+		}
+		l.InOut[in.Name] = in.Array(seed)
 	}
 	return l, inputs, nil
 }

@@ -122,7 +122,11 @@ func TestBrokenLaunchDescriptions(t *testing.T) {
 		"init=zero":                          "write init=NUMBER",
 		"x=":                                 "write DTYPE[SHAPE]",
 		"x=float":                            `"float" is no dtype: write one of [bool uint8`,
-		"x=1.5":                              "write DTYPE[SHAPE]",
+		"x=1.5e3":                            "write DTYPE[SHAPE]",
+		"x=threadgroup:":                     `"" is no number of elements`,
+		"x=threadgroup:0":                    `"0" is no number of elements: write NAME=threadgroup:ELEMENTS`,
+		"x=inout:":                           "write DTYPE[SHAPE]",
+		"x=inout:uint8[4]:0..256":            "256 is no value of uint8",
 		"x=float32[":                         "write DTYPE[SHAPE]",
 		"x=float32[]":                        `"" is no length of an axis`,
 		"x=float32[4 ,4]":                    "write DTYPE[SHAPE]",
@@ -212,7 +216,8 @@ func TestArgumentsThatDoNotSuitTheKernel(t *testing.T) {
 		"x=float32[8] factor=float32:2 z=float32[8] y=out:float32[8]":       "the kernel has no input z: its inputs are [x factor]",
 		"x=float32[8] factor=float32:2 z=out:float32[8]":                    "the kernel has no output z: its outputs are [y]",
 		"x=float32[8] factor=float32:2 y=float32[8] z=out:float32[8]":       `the kernel writes y: write y=out:`,
-		"x=out:float32[8] factor=float32:2":                                 `the kernel only reads x: remove "out:"`,
+		"x=out:float32[8] factor=float32:2":                                 `the kernel only reads x: write x=DTYPE[SHAPE]`,
+		"x=inout:float32[8] factor=float32:2":                               `the kernel only reads x: write x=DTYPE[SHAPE]`,
 		"x=float32[8] factor=float32:2 y=out:float32[8] group=out:int32[8]": "the kernel has no output group",
 	} {
 		_, _, err := oneLaunch(t, rest+text).Arguments(k, 1)
@@ -223,4 +228,27 @@ func TestArgumentsThatDoNotSuitTheKernel(t *testing.T) {
 	l, inputs, err := oneLaunch(t, rest+"y=out:float32[8] factor=float32:2 x=float32[8]:iota").Arguments(k, 1)
 	require.NoError(t, err)
 	require.Equal(t, []float32{0, 2, 4, 6, 8, 10, 12, 14}, floats(t, k.Launch(l, inputs...)[0]))
+}
+
+// Sizes of threadgroup arguments and function constants stand in the description too.
+func TestOptionsOfDescriptions(t *testing.T) {
+	lib, err := Load(os.DirFS("testdata"), "pipeline.metal")
+	require.NoError(t, err)
+	s := oneLaunch(t, "grid=40 threadgroup=32 x=float32[40]:iota y=out:float32[2] shared=threadgroup:32 factor=0.5 negate=true")
+	k, err := lib.Kernel("group_sum", s.Options()...)
+	require.NoError(t, err)
+	l, inputs, err := s.Arguments(k, 1)
+	require.NoError(t, err)
+	require.Empty(t, l.Template)
+	require.Equal(t, []float32{-248, -142}, floats(t, k.Launch(l, inputs...)[0]))
+
+	for text, part := range map[string]string{
+		"factor=0.5 negate=true":                                  "the threadgroup argument shared has no size: give it one with ThreadgroupSize, or as shared=threadgroup:ELEMENTS",
+		"shared=threadgroup:32 factor=0.5":                        "the function constant negate has no value: give it one with FunctionConstant, or as negate=VALUE",
+		"shared=threadgroup:32 factor=float32 negate=true":        "the function constant factor cannot be float32",
+		"shared=threadgroup:32 x=threadgroup:8 factor=1 negate=0": "there is no threadgroup argument x to size",
+	} {
+		_, err := lib.Kernel("group_sum", oneLaunch(t, "grid=40 threadgroup=32 y=out:float32[2] "+text).Options()...)
+		require.ErrorContains(t, err, part)
+	}
 }

@@ -60,6 +60,24 @@ func (s *LaunchSpec) set(name, value string) (err error) {
 		s.Launch.InitValue = &init
 		return nil
 	}
+	if size, ok := strings.CutPrefix(value, "threadgroup:"); ok {
+		elements, err := strconv.Atoi(size)
+		if err != nil || elements < 1 {
+			return fmt.Errorf("%q is no number of elements: write NAME=threadgroup:ELEMENTS", size)
+		}
+		if s.ThreadgroupSizes == nil {
+			s.ThreadgroupSizes = map[string]int{}
+		}
+		s.ThreadgroupSizes[name] = elements
+		return nil
+	}
+	if array, ok := strings.CutPrefix(value, "inout:"); ok {
+		in, err := parseInput(name, array)
+		s.InOut = append(s.InOut, in)
+		s.OutputNames = append(s.OutputNames, name)
+		s.Launch.Outputs = append(s.Launch.Outputs, mlxc.Output{Shape: in.Shape, DType: in.DType})
+		return err
+	}
 	if array, ok := strings.CutPrefix(value, "out:"); ok {
 		a, fill, err := parseArray(array)
 		if err == nil && fill != "" {
@@ -73,19 +91,24 @@ func (s *LaunchSpec) set(name, value string) (err error) {
 		s.Launch.Template = append(s.Launch.Template, mlxc.TemplateArg{Name: name, Value: arg})
 		return nil
 	}
-	in, fill, err := parseArray(value)
-	if err != nil {
-		return err
-	}
-	in.Name = name
-	if in.Fill, err = parseFill(fill, in); err != nil {
-		return err
-	}
+	in, err := parseInput(name, value)
 	s.Inputs = append(s.Inputs, in)
-	return nil
+	return err
 }
 
-// parseTemplateArg reads a dtype, an integer or a truth value.
+// parseInput reads DTYPE[SHAPE]:FILL.
+func parseInput(name, value string) (InputSpec, error) {
+	in, fill, err := parseArray(value)
+	if err == nil {
+		in.Name = name
+		in.Fill, err = parseFill(fill, in)
+	}
+	return in, err
+}
+
+var fractionSyntax = regexp.MustCompile(`^[-+]?[0-9]*\.[0-9]+$`)
+
+// parseTemplateArg reads a dtype, a number or a truth value.
 func parseTemplateArg(value string) (any, bool) {
 	if d, ok := parseDType(value); ok {
 		return d, true
@@ -95,6 +118,10 @@ func parseTemplateArg(value string) (any, bool) {
 	}
 	if value == "true" || value == "false" {
 		return value == "true", true
+	}
+	if fractionSyntax.MatchString(value) {
+		f, err := strconv.ParseFloat(value, 32)
+		return float32(f), err == nil
 	}
 	return nil, false
 }

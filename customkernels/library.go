@@ -8,10 +8,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-//go:embed shaders/*.metal
+//go:embed shaders
 var shaders embed.FS
 
-// Shaders returns the kernels of this project, one family a file.
+// Shaders returns the kernels of this project, one family a .metal file, and the
+// .h files that they include.
 func Shaders() fs.FS {
 	sub, err := fs.Sub(shaders, "shaders")
 	if err != nil {
@@ -20,21 +21,19 @@ func Shaders() fs.FS {
 	return sub
 }
 
-// Library is a Metal shader file.
+// Library is a Metal shader file with what it includes.
 type Library struct {
 	name string
 	file *msl.File
 }
 
-// Load reads and parses a Metal shader file. The error names file, line and
+// Load reads and parses a Metal shader file of a file system, and the files of it that
+// the shader includes: #include "name.h" stands for their text, once, and a name counts
+// from the folder of the file that it stands in. The error names file, line and
 // column, and says what to do. The text is compiled only when a kernel of it is
 // launched.
 func Load(fsys fs.FS, name string) (*Library, error) {
-	src, err := fs.ReadFile(fsys, name)
-	if err != nil {
-		return nil, fmt.Errorf("customkernels: Load: %w", err)
-	}
-	file, err := msl.Parse(name, src)
+	file, err := msl.Parse(fsys, name)
 	if err != nil {
 		return nil, fmt.Errorf("customkernels: Load: %w", err)
 	}

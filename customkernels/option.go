@@ -8,7 +8,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// Option gives Library.Kernel a value that the function's text leaves open.
+// Option gives Library.Kernel a value that the function's text leaves open. It may find
+// that the function has no use for one, and give none.
 type Option func(*msl.Kernel) (msl.MLXOption, error)
 
 // ThreadgroupSize sizes a [[threadgroup(n)]] argument, in elements. MLX has no such

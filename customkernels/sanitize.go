@@ -3,6 +3,7 @@ package customkernels
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -37,6 +38,7 @@ const (
 	FindingLimit             FindingKind = "limit"              // more threads or memory than a GPU has
 	FindingCrash             FindingKind = "crash"              // a fault: a division by zero, a stack that is full
 	FindingTimeout           FindingKind = "timeout"            // the launch did not end in time
+	FindingAddressSpace      FindingKind = "address-space"      // memory taken for that of another space
 
 	FindingLockstep           FindingKind = "lockstep"            // right if the lanes of a simdgroup step together
 	FindingSameValueWrite     FindingKind = "same-value-write"    // several threads write one value at once
@@ -99,7 +101,7 @@ type Finding struct {
 	// Threads are the thread at Site and the one at Other, which is the same where
 	// there is none.
 	Threads [2]ThreadID
-	// Schedule is the order of threads that showed it first.
+	// Schedule is the order of threads that showed it first, "" for what shows without running.
 	Schedule string
 	// Message says in a sentence what is wrong and what to do.
 	Message string
@@ -145,6 +147,12 @@ type Traffic struct {
 
 // A SanitizeReport is what Sanitize found.
 type SanitizeReport struct {
+	// OutsideMLX says why MLX's custom kernels cannot express the launch, so that Launch
+	// refuses it; it is empty if they can. The checker runs what Metal would.
+	OutsideMLX string
+	// Unchecked says why not all of the text was read for what Apple's compiler refuses about
+	// address spaces, such as that clang is missing; it is empty if it was.
+	Unchecked string
 	// Findings are in the order of their discovery, errors first.
 	Findings []Finding
 	// Outputs are those of the schedule in order, nil if it did not end.
@@ -174,7 +182,8 @@ func (r *SanitizeReport) Errors() []Finding {
 // Sanitize runs a launch under the checker, on the CPU whatever the current stream, in
 // a process of its own: a shader that crashes or never ends becomes a finding. It
 // evaluates the inputs. The text that runs is the one that MLX generates for the
-// launch.
+// launch, and clang, if there is one, reads it for address spaces as Apple's compiler would.
+// A launch that MLX cannot express runs too, and is marked (OutsideMLX).
 //
 // The error is for what could not be run at all: a shader that does not compile, no compiler
 // (ErrNoCompiler), a launch that does not fit the kernel.
@@ -189,12 +198,22 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c SanitizeConfig, input
 	if r := k.tooManyThreads(l); r != nil {
 		return r, nil
 	}
-	if err := k.check(l, inputs); err != nil {
+	if err := k.checkLaunch(l, inputs); err != nil {
 		return nil, err
 	}
 	s, err := k.checkedLaunch(l, inputs)
 	if err != nil {
 		return nil, err
 	}
-	return s.run(ctx, c)
+	spaces, err := k.checkSpaces(ctx, k.signature(l, inputs), s.text)
+	if err != nil {
+		return nil, mlxc.NewError(k.name, err, inputs...)
+	}
+	r, err := s.run(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	r.OutsideMLX, r.Unchecked = k.outsideMLX(l, inputs), spaces.unchecked
+	r.Findings = append(slices.Clone(spaces.findings), r.Findings...)
+	return r, nil
 }

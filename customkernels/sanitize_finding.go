@@ -45,7 +45,7 @@ func (s *checkedRun) findings(r *checked.Result, c SanitizeConfig) []Finding {
 	for _, w := range r.Findings {
 		f := s.finding(r, w, c)
 		id := key{kind: f.Kind, low: f.Site, high: f.Other, buffer: f.Buffer}
-		if cmp.Compare(id.low.Line, id.high.Line) > 0 {
+		if cmp.Or(cmp.Compare(id.low.File, id.high.File), cmp.Compare(id.low.Line, id.high.Line)) > 0 {
 			id.low, id.high = id.high, id.low
 		}
 		if !seen[id] {
@@ -85,7 +85,7 @@ func (s *checkedRun) finding(r *checked.Result, w checked.Finding, c SanitizeCon
 	f.Severity = f.Kind.Severity()
 	path := s.sites(w.Path)
 	if len(path) == 0 {
-		path = []Site{s.kernelSite()}
+		path = []Site{s.kernel.site()}
 	}
 	f.Site, f.Path = path[0], path[1:]
 	if other := s.sites(w.OtherPath); len(other) > 0 {
@@ -112,7 +112,7 @@ func (s *checkedRun) finding(r *checked.Result, w checked.Finding, c SanitizeCon
 	return f
 }
 
-// sites translates lines of the translation unit to lines of the shader file.
+// sites translates lines of the translation unit to lines of the shader files.
 func (s *checkedRun) sites(frames []checked.Frame) []Site {
 	var list []Site
 	for _, frame := range frames {
@@ -124,14 +124,13 @@ func (s *checkedRun) sites(frames []checked.Frame) []Site {
 		if strings.HasPrefix(function, "custom_kernel_") {
 			function = s.kernel.name
 		}
-		list = append(list, Site{s.kernel.file, at.Line, function})
+		list = append(list, Site{at.File, at.Line, function})
 	}
 	return list
 }
 
-func (s *checkedRun) kernelSite() Site {
-	return Site{s.kernel.file, s.kernel.parsed.Pos.Line, s.kernel.name}
-}
+// site is where the kernel's name stands.
+func (k *Kernel) site() Site { return Site{k.parsed.Pos.File, k.parsed.Pos.Line, k.name} }
 
 // thread computes positions from the numbers of a group in the grid and of a thread
 // in the group.
@@ -155,14 +154,14 @@ func (s *checkedRun) limitSite(r *checked.Result) Site {
 	for line, text := range strings.Split(s.source.Source, "\n") {
 		if threadgroupName.MatchString(text) {
 			if at, ok := s.kernel.parsed.Locate(s.text, line+1-msl.HostLineShift); ok {
-				return Site{s.kernel.file, at.Line, s.kernel.name}
+				return Site{at.File, at.Line, s.kernel.name}
 			}
 		}
 	}
-	return s.kernelSite()
+	return s.kernel.site()
 }
 
-// tooManyThreads is the report on a launch whose threadgroup no GPU can run.
+// tooManyThreads is the report on a launch whose threadgroup is larger than allowed.
 func (k *Kernel) tooManyThreads(l Launch) *SanitizeReport {
 	threads := 1
 	for d := range 3 {
@@ -171,14 +170,14 @@ func (k *Kernel) tooManyThreads(l Launch) *SanitizeReport {
 		}
 		threads *= min(l.Threadgroup[d], maxThreads+1)
 	}
-	if threads <= maxThreads {
+	most, who := k.threadLimit()
+	if threads <= most {
 		return nil
 	}
 	return &SanitizeReport{Findings: []Finding{{
 		Kind: FindingLimit, Severity: SeverityError, Kernel: k.name,
-		Site: Site{k.file, k.parsed.Pos.Line, k.name},
-		Message: fmt.Sprintf("a threadgroup of %v threads: a GPU has at most %d, so launch smaller ones",
-			l.Threadgroup, maxThreads),
+		Site:    k.site(),
+		Message: fmt.Sprintf("a threadgroup of %v threads: %s has at most %d, so launch smaller ones", l.Threadgroup, who, most),
 	}}}
 }
 
@@ -191,7 +190,7 @@ func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) st
 	if w.Slot >= len(s.buffers) {
 		flag = "mem_threadgroup"
 	}
-	pair := fmt.Sprintf("%v %s %s, which %v %s at line %d", a, verb[w.Write], element, b, verb[w.OtherWrite], f.Other.Line)
+	pair := fmt.Sprintf("%v %s %s, which %v %s at %s", a, verb[w.Write], element, b, verb[w.OtherWrite], f.otherPlace())
 	switch f.Kind {
 	case FindingRace:
 		switch {
@@ -208,12 +207,12 @@ func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) st
 	case FindingLockstep:
 		return pair + ", in order only as long as the lanes of a simdgroup step together: put simdgroup_barrier(mem_flags::" + flag + ") between them"
 	case FindingSameValueWrite:
-		return fmt.Sprintf("%v writes %s, to which %v writes the same value at line %d without order: let one thread write it", a, element, b, f.Other.Line)
+		return fmt.Sprintf("%v writes %s, to which %v writes the same value at %s without order: let one thread write it", a, element, b, f.otherPlace())
 	case FindingDivergentBarrier:
 		if f.Other.Line == 0 {
 			return fmt.Sprintf("%v waits at this barrier, to which %v does not come: let all threads of the group reach it", a, b)
 		}
-		return fmt.Sprintf("%v waits at this barrier while %v is at line %d: let all threads of the group reach the same barrier", a, b, f.Other.Line)
+		return fmt.Sprintf("%v waits at this barrier while %v is at %s: let all threads of the group reach the same barrier", a, b, f.otherPlace())
 	case FindingBarrierAfterExit:
 		return fmt.Sprintf("%v waits at this barrier after %v has ended: keep every thread of the group until its last barrier", a, b)
 	case FindingShuffleInactive:
@@ -223,14 +222,20 @@ func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) st
 	case FindingDivergentReduction:
 		return fmt.Sprintf("a SIMD reduction without %v: let all lanes of the simdgroup make the call, the others with a neutral value", b)
 	case FindingOutOfBounds:
+		if w.ArraySize > 0 {
+			return fmt.Sprintf("%v takes element %d of an array of %d: check the index against its size", a, w.Index, w.ArraySize)
+		}
 		if w.Slot < 0 || w.Slot >= len(s.names) {
 			return fmt.Sprintf("%v %s %d bytes at %#x, outside of every buffer: check the pointer", a, verb[w.Write], w.Size, w.Address)
 		}
 		slot := r.Slots[w.Slot]
 		return fmt.Sprintf("%v %s %s, but %s has %d elements: check the index against its size", a, verb[w.Write], element, f.Buffer, slot.Size/max(slot.Element, 1))
 	case FindingUninitialisedRead:
+		if w.Write {
+			return fmt.Sprintf("%v writes %s, computed from a variable of its own that it has not set: give the variable a value where it is declared", a, element)
+		}
 		if w.Slot < len(s.buffers) {
-			return fmt.Sprintf("%v reads %s, which nothing has written: write it first, or set Launch.InitValue", a, element)
+			return fmt.Sprintf("%v reads %s, which nothing has written: write it first, set Launch.InitValue, or give what it holds in Launch.InOut", a, element)
 		}
 		return fmt.Sprintf("%v reads %s, which no thread of the group has written: write it first", a, element)
 	case FindingNeverRead:
@@ -243,6 +248,14 @@ func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) st
 		return fmt.Sprintf("%v was still here when the time was up: check how the loop ends", a)
 	}
 	return crashMessage(a, w)
+}
+
+// otherPlace is Other as seen from Site.
+func (f Finding) otherPlace() string {
+	if f.Other.File == f.Site.File {
+		return fmt.Sprintf("line %d", f.Other.Line)
+	}
+	return f.Other.String()
 }
 
 // crashMessage says what signal ended the worker.

@@ -3,6 +3,7 @@ package customkernels
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -29,7 +30,7 @@ type checkedRun struct {
 
 // checkedLaunch generates the text of a launch and gathers its buffers.
 func (k *Kernel) checkedLaunch(l Launch, inputs []*mlxc.Array) (*checkedRun, error) {
-	if err := mlxc.Eval(inputs...); err != nil {
+	if err := mlxc.Eval(slices.AppendSeq(slices.Clone(inputs), maps.Values(l.InOut))...); err != nil {
 		return nil, err
 	}
 	text, source, err := k.rewritten(l, inputs)
@@ -53,7 +54,7 @@ func (k *Kernel) checkedLaunch(l Launch, inputs []*mlxc.Array) (*checkedRun, err
 func (s *checkedRun) buffer(name string, inputs []*mlxc.Array) (checked.Buffer, error) {
 	k := s.kernel
 	if i := slices.Index(k.source.OutputNames, name); i >= 0 {
-		return outputBuffer(s.launch.Outputs[i], s.launch.InitValue)
+		return outputBuffer(s.launch.Outputs[i], s.launch.InOut[k.source.Outputs[i].Name], s.launch.InitValue)
 	}
 	if i := slices.Index(k.source.InputNames, name); i >= 0 {
 		data, err := arrayBytes(inputs[i])
@@ -90,8 +91,9 @@ func constantBuffer[T any](values []T) checked.Buffer {
 	return checked.Buffer{Data: data, Size: len(data), Cell: size, Element: size}
 }
 
-// outputBuffer is the buffer of an output.
-func outputBuffer(o mlxc.Output, init *float32) (checked.Buffer, error) {
+// outputBuffer is the buffer of an output: it holds an array before the launch, or a value in
+// every element, or nothing defined.
+func outputBuffer(o mlxc.Output, content *mlxc.Array, init *float32) (checked.Buffer, error) {
 	size := 1
 	for _, n := range o.Shape {
 		size *= n
@@ -99,11 +101,15 @@ func outputBuffer(o mlxc.Output, init *float32) (checked.Buffer, error) {
 	b := checked.Buffer{
 		Size: size * o.DType.Size(), Cell: cellSize(o.DType), Element: o.DType.Size(), Writable: true,
 	}
-	if init == nil {
-		return b, nil
+	var err error
+	switch {
+	case content != nil:
+		b.Data, err = arrayBytes(content)
+	case init != nil:
+		var one []byte
+		one, err = arrayBytes(mlxc.Scalar(*init).AsType(o.DType))
+		b.Data = slices.Repeat(one, size)
 	}
-	one, err := arrayBytes(mlxc.Scalar(*init).AsType(o.DType))
-	b.Data = slices.Repeat(one, size)
 	return b, err
 }
 

@@ -138,7 +138,7 @@ func clang() finding {
 			return f
 		}
 	}
-	f.found = "only the tests' check of address spaces needs it"
+	f.found = "without it \"mlxgrad sanitize\" does not check address spaces"
 	f.remedy = fmt.Sprintf("install clang %d or later (%s)", oldestClang, install("clang"))
 	return f
 }

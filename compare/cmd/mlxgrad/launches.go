@@ -82,7 +82,7 @@ func launchesOf(file string, seed uint64) (list []kernelLaunch, without []string
 	}
 	launched := map[string]bool{}
 	for _, spec := range specs {
-		k, err := lib.Kernel(spec.Kernel)
+		k, err := lib.Kernel(spec.Kernel, spec.Options()...)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: line %d: launch description: %w", file, spec.Line, err)
 		}

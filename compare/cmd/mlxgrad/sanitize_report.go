@@ -39,7 +39,11 @@ type sanitizedLaunch struct {
 	Grid        [3]int `json:"grid"`
 	Threadgroup [3]int `json:"threadgroup"`
 	// Error says why it could not be run at all.
-	Error      string  `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
+	// OutsideMLX says why MLX's custom kernels cannot express the launch, which the checker ran.
+	OutsideMLX string `json:"outside_mlx,omitempty"`
+	// Unchecked says why not all of the text was read for what Apple's compiler refuses.
+	Unchecked  string  `json:"unchecked,omitempty"`
 	Schedules  int     `json:"schedules"` // That ended.
 	SameBits   bool    `json:"same_bits"` // All schedules gave the same outputs.
 	Difference string  `json:"difference,omitempty"`
@@ -99,6 +103,7 @@ func newSanitizedLaunch(l kernelLaunch, report *customkernels.SanitizeReport, er
 		s.Error = message(err)
 		return s
 	}
+	s.OutsideMLX, s.Unchecked = report.OutsideMLX, report.Unchecked
 	s.Schedules, s.Seconds = report.Schedules, report.Duration.Seconds()
 	s.SameBits, s.Difference = report.SameBits, report.Difference
 	for _, f := range report.Findings {
@@ -120,21 +125,22 @@ func newSanitizeFinding(f customkernels.Finding) sanitizeFinding {
 	site := func(s customkernels.Site) findingSite { return findingSite{s.File, s.Line, s.Function} }
 	j := sanitizeFinding{
 		Kind: string(f.Kind), Severity: string(f.Severity), Message: f.Message, Site: site(f.Site),
-		Path: []findingSite{}, Buffer: f.Buffer, Element: f.Element, Schedule: f.Schedule,
+		Path: []findingSite{}, Threads: []findingAt{}, Buffer: f.Buffer, Element: f.Element, Schedule: f.Schedule,
 	}
 	for _, s := range f.Path {
 		j.Path = append(j.Path, site(s))
 	}
-	threads := f.Threads[:1]
 	if f.Other.Line > 0 {
 		other := site(f.Other)
 		j.Other = &other
 	}
-	if f.Threads[0] != f.Threads[1] {
-		threads = f.Threads[:]
+	if f.Schedule == "" {
+		return j // It shows without running.
 	}
-	for _, t := range threads {
-		j.Threads = append(j.Threads, findingAt{t.Group, t.Thread})
+	for i, t := range f.Threads {
+		if i == 0 || t != f.Threads[0] {
+			j.Threads = append(j.Threads, findingAt{t.Group, t.Thread})
+		}
 	}
 	return j
 }
@@ -171,10 +177,49 @@ func (r *sanitizeReport) add(launches []sanitizedLaunch) string {
 	for _, failure := range failures {
 		text.WriteString(failure)
 	}
+	remark := func(what string, of func(sanitizedLaunch) string) {
+		for _, g := range byRemark(launches, of) {
+			fmt.Fprintf(&text, "%s: %s (%s): %s\n", cmp.Or(first.File, first.Kernel), what, andMore(g.launches), g.text)
+		}
+	}
+	remark("outside MLX", func(l sanitizedLaunch) string { return l.OutsideMLX })
+	remark("address spaces not checked", func(l sanitizedLaunch) string { return l.Unchecked })
 	for _, g := range groups {
 		text.WriteString(g.String())
 	}
 	return text.String()
+}
+
+// remarkGroup is what is to be said of several launches.
+type remarkGroup struct {
+	text     string
+	launches []string
+}
+
+// byRemark groups launches by what there is to say of them; those of which there is nothing are left out.
+func byRemark(launches []sanitizedLaunch, of func(sanitizedLaunch) string) []remarkGroup {
+	var groups []remarkGroup
+	for _, l := range launches {
+		text := of(l)
+		if text == "" {
+			continue
+		}
+		i := slices.IndexFunc(groups, func(g remarkGroup) bool { return g.text == text })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, remarkGroup{text: text})
+		}
+		groups[i].launches = append(groups[i].launches, l.Launch)
+	}
+	return groups
+}
+
+// andMore is the first of some launches and the number of the others.
+func andMore(launches []string) string {
+	if more := len(launches) - 1; more > 0 {
+		return fmt.Sprintf("%s and %d more", launches[0], more)
+	}
+	return launches[0]
 }
 
 // findingGroup is a finding with the launches that have it.
@@ -250,11 +295,7 @@ func (g findingGroup) String() string {
 	if f.Schedule != "" {
 		line("schedule", f.Schedule)
 	}
-	in := g.launches[0]
-	if more := len(g.launches) - 1; more > 0 {
-		in += fmt.Sprintf(" and %d more", more)
-	}
-	line("launch", in)
+	line("launch", andMore(g.launches))
 	return text.String()
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,6 +42,29 @@ func TestFindingsOfSeveralLaunchesAreOne(t *testing.T) {
 	require.Contains(t, text, "f: 3 launches: 3 errors, 1 portability finding\n")
 	require.Contains(t, text, "    launch    1 and 1 more\n")
 	require.True(t, r.failed())
+}
+
+// What a launch could not be checked for, or MLX cannot do with it, stands below its kernel once, and fails nothing.
+func TestRemarksOnLaunches(t *testing.T) {
+	kernel := customkernels.SanitizeReport{Schedules: 3, SameBits: true}
+	unread, outside := kernel, kernel
+	unread.Unchecked = "clang is missing"
+	outside.Unchecked, outside.OutsideMLX = "clang is missing", "y is read and written"
+	lib, err := customkernels.Load(os.DirFS("../../../examples"), "softmax.metal")
+	require.NoError(t, err)
+	k, err := lib.Kernel("")
+	require.NoError(t, err)
+	r := newSanitizeReport(&sanitizeCommand{}, nil)
+	require.Equal(t, "softmax: 3 launches: ok\n"+
+		"f.metal: outside MLX (c): y is read and written\n"+
+		"f.metal: address spaces not checked (b and 1 more): clang is missing\n",
+		r.add([]sanitizedLaunch{
+			newSanitizedLaunch(kernelLaunch{kernel: k, file: "f.metal", label: "a"}, &kernel, nil),
+			newSanitizedLaunch(kernelLaunch{kernel: k, file: "f.metal", label: "b"}, &unread, nil),
+			newSanitizedLaunch(kernelLaunch{kernel: k, file: "f.metal", label: "c"}, &outside, nil),
+		}))
+	require.Zero(t, r.Errors)
+	require.False(t, r.failed())
 }
 
 func TestWhatFailsARun(t *testing.T) {

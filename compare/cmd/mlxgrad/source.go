@@ -16,7 +16,7 @@ type sourceCommand struct {
 	Kernel string `arg:"" help:"The kernel's name."`
 	File   string `help:"A shader file that has the kernel with a launch description. Else it is one of this project." placeholder:"FILE"`
 	DType  string `name:"dtype" help:"For a kernel of this project, its dtype: ${enum} (default: ${default})." enum:"float32,float16,bfloat16" default:"float32" placeholder:"DTYPE"`
-	Device string `help:"For a kernel of this project, the devices whose geometry it has: ${enum} (default: ${default})." enum:"gpu,host" default:"gpu" placeholder:"DEVICE"`
+	Device string `help:"For a kernel of this project, the devices whose geometry it has: ${enum} (default: ${default}). Of classes with the same launch the first is named." enum:"host,apple,cuda" default:"apple" placeholder:"DEVICE"`
 	Launch int    `help:"For a kernel of a file, which of its launch descriptions, from 1 on (default: ${default})." default:"1" placeholder:"N"`
 }
 
@@ -61,7 +61,7 @@ func (c *sourceCommand) find() (kernelLaunch, error) {
 	} else if list, without, err = launchesOf(c.File, 1); err != nil {
 		return kernelLaunch{}, err
 	}
-	var names []string
+	var names, others []string
 	var found []kernelLaunch
 	for _, l := range list {
 		if !slices.Contains(names, l.kernel.Name()) {
@@ -71,6 +71,9 @@ func (c *sourceCommand) find() (kernelLaunch, error) {
 			continue
 		}
 		if c.File == "" && (l.dtype.String() != c.DType || l.device != c.Device) {
+			if l.dtype.String() == c.DType && !slices.Contains(others, l.device) {
+				others = append(others, l.device)
+			}
 			continue
 		}
 		found = append(found, l)
@@ -78,6 +81,8 @@ func (c *sourceCommand) find() (kernelLaunch, error) {
 	switch {
 	case len(found) >= c.Launch:
 		return found[c.Launch-1], nil
+	case len(others) > 0 && len(found) == 0:
+		return kernelLaunch{}, fmt.Errorf("%s has no launch of its own for %s on %s: use --device %s", c.Kernel, c.DType, c.Device, strings.Join(others, " or "))
 	case len(found) > 0:
 		return kernelLaunch{}, fmt.Errorf("%s has %s: --launch is at most that", c.Kernel, count(len(found), "launch description"))
 	case slices.Contains(without, c.File+": "+c.Kernel):

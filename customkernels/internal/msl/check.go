@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -56,7 +57,7 @@ func (e *UncheckedError) Error() string {
 // puts into the kernel and behind it must come back, or the error says so. Without clang
 // the error is [ErrNoClang].
 func CheckAddressSpaces(ctx context.Context, text string) ([]Finding, error) {
-	s, err := newStructure("", text)
+	s, err := newStructure("", text, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -64,12 +65,12 @@ func CheckAddressSpaces(ctx context.Context, text string) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &checkWriter{structure: s, items: items, code: newCode(s.all), edits: edits{text: text}}
-	translated, err := w.translate()
+	w := &checkWriter{structure: s, items: items, code: newCode(s.all)}
+	diagnostics, err := w.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	diagnostics, err := runClang(ctx, prelude+"\n#line 1 \""+checkedText+"\"\n"+translated)
+	diagnostics, err = w.readTemporaries(ctx, diagnostics)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +104,47 @@ func CheckAddressSpaces(ctx context.Context, text string) ([]Finding, error) {
 	return findings, nil
 }
 
+// read translates the text and has clang read it.
+func (w *checkWriter) read(ctx context.Context) ([]diagnostic, error) {
+	w.edits = edits{text: w.text}
+	translated, err := w.translate()
+	if err != nil {
+		return nil, err
+	}
+	before := prelude
+	if w.code.classes["complex_t"] { // MLX's own headers, which define what the prelude declares
+		before = "#define MLXG_NO_MLX_PRELUDE\n" + prelude
+	}
+	return runClang(ctx, before+"\n#line 1 \""+checkedText+"\"\n"+translated)
+}
+
+// readTemporaries puts, for lines at which a temporary object is refused as an argument in thread
+// memory, what a second reading says of them, for which references to constants in thread memory
+// take objects of any memory.
+func (w *checkWriter) readTemporaries(ctx context.Context, first []diagnostic) ([]diagnostic, error) {
+	lines := map[int]bool{}
+	for _, d := range first {
+		if d.file == checkedText && d.refusesTemporary() {
+			lines[d.Line] = true
+		}
+	}
+	if len(lines) == 0 {
+		return first, nil
+	}
+	w.anyReference = true
+	second, err := w.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first = slices.DeleteFunc(first, func(d diagnostic) bool { return d.file == checkedText && d.refusesTemporary() })
+	for _, d := range second {
+		if d.file == checkedText && lines[d.Line] {
+			first = append(first, d)
+		}
+	}
+	return first, nil
+}
+
 // appendOnce adds a finding that is not there yet: instantiations repeat them.
 func appendOnce(list []Finding, f Finding) []Finding {
 	for _, other := range list {
@@ -117,8 +159,8 @@ func appendOnce(list []Finding, f Finding) []Finding {
 // them into device memory, Metal has no such thing.
 func (w *checkWriter) programScope() []Finding {
 	macros := map[string]bool{}
-	for i, t := range w.all {
-		if t.is("#") && (i == 0 || w.all[i-1].Directive != t.Directive) {
+	for i := range w.all {
+		if w.beginsDirective(i) {
 			if name, words := w.directive(i); name == "define" && len(words) > 0 {
 				macros[words[0]] = true
 			}

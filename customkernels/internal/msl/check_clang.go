@@ -54,7 +54,7 @@ func runClang(ctx context.Context, text string) ([]diagnostic, error) {
 		return nil, err
 	}
 	command := exec.CommandContext(ctx, path, "-x", "clcpp", "-cl-std=clc++2021", "-target", "spir64-unknown-unknown",
-		"-fsyntax-only", "-cl-no-stdinc", "-cl-single-precision-constant", "-Wno-everything", "-ferror-limit=0",
+		"-fsyntax-only", "-cl-no-stdinc", "-Wno-everything", "-ferror-limit=0",
 		"-fno-caret-diagnostics", "-fno-color-diagnostics", "-fno-spell-checking", "-fno-elide-type",
 		"-ftemplate-backtrace-limit=1", "-fdiagnostics-show-note-include-stack", "-")
 	command.Stdin = strings.NewReader(text)
@@ -174,6 +174,19 @@ func (d diagnostic) harmless() bool {
 	return strings.Contains(d.Message, temporary) || slices.ContainsFunc(d.Notes, func(n string) bool {
 		return strings.Contains(n, temporary) || strings.Contains(n, "(the implicit copy ") &&
 			strings.Contains(n, "cannot bind reference in address space 'constant' to object in address space 'generic'")
+	})
+}
+
+// refusesTemporary reports whether the error may be that a temporary object does not bind to a
+// reference to thread memory, of one of several functions perhaps.
+func (d diagnostic) refusesTemporary() bool {
+	if strings.Contains(d.Message, "cannot bind to a temporary object because of address space mismatch") ||
+		strings.Contains(d.Message, "binding reference of type") && strings.HasSuffix(d.Message, "changes address space") {
+		m := quotedType.FindStringSubmatch(d.Message)
+		return m != nil && strings.HasSuffix(pointees(strings.TrimSuffix(m[1], "&")+"&"), "thread")
+	}
+	return slices.ContainsFunc(d.Notes, func(n string) bool {
+		return strings.Contains(n, "cannot bind reference in default address space to object in address space 'thread'")
 	})
 }
 

@@ -11,6 +11,8 @@ type checkWriter struct {
 	items []item
 	code  *code
 	edits edits
+	// anyReference leaves the address space out of references to constants in thread memory.
+	anyReference bool
 }
 
 // openclSpaces holds OpenCL's words for Metal's address spaces.
@@ -35,6 +37,7 @@ func (w *checkWriter) translate() (string, error) {
 	w.spaces()
 	w.names()
 	w.constructors()
+	w.initializers()
 	w.unqualified()
 	if err := w.canary(); err != nil {
 		return "", err
@@ -99,6 +102,8 @@ func (w *checkWriter) spaces() {
 		switch {
 		case q.constructor && q.space == thread: // OpenCL does not see that a temporary is one
 			w.replace(t, "")
+		case w.anyReference && q.space == thread && w.code.constReference(q.token):
+			w.replace(t, "")
 		case q.space == Constant && !q.pointer && q.constness && bodies.contains(t.Offset):
 			w.replace(t, "const")
 		case q.space == Constant && !q.pointer && bodies.contains(t.Offset):
@@ -109,7 +114,8 @@ func (w *checkWriter) spaces() {
 	}
 }
 
-// names drops the word kernel, renames what OpenCL reserves, and makes float literals of bfloat ones.
+// names drops the word kernel, renames what OpenCL reserves, and makes float literals of bfloat ones
+// and of those without a suffix.
 func (w *checkWriter) names() {
 	for i, t := range w.code.tokens {
 		next := w.code.neighbour(i, 1)
@@ -118,6 +124,8 @@ func (w *checkWriter) names() {
 			lower := strings.ToLower(t.Text)
 			if strings.HasSuffix(lower, "bf") && !strings.HasPrefix(lower, "0x") {
 				w.replace(t, "bfloat("+t.Text[:len(t.Text)-2]+"f)")
+			} else if floatLiteral(t.Text) {
+				w.replace(t, t.Text+"f")
 			}
 		case t.Kind != Identifier:
 		case t.Text == "kernel" && (next.Kind == Identifier || next.is("[")):
@@ -272,7 +280,7 @@ func (w *checkWriter) unqualified() {
 			continue
 		}
 		for _, part := range w.split(it.params+1, w.match[it.params]) {
-			if w.unqualifiedPointer(part[0], part[1], pointers) {
+			if w.unqualifiedPointer(part[0], part[1], pointers) && !(w.anyReference && w.constReference(part[0], part[1])) {
 				w.insert(w.tokens[part[0]].Offset, "__private ")
 			}
 		}
@@ -291,6 +299,26 @@ func (w *checkWriter) unqualified() {
 			w.insert(w.tokens[first].Offset, "__private ")
 		}
 	}
+}
+
+// constReference reports whether the tokens [first, end) declare a reference to a constant.
+func (w *checkWriter) constReference(first, end int) bool {
+	constant := false
+	for i := first; i < end; i++ {
+		switch t := w.tokens[i]; {
+		case t.is("<"):
+			if j := w.skipAngles(i, end); j > i {
+				i = j - 1
+			}
+		case t.is("const"):
+			constant = true
+		case t.is("&"):
+			return constant
+		case t.is("*"), t.is("("), t.is("="):
+			return false
+		}
+	}
+	return false
 }
 
 // unqualifiedPointer reports whether the tokens [first, end) declare a pointer or reference and name no

@@ -186,6 +186,48 @@ var addressSpacePairs = []struct {
 		right:      "  y[0] = first1(table);",
 		wantLineOf: "first(table)",
 	},
+	{
+		name:       "a device object to a thread reference",
+		header:     "struct S { float a; S(float v) : a(v) {} };\ninline float get(const thread S& s) { return s.a; }\n",
+		wrong:      "  y[0] = get(*(device S*)y);",
+		right:      "  S s(1); y[0] = get(s) + get(S(2)) + get(3);",
+		wantLineOf: "get(*(device S*)y)",
+	},
+	{
+		name:       "a temporary to a device reference",
+		header:     "inline float get(const device float& s) { return s; }\ninline float put(const thread float& s, thread const float2& v) { return s + v.x; }\n",
+		wrong:      "  y[0] = get(1.0f);",
+		right:      "  y[0] = get(y[1]) + put(1.0f, float2(1, 2)) + put(y[0] + 1, 2 * float2(eps));",
+		wantLineOf: "get(1.0f)",
+	},
+	{
+		name: "a temporary to overloads",
+		header: "inline float get(const device float& s) { return s; }\ninline float get(const threadgroup float& s) { return s; }\n" +
+			"inline float both(const device float& s) { return s; }\ninline float both(const thread float& s) { return s; }\n",
+		wrong:      "  y[0] = get(1.0f);",
+		right:      "  y[0] = both(1.0f) + both(y[1]);",
+		wantLineOf: "get(1.0f)",
+	},
+	{
+		name:       "a structure in constant memory to a helper",
+		header:     "struct P { uint n; float a; };\ninline float use(constant P& p) { return p.a + p.n; }\ninline float use2(device const P& p) { return p.a; }\n" + view,
+		wrong:      "  decltype(*mlxg_view<P>(x)) p = *mlxg_view<P>(x);\n  y[0] = use(p);",
+		right:      "  decltype(*mlxg_view<P>(w)) p = *mlxg_view<P>(w); decltype(*mlxg_view<P>(x)) q = *mlxg_view<P>(x); y[0] = use(p) + use2(q);",
+		wantLineOf: "y[0] = use(p)",
+	},
+	{
+		name:       "behind a vector's direct initialization",
+		wrong:      "  float2 v(1, 2), u(x[0], v.x);\n  threadgroup float2 t[2];\n  device float2* p = t;",
+		right:      "  float2 v(1, 2), u(x[0], v.x);\n  threadgroup float2 t[2];\n  t[0] = v + u;",
+		wantLineOf: "device float2* p = t",
+	},
+	{
+		name:       "in an argument beside braces",
+		header:     "inline float first(uint3 i, device const float* p) { return p[i.x]; }\n",
+		wrong:      "  y[0] = first({1, 2, 3}, w);",
+		right:      "  y[0] = first({1, 2, 3}, x);",
+		wantLineOf: "first({1, 2, 3}, w)",
+	},
 }
 
 func TestCheckFindsViolations(t *testing.T) {
@@ -251,6 +293,11 @@ func TestCheckReadsMetal(t *testing.T) {
   float4 z = float4(0); z = float4{1, 2, 3, 4}; y[i.x] = v.x + dot(v, z) + length(u) + float(h.w) + z[2] + metal::float2(1).y;
   auto c = static_cast<float4>(h); bool4 b = bool4(true); if (all(v == z) || any(isnan(v))) y[1] = c.x + b.x;
   y[2] = float4(1).x; float a[4] = {float2(1, 2).x, 2}; y[3] = a[0]; packed_float3 pf = packed_float3(1, 2, 3); y[4] = pf.z;`,
+		"initialization": `  float2 v(eps, 2); half4 h(half2(1, 2), 3, 4), g(5); const short2 o((N % 3) * 2, N / 3); vec<float, 3> f(v, 1); pair p(v.x, 2);
+  wide q{v, v}; float4 z{v.xy, 1, 2}; metal::float2 m(1), n = float2(3, 4); float a(1), b(2); float3 c(float(h.x), v); uint2 e{1, 2}; y[0] = float(g.x) + o.y + f.z + p.x + q.w;
+  y[1] = sum3({1, 2, 3}) + sum3({e.x, e.y, 3u}) + params({2, 3}) + params_of({4, 5.0f}) + one({6}) + one_or_three({1, 2, 3}) + one_or_three(7) + z.x + m.x + n.y + a + b + c.z;
+  float w2 = 2.5 * v.x + 1e-3 * z.y + 0x1p3 + .5 * h.x; y[2] = w2; float2 local_prototype(float a, float2 b); y[3] = Held(2, v).v.x;`,
+		"logging": `  constexpr constant os_log logger("a", "b"); logger.log_debug("%f", y[0]); y[0] = 1;`,
 		"mathematics": `  float a = metal::exp(eps) + metal::precise::rsqrt(eps) + fast::sin(eps) + fma(eps, 2.0f, 1) + max(1.0f, eps) + pow(eps, 2);
   y[0] = clamp(a, 0.0f, 1.0f) + select(a, 1.0f, a > 0) + mix(a, 2.0f, 0.5f) + INFINITY + numeric_limits<float>::max();
   half q = 1.0h; bfloat16_t r = bfloat16_t(2.0f); y[1] = float(q) + float(r) + as_type<float>(as_type<uint>(a)) + M_PI_F + popcount(7u);`,
@@ -293,6 +340,15 @@ template <typename V, typename I> struct Sort {
 struct Small { template <typename U> Small(U v) thread { bits = uint8_t(v); } operator float() const thread { return bits; } uint8_t bits; };
 inline float small(float v) { return float(Small(v)) + Small(v).bits; }
 inline complex64_t turn(complex64_t v) { constexpr complex64_t i = complex64_t(0.0f, 1.0f); return v * complex64_t(0, 1); }
+typedef vec<float, 4> wide;
+inline uint sum3(uint3 v) { return v.x; }
+inline float params(Params p) { return p.b; }
+inline float params_of(const thread Params& p) { return p.b; }
+inline float one(float a) { return a; }
+inline float one_or_three(long a) { return a; }
+inline float one_or_three(uint3 a) { return a.z; }
+template <typename U> float2 halves(U v) { float2 w(v, v); return 0.5 * w; }
+struct Held { float a; float2 v; Held(float b, float2 c) : a(b), v(c) {} };
 inline float sum(const thread float* p) { return p[0]; }
 inline float anysum(float p) { return p; }
 `

@@ -4,8 +4,8 @@
 // It works on the text alone: no compiler, no preprocessor and no cgo. A
 // tokenizer that loses nothing is the base of everything else:
 //
-//   - [Parse] takes a complete shader file, as Xcode would compile it, and finds
-//     its kernels, their arguments and their bodies.
+//   - [Parse] takes a complete shader file, as Xcode would compile it, with the files
+//     that it includes, and finds its kernels, their arguments and their bodies.
 //   - [Kernel.MLX] turns one kernel into what MLX's custom-kernel interface takes:
 //     names, a body with a prologue that binds the kernel's own argument names, and
 //     a header. MLX writes the signature itself.

@@ -2,7 +2,7 @@ package msl
 
 import "fmt"
 
-// Position is a place in a text. Line and Column count from 1, Column in bytes;
+// Position is a place in a file. Line and Column count from 1, Column in bytes;
 // Offset counts bytes from 0. The zero Position means that the place is unknown.
 type Position struct {
 	File   string

@@ -51,10 +51,10 @@ type Kernel struct {
 	Body string
 	// BodyPos is the place of the first byte behind the opening brace.
 	BodyPos Position
-	// Header is the rest of the file as this kernel needs it. Its line n is the file's line n:
-	// what is left out leaves its newlines. Left out are all kernels and their
-	// instantiations, the inclusion of Metal's own headers, "using namespace metal", and what
-	// comes behind the kernel unless it defines a function that was declared before.
+	// Header is the rest of the text as this kernel needs it: the file, with the text of what it
+	// includes in the place of the #include lines. What is left out leaves its newlines: all
+	// kernels and their instantiations, the inclusion of Metal's own headers, "using namespace
+	// metal", and what comes behind the kernel unless it defines a function that was declared before.
 	Header string
 	// Constants holds the function constants that the header declares.
 	Constants []FunctionConstant
@@ -102,6 +102,8 @@ type Buffer struct {
 	Const     bool   // const, or in constant memory
 	Element   string // the element type as written, without const, volatile and address space
 	Atomic    bool   // Element is atomic<…> or atomic_…
+	Volatile  bool   // what it leads to is volatile
+	Coherent  bool   // coherent, which MLX's signature cannot say
 	Index     int    // the n of [[buffer(n)]], -1 without one
 	Slot      int    // Index, or for a buffer without one the lowest number that is free
 	// Implicit is the name of the input whose shape, strides or dimension count this
@@ -136,6 +138,8 @@ type FunctionConstant struct {
 	Type  string
 	Index int
 	Pos   Position
+
+	line int // of the header
 }
 
 // Inputs returns the buffers that a launch must give, in the order of their slots.

@@ -46,7 +46,7 @@ func FuzzTokenize(f *testing.F) {
 func FuzzParse(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		file, err := Parse("f.metal", []byte(text))
+		file, err := parseText(text)
 		if err != nil {
 			requireProblem(t, err, text)
 			return
@@ -70,11 +70,42 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// FuzzInclude looks for two files that make the loader panic, or lose the place of a token.
+func FuzzInclude(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"#include \"a.h\"\n", "int a;"},
+		{"# /* a */ import \\\n\"a.h\" /* b\n */ int b;\n#include \"a.h\"", "#ifndef A\n#define A\n#include \"f.metal\"\n#endif\n"},
+		{"#if A\n#include \"a.h\"\n#elif B\n#else\n#endif", "#pragma once\r\nint a; \\"},
+		{"#include \"a.h\"\n*/", "/*"},
+		{"#include \"a.h\"\n)\"", "R\"("},
+		{"#ifndef A", "#ifndef A\n#define"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, text, header string) {
+		files := map[string]string{"f.metal": text, "a.h": header}
+		s, err := readShader(tree(files), "f.metal")
+		if err != nil {
+			var problem *Error
+			require.True(t, errors.As(err, &problem), "%T: %v", err, err)
+			requireProblem(t, err, files[problem.File])
+			return
+		}
+		for _, token := range s.all {
+			at := s.position(token)
+			// A literal that one file begins may end in the other.
+			if src := files[at.File]; !strings.Contains(token.Text, "\n") {
+				require.Equal(t, token.Text, src[at.Offset:][:len(token.Text)], at)
+			}
+		}
+	})
+}
+
 // FuzzHost looks for a generated text that makes the rewriting panic or moves its lines.
 func FuzzHost(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		if s, err := newStructure("", text); err == nil {
+		if s, err := newStructure("", text, nil); err == nil {
 			if items, err := s.items(); err == nil {
 				w := &checkWriter{structure: s, items: items, code: newCode(s.all), edits: edits{text: text}}
 				if translated, err := w.translate(); err == nil {
@@ -124,9 +155,9 @@ func TestHostileTexts(t *testing.T) {
 		long := strings.Repeat(piece, n/len(piece))
 		for _, text := range []string{long, strings.Replace(kernel, "%s", long, 1), long + "\nkernel void f(device float* y) {}\n"} {
 			begin := time.Now()
-			_, _ = Parse("f.metal", []byte(text))
+			_, _ = parseText(text)
 			_, _ = Host(text)
-			if s, err := newStructure("", text); err == nil {
+			if s, err := newStructure("", text, nil); err == nil {
 				if items, err := s.items(); err == nil {
 					w := &checkWriter{structure: s, items: items, code: newCode(s.all), edits: edits{text: text}}
 					_, _ = w.translate()

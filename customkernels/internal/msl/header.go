@@ -74,8 +74,8 @@ func (p *parser) kernelText() []span {
 // kernelMacros returns the names of the macros that make kernels or their instantiations.
 func (p *parser) kernelMacros() map[string]bool {
 	bodies := map[string][]string{}
-	for i, t := range p.all {
-		if t.is("#") && (i == 0 || p.all[i-1].Directive != t.Directive) {
+	for i := range p.all {
+		if p.beginsDirective(i) {
 			if name, words := p.directive(i); name == "define" && len(words) > 1 {
 				bodies[words[0]] = words[1:]
 			}
@@ -101,7 +101,7 @@ func (p *parser) behind(offset int) []span {
 	var spans []span
 	depth, start := 0, offset
 	for i, t := range p.all {
-		if t.Offset < offset || !t.is("#") || t.Directive == 0 || p.all[i-1].Directive == t.Directive {
+		if t.Offset < offset || !p.beginsDirective(i) {
 			continue
 		}
 		switch name, _ := p.directive(i); name {
@@ -112,12 +112,8 @@ func (p *parser) behind(offset int) []span {
 				depth--
 				continue
 			}
-			last := i
-			for last+1 < len(p.all) && p.all[last+1].Directive == t.Directive {
-				last++
-			}
 			spans = append(spans, span{start, t.Offset})
-			start = p.all[last].End()
+			start = p.all[p.directiveEnd(i)-1].End()
 		}
 	}
 	return append(spans, span{start, len(p.text)})
@@ -167,7 +163,7 @@ func (p *parser) functionConstant(k *Kernel, it item) {
 			}
 		}
 		name := p.tokens[i-1]
-		k.Constants = append(k.Constants, FunctionConstant{name.Text, p.element(words), index, p.position(name)})
+		k.Constants = append(k.Constants, FunctionConstant{name.Text, p.element(words), index, p.position(name), name.Line})
 		return
 	}
 }

@@ -41,7 +41,7 @@ type HostBuffer struct {
 // initializer, and where a function constant has no value, the error is an [*Error] with
 // its place in the generated text.
 func Host(text string) (*HostSource, error) {
-	s, err := newStructure("", text)
+	s, err := newStructure("", text, nil)
 	if err != nil {
 		return nil, err
 	}

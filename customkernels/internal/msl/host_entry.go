@@ -229,7 +229,7 @@ func (h *hostWriter) beforeCode() (at int, ok bool) {
 		if t.Directive == 0 {
 			break
 		}
-		if i > 0 && h.all[i-1].Directive == t.Directive {
+		if !h.beginsDirective(i) {
 			continue
 		}
 		if depth == 0 && t.Line > line {
@@ -241,15 +241,12 @@ func (h *hostWriter) beforeCode() (at int, ok bool) {
 		case "endif":
 			depth--
 		}
-		last := i
-		for last+1 < len(h.all) && h.all[last+1].Directive == t.Directive {
-			last++
-		}
-		newline := strings.IndexByte(h.text[h.all[last].End():], '\n')
+		end := h.all[h.directiveEnd(i)-1].End()
+		newline := strings.IndexByte(h.text[end:], '\n')
 		if newline < 0 {
 			return 0, false
 		}
-		at = h.all[last].End() + newline + 1
+		at = end + newline + 1
 		line = 1 + strings.Count(h.text[:at], "\n")
 	}
 	return at, depth == 0

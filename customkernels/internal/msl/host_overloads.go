@@ -13,7 +13,6 @@ func (h *hostWriter) overloads() error {
 		text  string
 	}
 	type earlier struct {
-		item           item
 		original, body string
 	}
 	seen := map[key]earlier{}
@@ -34,15 +33,14 @@ func (h *hostWriter) overloads() error {
 		}
 		first, found := seen[head]
 		if !found {
-			seen[head] = earlier{it, original, body}
+			seen[head] = earlier{original, body}
 			continue
 		}
 		if original == first.original {
 			continue
 		}
 		if body != first.body {
-			return h.errorAt(it.first, "this differs from the declaration of line %d in its address spaces and in its body; C++ on the host cannot tell them apart, so give them one body or two names",
-				h.tokens[first.item.first].Line)
+			return h.errorAt(it.first, "this differs from an earlier declaration in its address spaces and in its body; C++ on the host cannot tell them apart, so give them one body or two names")
 		}
 		h.edits.blank(h.tokens[it.first].Offset, h.tokens[it.last].End())
 	}

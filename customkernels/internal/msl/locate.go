@@ -3,7 +3,7 @@ package msl
 import "strings"
 
 // Locate translates a line of the text that MLX generated for this kernel, counted from 1,
-// into a line of the shader's file. It is false for lines that MLX wrote itself, such as
+// into a line of the shader's file or of one that it includes. It is false for lines that MLX wrote itself, such as
 // the signature. The columns of the two lines agree but for the body's first line,
 // which the prologue moves.
 func (k *Kernel) Locate(generated string, line int) (Position, bool) {
@@ -15,9 +15,9 @@ func (k *Kernel) Locate(generated string, line int) (Position, bool) {
 	last := first + strings.Count(k.Body, "\n")
 	switch {
 	case line >= first && line <= last:
-		return Position{File: k.BodyPos.File, Line: k.BodyPos.Line + line - first}, true
+		return k.structure.origin(k.structure.tokens[k.body[0]].Line + line - first), true
 	case line <= strings.Count(k.Header, "\n"):
-		return Position{File: k.BodyPos.File, Line: line}, true
+		return k.structure.origin(line), true
 	}
 	return Position{}, false
 }

@@ -11,8 +11,8 @@ const prefix = "mlxg_"
 
 // MLXSource is a kernel as MLX's custom-kernel interface takes it. MLX writes the
 // signature; a prologue on the body's first line binds the kernel's own names where MLX's
-// differ. So the body's lines are the file's lines from BodyLine on, and the header's
-// lines are the file's lines from 1 on.
+// differ. So the body's lines are those of the kernel's body, and the header's those of
+// its header: [Kernel.Locate] finds them.
 type MLXSource struct {
 	// InputNames and OutputNames are the names to give MLX, in the order of the buffers'
 	// slots. A name is the kernel's own unless the prologue must bind it.
@@ -20,17 +20,15 @@ type MLXSource struct {
 	// Inputs and Outputs are the kernel's buffers of the same order.
 	Inputs, Outputs []*Buffer
 	// Viewed tells for each input whether the prologue casts it to another element type or to
-	// a device reference: then it must be given at least 8 elements, else MLX puts
-	// it in constant memory. (A constant reference without a cast wants an array of
-	// dimension 0, for which MLX makes a reference.)
+	// a device reference: then it must be given an array of dimension 1 or more. (A constant
+	// reference without a cast wants an array of dimension 0, for which MLX makes a reference.)
+	// An input in device memory needs 8 elements, else MLX puts it in constant memory.
 	Viewed []bool
 	// TemplateNames are the names to give MLX for the template arguments, in the order of
 	// [Kernel.Template].
 	TemplateNames []string
 	// Body and Header are MLX's source and header. The header is empty or ends with a newline.
 	Body, Header string
-	// BodyLine is the line of the file on which the body's first line stands.
-	BodyLine int
 	// Prologue is the length in bytes of what Body has before the kernel's own text.
 	Prologue int
 	// AtomicOutputs tells that some output is atomic: MLX must be asked for atomic outputs, and
@@ -61,22 +59,36 @@ type mlxWriter struct {
 	sizes  map[string]int
 	values map[string]string
 	words  map[string]bool // the identifiers of the body, preprocessor lines included
+	passed map[string]bool // those that stand alone among a call's arguments
 
 	outer []string // statements of the prologue, and
 	inner []string // those in a scope of their own behind them
 	scope bool
+	view  bool // the prologue calls mlxg_view
 }
+
+// view casts an input in constant memory, or in device memory where MLX puts one of 8
+// elements or more there. MLX declares both const, which a helper's parameter need not be.
+const view = "template <typename V> const device V* mlxg_view(const device void* p) { return (const device V*)p; } " +
+	"template <typename V> constant V* mlxg_view(const constant void* p) { return (constant V*)p; }\n"
 
 // MLX turns the kernel into what MLX's custom-kernel interface takes. The result depends
 // on the options alone.
 func (k *Kernel) MLX(options ...MLXOption) MLXSource {
-	w := mlxWriter{Kernel: k, sizes: map[string]int{}, values: map[string]string{}, words: map[string]bool{}}
+	w := mlxWriter{
+		Kernel: k, sizes: map[string]int{}, values: map[string]string{}, words: map[string]bool{}, passed: map[string]bool{},
+	}
 	for _, o := range options {
 		o(&w)
 	}
-	for _, t := range Tokenize(k.Body) {
-		if t.Kind == Identifier {
-			w.words[t.Text] = true
+	body := Tokenize(k.Body)
+	for i, t := range body {
+		if t.Kind != Identifier {
+			continue
+		}
+		w.words[t.Text] = true
+		if i > 0 && i+1 < len(body) && (body[i-1].is("(") || body[i-1].is(",")) && (body[i+1].is(",") || body[i+1].is(")")) {
+			w.passed[t.Text] = true
 		}
 	}
 	w.namespacesAndTemplate()
@@ -147,12 +159,21 @@ func (w *mlxWriter) plain(element string) bool {
 // input names an input and binds it if need be.
 func (w *mlxWriter) input(b *Buffer) (name string, viewed bool) {
 	viewed = !w.plain(b.Element) || b.Reference && b.Space == Device
-	if !viewed && !w.clashes(b) {
+	passed := b.Space == Constant && w.passed[b.Name]
+	if !viewed && !passed && !w.clashes(b) {
 		return b.Name, false
 	}
 	name = prefix + b.Name
 	switch {
-	case !viewed && b.Reference: // MLX makes a reference of an array of dimension 0
+	case b.Space == Constant && !b.Reference && (viewed || passed):
+		w.view = true
+		w.bind("auto %s = mlxg_view<%s>(%s);", b.Name, b.Element, name)
+	case b.Space == Constant && viewed:
+		w.view = true
+		w.bind("decltype(*mlxg_view<%s>(%s)) %s = *mlxg_view<%s>(%s);", b.Element, name, b.Name, b.Element, name)
+	case b.Reference && passed: // MLX makes a reference of an array of dimension 0
+		w.bind("constant %s& %s = const_cast<constant %s&>(%s);", b.Element, b.Name, b.Element, name)
+	case b.Reference && !viewed:
 		w.bind("const constant %s& %s = %s;", b.Element, b.Name, name)
 	case !viewed:
 		w.bind("auto %s = %s;", b.Name, name)
@@ -167,16 +188,19 @@ func (w *mlxWriter) input(b *Buffer) (name string, viewed bool) {
 // output names an output and binds it if need be.
 func (w *mlxWriter) output(b *Buffer) string {
 	plain := w.plain(b.Element) && !w.source.AtomicOutputs || b.Atomic
-	name := prefix + b.Name
+	name, kind := prefix+b.Name, "device "+b.Element
+	if b.Volatile {
+		kind = "volatile " + kind
+	}
 	switch {
 	case b.Reference && plain:
-		w.bind("device %s& %s = *%s;", b.Element, b.Name, name)
+		w.bind("%s& %s = *%s;", kind, b.Name, name)
 	case b.Reference:
-		w.bind("device %s& %s = *reinterpret_cast<device %s*>(%s);", b.Element, b.Name, b.Element, name)
+		w.bind("%s& %s = *reinterpret_cast<%s*>(%s);", kind, b.Name, kind, name)
 	case !plain:
-		w.bind("device %s* %s = reinterpret_cast<device %s*>(%s);", b.Element, b.Name, b.Element, name)
-	case w.clashes(b):
-		w.bind("device %s* %s = %s;", b.Element, b.Name, name)
+		w.bind("%s* %s = reinterpret_cast<%s*>(%s);", kind, b.Name, kind, name)
+	case w.clashes(b) || b.Volatile:
+		w.bind("%s* %s = %s;", kind, b.Name, name)
 	default:
 		return b.Name
 	}
@@ -275,8 +299,10 @@ func (w *mlxWriter) finish() {
 	}
 	w.source.Body = prologue + w.Body + epilogue
 	w.source.Prologue = len(prologue)
-	w.source.BodyLine = w.BodyPos.Line
 	w.source.Header = w.constants()
+	if w.view {
+		w.source.Header += view // behind all lines of the file
+	}
 }
 
 // constants is the header with the values of the function constants.
@@ -289,13 +315,13 @@ func (w *mlxWriter) constants() string {
 			continue
 		}
 		lines := strings.Split(header, "\n")
-		begin, rest := lines[c.Pos.Line-1][:c.Pos.Column-1], lines[c.Pos.Line-1][c.Pos.Column-1:]
+		begin, rest := lines[c.line-1][:c.Pos.Column-1], lines[c.line-1][c.Pos.Column-1:]
 		open, end := strings.Index(rest, "[["), strings.Index(rest, "]]")
 		if open < 0 || end < open {
 			w.source.Unset = append(w.source.Unset, c.Name)
 			continue
 		}
-		lines[c.Pos.Line-1] = begin + rest[:open] + "= " + value + rest[end+2:]
+		lines[c.line-1] = begin + rest[:open] + "= " + value + rest[end+2:]
 		header = strings.Join(lines, "\n")
 	}
 	slices.Reverse(w.source.Unset)

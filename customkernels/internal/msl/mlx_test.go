@@ -168,9 +168,20 @@ func TestMLX(t *testing.T) {
 		},
 		{
 			name: "other element types", parameters: "device float4* y, device const float4* x, constant P& p, constant half& s, const device uint& u",
-			prologue: "const device float4* x = reinterpret_cast<const device float4*>(mlxg_x); const device P& p = *reinterpret_cast<const device P*>(mlxg_p); " +
+			prologue: "const device float4* x = reinterpret_cast<const device float4*>(mlxg_x); decltype(*mlxg_view<P>(mlxg_p)) p = *mlxg_view<P>(mlxg_p); " +
 				"const device uint& u = *reinterpret_cast<const device uint*>(mlxg_u); device float4* y = reinterpret_cast<device float4*>(mlxg_y);",
 			inputs: []string{"mlxg_x", "mlxg_p", "s", "mlxg_u"}, outputs: []string{"mlxg_y"}, viewed: []bool{true, true, false, true},
+		},
+		{
+			name: "constant arguments of helpers", parameters: "device float* y, constant float* a, constant uint& n, constant P& p, constant float* b, constant uint& m",
+			body:     "y[0] = f(a, n) + g(p) + b[n] + h(b[0], m + 1);",
+			prologue: "auto a = mlxg_view<float>(mlxg_a); constant uint& n = const_cast<constant uint&>(mlxg_n); decltype(*mlxg_view<P>(mlxg_p)) p = *mlxg_view<P>(mlxg_p);",
+			inputs:   []string{"mlxg_a", "mlxg_n", "mlxg_p", "b", "m"}, outputs: []string{"y"}, viewed: []bool{false, false, true, false, false},
+		},
+		{
+			name: "volatile", parameters: "volatile device uint* a, device volatile float2* b, volatile device int& c, const volatile device float* x",
+			prologue: "volatile device uint* a = mlxg_a; volatile device float2* b = reinterpret_cast<volatile device float2*>(mlxg_b); volatile device int& c = *mlxg_c;",
+			inputs:   []string{"x"}, outputs: []string{"mlxg_a", "mlxg_b", "mlxg_c"}, viewed: []bool{false},
 		},
 		{name: "reference output", parameters: "device float& y", prologue: "device float& y = *mlxg_y;", outputs: []string{"mlxg_y"}},
 		{
@@ -180,7 +191,7 @@ func TestMLX(t *testing.T) {
 		},
 		{
 			name: "templates", parameters: "device T* y, device const T* x, constant vec<T, 2>* v", template: "typename T, int N, bool B, uint U, ushort S = 2",
-			prologue: "constexpr uint U = mlxg_U; constexpr ushort S = mlxg_S; const device vec<T, 2>* v = reinterpret_cast<const device vec<T, 2>*>(mlxg_v);",
+			prologue: "constexpr uint U = mlxg_U; constexpr ushort S = mlxg_S; auto v = mlxg_view<vec<T, 2>>(mlxg_v);",
 			inputs:   []string{"x", "mlxg_v"}, outputs: []string{"y"}, viewed: []bool{false, true}, names: []string{"T", "N", "B", "mlxg_U", "mlxg_S"},
 		},
 		{
@@ -224,7 +235,7 @@ func TestMLX(t *testing.T) {
 				src += "template <" + test.template + ">\n"
 			}
 			src += "kernel void f(" + test.parameters + ")\n{" + test.body + "}\n"
-			file, err := Parse("f.metal", []byte(src))
+			file, err := parseText(src)
 			require.NoError(t, err)
 			m := file.Kernels[0].MLX(test.options...)
 			if test.prologue != "" {
@@ -238,14 +249,17 @@ func TestMLX(t *testing.T) {
 			require.Equal(t, test.names, m.TemplateNames)
 			require.Equal(t, test.atomic, m.AtomicOutputs)
 			require.Equal(t, test.unsized, m.Unsized)
-			require.Equal(t, "struct P { float a; };\n", m.Header)
-			require.Equal(t, strings.Count(src, "\n")-strings.Count(test.body, "\n"), m.BodyLine)
+			header := "struct P { float a; };\n"
+			if strings.Contains(m.Body, "mlxg_view") {
+				header += view
+			}
+			require.Equal(t, header, m.Header)
 		})
 	}
 }
 
 func TestMLXNamespaces(t *testing.T) {
-	file, err := Parse("f.metal", []byte("namespace a {\nfloat g();\nnamespace b {\nkernel void f(device float* y) { y[0] = g(); }\n}\nfloat g() { return 1; }\n}\n"))
+	file, err := parseText("namespace a {\nfloat g();\nnamespace b {\nkernel void f(device float* y) { y[0] = g(); }\n}\nfloat g() { return 1; }\n}\n")
 	require.NoError(t, err)
 	m := file.Kernels[0].MLX()
 	require.Equal(t, "  using namespace a; using namespace a::b; y[0] = g(); ", m.Body)
@@ -290,7 +304,7 @@ func exampleNorm(t *testing.T) string {
 	k, err := file.Kernel("norm")
 	require.NoError(t, err)
 	m := k.MLX()
-	require.Equal(t, []string{"x", "weight", "table_in", "width"}, m.InputNames)
+	require.Equal(t, []string{"x", "weight", "mlxg_table_in", "width"}, m.InputNames)
 	return generate("norm", m,
 		[]argument{{"float16_t", 64}, {"float16_t", 16}, {"float", 4}, {"uint32_t", 0}}, []argument{{"float", 0}, {"float16_t", 0}},
 		[]templateArgument{{"typename", "float16_t"}, {"int", "4"}, {"int", "2"}, {"bool", "1"}})

@@ -16,6 +16,7 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 		words              []int // tokens of the element type and the name
 		pointer, reference bool
 		isConst            bool
+		volatile, coherent bool
 	)
 	for i := first; i < end; i++ {
 		t := p.tokens[i]
@@ -30,8 +31,11 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 			spaces = append(spaces, t)
 		case t.is("const"):
 			isConst = isConst || !pointer && !reference
-		case t.is("volatile") || t.is("restrict") || t.is("__restrict") || t.is("__restrict__"):
+		case t.is("restrict") || t.is("__restrict") || t.is("__restrict__"):
+		case t.is("volatile"):
+			volatile = volatile || !pointer && !reference
 		case t.is("coherent"):
+			coherent = true
 			if p.at(i + 1).is("(") {
 				i = p.match[i+1]
 			}
@@ -71,7 +75,8 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 	}
 	element := p.element(words[:len(words)-1])
 	if pointer || reference {
-		return p.bufferArgument(k, name, element, spaces, reference, isConst, attributes)
+		b := Buffer{Name: p.tokens[name].Text, Element: element, Reference: reference, Const: isConst, Volatile: volatile, Coherent: coherent}
+		return p.bufferArgument(k, name, b, spaces, attributes)
 	}
 	return p.positionArgument(k, name, element, attributes)
 }
@@ -138,11 +143,9 @@ func (p *parser) element(words []int) string {
 	return strings.TrimPrefix(text, "metal::")
 }
 
-// bufferArgument adds a pointer or reference argument.
-func (p *parser) bufferArgument(
-	k *Kernel, name int, element string, spaces []Token, reference, isConst bool, attributes [][2]int,
-) error {
-	text := p.tokens[name].Text
+// bufferArgument adds a pointer or reference argument, b but for its place and space.
+func (p *parser) bufferArgument(k *Kernel, name int, b Buffer, spaces []Token, attributes [][2]int) error {
+	text := b.Name
 	if len(spaces) == 0 {
 		return p.errorAt(name, "the argument %s has no address space; write device, constant or threadgroup before its type", text)
 	}
@@ -168,16 +171,15 @@ func (p *parser) bufferArgument(
 	switch {
 	case space == "thread":
 		return errorf(p.position(spaces[0]), "a kernel's argument cannot be in thread memory; use device or constant")
-	case space == "threadgroup" && reference:
+	case space == "threadgroup" && b.Reference:
 		return errorf(p.position(spaces[0]), "a threadgroup argument must be a pointer")
 	case space == "threadgroup":
-		k.Threadgroup = append(k.Threadgroup, ThreadgroupArgument{text, p.position(p.tokens[name]), element, index})
+		k.Threadgroup = append(k.Threadgroup, ThreadgroupArgument{text, p.position(p.tokens[name]), b.Element, index})
 	default:
-		atomic := strings.HasPrefix(element, "atomic<") || strings.HasPrefix(element, "atomic_")
-		k.Buffers = append(k.Buffers, &Buffer{
-			Name: text, Pos: p.position(p.tokens[name]), Space: AddressSpace(space), Reference: reference,
-			Const: isConst || space == "constant", Element: element, Atomic: atomic, Index: index,
-		})
+		b.Pos, b.Space, b.Index = p.position(p.tokens[name]), AddressSpace(space), index
+		b.Const = b.Const || b.Space == Constant
+		b.Atomic = strings.HasPrefix(b.Element, "atomic<") || strings.HasPrefix(b.Element, "atomic_")
+		k.Buffers = append(k.Buffers, &b)
 	}
 	return nil
 }

@@ -1,19 +1,22 @@
 package msl
 
 import (
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Parse reads a complete Metal shader file. The filename serves error messages only; src is
-// not kept. A file without a kernel is an error, as is everything that a launch could not
-// express; every error is an [*Error] with its place in the file.
+// Parse reads a complete Metal shader file and what it includes: #include "name.h" stands for
+// the text of that file, whose path counts from the folder of the file that includes it.
+// Each file is read once, as with #pragma once. A shader without a kernel is an error, as is
+// everything that a launch could not express; every error but that of opening the file is an
+// [*Error] with its place in the file that it is in.
 //
 // The text is not preprocessed: code under "#if 0" is ignored, of other conditionals every
 // branch is read, and a kernel's signature must be spelled out, not made by a macro.
-func Parse(filename string, src []byte) (*File, error) {
-	s, err := newStructure(filename, string(src))
+func Parse(fsys fs.FS, filename string) (*File, error) {
+	s, err := readShader(fsys, filename)
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +40,6 @@ type parser struct {
 }
 
 func (p *parser) parse() error {
-	if err := p.includes(); err != nil {
-		return err
-	}
 	p.collectMacros()
 	var prototypes []item
 	for _, it := range p.items {
@@ -75,34 +75,11 @@ func (p *parser) parse() error {
 	return nil
 }
 
-// includes refuses every header but Metal's own.
-func (p *parser) includes() error {
-	for i, t := range p.all {
-		if t.Kind != HeaderName || p.off[i] {
-			continue
-		}
-		name := strings.Trim(t.Text, `<>"`)
-		switch {
-		case isMetalHeader(name):
-		case strings.HasPrefix(name, "mlx/"):
-			return errorf(p.position(t), "MLX's own headers cannot be included in a shader file; copy what it needs of %s", t.Text)
-		default:
-			return errorf(p.position(t), "a shader file stands alone: %s is not read; copy what it needs of it", t.Text)
-		}
-	}
-	return nil
-}
-
-// isMetalHeader reports whether a header is one that comes with Metal.
-func isMetalHeader(name string) bool {
-	return strings.HasPrefix(name, "metal_") || strings.HasPrefix(name, "simd/")
-}
-
 // collectMacros notes the macros that stand for one token, a number or an address space.
 func (p *parser) collectMacros() {
 	p.macros = map[string]string{}
-	for i, t := range p.all {
-		if t.is("#") && (i == 0 || p.all[i-1].Directive != t.Directive) {
+	for i := range p.all {
+		if p.beginsDirective(i) {
 			if name, words := p.directive(i); name == "define" && len(words) == 2 {
 				p.macros[words[0]] = words[1]
 			}
@@ -120,7 +97,7 @@ func (p *parser) kernel(it item) error {
 	k.Name, k.Pos = name.Text, p.position(name)
 	for _, other := range p.file.Kernels {
 		if other.Name == k.Name {
-			return p.errorAt(it.params-1, "the kernel %s is defined twice, first at line %d; give each its own name", k.Name, other.Pos.Line)
+			return p.errorAt(it.params-1, "the kernel %s is defined twice, first at %s; give each its own name", k.Name, other.Pos)
 		}
 	}
 	if err := p.kernelSpecifiers(k, it); err != nil {
@@ -145,7 +122,9 @@ func (p *parser) kernel(it item) error {
 	}
 	open := p.tokens[it.open]
 	k.Body = p.text[open.End():p.tokens[it.last].Offset]
-	k.BodyPos = Position{File: p.structure.file, Offset: open.End(), Line: open.Line, Column: open.Column + 1}
+	k.BodyPos = p.position(open)
+	k.BodyPos.Offset++
+	k.BodyPos.Column++
 	p.file.Kernels = append(p.file.Kernels, k)
 	return nil
 }

@@ -170,7 +170,8 @@ func (c *code) specifiers(i int) (words []string, pointer bool) {
 			continue
 		}
 		if t.Kind != Identifier && !t.is("::") {
-			pointer = t.is("*") || t.is("&") || t.is("&&") || t.is("(")
+			next := c.neighbour(j, 1)
+			pointer = t.is("*") || t.is("&") || t.is("&&") || t.is("(") && (next.is("*") || next.is("&"))
 			break
 		}
 		words = append(words, t.Text)
@@ -193,6 +194,22 @@ func (c *code) specifiers(i int) (words []string, pointer bool) {
 		words = append(words, t.Text)
 	}
 	return words, pointer
+}
+
+// constReference reports whether token i, among the words of a declaration, qualifies what a reference
+// to a constant leads to.
+func (c *code) constReference(i int) bool {
+	words, pointer := c.specifiers(i)
+	j := c.step(i, 1)
+	for j >= 0 && (c.tokens[j].Kind == Identifier || c.tokens[j].is("::") || c.tokens[j].is("<")) {
+		if c.tokens[j].is("<") {
+			if j = c.overAngles(j, 1); j < 0 {
+				return false
+			}
+		}
+		j = c.step(j, 1)
+	}
+	return pointer && j >= 0 && c.tokens[j].is("&") && slices.Contains(words, "const")
 }
 
 // overAngles returns the index of the partner of the '<' or '>' at j, looking in a direction, or -1.

@@ -10,16 +10,18 @@ import (
 type structure struct {
 	file   string
 	text   string
-	all    []Token // every token
-	off    []bool  // of every token, whether no preprocessor keeps it
-	tokens []Token // the significant ones
-	match  []int   // of each bracket, the index of its partner; -1 for other tokens
+	lines  []Position // where each line of the text comes from; nil: from the file's line of this number
+	all    []Token    // every token
+	off    []bool     // of every token, whether no preprocessor keeps it
+	tokens []Token    // the significant ones
+	match  []int      // of each bracket, the index of its partner; -1 for other tokens
 }
 
 // newStructure tokenizes a text and matches its brackets. Code under "#if 0" is left out;
-// where a conditional's branches unbalance the brackets, only first branches count.
-func newStructure(file, text string) (*structure, error) {
-	s := &structure{file: file, text: text, all: Tokenize(text)}
+// where a conditional's branches unbalance the brackets, only first branches count. The lines
+// tell where those of the text come from, and are nil where that is the file itself.
+func newStructure(file, text string, lines []Position) (*structure, error) {
+	s := &structure{file: file, text: text, lines: lines, all: Tokenize(text)}
 	off, later, err := s.conditionals()
 	if err != nil {
 		return nil, err
@@ -41,7 +43,20 @@ func newStructure(file, text string) (*structure, error) {
 
 // position is the place of a token.
 func (s *structure) position(t Token) Position {
-	return Position{File: s.file, Offset: t.Offset, Line: t.Line, Column: t.Column}
+	if s.lines == nil {
+		return Position{File: s.file, Offset: t.Offset, Line: t.Line, Column: t.Column}
+	}
+	at := s.lines[t.Line-1]
+	at.Column, at.Offset = t.Column, at.Offset+t.Column-1
+	return at
+}
+
+// origin is where a line of the text comes from.
+func (s *structure) origin(line int) Position {
+	if s.lines == nil {
+		return Position{File: s.file, Line: line}
+	}
+	return Position{File: s.lines[line-1].File, Line: s.lines[line-1].Line}
 }
 
 // at is the token at an index, and an empty one outside the text.
@@ -106,7 +121,7 @@ func (s *structure) conditionals() (off, later []bool, err error) {
 			off[i] = off[i] || b.off
 			later[i] = later[i] || b.later
 		}
-		if !t.is("#") || t.Directive == 0 || i > 0 && s.all[i-1].Directive == t.Directive {
+		if !s.beginsDirective(i) {
 			continue
 		}
 		name, words := s.directive(i)
@@ -138,6 +153,21 @@ func (s *structure) conditionals() (off, later []bool, err error) {
 		return nil, nil, errorf(s.position(stack[len(stack)-1].token), "this conditional has no #endif; add one")
 	}
 	return off, later, nil
+}
+
+// beginsDirective reports whether token i of all is the '#' of a preprocessor line.
+func (s *structure) beginsDirective(i int) bool {
+	t := s.all[i]
+	return t.is("#") && t.Directive != 0 && (i == 0 || s.all[i-1].Directive != t.Directive)
+}
+
+// directiveEnd is the index behind the tokens of the directive that token i of all belongs to.
+func (s *structure) directiveEnd(i int) int {
+	number := s.all[i].Directive
+	for i < len(s.all) && s.all[i].Directive == number {
+		i++
+	}
+	return i
 }
 
 // directive returns the name and the further tokens of the directive whose '#' is token i of all.
@@ -182,8 +212,8 @@ func (s *structure) matchBrackets() error {
 			}
 			o := open[len(open)-1]
 			if closing[s.tokens[o].Text] != t.Text {
-				return s.errorAt(i, "unbalanced brackets: this %q does not fit the %q of line %d; close that first",
-					t.Text, s.tokens[o].Text, s.tokens[o].Line)
+				return s.errorAt(i, "unbalanced brackets: this %q does not fit the %q at %s; close that first",
+					t.Text, s.tokens[o].Text, s.position(s.tokens[o]))
 			}
 			open = open[:len(open)-1]
 			s.match[i], s.match[o] = o, i

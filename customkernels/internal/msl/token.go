@@ -56,6 +56,7 @@ type lexer struct {
 	lineStart  bool // only white space and comments so far on this logical line
 	directive  int  // the directive we are in, 0 for none
 	directives int  // directives seen
+	hash       bool // the last token but comments is the '#' that begins the directive
 	include    bool // the directive's next token is a header name
 
 	tokens []Token
@@ -87,7 +88,7 @@ func (l *lexer) skipSpace() {
 		case '\n':
 			l.at++
 			l.newline()
-			l.lineStart, l.directive, l.include = true, 0, false
+			l.lineStart, l.directive, l.hash, l.include = true, 0, false, false
 		case ' ', '\t', '\r', '\v', '\f':
 			l.at++
 		case '\\':
@@ -130,10 +131,9 @@ func (l *lexer) next() bool {
 		}
 	}
 	if kind != Comment {
+		l.include = l.hash && (text == "include" || text == "import")
+		l.hash = l.lineStart && text == "#"
 		l.lineStart = false
-		first := len(l.tokens) > 0 && l.tokens[len(l.tokens)-1].is("#") &&
-			l.tokens[len(l.tokens)-1].Directive == directive
-		l.include = directive != 0 && first && (text == "include" || text == "import")
 	}
 	l.tokens = append(l.tokens, Token{kind, text, start, line, column, directive})
 	return true

@@ -38,6 +38,7 @@ func TestTokenize(t *testing.T) {
 		{"// a\\\nb\nc /* d\n*/ /*", []token{{Comment, "// a\\\nb"}, {Identifier, "c"}, {Comment, "/* d\n*/"}, {Invalid, "/*"}}},
 		{"#include <a/b.h> // c", []token{{Punct, "#"}, {Identifier, "include"}, {HeaderName, "<a/b.h>"}, {Comment, "// c"}}},
 		{"# include \"x\" <y>", []token{{Punct, "#"}, {Identifier, "include"}, {HeaderName, `"x"`}, {Punct, "<"}, {Identifier, "y"}, {Punct, ">"}}},
+		{"/**/ # /**/ import \"x\"", []token{{Comment, "/**/"}, {Punct, "#"}, {Comment, "/**/"}, {Identifier, "import"}, {HeaderName, `"x"`}}},
 		{"#include <a", []token{{Punct, "#"}, {Identifier, "include"}, {Invalid, "<"}, {Identifier, "a"}}},
 		{"a ## b \x00 @ `", []token{{Identifier, "a"}, {Punct, "##"}, {Identifier, "b"}, {Invalid, "\x00"}, {Invalid, "@"}, {Invalid, "`"}}},
 	}

@@ -1,0 +1,35 @@
+package customkernels
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+)
+
+// Apple's compiler takes MLX's own kernels, and so the check of address spaces must.
+func TestMLXKernelsHaveNoAddressSpaceFinding(t *testing.T) {
+	needMLXHeaders(t)
+	for _, c := range headerCases(t) {
+		arguments := withType(c.arguments, c.dtypes[0])
+		t.Run(named(c.kernel, arguments), func(t *testing.T) {
+			t.Parallel()
+			findings, err := msl.CheckAddressSpaces(t.Context(), metalText(t, c.headers(), c.constants, c.kernel, arguments))
+			if errors.Is(err, msl.ErrNoClang) {
+				t.Skip(err)
+			}
+			require.Empty(t, findings)
+			var unchecked *msl.UncheckedError
+			if errors.As(err, &unchecked) && c.kernel == "fft" {
+				for _, d := range unchecked.Diagnostics {
+					// Clang has no functions as template arguments in C++ for OpenCL.
+					require.Contains(t, d.Notes, "candidate template ignored: invalid explicitly-specified argument for template parameter 'radix_func'")
+				}
+				return
+			}
+			require.NoError(t, err)
+		})
+	}
+}

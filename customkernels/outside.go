@@ -1,0 +1,52 @@
+package customkernels
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// outsideMLX says why MLX's custom kernels cannot express a launch, with what to do, or is
+// empty. Metal itself can, and so the checker runs it.
+func (k *Kernel) outsideMLX(l Launch, inputs []*mlxc.Array) string {
+	var reasons []string
+	add := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
+	for _, b := range k.parsed.Buffers {
+		if b.Coherent {
+			add("the buffer %s is coherent, and MLX's signature cannot say so: let a second launch read what the first wrote", b.Name)
+		}
+	}
+	for _, b := range k.source.Outputs {
+		if l.InOut[b.Name] != nil {
+			add("the buffer %s is read and written, and MLX's outputs are new arrays: read an input and write an output", b.Name)
+		}
+	}
+	for i, b := range k.source.Inputs {
+		if n := inputs[i].Size(); n < inDevice && k.source.Viewed[i] && b.Space == msl.Device && !k.pads(i) {
+			add("the input %s is read as %s from %d elements, which MLX puts in constant memory, and cannot be padded because the kernel reads its shape: give it at least %d",
+				b.Name, b.Element, n, inDevice)
+		}
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// checkInOut checks what in-out buffers hold against their outputs.
+func (k *Kernel) checkInOut(l Launch) error {
+	for name, a := range l.InOut {
+		i := slices.IndexFunc(k.source.Outputs, func(b *msl.Buffer) bool { return b.Name == name })
+		if i < 0 {
+			return fmt.Errorf("there is no writable buffer %s to be in-out: they are %v", name, bufferNames(k.source.Outputs))
+		}
+		if err := a.Err(); err != nil {
+			return fmt.Errorf("the in-out buffer %s: %w", name, err)
+		}
+		if o := l.Outputs[i]; a.DType() != o.DType || !slices.Equal(a.Shape(), o.Shape) {
+			return fmt.Errorf("the in-out buffer %s holds %v%v and its output is %v%v: give both the same shape and dtype",
+				name, a.DType(), a.Shape(), o.DType, o.Shape)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package customkernels
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// withClang puts a program in the place of clang, or nothing if its text is empty, and leaves the
+// tools of the host executor where they are.
+func withClang(t *testing.T, text string) {
+	t.Helper()
+	compiler, err := HostCompiler()
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	for _, tool := range []string{"g++", "c++", "as", "ld"} {
+		if path, err := exec.LookPath(tool); err == nil {
+			require.NoError(t, os.Symlink(path, filepath.Join(dir, tool)))
+		}
+	}
+	if os.Getenv("CXX") != "" {
+		path, err := exec.LookPath(os.Getenv("CXX"))
+		require.NoError(t, err, compiler)
+		t.Setenv("CXX", path)
+	}
+	if text != "" {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "clang++"), []byte("#!/bin/sh\n"+text+"\n"), 0o700))
+	}
+	t.Setenv("PATH", dir)
+}
+
+const betweenSpaces = `
+inline float at(threadgroup float* p, uint i) {
+  device float* q = p;
+  return q[i];
+}
+kernel void f(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+  threadgroup float t[32];
+  t[i] = i;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  y[i] = at(t, 31 - i);
+}
+`
+
+func launchBetweenSpaces() Launch {
+	return Launch{Grid: [3]int{32}, Threadgroup: [3]int{32}, Outputs: []mlxc.Output{{Shape: []int{32}, DType: mlxc.Float32}}}
+}
+
+// What Apple's compiler would refuse is found where it stands, once for each launch.
+func TestSanitizeFindsAddressSpaces(t *testing.T) {
+	k := inline(t, betweenSpaces)
+	for range 2 { // the second time from what is known of the text
+		r, err := k.Sanitize(t.Context(), launchBetweenSpaces(), SanitizeConfig{})
+		require.NoError(t, err)
+		if r.Unchecked != "" {
+			t.Skip(r.Unchecked)
+		}
+		require.Len(t, r.Findings, 1)
+		f := r.Findings[0]
+		require.Equal(t, FindingAddressSpace, f.Kind)
+		require.Equal(t, SeverityError, f.Severity)
+		require.Equal(t, "inline.metal:3", f.Site.String())
+		require.Contains(t, f.Message, "Apple's compiler refuses this: cannot initialize a variable of type 'device float *thread' with an lvalue of type 'threadgroup float *")
+		require.Empty(t, f.Schedule)
+		require.Equal(t, 3, r.Schedules, "it runs all the same")
+	}
+}
+
+// Without clang, or where it does not understand the text, the report says so and nothing fails.
+func TestSanitizeWithoutClang(t *testing.T) {
+	for program, unchecked := range map[string]string{
+		"": "inline.metal: the address-space check needs clang 14 or later on PATH",
+		"echo 'mlxg_text:3:1: error: unheard of' >&2; echo 'mlxg_text:4:1: error: too' >&2; exit 1": "clang could not read inline.metal:3: unheard of (and 1 more)",
+		"echo 'error: unknown target' >&2; exit 1":                                                  "unknown target",
+	} {
+		t.Run(program, func(t *testing.T) {
+			withClang(t, program)
+			r, err := inline(t, betweenSpaces).Sanitize(t.Context(), launchBetweenSpaces(), SanitizeConfig{})
+			require.NoError(t, err)
+			require.Empty(t, r.Findings)
+			require.Contains(t, r.Unchecked, unchecked)
+			require.Equal(t, 3, r.Schedules)
+		})
+	}
+}
