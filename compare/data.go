@@ -27,17 +27,24 @@ func rngFor(op, name string) *rand.Rand {
 	return rand.New(rand.NewPCG(h.Sum64(), 0))
 }
 
-// enough is how many elements of each target a verdict rests on. The rule compares the errors of two
-// implementations; over one element or a few, rounding alone makes either of them exact, and the
-// other fail, by luck.
-const enough = 64
+// A verdict rests on enough elements of each floating-point target and on enough rows of the first
+// input, whose elements may share the rounding of one sum. The rule compares the errors of two
+// implementations; over a few, rounding alone makes either of them exact, and the other fail, by luck.
+const (
+	enough     = 64
+	enoughRows = 8
+)
 
-// drawsFor makes the operands of a case: one draw of random numbers, or as many as the smallest
-// target needs to come to enough elements.
+// drawsFor makes the operands of a case: one draw of random numbers, or as many as it takes to have
+// enough of them.
 func drawsFor(op string, c Case, dtype mlxc.DType) ([]operands, error) {
 	n := 1
-	for _, t := range c.targets() {
-		if size := oracle.Size(t.shape); size > 0 {
+	if shape := c.Inputs[0].Shape; oracle.Size(shape) > 0 {
+		width := shape[max(0, len(shape)-1):]
+		n = max(n, enoughRows*oracle.Size(width)/oracle.Size(shape))
+	}
+	for _, t := range c.targets(dtype) {
+		if size := oracle.Size(t.shape); size > 0 && t.dtype.IsFloating() {
 			n = max(n, (enough+size-1)/size)
 		}
 	}
@@ -84,9 +91,13 @@ func drawOperands(rng *rand.Rand, c Case, dtype mlxc.DType) (operands, error) {
 		}
 		all.inputs = append(all.inputs, o)
 	}
+	if len(c.differentiated()) == 0 {
+		return all, nil // And without cotangents.
+	}
 	for _, out := range c.Outputs {
-		// Cotangents of ones would hide errors of sign and of order.
-		o, err := newOperand(Normal(1)(rng, out.Shape), dtype, out.Shape, out.Layout)
+		// Cotangents of ones would hide errors of sign and of order. One may scale a whole row of a
+		// gradient, so none is so large that its row alone would decide the verdict.
+		o, err := newOperand(EitherSign(rng, out.Shape), out.dtype(dtype), out.Shape, out.Layout)
 		if err != nil {
 			return operands{}, err
 		}
@@ -146,11 +157,21 @@ func (k Kind) dtype(tested mlxc.DType) mlxc.DType {
 	switch k {
 	case Index:
 		return mlxc.Uint32
+	case SignedIndex:
+		return mlxc.Int32
 	case Mask:
 		return mlxc.Bool
 	default:
 		return tested
 	}
+}
+
+// dtype is that of the output in a test of the dtype tested.
+func (out Output) dtype(tested mlxc.DType) mlxc.DType {
+	if out.DType == mlxc.Invalid {
+		return tested
+	}
+	return out.DType
 }
 
 // arrays are the operands as MLX sees them.

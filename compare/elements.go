@@ -15,7 +15,8 @@ func DTypes() []mlxc.DType {
 	return []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16}
 }
 
-// spacing is the distance from 1 to the next larger number, the eps of the rule.
+// spacing is the distance from 1 to the next larger number, the eps of the rule. Integers have none:
+// they must be exact.
 func spacing(dtype mlxc.DType) float64 {
 	switch dtype {
 	case mlxc.Float32:
@@ -24,6 +25,8 @@ func spacing(dtype mlxc.DType) float64 {
 		return 0x1p-10
 	case mlxc.BFloat16:
 		return 0x1p-7
+	case mlxc.Uint32:
+		return 0
 	}
 	panic("compare: no spacing for " + dtype.String())
 }
@@ -38,19 +41,23 @@ func toArray(values []float64, dtype mlxc.DType, shape []int) *mlxc.Array {
 	case mlxc.BFloat16:
 		return store(values, shape, func(v float64) bfloat16.BFloat16 { return bfloat16.FromFloat32(float32(v)) })
 	case mlxc.Uint32:
-		return store(values, shape, storeIndex)
+		return store(values, shape, storeIndex[uint32](math.MaxUint32))
+	case mlxc.Int32:
+		return store(values, shape, storeIndex[int32](math.MaxInt32))
 	case mlxc.Bool:
 		return store(values, shape, func(v float64) bool { return v != 0 })
 	}
 	return mlxc.InvalidArray(fmt.Errorf("compare: cannot store values as %v", dtype))
 }
 
-// storeIndex makes NaN, the filler between the elements of a view, an index that no table has.
-func storeIndex(v float64) uint32 {
-	if math.IsNaN(v) {
-		return math.MaxUint32
+// storeIndex makes NaN, the filler between the elements of a view, the largest index, which no table has.
+func storeIndex[T uint32 | int32](largest T) func(float64) T {
+	return func(v float64) T {
+		if math.IsNaN(v) {
+			return largest
+		}
+		return T(v)
 	}
-	return uint32(v)
 }
 
 func store[T mlxc.Element](values []float64, shape []int, convert func(float64) T) *mlxc.Array {
@@ -73,6 +80,8 @@ func toFloat64(a *mlxc.Array) ([]float64, error) {
 		return load(a, func(v bfloat16.BFloat16) float64 { return float64(v.Float32()) })
 	case mlxc.Uint32:
 		return load(a, func(v uint32) float64 { return float64(v) })
+	case mlxc.Int32:
+		return load(a, func(v int32) float64 { return float64(v) })
 	case mlxc.Bool:
 		return load(a, func(v bool) float64 {
 			if v {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/mlxgrad/mlxgrad/compare/internal/accuracy"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -14,24 +13,36 @@ import (
 type target struct {
 	name  string
 	shape []int
+	dtype mlxc.DType
 	at    int  // Its position among the outputs or the inputs.
 	grad  bool // Whether it is the gradient of an input.
 }
 
-// targets lists what of a case is judged: own outputs, then gradients, named "d" and their input.
-func (c Case) targets() []target {
+// targets lists what of a case is judged in a test of the dtype tested: own outputs, then gradients,
+// named "d" and their input.
+func (c Case) targets(tested mlxc.DType) []target {
 	var ts []target
 	for i, out := range c.Outputs {
 		if out.Own {
-			ts = append(ts, target{name: out.Name, shape: out.Shape, at: i})
+			ts = append(ts, target{name: out.Name, shape: out.Shape, dtype: out.dtype(tested), at: i})
 		}
 	}
-	for i, in := range c.Inputs {
-		if in.Kind == Real {
-			ts = append(ts, target{name: "d" + in.Name, shape: in.Shape, at: i, grad: true})
-		}
+	for _, i := range c.differentiated() {
+		in := c.Inputs[i]
+		ts = append(ts, target{name: "d" + in.Name, shape: in.Shape, dtype: tested, at: i, grad: true})
 	}
 	return ts
+}
+
+// differentiated lists the positions of the inputs that have a gradient.
+func (c Case) differentiated() []int {
+	var at []int
+	for i, in := range c.Inputs {
+		if in.Kind == Real {
+			at = append(at, i)
+		}
+	}
+	return at
 }
 
 func (in Input) layout() Layout {
@@ -50,14 +61,16 @@ func (c Case) truth(draws []operands) [][]float64 {
 // exact returns the oracle's value of each target for one draw.
 func (c Case) exact(data operands) [][]float64 {
 	in := tensors(data.inputs)
-	grads := c.Gradient(in, tensors(data.cotangents))
+	outputs := c.Forward(in)
 	var out [][]float64
-	for _, t := range c.targets() {
-		if t.grad {
-			out = append(out, grads[0].Data)
-			grads = grads[1:]
-		} else {
-			out = append(out, c.Forward(in)[t.at].Data)
+	for i, o := range c.Outputs {
+		if o.Own {
+			out = append(out, outputs[i].Data)
+		}
+	}
+	if len(c.differentiated()) > 0 {
+		for _, g := range c.Gradient(in, tensors(data.cotangents)) {
+			out = append(out, g.Data)
 		}
 	}
 	return out
@@ -75,24 +88,8 @@ func gradients(f mlxc.Func, c Case, draws []operands, dtype mlxc.DType) ([][]flo
 // differentiate computes the targets of a case from one draw. It is an error if any result has
 // another shape or dtype than the oracle's.
 func differentiate(f mlxc.Func, c Case, data operands, dtype mlxc.DType) ([][]float64, error) {
-	in := arrays(data.inputs)
-	var wrt []int // Positions of the inputs that are differentiated.
-	for i := range c.Inputs {
-		if c.Inputs[i].Kind == Real {
-			wrt = append(wrt, i)
-		}
-	}
-	primals := make([]*mlxc.Array, len(wrt))
-	for k, i := range wrt {
-		primals[k] = in[i]
-	}
-	outputs, vjps, err := mlxc.VJP(func(primals []*mlxc.Array) []*mlxc.Array {
-		args := slices.Clone(in)
-		for k, i := range wrt {
-			args[i] = primals[k]
-		}
-		return f(args)
-	}, primals, arrays(data.cotangents))
+	wrt := c.differentiated()
+	outputs, vjps, err := vjp(f, arrays(data.inputs), wrt, arrays(data.cotangents))
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +98,7 @@ func differentiate(f mlxc.Func, c Case, data operands, dtype mlxc.DType) ([][]fl
 	}
 
 	var results [][]float64
-	for _, t := range c.targets() {
+	for _, t := range c.targets(dtype) {
 		var result *mlxc.Array
 		if t.grad {
 			result = vjps[slices.Index(wrt, t.at)]
@@ -111,8 +108,8 @@ func differentiate(f mlxc.Func, c Case, data operands, dtype mlxc.DType) ([][]fl
 		if err := result.Err(); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
-		if !slices.Equal(result.Shape(), t.shape) || result.DType() != dtype {
-			return nil, fmt.Errorf("%s is %v%v, want %v%v", t.name, result.DType(), result.Shape(), dtype, t.shape)
+		if !slices.Equal(result.Shape(), t.shape) || result.DType() != t.dtype {
+			return nil, fmt.Errorf("%s is %v%v, want %v%v", t.name, result.DType(), result.Shape(), t.dtype, t.shape)
 		}
 		values, err := toFloat64(result)
 		if err != nil {
@@ -123,85 +120,34 @@ func differentiate(f mlxc.Func, c Case, data operands, dtype mlxc.DType) ([][]fl
 	return results, nil
 }
 
+// vjp evaluates f at the arguments in, and the gradients with respect to those at the positions wrt.
+func vjp(f mlxc.Func, in []*mlxc.Array, wrt []int, cotangents []*mlxc.Array) (outputs, vjps []*mlxc.Array, err error) {
+	if len(wrt) == 0 { // MLX refuses to differentiate with respect to nothing.
+		return f(in), nil, nil
+	}
+	primals := make([]*mlxc.Array, len(wrt))
+	for k, i := range wrt {
+		primals[k] = in[i]
+	}
+	return mlxc.VJP(func(primals []*mlxc.Array) []*mlxc.Array {
+		args := slices.Clone(in)
+		for k, i := range wrt {
+			args[i] = primals[k]
+		}
+		return f(args)
+	}, primals, cotangents)
+}
+
 // poison frees arrays of NaN of the size of each target, so that the allocator is likely to hand that
 // memory out for the results. It cannot be sure to; the checker's poisoned buffers are.
-func poison(targets []target, dtype mlxc.DType) {
+func poison(targets []target) {
 	for _, t := range targets {
 		values := make([]float64, oracle.Size(t.shape))
 		for i := range values {
 			values[i] = math.NaN()
 		}
-		a := toArray(values, dtype, t.shape)
+		a := toArray(values, t.dtype, t.shape)
 		_ = mlxc.Eval(a) // An error will come again, where it is reported.
 		a.Free()
 	}
-}
-
-// peer is what MLX's own gradient gives for one target.
-type peer struct {
-	errors accuracy.Errors // In the dtype under test; NaN if there is no result.
-	// yardstick is what ours is judged by: errors, unless they mean that MLX's gradient fails.
-	yardstick accuracy.Errors
-	message   string // What is wrong with MLX's gradient, or "".
-}
-
-// peersOf measures MLX's gradient of a case, a peer for each target.
-//
-// In f16 and bf16 MLX's own gradient may overflow or cancel to nothing where arithmetic in f32 does
-// not. Its errors are no measure then: infinite ones would allow ours everything. So where it fails,
-// MLX's gradient in float32 of the same, already rounded, inputs takes its place.
-func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
-	peers := measurePeers(c, draws, dtype, truth)
-	failing := func(p peer) bool { return p.message != "" }
-	if dtype == mlxc.Float32 || !slices.ContainsFunc(peers, failing) {
-		return peers
-	}
-	wide := measurePeers(c, widened(draws), mlxc.Float32, truth)
-	for i := range peers {
-		if failing(peers[i]) && !failing(wide[i]) {
-			peers[i].yardstick = wide[i].errors
-			peers[i].message += "; ours is judged by MLX's gradient in float32"
-		}
-	}
-	return peers
-}
-
-func measurePeers(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
-	peers := make([]peer, len(truth))
-	results, err := gradients(c.MLX, c, draws, dtype)
-	for i := range peers {
-		p := &peers[i]
-		if err != nil {
-			p.errors = accuracy.Errors{Max: math.NaN(), Mean: math.NaN()}
-			p.message = err.Error()
-			continue
-		}
-		p.errors = accuracy.Measure(results[i], truth[i])
-		p.yardstick = p.errors
-		switch {
-		case p.errors.Misplaced > 0:
-			p.message = fmt.Sprintf("NaN or infinity out of place in %d of %d elements", p.errors.Misplaced, len(truth[i]))
-		case dtype != mlxc.Float32 && accuracy.NoBetterThanZero(p.errors, truth[i]):
-			p.message = "no better than zeros"
-		}
-	}
-	return peers
-}
-
-// widened returns the draws with every floating-point array in float32, which changes no value.
-func widened(draws []operands) []operands {
-	widen := func(os []operand) []operand {
-		out := slices.Clone(os)
-		for i := range out {
-			if out[i].array.DType().IsFloating() {
-				out[i].array = out[i].array.AsType(mlxc.Float32)
-			}
-		}
-		return out
-	}
-	out := make([]operands, len(draws))
-	for i, data := range draws {
-		out[i] = operands{inputs: widen(data.inputs), cotangents: widen(data.cotangents)}
-	}
-	return out
 }

@@ -17,6 +17,17 @@ type Op struct {
 func Ops() []Op {
 	return []Op{
 		rmsNorm(),
+		rmsNormSeparate(),
+		layerNorm(),
+		layerNormSeparate(),
+		rmsNormResidual(),
+		addRMSNorm(),
+		softmax(),
+		transpose2D(),
+		embedding(),
+		embeddingSparse(),
+		crossEntropy(),
+		linearCrossEntropy(),
 	}
 }
 
@@ -35,6 +46,9 @@ type Case struct {
 	// Ours and MLX map the inputs to the outputs, in the order of Inputs and Outputs, with our vjp
 	// and with MLX's built-in one.
 	Ours, MLX mlxc.Func
+	// Unsafe says why MLX must not be run, such as that it would read out of bounds. MLX is nil then, and
+	// the report says so.
+	Unsafe string
 }
 
 // Input is an argument of an operation.
@@ -51,9 +65,11 @@ type Kind int
 
 // The kinds of inputs.
 const (
-	Real  Kind = iota // Of the dtype under test.
-	Index             // Unsigned 32-bit integers: token ids, class targets.
-	Mask              // Booleans; every value but 0 is true.
+	Real        Kind = iota // Of the dtype under test.
+	Constant                // Of the dtype under test too, but not differentiated.
+	Index                   // Unsigned 32-bit integers: token ids, class targets.
+	SignedIndex             // The same as signed 32-bit integers.
+	Mask                    // Booleans; every value but 0 is true.
 )
 
 // Output is a result of an operation. Its cotangent is random.
@@ -63,6 +79,9 @@ type Output struct {
 	// Own says that a kernel of ours computes this output too, so that it is judged as the
 	// gradients are. Otherwise ours is MLX's forward, and judging it would compare MLX with itself.
 	Own bool
+	// DType is that of the output whatever the dtype under test is, if the two are not the same: a loss
+	// is float32. The output is judged with the spacing of its own dtype; integers must be exact.
+	DType mlxc.DType
 	// Layout is how the cotangent lies in memory, Contiguous if empty.
 	Layout Layout
 }

@@ -18,7 +18,7 @@ import (
 
 // altered is a small RMSNorm case after a change; what the comparison must then say of it is the test.
 func altered(change func(*Case)) []Op {
-	c := rmsNormCase{shape: []int{37, 33}, eps: usualEps}.build()
+	c := rmsNormOf(ops.RMSNorm).build(normCase{rowCase: rowCase{shape: []int{37, 33}}, eps: usualEps})
 	change(&c)
 	return []Op{{Name: "rmsnorm", Cases: []Case{c}}}
 }
@@ -74,7 +74,7 @@ func TestRunFindsWhatIsWrongWithOurs(t *testing.T) {
 				return func(in []*mlxc.Array) []*mlxc.Array {
 					dtype := in[0].DType()
 					if calls[dtype]++; calls[dtype] == 3 { // The first draw, of two, of the second run.
-						return scaled(ours, 1.01)(in)
+						return scaled(ours, 1.05)(in)
 					}
 					return ours(in)
 				}
@@ -202,12 +202,13 @@ func TestRunStopsWhenAsked(t *testing.T) {
 
 func TestSuitesAreJudged(t *testing.T) {
 	rows := []report.Case{
-		{DType: "float32", Ratio: 3},
-		{DType: "float16", Ratio: 4},
-		{DType: "float16", Ratio: 0.5},
-		{DType: "bfloat16", Ratio: 2},
-		{DType: "bfloat16", Ratio: 0.5},
-		{DType: "bfloat16", Ratio: report.Number(math.NaN())},
+		{DType: "float32", OutputDType: "float32", Ratio: 3},
+		{DType: "float16", OutputDType: "float16", Ratio: 4},
+		{DType: "float16", OutputDType: "float16", Ratio: 0.5},
+		{DType: "float16", OutputDType: "float32", Ratio: 100}, // A loss.
+		{DType: "bfloat16", OutputDType: "bfloat16", Ratio: 2},
+		{DType: "bfloat16", OutputDType: "bfloat16", Ratio: 0.5},
+		{DType: "bfloat16", OutputDType: "bfloat16", Ratio: report.Number(math.NaN())},
 	}
 	got := suites("op", DTypes(), rows, true)
 	require.Len(t, got, 3)
@@ -221,6 +222,85 @@ func TestSuitesAreJudged(t *testing.T) {
 		require.True(t, s.Pass)
 		require.False(t, s.Judged)
 	}
+}
+
+// A float32 loss of float16 logits is held to what float32 can do.
+func TestRunJudgesAnOutputInItsOwnDType(t *testing.T) {
+	c := lossCase{targets: []int{37}, v: 33, lossOptions: lossOptions{reduction: ops.None, zLoss: true}}.ofLogits()
+	ours := c.Ours
+	c.Ours = func(in []*mlxc.Array) []*mlxc.Array { return scaled(ours, 1+0x1p-12)(in) }
+	r := Run(context.Background(), []Op{{Name: "loss", Cases: []Case{c}}}, Options{DTypes: []mlxc.DType{mlxc.Float16}})
+	require.Len(t, r.Cases, 2)
+	loss, dx := r.Cases[0], r.Cases[1]
+	require.Equal(t, []string{"loss", "float16", "float32"}, []string{loss.Output, loss.DType, loss.OutputDType})
+	require.False(t, loss.Pass)
+	require.Equal(t, []string{"dx", "float16", "float16"}, []string{dx.Output, dx.DType, dx.OutputDType})
+	require.True(t, dx.Pass, dx.Message)
+	require.Equal(t, 1, r.Suites[0].Outputs, "the loss is not float16")
+}
+
+// Outputs without a gradient, of which those of integers must be exact.
+func TestRunJudgesWhatIsNotDifferentiated(t *testing.T) {
+	sparse := func() Case { return embeddingCase{ids: []int{37}, v: 33, d: 31}.sparse() }
+	r := Run(context.Background(), []Op{{Name: "sparse", Cases: []Case{sparse()}}}, Options{})
+	require.True(t, r.Succeeded())
+	require.Len(t, r.Cases, 9)
+
+	c := sparse()
+	ours := c.Ours
+	c.Ours = func(in []*mlxc.Array) []*mlxc.Array {
+		out := ours(in)
+		out[2] = out[2].Add(mlxc.Scalar[uint32](1))
+		return out
+	}
+	r = Run(context.Background(), []Op{{Name: "sparse", Cases: []Case{c}}}, Options{})
+	for _, row := range r.Cases {
+		require.Equal(t, row.Output != "count", row.Pass, "%s %s", row.Output, row.Message)
+	}
+}
+
+func TestRunWhereMLXIsUnsafe(t *testing.T) {
+	c := embeddingCase{ids: []int{37}, v: 33, d: 31, outOfRange: true}.lookup()
+	require.Nil(t, c.MLX)
+	r := Run(context.Background(), []Op{{Name: "embedding", Cases: []Case{c}}}, Options{})
+	require.True(t, r.Succeeded())
+	for _, row := range r.Cases {
+		require.Equal(t, report.MLXUnsafe, row.MLX)
+		require.Contains(t, row.MLXMessage, "out of bounds")
+		require.True(t, math.IsNaN(float64(row.Ratio)))
+	}
+
+	c.Ours = scaled(c.Ours, 1.05)
+	require.Zero(t, Run(context.Background(), []Op{{Name: "embedding", Cases: []Case{c}}}, Options{}).Passed)
+}
+
+// Without elements there is nothing to launch, but there are results to get right.
+func TestRunOfNoElements(t *testing.T) {
+	c := rmsNormOf(ops.RMSNorm).build(normCase{rowCase: rowCase{shape: []int{0, 33}}, eps: usualEps})
+	r := Run(context.Background(), []Op{{Name: "rmsnorm", Cases: []Case{c}}}, Options{})
+	require.True(t, r.Succeeded())
+	require.Len(t, r.Cases, 6)
+	require.Zero(t, r.Cases[0].Launches)
+}
+
+func TestDrawsAreEnough(t *testing.T) {
+	draws := func(c Case) int {
+		all, err := drawsFor("op", c, mlxc.Float32)
+		require.NoError(t, err)
+		return len(all)
+	}
+	row := func(shape ...int) int {
+		return draws(rmsNormOf(ops.RMSNorm).build(normCase{rowCase: rowCase{shape: shape}, eps: usualEps}))
+	}
+	require.Equal(t, 1, row(37, 129))
+	require.Equal(t, 2, row(37, 33), "for 64 elements of dw")
+	require.Equal(t, 8, row(1, 4096), "for 8 rows")
+	require.Equal(t, 4, row(2, 4096))
+	require.Equal(t, 8, row(4096))
+	require.Equal(t, 64, row(1, 1))
+	require.Equal(t, 2, row(0, 33))
+	require.Equal(t, 64, draws(lossCase{targets: []int{37}, v: 33}.ofLogits()), "of the loss")
+	require.Equal(t, 1, draws(embeddingCase{ids: []int{37}, v: 33, d: 31}.sparse()), "the count is exact")
 }
 
 // An operation with everything that RMSNorm has not: an index, a mask, an output of its own.

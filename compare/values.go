@@ -31,6 +31,24 @@ func Equal(rng *rand.Rand, shape []int) []float64 {
 	})
 }
 
+// EitherSign draws from [−1½, −½] and [½, 1½] evenly.
+func EitherSign(rng *rand.Rand, shape []int) []float64 {
+	out := make([]float64, oracle.Size(shape))
+	for i := range out {
+		out[i] = math.Copysign(0.5+rng.Float64(), rng.Float64()-0.5)
+	}
+	return out
+}
+
+// Far adds 100 to normal values, so that what varies in a row is small against the row.
+func Far(rng *rand.Rand, shape []int) []float64 {
+	out := Normal(1)(rng, shape)
+	for i := range out {
+		out[i] += 100
+	}
+	return out
+}
+
 // Spread scales each row of normal values by a power of ten from 1e-3 to 1e3, so that sums over rows
 // mix sizes.
 func Spread(rng *rand.Rand, shape []int) []float64 {

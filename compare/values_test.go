@@ -12,6 +12,7 @@ func TestValues(t *testing.T) {
 	shape := []int{4, 50}
 	all := map[string]Values{
 		"normal": Normal(2), "equal": Equal, "spread": Spread, "spike": Spike, "zero": Zero,
+		"far": Far, "either sign": EitherSign,
 		"NaN": With(math.NaN()), "infinity": With(math.Inf(1)),
 	}
 	for name, values := range all {

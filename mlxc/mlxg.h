@@ -165,6 +165,8 @@ char* mlxg_read(void* a, void* dst, size_t nbytes);
 char* mlxg_tostring(void* a, char** text);
 // mlxg_available reports whether a is computed.
 bool mlxg_available(void* a);
+// mlxg_traced reports whether a depends on an argument of a transform at work.
+bool mlxg_traced(void* a);
 
 // Closures: functions of Go that MLX calls. The id names the Go function; ids
 // whose last user in MLX is gone are handed back by mlxg_take_released.

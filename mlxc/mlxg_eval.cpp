@@ -141,6 +141,11 @@ bool mlxg_available(void* ctx) {
   return a.is_available();
 }
 
+bool mlxg_traced(void* ctx) {
+  mlxg::guard g;
+  return mlxg::array_of(ctx).is_tracer();
+}
+
 char* mlxg_tostring(void* ctx, char** text) {
   *text = nullptr;
   if (char* err = mlxg_eval(&ctx, 1)) {

@@ -38,8 +38,8 @@ func TestRMSNormGradientIsExportedForMetal(t *testing.T) {
 				kernels = append(kernels, n.Strings[0])
 			}
 		}
-		require.Len(t, kernels, 3)
-		for i, name := range []string{"rms_norm_compute_rms_inv", "rms_norm_backward_dx", "rms_norm_backward_dw"} {
+		require.Len(t, kernels, 2)
+		for i, name := range []string{"rms_norm_backward", "column_sum"} {
 			require.True(t, strings.Contains(strings.Join(kernels, " "), name), "kernel %d: %s in %v", i, name, kernels)
 		}
 		file := filepath.Join(t.TempDir(), "step.mlxfn")

@@ -7,63 +7,211 @@ type device int
 
 const (
 	host device = iota
-	gpu
+	apple
+	cuda
 )
 
+// devices are all classes.
+var devices = []device{host, apple, cuda}
+
 func (d device) String() string {
-	if d == host {
-		return "host"
-	}
-	return "gpu"
+	return [...]string{host: "host", apple: "apple", cuda: "cuda"}[d]
 }
 
 func currentDevice() device {
-	if mlxc.CurrentBackend() == mlxc.BackendCPU {
+	switch mlxc.CurrentBackend() {
+	case mlxc.BackendCPU:
 		return host
+	case mlxc.BackendCUDA:
+		return cuda
 	}
-	return gpu
+	return apple
 }
 
-// geometry is how a row-wise kernel is launched: threads in a group, elements that
-// a thread takes at a time, and the largest number of groups.
-type geometry struct {
-	threads, chunk, groups int
-}
-
-// rowGeometry is for kernels whose groups each walk over rows.
-//
-// host: a group is one thread, so that nothing has to meet and a row streams
-// through one core; 16 floats at a time are a vector register or two. 64 groups
-// give each of a few cores several turns to even out.
-//
-// gpu: 4 elements a thread make a 16-byte load in float32. A group takes as many
-// threads as the row fills, up to 1024, in whole simdgroups. The number of groups
-// only has to be enough to fill the largest GPU.
-func rowGeometry(d device, width int) geometry {
-	if d == host {
-		return geometry{threads: 1, chunk: 16, groups: 64}
-	}
-	return geometry{threads: wholeSimdgroups(width, 4), chunk: 4, groups: 4096}
-}
-
-// columnGeometry is for kernels that sum over rows: lanes own columns, and the
-// simdgroups of a group share the rows.
-//
-// host: one thread for 32 columns, two cache lines of float32, walks down all
+// rowTable has what each class of devices wants of kernels whose threadgroups walk over
 // rows.
-//
-// gpu: 8 simdgroups of 32 lanes, one column a lane, so that even narrow widths
-// make several groups.
-func columnGeometry(d device) geometry {
+var rowTable = map[device]struct {
+	maxThreads int // in a threadgroup
+	held       int // elements of a row that a thread holds in registers
+	packBytes  int // that a thread moves at a time
+	groups     int // that fill the largest device
+	minRows    int // for each group: fewer are not worth a group's own sums
+}{
+	// A group is one thread, so that nothing has to meet and a row streams through one
+	// core, whose caches hold what a GPU's registers do: 4096 floats each of x, dy, w and
+	// dw are half of a fiber's stack. 64 bytes are a cache line, two vector registers or
+	// one. 64 groups give each of a few cores several turns to even out.
+	host: {maxThreads: 1, held: 4096, packBytes: 64, groups: 64, minRows: 16},
+	// Loads of 16 bytes. A row in a thread's registers takes 32 of the 52 that each of
+	// 1024 threads has (208 KiB a core). 256 groups are three for each core of the
+	// largest GPU; ten rows for each keep a group's sums, two floats moved for every
+	// column, below a quarter of the traffic of its rows in half precision.
+	apple: {maxThreads: 1024, held: 8, packBytes: 16, groups: 256, minRows: 10},
+	// As above, of 64 registers a thread; 528 groups are four for each of 132
+	// multiprocessors.
+	cuda: {maxThreads: 1024, held: 8, packBytes: 16, groups: 528, minRows: 10},
+}
+
+// rowGeometry is how a kernel is launched whose threadgroups walk over rows: the
+// threads of a group, the elements C of a pack, the packs R that a thread holds of a
+// row or of a block of its columns, and the groups that share the rows.
+type rowGeometry struct {
+	threads, chunk, packs int
+	groups                int
+	blocks                int // of columns; 1 if a group holds a row
+}
+
+// rowsOf is the geometry for rows of a width and dtype. There are two variants of a
+// kernel's text for a dtype at most, whatever the width and the number of rows: with
+// as many packs as a thread can hold, for rows that a group holds, and the same in
+// blocks of columns, for wider ones.
+func rowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
+	t := rowTable[d]
+	chunk := t.packBytes / dtype.Size()
 	if d == host {
-		return geometry{threads: 1, chunk: 32}
+		chunk = t.packBytes / mlxc.Float32.Size() // what is computed with is float
 	}
-	return geometry{threads: 256, chunk: 1}
+	g := rowGeometry{
+		threads: min(wholeSimdgroups(width, t.held), t.maxThreads),
+		chunk:   chunk,
+		packs:   t.held / chunk,
+	}
+	g.blocks = (width + g.threads*t.held - 1) / (g.threads * t.held)
+	minRows := t.minRows
+	if g.blocks > 1 {
+		// Rows are read twice already, and their blocks make up for fewer groups.
+		minRows = max(minRows, 32)
+	}
+	g.groups = min(max(rows/minRows, 1), t.groups)
+	return g
+}
+
+// independentRowsOf is rowsOf for a kernel that leaves no sums of groups behind: as many
+// groups as make a full device of their threads, or one for each row.
+func independentRowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
+	g := rowsOf(d, dtype, rows, width)
+	t := rowTable[d]
+	g.groups = min(max(rows, 1), t.groups*t.maxThreads/g.threads)
+	return g
+}
+
+// columnTable has what each class of devices wants of kernels that sum over rows:
+// lanes own columns, and the simdgroups of a group share the rows.
+var columnTable = map[device]columnGeometry{
+	// One thread for 32 columns, two cache lines of float32, walks down all rows.
+	host: {threads: 1, chunk: 32},
+	// 8 simdgroups of 32 lanes, one column a lane, so that even narrow widths make
+	// several groups.
+	apple: {threads: 256, chunk: 1},
+	cuda:  {threads: 256, chunk: 1},
+}
+
+type columnGeometry struct {
+	threads, chunk int
+}
+
+// groups is how many groups have all columns.
+func (g columnGeometry) groups(width int) int {
+	columns := min(g.threads, 32) * g.chunk
+	return (width + columns - 1) / columns
+}
+
+// shareTable has what each class of devices wants of kernels whose threads never meet:
+// neighbouring threads share a row, a few packs of its columns each.
+var shareTable = map[device]struct {
+	threads   int // in a threadgroup
+	packBytes int
+	packs     int // that a thread holds
+	beside    int // threads beside each other in narrow rows
+	rows      int // at a time
+}{
+	// One thread has a row of 4096 floats, half of a cache of 32 KiB, and many rows far
+	// apart, so that those that cost more than others are spread.
+	host: {threads: 1, packBytes: 64, packs: 256, beside: 1, rows: 512},
+	// Eight packs of 16 bytes: what a thread must know of a row, a number of 4 bytes, is
+	// little beside what it moves of it. The sums of halves are 64 floats; with some 128
+	// registers a thread, 208 KiB are for 400 threads, which load 50 KiB at a time. Eight
+	// threads beside each other move a cache line.
+	apple: {threads: 256, packBytes: 16, packs: 8, beside: 8, rows: 1 << 18},
+	cuda:  {threads: 256, packBytes: 16, packs: 8, beside: 8, rows: 1 << 18},
+}
+
+// shareGeometry is how a kernel is launched whose threads share rows.
+type shareGeometry struct {
+	grid, threads int
+	chunk, packs  int
+	shares        int // threads that share a row
+}
+
+// sharesOf is the geometry for so many rows of a width and dtype.
+func sharesOf(d device, dtype mlxc.DType, rows, width int) shareGeometry {
+	t := shareTable[d]
+	chunk := t.packBytes / dtype.Size()
+	if d == host {
+		chunk = t.packBytes / mlxc.Float32.Size()
+	}
+	packs := (width + chunk - 1) / chunk // of a row
+	shares := max((packs+t.packs-1)/t.packs, min(packs, t.beside))
+	return shareGeometry{grid: min(rows, t.rows) * shares, threads: t.threads, chunk: chunk, packs: t.packs, shares: shares}
+}
+
+// tileTable has what each class of devices wants of kernels that move tiles of matrices.
+var tileTable = map[device]struct {
+	threads   int // in a threadgroup
+	packBytes int // that a thread moves at a time, at most
+	groups    int // at most
+}{
+	// One thread moves one element after the other, no slower than vectors that have to be
+	// put together. 64 groups give each of a few cores several turns to even out.
+	host: {threads: 1, packBytes: 1, groups: 64},
+	// A group for every tile, within what a grid may have.
+	apple: {threads: 256, packBytes: 16, groups: 1 << 22},
+	cuda:  {threads: 256, packBytes: 16, groups: 1 << 22},
+}
+
+// tileGeometry is how a kernel is launched whose threadgroups move tiles of side × side
+// elements: the threads of a group, the elements of a pack of the input's rows and of
+// the output's, and the groups for the tiles of a row, for those of a column, and for the
+// matrices.
+type tileGeometry struct {
+	threads, side   int
+	inPack, outPack int
+	groups          [3]int
+}
+
+// tilesOf is the geometry for the transposition of matrices of a dtype.
+func tilesOf(d device, dtype mlxc.DType, matrices, rows, columns int) tileGeometry {
+	t := tileTable[d]
+	side := 32 // of which a cache of 32 KiB keeps the lines of both matrices
+	if d != host {
+		side = 128 / dtype.Size() // rows of a cache line
+	}
+	packOf := func(n int) int {
+		n |= max(t.packBytes/dtype.Size(), 1)
+		return n & -n // the largest of the powers of two that divide both
+	}
+	g := tileGeometry{threads: t.threads, side: side, inPack: packOf(columns), outPack: packOf(rows)}
+	left := t.groups
+	for i, n := range []int{matrices, (rows + side - 1) / side, (columns + side - 1) / side} {
+		n = min(n, left, 65535) // CUDA's limit of the second and third axis
+		g.groups[2-i] = n
+		left /= n
+	}
+	return g
+}
+
+// elementsOf is the geometry for kernels whose threads never meet and take neighbouring
+// elements: the threads of the grid and of a threadgroup.
+func elementsOf(d device, elements int) (grid, threads int) {
+	if d == host {
+		return min(elements, 64), 1 // each of a few cores has several turns
+	}
+	return elements, 256
 }
 
 // wholeSimdgroups is the number of threads for a row of n elements, chunk at a
-// time: a multiple of 32 up to 1024.
+// time: a multiple of 32.
 func wholeSimdgroups(n, chunk int) int {
 	threads := (n + chunk - 1) / chunk
-	return min(max((threads+31)/32*32, 32), 1024)
+	return max((threads+31)/32*32, 32)
 }

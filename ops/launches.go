@@ -2,6 +2,8 @@ package ops
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -27,7 +29,7 @@ type KernelLaunch struct {
 	Op     string // the operation, in small letters
 	Case   string // the shape and what else there is to say, such as "37x129, no weight"
 	DType  mlxc.DType
-	Device string // "host" or "gpu": the class of devices whose geometry it has
+	Device string // "host", "apple" or "cuda": the class of devices whose geometry it has
 	Kernel *customkernels.Kernel
 	Launch customkernels.Launch
 
@@ -38,7 +40,7 @@ type KernelLaunch struct {
 
 // Name tells the launch from all others of its set.
 func (l KernelLaunch) Name() string {
-	return fmt.Sprintf("%s %v %s %s", l.Kernel.Name(), l.DType, l.Case, l.Device)
+	return fmt.Sprintf("%s: %s %v %s %s", l.Op, l.Kernel.Name(), l.DType, l.Case, l.Device)
 }
 
 // Inputs makes the inputs of the launch, random and the same at every call. They are
@@ -81,17 +83,21 @@ func placeholders(l customkernels.Launch) []*mlxc.Array {
 
 // Launches lists what the operations of this package launch for their gradients, in
 // every dtype and in the geometry of every class of devices, so that a tool can
-// check all kernels. Nothing is compiled or computed.
+// check all kernels. A launch that several classes make alike is listed once, under
+// the first. Nothing is compiled or computed.
 func Launches(set CaseSet) []KernelLaunch {
 	var list []KernelLaunch
 	for _, op := range operations {
 		for _, c := range op.cases(set) {
 			for _, dtype := range gradientDTypes {
-				for _, d := range []device{host, gpu} {
+				start := len(list)
+				for _, d := range devices {
 					l := KernelLaunch{Op: op.name, Case: c.name, DType: dtype, Device: d.String(), on: d, run: c.run}
 					l.trace(func(k *customkernels.Kernel, launch customkernels.Launch, _ []*mlxc.Array) []*mlxc.Array {
 						l.Kernel, l.Launch = k, launch
-						list = append(list, l)
+						if !slices.ContainsFunc(list[start:], l.alike) {
+							list = append(list, l)
+						}
 						l.index++
 						return placeholders(launch)
 					})
@@ -100,6 +106,11 @@ func Launches(set CaseSet) []KernelLaunch {
 		}
 	}
 	return list
+}
+
+// alike reports whether two launches of a case are the same for two classes of devices.
+func (l KernelLaunch) alike(other KernelLaunch) bool {
+	return l.index == other.index && l.Kernel == other.Kernel && reflect.DeepEqual(l.Launch, other.Launch)
 }
 
 // gradientDTypes are the dtypes that the kernels are for.
@@ -120,4 +131,13 @@ type launchCase struct {
 // operations has one entry for each operation with kernels.
 var operations = []operation{
 	{name: "rmsnorm", cases: rmsNormCases},
+	{name: "rmsnorm_separate", cases: rmsNormSeparateCases},
+	{name: "rmsnorm_residual", cases: rmsNormResidualCases},
+	{name: "add_rmsnorm", cases: addRMSNormCases},
+	{name: "layernorm", cases: layerNormCases},
+	{name: "layernorm_separate", cases: layerNormSeparateCases},
+	{name: "embedding", cases: embeddingCases},
+	{name: "softmax", cases: softmaxCases},
+	{name: "transpose2d", cases: transposeCases},
+	{name: "cross_entropy", cases: crossEntropyCases},
 }

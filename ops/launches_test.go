@@ -12,7 +12,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Every kernel of every shader file is among the launches, in every dtype and geometry.
+// Every kernel of every shader file is among the launches, in every dtype, for a host and
+// for a GPU.
 func TestLaunchesHaveEveryKernel(t *testing.T) {
 	files, err := fs.Glob(customkernels.Shaders(), "*.metal")
 	require.NoError(t, err)
@@ -22,7 +23,10 @@ func TestLaunchesHaveEveryKernel(t *testing.T) {
 		require.NoError(t, err)
 		for _, kernel := range lib.Names() {
 			for _, dtype := range gradientDTypes {
-				for _, d := range []device{host, gpu} {
+				for _, d := range []device{host, apple} {
+					if kernel == "embedding_sorted_keys" && d == apple {
+						continue // of one thread: a GPU leaves sorting to MLX
+					}
 					want = append(want, fmt.Sprintln(kernel, dtype, d))
 				}
 			}
@@ -31,7 +35,9 @@ func TestLaunchesHaveEveryKernel(t *testing.T) {
 	for _, set := range []CaseSet{RaggedCases, TypicalCases} {
 		got = nil
 		for _, l := range Launches(set) {
-			got = append(got, fmt.Sprintln(l.Kernel.Name(), l.DType, l.Device))
+			if l.Device != cuda.String() {
+				got = append(got, fmt.Sprintln(l.Kernel.Name(), l.DType, l.Device))
+			}
 		}
 		slices.Sort(got)
 		require.ElementsMatch(t, want, slices.Compact(got))
@@ -54,7 +60,7 @@ func TestInputsOfLaunches(t *testing.T) {
 		require.NoError(t, err, l.Name())
 		for i := range first {
 			require.Equal(t, floats(t, first[i]), floats(t, again[i]))
-			require.Contains(t, []mlxc.DType{l.DType, mlxc.Float32, mlxc.Uint32}, first[i].DType())
+			require.Contains(t, []mlxc.DType{l.DType, mlxc.Float32, mlxc.Uint32, mlxc.Int32}, first[i].DType())
 		}
 	}
 }

@@ -153,7 +153,7 @@ func mutationTrials(t *testing.T, file string) []mutationTrial {
 
 // killer says what gives the mutant away, "" for nothing.
 func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) string {
-	lib, err := customkernels.Load(fstest.MapFS{file: {Data: []byte(m.text)}}, file)
+	lib, err := customkernels.Load(withMutant(file, m), file)
 	if err != nil {
 		return "does not load: " + firstLine(err)
 	}
@@ -179,6 +179,25 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 	return ""
 }
 
+// withMutant are the shaders with the mutant in the place of a file.
+func withMutant(file string, m mutant) fs.FS {
+	files := fstest.MapFS{}
+	shipped := customkernels.Shaders()
+	names, err := fs.Glob(shipped, "*")
+	if err != nil {
+		panic(err) // the pattern is a constant and valid
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(shipped, name)
+		if err != nil {
+			panic(err) // the files are part of the program
+		}
+		files[name] = &fstest.MapFile{Data: text}
+	}
+	files[file] = &fstest.MapFile{Data: []byte(m.text)}
+	return files
+}
+
 // judge says how a report differs from what it should be, "" for not at all.
 func (trial mutationTrial) judge(r *customkernels.SanitizeReport) string {
 	if len(r.Findings) > 0 {
@@ -198,10 +217,16 @@ func (trial mutationTrial) judge(r *customkernels.SanitizeReport) string {
 		// As closeTo does for float32.
 		const eps = 1e-5
 		largest := 1.0
+		isNaN := func(v float32) bool { return v != v } // out of range, or left alone
 		for _, v := range want {
-			largest = max(largest, math.Abs(float64(v)))
+			if !isNaN(v) {
+				largest = max(largest, math.Abs(float64(v)))
+			}
 		}
 		for j := range want {
+			if isNaN(want[j]) && isNaN(got[j]) {
+				continue
+			}
 			if d := math.Abs(float64(got[j]) - float64(want[j])); !(d <= eps*largest) {
 				return fmt.Sprintf("output %d[%d] is %g, not %g", i, j, got[j], want[j])
 			}

@@ -6,42 +6,80 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// rmsNormCases are launches of the kernels of RMSNorm's gradient.
+// rowShapes are the shapes in which kernels that walk over rows are checked.
 //
 // Ragged: single elements; arrays below eight elements, which MLX declares
-// differently; a short last vector in every lane; several simdgroups of which the
-// last is short; whole vectors only, so that one element more is outside; a row of
-// many turns; more rows than there are threadgroups in any geometry, so that
-// threadgroups use their memory again, with several simdgroups.
-func rmsNormCases(set CaseSet) []launchCase {
+// differently; a short last pack in every thread; several simdgroups of which the
+// last is short; whole packs only, so that one element more is outside; rows wider
+// than a threadgroup holds on a host and on a GPU; more rows than there are
+// threadgroups in any geometry, so that threadgroups use their memory again, with
+// several simdgroups.
+func rowShapes(set CaseSet) [][2]int {
 	if set == TypicalCases {
-		return []launchCase{rmsNormCase(64, 1024, true)}
+		return [][2]int{{64, 1024}, {4, 16384}}
 	}
-	return []launchCase{
-		rmsNormCase(1, 1, true),
-		rmsNormCase(3, 7, true),
-		rmsNormCase(37, 129, true),
-		rmsNormCase(37, 129, false),
-		rmsNormCase(6, 128, true),
-		rmsNormCase(5, 4099, true),
-		rmsNormCase(4099, 130, true),
-	}
+	return [][2]int{{1, 1}, {3, 7}, {37, 129}, {6, 128}, {5, 4099}, {3, 8209}, {1031, 260}}
 }
 
-func rmsNormCase(rows, width int, weighted bool) launchCase {
-	name := fmt.Sprintf("%dx%d", rows, width)
-	if !weighted {
-		name += ", no weight"
+// rowInputs are the random inputs of a case, of which weight may be nil; normal makes
+// more.
+type rowInputs struct {
+	x, dy, weight *mlxc.Array
+	normal        func(seed uint64, shape ...int) *mlxc.Array
+}
+
+// rowCases are the cases of run in all shapes, and in one without a weight.
+func rowCases(set CaseSet, run func(on launcher, in rowInputs)) []launchCase {
+	rowCase := func(rows, width int, weighted bool) launchCase {
+		name := fmt.Sprintf("%dx%d", rows, width)
+		if !weighted {
+			name += ", no weight"
+		}
+		return launchCase{name: name, run: func(on launcher, dtype mlxc.DType) {
+			normal := func(seed uint64, shape ...int) *mlxc.Array {
+				return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, shape...)
+			}
+			in := rowInputs{x: normal(1, rows, width), dy: normal(2, rows, width), normal: normal}
+			if weighted {
+				in.weight = normal(3, width)
+			}
+			run(on, in)
+		}}
 	}
-	return launchCase{name: name, run: func(on launcher, dtype mlxc.DType) {
-		normal := func(seed uint64, shape ...int) *mlxc.Array {
-			return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, shape...)
-		}
-		x, dy := normal(1, rows, width), normal(2, rows, width)
-		var weight *mlxc.Array
-		if weighted {
-			weight = normal(3, width)
-		}
-		rmsNormBackward(on, x, weight, dy, 1e-5)
-	}}
+	var cases []launchCase
+	for _, s := range rowShapes(set) {
+		cases = append(cases, rowCase(s[0], s[1], true))
+	}
+	if set == RaggedCases {
+		cases = append(cases, rowCase(37, 129, false), rowCase(3, 8209, false))
+	}
+	return cases
+}
+
+const caseEps = 1e-5
+
+func rmsNormCases(set CaseSet) []launchCase {
+	return rowCases(set, func(on launcher, in rowInputs) {
+		rmsNormBackward(on, in.x, in.weight, in.dy, caseEps)
+	})
+}
+
+func rmsNormSeparateCases(set CaseSet) []launchCase {
+	return rowCases(set, func(on launcher, in rowInputs) {
+		rmsNormBackwardSeparate(on, in.x, in.weight, in.dy, caseEps)
+	})
+}
+
+func rmsNormResidualCases(set CaseSet) []launchCase {
+	return rowCases(set, func(on launcher, in rowInputs) {
+		residualForward(on, "rms_norm_residual", 1, []*mlxc.Array{in.x, in.dy, in.weight}, caseEps)
+	})
+}
+
+func addRMSNormCases(set CaseSet) []launchCase {
+	return rowCases(set, func(on launcher, in rowInputs) {
+		residualForward(on, "add_rms_norm", 2, []*mlxc.Array{in.x, in.dy, in.weight}, caseEps)
+		dh := in.normal(4, in.x.Shape()...)
+		rmsNormBackwardWithSum(on, in.x, in.weight, in.dy, dh, caseEps)
+	})
 }

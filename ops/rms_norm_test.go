@@ -54,20 +54,27 @@ func norm(weighted bool, eps float32, f func(x, w *mlxc.Array, eps float32) *mlx
 	}
 }
 
+// backwards are the forms of the gradient.
+var backwards = []func(on launcher, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array{
+	rmsNormBackward, rmsNormBackwardSeparate,
+}
+
 // Every entry of the geometry table computes the same gradient, whatever device it
 // is meant for: the host executor runs them all.
 func TestRMSNormBackwardInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
-		for _, width := range []int{1, 31, 32, 33, 127, 1024, 4099} {
+		for _, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 8209} {
 			for _, rows := range []int{1, 3, 37} {
 				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {
 					x, w, dy := normal(1, dtype, rows, width), normal(2, dtype, width), normal(3, dtype, rows, width)
 					_, want, err := mlxc.VJP(norm(true, 1e-5, mlxc.RMSNorm), arrays{x, w}, arrays{dy})
 					require.NoError(t, err)
-					for _, d := range []device{host, gpu} {
-						got := rmsNormBackward(launcher{device: d}, x, w, dy, 1e-5)
-						closeTo(t, want[0], got[0])
-						closeTo(t, want[1], got[1])
+					for _, d := range devices {
+						for _, backward := range backwards {
+							got := backward(launcher{device: d}, x, w, dy, 1e-5)
+							closeTo(t, want[0], got[0])
+							closeTo(t, want[1], got[1])
+						}
 					}
 				})
 			}
@@ -145,7 +152,7 @@ func TestRMSNormUnderTransforms(t *testing.T) {
 					return grads[:1]
 				}
 				_, _, err := mlxc.VJP(grad, args, arrays{x})
-				require.ErrorContains(t, err, "rms_norm_backward_dx")
+				require.ErrorContains(t, err, "rms_norm_backward")
 				require.ErrorContains(t, err, "no gradient")
 			})
 		}
@@ -183,14 +190,16 @@ func TestRMSNormOfTransposedAndStridedInputs(t *testing.T) {
 
 func TestRMSNormGivesTheSameBits(t *testing.T) {
 	for _, dtype := range gradientDTypes {
-		for _, d := range []device{host, gpu} {
+		for _, d := range devices {
 			x, w, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 1025), normal(3, dtype, 199, 1025)
-			first := rmsNormBackward(launcher{device: d}, x, w, dy, 1e-5)
-			dx, dw := floats(t, first[0]), floats(t, first[1])
-			for range 19 {
-				again := rmsNormBackward(launcher{device: d}, x, w, dy, 1e-5)
-				require.Equal(t, dx, floats(t, again[0]))
-				require.Equal(t, dw, floats(t, again[1]))
+			for _, backward := range backwards {
+				first := backward(launcher{device: d}, x, w, dy, 1e-5)
+				dx, dw := floats(t, first[0]), floats(t, first[1])
+				for range 19 {
+					again := backward(launcher{device: d}, x, w, dy, 1e-5)
+					require.Equal(t, dx, floats(t, again[0]))
+					require.Equal(t, dw, floats(t, again[1]))
+				}
 			}
 		}
 	}
@@ -270,7 +279,9 @@ func BenchmarkRMSNormGradient(b *testing.B) {
 		for _, shape := range [][2]int{{256, 1024}, {1024, 4096}} {
 			x, w, dy := normal(1, dtype, shape[0], shape[1]), normal(2, dtype, shape[1]), normal(3, dtype, shape[0], shape[1])
 			require.NoError(b, mlxc.Eval(x, w, dy))
-			for name, f := range map[string]func(x, w *mlxc.Array, eps float32) *mlxc.Array{"ours": RMSNorm, "mlx": mlxc.RMSNorm} {
+			for name, f := range map[string]func(x, w *mlxc.Array, eps float32) *mlxc.Array{
+				"ours": RMSNorm, "separate": RMSNormSeparate, "mlx": mlxc.RMSNorm,
+			} {
 				b.Run(fmt.Sprintf("%v/%dx%d/%s", dtype, shape[0], shape[1], name), func(b *testing.B) {
 					b.SetBytes(int64(3 * x.NBytes()))
 					for b.Loop() {

@@ -11,27 +11,52 @@ import (
 func variants(launches []KernelLaunch) []KernelLaunch {
 	var list []KernelLaunch
 	for _, l := range launches {
-		if l.Device != gpu.String() || l.Case != "37x129" && l.Case != "5x4099" {
+		cases := []string{"37x129", "2 of 37x129", "37 of 13x129", "1031 of 2x70"}
+		if l.Device != apple.String() || !slices.Contains(cases, l.Case) {
 			continue
 		}
+		width := 129
 		switch l.Kernel.Name() {
-		case "rms_norm_compute_rms_inv", "rms_norm_backward_dx":
+		case "rms_norm_compute_rms_inv", "rms_norm_backward_dx", "rms_norm_backward", "rms_norm_backward_statistics",
+			"rms_norm_residual", "add_rms_norm", "softmax_backward", "layer_norm_backward", "layer_norm_bwd_input",
+			"cross_entropy_fwd_bwd", "cross_entropy_forward", "cross_entropy_backward":
 			// Two groups share the rows, so each uses its slots again: with a last
 			// simdgroup of one lane, and with as many simdgroups as there are slots.
 			for _, threads := range []int{65, 1024} {
 				v := l
 				v.Device = "variant"
 				v.Launch.Grid, v.Launch.Threadgroup = [3]int{2 * threads}, [3]int{threads}
+				switch l.Kernel.Name() {
+				case "rms_norm_backward":
+					v.Launch.Outputs = slices.Clone(l.Launch.Outputs)
+					v.Launch.Outputs[1].Shape = []int{2, width}
+				case "layer_norm_backward":
+					v.Launch.Outputs = slices.Clone(l.Launch.Outputs)
+					v.Launch.Outputs[1].Shape = []int{2, 2, width}
+				}
 				list = append(list, v)
 			}
-		case "rms_norm_backward_dw":
-			// As many simdgroups as there are slots, and several columns a lane.
-			const threads, columns = 1024, 4
-			width := l.Launch.Outputs[0].Shape[0]
+		case "transpose_2d":
+			// One small group walks over all tiles of both matrices.
 			v := l
 			v.Device = "variant"
-			v.Launch.Grid = [3]int{(width + 32*columns - 1) / (32 * columns) * threads}
-			v.Launch.Threadgroup = [3]int{threads}
+			v.Launch.Grid, v.Launch.Threadgroup = [3]int{4, 1, 1}, [3]int{4, 1, 1}
+			v.Launch.Template = slices.Clone(l.Launch.Template)
+			i := slices.IndexFunc(v.Launch.Template, func(a mlxc.TemplateArg) bool { return a.Name == "N" })
+			v.Launch.Template[i].Value = 4
+			list = append(list, v)
+		case "embedding", "embedding_keys", "embedding_runs", "embedding_backward_partial", "embedding_backward":
+			// Fewer threads than there is work for, some of them too few for a row.
+			v := l
+			v.Device = "variant"
+			v.Launch.Grid, v.Launch.Threadgroup = [3]int{23}, [3]int{7}
+			list = append(list, v)
+		case "rms_norm_backward_dw", "column_sum", "layer_norm_bwd_gamma_reduce":
+			// Several columns a lane.
+			const threads, columns = 256, 4
+			v := l
+			v.Device = "variant"
+			v.Launch.Grid[0] = (width + 32*columns - 1) / (32 * columns) * threads
 			v.Launch.Template = slices.Clone(l.Launch.Template)
 			i := slices.IndexFunc(v.Launch.Template, func(a mlxc.TemplateArg) bool { return a.Name == "C" })
 			v.Launch.Template[i].Value = columns

@@ -18,9 +18,10 @@ type Gradient func(in, cotangents []Tensor) []Tensor
 // by central differences of the fourth order. The inputs listed in fixed, by position, are not
 // differentiated and have no gradient.
 //
-// Directions are as large as the row that they move, so that a step is small against every row of
-// an input whose rows differ by orders of magnitude. Both sides are sums of terms that may cancel,
-// so the tolerance is relative to the sum of the terms' sizes.
+// Directions are as large as what varies in the row that they move, so that a step is small against
+// every row of an input whose rows differ by orders of magnitude, and at most 1, against which an
+// exponential is to be small. Both sides are sums of terms that may cancel, so the tolerance is
+// relative to the sum of the terms' sizes.
 func CheckDirectional(f Func, gradient Gradient, in []Tensor, fixed map[int]bool, rng *rand.Rand) error {
 	const (
 		// The truncation error falls with step⁴ and the rounding error rises with 1/step; they
@@ -84,7 +85,8 @@ func like(ts []Tensor, rng *rand.Rand) []Tensor {
 	return out
 }
 
-// direction returns a random tensor of x's shape, every row of which is of the size of x's row.
+// direction returns a random tensor of x's shape, every row of which is of the size of the deviation
+// of x's row, where that is not too small for x's own rounding, and at most 1.
 func direction(x Tensor, rng *rand.Rand) Tensor {
 	v := like([]Tensor{x}, rng)[0]
 	width := 1
@@ -93,11 +95,13 @@ func direction(x Tensor, rng *rand.Rand) Tensor {
 	}
 	for start := 0; start < len(v.Data); start += width {
 		row := x.Data[start : start+width]
-		scale := 0.0
+		mean, square := 0.0, 0.0
 		for _, value := range row {
-			scale += value * value / float64(width)
+			mean += value / float64(width)
+			square += value * value / float64(width)
 		}
-		scale = math.Sqrt(scale)
+		deviation := math.Sqrt(max(0, square-mean*mean))
+		scale := min(1, max(deviation, 1e-3*math.Sqrt(square)))
 		if scale == 0 {
 			scale = 1e-6 // A row of zeros has no scale; this is small against any eps in use.
 		}

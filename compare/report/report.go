@@ -27,13 +27,15 @@ type Case struct {
 	Shape  []int  `json:"shape"`  // The shape of the operation's first input.
 	Layout string `json:"layout"` // How that input lies in memory.
 	Output string `json:"output"` // The output's name, such as "dx".
+	// OutputDType is DType, or that of an output which has the same one in every DType, such as a loss.
+	OutputDType string `json:"output_dtype"`
 
 	MaxErr     Number `json:"max_err"` // Ours, against the float64 oracle, as all errors here.
 	MLXMaxErr  Number `json:"mlx_max_err"`
 	MeanErr    Number `json:"mean_err"`
 	MLXMeanErr Number `json:"mlx_mean_err"`
 	Floor      Number `json:"floor"` // 2·eps·max|oracle|, which max_err may reach whatever MLX does.
-	// Ratio is (max_err + floor) / (mlx_max_err + floor), NaN when MLX's own gradient fails.
+	// Ratio is (max_err + floor) / (mlx_max_err + floor), NaN when MLX's own gradient is not sound.
 	Ratio Number `json:"ratio"`
 
 	Draws    int  `json:"draws"`    // How many times random inputs were drawn; the errors are over all.
@@ -41,9 +43,23 @@ type Case struct {
 	Pass     bool `json:"pass"`
 	// Message says why the case failed, in one or more lines.
 	Message string `json:"message,omitempty"`
-	// MLXMessage says what is wrong with MLX's own gradient, which fails nothing.
-	MLXMessage string `json:"mlx_message,omitempty"`
+	// MLX says whether MLX's own gradient can be compared with, and MLXMessage why not. Neither fails
+	// anything.
+	MLX        MLXVerdict `json:"mlx_gradient"`
+	MLXMessage string     `json:"mlx_message,omitempty"`
 }
+
+// MLXVerdict is the judgement of MLX's own gradient.
+type MLXVerdict string
+
+// The verdicts. Ours is judged against the oracle alone, or against MLX's gradient in float32, where
+// MLX's own is not sound.
+const (
+	MLXSound   MLXVerdict = "sound"
+	MLXWrong   MLXVerdict = "wrong"   // NaN or infinity out of place, or no better than zeros.
+	MLXRefuses MLXVerdict = "refuses" // An error.
+	MLXUnsafe  MLXVerdict = "unsafe"  // Not run, because it may read or write out of bounds.
+)
 
 // Suite is the judgement of all the cases of one operation in one dtype together.
 type Suite struct {

@@ -19,7 +19,8 @@ type TableOptions struct {
 
 // WriteTable writes the report for people: what ran, a table an operation, what is wrong with each
 // failing case, the suites' geometric means, and the counts as the last line. Lines are at most 120
-// columns wide as long as the names of cases stay below 34.
+// columns wide, up to a note on MLX, as long as the longest names of a case and of an output stay below
+// 46 together.
 func (r *Report) WriteTable(w io.Writer, opt TableOptions) error {
 	out := &printer{w: w}
 	out.printf("%s executor on %s, MLX %s, mlx-c %s\n", r.Executor, r.Device, r.MLX, r.MLXC)
@@ -63,7 +64,7 @@ func (p *printer) table(cases []Case) {
 		return
 	}
 	left, right := tw.AlignLeft, tw.AlignRight
-	align := tw.CellAlignment{PerColumn: []tw.Align{left, left, left, right, right, right, right, right, right, left}}
+	align := tw.CellAlignment{PerColumn: []tw.Align{left, left, left, right, right, right, right, right, right, left, left}}
 	tight := tw.CellPadding{Global: tw.Padding{Left: "", Right: "  ", Overwrite: true}}
 	asWritten := tw.CellFormatting{AutoFormat: tw.Off, AutoWrap: tw.WrapNone}
 	var text strings.Builder
@@ -80,7 +81,7 @@ func (p *printer) table(cases []Case) {
 			Row:    tw.CellConfig{Alignment: align, Padding: tight, Formatting: asWritten},
 		}),
 	)
-	t.Header([]string{"case", "dtype", "grad", "max", "MLX max", "mean", "MLX mean", "floor", "ratio", ""})
+	t.Header([]string{"case", "dtype", "grad", "max", "MLX max", "mean", "MLX mean", "floor", "ratio", "", "MLX"})
 	for _, c := range cases {
 		if p.err = t.Append(cells(c)); p.err != nil {
 			return
@@ -100,17 +101,17 @@ func cells(c Case) []string {
 	if !c.Pass {
 		verdict = "FAIL"
 	}
-	mlxMax, mlxMean := short(c.MLXMaxErr), short(c.MLXMeanErr)
-	if c.MLXMessage != "" {
-		mlxMax += "!"
+	mlx := string(c.MLX)
+	if c.MLX == MLXSound {
+		mlx = "" // Nearly always; what is not so must catch the eye.
 	}
 	ratio := short(c.Ratio)
 	if r := float64(c.Ratio); r >= 0.01 && r < 100 {
 		ratio = strconv.FormatFloat(r, 'f', 2, 64)
 	}
 	return []string{
-		c.Name, c.DType, c.Output, short(c.MaxErr), mlxMax, short(c.MeanErr), mlxMean,
-		short(c.Floor), ratio, verdict,
+		c.Name, c.DType, c.Output, short(c.MaxErr), short(c.MLXMaxErr), short(c.MeanErr), short(c.MLXMeanErr),
+		short(c.Floor), ratio, verdict, mlx,
 	}
 }
 
@@ -132,38 +133,58 @@ func short(n Number) string {
 // in the first ones.
 const explained = 20
 
-// explain prints why cases failed, the outputs of one case that say the same together, and what is
-// wrong with MLX's own gradient.
+// explain prints why cases failed, and what is wrong with MLX's own gradient.
 func (p *printer) explain(cases []Case) {
-	same := func(a, b Case) bool {
-		return a.Op == b.Op && a.Name == b.Name && a.DType == b.DType && a.Message == b.Message
-	}
-	failed := failures(cases)
-	for n := 0; len(failed) > 0; n++ {
+	groups := sameMessage(failures(cases), func(c Case) string { return c.Message })
+	for n, group := range groups {
 		if n == explained {
-			p.printf("\n... and %d more failures, each with its message in the JSON report\n", len(failed))
+			left := 0
+			for _, g := range groups[n:] {
+				left += len(g)
+			}
+			p.printf("\n... and %d more failures, each with its message in the JSON report\n", left)
 			break
 		}
-		first := failed[0]
-		var outputs []string
-		for len(failed) > 0 && same(first, failed[0]) {
-			outputs = append(outputs, failed[0].Output)
-			failed = failed[1:]
-		}
-		p.printf("\nFAIL %s %s %s %s\n%s\n", first.Op, first.Name, first.DType, strings.Join(outputs, " "), indent(first.Message))
+		p.printf("\nFAIL %s\n%s\n", heading(group), indent(group[0].Message))
 	}
 
 	said := false
-	for _, c := range cases {
+	for _, group := range sameMessage(cases, func(c Case) string { return c.MLXMessage }) {
+		c := group[0]
 		if c.MLXMessage == "" {
 			continue
 		}
 		if !said {
-			p.printf("\n! MLX's own gradient fails, and is replaced or left out of the judgement:\n")
+			p.printf("\nMLX's own gradient is not sound, and is replaced or left out of the judgement:\n")
 			said = true
 		}
-		p.printf("  %s %s %s %s: %s\n", c.Op, c.Name, c.DType, c.Output, strings.ReplaceAll(c.MLXMessage, "\n", "; "))
+		p.printf("  %s: %s: %s\n", heading(group), c.MLX, strings.ReplaceAll(c.MLXMessage, "\n", "; "))
 	}
+}
+
+// sameMessage splits rows into runs that are of one case in one dtype and say the same.
+func sameMessage(cases []Case, message func(Case) string) [][]Case {
+	var groups [][]Case
+	for i, c := range cases {
+		if i > 0 {
+			last := cases[i-1]
+			if c.Op == last.Op && c.Name == last.Name && c.DType == last.DType && message(c) == message(last) {
+				groups[len(groups)-1] = append(groups[len(groups)-1], c)
+				continue
+			}
+		}
+		groups = append(groups, []Case{c})
+	}
+	return groups
+}
+
+// heading names the rows of a group.
+func heading(group []Case) string {
+	var outputs []string
+	for _, c := range group {
+		outputs = append(outputs, c.Output)
+	}
+	return fmt.Sprintf("%s %s %s %s", group[0].Op, group[0].Name, group[0].DType, strings.Join(outputs, " "))
 }
 
 func (p *printer) suites(suites []Suite) {

@@ -1,58 +1,286 @@
-// Backward pass of the root-mean-square norm, in three kernels.
+// Backward pass of the root-mean-square norm: fused, and in three kernels.
 //
 // Forward, for each of N rows of width D:
 //
 //   r   = rsqrt(mean(x²) + eps)
 //   y_j = x_j · r · w_j
 //
-// With dy the cotangent of y, and dr/dx_j = −r³·x_j/D:
+// With dy the cotangent of y, g = dy·w and dr/dx_j = −r³·x_j/D:
 //
-//   s    = Σ_j dy_j · w_j · x_j
-//   dx_j = r · (dy_j · w_j − x_j · s · r²/D)
+//   s    = Σ_j g_j · x_j
+//   dx_j = r · (g_j − x_j · c),  c = s·r²/D
 //   dw_j = Σ_rows dy_j · x_j · r
 //
 // Storage is T; every product and sum is in float. Sums run in an order that the
 // launch alone decides, so results are the same bits every time.
 //
-// Launch (threads, one dimension):
-//   rms_norm_compute_rms_inv   groups of any size up to 1024; a group takes rows
-//   rms_norm_backward_dx       group, group + groups, …, so any number of groups is right
-//   rms_norm_backward_dw       one group for C consecutive columns a lane, 32 lanes
-//                              wide at most and with at most 32 simdgroups
-// A thread takes C neighbouring elements at a time: one wide load on a GPU, one
-// vector on a CPU, where a group may be a single thread. Indices are size_t: a uint
-// could wrap around between neighbours, for all that a compiler knows, and keeps it
-// from seeing that they are neighbours.
+// Fused, for rows that a threadgroup can hold in its registers:
+//   rms_norm_backward             a group walks over rows, keeps each in registers between
+//                                 its sums and its dx, and adds up dw in registers
+//   column_sum                    adds up the groups' dw, in order
+// and for wider ones:
+//   rms_norm_backward_statistics  r and c of every row
+//   rms_norm_backward_columns     a group does the same for a block of columns
+// Separate:
+//   rms_norm_compute_rms_inv, rms_norm_backward_dx, rms_norm_backward_dw
 //
-// Device traffic, in elements of T: 1·N·D + 3·N·D + 2·N·D, twice what one fused
-// kernel needs; rms_inv adds 3·N floats.
+// Launch (threads): groups of any size up to 1024 along x. In the kernels that walk
+// over rows a group takes rows group, group + groups, …, so any number of groups is
+// right; R packs of C elements a thread make the row (rms_norm_backward) or the block
+// (rms_norm_backward_columns, whose groups along y share the rows). The three separate
+// kernels and the statistics are right for any R. Groups of rms_norm_backward_columns and
+// rms_norm_backward_dw are whole simdgroups or one thread; one of rms_norm_backward_dw has
+// at most 8 simdgroups, and C columns a lane. Indices are size_t: a uint could
+// wrap around between neighbours, for all that a compiler knows, and keeps it from
+// seeing that they are neighbours.
+//
+// Device traffic, in elements of T: fused 3·N·D (with the sum's cotangent 4·N·D), wider
+// rows 5·N·D, and 2·groups·D floats for the groups' dw; separate 1·N·D + 3·N·D + 2·N·D,
+// where the row fits registers.
 
-#include <metal_stdlib>
-using namespace metal;
+#include "rows.h"
 
-// Sum over the threadgroup, for every thread. The caller gives other slots (one
-// float for each simdgroup) to the next call, which then needs no barrier between:
-// nobody writes slots again before everybody has passed the barrier in between.
-inline float threadgroup_sum(
-    float value,
-    threadgroup float* slots,
-    uint lane,
-    uint simdgroup,
-    uint simdgroups) {
-  value = simd_sum(value);
-  if (simdgroups == 1) {
-    return value;
+// Adds a pack to the row's sums: squares of x, products g·x.
+template <int C>
+inline void add_to_sums(thread const float* x, thread const float* g, thread float* squares, thread float* products) {
+  for (int k = 0; k < C; k++) {
+    squares[k] += x[k] * x[k];
+    products[k] += g[k] * x[k];
   }
-  if (lane == 0) {
-    slots[simdgroup] = value;
+}
+
+// dy becomes g, the cotangent of x·r.
+template <int C, bool HAS_WEIGHT>
+inline void times_weight(thread const float* dy, thread const float* w, thread float* g) {
+  for (int k = 0; k < C; k++) {
+    g[k] = HAS_WEIGHT ? dy[k] * w[k] : dy[k];
   }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  // Every thread adds all of them up: right for a last simdgroup of any size.
-  value = 0;
-  for (uint g = 0; g < simdgroups; g++) {
-    value += slots[g];
+}
+
+// (r, c) from (Σ x², Σ g·x).
+inline float2 row_statistics(float2 sums, uint width, float eps) {
+  const float r = rsqrt(sums.x / float(width) + eps);
+  return float2(r, sums.y * r * r / float(width));
+}
+
+// dx of a pack. The difference can cancel, so its product is not rounded.
+template <int C>
+inline void gradient(thread const float* x, thread const float* g, float r, float c, thread float* dx) {
+  for (int k = 0; k < C; k++) {
+    dx[k] = r * fma(-x[k], c, g[k]);
   }
-  return value;
+}
+
+// dx, and the share of dw that the group's rows have. x is what was normalised; with
+// HAS_SUM it has a cotangent dh of its own, which dx gets too. Without HAS_WEIGHT, w is
+// not read and partial_dw is not written.
+template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_SUM>
+[[kernel]] void rms_norm_backward(
+    device const T* x [[buffer(0)]],
+    device const T* w [[buffer(1)]],
+    device const T* dy [[buffer(2)]],
+    device const T* dh [[buffer(3)]],
+    constant uint& rows [[buffer(4)]],
+    constant uint& width [[buffer(5)]],
+    constant float& eps [[buffer(6)]],
+    device T* dx [[buffer(7)]],
+    device float* partial_dw [[buffer(8)]],
+    uint group [[threadgroup_position_in_grid]],
+    uint groups [[threadgroups_per_grid]],
+    uint thread_index [[thread_position_in_threadgroup]],
+    uint threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
+  threadgroup float2 slots[2][32];
+  const bool is_packed = packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) &&
+      (!HAS_WEIGHT || packed<C>(w, width)) && (!HAS_SUM || packed<C>(dh, width));
+  const size_t first = size_t(thread_index) * C;
+  const size_t stride = size_t(threads) * C;
+
+  float ws[R][C];
+  float dws[R][C];
+  for (int p = 0; p < R && first + p * stride < width; p++) {
+    if (HAS_WEIGHT) {
+      read<C>(w, first + p * stride, width, is_packed, ws[p]);
+      for (int k = 0; k < C; k++) {
+        dws[p][k] = 0;
+      }
+    }
+  }
+
+  uint turn = 0;
+  for (uint row = group; row < rows; row += groups, turn ^= 1) {
+    const size_t start = size_t(row) * width;
+    float xs[R][C];
+    float dys[R][C];
+    float squares[C] = {};
+    float products[C] = {};
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      read<C>(x + start, first + p * stride, width, is_packed, xs[p]);
+      read<C>(dy + start, first + p * stride, width, is_packed, dys[p]);
+      float g[C];
+      times_weight<C, HAS_WEIGHT>(dys[p], ws[p], g);
+      add_to_sums<C>(xs[p], g, squares, products);
+    }
+    const float2 sums = threadgroup_sum(
+        float2(sum_of<C>(squares), sum_of<C>(products)), slots[turn], lane, simdgroup, simdgroups);
+    const float2 rc = row_statistics(sums, width, eps);
+
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      float g[C];
+      times_weight<C, HAS_WEIGHT>(dys[p], ws[p], g);
+      float dxs[C];
+      gradient<C>(xs[p], g, rc.x, rc.y, dxs);
+      if (HAS_SUM) {
+        float dhs[C];
+        read<C>(dh + start, first + p * stride, width, is_packed, dhs);
+        for (int k = 0; k < C; k++) {
+          dxs[k] += dhs[k];
+        }
+      }
+      write<C>(dx + start, first + p * stride, width, is_packed, dxs);
+      if (HAS_WEIGHT) {
+        for (int k = 0; k < C; k++) {
+          dws[p][k] += dys[p][k] * (xs[p][k] * rc.x);
+        }
+      }
+    }
+  }
+  if (HAS_WEIGHT) {
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      write<C>(partial_dw + size_t(group) * width, first + p * stride, width, packed<C>(partial_dw, width), dws[p]);
+    }
+  }
+}
+
+// (r, c) of every row, B rows at a time, so that w is read once for them. With more than
+// one, a thread has a sum for each of them; with one, for each of C lanes, which suits a
+// processor's vectors.
+template <typename T, int C, int B, bool HAS_WEIGHT>
+[[kernel]] void rms_norm_backward_statistics(
+    device const T* x [[buffer(0)]],
+    device const T* w [[buffer(1)]],
+    device const T* dy [[buffer(2)]],
+    constant uint& rows [[buffer(3)]],
+    constant uint& width [[buffer(4)]],
+    constant float& eps [[buffer(5)]],
+    device float* statistics [[buffer(6)]],
+    uint group [[threadgroup_position_in_grid]],
+    uint groups [[threadgroups_per_grid]],
+    uint thread_index [[thread_position_in_threadgroup]],
+    uint threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
+  constexpr int L = B == 1 ? C : 1;
+  threadgroup float2 slots[2][32];
+  const bool is_packed =
+      packed<C>(x, width) && packed<C>(dy, width) && (!HAS_WEIGHT || packed<C>(w, width));
+  uint turn = 0;
+  for (size_t begin = size_t(group) * B; begin < rows; begin += size_t(groups) * B) {
+    float squares[B][L] = {};
+    float products[B][L] = {};
+    for (size_t column = size_t(thread_index) * C; column < width; column += size_t(threads) * C) {
+      float ws[C];
+      if (HAS_WEIGHT) {
+        read<C>(w, column, width, is_packed, ws);
+      }
+      for (int b = 0; b < B && begin + b < rows; b++) {
+        const size_t start = (begin + b) * width;
+        float xs[C], dys[C], g[C];
+        read<C>(x + start, column, width, is_packed, xs);
+        read<C>(dy + start, column, width, is_packed, dys);
+        times_weight<C, HAS_WEIGHT>(dys, ws, g);
+        for (int k = 0; k < C; k++) {
+          squares[b][k % L] += xs[k] * xs[k];
+          products[b][k % L] += g[k] * xs[k];
+        }
+      }
+    }
+    for (int b = 0; b < B && begin + b < rows; b++, turn ^= 1) {
+      const float2 sums = threadgroup_sum(
+          float2(sum_of<L>(squares[b]), sum_of<L>(products[b])), slots[turn], lane, simdgroup, simdgroups);
+      if (thread_index == 0) {
+        const float2 rc = row_statistics(sums, width, eps);
+        statistics[2 * (begin + b)] = rc.x;
+        statistics[2 * (begin + b) + 1] = rc.y;
+      }
+    }
+  }
+}
+
+// What rms_norm_backward does, for the block of columns that R packs of every thread
+// make, from the statistics of the rows.
+template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_SUM>
+[[kernel]] void rms_norm_backward_columns(
+    device const T* x [[buffer(0)]],
+    device const T* w [[buffer(1)]],
+    device const T* dy [[buffer(2)]],
+    device const T* dh [[buffer(3)]],
+    device const float* statistics [[buffer(4)]],
+    constant uint& rows [[buffer(5)]],
+    constant uint& width [[buffer(6)]],
+    device T* dx [[buffer(7)]],
+    device float* partial_dw [[buffer(8)]],
+    uint2 group [[threadgroup_position_in_grid]],
+    uint2 groups [[threadgroups_per_grid]],
+    uint2 thread_position [[thread_position_in_threadgroup]],
+    uint2 threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const bool is_packed = packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) &&
+      (!HAS_WEIGHT || packed<C>(w, width)) && (!HAS_SUM || packed<C>(dh, width));
+  const uint lanes = min(threads.x, 32u);
+  const size_t stride = size_t(threads.x) * C;
+  const size_t first = group.x * R * stride + size_t(thread_position.x) * C;
+
+  float ws[R][C];
+  float dws[R][C];
+  for (int p = 0; p < R && first + p * stride < width; p++) {
+    if (HAS_WEIGHT) {
+      read<C>(w, first + p * stride, width, is_packed, ws[p]);
+      for (int k = 0; k < C; k++) {
+        dws[p][k] = 0;
+      }
+    }
+  }
+  for (size_t begin = group.y; begin < rows; begin += size_t(groups.y) * lanes) {
+    // A lane reads the statistics of one row for all lanes.
+    const size_t own = begin + size_t(groups.y) * lane;
+    float2 own_rc = 0;
+    if (own < rows) {
+      own_rc = float2(statistics[2 * own], statistics[2 * own + 1]);
+    }
+    for (uint i = 0; i < lanes && begin + size_t(groups.y) * i < rows; i++) {
+      const float2 rc = simd_shuffle(own_rc, i);
+      const size_t start = (begin + size_t(groups.y) * i) * width;
+      for (int p = 0; p < R && first + p * stride < width; p++) {
+        float xs[C], dys[C], g[C], dxs[C];
+        read<C>(x + start, first + p * stride, width, is_packed, xs);
+        read<C>(dy + start, first + p * stride, width, is_packed, dys);
+        times_weight<C, HAS_WEIGHT>(dys, ws[p], g);
+        gradient<C>(xs, g, rc.x, rc.y, dxs);
+        if (HAS_SUM) {
+          float dhs[C];
+          read<C>(dh + start, first + p * stride, width, is_packed, dhs);
+          for (int k = 0; k < C; k++) {
+            dxs[k] += dhs[k];
+          }
+        }
+        write<C>(dx + start, first + p * stride, width, is_packed, dxs);
+        if (HAS_WEIGHT) {
+          for (int k = 0; k < C; k++) {
+            dws[p][k] += dys[k] * (xs[k] * rc.x);
+          }
+        }
+      }
+    }
+  }
+  if (HAS_WEIGHT) {
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      write<C>(partial_dw + size_t(group.y) * width, first + p * stride, width, packed<C>(partial_dw, width), dws[p]);
+    }
+  }
 }
 
 // rms_inv[row] = rsqrt(mean(x[row]²) + eps)
@@ -71,34 +299,25 @@ template <typename T, int C>
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float slots[2][32];
+  const bool is_packed = packed<C>(x, width);
   uint turn = 0;
   for (uint row = group; row < rows; row += groups, turn ^= 1) {
-    const size_t start = size_t(row) * width;
-    float sums[C] = {};
-    size_t j = thread_index * C;
-    for (; j + C <= width; j += threads * C) {
-      for (int k = 0; k < C; k++) {
-        const float v = float(x[start + j + k]);
-        sums[k] += v * v;
-      }
+    float squares[C] = {};
+    for (size_t column = size_t(thread_index) * C; column < width; column += size_t(threads) * C) {
+      float xs[C];
+      read<C>(x + size_t(row) * width, column, width, is_packed, xs);
+      add_squares<C>(xs, squares);
     }
-    for (; j < width; j++) {
-      const float v = float(x[start + j]);
-      sums[0] += v * v;
-    }
-    float sum = 0;
-    for (int k = 0; k < C; k++) {
-      sum += sums[k];
-    }
-    sum = threadgroup_sum(sum, slots[turn], lane, simdgroup, simdgroups);
+    const float sum = threadgroup_sum(sum_of<C>(squares), slots[turn], lane, simdgroup, simdgroups);
     if (thread_index == 0) {
       rms_inv[row] = rsqrt(sum / float(width) + eps);
     }
   }
 }
 
-// dx from x, w, dy and rms_inv. Without a weight, w is not read.
-template <typename T, int C, bool HAS_WEIGHT>
+// dx from x, w, dy and rms_inv. The first R packs of a thread stay in registers; what a
+// wider row has beyond them is read twice. Without a weight, w is not read.
+template <typename T, int C, int R, bool HAS_WEIGHT>
 [[kernel]] void rms_norm_backward_dx(
     device const T* x [[buffer(0)]],
     device const T* w [[buffer(1)]],
@@ -115,43 +334,64 @@ template <typename T, int C, bool HAS_WEIGHT>
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float slots[2][32];
+  const bool is_packed = packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) &&
+      (!HAS_WEIGHT || packed<C>(w, width));
+  const size_t stride = size_t(threads) * C;
+  const size_t first = size_t(thread_index) * C;
+  float ws[R][C];
+  if (HAS_WEIGHT) {
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      read<C>(w, first + p * stride, width, is_packed, ws[p]);
+    }
+  }
+
   uint turn = 0;
   for (uint row = group; row < rows; row += groups, turn ^= 1) {
     const size_t start = size_t(row) * width;
-    const float r = rms_inv[row];
-
-    // s = Σ dy·w·x
-    float sums[C] = {};
-    size_t j = thread_index * C;
-    for (; j + C <= width; j += threads * C) {
+    // One lane reads it for all.
+    const float r = simd_broadcast_first(lane == 0 ? rms_inv[row] : 0.0f);
+    float xs[R][C];
+    float gs[R][C];
+    float products[C] = {};
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      float dys[C];
+      read<C>(x + start, first + p * stride, width, is_packed, xs[p]);
+      read<C>(dy + start, first + p * stride, width, is_packed, dys);
+      times_weight<C, HAS_WEIGHT>(dys, ws[p], gs[p]);
       for (int k = 0; k < C; k++) {
-        const float g = HAS_WEIGHT ? float(dy[start + j + k]) * float(w[j + k]) : float(dy[start + j + k]);
-        sums[k] += g * float(x[start + j + k]);
+        products[k] += gs[p][k] * xs[p][k];
       }
     }
-    for (; j < width; j++) {
-      const float g = HAS_WEIGHT ? float(dy[start + j]) * float(w[j]) : float(dy[start + j]);
-      sums[0] += g * float(x[start + j]);
+    for (size_t column = first + R * stride; column < width; column += stride) {
+      float x1[C], dy1[C], w1[C], g1[C];
+      read<C>(x + start, column, width, is_packed, x1);
+      read<C>(dy + start, column, width, is_packed, dy1);
+      if (HAS_WEIGHT) {
+        read<C>(w, column, width, is_packed, w1);
+      }
+      times_weight<C, HAS_WEIGHT>(dy1, w1, g1);
+      for (int k = 0; k < C; k++) {
+        products[k] += g1[k] * x1[k];
+      }
     }
-    float s = 0;
-    for (int k = 0; k < C; k++) {
-      s += sums[k];
-    }
-    s = threadgroup_sum(s, slots[turn], lane, simdgroup, simdgroups);
-
-    // dx = r·(dy·w − x·c) with c = s·r²/D; the difference can cancel, so its product
-    // is not rounded.
+    const float s = threadgroup_sum(sum_of<C>(products), slots[turn], lane, simdgroup, simdgroups);
     const float c = s * r * r / float(width);
-    j = thread_index * C;
-    for (; j + C <= width; j += threads * C) {
-      for (int k = 0; k < C; k++) {
-        const float g = HAS_WEIGHT ? float(dy[start + j + k]) * float(w[j + k]) : float(dy[start + j + k]);
-        dx[start + j + k] = T(r * fma(-float(x[start + j + k]), c, g));
-      }
+
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      float dxs[C];
+      gradient<C>(xs[p], gs[p], r, c, dxs);
+      write<C>(dx + start, first + p * stride, width, is_packed, dxs);
     }
-    for (; j < width; j++) {
-      const float g = HAS_WEIGHT ? float(dy[start + j]) * float(w[j]) : float(dy[start + j]);
-      dx[start + j] = T(r * fma(-float(x[start + j]), c, g));
+    for (size_t column = first + R * stride; column < width; column += stride) {
+      float x1[C], dy1[C], w1[C], g1[C], dx1[C];
+      read<C>(x + start, column, width, is_packed, x1);
+      read<C>(dy + start, column, width, is_packed, dy1);
+      if (HAS_WEIGHT) {
+        read<C>(w, column, width, is_packed, w1);
+      }
+      times_weight<C, HAS_WEIGHT>(dy1, w1, g1);
+      gradient<C>(x1, g1, r, c, dx1);
+      write<C>(dx + start, column, width, is_packed, dx1);
     }
   }
 }
@@ -172,46 +412,31 @@ template <typename T, int C>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float partial[32][32];
+  threadgroup float slots[8 * C * 32];
   const uint lanes = min(threads, 32u);
-  const uint column = (group * lanes + lane) * C;
-  const uint own = column < width ? min(uint(C), width - column) : 0;
+  const size_t column = (size_t(group) * lanes + lane) * C;
+  const bool is_packed = packed<C>(x, width) && packed<C>(dy, width);
 
   float sums[C] = {};
-  if (own == uint(C)) {
-    for (uint row = simdgroup; row < rows; row += simdgroups) {
-      const size_t i = size_t(row) * width + column;
-      const float r = rms_inv[row];
-      for (int k = 0; k < C; k++) {
-        sums[k] += float(dy[i + k]) * float(x[i + k]) * r;
-      }
-    }
-  } else {
-    for (uint row = simdgroup; row < rows; row += simdgroups) {
-      const size_t i = size_t(row) * width + column;
-      const float r = rms_inv[row];
-      for (uint k = 0; k < own; k++) {
-        sums[k] += float(dy[i + k]) * float(x[i + k]) * r;
-      }
-    }
-  }
-
-  for (uint k = 0; k < uint(C); k++) {
-    float sum = sums[k];
-    if (simdgroups > 1) {
-      // The first barrier keeps the last turn's readers from this turn's writers.
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-      partial[simdgroup][lane] = sum;
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-      sum = 0;
-      if (simdgroup == 0) {
-        for (uint g = 0; g < simdgroups; g++) {
-          sum += partial[g][lane];
+  for (size_t begin = simdgroup; begin < rows; begin += size_t(simdgroups) * lanes) {
+    // A lane reads the value of one row for all lanes.
+    const size_t own = begin + size_t(simdgroups) * lane;
+    const float own_r = own < rows ? rms_inv[own] : 0;
+    for (uint i = 0; i < lanes && begin + size_t(simdgroups) * i < rows; i++) {
+      const float r = simd_shuffle(own_r, i);
+      const size_t start = (begin + size_t(simdgroups) * i) * width;
+      if (column < width) {
+        float xs[C], dys[C];
+        read<C>(x + start, column, width, is_packed, xs);
+        read<C>(dy + start, column, width, is_packed, dys);
+        for (int k = 0; k < C; k++) {
+          sums[k] += dys[k] * (xs[k] * r);
         }
       }
     }
-    if (simdgroup == 0 && k < own) {
-      dw[column + k] = T(sum);
-    }
+  }
+  simdgroup_sums_in_order<C>(sums, slots, lane, simdgroup, simdgroups);
+  if (simdgroup == 0 && column < width) {
+    write<C>(dw, column, width, packed<C>(dw, width), sums);
   }
 }

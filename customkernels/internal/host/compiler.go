@@ -100,6 +100,9 @@ func (c *compiler) flags() []string {
 		f = append(f, "-Xclang", "-cl-single-precision-constant")
 	} else {
 		f = append(f, "-fsingle-precision-constant")
+		// g++ unrolls a loop of 16 turns before it looks at vectors, and then finds none in
+		// the conversions of half.
+		f = append(f, "--param=max-completely-peel-times=8")
 	}
 	if runtime.GOARCH == "arm64" {
 		f = append(f, "-mcpu=native")

@@ -1,0 +1,31 @@
+package compare
+
+import (
+	"github.com/mlxgrad/mlxgrad/compare/oracle"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/ops"
+)
+
+// addRMSNorm has two outputs, the sum h of x and the residual r, and the normalised h, y.
+func addRMSNorm() Op {
+	n := norm{
+		params: []string{"x", "r"}, vectors: []string{"w"}, outputs: []string{"h", "y"}, own: true,
+		forward: func(in []*oracle.Tensor, eps float64) []oracle.Tensor {
+			h, y := oracle.AddRMSNorm(*in[0], *in[1], in[2], eps)
+			return []oracle.Tensor{h, y}
+		},
+		gradient: func(in []*oracle.Tensor, eps float64, ct []oracle.Tensor) []oracle.Tensor {
+			dx, dr, dw := oracle.AddRMSNormVJP(*in[0], *in[1], in[2], eps, ct[0], ct[1])
+			return []oracle.Tensor{dx, dr, dw}
+		},
+		ours: func(in []*mlxc.Array, eps float32) []*mlxc.Array {
+			h, y := ops.AddRMSNorm(in[0], in[1], in[2], eps)
+			return []*mlxc.Array{h, y}
+		},
+		mlx: func(in []*mlxc.Array, eps float32) []*mlxc.Array {
+			h := in[0].Add(in[1])
+			return []*mlxc.Array{h, mlxc.RMSNorm(h, in[2], eps)}
+		},
+	}
+	return Op{Name: "add-rmsnorm", Cases: n.cases()}
+}

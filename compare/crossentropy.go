@@ -1,0 +1,294 @@
+package compare
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mlxgrad/mlxgrad/compare/oracle"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/ops"
+)
+
+// lossCase is a cross-entropy of targets, of any shape, among v classes. The zero value of a field but
+// these is what is usual: the plain mean, unsigned targets, dense arrays, normal logits.
+type lossCase struct {
+	targets []int
+	v       int
+	lossOptions
+	signed  bool
+	layouts layouts
+	values  Values // Of the logits.
+	label   string // Names values.
+	draw    Values // Of the targets, in the place of those that the options make.
+	// outOfRange adds targets that are no classes, which only targets that are computed may have.
+	outOfRange bool
+}
+
+// lossOptions say which options a loss has.
+type lossOptions struct {
+	reduction                      ops.Reduction
+	ignore, smooth, zLoss, softCap bool
+}
+
+// The values of the options. Each is large enough to change a loss of normal logits in its first digit.
+const (
+	smoothing = 0.1
+	zLoss     = 0.02
+	softCap   = 2
+)
+
+func crossEntropy() Op {
+	op := Op{Name: "cross-entropy"}
+	add := func(c lossCase) { op.Cases = append(op.Cases, c.ofLogits()) }
+
+	all := everyLossOption()
+	for _, o := range all {
+		add(lossCase{targets: []int{19}, v: 33, lossOptions: o})
+	}
+	for _, v := range []int{1, 2, 7, 31, 32, 33, 127, 128, 129, 1000, 4099} {
+		for _, rows := range []int{1, 37} {
+			add(lossCase{targets: []int{rows}, v: v, lossOptions: lossOptions{reduction: ops.None}})
+		}
+		add(lossCase{targets: []int{5}, v: v})
+		add(lossCase{targets: []int{3}, v: v, lossOptions: all[len(all)-1]})
+	}
+	for _, c := range []lossCase{
+		{targets: []int{3}, v: 32003},
+		{targets: []int{2}, v: 16384},
+		{targets: []int{3}, v: 8192},
+		{targets: []int{199}, v: 1000},
+		{targets: []int{4099}, v: 7},
+	} {
+		c.reduction = ops.None // Else there are too few results, and too many draws.
+		add(c)
+		c.smooth, c.zLoss, c.softCap = true, true, true
+		add(c)
+	}
+	add(lossCase{targets: []int{1}, v: 32003})
+	add(lossCase{targets: []int{0}, v: 33})
+	add(lossCase{targets: []int{2, 0}, v: 7, lossOptions: lossOptions{reduction: ops.None}})
+	add(lossCase{targets: []int{1031}, v: 2, lossOptions: lossOptions{reduction: ops.Sum}})
+	for _, c := range []lossCase{
+		{targets: []int{199}, v: 33}, {targets: nil, v: 33}, {targets: []int{2, 33}, v: 31}, {targets: []int{5, 1}, v: 129}, {targets: []int{2, 3, 7}, v: 33},
+	} {
+		add(c)
+		c.reduction = ops.None
+		add(c)
+	}
+	for _, reduction := range reductions() {
+		o := lossOptions{reduction: reduction, ignore: true}
+		add(lossCase{targets: []int{37}, v: 33, lossOptions: o, signed: true})
+		add(lossCase{targets: []int{37}, v: 33, lossOptions: o, draw: equalTo(ignoredClass(33)), label: "all ignored"})
+		add(lossCase{targets: []int{37}, v: 33, lossOptions: lossOptions{reduction: reduction}, signed: true, draw: equalTo(-100), label: "all negative"})
+		add(lossCase{targets: []int{2, 3}, v: 1000, lossOptions: lossOptions{reduction: reduction}, signed: true})
+	}
+	for _, layout := range everyLayout() {
+		for _, operand := range []string{"x", "t", "dloss"} {
+			c := lossCase{targets: []int{5, 9}, v: 33, layouts: layouts{operand: layout}}
+			c.reduction, c.ignore = ops.None, true
+			add(c)
+		}
+		add(lossCase{targets: []int{5}, v: 129, layouts: layouts{"x": layout}})
+	}
+	for _, v := range []int{129, 4099} {
+		for _, values := range []struct {
+			values Values
+			label  string
+		}{
+			{Equal, "equal rows"},
+			{Normal(1e4), "huge"},
+			{Normal(1e-4), "tiny"},
+			{Far, "far from 0"},
+			{Spread, "spread"},
+			{Spike, "spike"},
+			{Zero, "zero"},
+		} {
+			c := lossCase{targets: []int{3}, v: v, values: values.values, label: values.label}
+			// The means of equal rows and of zeros are the same in all draws; those of many classes take long.
+			if v == 129 && values.label != "equal rows" && values.label != "zero" {
+				add(c)
+			}
+			c.reduction, c.targets = ops.None, []int{37}
+			add(c)
+			// Far beyond a soft-cap dx is 0, and what a computation gets is the rounding of tanh.
+			c.smooth, c.zLoss, c.softCap = true, true, values.label != "huge"
+			add(c)
+		}
+		// Of one row only, so a reduction would spread it.
+		c := lossCase{targets: []int{37}, v: v, lossOptions: lossOptions{reduction: ops.None}, values: With(math.NaN()), label: "one NaN"}
+		add(c)
+		c.values, c.label = With(math.Inf(-1)), "one -infinity" // How a class is left out.
+		add(c)
+	}
+	for _, signed := range []bool{false, true} {
+		o := lossOptions{reduction: ops.None, ignore: true}
+		add(lossCase{targets: []int{37}, v: 33, lossOptions: o, signed: signed, outOfRange: true})
+	}
+	return op
+}
+
+func reductions() []ops.Reduction { return []ops.Reduction{ops.Mean, ops.Sum, ops.None} }
+
+// everyLossOption lists all combinations, the one of all options with no reduction last.
+func everyLossOption() []lossOptions {
+	var out []lossOptions
+	for _, reduction := range reductions() {
+		for bits := range 16 {
+			out = append(out, lossOptions{
+				reduction: reduction, ignore: bits&1 != 0, smooth: bits&2 != 0, zLoss: bits&4 != 0, softCap: bits&8 != 0,
+			})
+		}
+	}
+	return out
+}
+
+func (c lossCase) ofLogits() Case {
+	exact := c.exactConfig()
+	return Case{
+		Name: c.name(dimensions(append(slices.Clone(c.targets), c.v))),
+		Inputs: []Input{
+			{Name: "x", Shape: append(slices.Clone(c.targets), c.v), Layout: c.layouts["x"], Values: c.values},
+			c.targetsInput(),
+		},
+		Outputs: []Output{c.loss()},
+		Forward: func(in []oracle.Tensor) []oracle.Tensor {
+			return []oracle.Tensor{oracle.CrossEntropy(in[0], in[1], exact)}
+		},
+		Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
+			return []oracle.Tensor{oracle.CrossEntropyVJP(in[0], in[1], exact, ct[0])}
+		},
+		Ours: c.ours(func(in []*mlxc.Array) []*mlxc.Array {
+			return []*mlxc.Array{ops.CrossEntropy(in[0], in[1], c.config())}
+		}),
+		MLX: func(in []*mlxc.Array) []*mlxc.Array {
+			return []*mlxc.Array{crossEntropyOfMLX(in[0], in[1], c.config())}
+		},
+	}
+}
+
+// crossEntropyOfMLX is MLX's own function, or the definition composed of MLX's functions where there is
+// an option that it has not.
+func crossEntropyOfMLX(logits, targets *mlxc.Array, cfg ops.CrossEntropyConfig) *mlxc.Array {
+	targets = targets.AsType(mlxc.Int32)
+	zero := mlxc.Scalar[int32](0)
+	counted := targets.GreaterEqual(zero)
+	if cfg.IgnoreIndex != nil {
+		counted = counted.LogicalAnd(targets.NotEqual(mlxc.Scalar(int32(*cfg.IgnoreIndex))))
+	}
+	targets = mlxc.Where(counted, targets, zero)
+	classes := targets.Less(mlxc.Scalar(int32(logits.Dim(-1))))
+	targets = mlxc.Where(classes, targets, zero)
+
+	losses := mlxc.CrossEntropy(logits, targets)
+	if cfg.LabelSmoothing > 0 || cfg.ZLoss > 0 || cfg.SoftCap > 0 {
+		losses = composedLosses(logits.AsType(mlxc.Float32), targets, cfg)
+	}
+	// A target that is no class makes its loss, and by a factor its gradient, NaN.
+	losses = losses.Mul(mlxc.Where(classes, mlxc.Scalar[float32](1), mlxc.Scalar(float32(math.NaN()))))
+	losses = mlxc.Where(counted, losses, mlxc.Scalar[float32](0))
+	switch cfg.Reduction {
+	case ops.None:
+		return losses
+	case ops.Sum:
+		return losses.Sum()
+	default:
+		return losses.Sum().Div(counted.AsType(mlxc.Float32).Sum().Maximum(mlxc.Scalar[float32](1)))
+	}
+}
+
+// composedLosses are the losses of the rows s in MLX's functions.
+func composedLosses(s, targets *mlxc.Array, cfg ops.CrossEntropyConfig) *mlxc.Array {
+	if limit := float64(cfg.SoftCap); limit > 0 {
+		s = s.DivScalar(limit).Tanh().MulScalar(limit)
+	}
+	lse := s.LogSumExp(-1)
+	losses := lse.Sub(s.TakeAlongAxis(targets.ExpandDims(-1), -1).Squeeze(-1))
+	if e := float64(cfg.LabelSmoothing); e > 0 {
+		losses = losses.MulScalar(1 - e).Add(lse.Sub(s.Mean(-1)).MulScalar(e))
+	}
+	if z := float64(cfg.ZLoss); z > 0 {
+		losses = losses.Add(lse.Square().MulScalar(z))
+	}
+	return losses
+}
+
+// loss is the output, float32 whatever the logits are.
+func (c lossCase) loss() Output {
+	out := Output{Name: "loss", Own: true, DType: mlxc.Float32, Layout: c.layouts["dloss"]}
+	if c.reduction == ops.None {
+		out.Shape = c.targets
+	}
+	return out
+}
+
+func (c lossCase) targetsInput() Input {
+	in := Input{Name: "t", Shape: c.targets, Kind: indexKind(c.signed), Layout: c.layouts["t"], Values: c.draw}
+	if in.Values == nil {
+		in.Values = uniformIDs(c.v)
+		if c.ignore {
+			in.Values = sometimes(in.Values, []float64{float64(ignoredClass(c.v))})
+		}
+		if c.signed {
+			in.Values = sometimes(in.Values, []float64{-1, -100})
+		}
+		if c.outOfRange {
+			in.Values = sometimes(in.Values, []float64{float64(c.v), 1 << 30})
+		}
+	}
+	return in
+}
+
+// ours gives f targets that are not computed yet where some are out of range. They come last.
+func (c lossCase) ours(f mlxc.Func) mlxc.Func {
+	if !c.outOfRange {
+		return f
+	}
+	return func(in []*mlxc.Array) []*mlxc.Array { return withComputed(len(in)-1, f)(in) }
+}
+
+// ignoredClass is the target that is ignored among v: a class, or, for every second v, none.
+func ignoredClass(v int) int {
+	if v%2 == 0 {
+		return v
+	}
+	return v / 2
+}
+
+func equalTo(v int) Values {
+	return eachID(func(*rand.Rand, int) int { return v })
+}
+
+func (c lossCase) config() ops.CrossEntropyConfig {
+	cfg := ops.CrossEntropyConfig{Reduction: c.reduction}
+	if c.ignore {
+		ignored := ignoredClass(c.v)
+		cfg.IgnoreIndex = &ignored
+	}
+	if c.smooth {
+		cfg.LabelSmoothing = smoothing
+	}
+	if c.zLoss {
+		cfg.ZLoss = zLoss
+	}
+	if c.softCap {
+		cfg.SoftCap = softCap
+	}
+	return cfg
+}
+
+// exactConfig is config for the oracle, with the same values.
+func (c lossCase) exactConfig() oracle.CrossEntropyConfig {
+	cfg := c.config()
+	reduction := map[ops.Reduction]oracle.Reduction{ops.Mean: oracle.Mean, ops.Sum: oracle.Sum, ops.None: oracle.None}
+	return oracle.CrossEntropyConfig{
+		Reduction: reduction[cfg.Reduction], IgnoreIndex: cfg.IgnoreIndex,
+		LabelSmoothing: float64(cfg.LabelSmoothing), ZLoss: float64(cfg.ZLoss), SoftCap: float64(cfg.SoftCap),
+	}
+}
+
+func (c lossCase) name(shape string) string {
+	return caseName(shape, map[ops.Reduction]string{ops.Sum: "sum", ops.None: "none"}[c.reduction],
+		noteIf(c.ignore, "ign"), noteIf(c.smooth, "smooth"), noteIf(c.zLoss, "z"), noteIf(c.softCap, "cap"),
+		noteIf(c.signed, "int32"), noteIf(c.outOfRange, "out of range"), c.layouts.String(), c.label)
+}

@@ -1,0 +1,266 @@
+package compare
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mlxgrad/mlxgrad/compare/oracle"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/ops"
+)
+
+// embeddingCase is an embedding of ids, of any shape, in a table w of v rows as long as d. The zero
+// value of a field but these is what is usual: unsigned ids, each row as likely as another.
+type embeddingCase struct {
+	ids     []int
+	v, d    int
+	signed  bool
+	layouts layouts
+	draw    Values // Of the ids.
+	label   string // Names draw.
+	// outOfRange adds ids that the table has not, which only ids that are computed may have: they cannot
+	// be refused before they are there.
+	outOfRange bool
+}
+
+func embedding() Op {
+	op := Op{Name: "embedding"}
+	for _, c := range embeddingCases() {
+		op.Cases = append(op.Cases, c.lookup())
+	}
+	return op
+}
+
+// embeddingSparse is the gradient of w without its rows of zeros, which is not differentiated.
+func embeddingSparse() Op {
+	op := Op{Name: "embedding-sparse"}
+	for _, c := range embeddingCases() {
+		if c.layouts["w"] == "" {
+			op.Cases = append(op.Cases, c.sparse())
+		}
+	}
+	return op
+}
+
+// embeddingCases covers tables and numbers of ids of every size, each with few rows in use and with
+// every row in use, ids that share rows from not at all to all of them, and every layout.
+func embeddingCases() []embeddingCase {
+	var cases []embeddingCase
+	add := func(c embeddingCase) { cases = append(cases, c) }
+
+	for _, ids := range []int{1, 3, 37, 199} {
+		for _, v := range []int{1, 2, 33, 1000} {
+			for _, d := range []int{1, 33, 128} {
+				add(embeddingCase{ids: []int{ids}, v: v, d: d})
+			}
+		}
+	}
+	for _, d := range []int{7, 31, 32, 127, 129, 1024, 4099, 8192} {
+		add(embeddingCase{ids: []int{37}, v: 13, d: d})
+	}
+	for _, c := range []embeddingCase{
+		{ids: []int{3}, v: 32003, d: 33},
+		{ids: []int{4099}, v: 7, d: 7},
+		{ids: []int{4099}, v: 1000, d: 16},
+		{ids: nil, v: 33, d: 129},
+		{ids: []int{0}, v: 33, d: 7},
+		{ids: []int{2, 0}, v: 3, d: 33},
+	} {
+		add(c)
+	}
+	for _, ids := range [][]int{{2, 33}, {5, 1}, {2, 3, 7}, {1, 37, 1}} {
+		add(embeddingCase{ids: ids, v: 33, d: 31})
+		add(embeddingCase{ids: ids, v: 33, d: 31, signed: true})
+	}
+	for _, c := range []embeddingCase{{ids: []int{199}, v: 33, d: 129}, {ids: []int{8, 512}, v: 1000, d: 33}} {
+		for _, ids := range []struct {
+			draw  Values
+			label string
+		}{{equalIDs(c.v), "equal"}, {skewedIDs(c.v), "skewed"}, {distinctIDs(c.v), "in turn"}, {endIDs(c.v), "ends"}} {
+			c.draw, c.label = ids.draw, ids.label
+			add(c)
+		}
+	}
+	for _, layout := range everyLayout() {
+		for _, operand := range []string{"w", "ids", "dy"} {
+			add(embeddingCase{ids: []int{5, 9}, v: 33, d: 31, layouts: layouts{operand: layout}})
+		}
+	}
+	add(embeddingCase{ids: []int{37}, v: 33, d: 31, outOfRange: true})
+	add(embeddingCase{ids: []int{37}, v: 33, d: 31, outOfRange: true, signed: true})
+	return cases
+}
+
+func (c embeddingCase) lookup() Case {
+	out := Case{
+		Name: c.name(),
+		Inputs: []Input{
+			{Name: "w", Shape: []int{c.v, c.d}, Layout: c.layouts["w"]},
+			c.idsInput(),
+		},
+		Outputs: []Output{{Name: "y", Shape: c.rows(), Own: true, Layout: c.layouts["dy"]}},
+		Forward: func(in []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.Embedding(in[0], in[1])} },
+		Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
+			return []oracle.Tensor{oracle.EmbeddingVJP(in[1], c.v, ct[0])}
+		},
+		Ours: func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{ops.Embedding(in[0], in[1])} },
+		MLX:  func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{in[0].Take(in[1], 0)} },
+	}
+	return c.guarded(out)
+}
+
+func (c embeddingCase) sparse() Case {
+	k := min(c.v, oracle.Size(c.ids))
+	out := Case{
+		Name: c.name(),
+		Inputs: []Input{
+			{Name: "dy", Shape: c.rows(), Kind: Constant, Layout: c.layouts["dy"]},
+			c.idsInput(),
+		},
+		Outputs: []Output{
+			{Name: "rows", Shape: []int{k}, Own: true, DType: mlxc.Uint32},
+			{Name: "grads", Shape: []int{k, c.d}, Own: true},
+			{Name: "count", Own: true, DType: mlxc.Uint32},
+		},
+		Forward: func(in []oracle.Tensor) []oracle.Tensor {
+			rows, gradients, count := oracle.EmbeddingSparseGradient(in[0], in[1], c.v)
+			return []oracle.Tensor{rows, gradients, count}
+		},
+		Ours: func(in []*mlxc.Array) []*mlxc.Array {
+			rows, gradients, count := ops.EmbeddingSparseGradient(in[0], in[1], c.v)
+			return []*mlxc.Array{rows, gradients, count}
+		},
+		MLX: func(in []*mlxc.Array) []*mlxc.Array { return sparseGradientOfMLX(in[0], in[1], c.v, k) },
+	}
+	return c.guarded(out)
+}
+
+// sparseGradientOfMLX takes the rows that ids name out of MLX's gradient for the whole table.
+func sparseGradientOfMLX(dy, ids *mlxc.Array, v, k int) []*mlxc.Array {
+	width := dy.Dim(-1)
+	n := ids.Size()
+	ids, dy = ids.Reshape(n), dy.Reshape(n, width)
+	// A row of zeros comes last, for the number that stands for no row.
+	table := mlxc.Zeros(dy.DType(), v+1, width).ScatterAdd(ids, dy, 0)
+	uses := mlxc.Zeros(mlxc.Uint32, v).ScatterAdd(ids, mlxc.Ones(mlxc.Uint32, n), 0)
+	named := uses.Greater(mlxc.Scalar[uint32](0))
+	numbers := mlxc.Arange(mlxc.Uint32, 0, float64(v), 1)
+	rows := mlxc.Where(named, numbers, mlxc.Scalar(uint32(v))).Sort(0).Slice([]int{0}, []int{k}, nil)
+	return []*mlxc.Array{rows, table.Take(rows, 0), named.AsType(mlxc.Uint32).Sum()}
+}
+
+// guarded makes of a case with ids out of range one in which ours gets ids that are not computed yet,
+// and MLX, which would read out of bounds, nothing.
+func (c embeddingCase) guarded(out Case) Case {
+	if c.outOfRange {
+		out.Ours, out.MLX = withComputed(1, out.Ours), nil
+		out.Unsafe = "MLX would read and write out of bounds"
+	}
+	return out
+}
+
+// withComputed gives f, in the place of argument i, an equal one whose value is not known yet.
+func withComputed(i int, f mlxc.Func) mlxc.Func {
+	return func(in []*mlxc.Array) []*mlxc.Array {
+		in = slices.Clone(in)
+		in[i] = in[i].Add(mlxc.Zeros(in[i].DType()))
+		return f(in)
+	}
+}
+
+// rows is the shape of y.
+func (c embeddingCase) rows() []int { return append(slices.Clone(c.ids), c.d) }
+
+func (c embeddingCase) idsInput() Input {
+	in := Input{Name: "ids", Shape: c.ids, Kind: indexKind(c.signed), Layout: c.layouts["ids"], Values: c.draw}
+	if in.Values == nil {
+		in.Values = uniformIDs(c.v)
+	}
+	if c.outOfRange {
+		in.Values = sometimes(in.Values, outside(c.v, c.signed))
+	}
+	return in
+}
+
+func (c embeddingCase) name() string {
+	return caseName(fmt.Sprintf("%s of %dx%d", dimensions(c.ids), c.v, c.d),
+		noteIf(c.signed, "int32"), noteIf(c.outOfRange, "out of range"), c.layouts.String(), c.label)
+}
+
+// noteIf is a note of a case's name that holds only for some.
+func noteIf(holds bool, note string) string {
+	if holds {
+		return note
+	}
+	return ""
+}
+
+// indexKind is the kind of ids and targets.
+func indexKind(signed bool) Kind {
+	if signed {
+		return SignedIndex
+	}
+	return Index
+}
+
+// outside has indices that a table of v rows has not.
+func outside(v int, signed bool) []float64 {
+	if signed {
+		return []float64{float64(v), -1, 1 << 30, -1 << 31}
+	}
+	return []float64{float64(v), 1 << 31, 1<<32 - 1}
+}
+
+// uniformIDs draws from v rows alike.
+func uniformIDs(v int) Values {
+	return eachID(func(rng *rand.Rand, _ int) int { return rng.IntN(v) })
+}
+
+// equalIDs names one of v rows always.
+func equalIDs(v int) Values {
+	return func(rng *rand.Rand, shape []int) []float64 {
+		return slices.Repeat([]float64{float64(rng.IntN(v))}, oracle.Size(shape))
+	}
+}
+
+// skewedIDs names few of v rows often and many never, as words of a language do.
+func skewedIDs(v int) Values {
+	return eachID(func(rng *rand.Rand, _ int) int {
+		u := rng.Float64()
+		return int(float64(v) * u * u * u * u)
+	})
+}
+
+// distinctIDs names v rows in turn, from the last.
+func distinctIDs(v int) Values {
+	return eachID(func(_ *rand.Rand, i int) int { return v - 1 - i%v })
+}
+
+// endIDs names the first and the last of v rows.
+func endIDs(v int) Values {
+	return eachID(func(rng *rand.Rand, _ int) int { return rng.IntN(2) * (v - 1) })
+}
+
+func eachID(draw func(rng *rand.Rand, i int) int) Values {
+	return func(rng *rand.Rand, shape []int) []float64 {
+		out := make([]float64, oracle.Size(shape))
+		for i := range out {
+			out[i] = float64(draw(rng, i))
+		}
+		return out
+	}
+}
+
+// sometimes puts one of the others in the place of about every fourth value.
+func sometimes(values Values, others []float64) Values {
+	return func(rng *rand.Rand, shape []int) []float64 {
+		out := values(rng, shape)
+		for i := range out {
+			if rng.IntN(4) == 0 {
+				out[i] = others[rng.IntN(len(others))]
+			}
+		}
+		return out
+	}
+}

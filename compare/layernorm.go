@@ -1,0 +1,34 @@
+package compare
+
+import (
+	"github.com/mlxgrad/mlxgrad/compare/oracle"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/ops"
+)
+
+func layerNorm() Op {
+	return Op{Name: "layernorm", Cases: layerNormOf(ops.LayerNorm).cases()}
+}
+
+// layerNormSeparate is the same function with its gradient in the kernels for dx and for dw and db.
+func layerNormSeparate() Op {
+	return Op{Name: "layernorm-separate", Cases: layerNormOf(ops.LayerNormSeparate).fewCases()}
+}
+
+func layerNormOf(ours func(x, w, b *mlxc.Array, eps float32) *mlxc.Array) norm {
+	adapt := func(f func(x, w, b *mlxc.Array, eps float32) *mlxc.Array) func([]*mlxc.Array, float32) []*mlxc.Array {
+		return func(in []*mlxc.Array, eps float32) []*mlxc.Array { return []*mlxc.Array{f(in[0], in[1], in[2], eps)} }
+	}
+	return norm{
+		params: []string{"x"}, vectors: []string{"w", "b"}, outputs: []string{"y"},
+		forward: func(in []*oracle.Tensor, eps float64) []oracle.Tensor {
+			return []oracle.Tensor{oracle.LayerNorm(*in[0], in[1], in[2], eps)}
+		},
+		gradient: func(in []*oracle.Tensor, eps float64, ct []oracle.Tensor) []oracle.Tensor {
+			dx, dw, db := oracle.LayerNormVJP(*in[0], in[1], eps, ct[0])
+			return []oracle.Tensor{dx, dw, db}
+		},
+		ours: adapt(ours),
+		mlx:  adapt(mlxc.LayerNorm),
+	}
+}

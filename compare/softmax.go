@@ -1,0 +1,46 @@
+package compare
+
+import (
+	"math"
+
+	"github.com/mlxgrad/mlxgrad/compare/oracle"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/ops"
+)
+
+func softmax() Op {
+	op := Op{Name: "softmax"}
+	cases := rowCases()
+	for i := range cases {
+		if cases[i].label == "huge" {
+			cases[i].values = Normal(30) // With more dx is 0, but for what float16 has no numbers for.
+		}
+	}
+	// How attention leaves an element out.
+	for _, shape := range [][]int{{37, 129}, {3, 4099}} {
+		cases = append(cases, rowCase{shape: shape, values: With(math.Inf(-1)), label: "one -infinity"})
+	}
+	for _, c := range cases {
+		op.Cases = append(op.Cases, softmaxCase(c, (*mlxc.Array).SoftmaxPrecise))
+	}
+	// MLX's other form adds a row up in the row's dtype, where a sum may stop to grow.
+	for _, width := range []int{33, 1024, 8192} {
+		c := rowCase{shape: []int{5, width}, label: "MLX in its dtype"}
+		op.Cases = append(op.Cases, softmaxCase(c, (*mlxc.Array).Softmax))
+	}
+	return op
+}
+
+func softmaxCase(c rowCase, mlx func(x *mlxc.Array, axes ...int) *mlxc.Array) Case {
+	return Case{
+		Name:    c.name(),
+		Inputs:  []Input{c.input("x", c.shape)},
+		Outputs: []Output{c.output("y", c.shape, false)},
+		Forward: func(in []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.Softmax(in[0])} },
+		Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
+			return []oracle.Tensor{oracle.SoftmaxVJP(in[0], ct[0])}
+		},
+		Ours: func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{ops.Softmax(in[0])} },
+		MLX:  func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{mlx(in[0], -1)} },
+	}
+}

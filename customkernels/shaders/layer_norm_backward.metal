@@ -1,0 +1,549 @@
+// Backward pass of the layer norm: fused, and in three kernels.
+//
+// Forward, for each of N rows of width D:
+//
+//   μ   = mean(x)
+//   r   = rsqrt(mean((x − μ)²) + eps)
+//   y_j = (x_j − μ) · r · w_j + b_j
+//
+// With dy the cotangent of y, g = dy·w, dμ/dx_j = 1/D and dr/dx_j = −r³·(x_j − μ)/D:
+//
+//   c    = r² · mean(g·(x − μ))
+//   dx_j = r · (g_j − mean(g) − (x_j − μ)·c)
+//   dw_j = Σ_rows dy_j · (x_j − μ)·r
+//   db_j = Σ_rows dy_j
+//
+// Squares and products are never summed about zero, where a mean far from it would take
+// their digits. A sum is about the first element that it has of the row; whenever the
+// number of packs in it has doubled, it moves to the mean of its elements, so that it
+// stays within a small factor of the sum about that; and at the end to the row's mean.
+// With one element this is the mean first and then the squares, without rounding between.
+//
+// Storage is T; every product and sum is in float. Sums run in an order that the
+// launch alone decides, so results are the same bits every time.
+//
+// Fused, for rows that a threadgroup can hold in its registers:
+//   layer_norm_backward             a group walks over rows, keeps each in registers
+//                                   between its sums and its dx, and adds up dw and db in
+//                                   registers
+//   column_sum                      adds up the groups' dw and db, in order
+// and for wider ones:
+//   layer_norm_backward_statistics  μ, r, mean(g) and c of every row
+//   layer_norm_backward_columns     a group does the same for a block of columns
+// Separate:
+//   layer_norm_bwd_input            dx, and μ and r of every row
+//   layer_norm_bwd_gamma_partial    the groups' dw and db, for blocks of columns
+//   layer_norm_bwd_gamma_reduce     column_sum
+//
+// Launch (threads): groups of any size up to 1024 along x. In the kernels that walk
+// over rows a group takes rows group, group + groups, …, so any number of groups is
+// right; R packs of C elements a thread make the row (layer_norm_backward) or the block
+// (_columns and _gamma_partial, whose groups are whole simdgroups or one thread, and
+// along y share the rows). The input kernel and the statistics are right for any R.
+// layer_norm_bwd_gamma_reduce is launched as column_sum is.
+//
+// Device traffic, in elements of T: fused 3·N·D, wider rows 5·N·D, and 2·groups·D
+// floats each for the groups' dw and db; separate 3·N·D + 2·N·D, where the row fits
+// registers, and the same floats.
+
+#include "rows.h"
+
+// What a thread sums up of its elements of a row: element k of a pack in sum k mod L. As
+// many sums as elements suit a processor's vectors, and are the elements themselves
+// where a thread has one pack; one sum takes the fewest registers.
+template <int L>
+struct Moments {
+  float shift[L];     // the sum's first x
+  float sum[L];       // Σ x − shift
+  float squares[L];   // Σ (x − shift)²
+  float g[L];         // Σ g
+  float products[L];  // Σ g·(x − shift)
+};
+
+// Moves the shift of sums l, which are of n elements.
+template <int L>
+inline void move_shift(int l, float n, float shift, thread Moments<L>& moments) {
+  const float by = moments.shift[l] - shift;
+  const float sum = fma(n, by, moments.sum[l]);
+  // Squares that overflow stay infinite if the product is not rounded.
+  moments.squares[l] = fma(by, moments.sum[l] + sum, moments.squares[l]);
+  moments.products[l] += by * moments.g[l];
+  moments.sum[l] = sum;
+  moments.shift[l] = shift;
+}
+
+// Adds pack p of a thread, of which count elements are in the row. The zeros beyond it
+// must not count; there is no pack after them.
+template <int C, int L>
+inline void add_to_moments(
+    uint p, thread const float* x, thread const float* g, size_t count, thread Moments<L>& moments) {
+  if (p == 0) {
+    for (int l = 0; l < L; l++) {
+      moments.shift[l] = x[l];
+      moments.sum[l] = 0;
+      moments.squares[l] = 0;
+      moments.g[l] = g[l];
+      moments.products[l] = 0;
+    }
+    if (L == C) {
+      return;
+    }
+  } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) {
+    const float n = float(p) * (C / L);
+    for (int l = 0; l < L; l++) {
+      move_shift<L>(l, n, moments.shift[l] + moments.sum[l] / n, moments);
+    }
+  }
+  for (int k = p == 0 ? L : 0; k < C; k++) {
+    const int l = k % L;
+    const float d = size_t(k) < count ? x[k] - moments.shift[l] : 0.0f;
+    moments.sum[l] += d;
+    moments.squares[l] += d * d;
+    moments.g[l] += g[k];
+    moments.products[l] += g[k] * d;
+  }
+}
+
+// dy becomes g, the cotangent of (x − μ)·r.
+template <int C, bool HAS_WEIGHT>
+inline void times_weight(thread const float* dy, thread const float* w, thread float* g) {
+  for (int k = 0; k < C; k++) {
+    g[k] = HAS_WEIGHT ? dy[k] * w[k] : dy[k];
+  }
+}
+
+struct Row {
+  float mean;
+  float r;
+  float mean_g;
+  float c;
+};
+
+// The row's statistics from the moments of all threads, whose packs begin at column
+// first and every stride.
+template <int C, int L>
+inline Row statistics_of(
+    thread Moments<L>& moments,
+    size_t first,
+    size_t stride,
+    uint width,
+    float eps,
+    threadgroup float2* slots,
+    threadgroup float3* more_slots,
+    uint lane,
+    uint simdgroup,
+    uint simdgroups) {
+  // The thread has whole packs, and tail elements of one more.
+  const size_t left = first < width ? width - first : 0;
+  const size_t rest = left % stride;
+  const size_t whole = left / stride + (rest >= size_t(C) ? 1 : 0);
+  const size_t tail = rest < size_t(C) ? rest : 0;
+  float n[L];
+  for (int l = 0; l < L; l++) {
+    n[l] = float(L == C ? whole + (size_t(l) < tail ? 1 : 0) : whole * C + tail);
+  }
+
+  float2 sums = float2(0);  // Σ x, Σ g
+  for (int l = 0; l < L; l++) {
+    sums.x += fma(n[l], moments.shift[l], moments.sum[l]);
+    sums.y += moments.g[l];
+  }
+  sums = threadgroup_sum(sums, slots, lane, simdgroup, simdgroups);
+  const float mean = sums.x / float(width);
+
+  float3 central = float3(0);  // Σ x − mean, Σ (x − mean)², Σ g·(x − mean)
+  for (int l = 0; l < L; l++) {
+    move_shift<L>(l, n[l], mean, moments);
+    central.x += moments.sum[l];
+    central.y += moments.squares[l];
+    central.z += moments.products[l];
+  }
+  central = threadgroup_sum(central, more_slots, lane, simdgroup, simdgroups);
+
+  // The mean was rounded with a sum as large as the row; what is left of it is not.
+  const float error = central.x / float(width);
+  const float squares = fma(-central.x, error, central.y);
+  Row row;
+  row.mean = mean + error;
+  row.r = rsqrt(max(squares, 0.0f) / float(width) + eps);
+  row.mean_g = sums.y / float(width);
+  row.c = (central.z - sums.y * error) * row.r / float(width) * row.r;
+  return row;
+}
+
+// dx of a pack. The difference can cancel, so its product is not rounded.
+template <int C>
+inline void gradient(thread const float* x, thread const float* g, Row row, thread float* dx) {
+  for (int k = 0; k < C; k++) {
+    dx[k] = row.r * fma(row.mean - x[k], row.c, g[k] - row.mean_g);
+  }
+}
+
+// Adds a pack's share of dw and db.
+template <int C, bool HAS_WEIGHT, bool HAS_BIAS>
+inline void add_to_parameters(
+    thread const float* x, thread const float* dy, float mean, float r, thread float* dw, thread float* db) {
+  for (int k = 0; k < C; k++) {
+    if (HAS_WEIGHT) {
+      dw[k] += dy[k] * ((x[k] - mean) * r);
+    }
+    if (HAS_BIAS) {
+      db[k] += dy[k];
+    }
+  }
+}
+
+// Writes R packs of a group's dw and db. partial has a matrix with a row for each group
+// of dw, if there is a weight, and one of db, if there is a bias.
+template <int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
+inline void write_partial(
+    device float* partial,
+    uint group,
+    uint groups,
+    size_t first,
+    size_t stride,
+    uint width,
+    thread const float (*dws)[C],
+    thread const float (*dbs)[C]) {
+  device float* dw = partial + size_t(group) * width;
+  device float* db = dw + (HAS_WEIGHT ? size_t(groups) * width : 0);
+  for (int p = 0; p < R && first + p * stride < width; p++) {
+    if (HAS_WEIGHT) {
+      write<C>(dw, first + p * stride, width, packed<C>(dw, width), dws[p]);
+    }
+    if (HAS_BIAS) {
+      write<C>(db, first + p * stride, width, packed<C>(db, width), dbs[p]);
+    }
+  }
+}
+
+// dx, and the share of dw and db that the group's rows have. Without HAS_WEIGHT, w is not
+// read; without either parameter, partial is not written.
+template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
+[[kernel]] void layer_norm_backward(
+    device const T* x [[buffer(0)]],
+    device const T* w [[buffer(1)]],
+    device const T* dy [[buffer(2)]],
+    constant uint& rows [[buffer(3)]],
+    constant uint& width [[buffer(4)]],
+    constant float& eps [[buffer(5)]],
+    device T* dx [[buffer(6)]],
+    device float* partial [[buffer(7)]],
+    uint group [[threadgroup_position_in_grid]],
+    uint groups [[threadgroups_per_grid]],
+    uint thread_index [[thread_position_in_threadgroup]],
+    uint threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
+  threadgroup float2 slots[32];
+  threadgroup float3 more_slots[32];
+  const bool is_packed = packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) &&
+      (!HAS_WEIGHT || packed<C>(w, width));
+  const size_t first = size_t(thread_index) * C;
+  const size_t stride = size_t(threads) * C;
+
+  float ws[R][C];
+  float dws[R][C];
+  float dbs[R][C];
+  for (int p = 0; p < R && first + p * stride < width; p++) {
+    if (HAS_WEIGHT) {
+      read<C>(w, first + p * stride, width, is_packed, ws[p]);
+    }
+    for (int k = 0; k < C; k++) {
+      dws[p][k] = 0;
+      dbs[p][k] = 0;
+    }
+  }
+
+  for (uint row = group; row < rows; row += groups) {
+    const size_t start = size_t(row) * width;
+    float xs[R][C];
+    float dys[R][C];
+    float g[C];
+    Moments<C> moments = {};
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      const size_t column = first + p * stride;
+      read<C>(x + start, column, width, is_packed, xs[p]);
+      read<C>(dy + start, column, width, is_packed, dys[p]);
+      times_weight<C, HAS_WEIGHT>(dys[p], ws[p], g);
+      add_to_moments<C, C>(p, xs[p], g, width - column, moments);
+    }
+    const Row found =
+        statistics_of<C, C>(moments, first, stride, width, eps, slots, more_slots, lane, simdgroup, simdgroups);
+
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      float dxs[C];
+      times_weight<C, HAS_WEIGHT>(dys[p], ws[p], g);
+      gradient<C>(xs[p], g, found, dxs);
+      write<C>(dx + start, first + p * stride, width, is_packed, dxs);
+      add_to_parameters<C, HAS_WEIGHT, HAS_BIAS>(xs[p], dys[p], found.mean, found.r, dws[p], dbs[p]);
+    }
+  }
+  write_partial<C, R, HAS_WEIGHT, HAS_BIAS>(partial, group, groups, first, stride, width, dws, dbs);
+}
+
+// μ, r, mean(g) and c of every row, B rows at a time, so that w is read once for them:
+// then with one sum for each, which leaves registers for 16 rows.
+template <typename T, int C, int B, bool HAS_WEIGHT>
+[[kernel]] void layer_norm_backward_statistics(
+    device const T* x [[buffer(0)]],
+    device const T* w [[buffer(1)]],
+    device const T* dy [[buffer(2)]],
+    constant uint& rows [[buffer(3)]],
+    constant uint& width [[buffer(4)]],
+    constant float& eps [[buffer(5)]],
+    device float* statistics [[buffer(6)]],
+    uint group [[threadgroup_position_in_grid]],
+    uint groups [[threadgroups_per_grid]],
+    uint thread_index [[thread_position_in_threadgroup]],
+    uint threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
+  threadgroup float2 slots[32];
+  threadgroup float3 more_slots[32];
+  const bool is_packed =
+      packed<C>(x, width) && packed<C>(dy, width) && (!HAS_WEIGHT || packed<C>(w, width));
+  const size_t first = size_t(thread_index) * C;
+  const size_t stride = size_t(threads) * C;
+  constexpr int L = B == 1 ? C : 1;
+  for (size_t begin = size_t(group) * B; begin < rows; begin += size_t(groups) * B) {
+    Moments<L> moments[B] = {};
+    uint p = 0;
+    for (size_t column = first; column < width; column += stride, p++) {
+      float ws[C];
+      if (HAS_WEIGHT) {
+        read<C>(w, column, width, is_packed, ws);
+      }
+      for (int b = 0; b < B && begin + b < rows; b++) {
+        const size_t start = (begin + b) * width;
+        float xs[C], dys[C], g[C];
+        read<C>(x + start, column, width, is_packed, xs);
+        read<C>(dy + start, column, width, is_packed, dys);
+        times_weight<C, HAS_WEIGHT>(dys, ws, g);
+        add_to_moments<C, L>(p, xs, g, width - column, moments[b]);
+      }
+    }
+    for (int b = 0; b < B && begin + b < rows; b++) {
+      const Row found =
+          statistics_of<C, L>(moments[b], first, stride, width, eps, slots, more_slots, lane, simdgroup, simdgroups);
+      if (thread_index == 0) {
+        device float* out = statistics + 4 * (begin + b);
+        out[0] = found.mean;
+        out[1] = found.r;
+        out[2] = found.mean_g;
+        out[3] = found.c;
+      }
+    }
+  }
+}
+
+// What layer_norm_backward does, for the block of columns that R packs of every thread
+// make, from the statistics of the rows.
+template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
+[[kernel]] void layer_norm_backward_columns(
+    device const T* x [[buffer(0)]],
+    device const T* w [[buffer(1)]],
+    device const T* dy [[buffer(2)]],
+    device const float* statistics [[buffer(3)]],
+    constant uint& rows [[buffer(4)]],
+    constant uint& width [[buffer(5)]],
+    device T* dx [[buffer(6)]],
+    device float* partial [[buffer(7)]],
+    uint2 group [[threadgroup_position_in_grid]],
+    uint2 groups [[threadgroups_per_grid]],
+    uint2 thread_position [[thread_position_in_threadgroup]],
+    uint2 threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const bool is_packed = packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) &&
+      (!HAS_WEIGHT || packed<C>(w, width));
+  const size_t stride = size_t(threads.x) * C;
+  const size_t first = group.x * R * stride + size_t(thread_position.x) * C;
+
+  float ws[R][C];
+  float dws[R][C];
+  float dbs[R][C];
+  for (int p = 0; p < R && first + p * stride < width; p++) {
+    if (HAS_WEIGHT) {
+      read<C>(w, first + p * stride, width, is_packed, ws[p]);
+    }
+    for (int k = 0; k < C; k++) {
+      dws[p][k] = 0;
+      dbs[p][k] = 0;
+    }
+  }
+  const uint lanes = min(threads.x, 32u);
+  for (size_t begin = group.y; begin < rows; begin += size_t(groups.y) * lanes) {
+    // A lane reads the statistics of one row for all lanes.
+    const size_t own = begin + size_t(groups.y) * lane;
+    float4 own_found = 0;
+    if (own < rows) {
+      device const float* in = statistics + 4 * own;
+      own_found = float4(in[0], in[1], in[2], in[3]);
+    }
+    for (uint i = 0; i < lanes && begin + size_t(groups.y) * i < rows; i++) {
+      const float4 of_row = simd_shuffle(own_found, i);
+      const Row found = {of_row.x, of_row.y, of_row.z, of_row.w};
+      const size_t start = (begin + size_t(groups.y) * i) * width;
+      for (int p = 0; p < R && first + p * stride < width; p++) {
+        float xs[C], dys[C], g[C], dxs[C];
+        read<C>(x + start, first + p * stride, width, is_packed, xs);
+        read<C>(dy + start, first + p * stride, width, is_packed, dys);
+        times_weight<C, HAS_WEIGHT>(dys, ws[p], g);
+        gradient<C>(xs, g, found, dxs);
+        write<C>(dx + start, first + p * stride, width, is_packed, dxs);
+        add_to_parameters<C, HAS_WEIGHT, HAS_BIAS>(xs, dys, found.mean, found.r, dws[p], dbs[p]);
+      }
+    }
+  }
+  write_partial<C, R, HAS_WEIGHT, HAS_BIAS>(partial, group.y, groups.y, first, stride, width, dws, dbs);
+}
+
+// dx from x, w and dy, and (μ, r) of every row. The first R packs of a thread stay in
+// registers; what a wider row has beyond them is read twice. Without a weight, w is not
+// read.
+template <typename T, int C, int R, bool HAS_WEIGHT>
+[[kernel]] void layer_norm_bwd_input(
+    device const T* x [[buffer(0)]],
+    device const T* w [[buffer(1)]],
+    device const T* dy [[buffer(2)]],
+    constant uint& rows [[buffer(3)]],
+    constant uint& width [[buffer(4)]],
+    constant float& eps [[buffer(5)]],
+    device T* dx [[buffer(6)]],
+    device float* statistics [[buffer(7)]],
+    uint group [[threadgroup_position_in_grid]],
+    uint groups [[threadgroups_per_grid]],
+    uint thread_index [[thread_position_in_threadgroup]],
+    uint threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
+  threadgroup float2 slots[32];
+  threadgroup float3 more_slots[32];
+  const bool is_packed = packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) &&
+      (!HAS_WEIGHT || packed<C>(w, width));
+  const size_t first = size_t(thread_index) * C;
+  const size_t stride = size_t(threads) * C;
+  float ws[R][C];
+  if (HAS_WEIGHT) {
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      read<C>(w, first + p * stride, width, is_packed, ws[p]);
+    }
+  }
+
+  for (uint row = group; row < rows; row += groups) {
+    const size_t start = size_t(row) * width;
+    float xs[R][C];
+    float gs[R][C];
+    float dys[C];
+    Moments<C> moments = {};
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      const size_t column = first + p * stride;
+      read<C>(x + start, column, width, is_packed, xs[p]);
+      read<C>(dy + start, column, width, is_packed, dys);
+      times_weight<C, HAS_WEIGHT>(dys, ws[p], gs[p]);
+      add_to_moments<C, C>(p, xs[p], gs[p], width - column, moments);
+    }
+    uint more = R;
+    for (size_t column = first + R * stride; column < width; column += stride, more++) {
+      float x1[C], dy1[C], w1[C], g1[C];
+      read<C>(x + start, column, width, is_packed, x1);
+      read<C>(dy + start, column, width, is_packed, dy1);
+      if (HAS_WEIGHT) {
+        read<C>(w, column, width, is_packed, w1);
+      }
+      times_weight<C, HAS_WEIGHT>(dy1, w1, g1);
+      add_to_moments<C, C>(more, x1, g1, width - column, moments);
+    }
+    const Row found =
+        statistics_of<C, C>(moments, first, stride, width, eps, slots, more_slots, lane, simdgroup, simdgroups);
+    if (thread_index == 0) {
+      statistics[2 * size_t(row)] = found.mean;
+      statistics[2 * size_t(row) + 1] = found.r;
+    }
+
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      float dxs[C];
+      gradient<C>(xs[p], gs[p], found, dxs);
+      write<C>(dx + start, first + p * stride, width, is_packed, dxs);
+    }
+    for (size_t column = first + R * stride; column < width; column += stride) {
+      float x1[C], dy1[C], w1[C], g1[C], dx1[C];
+      read<C>(x + start, column, width, is_packed, x1);
+      read<C>(dy + start, column, width, is_packed, dy1);
+      if (HAS_WEIGHT) {
+        read<C>(w, column, width, is_packed, w1);
+      }
+      times_weight<C, HAS_WEIGHT>(dy1, w1, g1);
+      gradient<C>(x1, g1, found, dx1);
+      write<C>(dx + start, column, width, is_packed, dx1);
+    }
+  }
+}
+
+// The groups' dw and db, for the block of columns that R packs of every thread make, from
+// (μ, r) of the rows. Without HAS_WEIGHT, x is not read.
+template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
+[[kernel]] void layer_norm_bwd_gamma_partial(
+    device const T* x [[buffer(0)]],
+    device const T* dy [[buffer(1)]],
+    device const float* statistics [[buffer(2)]],
+    constant uint& rows [[buffer(3)]],
+    constant uint& width [[buffer(4)]],
+    device float* partial [[buffer(5)]],
+    uint2 group [[threadgroup_position_in_grid]],
+    uint2 groups [[threadgroups_per_grid]],
+    uint2 thread_position [[thread_position_in_threadgroup]],
+    uint2 threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const bool is_packed = packed<C>(dy, width) && (!HAS_WEIGHT || packed<C>(x, width));
+  const size_t stride = size_t(threads.x) * C;
+  const size_t first = group.x * R * stride + size_t(thread_position.x) * C;
+  float dws[R][C];
+  float dbs[R][C];
+  for (int p = 0; p < R && first + p * stride < width; p++) {
+    for (int k = 0; k < C; k++) {
+      dws[p][k] = 0;
+      dbs[p][k] = 0;
+    }
+  }
+  const uint lanes = min(threads.x, 32u);
+  for (size_t begin = group.y; begin < rows; begin += size_t(groups.y) * lanes) {
+    const size_t own = begin + size_t(groups.y) * lane;
+    float2 own_found = 0;
+    if (own < rows) {
+      own_found = float2(statistics[2 * own], statistics[2 * own + 1]);
+    }
+    for (uint i = 0; i < lanes && begin + size_t(groups.y) * i < rows; i++) {
+      const float2 found = simd_shuffle(own_found, i);
+      const size_t start = (begin + size_t(groups.y) * i) * width;
+      for (int p = 0; p < R && first + p * stride < width; p++) {
+        float xs[C], dys[C];
+        if (HAS_WEIGHT) {
+          read<C>(x + start, first + p * stride, width, is_packed, xs);
+        }
+        read<C>(dy + start, first + p * stride, width, is_packed, dys);
+        add_to_parameters<C, HAS_WEIGHT, HAS_BIAS>(xs, dys, found.x, found.y, dws[p], dbs[p]);
+      }
+    }
+  }
+  write_partial<C, R, HAS_WEIGHT, HAS_BIAS>(partial, group.y, groups.y, first, stride, width, dws, dbs);
+}
+
+// The sum of the groups' dw, and that of their db.
+template <typename T, int C>
+[[kernel]] void layer_norm_bwd_gamma_reduce(
+    device const float* partial [[buffer(0)]],
+    constant uint& groups [[buffer(1)]],
+    constant uint& width [[buffer(2)]],
+    device T* sums [[buffer(3)]],
+    uint2 group [[threadgroup_position_in_grid]],
+    uint2 threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
+  threadgroup float slots[8 * C * 32];
+  sum_rows<T, C>(partial, groups, width, sums, slots, group, threads, lane, simdgroup, simdgroups);
+}

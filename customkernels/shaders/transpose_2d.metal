@@ -1,0 +1,115 @@
+// The transposes of matrices: y[m][c][r] = x[m][r][c]. Elements are moved as they are,
+// whatever their bits mean.
+//
+//   transpose_2d         a threadgroup moves tiles of E × E elements: it reads rows of x,
+//                        neighbouring threads neighbouring packs of CX elements, into
+//                        threadgroup memory, and writes rows of y from there in packs
+//                        of CY. So both matrices are read and written a stretch of E
+//                        elements at a time
+//   transpose_2d_direct  a thread writes its share of y straight from x: for matrices
+//                        that would leave a tile all but empty, and of which caches
+//                        keep the lines from one column to the next
+//
+// Launch (threads): transpose_2d in groups of N along x, a power of two up to 1024; along
+// the grid's axes, groups for the tiles of a row of x, for those of a column, and for
+// the matrices. A group goes on by the size of the grid, so any number of groups is
+// right, and so are any powers of two for CX and CY up to E. transpose_2d_direct in any
+// grid along x, for less than 2³¹ elements. Indices are size_t: see
+// rms_norm_backward.metal.
+//
+// Device traffic: every element is read once and written once.
+
+#include "rows.h"
+
+// Where the tile keeps an element. A row begins one bank of four bytes farther than a
+// multiple of 32 of them from the row before, and three more after 32 rows: so threads
+// side by side meet different banks, along a row and across rows, whatever their packs'
+// size.
+template <typename T, int E>
+inline size_t place(size_t r, size_t c) {
+  constexpr size_t bank = 4 / sizeof(T);
+  return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c;
+}
+
+template <typename T, int CX, int CY, int E, int N>
+[[kernel]] void transpose_2d(
+    device const T* x [[buffer(0)]],
+    constant uint& matrices [[buffer(1)]],
+    constant uint& rows [[buffer(2)]],
+    constant uint& columns [[buffer(3)]],
+    device T* y [[buffer(4)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
+    uint thread_index [[thread_index_in_threadgroup]]) {
+  threadgroup T tile[E * (E + 4)];
+  const bool x_packed = packed<CX>(x, columns);
+  const bool y_packed = packed<CY>(y, rows);
+  // The threads that share a row, and the rows that the group works on at once.
+  constexpr size_t x_lanes = N < E / CX ? N : E / CX;
+  constexpr size_t y_lanes = N < E / CY ? N : E / CY;
+  constexpr size_t x_rows = N / x_lanes;
+  constexpr size_t y_rows = N / y_lanes;
+
+  for (uint m = group.z; m < matrices; m += groups.z) {
+    const size_t start = size_t(m) * rows * columns;
+    for (size_t r0 = size_t(group.y) * E; r0 < rows; r0 += size_t(groups.y) * E) {
+      for (size_t c0 = size_t(group.x) * E; c0 < columns; c0 += size_t(groups.x) * E) {
+        const size_t height = min(size_t(E), rows - r0);
+        const size_t width = min(size_t(E), columns - c0);
+        for (size_t r = thread_index / x_lanes; r < height; r += x_rows) {
+          device const T* row = x + start + (r0 + r) * columns;
+          for (size_t c = thread_index % x_lanes * CX; c < width; c += x_lanes * CX) {
+            T values[CX];
+            read<CX>(row, c0 + c, columns, x_packed, values);
+            for (int k = 0; k < CX; k++) {
+              tile[place<T, E>(r, c + k)] = values[k];
+            }
+          }
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (size_t c = thread_index / y_lanes; c < width; c += y_rows) {
+          device T* row = y + start + (c0 + c) * rows;
+          for (size_t r = thread_index % y_lanes * CY; r < height; r += y_lanes * CY) {
+            T values[CY];
+            for (int k = 0; k < CY; k++) {
+              values[k] = tile[place<T, E>(r + k, c)];
+            }
+            write<CY>(row, r0 + r, rows, y_packed, values);
+          }
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+      }
+    }
+  }
+}
+
+template <typename T>
+[[kernel]] void transpose_2d_direct(
+    device const T* x [[buffer(0)]],
+    constant uint& elements [[buffer(1)]],
+    constant uint& rows [[buffer(2)]],
+    constant uint& columns [[buffer(3)]],
+    device T* y [[buffer(4)]],
+    uint thread_position [[thread_position_in_grid]],
+    uint threads [[threads_per_grid]]) {
+  const uint share = (elements + threads - 1) / threads;
+  size_t i = size_t(thread_position) * share;
+  const size_t end = min(i + share, size_t(elements));
+  // The place in y's rows, and the row, which is a column of x.
+  size_t r = uint(i) % rows;
+  size_t c = uint(i) / rows % columns;
+  device const T* matrix = x + (i - c * rows - r);
+  while (i < end) {
+    const size_t run = min(rows - r, end - i);
+    for (size_t k = 0; k < run; k++) {
+      y[i + k] = matrix[(r + k) * columns + c];
+    }
+    i += run;
+    r = 0;
+    c++;
+    if (c == columns) {
+      c = 0;
+      matrix += size_t(rows) * columns;
+    }
+  }
+}

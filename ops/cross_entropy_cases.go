@@ -1,0 +1,45 @@
+package ops
+
+import (
+	"fmt"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// crossEntropyCases have targets of every kind: classes, ignored ones, and one that is no
+// class. Ragged, a row is wider than a GPU's threadgroup holds.
+func crossEntropyCases(set CaseSet) []launchCase {
+	shapes := rowShapes(set)
+	if set == RaggedCases {
+		shapes = append(shapes, [2]int{2, 16411})
+	}
+	crossEntropyCase := func(rows, width int, cfg CrossEntropyConfig) launchCase {
+		name := fmt.Sprintf("%dx%d", rows, width)
+		if cfg.SoftCap > 0 {
+			name += ", soft-cap"
+		}
+		return launchCase{name: name, run: func(on launcher, dtype mlxc.DType) {
+			logits := mlxc.RandomNormal(mlxc.RandomKey(1), dtype, rows, width)
+			values := make([]int32, rows)
+			for i := range values {
+				values[i] = int32((5*i+width-1)%(width+2) - 1)
+			}
+			targets, dloss := mlxc.FromSlice(values), mlxc.RandomNormal(mlxc.RandomKey(2), mlxc.Float32, rows)
+			crossEntropyForward(on, logits, targets, cfg, true)
+			rows := cfg
+			rows.Reduction = None
+			outputs := crossEntropyForward(on, logits, targets, rows, false)
+			crossEntropyBackward(on, logits, targets, dloss, outputs, rows)
+		}}
+	}
+	options := CrossEntropyConfig{LabelSmoothing: 0.1, ZLoss: 0.01}
+	var cases []launchCase
+	for _, s := range shapes {
+		cases = append(cases, crossEntropyCase(s[0], s[1], options))
+	}
+	if set == RaggedCases {
+		options.SoftCap = 2
+		cases = append(cases, crossEntropyCase(37, 129, options))
+	}
+	return cases
+}

@@ -1,0 +1,183 @@
+package ops
+
+import (
+	"math"
+
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+var crossEntropyKernels = family("cross_entropy.metal")
+
+// crossEntropyForward returns the loss and (m, l) of every row; with gradient, where the
+// reduction allows it, also the gradient for a cotangent of 1.
+func crossEntropyForward(on launcher, logits, targets *mlxc.Array, cfg CrossEntropyConfig, gradient bool) []*mlxc.Array {
+	classes := cfg.classes(targets, logits.Dim(-1))
+	defer classes.Free()
+	if cfg.Reduction == None {
+		results := crossEntropyLosses(on, logits, classes, cfg, nil)
+		defer results[0].Free()
+		return []*mlxc.Array{results[0].Reshape(targets.Shape()...), results[1]}
+	}
+	share := cfg.share(classes)
+	defer share.Free()
+	var cotangent *mlxc.Array
+	if gradient {
+		cotangent = share
+	}
+	results := crossEntropyLosses(on, logits, classes, cfg, cotangent)
+	losses := results[0]
+	defer losses.Free()
+	sum := losses.Sum()
+	defer sum.Free()
+	results[0] = sum.Mul(share)
+	return results
+}
+
+// crossEntropyBackward returns the gradient of logits, for the cotangent of the loss,
+// from outputs of crossEntropyForward.
+func crossEntropyBackward(on launcher, logits, targets, dloss *mlxc.Array, outputs []*mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
+	if prepared(outputs) && isOne(dloss) {
+		return outputs[2]
+	}
+	classes := cfg.classes(targets, logits.Dim(-1))
+	defer classes.Free()
+	var cotangents *mlxc.Array
+	if cfg.Reduction == None {
+		cotangents = dloss.Reshape(classes.Dim(0))
+	} else {
+		share := cfg.share(classes)
+		defer share.Free()
+		each := dloss.Mul(share)
+		defer each.Free()
+		cotangents = each.BroadcastTo(classes.Dim(0))
+	}
+	defer cotangents.Free()
+	return crossEntropyGradient(on, logits, classes, outputs[1], cotangents, cfg)
+}
+
+// prepared reports whether the forward pass made the gradient, and it may be used: not
+// where a gradient of the gradient is being taken, which would find nothing that the
+// prepared one comes from. The kernels refuse it instead.
+func prepared(outputs []*mlxc.Array) bool { return len(outputs) == 3 && !mlxc.Differentiating() }
+
+// isOne reports whether a scalar is 1 without computing it.
+func isOne(a *mlxc.Array) bool {
+	if !a.Available() {
+		return false
+	}
+	v, err := mlxc.Item[float32](a)
+	return err == nil && v == 1
+}
+
+// classes are the targets as the kernels want them, in one axis: negative where they are
+// ignored. What is out of range stays so.
+func (cfg CrossEntropyConfig) classes(targets *mlxc.Array, classes int) *mlxc.Array {
+	targets = targets.Reshape(targets.Size())
+	if targets.DType() == mlxc.Uint32 {
+		// Not 2³¹ and more, which would become negative.
+		defer targets.Free()
+		limit := mlxc.Scalar(uint32(classes))
+		defer limit.Free()
+		bounded := targets.Minimum(limit)
+		defer bounded.Free()
+		signed := bounded.AsType(mlxc.Int32)
+		if ignored := cfg.IgnoreIndex; ignored != nil && *ignored >= 0 && *ignored <= math.MaxUint32 {
+			return ignoring(signed, targets, mlxc.Scalar(uint32(*ignored)))
+		}
+		return signed
+	}
+	if ignored := cfg.IgnoreIndex; ignored != nil && *ignored >= 0 && *ignored <= math.MaxInt32 {
+		return ignoring(targets, targets, mlxc.Scalar(int32(*ignored)))
+	}
+	return targets
+}
+
+// ignoring makes classes negative where targets are ignored, and frees classes and
+// ignored.
+func ignoring(classes, targets, ignored *mlxc.Array) *mlxc.Array {
+	defer classes.Free()
+	defer ignored.Free()
+	is := targets.Equal(ignored)
+	defer is.Free()
+	none := mlxc.Scalar[int32](-1)
+	defer none.Free()
+	return mlxc.Where(is, none, classes)
+}
+
+// share is what the sum of the losses is multiplied by, of shape ().
+func (cfg CrossEntropyConfig) share(classes *mlxc.Array) *mlxc.Array {
+	if cfg.Reduction != Mean {
+		return mlxc.Scalar[float32](1)
+	}
+	zero, one := mlxc.Scalar[int32](0), mlxc.Scalar[float32](1)
+	defer zero.Free()
+	defer one.Free()
+	counted := classes.GreaterEqual(zero)
+	defer counted.Free()
+	count := counted.Sum() // an integer: float32 would not count beyond 2²⁴
+	defer count.Free()
+	floating := count.AsType(mlxc.Float32)
+	defer floating.Free()
+	divisor := floating.Maximum(one)
+	defer divisor.Free()
+	return one.Div(divisor)
+}
+
+// newLossArgs are the last inputs of the kernels.
+func newLossArgs(rows, width int, cfg CrossEntropyConfig) []*mlxc.Array {
+	return append(counts(rows, width), mlxc.Scalar(cfg.LabelSmoothing), mlxc.Scalar(cfg.ZLoss), mlxc.Scalar(cfg.SoftCap))
+}
+
+// logitRows is the geometry for rows of logits. A GPU's thread holds twice as many of
+// them as of each of the four arrays of a norm; the other half of its registers has the
+// largest of each lane and the sums. A host's caches are best used by as many as of each.
+func logitRows(d device, dtype mlxc.DType, rows, width int) rowGeometry {
+	g := independentRowsOf(d, dtype, rows, width)
+	if d != host {
+		g.packs *= 2
+	}
+	return g
+}
+
+// crossEntropyLosses returns the losses of rows and their (m, l); with a cotangent, also
+// the gradient of logits, if all rows' losses have it.
+func crossEntropyLosses(on launcher, logits, classes *mlxc.Array, cfg CrossEntropyConfig, cotangent *mlxc.Array) []*mlxc.Array {
+	rows, width := classes.Dim(0), logits.Dim(-1)
+	g := logitRows(on.device, logits.DType(), rows, width)
+	launch := customkernels.Launch{
+		Grid:        [3]int{g.groups * g.threads},
+		Threadgroup: [3]int{g.threads},
+		Template: []mlxc.TemplateArg{
+			{Name: "T", Value: logits.DType()},
+			{Name: "C", Value: g.chunk},
+			{Name: "R", Value: g.packs},
+			{Name: "CAPPED", Value: cfg.SoftCap > 0},
+		},
+		Outputs: []mlxc.Output{{Shape: []int{rows}, DType: mlxc.Float32}, {Shape: []int{rows, 2}, DType: mlxc.Float32}},
+	}
+	args := newLossArgs(rows, width, cfg)
+	defer free(args)
+	if cotangent == nil {
+		return on.launch(crossEntropyKernels.get("cross_entropy_forward"), launch, append([]*mlxc.Array{logits, classes}, args...)...)
+	}
+	launch.Outputs = append(launch.Outputs, mlxc.Output{Shape: logits.Shape(), DType: logits.DType()})
+	return on.launch(crossEntropyKernels.get("cross_entropy_fwd_bwd"), launch, append([]*mlxc.Array{logits, classes, cotangent}, args...)...)
+}
+
+// crossEntropyGradient returns the gradient of logits, for the cotangents of the rows'
+// losses.
+func crossEntropyGradient(on launcher, logits, classes, statistics, cotangents *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
+	rows, width := classes.Dim(0), logits.Dim(-1)
+	g := logitRows(on.device, logits.DType(), rows, width)
+	args := newLossArgs(rows, width, cfg)
+	defer free(args)
+	return on.launch(crossEntropyKernels.get("cross_entropy_backward"), customkernels.Launch{
+		Grid:        [3]int{g.groups * g.threads},
+		Threadgroup: [3]int{g.threads},
+		Template: []mlxc.TemplateArg{
+			{Name: "T", Value: logits.DType()}, {Name: "C", Value: g.chunk}, {Name: "CAPPED", Value: cfg.SoftCap > 0},
+		},
+		Outputs: []mlxc.Output{{Shape: logits.Shape(), DType: logits.DType()}},
+	}, append([]*mlxc.Array{logits, classes, statistics, cotangents}, args...)...)[0]
+}

@@ -1,0 +1,37 @@
+package ops
+
+import (
+	"fmt"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// embeddingCases are the cases of tokens, rows of the table and its width.
+//
+// Ragged: single elements; arrays below eight elements; packs that are short, and threads
+// with fewer than others; rows wider than a thread of a host holds; a last threadgroup
+// that is short; runs that are shorter than a segment, fill one, and have tokens
+// before and after several; a table with many more rows than tokens.
+func embeddingCases(set CaseSet) []launchCase {
+	shapes := [][3]int{{1, 1, 1}, {3, 2, 7}, {37, 13, 129}, {5, 3, 4099}, {300, 1, 33}, {1031, 2, 70}, {70, 600, 40}}
+	if set == TypicalCases {
+		shapes = [][3]int{{64, 1024, 1024}, {1024, 3, 1024}}
+	}
+	var cases []launchCase
+	for _, s := range shapes {
+		tokens, vocabulary, width := s[0], s[1], s[2]
+		cases = append(cases, launchCase{
+			name: fmt.Sprintf("%d of %dx%d", tokens, vocabulary, width),
+			run: func(on launcher, dtype mlxc.DType) {
+				normal := func(seed uint64, rows int) *mlxc.Array {
+					return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, rows, width)
+				}
+				// Every id in turn, and one out of range.
+				ids := mlxc.Arange(mlxc.Uint32, 0, float64(tokens), 1).Remainder(mlxc.Scalar(uint32(vocabulary + 1)))
+				embeddingForward(on, normal(1, vocabulary), ids)
+				embeddingBackward(on, normal(2, tokens), ids, vocabulary)
+			},
+		})
+	}
+	return cases
+}

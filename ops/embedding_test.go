@@ -1,0 +1,449 @@
+package ops
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// randomIDs are ids below v that are skewed as words are: many tokens share few.
+func randomIDs(seed uint64, v int, shape ...int) *mlxc.Array {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	ids := make([]uint32, n)
+	for i := range ids {
+		u := rng.Float64()
+		ids[i] = uint32(float64(v) * u * u * u)
+	}
+	return mlxc.FromSlice(ids, shape...)
+}
+
+// lazily is an equal array whose value is not known yet.
+func lazily(a *mlxc.Array) *mlxc.Array { return a.Add(mlxc.Zeros(a.DType())) }
+
+func take(weight, ids *mlxc.Array) *mlxc.Array { return weight.Take(ids, 0) }
+
+// lookup makes a function of the table.
+func lookup(ids *mlxc.Array, f func(weight, ids *mlxc.Array) *mlxc.Array) mlxc.Func {
+	return unary(func(weight *mlxc.Array) *mlxc.Array { return f(weight, ids) })
+}
+
+// tableGradient is the gradient of a table of so many rows, added up in float64; ids out
+// of range have none.
+func tableGradient(t *testing.T, dy, ids *mlxc.Array, vocabulary int) *mlxc.Array {
+	t.Helper()
+	width := dy.Dim(-1)
+	sums := make([]float64, vocabulary*width)
+	of, err := mlxc.ToSlice[int64](ids.AsType(mlxc.Int64))
+	require.NoError(t, err)
+	values := floats(t, dy)
+	for n, id := range of {
+		if id < 0 || id >= int64(vocabulary) {
+			continue
+		}
+		for j := range width {
+			sums[int(id)*width+j] += float64(values[n*width+j])
+		}
+	}
+	rounded := make([]float32, len(sums))
+	for i, s := range sums {
+		rounded[i] = float32(s)
+	}
+	return mlxc.FromSlice(rounded, vocabulary, width).AsType(dy.DType())
+}
+
+func TestEmbeddingOfNumbers(t *testing.T) {
+	weight := mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 3, 2)
+	for _, ids := range []*mlxc.Array{mlxc.FromSlice([]uint32{2, 0, 2, 2}, 2, 2), mlxc.FromSlice([]int32{2, 0, 2, 2}, 2, 2)} {
+		y, dw, err := mlxc.VJP(lookup(ids, Embedding), arrays{weight}, arrays{mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6, 7, 8}, 2, 2, 2)})
+		require.NoError(t, err)
+		require.Equal(t, []int{2, 2, 2}, y[0].Shape())
+		require.Equal(t, []float32{5, 6, 1, 2, 5, 6, 5, 6}, floats(t, y[0]))
+		require.Equal(t, []int{3, 2}, dw[0].Shape())
+		require.Equal(t, []float32{3, 4, 0, 0, 13, 16}, floats(t, dw[0]))
+	}
+}
+
+// The result is a copy, to the last bit.
+func TestEmbeddingCopies(t *testing.T) {
+	special := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), 1e-40, math.MaxFloat32}
+	for _, dtype := range gradientDTypes {
+		weight := mlxc.Concatenate(0, mlxc.FromSlice(special).AsType(dtype), normal(1, dtype, 14)).Reshape(4, 5)
+		ids := mlxc.FromSlice([]uint32{3, 0, 1, 0, 2, 3, 1})
+		for _, d := range devices {
+			got := embeddingForward(launcher{device: d}, weight, ids)
+			require.Equal(t, bitsOf(t, weight.Take(ids, 0)), bitsOf(t, got))
+		}
+	}
+}
+
+// bitsOf are the elements as numbers that tell −0 from 0.
+func bitsOf(t *testing.T, a *mlxc.Array) []uint32 {
+	var bits []uint32
+	for _, v := range floats(t, a) {
+		bits = append(bits, math.Float32bits(v))
+	}
+	return bits
+}
+
+// Every entry of the geometry table computes the same, whatever device it is meant for,
+// for runs of tokens of every length: none, one, parts of segments, many segments.
+func TestEmbeddingInEveryGeometry(t *testing.T) {
+	for _, dtype := range gradientDTypes {
+		for _, c := range []struct{ tokens, vocabulary, width int }{
+			{1, 1, 1},
+			{3, 2, 31},
+			{37, 13, 32},
+			{37, 1000, 33},
+			{199, 3, 129},
+			{5, 3, 4099},
+			{3, 5, 9001},
+			{128, 1, 7},
+			{127, 1, 7},
+			{129, 1, 7},
+			{1031, 1, 65},
+			{1031, 2, 65},
+			{4099, 7, 24},
+			{2048, 2048, 3},
+			{300, 40000, 2},
+		} {
+			t.Run(fmt.Sprintf("%v/%d of %dx%d", dtype, c.tokens, c.vocabulary, c.width), func(t *testing.T) {
+				weight, dy := normal(1, dtype, c.vocabulary, c.width), normal(2, dtype, c.tokens, c.width)
+				ids := randomIDs(3, c.vocabulary, c.tokens)
+				want := tableGradient(t, dy, ids, c.vocabulary)
+				var first []float32
+				for _, d := range devices {
+					on := launcher{device: d}
+					require.Equal(t, floats(t, take(weight, ids)), floats(t, embeddingForward(on, weight, ids)))
+					got := embeddingBackward(on, dy, ids, c.vocabulary)
+					closeTo(t, want, got)
+					// The order of a sum does not depend on the geometry.
+					if first == nil {
+						first = floats(t, got)
+					}
+					require.Equal(t, first, floats(t, got))
+				}
+			})
+		}
+	}
+}
+
+// A million tokens in one row, and many rows with few tokens: nothing is lost or counted
+// twice, and neither takes long.
+func TestEmbeddingGradientOfExtremes(t *testing.T) {
+	for _, c := range []struct{ tokens, vocabulary, width int }{{1_000_000, 1, 3}, {512, 150_000, 5}, {70_001, 70_001, 2}} {
+		t.Run(fmt.Sprintf("%d of %dx%d", c.tokens, c.vocabulary, c.width), func(t *testing.T) {
+			// Whole numbers, of which float32 sums are exact.
+			dy := mlxc.Arange(mlxc.Float32, 0, float64(c.tokens*c.width), 1).Remainder(mlxc.Scalar[float32](7)).Reshape(c.tokens, c.width)
+			ids := mlxc.Arange(mlxc.Uint32, 0, float64(c.tokens), 1).Mul(mlxc.Scalar[uint32](31)).Remainder(mlxc.Scalar(uint32(c.vocabulary)))
+			got := embeddingBackward(onCurrentDevice(), dy, ids, c.vocabulary)
+			require.Equal(t, floats(t, tableGradient(t, dy, ids, c.vocabulary)), floats(t, got))
+		})
+	}
+}
+
+func TestEmbeddingUnderTransforms(t *testing.T) {
+	for _, dtype := range gradientDTypes {
+		t.Run(dtype.String(), func(t *testing.T) {
+			ids := randomIDs(3, 33, 2, 3, 5)
+			weight, dy := normal(1, dtype, 33, 65), normal(2, dtype, 2, 3, 5, 65)
+			testUnaryUnderTransforms(t,
+				func(w *mlxc.Array) *mlxc.Array { return Embedding(w, ids) },
+				func(w *mlxc.Array) *mlxc.Array { return take(w, ids) }, weight, dy)
+			grad := func(args arrays) arrays {
+				_, grads, err := mlxc.VJP(lookup(ids, Embedding), args[:1], args[1:])
+				if err != nil {
+					return arrays{mlxc.InvalidArray(err)}
+				}
+				return grads
+			}
+			_, _, err := mlxc.VJP(grad, arrays{weight, dy}, arrays{weight})
+			require.ErrorContains(t, err, "embedding_backward")
+			require.ErrorContains(t, err, "no gradient")
+		})
+	}
+}
+
+// ids may be an argument of what is transformed, which then gives them no gradient.
+func TestEmbeddingOfIDsThatAreArguments(t *testing.T) {
+	weight, ids := normal(1, mlxc.Float32, 7, 9), mlxc.FromSlice([]int32{6, 1, 1, 0})
+	loss := func(f func(weight, ids *mlxc.Array) *mlxc.Array) mlxc.Func {
+		return func(args arrays) arrays { return arrays{f(args[0], args[1]).Square().Sum()} }
+	}
+	_, want, err := mlxc.ValueAndGrad(loss(take))(arrays{weight, ids})
+	require.NoError(t, err)
+	for name, f := range map[string]mlxc.Func{"plain": loss(Embedding), "checkpointed": mlxc.Checkpoint(loss(Embedding))} {
+		t.Run(name, func(t *testing.T) {
+			_, got, err := mlxc.ValueAndGrad(f)(arrays{weight, ids})
+			require.NoError(t, err)
+			closeTo(t, want[0], got[0])
+		})
+	}
+	t.Run("compiled", func(t *testing.T) {
+		c := mlxc.Compile(func(args arrays) arrays {
+			_, grads, err := mlxc.ValueAndGrad(loss(Embedding))(args)
+			if err != nil {
+				return arrays{mlxc.InvalidArray(err)}
+			}
+			return grads
+		})
+		defer c.Close()
+		for _, ids := range (arrays{ids, mlxc.FromSlice([]int32{2, 2, 5, 0})}) {
+			_, want, err := mlxc.ValueAndGrad(loss(take))(arrays{weight, ids})
+			require.NoError(t, err)
+			got, err := c.Call(weight, ids)
+			require.NoError(t, err)
+			closeTo(t, want[0], got[0])
+		}
+	})
+	t.Run("all gradients", func(t *testing.T) {
+		_, got, err := mlxc.VJP(func(args arrays) arrays { return arrays{Embedding(args[0], args[1])} },
+			arrays{weight, ids}, arrays{mlxc.Ones(mlxc.Float32, 4, 9)})
+		require.NoError(t, err)
+		require.Equal(t, []float32{0, 0, 0, 0}, floats(t, got[1]))
+	})
+}
+
+func TestEmbeddingOfLayouts(t *testing.T) {
+	ids := randomIDs(3, 20, 4, 6)
+	base := normal(1, mlxc.Float32, 66, 20)
+	cases := map[string]struct{ weight, ids *mlxc.Array }{
+		"weight transposed":     {base.Transpose(), ids},
+		"weight strided":        {base.Slice([]int{1, 0}, []int{66, 20}, []int{2, 3}), ids},
+		"weight broadcast":      {normal(2, mlxc.Float32, 1, 40).BroadcastTo(20, 40), ids},
+		"ids transposed":        {base, ids.Transpose()},
+		"ids strided":           {base, ids.Slice([]int{0, 1}, []int{4, 6}, []int{2, 2})},
+		"ids broadcast":         {base, mlxc.FromSlice([]int32{3, 1, 2}, 1, 3).BroadcastTo(5, 3)},
+		"ids without axes":      {base, mlxc.Scalar[int32](7)},
+		"ids with several axes": {base, ids.Reshape(2, 2, 3, 2).AsType(mlxc.Int32)},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			shape := take(c.weight, c.ids).Shape()
+			// A cotangent whose axes are in another order in memory.
+			reversed := make([]int, len(shape))
+			for i, n := range shape {
+				reversed[len(shape)-1-i] = n
+			}
+			dy := normal(5, mlxc.Float32, reversed...).Transpose()
+			wantY, want, err := mlxc.VJP(lookup(c.ids, take), arrays{c.weight}, arrays{dy})
+			require.NoError(t, err)
+			y, got, err := mlxc.VJP(lookup(c.ids, Embedding), arrays{c.weight}, arrays{dy})
+			require.NoError(t, err)
+			require.Equal(t, floats(t, wantY[0]), floats(t, y[0]))
+			closeTo(t, want[0], got[0])
+		})
+	}
+}
+
+func TestEmbeddingWithoutElements(t *testing.T) {
+	for _, c := range []struct{ ids, weight []int }{{[]int{0}, []int{3, 4}}, {[]int{2, 0}, []int{3, 4}}, {[]int{5}, []int{3, 0}}, {[]int{0}, []int{0, 4}}} {
+		weight, ids := mlxc.Ones(mlxc.Float32, c.weight...), mlxc.Zeros(mlxc.Int32, c.ids...)
+		dy := mlxc.Ones(mlxc.Float32, append(c.ids, c.weight[1])...)
+		launches := customkernels.Launches()
+		y, grads, err := mlxc.VJP(lookup(ids, Embedding), arrays{weight}, arrays{dy})
+		require.NoError(t, err)
+		require.Equal(t, dy.Shape(), y[0].Shape())
+		require.Equal(t, c.weight, grads[0].Shape())
+		require.Equal(t, make([]float32, weight.Size()), floats(t, grads[0]))
+		require.Equal(t, launches, customkernels.Launches())
+	}
+}
+
+// Ids that are out of range and not known when the call is made give rows of NaN and no
+// gradient, and touch nothing else.
+func TestEmbeddingOutOfRange(t *testing.T) {
+	nan := float32(math.NaN())
+	rows, gradient := []float32{nan, nan, 5, 6, nan, nan, 5, 6, nan, nan}, []float32{0, 0, 0, 0, 10, 12}
+	for _, dtype := range gradientDTypes {
+		weight := mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 3, 2).AsType(dtype)
+		dy := mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 5, 2).AsType(dtype)
+		for _, ids := range (arrays{
+			mlxc.FromSlice([]int32{-1, 2, math.MinInt32, 2, 3}),
+			mlxc.FromSlice([]uint32{math.MaxUint32, 2, 3, 2, 1 << 31}),
+		}) {
+			for _, d := range devices {
+				on := launcher{device: d}
+				sameFloats(t, rows, floats(t, embeddingForward(on, weight, ids)))
+				require.Equal(t, gradient, floats(t, embeddingBackward(on, dy, ids, 3)))
+			}
+			y, grads, err := mlxc.VJP(lookup(lazily(ids), Embedding), arrays{weight}, arrays{dy})
+			require.NoError(t, err)
+			sameFloats(t, rows, floats(t, y[0]))
+			require.Equal(t, gradient, floats(t, grads[0]))
+		}
+	}
+	// Too many to be looked at.
+	ids := mlxc.Full(mlxc.Int32, mlxc.Scalar[int32](3), checkedTargets+1)
+	require.NoError(t, mlxc.Eval(ids))
+	y := Embedding(mlxc.Ones(mlxc.Float32, 3, 1), ids)
+	require.True(t, math.IsNaN(float64(floats(t, y)[checkedTargets])))
+}
+
+func TestEmbeddingGivesTheSameBits(t *testing.T) {
+	for _, dtype := range gradientDTypes {
+		dy, ids := normal(1, dtype, 3000, 129), randomIDs(2, 50, 3000)
+		for _, d := range devices {
+			want := floats(t, embeddingBackward(launcher{device: d}, dy, ids, 50))
+			for range 19 {
+				require.Equal(t, want, floats(t, embeddingBackward(launcher{device: d}, dy, ids, 50)))
+			}
+		}
+	}
+}
+
+func TestEmbeddingRefuses(t *testing.T) {
+	weight, ids := mlxc.Ones(mlxc.Float32, 3, 4), mlxc.FromSlice([]int32{0, 2})
+	freed := mlxc.Ones(mlxc.Float32, 3, 4)
+	freed.Free()
+	for _, c := range []struct {
+		name  string
+		y     *mlxc.Array
+		parts []string
+	}{
+		{"weight's rank", Embedding(mlxc.Ones(mlxc.Float32, 3), ids), []string{"float32(3)", "two axes"}},
+		{"weight's dtype", Embedding(weight.AsType(mlxc.Int32), ids), []string{"int32(3,4)", "AsType"}},
+		{"ids' dtype", Embedding(weight, ids.AsType(mlxc.Float32)), []string{"float32(3,4), float32(2)", "int32 or uint32"}},
+		{"wide ids", Embedding(weight, ids.AsType(mlxc.Int64)), []string{"int64(2)", "AsType"}},
+		{"an id too large", Embedding(weight, mlxc.FromSlice([]uint32{0, 1, 3})), []string{"id 3 of 3 is 3", "3 rows"}},
+		{"a negative id", Embedding(weight, mlxc.FromSlice([]int32{0, -1})), []string{"id 2 of 2 is -1"}},
+		{"a table without rows", Embedding(mlxc.Ones(mlxc.Float32, 0, 4), ids), []string{"id 1 of 2 is 0", "0 rows"}},
+		{"nil weight", Embedding(nil, ids), []string{"nil"}},
+		{"nil ids", Embedding(weight, nil), []string{"nil"}},
+		{"freed weight", Embedding(freed, ids), []string{"freed"}},
+		{"an error passes through", Embedding(weight.Add(mlxc.Ones(mlxc.Float32, 7)), ids), []string{"add"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := mlxc.Eval(c.y)
+			for _, p := range c.parts {
+				require.ErrorContains(t, err, p)
+			}
+			if c.name != "an error passes through" {
+				require.ErrorContains(t, err, "ops.Embedding")
+			}
+			require.NoError(t, mlxc.Eval(Embedding(weight, ids)))
+		})
+	}
+}
+
+// Without a compiler MLX computes the same, and nothing out of bounds.
+func TestEmbeddingWithoutACompiler(t *testing.T) {
+	weight, dy := normal(1, mlxc.Float32, 5, 3), normal(2, mlxc.Float32, 5, 3)
+	run := func() arrays {
+		ids := lazily(mlxc.FromSlice([]int32{4, -1, 0, 4, 5}))
+		y, grads, err := mlxc.VJP(lookup(ids, Embedding), arrays{weight}, arrays{dy})
+		require.NoError(t, err)
+		rows, gradients, count := EmbeddingSparseGradient(dy, ids, 5)
+		return append(append(y, grads...), rows, gradients, count, Embedding(weight.Slice([]int{0, 0}, []int{0, 3}, nil), ids))
+	}
+	want := run()
+	require.NoError(t, mlxc.Eval(want...))
+	t.Setenv("CXX", "/nonexistent/compiler")
+	launches := customkernels.Launches()
+	for i, got := range run() {
+		require.Equal(t, want[i].DType(), got.DType())
+		require.Equal(t, want[i].Shape(), got.Shape())
+		sameFloats(t, floats(t, want[i]), floats(t, got))
+	}
+	require.Equal(t, launches, customkernels.Launches())
+}
+
+func TestEmbeddingGradientIsExportedForMetal(t *testing.T) {
+	for _, dtype := range gradientDTypes {
+		ids := randomIDs(2, 10, 300)
+		kernels := exportedKernels(t, func(w *mlxc.Array) *mlxc.Array { return Embedding(w, ids) }, normal(1, dtype, 10, 40))
+		text := strings.Join(kernels, " ")
+		require.Len(t, kernels, 5, text)
+		for _, name := range []string{"custom_kernel_embedding_keys", "embedding_runs", "embedding_backward_partial"} {
+			require.Contains(t, text, name)
+		}
+	}
+}
+
+// What the threads issue is close to what must cross once, dy and the gradient, whether
+// tokens or rows are more.
+func TestEmbeddingTraffic(t *testing.T) {
+	for _, dtype := range gradientDTypes {
+		for _, c := range []struct{ tokens, vocabulary, width int }{
+			{128, 1024, 1024}, {1024, 1, 512}, {512, 64, 512}, {512, 512, 512},
+		} {
+			t.Run(fmt.Sprintf("%v/%d of %dx%d", dtype, c.tokens, c.vocabulary, c.width), func(t *testing.T) {
+				weight, dy := normal(1, dtype, c.vocabulary, c.width), normal(2, dtype, c.tokens, c.width)
+				ids := mlxc.Arange(mlxc.Uint32, 0, float64(c.tokens), 1).Remainder(mlxc.Scalar(uint32(c.vocabulary)))
+				var issued uint64
+				on := launcher{device: apple, instead: func(k *customkernels.Kernel, l customkernels.Launch, inputs []*mlxc.Array) []*mlxc.Array {
+					r, err := k.Sanitize(t.Context(), l, customkernels.SanitizeConfig{Schedules: 1}, inputs...)
+					require.NoError(t, err)
+					require.Empty(t, r.Findings)
+					for _, b := range r.Traffic.Buffers {
+						if b.UniqueRead+b.UniqueWritten > 4 { // numbers are in constant memory
+							issued += b.Read + b.Written
+						}
+					}
+					return r.Outputs
+				}}
+				ratio := func(elements int) float64 { return float64(issued) / float64(elements*dtype.Size()) }
+				embeddingForward(on, weight, ids)
+				forward := ratio(2 * c.tokens * c.width)
+				issued = 0
+				embeddingBackward(on, dy, ids, c.vocabulary)
+				backward := ratio(c.tokens*c.width + c.vocabulary*c.width)
+				t.Logf("forward %.3f, backward %.3f", forward, backward)
+				require.LessOrEqual(t, forward, 1.10)
+				require.LessOrEqual(t, backward, 1.10)
+			})
+		}
+	}
+}
+
+func BenchmarkEmbeddingGradient(b *testing.B) {
+	for _, dtype := range gradientDTypes {
+		for _, shape := range [][3]int{{4096, 8192, 256}, {2048, 32000, 1024}, {16384, 256, 512}, {65536, 4096, 64}, {8192, 1, 1024}} {
+			tokens, vocabulary, width := shape[0], shape[1], shape[2]
+			weight, ids, dy := normal(1, dtype, vocabulary, width), randomIDs(2, vocabulary, tokens), normal(3, dtype, tokens, width)
+			require.NoError(b, mlxc.Eval(weight, ids, dy))
+			for name, f := range map[string]func(weight, ids *mlxc.Array) *mlxc.Array{"ours": Embedding, "mlx": take} {
+				b.Run(fmt.Sprintf("%v/%d of %dx%d/%s", dtype, tokens, vocabulary, width, name), func(b *testing.B) {
+					b.SetBytes(int64(weight.NBytes() + dy.NBytes()))
+					for b.Loop() {
+						mlxc.WithScope(func() {
+							_, grads, err := mlxc.VJP(lookup(ids, f), arrays{weight}, arrays{dy})
+							if err == nil {
+								err = mlxc.Eval(grads...)
+							}
+							require.NoError(b, err)
+						})
+					}
+				})
+			}
+		}
+	}
+}
+
+func BenchmarkEmbedding(b *testing.B) {
+	for _, dtype := range gradientDTypes {
+		for _, shape := range [][3]int{{4096, 8192, 256}, {2048, 32000, 1024}, {65536, 4096, 64}} {
+			tokens, vocabulary, width := shape[0], shape[1], shape[2]
+			weight, ids := normal(1, dtype, vocabulary, width), randomIDs(2, vocabulary, tokens)
+			require.NoError(b, mlxc.Eval(weight, ids))
+			for name, f := range map[string]func(weight, ids *mlxc.Array) *mlxc.Array{"ours": Embedding, "mlx": take} {
+				b.Run(fmt.Sprintf("%v/%d of %dx%d/%s", dtype, tokens, vocabulary, width, name), func(b *testing.B) {
+					b.SetBytes(int64(2 * tokens * width * dtype.Size()))
+					for b.Loop() {
+						mlxc.WithScope(func() { require.NoError(b, mlxc.Eval(f(weight, ids))) })
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package ops
+
+import (
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+var layerNormKernels = family("layer_norm_backward.metal")
+
+// layerNormThreads is the largest threadgroup of the layer norm's kernels that hold rows
+// or their moments. A thread has five elements in registers for each of its columns, x,
+// dy, w, dw and db, one more than the root-mean-square norm's: the 40 of 8 columns and
+// what finds them do not fit the 52 registers of a thread of 1024, but the 69 of 768.
+const layerNormThreads = 768
+
+// layerNormBackward returns dx, with a weight dweight, and with a bias dbias.
+func layerNormBackward(on launcher, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array {
+	if x.Size() == 0 {
+		return zerosLike(x, weight, bias)
+	}
+	width := x.Dim(-1)
+	rows := x.Size() / width
+	g := rowsOf(on.device, x.DType(), rows, width)
+	args := newRowArgs(rows, width, eps)
+	defer args.free()
+	dy = dy.AsType(x.DType())
+	defer dy.Free()
+	w := weight
+	if w == nil {
+		w = dy // not read
+	}
+	template := layerNormTemplate(x, weight, bias, g)
+
+	var results []*mlxc.Array
+	if g.blocks == 1 && g.threads <= layerNormThreads {
+		results = on.launch(layerNormKernels.get("layer_norm_backward"), customkernels.Launch{
+			Grid:        [3]int{g.groups * g.threads},
+			Threadgroup: [3]int{g.threads},
+			Template:    template,
+			Outputs:     []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, layerNormPartial(weight, bias, g, width)},
+		}, x, w, dy, args.rows, args.width, args.eps)
+	} else {
+		g.groups = max(g.groups/2, 1) // there are two matrices of their sums
+		together := rowsTogether(on.device)
+		groups := independentRowsOf(on.device, x.DType(), (rows+together-1)/together, width).groups
+		threads := min(g.threads, 512) // for the sums of the rows together
+		statistics := on.launch(layerNormKernels.get("layer_norm_backward_statistics"), customkernels.Launch{
+			Grid:        [3]int{groups * threads},
+			Threadgroup: [3]int{threads},
+			Template:    []mlxc.TemplateArg{template[0], template[1], {Name: "B", Value: together}, template[3]},
+			Outputs:     []mlxc.Output{{Shape: []int{rows, 4}, DType: mlxc.Float32}},
+		}, x, w, dy, args.rows, args.width, args.eps)[0]
+		defer statistics.Free()
+		results = on.launch(layerNormKernels.get("layer_norm_backward_columns"), customkernels.Launch{
+			Grid:        [3]int{g.blocks * g.threads, g.groups},
+			Threadgroup: [3]int{g.threads, 1},
+			Template:    template,
+			Outputs:     []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, layerNormPartial(weight, bias, g, width)},
+		}, x, w, dy, statistics, args.rows, args.width)
+	}
+	dx, partial := results[0], results[1]
+	defer partial.Free()
+	if weight == nil && bias == nil {
+		return []*mlxc.Array{dx, nil, nil}
+	}
+	return layerNormGradients(dx, weight, bias, columnSum(on, partial, x.DType()))
+}
+
+// layerNormBackwardSeparate is layerNormBackward in three kernels.
+func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array {
+	if x.Size() == 0 {
+		return zerosLike(x, weight, bias)
+	}
+	width := x.Dim(-1)
+	rows := x.Size() / width
+	g := rowsOf(on.device, x.DType(), rows, width)
+	args := newRowArgs(rows, width, eps)
+	defer args.free()
+	dy = dy.AsType(x.DType())
+	defer dy.Free()
+	w := weight
+	if w == nil {
+		w = dy // not read
+	}
+	template := layerNormTemplate(x, weight, bias, g)
+
+	threads := min(g.threads, layerNormThreads)
+	input := on.launch(layerNormKernels.get("layer_norm_bwd_input"), customkernels.Launch{
+		Grid:        [3]int{g.groups * threads},
+		Threadgroup: [3]int{threads},
+		Template:    template[:4],
+		Outputs: []mlxc.Output{
+			{Shape: x.Shape(), DType: x.DType()},
+			{Shape: []int{rows, 2}, DType: mlxc.Float32},
+		},
+	}, x, w, dy, args.rows, args.width, args.eps)
+	dx, statistics := input[0], input[1]
+	defer statistics.Free()
+	if weight == nil && bias == nil {
+		return []*mlxc.Array{dx, nil, nil}
+	}
+
+	g = gammaRowsOf(on.device, x.DType(), rows, width)
+	partial := on.launch(layerNormKernels.get("layer_norm_bwd_gamma_partial"), customkernels.Launch{
+		Grid:        [3]int{g.blocks * g.threads, g.groups},
+		Threadgroup: [3]int{g.threads, 1},
+		Template:    template,
+		Outputs:     []mlxc.Output{layerNormPartial(weight, bias, g, width)},
+	}, x, dy, statistics, args.rows, args.width)[0]
+	defer partial.Free()
+	sums := columnSumWith(on, layerNormKernels.get("layer_norm_bwd_gamma_reduce"), partial, x.DType())
+	return layerNormGradients(dx, weight, bias, sums)
+}
+
+// gammaRowsOf is rowsOf for the separate form's groups, which need no row whole. What a
+// group adds up, four floats moved for a column, is a fiftieth of 128 rows in half
+// precision; blocks as wide as a simdgroup make up for the fewer groups.
+func gammaRowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
+	g := rowsOf(d, dtype, rows, width)
+	g.threads = min(g.threads, 32)
+	held := g.threads * g.packs * g.chunk
+	g.blocks = (width + held - 1) / held
+	g.groups = max(min(g.groups, rows/128), 1)
+	return g
+}
+
+func layerNormTemplate(x, weight, bias *mlxc.Array, g rowGeometry) []mlxc.TemplateArg {
+	return []mlxc.TemplateArg{
+		{Name: "T", Value: x.DType()},
+		{Name: "C", Value: g.chunk},
+		{Name: "R", Value: g.packs},
+		{Name: "HAS_WEIGHT", Value: weight != nil},
+		{Name: "HAS_BIAS", Value: bias != nil},
+	}
+}
+
+// layerNormPartial is for the groups' sums: a matrix for each of the parameters that
+// there are.
+func layerNormPartial(weight, bias *mlxc.Array, g rowGeometry, width int) mlxc.Output {
+	matrices := 0
+	for _, parameter := range []*mlxc.Array{weight, bias} {
+		if parameter != nil {
+			matrices++
+		}
+	}
+	if matrices == 0 {
+		return mlxc.Output{Shape: []int{1}, DType: mlxc.Float32} // not written
+	}
+	return mlxc.Output{Shape: []int{matrices, g.groups, width}, DType: mlxc.Float32}
+}
+
+// layerNormGradients puts the sums, of dweight and dbias, in the place of the parameters
+// that there are.
+func layerNormGradients(dx, weight, bias *mlxc.Array, sums []*mlxc.Array) []*mlxc.Array {
+	grads := []*mlxc.Array{dx, nil, nil}
+	if weight != nil {
+		grads[1], sums = sums[0], sums[1:]
+	}
+	if bias != nil {
+		grads[2] = sums[0]
+	}
+	return grads
+}

@@ -1,0 +1,38 @@
+package ops
+
+import (
+	"strings"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+func layerNormCases(set CaseSet) []launchCase {
+	return biasCases(set, layerNormBackward)
+}
+
+func layerNormSeparateCases(set CaseSet) []launchCase {
+	return biasCases(set, layerNormBackwardSeparate)
+}
+
+// biasCases are the cases of rows with a bias, and without one in a shape for each path
+// of the fused gradient.
+func biasCases(set CaseSet,
+	backward func(on launcher, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array,
+) []launchCase {
+	cases := rowCases(set, func(on launcher, in rowInputs) {
+		bias := in.normal(4, in.x.Dim(-1))
+		backward(on, in.x, in.weight, bias, in.dy, caseEps)
+	})
+	if set != RaggedCases {
+		return cases
+	}
+	for _, c := range rowCases(set, func(on launcher, in rowInputs) {
+		backward(on, in.x, in.weight, nil, in.dy, caseEps)
+	}) {
+		if strings.HasPrefix(c.name, "37x129") || strings.HasPrefix(c.name, "3x8209") {
+			c.name += ", no bias"
+			cases = append(cases, c)
+		}
+	}
+	return cases
+}

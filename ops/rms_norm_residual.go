@@ -1,0 +1,104 @@
+package ops
+
+import (
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// RMSNormResidual adds a residual to the root-mean-square norm of x over the last
+// axis: residual + x·rsqrt(mean(x²)+eps)·weight, rounded once.
+//
+// x has shape (…,D) and is float32, float16 or bfloat16; residual is like x. weight has
+// shape (D) and x's dtype; nil stands for ones. eps must not be negative. The result
+// is like x.
+//
+// The gradients of x and weight are those of RMSNorm; residual's is the cotangent.
+func RMSNormResidual(x, residual, weight *mlxc.Array, eps float32) *mlxc.Array {
+	const op = "ops.RMSNormResidual"
+	if err := checkResidualNorm(x, residual, weight, eps); err != nil {
+		return mlxc.InvalidArray(normError(op, err, x, residual, weight))
+	}
+	if !kernelsAvailable(op) {
+		return residual.Add(mlxc.RMSNorm(x, weight, eps))
+	}
+	return withGradient([]*mlxc.Array{x, residual, weight},
+		func(args []*mlxc.Array) []*mlxc.Array {
+			return residualForward(onCurrentDevice(), "rms_norm_residual", 1, args, eps)
+		},
+		func(primals, cotangents, _ []*mlxc.Array) []*mlxc.Array {
+			dy := cotangents[0].AsType(primals[1].DType())
+			grads := rmsNormBackward(onCurrentDevice(), primals[0], primals[2], dy, eps)
+			return []*mlxc.Array{grads[0], dy, grads[1]}
+		})[0]
+}
+
+// AddRMSNorm adds x and residual and gives the sum and its root-mean-square norm over
+// the last axis: h = x + residual and h·rsqrt(mean(h²)+eps)·weight, in one pass. h is
+// rounded to x's dtype before it is normalised.
+//
+// x has shape (…,D) and is float32, float16 or bfloat16; residual is like x. weight has
+// shape (D) and x's dtype; nil stands for ones. eps must not be negative. Both results
+// are like x.
+//
+// The gradients of x and residual are the same: dx of RMSNorm at h, plus the cotangent
+// of h, in one kernel.
+func AddRMSNorm(x, residual, weight *mlxc.Array, eps float32) (sum, norm *mlxc.Array) {
+	const op = "ops.AddRMSNorm"
+	if err := checkResidualNorm(x, residual, weight, eps); err != nil {
+		err = normError(op, err, x, residual, weight)
+		return mlxc.InvalidArray(err), mlxc.InvalidArray(err)
+	}
+	if !kernelsAvailable(op) {
+		sum = x.Add(residual)
+		return sum, mlxc.RMSNorm(sum, weight, eps)
+	}
+	results := withGradient([]*mlxc.Array{x, residual, weight},
+		func(args []*mlxc.Array) []*mlxc.Array {
+			return residualForward(onCurrentDevice(), "add_rms_norm", 2, args, eps)
+		},
+		func(primals, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
+			grads := rmsNormBackwardWithSum(onCurrentDevice(), outputs[0], primals[2], cotangents[1], cotangents[0], eps)
+			return []*mlxc.Array{grads[0], grads[0], grads[1]}
+		})
+	if len(results) != 2 { // a single error
+		return results[0], results[0]
+	}
+	return results[0], results[1]
+}
+
+func checkResidualNorm(x, residual, weight *mlxc.Array, eps float32) error {
+	if err := checkNorm(x, weight, eps); err != nil {
+		return err
+	}
+	return checkLike("residual", residual, x)
+}
+
+// residualForward launches a forward kernel of args x, residual and weight, with
+// outputs like x.
+func residualForward(on launcher, kernel string, outputs int, args []*mlxc.Array, eps float32) []*mlxc.Array {
+	x, residual, weight := args[0], args[1], args[2]
+	out := make([]mlxc.Output, outputs)
+	for i := range out {
+		out[i] = mlxc.Output{Shape: x.Shape(), DType: x.DType()}
+	}
+	width := max(x.Dim(-1), 1)
+	rows := x.Size() / width
+	g := rowsOf(on.device, x.DType(), rows, width)
+	scalars := newRowArgs(rows, width, eps)
+	defer scalars.free()
+	w := weight
+	if w == nil {
+		w = x // not read
+	}
+	return on.launch(residualKernels.get(kernel), customkernels.Launch{
+		Grid:        [3]int{g.groups * g.threads},
+		Threadgroup: [3]int{g.threads},
+		Template: []mlxc.TemplateArg{
+			{Name: "T", Value: x.DType()}, {Name: "C", Value: g.chunk}, {Name: "R", Value: g.packs},
+			{Name: "HAS_WEIGHT", Value: weight != nil},
+		},
+		Outputs: out,
+	}, x, residual, w, scalars.rows, scalars.width, scalars.eps)
+}
+
+var residualKernels = family("rms_norm_residual.metal")

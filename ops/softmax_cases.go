@@ -1,0 +1,29 @@
+package ops
+
+import (
+	"fmt"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// softmaxCases are the cases of rows, and one that is wider than a threadgroup of a GPU
+// holds. y is no softmax, whose elements would be too small to tell a mistake from
+// rounding.
+func softmaxCases(set CaseSet) []launchCase {
+	shapes := rowShapes(set)
+	if set == RaggedCases {
+		shapes = append(shapes, [2]int{2, 16411})
+	}
+	var cases []launchCase
+	for _, s := range shapes {
+		cases = append(cases, launchCase{
+			name: fmt.Sprintf("%dx%d", s[0], s[1]),
+			run: func(on launcher, dtype mlxc.DType) {
+				softmaxBackward(on,
+					mlxc.RandomNormal(mlxc.RandomKey(1), dtype, s[0], s[1]),
+					mlxc.RandomNormal(mlxc.RandomKey(2), dtype, s[0], s[1]))
+			},
+		})
+	}
+	return cases
+}

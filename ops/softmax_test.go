@@ -1,0 +1,200 @@
+package ops
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+func mlxSoftmax(x *mlxc.Array) *mlxc.Array { return x.SoftmaxPrecise(-1) }
+
+// Every entry of the geometry table computes the same gradient, whatever device it
+// is meant for: the host executor runs them all.
+func TestSoftmaxBackwardInEveryGeometry(t *testing.T) {
+	for _, dtype := range gradientDTypes {
+		for _, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 8209, 16411} {
+			for _, rows := range []int{1, 3, 37} {
+				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {
+					// Not a softmax, whose elements are small in long rows.
+					y, dy := normal(1, dtype, rows, width), normal(2, dtype, rows, width)
+					y32, dy32 := y.AsType(mlxc.Float32), dy.AsType(mlxc.Float32)
+					want := y32.Mul(dy32.Sub(y32.Mul(dy32).Sum(-1).ExpandDims(-1))).AsType(dtype)
+					for _, d := range devices {
+						closeTo(t, want, softmaxBackward(launcher{device: d}, y, dy))
+					}
+				})
+			}
+		}
+	}
+}
+
+// dx = y·(dy − s) by hand: y = (1/8, 1/8, 1/4, 1/2), dy = (1, −1, 2, 0) and s = 1/2.
+func TestSoftmaxByHand(t *testing.T) {
+	logits := make([]float32, 4)
+	for i, p := range []float64{1, 1, 2, 4} {
+		logits[i] = float32(math.Log(p))
+	}
+	for _, dtype := range gradientDTypes {
+		x := mlxc.FromSlice(logits, 4).AsType(dtype)
+		dy := mlxc.FromSlice([]float32{1, -1, 2, 0}, 4).AsType(dtype)
+		y, dx, err := mlxc.VJP(unary(Softmax), arrays{x}, arrays{dy})
+		require.NoError(t, err)
+		eps := map[mlxc.DType]float64{mlxc.Float32: 1e-7, mlxc.Float16: 1e-3, mlxc.BFloat16: 8e-3}[dtype]
+		require.InDeltaSlice(t, []float32{0.125, 0.125, 0.25, 0.5}, floats(t, y[0]), eps)
+		require.InDeltaSlice(t, []float32{0.0625, -0.1875, 0.375, -0.25}, floats(t, dx[0]), eps)
+	}
+}
+
+// An element of −∞ has no part in its row; a row of nothing else is NaN, and spoils no other.
+func TestSoftmaxOfInfinities(t *testing.T) {
+	inf := float32(math.Inf(-1))
+	x := mlxc.FromSlice([]float32{0, inf, 0, inf, inf, inf}, 2, 3)
+	_, dx, err := mlxc.VJP(unary(Softmax), arrays{x}, arrays{mlxc.FromSlice([]float32{1, 5, 3, 1, 1, 1}, 2, 3)})
+	require.NoError(t, err)
+	got := floats(t, dx[0])
+	require.Equal(t, []float32{-0.5, 0, 0.5}, got[:3])
+	for _, v := range got[3:] {
+		require.True(t, math.IsNaN(float64(v)))
+	}
+}
+
+func TestSoftmaxUnderTransforms(t *testing.T) {
+	for _, dtype := range gradientDTypes {
+		x, dy := normal(1, dtype, 2, 5, 65), normal(2, dtype, 2, 5, 65)
+		t.Run(dtype.String(), func(t *testing.T) {
+			testUnaryUnderTransforms(t, Softmax, mlxSoftmax, x, dy)
+			t.Run("second derivatives are refused", func(t *testing.T) {
+				grad := func(args arrays) arrays { return vjpOf(unary(Softmax))(arrays{dy, args[0]})[1:] }
+				_, _, err := mlxc.VJP(grad, arrays{x}, arrays{x})
+				require.ErrorContains(t, err, "softmax_backward")
+				require.ErrorContains(t, err, "no gradient")
+			})
+		})
+	}
+}
+
+func TestSoftmaxWithoutACompiler(t *testing.T) { testUnaryWithoutCompiler(t, Softmax, mlxSoftmax) }
+
+func TestSoftmaxOfLayouts(t *testing.T) { testUnaryOfLayouts(t, Softmax, mlxSoftmax) }
+
+func TestSoftmaxGradientIsExportedForMetal(t *testing.T) {
+	for _, dtype := range gradientDTypes {
+		kernels := exportedKernels(t, Softmax, normal(1, dtype, 8, 100))
+		require.Len(t, kernels, 1)
+		require.Contains(t, kernels[0], "softmax_backward")
+	}
+}
+
+func TestSoftmaxWithoutElements(t *testing.T) {
+	for _, shape := range [][]int{{0, 4}, {3, 0}} {
+		x := mlxc.Zeros(mlxc.Float16, shape...)
+		y, grads, err := mlxc.VJP(unary(Softmax), arrays{x}, arrays{x})
+		require.NoError(t, err)
+		for _, a := range append(y, grads...) {
+			require.NoError(t, mlxc.Eval(a))
+			require.Equal(t, shape, a.Shape())
+			require.Equal(t, mlxc.Float16, a.DType())
+		}
+	}
+}
+
+func TestSoftmaxRefuses(t *testing.T) {
+	x := mlxc.Ones(mlxc.Float32, 2, 3)
+	freed := mlxc.Ones(mlxc.Float32, 3)
+	freed.Free()
+	for _, c := range []struct {
+		name  string
+		y     *mlxc.Array
+		parts []string
+	}{
+		{"rank 0", Softmax(mlxc.Scalar[float32](1)), []string{"Softmax", "float32()", "no axis"}},
+		{"integers", Softmax(x.AsType(mlxc.Int32)), []string{"Softmax", "int32(2,3)", "AsType"}},
+		{"float64", Softmax(x.AsType(mlxc.Float64)), []string{"Softmax", "float64", "AsType"}},
+		{"nil", Softmax(nil), []string{"Softmax", "nil"}},
+		{"freed", Softmax(freed), []string{"Softmax", "freed"}},
+		{"an error passes through", Softmax(x.Add(mlxc.Ones(mlxc.Float32, 7))), []string{"add"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := mlxc.Eval(c.y)
+			for _, p := range c.parts {
+				require.ErrorContains(t, err, p)
+			}
+		})
+	}
+}
+
+func TestSoftmaxGivesTheSameBits(t *testing.T) {
+	for _, dtype := range gradientDTypes {
+		y, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 199, 1025)
+		for _, d := range devices {
+			want := floats(t, softmaxBackward(launcher{device: d}, y, dy))
+			for range 19 {
+				require.Equal(t, want, floats(t, softmaxBackward(launcher{device: d}, y, dy)))
+			}
+		}
+	}
+}
+
+// A GPU reads y and dy once, and writes dx once, up to the widest row that its registers
+// hold.
+func TestSoftmaxTraffic(t *testing.T) {
+	for _, l := range Launches(TypicalCases) {
+		if l.Op != "softmax" || l.Device != apple.String() {
+			continue
+		}
+		t.Run(l.Name(), func(t *testing.T) {
+			r, err := l.Kernel.Sanitize(t.Context(), l.Launch, customkernels.SanitizeConfig{Schedules: 1}, l.Inputs()...)
+			require.NoError(t, err)
+			require.Empty(t, r.Findings)
+			for _, b := range r.Traffic.Buffers {
+				if b.Name == "y" || b.Name == "dy" || b.Name == "dx" {
+					require.Equal(t, 1.0, b.Ratio(), b.Name)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkSoftmaxGradient(b *testing.B) {
+	for _, dtype := range gradientDTypes {
+		for _, shape := range [][2]int{{4096, 128}, {256, 1024}, {1024, 4096}, {64, 50257}} {
+			x, dy := normal(1, dtype, shape[0], shape[1]), normal(2, dtype, shape[0], shape[1])
+			y := mlxSoftmax(x)
+			require.NoError(b, mlxc.Eval(x, dy, y))
+			for name, f := range map[string]func(y, dy *mlxc.Array) *mlxc.Array{
+				"ours": func(y, dy *mlxc.Array) *mlxc.Array { return softmaxBackward(onCurrentDevice(), y, dy) },
+				// What MLX's gradient does with y.
+				"mlx": func(y, dy *mlxc.Array) *mlxc.Array {
+					p := y.Mul(dy)
+					return p.Sub(y.Mul(p.Sum(-1).ExpandDims(-1)))
+				},
+			} {
+				b.Run(fmt.Sprintf("%v/%dx%d/%s", dtype, shape[0], shape[1], name), func(b *testing.B) {
+					b.SetBytes(int64(3 * x.NBytes()))
+					for b.Loop() {
+						mlxc.WithScope(func() { require.NoError(b, mlxc.Eval(f(y, dy))) })
+					}
+				})
+			}
+			for name, f := range map[string]func(x *mlxc.Array) *mlxc.Array{"ours": Softmax, "mlx": mlxSoftmax} {
+				b.Run(fmt.Sprintf("%v/%dx%d/with forward/%s", dtype, shape[0], shape[1], name), func(b *testing.B) {
+					b.SetBytes(int64(5 * x.NBytes()))
+					for b.Loop() {
+						mlxc.WithScope(func() {
+							_, grads, err := mlxc.VJP(unary(f), arrays{x}, arrays{dy})
+							if err == nil {
+								err = mlxc.Eval(grads...)
+							}
+							require.NoError(b, err)
+						})
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+var transposeKernels = family("transpose_2d.metal")
+
+// Transpose2D exchanges the last two axes, and moves the elements to where the result has
+// them in row-major order; MLX's SwapAxes makes a view, which the next operation may
+// have to copy.
+//
+// x has shape (…,R,C) and is float32, float16 or bfloat16; the result has shape (…,C,R) and
+// x's dtype. Elements keep their bits, those of a NaN too. The gradient is Transpose2D
+// of the cotangent, and has a gradient of its own.
+func Transpose2D(x *mlxc.Array) *mlxc.Array {
+	const op = "ops.Transpose2D"
+	if err := checkMatrices(x); err != nil {
+		return mlxc.InvalidArray(normError(op, err, x))
+	}
+	if !kernelsAvailable(op) {
+		return x.SwapAxes(-1, -2).Contiguous()
+	}
+	return withGradient([]*mlxc.Array{x},
+		func(args []*mlxc.Array) []*mlxc.Array {
+			return []*mlxc.Array{transpose(onCurrentDevice(), args[0])}
+		},
+		func(primals, cotangents, _ []*mlxc.Array) []*mlxc.Array {
+			return []*mlxc.Array{Transpose2D(cotangents[0].AsType(primals[0].DType()))}
+		})[0]
+}
+
+func checkMatrices(x *mlxc.Array) error {
+	if err := x.Err(); err != nil {
+		return err
+	}
+	if x.NDim() < 2 {
+		return errors.New("there are no two axes to exchange: add one with ExpandDims")
+	}
+	if !slices.Contains(gradientDTypes, x.DType()) {
+		return fmt.Errorf("x is %v: the kernel takes float32, float16 and bfloat16; convert with AsType, or use SwapAxes", x.DType())
+	}
+	return nil
+}
+
+// transpose launches the kernel for the shape.
+func transpose(on launcher, x *mlxc.Array) *mlxc.Array {
+	shape := x.Shape()
+	last := len(shape) - 1
+	rows, columns := shape[last-1], shape[last]
+	shape[last-1], shape[last] = columns, rows
+	if x.Size() == 0 {
+		return mlxc.Zeros(x.DType(), shape...)
+	}
+	// A tile would be all but empty.
+	if min(rows, columns) < 16 && x.Size() <= math.MaxInt32 {
+		return transposeDirect(on, x, shape)
+	}
+	matrices := x.Size() / (rows * columns)
+	g := tilesOf(on.device, x.DType(), matrices, rows, columns)
+	n := counts(matrices, rows, columns)
+	defer free(n)
+	return on.launch(transposeKernels.get("transpose_2d"), customkernels.Launch{
+		Grid:        [3]int{g.groups[0] * g.threads, g.groups[1], g.groups[2]},
+		Threadgroup: [3]int{g.threads, 1, 1},
+		Template: []mlxc.TemplateArg{
+			{Name: "T", Value: x.DType()},
+			{Name: "CX", Value: g.inPack},
+			{Name: "CY", Value: g.outPack},
+			{Name: "E", Value: g.side},
+			{Name: "N", Value: g.threads},
+		},
+		Outputs: []mlxc.Output{{Shape: shape, DType: x.DType()}},
+	}, x, n[0], n[1], n[2])[0]
+}
+
+// transposeDirect is transpose without tiles.
+func transposeDirect(on launcher, x *mlxc.Array, shape []int) *mlxc.Array {
+	grid, threads := elementsOf(on.device, x.Size())
+	n := counts(x.Size(), x.Dim(-2), x.Dim(-1))
+	defer free(n)
+	return on.launch(transposeKernels.get("transpose_2d_direct"), customkernels.Launch{
+		Grid:        [3]int{grid},
+		Threadgroup: [3]int{threads},
+		Template:    []mlxc.TemplateArg{{Name: "T", Value: x.DType()}},
+		Outputs:     []mlxc.Output{{Shape: shape, DType: x.DType()}},
+	}, x, n[0], n[1], n[2])[0]
+}

@@ -1,0 +1,39 @@
+package ops
+
+import (
+	"fmt"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// transposeCases are the cases of matrices, rows and columns.
+//
+// Ragged: packs of every size, whole and short, in tiles that are whole and short; rows
+// and columns of several tiles. Without tiles: single elements, an array below eight
+// elements, shares of a thread that end inside of a row, and go on in the next matrix.
+func transposeCases(set CaseSet) []launchCase {
+	shapes := [][3]int{
+		{2, 37, 129},
+		{1, 96, 128},
+		{1, 130, 70},
+		{3, 36, 100},
+		{1, 1, 1},
+		{1, 3, 2},
+		{70, 2, 3},
+		{2, 15, 129},
+		{1, 1031, 1},
+	}
+	if set == TypicalCases {
+		shapes = [][3]int{{1, 512, 1024}, {8, 128, 64}, {2, 4096, 3}}
+	}
+	var cases []launchCase
+	for _, s := range shapes {
+		cases = append(cases, launchCase{
+			name: fmt.Sprintf("%d of %dx%d", s[0], s[1], s[2]),
+			run: func(on launcher, dtype mlxc.DType) {
+				transpose(on, mlxc.RandomNormal(mlxc.RandomKey(1), dtype, s[0], s[1], s[2]))
+			},
+		})
+	}
+	return cases
+}
