@@ -39,7 +39,7 @@ func TestMutationsAreNoticed(t *testing.T) {
 }
 
 // sampleSize bounds the mutants of the short run.
-const sampleSize = 8
+const sampleSize = 4
 
 func mutationsAreNoticed(t *testing.T, file string) {
 	text, err := fs.ReadFile(customkernels.Shaders(), file)

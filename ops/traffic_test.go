@@ -62,6 +62,12 @@ func trafficCases() []trafficCase {
 		{"AddRMSNorm forward", 4, func(on launcher, in rowInputs) {
 			residualForward(on, "add_rms_norm", 2, []*mlxc.Array{in.x, in.dy, in.weight}, caseEps)
 		}, 1.10, 1.10, 1.75},
+		{"LayerNorm backward", 3, func(on launcher, in rowInputs) {
+			layerNormBackward(on, in.x, in.weight, in.weight, in.dy, caseEps)
+		}, 1.10, 1.35, 1.75},
+		{"LayerNorm backward, separate", 3, func(on launcher, in rowInputs) {
+			layerNormBackwardSeparate(on, in.x, in.weight, in.weight, in.dy, caseEps)
+		}, 1.72, 1.73, 2.60},
 	} {
 		for _, dtype := range gradientDTypes {
 			for _, size := range []struct {

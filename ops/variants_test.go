@@ -37,13 +37,17 @@ func variants(launches []KernelLaunch) []KernelLaunch {
 				list = append(list, v)
 			}
 		case "transpose_2d":
-			// One small group walks over all tiles of both matrices.
+			// One group of two simdgroups walks over all tiles of both matrices; floats in
+			// tiles as wide as those of halves.
 			v := l
 			v.Device = "variant"
-			v.Launch.Grid, v.Launch.Threadgroup = [3]int{4, 1, 1}, [3]int{4, 1, 1}
+			v.Launch.Grid, v.Launch.Threadgroup = [3]int{64, 1, 1}, [3]int{64, 1, 1}
 			v.Launch.Template = slices.Clone(l.Launch.Template)
-			i := slices.IndexFunc(v.Launch.Template, func(a mlxc.TemplateArg) bool { return a.Name == "N" })
-			v.Launch.Template[i].Value = 4
+			for i, a := range v.Launch.Template {
+				if a.Name == "N" || a.Name == "E" {
+					v.Launch.Template[i].Value = 64
+				}
+			}
 			list = append(list, v)
 		case "embedding", "embedding_keys", "embedding_runs", "embedding_backward_partial", "embedding_backward":
 			// Fewer threads than there is work for, some of them too few for a row.
