@@ -2,10 +2,10 @@
 // this project's own Metal kernels.
 //
 // An operation reads like MLX's of the same name and computes the same values; its
-// forward pass is MLX's own. What differs is the gradient: kernels that run on
-// every device that package customkernels has an executor for, in float32,
-// float16 and bfloat16 storage with float32 arithmetic, whose results are the
-// same bits at every run.
+// forward pass is MLX's own where MLX has one of its kind in one pass. What differs is
+// the gradient: kernels that run on every device that package customkernels has an
+// executor for, in float32, float16 and bfloat16 storage with float32 arithmetic,
+// whose results are the same bits at every run.
 //
 // Operations work inside mlxc's VJP, ValueAndGrad, Checkpoint and Compile, and may
 // be called by any goroutine. A second derivative, a forward-mode derivative and

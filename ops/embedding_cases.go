@@ -13,7 +13,7 @@ import (
 // that is short; runs that are shorter than a segment, fill one, and have tokens
 // before and after several; a table with many more rows than tokens.
 func embeddingCases(set CaseSet) []launchCase {
-	shapes := [][3]int{{1, 1, 1}, {3, 2, 7}, {37, 13, 129}, {5, 3, 4099}, {300, 1, 33}, {1031, 2, 70}, {70, 600, 40}}
+	shapes := [][3]int{{1, 1, 1}, {3, 2, 7}, {37, 13, 129}, {5, 3, 4099}, {384, 2, 300}, {1031, 2, 70}, {70, 600, 40}}
 	if set == TypicalCases {
 		shapes = [][3]int{{64, 1024, 1024}, {1024, 3, 1024}}
 	}

@@ -39,8 +39,11 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 		defer sum.Free()
 	}
 	template := []mlxc.TemplateArg{
-		{Name: "T", Value: x.DType()}, {Name: "C", Value: g.chunk}, {Name: "R", Value: g.packs},
-		{Name: "HAS_WEIGHT", Value: weight != nil}, {Name: "HAS_SUM", Value: dh != nil},
+		{Name: "T", Value: x.DType()},
+		{Name: "C", Value: g.chunk},
+		{Name: "R", Value: g.packs},
+		{Name: "HAS_WEIGHT", Value: weight != nil},
+		{Name: "HAS_SUM", Value: dh != nil},
 	}
 	partials := mlxc.Output{Shape: []int{1}, DType: mlxc.Float32} // not written
 	if weight != nil {

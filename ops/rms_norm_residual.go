@@ -94,7 +94,9 @@ func residualForward(on launcher, kernel string, outputs int, args []*mlxc.Array
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
 		Template: []mlxc.TemplateArg{
-			{Name: "T", Value: x.DType()}, {Name: "C", Value: g.chunk}, {Name: "R", Value: g.packs},
+			{Name: "T", Value: x.DType()},
+			{Name: "C", Value: g.chunk},
+			{Name: "R", Value: g.packs},
 			{Name: "HAS_WEIGHT", Value: weight != nil},
 		},
 		Outputs: out,

@@ -50,11 +50,13 @@ func variants(launches []KernelLaunch) []KernelLaunch {
 			}
 			list = append(list, v)
 		case "embedding", "embedding_keys", "embedding_runs", "embedding_backward_partial", "embedding_backward":
-			// Fewer threads than there is work for, some of them too few for a row.
-			v := l
-			v.Device = "variant"
-			v.Launch.Grid, v.Launch.Threadgroup = [3]int{23}, [3]int{7}
-			list = append(list, v)
+			// Fewer threads than there is work for and more, some of them too few for a row.
+			for _, size := range [][2]int{{23, 7}, {1201, 65}} {
+				v := l
+				v.Device = "variant"
+				v.Launch.Grid, v.Launch.Threadgroup = [3]int{size[0]}, [3]int{size[1]}
+				list = append(list, v)
+			}
 		case "rms_norm_backward_dw", "column_sum", "layer_norm_bwd_gamma_reduce":
 			// Several columns a lane.
 			const threads, columns = 256, 4

@@ -11,7 +11,7 @@
 // Storage is T; sums are in float, in the order of the tokens n that share a row.
 //
 // For the gradient the tokens are sorted by their slots, the rows of what is written: as
-// keys slot·2³² + n, ascending. What belongs to no row has a slot behind the last. The
+// keys slot·2³² + n, ascending. What belongs to no row has the slot behind the last. The
 // tokens of a slot are then neighbours, a run.
 //
 //   embedding_keys              the keys of a table's gradient, before they are sorted
@@ -25,8 +25,8 @@
 //                               them; without tokens zeros
 //
 // Launch (threads): groups of any size along x, and any number of them. In
-// embedding_keys and embedding_runs a thread takes neighbouring tokens; in
-// embedding_sorted_keys the first does all. In the others `threads` neighbouring threads share
+// embedding_keys and embedding_runs a thread takes neighbouring tokens;
+// embedding_sorted_keys is for a single one. In the others `threads` neighbouring threads share
 // a row, a token's, segment's or slot's, and take another as far on as there are threads
 // for; threads that are too few for a row do nothing. In a backward pass their R packs of
 // C columns each make the row.
@@ -124,8 +124,8 @@ template <typename T, int C>
   }
 }
 
-// keys[n] = slot·2³² + n, where an id is its own slot; what is out of range comes behind
-// the last.
+// keys[n] = slot·2³² + n, where an id is its own slot; what is out of range has the one
+// behind the last.
 [[kernel]] void embedding_keys(
     device const uint* ids [[buffer(0)]],
     constant uint& tokens [[buffer(1)]],
@@ -146,11 +146,7 @@ template <typename T, int C>
     constant uint& tokens [[buffer(1)]],
     constant uint& vocabulary [[buffer(2)]],
     device ulong* keys [[buffer(3)]],
-    device uint* places [[buffer(4)]],
-    uint index [[thread_position_in_grid]]) {
-  if (index > 0) {
-    return;
-  }
+    device uint* places [[buffer(4)]]) {
   for (uint i = 0; i < tokens; i++) {
     places[min(ids[i], vocabulary)]++;
   }
@@ -166,8 +162,8 @@ template <typename T, int C>
   }
 }
 
-// The tokens in the keys' order, and begin and end of every run in it. The first begins
-// where the zeros say.
+// The tokens in the keys' order, and begin and end of every run in it but the one of the
+// slot behind the last. The first run begins where the zeros say.
 [[kernel]] void embedding_runs(
     device const ulong* keys [[buffer(0)]],
     constant uint& tokens [[buffer(1)]],
@@ -182,7 +178,7 @@ template <typename T, int C>
     const uint slot = slot_of(keys[i]);
     const uint next = i + 1 < tokens ? slot_of(keys[i + 1]) : slots;
     order[i] = uint(keys[i]);
-    if (slot < slots && next != slot) {
+    if (next != slot) {
       ends[slot] = i + 1;
       if (next < slots) {
         begins[next] = i + 1;

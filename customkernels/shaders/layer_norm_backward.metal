@@ -39,7 +39,7 @@
 // over rows a group takes rows group, group + groups, …, so any number of groups is
 // right; R packs of C elements a thread make the row (layer_norm_backward) or the block
 // (_columns and _gamma_partial, whose groups are whole simdgroups or one thread, and
-// along y share the rows). The input kernel and the statistics are right for any R.
+// along y share the rows). The input kernel is right for any R, the statistics for any B.
 // layer_norm_bwd_gamma_reduce is launched as column_sum is.
 //
 // Device traffic, in elements of T: fused 3·N·D, wider rows 5·N·D, and 2·groups·D

@@ -28,6 +28,8 @@ type Program struct {
 	Flags    string
 	Source   string // file name of the shader's text in the debug information
 
+	text string
+
 	symbolsOnce sync.Once
 	symbols     *symbols
 	symbolsErr  error
@@ -47,22 +49,36 @@ var runtimeFlags = []string{
 // lead the copies that compilers leave to the C library through the checker.
 var linkFlags = []string{"-no-pie", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"}
 
+// An initial value is what a thread's variables hold before the kernel sets them.
+type initial string
+
+const (
+	pattern initial = "pattern" // bits that make a number huge, or none
+	zero    initial = "zero"
+)
+
 // shaderFlags compile a shader. Of the optimisations only the mild ones are on:
-// accesses stay those of the text, and each has its line. A large frame touches every page of
+// accesses stay those of the text, and each has its line. Values stay in registers where they
+// can, for there is a call at each access. A large frame touches every page of
 // the stack, and so meets the guard page rather than a neighbour's stack.
-func shaderFlags(t *host.Toolchain) []string {
+func shaderFlags(t *host.Toolchain, variables initial) []string {
 	f := append([]string{"-O1", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fsanitize=thread", "-fno-pie", "-fstack-clash-protection"}, t.Flags()...)
 	if t.Clang() {
-		return append(f, "-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-func-entry-exit=0")
+		return append(f, "-fsanitize=array-bounds", "-Xclang", "-ftrivial-auto-var-init="+string(variables),
+			"-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-func-entry-exit=0")
 	}
-	return append(f, "--param", "tsan-instrument-func-entry-exit=0")
+	return append(f, "-fcaller-saves", "-fsanitize=bounds-strict", "-ftrivial-auto-var-init="+string(variables),
+		"--param", "tsan-instrument-func-entry-exit=0")
 }
 
 var builds sync.Map // programs by key, which keep their debug information
 
 // Build compiles a shader for the checker, or finds it in the cache. The errors
 // are those of host.Compile.
-func Build(ctx context.Context, text string) (*Program, error) {
+func Build(ctx context.Context, text string) (*Program, error) { return programFor(ctx, text, pattern) }
+
+// programFor is Build for variables of an initial value.
+func programFor(ctx context.Context, text string, variables initial) (*Program, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("checked: the checker runs on Linux only, not on %s", runtime.GOOS)
 	}
@@ -74,7 +90,7 @@ func Build(ctx context.Context, text string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	flags := shaderFlags(t)
+	flags := shaderFlags(t, variables)
 	key := hash(append(append([]string{t.Key(), workerHash(), text}, flags...), linkFlags...)...)
 	path := filepath.Join(dir, key+".checked")
 	if _, err := os.Stat(path); err != nil {
@@ -82,7 +98,7 @@ func Build(ctx context.Context, text string) (*Program, error) {
 			return nil, err
 		}
 	}
-	p, _ := builds.LoadOrStore(key, &Program{Path: path, Compiler: t.String(), Flags: strings.Join(flags, " "), Source: source})
+	p, _ := builds.LoadOrStore(key, &Program{Path: path, Compiler: t.String(), Flags: strings.Join(flags, " "), Source: source, text: text})
 	return p.(*Program), nil
 }
 

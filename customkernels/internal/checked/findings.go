@@ -48,6 +48,15 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 			f.Path = symbols.frames(w.PC - 1)
 			f.OtherPath = symbols.frames(w.OtherPC - 1)
 		}
+		if f.Kind == UninitialisedRead && f.Write {
+			if slices.Equal(f.Path, f.OtherPath) {
+				continue // the padding of a structure
+			}
+			f.OtherPath = nil
+		}
+		if f.Kind == OutOfBounds && f.Slot < 0 && f.Detail > 0 {
+			f.Index, f.ArraySize = f.Offset, int64(f.Detail)
+		}
 		if f.Kind == DivergentBarrier && f.OtherThread >= 0 && slices.Equal(f.Path, f.OtherPath) {
 			continue // one barrier that the compiler has doubled
 		}
@@ -59,7 +68,14 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 		}
 		r.Findings = append(r.Findings, f)
 	}
+	all := slices.Clone(r.Findings)
+	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.ArraySize > 0 && slices.ContainsFunc(all, f.alsoAccess) })
 	return nil
+}
+
+// alsoAccess reports whether the access that an index led to is a finding of its own, which says more.
+func (f Finding) alsoAccess(g Finding) bool {
+	return g.Kind == OutOfBounds && g.Slot >= 0 && slices.Equal(f.Path, g.Path)
 }
 
 // earlier keeps of several looks at a loop that does not end the one that stands first in the

@@ -19,6 +19,8 @@ type Buffer struct {
 	Cell     int    // bytes that the shadow tells apart: the size of a number
 	Element  int    // bytes that an index of the buffer counts
 	Writable bool
+
+	expected []byte // what the kernel is to write, nil: that is not known
 }
 
 // A Launch is what a worker is asked to do.
@@ -45,6 +47,7 @@ type Finding struct {
 	Group, Thread           int
 	OtherGroup, OtherThread int // -1: none
 	Schedule                int
+	Index, ArraySize        int64 // of an index beyond an array whose type tells its size, else 0
 	Detail                  int
 	Address                 uint64
 	Count                   int
@@ -81,6 +84,14 @@ const grace = 5 * time.Second
 
 // Run runs a launch in a process of its own.
 func (p *Program) Run(ctx context.Context, l Launch) (*Result, error) {
+	r, err := p.run(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	return r, p.findUninitialised(ctx, l, r)
+}
+
+func (p *Program) run(ctx context.Context, l Launch) (*Result, error) {
 	dir, err := os.MkdirTemp("", "mlxgrad-checked-")
 	if err != nil {
 		return nil, fmt.Errorf("checked: %w", err)

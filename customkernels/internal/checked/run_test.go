@@ -43,11 +43,13 @@ func launchOf(threads int) Launch {
 	}
 }
 
-func runBody(t *testing.T, text string) *Result {
+func runBody(t *testing.T, text string) *Result { return runBodyOn(t, text, 40) }
+
+func runBodyOn(t *testing.T, text string, threads int) *Result {
 	t.Helper()
 	p, err := Build(t.Context(), body(text))
 	require.NoError(t, err)
-	r, err := p.Run(t.Context(), launchOf(40))
+	r, err := p.Run(t.Context(), launchOf(threads))
 	require.NoError(t, err)
 	return r
 }
@@ -72,6 +74,32 @@ func TestAccessesOutsideOfBuffersAreSuppressed(t *testing.T) {
 		require.Equal(t, 3, f.Path[0].Line)
 	}
 	require.Equal(t, 2, r.Schedules)
+}
+
+// An index that the type of the array refutes is a finding even where the memory is there, and
+// one with the access that it leads to where it is not.
+func TestIndicesBeyondArrays(t *testing.T) {
+	r := runBody(t, "const uint v[4] = {1, 2, 3, 4};\ny[i] = v[int(i % 4) - 1];")
+	require.Len(t, r.Findings, 1)
+	f := r.Findings[0]
+	require.Equal(t, OutOfBounds, f.Kind)
+	require.EqualValues(t, -1, f.Index)
+	require.EqualValues(t, 4, f.ArraySize)
+	require.Equal(t, -1, f.Slot)
+	require.Equal(t, Frame{"kernel_of_test", 4}, f.Path[0])
+
+	const tile = "auto& tile = mlxg::threadgroup_variable<uint[3][4], 0>();\nif (i < 12) tile[i / 4][i % 4] = i;\nthreadgroup_barrier(mem_flags::mem_threadgroup);\n"
+	r = runBodyOn(t, tile+"y[i] = tile[i % 2][i % 5];", 32)
+	require.Len(t, r.Findings, 2)
+	require.Equal(t, OutOfBounds, r.Findings[0].Kind)
+	require.EqualValues(t, 4, r.Findings[0].Index)
+	require.Equal(t, NeverRead, r.Findings[1].Kind)
+	r = runBodyOn(t, tile+"y[i] = tile[i % 4][i % 4];", 32)
+	require.Len(t, r.Findings, 2)
+	require.Equal(t, OutOfBounds, r.Findings[0].Kind)
+	require.Equal(t, 2, r.Findings[0].Slot)
+	require.EqualValues(t, 60, r.Findings[0].Offset)
+	require.Equal(t, NeverRead, r.Findings[1].Kind)
 }
 
 func TestFaultsAreFindings(t *testing.T) {

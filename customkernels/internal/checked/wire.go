@@ -12,7 +12,7 @@ import (
 
 const (
 	magic   = 0x4b43474d
-	version = 1
+	version = 2
 )
 
 type launchHeader struct {
@@ -26,6 +26,7 @@ type launchHeader struct {
 
 type bufferHeader struct {
 	Size, Offset          uint64
+	Expected              uint64
 	Cell, Element         uint32
 	Writable, Initialised uint32
 }
@@ -78,15 +79,25 @@ func writeLaunch(path string, h launchHeader, buffers []Buffer) error {
 	if err := binary.Write(&head, binary.NativeEndian, h); err != nil {
 		return err
 	}
-	offsets := make([]uint64, len(buffers))
-	for i, b := range buffers {
+	type part struct {
+		content []byte
+		offset  uint64
+	}
+	var parts []part
+	place := func(content []byte) uint64 {
 		at = (at + align - 1) &^ (align - 1)
-		offsets[i] = at
+		parts = append(parts, part{content, at})
+		at += uint64(len(content))
+		return parts[len(parts)-1].offset
+	}
+	for _, b := range buffers {
 		bh := bufferHeader{
-			Size: uint64(b.Size), Offset: at, Cell: uint32(b.Cell), Element: uint32(b.Element),
+			Size: uint64(b.Size), Offset: place(b.Data), Cell: uint32(b.Cell), Element: uint32(b.Element),
 			Writable: flag(b.Writable), Initialised: flag(b.Data != nil),
 		}
-		at += uint64(len(b.Data))
+		if b.expected != nil {
+			bh.Expected = place(b.expected)
+		}
 		if err := binary.Write(&head, binary.NativeEndian, bh); err != nil {
 			return err
 		}
@@ -96,9 +107,9 @@ func writeLaunch(path string, h launchHeader, buffers []Buffer) error {
 		return err
 	}
 	_, err = f.Write(head.Bytes())
-	for i, b := range buffers {
-		if err == nil && len(b.Data) > 0 {
-			_, err = f.WriteAt(b.Data, int64(offsets[i]))
+	for _, p := range parts {
+		if err == nil && len(p.content) > 0 {
+			_, err = f.WriteAt(p.content, int64(p.offset))
 		}
 	}
 	return errors.Join(err, f.Close())

@@ -94,8 +94,13 @@ MLXG_INLINE void atomic_max_explicit(volatile atomic<T>* p, detail::same<T> v, m
   atomic_fetch_max_explicit(p, v, o);
 }
 
-MLXG_INLINE void atomic_thread_fence(mem_flags, memory_order o = memory_order_seq_cst,
-                                     thread_scope = thread_scope_device) {
+MLXG_INLINE void atomic_thread_fence(mem_flags flags, memory_order o = memory_order_seq_cst,
+                                     thread_scope scope = thread_scope_device) {
+#ifdef MLXG_CHECKED
+  if (o != memory_order_relaxed) mlxg_checked_fence(uint32_t(flags), uint32_t(o), uint32_t(scope));
+  return;
+#endif
+  (void)flags, (void)scope;
   // __atomic_thread_fence wants a constant to be cheap; the strongest is right.
   if (o != memory_order_relaxed) __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }

@@ -364,10 +364,10 @@ enum thread_scope {
 
 // Waits for all threads of the threadgroup that have not ended.
 template <class Scope = thread_scope>
-MLXG_INLINE void threadgroup_barrier(mem_flags flags, Scope = thread_scope_threadgroup) {
+MLXG_INLINE void threadgroup_barrier(mem_flags flags, Scope = thread_scope_threadgroup, MLXG_LINE) {
   (void)mlxg::marks_fibers<Scope>;
 #ifdef MLXG_CHECKED
-  return mlxg_checked_threadgroup_barrier(uint32_t(flags));
+  return mlxg_checked_threadgroup_barrier(uint32_t(flags), line.number);
 #endif
   (void)flags;
   const mlxg::self me;

@@ -33,50 +33,29 @@ namespace checked {
   out_of_bounds_at(-1, address, size, write, pc);
 }
 
-template <bool write, bool atomic>
-[[gnu::noinline]] static void access_cells(slot& s, uint64_t offset, uint64_t size, uint32_t pc, uintptr_t address) {
+// A plain access of one cell that other threads have touched.
+template <bool write>
+[[gnu::noinline]] static void shared_cell(slot& s, uint64_t c, uint32_t pc) {
   now.pc = pc;
-  if (!s.writers) return;
-  const uint64_t mask = (uint64_t(1) << s.shift) - 1;
-  if (unlikely((offset | size) & mask)) {
+  if (write) check_write(s, c, false, pc, s.start + (c << s.shift), s.unit);
+  else if (!enough_readers(s, c)) check_read(s, c, c, c, false, pc, s.start + (c << s.shift), s.unit);
+}
+
+template <bool write, bool atomic>
+[[gnu::always_inline]] static inline void access_cells(slot& s, uint64_t offset, uint64_t size, uint32_t pc, uintptr_t address) {
+  if (unlikely((offset | size) & (s.unit - 1u))) {
     const uint8_t needed = uint8_t(__builtin_ctzll(offset | size));
     if (needed < s.needed_shift) s.needed_shift = needed;
   }
-  uint64_t c = offset >> s.shift;
-  const uint64_t last = (offset + size - 1) >> s.shift;
-  bool padded = false;
-  const uint64_t cells = s.element >> s.shift;
-  for (bool first = true;; first = false) {
-    if (!write && cells > 1 && (first || c % cells == 0)) padded = may_be_padding(s, c, last);
+  const uint64_t first = offset >> s.shift, last = (offset + size - 1) >> s.shift;
+  for (uint64_t c = first; c <= last; ++c) {
+    if (!atomic && (own_cell<write>(s, c, pc) || (!write && enough_readers(s, c)))) continue;
     if (write) check_write(s, c, atomic, pc, address, uint32_t(size));
-    else check_read(s, c, padded, atomic, pc, address, uint32_t(size));
-    if (c++ == last) return;
+    else check_read(s, c, first, last, atomic, pc, address, uint32_t(size));
   }
 }
 
-// An access in the arena, with all that there may be to do.
-template <bool write, bool atomic>
-[[gnu::noinline]] static void access_in_full(uintptr_t address, uint64_t size, uint32_t pc) {
-  const uint64_t number = (address - now.arena) >> slot_shift;
-  slot& s = now.slots[number];
-  const uint64_t offset = address - s.start;
-  now.pc = pc;
-  if (unlikely(offset >= s.size || size > s.size - offset)) {
-    if (size > 0)
-      out_of_bounds_at(number < now.slot_count ? int32_t(number) : -1, address, uint32_t(size), write, pc);
-    return;
-  }
-  if (now.attention & write_pending) settle();
-  if (now.attention & traffic_wanted) count_traffic(s, offset, size, write, pc);
-  access_cells<write, atomic>(s, offset, size, pc, address);
-}
-
-static inline bool only_reader(record r, uint32_t segment) {
-  return r.segment == segment && !(r.pc & more_bit);
-}
-
-// The same, with the frequent cases first, and in a few registers: memory of the thread
-// itself, inputs, and elements that only this thread has touched since the last barrier.
+// An access with all that there may be to do.
 template <bool write, bool atomic>
 [[gnu::always_inline]] static inline void access(uintptr_t address, uint64_t size, uint32_t pc) {
   if (address - now.workspace < mlxg::workspace_size) return;
@@ -84,32 +63,53 @@ template <bool write, bool atomic>
   if (unlikely(d >= arena_span)) return elsewhere(address, uint32_t(size), write, pc);
   slot& s = now.slots[d >> slot_shift];
   const uint64_t offset = address - s.start;
-  const uint64_t unit = uint64_t(1) << s.shift;
-  if (unlikely(offset >= s.size || size > s.size - offset || ((offset | size) & (unit - 1)) ||
-               (now.attention && (size != unit || !log_access(s, offset, size, write, pc)))))
-    return access_in_full<write, atomic>(address, size, pc);
-  if (!s.writers) return;
-  const uint32_t segment = now.segment;
-  if (!atomic && size == unit && segment != 0) {
-    record& k = s.writers[offset >> s.shift];
-    const record w = k;
-    if (write) {
-      if ((w.segment == segment || w.segment < s.first_segment) &&
-          (!(w.pc & read_bit) || (s.in == device && only_reader(s.readers[offset >> s.shift], segment)))) {
-        k = {segment, pc};
-        return;
-      }
-    } else if (w.segment == segment) {
-      record& r = s.readers[offset >> s.shift];
-      if (!(w.pc & read_bit)) {
-        k.pc = w.pc | read_bit;
-        r = {segment, pc};
-        return;
-      }
-      if (r.segment == segment) return;
-    }
+  now.pc = pc;
+  if (unlikely(offset >= s.size || size > s.size - offset)) {
+    const int32_t number = int32_t(&s - now.slots);
+    if (size > 0) out_of_bounds_at(uint32_t(number) < now.slot_count ? number : -1, address, uint32_t(size), write, pc);
+    return;
   }
-  access_cells<write, atomic>(s, offset, size, pc, address);
+  if (unlikely(now.attention & write_pending)) settle();
+  if (now.attention & traffic_wanted) count_traffic(s, offset, size, write, pc);
+  if (s.writers) access_cells<write, atomic>(s, offset, size, pc, address);
+}
+
+template <bool write, bool atomic>
+[[gnu::noinline]] static void access_in_full(uintptr_t address, uint64_t size, uint32_t pc) {
+  access<write, atomic>(address, size, pc);
+}
+
+// The number of the cell at an offset, or where none of this size begins a far greater one.
+template <uint64_t size>
+static inline uint64_t cell_at(uint64_t offset) {
+  constexpr unsigned shift = __builtin_ctzll(size);
+  return shift == 0 ? offset : offset >> shift | offset << (64 - shift) % 64;
+}
+
+// What is left of the plain accesses; the traffic of a cell is the frequent case among them.
+template <bool write, uint64_t size>
+[[gnu::noinline]] static void infrequent(uintptr_t address, uint32_t pc) {
+  slot& s = now.slots[address >> slot_shift & max_slots];
+  const uint64_t offset = address - s.start, c = cell_at<size>(offset);
+  if (c < s.cells && size == uint64_t(1) << s.shift && now.attention == traffic_wanted && log_cell(s, c, size, write, pc)) {
+    if (s.writers && !own_cell<write>(s, c, pc)) shared_cell<write>(s, c, pc);
+    return;
+  }
+  access_in_full<write, false>(address, size, pc);
+}
+
+// A plain access of a fixed size, with the frequent cases first, and in a few registers: memory
+// of the thread itself, inputs, and cells that only this thread has touched since the last
+// barrier.
+template <bool write, uint64_t size>
+[[gnu::always_inline]] static inline void plain(void* p, uint32_t pc) {
+  const uintptr_t address = uintptr_t(p);
+  slot& s = now.front[address >> slot_shift & max_slots];
+  const uint64_t offset = address - s.start, c = cell_at<size>(offset);
+  if (likely(offset < s.free)) return;
+  if (unlikely(s.unit != size || c >= s.cells)) return infrequent<write, size>(address, pc);
+  if (likely(own_cell<write>(s, c, pc))) return;
+  shared_cell<write>(s, c, pc);
 }
 
 }  // namespace checked
@@ -125,21 +125,21 @@ void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
 #define CHECKED_PLAIN(NAME, SIZE)                                                              \
-  void __tsan_read##NAME(void* p) { checked::access<false, false>(uintptr_t(p), SIZE, CHECKED_PC); } \
-  void __tsan_write##NAME(void* p) { checked::access<true, false>(uintptr_t(p), SIZE, CHECKED_PC); } \
-  void __tsan_volatile_read##NAME(void* p) { checked::access<false, false>(uintptr_t(p), SIZE, CHECKED_PC); } \
-  void __tsan_volatile_write##NAME(void* p) { checked::access<true, false>(uintptr_t(p), SIZE, CHECKED_PC); } \
-  void __tsan_unaligned_volatile_read##NAME(void* p) { checked::access<false, false>(uintptr_t(p), SIZE, CHECKED_PC); } \
-  void __tsan_unaligned_volatile_write##NAME(void* p) { checked::access<true, false>(uintptr_t(p), SIZE, CHECKED_PC); } \
-  void __tsan_unaligned_read##NAME(void* p) { checked::access<false, false>(uintptr_t(p), SIZE, CHECKED_PC); } \
-  void __tsan_unaligned_write##NAME(void* p) { checked::access<true, false>(uintptr_t(p), SIZE, CHECKED_PC); } \
+  void __tsan_read##NAME(void* p) { checked::plain<false, SIZE>(p, CHECKED_PC); } \
+  void __tsan_write##NAME(void* p) { checked::plain<true, SIZE>(p, CHECKED_PC); } \
+  void __tsan_volatile_read##NAME(void* p) { checked::plain<false, SIZE>(p, CHECKED_PC); } \
+  void __tsan_volatile_write##NAME(void* p) { checked::plain<true, SIZE>(p, CHECKED_PC); } \
+  void __tsan_unaligned_volatile_read##NAME(void* p) { checked::plain<false, SIZE>(p, CHECKED_PC); } \
+  void __tsan_unaligned_volatile_write##NAME(void* p) { checked::plain<true, SIZE>(p, CHECKED_PC); } \
+  void __tsan_unaligned_read##NAME(void* p) { checked::plain<false, SIZE>(p, CHECKED_PC); } \
+  void __tsan_unaligned_write##NAME(void* p) { checked::plain<true, SIZE>(p, CHECKED_PC); } \
   void __tsan_read_write##NAME(void* p) {                                                      \
-    checked::access<false, false>(uintptr_t(p), SIZE, CHECKED_PC);                             \
-    checked::access<true, false>(uintptr_t(p), SIZE, CHECKED_PC);                              \
+    checked::plain<false, SIZE>(p, CHECKED_PC);                                                \
+    checked::plain<true, SIZE>(p, CHECKED_PC);                                                 \
   }                                                                                            \
   void __tsan_unaligned_read_write##NAME(void* p) {                                            \
-    checked::access<false, false>(uintptr_t(p), SIZE, CHECKED_PC);                             \
-    checked::access<true, false>(uintptr_t(p), SIZE, CHECKED_PC);                              \
+    checked::plain<false, SIZE>(p, CHECKED_PC);                                                \
+    checked::plain<true, SIZE>(p, CHECKED_PC);                                                 \
   }
 CHECKED_PLAIN(1, 1)
 CHECKED_PLAIN(2, 2)
@@ -248,7 +248,6 @@ CHECKED_ATOMIC(64, uint64_t)
 #undef CHECKED_EXCHANGE
 #undef CHECKED_UPDATE
 
-void __tsan_atomic_thread_fence(int) { checked::fence_here(); }
 void __tsan_atomic_signal_fence(int) {}
 
 }  // extern "C"

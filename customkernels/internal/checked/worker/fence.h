@@ -1,5 +1,6 @@
 // What fences order. Atomics alone order nothing, but a fence before one atomic
-// operation, and another fence behind an atomic operation that sees the first, do.
+// operation, and another fence behind an atomic operation that sees the first, do, for memory
+// that the flags of both name and between threads that the scopes of both span.
 //
 // A place remembers who has released to it: the thread, how far it had come, and
 // the phases of its group, which stand for all that barriers had ordered before.
@@ -13,10 +14,18 @@
 
 namespace checked {
 
+// Between which threads a fence orders: the scopes of Metal from that of a simdgroup on.
+constexpr uint32_t spans = 3;
+static uint32_t span_to(uint32_t group, uint32_t thread, uint32_t here) {
+  return group != now.group ? 2 : thread / simd_width != here / simd_width;
+}
+
+// The last fence of a thread for each space and span.
 struct release {
   uint32_t group, thread;
-  uint32_t segment;   // the last of the thread before the fence
-  uint32_t phase[2];  // of the group
+  uint32_t segment[2][spans];  // the last of the thread before the fence; 0: no fence
+  uint32_t phase[2][spans];    // of the group
+  bool any;
 };
 
 // The releases that a place carries. An update adds to them; a store starts anew.
@@ -30,8 +39,9 @@ struct place {
 struct acquisition {
   uint32_t place, count;
   uint32_t thread;
-  uint32_t phase[2];
-  bool fenced;  // the fence behind the atomic operation has come
+  bool fenced[2][spans];  // a fence behind the atomic operation has come
+  uint32_t phase[2][spans];
+  bool open;  // none at all yet
 };
 
 static struct {
@@ -39,7 +49,7 @@ static struct {
   uint32_t place_count;
   acquisition acquired[4096];
   uint32_t acquired_count;
-  release pending[max_threads];  // the last fence of each thread; segment 0: none
+  release pending[max_threads];  // of each thread
   bool used;
 } fences;
 
@@ -57,18 +67,32 @@ static void fences_new_schedule() {
 
 static uint32_t new_segment();
 
-[[gnu::noinline]] static void fence_here() {
+// A fence of the running thread for the spaces in `flags` and the first so many spans.
+[[gnu::noinline]] static void fence_here(uint32_t flags, uint32_t covered, bool releases, bool acquires) {
   fences.used = true;
   // What comes behind the fence is another stretch than what came before.
-  const uint32_t before = now.segment ? now.segment : new_segment();
-  fences.pending[now.thread] = {now.group, now.thread, before, {now.phase[0], now.phase[1]}};
-  now.segment = now.threads[now.thread].segment = 0;
-  for (uint32_t i = 0; i < fences.acquired_count; ++i)
-    if (fences.acquired[i].thread == now.thread && !fences.acquired[i].fenced) {
-      fences.acquired[i].fenced = true;
-      fences.acquired[i].phase[0] = now.phase[0];
-      fences.acquired[i].phase[1] = now.phase[1];
+  const uint32_t before = now.segment != none ? now.segment : new_segment();
+  now.segment = now.threads[now.thread].segment = none;
+  new_epoch();
+  release& r = fences.pending[now.thread];
+  r.group = now.group;
+  r.thread = now.thread;
+  for (uint32_t i = 0; i < 2 * covered; ++i) {
+    const uint32_t in = i / covered, s = i % covered;
+    if (!(flags >> in & 1)) continue;
+    if (releases) {
+      r.any = true;
+      r.segment[in][s] = before;
+      r.phase[in][s] = now.phase[in];
     }
+    for (uint32_t k = 0; acquires && k < fences.acquired_count; ++k) {
+      acquisition& a = fences.acquired[k];
+      if (a.thread != now.thread || a.fenced[in][s]) continue;
+      a.open = false;
+      a.fenced[in][s] = true;
+      a.phase[in][s] = now.phase[in];
+    }
+  }
 }
 
 static uint32_t find_place(uintptr_t address) {
@@ -83,19 +107,19 @@ static void acquire(uint32_t p) {
   if (fences.places[p].count == 0) return;
   for (uint32_t i = 0; i < fences.acquired_count; ++i) {
     acquisition& a = fences.acquired[i];
-    if (a.place == p && a.thread == now.thread && !a.fenced) {
+    if (a.place == p && a.thread == now.thread && a.open) {
       a.count = fences.places[p].count;
       return;
     }
   }
   if (fences.acquired_count < 4096)
-    fences.acquired[fences.acquired_count++] = {p, fences.places[p].count, now.thread, {0, 0}, false};
+    fences.acquired[fences.acquired_count++] = {p, fences.places[p].count, now.thread, {}, {}, true};
 }
 
 static void release_to(uint32_t at) {
   place& p = fences.places[at];
   const release& r = fences.pending[now.thread];
-  if (r.segment == 0 || r.group != now.group) return;
+  if (!r.any || r.group != now.group) return;
   if (p.count == p.room) {
     p.room = p.room ? 2 * p.room : 16;
     p.list = static_cast<release*>(realloc(p.list, p.room * sizeof(release)));
@@ -126,13 +150,14 @@ static inline void fence_store(uintptr_t address) {
 [[gnu::noinline]] static bool fence_orders(const stretch& p, uint32_t number, uint32_t in) {
   for (uint32_t i = 0; i < fences.acquired_count; ++i) {
     const acquisition& a = fences.acquired[i];
-    if (!a.fenced) continue;
-    if (a.thread != now.thread && a.phase[in] == now.phase[in]) continue;
     const place& at = fences.places[a.place];
     for (uint32_t j = 0; j < a.count && j < at.count; ++j) {
       const release& r = at.list[j];
       if (r.group != p.group) continue;
-      if (r.thread == p.thread ? number <= r.segment : p.phase[in] < r.phase[in]) return true;
+      const uint32_t s = span_to(r.group, r.thread, a.thread);
+      if (!a.fenced[in][s] || (a.thread != now.thread && a.phase[in][s] == now.phase[in])) continue;
+      const uint32_t before = r.segment[in][s];
+      if (before && (r.thread == p.thread ? number <= before : p.phase[in] < r.phase[in][s])) return true;
     }
   }
   return false;

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "bounds.h"
 #include "schedule.h"
 
 extern "C" {
@@ -16,11 +17,15 @@ void* mlxg_checked_address[checked::max_slots];
 namespace checked {
 
 static launch_header header;
-static const unsigned char* file;  // the launch file, mapped
+static int launch_file;
+static const unsigned char* file;  // the same, mapped
 static uint32_t groups[3];
 static uint64_t group_count;
 
+static const buffer_header* buffer_headers() { return reinterpret_cast<const buffer_header*>(file + sizeof header); }
+
 constexpr uintptr_t page = 4096;
+constexpr uint64_t widest = 16;  // bytes of an access that comes in a piece
 constexpr unsigned char poison = 0xff;  // a NaN in every type, and far outside as an index
 
 static uintptr_t round_up(uintptr_t n) { return (n + page - 1) & ~(page - 1); }
@@ -29,14 +34,18 @@ static uintptr_t round_up(uintptr_t n) { return (n + page - 1) & ~(page - 1); }
 
 static struct announced {
   uint32_t id, size, element, cell;
-} variables[max_slots];
+} variables[max_slots - mlxg::max_buffers];
 static uint32_t variable_count, threadgroup_bytes;
+static bool too_many_variables;
 
 }  // namespace checked
 
 extern "C" uint32_t mlxg_checked_threadgroup(uint32_t id, uint32_t size, uint32_t element, uint32_t cell) {
   using namespace checked;
-  if (variable_count == max_slots - mlxg::max_buffers) return variable_count - 1;
+  if (variable_count == max_slots - mlxg::max_buffers) {
+    too_many_variables = true;
+    return 0;
+  }
   variables[variable_count] = {id, size, element, cell};
   threadgroup_bytes = ((threadgroup_bytes + 15) & ~15u) + size;
   return variable_count++;
@@ -50,9 +59,17 @@ static void* map(uint64_t size) {
   void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) fail("no memory for the shadow");
 #ifdef MADV_HUGEPAGE
-  if (size >= 4u << 20) madvise(p, size, MADV_HUGEPAGE);  // fewer faults; that it may fail is no matter
+  if (size >= 2u << 20) madvise(p, size, MADV_HUGEPAGE);  // fewer faults; that it may fail is no matter
 #endif
   return p;
+}
+
+// Has the system provide pages that will be written, which costs less than a fault for each. It
+// may fail: then they come as they are touched.
+static void provide(void* p, uint64_t size) {
+#ifdef MADV_POPULATE_WRITE
+  madvise(p, round_up(size), MADV_POPULATE_WRITE);
+#endif
 }
 
 static uint8_t log2_of(uint32_t n) {
@@ -63,7 +80,8 @@ static uint8_t log2_of(uint32_t n) {
 
 static void make_slot(uint32_t i, uint64_t size, uint32_t cell, uint32_t element, space in, bool writable) {
   slot& s = now.slots[i];
-  s.start = now.arena + i * slot_span + slot_span / 4;
+  // Not all at one place of their slots: a cache would take equal elements for neighbours.
+  s.start = now.arena + i * slot_span + slot_span / 4 + i * 21 * page;
   s.size = size;
   s.shift = s.needed_shift = log2_of(cell);
   s.in = in;
@@ -72,21 +90,34 @@ static void make_slot(uint32_t i, uint64_t size, uint32_t cell, uint32_t element
   s.id = -1;
   s.tag = (in == threadgroup ? in_threadgroup : 0) | i << 24;
   s.first_segment = 1;
+  if (!writable && size >= widest) s.free = size - widest + 1;
   if (size > 0 && mprotect(reinterpret_cast<void*>(s.start), round_up(size), PROT_READ | PROT_WRITE) != 0)
+    fail("no memory for the buffers");
+}
+
+// An input is a copy of the file's pages, made of those that something is written to.
+static void map_input(const slot& s, uint64_t offset) {
+  void* at = reinterpret_cast<void*>(s.start);
+  if (mmap(at, s.size, PROT_READ, MAP_PRIVATE | MAP_FIXED | MAP_POPULATE, launch_file, off_t(offset)) != at ||
+      mprotect(at, s.size, PROT_READ | PROT_WRITE) != 0)
     fail("no memory for the buffers");
 }
 
 static void make_shadow(slot& s) {
   const uint64_t cells = (s.size >> s.shift) + 1;
-  s.seen = static_cast<uint8_t*>(map(cells));
-  s.writers = s.writable ? static_cast<record*>(map(cells * sizeof(record))) : nullptr;
-  s.readers = s.writable ? static_cast<record*>(map(cells * sizeof(record))) : nullptr;
-  s.others = s.writable ? static_cast<other_readers*>(map(cells * sizeof(other_readers))) : nullptr;
+  s.read_cells = static_cast<uint64_t*>(map((cells / 64 + 1) * 8));
+  s.cells = s.size >> s.shift;
+  if (!s.writable) return;
+  s.unit = uint8_t(1u << s.shift);
+  s.writers = static_cast<record*>(map(cells * sizeof(record)));
+  s.readers = static_cast<record*>(map(cells * sizeof(record)));
+  s.others = static_cast<other_readers*>(map(cells * sizeof(other_readers)));
+  provide(s.writers, cells * sizeof(record));
 }
 
 static void drop_shadow(slot& s) {
   const uint64_t cells = (s.size >> s.shift) + 1;
-  munmap(s.seen, cells);
+  munmap(s.read_cells, (cells / 64 + 1) * 8);
   if (!s.writers) return;
   munmap(s.writers, cells * sizeof(record));
   munmap(s.readers, cells * sizeof(record));
@@ -94,20 +125,23 @@ static void drop_shadow(slot& s) {
 }
 
 static void lay_out() {
-  void* arena = mmap(nullptr, arena_span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (arena == MAP_FAILED) fail("no address space for the buffers");
-  now.arena = reinterpret_cast<uintptr_t>(arena);
+  // Aligned to its size, so that the upper bits of an address are the number of a slot.
+  constexpr uint64_t span = arena_span + slot_span;
+  void* raw = mmap(nullptr, 2 * span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (raw == MAP_FAILED) fail("no address space for the buffers");
+  now.arena = (reinterpret_cast<uintptr_t>(raw) + span - 1) & ~(span - 1);
   now.buffers = header.buffers;
   now.slot_count = header.buffers + variable_count;
-  const auto* b = reinterpret_cast<const buffer_header*>(file + sizeof header);
+  const buffer_header* b = buffer_headers();
   for (uint32_t i = 0; i < header.buffers; ++i) {
     make_slot(i, b[i].size, b[i].cell, b[i].element, device, b[i].writable != 0);
     slot& s = now.slots[i];
     s.initialised = b[i].initialised != 0;
-    s.file_offset = b[i].offset;
     bound[i] = reinterpret_cast<void*>(s.start);
     make_shadow(s);
-    if (s.initialised) memcpy(bound[i], file + s.file_offset, s.size);
+    if (s.size == 0) continue;
+    if (s.writable) provide(bound[i], s.size);
+    else if (s.initialised) map_input(s, b[i].offset);
   }
   for (uint32_t v = 0; v < variable_count; ++v) {
     const uint32_t i = header.buffers + v;
@@ -127,10 +161,9 @@ static uintptr_t stack_of(uint32_t thread) {
 
 static void make_fibers(uint32_t threads) {
   using namespace mlxg;
-  char* raw = static_cast<char*>(mmap(nullptr, 2 * workspace_size, PROT_NONE,
-                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-  if (raw == MAP_FAILED) fail("no address space for the stacks");
-  now.workspace = (reinterpret_cast<uintptr_t>(raw) + workspace_size - 1) & ~(workspace_size - 1);
+  slot& s = now.slots[max_slots];
+  s.start = now.workspace = now.arena + arena_span;
+  s.free = workspace_size - widest + 1;
   fibers = reinterpret_cast<control*>(now.workspace);
   if (mprotect(fibers, round_up(sizeof(control)), PROT_READ | PROT_WRITE) != 0) fail("no memory for the stacks");
   for (uint32_t i = 0; i < threads; ++i) {
@@ -220,7 +253,7 @@ static void run_group(uint32_t group) {
   }
   for (uint32_t i = 0; i < now.thread_count; ++i) {
     place_of[order[i]] = uint16_t(i);
-    now.threads[i].segment = 0;
+    now.threads[i].segment = none;
   }
   for (uint32_t i = 0; i < now.thread_count; ++i) make_runnable(i);
   for (uint32_t i = now.buffers; i < now.slot_count; ++i) {
@@ -229,8 +262,9 @@ static void run_group(uint32_t group) {
     memset(reinterpret_cast<void*>(s.start), poison, s.size);
   }
   fences_new_group();
+  new_epoch();
   now.thread = order[0];
-  now.segment = 0;
+  now.segment = none;
   now.running = true;
   mlxg::switch_context(&fibers->main, &fibers->fiber[now.thread]);
   now.running = false;
@@ -241,6 +275,7 @@ static void run_group(uint32_t group) {
 // ---- one schedule ----
 
 static uint32_t* group_order;
+static uint32_t schedule_begin;  // its first segment
 
 static void run_schedule(uint32_t schedule) {
   now.schedule = schedule;
@@ -251,6 +286,7 @@ static void run_schedule(uint32_t schedule) {
     clear = true;
     now.segment_count = 0;
   }
+  schedule_begin = now.segment_count + 1;
   for (uint32_t i = 0; i < now.slot_count; ++i) {
     slot& s = now.slots[i];
     if (!s.writers) continue;
@@ -258,17 +294,17 @@ static void run_schedule(uint32_t schedule) {
       drop_shadow(s);
       make_shadow(s);
     }
-    s.first_segment = now.segment_count + 1;
+    s.first_segment = schedule_begin;
     if (i >= now.buffers) continue;
-    if (s.initialised) memcpy(bound[i], file + s.file_offset, s.size);
+    if (s.initialised) memcpy(bound[i], file + buffer_headers()[i].offset, s.size);
     else memset(bound[i], poison, s.size);
   }
   fences_new_schedule();
-  now.attention = schedule == 0 ? uint32_t(traffic_wanted) : 0;
+  attend(schedule == 0 ? uint32_t(traffic_wanted) : 0);
   arrange(group_order, group_count);
   for (uint64_t g = 0; g < group_count; ++g) run_group(group_order[g]);
   report_unread();
-  now.attention = 0;
+  attend(0);
 }
 
 }  // namespace checked

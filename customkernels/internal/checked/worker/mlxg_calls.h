@@ -5,8 +5,10 @@
 #include "mlxg_abi.h"
 
 extern "C" {
-void mlxg_checked_threadgroup_barrier(uint32_t flags);
+// Flags are metal::mem_flags, an order is a metal::memory_order, a scope a metal::thread_scope.
+void mlxg_checked_threadgroup_barrier(uint32_t flags, uint32_t line);
 void mlxg_checked_simdgroup_barrier(uint32_t flags, uint32_t line);
+void mlxg_checked_fence(uint32_t flags, uint32_t order, uint32_t scope);
 void mlxg_checked_rendezvous(void (*complete)(mlxg::simdgroup&, uint32_t), uint32_t kind, uint32_t line);
 
 // Announces a threadgroup variable while the program starts, and returns where in

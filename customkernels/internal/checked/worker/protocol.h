@@ -8,7 +8,7 @@
 namespace checked {
 
 constexpr uint32_t magic = 0x4b43474d;
-constexpr uint32_t version = 1;
+constexpr uint32_t version = 2;
 
 // ---- the launch: this, the buffers, then their contents ----
 
@@ -24,6 +24,7 @@ struct launch_header {
 
 struct buffer_header {
   uint64_t size, offset;  // offset of the content in the file
+  uint64_t expected;      // offset of what the kernel is to write, 0: that is not known
   uint32_t cell, element;
   uint32_t writable, initialised;
 };

@@ -7,7 +7,6 @@
 namespace checked {
 
 constexpr uint32_t max_findings = 512;
-constexpr uint32_t none = ~0u;
 
 static struct {
   finding list[max_findings];

@@ -38,7 +38,7 @@ static struct {
 } pending;
 
 [[gnu::noinline]] static void settle() {
-  now.attention &= ~write_pending;
+  attend(now.attention & ~write_pending);
   if (__builtin_memcmp(pending.old, reinterpret_cast<void*>(pending.address), pending.size) == 0)
     pending.f.kind = same_value_write;
   report(pending.f);
@@ -82,10 +82,42 @@ static struct {
     pending.address = address;
     pending.size = size;
     __real_memcpy(pending.old, reinterpret_cast<void*>(address), size);
-    now.attention |= write_pending;
+    attend(now.attention | write_pending);
     return;
   }
   report(f);
+}
+
+// Whether only the running thread has touched a cell since the last barrier, or nobody has at
+// all: the access is then recorded, and no more is to be said of it.
+template <bool write>
+[[gnu::always_inline]] static inline bool own_cell(const slot& s, uint64_t c, uint32_t pc) {
+  const uint32_t segment = now.segment;
+  record& writer = s.writers[c];
+  const record w = writer;
+  const auto read_only_here = [&] { return s.readers[c].segment == segment && !(s.readers[c].pc & more_bit); };
+  if (write) {
+    __builtin_prefetch(&writer + 16, 1);  // for the threads that come next
+    if (w.segment != segment && (w.segment >= s.first_segment || segment == none)) return false;
+    if ((w.pc & read_bit) && (s.in == threadgroup || !read_only_here())) return false;
+    writer = {segment, pc};
+    now.pc = pc;
+    return true;
+  }
+  if (w.segment != segment) return false;
+  if (w.pc & read_bit) return s.readers[c].segment == segment;
+  writer.pc = w.pc | read_bit;
+  s.readers[c] = {segment, pc};
+  return true;
+}
+
+// Whether enough threads have read a cell since the last barrier, so that the running one need
+// not be recorded.
+[[gnu::always_inline]] static inline bool enough_readers(const slot& s, uint64_t c) {
+  if (!(s.writers[c].pc & read_bit)) return false;
+  const record r = s.readers[c];
+  if (r.segment < now.epoch) return false;
+  return (r.pc & group_bit) || ((r.pc & simdgroup_bit) && now.segments[r.segment].thread / simd_width == now.thread / simd_width);
 }
 
 [[gnu::noinline]] static void uninitialised(const slot& s, uint64_t c, uint32_t size, uint32_t pc) {
@@ -104,8 +136,20 @@ static bool replaces(const slot& s, record old) {
   if (old.segment < s.first_segment) return true;
   const stretch& p = now.segments[old.segment];
   if (p.group != now.group) return false;
-  if (p.phase[s.in] != now.phase[s.in]) return true;
-  return p.thread == now.thread;
+  if (p.phase[s.in] != now.phase[s.in] || p.thread == now.thread) return true;
+  const uint32_t simdgroup = now.thread / simd_width;
+  return p.thread / simd_width == simdgroup && p.simd[s.in] != now.simdgroups[simdgroup].simd[s.in];
+}
+
+// Marks a cell whose writer is ordered before all threads of the group: once there are two
+// plain readers of a simdgroup since the last barrier and one of another, those that come until
+// the next would not be recorded.
+static void mark_readers(const slot& s, uint64_t c) {
+  record& first = s.readers[c];
+  const auto holds = [](record r) { return r.segment >= now.epoch && !(r.pc & atomic_bit); };
+  if (!(first.pc & more_bit) || !holds(first) || !holds(s.others[c].same)) return;
+  first.pc |= simdgroup_bit;
+  if (holds(s.others[c].other)) first.pc |= group_bit;
 }
 
 [[gnu::noinline]] static void add_reader(const slot& s, uint64_t c, uint32_t segment, uint32_t pc) {
@@ -144,31 +188,35 @@ static bool replaces(const slot& s, record old) {
 }
 
 // Whether the element that holds a cell is a structure some of which is initialised, as far as
-// an access of the cells c to last covers it: what is not may be padding.
-static bool may_be_padding(const slot& s, uint64_t c, uint64_t last) {
+// an access of the cells first to last covers it: what is not may be padding.
+static bool may_be_padding(const slot& s, uint64_t c, uint64_t first, uint64_t last) {
   const uint64_t cells = s.element >> s.shift;
-  if (cells < 2 || c == last) return false;
+  if (cells < 2) return false;
   const uint64_t begin = c / cells * cells, end = begin + cells - 1;
-  for (uint64_t i = c; i <= last && i <= end; ++i)
+  for (uint64_t i = first > begin ? first : begin; i <= last && i <= end; ++i)
     if (s.writers[i].segment >= s.first_segment) return true;
   return false;
 }
 
-static void check_read(slot& s, uint64_t c, bool padded, bool atomic, uint32_t pc, uintptr_t address, uint32_t size) {
-  const uint32_t segment = likely(now.segment) ? now.segment : new_segment();
+// The cell c of an access that covers first to last.
+static void check_read(slot& s, uint64_t c, uint64_t first, uint64_t last, bool atomic, uint32_t pc, uintptr_t address, uint32_t size) {
+  const uint32_t segment = likely(now.segment != none) ? now.segment : new_segment();
   const record w = s.writers[c];
-  if (w.segment != segment) {
-    if (w.segment < s.first_segment) {
-      if (!s.initialised && !padded) uninitialised(s, c, size, pc);
-    } else if (!both_atomic(w, atomic)) {
-      conflict(s, c, w, true, false, atomic, pc, address, size);
-    }
+  bool ordered = false;  // before all threads of the group
+  if (w.segment < s.first_segment) {
+    ordered = s.initialised;
+    if (!ordered && !may_be_padding(s, c, first, last)) uninitialised(s, c, size, pc);
+  } else if (w.segment != segment) {
+    const stretch& p = now.segments[w.segment];
+    ordered = p.group == now.group && p.phase[s.in] != now.phase[s.in];
+    if (!ordered && !both_atomic(w, atomic)) conflict(s, c, w, true, false, atomic, pc, address, size);
   }
   add_reader(s, c, segment, pc | (atomic ? atomic_bit : 0));
+  if (ordered && !atomic) mark_readers(s, c);
 }
 
 static void check_write(slot& s, uint64_t c, bool atomic, uint32_t pc, uintptr_t address, uint32_t size) {
-  const uint32_t segment = likely(now.segment) ? now.segment : new_segment();
+  const uint32_t segment = likely(now.segment != none) ? now.segment : new_segment();
   const record w = s.writers[c];
   if (w.segment != segment && w.segment >= s.first_segment && !both_atomic(w, atomic))
     conflict(s, c, w, true, true, atomic, pc, address, size);

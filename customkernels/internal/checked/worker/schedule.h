@@ -120,7 +120,8 @@ static void complete_one(uint32_t number) {
       g.simd[device] += flags & 1;
       g.simd[threadgroup] += flags >> 1 & 1;
       ++g.simd_any;
-      for (uint32_t rest = active; rest; rest &= rest - 1) now.threads[base + first_of(rest)].segment = 0;
+      for (uint32_t rest = active; rest; rest &= rest - 1) now.threads[base + first_of(rest)].segment = none;
+      new_epoch();
       break;
   }
   if (chosen.complete) chosen.complete(data, active);
@@ -143,8 +144,9 @@ static bool open_barrier() {
     flags &= now.threads[i].flags;
     if (first == none) first = i;
     else if (now.threads[i].pc != now.threads[first].pc) {
+      // On one line it may be a barrier of which the compiler made two, which shows later.
       if (!now.diverged) report(at_wait(divergent_barrier, first, i));
-      other = true;
+      other |= now.threads[i].line != now.threads[first].line;
     }
   }
   if (first == none) return false;
@@ -154,10 +156,11 @@ static bool open_barrier() {
   now.phase[device] += flags & 1;
   now.phase[threadgroup] += flags >> 1 & 1;
   ++now.any;
+  new_epoch();
   for (uint32_t i = 0; i < now.thread_count; ++i) {
     simdgroup_state& g = now.simdgroups[i / simd_width];
     if (!(g.at_barrier >> i % simd_width & 1u)) continue;
-    now.threads[i].segment = 0;
+    now.threads[i].segment = none;
     make_runnable(i);
   }
   for (uint32_t s = 0; s < now.simdgroup_count; ++s) now.simdgroups[s].at_barrier = 0;
@@ -201,7 +204,7 @@ static void hand_on() {
   const uint32_t thread = now.thread;
   const uint32_t next = choose_next();
   now.thread = next == none ? 0 : next;
-  now.segment = next == none ? 0 : now.threads[next].segment;
+  now.segment = next == none ? none : now.threads[next].segment;
   if (next == thread) return;
   mlxg::switch_context(&fibers->fiber[thread], next == none ? &fibers->main : &fibers->fiber[next]);
 }
@@ -229,11 +232,12 @@ static void wait_simd(void (*complete)(mlxg::simdgroup&, uint32_t), uint32_t kin
 
 extern "C" {
 
-void mlxg_checked_threadgroup_barrier(uint32_t flags) {
+void mlxg_checked_threadgroup_barrier(uint32_t flags, uint32_t line) {
   using namespace checked;
   thread_state& t = now.threads[now.thread];
   t.pc = CHECKED_PC;
   t.flags = flags;
+  t.line = line;
   stop(now.thread);
   now.simdgroups[now.thread / simd_width].at_barrier |= 1u << now.thread % simd_width;
   hand_on();
@@ -241,6 +245,11 @@ void mlxg_checked_threadgroup_barrier(uint32_t flags) {
 
 void mlxg_checked_simdgroup_barrier(uint32_t flags, uint32_t line) {
   checked::wait_simd(nullptr, mlxg::checked::is_barrier, line, flags, CHECKED_PC);
+}
+
+void mlxg_checked_fence(uint32_t flags, uint32_t order, uint32_t scope) {
+  constexpr uint32_t acquire = 2, release = 3;
+  checked::fence_here(flags, scope, order != acquire, order != release);
 }
 
 void mlxg_checked_rendezvous(void (*complete)(mlxg::simdgroup&, uint32_t), uint32_t kind, uint32_t line) {

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <ucontext.h>
 
-#include "launch.h"
+#include "expected.h"
 
 namespace checked {
 
@@ -36,16 +36,14 @@ static void put(const void* data, uint64_t size) {
   }
 }
 
-static void take_slots() {
+[[gnu::optimize("O3")]] static void take_slots() {
   for (uint32_t i = 0; i < now.slot_count; ++i) {
     const slot& s = now.slots[i];
     slot_result& r = slot_results[i];
     r = {s.size, s.read, s.written, 0, 0, s.element, s.id};
     const uint64_t cells = s.size >> s.shift;
-    for (uint64_t c = 0; c < cells && s.seen; ++c) {
-      r.unique_read += s.seen[c] & 1;
-      r.unique_written += s.seen[c] >> 1;
-    }
+    for (uint64_t i = 0; i <= cells / 64 && s.read_cells; ++i) r.unique_read += __builtin_popcountll(s.read_cells[i]);
+    for (uint64_t c = 0; c < cells && s.writers; ++c) r.unique_written += s.writers[c].segment >= schedule_begin;
     r.unique_read <<= s.shift;
     r.unique_written <<= s.shift;
   }
@@ -63,14 +61,13 @@ static void take_slots() {
   put(&result, sizeof result);
   put(slot_results, now.slot_count * sizeof(slot_result));
   put(findings.list, findings.count * sizeof(finding));
-  if (status == finished && first_outputs[0])
+  if (status == finished)
     for (uint32_t i = 0; i < now.buffers; ++i)
       if (now.slots[i].writable) put(first_outputs[i], now.slots[i].size);
   _exit(0);
 }
 
 [[noreturn]] static void give_up(uint32_t status) {
-  first_outputs[0] = nullptr;
   end(status == finished ? uint32_t(crashed) : status);
 }
 
@@ -177,7 +174,7 @@ static void run_all() {
       for (uint32_t i = 0; i < now.slot_count; ++i) {
         slot& s = now.slots[i];
         s.read = s.written = 0;
-        memset(s.seen, 0, (s.size >> s.shift) + 1);
+        memset(s.read_cells, 0, ((s.size >> s.shift) / 64 + 1) * 8);
       }
       now.barriers = now.simd_operations = now.segments32 = now.bank_conflicts = 0;
       result.differs = 0;
@@ -190,14 +187,16 @@ static void run_all() {
       continue;
     }
     take_slots();
+    compare_expected();
     result.barriers = now.barriers;
     result.simd_operations = now.simd_operations;
     result.segments = now.segments32;
     result.bank_conflicts = now.bank_conflicts;
     for (uint32_t i = 0; i < now.buffers; ++i) {
       const slot& s = now.slots[i];
-      if (!s.writable && i > 0) continue;
+      if (!s.writable) continue;
       first_outputs[i] = static_cast<unsigned char*>(map(round_up(s.size + 1)));
+      provide(first_outputs[i], s.size);
       memcpy(first_outputs[i], bound[i], s.size);
     }
   }
@@ -205,10 +204,10 @@ static void run_all() {
 
 static void open_files(char** argv) {
   result_file = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  const int in = open(argv[1], O_RDONLY);
+  launch_file = open(argv[1], O_RDONLY);
   struct stat s;
-  if (result_file < 0 || in < 0 || fstat(in, &s) != 0) _exit(2);
-  void* p = mmap(nullptr, size_t(s.st_size), PROT_READ, MAP_PRIVATE, in, 0);
+  if (result_file < 0 || launch_file < 0 || fstat(launch_file, &s) != 0) _exit(2);
+  void* p = mmap(nullptr, size_t(s.st_size), PROT_READ, MAP_PRIVATE, launch_file, 0);
   if (p == MAP_FAILED || size_t(s.st_size) < sizeof header) _exit(2);
   file = static_cast<const unsigned char*>(p);
   memcpy(&header, file, sizeof header);
@@ -220,6 +219,7 @@ static int run(char** argv) {
   began = clock_now();
   if (uintptr_t(_end) >= pc_mask) fail("the program lies too high in memory");
   if (header.buffers != mlxgrad_entry.buffers) fail("the number of buffers is not the kernel's");
+  if (too_many_variables) fail("more threadgroup variables than the checker has room for");
   if (threadgroup_bytes > mlxg::max_threadgroup_memory) {
     finding f = here(limit, 0);
     f.detail = threadgroup_bytes;

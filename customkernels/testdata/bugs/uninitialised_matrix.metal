@@ -1,4 +1,4 @@
-// A matrix product added to an accumulator that was never filled.
+// A matrix product added to an accumulator that was never filled, which shows where it is stored.
 //
 // launch: uninitialised_matrix_bug uninitialised_matrix_fixed
 //   with: grid=32 threadgroup=32 a=float32[8,8] b=float32[8,8] c=out:float32[8,8]
@@ -12,8 +12,8 @@ kernel void uninitialised_matrix_bug(
   simdgroup_float8x8 left, right, product;
   simdgroup_load(left, a, 8);
   simdgroup_load(right, b, 8);
-  simdgroup_multiply_accumulate(product, left, right, product);  // want: uninitialised-read
-  simdgroup_store(product, c, 8);
+  simdgroup_multiply_accumulate(product, left, right, product);
+  simdgroup_store(product, c, 8);  // want: uninitialised-read
 }
 
 kernel void uninitialised_matrix_fixed(

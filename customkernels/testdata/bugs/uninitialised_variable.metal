@@ -1,4 +1,4 @@
-// A sum that begins with whatever a register held.
+// Sums that begin with whatever their memory held, which shows where they are stored.
 //
 // launch: uninitialised_variable_bug uninitialised_variable_fixed
 //   with: grid=8 threadgroup=8 x=float32[8,16] y=out:float32[8]
@@ -11,9 +11,9 @@ kernel void uninitialised_variable_bug(
     uint i [[thread_position_in_grid]]) {
   float sums[4];
   for (uint j = 0; j < 16; j++) {
-    sums[j % 4] += x[i * 16 + j];  // want: uninitialised-read
+    sums[j % 4] += x[i * 16 + j];
   }
-  y[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  y[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);  // want: uninitialised-read
 }
 
 kernel void uninitialised_variable_fixed(

@@ -1,0 +1,27 @@
+// A thread's own array of four, asked for the fifth through a pointer, which knows no size. What
+// lies there is the thread's own as well, so no access leaves its memory.
+//
+// launch: thread_array_overrun_by_pointer_bug thread_array_overrun_by_pointer_fixed
+//   with: grid=64 threadgroup=64 x=uint32[64]:iota y=out:float32[64]
+#include <metal_stdlib>
+using namespace metal;
+
+inline float at(thread const float* v, uint i) {
+  return v[i];
+}
+
+kernel void thread_array_overrun_by_pointer_bug(
+    device const uint* x [[buffer(0)]],
+    device float* y [[buffer(1)]],
+    uint i [[thread_position_in_grid]]) {
+  const float v[4] = {1, 2, 3, 4};
+  y[i] = at(v, x[i] % 5);  // want: out-of-bounds
+}
+
+kernel void thread_array_overrun_by_pointer_fixed(
+    device const uint* x [[buffer(0)]],
+    device float* y [[buffer(1)]],
+    uint i [[thread_position_in_grid]]) {
+  const float v[4] = {1, 2, 3, 4};
+  y[i] = at(v, x[i] % 4);
+}
