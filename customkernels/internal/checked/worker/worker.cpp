@@ -42,7 +42,7 @@ static void put(const void* data, uint64_t size) {
     slot_result& r = slot_results[i];
     r = {s.size, s.read, s.written, 0, 0, s.element, s.id};
     const uint64_t cells = s.size >> s.shift;
-    for (uint64_t i = 0; i <= cells / 64 && s.read_cells; ++i) r.unique_read += __builtin_popcountll(s.read_cells[i]);
+    for (uint64_t w = 0; w <= cells / 64 && s.read_cells; ++w) r.unique_read += __builtin_popcountll(s.read_cells[w]);
     for (uint64_t c = 0; c < cells && s.writers; ++c) r.unique_written += s.writers[c].segment >= schedule_begin;
     r.unique_read <<= s.shift;
     r.unique_written <<= s.shift;
