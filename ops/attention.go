@@ -83,7 +83,24 @@ func attention(op string, q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlx
 		err = normError(op, err, q, k, v, c.Mask, c.Sinks, c.QueryStarts, c.KeyStarts)
 		return mlxc.InvalidArray(err), mlxc.InvalidArray(err)
 	}
-	return attentionMLX(q, k, v, c.withScale(q.Dim(-1)))
+	c = c.withScale(q.Dim(-1))
+	if q.Size() == 0 || k.Size() == 0 || !kernelsAvailable(op) {
+		return attentionMLX(q, k, v, c)
+	}
+	in := attentionInputs{q, k, v, c.Mask, c.Sinks, c.QueryStarts, c.KeyStarts}
+	results := withGradient(in.list(),
+		func(args []*mlxc.Array) []*mlxc.Array {
+			out, statistics := attentionForward(onCurrentDevice(), attentionInputsOf(args), c)
+			return []*mlxc.Array{out, logSumExp(statistics), statistics}
+		},
+		func(args, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
+			return attentionBackward(onCurrentDevice(), attentionInputsOf(args), outputs[0], outputs[2], cotangents[0], cotangents[1], c)
+		})
+	if len(results) != 3 { // a single error
+		return results[0], results[0]
+	}
+	results[2].Free()
+	return results[0], results[1]
 }
 
 // withScale replaces a Scale of 0 by what it stands for.

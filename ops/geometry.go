@@ -1,6 +1,10 @@
 package ops
 
-import "github.com/mlxgrad/mlxgrad/mlxc"
+import (
+	"math"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
 
 // device is a class of devices that wants the same launch geometry.
 type device int
@@ -214,4 +218,62 @@ func elementsOf(d device, elements int) (grid, threads int) {
 func wholeSimdgroups(n, chunk int) int {
 	threads := (n + chunk - 1) / chunk
 	return max((threads+31)/32*32, 32)
+}
+
+// attentionTable has what each class of devices wants of attention, whose simdgroups own
+// tiles of rows and walk over panels of the other side's.
+var attentionTable = map[device]struct {
+	lanes      int // of a simdgroup
+	simdgroups int // in a threadgroup
+	elements   int // of a row's tile, at most
+	rows       int // the same
+	panel      int // bytes of both panels
+	columns    int // rows of a panel, at most
+}{
+	// A simdgroup is one thread. Tiles of 64 rows of 64 floats are 16 KiB: three to five of
+	// them are at work at a time, in a cache of the second level. A panel stays where it
+	// is; 64 of its rows make the scores as large as a tile.
+	host: {lanes: 1, simdgroups: 1, elements: 4096, rows: 64, panel: math.MaxInt, columns: 64},
+	// 16 rows of 64 floats are 32 registers a lane, and so are 8 of 128: up to four such
+	// tiles and the scores fit the 104 that a lane has with 512 threads on a core of
+	// 208 KiB. Panels of 16 KiB let two threadgroups of 128 threads share a core's 32 KiB.
+	apple: {lanes: 32, simdgroups: 4, elements: 1024, rows: 16, panel: 16 << 10, columns: 32},
+	cuda:  {lanes: 32, simdgroups: 4, elements: 1024, rows: 16, panel: 16 << 10, columns: 32},
+}
+
+// attentionGeometry is how attention is launched: the lanes of a simdgroup, the
+// simdgroups of a threadgroup, the rows M of a simdgroup and the rows N of a panel.
+type attentionGeometry struct {
+	lanes, simdgroups int
+	rows, columns     int
+}
+
+// attentionOf is the geometry for heads of these widths, for a length of rows that
+// simdgroups share.
+func attentionOf(d device, dtype mlxc.DType, width, valueWidth, length int) attentionGeometry {
+	t := attentionTable[d]
+	g := attentionGeometry{lanes: t.lanes, simdgroups: t.simdgroups, rows: 8, columns: 8}
+	for g.rows < t.rows && g.rows*2*max(width, valueWidth) <= t.elements {
+		g.rows *= 2
+	}
+	if length <= 8 {
+		g.rows, g.simdgroups = 8, 1 // as when one token after the other is decoded
+	}
+	for g.columns < t.columns && g.columns*2*(width+valueWidth)*dtype.Size() <= t.panel {
+		g.columns *= 2
+	}
+	return g
+}
+
+// threads is the size of a threadgroup.
+func (g attentionGeometry) threads() int { return g.lanes * g.simdgroups }
+
+// groups is how many threadgroups have all rows of so many sequences, together of a
+// length.
+func (g attentionGeometry) groups(length, sequences int) int {
+	rows := g.rows * g.simdgroups
+	if sequences == 0 {
+		return (length + rows - 1) / rows
+	}
+	return length/rows + sequences
 }

@@ -55,8 +55,8 @@ func (l KernelLaunch) Inputs() []*mlxc.Array {
 		}
 		if at == l.index {
 			for _, a := range inputs {
-				// Handles of its own: an operation frees what it made.
-				found = append(found, a.Reshape(a.Shape()...))
+				// Handles of its own: an operation, or its scope, frees what it made.
+				found = append(found, a.Reshape(a.Shape()...).Keep())
 			}
 		}
 		return placeholders(launch)
@@ -140,4 +140,5 @@ var operations = []operation{
 	{name: "softmax", cases: softmaxCases},
 	{name: "transpose2d", cases: transposeCases},
 	{name: "cross_entropy", cases: crossEntropyCases},
+	{name: "attention", cases: attentionCases},
 }

@@ -1,0 +1,705 @@
+// Attention, forward and backward, without scores in device memory.
+//
+// For each batch and query head h, with key and value head h / G, G = Hq / Hkv, and the
+// rows q_i (i < Lq), k_j and v_j (j < Lkv):
+//
+//   s_ij = scale · q_i·k_j;  with a soft cap c, c·tanh(s_ij / c);  then + mask_ij
+//   p_ij = exp(s_ij − lse_i),  lse_i = log(Σ_j exp(s_ij) + exp(sink_h))
+//   o_i  = Σ_j p_ij · v_j
+//
+// over the keys that i sees: those with i + low ≤ j ≤ i + high where the mask, if it is
+// boolean, is true. A row that sees none has o = 0 and no gradient.
+//
+// With do the cotangent of o and dlse that of lse (Dao et al., "FlashAttention", 2022,
+// appendix B.2):
+//
+//   delta_i = Σ do_i·o_i − dlse_i
+//   dz_ij   = p_ij · (do_i·v_j − delta_i)             the gradient of the mask
+//   ds_ij   = dz_ij · (1 − tanh²(s_ij / c))           s before the cap
+//   dq_i = scale · Σ_j ds_ij·k_j,  dk_j = scale · Σ_i ds_ij·q_i,  dv_j = Σ_i p_ij·do_i
+//
+//   attention_forward   o and, of each row, m and l: exp(s_ij − lse_i) is
+//                       2^(s_ij·log₂e − m) / l. That keeps what a rounded lse would lose
+//   attention_delta     delta of every row
+//   attention_dq        a simdgroup owns M queries and walks over keys
+//   attention_dkv       a simdgroup owns M keys and walks over the queries of G heads. It
+//                       computes transposes of s and p, so that nothing is transposed
+//   attention_dmask     a simdgroup owns M×N elements of the mask, and walks over what
+//                       they are broadcast to
+//
+// Nothing but m, l and delta lies in memory between the kernels: s and p are computed
+// anew in each. Storage is T (B for the mask); products are made of T and added up in
+// float, scores are scaled in float. A sum has one owner, who adds in the order of rows,
+// so results are the same bits every time.
+//
+// Launch (threads): groups of whole simdgroups of LANES lanes along x, one for each block
+// of M rows a simdgroup, for each head of each batch; attention_dmask in groups of one
+// simdgroup. The tiles that no row of a group sees are not fetched; positions are compared
+// only in those that some row of a simdgroup does not see in full. Packed sequences lie
+// one after the other along the length; a block has rows of one sequence only, so there
+// are up to as many blocks more as there are sequences; they have no mask.
+//
+// Device traffic, in elements of T: of a head of attention_forward, Lq·(D + DV) and
+// Lkv·(D + DV) for each block of rows; attention_dq the same, and Lq·(D + DV) more;
+// attention_dkv Lkv·2·(D + DV), and G·Lq·(D + DV) for each block of keys.
+
+#include "tiles.h"
+
+// What a launch is told, in the order of `sizes`.
+struct Sizes {
+  int query_heads, key_heads;
+  int queries, keys;  // the lengths of the axes
+  int left, right;    // keys that a query sees before and after its own position
+  int sequences;      // 0 where nothing is packed
+  int mask_batches, mask_heads, mask_queries, mask_keys;  // the mask's axes, 1 where it is broadcast, 0 for none
+  int batches;
+};
+
+inline Sizes sizes_of(device const int* sizes) {
+  return {sizes[0], sizes[1], sizes[2], sizes[3], sizes[4],  sizes[5],
+          sizes[6], sizes[7], sizes[8], sizes[9], sizes[10], sizes[11]};
+}
+
+// What becomes of a product q·k.
+struct Scores {
+  float scale;    // to powers of 2
+  float cap;      // the same, of the capped score; 0 for none
+  float to_tanh;  // of a product, to the argument of tanh
+};
+
+// numbers are the scale and the soft cap.
+inline Scores scores_of(device const float* numbers) {
+  const float scale = numbers[0], cap = numbers[1];
+  return {scale * M_LOG2E_F, cap * M_LOG2E_F, cap > 0 ? scale / cap : 0.0f};
+}
+
+// A sequence: where its rows begin in the packed axes, and how many it has.
+struct Sequence {
+  int query, key;
+  int queries, keys;
+};
+
+// Which keys the queries of a sequence see: query i those of [i + low, i + high].
+struct Band {
+  int low, high, queries, keys;
+
+  bool has(int query, int key) const {
+    return key >= query + low && key <= query + high && key < keys;
+  }
+
+  // Whether all queries of [query, query + m) see all keys of [key, key + n).
+  bool has_all(int query, int m, int key, int n) const {
+    return key >= query + m - 1 + low && key + n - 1 <= query + high && key + n <= keys;
+  }
+
+  // Whether some may.
+  bool has_some(int query, int m, int key, int n) const {
+    return key + n - 1 >= query + low && key <= query + m - 1 + high && query < queries && key < keys;
+  }
+
+  // The keys [first, end) that queries of [query, query + m) see.
+  int first_key(int query) const {
+    return max(query + low, 0);
+  }
+  int end_key(int query, int m) const {
+    return min(min(query + m, queries) + high, keys);
+  }
+
+  // The queries [first, end) that see keys of [key, key + n).
+  int first_query(int key) const {
+    return max(key - high, 0);
+  }
+  int end_query(int key, int n) const {
+    return min(min(key + n, keys) - low, queries);
+  }
+};
+
+inline Band band_of(Sizes sizes, Sequence sequence) {
+  // Aligned at the last query and the last key.
+  const int offset = sequence.keys - sequence.queries;
+  return {offset - sizes.left, offset + sizes.right, sequence.queries, sequence.keys};
+}
+
+// Finds the sequence that a group's block of rows belongs to, and the block's first row
+// there. Sequence s has the blocks from starts[s] / rows + s on, which are enough for it.
+inline Sequence find_sequence(
+    Sizes sizes,
+    device const int* query_starts,
+    device const int* key_starts,
+    device const int* starts,
+    int block,
+    int rows,
+    thread int& first) {
+  if (sizes.sequences == 0) {
+    first = block * rows;
+    return {0, 0, sizes.queries, sizes.keys};
+  }
+  int s = 0;
+  for (int end = sizes.sequences; end - s > 1;) {
+    const int middle = s + (end - s) / 2;
+    if (starts[middle] / rows + middle <= block) {
+      s = middle;
+    } else {
+      end = middle;
+    }
+  }
+  first = (block - starts[s] / rows - s) * rows;
+  // Whatever the starts are, no row is beyond the axes.
+  const int query = clamp(query_starts[s], 0, sizes.queries);
+  const int key = clamp(key_starts[s], 0, sizes.keys);
+  return {query, key, clamp(query_starts[s + 1], query, sizes.queries) - query,
+          clamp(key_starts[s + 1], key, sizes.keys) - key};
+}
+
+// The mask of a head of a batch.
+template <typename B>
+struct Mask {
+  device const B* values;
+  size_t query_stride, key_stride;
+  bool is_there;
+};
+
+template <typename B>
+inline Mask<B> mask_of(device const B* values, Sizes sizes, int batch, int head) {
+  const size_t key_stride = sizes.mask_keys > 1;
+  const size_t query_stride = sizes.mask_queries > 1 ? sizes.mask_keys : 0;
+  const size_t matrix = (sizes.mask_batches > 1 ? size_t(batch) * sizes.mask_heads : 0) + (sizes.mask_heads > 1 ? head : 0);
+  return {values + matrix * sizes.mask_queries * sizes.mask_keys, query_stride, key_stride, sizes.mask_keys > 0};
+}
+
+// A score, as a power of 2, with an element of the mask.
+inline float masked(float score, bool seen) {
+  return seen ? score : -INFINITY;
+}
+
+// The least floats hide no more than others of their size.
+inline float masked(float score, float bias) {
+  return bias == -INFINITY ? bias : score + max(bias * M_LOG2E_F, -FLT_MAX);
+}
+
+inline float masked(float score, half bias) {
+  return masked(score, float(bias));
+}
+
+inline float masked(float score, bfloat bias) {
+  return masked(score, float(bias));
+}
+
+// Makes scores, as powers of 2, of the products of queries, by rows, and keys, by columns;
+// TRANSPOSED: of keys by rows and queries by columns.
+template <bool TRANSPOSED, typename B, int LANES, int M, int N>
+inline void score(
+    thread Tile<LANES, M, N>& tile, Scores scores, Mask<B> mask, Band band, int query, int key, uint lane) {
+  typedef Tile<LANES, M, N> Scored;
+  for (int i = 0; i < Scored::ROWS; i++) {
+    if (scores.cap > 0) {
+      for (int j = 0; j < Scored::COLUMNS; j++) {
+        tile.set(i, j, scores.cap * tanh(tile.get(i, j) * scores.to_tanh));
+      }
+    } else {
+      for (int j = 0; j < Scored::COLUMNS; j++) {
+        tile.set(i, j, tile.get(i, j) * scores.scale);
+      }
+    }
+  }
+  if (mask.is_there) {
+    for (int i = 0; i < Scored::ROWS; i++) {
+      const int r = tile.row(i, lane);
+      for (int j = 0; j < Scored::COLUMNS; j++) {
+        const int c = tile.column(j, lane);
+        const int q = query + (TRANSPOSED ? c : r);
+        const int k = key + (TRANSPOSED ? r : c);
+        if (q < band.queries && k < band.keys) {
+          tile.set(i, j, masked(tile.get(i, j), mask.values[q * mask.query_stride + k * mask.key_stride]));
+        }
+      }
+    }
+  }
+  if (!band.has_all(query, TRANSPOSED ? N : M, key, TRANSPOSED ? M : N)) {
+    for (int i = 0; i < Scored::ROWS; i++) {
+      const int r = tile.row(i, lane);
+      for (int j = 0; j < Scored::COLUMNS; j++) {
+        const int c = tile.column(j, lane);
+        const bool seen = band.has(query + (TRANSPOSED ? c : r), key + (TRANSPOSED ? r : c));
+        tile.set(i, j, seen ? tile.get(i, j) : -INFINITY);
+      }
+    }
+  }
+}
+
+// Multiplies gradients of capped scores, of products q·k, by the cap's derivative.
+template <int LANES, int M, int N>
+inline void uncap(thread Tile<LANES, M, N>& gradients, thread Tile<LANES, M, N>& products, Scores scores) {
+  for (int i = 0; i < Tile<LANES, M, N>::ROWS; i++) {
+    for (int j = 0; j < Tile<LANES, M, N>::COLUMNS; j++) {
+      const float t = tanh(products.get(i, j) * scores.to_tanh);
+      gradients.set(i, j, gradients.get(i, j) * (1 - t * t));
+    }
+  }
+}
+
+// The probability of a score.
+inline float probability(float score, float m, float share) {
+  return exp2(score - m) * share;
+}
+
+// 1 / l, and 0 of a row that sees nothing.
+inline float share_of(float l) {
+  return l == 0 ? 0.0f : 1 / l;
+}
+
+template <typename T, typename B, int LANES, int M, int N, int D, int DV>
+[[kernel]] void attention_forward(
+    device const T* q [[buffer(0)]],
+    device const T* k [[buffer(1)]],
+    device const T* v [[buffer(2)]],
+    device const B* mask_values [[buffer(3)]],
+    device const float* sinks [[buffer(4)]],
+    device const int* query_starts [[buffer(5)]],
+    device const int* key_starts [[buffer(6)]],
+    device const int* size_values [[buffer(7)]],
+    device const float* numbers [[buffer(8)]],
+    device T* o [[buffer(9)]],
+    device float* statistics [[buffer(10)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint3 threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup T key_memory[Panel<LANES, T, N, D>::SIZE];
+  threadgroup T value_memory[Panel<LANES, T, N, DV>::SIZE];
+  typedef Tile<LANES, M, N> Scored;
+
+  const Sizes sizes = sizes_of(size_values);
+  const Scores scores = scores_of(numbers);
+  const int rows = M * (threads.x / LANES);
+  const int head = group.y, batch = group.z;
+  int block;
+  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, group.x, rows, block);
+  if (block >= sequence.queries) {
+    return;
+  }
+  const Band band = band_of(sizes, sequence);
+  const Mask<B> mask = mask_of(mask_values, sizes, batch, head);
+  const size_t matrix = size_t(batch) * sizes.query_heads + head;
+  const size_t key_matrix = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
+  const int query = block + int(simdgroup) * M;
+  const size_t row = matrix * sizes.queries + sequence.query + query;
+  const size_t key_row = key_matrix * sizes.keys + sequence.key;
+  const int own = sequence.queries - query;
+
+  Tile<LANES, M, D> queries;
+  load(queries, q + row * D, own, lane);
+  Tile<LANES, M, DV> sum;
+  fill(sum, 0);
+  float m[Scored::ROWS], l[Scored::ROWS];
+  for (int i = 0; i < Scored::ROWS; i++) {
+    m[i] = sinks[head] * M_LOG2E_F;
+    l[i] = m[i] == -INFINITY ? 0 : 1;
+  }
+
+  const int end = band.end_key(block, rows);
+  for (int key = band.first_key(block) / N * N; key < end; key += N) {
+    Panel<LANES, T, N, D> keys;
+    Panel<LANES, T, N, DV> values;
+    keys.memory = key_memory;
+    values.memory = value_memory;
+    keys.wait();
+    keys.fetch(k + (key_row + key) * D, sequence.keys - key, thread_index, threads.x);
+    values.fetch(v + (key_row + key) * DV, sequence.keys - key, thread_index, threads.x);
+    values.ready();
+    if (!band.has_some(query, M, key, N)) {
+      continue;
+    }
+    Scored s;
+    fill(s, 0);
+    multiply_add<true>(s, queries, keys, lane);
+    score<false>(s, scores, mask, band, query, key, lane);
+
+    // m is the largest score so far; what was added up before is in units of the old one.
+    float most[Scored::ROWS], shrink[Scored::ROWS], sums[Scored::ROWS];
+    row_max(s, most);
+    for (int i = 0; i < Scored::ROWS; i++) {
+      most[i] = max(m[i], most[i]);
+      const float base = most[i] == -INFINITY ? 0.0f : most[i];
+      shrink[i] = exp2(m[i] - base);
+      m[i] = most[i];
+      for (int j = 0; j < Scored::COLUMNS; j++) {
+        s.set(i, j, exp2(s.get(i, j) - base));
+      }
+    }
+    row_sum(s, sums);
+    for (int i = 0; i < Scored::ROWS; i++) {
+      l[i] = l[i] * shrink[i] + sums[i];
+    }
+    scale_rows(sum, shrink);
+    multiply_add<false>(sum, s, values, lane);
+  }
+
+  float shares[Scored::ROWS];
+  for (int i = 0; i < Scored::ROWS; i++) {
+    shares[i] = share_of(l[i]);
+  }
+  store(sum, shares, o + row * DV, own, lane);
+  for (int i = 0; i < Scored::ROWS; i++) {
+    const int r = sum.row(i, lane);
+    // One of the lanes that share the row.
+    if (r < own && sum.column(0, lane) == 0) {
+      statistics[2 * (row + r)] = m[i] == -INFINITY ? 0.0f : m[i];
+      statistics[2 * (row + r) + 1] = l[i];
+    }
+  }
+}
+
+template <typename T, int C>
+[[kernel]] void attention_delta(
+    device const T* o [[buffer(0)]],
+    device const T* d_o [[buffer(1)]],
+    device const float* dlse [[buffer(2)]],
+    constant uint& rows [[buffer(3)]],
+    constant uint& width [[buffer(4)]],
+    device float* delta [[buffer(5)]],
+    uint thread_index [[thread_position_in_grid]],
+    uint threads [[threads_per_grid]]) {
+  const bool is_packed = packed<C>(o, width) && packed<C>(d_o, width);
+  for (size_t row = thread_index; row < rows; row += threads) {
+    const size_t start = row * width;
+    float products[C] = {};
+    for (size_t column = 0; column < width; column += C) {
+      float os[C], d_os[C];
+      read<C>(o + start, column, width, is_packed, os);
+      read<C>(d_o + start, column, width, is_packed, d_os);
+      for (int c = 0; c < C; c++) {
+        products[c] += os[c] * d_os[c];
+      }
+    }
+    delta[row] = sum_of<C>(products) - dlse[row];
+  }
+}
+
+template <typename T, typename B, int LANES, int M, int N, int D, int DV>
+[[kernel]] void attention_dq(
+    device const T* q [[buffer(0)]],
+    device const T* k [[buffer(1)]],
+    device const T* v [[buffer(2)]],
+    device const B* mask_values [[buffer(3)]],
+    device const T* d_o [[buffer(4)]],
+    device const float* statistics [[buffer(5)]],
+    device const float* delta [[buffer(6)]],
+    device const int* query_starts [[buffer(7)]],
+    device const int* key_starts [[buffer(8)]],
+    device const int* size_values [[buffer(9)]],
+    device const float* numbers [[buffer(10)]],
+    device T* dq [[buffer(11)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint3 threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup T key_memory[Panel<LANES, T, N, D>::SIZE];
+  threadgroup T value_memory[Panel<LANES, T, N, DV>::SIZE];
+  typedef Tile<LANES, M, N> Scored;
+
+  const Sizes sizes = sizes_of(size_values);
+  const Scores scores = scores_of(numbers);
+  const int rows = M * (threads.x / LANES);
+  const int head = group.y, batch = group.z;
+  int block;
+  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, group.x, rows, block);
+  if (block >= sequence.queries) {
+    return;
+  }
+  const Band band = band_of(sizes, sequence);
+  const Mask<B> mask = mask_of(mask_values, sizes, batch, head);
+  const size_t matrix = size_t(batch) * sizes.query_heads + head;
+  const size_t key_matrix = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
+  const int query = block + int(simdgroup) * M;
+  const size_t row = matrix * sizes.queries + sequence.query + query;
+  const size_t key_row = key_matrix * sizes.keys + sequence.key;
+  const int own = sequence.queries - query;
+
+  Tile<LANES, M, D> queries, sum;
+  Tile<LANES, M, DV> d_os;
+  load(queries, q + row * D, own, lane);
+  load(d_os, d_o + row * DV, own, lane);
+  fill(sum, 0);
+  float m[Scored::ROWS], shares[Scored::ROWS], deltas[Scored::ROWS];
+  for (int i = 0; i < Scored::ROWS; i++) {
+    const int r = sum.row(i, lane);
+    m[i] = r < own ? statistics[2 * (row + r)] : 0.0f;
+    shares[i] = r < own ? share_of(statistics[2 * (row + r) + 1]) : 0.0f;
+    deltas[i] = r < own ? delta[row + r] : 0.0f;
+  }
+
+  const int end = band.end_key(block, rows);
+  for (int key = band.first_key(block) / N * N; key < end; key += N) {
+    Panel<LANES, T, N, D> keys;
+    Panel<LANES, T, N, DV> values;
+    keys.memory = key_memory;
+    values.memory = value_memory;
+    keys.wait();
+    keys.fetch(k + (key_row + key) * D, sequence.keys - key, thread_index, threads.x);
+    values.fetch(v + (key_row + key) * DV, sequence.keys - key, thread_index, threads.x);
+    values.ready();
+    if (!band.has_some(query, M, key, N)) {
+      continue;
+    }
+    Scored s, products, ds;
+    fill(s, 0);
+    multiply_add<true>(s, queries, keys, lane);
+    if (scores.cap > 0) {
+      products = s;
+    }
+    score<false>(s, scores, mask, band, query, key, lane);
+    fill(ds, 0);
+    multiply_add<true>(ds, d_os, values, lane);
+    for (int i = 0; i < Scored::ROWS; i++) {
+      for (int j = 0; j < Scored::COLUMNS; j++) {
+        ds.set(i, j, probability(s.get(i, j), m[i], shares[i]) * (ds.get(i, j) - deltas[i]));
+      }
+    }
+    if (scores.cap > 0) {
+      uncap(ds, products, scores);
+    }
+    multiply_add<false>(sum, ds, keys, lane);
+  }
+
+  float factors[Scored::ROWS];
+  for (int i = 0; i < Scored::ROWS; i++) {
+    factors[i] = numbers[0];
+  }
+  store(sum, factors, dq + row * D, own, lane);
+}
+
+template <typename T, typename B, int LANES, int M, int N, int D, int DV>
+[[kernel]] void attention_dkv(
+    device const T* q [[buffer(0)]],
+    device const T* k [[buffer(1)]],
+    device const T* v [[buffer(2)]],
+    device const B* mask_values [[buffer(3)]],
+    device const T* d_o [[buffer(4)]],
+    device const float* statistics [[buffer(5)]],
+    device const float* delta [[buffer(6)]],
+    device const int* query_starts [[buffer(7)]],
+    device const int* key_starts [[buffer(8)]],
+    device const int* size_values [[buffer(9)]],
+    device const float* numbers [[buffer(10)]],
+    device T* dk [[buffer(11)]],
+    device T* dv [[buffer(12)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint3 threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup T query_memory[Panel<LANES, T, N, D>::SIZE];
+  threadgroup T d_o_memory[Panel<LANES, T, N, DV>::SIZE];
+  typedef Tile<LANES, M, N> Scored;
+
+  const Sizes sizes = sizes_of(size_values);
+  const Scores scores = scores_of(numbers);
+  const int rows = M * (threads.x / LANES);
+  const int key_head = group.y, batch = group.z;
+  const int heads = sizes.query_heads / sizes.key_heads;
+  int block;
+  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, key_starts, group.x, rows, block);
+  if (block >= sequence.keys) {
+    return;
+  }
+  const Band band = band_of(sizes, sequence);
+  const size_t key_matrix = size_t(batch) * sizes.key_heads + key_head;
+  const int key = block + int(simdgroup) * M;
+  const size_t row = key_matrix * sizes.keys + sequence.key + key;
+  const int own = sequence.keys - key;
+
+  Tile<LANES, M, D> keys, dk_sum;
+  Tile<LANES, M, DV> values, dv_sum;
+  load(keys, k + row * D, own, lane);
+  load(values, v + row * DV, own, lane);
+  fill(dk_sum, 0);
+  fill(dv_sum, 0);
+
+  const int end = band.end_query(block, rows);
+  for (int head = key_head * heads; head < (key_head + 1) * heads; head++) {
+    const Mask<B> mask = mask_of(mask_values, sizes, batch, head);
+    const size_t query_row = (size_t(batch) * sizes.query_heads + head) * sizes.queries + sequence.query;
+    for (int query = band.first_query(block) / N * N; query < end; query += N) {
+      Panel<LANES, T, N, D> queries;
+      Panel<LANES, T, N, DV> d_os;
+      queries.memory = query_memory;
+      d_os.memory = d_o_memory;
+      queries.wait();
+      queries.fetch(q + (query_row + query) * D, sequence.queries - query, thread_index, threads.x);
+      d_os.fetch(d_o + (query_row + query) * DV, sequence.queries - query, thread_index, threads.x);
+      d_os.ready();
+      if (!band.has_some(query, N, key, M)) {
+        continue;
+      }
+      // Of the queries, which the columns are; one beyond the last has no share.
+      float m[Scored::COLUMNS], shares[Scored::COLUMNS], deltas[Scored::COLUMNS];
+      Scored s, products, ds;
+      for (int j = 0; j < Scored::COLUMNS; j++) {
+        const int r = query + s.column(j, lane);
+        m[j] = r < sequence.queries ? statistics[2 * (query_row + r)] : 0.0f;
+        shares[j] = r < sequence.queries ? share_of(statistics[2 * (query_row + r) + 1]) : 0.0f;
+        deltas[j] = r < sequence.queries ? delta[query_row + r] : 0.0f;
+      }
+      fill(s, 0);
+      multiply_add<true>(s, keys, queries, lane);
+      if (scores.cap > 0) {
+        products = s;
+      }
+      score<true>(s, scores, mask, band, query, key, lane);
+      for (int i = 0; i < Scored::ROWS; i++) {
+        for (int j = 0; j < Scored::COLUMNS; j++) {
+          s.set(i, j, probability(s.get(i, j), m[j], shares[j]));
+        }
+      }
+      multiply_add<false>(dv_sum, s, d_os, lane);
+      fill(ds, 0);
+      multiply_add<true>(ds, values, d_os, lane);
+      for (int i = 0; i < Scored::ROWS; i++) {
+        for (int j = 0; j < Scored::COLUMNS; j++) {
+          ds.set(i, j, s.get(i, j) * (ds.get(i, j) - deltas[j]));
+        }
+      }
+      if (scores.cap > 0) {
+        uncap(ds, products, scores);
+      }
+      multiply_add<false>(dk_sum, ds, queries, lane);
+    }
+  }
+
+  float factors[Scored::ROWS], ones[Scored::ROWS];
+  for (int i = 0; i < Scored::ROWS; i++) {
+    factors[i] = numbers[0];
+    ones[i] = 1;
+  }
+  store(dk_sum, factors, dk + row * D, own, lane);
+  store(dv_sum, ones, dv + row * DV, own, lane);
+}
+
+// Along x blocks of the mask's keys, along y of its queries, along z its matrices.
+template <typename T, typename B, int LANES, int M, int N, int D, int DV>
+[[kernel]] void attention_dmask(
+    device const T* q [[buffer(0)]],
+    device const T* k [[buffer(1)]],
+    device const T* v [[buffer(2)]],
+    device const B* mask_values [[buffer(3)]],
+    device const T* d_o [[buffer(4)]],
+    device const float* statistics [[buffer(5)]],
+    device const float* delta [[buffer(6)]],
+    device const int* size_values [[buffer(7)]],
+    device const float* numbers [[buffer(8)]],
+    device B* dmask [[buffer(9)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint3 threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup T key_memory[Panel<LANES, T, N, D>::SIZE];
+  threadgroup T value_memory[Panel<LANES, T, N, DV>::SIZE];
+  typedef Tile<LANES, M, N> Scored;
+
+  const Sizes sizes = sizes_of(size_values);
+  const Scores scores = scores_of(numbers);
+  const Band band = band_of(sizes, {0, 0, sizes.queries, sizes.keys});
+  const bool for_queries = sizes.mask_queries > 1, for_keys = sizes.mask_keys > 1;
+  const int mask_batch = group.z / sizes.mask_heads, mask_head = group.z % sizes.mask_heads;
+  // What this group's elements are broadcast to.
+  const int first_batch = sizes.mask_batches > 1 ? mask_batch : 0;
+  const int end_batch = sizes.mask_batches > 1 ? mask_batch + 1 : sizes.batches;
+  const int first_head = sizes.mask_heads > 1 ? mask_head : 0;
+  const int end_head = sizes.mask_heads > 1 ? mask_head + 1 : sizes.query_heads;
+  const int first_query = for_queries ? group.y * M : 0;
+  const int end_query = for_queries ? min(first_query + M, sizes.queries) : sizes.queries;
+  const int first_key = for_keys ? group.x * N : 0;
+  const int end_key = for_keys ? min(first_key + N, sizes.keys) : sizes.keys;
+
+  Scored sum;
+  fill(sum, 0);
+  for (int batch = first_batch; batch < end_batch; batch++) {
+    for (int head = first_head; head < end_head; head++) {
+      const Mask<B> mask = mask_of(mask_values, sizes, batch, head);
+      const size_t query_row = (size_t(batch) * sizes.query_heads + head) * sizes.queries;
+      const size_t key_matrix = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
+      for (int query = first_query; query < end_query; query += M) {
+        const size_t row = query_row + query;
+        const int own = sizes.queries - query;
+        Tile<LANES, M, D> queries;
+        Tile<LANES, M, DV> d_os;
+        load(queries, q + row * D, own, lane);
+        load(d_os, d_o + row * DV, own, lane);
+        float m[Scored::ROWS], shares[Scored::ROWS], deltas[Scored::ROWS];
+        for (int i = 0; i < Scored::ROWS; i++) {
+          const int r = sum.row(i, lane);
+          m[i] = r < own ? statistics[2 * (row + r)] : 0.0f;
+          shares[i] = r < own ? share_of(statistics[2 * (row + r) + 1]) : 0.0f;
+          deltas[i] = r < own ? delta[row + r] : 0.0f;
+        }
+        for (int key = first_key; key < end_key; key += N) {
+          if (!band.has_some(query, M, key, N)) {
+            continue;
+          }
+          const size_t key_row = key_matrix * sizes.keys + key;
+          Panel<LANES, T, N, D> keys;
+          Panel<LANES, T, N, DV> values;
+          keys.memory = key_memory;
+          values.memory = value_memory;
+          keys.wait();
+          keys.fetch(k + key_row * D, sizes.keys - key, thread_index, threads.x);
+          values.fetch(v + key_row * DV, sizes.keys - key, thread_index, threads.x);
+          values.ready();
+          Scored s, d_ps;
+          fill(s, 0);
+          multiply_add<true>(s, queries, keys, lane);
+          score<false>(s, scores, mask, band, query, key, lane);
+          fill(d_ps, 0);
+          multiply_add<true>(d_ps, d_os, values, lane);
+          for (int i = 0; i < Scored::ROWS; i++) {
+            for (int j = 0; j < Scored::COLUMNS; j++) {
+              const float p = probability(s.get(i, j), m[i], shares[i]);
+              sum.set(i, j, sum.get(i, j) + p * (d_ps.get(i, j) - deltas[i]));
+            }
+          }
+        }
+      }
+    }
+  }
+
+  device B* const out = dmask + size_t(group.z) * sizes.mask_queries * sizes.mask_keys;
+  if (for_queries && for_keys) {
+    for (int i = 0; i < Scored::ROWS; i++) {
+      const int query = first_query + sum.row(i, lane);
+      for (int j = 0; j < Scored::COLUMNS; j++) {
+        const int key = first_key + sum.column(j, lane);
+        if (query < end_query && key < end_key) {
+          out[size_t(query) * sizes.keys + key] = B(sum.get(i, j));
+        }
+      }
+    }
+  } else if (for_queries) {
+    float sums[Scored::ROWS];
+    row_sum(sum, sums);
+    for (int i = 0; i < Scored::ROWS; i++) {
+      const int query = first_query + sum.row(i, lane);
+      if (query < end_query && sum.column(0, lane) == 0) {
+        out[query] = B(sums[i]);
+      }
+    }
+  } else {
+    float sums[Scored::COLUMNS];
+    column_sum(sum, sums);
+    if (for_keys) {
+      for (int j = 0; j < Scored::COLUMNS; j++) {
+        const int key = first_key + sum.column(j, lane);
+        if (key < end_key && sum.row(0, lane) == 0) {
+          out[key] = B(sums[j]);
+        }
+      }
+    } else {
+      const float total = sum_of_columns(sum, sums);
+      if (thread_index == 0) {
+        out[0] = B(total);
+      }
+    }
+  }
+}

@@ -1,0 +1,332 @@
+// Tiles of matrices that one simdgroup computes with, in float, and panels that its
+// threadgroup shares.
+//
+// A tile of M×C elements is spread over LANES lanes. A lane holds those at the rows
+// row(i), i < ROWS, and the columns column(j), j < COLUMNS, and reaches them with get and
+// set: a text that uses no more than that is right for every spread.
+//
+//   LANES = 32   fragments of 8×8, simdgroup_matrix, whose lanes own two neighbouring
+//                columns of a row each, in the layout that MLX's own kernels rely on
+//   LANES = 1    everything is one lane's: plain loops, for a processor's vectors
+//
+// The left operand of a product is a tile; the right one is a panel, R rows of C elements
+// of T, which may be read transposed. With 32 lanes it lies in threadgroup memory, with
+// one it stays where it is. Rows of device memory are zeros from their number on.
+
+#include "rows.h"
+#include <metal_simdgroup_matrix>
+
+template <int LANES, int M, int C>
+struct Tile;
+
+template <int M, int C>
+struct Tile<32, M, C> {
+  enum { ROWS = M / 8, COLUMNS = C / 4 };
+  simdgroup_matrix<float, 8, 8> fragments[M / 8][C / 8];
+
+  static int row(int i, uint lane) {
+    return 8 * i + int((lane / 4 & 4) + lane / 2 % 4);
+  }
+  static int column(int j, uint lane) {
+    return 8 * (j / 2) + int((lane / 4 & 2) * 2 + lane % 2 * 2) + j % 2;
+  }
+  float get(int i, int j) {
+    return fragments[i][j / 2].thread_elements()[j % 2];
+  }
+  void set(int i, int j, float value) {
+    fragments[i][j / 2].thread_elements()[j % 2] = value;
+  }
+};
+
+template <int M, int C>
+struct Tile<1, M, C> {
+  enum { ROWS = M, COLUMNS = C };
+  float elements[M][C];
+
+  static int row(int i, uint) {
+    return i;
+  }
+  static int column(int j, uint) {
+    return j;
+  }
+  float get(int i, int j) {
+    return elements[i][j];
+  }
+  void set(int i, int j, float value) {
+    elements[i][j] = value;
+  }
+};
+
+template <int LANES, int M, int C>
+inline void fill(thread Tile<LANES, M, C>& tile, float value) {
+  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
+    for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
+      tile.set(i, j, value);
+    }
+  }
+}
+
+// Reads a tile from rows of device memory that lie side by side.
+template <int LANES, int M, int C, typename T>
+inline void load(thread Tile<LANES, M, C>& tile, device const T* from, int rows, uint lane) {
+  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
+    const int row = tile.row(i, lane);
+    device const T* const p = from + size_t(row) * C;
+    if (row < rows) {
+      for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
+        tile.set(i, j, float(p[tile.column(j, lane)]));
+      }
+    } else {
+      for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
+        tile.set(i, j, 0);
+      }
+    }
+  }
+}
+
+// Writes a tile, times a factor for each of the lane's rows, to rows of device memory that
+// lie side by side.
+template <int LANES, int M, int C, typename T>
+inline void store(thread Tile<LANES, M, C>& tile, thread const float* factors, device T* to, int rows, uint lane) {
+  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
+    const int row = tile.row(i, lane);
+    device T* const p = to + size_t(row) * C;
+    if (row < rows) {
+      for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
+        p[tile.column(j, lane)] = T(tile.get(i, j) * factors[i]);
+      }
+    }
+  }
+}
+
+// Multiplies the lane's rows by factors.
+template <int LANES, int M, int C>
+inline void scale_rows(thread Tile<LANES, M, C>& tile, thread const float* factors) {
+  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
+    for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
+      tile.set(i, j, tile.get(i, j) * factors[i]);
+    }
+  }
+}
+
+// The largest element and the sum of each row, for the lane's rows. The lanes that share
+// a row of a fragment differ in bits 0 and 3.
+template <int M, int C>
+inline void row_max(thread Tile<32, M, C>& tile, thread float* most) {
+  for (int i = 0; i < Tile<32, M, C>::ROWS; i++) {
+    float value = tile.get(i, 0);
+    for (int j = 1; j < Tile<32, M, C>::COLUMNS; j++) {
+      value = max(value, tile.get(i, j));
+    }
+    value = max(value, simd_shuffle_xor(value, 1));
+    most[i] = max(value, simd_shuffle_xor(value, 8));
+  }
+}
+
+template <int M, int C>
+inline void row_max(thread Tile<1, M, C>& tile, thread float* most) {
+  for (int i = 0; i < M; i++) {
+    float parts[8];
+    for (int k = 0; k < 8; k++) {
+      parts[k] = tile.elements[i][k];
+    }
+    for (int j = 8; j < C; j += 8) {
+      for (int k = 0; k < 8; k++) {
+        parts[k] = max(parts[k], tile.elements[i][j + k]);
+      }
+    }
+    most[i] = parts[0];
+    for (int k = 1; k < 8; k++) {
+      most[i] = max(most[i], parts[k]);
+    }
+  }
+}
+
+template <int M, int C>
+inline void row_sum(thread Tile<32, M, C>& tile, thread float* sums) {
+  for (int i = 0; i < Tile<32, M, C>::ROWS; i++) {
+    float value = 0;
+    for (int j = 0; j < Tile<32, M, C>::COLUMNS; j++) {
+      value += tile.get(i, j);
+    }
+    value += simd_shuffle_xor(value, 1);
+    sums[i] = value + simd_shuffle_xor(value, 8);
+  }
+}
+
+template <int M, int C>
+inline void row_sum(thread Tile<1, M, C>& tile, thread float* sums) {
+  for (int i = 0; i < M; i++) {
+    float parts[8] = {};
+    for (int j = 0; j < C; j += 8) {
+      for (int k = 0; k < 8; k++) {
+        parts[k] += tile.elements[i][j + k];
+      }
+    }
+    sums[i] = sum_of<8>(parts);
+  }
+}
+
+// The sum of each column, for the lane's columns. The lanes that share a column of a
+// fragment differ in bits 1, 2 and 4.
+template <int M, int C>
+inline void column_sum(thread Tile<32, M, C>& tile, thread float* sums) {
+  for (int j = 0; j < Tile<32, M, C>::COLUMNS; j++) {
+    float value = 0;
+    for (int i = 0; i < Tile<32, M, C>::ROWS; i++) {
+      value += tile.get(i, j);
+    }
+    value += simd_shuffle_xor(value, 2);
+    value += simd_shuffle_xor(value, 4);
+    sums[j] = value + simd_shuffle_xor(value, 16);
+  }
+}
+
+template <int M, int C>
+inline void column_sum(thread Tile<1, M, C>& tile, thread float* sums) {
+  for (int j = 0; j < C; j++) {
+    sums[j] = 0;
+  }
+  for (int i = 0; i < M; i++) {
+    for (int j = 0; j < C; j++) {
+      sums[j] += tile.elements[i][j];
+    }
+  }
+}
+
+// The sum of what column_sum has of the columns. The lanes of a row differ in bits 0 and 3.
+template <int M, int C>
+inline float sum_of_columns(thread Tile<32, M, C>&, thread const float* sums) {
+  float value = sum_of<Tile<32, M, C>::COLUMNS>(sums);
+  value += simd_shuffle_xor(value, 1);
+  return value + simd_shuffle_xor(value, 8);
+}
+
+template <int M, int C>
+inline float sum_of_columns(thread Tile<1, M, C>&, thread const float* sums) {
+  return sum_of<C>(sums);
+}
+
+template <int LANES, typename T, int R, int C>
+struct Panel;
+
+template <typename T, int R, int C>
+struct Panel<32, T, R, C> {
+  enum { SIZE = R * C };  // of its memory
+  threadgroup T* memory;
+
+  // Where the panels of the last turn are used no more.
+  static void wait() {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+
+  // Fetches rows with all threads of the threadgroup, after wait and before ready.
+  void fetch(device const T* from, int rows, uint thread_index, uint threads) {
+    const bool is_packed = packed<8>(from, C);
+    for (uint i = thread_index * 8; i < R * C; i += threads * 8) {
+      T values[8];
+      if (int(i / C) < rows) {
+        read<8>(from + i / C * C, i % C, C, is_packed, values);
+      } else {
+        for (int k = 0; k < 8; k++) {
+          values[k] = T(0);
+        }
+      }
+      for (int k = 0; k < 8; k++) {
+        memory[i + k] = values[k];
+      }
+    }
+  }
+
+  // Where every thread has fetched its share.
+  static void ready() {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+};
+
+template <typename T, int R, int C>
+struct Panel<1, T, R, C> {
+  enum { SIZE = 1 };
+  threadgroup T* memory;  // not used
+  device const T* rows;
+  int count;
+
+  static void wait() {
+  }
+  void fetch(device const T* from, int number, uint, uint) {
+    rows = from;
+    count = number;
+  }
+  static void ready() {
+  }
+};
+
+// Adds the product of a left tile and a panel to a sum. TRANSPOSED: the panel has C rows
+// of K elements and is read as K rows of C.
+template <bool TRANSPOSED, int M, int K, int C, typename T, int R, int W>
+inline void multiply_add(
+    thread Tile<32, M, C>& sum, thread Tile<32, M, K>& left, thread const Panel<32, T, R, W>& panel, uint lane) {
+  const int row = sum.row(0, lane);
+  const int column = sum.column(0, lane);
+  for (int k = 0; k < K; k += 8) {
+    for (int c = 0; c < C; c += 8) {
+      simdgroup_matrix<float, 8, 8> right;
+      for (int e = 0; e < 2; e++) {
+        const int r = TRANSPOSED ? c + column + e : k + row;
+        const int s = TRANSPOSED ? k + row : c + column + e;
+        right.thread_elements()[e] = float(panel.memory[r * W + s]);
+      }
+      for (int m = 0; m < M / 8; m++) {
+        simdgroup_multiply_accumulate(sum.fragments[m][c / 8], left.fragments[m][k / 8], right, sum.fragments[m][c / 8]);
+      }
+    }
+  }
+}
+
+// Eight rows by eight columns of the sum stay in registers over all of K, and eight
+// columns of the panel, as floats, in a cache over all rows.
+template <bool TRANSPOSED, int M, int K, int C, typename T, int R, int W>
+inline void multiply_add(
+    thread Tile<1, M, C>& sum, thread Tile<1, M, K>& left, thread const Panel<1, T, R, W>& panel, uint) {
+  for (int c = 0; c < C; c += 8) {
+    float right[K][8];
+    if (TRANSPOSED) {
+      for (int j = 0; j < 8; j++) {
+        device const T* const row = panel.rows + size_t(c + j) * W;
+        for (int k = 0; k < K; k++) {
+          right[k][j] = c + j < panel.count ? float(row[k]) : 0.0f;
+        }
+      }
+    } else {
+      for (int k = 0; k < K; k++) {
+        device const T* const row = panel.rows + size_t(k) * W + c;
+        for (int j = 0; j < 8; j++) {
+          right[k][j] = k < panel.count ? float(row[j]) : 0.0f;
+        }
+      }
+    }
+    for (int m = 0; m < M; m += 8) {
+      float4 sums[8][2];
+      for (int i = 0; i < 8; i++) {
+        thread const float* const s = sum.elements[m + i] + c;
+        sums[i][0] = float4(s[0], s[1], s[2], s[3]);
+        sums[i][1] = float4(s[4], s[5], s[6], s[7]);
+      }
+      for (int k = 0; k < K; k++) {
+        thread const float* const r = right[k];
+        const float4 r0 = float4(r[0], r[1], r[2], r[3]);
+        const float4 r1 = float4(r[4], r[5], r[6], r[7]);
+        for (int i = 0; i < 8; i++) {
+          const float4 l = float4(left.elements[m + i][k]);
+          sums[i][0] = fma(l, r0, sums[i][0]);
+          sums[i][1] = fma(l, r1, sums[i][1]);
+        }
+      }
+      for (int i = 0; i < 8; i++) {
+        for (int j = 0; j < 8; j++) {
+          sum.elements[m + i][c + j] = sums[i][j / 4][j % 4];
+        }
+      }
+    }
+  }
+}

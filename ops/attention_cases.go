@@ -1,0 +1,90 @@
+package ops
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// An attentionCase is an attention of (batches, heads, key heads, queries, keys, head_dim,
+// width of v), with a mask of a shape and dtype, if there is one.
+type attentionCase struct {
+	name      string
+	shape     [7]int
+	cfg       AttentionConfig
+	mask      []int
+	maskDType mlxc.DType
+	sinks     bool
+	starts    [2][]int32
+}
+
+// attentionShapes are the cases in which attention is checked.
+//
+// Ragged: single elements; lengths that fill no tile, with blocks for several threadgroups;
+// heads that share keys; keys that no query sees, and queries that see none; every kind of
+// mask and what it can be broadcast along; sequences of which one is empty.
+func attentionShapes(set CaseSet) []attentionCase {
+	if set == TypicalCases {
+		return []attentionCase{{name: "causal", shape: [7]int{1, 4, 2, 256, 256, 64, 64}, cfg: AttentionConfig{Causal: true}}}
+	}
+	const additive = mlxc.Float32
+	return []attentionCase{
+		{name: "plain", shape: [7]int{1, 1, 1, 1, 1, 8, 8}},
+		{name: "causal", shape: [7]int{2, 6, 2, 19, 41, 16, 24}, cfg: AttentionConfig{Causal: true}},
+		{name: "more queries", shape: [7]int{1, 1, 1, 133, 70, 8, 8}, cfg: AttentionConfig{Causal: true}},
+		{name: "window", shape: [7]int{1, 2, 1, 70, 71, 8, 8}, cfg: AttentionConfig{Window: &Window{Left: 5, Right: 2}}, sinks: true},
+		{name: "booleans", shape: [7]int{2, 2, 2, 9, 35, 8, 8}, mask: []int{2, 1, 9, 35}, maskDType: mlxc.Bool},
+		{
+			name: "mask, soft-cap", shape: [7]int{1, 2, 2, 33, 37, 8, 16}, cfg: AttentionConfig{SoftCap: 2, Causal: true},
+			mask: []int{33, 37}, maskDType: additive, sinks: true,
+		},
+		{name: "mask of keys", shape: [7]int{2, 2, 1, 9, 35, 8, 8}, mask: []int{2, 1, 1, 35}, maskDType: additive},
+		{name: "mask of queries", shape: [7]int{2, 2, 1, 19, 9, 8, 8}, mask: []int{2, 19, 1}, maskDType: additive},
+		{name: "mask of heads", shape: [7]int{2, 2, 1, 9, 35, 8, 8}, mask: []int{2, 1, 1}, maskDType: additive},
+		{
+			name: "packed", shape: [7]int{1, 2, 1, 75, 47, 8, 8}, cfg: AttentionConfig{Causal: true},
+			starts: [2][]int32{{0, 5, 5, 73, 75}, {0, 9, 12, 47, 47}},
+		},
+	}
+}
+
+func attentionCases(set CaseSet) []launchCase {
+	var cases []launchCase
+	for _, c := range attentionShapes(set) {
+		cases = append(cases, launchCase{
+			name: fmt.Sprintf("%s, %v", c.name, c.shape),
+			run:  c.run,
+		})
+	}
+	return cases
+}
+
+func (c attentionCase) run(on launcher, dtype mlxc.DType) {
+	batches, heads, keyHeads, queries, keys, width, valueWidth := c.shape[0], c.shape[1], c.shape[2], c.shape[3], c.shape[4], c.shape[5], c.shape[6]
+	normal := func(seed uint64, dtype mlxc.DType, shape ...int) *mlxc.Array {
+		return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, shape...)
+	}
+	in := attentionInputs{
+		q: normal(1, dtype, batches, heads, queries, width),
+		k: normal(2, dtype, batches, keyHeads, keys, width),
+		v: normal(3, dtype, batches, keyHeads, keys, valueWidth),
+	}
+	switch {
+	case c.mask == nil:
+	case c.maskDType == mlxc.Bool:
+		in.mask = normal(4, mlxc.Float32, c.mask...).Greater(mlxc.Scalar[float32](0))
+	default:
+		in.mask = normal(4, c.maskDType, c.mask...)
+	}
+	if c.sinks {
+		in.sinks = normal(5, dtype, heads)
+	}
+	if starts := c.starts; starts[0] != nil {
+		in.queryStarts = mlxc.FromSlice(starts[0], len(starts[0]))
+		in.keyStarts = mlxc.FromSlice(starts[1], len(starts[1]))
+	}
+	c.cfg.Scale = float32(1 / math.Sqrt(float64(width)))
+	out, statistics := attentionForward(on, in, c.cfg)
+	attentionBackward(on, in, out, statistics, normal(6, dtype, out.Shape()...), normal(7, mlxc.Float32, out.Shape()[:3]...), c.cfg)
+}

@@ -1,0 +1,203 @@
+package ops
+
+import (
+	"math"
+
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+var attentionKernels = family("attention.metal")
+
+// attentionInputs are the arrays of an attention. mask and sinks may be nil, and both
+// starts.
+type attentionInputs struct {
+	q, k, v, mask, sinks   *mlxc.Array
+	queryStarts, keyStarts *mlxc.Array
+}
+
+func (in attentionInputs) list() []*mlxc.Array {
+	return []*mlxc.Array{in.q, in.k, in.v, in.mask, in.sinks, in.queryStarts, in.keyStarts}
+}
+
+func attentionInputsOf(list []*mlxc.Array) attentionInputs {
+	return attentionInputs{list[0], list[1], list[2], list[3], list[4], list[5], list[6]}
+}
+
+func (in attentionInputs) sequences() int {
+	if in.queryStarts == nil {
+		return 0
+	}
+	return in.queryStarts.Dim(0) - 1
+}
+
+// maskShape is the mask's shape in four axes; of zeros where there is none.
+func (in attentionInputs) maskShape() [4]int {
+	if in.mask == nil {
+		return [4]int{}
+	}
+	shape := [4]int{1, 1, 1, 1}
+	copy(shape[4-in.mask.NDim():], in.mask.Shape())
+	return shape
+}
+
+// hasMaskGradient reports whether the mask is of numbers.
+func (in attentionInputs) hasMaskGradient() bool {
+	return in.mask != nil && in.mask.DType() != mlxc.Bool
+}
+
+// bound are the inputs as the kernels take them: what is left out is something that they do
+// not read.
+type boundAttention struct {
+	attentionInputs
+	sizes, numbers *mlxc.Array
+}
+
+func (in attentionInputs) bind(cfg AttentionConfig) boundAttention {
+	b := boundAttention{attentionInputs: in}
+	if in.mask == nil {
+		b.mask = mlxc.Zeros(mlxc.Bool, 8)
+	}
+	if in.queryStarts == nil {
+		b.queryStarts = mlxc.Zeros(mlxc.Int32, 8)
+		b.keyStarts = b.queryStarts
+	}
+	left, right := math.MaxInt32/4, math.MaxInt32/4
+	if w := cfg.Window; w != nil {
+		if w.Left != Unbounded {
+			left = min(left, w.Left)
+		}
+		if w.Right != Unbounded {
+			right = min(right, w.Right)
+		}
+	}
+	if cfg.Causal {
+		right = 0
+	}
+	mask := in.maskShape()
+	sizes := []int32{
+		int32(in.q.Dim(1)), int32(in.k.Dim(1)), int32(in.q.Dim(2)), int32(in.k.Dim(2)), int32(left), int32(right), int32(in.sequences()),
+		int32(mask[0]), int32(mask[1]), int32(mask[2]), int32(mask[3]), int32(in.q.Dim(0)),
+	}
+	b.sizes = mlxc.FromSlice(sizes, len(sizes))
+	b.numbers = mlxc.FromSlice([]float32{cfg.Scale, cfg.SoftCap, 0, 0, 0, 0, 0, 0}, 8)
+	return b
+}
+
+// launch is one of a kernel whose simdgroups own rows of so many heads.
+func (b boundAttention) launch(g attentionGeometry, length, heads int) customkernels.Launch {
+	return customkernels.Launch{
+		Grid:        [3]int{g.groups(length, b.sequences()) * g.threads(), heads, b.q.Dim(0)},
+		Threadgroup: [3]int{g.threads(), 1, 1},
+		Template: []mlxc.TemplateArg{
+			{Name: "T", Value: b.q.DType()},
+			{Name: "B", Value: b.mask.DType()},
+			{Name: "LANES", Value: g.lanes},
+			{Name: "M", Value: g.rows},
+			{Name: "N", Value: g.columns},
+			{Name: "D", Value: b.q.Dim(3)},
+			{Name: "DV", Value: b.v.Dim(3)},
+		},
+	}
+}
+
+// geometry is the one for a length of rows.
+func (b boundAttention) geometry(on launcher, length int) attentionGeometry {
+	return attentionOf(on.device, b.q.DType(), b.q.Dim(3), b.v.Dim(3), length)
+}
+
+// attentionForward returns out and, of each row, (m, l): see the kernels.
+func attentionForward(on launcher, in attentionInputs, cfg AttentionConfig) (out, statistics *mlxc.Array) {
+	mlxc.WithScope(func() {
+		b := in.bind(cfg)
+		sinks := in.sinks
+		if sinks == nil {
+			sinks = mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(math.Inf(-1))), in.q.Dim(1))
+		}
+		rows := in.q.Shape()[:3]
+		l := b.launch(b.geometry(on, in.q.Dim(2)), in.q.Dim(2), in.q.Dim(1))
+		l.Outputs = []mlxc.Output{
+			{Shape: append(rows[:3:3], in.v.Dim(3)), DType: in.q.DType()},
+			{Shape: append(rows[:3:3], 2), DType: mlxc.Float32},
+		}
+		results := on.launch(attentionKernels.get("attention_forward"), l,
+			b.q, b.k, b.v, b.mask, sinks.AsType(mlxc.Float32), b.queryStarts, b.keyStarts, b.sizes, b.numbers)
+		out, statistics = results[0].Keep(), results[len(results)-1].Keep()
+	})
+	return out, statistics
+}
+
+// logSumExp is lse of the rows, from their (m, l).
+func logSumExp(statistics *mlxc.Array) (lse *mlxc.Array) {
+	mlxc.WithScope(func() {
+		parts := statistics.Split(2, -1)
+		lse = parts[0].MulScalar(math.Ln2).Add(parts[1].Log()).Squeeze(-1).Keep()
+	})
+	return lse
+}
+
+// attentionBackward returns the gradients of the inputs, in their order; nil for an
+// input that is nil.
+func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, dLSE *mlxc.Array, cfg AttentionConfig) []*mlxc.Array {
+	grads := make([]*mlxc.Array, len(in.list()))
+	mlxc.WithScope(func() {
+		b := in.bind(cfg)
+		dOut := dOut.AsType(in.q.DType())
+		delta := attentionDelta(on, out, dOut, dLSE)
+		common := []*mlxc.Array{b.q, b.k, b.v, b.mask, dOut, statistics, delta}
+		inputs := append(common[:7:7], b.queryStarts, b.keyStarts, b.sizes, b.numbers)
+
+		l := b.launch(b.geometry(on, in.q.Dim(2)), in.q.Dim(2), in.q.Dim(1))
+		l.Outputs = []mlxc.Output{{Shape: in.q.Shape(), DType: in.q.DType()}}
+		grads[0] = on.launch(attentionKernels.get("attention_dq"), l, inputs...)[0].Keep()
+
+		l = b.launch(b.geometry(on, in.k.Dim(2)), in.k.Dim(2), in.k.Dim(1))
+		l.Outputs = []mlxc.Output{{Shape: in.k.Shape(), DType: in.k.DType()}, {Shape: in.v.Shape(), DType: in.v.DType()}}
+		results := on.launch(attentionKernels.get("attention_dkv"), l, inputs...)
+		grads[1], grads[2] = results[0].Keep(), results[len(results)-1].Keep()
+
+		if in.hasMaskGradient() {
+			g := b.geometry(on, in.q.Dim(2))
+			g.simdgroups = 1
+			mask := in.maskShape()
+			l = b.launch(g, 0, 0)
+			l.Grid = [3]int{max((mask[3]+g.columns-1)/g.columns, 1) * g.threads(), (mask[2] + g.rows - 1) / g.rows, mask[0] * mask[1]}
+			l.Threadgroup = [3]int{g.threads(), 1, 1}
+			l.Outputs = []mlxc.Output{{Shape: in.mask.Shape(), DType: in.mask.DType()}}
+			grads[3] = on.launch(attentionKernels.get("attention_dmask"), l, append(common[:7:7], b.sizes, b.numbers)...)[0].Keep()
+		}
+		if in.sinks != nil {
+			grads[4] = sinkGradient(in.sinks, statistics, delta).Keep()
+		}
+	})
+	for i, a := range in.list() {
+		if a != nil && grads[i] == nil {
+			grads[i] = mlxc.Zeros(a.DType(), a.Shape()...)
+		}
+	}
+	return grads
+}
+
+// attentionDelta returns delta of the rows.
+func attentionDelta(on launcher, out, dOut, dLSE *mlxc.Array) *mlxc.Array {
+	width := out.Dim(3)
+	rows := out.Size() / width
+	grid, threads := elementsOf(on.device, rows)
+	n := counts(rows, width)
+	return on.launch(attentionKernels.get("attention_delta"), customkernels.Launch{
+		Grid:        [3]int{grid},
+		Threadgroup: [3]int{threads},
+		Template:    []mlxc.TemplateArg{{Name: "T", Value: out.DType()}, {Name: "C", Value: 16 / out.DType().Size()}},
+		Outputs:     []mlxc.Output{{Shape: out.Shape()[:3], DType: mlxc.Float32}},
+	}, out, dOut, dLSE, n[0], n[1])[0]
+}
+
+// sinkGradient is −Σ exp(sink − lse)·delta over the rows of each head. A row's l is at least 1,
+// or 0 if it sees nothing and its sink is −∞.
+func sinkGradient(sinks, statistics, delta *mlxc.Array) *mlxc.Array {
+	parts := statistics.Split(2, -1)
+	// To the power of 2, as m is.
+	power := sinks.AsType(mlxc.Float32).MulScalar(math.Log2E).Reshape(-1, 1)
+	share := power.Sub(parts[0].Squeeze(-1)).MulScalar(math.Ln2).Exp().Div(parts[1].Squeeze(-1).Maximum(mlxc.Scalar[float32](1)))
+	return share.Mul(delta).Sum(0, 2).Neg().AsType(sinks.DType())
+}
