@@ -89,3 +89,26 @@ func BenchmarkElementwise(b *testing.B) {
 		run(b, l, [3]int{n, 1, 1}, [3]int{256, 1, 1}, []Buffer{buf(x), buf([]float32{1})}, []Buffer{buf(y)})
 	}
 }
+
+// Exponentials, logarithms and tanh beside libm's: the time is that of 2²⁰ of them.
+func BenchmarkExponentials(b *testing.B) {
+	const n = 1 << 20
+	x, y := make([]float32, n), make([]float32, n)
+	for i := range x {
+		x[i] = float32(i%1000)/100 + 0.001
+	}
+	for _, f := range expFunctions {
+		libm := "__builtin_" + f.name + "f("
+		if f.name == "exp10" {
+			libm = "__builtin_powf(10.0f,"
+		}
+		for _, of := range []struct{ name, call string }{{"ours", f.name + "("}, {"libm", libm}} {
+			l := compileFile(b, "exp_loop", "FUNCTION", of.call)
+			b.Run(f.name+"/"+of.name, func(b *testing.B) {
+				for b.Loop() {
+					run(b, l, [3]int{n / 1024, 1, 1}, [3]int{1, 1, 1}, []Buffer{buf(x)}, []Buffer{buf(y)})
+				}
+			})
+		}
+	}
+}

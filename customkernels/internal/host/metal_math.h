@@ -2,6 +2,7 @@
 #ifndef METAL_MATH_H
 #define METAL_MATH_H
 
+#include "metal_exp.h"
 #include "metal_vec.h"
 
 namespace metal {
@@ -172,12 +173,12 @@ using same_shape = typename shape<S, lanes<A>>::type;
   MLXG_F1(cos, __builtin_cosf(x))                   \
   MLXG_F1(cosh, __builtin_coshf(x))                 \
   MLXG_F1(cospi, __builtin_cosf(x* M_PI_F))         \
-  MLXG_F1(exp, __builtin_expf(x))                   \
-  MLXG_F1(exp2, __builtin_exp2f(x))                 \
-  MLXG_F1(exp10, float(__builtin_pow(10.0, x)))     \
-  MLXG_F1(log, __builtin_logf(x))                   \
-  MLXG_F1(log2, __builtin_log2f(x))                 \
-  MLXG_F1(log10, __builtin_log10f(x))               \
+  MLXG_F1(exp, detail::exp1(x))                     \
+  MLXG_F1(exp2, detail::exp2_1(x))                  \
+  MLXG_F1(exp10, detail::exp10_1(x))                \
+  MLXG_F1(log, detail::log1(x))                     \
+  MLXG_F1(log2, detail::log2_1(x))                  \
+  MLXG_F1(log10, detail::log10_1(x))                \
   MLXG_F2(pow, __builtin_powf(x, y))                \
   MLXG_F2(powr, __builtin_powf(x, y))               \
   MLXG_F1(rsqrt, 1.0f / __builtin_sqrtf(x))         \
@@ -186,7 +187,7 @@ using same_shape = typename shape<S, lanes<A>>::type;
   MLXG_F1(sinpi, __builtin_sinf(x* M_PI_F))         \
   MLXG_F1(sqrt, __builtin_sqrtf(x))                 \
   MLXG_F1(tan, __builtin_tanf(x))                   \
-  MLXG_F1(tanh, __builtin_tanhf(x))                 \
+  MLXG_F1(tanh, detail::tanh1(x))                   \
   MLXG_F1(tanpi, __builtin_tanf(x* M_PI_F))         \
   MLXG_F2(divide, x / y)                            \
   MLXG_F1(recip, 1.0f / x)                          \

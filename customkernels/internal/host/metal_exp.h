@@ -1,0 +1,155 @@
+// Exponentials, logarithms and tanh of floats that compilers vectorise: arithmetic
+// without branches, tables and calls, where libm's functions take one float at a time.
+//
+// Right for all floats, within 2 ulp: NaN, infinities and zeros as in C, overflow to
+// infinity, results below the normal floats rounded once. The polynomials are minimax for
+// the relative error of the function, from Remez's algorithm in 50 digits; coefficients
+// were rounded to float from the lowest on, the others fitted anew after each. The
+// error that is left of each is beside it.
+#ifndef METAL_EXP_H
+#define METAL_EXP_H
+
+#include "metal_scalar.h"
+
+namespace metal {
+namespace detail {
+
+// a·b + c, in one rounding where that is one instruction. The functions need no more: what
+// has to be exact is so in two.
+MLXG_INLINE float multiply_add(float a, float b, float c) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+// log 2 and log10 2 in two parts, the first of 16 bits: times an exponent it is exact.
+constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
+constexpr float log10_2_high = 0x1.344p-2f, log10_2_low = 0x1.3509f8p-18f;
+
+// Added to a float below 2^22, it leaves the nearest integer in the last bits.
+constexpr float to_integer = 0x1.8p23f;
+MLXG_INLINE int integer_in(float sum) {
+  return __builtin_bit_cast(int, sum) - __builtin_bit_cast(int, to_integer);
+}
+
+// v·2^n for v in [1/2, 2] and |n| < 250: in two steps, of which the first is exact.
+MLXG_INLINE float times_power_of_2(float v, int n) {
+  const int half = n >> 1;
+  return v * __builtin_bit_cast(float, (half + 127) << 23) *
+         __builtin_bit_cast(float, (n - half + 127) << 23);
+}
+
+MLXG_INLINE float between(float low, float x, float high) {
+  x = x < low ? low : x;  // a NaN stays
+  return x > high ? high : x;
+}
+
+// e^r for |r| ≤ log(2)/2: 2^-28.2.
+MLXG_INLINE float exp_near_0(float r) {
+  float q = 0x1.6ad122p-10f;
+  q = multiply_add(q, r, 0x1.123f2ep-7f);
+  q = multiply_add(q, r, 0x1.55584ep-5f);
+  q = multiply_add(q, r, 0x1.55548ap-3f);
+  q = multiply_add(q, r, 0x1.fffffcp-2f);
+  return 1.0f + multiply_add(q, r * r, r);
+}
+
+// e^x = 2^n·e^r with r = x − n·log 2.
+MLXG_INLINE float exp1(float x) {
+  x = between(-104.0f, x, 89.0f);  // 0 and infinity beyond
+  const float sum = multiply_add(x, M_LOG2E_F, to_integer);
+  const float n = sum - to_integer;
+  const float r = multiply_add(n, -ln2_low, multiply_add(n, -ln2_high, x));
+  return times_power_of_2(exp_near_0(r), integer_in(sum));
+}
+
+MLXG_INLINE float exp2_1(float x) {
+  x = between(-151.0f, x, 129.0f);
+  const float sum = x + to_integer;
+  const float r = x - (sum - to_integer);
+  return times_power_of_2(exp_near_0(r * M_LN2_F), integer_in(sum));
+}
+
+MLXG_INLINE float exp10_1(float x) {
+  x = between(-46.0f, x, 39.0f);
+  const float sum = multiply_add(x, 0x1.a934f0p+1f, to_integer);  // 1/log10(2)
+  const float n = sum - to_integer;
+  const float r = multiply_add(n, -log10_2_low, multiply_add(n, -log10_2_high, x));
+  return times_power_of_2(exp_near_0(r * M_LN10_F), integer_in(sum));
+}
+
+// x = 2^exponent·(1 + f) with 1 + f in [√½, √2], for positive finite x.
+struct Binary {
+  float exponent, f;
+};
+MLXG_INLINE Binary binary(float x) {
+  const bool subnormal = x < 0x1p-126f;
+  x = subnormal ? x * 0x1p23f : x;
+  const int root = 0x3f3504f3;  // √½
+  const int above = __builtin_bit_cast(int, x) - root;
+  const float exponent = float((above >> 23) - (subnormal ? 23 : 0));
+  return Binary{exponent, __builtin_bit_cast(float, (above & 0x7fffff) + root) - 1.0f};
+}
+
+// log(1 + f) − f for 1 + f in [√½, √2]: 2^-28.0.
+MLXG_INLINE float log_near_1(float f) {
+  float q = 0x1.b41330p-5f;
+  q = multiply_add(q, f, -0x1.bf3d62p-4f);
+  q = multiply_add(q, f, 0x1.f00cd4p-4f);
+  q = multiply_add(q, f, -0x1.010150p-3f);
+  q = multiply_add(q, f, 0x1.23036ep-3f);
+  q = multiply_add(q, f, -0x1.552f18p-3f);
+  q = multiply_add(q, f, 0x1.99a540p-3f);
+  q = multiply_add(q, f, -0x1.000070p-2f);
+  q = multiply_add(q, f, 0x1.555548p-2f);
+  const float square = f * f;
+  return multiply_add(square * f, q, -0.5f * square);
+}
+
+// A logarithm of x, or what all of them are where x is not positive and finite.
+MLXG_INLINE float log_or_limit(float x, float log) {
+  log = x < INFINITY ? log : x;  // a NaN too
+  log = x < 0.0f ? NAN : log;
+  return x == 0.0f ? -INFINITY : log;
+}
+
+MLXG_INLINE float log1(float x) {
+  const Binary b = binary(x);
+  const float low = b.f + multiply_add(b.exponent, ln2_low, log_near_1(b.f));
+  return log_or_limit(x, multiply_add(b.exponent, ln2_high, low));
+}
+
+// log2(1 + f) = log(1 + f)·(1 + c).
+MLXG_INLINE float log2_1(float x) {
+  const Binary b = binary(x);
+  const float rest = log_near_1(b.f);
+  const float c = 0x1.c551dap-2f;
+  return log_or_limit(x, b.exponent + (b.f + multiply_add(b.f + rest, c, rest)));
+}
+
+MLXG_INLINE float log10_1(float x) {
+  const Binary b = binary(x);
+  const float low = multiply_add(b.exponent, log10_2_low, (b.f + log_near_1(b.f)) * M_LOG10E_F);
+  return log_or_limit(x, multiply_add(b.exponent, log10_2_high, low));
+}
+
+// Below 0.625 an odd polynomial, 2^-27.7; above, 1 − 2/(e^2x + 1).
+MLXG_INLINE float tanh1(float x) {
+  const float size = __builtin_fabsf(x);
+  const float square = x * x;
+  float q = -0x1.750ce2p-8f;
+  q = multiply_add(q, square, 0x1.51f8cep-6f);
+  q = multiply_add(q, square, -0x1.b835a4p-5f);
+  q = multiply_add(q, square, 0x1.1106f6p-3f);
+  q = multiply_add(q, square, -0x1.555532p-2f);
+  const float near = multiply_add(square * size, q, size);
+  const float far = 1.0f - 2.0f / (exp1(2.0f * size) + 1.0f);
+  return __builtin_copysignf(size < 0.625f ? near : far, x);
+}
+
+}  // namespace detail
+}  // namespace metal
+
+#endif
