@@ -19,18 +19,21 @@ func crossEntropyForward(on launcher, logits, targets *mlxc.Array, cfg CrossEntr
 		defer results[0].Free()
 		return []*mlxc.Array{results[0].Reshape(targets.Shape()...), results[1]}
 	}
-	share := cfg.share(classes)
-	defer share.Free()
+	divisor := cfg.divisor(classes)
+	defer divisor.Free()
 	var cotangent *mlxc.Array
 	if gradient {
-		cotangent = share
+		one := mlxc.Scalar[float32](1)
+		defer one.Free()
+		cotangent = one.Div(divisor)
+		defer cotangent.Free()
 	}
 	results := crossEntropyLosses(on, logits, classes, cfg, cotangent)
 	losses := results[0]
 	defer losses.Free()
 	sum := losses.Sum()
 	defer sum.Free()
-	results[0] = sum.Mul(share)
+	results[0] = sum.Div(divisor)
 	return results
 }
 
@@ -46,9 +49,9 @@ func crossEntropyBackward(on launcher, logits, targets, dloss *mlxc.Array, outpu
 	if cfg.Reduction == None {
 		cotangents = dloss.Reshape(classes.Dim(0))
 	} else {
-		share := cfg.share(classes)
-		defer share.Free()
-		each := dloss.Mul(share)
+		divisor := cfg.divisor(classes)
+		defer divisor.Free()
+		each := dloss.Div(divisor)
 		defer each.Free()
 		cotangents = each.BroadcastTo(classes.Dim(0))
 	}
@@ -105,8 +108,8 @@ func ignoring(classes, targets, ignored *mlxc.Array) *mlxc.Array {
 	return mlxc.Where(is, none, classes)
 }
 
-// share is what the sum of the losses is multiplied by, of shape ().
-func (cfg CrossEntropyConfig) share(classes *mlxc.Array) *mlxc.Array {
+// divisor is what the sum of the losses is divided by, of shape ().
+func (cfg CrossEntropyConfig) divisor(classes *mlxc.Array) *mlxc.Array {
 	if cfg.Reduction != Mean {
 		return mlxc.Scalar[float32](1)
 	}
@@ -119,9 +122,7 @@ func (cfg CrossEntropyConfig) share(classes *mlxc.Array) *mlxc.Array {
 	defer count.Free()
 	floating := count.AsType(mlxc.Float32)
 	defer floating.Free()
-	divisor := floating.Maximum(one)
-	defer divisor.Free()
-	return one.Div(divisor)
+	return floating.Maximum(one)
 }
 
 // newLossArgs are the last inputs of the kernels.

@@ -34,5 +34,5 @@ func crossEntropyOfMLX(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlx
 	if cfg.Reduction == None {
 		return losses.Reshape(targets.Shape()...)
 	}
-	return losses.Sum().Mul(cfg.share(classes))
+	return losses.Sum().Div(cfg.divisor(classes))
 }

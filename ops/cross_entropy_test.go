@@ -296,6 +296,25 @@ func TestCrossEntropyGivesTheSameBits(t *testing.T) {
 	}
 }
 
+// The mean of losses is their sum divided, not multiplied by a reciprocal. Of losses that
+// are the same it is one of them, but for the roundings of the sum and the quotient.
+func TestCrossEntropyMean(t *testing.T) {
+	const rows = 3
+	for seed := range uint64(60) {
+		x, weight := normal(seed, mlxc.Float32, 1, 17).BroadcastTo(rows, 17), normal(100, mlxc.Float32, 9, 17)
+		targets := mlxc.Full(mlxc.Int32, mlxc.Scalar(int32(seed%9)), rows)
+		for name, loss := range map[string]func(cfg CrossEntropyConfig) *mlxc.Array{
+			"plain":  func(cfg CrossEntropyConfig) *mlxc.Array { return CrossEntropy(x, targets, cfg) },
+			"linear": func(cfg CrossEntropyConfig) *mlxc.Array { return LinearCrossEntropy(x, weight, targets, cfg) },
+		} {
+			of := func(r Reduction) float32 { return floats(t, loss(CrossEntropyConfig{Reduction: r}))[0] }
+			mean := of(Mean)
+			require.Equal(t, of(Sum)/rows, mean, "%s, seed %d", name, seed)
+			require.InEpsilon(t, of(None), mean, 0x1p-23, "%s, seed %d", name, seed)
+		}
+	}
+}
+
 // Rows that are out of the ordinary: all ignored, ignored with anything in them, huge,
 // with classes that are left out.
 func TestCrossEntropyOfExtremeRows(t *testing.T) {

@@ -135,12 +135,12 @@ func (l linearLoss) forward(targets *mlxc.Array, gradient bool) []*mlxc.Array {
 	if l.cfg.Reduction == None {
 		return []*mlxc.Array{l.losses().Reshape(targets.Shape()...)}
 	}
-	share := l.cfg.share(l.classes)
+	divisor := l.cfg.divisor(l.classes)
 	if !gradient {
-		return []*mlxc.Array{l.losses().Sum().Mul(share)}
+		return []*mlxc.Array{l.losses().Sum().Div(divisor)}
 	}
 	losses, dhidden, dweight := l.gradients()
-	return []*mlxc.Array{losses.Sum().Mul(share), dhidden, dweight}
+	return []*mlxc.Array{losses.Sum().Div(divisor), dhidden, dweight}
 }
 
 // backward returns the gradients of hidden and weight, for the cotangent of the loss,
@@ -151,7 +151,7 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) []*mlxc.A
 	if l.cfg.Reduction == None {
 		l.cotangents = dloss.Reshape(l.classes.Dim(0))
 	} else {
-		factor = dloss.Mul(l.cfg.share(l.classes))
+		factor = dloss.Div(l.cfg.divisor(l.classes))
 	}
 	if prepared(outputs) {
 		dhidden, dweight = outputs[1], outputs[2]
