@@ -1,6 +1,7 @@
 package checked
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -73,4 +74,19 @@ func BenchmarkRMSNormLike(b *testing.B) {
 		}
 		b.ReportMetric(float64(total.Nanoseconds())/float64(n*l.Schedules), "ns/schedule")
 	})
+}
+
+// What a shader costs that the cache does not know, after the first.
+func BenchmarkBuild(b *testing.B) {
+	b.Setenv("MLXGRAD_CACHE", b.TempDir())
+	n := 0
+	build := func() {
+		n++
+		_, err := Build(b.Context(), body(fmt.Sprintf("y[i] = x[i] + %d;", n)))
+		require.NoError(b, err)
+	}
+	build()
+	for b.Loop() {
+		build()
+	}
 }
