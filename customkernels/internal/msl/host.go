@@ -83,9 +83,11 @@ func (h *hostWriter) change(t Token, with string) {
 	h.edits.replace(t.Offset, t.End(), with)
 }
 
-// directives drops Metal's includes and refuses others.
+// directives drops Metal's includes and refuses others, and asks for loops to be unrolled in
+// words that both compilers know: g++ has no arrays in registers otherwise.
 func (h *hostWriter) directives() error {
 	for i, t := range h.all {
+		h.unroll(i)
 		if t.Kind != HeaderName || h.off[i] {
 			continue
 		}
@@ -100,6 +102,24 @@ func (h *hostWriter) directives() error {
 		h.edits.blank(h.all[first].Offset, t.End())
 	}
 	return nil
+}
+
+// unroll replaces the token of a pragma that unrolls a loop. What more than 64 turns a loop
+// has stays a loop.
+func (h *hostWriter) unroll(i int) {
+	const words = "GCC unroll 64"
+	t := h.all[i]
+	if t.Text == `"clang loop unroll(full)"` {
+		h.edits.replace(t.Offset, t.End(), `"`+words+`"`)
+		return
+	}
+	if !h.beginsDirective(i) {
+		return
+	}
+	name, rest := h.directive(i)
+	if text := strings.Join(rest, " "); name == "pragma" && (text == "unroll" || text == "clang loop unroll ( full )") {
+		h.edits.replace(t.Offset, h.all[h.directiveEnd(i)-1].End(), "#pragma "+words)
+	}
 }
 
 // qualifiers drops attributes, address spaces and the word kernel. Constant memory becomes const.

@@ -36,8 +36,8 @@ func hostTexts(t *testing.T) map[string]string {
 	return texts
 }
 
-// generateDefault is what MLX generates for a kernel with half for its types, 4 for its numbers and
-// inputs of so many elements, but enough for those that must be in device memory.
+// generateDefault is what MLX generates for a kernel with half for its types, 4 for its numbers
+// (and one lane), and inputs of so many elements, but enough for those that must be in device memory.
 func generateDefault(k *Kernel, size int) string {
 	m := k.MLX()
 	dtype := func(b *Buffer) string {
@@ -67,7 +67,11 @@ func generateDefault(k *Kernel, size int) string {
 		case BoolParameter:
 			template = append(template, templateArgument{"bool", "1"})
 		default:
-			template = append(template, templateArgument{"int", "4"})
+			number := "4"
+			if p.Name == "LANES" {
+				number = "1"
+			}
+			template = append(template, templateArgument{"int", number})
 		}
 	}
 	return generate(k.Name, m, inputs, outputs, template)
@@ -295,6 +299,12 @@ func TestHostRewrites(t *testing.T) {
 		{
 			name: "includes", header: "#include <metal_stdlib>\n# include <simd/simd.h> // a\nint a;\n",
 			wantHeader: " \n // a\nint a;\n",
+		},
+		{
+			name: "unrolled loops", header: "#define UNROLL _Pragma(\"clang loop unroll(full)\")\n",
+			wantHeader: "#define UNROLL _Pragma(\"GCC unroll 64\" )\n",
+			body:       "#pragma unroll\nfor (;;) {}\n# pragma clang loop unroll(full) // all\nfor (;;) {}\n#pragma clang loop vectorize(enable)\nfor (;;) {}",
+			wantBody:   "#pragma GCC unroll 64\nfor (;;) {}\n#pragma GCC unroll 64 \nfor (;;) {}\n#pragma clang loop vectorize(enable)\nfor (;;) {}",
 		},
 		{
 			name: "other kernels and instantiations", header: "template <typename T> kernel void g(device T* p) {}\ntemplate [[host_name(\"g\")]] kernel void g<float>(device float*);\ntemplate void h<float>(device float*);\n",
