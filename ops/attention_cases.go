@@ -26,7 +26,10 @@ type attentionCase struct {
 // mask and what it can be broadcast along; sequences of which one is empty.
 func attentionShapes(set CaseSet) []attentionCase {
 	if set == TypicalCases {
-		return []attentionCase{{name: "causal", shape: [7]int{1, 4, 2, 256, 256, 64, 64}, cfg: AttentionConfig{Causal: true}}}
+		return []attentionCase{
+			{name: "causal", shape: [7]int{1, 4, 2, 256, 256, 64, 64}, cfg: AttentionConfig{Causal: true}},
+			{name: "mask", shape: [7]int{1, 4, 2, 256, 256, 64, 64}, mask: []int{256, 256}, maskDType: mlxc.Float32},
+		}
 	}
 	const additive = mlxc.Float32
 	return []attentionCase{

@@ -230,10 +230,10 @@ var attentionTable = map[device]struct {
 	panel      int // bytes of both panels
 	columns    int // rows of a panel, at most
 }{
-	// A simdgroup is one thread. Tiles of 64 rows of 64 floats are 16 KiB: three to five of
-	// them are at work at a time, in a cache of the second level. A panel stays where it
-	// is; 64 of its rows make the scores as large as a tile.
-	host: {lanes: 1, simdgroups: 1, elements: 4096, rows: 64, panel: math.MaxInt, columns: 64},
+	// A simdgroup is one thread. Tiles of 64 rows of 64 floats are 16 KiB: four of them and
+	// three of scores, half as large, are on a fiber's stack of 128 KiB. A panel stays where
+	// it is.
+	host: {lanes: 1, simdgroups: 1, elements: 4096, rows: 64, panel: math.MaxInt, columns: 32},
 	// 16 rows of 64 floats are 32 registers a lane, and so are 8 of 128: up to four such
 	// tiles and the scores fit the 104 that a lane has with 512 threads on a core of
 	// 208 KiB. Panels of 16 KiB let two threadgroups of 128 threads share a core's 32 KiB.

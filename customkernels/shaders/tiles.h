@@ -16,6 +16,8 @@
 #include "rows.h"
 #include <metal_simdgroup_matrix>
 
+#define TILES_UNROLL _Pragma("clang loop unroll(full)")
+
 template <int LANES, int M, int C>
 struct Tile;
 
@@ -306,25 +308,22 @@ inline void multiply_add(
       }
     }
     for (int m = 0; m < M; m += 8) {
-      float4 sums[8][2];
-      for (int i = 0; i < 8; i++) {
-        thread const float* const s = sum.elements[m + i] + c;
-        sums[i][0] = float4(s[0], s[1], s[2], s[3]);
-        sums[i][1] = float4(s[4], s[5], s[6], s[7]);
-      }
-      for (int k = 0; k < K; k++) {
-        thread const float* const r = right[k];
-        const float4 r0 = float4(r[0], r[1], r[2], r[3]);
-        const float4 r1 = float4(r[4], r[5], r[6], r[7]);
-        for (int i = 0; i < 8; i++) {
-          const float4 l = float4(left.elements[m + i][k]);
-          sums[i][0] = fma(l, r0, sums[i][0]);
-          sums[i][1] = fma(l, r1, sums[i][1]);
+      float sums[8][8];
+      TILES_UNROLL for (int i = 0; i < 8; i++) {
+        TILES_UNROLL for (int j = 0; j < 8; j++) {
+          sums[i][j] = sum.elements[m + i][c + j];
         }
       }
-      for (int i = 0; i < 8; i++) {
-        for (int j = 0; j < 8; j++) {
-          sum.elements[m + i][c + j] = sums[i][j / 4][j % 4];
+      for (int k = 0; k < K; k++) {
+        TILES_UNROLL for (int i = 0; i < 8; i++) {
+          TILES_UNROLL for (int j = 0; j < 8; j++) {
+            sums[i][j] = fma(left.elements[m + i][k], right[k][j], sums[i][j]);
+          }
+        }
+      }
+      TILES_UNROLL for (int i = 0; i < 8; i++) {
+        TILES_UNROLL for (int j = 0; j < 8; j++) {
+          sum.elements[m + i][c + j] = sums[i][j];
         }
       }
     }
