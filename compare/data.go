@@ -141,7 +141,7 @@ func (p placement) view(buffer *mlxc.Array, shape []int) *mlxc.Array {
 	p.swap(stop)
 	p.swap(step)
 	out := buffer.Slice(start, stop, step)
-	if p.swapped {
+	if p.swapped != nil {
 		order := make([]int, len(shape))
 		for i := range order {
 			order[i] = i

@@ -13,13 +13,14 @@ type Layout string
 // other array out, or read it in another order; what is left out is NaN, so that a kernel that
 // ignores strides or offsets cannot pass by luck.
 const (
-	Contiguous Layout = "contiguous"
-	Transposed Layout = "transposed" // The last two axes are swapped. Needs two axes.
-	Strided    Layout = "strided"    // Every second element of the last axis of a wider array.
-	Sliced     Layout = "sliced"     // Columns from the middle of wider rows.
-	Offset     Layout = "offset"     // Dense, but not from the start of its buffer.
-	Reversed   Layout = "reversed"   // The last axis runs backwards.
-	Broadcast  Layout = "broadcast"  // One slab of the first axis stands for all.
+	Contiguous  Layout = "contiguous"
+	Transposed  Layout = "transposed"  // The last two axes are swapped. Needs two axes.
+	Interleaved Layout = "interleaved" // The two axes before the last are swapped: heads side by side in rows. Needs three axes.
+	Strided     Layout = "strided"     // Every second element of the last axis of a wider array.
+	Sliced      Layout = "sliced"      // Columns from the middle of wider rows.
+	Offset      Layout = "offset"      // Dense, but not from the start of its buffer.
+	Reversed    Layout = "reversed"    // The last axis runs backwards.
+	Broadcast   Layout = "broadcast"   // One slab of the first axis stands for all.
 )
 
 // axis is how one axis of an array walks through the buffer's: index i lies at start + i·step. A step
@@ -28,8 +29,8 @@ type axis struct{ start, step, size int }
 
 // placement is how an array lies in the dense buffer that it is a view of.
 type placement struct {
-	axes    []axis // For each axis of the array.
-	swapped bool   // The buffer's last two axes are the array's, swapped.
+	axes    []axis  // For each axis of the array.
+	swapped *[2]int // The axes that the buffer has in each other's place, if there are any.
 }
 
 func place(l Layout, shape []int) placement {
@@ -44,7 +45,9 @@ func place(l Layout, shape []int) placement {
 	switch l {
 	case Contiguous, "":
 	case Transposed:
-		p.swapped = true
+		p.swapped = &[2]int{len(shape) - 2, len(shape) - 1}
+	case Interleaved:
+		p.swapped = &[2]int{len(shape) - 3, len(shape) - 2}
 	case Strided:
 		last.step, last.size = 2, 2*last.size
 	case Sliced:
@@ -71,10 +74,10 @@ func (p placement) bufferShape() []int {
 	return shape
 }
 
-// swap exchanges the last two entries of a list with one for each axis, if the buffer's axes are.
+// swap exchanges the entries of a list with one for each axis, as the buffer's axes are.
 func (p placement) swap(list []int) {
-	if n := len(list); p.swapped {
-		list[n-1], list[n-2] = list[n-2], list[n-1]
+	if s := p.swapped; s != nil {
+		list[s[0]], list[s[1]] = list[s[1]], list[s[0]]
 	}
 }
 

@@ -13,9 +13,10 @@ import (
 
 // Every layout must hand MLX the array that the oracle is told of.
 func TestLayoutsHoldTheSameElements(t *testing.T) {
-	for _, layout := range append(everyLayout(), Contiguous) {
+	axes := map[Layout]int{Transposed: 2, Interleaved: 3}
+	for _, layout := range append(everyLayout(), Contiguous, Interleaved) {
 		for _, shape := range [][]int{{}, {1}, {5}, {1, 1}, {3, 4}, {0, 3}, {2, 3, 4}, {2, 1, 3, 5}} {
-			if layout == Transposed && len(shape) < 2 {
+			if len(shape) < axes[layout] {
 				continue
 			}
 			for _, dtype := range append(DTypes(), mlxc.Uint32, mlxc.Int32, mlxc.Bool) {
@@ -81,5 +82,7 @@ func TestPlacement(t *testing.T) {
 			}
 		})
 	}
+	// 2×2×1, the middle rows exchanged.
+	require.Equal(t, []float64{1, 3, 2, 4}, place(Interleaved, []int{2, 2, 1}).fill([]float64{1, 2, 3, 4}, []int{2, 2, 1}))
 	require.Panics(t, func() { place("diagonal", shape) })
 }
