@@ -16,6 +16,7 @@ type peer struct {
 	// yardstick is what ours is judged by: errors, unless they mean that MLX's gradient fails.
 	yardstick accuracy.Errors
 	verdict   report.MLXVerdict
+	replaced  bool   // Whether yardstick is that of another.
 	message   string // What is wrong with MLX's gradient, or "".
 }
 
@@ -23,24 +24,60 @@ type peer struct {
 //
 // In f16 and bf16 MLX's own gradient may overflow or cancel to nothing where arithmetic in f32 does
 // not. Its errors are no measure then: infinite ones would allow ours everything. So where it fails,
-// MLX's gradient in float32 of the same, already rounded, inputs takes its place.
+// another takes its place: the gradient of the composition in the same dtype, if there is one; else, or
+// where that fails too, the gradient in float32 of the same, already rounded, inputs.
 func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
 	if c.Unsafe != "" {
 		return slices.Repeat([]peer{absent(report.MLXUnsafe, c.Unsafe)}, len(truth))
 	}
-	peers := measurePeers(c, draws, dtype, truth)
-	failing := func(p peer) bool { return p.verdict != report.MLXSound }
-	if dtype == mlxc.Float32 || !slices.ContainsFunc(peers, failing) {
-		return peers
+	peers := measurePeers(c.MLX, c, draws, dtype, truth)
+	wide := widened(draws)
+	if c.Composed != nil {
+		convict(peers, c, wide, truth)
+		replaceFailing(peers, "a composition of MLX's functions", func() []peer {
+			return measurePeers(c.Composed, c, draws, dtype, truth)
+		})
 	}
-	wide := measurePeers(c, widened(draws), mlxc.Float32, truth)
-	for i := range peers {
-		if failing(peers[i]) && !failing(wide[i]) {
-			peers[i].yardstick = wide[i].errors
-			peers[i].message += "; ours is judged by MLX's gradient in float32"
+	if dtype != mlxc.Float32 {
+		f, name := c.MLX, "MLX's gradient in float32"
+		if c.Composed != nil {
+			f, name = c.Composed, "a composition of MLX's functions in float32"
 		}
+		replaceFailing(peers, name, func() []peer { return measurePeers(f, c, wide, mlxc.Float32, truth) })
 	}
 	return peers
+}
+
+// replaceFailing puts the yardsticks of others in the place of those that are none.
+func replaceFailing(peers []peer, name string, others func() []peer) {
+	failing := func(p peer) bool { return p.verdict != report.MLXSound && !p.replaced }
+	if !slices.ContainsFunc(peers, failing) {
+		return
+	}
+	for i, other := range others() {
+		if failing(peers[i]) && other.verdict == report.MLXSound {
+			peers[i].yardstick, peers[i].replaced = other.errors, true
+			peers[i].message += "; ours is judged by " + name
+		}
+	}
+}
+
+// convict finds the targets for which MLX computes another function than the operation: in float32 its
+// gradient is off by more than rounding explains, and that of the composition is not.
+func convict(peers []peer, c Case, wide []operands, truth [][]float64) {
+	mlx := measurePeers(c.MLX, c, wide, mlxc.Float32, truth)
+	var composed []peer
+	for i := range peers {
+		if peers[i].verdict != report.MLXSound || !accuracy.Astray(mlx[i].errors, truth[i]) {
+			continue
+		}
+		if composed == nil {
+			composed = measurePeers(c.Composed, c, wide, mlxc.Float32, truth)
+		}
+		if composed[i].verdict == report.MLXSound && !accuracy.Astray(composed[i].errors, truth[i]) {
+			peers[i].verdict, peers[i].message = report.MLXWrong, "another function: far off in float32 too"
+		}
+	}
 }
 
 // absent is the peer where MLX gives no result.
@@ -49,9 +86,10 @@ func absent(verdict report.MLXVerdict, message string) peer {
 	return peer{errors: nan, verdict: verdict, message: message}
 }
 
-func measurePeers(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
+// measurePeers measures the gradient that MLX gives f.
+func measurePeers(f mlxc.Func, c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
 	peers := make([]peer, len(truth))
-	results, err := gradients(c.MLX, c, draws, dtype)
+	results, err := gradients(f, c, draws, dtype)
 	for i, t := range c.targets(dtype) {
 		if err != nil {
 			peers[i] = absent(report.MLXRefuses, err.Error())

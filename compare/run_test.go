@@ -161,6 +161,78 @@ func TestRunJudgesByFloat32WhereMLXCancels(t *testing.T) {
 	}
 }
 
+// Where MLX's function for the whole operation fails, a composition of its others is what ours is judged
+// by, first in the same dtype.
+func TestRunJudgesByAComposition(t *testing.T) {
+	refusing := func([]*mlxc.Array) []*mlxc.Array {
+		return []*mlxc.Array{mlxc.InvalidArray(errors.New("not implemented"))}
+	}
+	inFloat32 := func(f, otherwise mlxc.Func) mlxc.Func {
+		return func(in []*mlxc.Array) []*mlxc.Array {
+			if in[0].DType() == mlxc.Float32 {
+				return f(in)
+			}
+			return otherwise(in)
+		}
+	}
+	tests := map[string]struct {
+		mlx, composed func(mlx mlxc.Func) mlxc.Func
+		verdict       report.MLXVerdict
+		message       string // Of float16.
+	}{
+		"refused": {
+			func(mlxc.Func) mlxc.Func { return refusing },
+			func(mlx mlxc.Func) mlxc.Func { return mlx },
+			report.MLXRefuses,
+			"not implemented; ours is judged by a composition of MLX's functions",
+		},
+		"another function": {
+			func(mlx mlxc.Func) mlxc.Func { return scaled(mlx, 1.05) },
+			func(mlx mlxc.Func) mlxc.Func { return mlx },
+			report.MLXWrong,
+			"another function: far off in float32 too; ours is judged by a composition of MLX's functions",
+		},
+		"another function, composition fails": {
+			func(mlx mlxc.Func) mlxc.Func { return scaled(mlx, 1.05) },
+			func(mlx mlxc.Func) mlxc.Func { return inFloat32(mlx, refusing) },
+			report.MLXWrong,
+			"another function: far off in float32 too; ours is judged by a composition of MLX's functions in float32",
+		},
+		"composition as far off": {
+			func(mlx mlxc.Func) mlxc.Func { return scaled(mlx, 1.05) },
+			func(mlx mlxc.Func) mlxc.Func { return scaled(mlx, 1.05) },
+			report.MLXSound,
+			"",
+		},
+		"sound": {
+			func(mlx mlxc.Func) mlxc.Func { return mlx },
+			func(mlxc.Func) mlxc.Func { return refusing },
+			report.MLXSound,
+			"",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			change := func(c *Case) { c.MLX, c.Composed = test.mlx(c.MLX), test.composed(c.MLX) }
+			r := Run(context.Background(), altered(change), Options{})
+			require.True(t, r.Succeeded())
+			for _, c := range r.Cases {
+				require.Equal(t, test.verdict, c.MLX)
+				if c.DType == "float16" {
+					require.Regexp(t, test.message+"$", c.MLXMessage)
+				}
+				require.Equal(t, test.verdict != report.MLXSound, math.IsNaN(float64(c.Ratio)))
+			}
+			if test.verdict == report.MLXSound {
+				return
+			}
+			// What is as far off as MLX does not pass.
+			wrong := altered(func(c *Case) { change(c); c.Ours = scaled(c.Ours, 1.05) })
+			require.Zero(t, Run(context.Background(), wrong, Options{}).Passed)
+		})
+	}
+}
+
 func TestRunSelects(t *testing.T) {
 	op := altered(func(*Case) {})
 	r := Run(context.Background(), op, Options{DTypes: []mlxc.DType{mlxc.BFloat16}})

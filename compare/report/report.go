@@ -52,11 +52,11 @@ type Case struct {
 // MLXVerdict is the judgement of MLX's own gradient.
 type MLXVerdict string
 
-// The verdicts. Ours is judged against the oracle alone, or against MLX's gradient in float32, where
-// MLX's own is not sound.
+// The verdicts. Where MLX's own gradient is not sound, ours is judged against the oracle alone, or
+// against another gradient of MLX, which MLXMessage names.
 const (
 	MLXSound   MLXVerdict = "sound"
-	MLXWrong   MLXVerdict = "wrong"   // NaN or infinity out of place, or no better than zeros.
+	MLXWrong   MLXVerdict = "wrong"   // NaN or infinity out of place, no better than zeros, or of another function.
 	MLXRefuses MLXVerdict = "refuses" // An error.
 	MLXUnsafe  MLXVerdict = "unsafe"  // Not run, because it may read or write out of bounds.
 )

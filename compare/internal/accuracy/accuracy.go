@@ -92,6 +92,13 @@ func NoBetterThanZero(e Errors, want []float64) bool {
 	return e.Max >= largest && e.Mean >= mean && largest > 0
 }
 
+// Astray reports whether a result computed in float32 is further off than rounding would explain: by
+// more than a thousandth of the largest value.
+func Astray(e Errors, want []float64) bool {
+	largest, _ := size(want)
+	return e.Max > largest/1000 && largest > 0
+}
+
 // size returns the largest and the average absolute value over the finite elements.
 func size(want []float64) (largest, mean float64) {
 	n := 0

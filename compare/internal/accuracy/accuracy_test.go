@@ -101,6 +101,15 @@ func TestNoBetterThanZero(t *testing.T) {
 	require.False(t, NoBetterThanZero(Errors{}, []float64{0}), "nothing is as good as zero when the truth is zero")
 }
 
+func TestAstray(t *testing.T) {
+	want := []float64{4, -1}
+	require.False(t, Astray(Measure(want, want), want))
+	require.False(t, Astray(Measure([]float64{4, -1.003}, want), want))
+	require.True(t, Astray(Measure([]float64{4, -1.005}, want), want))
+	require.True(t, Astray(Measure([]float64{nan, -1}, want), want))
+	require.False(t, Astray(Measure([]float64{1e-9}, []float64{0}), []float64{0}), "nothing is far from what is zero")
+}
+
 func TestRatio(t *testing.T) {
 	require.Equal(t, 1.0, Ratio(Errors{Max: 3}, Errors{Max: 3}, 1))
 	require.Equal(t, 0.5, Ratio(Errors{Max: 1}, Errors{Max: 3}, 1))
