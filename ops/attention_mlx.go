@@ -24,28 +24,21 @@ func attentionMLX(q, k, v *mlxc.Array, cfg AttentionConfig) (out, lse *mlxc.Arra
 		s = s.DivScalar(c).Tanh().MulScalar(c)
 	}
 	s = cfg.masked(s)
-
-	zero, hidden := mlxc.Scalar[float32](0), mlxc.Scalar(float32(math.Inf(-1)))
-	// A row's largest score is taken off, but not −∞, from which nothing can be.
-	largest := s.Max(-1).ExpandDims(-1)
-	var sinks *mlxc.Array
 	if cfg.Sinks != nil {
-		sinks = cfg.Sinks.AsType(mlxc.Float32).Reshape(heads, 1, 1)
-		largest = largest.Maximum(sinks)
+		sinks := cfg.Sinks.AsType(mlxc.Float32).Reshape(heads, 1, 1)
+		s = mlxc.Concatenate(-1, s, sinks.BroadcastTo(batch, heads, queries, 1))
 	}
-	largest = mlxc.Where(largest.Equal(hidden), zero, largest).StopGradient()
-	p := s.Sub(largest).Exp()
-	sum := p.Sum(-1).ExpandDims(-1)
-	if sinks != nil {
-		sum = sum.Add(sinks.Sub(largest).Exp())
-	}
-	// The sum of a row that sees nothing is 0. It is replaced before it is divided by and
-	// not after, else the gradient would be 0 times infinity.
-	empty := sum.Equal(zero)
-	sum = mlxc.Where(empty, mlxc.Scalar[float32](1), sum)
-	p = p.Div(sum).Reshape(batch, k.Dim(1), shared, queries, keys)
+
+	// A row of nothing but −∞ would be NaN in the gradient too, so another takes its place.
+	zero, hidden := mlxc.Scalar[float32](0), mlxc.Scalar(float32(math.Inf(-1)))
+	empty := s.Max(-1).Equal(hidden)
+	emptyRow := empty.ExpandDims(-1)
+	s = mlxc.Where(emptyRow, zero, s)
+	p := mlxc.Where(emptyRow, zero, s.SoftmaxPrecise(-1))
+	lse = mlxc.Where(empty, hidden, s.LogSumExp(-1))
+	p = p.Slice([]int{0, 0, 0, 0}, []int{batch, heads, queries, keys}, nil)
+	p = p.Reshape(batch, k.Dim(1), shared, queries, keys)
 	out = p.MatMul(grouped(v, 1)).Reshape(batch, heads, queries, v.Dim(3)).AsType(v.DType())
-	lse = mlxc.Where(empty, hidden, largest.Add(sum.Log())).Squeeze(-1)
 	return out, lse
 }
 
