@@ -46,9 +46,9 @@ type Case struct {
 	// Ours and MLX map the inputs to the outputs, in the order of Inputs and Outputs, with our vjp
 	// and with MLX's built-in one.
 	Ours, MLX mlxc.Func
-	// Composed, if it is not nil, is the operation as one writes it in MLX's other functions. Ours is
-	// judged by its gradient where MLX fails, which computes the operation in one function then, that may
-	// refuse a case or mean something else by it.
+	// Composed, if it is not nil, is the operation as one composes it of MLX's functions. MLX is then one
+	// function for the whole, which may refuse a case or compute another function; where it does, ours is
+	// judged by the gradient of Composed.
 	Composed mlxc.Func
 	// Unsafe says why MLX must not be run, such as that it would read out of bounds. MLX is nil then, and
 	// the report says so.

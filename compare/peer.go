@@ -75,7 +75,7 @@ func convict(peers []peer, c Case, wide []operands, truth [][]float64) {
 			composed = measurePeers(c.Composed, c, wide, mlxc.Float32, truth)
 		}
 		if composed[i].verdict == report.MLXSound && !accuracy.Astray(composed[i].errors, truth[i]) {
-			peers[i].verdict, peers[i].message = report.MLXWrong, "another function: far off in float32 too"
+			peers[i].verdict, peers[i].message = report.MLXWrong, "another function: far off even in float32"
 		}
 	}
 }

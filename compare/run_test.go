@@ -190,13 +190,13 @@ func TestRunJudgesByAComposition(t *testing.T) {
 			func(mlx mlxc.Func) mlxc.Func { return scaled(mlx, 1.05) },
 			func(mlx mlxc.Func) mlxc.Func { return mlx },
 			report.MLXWrong,
-			"another function: far off in float32 too; ours is judged by a composition of MLX's functions",
+			"another function: far off even in float32; ours is judged by a composition of MLX's functions",
 		},
 		"another function, composition fails": {
 			func(mlx mlxc.Func) mlxc.Func { return scaled(mlx, 1.05) },
 			func(mlx mlxc.Func) mlxc.Func { return inFloat32(mlx, refusing) },
 			report.MLXWrong,
-			"another function: far off in float32 too; ours is judged by a composition of MLX's functions in float32",
+			"another function: far off even in float32; ours is judged by a composition of MLX's functions in float32",
 		},
 		"composition as far off": {
 			func(mlx mlxc.Func) mlxc.Func { return scaled(mlx, 1.05) },

@@ -68,6 +68,41 @@ func TestRowsCoverEverySize(t *testing.T) {
 	requireKeys(t, widths, 1, 7, 31, 32, 33, 127, 128, 129, 1024, 4096, 4099, 8192, 16384)
 }
 
+func TestAttentionCoversEverySize(t *testing.T) {
+	queries, keys, dims, groups, axes := map[int]bool{}, map[int]bool{}, map[int]bool{}, map[int]bool{}, map[string]bool{}
+	options := map[string]bool{}
+	for _, c := range attentionCases() {
+		c = c.withDefaults()
+		queries[c.queries], keys[c.keys], dims[c.dim], groups[c.heads/c.kvHeads] = true, true, true, true
+		axes[map[maskKind]string{booleans: "bool ", added: "add "}[c.mask]+c.maskAxes] = true
+		for name, has := range map[string]bool{
+			"causal, more queries": c.causal && c.queries > c.keys && c.keys > 0,
+			"causal, one query":    c.causal && c.queries == 1 && c.keys > 1,
+			"another width of v":   c.valueDim != c.dim,
+			"batches":              c.batch > 1,
+			"sinks":                c.sinks,
+			"soft-cap":             c.softCap,
+			"log-sum-exp":          c.lse,
+			"sinks of empty rows":  c.sinks && c.lse && c.causal && c.queries > c.keys,
+			"window":               c.window != nil,
+			"causal window":        c.causal && c.window != nil,
+			"sequences":            c.queryStarts != nil,
+			"causal sequences":     c.causal && c.queryStarts != nil,
+			"all options":          c.sinks && c.softCap && c.lse && c.mask == added,
+		} {
+			options[name] = options[name] || has
+		}
+	}
+	requireKeys(t, queries, 0, 1, 2, 7, 31, 33, 127, 129, 257, 1000)
+	requireKeys(t, keys, 0, 1, 2, 7, 31, 33, 127, 129, 257, 1000)
+	requireKeys(t, dims, 8, 16, 40, 64, 72, 80, 96, 128, 192, 256)
+	requireKeys(t, groups, 1, 2, 3, 8)
+	requireKeys(t, axes, "bool 11ij", "bool b11j", "bool h1j", "bool ij", "bool bhij", "add 11ij", "add b11j", "add h1j", "add ij", "add bhij")
+	for name, covered := range options {
+		require.True(t, covered, name)
+	}
+}
+
 func TestGradientsAreReproducible(t *testing.T) {
 	requireParity(t, Ops(), Options{
 		Repeat: 20,

@@ -172,7 +172,7 @@ func (a Attention) row(b, h, kv, i int) attentionRow {
 	var scores []float64
 	q := a.Q.row((b*a.Q.Shape[1]+h)*a.Q.Shape[2] + i)
 	for j := range a.K.Shape[2] {
-		if !a.positionSeen(i, j) || a.Seen != nil && a.masked(*a.Seen, b, h, i, j) == 0 {
+		if !a.PositionSeen(i, j, a.Q.Shape[2], a.K.Shape[2]) || a.Seen != nil && a.masked(*a.Seen, b, h, i, j) == 0 {
 			continue
 		}
 		s := 0.0
@@ -230,9 +230,8 @@ func broadcastFrom(from, to []int, at int) int {
 	return position
 }
 
-// positionSeen tells whether query i sees key j by Causal, Window and the sequences.
-func (a Attention) positionSeen(i, j int) bool {
-	queries, keys := a.Q.Shape[2], a.K.Shape[2]
+// PositionSeen tells whether query i of so many sees key j of so many by Causal, Window and the sequences.
+func (a Attention) PositionSeen(i, j, queries, keys int) bool {
 	for n := range len(a.QueryStarts) - 1 {
 		if i >= a.QueryStarts[n] && i < a.QueryStarts[n+1] {
 			if j < a.KeyStarts[n] || j >= a.KeyStarts[n+1] {

@@ -1,0 +1,299 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/mlxgrad/mlxgrad/compare/oracle"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/ops"
+)
+
+// attentionCase is a configuration of attention. The zero value of a field but batch, heads, queries and
+// dim is what is usual.
+type attentionCase struct {
+	batch, heads, queries, dim int
+	kvHeads, keys, valueDim    int // Those of the queries if 0.
+	noKeys                     bool
+
+	scale                       float32
+	causal, sinks, softCap, lse bool
+	window                      *ops.Window
+	mask                        maskKind
+	maskAxes                    string // A letter for each axis of the mask that is not 1 long: "b11j".
+	queryStarts, keyStarts      []int  // The latter are the former if nil. They make queries and keys.
+
+	layouts                       layouts
+	values, keyValues, maskValues Values // Of q, k and the mask.
+
+	frozen bool   // Whether q and k are not differentiated.
+	label  string // Names values.
+}
+
+// maskKind is what the elements of a mask are.
+type maskKind int
+
+const (
+	noMask maskKind = iota
+	booleans
+	added
+)
+
+// attentionSoftCap is small enough to change normal scores in their first digit.
+const attentionSoftCap = 2
+
+// withDefaults fills in what is usual.
+func (c attentionCase) withDefaults() attentionCase {
+	if c.queryStarts != nil {
+		if c.keyStarts == nil {
+			c.keyStarts = c.queryStarts
+		}
+		c.queries, c.keys = c.queryStarts[len(c.queryStarts)-1], c.keyStarts[len(c.keyStarts)-1]
+	}
+	for _, d := range []struct {
+		of    *int
+		usual int
+	}{{&c.kvHeads, c.heads}, {&c.keys, c.queries}, {&c.valueDim, c.dim}} {
+		if *d.of == 0 {
+			*d.of = d.usual
+		}
+	}
+	if c.noKeys {
+		c.keys = 0
+	}
+	if c.scale == 0 {
+		c.scale = float32(1 / math.Sqrt(float64(c.dim)))
+	}
+	return c
+}
+
+func (c attentionCase) build() Case {
+	name := c.name()
+	c = c.withDefaults()
+	out := Case{
+		Name:   name,
+		Inputs: c.inputs(),
+		Outputs: []Output{{
+			Name: "out", Shape: []int{c.batch, c.heads, c.queries, c.valueDim}, Own: true, Layout: c.layouts["dout"],
+		}},
+		Forward: func(in []oracle.Tensor) []oracle.Tensor {
+			out, lse := c.exact(in).Forward()
+			return []oracle.Tensor{out, lse}[:c.outputs()]
+		},
+		Gradient: c.exactGradient,
+		Ours: func(in []*mlxc.Array) []*mlxc.Array {
+			if c.lse {
+				out, lse := ops.AttentionLogSumExp(in[0], in[1], in[2], c.config(in))
+				return []*mlxc.Array{out, lse}
+			}
+			return []*mlxc.Array{ops.Attention(in[0], in[1], in[2], c.config(in))}
+		},
+		MLX: c.composed,
+	}
+	if c.lse {
+		lse := Output{Name: "lse", Shape: []int{c.batch, c.heads, c.queries}, Own: true, DType: mlxc.Float32, Layout: c.layouts["dlse"]}
+		out.Outputs = append(out.Outputs, lse)
+	}
+	if !c.lse && !c.softCap {
+		out.MLX, out.Composed = c.builtIn, c.composed
+	}
+	return out
+}
+
+// outputs is how many there are.
+func (c attentionCase) outputs() int {
+	if c.lse {
+		return 2
+	}
+	return 1
+}
+
+func (c attentionCase) inputs() []Input {
+	kind := Real
+	if c.frozen {
+		kind = Constant
+	}
+	in := []Input{
+		{Name: "q", Shape: []int{c.batch, c.heads, c.queries, c.dim}, Kind: kind, Values: c.values},
+		{Name: "k", Shape: []int{c.batch, c.kvHeads, c.keys, c.dim}, Kind: kind, Values: c.keyValues},
+		{Name: "v", Shape: []int{c.batch, c.kvHeads, c.keys, c.valueDim}},
+	}
+	switch c.mask {
+	case booleans:
+		mask := Input{Name: "mask", Shape: c.maskShape(), Kind: Mask, Values: c.maskValues}
+		if mask.Values == nil {
+			mask.Values = mostly
+		}
+		in = append(in, mask)
+	case added:
+		in = append(in, Input{Name: "mask", Shape: c.maskShape(), Values: c.maskValues})
+	}
+	if c.sinks {
+		in = append(in, Input{Name: "sink", Shape: []int{c.heads}})
+	}
+	if c.queryStarts != nil {
+		in = append(in,
+			Input{Name: "qstarts", Shape: []int{len(c.queryStarts)}, Kind: SignedIndex, Values: fixed(c.queryStarts)},
+			Input{Name: "kstarts", Shape: []int{len(c.keyStarts)}, Kind: SignedIndex, Values: fixed(c.keyStarts)})
+	}
+	for i := range in {
+		in[i].Layout = c.layouts[in[i].Name]
+	}
+	return in
+}
+
+func (c attentionCase) maskShape() []int {
+	sizes := map[rune]int{'b': c.batch, 'h': c.heads, 'i': c.queries, 'j': c.keys, '1': 1}
+	var shape []int
+	for _, axis := range c.maskAxes {
+		shape = append(shape, sizes[axis])
+	}
+	return shape
+}
+
+// attentionOptional are the inputs that a case may have besides q, k and v.
+type attentionOptional[T any] struct{ mask, sinks, queryStarts, keyStarts T }
+
+// optional puts the inputs after q, k and v at their places.
+func optional[T any](c attentionCase, in []T) attentionOptional[T] {
+	var out attentionOptional[T]
+	next := func() T {
+		in = in[1:]
+		return in[2]
+	}
+	if c.mask != noMask {
+		out.mask = next()
+	}
+	if c.sinks {
+		out.sinks = next()
+	}
+	if c.queryStarts != nil {
+		out.queryStarts, out.keyStarts = next(), next()
+	}
+	return out
+}
+
+// config is the configuration of ours.
+func (c attentionCase) config(in []*mlxc.Array) ops.AttentionConfig {
+	o := optional(c, in)
+	cfg := ops.AttentionConfig{
+		Scale: c.scale, Causal: c.causal, Window: c.window,
+		Mask: o.mask, Sinks: o.sinks, QueryStarts: o.queryStarts, KeyStarts: o.keyStarts,
+	}
+	if c.softCap {
+		cfg.SoftCap = attentionSoftCap
+	}
+	return cfg
+}
+
+// positions are the oracle's attention as far as it concerns who sees whom by position.
+func (c attentionCase) positions() oracle.Attention {
+	a := oracle.Attention{Causal: c.causal, QueryStarts: c.queryStarts, KeyStarts: c.keyStarts}
+	if w := c.window; w != nil {
+		a.Window = &[2]int{w.Left, w.Right}
+	}
+	return a
+}
+
+func (c attentionCase) exact(in []oracle.Tensor) oracle.Attention {
+	o := optional(c, pointers(in))
+	a := c.positions()
+	a.Q, a.K, a.V, a.Scale, a.Sinks = in[0], in[1], in[2], float64(c.scale), o.sinks
+	if c.softCap {
+		a.SoftCap = attentionSoftCap
+	}
+	if c.mask == booleans {
+		a.Seen = o.mask
+	} else {
+		a.Bias = o.mask
+	}
+	return a
+}
+
+func (c attentionCase) exactGradient(in, ct []oracle.Tensor) []oracle.Tensor {
+	dlse := oracle.New(c.batch, c.heads, c.queries)
+	if c.lse {
+		dlse = ct[1]
+	}
+	g := c.exact(in).VJP(ct[0], dlse)
+	grads := []oracle.Tensor{g.V}
+	if !c.frozen {
+		grads = []oracle.Tensor{g.Q, g.K, g.V}
+	}
+	if c.mask == added {
+		grads = append(grads, *g.Bias)
+	}
+	if c.sinks {
+		grads = append(grads, *g.Sinks)
+	}
+	return grads
+}
+
+// name has the shape as batch x heads/key heads x queries:keys x head_dim:width of v, and what else is not
+// usual.
+func (c attentionCase) name() string {
+	usual := c.withDefaults()
+	window, mask, scale, packed := "", "", "", ""
+	if w := c.window; w != nil {
+		window = strings.ReplaceAll(fmt.Sprintf("win %d:%d", w.Left, w.Right), fmt.Sprint(ops.Unbounded), "")
+	}
+	if c.mask != noMask {
+		mask = map[maskKind]string{booleans: "bool ", added: "add "}[c.mask] + c.maskAxes
+	}
+	if c.scale != 0 {
+		scale = fmt.Sprintf("scale %g", c.scale)
+	}
+	if c.queryStarts != nil {
+		packed = fmt.Sprintf("%d seqs", len(c.queryStarts)-1)
+	}
+	shape := fmt.Sprintf("%dx%sx%sx%s", c.batch,
+		pair("/", c.heads, usual.kvHeads), pair(":", usual.queries, usual.keys), pair(":", c.dim, usual.valueDim))
+	return caseName(shape, noteIf(c.causal, "causal"), window, mask, noteIf(c.sinks, "sinks"), noteIf(c.softCap, "cap"),
+		noteIf(c.lse, "lse"), scale, packed, c.layouts.String(), c.label)
+}
+
+// pair writes one number for two that are equal.
+func pair(between string, a, b int) string {
+	if a == b {
+		return fmt.Sprint(a)
+	}
+	return fmt.Sprintf("%d%s%d", a, between, b)
+}
+
+// mostly is true three times of four.
+func mostly(rng *rand.Rand, shape []int) []float64 {
+	out := make([]float64, oracle.Size(shape))
+	for i := range out {
+		out[i] = float64(min(rng.IntN(4), 1))
+	}
+	return out
+}
+
+// hiddenRows makes every third row of a mask hidden and the others shown.
+func hiddenRows(shown, hidden float64) Values {
+	return func(_ *rand.Rand, shape []int) []float64 {
+		row := 0
+		return eachRow(shape, func(values []float64) {
+			for i := range values {
+				values[i] = shown
+				if row%3 == 0 {
+					values[i] = hidden
+				}
+			}
+			row++
+		})
+	}
+}
+
+// alike makes all rows the same normal one.
+func alike(rng *rand.Rand, shape []int) []float64 {
+	first := Normal(1)(rng, shape[len(shape)-1:])
+	return eachRow(shape, func(row []float64) { copy(row, first) })
+}
+
+// fixed makes the same integers always.
+func fixed(values []int) Values {
+	return eachID(func(_ *rand.Rand, i int) int { return values[i] })
+}
