@@ -231,10 +231,7 @@ func (c attentionCase) exactGradient(in, ct []oracle.Tensor) []oracle.Tensor {
 	return grads
 }
 
-// name has the shape as batch x heads/key heads x queries:keys x head_dim:width of v, and what else is not
-// usual.
 func (c attentionCase) name() string {
-	usual := c.withDefaults()
 	window, mask, scale, packed := "", "", "", ""
 	if w := c.window; w != nil {
 		window = strings.ReplaceAll(fmt.Sprintf("win %d:%d", w.Left, w.Right), fmt.Sprint(ops.Unbounded), "")
@@ -248,10 +245,13 @@ func (c attentionCase) name() string {
 	if c.queryStarts != nil {
 		packed = fmt.Sprintf("%d seqs", len(c.queryStarts)-1)
 	}
-	shape := fmt.Sprintf("%dx%sx%sx%s", c.batch,
-		pair("/", c.heads, usual.kvHeads), pair(":", usual.queries, usual.keys), pair(":", c.dim, usual.valueDim))
-	return caseName(shape, noteIf(c.causal, "causal"), window, mask, noteIf(c.sinks, "sinks"), noteIf(c.softCap, "cap"),
-		noteIf(c.lse, "lse"), scale, packed, c.layouts.String(), c.label)
+	return caseName(fmt.Sprintf("%dx%s", c.batch, c.withDefaults().sizes()), noteIf(c.causal, "causal"), window, mask,
+		noteIf(c.sinks, "sinks"), noteIf(c.softCap, "cap"), noteIf(c.lse, "lse"), scale, packed, c.layouts.String(), c.label)
+}
+
+// sizes are heads/key heads x queries:keys x head_dim:width of v.
+func (c attentionCase) sizes() string {
+	return fmt.Sprintf("%sx%sx%s", pair("/", c.heads, c.kvHeads), pair(":", c.queries, c.keys), pair(":", c.dim, c.valueDim))
 }
 
 // pair writes one number for two that are equal.
