@@ -1,0 +1,116 @@
+package ops
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// attentionStep is a forward and backward pass of one causal head, of this project or of
+// MLX's built-in function.
+type attentionStep struct {
+	f    mlxc.Func
+	args arrays
+	dout *mlxc.Array
+}
+
+func newAttentionSteps(t testing.TB, dtype mlxc.DType, length, dim int) (ours, theirs attentionStep) {
+	args := arrays{normal(1, dtype, 1, 1, length, dim), normal(2, dtype, 1, 1, length, dim), normal(3, dtype, 1, 1, length, dim)}
+	dout := normal(4, dtype, 1, 1, length, dim)
+	require.NoError(t, mlxc.Eval(append(args, dout)...))
+	ours = attentionStep{args: args, dout: dout, f: func(a arrays) arrays {
+		return arrays{Attention(a[0], a[1], a[2], AttentionConfig{Causal: true})}
+	}}
+	theirs = attentionStep{args: args, dout: dout, f: func(a arrays) arrays {
+		return arrays{mlxc.ScaledDotProductAttention(a[0], a[1], a[2], mlxc.AttentionConfig{Causal: true})}
+	}}
+	return ours, theirs
+}
+
+// run computes the output and the three gradients, and says how long it took and how
+// many bytes there were at a time beyond them and the arguments.
+func (s attentionStep) run(t testing.TB) (took time.Duration, bytes int) {
+	before := mlxc.ActiveMemory()
+	mlxc.ResetPeakMemory()
+	start := time.Now()
+	mlxc.WithScope(func() {
+		outputs, grads, err := mlxc.VJP(s.f, s.args, arrays{s.dout})
+		require.NoError(t, err)
+		results := append(outputs, grads...)
+		require.NoError(t, mlxc.Eval(results...))
+		took = time.Since(start)
+		bytes = mlxc.PeakMemory() - before
+		for _, r := range results {
+			bytes -= r.NBytes()
+		}
+	})
+	return took, bytes
+}
+
+// Forward and backward of one causal head, ours and MLX's in turn, so that what else the
+// machine does strikes both: the medians in milliseconds, and how many times MLX's ours
+// goes into it.
+func BenchmarkCausalAttention(b *testing.B) {
+	for _, dtype := range gradientDTypes {
+		for _, length := range []int{512, 2048} {
+			b.Run(fmt.Sprintf("%v/%dx64", dtype, length), func(b *testing.B) {
+				ours, theirs := newAttentionSteps(b, dtype, length, 64)
+				ours.run(b) // Compiles the kernels.
+				var a, c []time.Duration
+				for b.Loop() {
+					one, _ := ours.run(b)
+					other, _ := theirs.run(b)
+					a, c = append(a, one), append(c, other)
+				}
+				milliseconds := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+				b.ReportMetric(0, "ns/op") // of both together, which says nothing
+				b.ReportMetric(milliseconds(median(a)), "ours-ms")
+				b.ReportMetric(milliseconds(median(c)), "mlx-ms")
+				b.ReportMetric(float64(median(c))/float64(median(a)), "mlx/ours")
+			})
+		}
+	}
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+// What forward and backward hold beyond arguments and results, at the most.
+func BenchmarkCausalAttentionMemory(b *testing.B) {
+	for _, length := range []int{512, 1024, 2048, 4096} {
+		b.Run(fmt.Sprintf("float32/%dx64", length), func(b *testing.B) {
+			ours, theirs := newAttentionSteps(b, mlxc.Float32, length, 64)
+			var a, c int
+			for b.Loop() {
+				_, a = ours.run(b)
+				_, c = theirs.run(b)
+			}
+			const mebibyte = 1 << 20
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(a)/mebibyte, "ours-MiB")
+			b.ReportMetric(float64(c)/mebibyte, "mlx-MiB")
+		})
+	}
+}
+
+// Memory grows with the length, and not with its square.
+func TestAttentionMemoryIsLinear(t *testing.T) {
+	needAttentionKernels(t)
+	last := math.MaxInt / 4
+	for _, length := range []int{512, 1024, 2048} {
+		ours, _ := newAttentionSteps(t, mlxc.Float32, length, 64)
+		_, bytes := ours.run(t)
+		t.Logf("%d rows: %d bytes, %.1f a row", length, bytes, float64(bytes)/float64(length))
+		require.Positive(t, bytes)
+		require.LessOrEqual(t, float64(bytes), 2.2*float64(last))
+		last = bytes
+	}
+}
