@@ -78,15 +78,15 @@ func (c attentionCase) composed(in []*mlxc.Array) []*mlxc.Array {
 		s = mlxc.Concatenate(-1, s, column)
 	}
 	p := s.SoftmaxPrecise(-1).Slice([]int{0, 0, 0, 0}, []int{c.batch, c.heads, c.queries, c.keys}, nil)
-	any := seen.Any(-1).ExpandDims(-1)
-	p = mlxc.Where(any, p, number(0)).Reshape(c.batch, c.kvHeads, group, c.queries, c.keys)
+	seesAny := seen.Any(-1).ExpandDims(-1)
+	p = mlxc.Where(seesAny, p, number(0)).Reshape(c.batch, c.kvHeads, group, c.queries, c.keys)
 	out := p.MatMul(grouped(v, 1)).Reshape(c.batch, c.heads, c.queries, c.valueDim)
 	if !c.lse {
 		return []*mlxc.Array{out}
 	}
 	lse := s.AsType(mlxc.Float32).LogSumExp(-1)
 	if !c.sinks {
-		lse = mlxc.Where(any.Squeeze(-1), lse, mlxc.Scalar(float32(math.Inf(-1))))
+		lse = mlxc.Where(seesAny.Squeeze(-1), lse, mlxc.Scalar(float32(math.Inf(-1))))
 	}
 	return []*mlxc.Array{out, lse}
 }
