@@ -28,6 +28,8 @@ func Ops() []Op {
 		embeddingSparse(),
 		crossEntropy(),
 		linearCrossEntropy(),
+		attention(),
+		causalAttention(),
 	}
 }
 
