@@ -42,7 +42,7 @@ func (s attentionStep) run(t testing.TB) (took time.Duration, bytes int) {
 	mlxc.WithScope(func() {
 		outputs, grads, err := mlxc.VJP(s.f, s.args, arrays{s.dout})
 		require.NoError(t, err)
-		results := append(outputs, grads...)
+		results := slices.Concat(outputs, grads)
 		require.NoError(t, mlxc.Eval(results...))
 		took = time.Since(start)
 		bytes = mlxc.PeakMemory() - before

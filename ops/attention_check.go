@@ -17,11 +17,11 @@ func checkAttention(q, k, v *mlxc.Array, c AttentionConfig) error {
 	finite := func(v float32) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }
 	switch {
 	case !finite(c.Scale):
-		return fmt.Errorf("Scale is %v: it must be finite, or 0 for head_dim^-1/2", c.Scale)
+		return fmt.Errorf("the scale is %v: it must be finite, or 0 for head_dim^-1/2", c.Scale)
 	case !finite(c.SoftCap) || c.SoftCap < 0:
 		return fmt.Errorf("SoftCap is %v: it must be finite and positive, or 0 for none", c.SoftCap)
 	case c.Window != nil && (c.Window.Left < Unbounded || c.Window.Right < Unbounded):
-		return fmt.Errorf("Window is %+v: a side must be 0, positive or Unbounded", *c.Window)
+		return fmt.Errorf("the window is %+v: a side must be 0, positive or Unbounded", *c.Window)
 	}
 	if err := checkMask(q, k, c.Mask); err != nil {
 		return err
@@ -78,7 +78,7 @@ func checkMask(q, k, mask *mlxc.Array) error {
 		return err
 	}
 	if t := mask.DType(); t != mlxc.Bool && !slices.Contains(gradientDTypes, t) {
-		return fmt.Errorf("Mask is %v: it must be bool, or float32, float16 or bfloat16; convert with AsType", t)
+		return fmt.Errorf("the mask is %v: it must be bool, or float32, float16 or bfloat16; convert with AsType", t)
 	}
 	scores := []int{q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(2)}
 	shape := mask.Shape()
@@ -88,7 +88,7 @@ func checkMask(q, k, mask *mlxc.Array) error {
 		fits = n == 1 || n == scores[len(scores)-i]
 	}
 	if !fits {
-		return fmt.Errorf("Mask has the shape %v, which cannot be broadcast to %v, [batch, heads, queries, keys]", shape, scores)
+		return fmt.Errorf("the mask has the shape %v, which cannot be broadcast to %v, [batch, heads, queries, keys]", shape, scores)
 	}
 	return nil
 }
@@ -102,10 +102,10 @@ func checkSinks(q, sinks *mlxc.Array) error {
 		return err
 	}
 	if !slices.Contains(gradientDTypes, sinks.DType()) {
-		return fmt.Errorf("Sinks is %v: it must be float32, float16 or bfloat16; convert with AsType", sinks.DType())
+		return fmt.Errorf("the sinks are %v: they must be float32, float16 or bfloat16; convert with AsType", sinks.DType())
 	}
 	if !slices.Equal(sinks.Shape(), []int{q.Dim(1)}) {
-		return fmt.Errorf("Sinks must have one axis of %d elements, one for each head of q", q.Dim(1))
+		return fmt.Errorf("the sinks must have one axis of %d elements, one for each head of q", q.Dim(1))
 	}
 	return nil
 }
