@@ -7,9 +7,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// An attentionCase is an attention of (batches, heads, key heads, queries, keys, head_dim,
+// An attentionLaunch is an attention of (batches, heads, key heads, queries, keys, head_dim,
 // width of v), with a mask of a shape and dtype, if there is one.
-type attentionCase struct {
+type attentionLaunch struct {
 	name      string
 	shape     [7]int
 	cfg       AttentionConfig
@@ -24,15 +24,15 @@ type attentionCase struct {
 // Ragged: single elements; lengths that fill no tile, with blocks for several threadgroups;
 // heads that share keys; keys that no query sees, and queries that see none; every kind of
 // mask and what it can be broadcast along; sequences of which one is empty.
-func attentionShapes(set CaseSet) []attentionCase {
+func attentionShapes(set CaseSet) []attentionLaunch {
 	if set == TypicalCases {
-		return []attentionCase{
+		return []attentionLaunch{
 			{name: "causal", shape: [7]int{1, 4, 2, 256, 256, 64, 64}, cfg: AttentionConfig{Causal: true}},
 			{name: "mask", shape: [7]int{1, 4, 2, 256, 256, 64, 64}, mask: []int{256, 256}, maskDType: mlxc.Float32},
 		}
 	}
 	const additive = mlxc.Float32
-	return []attentionCase{
+	return []attentionLaunch{
 		{name: "plain", shape: [7]int{1, 1, 1, 1, 1, 8, 8}},
 		{name: "causal", shape: [7]int{2, 6, 2, 19, 41, 16, 24}, cfg: AttentionConfig{Causal: true}},
 		{name: "more queries", shape: [7]int{1, 1, 1, 133, 70, 8, 8}, cfg: AttentionConfig{Causal: true}},
@@ -63,7 +63,7 @@ func attentionCases(set CaseSet) []launchCase {
 	return cases
 }
 
-func (c attentionCase) run(on launcher, dtype mlxc.DType) {
+func (c attentionLaunch) run(on launcher, dtype mlxc.DType) {
 	batches, heads, keyHeads, queries, keys, width, valueWidth := c.shape[0], c.shape[1], c.shape[2], c.shape[3], c.shape[4], c.shape[5], c.shape[6]
 	normal := func(seed uint64, dtype mlxc.DType, shape ...int) *mlxc.Array {
 		return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, shape...)
