@@ -84,8 +84,17 @@ func attention(op string, q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlx
 		return mlxc.InvalidArray(err), mlxc.InvalidArray(err)
 	}
 	c = c.withScale(q.Dim(-1))
-	if q.Size() == 0 || k.Size() == 0 || !kernelsAvailable(op) {
+	if q.Size() == 0 || k.Size() == 0 || max(q.Dim(3), v.Dim(3)) > widestHead || !kernelsAvailable(op) {
 		return attentionMLX(q, k, v, c)
+	}
+	if d, dv := q.Dim(3), v.Dim(3); d%8 != 0 || dv%8 != 0 {
+		// Columns of zeros add nothing.
+		mlxc.WithScope(func() {
+			out, lse = attention(op, wholeEights(q), wholeEights(k), wholeEights(v), c)
+			out = out.Slice([]int{0, 0, 0, 0}, append(out.Shape()[:3:3], dv), nil).Keep()
+			lse.Keep()
+		})
+		return out, lse
 	}
 	in := attentionInputs{q, k, v, c.Mask, c.Sinks, c.QueryStarts, c.KeyStarts}
 	results := withGradient(in.list(),
@@ -101,6 +110,20 @@ func attention(op string, q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlx
 	}
 	results[2].Free()
 	return results[0], results[1]
+}
+
+// widestHead is the widest head that the kernels are for.
+const widestHead = 256
+
+// wholeEights appends columns of zeros, up to a multiple of eight.
+func wholeEights(x *mlxc.Array) *mlxc.Array {
+	missing := -x.Dim(-1) & 7
+	if missing == 0 {
+		return x
+	}
+	shape := x.Shape()
+	shape[len(shape)-1] = missing
+	return mlxc.Concatenate(-1, x, mlxc.Zeros(x.DType(), shape...))
 }
 
 // withScale replaces a Scale of 0 by what it stands for.

@@ -131,7 +131,7 @@ func attentionForward(on launcher, in attentionInputs, cfg AttentionConfig) (out
 func logSumExp(statistics *mlxc.Array) (lse *mlxc.Array) {
 	mlxc.WithScope(func() {
 		parts := statistics.Split(2, -1)
-		lse = parts[0].MulScalar(math.Ln2).Add(parts[1].Log()).Squeeze(-1).Keep()
+		lse = parts[0].Add(parts[1].Log()).Squeeze(-1).Keep()
 	})
 	return lse
 }
@@ -143,9 +143,8 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 	mlxc.WithScope(func() {
 		b := in.bind(cfg)
 		dOut := dOut.AsType(in.q.DType())
-		delta := attentionDelta(on, out, dOut, dLSE)
-		common := []*mlxc.Array{b.q, b.k, b.v, b.mask, dOut, statistics, delta}
-		inputs := append(common[:7:7], b.queryStarts, b.keyStarts, b.sizes, b.numbers)
+		delta := b.delta(on, out, statistics, dOut, dLSE)
+		inputs := []*mlxc.Array{b.q, b.k, b.v, b.mask, dOut, statistics, delta, b.queryStarts, b.keyStarts, b.sizes, b.numbers}
 
 		l := b.launch(b.geometry(on, in.q.Dim(2)), in.q.Dim(2), in.q.Dim(1))
 		l.Outputs = []mlxc.Output{{Shape: in.q.Shape(), DType: in.q.DType()}}
@@ -164,7 +163,7 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 			l.Grid = [3]int{max((mask[3]+g.columns-1)/g.columns, 1) * g.threads(), (mask[2] + g.rows - 1) / g.rows, mask[0] * mask[1]}
 			l.Threadgroup = [3]int{g.threads(), 1, 1}
 			l.Outputs = []mlxc.Output{{Shape: in.mask.Shape(), DType: in.mask.DType()}}
-			grads[3] = on.launch(attentionKernels.get("attention_dmask"), l, append(common[:7:7], b.sizes, b.numbers)...)[0].Keep()
+			grads[3] = on.launch(attentionKernels.get("attention_dmask"), l, inputs...)[0].Keep()
 		}
 		if in.sinks != nil {
 			grads[4] = sinkGradient(in.sinks, statistics, delta).Keep()
@@ -178,17 +177,24 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 	return grads
 }
 
-// attentionDelta returns delta of the rows.
-func attentionDelta(on launcher, out, dOut, dLSE *mlxc.Array) *mlxc.Array {
+// delta returns delta of the rows.
+func (b boundAttention) delta(on launcher, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
+	rows := out.Shape()[:3]
+	perRow := []mlxc.Output{{Shape: rows, DType: mlxc.Float32}}
+	if b.q.DType() == mlxc.Float32 {
+		l := b.launch(b.geometry(on, rows[2]), rows[2], rows[1])
+		l.Outputs = perRow
+		return on.launch(attentionKernels.get("attention_delta"), l,
+			b.q, b.k, b.v, b.mask, dOut, statistics, dLSE, b.queryStarts, b.keyStarts, b.sizes, b.numbers)[0]
+	}
 	width := out.Dim(3)
-	rows := out.Size() / width
-	grid, threads := elementsOf(on.device, rows)
-	n := counts(rows, width)
-	return on.launch(attentionKernels.get("attention_delta"), customkernels.Launch{
+	n := counts(out.Size()/width, width)
+	grid, threads := elementsOf(on.device, out.Size()/width)
+	return on.launch(attentionKernels.get("attention_delta_of_output"), customkernels.Launch{
 		Grid:        [3]int{grid},
 		Threadgroup: [3]int{threads},
 		Template:    []mlxc.TemplateArg{{Name: "T", Value: out.DType()}, {Name: "C", Value: 16 / out.DType().Size()}},
-		Outputs:     []mlxc.Output{{Shape: out.Shape()[:3], DType: mlxc.Float32}},
+		Outputs:     perRow,
 	}, out, dOut, dLSE, n[0], n[1])[0]
 }
 
@@ -196,8 +202,6 @@ func attentionDelta(on launcher, out, dOut, dLSE *mlxc.Array) *mlxc.Array {
 // or 0 if it sees nothing and its sink is −∞.
 func sinkGradient(sinks, statistics, delta *mlxc.Array) *mlxc.Array {
 	parts := statistics.Split(2, -1)
-	// To the power of 2, as m is.
-	power := sinks.AsType(mlxc.Float32).MulScalar(math.Log2E).Reshape(-1, 1)
-	share := power.Sub(parts[0].Squeeze(-1)).MulScalar(math.Ln2).Exp().Div(parts[1].Squeeze(-1).Maximum(mlxc.Scalar[float32](1)))
+	share := sinks.AsType(mlxc.Float32).Reshape(-1, 1).Sub(parts[0].Squeeze(-1)).Exp().Div(parts[1].Squeeze(-1).Maximum(mlxc.Scalar[float32](1)))
 	return share.Mul(delta).Sum(0, 2).Neg().AsType(sinks.DType())
 }

@@ -18,9 +18,12 @@
 //   ds_ij   = dz_ij · (1 − tanh²(s_ij / c))           s before the cap
 //   dq_i = scale · Σ_j ds_ij·k_j,  dk_j = scale · Σ_i ds_ij·q_i,  dv_j = Σ_i p_ij·do_i
 //
-//   attention_forward   o and, of each row, m and l: exp(s_ij − lse_i) is
-//                       2^(s_ij·log₂e − m) / l. That keeps what a rounded lse would lose
-//   attention_delta     delta of every row
+//   attention_forward   o and, of each row, its largest score m and l = exp(lse − m):
+//                       exp(s_ij − m) / l keeps what a rounded lse would lose
+//   attention_delta     delta of every row, as Σ_j p_ij·(do_i·v_j): the products are those
+//                       that it is taken from later, so that their errors cancel
+//   attention_delta_of_output  delta in half the time, from o, whose rounding a T of 16 bits
+//                       does not notice
 //   attention_dq        a simdgroup owns M queries and walks over keys
 //   attention_dkv       a simdgroup owns M keys and walks over the queries of G heads. It
 //                       computes transposes of s and p, so that nothing is transposed
@@ -37,7 +40,7 @@
 // simdgroup. The tiles that no row of a group sees are not fetched; positions are compared
 // only in those that some row of a simdgroup does not see in full. Packed sequences lie
 // one after the other along the length; a block has rows of one sequence only, so there
-// are up to as many blocks more as there are sequences; they have no mask.
+// are up to as many blocks more as there are sequences.
 //
 // Device traffic, in elements of T: of a head of attention_forward, Lq·(D + DV) and
 // Lkv·(D + DV) for each block of rows; attention_dq the same, and Lq·(D + DV) more;
@@ -62,15 +65,13 @@ inline Sizes sizes_of(device const int* sizes) {
 
 // What becomes of a product q·k.
 struct Scores {
-  float scale;    // to powers of 2
-  float cap;      // the same, of the capped score; 0 for none
-  float to_tanh;  // of a product, to the argument of tanh
+  float scale;
+  float cap;  // 0 for none
 };
 
 // numbers are the scale and the soft cap.
 inline Scores scores_of(device const float* numbers) {
-  const float scale = numbers[0], cap = numbers[1];
-  return {scale * M_LOG2E_F, cap * M_LOG2E_F, cap > 0 ? scale / cap : 0.0f};
+  return {numbers[0], numbers[1]};
 }
 
 // A sequence: where its rows begin in the packed axes, and how many it has.
@@ -120,6 +121,14 @@ inline Band band_of(Sizes sizes, Sequence sequence) {
   return {offset - sizes.left, offset + sizes.right, sequence.queries, sequence.keys};
 }
 
+// Sequence s. Whatever the starts are, no row of it is beyond the axes.
+inline Sequence sequence_at(Sizes sizes, device const int* query_starts, device const int* key_starts, int s) {
+  const int query = clamp(query_starts[s], 0, sizes.queries);
+  const int key = clamp(key_starts[s], 0, sizes.keys);
+  return {query, key, clamp(query_starts[s + 1], query, sizes.queries) - query,
+          clamp(key_starts[s + 1], key, sizes.keys) - key};
+}
+
 // Finds the sequence that a group's block of rows belongs to, and the block's first row
 // there. Sequence s has the blocks from starts[s] / rows + s on, which are enough for it.
 inline Sequence find_sequence(
@@ -144,14 +153,37 @@ inline Sequence find_sequence(
     }
   }
   first = (block - starts[s] / rows - s) * rows;
-  // Whatever the starts are, no row is beyond the axes.
-  const int query = clamp(query_starts[s], 0, sizes.queries);
-  const int key = clamp(key_starts[s], 0, sizes.keys);
-  return {query, key, clamp(query_starts[s + 1], query, sizes.queries) - query,
-          clamp(key_starts[s + 1], key, sizes.keys) - key};
+  return sequence_at(sizes, query_starts, key_starts, s);
 }
 
-// The mask of a head of a batch.
+// The keys [first, end) of the packed axis that a query of it sees.
+struct Seen {
+  int first, end;
+};
+
+inline Seen seen_by(Sizes sizes, device const int* query_starts, device const int* key_starts, int query) {
+  Sequence sequence = {0, 0, sizes.queries, sizes.keys};
+  if (sizes.sequences > 0) {
+    int s = 0;
+    for (int end = sizes.sequences; end - s > 1;) {
+      const int middle = s + (end - s) / 2;
+      if (query_starts[middle] <= query) {
+        s = middle;
+      } else {
+        end = middle;
+      }
+    }
+    sequence = sequence_at(sizes, query_starts, key_starts, s);
+  }
+  const Band band = band_of(sizes, sequence);
+  const int own = query - sequence.query;
+  if (own < 0 || own >= sequence.queries) {
+    return {0, 0};
+  }
+  return {sequence.key + band.first_key(own), sequence.key + band.end_key(own, 1)};
+}
+
+// The mask of a head of a batch, from a sequence's first query and key on.
 template <typename B>
 struct Mask {
   device const B* values;
@@ -160,41 +192,39 @@ struct Mask {
 };
 
 template <typename B>
-inline Mask<B> mask_of(device const B* values, Sizes sizes, int batch, int head) {
+inline Mask<B> mask_of(device const B* values, Sizes sizes, Sequence sequence, int batch, int head) {
   const size_t key_stride = sizes.mask_keys > 1;
   const size_t query_stride = sizes.mask_queries > 1 ? sizes.mask_keys : 0;
   const size_t matrix = (sizes.mask_batches > 1 ? size_t(batch) * sizes.mask_heads : 0) + (sizes.mask_heads > 1 ? head : 0);
-  return {values + matrix * sizes.mask_queries * sizes.mask_keys, query_stride, key_stride, sizes.mask_keys > 0};
+  values += matrix * sizes.mask_queries * sizes.mask_keys + sequence.query * query_stride + sequence.key * key_stride;
+  return {values, query_stride, key_stride, sizes.mask_keys > 0};
 }
 
-// A score, as a power of 2, with an element of the mask.
+// A score with an element of the mask.
 inline float masked(float score, bool seen) {
   return seen ? score : -INFINITY;
 }
 
-// The least floats hide no more than others of their size.
 inline float masked(float score, float bias) {
-  return bias == -INFINITY ? bias : score + max(bias * M_LOG2E_F, -FLT_MAX);
+  return score + bias;
 }
 
 inline float masked(float score, half bias) {
-  return masked(score, float(bias));
+  return score + float(bias);
 }
 
 inline float masked(float score, bfloat bias) {
-  return masked(score, float(bias));
+  return score + float(bias);
 }
 
-// Makes scores, as powers of 2, of the products of queries, by rows, and keys, by columns;
-// TRANSPOSED: of keys by rows and queries by columns.
-template <bool TRANSPOSED, typename B, int LANES, int M, int N>
-inline void score(
-    thread Tile<LANES, M, N>& tile, Scores scores, Mask<B> mask, Band band, int query, int key, uint lane) {
+// Makes scores, before the mask, of products.
+template <int LANES, int M, int N>
+inline void scale(thread Tile<LANES, M, N>& tile, Scores scores) {
   typedef Tile<LANES, M, N> Scored;
   for (int i = 0; i < Scored::ROWS; i++) {
     if (scores.cap > 0) {
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        tile.set(i, j, scores.cap * tanh(tile.get(i, j) * scores.to_tanh));
+        tile.set(i, j, scores.cap * tanh(tile.get(i, j) * scores.scale / scores.cap));
       }
     } else {
       for (int j = 0; j < Scored::COLUMNS; j++) {
@@ -202,6 +232,15 @@ inline void score(
       }
     }
   }
+}
+
+// Makes scores of the products of queries, by rows, and keys, by columns;
+// TRANSPOSED: of keys by rows and queries by columns.
+template <bool TRANSPOSED, typename B, int LANES, int M, int N>
+inline void score(
+    thread Tile<LANES, M, N>& tile, Scores scores, Mask<B> mask, Band band, int query, int key, uint lane) {
+  typedef Tile<LANES, M, N> Scored;
+  scale(tile, scores);
   if (mask.is_there) {
     for (int i = 0; i < Scored::ROWS; i++) {
       const int r = tile.row(i, lane);
@@ -232,20 +271,20 @@ template <int LANES, int M, int N>
 inline void uncap(thread Tile<LANES, M, N>& gradients, thread Tile<LANES, M, N>& products, Scores scores) {
   for (int i = 0; i < Tile<LANES, M, N>::ROWS; i++) {
     for (int j = 0; j < Tile<LANES, M, N>::COLUMNS; j++) {
-      const float t = tanh(products.get(i, j) * scores.to_tanh);
+      const float t = tanh(products.get(i, j) * scores.scale / scores.cap);
       gradients.set(i, j, gradients.get(i, j) * (1 - t * t));
     }
   }
 }
 
 // The probability of a score.
-inline float probability(float score, float m, float share) {
-  return exp2(score - m) * share;
+inline float probability(float score, float m, float l) {
+  return exp(score - m) / l;
 }
 
-// 1 / l, and 0 of a row that sees nothing.
-inline float share_of(float l) {
-  return l == 0 ? 0.0f : 1 / l;
+// l as a divisor: a row that sees nothing has no scores above −∞.
+inline float divisor_of(float l) {
+  return l == 0 ? 1.0f : l;
 }
 
 template <typename T, typename B, int LANES, int M, int N, int D, int DV>
@@ -280,7 +319,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     return;
   }
   const Band band = band_of(sizes, sequence);
-  const Mask<B> mask = mask_of(mask_values, sizes, batch, head);
+  const Mask<B> mask = mask_of(mask_values, sizes, sequence, batch, head);
   const size_t matrix = size_t(batch) * sizes.query_heads + head;
   const size_t key_matrix = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
   const int query = block + int(simdgroup) * M;
@@ -294,7 +333,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   fill(sum, 0);
   float m[Scored::ROWS], l[Scored::ROWS];
   for (int i = 0; i < Scored::ROWS; i++) {
-    m[i] = sinks[head] * M_LOG2E_F;
+    m[i] = sinks[head];
     l[i] = m[i] == -INFINITY ? 0 : 1;
   }
 
@@ -322,25 +361,26 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     for (int i = 0; i < Scored::ROWS; i++) {
       most[i] = max(m[i], most[i]);
       const float base = most[i] == -INFINITY ? 0.0f : most[i];
-      shrink[i] = exp2(m[i] - base);
+      shrink[i] = exp(m[i] - base);
       m[i] = most[i];
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        s.set(i, j, exp2(s.get(i, j) - base));
+        s.set(i, j, exp(s.get(i, j) - base));
       }
     }
     row_sum(s, sums);
     for (int i = 0; i < Scored::ROWS; i++) {
       l[i] = l[i] * shrink[i] + sums[i];
     }
-    scale_rows(sum, shrink);
+    multiply_rows(sum, shrink);
     multiply_add<false>(sum, s, values, lane);
   }
 
-  float shares[Scored::ROWS];
+  float divisors[Scored::ROWS];
   for (int i = 0; i < Scored::ROWS; i++) {
-    shares[i] = share_of(l[i]);
+    divisors[i] = divisor_of(l[i]);
   }
-  store(sum, shares, o + row * DV, own, lane);
+  divide_rows(sum, divisors);
+  store(sum, o + row * DV, own, lane);
   for (int i = 0; i < Scored::ROWS; i++) {
     const int r = sum.row(i, lane);
     // One of the lanes that share the row.
@@ -351,8 +391,100 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   }
 }
 
-template <typename T, int C>
+template <typename T, typename B, int LANES, int M, int N, int D, int DV>
 [[kernel]] void attention_delta(
+    device const T* q [[buffer(0)]],
+    device const T* k [[buffer(1)]],
+    device const T* v [[buffer(2)]],
+    device const B* mask_values [[buffer(3)]],
+    device const T* d_o [[buffer(4)]],
+    device const float* statistics [[buffer(5)]],
+    device const float* dlse [[buffer(6)]],
+    device const int* query_starts [[buffer(7)]],
+    device const int* key_starts [[buffer(8)]],
+    device const int* size_values [[buffer(9)]],
+    device const float* numbers [[buffer(10)]],
+    device float* delta [[buffer(11)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint3 threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup T key_memory[Panel<LANES, T, N, D>::SIZE];
+  threadgroup T value_memory[Panel<LANES, T, N, DV>::SIZE];
+  typedef Tile<LANES, M, N> Scored;
+
+  const Sizes sizes = sizes_of(size_values);
+  const Scores scores = scores_of(numbers);
+  const int rows = M * (threads.x / LANES);
+  const int head = group.y, batch = group.z;
+  int block;
+  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, group.x, rows, block);
+  if (block >= sequence.queries) {
+    return;
+  }
+  const Band band = band_of(sizes, sequence);
+  const Mask<B> mask = mask_of(mask_values, sizes, sequence, batch, head);
+  const size_t matrix = size_t(batch) * sizes.query_heads + head;
+  const size_t key_matrix = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
+  const int query = block + int(simdgroup) * M;
+  const size_t row = matrix * sizes.queries + sequence.query + query;
+  const size_t key_row = key_matrix * sizes.keys + sequence.key;
+  const int own = sequence.queries - query;
+
+  Tile<LANES, M, D> queries;
+  Tile<LANES, M, DV> d_os;
+  load(queries, q + row * D, own, lane);
+  load(d_os, d_o + row * DV, own, lane);
+  float m[Scored::ROWS], l[Scored::ROWS], deltas[Scored::ROWS];
+  for (int i = 0; i < Scored::ROWS; i++) {
+    const int r = queries.row(i, lane);
+    m[i] = r < own ? statistics[2 * (row + r)] : 0.0f;
+    l[i] = r < own ? divisor_of(statistics[2 * (row + r) + 1]) : 1.0f;
+    deltas[i] = 0;
+  }
+
+  const int end = band.end_key(block, rows);
+  for (int key = band.first_key(block) / N * N; key < end; key += N) {
+    Panel<LANES, T, N, D> keys;
+    Panel<LANES, T, N, DV> values;
+    keys.memory = key_memory;
+    values.memory = value_memory;
+    keys.wait();
+    keys.fetch(k + (key_row + key) * D, sequence.keys - key, thread_index, threads.x);
+    values.fetch(v + (key_row + key) * DV, sequence.keys - key, thread_index, threads.x);
+    values.ready();
+    if (!band.has_some(query, M, key, N)) {
+      continue;
+    }
+    Scored s, d_ps;
+    fill(s, 0);
+    multiply_add<true>(s, queries, keys, lane);
+    score<false>(s, scores, mask, band, query, key, lane);
+    fill(d_ps, 0);
+    multiply_add<true>(d_ps, d_os, values, lane);
+    float sums[Scored::ROWS];
+    for (int i = 0; i < Scored::ROWS; i++) {
+      for (int j = 0; j < Scored::COLUMNS; j++) {
+        s.set(i, j, probability(s.get(i, j), m[i], l[i]) * d_ps.get(i, j));
+      }
+    }
+    row_sum(s, sums);
+    for (int i = 0; i < Scored::ROWS; i++) {
+      deltas[i] += sums[i];
+    }
+  }
+
+  for (int i = 0; i < Scored::ROWS; i++) {
+    const int r = queries.row(i, lane);
+    if (r < own && queries.column(0, lane) == 0) {
+      delta[row + r] = deltas[i] - dlse[row + r];
+    }
+  }
+}
+
+template <typename T, int C>
+[[kernel]] void attention_delta_of_output(
     device const T* o [[buffer(0)]],
     device const T* d_o [[buffer(1)]],
     device const float* dlse [[buffer(2)]],
@@ -364,16 +496,17 @@ template <typename T, int C>
   const bool is_packed = packed<C>(o, width) && packed<C>(d_o, width);
   for (size_t row = thread_index; row < rows; row += threads) {
     const size_t start = row * width;
-    float products[C] = {};
+    // In the order of the products do·v: where o is one row of v, delta is the same number.
+    float sum = 0;
     for (size_t column = 0; column < width; column += C) {
       float os[C], d_os[C];
       read<C>(o + start, column, width, is_packed, os);
       read<C>(d_o + start, column, width, is_packed, d_os);
       for (int c = 0; c < C; c++) {
-        products[c] += os[c] * d_os[c];
+        sum = fma(os[c], d_os[c], sum);
       }
     }
-    delta[row] = sum_of<C>(products) - dlse[row];
+    delta[row] = sum - dlse[row];
   }
 }
 
@@ -410,7 +543,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     return;
   }
   const Band band = band_of(sizes, sequence);
-  const Mask<B> mask = mask_of(mask_values, sizes, batch, head);
+  const Mask<B> mask = mask_of(mask_values, sizes, sequence, batch, head);
   const size_t matrix = size_t(batch) * sizes.query_heads + head;
   const size_t key_matrix = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
   const int query = block + int(simdgroup) * M;
@@ -423,11 +556,11 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   load(queries, q + row * D, own, lane);
   load(d_os, d_o + row * DV, own, lane);
   fill(sum, 0);
-  float m[Scored::ROWS], shares[Scored::ROWS], deltas[Scored::ROWS];
+  float m[Scored::ROWS], l[Scored::ROWS], deltas[Scored::ROWS];
   for (int i = 0; i < Scored::ROWS; i++) {
     const int r = sum.row(i, lane);
     m[i] = r < own ? statistics[2 * (row + r)] : 0.0f;
-    shares[i] = r < own ? share_of(statistics[2 * (row + r) + 1]) : 0.0f;
+    l[i] = r < own ? divisor_of(statistics[2 * (row + r) + 1]) : 1.0f;
     deltas[i] = r < own ? delta[row + r] : 0.0f;
   }
 
@@ -455,7 +588,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     multiply_add<true>(ds, d_os, values, lane);
     for (int i = 0; i < Scored::ROWS; i++) {
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        ds.set(i, j, probability(s.get(i, j), m[i], shares[i]) * (ds.get(i, j) - deltas[i]));
+        ds.set(i, j, probability(s.get(i, j), m[i], l[i]) * (ds.get(i, j) - deltas[i]));
       }
     }
     if (scores.cap > 0) {
@@ -464,11 +597,8 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     multiply_add<false>(sum, ds, keys, lane);
   }
 
-  float factors[Scored::ROWS];
-  for (int i = 0; i < Scored::ROWS; i++) {
-    factors[i] = numbers[0];
-  }
-  store(sum, factors, dq + row * D, own, lane);
+  multiply(sum, scores.scale);
+  store(sum, dq + row * D, own, lane);
 }
 
 template <typename T, typename B, int LANES, int M, int N, int D, int DV>
@@ -520,7 +650,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
 
   const int end = band.end_query(block, rows);
   for (int head = key_head * heads; head < (key_head + 1) * heads; head++) {
-    const Mask<B> mask = mask_of(mask_values, sizes, batch, head);
+    const Mask<B> mask = mask_of(mask_values, sizes, sequence, batch, head);
     const size_t query_row = (size_t(batch) * sizes.query_heads + head) * sizes.queries + sequence.query;
     for (int query = band.first_query(block) / N * N; query < end; query += N) {
       Panel<LANES, T, N, D> queries;
@@ -534,13 +664,13 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
       if (!band.has_some(query, N, key, M)) {
         continue;
       }
-      // Of the queries, which the columns are; one beyond the last has no share.
-      float m[Scored::COLUMNS], shares[Scored::COLUMNS], deltas[Scored::COLUMNS];
+      // Of the queries, which the columns are; of one beyond the last, do is 0.
+      float m[Scored::COLUMNS], l[Scored::COLUMNS], deltas[Scored::COLUMNS];
       Scored s, products, ds;
       for (int j = 0; j < Scored::COLUMNS; j++) {
         const int r = query + s.column(j, lane);
         m[j] = r < sequence.queries ? statistics[2 * (query_row + r)] : 0.0f;
-        shares[j] = r < sequence.queries ? share_of(statistics[2 * (query_row + r) + 1]) : 0.0f;
+        l[j] = r < sequence.queries ? divisor_of(statistics[2 * (query_row + r) + 1]) : 1.0f;
         deltas[j] = r < sequence.queries ? delta[query_row + r] : 0.0f;
       }
       fill(s, 0);
@@ -551,7 +681,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
       score<true>(s, scores, mask, band, query, key, lane);
       for (int i = 0; i < Scored::ROWS; i++) {
         for (int j = 0; j < Scored::COLUMNS; j++) {
-          s.set(i, j, probability(s.get(i, j), m[j], shares[j]));
+          s.set(i, j, probability(s.get(i, j), m[j], l[j]));
         }
       }
       multiply_add<false>(dv_sum, s, d_os, lane);
@@ -569,13 +699,9 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     }
   }
 
-  float factors[Scored::ROWS], ones[Scored::ROWS];
-  for (int i = 0; i < Scored::ROWS; i++) {
-    factors[i] = numbers[0];
-    ones[i] = 1;
-  }
-  store(dk_sum, factors, dk + row * D, own, lane);
-  store(dv_sum, ones, dv + row * DV, own, lane);
+  multiply(dk_sum, scores.scale);
+  store(dk_sum, dk + row * D, own, lane);
+  store(dv_sum, dv + row * DV, own, lane);
 }
 
 // Along x blocks of the mask's keys, along y of its queries, along z its matrices.
@@ -588,9 +714,11 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     device const T* d_o [[buffer(4)]],
     device const float* statistics [[buffer(5)]],
     device const float* delta [[buffer(6)]],
-    device const int* size_values [[buffer(7)]],
-    device const float* numbers [[buffer(8)]],
-    device B* dmask [[buffer(9)]],
+    device const int* query_starts [[buffer(7)]],
+    device const int* key_starts [[buffer(8)]],
+    device const int* size_values [[buffer(9)]],
+    device const float* numbers [[buffer(10)]],
+    device B* dmask [[buffer(11)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
     uint3 threads [[threads_per_threadgroup]],
@@ -601,7 +729,6 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
 
   const Sizes sizes = sizes_of(size_values);
   const Scores scores = scores_of(numbers);
-  const Band band = band_of(sizes, {0, 0, sizes.queries, sizes.keys});
   const bool for_queries = sizes.mask_queries > 1, for_keys = sizes.mask_keys > 1;
   const int mask_batch = group.z / sizes.mask_heads, mask_head = group.z % sizes.mask_heads;
   // What this group's elements are broadcast to.
@@ -618,7 +745,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   fill(sum, 0);
   for (int batch = first_batch; batch < end_batch; batch++) {
     for (int head = first_head; head < end_head; head++) {
-      const Mask<B> mask = mask_of(mask_values, sizes, batch, head);
+      const Mask<B> mask = mask_of(mask_values, sizes, {0, 0, 0, 0}, batch, head);
       const size_t query_row = (size_t(batch) * sizes.query_heads + head) * sizes.queries;
       const size_t key_matrix = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
       for (int query = first_query; query < end_query; query += M) {
@@ -628,15 +755,23 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
         Tile<LANES, M, DV> d_os;
         load(queries, q + row * D, own, lane);
         load(d_os, d_o + row * DV, own, lane);
-        float m[Scored::ROWS], shares[Scored::ROWS], deltas[Scored::ROWS];
+        float m[Scored::ROWS], l[Scored::ROWS], deltas[Scored::ROWS];
+        Seen seen[Scored::ROWS];
         for (int i = 0; i < Scored::ROWS; i++) {
           const int r = sum.row(i, lane);
           m[i] = r < own ? statistics[2 * (row + r)] : 0.0f;
-          shares[i] = r < own ? share_of(statistics[2 * (row + r) + 1]) : 0.0f;
+          l[i] = r < own ? divisor_of(statistics[2 * (row + r) + 1]) : 1.0f;
           deltas[i] = r < own ? delta[row + r] : 0.0f;
+          seen[i] = {0, 0};
+          if (r < own) {
+            seen[i] = seen_by(sizes, query_starts, key_starts, query + r);
+          }
         }
+        // What a later row sees begins and ends no earlier.
+        const int first = seen_by(sizes, query_starts, key_starts, query).first;
+        const int end = seen_by(sizes, query_starts, key_starts, query + min(own, M) - 1).end;
         for (int key = first_key; key < end_key; key += N) {
-          if (!band.has_some(query, M, key, N)) {
+          if (key >= end || key + N <= first) {
             continue;
           }
           const size_t key_row = key_matrix * sizes.keys + key;
@@ -651,13 +786,17 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
           Scored s, d_ps;
           fill(s, 0);
           multiply_add<true>(s, queries, keys, lane);
-          score<false>(s, scores, mask, band, query, key, lane);
+          scale(s, scores);
           fill(d_ps, 0);
           multiply_add<true>(d_ps, d_os, values, lane);
           for (int i = 0; i < Scored::ROWS; i++) {
             for (int j = 0; j < Scored::COLUMNS; j++) {
-              const float p = probability(s.get(i, j), m[i], shares[i]);
-              sum.set(i, j, sum.get(i, j) + p * (d_ps.get(i, j) - deltas[i]));
+              const int k = key + sum.column(j, lane);
+              if (k >= seen[i].first && k < seen[i].end) {
+                const size_t q = query + sum.row(i, lane);
+                const float value = masked(s.get(i, j), mask.values[q * mask.query_stride + k * mask.key_stride]);
+                sum.set(i, j, sum.get(i, j) + probability(value, m[i], l[i]) * (d_ps.get(i, j) - deltas[i]));
+              }
             }
           }
         }

@@ -86,27 +86,45 @@ inline void load(thread Tile<LANES, M, C>& tile, device const T* from, int rows,
   }
 }
 
-// Writes a tile, times a factor for each of the lane's rows, to rows of device memory that
-// lie side by side.
+// Writes a tile to rows of device memory that lie side by side.
 template <int LANES, int M, int C, typename T>
-inline void store(thread Tile<LANES, M, C>& tile, thread const float* factors, device T* to, int rows, uint lane) {
+inline void store(thread Tile<LANES, M, C>& tile, device T* to, int rows, uint lane) {
   for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
     const int row = tile.row(i, lane);
     device T* const p = to + size_t(row) * C;
     if (row < rows) {
       for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
-        p[tile.column(j, lane)] = T(tile.get(i, j) * factors[i]);
+        p[tile.column(j, lane)] = T(tile.get(i, j));
       }
     }
   }
 }
 
-// Multiplies the lane's rows by factors.
 template <int LANES, int M, int C>
-inline void scale_rows(thread Tile<LANES, M, C>& tile, thread const float* factors) {
+inline void multiply(thread Tile<LANES, M, C>& tile, float factor) {
+  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
+    for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
+      tile.set(i, j, tile.get(i, j) * factor);
+    }
+  }
+}
+
+// Multiplies the lane's rows by factors of their own.
+template <int LANES, int M, int C>
+inline void multiply_rows(thread Tile<LANES, M, C>& tile, thread const float* factors) {
   for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
     for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
       tile.set(i, j, tile.get(i, j) * factors[i]);
+    }
+  }
+}
+
+// Divides the lane's rows.
+template <int LANES, int M, int C>
+inline void divide_rows(thread Tile<LANES, M, C>& tile, thread const float* divisors) {
+  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
+    for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
+      tile.set(i, j, tile.get(i, j) / divisors[i]);
     }
   }
 }
@@ -264,14 +282,19 @@ struct Panel<1, T, R, C> {
 };
 
 // Adds the product of a left tile and a panel to a sum. TRANSPOSED: the panel has C rows
-// of K elements and is read as K rows of C.
+// of K elements and is read as K rows of C. The product is added up on its own, so that
+// the errors of a long sum grow with the number of panels and not of their rows.
 template <bool TRANSPOSED, int M, int K, int C, typename T, int R, int W>
 inline void multiply_add(
     thread Tile<32, M, C>& sum, thread Tile<32, M, K>& left, thread const Panel<32, T, R, W>& panel, uint lane) {
   const int row = sum.row(0, lane);
   const int column = sum.column(0, lane);
-  for (int k = 0; k < K; k += 8) {
-    for (int c = 0; c < C; c += 8) {
+  for (int c = 0; c < C; c += 8) {
+    simdgroup_matrix<float, 8, 8> products[M / 8];
+    for (int m = 0; m < M / 8; m++) {
+      products[m] = make_filled_simdgroup_matrix<float, 8, 8>(0);
+    }
+    for (int k = 0; k < K; k += 8) {
       simdgroup_matrix<float, 8, 8> right;
       for (int e = 0; e < 2; e++) {
         const int r = TRANSPOSED ? c + column + e : k + row;
@@ -279,13 +302,18 @@ inline void multiply_add(
         right.thread_elements()[e] = float(panel.memory[r * W + s]);
       }
       for (int m = 0; m < M / 8; m++) {
-        simdgroup_multiply_accumulate(sum.fragments[m][c / 8], left.fragments[m][k / 8], right, sum.fragments[m][c / 8]);
+        simdgroup_multiply_accumulate(products[m], left.fragments[m][k / 8], right, products[m]);
+      }
+    }
+    for (int m = 0; m < M / 8; m++) {
+      for (int e = 0; e < 2; e++) {
+        sum.fragments[m][c / 8].thread_elements()[e] += products[m].thread_elements()[e];
       }
     }
   }
 }
 
-// Eight rows by eight columns of the sum stay in registers over all of K, and eight
+// Eight rows by eight columns of the product stay in registers over all of K, and eight
 // columns of the panel, as floats, in a cache over all rows.
 template <bool TRANSPOSED, int M, int K, int C, typename T, int R, int W>
 inline void multiply_add(
@@ -308,22 +336,22 @@ inline void multiply_add(
       }
     }
     for (int m = 0; m < M; m += 8) {
-      float sums[8][8];
+      float products[8][8];
       TILES_UNROLL for (int i = 0; i < 8; i++) {
         TILES_UNROLL for (int j = 0; j < 8; j++) {
-          sums[i][j] = sum.elements[m + i][c + j];
+          products[i][j] = 0;
         }
       }
       for (int k = 0; k < K; k++) {
         TILES_UNROLL for (int i = 0; i < 8; i++) {
           TILES_UNROLL for (int j = 0; j < 8; j++) {
-            sums[i][j] = fma(left.elements[m + i][k], right[k][j], sums[i][j]);
+            products[i][j] = fma(left.elements[m + i][k], right[k][j], products[i][j]);
           }
         }
       }
       TILES_UNROLL for (int i = 0; i < 8; i++) {
         TILES_UNROLL for (int j = 0; j < 8; j++) {
-          sum.elements[m + i][c + j] = sums[i][j];
+          sum.elements[m + i][c + j] += products[i][j];
         }
       }
     }

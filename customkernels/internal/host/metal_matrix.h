@@ -148,7 +148,7 @@ struct multiply {
     for (unsigned row = 0; row < 8; ++row)
       for (unsigned k = 0; k < 8; ++k)
         for (unsigned column = 0; column < 8; ++column)
-          c[row][column] += a[row][k] * b[k][column];
+          c[row][column] = __builtin_fmaf(a[row][k], b[k][column], c[row][column]);
     for (unsigned i = 0; i < simd_width; ++i)
       __builtin_memcpy(&results<float[2]>(g)[i], &c[matrix_row(i)][matrix_column(i)], sizeof(float[2]));
   }
