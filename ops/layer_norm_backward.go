@@ -84,6 +84,8 @@ func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps
 	}
 	template := layerNormTemplate(x, weight, bias, g)
 
+	// What a group reads of w is a fortieth of the traffic of 14 rows.
+	g.groups = max(min(g.groups, rows/14), 1)
 	threads := min(g.threads, layerNormThreads)
 	input := on.launch(layerNormKernels.get("layer_norm_bwd_input"), customkernels.Launch{
 		Grid:        [3]int{g.groups * threads},
@@ -101,26 +103,35 @@ func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps
 	}
 
 	g = gammaRowsOf(on.device, x.DType(), rows, width)
+	output := layerNormPartial(weight, bias, g, width)
+	if g.groups == 1 {
+		output.DType = x.DType()
+	}
 	partial := on.launch(layerNormKernels.get("layer_norm_bwd_gamma_partial"), customkernels.Launch{
 		Grid:        [3]int{g.blocks * g.threads, g.groups},
 		Threadgroup: [3]int{g.threads, 1},
-		Template:    template,
-		Outputs:     []mlxc.Output{layerNormPartial(weight, bias, g, width)},
+		Template:    append(template, mlxc.TemplateArg{Name: "P", Value: output.DType}),
+		Outputs:     []mlxc.Output{output},
 	}, x, dy, statistics, args.rows, args.width)[0]
 	defer partial.Free()
+	if g.groups == 1 {
+		return layerNormGradients(dx, weight, bias, matrixRows(partial))
+	}
 	sums := columnSumWith(on, layerNormKernels.get("layer_norm_bwd_gamma_reduce"), partial, x.DType())
 	return layerNormGradients(dx, weight, bias, sums)
 }
 
-// gammaRowsOf is rowsOf for the separate form's groups, which need no row whole. What a
-// group adds up, four floats moved for a column, is a fiftieth of 128 rows in half
-// precision; blocks as wide as a simdgroup make up for the fewer groups.
+// gammaRowsOf is rowsOf for the separate form's groups, which need no row whole: each of
+// their simdgroups has the columns of a block, and a share of the rows. What a group adds
+// up, four floats moved for a column, is less than a hundredth of 512 rows in half
+// precision.
 func gammaRowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
 	g := rowsOf(d, dtype, rows, width)
-	g.threads = min(g.threads, 32)
-	held := g.threads * g.packs * g.chunk
+	lanes := min(g.threads, 32)
+	held := lanes * g.packs * g.chunk
 	g.blocks = (width + held - 1) / held
-	g.groups = max(min(g.groups, rows/128), 1)
+	g.threads = columnTable[d].threads
+	g.groups = max(min(g.groups, rows/(64*g.threads/lanes)), 1)
 	return g
 }
 

@@ -10,8 +10,15 @@ func layerNormCases(set CaseSet) []launchCase {
 	return biasCases(set, layerNormBackward)
 }
 
+// layerNormSeparateCases have rows for several groups too, whose sums are added up.
 func layerNormSeparateCases(set CaseSet) []launchCase {
-	return biasCases(set, layerNormBackwardSeparate)
+	cases := biasCases(set, layerNormBackwardSeparate)
+	if set == TypicalCases {
+		cases = append(cases, rowCase(1024, 128, true, func(on launcher, in rowInputs) {
+			layerNormBackwardSeparate(on, in.x, in.weight, in.normal(4, 128), in.dy, caseEps)
+		}))
+	}
+	return cases
 }
 
 // biasCases are the cases of rows with a bias, and without one in a shape for each path

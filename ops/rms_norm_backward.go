@@ -116,13 +116,21 @@ func columnSumWith(on launcher, kernel *customkernels.Kernel, partial *mlxc.Arra
 		Outputs:     []mlxc.Output{{Shape: []int{matrices, width}, DType: dtype}},
 	}, partial, args.rows, args.width)[0]
 	defer sums.Free()
-	split := make([]*mlxc.Array, matrices)
-	for i := range split {
-		part := sums.Slice([]int{i, 0}, []int{i + 1, width}, nil)
-		split[i] = part.Reshape(width)
-		part.Free()
+	return matrixRows(sums)
+}
+
+// matrixRows are what an array has along its last axis.
+func matrixRows(a *mlxc.Array) []*mlxc.Array {
+	width := a.Dim(-1)
+	matrix := a.Reshape(-1, width)
+	defer matrix.Free()
+	rows := make([]*mlxc.Array, matrix.Dim(0))
+	for i := range rows {
+		row := matrix.Slice([]int{i, 0}, []int{i + 1, width}, nil)
+		rows[i] = row.Reshape(width)
+		row.Free()
 	}
-	return split
+	return rows
 }
 
 // rmsNormBackwardSeparate is rmsNormBackward in three kernels.

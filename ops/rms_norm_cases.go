@@ -30,30 +30,31 @@ type rowInputs struct {
 
 // rowCases are the cases of run in all shapes, and in one without a weight.
 func rowCases(set CaseSet, run func(on launcher, in rowInputs)) []launchCase {
-	rowCase := func(rows, width int, weighted bool) launchCase {
-		name := fmt.Sprintf("%dx%d", rows, width)
-		if !weighted {
-			name += ", no weight"
-		}
-		return launchCase{name: name, run: func(on launcher, dtype mlxc.DType) {
-			normal := func(seed uint64, shape ...int) *mlxc.Array {
-				return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, shape...)
-			}
-			in := rowInputs{x: normal(1, rows, width), dy: normal(2, rows, width), normal: normal}
-			if weighted {
-				in.weight = normal(3, width)
-			}
-			run(on, in)
-		}}
-	}
 	var cases []launchCase
 	for _, s := range rowShapes(set) {
-		cases = append(cases, rowCase(s[0], s[1], true))
+		cases = append(cases, rowCase(s[0], s[1], true, run))
 	}
 	if set == RaggedCases {
-		cases = append(cases, rowCase(37, 129, false), rowCase(3, 8209, false))
+		cases = append(cases, rowCase(37, 129, false, run), rowCase(3, 8209, false, run))
 	}
 	return cases
+}
+
+func rowCase(rows, width int, weighted bool, run func(on launcher, in rowInputs)) launchCase {
+	name := fmt.Sprintf("%dx%d", rows, width)
+	if !weighted {
+		name += ", no weight"
+	}
+	return launchCase{name: name, run: func(on launcher, dtype mlxc.DType) {
+		normal := func(seed uint64, shape ...int) *mlxc.Array {
+			return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, shape...)
+		}
+		in := rowInputs{x: normal(1, rows, width), dy: normal(2, rows, width), normal: normal}
+		if weighted {
+			in.weight = normal(3, width)
+		}
+		run(on, in)
+	}}
 }
 
 const caseEps = 1e-5

@@ -32,14 +32,16 @@
 //   layer_norm_backward_columns     a group does the same for a block of columns
 // Separate:
 //   layer_norm_bwd_input            dx, and μ and r of every row
-//   layer_norm_bwd_gamma_partial    the groups' dw and db, for blocks of columns
+//   layer_norm_bwd_gamma_partial    the groups' dw and db, for blocks of columns; those of
+//                                   all rows where they are few enough for one group
 //   layer_norm_bwd_gamma_reduce     column_sum
 //
 // Launch (threads): groups of any size up to 1024 along x. In the kernels that walk
 // over rows a group takes rows group, group + groups, …, so any number of groups is
 // right; R packs of C elements a thread make the row (layer_norm_backward) or the block
-// (_columns and _gamma_partial, whose groups are whole simdgroups or one thread, and
-// along y share the rows). The input kernel is right for any R, the statistics for any B.
+// (_columns, whose groups are whole simdgroups or one thread, and along y share the rows;
+// and _gamma_partial, of whose groups, at most 8 simdgroups, each simdgroup has all columns
+// of the block). The input kernel is right for any R, the statistics for any B.
 // layer_norm_bwd_gamma_reduce is launched as column_sum is.
 //
 // Device traffic, in elements of T: fused 3·N·D, wider rows 5·N·D, and 2·groups·D
@@ -195,9 +197,9 @@ inline void add_to_parameters(
 
 // Writes R packs of a group's dw and db. partial has a matrix with a row for each group
 // of dw, if there is a weight, and one of db, if there is a bias.
-template <int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
+template <int C, int R, bool HAS_WEIGHT, bool HAS_BIAS, typename P>
 inline void write_partial(
-    device float* partial,
+    device P* partial,
     uint group,
     uint groups,
     size_t first,
@@ -205,8 +207,8 @@ inline void write_partial(
     uint width,
     thread const float (*dws)[C],
     thread const float (*dbs)[C]) {
-  device float* dw = partial + size_t(group) * width;
-  device float* db = dw + (HAS_WEIGHT ? size_t(groups) * width : 0);
+  device P* dw = partial + size_t(group) * width;
+  device P* db = dw + (HAS_WEIGHT ? size_t(groups) * width : 0);
   for (int p = 0; p < R && first + p * stride < width; p++) {
     if (HAS_WEIGHT) {
       write<C>(dw, first + p * stride, width, packed<C>(dw, width), dws[p]);
@@ -483,42 +485,41 @@ template <typename T, int C, int R, bool HAS_WEIGHT>
   }
 }
 
-// The groups' dw and db, for the block of columns that R packs of every thread make, from
-// (μ, r) of the rows. Without HAS_WEIGHT, x is not read.
-template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
+// The groups' dw and db, for the block of columns that R packs of every lane make, from
+// (μ, r) of the rows, which the simdgroups of a group share. Without HAS_WEIGHT, x is not
+// read. P is float, or T if there is one group, whose sums are the gradients.
+template <typename T, typename P, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
 [[kernel]] void layer_norm_bwd_gamma_partial(
     device const T* x [[buffer(0)]],
     device const T* dy [[buffer(1)]],
     device const float* statistics [[buffer(2)]],
     constant uint& rows [[buffer(3)]],
     constant uint& width [[buffer(4)]],
-    device float* partial [[buffer(5)]],
+    device P* partial [[buffer(5)]],
     uint2 group [[threadgroup_position_in_grid]],
     uint2 groups [[threadgroups_per_grid]],
-    uint2 thread_position [[thread_position_in_threadgroup]],
     uint2 threads [[threads_per_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
+  threadgroup float slots[2][8 * C * 32];
   const bool is_packed = packed<C>(dy, width) && (!HAS_WEIGHT || packed<C>(x, width));
-  const size_t stride = size_t(threads.x) * C;
-  const size_t first = group.x * R * stride + size_t(thread_position.x) * C;
-  float dws[R][C];
-  float dbs[R][C];
-  for (int p = 0; p < R && first + p * stride < width; p++) {
-    for (int k = 0; k < C; k++) {
-      dws[p][k] = 0;
-      dbs[p][k] = 0;
-    }
-  }
   const uint lanes = min(threads.x, 32u);
-  for (size_t begin = group.y; begin < rows; begin += size_t(groups.y) * lanes) {
-    const size_t own = begin + size_t(groups.y) * lane;
+  const size_t stride = size_t(lanes) * C;
+  const size_t first = group.x * R * stride + size_t(lane) * C;
+  float dws[R][C] = {};
+  float dbs[R][C] = {};
+  // A simdgroup takes row `begin` and every `step`.
+  const size_t step = size_t(groups.y) * simdgroups;
+  for (size_t begin = size_t(group.y) * simdgroups + simdgroup; begin < rows; begin += step * lanes) {
+    const size_t own = begin + step * lane;
     float2 own_found = 0;
     if (own < rows) {
       own_found = float2(statistics[2 * own], statistics[2 * own + 1]);
     }
-    for (uint i = 0; i < lanes && begin + size_t(groups.y) * i < rows; i++) {
+    for (uint i = 0; i < lanes && begin + step * i < rows; i++) {
       const float2 found = simd_shuffle(own_found, i);
-      const size_t start = (begin + size_t(groups.y) * i) * width;
+      const size_t start = (begin + step * i) * width;
       for (int p = 0; p < R && first + p * stride < width; p++) {
         float xs[C], dys[C];
         if (HAS_WEIGHT) {
@@ -529,7 +530,18 @@ template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
       }
     }
   }
-  write_partial<C, R, HAS_WEIGHT, HAS_BIAS>(partial, group.y, groups.y, first, stride, width, dws, dbs);
+  // Slots are written again after the barrier of the other slots' sum.
+  for (int p = 0; p < R; p++) {
+    if (HAS_WEIGHT) {
+      simdgroup_sums_in_order<C>(dws[p], slots[HAS_BIAS ? 0 : p % 2], lane, simdgroup, simdgroups);
+    }
+    if (HAS_BIAS) {
+      simdgroup_sums_in_order<C>(dbs[p], slots[HAS_WEIGHT ? 1 : p % 2], lane, simdgroup, simdgroups);
+    }
+  }
+  if (simdgroup == 0) {
+    write_partial<C, R, HAS_WEIGHT, HAS_BIAS>(partial, group.y, groups.y, first, stride, width, dws, dbs);
+  }
 }
 
 // The sum of the groups' dw, and that of their db.
