@@ -132,33 +132,3 @@ func TestLinearCrossEntropyMemory(t *testing.T) {
 		})
 	}
 }
-
-func BenchmarkLinearCrossEntropyGradient(b *testing.B) {
-	const rows, width, classes = 256, 64, 4096
-	for _, dtype := range gradientDTypes {
-		hidden, weight, targets := normal(1, dtype, rows, width), normal(2, dtype, classes, width), someTargets(rows, classes)
-		require.NoError(b, mlxc.Eval(hidden, weight, targets))
-		for _, c := range []struct {
-			name string
-			f    func(hidden, weight, targets *mlxc.Array) *mlxc.Array
-		}{
-			{"ours", func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
-				return LinearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{})
-			}},
-			{"composed", linearLossOfMLX(CrossEntropyConfig{})},
-		} {
-			step := mlxc.ValueAndGrad(linearLossOf(targets, c.f), 0, 1)
-			b.Run(fmt.Sprintf("%v/%s", dtype, c.name), func(b *testing.B) {
-				for b.Loop() {
-					mlxc.WithScope(func() {
-						values, grads, err := step(arrays{hidden, weight})
-						if err == nil {
-							err = mlxc.Eval(append(grads, values...)...)
-						}
-						require.NoError(b, err)
-					})
-				}
-			})
-		}
-	}
-}

@@ -273,28 +273,3 @@ func TestRMSNormFromManyGoroutines(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
-
-func BenchmarkRMSNormGradient(b *testing.B) {
-	for _, dtype := range gradientDTypes {
-		for _, shape := range [][2]int{{256, 1024}, {1024, 4096}} {
-			x, w, dy := normal(1, dtype, shape[0], shape[1]), normal(2, dtype, shape[1]), normal(3, dtype, shape[0], shape[1])
-			require.NoError(b, mlxc.Eval(x, w, dy))
-			for name, f := range map[string]func(x, w *mlxc.Array, eps float32) *mlxc.Array{
-				"ours": RMSNorm, "separate": RMSNormSeparate, "mlx": mlxc.RMSNorm,
-			} {
-				b.Run(fmt.Sprintf("%v/%dx%d/%s", dtype, shape[0], shape[1], name), func(b *testing.B) {
-					b.SetBytes(int64(3 * x.NBytes()))
-					for b.Loop() {
-						mlxc.WithScope(func() {
-							_, grads, err := mlxc.VJP(norm(true, 1e-5, f), arrays{x, w}, arrays{dy})
-							if err == nil {
-								err = mlxc.Eval(grads...)
-							}
-							require.NoError(b, err)
-						})
-					}
-				})
-			}
-		}
-	}
-}

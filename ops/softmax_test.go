@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -135,65 +134,6 @@ func TestSoftmaxGivesTheSameBits(t *testing.T) {
 			want := floats(t, softmaxBackward(launcher{device: d}, y, dy))
 			for range 19 {
 				require.Equal(t, want, floats(t, softmaxBackward(launcher{device: d}, y, dy)))
-			}
-		}
-	}
-}
-
-// A GPU reads y and dy once, and writes dx once, up to the widest row that its registers
-// hold.
-func TestSoftmaxTraffic(t *testing.T) {
-	for _, l := range Launches(TypicalCases) {
-		if l.Op != "softmax" || l.Device != apple.String() {
-			continue
-		}
-		t.Run(l.Name(), func(t *testing.T) {
-			r, err := l.Kernel.Sanitize(t.Context(), l.Launch, customkernels.SanitizeConfig{Schedules: 1}, l.Inputs()...)
-			require.NoError(t, err)
-			require.Empty(t, r.Findings)
-			for _, b := range r.Traffic.Buffers {
-				if b.Name == "y" || b.Name == "dy" || b.Name == "dx" {
-					require.Equal(t, 1.0, b.Ratio(), b.Name)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkSoftmaxGradient(b *testing.B) {
-	for _, dtype := range gradientDTypes {
-		for _, shape := range [][2]int{{4096, 128}, {256, 1024}, {1024, 4096}, {64, 50257}} {
-			x, dy := normal(1, dtype, shape[0], shape[1]), normal(2, dtype, shape[0], shape[1])
-			y := mlxSoftmax(x)
-			require.NoError(b, mlxc.Eval(x, dy, y))
-			for name, f := range map[string]func(y, dy *mlxc.Array) *mlxc.Array{
-				"ours": func(y, dy *mlxc.Array) *mlxc.Array { return softmaxBackward(onCurrentDevice(), y, dy) },
-				// What MLX's gradient does with y.
-				"mlx": func(y, dy *mlxc.Array) *mlxc.Array {
-					p := y.Mul(dy)
-					return p.Sub(y.Mul(p.Sum(-1).ExpandDims(-1)))
-				},
-			} {
-				b.Run(fmt.Sprintf("%v/%dx%d/%s", dtype, shape[0], shape[1], name), func(b *testing.B) {
-					b.SetBytes(int64(3 * x.NBytes()))
-					for b.Loop() {
-						mlxc.WithScope(func() { require.NoError(b, mlxc.Eval(f(y, dy))) })
-					}
-				})
-			}
-			for name, f := range map[string]func(x *mlxc.Array) *mlxc.Array{"ours": Softmax, "mlx": mlxSoftmax} {
-				b.Run(fmt.Sprintf("%v/%dx%d/with forward/%s", dtype, shape[0], shape[1], name), func(b *testing.B) {
-					b.SetBytes(int64(5 * x.NBytes()))
-					for b.Loop() {
-						mlxc.WithScope(func() {
-							_, grads, err := mlxc.VJP(unary(f), arrays{x}, arrays{dy})
-							if err == nil {
-								err = mlxc.Eval(grads...)
-							}
-							require.NoError(b, err)
-						})
-					}
-				})
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
-	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
@@ -157,43 +155,5 @@ func TestTransposeRefuses(t *testing.T) {
 				require.ErrorContains(t, err, p)
 			}
 		})
-	}
-}
-
-// A GPU reads and writes every element once, whole packs at a time, and in threadgroup
-// memory no access waits for another's bank.
-func TestTransposeTraffic(t *testing.T) {
-	for _, l := range slices.Concat(Launches(TypicalCases), Launches(RaggedCases)) {
-		if l.Op != "transpose2d" || l.Device != apple.String() {
-			continue
-		}
-		t.Run(l.Name(), func(t *testing.T) {
-			r, err := l.Kernel.Sanitize(t.Context(), l.Launch, customkernels.SanitizeConfig{Schedules: 1}, l.Inputs()...)
-			require.NoError(t, err)
-			require.Empty(t, r.Findings)
-			for _, b := range r.Traffic.Buffers {
-				if b.Name == "x" || b.Name == "y" {
-					require.Equal(t, 1.0, b.Ratio(), b.Name)
-				}
-			}
-			require.Zero(t, r.Traffic.BankConflicts)
-		})
-	}
-}
-
-func BenchmarkTranspose(b *testing.B) {
-	for _, dtype := range gradientDTypes {
-		for _, shape := range [][]int{{1024, 1024}, {4096, 4096}, {1500, 3001}, {32, 512, 128}, {1 << 20, 3}, {3, 1 << 20}} {
-			x := normal(1, dtype, shape...)
-			require.NoError(b, mlxc.Eval(x))
-			for name, f := range map[string]func(x *mlxc.Array) *mlxc.Array{"ours": Transpose2D, "mlx": mlxTranspose} {
-				b.Run(fmt.Sprintf("%v/%v/%s", dtype, shape, name), func(b *testing.B) {
-					b.SetBytes(int64(2 * x.NBytes()))
-					for b.Loop() {
-						mlxc.WithScope(func() { require.NoError(b, mlxc.Eval(f(x))) })
-					}
-				})
-			}
-		}
 	}
 }

@@ -1,0 +1,164 @@
+package ops
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// A trafficCase is an operation whose traffic, in the geometry of Apple GPUs, is held
+// to a limit.
+type trafficCase struct {
+	name string
+	run  func(on launcher, dtype mlxc.DType)
+	// compulsory is what must cross once, in elements of T: what is read and written,
+	// without what is small.
+	compulsory int
+	// again are the elements of T that are read once more while a cache has them.
+	again int
+	limit float64
+}
+
+func trafficCases() []trafficCase {
+	return slices.Concat(rowTraffic(), crossEntropyTraffic(), embeddingTraffic(), transposeTraffic())
+}
+
+// rowTraffic is that of the operations on rows, at the three sizes that matter: many
+// more rows than threadgroups, few rows, and rows that a threadgroup of the norms cannot
+// hold.
+func rowTraffic() []trafficCase {
+	type rowOp struct {
+		name          string
+		moved         int // arrays of x's size
+		run           func(on launcher, in rowInputs)
+		many, few, by float64 // limits; by for wide rows
+	}
+	var cases []trafficCase
+	for _, op := range []rowOp{
+		{"RMSNorm backward", 3, func(on launcher, in rowInputs) {
+			rmsNormBackward(on, in.x, in.weight, in.dy, caseEps)
+		}, 1.10, 1.35, 1.75},
+		{"AddRMSNorm backward", 4, func(on launcher, in rowInputs) {
+			rmsNormBackwardWithSum(on, in.x, in.weight, in.dy, in.normal(4, in.x.Shape()...), caseEps)
+		}, 1.10, 1.35, 1.75},
+		{"RMSNorm backward, separate", 3, func(on launcher, in rowInputs) {
+			rmsNormBackwardSeparate(on, in.x, in.weight, in.dy, caseEps)
+		}, 2.05, 2.05, 3.05},
+		{"RMSNormResidual forward", 3, func(on launcher, in rowInputs) {
+			residualForward(on, "rms_norm_residual", 1, []*mlxc.Array{in.x, in.dy, in.weight}, caseEps)
+		}, 1.10, 1.10, 1.75},
+		{"AddRMSNorm forward", 4, func(on launcher, in rowInputs) {
+			residualForward(on, "add_rms_norm", 2, []*mlxc.Array{in.x, in.dy, in.weight}, caseEps)
+		}, 1.10, 1.10, 1.75},
+		{"LayerNorm backward", 3, func(on launcher, in rowInputs) {
+			layerNormBackward(on, in.x, in.weight, in.weight, in.dy, caseEps)
+		}, 1.10, 1.35, 1.75},
+		{"LayerNorm backward, separate", 3, func(on launcher, in rowInputs) {
+			layerNormBackwardSeparate(on, in.x, in.weight, in.weight, in.dy, caseEps)
+		}, 1.70, 1.70, 2.60},
+		{"Softmax backward", 3, func(on launcher, in rowInputs) {
+			softmaxBackward(on, in.x, in.dy)
+		}, 1.05, 1.05, 1.05},
+	} {
+		for _, size := range []struct {
+			rows, width int
+			limit       float64
+		}{{16384, 128, op.many}, {199, 4096, op.few}, {256, 16384, op.by}} {
+			cases = append(cases, trafficCase{
+				name: fmt.Sprintf("%s, %dx%d", op.name, size.rows, size.width),
+				run: func(on launcher, dtype mlxc.DType) {
+					normal := func(seed uint64, shape ...int) *mlxc.Array {
+						return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, shape...)
+					}
+					op.run(on, rowInputs{
+						x: normal(1, size.rows, size.width), dy: normal(2, size.rows, size.width),
+						weight: normal(3, size.width), normal: normal,
+					})
+				},
+				compulsory: op.moved * size.rows * size.width,
+				limit:      size.limit,
+			})
+		}
+	}
+	return cases
+}
+
+// crossEntropyTraffic has rows that a threadgroup's registers hold, and such of which they
+// hold the last 16,384 elements: the others are read again for the gradient.
+func crossEntropyTraffic() []trafficCase {
+	var cases []trafficCase
+	for _, s := range [][2]int{{2048, 1000}, {4, 16384}, {4, 32768}} {
+		rows, width := s[0], s[1]
+		inputs := func(dtype mlxc.DType) (logits, targets *mlxc.Array) {
+			return mlxc.RandomNormal(mlxc.RandomKey(1), dtype, rows, width),
+				mlxc.Arange(mlxc.Int32, 0, float64(rows), 1).Remainder(mlxc.Scalar(int32(width)))
+		}
+		cases = append(cases, trafficCase{
+			name: fmt.Sprintf("CrossEntropy with its gradient, %dx%d", rows, width),
+			run: func(on launcher, dtype mlxc.DType) {
+				logits, targets := inputs(dtype)
+				crossEntropyForward(on, logits, targets, CrossEntropyConfig{}, true)
+			},
+			compulsory: 2 * rows * width,
+			again:      rows * ((width - 1) / 16384 * 16384),
+			limit:      1.05,
+		}, trafficCase{
+			name: fmt.Sprintf("CrossEntropy forward and backward, %dx%d", rows, width),
+			run: func(on launcher, dtype mlxc.DType) {
+				logits, targets := inputs(dtype)
+				cfg := CrossEntropyConfig{Reduction: None}
+				outputs := crossEntropyForward(on, logits, targets, cfg, false)
+				crossEntropyBackward(on, logits, targets, mlxc.Ones(mlxc.Float32, rows), outputs, cfg)
+			},
+			compulsory: 3 * rows * width,
+			limit:      1.05,
+		})
+	}
+	return cases
+}
+
+// embeddingTraffic has tokens that are fewer than the rows of the table, that all have
+// one id, that share some, and that have one each.
+func embeddingTraffic() []trafficCase {
+	var cases []trafficCase
+	for _, s := range [][3]int{{128, 1024, 1024}, {1024, 1, 512}, {512, 64, 512}, {512, 512, 512}} {
+		tokens, vocabulary, width := s[0], s[1], s[2]
+		ids := func() *mlxc.Array {
+			return mlxc.Arange(mlxc.Uint32, 0, float64(tokens), 1).Remainder(mlxc.Scalar(uint32(vocabulary)))
+		}
+		shape := fmt.Sprintf("%d of %dx%d", tokens, vocabulary, width)
+		cases = append(cases, trafficCase{
+			name: "Embedding forward, " + shape,
+			run: func(on launcher, dtype mlxc.DType) {
+				embeddingForward(on, mlxc.RandomNormal(mlxc.RandomKey(1), dtype, vocabulary, width), ids())
+			},
+			compulsory: 2 * tokens * width,
+			limit:      1.10,
+		}, trafficCase{
+			name: "Embedding backward, " + shape,
+			run: func(on launcher, dtype mlxc.DType) {
+				embeddingBackward(on, mlxc.RandomNormal(mlxc.RandomKey(1), dtype, tokens, width), ids(), vocabulary)
+			},
+			compulsory: (tokens + vocabulary) * width,
+			limit:      1.10,
+		})
+	}
+	return cases
+}
+
+// transposeTraffic has tiles that are whole and that are not, and matrices without tiles.
+func transposeTraffic() []trafficCase {
+	var cases []trafficCase
+	for _, s := range [][3]int{{1, 512, 1024}, {8, 128, 64}, {2, 37, 129}, {1, 130, 70}, {3, 36, 100}, {2, 4096, 3}} {
+		cases = append(cases, trafficCase{
+			name: fmt.Sprintf("Transpose2D, %d of %dx%d", s[0], s[1], s[2]),
+			run: func(on launcher, dtype mlxc.DType) {
+				transpose(on, mlxc.RandomNormal(mlxc.RandomKey(1), dtype, s[0], s[1], s[2]))
+			},
+			compulsory: 2 * s[0] * s[1] * s[2],
+			limit:      1.00,
+		})
+	}
+	return cases
+}
