@@ -90,6 +90,17 @@ struct line {
   return other == 0;
 }
 
+// Whether no other lane would take part in an operation, which then gives a lane its own
+// value back. Threadgroups of one thread, which suit this executor best, spend a good
+// part of short rows in operations otherwise.
+MLXG_INLINE bool alone(const self& me) {
+#ifdef MLXG_CHECKED
+  return false;
+#else
+  return me.group().runnable == me.bit() && me.group().waiting == 0;
+#endif
+}
+
 // Waits for the lanes that take part in the same call of the same operation
 // and has Operation::complete(group, active) called once for them.
 template <class Operation>
@@ -131,6 +142,7 @@ struct reduction {
   }
   MLXG_INLINE static T run(T v, line line) {
     const self me;
+    if (alone(me)) return v;
     slot<T>(me.group(), me.lane()) = v;
     rendezvous<reduction>(me, line);
     return results<T>(me.group())[0];
@@ -276,6 +288,7 @@ struct shuffle {
     }
   }
   MLXG_INLINE static T run(const self& me, T v, uint32_t from, line line) {
+    if (alone(me)) return v;
     slot<T>(me.group(), me.lane()) = v;
     me.group().index[me.lane()] = from;
     rendezvous<shuffle>(me, line);
@@ -294,6 +307,7 @@ struct broadcast_first {
   }
   MLXG_INLINE static T run(T v, line line) {
     const self me;
+    if (alone(me)) return v;
     slot<T>(me.group(), me.lane()) = v;
     rendezvous<broadcast_first>(me, line);
     return results<T>(me.group())[me.lane() / width];
