@@ -14,22 +14,23 @@ func layerNormCases(set CaseSet) []launchCase {
 func layerNormSeparateCases(set CaseSet) []launchCase {
 	cases := biasCases(set, layerNormBackwardSeparate)
 	if set == TypicalCases {
-		cases = append(cases, rowCase(1024, 128, true, func(on launcher, in rowInputs) {
+		cases = append(cases, rowCase(1024, 128, "", func(on launcher, in rowInputs) {
 			layerNormBackwardSeparate(on, in.x, in.weight, in.normal(4, 128), in.dy, caseEps)
 		}))
 	}
 	return cases
 }
 
-// biasCases are the cases of rows with a bias, and without one in a shape for each path
-// of the fused gradient.
+// biasCases are the cases of rows with a bias, without one in a shape for each path
+// of the fused gradient, and with a mean so far from zero that sums about zero would show.
 func biasCases(set CaseSet,
 	backward func(on launcher, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array,
 ) []launchCase {
-	cases := rowCases(set, func(on launcher, in rowInputs) {
+	run := func(on launcher, in rowInputs) {
 		bias := in.normal(4, in.x.Dim(-1))
 		backward(on, in.x, in.weight, bias, in.dy, caseEps)
-	})
+	}
+	cases := rowCases(set, run)
 	if set != RaggedCases {
 		return cases
 	}
@@ -41,5 +42,8 @@ func biasCases(set CaseSet,
 			cases = append(cases, c)
 		}
 	}
-	return cases
+	return append(cases, rowCase(37, 129, ", far mean", func(on launcher, in rowInputs) {
+		in.x = in.x.Add(mlxc.Scalar(float32(100)).AsType(in.x.DType()))
+		run(on, in)
+	}))
 }

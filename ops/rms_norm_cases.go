@@ -32,32 +32,31 @@ type rowInputs struct {
 func rowCases(set CaseSet, run func(on launcher, in rowInputs)) []launchCase {
 	var cases []launchCase
 	for _, s := range rowShapes(set) {
-		cases = append(cases, rowCase(s[0], s[1], true, run))
+		cases = append(cases, rowCase(s[0], s[1], "", run))
 	}
 	if set == RaggedCases {
-		cases = append(cases, rowCase(37, 129, false, run), rowCase(3, 8209, false, run))
+		for _, s := range [][2]int{{37, 129}, {3, 8209}} {
+			cases = append(cases, rowCase(s[0], s[1], ", no weight", func(on launcher, in rowInputs) {
+				in.weight = nil
+				run(on, in)
+			}))
+		}
 	}
 	return cases
 }
 
-func rowCase(rows, width int, weighted bool, run func(on launcher, in rowInputs)) launchCase {
-	name := fmt.Sprintf("%dx%d", rows, width)
-	if !weighted {
-		name += ", no weight"
-	}
-	return launchCase{name: name, run: func(on launcher, dtype mlxc.DType) {
+// rowCase is the case of run in a shape.
+func rowCase(rows, width int, what string, run func(on launcher, in rowInputs)) launchCase {
+	return launchCase{name: fmt.Sprintf("%dx%d%s", rows, width, what), run: func(on launcher, dtype mlxc.DType) {
 		normal := func(seed uint64, shape ...int) *mlxc.Array {
 			return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, shape...)
 		}
-		in := rowInputs{x: normal(1, rows, width), dy: normal(2, rows, width), normal: normal}
-		if weighted {
-			in.weight = normal(3, width)
-		}
-		run(on, in)
+		run(on, rowInputs{x: normal(1, rows, width), dy: normal(2, rows, width), weight: normal(3, width), normal: normal})
 	}}
 }
 
-const caseEps = 1e-5
+// caseEps is large enough that a mistake about it shows.
+const caseEps = 0.01
 
 func rmsNormCases(set CaseSet) []launchCase {
 	return rowCases(set, func(on launcher, in rowInputs) {

@@ -11,18 +11,29 @@ import (
 func variants(launches []KernelLaunch) []KernelLaunch {
 	var list []KernelLaunch
 	for _, l := range launches {
-		cases := []string{"37x129", "2 of 37x129", "37 of 13x129", "1031 of 2x70"}
+		cases := []string{"37x129", "6x128", "2 of 37x129", "1 of 130x70", "37 of 13x129", "1031 of 2x70"}
 		if l.Device != apple.String() || !slices.Contains(cases, l.Case) {
 			continue
 		}
 		width := 129
+		if l.Case == "6x128" {
+			width = 128
+		}
 		switch l.Kernel.Name() {
 		case "rms_norm_compute_rms_inv", "rms_norm_backward_dx", "rms_norm_backward", "rms_norm_backward_statistics",
 			"rms_norm_residual", "add_rms_norm", "softmax_backward", "layer_norm_backward", "layer_norm_bwd_input",
 			"cross_entropy_fwd_bwd", "cross_entropy_forward", "cross_entropy_backward":
 			// Two groups share the rows, so each uses its slots again: with a last
-			// simdgroup of one lane, and with as many simdgroups as there are slots.
-			for _, threads := range []int{65, 1024} {
+			// simdgroup of one lane, and with as many simdgroups as there are slots. Or too few
+			// threads hold a part of a row, which is of whole packs, where a kernel allows that.
+			sizes := []int{65, 1024}
+			if width == 128 {
+				sizes = []int{5}
+				if name := l.Kernel.Name(); name == "rms_norm_backward" || name == "layer_norm_backward" {
+					continue
+				}
+			}
+			for _, threads := range sizes {
 				v := l
 				v.Device = "variant"
 				v.Launch.Grid, v.Launch.Threadgroup = [3]int{2 * threads}, [3]int{threads}
