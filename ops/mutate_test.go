@@ -64,9 +64,10 @@ func shaderTokens(text string) []shaderToken {
 			parens--
 		case "[":
 			if depth > 0 {
-				// "float sums[" declares, and so does the second bracket after it.
+				// "float sums[" declares, and so do the second bracket after it and "sums[C], squares[".
 				t.declared = isWord(previous(1)) && isWord(previous(2)) && previous(2) != "return" ||
-					previous(1) == "]" && tokens[len(tokens)-1].declared
+					previous(1) == "]" && tokens[len(tokens)-1].declared ||
+					isWord(previous(1)) && previous(2) == "," && previous(3) == "]" && tokens[len(tokens)-3].declared
 				t.subscript = !t.declared
 				brackets = append(brackets, t)
 			}
@@ -88,10 +89,15 @@ func shaderTokens(text string) []shaderToken {
 
 func isWord(s string) bool { return s != "" && (s[0] == '_' || s[0]|0x20 >= 'a' && s[0]|0x20 <= 'z') }
 
-// endsOperand reports whether a token can be the end of an operand, so that a sign
-// behind it has two.
+// endsOperand reports whether a token can be the end of an operand.
 func endsOperand(s string) bool {
 	return s == ")" || s == "]" || s != "" && s[0] >= '0' && s[0] <= '9' || isWord(s) && s != "return"
+}
+
+// binary reports whether the sign at i has two operands. Then our files have spaces around it,
+// other than around the brackets of a template or the star of a pointer.
+func (m *mutator) binary(i int) bool {
+	return endsOperand(m.tokens[i-1].text) && m.tokens[i-1].end < m.tokens[i].start && m.tokens[i].end < m.tokens[i+1].start
 }
 
 // mutants makes every mutant of a shader.
@@ -131,7 +137,7 @@ func (m *mutator) add(i int, kind string, start, end int, instead string) {
 func (m *mutator) mutate(i int) {
 	t := m.tokens[i]
 	replace := func(kind, instead string) { m.add(i, kind, t.start, t.end, instead) }
-	binary := endsOperand(m.tokens[i-1].text)
+	binary := m.binary(i)
 	switch t.text {
 	case "threadgroup_barrier", "simdgroup_barrier":
 		m.add(i, "drop barrier", t.start, m.tokens[m.closing(i+1)+1].end, "")
@@ -148,14 +154,12 @@ func (m *mutator) mutate(i int) {
 			end := m.closing(i)
 			m.add(i, "shift index", t.end, m.tokens[end].start, "("+m.text[t.end:m.tokens[end].start]+") + 1")
 		}
-	case "<":
-		replace("compare", "<=")
-	case "<=":
-		replace("compare", "<")
-	case ">":
-		replace("compare", ">=")
-	case ">=":
-		replace("compare", ">")
+	case "<", ">":
+		if binary {
+			replace("compare", t.text+"=")
+		}
+	case "<=", ">=":
+		replace("compare", t.text[:1])
 	case "==":
 		replace("compare", "!=")
 	case "+":
@@ -247,11 +251,12 @@ func TestMutants(t *testing.T) {
 // a[1] - b
 inline float f(threadgroup const float* p [[buffer(0)]], uint n) {
   float q[2][3] = {};
+  float r[4], s[5];
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (n < 4) {
     q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;
   }
-  return q[0][n];
+  return f<float>(q[0], n);
 }
 `
 	var changes []string
@@ -262,6 +267,8 @@ inline float f(threadgroup const float* p [[buffer(0)]], uint n) {
 	require.Equal(t, []string{
 		"constant: float q[1][3] = {};",
 		"constant: float q[2][2] = {};",
+		"constant: float r[3], s[5];",
+		"constant: float r[4], s[4];",
 		"drop barrier: ",
 		"weaken barrier: simdgroup_barrier(mem_flags::mem_threadgroup);",
 		"weaken flag: threadgroup_barrier(mem_flags::mem_none);",
@@ -288,8 +295,7 @@ inline float f(threadgroup const float* p [[buffer(0)]], uint n) {
 		"constant: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][1] / 3;",
 		"swap operands: q[1][n + 2] = -p[0] * 2.0f - (3) / ((p[n] + 1) / q[0][0]);",
 		"constant: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 2;",
-		"shift index: return q[(0) + 1][n];",
-		"constant: return q[1][n];",
-		"shift index: return q[0][(n) + 1];",
+		"shift index: return f<float>(q[(0) + 1], n);",
+		"constant: return f<float>(q[1], n);",
 	}, changes)
 }

@@ -1,38 +1,92 @@
 package ops
 
-// equivalentMutants are the mutants of our kernels that compute the same and break no rule, each
-// with the reason.
+// equivalentMutants are the mutants of our kernels that compute the same, up to rounding, and break
+// no rule, each with the reason. What only takes more time or traffic is among them.
 var equivalentMutants = map[string]string{
-	"threadgroup_max: constant: if (simdgroups == 1) { → if (simdgroups == 0) {": "one simdgroup takes the way of several, through its slot",
+	"rms_norm_residual: constant: uint turn = 0; → uint turn = 1;": otherSlots,
+	"add_rms_norm: constant: uint turn = 0; → uint turn = 1;":      otherSlots,
+	"softmax_backward: constant: uint turn = 0; → uint turn = 1;":  otherSlots,
 
-	"add_row: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {": "the R packs of all threads have the row, so the width ends the loop",
+	"threadgroup_sum: constant: if (simdgroups == 1) { → if (simdgroups == 0) {":         oneOfSeveral,
+	"threadgroup_max: constant: if (simdgroups == 1) { → if (simdgroups == 0) {":         oneOfSeveral,
+	"simdgroup_sums_in_order: constant: if (simdgroups == 1) { → if (simdgroups == 0) {": oneOfSeveral,
+	"simdgroup_sums_in_order: drop guard: if (simdgroup == 0) { → if (true) {":           "all simdgroups add up, and simdgroup 0 alone writes",
 
-	"rms_norm_backward: drop guard: if (HAS_WEIGHT) { → if (true) {": weightNotUsed,
-	"rms_norm_residual: drop guard: if (HAS_WEIGHT) { → if (true) {": weightNotUsed,
+	"packed: constant: return width % C == 0 && reinterpret_cast<size_t>(p) % alignof(Pack<T, C>) == 0; → return width % C == 0 && reinterpret_cast<size_t>(p) % alignof(Pack<T, C>) == 1;": "no row is packed: elements move one by one",
+	"read: compare: } else if (column + C <= width) { → } else if (column + C < width) {":                                                                                                   wholePack,
+	"write: compare: } else if (column + C <= width) { → } else if (column + C < width) {":                                                                                                  wholePack,
+	"copy: compare: } else if (column + C <= width) { → } else if (column + C < width) {":                                                                                                   wholePack,
+	"write: compare: for (int k = 0; k < C && column + k < width; k++) { → for (int k = 0; k <= C && column + k < width; k++) {":                                                            shortPack,
+	"copy: compare: for (int k = 0; k < C && column + k < width; k++) { → for (int k = 0; k <= C && column + k < width; k++) {":                                                             shortPack,
 
-	"place: constant: constexpr size_t bank = 4 / sizeof(T); → constexpr size_t bank = 3 / sizeof(T);":                                               whichBank,
-	"place: swap operands: constexpr size_t bank = 4 / sizeof(T); → constexpr size_t bank = (sizeof(T)) / (4);":                                      whichBank,
-	"place: compare: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E >= 32 ? r / 32 * 3 * bank : 0) + c;": whichBank,
-	"place: constant: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 1) + c;": whichBank,
-	"transpose_2d: constant: threadgroup T tile[E * (E + 4)]; → threadgroup T tile[E * (E + 3)];":                                                    "the array has room for every dtype's padding, float32's is one column",
+	"rms_norm_residual: drop guard: if (HAS_WEIGHT) { → if (true) {":     weightNotUsed,
+	"rms_norm_residual: drop guard: if (HAS_WEIGHT) { → if (true) { (2)": weightNotUsed,
+	"add_rms_norm: drop guard: if (HAS_WEIGHT) { → if (true) {":          weightNotUsed,
+	"add_rms_norm: drop guard: if (HAS_WEIGHT) { → if (true) { (2)":      weightNotUsed,
+	"rms_norm_backward: drop guard: if (HAS_WEIGHT) { → if (true) {":     weightNotUsed,
+
+	"add_row: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":                                rowEnds,
+	"clear: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":                                  rowEnds,
+	"write_row: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":                              rowEnds,
+	"clear: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p < R && first + p * stride <= width; p++) {":                                  "sums beyond the row's end, which nobody reads",
+	"embedding_keys: swap operands: const uint share = (tokens + grid - 1) / grid; → const uint share = ((1) - (tokens + grid)) / grid;":                                          threadZero,
+	"embedding_runs: swap operands: const uint share = (tokens + grid - 1) / grid; → const uint share = ((1) - (tokens + grid)) / grid;":                                          threadZero,
+	"embedding_keys: sign: for (uint i = index * share; i < min((index + 1) * share, tokens); i++) { → for (uint i = index * share; i < min((index - 1) * share, tokens); i++) {": threadZero,
+	"embedding_runs: sign: for (uint i = index * share; i < min((index + 1) * share, tokens); i++) { → for (uint i = index * share; i < min((index - 1) * share, tokens); i++) {": threadZero,
+	"embedding_keys: constant: const uint share = (tokens + grid - 1) / grid; → const uint share = (tokens + grid - 0) / grid;":                                                   largerShare,
+	"embedding_runs: constant: const uint share = (tokens + grid - 1) / grid; → const uint share = (tokens + grid - 0) / grid;":                                                   largerShare,
+	"embedding_backward_partial: shift index: const uint slot = slot_of(keys[begin]); → const uint slot = slot_of(keys[(begin) + 1]);":                                            "sums of a segment that is not all one slot's, which nobody reads",
+	"embedding_backward: drop guard: if (end > 0) { → if (true) {":                                                                                                                noTokens,
+	"embedding_backward: compare: if (end > 0) { → if (end >= 0) {":                                                                                                               noTokens,
+	"embedding_backward: swap operands: const uint from = (begin + segment - 1) / segment; → const uint from = ((1) - (begin + segment)) / segment;":                              oneByOne,
+	"embedding_backward: constant: const uint from = (begin + segment - 1) / segment; → const uint from = (begin + segment - 0) / segment;":                                       oneByOne,
+
+	"place: constant: constexpr size_t bank = 4 / sizeof(T); → constexpr size_t bank = 3 / sizeof(T);":                                                                                              otherPlace,
+	"place: swap operands: constexpr size_t bank = 4 / sizeof(T); → constexpr size_t bank = (sizeof(T)) / (4);":                                                                                     otherPlace,
+	"place: compare: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E >= 32 ? r / 32 * 3 * bank : 0) + c;":                                                otherPlace,
+	"place: constant: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 31 ? r / 32 * 3 * bank : 0) + c;":                                                otherPlace,
+	"place: constant: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 32 ? r / 31 * 3 * bank : 0) + c;":                                                otherPlace,
+	"place: sign: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 32 ? r / 32 + 3 * bank : 0) + c;":                                                    otherPlace,
+	"place: constant: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 32 ? r / 32 * 2 * bank : 0) + c;":                                                otherPlace,
+	"place: sign: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 32 ? r / 32 * 3 + bank : 0) + c;":                                                    otherPlace,
+	"place: constant: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 1) + c;":                                                otherPlace,
+	"transpose_2d: constant: threadgroup T tile[E * (E + 4)]; → threadgroup T tile[E * (E + 3)];":                                                                                                   "the array has room for every dtype's padding, float32's is one column",
+	"transpose_2d: compare: constexpr size_t x_lanes = N < E / CX ? N : E / CX; → constexpr size_t x_lanes = N <= E / CX ? N : E / CX;":                                                             lesserOfEqual,
+	"transpose_2d: compare: constexpr size_t y_lanes = N < E / CY ? N : E / CY; → constexpr size_t y_lanes = N <= E / CY ? N : E / CY;":                                                             lesserOfEqual,
+	"transpose_2d: compare: for (size_t r0 = size_t(group.y) * E; r0 < rows; r0 += size_t(groups.y) * E) { → for (size_t r0 = size_t(group.y) * E; r0 <= rows; r0 += size_t(groups.y) * E) {":       emptyTile,
+	"transpose_2d: compare: for (size_t c0 = size_t(group.x) * E; c0 < columns; c0 += size_t(groups.x) * E) { → for (size_t c0 = size_t(group.x) * E; c0 <= columns; c0 += size_t(groups.x) * E) {": emptyTile,
+	"transpose_2d_direct: swap operands: const uint share = (elements + threads - 1) / threads; → const uint share = ((1) - (elements + threads)) / threads;":                                       threadZero,
+	"transpose_2d_direct: sign: const size_t end = min(i + share, size_t(elements)); → const size_t end = min(i - share, size_t(elements));":                                                        threadZero,
+	"transpose_2d_direct: constant: const uint share = (elements + threads - 1) / threads; → const uint share = (elements + threads - 0) / threads;":                                                largerShare,
 }
 
 const (
+	otherSlots    = "the slots that rows alternate between change places"
+	oneOfSeveral  = "one simdgroup takes the way of several, through its slot"
+	wholePack     = "a whole pack at the row's end takes the way of a short one"
+	shortPack     = "a pack on this way has fewer than C elements before the row's end"
 	weightNotUsed = "the input in the weight's place is read, and what it gives not used"
-	whichBank     = "elements of the tile lie elsewhere, each still in a place of its own"
+	rowEnds       = "the R packs of all threads have the row, so the width ends the loop"
+	threadZero    = "thread 0 does the work of all: shares wrap around"
+	largerShare   = "shares are larger, by one at most, and later threads have less"
+	noTokens      = "the run of a slot without tokens is [0, 0), and nothing is added for it"
+	oneByOne      = "adds the tokens of some segments one by one, where their sum could be had"
+	otherPlace    = "elements of the tile lie elsewhere, each still in a place of its own"
+	lesserOfEqual = "chooses between equals"
+	emptyTile     = "one more tile, without elements"
 )
 
 // missedMutants are wrong, and nothing shows it: each with the reason.
 var missedMutants = map[string]string{
-	"add_products: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {": "reads the first element of the thread's next pack, in the same array",
-	"gradient: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":     "writes one element behind an array of the thread's own, through a pointer, whose bounds no compiler knows",
+	"packed: compare: return width % C == 0 && reinterpret_cast<size_t>(p) % alignof(Pack<T, C>) == 0; → return width % C == 0 && reinterpret_cast<size_t>(p) % alignof(Pack<T, C>) != 0;": "loads packs from addresses that do not suit them, where no trial has a buffer and a processor would not mind",
 
-	"place: constant: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 31 ? r / 32 * 3 * bank : 0) + c;":          onlyHalves,
-	"place: swap operands: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 32 ? (32) / (r) * 3 * bank : 0) + c;": onlyHalves,
-	"place: constant: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 32 ? r / 31 * 3 * bank : 0) + c;":          onlyHalves,
-	"place: sign: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 32 ? r / 32 + 3 * bank : 0) + c;":              onlyHalves,
-	"place: constant: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 32 ? r / 32 * 2 * bank : 0) + c;":          onlyHalves,
-	"place: sign: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 32 ? r / 32 * 3 + bank : 0) + c;":              onlyHalves,
+	"add_squares: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":  beyondArray,
+	"add_products: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {": beyondArray,
+	"gradient: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":     beyondArray,
+	"clear: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":        beyondArray,
+
+	"softmax_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (2)": beyondArray,
+	"rms_norm_residual: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":    beyondArray,
 }
 
-const onlyHalves = "tiles wider than 32 are of halves, and mutants are tried in float32"
+const beyondArray = "moves elements behind an array of the thread's own, through a pointer, whose bounds no compiler knows"

@@ -8,11 +8,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
+	"text/tabwriter"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -27,52 +29,62 @@ import (
 // known why it makes no difference (see equivalentMutants), or known that it is missed
 // (see missedMutants). In the short run, the first mutant of each kind.
 func TestMutationsAreNoticed(t *testing.T) {
-	files, err := fs.Glob(customkernels.Shaders(), "*.metal")
+	files, err := fs.Glob(customkernels.Shaders(), "*")
 	require.NoError(t, err)
 	if long.Enabled() && os.Getenv("MLXGRAD_CACHE") == "" {
-		// Hundreds of programs that nobody needs again.
+		// Thousands of programs that nobody needs again.
 		t.Setenv("MLXGRAD_CACHE", t.TempDir())
 	}
+	all := map[string][]mutant{}
+	names := map[string]bool{}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(file, filepath.Ext(file)), func(t *testing.T) { mutationsAreNoticed(t, file) })
+		text, err := fs.ReadFile(customkernels.Shaders(), file)
+		require.NoError(t, err)
+		all[file] = mutants(string(text))
+		for _, m := range all[file] {
+			names[m.name] = true
+		}
 	}
+	for _, table := range []map[string]string{equivalentMutants, missedMutants} {
+		for name := range table {
+			require.True(t, names[name], "there is no such mutant any more: %s", name)
+		}
+	}
+	var summary strings.Builder
+	table := tabwriter.NewWriter(&summary, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(table, "file\tmutants\ttried\tkilled\tequivalent\tmissed\trate\t\n")
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(file, filepath.Ext(file)), func(t *testing.T) {
+			n := mutationsAreNoticed(t, file, all[file])
+			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%.1f %%\t\n", file, len(all[file]), n.tried, n.killed, n.equivalent, n.missed,
+				100*float64(n.killed)/float64(max(n.tried-n.equivalent, 1)))
+		})
+	}
+	require.NoError(t, table.Flush())
+	t.Logf("the rate is that of the killed among those that differ\n%s", summary.String())
 }
 
 // sampleSize bounds the mutants of the short run.
 const sampleSize = 4
 
-func mutationsAreNoticed(t *testing.T, file string) {
-	text, err := fs.ReadFile(customkernels.Shaders(), file)
-	require.NoError(t, err)
-	all := mutants(string(text))
-	names := map[string]bool{}
-	for _, m := range all {
-		names[m.name] = true
-	}
-	if long.Enabled() {
-		for _, table := range []map[string]string{equivalentMutants, missedMutants} {
-			for name := range table {
-				require.True(t, names[name], "there is no such mutant any more: %s", name)
-			}
-		}
-	}
-	tried := all
+// mutantCount says what became of a file's mutants.
+type mutantCount struct{ tried, killed, equivalent, missed int }
+
+func mutationsAreNoticed(t *testing.T, file string, tried []mutant) (n mutantCount) {
 	if !long.Enabled() {
-		tried = sample(all)
+		tried = sample(tried)
 	}
 	trials := mutationTrials(t, file)
 
 	verdicts := make([]string, len(tried))
 	var workers sync.WaitGroup
 	work := make(chan int)
-	for range 2 {
-		workers.Add(1)
-		go func() {
-			defer workers.Done()
+	for range runtime.NumCPU() {
+		workers.Go(func() {
 			for i := range work {
 				verdicts[i] = killer(t.Context(), file, tried[i], trials)
 			}
-		}()
+		})
 	}
 	for i := range tried {
 		work <- i
@@ -80,27 +92,27 @@ func mutationsAreNoticed(t *testing.T, file string) {
 	close(work)
 	workers.Wait()
 
-	killed, equivalent := 0, 0
+	n.tried = len(tried)
 	for i, m := range tried {
-		reason, known := equivalentMutants[m.name]
+		equivalent, missed := equivalentMutants[m.name], missedMutants[m.name]
 		switch {
 		case verdicts[i] != "":
-			killed++
+			n.killed++
 			t.Logf("killed      %s: %s", m.name, verdicts[i])
-			if known {
-				t.Errorf("killed, and so not equivalent: %s: %s", m.name, verdicts[i])
+			if equivalent+missed != "" {
+				t.Errorf("killed, and so neither equivalent nor missed: %s: %s", m.name, verdicts[i])
 			}
-		case known:
-			equivalent++
-			t.Logf("equivalent  %s: %s", m.name, reason)
-		case missedMutants[m.name] != "":
-			t.Logf("missed      %s: %s", m.name, missedMutants[m.name])
+		case equivalent != "":
+			n.equivalent++
+			t.Logf("equivalent  %s: %s", m.name, equivalent)
+		case missed != "":
+			n.missed++
+			t.Logf("missed      %s: %s", m.name, missed)
 		default:
 			t.Errorf("survived    %s", m.name)
 		}
 	}
-	t.Logf("%d of %d mutants tried, %d killed, %d equivalent: %.1f %% of those that differ are killed", len(tried), len(all),
-		killed, equivalent, 100*float64(killed)/float64(max(len(tried)-equivalent, 1)))
+	return n
 }
 
 // sample is the first mutant of each kind that makes a difference.
@@ -118,47 +130,64 @@ func sample(all []mutant) []mutant {
 // A mutationTrial is a launch with what the kernel as it stands makes of it.
 type mutationTrial struct {
 	KernelLaunch
+	file   string // the kernel's
 	inputs arrays
 	want   [][]float32
+	config customkernels.SanitizeConfig // for a mutant
 }
 
-// mutationConfig leaves a mutant that never ends enough time to be found out.
-var mutationConfig = customkernels.SanitizeConfig{Schedules: 3, Seed: 1, Timeout: 15 * time.Second}
+// mutationFiles are the files whose launches a file's mutants are tried in: for the header, some
+// that call all of it.
+func mutationFiles(file string) []string {
+	if file == "rows.h" {
+		return []string{"softmax_backward.metal", "column_sum.metal", "rms_norm_residual.metal", "transpose_2d.metal"}
+	}
+	return []string{file}
+}
 
 // mutationTrials are the ragged launches of a file's kernels in float32, where rounding
 // hides least: in a GPU's geometry first, then in others.
 func mutationTrials(t *testing.T, file string) []mutationTrial {
 	t.Helper()
-	lib, err := customkernels.Load(customkernels.Shaders(), file)
-	require.NoError(t, err)
 	launches := Launches(RaggedCases)
 	launches = append(launches, variants(launches)...)
 	slices.SortStableFunc(launches, func(a, b KernelLaunch) int { return cmp.Compare(a.Device, b.Device) })
 	var trials []mutationTrial
-	for _, l := range launches {
-		if l.DType != mlxc.Float32 || !slices.Contains(lib.Names(), l.Kernel.Name()) {
-			continue
-		}
-		trial := mutationTrial{KernelLaunch: l, inputs: l.Inputs()}
-		r, err := l.Kernel.Sanitize(t.Context(), l.Launch, mutationConfig, trial.inputs...)
+	for _, file := range mutationFiles(file) {
+		lib, err := customkernels.Load(customkernels.Shaders(), file)
 		require.NoError(t, err)
-		require.Empty(t, r.Findings, l.Name())
-		for _, a := range r.Outputs {
-			trial.want = append(trial.want, floats(t, a))
+		for _, l := range launches {
+			if l.DType != mlxc.Float32 || !slices.Contains(lib.Names(), l.Kernel.Name()) {
+				continue
+			}
+			trial := mutationTrial{KernelLaunch: l, file: file, inputs: l.Inputs(), config: customkernels.SanitizeConfig{Seed: 1}}
+			r, err := l.Kernel.Sanitize(t.Context(), l.Launch, trial.config, trial.inputs...)
+			require.NoError(t, err)
+			require.Empty(t, r.Findings, l.Name())
+			for _, a := range r.Outputs {
+				trial.want = append(trial.want, floats(t, a))
+			}
+			// A mutant that never ends is found out soon.
+			trial.config.Timeout = 3*time.Second + 20*r.Duration
+			trials = append(trials, trial)
 		}
-		trials = append(trials, trial)
 	}
 	return trials
 }
 
 // killer says what gives the mutant away, "" for nothing.
 func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) string {
-	lib, err := customkernels.Load(withMutant(file, m), file)
-	if err != nil {
-		return "does not load: " + firstLine(err)
-	}
+	shaders := withMutant(file, m)
+	libraries := map[string]*customkernels.Library{}
 	kernels := map[string]*customkernels.Kernel{}
 	for _, trial := range trials {
+		lib, err := libraries[trial.file], error(nil)
+		if lib == nil {
+			if lib, err = customkernels.Load(shaders, trial.file); err != nil {
+				return "does not load: " + firstLine(err)
+			}
+			libraries[trial.file] = lib
+		}
 		name := trial.Kernel.Name()
 		if slices.Contains(lib.Names(), m.function) && name != m.function {
 			continue // the mutant is in another kernel, not in a helper
@@ -168,7 +197,7 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 				return "does not load: " + firstLine(err)
 			}
 		}
-		r, err := kernels[name].Sanitize(ctx, trial.Launch, mutationConfig, trial.inputs...)
+		r, err := kernels[name].Sanitize(ctx, trial.Launch, trial.config, trial.inputs...)
 		if err != nil {
 			return "does not compile: " + firstLine(err)
 		}
