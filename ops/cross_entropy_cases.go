@@ -2,12 +2,14 @@ package ops
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // crossEntropyCases have targets of every kind: classes, ignored ones, and one that is no
-// class. Ragged, a row is wider than a GPU's threadgroup holds.
+// class. Ragged, a row is wider than a GPU's threadgroup holds; and without smoothing
+// there are logits of −infinity, which the loss then leaves alone.
 func crossEntropyCases(set CaseSet) []launchCase {
 	shapes := rowShapes(set)
 	if set == RaggedCases {
@@ -18,8 +20,16 @@ func crossEntropyCases(set CaseSet) []launchCase {
 		if cfg.SoftCap > 0 {
 			name += ", soft-cap"
 		}
+		masked := cfg.LabelSmoothing == 0
+		if masked {
+			name += ", masked"
+		}
 		return launchCase{name: name, run: func(on launcher, dtype mlxc.DType) {
 			logits := mlxc.RandomNormal(mlxc.RandomKey(1), dtype, rows, width)
+			if masked {
+				minus := mlxc.Scalar(float32(math.Inf(-1))).AsType(dtype)
+				logits = mlxc.Where(logits.Greater(mlxc.Scalar(float32(1)).AsType(dtype)), minus, logits)
+			}
 			values := make([]int32, rows)
 			for i := range values {
 				values[i] = int32((5*i+width-1)%(width+2) - 1)
@@ -39,7 +49,7 @@ func crossEntropyCases(set CaseSet) []launchCase {
 	}
 	if set == RaggedCases {
 		options.SoftCap = 2
-		cases = append(cases, crossEntropyCase(37, 129, options))
+		cases = append(cases, crossEntropyCase(37, 129, options), crossEntropyCase(37, 129, CrossEntropyConfig{}))
 	}
 	return cases
 }

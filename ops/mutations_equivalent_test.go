@@ -8,7 +8,6 @@ var equivalentMutants = map[string]string{
 	"softmax_backward: constant: uint turn = 0; → uint turn = 1;":  otherSlots,
 
 	"threadgroup_sum: constant: if (simdgroups == 1) { → if (simdgroups == 0) {":         oneOfSeveral,
-	"threadgroup_max: constant: if (simdgroups == 1) { → if (simdgroups == 0) {":         oneOfSeveral,
 	"simdgroup_sums_in_order: constant: if (simdgroups == 1) { → if (simdgroups == 0) {": oneOfSeveral,
 	"simdgroup_sums_in_order: drop guard: if (simdgroup == 0) { → if (true) {":           "all simdgroups add up, and simdgroup 0 alone writes",
 
@@ -41,6 +40,20 @@ var equivalentMutants = map[string]string{
 	"embedding_backward: swap operands: const uint from = (begin + segment - 1) / segment; → const uint from = ((1) - (begin + segment)) / segment;":                              oneByOne,
 	"embedding_backward: constant: const uint from = (begin + segment - 1) / segment; → const uint from = (begin + segment - 0) / segment;":                                       oneByOne,
 
+	"read_once: constant: return simd_broadcast_first(lane == 0 ? values[index] : V(0)); → return simd_broadcast_first(lane == 0 ? values[index] : V(1));": "lane 0's value is taken",
+	"thread_sums: constant: float sum = 0; → float sum = 1;": "times exp(−MAXFLOAT − m), which is 0",
+	"thread_sums: compare: for (size_t begin = first; begin < width; begin += R * stride) { → for (size_t begin = first; begin <= width; begin += R * stride) {": "a block without elements adds nothing",
+	"thread_sums: drop guard: if (column + C > width) { → if (true) {":                                                                                           allInRow,
+	"thread_sums: compare: if (column + C > width) { → if (column + C >= width) {":                                                                               allInRow,
+	"thread_sums: constant: for (int k = 0; k < C; k++) { → for (int k = 1; k < C; k++) { (3)":                                                                   "the first element of a pack is in the row",
+	"thread_sums: compare: maxima[k] = s > maxima[k] ? s : maxima[k]; → maxima[k] = s >= maxima[k] ? s : maxima[k];":                                             betweenEquals,
+	"thread_sums: compare: maximum = maxima[k] > maximum ? maxima[k] : maximum; → maximum = maxima[k] >= maximum ? maxima[k] : maximum;":                         betweenEquals,
+	"cross_entropy_forward: constant: RowSums sums = RowSums{0, 1, 0}; → RowSums sums = RowSums{0, 1, 1};":                                                       leftOut,
+	"cross_entropy_fwd_bwd: constant: RowSums sums = RowSums{0, 1, 0}; → RowSums sums = RowSums{0, 1, 1};":                                                       leftOut,
+	"cross_entropy_fwd_bwd: constant: const size_t last = first < options.width ? first + (options.width - 1 - first) / (R * stride) * (R * stride) : first; → const size_t last = first < options.width ? first + (options.width - 0 - first) / (R * stride) * (R * stride) : first;": readAgain,
+	"cross_entropy_fwd_bwd: sign: const size_t last = first < options.width ? first + (options.width - 1 - first) / (R * stride) * (R * stride) : first; → const size_t last = first < options.width ? first + (options.width - 1 - first) / (R + stride) * (R * stride) : first;":     readAgain,
+	"cross_entropy_fwd_bwd: drop guard: if (begin != last) { → if (true) {": "reads what is held again",
+
 	"place: constant: constexpr size_t bank = 4 / sizeof(T); → constexpr size_t bank = 3 / sizeof(T);":                                                                                              otherPlace,
 	"place: swap operands: constexpr size_t bank = 4 / sizeof(T); → constexpr size_t bank = (sizeof(T)) / (4);":                                                                                     otherPlace,
 	"place: compare: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E >= 32 ? r / 32 * 3 * bank : 0) + c;":                                                otherPlace,
@@ -51,8 +64,8 @@ var equivalentMutants = map[string]string{
 	"place: sign: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 32 ? r / 32 * 3 + bank : 0) + c;":                                                    otherPlace,
 	"place: constant: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 1) + c;":                                                otherPlace,
 	"transpose_2d: constant: threadgroup T tile[E * (E + 4)]; → threadgroup T tile[E * (E + 3)];":                                                                                                   "the array has room for every dtype's padding, float32's is one column",
-	"transpose_2d: compare: constexpr size_t x_lanes = N < E / CX ? N : E / CX; → constexpr size_t x_lanes = N <= E / CX ? N : E / CX;":                                                             lesserOfEqual,
-	"transpose_2d: compare: constexpr size_t y_lanes = N < E / CY ? N : E / CY; → constexpr size_t y_lanes = N <= E / CY ? N : E / CY;":                                                             lesserOfEqual,
+	"transpose_2d: compare: constexpr size_t x_lanes = N < E / CX ? N : E / CX; → constexpr size_t x_lanes = N <= E / CX ? N : E / CX;":                                                             betweenEquals,
+	"transpose_2d: compare: constexpr size_t y_lanes = N < E / CY ? N : E / CY; → constexpr size_t y_lanes = N <= E / CY ? N : E / CY;":                                                             betweenEquals,
 	"transpose_2d: compare: for (size_t r0 = size_t(group.y) * E; r0 < rows; r0 += size_t(groups.y) * E) { → for (size_t r0 = size_t(group.y) * E; r0 <= rows; r0 += size_t(groups.y) * E) {":       emptyTile,
 	"transpose_2d: compare: for (size_t c0 = size_t(group.x) * E; c0 < columns; c0 += size_t(groups.x) * E) { → for (size_t c0 = size_t(group.x) * E; c0 <= columns; c0 += size_t(groups.x) * E) {": emptyTile,
 	"transpose_2d_direct: swap operands: const uint share = (elements + threads - 1) / threads; → const uint share = ((1) - (elements + threads)) / threads;":                                       threadZero,
@@ -72,7 +85,10 @@ const (
 	noTokens      = "the run of a slot without tokens is [0, 0), and nothing is added for it"
 	oneByOne      = "adds the tokens of some segments one by one, where their sum could be had"
 	otherPlace    = "elements of the tile lie elsewhere, each still in a place of its own"
-	lesserOfEqual = "chooses between equals"
+	betweenEquals = "chooses between equals"
+	allInRow      = "asks of every element whether it is in the row"
+	leftOut       = "the sum of a row that is left out, which nobody reads"
+	readAgain     = "begins with a block behind the row, and reads all that have elements again"
 	emptyTile     = "one more tile, without elements"
 )
 
@@ -80,10 +96,12 @@ const (
 var missedMutants = map[string]string{
 	"packed: compare: return width % C == 0 && reinterpret_cast<size_t>(p) % alignof(Pack<T, C>) == 0; → return width % C == 0 && reinterpret_cast<size_t>(p) % alignof(Pack<T, C>) != 0;": "loads packs from addresses that do not suit them, where no trial has a buffer and a processor would not mind",
 
-	"add_squares: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":  beyondArray,
-	"add_products: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {": beyondArray,
-	"gradient: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":     beyondArray,
-	"clear: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":        beyondArray,
+	"add_squares: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":     beyondArray,
+	"add_products: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":    beyondArray,
+	"gradient: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":        beyondArray,
+	"clear: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":           beyondArray,
+	"read_held: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":       beyondArray,
+	"thread_sums: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) { (3)": beyondArray,
 
 	"softmax_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (2)": beyondArray,
 	"rms_norm_residual: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":    beyondArray,

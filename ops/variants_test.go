@@ -24,13 +24,14 @@ func variants(launches []KernelLaunch) []KernelLaunch {
 			"rms_norm_residual", "add_rms_norm", "softmax_backward", "layer_norm_backward", "layer_norm_bwd_input",
 			"cross_entropy_fwd_bwd", "cross_entropy_forward", "cross_entropy_backward":
 			// Two groups share the rows, so each uses its slots again: with a last
-			// simdgroup of one lane, and with as many simdgroups as there are slots. Or too few
-			// threads hold a part of a row, which is of whole packs, where a kernel allows that.
+			// simdgroup of one lane, and with as many simdgroups as there are slots. Rows of
+			// whole packs with too few threads to hold them, where a kernel allows that, and
+			// with more threads than packs.
 			sizes := []int{65, 1024}
 			if width == 128 {
-				sizes = []int{5}
+				sizes = []int{5, 65}
 				if name := l.Kernel.Name(); name == "rms_norm_backward" || name == "layer_norm_backward" {
-					continue
+					sizes = []int{65}
 				}
 			}
 			for _, threads := range sizes {
