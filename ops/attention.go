@@ -117,13 +117,9 @@ const widestHead = 256
 
 // wholeEights appends columns of zeros, up to a multiple of eight.
 func wholeEights(x *mlxc.Array) *mlxc.Array {
-	missing := -x.Dim(-1) & 7
-	if missing == 0 {
-		return x
-	}
 	shape := x.Shape()
-	shape[len(shape)-1] = missing
-	return mlxc.Concatenate(-1, x, mlxc.Zeros(x.DType(), shape...))
+	padded := append(shape[:3:3], (shape[3]+7)/8*8)
+	return mlxc.Zeros(x.DType(), padded...).SliceUpdate(x, []int{0, 0, 0, 0}, shape, nil)
 }
 
 // withScale replaces a Scale of 0 by what it stands for.

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"math"
+	"slices"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -181,7 +182,8 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 func (b boundAttention) delta(on launcher, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
 	rows := out.Shape()[:3]
 	perRow := []mlxc.Output{{Shape: rows, DType: mlxc.Float32}}
-	if b.q.DType() == mlxc.Float32 {
+	if slices.ContainsFunc([]*mlxc.Array{b.q, b.mask, b.sinks}, func(a *mlxc.Array) bool { return a != nil && a.DType() == mlxc.Float32 }) {
+		// A gradient will not be rounded to 16 bits.
 		l := b.launch(b.geometry(on, rows[2]), rows[2], rows[1])
 		l.Outputs = perRow
 		return on.launch(attentionKernels.get("attention_delta"), l,

@@ -27,6 +27,9 @@ func TestLaunchesHaveEveryKernel(t *testing.T) {
 					if kernel == "embedding_sorted_keys" && d == apple {
 						continue // of one thread: a GPU leaves sorting to MLX
 					}
+					if kernel == "attention_delta" && dtype != mlxc.Float32 || kernel == "attention_delta_of_output" && dtype == mlxc.Float32 {
+						continue // one is as exact as float32 needs, the other fast
+					}
 					want = append(want, fmt.Sprintln(kernel, dtype, d))
 				}
 			}
