@@ -83,12 +83,24 @@ func transpose(on launcher, x *mlxc.Array) *mlxc.Array {
 // transposeDirect is transpose without tiles.
 func transposeDirect(on launcher, x *mlxc.Array, shape []int) *mlxc.Array {
 	grid, threads := elementsOf(on.device, x.Size())
-	n := counts(x.Size(), x.Dim(-2), x.Dim(-1))
+	// A GPU's threads side by side write side by side.
+	length, others := x.Dim(-2), x.Dim(-1)
+	strip, gathers := length, true
+	if on.device == host {
+		// A host's thread goes along the longer axis, in strips that stay in a cache until all
+		// of their 16 rows or columns are moved.
+		gathers = length >= others
+		if !gathers {
+			length, others = others, length
+		}
+		strip = min(length, 256)
+	}
+	n := counts(x.Size(), length, others, strip)
 	defer free(n)
 	return on.launch(transposeKernels.get("transpose_2d_direct"), customkernels.Launch{
 		Grid:        [3]int{grid},
 		Threadgroup: [3]int{threads},
-		Template:    []mlxc.TemplateArg{{Name: "T", Value: x.DType()}},
+		Template:    []mlxc.TemplateArg{{Name: "T", Value: x.DType()}, {Name: "GATHERS", Value: gathers}},
 		Outputs:     []mlxc.Output{{Shape: shape, DType: x.DType()}},
-	}, x, n[0], n[1], n[2])[0]
+	}, x, n[0], n[1], n[2], n[3])[0]
 }

@@ -6,15 +6,15 @@
 //                        threadgroup memory, and writes rows of y from there in packs
 //                        of CY. So both matrices are read and written a stretch of E
 //                        elements at a time
-//   transpose_2d_direct  a thread writes its share of y straight from x: for matrices
-//                        that would leave a tile all but empty, and of which caches
-//                        keep the lines from one column to the next
+//   transpose_2d_direct  a thread moves its share of elements straight from x to y: for
+//                        matrices that would leave a tile all but empty, and of which
+//                        caches keep the lines from one column to the next
 //
 // Launch (threads): transpose_2d in groups of N along x, a power of two up to 1024; along
 // the grid's axes, groups for the tiles of a row of x, for those of a column, and for
 // the matrices. A group goes on by the size of the grid, so any number of groups is
 // right, and so are any powers of two for CX and CY up to E. transpose_2d_direct in any
-// grid along x, for less than 2³¹ elements. Indices are size_t: see
+// grid along x, with strips of any length, for less than 2³¹ elements. Indices are size_t: see
 // rms_norm_backward.metal.
 //
 // Device traffic: every element is read once and written once.
@@ -83,33 +83,43 @@ template <typename T, int CX, int CY, int E, int N>
   }
 }
 
-template <typename T>
+// The matrices have `length` rows of `others` elements, if y GATHERS what is far apart in x,
+// or `others` rows of `length`, each a stretch of x that is scattered in y. Elements count
+// in strips, matrix by matrix: strip · others places of the length, and then the next.
+template <typename T, bool GATHERS>
 [[kernel]] void transpose_2d_direct(
     device const T* x [[buffer(0)]],
     constant uint& elements [[buffer(1)]],
-    constant uint& rows [[buffer(2)]],
-    constant uint& columns [[buffer(3)]],
-    device T* y [[buffer(4)]],
+    constant uint& length [[buffer(2)]],
+    constant uint& others [[buffer(3)]],
+    constant uint& strip [[buffer(4)]],
+    device T* y [[buffer(5)]],
     uint thread_position [[thread_position_in_grid]],
     uint threads [[threads_per_grid]]) {
   const uint share = (elements + threads - 1) / threads;
-  size_t i = size_t(thread_position) * share;
-  const size_t end = min(i + share, size_t(elements));
-  // The place in y's rows, and the row, which is a column of x.
-  size_t r = uint(i) % rows;
-  size_t c = uint(i) / rows % columns;
-  device const T* matrix = x + (i - c * rows - r);
-  while (i < end) {
-    const size_t run = min(rows - r, end - i);
-    for (size_t k = 0; k < run; k++) {
-      y[i + k] = matrix[(r + k) * columns + c];
+  const size_t begin = size_t(thread_position) * share;
+  const size_t end = min(begin + share, size_t(elements));
+  for (size_t i = begin; i < end;) {
+    const uint in_matrix = uint(i) % (length * others);
+    const uint first = in_matrix / (strip * others) * strip;
+    const uint places = min(strip, length - first);
+    const uint in_strip = in_matrix - first * others;
+    const size_t at = first + in_strip % places;
+    const size_t other = in_strip / places;
+    const size_t run = min(size_t(places - in_strip % places), end - i);
+    // The same element in rows of `length` and in rows of `others`.
+    const size_t along = i - in_matrix + other * length + at;
+    const size_t across = i - in_matrix + at * others + other;
+    // Of 32 bits, so that no processor puts vectors together out of far elements.
+    uint place = uint(across);
+    const uint stride = others;
+    for (size_t k = 0; k < run; k++, place += stride) {
+      if (GATHERS) {
+        y[along + k] = x[place];
+      } else {
+        y[place] = x[along + k];
+      }
     }
     i += run;
-    r = 0;
-    c++;
-    if (c == columns) {
-      c = 0;
-      matrix += size_t(rows) * columns;
-    }
   }
 }
