@@ -7,7 +7,7 @@ import (
 )
 
 // softmaxCases are the cases of rows, and some that are wider than a threadgroup of a GPU
-// holds, in whole packs and not. y is no softmax, whose elements would be too small to
+// or a host's thread holds, in whole packs and not. y is no softmax, whose elements would be too small to
 // tell a mistake from rounding.
 func softmaxCases(set CaseSet) []launchCase {
 	shapes := rowShapes(set)
@@ -19,6 +19,7 @@ func softmaxCases(set CaseSet) []launchCase {
 		cases = append(cases, launchCase{
 			name: fmt.Sprintf("%dx%d", s[0], s[1]),
 			run: func(on launcher, dtype mlxc.DType) {
+				softmaxForward(on, mlxc.RandomNormal(mlxc.RandomKey(3), dtype, s[0], s[1]))
 				softmaxBackward(on,
 					mlxc.RandomNormal(mlxc.RandomKey(1), dtype, s[0], s[1]),
 					mlxc.RandomNormal(mlxc.RandomKey(2), dtype, s[0], s[1]))

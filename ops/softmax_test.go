@@ -32,6 +32,42 @@ func TestSoftmaxBackwardInEveryGeometry(t *testing.T) {
 	}
 }
 
+// The kernel of the value, which hosts use, is right in every geometry, and so near to
+// float64's as its one rounding to T allows, or a few in float32.
+func TestSoftmaxForwardInEveryGeometry(t *testing.T) {
+	for _, dtype := range gradientDTypes {
+		for _, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 16411, 32771} {
+			for _, rows := range []int{1, 3, 37} {
+				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {
+					x := normal(1, dtype, rows, width).MulScalar(3)
+					values := floats(t, x)
+					want := make([]float64, len(values))
+					for r := range rows {
+						row, sum := values[r*width:][:width], 0.0
+						for _, v := range row {
+							sum += math.Exp(float64(v))
+						}
+						for j, v := range row {
+							want[r*width+j] = math.Exp(float64(v)) / sum
+						}
+					}
+					for _, d := range devices {
+						y := softmaxRows(launcher{device: d}, softmaxForwardKernels.get("softmax_forward"), 4, x)
+						require.Equal(t, x.Shape(), y.Shape())
+						require.Equal(t, dtype, y.DType())
+						// Half an ulp of T, or of its subnormals, and float32's own roundings.
+						half := map[mlxc.DType]float64{mlxc.Float32: 0x1p-24, mlxc.Float16: 0x1p-11, mlxc.BFloat16: 0x1p-8}[dtype]
+						least := map[mlxc.DType]float64{mlxc.Float16: 0x1p-25}[dtype]
+						for i, got := range floats(t, y) {
+							require.InDelta(t, want[i], got, want[i]*(half+5e-6)+least, "%v, element %d", d, i)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
 // dx = y·(dy − s) by hand: y = (1/8, 1/8, 1/4, 1/2), dy = (1, −1, 2, 0) and s = 1/2.
 func TestSoftmaxByHand(t *testing.T) {
 	logits := make([]float32, 4)

@@ -36,23 +36,6 @@
 
 #include "rows.h"
 
-// Largest value in the threadgroup, for every thread. slots are the caller's as of
-// threadgroup_sum.
-inline float threadgroup_max(float value, threadgroup float* slots, uint lane, uint simdgroup, uint simdgroups) {
-  value = simd_max(value);
-  if (simdgroups == 1) {
-    return value;
-  }
-  if (lane == 0) {
-    slots[simdgroup] = value;
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (uint g = 0; g < simdgroups; g++) {
-    value = max(value, slots[g]);
-  }
-  return value;
-}
-
 // A value that all threads want, which one lane of each simdgroup reads.
 template <typename V>
 inline V read_once(device const V* values, size_t index, uint lane) {

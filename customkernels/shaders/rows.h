@@ -100,6 +100,23 @@ inline V threadgroup_sum(V value, threadgroup V* slots, uint lane, uint simdgrou
   return value;
 }
 
+// Largest value in the threadgroup, for every thread. slots are the caller's as of
+// threadgroup_sum.
+inline float threadgroup_max(float value, threadgroup float* slots, uint lane, uint simdgroup, uint simdgroups) {
+  value = simd_max(value);
+  if (simdgroups == 1) {
+    return value;
+  }
+  if (lane == 0) {
+    slots[simdgroup] = value;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint g = 0; g < simdgroups; g++) {
+    value = max(value, slots[g]);
+  }
+  return value;
+}
+
 // Adds up, in simdgroup 0, what the lanes of the same index have in every simdgroup,
 // in the order of simdgroups. slots has C·32 values for each simdgroup; a group of one
 // simdgroup does not touch them.
