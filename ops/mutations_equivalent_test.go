@@ -54,6 +54,30 @@ var equivalentMutants = map[string]string{
 	"cross_entropy_fwd_bwd: sign: const size_t last = first < options.width ? first + (options.width - 1 - first) / (R * stride) * (R * stride) : first; → const size_t last = first < options.width ? first + (options.width - 1 - first) / (R + stride) * (R * stride) : first;":     readAgain,
 	"cross_entropy_fwd_bwd: drop guard: if (begin != last) { → if (true) {": "reads what is held again",
 
+	"rms_norm_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":                                                            rowEnds,
+	"rms_norm_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (2)":                                                        rowEnds,
+	"rms_norm_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (3)":                                                        rowEnds,
+	"rms_norm_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (4)":                                                        rowEnds,
+	"rms_norm_backward: constant: uint turn = 0; → uint turn = 1;":                                                                                                                                                      otherSlots,
+	"rms_norm_backward_statistics: constant: uint turn = 0; → uint turn = 1;":                                                                                                                                           otherSlots,
+	"rms_norm_compute_rms_inv: constant: uint turn = 0; → uint turn = 1;":                                                                                                                                               otherSlots,
+	"rms_norm_backward_dx: constant: uint turn = 0; → uint turn = 1;":                                                                                                                                                   otherSlots,
+	"rms_norm_backward: drop guard: if (HAS_WEIGHT) { → if (true) { (2)":                                                                                                                                                sumsNotUsed,
+	"rms_norm_backward_columns: drop guard: if (HAS_WEIGHT) { → if (true) { (2)":                                                                                                                                        sumsNotUsed,
+	"rms_norm_backward_statistics: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                         weightNotUsed,
+	"rms_norm_backward_columns: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                            weightNotUsed,
+	"rms_norm_backward_dx: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                 weightNotUsed,
+	"rms_norm_backward_dx: drop guard: if (HAS_WEIGHT) { → if (true) { (2)":                                                                                                                                             weightNotUsed,
+	"rms_norm_backward_dx: drop guard: if (HAS_WEIGHT) { → if (true) { (3)":                                                                                                                                             weightNotUsed,
+	"rms_norm_backward_statistics: compare: constexpr int L = B == 1 ? C : 1; → constexpr int L = B != 1 ? C : 1;":                                                                                                      otherSums,
+	"rms_norm_backward_statistics: constant: constexpr int L = B == 1 ? C : 1; → constexpr int L = B == 0 ? C : 1;":                                                                                                     otherSums,
+	"rms_norm_backward_statistics: compare: for (size_t begin = size_t(group) * B; begin < rows; begin += size_t(groups) * B) { → for (size_t begin = size_t(group) * B; begin <= rows; begin += size_t(groups) * B) {": noRows,
+	"rms_norm_backward_columns: compare: for (size_t begin = group.y; begin < rows; begin += size_t(groups.y) * lanes) { → for (size_t begin = group.y; begin <= rows; begin += size_t(groups.y) * lanes) {":            noRows,
+	"rms_norm_backward_columns: constant: const uint lanes = min(threads.x, 32u); → const uint lanes = min(threads.x, 31u);":                                                                                            "takes 31 rows at a time",
+	"rms_norm_backward_columns: constant: float2 own_rc = 0; → float2 own_rc = 1;":                                                                                                                                      nobodyTakes,
+	"rms_norm_backward_dw: compare: for (size_t begin = simdgroup; begin < rows; begin += size_t(simdgroups) * lanes) { → for (size_t begin = simdgroup; begin <= rows; begin += size_t(simdgroups) * lanes) {":         noRows,
+	"rms_norm_backward_dw: constant: const float own_r = own < rows ? rms_inv[own] : 0; → const float own_r = own < rows ? rms_inv[own] : 1;":                                                                           nobodyTakes,
+
 	"place: constant: constexpr size_t bank = 4 / sizeof(T); → constexpr size_t bank = 3 / sizeof(T);":                                                                                              otherPlace,
 	"place: swap operands: constexpr size_t bank = 4 / sizeof(T); → constexpr size_t bank = (sizeof(T)) / (4);":                                                                                     otherPlace,
 	"place: compare: return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c; → return r * (E + bank) + (E >= 32 ? r / 32 * 3 * bank : 0) + c;":                                                otherPlace,
@@ -79,6 +103,10 @@ const (
 	wholePack     = "a whole pack at the row's end takes the way of a short one"
 	shortPack     = "a pack on this way has fewer than C elements before the row's end"
 	weightNotUsed = "the input in the weight's place is read, and what it gives not used"
+	sumsNotUsed   = "sums for a weight that there is not, which are not written"
+	otherSums     = "another number of sums for a row: rounding and registers"
+	noRows        = "one more turn, without rows"
+	nobodyTakes   = "stands for a row behind the last, which nobody takes"
 	rowEnds       = "the R packs of all threads have the row, so the width ends the loop"
 	threadZero    = "thread 0 does the work of all: shares wrap around"
 	largerShare   = "shares are larger, by one at most, and later threads have less"
@@ -103,8 +131,10 @@ var missedMutants = map[string]string{
 	"read_held: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":       beyondArray,
 	"thread_sums: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) { (3)": beyondArray,
 
-	"softmax_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (2)": beyondArray,
-	"rms_norm_residual: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":    beyondArray,
+	"softmax_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (2)":     beyondArray,
+	"rms_norm_residual: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":        beyondArray,
+	"rms_norm_backward_dx: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":     beyondArray,
+	"rms_norm_backward_dx: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (3)": beyondArray,
 }
 
 const beyondArray = "moves elements behind an array of the thread's own, through a pointer, whose bounds no compiler knows"

@@ -11,14 +11,14 @@ import (
 // Ragged: single elements; arrays below eight elements, which MLX declares
 // differently; a short last pack in every thread; several simdgroups of which the
 // last is short; whole packs only, so that one element more is outside; rows wider
-// than a threadgroup holds on a host and on a GPU; more rows than there are
-// threadgroups in any geometry, so that threadgroups use their memory again, with
-// several simdgroups.
+// than a threadgroup holds on a host and on a GPU, there in whole packs and not; more
+// rows than there are threadgroups in any geometry, so that threadgroups use their
+// memory again, with several simdgroups.
 func rowShapes(set CaseSet) [][2]int {
 	if set == TypicalCases {
 		return [][2]int{{64, 1024}, {4, 16384}}
 	}
-	return [][2]int{{1, 1}, {3, 7}, {37, 129}, {6, 128}, {5, 4099}, {3, 8209}, {1031, 260}}
+	return [][2]int{{1, 1}, {3, 7}, {37, 129}, {6, 128}, {5, 4099}, {3, 8209}, {2, 16400}, {1031, 260}}
 }
 
 // rowInputs are the random inputs of a case, of which weight may be nil; normal makes

@@ -11,75 +11,89 @@ import (
 func variants(launches []KernelLaunch) []KernelLaunch {
 	var list []KernelLaunch
 	for _, l := range launches {
-		cases := []string{"37x129", "6x128", "2 of 37x129", "1 of 130x70", "37 of 13x129", "1031 of 2x70"}
-		if l.Device != apple.String() || !slices.Contains(cases, l.Case) {
+		if l.Device != apple.String() {
 			continue
 		}
-		width := 129
-		if l.Case == "6x128" {
-			width = 128
-		}
-		switch l.Kernel.Name() {
-		case "rms_norm_compute_rms_inv", "rms_norm_backward_dx", "rms_norm_backward", "rms_norm_backward_statistics",
+		l.Device = "variant"
+		l.Launch.Template = slices.Clone(l.Launch.Template)
+		l.Launch.Outputs = slices.Clone(l.Launch.Outputs)
+		name := l.Kernel.Name()
+		switch name {
+		case "rms_norm_compute_rms_inv", "rms_norm_backward_dx", "rms_norm_backward",
 			"rms_norm_residual", "add_rms_norm", "softmax_backward", "layer_norm_backward", "layer_norm_bwd_input",
 			"cross_entropy_fwd_bwd", "cross_entropy_forward", "cross_entropy_backward":
 			// Two groups share the rows, so each uses its slots again: with a last
 			// simdgroup of one lane, and with as many simdgroups as there are slots. Rows of
 			// whole packs with too few threads to hold them, where a kernel allows that, and
 			// with more threads than packs.
-			sizes := []int{65, 1024}
-			if width == 128 {
-				sizes = []int{5, 65}
-				if name := l.Kernel.Name(); name == "rms_norm_backward" || name == "layer_norm_backward" {
-					sizes = []int{65}
-				}
-			}
+			sizes := map[string][]int{"37x129": {65, 1024}, "6x128": {5, 65}}[l.Case]
 			for _, threads := range sizes {
+				if threads == 5 && (name == "rms_norm_backward" || name == "layer_norm_backward") {
+					continue
+				}
 				v := l
-				v.Device = "variant"
 				v.Launch.Grid, v.Launch.Threadgroup = [3]int{2 * threads}, [3]int{threads}
-				switch l.Kernel.Name() {
-				case "rms_norm_backward":
+				if name == "rms_norm_backward" || name == "layer_norm_backward" {
 					v.Launch.Outputs = slices.Clone(l.Launch.Outputs)
-					v.Launch.Outputs[1].Shape = []int{2, width}
-				case "layer_norm_backward":
-					v.Launch.Outputs = slices.Clone(l.Launch.Outputs)
-					v.Launch.Outputs[1].Shape = []int{2, 2, width}
+					shareRows(v.Launch.Outputs, 2)
 				}
 				list = append(list, v)
+			}
+		case "rms_norm_backward_statistics", "layer_norm_backward_statistics":
+			// One group has two rows at a time, and then the last.
+			if l.Case == "3x8209" {
+				l.Launch.Grid = l.Launch.Threadgroup
+				setTemplate(l.Launch.Template, "B", 2)
+				list = append(list, l)
+			}
+		case "rms_norm_backward_columns", "layer_norm_backward_columns":
+			// Two groups share the rows of a block.
+			if l.Case == "3x8209" {
+				l.Launch.Grid[1] = 2
+				shareRows(l.Launch.Outputs, 2)
+				list = append(list, l)
 			}
 		case "transpose_2d":
 			// One group of two simdgroups walks over all tiles of both matrices; floats in
 			// tiles as wide as those of halves.
-			v := l
-			v.Device = "variant"
-			v.Launch.Grid, v.Launch.Threadgroup = [3]int{64, 1, 1}, [3]int{64, 1, 1}
-			v.Launch.Template = slices.Clone(l.Launch.Template)
-			for i, a := range v.Launch.Template {
-				if a.Name == "N" || a.Name == "E" {
-					v.Launch.Template[i].Value = 64
-				}
+			if l.Case == "2 of 37x129" || l.Case == "1 of 130x70" {
+				l.Launch.Grid, l.Launch.Threadgroup = [3]int{64, 1, 1}, [3]int{64, 1, 1}
+				setTemplate(l.Launch.Template, "N", 64)
+				setTemplate(l.Launch.Template, "E", 64)
+				list = append(list, l)
 			}
-			list = append(list, v)
 		case "embedding", "embedding_keys", "embedding_runs", "embedding_backward_partial", "embedding_backward":
 			// Fewer threads than there is work for and more, some of them too few for a row.
-			for _, size := range [][2]int{{23, 7}, {1201, 65}} {
-				v := l
-				v.Device = "variant"
-				v.Launch.Grid, v.Launch.Threadgroup = [3]int{size[0]}, [3]int{size[1]}
-				list = append(list, v)
+			if l.Case == "37 of 13x129" || l.Case == "1031 of 2x70" {
+				for _, size := range [][2]int{{23, 7}, {1201, 65}} {
+					l.Launch.Grid, l.Launch.Threadgroup = [3]int{size[0]}, [3]int{size[1]}
+					list = append(list, l)
+				}
 			}
 		case "rms_norm_backward_dw", "column_sum", "layer_norm_bwd_gamma_reduce":
-			// Several columns a lane.
-			const threads, columns = 256, 4
-			v := l
-			v.Device = "variant"
-			v.Launch.Grid[0] = (width + 32*columns - 1) / (32 * columns) * threads
-			v.Launch.Template = slices.Clone(l.Launch.Template)
-			i := slices.IndexFunc(v.Launch.Template, func(a mlxc.TemplateArg) bool { return a.Name == "C" })
-			v.Launch.Template[i].Value = columns
-			list = append(list, v)
+			// Several columns a lane, in packs that are whole and not.
+			if width := map[string]int{"37x129": 129, "6x128": 128}[l.Case]; width > 0 {
+				const threads, columns = 256, 4
+				l.Launch.Grid[0] = (width + 32*columns - 1) / (32 * columns) * threads
+				setTemplate(l.Launch.Template, "C", columns)
+				list = append(list, l)
+			}
 		}
 	}
 	return list
+}
+
+// setTemplate gives a template argument another value.
+func setTemplate(args []mlxc.TemplateArg, name string, value int) {
+	i := slices.IndexFunc(args, func(a mlxc.TemplateArg) bool { return a.Name == name })
+	args[i].Value = value
+}
+
+// shareRows makes room for the sums of so many groups in the second output.
+func shareRows(outputs []mlxc.Output, groups int) {
+	shape := slices.Clone(outputs[1].Shape)
+	if len(shape) > 1 { // there is a parameter
+		shape[len(shape)-2] = groups
+	}
+	outputs[1].Shape = shape
 }
