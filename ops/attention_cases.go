@@ -64,30 +64,40 @@ func attentionCases(set CaseSet) []launchCase {
 }
 
 func (c attentionLaunch) run(on launcher, dtype mlxc.DType) {
+	in, cfg := c.inputs(dtype)
+	out, statistics := attentionForward(on, in, cfg)
+	dOut, perRow := normalOf(6, dtype, out.Shape()...), normalOf(7, mlxc.Float32, out.Shape()[:3]...)
+	attentionBackward(on, in, out, statistics, dOut, perRow, cfg)
+	in.weights(on, dOut, statistics, perRow, cfg)
+}
+
+func normalOf(seed uint64, dtype mlxc.DType, shape ...int) *mlxc.Array {
+	return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, shape...)
+}
+
+// inputs are random, and the configuration has their scale.
+func (c attentionLaunch) inputs(dtype mlxc.DType) (attentionInputs, AttentionConfig) {
 	batches, heads, keyHeads, queries, keys, width, valueWidth := c.shape[0], c.shape[1], c.shape[2], c.shape[3], c.shape[4], c.shape[5], c.shape[6]
-	normal := func(seed uint64, dtype mlxc.DType, shape ...int) *mlxc.Array {
-		return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, shape...)
-	}
 	in := attentionInputs{
-		q: normal(1, dtype, batches, heads, queries, width),
-		k: normal(2, dtype, batches, keyHeads, keys, width),
-		v: normal(3, dtype, batches, keyHeads, keys, valueWidth),
+		q: normalOf(1, dtype, batches, heads, queries, width),
+		k: normalOf(2, dtype, batches, keyHeads, keys, width),
+		v: normalOf(3, dtype, batches, keyHeads, keys, valueWidth),
 	}
 	switch {
 	case c.mask == nil:
 	case c.maskDType == mlxc.Bool:
-		in.mask = normal(4, mlxc.Float32, c.mask...).Greater(mlxc.Scalar[float32](0))
+		in.mask = normalOf(4, mlxc.Float32, c.mask...).Greater(mlxc.Scalar[float32](0))
 	default:
-		in.mask = normal(4, c.maskDType, c.mask...)
+		in.mask = normalOf(4, c.maskDType, c.mask...)
 	}
 	if c.sinks {
-		in.sinks = normal(5, dtype, heads)
+		in.sinks = normalOf(5, dtype, heads)
 	}
 	if starts := c.starts; starts[0] != nil {
 		in.queryStarts = mlxc.FromSlice(starts[0], len(starts[0]))
 		in.keyStarts = mlxc.FromSlice(starts[1], len(starts[1]))
 	}
-	c.cfg.Scale = float32(1 / math.Sqrt(float64(width)))
-	out, statistics := attentionForward(on, in, c.cfg)
-	attentionBackward(on, in, out, statistics, normal(6, dtype, out.Shape()...), normal(7, mlxc.Float32, out.Shape()[:3]...), c.cfg)
+	cfg := c.cfg
+	cfg.Scale = float32(1 / math.Sqrt(float64(width)))
+	return in, cfg
 }

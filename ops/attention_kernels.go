@@ -147,27 +147,28 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 		delta := b.delta(on, out, statistics, dOut, dLSE)
 		inputs := []*mlxc.Array{b.q, b.k, b.v, b.mask, dOut, statistics, delta, b.queryStarts, b.keyStarts, b.sizes, b.numbers}
 
-		l := b.launch(b.geometry(on, in.q.Dim(2)), in.q.Dim(2), in.q.Dim(1))
-		l.Outputs = []mlxc.Output{{Shape: in.q.Shape(), DType: in.q.DType()}}
-		grads[0] = on.launch(attentionKernels.get("attention_dq"), l, inputs...)[0].Keep()
-
-		l = b.launch(b.geometry(on, in.k.Dim(2)), in.k.Dim(2), in.k.Dim(1))
-		l.Outputs = []mlxc.Output{{Shape: in.k.Shape(), DType: in.k.DType()}, {Shape: in.v.Shape(), DType: in.v.DType()}}
-		results := on.launch(attentionKernels.get("attention_dkv"), l, inputs...)
-		grads[1], grads[2] = results[0].Keep(), results[len(results)-1].Keep()
-
+		if max(in.q.Dim(3), in.v.Dim(3)) >= attentionTable[on.device].written {
+			copy(grads, in.byWeights(on, dOut, statistics, delta, cfg, maxWeights))
+		} else {
+			copy(grads, b.byTiles(on, inputs))
+		}
 		if in.hasMaskGradient() {
 			g := b.geometry(on, in.q.Dim(2))
 			g.simdgroups = 1
 			mask := in.maskShape()
-			l = b.launch(g, 0, 0)
+			l := b.launch(g, 0, 0)
 			l.Grid = [3]int{max((mask[3]+g.columns-1)/g.columns, 1) * g.threads(), (mask[2] + g.rows - 1) / g.rows, mask[0] * mask[1]}
 			l.Threadgroup = [3]int{g.threads(), 1, 1}
 			l.Outputs = []mlxc.Output{{Shape: in.mask.Shape(), DType: in.mask.DType()}}
-			grads[3] = on.launch(attentionKernels.get("attention_dmask"), l, inputs...)[0].Keep()
+			grads[3] = on.launch(attentionKernels.get("attention_dmask"), l, inputs...)[0]
 		}
 		if in.sinks != nil {
-			grads[4] = sinkGradient(in.sinks, statistics, delta).Keep()
+			grads[4] = sinkGradient(in.sinks, statistics, delta)
+		}
+		for _, g := range grads {
+			if g != nil {
+				g.Keep()
+			}
 		}
 	})
 	for i, a := range in.list() {
@@ -176,6 +177,17 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 		}
 	}
 	return grads
+}
+
+// byTiles returns dq, dk and dv, from kernels that compute the weights anew, tile by tile.
+func (b boundAttention) byTiles(on launcher, inputs []*mlxc.Array) []*mlxc.Array {
+	like := func(a *mlxc.Array) mlxc.Output { return mlxc.Output{Shape: a.Shape(), DType: a.DType()} }
+	forQ := b.launch(b.geometry(on, b.q.Dim(2)), b.q.Dim(2), b.q.Dim(1))
+	forQ.Outputs = []mlxc.Output{like(b.q)}
+	forKV := b.launch(b.geometry(on, b.k.Dim(2)), b.k.Dim(2), b.k.Dim(1))
+	forKV.Outputs = []mlxc.Output{like(b.k), like(b.v)}
+	grads := on.launch(attentionKernels.get("attention_dq"), forQ, inputs...)
+	return append(grads, on.launch(attentionKernels.get("attention_dkv"), forKV, inputs...)...)
 }
 
 // delta returns delta of the rows.

@@ -229,16 +229,19 @@ var attentionTable = map[device]struct {
 	rows       int // the same
 	panel      int // bytes of both panels
 	columns    int // rows of a panel, at most
+	written    int // width of heads from which on the backward pass writes weights to memory
 }{
 	// A simdgroup is one thread. Tiles of 64 rows of 64 floats are 16 KiB: four of them and
 	// three of scores, half as large, are on a fiber's stack of 128 KiB. A panel stays where
 	// it is.
-	host: {lanes: 1, simdgroups: 1, elements: 4096, rows: 64, panel: math.MaxInt, columns: 32},
+	host: {lanes: 1, simdgroups: 1, elements: 4096, rows: 64, panel: math.MaxInt, columns: 32, written: math.MaxInt},
 	// 16 rows of 64 floats are 32 registers a lane, and so are 8 of 128: up to four such
 	// tiles and the scores fit the 104 that a lane has with 512 threads on a core of
 	// 208 KiB. Panels of 16 KiB let two threadgroups of 128 threads share a core's 32 KiB.
-	apple: {lanes: 32, simdgroups: 4, elements: 1024, rows: 16, panel: 16 << 10, columns: 32},
-	cuda:  {lanes: 32, simdgroups: 4, elements: 1024, rows: 16, panel: 16 << 10, columns: 32},
+	// The four tiles of wider heads do not fit registers: dk and dv would be spilled
+	// and fetched for every panel, more than a weight is.
+	apple: {lanes: 32, simdgroups: 4, elements: 1024, rows: 16, panel: 16 << 10, columns: 32, written: 129},
+	cuda:  {lanes: 32, simdgroups: 4, elements: 1024, rows: 16, panel: 16 << 10, columns: 32, written: 129},
 }
 
 // attentionGeometry is how attention is launched: the lanes of a simdgroup, the

@@ -27,6 +27,9 @@
 //   attention_dq        a simdgroup owns M queries and walks over keys
 //   attention_dkv       a simdgroup owns M keys and walks over the queries of G heads. It
 //                       computes transposes of s and p, so that nothing is transposed
+//   attention_weights   p and scale·ds themselves, for whoever has memory for them and a
+//                       faster product of matrices; where no query sees a key they keep what
+//                       they are before the launch
 //   attention_dmask     a simdgroup owns M×N elements of the mask, and walks over what
 //                       they are broadcast to
 //
@@ -599,6 +602,106 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
 
   multiply(sum, scores.scale);
   store(sum, dq + row * D, own, lane);
+}
+
+template <typename T, typename B, int LANES, int M, int N, int D, int DV>
+[[kernel]] void attention_weights(
+    device const T* q [[buffer(0)]],
+    device const T* k [[buffer(1)]],
+    device const T* v [[buffer(2)]],
+    device const B* mask_values [[buffer(3)]],
+    device const T* d_o [[buffer(4)]],
+    device const float* statistics [[buffer(5)]],
+    device const float* delta [[buffer(6)]],
+    device const int* query_starts [[buffer(7)]],
+    device const int* key_starts [[buffer(8)]],
+    device const int* size_values [[buffer(9)]],
+    device const float* numbers [[buffer(10)]],
+    device T* p [[buffer(11)]],
+    device T* d_s [[buffer(12)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint3 threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup T key_memory[Panel<LANES, T, N, D>::SIZE];
+  threadgroup T value_memory[Panel<LANES, T, N, DV>::SIZE];
+  typedef Tile<LANES, M, N> Scored;
+
+  const Sizes sizes = sizes_of(size_values);
+  const Scores scores = scores_of(numbers);
+  const int rows = M * (threads.x / LANES);
+  const int head = group.y, batch = group.z;
+  int block;
+  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, group.x, rows, block);
+  if (block >= sequence.queries) {
+    return;
+  }
+  const Band band = band_of(sizes, sequence);
+  const Mask<B> mask = mask_of(mask_values, sizes, sequence, batch, head);
+  const size_t matrix = size_t(batch) * sizes.query_heads + head;
+  const size_t key_matrix = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
+  const int query = block + int(simdgroup) * M;
+  const size_t row = matrix * sizes.queries + sequence.query + query;
+  const size_t key_row = key_matrix * sizes.keys + sequence.key;
+  const int own = sequence.queries - query;
+
+  Tile<LANES, M, D> queries;
+  Tile<LANES, M, DV> d_os;
+  load(queries, q + row * D, own, lane);
+  load(d_os, d_o + row * DV, own, lane);
+  float m[Scored::ROWS], l[Scored::ROWS], deltas[Scored::ROWS];
+  for (int i = 0; i < Scored::ROWS; i++) {
+    const int r = queries.row(i, lane);
+    m[i] = r < own ? statistics[2 * (row + r)] : 0.0f;
+    l[i] = r < own ? divisor_of(statistics[2 * (row + r) + 1]) : 1.0f;
+    deltas[i] = r < own ? delta[row + r] : 0.0f;
+  }
+
+  const int end = band.end_key(block, rows);
+  for (int key = band.first_key(block) / N * N; key < end; key += N) {
+    Panel<LANES, T, N, D> keys;
+    Panel<LANES, T, N, DV> values;
+    keys.memory = key_memory;
+    values.memory = value_memory;
+    keys.wait();
+    keys.fetch(k + (key_row + key) * D, sequence.keys - key, thread_index, threads.x);
+    values.fetch(v + (key_row + key) * DV, sequence.keys - key, thread_index, threads.x);
+    values.ready();
+    if (!band.has_some(query, M, key, N)) {
+      continue;
+    }
+    Scored s, products, ds;
+    fill(s, 0);
+    multiply_add<true>(s, queries, keys, lane);
+    if (scores.cap > 0) {
+      products = s;
+    }
+    score<false>(s, scores, mask, band, query, key, lane);
+    fill(ds, 0);
+    multiply_add<true>(ds, d_os, values, lane);
+    for (int i = 0; i < Scored::ROWS; i++) {
+      for (int j = 0; j < Scored::COLUMNS; j++) {
+        s.set(i, j, probability(s.get(i, j), m[i], l[i]));
+        ds.set(i, j, s.get(i, j) * (ds.get(i, j) - deltas[i]));
+      }
+    }
+    if (scores.cap > 0) {
+      uncap(ds, products, scores);
+    }
+    for (int i = 0; i < Scored::ROWS; i++) {
+      const int r = s.row(i, lane);
+      for (int j = 0; j < Scored::COLUMNS; j++) {
+        const int c = key + s.column(j, lane);
+        if (r < own && c < sequence.keys) {
+          const size_t at = (row + r) * sizes.keys + sequence.key + c;
+          p[at] = T(s.get(i, j));
+          d_s[at] = T(ds.get(i, j) * scores.scale);
+        }
+      }
+    }
+  }
+
 }
 
 template <typename T, typename B, int LANES, int M, int N, int D, int DV>
