@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
 // The runtime of the checker, compiled by the compiler of the shaders.
@@ -83,6 +84,8 @@ func programFor(ctx context.Context, text string, variables initial) (*Program, 
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("checked: the checker runs on Linux only, not on %s", runtime.GOOS)
 	}
+	// There is a call at each access: nothing is gained by thousands more of them.
+	text = strings.ReplaceAll(text, msl.Unroll, "GCC unroll 1")
 	t, err := host.FindToolchain()
 	if err != nil {
 		return nil, err

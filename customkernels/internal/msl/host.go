@@ -104,13 +104,15 @@ func (h *hostWriter) directives() error {
 	return nil
 }
 
-// unroll replaces the token of a pragma that unrolls a loop. What more than 64 turns a loop
-// has stays a loop.
+// Unroll is the pragma that [Host] asks for unrolled loops with. A loop of more turns stays
+// one.
+const Unroll = "GCC unroll 64"
+
+// unroll replaces the token of a pragma that unrolls a loop.
 func (h *hostWriter) unroll(i int) {
-	const words = "GCC unroll 64"
 	t := h.all[i]
 	if t.Text == `"clang loop unroll(full)"` {
-		h.edits.replace(t.Offset, t.End(), `"`+words+`"`)
+		h.edits.replace(t.Offset, t.End(), `"`+Unroll+`"`)
 		return
 	}
 	if !h.beginsDirective(i) {
@@ -118,7 +120,7 @@ func (h *hostWriter) unroll(i int) {
 	}
 	name, rest := h.directive(i)
 	if text := strings.Join(rest, " "); name == "pragma" && (text == "unroll" || text == "clang loop unroll ( full )") {
-		h.edits.replace(t.Offset, h.all[h.directiveEnd(i)-1].End(), "#pragma "+words)
+		h.edits.replace(t.Offset, h.all[h.directiveEnd(i)-1].End(), "#pragma "+Unroll)
 	}
 }
 
