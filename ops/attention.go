@@ -63,7 +63,17 @@ type AttentionConfig struct {
 //	dsink = −Σ exp(sink − lse)·delta over the rows of a head
 //
 // A row that sees no key has the output 0 and gives no gradient.
+//
+// Memory grows with the lengths, and not with their product: the kernels compute the
+// scores anew, a tile at a time. Two exceptions: heads wider than 128 write the weights of
+// some heads at a time on GPUs, 256 MiB or those of one key head; and heads wider than 256
+// are composed of MLX's operations, which hold all scores. On GPUs, where no gradient is
+// being taken (see mlxc.Differentiating), MLX's own fused forward kernel computes what
+// it is made for: heads of 64, 80 or 128 with no options but Scale, Causal and Sinks.
 func Attention(q, k, v *mlxc.Array, c AttentionConfig) *mlxc.Array {
+	if checkAttention(q, k, v, c) == nil && !mlxc.Differentiating() && c.fusedByMLX(currentDevice(), q, k, v) {
+		return mlxc.ScaledDotProductAttention(q, k, v, mlxc.AttentionConfig{Scale: c.Scale, Causal: c.Causal, Sinks: c.Sinks})
+	}
 	out, lse := attention("ops.Attention", q, k, v, c)
 	lse.Free()
 	return out
@@ -76,6 +86,15 @@ func Attention(q, k, v *mlxc.Array, c AttentionConfig) *mlxc.Array {
 // together.
 func AttentionLogSumExp(q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlxc.Array) {
 	return attention("ops.AttentionLogSumExp", q, k, v, c)
+}
+
+// fusedByMLX reports whether MLX has a fused forward kernel for these arguments, and means
+// the same by them: it gives rows that see nothing the mean of all values.
+func (c AttentionConfig) fusedByMLX(d device, q, k, v *mlxc.Array) bool {
+	others := c.Window != nil || c.Mask != nil || c.SoftCap != 0 || c.QueryStarts != nil
+	seeing := k.Dim(2) > 0 && (!c.Causal || q.Dim(2) <= k.Dim(2))
+	width := q.Dim(3)
+	return d != host && !others && seeing && (width == 64 || width == 80 || width == 128) && v.Dim(3) == width
 }
 
 func attention(op string, q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlxc.Array) {

@@ -503,3 +503,38 @@ func TestAttentionWithoutACompiler(t *testing.T) {
 		})
 	}
 }
+
+// MLX's own forward kernel is left to what it is made for.
+func TestAttentionFusedByMLX(t *testing.T) {
+	plain := func(queries, keys, width, valueWidth int) arrays {
+		return arrays{
+			mlxc.Zeros(mlxc.Float16, 1, 2, queries, width), mlxc.Zeros(mlxc.Float16, 1, 2, keys, width),
+			mlxc.Zeros(mlxc.Float16, 1, 2, keys, valueWidth),
+		}
+	}
+	mask, sinks := mlxc.Ones(mlxc.Bool, 1, 1), mlxc.Zeros(mlxc.Float16, 2)
+	for _, c := range []struct {
+		name  string
+		cfg   AttentionConfig
+		args  arrays
+		fused bool
+	}{
+		{"plain", AttentionConfig{}, plain(4, 4, 64, 64), true},
+		{"scale, sinks", AttentionConfig{Scale: 2, Sinks: sinks}, plain(4, 4, 128, 128), true},
+		{"causal", AttentionConfig{Causal: true}, plain(4, 9, 80, 80), true},
+		{"rows that see nothing", AttentionConfig{Causal: true}, plain(9, 4, 64, 64), false},
+		{"no keys", AttentionConfig{}, plain(4, 0, 64, 64), false},
+		{"another width", AttentionConfig{}, plain(4, 4, 72, 72), false},
+		{"two widths", AttentionConfig{}, plain(4, 4, 64, 80), false},
+		{"window", AttentionConfig{Window: &Window{}}, plain(4, 4, 64, 64), false},
+		{"mask", AttentionConfig{Mask: mask}, plain(4, 4, 64, 64), false},
+		{"soft-cap", AttentionConfig{SoftCap: 1}, plain(4, 4, 64, 64), false},
+		{"sequences", AttentionConfig{QueryStarts: mask, KeyStarts: mask}, plain(4, 4, 64, 64), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.fused, c.cfg.fusedByMLX(apple, c.args[0], c.args[1], c.args[2]))
+			require.Equal(t, c.fused, c.cfg.fusedByMLX(cuda, c.args[0], c.args[1], c.args[2]))
+			require.False(t, c.cfg.fusedByMLX(host, c.args[0], c.args[1], c.args[2]))
+		})
+	}
+}
