@@ -1,23 +1,26 @@
 #include "metal_host.h"
-// Function number grid.y of the floats from a pattern on.
+// Function number grid.y of the floats whose bits are first[0], first[0] + first[1], …, 1024
+// a thread.
+template <class F>
+void compute(F f, uint bits, uint step, float* y) {
+  for (int i = 0; i < 1024; ++i) y[i] = f(as_type<float>(bits + i * step));
+}
  void custom_kernel_exp(
   const uint* first ,
   float* y ,
   uint3 thread_position_in_grid ,
   uint3 threads_per_grid ) {
-  const uint i = thread_position_in_grid.x, n = threads_per_grid.x;
-  const float x = as_type<float>(first[0] + i * first[1]);
-  float r = 0;
+  const uint at = thread_position_in_grid.x * 1024, step = first[1], bits = first[0] + at * step;
+  y += thread_position_in_grid.y * threads_per_grid.x * 1024 + at;
   switch (thread_position_in_grid.y) {
-    case 0: r = exp(x); break;
-    case 1: r = exp2(x); break;
-    case 2: r = exp10(x); break;
-    case 3: r = log(x); break;
-    case 4: r = log2(x); break;
-    case 5: r = log10(x); break;
-    case 6: r = tanh(x); break;
+    case 0: compute([](float x) { return exp(x); }, bits, step, y); break;
+    case 1: compute([](float x) { return exp2(x); }, bits, step, y); break;
+    case 2: compute([](float x) { return exp10(x); }, bits, step, y); break;
+    case 3: compute([](float x) { return log(x); }, bits, step, y); break;
+    case 4: compute([](float x) { return log2(x); }, bits, step, y); break;
+    case 5: compute([](float x) { return log10(x); }, bits, step, y); break;
+    case 6: compute([](float x) { return tanh(x); }, bits, step, y); break;
   }
-  y[thread_position_in_grid.y * n + i] = r;
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_exp(static_cast<const uint*>(buffers[0]), static_cast<float*>(buffers[1]), p.thread_position_in_grid, p.threads_per_grid); } }
