@@ -22,7 +22,8 @@ func layerNormSeparateCases(set CaseSet) []launchCase {
 }
 
 // biasCases are the cases of rows with a bias, without one in a shape for each path
-// of the fused gradient, and with a mean so far from zero that sums about zero would show.
+// of the fused gradient, and with a mean that is far from what sums may be about: from
+// zero, and from a long row's first element.
 func biasCases(set CaseSet,
 	backward func(on launcher, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array,
 ) []launchCase {
@@ -42,8 +43,13 @@ func biasCases(set CaseSet,
 			cases = append(cases, c)
 		}
 	}
-	return append(cases, rowCase(37, 129, ", far mean", func(on launcher, in rowInputs) {
-		in.x = in.x.Add(mlxc.Scalar(float32(100)).AsType(in.x.DType()))
-		run(on, in)
-	}))
+	far := func(from int) func(on launcher, in rowInputs) {
+		return func(on launcher, in rowInputs) {
+			columns := mlxc.Arange(mlxc.Float32, 0, float64(in.x.Dim(-1)), 1)
+			added := columns.GreaterEqual(mlxc.Scalar(float32(from))).AsType(mlxc.Float32).Mul(mlxc.Scalar[float32](100))
+			in.x = in.x.Add(added.AsType(in.x.DType()))
+			run(on, in)
+		}
+	}
+	return append(cases, rowCase(37, 129, ", far mean", far(0)), rowCase(2, 16400, ", far mean", far(1)))
 }

@@ -64,8 +64,10 @@ func shaderTokens(text string) []shaderToken {
 			parens--
 		case "[":
 			if depth > 0 {
-				// "float sums[" declares, and so do the second bracket after it and "sums[C], squares[".
+				// "float sums[" and "Sums<L> sums[" declare, and so do the second bracket after it and
+				// "sums[C], squares[".
 				t.declared = isWord(previous(1)) && isWord(previous(2)) && previous(2) != "return" ||
+					isWord(previous(1)) && previous(2) == ">" && tokens[len(tokens)-2].start == tokens[len(tokens)-3].end ||
 					previous(1) == "]" && tokens[len(tokens)-1].declared ||
 					isWord(previous(1)) && previous(2) == "," && previous(3) == "]" && tokens[len(tokens)-3].declared
 				t.subscript = !t.declared
@@ -251,7 +253,7 @@ func TestMutants(t *testing.T) {
 // a[1] - b
 inline float f(threadgroup const float* p [[buffer(0)]], uint n) {
   float q[2][3] = {};
-  float r[4], s[5];
+  array<int> r[4], s[5];
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (n < 4) {
     q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;
@@ -267,8 +269,8 @@ inline float f(threadgroup const float* p [[buffer(0)]], uint n) {
 	require.Equal(t, []string{
 		"constant: float q[1][3] = {};",
 		"constant: float q[2][2] = {};",
-		"constant: float r[3], s[5];",
-		"constant: float r[4], s[4];",
+		"constant: array<int> r[3], s[5];",
+		"constant: array<int> r[4], s[4];",
 		"drop barrier: ",
 		"weaken barrier: simdgroup_barrier(mem_flags::mem_threadgroup);",
 		"weaken flag: threadgroup_barrier(mem_flags::mem_none);",

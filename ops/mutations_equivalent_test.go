@@ -27,7 +27,7 @@ var equivalentMutants = map[string]string{
 	"add_row: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":                                rowEnds,
 	"clear: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":                                  rowEnds,
 	"write_row: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":                              rowEnds,
-	"clear: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p < R && first + p * stride <= width; p++) {":                                  "sums beyond the row's end, which nobody reads",
+	"clear: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p < R && first + p * stride <= width; p++) {":                                  beyondRow,
 	"embedding_keys: swap operands: const uint share = (tokens + grid - 1) / grid; → const uint share = ((1) - (tokens + grid)) / grid;":                                          threadZero,
 	"embedding_runs: swap operands: const uint share = (tokens + grid - 1) / grid; → const uint share = ((1) - (tokens + grid)) / grid;":                                          threadZero,
 	"embedding_keys: sign: for (uint i = index * share; i < min((index + 1) * share, tokens); i++) { → for (uint i = index * share; i < min((index - 1) * share, tokens); i++) {": threadZero,
@@ -73,10 +73,39 @@ var equivalentMutants = map[string]string{
 	"rms_norm_backward_statistics: constant: constexpr int L = B == 1 ? C : 1; → constexpr int L = B == 0 ? C : 1;":                                                                                                     otherSums,
 	"rms_norm_backward_statistics: compare: for (size_t begin = size_t(group) * B; begin < rows; begin += size_t(groups) * B) { → for (size_t begin = size_t(group) * B; begin <= rows; begin += size_t(groups) * B) {": noRows,
 	"rms_norm_backward_columns: compare: for (size_t begin = group.y; begin < rows; begin += size_t(groups.y) * lanes) { → for (size_t begin = group.y; begin <= rows; begin += size_t(groups.y) * lanes) {":            noRows,
-	"rms_norm_backward_columns: constant: const uint lanes = min(threads.x, 32u); → const uint lanes = min(threads.x, 31u);":                                                                                            "takes 31 rows at a time",
+	"rms_norm_backward_columns: constant: const uint lanes = min(threads.x, 32u); → const uint lanes = min(threads.x, 31u);":                                                                                            fewerRows,
 	"rms_norm_backward_columns: constant: float2 own_rc = 0; → float2 own_rc = 1;":                                                                                                                                      nobodyTakes,
 	"rms_norm_backward_dw: compare: for (size_t begin = simdgroup; begin < rows; begin += size_t(simdgroups) * lanes) { → for (size_t begin = simdgroup; begin <= rows; begin += size_t(simdgroups) * lanes) {":         noRows,
 	"rms_norm_backward_dw: constant: const float own_r = own < rows ? rms_inv[own] : 0; → const float own_r = own < rows ? rms_inv[own] : 1;":                                                                           nobodyTakes,
+
+	"add_to_moments: drop guard: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if (true) {":                                                                                                               "moves to the mean more often",
+	"add_to_moments: compare: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) != 0 && (p > 1 || L < C)) {":                                                                                "moves to the mean at other packs, and more often",
+	"add_to_moments: compare: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) == 0 && (p >= 1 || L < C)) {":                                                                               ownMean,
+	"add_to_moments: constant: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) == 0 && (p > 0 || L < C)) {":                                                                               ownMean,
+	"add_to_moments: compare: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) == 0 && (p > 1 || L <= C)) {":                                                                               ownMean,
+	"statistics_of: compare: const size_t left = first < width ? width - first : 0; → const size_t left = first <= width ? width - first : 0;":                                                                            betweenEquals,
+	"add_to_parameters: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                      sumsNotUsed,
+	"add_to_parameters: drop guard: if (HAS_BIAS) { → if (true) {":                                                                                                                                                        sumsNotUsed,
+	"layer_norm_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":                                                            rowEnds,
+	"layer_norm_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (2)":                                                        rowEnds,
+	"layer_norm_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (3)":                                                        rowEnds,
+	"layer_norm_backward: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                    weightNotUsed,
+	"layer_norm_backward_statistics: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                         weightNotUsed,
+	"layer_norm_backward_columns: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                            weightNotUsed,
+	"layer_norm_bwd_input: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                   weightNotUsed,
+	"layer_norm_bwd_gamma_partial: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                           weightNotUsed,
+	"layer_norm_bwd_input: drop guard: if (HAS_WEIGHT) { → if (true) { (2)":                                                                                                                                               weightNotUsed,
+	"layer_norm_bwd_input: drop guard: if (HAS_WEIGHT) { → if (true) { (3)":                                                                                                                                               weightNotUsed,
+	"layer_norm_backward_statistics: compare: constexpr int L = B == 1 ? C : 1; → constexpr int L = B != 1 ? C : 1;":                                                                                                      otherSums,
+	"layer_norm_backward_statistics: constant: constexpr int L = B == 1 ? C : 1; → constexpr int L = B == 0 ? C : 1;":                                                                                                     otherSums,
+	"layer_norm_backward_statistics: compare: for (size_t begin = size_t(group) * B; begin < rows; begin += size_t(groups) * B) { → for (size_t begin = size_t(group) * B; begin <= rows; begin += size_t(groups) * B) {": noRows,
+	"layer_norm_backward_columns: compare: for (size_t begin = group.y; begin < rows; begin += size_t(groups.y) * lanes) { → for (size_t begin = group.y; begin <= rows; begin += size_t(groups.y) * lanes) {":            noRows,
+	"layer_norm_backward_columns: constant: const uint lanes = min(threads.x, 32u); → const uint lanes = min(threads.x, 31u);":                                                                                            fewerRows,
+	"layer_norm_bwd_gamma_partial: compare: for (size_t begin = group.y; begin < rows; begin += size_t(groups.y) * lanes) { → for (size_t begin = group.y; begin <= rows; begin += size_t(groups.y) * lanes) {":           noRows,
+	"layer_norm_bwd_gamma_partial: constant: const uint lanes = min(threads.x, 32u); → const uint lanes = min(threads.x, 31u);":                                                                                           fewerRows,
+	"layer_norm_backward_columns: constant: float4 own_found = 0; → float4 own_found = 1;":                                                                                                                                nobodyTakes,
+	"layer_norm_bwd_gamma_partial: constant: float2 own_found = 0; → float2 own_found = 1;":                                                                                                                               nobodyTakes,
+	"layer_norm_bwd_gamma_partial: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p < R && first + p * stride <= width; p++) {":                                                   beyondRow,
 
 	"place: constant: constexpr size_t bank = 4 / sizeof(T); → constexpr size_t bank = 3 / sizeof(T);":                                                                                              otherPlace,
 	"place: swap operands: constexpr size_t bank = 4 / sizeof(T); → constexpr size_t bank = (sizeof(T)) / (4);":                                                                                     otherPlace,
@@ -105,6 +134,9 @@ const (
 	weightNotUsed = "the input in the weight's place is read, and what it gives not used"
 	sumsNotUsed   = "sums for a weight that there is not, which are not written"
 	otherSums     = "another number of sums for a row: rounding and registers"
+	ownMean       = "with one element in every sum, its mean is the element"
+	fewerRows     = "takes 31 rows at a time"
+	beyondRow     = "sums beyond the row's end, which nobody reads"
 	noRows        = "one more turn, without rows"
 	nobodyTakes   = "stands for a row behind the last, which nobody takes"
 	rowEnds       = "the R packs of all threads have the row, so the width ends the loop"
@@ -135,6 +167,9 @@ var missedMutants = map[string]string{
 	"rms_norm_residual: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":        beyondArray,
 	"rms_norm_backward_dx: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":     beyondArray,
 	"rms_norm_backward_dx: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (3)": beyondArray,
+	"layer_norm_bwd_input: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (3)": beyondArray,
+	"statistics_of: shift index: sums.x += fma(n[l], moments.shift[l], moments.sum[l]); → sums.x += fma(n[l], moments.shift[l], moments.sum[(l) + 1]);":             "the mean is wrong, and the next sum finds the error and takes it off; of the index nobody knows, for fma takes a reference",
+	"statistics_of: sign: const float squares = fma(-central.x, error, central.y); → const float squares = fma(+central.x, error, central.y);":                      "the square of the mean's rounding, which shows where the mean is some 100,000 times the deviation",
 }
 
 const beyondArray = "moves elements behind an array of the thread's own, through a pointer, whose bounds no compiler knows"
