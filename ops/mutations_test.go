@@ -76,13 +76,13 @@ func mutationsAreNoticed(t *testing.T, file string, tried []mutant) (n mutantCou
 	}
 	trials := mutationTrials(t, file)
 
-	verdicts := make([]string, len(tried))
+	verdicts, errs := make([]string, len(tried)), make([]error, len(tried))
 	var workers sync.WaitGroup
 	work := make(chan int)
 	for range runtime.NumCPU() {
 		workers.Go(func() {
 			for i := range work {
-				verdicts[i] = killer(t.Context(), file, tried[i], trials)
+				verdicts[i], errs[i] = killer(t.Context(), file, tried[i], trials)
 			}
 		})
 	}
@@ -94,6 +94,7 @@ func mutationsAreNoticed(t *testing.T, file string, tried []mutant) (n mutantCou
 
 	n.tried = len(tried)
 	for i, m := range tried {
+		require.NoError(t, errs[i])
 		equivalent, missed := equivalentMutants[m.name], missedMutants[m.name]
 		switch {
 		case verdicts[i] != "":
@@ -127,11 +128,16 @@ func sample(all []mutant) []mutant {
 	return list
 }
 
-// A mutationTrial is a launch with what the kernel as it stands makes of it.
+// A mutationTrial is a launch with what the kernel as it stands makes of it, once a mutant
+// gets that far.
 type mutationTrial struct {
 	KernelLaunch
-	file   string // the kernel's
-	inputs arrays
+	file     string // the kernel's
+	inputs   arrays
+	original func() (original, error)
+}
+
+type original struct {
 	want   [][]float32
 	config customkernels.SanitizeConfig // for a mutant
 }
@@ -160,23 +166,39 @@ func mutationTrials(t *testing.T, file string) []mutationTrial {
 			if l.DType != mlxc.Float32 || !slices.Contains(lib.Names(), l.Kernel.Name()) {
 				continue
 			}
-			trial := mutationTrial{KernelLaunch: l, file: file, inputs: l.Inputs(), config: customkernels.SanitizeConfig{Seed: 1}}
-			r, err := l.Kernel.Sanitize(t.Context(), l.Launch, trial.config, trial.inputs...)
-			require.NoError(t, err)
-			require.Empty(t, r.Findings, l.Name())
-			for _, a := range r.Outputs {
-				trial.want = append(trial.want, floats(t, a))
-			}
-			// A mutant that never ends is found out soon.
-			trial.config.Timeout = 3*time.Second + 20*r.Duration
+			trial := mutationTrial{KernelLaunch: l, file: file, inputs: l.Inputs()}
+			trial.original = sync.OnceValues(func() (original, error) { return trial.run(t.Context()) })
 			trials = append(trials, trial)
 		}
 	}
 	return trials
 }
 
-// killer says what gives the mutant away, "" for nothing.
-func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) string {
+// run tries the kernel as it stands.
+func (trial mutationTrial) run(ctx context.Context) (o original, err error) {
+	o.config.Seed = 1
+	r, err := trial.Kernel.Sanitize(ctx, trial.Launch, o.config, trial.inputs...)
+	if err != nil {
+		return o, err
+	}
+	if len(r.Findings) > 0 {
+		return o, fmt.Errorf("%s: %v", trial.Name(), r.Findings[0])
+	}
+	for _, a := range r.Outputs {
+		values, err := mlxc.ToSlice[float32](a.AsType(mlxc.Float32))
+		if err != nil {
+			return o, err
+		}
+		o.want = append(o.want, values)
+	}
+	// A mutant that never ends is found out soon.
+	o.config.Timeout = 3*time.Second + 20*r.Duration
+	return o, nil
+}
+
+// killer says what gives the mutant away, "" for nothing. The error is about the kernel as it
+// stands.
+func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) (string, error) {
 	shaders := withMutant(file, m)
 	libraries := map[string]*customkernels.Library{}
 	kernels := map[string]*customkernels.Kernel{}
@@ -184,7 +206,7 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 		lib, err := libraries[trial.file], error(nil)
 		if lib == nil {
 			if lib, err = customkernels.Load(shaders, trial.file); err != nil {
-				return "does not load: " + firstLine(err)
+				return "does not load: " + firstLine(err), nil
 			}
 			libraries[trial.file] = lib
 		}
@@ -194,18 +216,22 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 		}
 		if kernels[name] == nil {
 			if kernels[name], err = lib.Kernel(name); err != nil {
-				return "does not load: " + firstLine(err)
+				return "does not load: " + firstLine(err), nil
 			}
 		}
-		r, err := kernels[name].Sanitize(ctx, trial.Launch, trial.config, trial.inputs...)
+		o, err := trial.original()
 		if err != nil {
-			return "does not compile: " + firstLine(err)
+			return "", err
 		}
-		if verdict := trial.judge(r); verdict != "" {
-			return fmt.Sprintf("%s (%s)", verdict, trial.Name())
+		r, err := kernels[name].Sanitize(ctx, trial.Launch, o.config, trial.inputs...)
+		if err != nil {
+			return "does not compile: " + firstLine(err), nil
+		}
+		if verdict := o.judge(r); verdict != "" {
+			return fmt.Sprintf("%s (%s)", verdict, trial.Name()), nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // withMutant are the shaders with the mutant in the place of a file.
@@ -228,17 +254,17 @@ func withMutant(file string, m mutant) fs.FS {
 }
 
 // judge says how a report differs from what it should be, "" for not at all.
-func (trial mutationTrial) judge(r *customkernels.SanitizeReport) string {
+func (o original) judge(r *customkernels.SanitizeReport) string {
 	if len(r.Findings) > 0 {
 		return fmt.Sprintf("%s at line %d", r.Findings[0].Kind, r.Findings[0].Site.Line)
 	}
 	if !r.SameBits {
 		return "other bits in another order: " + r.Difference
 	}
-	if len(r.Outputs) != len(trial.want) {
+	if len(r.Outputs) != len(o.want) {
 		return "it did not end"
 	}
-	for i, want := range trial.want {
+	for i, want := range o.want {
 		got, err := mlxc.ToSlice[float32](r.Outputs[i].AsType(mlxc.Float32))
 		if err != nil {
 			return err.Error()
