@@ -53,7 +53,9 @@ MLXG_INLINE float exp_near_0(float r) {
   q = multiply_add(q, r, 0x1.55584ep-5f);
   q = multiply_add(q, r, 0x1.55548ap-3f);
   q = multiply_add(q, r, 0x1.fffffcp-2f);
-  return 1.0f + multiply_add(q, r * r, r);
+  // What 1 + r rounds away is not lost.
+  const float sum = 1.0f + r;
+  return sum + multiply_add(q, r * r, r - (sum - 1.0f));
 }
 
 // e^x = 2^n·e^r with r = x − n·log 2.
