@@ -62,7 +62,9 @@ type AttentionConfig struct {
 //	dq = scale·dS'·k, dk = scale·dS'ᵀ·q, where dS' = dS·(1 − (S/c)²) with a soft-cap c, else dS
 //	dsink = −Σ exp(sink − lse)·delta over the rows of a head
 //
-// A row that sees no key has the output 0 and gives no gradient.
+// In the kernels delta is computed as Σ P·(dout·vᵀ) where a gradient is of float32, and from
+// out where all are of 16 bits. A row that sees no key has the output 0 and gives no
+// gradient.
 //
 // Memory grows with the lengths, and not with their product: the kernels compute the
 // scores anew, a tile at a time. Two exceptions: heads wider than 128 write the weights of

@@ -25,13 +25,6 @@ func attentionInputsOf(list []*mlxc.Array) attentionInputs {
 	return attentionInputs{list[0], list[1], list[2], list[3], list[4], list[5], list[6]}
 }
 
-func (in attentionInputs) sequences() int {
-	if in.queryStarts == nil {
-		return 0
-	}
-	return in.queryStarts.Dim(0) - 1
-}
-
 // maskShape is the mask's shape in four axes; of zeros where there is none.
 func (in attentionInputs) maskShape() [4]int {
 	if in.mask == nil {
@@ -47,10 +40,11 @@ func (in attentionInputs) hasMaskGradient() bool {
 	return in.mask != nil && in.mask.DType() != mlxc.Bool
 }
 
-// bound are the inputs as the kernels take them: what is left out is something that they do
-// not read.
+// boundAttention has the inputs as the kernels take them: in the place of what is left out
+// stands something that they do not read.
 type boundAttention struct {
 	attentionInputs
+	sequences      int // 0 where nothing is packed
 	sizes, numbers *mlxc.Array
 }
 
@@ -62,6 +56,8 @@ func (in attentionInputs) bind(cfg AttentionConfig) boundAttention {
 	if in.queryStarts == nil {
 		b.queryStarts = mlxc.Zeros(mlxc.Int32, 8)
 		b.keyStarts = b.queryStarts
+	} else {
+		b.sequences = in.queryStarts.Dim(0) - 1
 	}
 	left, right := math.MaxInt32/4, math.MaxInt32/4
 	if w := cfg.Window; w != nil {
@@ -77,7 +73,7 @@ func (in attentionInputs) bind(cfg AttentionConfig) boundAttention {
 	}
 	mask := in.maskShape()
 	sizes := []int32{
-		int32(in.q.Dim(1)), int32(in.k.Dim(1)), int32(in.q.Dim(2)), int32(in.k.Dim(2)), int32(left), int32(right), int32(in.sequences()),
+		int32(in.q.Dim(1)), int32(in.k.Dim(1)), int32(in.q.Dim(2)), int32(in.k.Dim(2)), int32(left), int32(right), int32(b.sequences),
 		int32(mask[0]), int32(mask[1]), int32(mask[2]), int32(mask[3]), int32(in.q.Dim(0)),
 	}
 	b.sizes = mlxc.FromSlice(sizes, len(sizes))
@@ -88,7 +84,7 @@ func (in attentionInputs) bind(cfg AttentionConfig) boundAttention {
 // launch is one of a kernel whose simdgroups own rows of so many heads.
 func (b boundAttention) launch(g attentionGeometry, length, heads int) customkernels.Launch {
 	return customkernels.Launch{
-		Grid:        [3]int{g.groups(length, b.sequences()) * g.threads(), heads, b.q.Dim(0)},
+		Grid:        [3]int{g.groups(length, b.sequences) * g.threads(), heads, b.q.Dim(0)},
 		Threadgroup: [3]int{g.threads(), 1, 1},
 		Template: []mlxc.TemplateArg{
 			{Name: "T", Value: b.q.DType()},
