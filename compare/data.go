@@ -31,7 +31,7 @@ func rngFor(op, name string) *rand.Rand {
 // input, whose elements may share the rounding of one sum. The rule compares the errors of two
 // implementations; over a few, rounding alone makes either of them exact, and the other fail, by luck.
 const (
-	enough     = 256
+	enough     = 64
 	enoughRows = 8
 )
 

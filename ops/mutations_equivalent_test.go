@@ -101,7 +101,6 @@ var equivalentMutants = map[string]string{
 	"layer_norm_backward_statistics: compare: for (size_t begin = size_t(group) * B; begin < rows; begin += size_t(groups) * B) { → for (size_t begin = size_t(group) * B; begin <= rows; begin += size_t(groups) * B) {": noRows,
 	"layer_norm_backward_columns: compare: for (size_t begin = group.y; begin < rows; begin += size_t(groups.y) * lanes) { → for (size_t begin = group.y; begin <= rows; begin += size_t(groups.y) * lanes) {":            noRows,
 	"layer_norm_backward_columns: constant: const uint lanes = min(threads.x, 32u); → const uint lanes = min(threads.x, 31u);":                                                                                            fewerRows,
-	"layer_norm_bwd_gamma_partial: compare: for (size_t begin = group.y; begin < rows; begin += size_t(groups.y) * lanes) { → for (size_t begin = group.y; begin <= rows; begin += size_t(groups.y) * lanes) {":           noRows,
 	"layer_norm_bwd_gamma_partial: constant: const uint lanes = min(threads.x, 32u); → const uint lanes = min(threads.x, 31u);":                                                                                           fewerRows,
 	"layer_norm_backward_columns: constant: float4 own_found = 0; → float4 own_found = 1;":                                                                                                                                nobodyTakes,
 	"layer_norm_bwd_gamma_partial: constant: float2 own_found = 0; → float2 own_found = 1;":                                                                                                                               nobodyTakes,
@@ -122,7 +121,6 @@ var equivalentMutants = map[string]string{
 	"transpose_2d: compare: for (size_t r0 = size_t(group.y) * E; r0 < rows; r0 += size_t(groups.y) * E) { → for (size_t r0 = size_t(group.y) * E; r0 <= rows; r0 += size_t(groups.y) * E) {":       emptyTile,
 	"transpose_2d: compare: for (size_t c0 = size_t(group.x) * E; c0 < columns; c0 += size_t(groups.x) * E) { → for (size_t c0 = size_t(group.x) * E; c0 <= columns; c0 += size_t(groups.x) * E) {": emptyTile,
 	"transpose_2d_direct: swap operands: const uint share = (elements + threads - 1) / threads; → const uint share = ((1) - (elements + threads)) / threads;":                                       threadZero,
-	"transpose_2d_direct: sign: const size_t end = min(i + share, size_t(elements)); → const size_t end = min(i - share, size_t(elements));":                                                        threadZero,
 	"transpose_2d_direct: constant: const uint share = (elements + threads - 1) / threads; → const uint share = (elements + threads - 0) / threads;":                                                largerShare,
 }
 
