@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 
@@ -383,6 +384,15 @@ func TestAttentionWithoutElements(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// A length without sequences has no threadgroup more than its rows take.
+func TestAttentionLaunchesNoEmptyThreadgroups(t *testing.T) {
+	for _, l := range Launches(RaggedCases) {
+		if l.Op == "attention" && strings.HasPrefix(l.Case, "plain") {
+			require.LessOrEqual(t, l.Launch.Grid[0], l.Launch.Threadgroup[0], l.Name())
 		}
 	}
 }
