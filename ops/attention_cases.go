@@ -33,22 +33,27 @@ func attentionShapes(set CaseSet) []attentionLaunch {
 	}
 	const additive = mlxc.Float32
 	return []attentionLaunch{
-		{name: "plain", shape: [7]int{1, 1, 1, 1, 1, 8, 8}},
-		{name: "causal", shape: [7]int{2, 6, 2, 19, 41, 16, 24}, cfg: AttentionConfig{Causal: true}},
 		{name: "more queries", shape: [7]int{1, 1, 1, 133, 70, 8, 8}, cfg: AttentionConfig{Causal: true}},
-		{name: "window", shape: [7]int{1, 2, 1, 70, 71, 8, 8}, cfg: AttentionConfig{Window: &Window{Left: 5, Right: 2}}, sinks: true},
+		{name: "window", shape: [7]int{1, 2, 1, 70, 70, 8, 8}, cfg: AttentionConfig{Window: &Window{Left: 1, Right: 1}}, sinks: true},
 		{name: "booleans", shape: [7]int{2, 2, 2, 9, 35, 8, 8}, mask: []int{2, 1, 9, 35}, maskDType: mlxc.Bool},
-		{
-			name: "mask, soft-cap", shape: [7]int{1, 2, 2, 33, 37, 8, 16}, cfg: AttentionConfig{SoftCap: 2, Causal: true},
-			mask: []int{33, 37}, maskDType: additive, sinks: true,
-		},
-		{name: "mask of keys", shape: [7]int{2, 2, 1, 9, 35, 8, 8}, mask: []int{2, 1, 1, 35}, maskDType: additive},
-		{name: "mask of queries", shape: [7]int{2, 2, 1, 19, 9, 8, 8}, mask: []int{2, 19, 1}, maskDType: additive},
-		{name: "mask of heads", shape: [7]int{2, 2, 1, 9, 35, 8, 8}, mask: []int{2, 1, 1}, maskDType: additive},
 		{
 			name: "packed", shape: [7]int{1, 2, 1, 75, 47, 8, 8}, cfg: AttentionConfig{Causal: true},
 			starts: [2][]int32{{0, 5, 5, 73, 75}, {0, 9, 12, 47, 47}},
 		},
+		{
+			name: "mask, soft-cap", shape: [7]int{1, 2, 2, 33, 71, 8, 16},
+			cfg:  AttentionConfig{SoftCap: 0.75, Causal: true, Window: &Window{Left: 18, Right: Unbounded}},
+			mask: []int{33, 71}, maskDType: additive, sinks: true,
+		},
+		{
+			name: "mask, packed", shape: [7]int{1, 2, 2, 37, 35, 8, 16}, cfg: AttentionConfig{Causal: true},
+			mask: []int{2, 37, 35}, maskDType: additive, starts: [2][]int32{{0, 5, 5, 36, 37}, {0, 9, 12, 15, 35}},
+		},
+		{name: "mask of keys", shape: [7]int{2, 2, 1, 9, 35, 8, 16}, mask: []int{2, 1, 1, 35}, maskDType: additive},
+		{name: "mask of queries", shape: [7]int{2, 2, 1, 19, 9, 8, 16}, mask: []int{2, 19, 1}, maskDType: additive},
+		{name: "mask of heads", shape: [7]int{2, 2, 1, 9, 35, 8, 16}, mask: []int{2, 1, 1}, maskDType: additive},
+		{name: "plain", shape: [7]int{1, 1, 1, 1, 1, 8, 8}},
+		{name: "causal", shape: [7]int{2, 6, 2, 19, 41, 64, 24}, cfg: AttentionConfig{Causal: true}},
 	}
 }
 

@@ -216,6 +216,27 @@ func TestAttentionOfRowsThatSeeNothing(t *testing.T) {
 	}
 }
 
+// A block of the mask's rows has a whole sequence and of the next one rows that see nothing yet.
+func TestMaskGradientOfSequences(t *testing.T) {
+	const queries, keys = 205, 12
+	c := attentionCase{args: arrays{
+		normal(1, mlxc.Float32, 1, 1, queries, 8), normal(2, mlxc.Float32, 1, 1, keys, 8),
+		normal(3, mlxc.Float32, 1, 1, keys, 8), normal(4, mlxc.Float32, queries, keys),
+	}}
+	c.cfg = AttentionConfig{
+		Mask: c.args[3], Causal: true,
+		QueryStarts: mlxc.FromSlice([]int32{0, 5, queries}), KeyStarts: mlxc.FromSlice([]int32{0, 9, keys}),
+	}
+	dout := normal(5, mlxc.Float32, 1, 1, queries, 8)
+	_, want, err := mlxc.VJP(only(0, c.function(attentionMLX)), c.args, arrays{dout})
+	require.NoError(t, err)
+	_, got, err := mlxc.VJP(only(0, c.function(AttentionLogSumExp)), c.args, arrays{dout})
+	require.NoError(t, err)
+	for i := range want {
+		closeTo(t, want[i], got[i])
+	}
+}
+
 // A mask and sinks may have another dtype than q, and their gradients have it.
 func TestAttentionOfOtherDTypes(t *testing.T) {
 	q, k := normal(1, mlxc.Float16, 1, 2, 5, 8), normal(2, mlxc.Float16, 1, 2, 5, 8)

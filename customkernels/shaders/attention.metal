@@ -183,7 +183,8 @@ inline Seen seen_by(Sizes sizes, device const int* query_starts, device const in
   if (own < 0 || own >= sequence.queries) {
     return {0, 0};
   }
-  return {sequence.key + band.first_key(own), sequence.key + band.end_key(own, 1)};
+  // A row that sees nothing ends where its sequence begins, so later rows end no earlier.
+  return {sequence.key + band.first_key(own), sequence.key + max(band.end_key(own, 1), 0)};
 }
 
 // The mask of a head of a batch, from a sequence's first query and key on.
@@ -208,15 +209,8 @@ inline float masked(float score, bool seen) {
   return seen ? score : -INFINITY;
 }
 
-inline float masked(float score, float bias) {
-  return score + bias;
-}
-
-inline float masked(float score, half bias) {
-  return score + float(bias);
-}
-
-inline float masked(float score, bfloat bias) {
+template <typename B>
+inline float masked(float score, B bias) {
   return score + float(bias);
 }
 
@@ -865,10 +859,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
           m[i] = r < own ? statistics[2 * (row + r)] : 0.0f;
           l[i] = r < own ? divisor_of(statistics[2 * (row + r) + 1]) : 1.0f;
           deltas[i] = r < own ? delta[row + r] : 0.0f;
-          seen[i] = {0, 0};
-          if (r < own) {
-            seen[i] = seen_by(sizes, query_starts, key_starts, query + r);
-          }
+          seen[i] = seen_by(sizes, query_starts, key_starts, query + r);  // nothing beyond the last
         }
         // What a later row sees begins and ends no earlier.
         const int first = seen_by(sizes, query_starts, key_starts, query).first;
