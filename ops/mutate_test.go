@@ -15,6 +15,7 @@ import (
 type mutant struct {
 	kind     string // what was changed
 	function string // where
+	head     string // the declaration of where, from its type's on
 	name     string // tells it from all others: function, kind, the line before and after
 	text     string
 }
@@ -24,6 +25,7 @@ type shaderToken struct {
 	text       string
 	start, end int
 	function   string // whose body it is in; empty outside of bodies
+	head       string // the declaration of that
 	subscript  bool   // it is between the brackets of an access
 	declared   bool   // it is a bracket of a declaration, or between two
 }
@@ -35,8 +37,11 @@ var shaderSyntax = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/|(?m:^[ \t]*#[^\n]*
 func shaderTokens(text string) []shaderToken {
 	var tokens []shaderToken
 	var brackets []shaderToken // the open square ones
-	depth, parens := 0, 0
+	depth, parens := 0, 0      // not those of types, whose members have bodies
 	var candidate, function string
+	var head string
+	var types []string // the declarations of the open ones
+	headStart := 0
 	for _, at := range shaderSyntax.FindAllStringIndex(text, -1) {
 		t := shaderToken{text: text[at[0]:at[1]], start: at[0], end: at[1]}
 		if strings.HasPrefix(t.text, "//") || strings.HasPrefix(t.text, "/*") || strings.HasPrefix(strings.TrimSpace(t.text), "#") {
@@ -50,11 +55,24 @@ func shaderTokens(text string) []shaderToken {
 		}
 		switch t.text {
 		case "{":
-			if depth++; depth == 1 {
-				function = candidate
+			switch {
+			case depth > 0:
+				depth++
+			case previous(1) == ")" || previous(1) == "const":
+				depth, function = 1, candidate
+				head = strings.Join(types, "") + text[headStart:t.start]
+			default:
+				types, headStart = append(types, text[headStart:t.start]), t.end
 			}
 		case "}":
-			depth--
+			if depth > 0 {
+				depth--
+			} else {
+				types = types[:len(types)-1]
+			}
+			if depth == 0 {
+				headStart = t.end
+			}
 		case "(":
 			if depth == 0 && parens == 0 {
 				candidate = previous(1)
@@ -75,7 +93,7 @@ func shaderTokens(text string) []shaderToken {
 			}
 		}
 		if depth > 0 {
-			t.function = function
+			t.function, t.head = function, head
 			if len(brackets) > 0 {
 				open := brackets[len(brackets)-1]
 				t.subscript, t.declared = open.subscript, open.declared
@@ -132,7 +150,7 @@ func (m *mutator) add(i int, kind string, start, end int, instead string) {
 	if n := m.seen[name]; n > 1 {
 		name += fmt.Sprintf(" (%d)", n)
 	}
-	m.list = append(m.list, mutant{kind: kind, function: m.tokens[i].function, name: name, text: text})
+	m.list = append(m.list, mutant{kind: kind, function: m.tokens[i].function, head: m.tokens[i].head, name: name, text: text})
 }
 
 // mutate makes the mutants of one token.
@@ -260,10 +278,26 @@ inline float f(threadgroup const float* p [[buffer(0)]], uint n) {
   }
   return f<float>(q[0], n);
 }
+template <int L>
+struct S<L, 1> {
+  enum { N = 2 };
+  float g(int i) const {
+    return i + 1;
+  }
+};
+inline float h() {
+  return 1;
+}
 `
 	var changes []string
 	for _, m := range mutants(shader) {
-		require.Equal(t, "f", m.function)
+		switch m.function {
+		case "f", "h":
+			require.NotContains(t, m.head, "struct")
+		default:
+			require.Equal(t, "g", m.function)
+			require.Contains(t, m.head, "struct S<L, 1>")
+		}
 		changes = append(changes, m.kind+": "+m.name[strings.Index(m.name, "→")+len("→ "):])
 	}
 	require.Equal(t, []string{
@@ -299,5 +333,8 @@ inline float f(threadgroup const float* p [[buffer(0)]], uint n) {
 		"constant: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 2;",
 		"shift index: return f<float>(q[(0) + 1], n);",
 		"constant: return f<float>(q[1], n);",
+		"sign: return i - 1;",
+		"constant: return i + 0;",
+		"constant: return 0;",
 	}, changes)
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -142,28 +143,41 @@ type original struct {
 	config customkernels.SanitizeConfig // for a mutant
 }
 
-// mutationFiles are the files whose launches a file's mutants are tried in: for the header, some
+// mutationFiles are the files whose launches a file's mutants are tried in: for a header, some
 // that call all of it.
 func mutationFiles(file string) []string {
-	if file == "rows.h" {
+	switch file {
+	case "rows.h":
 		return []string{"softmax_backward.metal", "column_sum.metal", "rms_norm_residual.metal", "transpose_2d.metal"}
+	case "tiles.h":
+		return []string{"attention.metal"}
 	}
 	return []string{file}
 }
 
-// mutationTrials are the ragged launches of a file's kernels in float32, where rounding
-// hides least: in a GPU's geometry first, then in others.
+// mutationTrials are the ragged launches of a file's kernels in the widest dtype, where
+// rounding hides least: in a GPU's geometry first, then in others.
 func mutationTrials(t *testing.T, file string) []mutationTrial {
 	t.Helper()
 	launches := Launches(RaggedCases)
 	launches = append(launches, variants(launches)...)
-	slices.SortStableFunc(launches, func(a, b KernelLaunch) int { return cmp.Compare(a.Device, b.Device) })
+	// One kernel after the other: a mutant is compiled for each.
+	slices.SortStableFunc(launches, func(a, b KernelLaunch) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Kernel.Name(), b.Kernel.Name()))
+	})
+	widest := map[string]mlxc.DType{}
+	for _, l := range launches {
+		name := l.Kernel.Name()
+		if old, ok := widest[name]; !ok || l.DType.Size() > old.Size() {
+			widest[name] = l.DType
+		}
+	}
 	var trials []mutationTrial
 	for _, file := range mutationFiles(file) {
 		lib, err := customkernels.Load(customkernels.Shaders(), file)
 		require.NoError(t, err)
 		for _, l := range launches {
-			if l.DType != mlxc.Float32 || !slices.Contains(lib.Names(), l.Kernel.Name()) {
+			if l.DType != widest[l.Kernel.Name()] || !slices.Contains(lib.Names(), l.Kernel.Name()) {
 				continue
 			}
 			trial := mutationTrial{KernelLaunch: l, file: file, inputs: l.Inputs()}
@@ -211,8 +225,17 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 			libraries[trial.file] = lib
 		}
 		name := trial.Kernel.Name()
-		if slices.Contains(lib.Names(), m.function) && name != m.function {
-			continue // the mutant is in another kernel, not in a helper
+		if slices.Contains(lib.Names(), m.function) {
+			if name != m.function {
+				continue // the mutant is in another kernel, not in a helper
+			}
+		} else if slices.Contains(likeOthers, name) {
+			continue
+		}
+		if lanes := spread.FindStringSubmatch(m.head); lanes != nil && !slices.ContainsFunc(trial.Launch.Template, func(a mlxc.TemplateArg) bool {
+			return a.Name == "LANES" && fmt.Sprint(a.Value) == lanes[1]
+		}) {
+			continue // the mutant is in what another geometry has
 		}
 		if kernels[name] == nil {
 			if kernels[name], err = lib.Kernel(name); err != nil {
@@ -233,6 +256,13 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 	}
 	return "", nil
 }
+
+// likeOthers are kernels that call helpers as others of their file do: helpers are
+// not tried in them.
+var likeOthers = []string{"attention_delta", "attention_dq", "attention_weights"}
+
+// spread finds the LANES of a declaration that is for tiles of one spread alone.
+var spread = regexp.MustCompile(`\b(?:Tile|Panel)<(\d+),`)
 
 // withMutant are the shaders with the mutant in the place of a file.
 func withMutant(file string, m mutant) fs.FS {
