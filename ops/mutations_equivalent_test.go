@@ -78,33 +78,34 @@ var equivalentMutants = map[string]string{
 	"rms_norm_backward_dw: compare: for (size_t begin = simdgroup; begin < rows; begin += size_t(simdgroups) * lanes) { → for (size_t begin = simdgroup; begin <= rows; begin += size_t(simdgroups) * lanes) {":         noRows,
 	"rms_norm_backward_dw: constant: const float own_r = own < rows ? rms_inv[own] : 0; → const float own_r = own < rows ? rms_inv[own] : 1;":                                                                           nobodyTakes,
 
-	"add_to_moments: drop guard: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if (true) {":                                                                                                               "moves to the mean more often",
-	"add_to_moments: compare: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) != 0 && (p > 1 || L < C)) {":                                                                                "moves to the mean at other packs, and more often",
-	"add_to_moments: compare: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) == 0 && (p >= 1 || L < C)) {":                                                                               ownMean,
-	"add_to_moments: constant: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) == 0 && (p > 0 || L < C)) {":                                                                               ownMean,
-	"add_to_moments: compare: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) == 0 && (p > 1 || L <= C)) {":                                                                               ownMean,
-	"statistics_of: compare: const size_t left = first < width ? width - first : 0; → const size_t left = first <= width ? width - first : 0;":                                                                            betweenEquals,
-	"add_to_parameters: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                      sumsNotUsed,
-	"add_to_parameters: drop guard: if (HAS_BIAS) { → if (true) {":                                                                                                                                                        sumsNotUsed,
-	"layer_norm_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":                                                            rowEnds,
-	"layer_norm_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (2)":                                                        rowEnds,
-	"layer_norm_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (3)":                                                        rowEnds,
-	"layer_norm_backward: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                    weightNotUsed,
-	"layer_norm_backward_statistics: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                         weightNotUsed,
-	"layer_norm_backward_columns: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                            weightNotUsed,
-	"layer_norm_bwd_input: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                   weightNotUsed,
-	"layer_norm_bwd_gamma_partial: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                           weightNotUsed,
-	"layer_norm_bwd_input: drop guard: if (HAS_WEIGHT) { → if (true) { (2)":                                                                                                                                               weightNotUsed,
-	"layer_norm_bwd_input: drop guard: if (HAS_WEIGHT) { → if (true) { (3)":                                                                                                                                               weightNotUsed,
-	"layer_norm_backward_statistics: compare: constexpr int L = B == 1 ? C : 1; → constexpr int L = B != 1 ? C : 1;":                                                                                                      otherSums,
-	"layer_norm_backward_statistics: constant: constexpr int L = B == 1 ? C : 1; → constexpr int L = B == 0 ? C : 1;":                                                                                                     otherSums,
-	"layer_norm_backward_statistics: compare: for (size_t begin = size_t(group) * B; begin < rows; begin += size_t(groups) * B) { → for (size_t begin = size_t(group) * B; begin <= rows; begin += size_t(groups) * B) {": noRows,
-	"layer_norm_backward_columns: compare: for (size_t begin = group.y; begin < rows; begin += size_t(groups.y) * lanes) { → for (size_t begin = group.y; begin <= rows; begin += size_t(groups.y) * lanes) {":            noRows,
-	"layer_norm_backward_columns: constant: const uint lanes = min(threads.x, 32u); → const uint lanes = min(threads.x, 31u);":                                                                                            fewerRows,
-	"layer_norm_bwd_gamma_partial: constant: const uint lanes = min(threads.x, 32u); → const uint lanes = min(threads.x, 31u);":                                                                                           fewerRows,
-	"layer_norm_backward_columns: constant: float4 own_found = 0; → float4 own_found = 1;":                                                                                                                                nobodyTakes,
-	"layer_norm_bwd_gamma_partial: constant: float2 own_found = 0; → float2 own_found = 1;":                                                                                                                               nobodyTakes,
-	"layer_norm_bwd_gamma_partial: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p < R && first + p * stride <= width; p++) {":                                                   beyondRow,
+	"add_to_moments: drop guard: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if (true) {":                                                                                                                                               "moves to the mean more often",
+	"add_to_moments: compare: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) != 0 && (p > 1 || L < C)) {":                                                                                                                "moves to the mean at other packs, and more often",
+	"add_to_moments: compare: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) == 0 && (p >= 1 || L < C)) {":                                                                                                               ownMean,
+	"add_to_moments: constant: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) == 0 && (p > 0 || L < C)) {":                                                                                                               ownMean,
+	"add_to_moments: compare: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) == 0 && (p > 1 || L <= C)) {":                                                                                                               ownMean,
+	"statistics_of: compare: const size_t left = first < width ? width - first : 0; → const size_t left = first <= width ? width - first : 0;":                                                                                                            betweenEquals,
+	"add_to_parameters: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                                                      sumsNotUsed,
+	"add_to_parameters: drop guard: if (HAS_BIAS) { → if (true) {":                                                                                                                                                                                        sumsNotUsed,
+	"layer_norm_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":                                                                                            rowEnds,
+	"layer_norm_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (2)":                                                                                        rowEnds,
+	"layer_norm_backward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (3)":                                                                                        rowEnds,
+	"layer_norm_backward: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                                                    weightNotUsed,
+	"layer_norm_backward_statistics: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                                         weightNotUsed,
+	"layer_norm_backward_columns: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                                            weightNotUsed,
+	"layer_norm_bwd_input: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                                                   weightNotUsed,
+	"layer_norm_bwd_gamma_partial: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                                           weightNotUsed,
+	"layer_norm_bwd_input: drop guard: if (HAS_WEIGHT) { → if (true) { (2)":                                                                                                                                                                               weightNotUsed,
+	"layer_norm_bwd_input: drop guard: if (HAS_WEIGHT) { → if (true) { (3)":                                                                                                                                                                               weightNotUsed,
+	"layer_norm_backward_statistics: compare: constexpr int L = B == 1 ? C : 1; → constexpr int L = B != 1 ? C : 1;":                                                                                                                                      otherSums,
+	"layer_norm_backward_statistics: constant: constexpr int L = B == 1 ? C : 1; → constexpr int L = B == 0 ? C : 1;":                                                                                                                                     otherSums,
+	"layer_norm_backward_statistics: compare: for (size_t begin = size_t(group) * B; begin < rows; begin += size_t(groups) * B) { → for (size_t begin = size_t(group) * B; begin <= rows; begin += size_t(groups) * B) {":                                 noRows,
+	"layer_norm_backward_columns: compare: for (size_t begin = group.y; begin < rows; begin += size_t(groups.y) * lanes) { → for (size_t begin = group.y; begin <= rows; begin += size_t(groups.y) * lanes) {":                                            noRows,
+	"layer_norm_backward_columns: constant: const uint lanes = min(threads.x, 32u); → const uint lanes = min(threads.x, 31u);":                                                                                                                            fewerRows,
+	"layer_norm_bwd_gamma_partial: compare: for (size_t begin = size_t(group.y) * simdgroups + simdgroup; begin < rows; begin += step * lanes) { → for (size_t begin = size_t(group.y) * simdgroups + simdgroup; begin <= rows; begin += step * lanes) {": noRows,
+	"layer_norm_bwd_gamma_partial: constant: const uint lanes = min(threads.x, 32u); → const uint lanes = min(threads.x, 31u);":                                                                                                                           fewerRows,
+	"layer_norm_backward_columns: constant: float4 own_found = 0; → float4 own_found = 1;":                                                                                                                                                                nobodyTakes,
+	"layer_norm_bwd_gamma_partial: constant: float2 own_found = 0; → float2 own_found = 1;":                                                                                                                                                               nobodyTakes,
+	"layer_norm_bwd_gamma_partial: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p < R && first + p * stride <= width; p++) {":                                                                                   beyondRow,
 
 	"place: constant: constexpr size_t bank = 4 / sizeof(T); → constexpr size_t bank = 3 / sizeof(T);":                                                                                              otherPlace,
 	"place: swap operands: constexpr size_t bank = 4 / sizeof(T); → constexpr size_t bank = (sizeof(T)) / (4);":                                                                                     otherPlace,
@@ -121,33 +122,95 @@ var equivalentMutants = map[string]string{
 	"transpose_2d: compare: for (size_t r0 = size_t(group.y) * E; r0 < rows; r0 += size_t(groups.y) * E) { → for (size_t r0 = size_t(group.y) * E; r0 <= rows; r0 += size_t(groups.y) * E) {":       emptyTile,
 	"transpose_2d: compare: for (size_t c0 = size_t(group.x) * E; c0 < columns; c0 += size_t(groups.x) * E) { → for (size_t c0 = size_t(group.x) * E; c0 <= columns; c0 += size_t(groups.x) * E) {": emptyTile,
 	"transpose_2d_direct: swap operands: const uint share = (elements + threads - 1) / threads; → const uint share = ((1) - (elements + threads)) / threads;":                                       threadZero,
+	"transpose_2d_direct: sign: const size_t end = min(begin + share, size_t(elements)); → const size_t end = min(begin - share, size_t(elements));":                                                threadZero,
 	"transpose_2d_direct: constant: const uint share = (elements + threads - 1) / threads; → const uint share = (elements + threads - 0) / threads;":                                                largerShare,
+
+	"load: constant: for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) { → for (int j = 1; j < Tile<LANES, M, C>::COLUMNS; j++) { (2)": notStored,
+	"load: constant: tile.set(i, j, 0); → tile.set(i, j, 1);":                                                                             notStored,
+	"row_max: constant: for (int j = 1; j < Tile<32, M, C>::COLUMNS; j++) { → for (int j = 0; j < Tile<32, M, C>::COLUMNS; j++) {":        "the largest of a number and itself",
+	"row_max: constant: for (int k = 1; k < 8; k++) { → for (int k = 0; k < 8; k++) {":                                                    "the largest of a number and itself",
+	"fetch: constant: const bool is_packed = packed<8>(from, C); → const bool is_packed = packed<7>(from, C);":                            "no row is packed: elements move one by one",
+	"multiply_add: constant: simdgroup_matrix<float, 8, 8> products[M / 8]; → simdgroup_matrix<float, 8, 8> products[M / 7];":             sevenths,
+	"multiply_add: constant: for (int m = 0; m < M / 8; m++) { → for (int m = 0; m < M / 7; m++) {":                                       sevenths,
+	"multiply_add: constant: for (int m = 0; m < M / 8; m++) { → for (int m = 0; m < M / 7; m++) { (2)":                                   sevenths,
+	"multiply_add: constant: for (int m = 0; m < M / 8; m++) { → for (int m = 0; m < M / 7; m++) { (3)":                                   sevenths,
+
+	"has_all: compare: return key >= query + m - 1 + low && key + n - 1 <= query + high && key + n <= keys; → return key > query + m - 1 + low && key + n - 1 <= query + high && key + n <= keys;":                                stricterAll,
+	"has_all: constant: return key >= query + m - 1 + low && key + n - 1 <= query + high && key + n <= keys; → return key >= query + m - 0 + low && key + n - 1 <= query + high && key + n <= keys;":                              stricterAll,
+	"has_all: constant: return key >= query + m - 1 + low && key + n - 1 <= query + high && key + n <= keys; → return key >= query + m - 1 + low && key + n - 0 <= query + high && key + n <= keys;":                              stricterAll,
+	"has_all: compare: return key >= query + m - 1 + low && key + n - 1 <= query + high && key + n <= keys; → return key >= query + m - 1 + low && key + n - 1 < query + high && key + n <= keys;":                                stricterAll,
+	"has_all: compare: return key >= query + m - 1 + low && key + n - 1 <= query + high && key + n <= keys; → return key >= query + m - 1 + low && key + n - 1 <= query + high && key + n < keys;":                                stricterAll,
+	"score: drop guard: if (!band.has_all(query, TRANSPOSED ? N : M, key, TRANSPOSED ? M : N)) { → if (true) {":                                                                                                                   stricterAll,
+	"has_some: constant: return key + n - 1 >= query + low && key <= query + m - 1 + high && query < queries && key < keys; → return key + n - 0 >= query + low && key <= query + m - 1 + high && query < queries && key < keys;": nobodySees,
+	"has_some: constant: return key + n - 1 >= query + low && key <= query + m - 1 + high && query < queries && key < keys; → return key + n - 1 >= query + low && key <= query + m - 0 + high && query < queries && key < keys;": nobodySees,
+	"has_some: compare: return key + n - 1 >= query + low && key <= query + m - 1 + high && query < queries && key < keys; → return key + n - 1 >= query + low && key <= query + m - 1 + high && query <= queries && key < keys;": nobodySees,
+	"has_some: compare: return key + n - 1 >= query + low && key <= query + m - 1 + high && query < queries && key < keys; → return key + n - 1 >= query + low && key <= query + m - 1 + high && query < queries && key <= keys;": nobodySees,
+	"end_query: function: return min(min(key + n, keys) - low, queries); → return min(max(key + n, keys) - low, queries);":                                                                                                        nobodySees,
+	"attention_forward: compare: for (int key = band.first_key(block) / N * N; key < end; key += N) { → for (int key = band.first_key(block) / N * N; key <= end; key += N) {":                                                    nobodySees,
+	"attention_delta: compare: for (int key = band.first_key(block) / N * N; key < end; key += N) { → for (int key = band.first_key(block) / N * N; key <= end; key += N) {":                                                      nobodySees,
+	"attention_dq: compare: for (int key = band.first_key(block) / N * N; key < end; key += N) { → for (int key = band.first_key(block) / N * N; key <= end; key += N) {":                                                         nobodySees,
+	"attention_weights: compare: for (int key = band.first_key(block) / N * N; key < end; key += N) { → for (int key = band.first_key(block) / N * N; key <= end; key += N) {":                                                    nobodySees,
+	"attention_dkv: compare: for (int query = band.first_query(block) / N * N; query < end; query += N) { → for (int query = band.first_query(block) / N * N; query <= end; query += N) {":                                        nobodySees,
+	"attention_dmask: compare: if (key >= end || key + N <= first) { → if (key > end || key + N <= first) {":                                                                                                                      nobodySees,
+	"attention_dmask: compare: if (key >= end || key + N <= first) { → if (key >= end || key + N < first) {":                                                                                                                      nobodySees,
+	"first_query: constant: return max(key - high, 0); → return max(key - high, 1);":                                                                                                                                              "rounded down to whole panels, 1 is 0",
+	"seen_by: constant: if (sizes.sequences > 0) { → if (sizes.sequences > 1) {":                                                                                                                                                  "the only sequence is the whole length",
+	"seen_by: constant: return {0, 0}; → return {1, 0};":                                                                                                                                     "no keys either",
+	"attention_forward: compare: if (block >= sequence.queries) { → if (block > sequence.queries) {":                                                                                         noOwnRows,
+	"attention_delta: compare: if (block >= sequence.queries) { → if (block > sequence.queries) {":                                                                                           noOwnRows,
+	"attention_dq: compare: if (block >= sequence.queries) { → if (block > sequence.queries) {":                                                                                              noOwnRows,
+	"attention_weights: compare: if (block >= sequence.queries) { → if (block > sequence.queries) {":                                                                                         noOwnRows,
+	"attention_dkv: compare: if (block >= sequence.keys) { → if (block > sequence.keys) {":                                                                                                   noOwnRows,
+	"attention_dq: drop guard: if (scores.cap > 0) { → if (true) {":                                                                                                                          productsNotUsed,
+	"attention_dq: compare: if (scores.cap > 0) { → if (scores.cap >= 0) {":                                                                                                                  productsNotUsed,
+	"attention_weights: drop guard: if (scores.cap > 0) { → if (true) {":                                                                                                                     productsNotUsed,
+	"attention_weights: compare: if (scores.cap > 0) { → if (scores.cap >= 0) {":                                                                                                             productsNotUsed,
+	"attention_dkv: drop guard: if (scores.cap > 0) { → if (true) {":                                                                                                                         productsNotUsed,
+	"attention_dkv: compare: if (scores.cap > 0) { → if (scores.cap >= 0) {":                                                                                                                 productsNotUsed,
+	"attention_dmask: compare: const int first_batch = sizes.mask_batches > 1 ? mask_batch : 0; → const int first_batch = sizes.mask_batches >= 1 ? mask_batch : 0;":                         firstOfOne,
+	"attention_dmask: compare: const int first_head = sizes.mask_heads > 1 ? mask_head : 0; → const int first_head = sizes.mask_heads >= 1 ? mask_head : 0;":                                 firstOfOne,
+	"attention_dmask: constant: const int first_batch = sizes.mask_batches > 1 ? mask_batch : 0; → const int first_batch = sizes.mask_batches > 0 ? mask_batch : 0;":                         firstOfOne,
+	"attention_dmask: constant: const int first_head = sizes.mask_heads > 1 ? mask_head : 0; → const int first_head = sizes.mask_heads > 0 ? mask_head : 0;":                                 firstOfOne,
+	"attention_dmask: compare: for (int i = 0; i < Scored::ROWS; i++) { → for (int i = 0; i <= Scored::ROWS; i++) { (3)":                                                                     beyondBlock,
+	"attention_dmask: compare: for (int j = 0; j < Scored::COLUMNS; j++) { → for (int j = 0; j <= Scored::COLUMNS; j++) { (2)":                                                               beyondBlock,
+	"attention_dmask: compare: for (int i = 0; i < Scored::ROWS; i++) { → for (int i = 0; i <= Scored::ROWS; i++) { (4)":                                                                     beyondBlock,
+	"attention_dmask: compare: for (int j = 0; j < Scored::COLUMNS; j++) { → for (int j = 0; j <= Scored::COLUMNS; j++) { (3)":                                                               beyondBlock,
+	"attention_dmask: constant: const Mask<B> mask = mask_of(mask_values, sizes, {0, 0, 0, 0}, batch, head); → const Mask<B> mask = mask_of(mask_values, sizes, {0, 0, 1, 0}, batch, head);": "of a sequence, mask_of reads only where it begins",
+	"attention_dmask: constant: const Mask<B> mask = mask_of(mask_values, sizes, {0, 0, 0, 0}, batch, head); → const Mask<B> mask = mask_of(mask_values, sizes, {0, 0, 0, 1}, batch, head);": "of a sequence, mask_of reads only where it begins",
 }
 
 const (
-	otherSlots    = "the slots that rows alternate between change places"
-	oneOfSeveral  = "one simdgroup takes the way of several, through its slot"
-	wholePack     = "a whole pack at the row's end takes the way of a short one"
-	shortPack     = "a pack on this way has fewer than C elements before the row's end"
-	weightNotUsed = "the input in the weight's place is read, and what it gives not used"
-	sumsNotUsed   = "sums for a weight that there is not, which are not written"
-	otherSums     = "another number of sums for a row: rounding and registers"
-	ownMean       = "with one element in every sum, its mean is the element"
-	fewerRows     = "takes 31 rows at a time"
-	beyondRow     = "sums beyond the row's end, which nobody reads"
-	noRows        = "one more turn, without rows"
-	nobodyTakes   = "stands for a row behind the last, which nobody takes"
-	rowEnds       = "the R packs of all threads have the row, so the width ends the loop"
-	threadZero    = "thread 0 does the work of all: shares wrap around"
-	largerShare   = "shares are larger, by one at most, and later threads have less"
-	noTokens      = "the run of a slot without tokens is [0, 0), and nothing is added for it"
-	oneByOne      = "adds the tokens of some segments one by one, where their sum could be had"
-	otherPlace    = "elements of the tile lie elsewhere, each still in a place of its own"
-	betweenEquals = "chooses between equals"
-	allInRow      = "asks of every element whether it is in the row"
-	leftOut       = "the sum of a row that is left out, which nobody reads"
-	readAgain     = "begins with a block behind the row, and reads all that have elements again"
-	emptyTile     = "one more tile, without elements"
+	otherSlots      = "the slots that rows alternate between change places"
+	oneOfSeveral    = "one simdgroup takes the way of several, through its slot"
+	wholePack       = "a whole pack at the row's end takes the way of a short one"
+	shortPack       = "a pack on this way has fewer than C elements before the row's end"
+	weightNotUsed   = "the input in the weight's place is read, and what it gives not used"
+	sumsNotUsed     = "sums for a weight that there is not, which are not written"
+	otherSums       = "another number of sums for a row: rounding and registers"
+	ownMean         = "with one element in every sum, its mean is the element"
+	fewerRows       = "takes 31 rows at a time"
+	beyondRow       = "sums beyond the row's end, which nobody reads"
+	noRows          = "one more turn, without rows"
+	nobodyTakes     = "stands for a row behind the last, which nobody takes"
+	rowEnds         = "the R packs of all threads have the row, so the width ends the loop"
+	threadZero      = "thread 0 does the work of all: shares wrap around"
+	largerShare     = "shares are larger, by one at most, and later threads have less"
+	noTokens        = "the run of a slot without tokens is [0, 0), and nothing is added for it"
+	oneByOne        = "adds the tokens of some segments one by one, where their sum could be had"
+	otherPlace      = "elements of the tile lie elsewhere, each still in a place of its own"
+	betweenEquals   = "chooses between equals"
+	allInRow        = "asks of every element whether it is in the row"
+	leftOut         = "the sum of a row that is left out, which nobody reads"
+	readAgain       = "begins with a block behind the row, and reads all that have elements again"
+	emptyTile       = "one more tile, without elements"
+	stricterAll     = "compares the positions of a tile that is seen in full, too"
+	nobodySees      = "one more tile, of which nobody sees a key"
+	noOwnRows       = "a block without rows of its own stores nothing"
+	productsNotUsed = "keeps products that only a soft cap needs"
+	firstOfOne      = "the index of the only one is 0"
+	beyondBlock     = "an element behind the block, which the guard leaves out"
+	notStored       = "in rows behind the last, of which nothing is stored"
+	sevenths        = "M is 8 or 16, of which a seventh is an eighth"
 )
 
 // missedMutants are wrong, and nothing shows it: each with the reason.
@@ -166,8 +229,13 @@ var missedMutants = map[string]string{
 	"rms_norm_backward_dx: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":     beyondArray,
 	"rms_norm_backward_dx: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (3)": beyondArray,
 	"layer_norm_bwd_input: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (3)": beyondArray,
-	"statistics_of: shift index: sums.x += fma(n[l], moments.shift[l], moments.sum[l]); → sums.x += fma(n[l], moments.shift[l], moments.sum[(l) + 1]);":             "the mean is wrong, and the next sum finds the error and takes it off; of the index nobody knows, for fma takes a reference",
-	"statistics_of: sign: const float squares = fma(-central.x, error, central.y); → const float squares = fma(+central.x, error, central.y);":                      "the square of the mean's rounding, which shows where the mean is some 100,000 times the deviation",
+	"column_sum: compare: for (int j = 0; j < Tile<32, M, C>::COLUMNS; j++) { → for (int j = 0; j <= Tile<32, M, C>::COLUMNS; j++) {":                               beyondArray,
+	"column_sum: compare: for (int j = 0; j < C; j++) { → for (int j = 0; j <= C; j++) {":                                                                           beyondArray,
+
+	"attention_delta_of_output: compare: for (int c = 0; c < C; c++) { → for (int c = 0; c <= C; c++) {": "fma takes references, so of the index nobody knows, and finds zeros or little behind the arrays",
+
+	"statistics_of: shift index: sums.x += fma(n[l], moments.shift[l], moments.sum[l]); → sums.x += fma(n[l], moments.shift[l], moments.sum[(l) + 1]);": "the mean is wrong, and the next sum finds the error and takes it off; of the index nobody knows, for fma takes a reference",
+	"statistics_of: sign: const float squares = fma(-central.x, error, central.y); → const float squares = fma(+central.x, error, central.y);":          "the square of the mean's rounding, which shows where the mean is some 100,000 times the deviation",
 }
 
 const beyondArray = "moves elements behind an array of the thread's own, through a pointer, whose bounds no compiler knows"
