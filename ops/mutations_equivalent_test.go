@@ -44,12 +44,19 @@ var equivalentMutants = map[string]string{
 	"thread_sums: constant: float sum = 0; → float sum = 1;": "times exp(−MAXFLOAT − m), which is 0",
 	"thread_sums: compare: for (size_t begin = first; begin < width; begin += R * stride) { → for (size_t begin = first; begin <= width; begin += R * stride) {": "a block without elements adds nothing",
 	"thread_sums: drop guard: if (column + C > width) { → if (true) {":                                                                                           allInRow,
-	"thread_sums: compare: if (column + C > width) { → if (column + C >= width) {":                                                                               allInRow,
-	"thread_sums: constant: for (int k = 0; k < C; k++) { → for (int k = 1; k < C; k++) { (3)":                                                                   "the first element of a pack is in the row",
-	"thread_sums: compare: maxima[k] = s > maxima[k] ? s : maxima[k]; → maxima[k] = s >= maxima[k] ? s : maxima[k];":                                             betweenEquals,
-	"thread_sums: compare: maximum = maxima[k] > maximum ? maxima[k] : maximum; → maximum = maxima[k] >= maximum ? maxima[k] : maximum;":                         betweenEquals,
-	"cross_entropy_forward: constant: RowSums sums = RowSums{0, 1, 0}; → RowSums sums = RowSums{0, 1, 1};":                                                       leftOut,
-	"cross_entropy_fwd_bwd: constant: RowSums sums = RowSums{0, 1, 0}; → RowSums sums = RowSums{0, 1, 1};":                                                       leftOut,
+	"read_exponents: drop guard: if (column + C > width) { → if (true) {":                                                                                        allInRow,
+	"read_exponents: compare: if (column + C > width) { → if (column + C >= width) {":                                                                            allInRow,
+	"read_exponents: constant: for (int k = 0; k < C; k++) { → for (int k = 1; k < C; k++) {":                                                                    "the first element of a pack is in the row",
+	"keep_larger: compare: maxima[k] = x[k] > maxima[k] ? x[k] : maxima[k]; → maxima[k] = x[k] >= maxima[k] ? x[k] : maxima[k];":                                 betweenEquals,
+	"softmax_forward: constant: for (int k = 1; k < C; k++) { → for (int k = 0; k < C; k++) {":                                                                   "the first maximum is no larger than itself",
+	"softmax_forward: compare: m = maxima[k] > m ? maxima[k] : m; → m = maxima[k] >= m ? maxima[k] : m;":                                                         betweenEquals,
+
+	"thread_sums: compare: if (column + C > width) { → if (column + C >= width) {":                                                       allInRow,
+	"thread_sums: constant: for (int k = 0; k < C; k++) { → for (int k = 1; k < C; k++) { (3)":                                           "the first element of a pack is in the row",
+	"thread_sums: compare: maxima[k] = s > maxima[k] ? s : maxima[k]; → maxima[k] = s >= maxima[k] ? s : maxima[k];":                     betweenEquals,
+	"thread_sums: compare: maximum = maxima[k] > maximum ? maxima[k] : maximum; → maximum = maxima[k] >= maximum ? maxima[k] : maximum;": betweenEquals,
+	"cross_entropy_forward: constant: RowSums sums = RowSums{0, 1, 0}; → RowSums sums = RowSums{0, 1, 1};":                               leftOut,
+	"cross_entropy_fwd_bwd: constant: RowSums sums = RowSums{0, 1, 0}; → RowSums sums = RowSums{0, 1, 1};":                               leftOut,
 	"cross_entropy_fwd_bwd: constant: const size_t last = first < options.width ? first + (options.width - 1 - first) / (R * stride) * (R * stride) : first; → const size_t last = first < options.width ? first + (options.width - 0 - first) / (R * stride) * (R * stride) : first;": readAgain,
 	"cross_entropy_fwd_bwd: sign: const size_t last = first < options.width ? first + (options.width - 1 - first) / (R * stride) * (R * stride) : first; → const size_t last = first < options.width ? first + (options.width - 1 - first) / (R + stride) * (R * stride) : first;":     readAgain,
 	"cross_entropy_fwd_bwd: drop guard: if (begin != last) { → if (true) {": "reads what is held again",
@@ -215,6 +222,15 @@ const (
 
 // missedMutants are wrong, and nothing shows it: each with the reason.
 var missedMutants = map[string]string{
+	"read_exponents: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":                                                                                            beyondArray,
+	"keep_larger: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":                                                                                               beyondArray,
+	"keep_larger: shift index: maxima[k] = x[k] > maxima[k] ? x[k] : maxima[k]; → maxima[(k) + 1] = x[k] > maxima[k] ? x[k] : maxima[k];":                                                nearMaximum,
+	"softmax_forward: sign: for (size_t column = first + R * stride; column < width; column += stride) { → for (size_t column = first - R * stride; column < width; column += stride) {": nearMaximum,
+	"softmax_forward: sign: for (size_t column = first + R * stride; column < width; column += stride) { → for (size_t column = first + R * stride; column < width; column -= stride) {": nearMaximum,
+	"softmax_forward: constant: for (int k = 0; k < C; k++) { → for (int k = 1; k < C; k++) {":                                                                                           "the pattern in place of a first maximum is below all numbers here",
+	"softmax_forward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p < R && first + p * stride <= width; p++) { (2)":                           "the exponential of the pattern in place of a pack is 0",
+	"softmax_forward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (3)":                           beyondArray,
+
 	"packed: compare: return width % C == 0 && reinterpret_cast<size_t>(p) % alignof(Pack<T, C>) == 0; → return width % C == 0 && reinterpret_cast<size_t>(p) % alignof(Pack<T, C>) != 0;": "loads packs from addresses that do not suit them, where no trial has a buffer and a processor would not mind",
 
 	"add_squares: compare: for (int k = 0; k < C; k++) { → for (int k = 0; k <= C; k++) {":     beyondArray,
@@ -237,5 +253,7 @@ var missedMutants = map[string]string{
 	"statistics_of: shift index: sums.x += fma(n[l], moments.shift[l], moments.sum[l]); → sums.x += fma(n[l], moments.shift[l], moments.sum[(l) + 1]);": "the mean is wrong, and the next sum finds the error and takes it off; of the index nobody knows, for fma takes a reference",
 	"statistics_of: sign: const float squares = fma(-central.x, error, central.y); → const float squares = fma(+central.x, error, central.y);":          "the square of the mean's rounding, which shows where the mean is some 100,000 times the deviation",
 }
+
+const nearMaximum = "a number near the largest does as well: it shows where elements are 88 apart"
 
 const beyondArray = "moves elements behind an array of the thread's own, through a pointer, whose bounds no compiler knows"

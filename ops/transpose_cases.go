@@ -22,6 +22,7 @@ func transposeCases(set CaseSet) []launchCase {
 		{70, 2, 3},
 		{2, 15, 129},
 		{1, 1031, 1},
+		{2, 523, 3},
 	}
 	if set == TypicalCases {
 		shapes = [][3]int{{1, 512, 1024}, {8, 128, 64}, {2, 4096, 3}}

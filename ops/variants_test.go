@@ -11,16 +11,21 @@ import (
 func variants(launches []KernelLaunch) []KernelLaunch {
 	var list []KernelLaunch
 	for _, l := range launches {
-		if l.Device != apple.String() {
+		name := l.Kernel.Name()
+		if l.Device != apple.String() && name != "softmax_forward" {
 			continue
 		}
 		l.Device = "variant"
 		l.Launch.Template = slices.Clone(l.Launch.Template)
 		l.Launch.Outputs = slices.Clone(l.Launch.Outputs)
-		name := l.Kernel.Name()
+		if name == "softmax_forward" {
+			// Of hosts alone today; packs as a GPU has them.
+			setTemplate(l.Launch.Template, "C", 4)
+			setTemplate(l.Launch.Template, "R", 1)
+		}
 		switch name {
 		case "rms_norm_compute_rms_inv", "rms_norm_backward_dx", "rms_norm_backward",
-			"rms_norm_residual", "add_rms_norm", "softmax_backward", "layer_norm_backward", "layer_norm_bwd_input",
+			"rms_norm_residual", "add_rms_norm", "softmax_backward", "softmax_forward", "layer_norm_backward", "layer_norm_bwd_input",
 			"cross_entropy_fwd_bwd", "cross_entropy_forward", "cross_entropy_backward":
 			// Two groups share the rows, so each uses its slots again: with a last
 			// simdgroup of one lane, and with as many simdgroups as there are slots. Rows of
