@@ -138,8 +138,8 @@ const widestHead = 256
 
 // wholeEights appends columns of zeros, up to a multiple of eight.
 func wholeEights(x *mlxc.Array) *mlxc.Array {
-	shape := x.Shape()
-	padded := append(shape[:3:3], (shape[3]+7)/8*8)
+	shape, padded := x.Shape(), x.Shape()
+	padded[3] = (shape[3] + 7) / 8 * 8
 	return mlxc.Zeros(x.DType(), padded...).SliceUpdate(x, []int{0, 0, 0, 0}, shape, nil)
 }
 
