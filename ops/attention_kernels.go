@@ -105,7 +105,7 @@ func (b boundAttention) geometry(on launcher, length int) attentionGeometry {
 
 // attentionForward returns out and, of each row, (m, l): see the kernels.
 func attentionForward(on launcher, in attentionInputs, cfg AttentionConfig) (out, statistics *mlxc.Array) {
-	mlxc.WithScope(func() {
+	results := scoped(func() []*mlxc.Array {
 		b := in.bind(cfg)
 		sinks := in.sinks
 		if sinks == nil {
@@ -117,20 +117,18 @@ func attentionForward(on launcher, in attentionInputs, cfg AttentionConfig) (out
 			{Shape: append(rows[:3:3], in.v.Dim(3)), DType: in.q.DType()},
 			{Shape: append(rows[:3:3], 2), DType: mlxc.Float32},
 		}
-		results := on.launch(attentionKernels.get("attention_forward"), l,
+		return on.launch(attentionKernels.get("attention_forward"), l,
 			b.q, b.k, b.v, b.mask, sinks.AsType(mlxc.Float32), b.queryStarts, b.keyStarts, b.sizes, b.numbers)
-		out, statistics = results[0].Keep(), results[len(results)-1].Keep()
 	})
-	return out, statistics
+	return results[0], results[len(results)-1] // a single error is both
 }
 
 // logSumExp is lse of the rows, from their (m, l).
-func logSumExp(statistics *mlxc.Array) (lse *mlxc.Array) {
-	mlxc.WithScope(func() {
+func logSumExp(statistics *mlxc.Array) *mlxc.Array {
+	return scoped(func() []*mlxc.Array {
 		parts := statistics.Split(2, -1)
-		lse = parts[0].Add(parts[1].Log()).Squeeze(-1).Keep()
-	})
-	return lse
+		return []*mlxc.Array{parts[0].Add(parts[1].Log()).Squeeze(-1)}
+	})[0]
 }
 
 // attentionBackward returns the gradients of the inputs, in their order; nil for an
@@ -153,8 +151,7 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 			g.simdgroups = 1
 			mask := in.maskShape()
 			l := b.launch(g, 0, 0)
-			l.Grid = [3]int{max((mask[3]+g.columns-1)/g.columns, 1) * g.threads(), (mask[2] + g.rows - 1) / g.rows, mask[0] * mask[1]}
-			l.Threadgroup = [3]int{g.threads(), 1, 1}
+			l.Grid = [3]int{(mask[3] + g.columns - 1) / g.columns * g.threads(), (mask[2] + g.rows - 1) / g.rows, mask[0] * mask[1]}
 			l.Outputs = []mlxc.Output{{Shape: in.mask.Shape(), DType: in.mask.DType()}}
 			grads[3] = on.launch(attentionKernels.get("attention_dmask"), l, inputs...)[0]
 		}
@@ -169,7 +166,7 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 	})
 	for i, a := range in.list() {
 		if a != nil && grads[i] == nil {
-			grads[i] = mlxc.Zeros(a.DType(), a.Shape()...)
+			grads[i] = zerosLike(a)[0]
 		}
 	}
 	return grads

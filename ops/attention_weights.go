@@ -11,6 +11,7 @@ const maxWeights = 256 << 20
 func (in attentionInputs) byWeights(on launcher, dOut, statistics, delta *mlxc.Array, cfg AttentionConfig, budget int) []*mlxc.Array {
 	heads, keyHeads, queries, keys := in.q.Dim(1), in.k.Dim(1), in.q.Dim(2), in.k.Dim(2)
 	shared := heads / keyHeads
+	maskShape := in.maskShape()
 	several := min(max(budget/(2*shared*queries*keys*in.q.DType().Size()), 1), keyHeads)
 
 	var dq, dk, dv, before []*mlxc.Array
@@ -21,7 +22,7 @@ func (in attentionInputs) byWeights(on launcher, dOut, statistics, delta *mlxc.A
 			part := in
 			part.q, part.k, part.v = of(in.q, shared), of(in.k, 1), of(in.v, 1)
 			if in.mask != nil {
-				part.mask = of(in.mask.Reshape(shapeOf(in.maskShape())...), shared)
+				part.mask = of(in.mask.Reshape(maskShape[:]...), shared)
 			}
 			if before != nil {
 				// Else the weights of all heads could be there at once.
@@ -45,8 +46,6 @@ func (in attentionInputs) byWeights(on launcher, dOut, statistics, delta *mlxc.A
 		mlxc.Concatenate(0, dv...).Reshape(in.v.Shape()...),
 	}
 }
-
-func shapeOf(axes [4]int) []int { return axes[:] }
 
 // headsOf are the heads [first, end) of a batch. Axes of one element are left alone.
 func headsOf(a *mlxc.Array, batch, first, end int) *mlxc.Array {
