@@ -11,14 +11,6 @@ package mlxc
 
 // Calls that cannot reach Go: cgo then neither prepares for a callback nor moves
 // arguments to the heap. They are the hot ones.
-#cgo noescape mlxg_unary
-#cgo nocallback mlxg_unary
-#cgo noescape mlxg_binary
-#cgo nocallback mlxg_binary
-#cgo noescape mlxg_ternary
-#cgo nocallback mlxg_ternary
-#cgo noescape mlxg_axes
-#cgo nocallback mlxg_axes
 #cgo noescape mlxg_array_info
 #cgo nocallback mlxg_array_info
 #cgo noescape mlxg_array_new

@@ -106,6 +106,7 @@ void* mlxg_placeholder_gpu(void);
 // mlxg_end turns the outcome of an mlx-c call into a result.
 mlxg_result mlxg_end(int rc, mlx_array res);
 mlxg_results mlxg_end_vector(int rc, mlx_vector_array res);
+mlxg_results mlxg_end_pair(int rc, const mlx_array* pair);
 char* mlxg_end_status(int rc);
 
 // MLXG_CALL wraps one leaf call of mlx-c that writes its result to &res.
@@ -125,21 +126,6 @@ char* mlxg_end_status(int rc);
   mlxg_results out_ = mlxg_end_vector(rc_, res);        \
   mlxg_unlock();                                        \
   return out_
-
-// The regular signatures of mlx-c; one shim serves every function of a kind.
-typedef int (*mlxg_unary_fn)(mlx_array*, const mlx_array, const mlx_stream);
-typedef int (*mlxg_binary_fn)(
-    mlx_array*, const mlx_array, const mlx_array, const mlx_stream);
-typedef int (*mlxg_ternary_fn)(
-    mlx_array*, const mlx_array, const mlx_array, const mlx_array, const mlx_stream);
-typedef int (*mlxg_axes_fn)(
-    mlx_array*, const mlx_array, const int*, size_t, bool, const mlx_stream);
-
-mlxg_result mlxg_unary(mlxg_unary_fn f, void* a);
-mlxg_result mlxg_binary(mlxg_binary_fn f, void* a, void* b);
-mlxg_result mlxg_ternary(mlxg_ternary_fn f, void* a, void* b, void* c);
-mlxg_result mlxg_axes(
-    mlxg_axes_fn f, void* a, const int* axes, size_t n, bool flag);
 
 // Arrays.
 typedef struct {

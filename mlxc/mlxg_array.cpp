@@ -5,24 +5,6 @@
 
 extern "C" {
 
-mlxg_result mlxg_unary(mlxg_unary_fn f, void* a) {
-  MLXG_CALL(f(&res, mlx_array{a}, mlxg_stream()));
-}
-
-mlxg_result mlxg_binary(mlxg_binary_fn f, void* a, void* b) {
-  MLXG_CALL(f(&res, mlx_array{a}, mlx_array{b}, mlxg_stream()));
-}
-
-mlxg_result mlxg_ternary(mlxg_ternary_fn f, void* a, void* b, void* c) {
-  MLXG_CALL(
-      f(&res, mlx_array{a}, mlx_array{b}, mlx_array{c}, mlxg_stream()));
-}
-
-mlxg_result mlxg_axes(
-    mlxg_axes_fn f, void* a, const int* axes, size_t n, bool flag) {
-  MLXG_CALL(f(&res, mlx_array{a}, axes, n, flag, mlxg_stream()));
-}
-
 mlxg_info mlxg_array_info(void* a) {
   // Shape and dtype never change after construction: no lock.
   mlx_array h{a};

@@ -293,6 +293,19 @@ mlxg_results mlxg_end_vector(int rc, mlx_vector_array res) {
   return r;
 }
 
+mlxg_results mlxg_end_pair(int rc, const mlx_array* pair) {
+  mlx_vector_array both = mlx_vector_array_new();
+  for (int i = 0; i < 2; i++) {
+    if (rc == 0) {
+      rc = mlx_vector_array_append_value(both, pair[i]);
+    }
+    if (pair[i].ctx) {
+      mlx_array_free(pair[i]);
+    }
+  }
+  return mlxg_end_vector(rc, both);
+}
+
 char* mlxg_end_status(int rc) {
   return rc == 0 ? nullptr : mlxg::take_error();
 }

@@ -3,79 +3,93 @@ package mlxc
 // #include "mlxg.h"
 import "C"
 
-// The shims that serve every operation of a regular signature.
+import (
+	"fmt"
+	"math"
+	"unsafe"
+)
 
-func unary(op string, f C.mlxg_unary_fn, a *Array) *Array {
-	ca, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a))
+//go:generate go run ./internal/generate
+
+// What the generated calls have in common.
+
+// acquireOptional holds an array that may be nil, for which the handle is nil.
+func acquireOptional(a *Array) (unsafe.Pointer, error) {
+	if a == nil {
+		return nil, nil
 	}
-	defer a.release()
-	return wrap(op, C.mlxg_unary(f, ca), a)
+	return a.acquire()
 }
 
-func binary(op string, f C.mlxg_binary_fn, a, b *Array) *Array {
-	ca, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a, b))
+func releaseOptional(a *Array) {
+	if a != nil {
+		a.release()
 	}
-	defer a.release()
-	cb, err := b.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 1, a, b))
-	}
-	defer b.release()
-	return wrap(op, C.mlxg_binary(f, ca, cb), a, b)
 }
 
-func ternary(op string, f C.mlxg_ternary_fn, a, b, c *Array) *Array {
-	h, err := acquireAll(op, []*Array{a, b, c})
-	if err != nil {
-		return invalid(err)
-	}
-	defer h.release()
-	return wrap(op, C.mlxg_ternary(f, h.ctx[0], h.ctx[1], h.ctx[2]), a, b, c)
-}
-
-// reduce reduces over axes, or over all of them if none are given.
-func reduce(op string, f C.mlxg_axes_fn, a *Array, axes []int) *Array {
-	const keepdims = false
-	return overAxes(op, f, a, axes, keepdims)
-}
-
-// overAxes works over axes, or over all of them if none are given. What flag is, f
-// says: of a reduction, keepdims.
-func overAxes(op string, f C.mlxg_axes_fn, a *Array, axes []int, flag bool) *Array {
-	ca, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a))
-	}
-	defer a.release()
-	if len(axes) == 0 {
-		axes = nil // not the caller's buffer
-		for i := range a.NDim() {
-			axes = append(axes, i)
+// check32 says which of the numbers MLX's 32 bits cannot hold.
+func check32(v ...int) error {
+	for _, x := range v {
+		if x < math.MinInt32 || x > math.MaxInt32 {
+			return fmt.Errorf("%d is beyond MLX's 32 bits", x)
 		}
 	}
-	c, err := cInts(axes)
-	if err != nil {
-		return invalid(opError(op, err, a))
-	}
-	return wrap(op, C.mlxg_axes(f, ca, &c[0], C.size_t(len(axes)), C.bool(flag)), a)
+	return nil
 }
 
-// alongAxis is the shape of an operation on several arrays along one axis.
-func alongAxis(op string, axis int, f func(h handles, axis C.int) C.mlxg_result, arrays ...*Array) *Array {
-	h, err := acquireAll(op, arrays)
-	if err != nil {
-		return invalid(err)
+// cLongs converts positions of 64 bits. The result is never empty: C gets an address.
+func cLongs(v []int) []C.int64_t {
+	out := make([]C.int64_t, max(len(v), 1))
+	for i, x := range v {
+		out[i] = C.int64_t(x)
 	}
-	defer h.release()
-	c, err := cInts([]int{axis})
-	if err != nil {
-		return invalid(opError(op, err, arrays...))
+	return out
+}
+
+// cTextOrNil is a copy of s for C, which the caller frees, or nil for "".
+func cTextOrNil(s string) *C.char {
+	if s == "" {
+		return nil
 	}
-	return wrap(op, f(h, c[0]), arrays...)
+	return C.CString(s)
+}
+
+func errDType(d DType) error { return fmt.Errorf("the dtype %v is invalid", d) }
+
+func errNegative(n int) error { return fmt.Errorf("%d is negative", n) }
+
+// pair takes the two results of a call apart; if it failed, both carry the error.
+func pair(results []*Array, err error) (first, second *Array) {
+	if err != nil {
+		results = failed(2, err)
+	}
+	return results[0], results[1]
+}
+
+// maxFailed limits how many arrays stand for the results of a call that failed: a wrong
+// number of parts may be any number.
+const maxFailed = 1024
+
+// orFailed gives the results of a call, or n arrays that carry its error.
+func orFailed(n int) func(results []*Array, err error) []*Array {
+	return func(results []*Array, err error) []*Array {
+		if err != nil {
+			return failed(min(n, maxFailed), err)
+		}
+		return results
+	}
+}
+
+// allAxes are the given axes, or all of the array's if none are given.
+func (a *Array) allAxes(axes []int) []int {
+	if len(axes) > 0 {
+		return axes
+	}
+	all := make([]int, a.NDim())
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 // orNothing is for operations that MLX's CPU backend ends the process over if there

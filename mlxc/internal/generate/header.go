@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A declaration is one function of mlx-c's headers.
+type declaration struct {
+	name   string // such as "mlx_add"
+	header string // such as "ops"
+	result string // the C type
+	params []parameter
+}
+
+type parameter struct {
+	name, ctype string
+	nullable    bool
+}
+
+// signature is the declaration as C would write it, on one line.
+func (d declaration) signature() string {
+	var params []string
+	for _, p := range d.params {
+		params = append(params, p.ctype+" "+p.name)
+	}
+	return fmt.Sprintf("%s %s(%s)", d.result, d.name, strings.Join(params, ", "))
+}
+
+// readHeaders reads every header of the folder, in the order of their names.
+func readHeaders(dir string) ([]declaration, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.h"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("there are no headers in %s: run ./build.sh setup", dir)
+	}
+	slices.Sort(files)
+	var all []declaration
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		found, err := parseHeader(strings.TrimSuffix(filepath.Base(f), ".h"), string(text))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+var (
+	nullable   = regexp.MustCompile(`/\*\s*may be null\s*\*/`)
+	comment    = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
+	directive  = regexp.MustCompile(`(?m)^\s*#(?:[^\n]*\\\n)*[^\n]*$`)
+	structBody = regexp.MustCompile(`(?s)typedef\s+(?:struct|enum)\s+\w*\s*\{.*?\}\s*\w+\s*;`)
+	inline     = regexp.MustCompile(`(?s)static\s+inline\s+[^;{]*\{.*?\n\}`)
+	function   = regexp.MustCompile(`(?s)^(.*?)\b(_?mlx_\w+)\s*\((.*)\)$`)
+	space      = regexp.MustCompile(`\s+`)
+)
+
+// parseHeader reads the declarations of one header. mlx-c's are regular: every function
+// is `type name(parameters);` at the top level, and a parameter that may be null says so
+// in a comment.
+func parseHeader(header, text string) ([]declaration, error) {
+	text = nullable.ReplaceAllString(text, "NULLABLE")
+	text = comment.ReplaceAllString(text, "")
+	text = directive.ReplaceAllString(text, "")
+	text = strings.ReplaceAll(text, `extern "C" {`, "")
+	text = inline.ReplaceAllString(text, "")
+	text = structBody.ReplaceAllString(text, "")
+	var all []declaration
+	for _, statement := range strings.Split(text, ";") {
+		statement = strings.TrimSpace(space.ReplaceAllString(statement, " "))
+		m := function.FindStringSubmatch(statement)
+		if m == nil || strings.HasPrefix(statement, "typedef") || strings.HasPrefix(statement, "struct") {
+			continue
+		}
+		d := declaration{name: m[2], header: header, result: strings.TrimSpace(m[1])}
+		for _, p := range splitParameters(m[3]) {
+			parsed, err := parseParameter(p)
+			if err != nil {
+				return nil, fmt.Errorf("%s.h: %s: %w", header, d.name, err)
+			}
+			d.params = append(d.params, parsed)
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// splitParameters cuts at the commas that are not inside a function pointer's own list.
+func splitParameters(list string) []string {
+	if list = strings.TrimSpace(list); list == "" || list == "void" {
+		return nil
+	}
+	var out []string
+	depth, start := 0, 0
+	for i, c := range list {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ',':
+			if depth == 0 {
+				out = append(out, list[start:i])
+				start = i + 1
+			}
+		}
+	}
+	return append(out, list[start:])
+}
+
+var plainParameter = regexp.MustCompile(`^(.*[\s*])(\w+)(?:\[\])?$`)
+
+func parseParameter(text string) (parameter, error) {
+	p := parameter{nullable: strings.Contains(text, "NULLABLE")}
+	text = strings.TrimSpace(strings.ReplaceAll(text, "NULLABLE", ""))
+	if text == "..." {
+		p.ctype = text
+		return p, nil
+	}
+	if strings.Contains(text, "(*") {
+		p.name, p.ctype = "function", text
+		return p, nil
+	}
+	m := plainParameter.FindStringSubmatch(text)
+	if m == nil {
+		return p, fmt.Errorf("the parameter %q cannot be read", text)
+	}
+	p.name = m[2]
+	p.ctype = strings.TrimSpace(strings.ReplaceAll(m[1], " *", "*"))
+	return p, nil
+}

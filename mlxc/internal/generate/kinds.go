@@ -1,0 +1,156 @@
+package main
+
+import "strings"
+
+// A kind is how a parameter of C is passed from Go.
+type kind int
+
+const (
+	irregular    kind = iota
+	array             // const mlx_array
+	optional          // the same, where NULL is allowed: a nil *Array
+	arrayList         // const mlx_vector_array
+	stream            // const mlx_stream: the caller's current one
+	integer           // int
+	integers          // const int* and size_t
+	longIntegers      // const int64_t* and size_t
+	size              // size_t
+	seed              // uint64_t
+	boolean           // bool
+	single            // float
+	double            // double
+	dtype             // mlx_dtype
+	optInteger        // mlx_optional_int: 0 stands for none
+	optSingle         // mlx_optional_float: nil stands for none
+	optDType          // mlx_optional_dtype: Invalid stands for none
+	text              // const char*
+	optText           // const char*, where NULL is allowed: ""
+	fftNorm           // mlx_fft_norm
+)
+
+var kindOf = map[string]kind{
+	"const mlx_array":        array,
+	"const mlx_vector_array": arrayList,
+	"const mlx_stream":       stream,
+	"int":                    integer,
+	"const int*":             integers,
+	"const int64_t*":         longIntegers,
+	"size_t":                 size,
+	"uint64_t":               seed,
+	"bool":                   boolean,
+	"float":                  single,
+	"double":                 double,
+	"mlx_dtype":              dtype,
+	"mlx_optional_int":       optInteger,
+	"mlx_optional_float":     optSingle,
+	"mlx_optional_dtype":     optDType,
+	"const char*":            text,
+	"mlx_fft_norm":           fftNorm,
+}
+
+// argument is one parameter of the Go function: of C, one parameter, or a list and its
+// length.
+type argument struct {
+	name string
+	kind kind
+}
+
+// call is a declaration in the terms of Go.
+type call struct {
+	declaration
+	arrays int // how many mlx_array results it has
+	list   bool
+	args   []argument // without the results
+}
+
+// parse gives the call, if it is regular: its results come first, arrays or one list of
+// arrays, and everything else is of a kind.
+func (d declaration) parse() (call, bool) {
+	c := call{declaration: d}
+	if d.result != "int" {
+		return c, false
+	}
+	params := d.params
+	for len(params) > 0 && params[0].ctype == "mlx_array*" {
+		c.arrays++
+		params = params[1:]
+	}
+	if c.arrays == 0 && len(params) > 0 && params[0].ctype == "mlx_vector_array*" {
+		c.list = true
+		params = params[1:]
+	}
+	for i := 0; i < len(params); i++ {
+		p := params[i]
+		k := kindOf[p.ctype]
+		switch k {
+		case irregular:
+			return c, false
+		case array:
+			if p.nullable {
+				k = optional
+			}
+		case text:
+			if p.nullable {
+				k = optText
+			}
+		case integers, longIntegers:
+			if i+1 == len(params) || params[i+1].ctype != "size_t" {
+				return c, false
+			}
+			i++
+		}
+		c.args = append(c.args, argument{name: goParameter(p.name), kind: k})
+	}
+	return c, true
+}
+
+// regular are the calls that build the graph, and those that set a number.
+func (d declaration) regular() bool {
+	switch d.header {
+	case "ops", "fast", "fft", "linalg", "random":
+		_, ok := d.parse()
+		return ok
+	}
+	return false
+}
+
+// goName is mlxAddMM for mlx_addmm: the C name without underscores.
+func goName(name string) string {
+	var b strings.Builder
+	b.WriteString("mlx")
+	for _, part := range strings.Split(strings.TrimPrefix(name, "mlx_"), "_") {
+		b.WriteString(strings.ToUpper(part[:1]) + part[1:])
+	}
+	return b.String()
+}
+
+// goParameter keeps C's name but for Go's keywords, and drops underscores.
+func goParameter(name string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(strings.Trim(name, "_"), "_") {
+		if i > 0 && part != "" {
+			part = strings.ToUpper(part[:1]) + part[1:]
+		}
+		b.WriteString(part)
+	}
+	switch s := b.String(); s {
+	case "type", "func", "range", "map", "op", "out", "err", "C":
+		return s + "_"
+	case "S", "M", "UPLO":
+		return strings.ToLower(s)
+	default:
+		return s
+	}
+}
+
+// opName is what errors call the operation: how it is told which axes it works on is no
+// part of that.
+func opName(name string) string {
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "mlx_"), "fast_")
+	for _, suffix := range []string{"_axes", "_axis", "_single", "_sections"} {
+		if s, ok := strings.CutSuffix(name, suffix); ok && s != "put_along" && s != "take_along" {
+			return s
+		}
+	}
+	return name
+}
