@@ -55,6 +55,8 @@ type Case struct {
 	// Unsafe says why MLX must not be run, such as that it would read out of bounds. MLX is nil then, and
 	// the report says so.
 	Unsafe string
+	// UnsafeOnCUDA says the same of MLX's CUDA backend alone; MLX is there.
+	UnsafeOnCUDA string
 }
 
 // Input is an argument of an operation.

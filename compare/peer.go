@@ -27,8 +27,8 @@ type peer struct {
 // another takes its place: the gradient of the composition in the same dtype, if there is one; else, or
 // where that fails too, the gradient in float32 of the same, already rounded, inputs.
 func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
-	if c.Unsafe != "" {
-		return slices.Repeat([]peer{absent(report.MLXUnsafe, c.Unsafe)}, len(truth))
+	if reason := c.unsafe(); reason != "" {
+		return slices.Repeat([]peer{absent(report.MLXUnsafe, reason)}, len(truth))
 	}
 	peers := measurePeers(c.MLX, c, draws, dtype, truth)
 	wide := widened(draws)
@@ -46,6 +46,19 @@ func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []pe
 		replaceFailing(peers, name, func() []peer { return measurePeers(f, c, wide, mlxc.Float32, truth) })
 	}
 	return peers
+}
+
+// unsafe says why MLX must not be run on the current device, or "".
+func (c Case) unsafe() string {
+	switch {
+	case c.Unsafe != "":
+		return c.Unsafe
+	case mlxc.CurrentBackend() != mlxc.BackendCUDA:
+		return ""
+	case c.empty():
+		return "MLX's CUDA backend launches kernels without threads for arrays without elements: they fail, and all that come after them"
+	}
+	return c.UnsafeOnCUDA
 }
 
 // replaceFailing puts the yardsticks of others in the place of those that are none.

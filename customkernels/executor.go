@@ -5,18 +5,21 @@ import (
 	"os"
 	"sync/atomic"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/cuda"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // ExecutorName tells what would execute a launch on the current stream: "host",
-// "metal", or "none" if nothing can.
+// "metal" or "cuda", or "none" if nothing can.
 func ExecutorName() string {
 	switch mlxc.CurrentBackend() {
 	case mlxc.BackendCPU:
 		return "host"
 	case mlxc.BackendMetal:
 		return "metal"
+	case mlxc.BackendCUDA:
+		return "cuda"
 	}
 	return "none"
 }
@@ -33,6 +36,8 @@ func Available() error {
 		return hostAvailable()
 	case mlxc.BackendMetal:
 		return nil
+	case mlxc.BackendCUDA:
+		return cuda.Available()
 	}
 	return errNoExecutor
 }
@@ -53,7 +58,7 @@ func hostAvailable() error {
 	return err
 }
 
-var errNoExecutor = errors.New("custom kernels run on Metal and CPU devices only: use mlxc.WithDevice(mlxc.CPU, …)")
+var errNoExecutor = errors.New("custom kernels run on Metal, CUDA and CPU devices only: use mlxc.WithDevice(mlxc.CPU, …)")
 
 // HostCompiler returns the path and version of the C++ compiler that the host
 // executor uses.

@@ -22,8 +22,9 @@ type Kernel struct {
 	metal  *mlxc.MetalKernel
 
 	mu       sync.Mutex
-	programs map[string]*program // by signature
-	spaces   map[string]spaces   // what the check of address spaces found, by signature
+	programs map[string]*program     // by signature
+	cuda     map[string]*cudaProgram // by signature
+	spaces   map[string]spaces       // what the check of address spaces found, by signature
 }
 
 // Kernel prepares a function of the file. The empty name stands for the only one.
@@ -54,7 +55,7 @@ func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 			parsed.Pos, parsed.Name, source.Unset[0])
 	}
 	metal, err := mlxc.NewMetalKernel(mlxc.MetalKernelSource{
-		Name:    parsed.Name + "_" + digest(source.Header, source.Body),
+		Name:    parsed.Name + "_" + digest(source.Header, source.Body)[:8],
 		Inputs:  source.InputNames,
 		Outputs: source.OutputNames,
 		Body:    source.Body,
@@ -67,7 +68,7 @@ func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 	}
 	return &Kernel{
 		name: parsed.Name, file: l.name, parsed: parsed, source: source, metal: metal,
-		programs: map[string]*program{}, spaces: map[string]spaces{},
+		programs: map[string]*program{}, cuda: map[string]*cudaProgram{}, spaces: map[string]spaces{},
 	}, nil
 }
 
@@ -75,7 +76,7 @@ func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 // name.
 func digest(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return fmt.Sprintf("%x", sum[:4])
+	return fmt.Sprintf("%x", sum[:8])
 }
 
 // Name returns the function's name.
@@ -184,6 +185,8 @@ func (k *Kernel) execute(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, error) 
 	switch mlxc.CurrentBackend() {
 	case mlxc.BackendMetal:
 		return k.launchMetal(l, inputs)
+	case mlxc.BackendCUDA:
+		return k.launchCUDA(l, inputs)
 	case mlxc.BackendCPU:
 		return k.launchHost(l, inputs)
 	}
@@ -192,7 +195,7 @@ func (k *Kernel) execute(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, error) 
 
 // launchMetal is MLX's own custom kernel.
 func (k *Kernel) launchMetal(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, error) {
-	return k.metal.Apply(mlxc.MetalLaunch{
+	return k.metal.Apply(mlxc.KernelLaunch{
 		Outputs: l.Outputs, Grid: l.Grid, Threadgroup: l.Threadgroup,
 		Template: k.templateArgs(l), InitValue: l.InitValue,
 	}, k.padded(inputs)...)

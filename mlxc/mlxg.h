@@ -212,7 +212,22 @@ mlxg_results mlxg_primitive_call(
     size_t n);
 void mlxg_release(void* release, void* ctx);
 
-// Custom Metal kernels.
+// Custom kernels. A launch: dims holds, for each output, its number of axes and then its
+// shape; names the template arguments' names, each with its 0 at the end.
+typedef struct {
+  const int* dims;
+  const int* dtypes;
+  size_t n_outputs;
+  int grid[3], threadgroup[3];
+  const float* init_value; // or NULL
+  const char* names;
+  const int* kinds; // of the template arguments: MLXG_TEMPLATE_…
+  const int* values;
+  size_t n_template;
+} mlxg_launch;
+
+enum { MLXG_TEMPLATE_DTYPE, MLXG_TEMPLATE_INT, MLXG_TEMPLATE_BOOL };
+
 mlx_fast_metal_kernel mlxg_metal_kernel_new(
     const char* name,
     mlx_vector_string inputs,
@@ -223,10 +238,18 @@ mlx_fast_metal_kernel mlxg_metal_kernel_new(
     bool atomic_outputs,
     char** err);
 mlxg_results mlxg_metal_kernel_apply(
-    mlx_fast_metal_kernel kernel,
-    void** inputs,
-    size_t n,
-    mlx_fast_metal_kernel_config config);
+    mlx_fast_metal_kernel kernel, void** inputs, size_t n, const mlxg_launch* launch);
+mlx_fast_cuda_kernel mlxg_cuda_kernel_new(
+    const char* name,
+    mlx_vector_string inputs,
+    mlx_vector_string outputs,
+    const char* body,
+    const char* header,
+    bool contiguous,
+    int shared_memory,
+    char** err);
+mlxg_results mlxg_cuda_kernel_apply(
+    mlx_fast_cuda_kernel kernel, void** inputs, size_t n, const mlxg_launch* launch);
 
 // Export tracing: one line of text per node of the graph that MLX would export.
 // For every primitive: its name, then its state's strings.

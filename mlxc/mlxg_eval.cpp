@@ -114,10 +114,18 @@ char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
       auto s = a.has_primitive()
           ? a.primitive().stream()
           : *static_cast<mx::Stream*>(mlxg_real_stream());
+      if (a.size() == 0 && s.device == mx::Device::gpu) {
+        // Nothing to compute, which MLX's CUDA kernels do not expect: some end the
+        // process, others leave an error behind that later ones find.
+        return;
+      }
       // The array itself is evaluated, not only its row-major form, so that a
       // second read does not compute it again.
       rows.push_back(a);
       rows.push_back(mx::contiguous(a, false, s));
+    }
+    if (rows.empty()) {
+      return; // dst has no elements either
     }
     eval_and_wait(rows);
     if (rows[1].nbytes() != nbytes) {

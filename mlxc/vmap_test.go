@@ -265,7 +265,7 @@ func TestVmapOfKernels(t *testing.T) {
 	_, err = mlxc.Trace(func(a arrays) (out arrays) {
 		mlxc.WithPlaceholderGPU(func() {
 			out = mlxc.Vmap(func(b arrays) arrays {
-				y, err := kernel.Apply(mlxc.MetalLaunch{Outputs: output, Grid: [3]int{3, 1, 1}, Threadgroup: [3]int{1, 1, 1}}, b[0])
+				y, err := kernel.Apply(mlxc.KernelLaunch{Outputs: output, Grid: [3]int{3, 1, 1}, Threadgroup: [3]int{1, 1, 1}}, b[0])
 				require.NoError(t, err)
 				return y
 			}, nil, nil)(a)

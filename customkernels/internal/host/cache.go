@@ -22,6 +22,9 @@ import (
 //go:embed metal_*.h mlx_*.h mlxg_*.h
 var headers embed.FS
 
+// Headers holds the vocabulary, for an executor that has most of it from here.
+func Headers() fs.FS { return headers }
+
 // headerNames lists the embedded headers, and headerHash covers their text.
 var headerNames, headerHash = func() ([]string, [sha256.Size]byte) {
 	var names []string

@@ -428,7 +428,7 @@ MLXG_INLINE detail::result_of<A, B> select(const A& a, const B& b, const vec<T, 
 // ---- integers ----
 
 namespace detail {
-constexpr uint64_t reverse(uint64_t v) {
+MLXG_INLINE constexpr uint64_t reverse(uint64_t v) {
   v = (v >> 1 & 0x5555555555555555u) | (v & 0x5555555555555555u) << 1;
   v = (v >> 2 & 0x3333333333333333u) | (v & 0x3333333333333333u) << 2;
   v = (v >> 4 & 0x0f0f0f0f0f0f0f0fu) | (v & 0x0f0f0f0f0f0f0f0fu) << 4;

@@ -3,7 +3,7 @@
 #define METAL_MATRIX_H
 
 #include "metal_math.h"
-#include "metal_simd.h"
+#include "metal_multiply.h"
 
 namespace metal {
 
@@ -108,54 +108,6 @@ MLXG_MATRIX_NAMES(bfloat)
 
 }  // namespace metal
 
-namespace mlxg {
-
-// Where the two elements of a lane lie in an 8×8 matrix: side by side in a
-// row, as on Apple GPUs, which kernels that use thread_elements rely on.
-MLXG_INLINE constexpr unsigned matrix_row(unsigned lane) {
-  return (lane / 4 & 4) + lane / 2 % 4;
-}
-MLXG_INLINE constexpr unsigned matrix_column(unsigned lane) {
-  return (lane / 4 & 2) * 2 + lane % 2 * 2;
-}
-
-// The lane that the running thread is. Only a fiber is one: a kernel that does
-// no more with its matrices than load them must not run as a loop.
-template <class T>
-MLXG_INLINE unsigned matrix_lane() {
-  (void)marks_fibers<T>;
-  return self().lane();
-}
-
-struct multiply_arguments {
-  float a[2], b[2], c[2];
-};
-
-// c + a·b, the products added in the order of the inner index.
-template <int = 0>
-struct multiply {
-  [[gnu::noinline]] static void complete(simdgroup& g, uint32_t active) {
-    float a[8][8], b[8][8], c[8][8];
-    for (unsigned i = 0; i < simd_width; ++i) {
-      // An inactive lane, where MSL defines nothing, contributes zeros.
-      const multiply_arguments v =
-          active >> i & 1u ? slot<multiply_arguments>(g, i) : multiply_arguments{};
-      const unsigned row = matrix_row(i), column = matrix_column(i);
-      __builtin_memcpy(&a[row][column], v.a, sizeof v.a);
-      __builtin_memcpy(&b[row][column], v.b, sizeof v.b);
-      __builtin_memcpy(&c[row][column], v.c, sizeof v.c);
-    }
-    for (unsigned row = 0; row < 8; ++row)
-      for (unsigned k = 0; k < 8; ++k)
-        for (unsigned column = 0; column < 8; ++column)
-          c[row][column] = __builtin_fmaf(a[row][k], b[k][column], c[row][column]);
-    for (unsigned i = 0; i < simd_width; ++i)
-      __builtin_memcpy(&results<float[2]>(g)[i], &c[matrix_row(i)][matrix_column(i)], sizeof(float[2]));
-  }
-};
-
-}  // namespace mlxg
-
 namespace metal {
 
 // ---- matrices of a simdgroup ----
@@ -217,17 +169,14 @@ MLXG_INLINE void simdgroup_multiply_accumulate(simdgroup_matrix<D, 8, 8>& d,
                                                const simdgroup_matrix<A, 8, 8>& a,
                                                const simdgroup_matrix<B, 8, 8>& b,
                                                const simdgroup_matrix<C, 8, 8>& c, MLXG_LINE) {
-  const mlxg::self me;
-  auto& v = mlxg::slot<mlxg::multiply_arguments>(me.group(), me.lane());
+  mlxg::multiply_arguments v;
   for (unsigned i = 0; i < 2; ++i) {
     v.a[i] = float(a.elements.data[i]);
     v.b[i] = float(b.elements.data[i]);
     v.c[i] = float(c.elements.data[i]);
   }
-  mlxg::rendezvous<mlxg::multiply<>>(me, line);
-  const float* r = mlxg::results<float[2]>(me.group())[me.lane()];
-  d.elements.data[0] = D(r[0]);
-  d.elements.data[1] = D(r[1]);
+  mlxg::multiply_accumulate(v, line);
+  for (unsigned i = 0; i < 2; ++i) d.elements.data[i] = D(v.c[i]);
 }
 template <class D, class A, class B>
 MLXG_INLINE void simdgroup_multiply(simdgroup_matrix<D, 8, 8>& d, const simdgroup_matrix<A, 8, 8>& a,

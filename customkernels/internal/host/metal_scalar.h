@@ -2,11 +2,7 @@
 #ifndef METAL_SCALAR_H
 #define METAL_SCALAR_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-#define METAL_FUNC inline __attribute__((always_inline))
-#define MLXG_INLINE [[gnu::always_inline]] inline
+#include "metal_compiler.h"
 
 typedef unsigned char uchar;
 typedef unsigned short ushort;
@@ -38,8 +34,8 @@ struct integral_constant {
   static constexpr T value = v;
   using value_type = T;
   using type = integral_constant;
-  constexpr operator T() const { return v; }
-  constexpr T operator()() const { return v; }
+  MLXG_INLINE constexpr operator T() const { return v; }
+  MLXG_INLINE constexpr T operator()() const { return v; }
 };
 template <bool b>
 using bool_constant = integral_constant<bool, b>;
@@ -163,19 +159,19 @@ MLXG_INLINE constexpr T make_uniform(T v) {
 template <class T, size_t N>
 struct array {
   T elements[N];
-  static constexpr size_t size() { return N; }
+  MLXG_INLINE static constexpr size_t size() { return N; }
   MLXG_INLINE constexpr T& operator[](size_t i) { return elements[i]; }
   MLXG_INLINE constexpr const T& operator[](size_t i) const { return elements[i]; }
 };
 
 template <class T>
-T&& declval();
+MLXG_DEVICE T&& declval();
 
 namespace detail {
 template <class...>
 using exists = void;
 template <class B>
-void accept(B);
+MLXG_DEVICE void accept(B);
 template <class A, class B, class = void>
 constexpr bool converts = false;
 template <class A, class B>
@@ -301,61 +297,15 @@ using make_unsigned_t = typename make_unsigned<T>::type;
 
 // ---- 16-bit floating point ----
 
+}  // namespace metal
+
+#include "metal_half.h"
+
+namespace metal {
+
 namespace detail {
-
-// The conversions of half are arithmetic without branches rather than F16C's
-// instructions, of which compilers make one for each element: this they vectorise,
-// and a row of halves converts several times faster.
-
-// IEEE binary16 to binary32: exact.
-MLXG_INLINE float half_to_float(uint16_t h) {
-#if defined(__aarch64__)
-  return float(__builtin_bit_cast(__fp16, h));
-#else
-  const uint32_t sign = uint32_t(h & 0x8000u) << 16;
-  const uint32_t rest = uint32_t(h & 0x7fffu) << 13;
-  // A shift rebiases normal and subnormal numbers alike: the factor is
-  // exact, and makes a subnormal half the normal float it equals.
-  const uint32_t finite = __builtin_bit_cast(uint32_t, __builtin_bit_cast(float, rest) * 0x1p112f);
-  // Infinity keeps a mantissa of 0; a NaN is made quiet, as hardware does.
-  const uint32_t quiet = rest > 0x0f800000u ? 0x7fc00000u : 0x7f800000u;
-  return __builtin_bit_cast(float, sign | (rest >= 0x0f800000u ? rest | quiet : finite));
-#endif
-}
-
-// binary32 to binary16, rounded to nearest, ties to even.
-MLXG_INLINE uint16_t float_to_half(float f) {
-#if defined(__aarch64__)
-  return __builtin_bit_cast(uint16_t, __fp16(f));
-#else
-  const uint32_t bits = __builtin_bit_cast(uint32_t, f);
-  const uint32_t sign = (bits >> 16) & 0x8000u;
-  const uint32_t rest = bits & 0x7fffffffu;
-  const uint32_t normal = (rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13;
-  // Below the smallest normal half: adding 0.5 leaves the bits of a
-  // subnormal half at the end of the sum, rounded by the addition.
-  const uint32_t subnormal =
-      __builtin_bit_cast(uint32_t, __builtin_bit_cast(float, rest) + 0.5f) - 0x3f000000u;
-  const uint32_t nan = 0x7e00u | (rest >> 13 & 0x1ffu);
-  uint32_t result = rest < 0x38800000u ? subnormal : normal;
-  result = rest >= 0x477ff000u ? 0x7c00u : result;  // 65520 and above
-  result = rest > 0x7f800000u ? nan : result;
-  return uint16_t(sign | result);
-#endif
-}
-
-MLXG_INLINE constexpr float bfloat_to_float(uint16_t b) {
-  return __builtin_bit_cast(float, uint32_t(b) << 16);
-}
-
-MLXG_INLINE constexpr uint16_t float_to_bfloat(float f) {
-  const uint32_t bits = __builtin_bit_cast(uint32_t, f);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return uint16_t(bits >> 16 | 0x40u);
-  return uint16_t((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
-
 // binary32 to binary16 for constant expressions.
-constexpr uint16_t constant_half(float f) {
+MLXG_INLINE constexpr uint16_t constant_half(float f) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, f);
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t rest = bits & 0x7fffffffu;
@@ -367,7 +317,7 @@ constexpr uint16_t constant_half(float f) {
   }
   return uint16_t(sign | ((rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13));
 }
-constexpr float constant_half_to_float(uint16_t h) {
+MLXG_INLINE constexpr float constant_half_to_float(uint16_t h) {
   const uint32_t sign = uint32_t(h & 0x8000u) << 16;
   const uint32_t rest = h & 0x7fffu;
   if (rest >= 0x7c00u)
@@ -467,19 +417,19 @@ struct numeric_limits {
   static constexpr bool is_signed = is_signed_v<T>;
   static constexpr bool is_integer = true;
   static constexpr int digits = int(sizeof(T)) * 8 - (is_signed ? 1 : 0);
-  static constexpr T max() {
+  MLXG_INLINE static constexpr T max() {
     return is_signed ? T((((T(1) << (digits - 1)) - 1) << 1) + 1) : T(~T(0));
   }
-  static constexpr T min() { return is_signed ? T(-max() - 1) : T(0); }
-  static constexpr T lowest() { return min(); }
+  MLXG_INLINE static constexpr T min() { return is_signed ? T(-max() - 1) : T(0); }
+  MLXG_INLINE static constexpr T lowest() { return min(); }
 };
 template <>
 struct numeric_limits<bool> {
   static constexpr bool is_specialized = true, is_signed = false, is_integer = true;
   static constexpr int digits = 1;
-  static constexpr bool max() { return true; }
-  static constexpr bool min() { return false; }
-  static constexpr bool lowest() { return false; }
+  MLXG_INLINE static constexpr bool max() { return true; }
+  MLXG_INLINE static constexpr bool min() { return false; }
+  MLXG_INLINE static constexpr bool lowest() { return false; }
 };
 
 #define MLXG_FLOAT_LIMITS(T, DIGITS, EXP, MAX, MIN, EPS, DENORM)                          \
@@ -488,15 +438,15 @@ struct numeric_limits<bool> {
     static constexpr bool is_specialized = true, is_signed = true, is_integer = false;    \
     static constexpr bool has_infinity = true, has_quiet_NaN = true;                      \
     static constexpr int digits = DIGITS, max_exponent = EXP, radix = 2;                  \
-    static constexpr T max() { return T(MAX); }                                           \
-    static constexpr T min() { return T(MIN); }                                           \
-    static constexpr T lowest() { return T(-(MAX)); }                                     \
-    static constexpr T epsilon() { return T(EPS); }                                       \
-    static constexpr T denorm_min() { return T(DENORM); }                                 \
-    static constexpr T round_error() { return T(0.5f); }                                  \
-    static constexpr T infinity() { return T(__builtin_inff()); }                         \
-    static constexpr T quiet_NaN() { return T(__builtin_nanf("")); }                      \
-    static constexpr T signaling_NaN() { return T(__builtin_nanf("")); }                  \
+    MLXG_INLINE static constexpr T max() { return T(MAX); }                               \
+    MLXG_INLINE static constexpr T min() { return T(MIN); }                               \
+    MLXG_INLINE static constexpr T lowest() { return T(-(MAX)); }                         \
+    MLXG_INLINE static constexpr T epsilon() { return T(EPS); }                           \
+    MLXG_INLINE static constexpr T denorm_min() { return T(DENORM); }                     \
+    MLXG_INLINE static constexpr T round_error() { return T(0.5f); }                      \
+    MLXG_INLINE static constexpr T infinity() { return T(__builtin_inff()); }             \
+    MLXG_INLINE static constexpr T quiet_NaN() { return T(__builtin_nanf("")); }          \
+    MLXG_INLINE static constexpr T signaling_NaN() { return T(__builtin_nanf("")); }      \
   };
 MLXG_FLOAT_LIMITS(float, 24, 128, MAXFLOAT, 0x1p-126f, 0x1p-23f, 0x1p-149f)
 MLXG_FLOAT_LIMITS(half, 11, 16, 65504.0f, 0x1p-14f, 0x1p-10f, 0x1p-24f)

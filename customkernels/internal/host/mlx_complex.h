@@ -9,11 +9,11 @@ template <class T>
 struct complex_t {
   T real, imag;
   complex_t() = default;
-  constexpr complex_t(T re, T im) : real(re), imag(im) {}
+  MLXG_INLINE constexpr complex_t(T re, T im) : real(re), imag(im) {}
   template <class U, class = metal::enable_if_t<metal::is_arithmetic_v<U>>>
-  constexpr complex_t(U re) : real(T(re)), imag(0) {}
+  MLXG_INLINE constexpr complex_t(U re) : real(T(re)), imag(0) {}
   template <class U, class = metal::enable_if_t<metal::is_arithmetic_v<U>>>
-  constexpr operator U() const { return U(real); }
+  MLXG_INLINE constexpr operator U() const { return U(real); }
 };
 typedef complex_t<float> complex64_t;
 

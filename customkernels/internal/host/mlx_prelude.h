@@ -9,21 +9,23 @@
 typedef metal::half float16_t;
 typedef metal::bfloat bfloat16_t;
 
-#define MLX_MTL_PRAGMA_UNROLL _Pragma("GCC unroll 16")
-
 // The largest and smallest values, infinities where the type has them.
+template <class U>
+MLXG_INLINE constexpr U mlxg_largest() {
+  if constexpr (metal::is_floating_point_v<U>) return metal::numeric_limits<U>::infinity();
+  else return metal::numeric_limits<U>::max();
+}
+template <class U>
+MLXG_INLINE constexpr U mlxg_smallest() {
+  if constexpr (metal::is_floating_point_v<U>) return -metal::numeric_limits<U>::infinity();
+  else return metal::numeric_limits<U>::min();
+}
 template <class U>
 struct Limits {
   static constexpr U finite_max = metal::numeric_limits<U>::max();
   static constexpr U finite_min = metal::numeric_limits<U>::lowest();
-  static constexpr U max = [] {
-    if constexpr (metal::is_floating_point_v<U>) return metal::numeric_limits<U>::infinity();
-    else return metal::numeric_limits<U>::max();
-  }();
-  static constexpr U min = [] {
-    if constexpr (metal::is_floating_point_v<U>) return -metal::numeric_limits<U>::infinity();
-    else return metal::numeric_limits<U>::min();
-  }();
+  static constexpr U max = mlxg_largest<U>();
+  static constexpr U min = mlxg_smallest<U>();
 };
 
 // Where element number `elem` of a strided array lies.

@@ -50,26 +50,37 @@ func Host(text string) (*HostSource, error) {
 		return nil, err
 	}
 	h := &hostWriter{
-		structure: s, items: items, code: newCode(s.all),
-		edits: edits{text: text}, words: map[int]string{},
+		structure: s, items: items, code: newCode(s.all), unrolled: Unroll,
+		edits: edits{text: text}, words: map[int]string{}, dropped: map[int]bool{},
 	}
+	if err := h.rewrite(); err != nil {
+		return nil, err
+	}
+	return h.finish()
+}
+
+// rewrite takes out of the text what C++ does not know.
+func (h *hostWriter) rewrite() error {
 	steps := []func() error{
 		h.directives, h.threadgroupVariables, h.qualifiers, h.instantiations, h.overloads,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return h.finish()
+	return nil
 }
 
 // hostWriter is the state of [Host].
 type hostWriter struct {
 	*structure
-	items []item
-	code  *code
-	edits edits
+	items    []item
+	code     *code
+	unrolled string // the pragma that unrolls a loop
+	edits    edits
+	// dropped are the items that overloads took out, by their first token.
+	dropped map[int]bool
 	// words holds what becomes of single tokens, by offset: "" for those that go.
 	words map[int]string
 }
@@ -112,7 +123,7 @@ const Unroll = "GCC unroll 64"
 func (h *hostWriter) unroll(i int) {
 	t := h.all[i]
 	if t.Text == `"clang loop unroll(full)"` {
-		h.edits.replace(t.Offset, t.End(), `"`+Unroll+`"`)
+		h.edits.replace(t.Offset, t.End(), `"`+h.unrolled+`"`)
 		return
 	}
 	if !h.beginsDirective(i) {
@@ -120,7 +131,7 @@ func (h *hostWriter) unroll(i int) {
 	}
 	name, rest := h.directive(i)
 	if text := strings.Join(rest, " "); name == "pragma" && (text == "unroll" || text == "clang loop unroll ( full )") {
-		h.edits.replace(t.Offset, h.all[h.directiveEnd(i)-1].End(), "#pragma "+Unroll)
+		h.edits.replace(t.Offset, h.all[h.directiveEnd(i)-1].End(), "#pragma "+h.unrolled)
 	}
 }
 

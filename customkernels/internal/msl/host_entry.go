@@ -13,20 +13,10 @@ func (h *hostWriter) finish() (*HostSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &HostSource{KernelName: kernel.Name, UsesFibers: h.usesFibers()}
-	buffers := slices.Clone(kernel.Buffers)
-	slices.SortFunc(buffers, func(a, b *Buffer) int { return cmp.Compare(a.Slot, b.Slot) })
-	for _, b := range buffers {
-		const most = 64
-		if b.Slot >= most {
-			return nil, errorf(b.Pos, "the buffer number %d is too great; number buffers from 0 to %d", b.Slot, most-1)
-		}
-		for len(out.Buffers) < b.Slot {
-			out.Buffers = append(out.Buffers, HostBuffer{}) // a number that no buffer has
-		}
-		out.Buffers = append(out.Buffers, HostBuffer{b.Name, b.Element, b.Reference, b.Writable()})
+	out := &HostSource{KernelName: kernel.Name, UsesFibers: h.cooperates()}
+	if out.Buffers, err = hostBuffers(kernel); err != nil {
+		return nil, err
 	}
-
 	ending, scope := h.wrap()
 	text := h.edits.apply()
 	var b strings.Builder
@@ -38,6 +28,24 @@ func (h *hostWriter) finish() (*HostSource, error) {
 	b.WriteString(ending)
 	b.WriteString(entry(kernel, arguments, len(out.Buffers), out.UsesFibers, scope))
 	out.Source = b.String()
+	return out, nil
+}
+
+// hostBuffers lists a kernel's buffers by their numbers.
+func hostBuffers(kernel *Kernel) ([]HostBuffer, error) {
+	var out []HostBuffer
+	buffers := slices.Clone(kernel.Buffers)
+	slices.SortFunc(buffers, func(a, b *Buffer) int { return cmp.Compare(a.Slot, b.Slot) })
+	for _, b := range buffers {
+		const most = 64
+		if b.Slot >= most {
+			return nil, errorf(b.Pos, "the buffer number %d is too great; number buffers from 0 to %d", b.Slot, most-1)
+		}
+		for len(out) < b.Slot {
+			out = append(out, HostBuffer{}) // a number that no buffer has
+		}
+		out = append(out, HostBuffer{b.Name, b.Element, b.Reference, b.Writable()})
+	}
 	return out, nil
 }
 
@@ -112,26 +120,13 @@ func (h *hostWriter) instantiated() map[string]bool {
 
 // entry writes what the executor calls.
 func entry(k *Kernel, arguments []string, buffers int, fibers bool, scope string) string {
-	type argument struct {
-		offset int
-		text   string
-	}
-	var list []argument
-	for _, b := range k.Buffers {
+	list := callArguments(k, func(b *Buffer) string {
 		constness := "const "
 		if b.Writable() {
 			constness = ""
 		}
-		text := fmt.Sprintf("static_cast<%s%s*>(buffers[%d])", constness, b.Element, b.Slot)
-		if b.Reference {
-			text = "*" + text
-		}
-		list = append(list, argument{b.Pos.Offset, text})
-	}
-	for _, a := range k.Attributes {
-		list = append(list, argument{a.Pos.Offset, convert(a.Type, attributeTypes[a.Attribute], "p."+a.Attribute)})
-	}
-	slices.SortFunc(list, func(a, b argument) int { return cmp.Compare(a.offset, b.offset) })
+		return fmt.Sprintf("static_cast<%s%s*>(buffers[%d])", constness, b.Element, b.Slot)
+	}, func(attribute string) string { return "p." + attribute })
 
 	var b strings.Builder
 	// At global scope, where the executor's header declares it.
@@ -140,12 +135,51 @@ func entry(k *Kernel, arguments []string, buffers int, fibers bool, scope string
 		fmt.Fprintf(&b, "  using namespace %s;\n", scope)
 		scope += "::"
 	}
+	b.WriteString(elementNames(k, arguments))
+	b.WriteString("  " + kernelCall(k, arguments, list, scope) + ";\n}\n}\n")
+	used := 0
+	if fibers {
+		used = 1
+	}
+	fmt.Fprintf(&b, "extern \"C\" const mlxg::entry mlxgrad_entry = {%q, %d, %d, mlxg_invoke};\n", k.Name, buffers, used)
+	return b.String()
+}
+
+// callArguments are what the kernel is called with, in the order of its parameters: pointers to
+// its buffers, read through where it takes a reference, and positions.
+func callArguments(k *Kernel, pointer func(*Buffer) string, position func(attribute string) string) []string {
+	type argument struct {
+		offset int
+		text   string
+	}
+	var list []argument
+	for _, b := range k.Buffers {
+		text := pointer(b)
+		if b.Reference {
+			text = "*" + text
+		}
+		list = append(list, argument{b.Pos.Offset, text})
+	}
+	for _, a := range k.Attributes {
+		list = append(list, argument{a.Pos.Offset, convert(a.Type, attributeTypes[a.Attribute], position(a.Attribute))})
+	}
+	slices.SortFunc(list, func(a, b argument) int { return cmp.Compare(a.offset, b.offset) })
+	var texts []string
+	for _, a := range list {
+		texts = append(texts, a.text)
+	}
+	return texts
+}
+
+// elementNames declares the template parameters that the types of buffers mention.
+func elementNames(k *Kernel, arguments []string) string {
 	mentioned := map[string]bool{}
 	for _, b := range k.Buffers {
 		for _, t := range Tokenize(b.Element) {
 			mentioned[t.Text] = true
 		}
 	}
+	var b strings.Builder
 	for i, a := range arguments {
 		if !mentioned[k.Template[i].Name] {
 			continue
@@ -157,28 +191,20 @@ func entry(k *Kernel, arguments []string, buffers int, fibers bool, scope string
 			fmt.Fprintf(&b, "  constexpr %s %s = %s;\n", t.Type, t.Name, a)
 		}
 	}
-	b.WriteString("  " + scope + k.Name)
-	if len(arguments) > 0 {
-		b.WriteString("<" + strings.Join(arguments, ", ") + ">")
-	}
-	b.WriteString("(")
-	for i, a := range list {
-		if i > 0 {
-			b.WriteString(",")
-		}
-		b.WriteString("\n      " + a.text)
-	}
-	b.WriteString(");\n}\n}\n")
-	used := 0
-	if fibers {
-		used = 1
-	}
-	fmt.Fprintf(&b, "extern \"C\" const mlxg::entry mlxgrad_entry = {%q, %d, %d, mlxg_invoke};\n", k.Name, buffers, used)
 	return b.String()
 }
 
-// usesFibers looks for anything that makes threads wait for each other, in macros too.
-func (h *hostWriter) usesFibers() bool {
+// kernelCall calls the kernel, an instance of it if it is a template.
+func kernelCall(k *Kernel, arguments, list []string, scope string) string {
+	name := scope + k.Name
+	if len(arguments) > 0 {
+		name += "<" + strings.Join(arguments, ", ") + ">"
+	}
+	return name + "(\n      " + strings.Join(list, ",\n      ") + ")"
+}
+
+// cooperates looks for anything that makes threads wait for each other, in macros too.
+func (h *hostWriter) cooperates() bool {
 	for _, t := range h.code.tokens {
 		if t.Kind != Identifier {
 			continue

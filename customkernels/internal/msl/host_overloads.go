@@ -42,6 +42,7 @@ func (h *hostWriter) overloads() error {
 		if body != first.body {
 			return h.errorAt(it.first, "this differs from an earlier declaration in its address spaces and in its body; C++ on the host cannot tell them apart, so give them one body or two names")
 		}
+		h.dropped[it.first] = true
 		h.edits.blank(h.tokens[it.first].Offset, h.tokens[it.last].End())
 	}
 	return nil

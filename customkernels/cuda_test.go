@@ -1,0 +1,78 @@
+package customkernels
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// checkCUDA has clang's CUDA front end read a text, which needs neither CUDA nor a GPU.
+func checkCUDA(t *testing.T, text string) {
+	t.Helper()
+	compiler := ""
+	for _, name := range []string{"clang++", "clang++-18", "clang++-16", "clang++-14"} {
+		if path, err := exec.LookPath(name); err == nil {
+			compiler = path
+			break
+		}
+	}
+	if compiler == "" {
+		t.Skip("there is no clang++")
+	}
+	stub, err := os.ReadFile("internal/cuda/testdata/cuda_stub.h")
+	require.NoError(t, err)
+	c := exec.Command(compiler, "-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib",
+		"--cuda-gpu-arch=sm_80", "-std=c++17", "-fsyntax-only", "-w", "-")
+	c.Stdin = strings.NewReader(string(stub) + text)
+	output, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+}
+
+func TestCUDATextOfCorrectShaders(t *testing.T) {
+	seen := map[*Kernel]bool{}
+	for _, l := range correctLaunches(t) {
+		if seen[l.kernel] {
+			continue
+		}
+		seen[l.kernel] = true
+		text, err := l.kernel.CUDASource(l.launch, l.inputs...)
+		require.NoError(t, err, l.name)
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			checkCUDA(t, text)
+		})
+	}
+}
+
+// What CUDA limits, and the order of threads that it cannot give, is an error that says what
+// to do, before anything is compiled.
+func TestLaunchesBeyondCUDA(t *testing.T) {
+	lib, err := Load(fstest.MapFS{"meet.metal": {Data: []byte(`#include <metal_stdlib>
+using namespace metal;
+kernel void meet(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], uint3 p [[thread_position_in_grid]]) {
+  y[p.x + p.y] = simd_sum(x[p.x]);
+}`)}}, "meet.metal")
+	require.NoError(t, err)
+	k, err := lib.Kernel("")
+	require.NoError(t, err)
+	x := mlxc.Zeros(mlxc.Float32, 64)
+	out := []mlxc.Output{{Shape: []int{64}, DType: mlxc.Float32}}
+	_, err = k.launchCUDA(Launch{Grid: [3]int{1, 70000, 1}, Threadgroup: [3]int{1, 1, 1}, Outputs: out}, []*mlxc.Array{x})
+	require.ErrorContains(t, err, "70000 threadgroups along axis 1")
+	for _, l := range []Launch{
+		{Grid: [3]int{64, 2, 1}, Threadgroup: [3]int{32, 2, 1}},
+		{Grid: [3]int{64, 3, 1}, Threadgroup: [3]int{32, 2, 1}}, // the last axis may be short
+		{Grid: [3]int{70, 1, 1}, Threadgroup: [3]int{32, 1, 1}},
+	} {
+		require.True(t, l.inOrder(), l)
+	}
+	short := Launch{Grid: [3]int{70, 2, 1}, Threadgroup: [3]int{32, 2, 1}}
+	require.False(t, short.inOrder())
+	require.False(t, short.whole())
+}

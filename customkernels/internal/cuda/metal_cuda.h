@@ -1,0 +1,80 @@
+// What a Metal shader sees when it is compiled for an NVIDIA GPU: the vocabulary that the
+// host executor has, with CUDA's own instructions where lanes, memory and processor matter.
+#ifndef METAL_CUDA_H
+#define METAL_CUDA_H
+
+#include "metal_atomic.h"
+#include "metal_math.h"
+#include "metal_matrix.h"
+#include "metal_simd.h"
+#include "mlx_prelude.h"
+
+namespace mlxg {
+
+// The place of the running thread in a launch, as Metal's attributes name it. If the launch
+// is whole, its grid fills its blocks. If not, the grid has to be said, and blocks have
+// threads at the ends of the axes that Metal would not run.
+template <bool whole>
+struct thread_position {
+  metal::uint3 grid;
+
+  MLXG_INLINE thread_position() : grid(gridDim.x * blockDim.x, gridDim.y * blockDim.y, gridDim.z * blockDim.z) {}
+  MLXG_INLINE explicit thread_position(const uint32_t* threads) : grid(threads[0], threads[1], threads[2]) {}
+
+  // Whether Metal would run this thread.
+  MLXG_INLINE bool exists() const {
+    const metal::uint3 p = thread_position_in_grid();
+    return whole || (p.x < grid.x && p.y < grid.y && p.z < grid.z);
+  }
+  MLXG_INLINE metal::uint3 threads_per_grid() const { return grid; }
+  MLXG_INLINE metal::uint3 thread_position_in_threadgroup() const {
+    return metal::uint3(threadIdx.x, threadIdx.y, threadIdx.z);
+  }
+  MLXG_INLINE metal::uint3 threadgroup_position_in_grid() const {
+    return metal::uint3(blockIdx.x, blockIdx.y, blockIdx.z);
+  }
+  MLXG_INLINE metal::uint3 dispatch_threads_per_threadgroup() const {
+    return metal::uint3(blockDim.x, blockDim.y, blockDim.z);
+  }
+  MLXG_INLINE metal::uint3 thread_position_in_grid() const {
+    return metal::uint3(blockIdx.x * blockDim.x + threadIdx.x, blockIdx.y * blockDim.y + threadIdx.y,
+                        blockIdx.z * blockDim.z + threadIdx.z);
+  }
+  // Of this threadgroup: the last one of an axis may be short.
+  MLXG_INLINE metal::uint3 threads_per_threadgroup() const {
+    const metal::uint3 full = dispatch_threads_per_threadgroup();
+    return whole ? full : metal::min(full, grid - threadgroup_position_in_grid() * full);
+  }
+  MLXG_INLINE metal::uint3 threadgroups_per_grid() const {
+    return metal::uint3(gridDim.x, gridDim.y, gridDim.z);
+  }
+  MLXG_INLINE metal::uint3 grid_size() const { return grid; }
+  MLXG_INLINE metal::uint3 grid_origin() const { return metal::uint3(0); }
+  MLXG_INLINE uint32_t thread_index_in_threadgroup() const {
+    const metal::uint3 size = threads_per_threadgroup();
+    return (threadIdx.z * size.y + threadIdx.y) * size.x + threadIdx.x;
+  }
+  MLXG_INLINE uint32_t thread_index_in_simdgroup() const { return thread_index_in_threadgroup() % simd_width; }
+  MLXG_INLINE uint32_t thread_index_in_quadgroup() const { return thread_index_in_threadgroup() % 4; }
+  MLXG_INLINE uint32_t simdgroup_index_in_threadgroup() const { return thread_index_in_threadgroup() / simd_width; }
+  MLXG_INLINE uint32_t quadgroup_index_in_threadgroup() const { return thread_index_in_threadgroup() / 4; }
+  MLXG_INLINE uint32_t simdgroups_per_threadgroup() const { return groups(threads_per_threadgroup(), simd_width); }
+  MLXG_INLINE uint32_t quadgroups_per_threadgroup() const { return groups(threads_per_threadgroup(), 4); }
+  MLXG_INLINE uint32_t dispatch_simdgroups_per_threadgroup() const {
+    return groups(dispatch_threads_per_threadgroup(), simd_width);
+  }
+  MLXG_INLINE uint32_t dispatch_quadgroups_per_threadgroup() const {
+    return groups(dispatch_threads_per_threadgroup(), 4);
+  }
+  MLXG_INLINE uint32_t threads_per_simdgroup() const { return simd_width; }
+  MLXG_INLINE uint32_t thread_execution_width() const { return simd_width; }
+
+ private:
+  MLXG_INLINE static uint32_t groups(metal::uint3 size, uint32_t width) {
+    return (size.x * size.y * size.z + width - 1) / width;
+  }
+};
+
+}  // namespace mlxg
+
+#endif

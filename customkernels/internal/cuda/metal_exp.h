@@ -1,0 +1,21 @@
+// Exponentials and logarithms: those of CUDA, within two units in the last place.
+#ifndef METAL_EXP_H
+#define METAL_EXP_H
+
+#include "metal_scalar.h"
+
+namespace metal {
+namespace detail {
+
+MLXG_INLINE float exp1(float x) { return ::expf(x); }
+MLXG_INLINE float exp2_1(float x) { return ::exp2f(x); }
+MLXG_INLINE float exp10_1(float x) { return ::exp10f(x); }
+MLXG_INLINE float log1(float x) { return ::logf(x); }
+MLXG_INLINE float log2_1(float x) { return ::log2f(x); }
+MLXG_INLINE float log10_1(float x) { return ::log10f(x); }
+MLXG_INLINE float tanh1(float x) { return ::tanhf(x); }
+
+}  // namespace detail
+}  // namespace metal
+
+#endif

@@ -1,0 +1,156 @@
+// What the lanes of a simdgroup do together, and threadgroup memory, on an NVIDIA GPU: a
+// simdgroup is a warp, a threadgroup is a block.
+//
+// The lanes that take part in an operation are those that meet in it: every operation asks
+// which they are, once, so that a simdgroup that has diverged, or is not full, computes
+// what Metal would.
+#ifndef METAL_LANES_H
+#define METAL_LANES_H
+
+#include "metal_reduce.h"
+
+namespace mlxg {
+
+constexpr unsigned simd_width = 32;
+
+// The host tells calls apart by their line; here the hardware does.
+struct line {};
+#define MLXG_LINE ::mlxg::line line = {}
+
+// The running thread. CUDA numbers the lanes of a warp as Metal those of a simdgroup: by the
+// thread's index in its threadgroup.
+struct self {
+  MLXG_INLINE uint32_t lane() const {
+    uint32_t lane;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+  }
+};
+
+// A threadgroup variable. It lies in shared memory as raw bytes, since CUDA initialises
+// nothing there.
+template <class T, int id>
+MLXG_INLINE T& threadgroup_variable() {
+  alignas(alignof(T) < 16 ? 16 : alignof(T)) __shared__ unsigned char memory[sizeof(T)];
+  return *reinterpret_cast<T*>(memory);
+}
+
+template <class>
+MLXG_INLINE void wait_threadgroup(uint32_t, line) {
+  __syncthreads();
+}
+template <int = 0>
+MLXG_INLINE void wait_simdgroup(uint32_t, line) {
+  __syncwarp(__activemask());
+}
+
+// ---- moving values ----
+
+// The value of another lane, of any type, word by word.
+template <class T>
+MLXG_INLINE T from_lane(uint32_t mask, const T& v, uint32_t lane) {
+  constexpr unsigned words = (sizeof(T) + 3) / 4;
+  uint32_t buffer[words] = {};
+  ::memcpy(buffer, &v, sizeof(T));
+#pragma unroll
+  for (unsigned i = 0; i < words; ++i) buffer[i] = __shfl_sync(mask, buffer[i], int(lane));
+  T r;
+  ::memcpy(&r, buffer, sizeof(T));
+  return r;
+}
+
+// Every active lane receives the value of the lane that it names. A lane that names an
+// inactive one, which MSL leaves undefined, keeps its own.
+template <class T>
+struct shuffle {
+  MLXG_INLINE static T run(const self&, const T& v, uint32_t from, line) {
+    const uint32_t active = __activemask();
+    const T other = from_lane(active, v, from % simd_width);
+    return active >> from % simd_width & 1u ? other : v;
+  }
+};
+
+// The value of the first active lane, for all.
+template <class T, unsigned width>
+struct broadcast_first {
+  MLXG_INLINE static T run(const T& v, line) {
+    const uint32_t active = __activemask();
+    const uint32_t first = self().lane() / width * width;
+    const uint32_t part = width == 32 ? active : active >> first & ((1u << width % 32) - 1);
+    return from_lane(active, v, first + uint32_t(__ffs(int(part)) - 1));
+  }
+};
+
+// ---- reductions and scans ----
+
+// The value of the lane whose number differs in one bit, or the identity if it is inactive.
+template <class T, class Op>
+MLXG_INLINE T partner(uint32_t active, const T& v, uint32_t bit) {
+  const uint32_t lane = self().lane() ^ bit;
+  const T other = from_lane(active, v, lane);
+  return active >> lane & 1u ? other : Op::template identity<T>();
+}
+
+// Combines the values of the active lanes in pairs. All lanes of a full simdgroup compute
+// the same sums in the same order, since combining commutes.
+template <class T, class Op, unsigned width>
+MLXG_INLINE T reduce_lanes(T v) {
+  const uint32_t active = __activemask();
+  if (active == 0xffffffffu) {
+#pragma unroll
+    for (unsigned bit = width / 2; bit > 0; bit /= 2)
+      v = Op::template combine<T>(v, from_lane(active, v, self().lane() ^ bit));
+    return v;
+  }
+  // Inactive lanes hand nothing on, so every lane collects one by one, in lane order.
+  const uint32_t first = self().lane() / width * width;
+  T sum = Op::template identity<T>();
+  for (uint32_t lane = first; lane < first + width; ++lane) {
+    const T other = from_lane(active, v, lane);
+    if (active >> lane & 1u) sum = Op::template combine<T>(sum, other);
+  }
+  return sum;
+}
+template <class T, class Op>
+struct reduction {
+  MLXG_INLINE static T run(const T& v, line) { return reduce_lanes<T, Op, 32>(v); }
+};
+template <class T, class Op>
+struct quad_reduction {
+  MLXG_INLINE static T run(const T& v, line) { return reduce_lanes<T, Op, 4>(v); }
+};
+
+// Running results over the active lanes in lane order, in groups of `width`.
+template <class T, class Op, bool inclusive, unsigned width>
+struct scan {
+  MLXG_INLINE static T run(const T& v, line) {
+    const uint32_t active = __activemask(), lane = self().lane();
+    const uint32_t first = lane / width * width;
+    T sum = Op::template start<T>();
+    bool any = false;
+    for (uint32_t i = first; i < first + width; ++i) {
+      const T other = from_lane(active, v, i);
+      if (!(active >> i & 1u) || i > lane || (!inclusive && i == lane)) continue;
+      sum = any ? Op::template combine<T>(sum, other) : other;
+      any = true;
+    }
+    return sum;
+  }
+};
+
+// ---- votes ----
+
+struct vote_result {
+  uint32_t yes, active;
+};
+template <int = 0>
+struct vote {
+  MLXG_INLINE static vote_result run(bool v, line) {
+    const uint32_t active = __activemask();
+    return {__ballot_sync(active, v), active};
+  }
+};
+
+}  // namespace mlxg
+
+#endif

@@ -1,0 +1,193 @@
+package msl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// CUDASource is a generated text as CUDA, in the form that MLX's CUDA kernels take: a header,
+// and the body of a kernel of MLX's own that calls the shader's.
+type CUDASource struct {
+	// Header is the rewritten text. It relies on metal_cuda.h.
+	Header string
+	// Inputs and Outputs are the names that the body has for the buffers that are arrays, in
+	// their order. MLX adds the shape, strides and number of axes of an input where the body
+	// names them, as it does for Metal.
+	Inputs, Outputs []string
+	// Cooperates tells that the text may contain a barrier, a SIMD-group or quad-group
+	// operation or threadgroup memory.
+	Cooperates bool
+
+	kernel    *Kernel
+	arguments []string // of its template
+	scope     string
+}
+
+// GridInput is the name of one more input of a launch that does not fill its threadgroups:
+// the grid, three unsigned integers.
+const GridInput = "mlxg_grid"
+
+// CUDA rewrites the complete text that MLX generates for a kernel into CUDA, in the same way
+// as [Host] does for a CPU; functions and constants of the text become the device's.
+func CUDA(text string) (*CUDASource, error) {
+	s, err := newStructure("", text, nil)
+	if err != nil {
+		return nil, err
+	}
+	items, err := s.items()
+	if err != nil {
+		return nil, err
+	}
+	h := &hostWriter{
+		structure: s, items: items, code: newCode(s.all), unrolled: "unroll",
+		edits: edits{text: text}, words: map[int]string{}, dropped: map[int]bool{},
+	}
+	if err := h.rewrite(); err != nil {
+		return nil, err
+	}
+	out := &CUDASource{Cooperates: h.cooperates()}
+	if out.kernel, out.arguments, err = h.generatedKernel(); err != nil {
+		return nil, err
+	}
+	buffers, err := hostBuffers(out.kernel)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range buffers {
+		switch {
+		case b.Name == "" || out.metadata(b.Name) != "":
+		case b.Writable:
+			out.Outputs = append(out.Outputs, cudaName(b.Name))
+		default:
+			out.Inputs = append(out.Inputs, cudaName(b.Name))
+		}
+	}
+	ending, scope := h.wrap()
+	if scope == "" {
+		return nil, h.errorAt(0, "the text has names that only the global namespace can have; on CUDA they would meet CUDA's own")
+	}
+	out.scope = scope + "::"
+	h.annotate() // behind wrap, whose words come before a function's at the same place
+	out.Header = h.edits.apply()
+	if !strings.HasSuffix(out.Header, "\n") {
+		out.Header += "\n"
+	}
+	out.Header += out.enter() + ending
+	return out, nil
+}
+
+// cudaName is a buffer's name in the body: none that CUDA or MLX has.
+func cudaName(name string) string { return prefix + "buffer_" + name }
+
+// metadata tells that a buffer of this name is the shape, strides or number of axes of an
+// input, and how the body reaches it: MLX passes arrays by value.
+func (c *CUDASource) metadata(name string) string {
+	for suffix, access := range map[string]string{"_shape": ".data()", "_strides": ".data()", "_ndim": ""} {
+		input, ok := strings.CutSuffix(name, suffix)
+		if ok && slices.ContainsFunc(c.kernel.Buffers, func(b *Buffer) bool { return b.Name == input }) {
+			return cudaName(input) + suffix + access
+		}
+	}
+	return ""
+}
+
+// Body is the body of MLX's kernel. A launch is whole if its threadgroups fill its grid.
+func (c *CUDASource) Body(whole bool) string {
+	var b strings.Builder
+	if whole {
+		b.WriteString("  const mlxg::thread_position<true> mlxg_at;\n")
+	} else {
+		fmt.Fprintf(&b, "  const mlxg::thread_position<false> mlxg_at(%s);\n  if (!mlxg_at.exists()) return;\n", GridInput)
+	}
+	fmt.Fprintf(&b, "  ::%smlxg_enter(mlxg_at", c.scope)
+	for _, buffer := range c.kernel.Buffers {
+		text := c.metadata(buffer.Name)
+		if text == "" {
+			text = cudaName(buffer.Name)
+		} else if buffer.Reference {
+			text = "&" + text
+		}
+		b.WriteString(", " + text)
+	}
+	b.WriteString(");\n")
+	return b.String()
+}
+
+// enter is the function that Body calls. It stands in the shader's namespace, where Metal's
+// names of types are not CUDA's.
+func (c *CUDASource) enter() string {
+	var b strings.Builder
+	b.WriteString("template <class Position>\nMLXG_INLINE void mlxg_enter(const Position& mlxg_at")
+	for _, buffer := range c.kernel.Buffers {
+		constness := "const "
+		if buffer.Writable() {
+			constness = ""
+		}
+		fmt.Fprintf(&b, ", %svoid* %s", constness, cudaName(buffer.Name))
+	}
+	b.WriteString(") {\n" + elementNames(c.kernel, c.arguments))
+	list := callArguments(c.kernel, func(b *Buffer) string {
+		constness := "const "
+		if b.Writable() {
+			constness = ""
+		}
+		return fmt.Sprintf("static_cast<%s%s*>(%s)", constness, b.Element, cudaName(b.Name))
+	}, func(attribute string) string { return "mlxg_at." + attribute + "()" })
+	b.WriteString("  " + kernelCall(c.kernel, c.arguments, list, "") + ";\n}\n")
+	return b.String()
+}
+
+// annotate makes functions and the constants of namespaces the device's.
+func (h *hostWriter) annotate() {
+	const device = "__device__ "
+	for _, it := range h.items {
+		if !h.dropped[it.first] && (h.declaresFunction(it) || h.declaresConstant(it)) {
+			at := h.tokens[it.start].Offset
+			h.edits.list = append(h.edits.list, edit{span{at, at}, device})
+		}
+	}
+	// A macro may define functions; METAL_FUNC says what they are, inline does not.
+	for i, t := range h.all {
+		if t.Directive != 0 && t.is("inline") && !h.off[i] {
+			h.edits.list = append(h.edits.list, edit{span{t.Offset, t.Offset}, device})
+		}
+	}
+}
+
+// declaresFunction reports whether an item is a function, with its body or without.
+func (h *hostWriter) declaresFunction(it item) bool {
+	if it.kind == functionItem {
+		return true
+	}
+	if it.kind != otherItem || it.params < 0 {
+		return false
+	}
+	first := h.at(it.start)
+	if first.is("using") || first.is("typedef") || first.is("static_assert") || first.is("enum") {
+		return false
+	}
+	if last := h.at(it.last - 1); last.is("default") || last.is("delete") {
+		return false
+	}
+	// A macro's call has its name alone before its parentheses, and so has a constructor.
+	return it.scope == classScope || it.params > it.start+1
+}
+
+// declaresConstant reports whether an item is a variable of a namespace in constant memory.
+func (h *hostWriter) declaresConstant(it item) bool {
+	if it.kind != otherItem || it.scope != namespaceScope || it.params >= 0 {
+		return false
+	}
+	for i := it.start; i <= it.last; i++ {
+		switch t := h.tokens[i]; {
+		case t.is("=") || t.is("{") || t.is("["):
+			return false
+		case t.is("using") || t.is("typedef"):
+			return false
+		case t.is("constant"):
+			return true
+		}
+	}
+	return false
+}
