@@ -4,11 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "mlx/allocator.h"
 #include "mlx/backend/cpu/encoder.h"
 #include "mlx/mlx.h"
-#include "mlx/primitives.h"
-#include "mlxg_internal.h"
+#include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
 
@@ -64,68 +62,6 @@ struct buffers {
   }
 };
 
-// opaque refuses every transform, with the node's name.
-class opaque : public mx::Primitive {
- public:
-  opaque(mx::Stream s, std::string name) : Primitive(s), name_(std::move(name)) {}
-
-  void eval_gpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
-    throw std::runtime_error("[" + name_ + "] runs on a CPU stream only");
-  }
-
-  std::vector<mx::Shape> output_shapes(const std::vector<mx::array>&) override {
-    throw std::invalid_argument(
-        "[" + name_ +
-        "] the output shapes are fixed when it is built and cannot be inferred");
-  }
-
-  std::vector<mx::array> vjp(
-      const std::vector<mx::array>&,
-      const std::vector<mx::array>&,
-      const std::vector<int>&,
-      const std::vector<mx::array>&) override {
-    throw std::invalid_argument("[" + name_ + "] has no gradient");
-  }
-
-  std::vector<mx::array> jvp(
-      const std::vector<mx::array>&,
-      const std::vector<mx::array>&,
-      const std::vector<int>&) override {
-    throw std::invalid_argument("[" + name_ + "] has no forward-mode gradient");
-  }
-
-  std::pair<std::vector<mx::array>, std::vector<int>> vmap(
-      const std::vector<mx::array>&,
-      const std::vector<int>&) override {
-    mlxg::refuse_vmap(name_);
-  }
-
-  const char* name() const override {
-    return name_.c_str();
-  }
-
- protected:
-  std::string name_;
-};
-
-// failed stands in for a node whose evaluation failed.
-class failed : public opaque {
- public:
-  failed(mx::Stream s, std::string name, std::string what)
-      : opaque(s, std::move(name)), what_(std::move(what)) {}
-
-  void eval_cpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
-    throw std::runtime_error(what_);
-  }
-
-  const std::string& what() const {
-    return what_;
-  }
-
- private:
-  std::string what_;
-};
-
 template <typename T>
 void fill_as(char* p, size_t n, float value) {
   std::fill_n(reinterpret_cast<T*>(p), n, static_cast<T>(value));
@@ -165,7 +101,7 @@ void fill(char* p, size_t n, mx::Dtype d, float value) {
   }
 }
 
-class host_function : public opaque {
+class host_function : public mlxg::opaque {
  public:
   host_function(mx::Stream s, std::string name, std::shared_ptr<function> f)
       : opaque(s, std::move(name)), f_(std::move(f)) {}
@@ -178,28 +114,14 @@ class host_function : public opaque {
     // stays in the graph, whereas an exception in the task would surface in
     // whatever is evaluated next.
     try {
-      for (auto& o : outputs) {
-        auto buffer = mx::allocator::malloc(o.nbytes());
-        // MLX's allocator for the CPU does not throw.
-        if (!buffer.ptr() && o.nbytes() > 0) {
-          throw std::runtime_error(
-              "out of memory: an output takes " + std::to_string(o.nbytes()) + " bytes");
-        }
-        o.set_data(buffer);
-      }
+      mlxg::allocate(outputs);
       char text[512] = "";
       if (f_->prepare && f_->prepare(f_->ctx, text, sizeof(text)) != 0) {
         throw std::runtime_error(text);
       }
     } catch (std::exception& e) {
-      // These outputs now fail for good. Only these: a compiled function shares
-      // this primitive among its calls.
-      auto failure = std::make_shared<failed>(stream(), name_, "[" + name_ + "] " + e.what());
       auto self = outputs[0].primitive_ptr();
-      for (auto& o : outputs) {
-        o.primitive_ptr() = failure;
-      }
-      throw std::runtime_error(failure->what());
+      mlxg::fail(outputs, stream(), name_, e.what());
     }
     auto in = std::make_shared<buffers>();
     in->add(inputs);
@@ -223,15 +145,6 @@ class host_function : public opaque {
  private:
   std::shared_ptr<function> f_;
 };
-
-mx::Dtype dtype_of(int d) {
-  // In the order of mlx_dtype.
-  static const mx::Dtype table[] = {
-      mx::bool_, mx::uint8, mx::uint16, mx::uint32, mx::uint64,
-      mx::int8, mx::int16, mx::int32, mx::int64, mx::float16,
-      mx::float32, mx::float64, mx::bfloat16, mx::complex64};
-  return table[d];
-}
 
 } // namespace
 
@@ -272,7 +185,7 @@ extern "C" mlxg_results mlxg_primitive_call(
       int ndim = *d++;
       shapes.emplace_back(d, d + ndim);
       d += ndim;
-      types.push_back(dtype_of(dtypes[i]));
+      types.push_back(mlxg::dtype_of(dtypes[i]));
     }
     auto prim = std::make_shared<host_function>(s, name, f);
     auto outs = mx::array::make_arrays(std::move(shapes), types, prim, in);

@@ -1,0 +1,115 @@
+// What the nodes of our own in MLX's graph have in common.
+#ifndef MLXG_PRIMITIVE_H
+#define MLXG_PRIMITIVE_H
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "mlx/allocator.h"
+#include "mlx/primitives.h"
+#include "mlxg_internal.h"
+
+namespace mlxg {
+
+namespace mx = mlx::core;
+
+// opaque refuses every transform, with the node's name.
+class opaque : public mx::Primitive {
+ public:
+  opaque(mx::Stream s, std::string name) : Primitive(s), name_(std::move(name)) {}
+
+  void eval_gpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
+    throw std::runtime_error("[" + name_ + "] runs on a CPU stream only");
+  }
+
+  std::vector<mx::Shape> output_shapes(const std::vector<mx::array>&) override {
+    throw std::invalid_argument(
+        "[" + name_ +
+        "] the output shapes are fixed when it is built and cannot be inferred");
+  }
+
+  std::vector<mx::array> vjp(
+      const std::vector<mx::array>&,
+      const std::vector<mx::array>&,
+      const std::vector<int>&,
+      const std::vector<mx::array>&) override {
+    throw std::invalid_argument("[" + name_ + "] has no gradient");
+  }
+
+  std::vector<mx::array> jvp(
+      const std::vector<mx::array>&,
+      const std::vector<mx::array>&,
+      const std::vector<int>&) override {
+    throw std::invalid_argument("[" + name_ + "] has no forward-mode gradient");
+  }
+
+  std::pair<std::vector<mx::array>, std::vector<int>> vmap(
+      const std::vector<mx::array>&,
+      const std::vector<int>&) override {
+    mlxg::refuse_vmap(name_);
+  }
+
+  const char* name() const override {
+    return name_.c_str();
+  }
+
+ protected:
+  std::string name_;
+};
+
+// failed stands in for a node whose evaluation failed.
+class failed : public opaque {
+ public:
+  failed(mx::Stream s, std::string name, std::string what)
+      : opaque(s, std::move(name)), what_(std::move(what)) {}
+
+  void eval_cpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
+    throw std::runtime_error(what_);
+  }
+
+  const std::string& what() const {
+    return what_;
+  }
+
+ private:
+  std::string what_;
+};
+
+// fail ends the evaluation of outputs with an error. These outputs fail for good, at
+// every later evaluation too; only these, since a compiled function shares its
+// primitives among its calls. The caller holds the outputs' primitive.
+[[noreturn]] inline void fail(
+    std::vector<mx::array>& outputs, mx::Stream s, const std::string& name, const char* what) {
+  auto failure = std::make_shared<failed>(s, name, "[" + name + "] " + what);
+  for (auto& o : outputs) {
+    o.primitive_ptr() = failure;
+  }
+  throw std::runtime_error(failure->what());
+}
+
+// allocate gives the outputs their memory. MLX's allocator for the CPU does not throw.
+inline void allocate(std::vector<mx::array>& outputs) {
+  for (auto& o : outputs) {
+    auto buffer = mx::allocator::malloc(o.nbytes());
+    if (!buffer.ptr() && o.nbytes() > 0) {
+      throw std::runtime_error(
+          "out of memory: an output takes " + std::to_string(o.nbytes()) + " bytes");
+    }
+    o.set_data(buffer);
+  }
+}
+
+inline mx::Dtype dtype_of(int d) {
+  // In the order of mlx_dtype.
+  static const mx::Dtype table[] = {
+      mx::bool_, mx::uint8, mx::uint16, mx::uint32, mx::uint64,
+      mx::int8, mx::int16, mx::int32, mx::int64, mx::float16,
+      mx::float32, mx::float64, mx::bfloat16, mx::complex64};
+  return table[d];
+}
+
+} // namespace mlxg
+
+#endif
