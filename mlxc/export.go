@@ -1,28 +1,107 @@
 package mlxc
 
-// #include "mlxg.h"
+// #include "mlxg_io.h"
 import "C"
 
 import (
 	"fmt"
 	"os"
-	"sync/atomic"
+	"slices"
+	"strings"
 	"unsafe"
 )
 
-// exports numbers the temporary files of this process.
-var exports atomic.Int64
-
 // Export writes f, as it computes on inputs of these shapes and dtypes, to a file
 // that MLX reads on another machine and from its other languages (the usual
-// extension is .mlxfn). The file is there only once it is complete.
+// extension is .mlxfn; see Import). The file is there only once it is complete.
 //
 // f may be a gradient: a VJP or ValueAndGrad inside it is written as the graph that
 // it builds. A function with a gradient of its own (see CustomVJP) is written as what it
 // computes; MLX's format has no place for the gradient itself. Inside
 // WithPlaceholderGPU, a function for a Mac is written on any machine.
-func Export(file string, f Func, inputs ...*Array) (err error) {
-	const op = "Export"
+func Export(file string, f Func, inputs ...*Array) error {
+	return export("Export", file, f, inputs, func(id C.uintptr_t, name *C.char, h handles) *C.char {
+		return C.mlxg_export(id, name, h.ptr(), h.n())
+	})
+}
+
+// ExportShapeless is like Export, for inputs of all shapes with as many axes. Functions
+// whose operations need their shapes when they are built then fail with an error.
+func ExportShapeless(file string, f Func, inputs ...*Array) error {
+	return export("ExportShapeless", file, f, inputs, func(id C.uintptr_t, name *C.char, h handles) *C.char {
+		return C.mlxg_export_shapeless(id, name, h.ptr(), h.n())
+	})
+}
+
+// ExportTraces is like Export for several lists of inputs: the file has a trace of f for
+// each, and who imports it may call it with any of their signatures. Constants that the
+// traces share are written once.
+func ExportTraces(file string, f Func, inputs ...[]*Array) error {
+	sizes := make([]C.size_t, len(inputs), len(inputs)+1)
+	for i, list := range inputs {
+		sizes[i] = C.size_t(len(list))
+	}
+	return export("ExportTraces", file, f, slices.Concat(inputs...), func(id C.uintptr_t, name *C.char, h handles) *C.char {
+		return C.mlxg_export_traces(id, name, h.ptr(), &sizes[:cap(sizes)][0], C.size_t(len(inputs)))
+	})
+}
+
+// NamedFunc is a function of arrays some of which have names.
+type NamedFunc = func(args []*Array, named map[string]*Array) []*Array
+
+// ExportNamed is like Export for a function some of whose arguments have names: MLX's
+// keyword arguments. See Imported.CallNamed.
+func ExportNamed(file string, f NamedFunc, named map[string]*Array, args ...*Array) error {
+	const op = "ExportNamed"
+	if f == nil {
+		return &Error{Op: op, Err: errNoFunction}
+	}
+	names := sortedNames(named)
+	listed := func(all []*Array) []*Array {
+		byName := make(map[string]*Array, len(names))
+		for i, name := range names {
+			byName[name] = all[len(args)+i]
+		}
+		return f(all[:len(args):len(args)], byName)
+	}
+	c, free, err := cTexts(names)
+	if err != nil {
+		return &Error{Op: op, Err: err}
+	}
+	defer free()
+	return export(op, file, listed, withNamed(args, names, named), func(id C.uintptr_t, name *C.char, h handles) *C.char {
+		return C.mlxg_export_named(id, name, h.ptr(), h.n(), &c[0], C.size_t(len(names)))
+	})
+}
+
+// withNamed puts named arrays behind the others.
+func withNamed(args []*Array, names []string, named map[string]*Array) []*Array {
+	all := slices.Clone(args)
+	for _, name := range names {
+		all = append(all, named[name])
+	}
+	return all
+}
+
+// cTexts copies texts for C. The list is never empty.
+func cTexts(texts []string) (list []*C.char, free func(), err error) {
+	list = make([]*C.char, len(texts)+1)
+	free = func() {
+		for _, p := range list {
+			C.free(unsafe.Pointer(p))
+		}
+	}
+	for i, s := range texts {
+		if strings.ContainsRune(s, 0) {
+			free()
+			return nil, nil, fmt.Errorf("the name %q has a zero byte", s)
+		}
+		list[i] = C.CString(s)
+	}
+	return list, free, nil
+}
+
+func export(op, file string, f Func, inputs []*Array, write func(id C.uintptr_t, name *C.char, h handles) *C.char) (err error) {
 	if f == nil {
 		return &Error{Op: op, Err: errNoFunction}
 	}
@@ -33,7 +112,7 @@ func Export(file string, f Func, inputs ...*Array) (err error) {
 	defer h.release()
 	// MLX writes while it traces: what it leaves behind after an error is removed.
 	// After a success there is nothing to remove.
-	temporary := fmt.Sprintf("%s.%d.%d.mlxfn", file, os.Getpid(), exports.Add(1))
+	temporary := temporaryName(file)
 	if err := os.WriteFile(temporary, nil, 0o666); err != nil { //nolint:gosec // as MLX's own writer makes them
 		return &Error{Op: op, Err: err}
 	}
@@ -41,7 +120,7 @@ func Export(file string, f Func, inputs ...*Array) (err error) {
 	name := C.CString(temporary)
 	defer C.free(unsafe.Pointer(name))
 	locked(func() {
-		if e := C.mlxg_export(register(f), name, h.ptr(), h.n()); e != nil {
+		if e := write(register(f), name, h); e != nil {
 			err = takeCallbackError(opError(op, takeText(e), inputs...))
 		}
 	})

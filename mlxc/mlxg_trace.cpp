@@ -1,13 +1,18 @@
-// Export of functions, to a file and, as a trace, to memory.
+// Export of functions, to a file and, as a trace, to memory; import; pictures of graphs.
+#include <cstdio>
 #include <cstring>
+#include <functional>
 #include <string>
+#include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "mlx/export.h"
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
 #include "mlxg_internal.h"
+#include "mlxg_io.h"
 
 namespace mx = mlx::core;
 
@@ -107,16 +112,174 @@ mlxg::function stripped(uintptr_t id) {
   return [f = mlxg::function_of(id)](const mlxg::arrays& args) { return stripper{}(f(args)); };
 }
 
+// export_one writes one trace of a function. What an mlx_closure points to is a
+// std::function.
+char* export_one(uintptr_t id, const char* file, void** inputs, size_t n, bool shapeless) {
+  auto f = stripped(id);
+  mlx_vector_array args = mlxg::vector_of(inputs, n);
+  int rc = mlx_export_function(file, mlx_closure{&f}, args, shapeless);
+  mlx_vector_array_free(args);
+  return mlxg_end_status(rc);
+}
+
+using named_arrays = std::unordered_map<std::string, mx::array>;
+using named_function = std::function<mlxg::arrays(const mlxg::arrays&, const named_arrays&)>;
+
+// named_stripped is the same for a function whose last arguments have names. Go calls it
+// with all arguments in one list, in the order of these names.
+named_function named_stripped(uintptr_t id, std::vector<std::string> names) {
+  return [f = mlxg::function_of(id), names](const mlxg::arrays& args, const named_arrays& named) {
+    auto all = args;
+    for (auto& name : names) {
+      all.push_back(named.at(name));
+    }
+    return stripper{}(f(all));
+  };
+}
+
+// map_of names arrays.
+mlx_map_string_to_array map_of(void** arrays, const char** names, size_t n) {
+  mlx_map_string_to_array map = mlx_map_string_to_array_new();
+  for (size_t i = 0; i < n; i++) {
+    mlx_map_string_to_array_insert(map, names[i], mlx_array{arrays[i]});
+  }
+  return map;
+}
+
+// on_own_streams puts the nodes behind outputs on the process's stream of their device.
+// The streams that MLX gives to what it reads need not be ones that this process has, or
+// that may be used on every thread.
+void on_own_streams(const mlxg::arrays& outputs, const mlxg::arrays& args) {
+  std::unordered_set<std::uintptr_t> seen;
+  for (auto& a : args) {
+    seen.insert(a.id());
+  }
+  auto todo = outputs;
+  while (!todo.empty()) {
+    auto a = todo.back();
+    todo.pop_back();
+    if (!a.has_primitive() || !seen.insert(a.id()).second) {
+      continue;
+    }
+    auto& stream = const_cast<mx::Stream&>(a.primitive().stream());
+    void* own = mlxg_device_stream(stream.device == mx::Device::gpu);
+    if (own) {
+      stream = *static_cast<mx::Stream*>(own);
+    }
+    todo.insert(todo.end(), a.inputs().begin(), a.inputs().end());
+  }
+}
+
 } // namespace
 
 extern "C" {
 
 char* mlxg_export(uintptr_t id, const char* file, void** inputs, size_t n) {
+  return export_one(id, file, inputs, n, false);
+}
+
+char* mlxg_export_shapeless(uintptr_t id, const char* file, void** inputs, size_t n) {
+  return export_one(id, file, inputs, n, true);
+}
+
+char* mlxg_export_traces(
+    uintptr_t id, const char* file, void** inputs, const size_t* sizes, size_t n) {
+  auto f = stripped(id);
+  mlx_function_exporter exporter = mlx_function_exporter_new(file, mlx_closure{&f}, false);
+  if (!exporter.ctx) {
+    return mlxg::take_error();
+  }
+  int rc = 0;
+  for (size_t i = 0; i < n && rc == 0; i++) {
+    mlx_vector_array args = mlxg::vector_of(inputs, sizes[i]);
+    rc = mlx_function_exporter_apply(exporter, args);
+    mlx_vector_array_free(args);
+    inputs += sizes[i];
+  }
+  char* err = mlxg_end_status(rc);
+  mlx_function_exporter_free(exporter);
+  return err;
+}
+
+char* mlxg_export_named(
+    uintptr_t id, const char* file, void** inputs, size_t n, const char** names, size_t n_names) {
+  auto f = named_stripped(id, {names, names + n_names});
+  size_t plain = n - n_names;
+  mlx_vector_array args = mlxg::vector_of(inputs, plain);
+  mlx_map_string_to_array named = map_of(inputs + plain, names, n_names);
+  int rc = mlx_export_function_kwargs(file, mlx_closure_kwargs{&f}, args, named, false);
+  mlx_map_string_to_array_free(named);
+  mlx_vector_array_free(args);
+  return mlxg_end_status(rc);
+}
+
+char* mlxg_import(const char* file, void** result) {
+  *result = nullptr;
   char* err = nullptr;
-  try {
-    mx::export_function(file, stripped(id), mlxg::arrays_of(inputs, n));
-  } catch (std::exception& e) {
-    err = mlxg::error_text(e.what());
+  // MLX makes a stream at every import, which belongs to the thread and ends with it.
+  std::thread([&] {
+    mlx_imported_function f = mlx_imported_function_new(file);
+    if (f.ctx) {
+      *result = f.ctx;
+    } else {
+      err = mlxg::take_error();
+    }
+  }).join();
+  return err;
+}
+
+void mlxg_import_free(void* f) {
+  mlxg::guard g;
+  mlx_imported_function_free(mlx_imported_function{f});
+}
+
+mlxg_results mlxg_import_call(
+    void* f, void** args, size_t n, const char** names, size_t n_names) {
+  mlxg::guard g;
+  size_t plain = n - n_names;
+  mlx_vector_array out = mlx_vector_array_new();
+  mlx_vector_array in = mlxg::vector_of(args, plain);
+  int rc;
+  if (n_names == 0) {
+    rc = mlx_imported_function_apply(&out, mlx_imported_function{f}, in);
+  } else {
+    mlx_map_string_to_array named = map_of(args + plain, names, n_names);
+    rc = mlx_imported_function_apply_kwargs(&out, mlx_imported_function{f}, in, named);
+    mlx_map_string_to_array_free(named);
+  }
+  mlx_vector_array_free(in);
+  if (rc == 0) {
+    on_own_streams(*static_cast<mlxg::arrays*>(out.ctx), mlxg::arrays_of(args, n));
+  }
+  return mlxg_end_vector(rc, out);
+}
+
+char* mlxg_graph_text(
+    bool dot,
+    void** outputs,
+    size_t n,
+    void** named,
+    const char** names,
+    size_t n_names,
+    char** text,
+    size_t* size) {
+  mlxg::guard g;
+  *text = nullptr;
+  FILE* file = open_memstream(text, size);
+  if (!file) {
+    return mlxg::error_text("out of memory");
+  }
+  mlx_node_namer namer = mlx_node_namer_new();
+  for (size_t i = 0; i < n_names; i++) {
+    mlx_node_namer_set_name(namer, mlx_array{named[i]}, names[i]);
+  }
+  mlx_vector_array out = mlxg::vector_of(outputs, n);
+  int rc = (dot ? mlx_export_to_dot : mlx_print_graph)(file, namer, out);
+  char* err = mlxg_end_status(rc);
+  mlx_vector_array_free(out);
+  mlx_node_namer_free(namer);
+  if (fclose(file) != 0 && !err) {
+    err = mlxg::error_text("out of memory");
   }
   return err;
 }
