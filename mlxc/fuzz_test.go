@@ -1,0 +1,410 @@
+package mlxc_test
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
+)
+
+// Fuzz tests; the inputs that they begin with are here and in testdata/fuzz. A run:
+//
+//	go test ./mlxc -run '^$' -fuzz '^FuzzSafetensors$' -fuzztime 10s
+
+// sameFromFile checks that a file of these bytes gives what the reader gave, and that no
+// file takes much more memory than it has bytes.
+func sameFromFile(t *testing.T, data []byte, failed bool, load func(path string) error) {
+	path := filepath.Join(t.TempDir(), "x")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	err := load(path)
+	if failed {
+		require.Error(t, err)
+	}
+}
+
+func requireSame(t *testing.T, want, got named) {
+	require.Len(t, got, len(want))
+	for name, a := range want {
+		// As bytes: NaN is not itself.
+		var x, y bytes.Buffer
+		require.NoError(t, mlxc.WriteNPY(&x, a))
+		require.NoError(t, mlxc.WriteNPY(&y, got[name]))
+		require.Equal(t, x.Bytes(), y.Bytes(), name)
+	}
+}
+
+func FuzzSafetensors(f *testing.F) {
+	arrays, _ := oneOfEach()
+	var b bytes.Buffer
+	require.NoError(f, mlxc.WriteSafetensors(&b, arrays, map[string]string{"a": "b"}))
+	f.Add(b.Bytes())
+	f.Add(safetensors(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[],"data_offsets":[8,9]}}`, 9))
+	f.Add(safetensors(`{"__metadata__":{"a":"b"},"e":{"dtype":"BF16","shape":[0,3],"data_offsets":[0,0],"x":[1,{"y":null}]}}  `, 0))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		mlxc.WithScope(func() {
+			arrays, metadata, err := mlxc.ReadSafetensors(bytes.NewReader(data))
+			sameFromFile(t, data, err != nil, func(path string) error {
+				lazy, _, fileErr := mlxc.LoadSafetensors(path)
+				if err == nil && fileErr == nil { // a file has an end, a stream need not
+					requireSame(t, arrays, lazy)
+				}
+				return fileErr
+			})
+			if err != nil {
+				return
+			}
+			var b bytes.Buffer
+			require.NoError(t, mlxc.WriteSafetensors(&b, arrays, metadata))
+			again, metadata2, err := mlxc.ReadSafetensors(&b)
+			require.NoError(t, err)
+			require.Equal(t, metadata, metadata2)
+			requireSame(t, arrays, again)
+		})
+	})
+}
+
+func FuzzNPY(f *testing.F) {
+	arrays, _ := oneOfEach()
+	for _, name := range []string{"bool", "float16", "complex"} {
+		var b bytes.Buffer
+		require.NoError(f, mlxc.WriteNPY(&b, arrays[name]))
+		f.Add(b.Bytes())
+	}
+	f.Add(npy("{'descr': '>i4', 'fortran_order': True, 'shape': (2, 1), }\n", 1, 2, 3, 4, 5, 6, 7, 8))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		mlxc.WithScope(func() {
+			a, err := mlxc.ReadNPY(bytes.NewReader(data))
+			sameFromFile(t, data, err != nil, func(path string) error {
+				lazy, fileErr := mlxc.LoadNPY(path)
+				if err == nil && fileErr == nil {
+					requireSame(t, named{"a": a}, named{"a": lazy})
+				}
+				return fileErr
+			})
+			if err != nil {
+				return
+			}
+			var b bytes.Buffer
+			require.NoError(t, mlxc.WriteNPY(&b, a))
+			again, err := mlxc.ReadNPY(&b)
+			require.NoError(t, err)
+			requireSame(t, named{"a": a}, named{"a": again})
+		})
+	})
+}
+
+func FuzzGGUF(f *testing.F) {
+	all, _ := oneOfEach()
+	var b bytes.Buffer
+	require.NoError(f, mlxc.WriteGGUF(&b, named{"a": all["float32"], "b": all["bfloat16"]}, ggufMetadata))
+	f.Add(b.Bytes())
+	for kind, block := range map[uint32][2]int{2: {32, 18}, 3: {32, 20}, 8: {32, 34}, 10: {256, 84}, 12: {256, 144}, 14: {256, 210}} {
+		data := gguf(1, 0).tensor("a.weight", kind, 0, uint64(block[0])).pad()
+		for i := range block[1] {
+			data.data(byte(i * 37))
+		}
+		f.Add(data.b)
+	}
+	f.Add(gguf(0, 1).text("k").u32(9).u32(8).u64(2).text("a").text("").b)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		mlxc.WithScope(func() {
+			arrays, metadata, err := mlxc.ReadGGUF(bytes.NewReader(data))
+			sameFromFile(t, data, err != nil, func(path string) error {
+				lazy, _, fileErr := mlxc.LoadGGUF(path)
+				if err == nil {
+					require.NoError(t, fileErr)
+					requireSame(t, arrays, lazy)
+				}
+				return fileErr
+			})
+			if err != nil {
+				return
+			}
+			for name, a := range arrays {
+				require.NoError(t, mlxc.Eval(a))
+				if a.DType() == mlxc.Uint32 { // GGUF has none
+					delete(arrays, name)
+				}
+			}
+			var b, c bytes.Buffer
+			require.NoError(t, mlxc.WriteGGUF(&b, arrays, metadata))
+			again, metadata2, err := mlxc.ReadGGUF(bytes.NewReader(b.Bytes()))
+			require.NoError(t, err)
+			requireSame(t, arrays, again)
+			require.NoError(t, mlxc.WriteGGUF(&c, again, metadata2))
+			require.Equal(t, b.Bytes(), c.Bytes()) // metadata may have NaN
+		})
+	})
+}
+
+// dims makes a shape of at most four axes of at most 5 elements.
+func dims(data []byte) []int {
+	shape := []int{}
+	for _, b := range data[:min(len(data), 4)] {
+		shape = append(shape, int(b%6))
+	}
+	return shape
+}
+
+func sizeOf(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// positions gives the indices of every element of a shape, in row-major order.
+func positions(shape []int) [][]int {
+	all := make([][]int, sizeOf(shape))
+	for i := range all {
+		at := make([]int, len(shape))
+		for axis, rest := len(shape)-1, i; axis >= 0; axis-- {
+			at[axis] = rest % shape[axis]
+			rest /= shape[axis]
+		}
+		all[i] = at
+	}
+	return all
+}
+
+func offset(shape, at []int) int {
+	n := 0
+	for axis := range shape {
+		n = n*shape[axis] + at[axis]
+	}
+	return n
+}
+
+// FuzzShapes holds slices, broadcasts, gathers, reshapes and the making of arrays
+// against the same in Go.
+func FuzzShapes(f *testing.F) {
+	f.Add([]byte{2, 3, 4}, []byte{0, 1, 2}, int64(1), int64(2), int64(-1), uint8(1))
+	f.Add([]byte{}, []byte{3}, int64(0), int64(0), int64(0), uint8(0))
+	f.Add([]byte{5, 0}, []byte{0, 0, 0, 1}, int64(-3), int64(math.MaxInt64), int64(2), uint8(255))
+	f.Add([]byte{1, 4}, []byte{200, 0, 3}, int64(math.MinInt64), int64(1<<40), int64(-2), uint8(7))
+	f.Fuzz(func(t *testing.T, shapeBytes, ids []byte, start, stop, stride int64, pick uint8) {
+		mlxc.WithScope(func() {
+			shape := dims(shapeBytes)
+			a := counting(shape...)
+			require.NoError(t, a.Err())
+			axis := 0
+			if len(shape) > 0 {
+				axis = int(pick) % len(shape)
+				checkSlice(t, a, shape, axis, int(start), int(stop), int(stride))
+				checkTake(t, a, shape, axis, ids)
+			}
+			checkBroadcast(t, a, shape, dims(ids))
+			checkReshape(t, a, dims(ids))
+			checkMaking(t, []int{int(start), int(stop), int(stride)}[:pick%4])
+		})
+	})
+}
+
+func checkSlice(t *testing.T, a *mlxc.Array, shape []int, axis, start, stop, stride int) {
+	starts, stops, strides := make([]int, len(shape)), append([]int{}, shape...), make([]int, len(shape))
+	for i := range strides {
+		strides[i] = 1
+	}
+	starts[axis], stops[axis], strides[axis] = start, stop, stride
+	got := a.Slice(starts, stops, strides)
+	if stride == 0 || int64(int32(start)) != int64(start) || int64(int32(stop)) != int64(stop) || int64(int32(stride)) != int64(stride) {
+		require.Error(t, got.Err(), "[%d:%d:%d]", start, stop, stride)
+		return
+	}
+	// As Python slices, where a negative bound counts from the end.
+	n := shape[axis]
+	bound := func(i, low, high int) int {
+		if i < 0 {
+			i += n
+		}
+		return min(max(i, low), high)
+	}
+	var picked []int
+	if stride > 0 {
+		for i := bound(start, 0, n); i < bound(stop, 0, n); i += stride {
+			picked = append(picked, i)
+		}
+	} else {
+		for i := bound(start, -1, n-1); i > bound(stop, -1, n-1); i += stride {
+			picked = append(picked, i)
+		}
+	}
+	requirePicked(t, got, shape, axis, picked)
+}
+
+// requirePicked checks that got has the picked indices of one axis of counting(shape).
+func requirePicked(t *testing.T, got *mlxc.Array, shape []int, axis int, picked []int) {
+	require.NoError(t, got.Err())
+	wantShape := append([]int{}, shape...)
+	wantShape[axis] = len(picked)
+	require.Equal(t, wantShape, got.Shape())
+	want := []int32{}
+	for _, at := range positions(wantShape) {
+		at[axis] = picked[at[axis]]
+		want = append(want, int32(offset(shape, at)))
+	}
+	require.Equal(t, want, read[int32](t, got.AsType(mlxc.Int32)))
+}
+
+func checkTake(t *testing.T, a *mlxc.Array, shape []int, axis int, ids []byte) {
+	if shape[axis] == 0 {
+		return // there is nothing to take
+	}
+	index, picked := []int32{}, []int{}
+	for _, b := range ids {
+		i := int(b) % shape[axis]
+		picked = append(picked, i)
+		if b >= 128 {
+			i -= shape[axis] // the same, from the end
+		}
+		index = append(index, int32(i))
+	}
+	requirePicked(t, a.Take(mlxc.FromSlice(index), axis), shape, axis, picked)
+}
+
+func checkBroadcast(t *testing.T, a *mlxc.Array, shape, to []int) {
+	fits := len(to) >= len(shape)
+	for i := 1; fits && i <= len(shape); i++ {
+		from := shape[len(shape)-i]
+		fits = from == 1 || from == to[len(to)-i]
+	}
+	got := a.BroadcastTo(to...)
+	if !fits {
+		require.Error(t, got.Err(), "%v to %v", shape, to)
+		return
+	}
+	require.NoError(t, got.Err())
+	require.Equal(t, to, got.Shape())
+	want := []int32{}
+	for _, at := range positions(to) {
+		at = at[len(to)-len(shape):]
+		for axis := range at {
+			at[axis] %= shape[axis]
+		}
+		want = append(want, int32(offset(shape, at)))
+	}
+	require.Equal(t, want, read[int32](t, got.AsType(mlxc.Int32)))
+}
+
+func checkReshape(t *testing.T, a *mlxc.Array, to []int) {
+	got := a.Reshape(to...)
+	if sizeOf(to) != a.Size() {
+		require.Error(t, got.Err(), "%v to %v", a.Shape(), to)
+		return
+	}
+	require.NoError(t, got.Err())
+	require.Equal(t, to, got.Shape())
+	require.Equal(t, read[int32](t, a.AsType(mlxc.Int32)), read[int32](t, got.AsType(mlxc.Int32)))
+}
+
+// checkMaking makes an array of any shape, without computing it.
+func checkMaking(t *testing.T, shape []int) {
+	n, fits := 1.0, true
+	for _, d := range shape {
+		fits = fits && d >= 0 && d <= math.MaxInt32
+		n *= float64(d)
+	}
+	got := mlxc.Zeros(mlxc.Float32, shape...)
+	if !fits {
+		require.Error(t, got.Err(), "%v", shape)
+		return
+	}
+	if got.Err() == nil {
+		require.InEpsilon(t, n+1, float64(got.Size())+1, 1e-9)
+		require.Less(t, n, math.Pow(2, 47))
+	} else {
+		require.Greater(t, n, math.Pow(2, 40), "%v: %v", shape, got.Err())
+	}
+}
+
+// FuzzDTypes holds conversions between dtypes against Go's. What Go and MLX leave to the
+// machine, a float beyond the integers' range for instance, is not compared.
+func FuzzDTypes(f *testing.F) {
+	for _, bits := range []uint64{0, 1, 0x7ff0000000000000, 0xfff8000000000001, 0x8000000000000000, 0x3ff0000000000000, 0xc060000000000000, 0x40f86a0000000000, math.MaxUint64} {
+		for kind := range uint8(4) {
+			f.Add(bits, kind)
+		}
+	}
+	f.Fuzz(func(t *testing.T, bits uint64, kind uint8) {
+		mlxc.WithScope(func() {
+			switch kind % 4 {
+			case 0:
+				fromInteger(t, int64(bits))
+			case 1:
+				fromFloat(t, float64(math.Float32frombits(uint32(bits))), mlxc.FromSlice([]float32{math.Float32frombits(uint32(bits))}))
+			case 2:
+				h := float16.Frombits(uint16(bits))
+				fromFloat(t, float64(h.Float32()), mlxc.FromSlice([]float16.Float16{h}))
+			case 3:
+				b := bfloat16.FromBits(uint16(bits))
+				fromFloat(t, float64(b.Float32()), mlxc.FromSlice([]bfloat16.BFloat16{b}))
+			}
+		})
+	})
+}
+
+func one[T mlxc.Element](t *testing.T, a *mlxc.Array, d mlxc.DType) T {
+	t.Helper()
+	return read[T](t, a.AsType(d))[0]
+}
+
+// fromInteger: integers wrap, floats round to the nearest, ties to even.
+func fromInteger(t *testing.T, v int64) {
+	a := mlxc.FromSlice([]int64{v})
+	require.Equal(t, v != 0, one[bool](t, a, mlxc.Bool))
+	require.Equal(t, uint8(v), one[uint8](t, a, mlxc.Uint8))
+	require.Equal(t, uint16(v), one[uint16](t, a, mlxc.Uint16))
+	require.Equal(t, uint32(v), one[uint32](t, a, mlxc.Uint32))
+	require.Equal(t, uint64(v), one[uint64](t, a, mlxc.Uint64))
+	require.Equal(t, int8(v), one[int8](t, a, mlxc.Int8))
+	require.Equal(t, int16(v), one[int16](t, a, mlxc.Int16))
+	require.Equal(t, int32(v), one[int32](t, a, mlxc.Int32))
+	require.Equal(t, float32(v), one[float32](t, a, mlxc.Float32))
+	require.Equal(t, float64(v), one[float64](t, a, mlxc.Float64))
+	require.Equal(t, complex(float32(v), 0), one[complex64](t, a, mlxc.Complex64))
+	u := mlxc.FromSlice([]uint64{uint64(v)})
+	require.Equal(t, int64(v), one[int64](t, u, mlxc.Int64))
+	require.Equal(t, float32(uint64(v)), one[float32](t, u, mlxc.Float32))
+	require.Equal(t, float64(uint64(v)), one[float64](t, u, mlxc.Float64))
+}
+
+func fromFloat(t *testing.T, v float64, a *mlxc.Array) {
+	same := func(want, got float64) {
+		t.Helper()
+		if math.IsNaN(want) {
+			require.True(t, math.IsNaN(got), "NaN became %v", got)
+			return
+		}
+		require.Equal(t, math.Float64bits(want), math.Float64bits(got), "%v became %v", v, got)
+	}
+	same(v, one[float64](t, a, mlxc.Float64))
+	same(float64(float32(v)), float64(one[float32](t, a, mlxc.Float32)))
+	same(float64(float16.Fromfloat32(float32(v)).Float32()), float64(one[float16.Float16](t, a, mlxc.Float16).Float32()))
+	same(float64(bfloat16.FromFloat32(float32(v)).Float32()), float64(one[bfloat16.BFloat16](t, a, mlxc.BFloat16).Float32()))
+	require.Equal(t, v != 0, one[bool](t, a, mlxc.Bool))
+	// Towards zero, where the integer has room.
+	whole := math.Trunc(v)
+	if whole >= math.MinInt8 && whole <= math.MaxInt8 {
+		require.Equal(t, int8(v), one[int8](t, a, mlxc.Int8))
+	}
+	if whole >= math.MinInt32 && whole <= math.MaxInt32 {
+		require.Equal(t, int32(v), one[int32](t, a, mlxc.Int32))
+	}
+	if whole >= math.MinInt64 && whole < math.MaxInt64 {
+		require.Equal(t, int64(v), one[int64](t, a, mlxc.Int64))
+	}
+	if whole >= 0 && whole <= math.MaxUint8 {
+		require.Equal(t, uint8(v), one[uint8](t, a, mlxc.Uint8))
+	}
+	if whole >= 0 && whole <= math.MaxUint32 {
+		require.Equal(t, uint32(v), one[uint32](t, a, mlxc.Uint32))
+	}
+}
