@@ -1,0 +1,113 @@
+package mlxc_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/internal/native"
+)
+
+// nativeOf gives an array as MLX's own writers take it.
+func nativeOf(t testing.TB, a *mlxc.Array) native.Array {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, mlxc.WriteNPY(&b, a))
+	return native.Array{DType: int(a.DType()) - 1, Shape: a.Shape(), Data: b.Bytes()[b.Len()-a.NBytes():]}
+}
+
+func requireNative(t testing.TB, want *mlxc.Array, got native.Array) {
+	t.Helper()
+	require.Equal(t, nativeOf(t, want), got)
+}
+
+// What this package writes, MLX's own readers read, and the other way round. MLX has no
+// float64 and no empty arrays in its files.
+func TestFilesOfMLX(t *testing.T) {
+	arrays, values := oneOfEach()
+	delete(arrays, "float64")
+	arrays["scalar"] = mlxc.Scalar(float32(7))
+	natives := map[string]native.Array{}
+	for name, a := range arrays {
+		natives[name] = nativeOf(t, a)
+	}
+	check := func(t *testing.T, got named) {
+		require.Len(t, got, len(natives))
+		for name := range natives {
+			requireNative(t, got[name], natives[name])
+			if want, ok := values[name]; ok {
+				requireElements(t, want, []int{2, 3}, got[name])
+			}
+		}
+	}
+	dir := t.TempDir()
+	for _, through := range []bool{false, true} {
+		path := filepath.Join(dir, "x.safetensors")
+		metadata := map[string]string{"a": "b", "é": "\"\n"}
+		require.NoError(t, mlxc.SaveSafetensors(path, arrays, metadata))
+		read, readMetadata, err := native.LoadSafetensors(path, through)
+		require.NoError(t, err)
+		require.Equal(t, natives, read)
+		require.Equal(t, metadata, readMetadata)
+		require.NoError(t, native.SaveSafetensors(path, through, natives, metadata))
+		got, gotMetadata, err := mlxc.LoadSafetensors(path)
+		require.NoError(t, err)
+		require.Equal(t, metadata, gotMetadata)
+		check(t, got)
+
+		for name, a := range arrays {
+			path := filepath.Join(dir, "x.npy")
+			require.NoError(t, mlxc.SaveNPY(path, a))
+			read, err := native.LoadNPY(path, through)
+			require.NoError(t, err)
+			require.Equal(t, natives[name], read, name)
+			require.NoError(t, native.SaveNPY(path, through, natives[name]))
+			got, err := mlxc.LoadNPY(path)
+			require.NoError(t, err)
+			requireNative(t, got, natives[name])
+		}
+	}
+	reader, writer := native.Describe(filepath.Join(dir, "x"))
+	require.Equal(t, "a file of C", reader)
+	require.Equal(t, "a file of C", writer)
+	_, err := native.LoadNPY(filepath.Join(dir, "absent"), false)
+	require.Error(t, err)
+}
+
+func TestGGUFOfMLX(t *testing.T) {
+	all, _ := oneOfEach()
+	arrays, natives := named{}, map[string]native.Array{}
+	for _, name := range []string{"int8", "int16", "int32", "float16", "float32"} {
+		arrays[name], natives[name] = all[name], nativeOf(t, all[name])
+	}
+	metadata := map[string]any{
+		"t": "é", "ts": []string{"a", ""}, "u8": uint8(1), "i64": int64(-5), "f32s": []float32{1, 2}, "b": true,
+	}
+	path := filepath.Join(t.TempDir(), "x.gguf")
+	require.NoError(t, mlxc.SaveGGUF(path, arrays, metadata))
+	read, readMetadata, err := native.LoadGGUF(path, "t", "ts", "u8", "i64", "f32s", "b")
+	require.NoError(t, err)
+	require.Equal(t, natives, read)
+	require.Equal(t, metadata["t"], readMetadata["t"])
+	require.Equal(t, metadata["ts"], readMetadata["ts"])
+	for key, a := range (named{
+		"u8": mlxc.Scalar(uint8(1)), "i64": mlxc.Scalar(int64(-5)), "b": mlxc.Scalar(true),
+		"f32s": mlxc.FromSlice([]float32{1, 2}),
+	}) {
+		requireNative(t, a, readMetadata[key].(native.Array))
+	}
+	_, _, err = native.LoadGGUF(path, "absent")
+	require.Error(t, err)
+
+	require.NoError(t, native.SaveGGUF(path, natives, readMetadata))
+	got, gotMetadata, err := mlxc.LoadGGUF(path)
+	require.NoError(t, err)
+	require.Equal(t, metadata, gotMetadata)
+	require.Len(t, got, len(natives))
+	for name := range natives {
+		requireNative(t, got[name], natives[name])
+	}
+}
