@@ -18,7 +18,8 @@ import (
 // f may be a gradient: a VJP or ValueAndGrad inside it is written as the graph that
 // it builds. A function with a gradient of its own (see CustomVJP) is written as what it
 // computes; MLX's format has no place for the gradient itself. Inside
-// WithPlaceholderGPU, a function for a Mac is written on any machine.
+// WithPlaceholderGPU, a function for a Mac is written on any machine. What f captures is
+// written with it; arrays of a file that were not read yet are read.
 func Export(file string, f Func, inputs ...*Array) error {
 	return export("Export", file, f, inputs, func(id C.uintptr_t, name *C.char, h handles) *C.char {
 		return C.mlxg_export(id, name, h.ptr(), h.n())

@@ -9,11 +9,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"testing/iotest"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
@@ -120,6 +123,20 @@ func requireElements(t testing.TB, want any, shape []int, a *mlxc.Array) {
 	require.NoError(t, a.Err())
 	require.Equal(t, shape, a.Shape())
 	require.Equal(t, want, elementsOf(t, a))
+}
+
+// takesLittle checks, at the end of a test, that it took no memory that a file of no
+// memory promised.
+func takesLittle(t testing.TB) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	mlxc.ResetPeakMemory()
+	t.Cleanup(func() {
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
+		require.Less(t, mlxc.PeakMemory()-mlxc.ActiveMemory(), 64<<20)
+	})
 }
 
 // leavesNothing checks that only these files are in a folder.
@@ -230,6 +247,7 @@ func TestSafetensorsThatLie(t *testing.T) {
 		"name twice":        {safetensors(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, 2), "twice"},
 		"field twice":       {safetensors(`{"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1), "twice"},
 		"metadata twice":    {safetensors(`{"__metadata__":{"a":"b","a":"c"}}`, 0), "twice"},
+		"metadata list":     {safetensors(`{"__metadata__":[]}`, 0), "wanted"},
 		"metadata number":   {safetensors(`{"__metadata__":{"a":1}}`, 0), "text"},
 		"no dtype":          {safetensors(`{"a":{"shape":[1],"data_offsets":[0,1]}}`, 1), "no dtype"},
 		"unknown dtype":     {safetensors(one(`"F8_E4M3"`, "[1]", "[0,1]"), 1), "F8_E4M3"},
@@ -251,6 +269,7 @@ func TestSafetensorsThatLie(t *testing.T) {
 		"name is an object": {safetensors(`{{}:1}`, 0), "header"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			takesLittle(t)
 			_, _, err := mlxc.ReadSafetensors(bytes.NewReader(c.file))
 			require.Error(t, err)
 			require.Regexp(t, c.want, err.Error())
@@ -326,6 +345,59 @@ func TestFilesThatChangeBeforeTheyAreRead(t *testing.T) {
 			require.Equal(t, []float32{3}, floats(t, mlxc.Ones(mlxc.Float32, 3).Sum()), "nothing else fails")
 		})
 	}
+}
+
+// Arrays that were not read yet are constants to transforms.
+func TestLoadedArraysInTransforms(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.npy")
+	require.NoError(t, mlxc.SaveNPY(path, mlxc.FromSlice([]float32{2, 3})))
+	load := func() *mlxc.Array {
+		w, err := mlxc.LoadNPY(path)
+		require.NoError(t, err)
+		return w
+	}
+	x, ones := mlxc.FromSlice([]float32{5, 7}), mlxc.Ones(mlxc.Float32, 2)
+	w := load()
+	f := func(a arrays) arrays { return arrays{a[0].Mul(w)} }
+	_, grads, err := mlxc.VJP(f, arrays{x}, arrays{ones})
+	require.NoError(t, err)
+	require.Equal(t, []float32{2, 3}, floats(t, grads[0]))
+
+	w = load()
+	compiled := mlxc.Compile(func(a arrays) arrays { return arrays{f(a)[0].AddScalar(1)} })
+	for range 2 {
+		out, err := compiled.Call(x)
+		require.NoError(t, err)
+		require.Equal(t, []float32{11, 22}, floats(t, out[0]))
+	}
+
+	w = load()
+	rows := mlxc.Vmap(f, nil, nil)(arrays{mlxc.Stack(0, x, ones)})
+	require.Equal(t, []float32{10, 21, 2, 3}, floats(t, rows[0]))
+
+	w = load()
+	require.Equal(t, []float32{10, 21}, floats(t, call(t, imported(t, func(file string) error { return mlxc.Export(file, f, x) }), x)))
+}
+
+// Many goroutines read the same arrays, on any thread.
+func TestLoadedArraysOnManyGoroutines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.safetensors")
+	saved := named{}
+	for i := range 8 {
+		saved[fmt.Sprint(i)] = mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(i)), 1000)
+	}
+	require.NoError(t, mlxc.SaveSafetensors(path, saved, nil))
+	loaded, _, err := mlxc.LoadSafetensors(path)
+	require.NoError(t, err)
+	var group sync.WaitGroup
+	for i := range 64 {
+		group.Go(func() {
+			sum, err := mlxc.Item[float32](loaded[fmt.Sprint(i%8)].Sum())
+			assert.NoError(t, err)
+			assert.Equal(t, float32(i%8*1000), sum)
+		})
+	}
+	group.Wait()
 }
 
 func cmpErr(errs ...error) error {
@@ -461,6 +533,7 @@ func TestNPYsThatLie(t *testing.T) {
 		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}", 1, 2, 3), "cut short|header tells"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
+			takesLittle(t)
 			_, err := mlxc.ReadNPY(bytes.NewReader(c.file))
 			require.Error(t, err)
 			require.Regexp(t, c.want, err.Error())

@@ -76,6 +76,9 @@ class stripper {
       set(a, done_.at(sources(a)[0].id()));
       return;
     }
+    if (a.has_primitive() && std::strcmp(a.primitive().name(), "load") == 0) {
+      mx::eval({a}); // the file is not exported, its elements are
+    }
     bool changed = false;
     std::vector<mx::array> inputs;
     for (auto& in : a.inputs()) {

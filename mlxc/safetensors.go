@@ -148,9 +148,15 @@ func parseSafetensorsHeader(header []byte) (tensors []tensor, metadata map[strin
 	d := json.NewDecoder(bytes.NewReader(header))
 	d.UseNumber()
 	metadata = map[string]string{}
-	err = parseObject(d, func(name string) error {
+	if err := delimiter(d, '{'); err != nil {
+		return nil, nil, err
+	}
+	err = parseMembers(d, func(name string) error {
 		if name == safetensorsMetadata {
 			return parseMetadata(d, metadata)
+		}
+		if err := delimiter(d, '{'); err != nil {
+			return err
 		}
 		t, err := parseTensor(d, name)
 		tensors = append(tensors, t)
@@ -165,12 +171,9 @@ func parseSafetensorsHeader(header []byte) (tensors []tensor, metadata map[strin
 	return tensors, metadata, nil
 }
 
-// parseObject reads a JSON object; member reads the value of one name. seen takes the
-// names down.
-func parseObject(d *json.Decoder, member func(name string) error, seen map[string]bool) error {
-	if err := delimiter(d, '{'); err != nil {
-		return err
-	}
+// parseMembers reads the rest of a JSON object, behind its brace; member reads the value of
+// one name. seen takes the names down.
+func parseMembers(d *json.Decoder, member func(name string) error, seen map[string]bool) error {
 	for d.More() {
 		t, err := d.Token()
 		if err != nil {
@@ -202,8 +205,17 @@ func delimiter(d *json.Decoder, want json.Delim) error {
 	return nil
 }
 
+// parseMetadata reads texts, or a null, which MLX's writer puts in their place.
 func parseMetadata(d *json.Decoder, metadata map[string]string) error {
-	return parseObject(d, func(name string) error {
+	switch t, err := d.Token(); {
+	case err != nil:
+		return err
+	case t == nil:
+		return nil
+	case t != json.Delim('{'):
+		return fmt.Errorf("%v where { is wanted", t)
+	}
+	return parseMembers(d, func(name string) error {
 		t, err := d.Token()
 		if err != nil {
 			return err
@@ -222,7 +234,7 @@ func parseTensor(d *json.Decoder, name string) (t tensor, err error) {
 	var dtype string
 	var dims, offsets []uint64
 	seen := map[string]bool{}
-	err = parseObject(d, func(field string) (err error) {
+	err = parseMembers(d, func(field string) (err error) {
 		switch field {
 		case "dtype":
 			v, err := d.Token()
