@@ -88,7 +88,7 @@ const (
 // ".weight". Q2_K and Q6_K become float16. MLX has no reader for the other types, which
 // are errors, as are nested arrays in the metadata and whatever the format forbids.
 func LoadGGUF(path string) (arrays map[string]*Array, metadata map[string]any, err error) {
-	err = load("LoadGGUF", path, func(r io.Reader, size int64, from elements) (err error) {
+	err = loadFile("LoadGGUF", path, func(r io.Reader, size int64, from elements) (err error) {
 		arrays, metadata, err = readGGUF(r, size, from)
 		return err
 	})

@@ -30,46 +30,46 @@ type elements interface {
 	section(offset, n int64) (io.Reader, error)
 }
 
-// file gives arrays that read their elements when they are evaluated.
-type file struct {
+// openFile gives arrays that read their elements when they are evaluated.
+type openFile struct {
 	*os.File
 	source unsafe.Pointer // owns a descriptor of its own
 }
 
-func newFile(f *os.File) (*file, error) {
+func newOpenFile(f *os.File) (*openFile, error) {
 	var source unsafe.Pointer
 	if e := C.mlxg_source_new(C.int(f.Fd()), &source); e != nil {
 		return nil, takeText(e)
 	}
-	return &file{File: f, source: source}, nil
+	return &openFile{File: f, source: source}, nil
 }
 
-func (f *file) free() { C.mlxg_source_free(f.source) }
+func (f *openFile) free() { C.mlxg_source_free(f.source) }
 
-func (f *file) array(offset int64, shape []int, d DType) (*Array, error) {
+func (f *openFile) array(offset int64, shape []int, d DType) (*Array, error) {
 	dims := cShape(shape)
 	a := wrap("load", C.mlxg_load(f.source, C.uint64_t(offset), &dims[0], C.int(len(shape)), C.int(d.c())))
 	return a, a.Err()
 }
 
-func (f *file) section(offset, n int64) (io.Reader, error) {
+func (f *openFile) section(offset, n int64) (io.Reader, error) {
 	return io.NewSectionReader(f, offset, n), nil
 }
 
-// stream gives arrays of what an io.Reader gives, one after the other.
-type stream struct {
+// byteStream gives arrays of what an io.Reader gives, one after the other.
+type byteStream struct {
 	r  io.Reader
 	at int64
 }
 
 // Read is for the header, which comes before all offsets.
-func (s *stream) Read(p []byte) (int, error) {
+func (s *byteStream) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	s.at += int64(n)
 	return n, err
 }
 
-func (s *stream) array(offset int64, shape []int, d DType) (*Array, error) {
+func (s *byteStream) array(offset int64, shape []int, d DType) (*Array, error) {
 	n, err := checkShape(d, shape)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (s *stream) array(offset int64, shape []int, d DType) (*Array, error) {
 	return leafOf(data, shape, d)
 }
 
-func (s *stream) section(offset, n int64) (io.Reader, error) {
+func (s *byteStream) section(offset, n int64) (io.Reader, error) {
 	if offset < s.at {
 		return nil, fmt.Errorf("byte %d was passed already", offset)
 	}
@@ -121,9 +121,9 @@ func cutShort(err error) error {
 	return err
 }
 
-// load reads a file in one of the formats: lazily if path is a regular file, else, a pipe
+// loadFile reads a file in one of the formats: lazily if path is a regular file, else, a pipe
 // for instance, as a stream. read gets the size of the file, or maxBytes.
-func load(op, path string, read func(r io.Reader, size int64, from elements) error) error {
+func loadFile(op, path string, read func(r io.Reader, size int64, from elements) error) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return &Error{Op: op, Err: err} // it names the path
@@ -141,10 +141,10 @@ func load(op, path string, read func(r io.Reader, size int64, from elements) err
 			if info.IsDir() {
 				return errors.New("it is a directory")
 			}
-			s := &stream{r: f}
+			s := &byteStream{r: f}
 			return read(s, maxBytes, s)
 		}
-		lazy, err := newFile(f)
+		lazy, err := newOpenFile(f)
 		if err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func load(op, path string, read func(r io.Reader, size int64, from elements) err
 func readFrom(op string, r io.Reader, read func(r io.Reader, size int64, from elements) error) error {
 	err := initError
 	if err == nil {
-		s := &stream{r: r}
+		s := &byteStream{r: r}
 		err = read(s, maxBytes, s)
 	}
 	if err != nil {

@@ -37,7 +37,7 @@ const (
 // A header that is not in order, a dtype that MLX lacks and a file of another length than
 // its header says are errors.
 func LoadNPY(path string) (a *Array, err error) {
-	err = load("LoadNPY", path, func(r io.Reader, size int64, from elements) (err error) {
+	err = loadFile("LoadNPY", path, func(r io.Reader, size int64, from elements) (err error) {
 		a, err = readNPY(r, size, from)
 		return err
 	})

@@ -31,14 +31,15 @@ const (
 // LoadSafetensors opens a safetensors file and returns its arrays by name, and its
 // metadata, which is never nil. The arrays are lazy: each is read from the file when it is
 // evaluated, and not before. The file may be renamed, replaced by another or removed
-// meanwhile; if it is written to instead, what was not yet evaluated fails.
+// meanwhile; if it is written to instead, what was not yet evaluated fails. While an array
+// is being read, other goroutines wait to build or evaluate.
 //
 // The header is checked first. A file that is cut short, has overlapping, missing or
 // surplus bytes, a name twice, a dtype that MLX lacks (the 8-bit floats), or anything else
 // that the format forbids, is an error. A path that is no regular file, such as a pipe, is
 // read at once, as by ReadSafetensors.
 func LoadSafetensors(path string) (arrays map[string]*Array, metadata map[string]string, err error) {
-	err = load("LoadSafetensors", path, func(r io.Reader, size int64, from elements) (err error) {
+	err = loadFile("LoadSafetensors", path, func(r io.Reader, size int64, from elements) (err error) {
 		arrays, metadata, err = readSafetensors(r, size, from)
 		return err
 	})
@@ -75,8 +76,8 @@ func WriteSafetensors(w io.Writer, arrays map[string]*Array, metadata map[string
 	return nil
 }
 
-// tensor is an array as a file's header tells of it.
-type tensor struct {
+// safetensor is an array as a file's header tells of it.
+type safetensor struct {
 	name       string
 	dtype      DType
 	shape      []int
@@ -104,7 +105,7 @@ func readSafetensors(r io.Reader, size int64, from elements) (map[string]*Array,
 
 // safetensorsHeader reads and checks the header of a file of size bytes, or of a stream if
 // size is maxBytes. It gives the arrays in the order of their bytes, which begin at start.
-func safetensorsHeader(r io.Reader, size int64) (tensors []tensor, metadata map[string]string, start int64, err error) {
+func safetensorsHeader(r io.Reader, size int64) (tensors []safetensor, metadata map[string]string, start int64, err error) {
 	var prefix [8]byte
 	if _, err := io.ReadFull(r, prefix[:]); err != nil {
 		return nil, nil, 0, cutShort(err)
@@ -122,7 +123,7 @@ func safetensorsHeader(r io.Reader, size int64) (tensors []tensor, metadata map[
 		return nil, nil, 0, fmt.Errorf("the header: %w", err)
 	}
 	start = int64(len(prefix)) + int64(n)
-	slices.SortFunc(tensors, func(a, b tensor) int {
+	slices.SortFunc(tensors, func(a, b safetensor) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end), cmp.Compare(a.name, b.name))
 	})
 	var end int64
@@ -138,7 +139,7 @@ func safetensorsHeader(r io.Reader, size int64) (tensors []tensor, metadata map[
 	return tensors, metadata, start, nil
 }
 
-func parseSafetensorsHeader(header []byte) (tensors []tensor, metadata map[string]string, err error) {
+func parseSafetensorsHeader(header []byte) (tensors []safetensor, metadata map[string]string, err error) {
 	if !utf8.Valid(header) {
 		return nil, nil, errors.New("it is not UTF-8")
 	}
@@ -229,7 +230,7 @@ func parseMetadata(d *json.Decoder, metadata map[string]string) error {
 	}, map[string]bool{})
 }
 
-func parseTensor(d *json.Decoder, name string) (t tensor, err error) {
+func parseTensor(d *json.Decoder, name string) (t safetensor, err error) {
 	t.name = name
 	var dtype string
 	var dims, offsets []uint64
