@@ -22,6 +22,16 @@ type Func = func(args []*Array) []*Array
 // one for each, of the same shape.
 type VJPFunc = func(primals, cotangents, outputs []*Array) []*Array
 
+// JVPFunc computes a Jacobian-vector product: from the arguments of a function and
+// their tangents, one for each, of the same shape, the tangents of the outputs, one for
+// each, of the same shape. An argument that does not change has a tangent of zeros.
+type JVPFunc = func(primals, tangents []*Array) []*Array
+
+// VmapFunc computes a function for all elements at once. The arguments that mapped
+// names have the elements along their first axis, the others are shared by all. Every
+// result has the elements along its first axis.
+type VmapFunc = func(args []*Array, mapped []bool) []*Array
+
 // callbackError is the error of the last Go function that failed under MLX; C++
 // only knows that it failed. The graph lock guards it.
 var callbackError error
@@ -52,6 +62,24 @@ func mlxgCallClosure(id C.uintptr_t, in unsafe.Pointer, out unsafe.Pointer) C.in
 func mlxgCallCustom(id C.uintptr_t, primals, cotangents, outputs, out unsafe.Pointer) C.int {
 	return guarded(out, func() []*Array {
 		return function(uintptr(id)).(VJPFunc)(arraysOf(primals), arraysOf(cotangents), arraysOf(outputs))
+	})
+}
+
+//export mlxgCallJVP
+func mlxgCallJVP(id C.uintptr_t, primals, tangents, out unsafe.Pointer) C.int {
+	return guarded(out, func() []*Array {
+		return function(uintptr(id)).(JVPFunc)(arraysOf(primals), arraysOf(tangents))
+	})
+}
+
+//export mlxgCallVmap
+func mlxgCallVmap(id C.uintptr_t, args unsafe.Pointer, axes *C.int, n C.size_t, out unsafe.Pointer) C.int {
+	return guarded(out, func() []*Array {
+		mapped := make([]bool, n)
+		for i, axis := range unsafe.Slice(axes, n) {
+			mapped[i] = axis >= 0
+		}
+		return function(uintptr(id)).(VmapFunc)(arraysOf(args), mapped)
 	})
 }
 

@@ -21,22 +21,17 @@ type Compiled struct {
 	err       error // of Compile
 	cleanup   runtime.Cleanup
 	closed    atomic.Bool
-	compiledHandle
-}
-
-// compiledHandle is what MLX holds. Only jobs on the compiler's thread use it, so
-// that a call and the freeing of it cannot meet.
-type compiledHandle struct {
-	closure unsafe.Pointer
-	id      C.uintptr_t
+	// ctx is what MLX holds. Only jobs on the compiler's thread use it, so that a call
+	// and the freeing of it cannot meet.
+	ctx unsafe.Pointer
 }
 
 // Compile makes a compiled form of f. f runs at the first call with new shapes,
 // dtypes or stream, on arrays without values, and not at later ones: what it does
 // besides computing its results happens at those times only, and on another
-// goroutine. MLX keeps what it compiled for every such signature until the function
-// is freed, and looks them up one by one: a function for inputs of ever new shapes
-// wants CompileShapeless, or no compilation.
+// goroutine. What was compiled for the 64 signatures that were used last is kept. A
+// function for inputs of ever new shapes is traced ever anew: it wants
+// CompileShapeless, or no compilation.
 //
 // Any goroutine may call the result. MLX's cache of compiled functions belongs to
 // an OS thread, so all calls run on one thread that this package owns, and one
@@ -63,21 +58,14 @@ func newCompiled(f Func, shapeless bool) *Compiled {
 	// f often reaches c (a model that holds its own compiled step): the registry must
 	// not, or c would never become unreachable. Call keeps c alive.
 	w := weak.Make(c)
-	locked(func() {
-		c.id = register(func(args []*Array) []*Array { return w.Value().f(args) })
-		if e := C.mlxg_compile_new(c.id, C.bool(shapeless), &c.closure); e != nil {
-			c.err = &Error{Op: "Compile", Err: takeText(e)}
-		}
-	})
-	if c.err == nil {
-		c.cleanup = runtime.AddCleanup(c, freeCompiled, c.compiledHandle)
-	}
+	c.ctx = C.mlxg_compile_new(register(func(args []*Array) []*Array { return w.Value().f(args) }), C.bool(shapeless))
+	c.cleanup = runtime.AddCleanup(c, freeCompiled, c.ctx)
 	return c
 }
 
-func freeCompiled(h compiledHandle) {
+func freeCompiled(ctx unsafe.Pointer) {
 	// The collector's own goroutine must not wait for a long evaluation.
-	go compiler.do(nil, func() { C.mlxg_compiled_free(h.closure, h.id) })
+	go compiler.do(nil, func() { C.mlxg_compiled_free(ctx) })
 }
 
 var errClosed = &Error{Op: "Compiled.Call", Err: errors.New("the compiled function was closed")}
@@ -87,7 +75,7 @@ var errClosed = &Error{Op: "Compiled.Call", Err: errors.New("the compiled functi
 func (c *Compiled) Close() {
 	if c.err == nil && !c.closed.Swap(true) {
 		c.cleanup.Stop()
-		freeCompiled(c.compiledHandle)
+		freeCompiled(c.ctx)
 	}
 }
 
@@ -117,7 +105,7 @@ func (c *Compiled) Call(args ...*Array) (results []*Array, err error) {
 			err = errClosed
 			return
 		}
-		r := C.mlxg_compiled_call(c.closure, h.ptr(), h.n())
+		r := C.mlxg_compiled_call(c.ctx, h.ptr(), h.n())
 		r.scope = scope // as if the caller's thread had made them
 		results, err = wrapAll(op, r, args...)
 		err = c.explain(takeCallbackError(err))

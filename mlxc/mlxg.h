@@ -157,14 +157,17 @@ bool mlxg_traced(void* a);
 // Closures: functions of Go that MLX calls. The id names the Go function; ids
 // whose last user in MLX is gone are handed back by mlxg_take_released.
 mlx_closure mlxg_closure_new(uintptr_t id);
-mlx_closure_custom mlxg_closure_custom_new(uintptr_t id);
 size_t mlxg_take_released(uintptr_t* ids, size_t cap);
 
 mlxg_results mlxg_vjp(
     uintptr_t id, void** primals, size_t np, void** cotangents, size_t nc, size_t* n_outputs);
 mlxg_results mlxg_value_and_grad(
     uintptr_t id, const int* argnums, size_t n, void** args, size_t na, size_t* n_outputs);
-mlxg_results mlxg_custom_vjp(uintptr_t fun, uintptr_t vjp, void** args, size_t n);
+mlxg_results mlxg_jvp(
+    uintptr_t id, void** primals, void** tangents, size_t n, size_t* n_outputs);
+// A rule with the id 0 is fun's own.
+mlxg_results mlxg_custom_function(
+    uintptr_t fun, uintptr_t vjp, uintptr_t jvp, uintptr_t vmap, void** args, size_t n);
 // again is called for fun where its gradient is taken.
 mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, void** args, size_t n);
 // mlxg_vmap runs fun over one axis of each argument. In in_axes −1 stands for none; in
@@ -173,11 +176,15 @@ mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, void** args, size_t
 mlxg_results mlxg_vmap(
     uintptr_t fun, void** args, const int* in_axes, size_t n, const int* out_axes, size_t n_out);
 
-// Compiled functions. new gives an mlx_closure's ctx; the id both names the Go
-// function and keys MLX's compile cache of the calling thread.
-char* mlxg_compile_new(uintptr_t id, bool shapeless, void** closure);
-mlxg_results mlxg_compiled_call(void* closure, void** args, size_t n);
-void mlxg_compiled_free(void* closure, uintptr_t id);
+// Compiled functions. All calls for them come from one thread, to which MLX's compile
+// cache belongs. Each keeps what was compiled for the last MLXG_SIGNATURES signatures.
+#define MLXG_SIGNATURES 64
+void* mlxg_compile_new(uintptr_t id, bool shapeless);
+mlxg_results mlxg_compiled_call(void* compiled, void** args, size_t n);
+void mlxg_compiled_free(void* compiled);
+void mlxg_compile_clear(void);
+// Modes are numbered as in mlx_compile_mode; set returns the one before.
+int mlxg_compile_set_mode(int mode);
 
 // A primitive of one's own on a CPU stream: a node of MLX's graph that runs a C
 // function. The layout of these structs is a contract with the packages that

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -20,6 +21,8 @@ using mlxg::function;
 extern "C" int mlxgCallClosure(uintptr_t id, void* in, void* out);
 extern "C" int mlxgCallCustom(
     uintptr_t id, void* primals, void* cotangents, void* outputs, void* out);
+extern "C" int mlxgCallJVP(uintptr_t id, void* primals, void* tangents, void* out);
+extern "C" int mlxgCallVmap(uintptr_t id, void* args, int* mapped, size_t n, void* out);
 
 namespace {
 
@@ -51,7 +54,45 @@ int call_custom(
       &out->ctx);
 }
 
+int call_jvp(
+    mlx_vector_array* out,
+    const mlx_vector_array primals,
+    const mlx_vector_array tangents,
+    const int*,
+    size_t,
+    void* payload) {
+  return mlxgCallJVP(
+      reinterpret_cast<uintptr_t>(payload), primals.ctx, tangents.ctx, &out->ctx);
+}
+
+int call_vmap(
+    mlx_vector_array* out,
+    mlx_vector_int* out_axes,
+    const mlx_vector_array args,
+    const int* axes,
+    size_t n,
+    void* payload) {
+  int failed = mlxgCallVmap(
+      reinterpret_cast<uintptr_t>(payload), args.ctx, const_cast<int*>(axes), n, &out->ctx);
+  if (!failed) {
+    // The rule's results have the new axis first.
+    std::vector<int> first(mlx_vector_array_size(*out), 0);
+    *out_axes = mlx_vector_int_new_data(first.data(), first.size());
+  }
+  return failed;
+}
+
 using vjp_function = std::function<arrays(const arrays&, const arrays&, const arrays&)>;
+// The tangents are those of the arguments that argnums names.
+using jvp_function =
+    std::function<arrays(const arrays&, const arrays&, const std::vector<int>& argnums)>;
+using vmap_function =
+    std::function<std::pair<arrays, std::vector<int>>(const arrays&, const std::vector<int>&)>;
+
+// stream_of is the stream of the work behind an array, the current one if it has none.
+mx::Stream stream_of(const mx::array& a) {
+  return a.has_primitive() ? a.primitive().stream() : *static_cast<mx::Stream*>(mlxg_real_stream());
+}
 
 // distinct makes every output a node of its own that takes a cotangent: MLX gives
 // none to what stop_gradient returned, and one to an array that is there twice,
@@ -62,10 +103,7 @@ arrays distinct(arrays outputs) {
     bool stopped =
         o.has_primitive() && std::strcmp(o.primitive().name(), "StopGradient") == 0;
     if (!seen.insert(o.id()).second || stopped) {
-      auto s = o.has_primitive()
-          ? o.primitive().stream()
-          : *static_cast<mx::Stream*>(mlxg_real_stream());
-      o = mx::copy(o, s);
+      o = mx::copy(o, stream_of(o));
     }
   }
   return outputs;
@@ -101,52 +139,129 @@ vjp_function vectorised_vjp(vjp_function vjp, std::vector<int> axes) {
   };
 }
 
-using vmap_rule = std::function<
-    std::pair<arrays, std::vector<int>>(const arrays&, const std::vector<int>&)>;
-
-// keeping is the vmap rule of a function of np arguments that has a vjp of its own.
-// again gives such a function of what the vectoriser has found the outputs to be, for
-// the arguments' axes.
-template <typename F>
-vmap_rule keeping(size_t np, F again) {
-  return [=](const arrays& all, const std::vector<int>& all_axes) {
-    arrays args(all.begin(), all.begin() + np), outputs(all.begin() + np, all.end());
-    std::vector<int> axes(all_axes.begin(), all_axes.begin() + np);
-    function known = [outputs](const arrays&) { return outputs; };
-    return std::pair{again(known, axes)(args), std::vector<int>(outputs.size(), 0)};
+// vectorised_jvp is the jvp of f vectorised, where jvp is that of f. A tangent has the
+// axis that its primal has.
+jvp_function vectorised_jvp(jvp_function jvp, std::vector<int> axes) {
+  return [jvp = std::move(jvp), axes = std::move(axes)](
+             const arrays& primals, const arrays& tangents, const std::vector<int>& argnums) {
+    auto np = primals.size();
+    auto all_axes = axes;
+    for (auto i : argnums) {
+      all_axes.push_back(axes[i]);
+    }
+    auto of_all = [&](const arrays& a) {
+      auto t = a.begin() + np;
+      return jvp({a.begin(), t}, {t, a.end()}, argnums);
+    };
+    return mlxg::vectorised(of_all, all_axes)(joined({primals, tangents}));
   };
 }
 
-// with_vjp is MLX's custom_vjp, but vmap does not forget the vjp.
-function with_vjp(function f, vjp_function vjp) {
+// vjp_of is the vjp that f has by itself. It runs f again; with late set, not before the
+// outputs are there, which is when the memory for it is free.
+vjp_function vjp_of(function f, bool late) {
+  return [f = std::move(f), late](
+             const arrays& primals, const arrays& cotangents, const arrays& outputs) {
+    auto run = [&](const arrays& args) { return distinct(f(args)); };
+    return mx::vjp(run, late ? mx::depends(primals, outputs) : primals, cotangents).second;
+  };
+}
+
+// jvp_of is the jvp that f has by itself.
+jvp_function jvp_of(function f) {
+  return [f = std::move(f)](
+             const arrays& primals, const arrays& tangents, const std::vector<int>& argnums) {
+    arrays moving;
+    for (auto i : argnums) {
+      moving.push_back(primals[i]);
+    }
+    auto run = [&](const arrays& args) {
+      auto all = primals;
+      for (size_t i = 0; i < argnums.size(); i++) {
+        all[argnums[i]] = args[i];
+      }
+      return f(all);
+    };
+    return mx::jvp(run, moving, tangents).second;
+  };
+}
+
+// rules is a function with transforms of its own; what is missing is f's.
+struct rules {
+  function f;
+  vjp_function vjp = nullptr;
+  jvp_function jvp = nullptr;
+  vmap_function vmap = nullptr;
+  bool checkpoint = false; // f's vjp waits for the outputs
+};
+
+// with_rules is MLX's custom_function, but a transform does not forget the rules of the
+// others. run gives the outputs, r.f what the rules that are missing are taken of.
+function with_rules(function run, rules r) {
   return [=](const arrays& args) {
-    auto rule = keeping(args.size(), [=](function known, const std::vector<int>& axes) {
-      return with_vjp(known, vectorised_vjp(vjp, axes));
-    });
-    return mx::custom_function(f, vjp, std::nullopt, rule)(args);
+    auto n = args.size();
+    // The vectoriser gives the rule the outputs too, as it has found them to be.
+    auto vmap = [=](const arrays& all, const std::vector<int>& all_axes) {
+      arrays args(all.begin(), all.begin() + n), outputs(all.begin() + n, all.end());
+      std::vector<int> axes(all_axes.begin(), all_axes.begin() + n);
+      function known = [=](const arrays&) { return outputs; };
+      function rule = [=](const arrays& a) { return r.vmap(a, axes).first; };
+      rules mapped{r.vmap ? rule : mlxg::vectorised(r.f, axes)};
+      mapped.checkpoint = r.checkpoint;
+      if (r.vjp) {
+        mapped.vjp = vectorised_vjp(r.vjp, axes);
+      }
+      if (r.jvp) {
+        mapped.jvp = vectorised_jvp(r.jvp, axes);
+      }
+      return std::pair{with_rules(r.vmap ? rule : known, mapped)(args), std::vector<int>(outputs.size(), 0)};
+    };
+    return mx::custom_function(
+        run, r.vjp ? r.vjp : vjp_of(r.f, r.checkpoint), r.jvp ? r.jvp : jvp_of(r.f), vmap)(args);
   };
 }
 
-// checkpointed is MLX's checkpoint, but vmap does not forget it, outputs that take no
-// cotangent do not confuse it, and it calls again and not f for the gradient.
-function checkpointed(function f, function again) {
-  auto vjp = [=](const arrays& primals, const arrays& cotangents, const arrays& outputs) {
-    auto run = [&](const arrays& args) { return distinct(again(args)); };
-    return mx::vjp(run, mx::depends(primals, outputs), cotangents).second;
-  };
-  return [=](const arrays& args) {
-    auto rule = keeping(args.size(), [=](function known, const std::vector<int>& axes) {
-      return checkpointed(known, mlxg::vectorised(again, axes));
-    });
-    return mx::custom_function(f, vjp, std::nullopt, rule)(args);
-  };
-}
-
-// vjp_function_of is the C++ function that calls the Go function.
+// The C++ functions that call the Go function of a rule; empty for the id 0.
 vjp_function vjp_function_of(uintptr_t id) {
-  mlx_closure_custom c = mlxg_closure_custom_new(id);
+  if (id == 0) {
+    return nullptr;
+  }
+  mlx_closure_custom c =
+      mlx_closure_custom_new_func_payload(call_custom, reinterpret_cast<void*>(id), release_closure);
   auto f = *static_cast<vjp_function*>(c.ctx);
   mlx_closure_custom_free(c);
+  return f;
+}
+
+jvp_function jvp_function_of(uintptr_t id) {
+  if (id == 0) {
+    return nullptr;
+  }
+  mlx_closure_custom_jvp c =
+      mlx_closure_custom_jvp_new_func_payload(call_jvp, reinterpret_cast<void*>(id), release_closure);
+  auto f = *static_cast<jvp_function*>(c.ctx);
+  mlx_closure_custom_jvp_free(c);
+  // Go gets a tangent for every argument.
+  return [f](const arrays& primals, const arrays& tangents, const std::vector<int>& argnums) {
+    arrays all;
+    for (auto& p : primals) {
+      all.push_back(mx::zeros_like(p, stream_of(p)));
+    }
+    for (size_t i = 0; i < argnums.size(); i++) {
+      all[argnums[i]] = tangents[i];
+    }
+    return f(primals, all, argnums);
+  };
+}
+
+vmap_function vmap_function_of(uintptr_t id) {
+  if (id == 0) {
+    return nullptr;
+  }
+  mlx_closure_custom_vmap c =
+      mlx_closure_custom_vmap_new_func_payload(call_vmap, reinterpret_cast<void*>(id), release_closure);
+  auto f = *static_cast<vmap_function*>(c.ctx);
+  mlx_closure_custom_vmap_free(c);
   return f;
 }
 
@@ -168,11 +283,6 @@ extern "C" {
 mlx_closure mlxg_closure_new(uintptr_t id) {
   return mlx_closure_new_func_payload(
       call_closure, reinterpret_cast<void*>(id), release_closure);
-}
-
-mlx_closure_custom mlxg_closure_custom_new(uintptr_t id) {
-  return mlx_closure_custom_new_func_payload(
-      call_custom, reinterpret_cast<void*>(id), release_closure);
 }
 
 size_t mlxg_take_released(uintptr_t* ids, size_t cap) {
@@ -203,6 +313,15 @@ mlxg_results mlxg_vjp(
                 "the function has " + std::to_string(out.size()) +
                 " outputs, but there are " + std::to_string(nc) + " cotangents");
           }
+          for (size_t i = 0; i < nc; i++) {
+            auto& c = mlxg::array_of(cotangents[i]);
+            if (c.shape() != out[i].shape() || c.dtype() != out[i].dtype()) {
+              std::ostringstream text;
+              text << "output " << i << " has the shape and dtype " << out[i].dtype()
+                   << out[i].shape() << ", but its cotangent " << c.dtype() << c.shape();
+              throw std::invalid_argument(text.str());
+            }
+          }
           return out;
         },
         mlxg::arrays_of(primals, np),
@@ -228,42 +347,32 @@ mlxg_results mlxg_value_and_grad(
   });
 }
 
-mlxg_results mlxg_custom_vjp(uintptr_t fun, uintptr_t vjp, void** args, size_t n) {
+mlxg_results mlxg_jvp(
+    uintptr_t id, void** primals, void** tangents, size_t n, size_t* n_outputs) {
+  *n_outputs = 0;
   return mlxg::with_results([&] {
-    return with_vjp(mlxg::function_of(fun), vjp_function_of(vjp))(mlxg::arrays_of(args, n));
+    auto [outputs, jvps] = mx::jvp(
+        mlxg::function_of(id), mlxg::arrays_of(primals, n), mlxg::arrays_of(tangents, n));
+    *n_outputs = outputs.size();
+    return joined({outputs, jvps});
+  });
+}
+
+mlxg_results mlxg_custom_function(
+    uintptr_t fun, uintptr_t vjp, uintptr_t jvp, uintptr_t vmap, void** args, size_t n) {
+  return mlxg::with_results([&] {
+    auto f = mlxg::function_of(fun);
+    rules r{f, vjp_function_of(vjp), jvp_function_of(jvp), vmap_function_of(vmap)};
+    return with_rules(f, r)(mlxg::arrays_of(args, n));
   });
 }
 
 mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, void** args, size_t n) {
   return mlxg::with_results([&] {
-    return checkpointed(mlxg::function_of(fun), mlxg::function_of(again))(mlxg::arrays_of(args, n));
+    rules r{mlxg::function_of(again)};
+    r.checkpoint = true;
+    return with_rules(mlxg::function_of(fun), r)(mlxg::arrays_of(args, n));
   });
-}
-
-char* mlxg_compile_new(uintptr_t id, bool shapeless, void** closure) {
-  mlx_closure f = mlxg_closure_new(id);
-  mlx_closure res = {nullptr};
-  int rc = mlx_detail_compile(&res, f, id, shapeless, nullptr, 0);
-  mlx_closure_free(f);
-  *closure = res.ctx;
-  return mlxg_end_status(rc);
-}
-
-mlxg_results mlxg_compiled_call(void* closure, void** args, size_t n) {
-  mlx_vector_array out = mlx_vector_array_new();
-  mlx_vector_array in = mlxg::vector_of(args, n);
-  int rc = mlx_closure_apply(&out, mlx_closure{closure}, in);
-  mlx_vector_array_free(in);
-  return mlxg_end_vector(rc, out);
-}
-
-void mlxg_compiled_free(void* closure, uintptr_t id) {
-  mlx_compile_cache cache = {nullptr};
-  if (mlx_detail_compile_cache(&cache) == 0) {
-    mlx_detail_compile_erase(cache, id);
-    mlx_compile_cache_free(cache);
-  }
-  mlx_closure_free(mlx_closure{closure});
 }
 
 } // extern "C"

@@ -14,7 +14,7 @@ import (
 // VJP runs f on the primals and returns its outputs and the vector-Jacobian
 // products: for every primal, the sum over the outputs of cotangent·∂output/∂primal,
 // in the primal's shape and dtype. There is one cotangent for every output, of its
-// shape.
+// shape and dtype.
 //
 // f runs before VJP returns, on the calling goroutine. An error in f, a panic too
 // (as a *PanicError), is returned here.
@@ -129,40 +129,6 @@ func split(op string, r C.mlxg_results, n C.size_t, operands []*Array) (first, s
 		return nil, nil, takeCallbackError(err)
 	}
 	return all[:n:n], all[n:], nil
-}
-
-// CustomVJP gives f a gradient of its own: a function that computes f, and whose
-// vector-Jacobian product is vjp. Where nobody asks for a gradient, vjp does not
-// run; where somebody does, it runs on the stream on which f did.
-//
-// vjp must give one array for every argument, in its shape and dtype. If the call
-// fails, the function returns invalid arrays that carry the error: as many as f
-// gave, or one if f never gave any.
-func CustomVJP(f Func, vjp VJPFunc) Func {
-	const op = "CustomVJP"
-	var outputs atomic.Int64
-	return func(args []*Array) []*Array {
-		if f == nil || vjp == nil {
-			return failed(1, &Error{Op: op, Err: errNoFunction})
-		}
-		stream := currentStream()
-		checked := func(primals, cotangents, outputs []*Array) (grads []*Array) {
-			withStream(stream, func() { grads = vjp(primals, cotangents, outputs) })
-			// MLX takes the list as it is and would read past its end.
-			if len(grads) != len(primals) {
-				return failed(1, &Error{Op: op, Err: errCount("the vjp's results", len(grads), len(primals))})
-			}
-			for i, g := range grads {
-				if g.Err() == nil && (!slices.Equal(g.Shape(), primals[i].Shape()) || g.DType() != primals[i].DType()) {
-					return failed(1, opError(op, fmt.Errorf("the vjp's result %d is not like argument %d", i, i), g, primals[i]))
-				}
-			}
-			return grads
-		}
-		return throughClosure(op, args, &outputs, func(h handles) C.mlxg_results {
-			return C.mlxg_custom_vjp(register(counting(f, &outputs)), register(checked), h.ptr(), h.n())
-		})
-	}
 }
 
 // Checkpoint returns a function with the values and gradients of f that keeps

@@ -1,0 +1,136 @@
+package mlxc_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// traced makes a compiled function that counts its traces.
+func traced(t *testing.T) (call func(n int), traces *atomic.Int32) {
+	t.Helper()
+	traces = new(atomic.Int32)
+	c := mlxc.Compile(func(a arrays) arrays { traces.Add(1); return arrays{a[0].Exp().Log().Sum()} })
+	t.Cleanup(c.Close)
+	return func(n int) {
+		out, err := c.Call(mlxc.Ones(mlxc.Float32, n))
+		require.NoError(t, err)
+		require.InDelta(t, float32(n), floats(t, out[0])[0], 1e-3)
+	}, traces
+}
+
+// What was compiled for the 64 signatures that were used last is there, older ones are
+// traced again.
+func TestCompileKeepsTheLastSignatures(t *testing.T) {
+	call, traces := traced(t)
+	for n := 1; n <= 64; n++ {
+		call(n)
+	}
+	for n := 64; n >= 1; n-- {
+		call(n)
+	}
+	require.EqualValues(t, 64, traces.Load())
+	call(65) // for which 64 goes, the one not used for longest
+	call(1)
+	call(63)
+	require.EqualValues(t, 65, traces.Load())
+	call(64)
+	require.EqualValues(t, 66, traces.Load())
+}
+
+// A trace holds the constants of its function: a thousand signatures hold no more of
+// them than the bound.
+func TestCompileForEverNewShapesIsBounded(t *testing.T) {
+	const size = 1 << 18 // bytes of a constant
+	c := mlxc.Compile(func(a arrays) arrays {
+		constant := mlxc.RandomNormal(mlxc.RandomKey(uint64(a[0].Size())), mlxc.Float32, size/4)
+		if err := mlxc.Eval(constant); err != nil {
+			return arrays{mlxc.InvalidArray(err)}
+		}
+		return arrays{a[0].Sum().Add(constant.Max())}
+	})
+	before := mlxc.ActiveMemory()
+	for n := 1; n <= 300; n++ {
+		mlxc.WithScope(func() {
+			out, err := c.Call(mlxc.Ones(mlxc.Float32, n))
+			require.NoError(t, err)
+			require.NoError(t, mlxc.Eval(out...))
+		})
+	}
+	require.Less(t, mlxc.ActiveMemory()-before, 100*size)
+	c.Close()
+}
+
+func TestClearCompileCache(t *testing.T) {
+	call, traces := traced(t)
+	call(2)
+	call(2)
+	require.EqualValues(t, 1, traces.Load())
+	mlxc.ClearCompileCache()
+	call(2)
+	require.EqualValues(t, 2, traces.Load())
+	// Inside a function under a transform too, which holds what the compiler needs.
+	x := mlxc.Ones(mlxc.Float32, 2)
+	_, _, err := mlxc.VJP(func(a arrays) arrays { mlxc.ClearCompileCache(); return a }, arrays{x}, arrays{x})
+	require.NoError(t, err)
+	call(2)
+}
+
+func TestCompileModes(t *testing.T) {
+	call, traces := traced(t)
+	before, err := mlxc.SetCompileMode(mlxc.CompileDisabled)
+	require.NoError(t, err)
+	require.Equal(t, mlxc.CompileEnabled, before)
+	defer func() { _, _ = mlxc.SetCompileMode(before) }()
+	call(3)
+	call(3)
+	require.EqualValues(t, 2, traces.Load(), "it runs at every call")
+	for i, mode := range []mlxc.CompileMode{mlxc.CompileNoSimplify, mlxc.CompileNoFuse, mlxc.CompileEnabled} {
+		_, err := mlxc.SetCompileMode(mode)
+		require.NoError(t, err)
+		call(3)
+		call(3)
+		require.EqualValues(t, 3+i, traces.Load())
+	}
+	for _, mode := range []mlxc.CompileMode{-1, 4} {
+		_, err := mlxc.SetCompileMode(mode)
+		require.ErrorContains(t, err, "there is no mode")
+	}
+	last, err := mlxc.SetCompileMode(mlxc.CompileEnabled)
+	require.NoError(t, err)
+	require.Equal(t, mlxc.CompileEnabled, last)
+}
+
+// A function that failed once is traced again, and gives its values.
+func TestCompiledFunctionThatFailsOnce(t *testing.T) {
+	for name, fail := range map[string]func(arrays) arrays{
+		"panic": func(arrays) arrays { panic(errors.New("boom")) },
+		"error": func(a arrays) arrays { return arrays{a[0].Add(mlxc.Ones(mlxc.Float32, 7))} },
+		"nil":   func(arrays) arrays { return arrays{nil} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := true
+			c := mlxc.Compile(func(a arrays) arrays {
+				if first {
+					first = false
+					return fail(a)
+				}
+				return arrays{a[0].Square()}
+			})
+			defer c.Close()
+			x := mlxc.FromSlice([]float32{2, 3})
+			_, err := c.Call(x)
+			require.Error(t, err)
+			for range 2 {
+				out, err := c.Call(x)
+				require.NoError(t, err)
+				require.Len(t, out, 1)
+				require.Equal(t, []float32{4, 9}, floats(t, out[0]))
+			}
+		})
+	}
+}

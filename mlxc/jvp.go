@@ -1,0 +1,62 @@
+package mlxc
+
+// #include "mlxg.h"
+import "C"
+
+import (
+	"fmt"
+	"slices"
+)
+
+// JVP runs f on the primals and returns its outputs and the Jacobian-vector products:
+// for every output, the sum over the primals of ∂output/∂primal·tangent, in the output's
+// shape and dtype. There is one tangent for every primal, of its shape and dtype.
+//
+// It computes the products while it runs f, in one pass: where a function has few
+// arguments and many outputs it is the cheaper way to the Jacobian. Some operations of
+// MLX have no rule for it, custom kernels and scatters among them; they are errors.
+// Inside, VJP may be called, and JVP inside VJP.
+//
+// f runs before JVP returns, on the calling goroutine. An error in f, a panic too
+// (as a *PanicError), is returned here.
+func JVP(f Func, primals, tangents []*Array) (outputs, jvps []*Array, err error) {
+	const op = "JVP"
+	if f == nil {
+		return nil, nil, &Error{Op: op, Err: errNoFunction}
+	}
+	p, err := acquireAll(op, primals)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer p.release()
+	t, err := acquireAll(op, tangents)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer t.release()
+	operands := slices.Concat(primals, tangents)
+	if len(tangents) != len(primals) {
+		return nil, nil, opError(op, fmt.Errorf("there are %d primals, but %d tangents", len(primals), len(tangents)), operands...)
+	}
+	for i, a := range primals {
+		if b := tangents[i]; !slices.Equal(a.Shape(), b.Shape()) || a.DType() != b.DType() {
+			return nil, nil, opError(op, fmt.Errorf("tangent %d is not like its primal", i), operands...)
+		}
+	}
+	locked(func() {
+		var n C.size_t
+		r := C.mlxg_jvp(register(f), p.ptr(), t.ptr(), p.n(), &n)
+		outputs, jvps, err = split(op, r, n, operands)
+	})
+	return outputs, jvps, err
+}
+
+// Grad returns a function that computes the gradient of f's first output as
+// ValueAndGrad does, without the values.
+func Grad(f Func, argnums ...int) func(args []*Array) (grads []*Array, err error) {
+	both := ValueAndGrad(f, argnums...)
+	return func(args []*Array) ([]*Array, error) {
+		_, grads, err := both(args)
+		return grads, err
+	}
+}
