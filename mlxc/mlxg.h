@@ -186,6 +186,10 @@ void mlxg_compile_clear(void);
 // Modes are numbered as in mlx_compile_mode; set returns the one before.
 int mlxg_compile_set_mode(int mode);
 
+// Groups of processes. mlxg_group_backend names a group's backend, "" for a group of one.
+char* mlxg_group_init(void** group, bool strict, const char* backend);
+const char* mlxg_group_backend(void* group);
+
 // A primitive of one's own on a CPU stream: a node of MLX's graph that runs a C
 // function. The layout of these structs is a contract with the packages that
 // provide such functions; they declare the same layout themselves, because a

@@ -1,0 +1,352 @@
+package mlxc_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// roles are what a process of a ring does, by the name under which startRing asks for it.
+var roles = map[string]func(t *testing.T, g *mlxc.Group){
+	"collectives": collectives,
+	"training":    training,
+	"bereaved":    bereaved,
+}
+
+// TestProcessOfARing is not a test of its own: the tests below run it in processes of
+// theirs, where the environment names a role.
+func TestProcessOfARing(t *testing.T) {
+	role := os.Getenv("MLXC_TEST_ROLE")
+	if role == "" {
+		return
+	}
+	g, err := mlxc.InitDistributed(mlxc.RingBackend, true)
+	require.NoError(t, err)
+	roles[role](t, g)
+}
+
+type process struct {
+	*exec.Cmd
+	output bytes.Buffer
+}
+
+// startRing starts n processes of this test in a role, connected in a ring. They are
+// killed when the test ends, or after a minute.
+func startRing(t *testing.T, role string, n int) []*process {
+	t.Helper()
+	var hosts [][]string
+	for range n {
+		// A port that was free a moment ago.
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		hosts = append(hosts, []string{l.Addr().String()})
+		defer l.Close()
+	}
+	text, err := json.Marshal(hosts)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "hosts.json")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	program, err := os.Executable()
+	require.NoError(t, err)
+	processes := make([]*process, n)
+	for rank := range processes {
+		p := &process{Cmd: exec.CommandContext(ctx, program, "-test.run=^TestProcessOfARing$", "-test.v")}
+		p.Env = append(os.Environ(), "MLXC_TEST_ROLE="+role, "MLX_HOSTFILE="+file, "MLX_RANK="+strconv.Itoa(rank))
+		p.Stdout, p.Stderr = &p.output, &p.output
+		processes[rank] = p
+	}
+	return processes
+}
+
+func start(t *testing.T, processes []*process) {
+	t.Helper()
+	for _, p := range processes {
+		require.NoError(t, p.Start())
+	}
+}
+
+func TestRing(t *testing.T) {
+	for _, c := range []struct {
+		role string
+		n    int
+	}{{"collectives", 2}, {"collectives", 3}, {"training", 2}} {
+		t.Run(fmt.Sprintf("%s of %d", c.role, c.n), func(t *testing.T) {
+			ring := startRing(t, c.role, c.n)
+			start(t, ring)
+			for rank, p := range ring {
+				err := p.Wait()
+				require.NoError(t, err, "process %d: %s", rank, &p.output)
+				require.Contains(t, p.output.String(), "--- PASS: TestProcessOfARing")
+			}
+		})
+	}
+}
+
+// A killed peer is an error to the other, at every later operation, and no hang.
+func TestKilledPeer(t *testing.T) {
+	ring := startRing(t, "bereaved", 2)
+	start(t, ring)
+	require.NoError(t, ring[0].Wait(), "%s", &ring[0].output)
+	require.Contains(t, ring[0].output.String(), "--- PASS: TestProcessOfARing")
+	err := ring[1].Wait()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, syscall.SIGKILL, exit.Sys().(syscall.WaitStatus).Signal())
+}
+
+func bereaved(t *testing.T, g *mlxc.Group) {
+	require.Equal(t, []float32{2}, floats(t, g.AllSum(mlxc.Ones(mlxc.Float32, 1))))
+	if g.Rank() == 1 {
+		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGKILL))
+		select {}
+	}
+	x := mlxc.Ones(mlxc.Float32, 1000)
+	// Two in one evaluation, of which the second finds the group lost.
+	require.ErrorContains(t, mlxc.Eval(g.AllSum(x), g.AllGather(x)), "connection to a peer was lost")
+	lost := "the group is lost"
+	for i, op := range []func() *mlxc.Array{
+		func() *mlxc.Array { return g.AllSum(x) },
+		func() *mlxc.Array { return g.AllGather(x).Sum() },
+		func() *mlxc.Array { return g.AllSum(x).AddScalar(1) },
+		func() *mlxc.Array { return g.Recv(1, mlxc.Float32, 10) },
+		func() *mlxc.Array { return g.Send(x, 1) },
+		func() *mlxc.Array { return g.AverageGradients(arrays{x, x})[1] },
+	} {
+		y := op()
+		t.Log("operation", i)
+		require.ErrorContains(t, mlxc.Eval(y), lost)
+		usable(t)
+	}
+}
+
+func collectives(t *testing.T, g *mlxc.Group) {
+	rank, n := g.Rank(), g.Size()
+	require.Equal(t, os.Getenv("MLX_RANK"), strconv.Itoa(rank))
+	require.Equal(t, mlxc.RingBackend, g.Backend())
+	again, err := mlxc.InitDistributed(mlxc.AnyBackend, true)
+	require.NoError(t, err)
+	require.Equal(t, []int{rank, n}, []int{again.Rank(), again.Size()})
+
+	// Process r has r, r+1, …
+	own := func(count int) *mlxc.Array {
+		return mlxc.Arange(mlxc.Float32, float64(rank), float64(rank+count), 1)
+	}
+	ranks := n * (n - 1) / 2 // 0 + 1 + …
+	require.Equal(t, []float32{float32(ranks), float32(ranks + n)}, floats(t, g.AllSum(own(2))))
+	require.Equal(t, []float32{float32(n - 1), float32(n)}, floats(t, g.AllMax(own(2))))
+	require.Equal(t, []float32{0, 1}, floats(t, g.AllMin(own(2))))
+	require.Equal(t, []float32{float32(ranks)}, floats(t, g.AllSum(mlxc.Scalar(float32(rank)))))
+	require.Empty(t, floats(t, g.AllSum(mlxc.Zeros(mlxc.Float32, 0, 3))))
+	for _, d := range mlxc.DTypes() {
+		if d != mlxc.Bool {
+			sum := g.AllSum(mlxc.Ones(d, 5))
+			require.Equal(t, d, sum.DType())
+			require.Equal(t, []float32{float32(n), float32(n), float32(n), float32(n), float32(n)}, floats(t, sum.AsType(mlxc.Float32)))
+		}
+	}
+	transposed := own(6).Reshape(2, 3).Transpose()
+	require.Equal(t, floats(t, transposed.MulScalar(float64(n)).AddScalar(float64(ranks-n*rank))), floats(t, g.AllSum(transposed)))
+	large := floats(t, g.AllSum(own(1<<20)))
+	for _, i := range []int{0, 1, 1 << 18, 1<<20 - 1} {
+		require.Equal(t, float32(ranks+n*i), large[i])
+	}
+
+	gathered := g.AllGather(own(2).Reshape(1, 2))
+	require.Equal(t, []int{n, 2}, gathered.Shape())
+	scalars := g.AllGather(mlxc.Scalar(float32(rank)))
+	require.Equal(t, []int{n}, scalars.Shape())
+	rows, all := floats(t, gathered), floats(t, scalars)
+	for r := range n {
+		require.Equal(t, []float32{float32(r), float32(r + 1)}, rows[2*r:2*r+2])
+		require.Equal(t, float32(r), all[r])
+	}
+	require.Equal(t, []float32{float32(ranks + 2*rank*n), float32(ranks + (2*rank+1)*n)}, floats(t, g.SumScatter(own(2*n))))
+
+	// Once around the ring.
+	next, previous := (rank+1)%n, (rank+n-1)%n
+	token := mlxc.FromSlice([]int32{int32(rank)})
+	var got *mlxc.Array
+	if rank == 0 {
+		require.NoError(t, mlxc.Eval(g.Send(token, next)))
+		got = g.RecvLike(token, previous)
+	} else {
+		got = g.Recv(previous, mlxc.Int32, 1)
+		require.NoError(t, mlxc.Eval(got))
+		require.NoError(t, mlxc.Eval(g.Send(token, next)))
+	}
+	require.Equal(t, []int32{int32(previous)}, read[int32](t, got))
+
+	// Under transforms. The gradient is that of the process's own part.
+	x := own(2)
+	_, vjps, err := mlxc.VJP(func(a arrays) arrays { return arrays{g.AllSum(a[0].Square())} }, arrays{x}, arrays{mlxc.FromSlice([]float32{1, 10})})
+	require.NoError(t, err)
+	require.Equal(t, []float32{2 * float32(rank), 20 * float32(rank+1)}, floats(t, vjps[0]))
+	_, jvps, err := mlxc.JVP(func(a arrays) arrays { return arrays{g.AllSum(a[0].MulScalar(2))} }, arrays{x}, arrays{x})
+	require.NoError(t, err)
+	require.Equal(t, []float32{float32(2 * ranks), float32(2 * (ranks + n))}, floats(t, jvps[0]))
+	_, vjps, err = mlxc.VJP(func(a arrays) arrays { return arrays{g.AllGather(a[0])} }, arrays{x}, arrays{mlxc.Arange(mlxc.Float32, 0, float64(2*n), 1)})
+	require.NoError(t, err)
+	require.Equal(t, []float32{float32(2 * rank), float32(2*rank + 1)}, floats(t, vjps[0]))
+	rowSums := mlxc.Vmap(func(a arrays) arrays { return arrays{g.AllSum(a[0])} }, nil, nil)(arrays{own(2)})
+	require.Equal(t, []float32{float32(ranks), float32(ranks + n)}, floats(t, rowSums[0]))
+	c := mlxc.Compile(func(a arrays) arrays { return arrays{g.AllSum(a[0].Exp().Log()).DivScalar(float64(n))} })
+	for range 3 {
+		out, err := c.Call(mlxc.Ones(mlxc.Float32, 4))
+		require.NoError(t, err)
+		require.InDeltaSlice(t, []float32{1, 1, 1, 1}, floats(t, out[0]), 1e-6)
+	}
+
+	// Means of several dtypes, shapes and sizes.
+	grads := arrays{own(3), mlxc.Ones(mlxc.Float16, 2, 2), own(1).Sum(), mlxc.Zeros(mlxc.Float32, 0), own(4).Reshape(2, 2)}
+	mean := float32(ranks) / float32(n)
+	means := g.AverageGradients(grads)
+	for i, a := range grads {
+		require.Equal(t, a.Shape(), means[i].Shape())
+		require.Equal(t, a.DType(), means[i].DType())
+	}
+	require.InDeltaSlice(t, []float32{mean, mean + 1, mean + 2}, floats(t, means[0]), 1e-6)
+	require.Equal(t, []float32{1, 1, 1, 1}, floats(t, means[1].AsType(mlxc.Float32)))
+	require.InDeltaSlice(t, []float32{mean}, floats(t, means[2]), 1e-6)
+	require.InDeltaSlice(t, []float32{mean, mean + 1, mean + 2, mean + 3}, floats(t, means[4]), 1e-6)
+
+	for want, err := range map[string]error{
+		"in a group of":          g.Send(x, n).Err(),
+		"there is no process -1": g.Recv(-1, mlxc.Float32, 1).Err(),
+		"is this one":            g.RecvLike(x, rank).Err(),
+		"is invalid":             g.Recv(next, mlxc.Invalid, 1).Err(),
+		"2³¹":                    g.Recv(next, mlxc.Float32, 1<<40).Err(),
+		"equal parts":            g.SumScatter(mlxc.Ones(mlxc.Float32, n+1)).Err(),
+		"sum_scatter float32()":  g.SumScatter(mlxc.Scalar[float32](1)).Err(),
+		"integers":               g.AverageGradients(arrays{x, token})[0].Err(),
+		"the array is nil":       g.AllSum(nil).Err(),
+		"all_gather":             g.AllGather(nil).Err(),
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	_, err = g.Split(0, 0)
+	require.ErrorContains(t, err, "not supported")
+	_, err = g.Split(-1, 0)
+	require.ErrorContains(t, err, "negative")
+
+	// The last message: nobody leaves before the others are through.
+	require.Equal(t, []float32{float32(n)}, floats(t, g.AllSum(mlxc.Ones(mlxc.Float32, 1))))
+}
+
+// Two processes fit y = 3x − 2, each on its half of the points, and take the steps that
+// one would take on all of them.
+func training(t *testing.T, g *mlxc.Group) {
+	const points, rate, steps = 8, 0.1, 60
+	at := func(i int) (x, y float32) { x = float32(i)/points - 0.5; return x, 3*x - 2 }
+	var xs, ys []float32
+	for i := g.Rank(); i < points; i += g.Size() {
+		x, y := at(i)
+		xs, ys = append(xs, x), append(ys, y)
+	}
+	x, y := mlxc.FromSlice(xs), mlxc.FromSlice(ys)
+	loss := mlxc.ValueAndGrad(func(p arrays) arrays {
+		return arrays{x.Mul(p[0]).Add(p[1]).Sub(y).Square().Mean()}
+	}, 0, 1)
+	step := mlxc.Compile(func(p arrays) arrays {
+		_, grads, err := loss(p)
+		if err != nil {
+			return arrays{mlxc.InvalidArray(err)}
+		}
+		next := make(arrays, len(p))
+		for i, mean := range g.AverageGradients(grads) {
+			next[i] = p[i].Sub(mean.MulScalar(rate))
+		}
+		return next
+	})
+	params := arrays{mlxc.Scalar[float32](0), mlxc.Scalar[float32](0)}
+	var a, b float64 // the same on all points, in Go
+	for range steps {
+		next, err := step.Call(params...)
+		require.NoError(t, err)
+		require.NoError(t, mlxc.Eval(next...))
+		params = next
+		var da, db float64
+		for i := range points {
+			x, y := at(i)
+			e := a*float64(x) + b - float64(y)
+			da += 2 * e * float64(x) / points
+			db += 2 * e / points
+		}
+		a, b = a-rate*da, b-rate*db
+		require.InDelta(t, a, floats(t, params[0])[0], 1e-4)
+		require.InDelta(t, b, floats(t, params[1])[0], 1e-4)
+	}
+	require.Less(t, math.Abs(b+2), 0.1)
+	// No process has other parameters than the others.
+	for _, p := range params {
+		require.Equal(t, floats(t, g.AllMax(p)), floats(t, g.AllMin(p)))
+	}
+}
+
+func TestGroupOfOne(t *testing.T) {
+	g, err := mlxc.InitDistributed(mlxc.AnyBackend, false)
+	require.NoError(t, err)
+	require.Equal(t, 0, g.Rank())
+	require.Equal(t, 1, g.Size())
+	require.Empty(t, g.Backend())
+	x := mlxc.FromSlice([]float32{1, 2})
+	for _, y := range []*mlxc.Array{g.AllSum(x), g.AllMax(x), g.AllMin(x), g.AllGather(x), g.SumScatter(x), g.AverageGradients(arrays{x, x})[1]} {
+		require.Equal(t, []float32{1, 2}, floats(t, y))
+	}
+	require.Equal(t, []int{1}, g.AllGather(mlxc.Scalar[float32](1)).Shape())
+	require.ErrorContains(t, g.Send(x, 0).Err(), "is this one")
+	require.ErrorContains(t, g.Recv(1, mlxc.Float32, 1).Err(), "in a group of 1")
+	_, err = g.Split(0, 0)
+	require.ErrorContains(t, err, "split")
+
+	var none *mlxc.Group
+	for _, y := range []*mlxc.Array{none.AllSum(x), none.AllGather(x), none.SumScatter(x), none.Send(x, 0), none.Recv(0, mlxc.Float32, 1), none.RecvLike(x, 0), none.AverageGradients(arrays{x})[0]} {
+		require.ErrorContains(t, y.Err(), "the group is nil")
+	}
+	_, err = none.Split(0, 0)
+	require.ErrorContains(t, err, "the group is nil")
+}
+
+func TestDistributedBackends(t *testing.T) {
+	require.True(t, mlxc.AnyBackend.Available())
+	require.True(t, mlxc.RingBackend.Available())
+	require.False(t, mlxc.DistributedBackend("pigeons").Available())
+	_, err := mlxc.InitDistributed("pigeons", false)
+	require.ErrorContains(t, err, "valid values for backend")
+	_, err = mlxc.InitDistributed(mlxc.RingBackend, true)
+	require.ErrorContains(t, err, "MLX_RANK")
+	// No other backend can be there without the processes that MPI and the like start.
+	for _, b := range []mlxc.DistributedBackend{mlxc.MPIBackend, mlxc.NCCLBackend, mlxc.JACCLBackend, mlxc.AnyBackend} {
+		_, err = mlxc.InitDistributed(b, true)
+		require.Error(t, err, b)
+	}
+}
+
+func ExampleGroup() {
+	// Alone, a process is a group of one; started with others (see InitDistributed), the
+	// same program takes its steps together with them.
+	group, err := mlxc.InitDistributed(mlxc.AnyBackend, false)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	grads := []*mlxc.Array{mlxc.FromSlice([]float32{1, 2})}
+	means := group.AverageGradients(grads)
+	fmt.Println(group.Size(), means[0])
+	// Output: 1 array([1, 2], dtype=float32)
+}

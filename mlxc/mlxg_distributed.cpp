@@ -1,0 +1,203 @@
+// Groups of processes.
+#include <pthread.h>
+#include <signal.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "mlx/backend/cpu/encoder.h"
+#include "mlx/distributed/distributed.h"
+#include "mlx/distributed/distributed_impl.h"
+#include "mlx/scheduler.h"
+#include "mlxg_internal.h"
+
+namespace mx = mlx::core;
+namespace md = mlx::core::distributed;
+
+namespace {
+
+using implementation = std::shared_ptr<md::detail::GroupImpl>;
+
+// backend_of names the backend of one of MLX's groups, "" for a group of one. MLX does
+// not tell, and its classes are its own, but for their names.
+const char* backend_of(const md::detail::GroupImpl& group) {
+  std::string name = typeid(group).name();
+  for (auto [space, backend] :
+       {std::pair{"4ring", "ring"}, {"3mpi", "mpi"}, {"4nccl", "nccl"}, {"5jaccl", "jaccl"}}) {
+    if (name.find(std::string("11distributed") + space) != std::string::npos) {
+      return backend;
+    }
+  }
+  return "";
+}
+
+// messages is the state of a group's messages, which threads of streams share.
+struct messages {
+  std::mutex lock;
+  std::condition_variable changed;
+  bool lost = false; // a message failed
+};
+
+struct message {
+  bool ready = false; // its input is computed
+  bool done = false;
+  std::string error;
+};
+
+// group is one of MLX's groups that communicates from CPU streams unless it is NCCL's,
+// and in which no message comes after one that failed: the threads of MLX's ring are gone
+// then, and who asks them again waits for good. So MLX sends from a stream that only the
+// group has, and the streams of the graph wait for that one, but not beyond a failure.
+class group : public md::detail::GroupImpl {
+ public:
+  explicit group(implementation mlx)
+      : mlx_(std::move(mlx)),
+        backend_(backend_of(*mlx_)),
+        sender_(mx::new_thread_unsafe_stream(mx::Device::cpu)) {}
+
+  const char* backend() const {
+    return backend_;
+  }
+
+  mx::Stream communication_stream(mx::StreamOrDevice s) override {
+    auto stream = mlx_->communication_stream(s);
+    bool gpu = stream.device == mx::Device::gpu && std::string(backend_) != "nccl";
+    return gpu && size() > 1 ? *static_cast<mx::Stream*>(mlxg_device_stream(0)) : stream;
+  }
+
+  int rank() override {
+    return mlx_->rank();
+  }
+  int size() override {
+    return mlx_->size();
+  }
+  implementation split(int color, int key) override {
+    auto part = mlx_->split(color, key);
+    mlxg::guard g; // not before: it waits for the others
+    return std::make_shared<group>(part);
+  }
+
+  void all_sum(const mx::array& in, mx::array& out, mx::Stream s) override {
+    run(s, {in, out}, [&](auto s) { mlx_->all_sum(in, out, s); });
+  }
+  void all_max(const mx::array& in, mx::array& out, mx::Stream s) override {
+    run(s, {in, out}, [&](auto s) { mlx_->all_max(in, out, s); });
+  }
+  void all_min(const mx::array& in, mx::array& out, mx::Stream s) override {
+    run(s, {in, out}, [&](auto s) { mlx_->all_min(in, out, s); });
+  }
+  void all_gather(const mx::array& in, mx::array& out, mx::Stream s) override {
+    run(s, {in, out}, [&](auto s) { mlx_->all_gather(in, out, s); });
+  }
+  void sum_scatter(const mx::array& in, mx::array& out, mx::Stream s) override {
+    run(s, {in, out}, [&](auto s) { mlx_->sum_scatter(in, out, s); });
+  }
+  void send(const mx::array& in, int dst, mx::Stream s) override {
+    run(s, {in}, [&](auto s) { mlx_->send(in, dst, s); });
+  }
+  void recv(mx::array& out, int src, mx::Stream s) override {
+    run(s, {out}, [&](auto s) { mlx_->recv(out, src, s); });
+  }
+
+ private:
+  // error_of takes the error of a stream's tasks up to now.
+  static std::string error_of(mx::Stream s) {
+    try {
+      mx::scheduler::check_error(s);
+      return "";
+    } catch (std::exception& e) {
+      return e.what();
+    }
+  }
+
+  // run puts a message into the queue of a stream.
+  template <typename F>
+  void run(mx::Stream s, const mlxg::arrays& operands, F&& send) {
+    if (s.device == mx::Device::gpu) {
+      send(s);
+      return;
+    }
+    // A message that nobody waits for any more may still be on its way.
+    std::vector<std::shared_ptr<mx::array::Data>> buffers;
+    for (auto& a : operands) {
+      buffers.push_back(a.data_shared_ptr());
+    }
+    auto m = std::make_shared<message>();
+    auto& sender = mx::cpu::get_command_encoder(sender_);
+    sender.dispatch([all = all_, m] {
+      std::unique_lock<std::mutex> l(all->lock);
+      all->changed.wait(l, [&] { return m->ready; });
+    });
+    send(sender_);
+    sender.dispatch([all = all_, m, buffers, sender = sender_] {
+      auto error = error_of(sender);
+      std::lock_guard<std::mutex> l(all->lock);
+      m->error = error;
+      m->done = true;
+      all->lost = all->lost || !error.empty();
+      all->changed.notify_all();
+    });
+    mx::cpu::get_command_encoder(s).dispatch([all = all_, m] {
+      std::unique_lock<std::mutex> l(all->lock);
+      m->ready = !all->lost;
+      all->changed.notify_all();
+      all->changed.wait(l, [&] { return m->done || all->lost; });
+      if (!m->done) {
+        throw std::runtime_error("[distributed] a message failed before: the group is lost");
+      }
+      if (!m->error.empty()) {
+        throw std::runtime_error(m->error);
+      }
+    });
+  }
+
+  implementation mlx_;
+  const char* backend_;
+  mx::Stream sender_;
+  std::shared_ptr<messages> all_ = std::make_shared<messages>();
+};
+
+} // namespace
+
+extern "C" {
+
+char* mlxg_group_init(void** result, bool strict, const char* backend) {
+  // MLX writes to its sockets with SIGPIPE on, which ends the process when a peer is gone.
+  // The threads that write are made here, and inherit what is blocked.
+  sigset_t pipe, before;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  char* err = nullptr;
+  try {
+    auto mlx = md::init(strict, backend).raw_group();
+    mlxg::guard g; // not before: it waits for the others
+    // One for each of MLX's, which the process has for good: they share what is lost.
+    static auto* known = new std::vector<std::pair<implementation, implementation>>;
+    implementation ours;
+    for (auto& [theirs, wrapped] : *known) {
+      ours = theirs == mlx ? wrapped : ours;
+    }
+    if (!ours) {
+      ours = std::make_shared<group>(mlx);
+      known->emplace_back(mlx, ours);
+    }
+    *result = new md::Group(ours);
+  } catch (std::exception& e) {
+    err = mlxg::error_text(e.what());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return err;
+}
+
+const char* mlxg_group_backend(void* g) {
+  return static_cast<group&>(*static_cast<md::Group*>(g)->raw_group()).backend();
+}
+
+} // extern "C"
