@@ -1,6 +1,20 @@
 package mlxc
 
-// #include "mlxg.h"
+/*
+#include "mlxg.h"
+
+#ifndef MLXG_NOT_SET_UP
+static char* stream_new(void** stream, int type) {
+  mlx_device d = mlx_device_new_type((mlx_device_type)type, 0);
+  mlxg_lock(); // evaluation looks streams up in the table that this one enters
+  *stream = mlx_stream_new_thread_unsafe(d).ctx;
+  char* err = mlxg_end_status(*stream ? 0 : 1);
+  mlxg_unlock();
+  mlx_device_free(d);
+  return err;
+}
+#endif
+*/
 import "C"
 
 import (
@@ -92,13 +106,11 @@ func NewStream(d Device) (*Stream, error) {
 	if !d.Available() {
 		return nil, fmt.Errorf("mlxc: NewStream: this machine or this build of MLX has no device %v", d)
 	}
-	dev := C.mlx_device_new_type(C.mlx_device_type(d), 0)
-	defer C.mlx_device_free(dev)
-	s := C.mlx_stream_new_thread_unsafe(dev)
-	if s.ctx == nil {
-		return nil, fmt.Errorf("mlxc: NewStream: MLX could not make a stream on %v", d)
+	var s streamHandle
+	if e := C.stream_new(&s, C.int(d)); e != nil {
+		return nil, &Error{Op: "NewStream", Err: takeText(e)}
 	}
-	return &Stream{s.ctx}, nil
+	return &Stream{s}, nil
 }
 
 // WithDevice runs f; operations that f calls, on the same goroutine, run on d.
