@@ -20,6 +20,7 @@ usage: ./build.sh [verb] [flags]
   parity  hold every gradient against MLX's own and a float64 oracle; flags go to mlxgrad parity
   test    run all tests; flags and packages go to go test
   bench   run all benchmarks; flags and packages go to go test
+          bench overhead: what mlxc costs beside C, and beside Python's MLX if it is there
   lint    run golangci-lint, gofumpt and go vet
   env     print what a go build of your own needs: eval "$(./build.sh env)"
   clean   remove everything that was brought and built
@@ -130,6 +131,7 @@ case $verb in
     ;;
   bench)
     setup
+    if [ "${1:-}" = overhead ]; then set -- ./mlxc/internal/overhead "${@:2}"; fi
     go_test -run='^$' -bench=. "$@"
     ;;
   lint)

@@ -1,0 +1,46 @@
+// Package overhead holds the loops of C that package mlxc is measured against: over
+// mlx-c itself, creating and freeing each handle, as the best binding would. They are
+// here because a test file cannot hold C.
+//
+//	./build.sh bench overhead
+package overhead
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/../../../third_party/mlx-c/install/include
+#cgo LDFLAGS: -L${SRCDIR}/../../../third_party/mlx-c/install/lib -L${SRCDIR}/../../../third_party/mlx-c/install/mlx/lib -lmlxc -lmlx
+#cgo LDFLAGS: -Wl,-rpath,${SRCDIR}/../../../third_party/mlx-c/install/lib -Wl,-rpath,${SRCDIR}/../../../third_party/mlx-c/install/mlx/lib
+#include "loops.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// Add builds n sums of two vectors of 8 elements and evaluates none.
+func Add(n int) error {
+	return onThread(func() C.int { return C.overhead_add(C.size_t(n)) })
+}
+
+// Chain builds a chain of ops sums and evaluates its end, n times.
+func Chain(n, ops int) error {
+	return onThread(func() C.int { return C.overhead_chain(C.size_t(n), C.size_t(ops)) })
+}
+
+// Step takes the value and both gradients of the sum of an RMSNorm of 8 rows of 64, n
+// times, and evaluates them if eval is set.
+func Step(n int, eval bool) error {
+	return onThread(func() C.int { return C.overhead_step(C.size_t(n), C.bool(eval)) })
+}
+
+// onThread runs a loop of C, whose arrays must be evaluated on the thread that made
+// them.
+func onThread(loop func() C.int) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if rc := loop(); rc != 0 {
+		return fmt.Errorf("a call of mlx-c failed with status %d", rc)
+	}
+	return nil
+}
