@@ -29,46 +29,69 @@ import (
 //
 // The nil *Array is invalid too, with ErrNil.
 type Array struct {
-	ctx   unsafe.Pointer // the handle: *mlx::core::array, nil if invalid
-	err   error
-	users atomic.Int64 // calls that hold ctx; freedBit once Free was called
+	ctx unsafe.Pointer // the handle: *mlx::core::array, nil if invalid
+	err *error         // why it is invalid, nil if it is not
 
-	// Who frees it: a scope, in whose list it has a place, or the collector.
+	// The number of calls that hold ctx, and the bits below.
+	users atomic.Int32
+
+	// Who frees it: a scope, in whose list it has a place, or the collector, through
+	// cleanup.
+	place   int32
 	owner   sync.Mutex
 	scope   *scope
-	place   int
-	cleanup runtime.Cleanup
-	netted  bool // cleanup is set
+	cleanup *runtime.Cleanup
 }
 
-// freedBit is far above any number of concurrent calls.
-const freedBit = 1 << 40
+// The bits of users are far above any number of concurrent calls. An invalid array has
+// those of a destroyed one.
+const (
+	freedBit     = 1 << (28 + iota) // Free was called
+	destroyedBit                    // and nobody held the handle any more
+	profiledBit                     // the profile of arrays has it
+)
 
 // acquire holds the handle for one call; the caller must release. A handle is
-// destroyed only when nobody holds it, so a Free beside a running call is safe.
+// destroyed only when nobody holds it, so a Free beside a running call is safe. It and
+// release are small enough for the compiler to put into every operation.
 func (a *Array) acquire() (unsafe.Pointer, error) {
-	if a == nil {
-		return nil, ErrNil
+	if a == nil || a.users.Add(1)&freedBit != 0 {
+		return a.refuse()
 	}
-	if a.err != nil {
-		return nil, a.err
-	}
-	if a.users.Add(1)&freedBit != 0 {
-		a.release()
-		return nil, ErrFreed
-	}
+	collect()
 	return a.ctx, nil
 }
 
+// refuse says why acquire did not hold the handle.
+func (a *Array) refuse() (unsafe.Pointer, error) {
+	if a == nil {
+		return nil, ErrNil
+	}
+	a.release()
+	if a.err != nil {
+		return nil, *a.err
+	}
+	return nil, ErrFreed
+}
+
 func (a *Array) release() {
-	if a.users.Add(-1) == freedBit {
-		// The last user after Free destroys, once: a later acquire and release
-		// would come here again, so the count moves to a value that keeps the bit.
-		if a.users.CompareAndSwap(freedBit, 3*freedBit) {
-			garbage.add(a.ctx)
-		}
+	if users := a.users.Add(-1); users&freedBit != 0 {
+		a.destroy(users)
 	}
 	runtime.KeepAlive(a)
+}
+
+// destroy destroys the handle after Free, if it was the last user that left users behind.
+// There may be several of those, one after the other: an acquire and release that come
+// later find the same count.
+func (a *Array) destroy(users int32) {
+	if users&^profiledBit != freedBit || !a.users.CompareAndSwap(users, users|destroyedBit) {
+		return
+	}
+	if users&profiledBit != 0 {
+		unprofile(a.ctx)
+	}
+	garbage.free([]unsafe.Pointer{a.ctx})
 }
 
 // Free gives the array's memory back, as far as no other array or pending
@@ -82,7 +105,7 @@ func (a *Array) Free() {
 		return
 	}
 	a.owner.Lock()
-	if a.netted {
+	if a.cleanup != nil {
 		a.cleanup.Stop()
 	}
 	if a.scope != nil {
@@ -109,25 +132,37 @@ func (a *Array) markFreed() bool {
 // newArray takes ownership of a handle.
 func newArray(ctx unsafe.Pointer, scopeID uintptr) *Array {
 	a := &Array{ctx: ctx}
-	if scopeID != 0 {
-		if s := scopeByID(scopeID); s != nil {
-			s.add(a)
-			return a
-		}
+	if profiling.Load() > 0 {
+		a.profile()
 	}
-	a.net()
+	if s := scopeByID(scopeID); s != nil {
+		s.add(a)
+	} else {
+		a.net()
+	}
 	return a
 }
 
 // net registers the array with the collector. The caller holds owner, or has the
 // array to itself.
 func (a *Array) net() {
-	a.netted = true
-	a.cleanup = runtime.AddCleanup(a, func(ctx unsafe.Pointer) { garbage.add(ctx) }, a.ctx)
+	dropped := func(ctx unsafe.Pointer) { garbage.later(ctx) }
+	if a.users.Load()&profiledBit != 0 {
+		dropped = func(ctx unsafe.Pointer) {
+			unprofile(ctx)
+			garbage.later(ctx)
+		}
+	}
+	cleanup := runtime.AddCleanup(a, dropped, a.ctx)
+	a.cleanup = &cleanup
 }
 
 // invalid makes an array that carries err.
-func invalid(err error) *Array { return &Array{err: err} }
+func invalid(err error) *Array {
+	a := &Array{err: &err}
+	a.users.Store(freedBit | destroyedBit)
+	return a
+}
 
 // InvalidArray returns an array that carries err, for packages that build operations
 // of their own. It panics if err is nil, since there would be nothing to carry.

@@ -7,10 +7,11 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 )
 
-// garbage holds handles that nobody uses any more. Destroying one walks the graph
+// garbage destroys handles that nobody uses any more. Destroying one walks the graph
 // behind it, so it needs the graph lock, which a long evaluation may hold: a Free
 // or a cleanup never waits for it, but leaves the handle to whoever leaves the
 // lock next.
@@ -19,37 +20,54 @@ var garbage heap
 type heap struct {
 	mu      sync.Mutex
 	handles []unsafe.Pointer
+	waiting atomic.Int64 // len(handles), to be read without mu
 }
 
-// add takes over a handle.
-func (h *heap) add(ctx unsafe.Pointer) {
-	h.mu.Lock()
-	h.handles = append(h.handles, ctx)
-	h.mu.Unlock()
-	h.drain(false)
-}
-
-// addAll takes over many.
-func (h *heap) addAll(handles []unsafe.Pointer) {
-	h.mu.Lock()
-	h.handles = append(h.handles, handles...)
-	h.mu.Unlock()
-	h.drain(false)
-}
-
-// drain destroys what is there, if the graph lock is free or wait is set.
-func (h *heap) drain(wait bool) {
-	h.mu.Lock()
-	handles := h.handles
-	h.handles = nil
-	h.mu.Unlock()
+// free destroys handles, now or later. It does not keep the slice.
+func (h *heap) free(handles []unsafe.Pointer) {
 	if len(handles) == 0 {
 		return
 	}
-	if !C.mlxg_array_free(&handles[0], C.size_t(len(handles)), C.bool(wait)) {
-		h.mu.Lock()
-		h.handles = append(h.handles, handles...)
-		h.mu.Unlock()
+	if !C.mlxg_array_free(&handles[0], C.size_t(len(handles)), false) {
+		h.add(handles...)
+		return
+	}
+	h.drain(false)
+}
+
+// later destroys what the collector found, together with what else it finds within a
+// moment.
+func (h *heap) later(ctx unsafe.Pointer) {
+	const moment, many = 5 * time.Millisecond, 256
+	switch n := h.add(ctx); {
+	case n == 1:
+		time.AfterFunc(moment, func() { h.drain(false) })
+	case n%many == 0:
+		h.drain(false)
+	}
+}
+
+// add takes over handles and tells how many are waiting.
+func (h *heap) add(handles ...unsafe.Pointer) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.handles = append(h.handles, handles...)
+	h.waiting.Store(int64(len(h.handles)))
+	return len(h.handles)
+}
+
+// drain destroys what is waiting, if the graph lock is free or wait is set.
+func (h *heap) drain(wait bool) {
+	if h.waiting.Load() == 0 {
+		return
+	}
+	h.mu.Lock()
+	handles := h.handles
+	h.handles = nil
+	h.waiting.Store(0)
+	h.mu.Unlock()
+	if len(handles) > 0 && !C.mlxg_array_free(&handles[0], C.size_t(len(handles)), C.bool(wait)) {
+		h.add(handles...)
 	}
 }
 

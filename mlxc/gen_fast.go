@@ -4,38 +4,32 @@ package mlxc
 
 /*
 #cgo noescape call_fast_cross_entropy
-#cgo nocallback call_fast_cross_entropy
 #cgo noescape call_fast_layer_norm
-#cgo nocallback call_fast_layer_norm
 #cgo noescape call_fast_rms_norm
-#cgo nocallback call_fast_rms_norm
 #cgo noescape call_fast_rope
-#cgo nocallback call_fast_rope
 #cgo noescape call_fast_rope_dynamic
-#cgo nocallback call_fast_rope_dynamic
 #cgo noescape call_fast_scaled_dot_product_attention
-#cgo nocallback call_fast_scaled_dot_product_attention
 
 #include "mlxg.h"
 
 #ifndef MLXG_NOT_SET_UP
-static mlxg_result call_fast_cross_entropy(void* logits, void* targets) {
-  MLXG_CALL(mlx_fast_cross_entropy(&res, (mlx_array){logits}, (mlx_array){targets}, mlxg_stream()));
+static mlxg_result call_fast_cross_entropy(uintptr_t logits, uintptr_t targets) {
+  MLXG_CALL(mlx_fast_cross_entropy(&res, (mlx_array){(void*)logits}, (mlx_array){(void*)targets}, mlxg_stream()));
 }
-static mlxg_result call_fast_layer_norm(void* x, void* weight, void* bias, float eps) {
-  MLXG_CALL(mlx_fast_layer_norm(&res, (mlx_array){x}, (mlx_array){weight}, (mlx_array){bias}, eps, mlxg_stream()));
+static mlxg_result call_fast_layer_norm(uintptr_t x, uintptr_t weight, uintptr_t bias, float eps) {
+  MLXG_CALL(mlx_fast_layer_norm(&res, (mlx_array){(void*)x}, (mlx_array){(void*)weight}, (mlx_array){(void*)bias}, eps, mlxg_stream()));
 }
-static mlxg_result call_fast_rms_norm(void* x, void* weight, float eps) {
-  MLXG_CALL(mlx_fast_rms_norm(&res, (mlx_array){x}, (mlx_array){weight}, eps, mlxg_stream()));
+static mlxg_result call_fast_rms_norm(uintptr_t x, uintptr_t weight, float eps) {
+  MLXG_CALL(mlx_fast_rms_norm(&res, (mlx_array){(void*)x}, (mlx_array){(void*)weight}, eps, mlxg_stream()));
 }
-static mlxg_result call_fast_rope(void* x, int dims, bool traditional, const float* base, float scale, int offset, void* freqs) {
-  MLXG_CALL(mlx_fast_rope(&res, (mlx_array){x}, dims, traditional, (mlx_optional_float){base ? *base : 0, base != NULL}, scale, offset, (mlx_array){freqs}, mlxg_stream()));
+static mlxg_result call_fast_rope(uintptr_t x, int dims, bool traditional, const float* base, float scale, int offset, uintptr_t freqs) {
+  MLXG_CALL(mlx_fast_rope(&res, (mlx_array){(void*)x}, dims, traditional, (mlx_optional_float){base ? *base : 0, base != NULL}, scale, offset, (mlx_array){(void*)freqs}, mlxg_stream()));
 }
-static mlxg_result call_fast_rope_dynamic(void* x, int dims, bool traditional, const float* base, float scale, void* offset, void* freqs) {
-  MLXG_CALL(mlx_fast_rope_dynamic(&res, (mlx_array){x}, dims, traditional, (mlx_optional_float){base ? *base : 0, base != NULL}, scale, (mlx_array){offset}, (mlx_array){freqs}, mlxg_stream()));
+static mlxg_result call_fast_rope_dynamic(uintptr_t x, int dims, bool traditional, const float* base, float scale, uintptr_t offset, uintptr_t freqs) {
+  MLXG_CALL(mlx_fast_rope_dynamic(&res, (mlx_array){(void*)x}, dims, traditional, (mlx_optional_float){base ? *base : 0, base != NULL}, scale, (mlx_array){(void*)offset}, (mlx_array){(void*)freqs}, mlxg_stream()));
 }
-static mlxg_result call_fast_scaled_dot_product_attention(void* queries, void* keys, void* values, float scale, const char* maskMode, void* maskArr, void* sinks, bool forceFused) {
-  MLXG_CALL(mlx_fast_scaled_dot_product_attention(&res, (mlx_array){queries}, (mlx_array){keys}, (mlx_array){values}, scale, maskMode, (mlx_array){maskArr}, (mlx_array){sinks}, forceFused, mlxg_stream()));
+static mlxg_result call_fast_scaled_dot_product_attention(uintptr_t queries, uintptr_t keys, uintptr_t values, float scale, const char* maskMode, uintptr_t maskArr, uintptr_t sinks, bool forceFused) {
+  MLXG_CALL(mlx_fast_scaled_dot_product_attention(&res, (mlx_array){(void*)queries}, (mlx_array){(void*)keys}, (mlx_array){(void*)values}, scale, maskMode, (mlx_array){(void*)maskArr}, (mlx_array){(void*)sinks}, forceFused, mlxg_stream()));
 }
 #endif
 */
@@ -56,7 +50,7 @@ func mlxFastCrossEntropy(logits *Array, targets *Array) *Array {
 		return invalid(operandError(op, err, 1, logits, targets))
 	}
 	defer targets.release()
-	return wrap(op, C.call_fast_cross_entropy(logitsCtx, targetsCtx), logits, targets)
+	return wrap(op, C.call_fast_cross_entropy(word(logitsCtx), word(targetsCtx)), logits, targets)
 }
 
 // mlxFastLayerNorm calls int mlx_fast_layer_norm(mlx_array* res, const mlx_array x, const mlx_array weight, const mlx_array bias, float eps, const mlx_stream s).
@@ -77,7 +71,7 @@ func mlxFastLayerNorm(x *Array, weight *Array, bias *Array, eps float32) *Array 
 		return invalid(operandError(op, err, 2, x, weight, bias))
 	}
 	defer releaseOptional(bias)
-	return wrap(op, C.call_fast_layer_norm(xCtx, weightCtx, biasCtx, C.float(eps)), x, weight, bias)
+	return wrap(op, C.call_fast_layer_norm(word(xCtx), word(weightCtx), word(biasCtx), C.float(eps)), x, weight, bias)
 }
 
 // mlxFastRmsNorm calls int mlx_fast_rms_norm(mlx_array* res, const mlx_array x, const mlx_array weight, float eps, const mlx_stream s).
@@ -93,7 +87,7 @@ func mlxFastRmsNorm(x *Array, weight *Array, eps float32) *Array {
 		return invalid(operandError(op, err, 1, x, weight))
 	}
 	defer releaseOptional(weight)
-	return wrap(op, C.call_fast_rms_norm(xCtx, weightCtx, C.float(eps)), x, weight)
+	return wrap(op, C.call_fast_rms_norm(word(xCtx), word(weightCtx), C.float(eps)), x, weight)
 }
 
 // mlxFastRope calls int mlx_fast_rope(mlx_array* res, const mlx_array x, int dims, bool traditional, mlx_optional_float base, float scale, int offset, const mlx_array freqs, const mlx_stream s).
@@ -112,7 +106,7 @@ func mlxFastRope(x *Array, dims int, traditional bool, base *float32, scale floa
 	if err := check32(dims, offset); err != nil {
 		return invalid(opError(op, err, x, freqs))
 	}
-	return wrap(op, C.call_fast_rope(xCtx, C.int(dims), C.bool(traditional), (*C.float)(base), C.float(scale), C.int(offset), freqsCtx), x, freqs)
+	return wrap(op, C.call_fast_rope(word(xCtx), C.int(dims), C.bool(traditional), (*C.float)(base), C.float(scale), C.int(offset), word(freqsCtx)), x, freqs)
 }
 
 // mlxFastRopeDynamic calls int mlx_fast_rope_dynamic(mlx_array* res, const mlx_array x, int dims, bool traditional, mlx_optional_float base, float scale, const mlx_array offset, const mlx_array freqs, const mlx_stream s).
@@ -136,7 +130,7 @@ func mlxFastRopeDynamic(x *Array, dims int, traditional bool, base *float32, sca
 	if err := check32(dims); err != nil {
 		return invalid(opError(op, err, x, offset, freqs))
 	}
-	return wrap(op, C.call_fast_rope_dynamic(xCtx, C.int(dims), C.bool(traditional), (*C.float)(base), C.float(scale), offsetCtx, freqsCtx), x, offset, freqs)
+	return wrap(op, C.call_fast_rope_dynamic(word(xCtx), C.int(dims), C.bool(traditional), (*C.float)(base), C.float(scale), word(offsetCtx), word(freqsCtx)), x, offset, freqs)
 }
 
 // mlxFastScaledDotProductAttention calls int mlx_fast_scaled_dot_product_attention(mlx_array* res, const mlx_array queries, const mlx_array keys, const mlx_array values, float scale, const char* mask_mode, const mlx_array mask_arr, const mlx_array sinks, bool force_fused, const mlx_stream s).
@@ -169,5 +163,5 @@ func mlxFastScaledDotProductAttention(queries *Array, keys *Array, values *Array
 		return invalid(operandError(op, err, 4, queries, keys, values, maskArr, sinks))
 	}
 	defer releaseOptional(sinks)
-	return wrap(op, C.call_fast_scaled_dot_product_attention(queriesCtx, keysCtx, valuesCtx, C.float(scale), maskModeText, maskArrCtx, sinksCtx, C.bool(forceFused)), queries, keys, values, maskArr, sinks)
+	return wrap(op, C.call_fast_scaled_dot_product_attention(word(queriesCtx), word(keysCtx), word(valuesCtx), C.float(scale), maskModeText, word(maskArrCtx), word(sinksCtx), C.bool(forceFused)), queries, keys, values, maskArr, sinks)
 }

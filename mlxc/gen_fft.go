@@ -4,88 +4,72 @@ package mlxc
 
 /*
 #cgo noescape call_fft_fft
-#cgo nocallback call_fft_fft
 #cgo noescape call_fft_fft2
-#cgo nocallback call_fft_fft2
 #cgo noescape call_fft_fftfreq
-#cgo nocallback call_fft_fftfreq
 #cgo noescape call_fft_fftn
-#cgo nocallback call_fft_fftn
 #cgo noescape call_fft_fftshift
-#cgo nocallback call_fft_fftshift
 #cgo noescape call_fft_ifft
-#cgo nocallback call_fft_ifft
 #cgo noescape call_fft_ifft2
-#cgo nocallback call_fft_ifft2
 #cgo noescape call_fft_ifftn
-#cgo nocallback call_fft_ifftn
 #cgo noescape call_fft_ifftshift
-#cgo nocallback call_fft_ifftshift
 #cgo noescape call_fft_irfft
-#cgo nocallback call_fft_irfft
 #cgo noescape call_fft_irfft2
-#cgo nocallback call_fft_irfft2
 #cgo noescape call_fft_irfftn
-#cgo nocallback call_fft_irfftn
 #cgo noescape call_fft_rfft
-#cgo nocallback call_fft_rfft
 #cgo noescape call_fft_rfft2
-#cgo nocallback call_fft_rfft2
 #cgo noescape call_fft_rfftfreq
-#cgo nocallback call_fft_rfftfreq
 #cgo noescape call_fft_rfftn
-#cgo nocallback call_fft_rfftn
 
 #include "mlxg.h"
 
 #ifndef MLXG_NOT_SET_UP
-static mlxg_result call_fft_fft(void* a, int n, int axis, int norm) {
-  MLXG_CALL(mlx_fft_fft(&res, (mlx_array){a}, n, axis, (mlx_fft_norm)norm, mlxg_stream()));
+static mlxg_result call_fft_fft(uintptr_t a, int n, int axis, int norm) {
+  MLXG_CALL(mlx_fft_fft(&res, (mlx_array){(void*)a}, n, axis, (mlx_fft_norm)norm, mlxg_stream()));
 }
-static mlxg_result call_fft_fft2(void* a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_fft2(&res, (mlx_array){a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
+static mlxg_result call_fft_fft2(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
+  MLXG_CALL(mlx_fft_fft2(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
 }
 static mlxg_result call_fft_fftfreq(int n, double d) {
   MLXG_CALL(mlx_fft_fftfreq(&res, n, d, mlxg_stream()));
 }
-static mlxg_result call_fft_fftn(void* a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_fftn(&res, (mlx_array){a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
+static mlxg_result call_fft_fftn(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
+  MLXG_CALL(mlx_fft_fftn(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
 }
-static mlxg_result call_fft_fftshift(void* a, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_fft_fftshift(&res, (mlx_array){a}, axes, axes_num, mlxg_stream()));
+static mlxg_result call_fft_fftshift(uintptr_t a, const int* axes, size_t axes_num) {
+  MLXG_CALL(mlx_fft_fftshift(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
 }
-static mlxg_result call_fft_ifft(void* a, int n, int axis, int norm) {
-  MLXG_CALL(mlx_fft_ifft(&res, (mlx_array){a}, n, axis, (mlx_fft_norm)norm, mlxg_stream()));
+static mlxg_result call_fft_ifft(uintptr_t a, int n, int axis, int norm) {
+  MLXG_CALL(mlx_fft_ifft(&res, (mlx_array){(void*)a}, n, axis, (mlx_fft_norm)norm, mlxg_stream()));
 }
-static mlxg_result call_fft_ifft2(void* a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_ifft2(&res, (mlx_array){a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
+static mlxg_result call_fft_ifft2(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
+  MLXG_CALL(mlx_fft_ifft2(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
 }
-static mlxg_result call_fft_ifftn(void* a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_ifftn(&res, (mlx_array){a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
+static mlxg_result call_fft_ifftn(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
+  MLXG_CALL(mlx_fft_ifftn(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
 }
-static mlxg_result call_fft_ifftshift(void* a, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_fft_ifftshift(&res, (mlx_array){a}, axes, axes_num, mlxg_stream()));
+static mlxg_result call_fft_ifftshift(uintptr_t a, const int* axes, size_t axes_num) {
+  MLXG_CALL(mlx_fft_ifftshift(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
 }
-static mlxg_result call_fft_irfft(void* a, int n, int axis, int norm) {
-  MLXG_CALL(mlx_fft_irfft(&res, (mlx_array){a}, n, axis, (mlx_fft_norm)norm, mlxg_stream()));
+static mlxg_result call_fft_irfft(uintptr_t a, int n, int axis, int norm) {
+  MLXG_CALL(mlx_fft_irfft(&res, (mlx_array){(void*)a}, n, axis, (mlx_fft_norm)norm, mlxg_stream()));
 }
-static mlxg_result call_fft_irfft2(void* a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_irfft2(&res, (mlx_array){a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
+static mlxg_result call_fft_irfft2(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
+  MLXG_CALL(mlx_fft_irfft2(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
 }
-static mlxg_result call_fft_irfftn(void* a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_irfftn(&res, (mlx_array){a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
+static mlxg_result call_fft_irfftn(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
+  MLXG_CALL(mlx_fft_irfftn(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
 }
-static mlxg_result call_fft_rfft(void* a, int n, int axis, int norm) {
-  MLXG_CALL(mlx_fft_rfft(&res, (mlx_array){a}, n, axis, (mlx_fft_norm)norm, mlxg_stream()));
+static mlxg_result call_fft_rfft(uintptr_t a, int n, int axis, int norm) {
+  MLXG_CALL(mlx_fft_rfft(&res, (mlx_array){(void*)a}, n, axis, (mlx_fft_norm)norm, mlxg_stream()));
 }
-static mlxg_result call_fft_rfft2(void* a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_rfft2(&res, (mlx_array){a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
+static mlxg_result call_fft_rfft2(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
+  MLXG_CALL(mlx_fft_rfft2(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
 }
 static mlxg_result call_fft_rfftfreq(int n, double d) {
   MLXG_CALL(mlx_fft_rfftfreq(&res, n, d, mlxg_stream()));
 }
-static mlxg_result call_fft_rfftn(void* a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_rfftn(&res, (mlx_array){a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
+static mlxg_result call_fft_rfftn(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
+  MLXG_CALL(mlx_fft_rfftn(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
 }
 #endif
 */
@@ -102,7 +86,7 @@ func mlxFftFft(a *Array, n int, axis int, norm FFTNorm) *Array {
 	if err := check32(n, axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_fft(aCtx, C.int(n), C.int(axis), C.int(norm)), a)
+	return wrap(op, C.call_fft_fft(word(aCtx), C.int(n), C.int(axis), C.int(norm)), a)
 }
 
 // mlxFftFft2 calls int mlx_fft_fft2(mlx_array* res, const mlx_array a, const int* n, size_t n_num, const int* axes, size_t axes_num, mlx_fft_norm norm, const mlx_stream s).
@@ -121,7 +105,7 @@ func mlxFftFft2(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_fft2(aCtx, &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
+	return wrap(op, C.call_fft_fft2(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
 }
 
 // mlxFftFftfreq calls int mlx_fft_fftfreq(mlx_array* res, int n, double d, const mlx_stream s).
@@ -152,7 +136,7 @@ func mlxFftFftn(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_fftn(aCtx, &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
+	return wrap(op, C.call_fft_fftn(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
 }
 
 // mlxFftFftshift calls int mlx_fft_fftshift(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, const mlx_stream s).
@@ -167,7 +151,7 @@ func mlxFftFftshift(a *Array, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_fftshift(aCtx, &axesInts[0], C.size_t(len(axes))), a)
+	return wrap(op, C.call_fft_fftshift(word(aCtx), &axesInts[0], C.size_t(len(axes))), a)
 }
 
 // mlxFftIfft calls int mlx_fft_ifft(mlx_array* res, const mlx_array a, int n, int axis, mlx_fft_norm norm, const mlx_stream s).
@@ -181,7 +165,7 @@ func mlxFftIfft(a *Array, n int, axis int, norm FFTNorm) *Array {
 	if err := check32(n, axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_ifft(aCtx, C.int(n), C.int(axis), C.int(norm)), a)
+	return wrap(op, C.call_fft_ifft(word(aCtx), C.int(n), C.int(axis), C.int(norm)), a)
 }
 
 // mlxFftIfft2 calls int mlx_fft_ifft2(mlx_array* res, const mlx_array a, const int* n, size_t n_num, const int* axes, size_t axes_num, mlx_fft_norm norm, const mlx_stream s).
@@ -200,7 +184,7 @@ func mlxFftIfft2(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_ifft2(aCtx, &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
+	return wrap(op, C.call_fft_ifft2(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
 }
 
 // mlxFftIfftn calls int mlx_fft_ifftn(mlx_array* res, const mlx_array a, const int* n, size_t n_num, const int* axes, size_t axes_num, mlx_fft_norm norm, const mlx_stream s).
@@ -219,7 +203,7 @@ func mlxFftIfftn(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_ifftn(aCtx, &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
+	return wrap(op, C.call_fft_ifftn(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
 }
 
 // mlxFftIfftshift calls int mlx_fft_ifftshift(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, const mlx_stream s).
@@ -234,7 +218,7 @@ func mlxFftIfftshift(a *Array, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_ifftshift(aCtx, &axesInts[0], C.size_t(len(axes))), a)
+	return wrap(op, C.call_fft_ifftshift(word(aCtx), &axesInts[0], C.size_t(len(axes))), a)
 }
 
 // mlxFftIrfft calls int mlx_fft_irfft(mlx_array* res, const mlx_array a, int n, int axis, mlx_fft_norm norm, const mlx_stream s).
@@ -248,7 +232,7 @@ func mlxFftIrfft(a *Array, n int, axis int, norm FFTNorm) *Array {
 	if err := check32(n, axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_irfft(aCtx, C.int(n), C.int(axis), C.int(norm)), a)
+	return wrap(op, C.call_fft_irfft(word(aCtx), C.int(n), C.int(axis), C.int(norm)), a)
 }
 
 // mlxFftIrfft2 calls int mlx_fft_irfft2(mlx_array* res, const mlx_array a, const int* n, size_t n_num, const int* axes, size_t axes_num, mlx_fft_norm norm, const mlx_stream s).
@@ -267,7 +251,7 @@ func mlxFftIrfft2(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_irfft2(aCtx, &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
+	return wrap(op, C.call_fft_irfft2(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
 }
 
 // mlxFftIrfftn calls int mlx_fft_irfftn(mlx_array* res, const mlx_array a, const int* n, size_t n_num, const int* axes, size_t axes_num, mlx_fft_norm norm, const mlx_stream s).
@@ -286,7 +270,7 @@ func mlxFftIrfftn(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_irfftn(aCtx, &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
+	return wrap(op, C.call_fft_irfftn(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
 }
 
 // mlxFftRfft calls int mlx_fft_rfft(mlx_array* res, const mlx_array a, int n, int axis, mlx_fft_norm norm, const mlx_stream s).
@@ -300,7 +284,7 @@ func mlxFftRfft(a *Array, n int, axis int, norm FFTNorm) *Array {
 	if err := check32(n, axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_rfft(aCtx, C.int(n), C.int(axis), C.int(norm)), a)
+	return wrap(op, C.call_fft_rfft(word(aCtx), C.int(n), C.int(axis), C.int(norm)), a)
 }
 
 // mlxFftRfft2 calls int mlx_fft_rfft2(mlx_array* res, const mlx_array a, const int* n, size_t n_num, const int* axes, size_t axes_num, mlx_fft_norm norm, const mlx_stream s).
@@ -319,7 +303,7 @@ func mlxFftRfft2(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_rfft2(aCtx, &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
+	return wrap(op, C.call_fft_rfft2(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
 }
 
 // mlxFftRfftfreq calls int mlx_fft_rfftfreq(mlx_array* res, int n, double d, const mlx_stream s).
@@ -350,5 +334,5 @@ func mlxFftRfftn(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_rfftn(aCtx, &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
+	return wrap(op, C.call_fft_rfftn(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
 }

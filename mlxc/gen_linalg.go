@@ -4,138 +4,117 @@ package mlxc
 
 /*
 #cgo noescape call_linalg_cholesky
-#cgo nocallback call_linalg_cholesky
 #cgo noescape call_linalg_cholesky_inv
-#cgo nocallback call_linalg_cholesky_inv
 #cgo noescape call_linalg_cross
-#cgo nocallback call_linalg_cross
 #cgo noescape call_linalg_det
-#cgo nocallback call_linalg_det
 #cgo noescape call_linalg_eig
-#cgo nocallback call_linalg_eig
 #cgo noescape call_linalg_eigh
-#cgo nocallback call_linalg_eigh
 #cgo noescape call_linalg_eigvals
-#cgo nocallback call_linalg_eigvals
 #cgo noescape call_linalg_eigvalsh
-#cgo nocallback call_linalg_eigvalsh
 #cgo noescape call_linalg_inv
-#cgo nocallback call_linalg_inv
 #cgo noescape call_linalg_lu
-#cgo nocallback call_linalg_lu
 #cgo noescape call_linalg_lu_factor
-#cgo nocallback call_linalg_lu_factor
 #cgo noescape call_linalg_norm
-#cgo nocallback call_linalg_norm
 #cgo noescape call_linalg_norm_matrix
-#cgo nocallback call_linalg_norm_matrix
 #cgo noescape call_linalg_norm_l2
-#cgo nocallback call_linalg_norm_l2
 #cgo noescape call_linalg_pinv
-#cgo nocallback call_linalg_pinv
 #cgo noescape call_linalg_qr
-#cgo nocallback call_linalg_qr
 #cgo noescape call_linalg_slogdet
-#cgo nocallback call_linalg_slogdet
 #cgo noescape call_linalg_solve
-#cgo nocallback call_linalg_solve
 #cgo noescape call_linalg_solve_triangular
-#cgo nocallback call_linalg_solve_triangular
 #cgo noescape call_linalg_svd
-#cgo nocallback call_linalg_svd
 #cgo noescape call_linalg_tri_inv
-#cgo nocallback call_linalg_tri_inv
 
 #include "mlxg.h"
 
 #ifndef MLXG_NOT_SET_UP
-static mlxg_result call_linalg_cholesky(void* a, bool upper) {
-  MLXG_CALL(mlx_linalg_cholesky(&res, (mlx_array){a}, upper, mlxg_stream()));
+static mlxg_result call_linalg_cholesky(uintptr_t a, bool upper) {
+  MLXG_CALL(mlx_linalg_cholesky(&res, (mlx_array){(void*)a}, upper, mlxg_stream()));
 }
-static mlxg_result call_linalg_cholesky_inv(void* a, bool upper) {
-  MLXG_CALL(mlx_linalg_cholesky_inv(&res, (mlx_array){a}, upper, mlxg_stream()));
+static mlxg_result call_linalg_cholesky_inv(uintptr_t a, bool upper) {
+  MLXG_CALL(mlx_linalg_cholesky_inv(&res, (mlx_array){(void*)a}, upper, mlxg_stream()));
 }
-static mlxg_result call_linalg_cross(void* a, void* b, int axis) {
-  MLXG_CALL(mlx_linalg_cross(&res, (mlx_array){a}, (mlx_array){b}, axis, mlxg_stream()));
+static mlxg_result call_linalg_cross(uintptr_t a, uintptr_t b, int axis) {
+  MLXG_CALL(mlx_linalg_cross(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, axis, mlxg_stream()));
 }
-static mlxg_result call_linalg_det(void* a) {
-  MLXG_CALL(mlx_linalg_det(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_linalg_det(uintptr_t a) {
+  MLXG_CALL(mlx_linalg_det(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_results call_linalg_eig(void* a) {
+static mlxg_results call_linalg_eig(uintptr_t a) {
   mlxg_lock();
   mlx_array res[2] = {{NULL}, {NULL}};
-  int rc = mlx_linalg_eig(&res[0], &res[1], (mlx_array){a}, mlxg_stream());
+  int rc = mlx_linalg_eig(&res[0], &res[1], (mlx_array){(void*)a}, mlxg_stream());
   mlxg_results out = mlxg_end_pair(rc, res);
   mlxg_unlock();
   return out;
 }
-static mlxg_results call_linalg_eigh(void* a, const char* uplo) {
+static mlxg_results call_linalg_eigh(uintptr_t a, const char* uplo) {
   mlxg_lock();
   mlx_array res[2] = {{NULL}, {NULL}};
-  int rc = mlx_linalg_eigh(&res[0], &res[1], (mlx_array){a}, uplo, mlxg_stream());
+  int rc = mlx_linalg_eigh(&res[0], &res[1], (mlx_array){(void*)a}, uplo, mlxg_stream());
   mlxg_results out = mlxg_end_pair(rc, res);
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_linalg_eigvals(void* a) {
-  MLXG_CALL(mlx_linalg_eigvals(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_linalg_eigvals(uintptr_t a) {
+  MLXG_CALL(mlx_linalg_eigvals(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_linalg_eigvalsh(void* a, const char* uplo) {
-  MLXG_CALL(mlx_linalg_eigvalsh(&res, (mlx_array){a}, uplo, mlxg_stream()));
+static mlxg_result call_linalg_eigvalsh(uintptr_t a, const char* uplo) {
+  MLXG_CALL(mlx_linalg_eigvalsh(&res, (mlx_array){(void*)a}, uplo, mlxg_stream()));
 }
-static mlxg_result call_linalg_inv(void* a) {
-  MLXG_CALL(mlx_linalg_inv(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_linalg_inv(uintptr_t a) {
+  MLXG_CALL(mlx_linalg_inv(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_results call_linalg_lu(void* a) {
-  MLXG_CALL_ALL(mlx_linalg_lu(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_results call_linalg_lu(uintptr_t a) {
+  MLXG_CALL_ALL(mlx_linalg_lu(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_results call_linalg_lu_factor(void* a) {
+static mlxg_results call_linalg_lu_factor(uintptr_t a) {
   mlxg_lock();
   mlx_array res[2] = {{NULL}, {NULL}};
-  int rc = mlx_linalg_lu_factor(&res[0], &res[1], (mlx_array){a}, mlxg_stream());
+  int rc = mlx_linalg_lu_factor(&res[0], &res[1], (mlx_array){(void*)a}, mlxg_stream());
   mlxg_results out = mlxg_end_pair(rc, res);
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_linalg_norm(void* a, double ord, const int* axis, size_t axis_num, bool keepdims) {
-  MLXG_CALL(mlx_linalg_norm(&res, (mlx_array){a}, ord, axis, axis_num, keepdims, mlxg_stream()));
+static mlxg_result call_linalg_norm(uintptr_t a, double ord, const int* axis, size_t axis_num, bool keepdims) {
+  MLXG_CALL(mlx_linalg_norm(&res, (mlx_array){(void*)a}, ord, axis, axis_num, keepdims, mlxg_stream()));
 }
-static mlxg_result call_linalg_norm_matrix(void* a, const char* ord, const int* axis, size_t axis_num, bool keepdims) {
-  MLXG_CALL(mlx_linalg_norm_matrix(&res, (mlx_array){a}, ord, axis, axis_num, keepdims, mlxg_stream()));
+static mlxg_result call_linalg_norm_matrix(uintptr_t a, const char* ord, const int* axis, size_t axis_num, bool keepdims) {
+  MLXG_CALL(mlx_linalg_norm_matrix(&res, (mlx_array){(void*)a}, ord, axis, axis_num, keepdims, mlxg_stream()));
 }
-static mlxg_result call_linalg_norm_l2(void* a, const int* axis, size_t axis_num, bool keepdims) {
-  MLXG_CALL(mlx_linalg_norm_l2(&res, (mlx_array){a}, axis, axis_num, keepdims, mlxg_stream()));
+static mlxg_result call_linalg_norm_l2(uintptr_t a, const int* axis, size_t axis_num, bool keepdims) {
+  MLXG_CALL(mlx_linalg_norm_l2(&res, (mlx_array){(void*)a}, axis, axis_num, keepdims, mlxg_stream()));
 }
-static mlxg_result call_linalg_pinv(void* a) {
-  MLXG_CALL(mlx_linalg_pinv(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_linalg_pinv(uintptr_t a) {
+  MLXG_CALL(mlx_linalg_pinv(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_results call_linalg_qr(void* a) {
+static mlxg_results call_linalg_qr(uintptr_t a) {
   mlxg_lock();
   mlx_array res[2] = {{NULL}, {NULL}};
-  int rc = mlx_linalg_qr(&res[0], &res[1], (mlx_array){a}, mlxg_stream());
+  int rc = mlx_linalg_qr(&res[0], &res[1], (mlx_array){(void*)a}, mlxg_stream());
   mlxg_results out = mlxg_end_pair(rc, res);
   mlxg_unlock();
   return out;
 }
-static mlxg_results call_linalg_slogdet(void* a) {
+static mlxg_results call_linalg_slogdet(uintptr_t a) {
   mlxg_lock();
   mlx_array res[2] = {{NULL}, {NULL}};
-  int rc = mlx_linalg_slogdet(&res[0], &res[1], (mlx_array){a}, mlxg_stream());
+  int rc = mlx_linalg_slogdet(&res[0], &res[1], (mlx_array){(void*)a}, mlxg_stream());
   mlxg_results out = mlxg_end_pair(rc, res);
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_linalg_solve(void* a, void* b) {
-  MLXG_CALL(mlx_linalg_solve(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_linalg_solve(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_linalg_solve(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_linalg_solve_triangular(void* a, void* b, bool upper) {
-  MLXG_CALL(mlx_linalg_solve_triangular(&res, (mlx_array){a}, (mlx_array){b}, upper, mlxg_stream()));
+static mlxg_result call_linalg_solve_triangular(uintptr_t a, uintptr_t b, bool upper) {
+  MLXG_CALL(mlx_linalg_solve_triangular(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, upper, mlxg_stream()));
 }
-static mlxg_results call_linalg_svd(void* a, bool computeUv) {
-  MLXG_CALL_ALL(mlx_linalg_svd(&res, (mlx_array){a}, computeUv, mlxg_stream()));
+static mlxg_results call_linalg_svd(uintptr_t a, bool computeUv) {
+  MLXG_CALL_ALL(mlx_linalg_svd(&res, (mlx_array){(void*)a}, computeUv, mlxg_stream()));
 }
-static mlxg_result call_linalg_tri_inv(void* a, bool upper) {
-  MLXG_CALL(mlx_linalg_tri_inv(&res, (mlx_array){a}, upper, mlxg_stream()));
+static mlxg_result call_linalg_tri_inv(uintptr_t a, bool upper) {
+  MLXG_CALL(mlx_linalg_tri_inv(&res, (mlx_array){(void*)a}, upper, mlxg_stream()));
 }
 #endif
 */
@@ -151,7 +130,7 @@ func mlxLinalgCholesky(a *Array, upper bool) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_linalg_cholesky(aCtx, C.bool(upper)), a)
+	return wrap(op, C.call_linalg_cholesky(word(aCtx), C.bool(upper)), a)
 }
 
 // mlxLinalgCholeskyInv calls int mlx_linalg_cholesky_inv(mlx_array* res, const mlx_array a, bool upper, const mlx_stream s).
@@ -162,7 +141,7 @@ func mlxLinalgCholeskyInv(a *Array, upper bool) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_linalg_cholesky_inv(aCtx, C.bool(upper)), a)
+	return wrap(op, C.call_linalg_cholesky_inv(word(aCtx), C.bool(upper)), a)
 }
 
 // mlxLinalgCross calls int mlx_linalg_cross(mlx_array* res, const mlx_array a, const mlx_array b, int axis, const mlx_stream s).
@@ -181,7 +160,7 @@ func mlxLinalgCross(a *Array, b *Array, axis int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a, b))
 	}
-	return wrap(op, C.call_linalg_cross(aCtx, bCtx, C.int(axis)), a, b)
+	return wrap(op, C.call_linalg_cross(word(aCtx), word(bCtx), C.int(axis)), a, b)
 }
 
 // mlxLinalgDet calls int mlx_linalg_det(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -192,7 +171,7 @@ func mlxLinalgDet(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_linalg_det(aCtx), a)
+	return wrap(op, C.call_linalg_det(word(aCtx)), a)
 }
 
 // mlxLinalgEig calls int mlx_linalg_eig(mlx_array* res_0, mlx_array* res_1, const mlx_array a, const mlx_stream s).
@@ -203,7 +182,7 @@ func mlxLinalgEig(a *Array) (*Array, *Array) {
 		return pair(nil, operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return pair(wrapAll(op, C.call_linalg_eig(aCtx), a))
+	return pair(wrapAll(op, C.call_linalg_eig(word(aCtx)), a))
 }
 
 // mlxLinalgEigh calls int mlx_linalg_eigh(mlx_array* res_0, mlx_array* res_1, const mlx_array a, const char* UPLO, const mlx_stream s).
@@ -216,7 +195,7 @@ func mlxLinalgEigh(a *Array, uplo string) (*Array, *Array) {
 	defer a.release()
 	uploText := C.CString(uplo)
 	defer C.free(unsafe.Pointer(uploText))
-	return pair(wrapAll(op, C.call_linalg_eigh(aCtx, uploText), a))
+	return pair(wrapAll(op, C.call_linalg_eigh(word(aCtx), uploText), a))
 }
 
 // mlxLinalgEigvals calls int mlx_linalg_eigvals(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -227,7 +206,7 @@ func mlxLinalgEigvals(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_linalg_eigvals(aCtx), a)
+	return wrap(op, C.call_linalg_eigvals(word(aCtx)), a)
 }
 
 // mlxLinalgEigvalsh calls int mlx_linalg_eigvalsh(mlx_array* res, const mlx_array a, const char* UPLO, const mlx_stream s).
@@ -240,7 +219,7 @@ func mlxLinalgEigvalsh(a *Array, uplo string) *Array {
 	defer a.release()
 	uploText := C.CString(uplo)
 	defer C.free(unsafe.Pointer(uploText))
-	return wrap(op, C.call_linalg_eigvalsh(aCtx, uploText), a)
+	return wrap(op, C.call_linalg_eigvalsh(word(aCtx), uploText), a)
 }
 
 // mlxLinalgInv calls int mlx_linalg_inv(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -251,7 +230,7 @@ func mlxLinalgInv(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_linalg_inv(aCtx), a)
+	return wrap(op, C.call_linalg_inv(word(aCtx)), a)
 }
 
 // mlxLinalgLu calls int mlx_linalg_lu(mlx_vector_array* res, const mlx_array a, const mlx_stream s).
@@ -262,7 +241,7 @@ func mlxLinalgLu(a *Array) ([]*Array, error) {
 		return nil, operandError(op, err, 0, a)
 	}
 	defer a.release()
-	return wrapAll(op, C.call_linalg_lu(aCtx), a)
+	return wrapAll(op, C.call_linalg_lu(word(aCtx)), a)
 }
 
 // mlxLinalgLuFactor calls int mlx_linalg_lu_factor(mlx_array* res_0, mlx_array* res_1, const mlx_array a, const mlx_stream s).
@@ -273,7 +252,7 @@ func mlxLinalgLuFactor(a *Array) (*Array, *Array) {
 		return pair(nil, operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return pair(wrapAll(op, C.call_linalg_lu_factor(aCtx), a))
+	return pair(wrapAll(op, C.call_linalg_lu_factor(word(aCtx)), a))
 }
 
 // mlxLinalgNorm calls int mlx_linalg_norm(mlx_array* res, const mlx_array a, double ord, const int* axis, size_t axis_num, bool keepdims, const mlx_stream s).
@@ -288,7 +267,7 @@ func mlxLinalgNorm(a *Array, ord float64, axis []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_linalg_norm(aCtx, C.double(ord), &axisInts[0], C.size_t(len(axis)), C.bool(keepdims)), a)
+	return wrap(op, C.call_linalg_norm(word(aCtx), C.double(ord), &axisInts[0], C.size_t(len(axis)), C.bool(keepdims)), a)
 }
 
 // mlxLinalgNormMatrix calls int mlx_linalg_norm_matrix(mlx_array* res, const mlx_array a, const char* ord, const int* axis, size_t axis_num, bool keepdims, const mlx_stream s).
@@ -305,7 +284,7 @@ func mlxLinalgNormMatrix(a *Array, ord string, axis []int, keepdims bool) *Array
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_linalg_norm_matrix(aCtx, ordText, &axisInts[0], C.size_t(len(axis)), C.bool(keepdims)), a)
+	return wrap(op, C.call_linalg_norm_matrix(word(aCtx), ordText, &axisInts[0], C.size_t(len(axis)), C.bool(keepdims)), a)
 }
 
 // mlxLinalgNormL2 calls int mlx_linalg_norm_l2(mlx_array* res, const mlx_array a, const int* axis, size_t axis_num, bool keepdims, const mlx_stream s).
@@ -320,7 +299,7 @@ func mlxLinalgNormL2(a *Array, axis []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_linalg_norm_l2(aCtx, &axisInts[0], C.size_t(len(axis)), C.bool(keepdims)), a)
+	return wrap(op, C.call_linalg_norm_l2(word(aCtx), &axisInts[0], C.size_t(len(axis)), C.bool(keepdims)), a)
 }
 
 // mlxLinalgPinv calls int mlx_linalg_pinv(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -331,7 +310,7 @@ func mlxLinalgPinv(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_linalg_pinv(aCtx), a)
+	return wrap(op, C.call_linalg_pinv(word(aCtx)), a)
 }
 
 // mlxLinalgQr calls int mlx_linalg_qr(mlx_array* res_0, mlx_array* res_1, const mlx_array a, const mlx_stream s).
@@ -342,7 +321,7 @@ func mlxLinalgQr(a *Array) (*Array, *Array) {
 		return pair(nil, operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return pair(wrapAll(op, C.call_linalg_qr(aCtx), a))
+	return pair(wrapAll(op, C.call_linalg_qr(word(aCtx)), a))
 }
 
 // mlxLinalgSlogdet calls int mlx_linalg_slogdet(mlx_array* res_0, mlx_array* res_1, const mlx_array a, const mlx_stream s).
@@ -353,7 +332,7 @@ func mlxLinalgSlogdet(a *Array) (*Array, *Array) {
 		return pair(nil, operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return pair(wrapAll(op, C.call_linalg_slogdet(aCtx), a))
+	return pair(wrapAll(op, C.call_linalg_slogdet(word(aCtx)), a))
 }
 
 // mlxLinalgSolve calls int mlx_linalg_solve(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -369,7 +348,7 @@ func mlxLinalgSolve(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_linalg_solve(aCtx, bCtx), a, b)
+	return wrap(op, C.call_linalg_solve(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxLinalgSolveTriangular calls int mlx_linalg_solve_triangular(mlx_array* res, const mlx_array a, const mlx_array b, bool upper, const mlx_stream s).
@@ -385,7 +364,7 @@ func mlxLinalgSolveTriangular(a *Array, b *Array, upper bool) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_linalg_solve_triangular(aCtx, bCtx, C.bool(upper)), a, b)
+	return wrap(op, C.call_linalg_solve_triangular(word(aCtx), word(bCtx), C.bool(upper)), a, b)
 }
 
 // mlxLinalgSvd calls int mlx_linalg_svd(mlx_vector_array* res, const mlx_array a, bool compute_uv, const mlx_stream s).
@@ -396,7 +375,7 @@ func mlxLinalgSvd(a *Array, computeUv bool) ([]*Array, error) {
 		return nil, operandError(op, err, 0, a)
 	}
 	defer a.release()
-	return wrapAll(op, C.call_linalg_svd(aCtx, C.bool(computeUv)), a)
+	return wrapAll(op, C.call_linalg_svd(word(aCtx), C.bool(computeUv)), a)
 }
 
 // mlxLinalgTriInv calls int mlx_linalg_tri_inv(mlx_array* res, const mlx_array a, bool upper, const mlx_stream s).
@@ -407,5 +386,5 @@ func mlxLinalgTriInv(a *Array, upper bool) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_linalg_tri_inv(aCtx, C.bool(upper)), a)
+	return wrap(op, C.call_linalg_tri_inv(word(aCtx), C.bool(upper)), a)
 }

@@ -4,503 +4,302 @@ package mlxc
 
 /*
 #cgo noescape call_abs
-#cgo nocallback call_abs
 #cgo noescape call_add
-#cgo nocallback call_add
 #cgo noescape call_addmm
-#cgo nocallback call_addmm
 #cgo noescape call_all_axes
-#cgo nocallback call_all_axes
 #cgo noescape call_allclose
-#cgo nocallback call_allclose
 #cgo noescape call_any_axes
-#cgo nocallback call_any_axes
 #cgo noescape call_arange
-#cgo nocallback call_arange
 #cgo noescape call_arccos
-#cgo nocallback call_arccos
 #cgo noescape call_arccosh
-#cgo nocallback call_arccosh
 #cgo noescape call_arcsin
-#cgo nocallback call_arcsin
 #cgo noescape call_arcsinh
-#cgo nocallback call_arcsinh
 #cgo noescape call_arctan
-#cgo nocallback call_arctan
 #cgo noescape call_arctan2
-#cgo nocallback call_arctan2
 #cgo noescape call_arctanh
-#cgo nocallback call_arctanh
 #cgo noescape call_argmax_axis
-#cgo nocallback call_argmax_axis
 #cgo noescape call_argmin_axis
-#cgo nocallback call_argmin_axis
 #cgo noescape call_argpartition_axis
-#cgo nocallback call_argpartition_axis
 #cgo noescape call_argsort_axis
-#cgo nocallback call_argsort_axis
 #cgo noescape call_array_equal
-#cgo nocallback call_array_equal
 #cgo noescape call_as_strided
-#cgo nocallback call_as_strided
 #cgo noescape call_astype
-#cgo nocallback call_astype
 #cgo noescape call_atleast_1d
-#cgo nocallback call_atleast_1d
 #cgo noescape call_atleast_2d
-#cgo nocallback call_atleast_2d
 #cgo noescape call_atleast_3d
-#cgo nocallback call_atleast_3d
 #cgo noescape call_bartlett
-#cgo nocallback call_bartlett
 #cgo noescape call_bitwise_and
-#cgo nocallback call_bitwise_and
 #cgo noescape call_bitwise_invert
-#cgo nocallback call_bitwise_invert
 #cgo noescape call_bitwise_or
-#cgo nocallback call_bitwise_or
 #cgo noescape call_bitwise_xor
-#cgo nocallback call_bitwise_xor
 #cgo noescape call_blackman
-#cgo nocallback call_blackman
 #cgo noescape call_block_masked_mm
-#cgo nocallback call_block_masked_mm
 #cgo noescape call_broadcast_arrays
-#cgo nocallback call_broadcast_arrays
 #cgo noescape call_broadcast_to
-#cgo nocallback call_broadcast_to
 #cgo noescape call_ceil
-#cgo nocallback call_ceil
 #cgo noescape call_clip
-#cgo nocallback call_clip
 #cgo noescape call_concatenate_axis
-#cgo nocallback call_concatenate_axis
 #cgo noescape call_conjugate
-#cgo nocallback call_conjugate
 #cgo noescape call_contiguous
-#cgo nocallback call_contiguous
 #cgo noescape call_conv1d
-#cgo nocallback call_conv1d
 #cgo noescape call_conv2d
-#cgo nocallback call_conv2d
 #cgo noescape call_conv3d
-#cgo nocallback call_conv3d
 #cgo noescape call_conv_general
-#cgo nocallback call_conv_general
 #cgo noescape call_conv_transpose1d
-#cgo nocallback call_conv_transpose1d
 #cgo noescape call_conv_transpose2d
-#cgo nocallback call_conv_transpose2d
 #cgo noescape call_conv_transpose3d
-#cgo nocallback call_conv_transpose3d
 #cgo noescape call_copy
-#cgo nocallback call_copy
 #cgo noescape call_cos
-#cgo nocallback call_cos
 #cgo noescape call_cosh
-#cgo nocallback call_cosh
 #cgo noescape call_count_nonzero_axes
-#cgo nocallback call_count_nonzero_axes
 #cgo noescape call_cummax_axis
-#cgo nocallback call_cummax_axis
 #cgo noescape call_cummin_axis
-#cgo nocallback call_cummin_axis
 #cgo noescape call_cumprod_axis
-#cgo nocallback call_cumprod_axis
 #cgo noescape call_cumsum_axis
-#cgo nocallback call_cumsum_axis
 #cgo noescape call_degrees
-#cgo nocallback call_degrees
 #cgo noescape call_dequantize
-#cgo nocallback call_dequantize
 #cgo noescape call_diag
-#cgo nocallback call_diag
 #cgo noescape call_diagonal
-#cgo nocallback call_diagonal
 #cgo noescape call_diff
-#cgo nocallback call_diff
 #cgo noescape call_divide
-#cgo nocallback call_divide
 #cgo noescape call_divmod
-#cgo nocallback call_divmod
 #cgo noescape call_einsum
-#cgo nocallback call_einsum
 #cgo noescape call_equal
-#cgo nocallback call_equal
 #cgo noescape call_erf
-#cgo nocallback call_erf
 #cgo noescape call_erfinv
-#cgo nocallback call_erfinv
 #cgo noescape call_exp
-#cgo nocallback call_exp
 #cgo noescape call_expand_dims_axes
-#cgo nocallback call_expand_dims_axes
 #cgo noescape call_expm1
-#cgo nocallback call_expm1
 #cgo noescape call_eye
-#cgo nocallback call_eye
 #cgo noescape call_flatten
-#cgo nocallback call_flatten
 #cgo noescape call_flip_axes
-#cgo nocallback call_flip_axes
 #cgo noescape call_floor
-#cgo nocallback call_floor
 #cgo noescape call_floor_divide
-#cgo nocallback call_floor_divide
 #cgo noescape call_from_fp8
-#cgo nocallback call_from_fp8
 #cgo noescape call_full
-#cgo nocallback call_full
 #cgo noescape call_full_like
-#cgo nocallback call_full_like
 #cgo noescape call_gather
-#cgo nocallback call_gather
 #cgo noescape call_gather_mm
-#cgo nocallback call_gather_mm
 #cgo noescape call_gather_qmm
-#cgo nocallback call_gather_qmm
 #cgo noescape call_gather_qqmm
-#cgo nocallback call_gather_qqmm
 #cgo noescape call_greater
-#cgo nocallback call_greater
 #cgo noescape call_greater_equal
-#cgo nocallback call_greater_equal
 #cgo noescape call_hadamard_transform
-#cgo nocallback call_hadamard_transform
 #cgo noescape call_hamming
-#cgo nocallback call_hamming
 #cgo noescape call_hanning
-#cgo nocallback call_hanning
 #cgo noescape call_imag
-#cgo nocallback call_imag
 #cgo noescape call_inner
-#cgo nocallback call_inner
 #cgo noescape call_isclose
-#cgo nocallback call_isclose
 #cgo noescape call_isfinite
-#cgo nocallback call_isfinite
 #cgo noescape call_isinf
-#cgo nocallback call_isinf
 #cgo noescape call_isnan
-#cgo nocallback call_isnan
 #cgo noescape call_isneginf
-#cgo nocallback call_isneginf
 #cgo noescape call_isposinf
-#cgo nocallback call_isposinf
 #cgo noescape call_kron
-#cgo nocallback call_kron
 #cgo noescape call_left_shift
-#cgo nocallback call_left_shift
 #cgo noescape call_less
-#cgo nocallback call_less
 #cgo noescape call_less_equal
-#cgo nocallback call_less_equal
 #cgo noescape call_linspace_endpoint
-#cgo nocallback call_linspace_endpoint
 #cgo noescape call_log
-#cgo nocallback call_log
 #cgo noescape call_log10
-#cgo nocallback call_log10
 #cgo noescape call_log1p
-#cgo nocallback call_log1p
 #cgo noescape call_log2
-#cgo nocallback call_log2
 #cgo noescape call_logaddexp
-#cgo nocallback call_logaddexp
 #cgo noescape call_logcumsumexp_axis
-#cgo nocallback call_logcumsumexp_axis
 #cgo noescape call_logical_and
-#cgo nocallback call_logical_and
 #cgo noescape call_logical_not
-#cgo nocallback call_logical_not
 #cgo noescape call_logical_or
-#cgo nocallback call_logical_or
 #cgo noescape call_logical_xor
-#cgo nocallback call_logical_xor
 #cgo noescape call_logsumexp_axes
-#cgo nocallback call_logsumexp_axes
 #cgo noescape call_masked_scatter
-#cgo nocallback call_masked_scatter
 #cgo noescape call_matmul
-#cgo nocallback call_matmul
 #cgo noescape call_max_axes
-#cgo nocallback call_max_axes
 #cgo noescape call_maximum
-#cgo nocallback call_maximum
 #cgo noescape call_mean_axes
-#cgo nocallback call_mean_axes
 #cgo noescape call_median_axes
-#cgo nocallback call_median_axes
 #cgo noescape call_meshgrid
-#cgo nocallback call_meshgrid
 #cgo noescape call_min_axes
-#cgo nocallback call_min_axes
 #cgo noescape call_minimum
-#cgo nocallback call_minimum
 #cgo noescape call_moveaxis
-#cgo nocallback call_moveaxis
 #cgo noescape call_multiply
-#cgo nocallback call_multiply
 #cgo noescape call_nan_to_num
-#cgo nocallback call_nan_to_num
 #cgo noescape call_negative
-#cgo nocallback call_negative
 #cgo noescape call_not_equal
-#cgo nocallback call_not_equal
 #cgo noescape call_number_of_elements
-#cgo nocallback call_number_of_elements
 #cgo noescape call_ones
-#cgo nocallback call_ones
 #cgo noescape call_ones_like_dtype
-#cgo nocallback call_ones_like_dtype
 #cgo noescape call_outer
-#cgo nocallback call_outer
 #cgo noescape call_pad
-#cgo nocallback call_pad
 #cgo noescape call_partition_axis
-#cgo nocallback call_partition_axis
 #cgo noescape call_positive
-#cgo nocallback call_positive
 #cgo noescape call_power
-#cgo nocallback call_power
 #cgo noescape call_prod_axes
-#cgo nocallback call_prod_axes
 #cgo noescape call_put_along_axis
-#cgo nocallback call_put_along_axis
 #cgo noescape call_qqmm
-#cgo nocallback call_qqmm
 #cgo noescape call_quantize
-#cgo nocallback call_quantize
 #cgo noescape call_quantized_matmul
-#cgo nocallback call_quantized_matmul
 #cgo noescape call_radians
-#cgo nocallback call_radians
 #cgo noescape call_real
-#cgo nocallback call_real
 #cgo noescape call_reciprocal
-#cgo nocallback call_reciprocal
 #cgo noescape call_remainder
-#cgo nocallback call_remainder
 #cgo noescape call_repeat_axis
-#cgo nocallback call_repeat_axis
 #cgo noescape call_reshape
-#cgo nocallback call_reshape
 #cgo noescape call_right_shift
-#cgo nocallback call_right_shift
 #cgo noescape call_roll_axes
-#cgo nocallback call_roll_axes
 #cgo noescape call_round
-#cgo nocallback call_round
 #cgo noescape call_rsqrt
-#cgo nocallback call_rsqrt
 #cgo noescape call_scatter
-#cgo nocallback call_scatter
 #cgo noescape call_scatter_add
-#cgo nocallback call_scatter_add
 #cgo noescape call_scatter_add_single
-#cgo nocallback call_scatter_add_single
 #cgo noescape call_scatter_add_axis
-#cgo nocallback call_scatter_add_axis
 #cgo noescape call_scatter_max
-#cgo nocallback call_scatter_max
 #cgo noescape call_scatter_min
-#cgo nocallback call_scatter_min
 #cgo noescape call_scatter_prod
-#cgo nocallback call_scatter_prod
 #cgo noescape call_searchsorted
-#cgo nocallback call_searchsorted
 #cgo noescape call_segmented_mm
-#cgo nocallback call_segmented_mm
 #cgo noescape call_sigmoid
-#cgo nocallback call_sigmoid
 #cgo noescape call_sign
-#cgo nocallback call_sign
 #cgo noescape call_sin
-#cgo nocallback call_sin
 #cgo noescape call_sinh
-#cgo nocallback call_sinh
 #cgo noescape call_slice
-#cgo nocallback call_slice
 #cgo noescape call_slice_dynamic
-#cgo nocallback call_slice_dynamic
 #cgo noescape call_slice_update
-#cgo nocallback call_slice_update
 #cgo noescape call_slice_update_dynamic
-#cgo nocallback call_slice_update_dynamic
 #cgo noescape call_slice_update_add
-#cgo nocallback call_slice_update_add
 #cgo noescape call_slice_update_max
-#cgo nocallback call_slice_update_max
 #cgo noescape call_slice_update_min
-#cgo nocallback call_slice_update_min
 #cgo noescape call_slice_update_prod
-#cgo nocallback call_slice_update_prod
 #cgo noescape call_softmax_axes
-#cgo nocallback call_softmax_axes
 #cgo noescape call_sort_axis
-#cgo nocallback call_sort_axis
 #cgo noescape call_split
-#cgo nocallback call_split
 #cgo noescape call_split_sections
-#cgo nocallback call_split_sections
 #cgo noescape call_sqrt
-#cgo nocallback call_sqrt
 #cgo noescape call_square
-#cgo nocallback call_square
 #cgo noescape call_squeeze_axes
-#cgo nocallback call_squeeze_axes
 #cgo noescape call_stack_axis
-#cgo nocallback call_stack_axis
 #cgo noescape call_std_axes
-#cgo nocallback call_std_axes
 #cgo noescape call_stop_gradient
-#cgo nocallback call_stop_gradient
 #cgo noescape call_subtract
-#cgo nocallback call_subtract
 #cgo noescape call_sum_axes
-#cgo nocallback call_sum_axes
 #cgo noescape call_swapaxes
-#cgo nocallback call_swapaxes
 #cgo noescape call_take_axis
-#cgo nocallback call_take_axis
 #cgo noescape call_take_along_axis
-#cgo nocallback call_take_along_axis
 #cgo noescape call_tan
-#cgo nocallback call_tan
 #cgo noescape call_tanh
-#cgo nocallback call_tanh
 #cgo noescape call_tensordot
-#cgo nocallback call_tensordot
 #cgo noescape call_tile
-#cgo nocallback call_tile
 #cgo noescape call_to_fp8
-#cgo nocallback call_to_fp8
 #cgo noescape call_topk_axis
-#cgo nocallback call_topk_axis
 #cgo noescape call_trace_axes
-#cgo nocallback call_trace_axes
 #cgo noescape call_transpose_axes
-#cgo nocallback call_transpose_axes
 #cgo noescape call_tri
-#cgo nocallback call_tri
 #cgo noescape call_tril
-#cgo nocallback call_tril
 #cgo noescape call_triu
-#cgo nocallback call_triu
 #cgo noescape call_trunc
-#cgo nocallback call_trunc
 #cgo noescape call_unflatten
-#cgo nocallback call_unflatten
 #cgo noescape call_unstack_axis
-#cgo nocallback call_unstack_axis
 #cgo noescape call_var_axes
-#cgo nocallback call_var_axes
 #cgo noescape call_vecdot
-#cgo nocallback call_vecdot
 #cgo noescape call_view
-#cgo nocallback call_view
 #cgo noescape call_where
-#cgo nocallback call_where
 #cgo noescape call_zeros
-#cgo nocallback call_zeros
 #cgo noescape call_zeros_like_dtype
-#cgo nocallback call_zeros_like_dtype
 
 #include "mlxg.h"
 
 #ifndef MLXG_NOT_SET_UP
-static mlxg_result call_abs(void* a) {
-  MLXG_CALL(mlx_abs(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_abs(uintptr_t a) {
+  MLXG_CALL(mlx_abs(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_add(void* a, void* b) {
-  MLXG_CALL(mlx_add(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_add(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_add(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_addmm(void* c, void* a, void* b, float alpha, float beta) {
-  MLXG_CALL(mlx_addmm(&res, (mlx_array){c}, (mlx_array){a}, (mlx_array){b}, alpha, beta, mlxg_stream()));
+static mlxg_result call_addmm(uintptr_t c, uintptr_t a, uintptr_t b, float alpha, float beta) {
+  MLXG_CALL(mlx_addmm(&res, (mlx_array){(void*)c}, (mlx_array){(void*)a}, (mlx_array){(void*)b}, alpha, beta, mlxg_stream()));
 }
-static mlxg_result call_all_axes(void* a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_all_axes(&res, (mlx_array){a}, axes, axes_num, keepdims, mlxg_stream()));
+static mlxg_result call_all_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
+  MLXG_CALL(mlx_all_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
-static mlxg_result call_allclose(void* a, void* b, double rtol, double atol, bool equalNan) {
-  MLXG_CALL(mlx_allclose(&res, (mlx_array){a}, (mlx_array){b}, rtol, atol, equalNan, mlxg_stream()));
+static mlxg_result call_allclose(uintptr_t a, uintptr_t b, double rtol, double atol, bool equalNan) {
+  MLXG_CALL(mlx_allclose(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, rtol, atol, equalNan, mlxg_stream()));
 }
-static mlxg_result call_any_axes(void* a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_any_axes(&res, (mlx_array){a}, axes, axes_num, keepdims, mlxg_stream()));
+static mlxg_result call_any_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
+  MLXG_CALL(mlx_any_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
 static mlxg_result call_arange(double start, double stop, double step, int dtype) {
   MLXG_CALL(mlx_arange(&res, start, stop, step, (mlx_dtype)dtype, mlxg_stream()));
 }
-static mlxg_result call_arccos(void* a) {
-  MLXG_CALL(mlx_arccos(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_arccos(uintptr_t a) {
+  MLXG_CALL(mlx_arccos(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_arccosh(void* a) {
-  MLXG_CALL(mlx_arccosh(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_arccosh(uintptr_t a) {
+  MLXG_CALL(mlx_arccosh(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_arcsin(void* a) {
-  MLXG_CALL(mlx_arcsin(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_arcsin(uintptr_t a) {
+  MLXG_CALL(mlx_arcsin(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_arcsinh(void* a) {
-  MLXG_CALL(mlx_arcsinh(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_arcsinh(uintptr_t a) {
+  MLXG_CALL(mlx_arcsinh(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_arctan(void* a) {
-  MLXG_CALL(mlx_arctan(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_arctan(uintptr_t a) {
+  MLXG_CALL(mlx_arctan(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_arctan2(void* a, void* b) {
-  MLXG_CALL(mlx_arctan2(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_arctan2(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_arctan2(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_arctanh(void* a) {
-  MLXG_CALL(mlx_arctanh(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_arctanh(uintptr_t a) {
+  MLXG_CALL(mlx_arctanh(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_argmax_axis(void* a, int axis, bool keepdims) {
-  MLXG_CALL(mlx_argmax_axis(&res, (mlx_array){a}, axis, keepdims, mlxg_stream()));
+static mlxg_result call_argmax_axis(uintptr_t a, int axis, bool keepdims) {
+  MLXG_CALL(mlx_argmax_axis(&res, (mlx_array){(void*)a}, axis, keepdims, mlxg_stream()));
 }
-static mlxg_result call_argmin_axis(void* a, int axis, bool keepdims) {
-  MLXG_CALL(mlx_argmin_axis(&res, (mlx_array){a}, axis, keepdims, mlxg_stream()));
+static mlxg_result call_argmin_axis(uintptr_t a, int axis, bool keepdims) {
+  MLXG_CALL(mlx_argmin_axis(&res, (mlx_array){(void*)a}, axis, keepdims, mlxg_stream()));
 }
-static mlxg_result call_argpartition_axis(void* a, int kth, int axis) {
-  MLXG_CALL(mlx_argpartition_axis(&res, (mlx_array){a}, kth, axis, mlxg_stream()));
+static mlxg_result call_argpartition_axis(uintptr_t a, int kth, int axis) {
+  MLXG_CALL(mlx_argpartition_axis(&res, (mlx_array){(void*)a}, kth, axis, mlxg_stream()));
 }
-static mlxg_result call_argsort_axis(void* a, int axis) {
-  MLXG_CALL(mlx_argsort_axis(&res, (mlx_array){a}, axis, mlxg_stream()));
+static mlxg_result call_argsort_axis(uintptr_t a, int axis) {
+  MLXG_CALL(mlx_argsort_axis(&res, (mlx_array){(void*)a}, axis, mlxg_stream()));
 }
-static mlxg_result call_array_equal(void* a, void* b, bool equalNan) {
-  MLXG_CALL(mlx_array_equal(&res, (mlx_array){a}, (mlx_array){b}, equalNan, mlxg_stream()));
+static mlxg_result call_array_equal(uintptr_t a, uintptr_t b, bool equalNan) {
+  MLXG_CALL(mlx_array_equal(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, equalNan, mlxg_stream()));
 }
-static mlxg_result call_as_strided(void* a, const int* shape, size_t shape_num, const int64_t* strides, size_t strides_num, size_t offset) {
-  MLXG_CALL(mlx_as_strided(&res, (mlx_array){a}, shape, shape_num, strides, strides_num, offset, mlxg_stream()));
+static mlxg_result call_as_strided(uintptr_t a, const int* shape, size_t shape_num, const int64_t* strides, size_t strides_num, size_t offset) {
+  MLXG_CALL(mlx_as_strided(&res, (mlx_array){(void*)a}, shape, shape_num, strides, strides_num, offset, mlxg_stream()));
 }
-static mlxg_result call_astype(void* a, int dtype) {
-  MLXG_CALL(mlx_astype(&res, (mlx_array){a}, (mlx_dtype)dtype, mlxg_stream()));
+static mlxg_result call_astype(uintptr_t a, int dtype) {
+  MLXG_CALL(mlx_astype(&res, (mlx_array){(void*)a}, (mlx_dtype)dtype, mlxg_stream()));
 }
-static mlxg_result call_atleast_1d(void* a) {
-  MLXG_CALL(mlx_atleast_1d(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_atleast_1d(uintptr_t a) {
+  MLXG_CALL(mlx_atleast_1d(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_atleast_2d(void* a) {
-  MLXG_CALL(mlx_atleast_2d(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_atleast_2d(uintptr_t a) {
+  MLXG_CALL(mlx_atleast_2d(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_atleast_3d(void* a) {
-  MLXG_CALL(mlx_atleast_3d(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_atleast_3d(uintptr_t a) {
+  MLXG_CALL(mlx_atleast_3d(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_bartlett(int m) {
   MLXG_CALL(mlx_bartlett(&res, m, mlxg_stream()));
 }
-static mlxg_result call_bitwise_and(void* a, void* b) {
-  MLXG_CALL(mlx_bitwise_and(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_bitwise_and(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_bitwise_and(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_bitwise_invert(void* a) {
-  MLXG_CALL(mlx_bitwise_invert(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_bitwise_invert(uintptr_t a) {
+  MLXG_CALL(mlx_bitwise_invert(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_bitwise_or(void* a, void* b) {
-  MLXG_CALL(mlx_bitwise_or(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_bitwise_or(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_bitwise_or(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_bitwise_xor(void* a, void* b) {
-  MLXG_CALL(mlx_bitwise_xor(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_bitwise_xor(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_bitwise_xor(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_blackman(int m) {
   MLXG_CALL(mlx_blackman(&res, m, mlxg_stream()));
 }
-static mlxg_result call_block_masked_mm(void* a, void* b, int blockSize, void* maskOut, void* maskLhs, void* maskRhs) {
-  MLXG_CALL(mlx_block_masked_mm(&res, (mlx_array){a}, (mlx_array){b}, blockSize, (mlx_array){maskOut}, (mlx_array){maskLhs}, (mlx_array){maskRhs}, mlxg_stream()));
+static mlxg_result call_block_masked_mm(uintptr_t a, uintptr_t b, int blockSize, uintptr_t maskOut, uintptr_t maskLhs, uintptr_t maskRhs) {
+  MLXG_CALL(mlx_block_masked_mm(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, blockSize, (mlx_array){(void*)maskOut}, (mlx_array){(void*)maskLhs}, (mlx_array){(void*)maskRhs}, mlxg_stream()));
 }
 static mlxg_results call_broadcast_arrays(void** inputs, size_t inputs_num) {
   mlxg_lock();
@@ -512,14 +311,14 @@ static mlxg_results call_broadcast_arrays(void** inputs, size_t inputs_num) {
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_broadcast_to(void* a, const int* shape, size_t shape_num) {
-  MLXG_CALL(mlx_broadcast_to(&res, (mlx_array){a}, shape, shape_num, mlxg_stream()));
+static mlxg_result call_broadcast_to(uintptr_t a, const int* shape, size_t shape_num) {
+  MLXG_CALL(mlx_broadcast_to(&res, (mlx_array){(void*)a}, shape, shape_num, mlxg_stream()));
 }
-static mlxg_result call_ceil(void* a) {
-  MLXG_CALL(mlx_ceil(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_ceil(uintptr_t a) {
+  MLXG_CALL(mlx_ceil(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_clip(void* a, void* aMin, void* aMax) {
-  MLXG_CALL(mlx_clip(&res, (mlx_array){a}, (mlx_array){aMin}, (mlx_array){aMax}, mlxg_stream()));
+static mlxg_result call_clip(uintptr_t a, uintptr_t aMin, uintptr_t aMax) {
+  MLXG_CALL(mlx_clip(&res, (mlx_array){(void*)a}, (mlx_array){(void*)aMin}, (mlx_array){(void*)aMax}, mlxg_stream()));
 }
 static mlxg_result call_concatenate_axis(void** arrays, size_t arrays_num, int axis) {
   mlxg_lock();
@@ -531,77 +330,77 @@ static mlxg_result call_concatenate_axis(void** arrays, size_t arrays_num, int a
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_conjugate(void* a) {
-  MLXG_CALL(mlx_conjugate(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_conjugate(uintptr_t a) {
+  MLXG_CALL(mlx_conjugate(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_contiguous(void* a, bool allowColMajor) {
-  MLXG_CALL(mlx_contiguous(&res, (mlx_array){a}, allowColMajor, mlxg_stream()));
+static mlxg_result call_contiguous(uintptr_t a, bool allowColMajor) {
+  MLXG_CALL(mlx_contiguous(&res, (mlx_array){(void*)a}, allowColMajor, mlxg_stream()));
 }
-static mlxg_result call_conv1d(void* input, void* weight, int stride, int padding, int dilation, int groups) {
-  MLXG_CALL(mlx_conv1d(&res, (mlx_array){input}, (mlx_array){weight}, stride, padding, dilation, groups, mlxg_stream()));
+static mlxg_result call_conv1d(uintptr_t input, uintptr_t weight, int stride, int padding, int dilation, int groups) {
+  MLXG_CALL(mlx_conv1d(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride, padding, dilation, groups, mlxg_stream()));
 }
-static mlxg_result call_conv2d(void* input, void* weight, int stride0, int stride1, int padding0, int padding1, int dilation0, int dilation1, int groups) {
-  MLXG_CALL(mlx_conv2d(&res, (mlx_array){input}, (mlx_array){weight}, stride0, stride1, padding0, padding1, dilation0, dilation1, groups, mlxg_stream()));
+static mlxg_result call_conv2d(uintptr_t input, uintptr_t weight, int stride0, int stride1, int padding0, int padding1, int dilation0, int dilation1, int groups) {
+  MLXG_CALL(mlx_conv2d(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride0, stride1, padding0, padding1, dilation0, dilation1, groups, mlxg_stream()));
 }
-static mlxg_result call_conv3d(void* input, void* weight, int stride0, int stride1, int stride2, int padding0, int padding1, int padding2, int dilation0, int dilation1, int dilation2, int groups) {
-  MLXG_CALL(mlx_conv3d(&res, (mlx_array){input}, (mlx_array){weight}, stride0, stride1, stride2, padding0, padding1, padding2, dilation0, dilation1, dilation2, groups, mlxg_stream()));
+static mlxg_result call_conv3d(uintptr_t input, uintptr_t weight, int stride0, int stride1, int stride2, int padding0, int padding1, int padding2, int dilation0, int dilation1, int dilation2, int groups) {
+  MLXG_CALL(mlx_conv3d(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride0, stride1, stride2, padding0, padding1, padding2, dilation0, dilation1, dilation2, groups, mlxg_stream()));
 }
-static mlxg_result call_conv_general(void* input, void* weight, const int* stride, size_t stride_num, const int* paddingLo, size_t paddingLo_num, const int* paddingHi, size_t paddingHi_num, const int* kernelDilation, size_t kernelDilation_num, const int* inputDilation, size_t inputDilation_num, int groups, bool flip) {
-  MLXG_CALL(mlx_conv_general(&res, (mlx_array){input}, (mlx_array){weight}, stride, stride_num, paddingLo, paddingLo_num, paddingHi, paddingHi_num, kernelDilation, kernelDilation_num, inputDilation, inputDilation_num, groups, flip, mlxg_stream()));
+static mlxg_result call_conv_general(uintptr_t input, uintptr_t weight, const int* stride, size_t stride_num, const int* paddingLo, size_t paddingLo_num, const int* paddingHi, size_t paddingHi_num, const int* kernelDilation, size_t kernelDilation_num, const int* inputDilation, size_t inputDilation_num, int groups, bool flip) {
+  MLXG_CALL(mlx_conv_general(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride, stride_num, paddingLo, paddingLo_num, paddingHi, paddingHi_num, kernelDilation, kernelDilation_num, inputDilation, inputDilation_num, groups, flip, mlxg_stream()));
 }
-static mlxg_result call_conv_transpose1d(void* input, void* weight, int stride, int padding, int dilation, int outputPadding, int groups) {
-  MLXG_CALL(mlx_conv_transpose1d(&res, (mlx_array){input}, (mlx_array){weight}, stride, padding, dilation, outputPadding, groups, mlxg_stream()));
+static mlxg_result call_conv_transpose1d(uintptr_t input, uintptr_t weight, int stride, int padding, int dilation, int outputPadding, int groups) {
+  MLXG_CALL(mlx_conv_transpose1d(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride, padding, dilation, outputPadding, groups, mlxg_stream()));
 }
-static mlxg_result call_conv_transpose2d(void* input, void* weight, int stride0, int stride1, int padding0, int padding1, int dilation0, int dilation1, int outputPadding0, int outputPadding1, int groups) {
-  MLXG_CALL(mlx_conv_transpose2d(&res, (mlx_array){input}, (mlx_array){weight}, stride0, stride1, padding0, padding1, dilation0, dilation1, outputPadding0, outputPadding1, groups, mlxg_stream()));
+static mlxg_result call_conv_transpose2d(uintptr_t input, uintptr_t weight, int stride0, int stride1, int padding0, int padding1, int dilation0, int dilation1, int outputPadding0, int outputPadding1, int groups) {
+  MLXG_CALL(mlx_conv_transpose2d(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride0, stride1, padding0, padding1, dilation0, dilation1, outputPadding0, outputPadding1, groups, mlxg_stream()));
 }
-static mlxg_result call_conv_transpose3d(void* input, void* weight, int stride0, int stride1, int stride2, int padding0, int padding1, int padding2, int dilation0, int dilation1, int dilation2, int outputPadding0, int outputPadding1, int outputPadding2, int groups) {
-  MLXG_CALL(mlx_conv_transpose3d(&res, (mlx_array){input}, (mlx_array){weight}, stride0, stride1, stride2, padding0, padding1, padding2, dilation0, dilation1, dilation2, outputPadding0, outputPadding1, outputPadding2, groups, mlxg_stream()));
+static mlxg_result call_conv_transpose3d(uintptr_t input, uintptr_t weight, int stride0, int stride1, int stride2, int padding0, int padding1, int padding2, int dilation0, int dilation1, int dilation2, int outputPadding0, int outputPadding1, int outputPadding2, int groups) {
+  MLXG_CALL(mlx_conv_transpose3d(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride0, stride1, stride2, padding0, padding1, padding2, dilation0, dilation1, dilation2, outputPadding0, outputPadding1, outputPadding2, groups, mlxg_stream()));
 }
-static mlxg_result call_copy(void* a) {
-  MLXG_CALL(mlx_copy(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_copy(uintptr_t a) {
+  MLXG_CALL(mlx_copy(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_cos(void* a) {
-  MLXG_CALL(mlx_cos(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_cos(uintptr_t a) {
+  MLXG_CALL(mlx_cos(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_cosh(void* a) {
-  MLXG_CALL(mlx_cosh(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_cosh(uintptr_t a) {
+  MLXG_CALL(mlx_cosh(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_count_nonzero_axes(void* a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_count_nonzero_axes(&res, (mlx_array){a}, axes, axes_num, keepdims, mlxg_stream()));
+static mlxg_result call_count_nonzero_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
+  MLXG_CALL(mlx_count_nonzero_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
-static mlxg_result call_cummax_axis(void* a, int axis, bool reverse, bool inclusive) {
-  MLXG_CALL(mlx_cummax_axis(&res, (mlx_array){a}, axis, reverse, inclusive, mlxg_stream()));
+static mlxg_result call_cummax_axis(uintptr_t a, int axis, bool reverse, bool inclusive) {
+  MLXG_CALL(mlx_cummax_axis(&res, (mlx_array){(void*)a}, axis, reverse, inclusive, mlxg_stream()));
 }
-static mlxg_result call_cummin_axis(void* a, int axis, bool reverse, bool inclusive) {
-  MLXG_CALL(mlx_cummin_axis(&res, (mlx_array){a}, axis, reverse, inclusive, mlxg_stream()));
+static mlxg_result call_cummin_axis(uintptr_t a, int axis, bool reverse, bool inclusive) {
+  MLXG_CALL(mlx_cummin_axis(&res, (mlx_array){(void*)a}, axis, reverse, inclusive, mlxg_stream()));
 }
-static mlxg_result call_cumprod_axis(void* a, int axis, bool reverse, bool inclusive, int dtype) {
-  MLXG_CALL(mlx_cumprod_axis(&res, (mlx_array){a}, axis, reverse, inclusive, (mlx_optional_dtype){(mlx_dtype)(dtype < 0 ? 0 : dtype), dtype >= 0}, mlxg_stream()));
+static mlxg_result call_cumprod_axis(uintptr_t a, int axis, bool reverse, bool inclusive, int dtype) {
+  MLXG_CALL(mlx_cumprod_axis(&res, (mlx_array){(void*)a}, axis, reverse, inclusive, (mlx_optional_dtype){(mlx_dtype)(dtype < 0 ? 0 : dtype), dtype >= 0}, mlxg_stream()));
 }
-static mlxg_result call_cumsum_axis(void* a, int axis, bool reverse, bool inclusive, int dtype) {
-  MLXG_CALL(mlx_cumsum_axis(&res, (mlx_array){a}, axis, reverse, inclusive, (mlx_optional_dtype){(mlx_dtype)(dtype < 0 ? 0 : dtype), dtype >= 0}, mlxg_stream()));
+static mlxg_result call_cumsum_axis(uintptr_t a, int axis, bool reverse, bool inclusive, int dtype) {
+  MLXG_CALL(mlx_cumsum_axis(&res, (mlx_array){(void*)a}, axis, reverse, inclusive, (mlx_optional_dtype){(mlx_dtype)(dtype < 0 ? 0 : dtype), dtype >= 0}, mlxg_stream()));
 }
-static mlxg_result call_degrees(void* a) {
-  MLXG_CALL(mlx_degrees(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_degrees(uintptr_t a) {
+  MLXG_CALL(mlx_degrees(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_dequantize(void* w, void* scales, void* biases, int groupSize, int bits, const char* mode, void* globalScale, int dtype) {
-  MLXG_CALL(mlx_dequantize(&res, (mlx_array){w}, (mlx_array){scales}, (mlx_array){biases}, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, (mlx_array){globalScale}, (mlx_optional_dtype){(mlx_dtype)(dtype < 0 ? 0 : dtype), dtype >= 0}, mlxg_stream()));
+static mlxg_result call_dequantize(uintptr_t w, uintptr_t scales, uintptr_t biases, int groupSize, int bits, const char* mode, uintptr_t globalScale, int dtype) {
+  MLXG_CALL(mlx_dequantize(&res, (mlx_array){(void*)w}, (mlx_array){(void*)scales}, (mlx_array){(void*)biases}, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, (mlx_array){(void*)globalScale}, (mlx_optional_dtype){(mlx_dtype)(dtype < 0 ? 0 : dtype), dtype >= 0}, mlxg_stream()));
 }
-static mlxg_result call_diag(void* a, int k) {
-  MLXG_CALL(mlx_diag(&res, (mlx_array){a}, k, mlxg_stream()));
+static mlxg_result call_diag(uintptr_t a, int k) {
+  MLXG_CALL(mlx_diag(&res, (mlx_array){(void*)a}, k, mlxg_stream()));
 }
-static mlxg_result call_diagonal(void* a, int offset, int axis1, int axis2) {
-  MLXG_CALL(mlx_diagonal(&res, (mlx_array){a}, offset, axis1, axis2, mlxg_stream()));
+static mlxg_result call_diagonal(uintptr_t a, int offset, int axis1, int axis2) {
+  MLXG_CALL(mlx_diagonal(&res, (mlx_array){(void*)a}, offset, axis1, axis2, mlxg_stream()));
 }
-static mlxg_result call_diff(void* a, int n, int axis) {
-  MLXG_CALL(mlx_diff(&res, (mlx_array){a}, n, axis, mlxg_stream()));
+static mlxg_result call_diff(uintptr_t a, int n, int axis) {
+  MLXG_CALL(mlx_diff(&res, (mlx_array){(void*)a}, n, axis, mlxg_stream()));
 }
-static mlxg_result call_divide(void* a, void* b) {
-  MLXG_CALL(mlx_divide(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_divide(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_divide(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_results call_divmod(void* a, void* b) {
-  MLXG_CALL_ALL(mlx_divmod(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_results call_divmod(uintptr_t a, uintptr_t b) {
+  MLXG_CALL_ALL(mlx_divmod(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_einsum(const char* subscripts, void** operands, size_t operands_num) {
   mlxg_lock();
@@ -613,75 +412,75 @@ static mlxg_result call_einsum(const char* subscripts, void** operands, size_t o
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_equal(void* a, void* b) {
-  MLXG_CALL(mlx_equal(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_equal(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_equal(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_erf(void* a) {
-  MLXG_CALL(mlx_erf(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_erf(uintptr_t a) {
+  MLXG_CALL(mlx_erf(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_erfinv(void* a) {
-  MLXG_CALL(mlx_erfinv(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_erfinv(uintptr_t a) {
+  MLXG_CALL(mlx_erfinv(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_exp(void* a) {
-  MLXG_CALL(mlx_exp(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_exp(uintptr_t a) {
+  MLXG_CALL(mlx_exp(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_expand_dims_axes(void* a, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_expand_dims_axes(&res, (mlx_array){a}, axes, axes_num, mlxg_stream()));
+static mlxg_result call_expand_dims_axes(uintptr_t a, const int* axes, size_t axes_num) {
+  MLXG_CALL(mlx_expand_dims_axes(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
 }
-static mlxg_result call_expm1(void* a) {
-  MLXG_CALL(mlx_expm1(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_expm1(uintptr_t a) {
+  MLXG_CALL(mlx_expm1(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_eye(int n, int m, int k, int dtype) {
   MLXG_CALL(mlx_eye(&res, n, m, k, (mlx_dtype)dtype, mlxg_stream()));
 }
-static mlxg_result call_flatten(void* a, int startAxis, int endAxis) {
-  MLXG_CALL(mlx_flatten(&res, (mlx_array){a}, startAxis, endAxis, mlxg_stream()));
+static mlxg_result call_flatten(uintptr_t a, int startAxis, int endAxis) {
+  MLXG_CALL(mlx_flatten(&res, (mlx_array){(void*)a}, startAxis, endAxis, mlxg_stream()));
 }
-static mlxg_result call_flip_axes(void* a, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_flip_axes(&res, (mlx_array){a}, axes, axes_num, mlxg_stream()));
+static mlxg_result call_flip_axes(uintptr_t a, const int* axes, size_t axes_num) {
+  MLXG_CALL(mlx_flip_axes(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
 }
-static mlxg_result call_floor(void* a) {
-  MLXG_CALL(mlx_floor(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_floor(uintptr_t a) {
+  MLXG_CALL(mlx_floor(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_floor_divide(void* a, void* b) {
-  MLXG_CALL(mlx_floor_divide(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_floor_divide(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_floor_divide(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_from_fp8(void* x, int dtype) {
-  MLXG_CALL(mlx_from_fp8(&res, (mlx_array){x}, (mlx_dtype)dtype, mlxg_stream()));
+static mlxg_result call_from_fp8(uintptr_t x, int dtype) {
+  MLXG_CALL(mlx_from_fp8(&res, (mlx_array){(void*)x}, (mlx_dtype)dtype, mlxg_stream()));
 }
-static mlxg_result call_full(const int* shape, size_t shape_num, void* vals, int dtype) {
-  MLXG_CALL(mlx_full(&res, shape, shape_num, (mlx_array){vals}, (mlx_dtype)dtype, mlxg_stream()));
+static mlxg_result call_full(const int* shape, size_t shape_num, uintptr_t vals, int dtype) {
+  MLXG_CALL(mlx_full(&res, shape, shape_num, (mlx_array){(void*)vals}, (mlx_dtype)dtype, mlxg_stream()));
 }
-static mlxg_result call_full_like(void* a, void* vals, int dtype) {
-  MLXG_CALL(mlx_full_like(&res, (mlx_array){a}, (mlx_array){vals}, (mlx_dtype)dtype, mlxg_stream()));
+static mlxg_result call_full_like(uintptr_t a, uintptr_t vals, int dtype) {
+  MLXG_CALL(mlx_full_like(&res, (mlx_array){(void*)a}, (mlx_array){(void*)vals}, (mlx_dtype)dtype, mlxg_stream()));
 }
-static mlxg_result call_gather(void* a, void** indices, size_t indices_num, const int* axes, size_t axes_num, const int* sliceSizes, size_t sliceSizes_num) {
+static mlxg_result call_gather(uintptr_t a, void** indices, size_t indices_num, const int* axes, size_t axes_num, const int* sliceSizes, size_t sliceSizes_num) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
-  int rc = mlx_gather(&res, (mlx_array){a}, indices_, axes, axes_num, sliceSizes, sliceSizes_num, mlxg_stream());
+  int rc = mlx_gather(&res, (mlx_array){(void*)a}, indices_, axes, axes_num, sliceSizes, sliceSizes_num, mlxg_stream());
   mlxg_result out = mlxg_end(rc, res);
   mlx_vector_array_free(indices_);
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_gather_mm(void* a, void* b, void* lhsIndices, void* rhsIndices, bool sortedIndices) {
-  MLXG_CALL(mlx_gather_mm(&res, (mlx_array){a}, (mlx_array){b}, (mlx_array){lhsIndices}, (mlx_array){rhsIndices}, sortedIndices, mlxg_stream()));
+static mlxg_result call_gather_mm(uintptr_t a, uintptr_t b, uintptr_t lhsIndices, uintptr_t rhsIndices, bool sortedIndices) {
+  MLXG_CALL(mlx_gather_mm(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, (mlx_array){(void*)lhsIndices}, (mlx_array){(void*)rhsIndices}, sortedIndices, mlxg_stream()));
 }
-static mlxg_result call_gather_qmm(void* x, void* w, void* scales, void* biases, void* lhsIndices, void* rhsIndices, bool transpose, int groupSize, int bits, const char* mode, bool sortedIndices) {
-  MLXG_CALL(mlx_gather_qmm(&res, (mlx_array){x}, (mlx_array){w}, (mlx_array){scales}, (mlx_array){biases}, (mlx_array){lhsIndices}, (mlx_array){rhsIndices}, transpose, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, sortedIndices, mlxg_stream()));
+static mlxg_result call_gather_qmm(uintptr_t x, uintptr_t w, uintptr_t scales, uintptr_t biases, uintptr_t lhsIndices, uintptr_t rhsIndices, bool transpose, int groupSize, int bits, const char* mode, bool sortedIndices) {
+  MLXG_CALL(mlx_gather_qmm(&res, (mlx_array){(void*)x}, (mlx_array){(void*)w}, (mlx_array){(void*)scales}, (mlx_array){(void*)biases}, (mlx_array){(void*)lhsIndices}, (mlx_array){(void*)rhsIndices}, transpose, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, sortedIndices, mlxg_stream()));
 }
-static mlxg_result call_gather_qqmm(void* x, void* w, void* scalesW, void* lhsIndices, void* rhsIndices, int groupSize, int bits, const char* mode, void* globalScaleX, void* globalScaleW, bool sortedIndices) {
-  MLXG_CALL(mlx_gather_qqmm(&res, (mlx_array){x}, (mlx_array){w}, (mlx_array){scalesW}, (mlx_array){lhsIndices}, (mlx_array){rhsIndices}, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, (mlx_array){globalScaleX}, (mlx_array){globalScaleW}, sortedIndices, mlxg_stream()));
+static mlxg_result call_gather_qqmm(uintptr_t x, uintptr_t w, uintptr_t scalesW, uintptr_t lhsIndices, uintptr_t rhsIndices, int groupSize, int bits, const char* mode, uintptr_t globalScaleX, uintptr_t globalScaleW, bool sortedIndices) {
+  MLXG_CALL(mlx_gather_qqmm(&res, (mlx_array){(void*)x}, (mlx_array){(void*)w}, (mlx_array){(void*)scalesW}, (mlx_array){(void*)lhsIndices}, (mlx_array){(void*)rhsIndices}, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, (mlx_array){(void*)globalScaleX}, (mlx_array){(void*)globalScaleW}, sortedIndices, mlxg_stream()));
 }
-static mlxg_result call_greater(void* a, void* b) {
-  MLXG_CALL(mlx_greater(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_greater(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_greater(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_greater_equal(void* a, void* b) {
-  MLXG_CALL(mlx_greater_equal(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_greater_equal(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_greater_equal(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_hadamard_transform(void* a, const float* scale) {
-  MLXG_CALL(mlx_hadamard_transform(&res, (mlx_array){a}, (mlx_optional_float){scale ? *scale : 0, scale != NULL}, mlxg_stream()));
+static mlxg_result call_hadamard_transform(uintptr_t a, const float* scale) {
+  MLXG_CALL(mlx_hadamard_transform(&res, (mlx_array){(void*)a}, (mlx_optional_float){scale ? *scale : 0, scale != NULL}, mlxg_stream()));
 }
 static mlxg_result call_hamming(int m) {
   MLXG_CALL(mlx_hamming(&res, m, mlxg_stream()));
@@ -689,95 +488,95 @@ static mlxg_result call_hamming(int m) {
 static mlxg_result call_hanning(int m) {
   MLXG_CALL(mlx_hanning(&res, m, mlxg_stream()));
 }
-static mlxg_result call_imag(void* a) {
-  MLXG_CALL(mlx_imag(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_imag(uintptr_t a) {
+  MLXG_CALL(mlx_imag(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_inner(void* a, void* b) {
-  MLXG_CALL(mlx_inner(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_inner(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_inner(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_isclose(void* a, void* b, double rtol, double atol, bool equalNan) {
-  MLXG_CALL(mlx_isclose(&res, (mlx_array){a}, (mlx_array){b}, rtol, atol, equalNan, mlxg_stream()));
+static mlxg_result call_isclose(uintptr_t a, uintptr_t b, double rtol, double atol, bool equalNan) {
+  MLXG_CALL(mlx_isclose(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, rtol, atol, equalNan, mlxg_stream()));
 }
-static mlxg_result call_isfinite(void* a) {
-  MLXG_CALL(mlx_isfinite(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_isfinite(uintptr_t a) {
+  MLXG_CALL(mlx_isfinite(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_isinf(void* a) {
-  MLXG_CALL(mlx_isinf(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_isinf(uintptr_t a) {
+  MLXG_CALL(mlx_isinf(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_isnan(void* a) {
-  MLXG_CALL(mlx_isnan(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_isnan(uintptr_t a) {
+  MLXG_CALL(mlx_isnan(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_isneginf(void* a) {
-  MLXG_CALL(mlx_isneginf(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_isneginf(uintptr_t a) {
+  MLXG_CALL(mlx_isneginf(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_isposinf(void* a) {
-  MLXG_CALL(mlx_isposinf(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_isposinf(uintptr_t a) {
+  MLXG_CALL(mlx_isposinf(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_kron(void* a, void* b) {
-  MLXG_CALL(mlx_kron(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_kron(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_kron(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_left_shift(void* a, void* b) {
-  MLXG_CALL(mlx_left_shift(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_left_shift(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_left_shift(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_less(void* a, void* b) {
-  MLXG_CALL(mlx_less(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_less(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_less(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_less_equal(void* a, void* b) {
-  MLXG_CALL(mlx_less_equal(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_less_equal(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_less_equal(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_linspace_endpoint(double start, double stop, int num, bool endpoint, int dtype) {
   MLXG_CALL(mlx_linspace_endpoint(&res, start, stop, num, endpoint, (mlx_dtype)dtype, mlxg_stream()));
 }
-static mlxg_result call_log(void* a) {
-  MLXG_CALL(mlx_log(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_log(uintptr_t a) {
+  MLXG_CALL(mlx_log(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_log10(void* a) {
-  MLXG_CALL(mlx_log10(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_log10(uintptr_t a) {
+  MLXG_CALL(mlx_log10(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_log1p(void* a) {
-  MLXG_CALL(mlx_log1p(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_log1p(uintptr_t a) {
+  MLXG_CALL(mlx_log1p(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_log2(void* a) {
-  MLXG_CALL(mlx_log2(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_log2(uintptr_t a) {
+  MLXG_CALL(mlx_log2(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_logaddexp(void* a, void* b) {
-  MLXG_CALL(mlx_logaddexp(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_logaddexp(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_logaddexp(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_logcumsumexp_axis(void* a, int axis, bool reverse, bool inclusive) {
-  MLXG_CALL(mlx_logcumsumexp_axis(&res, (mlx_array){a}, axis, reverse, inclusive, mlxg_stream()));
+static mlxg_result call_logcumsumexp_axis(uintptr_t a, int axis, bool reverse, bool inclusive) {
+  MLXG_CALL(mlx_logcumsumexp_axis(&res, (mlx_array){(void*)a}, axis, reverse, inclusive, mlxg_stream()));
 }
-static mlxg_result call_logical_and(void* a, void* b) {
-  MLXG_CALL(mlx_logical_and(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_logical_and(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_logical_and(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_logical_not(void* a) {
-  MLXG_CALL(mlx_logical_not(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_logical_not(uintptr_t a) {
+  MLXG_CALL(mlx_logical_not(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_logical_or(void* a, void* b) {
-  MLXG_CALL(mlx_logical_or(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_logical_or(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_logical_or(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_logical_xor(void* a, void* b) {
-  MLXG_CALL(mlx_logical_xor(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_logical_xor(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_logical_xor(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_logsumexp_axes(void* a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_logsumexp_axes(&res, (mlx_array){a}, axes, axes_num, keepdims, mlxg_stream()));
+static mlxg_result call_logsumexp_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
+  MLXG_CALL(mlx_logsumexp_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
-static mlxg_result call_masked_scatter(void* a, void* mask, void* src) {
-  MLXG_CALL(mlx_masked_scatter(&res, (mlx_array){a}, (mlx_array){mask}, (mlx_array){src}, mlxg_stream()));
+static mlxg_result call_masked_scatter(uintptr_t a, uintptr_t mask, uintptr_t src) {
+  MLXG_CALL(mlx_masked_scatter(&res, (mlx_array){(void*)a}, (mlx_array){(void*)mask}, (mlx_array){(void*)src}, mlxg_stream()));
 }
-static mlxg_result call_matmul(void* a, void* b) {
-  MLXG_CALL(mlx_matmul(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_matmul(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_matmul(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_max_axes(void* a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_max_axes(&res, (mlx_array){a}, axes, axes_num, keepdims, mlxg_stream()));
+static mlxg_result call_max_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
+  MLXG_CALL(mlx_max_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
-static mlxg_result call_maximum(void* a, void* b) {
-  MLXG_CALL(mlx_maximum(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_maximum(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_maximum(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_mean_axes(void* a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_mean_axes(&res, (mlx_array){a}, axes, axes_num, keepdims, mlxg_stream()));
+static mlxg_result call_mean_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
+  MLXG_CALL(mlx_mean_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
-static mlxg_result call_median_axes(void* a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_median_axes(&res, (mlx_array){a}, axes, axes_num, keepdims, mlxg_stream()));
+static mlxg_result call_median_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
+  MLXG_CALL(mlx_median_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
 static mlxg_results call_meshgrid(void** arrays, size_t arrays_num, bool sparse, const char* indexing) {
   mlxg_lock();
@@ -789,214 +588,214 @@ static mlxg_results call_meshgrid(void** arrays, size_t arrays_num, bool sparse,
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_min_axes(void* a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_min_axes(&res, (mlx_array){a}, axes, axes_num, keepdims, mlxg_stream()));
+static mlxg_result call_min_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
+  MLXG_CALL(mlx_min_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
-static mlxg_result call_minimum(void* a, void* b) {
-  MLXG_CALL(mlx_minimum(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_minimum(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_minimum(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_moveaxis(void* a, int source, int destination) {
-  MLXG_CALL(mlx_moveaxis(&res, (mlx_array){a}, source, destination, mlxg_stream()));
+static mlxg_result call_moveaxis(uintptr_t a, int source, int destination) {
+  MLXG_CALL(mlx_moveaxis(&res, (mlx_array){(void*)a}, source, destination, mlxg_stream()));
 }
-static mlxg_result call_multiply(void* a, void* b) {
-  MLXG_CALL(mlx_multiply(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_multiply(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_multiply(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_nan_to_num(void* a, float nan, const float* posinf, const float* neginf) {
-  MLXG_CALL(mlx_nan_to_num(&res, (mlx_array){a}, nan, (mlx_optional_float){posinf ? *posinf : 0, posinf != NULL}, (mlx_optional_float){neginf ? *neginf : 0, neginf != NULL}, mlxg_stream()));
+static mlxg_result call_nan_to_num(uintptr_t a, float nan, const float* posinf, const float* neginf) {
+  MLXG_CALL(mlx_nan_to_num(&res, (mlx_array){(void*)a}, nan, (mlx_optional_float){posinf ? *posinf : 0, posinf != NULL}, (mlx_optional_float){neginf ? *neginf : 0, neginf != NULL}, mlxg_stream()));
 }
-static mlxg_result call_negative(void* a) {
-  MLXG_CALL(mlx_negative(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_negative(uintptr_t a) {
+  MLXG_CALL(mlx_negative(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_not_equal(void* a, void* b) {
-  MLXG_CALL(mlx_not_equal(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_not_equal(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_not_equal(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_number_of_elements(void* a, const int* axes, size_t axes_num, bool inverted, int dtype) {
-  MLXG_CALL(mlx_number_of_elements(&res, (mlx_array){a}, axes, axes_num, inverted, (mlx_dtype)dtype, mlxg_stream()));
+static mlxg_result call_number_of_elements(uintptr_t a, const int* axes, size_t axes_num, bool inverted, int dtype) {
+  MLXG_CALL(mlx_number_of_elements(&res, (mlx_array){(void*)a}, axes, axes_num, inverted, (mlx_dtype)dtype, mlxg_stream()));
 }
 static mlxg_result call_ones(const int* shape, size_t shape_num, int dtype) {
   MLXG_CALL(mlx_ones(&res, shape, shape_num, (mlx_dtype)dtype, mlxg_stream()));
 }
-static mlxg_result call_ones_like_dtype(void* a, int dtype) {
-  MLXG_CALL(mlx_ones_like_dtype(&res, (mlx_array){a}, (mlx_dtype)dtype, mlxg_stream()));
+static mlxg_result call_ones_like_dtype(uintptr_t a, int dtype) {
+  MLXG_CALL(mlx_ones_like_dtype(&res, (mlx_array){(void*)a}, (mlx_dtype)dtype, mlxg_stream()));
 }
-static mlxg_result call_outer(void* a, void* b) {
-  MLXG_CALL(mlx_outer(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_outer(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_outer(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_pad(void* a, const int* axes, size_t axes_num, const int* lowPadSize, size_t lowPadSize_num, const int* highPadSize, size_t highPadSize_num, void* padValue, const char* mode) {
-  MLXG_CALL(mlx_pad(&res, (mlx_array){a}, axes, axes_num, lowPadSize, lowPadSize_num, highPadSize, highPadSize_num, (mlx_array){padValue}, mode, mlxg_stream()));
+static mlxg_result call_pad(uintptr_t a, const int* axes, size_t axes_num, const int* lowPadSize, size_t lowPadSize_num, const int* highPadSize, size_t highPadSize_num, uintptr_t padValue, const char* mode) {
+  MLXG_CALL(mlx_pad(&res, (mlx_array){(void*)a}, axes, axes_num, lowPadSize, lowPadSize_num, highPadSize, highPadSize_num, (mlx_array){(void*)padValue}, mode, mlxg_stream()));
 }
-static mlxg_result call_partition_axis(void* a, int kth, int axis) {
-  MLXG_CALL(mlx_partition_axis(&res, (mlx_array){a}, kth, axis, mlxg_stream()));
+static mlxg_result call_partition_axis(uintptr_t a, int kth, int axis) {
+  MLXG_CALL(mlx_partition_axis(&res, (mlx_array){(void*)a}, kth, axis, mlxg_stream()));
 }
-static mlxg_result call_positive(void* a) {
-  MLXG_CALL(mlx_positive(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_positive(uintptr_t a) {
+  MLXG_CALL(mlx_positive(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_power(void* a, void* b) {
-  MLXG_CALL(mlx_power(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_power(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_power(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_prod_axes(void* a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_prod_axes(&res, (mlx_array){a}, axes, axes_num, keepdims, mlxg_stream()));
+static mlxg_result call_prod_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
+  MLXG_CALL(mlx_prod_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
-static mlxg_result call_put_along_axis(void* a, void* indices, void* values, int axis) {
-  MLXG_CALL(mlx_put_along_axis(&res, (mlx_array){a}, (mlx_array){indices}, (mlx_array){values}, axis, mlxg_stream()));
+static mlxg_result call_put_along_axis(uintptr_t a, uintptr_t indices, uintptr_t values, int axis) {
+  MLXG_CALL(mlx_put_along_axis(&res, (mlx_array){(void*)a}, (mlx_array){(void*)indices}, (mlx_array){(void*)values}, axis, mlxg_stream()));
 }
-static mlxg_result call_qqmm(void* x, void* w, void* wScales, int groupSize, int bits, const char* mode, void* globalScaleX, void* globalScaleW) {
-  MLXG_CALL(mlx_qqmm(&res, (mlx_array){x}, (mlx_array){w}, (mlx_array){wScales}, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, (mlx_array){globalScaleX}, (mlx_array){globalScaleW}, mlxg_stream()));
+static mlxg_result call_qqmm(uintptr_t x, uintptr_t w, uintptr_t wScales, int groupSize, int bits, const char* mode, uintptr_t globalScaleX, uintptr_t globalScaleW) {
+  MLXG_CALL(mlx_qqmm(&res, (mlx_array){(void*)x}, (mlx_array){(void*)w}, (mlx_array){(void*)wScales}, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, (mlx_array){(void*)globalScaleX}, (mlx_array){(void*)globalScaleW}, mlxg_stream()));
 }
-static mlxg_results call_quantize(void* w, int groupSize, int bits, const char* mode, void* globalScale) {
-  MLXG_CALL_ALL(mlx_quantize(&res, (mlx_array){w}, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, (mlx_array){globalScale}, mlxg_stream()));
+static mlxg_results call_quantize(uintptr_t w, int groupSize, int bits, const char* mode, uintptr_t globalScale) {
+  MLXG_CALL_ALL(mlx_quantize(&res, (mlx_array){(void*)w}, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, (mlx_array){(void*)globalScale}, mlxg_stream()));
 }
-static mlxg_result call_quantized_matmul(void* x, void* w, void* scales, void* biases, bool transpose, int groupSize, int bits, const char* mode) {
-  MLXG_CALL(mlx_quantized_matmul(&res, (mlx_array){x}, (mlx_array){w}, (mlx_array){scales}, (mlx_array){biases}, transpose, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, mlxg_stream()));
+static mlxg_result call_quantized_matmul(uintptr_t x, uintptr_t w, uintptr_t scales, uintptr_t biases, bool transpose, int groupSize, int bits, const char* mode) {
+  MLXG_CALL(mlx_quantized_matmul(&res, (mlx_array){(void*)x}, (mlx_array){(void*)w}, (mlx_array){(void*)scales}, (mlx_array){(void*)biases}, transpose, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, mlxg_stream()));
 }
-static mlxg_result call_radians(void* a) {
-  MLXG_CALL(mlx_radians(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_radians(uintptr_t a) {
+  MLXG_CALL(mlx_radians(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_real(void* a) {
-  MLXG_CALL(mlx_real(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_real(uintptr_t a) {
+  MLXG_CALL(mlx_real(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_reciprocal(void* a) {
-  MLXG_CALL(mlx_reciprocal(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_reciprocal(uintptr_t a) {
+  MLXG_CALL(mlx_reciprocal(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_remainder(void* a, void* b) {
-  MLXG_CALL(mlx_remainder(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_remainder(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_remainder(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_repeat_axis(void* arr, int repeats, int axis) {
-  MLXG_CALL(mlx_repeat_axis(&res, (mlx_array){arr}, repeats, axis, mlxg_stream()));
+static mlxg_result call_repeat_axis(uintptr_t arr, int repeats, int axis) {
+  MLXG_CALL(mlx_repeat_axis(&res, (mlx_array){(void*)arr}, repeats, axis, mlxg_stream()));
 }
-static mlxg_result call_reshape(void* a, const int* shape, size_t shape_num) {
-  MLXG_CALL(mlx_reshape(&res, (mlx_array){a}, shape, shape_num, mlxg_stream()));
+static mlxg_result call_reshape(uintptr_t a, const int* shape, size_t shape_num) {
+  MLXG_CALL(mlx_reshape(&res, (mlx_array){(void*)a}, shape, shape_num, mlxg_stream()));
 }
-static mlxg_result call_right_shift(void* a, void* b) {
-  MLXG_CALL(mlx_right_shift(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_right_shift(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_right_shift(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_roll_axes(void* a, const int* shift, size_t shift_num, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_roll_axes(&res, (mlx_array){a}, shift, shift_num, axes, axes_num, mlxg_stream()));
+static mlxg_result call_roll_axes(uintptr_t a, const int* shift, size_t shift_num, const int* axes, size_t axes_num) {
+  MLXG_CALL(mlx_roll_axes(&res, (mlx_array){(void*)a}, shift, shift_num, axes, axes_num, mlxg_stream()));
 }
-static mlxg_result call_round(void* a, int decimals) {
-  MLXG_CALL(mlx_round(&res, (mlx_array){a}, decimals, mlxg_stream()));
+static mlxg_result call_round(uintptr_t a, int decimals) {
+  MLXG_CALL(mlx_round(&res, (mlx_array){(void*)a}, decimals, mlxg_stream()));
 }
-static mlxg_result call_rsqrt(void* a) {
-  MLXG_CALL(mlx_rsqrt(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_rsqrt(uintptr_t a) {
+  MLXG_CALL(mlx_rsqrt(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_scatter(void* a, void** indices, size_t indices_num, void* updates, const int* axes, size_t axes_num) {
+static mlxg_result call_scatter(uintptr_t a, void** indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
-  int rc = mlx_scatter(&res, (mlx_array){a}, indices_, (mlx_array){updates}, axes, axes_num, mlxg_stream());
+  int rc = mlx_scatter(&res, (mlx_array){(void*)a}, indices_, (mlx_array){(void*)updates}, axes, axes_num, mlxg_stream());
   mlxg_result out = mlxg_end(rc, res);
   mlx_vector_array_free(indices_);
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_scatter_add(void* a, void** indices, size_t indices_num, void* updates, const int* axes, size_t axes_num) {
+static mlxg_result call_scatter_add(uintptr_t a, void** indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
-  int rc = mlx_scatter_add(&res, (mlx_array){a}, indices_, (mlx_array){updates}, axes, axes_num, mlxg_stream());
+  int rc = mlx_scatter_add(&res, (mlx_array){(void*)a}, indices_, (mlx_array){(void*)updates}, axes, axes_num, mlxg_stream());
   mlxg_result out = mlxg_end(rc, res);
   mlx_vector_array_free(indices_);
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_scatter_add_single(void* a, void* indices, void* updates, int axis) {
-  MLXG_CALL(mlx_scatter_add_single(&res, (mlx_array){a}, (mlx_array){indices}, (mlx_array){updates}, axis, mlxg_stream()));
+static mlxg_result call_scatter_add_single(uintptr_t a, uintptr_t indices, uintptr_t updates, int axis) {
+  MLXG_CALL(mlx_scatter_add_single(&res, (mlx_array){(void*)a}, (mlx_array){(void*)indices}, (mlx_array){(void*)updates}, axis, mlxg_stream()));
 }
-static mlxg_result call_scatter_add_axis(void* a, void* indices, void* values, int axis) {
-  MLXG_CALL(mlx_scatter_add_axis(&res, (mlx_array){a}, (mlx_array){indices}, (mlx_array){values}, axis, mlxg_stream()));
+static mlxg_result call_scatter_add_axis(uintptr_t a, uintptr_t indices, uintptr_t values, int axis) {
+  MLXG_CALL(mlx_scatter_add_axis(&res, (mlx_array){(void*)a}, (mlx_array){(void*)indices}, (mlx_array){(void*)values}, axis, mlxg_stream()));
 }
-static mlxg_result call_scatter_max(void* a, void** indices, size_t indices_num, void* updates, const int* axes, size_t axes_num) {
+static mlxg_result call_scatter_max(uintptr_t a, void** indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
-  int rc = mlx_scatter_max(&res, (mlx_array){a}, indices_, (mlx_array){updates}, axes, axes_num, mlxg_stream());
+  int rc = mlx_scatter_max(&res, (mlx_array){(void*)a}, indices_, (mlx_array){(void*)updates}, axes, axes_num, mlxg_stream());
   mlxg_result out = mlxg_end(rc, res);
   mlx_vector_array_free(indices_);
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_scatter_min(void* a, void** indices, size_t indices_num, void* updates, const int* axes, size_t axes_num) {
+static mlxg_result call_scatter_min(uintptr_t a, void** indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
-  int rc = mlx_scatter_min(&res, (mlx_array){a}, indices_, (mlx_array){updates}, axes, axes_num, mlxg_stream());
+  int rc = mlx_scatter_min(&res, (mlx_array){(void*)a}, indices_, (mlx_array){(void*)updates}, axes, axes_num, mlxg_stream());
   mlxg_result out = mlxg_end(rc, res);
   mlx_vector_array_free(indices_);
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_scatter_prod(void* a, void** indices, size_t indices_num, void* updates, const int* axes, size_t axes_num) {
+static mlxg_result call_scatter_prod(uintptr_t a, void** indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
-  int rc = mlx_scatter_prod(&res, (mlx_array){a}, indices_, (mlx_array){updates}, axes, axes_num, mlxg_stream());
+  int rc = mlx_scatter_prod(&res, (mlx_array){(void*)a}, indices_, (mlx_array){(void*)updates}, axes, axes_num, mlxg_stream());
   mlxg_result out = mlxg_end(rc, res);
   mlx_vector_array_free(indices_);
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_searchsorted(void* sortedSequence, void* values, const char* side) {
-  MLXG_CALL(mlx_searchsorted(&res, (mlx_array){sortedSequence}, (mlx_array){values}, side, mlxg_stream()));
+static mlxg_result call_searchsorted(uintptr_t sortedSequence, uintptr_t values, const char* side) {
+  MLXG_CALL(mlx_searchsorted(&res, (mlx_array){(void*)sortedSequence}, (mlx_array){(void*)values}, side, mlxg_stream()));
 }
-static mlxg_result call_segmented_mm(void* a, void* b, void* segments) {
-  MLXG_CALL(mlx_segmented_mm(&res, (mlx_array){a}, (mlx_array){b}, (mlx_array){segments}, mlxg_stream()));
+static mlxg_result call_segmented_mm(uintptr_t a, uintptr_t b, uintptr_t segments) {
+  MLXG_CALL(mlx_segmented_mm(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, (mlx_array){(void*)segments}, mlxg_stream()));
 }
-static mlxg_result call_sigmoid(void* a) {
-  MLXG_CALL(mlx_sigmoid(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_sigmoid(uintptr_t a) {
+  MLXG_CALL(mlx_sigmoid(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_sign(void* a) {
-  MLXG_CALL(mlx_sign(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_sign(uintptr_t a) {
+  MLXG_CALL(mlx_sign(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_sin(void* a) {
-  MLXG_CALL(mlx_sin(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_sin(uintptr_t a) {
+  MLXG_CALL(mlx_sin(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_sinh(void* a) {
-  MLXG_CALL(mlx_sinh(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_sinh(uintptr_t a) {
+  MLXG_CALL(mlx_sinh(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_slice(void* a, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  MLXG_CALL(mlx_slice(&res, (mlx_array){a}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
+static mlxg_result call_slice(uintptr_t a, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
+  MLXG_CALL(mlx_slice(&res, (mlx_array){(void*)a}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
 }
-static mlxg_result call_slice_dynamic(void* a, void* start, const int* axes, size_t axes_num, const int* sliceSize, size_t sliceSize_num) {
-  MLXG_CALL(mlx_slice_dynamic(&res, (mlx_array){a}, (mlx_array){start}, axes, axes_num, sliceSize, sliceSize_num, mlxg_stream()));
+static mlxg_result call_slice_dynamic(uintptr_t a, uintptr_t start, const int* axes, size_t axes_num, const int* sliceSize, size_t sliceSize_num) {
+  MLXG_CALL(mlx_slice_dynamic(&res, (mlx_array){(void*)a}, (mlx_array){(void*)start}, axes, axes_num, sliceSize, sliceSize_num, mlxg_stream()));
 }
-static mlxg_result call_slice_update(void* src, void* update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  MLXG_CALL(mlx_slice_update(&res, (mlx_array){src}, (mlx_array){update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
+static mlxg_result call_slice_update(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
+  MLXG_CALL(mlx_slice_update(&res, (mlx_array){(void*)src}, (mlx_array){(void*)update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
 }
-static mlxg_result call_slice_update_dynamic(void* src, void* update, void* start, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_slice_update_dynamic(&res, (mlx_array){src}, (mlx_array){update}, (mlx_array){start}, axes, axes_num, mlxg_stream()));
+static mlxg_result call_slice_update_dynamic(uintptr_t src, uintptr_t update, uintptr_t start, const int* axes, size_t axes_num) {
+  MLXG_CALL(mlx_slice_update_dynamic(&res, (mlx_array){(void*)src}, (mlx_array){(void*)update}, (mlx_array){(void*)start}, axes, axes_num, mlxg_stream()));
 }
-static mlxg_result call_slice_update_add(void* src, void* update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  MLXG_CALL(mlx_slice_update_add(&res, (mlx_array){src}, (mlx_array){update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
+static mlxg_result call_slice_update_add(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
+  MLXG_CALL(mlx_slice_update_add(&res, (mlx_array){(void*)src}, (mlx_array){(void*)update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
 }
-static mlxg_result call_slice_update_max(void* src, void* update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  MLXG_CALL(mlx_slice_update_max(&res, (mlx_array){src}, (mlx_array){update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
+static mlxg_result call_slice_update_max(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
+  MLXG_CALL(mlx_slice_update_max(&res, (mlx_array){(void*)src}, (mlx_array){(void*)update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
 }
-static mlxg_result call_slice_update_min(void* src, void* update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  MLXG_CALL(mlx_slice_update_min(&res, (mlx_array){src}, (mlx_array){update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
+static mlxg_result call_slice_update_min(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
+  MLXG_CALL(mlx_slice_update_min(&res, (mlx_array){(void*)src}, (mlx_array){(void*)update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
 }
-static mlxg_result call_slice_update_prod(void* src, void* update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  MLXG_CALL(mlx_slice_update_prod(&res, (mlx_array){src}, (mlx_array){update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
+static mlxg_result call_slice_update_prod(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
+  MLXG_CALL(mlx_slice_update_prod(&res, (mlx_array){(void*)src}, (mlx_array){(void*)update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
 }
-static mlxg_result call_softmax_axes(void* a, const int* axes, size_t axes_num, bool precise) {
-  MLXG_CALL(mlx_softmax_axes(&res, (mlx_array){a}, axes, axes_num, precise, mlxg_stream()));
+static mlxg_result call_softmax_axes(uintptr_t a, const int* axes, size_t axes_num, bool precise) {
+  MLXG_CALL(mlx_softmax_axes(&res, (mlx_array){(void*)a}, axes, axes_num, precise, mlxg_stream()));
 }
-static mlxg_result call_sort_axis(void* a, int axis) {
-  MLXG_CALL(mlx_sort_axis(&res, (mlx_array){a}, axis, mlxg_stream()));
+static mlxg_result call_sort_axis(uintptr_t a, int axis) {
+  MLXG_CALL(mlx_sort_axis(&res, (mlx_array){(void*)a}, axis, mlxg_stream()));
 }
-static mlxg_results call_split(void* a, int numSplits, int axis) {
-  MLXG_CALL_ALL(mlx_split(&res, (mlx_array){a}, numSplits, axis, mlxg_stream()));
+static mlxg_results call_split(uintptr_t a, int numSplits, int axis) {
+  MLXG_CALL_ALL(mlx_split(&res, (mlx_array){(void*)a}, numSplits, axis, mlxg_stream()));
 }
-static mlxg_results call_split_sections(void* a, const int* indices, size_t indices_num, int axis) {
-  MLXG_CALL_ALL(mlx_split_sections(&res, (mlx_array){a}, indices, indices_num, axis, mlxg_stream()));
+static mlxg_results call_split_sections(uintptr_t a, const int* indices, size_t indices_num, int axis) {
+  MLXG_CALL_ALL(mlx_split_sections(&res, (mlx_array){(void*)a}, indices, indices_num, axis, mlxg_stream()));
 }
-static mlxg_result call_sqrt(void* a) {
-  MLXG_CALL(mlx_sqrt(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_sqrt(uintptr_t a) {
+  MLXG_CALL(mlx_sqrt(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_square(void* a) {
-  MLXG_CALL(mlx_square(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_square(uintptr_t a) {
+  MLXG_CALL(mlx_square(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_squeeze_axes(void* a, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_squeeze_axes(&res, (mlx_array){a}, axes, axes_num, mlxg_stream()));
+static mlxg_result call_squeeze_axes(uintptr_t a, const int* axes, size_t axes_num) {
+  MLXG_CALL(mlx_squeeze_axes(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
 }
 static mlxg_result call_stack_axis(void** arrays, size_t arrays_num, int axis) {
   mlxg_lock();
@@ -1008,86 +807,86 @@ static mlxg_result call_stack_axis(void** arrays, size_t arrays_num, int axis) {
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_std_axes(void* a, const int* axes, size_t axes_num, bool keepdims, int ddof) {
-  MLXG_CALL(mlx_std_axes(&res, (mlx_array){a}, axes, axes_num, keepdims, ddof, mlxg_stream()));
+static mlxg_result call_std_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims, int ddof) {
+  MLXG_CALL(mlx_std_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, ddof, mlxg_stream()));
 }
-static mlxg_result call_stop_gradient(void* a) {
-  MLXG_CALL(mlx_stop_gradient(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_stop_gradient(uintptr_t a) {
+  MLXG_CALL(mlx_stop_gradient(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_subtract(void* a, void* b) {
-  MLXG_CALL(mlx_subtract(&res, (mlx_array){a}, (mlx_array){b}, mlxg_stream()));
+static mlxg_result call_subtract(uintptr_t a, uintptr_t b) {
+  MLXG_CALL(mlx_subtract(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_sum_axes(void* a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_sum_axes(&res, (mlx_array){a}, axes, axes_num, keepdims, mlxg_stream()));
+static mlxg_result call_sum_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
+  MLXG_CALL(mlx_sum_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
-static mlxg_result call_swapaxes(void* a, int axis1, int axis2) {
-  MLXG_CALL(mlx_swapaxes(&res, (mlx_array){a}, axis1, axis2, mlxg_stream()));
+static mlxg_result call_swapaxes(uintptr_t a, int axis1, int axis2) {
+  MLXG_CALL(mlx_swapaxes(&res, (mlx_array){(void*)a}, axis1, axis2, mlxg_stream()));
 }
-static mlxg_result call_take_axis(void* a, void* indices, int axis) {
-  MLXG_CALL(mlx_take_axis(&res, (mlx_array){a}, (mlx_array){indices}, axis, mlxg_stream()));
+static mlxg_result call_take_axis(uintptr_t a, uintptr_t indices, int axis) {
+  MLXG_CALL(mlx_take_axis(&res, (mlx_array){(void*)a}, (mlx_array){(void*)indices}, axis, mlxg_stream()));
 }
-static mlxg_result call_take_along_axis(void* a, void* indices, int axis) {
-  MLXG_CALL(mlx_take_along_axis(&res, (mlx_array){a}, (mlx_array){indices}, axis, mlxg_stream()));
+static mlxg_result call_take_along_axis(uintptr_t a, uintptr_t indices, int axis) {
+  MLXG_CALL(mlx_take_along_axis(&res, (mlx_array){(void*)a}, (mlx_array){(void*)indices}, axis, mlxg_stream()));
 }
-static mlxg_result call_tan(void* a) {
-  MLXG_CALL(mlx_tan(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_tan(uintptr_t a) {
+  MLXG_CALL(mlx_tan(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_tanh(void* a) {
-  MLXG_CALL(mlx_tanh(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_tanh(uintptr_t a) {
+  MLXG_CALL(mlx_tanh(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_tensordot(void* a, void* b, const int* axesA, size_t axesA_num, const int* axesB, size_t axesB_num) {
-  MLXG_CALL(mlx_tensordot(&res, (mlx_array){a}, (mlx_array){b}, axesA, axesA_num, axesB, axesB_num, mlxg_stream()));
+static mlxg_result call_tensordot(uintptr_t a, uintptr_t b, const int* axesA, size_t axesA_num, const int* axesB, size_t axesB_num) {
+  MLXG_CALL(mlx_tensordot(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, axesA, axesA_num, axesB, axesB_num, mlxg_stream()));
 }
-static mlxg_result call_tile(void* arr, const int* reps, size_t reps_num) {
-  MLXG_CALL(mlx_tile(&res, (mlx_array){arr}, reps, reps_num, mlxg_stream()));
+static mlxg_result call_tile(uintptr_t arr, const int* reps, size_t reps_num) {
+  MLXG_CALL(mlx_tile(&res, (mlx_array){(void*)arr}, reps, reps_num, mlxg_stream()));
 }
-static mlxg_result call_to_fp8(void* x) {
-  MLXG_CALL(mlx_to_fp8(&res, (mlx_array){x}, mlxg_stream()));
+static mlxg_result call_to_fp8(uintptr_t x) {
+  MLXG_CALL(mlx_to_fp8(&res, (mlx_array){(void*)x}, mlxg_stream()));
 }
-static mlxg_result call_topk_axis(void* a, int k, int axis) {
-  MLXG_CALL(mlx_topk_axis(&res, (mlx_array){a}, k, axis, mlxg_stream()));
+static mlxg_result call_topk_axis(uintptr_t a, int k, int axis) {
+  MLXG_CALL(mlx_topk_axis(&res, (mlx_array){(void*)a}, k, axis, mlxg_stream()));
 }
-static mlxg_result call_trace_axes(void* a, int offset, int axis1, int axis2, int dtype) {
-  MLXG_CALL(mlx_trace_axes(&res, (mlx_array){a}, offset, axis1, axis2, (mlx_dtype)dtype, mlxg_stream()));
+static mlxg_result call_trace_axes(uintptr_t a, int offset, int axis1, int axis2, int dtype) {
+  MLXG_CALL(mlx_trace_axes(&res, (mlx_array){(void*)a}, offset, axis1, axis2, (mlx_dtype)dtype, mlxg_stream()));
 }
-static mlxg_result call_transpose_axes(void* a, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_transpose_axes(&res, (mlx_array){a}, axes, axes_num, mlxg_stream()));
+static mlxg_result call_transpose_axes(uintptr_t a, const int* axes, size_t axes_num) {
+  MLXG_CALL(mlx_transpose_axes(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
 }
 static mlxg_result call_tri(int n, int m, int k, int type_) {
   MLXG_CALL(mlx_tri(&res, n, m, k, (mlx_dtype)type_, mlxg_stream()));
 }
-static mlxg_result call_tril(void* x, int k) {
-  MLXG_CALL(mlx_tril(&res, (mlx_array){x}, k, mlxg_stream()));
+static mlxg_result call_tril(uintptr_t x, int k) {
+  MLXG_CALL(mlx_tril(&res, (mlx_array){(void*)x}, k, mlxg_stream()));
 }
-static mlxg_result call_triu(void* x, int k) {
-  MLXG_CALL(mlx_triu(&res, (mlx_array){x}, k, mlxg_stream()));
+static mlxg_result call_triu(uintptr_t x, int k) {
+  MLXG_CALL(mlx_triu(&res, (mlx_array){(void*)x}, k, mlxg_stream()));
 }
-static mlxg_result call_trunc(void* a) {
-  MLXG_CALL(mlx_trunc(&res, (mlx_array){a}, mlxg_stream()));
+static mlxg_result call_trunc(uintptr_t a) {
+  MLXG_CALL(mlx_trunc(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_unflatten(void* a, int axis, const int* shape, size_t shape_num) {
-  MLXG_CALL(mlx_unflatten(&res, (mlx_array){a}, axis, shape, shape_num, mlxg_stream()));
+static mlxg_result call_unflatten(uintptr_t a, int axis, const int* shape, size_t shape_num) {
+  MLXG_CALL(mlx_unflatten(&res, (mlx_array){(void*)a}, axis, shape, shape_num, mlxg_stream()));
 }
-static mlxg_results call_unstack_axis(void* a, int axis) {
-  MLXG_CALL_ALL(mlx_unstack_axis(&res, (mlx_array){a}, axis, mlxg_stream()));
+static mlxg_results call_unstack_axis(uintptr_t a, int axis) {
+  MLXG_CALL_ALL(mlx_unstack_axis(&res, (mlx_array){(void*)a}, axis, mlxg_stream()));
 }
-static mlxg_result call_var_axes(void* a, const int* axes, size_t axes_num, bool keepdims, int ddof) {
-  MLXG_CALL(mlx_var_axes(&res, (mlx_array){a}, axes, axes_num, keepdims, ddof, mlxg_stream()));
+static mlxg_result call_var_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims, int ddof) {
+  MLXG_CALL(mlx_var_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, ddof, mlxg_stream()));
 }
-static mlxg_result call_vecdot(void* a, void* b, int axis) {
-  MLXG_CALL(mlx_vecdot(&res, (mlx_array){a}, (mlx_array){b}, axis, mlxg_stream()));
+static mlxg_result call_vecdot(uintptr_t a, uintptr_t b, int axis) {
+  MLXG_CALL(mlx_vecdot(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, axis, mlxg_stream()));
 }
-static mlxg_result call_view(void* a, int dtype) {
-  MLXG_CALL(mlx_view(&res, (mlx_array){a}, (mlx_dtype)dtype, mlxg_stream()));
+static mlxg_result call_view(uintptr_t a, int dtype) {
+  MLXG_CALL(mlx_view(&res, (mlx_array){(void*)a}, (mlx_dtype)dtype, mlxg_stream()));
 }
-static mlxg_result call_where(void* condition, void* x, void* y) {
-  MLXG_CALL(mlx_where(&res, (mlx_array){condition}, (mlx_array){x}, (mlx_array){y}, mlxg_stream()));
+static mlxg_result call_where(uintptr_t condition, uintptr_t x, uintptr_t y) {
+  MLXG_CALL(mlx_where(&res, (mlx_array){(void*)condition}, (mlx_array){(void*)x}, (mlx_array){(void*)y}, mlxg_stream()));
 }
 static mlxg_result call_zeros(const int* shape, size_t shape_num, int dtype) {
   MLXG_CALL(mlx_zeros(&res, shape, shape_num, (mlx_dtype)dtype, mlxg_stream()));
 }
-static mlxg_result call_zeros_like_dtype(void* a, int dtype) {
-  MLXG_CALL(mlx_zeros_like_dtype(&res, (mlx_array){a}, (mlx_dtype)dtype, mlxg_stream()));
+static mlxg_result call_zeros_like_dtype(uintptr_t a, int dtype) {
+  MLXG_CALL(mlx_zeros_like_dtype(&res, (mlx_array){(void*)a}, (mlx_dtype)dtype, mlxg_stream()));
 }
 #endif
 */
@@ -1103,7 +902,7 @@ func mlxAbs(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_abs(aCtx), a)
+	return wrap(op, C.call_abs(word(aCtx)), a)
 }
 
 // mlxAdd calls int mlx_add(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1119,7 +918,7 @@ func mlxAdd(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_add(aCtx, bCtx), a, b)
+	return wrap(op, C.call_add(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxAddmm calls int mlx_addmm(mlx_array* res, const mlx_array c, const mlx_array a, const mlx_array b, float alpha, float beta, const mlx_stream s).
@@ -1140,7 +939,7 @@ func mlxAddmm(c *Array, a *Array, b *Array, alpha float32, beta float32) *Array 
 		return invalid(operandError(op, err, 2, c, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_addmm(cCtx, aCtx, bCtx, C.float(alpha), C.float(beta)), c, a, b)
+	return wrap(op, C.call_addmm(word(cCtx), word(aCtx), word(bCtx), C.float(alpha), C.float(beta)), c, a, b)
 }
 
 // mlxAllAxes calls int mlx_all_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -1155,7 +954,7 @@ func mlxAllAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_all_axes(aCtx, &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_all_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxAllclose calls int mlx_allclose(mlx_array* res, const mlx_array a, const mlx_array b, double rtol, double atol, bool equal_nan, const mlx_stream s).
@@ -1171,7 +970,7 @@ func mlxAllclose(a *Array, b *Array, rtol float64, atol float64, equalNan bool) 
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_allclose(aCtx, bCtx, C.double(rtol), C.double(atol), C.bool(equalNan)), a, b)
+	return wrap(op, C.call_allclose(word(aCtx), word(bCtx), C.double(rtol), C.double(atol), C.bool(equalNan)), a, b)
 }
 
 // mlxAnyAxes calls int mlx_any_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -1186,7 +985,7 @@ func mlxAnyAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_any_axes(aCtx, &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_any_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxArange calls int mlx_arange(mlx_array* res, double start, double stop, double step, mlx_dtype dtype, const mlx_stream s).
@@ -1209,7 +1008,7 @@ func mlxArccos(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_arccos(aCtx), a)
+	return wrap(op, C.call_arccos(word(aCtx)), a)
 }
 
 // mlxArccosh calls int mlx_arccosh(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1220,7 +1019,7 @@ func mlxArccosh(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_arccosh(aCtx), a)
+	return wrap(op, C.call_arccosh(word(aCtx)), a)
 }
 
 // mlxArcsin calls int mlx_arcsin(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1231,7 +1030,7 @@ func mlxArcsin(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_arcsin(aCtx), a)
+	return wrap(op, C.call_arcsin(word(aCtx)), a)
 }
 
 // mlxArcsinh calls int mlx_arcsinh(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1242,7 +1041,7 @@ func mlxArcsinh(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_arcsinh(aCtx), a)
+	return wrap(op, C.call_arcsinh(word(aCtx)), a)
 }
 
 // mlxArctan calls int mlx_arctan(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1253,7 +1052,7 @@ func mlxArctan(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_arctan(aCtx), a)
+	return wrap(op, C.call_arctan(word(aCtx)), a)
 }
 
 // mlxArctan2 calls int mlx_arctan2(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1269,7 +1068,7 @@ func mlxArctan2(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_arctan2(aCtx, bCtx), a, b)
+	return wrap(op, C.call_arctan2(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxArctanh calls int mlx_arctanh(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1280,7 +1079,7 @@ func mlxArctanh(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_arctanh(aCtx), a)
+	return wrap(op, C.call_arctanh(word(aCtx)), a)
 }
 
 // mlxArgmaxAxis calls int mlx_argmax_axis(mlx_array* res, const mlx_array a, int axis, bool keepdims, const mlx_stream s).
@@ -1294,7 +1093,7 @@ func mlxArgmaxAxis(a *Array, axis int, keepdims bool) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_argmax_axis(aCtx, C.int(axis), C.bool(keepdims)), a)
+	return wrap(op, C.call_argmax_axis(word(aCtx), C.int(axis), C.bool(keepdims)), a)
 }
 
 // mlxArgminAxis calls int mlx_argmin_axis(mlx_array* res, const mlx_array a, int axis, bool keepdims, const mlx_stream s).
@@ -1308,7 +1107,7 @@ func mlxArgminAxis(a *Array, axis int, keepdims bool) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_argmin_axis(aCtx, C.int(axis), C.bool(keepdims)), a)
+	return wrap(op, C.call_argmin_axis(word(aCtx), C.int(axis), C.bool(keepdims)), a)
 }
 
 // mlxArgpartitionAxis calls int mlx_argpartition_axis(mlx_array* res, const mlx_array a, int kth, int axis, const mlx_stream s).
@@ -1322,7 +1121,7 @@ func mlxArgpartitionAxis(a *Array, kth int, axis int) *Array {
 	if err := check32(kth, axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_argpartition_axis(aCtx, C.int(kth), C.int(axis)), a)
+	return wrap(op, C.call_argpartition_axis(word(aCtx), C.int(kth), C.int(axis)), a)
 }
 
 // mlxArgsortAxis calls int mlx_argsort_axis(mlx_array* res, const mlx_array a, int axis, const mlx_stream s).
@@ -1336,7 +1135,7 @@ func mlxArgsortAxis(a *Array, axis int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_argsort_axis(aCtx, C.int(axis)), a)
+	return wrap(op, C.call_argsort_axis(word(aCtx), C.int(axis)), a)
 }
 
 // mlxArrayEqual calls int mlx_array_equal(mlx_array* res, const mlx_array a, const mlx_array b, bool equal_nan, const mlx_stream s).
@@ -1352,7 +1151,7 @@ func mlxArrayEqual(a *Array, b *Array, equalNan bool) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_array_equal(aCtx, bCtx, C.bool(equalNan)), a, b)
+	return wrap(op, C.call_array_equal(word(aCtx), word(bCtx), C.bool(equalNan)), a, b)
 }
 
 // mlxAsStrided calls int mlx_as_strided(mlx_array* res, const mlx_array a, const int* shape, size_t shape_num, const int64_t* strides, size_t strides_num, size_t offset, const mlx_stream s).
@@ -1371,7 +1170,7 @@ func mlxAsStrided(a *Array, shape []int, strides []int, offset int) *Array {
 	if offset < 0 {
 		return invalid(opError(op, errNegative(offset), a))
 	}
-	return wrap(op, C.call_as_strided(aCtx, &shapeInts[0], C.size_t(len(shape)), &stridesInts[0], C.size_t(len(strides)), C.size_t(offset)), a)
+	return wrap(op, C.call_as_strided(word(aCtx), &shapeInts[0], C.size_t(len(shape)), &stridesInts[0], C.size_t(len(strides)), C.size_t(offset)), a)
 }
 
 // mlxAstype calls int mlx_astype(mlx_array* res, const mlx_array a, mlx_dtype dtype, const mlx_stream s).
@@ -1385,7 +1184,7 @@ func mlxAstype(a *Array, dtype DType) *Array {
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype), a))
 	}
-	return wrap(op, C.call_astype(aCtx, C.int(dtype.c())), a)
+	return wrap(op, C.call_astype(word(aCtx), C.int(dtype.c())), a)
 }
 
 // mlxAtleast1d calls int mlx_atleast_1d(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1396,7 +1195,7 @@ func mlxAtleast1d(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_atleast_1d(aCtx), a)
+	return wrap(op, C.call_atleast_1d(word(aCtx)), a)
 }
 
 // mlxAtleast2d calls int mlx_atleast_2d(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1407,7 +1206,7 @@ func mlxAtleast2d(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_atleast_2d(aCtx), a)
+	return wrap(op, C.call_atleast_2d(word(aCtx)), a)
 }
 
 // mlxAtleast3d calls int mlx_atleast_3d(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1418,7 +1217,7 @@ func mlxAtleast3d(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_atleast_3d(aCtx), a)
+	return wrap(op, C.call_atleast_3d(word(aCtx)), a)
 }
 
 // mlxBartlett calls int mlx_bartlett(mlx_array* res, int M, const mlx_stream s).
@@ -1446,7 +1245,7 @@ func mlxBitwiseAnd(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_bitwise_and(aCtx, bCtx), a, b)
+	return wrap(op, C.call_bitwise_and(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxBitwiseInvert calls int mlx_bitwise_invert(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1457,7 +1256,7 @@ func mlxBitwiseInvert(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_bitwise_invert(aCtx), a)
+	return wrap(op, C.call_bitwise_invert(word(aCtx)), a)
 }
 
 // mlxBitwiseOr calls int mlx_bitwise_or(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1473,7 +1272,7 @@ func mlxBitwiseOr(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_bitwise_or(aCtx, bCtx), a, b)
+	return wrap(op, C.call_bitwise_or(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxBitwiseXor calls int mlx_bitwise_xor(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1489,7 +1288,7 @@ func mlxBitwiseXor(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_bitwise_xor(aCtx, bCtx), a, b)
+	return wrap(op, C.call_bitwise_xor(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxBlackman calls int mlx_blackman(mlx_array* res, int M, const mlx_stream s).
@@ -1535,7 +1334,7 @@ func mlxBlockMaskedMm(a *Array, b *Array, blockSize int, maskOut *Array, maskLhs
 	if err := check32(blockSize); err != nil {
 		return invalid(opError(op, err, a, b, maskOut, maskLhs, maskRhs))
 	}
-	return wrap(op, C.call_block_masked_mm(aCtx, bCtx, C.int(blockSize), maskOutCtx, maskLhsCtx, maskRhsCtx), a, b, maskOut, maskLhs, maskRhs)
+	return wrap(op, C.call_block_masked_mm(word(aCtx), word(bCtx), C.int(blockSize), word(maskOutCtx), word(maskLhsCtx), word(maskRhsCtx)), a, b, maskOut, maskLhs, maskRhs)
 }
 
 // mlxBroadcastArrays calls int mlx_broadcast_arrays(mlx_vector_array* res, const mlx_vector_array inputs, const mlx_stream s).
@@ -1561,7 +1360,7 @@ func mlxBroadcastTo(a *Array, shape []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_broadcast_to(aCtx, &shapeInts[0], C.size_t(len(shape))), a)
+	return wrap(op, C.call_broadcast_to(word(aCtx), &shapeInts[0], C.size_t(len(shape))), a)
 }
 
 // mlxCeil calls int mlx_ceil(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1572,7 +1371,7 @@ func mlxCeil(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_ceil(aCtx), a)
+	return wrap(op, C.call_ceil(word(aCtx)), a)
 }
 
 // mlxClip calls int mlx_clip(mlx_array* res, const mlx_array a, const mlx_array a_min, const mlx_array a_max, const mlx_stream s).
@@ -1593,7 +1392,7 @@ func mlxClip(a *Array, aMin *Array, aMax *Array) *Array {
 		return invalid(operandError(op, err, 2, a, aMin, aMax))
 	}
 	defer releaseOptional(aMax)
-	return wrap(op, C.call_clip(aCtx, aMinCtx, aMaxCtx), a, aMin, aMax)
+	return wrap(op, C.call_clip(word(aCtx), word(aMinCtx), word(aMaxCtx)), a, aMin, aMax)
 }
 
 // mlxConcatenateAxis calls int mlx_concatenate_axis(mlx_array* res, const mlx_vector_array arrays, int axis, const mlx_stream s).
@@ -1618,7 +1417,7 @@ func mlxConjugate(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_conjugate(aCtx), a)
+	return wrap(op, C.call_conjugate(word(aCtx)), a)
 }
 
 // mlxContiguous calls int mlx_contiguous(mlx_array* res, const mlx_array a, bool allow_col_major, const mlx_stream s).
@@ -1629,7 +1428,7 @@ func mlxContiguous(a *Array, allowColMajor bool) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_contiguous(aCtx, C.bool(allowColMajor)), a)
+	return wrap(op, C.call_contiguous(word(aCtx), C.bool(allowColMajor)), a)
 }
 
 // mlxConv1d calls int mlx_conv1d(mlx_array* res, const mlx_array input, const mlx_array weight, int stride, int padding, int dilation, int groups, const mlx_stream s).
@@ -1648,7 +1447,7 @@ func mlxConv1d(input *Array, weight *Array, stride int, padding int, dilation in
 	if err := check32(stride, padding, dilation, groups); err != nil {
 		return invalid(opError(op, err, input, weight))
 	}
-	return wrap(op, C.call_conv1d(inputCtx, weightCtx, C.int(stride), C.int(padding), C.int(dilation), C.int(groups)), input, weight)
+	return wrap(op, C.call_conv1d(word(inputCtx), word(weightCtx), C.int(stride), C.int(padding), C.int(dilation), C.int(groups)), input, weight)
 }
 
 // mlxConv2d calls int mlx_conv2d(mlx_array* res, const mlx_array input, const mlx_array weight, int stride_0, int stride_1, int padding_0, int padding_1, int dilation_0, int dilation_1, int groups, const mlx_stream s).
@@ -1667,7 +1466,7 @@ func mlxConv2d(input *Array, weight *Array, stride0 int, stride1 int, padding0 i
 	if err := check32(stride0, stride1, padding0, padding1, dilation0, dilation1, groups); err != nil {
 		return invalid(opError(op, err, input, weight))
 	}
-	return wrap(op, C.call_conv2d(inputCtx, weightCtx, C.int(stride0), C.int(stride1), C.int(padding0), C.int(padding1), C.int(dilation0), C.int(dilation1), C.int(groups)), input, weight)
+	return wrap(op, C.call_conv2d(word(inputCtx), word(weightCtx), C.int(stride0), C.int(stride1), C.int(padding0), C.int(padding1), C.int(dilation0), C.int(dilation1), C.int(groups)), input, weight)
 }
 
 // mlxConv3d calls int mlx_conv3d(mlx_array* res, const mlx_array input, const mlx_array weight, int stride_0, int stride_1, int stride_2, int padding_0, int padding_1, int padding_2, int dilation_0, int dilation_1, int dilation_2, int groups, const mlx_stream s).
@@ -1686,7 +1485,7 @@ func mlxConv3d(input *Array, weight *Array, stride0 int, stride1 int, stride2 in
 	if err := check32(stride0, stride1, stride2, padding0, padding1, padding2, dilation0, dilation1, dilation2, groups); err != nil {
 		return invalid(opError(op, err, input, weight))
 	}
-	return wrap(op, C.call_conv3d(inputCtx, weightCtx, C.int(stride0), C.int(stride1), C.int(stride2), C.int(padding0), C.int(padding1), C.int(padding2), C.int(dilation0), C.int(dilation1), C.int(dilation2), C.int(groups)), input, weight)
+	return wrap(op, C.call_conv3d(word(inputCtx), word(weightCtx), C.int(stride0), C.int(stride1), C.int(stride2), C.int(padding0), C.int(padding1), C.int(padding2), C.int(dilation0), C.int(dilation1), C.int(dilation2), C.int(groups)), input, weight)
 }
 
 // mlxConvGeneral calls int mlx_conv_general(mlx_array* res, const mlx_array input, const mlx_array weight, const int* stride, size_t stride_num, const int* padding_lo, size_t padding_lo_num, const int* padding_hi, size_t padding_hi_num, const int* kernel_dilation, size_t kernel_dilation_num, const int* input_dilation, size_t input_dilation_num, int groups, bool flip, const mlx_stream s).
@@ -1725,7 +1524,7 @@ func mlxConvGeneral(input *Array, weight *Array, stride []int, paddingLo []int, 
 	if err := check32(groups); err != nil {
 		return invalid(opError(op, err, input, weight))
 	}
-	return wrap(op, C.call_conv_general(inputCtx, weightCtx, &strideInts[0], C.size_t(len(stride)), &paddingLoInts[0], C.size_t(len(paddingLo)), &paddingHiInts[0], C.size_t(len(paddingHi)), &kernelDilationInts[0], C.size_t(len(kernelDilation)), &inputDilationInts[0], C.size_t(len(inputDilation)), C.int(groups), C.bool(flip)), input, weight)
+	return wrap(op, C.call_conv_general(word(inputCtx), word(weightCtx), &strideInts[0], C.size_t(len(stride)), &paddingLoInts[0], C.size_t(len(paddingLo)), &paddingHiInts[0], C.size_t(len(paddingHi)), &kernelDilationInts[0], C.size_t(len(kernelDilation)), &inputDilationInts[0], C.size_t(len(inputDilation)), C.int(groups), C.bool(flip)), input, weight)
 }
 
 // mlxConvTranspose1d calls int mlx_conv_transpose1d(mlx_array* res, const mlx_array input, const mlx_array weight, int stride, int padding, int dilation, int output_padding, int groups, const mlx_stream s).
@@ -1744,7 +1543,7 @@ func mlxConvTranspose1d(input *Array, weight *Array, stride int, padding int, di
 	if err := check32(stride, padding, dilation, outputPadding, groups); err != nil {
 		return invalid(opError(op, err, input, weight))
 	}
-	return wrap(op, C.call_conv_transpose1d(inputCtx, weightCtx, C.int(stride), C.int(padding), C.int(dilation), C.int(outputPadding), C.int(groups)), input, weight)
+	return wrap(op, C.call_conv_transpose1d(word(inputCtx), word(weightCtx), C.int(stride), C.int(padding), C.int(dilation), C.int(outputPadding), C.int(groups)), input, weight)
 }
 
 // mlxConvTranspose2d calls int mlx_conv_transpose2d(mlx_array* res, const mlx_array input, const mlx_array weight, int stride_0, int stride_1, int padding_0, int padding_1, int dilation_0, int dilation_1, int output_padding_0, int output_padding_1, int groups, const mlx_stream s).
@@ -1763,7 +1562,7 @@ func mlxConvTranspose2d(input *Array, weight *Array, stride0 int, stride1 int, p
 	if err := check32(stride0, stride1, padding0, padding1, dilation0, dilation1, outputPadding0, outputPadding1, groups); err != nil {
 		return invalid(opError(op, err, input, weight))
 	}
-	return wrap(op, C.call_conv_transpose2d(inputCtx, weightCtx, C.int(stride0), C.int(stride1), C.int(padding0), C.int(padding1), C.int(dilation0), C.int(dilation1), C.int(outputPadding0), C.int(outputPadding1), C.int(groups)), input, weight)
+	return wrap(op, C.call_conv_transpose2d(word(inputCtx), word(weightCtx), C.int(stride0), C.int(stride1), C.int(padding0), C.int(padding1), C.int(dilation0), C.int(dilation1), C.int(outputPadding0), C.int(outputPadding1), C.int(groups)), input, weight)
 }
 
 // mlxConvTranspose3d calls int mlx_conv_transpose3d(mlx_array* res, const mlx_array input, const mlx_array weight, int stride_0, int stride_1, int stride_2, int padding_0, int padding_1, int padding_2, int dilation_0, int dilation_1, int dilation_2, int output_padding_0, int output_padding_1, int output_padding_2, int groups, const mlx_stream s).
@@ -1782,7 +1581,7 @@ func mlxConvTranspose3d(input *Array, weight *Array, stride0 int, stride1 int, s
 	if err := check32(stride0, stride1, stride2, padding0, padding1, padding2, dilation0, dilation1, dilation2, outputPadding0, outputPadding1, outputPadding2, groups); err != nil {
 		return invalid(opError(op, err, input, weight))
 	}
-	return wrap(op, C.call_conv_transpose3d(inputCtx, weightCtx, C.int(stride0), C.int(stride1), C.int(stride2), C.int(padding0), C.int(padding1), C.int(padding2), C.int(dilation0), C.int(dilation1), C.int(dilation2), C.int(outputPadding0), C.int(outputPadding1), C.int(outputPadding2), C.int(groups)), input, weight)
+	return wrap(op, C.call_conv_transpose3d(word(inputCtx), word(weightCtx), C.int(stride0), C.int(stride1), C.int(stride2), C.int(padding0), C.int(padding1), C.int(padding2), C.int(dilation0), C.int(dilation1), C.int(dilation2), C.int(outputPadding0), C.int(outputPadding1), C.int(outputPadding2), C.int(groups)), input, weight)
 }
 
 // mlxCopy calls int mlx_copy(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1793,7 +1592,7 @@ func mlxCopy(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_copy(aCtx), a)
+	return wrap(op, C.call_copy(word(aCtx)), a)
 }
 
 // mlxCos calls int mlx_cos(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1804,7 +1603,7 @@ func mlxCos(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_cos(aCtx), a)
+	return wrap(op, C.call_cos(word(aCtx)), a)
 }
 
 // mlxCosh calls int mlx_cosh(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1815,7 +1614,7 @@ func mlxCosh(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_cosh(aCtx), a)
+	return wrap(op, C.call_cosh(word(aCtx)), a)
 }
 
 // mlxCountNonzeroAxes calls int mlx_count_nonzero_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -1830,7 +1629,7 @@ func mlxCountNonzeroAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_count_nonzero_axes(aCtx, &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_count_nonzero_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxCummaxAxis calls int mlx_cummax_axis(mlx_array* res, const mlx_array a, int axis, bool reverse, bool inclusive, const mlx_stream s).
@@ -1844,7 +1643,7 @@ func mlxCummaxAxis(a *Array, axis int, reverse bool, inclusive bool) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_cummax_axis(aCtx, C.int(axis), C.bool(reverse), C.bool(inclusive)), a)
+	return wrap(op, C.call_cummax_axis(word(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive)), a)
 }
 
 // mlxCumminAxis calls int mlx_cummin_axis(mlx_array* res, const mlx_array a, int axis, bool reverse, bool inclusive, const mlx_stream s).
@@ -1858,7 +1657,7 @@ func mlxCumminAxis(a *Array, axis int, reverse bool, inclusive bool) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_cummin_axis(aCtx, C.int(axis), C.bool(reverse), C.bool(inclusive)), a)
+	return wrap(op, C.call_cummin_axis(word(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive)), a)
 }
 
 // mlxCumprodAxis calls int mlx_cumprod_axis(mlx_array* res, const mlx_array a, int axis, bool reverse, bool inclusive, mlx_optional_dtype dtype, const mlx_stream s).
@@ -1875,7 +1674,7 @@ func mlxCumprodAxis(a *Array, axis int, reverse bool, inclusive bool, dtype DTyp
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_cumprod_axis(aCtx, C.int(axis), C.bool(reverse), C.bool(inclusive), C.int(dtype.c())), a)
+	return wrap(op, C.call_cumprod_axis(word(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive), C.int(dtype.c())), a)
 }
 
 // mlxCumsumAxis calls int mlx_cumsum_axis(mlx_array* res, const mlx_array a, int axis, bool reverse, bool inclusive, mlx_optional_dtype dtype, const mlx_stream s).
@@ -1892,7 +1691,7 @@ func mlxCumsumAxis(a *Array, axis int, reverse bool, inclusive bool, dtype DType
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_cumsum_axis(aCtx, C.int(axis), C.bool(reverse), C.bool(inclusive), C.int(dtype.c())), a)
+	return wrap(op, C.call_cumsum_axis(word(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive), C.int(dtype.c())), a)
 }
 
 // mlxDegrees calls int mlx_degrees(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1903,7 +1702,7 @@ func mlxDegrees(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_degrees(aCtx), a)
+	return wrap(op, C.call_degrees(word(aCtx)), a)
 }
 
 // mlxDequantize calls int mlx_dequantize(mlx_array* res, const mlx_array w, const mlx_array scales, const mlx_array biases, mlx_optional_int group_size, mlx_optional_int bits, const char* mode, const mlx_array global_scale, mlx_optional_dtype dtype, const mlx_stream s).
@@ -1937,7 +1736,7 @@ func mlxDequantize(w *Array, scales *Array, biases *Array, groupSize int, bits i
 	if err := check32(groupSize, bits); err != nil {
 		return invalid(opError(op, err, w, scales, biases, globalScale))
 	}
-	return wrap(op, C.call_dequantize(wCtx, scalesCtx, biasesCtx, C.int(groupSize), C.int(bits), modeText, globalScaleCtx, C.int(dtype.c())), w, scales, biases, globalScale)
+	return wrap(op, C.call_dequantize(word(wCtx), word(scalesCtx), word(biasesCtx), C.int(groupSize), C.int(bits), modeText, word(globalScaleCtx), C.int(dtype.c())), w, scales, biases, globalScale)
 }
 
 // mlxDiag calls int mlx_diag(mlx_array* res, const mlx_array a, int k, const mlx_stream s).
@@ -1951,7 +1750,7 @@ func mlxDiag(a *Array, k int) *Array {
 	if err := check32(k); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_diag(aCtx, C.int(k)), a)
+	return wrap(op, C.call_diag(word(aCtx), C.int(k)), a)
 }
 
 // mlxDiagonal calls int mlx_diagonal(mlx_array* res, const mlx_array a, int offset, int axis1, int axis2, const mlx_stream s).
@@ -1965,7 +1764,7 @@ func mlxDiagonal(a *Array, offset int, axis1 int, axis2 int) *Array {
 	if err := check32(offset, axis1, axis2); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_diagonal(aCtx, C.int(offset), C.int(axis1), C.int(axis2)), a)
+	return wrap(op, C.call_diagonal(word(aCtx), C.int(offset), C.int(axis1), C.int(axis2)), a)
 }
 
 // mlxDiff calls int mlx_diff(mlx_array* res, const mlx_array a, int n, int axis, const mlx_stream s).
@@ -1979,7 +1778,7 @@ func mlxDiff(a *Array, n int, axis int) *Array {
 	if err := check32(n, axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_diff(aCtx, C.int(n), C.int(axis)), a)
+	return wrap(op, C.call_diff(word(aCtx), C.int(n), C.int(axis)), a)
 }
 
 // mlxDivide calls int mlx_divide(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1995,7 +1794,7 @@ func mlxDivide(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_divide(aCtx, bCtx), a, b)
+	return wrap(op, C.call_divide(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxDivmod calls int mlx_divmod(mlx_vector_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2011,7 +1810,7 @@ func mlxDivmod(a *Array, b *Array) ([]*Array, error) {
 		return nil, operandError(op, err, 1, a, b)
 	}
 	defer b.release()
-	return wrapAll(op, C.call_divmod(aCtx, bCtx), a, b)
+	return wrapAll(op, C.call_divmod(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxEinsum calls int mlx_einsum(mlx_array* res, const char* subscripts, const mlx_vector_array operands, const mlx_stream s).
@@ -2040,7 +1839,7 @@ func mlxEqual(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_equal(aCtx, bCtx), a, b)
+	return wrap(op, C.call_equal(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxErf calls int mlx_erf(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2051,7 +1850,7 @@ func mlxErf(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_erf(aCtx), a)
+	return wrap(op, C.call_erf(word(aCtx)), a)
 }
 
 // mlxErfinv calls int mlx_erfinv(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2062,7 +1861,7 @@ func mlxErfinv(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_erfinv(aCtx), a)
+	return wrap(op, C.call_erfinv(word(aCtx)), a)
 }
 
 // mlxExp calls int mlx_exp(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2073,7 +1872,7 @@ func mlxExp(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_exp(aCtx), a)
+	return wrap(op, C.call_exp(word(aCtx)), a)
 }
 
 // mlxExpandDimsAxes calls int mlx_expand_dims_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, const mlx_stream s).
@@ -2088,7 +1887,7 @@ func mlxExpandDimsAxes(a *Array, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_expand_dims_axes(aCtx, &axesInts[0], C.size_t(len(axes))), a)
+	return wrap(op, C.call_expand_dims_axes(word(aCtx), &axesInts[0], C.size_t(len(axes))), a)
 }
 
 // mlxExpm1 calls int mlx_expm1(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2099,7 +1898,7 @@ func mlxExpm1(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_expm1(aCtx), a)
+	return wrap(op, C.call_expm1(word(aCtx)), a)
 }
 
 // mlxEye calls int mlx_eye(mlx_array* res, int n, int m, int k, mlx_dtype dtype, const mlx_stream s).
@@ -2128,7 +1927,7 @@ func mlxFlatten(a *Array, startAxis int, endAxis int) *Array {
 	if err := check32(startAxis, endAxis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_flatten(aCtx, C.int(startAxis), C.int(endAxis)), a)
+	return wrap(op, C.call_flatten(word(aCtx), C.int(startAxis), C.int(endAxis)), a)
 }
 
 // mlxFlipAxes calls int mlx_flip_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, const mlx_stream s).
@@ -2143,7 +1942,7 @@ func mlxFlipAxes(a *Array, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_flip_axes(aCtx, &axesInts[0], C.size_t(len(axes))), a)
+	return wrap(op, C.call_flip_axes(word(aCtx), &axesInts[0], C.size_t(len(axes))), a)
 }
 
 // mlxFloor calls int mlx_floor(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2154,7 +1953,7 @@ func mlxFloor(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_floor(aCtx), a)
+	return wrap(op, C.call_floor(word(aCtx)), a)
 }
 
 // mlxFloorDivide calls int mlx_floor_divide(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2170,7 +1969,7 @@ func mlxFloorDivide(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_floor_divide(aCtx, bCtx), a, b)
+	return wrap(op, C.call_floor_divide(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxFromFp8 calls int mlx_from_fp8(mlx_array* res, const mlx_array x, mlx_dtype dtype, const mlx_stream s).
@@ -2184,7 +1983,7 @@ func mlxFromFp8(x *Array, dtype DType) *Array {
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype), x))
 	}
-	return wrap(op, C.call_from_fp8(xCtx, C.int(dtype.c())), x)
+	return wrap(op, C.call_from_fp8(word(xCtx), C.int(dtype.c())), x)
 }
 
 // mlxFull calls int mlx_full(mlx_array* res, const int* shape, size_t shape_num, const mlx_array vals, mlx_dtype dtype, const mlx_stream s).
@@ -2202,7 +2001,7 @@ func mlxFull(shape []int, vals *Array, dtype DType) *Array {
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype), vals))
 	}
-	return wrap(op, C.call_full(&shapeInts[0], C.size_t(len(shape)), valsCtx, C.int(dtype.c())), vals)
+	return wrap(op, C.call_full(&shapeInts[0], C.size_t(len(shape)), word(valsCtx), C.int(dtype.c())), vals)
 }
 
 // mlxFullLike calls int mlx_full_like(mlx_array* res, const mlx_array a, const mlx_array vals, mlx_dtype dtype, const mlx_stream s).
@@ -2221,7 +2020,7 @@ func mlxFullLike(a *Array, vals *Array, dtype DType) *Array {
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype), a, vals))
 	}
-	return wrap(op, C.call_full_like(aCtx, valsCtx, C.int(dtype.c())), a, vals)
+	return wrap(op, C.call_full_like(word(aCtx), word(valsCtx), C.int(dtype.c())), a, vals)
 }
 
 // mlxGather calls int mlx_gather(mlx_array* res, const mlx_array a, const mlx_vector_array indices, const int* axes, size_t axes_num, const int* slice_sizes, size_t slice_sizes_num, const mlx_stream s).
@@ -2245,7 +2044,7 @@ func mlxGather(a *Array, indices []*Array, axes []int, sliceSizes []int) *Array 
 	if err != nil {
 		return invalid(opError(op, err, append([]*Array{a}, indices...)...))
 	}
-	return wrap(op, C.call_gather(aCtx, indicesHeld.ptr(), indicesHeld.n(), &axesInts[0], C.size_t(len(axes)), &sliceSizesInts[0], C.size_t(len(sliceSizes))), append([]*Array{a}, indices...)...)
+	return wrap(op, C.call_gather(word(aCtx), indicesHeld.ptr(), indicesHeld.n(), &axesInts[0], C.size_t(len(axes)), &sliceSizesInts[0], C.size_t(len(sliceSizes))), append([]*Array{a}, indices...)...)
 }
 
 // mlxGatherMm calls int mlx_gather_mm(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_array lhs_indices, const mlx_array rhs_indices, bool sorted_indices, const mlx_stream s).
@@ -2271,7 +2070,7 @@ func mlxGatherMm(a *Array, b *Array, lhsIndices *Array, rhsIndices *Array, sorte
 		return invalid(operandError(op, err, 3, a, b, lhsIndices, rhsIndices))
 	}
 	defer releaseOptional(rhsIndices)
-	return wrap(op, C.call_gather_mm(aCtx, bCtx, lhsIndicesCtx, rhsIndicesCtx, C.bool(sortedIndices)), a, b, lhsIndices, rhsIndices)
+	return wrap(op, C.call_gather_mm(word(aCtx), word(bCtx), word(lhsIndicesCtx), word(rhsIndicesCtx), C.bool(sortedIndices)), a, b, lhsIndices, rhsIndices)
 }
 
 // mlxGatherQmm calls int mlx_gather_qmm(mlx_array* res, const mlx_array x, const mlx_array w, const mlx_array scales, const mlx_array biases, const mlx_array lhs_indices, const mlx_array rhs_indices, bool transpose, mlx_optional_int group_size, mlx_optional_int bits, const char* mode, bool sorted_indices, const mlx_stream s).
@@ -2312,7 +2111,7 @@ func mlxGatherQmm(x *Array, w *Array, scales *Array, biases *Array, lhsIndices *
 	if err := check32(groupSize, bits); err != nil {
 		return invalid(opError(op, err, x, w, scales, biases, lhsIndices, rhsIndices))
 	}
-	return wrap(op, C.call_gather_qmm(xCtx, wCtx, scalesCtx, biasesCtx, lhsIndicesCtx, rhsIndicesCtx, C.bool(transpose), C.int(groupSize), C.int(bits), modeText, C.bool(sortedIndices)), x, w, scales, biases, lhsIndices, rhsIndices)
+	return wrap(op, C.call_gather_qmm(word(xCtx), word(wCtx), word(scalesCtx), word(biasesCtx), word(lhsIndicesCtx), word(rhsIndicesCtx), C.bool(transpose), C.int(groupSize), C.int(bits), modeText, C.bool(sortedIndices)), x, w, scales, biases, lhsIndices, rhsIndices)
 }
 
 // mlxGatherQqmm calls int mlx_gather_qqmm(mlx_array* res, const mlx_array x, const mlx_array w, const mlx_array scales_w, const mlx_array lhs_indices, const mlx_array rhs_indices, mlx_optional_int group_size, mlx_optional_int bits, const char* mode, const mlx_array global_scale_x, const mlx_array global_scale_w, bool sorted_indices, const mlx_stream s).
@@ -2358,7 +2157,7 @@ func mlxGatherQqmm(x *Array, w *Array, scalesW *Array, lhsIndices *Array, rhsInd
 	if err := check32(groupSize, bits); err != nil {
 		return invalid(opError(op, err, x, w, scalesW, lhsIndices, rhsIndices, globalScaleX, globalScaleW))
 	}
-	return wrap(op, C.call_gather_qqmm(xCtx, wCtx, scalesWCtx, lhsIndicesCtx, rhsIndicesCtx, C.int(groupSize), C.int(bits), modeText, globalScaleXCtx, globalScaleWCtx, C.bool(sortedIndices)), x, w, scalesW, lhsIndices, rhsIndices, globalScaleX, globalScaleW)
+	return wrap(op, C.call_gather_qqmm(word(xCtx), word(wCtx), word(scalesWCtx), word(lhsIndicesCtx), word(rhsIndicesCtx), C.int(groupSize), C.int(bits), modeText, word(globalScaleXCtx), word(globalScaleWCtx), C.bool(sortedIndices)), x, w, scalesW, lhsIndices, rhsIndices, globalScaleX, globalScaleW)
 }
 
 // mlxGreater calls int mlx_greater(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2374,7 +2173,7 @@ func mlxGreater(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_greater(aCtx, bCtx), a, b)
+	return wrap(op, C.call_greater(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxGreaterEqual calls int mlx_greater_equal(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2390,7 +2189,7 @@ func mlxGreaterEqual(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_greater_equal(aCtx, bCtx), a, b)
+	return wrap(op, C.call_greater_equal(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxHadamardTransform calls int mlx_hadamard_transform(mlx_array* res, const mlx_array a, mlx_optional_float scale, const mlx_stream s).
@@ -2401,7 +2200,7 @@ func mlxHadamardTransform(a *Array, scale *float32) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_hadamard_transform(aCtx, (*C.float)(scale)), a)
+	return wrap(op, C.call_hadamard_transform(word(aCtx), (*C.float)(scale)), a)
 }
 
 // mlxHamming calls int mlx_hamming(mlx_array* res, int M, const mlx_stream s).
@@ -2436,7 +2235,7 @@ func mlxImag(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_imag(aCtx), a)
+	return wrap(op, C.call_imag(word(aCtx)), a)
 }
 
 // mlxInner calls int mlx_inner(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2452,7 +2251,7 @@ func mlxInner(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_inner(aCtx, bCtx), a, b)
+	return wrap(op, C.call_inner(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxIsclose calls int mlx_isclose(mlx_array* res, const mlx_array a, const mlx_array b, double rtol, double atol, bool equal_nan, const mlx_stream s).
@@ -2468,7 +2267,7 @@ func mlxIsclose(a *Array, b *Array, rtol float64, atol float64, equalNan bool) *
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_isclose(aCtx, bCtx, C.double(rtol), C.double(atol), C.bool(equalNan)), a, b)
+	return wrap(op, C.call_isclose(word(aCtx), word(bCtx), C.double(rtol), C.double(atol), C.bool(equalNan)), a, b)
 }
 
 // mlxIsfinite calls int mlx_isfinite(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2479,7 +2278,7 @@ func mlxIsfinite(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_isfinite(aCtx), a)
+	return wrap(op, C.call_isfinite(word(aCtx)), a)
 }
 
 // mlxIsinf calls int mlx_isinf(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2490,7 +2289,7 @@ func mlxIsinf(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_isinf(aCtx), a)
+	return wrap(op, C.call_isinf(word(aCtx)), a)
 }
 
 // mlxIsnan calls int mlx_isnan(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2501,7 +2300,7 @@ func mlxIsnan(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_isnan(aCtx), a)
+	return wrap(op, C.call_isnan(word(aCtx)), a)
 }
 
 // mlxIsneginf calls int mlx_isneginf(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2512,7 +2311,7 @@ func mlxIsneginf(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_isneginf(aCtx), a)
+	return wrap(op, C.call_isneginf(word(aCtx)), a)
 }
 
 // mlxIsposinf calls int mlx_isposinf(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2523,7 +2322,7 @@ func mlxIsposinf(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_isposinf(aCtx), a)
+	return wrap(op, C.call_isposinf(word(aCtx)), a)
 }
 
 // mlxKron calls int mlx_kron(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2539,7 +2338,7 @@ func mlxKron(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_kron(aCtx, bCtx), a, b)
+	return wrap(op, C.call_kron(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxLeftShift calls int mlx_left_shift(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2555,7 +2354,7 @@ func mlxLeftShift(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_left_shift(aCtx, bCtx), a, b)
+	return wrap(op, C.call_left_shift(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxLess calls int mlx_less(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2571,7 +2370,7 @@ func mlxLess(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_less(aCtx, bCtx), a, b)
+	return wrap(op, C.call_less(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxLessEqual calls int mlx_less_equal(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2587,7 +2386,7 @@ func mlxLessEqual(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_less_equal(aCtx, bCtx), a, b)
+	return wrap(op, C.call_less_equal(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxLinspaceEndpoint calls int mlx_linspace_endpoint(mlx_array* res, double start, double stop, int num, bool endpoint, mlx_dtype dtype, const mlx_stream s).
@@ -2613,7 +2412,7 @@ func mlxLog(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_log(aCtx), a)
+	return wrap(op, C.call_log(word(aCtx)), a)
 }
 
 // mlxLog10 calls int mlx_log10(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2624,7 +2423,7 @@ func mlxLog10(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_log10(aCtx), a)
+	return wrap(op, C.call_log10(word(aCtx)), a)
 }
 
 // mlxLog1p calls int mlx_log1p(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2635,7 +2434,7 @@ func mlxLog1p(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_log1p(aCtx), a)
+	return wrap(op, C.call_log1p(word(aCtx)), a)
 }
 
 // mlxLog2 calls int mlx_log2(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2646,7 +2445,7 @@ func mlxLog2(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_log2(aCtx), a)
+	return wrap(op, C.call_log2(word(aCtx)), a)
 }
 
 // mlxLogaddexp calls int mlx_logaddexp(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2662,7 +2461,7 @@ func mlxLogaddexp(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_logaddexp(aCtx, bCtx), a, b)
+	return wrap(op, C.call_logaddexp(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxLogcumsumexpAxis calls int mlx_logcumsumexp_axis(mlx_array* res, const mlx_array a, int axis, bool reverse, bool inclusive, const mlx_stream s).
@@ -2676,7 +2475,7 @@ func mlxLogcumsumexpAxis(a *Array, axis int, reverse bool, inclusive bool) *Arra
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_logcumsumexp_axis(aCtx, C.int(axis), C.bool(reverse), C.bool(inclusive)), a)
+	return wrap(op, C.call_logcumsumexp_axis(word(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive)), a)
 }
 
 // mlxLogicalAnd calls int mlx_logical_and(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2692,7 +2491,7 @@ func mlxLogicalAnd(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_logical_and(aCtx, bCtx), a, b)
+	return wrap(op, C.call_logical_and(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxLogicalNot calls int mlx_logical_not(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2703,7 +2502,7 @@ func mlxLogicalNot(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_logical_not(aCtx), a)
+	return wrap(op, C.call_logical_not(word(aCtx)), a)
 }
 
 // mlxLogicalOr calls int mlx_logical_or(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2719,7 +2518,7 @@ func mlxLogicalOr(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_logical_or(aCtx, bCtx), a, b)
+	return wrap(op, C.call_logical_or(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxLogicalXor calls int mlx_logical_xor(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2735,7 +2534,7 @@ func mlxLogicalXor(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_logical_xor(aCtx, bCtx), a, b)
+	return wrap(op, C.call_logical_xor(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxLogsumexpAxes calls int mlx_logsumexp_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -2750,7 +2549,7 @@ func mlxLogsumexpAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_logsumexp_axes(aCtx, &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_logsumexp_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxMaskedScatter calls int mlx_masked_scatter(mlx_array* res, const mlx_array a, const mlx_array mask, const mlx_array src, const mlx_stream s).
@@ -2771,7 +2570,7 @@ func mlxMaskedScatter(a *Array, mask *Array, src *Array) *Array {
 		return invalid(operandError(op, err, 2, a, mask, src))
 	}
 	defer src.release()
-	return wrap(op, C.call_masked_scatter(aCtx, maskCtx, srcCtx), a, mask, src)
+	return wrap(op, C.call_masked_scatter(word(aCtx), word(maskCtx), word(srcCtx)), a, mask, src)
 }
 
 // mlxMatmul calls int mlx_matmul(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2787,7 +2586,7 @@ func mlxMatmul(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_matmul(aCtx, bCtx), a, b)
+	return wrap(op, C.call_matmul(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxMaxAxes calls int mlx_max_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -2802,7 +2601,7 @@ func mlxMaxAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_max_axes(aCtx, &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_max_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxMaximum calls int mlx_maximum(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2818,7 +2617,7 @@ func mlxMaximum(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_maximum(aCtx, bCtx), a, b)
+	return wrap(op, C.call_maximum(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxMeanAxes calls int mlx_mean_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -2833,7 +2632,7 @@ func mlxMeanAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_mean_axes(aCtx, &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_mean_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxMedianAxes calls int mlx_median_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -2848,7 +2647,7 @@ func mlxMedianAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_median_axes(aCtx, &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_median_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxMeshgrid calls int mlx_meshgrid(mlx_vector_array* res, const mlx_vector_array arrays, bool sparse, const char* indexing, const mlx_stream s).
@@ -2876,7 +2675,7 @@ func mlxMinAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_min_axes(aCtx, &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_min_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxMinimum calls int mlx_minimum(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2892,7 +2691,7 @@ func mlxMinimum(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_minimum(aCtx, bCtx), a, b)
+	return wrap(op, C.call_minimum(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxMoveaxis calls int mlx_moveaxis(mlx_array* res, const mlx_array a, int source, int destination, const mlx_stream s).
@@ -2906,7 +2705,7 @@ func mlxMoveaxis(a *Array, source int, destination int) *Array {
 	if err := check32(source, destination); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_moveaxis(aCtx, C.int(source), C.int(destination)), a)
+	return wrap(op, C.call_moveaxis(word(aCtx), C.int(source), C.int(destination)), a)
 }
 
 // mlxMultiply calls int mlx_multiply(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2922,7 +2721,7 @@ func mlxMultiply(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_multiply(aCtx, bCtx), a, b)
+	return wrap(op, C.call_multiply(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxNanToNum calls int mlx_nan_to_num(mlx_array* res, const mlx_array a, float nan, mlx_optional_float posinf, mlx_optional_float neginf, const mlx_stream s).
@@ -2933,7 +2732,7 @@ func mlxNanToNum(a *Array, nan float32, posinf *float32, neginf *float32) *Array
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_nan_to_num(aCtx, C.float(nan), (*C.float)(posinf), (*C.float)(neginf)), a)
+	return wrap(op, C.call_nan_to_num(word(aCtx), C.float(nan), (*C.float)(posinf), (*C.float)(neginf)), a)
 }
 
 // mlxNegative calls int mlx_negative(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2944,7 +2743,7 @@ func mlxNegative(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_negative(aCtx), a)
+	return wrap(op, C.call_negative(word(aCtx)), a)
 }
 
 // mlxNotEqual calls int mlx_not_equal(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2960,7 +2759,7 @@ func mlxNotEqual(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_not_equal(aCtx, bCtx), a, b)
+	return wrap(op, C.call_not_equal(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxNumberOfElements calls int mlx_number_of_elements(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool inverted, mlx_dtype dtype, const mlx_stream s).
@@ -2978,7 +2777,7 @@ func mlxNumberOfElements(a *Array, axes []int, inverted bool, dtype DType) *Arra
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype), a))
 	}
-	return wrap(op, C.call_number_of_elements(aCtx, &axesInts[0], C.size_t(len(axes)), C.bool(inverted), C.int(dtype.c())), a)
+	return wrap(op, C.call_number_of_elements(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(inverted), C.int(dtype.c())), a)
 }
 
 // mlxOnes calls int mlx_ones(mlx_array* res, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_stream s).
@@ -3008,7 +2807,7 @@ func mlxOnesLikeDtype(a *Array, dtype DType) *Array {
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype), a))
 	}
-	return wrap(op, C.call_ones_like_dtype(aCtx, C.int(dtype.c())), a)
+	return wrap(op, C.call_ones_like_dtype(word(aCtx), C.int(dtype.c())), a)
 }
 
 // mlxOuter calls int mlx_outer(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -3024,7 +2823,7 @@ func mlxOuter(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_outer(aCtx, bCtx), a, b)
+	return wrap(op, C.call_outer(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxPad calls int mlx_pad(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, const int* low_pad_size, size_t low_pad_size_num, const int* high_pad_size, size_t high_pad_size_num, const mlx_array pad_value, const char* mode, const mlx_stream s).
@@ -3054,7 +2853,7 @@ func mlxPad(a *Array, axes []int, lowPadSize []int, highPadSize []int, padValue 
 	defer padValue.release()
 	modeText := C.CString(mode)
 	defer C.free(unsafe.Pointer(modeText))
-	return wrap(op, C.call_pad(aCtx, &axesInts[0], C.size_t(len(axes)), &lowPadSizeInts[0], C.size_t(len(lowPadSize)), &highPadSizeInts[0], C.size_t(len(highPadSize)), padValueCtx, modeText), a, padValue)
+	return wrap(op, C.call_pad(word(aCtx), &axesInts[0], C.size_t(len(axes)), &lowPadSizeInts[0], C.size_t(len(lowPadSize)), &highPadSizeInts[0], C.size_t(len(highPadSize)), word(padValueCtx), modeText), a, padValue)
 }
 
 // mlxPartitionAxis calls int mlx_partition_axis(mlx_array* res, const mlx_array a, int kth, int axis, const mlx_stream s).
@@ -3068,7 +2867,7 @@ func mlxPartitionAxis(a *Array, kth int, axis int) *Array {
 	if err := check32(kth, axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_partition_axis(aCtx, C.int(kth), C.int(axis)), a)
+	return wrap(op, C.call_partition_axis(word(aCtx), C.int(kth), C.int(axis)), a)
 }
 
 // mlxPositive calls int mlx_positive(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -3079,7 +2878,7 @@ func mlxPositive(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_positive(aCtx), a)
+	return wrap(op, C.call_positive(word(aCtx)), a)
 }
 
 // mlxPower calls int mlx_power(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -3095,7 +2894,7 @@ func mlxPower(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_power(aCtx, bCtx), a, b)
+	return wrap(op, C.call_power(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxProdAxes calls int mlx_prod_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -3110,7 +2909,7 @@ func mlxProdAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_prod_axes(aCtx, &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_prod_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxPutAlongAxis calls int mlx_put_along_axis(mlx_array* res, const mlx_array a, const mlx_array indices, const mlx_array values, int axis, const mlx_stream s).
@@ -3134,7 +2933,7 @@ func mlxPutAlongAxis(a *Array, indices *Array, values *Array, axis int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a, indices, values))
 	}
-	return wrap(op, C.call_put_along_axis(aCtx, indicesCtx, valuesCtx, C.int(axis)), a, indices, values)
+	return wrap(op, C.call_put_along_axis(word(aCtx), word(indicesCtx), word(valuesCtx), C.int(axis)), a, indices, values)
 }
 
 // mlxQqmm calls int mlx_qqmm(mlx_array* res, const mlx_array x, const mlx_array w, const mlx_array w_scales, mlx_optional_int group_size, mlx_optional_int bits, const char* mode, const mlx_array global_scale_x, const mlx_array global_scale_w, const mlx_stream s).
@@ -3170,7 +2969,7 @@ func mlxQqmm(x *Array, w *Array, wScales *Array, groupSize int, bits int, mode s
 	if err := check32(groupSize, bits); err != nil {
 		return invalid(opError(op, err, x, w, wScales, globalScaleX, globalScaleW))
 	}
-	return wrap(op, C.call_qqmm(xCtx, wCtx, wScalesCtx, C.int(groupSize), C.int(bits), modeText, globalScaleXCtx, globalScaleWCtx), x, w, wScales, globalScaleX, globalScaleW)
+	return wrap(op, C.call_qqmm(word(xCtx), word(wCtx), word(wScalesCtx), C.int(groupSize), C.int(bits), modeText, word(globalScaleXCtx), word(globalScaleWCtx)), x, w, wScales, globalScaleX, globalScaleW)
 }
 
 // mlxQuantize calls int mlx_quantize(mlx_vector_array* res, const mlx_array w, mlx_optional_int group_size, mlx_optional_int bits, const char* mode, const mlx_array global_scale, const mlx_stream s).
@@ -3191,7 +2990,7 @@ func mlxQuantize(w *Array, groupSize int, bits int, mode string, globalScale *Ar
 	if err := check32(groupSize, bits); err != nil {
 		return nil, opError(op, err, w, globalScale)
 	}
-	return wrapAll(op, C.call_quantize(wCtx, C.int(groupSize), C.int(bits), modeText, globalScaleCtx), w, globalScale)
+	return wrapAll(op, C.call_quantize(word(wCtx), C.int(groupSize), C.int(bits), modeText, word(globalScaleCtx)), w, globalScale)
 }
 
 // mlxQuantizedMatmul calls int mlx_quantized_matmul(mlx_array* res, const mlx_array x, const mlx_array w, const mlx_array scales, const mlx_array biases, bool transpose, mlx_optional_int group_size, mlx_optional_int bits, const char* mode, const mlx_stream s).
@@ -3222,7 +3021,7 @@ func mlxQuantizedMatmul(x *Array, w *Array, scales *Array, biases *Array, transp
 	if err := check32(groupSize, bits); err != nil {
 		return invalid(opError(op, err, x, w, scales, biases))
 	}
-	return wrap(op, C.call_quantized_matmul(xCtx, wCtx, scalesCtx, biasesCtx, C.bool(transpose), C.int(groupSize), C.int(bits), modeText), x, w, scales, biases)
+	return wrap(op, C.call_quantized_matmul(word(xCtx), word(wCtx), word(scalesCtx), word(biasesCtx), C.bool(transpose), C.int(groupSize), C.int(bits), modeText), x, w, scales, biases)
 }
 
 // mlxRadians calls int mlx_radians(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -3233,7 +3032,7 @@ func mlxRadians(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_radians(aCtx), a)
+	return wrap(op, C.call_radians(word(aCtx)), a)
 }
 
 // mlxReal calls int mlx_real(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -3244,7 +3043,7 @@ func mlxReal(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_real(aCtx), a)
+	return wrap(op, C.call_real(word(aCtx)), a)
 }
 
 // mlxReciprocal calls int mlx_reciprocal(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -3255,7 +3054,7 @@ func mlxReciprocal(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_reciprocal(aCtx), a)
+	return wrap(op, C.call_reciprocal(word(aCtx)), a)
 }
 
 // mlxRemainder calls int mlx_remainder(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -3271,7 +3070,7 @@ func mlxRemainder(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_remainder(aCtx, bCtx), a, b)
+	return wrap(op, C.call_remainder(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxRepeatAxis calls int mlx_repeat_axis(mlx_array* res, const mlx_array arr, int repeats, int axis, const mlx_stream s).
@@ -3285,7 +3084,7 @@ func mlxRepeatAxis(arr *Array, repeats int, axis int) *Array {
 	if err := check32(repeats, axis); err != nil {
 		return invalid(opError(op, err, arr))
 	}
-	return wrap(op, C.call_repeat_axis(arrCtx, C.int(repeats), C.int(axis)), arr)
+	return wrap(op, C.call_repeat_axis(word(arrCtx), C.int(repeats), C.int(axis)), arr)
 }
 
 // mlxReshape calls int mlx_reshape(mlx_array* res, const mlx_array a, const int* shape, size_t shape_num, const mlx_stream s).
@@ -3300,7 +3099,7 @@ func mlxReshape(a *Array, shape []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_reshape(aCtx, &shapeInts[0], C.size_t(len(shape))), a)
+	return wrap(op, C.call_reshape(word(aCtx), &shapeInts[0], C.size_t(len(shape))), a)
 }
 
 // mlxRightShift calls int mlx_right_shift(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -3316,7 +3115,7 @@ func mlxRightShift(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_right_shift(aCtx, bCtx), a, b)
+	return wrap(op, C.call_right_shift(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxRollAxes calls int mlx_roll_axes(mlx_array* res, const mlx_array a, const int* shift, size_t shift_num, const int* axes, size_t axes_num, const mlx_stream s).
@@ -3335,7 +3134,7 @@ func mlxRollAxes(a *Array, shift []int, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_roll_axes(aCtx, &shiftInts[0], C.size_t(len(shift)), &axesInts[0], C.size_t(len(axes))), a)
+	return wrap(op, C.call_roll_axes(word(aCtx), &shiftInts[0], C.size_t(len(shift)), &axesInts[0], C.size_t(len(axes))), a)
 }
 
 // mlxRound calls int mlx_round(mlx_array* res, const mlx_array a, int decimals, const mlx_stream s).
@@ -3349,7 +3148,7 @@ func mlxRound(a *Array, decimals int) *Array {
 	if err := check32(decimals); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_round(aCtx, C.int(decimals)), a)
+	return wrap(op, C.call_round(word(aCtx), C.int(decimals)), a)
 }
 
 // mlxRsqrt calls int mlx_rsqrt(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -3360,7 +3159,7 @@ func mlxRsqrt(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_rsqrt(aCtx), a)
+	return wrap(op, C.call_rsqrt(word(aCtx)), a)
 }
 
 // mlxScatter calls int mlx_scatter(mlx_array* res, const mlx_array a, const mlx_vector_array indices, const mlx_array updates, const int* axes, size_t axes_num, const mlx_stream s).
@@ -3385,7 +3184,7 @@ func mlxScatter(a *Array, indices []*Array, updates *Array, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, append([]*Array{a, updates}, indices...)...))
 	}
-	return wrap(op, C.call_scatter(aCtx, indicesHeld.ptr(), indicesHeld.n(), updatesCtx, &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
+	return wrap(op, C.call_scatter(word(aCtx), indicesHeld.ptr(), indicesHeld.n(), word(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
 }
 
 // mlxScatterAdd calls int mlx_scatter_add(mlx_array* res, const mlx_array a, const mlx_vector_array indices, const mlx_array updates, const int* axes, size_t axes_num, const mlx_stream s).
@@ -3410,7 +3209,7 @@ func mlxScatterAdd(a *Array, indices []*Array, updates *Array, axes []int) *Arra
 	if err != nil {
 		return invalid(opError(op, err, append([]*Array{a, updates}, indices...)...))
 	}
-	return wrap(op, C.call_scatter_add(aCtx, indicesHeld.ptr(), indicesHeld.n(), updatesCtx, &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
+	return wrap(op, C.call_scatter_add(word(aCtx), indicesHeld.ptr(), indicesHeld.n(), word(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
 }
 
 // mlxScatterAddSingle calls int mlx_scatter_add_single(mlx_array* res, const mlx_array a, const mlx_array indices, const mlx_array updates, int axis, const mlx_stream s).
@@ -3434,7 +3233,7 @@ func mlxScatterAddSingle(a *Array, indices *Array, updates *Array, axis int) *Ar
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a, indices, updates))
 	}
-	return wrap(op, C.call_scatter_add_single(aCtx, indicesCtx, updatesCtx, C.int(axis)), a, indices, updates)
+	return wrap(op, C.call_scatter_add_single(word(aCtx), word(indicesCtx), word(updatesCtx), C.int(axis)), a, indices, updates)
 }
 
 // mlxScatterAddAxis calls int mlx_scatter_add_axis(mlx_array* res, const mlx_array a, const mlx_array indices, const mlx_array values, int axis, const mlx_stream s).
@@ -3458,7 +3257,7 @@ func mlxScatterAddAxis(a *Array, indices *Array, values *Array, axis int) *Array
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a, indices, values))
 	}
-	return wrap(op, C.call_scatter_add_axis(aCtx, indicesCtx, valuesCtx, C.int(axis)), a, indices, values)
+	return wrap(op, C.call_scatter_add_axis(word(aCtx), word(indicesCtx), word(valuesCtx), C.int(axis)), a, indices, values)
 }
 
 // mlxScatterMax calls int mlx_scatter_max(mlx_array* res, const mlx_array a, const mlx_vector_array indices, const mlx_array updates, const int* axes, size_t axes_num, const mlx_stream s).
@@ -3483,7 +3282,7 @@ func mlxScatterMax(a *Array, indices []*Array, updates *Array, axes []int) *Arra
 	if err != nil {
 		return invalid(opError(op, err, append([]*Array{a, updates}, indices...)...))
 	}
-	return wrap(op, C.call_scatter_max(aCtx, indicesHeld.ptr(), indicesHeld.n(), updatesCtx, &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
+	return wrap(op, C.call_scatter_max(word(aCtx), indicesHeld.ptr(), indicesHeld.n(), word(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
 }
 
 // mlxScatterMin calls int mlx_scatter_min(mlx_array* res, const mlx_array a, const mlx_vector_array indices, const mlx_array updates, const int* axes, size_t axes_num, const mlx_stream s).
@@ -3508,7 +3307,7 @@ func mlxScatterMin(a *Array, indices []*Array, updates *Array, axes []int) *Arra
 	if err != nil {
 		return invalid(opError(op, err, append([]*Array{a, updates}, indices...)...))
 	}
-	return wrap(op, C.call_scatter_min(aCtx, indicesHeld.ptr(), indicesHeld.n(), updatesCtx, &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
+	return wrap(op, C.call_scatter_min(word(aCtx), indicesHeld.ptr(), indicesHeld.n(), word(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
 }
 
 // mlxScatterProd calls int mlx_scatter_prod(mlx_array* res, const mlx_array a, const mlx_vector_array indices, const mlx_array updates, const int* axes, size_t axes_num, const mlx_stream s).
@@ -3533,7 +3332,7 @@ func mlxScatterProd(a *Array, indices []*Array, updates *Array, axes []int) *Arr
 	if err != nil {
 		return invalid(opError(op, err, append([]*Array{a, updates}, indices...)...))
 	}
-	return wrap(op, C.call_scatter_prod(aCtx, indicesHeld.ptr(), indicesHeld.n(), updatesCtx, &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
+	return wrap(op, C.call_scatter_prod(word(aCtx), indicesHeld.ptr(), indicesHeld.n(), word(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
 }
 
 // mlxSearchsorted calls int mlx_searchsorted(mlx_array* res, const mlx_array sorted_sequence, const mlx_array values, const char* side, const mlx_stream s).
@@ -3551,7 +3350,7 @@ func mlxSearchsorted(sortedSequence *Array, values *Array, side string) *Array {
 	defer values.release()
 	sideText := C.CString(side)
 	defer C.free(unsafe.Pointer(sideText))
-	return wrap(op, C.call_searchsorted(sortedSequenceCtx, valuesCtx, sideText), sortedSequence, values)
+	return wrap(op, C.call_searchsorted(word(sortedSequenceCtx), word(valuesCtx), sideText), sortedSequence, values)
 }
 
 // mlxSegmentedMm calls int mlx_segmented_mm(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_array segments, const mlx_stream s).
@@ -3572,7 +3371,7 @@ func mlxSegmentedMm(a *Array, b *Array, segments *Array) *Array {
 		return invalid(operandError(op, err, 2, a, b, segments))
 	}
 	defer segments.release()
-	return wrap(op, C.call_segmented_mm(aCtx, bCtx, segmentsCtx), a, b, segments)
+	return wrap(op, C.call_segmented_mm(word(aCtx), word(bCtx), word(segmentsCtx)), a, b, segments)
 }
 
 // mlxSigmoid calls int mlx_sigmoid(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -3583,7 +3382,7 @@ func mlxSigmoid(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_sigmoid(aCtx), a)
+	return wrap(op, C.call_sigmoid(word(aCtx)), a)
 }
 
 // mlxSign calls int mlx_sign(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -3594,7 +3393,7 @@ func mlxSign(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_sign(aCtx), a)
+	return wrap(op, C.call_sign(word(aCtx)), a)
 }
 
 // mlxSin calls int mlx_sin(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -3605,7 +3404,7 @@ func mlxSin(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_sin(aCtx), a)
+	return wrap(op, C.call_sin(word(aCtx)), a)
 }
 
 // mlxSinh calls int mlx_sinh(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -3616,7 +3415,7 @@ func mlxSinh(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_sinh(aCtx), a)
+	return wrap(op, C.call_sinh(word(aCtx)), a)
 }
 
 // mlxSlice calls int mlx_slice(mlx_array* res, const mlx_array a, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num, const mlx_stream s).
@@ -3639,7 +3438,7 @@ func mlxSlice(a *Array, start []int, stop []int, strides []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_slice(aCtx, &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), a)
+	return wrap(op, C.call_slice(word(aCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), a)
 }
 
 // mlxSliceDynamic calls int mlx_slice_dynamic(mlx_array* res, const mlx_array a, const mlx_array start, const int* axes, size_t axes_num, const int* slice_size, size_t slice_size_num, const mlx_stream s).
@@ -3663,7 +3462,7 @@ func mlxSliceDynamic(a *Array, start *Array, axes []int, sliceSize []int) *Array
 	if err != nil {
 		return invalid(opError(op, err, a, start))
 	}
-	return wrap(op, C.call_slice_dynamic(aCtx, startCtx, &axesInts[0], C.size_t(len(axes)), &sliceSizeInts[0], C.size_t(len(sliceSize))), a, start)
+	return wrap(op, C.call_slice_dynamic(word(aCtx), word(startCtx), &axesInts[0], C.size_t(len(axes)), &sliceSizeInts[0], C.size_t(len(sliceSize))), a, start)
 }
 
 // mlxSliceUpdate calls int mlx_slice_update(mlx_array* res, const mlx_array src, const mlx_array update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num, const mlx_stream s).
@@ -3691,7 +3490,7 @@ func mlxSliceUpdate(src *Array, update *Array, start []int, stop []int, strides 
 	if err != nil {
 		return invalid(opError(op, err, src, update))
 	}
-	return wrap(op, C.call_slice_update(srcCtx, updateCtx, &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
+	return wrap(op, C.call_slice_update(word(srcCtx), word(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
 }
 
 // mlxSliceUpdateDynamic calls int mlx_slice_update_dynamic(mlx_array* res, const mlx_array src, const mlx_array update, const mlx_array start, const int* axes, size_t axes_num, const mlx_stream s).
@@ -3716,7 +3515,7 @@ func mlxSliceUpdateDynamic(src *Array, update *Array, start *Array, axes []int) 
 	if err != nil {
 		return invalid(opError(op, err, src, update, start))
 	}
-	return wrap(op, C.call_slice_update_dynamic(srcCtx, updateCtx, startCtx, &axesInts[0], C.size_t(len(axes))), src, update, start)
+	return wrap(op, C.call_slice_update_dynamic(word(srcCtx), word(updateCtx), word(startCtx), &axesInts[0], C.size_t(len(axes))), src, update, start)
 }
 
 // mlxSliceUpdateAdd calls int mlx_slice_update_add(mlx_array* res, const mlx_array src, const mlx_array update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num, const mlx_stream s).
@@ -3744,7 +3543,7 @@ func mlxSliceUpdateAdd(src *Array, update *Array, start []int, stop []int, strid
 	if err != nil {
 		return invalid(opError(op, err, src, update))
 	}
-	return wrap(op, C.call_slice_update_add(srcCtx, updateCtx, &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
+	return wrap(op, C.call_slice_update_add(word(srcCtx), word(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
 }
 
 // mlxSliceUpdateMax calls int mlx_slice_update_max(mlx_array* res, const mlx_array src, const mlx_array update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num, const mlx_stream s).
@@ -3772,7 +3571,7 @@ func mlxSliceUpdateMax(src *Array, update *Array, start []int, stop []int, strid
 	if err != nil {
 		return invalid(opError(op, err, src, update))
 	}
-	return wrap(op, C.call_slice_update_max(srcCtx, updateCtx, &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
+	return wrap(op, C.call_slice_update_max(word(srcCtx), word(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
 }
 
 // mlxSliceUpdateMin calls int mlx_slice_update_min(mlx_array* res, const mlx_array src, const mlx_array update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num, const mlx_stream s).
@@ -3800,7 +3599,7 @@ func mlxSliceUpdateMin(src *Array, update *Array, start []int, stop []int, strid
 	if err != nil {
 		return invalid(opError(op, err, src, update))
 	}
-	return wrap(op, C.call_slice_update_min(srcCtx, updateCtx, &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
+	return wrap(op, C.call_slice_update_min(word(srcCtx), word(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
 }
 
 // mlxSliceUpdateProd calls int mlx_slice_update_prod(mlx_array* res, const mlx_array src, const mlx_array update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num, const mlx_stream s).
@@ -3828,7 +3627,7 @@ func mlxSliceUpdateProd(src *Array, update *Array, start []int, stop []int, stri
 	if err != nil {
 		return invalid(opError(op, err, src, update))
 	}
-	return wrap(op, C.call_slice_update_prod(srcCtx, updateCtx, &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
+	return wrap(op, C.call_slice_update_prod(word(srcCtx), word(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
 }
 
 // mlxSoftmaxAxes calls int mlx_softmax_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool precise, const mlx_stream s).
@@ -3843,7 +3642,7 @@ func mlxSoftmaxAxes(a *Array, axes []int, precise bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_softmax_axes(aCtx, &axesInts[0], C.size_t(len(axes)), C.bool(precise)), a)
+	return wrap(op, C.call_softmax_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(precise)), a)
 }
 
 // mlxSortAxis calls int mlx_sort_axis(mlx_array* res, const mlx_array a, int axis, const mlx_stream s).
@@ -3857,7 +3656,7 @@ func mlxSortAxis(a *Array, axis int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_sort_axis(aCtx, C.int(axis)), a)
+	return wrap(op, C.call_sort_axis(word(aCtx), C.int(axis)), a)
 }
 
 // mlxSplit calls int mlx_split(mlx_vector_array* res, const mlx_array a, int num_splits, int axis, const mlx_stream s).
@@ -3871,7 +3670,7 @@ func mlxSplit(a *Array, numSplits int, axis int) ([]*Array, error) {
 	if err := check32(numSplits, axis); err != nil {
 		return nil, opError(op, err, a)
 	}
-	return wrapAll(op, C.call_split(aCtx, C.int(numSplits), C.int(axis)), a)
+	return wrapAll(op, C.call_split(word(aCtx), C.int(numSplits), C.int(axis)), a)
 }
 
 // mlxSplitSections calls int mlx_split_sections(mlx_vector_array* res, const mlx_array a, const int* indices, size_t indices_num, int axis, const mlx_stream s).
@@ -3889,7 +3688,7 @@ func mlxSplitSections(a *Array, indices []int, axis int) ([]*Array, error) {
 	if err := check32(axis); err != nil {
 		return nil, opError(op, err, a)
 	}
-	return wrapAll(op, C.call_split_sections(aCtx, &indicesInts[0], C.size_t(len(indices)), C.int(axis)), a)
+	return wrapAll(op, C.call_split_sections(word(aCtx), &indicesInts[0], C.size_t(len(indices)), C.int(axis)), a)
 }
 
 // mlxSqrt calls int mlx_sqrt(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -3900,7 +3699,7 @@ func mlxSqrt(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_sqrt(aCtx), a)
+	return wrap(op, C.call_sqrt(word(aCtx)), a)
 }
 
 // mlxSquare calls int mlx_square(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -3911,7 +3710,7 @@ func mlxSquare(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_square(aCtx), a)
+	return wrap(op, C.call_square(word(aCtx)), a)
 }
 
 // mlxSqueezeAxes calls int mlx_squeeze_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, const mlx_stream s).
@@ -3926,7 +3725,7 @@ func mlxSqueezeAxes(a *Array, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_squeeze_axes(aCtx, &axesInts[0], C.size_t(len(axes))), a)
+	return wrap(op, C.call_squeeze_axes(word(aCtx), &axesInts[0], C.size_t(len(axes))), a)
 }
 
 // mlxStackAxis calls int mlx_stack_axis(mlx_array* res, const mlx_vector_array arrays, int axis, const mlx_stream s).
@@ -3958,7 +3757,7 @@ func mlxStdAxes(a *Array, axes []int, keepdims bool, ddof int) *Array {
 	if err := check32(ddof); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_std_axes(aCtx, &axesInts[0], C.size_t(len(axes)), C.bool(keepdims), C.int(ddof)), a)
+	return wrap(op, C.call_std_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims), C.int(ddof)), a)
 }
 
 // mlxStopGradient calls int mlx_stop_gradient(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -3969,7 +3768,7 @@ func mlxStopGradient(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_stop_gradient(aCtx), a)
+	return wrap(op, C.call_stop_gradient(word(aCtx)), a)
 }
 
 // mlxSubtract calls int mlx_subtract(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -3985,7 +3784,7 @@ func mlxSubtract(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_subtract(aCtx, bCtx), a, b)
+	return wrap(op, C.call_subtract(word(aCtx), word(bCtx)), a, b)
 }
 
 // mlxSumAxes calls int mlx_sum_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -4000,7 +3799,7 @@ func mlxSumAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_sum_axes(aCtx, &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_sum_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxSwapaxes calls int mlx_swapaxes(mlx_array* res, const mlx_array a, int axis1, int axis2, const mlx_stream s).
@@ -4014,7 +3813,7 @@ func mlxSwapaxes(a *Array, axis1 int, axis2 int) *Array {
 	if err := check32(axis1, axis2); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_swapaxes(aCtx, C.int(axis1), C.int(axis2)), a)
+	return wrap(op, C.call_swapaxes(word(aCtx), C.int(axis1), C.int(axis2)), a)
 }
 
 // mlxTakeAxis calls int mlx_take_axis(mlx_array* res, const mlx_array a, const mlx_array indices, int axis, const mlx_stream s).
@@ -4033,7 +3832,7 @@ func mlxTakeAxis(a *Array, indices *Array, axis int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a, indices))
 	}
-	return wrap(op, C.call_take_axis(aCtx, indicesCtx, C.int(axis)), a, indices)
+	return wrap(op, C.call_take_axis(word(aCtx), word(indicesCtx), C.int(axis)), a, indices)
 }
 
 // mlxTakeAlongAxis calls int mlx_take_along_axis(mlx_array* res, const mlx_array a, const mlx_array indices, int axis, const mlx_stream s).
@@ -4052,7 +3851,7 @@ func mlxTakeAlongAxis(a *Array, indices *Array, axis int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a, indices))
 	}
-	return wrap(op, C.call_take_along_axis(aCtx, indicesCtx, C.int(axis)), a, indices)
+	return wrap(op, C.call_take_along_axis(word(aCtx), word(indicesCtx), C.int(axis)), a, indices)
 }
 
 // mlxTan calls int mlx_tan(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -4063,7 +3862,7 @@ func mlxTan(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_tan(aCtx), a)
+	return wrap(op, C.call_tan(word(aCtx)), a)
 }
 
 // mlxTanh calls int mlx_tanh(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -4074,7 +3873,7 @@ func mlxTanh(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_tanh(aCtx), a)
+	return wrap(op, C.call_tanh(word(aCtx)), a)
 }
 
 // mlxTensordot calls int mlx_tensordot(mlx_array* res, const mlx_array a, const mlx_array b, const int* axes_a, size_t axes_a_num, const int* axes_b, size_t axes_b_num, const mlx_stream s).
@@ -4098,7 +3897,7 @@ func mlxTensordot(a *Array, b *Array, axesA []int, axesB []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a, b))
 	}
-	return wrap(op, C.call_tensordot(aCtx, bCtx, &axesAInts[0], C.size_t(len(axesA)), &axesBInts[0], C.size_t(len(axesB))), a, b)
+	return wrap(op, C.call_tensordot(word(aCtx), word(bCtx), &axesAInts[0], C.size_t(len(axesA)), &axesBInts[0], C.size_t(len(axesB))), a, b)
 }
 
 // mlxTile calls int mlx_tile(mlx_array* res, const mlx_array arr, const int* reps, size_t reps_num, const mlx_stream s).
@@ -4113,7 +3912,7 @@ func mlxTile(arr *Array, reps []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, arr))
 	}
-	return wrap(op, C.call_tile(arrCtx, &repsInts[0], C.size_t(len(reps))), arr)
+	return wrap(op, C.call_tile(word(arrCtx), &repsInts[0], C.size_t(len(reps))), arr)
 }
 
 // mlxToFp8 calls int mlx_to_fp8(mlx_array* res, const mlx_array x, const mlx_stream s).
@@ -4124,7 +3923,7 @@ func mlxToFp8(x *Array) *Array {
 		return invalid(operandError(op, err, 0, x))
 	}
 	defer x.release()
-	return wrap(op, C.call_to_fp8(xCtx), x)
+	return wrap(op, C.call_to_fp8(word(xCtx)), x)
 }
 
 // mlxTopkAxis calls int mlx_topk_axis(mlx_array* res, const mlx_array a, int k, int axis, const mlx_stream s).
@@ -4138,7 +3937,7 @@ func mlxTopkAxis(a *Array, k int, axis int) *Array {
 	if err := check32(k, axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_topk_axis(aCtx, C.int(k), C.int(axis)), a)
+	return wrap(op, C.call_topk_axis(word(aCtx), C.int(k), C.int(axis)), a)
 }
 
 // mlxTraceAxes calls int mlx_trace_axes(mlx_array* res, const mlx_array a, int offset, int axis1, int axis2, mlx_dtype dtype, const mlx_stream s).
@@ -4155,7 +3954,7 @@ func mlxTraceAxes(a *Array, offset int, axis1 int, axis2 int, dtype DType) *Arra
 	if err := check32(offset, axis1, axis2); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_trace_axes(aCtx, C.int(offset), C.int(axis1), C.int(axis2), C.int(dtype.c())), a)
+	return wrap(op, C.call_trace_axes(word(aCtx), C.int(offset), C.int(axis1), C.int(axis2), C.int(dtype.c())), a)
 }
 
 // mlxTransposeAxes calls int mlx_transpose_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, const mlx_stream s).
@@ -4170,7 +3969,7 @@ func mlxTransposeAxes(a *Array, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_transpose_axes(aCtx, &axesInts[0], C.size_t(len(axes))), a)
+	return wrap(op, C.call_transpose_axes(word(aCtx), &axesInts[0], C.size_t(len(axes))), a)
 }
 
 // mlxTri calls int mlx_tri(mlx_array* res, int n, int m, int k, mlx_dtype type, const mlx_stream s).
@@ -4199,7 +3998,7 @@ func mlxTril(x *Array, k int) *Array {
 	if err := check32(k); err != nil {
 		return invalid(opError(op, err, x))
 	}
-	return wrap(op, C.call_tril(xCtx, C.int(k)), x)
+	return wrap(op, C.call_tril(word(xCtx), C.int(k)), x)
 }
 
 // mlxTriu calls int mlx_triu(mlx_array* res, const mlx_array x, int k, const mlx_stream s).
@@ -4213,7 +4012,7 @@ func mlxTriu(x *Array, k int) *Array {
 	if err := check32(k); err != nil {
 		return invalid(opError(op, err, x))
 	}
-	return wrap(op, C.call_triu(xCtx, C.int(k)), x)
+	return wrap(op, C.call_triu(word(xCtx), C.int(k)), x)
 }
 
 // mlxTrunc calls int mlx_trunc(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -4224,7 +4023,7 @@ func mlxTrunc(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_trunc(aCtx), a)
+	return wrap(op, C.call_trunc(word(aCtx)), a)
 }
 
 // mlxUnflatten calls int mlx_unflatten(mlx_array* res, const mlx_array a, int axis, const int* shape, size_t shape_num, const mlx_stream s).
@@ -4242,7 +4041,7 @@ func mlxUnflatten(a *Array, axis int, shape []int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_unflatten(aCtx, C.int(axis), &shapeInts[0], C.size_t(len(shape))), a)
+	return wrap(op, C.call_unflatten(word(aCtx), C.int(axis), &shapeInts[0], C.size_t(len(shape))), a)
 }
 
 // mlxUnstackAxis calls int mlx_unstack_axis(mlx_vector_array* res, const mlx_array a, int axis, const mlx_stream s).
@@ -4256,7 +4055,7 @@ func mlxUnstackAxis(a *Array, axis int) ([]*Array, error) {
 	if err := check32(axis); err != nil {
 		return nil, opError(op, err, a)
 	}
-	return wrapAll(op, C.call_unstack_axis(aCtx, C.int(axis)), a)
+	return wrapAll(op, C.call_unstack_axis(word(aCtx), C.int(axis)), a)
 }
 
 // mlxVarAxes calls int mlx_var_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, int ddof, const mlx_stream s).
@@ -4274,7 +4073,7 @@ func mlxVarAxes(a *Array, axes []int, keepdims bool, ddof int) *Array {
 	if err := check32(ddof); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_var_axes(aCtx, &axesInts[0], C.size_t(len(axes)), C.bool(keepdims), C.int(ddof)), a)
+	return wrap(op, C.call_var_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims), C.int(ddof)), a)
 }
 
 // mlxVecdot calls int mlx_vecdot(mlx_array* res, const mlx_array a, const mlx_array b, int axis, const mlx_stream s).
@@ -4293,7 +4092,7 @@ func mlxVecdot(a *Array, b *Array, axis int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a, b))
 	}
-	return wrap(op, C.call_vecdot(aCtx, bCtx, C.int(axis)), a, b)
+	return wrap(op, C.call_vecdot(word(aCtx), word(bCtx), C.int(axis)), a, b)
 }
 
 // mlxView calls int mlx_view(mlx_array* res, const mlx_array a, mlx_dtype dtype, const mlx_stream s).
@@ -4307,7 +4106,7 @@ func mlxView(a *Array, dtype DType) *Array {
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype), a))
 	}
-	return wrap(op, C.call_view(aCtx, C.int(dtype.c())), a)
+	return wrap(op, C.call_view(word(aCtx), C.int(dtype.c())), a)
 }
 
 // mlxWhere calls int mlx_where(mlx_array* res, const mlx_array condition, const mlx_array x, const mlx_array y, const mlx_stream s).
@@ -4328,7 +4127,7 @@ func mlxWhere(condition *Array, x *Array, y *Array) *Array {
 		return invalid(operandError(op, err, 2, condition, x, y))
 	}
 	defer y.release()
-	return wrap(op, C.call_where(conditionCtx, xCtx, yCtx), condition, x, y)
+	return wrap(op, C.call_where(word(conditionCtx), word(xCtx), word(yCtx)), condition, x, y)
 }
 
 // mlxZeros calls int mlx_zeros(mlx_array* res, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_stream s).
@@ -4358,5 +4157,5 @@ func mlxZerosLikeDtype(a *Array, dtype DType) *Array {
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype), a))
 	}
-	return wrap(op, C.call_zeros_like_dtype(aCtx, C.int(dtype.c())), a)
+	return wrap(op, C.call_zeros_like_dtype(word(aCtx), C.int(dtype.c())), a)
 }

@@ -4,86 +4,68 @@ package mlxc
 
 /*
 #cgo noescape call_random_bernoulli
-#cgo nocallback call_random_bernoulli
 #cgo noescape call_random_bits
-#cgo nocallback call_random_bits
 #cgo noescape call_random_categorical_shape
-#cgo nocallback call_random_categorical_shape
 #cgo noescape call_random_categorical_num_samples
-#cgo nocallback call_random_categorical_num_samples
 #cgo noescape call_random_categorical
-#cgo nocallback call_random_categorical
 #cgo noescape call_random_gumbel
-#cgo nocallback call_random_gumbel
 #cgo noescape call_random_key
-#cgo nocallback call_random_key
 #cgo noescape call_random_laplace
-#cgo nocallback call_random_laplace
 #cgo noescape call_random_multivariate_normal
-#cgo nocallback call_random_multivariate_normal
 #cgo noescape call_random_normal_broadcast
-#cgo nocallback call_random_normal_broadcast
 #cgo noescape call_random_normal
-#cgo nocallback call_random_normal
 #cgo noescape call_random_permutation
-#cgo nocallback call_random_permutation
 #cgo noescape call_random_permutation_arange
-#cgo nocallback call_random_permutation_arange
 #cgo noescape call_random_randint
-#cgo nocallback call_random_randint
 #cgo noescape call_random_seed
-#cgo nocallback call_random_seed
 #cgo noescape call_random_split_num
-#cgo nocallback call_random_split_num
 #cgo noescape call_random_truncated_normal
-#cgo nocallback call_random_truncated_normal
 #cgo noescape call_random_uniform
-#cgo nocallback call_random_uniform
 
 #include "mlxg.h"
 
 #ifndef MLXG_NOT_SET_UP
-static mlxg_result call_random_bernoulli(void* p, const int* shape, size_t shape_num, void* key) {
-  MLXG_CALL(mlx_random_bernoulli(&res, (mlx_array){p}, shape, shape_num, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_bernoulli(uintptr_t p, const int* shape, size_t shape_num, uintptr_t key) {
+  MLXG_CALL(mlx_random_bernoulli(&res, (mlx_array){(void*)p}, shape, shape_num, (mlx_array){(void*)key}, mlxg_stream()));
 }
-static mlxg_result call_random_bits(const int* shape, size_t shape_num, int width, void* key) {
-  MLXG_CALL(mlx_random_bits(&res, shape, shape_num, width, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_bits(const int* shape, size_t shape_num, int width, uintptr_t key) {
+  MLXG_CALL(mlx_random_bits(&res, shape, shape_num, width, (mlx_array){(void*)key}, mlxg_stream()));
 }
-static mlxg_result call_random_categorical_shape(void* logits, int axis, const int* shape, size_t shape_num, void* key) {
-  MLXG_CALL(mlx_random_categorical_shape(&res, (mlx_array){logits}, axis, shape, shape_num, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_categorical_shape(uintptr_t logits, int axis, const int* shape, size_t shape_num, uintptr_t key) {
+  MLXG_CALL(mlx_random_categorical_shape(&res, (mlx_array){(void*)logits}, axis, shape, shape_num, (mlx_array){(void*)key}, mlxg_stream()));
 }
-static mlxg_result call_random_categorical_num_samples(void* logits, int axis, int numSamples, void* key) {
-  MLXG_CALL(mlx_random_categorical_num_samples(&res, (mlx_array){logits}, axis, numSamples, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_categorical_num_samples(uintptr_t logits, int axis, int numSamples, uintptr_t key) {
+  MLXG_CALL(mlx_random_categorical_num_samples(&res, (mlx_array){(void*)logits}, axis, numSamples, (mlx_array){(void*)key}, mlxg_stream()));
 }
-static mlxg_result call_random_categorical(void* logits, int axis, void* key) {
-  MLXG_CALL(mlx_random_categorical(&res, (mlx_array){logits}, axis, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_categorical(uintptr_t logits, int axis, uintptr_t key) {
+  MLXG_CALL(mlx_random_categorical(&res, (mlx_array){(void*)logits}, axis, (mlx_array){(void*)key}, mlxg_stream()));
 }
-static mlxg_result call_random_gumbel(const int* shape, size_t shape_num, int dtype, void* key) {
-  MLXG_CALL(mlx_random_gumbel(&res, shape, shape_num, (mlx_dtype)dtype, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_gumbel(const int* shape, size_t shape_num, int dtype, uintptr_t key) {
+  MLXG_CALL(mlx_random_gumbel(&res, shape, shape_num, (mlx_dtype)dtype, (mlx_array){(void*)key}, mlxg_stream()));
 }
 static mlxg_result call_random_key(uint64_t seed) {
   MLXG_CALL(mlx_random_key(&res, seed));
 }
-static mlxg_result call_random_laplace(const int* shape, size_t shape_num, int dtype, float loc, float scale, void* key) {
-  MLXG_CALL(mlx_random_laplace(&res, shape, shape_num, (mlx_dtype)dtype, loc, scale, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_laplace(const int* shape, size_t shape_num, int dtype, float loc, float scale, uintptr_t key) {
+  MLXG_CALL(mlx_random_laplace(&res, shape, shape_num, (mlx_dtype)dtype, loc, scale, (mlx_array){(void*)key}, mlxg_stream()));
 }
-static mlxg_result call_random_multivariate_normal(void* mean, void* cov, const int* shape, size_t shape_num, int dtype, void* key) {
-  MLXG_CALL(mlx_random_multivariate_normal(&res, (mlx_array){mean}, (mlx_array){cov}, shape, shape_num, (mlx_dtype)dtype, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_multivariate_normal(uintptr_t mean, uintptr_t cov, const int* shape, size_t shape_num, int dtype, uintptr_t key) {
+  MLXG_CALL(mlx_random_multivariate_normal(&res, (mlx_array){(void*)mean}, (mlx_array){(void*)cov}, shape, shape_num, (mlx_dtype)dtype, (mlx_array){(void*)key}, mlxg_stream()));
 }
-static mlxg_result call_random_normal_broadcast(const int* shape, size_t shape_num, int dtype, void* loc, void* scale, void* key) {
-  MLXG_CALL(mlx_random_normal_broadcast(&res, shape, shape_num, (mlx_dtype)dtype, (mlx_array){loc}, (mlx_array){scale}, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_normal_broadcast(const int* shape, size_t shape_num, int dtype, uintptr_t loc, uintptr_t scale, uintptr_t key) {
+  MLXG_CALL(mlx_random_normal_broadcast(&res, shape, shape_num, (mlx_dtype)dtype, (mlx_array){(void*)loc}, (mlx_array){(void*)scale}, (mlx_array){(void*)key}, mlxg_stream()));
 }
-static mlxg_result call_random_normal(const int* shape, size_t shape_num, int dtype, float loc, float scale, void* key) {
-  MLXG_CALL(mlx_random_normal(&res, shape, shape_num, (mlx_dtype)dtype, loc, scale, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_normal(const int* shape, size_t shape_num, int dtype, float loc, float scale, uintptr_t key) {
+  MLXG_CALL(mlx_random_normal(&res, shape, shape_num, (mlx_dtype)dtype, loc, scale, (mlx_array){(void*)key}, mlxg_stream()));
 }
-static mlxg_result call_random_permutation(void* x, int axis, void* key) {
-  MLXG_CALL(mlx_random_permutation(&res, (mlx_array){x}, axis, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_permutation(uintptr_t x, int axis, uintptr_t key) {
+  MLXG_CALL(mlx_random_permutation(&res, (mlx_array){(void*)x}, axis, (mlx_array){(void*)key}, mlxg_stream()));
 }
-static mlxg_result call_random_permutation_arange(int x, void* key) {
-  MLXG_CALL(mlx_random_permutation_arange(&res, x, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_permutation_arange(int x, uintptr_t key) {
+  MLXG_CALL(mlx_random_permutation_arange(&res, x, (mlx_array){(void*)key}, mlxg_stream()));
 }
-static mlxg_result call_random_randint(void* low, void* high, const int* shape, size_t shape_num, int dtype, void* key) {
-  MLXG_CALL(mlx_random_randint(&res, (mlx_array){low}, (mlx_array){high}, shape, shape_num, (mlx_dtype)dtype, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_randint(uintptr_t low, uintptr_t high, const int* shape, size_t shape_num, int dtype, uintptr_t key) {
+  MLXG_CALL(mlx_random_randint(&res, (mlx_array){(void*)low}, (mlx_array){(void*)high}, shape, shape_num, (mlx_dtype)dtype, (mlx_array){(void*)key}, mlxg_stream()));
 }
 static char* call_random_seed(uint64_t seed) {
   mlxg_lock();
@@ -92,14 +74,14 @@ static char* call_random_seed(uint64_t seed) {
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_random_split_num(void* key, int num) {
-  MLXG_CALL(mlx_random_split_num(&res, (mlx_array){key}, num, mlxg_stream()));
+static mlxg_result call_random_split_num(uintptr_t key, int num) {
+  MLXG_CALL(mlx_random_split_num(&res, (mlx_array){(void*)key}, num, mlxg_stream()));
 }
-static mlxg_result call_random_truncated_normal(void* lower, void* upper, const int* shape, size_t shape_num, int dtype, void* key) {
-  MLXG_CALL(mlx_random_truncated_normal(&res, (mlx_array){lower}, (mlx_array){upper}, shape, shape_num, (mlx_dtype)dtype, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_truncated_normal(uintptr_t lower, uintptr_t upper, const int* shape, size_t shape_num, int dtype, uintptr_t key) {
+  MLXG_CALL(mlx_random_truncated_normal(&res, (mlx_array){(void*)lower}, (mlx_array){(void*)upper}, shape, shape_num, (mlx_dtype)dtype, (mlx_array){(void*)key}, mlxg_stream()));
 }
-static mlxg_result call_random_uniform(void* low, void* high, const int* shape, size_t shape_num, int dtype, void* key) {
-  MLXG_CALL(mlx_random_uniform(&res, (mlx_array){low}, (mlx_array){high}, shape, shape_num, (mlx_dtype)dtype, (mlx_array){key}, mlxg_stream()));
+static mlxg_result call_random_uniform(uintptr_t low, uintptr_t high, const int* shape, size_t shape_num, int dtype, uintptr_t key) {
+  MLXG_CALL(mlx_random_uniform(&res, (mlx_array){(void*)low}, (mlx_array){(void*)high}, shape, shape_num, (mlx_dtype)dtype, (mlx_array){(void*)key}, mlxg_stream()));
 }
 #endif
 */
@@ -122,7 +104,7 @@ func mlxRandomBernoulli(p *Array, shape []int, key *Array) *Array {
 		return invalid(operandError(op, err, 1, p, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_bernoulli(pCtx, &shapeInts[0], C.size_t(len(shape)), keyCtx), p, key)
+	return wrap(op, C.call_random_bernoulli(word(pCtx), &shapeInts[0], C.size_t(len(shape)), word(keyCtx)), p, key)
 }
 
 // mlxRandomBits calls int mlx_random_bits(mlx_array* res, const int* shape, size_t shape_num, int width, const mlx_array key, const mlx_stream s).
@@ -140,7 +122,7 @@ func mlxRandomBits(shape []int, width int, key *Array) *Array {
 	if err := check32(width); err != nil {
 		return invalid(opError(op, err, key))
 	}
-	return wrap(op, C.call_random_bits(&shapeInts[0], C.size_t(len(shape)), C.int(width), keyCtx), key)
+	return wrap(op, C.call_random_bits(&shapeInts[0], C.size_t(len(shape)), C.int(width), word(keyCtx)), key)
 }
 
 // mlxRandomCategoricalShape calls int mlx_random_categorical_shape(mlx_array* res, const mlx_array logits, int axis, const int* shape, size_t shape_num, const mlx_array key, const mlx_stream s).
@@ -163,7 +145,7 @@ func mlxRandomCategoricalShape(logits *Array, axis int, shape []int, key *Array)
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, logits, key))
 	}
-	return wrap(op, C.call_random_categorical_shape(logitsCtx, C.int(axis), &shapeInts[0], C.size_t(len(shape)), keyCtx), logits, key)
+	return wrap(op, C.call_random_categorical_shape(word(logitsCtx), C.int(axis), &shapeInts[0], C.size_t(len(shape)), word(keyCtx)), logits, key)
 }
 
 // mlxRandomCategoricalNumSamples calls int mlx_random_categorical_num_samples(mlx_array* res, const mlx_array logits_, int axis, int num_samples, const mlx_array key, const mlx_stream s).
@@ -182,7 +164,7 @@ func mlxRandomCategoricalNumSamples(logits *Array, axis int, numSamples int, key
 	if err := check32(axis, numSamples); err != nil {
 		return invalid(opError(op, err, logits, key))
 	}
-	return wrap(op, C.call_random_categorical_num_samples(logitsCtx, C.int(axis), C.int(numSamples), keyCtx), logits, key)
+	return wrap(op, C.call_random_categorical_num_samples(word(logitsCtx), C.int(axis), C.int(numSamples), word(keyCtx)), logits, key)
 }
 
 // mlxRandomCategorical calls int mlx_random_categorical(mlx_array* res, const mlx_array logits, int axis, const mlx_array key, const mlx_stream s).
@@ -201,7 +183,7 @@ func mlxRandomCategorical(logits *Array, axis int, key *Array) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, logits, key))
 	}
-	return wrap(op, C.call_random_categorical(logitsCtx, C.int(axis), keyCtx), logits, key)
+	return wrap(op, C.call_random_categorical(word(logitsCtx), C.int(axis), word(keyCtx)), logits, key)
 }
 
 // mlxRandomGumbel calls int mlx_random_gumbel(mlx_array* res, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_array key, const mlx_stream s).
@@ -219,7 +201,7 @@ func mlxRandomGumbel(shape []int, dtype DType, key *Array) *Array {
 		return invalid(operandError(op, err, 0, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_gumbel(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), keyCtx), key)
+	return wrap(op, C.call_random_gumbel(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), word(keyCtx)), key)
 }
 
 // mlxRandomKey calls int mlx_random_key(mlx_array* res, uint64_t seed).
@@ -246,7 +228,7 @@ func mlxRandomLaplace(shape []int, dtype DType, loc float32, scale float32, key 
 		return invalid(operandError(op, err, 0, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_laplace(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), C.float(loc), C.float(scale), keyCtx), key)
+	return wrap(op, C.call_random_laplace(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), C.float(loc), C.float(scale), word(keyCtx)), key)
 }
 
 // mlxRandomMultivariateNormal calls int mlx_random_multivariate_normal(mlx_array* res, const mlx_array mean, const mlx_array cov, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_array key, const mlx_stream s).
@@ -274,7 +256,7 @@ func mlxRandomMultivariateNormal(mean *Array, cov *Array, shape []int, dtype DTy
 		return invalid(operandError(op, err, 2, mean, cov, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_multivariate_normal(meanCtx, covCtx, &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), keyCtx), mean, cov, key)
+	return wrap(op, C.call_random_multivariate_normal(word(meanCtx), word(covCtx), &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), word(keyCtx)), mean, cov, key)
 }
 
 // mlxRandomNormalBroadcast calls int mlx_random_normal_broadcast(mlx_array* res, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_array loc, const mlx_array scale, const mlx_array key, const mlx_stream s).
@@ -302,7 +284,7 @@ func mlxRandomNormalBroadcast(shape []int, dtype DType, loc *Array, scale *Array
 		return invalid(operandError(op, err, 2, loc, scale, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_normal_broadcast(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), locCtx, scaleCtx, keyCtx), loc, scale, key)
+	return wrap(op, C.call_random_normal_broadcast(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), word(locCtx), word(scaleCtx), word(keyCtx)), loc, scale, key)
 }
 
 // mlxRandomNormal calls int mlx_random_normal(mlx_array* res, const int* shape, size_t shape_num, mlx_dtype dtype, float loc, float scale, const mlx_array key, const mlx_stream s).
@@ -320,7 +302,7 @@ func mlxRandomNormal(shape []int, dtype DType, loc float32, scale float32, key *
 		return invalid(operandError(op, err, 0, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_normal(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), C.float(loc), C.float(scale), keyCtx), key)
+	return wrap(op, C.call_random_normal(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), C.float(loc), C.float(scale), word(keyCtx)), key)
 }
 
 // mlxRandomPermutation calls int mlx_random_permutation(mlx_array* res, const mlx_array x, int axis, const mlx_array key, const mlx_stream s).
@@ -339,7 +321,7 @@ func mlxRandomPermutation(x *Array, axis int, key *Array) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, x, key))
 	}
-	return wrap(op, C.call_random_permutation(xCtx, C.int(axis), keyCtx), x, key)
+	return wrap(op, C.call_random_permutation(word(xCtx), C.int(axis), word(keyCtx)), x, key)
 }
 
 // mlxRandomPermutationArange calls int mlx_random_permutation_arange(mlx_array* res, int x, const mlx_array key, const mlx_stream s).
@@ -353,7 +335,7 @@ func mlxRandomPermutationArange(x int, key *Array) *Array {
 	if err := check32(x); err != nil {
 		return invalid(opError(op, err, key))
 	}
-	return wrap(op, C.call_random_permutation_arange(C.int(x), keyCtx), key)
+	return wrap(op, C.call_random_permutation_arange(C.int(x), word(keyCtx)), key)
 }
 
 // mlxRandomRandint calls int mlx_random_randint(mlx_array* res, const mlx_array low, const mlx_array high, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_array key, const mlx_stream s).
@@ -381,7 +363,7 @@ func mlxRandomRandint(low *Array, high *Array, shape []int, dtype DType, key *Ar
 		return invalid(operandError(op, err, 2, low, high, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_randint(lowCtx, highCtx, &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), keyCtx), low, high, key)
+	return wrap(op, C.call_random_randint(word(lowCtx), word(highCtx), &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), word(keyCtx)), low, high, key)
 }
 
 // mlxRandomSeed calls int mlx_random_seed(uint64_t seed).
@@ -407,7 +389,7 @@ func mlxRandomSplitNum(key *Array, num int) *Array {
 	if err := check32(num); err != nil {
 		return invalid(opError(op, err, key))
 	}
-	return wrap(op, C.call_random_split_num(keyCtx, C.int(num)), key)
+	return wrap(op, C.call_random_split_num(word(keyCtx), C.int(num)), key)
 }
 
 // mlxRandomTruncatedNormal calls int mlx_random_truncated_normal(mlx_array* res, const mlx_array lower, const mlx_array upper, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_array key, const mlx_stream s).
@@ -435,7 +417,7 @@ func mlxRandomTruncatedNormal(lower *Array, upper *Array, shape []int, dtype DTy
 		return invalid(operandError(op, err, 2, lower, upper, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_truncated_normal(lowerCtx, upperCtx, &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), keyCtx), lower, upper, key)
+	return wrap(op, C.call_random_truncated_normal(word(lowerCtx), word(upperCtx), &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), word(keyCtx)), lower, upper, key)
 }
 
 // mlxRandomUniform calls int mlx_random_uniform(mlx_array* res, const mlx_array low, const mlx_array high, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_array key, const mlx_stream s).
@@ -463,5 +445,5 @@ func mlxRandomUniform(low *Array, high *Array, shape []int, dtype DType, key *Ar
 		return invalid(operandError(op, err, 2, low, high, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_uniform(lowCtx, highCtx, &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), keyCtx), low, high, key)
+	return wrap(op, C.call_random_uniform(word(lowCtx), word(highCtx), &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), word(keyCtx)), low, high, key)
 }

@@ -55,13 +55,19 @@ typedef struct {
 // process. It returns an error message, which the caller frees, or NULL.
 char* mlxg_init(void);
 
-// mlxg_versions gives the versions of the loaded libraries and of those that
-// this package was compiled against; strings that are unknown are empty. The
-// results are static.
-void mlxg_versions(
-    const char** mlx_loaded,
-    const char** mlx_headers,
-    const char** mlx_c_loaded);
+// mlxg_versions gives the versions of the loaded libraries, of the headers that this
+// package was compiled with and of those that the loaded mlx-c was; strings that are
+// unknown are empty. probe is what the symbols of the loaded mlx-c tell of its version.
+// It calls only what every mlx-c has. The strings are static.
+typedef struct {
+  const char* mlx;
+  const char* headers;
+  const char* mlxc;
+  const char* against;
+  const char* probe;
+} mlxg_version_set;
+
+mlxg_version_set mlxg_versions(void);
 
 // The graph lock, re-entrant on its thread. Leaf calls use lock and unlock;
 // calls that can reach Go use enter and leave, which Go defers.
@@ -103,20 +109,20 @@ int mlxg_current_backend(void); // 0 CPU, 1 Metal, 2 CUDA
 // can be evaluated on it; MLX builds Metal kernels on it while it exports.
 void* mlxg_placeholder_gpu(void);
 
-// mlxg_end turns the outcome of an mlx-c call into a result.
+// mlxg_end turns the outcome of an mlx-c call into a result. mlxg_finish does so and
+// gives the graph lock back.
 mlxg_result mlxg_end(int rc, mlx_array res);
+mlxg_result mlxg_finish(int rc, mlx_array res);
 mlxg_results mlxg_end_vector(int rc, mlx_vector_array res);
 mlxg_results mlxg_end_pair(int rc, const mlx_array* pair);
 char* mlxg_end_status(int rc);
 
 // MLXG_CALL wraps one leaf call of mlx-c that writes its result to &res.
-#define MLXG_CALL(call)             \
-  mlx_array res = {0};              \
-  mlxg_lock();                      \
-  int rc_ = (call);                 \
-  mlxg_result out_ = mlxg_end(rc_, res); \
-  mlxg_unlock();                    \
-  return out_
+#define MLXG_CALL(call) \
+  mlx_array res = {0};  \
+  mlxg_lock();          \
+  int rc_ = (call);     \
+  return mlxg_finish(rc_, res)
 
 // MLXG_CALL_ALL is the same for a call that gives several arrays.
 #define MLXG_CALL_ALL(call)                             \

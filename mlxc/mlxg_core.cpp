@@ -11,9 +11,12 @@
 #include "mlx/version.h"
 #include "mlxg_internal.h"
 
-// Symbols of the mlx-c that build.sh makes; another build of mlx-c lacks them.
 extern "C" {
+// Symbols of the mlx-c that build.sh makes; another build of mlx-c lacks them.
 __attribute__((weak)) const char* mlxgrad_mlx_c_version(void);
+__attribute__((weak)) const char* mlxgrad_mlx_c_built_against(void);
+// Came with mlx-c 0.7.
+__attribute__((weak)) mlx_compile_cache mlx_compile_cache_new(void);
 }
 
 namespace {
@@ -36,11 +39,11 @@ void on_error(const char* message, void*) {
   last_error = message ? message : "unknown error";
 }
 
-std::recursive_mutex& graph_lock() {
-  // Leaked on purpose: MLX's threads may free arrays while statics are torn down.
-  static auto* m = new std::recursive_mutex;
-  return *m;
-}
+// The graph lock, re-entrant by a count of its thread's own, which costs less than a
+// recursive mutex. Leaked on purpose: MLX's threads may free arrays while statics are
+// torn down.
+std::mutex& graph_mutex = *new std::mutex;
+thread_local int holds = 0;
 
 char* copy_string(const std::string& s) {
   auto* p = static_cast<char*>(std::malloc(s.size() + 1));
@@ -125,46 +128,47 @@ char* mlxg_init(void) {
   return nullptr;
 }
 
-void mlxg_versions(
-    const char** mlx_loaded,
-    const char** mlx_headers,
-    const char** mlx_c_loaded) {
-  static std::string loaded;
-  static std::string headers;
-  static std::once_flag once;
-  std::call_once(once, [] {
+mlxg_version_set mlxg_versions(void) {
+  static const std::string loaded = [] {
     mlx_string s = mlx_string_new();
-    if (mlx_version(&s) == 0) {
-      loaded = mlx_string_data(s);
-    }
+    std::string text = mlx_version(&s) == 0 ? mlx_string_data(s) : "";
     mlx_string_free(s);
-    headers = std::to_string(MLX_VERSION_MAJOR) + "." +
-        std::to_string(MLX_VERSION_MINOR) + "." +
-        std::to_string(MLX_VERSION_PATCH);
-  });
-  *mlx_loaded = loaded.c_str();
-  *mlx_headers = headers.c_str();
-  *mlx_c_loaded = mlxgrad_mlx_c_version ? mlxgrad_mlx_c_version() : "";
+    return text;
+  }();
+  static const std::string headers = std::to_string(MLX_VERSION_MAJOR) + "." +
+      std::to_string(MLX_VERSION_MINOR) + "." + std::to_string(MLX_VERSION_PATCH);
+  return {
+      loaded.c_str(),
+      headers.c_str(),
+      mlxgrad_mlx_c_version ? mlxgrad_mlx_c_version() : "",
+      mlxgrad_mlx_c_built_against ? mlxgrad_mlx_c_built_against() : "",
+      mlx_compile_cache_new ? "0.7 or later" : "older than 0.7",
+  };
 }
 
 void mlxg_lock(void) {
-  graph_lock().lock();
+  if (holds++ == 0) {
+    graph_mutex.lock();
+  }
 }
 
 void mlxg_unlock(void) {
-  graph_lock().unlock();
+  if (--holds == 0) {
+    graph_mutex.unlock();
+  }
 }
 
 bool mlxg_try_lock(bool wait) {
-  if (wait) {
-    graph_lock().lock();
+  if (wait || holds > 0) {
+    mlxg_lock();
     return true;
   }
-  return graph_lock().try_lock();
+  holds = graph_mutex.try_lock() ? 1 : 0;
+  return holds == 1;
 }
 
 int mlxg_enter(void) {
-  graph_lock().lock();
+  mlxg_lock();
   enter_streams.push_back(mlxg_real_stream());
   make_default(enter_streams.back());
   return static_cast<int>(enter_streams.size()) - 1;
@@ -176,7 +180,7 @@ void mlxg_leave(void) {
     // The transform further up goes on with the stream that it began with.
     make_default(enter_streams.back());
   }
-  graph_lock().unlock();
+  mlxg_unlock();
 }
 
 int mlxg_enter_depth(void) {
@@ -268,6 +272,12 @@ mlxg_result mlxg_end(int rc, mlx_array res) {
       r.ctx = nullptr;
     }
   }
+  return r;
+}
+
+mlxg_result mlxg_finish(int rc, mlx_array res) {
+  mlxg_result r = mlxg_end(rc, res);
+  mlxg_unlock();
   return r;
 }
 

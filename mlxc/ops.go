@@ -13,6 +13,10 @@ import (
 
 // What the generated calls have in common.
 
+// word passes a handle as a number: cgo looks at each pointer that it passes, for
+// pointers of Go's, and that takes longer than the rest of what Go does for an operand.
+func word(handle unsafe.Pointer) C.uintptr_t { return C.uintptr_t(uintptr(handle)) }
+
 // acquireOptional holds an array that may be nil, for which the handle is nil.
 func acquireOptional(a *Array) (unsafe.Pointer, error) {
 	if a == nil {

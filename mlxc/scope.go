@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -20,23 +21,50 @@ type scope struct {
 	arrays []*Array // nil where one was taken out
 }
 
+// scopes are the open ones. C keeps the id of a thread's innermost one.
 var scopes struct {
-	byID sync.Map // uintptr → *scope
-	last atomic.Uintptr
+	open atomic.Pointer[[]*scope] // by id−1; each place is its own scope's to read
+	mu   sync.Mutex               // of what follows, and of writing
+	free []uintptr                // ids not in use
 }
 
+// scopeByID gives the scope of the calling goroutine that has the id, nil for 0.
 func scopeByID(id uintptr) *scope {
-	s, ok := scopes.byID.Load(id)
-	if !ok {
+	if id == 0 {
 		return nil
 	}
-	return s.(*scope)
+	return (*scopes.open.Load())[id-1]
 }
+
+// openScope makes a scope inside another one, which may be nil.
+func openScope(parent *scope) *scope {
+	s := &scope{parent: parent, arrays: *lists.Get().(*[]*Array)}
+	scopes.mu.Lock()
+	defer scopes.mu.Unlock()
+	if n := len(scopes.free); n > 0 {
+		s.id = scopes.free[n-1]
+		scopes.free = scopes.free[:n-1]
+		(*scopes.open.Load())[s.id-1] = s
+		return s
+	}
+	var open []*scope
+	if p := scopes.open.Load(); p != nil {
+		open = *p
+	}
+	// A copy: other goroutines read the old one.
+	open = append(slices.Clip(open), s)
+	s.id = uintptr(len(open))
+	scopes.open.Store(&open)
+	return s
+}
+
+// lists are empty lists of scopes that have ended.
+var lists = sync.Pool{New: func() any { return new([]*Array) }}
 
 // add takes the array over. The caller holds its owner lock, or has it to itself.
 func (s *scope) add(a *Array) {
 	s.mu.Lock()
-	a.scope, a.place = s, len(s.arrays)
+	a.scope, a.place = s, int32(len(s.arrays))
 	s.arrays = append(s.arrays, a)
 	s.mu.Unlock()
 }
@@ -45,10 +73,16 @@ func (s *scope) add(a *Array) {
 func (s *scope) remove(a *Array) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a.place >= len(s.arrays) || s.arrays[a.place] != a {
+	n := int(a.place)
+	if n >= len(s.arrays) || s.arrays[n] != a {
 		return false
 	}
-	s.arrays[a.place] = nil
+	s.arrays[n] = nil
+	// A scope in which a long loop frees what it makes does not grow.
+	for n == len(s.arrays)-1 && s.arrays[n] == nil {
+		s.arrays = s.arrays[:n]
+		n = max(n-1, 0)
+	}
 	return true
 }
 
@@ -69,42 +103,48 @@ func (s *scope) remove(a *Array) bool {
 func WithScope(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	s := &scope{id: scopes.last.Add(1)}
-	outer := uintptr(C.mlxg_swap_scope(C.uintptr_t(s.id)))
-	if outer != 0 {
-		s.parent = scopeByID(outer)
-	}
-	scopes.byID.Store(s.id, s)
+	// The scope stands before C knows of it, so no result finds it missing.
+	outer := C.mlxg_current_scope()
+	s := openScope(scopeByID(uintptr(outer)))
+	C.mlxg_swap_scope(C.uintptr_t(s.id))
 	defer func() {
-		C.mlxg_swap_scope(C.uintptr_t(outer))
-		scopes.byID.Delete(s.id)
+		C.mlxg_swap_scope(outer)
 		s.end()
 	}()
 	f()
 }
 
-// end frees what the scope still owns, in one call.
+// end frees what the scope still owns.
 func (s *scope) end() {
+	scopes.mu.Lock()
+	(*scopes.open.Load())[s.id-1] = nil
+	scopes.free = append(scopes.free, s.id)
+	scopes.mu.Unlock()
 	s.mu.Lock()
 	arrays := s.arrays
 	s.arrays = nil
 	s.mu.Unlock()
-	handles := make([]unsafe.Pointer, 0, len(arrays))
-	for _, a := range arrays {
-		if a == nil {
-			continue
-		}
-		// The common case, nobody else holding it, without a trip through garbage
-		// for each.
-		if a.users.CompareAndSwap(0, 3*freedBit) {
-			handles = append(handles, a.ctx)
-		} else {
+	// The youngest first: what only refers to others goes alone, and not a whole graph
+	// behind its last node.
+	var batch [256]unsafe.Pointer
+	handles := batch[:0]
+	for _, a := range slices.Backward(arrays) {
+		switch {
+		case a == nil:
+		case a.users.CompareAndSwap(0, freedBit|destroyedBit):
+			// The common case: nobody else holds it.
+			if handles = append(handles, a.ctx); len(handles) == len(batch) {
+				garbage.free(handles)
+				handles = handles[:0]
+			}
+		default:
 			a.Free()
 		}
 	}
-	if len(handles) > 0 {
-		garbage.addAll(handles)
-	}
+	garbage.free(handles)
+	clear(arrays)
+	arrays = arrays[:0]
+	lists.Put(&arrays)
 }
 
 // Keep takes the array out of the scope that owns it and gives it to the

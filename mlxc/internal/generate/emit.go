@@ -34,7 +34,7 @@ func emit(all []declaration) (map[string][]byte, error) {
 func file(header string, calls []call) string {
 	var directives, shims, functions strings.Builder
 	for _, c := range calls {
-		fmt.Fprintf(&directives, "#cgo noescape %[1]s\n#cgo nocallback %[1]s\n", c.shimName())
+		fmt.Fprintf(&directives, "#cgo noescape %s\n", c.shimName())
 		c.writeShim(&shims)
 		c.writeGo(&functions)
 	}
@@ -71,8 +71,8 @@ func (c call) writeShim(b *strings.Builder) {
 		case stream:
 			args = append(args, "mlxg_stream()")
 		case array, optional:
-			params = append(params, "void* "+n)
-			args = append(args, "(mlx_array){"+n+"}")
+			params = append(params, "uintptr_t "+n)
+			args = append(args, "(mlx_array){(void*)"+n+"}")
 		case arrayList:
 			params = append(params, "void** "+n, "size_t "+n+"_num")
 			before = append(before, fmt.Sprintf("mlx_vector_array %[1]s_ = mlx_vector_array_new_data((mlx_array*)%[1]s, %[1]s_num);", n))
@@ -204,7 +204,7 @@ func (c call) writeGo(b *strings.Builder) {
 			fmt.Fprintf(b, "\t%s, err := %s\n\tif err != nil {\n\t\t%s\n\t}\n\tdefer %s\n",
 				handle, acquire, fail(fmt.Sprintf("operandError(op, err, %d%s)", operand, all)), release)
 			operand++
-			args = append(args, handle)
+			args = append(args, "word("+handle+")")
 		case arrayList:
 			fmt.Fprintf(b, "\t%sHeld, err := acquireAll(op, %s)\n\tif err != nil {\n\t\t%s\n\t}\n\tdefer %sHeld.release()\n", n, n, fail("err"), n)
 			args = append(args, n+"Held.ptr()", n+"Held.n()")

@@ -1,0 +1,6 @@
+//go:build !mlxcgc
+
+package mlxc
+
+// collect is for a build with the tag mlxcgc.
+func collect() {}
