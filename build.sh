@@ -17,6 +17,8 @@ usage: ./build.sh [verb] [flags]
                                 e.g. MLX_DIR=$(brew --prefix mlx)
             --mlx-c-source SRC  use these mlx-c sources (folder or archive); also MLX_C_SOURCE
           A choice is kept until another is made or clean is run. CXX names the compiler.
+  install --prefix DIR   copy MLX and mlx-c to DIR/lib for programs outside this repository,
+          which are then built with -tags mlxc_pkgconfig and PKG_CONFIG_PATH=DIR/lib/pkgconfig
   parity  hold every gradient against MLX's own and a float64 oracle; flags go to mlxgrad parity
   test    run all tests; flags and packages go to go test
   bench   run all benchmarks; flags and packages go to go test
@@ -118,6 +120,10 @@ if [ "${1:-}" = --help ] && [ "$verb" = setup ]; then verb=help; fi
 case $verb in
   setup)
     setup "$@"
+    ;;
+  install)
+    setup
+    exec "$third/build/setup" "$third" install "$@"
     ;;
   parity)
     setup

@@ -1,13 +1,17 @@
 package mlxc
 
 // Every cgo flag of the package is here. The paths are those that build.sh
-// fills; `./build.sh env` prints flags for libraries elsewhere.
+// fills; `./build.sh env` prints flags for libraries elsewhere. With the tag
+// mlxc_pkgconfig the libraries are those that pkg-config knows, which `./build.sh
+// install` tells it.
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../third_party/mlx-c/install/include
-#cgo CXXFLAGS: -std=c++20 -O2 -I${SRCDIR}/../third_party/mlx-c/install/include -I${SRCDIR}/../third_party/mlx-c/install/mlx/include
-#cgo LDFLAGS: -L${SRCDIR}/../third_party/mlx-c/install/lib -L${SRCDIR}/../third_party/mlx-c/install/mlx/lib -lmlxc -lmlx
-#cgo LDFLAGS: -Wl,-rpath,${SRCDIR}/../third_party/mlx-c/install/lib -Wl,-rpath,${SRCDIR}/../third_party/mlx-c/install/mlx/lib
+#cgo CXXFLAGS: -std=c++20 -O2
+#cgo mlxc_pkgconfig pkg-config: mlxgrad-mlxc
+#cgo !mlxc_pkgconfig CFLAGS: -I${SRCDIR}/../third_party/mlx-c/install/include
+#cgo !mlxc_pkgconfig CXXFLAGS: -I${SRCDIR}/../third_party/mlx-c/install/include -I${SRCDIR}/../third_party/mlx-c/install/mlx/include
+#cgo !mlxc_pkgconfig LDFLAGS: -L${SRCDIR}/../third_party/mlx-c/install/lib -L${SRCDIR}/../third_party/mlx-c/install/mlx/lib -lmlxc -lmlx
+#cgo !mlxc_pkgconfig LDFLAGS: -Wl,-rpath,${SRCDIR}/../third_party/mlx-c/install/lib -Wl,-rpath,${SRCDIR}/../third_party/mlx-c/install/mlx/lib
 
 // The hot calls, of which none keeps a pointer: cgo then moves no arguments to the heap.
 // (None calls Go either, but to say so, with nocallback, costs some nanoseconds a call:

@@ -45,7 +45,8 @@ func main() {
 	}
 }
 
-// run sets up the folder that the first argument names, as the flags after it say.
+// run sets up the folder that the first argument names, as the flags after it say, or,
+// if the second is "install", copies what is set up to a prefix.
 func run(ctx context.Context, log io.Writer, args []string) error {
 	if len(args) == 0 {
 		return failf("run ./build.sh instead", "the folder to install to is missing")
@@ -69,6 +70,9 @@ func run(ctx context.Context, log io.Writer, args []string) error {
 	installed, err := readManifest(s.path("install"))
 	if err != nil {
 		installed = nil // no installation, or none that can be used
+	}
+	if len(args) > 1 && args[1] == "install" {
+		return s.installTo(installed, args[2:])
 	}
 	if s.choice, err = chosen(args[1:], os.Getenv, installed); err != nil {
 		return err

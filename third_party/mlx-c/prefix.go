@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// installTo copies the installation below the prefix that the flags name, for programs
+// outside this repository: all of it to lib/mlxgrad, since the libraries find each other
+// by the layout, and a pkg-config file that finds it from where it lies itself. So the
+// prefix can be moved before a program is built.
+func (s *setup) installTo(m *manifest, args []string) error {
+	flags := flag.NewFlagSet("install", flag.ContinueOnError)
+	flags.SetOutput(new(strings.Builder)) // the error says it; build.sh help has the usage
+	prefix := flags.String("prefix", "", "")
+	err := flags.Parse(args)
+	switch {
+	case err == nil && flags.NArg() > 0:
+		err = fmt.Errorf("install does not take %q", flags.Arg(0))
+	case err == nil && *prefix == "":
+		err = errors.New("install needs a folder, --prefix DIR")
+	}
+	if err != nil {
+		return failf("see ./build.sh help", "%v", err)
+	}
+	if m == nil {
+		return failf("run ./build.sh install instead", "there is no installation to copy")
+	}
+	if *prefix, err = filepath.Abs(*prefix); err != nil {
+		return err
+	}
+	if strings.ContainsAny(*prefix, " \t\"'\\$") {
+		return failf("choose a --prefix without spaces, quotes, $ and \\", "pkg-config would not give %s back as it is", *prefix)
+	}
+	err = s.copyTo(m, filepath.Join(*prefix, "lib"))
+	if errors.Is(err, fs.ErrPermission) {
+		return failf("choose a --prefix that you can write to", "%v", err)
+	}
+	if err == nil {
+		s.say("MLX and mlx-c are in %s/lib/mlxgrad: build with -tags mlxc_pkgconfig and PKG_CONFIG_PATH=%[1]s/lib/pkgconfig", *prefix)
+	}
+	return err
+}
+
+func (s *setup) copyTo(m *manifest, lib string) error {
+	target := filepath.Join(lib, "mlxgrad")
+	pkgconfig := filepath.Join(lib, "pkgconfig")
+	if err := os.MkdirAll(pkgconfig, 0o755); err != nil {
+		return err
+	}
+	if err := recoverDir(target); err != nil {
+		return err
+	}
+	stage, err := os.MkdirTemp(lib, "mlxgrad.tmp-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(stage) // nothing is left of it after a success
+	if err := os.Chmod(stage, 0o755); err != nil {
+		return err
+	}
+	if err := os.CopyFS(stage, os.DirFS(s.path("install"))); err != nil {
+		return err
+	}
+	if err := replaceDir(stage, target); err != nil {
+		return err
+	}
+	text := fmt.Sprintf(pkgConfig, m.MLX, m.MLXC)
+	return os.WriteFile(filepath.Join(pkgconfig, "mlxgrad-mlxc.pc"), []byte(text), 0o644)
+}
+
+const pkgConfig = `root=${pcfiledir}/../mlxgrad
+
+Name: mlxgrad-mlxc
+Description: Apple's MLX %s and mlx-c, for Go's github.com/mlxgrad/mlxgrad/mlxc
+Version: %s
+Cflags: -I${root}/include -I${root}/mlx/include
+Libs: -L${root}/lib -L${root}/mlx/lib -lmlxc -lmlx -Wl,-rpath,${root}/lib -Wl,-rpath,${root}/mlx/lib
+`
