@@ -344,6 +344,9 @@ func newLeaf(op string, data unsafe.Pointer, shape []int, d DType) *Array {
 		data = unsafe.Pointer(&emptyData)
 	}
 	dims := cShape(shape)
+	if n, err := checkShape(d, shape); err == nil && n*d.Size() >= pacedSize {
+		defer pace()
+	}
 	return wrap(op, C.mlxg_array_new(data, unsafe.SliceData(dims), C.int(len(shape)), C.int(d.c())))
 }
 

@@ -74,13 +74,17 @@ func (h *heap) drain(wait bool) {
 // The collector does not see MLX's memory: a program that leaves its arrays to
 // it would fill the machine long before the Go heap is large enough to collect.
 // pace starts a collection whenever MLX's active memory has doubled since the
-// last one.
+// last one. What makes elements calls it: evaluation, and new leaves of pacedSize bytes,
+// below which the Go heap grows with them.
 var pacer struct {
 	low     atomic.Int64 // the least active memory seen since the last collection
 	running atomic.Bool
 }
 
-const paceFloor = 64 << 20 // below this, collecting costs more than it gives
+const (
+	paceFloor = 64 << 20 // below this, collecting costs more than it gives
+	pacedSize = 4 << 10
+)
 
 func pace() {
 	active := int64(ActiveMemory())

@@ -1,0 +1,21 @@
+package mlxc_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Without cgo the first thing that the compiler says is what to do.
+func TestBuildWithoutCgo(t *testing.T) {
+	build := exec.Command("go", "build", ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.Error(t, err)
+	_, errs, _ := strings.Cut(string(out), "\n") // after the package's name
+	first, _, _ := strings.Cut(errs, "\n")
+	require.Contains(t, first, "undefined: this_package_calls_C__set_CGO_ENABLED_to_1")
+}

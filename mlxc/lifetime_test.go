@@ -1,0 +1,128 @@
+package mlxc_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/pprof"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// 1.6 GB of arrays that nobody frees: the collector is asked for help in time.
+func TestDroppedArraysAreFreed(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		arrays, size int
+		drop         func(i int, data []float32) error
+	}{
+		{"leaves", 100_000, 4 << 10, func(i int, data []float32) error {
+			data[0] = float32(i)
+			return mlxc.FromSlice(data).Err()
+		}},
+		{"results", 10_000, 40 << 10, func(i int, data []float32) error {
+			y := mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(i)), len(data))
+			if i%10 == 0 {
+				return mlxc.Eval(y)
+			}
+			return mlxc.AsyncEval(y)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			data := make([]float32, c.size)
+			runtime.GC()
+			before, rss, most := mlxc.ActiveMemory(), resident(t), 0
+			for i := range c.arrays {
+				require.NoError(t, c.drop(i, data))
+				if i%100 == 0 {
+					most = max(most, mlxc.ActiveMemory()-before)
+				}
+			}
+			grown := resident(t) - rss
+			t.Logf("at most %d MiB active, %d MiB more resident", most>>20, grown>>20)
+			require.Less(t, most, 512<<20)
+			require.Less(t, grown, 1<<30)
+			require.Eventually(t, func() bool {
+				runtime.GC()
+				return mlxc.ActiveMemory()-before < 1<<20
+			}, 10*time.Second, 10*time.Millisecond, "all of it comes back")
+		})
+	}
+}
+
+func TestProfileOfArrays(t *testing.T) {
+	profile := pprof.Lookup("mlxgrad.arrays")
+	require.NotNil(t, profile)
+	unnoted := mlxc.Scalar[float32](1)
+	require.Zero(t, profile.Count(), "nothing is noted unless somebody asks")
+
+	mlxc.ProfileArrays(1)
+	t.Cleanup(func() { mlxc.ProfileArrays(0) })
+	a, b := mlxc.Scalar[float32](1), mlxc.Scalar[float32](2)
+	require.Equal(t, 2, profile.Count())
+	var inScope *mlxc.Array
+	mlxc.WithScope(func() {
+		inScope = a.Add(b)
+		require.Equal(t, 3, profile.Count())
+	})
+	require.ErrorIs(t, inScope.Err(), mlxc.ErrFreed)
+	require.Equal(t, 2, profile.Count(), "the scope freed it")
+	a.Free()
+	a.Free()
+	unnoted.Free()
+	require.Equal(t, 1, profile.Count())
+	var text bytes.Buffer
+	require.NoError(t, profile.WriteTo(&text, 1))
+	require.Contains(t, text.String(), "TestProfileOfArrays", "where it was made")
+
+	require.NoError(t, b.Err())
+	b = nil
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return profile.Count() == 0
+	}, 10*time.Second, time.Millisecond, "the collector took it")
+
+	mlxc.ProfileArrays(10)
+	kept := make(arrays, 100)
+	for i := range kept {
+		kept[i] = mlxc.Scalar(float32(i))
+	}
+	require.Equal(t, 10, profile.Count())
+	for _, x := range kept {
+		x.Free()
+	}
+	require.Zero(t, profile.Count())
+}
+
+func BenchmarkProfileOfArrays(b *testing.B) {
+	x := mlxc.Ones(mlxc.Float32, 8)
+	for name, every := range map[string]int{"off": 0, "every": 1, "one_of_100": 100} {
+		b.Run(name, func(b *testing.B) {
+			mlxc.ProfileArrays(every)
+			defer mlxc.ProfileArrays(0)
+			for b.Loop() {
+				x.Add(x).Free()
+			}
+		})
+	}
+}
+
+// With the tag mlxcgc, which collects garbage while every call is on its way: what a call
+// forgot to keep alive is freed under its hands. With -long, since it compiles mlxc anew.
+func TestWhileGarbageIsCollected(t *testing.T) {
+	if !long.Enabled() {
+		t.Skip("takes a minute: run with -long")
+	}
+	test := exec.Command("go", "test", "-count=1", "-tags", "mlxcgc", "-run",
+		"^(TestArithmetic|TestVJP|TestScope|TestKeepAfterFree|TestEvery|TestProfile|TestAvailable|TestCustom|TestCompile|TestVmapOf|TestErrors?|Example)", ".")
+	test.Env = append(os.Environ(), "GOMAXPROCS=4")
+	out, err := test.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "ok ")
+}
