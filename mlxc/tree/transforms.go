@@ -1,0 +1,147 @@
+package tree
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// ValueAndGrad returns a function that computes f, a loss of shape (), and its gradient
+// with respect to every array of the tree, as a tree of the same form. The arrays are of
+// floating-point dtypes.
+//
+// What f uses besides, the batch say, it captures; it counts as constant. f runs before
+// the returned function returns, on the calling goroutine. The returned function may be
+// used by several goroutines, and inside other transforms, such as Compile.
+func ValueAndGrad[T any](f func(params T) *mlxc.Array) func(params T) (value *mlxc.Array, grads T, err error) {
+	return func(params T) (value *mlxc.Array, grads T, err error) {
+		if f == nil {
+			return nil, grads, errors.New("tree: ValueAndGrad: the function is nil")
+		}
+		names, arrays, err := flatten(params)
+		if err != nil {
+			return nil, grads, err
+		}
+		if len(arrays) == 0 {
+			return nil, grads, errors.New("tree: ValueAndGrad: the tree has no arrays to take a gradient for")
+		}
+		all := make([]int, len(arrays))
+		for i, a := range arrays {
+			if all[i] = i; a.Err() == nil && !a.DType().IsFloating() {
+				return nil, grads, fail(names[i], "it is %v, which has no gradient: leave it out of the tree, or convert it with AsType", a.DType())
+			}
+		}
+		values, vjps, err := mlxc.ValueAndGrad(func(args []*mlxc.Array) []*mlxc.Array {
+			p, err := Unflatten(params, args)
+			if err != nil {
+				return []*mlxc.Array{mlxc.InvalidArray(err)}
+			}
+			return []*mlxc.Array{f(p)}
+		}, all...)(arrays)
+		if err != nil {
+			return nil, grads, err
+		}
+		grads, err = Unflatten(params, vjps)
+		return values[0], grads, err
+	}
+}
+
+// Compiled is a function from trees to trees that MLX has simplified and fused.
+type Compiled[In, Out any] struct {
+	compiled *mlxc.Compiled
+
+	mu  sync.Mutex
+	in  form[In]
+	out form[Out]
+}
+
+// form is a tree without its arrays, known from the first one on.
+type form[T any] struct {
+	known bool
+	names []string
+	like  T
+}
+
+// fix makes t's form the one, or compares it.
+func (f *form[T]) fix(mu *sync.Mutex, t T) ([]*mlxc.Array, error) {
+	names, arrays, err := flatten(t)
+	if err != nil {
+		return nil, err
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if f.known {
+		return arrays, sameNames(f.names, names)
+	}
+	like, err := walk(t, func(string, *mlxc.Array) (*mlxc.Array, error) { return nil, nil })
+	if err != nil {
+		return nil, err
+	}
+	f.known, f.names, f.like = true, names, like
+	return arrays, nil
+}
+
+func (f *form[T]) unflatten(mu *sync.Mutex, arrays []*mlxc.Array) (T, error) {
+	mu.Lock()
+	like := f.like
+	mu.Unlock()
+	return Unflatten(like, arrays)
+}
+
+// Compile makes a compiled form of f, as mlxc.Compile does: f runs at the first call
+// with new shapes, dtypes or stream, on arrays without values, and not at later ones. An
+// error of f is returned by the call.
+//
+// The form of the trees, which is all of them but their arrays, is that of the first
+// call: later ones must have the same names, and find in fields with the tag `mlx:"-"`
+// what stood there then.
+//
+// A step of training takes the parameters, the optimiser's state and a batch to the new
+// parameters, the new state and the loss. Arrays that f captures instead of taking them
+// as its input are constants, and stay what they were when it ran.
+func Compile[In, Out any](f func(In) (Out, error)) *Compiled[In, Out] {
+	c := &Compiled[In, Out]{}
+	if f == nil {
+		c.compiled = mlxc.Compile(nil)
+		return c
+	}
+	c.compiled = mlxc.Compile(func(args []*mlxc.Array) []*mlxc.Array {
+		results, err := c.run(f, args)
+		if err != nil {
+			return []*mlxc.Array{mlxc.InvalidArray(err)}
+		}
+		return results
+	})
+	return c
+}
+
+func (c *Compiled[In, Out]) run(f func(In) (Out, error), args []*mlxc.Array) ([]*mlxc.Array, error) {
+	in, err := c.in.unflatten(&c.mu, args)
+	if err != nil {
+		return nil, err
+	}
+	out, err := f(in)
+	if err != nil {
+		return nil, err
+	}
+	return c.out.fix(&c.mu, out)
+}
+
+// Call runs the compiled function. Any goroutine may call it. Inside another transform
+// it runs the original function.
+func (c *Compiled[In, Out]) Call(in In) (out Out, err error) {
+	args, err := c.in.fix(&c.mu, in)
+	if err != nil {
+		return out, err
+	}
+	results, err := c.compiled.Call(args...)
+	if err != nil {
+		return out, err
+	}
+	return c.out.unflatten(&c.mu, results)
+}
+
+// Close frees the compiled function. Calls that have begun are finished; later ones
+// fail. Without it the collector does, in its time.
+func (c *Compiled[In, Out]) Close() { c.compiled.Close() }

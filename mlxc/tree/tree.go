@@ -1,0 +1,187 @@
+package tree
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// Flatten returns the arrays of t in their order. It fails if t is no tree (see the
+// package's documentation) or an array in it is nil; one that carries an error is
+// passed on.
+func Flatten[T any](t T) ([]*mlxc.Array, error) {
+	_, arrays, err := flatten(t)
+	return arrays, err
+}
+
+// Names returns the names of t's arrays, in the order of Flatten. The arrays may be
+// nil.
+func Names[T any](t T) ([]string, error) {
+	var names []string
+	_, err := walk(t, func(name string, a *mlxc.Array) (*mlxc.Array, error) {
+		names = append(names, name)
+		return a, nil
+	})
+	return names, err
+}
+
+func flatten[T any](t T) (names []string, arrays []*mlxc.Array, err error) {
+	_, err = walk(t, func(name string, a *mlxc.Array) (*mlxc.Array, error) {
+		names, arrays = append(names, name), append(arrays, a)
+		return a, notNil(name, a)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return names, arrays, nil
+}
+
+func notNil(name string, a *mlxc.Array) error {
+	if a == nil {
+		return fail(name, "%w", mlxc.ErrNil)
+	}
+	return nil
+}
+
+// Unflatten makes a tree like another with the arrays in the places from which Flatten
+// takes them. The arrays of like may be nil; there must be as many as it has places.
+func Unflatten[T any](like T, arrays []*mlxc.Array) (T, error) {
+	next := 0
+	out, err := walk(like, func(name string, _ *mlxc.Array) (*mlxc.Array, error) {
+		next++
+		if next > len(arrays) {
+			return nil, nil
+		}
+		return arrays[next-1], notNil(name, arrays[next-1])
+	})
+	if err == nil && next != len(arrays) {
+		err = fmt.Errorf("tree: there are %d arrays, but the tree has places for %d", len(arrays), next)
+	}
+	return orZero(out, err)
+}
+
+func orZero[T any](t T, err error) (T, error) {
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return t, nil
+}
+
+// Map makes a tree like t in which f(a) stands for each array a.
+func Map[T any](f func(a *mlxc.Array) *mlxc.Array, t T) (T, error) {
+	return orZero(walk(t, func(name string, a *mlxc.Array) (*mlxc.Array, error) {
+		if err := notNil(name, a); err != nil {
+			return nil, err
+		}
+		b := f(a)
+		return b, notNil(name, b)
+	}))
+}
+
+// Map2 makes a tree in which f(a, b) stands for each array a of t and the array b at the
+// same place of u. Both have the same names.
+func Map2[T, U any](f func(a, b *mlxc.Array) *mlxc.Array, t T, u U) (T, error) {
+	var zero T
+	names, others, err := flatten(u)
+	if err != nil {
+		return zero, err
+	}
+	ours, err := Names(t)
+	if err == nil {
+		err = sameNames(ours, names)
+	}
+	if err != nil {
+		return zero, err
+	}
+	next := 0
+	return Map(func(a *mlxc.Array) *mlxc.Array {
+		next++
+		return f(a, others[next-1])
+	}, t)
+}
+
+// sameNames tells where two trees differ.
+func sameNames(a, b []string) error {
+	if slices.Equal(a, b) {
+		return nil
+	}
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	name := func(names []string) string {
+		if i < len(names) {
+			return names[i]
+		}
+		return "nothing"
+	}
+	return fmt.Errorf("tree: one tree has %s where the other has %s", name(a), name(b))
+}
+
+// ToMap returns the arrays of t by their names, as files keep them.
+func ToMap[T any](t T) (map[string]*mlxc.Array, error) {
+	names, arrays, err := flatten(t)
+	if err != nil {
+		return nil, err
+	}
+	m := make(map[string]*mlxc.Array, len(names))
+	for i, name := range names {
+		m[name] = arrays[i]
+	}
+	return m, nil
+}
+
+// FromMap makes a tree like another with the arrays that m has for its names. The arrays
+// of like may be nil; where one is not, that of m must have its shape and dtype. m must
+// have an array for each name, and no other.
+func FromMap[T any](like T, m map[string]*mlxc.Array) (T, error) {
+	used := map[string]bool{}
+	out, err := walk(like, func(name string, old *mlxc.Array) (*mlxc.Array, error) {
+		a, ok := m[name]
+		if !ok {
+			return nil, fail(name, "the map has no such array")
+		}
+		if err := notNil(name, a); err != nil {
+			return nil, err
+		}
+		if old.Err() == nil && a.Err() == nil && (old.DType() != a.DType() || !slices.Equal(old.Shape(), a.Shape())) {
+			return nil, fail(name, "the map's array is %v %v, but should be %v %v", a.DType(), a.Shape(), old.DType(), old.Shape())
+		}
+		used[name] = true
+		return a, nil
+	})
+	if err == nil && len(used) != len(m) {
+		for name := range m {
+			if !used[name] {
+				err = fail(name, "the tree has no place for this array of the map")
+			}
+		}
+	}
+	return orZero(out, err)
+}
+
+// Eval computes all arrays of t, as mlxc.Eval does.
+func Eval[T any](t T) error {
+	arrays, err := Flatten(t)
+	if err != nil {
+		return err
+	}
+	return mlxc.Eval(arrays...)
+}
+
+// Keep takes the arrays of t out of the scope that owns them (see mlxc.WithScope).
+func Keep[T any](t T) error { return each(t, func(a *mlxc.Array) { a.Keep() }) }
+
+// Free gives the memory of t's arrays back, as far as nothing else needs it. In a loop
+// of training it is for the parameters and states that were stepped from.
+func Free[T any](t T) error { return each(t, (*mlxc.Array).Free) }
+
+func each[T any](t T, f func(*mlxc.Array)) error {
+	arrays, err := Flatten(t)
+	for _, a := range arrays {
+		f(a)
+	}
+	return err
+}
