@@ -14,8 +14,8 @@
 //     integers and give the names.
 //   - The elements of slices and arrays are named by their numbers, from 0.
 //
-// Names are joined with dots, as in files of weights: layers.0.q_proj. A tree that is
-// one array has the name "". Nil slices, maps and pointers to anything but an array
+// Names are joined with dots, as in files of weights: layers.0.q_proj. The name of a
+// tree that is one array is empty. Nil slices, maps and pointers to anything but an array
 // have no arrays.
 //
 // A field with the tag `mlx:"-"` is no part of the tree; trees that are made in the

@@ -130,6 +130,12 @@ func TestSingleArraysAndEmptyTrees(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, again)
 	require.Equal(t, []float32{1}, flattened[any](t, number(1)))
+	// So that what is kept by name has a name of its own.
+	byName, err := tree.ToMap(number(1))
+	require.NoError(t, err)
+	names, err = tree.Names(struct{ Master map[string]*mlxc.Array }{byName})
+	require.NoError(t, err)
+	require.Equal(t, []string{"master"}, names)
 }
 
 func TestMapsByName(t *testing.T) {
@@ -197,7 +203,6 @@ func TestErrors(t *testing.T) {
 			B *mlxc.Array `mlx:"a"`
 		}{number(1), number(2)}, "tree: a: two arrays have this name: rename one with a tag `mlx:\"name\"` or another key"},
 		{map[string]any{"a.b": number(1), "a": map[string]*mlxc.Array{"b": number(2)}}, "tree: a.b: two arrays have this name: rename one with a tag `mlx:\"name\"` or another key"},
-		{map[string]*mlxc.Array{"": number(1)}, "tree: the tree: a key of map[string]*mlxc.Array is empty: it gives no name"},
 		{map[float64]*mlxc.Array{1: number(1)}, "tree: the tree: the keys of map[float64]*mlxc.Array have no order: use strings or integers"},
 		{map[string]any{"a": nil}, "tree: a: the interface is nil: put an array or a tree into it"},
 		{cyclic, "tree: next.next: the *tree_test.ring leads back to itself"},

@@ -176,9 +176,6 @@ func (w *walker) entries(v reflect.Value, name string) (reflect.Value, error) {
 	slices.SortFunc(keys, order)
 	m := reflect.MakeMapWithSize(t, len(keys))
 	for _, k := range keys {
-		if text(k) == "" {
-			return v, fail(name, "a key of %v is empty: it gives no name", t)
-		}
 		e, err := w.value(v.MapIndex(k), dotted(name, text(k)))
 		if err != nil {
 			return v, err
@@ -200,9 +197,10 @@ func (w *walker) elements(to, from reflect.Value, name string) error {
 	return nil
 }
 
+// dotted joins names; that of a lone array is empty.
 func dotted(name, component string) string {
-	if name == "" {
-		return component
+	if name == "" || component == "" {
+		return name + component
 	}
 	return name + "." + component
 }

@@ -1,0 +1,83 @@
+package optim_test
+
+import (
+	"fmt"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/optim"
+	"github.com/mlxgrad/mlxgrad/mlxc/tree"
+)
+
+// The minimum of (w−3)².
+func ExampleSGD() {
+	loss := tree.ValueAndGrad(func(w *mlxc.Array) *mlxc.Array { return w.SubScalar(3).Square() })
+	optimiser := optim.SGD[*mlxc.Array]{Rate: optim.Constant(0.25)}
+	w := mlxc.Scalar[float32](7)
+	state, err := optimiser.Init(w)
+	for range 3 {
+		if err != nil {
+			break
+		}
+		var gradient *mlxc.Array
+		if _, gradient, err = loss(w); err == nil {
+			w, state, err = optimiser.Update(w, gradient, state)
+		}
+		fmt.Println(w)
+	}
+	fmt.Println(err)
+	// Output:
+	// array(5, dtype=float32)
+	// array(4, dtype=float32)
+	// array(3.5, dtype=float32)
+	// <nil>
+}
+
+func ExampleAdamW() {
+	type training struct {
+		W     *mlxc.Array
+		State optim.AdamWState[*mlxc.Array]
+	}
+	optimiser := optim.AdamW[*mlxc.Array]{Rate: optim.Cosine(0.3, 0, 200)}
+	loss := func(w *mlxc.Array) *mlxc.Array { return w.SubScalar(3).Square() }
+	step := tree.Compile(func(t training) (training, error) {
+		_, gradient, err := tree.ValueAndGrad(loss)(t.W)
+		if err != nil {
+			return t, err
+		}
+		t.W, t.State, err = optimiser.Update(t.W, gradient, t.State)
+		return t, err
+	})
+	w := mlxc.Scalar[float32](7)
+	state, err := optimiser.Init(w)
+	t := training{w, state}
+	for i := 0; i < 200 && err == nil; i++ {
+		t, err = step.Call(t)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	found, err := mlxc.Item[float32](t.W)
+	fmt.Printf("%.2f after %v %v\n", found, t.State.Step, err)
+	// Output: 3.00 after array(200, dtype=int32) <nil>
+}
+
+func ExampleSchedule() {
+	rate := optim.Linear(0, 1, 4).Then(4, optim.Cosine(1, 0, 4))
+	for step := range int32(9) {
+		r, err := mlxc.Item[float32](rate(mlxc.Scalar(step)))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%.2f ", r)
+	}
+	// Output: 0.00 0.25 0.50 0.75 1.00 0.85 0.50 0.15 0.00
+}
+
+func ExampleClipByGlobalNorm() {
+	grads := []*mlxc.Array{mlxc.FromSlice([]float32{6}), mlxc.FromSlice([]float32{0, 8})}
+	clipped, norm, err := optim.ClipByGlobalNorm(grads, 5)
+	fmt.Println(clipped[0], clipped[1], norm, err)
+	// Output: array([3], dtype=float32) array([0, 4], dtype=float32) array(10, dtype=float32) <nil>
+}

@@ -1,0 +1,92 @@
+package optim
+
+import (
+	"errors"
+	"math"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// SGD is stochastic gradient descent with momentum. The update of a parameter θ with the
+// gradient g and the learning rate η is
+//
+//	g ← g + λ·θ
+//	v ← μ·v + g
+//	θ ← θ − η·v
+//
+// with v = 0 at first, and with Nesterov's momentum θ ← θ − η·(g + μ·v) instead
+// (Sutskever et al., "On the importance of initialization and momentum in deep
+// learning", 2013, section 2, with the learning rate taken out of v, as PyTorch and MLX
+// do). The decay is that of an L2 penalty, λ/2·θ².
+//
+// Only Rate must be set.
+type SGD[P any] struct {
+	Rate        Schedule // η
+	Momentum    float64  // μ, below 1
+	Nesterov    bool     // only with momentum
+	WeightDecay float64  // λ
+	// Decays tells by its name whether a parameter is decayed; nil for all. Norms and
+	// biases usually are not.
+	Decays func(name string) bool
+}
+
+// SGDState is what SGD keeps from one update to the next.
+type SGDState[P any] struct {
+	Step     *mlxc.Array // the number of updates so far, int32 of shape ()
+	Velocity P           // v, float32, or float64 for parameters that are
+	Master   Masters     // of parameters of 16 bits
+}
+
+// Init makes the state for the first update.
+func (o SGD[P]) Init(params P) (SGDState[P], error) {
+	s := SGDState[P]{Step: mlxc.Scalar[int32](0)}
+	var err error
+	if s.Master, err = newMasters("optim.SGD.Init", params); err != nil {
+		return SGDState[P]{}, err
+	}
+	s.Velocity, err = zeros(params)
+	return s, err
+}
+
+// Update makes one update. grads has the form and the shapes of params; its dtypes may
+// be others.
+func (o SGD[P]) Update(params, grads P, state SGDState[P]) (updated P, s SGDState[P], err error) {
+	const op = "optim.SGD"
+	momentum, err := setting(op, "Momentum", o.Momentum, 0, 1)
+	if err != nil {
+		return updated, s, err
+	}
+	decay, err := setting(op, "WeightDecay", o.WeightDecay, 0, math.Inf(1))
+	if err != nil {
+		return updated, s, err
+	}
+	if o.Nesterov && momentum == 0 {
+		return updated, s, mlxc.NewError(op, errors.New("Nesterov is set, but Momentum is 0"))
+	}
+	mlxc.WithScope(func() {
+		var rate *mlxc.Array
+		if rate, err = rateAt(op, o.Rate, state.Step); err != nil {
+			return
+		}
+		s.Step = next(state.Step)
+		var moments []P
+		updated, s.Master, moments, err = update(op, params, grads, state.Master, []P{state.Velocity}, func(p *parameter) *mlxc.Array {
+			g := p.grad
+			if decay > 0 && (o.Decays == nil || o.Decays(p.name)) {
+				g = g.Add(p.master.MulScalar(decay))
+			}
+			v := p.moments[0].MulScalar(momentum).Add(g)
+			p.moments[0] = v
+			if o.Nesterov {
+				return p.move(rate, v.MulScalar(momentum).Add(g))
+			}
+			return p.move(rate, v)
+		})
+		if err != nil {
+			return
+		}
+		s.Velocity = moments[0]
+		err = keep(updated, s)
+	})
+	return updated, s, err
+}
