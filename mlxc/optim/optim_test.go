@@ -386,16 +386,21 @@ func TestErrors(t *testing.T) {
 		{optim.AdamW[params]{Rate: optim.Step(1, 0, 3)}, p, p, state, "mlxc: optim.Step: the factor is 0 and holds for 3 updates: both must be positive"},
 		{optim.AdamW[params]{Rate: optim.Constant(1).Then(3, nil)}, p, p, state, "mlxc: optim.Then: a schedule is nil"},
 		{
-			optim.AdamW[params]{Rate: func(*mlxc.Array) *mlxc.Array { return mlxc.Ones(mlxc.Float32, 2) }}, p, p, state,
+			optim.AdamW[params]{Rate: func(*mlxc.Array) *mlxc.Array { return mlxc.Ones(mlxc.Float32, 2) }},
+			p, p, state,
 			"mlxc: optim.AdamW float32(2): Rate must give a floating-point array of shape ()",
 		},
 		{good, p, params{Weight: p.Weight}, state, "tree: bias: the array is nil"},
 		{
-			good, p, params{p.Bias, p.Bias}, state,
+			good, p,
+			params{p.Bias, p.Bias},
+			state,
 			"mlxc: optim.AdamW float32(2,4), float32(4): the gradient of weight must be floating-point and of its shape",
 		},
 		{
-			good, p, params{p.Weight, mlxc.Zeros(mlxc.Int32, 4)}, state,
+			good, p,
+			params{p.Weight, mlxc.Zeros(mlxc.Int32, 4)},
+			state,
 			"mlxc: optim.AdamW float32(4), int32(4): the gradient of bias must be floating-point and of its shape",
 		},
 		{
