@@ -1,0 +1,107 @@
+// The lm command trains a tiny transformer on the letters of Newton's Opticks and lets
+// it write: a model of this repository's operations, optimiser and trees, from one end
+// to the other. README.md beside it says more.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "lm:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("lm", flag.ExitOnError)
+	c := config{shape: shape{heads: 4}}
+	which := flags.String("gradients", "ours", "whose: ours, mlx or both")
+	picture := flags.String("png", "loss.png", "where the loss curve goes")
+	prompt := flags.String("prompt", "The Rays of Light ", "what the generated text begins with")
+	letters := flags.Int("letters", 400, "how many to generate")
+	temperature := flags.Float64("temperature", 0.7, "of the generated letters; 0 takes the likeliest")
+	flags.IntVar(&c.steps, "steps", 1000, "of the training")
+	flags.IntVar(&c.width, "width", 64, "of the model, a multiple of 4 heads")
+	flags.IntVar(&c.layers, "layers", 2, "of the model")
+	flags.IntVar(&c.batch, "batch", 8, "passages a step")
+	flags.IntVar(&c.length, "length", 64, "letters a passage, which the model sees at once")
+	flags.Float64Var(&c.rate, "rate", 3e-3, "the largest learning rate")
+	flags.Uint64Var(&c.seed, "seed", 1, "of the random numbers")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	all, ok := map[string][]gradients{"ours": {ours}, "mlx": {builtIn}, "both": {ours, builtIn}}[*which]
+	if !ok {
+		return fmt.Errorf("-gradients is %q: it must be ours, mlx or both", *which)
+	}
+	text := newCorpus(opticks)
+	c.shape.letters = len(text.letters)
+	if err := c.check(text); err != nil {
+		return err
+	}
+
+	var curves []curve
+	var trained params
+	for _, g := range all {
+		c.gradients = g
+		start := time.Now()
+		p, losses, err := c.train(ctx, text, func(step int, loss float32) {
+			if step == 0 {
+				start = time.Now() // the first one compiles
+			}
+			if (step+1)%max(c.steps/20, 1) == 0 {
+				fmt.Fprintf(out, "%s gradients, step %d of %d: loss %.3f\n", g.name, step+1, c.steps, loss)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if len(losses) == 0 {
+			return context.Cause(ctx)
+		}
+		seconds := time.Since(start).Seconds()
+		fmt.Fprintf(out, "%s gradients, loss %s\n", g.name, sparkline(losses, 60))
+		if len(losses) > 1 {
+			fmt.Fprintf(out, "%.2f steps a second\n", float64(len(losses)-1)/seconds)
+		}
+		held, err := c.validate(p, text)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "loss on text that was held back: %.3f\n\n", held)
+		trained, curves = p, append(curves, curve{g.name, losses})
+	}
+	if err := savePNG(*picture, curves); err != nil {
+		return fmt.Errorf("the loss curve: %w", err)
+	}
+	fmt.Fprintf(out, "the loss curve is in %s\n\n", *picture)
+	written, err := c.generate(trained, text, *prompt, *letters, *temperature)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, written)
+	return nil
+}
+
+// check looks at what was asked for, before time is spent on it.
+func (c config) check(text corpus) error {
+	switch {
+	case c.width < 1 || c.width%(2*c.heads) != 0:
+		return fmt.Errorf("-width is %d: it must be a multiple of %d, two for each head", c.width, 2*c.heads)
+	case c.layers < 1 || c.steps < 1 || c.batch < 1:
+		return fmt.Errorf("-layers, -steps and -batch are %d, %d and %d: they must be positive", c.layers, c.steps, c.batch)
+	case c.length < 1 || c.length >= len(text.held):
+		return fmt.Errorf("-length is %d: it must be positive and below the %d letters held back", c.length, len(text.held))
+	}
+	return nil
+}
