@@ -31,7 +31,18 @@ func small(text corpus, g gradients) config {
 	}
 }
 
-func quietly(int, float32) {}
+// train compiles the step in long tests; that alone takes MLX tens of seconds on a CPU, where it
+// calls a compiler for each fused operation that it has not met before.
+func train(t *testing.T, c config, text corpus) (params, []float64, error) {
+	if !long.Enabled() {
+		return c.train(t.Context(), text, c.step, quietly)
+	}
+	compiled := tree.Compile(c.step)
+	defer compiled.Close()
+	return c.train(t.Context(), text, compiled.Call, quietly)
+}
+
+func quietly(int, float64) {}
 
 // The curves of this project's gradients and of MLX's differ by rounding, which training
 // amplifies; both fall from ln 79 = 4.37 to where the frequencies of letters are known.
@@ -43,10 +54,10 @@ func TestCurvesAgree(t *testing.T) {
 		c.steps, c.width, c.heads, c.batch, c.length, c.rate = 300, 64, 4, 8, 64, 3e-3
 		tolerance = 0.02
 	}
-	p, losses, err := c.train(t.Context(), text, quietly)
+	p, losses, err := train(t, c, text)
 	require.NoError(t, err)
 	c.gradients = builtIn
-	_, others, err := c.train(t.Context(), text, quietly)
+	_, others, err := train(t, c, text)
 	require.NoError(t, err)
 	require.Len(t, losses, c.steps)
 	require.InDelta(t, math.Log(79), losses[0], 0.1)
@@ -98,7 +109,7 @@ func TestInterruptedTrainingKeepsWhatItHas(t *testing.T) {
 	text := newCorpus(opticks)
 	c := small(text, builtIn)
 	ctx, cancel := context.WithCancel(t.Context())
-	p, losses, err := c.train(ctx, text, func(step int, _ float32) {
+	p, losses, err := c.train(ctx, text, c.step, func(step int, _ float64) {
 		if step == 2 {
 			cancel()
 		}
@@ -122,11 +133,11 @@ func TestCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "loss.png")
 	var out bytes.Buffer
 	err := run(t.Context(), []string{
-		"-gradients", "mlx", "-steps", "4", "-width", "8", "-layers", "1", "-batch", "1",
-		"-length", "8", "-letters", "5", "-prompt", "The ", "-png", file,
+		"-steps", "4", "-width", "32", "-layers", "1", "-batch", "2",
+		"-length", "16", "-letters", "5", "-prompt", "The ", "-png", file,
 	}, &out)
 	require.NoError(t, err)
-	require.Contains(t, out.String(), "MLX gradients, step 4 of 4: loss 4.")
+	require.Contains(t, out.String(), "mlxgrad gradients, step 4 of 4: loss 4.")
 	require.Contains(t, out.String(), "loss on text that was held back: 4.")
 	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n\n")
 	require.Len(t, lines[len(lines)-1], len("The ")+5)
@@ -135,7 +146,7 @@ func TestCommand(t *testing.T) {
 	defer f.Close()
 	picture, err := png.DecodeConfig(f)
 	require.NoError(t, err)
-	require.Greater(t, picture.Width, 2*picture.Height/2)
+	require.Greater(t, picture.Width, picture.Height)
 
 	for _, c := range []struct {
 		args    []string

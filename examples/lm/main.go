@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/signal"
 	"time"
+
+	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
 func main() {
@@ -55,7 +57,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	for _, g := range all {
 		c.gradients = g
 		start := time.Now()
-		p, losses, err := c.train(ctx, text, func(step int, loss float32) {
+		step := tree.Compile(c.step)
+		p, losses, err := c.train(ctx, text, step.Call, func(step int, loss float64) {
 			if step == 0 {
 				start = time.Now() // the first one compiles
 			}
@@ -63,6 +66,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 				fmt.Fprintf(out, "%s gradients, step %d of %d: loss %.3f\n", g.name, step+1, c.steps, loss)
 			}
 		})
+		step.Close()
 		if err != nil {
 			return err
 		}

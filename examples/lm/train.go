@@ -63,43 +63,43 @@ func (c config) step(in stepInput) (stepOutput, error) {
 }
 
 // train returns the parameters after the last step, or after the one during which ctx
-// was cancelled, and the losses. report sees each loss.
-func (c config) train(ctx context.Context, text corpus, report func(step int, loss float32)) (params, []float64, error) {
-	var t training
-	t.Params = newParams(c.shape, c.seed)
-	state, err := c.optimiser().Init(t.Params)
-	if err != nil {
+// was cancelled, and the losses. step is c.step, or a compiled form of it; report sees
+// each loss.
+func (c config) train(ctx context.Context, text corpus, step func(stepInput) (stepOutput, error), report func(step int, loss float64)) (params, []float64, error) {
+	t := training{Params: newParams(c.shape, c.seed)}
+	var err error
+	if t.Optimiser, err = c.optimiser().Init(t.Params); err != nil {
 		return params{}, nil, err
 	}
-	t.Optimiser = state
-	step := tree.Compile(c.step)
-	defer step.Close()
 	r := rand.New(rand.NewPCG(c.seed, 0))
 	var losses []float64
-	for i := range c.steps {
-		if ctx.Err() != nil {
-			break
-		}
-		in := stepInput{training: t}
-		in.Inputs, in.Targets = batch(r, text.train, c.batch, c.length)
-		out, err := step.Call(in)
-		if err == nil {
-			err = tree.Eval(out)
-		}
+	for i := 0; i < c.steps && ctx.Err() == nil; i++ {
+		var loss float32
+		mlxc.WithScope(func() {
+			in := stepInput{training: t}
+			in.Inputs, in.Targets = batch(r, text.train, c.batch, c.length)
+			var out stepOutput
+			if out, err = step(in); err != nil {
+				return
+			}
+			// One evaluation for all that is needed.
+			if err = tree.Eval(out); err != nil {
+				return
+			}
+			if loss, err = mlxc.Item[float32](out.Loss); err != nil {
+				return
+			}
+			if err = tree.Keep(out.training); err != nil {
+				return
+			}
+			err = tree.Free(t)
+			t = out.training
+		})
 		if err != nil {
 			return params{}, losses, err
 		}
-		loss, err := mlxc.Item[float32](out.Loss)
-		if err == nil {
-			err = tree.Free(in) // not in wait for the collector
-		}
-		if err != nil {
-			return params{}, losses, err
-		}
-		out.Loss.Free()
-		t = out.training
 		losses = append(losses, float64(loss))
-		report(i, loss)
+		report(i, float64(loss))
 	}
 	return t.Params, losses, nil
 }
