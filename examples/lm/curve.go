@@ -10,9 +10,10 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// curve is the losses of one training.
+// curve is the losses of one training, after the steps that it began with.
 type curve struct {
 	name   string
+	begin  int
 	losses []float64
 }
 
@@ -27,7 +28,7 @@ func savePNG(file string, curves []curve) error {
 	for i, c := range curves {
 		points := make(plotter.XYs, len(c.losses))
 		for step, loss := range c.losses {
-			points[step] = plotter.XY{X: float64(step + 1), Y: loss}
+			points[step] = plotter.XY{X: float64(c.begin + step + 1), Y: loss}
 		}
 		line, err := plotter.NewLine(points)
 		if err != nil {

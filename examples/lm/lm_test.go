@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"image/png"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,15 +33,20 @@ func small(text corpus, g gradients) config {
 	}
 }
 
-// train compiles the step in long tests; that alone takes MLX tens of seconds on a CPU, where it
-// calls a compiler for each fused operation that it has not met before.
-func train(t *testing.T, c config, text corpus) (params, []float64, error) {
-	if !long.Enabled() {
-		return c.train(t.Context(), text, c.step, quietly)
+// train compiles the step in long tests; that alone takes MLX tens of seconds on a CPU, where
+// it calls a compiler for each fused operation that it has not met before.
+func train(t *testing.T, c config, text corpus) (training, []float64) {
+	begin, err := c.start()
+	require.NoError(t, err)
+	step := c.step
+	if long.Enabled() {
+		compiled := tree.Compile(c.step)
+		defer compiled.Close()
+		step = compiled.Call
 	}
-	compiled := tree.Compile(c.step)
-	defer compiled.Close()
-	return c.train(t.Context(), text, compiled.Call, quietly)
+	end, losses, err := c.train(t.Context(), text, begin, step, quietly)
+	require.NoError(t, err)
+	return end, losses
 }
 
 func quietly(int, float64) {}
@@ -54,11 +61,10 @@ func TestCurvesAgree(t *testing.T) {
 		c.steps, c.width, c.heads, c.batch, c.length, c.rate = 300, 64, 4, 8, 64, 3e-3
 		tolerance = 0.02
 	}
-	p, losses, err := train(t, c, text)
-	require.NoError(t, err)
+	end, losses := train(t, c, text)
+	p := end.Params
 	c.gradients = builtIn
-	_, others, err := train(t, c, text)
-	require.NoError(t, err)
+	_, others := train(t, c, text)
 	require.Len(t, losses, c.steps)
 	require.InDelta(t, math.Log(79), losses[0], 0.1)
 	require.Less(t, losses[len(losses)-1], 3.3)
@@ -86,6 +92,17 @@ func TestCurvesAgree(t *testing.T) {
 	require.EqualError(t, err, `the letter 'Î' does not occur in the corpus`)
 }
 
+func TestTrainingThatDivergesIsAnError(t *testing.T) {
+	text := newCorpus(opticks)
+	c := small(text, builtIn)
+	begin, err := c.start()
+	require.NoError(t, err)
+	_, _, err = c.train(t.Context(), text, begin, func(in stepInput) (stepOutput, error) {
+		return stepOutput{in.training, mlxc.Scalar(float32(math.NaN()))}, nil
+	}, quietly)
+	require.EqualError(t, err, "the loss of step 1 is not a number: a lower rate may help")
+}
+
 // Without masks of the future a letter would be seen before it is predicted.
 func TestLogitsDoNotSeeTheFuture(t *testing.T) {
 	text := newCorpus(opticks)
@@ -105,38 +122,58 @@ func TestLogitsDoNotSeeTheFuture(t *testing.T) {
 	}
 }
 
-func TestInterruptedTrainingKeepsWhatItHas(t *testing.T) {
+func TestInterruptedTrainingGoesOnFromItsCheckpoint(t *testing.T) {
 	text := newCorpus(opticks)
-	c := small(text, builtIn)
+	c := small(text, ours)
+	c.steps = 8
+	end, losses := train(t, c, text)
+
+	file := filepath.Join(t.TempDir(), "checkpoint.safetensors")
+	begin, err := c.resume(file)
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	p, losses, err := c.train(ctx, text, c.step, func(step int, _ float64) {
+	part, first, err := c.train(ctx, text, begin, c.step, func(step int, _ float64) {
 		if step == 2 {
 			cancel()
 		}
 	})
 	require.NoError(t, err)
-	require.Len(t, losses, 3)
-	require.NoError(t, tree.Eval(p))
-	names, err := tree.Names(p)
+	require.Len(t, first, 3)
+	require.NoError(t, part.save(file))
+
+	loaded, err := c.resume(file)
 	require.NoError(t, err)
-	require.Equal(t, []string{
-		"embedding",
-		"layers.0.attention_norm", "layers.0.qkv", "layers.0.out",
-		"layers.0.mlp_norm", "layers.0.gate", "layers.0.up", "layers.0.down",
-		"layers.1.attention_norm", "layers.1.qkv", "layers.1.out",
-		"layers.1.mlp_norm", "layers.1.gate", "layers.1.up", "layers.1.down",
-		"norm", "head",
-	}, names)
+	whole, rest, err := c.train(t.Context(), text, loaded, c.step, quietly)
+	require.NoError(t, err)
+	require.Equal(t, losses, append(first, rest...))
+	want, err := tree.ToMap(end)
+	require.NoError(t, err)
+	got, err := tree.ToMap(whole)
+	require.NoError(t, err)
+	require.Subset(t, slices.Collect(maps.Keys(got)), []string{
+		"params.embedding", "params.layers.1.attention_norm", "params.layers.1.qkv",
+		"optimiser.step", "optimiser.mean.norm", "optimiser.variance.layers.0.down",
+	})
+	for name, a := range want {
+		differ, err := mlxc.Item[bool](a.NotEqual(got[name]).Any())
+		require.NoError(t, err)
+		require.False(t, differ, name)
+	}
+
+	c.width = 16
+	_, err = c.resume(file)
+	require.ErrorContains(t, err, "checkpoint.safetensors is a checkpoint of another model: tree: params.embedding: the map's array is float32 [79 32], but should be float32 [79 16]")
 }
 
 func TestCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "loss.png")
-	var out bytes.Buffer
-	err := run(t.Context(), []string{
-		"-steps", "4", "-width", "32", "-layers", "1", "-batch", "2",
+	checkpoint := filepath.Join(t.TempDir(), "lm.safetensors")
+	args := []string{
+		"-checkpoint", checkpoint, "-steps", "4", "-width", "32", "-layers", "1", "-batch", "2",
 		"-length", "16", "-letters", "5", "-prompt", "The ", "-png", file,
-	}, &out)
-	require.NoError(t, err)
+	}
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), args, &out))
 	require.Contains(t, out.String(), "mlxgrad gradients, step 4 of 4: loss 4.")
 	require.Contains(t, out.String(), "loss on text that was held back: 4.")
 	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n\n")
@@ -148,11 +185,18 @@ func TestCommand(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, picture.Width, picture.Height)
 
+	// There is nothing left to train; what was learned writes the same.
+	var again bytes.Buffer
+	require.NoError(t, run(t.Context(), args, &again))
+	require.NotContains(t, again.String(), "step 4 of 4")
+	require.True(t, strings.HasSuffix(again.String(), "\n"+lines[len(lines)-1]+"\n"))
+
 	for _, c := range []struct {
 		args    []string
 		message string
 	}{
 		{[]string{"-gradients", "theirs"}, `-gradients is "theirs": it must be ours, mlx or both`},
+		{[]string{"-gradients", "both", "-checkpoint", "x"}, "-checkpoint is for one training: choose -gradients ours or mlx"},
 		{[]string{"-width", "12"}, "-width is 12: it must be a multiple of 8, two for each head"},
 		{[]string{"-steps", "0"}, "-layers, -steps and -batch are 2, 0 and 8: they must be positive"},
 		{[]string{"-length", "20000"}, "-length is 20000: it must be positive and below the 13538 letters held back"},

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -25,26 +26,32 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("lm", flag.ExitOnError)
+	flags := flag.NewFlagSet("lm", flag.ContinueOnError)
 	c := config{shape: shape{heads: 4}}
 	which := flags.String("gradients", "ours", "whose: ours, mlx or both")
 	picture := flags.String("png", "loss.png", "where the loss curve goes")
+	checkpoint := flags.String("checkpoint", "", "a safetensors file that is written at the end or on an interrupt,\nand from which training goes on if it is there")
 	prompt := flags.String("prompt", "The Rays of Light ", "what the generated text begins with")
 	letters := flags.Int("letters", 400, "how many to generate")
 	temperature := flags.Float64("temperature", 0.7, "of the generated letters; 0 takes the likeliest")
 	flags.IntVar(&c.steps, "steps", 1000, "of the training")
-	flags.IntVar(&c.width, "width", 64, "of the model, a multiple of 4 heads")
+	flags.IntVar(&c.width, "width", 64, "of the model, a multiple of 8")
 	flags.IntVar(&c.layers, "layers", 2, "of the model")
 	flags.IntVar(&c.batch, "batch", 8, "passages a step")
 	flags.IntVar(&c.length, "length", 64, "letters a passage, which the model sees at once")
 	flags.Float64Var(&c.rate, "rate", 3e-3, "the largest learning rate")
 	flags.Uint64Var(&c.seed, "seed", 1, "of the random numbers")
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	all, ok := map[string][]gradients{"ours": {ours}, "mlx": {builtIn}, "both": {ours, builtIn}}[*which]
-	if !ok {
+	switch {
+	case !ok:
 		return fmt.Errorf("-gradients is %q: it must be ours, mlx or both", *which)
+	case *checkpoint != "" && len(all) > 1:
+		return errors.New("-checkpoint is for one training: choose -gradients ours or mlx")
 	}
 	text := newCorpus(opticks)
 	c.shape.letters = len(text.letters)
@@ -56,45 +63,69 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var trained params
 	for _, g := range all {
 		c.gradients = g
-		start := time.Now()
-		step := tree.Compile(c.step)
-		p, losses, err := c.train(ctx, text, step.Call, func(step int, loss float64) {
-			if step == 0 {
-				start = time.Now() // the first one compiles
-			}
-			if (step+1)%max(c.steps/20, 1) == 0 {
-				fmt.Fprintf(out, "%s gradients, step %d of %d: loss %.3f\n", g.name, step+1, c.steps, loss)
-			}
-		})
-		step.Close()
+		t, err := c.resume(*checkpoint)
 		if err != nil {
 			return err
 		}
-		if len(losses) == 0 {
-			return context.Cause(ctx)
+		begin, err := t.done()
+		if err != nil {
+			return err
 		}
-		seconds := time.Since(start).Seconds()
-		fmt.Fprintf(out, "%s gradients, loss %s\n", g.name, sparkline(losses, 60))
-		if len(losses) > 1 {
-			fmt.Fprintf(out, "%.2f steps a second\n", float64(len(losses)-1)/seconds)
+		t, losses, err := c.trainAloud(ctx, text, t, out)
+		if err != nil {
+			return err
 		}
-		held, err := c.validate(p, text)
+		if *checkpoint != "" {
+			if err := t.save(*checkpoint); err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "the checkpoint is in %s\n", *checkpoint)
+		}
+		held, err := c.validate(t.Params, text)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "loss on text that was held back: %.3f\n\n", held)
-		trained, curves = p, append(curves, curve{g.name, losses})
+		trained = t.Params
+		if len(losses) > 0 { // not if the checkpoint was that of the end
+			curves = append(curves, curve{g.name, begin, losses})
+		}
 	}
-	if err := savePNG(*picture, curves); err != nil {
-		return fmt.Errorf("the loss curve: %w", err)
+	if len(curves) > 0 {
+		if err := savePNG(*picture, curves); err != nil {
+			return fmt.Errorf("the loss curve: %w", err)
+		}
+		fmt.Fprintf(out, "the loss curve is in %s\n\n", *picture)
 	}
-	fmt.Fprintf(out, "the loss curve is in %s\n\n", *picture)
 	written, err := c.generate(trained, text, *prompt, *letters, *temperature)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(out, written)
 	return nil
+}
+
+// trainAloud trains with a compiled step, and tells how it goes.
+func (c config) trainAloud(ctx context.Context, text corpus, t training, out io.Writer) (training, []float64, error) {
+	step := tree.Compile(c.step)
+	defer step.Close()
+	var first time.Time // the end of the first step, which compiles
+	t, losses, err := c.train(ctx, text, t, step.Call, func(step int, loss float64) {
+		if first.IsZero() {
+			first = time.Now()
+		}
+		if (step+1)%max(c.steps/20, 1) == 0 {
+			fmt.Fprintf(out, "%s gradients, step %d of %d: loss %.3f\n", c.name, step+1, c.steps, loss)
+		}
+	})
+	if err != nil {
+		return t, nil, err
+	}
+	fmt.Fprintf(out, "%s gradients, loss %s\n", c.name, sparkline(losses, 60))
+	if n := len(losses) - 1; n > 0 {
+		fmt.Fprintf(out, "%.2f steps a second\n", float64(n)/time.Since(first).Seconds())
+	}
+	return t, losses, nil
 }
 
 // check looks at what was asked for, before time is spent on it.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 
@@ -24,6 +26,12 @@ type config struct {
 type training struct {
 	Params    params
 	Optimiser optim.AdamWState[params]
+}
+
+// done is the number of steps that led here.
+func (t training) done() (int, error) {
+	n, err := mlxc.Item[int32](t.Optimiser.Step)
+	return int(n), err
 }
 
 type stepInput struct {
@@ -62,22 +70,29 @@ func (c config) step(in stepInput) (stepOutput, error) {
 	return out, err
 }
 
-// train returns the parameters after the last step, or after the one during which ctx
-// was cancelled, and the losses. step is c.step, or a compiled form of it; report sees
-// each loss.
-func (c config) train(ctx context.Context, text corpus, step func(stepInput) (stepOutput, error), report func(step int, loss float64)) (params, []float64, error) {
-	t := training{Params: newParams(c.shape, c.seed)}
-	var err error
-	if t.Optimiser, err = c.optimiser().Init(t.Params); err != nil {
-		return params{}, nil, err
+// start is the beginning of a training.
+func (c config) start() (t training, err error) {
+	t.Params = newParams(c.shape, c.seed)
+	t.Optimiser, err = c.optimiser().Init(t.Params)
+	return t, err
+}
+
+// train goes on from t, which it frees, and returns what it has come to: after c.steps in
+// all, or after the one during which ctx was cancelled. step is c.step, or a compiled form
+// of it; report sees each loss.
+func (c config) train(ctx context.Context, text corpus, t training, step func(stepInput) (stepOutput, error), report func(step int, loss float64)) (training, []float64, error) {
+	begin, err := t.done()
+	if err != nil {
+		return training{}, nil, err
 	}
-	r := rand.New(rand.NewPCG(c.seed, 0))
 	var losses []float64
-	for i := 0; i < c.steps && ctx.Err() == nil; i++ {
+	for i := begin; i < c.steps && ctx.Err() == nil; i++ {
 		var loss float32
 		mlxc.WithScope(func() {
 			in := stepInput{training: t}
-			in.Inputs, in.Targets = batch(r, text.train, c.batch, c.length)
+			// A generator for each step, so that a training that was interrupted goes on
+			// with the batches that it would have had.
+			in.Inputs, in.Targets = batch(rand.New(rand.NewPCG(c.seed, uint64(i))), text.train, c.batch, c.length)
 			var out stepOutput
 			if out, err = step(in); err != nil {
 				return
@@ -89,6 +104,10 @@ func (c config) train(ctx context.Context, text corpus, step func(stepInput) (st
 			if loss, err = mlxc.Item[float32](out.Loss); err != nil {
 				return
 			}
+			if math.IsNaN(float64(loss)) {
+				err = fmt.Errorf("the loss of step %d is not a number: a lower rate may help", i+1)
+				return
+			}
 			if err = tree.Keep(out.training); err != nil {
 				return
 			}
@@ -96,12 +115,12 @@ func (c config) train(ctx context.Context, text corpus, step func(stepInput) (st
 			t = out.training
 		})
 		if err != nil {
-			return params{}, losses, err
+			return training{}, losses, err
 		}
 		losses = append(losses, float64(loss))
 		report(i, float64(loss))
 	}
-	return t.Params, losses, nil
+	return t, losses, nil
 }
 
 // validate is the mean loss on the text that was held back, of some passages.

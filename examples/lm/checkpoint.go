@@ -1,0 +1,39 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/tree"
+)
+
+// save writes the parameters and the optimiser's state to a safetensors file.
+func (t training) save(file string) error {
+	arrays, err := tree.ToMap(t)
+	if err != nil {
+		return err
+	}
+	return mlxc.SaveSafetensors(file, arrays, nil)
+}
+
+// resume is the training that save wrote, or a new one if there is no such file.
+func (c config) resume(file string) (training, error) {
+	t, err := c.start()
+	if err != nil || file == "" {
+		return t, err
+	}
+	arrays, _, err := mlxc.LoadSafetensors(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	}
+	if err != nil {
+		return training{}, err
+	}
+	loaded, err := tree.FromMap(t, arrays)
+	if err != nil {
+		return training{}, fmt.Errorf("%s is a checkpoint of another model: %w", file, err)
+	}
+	return loaded, tree.Eval(loaded)
+}
