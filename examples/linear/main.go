@@ -20,7 +20,7 @@ type params struct {
 // training is what goes into a step and comes out of it.
 type training struct {
 	Params params
-	State  optim.AdamWState[params]
+	State  optim.AdamWState
 	Loss   *mlxc.Array
 }
 

@@ -25,7 +25,7 @@ type config struct {
 // training is what goes from one step to the next.
 type training struct {
 	Params    params
-	Optimiser optim.AdamWState[params]
+	Optimiser optim.AdamWState
 }
 
 // done is the number of steps that led here.

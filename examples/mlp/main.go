@@ -24,7 +24,7 @@ type params struct{ Layers []layer }
 // training is what goes from one step to the next.
 type training struct {
 	Params params
-	State  optim.AdamWState[params]
+	State  optim.AdamWState
 }
 
 type stepOutput struct {

@@ -1,10 +1,10 @@
 package optim
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
-	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
 // AdamW is Adam with decoupled weight decay (Loshchilov and Hutter, "Decoupled Weight
@@ -29,82 +29,66 @@ type AdamW[P any] struct {
 }
 
 // AdamWState is what AdamW keeps from one update to the next.
-type AdamWState[P any] struct {
+type AdamWState struct {
 	Step     *mlxc.Array // the number of updates so far, int32 of shape ()
-	Mean     P           // m, float32, or float64 for parameters that are
-	Variance P           // v, likewise
-	Master   Masters     // of parameters of 16 bits
+	Mean     ByName      // m, float32, or float64 for parameters that are
+	Variance ByName      // v, likewise
+	Master   ByName      // the float32 copies of parameters of 16 bits
 }
 
 // Init makes the state for the first update.
-func (o AdamW[P]) Init(params P) (AdamWState[P], error) {
-	s := AdamWState[P]{Step: mlxc.Scalar[int32](0)}
+func (o AdamW[P]) Init(params P) (AdamWState, error) {
+	const op = "optim.AdamW.Init"
+	s := AdamWState{Step: mlxc.Scalar[int32](0)}
 	var err error
-	if s.Master, err = newMasters("optim.AdamW.Init", params); err != nil {
-		return AdamWState[P]{}, err
+	if s.Mean, err = zeros(op, params); err != nil {
+		return AdamWState{}, err
 	}
-	if s.Mean, err = zeros(params); err != nil {
-		return AdamWState[P]{}, err
+	if s.Variance, err = zeros(op, params); err != nil {
+		return AdamWState{}, err
 	}
-	s.Variance, err = zeros(params)
+	s.Master, err = masters(op, params)
 	return s, err
 }
 
 // Update makes one update. grads has the form and the shapes of params; its dtypes may
 // be others.
-func (o AdamW[P]) Update(params, grads P, state AdamWState[P]) (updated P, s AdamWState[P], err error) {
-	const op = "optim.AdamW"
-	beta1, err := setting(op, "Beta1", o.Beta1, 0.9, 1)
-	if err != nil {
-		return updated, s, err
-	}
-	beta2, err := setting(op, "Beta2", o.Beta2, 0.999, 1)
-	if err != nil {
-		return updated, s, err
-	}
-	eps, err := setting(op, "Eps", o.Eps, 1e-8, math.Inf(1))
-	if err != nil {
-		return updated, s, err
-	}
-	decay, err := setting(op, "WeightDecay", o.WeightDecay, 0, math.Inf(1))
-	if err != nil {
-		return updated, s, err
-	}
-	mlxc.WithScope(func() {
-		var rate *mlxc.Array
-		if rate, err = rateAt(op, o.Rate, state.Step); err != nil {
-			return
-		}
-		s.Step = next(state.Step)
-		t := s.Step.AsType(mlxc.Float32)
-		// 1 − βᵗ, without cancellation where β is near 1.
-		correction1 := t.MulScalar(math.Log(beta1)).Expm1().Neg()
-		correction2 := t.MulScalar(math.Log(beta2)).Expm1().Neg()
-		var moments []P
-		updated, s.Master, moments, err = update(op, params, grads, state.Master, []P{state.Mean, state.Variance}, func(p *parameter) *mlxc.Array {
-			g := p.grad
-			m := p.moments[0].MulScalar(beta1).Add(g.MulScalar(1 - beta1))
-			v := p.moments[1].MulScalar(beta2).Add(g.Square().MulScalar(1 - beta2))
-			p.moments[0], p.moments[1] = m, v
-			d := p.master.DType()
-			along := m.Div(correction1.AsType(d)).Div(v.Div(correction2.AsType(d)).Sqrt().AddScalar(eps))
-			if decay > 0 && (o.Decays == nil || o.Decays(p.name)) {
-				along = along.Add(p.master.MulScalar(decay))
-			}
-			return p.move(rate, along)
-		})
-		if err != nil {
-			return
-		}
-		s.Mean, s.Variance = moments[0], moments[1]
-		err = keep(updated, s)
-	})
-	return updated, s, err
+func (o AdamW[P]) Update(params, grads P, state AdamWState) (P, AdamWState, error) {
+	return scoped(func() (P, AdamWState, error) { return o.update(params, grads, state) })
 }
 
-func keep[P, S any](params P, state S) error {
-	if err := tree.Keep(params); err != nil {
-		return err
+func (o AdamW[P]) update(params, grads P, state AdamWState) (updated P, s AdamWState, err error) {
+	const op = "optim.AdamW"
+	beta1, err1 := setting(op, "Beta1", o.Beta1, 0.9, 1)
+	beta2, err2 := setting(op, "Beta2", o.Beta2, 0.999, 1)
+	eps, err3 := setting(op, "Eps", o.Eps, 1e-8, math.Inf(1))
+	decay, err4 := setting(op, "WeightDecay", o.WeightDecay, 0, math.Inf(1))
+	if err := cmp.Or(err1, err2, err3, err4); err != nil {
+		return updated, s, err
 	}
-	return tree.Keep(state)
+	rate, err := rateAt(op, o.Rate, state.Step)
+	if err != nil {
+		return updated, s, err
+	}
+	s.Step = next(state.Step)
+	t := s.Step.AsType(mlxc.Float32)
+	// 1 − βᵗ, without cancellation where β is near 1.
+	correction1 := t.MulScalar(math.Log(beta1)).Expm1().Neg()
+	correction2 := t.MulScalar(math.Log(beta2)).Expm1().Neg()
+	updated, master, moments, err := update(op, params, grads, state.Master, []ByName{state.Mean, state.Variance}, func(p *parameter) *mlxc.Array {
+		g, d := p.grad, p.master.DType()
+		m := p.moments[0].MulScalar(beta1).Add(g.MulScalar(1 - beta1))
+		v := p.moments[1].MulScalar(beta2).Add(g.Square().MulScalar(1 - beta2))
+		p.moments[0], p.moments[1] = m, v
+		along := m.Div(correction1.AsType(d)).Div(v.Div(correction2.AsType(d)).Sqrt().AddScalar(eps))
+		if decayed(decay, o.Decays, p.name) {
+			along = along.Add(p.master.MulScalar(decay))
+		}
+		return p.move(rate, along)
+	})
+	if err != nil {
+		return updated, s, err
+	}
+	s.Master, s.Mean, s.Variance = master, moments[0], moments[1]
+	return updated, s, nil
 }

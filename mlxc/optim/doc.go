@@ -10,7 +10,7 @@
 //
 //	type training struct {
 //		Params Params
-//		State  optim.AdamWState[Params]
+//		State  optim.AdamWState
 //	}
 //
 //	optimiser := optim.AdamW[Params]{Rate: optim.Linear(0, 1e-3, 100).Then(100, optim.Cosine(1e-3, 1e-5, 900))}

@@ -35,7 +35,7 @@ func ExampleSGD() {
 func ExampleAdamW() {
 	type training struct {
 		W     *mlxc.Array
-		State optim.AdamWState[*mlxc.Array]
+		State optim.AdamWState
 	}
 	optimiser := optim.AdamW[*mlxc.Array]{Rate: optim.Cosine(0.3, 0, 200)}
 	loss := func(w *mlxc.Array) *mlxc.Array { return w.SubScalar(3).Square() }

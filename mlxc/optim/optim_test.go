@@ -104,7 +104,7 @@ func TestAdamWAgainstFloat64(t *testing.T) {
 				}
 				require.Equal(t, 30.0, item(t, state.Step))
 				require.Equal(t, d, p.Weight.DType())
-				require.Equal(t, d, state.Mean.Weight.DType())
+				require.Equal(t, d, state.Mean["weight"].DType())
 			})
 		}
 	}
@@ -120,8 +120,8 @@ func TestAdamWFirstUpdates(t *testing.T) {
 	p, state, err = o.Update(p, mlxc.Scalar[float32](0.5), state)
 	require.NoError(t, err)
 	require.InDelta(t, 1-0.1*(1+0.01), item(t, p), 1e-7)
-	require.InDelta(t, 0.05, item(t, state.Mean), 1e-8)
-	require.InDelta(t, 0.00025, item(t, state.Variance), 1e-10)
+	require.InDelta(t, 0.05, item(t, state.Mean[""]), 1e-8)
+	require.InDelta(t, 0.00025, item(t, state.Variance[""]), 1e-10)
 	p, state, err = o.Update(p, mlxc.Scalar[float32](-0.5), state)
 	require.NoError(t, err)
 	require.InDelta(t, 0.899-0.1*(-1.0/19+0.01*0.899), item(t, p), 1e-7)
@@ -160,7 +160,12 @@ func TestSGDAgainstFloat64(t *testing.T) {
 					want[i] -= rate * along
 				}
 				require.InDeltaSlice(t, want, elements(t, p), 2e-6)
-				require.InDeltaSlice(t, velocity, elements(t, state.Velocity), 4e-6)
+				if o.Momentum > 0 {
+					v := append(elements(t, state.Velocity["weight"]), elements(t, state.Velocity["bias"])...)
+					require.InDeltaSlice(t, velocity, v, 4e-6)
+				} else {
+					require.Empty(t, state.Velocity)
+				}
 			}
 		})
 	}
@@ -196,14 +201,14 @@ func TestMastersKeepSmallUpdates(t *testing.T) {
 		gradient := mlxc.Ones(d, 3)
 
 		sgd := optim.SGD[*mlxc.Array]{Rate: optim.Constant(2e-4)}
-		p, state := one, optim.SGDState[*mlxc.Array]{}
+		p, state := one, optim.SGDState{}
 		state, err := sgd.Init(p)
 		require.NoError(t, err)
 		adamW := optim.AdamW[*mlxc.Array]{Rate: optim.Constant(2e-4)}
 		q := one
 		adamState, err := adamW.Init(q)
 		require.NoError(t, err)
-		require.Equal(t, mlxc.Float32, adamState.Mean.DType())
+		require.Equal(t, mlxc.Float32, adamState.Mean[""].DType())
 		const updates = 100
 		for range updates {
 			mlxc.WithScope(func() {
@@ -240,7 +245,7 @@ func TestGradientsOf16BitsAreSquaredInFloat32(t *testing.T) {
 func TestUpdateInsideCompile(t *testing.T) {
 	type training struct {
 		Params params
-		State  optim.AdamWState[params]
+		State  optim.AdamWState
 		Grads  params
 		Rate   *mlxc.Array
 	}
@@ -374,7 +379,7 @@ func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		optimiser     optim.AdamW[params]
 		params, grads params
-		state         optim.AdamWState[params]
+		state         optim.AdamWState
 		message       string
 	}{
 		{optim.AdamW[params]{}, p, p, state, "mlxc: optim.AdamW: Rate is nil: set it, to optim.Constant(1e-3) say"},
@@ -407,23 +412,46 @@ func TestErrors(t *testing.T) {
 			good, half, p, state,
 			"mlxc: optim.AdamW float16(2,4): the state has no master of weight: make it with Init for these parameters",
 		},
-		{good, p, p, optim.AdamWState[params]{}, "optim.AdamW: the state's Step: the array is nil: make the state with Init"},
-		{good, p, p, optim.AdamWState[params]{Step: state.Step}, "tree: weight: the array is nil"},
+		{good, p, p, optim.AdamWState{}, "optim.AdamW: the state's Step: the array is nil: make the state with Init"},
+		{
+			good, p, p, optim.AdamWState{Step: state.Step},
+			"mlxc: optim.AdamW float32(2,4): the state has no moment of weight: make it with Init for these parameters",
+		},
 	} {
 		_, _, err := c.optimiser.Update(c.params, c.grads, c.state)
 		require.EqualError(t, err, c.message)
 	}
 	_, err = good.Init(params{p.Weight, mlxc.Zeros(mlxc.Int32, 4)})
 	require.EqualError(t, err, "mlxc: optim.AdamW.Init int32(4): bias is int32: parameters are floating-point; leave it out of the tree, or convert it with AsType")
-	_, _, err = optim.SGD[params]{Rate: good.Rate, Nesterov: true}.Update(p, p, optim.SGDState[params]{})
+	_, _, err = optim.SGD[params]{Rate: good.Rate, Nesterov: true}.Update(p, p, optim.SGDState{})
 	require.EqualError(t, err, "mlxc: optim.SGD: Nesterov is set, but Momentum is 0")
-	_, _, err = optim.SGD[params]{Rate: good.Rate, Momentum: 1}.Update(p, p, optim.SGDState[params]{})
+	_, _, err = optim.SGD[params]{Rate: good.Rate, Momentum: 1}.Update(p, p, optim.SGDState{})
 	require.EqualError(t, err, "mlxc: optim.SGD: Momentum is 1: it must be at least 0 and below 1")
 	list := optim.SGD[[]*mlxc.Array]{Rate: good.Rate}
 	s, err := list.Init([]*mlxc.Array{p.Weight})
 	require.NoError(t, err)
 	_, _, err = list.Update([]*mlxc.Array{p.Weight}, []*mlxc.Array{p.Weight, p.Bias}, s)
 	require.EqualError(t, err, "mlxc: optim.SGD: the gradients are named [0 1], and the parameters [0]")
+}
+
+// A state must be for the parameters, no more and no fewer.
+func TestStatesOfOtherParameters(t *testing.T) {
+	a := mlxc.Ones(mlxc.Float32, 2)
+	two := []*mlxc.Array{a, a}
+	o := optim.AdamW[[]*mlxc.Array]{Rate: optim.Constant(0.1)}
+	state, err := o.Init(two)
+	require.NoError(t, err)
+	_, _, err = o.Update(two[:1], two[:1], state)
+	require.EqualError(t, err, "mlxc: optim.AdamW: the state is for more parameters than there are: make it with Init for these")
+	state, err = o.Init(two[:1])
+	require.NoError(t, err)
+	_, _, err = o.Update(two, two, state)
+	require.EqualError(t, err, "mlxc: optim.AdamW float32(2): the state has no moment of 1: make it with Init for these parameters")
+	with := optim.SGD[[]*mlxc.Array]{Rate: optim.Constant(0.1), Momentum: 0.5}
+	without, err := optim.SGD[[]*mlxc.Array]{}.Init(two)
+	require.NoError(t, err)
+	_, _, err = with.Update(two, two, without)
+	require.EqualError(t, err, "mlxc: optim.SGD float32(2): the state has no moment of 0: make it with Init for these parameters")
 }
 
 // What an update makes besides its results is given back at once.

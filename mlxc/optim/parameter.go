@@ -10,16 +10,17 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
-// Masters are float32 copies of parameters of 16 bits, by their names.
-type Masters map[string]*mlxc.Array
+// ByName has arrays that belong to parameters, by the names that package tree gives them.
+type ByName map[string]*mlxc.Array
 
-// newMasters also refuses what no optimiser can update.
-func newMasters[P any](op string, params P) (Masters, error) {
+// byName makes an array for each of some parameters, after it has refused what no
+// optimiser can update.
+func byName[P any](op string, params P, which func(*mlxc.Array) bool, array func(*mlxc.Array) *mlxc.Array) (ByName, error) {
 	arrays, err := tree.ToMap(params)
 	if err != nil {
 		return nil, err
 	}
-	masters := Masters{}
+	made := ByName{}
 	for name, a := range arrays {
 		if err := a.Err(); err != nil {
 			return nil, err
@@ -28,26 +29,32 @@ func newMasters[P any](op string, params P) (Masters, error) {
 			err := fmt.Errorf("%s is %v: parameters are floating-point; leave it out of the tree, or convert it with AsType", name, a.DType())
 			return nil, mlxc.NewError(op, err, a)
 		}
-		if half(a) {
-			masters[name] = a.AsType(mlxc.Float32)
+		if which(a) {
+			made[name] = array(a)
 		}
 	}
-	return masters, nil
+	return made, nil
 }
 
 func half(a *mlxc.Array) bool { return a.DType() == mlxc.Float16 || a.DType() == mlxc.BFloat16 }
 
-// zeros are a tree like params with zeros of the dtypes of arithmetic.
-func zeros[P any](params P) (P, error) {
-	return tree.Map(func(a *mlxc.Array) *mlxc.Array { return mlxc.Zeros(precise(a), a.Shape()...) }, params)
+// masters are those of the parameters of 16 bits.
+func masters[P any](op string, params P) (ByName, error) {
+	return byName(op, params, half, func(a *mlxc.Array) *mlxc.Array { return a.AsType(mlxc.Float32) })
+}
+
+// zeros are of the dtypes of arithmetic.
+func zeros[P any](op string, params P) (ByName, error) {
+	return byName(op, params, func(*mlxc.Array) bool { return true }, func(a *mlxc.Array) *mlxc.Array { return mlxc.Zeros(precise(a), a.Shape()...) })
 }
 
 // parameter is one array on its way through an update.
 type parameter struct {
 	name    string
-	master  *mlxc.Array   // the array itself, or what it is the rounded value of
+	array   *mlxc.Array
+	master  *mlxc.Array   // array itself, or what it is the rounded value of
 	grad    *mlxc.Array   // of master's dtype
-	moments []*mlxc.Array // its part of each tree of the state
+	moments []*mlxc.Array // what the state has for it
 }
 
 // move returns master − rate·along.
@@ -56,100 +63,98 @@ func (p *parameter) move(rate, along *mlxc.Array) *mlxc.Array {
 }
 
 // update moves all parameters: f returns the new master of one, and leaves its new
-// moments in it. It returns the new parameters, masters, and trees of moments.
-func update[P any](op string, params, grads P, masters Masters, moments []P, f func(*parameter) *mlxc.Array) (P, Masters, []P, error) {
+// moments in it. It returns the new parameters, masters and moments.
+func update[P any](op string, params, grads P, masters ByName, moments []ByName, f func(*parameter) *mlxc.Array) (P, ByName, []ByName, error) {
 	var zero P
-	all, arrays, err := parameters(op, params, grads, masters, moments)
+	all, err := parameters(op, params, grads, masters, moments)
 	if err != nil {
 		return zero, nil, nil, err
 	}
-	updated := Masters{}
-	next := make([][]*mlxc.Array, 1+len(moments)) // the parameters, then the moments
-	mlxc.WithScope(func() {
-		for i := range all {
-			p := &all[i]
-			p.grad = p.grad.AsType(p.master.DType())
-			master := f(p)
-			if half(arrays[i]) {
-				updated[p.name] = master.Keep()
-				master = master.AsType(arrays[i].DType())
-			}
-			next[0] = append(next[0], master.Keep())
-			for k, m := range p.moments {
-				next[k+1] = append(next[k+1], m.Keep())
-			}
+	arrays := make([]*mlxc.Array, len(all))
+	newMasters, newMoments := ByName{}, make([]ByName, len(moments))
+	for k := range newMoments {
+		newMoments[k] = ByName{}
+	}
+	for i := range all {
+		p := &all[i]
+		p.grad = p.grad.AsType(p.master.DType())
+		master := f(p)
+		arrays[i] = master
+		if half(p.array) {
+			newMasters[p.name] = master
+			arrays[i] = master.AsType(p.array.DType())
 		}
-	})
-	trees := make([]P, len(next))
-	for k := range next {
-		if trees[k], err = tree.Unflatten(params, next[k]); err != nil {
-			return zero, nil, nil, err
+		for k, m := range p.moments {
+			newMoments[k][p.name] = m
 		}
 	}
-	return trees[0], updated, trees[1:], nil
+	updated, err := tree.Unflatten(params, arrays)
+	return updated, newMasters, newMoments, err
 }
 
 // parameters takes the trees of an update apart, and checks that they belong together:
 // a gradient of another shape would be broadcast.
-func parameters[P any](op string, params, grads P, masters Masters, moments []P) ([]parameter, []*mlxc.Array, error) {
+func parameters[P any](op string, params, grads P, masters ByName, moments []ByName) ([]parameter, error) {
 	names, err := tree.Names(params)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	arrays, err := tree.Flatten(params)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	gradNames, err := tree.Names(grads)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(names, gradNames) {
+		return nil, mlxc.NewError(op, fmt.Errorf("the gradients are named %v, and the parameters %v", gradNames, names))
+	}
+	gradArrays, err := tree.Flatten(grads)
+	if err != nil {
+		return nil, err
 	}
 	all := make([]parameter, len(names))
+	halves := 0
 	for i, name := range names {
 		p := &all[i]
-		p.name, p.master = name, arrays[i]
-		if half(arrays[i]) {
-			if p.master = masters[name]; p.master == nil {
-				return nil, nil, mlxc.NewError(op, fmt.Errorf("the state has no master of %s: make it with Init for these parameters", name), arrays[i])
+		*p = parameter{name: name, array: arrays[i], master: arrays[i], grad: gradArrays[i]}
+		if half(p.array) {
+			halves++
+			p.master = masters[name]
+		}
+		err := p.check(op, "master", p.master)
+		if err == nil {
+			err = p.check(op, "gradient", p.grad)
+		}
+		for _, m := range moments {
+			if err == nil {
+				err = p.check(op, "moment", m[name])
 			}
+			p.moments = append(p.moments, m[name])
 		}
-		if err := checkAlike(op, "master", p, arrays[i], p.master); err != nil {
-			return nil, nil, err
-		}
-	}
-	of := func(what string, t P, take func(p *parameter, a *mlxc.Array)) error {
-		others, err := tree.Names(t)
 		if err != nil {
-			return err
-		}
-		if !slices.Equal(names, others) {
-			return mlxc.NewError(op, fmt.Errorf("the %ss are named %v, and the parameters %v", what, others, names))
-		}
-		values, err := tree.Flatten(t)
-		if err != nil {
-			return err
-		}
-		for i, a := range values {
-			if err := checkAlike(op, what, &all[i], arrays[i], a); err != nil {
-				return err
-			}
-			take(&all[i], a)
-		}
-		return nil
-	}
-	if err := of("gradient", grads, func(p *parameter, a *mlxc.Array) { p.grad = a }); err != nil {
-		return nil, nil, err
-	}
-	for _, t := range moments {
-		if err := of("moment", t, func(p *parameter, a *mlxc.Array) { p.moments = append(p.moments, a) }); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return all, arrays, nil
+	for _, m := range moments {
+		if len(m) != len(names) || len(masters) != halves {
+			return nil, mlxc.NewError(op, errors.New("the state is for more parameters than there are: make it with Init for these"))
+		}
+	}
+	return all, nil
 }
 
-func checkAlike(op, what string, p *parameter, array, a *mlxc.Array) error {
-	if err := errors.Join(array.Err(), a.Err()); err != nil {
+// check checks an array that belongs to the parameter.
+func (p *parameter) check(op, what string, a *mlxc.Array) error {
+	if a == nil {
+		return mlxc.NewError(op, fmt.Errorf("the state has no %s of %s: make it with Init for these parameters", what, p.name), p.array)
+	}
+	if err := errors.Join(p.array.Err(), a.Err()); err != nil {
 		return err
 	}
-	if !a.DType().IsFloating() || !slices.Equal(array.Shape(), a.Shape()) {
-		return mlxc.NewError(op, fmt.Errorf("the %s of %s must be floating-point and of its shape", what, p.name), array, a)
+	if !a.DType().IsFloating() || !slices.Equal(p.array.Shape(), a.Shape()) {
+		return mlxc.NewError(op, fmt.Errorf("the %s of %s must be floating-point and of its shape", what, p.name), p.array, a)
 	}
 	return nil
 }
@@ -186,9 +191,23 @@ func setting(op, name string, value, instead, below float64) (float64, error) {
 	return value, nil
 }
 
-// next is step + 1.
-func next(step *mlxc.Array) *mlxc.Array {
-	one := mlxc.Scalar[int32](1)
-	defer one.Free()
-	return step.Add(one)
+// next is the number of updates after one more.
+func next(step *mlxc.Array) *mlxc.Array { return step.Add(mlxc.Scalar[int32](1)) }
+
+// decayed tells whether an optimiser's WeightDecay is for a parameter.
+func decayed(decay float64, decays func(name string) bool, name string) bool {
+	return decay > 0 && (decays == nil || decays(name))
+}
+
+// scoped makes an update, and gives back at once what it made on the way.
+func scoped[P, S any](f func() (P, S, error)) (params P, state S, err error) {
+	mlxc.WithScope(func() {
+		if params, state, err = f(); err != nil {
+			return
+		}
+		if err = tree.Keep(params); err == nil {
+			err = tree.Keep(state)
+		}
+	})
+	return params, state, err
 }

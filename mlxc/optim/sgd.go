@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"cmp"
 	"errors"
 	"math"
 
@@ -31,62 +32,71 @@ type SGD[P any] struct {
 }
 
 // SGDState is what SGD keeps from one update to the next.
-type SGDState[P any] struct {
+type SGDState struct {
 	Step     *mlxc.Array // the number of updates so far, int32 of shape ()
-	Velocity P           // v, float32, or float64 for parameters that are
-	Master   Masters     // of parameters of 16 bits
+	Velocity ByName      // v, float32, or float64 for parameters that are; empty without momentum
+	Master   ByName      // the float32 copies of parameters of 16 bits
 }
 
 // Init makes the state for the first update.
-func (o SGD[P]) Init(params P) (SGDState[P], error) {
-	s := SGDState[P]{Step: mlxc.Scalar[int32](0)}
+func (o SGD[P]) Init(params P) (SGDState, error) {
+	const op = "optim.SGD.Init"
+	s := SGDState{Step: mlxc.Scalar[int32](0), Velocity: ByName{}}
 	var err error
-	if s.Master, err = newMasters("optim.SGD.Init", params); err != nil {
-		return SGDState[P]{}, err
+	if s.Master, err = masters(op, params); err != nil {
+		return SGDState{}, err
 	}
-	s.Velocity, err = zeros(params)
+	if o.Momentum != 0 {
+		s.Velocity, err = zeros(op, params)
+	}
 	return s, err
 }
 
 // Update makes one update. grads has the form and the shapes of params; its dtypes may
 // be others.
-func (o SGD[P]) Update(params, grads P, state SGDState[P]) (updated P, s SGDState[P], err error) {
+func (o SGD[P]) Update(params, grads P, state SGDState) (P, SGDState, error) {
+	return scoped(func() (P, SGDState, error) { return o.update(params, grads, state) })
+}
+
+func (o SGD[P]) update(params, grads P, state SGDState) (updated P, s SGDState, err error) {
 	const op = "optim.SGD"
-	momentum, err := setting(op, "Momentum", o.Momentum, 0, 1)
-	if err != nil {
+	momentum, err1 := setting(op, "Momentum", o.Momentum, 0, 1)
+	decay, err2 := setting(op, "WeightDecay", o.WeightDecay, 0, math.Inf(1))
+	if err := cmp.Or(err1, err2); err != nil {
 		return updated, s, err
 	}
-	decay, err := setting(op, "WeightDecay", o.WeightDecay, 0, math.Inf(1))
-	if err != nil {
-		return updated, s, err
-	}
-	if o.Nesterov && momentum == 0 {
+	var moments []ByName
+	if momentum > 0 {
+		moments = []ByName{state.Velocity}
+	} else if o.Nesterov {
 		return updated, s, mlxc.NewError(op, errors.New("Nesterov is set, but Momentum is 0"))
 	}
-	mlxc.WithScope(func() {
-		var rate *mlxc.Array
-		if rate, err = rateAt(op, o.Rate, state.Step); err != nil {
-			return
+	rate, err := rateAt(op, o.Rate, state.Step)
+	if err != nil {
+		return updated, s, err
+	}
+	s.Step = next(state.Step)
+	updated, s.Master, moments, err = update(op, params, grads, state.Master, moments, func(p *parameter) *mlxc.Array {
+		g := p.grad
+		if decayed(decay, o.Decays, p.name) {
+			g = g.Add(p.master.MulScalar(decay))
 		}
-		s.Step = next(state.Step)
-		var moments []P
-		updated, s.Master, moments, err = update(op, params, grads, state.Master, []P{state.Velocity}, func(p *parameter) *mlxc.Array {
-			g := p.grad
-			if decay > 0 && (o.Decays == nil || o.Decays(p.name)) {
-				g = g.Add(p.master.MulScalar(decay))
-			}
-			v := p.moments[0].MulScalar(momentum).Add(g)
-			p.moments[0] = v
-			if o.Nesterov {
-				return p.move(rate, v.MulScalar(momentum).Add(g))
-			}
-			return p.move(rate, v)
-		})
-		if err != nil {
-			return
+		if momentum == 0 {
+			return p.move(rate, g)
 		}
-		s.Velocity = moments[0]
-		err = keep(updated, s)
+		v := p.moments[0].MulScalar(momentum).Add(g)
+		p.moments[0] = v
+		if o.Nesterov {
+			return p.move(rate, v.MulScalar(momentum).Add(g))
+		}
+		return p.move(rate, v)
 	})
-	return updated, s, err
+	if err != nil {
+		return updated, s, err
+	}
+	s.Velocity = ByName{}
+	if momentum > 0 {
+		s.Velocity = moments[0]
+	}
+	return updated, s, nil
 }
