@@ -201,7 +201,7 @@ func TestMastersKeepSmallUpdates(t *testing.T) {
 		gradient := mlxc.Ones(d, 3)
 
 		sgd := optim.SGD[*mlxc.Array]{Rate: optim.Constant(2e-4)}
-		p, state := one, optim.SGDState{}
+		p := one
 		state, err := sgd.Init(p)
 		require.NoError(t, err)
 		adamW := optim.AdamW[*mlxc.Array]{Rate: optim.Constant(2e-4)}
@@ -382,7 +382,7 @@ func TestErrors(t *testing.T) {
 		state         optim.AdamWState
 		message       string
 	}{
-		{optim.AdamW[params]{}, p, p, state, "mlxc: optim.AdamW: Rate is nil: set it, to optim.Constant(1e-3) say"},
+		{optim.AdamW[params]{}, p, p, state, "mlxc: optim.AdamW: there is no learning rate: set Rate, to optim.Constant(1e-3) say"},
 		{optim.AdamW[params]{Rate: good.Rate, Beta1: 1}, p, p, state, "mlxc: optim.AdamW: Beta1 is 1: it must be at least 0 and below 1"},
 		{optim.AdamW[params]{Rate: good.Rate, Beta2: -1}, p, p, state, "mlxc: optim.AdamW: Beta2 is -1: it must be at least 0 and below 1"},
 		{optim.AdamW[params]{Rate: good.Rate, Eps: math.NaN()}, p, p, state, "mlxc: optim.AdamW: Eps is NaN: it must be at least 0 and below +Inf"},
@@ -393,7 +393,7 @@ func TestErrors(t *testing.T) {
 		{
 			optim.AdamW[params]{Rate: func(*mlxc.Array) *mlxc.Array { return mlxc.Ones(mlxc.Float32, 2) }},
 			p, p, state,
-			"mlxc: optim.AdamW float32(2): Rate must give a floating-point array of shape ()",
+			"mlxc: optim.AdamW float32(2): the schedule Rate must give a floating-point array of shape ()",
 		},
 		{good, p, params{Weight: p.Weight}, state, "tree: bias: the array is nil"},
 		{
@@ -414,7 +414,8 @@ func TestErrors(t *testing.T) {
 		},
 		{good, p, p, optim.AdamWState{}, "optim.AdamW: the state's Step: the array is nil: make the state with Init"},
 		{
-			good, p, p, optim.AdamWState{Step: state.Step},
+			good, p, p,
+			optim.AdamWState{Step: state.Step},
 			"mlxc: optim.AdamW float32(2,4): the state has no moment of weight: make it with Init for these parameters",
 		},
 	} {
@@ -424,7 +425,7 @@ func TestErrors(t *testing.T) {
 	_, err = good.Init(params{p.Weight, mlxc.Zeros(mlxc.Int32, 4)})
 	require.EqualError(t, err, "mlxc: optim.AdamW.Init int32(4): bias is int32: parameters are floating-point; leave it out of the tree, or convert it with AsType")
 	_, _, err = optim.SGD[params]{Rate: good.Rate, Nesterov: true}.Update(p, p, optim.SGDState{})
-	require.EqualError(t, err, "mlxc: optim.SGD: Nesterov is set, but Momentum is 0")
+	require.EqualError(t, err, "mlxc: optim.SGD: with Nesterov there must be a Momentum, but it is 0")
 	_, _, err = optim.SGD[params]{Rate: good.Rate, Momentum: 1}.Update(p, p, optim.SGDState{})
 	require.EqualError(t, err, "mlxc: optim.SGD: Momentum is 1: it must be at least 0 and below 1")
 	list := optim.SGD[[]*mlxc.Array]{Rate: good.Rate}

@@ -69,7 +69,7 @@ func (o SGD[P]) update(params, grads P, state SGDState) (updated P, s SGDState, 
 	if momentum > 0 {
 		moments = []ByName{state.Velocity}
 	} else if o.Nesterov {
-		return updated, s, mlxc.NewError(op, errors.New("Nesterov is set, but Momentum is 0"))
+		return updated, s, mlxc.NewError(op, errors.New("with Nesterov there must be a Momentum, but it is 0"))
 	}
 	rate, err := rateAt(op, o.Rate, state.Step)
 	if err != nil {
