@@ -1,6 +1,7 @@
 package mlxc_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -70,6 +71,15 @@ func TestRoPE(t *testing.T) {
 		back := func(i int) float64 { return -frequency(i) }
 		require.InDeltaSlice(t, rope(floats(t, dy), length, dim, dims, c.Traditional, back, scale, c.Offset), floats(t, grads[0]), tolerance)
 	}
+}
+
+func ExampleRoPE() {
+	// Rows at the positions 1 and 2, rotated by π/3 and 2π/3.
+	x := mlxc.FromSlice([]float32{1, 0, 1, 0}, 1, 2, 2)
+	y := mlxc.RoPE(x, mlxc.RoPEConfig{Scale: math.Pi / 3, Offset: 1})
+	v, err := mlxc.ToSlice[float32](y)
+	fmt.Printf("%.2f %v\n", v, err)
+	// Output: [0.50 0.87 -0.50 0.87] <nil>
 }
 
 func TestRoPEErrors(t *testing.T) {

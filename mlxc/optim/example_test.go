@@ -81,3 +81,48 @@ func ExampleClipByGlobalNorm() {
 	fmt.Println(clipped[0], clipped[1], norm, err)
 	// Output: array([3], dtype=float32) array([0, 4], dtype=float32) array(10, dtype=float32) <nil>
 }
+
+func ExampleSGDState() {
+	optimiser := optim.SGD[*mlxc.Array]{Rate: optim.Constant(0.5), Momentum: 0.5}
+	w := mlxc.Scalar[float32](1)
+	state, err := optimiser.Init(w)
+	for range 2 {
+		if err == nil {
+			w, state, err = optimiser.Update(w, mlxc.Scalar[float32](2), state)
+		}
+	}
+	fmt.Println(w, state.Velocity, state.Step, err)
+	// Output: array(-1.5, dtype=float32) map[:array(3, dtype=float32)] array(2, dtype=int32) <nil>
+}
+
+// The state is a tree, and can be kept in a file.
+func ExampleAdamWState() {
+	p := map[string]*mlxc.Array{"weight": mlxc.Ones(mlxc.Float16, 2), "bias": mlxc.Ones(mlxc.Float32)}
+	state, err := optim.AdamW[map[string]*mlxc.Array]{}.Init(p)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	names, err := tree.Names(state)
+	fmt.Println(names, err)
+	// Output: [step mean.bias mean.weight variance.bias variance.weight master.weight] <nil>
+}
+
+// The masters of parameters of 16 bits, which move in float32.
+func ExampleByName() {
+	optimiser := optim.SGD[*mlxc.Array]{Rate: optim.Constant(1)}
+	w := mlxc.Ones(mlxc.BFloat16)
+	state, err := optimiser.Init(w)
+	for range 3 { // three steps of 2⁻⁹, of which bfloat16 does not notice one below 1
+		if err == nil {
+			w, state, err = optimiser.Update(w, mlxc.Scalar(float32(1)/512), state)
+		}
+		fmt.Println(w, state.Master[""])
+	}
+	fmt.Println(err)
+	// Output:
+	// array(1, dtype=bfloat16) array(0.998047, dtype=float32)
+	// array(0.996094, dtype=bfloat16) array(0.996094, dtype=float32)
+	// array(0.992188, dtype=bfloat16) array(0.994141, dtype=float32)
+	// <nil>
+}

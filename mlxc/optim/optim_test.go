@@ -455,6 +455,22 @@ func TestStatesOfOtherParameters(t *testing.T) {
 	require.EqualError(t, err, "mlxc: optim.SGD float32(2): the state has no moment of 0: make it with Init for these parameters")
 }
 
+func TestEmptyParameters(t *testing.T) {
+	o := optim.AdamW[[]*mlxc.Array]{Rate: optim.Constant(1)}
+	for _, p := range [][]*mlxc.Array{nil, {mlxc.Zeros(mlxc.Float16, 0, 3)}} {
+		state, err := o.Init(p)
+		require.NoError(t, err)
+		p, state, err = o.Update(p, p, state)
+		require.NoError(t, err)
+		require.NoError(t, tree.Eval(p))
+		require.NoError(t, tree.Eval(state))
+		require.Equal(t, 1.0, item(t, state.Step))
+		norm, err := optim.GlobalNorm(p)
+		require.NoError(t, err)
+		require.Zero(t, item(t, norm))
+	}
+}
+
 // What an update makes besides its results is given back at once.
 func TestUpdatesLeaveNothingBehind(t *testing.T) {
 	p := mlxc.Ones(mlxc.Float32, 1<<16)

@@ -69,3 +69,32 @@ func ExampleCompile() {
 	fmt.Println(p.Weight, p.Bias)
 	// Output: array(1, dtype=float32) array(-1, dtype=float32)
 }
+
+// One compiled function serves batches of all shapes, each after a compilation of its
+// own.
+func ExampleCompiled() {
+	mean := tree.Compile(func(batch map[string]*mlxc.Array) (*mlxc.Array, error) {
+		return batch["x"].Mul(batch["weight"]).Mean(), nil
+	})
+	defer mean.Close()
+	for _, x := range []*mlxc.Array{mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{1, 2, 3})} {
+		fmt.Println(mean.Call(map[string]*mlxc.Array{"x": x, "weight": mlxc.Scalar[float32](2)}))
+	}
+	// Output:
+	// array(3, dtype=float32) <nil>
+	// array(4, dtype=float32) <nil>
+}
+
+// Parameters by their names, as files have them.
+func ExampleFromMap() {
+	p := Layer{mlxc.Scalar[float32](3), mlxc.Scalar[float32](4)}
+	arrays, err := tree.ToMap(p)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	arrays["bias"] = mlxc.Scalar[float32](5) // from another file
+	p, err = tree.FromMap(p, arrays)
+	fmt.Println(p.Weight, p.Bias, err)
+	// Output: array(3, dtype=float32) array(5, dtype=float32) <nil>
+}

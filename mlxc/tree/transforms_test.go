@@ -53,6 +53,8 @@ func TestValueAndGradErrors(t *testing.T) {
 	_, _, err = tree.ValueAndGrad(func(p linear) *mlxc.Array { panic("no") })(p)
 	var panicked *mlxc.PanicError
 	require.ErrorAs(t, err, &panicked)
+	_, _, err = tree.ValueAndGrad(func(linear) *mlxc.Array { return nil })(p)
+	require.ErrorIs(t, err, mlxc.ErrNil)
 	freed := number(1)
 	freed.Free()
 	_, _, err = tree.ValueAndGrad(loss(number(1)))(linear{number(1), freed})
@@ -103,6 +105,20 @@ func TestCompile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float32{-19, 6, 72}, flattened(t, out))
 	require.Equal(t, 2, traces)
+}
+
+func TestCompileOfTreesWithoutArrays(t *testing.T) {
+	constant := tree.Compile(func(struct{}) (*mlxc.Array, error) { return number(3), nil })
+	defer constant.Close()
+	for range 2 {
+		three, err := constant.Call(struct{}{})
+		require.NoError(t, err)
+		require.Equal(t, []float32{3}, values(t, []*mlxc.Array{three}))
+	}
+	nothing := tree.Compile(func(linear) (struct{}, error) { return struct{}{}, nil })
+	defer nothing.Close()
+	_, err := nothing.Call(linear{number(1), number(2)})
+	require.NoError(t, err)
 }
 
 func TestCompileErrors(t *testing.T) {
