@@ -1,18 +1,9 @@
 package mlxc
 
-/*
-#include "mlxg.h"
-
-#ifndef MLXG_NOT_SET_UP
-static mlxg_result rope(void* x, int dims, bool traditional, bool has_base, float base, float scale, int offset, void* freqs) {
-  mlx_optional_float b = {.value = base, .has_value = has_base};
-  MLXG_CALL(mlx_fast_rope(&res, (mlx_array){x}, dims, traditional, b, scale, offset, (mlx_array){freqs}, mlxg_stream()));
-}
-#endif
-*/
-import "C"
-
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // RoPEConfig says how RoPE rotates. The zero value rotates all dimensions, in halves,
 // with the base 10000, from position 0.
@@ -34,17 +25,29 @@ type RoPEConfig struct {
 // below Dims/2; the other elements stay. The result has x's shape and dtype. Its
 // gradient is MLX's own.
 func RoPE(x *Array, c RoPEConfig) *Array {
-	const op = "RoPE"
-	cx, err := x.acquire()
+	base, err := c.complete(x)
 	if err != nil {
-		return invalid(operandError(op, err, 0, x))
+		return invalid(opError("rope", err, x, c.Freqs))
 	}
-	defer x.release()
-	freqs, done, err := optional(op, c.Freqs)
+	return mlxFastRope(x, c.Dims, c.Traditional, base, c.Scale, c.Offset, c.Freqs).orNothing()
+}
+
+// RoPEDynamic is RoPE with the position of the first row in an array, so that a compiled
+// function need not be traced again for another one: offset is an integer scalar, or has
+// the shape (batch). The config's Offset must be 0.
+func RoPEDynamic(x, offset *Array, c RoPEConfig) *Array {
+	base, err := c.complete(x)
+	if err == nil && c.Offset != 0 {
+		err = errors.New("the offset is an array: the config's must be 0")
+	}
 	if err != nil {
-		return invalid(err)
+		return invalid(opError("rope", err, x, offset, c.Freqs))
 	}
-	defer done()
+	return mlxFastRopeDynamic(x, c.Dims, c.Traditional, base, c.Scale, offset, c.Freqs).orNothing()
+}
+
+// complete puts the defaults in place, and gives the base, nil if there are frequencies.
+func (c *RoPEConfig) complete(x *Array) (base *float32, err error) {
 	if c.Dims == 0 {
 		c.Dims = x.Dim(-1)
 	}
@@ -59,16 +62,13 @@ func RoPE(x *Array, c RoPEConfig) *Array {
 		// way: that of a slice with a stride, of one element.
 		c.Traditional = false
 	}
-	ints, err := cInts([]int{c.Dims, c.Offset})
 	switch {
-	case err != nil:
 	case !(c.Base > 0):
-		err = fmt.Errorf("the base is %v: it must be positive", c.Base)
+		return nil, fmt.Errorf("the base is %v: it must be positive", c.Base)
 	case c.Dims < 0: // before MLX, which counts in other types
-		err = fmt.Errorf("%d dimensions cannot be rotated", c.Dims)
+		return nil, fmt.Errorf("%d dimensions cannot be rotated", c.Dims)
+	case c.Freqs != nil:
+		return nil, nil
 	}
-	if err != nil {
-		return invalid(opError(op, err, x, c.Freqs))
-	}
-	return wrap(op, C.rope(cx, ints[0], C.bool(c.Traditional), C.bool(c.Freqs == nil), C.float(c.Base), C.float(c.Scale), ints[1], freqs), x, c.Freqs).orNothing()
+	return &c.Base, nil
 }
