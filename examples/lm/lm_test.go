@@ -52,14 +52,15 @@ func train(t *testing.T, c config, text corpus) (training, []float64) {
 func quietly(int, float64) {}
 
 // The curves of this project's gradients and of MLX's differ by rounding, which training
-// amplifies; both fall from ln 79 = 4.37 to where the frequencies of letters are known.
+// amplifies: by 5e-7 after 40 steps and 1.4e-6 after the 300 of the long test, on a CPU. Both
+// fall from ln 79 = 4.37 to where the frequencies of letters are known.
 func TestCurvesAgree(t *testing.T) {
 	require.NoError(t, customkernels.Available(), "without kernels both curves are MLX's")
 	text := newCorpus(opticks)
-	c, tolerance := small(text, ours), 1e-3
+	c, tolerance := small(text, ours), 1e-4
 	if long.Enabled() {
 		c.steps, c.width, c.heads, c.batch, c.length, c.rate = 300, 64, 4, 8, 64, 3e-3
-		tolerance = 0.02
+		tolerance = 1e-3
 	}
 	end, losses := train(t, c, text)
 	p := end.Params
