@@ -20,10 +20,10 @@ type RoPEConfig struct {
 
 // RoPE is MLX's fast rotary position embedding (Su et al., "RoFormer", 2021, section
 // 3.2.2). x has the shape (batch,…,length,head_dim), with three axes at least, and is
-// floating-point. The row at position p is rotated by the angle p·Baseᵒ, o = −2i/Dims, in
-// the plane of its elements i and i+Dims/2, or with Traditional 2i and 2i+1, for each i
-// below Dims/2; the other elements stay. The result has x's shape and dtype. Its
-// gradient is MLX's own.
+// floating-point. For each i below Dims/2, row r is rotated in the plane of its elements i
+// and i+Dims/2, or with Traditional 2i and 2i+1, by the angle
+// Scale·(Offset+r)·Base^(−2i/Dims), computed in float32; the other elements stay. The
+// result has x's shape and dtype. Its gradient is MLX's own.
 func RoPE(x *Array, c RoPEConfig) *Array {
 	base, err := c.complete(x)
 	if err != nil {
