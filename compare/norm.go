@@ -20,6 +20,9 @@ type norm struct {
 	// gradient returns one gradient for each of the parameters, left out or not.
 	gradient  func(in []*oracle.Tensor, eps float64, ct []oracle.Tensor) []oracle.Tensor
 	ours, mlx func(in []*mlxc.Array, eps float32) []*mlxc.Array
+
+	// unsafeOnCUDA says of a width why MLX's CUDA backend must not be asked, or ""; nil if it may.
+	unsafeOnCUDA func(width int) string
 }
 
 // usualEps is the eps of models that MLX is used for.
@@ -135,6 +138,9 @@ func (n norm) build(c normCase) Case {
 		},
 		Ours: func(in []*mlxc.Array) []*mlxc.Array { return n.ours(spread(c, params, in), c.eps) },
 		MLX:  func(in []*mlxc.Array) []*mlxc.Array { return n.mlx(spread(c, params, in), c.eps) },
+	}
+	if n.unsafeOnCUDA != nil {
+		out.UnsafeOnCUDA = n.unsafeOnCUDA(c.shape[len(c.shape)-1])
 	}
 	for _, p := range n.params {
 		out.Inputs = append(out.Inputs, c.input(p, c.shape))
