@@ -73,7 +73,7 @@ func onSoundThread(f func()) {
 // The goroutine must be locked to its thread.
 func insideCallback() bool { return C.mlxg_enter_depth() > 0 }
 
-// functions maps ids to the Go functions that MLX holds.
+// functions maps ids to the Go functions that MLX holds, and to the pins of memory.
 var functions struct {
 	mu   sync.RWMutex
 	next uintptr
@@ -109,6 +109,9 @@ func releaseFunctions() {
 		}
 		functions.mu.Lock()
 		for _, id := range ids[:n] {
+			if pin, ok := functions.byID[uintptr(id)].(*runtime.Pinner); ok {
+				pin.Unpin()
+			}
 			delete(functions.byID, uintptr(id))
 		}
 		functions.mu.Unlock()

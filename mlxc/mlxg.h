@@ -144,6 +144,11 @@ typedef struct {
 
 mlxg_info mlxg_array_info(void* a);
 mlxg_result mlxg_array_new(const void* data, const int* shape, int ndim, int dtype);
+// mlxg_array_view makes an array over memory that stays as it is until the id is handed
+// back (see mlxg_take_released).
+mlxg_result mlxg_array_view(void* data, const int* shape, int ndim, int dtype, uintptr_t id);
+// mlxg_strides evaluates a and writes its strides, in elements.
+char* mlxg_strides(void* a, int64_t* strides);
 // mlxg_array_free frees n handles if the graph lock can be had without waiting,
 // or if wait is set; it returns whether it did.
 bool mlxg_array_free(void** handles, size_t n, bool wait);

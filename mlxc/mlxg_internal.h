@@ -37,6 +37,12 @@ inline mlx::core::array& array_of(void* ctx) {
   return *static_cast<mlx::core::array*>(ctx);
 }
 
+// release_id hands back the id of a function or a pin that MLX no longer uses.
+void release_id(uintptr_t id);
+
+// sweep_views gives up the views that nobody else uses.
+void sweep_views();
+
 using arrays = std::vector<mlx::core::array>;
 using function = std::function<arrays(const arrays&)>;
 

@@ -32,8 +32,7 @@ std::mutex released_lock;
 std::vector<uintptr_t> released;
 
 void release_closure(void* payload) {
-  std::lock_guard<std::mutex> g(released_lock);
-  released.push_back(reinterpret_cast<uintptr_t>(payload));
+  mlxg::release_id(reinterpret_cast<uintptr_t>(payload));
 }
 
 int call_closure(mlx_vector_array* out, const mlx_vector_array in, void* payload) {
@@ -269,6 +268,11 @@ vmap_function vmap_function_of(uintptr_t id) {
 
 namespace mlxg {
 
+void release_id(uintptr_t id) {
+  std::lock_guard<std::mutex> g(released_lock);
+  released.push_back(id);
+}
+
 function function_of(uintptr_t id) {
   mlx_closure c = mlxg_closure_new(id);
   auto f = *static_cast<function*>(c.ctx);
@@ -286,6 +290,7 @@ mlx_closure mlxg_closure_new(uintptr_t id) {
 }
 
 size_t mlxg_take_released(uintptr_t* ids, size_t cap) {
+  mlxg::sweep_views();
   std::lock_guard<std::mutex> g(released_lock);
   size_t n = released.size() < cap ? released.size() : cap;
   for (size_t i = 0; i < n; i++) {

@@ -1,0 +1,80 @@
+// Arrays over memory of Go's.
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "mlx/allocator.h"
+#include "mlx/mlx.h"
+#include "mlxg_primitive.h"
+
+namespace mx = mlx::core;
+
+namespace {
+
+// views has a reference to the buffer of every view. MLX writes the result of an
+// operation into the buffer of its operand where that is the last reference to it.
+std::mutex views_lock;
+std::vector<std::shared_ptr<mx::array::Data>> views;
+
+// over makes an array of memory that is not MLX's. Where MLX has GPUs, it decides
+// whether it can use the memory as it is. The CPU's allocator does not offer that, but an
+// array may begin anywhere from its buffer on: here, from one that is only a stand-in.
+mx::array over(void* data, mx::Shape shape, mx::Dtype dtype, uintptr_t id) {
+  if (mx::is_available(mx::Device::gpu)) {
+    return mx::array(data, std::move(shape), dtype, [id](void*) { mlxg::release_id(id); });
+  }
+  mx::array a(std::move(shape), dtype, nullptr, {});
+  auto stand_in = mx::allocator::malloc(sizeof(void*));
+  int64_t offset = static_cast<char*>(data) - static_cast<char*>(stand_in.raw_ptr());
+  auto longest = std::max_element(a.shape().begin(), a.shape().end());
+  bool one_axis = a.size() <= 1 || a.size() == static_cast<size_t>(*longest);
+  a.set_data(stand_in, a.size(), a.strides(), {true, true, one_axis}, offset, [id](mx::allocator::Buffer b) {
+    mx::allocator::free(b);
+    mlxg::release_id(id);
+  });
+  a.set_status(mx::array::Status::available);
+  return a;
+}
+
+} // namespace
+
+namespace mlxg {
+
+void sweep_views() {
+  std::vector<std::shared_ptr<mx::array::Data>> unused;
+  std::lock_guard<std::mutex> g(views_lock);
+  auto last = std::partition(views.begin(), views.end(), [](auto& v) { return v.use_count() > 1; });
+  unused.assign(std::make_move_iterator(last), std::make_move_iterator(views.end()));
+  views.erase(last, views.end());
+}
+
+} // namespace mlxg
+
+extern "C" {
+
+mlxg_result mlxg_array_view(void* data, const int* shape, int ndim, int dtype, uintptr_t id) {
+  try {
+    auto a = over(data, mx::Shape(shape, shape + ndim), mlxg::dtype_of(dtype), id);
+    if (a.data<char>() == data) {
+      std::lock_guard<std::mutex> g(views_lock);
+      views.push_back(a.data_shared_ptr());
+    }
+    return {new mx::array(a), nullptr, mlxg_current_scope()};
+  } catch (std::exception& e) {
+    return {nullptr, mlxg::error_text(e.what()), mlxg_current_scope()};
+  }
+}
+
+char* mlxg_strides(void* a, int64_t* strides) {
+  if (char* err = mlxg_eval(&a, 1)) {
+    return err;
+  }
+  mlxg::guard g;
+  auto& s = mlxg::array_of(a).strides();
+  std::copy(s.begin(), s.end(), strides);
+  return nullptr;
+}
+
+} // extern "C"
