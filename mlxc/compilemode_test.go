@@ -2,6 +2,7 @@ package mlxc_test
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -133,4 +134,18 @@ func TestCompiledFunctionThatFailsOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+func ExampleSetCompileMode() {
+	// To find out whether a result is compilation's: the original function runs.
+	before, err := mlxc.SetCompileMode(mlxc.CompileDisabled)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _, _ = mlxc.SetCompileMode(before) }()
+	square := mlxc.Compile(func(args []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{args[0].Square()} })
+	y, err := square.Call(mlxc.FromSlice([]float32{1, 2}))
+	fmt.Println(y[0], err)
+	// Output: array([1, 4], dtype=float32) <nil>
 }

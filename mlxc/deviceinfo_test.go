@@ -161,3 +161,16 @@ func ExampleDevice_Info() {
 	fmt.Println(named, err)
 	// Output: true <nil>
 }
+
+func ExampleStream_Synchronize() {
+	s, err := mlxc.NewStream(mlxc.CPU)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var y *mlxc.Array
+	mlxc.WithStream(s, func() { y = mlxc.Ones(mlxc.Float32, 3).Sum() })
+	err = mlxc.AsyncEval(y)
+	fmt.Println(err, s.Synchronize(), y.Available())
+	// Output: <nil> <nil> true
+}

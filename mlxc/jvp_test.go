@@ -35,7 +35,7 @@ func TestJVP(t *testing.T) {
 func TestJVPAgreesWithVJPAndDifferences(t *testing.T) {
 	positive := normal(1, 3, 4).Abs().AddScalar(0.5)
 	x, y, square := normal(2, 3, 4), normal(3, 4, 3), normal(4, 4, 4)
-	ids := mlxc.FromSlice([]int32{2, 0, 1, 1}, 4)
+	ids, pairs := mlxc.FromSlice([]int32{2, 0, 1, 1}), mlxc.FromSlice([]int32{2, 0, 1, 1, 0, 2}, 3, 2)
 	one := func(f func(a *mlxc.Array) *mlxc.Array) mlxc.Func { return single(f) }
 	for _, c := range []struct {
 		name string
@@ -59,6 +59,27 @@ func TestJVPAgreesWithVJPAndDifferences(t *testing.T) {
 		{"take", one(func(a *mlxc.Array) *mlxc.Array { return a.Take(ids, 0).Square() }), arrays{x}},
 		{"concatenate", func(a arrays) arrays { return arrays{mlxc.Concatenate(0, a[0], a[1].Square(), a[0])} }, arrays{x, positive}},
 		{"where", func(a arrays) arrays { return arrays{mlxc.Where(x.Less(positive), a[0].Square(), a[1])} }, arrays{x, positive}},
+		{"slice", one(func(a *mlxc.Array) *mlxc.Array { return a.Slice([]int{1, 0}, []int{3, 4}, []int{1, 2}).Square() }), arrays{x}},
+		{"slice update", func(a arrays) arrays {
+			return arrays{a[0].SliceUpdate(a[1], []int{0, 0}, []int{1, 4}, nil).Square()}
+		}, arrays{x, normal(5, 1, 4)}},
+		{"take along axis", one(func(a *mlxc.Array) *mlxc.Array { return a.TakeAlongAxis(pairs, 1).Square() }), arrays{x}},
+		{"scatter along axis", func(a arrays) arrays { return arrays{a[0].ScatterAddAlongAxis(pairs, a[1], 1).Square()} }, arrays{x, normal(5, 3, 2)}},
+		{"sort", one(func(a *mlxc.Array) *mlxc.Array { return a.Sort(1).Square() }), arrays{x}},
+		{"cumsum", one(func(a *mlxc.Array) *mlxc.Array { return a.CumSum(1).Square() }), arrays{x}},
+		{"prod", one(func(a *mlxc.Array) *mlxc.Array { return a.Prod(1) }), arrays{x}},
+		{"erf", one((*mlxc.Array).Erf), arrays{x}},
+		{"sin and cos", one(func(a *mlxc.Array) *mlxc.Array { return a.Sin().Mul(a.Cos()) }), arrays{x}},
+		{"pow", func(a arrays) arrays { return arrays{a[0].Pow(a[1])} }, arrays{positive, x}},
+		{"maximum", func(a arrays) arrays { return arrays{a[0].Maximum(a[1]).Mul(a[0].Minimum(a[1]))} }, arrays{positive, x}},
+		{"tril", one(func(a *mlxc.Array) *mlxc.Array { return a.Tril(0).Square() }), arrays{x}},
+		{"repeat and tile", one(func(a *mlxc.Array) *mlxc.Array { return a.Repeat(2, 0).Tile(1, 2).Square() }), arrays{x}},
+		{"split", func(a arrays) arrays { return a[0].Square().Split(2, 1) }, arrays{x}},
+		{"float64", one(func(a *mlxc.Array) *mlxc.Array { return a.AsType(mlxc.Float64).Square().AsType(mlxc.Float32) }), arrays{x}},
+		{"layer norm", func(a arrays) arrays { return arrays{mlxc.LayerNorm(a[0], a[1], a[2], 1e-5)} }, arrays{x, normal(6, 4), normal(7, 4)}},
+		{"attention", one(func(a *mlxc.Array) *mlxc.Array {
+			return mlxc.ScaledDotProductAttention(a, a, a, mlxc.AttentionConfig{Scale: 1})
+		}), arrays{normal(8, 1, 2, 3, 4)}},
 		{"rms norm", func(a arrays) arrays { return arrays{mlxc.RMSNorm(a[0], a[1], 1e-5)} }, arrays{square, normal(6, 4)}},
 		{"custom vjp", mlxc.CustomVJP(one((*mlxc.Array).Tanh), func(p, c, o arrays) arrays {
 			return arrays{c[0].Sub(c[0].Mul(o[0]).Mul(o[0]))}
@@ -175,9 +196,12 @@ func TestWrongJVP(t *testing.T) {
 		"cannot be broadcast": func() (arrays, arrays, error) {
 			return mlxc.JVP(func(a arrays) arrays { return arrays{a[0].Add(mlxc.Ones(mlxc.Float32, 2))} }, arrays{x}, arrays{x})
 		},
-		"JVP": func() (arrays, arrays, error) {
+		"Not implemented for Depends": func() (arrays, arrays, error) {
+			return mlxc.JVP(func(a arrays) arrays { return arrays{a[0].After(a[0])} }, arrays{x}, arrays{x})
+		},
+		"[scatter] JVP not yet implemented": func() (arrays, arrays, error) {
 			return mlxc.JVP(func(a arrays) arrays {
-				return arrays{mlxc.Zeros(mlxc.Float32, 4).ScatterAdd(mlxc.FromSlice([]int32{0, 1, 2}), a[0].Reshape(3, 1), 0)}
+				return arrays{mlxc.Zeros(mlxc.Float32, 4).ScatterAdd(mlxc.FromSlice([]int32{0, 1, 2}), a[0], 0)}
 			}, arrays{x}, arrays{x})
 		},
 		"output 0 has the shape and dtype float32(3), but its cotangent int32(3)": func() (arrays, arrays, error) {
