@@ -1,7 +1,10 @@
 package mlxc_test
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -79,6 +82,110 @@ func TestGoroutinesShareEverything(t *testing.T) {
 	}
 	require.EqualValues(t, 1, traces.Load(), "one trace serves all goroutines")
 }
+
+// 64 goroutines take every transform there is, all at once, of functions that they share
+// and on an array that none has computed yet. Run with -race.
+func TestGoroutinesTransform(t *testing.T) {
+	const goroutines, rounds = 64, 3
+	w := mlxc.FromSlice([]float32{1, 2, 3}).AddScalar(1) // 2, 3, 4
+	one := mlxc.Scalar[float32](1)
+	square := func(a arrays) arrays { return arrays{a[0].Square()} }
+	first := func(a arrays, err error) (*mlxc.Array, error) {
+		if err != nil {
+			return nil, err
+		}
+		return a[0], nil
+	}
+	// The gradient of Σ x²·w with respect to x, 2·x·w, in all ways.
+	gradient := mlxc.ValueAndGrad(weighted, 0)
+	gradientOf := func(f mlxc.Func) func(x *mlxc.Array) (*mlxc.Array, error) {
+		return func(x *mlxc.Array) (*mlxc.Array, error) {
+			_, grads, err := mlxc.VJP(f, arrays{x, w}, arrays{one})
+			return first(grads, err)
+		}
+	}
+	custom := mlxc.CustomVJP(weighted, func(p, c, _ arrays) arrays {
+		return arrays{p[0].Mul(p[1]).MulScalar(2).Mul(c[0]), p[0].Square().Mul(c[0])}
+	})
+	// For a whole array and for its elements one by one.
+	whole := func(a arrays) arrays {
+		_, grads, err := gradient(a)
+		if err != nil {
+			return arrays{mlxc.InvalidArray(err)}
+		}
+		return grads
+	}
+	compiled, shapeless := mlxc.Compile(whole), mlxc.CompileShapeless(func(a arrays) arrays {
+		return arrays{a[0].Mul(a[1]).MulScalar(2)}
+	})
+	vectorised := mlxc.Vmap(whole, []int{0, 0}, nil)
+	transforms := map[string]func(x *mlxc.Array) (*mlxc.Array, error){
+		"VJP": gradientOf(weighted),
+		"ValueAndGrad": func(x *mlxc.Array) (*mlxc.Array, error) {
+			_, grads, err := gradient(arrays{x, w})
+			return first(grads, err)
+		},
+		"CustomVJP":        gradientOf(custom),
+		"Checkpoint":       gradientOf(mlxc.Checkpoint(weighted)),
+		"Compile":          func(x *mlxc.Array) (*mlxc.Array, error) { return first(compiled.Call(x, w)) },
+		"CompileShapeless": func(x *mlxc.Array) (*mlxc.Array, error) { return first(shapeless.Call(x, w)) },
+		"Vmap":             func(x *mlxc.Array) (*mlxc.Array, error) { return first(vectorised(arrays{x, w}), nil) },
+		// The same from second derivatives: of Σ x³·w/3, the one of the sum of x²·w.
+		"nested": gradientOf(func(a arrays) arrays {
+			_, vjps, err := mlxc.VJP(func(b arrays) arrays {
+				return arrays{b[0].Mul(b[0]).Mul(b[0]).Mul(a[1]).DivScalar(3).Sum()}
+			}, arrays{a[0]}, arrays{one})
+			if err != nil {
+				return arrays{mlxc.InvalidArray(err)}
+			}
+			return arrays{vjps[0].Sum()}
+		}),
+		"AsyncEval": func(x *mlxc.Array) (*mlxc.Array, error) {
+			y := x.Mul(w).MulScalar(2)
+			return y, mlxc.AsyncEval(y)
+		},
+		"Trace": func(x *mlxc.Array) (*mlxc.Array, error) {
+			nodes, err := mlxc.Trace(square, arrays{x})
+			if err == nil && len(nodes) == 0 {
+				err = errors.New("an empty trace")
+			}
+			return x.Mul(w).MulScalar(2), err
+		},
+	}
+	names := slices.Sorted(maps.Keys(transforms))
+	work := func(id int) error {
+		want := []float32{float32(4 * id), 6, 16}
+		for round := range rounds {
+			for k := range names {
+				name := names[(id+round+k)%len(names)]
+				var err error
+				mlxc.WithScope(func() {
+					var y *mlxc.Array
+					if y, err = transforms[name](mlxc.FromSlice([]float32{float32(id), 1, 2})); err != nil {
+						return
+					}
+					var got []float32
+					if got, err = mlxc.ToSlice[float32](y); err == nil && !slices.EqualFunc(got, want, near) {
+						err = fmt.Errorf("got %v, want %v", got, want)
+					}
+				})
+				if err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+			}
+		}
+		return nil
+	}
+	errs := make(chan error, goroutines)
+	for id := range goroutines {
+		go func() { errs <- work(id) }()
+	}
+	for range goroutines {
+		require.NoError(t, <-errs)
+	}
+}
+
+func near(a, b float32) bool { return max(a-b, b-a) <= 1e-4*max(1, b, -b) }
 
 // A Free beside uses of the same array gives right values or ErrFreed, nothing
 // else.

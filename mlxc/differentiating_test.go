@@ -147,6 +147,7 @@ func TestDifferentiating(t *testing.T) {
 			s.ask()
 		}, asked{true, true, false}},
 		{"Goexit", func(t *testing.T, s *asked) {
+			endsGoroutine(t)
 			done := make(chan bool)
 			go func() {
 				defer close(done)
@@ -158,6 +159,7 @@ func TestDifferentiating(t *testing.T) {
 			vjp(t, s.squareSum)
 		}, asked{true, false, false, true}},
 		{"Goexit in a compiled function", func(t *testing.T, s *asked) {
+			endsGoroutine(t)
 			done := make(chan bool)
 			go func() {
 				defer close(done)

@@ -227,6 +227,7 @@ func TestClosureThatPanics(t *testing.T) {
 
 // runtime.Goexit is how testify's require and testing's FailNow end a goroutine.
 func TestClosureThatEndsItsGoroutine(t *testing.T) {
+	endsGoroutine(t)
 	x := mlxc.FromSlice([]float32{1, 2, 3})
 	quit := func(arrays) arrays { runtime.Goexit(); return nil }
 	calls := map[string]func(){
@@ -415,6 +416,7 @@ func TestCustomVJPRunsOnTheStreamOfItsFunction(t *testing.T) {
 
 // What a deferred call does after its goroutine was ended inside a callback.
 func TestDeferredTransformAfterGoexit(t *testing.T) {
+	endsGoroutine(t)
 	x := mlxc.FromSlice([]float32{1, 2})
 	done := make(chan string, 1)
 	go func() {

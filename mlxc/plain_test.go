@@ -1,0 +1,5 @@
+//go:build !race && !asan && !msan
+
+package mlxc_test
+
+const instrumented = false
