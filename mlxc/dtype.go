@@ -75,6 +75,9 @@ func (d DType) IsFloating() bool {
 // IsInteger reports whether d is one of the integer dtypes; Bool is none.
 func (d DType) IsInteger() bool { return d >= Uint8 && d <= Int64 }
 
+// inexact reports whether d is a floating-point dtype, real or complex.
+func (d DType) inexact() bool { return d.IsFloating() || d == Complex64 }
+
 // MLX's enumeration starts with bool at 0.
 func (d DType) c() int          { return int(d) - 1 }
 func dtypeFromC(d int) DType    { return DType(d + 1) }

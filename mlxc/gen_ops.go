@@ -48,7 +48,6 @@ package mlxc
 #cgo noescape call_conv_transpose1d
 #cgo noescape call_conv_transpose2d
 #cgo noescape call_conv_transpose3d
-#cgo noescape call_copy
 #cgo noescape call_cos
 #cgo noescape call_cosh
 #cgo noescape call_count_nonzero_axes
@@ -131,7 +130,6 @@ package mlxc
 #cgo noescape call_outer
 #cgo noescape call_pad
 #cgo noescape call_partition_axis
-#cgo noescape call_positive
 #cgo noescape call_power
 #cgo noescape call_prod_axes
 #cgo noescape call_put_along_axis
@@ -150,7 +148,6 @@ package mlxc
 #cgo noescape call_rsqrt
 #cgo noescape call_scatter
 #cgo noescape call_scatter_add
-#cgo noescape call_scatter_add_single
 #cgo noescape call_scatter_add_axis
 #cgo noescape call_scatter_max
 #cgo noescape call_scatter_min
@@ -356,9 +353,6 @@ static mlxg_result call_conv_transpose2d(uintptr_t input, uintptr_t weight, int 
 }
 static mlxg_result call_conv_transpose3d(uintptr_t input, uintptr_t weight, int stride0, int stride1, int stride2, int padding0, int padding1, int padding2, int dilation0, int dilation1, int dilation2, int outputPadding0, int outputPadding1, int outputPadding2, int groups) {
   MLXG_CALL(mlx_conv_transpose3d(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride0, stride1, stride2, padding0, padding1, padding2, dilation0, dilation1, dilation2, outputPadding0, outputPadding1, outputPadding2, groups, mlxg_stream()));
-}
-static mlxg_result call_copy(uintptr_t a) {
-  MLXG_CALL(mlx_copy(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_cos(uintptr_t a) {
   MLXG_CALL(mlx_cos(&res, (mlx_array){(void*)a}, mlxg_stream()));
@@ -627,9 +621,6 @@ static mlxg_result call_pad(uintptr_t a, const int* axes, size_t axes_num, const
 static mlxg_result call_partition_axis(uintptr_t a, int kth, int axis) {
   MLXG_CALL(mlx_partition_axis(&res, (mlx_array){(void*)a}, kth, axis, mlxg_stream()));
 }
-static mlxg_result call_positive(uintptr_t a) {
-  MLXG_CALL(mlx_positive(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
 static mlxg_result call_power(uintptr_t a, uintptr_t b) {
   MLXG_CALL(mlx_power(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
@@ -697,9 +688,6 @@ static mlxg_result call_scatter_add(uintptr_t a, void** indices, size_t indices_
   mlx_vector_array_free(indices_);
   mlxg_unlock();
   return out;
-}
-static mlxg_result call_scatter_add_single(uintptr_t a, uintptr_t indices, uintptr_t updates, int axis) {
-  MLXG_CALL(mlx_scatter_add_single(&res, (mlx_array){(void*)a}, (mlx_array){(void*)indices}, (mlx_array){(void*)updates}, axis, mlxg_stream()));
 }
 static mlxg_result call_scatter_add_axis(uintptr_t a, uintptr_t indices, uintptr_t values, int axis) {
   MLXG_CALL(mlx_scatter_add_axis(&res, (mlx_array){(void*)a}, (mlx_array){(void*)indices}, (mlx_array){(void*)values}, axis, mlxg_stream()));
@@ -1582,17 +1570,6 @@ func mlxConvTranspose3d(input *Array, weight *Array, stride0 int, stride1 int, s
 		return invalid(opError(op, err, input, weight))
 	}
 	return wrap(op, C.call_conv_transpose3d(word(inputCtx), word(weightCtx), C.int(stride0), C.int(stride1), C.int(stride2), C.int(padding0), C.int(padding1), C.int(padding2), C.int(dilation0), C.int(dilation1), C.int(dilation2), C.int(outputPadding0), C.int(outputPadding1), C.int(outputPadding2), C.int(groups)), input, weight)
-}
-
-// mlxCopy calls int mlx_copy(mlx_array* res, const mlx_array a, const mlx_stream s).
-func mlxCopy(a *Array) *Array {
-	const op = "copy"
-	aCtx, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a))
-	}
-	defer a.release()
-	return wrap(op, C.call_copy(word(aCtx)), a)
 }
 
 // mlxCos calls int mlx_cos(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2870,17 +2847,6 @@ func mlxPartitionAxis(a *Array, kth int, axis int) *Array {
 	return wrap(op, C.call_partition_axis(word(aCtx), C.int(kth), C.int(axis)), a)
 }
 
-// mlxPositive calls int mlx_positive(mlx_array* res, const mlx_array a, const mlx_stream s).
-func mlxPositive(a *Array) *Array {
-	const op = "positive"
-	aCtx, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a))
-	}
-	defer a.release()
-	return wrap(op, C.call_positive(word(aCtx)), a)
-}
-
 // mlxPower calls int mlx_power(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
 func mlxPower(a *Array, b *Array) *Array {
 	const op = "power"
@@ -3210,30 +3176,6 @@ func mlxScatterAdd(a *Array, indices []*Array, updates *Array, axes []int) *Arra
 		return invalid(opError(op, err, append([]*Array{a, updates}, indices...)...))
 	}
 	return wrap(op, C.call_scatter_add(word(aCtx), indicesHeld.ptr(), indicesHeld.n(), word(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
-}
-
-// mlxScatterAddSingle calls int mlx_scatter_add_single(mlx_array* res, const mlx_array a, const mlx_array indices, const mlx_array updates, int axis, const mlx_stream s).
-func mlxScatterAddSingle(a *Array, indices *Array, updates *Array, axis int) *Array {
-	const op = "scatter_add"
-	aCtx, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a, indices, updates))
-	}
-	defer a.release()
-	indicesCtx, err := indices.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 1, a, indices, updates))
-	}
-	defer indices.release()
-	updatesCtx, err := updates.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 2, a, indices, updates))
-	}
-	defer updates.release()
-	if err := check32(axis); err != nil {
-		return invalid(opError(op, err, a, indices, updates))
-	}
-	return wrap(op, C.call_scatter_add_single(word(aCtx), word(indicesCtx), word(updatesCtx), C.int(axis)), a, indices, updates)
 }
 
 // mlxScatterAddAxis calls int mlx_scatter_add_axis(mlx_array* res, const mlx_array a, const mlx_array indices, const mlx_array values, int axis, const mlx_stream s).

@@ -55,6 +55,17 @@ func (a *Array) Remainder(b *Array) *Array {
 	return r
 }
 
+// DivMod returns a.FloorDivide(b) and a.Remainder(b). Complex numbers are an error.
+func (a *Array) DivMod(b *Array) (quotient, remainder *Array) {
+	quotient, remainder = pair(mlxDivmod(a, b))
+	if d := quotient.DType(); d != Bool && !d.IsInteger() {
+		return quotient, remainder
+	}
+	quotient.Free()
+	remainder.Free()
+	return a.FloorDivide(b), a.Remainder(b)
+}
+
 // safeDivisor finds the integers that must not divide and puts 1 in their place: on a
 // CPU a division by 0 ends the process, and so does that of the least integer by −1.
 // a·b is what stands for a / b there.
@@ -88,6 +99,11 @@ func (a *Array) Clip(low, high float64) *Array {
 	defer raised.Free()
 	return raised.withScalar(high, (*Array).Minimum)
 }
+
+// ClipTo returns the elements limited to low … high, which are broadcast to a and promoted
+// with it; nil for no limit. NaN stays NaN, also that of a limit. Where low is above high
+// the result is high.
+func (a *Array) ClipTo(low, high *Array) *Array { return mlxClip(a, low, high) }
 
 // AddScalar returns a + s in a's dtype, if that is a floating-point one.
 func (a *Array) AddScalar(s float64) *Array { return a.withScalar(s, (*Array).Add) }
@@ -123,6 +139,12 @@ func (a *Array) Neg() *Array { return mlxNegative(a) }
 // Abs returns the absolute value.
 func (a *Array) Abs() *Array { return mlxAbs(a) }
 
+// Sign returns −1, 0 or 1; a/|a| of complex numbers, and 0 of NaN.
+func (a *Array) Sign() *Array { return mlxSign(a) }
+
+// Reciprocal returns 1/a; of integers and booleans as float32.
+func (a *Array) Reciprocal() *Array { return mlxReciprocal(a) }
+
 // Square returns a·a.
 func (a *Array) Square() *Array { return mlxSquare(a) }
 
@@ -131,33 +153,6 @@ func (a *Array) Sqrt() *Array { return mlxSqrt(a) }
 
 // Rsqrt returns the reciprocal square root.
 func (a *Array) Rsqrt() *Array { return mlxRsqrt(a) }
-
-// Exp returns e raised to a.
-func (a *Array) Exp() *Array { return mlxExp(a) }
-
-// Log returns the natural logarithm.
-func (a *Array) Log() *Array { return mlxLog(a) }
-
-// Expm1 returns eᵃ − 1, exact also where a is near 0.
-func (a *Array) Expm1() *Array { return mlxExpm1(a) }
-
-// Log1p returns ln(1 + a), exact also where a is near 0.
-func (a *Array) Log1p() *Array { return mlxLog1p(a) }
-
-// Erf returns the error function, 2/√π · ∫₀ᵃ e^(−t²) dt.
-func (a *Array) Erf() *Array { return mlxErf(a) }
-
-// Sin returns the sine of a, in radians.
-func (a *Array) Sin() *Array { return mlxSin(a) }
-
-// Cos returns the cosine of a, in radians.
-func (a *Array) Cos() *Array { return mlxCos(a) }
-
-// Tanh returns the hyperbolic tangent.
-func (a *Array) Tanh() *Array { return mlxTanh(a) }
-
-// Sigmoid returns 1/(1+e⁻ᵃ).
-func (a *Array) Sigmoid() *Array { return mlxSigmoid(a) }
 
 // StopGradient returns a; no gradient flows through it.
 func (a *Array) StopGradient() *Array {

@@ -44,7 +44,18 @@ func (a *Array) window(start, stop, strides []int) ([]int, error) {
 	if slices.Contains(strides, 0) {
 		return nil, errors.New("a stride is 0")
 	}
-	return strides, nil
+	limited := make([]int, len(strides))
+	for i, n := range a.Shape() {
+		limited[i] = clampStride(strides[i], n)
+	}
+	return limited, nil
+}
+
+// clampStride limits a stride to the size of its axis: a longer one leads out of the axis
+// too, and MLX's 32 bits would overflow.
+func clampStride(stride, n int) int {
+	n = max(n, 1)
+	return min(max(stride, -n), n)
 }
 
 // Take returns the slices of a at the positions ids of the axis. The result has ids'
@@ -71,6 +82,53 @@ func (a *Array) TakeAlongAxis(ids *Array, axis int) *Array {
 	return mlxTakeAlongAxis(a, ids, axis)
 }
 
+// Gather takes windows out of a. ids has, for each of the axes, where along it a window
+// begins; they are broadcast to each other, and the windows begin at 0 along the other
+// axes. sizes has the size of the windows along every axis of a. The result has the ids'
+// axes and then those of a window. ids are integers, and not checked, as those of Take: no
+// window may begin or end beyond an axis. To take elements, Index with IDs is simpler.
+func (a *Array) Gather(ids []*Array, axes, sizes []int) *Array {
+	const op = "gather"
+	operands := append([]*Array{a}, ids...)
+	held, err := acquireAll(op, operands)
+	if err != nil {
+		return invalid(err)
+	}
+	defer held.release()
+	fail := func(err error) *Array { return invalid(opError(op, err, operands...)) }
+	shape := a.Shape()
+	if len(ids) != len(axes) || len(sizes) != len(shape) {
+		return fail(fmt.Errorf("there are %d ids, %d axes and %d sizes: there must be ids for every axis, and a size for each of the array's %d",
+			len(ids), len(axes), len(sizes), len(shape)))
+	}
+	for i, n := range sizes {
+		if n < 0 || n > shape[i] {
+			return fail(fmt.Errorf("a window of %d does not fit into axis %d", n, i))
+		}
+	}
+	counted := make([]int, len(axes)) // from the front, as MLX wants it
+	var idShape []int
+	for i, axis := range axes {
+		if counted[i], err = a.axis(axis); err != nil {
+			return fail(err)
+		}
+		if err := checkIDs(ids[i]); err != nil {
+			return fail(err)
+		}
+		if idShape, err = broadcastShapes(idShape, ids[i].Shape()); err != nil {
+			return fail(err)
+		}
+	}
+	result := slices.Concat(idShape, sizes)
+	if err := checkNew(a.DType(), result); err != nil {
+		return fail(err)
+	}
+	if slices.Contains(result, 0) {
+		return Zeros(a.DType(), result...)
+	}
+	return mlxGather(a, ids, counted, sizes)
+}
+
 // ScatterAdd returns a copy of a to which updates is added at the slices that
 // a.Take(ids, axis) takes, and once for every time that a slice is taken. updates has
 // the shape of that result and is converted to a's dtype. It is the gradient of Take;
@@ -83,31 +141,18 @@ func (a *Array) ScatterAdd(ids, updates *Array, axis int) *Array {
 		return invalid(err)
 	}
 	defer held.release()
-	shape, idAxes := a.Shape(), ids.Shape()
+	shape := a.Shape()
 	axis, err = a.axis(axis)
 	if err != nil {
 		return invalid(opError(op, err, operands...))
 	}
-	taken := slices.Concat(shape[:axis], idAxes, shape[axis+1:])
+	taken := slices.Concat(shape[:axis], ids.Shape(), shape[axis+1:])
 	if !slices.Equal(updates.Shape(), taken) {
 		return invalid(opError(op, fmt.Errorf("the updates must have the shape of what Take gives along axis %d, %s",
 			axis, shapeText(taken)), operands...))
 	}
-	// MLX wants ids' axes in front of all of a's, the one of the ids with size 1.
-	var order []int
-	for i := range idAxes {
-		order = append(order, axis+i)
-	}
-	for i := range taken {
-		if i < axis || i >= axis+len(idAxes) {
-			order = append(order, i)
-		}
-	}
-	moved := updates.Transpose(order...)
-	defer moved.Free()
-	placed := moved.ExpandDims(len(idAxes) + axis)
-	defer placed.Free()
-	return mlxScatterAddSingle(a, ids, placed, axis).orNothing()
+	at := append(slices.Repeat([]Index{All}, axis), IDs(ids))
+	return a.updateAt(op, updates, at, mlxSliceUpdateAdd, mlxScatterAdd)
 }
 
 // ScatterAddAlongAxis returns a copy of a to which updates is added at the elements
@@ -123,6 +168,97 @@ func (a *Array) ScatterAddAlongAxis(ids, updates *Array, axis int) *Array {
 	return mlxScatterAddAxis(a, ids, updates, axis).orNothing()
 }
 
+// PutAlongAxis returns a copy of a in which values stands at the elements that
+// a.TakeAlongAxis(ids, axis) takes. values is broadcast to ids' shape and converted to a's
+// dtype; of values for one element, one stays. ids are integers; one beyond the axis writes
+// to memory that is not the array's.
+func (a *Array) PutAlongAxis(ids, values *Array, axis int) *Array {
+	const op = "put_along_axis"
+	if err := checkIDs(ids); err != nil { // MLX looks when it computes
+		return invalid(opError(op, err, a, ids, values))
+	}
+	return mlxPutAlongAxis(a, ids, values, axis).orNothing()
+}
+
+// MaskedScatter returns a copy of a in which the elements where mask is true are replaced
+// by those of source, one after the other in row-major order. mask is of booleans and has
+// a's shape, or that of its first axes; source, converted to a's dtype, has as many
+// elements as mask has trues at least.
+func (a *Array) MaskedScatter(mask, source *Array) *Array {
+	return mlxMaskedScatter(a, mask, source).orNothing()
+}
+
+// SliceDynamic takes a window whose place is known when it is computed: it has sizes, one for
+// every axis, and begins at start along the given axes, at 0 along the others. start is a
+// vector of integers, one for each of the axes. So that the window lies within the array,
+// start is limited to what is possible.
+func (a *Array) SliceDynamic(start *Array, axes, sizes []int) *Array {
+	const op = "slice_dynamic"
+	for i, x := range []*Array{a, start} {
+		if err := x.Err(); err != nil {
+			return invalid(operandError(op, err, i, a, start))
+		}
+	}
+	limited, err := a.limitStart(start, axes, sizes)
+	if err != nil {
+		return invalid(opError(op, err, a, start))
+	}
+	defer limited.Free()
+	return mlxSliceDynamic(a, limited, axes, sizes)
+}
+
+// SliceUpdateDynamic returns a copy of a in which update stands in a window whose place is
+// known when it is computed: it begins at start along the given axes, as in SliceDynamic, and
+// has the shape of update. update has as many axes as a, and is converted to its dtype.
+func (a *Array) SliceUpdateDynamic(update, start *Array, axes []int) *Array {
+	const op = "slice_update_dynamic"
+	operands := []*Array{a, update, start}
+	for i, x := range operands {
+		if err := x.Err(); err != nil {
+			return invalid(operandError(op, err, i, operands...))
+		}
+	}
+	limited, err := a.limitStart(start, axes, update.Shape())
+	if err != nil {
+		return invalid(opError(op, err, operands...))
+	}
+	defer limited.Free()
+	return mlxSliceUpdateDynamic(a, update, limited, axes).orNothing()
+}
+
+// limitStart limits where a window of the given sizes starts, so that it lies within a. MLX
+// does not, and would leave the array's memory.
+func (a *Array) limitStart(start *Array, axes, sizes []int) (*Array, error) {
+	shape := a.Shape()
+	if len(sizes) != len(shape) {
+		return nil, fmt.Errorf("the window has %d axes, the array %d", len(sizes), len(shape))
+	}
+	for i, n := range sizes {
+		if n < 0 || n > shape[i] {
+			return nil, fmt.Errorf("a window of %d does not fit into axis %d", n, i)
+		}
+	}
+	if err := checkIDs(start); err != nil {
+		return nil, err
+	}
+	if start.NDim() > 1 || start.Size() != len(axes) {
+		return nil, fmt.Errorf("the start must be a vector of %d integers, one for each axis", len(axes))
+	}
+	last := make([]int64, len(axes))
+	for k, axis := range axes {
+		i, err := a.axis(axis)
+		if err != nil {
+			return nil, err
+		}
+		last[k] = int64(shape[i] - sizes[i])
+	}
+	var limited *Array
+	WithScope(func() {
+		limited = start.AsType(Int64).Minimum(FromSlice(last, start.Shape()...)).Maximum(Scalar(int64(0))).Keep()
+	})
+	return limited, nil
+}
+
 // checkIDs says so if ids are valid but no integers.
 func checkIDs(ids *Array) error {
 	if d := ids.DType(); d != Invalid && !d.IsInteger() {
@@ -130,30 +266,3 @@ func checkIDs(ids *Array) error {
 	}
 	return nil
 }
-
-// Sort returns the elements in ascending order along the axis, NaN last.
-func (a *Array) Sort(axis int) *Array {
-	return mlxSortAxis(a, axis).orNothing()
-}
-
-// ArgSort returns the positions, as uint32, that bring the elements into ascending
-// order along the axis: a.TakeAlongAxis(a.ArgSort(i), i) is a.Sort(i).
-func (a *Array) ArgSort(axis int) *Array {
-	return mlxArgsortAxis(a, axis).orNothing()
-}
-
-// Tril keeps, in the last two axes, the elements on diagonal k and below it; the
-// others become 0. Diagonal 0 is the main one, those above it have k > 0.
-func (a *Array) Tril(k int) *Array {
-	return mlxTril(a, a.diagonal(k))
-}
-
-// Triu keeps, in the last two axes, the elements on diagonal k and above it; the
-// others become 0.
-func (a *Array) Triu(k int) *Array {
-	return mlxTriu(a, a.diagonal(k))
-}
-
-// diagonal limits k to what the last two axes have: beyond the corners all diagonals are
-// alike, and MLX's integers would overflow.
-func (a *Array) diagonal(k int) int { return min(max(k, -a.Dim(-2)), a.Dim(-1)) }

@@ -1,19 +1,19 @@
 package mlxc
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 )
 
-// AsType converts the elements.
-func (a *Array) AsType(d DType) *Array {
-	return mlxAstype(a, d)
-}
-
 // Reshape gives the elements, in row-major order, another shape of the same size.
 // One axis may be −1: it is computed.
 func (a *Array) Reshape(shape ...int) *Array {
+	const op = "reshape"
+	if err := checkUnknown(shape); err != nil {
+		return invalid(opError(op, err, a))
+	}
 	return mlxReshape(a, shape)
 }
 
@@ -118,68 +118,132 @@ func (a *Array) Contiguous() *Array {
 	return mlxContiguous(a, columnMajorToo)
 }
 
-// Concatenate joins arrays along an axis.
-func Concatenate(axis int, arrays ...*Array) *Array {
-	return mlxConcatenateAxis(arrays, axis)
+// MoveAxis puts the axis at another place, without a copy; the others keep their order.
+func (a *Array) MoveAxis(from, to int) *Array {
+	return mlxMoveaxis(a, from, to)
 }
 
-// Stack joins arrays of one shape along a new axis, at the given place of the result.
-func Stack(axis int, arrays ...*Array) *Array {
-	return mlxStackAxis(arrays, axis)
-}
-
-// Split cuts the axis into n equal parts, without a copy. If it fails, the parts
-// carry the error; there are as many as were asked for, but at most 1024.
-func (a *Array) Split(n, axis int) []*Array {
-	const op = "split"
-	if n < 1 {
-		return failed(1, opError(op, fmt.Errorf("%d parts: there must be 1 or more", n), a))
+// Unflatten gives the axis the shape of several ones, without a copy where it can. One of
+// them may be −1: it is computed. It undoes Flatten.
+func (a *Array) Unflatten(axis int, shape ...int) *Array {
+	const op = "unflatten"
+	if err := checkUnknown(shape); err != nil {
+		return invalid(opError(op, err, a))
 	}
-	return orFailed(min(n, maxFailed))(mlxSplit(a, n, axis))
+	return mlxUnflatten(a, axis, shape)
 }
 
-// SplitAt cuts the axis before each of the positions, which ascend, without a copy.
-// There is one part more than positions. If it fails, the parts carry the error.
-func (a *Array) SplitAt(axis int, positions ...int) []*Array {
-	const op = "split"
-	n := len(positions)
+// checkUnknown checks a shape with at most one axis that is −1. MLX takes any other number
+// for a size, negative ones too, lets their product overflow, and divides by it.
+func checkUnknown(shape []int) error {
+	known := shape
+	if i := slices.Index(shape, -1); i >= 0 {
+		known = slices.Delete(slices.Clone(shape), i, i+1)
+		if slices.Contains(known, 0) {
+			return fmt.Errorf("the −1 in %s could be anything: say what it is", shapeText(shape))
+		}
+	}
+	_, err := checkShape(Bool, known)
+	return err
+}
+
+// AtLeast1D returns a with at least one axis.
+func (a *Array) AtLeast1D() *Array { return mlxAtleast1d(a) }
+
+// AtLeast2D returns a with at least two axes: a vector of n becomes (1,n).
+func (a *Array) AtLeast2D() *Array { return mlxAtleast2d(a) }
+
+// AtLeast3D returns a with at least three axes: a vector of n becomes (1,n,1), a matrix of
+// (m,n) becomes (m,n,1).
+func (a *Array) AtLeast3D() *Array { return mlxAtleast3d(a) }
+
+// Flip reverses the order along the axes, or along all if none are given.
+func (a *Array) Flip(axes ...int) *Array {
+	return mlxFlipAxes(a, a.allAxes(axes))
+}
+
+// Roll moves the elements n places on along the axes, those at the end to the front; back
+// where n is negative. Without axes it rolls the elements in row-major order and keeps the
+// shape.
+func (a *Array) Roll(n int, axes ...int) *Array {
+	if len(axes) > 0 {
+		return mlxRollAxes(a, slices.Repeat([]int{n}, len(axes)), axes)
+	}
+	flat := a.Reshape(-1)
+	defer flat.Free()
+	rolled := flat.Roll(n, 0)
+	defer rolled.Free()
+	return rolled.Reshape(a.Shape()...)
+}
+
+// BroadcastArrays broadcasts the arrays to their common shape, without a copy. If it
+// fails, the results carry the error; there is always one for each.
+func BroadcastArrays(arrays ...*Array) []*Array {
+	return orFailed(len(arrays))(mlxBroadcastArrays(arrays))
+}
+
+// MeshgridConfig says how Meshgrid spans its grid. The zero value is that of plots: the
+// first array runs along the columns.
+type MeshgridConfig struct {
+	MatrixIndexing bool // the first array runs along axis 0, the second along axis 1
+	Sparse         bool // leave the other axes at size 1, for broadcasting
+}
+
+// Meshgrid makes a grid of coordinates from the coordinates along its axes: of n arrays of
+// one axis, n arrays of n axes. If it fails, the results carry the error; there is always
+// one for each.
+func Meshgrid(c MeshgridConfig, arrays ...*Array) []*Array {
+	const op = "meshgrid"
+	for _, a := range arrays {
+		if a.Err() == nil && a.NDim() > 1 {
+			return failed(len(arrays), opError(op, errors.New("the coordinates along an axis must have one axis"), arrays...))
+		}
+	}
+	indexing := "xy"
+	if c.MatrixIndexing {
+		indexing = "ij"
+	}
+	return orFailed(len(arrays))(mlxMeshgrid(arrays, c.Sparse, indexing))
+}
+
+// AsStrided looks at a's elements in row-major order, through strides of its own choice:
+// the element at (i,j,…) of the result is the one at offset + i·strides[0] + j·strides[1]
+// + …. Windows that overlap cost no memory so. Everything must lie within the elements.
+func (a *Array) AsStrided(shape, strides []int, offset int) *Array {
+	const op = "as_strided"
 	if a.Err() == nil {
-		size := a.Dim(axis)
-		_, err := a.axis(axis)
-		if err == nil && !slices.IsSorted(slices.Concat([]int{0}, positions, []int{size})) {
-			err = fmt.Errorf("the positions %v do not ascend between 0 and %d, the size of axis %d", positions, size, axis)
+		err := checkNew(a.DType(), shape)
+		if err == nil {
+			err = checkStrides(shape, strides, offset, a.Size())
 		}
 		if err != nil {
-			return failed(n+1, opError(op, err, a))
+			return invalid(opError(op, err, a))
 		}
 	}
-	return orFailed(n + 1)(mlxSplitSections(a, positions, axis))
+	return mlxAsStrided(a, shape, strides, offset)
 }
 
-// Full makes an array with all elements equal to value, a scalar, in dtype d.
-func Full(d DType, value *Array, shape ...int) *Array {
-	const op = "full"
-	if err := checkNew(d, shape); err != nil {
-		return invalid(&Error{Op: op, Err: err})
+// checkStrides says if a view with the strides would leave the n elements.
+func checkStrides(shape, strides []int, offset, n int) error {
+	if len(shape) != len(strides) {
+		return fmt.Errorf("the shape %s has %d axes, but there are %d strides", shapeText(shape), len(shape), len(strides))
 	}
-	return mlxFull(shape, value, d)
-}
-
-// Zeros makes an array of zeros.
-func Zeros(d DType, shape ...int) *Array {
-	zero := Scalar(float32(0))
-	defer zero.Free()
-	return Full(d, zero, shape...)
-}
-
-// Ones makes an array of ones.
-func Ones(d DType, shape ...int) *Array {
-	one := Scalar(float32(1))
-	defer one.Free()
-	return Full(d, one, shape...)
-}
-
-// Arange makes the one-dimensional array start, start+step, … below stop.
-func Arange(d DType, start, stop, step float64) *Array {
-	return mlxArange(start, stop, step, d)
+	if offset < 0 || offset > n {
+		return fmt.Errorf("the offset %d is not among the %d elements", offset, n)
+	}
+	if slices.Contains(shape, 0) {
+		return nil
+	}
+	first, last := offset, offset
+	for i, size := range shape {
+		if size > 1 && (strides[i] > maxBytes/size || strides[i] < -maxBytes/size) || last > maxBytes || first < -maxBytes {
+			return fmt.Errorf("the stride %d of axis %d leaves the %d elements", strides[i], i, n)
+		}
+		first += min(0, (size-1)*strides[i])
+		last += max(0, (size-1)*strides[i])
+	}
+	if first < 0 || last >= n {
+		return fmt.Errorf("it reaches from element %d to %d, but there are %d", first, last, n)
+	}
+	return nil
 }

@@ -1,0 +1,73 @@
+package mlxc
+
+// Scans give, for every element, a reduction of the elements up to it along an axis. An
+// array without elements gives another. Negative axes count from the end.
+
+// ScanConfig says how a scan runs. The zero value runs from the first element to the last
+// and takes each one in.
+type ScanConfig struct {
+	Reverse   bool // from the last element to the first
+	Exclusive bool // up to each element, but without it; the first is what no elements give
+	// DType is what CumSumWith and CumProdWith compute in; Invalid stands for the
+	// array's dtype, and int32 of booleans.
+	DType DType
+}
+
+// CumSum returns the sums of the elements up to and with each one, along the axis. Bools are
+// added up as int32; other dtypes stay, and integers may overflow.
+func (a *Array) CumSum(axis int) *Array { return a.CumSumWith(axis, ScanConfig{}) }
+
+// CumSumWith is CumSum as the config says.
+func (a *Array) CumSumWith(axis int, c ScanConfig) *Array {
+	return mlxCumsumAxis(a, axis, c.Reverse, !c.Exclusive, c.dtype(a)).orNothing()
+}
+
+// CumProd returns the products of the elements up to and with each one, along the axis. Bools
+// are multiplied as int32; other dtypes stay, and integers may overflow.
+func (a *Array) CumProd(axis int) *Array { return a.CumProdWith(axis, ScanConfig{}) }
+
+// CumProdWith is CumProd as the config says.
+func (a *Array) CumProdWith(axis int, c ScanConfig) *Array {
+	return mlxCumprodAxis(a, axis, c.Reverse, !c.Exclusive, c.dtype(a)).orNothing()
+}
+
+func (c ScanConfig) dtype(a *Array) DType {
+	if c.DType == Invalid && a.DType() == Bool {
+		return Int32
+	}
+	return c.DType
+}
+
+// CumMax returns the largest of the elements up to and with each one, along the axis; NaN from
+// the first NaN on.
+func (a *Array) CumMax(axis int) *Array { return a.CumMaxWith(axis, ScanConfig{}) }
+
+// CumMaxWith is CumMax as the config says; its DType does not matter. The largest of no
+// elements is −∞, or the least integer.
+func (a *Array) CumMaxWith(axis int, c ScanConfig) *Array {
+	return mlxCummaxAxis(a, axis, c.Reverse, !c.Exclusive).orNothing()
+}
+
+// CumMin returns the smallest of the elements up to and with each one, along the axis; NaN from
+// the first NaN on.
+func (a *Array) CumMin(axis int) *Array { return a.CumMinWith(axis, ScanConfig{}) }
+
+// CumMinWith is CumMin as the config says; its DType does not matter. The smallest of no
+// elements is ∞, or the largest integer.
+func (a *Array) CumMinWith(axis int, c ScanConfig) *Array {
+	return mlxCumminAxis(a, axis, c.Reverse, !c.Exclusive).orNothing()
+}
+
+// LogCumSumExp returns ln Σ eᵃ of the elements up to and with each one, along the axis, without
+// overflow. Integers and booleans are computed as float32.
+func (a *Array) LogCumSumExp(axis int) *Array { return a.LogCumSumExpWith(axis, ScanConfig{}) }
+
+// LogCumSumExpWith is LogCumSumExp as the config says; its DType does not matter. That of
+// no elements is −∞.
+func (a *Array) LogCumSumExpWith(axis int, c ScanConfig) *Array {
+	if a.Err() == nil && !a.DType().inexact() {
+		a = a.AsType(Float32) // MLX would round to integers
+		defer a.Free()
+	}
+	return mlxLogcumsumexpAxis(a, axis, c.Reverse, !c.Exclusive).orNothing()
+}
