@@ -14,9 +14,22 @@ func (a *Array) View(d DType) *Array {
 }
 
 // ToFP8 converts to the 8-bit floating-point format with 4 bits for the exponent (E4M3), in
-// uint8. Numbers beyond ±448 become ±448, infinities too. a's dtype is a real
-// floating-point one.
-func (a *Array) ToFP8() *Array { return mlxToFp8(a) }
+// uint8, to the nearest number. MLX has no NaN and no infinity in it: what is beyond ±448,
+// infinities and NaN too, becomes ±448. a's dtype is a real floating-point one.
+func (a *Array) ToFP8() *Array {
+	if a.DType() == Float64 { // of which MLX would take the wrong bytes
+		a = a.AsType(Float32)
+		defer a.Free()
+	}
+	return mlxToFp8(a)
+}
 
 // FromFP8 converts what ToFP8 gives, uint8, to the real floating-point dtype d.
-func (a *Array) FromFP8(d DType) *Array { return mlxFromFp8(a, d) }
+func (a *Array) FromFP8(d DType) *Array {
+	if d != Float64 {
+		return mlxFromFp8(a, d)
+	}
+	single := mlxFromFp8(a, Float32)
+	defer single.Free()
+	return single.AsType(d)
+}

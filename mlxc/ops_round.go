@@ -18,15 +18,21 @@ func (a *Array) Trunc() *Array { return mlxTrunc(a) }
 func (a *Array) Round() *Array { return mlxRound(a, 0) }
 
 // RoundTo rounds to a number of decimal places; to tens, hundreds and so on where it is
-// negative. It multiplies with 10^decimals, rounds and divides, in a's dtype: beyond what
-// that can hold the result is ∞ or NaN. Integers are computed as float32.
+// negative. It multiplies with 10^decimals, rounds and divides: where the product is beyond
+// the dtype, so is the result. Integers and half dtypes are computed as float32.
 func (a *Array) RoundTo(decimals int) *Array {
-	most := 37 // beyond it float32 cannot hold 10^decimals, or its reciprocal
-	if a.DType() == Float16 {
-		most = 4
-	}
+	const op = "round"
+	const most = 37 // beyond it float32 cannot hold 10^decimals, or its reciprocal
 	if decimals < -most || decimals > most {
-		return invalid(opError("round", fmt.Errorf("%d decimals: there may be −%d to %[2]d", decimals, most), a))
+		return invalid(opError(op, fmt.Errorf("%d decimals: there may be −%d to %[2]d", decimals, most), a))
 	}
-	return mlxRound(a, decimals)
+	d := a.DType()
+	if d != Float16 && d != BFloat16 {
+		return mlxRound(a, decimals)
+	}
+	single := a.AsType(Float32)
+	defer single.Free()
+	rounded := mlxRound(single, decimals)
+	defer rounded.Free()
+	return rounded.AsType(d)
 }
