@@ -75,8 +75,8 @@ func (d DType) IsFloating() bool {
 // IsInteger reports whether d is one of the integer dtypes; Bool is none.
 func (d DType) IsInteger() bool { return d >= Uint8 && d <= Int64 }
 
-// inexact reports whether d is a floating-point dtype, real or complex.
-func (d DType) inexact() bool { return d.IsFloating() || d == Complex64 }
+// exact reports whether d is an integer dtype or Bool.
+func (d DType) exact() bool { return d >= Bool && d <= Int64 }
 
 // MLX's enumeration starts with bool at 0.
 func (d DType) c() int          { return int(d) - 1 }

@@ -25,7 +25,7 @@ func (a *Array) Div(b *Array) *Array {
 // FloorDivide returns ⌊a / b⌋, of integers too. An integer divided by 0 gives 0.
 func (a *Array) FloorDivide(b *Array) *Array {
 	q := mlxFloorDivide(a, b)
-	if q.DType() != Bool && !q.DType().IsInteger() {
+	if !q.DType().exact() {
 		return q
 	}
 	q.Free()
@@ -44,7 +44,7 @@ func (a *Array) FloorDivide(b *Array) *Array {
 // is 0.
 func (a *Array) Remainder(b *Array) *Array {
 	r := mlxRemainder(a, b)
-	if r.DType() != Bool && !r.DType().IsInteger() {
+	if !r.DType().exact() {
 		return r
 	}
 	r.Free()
@@ -58,7 +58,7 @@ func (a *Array) Remainder(b *Array) *Array {
 // DivMod returns a.FloorDivide(b) and a.Remainder(b). Complex numbers are an error.
 func (a *Array) DivMod(b *Array) (quotient, remainder *Array) {
 	quotient, remainder = pair(mlxDivmod(a, b))
-	if d := quotient.DType(); d != Bool && !d.IsInteger() {
+	if !quotient.DType().exact() {
 		return quotient, remainder
 	}
 	quotient.Free()

@@ -85,7 +85,7 @@ func (a *Array) AllClose(b *Array, t Tolerance) *Array {
 
 func closeTo(a, b *Array, t Tolerance, f func(a, b *Array, relative, absolute float64, equalNaN bool) *Array) *Array {
 	t = t.orDefault()
-	if d := b.DType(); a.Err() == nil && b.Err() == nil && !a.DType().inexact() && !d.inexact() {
+	if a.DType().exact() && b.DType().exact() {
 		a = a.AsType(Float32) // the difference of unsigned integers would wrap around
 		defer a.Free()
 	}

@@ -48,8 +48,8 @@ func (a *Array) MedianKeepDims(axes ...int) *Array {
 	return mlxMedianAxes(a, a.allAxes(axes), true)
 }
 
-// Var gives the variance over the axes, the mean of |a − mean(a)|²; integers and booleans
-// as float32. No elements give NaN.
+// Var gives the variance over the axes, the mean of |a − mean(a)|²; integers, booleans and
+// complex numbers as float32. No elements give NaN.
 func (a *Array) Var(axes ...int) *Array {
 	return mlxVarAxes(a, a.allAxes(axes), false, 0)
 }
@@ -145,14 +145,19 @@ func (a *Array) CountNonzeroKeepDims(axes ...int) *Array {
 }
 
 // LogSumExp returns ln Σ eᵃ over the axes, without overflow: the largest element is
-// subtracted first. An array without elements is an error.
-func (a *Array) LogSumExp(axes ...int) *Array {
-	return mlxLogsumexpAxes(a, a.allAxes(axes), false)
-}
+// subtracted first. Integers and booleans are computed as float32. An array without
+// elements is an error.
+func (a *Array) LogSumExp(axes ...int) *Array { return logSumExp(a, axes, false) }
 
 // LogSumExpKeepDims is LogSumExp with the axes kept, at size 1.
-func (a *Array) LogSumExpKeepDims(axes ...int) *Array {
-	return mlxLogsumexpAxes(a, a.allAxes(axes), true)
+func (a *Array) LogSumExpKeepDims(axes ...int) *Array { return logSumExp(a, axes, true) }
+
+func logSumExp(a *Array, axes []int, keepDims bool) *Array {
+	if a.DType().exact() { // MLX would subtract in their dtype
+		a = a.AsType(Float32)
+		defer a.Free()
+	}
+	return mlxLogsumexpAxes(a, a.allAxes(axes), keepDims)
 }
 
 // ArgMax returns the position of the largest element along the axis, as uint32; the first one
@@ -191,8 +196,7 @@ func (a *Array) SoftmaxPrecise(axes ...int) *Array {
 }
 
 func softmax(a *Array, axes []int, precise bool) *Array {
-	if a.Err() == nil && !a.DType().inexact() {
-		// MLX gives integers back if it is not over the last axis.
+	if a.DType().exact() { // MLX would give integers, where it is not over the last axis
 		a = a.AsType(Float32)
 		defer a.Free()
 	}

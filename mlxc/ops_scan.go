@@ -65,8 +65,8 @@ func (a *Array) LogCumSumExp(axis int) *Array { return a.LogCumSumExpWith(axis, 
 // LogCumSumExpWith is LogCumSumExp as the config says; its DType does not matter. That of
 // no elements is −∞.
 func (a *Array) LogCumSumExpWith(axis int, c ScanConfig) *Array {
-	if a.Err() == nil && !a.DType().inexact() {
-		a = a.AsType(Float32) // MLX would round to integers
+	if a.DType().exact() { // MLX would give integers
+		a = a.AsType(Float32)
 		defer a.Free()
 	}
 	return mlxLogcumsumexpAxis(a, axis, c.Reverse, !c.Exclusive).orNothing()
