@@ -1,7 +1,8 @@
 package mlxc
 
 // Sorting along an axis. NaNs count as the largest, false as less than true; complex
-// numbers are ordered by their real part first. Negative axes count from the end.
+// numbers are ordered by their real part first, but ArgSort and ArgPartition give no order
+// to those that are NaN. Negative axes count from the end.
 
 // Sort returns the elements in ascending order along the axis, NaN last.
 func (a *Array) Sort(axis int) *Array {
