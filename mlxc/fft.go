@@ -1,5 +1,10 @@
 package mlxc
 
+import (
+	"errors"
+	"fmt"
+)
+
 // FFTNorm says how a Fourier transform and its inverse share the factor 1/n.
 type FFTNorm int
 
@@ -9,3 +14,134 @@ const (
 	FFTOrtho                   // both are multiplied with 1/√n
 	FFTForward                 // the forward transform is multiplied with 1/n
 )
+
+// FFTConfig says what a Fourier transform works on. The zero value is numpy's default.
+type FFTConfig struct {
+	// Axes are transformed, the last one by the real transforms' half spectrum. Without
+	// any they are the last axis for FFT and its kin, the last two for FFT2's, all for
+	// FFTN's.
+	Axes []int
+	// N are the sizes of the axes in the transform, as many as axes: longer ones are cut,
+	// shorter ones filled with zeros. They are a's own if there are none; for the
+	// inverses of real transforms, the last one then is 2·(size−1).
+	N    []int
+	Norm FFTNorm
+}
+
+// FFT returns the discrete Fourier transform along one axis, Xₖ = Σⱼ xⱼ·e^(−2πi·jk/n), as
+// complex64, whatever a's dtype. Of an array without elements it is zeros; an axis of size
+// 0 is an error unless N says otherwise. This holds for all transforms.
+func (a *Array) FFT(c FFTConfig) *Array { return a.fft("fft", mlxFftFftn, c, 1, false) }
+
+// IFFT returns the inverse of FFT, xⱼ = 1/n · Σₖ Xₖ·e^(2πi·jk/n).
+func (a *Array) IFFT(c FFTConfig) *Array { return a.fft("ifft", mlxFftIfftn, c, 1, false) }
+
+// RFFT returns the first n/2+1 numbers of FFT, which say it all where a is real; imaginary
+// parts are dropped.
+func (a *Array) RFFT(c FFTConfig) *Array { return a.fft("rfft", mlxFftRfftn, c, 1, false) }
+
+// IRFFT returns the inverse of RFFT, as float32. N has to say so if its size is odd.
+func (a *Array) IRFFT(c FFTConfig) *Array { return a.fft("irfft", mlxFftIrfftn, c, 1, true) }
+
+// FFT2 is FFT along two axes.
+func (a *Array) FFT2(c FFTConfig) *Array { return a.fft("fft2", mlxFftFftn, c, 2, false) }
+
+// IFFT2 is IFFT along two axes.
+func (a *Array) IFFT2(c FFTConfig) *Array { return a.fft("ifft2", mlxFftIfftn, c, 2, false) }
+
+// RFFT2 is RFFT along the last of two axes and FFT along the other.
+func (a *Array) RFFT2(c FFTConfig) *Array { return a.fft("rfft2", mlxFftRfftn, c, 2, false) }
+
+// IRFFT2 is the inverse of RFFT2.
+func (a *Array) IRFFT2(c FFTConfig) *Array { return a.fft("irfft2", mlxFftIrfftn, c, 2, true) }
+
+// FFTN is FFT along any number of axes.
+func (a *Array) FFTN(c FFTConfig) *Array { return a.fft("fftn", mlxFftFftn, c, 0, false) }
+
+// IFFTN is IFFT along any number of axes.
+func (a *Array) IFFTN(c FFTConfig) *Array { return a.fft("ifftn", mlxFftIfftn, c, 0, false) }
+
+// RFFTN is RFFT along the last of any number of axes and FFT along the others.
+func (a *Array) RFFTN(c FFTConfig) *Array { return a.fft("rfftn", mlxFftRfftn, c, 0, false) }
+
+// IRFFTN is the inverse of RFFTN.
+func (a *Array) IRFFTN(c FFTConfig) *Array { return a.fft("irfftn", mlxFftIrfftn, c, 0, true) }
+
+// fft fills in what the config leaves open, for a transform along dims axes, or any number
+// of them if that is 0. half says that it takes half a spectrum.
+func (a *Array) fft(op string, f func(a *Array, n, axes []int, norm FFTNorm) *Array, c FFTConfig, dims int, half bool) *Array {
+	if a.Err() == nil {
+		var err error
+		if c, err = c.complete(a, dims, half); err != nil {
+			return invalid(opError(op, err, a))
+		}
+	}
+	return f(a, c.N, c.Axes, c.Norm)
+}
+
+func (c FFTConfig) complete(a *Array, dims int, half bool) (FFTConfig, error) {
+	given := c.N
+	switch {
+	case c.Norm < FFTBackward || c.Norm > FFTForward:
+		return c, fmt.Errorf("there is no norm %d", int(c.Norm))
+	case a.NDim() < max(dims, 1):
+		return c, fmt.Errorf("the array has %d axes: it must have %d or more", a.NDim(), max(dims, 1))
+	case len(c.Axes) == 0 && dims == 0:
+		c.Axes = a.allAxes(nil)
+	case len(c.Axes) == 0:
+		for i := -dims; i < 0; i++ {
+			c.Axes = append(c.Axes, i)
+		}
+	}
+	switch {
+	case dims > 0 && len(c.Axes) != dims:
+		return c, fmt.Errorf("it takes %d axes, not %v", dims, c.Axes)
+	case len(given) > 0 && len(given) != len(c.Axes):
+		return c, fmt.Errorf("the %d sizes %v are not as many as the axes %v", len(given), given, c.Axes)
+	}
+	shape := a.Shape()
+	c.N = make([]int, len(c.Axes))
+	for i, x := range c.Axes {
+		k, err := a.axis(x)
+		if err != nil {
+			return c, err
+		}
+		switch {
+		case len(given) > 0:
+			c.N[i] = given[i]
+		case half && i == len(c.Axes)-1:
+			c.N[i] = 2 * (shape[k] - 1)
+		default:
+			c.N[i] = shape[k]
+		}
+		if c.N[i] < 1 {
+			return c, fmt.Errorf("a transform of size %d along axis %d: it must be 1 or more", c.N[i], x)
+		}
+		shape[k] = c.N[i]
+	}
+	return c, checkNew(Complex64, shape)
+}
+
+// FFTFreq returns the frequencies of FFT's results, in its order, for n samples at
+// distance d: 0, 1, …, and then the negative ones, over n·d. It is float32.
+func FFTFreq(n int, d float64) *Array { return frequencies("fftfreq", mlxFftFftfreq, n, d) }
+
+// RFFTFreq returns the n/2+1 frequencies of RFFT's results: 0, 1, …, over n·d.
+func RFFTFreq(n int, d float64) *Array { return frequencies("rfftfreq", mlxFftRfftfreq, n, d) }
+
+func frequencies(op string, f func(n int, d float64) *Array, n int, d float64) *Array {
+	if err := checkNew(Float32, []int{n}); err != nil {
+		return invalid(&Error{Op: op, Err: err})
+	}
+	if n == 0 || d == 0 {
+		return invalid(&Error{Op: op, Err: errors.New("there must be samples, at a distance other than 0")})
+	}
+	return f(n, d)
+}
+
+// FFTShift moves the frequency 0 of a transform's results to the middle of the axes, or of
+// all axes if none are given.
+func (a *Array) FFTShift(axes ...int) *Array { return mlxFftFftshift(a, a.allAxes(axes)) }
+
+// IFFTShift is the inverse of FFTShift; it differs from it where a size is odd.
+func (a *Array) IFFTShift(axes ...int) *Array { return mlxFftIfftshift(a, a.allAxes(axes)) }

@@ -3,32 +3,18 @@
 package mlxc
 
 /*
-#cgo noescape call_fft_fft
-#cgo noescape call_fft_fft2
 #cgo noescape call_fft_fftfreq
 #cgo noescape call_fft_fftn
 #cgo noescape call_fft_fftshift
-#cgo noescape call_fft_ifft
-#cgo noescape call_fft_ifft2
 #cgo noescape call_fft_ifftn
 #cgo noescape call_fft_ifftshift
-#cgo noescape call_fft_irfft
-#cgo noescape call_fft_irfft2
 #cgo noescape call_fft_irfftn
-#cgo noescape call_fft_rfft
-#cgo noescape call_fft_rfft2
 #cgo noescape call_fft_rfftfreq
 #cgo noescape call_fft_rfftn
 
 #include "mlxg.h"
 
 #ifndef MLXG_NOT_SET_UP
-static mlxg_result call_fft_fft(uintptr_t a, int n, int axis, int norm) {
-  MLXG_CALL(mlx_fft_fft(&res, (mlx_array){(void*)a}, n, axis, (mlx_fft_norm)norm, mlxg_stream()));
-}
-static mlxg_result call_fft_fft2(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_fft2(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
-}
 static mlxg_result call_fft_fftfreq(int n, double d) {
   MLXG_CALL(mlx_fft_fftfreq(&res, n, d, mlxg_stream()));
 }
@@ -38,32 +24,14 @@ static mlxg_result call_fft_fftn(uintptr_t a, const int* n, size_t n_num, const 
 static mlxg_result call_fft_fftshift(uintptr_t a, const int* axes, size_t axes_num) {
   MLXG_CALL(mlx_fft_fftshift(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
 }
-static mlxg_result call_fft_ifft(uintptr_t a, int n, int axis, int norm) {
-  MLXG_CALL(mlx_fft_ifft(&res, (mlx_array){(void*)a}, n, axis, (mlx_fft_norm)norm, mlxg_stream()));
-}
-static mlxg_result call_fft_ifft2(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_ifft2(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
-}
 static mlxg_result call_fft_ifftn(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
   MLXG_CALL(mlx_fft_ifftn(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
 }
 static mlxg_result call_fft_ifftshift(uintptr_t a, const int* axes, size_t axes_num) {
   MLXG_CALL(mlx_fft_ifftshift(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
 }
-static mlxg_result call_fft_irfft(uintptr_t a, int n, int axis, int norm) {
-  MLXG_CALL(mlx_fft_irfft(&res, (mlx_array){(void*)a}, n, axis, (mlx_fft_norm)norm, mlxg_stream()));
-}
-static mlxg_result call_fft_irfft2(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_irfft2(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
-}
 static mlxg_result call_fft_irfftn(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
   MLXG_CALL(mlx_fft_irfftn(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
-}
-static mlxg_result call_fft_rfft(uintptr_t a, int n, int axis, int norm) {
-  MLXG_CALL(mlx_fft_rfft(&res, (mlx_array){(void*)a}, n, axis, (mlx_fft_norm)norm, mlxg_stream()));
-}
-static mlxg_result call_fft_rfft2(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_rfft2(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
 }
 static mlxg_result call_fft_rfftfreq(int n, double d) {
   MLXG_CALL(mlx_fft_rfftfreq(&res, n, d, mlxg_stream()));
@@ -74,39 +42,6 @@ static mlxg_result call_fft_rfftn(uintptr_t a, const int* n, size_t n_num, const
 #endif
 */
 import "C"
-
-// mlxFftFft calls int mlx_fft_fft(mlx_array* res, const mlx_array a, int n, int axis, mlx_fft_norm norm, const mlx_stream s).
-func mlxFftFft(a *Array, n int, axis int, norm FFTNorm) *Array {
-	const op = "fft_fft"
-	aCtx, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a))
-	}
-	defer a.release()
-	if err := check32(n, axis); err != nil {
-		return invalid(opError(op, err, a))
-	}
-	return wrap(op, C.call_fft_fft(word(aCtx), C.int(n), C.int(axis), C.int(norm)), a)
-}
-
-// mlxFftFft2 calls int mlx_fft_fft2(mlx_array* res, const mlx_array a, const int* n, size_t n_num, const int* axes, size_t axes_num, mlx_fft_norm norm, const mlx_stream s).
-func mlxFftFft2(a *Array, n []int, axes []int, norm FFTNorm) *Array {
-	const op = "fft_fft2"
-	aCtx, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a))
-	}
-	defer a.release()
-	nInts, err := cInts(n)
-	if err != nil {
-		return invalid(opError(op, err, a))
-	}
-	axesInts, err := cInts(axes)
-	if err != nil {
-		return invalid(opError(op, err, a))
-	}
-	return wrap(op, C.call_fft_fft2(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
-}
 
 // mlxFftFftfreq calls int mlx_fft_fftfreq(mlx_array* res, int n, double d, const mlx_stream s).
 func mlxFftFftfreq(n int, d float64) *Array {
@@ -154,39 +89,6 @@ func mlxFftFftshift(a *Array, axes []int) *Array {
 	return wrap(op, C.call_fft_fftshift(word(aCtx), &axesInts[0], C.size_t(len(axes))), a)
 }
 
-// mlxFftIfft calls int mlx_fft_ifft(mlx_array* res, const mlx_array a, int n, int axis, mlx_fft_norm norm, const mlx_stream s).
-func mlxFftIfft(a *Array, n int, axis int, norm FFTNorm) *Array {
-	const op = "fft_ifft"
-	aCtx, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a))
-	}
-	defer a.release()
-	if err := check32(n, axis); err != nil {
-		return invalid(opError(op, err, a))
-	}
-	return wrap(op, C.call_fft_ifft(word(aCtx), C.int(n), C.int(axis), C.int(norm)), a)
-}
-
-// mlxFftIfft2 calls int mlx_fft_ifft2(mlx_array* res, const mlx_array a, const int* n, size_t n_num, const int* axes, size_t axes_num, mlx_fft_norm norm, const mlx_stream s).
-func mlxFftIfft2(a *Array, n []int, axes []int, norm FFTNorm) *Array {
-	const op = "fft_ifft2"
-	aCtx, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a))
-	}
-	defer a.release()
-	nInts, err := cInts(n)
-	if err != nil {
-		return invalid(opError(op, err, a))
-	}
-	axesInts, err := cInts(axes)
-	if err != nil {
-		return invalid(opError(op, err, a))
-	}
-	return wrap(op, C.call_fft_ifft2(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
-}
-
 // mlxFftIfftn calls int mlx_fft_ifftn(mlx_array* res, const mlx_array a, const int* n, size_t n_num, const int* axes, size_t axes_num, mlx_fft_norm norm, const mlx_stream s).
 func mlxFftIfftn(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 	const op = "fft_ifftn"
@@ -221,39 +123,6 @@ func mlxFftIfftshift(a *Array, axes []int) *Array {
 	return wrap(op, C.call_fft_ifftshift(word(aCtx), &axesInts[0], C.size_t(len(axes))), a)
 }
 
-// mlxFftIrfft calls int mlx_fft_irfft(mlx_array* res, const mlx_array a, int n, int axis, mlx_fft_norm norm, const mlx_stream s).
-func mlxFftIrfft(a *Array, n int, axis int, norm FFTNorm) *Array {
-	const op = "fft_irfft"
-	aCtx, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a))
-	}
-	defer a.release()
-	if err := check32(n, axis); err != nil {
-		return invalid(opError(op, err, a))
-	}
-	return wrap(op, C.call_fft_irfft(word(aCtx), C.int(n), C.int(axis), C.int(norm)), a)
-}
-
-// mlxFftIrfft2 calls int mlx_fft_irfft2(mlx_array* res, const mlx_array a, const int* n, size_t n_num, const int* axes, size_t axes_num, mlx_fft_norm norm, const mlx_stream s).
-func mlxFftIrfft2(a *Array, n []int, axes []int, norm FFTNorm) *Array {
-	const op = "fft_irfft2"
-	aCtx, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a))
-	}
-	defer a.release()
-	nInts, err := cInts(n)
-	if err != nil {
-		return invalid(opError(op, err, a))
-	}
-	axesInts, err := cInts(axes)
-	if err != nil {
-		return invalid(opError(op, err, a))
-	}
-	return wrap(op, C.call_fft_irfft2(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
-}
-
 // mlxFftIrfftn calls int mlx_fft_irfftn(mlx_array* res, const mlx_array a, const int* n, size_t n_num, const int* axes, size_t axes_num, mlx_fft_norm norm, const mlx_stream s).
 func mlxFftIrfftn(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 	const op = "fft_irfftn"
@@ -271,39 +140,6 @@ func mlxFftIrfftn(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 		return invalid(opError(op, err, a))
 	}
 	return wrap(op, C.call_fft_irfftn(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
-}
-
-// mlxFftRfft calls int mlx_fft_rfft(mlx_array* res, const mlx_array a, int n, int axis, mlx_fft_norm norm, const mlx_stream s).
-func mlxFftRfft(a *Array, n int, axis int, norm FFTNorm) *Array {
-	const op = "fft_rfft"
-	aCtx, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a))
-	}
-	defer a.release()
-	if err := check32(n, axis); err != nil {
-		return invalid(opError(op, err, a))
-	}
-	return wrap(op, C.call_fft_rfft(word(aCtx), C.int(n), C.int(axis), C.int(norm)), a)
-}
-
-// mlxFftRfft2 calls int mlx_fft_rfft2(mlx_array* res, const mlx_array a, const int* n, size_t n_num, const int* axes, size_t axes_num, mlx_fft_norm norm, const mlx_stream s).
-func mlxFftRfft2(a *Array, n []int, axes []int, norm FFTNorm) *Array {
-	const op = "fft_rfft2"
-	aCtx, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a))
-	}
-	defer a.release()
-	nInts, err := cInts(n)
-	if err != nil {
-		return invalid(opError(op, err, a))
-	}
-	axesInts, err := cInts(axes)
-	if err != nil {
-		return invalid(opError(op, err, a))
-	}
-	return wrap(op, C.call_fft_rfft2(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
 }
 
 // mlxFftRfftfreq calls int mlx_fft_rfftfreq(mlx_array* res, int n, double d, const mlx_stream s).

@@ -41,9 +41,6 @@ package mlxc
 #cgo noescape call_concatenate_axis
 #cgo noescape call_conjugate
 #cgo noescape call_contiguous
-#cgo noescape call_conv1d
-#cgo noescape call_conv2d
-#cgo noescape call_conv3d
 #cgo noescape call_conv_general
 #cgo noescape call_conv_transpose1d
 #cgo noescape call_conv_transpose2d
@@ -332,15 +329,6 @@ static mlxg_result call_conjugate(uintptr_t a) {
 }
 static mlxg_result call_contiguous(uintptr_t a, bool allowColMajor) {
   MLXG_CALL(mlx_contiguous(&res, (mlx_array){(void*)a}, allowColMajor, mlxg_stream()));
-}
-static mlxg_result call_conv1d(uintptr_t input, uintptr_t weight, int stride, int padding, int dilation, int groups) {
-  MLXG_CALL(mlx_conv1d(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride, padding, dilation, groups, mlxg_stream()));
-}
-static mlxg_result call_conv2d(uintptr_t input, uintptr_t weight, int stride0, int stride1, int padding0, int padding1, int dilation0, int dilation1, int groups) {
-  MLXG_CALL(mlx_conv2d(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride0, stride1, padding0, padding1, dilation0, dilation1, groups, mlxg_stream()));
-}
-static mlxg_result call_conv3d(uintptr_t input, uintptr_t weight, int stride0, int stride1, int stride2, int padding0, int padding1, int padding2, int dilation0, int dilation1, int dilation2, int groups) {
-  MLXG_CALL(mlx_conv3d(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride0, stride1, stride2, padding0, padding1, padding2, dilation0, dilation1, dilation2, groups, mlxg_stream()));
 }
 static mlxg_result call_conv_general(uintptr_t input, uintptr_t weight, const int* stride, size_t stride_num, const int* paddingLo, size_t paddingLo_num, const int* paddingHi, size_t paddingHi_num, const int* kernelDilation, size_t kernelDilation_num, const int* inputDilation, size_t inputDilation_num, int groups, bool flip) {
   MLXG_CALL(mlx_conv_general(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride, stride_num, paddingLo, paddingLo_num, paddingHi, paddingHi_num, kernelDilation, kernelDilation_num, inputDilation, inputDilation_num, groups, flip, mlxg_stream()));
@@ -1417,63 +1405,6 @@ func mlxContiguous(a *Array, allowColMajor bool) *Array {
 	}
 	defer a.release()
 	return wrap(op, C.call_contiguous(word(aCtx), C.bool(allowColMajor)), a)
-}
-
-// mlxConv1d calls int mlx_conv1d(mlx_array* res, const mlx_array input, const mlx_array weight, int stride, int padding, int dilation, int groups, const mlx_stream s).
-func mlxConv1d(input *Array, weight *Array, stride int, padding int, dilation int, groups int) *Array {
-	const op = "conv1d"
-	inputCtx, err := input.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, input, weight))
-	}
-	defer input.release()
-	weightCtx, err := weight.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 1, input, weight))
-	}
-	defer weight.release()
-	if err := check32(stride, padding, dilation, groups); err != nil {
-		return invalid(opError(op, err, input, weight))
-	}
-	return wrap(op, C.call_conv1d(word(inputCtx), word(weightCtx), C.int(stride), C.int(padding), C.int(dilation), C.int(groups)), input, weight)
-}
-
-// mlxConv2d calls int mlx_conv2d(mlx_array* res, const mlx_array input, const mlx_array weight, int stride_0, int stride_1, int padding_0, int padding_1, int dilation_0, int dilation_1, int groups, const mlx_stream s).
-func mlxConv2d(input *Array, weight *Array, stride0 int, stride1 int, padding0 int, padding1 int, dilation0 int, dilation1 int, groups int) *Array {
-	const op = "conv2d"
-	inputCtx, err := input.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, input, weight))
-	}
-	defer input.release()
-	weightCtx, err := weight.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 1, input, weight))
-	}
-	defer weight.release()
-	if err := check32(stride0, stride1, padding0, padding1, dilation0, dilation1, groups); err != nil {
-		return invalid(opError(op, err, input, weight))
-	}
-	return wrap(op, C.call_conv2d(word(inputCtx), word(weightCtx), C.int(stride0), C.int(stride1), C.int(padding0), C.int(padding1), C.int(dilation0), C.int(dilation1), C.int(groups)), input, weight)
-}
-
-// mlxConv3d calls int mlx_conv3d(mlx_array* res, const mlx_array input, const mlx_array weight, int stride_0, int stride_1, int stride_2, int padding_0, int padding_1, int padding_2, int dilation_0, int dilation_1, int dilation_2, int groups, const mlx_stream s).
-func mlxConv3d(input *Array, weight *Array, stride0 int, stride1 int, stride2 int, padding0 int, padding1 int, padding2 int, dilation0 int, dilation1 int, dilation2 int, groups int) *Array {
-	const op = "conv3d"
-	inputCtx, err := input.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, input, weight))
-	}
-	defer input.release()
-	weightCtx, err := weight.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 1, input, weight))
-	}
-	defer weight.release()
-	if err := check32(stride0, stride1, stride2, padding0, padding1, padding2, dilation0, dilation1, dilation2, groups); err != nil {
-		return invalid(opError(op, err, input, weight))
-	}
-	return wrap(op, C.call_conv3d(word(inputCtx), word(weightCtx), C.int(stride0), C.int(stride1), C.int(stride2), C.int(padding0), C.int(padding1), C.int(padding2), C.int(dilation0), C.int(dilation1), C.int(dilation2), C.int(groups)), input, weight)
 }
 
 // mlxConvGeneral calls int mlx_conv_general(mlx_array* res, const mlx_array input, const mlx_array weight, const int* stride, size_t stride_num, const int* padding_lo, size_t padding_lo_num, const int* padding_hi, size_t padding_hi_num, const int* kernel_dilation, size_t kernel_dilation_num, const int* input_dilation, size_t input_dilation_num, int groups, bool flip, const mlx_stream s).

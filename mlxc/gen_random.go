@@ -17,7 +17,6 @@ package mlxc
 #cgo noescape call_random_permutation
 #cgo noescape call_random_permutation_arange
 #cgo noescape call_random_randint
-#cgo noescape call_random_seed
 #cgo noescape call_random_split_num
 #cgo noescape call_random_truncated_normal
 #cgo noescape call_random_uniform
@@ -66,13 +65,6 @@ static mlxg_result call_random_permutation_arange(int x, uintptr_t key) {
 }
 static mlxg_result call_random_randint(uintptr_t low, uintptr_t high, const int* shape, size_t shape_num, int dtype, uintptr_t key) {
   MLXG_CALL(mlx_random_randint(&res, (mlx_array){(void*)low}, (mlx_array){(void*)high}, shape, shape_num, (mlx_dtype)dtype, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static char* call_random_seed(uint64_t seed) {
-  mlxg_lock();
-  int rc = mlx_random_seed(seed);
-  char* out = mlxg_end_status(rc);
-  mlxg_unlock();
-  return out;
 }
 static mlxg_result call_random_split_num(uintptr_t key, int num) {
   MLXG_CALL(mlx_random_split_num(&res, (mlx_array){(void*)key}, num, mlxg_stream()));
@@ -364,18 +356,6 @@ func mlxRandomRandint(low *Array, high *Array, shape []int, dtype DType, key *Ar
 	}
 	defer releaseOptional(key)
 	return wrap(op, C.call_random_randint(word(lowCtx), word(highCtx), &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), word(keyCtx)), low, high, key)
-}
-
-// mlxRandomSeed calls int mlx_random_seed(uint64_t seed).
-func mlxRandomSeed(seed uint64) error {
-	const op = "random_seed"
-	if initError != nil {
-		return opError(op, initError)
-	}
-	if e := C.call_random_seed(C.uint64_t(seed)); e != nil {
-		return opError(op, takeText(e))
-	}
-	return nil
 }
 
 // mlxRandomSplitNum calls int mlx_random_split_num(mlx_array* res, const mlx_array key, int num, const mlx_stream s).
