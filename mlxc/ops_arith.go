@@ -158,9 +158,3 @@ func (a *Array) Rsqrt() *Array { return mlxRsqrt(a) }
 func (a *Array) StopGradient() *Array {
 	return mlxStopGradient(a)
 }
-
-// MatMul returns the matrix product over the last two axes; the others are
-// broadcast. A vector counts as a row on the left and as a column on the right.
-func (a *Array) MatMul(b *Array) *Array {
-	return mlxMatmul(a, b)
-}

@@ -1,0 +1,187 @@
+package mlxc
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Products of matrices, vectors and tensors. Those that MLX computes as matrix products,
+// which are all but Outer, Kron and VecDot, take floating-point and complex operands, which
+// are promoted to a common dtype; integers are an error: convert with AsType first.
+
+// MatMul returns the matrix product over the last two axes; the others are
+// broadcast. A vector counts as a row on the left and as a column on the right.
+// A sum over no elements is 0.
+func (a *Array) MatMul(b *Array) *Array {
+	return mlxMatmul(a, b)
+}
+
+// AddMM returns alpha·a·b + beta·c. c is broadcast to the product's shape.
+func (c *Array) AddMM(a, b *Array, alpha, beta float32) *Array {
+	return mlxAddmm(c, a, b, alpha, beta)
+}
+
+// Inner returns the sums of the products over the last axes of both, which have one size:
+// shapes (I,K) and (J,K) give (I,J). A scalar multiplies.
+func (a *Array) Inner(b *Array) *Array { return mlxInner(a, b) }
+
+// Outer returns the product of every element of a with every element of b, in row-major
+// order: sizes m and n give the shape (m,n), whatever the shapes.
+func (a *Array) Outer(b *Array) *Array { return mlxOuter(a, b) }
+
+// Kron returns the Kronecker product: every element of a times the whole of b, in a's
+// arrangement. Along every axis it is as long as both together multiply to; axes of size 1
+// are put in front of the one that has fewer.
+func (a *Array) Kron(b *Array) *Array { return mlxKron(a, b) }
+
+// VecDot returns the sums of the products along the axis, those of a complex a conjugated:
+// Σ ā·b. Both have one size there; the other axes are broadcast. The axis is one of the
+// operand that has more of them.
+func (a *Array) VecDot(b *Array, axis int) *Array {
+	// MLX looks for the axis in each operand by itself.
+	n := max(a.NDim(), b.NDim())
+	front := func(x *Array) *Array {
+		axes := make([]int, n-x.NDim())
+		for i := range axes {
+			axes[i] = i
+		}
+		return x.ExpandDims(axes...)
+	}
+	switch {
+	case a.Err() != nil || b.Err() != nil || a.NDim() == b.NDim():
+		return mlxVecdot(a, b, axis)
+	case a.NDim() < n:
+		a = front(a)
+		defer a.Free()
+	default:
+		b = front(b)
+		defer b.Free()
+	}
+	return mlxVecdot(a, b, axis)
+}
+
+// TensorDot returns the sums of the products over pairs of axes of a and b, of one size
+// each. The result has a's other axes and then b's; without axes it is the product of
+// every element of a with every element of b.
+func (a *Array) TensorDot(b *Array, axesA, axesB []int) *Array {
+	const op = "tensordot"
+	for i, side := range []struct {
+		a    *Array
+		axes []int
+	}{{a, axesA}, {b, axesB}} {
+		if side.a.Err() != nil {
+			continue
+		}
+		var seen []int
+		for _, x := range side.axes {
+			k, err := side.a.axis(x)
+			if err == nil && slices.Contains(seen, k) {
+				err = fmt.Errorf("axis %d of operand %d is there twice", x, i+1)
+			}
+			if err != nil {
+				return invalid(opError(op, err, a, b))
+			}
+			seen = append(seen, k)
+		}
+	}
+	return mlxTensordot(a, b, axesA, axesB)
+}
+
+// Einsum returns the sums of products that the subscripts tell of, as in Einstein's
+// notation: "ij,jk->ik" is the matrix product, "ii->i" the diagonal, "...ij->...ji" a
+// transposition. Letters that do not stand right of the arrow are summed over; without an
+// arrow those are kept that stand once, in alphabetical order.
+func Einsum(subscripts string, operands ...*Array) *Array {
+	return mlxEinsum(subscripts, operands)
+}
+
+// HadamardTransform multiplies along the last axis with the Hadamard matrix of its size
+// and with scale, 0 standing for 1/√size, which makes it orthonormal. The size is m·2ᵏ
+// for m of 1, 12, 20 and 28.
+func (a *Array) HadamardTransform(scale float32) *Array {
+	if scale == 0 {
+		return mlxHadamardTransform(a, nil)
+	}
+	return mlxHadamardTransform(a, &scale)
+}
+
+// MatMulIDs say which matrices of two batches are multiplied: for each position of both,
+// which are broadcast to each other, matrix Left of the first batch with matrix Right of
+// the second. They are integers that count the matrices in row-major order; nil stands for
+// all of them in this order. MLX does not check them: one beyond the batch reads memory
+// that is not the array's.
+type MatMulIDs struct {
+	Left, Right *Array
+	Sorted      bool // says that the ids ascend, which MLX can make use of
+}
+
+// check says what is wrong with the ids of two batches.
+func (ids MatMulIDs) check(a, b *Array) error {
+	for _, side := range []struct{ batch, ids *Array }{{a, ids.Left}, {b, ids.Right}} {
+		if side.ids == nil || side.batch.Err() != nil {
+			continue
+		}
+		if err := checkIDs(side.ids); err != nil {
+			return err
+		}
+		if shape := side.batch.Shape(); side.ids.Size() > 0 && len(shape) > 2 && slices.Contains(shape[:len(shape)-2], 0) {
+			return errors.New("there are no matrices that the ids could mean")
+		}
+	}
+	return nil
+}
+
+// GatherMM multiplies chosen matrices of two batches, of shapes (…,M,K) and (…,K,N): the
+// result has the shape of the ids, broadcast to each other, and then (M,N). Its gradient
+// is MLX's own.
+func (a *Array) GatherMM(b *Array, ids MatMulIDs) *Array {
+	if err := ids.check(a, b); err != nil {
+		return invalid(opError("gather_mm", err, a, b, ids.Left, ids.Right))
+	}
+	return mlxGatherMm(a, b, ids.Left, ids.Right, ids.Sorted)
+}
+
+// SegmentedMM multiplies pieces of two matrices, of shapes (M,K) and (K,N): for every pair
+// start, stop in the last axis of segments, of shape (…,2) and an integer dtype, the
+// columns start … stop−1 of a with these rows of b. The result has the shape (…,M,N).
+// Positions beyond K are not checked: they read memory that is not the array's.
+func (a *Array) SegmentedMM(b, segments *Array) *Array {
+	const op = "segmented_mm"
+	if a.Err() == nil && b.Err() == nil {
+		var err error
+		switch {
+		case a.NDim() != 2 || b.NDim() != 2:
+			err = errors.New("it multiplies two matrices, not batches of them")
+		case a.Dim(1) != b.Dim(0):
+			err = fmt.Errorf("the matrices have %d columns and %d rows", a.Dim(1), b.Dim(0))
+		}
+		if err != nil {
+			return invalid(opError(op, err, a, b, segments))
+		}
+	}
+	r := mlxSegmentedMm(a, b, segments)
+	if r.Err() == nil && (a.Size() == 0 || b.Size() == 0) { // MLX divides by their sizes
+		defer r.Free()
+		return Zeros(r.DType(), r.Shape()...)
+	}
+	return r
+}
+
+// BlockMasks say which blocks take part in a matrix product: the operands and the result
+// are cut into squares of Size. Each mask, nil for none, has one element for every block,
+// that of the result (…,⌈M/Size⌉,⌈N/Size⌉), those of the operands accordingly: a boolean
+// that keeps the block or makes it 0, or a factor.
+type BlockMasks struct {
+	Size             int // 32 or 64; 0 stands for 64
+	Out, Left, Right *Array
+}
+
+// BlockMaskedMM returns the matrix product of a and b with blocks masked. It is computed
+// in float32.
+func (a *Array) BlockMaskedMM(b *Array, masks BlockMasks) *Array {
+	if masks.Size == 0 {
+		masks.Size = 64
+	}
+	return mlxBlockMaskedMm(a, b, masks.Size, masks.Out, masks.Left, masks.Right).orNothing()
+}
