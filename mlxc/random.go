@@ -1,29 +1,268 @@
 package mlxc
 
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+)
+
+// MLX's generator is a function of a key and a place: the same key gives the same numbers,
+// on every device. A nil key stands for the next one of a sequence that belongs to the
+// process and that RandomSeed begins anew. Within a function of arrays that Compile,
+// Vmap or Checkpoint run, give the key as an argument: one that is taken from the sequence
+// there is a constant of the graph.
+
 // RandomKey makes a key of MLX's counter-based generator. The same key gives the
 // same numbers, on every device.
 func RandomKey(seed uint64) *Array {
 	return mlxRandomKey(seed)
 }
 
-// RandomNormal draws from the standard normal distribution. d is a floating-point
-// dtype.
-func RandomNormal(key *Array, d DType, shape ...int) *Array {
-	const op = "random_normal"
-	if err := checkNew(d, shape); err != nil {
-		return invalid(&Error{Op: op, Err: err})
+// RandomSplit makes n keys of one, which are independent of each other. The key itself is
+// used up by this.
+func RandomSplit(key *Array, n int) []*Array {
+	const op = "random_split"
+	if n < 1 {
+		return failed(1, opError(op, fmt.Errorf("%d keys: there must be 1 or more", n), key))
 	}
-	return mlxRandomNormal(shape, d, 0, 1, key)
+	keys := withKey(key, func(key *Array) *Array { return mlxRandomSplitNum(key, n) })
+	defer keys.Free()
+	return orFailed(n)(mlxUnstackAxis(keys, 0))
 }
 
-// RandomUniform draws from the interval [low, high). d is a floating-point dtype.
+// sequence gives the keys of draws without one. MLX has such a sequence for each thread
+// of the system, and goroutines move between these.
+var sequence = struct {
+	sync.Mutex
+	source *rand.PCG
+}{source: rand.NewPCG(rand.Uint64(), rand.Uint64())}
+
+// RandomSeed begins the sequence of keys anew: after it, draws with a nil key repeat those
+// after an equal seed, if goroutines draw in the same order. Before the first one the
+// sequence differs from process to process.
+func RandomSeed(seed uint64) {
+	sequence.Lock()
+	defer sequence.Unlock()
+	sequence.source.Seed(seed, 0)
+}
+
+// withKey draws with the key, or with the next one of the sequence if it is nil.
+func withKey(key *Array, draw func(key *Array) *Array) *Array {
+	if key == nil {
+		sequence.Lock()
+		key = RandomKey(sequence.source.Uint64())
+		sequence.Unlock()
+		defer key.Free()
+	}
+	return draw(key)
+}
+
+// draw is withKey for numbers of a new dtype and shape, which it checks.
+func draw(op string, key *Array, d DType, shape []int, f func(key *Array) *Array, operands ...*Array) *Array {
+	if err := checkNew(d, shape); err != nil {
+		return invalid(opError(op, err, operands...))
+	}
+	return withKey(key, f)
+}
+
+// RandomBits draws the bits of uint8, uint16 or uint32.
+func RandomBits(key *Array, d DType, shape ...int) *Array {
+	const op = "random_bits"
+	if d != Uint8 && d != Uint16 && d != Uint32 {
+		return invalid(&Error{Op: op, Err: fmt.Errorf("bits of %v: it must be uint8, uint16 or uint32", d)})
+	}
+	return draw(op, key, d, shape, func(key *Array) *Array { return mlxRandomBits(shape, d.Size(), key) })
+}
+
+// RandomNormal draws from the standard normal distribution. d is a floating-point
+// dtype, or complex64, whose two parts then have the variance ½.
+func RandomNormal(key *Array, d DType, shape ...int) *Array {
+	return draw("random_normal", key, d, shape, func(key *Array) *Array {
+		return mlxRandomNormal(shape, d, 0, 1, key)
+	})
+}
+
+// RandomNormalBroadcast draws from normal distributions with the given means and standard
+// deviations, which are broadcast to the shape; nil stands for 0 and for 1. d is a
+// floating-point dtype or complex64.
+func RandomNormalBroadcast(key, mean, deviation *Array, d DType, shape ...int) *Array {
+	const op = "random_normal"
+	for _, a := range []*Array{mean, deviation} {
+		if err := broadcastsTo(a, shape); err != nil {
+			return invalid(opError(op, err, mean, deviation))
+		}
+	}
+	return draw(op, key, d, shape, func(key *Array) *Array {
+		return mlxRandomNormalBroadcast(shape, d, mean, deviation, key)
+	}, mean, deviation)
+}
+
+// RandomMultivariateNormal draws vectors from normal distributions with the means, of
+// shape (…,N), and the covariances, symmetric, positive semi-definite and of shape
+// (…,N,N). What stands before is broadcast to the shape; the result is float32 of shape
+// (shape…,N). It needs a CPU stream.
+func RandomMultivariateNormal(key, mean, covariance *Array, shape ...int) *Array {
+	const op = "random_multivariate_normal"
+	if err := onCPU(); err != nil {
+		return invalid(opError(op, err, mean, covariance))
+	}
+	return draw(op, key, Float32, append(shape[:len(shape):len(shape)], max(mean.Dim(-1), 0)), func(key *Array) *Array {
+		return mlxRandomMultivariateNormal(mean, covariance, shape, Float32, key)
+	}, mean, covariance)
+}
+
+// RandomUniform draws from the interval [low, high). d is a floating-point dtype, but not
+// float64.
 func RandomUniform(key *Array, low, high float32, d DType, shape ...int) *Array {
-	const op = "random_uniform"
 	l, h := Scalar(low), Scalar(high)
 	defer l.Free()
 	defer h.Free()
-	if err := checkNew(d, shape); err != nil {
-		return invalid(&Error{Op: op, Err: err})
+	return RandomUniformBroadcast(key, l, h, d, shape...)
+}
+
+// RandomUniformBroadcast is RandomUniform with intervals that are broadcast to the shape.
+func RandomUniformBroadcast(key, low, high *Array, d DType, shape ...int) *Array {
+	return draw("random_uniform", key, d, shape, func(key *Array) *Array {
+		return mlxRandomUniform(low, high, shape, d, key)
+	}, low, high)
+}
+
+// RandomTruncatedNormal draws from the standard normal distribution cut off outside of
+// lower … upper, which are broadcast to the shape. d is a floating-point dtype, but not
+// float64.
+func RandomTruncatedNormal(key, lower, upper *Array, d DType, shape ...int) *Array {
+	return draw("random_truncated_normal", key, d, shape, func(key *Array) *Array {
+		return mlxRandomTruncatedNormal(lower, upper, shape, d, key)
+	}, lower, upper)
+}
+
+// RandomLaplace draws from the Laplace distribution with density
+// e^(−|x−mean|/scale) / (2·scale). d is a floating-point dtype.
+func RandomLaplace(key *Array, mean, scale float32, d DType, shape ...int) *Array {
+	return draw("random_laplace", key, d, shape, func(key *Array) *Array {
+		return mlxRandomLaplace(shape, d, mean, scale, key)
+	})
+}
+
+// RandomGumbel draws from the standard Gumbel distribution, −ln(−ln u) for uniform u. d is
+// a floating-point dtype, but not float64.
+func RandomGumbel(key *Array, d DType, shape ...int) *Array {
+	return draw("random_gumbel", key, d, shape, func(key *Array) *Array {
+		return mlxRandomGumbel(shape, d, key)
+	})
+}
+
+// RandomInt draws integers from low … high−1. d is an integer dtype that holds both.
+func RandomInt(key *Array, low, high int, d DType, shape ...int) *Array {
+	l, h := Scalar(int64(low)), Scalar(int64(high))
+	defer l.Free()
+	defer h.Free()
+	if high <= low {
+		return invalid(&Error{Op: "random_randint", Err: fmt.Errorf("there is no integer from %d and below %d", low, high)})
 	}
-	return mlxRandomUniform(l, h, shape, d, key)
+	return RandomIntBroadcast(key, l, h, d, shape...)
+}
+
+// RandomIntBroadcast is RandomInt with bounds that are broadcast to the shape. Where high
+// is not above low, the result is low.
+func RandomIntBroadcast(key, low, high *Array, d DType, shape ...int) *Array {
+	return draw("random_randint", key, d, shape, func(key *Array) *Array {
+		return mlxRandomRandint(low, high, shape, d, key)
+	}, low, high)
+}
+
+// RandomBernoulli draws booleans that are true with the probabilities p, of a
+// floating-point dtype, which are broadcast to the shape; without one it is p's.
+func RandomBernoulli(key, p *Array, shape ...int) *Array {
+	if len(shape) == 0 {
+		shape = p.Shape()
+	}
+	return draw("random_bernoulli", key, Bool, shape, func(key *Array) *Array {
+		return mlxRandomBernoulli(p, shape, key)
+	}, p)
+}
+
+// RandomCategorical draws class numbers, as uint32, with the probabilities
+// softmax(logits) along the axis: logits of shape (B,V) give (B) along axis −1.
+func RandomCategorical(key, logits *Array, axis int) *Array {
+	return categorical(key, logits, axis, func(key *Array) *Array {
+		return mlxRandomCategorical(logits, axis, key)
+	})
+}
+
+// RandomCategoricalN is RandomCategorical n times over; the draws are the result's last
+// axis: logits of shape (B,V) give (B,n) along axis −1.
+func RandomCategoricalN(key, logits *Array, axis, n int) *Array {
+	return categorical(key, logits, axis, func(key *Array) *Array {
+		if n < 1 {
+			return invalid(opError("random_categorical", fmt.Errorf("%d draws: there must be 1 or more", n), logits))
+		}
+		return mlxRandomCategoricalNumSamples(logits, axis, n, key)
+	})
+}
+
+// RandomCategoricalShape is RandomCategorical for a result of the shape, to which that of
+// the logits without the axis is broadcast: logits of shape (B,V) give (N,B) along
+// axis −1.
+func RandomCategoricalShape(key, logits *Array, axis int, shape ...int) *Array {
+	return categorical(key, logits, axis, func(key *Array) *Array {
+		if err := checkNew(Uint32, shape); err != nil {
+			return invalid(opError("random_categorical", err, logits))
+		}
+		return mlxRandomCategoricalShape(logits, axis, shape, key)
+	})
+}
+
+func categorical(key, logits *Array, axis int, f func(key *Array) *Array) *Array {
+	const op = "random_categorical"
+	if logits.Err() == nil {
+		if _, err := logits.axis(axis); err != nil {
+			return invalid(opError(op, err, logits))
+		}
+		if logits.Dim(axis) == 0 {
+			return invalid(opError(op, errors.New("there is no class to draw"), logits))
+		}
+	}
+	return withKey(key, f)
+}
+
+// RandomPermutation shuffles a along the axis: the slices across it stay whole.
+func RandomPermutation(key, a *Array, axis int) *Array {
+	if a.Err() == nil {
+		if _, err := a.axis(axis); err != nil {
+			return invalid(opError("random_permutation", err, a))
+		}
+		if a.Size() == 0 { // MLX divides by their number
+			return mlxCopy(a)
+		}
+	}
+	return withKey(key, func(key *Array) *Array { return mlxRandomPermutation(a, axis, key) })
+}
+
+// RandomPermutationArange shuffles 0 … n−1, as uint32.
+func RandomPermutationArange(key *Array, n int) *Array {
+	const op = "random_permutation"
+	if n < 0 || n > math.MaxInt32 {
+		return invalid(&Error{Op: op, Err: fmt.Errorf("a permutation of %d numbers: they must be 0 to 2³¹−1", n)})
+	}
+	return withKey(key, func(key *Array) *Array { return mlxRandomPermutationArange(n, key).orNothing() })
+}
+
+// broadcastsTo says whether a, which may be nil, can be broadcast to the shape.
+func broadcastsTo(a *Array, shape []int) error {
+	if a == nil || a.Err() != nil {
+		return nil // the operation passes that error on
+	}
+	own := a.Shape()
+	fits := len(own) <= len(shape)
+	for i := range min(len(own), len(shape)) {
+		n := own[len(own)-1-i]
+		fits = fits && (n == 1 || n == shape[len(shape)-1-i])
+	}
+	if !fits {
+		return fmt.Errorf("%s is not broadcast to %s", shapeText(own), shapeText(shape))
+	}
+	return nil
 }

@@ -1,0 +1,307 @@
+package mlxc_test
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// follows holds draws against a distribution: Kolmogorov's largest distance between the
+// distributions of n draws exceeds 2/√n by chance once in 1,500 times, and the seeds are
+// fixed.
+func follows(t testing.TB, draws *mlxc.Array, cdf func(x float64) float64) {
+	t.Helper()
+	v := numbers(t, draws)
+	slices.Sort(v)
+	n := float64(len(v))
+	require.Greater(t, n, 1000.0)
+	for i, x := range v {
+		f := cdf(x)
+		require.LessOrEqual(t, math.Abs(f-float64(i)/n), 2/math.Sqrt(n), "below %g", x)
+		require.LessOrEqual(t, math.Abs(f-float64(i+1)/n), 2/math.Sqrt(n), "up to %g", x)
+	}
+}
+
+// gauss is the standard normal distribution's.
+func gauss(x float64) float64 { return 0.5 * (1 + math.Erf(x/math.Sqrt2)) }
+
+func uniform(x float64) float64 { return min(max(x, 0), 1) }
+
+// threefry is Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as
+// easy as 1, 2, 3", 2011).
+func threefry(key, counter [2]uint32) [2]uint32 {
+	ks := [3]uint32{key[0], key[1], 0x1bd11bda ^ key[0] ^ key[1]}
+	x := [2]uint32{counter[0] + ks[0], counter[1] + ks[1]}
+	rotations := [8]int{13, 15, 26, 6, 17, 29, 16, 24}
+	for round := range 20 {
+		x[0] += x[1]
+		x[1] = bits.RotateLeft32(x[1], rotations[round%8]) ^ x[0]
+		if round%4 == 3 {
+			i := uint32(round/4 + 1)
+			x[0] += ks[i%3]
+			x[1] += ks[(i+1)%3] + i
+		}
+	}
+	return x
+}
+
+// repeats requires that the same key gives the same numbers and another one gives others,
+// and that draws without a key follow RandomSeed.
+func repeats(t *testing.T, draw func(key *mlxc.Array) *mlxc.Array) {
+	t.Helper()
+	values := func(key *mlxc.Array) []float64 { return numbers(t, draw(key)) }
+	one := values(mlxc.RandomKey(1))
+	require.Equal(t, one, values(mlxc.RandomKey(1)))
+	require.NotEqual(t, one, values(mlxc.RandomKey(2)))
+	mlxc.RandomSeed(3)
+	first, second := values(nil), values(nil)
+	mlxc.RandomSeed(3)
+	require.Equal(t, first, values(nil))
+	require.Equal(t, second, values(nil))
+	require.NotEqual(t, first, second)
+}
+
+func init() {
+	const n = 10000
+	key := func() *mlxc.Array { return mlxc.RandomKey(7) }
+	value("mlx_random_key", func(t *testing.T) {
+		require.Equal(t, []uint32{1 << 3, 5}, read[uint32](t, mlxc.RandomKey(1<<35+5)))
+	})
+	value("mlx_random_split_num", func(t *testing.T) {
+		keys := mlxc.RandomSplit(key(), 3)
+		require.Len(t, keys, 3)
+		seen := map[[2]uint32]bool{}
+		for _, k := range append(keys, key()) {
+			seen[[2]uint32(read[uint32](t, k))] = true
+		}
+		require.Len(t, seen, 4)
+		require.Equal(t, read[uint32](t, keys[1]), read[uint32](t, mlxc.RandomSplit(key(), 3)[1]))
+		// A split is a draw of bits.
+		require.Equal(t, read[uint32](t, mlxc.RandomBits(key(), mlxc.Uint32, 3, 2))[2:4], read[uint32](t, keys[1]))
+	})
+	value("mlx_random_bits", func(t *testing.T) {
+		// The authors' known answer, and then MLX, which counts half of the numbers in
+		// the first word and half in the second.
+		require.Equal(t, [2]uint32{0x6b200159, 0x99ba4efe}, threefry([2]uint32{}, [2]uint32{}))
+		b := read[uint32](t, mlxc.RandomBits(mlxc.FromSlice([]uint32{11, 12}), mlxc.Uint32, 6))
+		for i := range 3 {
+			require.Equal(t, threefry([2]uint32{11, 12}, [2]uint32{uint32(i), uint32(i + 3)}), [2]uint32{b[i], b[i+3]})
+		}
+		for d, top := range map[mlxc.DType]float64{mlxc.Uint8: 1 << 8, mlxc.Uint16: 1 << 16, mlxc.Uint32: 1 << 32} {
+			b := mlxc.RandomBits(key(), d, n/10, 10)
+			require.Equal(t, d, b.DType())
+			require.Equal(t, []int{n / 10, 10}, b.Shape())
+			follows(t, b.AsType(mlxc.Float64).AddScalar(0.5).DivScalar(top), uniform)
+		}
+		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomBits(key, mlxc.Uint16, 5) })
+	})
+	value("mlx_random_uniform", func(t *testing.T) {
+		for _, d := range []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16} {
+			u := mlxc.RandomUniform(key(), -2, 3, d, n)
+			require.Equal(t, d, u.DType())
+			follows(t, u.AsType(mlxc.Float64).AddScalar(2).DivScalar(5), uniform)
+			v := numbers(t, u)
+			require.GreaterOrEqual(t, slices.Min(v), -2.0)
+			if d == mlxc.Float32 {
+				require.Less(t, slices.Max(v), 3.0)
+			}
+		}
+		low, high := mlxc.FromSlice([]float32{0, 10}), mlxc.FromSlice([]float32{1, 30})
+		b := mlxc.RandomUniformBroadcast(key(), low, high, mlxc.Float32, n, 2)
+		follows(t, b.Sub(low).Div(high.Sub(low)).Take(mlxc.Scalar[int32](0), 1), uniform)
+		follows(t, b.Sub(low).Div(high.Sub(low)).Take(mlxc.Scalar[int32](1), 1), uniform)
+		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomUniform(key, 0, 1, mlxc.Float32, 5) })
+	})
+	value("mlx_random_normal", func(t *testing.T) {
+		for _, d := range []mlxc.DType{mlxc.Float32, mlxc.Float64, mlxc.Float16, mlxc.BFloat16} {
+			x := mlxc.RandomNormal(key(), d, n)
+			require.Equal(t, d, x.DType())
+			follows(t, x, gauss)
+		}
+		z := mlxc.RandomNormal(key(), mlxc.Complex64, n)
+		near(t, []float64{1}, z.Abs().Square().Mean(), 0.05)
+		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomNormal(key, mlxc.Float32, 5) })
+	})
+	value("mlx_random_normal_broadcast", func(t *testing.T) {
+		mean, deviation := mlxc.FromSlice([]float32{-5, 100}), mlxc.FromSlice([]float32{2, 0.5})
+		x := mlxc.RandomNormalBroadcast(key(), mean, deviation, mlxc.Float32, n, 2)
+		for i := range 2 {
+			follows(t, x.Sub(mean).Div(deviation).Take(mlxc.Scalar(int32(i)), 1), gauss)
+		}
+		follows(t, mlxc.RandomNormalBroadcast(key(), nil, nil, mlxc.Float32, n), gauss)
+		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomNormalBroadcast(key, mean, nil, mlxc.Float32, 2) })
+	})
+	value("mlx_random_multivariate_normal", func(t *testing.T) {
+		mean, covariance := mlxc.FromSlice([]float32{1, -2}), mlxc.FromSlice([]float32{4, 1.5, 1.5, 1}, 2, 2)
+		x := mlxc.RandomMultivariateNormal(key(), mean, covariance, n)
+		require.Equal(t, []int{n, 2}, x.Shape())
+		centred := x.Sub(mean)
+		near(t, []float64{4, 1.5, 1.5, 1}, centred.Transpose().MatMul(centred).DivScalar(n), 0.1)
+		follows(t, centred.MatMul(mlxc.FromSlice([]float32{0.5, 0})), gauss)
+		follows(t, centred.MatMul(mlxc.FromSlice([]float32{0, 1})), gauss)
+		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomMultivariateNormal(key, mean, covariance, 3) })
+	})
+	value("mlx_random_truncated_normal", func(t *testing.T) {
+		low, high := mlxc.Scalar[float32](-0.5), mlxc.Scalar[float32](2)
+		for _, d := range []mlxc.DType{mlxc.Float32, mlxc.Float16} {
+			x := mlxc.RandomTruncatedNormal(key(), low, high, d, n)
+			follows(t, x, func(x float64) float64 { return uniform((gauss(x) - gauss(-0.5)) / (gauss(2) - gauss(-0.5))) })
+			v := numbers(t, x)
+			require.GreaterOrEqual(t, slices.Min(v), -0.5)
+			require.LessOrEqual(t, slices.Max(v), 2.0)
+		}
+		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomTruncatedNormal(key, low, high, mlxc.Float32, 5) })
+	})
+	value("mlx_random_laplace", func(t *testing.T) {
+		follows(t, mlxc.RandomLaplace(key(), 3, 2, mlxc.Float32, n), func(x float64) float64 {
+			if x < 3 {
+				return math.Exp((x-3)/2) / 2
+			}
+			return 1 - math.Exp(-(x-3)/2)/2
+		})
+		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomLaplace(key, 0, 1, mlxc.Float16, 5) })
+	})
+	value("mlx_random_gumbel", func(t *testing.T) {
+		follows(t, mlxc.RandomGumbel(key(), mlxc.Float32, n), func(x float64) float64 { return math.Exp(-math.Exp(-x)) })
+		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomGumbel(key, mlxc.BFloat16, 5) })
+	})
+	value("mlx_random_randint", func(t *testing.T) {
+		for _, d := range []mlxc.DType{mlxc.Int8, mlxc.Uint8, mlxc.Int32, mlxc.Int64, mlxc.Uint32} {
+			x := mlxc.RandomInt(key(), 3, 8, d, n)
+			require.Equal(t, d, x.DType())
+			count := map[float64]int{}
+			for _, v := range numbers(t, x) {
+				count[v]++
+			}
+			require.Len(t, count, 5, "%v", count)
+			for v := 3.0; v < 8; v++ {
+				require.InDelta(t, n/5, count[v], 4*math.Sqrt(n*0.2*0.8), "of %g", v)
+			}
+		}
+		low, high := mlxc.FromSlice([]int32{-4, 10, 5}), mlxc.FromSlice([]int32{-3, 12, 5})
+		v := numbers(t, mlxc.RandomIntBroadcast(key(), low, high, mlxc.Int32, 100, 3).Transpose())
+		require.Equal(t, -4.0, slices.Min(v[:100]))
+		require.Equal(t, -4.0, slices.Max(v[:100]))
+		require.Equal(t, 10.0, slices.Min(v[100:200]))
+		require.Equal(t, 11.0, slices.Max(v[100:200]))
+		require.Equal(t, 5.0, slices.Max(v[200:]))
+		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomInt(key, 0, 1000, mlxc.Int32, 5) })
+	})
+	value("mlx_random_bernoulli", func(t *testing.T) {
+		p := mlxc.FromSlice([]float32{0, 0.25, 1})
+		b := mlxc.RandomBernoulli(key(), p, n, 3)
+		require.Equal(t, mlxc.Bool, b.DType())
+		near(t, []float64{0, 0.25, 1}, b.AsType(mlxc.Float32).Mean(0), 0.02)
+		require.Equal(t, []bool{false, true}, read[bool](t, mlxc.RandomBernoulli(key(), mlxc.FromSlice([]float32{0, 1}))))
+		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomBernoulli(key, mlxc.Scalar[float32](0.5), 64) })
+	})
+	// Logits of three classes with the probabilities 0.2, 0.5 and 0.3, and of three of
+	// which one is certain.
+	logits := func() *mlxc.Array {
+		inf := math.Inf(-1)
+		return mlxc.FromSlice([]float64{math.Log(0.2), math.Log(0.5), math.Log(0.3), inf, inf, 0}, 2, 3).AsType(mlxc.Float32)
+	}
+	shares := func(t *testing.T, classes *mlxc.Array) {
+		t.Helper()
+		require.Equal(t, mlxc.Uint32, classes.DType())
+		v := numbers(t, classes)
+		for c, p := range []float64{0.2, 0.5, 0.3} {
+			count := 0
+			for _, x := range v {
+				if x == float64(c) {
+					count++
+				}
+			}
+			require.InDelta(t, p, float64(count)/float64(len(v)), 0.02, "class %d", c)
+		}
+	}
+	certain := func(t *testing.T, classes *mlxc.Array) {
+		t.Helper()
+		near(t, []float64{2, 2}, mlxc.Stack(0, classes.Min(), classes.Max()), 0)
+	}
+	value("mlx_random_categorical", func(t *testing.T) {
+		both := mlxc.RandomCategorical(key(), logits().ExpandDims(0).BroadcastTo(n, 2, 3), -1)
+		require.Equal(t, []int{n, 2}, both.Shape())
+		shares(t, both.Take(mlxc.Scalar[int32](0), 1))
+		certain(t, both.Take(mlxc.Scalar[int32](1), 1))
+		near(t, []float64{2}, mlxc.RandomCategorical(key(), logits().Transpose(), 0).Take(mlxc.Scalar[int32](1), 0), 0)
+		repeats(t, func(key *mlxc.Array) *mlxc.Array {
+			return mlxc.RandomCategorical(key, mlxc.Zeros(mlxc.Float32, 4, 1000), 1)
+		})
+	})
+	value("mlx_random_categorical_num_samples", func(t *testing.T) {
+		both := mlxc.RandomCategoricalN(key(), logits(), -1, n)
+		require.Equal(t, []int{2, n}, both.Shape())
+		shares(t, both.Take(mlxc.Scalar[int32](0), 0))
+		certain(t, both.Take(mlxc.Scalar[int32](1), 0))
+		repeats(t, func(key *mlxc.Array) *mlxc.Array {
+			return mlxc.RandomCategoricalN(key, mlxc.Zeros(mlxc.Float32, 1000), 0, 4)
+		})
+	})
+	value("mlx_random_categorical_shape", func(t *testing.T) {
+		both := mlxc.RandomCategoricalShape(key(), logits(), 1, n, 2)
+		require.Equal(t, []int{n, 2}, both.Shape())
+		shares(t, both.Take(mlxc.Scalar[int32](0), 1))
+		certain(t, both.Take(mlxc.Scalar[int32](1), 1))
+		repeats(t, func(key *mlxc.Array) *mlxc.Array {
+			return mlxc.RandomCategoricalShape(key, mlxc.Zeros(mlxc.Float32, 1000), 0, 2, 2)
+		})
+	})
+	value("mlx_random_permutation", func(t *testing.T) {
+		a := mlxc.Arange(mlxc.Int32, 0, 60, 1).Reshape(20, 3)
+		p := mlxc.RandomPermutation(key(), a, 0)
+		require.NotEqual(t, read[int32](t, a), read[int32](t, p))
+		require.Equal(t, read[int32](t, a), read[int32](t, p.Sort(0)))
+		rows := numbers(t, p)
+		for i := range 20 { // rows stay whole
+			require.Equal(t, rows[3*i]+1, rows[3*i+1])
+			require.Equal(t, rows[3*i]+2, rows[3*i+2])
+		}
+		q := mlxc.RandomPermutation(key(), a.Transpose(), -1)
+		require.Equal(t, read[int32](t, p), read[int32](t, q.Transpose()))
+		require.Equal(t, []int{0, 3}, mlxc.RandomPermutation(key(), mlxc.Zeros(mlxc.Float32, 0, 3), 0).Shape())
+		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomPermutation(key, a, 0) })
+	})
+	value("mlx_random_permutation_arange", func(t *testing.T) {
+		// Of three numbers all six orders are as likely.
+		count := map[[3]uint32]int{}
+		for i := range 600 {
+			count[[3]uint32(read[uint32](t, mlxc.RandomPermutationArange(mlxc.RandomKey(uint64(i)), 3)))]++
+		}
+		require.Len(t, count, 6)
+		for order, c := range count {
+			require.InDelta(t, 100, c, 45, "%v", order)
+		}
+		require.Equal(t, []uint32{}, read[uint32](t, mlxc.RandomPermutationArange(key(), 0)))
+		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomPermutationArange(key, 50) })
+	})
+}
+
+// Every draw without a key has a key of its own, whoever draws.
+func TestKeysOfTheSequenceDiffer(t *testing.T) {
+	mlxc.RandomSeed(1)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[[2]uint32]bool{}
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				v, err := mlxc.ToSlice[uint32](mlxc.RandomBits(nil, mlxc.Uint32, 2))
+				if err != nil {
+					continue
+				}
+				mu.Lock()
+				seen[[2]uint32(v)] = true
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, seen, 400)
+}
