@@ -1,0 +1,181 @@
+package mlxc
+
+import (
+	"errors"
+	"fmt"
+)
+
+// QuantizeMode is how groups of elements share a scale.
+type QuantizeMode string
+
+// The modes of MLX. An element is stored as an integer q or a small float f.
+const (
+	Affine QuantizeMode = "affine" // q·scale + bias; 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128
+	MXFP4  QuantizeMode = "mxfp4"  // f of 4 bits (E2M1), times a power of 2 (E8M0) for each 32
+	MXFP8  QuantizeMode = "mxfp8"  // f of 8 bits (E4M3), times a power of 2 (E8M0) for each 32
+	NVFP4  QuantizeMode = "nvfp4"  // f of 4 bits (E2M1), times one of 8 bits (E4M3) for each 16
+)
+
+// QuantizeConfig says how an array is quantised. The zero value is affine, with 4 bits in
+// groups of 64.
+type QuantizeConfig struct {
+	Mode QuantizeMode // "" stands for Affine
+	// GroupSize is the number of neighbours along the last axis that share a scale, and
+	// Bits those of an element; 0 stands for the mode's own: 64 and 4, 32 and 4, 32 and
+	// 8, 16 and 4.
+	GroupSize, Bits int
+}
+
+func (c QuantizeConfig) mode() string {
+	if c.Mode == "" {
+		return string(Affine)
+	}
+	return string(c.Mode)
+}
+
+// known says so if there is no such mode.
+func (c QuantizeConfig) known() error {
+	switch m := QuantizeMode(c.mode()); m {
+	case Affine, MXFP4, MXFP8, NVFP4:
+	default:
+		return fmt.Errorf("there is no mode %q: it must be affine, mxfp4, mxfp8 or nvfp4", string(m))
+	}
+	if c.GroupSize < 0 || c.Bits < 0 {
+		return fmt.Errorf("a group of %d and %d bits: neither may be negative", c.GroupSize, c.Bits)
+	}
+	return nil
+}
+
+// Quantized is an array of shape (…,M,N) in few bits, as Quantize makes it or as it was
+// read from a file.
+type Quantized struct {
+	Weight      *Array // the elements, packed into uint32: (…,M,N·bits/32)
+	Scales      *Array // of the groups: (…,M,N/group)
+	Biases      *Array // of the groups, in mode Affine; else nil
+	GlobalScale *Array // of all elements, a float32 scalar, in mode NVFP4 on CUDA; or nil
+	QuantizeConfig
+}
+
+// Err returns the error that one of the arrays carries, or nil.
+func (q Quantized) Err() error {
+	for i, a := range []*Array{q.Weight, q.Scales, q.Biases, q.GlobalScale} {
+		if a == nil && i > 0 {
+			continue // there need not be one
+		}
+		if err := a.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Quantize stores a, of shape (…,N) with two axes at least and a floating-point dtype, in
+// few bits. N is a multiple of the group's size. If it fails, the result's arrays carry
+// the error.
+func (a *Array) Quantize(c QuantizeConfig) Quantized {
+	n := 2
+	if c.mode() == string(Affine) {
+		n = 3
+	}
+	var parts []*Array
+	if err := c.known(); err != nil {
+		parts = failed(n, opError("quantize", err, a))
+	} else {
+		parts = orFailed(n)(mlxQuantize(a, c.GroupSize, c.Bits, c.mode(), nil))
+	}
+	q := Quantized{QuantizeConfig: c, Weight: parts[0], Scales: parts[1]}
+	if n == 3 {
+		q.Biases = parts[2]
+	}
+	return q
+}
+
+// Dequantize returns the array of shape (…,M,N) that q stands for. d is a floating-point
+// dtype; Invalid stands for that of the scales in mode Affine, else for bfloat16.
+func (q Quantized) Dequantize(d DType) *Array {
+	if err := q.check(true); err != nil {
+		return invalid(opError("dequantize", err, q.Weight, q.Scales, q.Biases))
+	}
+	return mlxDequantize(q.Weight, q.Scales, q.Biases, q.GroupSize, q.Bits, q.mode(), q.GlobalScale, d)
+}
+
+// check says what is missing.
+func (q Quantized) check(scales bool) error {
+	if err := q.known(); err != nil {
+		return err
+	}
+	affine := q.mode() == string(Affine)
+	switch {
+	case scales && q.Scales == nil:
+		return errors.New("there are no scales")
+	case scales && affine && q.Biases == nil:
+		return errors.New("there are no biases, which the affine mode needs")
+	case !affine && q.Biases != nil:
+		return fmt.Errorf("there are biases, which mode %s has not", q.mode())
+	}
+	return nil
+}
+
+// QuantizedMatMul returns the matrix product of a, of a floating-point dtype and shape
+// (…,K), with wᵀ if transpose is set, w then standing for (N,K), as layers store it, or
+// else with w, standing for (K,N). The result has a's dtype. The gradient flows to a
+// alone, and in mode Affine to the scales and biases.
+func (a *Array) QuantizedMatMul(w Quantized, transpose bool) *Array {
+	if err := w.check(true); err != nil {
+		return invalid(opError("quantized_matmul", err, a, w.Weight, w.Scales, w.Biases))
+	}
+	return mlxQuantizedMatmul(a, w.Weight, w.Scales, w.Biases, transpose, w.GroupSize, w.Bits, w.mode())
+}
+
+// GatherQMM is QuantizedMatMul of chosen matrices of two batches: see GatherMM.
+func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
+	const op = "gather_qmm"
+	err := w.check(true)
+	if err == nil {
+		err = ids.check(a, w.Weight)
+	}
+	if err != nil {
+		return invalid(opError(op, err, a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right))
+	}
+	return mlxGatherQmm(a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right, transpose, w.GroupSize, w.Bits, w.mode(), ids.Sorted)
+}
+
+// QQMatMul quantises a, of shape (…,M,K), as w is, and returns its matrix product with wᵀ.
+// w stands for (N,K), in a mode that is not Affine; without Scales its Weight is not
+// quantised yet. globalScale is that of a in mode NVFP4, or nil. On a CPU, MLX computes it
+// for a quantised w and a single row.
+func (a *Array) QQMatMul(w Quantized, globalScale *Array) *Array {
+	err := w.checkBoth()
+	if err == nil && CurrentDevice() == CPU && a.Err() == nil && (a.Size() != a.Dim(-1) || w.Scales == nil) {
+		err = errors.New("on a CPU, MLX computes this for a single row and a quantised w: use Dequantize and QuantizedMatMul")
+	}
+	if err != nil {
+		return invalid(opError("qqmm", err, a, w.Weight, w.Scales))
+	}
+	return mlxQqmm(a, w.Weight, w.Scales, w.GroupSize, w.Bits, w.mode(), globalScale, w.GlobalScale)
+}
+
+// GatherQQMM is QQMatMul of chosen matrices of two batches: see GatherMM. MLX computes it
+// on GPUs only.
+func (a *Array) GatherQQMM(w Quantized, ids MatMulIDs, globalScale *Array) *Array {
+	const op = "gather_qqmm"
+	err := w.checkBoth()
+	if err == nil {
+		err = ids.check(a, w.Weight)
+	}
+	if err == nil && CurrentDevice() == CPU {
+		err = errors.New("MLX computes this on GPUs only: use Dequantize and GatherMM")
+	}
+	if err != nil {
+		return invalid(opError(op, err, a, w.Weight, w.Scales, ids.Left, ids.Right))
+	}
+	return mlxGatherQqmm(a, w.Weight, w.Scales, ids.Left, ids.Right, w.GroupSize, w.Bits, w.mode(), globalScale, w.GlobalScale, ids.Sorted)
+}
+
+// checkBoth is check where both operands are quantised.
+func (q Quantized) checkBoth() error {
+	if q.mode() == string(Affine) {
+		return errors.New("operands that are both quantised cannot be so in mode affine")
+	}
+	return q.check(false)
+}
