@@ -165,7 +165,7 @@ func TestGoroutinesTransform(t *testing.T) {
 						return
 					}
 					var got []float32
-					if got, err = mlxc.ToSlice[float32](y); err == nil && !slices.EqualFunc(got, want, near) {
+					if got, err = mlxc.ToSlice[float32](y); err == nil && !slices.EqualFunc(got, want, close32) {
 						err = fmt.Errorf("got %v, want %v", got, want)
 					}
 				})
@@ -185,7 +185,7 @@ func TestGoroutinesTransform(t *testing.T) {
 	}
 }
 
-func near(a, b float32) bool { return max(a-b, b-a) <= 1e-4*max(1, b, -b) }
+func close32(a, b float32) bool { return max(a-b, b-a) <= 1e-4*max(1, b, -b) }
 
 // A Free beside uses of the same array gives right values or ErrFreed, nothing
 // else.

@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"unsafe"
 )
@@ -47,7 +48,7 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	case len(s.Outputs) == 0:
 		return fail(errors.New("a CUDA kernel needs an output"))
 	case s.SharedMemory < 0:
-		return fail(errNegative(s.SharedMemory))
+		return fail(fmt.Errorf("%d bytes of shared memory: there must be 0 or more", s.SharedMemory))
 	}
 	if err := check32(s.SharedMemory); err != nil {
 		return fail(err)

@@ -150,3 +150,15 @@ func TestKeepAndFreeFromManyGoroutines(t *testing.T) {
 		wg.Wait()
 	}
 }
+
+func TestPeakMemory(t *testing.T) {
+	const size = 8 << 20
+	mlxc.ResetPeakMemory()
+	before := mlxc.ActiveMemory()
+	x := mlxc.Ones(mlxc.Float32, size/4)
+	require.NoError(t, mlxc.Eval(x))
+	x.Free()
+	require.GreaterOrEqual(t, mlxc.PeakMemory(), before+size)
+	mlxc.ResetPeakMemory()
+	require.Less(t, mlxc.PeakMemory(), before+size)
+}

@@ -73,7 +73,7 @@ func init() {
 					if want < 0 && d >= mlxc.Uint8 && d <= mlxc.Uint64 {
 						want += math.Ldexp(1, 8*d.Size())
 					}
-					near(t, want, v, off, "of the %v %g and %g", d, x[i], y[i])
+					closeTo(t, want, v, off, "of the %v %g and %g", d, x[i], y[i])
 				}
 			}
 			if c.complex == nil {
@@ -219,7 +219,7 @@ func TestBordersOfBinaryFunctions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i, got := range wide(t, c.got) {
-				near(t, c.want[i], got, 1e-6, i)
+				closeTo(t, c.want[i], got, 1e-6, i)
 			}
 		})
 	}

@@ -126,7 +126,7 @@ func init() {
 		require.Equal(t, []int32{-5, 0, 5, 8}, read[int32](t, x.ClipTo(nil, high)))
 		require.Equal(t, []int32{3, 3, 3, 3}, read[int32](t, x.ClipTo(mlxc.Scalar[int32](6), mlxc.Scalar[int32](3))))
 		got := a.Index(mlxc.Range(2, 5)).ClipTo(mlxc.Scalar[float32](0), mlxc.Scalar[float32](1))
-		near(t, nan, wide(t, got)[1], 0)
+		closeTo(t, nan, wide(t, got)[1], 0)
 		require.Equal(t, mlxc.Float32, x.ClipTo(mlxc.Scalar[float32](0.5), nil).DType())
 	})
 }

@@ -24,7 +24,7 @@ func wide(t testing.TB, a *mlxc.Array) []float64 {
 }
 
 // near compares with what is wanted, NaN and infinities included.
-func near(t testing.TB, want, got, off float64, message ...any) {
+func closeTo(t testing.TB, want, got, off float64, message ...any) {
 	t.Helper()
 	if math.IsNaN(want) || math.IsInf(want, 0) {
 		if !math.IsNaN(want) || !math.IsNaN(got) {
@@ -104,7 +104,7 @@ func init() {
 				require.Equal(t, []int{2, n / 2}, y.Shape())
 				in := wide(t, x)
 				for i, got := range wide(t, y) {
-					near(t, c.want(in[i]), got, off, "of the %v %g", d, in[i])
+					closeTo(t, c.want(in[i]), got, off, "of the %v %g", d, in[i])
 				}
 			}
 			x := steps(mlxc.Int32, math.Ceil(c.from), math.Floor(c.to), n)
@@ -116,7 +116,7 @@ func init() {
 			}
 			in := wide(t, x)
 			for i, got := range wide(t, y) {
-				near(t, c.want(in[i]), got, 4e-6, "of the int32 %g", in[i])
+				closeTo(t, c.want(in[i]), got, 4e-6, "of the int32 %g", in[i])
 			}
 			if c.complex == nil {
 				return
@@ -140,11 +140,11 @@ func init() {
 				require.InDelta(t, math.RoundToEven(in[i]), got, 0, "of the %v %g", d, in[i])
 			}
 			for i, got := range wide(t, tenths) {
-				near(t, math.RoundToEven(in[i]*10)/10, got, off, "of the %v %g", d, in[i])
+				closeTo(t, math.RoundToEven(in[i]*10)/10, got, off, "of the %v %g", d, in[i])
 			}
 			in = wide(t, x.MulScalar(10))
 			for i, got := range wide(t, tens) {
-				near(t, math.RoundToEven(in[i]/10)*10, got, off, "of the %v %g", d, in[i])
+				closeTo(t, math.RoundToEven(in[i]/10)*10, got, off, "of the %v %g", d, in[i])
 			}
 		}
 		require.Equal(t, []float32{0, 2, 2, -2, -0}, floats(t, mlxc.FromSlice([]float32{0.5, 1.5, 2.5, -1.5, -0.5}).Round()))
@@ -188,7 +188,7 @@ func TestBordersOfDomains(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := wide(t, c.got(mlxc.FromSlice(c.x).AsType(mlxc.Float32)))
 			for i, want := range c.y {
-				near(t, want, got[i], 1e-6, "of %g", c.x[i])
+				closeTo(t, want, got[i], 1e-6, "of %g", c.x[i])
 			}
 			require.Empty(t, floats(t, c.got(mlxc.Zeros(mlxc.Float32, 0, 2))))
 			require.Equal(t, []int{}, c.got(mlxc.Scalar[float32](0.5)).Shape())

@@ -155,7 +155,7 @@ func init() {
 						require.Equal(t, values, wide(t, kept))
 						require.Equal(t, reducedDType(d, c.dtype), got.DType(), d)
 						for i, group := range groups(in, a.Shape(), axes) {
-							near(t, p.want(group), values[i], off, "%v over %v of %v", d, axes, group)
+							closeTo(t, p.want(group), values[i], off, "%v over %v of %v", d, axes, group)
 						}
 					}
 				}
@@ -209,7 +209,7 @@ func init() {
 							total += math.Exp(v)
 						}
 						for k, v := range group {
-							near(t, math.Exp(v)/total, got[i][k], off, "%v over %v", d, axes)
+							closeTo(t, math.Exp(v)/total, got[i][k], off, "%v over %v", d, axes)
 						}
 					}
 				}

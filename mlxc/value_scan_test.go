@@ -57,7 +57,7 @@ func init() {
 									state = next
 								}
 								if !math.IsInf(state, 0) || d.IsFloating() {
-									near(t, state, got[i][k], off, "%v %+v along %d of %v", d, config, axis, group)
+									closeTo(t, state, got[i][k], off, "%v %+v along %d of %v", d, config, axis, group)
 								}
 								state = next
 							}

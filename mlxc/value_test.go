@@ -13,19 +13,18 @@ import (
 // valueTests check what the functions of mlx-c compute, as they are reached through this
 // package: against Go's arithmetic, values written down, or an identity. The test of the
 // generator wants one for every bound function, by its name in C.
-var valueTests = map[string]func(t *testing.T){}
+var valueTests = map[string][]func(t *testing.T){}
 
-// value adds the test of one function. Test files call it from init.
-func value(name string, f func(t *testing.T)) {
-	if valueTests[name] != nil {
-		panic("two value tests for " + name)
-	}
-	valueTests[name] = f
-}
+// value adds a test of one function. Test files call it from init.
+func value(name string, f func(t *testing.T)) { valueTests[name] = append(valueTests[name], f) }
 
 func TestValues(t *testing.T) {
 	require.NotEmpty(t, valueTests)
 	for _, name := range slices.Sorted(maps.Keys(valueTests)) {
-		t.Run(name, func(t *testing.T) { mlxc.WithScope(func() { valueTests[name](t) }) })
+		t.Run(name, func(t *testing.T) {
+			for _, f := range valueTests[name] {
+				mlxc.WithScope(func() { f(t) })
+			}
+		})
 	}
 }

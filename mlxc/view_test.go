@@ -12,7 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-func numbers(n int) []float32 {
+func counted(n int) []float32 {
 	v := make([]float32, n)
 	for i := range v {
 		v[i] = float32(i)
@@ -22,7 +22,7 @@ func numbers(n int) []float32 {
 
 func TestView(t *testing.T) {
 	const n = 1 << 20
-	data := numbers(n)
+	data := counted(n)
 	before := mlxc.ActiveMemory()
 	x := mlxc.View(data, 2, n/2)
 	require.NoError(t, x.Err())
@@ -48,7 +48,7 @@ func TestView(t *testing.T) {
 
 // MLX reuses the buffers of operands that nobody else holds: not that of a view.
 func TestViewsAreNotWrittenTo(t *testing.T) {
-	want, data := numbers(1000), numbers(1000)
+	want, data := counted(1000), counted(1000)
 	for _, f := range []func(x *mlxc.Array) *mlxc.Array{
 		func(x *mlxc.Array) *mlxc.Array { return x.AddScalar(1) },
 		(*mlxc.Array).Exp,
@@ -88,7 +88,7 @@ func TestViewsAreNotWrittenTo(t *testing.T) {
 func TestViewKeepsItsMemory(t *testing.T) {
 	collected := make(chan bool, 1)
 	last := func() *mlxc.Array {
-		data := numbers(1 << 16)
+		data := counted(1 << 16)
 		runtime.AddCleanup(&data[0], func(c chan bool) { c <- true }, collected)
 		x := mlxc.View(data)
 		defer x.Free()
@@ -113,7 +113,7 @@ func TestViewKeepsItsMemory(t *testing.T) {
 }
 
 func TestViewsOnManyGoroutines(t *testing.T) {
-	data := numbers(4096)
+	data := counted(4096)
 	var wg sync.WaitGroup
 	errs := make(chan error, 64)
 	for range 64 {

@@ -17,8 +17,14 @@ import (
 //go:embed skipped.txt
 var skippedText string
 
-// untestedText lists the bound functions whose results no test checks by themselves, and
-// the reason.
+// testedText lists the bound functions that have a test of another kind than those in
+// tables, and its name.
+//
+//go:embed tested.txt
+var testedText string
+
+// untestedText lists the bound functions whose results no test here can check, and the
+// reason.
 //
 //go:embed untested.txt
 var untestedText string
