@@ -52,8 +52,7 @@ const (
 )
 
 // acquire holds the handle for one call; the caller must release. A handle is
-// destroyed only when nobody holds it, so a Free beside a running call is safe. It and
-// release are small enough for the compiler to put into every operation.
+// destroyed only when nobody holds it, so a Free beside a running call is safe.
 func (a *Array) acquire() (unsafe.Pointer, error) {
 	if a == nil || a.users.Add(1)&freedBit != 0 {
 		return a.refuse()
@@ -91,7 +90,7 @@ func (a *Array) destroy(users int32) {
 	if users&profiledBit != 0 {
 		unprofile(a.ctx)
 	}
-	garbage.free([]unsafe.Pointer{a.ctx})
+	garbage.free([]C.uintptr_t{word(a.ctx)})
 }
 
 // Free gives the array's memory back, as far as no other array or pending

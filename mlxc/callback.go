@@ -121,14 +121,11 @@ func guarded(out unsafe.Pointer, f func() []*Array) (status C.int) {
 
 // arraysOf makes Go arrays of the members of an mlx_vector_array.
 func arraysOf(ctx unsafe.Pointer) []*Array {
-	vec := C.mlx_vector_array{ctx: ctx}
-	n := int(C.mlx_vector_array_size(vec))
-	out := make([]*Array, n)
-	scope := C.mlxg_current_scope()
+	n := int(C.mlx_vector_array_size(C.mlx_vector_array{ctx: ctx}))
+	out, handles := make([]*Array, n), make([]unsafe.Pointer, n+1)
+	scope := C.mlxg_vector_members(ctx, &handles[0])
 	for i := range out {
-		var a C.mlx_array
-		C.mlx_vector_array_get(&a, vec, C.size_t(i))
-		out[i] = newArray(a.ctx, uintptr(scope))
+		out[i] = newArray(handles[i], uintptr(scope))
 	}
 	return out
 }

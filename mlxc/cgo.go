@@ -13,14 +13,17 @@ package mlxc
 #cgo !mlxc_pkgconfig LDFLAGS: -L${SRCDIR}/../third_party/mlx-c/install/lib -L${SRCDIR}/../third_party/mlx-c/install/mlx/lib -lmlxc -lmlx
 #cgo !mlxc_pkgconfig LDFLAGS: -Wl,-rpath,${SRCDIR}/../third_party/mlx-c/install/lib -Wl,-rpath,${SRCDIR}/../third_party/mlx-c/install/mlx/lib
 
-// The hot calls, of which none keeps a pointer: cgo then moves no arguments to the heap.
-// (None calls Go either, but to say so, with nocallback, costs some nanoseconds a call:
-// the runtime sees to it that it is true.)
-#cgo noescape mlxg_array_info
+// The hot calls that get the address of Go memory, which none keeps: with both words, and
+// only with both, cgo leaves it on the stack. Calls that get numbers only have nothing to
+// gain from them: nocallback costs some nanoseconds.
 #cgo noescape mlxg_array_new
+#cgo nocallback mlxg_array_new
 #cgo noescape mlxg_array_free
-#cgo noescape mlxg_swap_scope
+#cgo nocallback mlxg_array_free
+#cgo noescape mlxg_vector_members
+#cgo nocallback mlxg_vector_members
 #cgo noescape mlxg_take_released
+#cgo nocallback mlxg_take_released
 
 #include "mlxg.h"
 */

@@ -17,14 +17,15 @@ import (
 // lock next.
 var garbage heap
 
+// Handles are numbers here: cgo looks into memory that holds pointers, at each of them.
 type heap struct {
 	mu      sync.Mutex
-	handles []unsafe.Pointer
+	handles []C.uintptr_t
 	waiting atomic.Int64 // len(handles), to be read without mu
 }
 
 // free destroys handles, now or later. It does not keep the slice.
-func (h *heap) free(handles []unsafe.Pointer) {
+func (h *heap) free(handles []C.uintptr_t) {
 	if len(handles) == 0 {
 		return
 	}
@@ -39,7 +40,7 @@ func (h *heap) free(handles []unsafe.Pointer) {
 // moment.
 func (h *heap) later(ctx unsafe.Pointer) {
 	const moment, many = 5 * time.Millisecond, 256
-	switch n := h.add(ctx); {
+	switch n := h.add(word(ctx)); {
 	case n == 1:
 		time.AfterFunc(moment, func() { h.drain(false) })
 	case n%many == 0:
@@ -48,7 +49,7 @@ func (h *heap) later(ctx unsafe.Pointer) {
 }
 
 // add takes over handles and tells how many are waiting.
-func (h *heap) add(handles ...unsafe.Pointer) int {
+func (h *heap) add(handles ...C.uintptr_t) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.handles = append(h.handles, handles...)

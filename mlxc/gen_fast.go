@@ -3,12 +3,10 @@
 package mlxc
 
 /*
-#cgo noescape call_fast_cross_entropy
-#cgo noescape call_fast_layer_norm
-#cgo noescape call_fast_rms_norm
 #cgo noescape call_fast_rope
+#cgo nocallback call_fast_rope
 #cgo noescape call_fast_rope_dynamic
-#cgo noescape call_fast_scaled_dot_product_attention
+#cgo nocallback call_fast_rope_dynamic
 
 #include "mlxg.h"
 

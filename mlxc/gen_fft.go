@@ -3,14 +3,18 @@
 package mlxc
 
 /*
-#cgo noescape call_fft_fftfreq
 #cgo noescape call_fft_fftn
+#cgo nocallback call_fft_fftn
 #cgo noescape call_fft_fftshift
+#cgo nocallback call_fft_fftshift
 #cgo noescape call_fft_ifftn
+#cgo nocallback call_fft_ifftn
 #cgo noescape call_fft_ifftshift
+#cgo nocallback call_fft_ifftshift
 #cgo noescape call_fft_irfftn
-#cgo noescape call_fft_rfftfreq
+#cgo nocallback call_fft_irfftn
 #cgo noescape call_fft_rfftn
+#cgo nocallback call_fft_rfftn
 
 #include "mlxg.h"
 

@@ -3,27 +3,12 @@
 package mlxc
 
 /*
-#cgo noescape call_linalg_cholesky
-#cgo noescape call_linalg_cholesky_inv
-#cgo noescape call_linalg_cross
-#cgo noescape call_linalg_det
-#cgo noescape call_linalg_eig
-#cgo noescape call_linalg_eigh
-#cgo noescape call_linalg_eigvals
-#cgo noescape call_linalg_eigvalsh
-#cgo noescape call_linalg_inv
-#cgo noescape call_linalg_lu
-#cgo noescape call_linalg_lu_factor
 #cgo noescape call_linalg_norm
+#cgo nocallback call_linalg_norm
 #cgo noescape call_linalg_norm_matrix
+#cgo nocallback call_linalg_norm_matrix
 #cgo noescape call_linalg_norm_l2
-#cgo noescape call_linalg_pinv
-#cgo noescape call_linalg_qr
-#cgo noescape call_linalg_slogdet
-#cgo noescape call_linalg_solve
-#cgo noescape call_linalg_solve_triangular
-#cgo noescape call_linalg_svd
-#cgo noescape call_linalg_tri_inv
+#cgo nocallback call_linalg_norm_l2
 
 #include "mlxg.h"
 

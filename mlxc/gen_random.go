@@ -4,22 +4,27 @@ package mlxc
 
 /*
 #cgo noescape call_random_bernoulli
+#cgo nocallback call_random_bernoulli
 #cgo noescape call_random_bits
+#cgo nocallback call_random_bits
 #cgo noescape call_random_categorical_shape
-#cgo noescape call_random_categorical_num_samples
-#cgo noescape call_random_categorical
+#cgo nocallback call_random_categorical_shape
 #cgo noescape call_random_gumbel
-#cgo noescape call_random_key
+#cgo nocallback call_random_gumbel
 #cgo noescape call_random_laplace
+#cgo nocallback call_random_laplace
 #cgo noescape call_random_multivariate_normal
+#cgo nocallback call_random_multivariate_normal
 #cgo noescape call_random_normal_broadcast
+#cgo nocallback call_random_normal_broadcast
 #cgo noescape call_random_normal
-#cgo noescape call_random_permutation
-#cgo noescape call_random_permutation_arange
+#cgo nocallback call_random_normal
 #cgo noescape call_random_randint
-#cgo noescape call_random_split_num
+#cgo nocallback call_random_randint
 #cgo noescape call_random_truncated_normal
+#cgo nocallback call_random_truncated_normal
 #cgo noescape call_random_uniform
+#cgo nocallback call_random_uniform
 
 #include "mlxg.h"
 

@@ -151,7 +151,10 @@ mlxg_result mlxg_array_view(void* data, const int* shape, int ndim, int dtype, u
 char* mlxg_strides(void* a, int64_t* strides);
 // mlxg_array_free frees n handles if the graph lock can be had without waiting,
 // or if wait is set; it returns whether it did.
-bool mlxg_array_free(void** handles, size_t n, bool wait);
+bool mlxg_array_free(const uintptr_t* handles, size_t n, bool wait);
+// mlxg_vector_members writes a handle of its own for each member of an mlx_vector_array,
+// which has as many as out has places, and returns the id of the scope.
+uintptr_t mlxg_vector_members(void* vector, void** out);
 
 // mlxg_eval evaluates and waits. The lock is held while the work is handed to
 // MLX's streams and released while they run.

@@ -25,15 +25,22 @@ mlxg_result mlxg_array_new(
   return mlxg_end(res.ctx ? 0 : 1, res);
 }
 
-bool mlxg_array_free(void** handles, size_t n, bool wait) {
+bool mlxg_array_free(const uintptr_t* handles, size_t n, bool wait) {
   if (!mlxg_try_lock(wait)) {
     return false;
   }
   for (size_t i = 0; i < n; i++) {
-    mlx_array_free(mlx_array{handles[i]});
+    mlx_array_free({reinterpret_cast<void*>(handles[i])});
   }
   mlxg_unlock();
   return true;
+}
+
+uintptr_t mlxg_vector_members(void* vector, void** out) {
+  for (auto& a : *static_cast<mlxg::arrays*>(vector)) {
+    *out++ = new mlx::core::array(a);
+  }
+  return mlxg_current_scope();
 }
 
 } // extern "C"

@@ -88,12 +88,16 @@ char* error_text(const char* what) {
   return take_error();
 }
 
-mlxg_results results_of(const arrays& a) {
-  mlx_vector_array v = mlx_vector_array_new();
-  for (auto& x : a) {
-    mlx_vector_array_append_value(v, mlx_array{const_cast<mlx::core::array*>(&x)});
+mlxg_results results_of(arrays a) {
+  mlxg_results r = {nullptr, a.size(), nullptr, current_scope};
+  r.items = static_cast<void**>(std::calloc(a.size() + 1, sizeof(void*)));
+  if (!r.items) {
+    return {nullptr, 0, error_text("out of memory"), current_scope};
   }
-  return mlxg_end_vector(0, v);
+  for (size_t i = 0; i < a.size(); i++) {
+    r.items[i] = new mlx::core::array(std::move(a[i]));
+  }
+  return r;
 }
 
 int depth() {

@@ -73,7 +73,7 @@ inline mlx_vector_array vector_of(void** ctx, size_t n) {
 }
 
 // results_of hands arrays over as results.
-mlxg_results results_of(const arrays& a);
+mlxg_results results_of(arrays a);
 
 // with_results runs f and hands over the arrays it gives, or the message of its
 // exception.

@@ -2,6 +2,7 @@
 // through mlxg_enter around every function here that can reach Go.
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <sstream>
 #include <string>
@@ -273,11 +274,22 @@ void release_id(uintptr_t id) {
   released.push_back(id);
 }
 
+// What mlx-c's closures do, without their copies of the arrays: its vectors are MLX's.
 function function_of(uintptr_t id) {
-  mlx_closure c = mlxg_closure_new(id);
-  auto f = *static_cast<function*>(c.ctx);
-  mlx_closure_free(c);
-  return f;
+  auto last = std::shared_ptr<void>(reinterpret_cast<void*>(id), release_closure);
+  return [id, last = std::move(last)](const arrays& args) {
+    mlx_vector_array out = {nullptr};
+    int rc = mlxgCallClosure(id, const_cast<arrays*>(&args), &out.ctx);
+    arrays results;
+    if (out.ctx) {
+      results = std::move(*static_cast<arrays*>(out.ctx));
+    }
+    mlx_vector_array_free(out);
+    if (rc != 0) {
+      throw std::runtime_error("the Go function failed");
+    }
+    return results;
+  };
 }
 
 } // namespace mlxg
@@ -332,7 +344,8 @@ mlxg_results mlxg_vjp(
         mlxg::arrays_of(primals, np),
         mlxg::arrays_of(cotangents, nc));
     *n_outputs = outputs.size();
-    return joined({outputs, vjps});
+    outputs.insert(outputs.end(), vjps.begin(), vjps.end());
+    return std::move(outputs);
   });
 }
 
@@ -348,7 +361,8 @@ mlxg_results mlxg_value_and_grad(
     std::vector<int> nums(argnums, argnums + n);
     auto [values, grads] = mx::value_and_grad(mlxg::function_of(id), nums)(mlxg::arrays_of(args, na));
     *n_outputs = values.size();
-    return joined({values, grads});
+    values.insert(values.end(), grads.begin(), grads.end());
+    return std::move(values);
   });
 }
 

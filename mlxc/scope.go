@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 )
 
 // scope owns arrays until it ends. Only the goroutine that opened it adds to it,
@@ -126,14 +125,14 @@ func (s *scope) end() {
 	s.mu.Unlock()
 	// The youngest first: what only refers to others goes alone, and not a whole graph
 	// behind its last node.
-	var batch [256]unsafe.Pointer
+	var batch [64]C.uintptr_t
 	handles := batch[:0]
 	for _, a := range slices.Backward(arrays) {
 		switch {
 		case a == nil:
 		case a.users.CompareAndSwap(0, freedBit|destroyedBit):
 			// The common case: nobody else holds it.
-			if handles = append(handles, a.ctx); len(handles) == len(batch) {
+			if handles = append(handles, word(a.ctx)); len(handles) == len(batch) {
 				garbage.free(handles)
 				handles = handles[:0]
 			}

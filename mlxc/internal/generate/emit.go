@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"go/format"
+	"slices"
 	"strings"
 )
 
@@ -34,7 +35,10 @@ func emit(all []declaration) (map[string][]byte, error) {
 func file(header string, calls []call) string {
 	var directives, shims, functions strings.Builder
 	for _, c := range calls {
-		fmt.Fprintf(&directives, "#cgo noescape %s\n", c.shimName())
+		if c.passesAddresses() {
+			// See cgo.go: with both words Go's memory stays on the stack.
+			fmt.Fprintf(&directives, "#cgo noescape %[1]s\n#cgo nocallback %[1]s\n", c.shimName())
+		}
 		c.writeShim(&shims)
 		c.writeGo(&functions)
 	}
@@ -57,6 +61,17 @@ package mlxc
 import "C"
 %s
 %s`, header, directives.String(), shims.String(), imports, body)
+}
+
+// passesAddresses reports whether C is given addresses of Go's memory.
+func (c call) passesAddresses() bool {
+	return slices.ContainsFunc(c.args, func(a argument) bool {
+		switch a.kind {
+		case arrayList, integers, longIntegers, optSingle:
+			return true
+		}
+		return false
+	})
 }
 
 func (c call) shimName() string { return "call_" + strings.TrimPrefix(c.name, "mlx_") }
