@@ -183,8 +183,13 @@ func (a *Array) PutAlongAxis(ids, values *Array, axis int) *Array {
 // MaskedScatter returns a copy of a in which the elements where mask is true are replaced
 // by those of source, one after the other in row-major order. mask is of booleans and has
 // a's shape, or that of its first axes; source, converted to a's dtype, has as many
-// elements as mask has trues at least.
+// elements as mask has trues at least; that is not checked, only that there are some.
 func (a *Array) MaskedScatter(mask, source *Array) *Array {
+	const op = "masked_scatter"
+	if a.Err() == nil && mask.Size() > 0 && source.Err() == nil && source.Size() == 0 {
+		// MLX divides by their number.
+		return invalid(opError(op, errors.New("the source has no elements"), a, mask, source))
+	}
 	return mlxMaskedScatter(a, mask, source).orNothing()
 }
 

@@ -71,3 +71,10 @@ func (a *Array) LogCumSumExpWith(axis int, c ScanConfig) *Array {
 	}
 	return mlxLogcumsumexpAxis(a, axis, c.Reverse, !c.Exclusive).orNothing()
 }
+
+// Diff returns the differences of neighbours along the axis, which becomes one shorter: each
+// element less the one before it. With n above 1 it does so n times; booleans differ or do
+// not. Negative axes count from the end.
+func (a *Array) Diff(n, axis int) *Array {
+	return mlxDiff(a, n, axis)
+}

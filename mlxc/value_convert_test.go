@@ -107,6 +107,11 @@ func init() {
 		require.Equal(t, []float32{1, 4, 9}, floats(t, outs[0]))
 		require.Equal(t, []float32{1, 2, 3}, floats(t, grads[0]), "one of the factors is a constant")
 	})
+	value("mlx_depends", func(t *testing.T) {
+		x, y := mlxc.FromSlice([]float32{1, 2, 3}), counting(2).Square()
+		require.Equal(t, []float32{1, 2, 3}, floats(t, x.After(y)))
+		require.True(t, y.Available())
+	})
 	value("mlx_contiguous", func(t *testing.T) {
 		x := counting(2, 3).Transpose()
 		require.Equal(t, []float32{0, 3, 1, 4, 2, 5}, floats(t, x.Contiguous()))

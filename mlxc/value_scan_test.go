@@ -70,6 +70,24 @@ func init() {
 	}
 }
 
+func init() {
+	value("mlx_diff", func(t *testing.T) {
+		for _, d := range mlxc.DTypes() {
+			if d == mlxc.Bool {
+				continue
+			}
+			a := mlxc.FromSlice([]int8{1, 2, 3, 6, 7, 9}, 3, 2).AsType(d).Transpose() // 1 3 7, 2 6 9
+			requireArray(t, []int{2, 2}, []float64{2, 4, 4, 3}, a.Diff(1, -1))
+			requireArray(t, []int{1, 3}, []float64{1, 3, 2}, a.Diff(1, 0))
+			requireArray(t, []int{1, 1}, []float64{2}, a.Index(mlxc.Range(0, 1)).Diff(2, 1))
+			requireArray(t, []int{2, 3}, []float64{1, 3, 7, 2, 6, 9}, a.Diff(0, 1))
+			requireArray(t, []int{2, 0}, []float64{}, a.Diff(3, 1))
+			require.Equal(t, d, a.Diff(2, 1).DType())
+		}
+		require.Equal(t, []bool{true, false}, read[bool](t, mlxc.FromSlice([]bool{true, false, false}).Diff(1, 0)))
+	})
+}
+
 func TestBordersOfScans(t *testing.T) {
 	yes := mlxc.FromSlice([]bool{true, true, false})
 	require.Equal(t, []int32{1, 2, 2}, read[int32](t, yes.CumSum(0)))
