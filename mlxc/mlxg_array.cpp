@@ -1,4 +1,4 @@
-// Arrays: making, describing, freeing; the regular operations.
+// Arrays: making, describing, freeing.
 #include <mutex>
 
 #include "mlxg_internal.h"
