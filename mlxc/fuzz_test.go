@@ -376,7 +376,7 @@ func fromInteger(t *testing.T, v int64) {
 	require.Equal(t, float64(v), one[float64](t, a, mlxc.Float64))
 	require.Equal(t, complex(float32(v), 0), one[complex64](t, a, mlxc.Complex64))
 	u := mlxc.FromSlice([]uint64{uint64(v)})
-	require.Equal(t, int64(v), one[int64](t, u, mlxc.Int64))
+	require.Equal(t, v, one[int64](t, u, mlxc.Int64))
 	require.Equal(t, float32(uint64(v)), one[float32](t, u, mlxc.Float32))
 	require.Equal(t, float64(uint64(v)), one[float64](t, u, mlxc.Float64))
 }

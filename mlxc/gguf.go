@@ -74,7 +74,7 @@ var ggufValueTypes = [...]reflect.Type{
 const (
 	ggufString = 8
 	ggufArray  = 9
-	ggufQ4_1   = 3 //nolint:revive // the format's name
+	ggufQ4_1   = 3
 )
 
 // LoadGGUF opens a GGUF file of version 2 or 3 and returns its arrays by name, and its
@@ -222,7 +222,9 @@ func (t ggufTensor) unpack(from elements, start int64) (arrays []*Array, err err
 	h.tensor(alone)
 	h.pad()
 	w := bufio.NewWriter(f)
-	w.Write(h.Bytes()) // the writer keeps the error
+	if _, err := w.Write(h.Bytes()); err != nil {
+		return nil, err
+	}
 	if err := write(w, data, t.end-t.begin); err != nil {
 		return nil, cutShort(err)
 	}
@@ -257,7 +259,7 @@ func copyElements(w io.Writer, r io.Reader, n int64) error {
 // twelve; the other four have their low halves in bytes 8 to 11 and their high bits above
 // those of the first (dequantize_row_q4_K in ggml). The low halves of 32 bytes of numbers
 // are one group, the high halves the next.
-func asQ4_1(w io.Writer, r io.Reader, n int64) error { //nolint:revive // the format's name
+func asQ4_1(w io.Writer, r io.Reader, n int64) error {
 	block := make([]byte, 144)
 	for ; n > 0; n -= int64(len(block)) {
 		if _, err := io.ReadFull(r, block); err != nil {

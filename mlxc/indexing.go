@@ -358,10 +358,10 @@ func (i Index) positions(n int) (start, stop, stride, size int, err error) {
 		}
 	}
 	step := i.step
-	switch {
-	case step == math.MinInt:
+	switch step {
+	case math.MinInt:
 		return 0, 0, 0, 0, errors.New("the step is 0")
-	case step == 0:
+	case 0:
 		step = 1
 	}
 	switch {

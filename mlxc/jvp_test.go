@@ -36,7 +36,7 @@ func TestJVPAgreesWithVJPAndDifferences(t *testing.T) {
 	positive := normal(1, 3, 4).Abs().AddScalar(0.5)
 	x, y, square := normal(2, 3, 4), normal(3, 4, 3), normal(4, 4, 4)
 	ids, pairs := mlxc.FromSlice([]int32{2, 0, 1, 1}), mlxc.FromSlice([]int32{2, 0, 1, 1, 0, 2}, 3, 2)
-	one := func(f func(a *mlxc.Array) *mlxc.Array) mlxc.Func { return single(f) }
+	one := single
 	for _, c := range []struct {
 		name string
 		f    mlxc.Func

@@ -11,7 +11,7 @@ import (
 // stands for ones. Negative positions count from the end, as in MLX.
 func (a *Array) Slice(start, stop, strides []int) *Array {
 	const op = "slice"
-	strides, err := a.window(start, stop, strides)
+	start, stop, strides, err := a.window(start, stop, strides)
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
@@ -22,33 +22,67 @@ func (a *Array) Slice(start, stop, strides []int) *Array {
 // takes. update is broadcast to their shape and converted to a's dtype.
 func (a *Array) SliceUpdate(update *Array, start, stop, strides []int) *Array {
 	const op = "slice_update"
-	strides, err := a.window(start, stop, strides)
+	start, stop, strides, err := a.window(start, stop, strides)
 	if err != nil {
 		return invalid(opError(op, err, a, update))
 	}
 	return mlxSliceUpdate(a, update, start, stop, strides)
 }
 
-// window checks a choice of elements of a valid array and gives its strides.
-func (a *Array) window(start, stop, strides []int) ([]int, error) {
+// window checks a choice of elements of a valid array and gives it as MLX shall have it.
+func (a *Array) window(start, stop, strides []int) (from, to, by []int, err error) {
 	if a.Err() != nil {
-		return strides, nil // the operation passes that error on
+		return start, stop, strides, nil // the operation passes that error on
 	}
 	if strides == nil {
 		strides = slices.Repeat([]int{1}, len(start))
 	}
 	if n := a.NDim(); len(start) != n || len(stop) != n || len(strides) != n {
-		return nil, fmt.Errorf("start, stop and strides have %d, %d and %d entries, want %d",
+		return nil, nil, nil, fmt.Errorf("start, stop and strides have %d, %d and %d entries, want %d",
 			len(start), len(stop), len(strides), n)
 	}
 	if slices.Contains(strides, 0) {
-		return nil, errors.New("a stride is 0")
+		return nil, nil, nil, errors.New("a stride is 0")
 	}
-	limited := make([]int, len(strides))
+	if err := check32(slices.Concat(start, stop)...); err != nil {
+		return nil, nil, nil, err
+	}
+	from, to, by = slices.Clone(start), slices.Clone(stop), slices.Clone(strides)
 	for i, n := range a.Shape() {
-		limited[i] = clampStride(strides[i], n)
+		by[i] = clampStride(strides[i], n)
+		// MLX's gradient of one element or none that was taken with a stride is wrong: it
+		// comes to others too, or has another shape. So they are taken without.
+		if at, size := firstElement(start[i], stop[i], by[i], n); size < 2 {
+			from[i], to[i], by[i] = at, at+size, 1
+		}
 	}
-	return limited, nil
+	return from, to, by, nil
+}
+
+// firstElement gives the first of the positions start, start+stride, … before stop on an axis
+// of size n, in MLX's rules, and whether there is none (0), only that one (1), or more (2).
+func firstElement(start, stop, stride, n int) (at, size int) {
+	if start < 0 {
+		start += n
+	}
+	if stop < 0 {
+		stop += n
+	}
+	length := 0
+	if stride > 0 {
+		start, stop = min(max(start, 0), n), min(max(stop, 0), n)
+		length = stop - start
+	} else {
+		start, stop = min(start, n-1), max(stop, -1)
+		length = start - stop
+	}
+	switch {
+	case length <= 0:
+		return 0, 0
+	case length <= max(stride, -stride):
+		return start, 1
+	}
+	return start, 2
 }
 
 // clampStride limits a stride to the size of its axis: a longer one leads out of the axis

@@ -127,3 +127,27 @@ func TestTriangles(t *testing.T) {
 		require.Equal(t, upper, floats(t, x.Triu(k)), k)
 	}
 }
+
+// Every slice of a short axis: its value, and that its gradient comes to what it takes and
+// to nothing else, one element by a stride too.
+func TestGradientOfSlices(t *testing.T) {
+	const n = 5
+	x := mlxc.FromSlice([]float32{1, 2, 3, 4, 5})
+	for start := -n - 1; start <= n+1; start++ {
+		for stop := -n - 1; stop <= n+1; stop++ {
+			for _, stride := range []int{-7, -3, -2, -1, 1, 2, 3, 7} {
+				slice := func(in []*mlxc.Array) []*mlxc.Array {
+					return []*mlxc.Array{in[0].Slice([]int{start}, []int{stop}, []int{stride}).MulScalar(10)}
+				}
+				taken := floats(t, slice([]*mlxc.Array{x})[0])
+				_, grads, err := mlxc.VJP(slice, []*mlxc.Array{x}, []*mlxc.Array{mlxc.Ones(mlxc.Float32, len(taken))})
+				require.NoError(t, err)
+				want := make([]float32, n)
+				for _, v := range taken {
+					want[int(v/10)-1] = 10
+				}
+				require.Equal(t, want, floats(t, grads[0]), "%d:%d:%d", start, stop, stride)
+			}
+		}
+	}
+}

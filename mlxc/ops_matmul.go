@@ -17,9 +17,9 @@ func (a *Array) MatMul(b *Array) *Array {
 	return mlxMatmul(a, b)
 }
 
-// AddMM returns alpha·a·b + beta·c. c is broadcast to the product's shape.
-func (c *Array) AddMM(a, b *Array, alpha, beta float32) *Array {
-	return mlxAddmm(c, a, b, alpha, beta)
+// AddMM returns alpha·x·y + beta·a. a is broadcast to the product's shape.
+func (a *Array) AddMM(x, y *Array, alpha, beta float32) *Array {
+	return mlxAddmm(a, x, y, alpha, beta)
 }
 
 // Inner returns the sums of the products over the last axes of both, which have one size:

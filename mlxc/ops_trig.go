@@ -22,10 +22,10 @@ func (a *Array) Arccos() *Array { return mlxArccos(a) }
 // Arctan returns the angle in (−π/2, π/2) whose tangent a is.
 func (a *Array) Arctan() *Array { return mlxArctan(a) }
 
-// Arctan2 returns the angle in [−π, π] of the point with the abscissa x and the ordinate
-// y, like math.Atan2(y, x). y and x are broadcast to each other. It is not there for
-// complex numbers.
-func (y *Array) Arctan2(x *Array) *Array { return mlxArctan2(y, x) }
+// Arctan2 returns the angle in [−π, π] of the point with the ordinate a and the abscissa x,
+// like math.Atan2(a, x). They are broadcast to each other. It is not there for complex
+// numbers.
+func (a *Array) Arctan2(x *Array) *Array { return mlxArctan2(a, x) }
 
 // Sinh returns the hyperbolic sine.
 func (a *Array) Sinh() *Array { return mlxSinh(a) }

@@ -23,9 +23,7 @@ type selection struct {
 // first have shape (2,3) and those of the second (3).
 func randomSelection(r *rand.Rand, shape []int, ids bool) selection {
 	type axis struct {
-		size      int               // in the result
-		in        int               // the axis of the array, or −1
-		candidate func(i []int) int // the position, by those in the result
+		size int // in the result
 	}
 	var s selection
 	var result []axis

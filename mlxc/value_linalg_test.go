@@ -49,9 +49,6 @@ func inMiddle(a *mlxc.Array) *mlxc.Array {
 
 func identity(n int) *mlxc.Array { return mlxc.Ones(mlxc.Float32, n, n).Tril(0).Triu(0) }
 
-// diagonal puts a vector, or a batch of them, on the diagonals of matrices.
-func diagonal(v *mlxc.Array) *mlxc.Array { return v.ExpandDims(-1).Mul(identity(v.Dim(-1))) }
-
 // layouts runs f on one array in several layouts and, if they can be, dtypes.
 func layouts(t *testing.T, a *mlxc.Array, f func(t *testing.T, a *mlxc.Array)) {
 	t.Helper()
