@@ -25,8 +25,6 @@ package mlxc
 #cgo nocallback call_expand_dims_axes
 #cgo noescape call_flip_axes
 #cgo nocallback call_flip_axes
-#cgo noescape call_full
-#cgo nocallback call_full
 #cgo noescape call_gather
 #cgo nocallback call_gather
 #cgo noescape call_hadamard_transform
@@ -290,9 +288,6 @@ static mlxg_result call_diff(uintptr_t a, int n, int axis) {
 static mlxg_result call_divide(uintptr_t a, uintptr_t b) {
   MLXG_CALL(mlx_divide(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_results call_divmod(uintptr_t a, uintptr_t b) {
-  MLXG_CALL_ALL(mlx_divmod(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
 static mlxg_result call_einsum(const char* subscripts, void** operands, size_t operands_num) {
   mlxg_lock();
   mlx_array res = {NULL};
@@ -338,12 +333,6 @@ static mlxg_result call_floor_divide(uintptr_t a, uintptr_t b) {
 }
 static mlxg_result call_from_fp8(uintptr_t x, int dtype) {
   MLXG_CALL(mlx_from_fp8(&res, (mlx_array){(void*)x}, (mlx_dtype)dtype, mlxg_stream()));
-}
-static mlxg_result call_full(const int* shape, size_t shape_num, uintptr_t vals, int dtype) {
-  MLXG_CALL(mlx_full(&res, shape, shape_num, (mlx_array){(void*)vals}, (mlx_dtype)dtype, mlxg_stream()));
-}
-static mlxg_result call_full_like(uintptr_t a, uintptr_t vals, int dtype) {
-  MLXG_CALL(mlx_full_like(&res, (mlx_array){(void*)a}, (mlx_array){(void*)vals}, (mlx_dtype)dtype, mlxg_stream()));
 }
 static mlxg_result call_gather(uintptr_t a, void** indices, size_t indices_num, const int* axes, size_t axes_num, const int* sliceSizes, size_t sliceSizes_num) {
   mlxg_lock();
@@ -1614,22 +1603,6 @@ func mlxDivide(a *Array, b *Array) *Array {
 	return wrap(op, C.call_divide(word(aCtx), word(bCtx)), a, b)
 }
 
-// mlxDivmod calls int mlx_divmod(mlx_vector_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
-func mlxDivmod(a *Array, b *Array) ([]*Array, error) {
-	const op = "divmod"
-	aCtx, err := a.acquire()
-	if err != nil {
-		return nil, operandError(op, err, 0, a, b)
-	}
-	defer a.release()
-	bCtx, err := b.acquire()
-	if err != nil {
-		return nil, operandError(op, err, 1, a, b)
-	}
-	defer b.release()
-	return wrapAll(op, C.call_divmod(word(aCtx), word(bCtx)), a, b)
-}
-
 // mlxEinsum calls int mlx_einsum(mlx_array* res, const char* subscripts, const mlx_vector_array operands, const mlx_stream s).
 func mlxEinsum(subscripts string, operands []*Array) *Array {
 	const op = "einsum"
@@ -1801,43 +1774,6 @@ func mlxFromFp8(x *Array, dtype DType) *Array {
 		return invalid(opError(op, errDType(dtype), x))
 	}
 	return wrap(op, C.call_from_fp8(word(xCtx), C.int(dtype.c())), x)
-}
-
-// mlxFull calls int mlx_full(mlx_array* res, const int* shape, size_t shape_num, const mlx_array vals, mlx_dtype dtype, const mlx_stream s).
-func mlxFull(shape []int, vals *Array, dtype DType) *Array {
-	const op = "full"
-	shapeInts, err := cInts(shape)
-	if err != nil {
-		return invalid(opError(op, err, vals))
-	}
-	valsCtx, err := vals.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, vals))
-	}
-	defer vals.release()
-	if !dtype.valid() {
-		return invalid(opError(op, errDType(dtype), vals))
-	}
-	return wrap(op, C.call_full(&shapeInts[0], C.size_t(len(shape)), word(valsCtx), C.int(dtype.c())), vals)
-}
-
-// mlxFullLike calls int mlx_full_like(mlx_array* res, const mlx_array a, const mlx_array vals, mlx_dtype dtype, const mlx_stream s).
-func mlxFullLike(a *Array, vals *Array, dtype DType) *Array {
-	const op = "full_like"
-	aCtx, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a, vals))
-	}
-	defer a.release()
-	valsCtx, err := vals.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 1, a, vals))
-	}
-	defer vals.release()
-	if !dtype.valid() {
-		return invalid(opError(op, errDType(dtype), a, vals))
-	}
-	return wrap(op, C.call_full_like(word(aCtx), word(valsCtx), C.int(dtype.c())), a, vals)
 }
 
 // mlxGather calls int mlx_gather(mlx_array* res, const mlx_array a, const mlx_vector_array indices, const int* axes, size_t axes_num, const int* slice_sizes, size_t slice_sizes_num, const mlx_stream s).

@@ -116,7 +116,8 @@ func (a *Array) Index(at ...Index) *Array {
 
 // SetAt returns a copy of a in which update stands at the elements that Index chooses.
 // update is broadcast to what Index gives and converted to a's dtype. If ids name an
-// element more than once, one of its updates is the one that stays.
+// element more than once, one of its updates is the one that stays; the gradient then
+// counts all of them.
 func (a *Array) SetAt(update *Array, at ...Index) *Array {
 	return a.updateAt("set_at", update, at, mlxSliceUpdate, mlxScatter)
 }
@@ -158,7 +159,10 @@ func (a *Array) updateAt(
 	c, err := a.choose(at)
 	operands := append(c.operands(a), update)
 	if err == nil {
-		_, err = broadcastInto(update.Shape(), c.shape)
+		err = broadcastInto(update.Shape(), c.shape)
+		if err != nil {
+			err = fmt.Errorf("what is chosen has the shape %s: %w", shapeText(c.shape), err)
+		}
 	}
 	if err != nil {
 		return invalid(opError(op, err, operands...))
@@ -428,12 +432,12 @@ func broadcastShapes(a, b []int) ([]int, error) {
 }
 
 // broadcastInto says if an array of one shape cannot be broadcast to another.
-func broadcastInto(from, to []int) ([]int, error) {
+func broadcastInto(from, to []int) error {
 	out, err := broadcastShapes(from, to)
-	if err != nil || !slices.Equal(out, to) {
-		return nil, fmt.Errorf("the update must have the shape of what is chosen, %s, or be broadcast to it", shapeText(to))
+	if err == nil && !slices.Equal(out, to) {
+		err = fmt.Errorf("the shape %s cannot be broadcast to %s", shapeText(from), shapeText(to))
 	}
-	return out, nil
+	return err
 }
 
 // inverse gives the permutation that undoes one.

@@ -57,13 +57,11 @@ func (a *Array) Remainder(b *Array) *Array {
 
 // DivMod returns a.FloorDivide(b) and a.Remainder(b). Complex numbers are an error.
 func (a *Array) DivMod(b *Array) (quotient, remainder *Array) {
-	quotient, remainder = pair(mlxDivmod(a, b))
-	if !quotient.DType().exact() {
-		return quotient, remainder
+	quotient = a.FloorDivide(b)
+	if quotient.Err() != nil {
+		return quotient, quotient
 	}
-	quotient.Free()
-	remainder.Free()
-	return a.FloorDivide(b), a.Remainder(b)
+	return quotient, a.Remainder(b)
 }
 
 // safeDivisor finds the integers that must not divide and puts 1 in their place: on a

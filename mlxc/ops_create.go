@@ -8,21 +8,28 @@ import "errors"
 // all elements are equal.
 func Full(d DType, value *Array, shape ...int) *Array {
 	const op = "full"
-	if err := checkNew(d, shape); err != nil {
-		return invalid(&Error{Op: op, Err: err})
+	err := checkNew(d, shape)
+	if err == nil && value.Err() == nil {
+		err = broadcastInto(value.Shape(), shape)
 	}
-	return mlxFull(shape, value, d)
+	if err != nil {
+		return invalid(opError(op, err, value))
+	}
+	// MLX's own full has a wrong gradient.
+	converted := value.AsType(d)
+	defer converted.Free()
+	spread := converted.BroadcastTo(shape...)
+	defer spread.Free()
+	return spread.Contiguous()
 }
 
 // FullLike makes an array of a's shape and dtype from value, which is broadcast to it.
 func FullLike(a, value *Array) *Array {
 	const op = "full_like"
-	v := value.BroadcastTo(a.Shape()...) // MLX would broadcast a too
-	if a.Err() == nil && value.Err() == nil && v.Err() != nil {
-		return invalid(opError(op, errors.New("the value cannot be broadcast to the array's shape"), a, value))
+	if err := a.Err(); err != nil {
+		return invalid(operandError(op, err, 0, a, value))
 	}
-	defer v.Free()
-	return mlxFullLike(a, v, a.DType())
+	return Full(a.DType(), value, a.Shape()...)
 }
 
 // Zeros makes an array of zeros.

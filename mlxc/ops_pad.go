@@ -14,65 +14,104 @@ type Padding struct {
 // Pad puts value, a scalar, around the given axes; nil stands for 0. It is converted to a's
 // dtype. Several entries for one axis add up.
 func (a *Array) Pad(value *Array, padding ...Padding) *Array {
+	const op = "pad"
 	if value == nil {
-		return a.padOwn("constant", padding)
+		value = Zeros(Int8)
+		defer value.Free()
 	}
-	return a.pad("constant", value, padding)
+	p, err := a.checkPadding(padding)
+	if err == nil && value.Err() == nil && value.Size() != 1 {
+		err = fmt.Errorf("the value has %d elements: it must be a scalar", value.Size())
+	}
+	if err != nil {
+		return invalid(operandError(op, err, 0, a))
+	}
+	var axes, before, after []int
+	for axis, n := range p {
+		axes, before, after = append(axes, axis), append(before, n.Before), append(after, n.After)
+	}
+	return mlxPad(a, axes, before, after, value, "constant")
 }
 
 // PadEdge puts the first and the last element of the given axes around them.
-func (a *Array) PadEdge(padding ...Padding) *Array { return a.padOwn("edge", padding) }
+func (a *Array) PadEdge(padding ...Padding) *Array {
+	return a.padWithOwn(padding, func(i, n int) int { return min(max(i, 0), n-1) })
+}
 
 // PadReflect puts the elements of the given axes around them, mirrored at the first and
 // the last one, which are not repeated: 0 1 2 becomes 2 1 0 1 2 1 0.
-func (a *Array) PadReflect(padding ...Padding) *Array { return a.padOwn("reflect", padding) }
+func (a *Array) PadReflect(padding ...Padding) *Array {
+	return a.padWithOwn(padding, func(i, n int) int {
+		period := max(2*n-2, 1)
+		i = (i%period + period) % period
+		return min(i, period-i)
+	})
+}
 
 // PadSymmetric puts the elements of the given axes around them, mirrored behind the first
 // and the last one, which are repeated: 0 1 2 becomes 1 0 0 1 2 2 1.
-func (a *Array) PadSymmetric(padding ...Padding) *Array { return a.padOwn("symmetric", padding) }
-
-// padOwn is for modes that need no value.
-func (a *Array) padOwn(mode string, padding []Padding) *Array {
-	zero := Zeros(Int8)
-	defer zero.Free()
-	return a.pad(mode, zero, padding)
+func (a *Array) PadSymmetric(padding ...Padding) *Array {
+	return a.padWithOwn(padding, func(i, n int) int {
+		i = (i%(2*n) + 2*n) % (2 * n)
+		return min(i, 2*n-1-i)
+	})
 }
 
-func (a *Array) pad(mode string, value *Array, padding []Padding) *Array {
+// padWithOwn pads with the elements of a that position names, for positions from below 0 to
+// beyond the n of an axis. MLX has modes for that, but their gradients are wrong and they
+// fail under vmap.
+func (a *Array) padWithOwn(padding []Padding, position func(i, n int) int) *Array {
 	const op = "pad"
-	if err := a.Err(); err != nil {
+	p, err := a.checkPadding(padding)
+	if err != nil {
 		return invalid(operandError(op, err, 0, a))
 	}
-	fail := func(err error) *Array { return invalid(opError(op, err, a)) }
-	if value.Err() == nil && value.Size() != 1 {
-		return fail(fmt.Errorf("the value has %d elements: it must be a scalar", value.Size()))
+	shape := a.Shape()
+	padded := a.Index()
+	for axis, around := range p {
+		n := shape[axis]
+		if around.Before+around.After == 0 {
+			continue
+		}
+		if n == 0 {
+			padded.Free()
+			return invalid(opError(op, fmt.Errorf("axis %d has no elements to pad with", axis), a))
+		}
+		ids := make([]int32, 0, around.Before+n+around.After)
+		for i := -around.Before; i < n+around.After; i++ {
+			ids = append(ids, int32(position(i, n)))
+		}
+		places, before := FromSlice(ids), padded
+		padded = before.Take(places, axis)
+		places.Free()
+		before.Free()
+	}
+	return padded
+}
+
+// checkPadding gives what is put around each axis of a.
+func (a *Array) checkPadding(padding []Padding) ([]Padding, error) {
+	if err := a.Err(); err != nil {
+		return nil, err
 	}
 	shape := a.Shape()
-	// All axes: MLX's modes take the n-th amounts for those of axis n.
-	axes, before, after := make([]int, len(shape)), make([]int, len(shape)), make([]int, len(shape))
-	for i := range axes {
-		axes[i] = i
-	}
+	all := make([]Padding, len(shape))
 	for _, p := range padding {
 		i, err := a.axis(p.Axis)
 		switch {
 		case err != nil:
-			return fail(err)
+			return nil, err
 		case p.Before < 0 || p.After < 0:
-			return fail(fmt.Errorf("axis %d: %d elements before and %d after: there must be 0 or more", p.Axis, p.Before, p.After))
+			return nil, fmt.Errorf("axis %d: %d elements before and %d after: there must be 0 or more", p.Axis, p.Before, p.After)
 		case p.Before > math.MaxInt32 || p.After > math.MaxInt32:
-			return fail(fmt.Errorf("axis %d: %w", p.Axis, check32(p.Before, p.After)))
-		case shape[i] == 0 && mode != "constant" && p.Before+p.After > 0:
-			return fail(fmt.Errorf("axis %d has no elements to pad with", p.Axis))
+			return nil, fmt.Errorf("axis %d: %w", p.Axis, check32(p.Before, p.After))
 		}
-		before[i], after[i] = before[i]+p.Before, after[i]+p.After
+		all[i].Before += p.Before
+		all[i].After += p.After
 	}
-	padded := make([]int, len(shape))
-	for i, n := range shape {
-		padded[i] = before[i] + n + after[i]
+	for i, p := range all {
+		shape[i] += p.Before + p.After
 	}
-	if err := checkNew(a.DType(), padded); err != nil {
-		return fail(err)
-	}
-	return mlxPad(a, axes, before, after, value, mode)
+	_, err := checkShape(a.DType(), shape)
+	return all, err
 }

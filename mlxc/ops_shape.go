@@ -209,6 +209,7 @@ func Meshgrid(c MeshgridConfig, arrays ...*Array) []*Array {
 // AsStrided looks at a's elements in row-major order, through strides of its own choice:
 // the element at (i,j,…) of the result is the one at offset + i·strides[0] + j·strides[1]
 // + …. Windows that overlap cost no memory so. Everything must lie within the elements.
+// MLX has no rule for it under Vmap.
 func (a *Array) AsStrided(shape, strides []int, offset int) *Array {
 	const op = "as_strided"
 	if a.Err() == nil {

@@ -87,19 +87,6 @@ func init() {
 		})
 	}
 
-	value("mlx_divmod", func(t *testing.T) {
-		x, y := []int32{7, -7, 7, -7, 5, math.MinInt32}, []int32{2, 2, -2, -2, 0, -1}
-		q, r := mlxc.FromSlice(x).DivMod(mlxc.FromSlice(y))
-		require.Equal(t, []int32{3, -4, -4, 3, 0, math.MinInt32}, read[int32](t, q))
-		require.Equal(t, []int32{1, 1, -1, -1, 0, 0}, read[int32](t, r))
-		for _, d := range []mlxc.DType{mlxc.Float16, mlxc.Float32, mlxc.Float64} {
-			q, r := mlxc.FromSlice([]float64{7.5, -7.5, 7.5}).AsType(d).DivMod(mlxc.FromSlice([]float64{2, 2, -2}).AsType(d))
-			require.Equal(t, d, r.DType())
-			require.Equal(t, []float64{3, -4, -4}, wide(t, q))
-			require.Equal(t, []float64{1.5, 0.5, -0.5}, wide(t, r))
-		}
-	})
-
 	// Comparisons; NaN is neither equal to anything nor less or greater.
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, c := range []struct {
@@ -237,5 +224,18 @@ func TestPromotion(t *testing.T) {
 	} {
 		require.Equal(t, c.want, of(c.a).Add(of(c.b)).DType(), "%v and %v", c.a, c.b)
 		require.Equal(t, c.want, of(c.b).Mul(of(c.a)).DType(), "%v and %v", c.b, c.a)
+	}
+}
+
+func TestDivMod(t *testing.T) {
+	x, y := []int32{7, -7, 7, -7, 5, math.MinInt32}, []int32{2, 2, -2, -2, 0, -1}
+	q, r := mlxc.FromSlice(x).DivMod(mlxc.FromSlice(y))
+	require.Equal(t, []int32{3, -4, -4, 3, 0, math.MinInt32}, read[int32](t, q))
+	require.Equal(t, []int32{1, 1, -1, -1, 0, 0}, read[int32](t, r))
+	for _, d := range []mlxc.DType{mlxc.Float16, mlxc.Float32, mlxc.Float64} {
+		q, r := mlxc.FromSlice([]float64{7.5, -7.5, 7.5}).AsType(d).DivMod(mlxc.FromSlice([]float64{2, 2, -2}).AsType(d))
+		require.Equal(t, d, r.DType())
+		require.Equal(t, []float64{3, -4, -4}, wide(t, q))
+		require.Equal(t, []float64{1.5, 0.5, -0.5}, wide(t, r))
 	}
 }
