@@ -240,15 +240,6 @@ static mlxg_result call_contiguous(uintptr_t a, bool allowColMajor) {
 static mlxg_result call_conv_general(uintptr_t input, uintptr_t weight, const int* stride, size_t stride_num, const int* paddingLo, size_t paddingLo_num, const int* paddingHi, size_t paddingHi_num, const int* kernelDilation, size_t kernelDilation_num, const int* inputDilation, size_t inputDilation_num, int groups, bool flip) {
   MLXG_CALL(mlx_conv_general(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride, stride_num, paddingLo, paddingLo_num, paddingHi, paddingHi_num, kernelDilation, kernelDilation_num, inputDilation, inputDilation_num, groups, flip, mlxg_stream()));
 }
-static mlxg_result call_conv_transpose1d(uintptr_t input, uintptr_t weight, int stride, int padding, int dilation, int outputPadding, int groups) {
-  MLXG_CALL(mlx_conv_transpose1d(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride, padding, dilation, outputPadding, groups, mlxg_stream()));
-}
-static mlxg_result call_conv_transpose2d(uintptr_t input, uintptr_t weight, int stride0, int stride1, int padding0, int padding1, int dilation0, int dilation1, int outputPadding0, int outputPadding1, int groups) {
-  MLXG_CALL(mlx_conv_transpose2d(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride0, stride1, padding0, padding1, dilation0, dilation1, outputPadding0, outputPadding1, groups, mlxg_stream()));
-}
-static mlxg_result call_conv_transpose3d(uintptr_t input, uintptr_t weight, int stride0, int stride1, int stride2, int padding0, int padding1, int padding2, int dilation0, int dilation1, int dilation2, int outputPadding0, int outputPadding1, int outputPadding2, int groups) {
-  MLXG_CALL(mlx_conv_transpose3d(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride0, stride1, stride2, padding0, padding1, padding2, dilation0, dilation1, dilation2, outputPadding0, outputPadding1, outputPadding2, groups, mlxg_stream()));
-}
 static mlxg_result call_cos(uintptr_t a) {
   MLXG_CALL(mlx_cos(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
@@ -1342,63 +1333,6 @@ func mlxConvGeneral(input *Array, weight *Array, stride []int, paddingLo []int, 
 		return invalid(opError(op, err, input, weight))
 	}
 	return wrap(op, C.call_conv_general(word(inputCtx), word(weightCtx), &strideInts[0], C.size_t(len(stride)), &paddingLoInts[0], C.size_t(len(paddingLo)), &paddingHiInts[0], C.size_t(len(paddingHi)), &kernelDilationInts[0], C.size_t(len(kernelDilation)), &inputDilationInts[0], C.size_t(len(inputDilation)), C.int(groups), C.bool(flip)), input, weight)
-}
-
-// mlxConvTranspose1d calls int mlx_conv_transpose1d(mlx_array* res, const mlx_array input, const mlx_array weight, int stride, int padding, int dilation, int output_padding, int groups, const mlx_stream s).
-func mlxConvTranspose1d(input *Array, weight *Array, stride int, padding int, dilation int, outputPadding int, groups int) *Array {
-	const op = "conv_transpose1d"
-	inputCtx, err := input.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, input, weight))
-	}
-	defer input.release()
-	weightCtx, err := weight.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 1, input, weight))
-	}
-	defer weight.release()
-	if err := check32(stride, padding, dilation, outputPadding, groups); err != nil {
-		return invalid(opError(op, err, input, weight))
-	}
-	return wrap(op, C.call_conv_transpose1d(word(inputCtx), word(weightCtx), C.int(stride), C.int(padding), C.int(dilation), C.int(outputPadding), C.int(groups)), input, weight)
-}
-
-// mlxConvTranspose2d calls int mlx_conv_transpose2d(mlx_array* res, const mlx_array input, const mlx_array weight, int stride_0, int stride_1, int padding_0, int padding_1, int dilation_0, int dilation_1, int output_padding_0, int output_padding_1, int groups, const mlx_stream s).
-func mlxConvTranspose2d(input *Array, weight *Array, stride0 int, stride1 int, padding0 int, padding1 int, dilation0 int, dilation1 int, outputPadding0 int, outputPadding1 int, groups int) *Array {
-	const op = "conv_transpose2d"
-	inputCtx, err := input.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, input, weight))
-	}
-	defer input.release()
-	weightCtx, err := weight.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 1, input, weight))
-	}
-	defer weight.release()
-	if err := check32(stride0, stride1, padding0, padding1, dilation0, dilation1, outputPadding0, outputPadding1, groups); err != nil {
-		return invalid(opError(op, err, input, weight))
-	}
-	return wrap(op, C.call_conv_transpose2d(word(inputCtx), word(weightCtx), C.int(stride0), C.int(stride1), C.int(padding0), C.int(padding1), C.int(dilation0), C.int(dilation1), C.int(outputPadding0), C.int(outputPadding1), C.int(groups)), input, weight)
-}
-
-// mlxConvTranspose3d calls int mlx_conv_transpose3d(mlx_array* res, const mlx_array input, const mlx_array weight, int stride_0, int stride_1, int stride_2, int padding_0, int padding_1, int padding_2, int dilation_0, int dilation_1, int dilation_2, int output_padding_0, int output_padding_1, int output_padding_2, int groups, const mlx_stream s).
-func mlxConvTranspose3d(input *Array, weight *Array, stride0 int, stride1 int, stride2 int, padding0 int, padding1 int, padding2 int, dilation0 int, dilation1 int, dilation2 int, outputPadding0 int, outputPadding1 int, outputPadding2 int, groups int) *Array {
-	const op = "conv_transpose3d"
-	inputCtx, err := input.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, input, weight))
-	}
-	defer input.release()
-	weightCtx, err := weight.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 1, input, weight))
-	}
-	defer weight.release()
-	if err := check32(stride0, stride1, stride2, padding0, padding1, padding2, dilation0, dilation1, dilation2, outputPadding0, outputPadding1, outputPadding2, groups); err != nil {
-		return invalid(opError(op, err, input, weight))
-	}
-	return wrap(op, C.call_conv_transpose3d(word(inputCtx), word(weightCtx), C.int(stride0), C.int(stride1), C.int(stride2), C.int(padding0), C.int(padding1), C.int(padding2), C.int(dilation0), C.int(dilation1), C.int(dilation2), C.int(outputPadding0), C.int(outputPadding1), C.int(outputPadding2), C.int(groups)), input, weight)
 }
 
 // mlxCos calls int mlx_cos(mlx_array* res, const mlx_array a, const mlx_stream s).

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // ConvConfig says how a convolution walks. Lists have one entry for every spatial axis, or
@@ -44,7 +45,7 @@ type ConvGeneralConfig struct {
 	PaddingLow    []int // zeros before the input, 0 or more
 	PaddingHigh   []int // zeros behind the input, 0 or more
 	Dilation      []int
-	InputDilation []int // between neighbours of the input, 1 or more; nil stands for 1
+	InputDilation []int // between neighbours of the input, with zeros in the gaps, 1 or more; nil stands for 1
 	Groups        int
 	Flip          bool // turns the kernel around, which makes it a convolution of mathematics
 }
@@ -94,9 +95,35 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 		c.Groups = 1
 	}
 	if c.Groups < 1 {
-		return fail(errGroups(c.Groups))
+		return fail(fmt.Errorf("there are %d groups: it must be 1 or more", c.Groups))
+	}
+	if input.Err() == nil && weight.Err() == nil &&
+		(!slices.Equal(c.PaddingLow, c.PaddingHigh) || slices.Max(c.InputDilation) > 1 && slices.Max(c.Stride) > 1) {
+		laid := input.layOut(c.PaddingLow, c.PaddingHigh, c.InputDilation)
+		defer laid.Free()
+		input = laid
+		c.PaddingLow = make([]int, len(c.Stride))
+		c.PaddingHigh = c.PaddingLow
+		c.InputDilation = slices.Repeat([]int{1}, len(c.Stride))
 	}
 	return mlxConvGeneral(input, weight, c.Stride, c.PaddingLow, c.PaddingHigh, c.Dilation, c.InputDilation, c.Groups, c.Flip)
+}
+
+// layOut puts the input's places the dilation apart and zeros around them, as MLX's
+// convolutions do themselves. But their gradients have wrong shapes where the two sides
+// differ, and some do not exist where the input is dilated and the stride is above 1.
+func (a *Array) layOut(low, high, dilation []int) *Array {
+	shape := a.Shape()
+	start, stop, strides := make([]int, len(shape)), slices.Clone(shape), slices.Repeat([]int{1}, len(shape))
+	for i, d := range dilation {
+		k := i + 1
+		start[k], strides[k] = low[i], d
+		stop[k] = low[i] + (shape[k]-1)*d + 1
+		shape[k] = stop[k] + high[i]
+	}
+	zeros := Zeros(a.DType(), shape...)
+	defer zeros.Free()
+	return zeros.SliceUpdate(a, start, stop, strides)
 }
 
 // ConvTransposeConfig says how a transposed convolution walks; see ConvConfig.
@@ -113,71 +140,53 @@ type ConvTransposeConfig struct {
 // weight of shape (O,K,C/Groups), to the result, of shape (N,L',O) with
 // L' = Stride·(L−1) − 2·Padding + Dilation·(K−1) + 1 + OutputPadding.
 func ConvTranspose1D(input, weight *Array, c ConvTransposeConfig) *Array {
-	return convTranspose("conv_transpose1d", 1, input, weight, c, func(s, p, d, o []int, groups int) *Array {
-		return mlxConvTranspose1d(input, weight, s[0], p[0], d[0], o[0], groups)
-	})
+	return convTranspose("conv_transpose1d", 1, input, weight, c)
 }
 
 // ConvTranspose2D is ConvTranspose1D with two spatial axes.
 func ConvTranspose2D(input, weight *Array, c ConvTransposeConfig) *Array {
-	return convTranspose("conv_transpose2d", 2, input, weight, c, func(s, p, d, o []int, groups int) *Array {
-		return mlxConvTranspose2d(input, weight, s[0], s[1], p[0], p[1], d[0], d[1], o[0], o[1], groups)
-	})
+	return convTranspose("conv_transpose2d", 2, input, weight, c)
 }
 
 // ConvTranspose3D is ConvTranspose1D with three spatial axes.
 func ConvTranspose3D(input, weight *Array, c ConvTransposeConfig) *Array {
-	return convTranspose("conv_transpose3d", 3, input, weight, c, func(s, p, d, o []int, groups int) *Array {
-		return mlxConvTranspose3d(input, weight, s[0], s[1], s[2], p[0], p[1], p[2], d[0], d[1], d[2], o[0], o[1], o[2], groups)
-	})
+	return convTranspose("conv_transpose3d", 3, input, weight, c)
 }
 
-func convTranspose(op string, dims int, input, weight *Array, c ConvTransposeConfig,
-	f func(stride, padding, dilation, outputPadding []int, groups int) *Array,
-) *Array {
+// convTranspose correlates the input, its places the stride apart and as far from the
+// borders as the kernel reaches, with the kernel turned around.
+func convTranspose(op string, dims int, input, weight *Array, c ConvTransposeConfig) *Array {
 	fail := func(err error) *Array { return invalid(opError(op, err, input, weight)) }
-	for _, p := range []struct {
-		name     string
-		list     *[]int
-		min, def int
-	}{
-		{"stride", &c.Stride, 1, 1},
-		{"padding", &c.Padding, 0, 0},
-		{"dilation", &c.Dilation, 1, 1},
-		{"output padding", &c.OutputPadding, 0, 0},
-	} {
-		var err error
-		if *p.list, err = spatial(p.name, *p.list, dims, p.min, p.def); err != nil {
+	general := ConvGeneralConfig{Groups: c.Groups, Flip: true, InputDilation: c.Stride, Dilation: c.Dilation}
+	if input.Err() == nil && weight.Err() == nil {
+		if n := input.NDim(); n != dims+2 || weight.NDim() != n {
+			return fail(fmt.Errorf("input and weight have %d and %d axes: they must have %d", n, weight.NDim(), dims+2))
+		}
+		if _, err := spatial("stride", c.Stride, dims, 1, 1); err != nil {
 			return fail(err)
 		}
-	}
-	if c.Groups == 0 {
-		c.Groups = 1
-	}
-	if c.Groups < 1 {
-		return fail(errGroups(c.Groups))
-	}
-	if input.Err() == nil && weight.Err() == nil {
-		if n := input.NDim(); n != dims+2 {
-			return fail(fmt.Errorf("the input has %d axes: it must have %d, batch, space and channels", n, dims+2))
+		dilation, err := spatial("dilation", c.Dilation, dims, 1, 1)
+		if err != nil {
+			return fail(err)
 		}
-		if err := checkConv(input, weight); err != nil {
+		padding, err := spatial("padding", c.Padding, dims, 0, 0)
+		if err != nil {
+			return fail(err)
+		}
+		more, err := spatial("output padding", c.OutputPadding, dims, 0, 0)
+		if err != nil {
 			return fail(err)
 		}
 		for i := range dims {
-			whole := c.Stride[i]*(input.Dim(i+1)-1) + c.Dilation[i]*(weight.Dim(i+1)-1) + 1 + c.OutputPadding[i]
-			if whole > math.MaxInt32 {
-				return fail(fmt.Errorf("spatial axis %d spans more than 2³¹−1", i))
+			reach := dilation[i] * (weight.Dim(i+1) - 1)
+			if padding[i] > reach {
+				return fail(fmt.Errorf("the padding %d along spatial axis %d is more than the %d that the kernel reaches", padding[i], i, reach))
 			}
-			if whole-2*c.Padding[i] < 1 {
-				return fail(fmt.Errorf("the padding cuts off all of spatial axis %d, which has %d", i, whole))
-			}
-			if c.Padding[i] > c.Dilation[i]*(weight.Dim(i+1)-1) {
-				return fail(fmt.Errorf("the padding %d along spatial axis %d is more than the kernel spans", c.Padding[i], i))
-			}
+			general.PaddingLow = append(general.PaddingLow, reach-padding[i])
+			general.PaddingHigh = append(general.PaddingHigh, reach-padding[i]+more[i])
 		}
 	}
-	return f(c.Stride, c.Padding, c.Dilation, c.OutputPadding, c.Groups)
+	return convGeneral(op, input, weight, general)
 }
 
 // checkConv refuses what MLX would divide by.
@@ -215,5 +224,3 @@ func spatial(name string, list []int, dims, least, otherwise int) ([]int, error)
 	}
 	return out, nil
 }
-
-func errGroups(n int) error { return fmt.Errorf("there are %d groups: it must be 1 or more", n) }

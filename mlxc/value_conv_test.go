@@ -169,6 +169,9 @@ func init() {
 			}), mlxc.ConvGeneral(x.AsType(mlxc.Float32), w.AsType(mlxc.Float32), c))
 		})
 	})
+}
+
+func TestConvTranspose(t *testing.T) {
 	transposed := func(dims int, f func(input, weight *mlxc.Array, c mlxc.ConvTransposeConfig) *mlxc.Array) func(t *testing.T) {
 		return func(t *testing.T) {
 			input, weight := []int{2, 4, 3, 5}[:dims+1], []int{4, 3, 2, 3}[:dims+1]
@@ -197,9 +200,9 @@ func init() {
 			}
 		}
 	}
-	value("mlx_conv_transpose1d", transposed(1, mlxc.ConvTranspose1D))
-	value("mlx_conv_transpose2d", transposed(2, mlxc.ConvTranspose2D))
-	value("mlx_conv_transpose3d", transposed(3, mlxc.ConvTranspose3D))
+	t.Run("one axis", transposed(1, mlxc.ConvTranspose1D))
+	t.Run("two axes", transposed(2, mlxc.ConvTranspose2D))
+	t.Run("three axes", transposed(3, mlxc.ConvTranspose3D))
 }
 
 func TestConvolutionsByHand(t *testing.T) {
