@@ -10,7 +10,8 @@ import (
 // and MLX computes it with LAPACK on CPU streams only: where the default device is a GPU,
 // call it inside WithDevice(CPU, …). A matrix that has no result, such as the inverse of
 // a singular one, is found where the result is computed: Eval or ToSlice returns the
-// error.
+// error. MLX has gradients for Norm, NormOrd of vectors, Cross and the right-hand side of
+// Solve and SolveTriangular, and none for the others.
 
 // onCPU says so where MLX would compute only on a CPU.
 func onCPU() error {
@@ -131,8 +132,8 @@ func (a *Array) QR() (q, r *Array) {
 // l.Take(p, 0).MatMul(u) is a, for one matrix.
 func (a *Array) LU() (p, l, u *Array) {
 	parts := factors(3, func() ([]*Array, error) { return mlxLinalgLu(a) }, "linalg_lu", a)
-	p, l, u = parts[0], parts[1].orNothing(), parts[2].orNothing()
-	if p.Err() == nil && a.Size() == 0 && p.Size() > 0 {
+	p, l, u = parts[0].orNothing(), parts[1].orNothing(), parts[2].orNothing()
+	if p.Size() > 0 && a.Size() == 0 { // rows without columns stay where they are
 		defer p.Free()
 		rows := Arange(Uint32, 0, float64(a.Dim(-2)), 1)
 		defer rows.Free()

@@ -98,12 +98,31 @@ func Einsum(subscripts string, operands ...*Array) *Array {
 
 // HadamardTransform multiplies along the last axis with the Hadamard matrix of its size
 // and with scale, 0 standing for 1/√size, which makes it orthonormal. The size is m·2ᵏ
-// for m of 1, 12, 20 and 28.
+// for m of 1, 12, 20 and 28; the dtype is float16, bfloat16 or float32, integers count as
+// float32.
 func (a *Array) HadamardTransform(scale float32) *Array {
+	const op = "hadamard_transform"
+	if a.Err() == nil {
+		switch {
+		case a.DType() == Float64 || a.DType() == Complex64:
+			return invalid(opError(op, errors.New("the dtype must be float16, bfloat16 or float32: convert with AsType"), a))
+		case !hadamardSize(a.Dim(-1)):
+			return invalid(opError(op, fmt.Errorf("the size %d of the last axis is not m·2ᵏ with m of 1, 12, 20 or 28", a.Dim(-1)), a))
+		}
+	}
 	if scale == 0 {
 		return mlxHadamardTransform(a, nil)
 	}
 	return mlxHadamardTransform(a, &scale)
+}
+
+// hadamardSize says whether MLX knows the matrix of this size.
+func hadamardSize(n int) bool {
+	odd, twos := n, 0
+	for odd > 0 && odd%2 == 0 {
+		odd, twos = odd/2, twos+1
+	}
+	return odd == 1 || twos >= 2 && (odd == 3 || odd == 5 || odd == 7)
 }
 
 // MatMulIDs say which matrices of two batches are multiplied: for each position of both,
@@ -133,13 +152,23 @@ func (ids MatMulIDs) check(a, b *Array) error {
 }
 
 // GatherMM multiplies chosen matrices of two batches, of shapes (…,M,K) and (…,K,N): the
-// result has the shape of the ids, broadcast to each other, and then (M,N). Its gradient
-// is MLX's own.
+// result has the shape of the ids, broadcast to each other, and then (M,N). On a CPU it is
+// float32. Its gradient is MLX's own.
 func (a *Array) GatherMM(b *Array, ids MatMulIDs) *Array {
 	if err := ids.check(a, b); err != nil {
 		return invalid(opError("gather_mm", err, a, b, ids.Left, ids.Right))
 	}
-	return mlxGatherMm(a, b, ids.Left, ids.Right, ids.Sorted)
+	return mlxGatherMm(a, b, ids.Left, ids.Right, ids.Sorted).float32OnCPU("gather_mm", a, b)
+}
+
+// float32OnCPU is for products that MLX computes in float32 alone where there is no GPU,
+// and says so only when it computes.
+func (r *Array) float32OnCPU(op string, operands ...*Array) *Array {
+	if r.Err() != nil || r.DType() == Float32 || CurrentDevice() != CPU {
+		return r
+	}
+	defer r.Free()
+	return invalid(opError(op, errors.New("on a CPU, MLX computes this for float32 only: convert with AsType"), operands...))
 }
 
 // SegmentedMM multiplies pieces of two matrices, of shapes (M,K) and (K,N): for every pair
@@ -177,11 +206,11 @@ type BlockMasks struct {
 	Out, Left, Right *Array
 }
 
-// BlockMaskedMM returns the matrix product of a and b with blocks masked. It is computed
-// in float32.
+// BlockMaskedMM returns the matrix product of a and b with blocks masked. On a CPU it is
+// float32.
 func (a *Array) BlockMaskedMM(b *Array, masks BlockMasks) *Array {
 	if masks.Size == 0 {
 		masks.Size = 64
 	}
-	return mlxBlockMaskedMm(a, b, masks.Size, masks.Out, masks.Left, masks.Right).orNothing()
+	return mlxBlockMaskedMm(a, b, masks.Size, masks.Out, masks.Left, masks.Right).orNothing().float32OnCPU("block_masked_mm", a, b)
 }

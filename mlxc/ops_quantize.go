@@ -78,7 +78,15 @@ func (a *Array) Quantize(c QuantizeConfig) Quantized {
 		n = 3
 	}
 	var parts []*Array
-	if err := c.known(); err != nil {
+	err := c.known()
+	switch {
+	case err != nil:
+	case a.Err() == nil && a.Size() == 0:
+		err = errNoElements
+	case a.DType() == Float64:
+		err = errFloat64
+	}
+	if err != nil {
 		parts = failed(n, opError("quantize", err, a))
 	} else {
 		parts = orFailed(n)(mlxQuantize(a, c.GroupSize, c.Bits, c.mode(), nil))
@@ -99,6 +107,11 @@ func (q Quantized) Dequantize(d DType) *Array {
 	return mlxDequantize(q.Weight, q.Scales, q.Biases, q.GroupSize, q.Bits, q.mode(), q.GlobalScale, d)
 }
 
+var errFloat64 = errors.New("float64 is not quantised, nor multiplied with what is: convert with AsType(Float32)")
+
+// errNoElements is for what MLX would divide by their number.
+var errNoElements = errors.New("there are no elements to quantise")
+
 // check says what is missing.
 func (q Quantized) check(scales bool) error {
 	if err := q.known(); err != nil {
@@ -106,6 +119,12 @@ func (q Quantized) check(scales bool) error {
 	}
 	affine := q.mode() == string(Affine)
 	switch {
+	case q.Weight.Err() == nil && q.Weight.Size() == 0:
+		return errNoElements
+	case q.Weight.Err() == nil && q.Weight.NDim() < 2:
+		return errors.New("the weight must have two axes or more")
+	case q.Scales.DType() == Float64:
+		return errFloat64
 	case scales && q.Scales == nil:
 		return errors.New("there are no scales")
 	case scales && affine && q.Biases == nil:
@@ -121,10 +140,14 @@ func (q Quantized) check(scales bool) error {
 // else with w, standing for (K,N). The result has a's dtype. The gradient flows to a
 // alone, and in mode Affine to the scales and biases.
 func (a *Array) QuantizedMatMul(w Quantized, transpose bool) *Array {
-	if err := w.check(true); err != nil {
+	err := w.check(true)
+	if err == nil && a.DType() == Float64 {
+		err = errFloat64
+	}
+	if err != nil {
 		return invalid(opError("quantized_matmul", err, a, w.Weight, w.Scales, w.Biases))
 	}
-	return mlxQuantizedMatmul(a, w.Weight, w.Scales, w.Biases, transpose, w.GroupSize, w.Bits, w.mode())
+	return mlxQuantizedMatmul(a, w.Weight, w.Scales, w.Biases, transpose, w.GroupSize, w.Bits, w.mode()).orNothing()
 }
 
 // GatherQMM is QuantizedMatMul of chosen matrices of two batches: see GatherMM.
@@ -134,10 +157,13 @@ func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 	if err == nil {
 		err = ids.check(a, w.Weight)
 	}
+	if err == nil && a.DType() == Float64 {
+		err = errFloat64
+	}
 	if err != nil {
 		return invalid(opError(op, err, a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right))
 	}
-	return mlxGatherQmm(a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right, transpose, w.GroupSize, w.Bits, w.mode(), ids.Sorted)
+	return mlxGatherQmm(a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right, transpose, w.GroupSize, w.Bits, w.mode(), ids.Sorted).orNothing()
 }
 
 // QQMatMul quantises a, of shape (…,M,K), as w is, and returns its matrix product with wᵀ.

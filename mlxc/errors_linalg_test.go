@@ -1,0 +1,133 @@
+package mlxc_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// Wrong calls of linear algebra, transforms, random numbers, convolutions and quantised
+// arrays, many of which MLX would end the process over, and what their errors must say.
+func TestWrongLinearAlgebra(t *testing.T) {
+	m, v := normal(1, 3, 4), normal(2, 4)
+	square, ints, empty := normal(3, 3, 3), mlxc.Ones(mlxc.Int32, 3, 3), mlxc.Zeros(mlxc.Float32, 0, 64)
+	key := mlxc.RandomKey(1)
+	nan := mlxc.FromSlice([]float32{float32(math.NaN()), 1, 1, 2}, 2, 2)
+	second := func(_, b *mlxc.Array) error { return b.Err() }
+	third := func(_, _, c *mlxc.Array) error { return c.Err() }
+	q := normal(4, 64, 64).Quantize(mlxc.QuantizeConfig{})
+	x := normal(5, 2, 64)
+	signal, kernel := normal(6, 1, 8, 4), normal(7, 2, 3, 4)
+	onGPU := func(f func() *mlxc.Array) (err error) {
+		mlxc.WithPlaceholderGPU(func() { err = f().Err() })
+		return err
+	}
+	for _, c := range []struct {
+		name  string
+		err   error
+		parts []string
+	}{
+		{"an inverse of what is not square", m.Inv().Err(), []string{"linalg_inv", "float32(3,4)", "square"}},
+		{"an inverse of integers", ints.Inv().Err(), []string{"linalg_inv", "int32(3,3)", "float32 or float64"}},
+		{"an inverse of a vector", v.Inv().Err(), []string{"linalg_inv", "float32(4)", "2 dimensions"}},
+		{"a singular matrix", mlxc.Eval(mlxc.Ones(mlxc.Float32, 2, 2).Inv()), []string{"Eval", "LU factorization failed"}},
+		{"linear algebra on a GPU", onGPU(square.Inv), []string{"linalg_inv", "float32(3,3)", "WithDevice(CPU, …)"}},
+		{"factors on a GPU", onGPU(func() *mlxc.Array { _, _, vh := square.SVD(); return vh }), []string{"linalg_svd", "WithDevice(CPU, …)"}},
+		{"the second of two factors", second(m.Eig()), []string{"linalg_eig", "square"}},
+		{"the third of three factors", third(ints.LU()), []string{"linalg_lu", "int32(3,3)"}},
+		{"singular values of a vector", v.SingularValues().Err(), []string{"linalg_svd", "float32(4)"}},
+		{"a system of another size", square.Solve(v).Err(), []string{"linalg_solve", "float32(3,3), float32(4)"}},
+		{"a vector product of four", v.Cross(v, 0).Err(), []string{"cross", "2 or 3"}},
+		{"a norm over three axes", normal(8, 2, 2, 2).Norm(0, 1, 2).Err(), []string{"norm", "too many axes"}},
+		{"a norm that is none", square.NormOrd(3).Err(), []string{"norm", "Invalid ord 3"}},
+		{"an inner product of other sizes", m.Inner(square).Err(), []string{"inner", "float32(3,4), float32(3,3)", "last dimension"}},
+		{"a product of integers", ints.MatMul(ints).Err(), []string{"matmul", "int32(3,3), int32(3,3)", "floating point"}},
+		{"tensordot's axis", m.TensorDot(v, []int{2}, []int{0}).Err(), []string{"tensordot", "no axis 2"}},
+		{"tensordot's axis twice", m.TensorDot(m, []int{0, -2}, []int{0, 1}).Err(), []string{"tensordot", "axis -2 of operand 1 is there twice"}},
+		{"subscripts", mlxc.Einsum("i(->", m).Err(), []string{"einsum", "letters"}},
+		{"subscripts for another array", mlxc.Einsum("ijk->i", m).Err(), []string{"einsum", "float32(3,4)", "3"}},
+		{"a Hadamard matrix of 11", normal(9, 2, 11).HadamardTransform(0).Err(), []string{"hadamard_transform", "size 11"}},
+		{"a Hadamard matrix of 6", normal(9, 2, 6).HadamardTransform(0).Err(), []string{"hadamard_transform", "size 6"}},
+		{"segments of other matrices", m.SegmentedMM(square, mlxc.Zeros(mlxc.Uint32, 1, 2)).Err(), []string{"segmented_mm", "4 columns and 3 rows"}},
+		{"segments of batches", normal(10, 2, 3, 3).SegmentedMM(square, mlxc.Zeros(mlxc.Uint32, 1, 2)).Err(), []string{"segmented_mm", "two matrices"}},
+		{"blocks of 33", square.BlockMaskedMM(square, mlxc.BlockMasks{Size: 33, Out: mlxc.Ones(mlxc.Bool, 1, 1)}).Err(), []string{"block_masked_mm", "32, 64"}},
+		{"matrices that are not there", mlxc.Zeros(mlxc.Float32, 0, 3, 3).GatherMM(square, mlxc.MatMulIDs{Left: mlxc.Zeros(mlxc.Int32, 1)}).Err(), []string{"gather_mm", "no matrices"}},
+		{"ids of matrices that are no integers", square.GatherMM(square, mlxc.MatMulIDs{Right: v}).Err(), []string{"gather_mm", "the ids are float32"}},
+		{"gathered halves", square.AsType(mlxc.Float16).GatherMM(square.AsType(mlxc.Float16), mlxc.MatMulIDs{}).Err(), []string{"gather_mm", "float16(3,3)", "float32 only"}},
+
+		{"a transform of a scalar", mlxc.Scalar[float32](1).FFT(mlxc.FFTConfig{}).Err(), []string{"fft", "float32()", "0 axes"}},
+		{"a transform of two axes", v.FFT2(mlxc.FFTConfig{}).Err(), []string{"fft2", "must have 2 or more"}},
+		{"a transform along two axes of one", m.FFT(mlxc.FFTConfig{Axes: []int{0, 1}}).Err(), []string{"fft", "takes 1 axes, not [0 1]"}},
+		{"a transform's axis", m.FFTN(mlxc.FFTConfig{Axes: []int{2}}).Err(), []string{"fftn", "no axis 2"}},
+		{"a transform's axis twice", m.FFTN(mlxc.FFTConfig{Axes: []int{1, -1}}).Err(), []string{"fftn", "Duplicated axis"}},
+		{"a transform of nothing", mlxc.Zeros(mlxc.Float32, 2, 0).RFFT(mlxc.FFTConfig{}).Err(), []string{"rfft", "size 0"}},
+		{"a transform of a negative size", m.IFFT(mlxc.FFTConfig{N: []int{-1}}).Err(), []string{"ifft", "size -1"}},
+		{"a transform's sizes", m.IRFFTN(mlxc.FFTConfig{N: []int{3}}).Err(), []string{"irfftn", "[3]", "[0 1]"}},
+		{"a huge transform", m.FFTN(mlxc.FFTConfig{N: []int{1 << 30, 1 << 30}}).Err(), []string{"fftn", "memory"}},
+		{"a norm of transforms", m.FFT(mlxc.FFTConfig{Norm: 3}).Err(), []string{"fft", "no norm 3"}},
+		{"frequencies of nothing", mlxc.FFTFreq(0, 1).Err(), []string{"fftfreq", "samples"}},
+		{"samples at one place", mlxc.RFFTFreq(4, 0).Err(), []string{"rfftfreq", "distance"}},
+		{"a window of less than nothing", mlxc.Hanning(-1).Err(), []string{"hanning", "-1 samples"}},
+		{"a window beyond 32 bits", mlxc.Bartlett(1 << 40).Err(), []string{"bartlett", "32 bits"}},
+
+		{"bits of floats", mlxc.RandomBits(key, mlxc.Float32, 2).Err(), []string{"random_bits", "float32", "uint8, uint16 or uint32"}},
+		{"a negative shape", mlxc.RandomGumbel(key, mlxc.Float32, 2, -3).Err(), []string{"random_gumbel", "negative axis"}},
+		{"a shape beyond memory", mlxc.RandomBernoulli(key, mlxc.Scalar[float32](0.5), 1<<30, 1<<30).Err(), []string{"random_bernoulli", "memory"}},
+		{"no integers", mlxc.RandomInt(key, 3, 3, mlxc.Int32, 2).Err(), []string{"random_randint", "below 3"}},
+		{"probabilities that are integers", mlxc.RandomBernoulli(key, ints).Err(), []string{"random_bernoulli", "float"}},
+		{"means of another shape", mlxc.RandomNormalBroadcast(key, m, nil, mlxc.Float32, 4).Err(), []string{"random_normal", "(3,4) is not broadcast to (4)"}},
+		{"no classes", mlxc.RandomCategorical(key, mlxc.Zeros(mlxc.Float32, 2, 0), -1).Err(), []string{"random_categorical", "no class"}},
+		{"categorical's axis", mlxc.RandomCategorical(key, m, 2).Err(), []string{"random_categorical", "no axis 2"}},
+		{"no draws", mlxc.RandomCategoricalN(key, m, 1, 0).Err(), []string{"random_categorical", "0 draws"}},
+		{"permutation's axis", mlxc.RandomPermutation(key, m, 2).Err(), []string{"random_permutation", "no axis 2"}},
+		{"a permutation of less than nothing", mlxc.RandomPermutationArange(key, -1).Err(), []string{"random_permutation", "-1 numbers"}},
+		{"no keys", mlxc.RandomSplit(key, 0)[0].Err(), []string{"random_split", "0 keys"}},
+		{"covariances of another size", mlxc.RandomMultivariateNormal(key, v, square, 2).Err(), []string{"random_multivariate_normal", "compatible"}},
+
+		{"a convolution of a vector", mlxc.Conv1D(v, v, mlxc.ConvConfig{}).Err(), []string{"conv1d", "float32(4)", "must have 3"}},
+		{"a convolution of other channels", mlxc.Conv1D(signal, normal(7, 2, 3, 3), mlxc.ConvConfig{}).Err(), []string{"conv", "float32(1,8,4), float32(2,3,3)", "channels"}},
+		{"a convolution of nothing", mlxc.Conv1D(mlxc.Zeros(mlxc.Float32, 0, 8, 4), kernel, mlxc.ConvConfig{}).Err(), []string{"conv1d", "an axis has size 0"}},
+		{"a stride of 0", mlxc.Conv1D(signal, kernel, mlxc.ConvConfig{Stride: []int{0}}).Err(), []string{"conv1d", "stride is 0"}},
+		{"strides for other axes", mlxc.Conv1D(signal, kernel, mlxc.ConvConfig{Stride: []int{1, 2}}).Err(), []string{"conv1d", "2 entries"}},
+		{"a kernel beyond the input", mlxc.Conv1D(signal, kernel, mlxc.ConvConfig{Dilation: []int{4}}).Err(), []string{"conv1d", "spans 9", "only 8"}},
+		{"a padding beyond 32 bits", mlxc.Conv1D(signal, kernel, mlxc.ConvConfig{Padding: []int{1 << 30}}).Err(), []string{"conv1d", "2³¹−1"}},
+		{"less than one group", mlxc.Conv1D(signal, kernel, mlxc.ConvConfig{Groups: -1}).Err(), []string{"conv1d", "-1 groups"}},
+		{"a convolution of float64", mlxc.Conv1D(signal.AsType(mlxc.Float64), kernel, mlxc.ConvConfig{}).Err(), []string{"conv1d", "float64(1,8,4)", "AsType(Float32)"}},
+		{"a transposed stride of 0", mlxc.ConvTranspose1D(signal, kernel, mlxc.ConvTransposeConfig{Stride: []int{0}}).Err(), []string{"conv_transpose1d", "the stride is 0"}},
+		{"padding beyond the kernel", mlxc.ConvTranspose1D(signal, kernel, mlxc.ConvTransposeConfig{Padding: []int{3}}).Err(), []string{"conv_transpose1d", "padding 3"}},
+
+		{"a mode that is none", x.Quantize(mlxc.QuantizeConfig{Mode: "int3"}).Err(), []string{"quantize", `"int3"`, "mxfp8"}},
+		{"7 bits", x.Quantize(mlxc.QuantizeConfig{Bits: 7}).Err(), []string{"quantize", "2, 3, 4, 5, 6 and 8"}},
+		{"groups of 7", normal(5, 2, 70).Quantize(mlxc.QuantizeConfig{GroupSize: 7}).Err(), []string{"quantize", "32, 64, and 128"}},
+		{"rows that are no groups", m.Quantize(mlxc.QuantizeConfig{}).Err(), []string{"quantize", "float32(3,4)", "divisible"}},
+		{"nothing to quantise", empty.Quantize(mlxc.QuantizeConfig{}).Err(), []string{"quantize", "no elements"}},
+		{"float64 to quantise", x.AsType(mlxc.Float64).Quantize(mlxc.QuantizeConfig{}).Err(), []string{"quantize", "AsType(Float32)"}},
+		{"no biases", x.QuantizedMatMul(mlxc.Quantized{Weight: q.Weight, Scales: q.Scales}, true).Err(), []string{"quantized_matmul", "biases"}},
+		{"no scales", mlxc.Quantized{Weight: q.Weight}.Dequantize(mlxc.Float32).Err(), []string{"dequantize", "scales"}},
+		{"another inner size", m.QuantizedMatMul(q, true).Err(), []string{"quantized_matmul", "float32(3,4)"}},
+		{"no weight", mlxc.Quantized{Scales: v, Biases: v}.Dequantize(mlxc.Float32).Err(), []string{"dequantize", "nil"}},
+		{"affine twice", x.QQMatMul(q, nil).Err(), []string{"qqmm", "affine"}},
+		{"rows on a CPU", x.QQMatMul(x.Quantize(mlxc.QuantizeConfig{Mode: mlxc.MXFP8}), nil).Err(), []string{"qqmm", "on a CPU", "single row"}},
+		{"gathered on a CPU", x.GatherQQMM(x.Quantize(mlxc.QuantizeConfig{Mode: mlxc.MXFP8}), mlxc.MatMulIDs{}, nil).Err(), []string{"gather_qqmm", "GPUs only"}},
+
+		{"a rotation of a vector", mlxc.RoPE(v, mlxc.RoPEConfig{}).Err(), []string{"rope", "3 dimensions"}},
+		{"a rotation of three", mlxc.RoPE(signal, mlxc.RoPEConfig{Dims: 3}).Err(), []string{"rope", "even"}},
+		{"a negative base", mlxc.RoPE(signal, mlxc.RoPEConfig{Base: -1}).Err(), []string{"rope", "base is -1"}},
+		{"two offsets", mlxc.RoPEDynamic(signal, mlxc.Scalar[int32](1), mlxc.RoPEConfig{Offset: 1}).Err(), []string{"rope", "offset"}},
+		{"an offset that is no integer", mlxc.RoPEDynamic(signal, mlxc.Scalar[float32](1), mlxc.RoPEConfig{}).Err(), []string{"rope", "integer"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Error(t, c.err)
+			for _, p := range c.parts {
+				require.ErrorContains(t, c.err, p)
+			}
+			require.NotContains(t, c.err.Error(), ".cpp")
+		})
+	}
+	// After all of them the library works.
+	near(t, []float64{math.NaN(), math.NaN()}, nan.Eigvals().Abs(), 0)
+	near(t, []float64{2}, mlxc.FromSlice([]float32{0, 2, -1, 3}, 2, 2).Det(), 1e-6)
+}
