@@ -136,7 +136,7 @@ func ExampleCUDAKernel() {
 		fmt.Println(err) // where MLX has no CUDA
 		return
 	}
-	out, err := kernel.Apply(mlxc.CUDALaunch{
+	out, err := kernel.Apply(mlxc.KernelLaunch{
 		Outputs: []mlxc.Output{{Shape: []int{1}, DType: mlxc.Float32}},
 		Grid:    [3]int{1, 1, 1}, Threadgroup: [3]int{1, 1, 1},
 	}, mlxc.FromSlice([]float32{5}))

@@ -163,11 +163,11 @@ func (a *Array) GatherMM(b *Array, ids MatMulIDs) *Array {
 
 // float32OnCPU is for products that MLX computes in float32 alone where there is no GPU,
 // and says so only when it computes.
-func (r *Array) float32OnCPU(op string, operands ...*Array) *Array {
-	if r.Err() != nil || r.DType() == Float32 || CurrentDevice() != CPU {
-		return r
+func (a *Array) float32OnCPU(op string, operands ...*Array) *Array {
+	if a.Err() != nil || a.DType() == Float32 || CurrentDevice() != CPU {
+		return a
 	}
-	defer r.Free()
+	defer a.Free()
 	return invalid(opError(op, errors.New("on a CPU, MLX computes this for float32 only: convert with AsType"), operands...))
 }
 
