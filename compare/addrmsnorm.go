@@ -8,7 +8,11 @@ import (
 
 // addRMSNorm has two outputs, the sum h of x and the residual r, and the normalised h, y.
 func addRMSNorm() Op {
-	n := norm{
+	return Op{Name: "add-rmsnorm", Cases: addRMSNormNorm().cases()}
+}
+
+func addRMSNormNorm() norm {
+	return norm{
 		params: []string{"x", "r"}, vectors: []string{"w"}, outputs: []string{"h", "y"}, own: true,
 		forward: func(in []*oracle.Tensor, eps float64) []oracle.Tensor {
 			h, y := oracle.AddRMSNorm(*in[0], *in[1], in[2], eps)
@@ -27,5 +31,4 @@ func addRMSNorm() Op {
 			return []*mlxc.Array{h, mlxc.RMSNorm(h, in[2], eps)}
 		},
 	}
-	return Op{Name: "add-rmsnorm", Cases: n.cases()}
 }

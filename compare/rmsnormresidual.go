@@ -8,7 +8,11 @@ import (
 
 // rmsNormResidual adds the normalised x to the residual r.
 func rmsNormResidual() Op {
-	n := norm{
+	return Op{Name: "rmsnorm-residual", Cases: rmsNormResidualNorm().cases()}
+}
+
+func rmsNormResidualNorm() norm {
+	return norm{
 		params: []string{"x", "r"}, vectors: []string{"w"}, outputs: []string{"y"}, own: true,
 		forward: func(in []*oracle.Tensor, eps float64) []oracle.Tensor {
 			return []oracle.Tensor{oracle.RMSNormResidual(*in[0], *in[1], in[2], eps)}
@@ -24,5 +28,4 @@ func rmsNormResidual() Op {
 			return []*mlxc.Array{in[1].Add(mlxc.RMSNorm(in[0], in[2], eps))}
 		},
 	}
-	return Op{Name: "rmsnorm-residual", Cases: n.cases()}
 }

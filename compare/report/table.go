@@ -60,11 +60,21 @@ func (p *printer) printf(format string, args ...any) {
 }
 
 func (p *printer) table(cases []Case) {
+	header := []string{"case", "dtype", "grad", "max", "MLX max", "mean", "MLX mean", "floor", "ratio", "", "MLX"}
+	left, right := tw.AlignLeft, tw.AlignRight
+	var rows [][]string
+	for _, c := range cases {
+		rows = append(rows, cells(c))
+	}
+	p.columns([]tw.Align{left, left, left, right, right, right, right, right, right, left, left}, header, rows)
+}
+
+// columns sets a header and rows in columns.
+func (p *printer) columns(columns []tw.Align, header []string, rows [][]string) {
 	if p.err != nil {
 		return
 	}
-	left, right := tw.AlignLeft, tw.AlignRight
-	align := tw.CellAlignment{PerColumn: []tw.Align{left, left, left, right, right, right, right, right, right, left, left}}
+	align := tw.CellAlignment{PerColumn: columns}
 	tight := tw.CellPadding{Global: tw.Padding{Left: "", Right: "  ", Overwrite: true}}
 	asWritten := tw.CellFormatting{AutoFormat: tw.Off, AutoWrap: tw.WrapNone}
 	var text strings.Builder
@@ -81,11 +91,9 @@ func (p *printer) table(cases []Case) {
 			Row:    tw.CellConfig{Alignment: align, Padding: tight, Formatting: asWritten},
 		}),
 	)
-	t.Header([]string{"case", "dtype", "grad", "max", "MLX max", "mean", "MLX mean", "floor", "ratio", "", "MLX"})
-	for _, c := range cases {
-		if p.err = t.Append(cells(c)); p.err != nil {
-			return
-		}
+	t.Header(header)
+	if p.err = t.Bulk(rows); p.err != nil {
+		return
 	}
 	if p.err = t.Render(); p.err != nil {
 		return

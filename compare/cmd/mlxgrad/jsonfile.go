@@ -12,8 +12,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/compare/report"
 )
 
-// checkJSONPath finds before a run what would be in the way of writing its report after it.
-func checkJSONPath(path string) error {
+// checkJSONPath is checkFolderOf the file of the flag --json.
+func checkJSONPath(path string) error { return checkFolderOf("--json", path) }
+
+// checkFolderOf finds before a run what would be in the way of writing a flag's file after it.
+func checkFolderOf(flag, path string) error {
 	if path == "" {
 		return nil
 	}
@@ -22,7 +25,7 @@ func checkJSONPath(path string) error {
 		err = &fs.PathError{Op: "open", Path: filepath.Dir(path), Err: errors.New("not a folder")}
 	}
 	if err != nil {
-		return fmt.Errorf("--json: %w", err)
+		return fmt.Errorf("%s: %w", flag, err)
 	}
 	return nil
 }

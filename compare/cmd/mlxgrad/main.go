@@ -2,6 +2,7 @@
 // oracle, checks Metal kernels, and says what it found on the machine.
 //
 //	mlxgrad parity    compares, prints a table, and writes JSON on request
+//	mlxgrad bench     times our gradients and MLX's, and writes tables, plots and raw figures
 //	mlxgrad sanitize  looks for races and other bugs of Metal kernels
 //	mlxgrad traffic   counts the bytes that Metal kernels move
 //	mlxgrad source    prints the Metal text that MLX generates for a kernel
@@ -35,6 +36,7 @@ func main() {
 // commandLine is the grammar of the command.
 type commandLine struct {
 	Parity   parityCommand   `cmd:"" help:"Compare our gradients with MLX's and with a float64 oracle."`
+	Bench    benchCommand    `cmd:"" help:"Time our gradients and MLX's built-in ones."`
 	Sanitize sanitizeCommand `cmd:"" help:"Look for races and other bugs of Metal kernels, yours or ours."`
 	Traffic  trafficCommand  `cmd:"" help:"Count the bytes that Metal kernels move, and where their threads meet."`
 	Source   sourceCommand   `cmd:"" help:"Print the Metal text that MLX generates for a kernel."`
@@ -55,7 +57,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		kong.Description("Gradients of MLX, held against MLX's own and against a float64 oracle, and Metal kernels, checked on any machine."),
 		kong.Writers(stdout, stderr),
 		kong.BindTo(stdout, (*io.Writer)(nil)),
-		kong.Vars{"ops": opNames()},
+		kong.Vars{"ops": opNames(), "benchOps": benchOpNames()},
 	)
 	if err != nil {
 		panic(err) // The grammar is wrong, which every test of this command would show.

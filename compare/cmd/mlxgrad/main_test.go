@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -38,6 +39,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"counts": counts,
+			"times":  times,
 		},
 	})
 }
@@ -65,6 +67,33 @@ func counts(ts *testscript.TestScript, incomplete bool, args []string) {
 		ts.Fatalf("the report does not say what ran: %+v", *r)
 	}
 	_, _ = fmt.Fprintf(ts.Stdout(), "%d passed\n", passed)
+}
+
+// times checks the one row of a report of "mlxgrad bench": "times FILE", or "! times FILE" for an
+// incomplete run.
+func times(ts *testscript.TestScript, incomplete bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: times FILE")
+	}
+	text, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	var r report.Bench
+	ts.Check(json.Unmarshal(text, &r))
+	if r.Incomplete != incomplete || len(r.Rows) != 1 || r.Rows[0].Error != "" {
+		ts.Fatalf("incomplete is %v, rows are %+v", r.Incomplete, r.Rows)
+	}
+	row := r.Rows[0]
+	// x, w and dy are read, dx and dw written.
+	const rows, width, float32Size = 256, 1024, 4
+	if row.Launches == 0 || row.Bytes != float32Size*(3*rows*width+2*width) || !(row.Difference < 1e-4) || row.AddBytes != float32Size*3*rows*width {
+		ts.Fatalf("the row is %+v", row)
+	}
+	for _, t := range []*report.Timing{row.Ours, row.MLX, row.Add} {
+		if t.Copies < 1 || !(0 < t.Q1 && t.Q1 <= t.Median && t.Median <= t.Q3) || t.Build <= 0 || len(t.Repetitions) != len(row.Ours.Repetitions) {
+			ts.Fatalf("a timing is %+v", *t)
+		}
+	}
+	_, _ = fmt.Fprintf(ts.Stdout(), "%d repetitions of 3 sides\n", len(row.Ours.Repetitions))
 }
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -62,7 +62,7 @@ func (c *parityCommand) Run(w io.Writer) error {
 	// The first signal ends the run after the current case. The second one ends the process.
 	context.AfterFunc(ctx, stop)
 
-	r := compare.Run(ctx, c.ops(), compare.Options{DTypes: c.dtypes(), Case: c.pattern, Repeat: c.Repeat})
+	r := compare.Run(ctx, c.ops(), compare.Options{DTypes: chosenDTypes(c.DType), Case: c.pattern, Repeat: c.Repeat})
 	if c.JSON != "" {
 		if err := r.WriteFile(c.JSON); err != nil {
 			return err
@@ -86,8 +86,9 @@ func (c *parityCommand) ops() []compare.Op {
 	})
 }
 
-func (c *parityCommand) dtypes() []mlxc.DType {
+// chosenDTypes are those of these names, or all if none is named.
+func chosenDTypes(names []string) []mlxc.DType {
 	return slices.DeleteFunc(compare.DTypes(), func(d mlxc.DType) bool {
-		return len(c.DType) > 0 && !slices.Contains(c.DType, d.String())
+		return len(names) > 0 && !slices.Contains(names, d.String())
 	})
 }

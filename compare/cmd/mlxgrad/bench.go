@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/mlxgrad/mlxgrad/compare"
+	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// benchCommand is "mlxgrad bench".
+type benchCommand struct {
+	Op        []string      `help:"Only these operations. One of: ${enum}." enum:"${benchOps}" placeholder:"OP"`
+	DType     []string      `name:"dtype" help:"Only these dtypes. One of: ${enum}." enum:"float32,float16,bfloat16" placeholder:"DTYPE"`
+	Shape     string        `help:"Only cases whose names match this regular expression, such as '^8192x4096$|causal'." placeholder:"REGEXP"`
+	Pass      []report.Pass `help:"What is timed, in place of the operation's own. One of: ${enum}." enum:"backward,step" placeholder:"PASS"`
+	Repeat    int           `help:"How many repetitions are measured of each side (default: ${default})." default:"9" placeholder:"N"`
+	JSON      string        `name:"json" help:"Also write the report as JSON to this file." placeholder:"FILE"`
+	CSV       string        `name:"csv" help:"Also write it as CSV, a line for each side." placeholder:"FILE"`
+	Benchstat string        `help:"Also write each repetition as a line for benchstat." placeholder:"FILE"`
+	Plot      string        `help:"Also draw the ratios over size as PNG." placeholder:"FILE"`
+
+	pattern *regexp.Regexp
+}
+
+// Help is what --help says beyond the flags.
+func (*benchCommand) Help() string {
+	return `Times our gradients and MLX's built-in ones on the default device, in one run. Inputs and cotangents are random,
+contiguous and computed before; all gradients are asked for. "backward" times them after the outputs are there,
+"step" outputs and gradients.
+
+A repetition builds graphs for 20 ms of work, at most 64, whose time on the host is reported apart, and evaluates
+them one after the other without waiting in between, from sets of inputs that together are larger than caches. Its
+time is from the first evaluation's start until the device has done all, divided by their number. Sides take turns.
+
+The limit is MLX's addition of two arrays as large as the largest that is moved: 2 reads and 1 write.`
+}
+
+// benchOpNames lists the operations that are timed.
+func benchOpNames() string {
+	var names []string
+	for _, op := range compare.BenchOps(mlxc.CPU) {
+		names = append(names, op.Name)
+	}
+	return strings.Join(names, ",")
+}
+
+// Validate finds what is wrong with the flags before anything runs.
+func (c *benchCommand) Validate() error {
+	if c.Repeat < 1 {
+		return fmt.Errorf("--repeat must be at least 1, not %d", c.Repeat)
+	}
+	if c.Shape != "" {
+		pattern, err := regexp.Compile(c.Shape)
+		if err != nil {
+			return fmt.Errorf("--shape: %w", err)
+		}
+		c.pattern = pattern
+	}
+	for _, file := range []struct{ flag, path string }{
+		{"--json", c.JSON}, {"--csv", c.CSV}, {"--benchstat", c.Benchstat}, {"--plot", c.Plot},
+	} {
+		if err := checkFolderOf(file.flag, file.path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run measures, and reports on w and in the files.
+func (c *benchCommand) Run(w io.Writer, k *kong.Context) error {
+	if err := mlxc.Check(); err != nil {
+		return fmt.Errorf("%w\nRun \"mlxgrad doctor\" for what to do", err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The first signal ends the run after the current repetition. The second one ends the process.
+	context.AfterFunc(ctx, stop)
+
+	r := compare.Bench(ctx, c.ops(), compare.BenchOptions{
+		DTypes: chosenDTypes(c.DType), Passes: c.Pass, Shape: c.pattern, Repeat: c.Repeat,
+		// A line for each row, since a run takes minutes.
+		Done: func(row report.BenchRow) { fmt.Fprintln(k.Stderr, row.Line()) },
+	})
+	for _, file := range []struct {
+		path  string
+		write func(io.Writer) error
+	}{{c.JSON, r.Encode}, {c.CSV, r.WriteCSV}, {c.Benchstat, r.WriteBenchstat}, {c.Plot, r.WritePlot}} {
+		if file.path == "" {
+			continue
+		}
+		if err := report.WriteFile(file.path, file.write); err != nil {
+			return err
+		}
+	}
+	if err := r.WriteTable(w); err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	switch {
+	case r.Incomplete:
+		return errInterrupted
+	case !r.Succeeded():
+		return errFailed
+	}
+	return nil
+}
+
+func (c *benchCommand) ops() []compare.BenchOp {
+	return slices.DeleteFunc(compare.BenchOps(mlxc.CurrentDevice()), func(op compare.BenchOp) bool {
+		return len(c.Op) > 0 && !slices.Contains(c.Op, op.Name)
+	})
+}

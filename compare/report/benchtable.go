@@ -1,0 +1,159 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/olekukonko/tablewriter/tw"
+)
+
+// WriteTable writes the report for people: what ran and how, a table an operation, and what failed.
+func (b *Bench) WriteTable(w io.Writer) error {
+	out := &printer{w: w}
+	name := b.DeviceName
+	if name == "" {
+		name = b.Device
+	}
+	out.printf("%s executor on %s, MLX %s, mlx-c %s, %s\n", b.Executor, name, b.MLX, b.MLXC, b.Started.Format("2006-01-02"))
+	if b.TF32 != "" {
+		out.printf("MLX multiplies float32 matrices with TF32 %s (MLX_ENABLE_TF32)\n", b.TF32)
+	}
+	out.printf("Medians in µs ± half the distance of the quartiles; ratio: MLX ÷ ours, of which more is better;\n" +
+		"limit: ours ÷ the time of MLX's add for the same bytes; extra: MiB of peak memory beyond arguments and results\n")
+	for start := 0; start < len(b.Rows); {
+		end := start
+		for end < len(b.Rows) && b.Rows[end].Op == b.Rows[start].Op {
+			end++
+		}
+		out.benchTable(b.Rows[start:end])
+		start = end
+	}
+	said := false
+	for _, r := range b.Rows {
+		if r.MLXMessage == "" {
+			continue
+		}
+		if !said {
+			out.printf("\nNot compared with MLX:\n")
+			said = true
+		}
+		out.printf("  %s: %s\n", r.title(), strings.ReplaceAll(r.MLXMessage, "\n", "; "))
+	}
+	for _, r := range b.Rows {
+		if r.Error != "" {
+			out.printf("\nFAIL %s\n%s\n", r.title(), indent(r.Error))
+		}
+	}
+	out.printf("\n")
+	if b.Incomplete {
+		out.printf("interrupted: not everything was measured\n")
+	}
+	if len(b.Rows) == 0 {
+		out.printf("nothing ran\n")
+		return out.err
+	}
+	out.printf("%s\n", b.verdict())
+	return out.err
+}
+
+// title names a row.
+func (r *BenchRow) title() string {
+	return fmt.Sprintf("%s %s %s %s", r.Op, r.Case, r.DType, r.Pass)
+}
+
+// Line is a row in one line, for those who wait for the next.
+func (r *BenchRow) Line() string {
+	switch {
+	case r.Error != "":
+		return r.title() + ": FAIL"
+	case r.MLX == nil:
+		return fmt.Sprintf("%s: %s µs", r.title(), digits(r.Ours.Median))
+	}
+	return fmt.Sprintf("%s: %s µs, MLX %s µs, ratio %s", r.title(), digits(r.Ours.Median), digits(r.MLX.Median), fixed(r.Ratio))
+}
+
+func (p *printer) benchTable(rows []BenchRow) {
+	unit := "GB/s"
+	if rows[0].FLOPs > 0 {
+		unit = "TFLOP/s"
+	}
+	p.printf("\n%s\n", rows[0].Op)
+	left, right := tw.AlignLeft, tw.AlignRight
+	align := []tw.Align{left, left, left}
+	for range 10 {
+		align = append(align, right)
+	}
+	header := []string{
+		"case", "dtype", "pass", "ours", "MLX", "ratio", unit, "MLX", "limit", "build", "MLX", "extra", "MLX",
+	}
+	var cells [][]string
+	for i := range rows {
+		r := &rows[i]
+		ours, mlx := r.sideCells(r.Ours), r.sideCells(r.MLX)
+		cells = append(cells, []string{
+			r.Case, r.DType, string(r.Pass), ours.time, mlx.time, fixed(r.Ratio), ours.rate, mlx.rate, fixed(r.OverLimit),
+			ours.build, mlx.build, ours.extra, mlx.extra,
+		})
+	}
+	p.columns(align, header, cells)
+}
+
+// sideCells are what the table has of a side.
+type sideCells struct{ time, rate, build, extra string }
+
+func (r *BenchRow) sideCells(t *Timing) sideCells {
+	if t == nil {
+		return sideCells{"-", "-", "-", "-"}
+	}
+	rate, _ := r.Rate(t)
+	const mebibyte = 1 << 20
+	return sideCells{
+		time:  fmt.Sprintf("%s ±%.0f%%", digits(t.Median), 100*t.Spread()),
+		rate:  digits(rate),
+		build: digits(t.Build),
+		extra: digits(float64(t.ExtraMemory) / mebibyte),
+	}
+}
+
+// verdict counts the rows by who is faster.
+func (b *Bench) verdict() string {
+	faster, compared, failed := 0, 0, 0
+	for _, r := range b.Rows {
+		if r.Error != "" {
+			failed++
+			continue
+		}
+		if ratio := float64(r.Ratio); !math.IsNaN(ratio) {
+			compared++
+			if ratio >= 1 {
+				faster++
+			}
+		}
+	}
+	return fmt.Sprintf("%d of %d rows at least as fast as MLX, %d rows not compared, %d failed",
+		faster, compared, len(b.Rows)-compared-failed, failed)
+}
+
+// digits writes a number with three digits, or all before the point.
+func digits(v float64) string {
+	switch {
+	case v == 0:
+		return "0"
+	case math.Abs(v) >= 100:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case math.Abs(v) >= 10:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+// fixed writes a ratio.
+func fixed(n Number) string {
+	if math.IsNaN(float64(n)) {
+		return "-"
+	}
+	return strconv.FormatFloat(float64(n), 'f', 2, 64)
+}
