@@ -19,6 +19,8 @@ usage: ./build.sh [verb] [flags]
           A choice is kept until another is made or clean is run. CXX names the compiler.
   install --prefix DIR   copy MLX and mlx-c to DIR/lib for programs outside this repository,
           which are then built with -tags mlxc_pkgconfig and PKG_CONFIG_PATH=DIR/lib/pkgconfig
+  package DIR   make one folder for a machine without Go and network: the command, tests,
+          libraries, and run.sh, which runs parity, tests and bench there
   parity  hold every gradient against MLX's own and a float64 oracle; flags go to mlxgrad parity
   test    run all tests; flags and packages go to go test
   bench   run all benchmarks; flags and packages go to go test
@@ -124,6 +126,10 @@ case $verb in
   install)
     setup
     exec "$third/build/setup" "$third" install "$@"
+    ;;
+  package)
+    setup
+    exec "$third/build/setup" "$third" package "$@"
     ;;
   parity)
     setup

@@ -46,7 +46,8 @@ func main() {
 }
 
 // run sets up the folder that the first argument names, as the flags after it say, or,
-// if the second is "install", copies what is set up to a prefix.
+// if the second is "install" or "package", copies what is set up to a prefix or makes a
+// package of it.
 func run(ctx context.Context, log io.Writer, args []string) error {
 	if len(args) == 0 {
 		return failf("run ./build.sh instead", "the folder to install to is missing")
@@ -71,8 +72,13 @@ func run(ctx context.Context, log io.Writer, args []string) error {
 	if err != nil {
 		installed = nil // no installation, or none that can be used
 	}
-	if len(args) > 1 && args[1] == "install" {
-		return s.installTo(installed, args[2:])
+	if len(args) > 1 {
+		switch args[1] {
+		case "install":
+			return s.installTo(installed, args[2:])
+		case "package":
+			return s.packageTo(ctx, installed, args[2:])
+		}
 	}
 	if s.choice, err = chosen(args[1:], os.Getenv, installed); err != nil {
 		return err
