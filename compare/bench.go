@@ -160,7 +160,12 @@ func measureRow(ctx context.Context, row *report.BenchRow, c BenchCase, dtype ml
 		sides = append(sides, add)
 	}
 
+	queue, err := newBenchQueue()
+	if err != nil {
+		return fmt.Errorf("the device could not be kept busy: %w", err)
+	}
 	for _, s := range sides {
+		s.queue = queue
 		if err := s.calibrate(); err != nil {
 			return err
 		}

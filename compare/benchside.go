@@ -14,9 +14,12 @@ type benchSide struct {
 	// evaluation is timed.
 	build func(operands) (before, timed []*mlxc.Array, err error)
 	sets  []operands
+	queue *benchQueue // Nil on a CPU.
 
 	copies, extraMemory int
-	micros, builds      []float64 // Of each repetition.
+	submit              time.Duration // Of one evaluation.
+	// Of each repetition, as in report.Timing.
+	device, wall, builds []float64
 }
 
 // gradientSide is the pass of f.
@@ -64,10 +67,11 @@ func (s *benchSide) evaluate() (err error) {
 const (
 	// A repetition is long against the clock's resolution, the start of the first evaluation and the
 	// synchronisation at the end, which the device waits for.
-	repetitionTime = 20 * time.Millisecond
+	repetitionTime = 10 * time.Millisecond
 	mostCopies     = 64
-	// All results of a repetition are held until its end.
-	mostResults = 4 << 30
+	// The share of memory that the results of a repetition may hold, with what is beside them. MLX lets
+	// nobody submit more where memory is short.
+	copiesShare = 8
 )
 
 // calibrate measures memory and finds how many copies a repetition has, on the way warming everything up.
@@ -76,16 +80,28 @@ func (s *benchSide) calibrate() error {
 	if err != nil {
 		return err
 	}
-	most := max(1, min(mostCopies, mostResults/max(1, results)))
+	most := min(mostCopies, mlxc.MemoryLimit()/copiesShare/max(1, results+s.extraMemory))
 	s.copies = 1
 	for range 3 { // Few copies have much of the first one's start in their mean.
-		_, once, err := s.batch()
+		b, err := s.batch(nil)
 		if err != nil {
 			return err
 		}
-		s.copies = max(1, min(most, int(repetitionTime/max(1, once))))
+		if s.copies == 1 {
+			s.submit = b.submit
+		}
+		s.copies = max(1, min(most, int(repetitionTime/max(1, b.evaluate))))
 	}
-	return nil
+	if s.queue == nil {
+		return nil
+	}
+	for {
+		b, err := s.batch(s.queue)
+		if err != nil || b.queued || s.queue.links == mostLinks {
+			return err
+		}
+		s.queue.lengthen()
+	}
 }
 
 // measureMemory sets extraMemory from one step, and returns the size of its results.
@@ -123,59 +139,100 @@ func (s *benchSide) measureMemory() (results int, err error) {
 
 // measure adds a repetition.
 func (s *benchSide) measure() error {
-	build, evaluate, err := s.batch()
+	b, err := s.batch(nil)
 	if err != nil {
 		return err
 	}
-	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
-	s.builds, s.micros = append(s.builds, micros(build)), append(s.micros, micros(evaluate))
+	device := b.evaluate
+	if s.queue != nil {
+		// Where the device gets through what is queued before the host has submitted all, they run side by
+		// side, as without a queue.
+		if q, err := s.batch(s.queue); err != nil {
+			return err
+		} else if q.queued {
+			device = q.evaluate
+		}
+	}
+	s.builds, s.wall, s.device = append(s.builds, micros(b.build)), append(s.wall, micros(b.evaluate)), append(s.device, micros(device))
 	return nil
 }
 
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// batchTimes are the mean times of a copy.
+type batchTimes struct {
+	build    time.Duration // Of the graph, on the host.
+	submit   time.Duration // Until the host has handed everything to the device.
+	evaluate time.Duration // Until the device has done everything.
+	// queued says that evaluate is the device's alone: it had everything at hand when it began.
+	queued bool
+}
+
 // batch builds the copies, computes what must be there before, and then evaluates them, one after the other
-// without waiting in between, so that the host prepares one while the device computes another. It returns
-// the mean times of a copy.
-func (s *benchSide) batch() (build, evaluate time.Duration, err error) {
-	mlxc.WithScope(func() {
-		var before []*mlxc.Array
-		timed := make([][]*mlxc.Array, s.copies)
-		start := time.Now()
-		for i := range timed {
-			var first []*mlxc.Array
-			if first, timed[i], err = s.build(s.sets[i%len(s.sets)]); err != nil {
-				return
-			}
-			before = append(before, first...)
+// without waiting in between: the host prepares one while the device computes another, or all before the
+// device is through with the queue.
+func (s *benchSide) batch(queue *benchQueue) (times batchTimes, err error) {
+	mlxc.WithScope(func() { times, err = s.batchIn(queue) })
+	return times, err
+}
+
+func (s *benchSide) batchIn(queue *benchQueue) (times batchTimes, err error) {
+	copies := time.Duration(s.copies)
+	var before []*mlxc.Array
+	timed := make([][]*mlxc.Array, s.copies)
+	start := time.Now()
+	for i := range timed {
+		var first []*mlxc.Array
+		if first, timed[i], err = s.build(s.sets[i%len(s.sets)]); err != nil {
+			return times, err
 		}
-		build = time.Since(start) / time.Duration(s.copies)
-		if len(before) > 0 {
-			if err = mlxc.Eval(before...); err != nil {
-				return
-			}
+		before = append(before, first...)
+	}
+	times.build = time.Since(start) / copies
+	if len(before) > 0 {
+		if err := mlxc.Eval(before...); err != nil {
+			return times, err
 		}
-		if err = mlxc.Synchronize(); err != nil {
-			return
+	}
+	if err := mlxc.Synchronize(); err != nil {
+		return times, err
+	}
+	var ahead *mlxc.Array
+	if queue != nil {
+		if ahead, err = queue.start(); err != nil {
+			return times, err
+		}
+	}
+	start = time.Now()
+	for _, a := range timed {
+		if err := mlxc.AsyncEval(a...); err != nil {
+			return times, err
+		}
+	}
+	times.submit = time.Since(start) / copies
+	if ahead != nil {
+		times.queued = !ahead.Available()
+		if err := mlxc.Eval(ahead); err != nil { // Waits for it, and not for what comes after.
+			return times, err
 		}
 		start = time.Now()
-		for _, a := range timed {
-			if err = mlxc.AsyncEval(a...); err != nil {
-				return
-			}
-		}
-		if err = mlxc.Synchronize(); err != nil {
-			return
-		}
-		evaluate = time.Since(start) / time.Duration(s.copies)
-	})
-	return build, evaluate, err
+	}
+	if err := mlxc.Synchronize(); err != nil {
+		return times, err
+	}
+	times.evaluate = time.Since(start) / copies
+	return times, nil
 }
 
 // timing summarises the repetitions; nil if there are none.
 func (s *benchSide) timing() *report.Timing {
-	if s == nil || len(s.micros) == 0 {
+	if s == nil || len(s.device) == 0 {
 		return nil
 	}
-	return report.NewTiming(s.micros, s.builds, s.copies, s.extraMemory)
+	return report.NewTiming(report.Timing{
+		Repetitions: s.device, WallRepetitions: s.wall, BuildRepetitions: s.builds,
+		Submit: micros(s.submit), Copies: s.copies, ExtraMemory: s.extraMemory,
+	})
 }
 
 // benchSets makes random operands on the device, contiguous and computed.

@@ -63,27 +63,38 @@ type BenchRow struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Timing is what was measured of one side. Times are microseconds of one evaluation.
+// Timing is what was measured of one side. Times are microseconds of one evaluation, each the mean of
+// Copies that follow each other.
 type Timing struct {
+	// Median is that of Repetitions, and Q1 and Q3 are the quartiles.
 	Median float64 `json:"median_us"`
-	Q1     float64 `json:"q1_us"` // Quartiles.
+	Q1     float64 `json:"q1_us"`
 	Q3     float64 `json:"q3_us"`
-	// Build is the median time in which the host makes the graph, which the other times do not contain.
+	// Wall is the median of WallRepetitions, Build that of BuildRepetitions.
+	Wall  float64 `json:"wall_us"`
 	Build float64 `json:"build_us"`
-	// Copies is how many evaluations a repetition has between two synchronisations; a repetition's time
-	// is their mean.
-	Copies      int       `json:"copies"`
+	// Submit is what the host needs to hand one evaluation to an idle device, in one trial. Where it is
+	// near Wall, the host holds the device up.
+	Submit float64 `json:"submit_us"`
+	// Repetitions are the device's times: on a GPU from the end of other work, which kept it busy until
+	// the host had submitted all copies, to the end of the last. Where there are too many to be submitted
+	// in that time, and on a CPU, they are those of WallRepetitions.
 	Repetitions []float64 `json:"repetitions_us"`
+	// WallRepetitions begin with the submission to an idle device.
+	WallRepetitions []float64 `json:"wall_repetitions_us"`
+	// BuildRepetitions are of the graphs' construction on the host, which the other times do not contain.
+	BuildRepetitions []float64 `json:"build_repetitions_us"`
+	// Copies is how many evaluations a repetition has.
+	Copies int `json:"copies"`
 	// ExtraMemory is the peak of memory in a step beyond arguments and results, in bytes.
 	ExtraMemory int `json:"extra_memory"`
 }
 
-// NewTiming summarises repetitions, of which there is at least one.
-func NewTiming(repetitions, builds []float64, copies, extraMemory int) *Timing {
-	return &Timing{
-		Median: quantile(repetitions, 0.5), Q1: quantile(repetitions, 0.25), Q3: quantile(repetitions, 0.75),
-		Build: quantile(builds, 0.5), Copies: copies, Repetitions: repetitions, ExtraMemory: extraMemory,
-	}
+// NewTiming adds the medians and quartiles of the repetitions, of which there is at least one of each kind.
+func NewTiming(t Timing) *Timing {
+	t.Median, t.Q1, t.Q3 = quantile(t.Repetitions, 0.5), quantile(t.Repetitions, 0.25), quantile(t.Repetitions, 0.75)
+	t.Wall, t.Build = quantile(t.WallRepetitions, 0.5), quantile(t.BuildRepetitions, 0.5)
+	return &t
 }
 
 // Spread is half the distance of the quartiles, over the median.

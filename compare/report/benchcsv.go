@@ -12,7 +12,7 @@ import (
 // benchColumns are those of the CSV. Another library's figures have their own name as the side, and the
 // same columns, so that files can be joined.
 var benchColumns = []string{
-	"device", "tf32", "op", "case", "dtype", "pass", "side", "median_us", "q1_us", "q3_us", "build_us", "copies", "repetitions_us",
+	"device", "tf32", "op", "case", "dtype", "pass", "side", "median_us", "q1_us", "q3_us", "wall_us", "submit_us", "build_us", "copies", "repetitions_us",
 	"bytes", "flops", "rate", "unit", "extra_memory", "mlx_over_ours", "over_limit", "message",
 }
 
@@ -41,7 +41,8 @@ func (b *Bench) WriteCSV(w io.Writer) error {
 	for _, r := range b.Rows {
 		sides := r.sides()
 		if r.Error != "" {
-			sides = []side{{"ours", &Timing{Median: math.NaN(), Q1: math.NaN(), Q3: math.NaN(), Build: math.NaN()}}}
+			nan := math.NaN()
+			sides = []side{{"ours", &Timing{Median: nan, Q1: nan, Q3: nan, Wall: nan, Submit: nan, Build: nan}}}
 		}
 		for _, s := range sides {
 			lines = append(lines, b.csvLine(r, s))
@@ -73,7 +74,7 @@ func (b *Bench) csvLine(r BenchRow, s side) []string {
 	}
 	return []string{
 		b.DeviceName, b.TF32, r.Op, r.Case, r.DType, string(r.Pass), s.name,
-		plain(t.Median), plain(t.Q1), plain(t.Q3), plain(t.Build), strconv.Itoa(t.Copies), strings.Join(repetitions, " "),
+		plain(t.Median), plain(t.Q1), plain(t.Q3), plain(t.Wall), plain(t.Submit), plain(t.Build), strconv.Itoa(t.Copies), strings.Join(repetitions, " "),
 		strconv.Itoa(r.Bytes), plain(r.FLOPs), plain(rate), unit, strconv.Itoa(t.ExtraMemory),
 		plain(float64(ratio)), plain(float64(limit)), message,
 	}
@@ -105,10 +106,8 @@ func (b *Bench) WriteBenchstat(w io.Writer) error {
 			for i, v := range s.timing.Repetitions {
 				out.printf("BenchmarkGradient/op=%s/case=%s/dtype=%s/pass=%s/side=%s %d %.1f ns/op",
 					r.Op, name.Replace(r.Case), r.DType, r.Pass, s.name, s.timing.Copies, 1e3*v)
-				if s.name != "add" && i == 0 {
-					out.printf(" %d extra-B", s.timing.ExtraMemory)
-				}
-				out.printf("\n")
+				out.printf(" %.1f wall-ns %.1f build-ns %d extra-B\n",
+					1e3*s.timing.WallRepetitions[i], 1e3*s.timing.BuildRepetitions[i], s.timing.ExtraMemory)
 			}
 		}
 	}

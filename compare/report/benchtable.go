@@ -146,8 +146,10 @@ func digits(v float64) string {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	case math.Abs(v) >= 10:
 		return strconv.FormatFloat(v, 'f', 1, 64)
+	case math.Abs(v) >= 0.1:
+		return strconv.FormatFloat(v, 'f', 2, 64)
 	}
-	return strconv.FormatFloat(v, 'f', 2, 64)
+	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
 // fixed writes a ratio.

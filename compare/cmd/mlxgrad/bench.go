@@ -39,9 +39,10 @@ func (*benchCommand) Help() string {
 contiguous and computed before; all gradients are asked for. "backward" times them after the outputs are there,
 "step" outputs and gradients.
 
-A repetition builds graphs for 20 ms of work, at most 64, whose time on the host is reported apart, and evaluates
-them one after the other without waiting in between, from sets of inputs that together are larger than caches. Its
-time is from the first evaluation's start until the device has done all, divided by their number. Sides take turns.
+A repetition evaluates copies for 10 ms, at most 64, one after the other without waiting in between, from sets of
+inputs that together are larger than caches. A GPU is kept busy with other work until the host has submitted all of
+them, so that the time is the GPU's own; the files have the time that begins with the submission too, and that in
+which the host makes the graphs. Sides take turns.
 
 The limit is MLX's addition of two arrays as large as the largest that is moved: 2 reads and 1 write.`
 }

@@ -89,7 +89,7 @@ func times(ts *testscript.TestScript, incomplete bool, args []string) {
 		ts.Fatalf("the row is %+v", row)
 	}
 	for _, t := range []*report.Timing{row.Ours, row.MLX, row.Add} {
-		if t.Copies < 1 || !(0 < t.Q1 && t.Q1 <= t.Median && t.Median <= t.Q3) || t.Build <= 0 || len(t.Repetitions) != len(row.Ours.Repetitions) {
+		if t.Copies < 1 || !(0 < t.Q1 && t.Q1 <= t.Median && t.Median <= t.Q3) || t.Build <= 0 || t.Wall <= 0 || t.Submit <= 0 || len(t.Repetitions) != len(row.Ours.Repetitions) {
 			ts.Fatalf("a timing is %+v", *t)
 		}
 	}
