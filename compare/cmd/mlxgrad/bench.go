@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -93,27 +94,32 @@ func (c *benchCommand) Run(w io.Writer, k *kong.Context) error {
 		// A line for each row, since a run takes minutes.
 		Done: func(row report.BenchRow) { fmt.Fprintln(k.Stderr, row.Line()) },
 	})
-	for _, file := range []struct {
-		path  string
-		write func(io.Writer) error
-	}{{c.JSON, r.Encode}, {c.CSV, r.WriteCSV}, {c.Benchstat, r.WriteBenchstat}, {c.Plot, r.WritePlot}} {
-		if file.path == "" {
-			continue
-		}
-		if err := report.WriteFile(file.path, file.write); err != nil {
-			return err
-		}
-	}
-	if err := r.WriteTable(w); err != nil {
-		return fmt.Errorf("printing the report: %w", err)
+	err := c.writeFiles(r)
+	if tableErr := r.WriteTable(w); tableErr != nil {
+		err = errors.Join(err, fmt.Errorf("printing the report: %w", tableErr))
 	}
 	switch {
+	case err != nil:
+		return err
 	case r.Incomplete:
 		return errInterrupted
 	case !r.Succeeded():
 		return errFailed
 	}
 	return nil
+}
+
+// writeFiles writes all that were asked for, whatever becomes of the others.
+func (c *benchCommand) writeFiles(r *report.Bench) (err error) {
+	for _, file := range []struct {
+		path  string
+		write func(io.Writer) error
+	}{{c.JSON, r.Encode}, {c.CSV, r.WriteCSV}, {c.Benchstat, r.WriteBenchstat}, {c.Plot, r.WritePlot}} {
+		if file.path != "" {
+			err = errors.Join(err, report.WriteFile(file.path, file.write))
+		}
+	}
+	return err
 }
 
 func (c *benchCommand) ops() []compare.BenchOp {

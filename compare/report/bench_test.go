@@ -1,0 +1,192 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// timed is a timing of three repetitions around a median.
+func timed(median float64) *Timing {
+	return NewTiming(Timing{
+		Repetitions: []float64{1.2 * median, 0.9 * median, median}, WallRepetitions: []float64{2 * median, 2 * median, 3 * median},
+		BuildRepetitions: []float64{7, 8, 9}, Submit: 4, Copies: 5, ExtraMemory: 3 << 20,
+	})
+}
+
+// sampleBench has a row that is bound by bytes, one by arithmetic, one without MLX, and one that failed.
+func sampleBench() *Bench {
+	b := &Bench{
+		MLX: "0.32.2", MLXC: "0.7.0", Device: "gpu", DeviceName: "A GPU", Executor: "cuda", TF32: "on",
+		Started: time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC),
+		Rows: []BenchRow{
+			{
+				Op: "rmsnorm", Case: "8192x4096", DType: "float32", Pass: Backward, Elements: 8192 * 4096, Bytes: 400e6, AddBytes: 300e6,
+				Launches: 2, Ours: timed(100), MLX: timed(150), Add: timed(60), Difference: 1e-6,
+			},
+			{
+				Op: "rmsnorm", Case: "8192x1024", DType: "float16", Pass: Backward, Elements: 8192 * 1024, Bytes: 50e6, AddBytes: 50e6,
+				Launches: 2, Ours: timed(20), Add: timed(10), Difference: Number(math.NaN()), MLXMessage: "it would read\nout of bounds",
+			},
+			{
+				Op: "attention", Case: "4x32/8x4096x128, causal", DType: "float32", Pass: Step, Elements: 4 << 20, FLOPs: 2e12,
+				Launches: 3, Ours: timed(10000), MLX: timed(5000), Difference: 1e-3,
+			},
+			{
+				Op: "attention", Case: "1x2x3x4", DType: "float32", Pass: Step, FLOPs: 1,
+				Difference: Number(math.NaN()), Error: "our gradient failed:\nout of paper",
+			},
+		},
+	}
+	for i := range b.Rows {
+		b.Rows[i].Derive()
+	}
+	return b
+}
+
+func TestTiming(t *testing.T) {
+	timing := timed(100)
+	require.Equal(t, 100.0, timing.Median)
+	require.InDelta(t, 95, timing.Q1, 1e-9)
+	require.InDelta(t, 110, timing.Q3, 1e-9)
+	require.InDelta(t, 0.075, timing.Spread(), 1e-9)
+	require.Equal(t, 200.0, timing.Wall)
+	require.Equal(t, 8.0, timing.Build)
+	require.Equal(t, []float64{120, 90, 100}, timing.Repetitions, "in the order of time")
+	require.Equal(t, 2.5, quantile([]float64{4, 1, 2, 3}, 0.5))
+	require.Equal(t, 7.0, quantile([]float64{7}, 0.25))
+}
+
+func TestBenchDerives(t *testing.T) {
+	rows := sampleBench().Rows
+	require.Equal(t, 1.5, float64(rows[0].Ratio))
+	// add moves 300 MB in 60 µs, and so the row's 400 MB in 80.
+	require.InDelta(t, 1.25, float64(rows[0].OverLimit), 1e-9)
+	rate, unit := rows[0].Rate(rows[0].Ours)
+	require.Equal(t, "GB/s", unit)
+	require.InDelta(t, 4000, rate, 1e-9)
+	rate, unit = rows[2].Rate(rows[2].Ours)
+	require.Equal(t, "TFLOP/s", unit)
+	require.InDelta(t, 200, rate, 1e-9)
+	require.True(t, math.IsNaN(float64(rows[1].Ratio)))
+	require.Equal(t, 2.0, float64(rows[1].OverLimit))
+	require.True(t, math.IsNaN(float64(rows[2].OverLimit)))
+}
+
+func TestBenchSucceeded(t *testing.T) {
+	b := sampleBench()
+	require.False(t, b.Succeeded(), "a row failed")
+	b.Rows = b.Rows[:3]
+	require.True(t, b.Succeeded())
+	b.Incomplete = true
+	require.False(t, b.Succeeded())
+	require.False(t, (&Bench{}).Succeeded(), "nothing ran")
+}
+
+func TestBenchTableGolden(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, sampleBench().WriteTable(&out))
+	golden := filepath.Join("testdata", "bench.golden")
+	if *update {
+		require.NoError(t, os.WriteFile(golden, out.Bytes(), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), out.String())
+}
+
+func TestBenchLine(t *testing.T) {
+	rows := sampleBench().Rows
+	require.Equal(t, "rmsnorm 8192x4096 float32 backward: 100 µs, MLX 150 µs, ratio 1.50", rows[0].Line())
+	require.Equal(t, "rmsnorm 8192x1024 float16 backward: 20.0 µs", rows[1].Line())
+	require.Equal(t, "attention 1x2x3x4 float32 step: FAIL", rows[3].Line())
+}
+
+func TestBenchCSV(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, sampleBench().WriteCSV(&out))
+	lines, err := csv.NewReader(&out).ReadAll()
+	require.NoError(t, err)
+	var got []map[string]string
+	for _, line := range lines[1:] {
+		row := map[string]string{}
+		for i, name := range lines[0] {
+			row[name] = line[i]
+		}
+		got = append(got, row)
+	}
+	require.Len(t, got, 8)
+	var sides []string
+	for _, row := range got {
+		sides = append(sides, row["case"]+" "+row["side"])
+	}
+	require.Equal(t, []string{
+		"8192x4096 ours", "8192x4096 mlx", "8192x4096 add", "8192x1024 ours", "8192x1024 add",
+		"4x32/8x4096x128, causal ours", "4x32/8x4096x128, causal mlx", "1x2x3x4 ours",
+	}, sides)
+	ours := got[0]
+	for name, want := range map[string]string{
+		"device": "A GPU", "tf32": "on", "op": "rmsnorm", "dtype": "float32", "pass": "backward", "median_us": "100", "q1_us": "95", "q3_us": "110",
+		"wall_us": "200", "submit_us": "4", "build_us": "8", "copies": "5", "repetitions_us": "120 90 100", "bytes": "400000000", "flops": "0",
+		"rate": "4000", "unit": "GB/s", "extra_memory": "3145728", "mlx_over_ours": "1.5", "over_limit": "1.25", "message": "",
+	} {
+		require.Equal(t, want, ours[name], name)
+	}
+	require.Equal(t, "300000000", got[2]["bytes"])
+	require.Equal(t, "5000", got[2]["rate"])
+	require.Equal(t, "it would read\nout of bounds", got[3]["message"])
+	require.Equal(t, "400", got[6]["rate"])
+	require.Empty(t, got[6]["mlx_over_ours"], "it is a figure of ours")
+	require.Empty(t, got[7]["median_us"])
+	require.Equal(t, "our gradient failed:\nout of paper", got[7]["message"])
+}
+
+func TestBenchstatLines(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, sampleBench().WriteBenchstat(&out))
+	text := out.String()
+	require.True(t, strings.HasPrefix(text, "device: A GPU\nmlx: 0.32.2\nexecutor: cuda\ntf32: on\n"), text)
+	require.Equal(t, 7*3, strings.Count(text, " ns/op"), "three repetitions of seven sides")
+	require.Contains(t, text, "BenchmarkGradient/op=rmsnorm/case=8192x4096/dtype=float32/pass=backward/side=ours 5 120000.0 ns/op 200000.0 wall-ns 7000.0 build-ns 3145728 extra-B\n")
+	require.Contains(t, text, "/case=4x32:8x4096x128,causal/dtype=float32/pass=step/side=mlx 5 ")
+	require.NotContains(t, text, "1x2x3x4")
+}
+
+func TestBenchJSON(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, sampleBench().Encode(&out))
+	var got Bench
+	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+	require.Equal(t, sampleBench().Rows[0], got.Rows[0])
+	require.Nil(t, got.Rows[1].MLX)
+	out.Reset()
+	require.NoError(t, (&Bench{}).Encode(&out))
+	require.Contains(t, out.String(), `"rows": []`)
+}
+
+func TestBenchPlot(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, sampleBench().WritePlot(&out))
+	image, err := png.Decode(&out)
+	require.NoError(t, err)
+	// One panel, since the other dtype has no ratio, and the legend.
+	require.InDelta(t, 21.0/11, float64(image.Bounds().Dx())/float64(image.Bounds().Dy()), 0.02)
+	colours := map[any]bool{}
+	for x := range image.Bounds().Dx() {
+		for y := range image.Bounds().Dy() {
+			colours[image.At(x, y)] = true
+		}
+	}
+	require.Greater(t, len(colours), 20, "lines of two colours and their edges")
+
+	require.ErrorContains(t, (&Bench{}).WritePlot(&out), "nothing to plot")
+}
