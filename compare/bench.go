@@ -148,7 +148,7 @@ func measureRow(ctx context.Context, row *report.BenchRow, c BenchCase, dtype ml
 			return fmt.Errorf("the gradients could not be compared: %w", err)
 		}
 		row.Difference = report.Number(difference)
-		if !(difference <= mostDifference) {
+		if !(difference <= mostDifference(dtype)) {
 			return fmt.Errorf("ours and MLX's gradients differ by %.3g of their size: what is wrong is not timed", difference)
 		}
 	}
@@ -186,8 +186,9 @@ func measureRow(ctx context.Context, row *report.BenchRow, c BenchCase, dtype ml
 }
 
 // mostDifference is allowed between ours and MLX's gradients. It is for gross errors, which would make times
-// meaningless; bfloat16 has three digits.
-const mostDifference = 0.05
+// meaningless, and so leaves room for TF32 and for sums of thousands of rows in the dtype itself: MLX's dw of
+// 8192 rows is off by 0.09 in bfloat16.
+func mostDifference(dtype mlxc.DType) float64 { return 0.02 + 50*spacing(dtype) }
 
 // gradientDifference is the sum of |ours − MLX's| over that of |MLX's|, of the gradient where it is largest.
 func gradientDifference(c BenchCase, data operands) (largest float64, err error) {
