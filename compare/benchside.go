@@ -104,14 +104,13 @@ func (s *benchSide) calibrate() error {
 	}
 }
 
-// measureMemory sets extraMemory from one step, and returns the size of its results.
+// measureMemory sets extraMemory from one evaluation, and returns the size of its results.
 func (s *benchSide) measureMemory() (results int, err error) {
 	mlxc.WithScope(func() {
 		if err = mlxc.Synchronize(); err != nil {
 			return
 		}
 		active := mlxc.ActiveMemory()
-		mlxc.ResetPeakMemory()
 		var before, timed []*mlxc.Array
 		if before, timed, err = s.build(s.sets[0]); err != nil {
 			return
@@ -121,6 +120,7 @@ func (s *benchSide) measureMemory() (results int, err error) {
 				return
 			}
 		}
+		mlxc.ResetPeakMemory()
 		if err = mlxc.Eval(timed...); err != nil {
 			return
 		}
@@ -131,7 +131,7 @@ func (s *benchSide) measureMemory() (results int, err error) {
 			results += a.NBytes()
 		}
 		// A result may be an argument, such as a cotangent that is a gradient at once.
-		results = min(results, mlxc.ActiveMemory()-active)
+		results = min(results, max(0, mlxc.ActiveMemory()-active))
 		s.extraMemory = mlxc.PeakMemory() - active - results
 	})
 	return results, err

@@ -86,7 +86,8 @@ type Timing struct {
 	BuildRepetitions []float64 `json:"build_repetitions_us"`
 	// Copies is how many evaluations a repetition has.
 	Copies int `json:"copies"`
-	// ExtraMemory is the peak of memory in a step beyond arguments and results, in bytes.
+	// ExtraMemory is the peak of memory in the pass beyond arguments and results, in bytes: what is kept
+	// for a gradient counts.
 	ExtraMemory int `json:"extra_memory"`
 }
 

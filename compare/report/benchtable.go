@@ -114,7 +114,7 @@ func (r *BenchRow) sideCells(t *Timing) sideCells {
 		time:  fmt.Sprintf("%s ±%.0f%%", digits(t.Median), 100*t.Spread()),
 		rate:  digits(rate),
 		build: digits(t.Build),
-		extra: digits(float64(t.ExtraMemory) / mebibyte),
+		extra: strconv.FormatFloat(float64(t.ExtraMemory)/mebibyte, 'f', 2, 64),
 	}
 }
 
