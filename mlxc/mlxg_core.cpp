@@ -57,13 +57,10 @@ char* copy_string(const std::string& s) {
 // transform inserts nodes there. Goroutines move between threads, so each entry
 // sets it.
 void make_default(void* stream) {
-  mlx_stream s = {stream};
-  mlx_device d = {nullptr};
-  if (mlx_stream_get_device(&d, s) == 0) {
-    mlx_set_default_device(d);
-  }
-  mlx_device_free(d);
-  mlx_set_default_stream(s);
+  // Not through mlx-c, which makes and frees a device for it at every transform.
+  auto& s = *static_cast<mlx::core::Stream*>(stream);
+  mlx::core::set_default_device(s.device);
+  mlx::core::set_default_stream(s);
 }
 
 bool is_gpu(void* stream) {

@@ -57,11 +57,19 @@ func ValueAndGrad(f Func, argnums ...int) func(args []*Array) (values, grads []*
 	argnums = slices.Clone(argnums)
 	// MLX takes a set and gives its gradients in ascending order.
 	ascending := slices.Sorted(slices.Values(argnums))
+	nums := cShape(ascending)
+	// The place of each gradient among those.
+	places := make([]int, len(argnums))
+	for i, n := range argnums {
+		places[i] = slices.Index(ascending, n)
+	}
+	twice := len(slices.Compact(slices.Clone(ascending))) != len(argnums)
+	run := differentiated(withOutputs(f))
 	return func(args []*Array) (values, grads []*Array, err error) {
 		switch {
 		case f == nil:
 			return nil, nil, &Error{Op: op, Err: errNoFunction}
-		case len(slices.Compact(slices.Clone(ascending))) != len(argnums):
+		case twice:
 			return nil, nil, &Error{Op: op, Err: fmt.Errorf("an argument is named twice: %v", argnums)}
 		case ascending[0] < 0 || ascending[len(ascending)-1] >= len(args):
 			return nil, nil, &Error{Op: op, Err: fmt.Errorf("there are %d arguments, numbered from 0, not all of %v", len(args), argnums)}
@@ -71,20 +79,21 @@ func ValueAndGrad(f Func, argnums ...int) func(args []*Array) (values, grads []*
 			return nil, nil, err
 		}
 		defer h.release()
-		nums := cShape(ascending)
 		locked(func() {
 			var n C.size_t
-			r := C.mlxg_value_and_grad(register(differentiated(withOutputs(f))), &nums[0], C.size_t(len(nums)), h.ptr(), h.n(), &n)
+			r := C.mlxg_value_and_grad(register(run), &nums[0], C.size_t(len(nums)), h.ptr(), h.n(), &n)
 			values, grads, err = split(op, r, n, args)
 		})
 		if err != nil {
 			return nil, nil, err
 		}
-		ordered := make([]*Array, len(grads))
-		for i, n := range argnums {
-			ordered[i] = grads[slices.Index(ascending, n)]
+		if len(grads) > 1 {
+			inOrder := slices.Clone(grads)
+			for i, place := range places {
+				grads[i] = inOrder[place]
+			}
 		}
-		return values, ordered, nil
+		return values, grads, nil
 	}
 }
 
