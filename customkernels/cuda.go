@@ -31,7 +31,7 @@ func (k *Kernel) launchCUDA(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, erro
 		return p.whole.Apply(launch, inputs...)
 	}
 	if p.ragged == nil {
-		return fail(fmt.Errorf("threads of the kernel meet, and the last threadgroup of the grid %v is not full along an axis before the "+
+		return fail(fmt.Errorf("lanes of the kernel work together, and the last threadgroup of the grid %v is not full along an axis before the "+
 			"threadgroup's last, %v: CUDA's simdgroups would have other threads than Metal's; make the grid a multiple of the threadgroup", l.Grid, l.Threadgroup))
 	}
 	grid := mlxc.FromSlice([]uint32{uint32(l.Grid[0]), uint32(l.Grid[1]), uint32(l.Grid[2])})
@@ -175,7 +175,7 @@ func (k *Kernel) buildCUDA(l Launch, inputs []*mlxc.Array) (*cudaProgram, error)
 	if p.whole, err = kernel(true); err != nil {
 		return nil, err
 	}
-	if !source.Cooperates || l.inOrder() {
+	if !source.Lanes || l.inOrder() {
 		p.ragged, err = kernel(false)
 	}
 	return p, err

@@ -32,6 +32,8 @@
 #undef HUGE_VALF
 
 #define MLXG_DEVICE __device__
+#define MLXG_UMUL64HI(a, b) __umul64hi(a, b)
+#define MLXG_MUL64HI(a, b) __mul64hi(a, b)
 #define MLX_MTL_PRAGMA_UNROLL _Pragma("unroll")
 #define METAL_FUNC __device__ __forceinline__
 #define MLXG_INLINE __device__ __forceinline__

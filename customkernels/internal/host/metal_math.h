@@ -459,8 +459,8 @@ namespace detail {
 template <class S>
 MLXG_INLINE S mulhi1(S a, S b) {
   if constexpr (sizeof(S) == 8) {
-    if constexpr (is_unsigned_v<S>) return S((unsigned __int128)(a) * b >> 64);
-    else return S((__int128)(a) * b >> 64);
+    if constexpr (is_unsigned_v<S>) return S(MLXG_UMUL64HI(a, b));
+    else return S(MLXG_MUL64HI(a, b));
   } else if constexpr (is_unsigned_v<S>) {
     return S(uint64_t(a) * uint64_t(b) >> (8 * sizeof(S)));
   } else {

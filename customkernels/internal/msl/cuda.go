@@ -15,9 +15,9 @@ type CUDASource struct {
 	// their order. MLX adds the shape, strides and number of axes of an input where the body
 	// names them, as it does for Metal.
 	Inputs, Outputs []string
-	// Cooperates tells that the text may contain a barrier, a SIMD-group or quad-group
-	// operation or threadgroup memory.
-	Cooperates bool
+	// Lanes tells that the text may contain an operation of a SIMD-group or quad-group, or ask
+	// for a place in one.
+	Lanes bool
 
 	kernel    *Kernel
 	arguments []string // of its template
@@ -46,7 +46,7 @@ func CUDA(text string) (*CUDASource, error) {
 	if err := h.rewrite(); err != nil {
 		return nil, err
 	}
-	out := &CUDASource{Cooperates: h.cooperates()}
+	out := &CUDASource{Lanes: h.usesLanes()}
 	if out.kernel, out.arguments, err = h.generatedKernel(); err != nil {
 		return nil, err
 	}
@@ -136,6 +136,18 @@ func (c *CUDASource) enter() string {
 	}, func(attribute string) string { return "mlxg_at." + attribute + "()" })
 	b.WriteString("  " + kernelCall(c.kernel, c.arguments, list, "") + ";\n}\n")
 	return b.String()
+}
+
+// usesLanes looks for what depends on which threads make up a SIMD-group or quad-group, in
+// macros too. A barrier of a SIMD-group does not.
+func (h *hostWriter) usesLanes() bool {
+	for _, t := range h.code.tokens {
+		if t.Kind == Identifier && t.Text != "simdgroup_barrier" &&
+			(strings.Contains(t.Text, "simd") || strings.Contains(t.Text, "quad")) {
+			return true
+		}
+	}
+	return false
 }
 
 // annotate makes functions and the constants of namespaces the device's.

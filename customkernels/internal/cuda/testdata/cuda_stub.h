@@ -34,6 +34,8 @@ __device__ int __ffs(int);
 __device__ int __ffsll(long long);
 __device__ int __popcll(unsigned long long);
 __device__ int __clzll(long long);
+__device__ unsigned long long __umul64hi(unsigned long long, unsigned long long);
+__device__ long long __mul64hi(long long, long long);
 
 struct __half {
   unsigned short bits;
