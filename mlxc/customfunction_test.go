@@ -152,6 +152,7 @@ func TestCustomFunctionWithWrongResults(t *testing.T) {
 
 // runtime.Goexit in a rule ends the goroutine and leaves the library usable.
 func TestRulesThatEndTheirGoroutine(t *testing.T) {
+	endsGoroutine(t)
 	x := mlxc.FromSlice([]float32{1, 2})
 	f := mlxc.CustomFunction(func(a arrays) arrays { return arrays{a[0].Square()} }, mlxc.CustomRules{
 		JVP:  func(_, _ arrays) arrays { runtime.Goexit(); return nil },
