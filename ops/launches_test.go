@@ -67,3 +67,19 @@ func TestInputsOfLaunches(t *testing.T) {
 		}
 	}
 }
+
+// The text of every kernel, in one dtype each, can be rewritten for CUDA.
+func TestCUDATextOfEveryKernel(t *testing.T) {
+	done := map[string]bool{}
+	for _, l := range Launches(RaggedCases) {
+		if l.Device == host.String() || done[l.Kernel.Name()] {
+			continue
+		}
+		done[l.Kernel.Name()] = true
+		text, err := l.Kernel.CUDASource(l.Launch, l.Inputs()...)
+		require.NoError(t, err, l.Name())
+		require.Contains(t, text, "__global__ void __launch_bounds__(", l.Name())
+		require.NotContains(t, text, "kernel void", l.Name())
+	}
+	require.Greater(t, len(done), 30)
+}

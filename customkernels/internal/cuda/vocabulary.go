@@ -16,6 +16,7 @@ import (
 var headers embed.FS
 
 // Vocabulary is metal_cuda.h with all that it includes, as one text: NVRTC is given no files.
+// It has no comments and no indentation, since MLX copies it at every launch.
 var Vocabulary = sync.OnceValues(func() (string, error) {
 	var b strings.Builder
 	if err := include(&b, "metal_cuda.h", map[string]bool{}); err != nil {
@@ -39,6 +40,10 @@ func include(b *strings.Builder, name string, done map[string]bool) error {
 		return fmt.Errorf("there is no header %s in Metal's vocabulary: %w", name, err)
 	}
 	for line := range strings.Lines(string(text)) {
+		line = strings.TrimLeft(line, " \t\n")
+		if line == "" || strings.HasPrefix(line, "//") {
+			continue
+		}
 		rest, ok := strings.CutPrefix(line, "#include ")
 		if !ok {
 			b.WriteString(line)
