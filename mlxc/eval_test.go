@@ -50,3 +50,19 @@ func TestAvailableStandIns(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, mlxc.Vmap(asks(false, true), []int{0, mlxc.Unmapped}, nil)(arrays{x, y})[0].Err())
 }
+
+// MLX takes what failed for computed. Here it fails again, however it is asked.
+func TestFailedEvaluationStaysFailed(t *testing.T) {
+	singular := mlxc.Zeros(mlxc.Float32, 2, 2).Inv()
+	require.ErrorContains(t, mlxc.Eval(singular), "LU factorization failed")
+	require.ErrorContains(t, mlxc.Eval(singular), "LU factorization failed")
+	_, err := mlxc.ToSlice[float32](singular)
+	require.ErrorContains(t, err, "LU factorization failed")
+	_, err = mlxc.ToSlice[float32](singular.AddScalar(1))
+	require.ErrorContains(t, err, "LU factorization failed")
+	// Another array that the same call asked for, and that was there before, stays.
+	one := mlxc.Ones(mlxc.Float32, 1)
+	require.NoError(t, mlxc.Eval(one))
+	require.Error(t, mlxc.Eval(one, mlxc.Zeros(mlxc.Float32, 3, 3).Inv()))
+	require.Equal(t, []float32{1}, floats(t, one))
+}

@@ -7,7 +7,7 @@
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
 #include "mlx/scheduler.h"
-#include "mlxg_internal.h"
+#include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
 
@@ -32,7 +32,7 @@ std::set<mx::Stream> streams_of(const std::vector<mx::array>& arrays) {
 // writes to the node. A GPU stream's own synchronisation is not safe beside
 // another thread that encodes, and inside a transform the lock is held anyway;
 // there the evaluation is MLX's own.
-void eval_and_wait(std::vector<mx::array>& arrays) {
+void wait_for(std::vector<mx::array>& arrays) {
   std::vector<std::future<void>> markers;
   {
     mlxg::guard g;
@@ -60,6 +60,39 @@ void eval_and_wait(std::vector<mx::array>& arrays) {
     // Returns at once, or throws what the stream's task threw.
     a.wait();
   }
+}
+
+// eval_and_wait does so. MLX takes an array whose task threw for computed: a second
+// evaluation would return no error, and its elements would be whatever the memory held. So
+// the arrays that were asked for fail for good. What they were computed from, MLX has
+// forgotten by then.
+void eval_and_wait(std::vector<mx::array>& arrays) {
+  std::vector<mx::array> pending;
+  {
+    mlxg::guard g;
+    for (auto& a : arrays) {
+      if (!a.is_available()) {
+        pending.push_back(a);
+      }
+    }
+  }
+  try {
+    wait_for(arrays);
+  } catch (std::exception& e) {
+    mlxg::guard g;
+    auto failure = std::make_shared<mlxg::failed>(
+        *static_cast<mx::Stream*>(mlxg_device_stream(0)), "Eval", e.what());
+    for (auto& a : pending) {
+      if (!a.has_primitive()) { // else it is in the graph still, and fails again by itself
+        a.primitive_ptr() = failure;
+        a.set_status(mx::array::Status::unscheduled);
+      }
+    }
+    pending.clear();
+    throw;
+  }
+  mlxg::guard g;
+  pending.clear();
 }
 
 // with_errors runs f and turns an exception into a message.
