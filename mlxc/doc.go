@@ -4,9 +4,24 @@
 // # Arrays are lazy
 //
 // An operation does not compute: it adds a node to a graph and returns at once.
-// Eval, or reading a value with ToSlice, Item or String, computes what is needed.
-// Arrays are immutable. Their dtypes are MLX's; float16 is float16.Float16 of
+// Eval, or reading a value with ToSlice, Item or String, computes what is needed;
+// AsyncEval starts to and returns. A loop should evaluate at every turn, or its graph
+// grows. Arrays are immutable. Their dtypes are MLX's; float16 is float16.Float16 of
 // x448/float16, bfloat16 is that of the package beside this one.
+//
+// Operations on two arrays broadcast their shapes and promote their dtypes, as in
+// numpy. Axes count from 0, negative ones from the end.
+//
+// # Devices and streams
+//
+// Operations run on the default device, the GPU where there is one. WithDevice and
+// WithStream change that for the operations that a function calls, on the calling
+// goroutine only. Work of one stream runs in order; MLX orders work of different
+// streams by the data that flows between them.
+//
+// MLX factorises matrices on CPU streams only. Where the default is a GPU, call SVD,
+// QR, Inv, Solve and their like inside WithDevice(CPU, …); on a GPU stream they are
+// errors that say so. Float64 is for CPU streams too.
 //
 // # Errors are values
 //
@@ -18,33 +33,112 @@
 //	v, err := mlxc.ToSlice[float32](y) // the first thing that went wrong
 //
 // An *Error names the operation and the shapes and dtypes of its operands. This
-// package does not end the process, and MLX's exceptions come back as errors. A panic in a Go function that MLX calls comes
-// back as a *PanicError from the call that ran it.
+// package does not end the process, and MLX's exceptions come back as errors. A panic
+// in a Go function that MLX calls comes back as a *PanicError from the call that ran it.
+//
+// Some errors show at evaluation only: a singular matrix, a kernel that does not
+// compile, a peer that is gone. MLX reports such an error once, and takes the arrays of
+// that evaluation for computed, with undefined elements: drop them, and what was made
+// of them, and go on from what was there before. The error of an AsyncEval comes from a
+// later evaluation or read, of another array perhaps, or from Synchronize.
+//
+// MLX does not check the elements of ids (see IDs and Array.Take): where they come from
+// outside, check them first.
 //
 // # Memory
 //
 // The elements of arrays are MLX's, not the Go heap's. Three ways give them back:
 // Free for one array, WithScope for all that were made in a function, and the
 // collector for what was forgotten. The last one is a net: it comes late, so a loop
-// that makes large arrays wants a scope for each turn.
+// that makes large arrays wants a scope for each turn. As the collector cannot see
+// MLX's memory, this package runs it when that has doubled.
+//
+// FromSlice copies; View uses the elements where they are. SetMemoryLimit and
+// SetCacheLimit bound what MLX takes and keeps, ActiveMemory, PeakMemory and
+// CacheMemory tell what it has. ProfileArrays shows where the arrays that are alive
+// were made. Built with -tags mlxcgc, every call collects garbage: so tests find a handle
+// that is not kept alive for its call.
+//
+// # Indexing
+//
+// Index takes elements by a list with an Index for each axis: At one position, Range
+// and Step a part, IDs those that an array names, with All, Rest and NewAxis as in
+// numpy. SetAt, AddAt and their like return a copy with such elements changed.
+//
+//	a.Index(mlxc.At(0), mlxc.Range(1, mlxc.End), mlxc.IDs(ids)) // a[0, 1:, ids]
+//
+// # Random numbers
+//
+// What is drawn is a function of a key: equal keys give equal numbers, on every
+// device. RandomKey makes one of a number, RandomSplit several of one. A nil key stands
+// for the next of the process's own sequence, which RandomSeed begins anew. In a
+// function under Compile or Vmap, let the key be an argument: one of the sequence is a
+// constant there. Under Checkpoint it must be, or the gradient is that of other numbers
+// than the value.
 //
 // # Transforms
 //
-// VJP, ValueAndGrad, CustomVJP, Checkpoint, Vmap and Compile take and give functions
-// of arrays (Func). They run the function on stand-ins for the arguments; what it does
-// to arrays that it captures instead counts as constant.
+// Transforms take and give functions of arrays (Func). They run the function on
+// stand-ins for the arguments; what it does to arrays that it captures instead counts
+// as constant.
 //
-// # Goroutines, threads and streams
+//   - VJP and JVP give products with the Jacobian, Grad and ValueAndGrad the gradient
+//     of a scalar.
+//   - CustomVJP gives a function a gradient of its own, CustomFunction also rules for
+//     JVP and Vmap. Checkpoint gives up memory for time.
+//   - Vmap runs a function that is written for one element on all of them at once.
+//   - Compile simplifies and fuses. It traces the function for each new signature, that
+//     is shapes, dtypes and stream, and keeps the 64 that were used last.
+//   - Export writes a function to a file, which Import reads here or on another machine.
+//
+// Packages tree and optim, beside this one, take gradients with respect to structs,
+// maps and slices of parameters, and have SGD, AdamW, clipping and schedules that can
+// be part of a compiled step.
+//
+// # Files
+//
+// Safetensors, GGUF and NumPy's npy are each loaded from a path or any io.Reader, and
+// saved to a path or any io.Writer. A file is checked before its elements are used: one
+// that is cut short, or breaks its format, is an error. From a path, arrays are read
+// when they are evaluated; from a reader, at once. A saved file takes its place when it is
+// complete.
+//
+// A .mlxfn file, which Export writes, is a program and not checked: import only what
+// you trust.
+//
+// # Several processes
+//
+// InitDistributed joins the processes that run the same program to a Group, by
+// MLX's own backends; for the ring over TCP, MLX_RANK and MLX_HOSTFILE tell each who it
+// is and where the others are. AverageGradients makes steps on shares of a batch one on
+// the whole.
+//
+// # Goroutines and threads
 //
 // Any goroutine may use any array, at any time. MLX itself binds arrays to threads
 // and keeps its graph in plain memory; this package gives it streams that every
 // thread may use, and holds one lock around whatever builds or walks a graph. While
 // an evaluation on CPU streams computes, the lock is free. It is held while a
 // function of arrays runs under a transform: such a function must not wait for
-// another goroutine that uses this package. A lone goroutine pays some tens of
-// nanoseconds an operation.
+// another goroutine that uses this package.
 //
-// Operations run on the default device, the GPU where there is one. WithDevice and
-// WithStream change that for the operations that a function calls, and WithScope
-// collects the arrays that it makes, on the calling goroutine only.
+// Building an operation inside a scope costs a lone goroutine about 130 ns more than a loop
+// of C, for the call, the handle and the lock (./build.sh bench overhead).
+//
+// WithScope, WithDevice and WithStream hold for the calling goroutine, and not for
+// those that it starts.
+//
+// # Custom kernels
+//
+// MetalKernel and CUDAKernel put MLX's custom kernels into the graph, HostFunction a C
+// function on a CPU stream. Their gradient comes from CustomVJP. Trace shows the source
+// that MLX makes of a Metal kernel, on any machine; package customkernels of this module
+// runs Metal kernels on any machine.
+//
+// # How it follows mlx-c
+//
+// A generator writes the thin layer under this package from the headers of the pinned
+// mlx-c, and a test fails if one of their functions is neither bound nor on a list with
+// the reason. The loaded libraries must be the pinned pair: else every operation gives
+// the error that Check returns.
 package mlxc
