@@ -9,8 +9,26 @@
 // grows. Arrays are immutable. Their dtypes are MLX's; float16 is float16.Float16 of
 // x448/float16, bfloat16 is that of the package beside this one.
 //
-// Operations on two arrays broadcast their shapes and promote their dtypes, as in
-// numpy. Axes count from 0, negative ones from the end.
+// # Operations
+//
+// What holds for all operations of a kind:
+//
+//   - Element by element: operands are broadcast to a common shape and promoted to a
+//     common dtype, by MLX's rules, and are an error where they cannot. Exp, Log, Sin,
+//     Sqrt and their like compute integers and booleans as float32. Comparisons and
+//     logic give booleans; a NaN is equal to nothing, and all but 0 is true. Bits are those
+//     of integers and booleans.
+//   - Reductions, such as Sum, work over the axes that are named, or over all if none
+//     are, and take them away; with KeepDims they stay, at size 1. An axis that is not
+//     there, or is named twice, is an error.
+//   - Axes count from 0, negative ones from the end. Sorting puts NaN last.
+//   - Products of matrices take floating-point and complex operands, integers are an
+//     error: convert with AsType. All but Outer, Kron and VecDot are such.
+//   - Linear algebra works on the last two axes; those before are a batch. It takes
+//     float32 and float64, in part complex64. MLX has gradients for Norm, NormOrd of vectors, Cross, and
+//     the right-hand side of Solve and SolveTriangular, and for no others.
+//   - Structs such as ConvConfig hold what an operation can do without; their zero value
+//     is the usual operation.
 //
 // # Devices and streams
 //

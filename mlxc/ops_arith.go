@@ -4,20 +4,21 @@ package mlxc
 // shape, and of different dtypes promoted to a common dtype, by MLX's rules; if
 // that cannot be done the result is invalid.
 
-// Add returns a + b.
+// Add returns a + b, broadcast to each other and promoted.
 func (a *Array) Add(b *Array) *Array { return mlxAdd(a, b) }
 
-// Sub returns a − b.
+// Sub returns a − b, broadcast to each other and promoted.
 func (a *Array) Sub(b *Array) *Array {
 	return mlxSubtract(a, b)
 }
 
-// Mul returns a · b, element by element.
+// Mul returns a · b, element by element, broadcast to each other and promoted.
 func (a *Array) Mul(b *Array) *Array {
 	return mlxMultiply(a, b)
 }
 
-// Div returns a / b. Integers are divided as float32.
+// Div returns a / b, broadcast to each other and promoted. Integers and booleans are divided
+// as float32.
 func (a *Array) Div(b *Array) *Array {
 	return mlxDivide(a, b)
 }
@@ -75,23 +76,25 @@ func safeDivisor(b *Array) (special, divisor *Array) {
 	return special, Where(special, Ones(b.DType()), b)
 }
 
-// Pow returns a raised to b.
+// Pow returns a raised to b, broadcast to each other and promoted.
 func (a *Array) Pow(b *Array) *Array {
 	return mlxPower(a, b)
 }
 
-// Maximum returns the larger of a and b; NaN if either is.
+// Maximum returns the larger of a and b, broadcast to each other and promoted; NaN if either
+// is.
 func (a *Array) Maximum(b *Array) *Array {
 	return mlxMaximum(a, b)
 }
 
-// Minimum returns the smaller of a and b; NaN if either is.
+// Minimum returns the smaller of a and b, broadcast to each other and promoted; NaN if either
+// is.
 func (a *Array) Minimum(b *Array) *Array {
 	return mlxMinimum(a, b)
 }
 
-// Clip returns the elements limited to low … high, in a's dtype, if that is a
-// floating-point one. NaN stays NaN.
+// Clip returns the elements limited to low … high, in a's dtype; integers and booleans as
+// float32. NaN stays NaN.
 func (a *Array) Clip(low, high float64) *Array {
 	raised := a.withScalar(low, (*Array).Maximum)
 	defer raised.Free()
@@ -103,16 +106,16 @@ func (a *Array) Clip(low, high float64) *Array {
 // the result is high.
 func (a *Array) ClipTo(low, high *Array) *Array { return mlxClip(a, low, high) }
 
-// AddScalar returns a + s in a's dtype, if that is a floating-point one.
+// AddScalar returns a + s in a's dtype; integers and booleans as float32.
 func (a *Array) AddScalar(s float64) *Array { return a.withScalar(s, (*Array).Add) }
 
-// SubScalar returns a − s in a's dtype, if that is a floating-point one.
+// SubScalar returns a − s in a's dtype; integers and booleans as float32.
 func (a *Array) SubScalar(s float64) *Array { return a.withScalar(s, (*Array).Sub) }
 
-// MulScalar returns a · s in a's dtype, if that is a floating-point one.
+// MulScalar returns a · s in a's dtype; integers and booleans as float32.
 func (a *Array) MulScalar(s float64) *Array { return a.withScalar(s, (*Array).Mul) }
 
-// DivScalar returns a / s in a's dtype, if that is a floating-point one.
+// DivScalar returns a / s in a's dtype; integers and booleans as float32.
 func (a *Array) DivScalar(s float64) *Array { return a.withScalar(s, (*Array).Div) }
 
 // withScalar gives the scalar a's dtype if that can hold it, so that it does not
@@ -131,7 +134,7 @@ func (a *Array) withScalar(s float64, f func(a, b *Array) *Array) *Array {
 	return f(a, b)
 }
 
-// Neg returns −a.
+// Neg returns −a. Booleans are an error.
 func (a *Array) Neg() *Array { return mlxNegative(a) }
 
 // Abs returns the absolute value.
@@ -146,10 +149,12 @@ func (a *Array) Reciprocal() *Array { return mlxReciprocal(a) }
 // Square returns a·a.
 func (a *Array) Square() *Array { return mlxSquare(a) }
 
-// Sqrt returns the square root.
+// Sqrt returns the square root; NaN of negative numbers. Integers and booleans are computed
+// as float32.
 func (a *Array) Sqrt() *Array { return mlxSqrt(a) }
 
-// Rsqrt returns the reciprocal square root.
+// Rsqrt returns the reciprocal square root, 1/√a; ∞ of 0. Integers and booleans are computed
+// as float32.
 func (a *Array) Rsqrt() *Array { return mlxRsqrt(a) }
 
 // StopGradient returns a; no gradient flows through it.

@@ -5,8 +5,9 @@ package mlxc
 // axes if none are given. Negative axes count from the end; an axis that is not there, or
 // is named twice, is an error.
 
-// Sum adds up over the axes. Small integers and booleans are added up in 32 bits, float16
-// and bfloat16 in their own dtype. No elements give 0.
+// Sum adds up over the axes, or all axes if none are given. Small integers and
+// booleans are added up in 32 bits, float16 and bfloat16 in their own dtype. No
+// elements give 0.
 func (a *Array) Sum(axes ...int) *Array {
 	return mlxSumAxes(a, a.allAxes(axes), false)
 }
@@ -16,7 +17,8 @@ func (a *Array) SumKeepDims(axes ...int) *Array {
 	return mlxSumAxes(a, a.allAxes(axes), true)
 }
 
-// Prod multiplies over the axes, in the dtypes of Sum. No elements give 1.
+// Prod multiplies over the axes, or all axes if none are given, in the dtypes of Sum.
+// No elements give 1.
 func (a *Array) Prod(axes ...int) *Array {
 	return mlxProdAxes(a, a.allAxes(axes), false)
 }
@@ -26,7 +28,8 @@ func (a *Array) ProdKeepDims(axes ...int) *Array {
 	return mlxProdAxes(a, a.allAxes(axes), true)
 }
 
-// Mean averages over the axes; integers and booleans as float32. No elements give NaN.
+// Mean averages over the axes, or all axes if none are given; integers and booleans
+// as float32. No elements give NaN.
 func (a *Array) Mean(axes ...int) *Array {
 	return mlxMeanAxes(a, a.allAxes(axes), false)
 }
@@ -37,8 +40,9 @@ func (a *Array) MeanKeepDims(axes ...int) *Array {
 }
 
 // Median gives the middle one of the sorted elements over the axes, or of an even number
-// the mean of the two in the middle; integers and booleans as float32. It is NaN if an
-// element that it takes is NaN; NaNs are sorted to the end. No elements are an error.
+// the mean of the two in the middle; integers and booleans as float32. Without axes it works
+// over all. It is NaN if an element that it takes is NaN; NaNs are sorted to the end. No
+// elements are an error.
 func (a *Array) Median(axes ...int) *Array {
 	return mlxMedianAxes(a, a.allAxes(axes), false)
 }
@@ -48,8 +52,8 @@ func (a *Array) MedianKeepDims(axes ...int) *Array {
 	return mlxMedianAxes(a, a.allAxes(axes), true)
 }
 
-// Var gives the variance over the axes, the mean of |a − mean(a)|²; integers, booleans and
-// complex numbers as float32. No elements give NaN.
+// Var gives the variance over the axes, or all axes if none are given: the mean of
+// |a − mean(a)|²; integers, booleans and complex numbers as float32. No elements give NaN.
 func (a *Array) Var(axes ...int) *Array {
 	return mlxVarAxes(a, a.allAxes(axes), false, 0)
 }
@@ -59,7 +63,8 @@ func (a *Array) VarKeepDims(axes ...int) *Array {
 	return mlxVarAxes(a, a.allAxes(axes), true, 0)
 }
 
-// Std gives the standard deviation over the axes, the square root of Var.
+// Std gives the standard deviation over the axes, or all axes if none are given: the
+// square root of Var.
 func (a *Array) Std(axes ...int) *Array {
 	return mlxStdAxes(a, a.allAxes(axes), false, 0)
 }
@@ -90,8 +95,8 @@ func (a *Array) SampleStdKeepDims(axes ...int) *Array {
 	return mlxStdAxes(a, a.allAxes(axes), true, 1)
 }
 
-// Max gives the largest element over the axes; NaN if there is one. An array without
-// elements is an error.
+// Max gives the largest element over the axes, or all axes if none are given; NaN if
+// there is one. An array without elements is an error.
 func (a *Array) Max(axes ...int) *Array {
 	return mlxMaxAxes(a, a.allAxes(axes), false)
 }
@@ -101,8 +106,8 @@ func (a *Array) MaxKeepDims(axes ...int) *Array {
 	return mlxMaxAxes(a, a.allAxes(axes), true)
 }
 
-// Min gives the smallest element over the axes; NaN if there is one. An array without
-// elements is an error.
+// Min gives the smallest element over the axes, or all axes if none are given; NaN if
+// there is one. An array without elements is an error.
 func (a *Array) Min(axes ...int) *Array {
 	return mlxMinAxes(a, a.allAxes(axes), false)
 }
@@ -112,8 +117,8 @@ func (a *Array) MinKeepDims(axes ...int) *Array {
 	return mlxMinAxes(a, a.allAxes(axes), true)
 }
 
-// All reports whether every element over the axes is true, which is: not 0. It is true of
-// no elements.
+// All reports whether every element over the axes, or all axes if none are given, is true,
+// which is: not 0. It is true of no elements.
 func (a *Array) All(axes ...int) *Array {
 	return mlxAllAxes(a, a.allAxes(axes), false)
 }
@@ -123,8 +128,8 @@ func (a *Array) AllKeepDims(axes ...int) *Array {
 	return mlxAllAxes(a, a.allAxes(axes), true)
 }
 
-// Any reports whether some element over the axes is true, which is: not 0. It is false of
-// no elements.
+// Any reports whether some element over the axes, or all axes if none are given, is true,
+// which is: not 0. It is false of no elements.
 func (a *Array) Any(axes ...int) *Array {
 	return mlxAnyAxes(a, a.allAxes(axes), false)
 }
@@ -134,7 +139,8 @@ func (a *Array) AnyKeepDims(axes ...int) *Array {
 	return mlxAnyAxes(a, a.allAxes(axes), true)
 }
 
-// CountNonzero counts the elements over the axes that are not 0, as int32; NaN is not 0.
+// CountNonzero counts the elements that are not 0 over the axes, or all axes if none are
+// given, as int32; NaN is not 0.
 func (a *Array) CountNonzero(axes ...int) *Array {
 	return mlxCountNonzeroAxes(a, a.allAxes(axes), false)
 }
@@ -144,9 +150,9 @@ func (a *Array) CountNonzeroKeepDims(axes ...int) *Array {
 	return mlxCountNonzeroAxes(a, a.allAxes(axes), true)
 }
 
-// LogSumExp returns ln Σ eᵃ over the axes, without overflow: the largest element is
-// subtracted first. Integers and booleans are computed as float32. An array without
-// elements is an error.
+// LogSumExp returns ln Σ eᵃ over the axes, or all axes if none are given, without
+// overflow: the largest element is subtracted first. Integers and booleans are
+// computed as float32. An array without elements is an error.
 func (a *Array) LogSumExp(axes ...int) *Array { return logSumExp(a, axes, false) }
 
 // LogSumExpKeepDims is LogSumExp with the axes kept, at size 1.
@@ -182,9 +188,9 @@ func (a *Array) ArgMinKeepDims(axis int) *Array {
 	return mlxArgminAxis(a, axis, true)
 }
 
-// Softmax returns eᵃ / Σ eᵃ, the sum being over the axes. The result has a's shape, and
-// a's dtype if that is a floating-point one, else float32. MLX computes in that dtype;
-// SoftmaxPrecise does not.
+// Softmax returns eᵃ / Σ eᵃ, the sum being over the axes, or all axes if none are given.
+// The result has a's shape, and a's dtype if that is a floating-point one, else float32.
+// MLX computes in that dtype; SoftmaxPrecise does not.
 func (a *Array) Softmax(axes ...int) *Array {
 	return softmax(a, axes, false)
 }

@@ -10,9 +10,10 @@ import (
 
 // MLX's generator is a function of a key and a place: the same key gives the same numbers,
 // on every device. A nil key stands for the next one of a sequence that belongs to the
-// process and that RandomSeed begins anew. Within a function of arrays that Compile,
-// Vmap or Checkpoint run, give the key as an argument: one that is taken from the sequence
-// there is a constant of the graph.
+// process and that RandomSeed begins anew. Within a function of arrays that Compile or
+// Vmap run, give the key as an argument: one that is taken from the sequence there is a
+// constant of the graph. Within one that Checkpoint runs too: it runs again for the
+// gradient, and would take another key.
 
 // RandomKey makes a key of MLX's counter-based generator. The same key gives the
 // same numbers, on every device.
