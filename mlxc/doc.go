@@ -16,17 +16,18 @@
 //   - Element by element: operands are broadcast to a common shape and promoted to a
 //     common dtype, by MLX's rules, and are an error where they cannot. Exp, Log, Sin,
 //     Sqrt and their like compute integers and booleans as float32. Comparisons and
-//     logic give booleans; a NaN is equal to nothing, and all but 0 is true. Bits are those
-//     of integers and booleans.
+//     logic give booleans; a NaN is equal to nothing, and all but 0 is true. Operations
+//     on bits take integers and booleans.
 //   - Reductions, such as Sum, work over the axes that are named, or over all if none
 //     are, and take them away; with KeepDims they stay, at size 1. An axis that is not
 //     there, or is named twice, is an error.
 //   - Axes count from 0, negative ones from the end. Sorting puts NaN last.
-//   - Products of matrices take floating-point and complex operands, integers are an
-//     error: convert with AsType. All but Outer, Kron and VecDot are such.
+//   - Products such as MatMul take floating-point and complex operands; integers are an
+//     error, except in Outer, Kron and VecDot: convert with AsType.
 //   - Linear algebra works on the last two axes; those before are a batch. It takes
-//     float32 and float64, in part complex64. MLX has gradients for Norm, NormOrd of vectors, Cross, and
-//     the right-hand side of Solve and SolveTriangular, and for no others.
+//     float32 and float64, in part complex64. MLX has gradients for Norm, NormOrd of
+//     vectors, Cross, and the right-hand side of Solve and SolveTriangular, and for no
+//     others.
 //   - Structs such as ConvConfig hold what an operation can do without; their zero value
 //     is the usual operation.
 //
@@ -55,9 +56,9 @@
 // in a Go function that MLX calls comes back as a *PanicError from the call that ran it.
 //
 // Some errors show at evaluation only: a singular matrix, a kernel that does not
-// compile, a peer that is gone. MLX reports such an error once, and takes the arrays of
-// that evaluation for computed, with undefined elements: drop them, and what was made
-// of them, and go on from what was there before. The error of an AsyncEval comes from a
+// compile, a peer that is gone. MLX may report such an error only once, and then take the
+// arrays of that evaluation for computed, with undefined elements: drop them, and what was
+// made of them, and go on from what was there before. The error of an AsyncEval comes from a
 // later evaluation or read, of another array perhaps, or from Synchronize.
 //
 // MLX does not check the elements of ids (see IDs and Array.Take): where they come from
