@@ -56,10 +56,10 @@
 // in a Go function that MLX calls comes back as a *PanicError from the call that ran it.
 //
 // Some errors show at evaluation only: a singular matrix, a kernel that does not
-// compile, a peer that is gone. MLX may report such an error only once, and then take the
-// arrays of that evaluation for computed, with undefined elements: drop them, and what was
-// made of them, and go on from what was there before. The error of an AsyncEval comes from a
-// later evaluation or read, of another array perhaps, or from Synchronize.
+// compile, a peer that is gone. The arrays that were asked for then fail at every later
+// evaluation too. What they were computed from MLX takes for computed, with undefined
+// elements: drop it, and go on from what was there before. The error of an AsyncEval comes
+// from a later evaluation or read, of another array perhaps, or from Synchronize.
 //
 // MLX does not check the elements of ids (see IDs and Array.Take): where they come from
 // outside, check them first.

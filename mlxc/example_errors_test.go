@@ -12,7 +12,7 @@ func ExampleError() {
 	y := mlxc.Ones(mlxc.Float32, 2, 3).MatMul(mlxc.Ones(mlxc.Int32, 4))
 	var op *mlxc.Error
 	if errors.As(mlxc.Eval(y.Sum()), &op) {
-		fmt.Println(op.Op, op.Shapes, op.DTypes)
+		fmt.Printf("%s %v %v\n", op.Op, op.Shapes, op.DTypes)
 	}
 	x := mlxc.Ones(mlxc.Float32)
 	x.Free()

@@ -24,7 +24,7 @@ func ExampleNode() {
 }
 
 func ExampleNamedFunc() {
-	var scaled mlxc.NamedFunc = func(args []*mlxc.Array, named map[string]*mlxc.Array) []*mlxc.Array {
+	scaled := func(args []*mlxc.Array, named map[string]*mlxc.Array) []*mlxc.Array {
 		return []*mlxc.Array{args[0].Mul(named["scale"])}
 	}
 	dir, err := os.MkdirTemp("", "mlxc")

@@ -8,7 +8,7 @@ import (
 
 func ExampleFunc() {
 	// A Func builds a graph from its arguments; who calls it decides what with.
-	var f mlxc.Func = func(args []*mlxc.Array) []*mlxc.Array {
+	f := func(args []*mlxc.Array) []*mlxc.Array {
 		x, w := args[0], args[1]
 		return []*mlxc.Array{x.MatMul(w).Sum()}
 	}
@@ -23,7 +23,7 @@ func ExampleFunc() {
 
 func ExampleVJPFunc() {
 	// Clips the gradient that flows through, and leaves the value.
-	var clip mlxc.VJPFunc = func(_, cotangents, _ []*mlxc.Array) []*mlxc.Array {
+	clip := func(_, cotangents, _ []*mlxc.Array) []*mlxc.Array {
 		return []*mlxc.Array{cotangents[0].Clip(-1, 1)}
 	}
 	identity := func(args []*mlxc.Array) []*mlxc.Array { return args }
@@ -37,7 +37,7 @@ func ExampleVJPFunc() {
 func ExampleJVPFunc() {
 	// The square, with its derivative written down.
 	square := func(args []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{args[0].Square()} }
-	var derivative mlxc.JVPFunc = func(primals, tangents []*mlxc.Array) []*mlxc.Array {
+	derivative := func(primals, tangents []*mlxc.Array) []*mlxc.Array {
 		return []*mlxc.Array{primals[0].MulScalar(2).Mul(tangents[0])}
 	}
 	f := mlxc.CustomFunction(square, mlxc.CustomRules{JVP: derivative})
@@ -51,7 +51,7 @@ func ExampleVmapFunc() {
 	// dot is of two vectors. For all elements at once, the products along the last axis are
 	// summed, whichever argument is shared.
 	dot := func(args []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{args[0].Inner(args[1])} }
-	var dots mlxc.VmapFunc = func(args []*mlxc.Array, mapped []bool) []*mlxc.Array {
+	dots := func(args []*mlxc.Array, mapped []bool) []*mlxc.Array {
 		fmt.Println("mapped:", mapped)
 		return []*mlxc.Array{args[0].Mul(args[1]).Sum(-1)}
 	}
