@@ -121,9 +121,15 @@ func guarded(out unsafe.Pointer, f func() []*Array) (status C.int) {
 
 // arraysOf makes Go arrays of the members of an mlx_vector_array.
 func arraysOf(ctx unsafe.Pointer) []*Array {
-	n := int(C.mlx_vector_array_size(C.mlx_vector_array{ctx: ctx}))
-	out, handles := make([]*Array, n), make([]unsafe.Pointer, n+1)
-	scope := C.mlxg_vector_members(ctx, &handles[0])
+	var few [16]unsafe.Pointer
+	handles := few[:]
+	var n C.size_t
+	scope := C.mlxg_vector_members(ctx, &handles[0], C.size_t(len(handles)), &n)
+	if int(n) > len(handles) {
+		handles = make([]unsafe.Pointer, n)
+		scope = C.mlxg_vector_members(ctx, &handles[0], n, &n)
+	}
+	out := make([]*Array, n)
 	for i := range out {
 		out[i] = newArray(handles[i], uintptr(scope))
 	}

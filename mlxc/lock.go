@@ -28,8 +28,7 @@ func lockedHere(f func()) {
 		// wait for it.
 		garbage.drain(true)
 		releaseFunctions()
-		C.mlxg_leave()
-		if !bool(C.mlxg_is_stale()) {
+		if stale := bool(C.mlxg_leave()); !stale {
 			runtime.UnlockOSThread()
 		}
 	}()
@@ -101,10 +100,9 @@ func function(id uintptr) any {
 
 // releaseFunctions forgets the functions that MLX has dropped.
 func releaseFunctions() {
-	var ids [64]C.uintptr_t
-	for {
-		n := C.mlxg_take_released(&ids[0], C.size_t(len(ids)))
-		if n == 0 {
+	var ids [16]C.uintptr_t
+	for n := len(ids); n == len(ids); {
+		if n = int(C.mlxg_take_released(&ids[0], C.size_t(len(ids)))); n == 0 {
 			return
 		}
 		functions.mu.Lock()

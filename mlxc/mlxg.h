@@ -79,7 +79,7 @@ bool mlxg_try_lock(bool wait); // with wait set it blocks and returns true
 // default, since transforms insert nodes on that one. It returns how many
 // enters of this thread were open before.
 int mlxg_enter(void);
-void mlxg_leave(void);
+bool mlxg_leave(void); // whether the thread is stale
 int mlxg_enter_depth(void);
 
 // A thread is stale after a goroutine ended inside a callback: MLX's own
@@ -152,9 +152,10 @@ char* mlxg_strides(void* a, int64_t* strides);
 // mlxg_array_free frees n handles if the graph lock can be had without waiting,
 // or if wait is set; it returns whether it did.
 bool mlxg_array_free(const uintptr_t* handles, size_t n, bool wait);
-// mlxg_vector_members writes a handle of its own for each member of an mlx_vector_array,
-// which has as many as out has places, and returns the id of the scope.
-uintptr_t mlxg_vector_members(void* vector, void** out);
+// mlxg_vector_members writes a handle of its own for each member of an mlx_vector_array, if
+// out has places (cap) for all of them, and their number to n. It returns the id of the
+// scope.
+uintptr_t mlxg_vector_members(void* vector, void** out, size_t cap, size_t* n);
 
 // mlxg_eval evaluates and waits. The lock is held while the work is handed to
 // MLX's streams and released while they run.

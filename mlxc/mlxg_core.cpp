@@ -175,13 +175,14 @@ int mlxg_enter(void) {
   return static_cast<int>(enter_streams.size()) - 1;
 }
 
-void mlxg_leave(void) {
+bool mlxg_leave(void) {
   enter_streams.pop_back();
   if (!enter_streams.empty()) {
     // The transform further up goes on with the stream that it began with.
     make_default(enter_streams.back());
   }
   mlxg_unlock();
+  return stale;
 }
 
 int mlxg_enter_depth(void) {

@@ -1,12 +1,10 @@
 // Evaluation: the lock is held while MLX walks the graph, not while it computes.
 #include <cstring>
-#include <future>
 #include <memory>
 #include <set>
 
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
-#include "mlx/scheduler.h"
 #include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
@@ -26,14 +24,13 @@ std::set<mx::Stream> streams_of(const std::vector<mx::array>& arrays) {
   return streams;
 }
 
-// eval_and_wait evaluates and waits. Where only CPU streams take part, it waits for a
-// marker at the end of each stream's queue without holding the lock, so that
-// other goroutines build and schedule meanwhile. array::wait would not do: it
-// writes to the node. A GPU stream's own synchronisation is not safe beside
+// wait_for evaluates and waits. Where only CPU streams take part, it waits without
+// holding the lock, so that other goroutines build and schedule meanwhile. It waits for
+// nodes of its own that have the arrays' events, since array::wait writes to the node. A GPU stream's own synchronisation is not safe beside
 // another thread that encodes, and inside a transform the lock is held anyway;
 // there the evaluation is MLX's own.
 void wait_for(std::vector<mx::array>& arrays) {
-  std::vector<std::future<void>> markers;
+  std::vector<mx::array> stand_ins;
   {
     mlxg::guard g;
     bool plain = mlxg::depth() > 0;
@@ -46,14 +43,16 @@ void wait_for(std::vector<mx::array>& arrays) {
       return;
     }
     mx::async_eval(arrays);
-    for (auto& s : streams) {
-      auto marker = std::make_shared<std::promise<void>>();
-      markers.push_back(marker->get_future());
-      mx::scheduler::enqueue(s, [marker] { marker->set_value(); });
+    for (auto& a : arrays) {
+      if (!a.is_available() && a.event().valid()) {
+        stand_ins.emplace_back(mx::Shape{}, mx::bool_, nullptr, std::vector<mx::array>{});
+        stand_ins.back().attach_event(a.event());
+        stand_ins.back().set_status(mx::array::Status::evaluated);
+      }
     }
   }
-  for (auto& m : markers) {
-    m.wait();
+  for (auto& s : stand_ins) {
+    s.wait();
   }
   mlxg::guard g;
   for (auto& a : arrays) {
@@ -62,7 +61,7 @@ void wait_for(std::vector<mx::array>& arrays) {
   }
 }
 
-// eval_and_wait does so. MLX takes an array whose task threw for computed: a second
+// eval_and_wait does the same. MLX takes an array whose task threw for computed: a second
 // evaluation would return no error, and its elements would be whatever the memory held. So
 // the arrays that were asked for fail for good. What they were computed from, MLX has
 // forgotten by then.
