@@ -169,9 +169,8 @@ bool mlxg_available(void* a);
 // mlxg_traced reports whether a depends on an argument of a transform at work.
 bool mlxg_traced(void* a);
 
-// Closures: functions of Go that MLX calls. The id names the Go function; ids
-// whose last user in MLX is gone are handed back by mlxg_take_released.
-mlx_closure mlxg_closure_new(uintptr_t id);
+// Functions of Go that MLX calls have an id; ids whose last user in MLX is gone are handed
+// back by mlxg_take_released.
 size_t mlxg_take_released(uintptr_t* ids, size_t cap);
 
 mlxg_results mlxg_vjp(

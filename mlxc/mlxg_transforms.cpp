@@ -36,10 +36,6 @@ void release_closure(void* payload) {
   mlxg::release_id(reinterpret_cast<uintptr_t>(payload));
 }
 
-int call_closure(mlx_vector_array* out, const mlx_vector_array in, void* payload) {
-  return mlxgCallClosure(reinterpret_cast<uintptr_t>(payload), in.ctx, &out->ctx);
-}
-
 int call_custom(
     mlx_vector_array* out,
     const mlx_vector_array primals,
@@ -295,11 +291,6 @@ function function_of(uintptr_t id) {
 } // namespace mlxg
 
 extern "C" {
-
-mlx_closure mlxg_closure_new(uintptr_t id) {
-  return mlx_closure_new_func_payload(
-      call_closure, reinterpret_cast<void*>(id), release_closure);
-}
 
 size_t mlxg_take_released(uintptr_t* ids, size_t cap) {
   mlxg::sweep_views();
