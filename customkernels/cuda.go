@@ -79,27 +79,10 @@ func (l Launch) inOrder() bool {
 	return true
 }
 
-// cudaProgram finds the program of a signature, or builds it. As for program, no lock is held
-// meanwhile.
+// cudaProgram finds the program of a signature, or builds it.
 func (k *Kernel) cudaProgram(l Launch, inputs []*mlxc.Array) (*cudaProgram, error) {
 	key := fmt.Sprint(k.signature(l, inputs), "|", l.threads(), l.inOrder())
-	k.mu.Lock()
-	p := k.cuda[key]
-	k.mu.Unlock()
-	if p != nil {
-		return p, nil
-	}
-	p, err := k.buildCUDA(l, inputs)
-	if err != nil {
-		return nil, err
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if first := k.cuda[key]; first != nil {
-		return first, nil
-	}
-	k.cuda[key] = p
-	return p, nil
+	return foundOrBuilt(k, k.cuda, key, func() (*cudaProgram, error) { return k.buildCUDA(l, inputs) })
 }
 
 // CUDASource returns the CUDA text of a launch on these inputs, complete but for MLX's own

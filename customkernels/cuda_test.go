@@ -9,22 +9,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // checkCUDA has clang's CUDA front end read a text, which needs neither CUDA nor a GPU.
 func checkCUDA(t *testing.T, text string) {
 	t.Helper()
-	compiler := ""
-	for _, name := range []string{"clang++", "clang++-18", "clang++-16", "clang++-14"} {
-		if path, err := exec.LookPath(name); err == nil {
-			compiler = path
-			break
-		}
-	}
-	if compiler == "" {
-		t.Skip("there is no clang++")
-	}
+	compiler, err := msl.Clang()
+	require.NoError(t, err)
 	stub, err := os.ReadFile("internal/cuda/testdata/cuda_stub.h")
 	require.NoError(t, err)
 	c := exec.Command(compiler, "-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib",

@@ -43,29 +43,36 @@ func (k *Kernel) launchHost(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, erro
 }
 
 // program finds the program of a signature, or builds it.
+func (k *Kernel) program(l Launch, inputs []*mlxc.Array) (*program, error) {
+	return foundOrBuilt(k, k.programs, k.signature(l, inputs), func() (*program, error) {
+		p := &program{}
+		return p, k.build(p, l, inputs)
+	})
+}
+
+// foundOrBuilt is what programs has under the key, or what build gives.
 //
 // No lock is held while it is built: that takes MLX's graph lock, which the caller
 // may hold already, inside a transform, and another caller not. Two that build
-// the same program meet in host.Compile, which compiles once. A failure is not
-// remembered: a compiler may be installed, a disk emptied.
-func (k *Kernel) program(l Launch, inputs []*mlxc.Array) (*program, error) {
-	key := k.signature(l, inputs)
+// the same program meet in host.Compile, which compiles once; on CUDA, MLX compiles. A
+// failure is not remembered: a compiler may be installed, a disk emptied.
+func foundOrBuilt[P any](k *Kernel, programs map[string]*P, key string, build func() (*P, error)) (*P, error) {
 	k.mu.Lock()
-	p := k.programs[key]
+	p := programs[key]
 	k.mu.Unlock()
 	if p != nil {
 		return p, nil
 	}
-	p = &program{}
-	if err := k.build(p, l, inputs); err != nil {
+	p, err := build()
+	if err != nil {
 		return nil, err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if first := k.programs[key]; first != nil {
+	if first := programs[key]; first != nil {
 		return first, nil
 	}
-	k.programs[key] = p
+	programs[key] = p
 	return p, nil
 }
 

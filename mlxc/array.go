@@ -449,12 +449,8 @@ func cShape(shape []int) []C.int {
 
 // cInts converts what was not checked: axes, positions. The result is never empty: C gets an address.
 func cInts(v []int) ([]C.int, error) {
-	out := make([]C.int, max(len(v), 1))
-	for i, x := range v {
-		if x < math.MinInt32 || x > math.MaxInt32 {
-			return nil, fmt.Errorf("%d is beyond MLX's 32 bits", x)
-		}
-		out[i] = C.int(x)
+	if err := check32(v...); err != nil {
+		return nil, err
 	}
-	return out, nil
+	return cShape(v), nil
 }

@@ -33,8 +33,8 @@ type diagnostic struct {
 	file string
 }
 
-// findClang returns the path of a clang, or [ErrNoClang].
-func findClang() (string, error) {
+// Clang returns the path of a clang, or [ErrNoClang].
+func Clang() (string, error) {
 	names := []string{"clang++", "clang"}
 	for version := 20; version >= 14; version-- {
 		names = append(names, fmt.Sprintf("clang-%d", version), fmt.Sprintf("clang++-%d", version))
@@ -49,7 +49,7 @@ func findClang() (string, error) {
 
 // runClang reads a text of C++ for OpenCL and returns clang's errors.
 func runClang(ctx context.Context, text string) ([]diagnostic, error) {
-	path, err := findClang()
+	path, err := Clang()
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ template [[host_name("custom_kernel_test")]] [[kernel]] decltype(custom_kernel_t
 // needClang skips a test on a machine without clang.
 func needClang(t *testing.T) {
 	t.Helper()
-	if _, err := findClang(); err != nil {
+	if _, err := Clang(); err != nil {
 		t.Skip(err)
 	}
 }

@@ -31,19 +31,8 @@ const GridInput = "mlxg_grid"
 // CUDA rewrites the complete text that MLX generates for a kernel into CUDA, in the same way
 // as [Host] does for a CPU; functions and constants of the text become the device's.
 func CUDA(text string) (*CUDASource, error) {
-	s, err := newStructure("", text, nil)
+	h, err := rewritten(text, "unroll")
 	if err != nil {
-		return nil, err
-	}
-	items, err := s.items()
-	if err != nil {
-		return nil, err
-	}
-	h := &hostWriter{
-		structure: s, items: items, code: newCode(s.all), unrolled: "unroll",
-		edits: edits{text: text}, words: map[int]string{}, dropped: map[int]bool{},
-	}
-	if err := h.rewrite(); err != nil {
 		return nil, err
 	}
 	out := &CUDASource{Lanes: h.usesLanes()}

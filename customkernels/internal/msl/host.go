@@ -41,6 +41,15 @@ type HostBuffer struct {
 // initializer, and where a function constant has no value, the error is an [*Error] with
 // its place in the generated text.
 func Host(text string) (*HostSource, error) {
+	h, err := rewritten(text, Unroll)
+	if err != nil {
+		return nil, err
+	}
+	return h.finish()
+}
+
+// rewritten is a text without what C++ does not know; the pragma asks for unrolled loops.
+func rewritten(text, unrolled string) (*hostWriter, error) {
 	s, err := newStructure("", text, nil)
 	if err != nil {
 		return nil, err
@@ -50,26 +59,18 @@ func Host(text string) (*HostSource, error) {
 		return nil, err
 	}
 	h := &hostWriter{
-		structure: s, items: items, code: newCode(s.all), unrolled: Unroll,
+		structure: s, items: items, code: newCode(s.all), unrolled: unrolled,
 		edits: edits{text: text}, words: map[int]string{}, dropped: map[int]bool{},
 	}
-	if err := h.rewrite(); err != nil {
-		return nil, err
-	}
-	return h.finish()
-}
-
-// rewrite takes out of the text what C++ does not know.
-func (h *hostWriter) rewrite() error {
 	steps := []func() error{
 		h.directives, h.threadgroupVariables, h.qualifiers, h.instantiations, h.overloads,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return h, nil
 }
 
 // hostWriter is the state of [Host].
