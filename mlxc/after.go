@@ -4,7 +4,7 @@ package mlxc
 #include "mlxg.h"
 
 #ifndef MLXG_NOT_SET_UP
-static mlxg_result after(void* a, void** others, size_t n) {
+static mlxg_result after(void* a, const uintptr_t* others, size_t n) {
   mlx_vector_array first = mlx_vector_array_new_value((mlx_array){a});
   mlx_vector_array then = mlx_vector_array_new_data((mlx_array*)others, n);
   mlx_vector_array out = mlx_vector_array_new();

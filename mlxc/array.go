@@ -31,6 +31,9 @@ import (
 type Array struct {
 	ctx unsafe.Pointer // the handle: *mlx::core::array, nil if invalid
 	err *error         // why it is invalid, nil if it is not
+	own bool           // its elements were copied from Go's memory
+
+	description atomic.Pointer[description] // once somebody has asked for it
 
 	// The number of calls that hold ctx, and the bits below.
 	users atomic.Int32
@@ -142,6 +145,15 @@ func newArray(ctx unsafe.Pointer, scopeID uintptr) *Array {
 	return a
 }
 
+// newArrays takes ownership of several handles. It does not keep their slice.
+func newArrays(handles []unsafe.Pointer, scopeID uintptr) []*Array {
+	out := make([]*Array, len(handles))
+	for i, ctx := range handles {
+		out[i] = newArray(ctx, scopeID)
+	}
+	return out
+}
+
 // net registers the array with the collector. The caller holds owner, or has the
 // array to itself.
 func (a *Array) net() {
@@ -185,12 +197,11 @@ func wrapAll(op string, r C.mlxg_results, operands ...*Array) ([]*Array, error) 
 	if r.err != nil {
 		return nil, opError(op, takeText(r.err), operands...)
 	}
-	out := make([]*Array, r.n)
-	for i, ctx := range unsafe.Slice(r.items, r.n) {
-		out[i] = newArray(ctx, uintptr(r.scope))
+	if r.n <= C.MLXG_FEW {
+		return newArrays(r.few[:r.n], uintptr(r.scope)), nil
 	}
-	C.free(unsafe.Pointer(r.items))
-	return out, nil
+	defer C.free(unsafe.Pointer(r.items))
+	return newArrays(unsafe.Slice(r.items, r.n), uintptr(r.scope)), nil
 }
 
 // takeText frees a message of C and gives it as an error.
@@ -201,6 +212,9 @@ func takeText(p *C.char) error {
 
 // Err returns the error that the array carries, ErrFreed if it was freed, or nil.
 func (a *Array) Err() error {
+	if a != nil && a.users.Load()&freedBit == 0 {
+		return nil
+	}
 	_, err := a.acquire()
 	if err == nil {
 		a.release()
@@ -208,40 +222,56 @@ func (a *Array) Err() error {
 	return err
 }
 
-func (a *Array) info() (C.mlxg_info, bool) {
+// description is what never changes of an array.
+type description struct {
+	shape []int
+	size  int
+	dtype DType
+	axes  [4]int // where shape is, if it is not longer
+}
+
+var undescribed = &description{dtype: Invalid}
+
+// described is the description of a valid array, and the zero one of any other.
+func (a *Array) described() *description {
+	if a != nil && a.users.Load()&freedBit == 0 {
+		if d := a.description.Load(); d != nil {
+			return d
+		}
+	}
 	ctx, err := a.acquire()
 	if err != nil {
-		return C.mlxg_info{}, false
+		return undescribed
 	}
-	return C.mlxg_array_info(ctx), true
+	defer a.release()
+	d := a.description.Load()
+	if d == nil {
+		i := C.mlxg_array_info(ctx)
+		d = &description{size: int(i.size), dtype: dtypeFromC(int(i.dtype))}
+		d.shape = appendInts(d.axes[:0], i)
+		a.description.Store(d)
+	}
+	return d
 }
 
 // Shape returns the size of every axis; the caller owns the slice. It is empty
 // for a scalar and nil for an invalid array.
-func (a *Array) Shape() []int {
-	i, ok := a.info()
-	if !ok {
-		return nil
-	}
-	defer a.release()
-	return intsOf(i)
-}
+func (a *Array) Shape() []int { return slices.Clone(a.described().shape) }
 
-func intsOf(i C.mlxg_info) []int {
-	shape := make([]int, i.ndim)
-	for k, n := range unsafe.Slice(i.shape, i.ndim) {
-		shape[k] = int(n)
+func appendInts(shape []int, i C.mlxg_info) []int {
+	for _, n := range unsafe.Slice(i.shape, i.ndim) {
+		shape = append(shape, int(n))
 	}
 	return shape
 }
 
 // shapeOf is the shape behind a handle that the caller holds.
-func shapeOf(ctx unsafe.Pointer) []int { return intsOf(C.mlxg_array_info(ctx)) }
+func shapeOf(ctx unsafe.Pointer) []int { return appendInts(nil, C.mlxg_array_info(ctx)) }
 
 // Dim returns the size of one axis, counted from the end if negative. It is 0 if
 // there is no such axis or the array is invalid.
 func (a *Array) Dim(axis int) int {
-	shape := a.Shape()
+	shape := a.described().shape
 	if axis < 0 {
 		axis += len(shape)
 	}
@@ -261,34 +291,13 @@ func (a *Array) axis(axis int) (int, error) {
 }
 
 // NDim returns the number of axes.
-func (a *Array) NDim() int {
-	i, ok := a.info()
-	if !ok {
-		return 0
-	}
-	defer a.release()
-	return int(i.ndim)
-}
+func (a *Array) NDim() int { return len(a.described().shape) }
 
 // Size returns the number of elements.
-func (a *Array) Size() int {
-	i, ok := a.info()
-	if !ok {
-		return 0
-	}
-	defer a.release()
-	return int(i.size)
-}
+func (a *Array) Size() int { return a.described().size }
 
 // DType returns the type of the elements.
-func (a *Array) DType() DType {
-	i, ok := a.info()
-	if !ok {
-		return Invalid
-	}
-	defer a.release()
-	return dtypeFromC(int(i.dtype))
-}
+func (a *Array) DType() DType { return a.described().dtype }
 
 // NBytes returns the size of the elements in bytes, without strides or padding.
 func (a *Array) NBytes() int { return a.Size() * a.DType().Size() }
@@ -346,7 +355,9 @@ func newLeaf(op string, data unsafe.Pointer, shape []int, d DType) *Array {
 	if n, err := checkShape(d, shape); err == nil && n*d.Size() >= pacedSize {
 		defer pace()
 	}
-	return wrap(op, C.mlxg_array_new(data, unsafe.SliceData(dims), C.int(len(shape)), C.int(d.c())))
+	a := wrap(op, C.mlxg_array_new(data, unsafe.SliceData(dims), C.int(len(shape)), C.int(d.c())))
+	a.own = true
+	return a
 }
 
 var emptyData [16]byte

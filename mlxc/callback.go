@@ -52,39 +52,39 @@ func takeCallbackError(err error) error {
 }
 
 //export mlxgCallClosure
-func mlxgCallClosure(id C.uintptr_t, in unsafe.Pointer, out unsafe.Pointer) C.int {
+func mlxgCallClosure(id C.uintptr_t, in *C.mlxg_members, out unsafe.Pointer) C.int {
 	return guarded(out, func() []*Array {
-		return function(uintptr(id)).(Func)(arraysOf(in))
+		return function(id).(Func)(arraysOf(in))
 	})
 }
 
 //export mlxgCallCustom
-func mlxgCallCustom(id C.uintptr_t, primals, cotangents, outputs, out unsafe.Pointer) C.int {
+func mlxgCallCustom(id C.uintptr_t, primals, cotangents, outputs *C.mlxg_members, out unsafe.Pointer) C.int {
 	return guarded(out, func() []*Array {
-		return function(uintptr(id)).(VJPFunc)(arraysOf(primals), arraysOf(cotangents), arraysOf(outputs))
+		return function(id).(VJPFunc)(arraysOf(primals), arraysOf(cotangents), arraysOf(outputs))
 	})
 }
 
 //export mlxgCallJVP
-func mlxgCallJVP(id C.uintptr_t, primals, tangents, out unsafe.Pointer) C.int {
+func mlxgCallJVP(id C.uintptr_t, primals, tangents *C.mlxg_members, out unsafe.Pointer) C.int {
 	return guarded(out, func() []*Array {
-		return function(uintptr(id)).(JVPFunc)(arraysOf(primals), arraysOf(tangents))
+		return function(id).(JVPFunc)(arraysOf(primals), arraysOf(tangents))
 	})
 }
 
 //export mlxgCallVmap
-func mlxgCallVmap(id C.uintptr_t, args unsafe.Pointer, axes *C.int, n C.size_t, out unsafe.Pointer) C.int {
+func mlxgCallVmap(id C.uintptr_t, args *C.mlxg_members, axes *C.int, out unsafe.Pointer) C.int {
 	return guarded(out, func() []*Array {
-		mapped := make([]bool, n)
-		for i, axis := range unsafe.Slice(axes, n) {
+		mapped := make([]bool, args.n)
+		for i, axis := range unsafe.Slice(axes, args.n) {
 			mapped[i] = axis >= 0
 		}
-		return function(uintptr(id)).(VmapFunc)(arraysOf(args), mapped)
+		return function(id).(VmapFunc)(arraysOf(args), mapped)
 	})
 }
 
-// guarded runs a Go function for MLX and writes its results to *out, the ctx of an
-// mlx_vector_array that has none yet. It returns 1 if the function failed.
+// guarded runs a Go function for MLX and gives its results to out. It returns 1 if the
+// function failed.
 func guarded(out unsafe.Pointer, f func() []*Array) (status C.int) {
 	status = 1
 	finished := false
@@ -102,38 +102,22 @@ func guarded(out unsafe.Pointer, f func() []*Array) (status C.int) {
 		C.mlxg_mark_stale()
 	}()
 	results := f()
-	h, err := acquireAll("the results of a Go function", results)
+	var few [16]C.uintptr_t
+	h, err := acquireIn(few[:], "the results of a Go function", results)
 	if err != nil {
 		callbackError = err
 		finished = true
 		return 1
 	}
 	defer h.release()
-	v := C.mlx_vector_array_new_data((*C.mlx_array)(unsafe.Pointer(h.ptr())), h.n())
-	*(*unsafe.Pointer)(out) = v.ctx
+	C.mlxg_return(out, h.ptr(), h.n())
 	finished = true
-	if v.ctx == nil {
-		callbackError = errors.New("out of memory")
-		return 1
-	}
 	return 0
 }
 
-// arraysOf makes Go arrays of the members of an mlx_vector_array.
-func arraysOf(ctx unsafe.Pointer) []*Array {
-	var few [16]unsafe.Pointer
-	handles := few[:]
-	var n C.size_t
-	scope := C.mlxg_vector_members(ctx, &handles[0], C.size_t(len(handles)), &n)
-	if int(n) > len(handles) {
-		handles = make([]unsafe.Pointer, n)
-		scope = C.mlxg_vector_members(ctx, &handles[0], n, &n)
-	}
-	out := make([]*Array, n)
-	for i := range out {
-		out[i] = newArray(handles[i], uintptr(scope))
-	}
-	return out
+// arraysOf takes over the handles that a Go function is called with.
+func arraysOf(m *C.mlxg_members) []*Array {
+	return newArrays(unsafe.Slice(m.handles, m.n), uintptr(m.scope))
 }
 
 // failed is what stands for the n results of a function that failed.

@@ -20,8 +20,10 @@ package mlxc
 #cgo nocallback mlxg_array_new
 #cgo noescape mlxg_array_free
 #cgo nocallback mlxg_array_free
-#cgo noescape mlxg_vector_members
-#cgo nocallback mlxg_vector_members
+#cgo noescape mlxg_return
+#cgo nocallback mlxg_return
+#cgo noescape mlxg_kernel_apply
+#cgo nocallback mlxg_kernel_apply
 #cgo noescape mlxg_take_released
 #cgo nocallback mlxg_take_released
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -78,7 +79,8 @@ func TestClearCompileCache(t *testing.T) {
 	x := mlxc.Ones(mlxc.Float32, 2)
 	_, _, err := mlxc.VJP(func(a arrays) arrays { mlxc.ClearCompileCache(); return a }, arrays{x}, arrays{x})
 	require.NoError(t, err)
-	call(2)
+	// It is done once the compiler has the lock.
+	require.Eventually(t, func() bool { call(2); return traces.Load() == 3 }, 10*time.Second, time.Millisecond)
 }
 
 func TestCompileModes(t *testing.T) {

@@ -4,9 +4,12 @@ package mlxc
 import "C"
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"runtime"
+	"os"
+	"strings"
+	"sync"
 	"unsafe"
 )
 
@@ -17,13 +20,9 @@ import (
 // the body. NVRTC compiles it when a launch is evaluated, for which MLX wants CUDA's headers in
 // CUDA_HOME.
 //
-// MLX keeps compiled kernels by name, on disk too: a name must change with the text, so put
-// a hash of it in.
-type CUDAKernel struct {
-	kernel C.mlx_fast_cuda_kernel
-	name   string
-	inputs int
-}
+// MLX keeps compiled kernels by name, and by a hash of Header and Body: a name must change with
+// Prelude, so put a hash of that in.
+type CUDAKernel struct{ kernel *customKernel }
 
 // CUDAKernelSource describes a CUDA kernel to MLX.
 type CUDAKernelSource struct {
@@ -31,7 +30,11 @@ type CUDAKernelSource struct {
 	Inputs  []string
 	Outputs []string
 	Body    string
-	Header  string // pasted before the function, outside of its namespace
+	// Prelude and then Header come before the function, outside of its namespace. MLX copies
+	// the texts of a kernel and hashes them at every launch; what is long belongs into Prelude,
+	// each text of which MLX sees as a file.
+	Prelude []string
+	Header  string
 	// Strided passes inputs as they are; else MLX copies them to row-major order
 	// where they are not.
 	Strided bool
@@ -53,28 +56,70 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	if err := check32(s.SharedMemory); err != nil {
 		return fail(err)
 	}
-	name, body, header := C.CString(s.Name), C.CString(s.Body), C.CString(s.Header)
-	defer C.free(unsafe.Pointer(name))
-	defer C.free(unsafe.Pointer(body))
-	defer C.free(unsafe.Pointer(header))
-	in, out := stringVector(s.Inputs), stringVector(s.Outputs)
-	defer C.mlx_vector_string_free(in)
-	defer C.mlx_vector_string_free(out)
-	var text *C.char
-	k := C.mlxg_cuda_kernel_new(name, in, out, body, header, C.bool(!s.Strided), C.int(s.SharedMemory), &text)
-	if text != nil {
-		return fail(takeText(text))
+	includes, err := includesOf(s.Prelude)
+	if err != nil {
+		return fail(err)
 	}
-	c := &CUDAKernel{kernel: k, name: s.Name, inputs: len(s.Inputs)}
-	runtime.AddCleanup(c, func(k C.mlx_fast_cuda_kernel) { C.mlx_fast_cuda_kernel_free(k) }, k)
-	return c, nil
+	// Other processes cannot read the files.
+	header, exported := C.CString(includes+s.Header), C.CString(strings.Join(s.Prelude, "")+s.Header)
+	defer C.free(unsafe.Pointer(header))
+	defer C.free(unsafe.Pointer(exported))
+	k, err := newCustomKernel(s.Name, s.Body, s.Inputs, s.Outputs, func(name, body, inputs, outputs *C.char, err **C.char) unsafe.Pointer {
+		return C.mlxg_cuda_kernel_new(name, inputs, C.size_t(len(s.Inputs)), outputs, C.size_t(len(s.Outputs)), body, header, exported,
+			C.bool(!s.Strided), C.int(s.SharedMemory), err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &CUDAKernel{k}, nil
 }
 
 // Apply adds a launch to the graph of the inputs, on the current stream. CUDA runs whole
 // blocks: where Grid is no multiple of Threadgroup, threads beyond the grid run too.
 func (k *CUDAKernel) Apply(l KernelLaunch, inputs ...*Array) ([]*Array, error) {
-	defer runtime.KeepAlive(k)
-	return l.apply(k.name, k.inputs, inputs, func(h handles, l *C.mlxg_launch) C.mlxg_results {
-		return C.mlxg_cuda_kernel_apply(k.kernel, h.ptr(), h.n(), l)
-	})
+	return k.kernel.apply(l, inputs)
+}
+
+// included are the files that kernels include, by the hash of their text.
+var included struct {
+	mu    sync.Mutex
+	files map[[sha256.Size]byte]*os.File
+}
+
+// includesOf are lines that include texts. Their files are open for as long as the process
+// lives and have no name in any folder: nobody can remove or change one before a graph is
+// evaluated, which is when they are read.
+func includesOf(texts []string) (string, error) {
+	included.mu.Lock()
+	defer included.mu.Unlock()
+	var lines strings.Builder
+	for _, text := range texts {
+		key := sha256.Sum256([]byte(text))
+		if included.files[key] == nil {
+			file, err := nameless(text)
+			if err != nil {
+				return "", fmt.Errorf("a file for NVRTC could not be made: %w", err)
+			}
+			if included.files == nil {
+				included.files = map[[sha256.Size]byte]*os.File{}
+			}
+			included.files[key] = file
+		}
+		fmt.Fprintf(&lines, "#include \"/proc/self/fd/%d\"\n", included.files[key].Fd())
+	}
+	return lines.String(), nil
+}
+
+// nameless is an open file with this text.
+func nameless(text string) (*os.File, error) {
+	file, err := os.CreateTemp("", "mlxgrad-*.h")
+	if err != nil {
+		return nil, err
+	}
+	_, err = file.WriteString(text)
+	if err = errors.Join(err, os.Remove(file.Name())); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
 }

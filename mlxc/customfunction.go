@@ -77,7 +77,8 @@ func (c *customCall) noting(f Func) Func {
 		results := f(args)
 		c.outputs = c.outputs[:0]
 		for _, r := range results {
-			c.outputs = append(c.outputs, Output{Shape: r.Shape(), DType: r.DType()})
+			d := r.described()
+			c.outputs = append(c.outputs, Output{Shape: d.shape, DType: d.dtype})
 		}
 		return results
 	}
@@ -90,9 +91,9 @@ func (c *customCall) run(rule, like string, f func() []*Array, want []Output) (r
 		return failed(1, &Error{Op: c.op, Err: errCount("the "+rule+"'s results", len(results), len(want))})
 	}
 	for i, r := range results {
-		if r.Err() == nil && (!slices.Equal(r.Shape(), want[i].Shape) || r.DType() != want[i].DType) {
+		if d := r.described(); r.Err() == nil && (!slices.Equal(d.shape, want[i].Shape) || d.dtype != want[i].DType) {
 			return failed(1, &Error{
-				Op: c.op, Shapes: [][]int{r.Shape(), want[i].Shape}, DTypes: []DType{r.DType(), want[i].DType},
+				Op: c.op, Shapes: [][]int{r.Shape(), want[i].Shape}, DTypes: []DType{d.dtype, want[i].DType},
 				Err: fmt.Errorf("the %s's result %d is not like %s %d", rule, i, like, i),
 			})
 		}
@@ -104,7 +105,8 @@ func (c *customCall) vjp(f VJPFunc) VJPFunc {
 	return func(primals, cotangents, outputs []*Array) []*Array {
 		want := make([]Output, len(primals))
 		for i, p := range primals {
-			want[i] = Output{Shape: p.Shape(), DType: p.DType()}
+			d := p.described()
+			want[i] = Output{Shape: d.shape, DType: d.dtype}
 		}
 		return c.run("vjp", "argument", func() []*Array { return f(primals, cotangents, outputs) }, want)
 	}

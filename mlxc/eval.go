@@ -3,23 +3,25 @@ package mlxc
 // #include "mlxg.h"
 import "C"
 
-import (
-	"fmt"
-	"unsafe"
-)
+import "fmt"
 
 // handles holds the handles of several arrays for one call.
 type handles struct {
 	arrays []*Array
-	ctx    []unsafe.Pointer
+	ctx    []C.uintptr_t
 }
 
 // acquireAll holds every array, or none and says which one is invalid.
 func acquireAll(op string, arrays []*Array) (handles, error) {
+	return acquireIn(make([]C.uintptr_t, 0, len(arrays)+1), op, arrays)
+}
+
+// acquireIn does so in place of its own, which is not empty, as far as it goes.
+func acquireIn(place []C.uintptr_t, op string, arrays []*Array) (handles, error) {
 	if initError != nil {
 		return handles{}, &Error{Op: op, Err: initError}
 	}
-	h := handles{arrays: arrays, ctx: make([]unsafe.Pointer, len(arrays), len(arrays)+1)}
+	h := handles{arrays: arrays, ctx: place[:0]}
 	for i, a := range arrays {
 		ctx, err := a.acquire()
 		if err != nil {
@@ -28,7 +30,7 @@ func acquireAll(op string, arrays []*Array) (handles, error) {
 			}
 			return handles{}, operandError(op, err, i, arrays...)
 		}
-		h.ctx[i] = ctx
+		h.ctx = append(h.ctx, word(ctx))
 	}
 	return h, nil
 }
@@ -52,7 +54,7 @@ func (h handles) release() {
 }
 
 // ptr is the address that C reads; never of an empty slice.
-func (h handles) ptr() *unsafe.Pointer { return &h.ctx[:cap(h.ctx)][0] }
+func (h handles) ptr() *C.uintptr_t { return &h.ctx[:cap(h.ctx)][0] }
 
 func (h handles) n() C.size_t { return C.size_t(len(h.arrays)) }
 
@@ -93,6 +95,11 @@ func AsyncEval(arrays ...*Array) error {
 	pace()
 	return nil
 }
+
+// HostMade reports whether the array's elements were copied from the host's memory, as by
+// FromSlice and Scalar. Reading those waits for nothing on every device; what a CUDA device has
+// computed is moved to memory of the host first.
+func (a *Array) HostMade() bool { return a != nil && a.own }
 
 // Available reports whether the array's value is there already, so that reading it
 // computes nothing and waits for nothing. Of a transform's stand-ins, those of VJP and

@@ -51,6 +51,44 @@ func TestAvailableStandIns(t *testing.T) {
 	require.NoError(t, mlxc.Vmap(asks(false, true), []int{0, mlxc.Unmapped}, nil)(arrays{x, y})[0].Err())
 }
 
+// What is there is read without waiting for what its stream is busy with.
+func TestReadingDoesNotQueue(t *testing.T) {
+	x := mlxc.FromSlice([]int32{1, 2, 3, 4, 5, 6}, 2, 3)
+	transposed := x.Transpose()
+	require.NoError(t, mlxc.Eval(transposed))
+	busy := mlxc.RandomNormal(mlxc.RandomKey(1), mlxc.Float32, 600, 600)
+	busy = busy.MatMul(busy)
+	require.NoError(t, mlxc.AsyncEval(busy))
+	read, err := mlxc.ToSlice[int32](x)
+	require.NoError(t, err)
+	require.False(t, busy.Available(), "it waited")
+	require.Equal(t, []int32{1, 2, 3, 4, 5, 6}, read)
+
+	var inside []int32
+	_, _, err = mlxc.VJP(func(a arrays) arrays {
+		inside, err = mlxc.ToSlice[int32](a[1])
+		require.NoError(t, err)
+		return a[:1]
+	}, arrays{mlxc.Scalar[float32](1), x}, arrays{mlxc.Scalar[float32](1)})
+	require.NoError(t, err)
+	require.False(t, busy.Available(), "it waited for an argument's stand-in")
+	require.Equal(t, read, inside)
+
+	read, err = mlxc.ToSlice[int32](transposed) // not in row-major order
+	require.NoError(t, err)
+	require.Equal(t, []int32{1, 4, 2, 5, 3, 6}, read)
+}
+
+func TestHostMade(t *testing.T) {
+	x := mlxc.FromSlice([]float32{1, 2})
+	require.True(t, x.HostMade())
+	require.True(t, mlxc.Scalar[int32](1).HostMade())
+	y := x.Square()
+	require.NoError(t, mlxc.Eval(y))
+	require.False(t, y.HostMade())
+	require.False(t, (*mlxc.Array)(nil).HostMade())
+}
+
 // MLX takes what failed for computed. Here it fails again, however it is asked.
 func TestFailedEvaluationStaysFailed(t *testing.T) {
 	singular := mlxc.Zeros(mlxc.Float32, 2, 2).Inv()

@@ -163,7 +163,7 @@ func ExampleOutput() {
 }
 
 func ExampleCUDAKernelSource() {
-	// The name changes with the text: MLX keeps what it compiled by name, on disk too.
+	// The name would have to change with a Prelude: MLX keeps what it compiled by name.
 	kernel, err := mlxc.NewCUDAKernel(mlxc.CUDAKernelSource{
 		Name: "reverse_example_1", Inputs: []string{"x"}, Outputs: []string{"y"},
 		Body: `extern __shared__ float row[];

@@ -119,13 +119,13 @@ static mlxg_result call_addmm(uintptr_t c, uintptr_t a, uintptr_t b, float alpha
   MLXG_CALL(mlx_addmm(&res, (mlx_array){(void*)c}, (mlx_array){(void*)a}, (mlx_array){(void*)b}, alpha, beta, mlxg_stream()));
 }
 static mlxg_result call_all_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_all_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_all(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_all_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
 static mlxg_result call_allclose(uintptr_t a, uintptr_t b, double rtol, double atol, bool equalNan) {
   MLXG_CALL(mlx_allclose(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, rtol, atol, equalNan, mlxg_stream()));
 }
 static mlxg_result call_any_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_any_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_any(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_any_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
 static mlxg_result call_arange(double start, double stop, double step, int dtype) {
   MLXG_CALL(mlx_arange(&res, start, stop, step, (mlx_dtype)dtype, mlxg_stream()));
@@ -202,7 +202,7 @@ static mlxg_result call_blackman(int m) {
 static mlxg_result call_block_masked_mm(uintptr_t a, uintptr_t b, int blockSize, uintptr_t maskOut, uintptr_t maskLhs, uintptr_t maskRhs) {
   MLXG_CALL(mlx_block_masked_mm(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, blockSize, (mlx_array){(void*)maskOut}, (mlx_array){(void*)maskLhs}, (mlx_array){(void*)maskRhs}, mlxg_stream()));
 }
-static mlxg_results call_broadcast_arrays(void** inputs, size_t inputs_num) {
+static mlxg_results call_broadcast_arrays(const uintptr_t* inputs, size_t inputs_num) {
   mlxg_lock();
   mlx_vector_array res = mlx_vector_array_new();
   mlx_vector_array inputs_ = mlx_vector_array_new_data((mlx_array*)inputs, inputs_num);
@@ -221,7 +221,7 @@ static mlxg_result call_ceil(uintptr_t a) {
 static mlxg_result call_clip(uintptr_t a, uintptr_t aMin, uintptr_t aMax) {
   MLXG_CALL(mlx_clip(&res, (mlx_array){(void*)a}, (mlx_array){(void*)aMin}, (mlx_array){(void*)aMax}, mlxg_stream()));
 }
-static mlxg_result call_concatenate_axis(void** arrays, size_t arrays_num, int axis) {
+static mlxg_result call_concatenate_axis(const uintptr_t* arrays, size_t arrays_num, int axis) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array arrays_ = mlx_vector_array_new_data((mlx_array*)arrays, arrays_num);
@@ -247,7 +247,7 @@ static mlxg_result call_cosh(uintptr_t a) {
   MLXG_CALL(mlx_cosh(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_count_nonzero_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_count_nonzero_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_count_nonzero(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_count_nonzero_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
 static mlxg_result call_cummax_axis(uintptr_t a, int axis, bool reverse, bool inclusive) {
   MLXG_CALL(mlx_cummax_axis(&res, (mlx_array){(void*)a}, axis, reverse, inclusive, mlxg_stream()));
@@ -279,7 +279,7 @@ static mlxg_result call_diff(uintptr_t a, int n, int axis) {
 static mlxg_result call_divide(uintptr_t a, uintptr_t b) {
   MLXG_CALL(mlx_divide(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
-static mlxg_result call_einsum(const char* subscripts, void** operands, size_t operands_num) {
+static mlxg_result call_einsum(const char* subscripts, const uintptr_t* operands, size_t operands_num) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array operands_ = mlx_vector_array_new_data((mlx_array*)operands, operands_num);
@@ -314,7 +314,7 @@ static mlxg_result call_flatten(uintptr_t a, int startAxis, int endAxis) {
   MLXG_CALL(mlx_flatten(&res, (mlx_array){(void*)a}, startAxis, endAxis, mlxg_stream()));
 }
 static mlxg_result call_flip_axes(uintptr_t a, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_flip_axes(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_flip(&res, (mlx_array){(void*)a}, mlxg_stream()) : mlx_flip_axes(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
 }
 static mlxg_result call_floor(uintptr_t a) {
   MLXG_CALL(mlx_floor(&res, (mlx_array){(void*)a}, mlxg_stream()));
@@ -325,7 +325,7 @@ static mlxg_result call_floor_divide(uintptr_t a, uintptr_t b) {
 static mlxg_result call_from_fp8(uintptr_t x, int dtype) {
   MLXG_CALL(mlx_from_fp8(&res, (mlx_array){(void*)x}, (mlx_dtype)dtype, mlxg_stream()));
 }
-static mlxg_result call_gather(uintptr_t a, void** indices, size_t indices_num, const int* axes, size_t axes_num, const int* sliceSizes, size_t sliceSizes_num) {
+static mlxg_result call_gather(uintptr_t a, const uintptr_t* indices, size_t indices_num, const int* axes, size_t axes_num, const int* sliceSizes, size_t sliceSizes_num) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
@@ -429,7 +429,7 @@ static mlxg_result call_logical_xor(uintptr_t a, uintptr_t b) {
   MLXG_CALL(mlx_logical_xor(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_logsumexp_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_logsumexp_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_logsumexp(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_logsumexp_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
 static mlxg_result call_masked_scatter(uintptr_t a, uintptr_t mask, uintptr_t src) {
   MLXG_CALL(mlx_masked_scatter(&res, (mlx_array){(void*)a}, (mlx_array){(void*)mask}, (mlx_array){(void*)src}, mlxg_stream()));
@@ -438,18 +438,18 @@ static mlxg_result call_matmul(uintptr_t a, uintptr_t b) {
   MLXG_CALL(mlx_matmul(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_max_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_max_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_max(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_max_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
 static mlxg_result call_maximum(uintptr_t a, uintptr_t b) {
   MLXG_CALL(mlx_maximum(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_mean_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_mean_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_mean(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_mean_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
 static mlxg_result call_median_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_median_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_median(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_median_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
-static mlxg_results call_meshgrid(void** arrays, size_t arrays_num, bool sparse, const char* indexing) {
+static mlxg_results call_meshgrid(const uintptr_t* arrays, size_t arrays_num, bool sparse, const char* indexing) {
   mlxg_lock();
   mlx_vector_array res = mlx_vector_array_new();
   mlx_vector_array arrays_ = mlx_vector_array_new_data((mlx_array*)arrays, arrays_num);
@@ -460,7 +460,7 @@ static mlxg_results call_meshgrid(void** arrays, size_t arrays_num, bool sparse,
   return out;
 }
 static mlxg_result call_min_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_min_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_min(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_min_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
 static mlxg_result call_minimum(uintptr_t a, uintptr_t b) {
   MLXG_CALL(mlx_minimum(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
@@ -502,7 +502,7 @@ static mlxg_result call_power(uintptr_t a, uintptr_t b) {
   MLXG_CALL(mlx_power(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_prod_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_prod_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_prod(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_prod_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
 static mlxg_result call_put_along_axis(uintptr_t a, uintptr_t indices, uintptr_t values, int axis) {
   MLXG_CALL(mlx_put_along_axis(&res, (mlx_array){(void*)a}, (mlx_array){(void*)indices}, (mlx_array){(void*)values}, axis, mlxg_stream()));
@@ -538,7 +538,7 @@ static mlxg_result call_right_shift(uintptr_t a, uintptr_t b) {
   MLXG_CALL(mlx_right_shift(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_roll_axes(uintptr_t a, const int* shift, size_t shift_num, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_roll_axes(&res, (mlx_array){(void*)a}, shift, shift_num, axes, axes_num, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_roll(&res, (mlx_array){(void*)a}, shift, shift_num, mlxg_stream()) : mlx_roll_axes(&res, (mlx_array){(void*)a}, shift, shift_num, axes, axes_num, mlxg_stream()));
 }
 static mlxg_result call_round(uintptr_t a, int decimals) {
   MLXG_CALL(mlx_round(&res, (mlx_array){(void*)a}, decimals, mlxg_stream()));
@@ -546,7 +546,7 @@ static mlxg_result call_round(uintptr_t a, int decimals) {
 static mlxg_result call_rsqrt(uintptr_t a) {
   MLXG_CALL(mlx_rsqrt(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
-static mlxg_result call_scatter(uintptr_t a, void** indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
+static mlxg_result call_scatter(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
@@ -556,7 +556,7 @@ static mlxg_result call_scatter(uintptr_t a, void** indices, size_t indices_num,
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_scatter_add(uintptr_t a, void** indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
+static mlxg_result call_scatter_add(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
@@ -569,7 +569,7 @@ static mlxg_result call_scatter_add(uintptr_t a, void** indices, size_t indices_
 static mlxg_result call_scatter_add_axis(uintptr_t a, uintptr_t indices, uintptr_t values, int axis) {
   MLXG_CALL(mlx_scatter_add_axis(&res, (mlx_array){(void*)a}, (mlx_array){(void*)indices}, (mlx_array){(void*)values}, axis, mlxg_stream()));
 }
-static mlxg_result call_scatter_max(uintptr_t a, void** indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
+static mlxg_result call_scatter_max(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
@@ -579,7 +579,7 @@ static mlxg_result call_scatter_max(uintptr_t a, void** indices, size_t indices_
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_scatter_min(uintptr_t a, void** indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
+static mlxg_result call_scatter_min(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
@@ -589,7 +589,7 @@ static mlxg_result call_scatter_min(uintptr_t a, void** indices, size_t indices_
   mlxg_unlock();
   return out;
 }
-static mlxg_result call_scatter_prod(uintptr_t a, void** indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
+static mlxg_result call_scatter_prod(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
@@ -642,7 +642,7 @@ static mlxg_result call_slice_update_prod(uintptr_t src, uintptr_t update, const
   MLXG_CALL(mlx_slice_update_prod(&res, (mlx_array){(void*)src}, (mlx_array){(void*)update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
 }
 static mlxg_result call_softmax_axes(uintptr_t a, const int* axes, size_t axes_num, bool precise) {
-  MLXG_CALL(mlx_softmax_axes(&res, (mlx_array){(void*)a}, axes, axes_num, precise, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_softmax(&res, (mlx_array){(void*)a}, precise, mlxg_stream()) : mlx_softmax_axes(&res, (mlx_array){(void*)a}, axes, axes_num, precise, mlxg_stream()));
 }
 static mlxg_result call_sort_axis(uintptr_t a, int axis) {
   MLXG_CALL(mlx_sort_axis(&res, (mlx_array){(void*)a}, axis, mlxg_stream()));
@@ -660,9 +660,9 @@ static mlxg_result call_square(uintptr_t a) {
   MLXG_CALL(mlx_square(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_squeeze_axes(uintptr_t a, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_squeeze_axes(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_squeeze(&res, (mlx_array){(void*)a}, mlxg_stream()) : mlx_squeeze_axes(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
 }
-static mlxg_result call_stack_axis(void** arrays, size_t arrays_num, int axis) {
+static mlxg_result call_stack_axis(const uintptr_t* arrays, size_t arrays_num, int axis) {
   mlxg_lock();
   mlx_array res = {NULL};
   mlx_vector_array arrays_ = mlx_vector_array_new_data((mlx_array*)arrays, arrays_num);
@@ -673,7 +673,7 @@ static mlxg_result call_stack_axis(void** arrays, size_t arrays_num, int axis) {
   return out;
 }
 static mlxg_result call_std_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims, int ddof) {
-  MLXG_CALL(mlx_std_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, ddof, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_std(&res, (mlx_array){(void*)a}, keepdims, ddof, mlxg_stream()) : mlx_std_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, ddof, mlxg_stream()));
 }
 static mlxg_result call_stop_gradient(uintptr_t a) {
   MLXG_CALL(mlx_stop_gradient(&res, (mlx_array){(void*)a}, mlxg_stream()));
@@ -682,7 +682,7 @@ static mlxg_result call_subtract(uintptr_t a, uintptr_t b) {
   MLXG_CALL(mlx_subtract(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_sum_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(mlx_sum_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_sum(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_sum_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
 static mlxg_result call_swapaxes(uintptr_t a, int axis1, int axis2) {
   MLXG_CALL(mlx_swapaxes(&res, (mlx_array){(void*)a}, axis1, axis2, mlxg_stream()));
@@ -715,7 +715,7 @@ static mlxg_result call_trace_axes(uintptr_t a, int offset, int axis1, int axis2
   MLXG_CALL(mlx_trace_axes(&res, (mlx_array){(void*)a}, offset, axis1, axis2, (mlx_dtype)dtype, mlxg_stream()));
 }
 static mlxg_result call_transpose_axes(uintptr_t a, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_transpose_axes(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_transpose(&res, (mlx_array){(void*)a}, mlxg_stream()) : mlx_transpose_axes(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
 }
 static mlxg_result call_tri(int n, int m, int k, int type_) {
   MLXG_CALL(mlx_tri(&res, n, m, k, (mlx_dtype)type_, mlxg_stream()));
@@ -736,7 +736,7 @@ static mlxg_results call_unstack_axis(uintptr_t a, int axis) {
   MLXG_CALL_ALL(mlx_unstack_axis(&res, (mlx_array){(void*)a}, axis, mlxg_stream()));
 }
 static mlxg_result call_var_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims, int ddof) {
-  MLXG_CALL(mlx_var_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, ddof, mlxg_stream()));
+  MLXG_CALL(axes_num == 0 ? mlx_var(&res, (mlx_array){(void*)a}, keepdims, ddof, mlxg_stream()) : mlx_var_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, ddof, mlxg_stream()));
 }
 static mlxg_result call_vecdot(uintptr_t a, uintptr_t b, int axis) {
   MLXG_CALL(mlx_vecdot(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, axis, mlxg_stream()));

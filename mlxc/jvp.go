@@ -43,12 +43,11 @@ func JVP(f Func, primals, tangents []*Array) (outputs, jvps []*Array, err error)
 			return nil, nil, opError(op, fmt.Errorf("tangent %d is not like its primal", i), operands...)
 		}
 	}
-	locked(func() {
-		var n C.size_t
-		r := C.mlxg_jvp(register(f), p.ptr(), t.ptr(), p.n(), &n)
-		outputs, jvps, err = split(op, r, n, operands)
-	})
-	return outputs, jvps, err
+	id := register(f)
+	defer unregister(id)
+	return split(lockedCall(op, operands, id, func(id C.uintptr_t) C.mlxg_results {
+		return C.mlxg_jvp(id, p.ptr(), t.ptr(), p.n())
+	}))
 }
 
 // Grad returns a function that computes the gradient of f's first output as

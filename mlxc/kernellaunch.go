@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"unsafe"
@@ -26,90 +27,117 @@ type KernelLaunch struct {
 	InitValue   *float32 // of every element of every output; nil leaves them unset
 }
 
-// apply checks a launch of the kernel of this name and makes it.
-func (l KernelLaunch) apply(name string, want int, inputs []*Array, f func(handles, *C.mlxg_launch) C.mlxg_results) ([]*Array, error) {
-	h, err := acquireAll(name, inputs)
+// customKernel is a kernel that is registered with MLX.
+type customKernel struct {
+	ptr    unsafe.Pointer
+	name   string
+	inputs int
+}
+
+// newCustomKernel registers a kernel with what create gives, which gets the texts that every
+// kernel has as C's.
+func newCustomKernel(name, body string, inputs, outputs []string,
+	create func(name, body, inputs, outputs *C.char, err **C.char) unsafe.Pointer,
+) (*customKernel, error) {
+	var texts [4]*C.char
+	for i, s := range []string{name, body, ended(inputs), ended(outputs)} {
+		texts[i] = C.CString(s)
+		defer C.free(unsafe.Pointer(texts[i]))
+	}
+	var text *C.char
+	ptr := create(texts[0], texts[1], texts[2], texts[3], &text)
+	if text != nil {
+		return nil, &Error{Op: name, Err: takeText(text)}
+	}
+	k := &customKernel{ptr: ptr, name: name, inputs: len(inputs)}
+	runtime.AddCleanup(k, func(ptr unsafe.Pointer) { C.mlxg_kernel_free(ptr) }, ptr)
+	return k, nil
+}
+
+// ended is a text of names, each with a 0 at its end, as C takes them.
+func ended(names []string) string {
+	return strings.Join(append(names[:len(names):len(names)], ""), "\x00")
+}
+
+// apply adds a launch to the graph of the inputs, on the current stream.
+func (k *customKernel) apply(l KernelLaunch, inputs []*Array) ([]*Array, error) {
+	defer runtime.KeepAlive(k)
+	h, err := acquireAll(k.name, inputs)
 	if err != nil {
 		return nil, err
 	}
 	defer h.release()
-	fail := func(err error) ([]*Array, error) { return nil, opError(name, err, inputs...) }
+	fail := func(err error) ([]*Array, error) { return nil, opError(k.name, err, inputs...) }
 	// MLX does not count them and would build a function with parameters missing.
-	if len(inputs) != want {
-		return fail(errCount("inputs of the kernel", len(inputs), want))
+	if len(inputs) != k.inputs {
+		return fail(errCount("inputs of the kernel", len(inputs), k.inputs))
 	}
-	dims, dtypes, err := flatten(l.Outputs)
+	numbers, names, err := l.flatten(make([]C.int, 0, 64))
 	if err != nil {
 		return fail(err)
 	}
-	var c C.mlxg_launch
-	for i := range 3 {
-		if err := check32(l.Grid[i], l.Threadgroup[i]); err != nil {
-			return fail(err)
-		}
-		c.grid[i], c.threadgroup[i] = C.int(l.Grid[i]), C.int(l.Threadgroup[i])
-	}
-	names, kinds, values, err := templateArguments(l.Template)
-	if err != nil {
-		return fail(err)
-	}
-	text := C.CString(names)
-	defer C.free(unsafe.Pointer(text))
-	var pins runtime.Pinner // the structure leads to Go's memory
-	defer pins.Unpin()
-	for p, list := range map[**C.int][]C.int{&c.dims: dims, &c.dtypes: dtypes, &c.kinds: kinds, &c.values: values} {
-		if len(list) > 0 {
-			pins.Pin(&list[0])
-			*p = &list[0]
-		}
-	}
-	if l.InitValue != nil {
-		value := C.float(*l.InitValue)
-		pins.Pin(&value)
-		c.init_value = &value
-	}
-	c.names, c.n_outputs, c.n_template = text, C.size_t(len(l.Outputs)), C.size_t(len(l.Template))
-	return wrapAll(name, f(h, &c), inputs...)
+	r := C.mlxg_kernel_apply(k.ptr, h.ptr(), h.n(), &numbers[0], (*C.char)(unsafe.Pointer(unsafe.StringData(names))))
+	return wrapAll(k.name, r, inputs...)
 }
 
-// templateArguments gives the arguments in the form that C takes.
-func templateArguments(args []TemplateArg) (names string, kinds, values []C.int, err error) {
-	var b strings.Builder
-	for _, t := range args {
+// flatten writes a launch in the form that C takes, behind what numbers has.
+func (l KernelLaunch) flatten(numbers []C.int) ([]C.int, string, error) {
+	for _, threads := range [][3]int{l.Grid, l.Threadgroup} {
+		for _, n := range threads {
+			if err := check32(n); err != nil {
+				return nil, "", err
+			}
+			numbers = append(numbers, C.int(n))
+		}
+	}
+	numbers = append(numbers, C.int(len(l.Outputs)))
+	for i, o := range l.Outputs {
+		if err := checkNew(o.DType, o.Shape); err != nil {
+			return nil, "", fmt.Errorf("output %d: %w", i, err)
+		}
+		numbers = append(numbers, C.int(o.DType.c()), C.int(len(o.Shape)))
+		for _, n := range o.Shape {
+			numbers = append(numbers, C.int(n))
+		}
+	}
+	numbers = append(numbers, C.int(len(l.Template)))
+	var names strings.Builder
+	for _, t := range l.Template {
 		if strings.ContainsRune(t.Name, 0) {
-			return "", nil, nil, fmt.Errorf("the template argument %q has a 0 in its name", t.Name)
+			return nil, "", fmt.Errorf("the template argument %q has a 0 in its name", t.Name)
 		}
-		b.WriteString(t.Name + "\x00")
-		kind, value := C.int(C.MLXG_TEMPLATE_BOOL), 0
-		switch v := t.Value.(type) {
-		case DType:
-			if !v.valid() {
-				return "", nil, nil, fmt.Errorf("template argument %s is an invalid dtype", t.Name)
-			}
-			kind, value = C.MLXG_TEMPLATE_DTYPE, v.c()
-		case int:
-			if check32(v) != nil {
-				return "", nil, nil, fmt.Errorf("template argument %s is beyond 32 bits", t.Name)
-			}
-			kind, value = C.MLXG_TEMPLATE_INT, v
-		case bool:
-			if v {
-				value = 1
-			}
-		default:
-			return "", nil, nil, fmt.Errorf("template argument %s is a %T: it must be a DType, an int or a bool", t.Name, t.Value)
+		names.WriteString(t.Name)
+		names.WriteByte(0)
+		kind, value, err := t.flatten()
+		if err != nil {
+			return nil, "", err
 		}
-		kinds, values = append(kinds, kind), append(values, C.int(value))
+		numbers = append(numbers, kind, value)
 	}
-	return b.String(), kinds, values, nil
+	if l.InitValue == nil {
+		return append(numbers, 0), names.String(), nil
+	}
+	return append(numbers, 1, C.int(int32(math.Float32bits(*l.InitValue)))), names.String(), nil
 }
 
-func stringVector(list []string) C.mlx_vector_string {
-	v := C.mlx_vector_string_new()
-	for _, s := range list {
-		c := C.CString(s)
-		C.mlx_vector_string_append_value(v, c)
-		C.free(unsafe.Pointer(c))
+// flatten is the argument's kind and value.
+func (t TemplateArg) flatten() (kind, value C.int, err error) {
+	switch v := t.Value.(type) {
+	case DType:
+		if !v.valid() {
+			return 0, 0, fmt.Errorf("template argument %s is an invalid dtype", t.Name)
+		}
+		return C.MLXG_TEMPLATE_DTYPE, C.int(v.c()), nil
+	case int:
+		if check32(v) != nil {
+			return 0, 0, fmt.Errorf("template argument %s is beyond 32 bits", t.Name)
+		}
+		return C.MLXG_TEMPLATE_INT, C.int(v), nil
+	case bool:
+		if v {
+			value = 1
+		}
+		return C.MLXG_TEMPLATE_BOOL, value, nil
 	}
-	return v
+	return 0, 0, fmt.Errorf("template argument %s is a %T: it must be a DType, an int or a bool", t.Name, t.Value)
 }

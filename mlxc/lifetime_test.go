@@ -126,3 +126,18 @@ func TestWhileGarbageIsCollected(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "ok ")
 }
+
+// What WithoutScope makes outlives the scopes around it, on its goroutine alone.
+func TestWithoutScope(t *testing.T) {
+	var outside, inside *mlxc.Array
+	mlxc.WithScope(func() {
+		mlxc.WithScope(func() {
+			mlxc.WithoutScope(func() { outside = mlxc.Scalar[int32](7) })
+			inside = mlxc.Scalar[int32](8)
+		})
+	})
+	require.ErrorIs(t, inside.Err(), mlxc.ErrFreed)
+	value, err := mlxc.Item[int32](outside)
+	require.NoError(t, err)
+	require.Equal(t, int32(7), value)
+}

@@ -18,21 +18,48 @@ import (
 //
 // After that, this thread's tracing state in MLX is wrong for good, so the
 // goroutine keeps the thread locked and the runtime ends both.
-func locked(f func()) { onSoundThread(func() { lockedHere(f) }) }
+func locked(f func()) {
+	onSoundThread(func() {
+		runtime.LockOSThread()
+		C.mlxg_enter()
+		defer leave()
+		f()
+	})
+}
 
-func lockedHere(f func()) {
+// leave undoes LockOSThread and mlxg_enter.
+func leave() {
+	// Under the lock: whatever was freed meanwhile by goroutines that did not wait for it.
+	garbage.drain(true)
+	releaseFunctions()
+	if stale := bool(C.mlxg_leave()); !stale {
+		runtime.UnlockOSThread()
+	}
+}
+
+// lockedCall makes a call of C that may reach Go functions and that enters, leaves, and
+// takes its results; first is how many are of the first of two lists. The caller holds
+// the operands.
+//
+// What the call needs is passed, since what it captured would go to the heap.
+func lockedCall[T any](op string, operands []*Array, with T, call func(T) C.mlxg_results) (results []*Array, first int, err error) {
+	if staleThreads.Load() > 0 {
+		return soundCall(op, operands, with, call)
+	}
+	return callHere(op, operands, with, call)
+}
+
+func soundCall[T any](op string, operands []*Array, with T, call func(T) C.mlxg_results) (results []*Array, first int, err error) {
+	onSoundThread(func() { results, first, err = callHere(op, operands, with, call) })
+	return results, first, err
+}
+
+func callHere[T any](op string, operands []*Array, with T, call func(T) C.mlxg_results) (results []*Array, first int, err error) {
 	runtime.LockOSThread()
-	C.mlxg_enter()
-	defer func() {
-		// Under the lock: whatever was freed meanwhile by goroutines that did not
-		// wait for it.
-		garbage.drain(true)
-		releaseFunctions()
-		if stale := bool(C.mlxg_leave()); !stale {
-			runtime.UnlockOSThread()
-		}
-	}()
-	f()
+	defer leave()
+	r := call(with)
+	results, err = wrapAll(op, r, operands...)
+	return results, int(r.first), takeCallbackError(err)
 }
 
 // staleThreads counts the threads that a goroutine was ended on.
@@ -72,46 +99,61 @@ func onSoundThread(f func()) {
 // The goroutine must be locked to its thread.
 func insideCallback() bool { return C.mlxg_enter_depth() > 0 }
 
-// functions maps ids to the Go functions that MLX holds, and to the pins of memory.
+// functions are the Go functions that C knows by an id, and the pins of memory.
 var functions struct {
-	mu   sync.RWMutex
-	next uintptr
-	byID map[uintptr]any
+	mu   sync.Mutex
+	byID []any         // nil where an id is not in use; 0 never is
+	free []C.uintptr_t // ids not in use
 }
 
-// register gives f an id that stays valid until MLX has dropped every closure
-// made with it.
+// register gives f an id that stays valid until it is forgotten: by releaseFunctions once
+// MLX has dropped every closure made with it, or by the caller if a call of C uses it only
+// while it runs.
 func register(f any) C.uintptr_t {
 	functions.mu.Lock()
 	defer functions.mu.Unlock()
-	if functions.byID == nil {
-		functions.byID = map[uintptr]any{}
+	if n := len(functions.free); n > 0 {
+		id := functions.free[n-1]
+		functions.free = functions.free[:n-1]
+		functions.byID[id] = f
+		return id
 	}
-	functions.next++
-	functions.byID[functions.next] = f
-	return C.uintptr_t(functions.next)
+	if functions.byID == nil {
+		functions.byID = make([]any, 1)
+	}
+	functions.byID = append(functions.byID, f)
+	return C.uintptr_t(len(functions.byID) - 1)
 }
 
-func function(id uintptr) any {
-	functions.mu.RLock()
-	defer functions.mu.RUnlock()
+func function(id C.uintptr_t) any {
+	functions.mu.Lock()
+	defer functions.mu.Unlock()
 	return functions.byID[id]
+}
+
+// unregister ends the use of an id.
+func unregister(id C.uintptr_t) {
+	functions.mu.Lock()
+	defer functions.mu.Unlock()
+	functions.byID[id] = nil
+	functions.free = append(functions.free, id)
 }
 
 // releaseFunctions forgets the functions that MLX has dropped.
 func releaseFunctions() {
+	if atomic.LoadInt32((*int32)(&C.mlxg_releasable)) == 0 {
+		return
+	}
 	var ids [16]C.uintptr_t
 	for n := len(ids); n == len(ids); {
 		if n = int(C.mlxg_take_released(&ids[0], C.size_t(len(ids)))); n == 0 {
 			return
 		}
-		functions.mu.Lock()
 		for _, id := range ids[:n] {
-			if pin, ok := functions.byID[uintptr(id)].(*runtime.Pinner); ok {
+			if pin, ok := function(id).(*runtime.Pinner); ok {
 				pin.Unpin()
 			}
-			delete(functions.byID, uintptr(id))
+			unregister(id)
 		}
-		functions.mu.Unlock()
 	}
 }

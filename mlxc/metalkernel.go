@@ -5,7 +5,6 @@ import "C"
 
 import (
 	"errors"
-	"runtime"
 	"unsafe"
 )
 
@@ -13,11 +12,7 @@ import (
 // the function's signature around Body; the names of inputs and outputs become
 // its parameters, and Metal's position attributes are there if their names occur
 // in Body.
-type MetalKernel struct {
-	kernel C.mlx_fast_metal_kernel
-	name   string
-	inputs int
-}
+type MetalKernel struct{ kernel *customKernel }
 
 // MetalKernelSource describes a Metal kernel to MLX.
 type MetalKernelSource struct {
@@ -41,27 +36,19 @@ func NewMetalKernel(s MetalKernelSource) (*MetalKernel, error) {
 	if len(s.Outputs) == 0 {
 		return nil, &Error{Op: s.Name, Err: errors.New("a Metal kernel needs an output")}
 	}
-	name, body, header := C.CString(s.Name), C.CString(s.Body), C.CString(s.Header)
-	defer C.free(unsafe.Pointer(name))
-	defer C.free(unsafe.Pointer(body))
+	header := C.CString(s.Header)
 	defer C.free(unsafe.Pointer(header))
-	in, out := stringVector(s.Inputs), stringVector(s.Outputs)
-	defer C.mlx_vector_string_free(in)
-	defer C.mlx_vector_string_free(out)
-	var text *C.char
-	k := C.mlxg_metal_kernel_new(name, in, out, body, header, C.bool(!s.Strided), C.bool(s.AtomicOutputs), &text)
-	if text != nil {
-		return nil, &Error{Op: s.Name, Err: takeText(text)}
+	k, err := newCustomKernel(s.Name, s.Body, s.Inputs, s.Outputs, func(name, body, inputs, outputs *C.char, err **C.char) unsafe.Pointer {
+		return C.mlxg_metal_kernel_new(name, inputs, C.size_t(len(s.Inputs)), outputs, C.size_t(len(s.Outputs)), body, header,
+			C.bool(!s.Strided), C.bool(s.AtomicOutputs), err)
+	})
+	if err != nil {
+		return nil, err
 	}
-	m := &MetalKernel{kernel: k, name: s.Name, inputs: len(s.Inputs)}
-	runtime.AddCleanup(m, func(k C.mlx_fast_metal_kernel) { C.mlx_fast_metal_kernel_free(k) }, k)
-	return m, nil
+	return &MetalKernel{k}, nil
 }
 
 // Apply adds a launch to the graph of the inputs, on the current stream.
 func (k *MetalKernel) Apply(l KernelLaunch, inputs ...*Array) ([]*Array, error) {
-	defer runtime.KeepAlive(k)
-	return l.apply(k.name, k.inputs, inputs, func(h handles, l *C.mlxg_launch) C.mlxg_results {
-		return C.mlxg_metal_kernel_apply(k.kernel, h.ptr(), h.n(), l)
-	})
+	return k.kernel.apply(l, inputs)
 }

@@ -42,14 +42,27 @@ typedef struct {
   uintptr_t scope;
 } mlxg_result;
 
-// mlxg_results is the same for a call that returns several arrays. The caller
-// frees items with free() once it has taken the handles out.
+// mlxg_results is the same for a call that returns several arrays. Up to MLXG_FEW are in
+// few; more are in items, which the caller frees with free() once it has taken the handles
+// out. Of a call that gives two lists, one behind the other, first is the length of the
+// first.
+#define MLXG_FEW 8
 typedef struct {
+  void* few[MLXG_FEW];
   void** items;
   size_t n;
+  size_t first;
   char* err;
   uintptr_t scope;
 } mlxg_results;
+
+// mlxg_members are arrays that a Go function is called with: new handles, which are its to
+// own. scope is that of the calling thread.
+typedef struct {
+  void** handles;
+  size_t n;
+  uintptr_t scope;
+} mlxg_members;
 
 // mlxg_init prepares the library once: error handler, the streams of the
 // process. It returns an error message, which the caller frees, or NULL.
@@ -152,15 +165,14 @@ char* mlxg_strides(void* a, int64_t* strides);
 // mlxg_array_free frees n handles if the graph lock can be had without waiting,
 // or if wait is set; it returns whether it did.
 bool mlxg_array_free(const uintptr_t* handles, size_t n, bool wait);
-// mlxg_vector_members writes a handle of its own for each member of an mlx_vector_array, if
-// out has places (cap) for all of them, and their number to n. It returns the id of the
-// scope.
-uintptr_t mlxg_vector_members(void* vector, void** out, size_t cap, size_t* n);
+// mlxg_return gives the results of a Go function to the C++ function that called it, whose
+// results are.
+void mlxg_return(void* results, const uintptr_t* handles, size_t n);
 
 // mlxg_eval evaluates and waits. The lock is held while the work is handed to
 // MLX's streams and released while they run.
-char* mlxg_eval(void** arrays, size_t n);
-char* mlxg_async_eval(void** arrays, size_t n);
+char* mlxg_eval(const uintptr_t* arrays, size_t n);
+char* mlxg_async_eval(const uintptr_t* arrays, size_t n);
 // mlxg_read evaluates a and copies its elements, in row-major order, to dst.
 char* mlxg_read(void* a, void* dst, size_t nbytes);
 char* mlxg_tostring(void* a, char** text);
@@ -170,31 +182,34 @@ bool mlxg_available(void* a);
 bool mlxg_traced(void* a);
 
 // Functions of Go that MLX calls have an id; ids whose last user in MLX is gone are handed
-// back by mlxg_take_released.
+// back by mlxg_take_released. It has nothing to do while mlxg_releasable, which is read and
+// written atomically, is 0.
 size_t mlxg_take_released(uintptr_t* ids, size_t cap);
+extern int32_t mlxg_releasable;
 
+// The functions from here to mlxg_vmap enter (see mlxg_enter), and the caller leaves.
 mlxg_results mlxg_vjp(
-    uintptr_t id, void** primals, size_t np, void** cotangents, size_t nc, size_t* n_outputs);
+    uintptr_t id, const uintptr_t* primals, size_t np, const uintptr_t* cotangents, size_t nc);
+// argnums are in ascending order, none twice.
 mlxg_results mlxg_value_and_grad(
-    uintptr_t id, const int* argnums, size_t n, void** args, size_t na, size_t* n_outputs);
-mlxg_results mlxg_jvp(
-    uintptr_t id, void** primals, void** tangents, size_t n, size_t* n_outputs);
+    uintptr_t id, const int* argnums, size_t n, const uintptr_t* args, size_t na);
+mlxg_results mlxg_jvp(uintptr_t id, const uintptr_t* primals, const uintptr_t* tangents, size_t n);
 // A rule with the id 0 is fun's own.
 mlxg_results mlxg_custom_function(
-    uintptr_t fun, uintptr_t vjp, uintptr_t jvp, uintptr_t vmap, void** args, size_t n);
+    uintptr_t fun, uintptr_t vjp, uintptr_t jvp, uintptr_t vmap, const uintptr_t* args, size_t n);
 // again is called for fun where its gradient is taken.
-mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, void** args, size_t n);
+mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, const uintptr_t* args, size_t n);
 // mlxg_vmap runs fun over one axis of each argument. In in_axes −1 stands for none; in
 // out_axes MLXG_UNMAPPED does, and n_out = 0 for axis 0 of every output.
 #define MLXG_UNMAPPED INT32_MIN
 mlxg_results mlxg_vmap(
-    uintptr_t fun, void** args, const int* in_axes, size_t n, const int* out_axes, size_t n_out);
+    uintptr_t fun, const uintptr_t* args, const int* in_axes, size_t n, const int* out_axes, size_t n_out);
 
 // Compiled functions. All calls for them come from one thread, to which MLX's compile
 // cache belongs. Each keeps what was compiled for the last MLXG_SIGNATURES signatures.
 #define MLXG_SIGNATURES 64
 void* mlxg_compile_new(uintptr_t id, bool shapeless);
-mlxg_results mlxg_compiled_call(void* compiled, void** args, size_t n);
+mlxg_results mlxg_compiled_call(void* compiled, const uintptr_t* args, size_t n);
 void mlxg_compiled_free(void* compiled);
 void mlxg_compile_clear(void);
 // Modes are numbered as in mlx_compile_mode; set returns the one before.
@@ -233,48 +248,44 @@ mlxg_results mlxg_primitive_call(
     const int* dims,
     const int* dtypes,
     size_t n_outputs,
-    void** inputs,
+    const uintptr_t* inputs,
     size_t n);
 void mlxg_release(void* release, void* ctx);
 
-// Custom kernels. A launch: dims holds, for each output, its number of axes and then its
-// shape; names the template arguments' names, each with its 0 at the end.
-typedef struct {
-  const int* dims;
-  const int* dtypes;
-  size_t n_outputs;
-  int grid[3], threadgroup[3];
-  const float* init_value; // or NULL
-  const char* names;
-  const int* kinds; // of the template arguments: MLXG_TEMPLATE_…
-  const int* values;
-  size_t n_template;
-} mlxg_launch;
-
-enum { MLXG_TEMPLATE_DTYPE, MLXG_TEMPLATE_INT, MLXG_TEMPLATE_BOOL };
-
-mlx_fast_metal_kernel mlxg_metal_kernel_new(
+// Custom kernels. Names are one text, each with its 0 at the end.
+void* mlxg_metal_kernel_new(
     const char* name,
-    mlx_vector_string inputs,
-    mlx_vector_string outputs,
+    const char* inputs,
+    size_t n_inputs,
+    const char* outputs,
+    size_t n_outputs,
     const char* body,
     const char* header,
     bool contiguous,
     bool atomic_outputs,
     char** err);
-mlxg_results mlxg_metal_kernel_apply(
-    mlx_fast_metal_kernel kernel, void** inputs, size_t n, const mlxg_launch* launch);
-mlx_fast_cuda_kernel mlxg_cuda_kernel_new(
+// A launch that is exported has exported_header in the place of header.
+void* mlxg_cuda_kernel_new(
     const char* name,
-    mlx_vector_string inputs,
-    mlx_vector_string outputs,
+    const char* inputs,
+    size_t n_inputs,
+    const char* outputs,
+    size_t n_outputs,
     const char* body,
     const char* header,
+    const char* exported_header,
     bool contiguous,
     int shared_memory,
     char** err);
-mlxg_results mlxg_cuda_kernel_apply(
-    mlx_fast_cuda_kernel kernel, void** inputs, size_t n, const mlxg_launch* launch);
+void mlxg_kernel_free(void* kernel);
+// mlxg_kernel_apply adds a launch. numbers has the grid, three threads, and the threadgroup;
+// the number of outputs, and for each its dtype, its number of axes and its shape; the number
+// of template arguments, whose names names has, and for each its kind, one of
+// MLXG_TEMPLATE_…, and its value; then whether there is an initial value, and its bits.
+mlxg_results mlxg_kernel_apply(
+    void* kernel, const uintptr_t* inputs, size_t n, const int* numbers, const char* names);
+
+enum { MLXG_TEMPLATE_DTYPE, MLXG_TEMPLATE_INT, MLXG_TEMPLATE_BOOL };
 
 // Export tracing: one line of text per node of the graph that MLX would export.
 // For every primitive: its name, then its state's strings.
@@ -284,8 +295,8 @@ typedef struct {
   size_t n_strings;
 } mlxg_node;
 
-char* mlxg_export(uintptr_t id, const char* file, void** inputs, size_t n);
-char* mlxg_trace(uintptr_t id, void** inputs, size_t n, mlxg_node** nodes, size_t* n_nodes);
+char* mlxg_export(uintptr_t id, const char* file, const uintptr_t* inputs, size_t n);
+char* mlxg_trace(uintptr_t id, const uintptr_t* inputs, size_t n, mlxg_node** nodes, size_t* n_nodes);
 void mlxg_nodes_free(mlxg_node* nodes, size_t n);
 
 #ifdef __cplusplus

@@ -36,13 +36,4 @@ bool mlxg_array_free(const uintptr_t* handles, size_t n, bool wait) {
   return true;
 }
 
-uintptr_t mlxg_vector_members(void* vector, void** out, size_t cap, size_t* n) {
-  auto& members = *static_cast<mlxg::arrays*>(vector);
-  *n = members.size();
-  for (size_t i = 0; *n <= cap && i < *n; i++) {
-    out[i] = new mlx::core::array(members[i]);
-  }
-  return mlxg_current_scope();
-}
-
 } // extern "C"

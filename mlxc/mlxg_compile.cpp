@@ -108,7 +108,7 @@ void* mlxg_compile_new(uintptr_t id, bool shapeless) {
   return new compiled(mlxg::function_of(id), shapeless);
 }
 
-mlxg_results mlxg_compiled_call(void* c, void** args, size_t n) {
+mlxg_results mlxg_compiled_call(void* c, const uintptr_t* args, size_t n) {
   return mlxg::with_results([&] { return (*static_cast<compiled*>(c))(mlxg::arrays_of(args, n)); });
 }
 

@@ -85,14 +85,28 @@ char* error_text(const char* what) {
   return take_error();
 }
 
-mlxg_results results_of(arrays a) {
-  mlxg_results r = {nullptr, a.size(), nullptr, current_scope};
-  r.items = static_cast<void**>(std::calloc(a.size() + 1, sizeof(void*)));
-  if (!r.items) {
-    return {nullptr, 0, error_text("out of memory"), current_scope};
+mlxg_results no_results(char* err) {
+  mlxg_results r = {};
+  r.err = err;
+  r.scope = current_scope;
+  return r;
+}
+
+mlxg_results results_of(arrays a, arrays b) {
+  mlxg_results r = no_results(nullptr);
+  r.n = a.size() + b.size();
+  r.first = a.size();
+  void** out = r.few;
+  if (r.n > MLXG_FEW) {
+    out = r.items = static_cast<void**>(std::malloc(r.n * sizeof(void*)));
+    if (!out) {
+      return no_results(error_text("out of memory"));
+    }
   }
-  for (size_t i = 0; i < a.size(); i++) {
-    r.items[i] = new mlx::core::array(std::move(a[i]));
+  for (auto* list : {&a, &b}) {
+    for (auto& member : *list) {
+      *out++ = new mlx::core::array(std::move(member));
+    }
   }
   return r;
 }
@@ -284,23 +298,9 @@ mlxg_result mlxg_finish(int rc, mlx_array res) {
 }
 
 mlxg_results mlxg_end_vector(int rc, mlx_vector_array res) {
-  mlxg_results r = {nullptr, 0, nullptr, current_scope};
-  if (rc != 0) {
-    r.err = mlxg::take_error();
-    mlx_vector_array_free(res);
-    return r;
-  }
-  r.n = mlx_vector_array_size(res);
-  r.items = static_cast<void**>(std::calloc(r.n ? r.n : 1, sizeof(void*)));
-  if (!r.items) {
-    r.n = 0;
-    r.err = mlxg::error_text("out of memory");
-  }
-  for (size_t i = 0; i < r.n; i++) {
-    mlx_array a = {nullptr};
-    mlx_vector_array_get(&a, res, i);
-    r.items[i] = a.ctx;
-  }
+  // mlx-c's vector is a pointer to C++'s.
+  mlxg_results r = rc != 0 ? mlxg::no_results(mlxg::take_error())
+                           : mlxg::results_of(std::move(*static_cast<mlxg::arrays*>(res.ctx)));
   mlx_vector_array_free(res);
   return r;
 }

@@ -25,10 +25,10 @@ std::set<mx::Stream> streams_of(const std::vector<mx::array>& arrays) {
 }
 
 // wait_for evaluates and waits. Where only CPU streams take part, it waits without
-// holding the lock, so that other goroutines build and schedule meanwhile. It waits for
-// nodes of its own that have the arrays' events, since array::wait writes to the node. A GPU stream's own synchronisation is not safe beside
-// another thread that encodes, and inside a transform the lock is held anyway;
-// there the evaluation is MLX's own.
+// holding the lock, so that other goroutines build and schedule meanwhile; it waits for
+// nodes of its own that have the arrays' events, since array::wait writes to the node. A
+// GPU stream's own synchronisation is not safe beside another thread that encodes, and
+// inside a transform the lock is held anyway; there the evaluation is MLX's own.
 void wait_for(std::vector<mx::array>& arrays) {
   std::vector<mx::array> stand_ins;
   {
@@ -109,7 +109,7 @@ char* with_errors(F&& f) {
 
 // locked_copies takes references under the lock: copying a handle whose node is
 // being detached elsewhere is safe only there. drop releases them there too.
-std::vector<mx::array> locked_copies(void** ctx, size_t n) {
+std::vector<mx::array> locked_copies(const uintptr_t* ctx, size_t n) {
   mlxg::guard g;
   return mlxg::arrays_of(ctx, n);
 }
@@ -119,18 +119,26 @@ void drop(std::vector<mx::array>& arrays) {
   arrays.clear();
 }
 
+// argument_of is what a vjp's stand-in is a copy of, with which it shares its elements.
+mx::array argument_of(mx::array a) {
+  while (a.has_primitive() && std::strcmp(a.primitive().name(), "Copy") == 0) {
+    a = mx::array(a.inputs()[0]);
+  }
+  return a;
+}
+
 } // namespace
 
 extern "C" {
 
-char* mlxg_eval(void** ctx, size_t n) {
+char* mlxg_eval(const uintptr_t* ctx, size_t n) {
   auto arrays = locked_copies(ctx, n);
   char* err = with_errors([&] { eval_and_wait(arrays); });
   drop(arrays);
   return err;
 }
 
-char* mlxg_async_eval(void** ctx, size_t n) {
+char* mlxg_async_eval(const uintptr_t* ctx, size_t n) {
   mlxg::guard g;
   auto arrays = mlxg::arrays_of(ctx, n);
   return with_errors([&] { mx::async_eval(arrays); });
@@ -139,32 +147,40 @@ char* mlxg_async_eval(void** ctx, size_t n) {
 char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
   std::vector<mx::array> rows;
   char* err = with_errors([&] {
+    bool there;
     {
       mlxg::guard g;
-      auto& a = mlxg::array_of(ctx);
-      // Row-major order whatever the strides; no copy if they are already.
-      auto s = a.has_primitive()
-          ? a.primitive().stream()
-          : *static_cast<mx::Stream*>(mlxg_real_stream());
-      if (a.size() == 0 && s.device == mx::Device::gpu) {
-        // Nothing to compute, which MLX's CUDA kernels do not expect: some end the
-        // process, others leave an error behind that later ones find.
-        return;
+      auto a = argument_of(mlxg::array_of(ctx));
+      there = a.is_available() && a.flags().row_contiguous;
+      if (there) {
+        // Not through the graph, which would wait for all that its stream has to do.
+        rows.push_back(a);
+      } else {
+        a = mlxg::array_of(ctx);
+        // Row-major order whatever the strides; no copy if they are already.
+        auto s = a.has_primitive()
+            ? a.primitive().stream()
+            : *static_cast<mx::Stream*>(mlxg_real_stream());
+        if (a.size() == 0 && s.device == mx::Device::gpu) {
+          // Nothing to compute, which MLX's CUDA kernels do not expect: some end the
+          // process, others leave an error behind that later ones find.
+          return;
+        }
+        // The array itself is evaluated, not only its row-major form, so that a
+        // second read does not compute it again.
+        rows.push_back(a);
+        rows.push_back(mx::contiguous(a, false, s));
       }
-      // The array itself is evaluated, not only its row-major form, so that a
-      // second read does not compute it again.
-      rows.push_back(a);
-      rows.push_back(mx::contiguous(a, false, s));
     }
-    if (rows.empty()) {
-      return; // dst has no elements either
+    if (!there) {
+      eval_and_wait(rows);
     }
-    eval_and_wait(rows);
-    if (rows[1].nbytes() != nbytes) {
+    auto& elements = rows.back();
+    if (elements.nbytes() != nbytes) {
       throw std::runtime_error("[read] the destination's size is not the array's");
     }
     if (nbytes > 0) {
-      std::memcpy(dst, rows[1].data<char>(), nbytes);
+      std::memcpy(dst, elements.data<char>(), nbytes);
     }
   });
   drop(rows);
@@ -173,12 +189,7 @@ char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
 
 bool mlxg_available(void* ctx) {
   mlxg::guard g;
-  mx::array a = mlxg::array_of(ctx);
-  // vjp's stand-ins are copies of the arguments, which share their elements.
-  while (a.has_primitive() && std::strcmp(a.primitive().name(), "Copy") == 0) {
-    a = mx::array(a.inputs()[0]);
-  }
-  return a.is_available();
+  return argument_of(mlxg::array_of(ctx)).is_available();
 }
 
 bool mlxg_traced(void* ctx) {
@@ -188,7 +199,8 @@ bool mlxg_traced(void* ctx) {
 
 char* mlxg_tostring(void* ctx, char** text) {
   *text = nullptr;
-  if (char* err = mlxg_eval(&ctx, 1)) {
+  auto handle = reinterpret_cast<uintptr_t>(ctx);
+  if (char* err = mlxg_eval(&handle, 1)) {
     return err;
   }
   mlxg::guard g;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mlx/array.h"
@@ -36,6 +37,12 @@ struct guard {
 inline mlx::core::array& array_of(void* ctx) {
   return *static_cast<mlx::core::array*>(ctx);
 }
+inline mlx::core::array& array_of(uintptr_t ctx) {
+  return *reinterpret_cast<mlx::core::array*>(ctx);
+}
+
+// exporting tells that this thread traces a function whose graph leaves the process.
+bool exporting();
 
 // release_id hands back the id of a function or a pin that MLX no longer uses.
 void release_id(uintptr_t id);
@@ -43,10 +50,19 @@ void release_id(uintptr_t id);
 // sweep_views gives up the views that nobody else uses.
 void sweep_views();
 
+// releasable counts ids that wait for mlxg_take_released and views.
+inline void releasable(int more) {
+  __atomic_fetch_add(&mlxg_releasable, more, __ATOMIC_ACQ_REL);
+}
+
 using arrays = std::vector<mlx::core::array>;
 using function = std::function<arrays(const arrays&)>;
 
-// function_of is the C++ function that calls the Go function with this id.
+// call_function calls the Go function with this id, during a call that Go makes and for
+// which it keeps the function.
+arrays call_function(uintptr_t id, const arrays& args);
+// function_of is a C++ function that does so at any time: once it is gone, and all copies
+// of it, it hands the id back.
 function function_of(uintptr_t id);
 
 // vectorised is f over the given axes of its arguments, −1 where an argument has none.
@@ -56,7 +72,7 @@ function vectorised(function f, std::vector<int> axes);
 // refuse_vmap throws the error of a node that has no rule for vmap.
 [[noreturn]] void refuse_vmap(const std::string& name);
 
-inline arrays arrays_of(void** ctx, size_t n) {
+inline arrays arrays_of(const uintptr_t* ctx, size_t n) {
   arrays out;
   out.reserve(n);
   for (size_t i = 0; i < n; i++) {
@@ -65,15 +81,20 @@ inline arrays arrays_of(void** ctx, size_t n) {
   return out;
 }
 
-inline mlx_vector_array vector_of(void** ctx, size_t n) {
-  // mlx_array is a struct with one pointer: an array of handles is an array of
-  // pointers.
+inline mlx_vector_array vector_of(const uintptr_t* ctx, size_t n) {
+  // mlx_array is a struct with one pointer.
   static_assert(sizeof(mlx_array) == sizeof(void*));
   return mlx_vector_array_new_data(reinterpret_cast<const mlx_array*>(ctx), n);
 }
 
-// results_of hands arrays over as results.
-mlxg_results results_of(arrays a);
+// results_of hands arrays over as results, or two lists.
+mlxg_results results_of(arrays a, arrays b = {});
+inline mlxg_results results_of(std::pair<arrays, arrays> both) {
+  return results_of(std::move(both.first), std::move(both.second));
+}
+
+// no_results hands over an error message instead.
+mlxg_results no_results(char* err);
 
 // with_results runs f and hands over the arrays it gives, or the message of its
 // exception.
@@ -82,8 +103,15 @@ mlxg_results with_results(F&& f) {
   try {
     return results_of(f());
   } catch (std::exception& e) {
-    return {nullptr, 0, error_text(e.what()), mlxg_current_scope()};
+    return no_results(error_text(e.what()));
   }
+}
+
+// entering is with_results for a call that can reach Go.
+template <typename F>
+mlxg_results entering(F&& f) {
+  mlxg_enter();
+  return with_results(f);
 }
 
 } // namespace mlxg

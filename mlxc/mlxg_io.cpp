@@ -156,7 +156,7 @@ mlxg_results mlxg_gguf_arrays(const char* file, const char** names, size_t n) {
     if (!found) { // mlx-c leaves no message
       mlx_io_gguf_free(gguf);
       mlx_vector_array_free(arrays);
-      return {nullptr, 0, mlxg::error_text("MLX made other arrays of it than expected"), 0};
+      return mlxg::no_results(mlxg::error_text("MLX made other arrays of it than expected"));
     }
   }
   mlx_io_gguf_free(gguf);

@@ -1,145 +1,146 @@
 // Custom Metal and CUDA kernels.
-#include <cstring>
+#include <bit>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "mlx/fast.h"
+#include "mlx/mlx.h"
 #include "mlxg_internal.h"
+#include "mlxg_primitive.h"
+
+namespace mx = mlx::core;
 
 namespace {
 
-// apply makes the configuration of a launch and adds it to the graph. mlx-c has the same
-// functions twice, for two types of configuration.
-template <typename Kernel, typename Config>
-mlxg_results apply(
-    Kernel kernel,
-    void** inputs,
-    size_t n,
-    const mlxg_launch& l,
-    Config config,
-    void (*free_config)(Config),
-    int (*add_output)(Config, const int*, size_t, mlx_dtype),
-    int (*set_grid)(Config, int, int, int),
-    int (*set_group)(Config, int, int, int),
-    int (*set_init)(Config, float),
-    int (*add_dtype)(Config, const char*, mlx_dtype),
-    int (*add_int)(Config, const char*, int),
-    int (*add_bool)(Config, const char*, bool),
-    int (*run)(mlx_vector_array*, Kernel, const mlx_vector_array, const Config, const mlx_stream)) {
-  int rc = 0;
-  const int* dims = l.dims;
-  for (size_t i = 0; rc == 0 && i < l.n_outputs; i++) {
-    rc = add_output(config, dims + 1, dims[0], static_cast<mlx_dtype>(l.dtypes[i]));
-    dims += 1 + dims[0];
+using launcher = mx::fast::CustomKernelFunction;
+
+// kernel is a custom kernel of MLX. Exported launches leave the process and have a text of
+// their own where the other one would be of no use outside.
+struct kernel {
+  launcher launch;
+  launcher exported;
+};
+
+// texts are n texts, each with its 0 at the end.
+std::vector<std::string> texts(const char* p, size_t n) {
+  std::vector<std::string> list;
+  for (size_t i = 0; i < n; i++) {
+    list.emplace_back(p);
+    p += list.back().size() + 1;
   }
-  if (rc == 0) {
-    rc = set_grid(config, l.grid[0], l.grid[1], l.grid[2]);
+  return list;
+}
+
+void* kernel_or_error(char** err, auto&& make) {
+  *err = nullptr;
+  try {
+    return new kernel(make());
+  } catch (std::exception& e) {
+    *err = mlxg::error_text(e.what());
+    return nullptr;
   }
-  if (rc == 0) {
-    rc = set_group(config, l.threadgroup[0], l.threadgroup[1], l.threadgroup[2]);
-  }
-  if (rc == 0 && l.init_value) {
-    rc = set_init(config, *l.init_value);
-  }
-  const char* name = l.names;
-  for (size_t i = 0; rc == 0 && i < l.n_template; i++) {
-    switch (l.kinds[i]) {
-      case MLXG_TEMPLATE_DTYPE:
-        rc = add_dtype(config, name, static_cast<mlx_dtype>(l.values[i]));
-        break;
-      case MLXG_TEMPLATE_INT:
-        rc = add_int(config, name, l.values[i]);
-        break;
-      default:
-        rc = add_bool(config, name, l.values[i] != 0);
-    }
-    name += std::strlen(name) + 1;
-  }
-  mlx_vector_array out = mlx_vector_array_new();
-  if (rc == 0) {
-    mlx_vector_array in = mlxg::vector_of(inputs, n);
-    rc = run(&out, kernel, in, config, mlxg_stream());
-    mlx_vector_array_free(in);
-  }
-  free_config(config);
-  return mlxg_end_vector(rc, out);
 }
 
 } // namespace
 
 extern "C" {
 
-mlx_fast_metal_kernel mlxg_metal_kernel_new(
+void* mlxg_metal_kernel_new(
     const char* name,
-    mlx_vector_string inputs,
-    mlx_vector_string outputs,
+    const char* inputs,
+    size_t n_inputs,
+    const char* outputs,
+    size_t n_outputs,
     const char* body,
     const char* header,
     bool contiguous,
     bool atomic_outputs,
     char** err) {
-  *err = nullptr;
-  auto k = mlx_fast_metal_kernel_new(
-      name, inputs, outputs, body, header, contiguous, atomic_outputs);
-  if (!k.ctx) {
-    *err = mlxg::take_error();
-  }
-  return k;
+  return kernel_or_error(err, [&] {
+    auto f = mx::fast::metal_kernel(
+        name, texts(inputs, n_inputs), texts(outputs, n_outputs), body, header, contiguous, atomic_outputs);
+    return kernel{f, f};
+  });
 }
 
-mlxg_results mlxg_metal_kernel_apply(
-    mlx_fast_metal_kernel kernel, void** inputs, size_t n, const mlxg_launch* launch) {
-  mlxg::guard g;
-  return apply(
-      kernel,
-      inputs,
-      n,
-      *launch,
-      mlx_fast_metal_kernel_config_new(),
-      mlx_fast_metal_kernel_config_free,
-      mlx_fast_metal_kernel_config_add_output_arg,
-      mlx_fast_metal_kernel_config_set_grid,
-      mlx_fast_metal_kernel_config_set_thread_group,
-      mlx_fast_metal_kernel_config_set_init_value,
-      mlx_fast_metal_kernel_config_add_template_arg_dtype,
-      mlx_fast_metal_kernel_config_add_template_arg_int,
-      mlx_fast_metal_kernel_config_add_template_arg_bool,
-      mlx_fast_metal_kernel_apply);
-}
-
-mlx_fast_cuda_kernel mlxg_cuda_kernel_new(
+void* mlxg_cuda_kernel_new(
     const char* name,
-    mlx_vector_string inputs,
-    mlx_vector_string outputs,
+    const char* inputs,
+    size_t n_inputs,
+    const char* outputs,
+    size_t n_outputs,
     const char* body,
     const char* header,
+    const char* exported_header,
     bool contiguous,
     int shared_memory,
     char** err) {
-  *err = nullptr;
-  auto k = mlx_fast_cuda_kernel_new(
-      name, inputs, outputs, body, header, contiguous, shared_memory);
-  if (!k.ctx) {
-    *err = mlxg::take_error();
-  }
-  return k;
+  return kernel_or_error(err, [&] {
+    auto with = [&](const char* h) {
+      return mx::fast::cuda_kernel(
+          name, texts(inputs, n_inputs), texts(outputs, n_outputs), body, h, contiguous, shared_memory);
+    };
+    return kernel{with(header), with(exported_header)};
+  });
 }
 
-mlxg_results mlxg_cuda_kernel_apply(
-    mlx_fast_cuda_kernel kernel, void** inputs, size_t n, const mlxg_launch* launch) {
+void mlxg_kernel_free(void* k) {
+  delete static_cast<kernel*>(k);
+}
+
+mlxg_results mlxg_kernel_apply(
+    void* k, const uintptr_t* inputs, size_t n, const int* numbers, const char* names) {
   mlxg::guard g;
-  return apply(
-      kernel,
-      inputs,
-      n,
-      *launch,
-      mlx_fast_cuda_kernel_config_new(),
-      mlx_fast_cuda_kernel_config_free,
-      mlx_fast_cuda_kernel_config_add_output_arg,
-      mlx_fast_cuda_kernel_config_set_grid,
-      mlx_fast_cuda_kernel_config_set_thread_group,
-      mlx_fast_cuda_kernel_config_set_init_value,
-      mlx_fast_cuda_kernel_config_add_template_arg_dtype,
-      mlx_fast_cuda_kernel_config_add_template_arg_int,
-      mlx_fast_cuda_kernel_config_add_template_arg_bool,
-      mlx_fast_cuda_kernel_apply);
+  return mlxg::with_results([&] {
+    auto next = [&] { return *numbers++; };
+    auto three = [&] {
+      int x = next(), y = next(), z = next();
+      return std::tuple(x, y, z);
+    };
+    auto grid = three(), threadgroup = three();
+    std::vector<mx::Shape> shapes;
+    std::vector<mx::Dtype> dtypes;
+    for (int outputs = next(); outputs > 0; outputs--) {
+      dtypes.push_back(mlxg::dtype_of(next()));
+      int ndim = next();
+      shapes.emplace_back(numbers, numbers + ndim);
+      numbers += ndim;
+    }
+    std::vector<std::pair<std::string, mx::fast::TemplateArg>> arguments;
+    for (int left = next(); left > 0; left--) {
+      std::string name = names;
+      names += name.size() + 1;
+      int kind = next(), value = next();
+      switch (kind) {
+        case MLXG_TEMPLATE_DTYPE:
+          arguments.emplace_back(std::move(name), mlxg::dtype_of(value));
+          break;
+        case MLXG_TEMPLATE_INT:
+          arguments.emplace_back(std::move(name), value);
+          break;
+        default:
+          arguments.emplace_back(std::move(name), value != 0);
+      }
+    }
+    std::optional<float> init;
+    if (next()) {
+      init = std::bit_cast<float>(next());
+    }
+    auto& made = *static_cast<kernel*>(k);
+    return (mlxg::exporting() ? made.exported : made.launch)(
+        mlxg::arrays_of(inputs, n),
+        shapes,
+        dtypes,
+        grid,
+        threadgroup,
+        arguments,
+        init,
+        false,
+        *static_cast<mx::Stream*>(mlxg_stream().ctx));
+  });
 }
 
 } // extern "C"

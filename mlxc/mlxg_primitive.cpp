@@ -159,9 +159,8 @@ extern "C" mlxg_results mlxg_primitive_call(
     const int* dims,
     const int* dtypes,
     size_t n_outputs,
-    void** inputs,
+    const uintptr_t* inputs,
     size_t n) {
-  mlxg_results r = {nullptr, 0, nullptr, 0};
   // Owns ctx from here on, whatever happens.
   auto f = std::make_shared<function>(
       ctx,
@@ -191,8 +190,7 @@ extern "C" mlxg_results mlxg_primitive_call(
     auto outs = mx::array::make_arrays(std::move(shapes), types, prim, in);
     return mlxg::results_of(outs);
   } catch (std::exception& e) {
-    r.err = mlxg::error_text(e.what());
-    return r;
+    return mlxg::no_results(mlxg::error_text(e.what()));
   }
 }
 

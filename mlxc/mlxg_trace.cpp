@@ -111,13 +111,30 @@ class stripper {
   std::vector<mx::array> kept_;
 };
 
+thread_local int exports = 0;
+
+// exported is the graph that f builds, as it is written.
+mlxg::arrays exported(auto&& f) {
+  struct count {
+    count() {
+      exports++;
+    }
+    ~count() {
+      exports--;
+    }
+  } counted;
+  return stripper{}(f());
+}
+
 mlxg::function stripped(uintptr_t id) {
-  return [f = mlxg::function_of(id)](const mlxg::arrays& args) { return stripper{}(f(args)); };
+  return [f = mlxg::function_of(id)](const mlxg::arrays& args) {
+    return exported([&] { return f(args); });
+  };
 }
 
 // export_one writes one trace of a function. What an mlx_closure points to is a
 // std::function.
-char* export_one(uintptr_t id, const char* file, void** inputs, size_t n, bool shapeless) {
+char* export_one(uintptr_t id, const char* file, const uintptr_t* inputs, size_t n, bool shapeless) {
   auto f = stripped(id);
   mlx_vector_array args = mlxg::vector_of(inputs, n);
   int rc = mlx_export_function(file, mlx_closure{&f}, args, shapeless);
@@ -136,15 +153,15 @@ named_function named_stripped(uintptr_t id, std::vector<std::string> names) {
     for (auto& name : names) {
       all.push_back(named.at(name));
     }
-    return stripper{}(f(all));
+    return exported([&] { return f(all); });
   };
 }
 
 // map_of names arrays.
-mlx_map_string_to_array map_of(void** arrays, const char** names, size_t n) {
+mlx_map_string_to_array map_of(const uintptr_t* arrays, const char** names, size_t n) {
   mlx_map_string_to_array map = mlx_map_string_to_array_new();
   for (size_t i = 0; i < n; i++) {
-    mlx_map_string_to_array_insert(map, names[i], mlx_array{arrays[i]});
+    mlx_map_string_to_array_insert(map, names[i], mlx_array{reinterpret_cast<void*>(arrays[i])});
   }
   return map;
 }
@@ -175,18 +192,22 @@ void on_own_streams(const mlxg::arrays& outputs, const mlxg::arrays& args) {
 
 } // namespace
 
+bool mlxg::exporting() {
+  return exports > 0;
+}
+
 extern "C" {
 
-char* mlxg_export(uintptr_t id, const char* file, void** inputs, size_t n) {
+char* mlxg_export(uintptr_t id, const char* file, const uintptr_t* inputs, size_t n) {
   return export_one(id, file, inputs, n, false);
 }
 
-char* mlxg_export_shapeless(uintptr_t id, const char* file, void** inputs, size_t n) {
+char* mlxg_export_shapeless(uintptr_t id, const char* file, const uintptr_t* inputs, size_t n) {
   return export_one(id, file, inputs, n, true);
 }
 
 char* mlxg_export_traces(
-    uintptr_t id, const char* file, void** inputs, const size_t* sizes, size_t n) {
+    uintptr_t id, const char* file, const uintptr_t* inputs, const size_t* sizes, size_t n) {
   auto f = stripped(id);
   mlx_function_exporter exporter = mlx_function_exporter_new(file, mlx_closure{&f}, false);
   if (!exporter.ctx) {
@@ -205,7 +226,7 @@ char* mlxg_export_traces(
 }
 
 char* mlxg_export_named(
-    uintptr_t id, const char* file, void** inputs, size_t n, const char** names, size_t n_names) {
+    uintptr_t id, const char* file, const uintptr_t* inputs, size_t n, const char** names, size_t n_names) {
   auto f = named_stripped(id, {names, names + n_names});
   size_t plain = n - n_names;
   mlx_vector_array args = mlxg::vector_of(inputs, plain);
@@ -237,7 +258,7 @@ void mlxg_import_free(void* f) {
 }
 
 mlxg_results mlxg_import_call(
-    void* f, void** args, size_t n, const char** names, size_t n_names) {
+    void* f, const uintptr_t* args, size_t n, const char** names, size_t n_names) {
   mlxg::guard g;
   size_t plain = n - n_names;
   mlx_vector_array out = mlx_vector_array_new();
@@ -259,9 +280,9 @@ mlxg_results mlxg_import_call(
 
 char* mlxg_graph_text(
     bool dot,
-    void** outputs,
+    const uintptr_t* outputs,
     size_t n,
-    void** named,
+    const uintptr_t* named,
     const char** names,
     size_t n_names,
     char** text,
@@ -274,7 +295,7 @@ char* mlxg_graph_text(
   }
   mlx_node_namer namer = mlx_node_namer_new();
   for (size_t i = 0; i < n_names; i++) {
-    mlx_node_namer_set_name(namer, mlx_array{named[i]}, names[i]);
+    mlx_node_namer_set_name(namer, mlx_array{reinterpret_cast<void*>(named[i])}, names[i]);
   }
   mlx_vector_array out = mlxg::vector_of(outputs, n);
   int rc = (dot ? mlx_export_to_dot : mlx_print_graph)(file, namer, out);
@@ -299,7 +320,7 @@ void mlxg_nodes_free(mlxg_node* nodes, size_t n) {
 }
 
 char* mlxg_trace(
-    uintptr_t id, void** inputs, size_t n, mlxg_node** nodes, size_t* n_nodes) {
+    uintptr_t id, const uintptr_t* inputs, size_t n, mlxg_node** nodes, size_t* n_nodes) {
   *nodes = nullptr;
   *n_nodes = 0;
   std::vector<std::pair<std::string, std::vector<std::string>>> found;

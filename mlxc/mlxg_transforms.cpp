@@ -18,12 +18,13 @@ namespace mx = mlx::core;
 using mlxg::arrays;
 using mlxg::function;
 
-// Exported by callback.go. They return 0, or 1 after having noted a Go error.
-extern "C" int mlxgCallClosure(uintptr_t id, void* in, void* out);
+// Exported by callback.go. They give their results through mlxg_return, and return 0, or 1
+// after having noted a Go error.
+extern "C" int mlxgCallClosure(uintptr_t id, mlxg_members* in, void* out);
 extern "C" int mlxgCallCustom(
-    uintptr_t id, void* primals, void* cotangents, void* outputs, void* out);
-extern "C" int mlxgCallJVP(uintptr_t id, void* primals, void* tangents, void* out);
-extern "C" int mlxgCallVmap(uintptr_t id, void* args, int* mapped, size_t n, void* out);
+    uintptr_t id, mlxg_members* primals, mlxg_members* cotangents, mlxg_members* outputs, void* out);
+extern "C" int mlxgCallJVP(uintptr_t id, mlxg_members* primals, mlxg_members* tangents, void* out);
+extern "C" int mlxgCallVmap(uintptr_t id, mlxg_members* args, int* mapped, void* out);
 
 namespace {
 
@@ -36,18 +37,40 @@ void release_closure(void* payload) {
   mlxg::release_id(reinterpret_cast<uintptr_t>(payload));
 }
 
+// members makes the handles that a Go function is called with.
+class members {
+ public:
+  explicit members(const arrays& a) {
+    for (auto& member : a) {
+      handles_.push_back(new mx::array(member));
+    }
+    go_ = {handles_.data(), handles_.size(), mlxg_current_scope()};
+  }
+  explicit members(const mlx_vector_array v) : members(*static_cast<arrays*>(v.ctx)) {}
+  members(const members&) = delete;
+
+  operator mlxg_members*() {
+    return &go_;
+  }
+
+ private:
+  mx::SmallVector<void*> handles_;
+  mlxg_members go_;
+};
+
 int call_custom(
     mlx_vector_array* out,
     const mlx_vector_array primals,
     const mlx_vector_array cotangents,
     const mlx_vector_array outputs,
     void* payload) {
+  *out = mlx_vector_array_new();
   return mlxgCallCustom(
       reinterpret_cast<uintptr_t>(payload),
-      primals.ctx,
-      cotangents.ctx,
-      outputs.ctx,
-      &out->ctx);
+      members(primals),
+      members(cotangents),
+      members(outputs),
+      out->ctx);
 }
 
 int call_jvp(
@@ -57,8 +80,9 @@ int call_jvp(
     const int*,
     size_t,
     void* payload) {
+  *out = mlx_vector_array_new();
   return mlxgCallJVP(
-      reinterpret_cast<uintptr_t>(payload), primals.ctx, tangents.ctx, &out->ctx);
+      reinterpret_cast<uintptr_t>(payload), members(primals), members(tangents), out->ctx);
 }
 
 int call_vmap(
@@ -66,10 +90,11 @@ int call_vmap(
     mlx_vector_int* out_axes,
     const mlx_vector_array args,
     const int* axes,
-    size_t n,
+    size_t,
     void* payload) {
+  *out = mlx_vector_array_new();
   int failed = mlxgCallVmap(
-      reinterpret_cast<uintptr_t>(payload), args.ctx, const_cast<int*>(axes), n, &out->ctx);
+      reinterpret_cast<uintptr_t>(payload), members(args), const_cast<int*>(axes), out->ctx);
   if (!failed) {
     // The rule's results have the new axis first.
     std::vector<int> first(mlx_vector_array_size(*out), 0);
@@ -268,29 +293,35 @@ namespace mlxg {
 void release_id(uintptr_t id) {
   std::lock_guard<std::mutex> g(released_lock);
   released.push_back(id);
+  releasable(1);
 }
 
-// What mlx-c's closures do, without their copies of the arrays: its vectors are MLX's.
+arrays call_function(uintptr_t id, const arrays& args) {
+  arrays results;
+  if (mlxgCallClosure(id, members(args), &results) != 0) {
+    throw std::runtime_error("the Go function failed");
+  }
+  return results;
+}
+
 function function_of(uintptr_t id) {
   auto last = std::shared_ptr<void>(reinterpret_cast<void*>(id), release_closure);
-  return [id, last = std::move(last)](const arrays& args) {
-    mlx_vector_array out = {nullptr};
-    int rc = mlxgCallClosure(id, const_cast<arrays*>(&args), &out.ctx);
-    arrays results;
-    if (out.ctx) {
-      results = std::move(*static_cast<arrays*>(out.ctx));
-    }
-    mlx_vector_array_free(out);
-    if (rc != 0) {
-      throw std::runtime_error("the Go function failed");
-    }
-    return results;
-  };
+  return [id, last = std::move(last)](const arrays& args) { return call_function(id, args); };
 }
 
 } // namespace mlxg
 
 extern "C" {
+
+int32_t mlxg_releasable = 0;
+
+void mlxg_return(void* results, const uintptr_t* handles, size_t n) {
+  auto& out = *static_cast<arrays*>(results);
+  out.reserve(n);
+  for (size_t i = 0; i < n; i++) {
+    out.push_back(mlxg::array_of(handles[i]));
+  }
+}
 
 size_t mlxg_take_released(uintptr_t* ids, size_t cap) {
   mlxg::sweep_views();
@@ -300,22 +331,20 @@ size_t mlxg_take_released(uintptr_t* ids, size_t cap) {
     ids[i] = released.back();
     released.pop_back();
   }
+  mlxg::releasable(-static_cast<int>(n));
   return n;
 }
 
 mlxg_results mlxg_vjp(
     uintptr_t id,
-    void** primals,
+    const uintptr_t* primals,
     size_t np,
-    void** cotangents,
-    size_t nc,
-    size_t* n_outputs) {
-  *n_outputs = 0;
-  return mlxg::with_results([&] {
-    auto fun = mlxg::function_of(id);
-    auto [outputs, vjps] = mx::vjp(
+    const uintptr_t* cotangents,
+    size_t nc) {
+  return mlxg::entering([&] {
+    return mx::vjp(
         [&](const arrays& args) {
-          auto out = distinct(fun(args));
+          auto out = distinct(mlxg::call_function(id, args));
           if (out.size() != nc) {
             throw std::invalid_argument(
                 "the function has " + std::to_string(out.size()) +
@@ -334,9 +363,6 @@ mlxg_results mlxg_vjp(
         },
         mlxg::arrays_of(primals, np),
         mlxg::arrays_of(cotangents, nc));
-    *n_outputs = outputs.size();
-    outputs.insert(outputs.end(), vjps.begin(), vjps.end());
-    return std::move(outputs);
   });
 }
 
@@ -344,41 +370,54 @@ mlxg_results mlxg_value_and_grad(
     uintptr_t id,
     const int* argnums,
     size_t n,
-    void** args,
-    size_t na,
-    size_t* n_outputs) {
-  *n_outputs = 0;
-  return mlxg::with_results([&] {
-    std::vector<int> nums(argnums, argnums + n);
-    auto [values, grads] = mx::value_and_grad(mlxg::function_of(id), nums)(mlxg::arrays_of(args, na));
-    *n_outputs = values.size();
-    values.insert(values.end(), grads.begin(), grads.end());
-    return std::move(values);
+    const uintptr_t* args,
+    size_t na) {
+  // MLX's value_and_grad is this too, but copies the function, the lists and the results,
+  // and makes the cotangent anew.
+  return mlxg::entering([&] {
+    auto all = mlxg::arrays_of(args, na);
+    arrays primals;
+    primals.reserve(n);
+    for (size_t i = 0; i < n; i++) {
+      primals.push_back(all[argnums[i]]);
+    }
+    auto run = [&](const arrays& traced) {
+      for (size_t i = 0; i < n; i++) {
+        all[argnums[i]] = traced[i];
+      }
+      auto outputs = mlxg::call_function(id, all);
+      for (size_t i = 1; i < outputs.size(); i++) {
+        outputs[i] = mx::stop_gradient(outputs[i], stream_of(outputs[i]));
+      }
+      return outputs;
+    };
+    // Leaked on purpose: graphs may outlive what is torn down at the end.
+    static const auto& one = *new mx::array(1.0f);
+    return mx::vjp(std::ref(run), primals, {one});
   });
 }
 
 mlxg_results mlxg_jvp(
-    uintptr_t id, void** primals, void** tangents, size_t n, size_t* n_outputs) {
-  *n_outputs = 0;
-  return mlxg::with_results([&] {
-    auto [outputs, jvps] = mx::jvp(
-        mlxg::function_of(id), mlxg::arrays_of(primals, n), mlxg::arrays_of(tangents, n));
-    *n_outputs = outputs.size();
-    return joined({outputs, jvps});
+    uintptr_t id, const uintptr_t* primals, const uintptr_t* tangents, size_t n) {
+  return mlxg::entering([&] {
+    return mx::jvp(
+        [&](const arrays& args) { return mlxg::call_function(id, args); },
+        mlxg::arrays_of(primals, n),
+        mlxg::arrays_of(tangents, n));
   });
 }
 
 mlxg_results mlxg_custom_function(
-    uintptr_t fun, uintptr_t vjp, uintptr_t jvp, uintptr_t vmap, void** args, size_t n) {
-  return mlxg::with_results([&] {
+    uintptr_t fun, uintptr_t vjp, uintptr_t jvp, uintptr_t vmap, const uintptr_t* args, size_t n) {
+  return mlxg::entering([&] {
     auto f = mlxg::function_of(fun);
     rules r{f, vjp_function_of(vjp), jvp_function_of(jvp), vmap_function_of(vmap)};
     return with_rules(f, r)(mlxg::arrays_of(args, n));
   });
 }
 
-mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, void** args, size_t n) {
-  return mlxg::with_results([&] {
+mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, const uintptr_t* args, size_t n) {
+  return mlxg::entering([&] {
     rules r{mlxg::function_of(again)};
     r.checkpoint = true;
     return with_rules(mlxg::function_of(fun), r)(mlxg::arrays_of(args, n));

@@ -48,6 +48,7 @@ void sweep_views() {
   auto last = std::partition(views.begin(), views.end(), [](auto& v) { return v.use_count() > 1; });
   unused.assign(std::make_move_iterator(last), std::make_move_iterator(views.end()));
   views.erase(last, views.end());
+  releasable(-static_cast<int>(unused.size()));
 }
 
 } // namespace mlxg
@@ -60,6 +61,7 @@ mlxg_result mlxg_array_view(void* data, const int* shape, int ndim, int dtype, u
     if (a.data<char>() == data) {
       std::lock_guard<std::mutex> g(views_lock);
       views.push_back(a.data_shared_ptr());
+      mlxg::releasable(1);
     }
     return {new mx::array(a), nullptr, mlxg_current_scope()};
   } catch (std::exception& e) {
@@ -68,7 +70,8 @@ mlxg_result mlxg_array_view(void* data, const int* shape, int ndim, int dtype, u
 }
 
 char* mlxg_strides(void* a, int64_t* strides) {
-  if (char* err = mlxg_eval(&a, 1)) {
+  auto handle = reinterpret_cast<uintptr_t>(a);
+  if (char* err = mlxg_eval(&handle, 1)) {
     return err;
   }
   mlxg::guard g;

@@ -206,14 +206,14 @@ function vectorised(function f, std::vector<int> axes) {
 
 extern "C" mlxg_results mlxg_vmap(
     uintptr_t fun,
-    void** args,
+    const uintptr_t* args,
     const int* in_axes,
     size_t n,
     const int* out_axes,
     size_t n_out) {
-  return mlxg::with_results([&] {
-    auto f = [fun = mlxg::function_of(fun), n_out](const arrays& a) {
-      auto out = fun(a);
+  return mlxg::entering([&] {
+    auto f = [fun, n_out](const arrays& a) {
+      auto out = mlxg::call_function(fun, a);
       if (n_out != 0 && out.size() != n_out) {
         throw std::invalid_argument(
             "the function has " + std::to_string(out.size()) + " outputs, but there are " +

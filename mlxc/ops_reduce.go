@@ -9,34 +9,34 @@ package mlxc
 // booleans are added up in 32 bits, float16 and bfloat16 in their own dtype. No
 // elements give 0.
 func (a *Array) Sum(axes ...int) *Array {
-	return mlxSumAxes(a, a.allAxes(axes), false)
+	return mlxSumAxes(a, axes, false)
 }
 
 // SumKeepDims is Sum with the axes kept, at size 1.
 func (a *Array) SumKeepDims(axes ...int) *Array {
-	return mlxSumAxes(a, a.allAxes(axes), true)
+	return mlxSumAxes(a, axes, true)
 }
 
 // Prod multiplies over the axes, or all axes if none are given, in the dtypes of Sum.
 // No elements give 1.
 func (a *Array) Prod(axes ...int) *Array {
-	return mlxProdAxes(a, a.allAxes(axes), false)
+	return mlxProdAxes(a, axes, false)
 }
 
 // ProdKeepDims is Prod with the axes kept, at size 1.
 func (a *Array) ProdKeepDims(axes ...int) *Array {
-	return mlxProdAxes(a, a.allAxes(axes), true)
+	return mlxProdAxes(a, axes, true)
 }
 
 // Mean averages over the axes, or all axes if none are given; integers and booleans
 // as float32. No elements give NaN.
 func (a *Array) Mean(axes ...int) *Array {
-	return mlxMeanAxes(a, a.allAxes(axes), false)
+	return mlxMeanAxes(a, axes, false)
 }
 
 // MeanKeepDims is Mean with the axes kept, at size 1.
 func (a *Array) MeanKeepDims(axes ...int) *Array {
-	return mlxMeanAxes(a, a.allAxes(axes), true)
+	return mlxMeanAxes(a, axes, true)
 }
 
 // Median gives the middle one of the sorted elements over the axes, or of an even number
@@ -44,110 +44,110 @@ func (a *Array) MeanKeepDims(axes ...int) *Array {
 // over all. It is NaN if an element that it takes is NaN; NaNs are sorted to the end. No
 // elements are an error.
 func (a *Array) Median(axes ...int) *Array {
-	return mlxMedianAxes(a, a.allAxes(axes), false)
+	return mlxMedianAxes(a, axes, false)
 }
 
 // MedianKeepDims is Median with the axes kept, at size 1.
 func (a *Array) MedianKeepDims(axes ...int) *Array {
-	return mlxMedianAxes(a, a.allAxes(axes), true)
+	return mlxMedianAxes(a, axes, true)
 }
 
 // Var gives the variance over the axes, or all axes if none are given: the mean of
 // |a − mean(a)|²; integers, booleans and complex numbers as float32. No elements give NaN.
 func (a *Array) Var(axes ...int) *Array {
-	return mlxVarAxes(a, a.allAxes(axes), false, 0)
+	return mlxVarAxes(a, axes, false, 0)
 }
 
 // VarKeepDims is Var with the axes kept, at size 1.
 func (a *Array) VarKeepDims(axes ...int) *Array {
-	return mlxVarAxes(a, a.allAxes(axes), true, 0)
+	return mlxVarAxes(a, axes, true, 0)
 }
 
 // Std gives the standard deviation over the axes, or all axes if none are given: the
 // square root of Var.
 func (a *Array) Std(axes ...int) *Array {
-	return mlxStdAxes(a, a.allAxes(axes), false, 0)
+	return mlxStdAxes(a, axes, false, 0)
 }
 
 // StdKeepDims is Std with the axes kept, at size 1.
 func (a *Array) StdKeepDims(axes ...int) *Array {
-	return mlxStdAxes(a, a.allAxes(axes), true, 0)
+	return mlxStdAxes(a, axes, true, 0)
 }
 
 // SampleVar is Var with n − 1 in the place of n, the estimate of a variance from n samples
 // (Bessel's correction). One element gives NaN.
 func (a *Array) SampleVar(axes ...int) *Array {
-	return mlxVarAxes(a, a.allAxes(axes), false, 1)
+	return mlxVarAxes(a, axes, false, 1)
 }
 
 // SampleVarKeepDims is SampleVar with the axes kept, at size 1.
 func (a *Array) SampleVarKeepDims(axes ...int) *Array {
-	return mlxVarAxes(a, a.allAxes(axes), true, 1)
+	return mlxVarAxes(a, axes, true, 1)
 }
 
 // SampleStd gives the square root of SampleVar.
 func (a *Array) SampleStd(axes ...int) *Array {
-	return mlxStdAxes(a, a.allAxes(axes), false, 1)
+	return mlxStdAxes(a, axes, false, 1)
 }
 
 // SampleStdKeepDims is SampleStd with the axes kept, at size 1.
 func (a *Array) SampleStdKeepDims(axes ...int) *Array {
-	return mlxStdAxes(a, a.allAxes(axes), true, 1)
+	return mlxStdAxes(a, axes, true, 1)
 }
 
 // Max gives the largest element over the axes, or all axes if none are given; NaN if
 // there is one. An array without elements is an error.
 func (a *Array) Max(axes ...int) *Array {
-	return mlxMaxAxes(a, a.allAxes(axes), false)
+	return mlxMaxAxes(a, axes, false)
 }
 
 // MaxKeepDims is Max with the axes kept, at size 1.
 func (a *Array) MaxKeepDims(axes ...int) *Array {
-	return mlxMaxAxes(a, a.allAxes(axes), true)
+	return mlxMaxAxes(a, axes, true)
 }
 
 // Min gives the smallest element over the axes, or all axes if none are given; NaN if
 // there is one. An array without elements is an error.
 func (a *Array) Min(axes ...int) *Array {
-	return mlxMinAxes(a, a.allAxes(axes), false)
+	return mlxMinAxes(a, axes, false)
 }
 
 // MinKeepDims is Min with the axes kept, at size 1.
 func (a *Array) MinKeepDims(axes ...int) *Array {
-	return mlxMinAxes(a, a.allAxes(axes), true)
+	return mlxMinAxes(a, axes, true)
 }
 
 // All reports whether every element over the axes, or all axes if none are given, is true,
 // which is: not 0. It is true of no elements.
 func (a *Array) All(axes ...int) *Array {
-	return mlxAllAxes(a, a.allAxes(axes), false)
+	return mlxAllAxes(a, axes, false)
 }
 
 // AllKeepDims is All with the axes kept, at size 1.
 func (a *Array) AllKeepDims(axes ...int) *Array {
-	return mlxAllAxes(a, a.allAxes(axes), true)
+	return mlxAllAxes(a, axes, true)
 }
 
 // Any reports whether some element over the axes, or all axes if none are given, is true,
 // which is: not 0. It is false of no elements.
 func (a *Array) Any(axes ...int) *Array {
-	return mlxAnyAxes(a, a.allAxes(axes), false)
+	return mlxAnyAxes(a, axes, false)
 }
 
 // AnyKeepDims is Any with the axes kept, at size 1.
 func (a *Array) AnyKeepDims(axes ...int) *Array {
-	return mlxAnyAxes(a, a.allAxes(axes), true)
+	return mlxAnyAxes(a, axes, true)
 }
 
 // CountNonzero counts the elements that are not 0 over the axes, or all axes if none are
 // given, as int32; NaN is not 0.
 func (a *Array) CountNonzero(axes ...int) *Array {
-	return mlxCountNonzeroAxes(a, a.allAxes(axes), false)
+	return mlxCountNonzeroAxes(a, axes, false)
 }
 
 // CountNonzeroKeepDims is CountNonzero with the axes kept, at size 1.
 func (a *Array) CountNonzeroKeepDims(axes ...int) *Array {
-	return mlxCountNonzeroAxes(a, a.allAxes(axes), true)
+	return mlxCountNonzeroAxes(a, axes, true)
 }
 
 // LogSumExp returns ln Σ eᵃ over the axes, or all axes if none are given, without
@@ -163,7 +163,7 @@ func logSumExp(a *Array, axes []int, keepDims bool) *Array {
 		a = a.AsType(Float32)
 		defer a.Free()
 	}
-	return mlxLogsumexpAxes(a, a.allAxes(axes), keepDims)
+	return mlxLogsumexpAxes(a, axes, keepDims)
 }
 
 // ArgMax returns the position of the largest element along the axis, as uint32; the first one
@@ -206,7 +206,7 @@ func softmax(a *Array, axes []int, precise bool) *Array {
 		a = a.AsType(Float32)
 		defer a.Free()
 	}
-	return mlxSoftmaxAxes(a, a.allAxes(axes), precise)
+	return mlxSoftmaxAxes(a, axes, precise)
 }
 
 // NumberOfElements returns the number of elements over the axes, or over all if none are

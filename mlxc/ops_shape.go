@@ -29,12 +29,6 @@ func (a *Array) BroadcastTo(shape ...int) *Array {
 
 // Transpose permutes the axes without a copy; without arguments it reverses them.
 func (a *Array) Transpose(axes ...int) *Array {
-	if len(axes) == 0 {
-		axes = nil // not the caller's buffer
-		for i := a.NDim() - 1; i >= 0; i-- {
-			axes = append(axes, i)
-		}
-	}
 	return mlxTransposeAxes(a, axes)
 }
 
@@ -56,14 +50,6 @@ func (a *Array) ExpandDims(axes ...int) *Array {
 // Squeeze removes the given axes, which must have size 1; all of size 1 if none
 // are given.
 func (a *Array) Squeeze(axes ...int) *Array {
-	if len(axes) == 0 {
-		axes = nil // not the caller's buffer
-		for i, n := range a.Shape() {
-			if n == 1 {
-				axes = append(axes, i)
-			}
-		}
-	}
 	return mlxSqueezeAxes(a, axes)
 }
 
@@ -159,7 +145,7 @@ func (a *Array) AtLeast3D() *Array { return mlxAtleast3d(a) }
 
 // Flip reverses the order along the axes, or along all if none are given.
 func (a *Array) Flip(axes ...int) *Array {
-	return mlxFlipAxes(a, a.allAxes(axes))
+	return mlxFlipAxes(a, axes)
 }
 
 // Roll moves the elements n places on along the axes, those at the end to the front; back

@@ -12,19 +12,21 @@ import (
 
 // scope owns arrays until it ends. Only the goroutine that opened it adds to it,
 // but any may free or keep an array of it. An array's owner lock is taken before the
-// scope's.
+// scope's. A scope that has ended is opened again, so an array may still name it that it
+// no longer has.
 type scope struct {
 	id     uintptr
-	parent *scope
 	mu     sync.Mutex
+	parent *scope
 	arrays []*Array // nil where one was taken out
 }
 
-// scopes are the open ones. C keeps the id of a thread's innermost one.
+// scopes are all that were ever opened at the same time. C keeps the id of a thread's
+// innermost one.
 var scopes struct {
-	open atomic.Pointer[[]*scope] // by id−1; each place is its own scope's to read
-	mu   sync.Mutex               // of what follows, and of writing
-	free []uintptr                // ids not in use
+	all   atomic.Pointer[[]*scope] // by id−1
+	mu    sync.Mutex               // of what follows, and of writing
+	ended []*scope
 }
 
 // scopeByID gives the scope of the calling goroutine that has the id, nil for 0.
@@ -32,33 +34,28 @@ func scopeByID(id uintptr) *scope {
 	if id == 0 {
 		return nil
 	}
-	return (*scopes.open.Load())[id-1]
+	return (*scopes.all.Load())[id-1]
 }
 
-// openScope makes a scope inside another one, which may be nil.
-func openScope(parent *scope) *scope {
-	s := &scope{parent: parent, arrays: *lists.Get().(*[]*Array)}
+// newScope gives a scope that is not open.
+func newScope() *scope {
 	scopes.mu.Lock()
 	defer scopes.mu.Unlock()
-	if n := len(scopes.free); n > 0 {
-		s.id = scopes.free[n-1]
-		scopes.free = scopes.free[:n-1]
-		(*scopes.open.Load())[s.id-1] = s
+	if n := len(scopes.ended); n > 0 {
+		s := scopes.ended[n-1]
+		scopes.ended = scopes.ended[:n-1]
 		return s
 	}
-	var open []*scope
-	if p := scopes.open.Load(); p != nil {
-		open = *p
+	var all []*scope
+	if p := scopes.all.Load(); p != nil {
+		all = *p
 	}
+	s := &scope{id: uintptr(len(all) + 1)}
 	// A copy: other goroutines read the old one.
-	open = append(slices.Clip(open), s)
-	s.id = uintptr(len(open))
-	scopes.open.Store(&open)
+	all = append(slices.Clip(all), s)
+	scopes.all.Store(&all)
 	return s
 }
-
-// lists are empty lists of scopes that have ended.
-var lists = sync.Pool{New: func() any { return new([]*Array) }}
 
 // add takes the array over. The caller holds its owner lock, or has it to itself.
 func (s *scope) add(a *Array) {
@@ -68,13 +65,14 @@ func (s *scope) add(a *Array) {
 	s.mu.Unlock()
 }
 
-// remove takes the array out, unless the scope has ended; it tells whether it did.
-func (s *scope) remove(a *Array) bool {
+// remove takes the array out, unless the scope has ended; it tells whether it did, and
+// the enclosing scope.
+func (s *scope) remove(a *Array) (parent *scope, removed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := int(a.place)
 	if n >= len(s.arrays) || s.arrays[n] != a {
-		return false
+		return nil, false
 	}
 	s.arrays[n] = nil
 	// A scope in which a long loop frees what it makes does not grow.
@@ -82,7 +80,7 @@ func (s *scope) remove(a *Array) bool {
 		s.arrays = s.arrays[:n]
 		n = max(n-1, 0)
 	}
-	return true
+	return s.parent, true
 }
 
 // WithScope runs f and then frees every array that operations on the calling
@@ -103,9 +101,9 @@ func WithScope(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	// The scope stands before C knows of it, so no result finds it missing.
-	outer := C.mlxg_current_scope()
-	s := openScope(scopeByID(uintptr(outer)))
-	C.mlxg_swap_scope(C.uintptr_t(s.id))
+	s := newScope()
+	outer := C.mlxg_swap_scope(C.uintptr_t(s.id))
+	s.open(scopeByID(uintptr(outer)))
 	defer func() {
 		C.mlxg_swap_scope(outer)
 		s.end()
@@ -113,12 +111,15 @@ func WithScope(f func()) {
 	f()
 }
 
+// open begins a scope inside another one, which may be nil.
+func (s *scope) open(parent *scope) {
+	s.mu.Lock()
+	s.parent = parent
+	s.mu.Unlock()
+}
+
 // end frees what the scope still owns.
 func (s *scope) end() {
-	scopes.mu.Lock()
-	(*scopes.open.Load())[s.id-1] = nil
-	scopes.free = append(scopes.free, s.id)
-	scopes.mu.Unlock()
 	s.mu.Lock()
 	arrays := s.arrays
 	s.arrays = nil
@@ -142,8 +143,15 @@ func (s *scope) end() {
 	}
 	garbage.free(handles)
 	clear(arrays)
-	arrays = arrays[:0]
-	lists.Put(&arrays)
+	const small = 4096
+	if cap(arrays) <= small {
+		s.mu.Lock()
+		s.arrays = arrays[:0]
+		s.mu.Unlock()
+	}
+	scopes.mu.Lock()
+	scopes.ended = append(scopes.ended, s)
+	scopes.mu.Unlock()
 }
 
 // Keep takes the array out of the scope that owns it and gives it to the
@@ -155,15 +163,28 @@ func (a *Array) Keep() *Array {
 	defer a.release()
 	a.owner.Lock()
 	defer a.owner.Unlock()
-	s := a.scope
-	if s == nil || !s.remove(a) {
+	if a.scope == nil {
 		return a
 	}
-	if s.parent != nil {
-		s.parent.add(a)
-	} else {
+	parent, removed := a.scope.remove(a)
+	switch {
+	case !removed:
+	case parent != nil:
+		parent.add(a)
+	default:
 		a.scope = nil
 		a.net()
 	}
 	return a
+}
+
+// WithoutScope runs f outside of every scope: arrays that operations on the calling goroutine
+// make meanwhile belong to the collector, whatever scope it is called in. It is for
+// what outlives the caller, such as a cache.
+func WithoutScope(f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	outer := C.mlxg_swap_scope(0)
+	defer func() { C.mlxg_swap_scope(outer) }()
+	f()
 }

@@ -33,12 +33,11 @@ func VJP(f Func, primals, cotangents []*Array) (outputs, vjps []*Array, err erro
 		return nil, nil, err
 	}
 	defer c.release()
-	locked(func() {
-		var n C.size_t
-		r := C.mlxg_vjp(register(differentiated(f)), p.ptr(), p.n(), c.ptr(), c.n(), &n)
-		outputs, vjps, err = split(op, r, n, slices.Concat(primals, cotangents))
-	})
-	return outputs, vjps, err
+	id := register(differentiated(f))
+	defer unregister(id)
+	return split(lockedCall(op, slices.Concat(primals, cotangents), id, func(id C.uintptr_t) C.mlxg_results {
+		return C.mlxg_vjp(id, p.ptr(), p.n(), c.ptr(), c.n())
+	}))
 }
 
 var errNoFunction = errors.New("the function is nil")
@@ -63,6 +62,7 @@ func ValueAndGrad(f Func, argnums ...int) func(args []*Array) (values, grads []*
 	for i, n := range argnums {
 		places[i] = slices.Index(ascending, n)
 	}
+	inOrder := slices.IsSorted(argnums)
 	twice := len(slices.Compact(slices.Clone(ascending))) != len(argnums)
 	run := differentiated(withOutputs(f))
 	return func(args []*Array) (values, grads []*Array, err error) {
@@ -79,22 +79,29 @@ func ValueAndGrad(f Func, argnums ...int) func(args []*Array) (values, grads []*
 			return nil, nil, err
 		}
 		defer h.release()
-		locked(func() {
-			var n C.size_t
-			r := C.mlxg_value_and_grad(register(run), &nums[0], C.size_t(len(nums)), h.ptr(), h.n(), &n)
-			values, grads, err = split(op, r, n, args)
-		})
-		if err != nil {
-			return nil, nil, err
+		call := gradCall{register(run), nums, h}
+		defer unregister(call.id)
+		values, sorted, err := split(lockedCall(op, args, call, gradCall.run))
+		if err != nil || inOrder {
+			return values, sorted, err
 		}
-		if len(grads) > 1 {
-			inOrder := slices.Clone(grads)
-			for i, place := range places {
-				grads[i] = inOrder[place]
-			}
+		grads = make([]*Array, len(places))
+		for i, place := range places {
+			grads[i] = sorted[place]
 		}
 		return values, grads, nil
 	}
+}
+
+// gradCall is one call of what ValueAndGrad returns.
+type gradCall struct {
+	id   C.uintptr_t
+	nums []C.int
+	args handles
+}
+
+func (c gradCall) run() C.mlxg_results {
+	return C.mlxg_value_and_grad(c.id, &c.nums[0], C.size_t(len(c.nums)), c.args.ptr(), c.args.n())
 }
 
 // withOutputs refuses functions without results where MLX looks at the first.
@@ -131,13 +138,9 @@ func Differentiating() bool {
 	return insideCallback() && gradients > 0
 }
 
-// split takes the results of a call that gives two lists.
-func split(op string, r C.mlxg_results, n C.size_t, operands []*Array) (first, second []*Array, err error) {
-	all, err := wrapAll(op, r, operands...)
-	if err != nil {
-		return nil, nil, takeCallbackError(err)
-	}
-	return all[:n:n], all[n:], nil
+// split parts the results of a call that gives two lists.
+func split(results []*Array, n int, err error) (first, second []*Array, _ error) {
+	return results[:n:n], results[n:], err
 }
 
 // Checkpoint returns a function with the values and gradients of f that keeps
@@ -174,10 +177,7 @@ func throughClosure(op string, args []*Array, outputs *atomic.Int64, call func(h
 	h, err := acquireAll(op, args)
 	if err == nil {
 		defer h.release()
-		locked(func() {
-			results, err = wrapAll(op, call(h), args...)
-			err = takeCallbackError(err)
-		})
+		results, _, err = lockedCall(op, args, h, call)
 	}
 	if err != nil {
 		return failed(max(int(outputs.Load()), 1), err)

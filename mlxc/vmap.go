@@ -47,8 +47,10 @@ func Vmap(f Func, inAxes, outAxes []int) Func {
 		if err != nil {
 			return failed(max(len(outAxes), 1), err)
 		}
+		id := register(counting(f, &outputs))
+		defer unregister(id)
 		results := throughClosure(op, args, &outputs, func(h handles) C.mlxg_results {
-			return C.mlxg_vmap(register(counting(f, &outputs)), h.ptr(), &in[0], h.n(), &out[0], C.size_t(len(outAxes)))
+			return C.mlxg_vmap(id, h.ptr(), &in[0], h.n(), &out[0], C.size_t(len(outAxes)))
 		})
 		if n := len(outAxes); n > 0 && len(results) != n { // f failed, and gave another number before
 			return failed(n, results[0].Err())

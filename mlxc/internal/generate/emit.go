@@ -89,7 +89,7 @@ func (c call) writeShim(b *strings.Builder) {
 			params = append(params, "uintptr_t "+n)
 			args = append(args, "(mlx_array){(void*)"+n+"}")
 		case arrayList:
-			params = append(params, "void** "+n, "size_t "+n+"_num")
+			params = append(params, "const uintptr_t* "+n, "size_t "+n+"_num")
 			before = append(before, fmt.Sprintf("mlx_vector_array %[1]s_ = mlx_vector_array_new_data((mlx_array*)%[1]s, %[1]s_num);", n))
 			args = append(args, n+"_")
 			after = append(after, "mlx_vector_array_free("+n+"_);")
@@ -122,6 +122,10 @@ func (c call) writeShim(b *strings.Builder) {
 	result, declare, results, end := c.shimResult()
 	fmt.Fprintf(b, "static %s %s(%s) {\n", result, c.shimName(), strings.Join(params, ", "))
 	made := fmt.Sprintf("%s(%s)", c.name, strings.Join(append(results, args...), ", "))
+	if c.whole != "" {
+		rest := slices.DeleteFunc(args, func(a string) bool { return a == "axes" || a == "axes_num" })
+		made = fmt.Sprintf("axes_num == 0 ? %s(%s) : %s", c.whole, strings.Join(append(results, rest...), ", "), made)
+	}
 	if len(before) == 0 && (c.arrays == 1 || c.list) {
 		macro := map[bool]string{false: "MLXG_CALL", true: "MLXG_CALL_ALL"}[c.list]
 		fmt.Fprintf(b, "  %s(%s);\n}\n", macro, made)

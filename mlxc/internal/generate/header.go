@@ -15,6 +15,7 @@ type declaration struct {
 	header string // such as "ops"
 	result string // the C type
 	params []parameter
+	whole  string // of a function over axes, the one that without axes does it, or ""
 }
 
 type parameter struct {
@@ -29,6 +30,22 @@ func (d declaration) signature() string {
 		params = append(params, p.ctype+" "+p.name)
 	}
 	return fmt.Sprintf("%s %s(%s)", d.result, d.name, strings.Join(params, ", "))
+}
+
+// nameWhole finds, for functions over a list of axes, those that are the same without the
+// list.
+func nameWhole(all []declaration) {
+	params := map[string][]parameter{}
+	for _, d := range all {
+		params[d.name] = d.params
+	}
+	for i, d := range all {
+		name, over := strings.CutSuffix(d.name, "_axes")
+		rest := slices.DeleteFunc(slices.Clone(d.params), func(p parameter) bool { return p.name == "axes" || p.name == "axes_num" })
+		if over && slices.Equal(params[name], rest) {
+			all[i].whole = name
+		}
+	}
 }
 
 // readHeaders reads every header of the folder, in the order of their names.
@@ -53,6 +70,7 @@ func readHeaders(dir string) ([]declaration, error) {
 		}
 		all = append(all, found...)
 	}
+	nameWhole(all)
 	return all, nil
 }
 

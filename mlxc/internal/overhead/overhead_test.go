@@ -61,6 +61,7 @@ func contests() []contest {
 			}
 		}
 	}
+	// Last comes what leaves the allocator of C with its memory in pieces, which Go and C share.
 	return []contest{
 		{"add/scope", 10_000, func(_ *testing.B, n int) {
 			for range n / 1000 {
@@ -72,24 +73,8 @@ func contests() []contest {
 				a.Add(b).Free()
 			}
 		}, overhead.Add, "add"},
-		{"add/net", 100_000, func(_ *testing.B, n int) {
-			for range n {
-				a.Add(b)
-			}
-			runtime.GC() // what was dropped is part of the cost
-		}, overhead.Add, "add"},
-		// What it costs that any goroutine may use any array: four build on the same two.
-		{"add/goroutines", 100_000, func(_ *testing.B, n int) {
-			var wg sync.WaitGroup
-			for range 4 {
-				wg.Go(func() {
-					for range n / 4000 {
-						inScope(1000)
-					}
-				})
-			}
-			wg.Wait()
-		}, overhead.Add, "add"},
+		{"value_and_grad/build", 200, stepOf(false), func(n int) error { return overhead.Step(n, false) }, "build"},
+		{"value_and_grad/eval", 100, stepOf(true), func(n int) error { return overhead.Step(n, true) }, "step"},
 		{"chain/scope", 2, func(tb *testing.B, n int) {
 			for range n {
 				mlxc.WithScope(func() {
@@ -117,8 +102,24 @@ func contests() []contest {
 				y.Free()
 			}
 		}, chainC, "chain"},
-		{"value_and_grad/build", 200, stepOf(false), func(n int) error { return overhead.Step(n, false) }, "build"},
-		{"value_and_grad/eval", 100, stepOf(true), func(n int) error { return overhead.Step(n, true) }, "step"},
+		{"add/net", 100_000, func(_ *testing.B, n int) {
+			for range n {
+				a.Add(b)
+			}
+			runtime.GC() // what was dropped is part of the cost
+		}, overhead.Add, "add"},
+		// What it costs that any goroutine may use any array: four build on the same two.
+		{"add/goroutines", 100_000, func(_ *testing.B, n int) {
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() {
+					for range n / 4000 {
+						inScope(1000)
+					}
+				})
+			}
+			wg.Wait()
+		}, overhead.Add, "add"},
 	}
 }
 

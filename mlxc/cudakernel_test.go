@@ -1,0 +1,50 @@
+package mlxc
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// NVRTC opens the files by the names that the lines have, when a graph is evaluated.
+func TestIncludesOfCUDAKernels(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("MLX has CUDA on Linux only")
+	}
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	lines, err := includesOf([]string{"int first;\n", "int second;\n"})
+	require.NoError(t, err)
+	again, err := includesOf([]string{"int second;\n", "int first;\n"})
+	require.NoError(t, err)
+	texts := func(lines string) (list []string) {
+		for line := range strings.Lines(lines) {
+			name, ok := strings.CutPrefix(line, `#include "`)
+			require.True(t, ok, line)
+			name, ok = strings.CutSuffix(name, "\"\n")
+			require.True(t, ok, line)
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			list = append(list, string(text))
+		}
+		return list
+	}
+	for range 2 { // reading leaves nothing behind
+		require.Equal(t, []string{"int first;\n", "int second;\n"}, texts(lines))
+	}
+	require.Equal(t, []string{"int second;\n", "int first;\n"}, texts(again))
+	first, _, _ := strings.Cut(lines, "\n")
+	require.Contains(t, again, first, "a text has one file")
+
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	t.Setenv("TMPDIR", filepath.Join(folder, "missing"))
+	_, err = includesOf([]string{"int third;\n"})
+	require.ErrorContains(t, err, "a file for NVRTC could not be made")
+}
