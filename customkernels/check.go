@@ -38,11 +38,10 @@ func (k *Kernel) checkLaunch(l Launch, inputs []*mlxc.Array) error {
 		return mlxc.NewError(k.name, fmt.Errorf(format, args...), inputs...)
 	}
 	for i, a := range inputs {
-		var carried *mlxc.Error
-		switch err := a.Err(); {
-		case errors.As(err, &carried):
-			return err // the first error is passed on
-		case err != nil:
+		if err := a.Err(); err != nil {
+			if carried := (*mlxc.Error)(nil); errors.As(err, &carried) {
+				return err // the first error is passed on
+			}
 			return fail("input %d: %w", i+1, err)
 		}
 	}
@@ -94,8 +93,7 @@ func (k *Kernel) threadLimit() (most int, who string) {
 }
 
 // checkTemplate checks the template arguments and returns the type arguments.
-func (k *Kernel) checkTemplate(l Launch) (map[string]mlxc.DType, error) {
-	types := map[string]mlxc.DType{}
+func (k *Kernel) checkTemplate(l Launch) (types typeArguments, err error) {
 	for _, p := range k.parsed.Template {
 		i := slices.IndexFunc(l.Template, func(a mlxc.TemplateArg) bool { return a.Name == p.Name })
 		if i < 0 {
@@ -105,7 +103,7 @@ func (k *Kernel) checkTemplate(l Launch) (map[string]mlxc.DType, error) {
 		switch v := l.Template[i].Value.(type) {
 		case mlxc.DType:
 			ok = p.Kind == msl.TypeParameter && v.Size() > 0
-			types[p.Name] = v
+			types = append(types, typeArgument{p.Name, v})
 		case int:
 			ok = p.Kind == msl.IntParameter || p.Kind == msl.UintParameter && v >= 0
 		case bool:
@@ -121,17 +119,27 @@ func (k *Kernel) checkTemplate(l Launch) (map[string]mlxc.DType, error) {
 	return types, nil
 }
 
+// typeArguments are the dtypes that stand for a launch's type parameters.
+type typeArguments []typeArgument
+
+type typeArgument struct {
+	name  string
+	dtype mlxc.DType
+}
+
 // elementType is the dtype that a buffer's declaration asks for, if it is one that
 // a dtype has.
-func elementType(b *msl.Buffer, types map[string]mlxc.DType) (mlxc.DType, bool) {
-	if d, ok := types[b.Element]; ok {
-		return d, true
+func elementType(b *msl.Buffer, types typeArguments) (mlxc.DType, bool) {
+	for _, t := range types {
+		if t.name == b.Element {
+			return t.dtype, true
+		}
 	}
 	d, ok := elementDTypes[b.Element]
 	return d, ok
 }
 
-func (k *Kernel) checkInput(i int, b *msl.Buffer, a *mlxc.Array, types map[string]mlxc.DType) error {
+func (k *Kernel) checkInput(i int, b *msl.Buffer, a *mlxc.Array, types typeArguments) error {
 	if want, ok := elementType(b, types); ok && a.DType() != want {
 		return fmt.Errorf("the input %s is declared %s and must be %v, not %v", b.Name, b.Element, want, a.DType())
 	}

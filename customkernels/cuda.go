@@ -2,18 +2,13 @@ package customkernels
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/cuda"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
-
-// cudaProgram is a kernel for one signature, as MLX's CUDA kernels: one for launches that
-// fill their threadgroups, one for the others.
-type cudaProgram struct {
-	whole, ragged *mlxc.CUDAKernel
-}
 
 // launchCUDA is MLX's own custom kernel, with the text that MLX generates for Metal
 // rewritten.
@@ -22,21 +17,14 @@ func (k *Kernel) launchCUDA(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, erro
 	if err := checkBlocks(l); err != nil {
 		return fail(err)
 	}
-	p, err := k.cudaProgram(l, inputs)
+	kernel, err := k.cudaKernel(l, inputs)
 	if err != nil {
 		return fail(err)
 	}
-	launch := mlxc.KernelLaunch{Outputs: l.Outputs, Grid: l.Grid, Threadgroup: l.Threadgroup, InitValue: l.InitValue}
-	if l.whole() {
-		return p.whole.Apply(launch, inputs...)
+	if !l.whole() {
+		inputs = append(inputs[:len(inputs):len(inputs)], Constants(uint32(l.Grid[0]), uint32(l.Grid[1]), uint32(l.Grid[2])))
 	}
-	if p.ragged == nil {
-		return fail(fmt.Errorf("lanes of the kernel work together, and the last threadgroup of the grid %v is not full along an axis before the "+
-			"threadgroup's last, %v: CUDA's simdgroups would have other threads than Metal's; make the grid a multiple of the threadgroup", l.Grid, l.Threadgroup))
-	}
-	grid := mlxc.FromSlice([]uint32{uint32(l.Grid[0]), uint32(l.Grid[1]), uint32(l.Grid[2])})
-	defer grid.Free()
-	return p.ragged.Apply(launch, append(inputs[:len(inputs):len(inputs)], grid)...)
+	return kernel.Apply(mlxc.KernelLaunch{Outputs: l.Outputs, Grid: l.Grid, Threadgroup: l.Threadgroup, InitValue: l.InitValue}, inputs...)
 }
 
 // checkBlocks holds a launch to CUDA's limits, which are below Metal's.
@@ -52,6 +40,15 @@ func checkBlocks(l Launch) error {
 
 // threads is the number of threads of a full threadgroup.
 func (l Launch) threads() int { return l.Threadgroup[0] * l.Threadgroup[1] * l.Threadgroup[2] }
+
+// bounds are the arguments of CUDA's __launch_bounds__.
+func (l Launch) bounds() string {
+	bounds := strconv.Itoa(l.threads())
+	if l.Resident > 0 {
+		bounds += ", " + strconv.Itoa(l.Resident)
+	}
+	return bounds
+}
 
 // whole reports whether the threadgroups of a launch fill its grid.
 func (l Launch) whole() bool {
@@ -79,10 +76,13 @@ func (l Launch) inOrder() bool {
 	return true
 }
 
-// cudaProgram finds the program of a signature, or builds it.
-func (k *Kernel) cudaProgram(l Launch, inputs []*mlxc.Array) (*cudaProgram, error) {
-	key := fmt.Sprint(k.signature(l, inputs), "|", l.threads(), l.inOrder())
-	return foundOrBuilt(k, k.cuda, key, func() (*cudaProgram, error) { return k.buildCUDA(l, inputs) })
+// cudaKernel finds the kernel for a signature, or builds it. There is one for launches that
+// fill their threadgroups and one for the others.
+func (k *Kernel) cudaKernel(l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, error) {
+	key := append(make([]byte, 0, keySize), l.bounds()...)
+	key = strconv.AppendBool(strconv.AppendBool(key, l.whole()), l.inOrder())
+	key = k.signature(key, l, inputs)
+	return foundOrBuilt(k, k.cuda, key, func() (*mlxc.CUDAKernel, error) { return k.buildCUDA(l, inputs) })
 }
 
 // CUDASource returns the CUDA text of a launch on these inputs, complete but for MLX's own
@@ -97,7 +97,7 @@ func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	vocabulary, err := cuda.Vocabulary()
+	vocabulary, err := cudaVocabulary()
 	if err != nil {
 		return "", err
 	}
@@ -111,8 +111,18 @@ func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
 	for _, name := range source.Outputs {
 		parameters = append(parameters, "void* "+name)
 	}
-	return fmt.Sprintf("%s%snamespace mlx::core::cu {\n__global__ void __launch_bounds__(%d) %s(%s) {\n%s}\n}\n",
-		vocabulary, source.Header, l.threads(), k.name, strings.Join(parameters, ", "), source.Body(l.whole())), nil
+	return fmt.Sprintf("%s%snamespace mlx::core::cu {\n__global__ void __launch_bounds__(%s) %s(%s) {\n%s}\n}\n",
+		vocabulary, source.Header, l.bounds(), k.name, strings.Join(parameters, ", "), source.Body(l.whole())), nil
+}
+
+// cudaVocabulary is Metal's vocabulary, which multiplies floats as MLX does.
+func cudaVocabulary() (string, error) {
+	vocabulary, err := cuda.Vocabulary()
+	tf32 := 0
+	if mlxc.TF32() {
+		tf32 = 1
+	}
+	return fmt.Sprintf("#define MLXG_TF32 %d\n%s", tf32, vocabulary), err
 }
 
 // cudaSource is the text that MLX generates for a launch, as CUDA.
@@ -128,38 +138,33 @@ func (k *Kernel) cudaSource(l Launch, inputs []*mlxc.Array) (*msl.CUDASource, er
 	return source, nil
 }
 
-func (k *Kernel) buildCUDA(l Launch, inputs []*mlxc.Array) (*cudaProgram, error) {
+func (k *Kernel) buildCUDA(l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, error) {
 	source, err := k.cudaSource(l, inputs)
 	if err != nil {
 		return nil, err
 	}
-	vocabulary, err := cuda.Vocabulary()
+	vocabulary, err := cudaVocabulary()
 	if err != nil {
 		return nil, err
 	}
-	kernel := func(whole bool) (*mlxc.CUDAKernel, error) {
-		header, body, names := vocabulary+source.Header, source.Body(whole), source.Inputs
-		if !whole {
-			names = append(names[:len(names):len(names)], msl.GridInput)
-		}
-		// MLX finds compiled kernels by name, on disk too.
-		name := k.name + "_" + digest(header, body, strings.Join(names, ","), strings.Join(source.Outputs, ","), fmt.Sprint(l.threads()))
-		// MLX's kernels do not say how large their blocks are. The compiler then may use more
-		// registers than a large block can have, and the launch fails. A macro of the kernel's
-		// own name says it.
-		function := "custom_kernel_" + name
-		return mlxc.NewCUDAKernel(mlxc.CUDAKernelSource{
-			Name: name, Inputs: names, Outputs: source.Outputs,
-			Header: fmt.Sprintf("%s#define %s __launch_bounds__(%d) %[2]s\n", header, function, l.threads()),
-			Body:   fmt.Sprintf("\n#undef %s\n%s", function, body),
-		})
+	if source.Lanes && !l.inOrder() {
+		return nil, fmt.Errorf("lanes of the kernel work together, and the last threadgroup of the grid %v is not full along an axis before the "+
+			"threadgroup's last, %v: CUDA's simdgroups would have other threads than Metal's; make the grid a multiple of the threadgroup", l.Grid, l.Threadgroup)
 	}
-	p := &cudaProgram{}
-	if p.whole, err = kernel(true); err != nil {
-		return nil, err
+	body, names := source.Body(l.whole()), source.Inputs
+	if !l.whole() {
+		names = append(names[:len(names):len(names)], msl.GridInput)
 	}
-	if !source.Lanes || l.inOrder() {
-		p.ragged, err = kernel(false)
-	}
-	return p, err
+	// MLX finds compiled kernels by name, which here has to stand for the prelude too.
+	name := k.name + "_" + digest(vocabulary, source.Header, body, strings.Join(names, ","), strings.Join(source.Outputs, ","), l.bounds())
+	// MLX's kernels do not say how large their blocks are. The compiler then may use more
+	// registers than a large block can have, and the launch fails. A macro of the kernel's
+	// own name says it.
+	function := "custom_kernel_" + name
+	return mlxc.NewCUDAKernel(mlxc.CUDAKernelSource{
+		Name: name, Inputs: names, Outputs: source.Outputs,
+		Prelude: []string{vocabulary, source.Header},
+		Header:  fmt.Sprintf("#define %s __launch_bounds__(%s) %[1]s\n", function, l.bounds()),
+		Body:    fmt.Sprintf("\n#undef %s\n%s", function, body),
+	})
 }

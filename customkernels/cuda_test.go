@@ -43,6 +43,31 @@ func TestCUDATextOfCorrectShaders(t *testing.T) {
 	}
 }
 
+// Tiles have a text of their own on CUDA, for each dtype and, of widths that fill no mma, for
+// their rests.
+func TestCUDATextOfTiles(t *testing.T) {
+	lib, err := Load(Shaders(), "attention.metal")
+	require.NoError(t, err)
+	k, err := lib.Kernel("attention_dkv")
+	require.NoError(t, err)
+	for _, dtype := range floatDTypes {
+		for _, width := range []int{16, 24} {
+			rows := []int{1, 1, 16, width}
+			like := mlxc.Output{Shape: rows, DType: dtype}
+			l := Launch{
+				Grid: [3]int{32, 1, 1}, Threadgroup: [3]int{32, 1, 1},
+				Template: template("T", dtype, "B", mlxc.Bool, "LANES", 32, "M", 16, "N", 16, "D", width, "DV", width),
+				Outputs:  []mlxc.Output{like, like},
+			}
+			x, starts := mlxc.Zeros(dtype, rows...), mlxc.Zeros(mlxc.Int32, 8)
+			text, err := k.CUDASource(l, x, x, x, mlxc.Zeros(mlxc.Bool, 8), x, mlxc.Zeros(mlxc.Float32, 1, 1, 16, 3), starts, starts,
+				mlxc.Zeros(mlxc.Int32, 12), mlxc.Zeros(mlxc.Float32, 8))
+			require.NoError(t, err)
+			checkCUDA(t, text)
+		}
+	}
+}
+
 // What CUDA limits, and the order of threads that it cannot give, is an error that says what
 // to do, before anything is compiled.
 func TestLaunchesBeyondCUDA(t *testing.T) {

@@ -28,7 +28,7 @@
 // numbers, inputs and outputs apart:
 //
 //	device const T* x       an input of one axis or more, in row-major order
-//	constant T& n           a scalar input, an array without axes
+//	constant T& n           a scalar input, an array without axes (see Constant)
 //	constant T* table       an input of one to seven elements
 //	constant S& s           a structure or vector: an input of one to seven elements of any dtype
 //	device T* y             an output, not initialised unless Launch.InitValue is set

@@ -33,27 +33,28 @@ var ErrNoCompiler = host.ErrNoCompiler
 func Available() error {
 	switch mlxc.CurrentBackend() {
 	case mlxc.BackendCPU:
-		return hostAvailable()
+		return remembered(&compilerFound, [2]string{"CXX", "PATH"}, host.Available)
 	case mlxc.BackendMetal:
 		return nil
 	case mlxc.BackendCUDA:
-		return cuda.Available()
+		return remembered(&toolkitFound, [2]string{"CUDA_HOME", "CUDA_PATH"}, cuda.Available)
 	}
 	return errNoExecutor
 }
 
-// compilerFound holds the environment in which a compiler was found last: looking
+// compilerFound and toolkitFound hold the environment in which each was found last: looking
 // for one reads folders, and operations ask at every call.
-var compilerFound atomic.Pointer[[2]string]
+var compilerFound, toolkitFound atomic.Pointer[[2]string]
 
-func hostAvailable() error {
-	where := [2]string{os.Getenv("CXX"), os.Getenv("PATH")}
-	if found := compilerFound.Load(); found != nil && *found == where {
+// remembered is what available says, or nil if it said so before in this environment.
+func remembered(found *atomic.Pointer[[2]string], variables [2]string, available func() error) error {
+	where := [2]string{os.Getenv(variables[0]), os.Getenv(variables[1])}
+	if last := found.Load(); last != nil && *last == where {
 		return nil
 	}
-	err := host.Available()
+	err := available()
 	if err == nil {
-		compilerFound.Store(&where)
+		found.Store(new(where))
 	}
 	return err
 }

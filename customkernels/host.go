@@ -44,11 +44,14 @@ func (k *Kernel) launchHost(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, erro
 
 // program finds the program of a signature, or builds it.
 func (k *Kernel) program(l Launch, inputs []*mlxc.Array) (*program, error) {
-	return foundOrBuilt(k, k.programs, k.signature(l, inputs), func() (*program, error) {
+	return foundOrBuilt(k, k.programs, k.signature(make([]byte, 0, keySize), l, inputs), func() (*program, error) {
 		p := &program{}
 		return p, k.build(p, l, inputs)
 	})
 }
+
+// keySize is enough for most keys of programs.
+const keySize = 128
 
 // foundOrBuilt is what programs has under the key, or what build gives.
 //
@@ -56,9 +59,9 @@ func (k *Kernel) program(l Launch, inputs []*mlxc.Array) (*program, error) {
 // may hold already, inside a transform, and another caller not. Two that build
 // the same program meet in host.Compile, which compiles once; on CUDA, MLX compiles. A
 // failure is not remembered: a compiler may be installed, a disk emptied.
-func foundOrBuilt[P any](k *Kernel, programs map[string]*P, key string, build func() (*P, error)) (*P, error) {
+func foundOrBuilt[P any](k *Kernel, programs map[string]*P, key []byte, build func() (*P, error)) (*P, error) {
 	k.mu.Lock()
-	p := programs[key]
+	p := programs[string(key)]
 	k.mu.Unlock()
 	if p != nil {
 		return p, nil
@@ -69,38 +72,53 @@ func foundOrBuilt[P any](k *Kernel, programs map[string]*P, key string, build fu
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if first := programs[key]; first != nil {
+	if first := programs[string(key)]; first != nil {
 		return first, nil
 	}
-	programs[key] = p
+	programs[string(key)] = p
 	return p, nil
 }
 
-func (k *Kernel) signature(l Launch, inputs []*mlxc.Array) string {
-	var key strings.Builder
-	for _, t := range k.templateArgs(l) {
-		fmt.Fprintf(&key, "%v,", t.Value)
+// signature appends to key what decides on the text that MLX generates for a launch.
+func (k *Kernel) signature(key []byte, l Launch, inputs []*mlxc.Array) []byte {
+	for i := range k.parsed.Template {
+		switch v := k.templateValue(l, i).(type) {
+		case mlxc.DType:
+			key = append(key, byte(v))
+		case int:
+			key = strconv.AppendInt(key, int64(v), 10)
+		case bool:
+			key = strconv.AppendBool(key, v)
+		}
+		key = append(key, ',')
 	}
 	for i, a := range inputs {
-		fmt.Fprintf(&key, "|%v%v", a.DType(), k.sizeClass(i, a))
+		class := k.sizeClass(i, a)
+		key = append(key, byte(a.DType()), byte(len(class)))
+		for _, n := range class {
+			key = append(key, byte(n))
+		}
 	}
 	for _, o := range l.Outputs {
-		fmt.Fprintf(&key, "|%v", o.DType)
+		key = append(key, byte(o.DType))
 	}
-	return key.String()
+	return key
 }
+
+// The shapes for which MLX declares an input differently.
+var scalarShape, smallShape, largeShape = []int{}, []int{1}, []int{inDevice}
 
 // sizeClass is a shape for which MLX declares input i as it does for a.
 func (k *Kernel) sizeClass(i int, a *mlxc.Array) []int {
 	switch {
-	case k.pads(i), k.source.Viewed[i] && k.source.Inputs[i].Space == msl.Device:
-		return []int{inDevice}
+	case k.pads[i], k.source.Viewed[i] && k.source.Inputs[i].Space == msl.Device:
+		return largeShape
 	case a.NDim() == 0:
-		return []int{}
+		return scalarShape
 	case a.Size() < inDevice:
-		return []int{1}
+		return smallShape
 	}
-	return []int{inDevice}
+	return largeShape
 }
 
 // build generates, rewrites and compiles.

@@ -19,12 +19,13 @@ type Kernel struct {
 	file   string
 	parsed *msl.Kernel
 	source msl.MLXSource
+	pads   []bool // by input
 	metal  *mlxc.MetalKernel
 
 	mu       sync.Mutex
-	programs map[string]*program     // by signature
-	cuda     map[string]*cudaProgram // by signature
-	spaces   map[string]spaces       // what the check of address spaces found, by signature
+	programs map[string]*program         // by signature
+	cuda     map[string]*mlxc.CUDAKernel // by signature, and how the threadgroups are filled
+	spaces   map[string]spaces           // what the check of address spaces found, by signature
 }
 
 // Kernel prepares a function of the file. The empty name stands for the only one.
@@ -67,8 +68,8 @@ func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 		return nil, err
 	}
 	return &Kernel{
-		name: parsed.Name, file: l.name, parsed: parsed, source: source, metal: metal,
-		programs: map[string]*program{}, cuda: map[string]*cudaProgram{}, spaces: map[string]spaces{},
+		name: parsed.Name, file: l.name, parsed: parsed, source: source, pads: pads(parsed, source.Inputs), metal: metal,
+		programs: map[string]*program{}, cuda: map[string]*mlxc.CUDAKernel{}, spaces: map[string]spaces{},
 	}, nil
 }
 
@@ -89,6 +90,10 @@ type Launch struct {
 	// axis count as 1 if they are left 0; a first axis of 0 is a launch without threads,
 	// of which nothing is run.
 	Grid, Threadgroup [3]int
+	// Resident is how many threadgroups a core of a GPU is to hold at a time, which bounds the
+	// registers that CUDA's compiler gives a thread; 0 leaves them to it. Elsewhere it means
+	// nothing.
+	Resident int
 	// Template gives the function's template arguments, by name.
 	Template []mlxc.TemplateArg
 	// Outputs describes the results, in the order of the function's writable buffers.
@@ -205,17 +210,21 @@ func (k *Kernel) launchMetal(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, err
 // puts smaller ones in constant memory, which is no place for what a kernel declares device.
 const inDevice = 8
 
-// pads reports whether input i is padded to stay in device memory: not if the kernel reads its
-// shape, which would change.
-func (k *Kernel) pads(i int) bool {
-	b := k.source.Inputs[i]
-	return b.Space == msl.Device && !slices.ContainsFunc(k.parsed.Buffers, func(o *msl.Buffer) bool { return o.Implicit == b.Name })
+// pads reports for each input whether it is padded to stay in device memory: not if the kernel
+// reads its shape, which would change.
+func pads(parsed *msl.Kernel, inputs []*msl.Buffer) []bool {
+	padded := make([]bool, len(inputs))
+	for i, b := range inputs {
+		padded[i] = b.Space == msl.Device &&
+			!slices.ContainsFunc(parsed.Buffers, func(o *msl.Buffer) bool { return o.Implicit == b.Name })
+	}
+	return padded
 }
 
 func (k *Kernel) padded(inputs []*mlxc.Array) []*mlxc.Array {
 	inputs = slices.Clone(inputs)
 	for i, a := range inputs {
-		if n := a.Size(); n < inDevice && k.pads(i) {
+		if n := a.Size(); n < inDevice && k.pads[i] {
 			inputs[i] = mlxc.Concatenate(0, a.Reshape(n), mlxc.Zeros(a.DType(), inDevice-n))
 		}
 	}
@@ -226,9 +235,14 @@ func (k *Kernel) padded(inputs []*mlxc.Array) []*mlxc.Array {
 // the names that MLX is given.
 func (k *Kernel) templateArgs(l Launch) []mlxc.TemplateArg {
 	args := make([]mlxc.TemplateArg, len(k.parsed.Template))
-	for i, p := range k.parsed.Template {
-		j := slices.IndexFunc(l.Template, func(a mlxc.TemplateArg) bool { return a.Name == p.Name })
-		args[i] = mlxc.TemplateArg{Name: k.source.TemplateNames[i], Value: l.Template[j].Value}
+	for i, name := range k.source.TemplateNames {
+		args[i] = mlxc.TemplateArg{Name: name, Value: k.templateValue(l, i)}
 	}
 	return args
+}
+
+// templateValue is the argument for the function's parameter i.
+func (k *Kernel) templateValue(l Launch, i int) any {
+	name := k.parsed.Template[i].Name
+	return l.Template[slices.IndexFunc(l.Template, func(a mlxc.TemplateArg) bool { return a.Name == name })].Value
 }

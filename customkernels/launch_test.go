@@ -129,7 +129,8 @@ func signatures(t *testing.T, f func(t *testing.T, k *Kernel, l Launch, inputs a
 // signature makes a launch; bit i of small makes input i one of fewer than eight
 // elements, unless it is a reference, which has one class only.
 func signature(k *Kernel, d mlxc.DType, small int) (l Launch, inputs arrays) {
-	types, number := map[string]mlxc.DType{}, 4
+	var types typeArguments
+	number := 4
 	hasLanes := func(p msl.TemplateParameter) bool { return p.Name == "LANES" }
 	if slices.ContainsFunc(k.parsed.Template, hasLanes) {
 		number = 8 // a tile is made of fragments
@@ -137,7 +138,7 @@ func signature(k *Kernel, d mlxc.DType, small int) (l Launch, inputs arrays) {
 	for _, p := range k.parsed.Template {
 		switch p.Kind {
 		case msl.TypeParameter:
-			types[p.Name] = d
+			types = append(types, typeArgument{p.Name, d})
 			l.Template = append(l.Template, mlxc.TemplateArg{Name: p.Name, Value: d})
 		case msl.BoolParameter:
 			l.Template = append(l.Template, mlxc.TemplateArg{Name: p.Name, Value: true})

@@ -25,7 +25,7 @@ func (k *Kernel) outsideMLX(l Launch, inputs []*mlxc.Array) string {
 		}
 	}
 	for i, b := range k.source.Inputs {
-		if n := inputs[i].Size(); n < inDevice && k.source.Viewed[i] && b.Space == msl.Device && !k.pads(i) {
+		if n := inputs[i].Size(); n < inDevice && k.source.Viewed[i] && b.Space == msl.Device && !k.pads[i] {
 			add("the input %s is read as %s from %d elements, which MLX puts in constant memory, and cannot be padded because the kernel reads its shape: give it at least %d",
 				b.Name, b.Element, n, inDevice)
 		}

@@ -205,7 +205,7 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c SanitizeConfig, input
 	if err != nil {
 		return nil, err
 	}
-	spaces, err := k.checkSpaces(ctx, k.signature(l, inputs), s.text)
+	spaces, err := k.checkSpaces(ctx, string(k.signature(nil, l, inputs)), s.text)
 	if err != nil {
 		return nil, mlxc.NewError(k.name, err, inputs...)
 	}

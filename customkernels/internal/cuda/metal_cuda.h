@@ -7,6 +7,7 @@
 #include "metal_math.h"
 #include "metal_matrix.h"
 #include "metal_simd.h"
+#include "metal_tiles.h"
 #include "mlx_prelude.h"
 
 namespace mlxg {

@@ -46,17 +46,29 @@ MLXG_INLINE void wait_simdgroup(uint32_t, line) {
 
 // ---- moving values ----
 
-// The value of another lane, of any type, word by word.
-template <class T>
-MLXG_INLINE T from_lane(uint32_t mask, const T& v, uint32_t lane) {
+// A value of any type, each of whose words an exchange makes another of.
+template <class T, class Exchange>
+MLXG_INLINE T exchanged(const T& v, Exchange exchange) {
   constexpr unsigned words = (sizeof(T) + 3) / 4;
   uint32_t buffer[words] = {};
   ::memcpy(buffer, &v, sizeof(T));
 #pragma unroll
-  for (unsigned i = 0; i < words; ++i) buffer[i] = __shfl_sync(mask, buffer[i], int(lane));
+  for (unsigned i = 0; i < words; ++i) buffer[i] = exchange(buffer[i]);
   T r;
   ::memcpy(&r, buffer, sizeof(T));
   return r;
+}
+
+// The value of another lane.
+template <class T>
+MLXG_INLINE T from_lane(uint32_t mask, const T& v, uint32_t lane) {
+  return exchanged(v, [=](uint32_t word) { return __shfl_sync(mask, word, int(lane)); });
+}
+
+// The value of the lane of a full simdgroup whose number differs in one bit.
+template <class T>
+MLXG_INLINE T from_opposite(const T& v, unsigned bit) {
+  return exchanged(v, [=](uint32_t word) { return __shfl_xor_sync(0xffffffffu, word, int(bit)); });
 }
 
 // Every active lane receives the value of the lane that it names. A lane that names an
@@ -83,14 +95,6 @@ struct broadcast_first {
 
 // ---- reductions and scans ----
 
-// The value of the lane whose number differs in one bit, or the identity if it is inactive.
-template <class T, class Op>
-MLXG_INLINE T partner(uint32_t active, const T& v, uint32_t bit) {
-  const uint32_t lane = self().lane() ^ bit;
-  const T other = from_lane(active, v, lane);
-  return active >> lane & 1u ? other : Op::template identity<T>();
-}
-
 // Combines the values of the active lanes in pairs. All lanes of a full simdgroup compute
 // the same sums in the same order, since combining commutes.
 template <class T, class Op, unsigned width>
@@ -99,7 +103,7 @@ MLXG_INLINE T reduce_lanes(T v) {
   if (active == 0xffffffffu) {
 #pragma unroll
     for (unsigned bit = width / 2; bit > 0; bit /= 2)
-      v = Op::template combine<T>(v, from_lane(active, v, self().lane() ^ bit));
+      v = Op::template combine<T>(v, from_opposite(v, bit));
     return v;
   }
   // Inactive lanes hand nothing on, so every lane collects one by one, in lane order.

@@ -15,8 +15,8 @@ import (
 //go:embed metal_*.h
 var headers embed.FS
 
-// Vocabulary is metal_cuda.h with all that it includes, as one text: NVRTC is given no files.
-// It has no comments and no indentation, since MLX copies it at every launch.
+// Vocabulary is metal_cuda.h with all that it includes, as one text without comments and
+// indentation.
 var Vocabulary = sync.OnceValues(func() (string, error) {
 	var b strings.Builder
 	if err := include(&b, "metal_cuda.h", map[string]bool{}); err != nil {

@@ -109,11 +109,13 @@ func (c *CUDASource) enter() string {
 	var b strings.Builder
 	b.WriteString("template <class Position>\nMLXG_INLINE void mlxg_enter(const Position& mlxg_at")
 	for _, buffer := range c.kernel.Buffers {
-		constness := "const "
 		if buffer.Writable() {
-			constness = ""
+			fmt.Fprintf(&b, ", void* %s", cudaName(buffer.Name))
+		} else {
+			// MLX gives a kernel no output's memory as an input's, so that what was read need not
+			// be read again after a write.
+			fmt.Fprintf(&b, ", const void* __restrict__ %s", cudaName(buffer.Name))
 		}
-		fmt.Fprintf(&b, ", %svoid* %s", constness, cudaName(buffer.Name))
 	}
 	b.WriteString(") {\n" + elementNames(c.kernel, c.arguments))
 	list := callArguments(c.kernel, func(b *Buffer) string {

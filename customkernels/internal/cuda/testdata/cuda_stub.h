@@ -27,6 +27,7 @@ __device__ void __syncthreads();
 __device__ void __syncwarp(unsigned);
 __device__ unsigned __activemask();
 __device__ unsigned __shfl_sync(unsigned, unsigned, int, int = 32);
+__device__ unsigned __shfl_xor_sync(unsigned, unsigned, int, int = 32);
 __device__ unsigned __ballot_sync(unsigned, int);
 __device__ void __threadfence();
 __device__ void __threadfence_block();
