@@ -73,7 +73,7 @@ func (c attentionLaunch) run(on launcher, dtype mlxc.DType) {
 	out, statistics := attentionForward(on, in, cfg)
 	dOut, perRow := normalOf(6, dtype, out.Shape()...), normalOf(7, mlxc.Float32, out.Shape()[:3]...)
 	attentionBackward(on, in, out, statistics, dOut, perRow, cfg)
-	in.weights(on, dOut, statistics, perRow, cfg)
+	in.weights(on, dOut, normalOf(8, mlxc.Float32, append(out.Shape()[:3:3], rowSize)...), cfg)
 }
 
 func normalOf(seed uint64, dtype mlxc.DType, shape ...int) *mlxc.Array {

@@ -76,8 +76,8 @@ func (in attentionInputs) bind(cfg AttentionConfig) boundAttention {
 		int32(in.q.Dim(1)), int32(in.k.Dim(1)), int32(in.q.Dim(2)), int32(in.k.Dim(2)), int32(left), int32(right), int32(b.sequences),
 		int32(mask[0]), int32(mask[1]), int32(mask[2]), int32(mask[3]), int32(in.q.Dim(0)),
 	}
-	b.sizes = mlxc.FromSlice(sizes, len(sizes))
-	b.numbers = mlxc.FromSlice([]float32{cfg.Scale, cfg.SoftCap, 0, 0, 0, 0, 0, 0}, 8)
+	b.sizes = customkernels.Constants(sizes...)
+	b.numbers = customkernels.Constants(cfg.Scale, cfg.SoftCap, 0, 0, 0, 0, 0, 0)
 	return b
 }
 
@@ -138,11 +138,11 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 	mlxc.WithScope(func() {
 		b := in.bind(cfg)
 		dOut := dOut.AsType(in.q.DType())
-		delta := b.delta(on, out, statistics, dOut, dLSE)
-		inputs := []*mlxc.Array{b.q, b.k, b.v, b.mask, dOut, statistics, delta, b.queryStarts, b.keyStarts, b.sizes, b.numbers}
+		rows := b.rows(on, out, statistics, dOut, dLSE)
+		inputs := []*mlxc.Array{b.q, b.k, b.v, b.mask, dOut, rows, b.queryStarts, b.keyStarts, b.sizes, b.numbers}
 
 		if max(in.q.Dim(3), in.v.Dim(3)) >= attentionTable[on.device].written {
-			copy(grads, in.byWeights(on, dOut, statistics, delta, cfg, maxWeights))
+			copy(grads, in.byWeights(on, dOut, rows, cfg, maxWeights))
 		} else {
 			copy(grads, b.byTiles(on, inputs))
 		}
@@ -156,7 +156,7 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 			grads[3] = on.launch(attentionKernels.get("attention_dmask"), l, inputs...)[0]
 		}
 		if in.sinks != nil {
-			grads[4] = sinkGradient(in.sinks, statistics, delta)
+			grads[4] = sinkGradient(in.sinks, statistics, rows)
 		}
 		for _, g := range grads {
 			if g != nil {
@@ -183,32 +183,43 @@ func (b boundAttention) byTiles(on launcher, inputs []*mlxc.Array) []*mlxc.Array
 	return append(grads, on.launch(attentionKernels.get("attention_dkv"), forKV, inputs...)...)
 }
 
-// delta returns delta of the rows.
-func (b boundAttention) delta(on launcher, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
-	rows := out.Shape()[:3]
-	perRow := []mlxc.Output{{Shape: rows, DType: mlxc.Float32}}
-	if slices.ContainsFunc([]*mlxc.Array{b.q, b.mask, b.sinks}, func(a *mlxc.Array) bool { return a != nil && a.DType() == mlxc.Float32 }) {
+// rowSize is the number of floats that the backward kernels know of a row, of which delta is
+// the last.
+const rowSize = 3
+
+// rows returns what the backward kernels know of the rows.
+func (b boundAttention) rows(on launcher, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
+	shape := out.Shape()
+	shape[3] = rowSize
+	outputs := []mlxc.Output{{Shape: shape, DType: mlxc.Float32}}
+	if on.device.exactProducts(out.DType()) || slices.ContainsFunc([]*mlxc.Array{b.mask, b.sinks}, func(a *mlxc.Array) bool { return a != nil && a.DType() == mlxc.Float32 }) {
 		// A gradient will not be rounded to 16 bits.
-		l := b.launch(b.geometry(on, rows[2]), rows[2], rows[1])
-		l.Outputs = perRow
+		l := b.launch(b.geometry(on, shape[2]), shape[2], shape[1])
+		l.Outputs = outputs
 		return on.launch(attentionKernels.get("attention_delta"), l,
 			b.q, b.k, b.v, b.mask, dOut, statistics, dLSE, b.queryStarts, b.keyStarts, b.sizes, b.numbers)[0]
 	}
+	t := attentionTable[on.device]
 	width := out.Dim(3)
-	n := counts(out.Size()/width, width)
-	grid, threads := elementsOf(on.device, out.Size()/width)
+	n := out.Size() / width
 	return on.launch(attentionKernels.get("attention_delta_of_output"), customkernels.Launch{
-		Grid:        [3]int{grid},
-		Threadgroup: [3]int{threads},
-		Template:    []mlxc.TemplateArg{{Name: "T", Value: out.DType()}, {Name: "C", Value: 16 / out.DType().Size()}},
-		Outputs:     perRow,
-	}, out, dOut, dLSE, n[0], n[1])[0]
+		Grid:        [3]int{(n + t.least - 1) / t.least * t.lanes},
+		Threadgroup: [3]int{t.lanes},
+		Template: []mlxc.TemplateArg{
+			{Name: "T", Value: out.DType()},
+			{Name: "LANES", Value: t.lanes},
+			{Name: "M", Value: t.least},
+			{Name: "DV", Value: width},
+		},
+		Outputs: outputs,
+	}, out, dOut, statistics, dLSE, counts(n)[0])[0]
 }
 
 // sinkGradient is −Σ exp(sink − lse)·delta over the rows of each head. A row's l is at least 1,
 // or 0 if it sees nothing and its sink is −∞.
-func sinkGradient(sinks, statistics, delta *mlxc.Array) *mlxc.Array {
+func sinkGradient(sinks, statistics, rows *mlxc.Array) *mlxc.Array {
 	parts := statistics.Split(2, -1)
+	delta := rows.Split(rowSize, -1)[2].Squeeze(-1)
 	share := sinks.AsType(mlxc.Float32).Reshape(-1, 1).Sub(parts[0].Squeeze(-1)).Exp().Div(parts[1].Squeeze(-1).Maximum(mlxc.Scalar[float32](1)))
 	return share.Mul(delta).Sum(0, 2).Neg().AsType(sinks.DType())
 }

@@ -8,7 +8,7 @@ const maxWeights = 256 << 20
 
 // byWeights returns dq, dk and dv by MLX's matrix products, of weights that are in memory for
 // some heads at a time, those of one key head at least, in q's dtype.
-func (in attentionInputs) byWeights(on launcher, dOut, statistics, delta *mlxc.Array, cfg AttentionConfig, budget int) []*mlxc.Array {
+func (in attentionInputs) byWeights(on launcher, dOut, rows *mlxc.Array, cfg AttentionConfig, budget int) []*mlxc.Array {
 	heads, keyHeads, queries, keys := in.q.Dim(1), in.k.Dim(1), in.q.Dim(2), in.k.Dim(2)
 	shared := heads / keyHeads
 	maskShape := in.maskShape()
@@ -29,13 +29,13 @@ func (in attentionInputs) byWeights(on launcher, dOut, statistics, delta *mlxc.A
 				part.q = part.q.After(before...)
 			}
 			dOut := of(dOut, shared)
-			p, ds := part.weights(on, dOut, of(statistics, shared), of(delta.ExpandDims(-1), shared), cfg)
+			p, ds := part.weights(on, dOut, of(rows, shared), cfg)
 
 			// The queries of all heads that share a key head are rows of one matrix.
-			rows := func(a *mlxc.Array) *mlxc.Array { return a.Reshape(n, -1, a.Dim(3)) }
-			p, ds = rows(p), rows(ds)
+			joined := func(a *mlxc.Array) *mlxc.Array { return a.Reshape(n, -1, a.Dim(3)) }
+			p, ds = joined(p), joined(ds)
 			before = []*mlxc.Array{
-				ds.MatMul(rows(part.k)), ds.SwapAxes(-1, -2).MatMul(rows(part.q)), p.SwapAxes(-1, -2).MatMul(rows(dOut)),
+				ds.MatMul(joined(part.k)), ds.SwapAxes(-1, -2).MatMul(joined(part.q)), p.SwapAxes(-1, -2).MatMul(joined(dOut)),
 			}
 			dq, dk, dv = append(dq, before[0]), append(dk, before[1]), append(dv, before[2])
 		}
@@ -60,7 +60,7 @@ func headsOf(a *mlxc.Array, batch, first, end int) *mlxc.Array {
 }
 
 // weights returns p and scale·ds, (batches, heads, queries, keys).
-func (in attentionInputs) weights(on launcher, dOut, statistics, delta *mlxc.Array, cfg AttentionConfig) (p, ds *mlxc.Array) {
+func (in attentionInputs) weights(on launcher, dOut, rows *mlxc.Array, cfg AttentionConfig) (p, ds *mlxc.Array) {
 	b := in.bind(cfg)
 	l := b.launch(b.geometry(on, in.q.Dim(2)), in.q.Dim(2), in.q.Dim(1))
 	weights := mlxc.Output{Shape: append(in.q.Shape()[:3], in.k.Dim(2)), DType: in.q.DType()}
@@ -68,6 +68,6 @@ func (in attentionInputs) weights(on launcher, dOut, statistics, delta *mlxc.Arr
 	zero := float32(0)
 	l.InitValue = &zero
 	results := on.launch(attentionKernels.get("attention_weights"), l,
-		b.q, b.k, b.v, b.mask, dOut, statistics, delta, b.queryStarts, b.keyStarts, b.sizes, b.numbers)
+		b.q, b.k, b.v, b.mask, dOut, rows, b.queryStarts, b.keyStarts, b.sizes, b.numbers)
 	return results[0], results[len(results)-1]
 }

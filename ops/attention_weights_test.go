@@ -19,9 +19,9 @@ func TestAttentionByWeights(t *testing.T) {
 				out, statistics := attentionForward(on, in, cfg)
 				dOut, dLSE := normal(6, dtype, out.Shape()...), mlxc.Zeros(mlxc.Float32, out.Shape()[:3]...)
 				want := attentionBackward(on, in, out, statistics, dOut, dLSE, cfg)
-				delta := in.bind(cfg).delta(on, out, statistics, dOut, dLSE)
+				rows := in.bind(cfg).rows(on, out, statistics, dOut, dLSE)
 				for _, budget := range []int{1, maxWeights} {
-					got := in.byWeights(on, dOut, statistics, delta, cfg, budget)
+					got := in.byWeights(on, dOut, rows, cfg, budget)
 					require.Len(t, got, 3)
 					for i := range got {
 						closeTo(t, want[i], got[i])

@@ -61,8 +61,8 @@ type CrossEntropyConfig struct {
 // A target that is negative or equals *IgnoreIndex is ignored: its row's loss and
 // gradient are 0, whatever the logits are, and it does not count for Mean. Any other
 // target must be below V. That is checked at once where the targets are computed
-// already and not more than 65536; else a row with a target out of range has a loss and
-// a gradient of NaN.
+// already, not more than 65536 and, on an NVIDIA GPU, made by mlxc.FromSlice; else a row
+// with a target out of range has a loss and a gradient of NaN.
 //
 // Where a gradient is being taken (see mlxc.Differentiating) and the reduction is Mean
 // or Sum, one kernel makes the loss and the gradient: where nothing comes between the
@@ -142,9 +142,15 @@ func (cfg CrossEntropyConfig) check(targets *mlxc.Array, name string, rows *mlxc
 // some tens of microseconds.
 const checkedTargets = 1 << 16
 
+// inHand reports whether the elements of an argument can be looked at without waiting for a
+// device. What an NVIDIA GPU has computed would have to be moved.
+func inHand(a *mlxc.Array) bool {
+	return a.Size() <= checkedTargets && a.Available() && (a.HostMade() || mlxc.CurrentBackend() != mlxc.BackendCUDA)
+}
+
 // checkTargets looks for a target out of range where that costs little.
 func (cfg CrossEntropyConfig) checkTargets(targets *mlxc.Array, classes int) error {
-	if targets.Size() > checkedTargets || !targets.Available() {
+	if !inHand(targets) {
 		return nil
 	}
 	if targets.DType() == mlxc.Int32 {

@@ -8,12 +8,13 @@ import (
 )
 
 // crossEntropyCases have targets of every kind: classes, ignored ones, and one that is no
-// class. Ragged, a row is wider than a GPU's threadgroup holds; and without smoothing
-// there are logits of −infinity, which the loss then leaves alone.
+// class. Ragged, a row is wider than a GPU's threadgroup holds, and one ends where a pack
+// of a thread would begin; and without smoothing there are logits of −infinity, which the
+// loss then leaves alone.
 func crossEntropyCases(set CaseSet) []launchCase {
 	shapes := rowShapes(set)
 	if set == RaggedCases {
-		shapes = append(shapes, [2]int{2, 16411})
+		shapes = append(shapes, [2]int{2, 16411}, [2]int{3, 384})
 	}
 	crossEntropyCase := func(rows, width int, cfg CrossEntropyConfig) launchCase {
 		name := fmt.Sprintf("%dx%d", rows, width)

@@ -127,25 +127,14 @@ func (cfg CrossEntropyConfig) divisor(classes *mlxc.Array) *mlxc.Array {
 
 // newLossArgs are the last inputs of the kernels.
 func newLossArgs(rows, width int, cfg CrossEntropyConfig) []*mlxc.Array {
-	return append(counts(rows, width), mlxc.Scalar(cfg.LabelSmoothing), mlxc.Scalar(cfg.ZLoss), mlxc.Scalar(cfg.SoftCap))
-}
-
-// logitRows is the geometry for rows of logits. A GPU's thread holds twice as many of
-// them as of each of the four arrays of a norm; the other half of its registers has the
-// largest of each lane and the sums. A host's caches are best used by as many as of each.
-func logitRows(d device, dtype mlxc.DType, rows, width int) rowGeometry {
-	g := independentRowsOf(d, dtype, rows, width)
-	if d != host {
-		g.packs *= 2
-	}
-	return g
+	return append(counts(rows, width), customkernels.Constant(cfg.LabelSmoothing), customkernels.Constant(cfg.ZLoss), customkernels.Constant(cfg.SoftCap))
 }
 
 // crossEntropyLosses returns the losses of rows and their (m, l); with a cotangent, also
 // the gradient of logits, if all rows' losses have it.
 func crossEntropyLosses(on launcher, logits, classes *mlxc.Array, cfg CrossEntropyConfig, cotangent *mlxc.Array) []*mlxc.Array {
 	rows, width := classes.Dim(0), logits.Dim(-1)
-	g := logitRows(on.device, logits.DType(), rows, width)
+	g := logitsOf(on.device, logits.DType(), rows, width)
 	launch := customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
@@ -153,12 +142,12 @@ func crossEntropyLosses(on launcher, logits, classes *mlxc.Array, cfg CrossEntro
 			{Name: "T", Value: logits.DType()},
 			{Name: "C", Value: g.chunk},
 			{Name: "R", Value: g.packs},
+			{Name: "B", Value: min(g.packs, 4)}, // 64 bytes on a GPU
 			{Name: "CAPPED", Value: cfg.SoftCap > 0},
 		},
 		Outputs: []mlxc.Output{{Shape: []int{rows}, DType: mlxc.Float32}, {Shape: []int{rows, 2}, DType: mlxc.Float32}},
 	}
 	args := newLossArgs(rows, width, cfg)
-	defer free(args)
 	if cotangent == nil {
 		return on.launch(crossEntropyKernels.get("cross_entropy_forward"), launch, append([]*mlxc.Array{logits, classes}, args...)...)
 	}
@@ -170,9 +159,8 @@ func crossEntropyLosses(on launcher, logits, classes *mlxc.Array, cfg CrossEntro
 // losses.
 func crossEntropyGradient(on launcher, logits, classes, statistics, cotangents *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	rows, width := classes.Dim(0), logits.Dim(-1)
-	g := logitRows(on.device, logits.DType(), rows, width)
+	g := logitsOf(on.device, logits.DType(), rows, width)
 	args := newLossArgs(rows, width, cfg)
-	defer free(args)
 	return on.launch(crossEntropyKernels.get("cross_entropy_backward"), customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},

@@ -18,8 +18,9 @@ var embeddingKernels = family("embedding.metal")
 // any shape S. The result has shape S+(D) and weight's dtype.
 //
 // An id that is negative, V or more is out of range: the call fails if the ids are
-// evaluated already and at most 65,536; else the row of the result is NaN, and the id
-// has no gradient. Nothing is accessed out of bounds.
+// evaluated already, at most 65,536 and, on an NVIDIA GPU, made by mlxc.FromSlice; else
+// the row of the result is NaN, and the id has no gradient. Nothing is accessed out of
+// bounds.
 //
 // The gradient is dweight_v = Σ dy over the tokens whose id is v, added up in float32 and
 // in an order that the number of tokens alone decides; zero for a row that has none. MLX
@@ -68,7 +69,7 @@ func checkIDs(ids *mlxc.Array, vocabulary int) error {
 	if d := ids.DType(); d != mlxc.Int32 && d != mlxc.Uint32 {
 		return fmt.Errorf("ids are %v: they must be int32 or uint32; convert with AsType", d)
 	}
-	if ids.Size() > checkedTargets || !ids.Available() {
+	if !inHand(ids) {
 		return nil
 	}
 	if ids.DType() == mlxc.Int32 {
@@ -109,7 +110,6 @@ func embeddingForward(on launcher, weight, ids *mlxc.Array) *mlxc.Array {
 	defer unsigned.Free()
 	g := sharesOf(on.device, weight.DType(), tokens, width)
 	n := counts(tokens, weight.Dim(0), width, g.shares)
-	defer free(n)
 	return on.launch(embeddingKernels.get("embedding"), customkernels.Launch{
 		Grid:        [3]int{g.grid},
 		Threadgroup: [3]int{g.threads},
@@ -129,7 +129,7 @@ func unsignedIDs(ids *mlxc.Array) *mlxc.Array {
 func counts(values ...int) []*mlxc.Array {
 	scalars := make([]*mlxc.Array, len(values))
 	for i, v := range values {
-		scalars[i] = mlxc.Scalar(uint32(v))
+		scalars[i] = customkernels.Constant(uint32(v))
 	}
 	return scalars
 }

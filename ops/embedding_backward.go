@@ -25,7 +25,6 @@ func sortedTokens(on launcher, ids *mlxc.Array, vocabulary int) *mlxc.Array {
 	unsigned := unsignedIDs(ids)
 	defer unsigned.Free()
 	n := counts(tokens, vocabulary)
-	defer free(n)
 	perToken := mlxc.Output{Shape: []int{tokens}, DType: mlxc.Uint64}
 	if on.device == host && vocabulary <= 8*tokens {
 		// Counting takes time for the vocabulary too, but is many times faster than MLX's
@@ -59,7 +58,6 @@ func sumRuns(on launcher, dy, keys *mlxc.Array, slots int) *mlxc.Array {
 	segments := tokens / segment
 	g, forSegments := sharesOf(on.device, dy.DType(), slots, width), sharesOf(on.device, dy.DType(), segments, width)
 	n := counts(tokens, slots, segment, segments, width, g.shares)
-	defer free(n)
 	tokenCount, slotCount, segmentLength, segmentCount, widthCount, shareCount := n[0], n[1], n[2], n[3], n[4], n[5]
 	template := []mlxc.TemplateArg{{Name: "T", Value: dy.DType()}, {Name: "C", Value: g.chunk}, {Name: "R", Value: g.packs}}
 

@@ -51,3 +51,35 @@ func TestRMSNormGradientIsExportedForMetal(t *testing.T) {
 		}
 	}
 }
+
+// What a CUDA device's machine exports has its kernels' texts in full, so that other processes
+// can compile them.
+func TestGradientIsExportedForCUDA(t *testing.T) {
+	if mlxc.CurrentBackend() != mlxc.BackendCUDA {
+		t.Skip("MLX builds CUDA kernels where it has CUDA only")
+	}
+	step := mlxc.Grad(func(args arrays) arrays { return arrays{RMSNorm(args[0], args[1], 1e-5).Square().Sum()} }, 0, 1)
+	f := func(args arrays) arrays {
+		grads, err := step(args)
+		if err != nil {
+			return arrays{mlxc.InvalidArray(err)}
+		}
+		return grads
+	}
+	x, w := normal(1, mlxc.Float32, 8, 100), normal(2, mlxc.Float32, 100)
+	file := filepath.Join(t.TempDir(), "step.mlxfn")
+	require.NoError(t, mlxc.Export(file, f, x, w))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "struct thread_position")
+	require.NotContains(t, string(text), "/proc/self")
+
+	imported, err := mlxc.Import(file)
+	require.NoError(t, err)
+	defer imported.Close()
+	got, err := imported.Call(x, w)
+	require.NoError(t, err)
+	for i, want := range f(arrays{x, w}) {
+		closeTo(t, want, got[i])
+	}
+}

@@ -61,7 +61,11 @@ var rowTable = map[device]struct {
 // row or of a block of its columns, and the groups that share the rows.
 type rowGeometry struct {
 	threads, chunk, packs int
+	heldAs                mlxc.DType // what a thread holds of a row until it computes with it
+	loose                 int        // elements of a pack of rows that are not packed
+	ahead                 bool       // a row is loaded before the one in front of it is done
 	groups                int
+	resident              int // groups on a core at a time, 0 for as many as come about
 	blocks                int // of columns; 1 if a group holds a row
 }
 
@@ -71,14 +75,20 @@ type rowGeometry struct {
 // blocks of columns, for wider ones.
 func rowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
 	t := rowTable[d]
+	// A GPU's loads are not waited for, and neighbouring threads read neighbouring elements.
+	heldAs, loose := dtype, 1
 	chunk := t.packBytes / dtype.Size()
 	if d == host {
-		chunk = t.packBytes / mlxc.Float32.Size() // what is computed with is float
+		heldAs = mlxc.Float32 // what is computed with, converted once
+		chunk = t.packBytes / heldAs.Size()
+		loose = chunk
 	}
 	g := rowGeometry{
 		threads: min(wholeSimdgroups(width, t.held), t.maxThreads),
 		chunk:   chunk,
 		packs:   t.held / chunk,
+		heldAs:  heldAs,
+		loose:   loose,
 	}
 	g.blocks = (width + g.threads*t.held - 1) / (g.threads * t.held)
 	minRows := t.minRows
@@ -99,6 +109,67 @@ func independentRowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry 
 	return g
 }
 
+// summedTable has what a class of devices wants, in place of what rowTable has, of kernels
+// whose threadgroups keep sums over their rows in registers.
+var summedTable = map[device]struct {
+	cores    int
+	resident int // threads on a core, and at most so many in a threadgroup
+	held     int // elements of a row that a thread holds in registers
+	loading  int // bytes of two matrices that a thread is to have under way: of the next row, too, if one row has fewer
+	minRows  int // for each group
+}{
+	// All rows are taken in one turn, by 512 threads of 128 registers on each of 132
+	// multiprocessors: further groups would cost their sums. 64 KiB under way on a
+	// multiprocessor hide the latency of an H200's memory while a row is summed up: a row in
+	// float32, or two in half precision. Sums, two floats moved for every column of a group,
+	// stay in a cache of 50 MB.
+	cuda: {cores: 132, resident: 512, held: 16, loading: 128, minRows: 4},
+}
+
+// summedRowsOf is rowsOf for a kernel whose threadgroups keep sums over their rows in
+// registers.
+func summedRowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
+	g := rowsOf(d, dtype, rows, width)
+	t, ok := summedTable[d]
+	if !ok {
+		return g
+	}
+	g.threads = min(wholeSimdgroups(width, t.held), t.resident)
+	g.resident = t.resident / g.threads
+	g.packs = t.held / g.chunk
+	g.ahead = 2*t.held*dtype.Size() < t.loading
+	g.blocks = (width + g.threads*t.held - 1) / (g.threads * t.held)
+	g.groups = min(max(rows/t.minRows, 1), t.cores*g.resident)
+	return g
+}
+
+// logitTable has what each class of devices wants of kernels whose threadgroups go along
+// rows of logits, in blocks of what their threads hold.
+var logitTable = map[device]struct {
+	maxThreads int // in a threadgroup
+	held       int // elements of a row that a thread holds in registers
+	threads    int // that fill the largest device
+}{
+	// As of rowTable.
+	host: {maxThreads: 1, held: 4096, threads: 64},
+	// Twice as many elements as of each of the four arrays of a norm; the other half of a
+	// thread's registers has the largest of each lane and the sums.
+	apple: {maxThreads: 1024, held: 16, threads: 256 * 1024},
+	// Several groups to a multiprocessor, so that some load while others add up.
+	cuda: {maxThreads: 256, held: 16, threads: 528 * 1024},
+}
+
+// logitsOf is the geometry for so many rows of logits of a width and dtype.
+func logitsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
+	t := logitTable[d]
+	chunk := rowTable[d].packBytes / dtype.Size()
+	if d == host {
+		chunk = rowTable[d].packBytes / mlxc.Float32.Size() // what is computed with is float
+	}
+	threads := min(wholeSimdgroups(width, t.held), t.maxThreads)
+	return rowGeometry{threads: threads, chunk: chunk, packs: t.held / chunk, groups: min(max(rows, 1), t.threads/threads)}
+}
+
 // columnTable has what each class of devices wants of kernels that sum over rows:
 // lanes own columns, and the simdgroups of a group share the rows.
 var columnTable = map[device]columnGeometry{
@@ -112,6 +183,22 @@ var columnTable = map[device]columnGeometry{
 
 type columnGeometry struct {
 	threads, chunk int
+}
+
+// simdgroups is how many a group has.
+func (g columnGeometry) simdgroups() int { return (g.threads + 31) / 32 }
+
+// sumTable has what each class of devices wants of the sum of partial sums, a row of them
+// for each group of the kernel that left them: a geometry, and how many rows a simdgroup
+// loads at a time.
+var sumTable = map[device]struct {
+	columnGeometry
+	together int
+}{
+	host:  {columnTable[host], 1},
+	apple: {columnTable[apple], 8},
+	// All rows of 132 or 264 groups are loaded at once.
+	cuda: {columnGeometry{threads: 1024, chunk: 1}, 8},
 }
 
 // groups is how many groups have all columns.
@@ -137,7 +224,8 @@ var shareTable = map[device]struct {
 	// registers a thread, 208 KiB are for 400 threads, which load 50 KiB at a time. Eight
 	// threads beside each other move a cache line.
 	apple: {threads: 256, packBytes: 16, packs: 8, beside: 8, rows: 1 << 18},
-	cuda:  {threads: 256, packBytes: 16, packs: 8, beside: 8, rows: 1 << 18},
+	// Two packs, since a multiprocessor loads more by threads than by what each has asked for.
+	cuda: {threads: 256, packBytes: 16, packs: 2, beside: 8, rows: 1 << 18},
 }
 
 // shareGeometry is how a kernel is launched whose threads share rows.
@@ -195,13 +283,56 @@ func tilesOf(d device, dtype mlxc.DType, matrices, rows, columns int) tileGeomet
 		return n & -n // the largest of the powers of two that divide both
 	}
 	g := tileGeometry{threads: t.threads, side: side, inPack: packOf(columns), outPack: packOf(rows)}
-	left := t.groups
-	for i, n := range []int{matrices, (rows + side - 1) / side, (columns + side - 1) / side} {
+	g.groups = matrixGroups(t.groups, matrices, (rows+side-1)/side, (columns+side-1)/side)
+	return g
+}
+
+// blockTable has what each class of devices wants of kernels whose threads move square
+// blocks of matrices. A host's thread has no registers for one.
+var blockTable = map[device]struct {
+	threads   int // in a threadgroup
+	beside    int // of its threads along a row
+	packBytes int // of a block's row
+	groups    int // at most
+}{
+	// 16 packs are two cache lines of a row of the input, 16 below them two of the output's. A
+	// block of halves takes 96 registers with what is on the way, so that 512 threads of a
+	// multiprocessor load 64 KiB at a time.
+	apple: {threads: 256, beside: 16, packBytes: 16, groups: 1 << 22},
+	cuda:  {threads: 256, beside: 16, packBytes: 16, groups: 1 << 22},
+}
+
+// blockGeometry is how a kernel is launched whose threads move blocks of side × side
+// elements: the threads of a group, of which so many lie beside each other along a row,
+// and the groups as of tileGeometry.
+type blockGeometry struct {
+	threads, beside int
+	side            int
+	groups          [3]int
+}
+
+// blocksOf is the geometry for the transposition of matrices of a dtype. There is none for
+// matrices that are not of whole blocks.
+func blocksOf(d device, dtype mlxc.DType, matrices, rows, columns int) (g blockGeometry, ok bool) {
+	t, ok := blockTable[d]
+	if !ok {
+		return g, false
+	}
+	g = blockGeometry{threads: t.threads, beside: t.beside, side: t.packBytes / dtype.Size()}
+	height, width := g.threads/g.beside*g.side, g.beside*g.side
+	g.groups = matrixGroups(t.groups, matrices, (rows+height-1)/height, (columns+width-1)/width)
+	return g, rows%g.side == 0 && columns%g.side == 0
+}
+
+// matrixGroups are the groups along a grid's axes for so many matrices, and in each so many
+// rows and columns of tiles, or fewer: as many as there may be in all, the matrices first.
+func matrixGroups(left, matrices, rows, columns int) (groups [3]int) {
+	for i, n := range []int{matrices, rows, columns} {
 		n = min(n, left, 65535) // CUDA's limit of the second and third axis
-		g.groups[2-i] = n
+		groups[2-i] = n
 		left /= n
 	}
-	return g
+	return groups
 }
 
 // elementsOf is the geometry for kernels whose threads never meet and take neighbouring
@@ -225,8 +356,9 @@ func wholeSimdgroups(n, chunk int) int {
 var attentionTable = map[device]struct {
 	lanes      int // of a simdgroup
 	simdgroups int // in a threadgroup
-	elements   int // of a row's tile, at most
-	rows       int // the same
+	elements   int // of a tile's rows, at most
+	least      int // rows of a tile
+	rows       int // the same, at most
 	panel      int // bytes of both panels
 	columns    int // rows of a panel, at most
 	written    int // width of heads from which on the backward pass writes weights to memory
@@ -234,14 +366,21 @@ var attentionTable = map[device]struct {
 	// A simdgroup is one thread. Tiles of 64 rows of 64 floats are 16 KiB: four of them and
 	// three of scores, half as large, are on a fiber's stack of 128 KiB. A panel stays where
 	// it is.
-	host: {lanes: 1, simdgroups: 1, elements: 4096, rows: 64, panel: math.MaxInt, columns: 32, written: math.MaxInt},
+	host: {lanes: 1, simdgroups: 1, elements: 4096, least: 8, rows: 64, panel: math.MaxInt, columns: 32, written: math.MaxInt},
 	// 16 rows of 64 floats are 32 registers a lane, and so are 8 of 128: up to four such
 	// tiles and the scores fit the 104 that a lane has with 512 threads on a core of
 	// 208 KiB. Panels of 16 KiB let two threadgroups of 128 threads share a core's 32 KiB.
 	// The four tiles of wider heads do not fit registers: dk and dv would be spilled
 	// and fetched for every panel, more than a weight is.
-	apple: {lanes: 32, simdgroups: 4, elements: 1024, rows: 16, panel: 16 << 10, columns: 32, written: 129},
-	cuda:  {lanes: 32, simdgroups: 4, elements: 1024, rows: 16, panel: 16 << 10, columns: 32, written: 129},
+	apple: {lanes: 32, simdgroups: 4, elements: 1024, least: 8, rows: 16, panel: 16 << 10, columns: 32, written: 129},
+	// The 16 rows of an mma.
+	cuda: {lanes: 32, simdgroups: 4, least: 16, rows: 16, panel: 32 << 10, columns: 64, written: 129},
+}
+
+// exactProducts reports whether the products of a dtype's tiles are worth sums of their own
+// errors: not those of 16 bits, or of TF32.
+func (d device) exactProducts(dtype mlxc.DType) bool {
+	return dtype == mlxc.Float32 && !(d == cuda && mlxc.TF32())
 }
 
 // attentionGeometry is how attention is launched: the lanes of a simdgroup, the
@@ -255,12 +394,12 @@ type attentionGeometry struct {
 // simdgroups share.
 func attentionOf(d device, dtype mlxc.DType, width, valueWidth, length int) attentionGeometry {
 	t := attentionTable[d]
-	g := attentionGeometry{lanes: t.lanes, simdgroups: t.simdgroups, rows: 8, columns: 8}
+	g := attentionGeometry{lanes: t.lanes, simdgroups: t.simdgroups, rows: t.least, columns: t.least}
 	for g.rows < t.rows && g.rows*2*max(width, valueWidth) <= t.elements {
 		g.rows *= 2
 	}
 	if length <= 8 {
-		g.rows, g.simdgroups = 8, 1 // as when one token after the other is decoded
+		g.rows, g.simdgroups = t.least, 1 // as when one token after the other is decoded
 	}
 	for g.columns < t.columns && g.columns*2*(width+valueWidth)*dtype.Size() <= t.panel {
 		g.columns *= 2

@@ -20,9 +20,8 @@ func layerNormBackward(on launcher, x, weight, bias, dy *mlxc.Array, eps float32
 	}
 	width := x.Dim(-1)
 	rows := x.Size() / width
-	g := rowsOf(on.device, x.DType(), rows, width)
+	g := summedRowsOf(on.device, x.DType(), rows, width)
 	args := newRowArgs(rows, width, eps)
-	defer args.free()
 	dy = dy.AsType(x.DType())
 	defer dy.Free()
 	w := weight
@@ -36,8 +35,13 @@ func layerNormBackward(on launcher, x, weight, bias, dy *mlxc.Array, eps float32
 		results = on.launch(layerNormKernels.get("layer_norm_backward"), customkernels.Launch{
 			Grid:        [3]int{g.groups * g.threads},
 			Threadgroup: [3]int{g.threads},
-			Template:    template,
-			Outputs:     []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, layerNormPartial(weight, bias, g, width)},
+			Resident:    g.resident,
+			Template: append(template,
+				mlxc.TemplateArg{Name: "H", Value: g.heldAs},
+				mlxc.TemplateArg{Name: "U", Value: g.loose},
+				mlxc.TemplateArg{Name: "L", Value: g.loose}, // a processor's vectors, or the fewest registers
+				mlxc.TemplateArg{Name: "AHEAD", Value: g.ahead}),
+			Outputs: []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, layerNormPartial(weight, bias, g, width)},
 		}, x, w, dy, args.rows, args.width, args.eps)
 	} else {
 		g.groups = max(g.groups/2, 1) // there are two matrices of their sums
@@ -75,7 +79,6 @@ func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps
 	rows := x.Size() / width
 	g := rowsOf(on.device, x.DType(), rows, width)
 	args := newRowArgs(rows, width, eps)
-	defer args.free()
 	dy = dy.AsType(x.DType())
 	defer dy.Free()
 	w := weight

@@ -148,7 +148,7 @@ type original struct {
 func mutationFiles(file string) []string {
 	switch file {
 	case "rows.h":
-		return []string{"softmax_backward.metal", "column_sum.metal", "rms_norm_residual.metal", "transpose_2d.metal"}
+		return []string{"softmax_backward.metal", "column_sum.metal", "rms_norm_residual.metal", "rms_norm_backward.metal", "transpose_2d.metal"}
 	case "tiles.h":
 		return []string{"attention.metal"}
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -83,13 +84,7 @@ func checkLike(name string, a, x *mlxc.Array) error {
 type rowArgs struct{ rows, width, eps *mlxc.Array }
 
 func newRowArgs(rows, width int, eps float32) rowArgs {
-	return rowArgs{mlxc.Scalar(uint32(rows)), mlxc.Scalar(uint32(width)), mlxc.Scalar(eps)}
-}
-
-func (a rowArgs) free() {
-	a.rows.Free()
-	a.width.Free()
-	a.eps.Free()
+	return rowArgs{customkernels.Constant(uint32(rows)), customkernels.Constant(uint32(width)), customkernels.Constant(eps)}
 }
 
 // zerosLike are the gradients of empty arrays. There is none for a nil.

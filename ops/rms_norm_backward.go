@@ -23,9 +23,8 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 	}
 	width := x.Dim(-1)
 	rows := x.Size() / width
-	g := rowsOf(on.device, x.DType(), rows, width)
+	g := summedRowsOf(on.device, x.DType(), rows, width)
 	args := newRowArgs(rows, width, eps)
-	defer args.free()
 	dy = dy.AsType(x.DType())
 	defer dy.Free()
 	w, sum := weight, dh
@@ -55,8 +54,12 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 		results = on.launch(rmsNormKernels.get("rms_norm_backward"), customkernels.Launch{
 			Grid:        [3]int{g.groups * g.threads},
 			Threadgroup: [3]int{g.threads},
-			Template:    template,
-			Outputs:     []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, partials},
+			Resident:    g.resident,
+			Template: append(template,
+				mlxc.TemplateArg{Name: "H", Value: g.heldAs},
+				mlxc.TemplateArg{Name: "U", Value: g.loose},
+				mlxc.TemplateArg{Name: "AHEAD", Value: g.ahead}),
+			Outputs: []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, partials},
 		}, x, w, dy, sum, args.rows, args.width, args.eps)
 	} else {
 		together := rowsTogether(on.device)
@@ -101,20 +104,28 @@ func columnSum(on launcher, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array
 
 // columnSumWith is columnSum by a kernel that is column_sum under another name.
 func columnSumWith(on launcher, kernel *customkernels.Kernel, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
-	matrices := 1
+	rows, width := partial.Dim(-2), partial.Dim(-1)
+	matrices, shape := 1, []int{width}
 	if partial.NDim() == 3 {
 		matrices = partial.Dim(0)
+		shape = []int{matrices, width}
 	}
-	rows, width := partial.Dim(-2), partial.Dim(-1)
-	g := columnTable[on.device]
+	g := sumTable[on.device]
 	args := newRowArgs(rows, width, 0)
-	defer args.free()
 	sums := on.launch(kernel, customkernels.Launch{
 		Grid:        [3]int{g.groups(width) * g.threads, matrices},
 		Threadgroup: [3]int{g.threads, 1},
-		Template:    []mlxc.TemplateArg{{Name: "T", Value: dtype}, {Name: "C", Value: g.chunk}},
-		Outputs:     []mlxc.Output{{Shape: []int{matrices, width}, DType: dtype}},
+		Template: []mlxc.TemplateArg{
+			{Name: "T", Value: dtype},
+			{Name: "C", Value: g.chunk},
+			{Name: "B", Value: g.together},
+			{Name: "S", Value: g.simdgroups()},
+		},
+		Outputs: []mlxc.Output{{Shape: shape, DType: dtype}},
 	}, partial, args.rows, args.width)[0]
+	if len(shape) == 1 {
+		return []*mlxc.Array{sums}
+	}
 	defer sums.Free()
 	return matrixRows(sums)
 }
@@ -142,7 +153,6 @@ func rmsNormBackwardSeparate(on launcher, x, weight, dy *mlxc.Array, eps float32
 	rows := x.Size() / width
 	g := rowsOf(on.device, x.DType(), rows, width)
 	args := newRowArgs(rows, width, eps)
-	defer args.free()
 	dy = dy.AsType(x.DType())
 	defer dy.Free()
 	dtype, chunk := mlxc.TemplateArg{Name: "T", Value: x.DType()}, mlxc.TemplateArg{Name: "C", Value: g.chunk}
@@ -169,12 +179,12 @@ func rmsNormBackwardSeparate(on launcher, x, weight, dy *mlxc.Array, eps float32
 		return []*mlxc.Array{dx, nil}
 	}
 
-	c := columnTable[on.device]
+	c := sumTable[on.device].columnGeometry
 	c.chunk = max(c.chunk, g.chunk)
 	dw := on.launch(rmsNormKernels.get("rms_norm_backward_dw"), customkernels.Launch{
 		Grid:        [3]int{c.groups(width) * c.threads},
 		Threadgroup: [3]int{c.threads},
-		Template:    []mlxc.TemplateArg{dtype, {Name: "C", Value: c.chunk}},
+		Template:    []mlxc.TemplateArg{dtype, {Name: "C", Value: c.chunk}, {Name: "S", Value: c.simdgroups()}},
 		Outputs:     []mlxc.Output{{Shape: []int{width}, DType: weight.DType()}},
 	}, x, dy, rmsInv, args.rows, args.width)[0]
 	return []*mlxc.Array{dx, dw}

@@ -85,7 +85,6 @@ func residualForward(on launcher, kernel string, outputs int, args []*mlxc.Array
 	rows := x.Size() / width
 	g := rowsOf(on.device, x.DType(), rows, width)
 	scalars := newRowArgs(rows, width, eps)
-	defer scalars.free()
 	w := weight
 	if w == nil {
 		w = x // not read

@@ -66,7 +66,6 @@ func softmaxRows(on launcher, kernel *customkernels.Kernel, times int, inputs ..
 	rows := inputs[0].Size() / width
 	g := independentRowsOf(on.device, dtype, rows, width)
 	n := counts(rows, width)
-	defer free(n)
 	return on.launch(kernel, customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},

@@ -63,21 +63,34 @@ func transpose(on launcher, x *mlxc.Array) *mlxc.Array {
 		return transposeDirect(on, x, shape)
 	}
 	matrices := x.Size() / (rows * columns)
-	g := tilesOf(on.device, x.DType(), matrices, rows, columns)
 	n := counts(matrices, rows, columns)
-	defer free(n)
-	return on.launch(transposeKernels.get("transpose_2d"), customkernels.Launch{
-		Grid:        [3]int{g.groups[0] * g.threads, g.groups[1], g.groups[2]},
-		Threadgroup: [3]int{g.threads, 1, 1},
-		Template: []mlxc.TemplateArg{
+	kernel, launch := "transpose_2d", customkernels.Launch{Outputs: []mlxc.Output{{Shape: shape, DType: x.DType()}}}
+	if g, ok := blocksOf(on.device, x.DType(), matrices, rows, columns); ok {
+		kernel = "transpose_2d_blocks"
+		launch.Grid, launch.Threadgroup = gridOf(g.groups, g.threads)
+		launch.Template = []mlxc.TemplateArg{
+			{Name: "T", Value: x.DType()},
+			{Name: "C", Value: g.side},
+			{Name: "X", Value: g.beside},
+			{Name: "N", Value: g.threads},
+		}
+	} else {
+		g := tilesOf(on.device, x.DType(), matrices, rows, columns)
+		launch.Grid, launch.Threadgroup = gridOf(g.groups, g.threads)
+		launch.Template = []mlxc.TemplateArg{
 			{Name: "T", Value: x.DType()},
 			{Name: "CX", Value: g.inPack},
 			{Name: "CY", Value: g.outPack},
 			{Name: "E", Value: g.side},
 			{Name: "N", Value: g.threads},
-		},
-		Outputs: []mlxc.Output{{Shape: shape, DType: x.DType()}},
-	}, x, n[0], n[1], n[2])[0]
+		}
+	}
+	return on.launch(transposeKernels.get(kernel), launch, x, n[0], n[1], n[2])[0]
+}
+
+// gridOf is the grid of groups of so many threads along x, and the threadgroup.
+func gridOf(groups [3]int, threads int) (grid, threadgroup [3]int) {
+	return [3]int{groups[0] * threads, groups[1], groups[2]}, [3]int{threads, 1, 1}
 }
 
 // transposeDirect is transpose without tiles.
@@ -96,7 +109,6 @@ func transposeDirect(on launcher, x *mlxc.Array, shape []int) *mlxc.Array {
 		strip = min(length, 256)
 	}
 	n := counts(x.Size(), length, others, strip)
-	defer free(n)
 	return on.launch(transposeKernels.get("transpose_2d_direct"), customkernels.Launch{
 		Grid:        [3]int{grid},
 		Threadgroup: [3]int{threads},

@@ -9,7 +9,8 @@ import (
 // transposeCases are the cases of matrices, rows and columns.
 //
 // Ragged: packs of every size, whole and short, in tiles that are whole and short; rows
-// and columns of several tiles. Without tiles: single elements, an array below eight
+// and columns of several tiles; whole blocks, of all dtypes or of float32 alone. Without
+// tiles: single elements, an array below eight
 // elements, shares of a thread that end inside of a row, and go on in the next matrix.
 func transposeCases(set CaseSet) []launchCase {
 	shapes := [][3]int{
@@ -25,7 +26,7 @@ func transposeCases(set CaseSet) []launchCase {
 		{2, 523, 3},
 	}
 	if set == TypicalCases {
-		shapes = [][3]int{{1, 512, 1024}, {8, 128, 64}, {2, 4096, 3}}
+		shapes = [][3]int{{1, 512, 1024}, {8, 128, 64}, {1, 500, 1001}, {2, 4096, 3}}
 	}
 	var cases []launchCase
 	for _, s := range shapes {

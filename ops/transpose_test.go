@@ -16,19 +16,24 @@ import (
 func mlxTranspose(x *mlxc.Array) *mlxc.Array { return x.SwapAxes(-1, -2).Contiguous() }
 
 // Every geometry moves every element to its place: sides of no, one and several tiles and
-// packs of every size.
+// packs of every size, at addresses that suit packs and that do not.
 func TestTransposeInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		for _, rows := range []int{1, 7, 16, 32, 36, 66, 129} {
 			for _, columns := range []int{1, 8, 31, 64, 130, 1031} {
 				for _, matrices := range []int{1, 3} {
-					x := normal(1, dtype, matrices, rows, columns)
-					want := floats(t, mlxTranspose(x))
-					for _, d := range devices {
-						got := transpose(launcher{device: d}, x)
-						require.Equal(t, []int{matrices, columns, rows}, got.Shape())
-						require.Equal(t, dtype, got.DType())
-						require.True(t, slices.Equal(want, floats(t, got)), "%v %v %v", dtype, x.Shape(), d)
+					shape := []int{matrices, rows, columns}
+					n := matrices * rows * columns
+					flat := normal(1, dtype, n+1)
+					for first := range 2 {
+						x := flat.Slice([]int{first}, []int{first + n}, nil).Reshape(shape...)
+						want := floats(t, mlxTranspose(x))
+						for _, d := range devices {
+							got := transpose(launcher{device: d}, x)
+							require.Equal(t, []int{matrices, columns, rows}, got.Shape())
+							require.Equal(t, dtype, got.DType())
+							require.True(t, slices.Equal(want, floats(t, got)), "%v %v from %d on %v", dtype, shape, first, d)
+						}
 					}
 				}
 			}

@@ -27,11 +27,10 @@ func variants(launches []KernelLaunch) []KernelLaunch {
 		case "rms_norm_compute_rms_inv", "rms_norm_backward_dx", "rms_norm_backward",
 			"rms_norm_residual", "add_rms_norm", "softmax_backward", "softmax_forward", "layer_norm_backward", "layer_norm_bwd_input",
 			"cross_entropy_fwd_bwd", "cross_entropy_forward", "cross_entropy_backward":
-			// Two groups share the rows, so each uses its slots again: with a last
-			// simdgroup of one lane, and with as many simdgroups as there are slots. Rows of
-			// whole packs with too few threads to hold them, where a kernel allows that, and
-			// with more threads than packs.
-			sizes := map[string][]int{"37x129": {65, 1024}, "6x128": {5, 65}}[l.Case]
+			// Two groups share the rows, so each uses its slots again: with three simdgroups,
+			// and with as many as there are slots. Rows of whole packs with too few threads to
+			// hold them, where a kernel allows that, and with more threads than packs.
+			sizes := map[string][]int{"37x129": {96, 1024}, "6x128": {5, 96}}[l.Case]
 			for _, threads := range sizes {
 				if threads == 5 && (name == "rms_norm_backward" || name == "layer_norm_backward") {
 					continue
@@ -66,6 +65,14 @@ func variants(launches []KernelLaunch) []KernelLaunch {
 				l.Launch.Grid, l.Launch.Threadgroup = [3]int{64, 1, 1}, [3]int{64, 1, 1}
 				setTemplate(l.Launch.Template, "N", 64)
 				setTemplate(l.Launch.Template, "E", 64)
+				list = append(list, l)
+			}
+		case "transpose_2d_blocks":
+			// One group of two simdgroups walks over all blocks, those of several matrices too.
+			if l.Case == "1 of 96x128" || l.Case == "3 of 36x100" {
+				l.Launch.Grid, l.Launch.Threadgroup = [3]int{64, 1, 1}, [3]int{64, 1, 1}
+				setTemplate(l.Launch.Template, "X", 4)
+				setTemplate(l.Launch.Template, "N", 64)
 				list = append(list, l)
 			}
 		case "embedding", "embedding_keys", "embedding_runs", "embedding_backward_partial", "embedding_backward":

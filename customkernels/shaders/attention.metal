@@ -20,10 +20,11 @@
 //
 //   attention_forward   o and, of each row, its largest score m and l = exp(lse − m):
 //                       exp(s_ij − m) / l keeps what a rounded lse would lose
-//   attention_delta     delta of every row, as Σ_j p_ij·(do_i·v_j): the products are those
-//                       that it is taken from later, so that their errors cancel
-//   attention_delta_of_output  delta in half the time, from o, whose rounding a T of 16 bits
-//                       does not notice
+//   attention_delta     what the backward pass knows of every row: m, 1 / l and delta, here
+//                       as Σ_j p_ij·(do_i·v_j): the products are those that it is taken from
+//                       later, so that their errors cancel
+//   attention_delta_of_output  the same from o, whose rounding a T of 16 bits does not
+//                       notice
 //   attention_dq        a simdgroup owns M queries and walks over keys
 //   attention_dkv       a simdgroup owns M keys and walks over the queries of G heads. It
 //                       computes transposes of s and p, so that nothing is transposed
@@ -34,8 +35,8 @@
 //                       they are broadcast to
 //
 // Nothing but m, l and delta lies in memory between the kernels: s and p are computed
-// anew in each. Storage is T (B for the mask); products are made of T and added up in
-// float, scores are scaled in float. A sum has one owner, who adds in the order of rows,
+// anew in each. Storage is T (B for the mask); products are added up in float, scores are
+// scaled in float; p and ds are floats unless a device multiplies nothing but T (tiles.h). A sum has one owner, who adds in the order of rows,
 // so results are the same bits every time.
 //
 // Launch (threads): groups of whole simdgroups of LANES lanes along x, one for each block
@@ -274,14 +275,35 @@ inline void uncap(thread Tile<LANES, M, N>& gradients, thread Tile<LANES, M, N>&
   }
 }
 
-// The probability of a score.
-inline float probability(float score, float m, float l) {
-  return exp(score - m) / l;
+// What the backward pass knows of a row, in ROW_SIZE floats: p_i = exp(s_i − m)·share and
+// delta.
+struct Row {
+  float m, share, delta;
+
+  float probability(float score) const {
+    return exp(score - m) * share;
+  }
+};
+enum { ROW_SIZE = 3 };
+
+// Row r of `rows`; beyond the last there is nothing.
+inline Row row_of(device const float* from, int r, int rows) {
+  if (r >= rows) {
+    return {0, 0, 0};
+  }
+  from += r * ROW_SIZE;
+  return {from[0], from[1], from[2]};
 }
 
-// l as a divisor: a row that sees nothing has no scores above −∞.
-inline float divisor_of(float l) {
-  return l == 0 ? 1.0f : l;
+inline void store(Row row, device float* to) {
+  to[0] = row.m;
+  to[1] = row.share;
+  to[2] = row.delta;
+}
+
+// share of a sum l, which is 0 for a row that sees nothing.
+inline float share_of(float l) {
+  return l == 0 ? 1.0f : 1 / l;
 }
 
 template <typename T, typename B, int LANES, int M, int N, int D, int DV>
@@ -324,7 +346,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   const size_t key_row = key_matrix * sizes.keys + sequence.key;
   const int own = sequence.queries - query;
 
-  Tile<LANES, M, D> queries;
+  Operand<LANES, T, M, D> queries;
   load(queries, q + row * D, own, lane);
   Tile<LANES, M, DV> sum;
   fill(sum, 0);
@@ -334,22 +356,22 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     l[i] = m[i] == -INFINITY ? 0 : 1;
   }
 
-  const int end = band.end_key(block, rows);
-  for (int key = band.first_key(block) / N * N; key < end; key += N) {
-    Panel<LANES, T, N, D> keys;
-    Panel<LANES, T, N, DV> values;
-    keys.memory = key_memory;
-    values.memory = value_memory;
-    keys.wait();
-    keys.fetch(k + (key_row + key) * D, sequence.keys - key, thread_index, threads.x);
-    values.fetch(v + (key_row + key) * DV, sequence.keys - key, thread_index, threads.x);
-    values.ready();
+  const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
+  Panel<LANES, T, N, D> keys;
+  Panel<LANES, T, N, DV> values;
+  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, threads.x);
+  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, threads.x);
+  for (int key = first; key < end; key += N) {
+    wait(keys, values);
+    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, threads.x);
+    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, threads.x);
+    ready(keys, values);
     if (!band.has_some(query, M, key, N)) {
       continue;
     }
     Scored s;
     fill(s, 0);
-    multiply_add<true>(s, queries, keys, lane);
+    multiply_add_transposed(s, queries, keys, lane);
     score<false>(s, scores, mask, band, query, key, lane);
 
     // m is the largest score so far; what was added up before is in units of the old one.
@@ -369,12 +391,12 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
       l[i] = l[i] * shrink[i] + sums[i];
     }
     multiply_rows(sum, shrink);
-    multiply_add<false>(sum, s, values, lane);
+    multiply_add(sum, s, values, lane);
   }
 
   float divisors[Scored::ROWS];
   for (int i = 0; i < Scored::ROWS; i++) {
-    divisors[i] = divisor_of(l[i]);
+    divisors[i] = l[i] == 0 ? 1.0f : l[i];  // a row that sees nothing has no scores above −∞
   }
   divide_rows(sum, divisors);
   store(sum, o + row * DV, own, lane);
@@ -401,7 +423,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     device const int* key_starts [[buffer(8)]],
     device const int* size_values [[buffer(9)]],
     device const float* numbers [[buffer(10)]],
-    device float* delta [[buffer(11)]],
+    device float* row_values [[buffer(11)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
     uint3 threads [[threads_per_threadgroup]],
@@ -429,81 +451,93 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   const size_t key_row = key_matrix * sizes.keys + sequence.key;
   const int own = sequence.queries - query;
 
-  Tile<LANES, M, D> queries;
-  Tile<LANES, M, DV> d_os;
+  Operand<LANES, T, M, D> queries;
+  Operand<LANES, T, M, DV> d_os;
   load(queries, q + row * D, own, lane);
   load(d_os, d_o + row * DV, own, lane);
-  float m[Scored::ROWS], l[Scored::ROWS], deltas[Scored::ROWS];
+  Row rows_own[Scored::ROWS];
   for (int i = 0; i < Scored::ROWS; i++) {
-    const int r = queries.row(i, lane);
-    m[i] = r < own ? statistics[2 * (row + r)] : 0.0f;
-    l[i] = r < own ? divisor_of(statistics[2 * (row + r) + 1]) : 1.0f;
-    deltas[i] = 0;
+    const int r = Scored::row(i, lane);
+    rows_own[i] = {0, 0, 0};
+    if (r < own) {
+      rows_own[i] = {statistics[2 * (row + r)], share_of(statistics[2 * (row + r) + 1]), -dlse[row + r]};
+    }
   }
 
-  const int end = band.end_key(block, rows);
-  for (int key = band.first_key(block) / N * N; key < end; key += N) {
-    Panel<LANES, T, N, D> keys;
-    Panel<LANES, T, N, DV> values;
-    keys.memory = key_memory;
-    values.memory = value_memory;
-    keys.wait();
-    keys.fetch(k + (key_row + key) * D, sequence.keys - key, thread_index, threads.x);
-    values.fetch(v + (key_row + key) * DV, sequence.keys - key, thread_index, threads.x);
-    values.ready();
+  const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
+  Panel<LANES, T, N, D> keys;
+  Panel<LANES, T, N, DV> values;
+  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, threads.x);
+  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, threads.x);
+  for (int key = first; key < end; key += N) {
+    wait(keys, values);
+    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, threads.x);
+    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, threads.x);
+    ready(keys, values);
     if (!band.has_some(query, M, key, N)) {
       continue;
     }
     Scored s, d_ps;
     fill(s, 0);
-    multiply_add<true>(s, queries, keys, lane);
+    multiply_add_transposed(s, queries, keys, lane);
     score<false>(s, scores, mask, band, query, key, lane);
     fill(d_ps, 0);
-    multiply_add<true>(d_ps, d_os, values, lane);
+    multiply_add_transposed(d_ps, d_os, values, lane);
     float sums[Scored::ROWS];
     for (int i = 0; i < Scored::ROWS; i++) {
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        s.set(i, j, probability(s.get(i, j), m[i], l[i]) * d_ps.get(i, j));
+        s.set(i, j, rows_own[i].probability(s.get(i, j)) * d_ps.get(i, j));
       }
     }
     row_sum(s, sums);
     for (int i = 0; i < Scored::ROWS; i++) {
-      deltas[i] += sums[i];
+      rows_own[i].delta += sums[i];
     }
   }
 
   for (int i = 0; i < Scored::ROWS; i++) {
-    const int r = queries.row(i, lane);
-    if (r < own && queries.column(0, lane) == 0) {
-      delta[row + r] = deltas[i] - dlse[row + r];
+    const int r = Scored::row(i, lane);
+    if (r < own && Scored::column(0, lane) == 0) {
+      store(rows_own[i], row_values + (row + r) * ROW_SIZE);
     }
   }
 }
 
-template <typename T, int C>
+template <typename T, int LANES, int M, int DV>
 [[kernel]] void attention_delta_of_output(
     device const T* o [[buffer(0)]],
     device const T* d_o [[buffer(1)]],
-    device const float* dlse [[buffer(2)]],
-    constant uint& rows [[buffer(3)]],
-    constant uint& width [[buffer(4)]],
-    device float* delta [[buffer(5)]],
-    uint thread_index [[thread_position_in_grid]],
-    uint threads [[threads_per_grid]]) {
-  const bool is_packed = packed<C>(o, width) && packed<C>(d_o, width);
-  for (size_t row = thread_index; row < rows; row += threads) {
-    const size_t start = row * width;
-    // In the order of the products do·v: where o is one row of v, delta is the same number.
-    float sum = 0;
-    for (size_t column = 0; column < width; column += C) {
-      float os[C], d_os[C];
-      read<C>(o + start, column, width, is_packed, os);
-      read<C>(d_o + start, column, width, is_packed, d_os);
-      for (int c = 0; c < C; c++) {
-        sum = fma(os[c], d_os[c], sum);
+    device const float* statistics [[buffer(2)]],
+    device const float* dlse [[buffer(3)]],
+    constant uint& rows [[buffer(4)]],
+    device float* row_values [[buffer(5)]],
+    uint group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup T output_memory[Panel<LANES, T, M, DV>::SIZE];
+  const size_t row = size_t(group) * M;
+  const int own = min(rows - row, size_t(M));
+
+  Operand<LANES, T, M, DV> d_os;
+  load(d_os, d_o + row * DV, own, lane);
+  Panel<LANES, T, M, DV> outputs;
+  outputs.begin(output_memory, o + row * DV, own, thread_index, LANES);
+  wait(outputs);
+  outputs.turn(o, 0, thread_index, LANES);
+  ready(outputs);
+  // All of do·o, of which the diagonal is asked for: from the products that do·v is made of
+  // later. Where o is one row of v, delta is the same number.
+  Tile<LANES, M, M> products;
+  fill(products, 0);
+  multiply_add_transposed(products, d_os, outputs, lane);
+  for (int i = 0; i < Tile<LANES, M, M>::ROWS; i++) {
+    for (int j = 0; j < Tile<LANES, M, M>::COLUMNS; j++) {
+      const int r = products.row(i, lane);
+      if (r == products.column(j, lane) && r < own) {
+        const size_t at = row + r;
+        store({statistics[2 * at], share_of(statistics[2 * at + 1]), products.get(i, j) - dlse[at]}, row_values + at * ROW_SIZE);
       }
     }
-    delta[row] = sum - dlse[row];
   }
 }
 
@@ -514,13 +548,12 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     device const T* v [[buffer(2)]],
     device const B* mask_values [[buffer(3)]],
     device const T* d_o [[buffer(4)]],
-    device const float* statistics [[buffer(5)]],
-    device const float* delta [[buffer(6)]],
-    device const int* query_starts [[buffer(7)]],
-    device const int* key_starts [[buffer(8)]],
-    device const int* size_values [[buffer(9)]],
-    device const float* numbers [[buffer(10)]],
-    device T* dq [[buffer(11)]],
+    device const float* row_values [[buffer(5)]],
+    device const int* query_starts [[buffer(6)]],
+    device const int* key_starts [[buffer(7)]],
+    device const int* size_values [[buffer(8)]],
+    device const float* numbers [[buffer(9)]],
+    device T* dq [[buffer(10)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
     uint3 threads [[threads_per_threadgroup]],
@@ -548,50 +581,48 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   const size_t key_row = key_matrix * sizes.keys + sequence.key;
   const int own = sequence.queries - query;
 
-  Tile<LANES, M, D> queries, sum;
-  Tile<LANES, M, DV> d_os;
+  Operand<LANES, T, M, D> queries;
+  Operand<LANES, T, M, DV> d_os;
+  Tile<LANES, M, D> sum;
   load(queries, q + row * D, own, lane);
   load(d_os, d_o + row * DV, own, lane);
   fill(sum, 0);
-  float m[Scored::ROWS], l[Scored::ROWS], deltas[Scored::ROWS];
+  Row rows_own[Scored::ROWS];
   for (int i = 0; i < Scored::ROWS; i++) {
-    const int r = sum.row(i, lane);
-    m[i] = r < own ? statistics[2 * (row + r)] : 0.0f;
-    l[i] = r < own ? divisor_of(statistics[2 * (row + r) + 1]) : 1.0f;
-    deltas[i] = r < own ? delta[row + r] : 0.0f;
+    rows_own[i] = row_of(row_values + row * ROW_SIZE, Scored::row(i, lane), own);
   }
 
-  const int end = band.end_key(block, rows);
-  for (int key = band.first_key(block) / N * N; key < end; key += N) {
-    Panel<LANES, T, N, D> keys;
-    Panel<LANES, T, N, DV> values;
-    keys.memory = key_memory;
-    values.memory = value_memory;
-    keys.wait();
-    keys.fetch(k + (key_row + key) * D, sequence.keys - key, thread_index, threads.x);
-    values.fetch(v + (key_row + key) * DV, sequence.keys - key, thread_index, threads.x);
-    values.ready();
+  const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
+  Panel<LANES, T, N, D> keys;
+  Panel<LANES, T, N, DV> values;
+  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, threads.x);
+  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, threads.x);
+  for (int key = first; key < end; key += N) {
+    wait(keys, values);
+    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, threads.x);
+    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, threads.x);
+    ready(keys, values);
     if (!band.has_some(query, M, key, N)) {
       continue;
     }
     Scored s, products, ds;
     fill(s, 0);
-    multiply_add<true>(s, queries, keys, lane);
+    multiply_add_transposed(s, queries, keys, lane);
     if (scores.cap > 0) {
       products = s;
     }
     score<false>(s, scores, mask, band, query, key, lane);
     fill(ds, 0);
-    multiply_add<true>(ds, d_os, values, lane);
+    multiply_add_transposed(ds, d_os, values, lane);
     for (int i = 0; i < Scored::ROWS; i++) {
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        ds.set(i, j, probability(s.get(i, j), m[i], l[i]) * (ds.get(i, j) - deltas[i]));
+        ds.set(i, j, rows_own[i].probability(s.get(i, j)) * (ds.get(i, j) - rows_own[i].delta));
       }
     }
     if (scores.cap > 0) {
       uncap(ds, products, scores);
     }
-    multiply_add<false>(sum, ds, keys, lane);
+    multiply_add(sum, ds, keys, lane);
   }
 
   multiply(sum, scores.scale);
@@ -605,14 +636,13 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     device const T* v [[buffer(2)]],
     device const B* mask_values [[buffer(3)]],
     device const T* d_o [[buffer(4)]],
-    device const float* statistics [[buffer(5)]],
-    device const float* delta [[buffer(6)]],
-    device const int* query_starts [[buffer(7)]],
-    device const int* key_starts [[buffer(8)]],
-    device const int* size_values [[buffer(9)]],
-    device const float* numbers [[buffer(10)]],
-    device T* p [[buffer(11)]],
-    device T* d_s [[buffer(12)]],
+    device const float* row_values [[buffer(5)]],
+    device const int* query_starts [[buffer(6)]],
+    device const int* key_starts [[buffer(7)]],
+    device const int* size_values [[buffer(8)]],
+    device const float* numbers [[buffer(9)]],
+    device T* p [[buffer(10)]],
+    device T* d_s [[buffer(11)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
     uint3 threads [[threads_per_threadgroup]],
@@ -640,44 +670,41 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   const size_t key_row = key_matrix * sizes.keys + sequence.key;
   const int own = sequence.queries - query;
 
-  Tile<LANES, M, D> queries;
-  Tile<LANES, M, DV> d_os;
+  Operand<LANES, T, M, D> queries;
+  Operand<LANES, T, M, DV> d_os;
   load(queries, q + row * D, own, lane);
   load(d_os, d_o + row * DV, own, lane);
-  float m[Scored::ROWS], l[Scored::ROWS], deltas[Scored::ROWS];
+  Row rows_own[Scored::ROWS];
   for (int i = 0; i < Scored::ROWS; i++) {
-    const int r = queries.row(i, lane);
-    m[i] = r < own ? statistics[2 * (row + r)] : 0.0f;
-    l[i] = r < own ? divisor_of(statistics[2 * (row + r) + 1]) : 1.0f;
-    deltas[i] = r < own ? delta[row + r] : 0.0f;
+    rows_own[i] = row_of(row_values + row * ROW_SIZE, Scored::row(i, lane), own);
   }
 
-  const int end = band.end_key(block, rows);
-  for (int key = band.first_key(block) / N * N; key < end; key += N) {
-    Panel<LANES, T, N, D> keys;
-    Panel<LANES, T, N, DV> values;
-    keys.memory = key_memory;
-    values.memory = value_memory;
-    keys.wait();
-    keys.fetch(k + (key_row + key) * D, sequence.keys - key, thread_index, threads.x);
-    values.fetch(v + (key_row + key) * DV, sequence.keys - key, thread_index, threads.x);
-    values.ready();
+  const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
+  Panel<LANES, T, N, D> keys;
+  Panel<LANES, T, N, DV> values;
+  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, threads.x);
+  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, threads.x);
+  for (int key = first; key < end; key += N) {
+    wait(keys, values);
+    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, threads.x);
+    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, threads.x);
+    ready(keys, values);
     if (!band.has_some(query, M, key, N)) {
       continue;
     }
     Scored s, products, ds;
     fill(s, 0);
-    multiply_add<true>(s, queries, keys, lane);
+    multiply_add_transposed(s, queries, keys, lane);
     if (scores.cap > 0) {
       products = s;
     }
     score<false>(s, scores, mask, band, query, key, lane);
     fill(ds, 0);
-    multiply_add<true>(ds, d_os, values, lane);
+    multiply_add_transposed(ds, d_os, values, lane);
     for (int i = 0; i < Scored::ROWS; i++) {
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        s.set(i, j, probability(s.get(i, j), m[i], l[i]));
-        ds.set(i, j, s.get(i, j) * (ds.get(i, j) - deltas[i]));
+        s.set(i, j, rows_own[i].probability(s.get(i, j)));
+        ds.set(i, j, s.get(i, j) * (ds.get(i, j) - rows_own[i].delta));
       }
     }
     if (scores.cap > 0) {
@@ -705,14 +732,13 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     device const T* v [[buffer(2)]],
     device const B* mask_values [[buffer(3)]],
     device const T* d_o [[buffer(4)]],
-    device const float* statistics [[buffer(5)]],
-    device const float* delta [[buffer(6)]],
-    device const int* query_starts [[buffer(7)]],
-    device const int* key_starts [[buffer(8)]],
-    device const int* size_values [[buffer(9)]],
-    device const float* numbers [[buffer(10)]],
-    device T* dk [[buffer(11)]],
-    device T* dv [[buffer(12)]],
+    device const float* row_values [[buffer(5)]],
+    device const int* query_starts [[buffer(6)]],
+    device const int* key_starts [[buffer(7)]],
+    device const int* size_values [[buffer(8)]],
+    device const float* numbers [[buffer(9)]],
+    device T* dk [[buffer(10)]],
+    device T* dv [[buffer(11)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
     uint3 threads [[threads_per_threadgroup]],
@@ -720,6 +746,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   threadgroup T query_memory[Panel<LANES, T, N, D>::SIZE];
   threadgroup T d_o_memory[Panel<LANES, T, N, DV>::SIZE];
+  threadgroup float row_memory[Panel<LANES, float, N, ROW_SIZE>::SIZE];
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);
@@ -738,61 +765,69 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   const size_t row = key_matrix * sizes.keys + sequence.key + key;
   const int own = sequence.keys - key;
 
-  Tile<LANES, M, D> keys, dk_sum;
-  Tile<LANES, M, DV> values, dv_sum;
+  Operand<LANES, T, M, D> keys;
+  Operand<LANES, T, M, DV> values;
+  Tile<LANES, M, D> dk_sum;
+  Tile<LANES, M, DV> dv_sum;
   load(keys, k + row * D, own, lane);
   load(values, v + row * DV, own, lane);
   fill(dk_sum, 0);
   fill(dv_sum, 0);
 
-  const int end = band.end_query(block, rows);
-  for (int head = key_head * heads; head < (key_head + 1) * heads; head++) {
+  const int first = band.first_query(block) / N * N, end = band.end_query(block, rows);
+  const int end_head = (key_head + 1) * heads;
+  size_t query_row = (size_t(batch) * sizes.query_heads + key_head * heads) * sizes.queries + sequence.query;
+  Panel<LANES, T, N, D> queries;
+  Panel<LANES, T, N, DV> d_os;
+  Panel<LANES, float, N, ROW_SIZE> query_rows;
+  queries.begin(query_memory, q + (query_row + first) * D, end - first, thread_index, threads.x);
+  d_os.begin(d_o_memory, d_o + (query_row + first) * DV, end - first, thread_index, threads.x);
+  query_rows.begin(row_memory, row_values + (query_row + first) * ROW_SIZE, end - first, thread_index, threads.x);
+  for (int head = key_head * heads; head < end_head; head++, query_row += sizes.queries) {
     const Mask<B> mask = mask_of(mask_values, sizes, sequence, batch, head);
-    const size_t query_row = (size_t(batch) * sizes.query_heads + head) * sizes.queries + sequence.query;
-    for (int query = band.first_query(block) / N * N; query < end; query += N) {
-      Panel<LANES, T, N, D> queries;
-      Panel<LANES, T, N, DV> d_os;
-      queries.memory = query_memory;
-      d_os.memory = d_o_memory;
-      queries.wait();
-      queries.fetch(q + (query_row + query) * D, sequence.queries - query, thread_index, threads.x);
-      d_os.fetch(d_o + (query_row + query) * DV, sequence.queries - query, thread_index, threads.x);
-      d_os.ready();
+    for (int query = first; query < end; query += N) {
+      // The next turn is of this head, or the first of the next.
+      size_t next = query_row + query + N;
+      int next_rows = end - query - N;
+      if (next_rows <= 0) {
+        next = query_row + sizes.queries + first;
+        next_rows = head + 1 < end_head ? end - first : 0;
+      }
+      wait(queries, d_os);
+      queries.turn(q + next * D, next_rows, thread_index, threads.x);
+      d_os.turn(d_o + next * DV, next_rows, thread_index, threads.x);
+      query_rows.turn(row_values + next * ROW_SIZE, next_rows, thread_index, threads.x);
+      ready(queries, d_os);
       if (!band.has_some(query, N, key, M)) {
         continue;
       }
-      // Of the queries, which the columns are; of one beyond the last, do is 0.
-      float m[Scored::COLUMNS], l[Scored::COLUMNS], deltas[Scored::COLUMNS];
       Scored s, products, ds;
-      for (int j = 0; j < Scored::COLUMNS; j++) {
-        const int r = query + s.column(j, lane);
-        m[j] = r < sequence.queries ? statistics[2 * (query_row + r)] : 0.0f;
-        l[j] = r < sequence.queries ? divisor_of(statistics[2 * (query_row + r) + 1]) : 1.0f;
-        deltas[j] = r < sequence.queries ? delta[query_row + r] : 0.0f;
-      }
       fill(s, 0);
-      multiply_add<true>(s, keys, queries, lane);
+      multiply_add_transposed(s, keys, queries, lane);
       if (scores.cap > 0) {
         products = s;
       }
       score<true>(s, scores, mask, band, query, key, lane);
-      for (int i = 0; i < Scored::ROWS; i++) {
-        for (int j = 0; j < Scored::COLUMNS; j++) {
-          s.set(i, j, probability(s.get(i, j), m[j], l[j]));
+      for (int j = 0; j < Scored::COLUMNS; j++) {
+        const int r = s.column(j, lane);
+        const Row of_query = {query_rows.get(r, 0), query_rows.get(r, 1), 0};
+        for (int i = 0; i < Scored::ROWS; i++) {
+          s.set(i, j, of_query.probability(s.get(i, j)));
         }
       }
-      multiply_add<false>(dv_sum, s, d_os, lane);
+      multiply_add(dv_sum, s, d_os, lane);
       fill(ds, 0);
-      multiply_add<true>(ds, values, d_os, lane);
-      for (int i = 0; i < Scored::ROWS; i++) {
-        for (int j = 0; j < Scored::COLUMNS; j++) {
-          ds.set(i, j, s.get(i, j) * (ds.get(i, j) - deltas[j]));
+      multiply_add_transposed(ds, values, d_os, lane);
+      for (int j = 0; j < Scored::COLUMNS; j++) {
+        const float delta = query_rows.get(s.column(j, lane), 2);
+        for (int i = 0; i < Scored::ROWS; i++) {
+          ds.set(i, j, s.get(i, j) * (ds.get(i, j) - delta));
         }
       }
       if (scores.cap > 0) {
         uncap(ds, products, scores);
       }
-      multiply_add<false>(dk_sum, ds, queries, lane);
+      multiply_add(dk_sum, ds, queries, lane);
     }
   }
 
@@ -809,13 +844,12 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     device const T* v [[buffer(2)]],
     device const B* mask_values [[buffer(3)]],
     device const T* d_o [[buffer(4)]],
-    device const float* statistics [[buffer(5)]],
-    device const float* delta [[buffer(6)]],
-    device const int* query_starts [[buffer(7)]],
-    device const int* key_starts [[buffer(8)]],
-    device const int* size_values [[buffer(9)]],
-    device const float* numbers [[buffer(10)]],
-    device B* dmask [[buffer(11)]],
+    device const float* row_values [[buffer(5)]],
+    device const int* query_starts [[buffer(6)]],
+    device const int* key_starts [[buffer(7)]],
+    device const int* size_values [[buffer(8)]],
+    device const float* numbers [[buffer(9)]],
+    device B* dmask [[buffer(10)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
     uint3 threads [[threads_per_threadgroup]],
@@ -848,17 +882,15 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
       for (int query = first_query; query < end_query; query += M) {
         const size_t row = query_row + query;
         const int own = sizes.queries - query;
-        Tile<LANES, M, D> queries;
-        Tile<LANES, M, DV> d_os;
+        Operand<LANES, T, M, D> queries;
+        Operand<LANES, T, M, DV> d_os;
         load(queries, q + row * D, own, lane);
         load(d_os, d_o + row * DV, own, lane);
-        float m[Scored::ROWS], l[Scored::ROWS], deltas[Scored::ROWS];
+        Row rows_own[Scored::ROWS];
         Seen seen[Scored::ROWS];
         for (int i = 0; i < Scored::ROWS; i++) {
           const int r = sum.row(i, lane);
-          m[i] = r < own ? statistics[2 * (row + r)] : 0.0f;
-          l[i] = r < own ? divisor_of(statistics[2 * (row + r) + 1]) : 1.0f;
-          deltas[i] = r < own ? delta[row + r] : 0.0f;
+          rows_own[i] = row_of(row_values + row * ROW_SIZE, r, own);
           seen[i] = seen_by(sizes, query_starts, key_starts, query + r);  // nothing beyond the last
         }
         // What a later row sees begins and ends no earlier.
@@ -871,25 +903,26 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
           const size_t key_row = key_matrix * sizes.keys + key;
           Panel<LANES, T, N, D> keys;
           Panel<LANES, T, N, DV> values;
-          keys.memory = key_memory;
-          values.memory = value_memory;
-          keys.wait();
-          keys.fetch(k + key_row * D, sizes.keys - key, thread_index, threads.x);
-          values.fetch(v + key_row * DV, sizes.keys - key, thread_index, threads.x);
-          values.ready();
+          wait(keys, values);
+          keys.begin(key_memory, k + key_row * D, sizes.keys - key, thread_index, threads.x);
+          values.begin(value_memory, v + key_row * DV, sizes.keys - key, thread_index, threads.x);
+          wait(keys, values);
+          keys.turn(k, 0, thread_index, threads.x);
+          values.turn(v, 0, thread_index, threads.x);
+          ready(keys, values);
           Scored s, d_ps;
           fill(s, 0);
-          multiply_add<true>(s, queries, keys, lane);
+          multiply_add_transposed(s, queries, keys, lane);
           scale(s, scores);
           fill(d_ps, 0);
-          multiply_add<true>(d_ps, d_os, values, lane);
+          multiply_add_transposed(d_ps, d_os, values, lane);
           for (int i = 0; i < Scored::ROWS; i++) {
             for (int j = 0; j < Scored::COLUMNS; j++) {
               const int k = key + sum.column(j, lane);
               if (k >= seen[i].first && k < seen[i].end) {
                 const size_t q = query + sum.row(i, lane);
                 const float value = masked(s.get(i, j), mask.values[q * mask.query_stride + k * mask.key_stride]);
-                sum.set(i, j, sum.get(i, j) + probability(value, m[i], l[i]) * (d_ps.get(i, j) - deltas[i]));
+                sum.set(i, j, sum.get(i, j) + rows_own[i].probability(value) * (d_ps.get(i, j) - rows_own[i].delta));
               }
             }
           }

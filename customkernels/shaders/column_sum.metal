@@ -1,4 +1,4 @@
-// The sum of the rows of matrices, in the order of the rows: the second stage of
+// The sum of the rows of matrices, in an order that the launch decides: the second stage of
 // gradients that threadgroups add up for their own share of rows first.
 //
 //   sums[m][column] = Σ_row partial[m][row][column]
@@ -6,13 +6,14 @@
 // The partial sums are float, and so is every addition; the result is rounded to T.
 //
 // Launch (threads): groups along x for C columns a lane, 32 lanes wide at most, of at
-// most 8 simdgroups, which share the rows; along y one group for each of the matrices.
+// most S simdgroups, which share the rows and take B, a power of two, at a time; along y one
+// group for each of the matrices.
 //
 // Device traffic: every partial sum is read once.
 
 #include "rows.h"
 
-template <typename T, int C>
+template <typename T, int C, int B, int S>
 [[kernel]] void column_sum(
     device const float* partial [[buffer(0)]],
     constant uint& rows [[buffer(1)]],
@@ -23,6 +24,6 @@ template <typename T, int C>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float slots[8 * C * 32];
-  sum_rows<T, C>(partial, rows, width, sums, slots, group, threads, lane, simdgroup, simdgroups);
+  threadgroup float slots[S * C * 32];
+  sum_rows<T, C, B>(partial, rows, width, sums, slots, group, threads, lane, simdgroup, simdgroups);
 }

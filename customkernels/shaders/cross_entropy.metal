@@ -25,16 +25,44 @@
 //   cross_entropy_forward   loss
 //   cross_entropy_backward  dx, from (m, l) of either
 //
-// Launch (threads): groups of any size up to 1024 along x; a group takes rows group,
-// group + groups, …, so any number of groups is right. A thread reads R packs of C
-// elements, looks for a larger m, and adds to l; then the next R, if the row is wider.
-// The gradient begins with the last R packs, which are in registers still, and goes
-// back to those that a cache had no time yet to lose.
+// Launch (threads): groups along x of whole simdgroups, at most 32, or of a part of one; a
+// group takes rows group, group + groups, …, so any number of groups is right. A thread
+// reads R packs of C elements, B packs at once, of which R is a multiple, looks for a larger
+// m, and adds to l; then the next R, if the row is wider. The gradient begins with the last
+// R packs, which are in registers still, and goes back to those that a cache had no time
+// yet to lose.
 //
 // Device traffic, in elements of T: forward N·V, backward 2·N·V, both at once 2·N·V and
 // what lies before the last block of each row once more.
 
 #include "rows.h"
+
+// Loads the pack at a column of a row as it is in memory, which nothing waits for; zeros stand
+// for what is beyond the row's end.
+template <typename T, int C>
+inline Pack<T, C> load(device const T* row, size_t column, size_t width, bool is_packed) {
+  Pack<T, C> pack;
+  if (C == 1 || is_packed) {
+    pack = reinterpret_cast<device const Pack<T, C>*>(row)[column / C];
+  } else if (column + C <= width) {
+    for (int k = 0; k < C; k++) {
+      pack.values[k] = row[column + k];
+    }
+  } else {
+    for (int k = 0; k < C; k++) {
+      pack.values[k] = column + k < width ? row[column + k] : T(0);
+    }
+  }
+  return pack;
+}
+
+// The values of a pack in V, in which the kernel computes.
+template <typename T, int C, typename V>
+inline void unpack(thread const Pack<T, C>& pack, thread V* values) {
+  for (int k = 0; k < C; k++) {
+    values[k] = V(pack.values[k]);
+  }
+}
 
 // A value that all threads want, which one lane of each simdgroup reads.
 template <typename V>
@@ -57,21 +85,43 @@ struct Options {
   float soft_cap;
 };
 
-// What a thread holds of the pack at a column: the logits x, or tanh(x/c); 0 beyond the
-// row's end.
-template <int C, bool CAPPED, typename T>
-inline void read_held(
+// Loads B packs, the first at a column and each a stride on, or as many of them as begin in
+// the row. If all do they are asked for at once.
+template <int B, typename T, int C>
+inline void load_packs(
     device const T* row,
     size_t column,
+    size_t stride,
+    size_t width,
     bool is_packed,
-    Options options,
-    thread float* held) {
-  read<C>(row, column, options.width, is_packed, held);
+    thread Pack<T, C>* packs) {
+  if (is_packed && column + (B - 1) * stride < width) {
+    for (int p = 0; p < B; p++) {
+      packs[p] = reinterpret_cast<device const Pack<T, C>*>(row)[(column + p * stride) / C];
+    }
+  } else {
+    for (int p = 0; p < B && column + p * stride < width; p++) {
+      packs[p] = load<T, C>(row, column + p * stride, width, is_packed);
+    }
+  }
+}
+
+// What a thread holds of a pack: the logits x, or tanh(x/c); 0 beyond the row's end.
+template <int C, bool CAPPED, typename T>
+inline void hold_logits(thread const Pack<T, C>& pack, Options options, thread float* held) {
+  unpack(pack, held);
   if (CAPPED) {
     for (int k = 0; k < C; k++) {
       held[k] = tanh(held[k] / options.soft_cap);
     }
   }
+}
+
+// exp(s − m). For logits of 16 bits by way of 2 to a power, which takes half as long: the power
+// is rounded, so that the result is off by |s − m|·2⁻²⁴ of itself.
+template <typename T>
+inline float exp_below(float s, float maximum) {
+  return sizeof(T) == sizeof(float) ? exp(s - maximum) : exp2((s - maximum) * M_LOG2E_F);
 }
 
 // s of what a thread holds of a logit.
@@ -82,7 +132,7 @@ inline float capped(float held, Options options) {
 
 // The sums over the columns of a thread: its pack p begins at first + p·stride. It
 // leaves the last R packs, or fewer, in held; beyond the row's end there is −infinity.
-template <int C, int R, bool CAPPED, typename T>
+template <int C, int R, int B, bool CAPPED, typename T>
 inline RowSums thread_sums(
     device const T* row,
     size_t first,
@@ -101,21 +151,25 @@ inline RowSums thread_sums(
     for (int k = 0; k < C; k++) {
       maxima[k] = maximum;
     }
-    for (int p = 0; p < R && begin + p * stride < width; p++) {
-      const size_t column = begin + p * stride;
-      thread float* values = held + p * C;
-      read_held<C, CAPPED>(row, column, is_packed, options, values);
-      for (int k = 0; k < C; k++) {
-        totals[k] += capped<CAPPED>(values[k], options);
-      }
-      if (column + C > width) {
+    for (int first_pack = 0; first_pack < R && begin + first_pack * stride < width; first_pack += B) {
+      Pack<T, C> packs[B];
+      load_packs<B>(row, begin + first_pack * stride, stride, width, is_packed, packs);
+      for (int p = 0; p < B && begin + (first_pack + p) * stride < width; p++) {
+        const size_t column = begin + (first_pack + p) * stride;
+        thread float* values = held + (first_pack + p) * C;
+        hold_logits<C, CAPPED>(packs[p], options, values);
         for (int k = 0; k < C; k++) {
-          values[k] = column + k < width ? values[k] : -INFINITY;
+          totals[k] += capped<CAPPED>(values[k], options);
         }
-      }
-      for (int k = 0; k < C; k++) {
-        const float s = capped<CAPPED>(values[k], options);
-        maxima[k] = s > maxima[k] ? s : maxima[k];
+        if (column + C > width) {
+          for (int k = 0; k < C; k++) {
+            values[k] = column + k < width ? values[k] : -INFINITY;
+          }
+        }
+        for (int k = 0; k < C; k++) {
+          const float s = capped<CAPPED>(values[k], options);
+          maxima[k] = s > maxima[k] ? s : maxima[k];
+        }
       }
     }
     total += sum_of<C>(totals);
@@ -126,7 +180,7 @@ inline RowSums thread_sums(
     float sums[C] = {};
     for (int p = 0; p < R && begin + p * stride < width; p++) {
       for (int k = 0; k < C; k++) {
-        sums[k] += exp(capped<CAPPED>(held[p * C + k], options) - maximum);
+        sums[k] += exp_below<T>(capped<CAPPED>(held[p * C + k], options), maximum);
       }
     }
     sum = sum * exp(before - maximum) + sum_of<C>(sums);
@@ -161,7 +215,8 @@ inline float target_loss(device const T* logits, int target, RowSums row, Option
     return NAN;
   }
   float target_logit;
-  read_held<1, CAPPED>(logits, target, false, options, &target_logit);
+  const Pack<T, 1> pack = load<T, 1>(logits, target, options.width, false);
+  hold_logits<1, CAPPED>(pack, options, &target_logit);
   target_logit = capped<CAPPED>(target_logit, options);
   const float log_sum = log(row.sum);
   const float lse = row.maximum + log_sum;
@@ -206,7 +261,7 @@ inline void write_gradient(
   const int at = int(of.target - uint(column));
   float dx[C];
   for (int k = 0; k < C; k++) {
-    const float e = exp(capped<CAPPED>(held[k], options) - of.maximum);
+    const float e = exp_below<T>(capped<CAPPED>(held[k], options), of.maximum);
     dx[k] = of.cotangent * fma(e, of.slope, k == at ? -of.hit : -of.others);
     if (CAPPED) {
       dx[k] *= (1 - held[k]) * (1 + held[k]);
@@ -225,7 +280,7 @@ inline void write_zeros(device T* row, size_t width, size_t first, size_t stride
 }
 
 // The loss and (m, l) of every row.
-template <typename T, int C, int R, bool CAPPED>
+template <typename T, int C, int R, int B, bool CAPPED>
 [[kernel]] void cross_entropy_forward(
     device const T* logits [[buffer(0)]],
     device const int* targets [[buffer(1)]],
@@ -257,7 +312,7 @@ template <typename T, int C, int R, bool CAPPED>
     RowSums sums = RowSums{0, 1, 0};
     if (target >= 0) {
       sums = group_sums(
-          thread_sums<C, R, CAPPED>(x, first, stride, is_packed, options, held),
+          thread_sums<C, R, B, CAPPED>(x, first, stride, is_packed, options, held),
           maxima, slots, lane, simdgroup, simdgroups);
     }
     if (thread_index == 0) {
@@ -269,7 +324,7 @@ template <typename T, int C, int R, bool CAPPED>
 }
 
 // The same, and dx for the cotangent that every row has.
-template <typename T, int C, int R, bool CAPPED>
+template <typename T, int C, int R, int B, bool CAPPED>
 [[kernel]] void cross_entropy_fwd_bwd(
     device const T* logits [[buffer(0)]],
     device const int* targets [[buffer(1)]],
@@ -306,7 +361,7 @@ template <typename T, int C, int R, bool CAPPED>
     RowSums sums = RowSums{0, 1, 0};
     if (target >= 0) {
       sums = group_sums(
-          thread_sums<C, R, CAPPED>(x, first, stride, is_packed, options, held),
+          thread_sums<C, R, B, CAPPED>(x, first, stride, is_packed, options, held),
           maxima, slots, lane, simdgroup, simdgroups);
     }
     if (thread_index == 0) {
@@ -320,12 +375,17 @@ template <typename T, int C, int R, bool CAPPED>
     }
     const RowGradient of = row_gradient(cotangent, sums.maximum, sums.sum, target, options);
     for (size_t begin = last;; begin -= R * stride) {
-      for (int p = 0; p < R && begin + p * stride < options.width; p++) {
-        const size_t column = begin + p * stride;
-        if (begin != last) {
-          read_held<C, CAPPED>(x, column, is_packed, options, held + p * C);
+      if (begin != last) {
+        for (int first_pack = 0; first_pack < R; first_pack += B) {
+          Pack<T, C> packs[B];
+          load_packs<B>(x, begin + first_pack * stride, stride, options.width, is_packed, packs);
+          for (int p = 0; p < B; p++) {
+            hold_logits<C, CAPPED>(packs[p], options, held + (first_pack + p) * C);
+          }
         }
-        write_gradient<C, CAPPED>(of, held + p * C, dx, column, is_packed, options);
+      }
+      for (int p = 0; p < R && begin + p * stride < options.width; p++) {
+        write_gradient<C, CAPPED>(of, held + p * C, dx, begin + p * stride, is_packed, options);
       }
       if (begin == first) {
         break;
@@ -369,7 +429,8 @@ template <typename T, int C, bool CAPPED>
     const RowGradient of = row_gradient(read_once(cotangents, row, lane), maximum, sum, target, options);
     for (size_t column = first; column < options.width; column += stride) {
       float held[C];
-      read_held<C, CAPPED>(x, column, is_packed, options, held);
+      const Pack<T, C> pack = load<T, C>(x, column, options.width, is_packed);
+      hold_logits<C, CAPPED>(pack, options, held);
       write_gradient<C, CAPPED>(of, held, dx, column, is_packed, options);
     }
   }

@@ -75,8 +75,8 @@ inline void write_row(device T* row, size_t first, size_t stride, size_t width, 
 template <int C, typename T>
 inline void copy(device const T* from, device T* to, size_t column, size_t width, bool is_packed) {
   if (is_packed) {
-    const Pack<T, C> pack = *reinterpret_cast<device const Pack<T, C>*>(from + column);
-    *reinterpret_cast<device Pack<T, C>*>(to + column) = pack;
+    const Pack<T, C> pack = reinterpret_cast<device const Pack<T, C>*>(from)[column / C];
+    reinterpret_cast<device Pack<T, C>*>(to)[column / C] = pack;
   } else if (column + C <= width) {
     T values[C];
     for (int k = 0; k < C; k++) {

@@ -26,7 +26,7 @@
 //   layer_norm_backward             a group walks over rows, keeps each in registers
 //                                   between its sums and its dx, and adds up dw and db in
 //                                   registers
-//   column_sum                      adds up the groups' dw and db, in order
+//   column_sum                      adds up the groups' dw and db
 // and for wider ones:
 //   layer_norm_backward_statistics  μ, r, mean(g) and c of every row
 //   layer_norm_backward_columns     a group does the same for a block of columns
@@ -36,12 +36,15 @@
 //                                   all rows where they are few enough for one group
 //   layer_norm_bwd_gamma_reduce     column_sum
 //
-// Launch (threads): groups of any size up to 1024 along x. In the kernels that walk
-// over rows a group takes rows group, group + groups, …, so any number of groups is
-// right; R packs of C elements a thread make the row (layer_norm_backward) or the block
-// (_columns, whose groups are whole simdgroups or one thread, and along y share the rows;
+// Launch (threads): groups along x of whole simdgroups, at most 32, or of a part of one. In
+// the kernels that walk over rows a group takes rows group, group + groups, …, so any number
+// of groups is right; R packs of C elements a thread make the row (layer_norm_backward) or the
+// block (_columns, whose groups are whole simdgroups or one thread, and along y share the rows;
 // and _gamma_partial, of whose groups, at most 8 simdgroups, each simdgroup has all columns
-// of the block). The input kernel is right for any R, the statistics for any B.
+// of the block). layer_norm_backward takes rows that are not packed, which are slow, in packs
+// of U elements, a divisor of R·C; it holds the others as H, T or float, and with AHEAD loads a
+// row before it has summed up the one in front, if registers hold both, at most 32 elements a
+// thread. The input kernel is right for any R, the statistics for any B.
 // layer_norm_bwd_gamma_reduce is launched as column_sum is.
 //
 // Device traffic, in elements of T: fused 3·N·D, wider rows 5·N·D, and 2·groups·D
@@ -205,23 +208,119 @@ inline void write_partial(
     size_t first,
     size_t stride,
     uint width,
+    bool is_packed,
     thread const float (*dws)[C],
     thread const float (*dbs)[C]) {
   device P* dw = partial + size_t(group) * width;
   device P* db = dw + (HAS_WEIGHT ? size_t(groups) * width : 0);
   for (int p = 0; p < R && first + p * stride < width; p++) {
     if (HAS_WEIGHT) {
-      write<C>(dw, first + p * stride, width, packed<C>(dw, width), dws[p]);
+      write<C>(dw, first + p * stride, width, is_packed, dws[p]);
     }
     if (HAS_BIAS) {
-      write<C>(db, first + p * stride, width, packed<C>(db, width), dbs[p]);
+      write<C>(db, first + p * stride, width, is_packed, dbs[p]);
     }
   }
 }
 
+// What layer_norm_backward does, with packs that are whole if PACKED. Of rows that are not,
+// a thread reads its elements again.
+template <typename T, typename H, int C, int R, int L, bool AHEAD, bool HAS_WEIGHT, bool HAS_BIAS, bool PACKED>
+inline void layer_norm_rows(
+    device const T* x,
+    device const T* w,
+    device const T* dy,
+    uint rows,
+    uint width,
+    float eps,
+    device T* dx,
+    device float* partial,
+    threadgroup float2* slots,
+    threadgroup float3* more_slots,
+    uint group,
+    uint groups,
+    uint thread_index,
+    uint threads,
+    uint lane,
+    uint simdgroup,
+    uint simdgroups) {
+  const size_t first = size_t(thread_index) * C;
+  const size_t stride = size_t(threads) * C;
+  const size_t step = size_t(groups) * width;
+  // Registers take a row before any of it is needed; a stack takes a pack at a time.
+  constexpr bool AT_ONCE = PACKED && R * C <= 32;
+
+  float dws[R][C];
+  float dbs[R][C];
+  for (int p = 0; p < R && first + p * stride < width; p++) {
+    for (int k = 0; k < C; k++) {
+      dws[p][k] = 0;
+      dbs[p][k] = 0;
+    }
+  }
+  HeldPacks<H, C, R> held_w, held_x, held_dy;
+  if (PACKED && HAS_WEIGHT) {
+    hold(w, width, first, stride, held_w);
+  }
+  if (AT_ONCE && AHEAD && group < rows) {
+    hold(x + size_t(group) * width, width, first, stride, held_x);
+    hold(dy + size_t(group) * width, width, first, stride, held_dy);
+  }
+  for (uint row = group; row < rows; row += groups) {
+    const size_t start = size_t(row) * width;
+    const bool is_last = rows - row <= groups;
+    HeldPacks<H, C, R> next_x, next_dy;
+    if (AT_ONCE && !AHEAD) {
+      hold(x + start, width, first, stride, held_x);
+      hold(dy + start, width, first, stride, held_dy);
+    } else if (AT_ONCE && !is_last) {
+      hold(x + start + step, width, first, stride, next_x);
+      hold(dy + start + step, width, first, stride, next_dy);
+    }
+
+    Moments<L> moments = {};
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      const size_t column = first + p * stride;
+      float xs[C], dys[C], ws[C], g[C];
+      if (PACKED && !AT_ONCE) {
+        hold_pack(x + start, p, column, width, held_x);
+        hold_pack(dy + start, p, column, width, held_dy);
+      }
+      values_of<PACKED>(held_x, x + start, p, column, width, xs);
+      values_of<PACKED>(held_dy, dy + start, p, column, width, dys);
+      if (HAS_WEIGHT) {
+        values_of<PACKED>(held_w, w, p, column, width, ws);
+      }
+      times_weight<C, HAS_WEIGHT>(dys, ws, g);
+      add_to_moments<C, L>(p, xs, g, PACKED ? C : width - column, moments);
+    }
+    const Row found =
+        statistics_of<C, L>(moments, first, stride, width, eps, slots, more_slots, lane, simdgroup, simdgroups);
+
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      const size_t column = first + p * stride;
+      float xs[C], dys[C], ws[C], g[C], dxs[C];
+      values_of<PACKED>(held_x, x + start, p, column, width, xs);
+      values_of<PACKED>(held_dy, dy + start, p, column, width, dys);
+      if (HAS_WEIGHT) {
+        values_of<PACKED>(held_w, w, p, column, width, ws);
+      }
+      times_weight<C, HAS_WEIGHT>(dys, ws, g);
+      gradient<C>(xs, g, found, dxs);
+      write<C>(dx + start, column, width, PACKED, dxs);
+      add_to_parameters<C, HAS_WEIGHT, HAS_BIAS>(xs, dys, found.mean, found.r, dws[p], dbs[p]);
+    }
+    if (AT_ONCE && AHEAD && !is_last) {
+      held_x = next_x;
+      held_dy = next_dy;
+    }
+  }
+  write_partial<C, R, HAS_WEIGHT, HAS_BIAS>(partial, group, groups, first, stride, width, PACKED, dws, dbs);
+}
+
 // dx, and the share of dw and db that the group's rows have. Without HAS_WEIGHT, w is not
 // read; without either parameter, partial is not written.
-template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
+template <typename T, typename H, int C, int R, int U, int L, bool AHEAD, bool HAS_WEIGHT, bool HAS_BIAS>
 [[kernel]] void layer_norm_backward(
     device const T* x [[buffer(0)]],
     device const T* w [[buffer(1)]],
@@ -240,49 +339,16 @@ template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float2 slots[32];
   threadgroup float3 more_slots[32];
-  const bool is_packed = packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) &&
-      (!HAS_WEIGHT || packed<C>(w, width));
-  const size_t first = size_t(thread_index) * C;
-  const size_t stride = size_t(threads) * C;
-
-  float ws[R][C];
-  float dws[R][C];
-  float dbs[R][C];
-  for (int p = 0; p < R && first + p * stride < width; p++) {
-    if (HAS_WEIGHT) {
-      read<C>(w, first + p * stride, width, is_packed, ws[p]);
-    }
-    for (int k = 0; k < C; k++) {
-      dws[p][k] = 0;
-      dbs[p][k] = 0;
-    }
+  if (packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) && packed<C>(partial, width) &&
+      (!HAS_WEIGHT || packed<C>(w, width))) {
+    layer_norm_rows<T, H, C, R, L, AHEAD, HAS_WEIGHT, HAS_BIAS, true>(
+        x, w, dy, rows, width, eps, dx, partial, slots, more_slots,
+        group, groups, thread_index, threads, lane, simdgroup, simdgroups);
+  } else {
+    layer_norm_rows<T, H, U, R * C / U, U < L ? U : L, false, HAS_WEIGHT, HAS_BIAS, false>(
+        x, w, dy, rows, width, eps, dx, partial, slots, more_slots,
+        group, groups, thread_index, threads, lane, simdgroup, simdgroups);
   }
-
-  for (uint row = group; row < rows; row += groups) {
-    const size_t start = size_t(row) * width;
-    float xs[R][C];
-    float dys[R][C];
-    float g[C];
-    Moments<C> moments = {};
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      const size_t column = first + p * stride;
-      read<C>(x + start, column, width, is_packed, xs[p]);
-      read<C>(dy + start, column, width, is_packed, dys[p]);
-      times_weight<C, HAS_WEIGHT>(dys[p], ws[p], g);
-      add_to_moments<C, C>(p, xs[p], g, width - column, moments);
-    }
-    const Row found =
-        statistics_of<C, C>(moments, first, stride, width, eps, slots, more_slots, lane, simdgroup, simdgroups);
-
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      float dxs[C];
-      times_weight<C, HAS_WEIGHT>(dys[p], ws[p], g);
-      gradient<C>(xs[p], g, found, dxs);
-      write<C>(dx + start, first + p * stride, width, is_packed, dxs);
-      add_to_parameters<C, HAS_WEIGHT, HAS_BIAS>(xs[p], dys[p], found.mean, found.r, dws[p], dbs[p]);
-    }
-  }
-  write_partial<C, R, HAS_WEIGHT, HAS_BIAS>(partial, group, groups, first, stride, width, dws, dbs);
 }
 
 // μ, r, mean(g) and c of every row, B rows at a time, so that w is read once for them:
@@ -399,7 +465,8 @@ template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
       }
     }
   }
-  write_partial<C, R, HAS_WEIGHT, HAS_BIAS>(partial, group.y, groups.y, first, stride, width, dws, dbs);
+  write_partial<C, R, HAS_WEIGHT, HAS_BIAS>(
+      partial, group.y, groups.y, first, stride, width, packed<C>(partial, width), dws, dbs);
 }
 
 // dx from x, w and dy, and (μ, r) of every row. The first R packs of a thread stay in
@@ -533,19 +600,20 @@ template <typename T, typename P, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
   // Slots are written again after the barrier of the other slots' sum.
   for (int p = 0; p < R; p++) {
     if (HAS_WEIGHT) {
-      simdgroup_sums_in_order<C>(dws[p], slots[HAS_BIAS ? 0 : p % 2], lane, simdgroup, simdgroups);
+      add_simdgroups<C>(dws[p], slots[HAS_BIAS ? 0 : p % 2], lane, simdgroup, simdgroups);
     }
     if (HAS_BIAS) {
-      simdgroup_sums_in_order<C>(dbs[p], slots[HAS_WEIGHT ? 1 : p % 2], lane, simdgroup, simdgroups);
+      add_simdgroups<C>(dbs[p], slots[HAS_WEIGHT ? 1 : p % 2], lane, simdgroup, simdgroups);
     }
   }
   if (simdgroup == 0) {
-    write_partial<C, R, HAS_WEIGHT, HAS_BIAS>(partial, group.y, groups.y, first, stride, width, dws, dbs);
+    write_partial<C, R, HAS_WEIGHT, HAS_BIAS>(
+      partial, group.y, groups.y, first, stride, width, packed<C>(partial, width), dws, dbs);
   }
 }
 
 // The sum of the groups' dw, and that of their db.
-template <typename T, int C>
+template <typename T, int C, int B, int S>
 [[kernel]] void layer_norm_bwd_gamma_reduce(
     device const float* partial [[buffer(0)]],
     constant uint& groups [[buffer(1)]],
@@ -556,6 +624,6 @@ template <typename T, int C>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float slots[8 * C * 32];
-  sum_rows<T, C>(partial, groups, width, sums, slots, group, threads, lane, simdgroup, simdgroups);
+  threadgroup float slots[S * C * 32];
+  sum_rows<T, C, B>(partial, groups, width, sums, slots, group, threads, lane, simdgroup, simdgroups);
 }

@@ -17,20 +17,23 @@
 // Fused, for rows that a threadgroup can hold in its registers:
 //   rms_norm_backward             a group walks over rows, keeps each in registers between
 //                                 its sums and its dx, and adds up dw in registers
-//   column_sum                    adds up the groups' dw, in order
+//   column_sum                    adds up the groups' dw
 // and for wider ones:
 //   rms_norm_backward_statistics  r and c of every row
 //   rms_norm_backward_columns     a group does the same for a block of columns
 // Separate:
 //   rms_norm_compute_rms_inv, rms_norm_backward_dx, rms_norm_backward_dw
 //
-// Launch (threads): groups of any size up to 1024 along x. In the kernels that walk
-// over rows a group takes rows group, group + groups, …, so any number of groups is
-// right; R packs of C elements a thread make the row (rms_norm_backward) or the block
-// (rms_norm_backward_columns, whose groups along y share the rows). The three separate
+// Launch (threads): groups along x of whole simdgroups, at most 32, or of a part of one. In
+// the kernels that walk over rows a group takes rows group, group + groups, …, so any number
+// of groups is right; R packs of C elements a thread make the row (rms_norm_backward) or the
+// block (rms_norm_backward_columns, whose groups along y share the rows). rms_norm_backward
+// takes rows that are not packed, which are slow, in packs of U elements, a divisor of R·C;
+// it holds the others as H, T or float, and with AHEAD loads a row before it has summed up
+// the one in front, if registers hold both, at most 32 elements a thread. The three separate
 // kernels and the statistics are right for any R. Groups of rms_norm_backward_columns and
 // rms_norm_backward_dw are whole simdgroups or one thread; one of rms_norm_backward_dw has
-// at most 8 simdgroups, and C columns a lane. Indices are size_t: a uint could
+// at most S simdgroups, and C columns a lane. Indices are size_t: a uint could
 // wrap around between neighbours, for all that a compiler knows, and keeps it from
 // seeing that they are neighbours.
 //
@@ -57,10 +60,10 @@ inline void times_weight(thread const float* dy, thread const float* w, thread f
   }
 }
 
-// (r, c) from (Σ x², Σ g·x).
+// (r, c) from (Σ x², Σ g·x). c has no roundings of r.
 inline float2 row_statistics(float2 sums, uint width, float eps) {
-  const float r = rsqrt(sums.x / float(width) + eps);
-  return float2(r, sums.y * r * r / float(width));
+  const float square = sums.x / float(width) + eps;
+  return float2(rsqrt(square), sums.y / float(width) / square);
 }
 
 // dx of a pack. The difference can cancel, so its product is not rounded.
@@ -71,10 +74,127 @@ inline void gradient(thread const float* x, thread const float* g, float r, floa
   }
 }
 
+// What rms_norm_backward does, with packs that are whole if PACKED. Of rows that are not, a
+// thread reads its elements again.
+template <typename T, typename H, int C, int R, bool AHEAD, bool HAS_WEIGHT, bool HAS_SUM, bool PACKED>
+inline void rms_norm_rows(
+    device const T* x,
+    device const T* w,
+    device const T* dy,
+    device const T* dh,
+    uint rows,
+    uint width,
+    float eps,
+    device T* dx,
+    device float* partial_dw,
+    threadgroup float2 (*slots)[32],
+    uint group,
+    uint groups,
+    uint thread_index,
+    uint threads,
+    uint lane,
+    uint simdgroup,
+    uint simdgroups) {
+  const size_t first = size_t(thread_index) * C;
+  const size_t stride = size_t(threads) * C;
+  const size_t step = size_t(groups) * width;
+  constexpr int L = C < 4 ? 4 : C;  // sums of the thread's elements
+  // Registers take a row before any of it is needed; a stack takes a pack at a time.
+  constexpr bool AT_ONCE = PACKED && R * C <= 32;
+
+  float dws[R][C];
+  for (int p = 0; p < R && first + p * stride < width; p++) {
+    for (int k = 0; k < C; k++) {
+      dws[p][k] = 0;
+    }
+  }
+  HeldPacks<H, C, R> held_w, held_x, held_dy;
+  if (PACKED && HAS_WEIGHT) {
+    hold(w, width, first, stride, held_w);
+  }
+  if (AT_ONCE && AHEAD && group < rows) {
+    hold(x + size_t(group) * width, width, first, stride, held_x);
+    hold(dy + size_t(group) * width, width, first, stride, held_dy);
+  }
+  uint turn = 0;
+  for (uint row = group; row < rows; row += groups, turn ^= 1) {
+    const size_t start = size_t(row) * width;
+    const bool is_last = rows - row <= groups;
+    HeldPacks<H, C, R> next_x, next_dy, held_dh;
+    if (AT_ONCE && !AHEAD) {
+      hold(x + start, width, first, stride, held_x);
+      hold(dy + start, width, first, stride, held_dy);
+    } else if (AT_ONCE && !is_last) {
+      hold(x + start + step, width, first, stride, next_x);
+      hold(dy + start + step, width, first, stride, next_dy);
+    }
+    if (AT_ONCE && HAS_SUM) {
+      hold(dh + start, width, first, stride, held_dh);
+    }
+
+    float squares[L] = {};
+    float products[L] = {};
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      float xs[C], dys[C], ws[C], g[C];
+      if (PACKED && !AT_ONCE) {
+        hold_pack(x + start, p, first + p * stride, width, held_x);
+        hold_pack(dy + start, p, first + p * stride, width, held_dy);
+      }
+      values_of<PACKED>(held_x, x + start, p, first + p * stride, width, xs);
+      values_of<PACKED>(held_dy, dy + start, p, first + p * stride, width, dys);
+      if (HAS_WEIGHT) {
+        values_of<PACKED>(held_w, w, p, first + p * stride, width, ws);
+      }
+      times_weight<C, HAS_WEIGHT>(dys, ws, g);
+      add_to_sums<C>(xs, g, squares + p * C % L, products + p * C % L);
+    }
+    const float2 sums = threadgroup_sum(
+        float2(sum_of<L>(squares), sum_of<L>(products)), slots[turn], lane, simdgroup, simdgroups);
+    const float2 rc = row_statistics(sums, width, eps);
+
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      float xs[C], dys[C], ws[C], g[C], dxs[C];
+      values_of<PACKED>(held_x, x + start, p, first + p * stride, width, xs);
+      values_of<PACKED>(held_dy, dy + start, p, first + p * stride, width, dys);
+      if (HAS_WEIGHT) {
+        values_of<PACKED>(held_w, w, p, first + p * stride, width, ws);
+      }
+      times_weight<C, HAS_WEIGHT>(dys, ws, g);
+      gradient<C>(xs, g, rc.x, rc.y, dxs);
+      if (HAS_SUM) {
+        float dhs[C];
+        if (AT_ONCE) {
+          values_of<true>(held_dh, dh + start, p, first + p * stride, width, dhs);
+        } else {
+          read<C>(dh + start, first + p * stride, width, PACKED, dhs);
+        }
+        for (int k = 0; k < C; k++) {
+          dxs[k] += dhs[k];
+        }
+      }
+      write<C>(dx + start, first + p * stride, width, PACKED, dxs);
+      if (HAS_WEIGHT) {
+        for (int k = 0; k < C; k++) {
+          dws[p][k] += dys[k] * (xs[k] * rc.x);
+        }
+      }
+    }
+    if (AT_ONCE && AHEAD && !is_last) {
+      held_x = next_x;
+      held_dy = next_dy;
+    }
+  }
+  if (HAS_WEIGHT) {
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      write<C>(partial_dw + size_t(group) * width, first + p * stride, width, PACKED, dws[p]);
+    }
+  }
+}
+
 // dx, and the share of dw that the group's rows have. x is what was normalised; with
 // HAS_SUM it has a cotangent dh of its own, which dx gets too. Without HAS_WEIGHT, w is
 // not read and partial_dw is not written.
-template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_SUM>
+template <typename T, typename H, int C, int R, int U, bool AHEAD, bool HAS_WEIGHT, bool HAS_SUM>
 [[kernel]] void rms_norm_backward(
     device const T* x [[buffer(0)]],
     device const T* w [[buffer(1)]],
@@ -93,64 +213,15 @@ template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_SUM>
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float2 slots[2][32];
-  const bool is_packed = packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) &&
-      (!HAS_WEIGHT || packed<C>(w, width)) && (!HAS_SUM || packed<C>(dh, width));
-  const size_t first = size_t(thread_index) * C;
-  const size_t stride = size_t(threads) * C;
-
-  float ws[R][C];
-  float dws[R][C];
-  for (int p = 0; p < R && first + p * stride < width; p++) {
-    if (HAS_WEIGHT) {
-      read<C>(w, first + p * stride, width, is_packed, ws[p]);
-      for (int k = 0; k < C; k++) {
-        dws[p][k] = 0;
-      }
-    }
-  }
-
-  uint turn = 0;
-  for (uint row = group; row < rows; row += groups, turn ^= 1) {
-    const size_t start = size_t(row) * width;
-    float xs[R][C];
-    float dys[R][C];
-    float squares[C] = {};
-    float products[C] = {};
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      read<C>(x + start, first + p * stride, width, is_packed, xs[p]);
-      read<C>(dy + start, first + p * stride, width, is_packed, dys[p]);
-      float g[C];
-      times_weight<C, HAS_WEIGHT>(dys[p], ws[p], g);
-      add_to_sums<C>(xs[p], g, squares, products);
-    }
-    const float2 sums = threadgroup_sum(
-        float2(sum_of<C>(squares), sum_of<C>(products)), slots[turn], lane, simdgroup, simdgroups);
-    const float2 rc = row_statistics(sums, width, eps);
-
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      float g[C];
-      times_weight<C, HAS_WEIGHT>(dys[p], ws[p], g);
-      float dxs[C];
-      gradient<C>(xs[p], g, rc.x, rc.y, dxs);
-      if (HAS_SUM) {
-        float dhs[C];
-        read<C>(dh + start, first + p * stride, width, is_packed, dhs);
-        for (int k = 0; k < C; k++) {
-          dxs[k] += dhs[k];
-        }
-      }
-      write<C>(dx + start, first + p * stride, width, is_packed, dxs);
-      if (HAS_WEIGHT) {
-        for (int k = 0; k < C; k++) {
-          dws[p][k] += dys[p][k] * (xs[p][k] * rc.x);
-        }
-      }
-    }
-  }
-  if (HAS_WEIGHT) {
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      write<C>(partial_dw + size_t(group) * width, first + p * stride, width, packed<C>(partial_dw, width), dws[p]);
-    }
+  if (packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) && packed<C>(partial_dw, width) &&
+      (!HAS_WEIGHT || packed<C>(w, width)) && (!HAS_SUM || packed<C>(dh, width))) {
+    rms_norm_rows<T, H, C, R, AHEAD, HAS_WEIGHT, HAS_SUM, true>(
+        x, w, dy, dh, rows, width, eps, dx, partial_dw, slots,
+        group, groups, thread_index, threads, lane, simdgroup, simdgroups);
+  } else {
+    rms_norm_rows<T, H, U, R * C / U, false, HAS_WEIGHT, HAS_SUM, false>(
+        x, w, dy, dh, rows, width, eps, dx, partial_dw, slots,
+        group, groups, thread_index, threads, lane, simdgroup, simdgroups);
   }
 }
 
@@ -398,8 +469,8 @@ template <typename T, int C, int R, bool HAS_WEIGHT>
 
 // dw[column] = Σ_rows dy·x·rms_inv. A lane owns C neighbouring columns, so that
 // the lanes of a simdgroup read a row's elements side by side; the simdgroups of a
-// group share the rows, and simdgroup 0 adds their sums up in order.
-template <typename T, int C>
+// group share the rows, and simdgroup 0 adds their sums up.
+template <typename T, int C, int S>
 [[kernel]] void rms_norm_backward_dw(
     device const T* x [[buffer(0)]],
     device const T* dy [[buffer(1)]],
@@ -412,13 +483,14 @@ template <typename T, int C>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float slots[8 * C * 32];
+  threadgroup float slots[S * C * 32];
   const uint lanes = min(threads, 32u);
   const size_t column = (size_t(group) * lanes + lane) * C;
   const bool is_packed = packed<C>(x, width) && packed<C>(dy, width);
 
   float sums[C] = {};
   for (size_t begin = simdgroup; begin < rows; begin += size_t(simdgroups) * lanes) {
+    float few[C] = {};  // the sum of some rows, whose roundings are small beside that of all
     // A lane reads the value of one row for all lanes.
     const size_t own = begin + size_t(simdgroups) * lane;
     const float own_r = own < rows ? rms_inv[own] : 0;
@@ -430,12 +502,15 @@ template <typename T, int C>
         read<C>(x + start, column, width, is_packed, xs);
         read<C>(dy + start, column, width, is_packed, dys);
         for (int k = 0; k < C; k++) {
-          sums[k] += dys[k] * (xs[k] * r);
+          few[k] += dys[k] * (xs[k] * r);
         }
       }
     }
+    for (int k = 0; k < C; k++) {
+      sums[k] += few[k];
+    }
   }
-  simdgroup_sums_in_order<C>(sums, slots, lane, simdgroup, simdgroups);
+  add_simdgroups<C>(sums, slots, lane, simdgroup, simdgroups);
   if (simdgroup == 0 && column < width) {
     write<C>(dw, column, width, packed<C>(dw, width), sums);
   }

@@ -9,8 +9,8 @@
 // the cotangent of out, which is residual's own gradient too; of h with the cotangents
 // of y and of h.
 //
-// Launch (threads): groups of any size up to 1024; a group takes rows group,
-// group + groups, …, so any number of groups is right. The first R packs of C elements
+// Launch (threads): groups of whole simdgroups, at most 32, or of a part of one; a group takes
+// rows group, group + groups, …, so any number of groups is right. The first R packs of C elements
 // of a thread stay in registers; what a wider row has beyond them is read twice.
 //
 // Device traffic, in elements of T: 3·N·D and 4·N·D; wider rows read x (and residual)

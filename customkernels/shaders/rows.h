@@ -25,8 +25,8 @@ inline bool packed(device const T* p, size_t width) {
 // stand for what is beyond the row's end.
 template <int C, typename T, typename V>
 inline void read(device const T* row, size_t column, size_t width, bool is_packed, thread V* values) {
-  if (is_packed) {
-    const Pack<T, C> pack = *reinterpret_cast<device const Pack<T, C>*>(row + column);
+  if (C == 1 || is_packed) {
+    const Pack<T, C> pack = reinterpret_cast<device const Pack<T, C>*>(row)[column / C];
     for (int k = 0; k < C; k++) {
       values[k] = V(pack.values[k]);
     }
@@ -41,15 +41,62 @@ inline void read(device const T* row, size_t column, size_t width, bool is_packe
   }
 }
 
+// What a thread holds of a row until it computes with it: R packs of H, which is T or float.
+// They are words, since a compiler may take halves apart where it loads them, and wait for
+// them.
+template <typename H, int C, int R>
+struct HeldPacks {
+  Pack<uint, (C * sizeof(H) + 3) / 4> packs[R];
+};
+
+// Holds pack p of a packed row, which begins at a column.
+template <typename T, typename H, int C, int R>
+inline void hold_pack(device const T* row, int p, size_t column, size_t width, thread HeldPacks<H, C, R>& held) {
+  typedef Pack<uint, (C * sizeof(H) + 3) / 4> Words;
+  if (is_same<T, H>::value) {
+    held.packs[p] = reinterpret_cast<device const Words*>(row)[column / C];
+  } else {
+    read<C>(row, column, width, true, reinterpret_cast<thread H*>(held.packs[p].values));
+  }
+}
+
+// Holds the packs of a packed row that begin at column first and every stride. Where H is T
+// nothing waits for them.
+template <typename T, typename H, int C, int R>
+inline void hold(
+    device const T* row, size_t width, size_t first, size_t stride, thread HeldPacks<H, C, R>& held) {
+  for (int p = 0; p < R && first + p * stride < width; p++) {
+    hold_pack(row, p, first + p * stride, width, held);
+  }
+}
+
+// The values of pack p of a row, which lie at a column, in float: held, if HELD, or read.
+template <bool HELD, typename T, typename H, int C, int R>
+inline void values_of(
+    thread const HeldPacks<H, C, R>& held,
+    device const T* row,
+    int p,
+    size_t column,
+    size_t width,
+    thread float* values) {
+  if (HELD) {
+    for (int k = 0; k < C; k++) {
+      values[k] = float(reinterpret_cast<thread const H*>(held.packs[p].values)[k]);
+    }
+  } else {
+    read<C>(row, column, width, false, values);
+  }
+}
+
 // Writes the pack at a column of a row, up to the row's end.
 template <int C, typename T, typename V>
 inline void write(device T* row, size_t column, size_t width, bool is_packed, thread const V* values) {
-  if (is_packed) {
+  if (C == 1 || is_packed) {
     Pack<T, C> pack;
     for (int k = 0; k < C; k++) {
       pack.values[k] = T(values[k]);
     }
-    *reinterpret_cast<device Pack<T, C>*>(row + column) = pack;
+    reinterpret_cast<device Pack<T, C>*>(row)[column / C] = pack;
   } else if (column + C <= width) {
     for (int k = 0; k < C; k++) {
       row[column + k] = T(values[k]);
@@ -61,14 +108,19 @@ inline void write(device T* row, size_t column, size_t width, bool is_packed, th
   }
 }
 
-// The sum of the C values.
+// The sum of the C values, a power of two, in pairs.
 template <int C>
 inline float sum_of(thread const float* values) {
-  float sum = 0;
+  float sums[C];
   for (int k = 0; k < C; k++) {
-    sum += values[k];
+    sums[k] = values[k];
   }
-  return sum;
+  for (int n = C / 2; n > 0; n /= 2) {
+    for (int k = 0; k < n; k++) {
+      sums[k] += sums[k + n];
+    }
+  }
+  return sums[0];
 }
 
 // Adds the squares of a pack.
@@ -79,25 +131,39 @@ inline void add_squares(thread const float* values, thread float* squares) {
   }
 }
 
-// Sum over the threadgroup, for every thread. The caller gives other slots (one
-// value for each simdgroup) to the next call, which then needs no barrier between:
-// nobody writes slots again before everybody has passed the barrier in between.
+// How many floats a value has: of a float3's four, one is none.
+template <typename V>
+struct Floats {
+  enum { count = sizeof(V) / sizeof(float) };
+};
+template <>
+struct Floats<float3> {
+  enum { count = 3 };
+};
+
+// Sum over the threadgroup, which has whole simdgroups or one that is not, for every thread.
+// The caller gives other slots, 32 of them, to the next call, which then needs no barrier
+// between: nobody writes slots again before everybody has passed the barrier in between.
 template <typename V>
 inline V threadgroup_sum(V value, threadgroup V* slots, uint lane, uint simdgroup, uint simdgroups) {
   value = simd_sum(value);
   if (simdgroups == 1) {
     return value;
   }
+  // Floats of the same name lie side by side, in a bank each.
+  threadgroup float* const banks = reinterpret_cast<threadgroup float*>(slots);
+  thread float* const parts = reinterpret_cast<thread float*>(&value);
   if (lane == 0) {
-    slots[simdgroup] = value;
+    for (int i = 0; i < Floats<V>::count; i++) {
+      banks[i * 32 + simdgroup] = parts[i];
+    }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  // Every thread adds all of them up: right for a last simdgroup of any size.
-  value = V(0);
-  for (uint g = 0; g < simdgroups; g++) {
-    value += slots[g];
+  // Every simdgroup adds them up as lanes are added: in pairs.
+  for (int i = 0; i < Floats<V>::count; i++) {
+    parts[i] = lane < simdgroups ? banks[i * 32 + lane] : 0.0f;
   }
-  return value;
+  return simd_sum(value);
 }
 
 // Largest value in the threadgroup, for every thread. slots are the caller's as of
@@ -117,11 +183,10 @@ inline float threadgroup_max(float value, threadgroup float* slots, uint lane, u
   return value;
 }
 
-// Adds up, in simdgroup 0, what the lanes of the same index have in every simdgroup,
-// in the order of simdgroups. slots has C·32 values for each simdgroup; a group of one
-// simdgroup does not touch them.
+// Adds up, in simdgroup 0, what the lanes of the same index have in every simdgroup, in pairs.
+// slots has C·32 values for each simdgroup; a group of one simdgroup does not touch them.
 template <int C>
-inline void simdgroup_sums_in_order(
+inline void add_simdgroups(
     thread float* values,
     threadgroup float* slots,
     uint lane,
@@ -133,21 +198,21 @@ inline void simdgroup_sums_in_order(
   for (int k = 0; k < C; k++) {
     slots[(simdgroup * C + k) * 32 + lane] = values[k];
   }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  if (simdgroup == 0) {
-    for (int k = 0; k < C; k++) {
-      values[k] = 0;
-      for (uint g = 0; g < simdgroups; g++) {
-        values[k] += slots[(g * C + k) * 32 + lane];
+  for (uint apart = 1; apart < simdgroups; apart *= 2) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (simdgroup % (2 * apart) == 0 && simdgroup + apart < simdgroups) {
+      for (int k = 0; k < C; k++) {
+        values[k] += slots[((simdgroup + apart) * C + k) * 32 + lane];
+        slots[(simdgroup * C + k) * 32 + lane] = values[k];
       }
     }
   }
 }
 
-// Adds up the rows of the float matrix group.y in the order of the rows: C columns a lane,
-// 32 lanes wide at most, and the simdgroups share the rows. slots has C·32 values for
-// each simdgroup.
-template <typename T, int C>
+// Adds up the rows of the float matrix group.y in an order that the launch decides: C columns
+// a lane, 32 lanes wide at most, and the simdgroups share the rows. A simdgroup loads B rows,
+// a power of two, at a time, and adds them in pairs. slots has C·32 values for each simdgroup.
+template <typename T, int C, int B>
 inline void sum_rows(
     device const float* matrices,
     uint rows,
@@ -166,15 +231,24 @@ inline void sum_rows(
 
   float values[C] = {};
   if (column < width) {
-    for (uint row = simdgroup; row < rows; row += simdgroups) {
-      float terms[C];
-      read<C>(matrices + size_t(row) * width, column, width, is_packed, terms);
+    for (size_t begin = simdgroup; begin < rows; begin += size_t(simdgroups) * B) {
+      float terms[B][C] = {};
+      for (int b = 0; b < B && begin + size_t(b) * simdgroups < rows; b++) {
+        read<C>(matrices + (begin + size_t(b) * simdgroups) * width, column, width, is_packed, terms[b]);
+      }
+      for (int apart = 1; apart < B; apart *= 2) {
+        for (int b = 0; b < B; b += 2 * apart) {
+          for (int k = 0; k < C; k++) {
+            terms[b][k] += terms[b + apart][k];
+          }
+        }
+      }
       for (int k = 0; k < C; k++) {
-        values[k] += terms[k];
+        values[k] += terms[0][k];
       }
     }
   }
-  simdgroup_sums_in_order<C>(values, slots, lane, simdgroup, simdgroups);
+  add_simdgroups<C>(values, slots, lane, simdgroup, simdgroups);
   if (simdgroup == 0 && column < width) {
     device T* out = sums + size_t(group.y) * width;
     write<C>(out, column, width, packed<C>(out, width), values);

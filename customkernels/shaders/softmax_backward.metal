@@ -8,8 +8,8 @@
 // Storage is T; every product and sum is in float. The sum runs in an order that the
 // launch alone decides, so results are the same bits every time.
 //
-// Launch (threads): groups of any size up to 1024; a group takes rows group,
-// group + groups, …, so any number of groups is right. The first R packs of C elements
+// Launch (threads): groups of whole simdgroups, at most 32, or of a part of one; a group takes
+// rows group, group + groups, …, so any number of groups is right. The first R packs of C elements
 // of a thread stay in registers; what a wider row has beyond them is read twice.
 //
 // Device traffic, in elements of T: 3·N·D, and 2 more for each element beyond the

@@ -6,8 +6,8 @@
 // A row with a NaN or +∞, or with nothing but −∞, becomes NaN: the largest element is
 // then not a number's distance away from itself.
 //
-// Launch (threads): groups of any size up to 1024; a group takes rows group,
-// group + groups, …, so any number of groups is right. The first R packs of C elements
+// Launch (threads): groups of whole simdgroups, at most 32, or of a part of one; a group takes
+// rows group, group + groups, …, so any number of groups is right. The first R packs of C elements
 // of a thread stay in registers; what a wider row has beyond them is read three times.
 //
 // Device traffic, in elements of T: 2·N·D, and 2 more for each element beyond the

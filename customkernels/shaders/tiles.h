@@ -6,12 +6,18 @@
 // set: a text that uses no more than that is right for every spread.
 //
 //   LANES = 32   fragments of 8×8, simdgroup_matrix, whose lanes own two neighbouring
-//                columns of a row each, in the layout that MLX's own kernels rely on
+//                columns of a row each, in the layout that MLX's own kernels rely on; a device
+//                with matrix units of another shape brings tiles and panels for them, which
+//                may round a left tile to T
 //   LANES = 1    everything is one lane's: plain loops, for a processor's vectors
 //
-// The left operand of a product is a tile; the right one is a panel, R rows of C elements
-// of T, which may be read transposed. With 32 lanes it lies in threadgroup memory, with
-// one it stays where it is. Rows of device memory are zeros from their number on.
+// The right factor of a product is a panel, R rows of C elements of T. With 32 lanes it lies
+// in threadgroup memory, with one it stays where it is. It walks over rows in turns: begin says
+// where the first rows are, turn has those that were said last and says where the next are,
+// which a device may fetch ahead; what is used of the last turn ends before wait, and what is
+// used of this one begins behind ready. The left factor is a tile or, where the panel is read
+// transposed, an operand: rows of T that came from device memory. Rows of device memory are
+// zeros from their number on.
 
 #include "rows.h"
 #include <metal_simdgroup_matrix>
@@ -21,9 +27,69 @@
 template <int LANES, int M, int C>
 struct Tile;
 
+template <int LANES, typename T, int R, int C>
+struct Panel;
+
+template <int LANES, typename T, int M, int K>
+struct Operand {
+  Tile<LANES, M, K> tile;
+};
+
+#ifdef METAL_TILES_H  // of the CUDA executor
+
+template <int M, int C>
+struct Tile<32, M, C> : mlxg::tile<M, C> {};
+
+template <typename T, int R, int C>
+struct Panel<32, T, R, C> : mlxg::panel<T, R, C> {};
+
+template <typename T, int R, int C, int W>
+inline void wait(thread Panel<32, T, R, C>& one, thread Panel<32, T, R, W>& other) {
+  mlxg::wait(one, other);
+}
+
+template <typename T, int R, int C, int W>
+inline void ready(thread Panel<32, T, R, C>& one, thread Panel<32, T, R, W>& other) {
+  mlxg::ready(one, other);
+}
+
+template <typename T, int R, int C>
+inline void wait(thread Panel<32, T, R, C>& panel) {
+  mlxg::wait(panel);
+}
+
+template <typename T, int R, int C>
+inline void ready(thread Panel<32, T, R, C>& panel) {
+  mlxg::ready(panel);
+}
+
+template <typename T, int M, int K>
+struct Operand<32, T, M, K> : mlxg::operand<T, M, K> {};
+
+template <typename T, int M, int K>
+inline void load(thread Operand<32, T, M, K>& left, device const T* from, int rows, uint lane) {
+  left.load(from, rows, lane);
+}
+
+template <int M, int K, int C, typename T>
+inline void multiply_add(
+    thread Tile<32, M, C>& sum, thread Tile<32, M, K>& left, thread const Panel<32, T, K, C>& panel, uint lane) {
+  mlxg::multiply_add(sum, left, panel, lane);
+}
+
+template <int M, int K, int C, typename T>
+inline void multiply_add_transposed(
+    thread Tile<32, M, C>& sum, thread Operand<32, T, M, K>& left, thread const Panel<32, T, C, K>& panel, uint lane) {
+  mlxg::multiply_add_transposed(sum, left, panel, lane);
+}
+
+#else
+
 template <int M, int C>
 struct Tile<32, M, C> {
   enum { ROWS = M / 8, COLUMNS = C / 4 };
+  // The bits of a lane's number in which those that share a row differ, and a column.
+  enum { ROW_BIT_0 = 1, ROW_BIT_1 = 8, COLUMN_BIT_0 = 2, COLUMN_BIT_1 = 4, COLUMN_BIT_2 = 16 };
   simdgroup_matrix<float, 8, 8> fragments[M / 8][C / 8];
 
   static int row(int i, uint lane) {
@@ -40,252 +106,66 @@ struct Tile<32, M, C> {
   }
 };
 
-template <int M, int C>
-struct Tile<1, M, C> {
-  enum { ROWS = M, COLUMNS = C };
-  float elements[M][C];
-
-  static int row(int i, uint) {
-    return i;
-  }
-  static int column(int j, uint) {
-    return j;
-  }
-  float get(int i, int j) {
-    return elements[i][j];
-  }
-  void set(int i, int j, float value) {
-    elements[i][j] = value;
-  }
-};
-
-template <int LANES, int M, int C>
-inline void fill(thread Tile<LANES, M, C>& tile, float value) {
-  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
-    for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
-      tile.set(i, j, value);
-    }
-  }
-}
-
-// Reads a tile from rows of device memory that lie side by side.
-template <int LANES, int M, int C, typename T>
-inline void load(thread Tile<LANES, M, C>& tile, device const T* from, int rows, uint lane) {
-  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
-    const int row = tile.row(i, lane);
-    device const T* const p = from + size_t(row) * C;
-    if (row < rows) {
-      for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
-        tile.set(i, j, float(p[tile.column(j, lane)]));
-      }
-    } else {
-      for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
-        tile.set(i, j, 0);
-      }
-    }
-  }
-}
-
-// Writes a tile to rows of device memory that lie side by side.
-template <int LANES, int M, int C, typename T>
-inline void store(thread Tile<LANES, M, C>& tile, device T* to, int rows, uint lane) {
-  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
-    const int row = tile.row(i, lane);
-    device T* const p = to + size_t(row) * C;
-    if (row < rows) {
-      for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
-        p[tile.column(j, lane)] = T(tile.get(i, j));
-      }
-    }
-  }
-}
-
-template <int LANES, int M, int C>
-inline void multiply(thread Tile<LANES, M, C>& tile, float factor) {
-  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
-    for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
-      tile.set(i, j, tile.get(i, j) * factor);
-    }
-  }
-}
-
-// Multiplies the lane's rows by factors of their own.
-template <int LANES, int M, int C>
-inline void multiply_rows(thread Tile<LANES, M, C>& tile, thread const float* factors) {
-  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
-    for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
-      tile.set(i, j, tile.get(i, j) * factors[i]);
-    }
-  }
-}
-
-// Divides the lane's rows.
-template <int LANES, int M, int C>
-inline void divide_rows(thread Tile<LANES, M, C>& tile, thread const float* divisors) {
-  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
-    for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
-      tile.set(i, j, tile.get(i, j) / divisors[i]);
-    }
-  }
-}
-
-// The largest element and the sum of each row, for the lane's rows. The lanes that share
-// a row of a fragment differ in bits 0 and 3.
-template <int M, int C>
-inline void row_max(thread Tile<32, M, C>& tile, thread float* most) {
-  for (int i = 0; i < Tile<32, M, C>::ROWS; i++) {
-    float value = tile.get(i, 0);
-    for (int j = 1; j < Tile<32, M, C>::COLUMNS; j++) {
-      value = max(value, tile.get(i, j));
-    }
-    value = max(value, simd_shuffle_xor(value, 1));
-    most[i] = max(value, simd_shuffle_xor(value, 8));
-  }
-}
-
-template <int M, int C>
-inline void row_max(thread Tile<1, M, C>& tile, thread float* most) {
-  for (int i = 0; i < M; i++) {
-    float parts[8];
-    for (int k = 0; k < 8; k++) {
-      parts[k] = tile.elements[i][k];
-    }
-    for (int j = 8; j < C; j += 8) {
-      for (int k = 0; k < 8; k++) {
-        parts[k] = max(parts[k], tile.elements[i][j + k]);
-      }
-    }
-    most[i] = parts[0];
-    for (int k = 1; k < 8; k++) {
-      most[i] = max(most[i], parts[k]);
-    }
-  }
-}
-
-template <int M, int C>
-inline void row_sum(thread Tile<32, M, C>& tile, thread float* sums) {
-  for (int i = 0; i < Tile<32, M, C>::ROWS; i++) {
-    float value = 0;
-    for (int j = 0; j < Tile<32, M, C>::COLUMNS; j++) {
-      value += tile.get(i, j);
-    }
-    value += simd_shuffle_xor(value, 1);
-    sums[i] = value + simd_shuffle_xor(value, 8);
-  }
-}
-
-template <int M, int C>
-inline void row_sum(thread Tile<1, M, C>& tile, thread float* sums) {
-  for (int i = 0; i < M; i++) {
-    float parts[8] = {};
-    for (int j = 0; j < C; j += 8) {
-      for (int k = 0; k < 8; k++) {
-        parts[k] += tile.elements[i][j + k];
-      }
-    }
-    sums[i] = sum_of<8>(parts);
-  }
-}
-
-// The sum of each column, for the lane's columns. The lanes that share a column of a
-// fragment differ in bits 1, 2 and 4.
-template <int M, int C>
-inline void column_sum(thread Tile<32, M, C>& tile, thread float* sums) {
-  for (int j = 0; j < Tile<32, M, C>::COLUMNS; j++) {
-    float value = 0;
-    for (int i = 0; i < Tile<32, M, C>::ROWS; i++) {
-      value += tile.get(i, j);
-    }
-    value += simd_shuffle_xor(value, 2);
-    value += simd_shuffle_xor(value, 4);
-    sums[j] = value + simd_shuffle_xor(value, 16);
-  }
-}
-
-template <int M, int C>
-inline void column_sum(thread Tile<1, M, C>& tile, thread float* sums) {
-  for (int j = 0; j < C; j++) {
-    sums[j] = 0;
-  }
-  for (int i = 0; i < M; i++) {
-    for (int j = 0; j < C; j++) {
-      sums[j] += tile.elements[i][j];
-    }
-  }
-}
-
-// The sum of what column_sum has of the columns. The lanes of a row differ in bits 0 and 3.
-template <int M, int C>
-inline float sum_of_columns(thread Tile<32, M, C>&, thread const float* sums) {
-  float value = sum_of<Tile<32, M, C>::COLUMNS>(sums);
-  value += simd_shuffle_xor(value, 1);
-  return value + simd_shuffle_xor(value, 8);
-}
-
-template <int M, int C>
-inline float sum_of_columns(thread Tile<1, M, C>&, thread const float* sums) {
-  return sum_of<C>(sums);
-}
-
-template <int LANES, typename T, int R, int C>
-struct Panel;
-
 template <typename T, int R, int C>
 struct Panel<32, T, R, C> {
   enum { SIZE = R * C };  // of its memory
   threadgroup T* memory;
+  device const T* next;
+  int next_rows;
 
-  // Where the panels of the last turn are used no more.
-  static void wait() {
-    threadgroup_barrier(mem_flags::mem_threadgroup);
+  void begin(threadgroup T* to, device const T* from, int rows, uint, uint) {
+    memory = to;
+    next = from;
+    next_rows = rows;
   }
 
-  // Fetches rows with all threads of the threadgroup, after wait and before ready.
-  void fetch(device const T* from, int rows, uint thread_index, uint threads) {
-    const bool is_packed = packed<8>(from, C);
-    for (uint i = thread_index * 8; i < R * C; i += threads * 8) {
-      T values[8];
-      if (int(i / C) < rows) {
-        read<8>(from + i / C * C, i % C, C, is_packed, values);
+  void turn(device const T* from, int rows, uint thread_index, uint threads) {
+    const int pack = C % 8 == 0 ? 8 : 1;
+    const bool is_packed = packed<pack>(next, C);
+    for (uint i = thread_index * pack; i < R * C; i += threads * pack) {
+      T values[pack];
+      if (int(i / C) < next_rows) {
+        read<pack>(next + i / C * C, i % C, C, is_packed, values);
       } else {
-        for (int k = 0; k < 8; k++) {
+        for (int k = 0; k < pack; k++) {
           values[k] = T(0);
         }
       }
-      for (int k = 0; k < 8; k++) {
+      for (int k = 0; k < pack; k++) {
         memory[i + k] = values[k];
       }
     }
+    next = from;
+    next_rows = rows;
   }
 
-  // Where every thread has fetched its share.
-  static void ready() {
-    threadgroup_barrier(mem_flags::mem_threadgroup);
+  float get(int row, int column) const {
+    return float(memory[row * C + column]);
   }
 };
+
+template <typename T, int R, int C, int W>
+inline void wait(thread Panel<32, T, R, C>&, thread Panel<32, T, R, W>&) {
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+}
+
+template <typename T, int R, int C, int W>
+inline void ready(thread Panel<32, T, R, C>&, thread Panel<32, T, R, W>&) {
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+}
 
 template <typename T, int R, int C>
-struct Panel<1, T, R, C> {
-  enum { SIZE = 1 };
-  threadgroup T* memory;  // not used
-  device const T* rows;
-  int count;
+inline void wait(thread Panel<32, T, R, C>&) {
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+}
 
-  static void wait() {
-  }
-  void fetch(device const T* from, int number, uint, uint) {
-    rows = from;
-    count = number;
-  }
-  static void ready() {
-  }
-};
+template <typename T, int R, int C>
+inline void ready(thread Panel<32, T, R, C>&) {
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+}
 
-// Adds the product of a left tile and a panel to a sum. TRANSPOSED: the panel has C rows
-// of K elements and is read as K rows of C. The product is added up on its own, so that
-// the errors of a long sum grow with the number of panels and not of their rows.
 template <bool TRANSPOSED, int M, int K, int C, typename T, int R, int W>
-inline void multiply_add(
+inline void add_product(
     thread Tile<32, M, C>& sum, thread Tile<32, M, K>& left, thread const Panel<32, T, R, W>& panel, uint lane) {
   const int row = sum.row(0, lane);
   const int column = sum.column(0, lane);
@@ -313,10 +193,72 @@ inline void multiply_add(
   }
 }
 
+#endif
+
+template <int M, int C>
+struct Tile<1, M, C> {
+  enum { ROWS = M, COLUMNS = C };
+  float elements[M][C];
+
+  static int row(int i, uint) {
+    return i;
+  }
+  static int column(int j, uint) {
+    return j;
+  }
+  float get(int i, int j) {
+    return elements[i][j];
+  }
+  void set(int i, int j, float value) {
+    elements[i][j] = value;
+  }
+};
+
+template <typename T, int R, int C>
+struct Panel<1, T, R, C> {
+  enum { SIZE = 1 };
+  device const T* rows;
+  int count;
+  device const T* next;
+  int next_rows;
+
+  void begin(threadgroup T*, device const T* from, int number, uint, uint) {
+    next = from;
+    next_rows = number;
+  }
+
+  void turn(device const T* from, int number, uint, uint) {
+    rows = next;
+    count = next_rows;
+    next = from;
+    next_rows = number;
+  }
+
+  float get(int row, int column) const {
+    return row < count ? float(rows[row * C + column]) : 0.0f;
+  }
+};
+
+template <typename T, int R, int C, int W>
+inline void wait(thread Panel<1, T, R, C>&, thread Panel<1, T, R, W>&) {
+}
+
+template <typename T, int R, int C, int W>
+inline void ready(thread Panel<1, T, R, C>&, thread Panel<1, T, R, W>&) {
+}
+
+template <typename T, int R, int C>
+inline void wait(thread Panel<1, T, R, C>&) {
+}
+
+template <typename T, int R, int C>
+inline void ready(thread Panel<1, T, R, C>&) {
+}
+
 // Eight rows by eight columns of the product stay in registers over all of K, and eight
 // columns of the panel, as floats, in a cache over all rows.
 template <bool TRANSPOSED, int M, int K, int C, typename T, int R, int W>
-inline void multiply_add(
+inline void add_product(
     thread Tile<1, M, C>& sum, thread Tile<1, M, K>& left, thread const Panel<1, T, R, W>& panel, uint) {
   for (int c = 0; c < C; c += 8) {
     float right[K][8];
@@ -365,4 +307,195 @@ inline void multiply_add(
       }
     }
   }
+}
+
+// multiply_add adds the product of a tile and a panel to a sum, multiply_add_transposed that
+// of an operand and a panel of C rows of K elements, which is read as K rows of C. The
+// product is added up on its own, so that the errors of a long sum grow with the number of
+// panels and not of their rows.
+
+template <int LANES, int M, int K, int C, typename T>
+inline void multiply_add(
+    thread Tile<LANES, M, C>& sum, thread Tile<LANES, M, K>& left, thread const Panel<LANES, T, K, C>& panel, uint lane) {
+  add_product<false>(sum, left, panel, lane);
+}
+
+template <int LANES, int M, int K, int C, typename T>
+inline void multiply_add_transposed(
+    thread Tile<LANES, M, C>& sum,
+    thread Operand<LANES, T, M, K>& left,
+    thread const Panel<LANES, T, C, K>& panel,
+    uint lane) {
+  add_product<true>(sum, left.tile, panel, lane);
+}
+
+template <int LANES, int M, int C>
+inline void fill(thread Tile<LANES, M, C>& tile, float value) {
+  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
+    for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
+      tile.set(i, j, value);
+    }
+  }
+}
+
+// Reads a tile from rows of device memory that lie side by side.
+template <int LANES, int M, int C, typename T>
+inline void load(thread Tile<LANES, M, C>& tile, device const T* from, int rows, uint lane) {
+  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
+    const int row = tile.row(i, lane);
+    device const T* const p = from + size_t(row) * C;
+    if (row < rows) {
+      for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
+        tile.set(i, j, float(p[tile.column(j, lane)]));
+      }
+    } else {
+      for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
+        tile.set(i, j, 0);
+      }
+    }
+  }
+}
+
+template <int LANES, typename T, int M, int K>
+inline void load(thread Operand<LANES, T, M, K>& left, device const T* from, int rows, uint lane) {
+  load(left.tile, from, rows, lane);
+}
+
+// Writes a tile to rows of device memory that lie side by side.
+template <int LANES, int M, int C, typename T>
+inline void store(thread Tile<LANES, M, C>& tile, device T* to, int rows, uint lane) {
+  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
+    const int row = tile.row(i, lane);
+    device T* const p = to + size_t(row) * C;
+    if (row < rows) {
+      for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
+        p[tile.column(j, lane)] = T(tile.get(i, j));
+      }
+    }
+  }
+}
+
+template <int LANES, int M, int C>
+inline void multiply(thread Tile<LANES, M, C>& tile, float factor) {
+  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
+    for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
+      tile.set(i, j, tile.get(i, j) * factor);
+    }
+  }
+}
+
+// Multiplies the lane's rows by factors of their own.
+template <int LANES, int M, int C>
+inline void multiply_rows(thread Tile<LANES, M, C>& tile, thread const float* factors) {
+  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
+    for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
+      tile.set(i, j, tile.get(i, j) * factors[i]);
+    }
+  }
+}
+
+// Divides the lane's rows.
+template <int LANES, int M, int C>
+inline void divide_rows(thread Tile<LANES, M, C>& tile, thread const float* divisors) {
+  for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
+    for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
+      tile.set(i, j, tile.get(i, j) / divisors[i]);
+    }
+  }
+}
+
+// The largest element and the sum of each row, for the lane's rows.
+template <int M, int C>
+inline void row_max(thread Tile<32, M, C>& tile, thread float* most) {
+  for (int i = 0; i < Tile<32, M, C>::ROWS; i++) {
+    float value = tile.get(i, 0);
+    for (int j = 1; j < Tile<32, M, C>::COLUMNS; j++) {
+      value = max(value, tile.get(i, j));
+    }
+    value = max(value, simd_shuffle_xor(value, tile.ROW_BIT_0));
+    most[i] = max(value, simd_shuffle_xor(value, tile.ROW_BIT_1));
+  }
+}
+
+template <int M, int C>
+inline void row_max(thread Tile<1, M, C>& tile, thread float* most) {
+  for (int i = 0; i < M; i++) {
+    float parts[8];
+    for (int k = 0; k < 8; k++) {
+      parts[k] = tile.elements[i][k];
+    }
+    for (int j = 8; j < C; j += 8) {
+      for (int k = 0; k < 8; k++) {
+        parts[k] = max(parts[k], tile.elements[i][j + k]);
+      }
+    }
+    most[i] = parts[0];
+    for (int k = 1; k < 8; k++) {
+      most[i] = max(most[i], parts[k]);
+    }
+  }
+}
+
+template <int M, int C>
+inline void row_sum(thread Tile<32, M, C>& tile, thread float* sums) {
+  for (int i = 0; i < Tile<32, M, C>::ROWS; i++) {
+    float value = 0;
+    for (int j = 0; j < Tile<32, M, C>::COLUMNS; j++) {
+      value += tile.get(i, j);
+    }
+    value += simd_shuffle_xor(value, tile.ROW_BIT_0);
+    sums[i] = value + simd_shuffle_xor(value, tile.ROW_BIT_1);
+  }
+}
+
+template <int M, int C>
+inline void row_sum(thread Tile<1, M, C>& tile, thread float* sums) {
+  for (int i = 0; i < M; i++) {
+    float parts[8] = {};
+    for (int j = 0; j < C; j += 8) {
+      for (int k = 0; k < 8; k++) {
+        parts[k] += tile.elements[i][j + k];
+      }
+    }
+    sums[i] = sum_of<8>(parts);
+  }
+}
+
+// The sum of each column, for the lane's columns.
+template <int M, int C>
+inline void column_sum(thread Tile<32, M, C>& tile, thread float* sums) {
+  for (int j = 0; j < Tile<32, M, C>::COLUMNS; j++) {
+    float value = 0;
+    for (int i = 0; i < Tile<32, M, C>::ROWS; i++) {
+      value += tile.get(i, j);
+    }
+    value += simd_shuffle_xor(value, tile.COLUMN_BIT_0);
+    value += simd_shuffle_xor(value, tile.COLUMN_BIT_1);
+    sums[j] = value + simd_shuffle_xor(value, tile.COLUMN_BIT_2);
+  }
+}
+
+template <int M, int C>
+inline void column_sum(thread Tile<1, M, C>& tile, thread float* sums) {
+  for (int j = 0; j < C; j++) {
+    sums[j] = 0;
+  }
+  for (int i = 0; i < M; i++) {
+    for (int j = 0; j < C; j++) {
+      sums[j] += tile.elements[i][j];
+    }
+  }
+}
+
+// The sum of what column_sum has of the columns.
+template <int M, int C>
+inline float sum_of_columns(thread Tile<32, M, C>& tile, thread const float* sums) {
+  float value = sum_of<Tile<32, M, C>::COLUMNS>(sums);
+  value += simd_shuffle_xor(value, tile.ROW_BIT_0);
+  return value + simd_shuffle_xor(value, tile.ROW_BIT_1);
+}
+
+template <int M, int C>
+inline float sum_of_columns(thread Tile<1, M, C>&, thread const float* sums) {
+  return sum_of<C>(sums);
 }

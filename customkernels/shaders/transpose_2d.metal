@@ -6,6 +6,9 @@
 //                        threadgroup memory, and writes rows of y from there in packs
 //                        of CY. So both matrices are read and written a stretch of E
 //                        elements at a time
+//   transpose_2d_blocks  a thread moves blocks of C × C elements through its registers, in
+//                        packs, and simdgroups blocks that lie together, 4 beside each
+//                        other and 8 below. For matrices of whole blocks
 //   transpose_2d_direct  a thread moves its share of elements straight from x to y: for
 //                        matrices that would leave a tile all but empty, and of which
 //                        caches keep the lines from one column to the next
@@ -13,9 +16,10 @@
 // Launch (threads): transpose_2d in groups of N along x, a power of two up to 1024; along
 // the grid's axes, groups for the tiles of a row of x, for those of a column, and for
 // the matrices. A group goes on by the size of the grid, so any number of groups is
-// right, and so are any powers of two for CX and CY up to E. transpose_2d_direct in any
-// grid along x, with strips of any length, for less than 2³¹ elements. Indices are size_t: see
-// rms_norm_backward.metal.
+// right, and so are any powers of two for CX and CY up to E. transpose_2d_blocks likewise,
+// with X blocks of a group along a row of x and N/X along a column: X a multiple of 4, N
+// of 8·X. transpose_2d_direct in any grid along x, with strips of any length, for less than
+// 2³¹ elements. Indices are size_t: see rms_norm_backward.metal.
 //
 // Device traffic: every element is read once and written once.
 
@@ -78,6 +82,41 @@ template <typename T, int CX, int CY, int E, int N>
           }
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
+      }
+    }
+  }
+}
+
+template <typename T, int C, int X, int N>
+[[kernel]] void transpose_2d_blocks(
+    device const T* x [[buffer(0)]],
+    constant uint& matrices [[buffer(1)]],
+    constant uint& rows [[buffer(2)]],
+    constant uint& columns [[buffer(3)]],
+    device T* y [[buffer(4)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
+    uint thread_index [[thread_index_in_threadgroup]]) {
+  const bool is_packed = packed<C>(x, columns) && packed<C>(y, rows);
+  const uint simdgroup = thread_index / 32;
+  const size_t block_x = simdgroup % (X / 4) * 4 + thread_index % 4;
+  const size_t block_y = simdgroup / (X / 4) * 8 + thread_index % 32 / 4;
+
+  for (uint m = group.z; m < matrices; m += groups.z) {
+    const size_t start = size_t(m) * rows * columns;
+    for (size_t r = (group.y * (N / X) + block_y) * C; r < rows; r += groups.y * size_t(N / X * C)) {
+      for (size_t c = (group.x * X + block_x) * C; c < columns; c += groups.x * size_t(X * C)) {
+        T block[C][C];
+        for (int i = 0; i < C; i++) {
+          read<C>(x + start + (r + i) * columns, c, c + C, is_packed, block[i]);
+        }
+        for (int k = 0; k < C; k++) {
+          T column[C];
+          for (int i = 0; i < C; i++) {
+            column[i] = block[i][k];
+          }
+          write<C>(y + start + (c + k) * rows, r, r + C, is_packed, column);
+        }
       }
     }
   }

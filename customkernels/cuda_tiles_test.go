@@ -1,0 +1,123 @@
+package customkernels
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// inNamespace gives a text's mlxg another name, since the host executor has one too.
+func inNamespace(text []byte) []byte {
+	return bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("namespace mlxg "), []byte("namespace mma ")), []byte("mlxg::"), []byte("mma::"))
+}
+
+// attentionOnMMA are attention's kernels with the CUDA executor's tiles, whose instructions
+// are emulated.
+func attentionOnMMA(t *testing.T, tf32 bool) *Library {
+	t.Helper()
+	files := fstest.MapFS{}
+	for _, name := range []string{"attention.metal", "tiles.h", "rows.h"} {
+		text, err := fs.ReadFile(Shaders(), name)
+		require.NoError(t, err)
+		files[name] = &fstest.MapFile{Data: inNamespace(text)}
+	}
+	// Headers of the names that the executor's own have are taken for the system's.
+	for name, path := range map[string]string{"mma.h": "testdata/mma/mma.h", "device_tiles.h": "internal/cuda/metal_tiles.h"} {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		files[name] = &fstest.MapFile{Data: bytes.ReplaceAll(inNamespace(text), []byte(`"metal_mma.h"`), []byte(`"mma.h"`))}
+	}
+	on := 0
+	if tf32 {
+		on = 1
+	}
+	first := fmt.Sprintf("#include <metal_stdlib>\nusing namespace metal;\n#define MLXG_TF32 %d\n#include \"device_tiles.h\"\n", on)
+	files["attention.metal"].Data = append([]byte(first), files["attention.metal"].Data...)
+	lib, err := Load(files, "attention.metal")
+	require.NoError(t, err)
+	return lib
+}
+
+// The CUDA executor's tiles give what those of simdgroup_matrix do, of whole tiles and at
+// their ends, with two simdgroups that share panels of several turns.
+func TestTilesOfCUDA(t *testing.T) {
+	plain, err := Load(Shaders(), "attention.metal")
+	require.NoError(t, err)
+	const batches, heads, keyHeads, queries, keys = 1, 2, 1, 37, 53
+	for _, c := range []struct {
+		dtype     mlxc.DType
+		tf32      bool
+		d, dv     int
+		tolerance float64 // of the largest element
+	}{
+		{mlxc.Float16, true, 24, 40, 4e-3},
+		{mlxc.BFloat16, true, 32, 16, 3e-2},
+		{mlxc.Float32, true, 16, 24, 4e-3},
+		{mlxc.Float32, false, 16, 24, 1e-6},
+	} {
+		t.Run(fmt.Sprintf("%v/%v/%dx%d", c.dtype, c.tf32, c.d, c.dv), func(t *testing.T) {
+			lib, dtype, d, dv := attentionOnMMA(t, c.tf32), c.dtype, c.d, c.dv
+			random := func(seed uint64, d mlxc.DType, shape ...int) *mlxc.Array {
+				return mlxc.RandomNormal(mlxc.RandomKey(seed), d, shape...)
+			}
+			q, key := random(1, dtype, batches, heads, queries, d), random(2, dtype, batches, keyHeads, keys, d)
+			v, dOut := random(3, dtype, batches, keyHeads, keys, dv), random(4, dtype, batches, heads, queries, dv)
+			none, starts := mlxc.Zeros(mlxc.Bool, 8), mlxc.Zeros(mlxc.Int32, 8)
+			sizes := mlxc.FromSlice([]int32{heads, keyHeads, queries, keys, 1 << 29, 0, 0, 0, 0, 0, 0, batches}, 12)
+			numbers := mlxc.FromSlice([]float32{float32(1 / math.Sqrt(float64(d))), 0, 0, 0, 0, 0, 0, 0}, 8)
+			sinks := mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(math.Inf(-1))), heads)
+			// m, share and delta of each row.
+			rows := mlxc.Concatenate(-1, mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(1)), batches, heads, queries, 1),
+				mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(0.1)), batches, heads, queries, 1), random(5, mlxc.Float32, batches, heads, queries, 1))
+			for _, k := range []struct {
+				kernel  string
+				rows    int
+				heads   int
+				inputs  []*mlxc.Array
+				outputs []mlxc.Output
+			}{
+				{"attention_forward", queries, heads, arrays{q, key, v, none, sinks, starts, starts, sizes, numbers}, []mlxc.Output{
+					output(dtype, batches, heads, queries, dv), output(mlxc.Float32, batches, heads, queries, 2),
+				}},
+				{"attention_dq", queries, heads, arrays{q, key, v, none, dOut, rows, starts, starts, sizes, numbers}, []mlxc.Output{
+					output(dtype, batches, heads, queries, d),
+				}},
+				{"attention_dkv", keys, keyHeads, arrays{q, key, v, none, dOut, rows, starts, starts, sizes, numbers}, []mlxc.Output{
+					output(dtype, batches, keyHeads, keys, d), output(dtype, batches, keyHeads, keys, dv),
+				}},
+			} {
+				l := Launch{
+					Grid: [3]int{(k.rows + 31) / 32 * 64, k.heads, batches}, Threadgroup: [3]int{64, 1, 1},
+					Template: template("T", dtype, "B", mlxc.Bool, "LANES", 32, "M", 16, "N", 16, "D", d, "DV", dv),
+					Outputs:  k.outputs,
+				}
+				run := func(lib *Library) [][]float32 {
+					kernel, err := lib.Kernel(k.kernel)
+					require.NoError(t, err)
+					var results [][]float32
+					for _, a := range kernel.Launch(l, k.inputs...) {
+						results = append(results, floats(t, a.AsType(mlxc.Float32)))
+					}
+					return results
+				}
+				want, got := run(plain), run(lib)
+				for i := range want {
+					largest := 0.0
+					for _, x := range want[i] {
+						largest = max(largest, math.Abs(float64(x)))
+					}
+					require.Positive(t, largest)
+					require.InDeltaSlice(t, want[i], got[i], c.tolerance*largest, "%s, output %d", k.kernel, i)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,327 @@
+// The tiles and panels of tiles.h on the matrix units of an NVIDIA GPU: mma of 16 rows, 8
+// columns and, of elements of 16 bits, 16 terms, which it adds up in float.
+//
+// A tile has the elements where mma leaves its result, in fragments of 8×8: a lane has two
+// neighbouring columns of a row. Fragments of 16 bits are left operands as they are.
+//
+// Elements of 32 bits are multiplied as TF32, of 11 bits, or, with MLXG_TF32 = 0, as the sum
+// of two of those: three products of four give a float's 24 bits but the last.
+#ifndef METAL_TILES_H
+#define METAL_TILES_H
+
+#include "metal_mma.h"
+
+namespace mlxg {
+
+template <int M, int C>
+struct tile {
+  static_assert(M % 16 == 0 && C % 8 == 0, "a tile has whole fragments of 16 rows and 8 columns");
+  enum { ROWS = M / 8, COLUMNS = C / 4 };
+  // The bits of a lane's number in which those that share a row differ, and a column.
+  enum { ROW_BIT_0 = 1, ROW_BIT_1 = 2, COLUMN_BIT_0 = 4, COLUMN_BIT_1 = 8, COLUMN_BIT_2 = 16 };
+  float fragments[M / 16][C / 8][4];  // two columns of a row, and of the row eight below
+
+  MLXG_INLINE static int row(int i, unsigned lane) { return 8 * i + int(lane / 4); }
+  MLXG_INLINE static int column(int j, unsigned lane) { return 8 * (j / 2) + int(lane % 4 * 2) + j % 2; }
+  MLXG_INLINE float get(int i, int j) const { return fragments[i / 2][j / 2][i % 2 * 2 + j % 2]; }
+  MLXG_INLINE void set(int i, int j, float value) { fragments[i / 2][j / 2][i % 2 * 2 + j % 2] = value; }
+};
+
+// ---- products of floats ----
+
+// A float rounded to TF32, whose unit does not look at the bits that follow: a half is added
+// for them. Infinity becomes NaN, which a product of it with one of zeros is too.
+MLXG_INLINE unsigned tf32_of(float value) { return __builtin_bit_cast(unsigned, value) + 0x1000u; }
+
+// What TF32 leaves of a float.
+MLXG_INLINE float tf32_error(float value) { return value - __builtin_bit_cast(float, tf32_of(value) & 0xffffe000u); }
+
+// The left operand of eight terms of floats, and the products with it.
+struct float_terms {
+  unsigned high[4], low[4];
+
+  MLXG_INLINE float_terms(float a0, float a1, float a2, float a3) {
+    const float values[4] = {a0, a1, a2, a3};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      high[i] = tf32_of(values[i]);
+      // An operand's parts would be kept over all panels, for which there are no registers.
+      if (!MLXG_TF32) asm volatile("" : "+r"(high[i]));
+      low[i] = MLXG_TF32 ? 0 : tf32_of(values[i] - __builtin_bit_cast(float, high[i] & 0xffffe000u));
+    }
+  }
+  MLXG_INLINE void multiply(float (&c)[4], float b0, float b1) const {
+    if (MLXG_TF32) {
+      multiply_tf32(c, high, tf32_of(b0), tf32_of(b1));
+    } else {
+      // mma cuts off what it adds up; the sum of all terms is added with rounding.
+      float terms[4] = {};
+      multiply_tf32(terms, low, tf32_of(b0), tf32_of(b1));
+      multiply_tf32(terms, high, tf32_of(tf32_error(b0)), tf32_of(tf32_error(b1)));
+      multiply_tf32(terms, high, tf32_of(b0), tf32_of(b1));
+#pragma unroll
+      for (int i = 0; i < 4; ++i) c[i] += terms[i];
+    }
+  }
+};
+
+// ---- panels ----
+
+// R rows of C elements in shared memory, and the next R on their way to it where there is
+// room. A row has an odd number of 16 bytes, so that eight rows' 16 bytes at a column lie in
+// different banks.
+template <class T, int R, int C>
+struct panel {
+  enum { BYTES = C * sizeof(T) % 16 == 0 ? 16 : 4, PACK = BYTES / sizeof(T) };  // copied at a time
+  enum { STRIDE = BYTES == 16 ? (C / PACK | 1) * PACK : C, ELEMENTS = R * STRIDE };
+  // A block has 48 KiB, for two large panels and a small one.
+  enum { AHEAD = 2 * ELEMENTS * sizeof(T) <= 23 * 1024, SIZE = AHEAD ? 2 * ELEMENTS : ELEMENTS };
+  static_assert(C % PACK == 0, "a panel's rows are whole packs");
+  T* memory;  // of this turn
+  T* other;   // of the next
+  const T* next;
+  int next_rows;
+
+  MLXG_INLINE void begin(T* to, const T* from, int rows, unsigned thread_index, unsigned threads) {
+    memory = AHEAD ? to + ELEMENTS : to;
+    other = to;
+    next = from;
+    next_rows = rows;
+    if (AHEAD) copy(from, rows, thread_index, threads);
+  }
+
+  MLXG_INLINE void turn(const T* from, int rows, unsigned thread_index, unsigned threads) {
+    if (AHEAD) {
+      T* const now = other;
+      other = memory;
+      memory = now;
+      copy(from, rows, thread_index, threads);
+    } else {
+      copy(next, next_rows, thread_index, threads);
+      next = from;
+      next_rows = rows;
+    }
+  }
+
+  MLXG_INLINE float get(int row, int column) const { return float(memory[row * STRIDE + column]); }
+
+ private:
+  // Begins to copy rows to the memory of the next turn.
+  MLXG_INLINE void copy(const T* from, int rows, unsigned thread_index, unsigned threads) {
+    if (rows <= 0) return;
+    if ((unsigned long long)from % BYTES != 0) {
+      for (unsigned i = thread_index; i < R * C; i += threads)
+        other[i / C * STRIDE + i % C] = int(i / C) < rows ? from[i] : T(0.0f);
+      return;
+    }
+#pragma unroll 4
+    for (unsigned i = thread_index; i < R * (C / PACK); i += threads) {
+      const unsigned row = i / (C / PACK), column = i % (C / PACK) * PACK;
+      copy_ahead<BYTES>(other + row * STRIDE + column, from + size_t(i) * PACK, int(row) < rows);
+    }
+  }
+};
+
+// Where what was copied ahead has arrived, and the last turn is over.
+template <class... Panels>
+MLXG_INLINE void wait(const Panels&...) {
+  wait_for_copies();
+}
+// Where the rest has arrived.
+template <class... Panels>
+MLXG_INLINE void ready(const Panels&...) {
+  if constexpr (!(Panels::AHEAD && ...)) wait_for_copies();
+}
+
+// ---- left operands from device memory ----
+
+// M rows of K elements, kept as mma takes them.
+template <class T, int M, int K>
+struct operand {
+  unsigned pairs[M / 8][K / 8];
+
+  MLXG_INLINE void load(const T* from, int rows, unsigned lane) {
+    const bool aligned = (unsigned long long)from % 4 == 0;
+#pragma unroll
+    for (int i = 0; i < M / 8; ++i) {
+      const int row = 8 * i + int(lane / 4);
+      const T* const p = from + size_t(row) * K + lane % 4 * 2;
+#pragma unroll
+      for (int j = 0; j < K / 8; ++j) {
+        unsigned pair = 0;
+        if (row < rows) {
+          if (aligned) {
+            pair = *reinterpret_cast<const unsigned*>(p + 8 * j);
+          } else {
+            pair = __builtin_bit_cast(unsigned short, p[8 * j]) |
+                   unsigned(__builtin_bit_cast(unsigned short, p[8 * j + 1])) << 16;
+          }
+        }
+        pairs[i][j] = pair;
+      }
+    }
+  }
+};
+
+// Of floats a lane has columns that lie four apart, as ldmatrix loads those of a panel.
+template <int M, int K>
+struct operand<float, M, K> {
+  float elements[M / 8][K / 4];
+
+  MLXG_INLINE void load(const float* from, int rows, unsigned lane) {
+#pragma unroll
+    for (int i = 0; i < M / 8; ++i) {
+      const int row = 8 * i + int(lane / 4);
+#pragma unroll
+      for (int j = 0; j < K / 4; ++j)
+        elements[i][j] = row < rows ? from[size_t(row) * K + 4 * j + lane % 4] : 0.0f;
+    }
+  }
+};
+
+// ---- sums of products ----
+
+// Adds the product of a left operand and a panel of C rows of K elements, transposed.
+template <int M, int K, int C, class T>
+MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<T, M, K>& left, const panel<T, C, K>& right,
+                                         unsigned lane) {
+  // Eight terms in columns c, the next eight, and both in columns c + 8.
+  const shared_place pairs = shared_address(right.memory + (lane % 8 + lane / 16 * 8) * right.STRIDE + lane / 8 % 2 * 8);
+#pragma unroll
+  for (int k = 0; k + 16 <= K; k += 16) {
+#pragma unroll
+    for (int c = 0; c < C; c += 16) {
+      unsigned b[4];
+      load_matrices<false>(b, pairs + (c * right.STRIDE + k) * sizeof(T));
+#pragma unroll
+      for (int m = 0; m < M / 16; ++m) {
+        const unsigned a[4] = {left.pairs[2 * m][k / 8], left.pairs[2 * m + 1][k / 8], left.pairs[2 * m][k / 8 + 1],
+                               left.pairs[2 * m + 1][k / 8 + 1]};
+        multiply_16<T>(sum.fragments[m][c / 8], a, b[0], b[1]);
+        multiply_16<T>(sum.fragments[m][c / 8 + 1], a, b[2], b[3]);
+      }
+    }
+  }
+  if constexpr (K % 16 != 0) {
+    const shared_place rows = shared_address(right.memory + lane % 16 * right.STRIDE + K - 8);
+#pragma unroll
+    for (int c = 0; c < C; c += 16) {
+      unsigned b[2];
+      load_matrices<false>(b, rows + c * right.STRIDE * sizeof(T));
+#pragma unroll
+      for (int m = 0; m < M / 16; ++m) {
+        const unsigned a[2] = {left.pairs[2 * m][K / 8 - 1], left.pairs[2 * m + 1][K / 8 - 1]};
+        multiply_8<T>(sum.fragments[m][c / 8], a, b[0]);
+        multiply_8<T>(sum.fragments[m][c / 8 + 1], a, b[1]);
+      }
+    }
+  }
+}
+
+// Adds the product of a tile, rounded to T, and a panel of K rows of C elements.
+template <int M, int K, int C, class T>
+MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<T, K, C>& right, unsigned lane) {
+  // Eight terms in columns c, the next eight, and both in columns c + 8.
+  const shared_place pairs = shared_address(right.memory + lane % 16 * right.STRIDE + lane / 16 * 8);
+#pragma unroll
+  for (int k = 0; k < K; k += 16) {
+    unsigned a[M / 16][4];
+#pragma unroll
+    for (int m = 0; m < M / 16; ++m) {
+      const auto& f = left.fragments[m];
+      a[m][0] = packed_pair<T>(f[k / 8][0], f[k / 8][1]);
+      a[m][1] = packed_pair<T>(f[k / 8][2], f[k / 8][3]);
+      a[m][2] = packed_pair<T>(f[k / 8 + 1][0], f[k / 8 + 1][1]);
+      a[m][3] = packed_pair<T>(f[k / 8 + 1][2], f[k / 8 + 1][3]);
+    }
+#pragma unroll
+    for (int c = 0; c + 16 <= C; c += 16) {
+      unsigned b[4];
+      load_matrices<true>(b, pairs + (k * right.STRIDE + c) * sizeof(T));
+#pragma unroll
+      for (int m = 0; m < M / 16; ++m) {
+        multiply_16<T>(sum.fragments[m][c / 8], a[m], b[0], b[1]);
+        multiply_16<T>(sum.fragments[m][c / 8 + 1], a[m], b[2], b[3]);
+      }
+    }
+    if constexpr (C % 16 != 0) {
+      unsigned b[2];
+      load_matrices<true>(b, pairs + (k * right.STRIDE + C - 8) * sizeof(T));
+#pragma unroll
+      for (int m = 0; m < M / 16; ++m) multiply_16<T>(sum.fragments[m][C / 8 - 1], a[m], b[0], b[1]);
+    }
+  }
+}
+
+// Products of floats are added up on their own, so that the errors of a long sum grow with
+// the number of panels and not of their rows: so many columns at a time.
+template <int M, int C>
+struct float_products {
+  enum { WIDTH = C < 32 ? C : 32, FRAGMENTS = WIDTH / 8 };
+  float fragments[M / 16][FRAGMENTS][4] = {};
+
+  MLXG_INLINE void add_to(tile<M, C>& sum, int c) const {
+#pragma unroll
+    for (int m = 0; m < M / 16; ++m)
+#pragma unroll
+      for (int n = 0; n < FRAGMENTS && c + 8 * n < C; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) sum.fragments[m][c / 8 + n][e] += fragments[m][n][e];
+  }
+};
+
+template <int M, int K, int C>
+MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M, K>& left,
+                                         const panel<float, C, K>& right, unsigned lane) {
+  // Four terms in columns c, the next four, and both in columns c + 8.
+  const shared_place pairs = shared_address(right.memory + (lane % 8 + lane / 16 * 8) * right.STRIDE + lane / 8 % 2 * 4);
+#pragma unroll
+  for (int c = 0; c < C; c += float_products<M, C>::WIDTH) {
+    float_products<M, C> products;
+#pragma unroll
+    for (int k = 0; k < K; k += 8) {
+      unsigned b[products.FRAGMENTS / 2][4];
+#pragma unroll
+      for (int n = 0; n < products.FRAGMENTS && c + 8 * n < C; n += 2)
+        load_matrices<false>(b[n / 2], pairs + ((c + 8 * n) * right.STRIDE + k) * sizeof(float));
+#pragma unroll
+      for (int m = 0; m < M / 16; ++m) {
+        const float_terms a(left.elements[2 * m][k / 4], left.elements[2 * m + 1][k / 4], left.elements[2 * m][k / 4 + 1],
+                            left.elements[2 * m + 1][k / 4 + 1]);
+#pragma unroll
+        for (int n = 0; n < products.FRAGMENTS && c + 8 * n < C; ++n)
+          a.multiply(products.fragments[m][n], __builtin_bit_cast(float, b[n / 2][n % 2 * 2]),
+                     __builtin_bit_cast(float, b[n / 2][n % 2 * 2 + 1]));
+      }
+    }
+    products.add_to(sum, c);
+  }
+}
+
+// mma's terms k and k + 4 are here 2·k and 2·k + 1, which a lane of the left tile has.
+template <int M, int K, int C>
+MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<float, K, C>& right, unsigned lane) {
+  const float* const own = right.memory + lane % 4 * 2 * right.STRIDE + lane / 4;
+#pragma unroll
+  for (int c = 0; c < C; c += float_products<M, C>::WIDTH) {
+    float_products<M, C> products;
+#pragma unroll
+    for (int k = 0; k < K; k += 8) {
+#pragma unroll
+      for (int m = 0; m < M / 16; ++m) {
+        const auto& f = left.fragments[m][k / 8];
+        const float_terms a(f[0], f[2], f[1], f[3]);
+#pragma unroll
+        for (int n = 0; n < products.FRAGMENTS && c + 8 * n < C; ++n) {
+          const float* const b = own + k * right.STRIDE + c + 8 * n;
+          a.multiply(products.fragments[m][n], b[0], b[right.STRIDE]);
+        }
+      }
+    }
+    products.add_to(sum, c);
+  }
+}
+
+}  // namespace mlxg
+
+#endif
