@@ -73,8 +73,9 @@ func (c attentionCase) build() Case {
 	name := c.name()
 	c = c.withDefaults()
 	out := Case{
-		Name:   name,
-		Inputs: c.inputs(),
+		Products: true,
+		Name:     name,
+		Inputs:   c.inputs(),
 		Outputs: []Output{{
 			Name: "out", Shape: []int{c.batch, c.heads, c.queries, c.valueDim}, Own: true, Layout: c.layouts["dout"],
 		}},

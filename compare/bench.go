@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/mlxgrad/mlxgrad/compare/report"
@@ -77,19 +75,6 @@ func deviceName() string {
 	}
 	name, _ := info["device_name"].(string)
 	return name
-}
-
-// tf32 tells how MLX multiplies matrices of float32 on a GPU, by the variable that it reads once.
-func tf32() string {
-	if mlxc.CurrentDevice() == mlxc.CPU {
-		return ""
-	}
-	if text, set := os.LookupEnv("MLX_ENABLE_TF32"); set {
-		if n, err := strconv.Atoi(text); err != nil || n == 0 { // What is no number is 0 for MLX.
-			return "off"
-		}
-	}
-	return "on"
 }
 
 // benchRow measures one row. There is none if ctx ended before its first repetition did.

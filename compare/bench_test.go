@@ -67,8 +67,8 @@ func TestBenchBytes(t *testing.T) {
 	// ids have 4 bytes; the table's gradient is all of it.
 	require.Equal(t, 4*rows+half*(rows*width+32768*width), of("embedding").bytes(report.Backward, mlxc.Float16))
 	require.Equal(t, 32768*width, of("embedding").largestMoved(report.Backward, mlxc.Float16))
-	// Losses and their cotangents are float32 in every dtype.
-	require.Equal(t, half*2*rows*32768+3*4*rows, of("cross-entropy").bytes(report.Step, mlxc.Float16))
+	// The mean of losses and its cotangent are float32 in every dtype, and targets have 4 bytes.
+	require.Equal(t, half*2*rows*32768+4*rows+2*4, of("cross-entropy").bytes(report.Step, mlxc.Float16))
 }
 
 func TestAttentionFLOPs(t *testing.T) {

@@ -97,8 +97,11 @@ type benchSizes struct {
 }
 
 func benchSizesOf(d mlxc.Device) benchSizes {
-	loss := func(rows, classes int) lossCase {
-		return lossCase{targets: []int{rows}, v: classes, lossOptions: lossOptions{reduction: ops.None}}
+	loss := func(rows, classes int, reduction ops.Reduction) lossCase {
+		return lossCase{targets: []int{rows}, v: classes, lossOptions: lossOptions{reduction: reduction}}
+	}
+	bothLosses := func(rows, classes int) []lossCase {
+		return []lossCase{loss(rows, classes, ops.Mean), loss(rows, classes, ops.None)}
 	}
 	if d == mlxc.CPU {
 		return benchSizes{
@@ -106,8 +109,8 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 			softmaxes:    [][]int{{256, 1024}, {256, 32768}},
 			transposes:   [][]int{{256, 1024}, {1024, 4096}},
 			tables:       []embeddingCase{{ids: []int{2048}, v: 8192, d: 128}},
-			losses:       []lossCase{loss(256, 1024), loss(256, 32768)},
-			linearLosses: []linearLossCase{{loss(256, 8192), 256}},
+			losses:       slices.Concat(bothLosses(256, 1024), bothLosses(256, 32768)),
+			linearLosses: []linearLossCase{{loss(256, 8192, ops.Mean), 256}, {loss(256, 8192, ops.None), 256}},
 			attentions: []attentionCase{
 				{batch: 1, heads: 2, queries: 512, dim: 64, causal: true},
 				{batch: 1, heads: 1, queries: 2048, dim: 64, causal: true},
@@ -123,8 +126,10 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 			{ids: []int{8192}, v: 32768, d: 4096},
 			{ids: []int{8192}, v: 128256, d: 4096},
 		},
-		losses:       []lossCase{loss(8192, 32768), loss(8192, 128256)},
-		linearLosses: []linearLossCase{{loss(4096, 32768), 2048}, {loss(4096, 128256), 4096}},
+		losses: slices.Concat(bothLosses(8192, 32768), bothLosses(8192, 128256)),
+		linearLosses: []linearLossCase{
+			{loss(4096, 32768, ops.Mean), 2048}, {loss(4096, 32768, ops.None), 2048}, {loss(4096, 128256, ops.Mean), 4096},
+		},
 		attentions: []attentionCase{
 			{batch: 4, heads: 32, queries: 2048, dim: 128, causal: true},
 			{batch: 4, heads: 32, kvHeads: 8, queries: 4096, dim: 128, causal: true},
@@ -155,10 +160,20 @@ func lossBenches(losses []lossCase) []BenchCase {
 	var cases []BenchCase
 	for _, c := range losses {
 		built := c.ofLogits()
-		built.MLX = func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{mlxc.CrossEntropy(in[0], in[1])} }
+		built.MLX = func(in []*mlxc.Array) []*mlxc.Array {
+			return []*mlxc.Array{c.reduced(mlxc.CrossEntropy(in[0], in[1]))}
+		}
 		cases = append(cases, BenchCase{Case: built, Moved: moved("x t dloss dx", "x t dloss loss dx")})
 	}
 	return cases
+}
+
+// reduced is the loss of losses of which all count.
+func (c lossCase) reduced(losses *mlxc.Array) *mlxc.Array {
+	if c.reduction == ops.Mean {
+		return losses.Mean()
+	}
+	return losses
 }
 
 func linearLossBenches(losses []linearLossCase) []BenchCase {
@@ -166,7 +181,7 @@ func linearLossBenches(losses []linearLossCase) []BenchCase {
 	for _, c := range losses {
 		built := c.ofHidden()
 		built.MLX = func(in []*mlxc.Array) []*mlxc.Array {
-			return []*mlxc.Array{mlxc.CrossEntropy(in[0].MatMul(in[1].Transpose()), in[2])}
+			return []*mlxc.Array{c.reduced(mlxc.CrossEntropy(in[0].MatMul(in[1].Transpose()), in[2]))}
 		}
 		product := 2 * float64(oracle.Size(c.targets)) * float64(c.v) * float64(c.width)
 		cases = append(cases, BenchCase{

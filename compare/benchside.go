@@ -258,7 +258,11 @@ func benchSets(op string, c BenchCase, dtype mlxc.DType) ([]operands, error) {
 		data.inputs = append(data.inputs, operand{array: toArray(in.Values(rng, in.Shape), in.Kind.dtype(dtype), in.Shape)})
 	}
 	for _, out := range c.Outputs {
-		data.cotangents = append(data.cotangents, normal(1, out.dtype(dtype), out.Shape))
+		ct := normal(1, out.dtype(dtype), out.Shape)
+		if len(out.Shape) == 0 {
+			ct = operand{array: mlxc.Scalar[float32](1).AsType(out.dtype(dtype))} // As of a loss in training.
+		}
+		data.cotangents = append(data.cotangents, ct)
 	}
 	return manySets(data)
 }
@@ -269,7 +273,7 @@ const (
 	mostSets = 16
 )
 
-// manySets evaluates operands, and makes others of them: their negatives.
+// manySets evaluates operands, and makes others of them: their negatives, but of single numbers.
 func manySets(data operands) ([]operands, error) {
 	bytes := 0
 	for _, o := range slices.Concat(data.inputs, data.cotangents) {
@@ -292,7 +296,7 @@ func negative(data operands) operands {
 	of := func(os []operand) []operand {
 		out := slices.Clone(os)
 		for i, o := range os {
-			if o.array.DType().IsFloating() {
+			if o.array.DType().IsFloating() && o.array.NDim() > 0 {
 				out[i].array = o.array.Neg()
 			}
 		}

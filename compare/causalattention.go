@@ -88,8 +88,9 @@ func (c causalAttentionCase) build() Case {
 		}
 	}
 	return Case{
-		Name:   c.name(usual),
-		Inputs: inputs,
+		Products: true,
+		Name:     c.name(usual),
+		Inputs:   inputs,
 		Outputs: []Output{{
 			Name: "out", Shape: shape(usual.queries, usual.heads, usual.valueDim), Own: true, Layout: c.layouts["dout"],
 		}},

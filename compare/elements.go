@@ -31,6 +31,27 @@ func spacing(dtype mlxc.DType) float64 {
 	panic("compare: no spacing for " + dtype.String())
 }
 
+// spacing is that of a dtype, as far as the case is computed in it. TF32's counts twice, since a product
+// has two factors that were not of TF32 before.
+func (c Case) spacing(dtype mlxc.DType) float64 {
+	if c.Products && dtype == mlxc.Float32 && tf32() == "on" {
+		return 2 * 0x1p-10
+	}
+	return spacing(dtype)
+}
+
+// tf32 tells whether float32 matrices are multiplied as TF32, "on" or "off", or "" where there is no such
+// thing.
+func tf32() string {
+	switch {
+	case mlxc.CurrentBackend() != mlxc.BackendCUDA:
+		return ""
+	case mlxc.TF32():
+		return "on"
+	}
+	return "off"
+}
+
 // toArray stores values in a dtype, rounding them to the nearest that it has.
 func toArray(values []float64, dtype mlxc.DType, shape []int) *mlxc.Array {
 	switch dtype {

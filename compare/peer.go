@@ -28,7 +28,7 @@ type peer struct {
 // where that fails too, the gradient in float32 of the same, already rounded, inputs.
 func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
 	if reason := c.unsafe(); reason != "" {
-		return slices.Repeat([]peer{absent(report.MLXUnsafe, reason)}, len(truth))
+		return peersWithout(reason, c, draws, dtype, truth)
 	}
 	peers := measurePeers(c.MLX, c, draws, dtype, truth)
 	wide := widened(draws)
@@ -44,6 +44,20 @@ func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []pe
 			f, name = c.Composed, "a composition of MLX's functions in float32"
 		}
 		replaceFailing(peers, name, func() []peer { return measurePeers(f, c, wide, mlxc.Float32, truth) })
+	}
+	return peers
+}
+
+// peersWithout are the peers where MLX must not be run on the current device for a reason. If it can be
+// run at all, its gradient on the CPU, which is the same function in the same dtype, judges ours: the
+// floor alone asks for more than float32 can give where the problem is badly conditioned.
+func peersWithout(reason string, c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
+	peers := slices.Repeat([]peer{absent(report.MLXUnsafe, reason)}, len(truth))
+	if c.MLX != nil {
+		replaceFailing(peers, "MLX's gradient on the CPU", func() (onCPU []peer) {
+			_ = mlxc.WithDevice(mlxc.CPU, func() { onCPU = measurePeers(c.MLX, c, draws, dtype, truth) }) // Every build of MLX has the CPU.
+			return onCPU
+		})
 	}
 	return peers
 }

@@ -31,6 +31,7 @@ func Run(ctx context.Context, ops []Op, opt Options) *report.Report {
 		MLXC:     mlxc.CVersion(),
 		Device:   mlxc.DefaultDevice().String(),
 		Executor: customkernels.ExecutorName(),
+		TF32:     tf32(),
 	}
 	dtypes := opt.DTypes
 	if dtypes == nil {
@@ -103,7 +104,7 @@ func runCase(ctx context.Context, op string, c Case, dtype mlxc.DType, repeat in
 	peers := peersOf(c, draws, dtype, truth)
 	for i, t := range targets {
 		rows[i].Launches, rows[i].Draws = launches, len(draws)
-		judge(&rows[i], t, ours[i], truth[i], peers[i])
+		judge(&rows[i], t, c.spacing(t.dtype), ours[i], truth[i], peers[i])
 	}
 	if launches == 0 && !c.empty() {
 		return fail("nothing ran: none of our kernels was launched")
@@ -138,9 +139,9 @@ func (c Case) empty() bool {
 }
 
 // judge sets the errors of a row, and whether it passes and why not.
-func judge(row *report.Case, t target, ours, truth []float64, p peer) {
+func judge(row *report.Case, t target, spacing float64, ours, truth []float64, p peer) {
 	errs := accuracy.Measure(ours, truth)
-	bound := accuracy.Allow(spacing(t.dtype), truth, p.yardstick)
+	bound := accuracy.Allow(spacing, truth, p.yardstick)
 	row.MaxErr, row.MeanErr = report.Number(errs.Max), report.Number(errs.Mean)
 	row.MLXMaxErr, row.MLXMeanErr = report.Number(p.errors.Max), report.Number(p.errors.Mean)
 	row.Floor = report.Number(bound.Floor)

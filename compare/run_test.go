@@ -346,6 +346,30 @@ func TestRunWhereMLXIsUnsafe(t *testing.T) {
 	require.Zero(t, Run(context.Background(), []Op{{Name: "embedding", Cases: []Case{c}}}, Options{}).Passed)
 }
 
+// Where MLX is unsafe on the current device alone, the CPU's errors are the yardstick.
+func TestPeersFromTheCPU(t *testing.T) {
+	c := layerNormOf(ops.LayerNorm).build(normCase{rowCase: rowCase{shape: []int{3, 1030}}, eps: usualEps})
+	require.NotEmpty(t, c.UnsafeOnCUDA)
+	draws, err := drawsFor("layernorm", c, mlxc.Float32)
+	require.NoError(t, err)
+	truth := c.truth(draws)
+	sound := measurePeers(c.MLX, c, draws, mlxc.Float32, truth)
+	for i, p := range peersWithout("it would read out of bounds", c, draws, mlxc.Float32, truth) {
+		require.Equal(t, report.MLXUnsafe, p.verdict)
+		require.True(t, p.replaced)
+		require.True(t, math.IsNaN(p.errors.Max))
+		require.Positive(t, p.yardstick.Max)
+		require.Equal(t, sound[i].errors, p.yardstick)
+		require.Equal(t, "it would read out of bounds; ours is judged by MLX's gradient on the CPU", p.message)
+	}
+
+	c.MLX = nil
+	for _, p := range peersWithout("it would read out of bounds", c, draws, mlxc.Float32, truth) {
+		require.False(t, p.replaced)
+		require.Equal(t, "it would read out of bounds", p.message)
+	}
+}
+
 // Without elements there is nothing to launch, but there are results to get right.
 func TestRunOfNoElements(t *testing.T) {
 	c := rmsNormOf(ops.RMSNorm).build(normCase{rowCase: rowCase{shape: []int{0, 33}}, eps: usualEps})

@@ -15,7 +15,7 @@ type Bench struct {
 	Device     string    `json:"device"`      // "cpu" or "gpu".
 	DeviceName string    `json:"device_name"` // As MLX names it.
 	Executor   string    `json:"executor"`
-	TF32       string    `json:"tf32"` // Whether MLX multiplies float32 matrices in TF32: "on", "off", or "" on a CPU.
+	TF32       string    `json:"tf32"` // Whether float32 matrices are multiplied as TF32: "on", "off", or "" where no device does.
 	Started    time.Time `json:"started"`
 	// Incomplete is set when the run was interrupted, and Rows holds what was measured by then.
 	Incomplete bool       `json:"incomplete"`

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -189,4 +190,19 @@ func TestBenchPlot(t *testing.T) {
 	require.Greater(t, len(colours), 20, "lines of two colours and their edges")
 
 	require.ErrorContains(t, (&Bench{}).WritePlot(&out), "nothing to plot")
+}
+
+// The script for PyTorch writes lines that can be joined with ours.
+func TestColumnsOfPyTorchScript(t *testing.T) {
+	script, err := os.ReadFile("../scripts/bench_torch.py")
+	require.NoError(t, err)
+	_, columns, found := strings.Cut(string(script), "COLUMNS = (")
+	require.True(t, found)
+	columns, _, found = strings.Cut(columns, ").split")
+	require.True(t, found)
+	var joined string
+	for _, quoted := range regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(columns, -1) {
+		joined += quoted[1]
+	}
+	require.Equal(t, benchColumns, strings.Split(joined, ","))
 }

@@ -18,9 +18,7 @@ func (b *Bench) WriteTable(w io.Writer) error {
 		name = b.Device
 	}
 	out.printf("%s executor on %s, MLX %s, mlx-c %s, %s\n", b.Executor, name, b.MLX, b.MLXC, b.Started.Format("2006-01-02"))
-	if b.TF32 != "" {
-		out.printf("MLX multiplies float32 matrices with TF32 %s (MLX_ENABLE_TF32)\n", b.TF32)
-	}
+	out.tf32(b.TF32)
 	out.printf("Medians in µs ± half the distance of the quartiles; ratio: MLX ÷ ours, of which more is better;\n" +
 		"limit: ours ÷ the time of MLX's add for the same bytes; extra: MiB of peak memory beyond arguments and results\n")
 	for start := 0; start < len(b.Rows); {

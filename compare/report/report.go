@@ -8,6 +8,8 @@ type Report struct {
 	MLXC     string `json:"mlx_c"`    // mlx-c's version.
 	Device   string `json:"device"`   // The device that arrays lived on, "cpu" or "gpu".
 	Executor string `json:"executor"` // What ran our kernels: "host", "metal" or "cuda".
+	// Whether float32 matrices are multiplied as TF32: "on", "off", or "" where no device does.
+	TF32 string `json:"tf32,omitempty"`
 
 	// Incomplete is set when the run was interrupted, and Cases holds what was done by then.
 	Incomplete bool `json:"incomplete"`

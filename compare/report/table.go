@@ -24,6 +24,7 @@ type TableOptions struct {
 func (r *Report) WriteTable(w io.Writer, opt TableOptions) error {
 	out := &printer{w: w}
 	out.printf("%s executor on %s, MLX %s, mlx-c %s\n", r.Executor, r.Device, r.MLX, r.MLXC)
+	out.tf32(r.TF32)
 	for _, group := range byOp(r.Cases) {
 		shown := group
 		if opt.FailuresOnly {
@@ -56,6 +57,13 @@ type printer struct {
 func (p *printer) printf(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+// tf32 says how float32 matrices are multiplied, where there is a choice.
+func (p *printer) tf32(onOff string) {
+	if onOff != "" {
+		p.printf("Float32 matrices are multiplied with TF32 %s (MLX_ENABLE_TF32)\n", onOff)
 	}
 }
 

@@ -37,7 +37,7 @@ type benchCommand struct {
 // Help is what --help says beyond the flags.
 func (*benchCommand) Help() string {
 	return `Times our gradients and MLX's built-in ones on the default device, in one run. Inputs and cotangents are random,
-contiguous and computed before; all gradients are asked for. "backward" times them after the outputs are there,
+contiguous and computed before, but the cotangent of a loss is 1; all gradients are asked for. "backward" times them after the outputs are there,
 "step" outputs and gradients.
 
 A repetition evaluates copies for 10 ms, at most 64, one after the other without waiting in between, from sets of

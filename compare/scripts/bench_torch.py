@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Times PyTorch's gradients in cases of "mlxgrad bench" on an NVIDIA GPU, and writes CSV with its columns.
+
+    python3 bench_torch.py --op rmsnorm,attention --dtype float16 --shape '^8192x4096$|causal' > torch.csv
+
+As there, inputs and cotangents are random, contiguous and made before, from sets that together are larger
+than caches; a repetition is some 10 ms of evaluations, which the GPU is kept from until the host has
+submitted them. Attention has a line for each of PyTorch's kernels that takes the case.
+"""
+
+import argparse
+import contextlib
+import csv
+import math
+import re
+import statistics
+import sys
+import time
+import warnings
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+COLUMNS = (
+    "device,tf32,op,case,dtype,pass,side,median_us,q1_us,q3_us,wall_us,submit_us,build_us,copies,repetitions_us,"
+    "bytes,flops,rate,unit,extra_memory,mlx_over_ours,over_limit,message"
+).split(",")
+BACKENDS = {
+    "torch flash": SDPBackend.FLASH_ATTENTION,
+    "torch cudnn": SDPBackend.CUDNN_ATTENTION,
+    "torch efficient": SDPBackend.EFFICIENT_ATTENTION,
+}
+
+
+class Case:
+    """f of inputs of these shapes; moved counts the elements that the pass moves at least."""
+
+    def __init__(self, op, name, kind, shapes, f, moved=0, flops=0, sides=("torch",), targets=None):
+        self.op, self.name, self.kind, self.shapes, self.f = op, name, kind, shapes, f
+        self.moved, self.flops, self.sides, self.targets = moved, flops, sides, targets
+
+
+def cases():
+    for d in (1024, 4096, 8192):
+        n, name = 8192 * d, f"8192x{d}"
+        yield Case("rmsnorm", name, "backward", [(8192, d), (d,)],
+                   lambda x, w: F.rms_norm(x, w.shape, w, 1e-5), 3 * n + 2 * d)
+        yield Case("layernorm", name, "backward", [(8192, d), (d,), (d,)],
+                   lambda x, w, b: F.layer_norm(x, w.shape, w, b, 1e-5), 3 * n + 3 * d)
+    for d in (1024, 4096, 8192, 32768, 128256):
+        yield Case("softmax", f"8192x{d}", "backward", [(8192, d)], lambda x: F.softmax(x, -1), 3 * 8192 * d)
+    for d in (32768, 128256):
+        yield Case("cross-entropy", f"8192x{d}, none", "step", [(8192, d)],
+                   lambda x, t: F.cross_entropy(x, t, reduction="none"), 2 * 8192 * d + 3 * 8192, targets=d)
+    for b, h, kv, length, d, causal in (
+            (4, 32, 32, 2048, 128, True), (4, 32, 8, 4096, 128, True), (4, 32, 32, 2048, 64, False),
+            (4, 32, 32, 2048, 64, True), (1, 16, 16, 4096, 256, True), (1, 32, 8, 16384, 128, True),
+            (4, 32, 32, 2000, 128, True)):
+        pairs = length * (length + 1) // 2 if causal else length * length
+        heads = str(h) if h == kv else f"{h}/{kv}"
+        yield Case("attention", f"{b}x{heads}x{length}x{d}" + ", causal" * causal, "step",
+                   [(b, h, length, d), (b, kv, length, d), (b, kv, length, d)],
+                   lambda q, k, v, causal=causal, grouped=h != kv: F.scaled_dot_product_attention(
+                       q, k, v, is_causal=causal, enable_gqa=grouped),
+                   flops=7 * 2 * b * h * pairs * d, sides=tuple(BACKENDS))
+
+
+def evaluation(case, side, dtype):
+    """A function that evaluates the pass on the i-th set of operands, and how many sets there are."""
+    size = sum(math.prod(s) for s in case.shapes) * dtype.itemsize
+    sets = []
+    for _ in range(max(1, min(8, (400 << 20) // size + 1))):
+        inputs = [torch.randn(s, device="cuda", dtype=dtype, requires_grad=True) for s in case.shapes]
+        extra = [torch.randint(case.targets, case.shapes[0][:1], device="cuda")] if case.targets else []
+        sets.append([inputs, extra, None, None])
+    choice = sdpa_kernel(BACKENDS[side]) if side in BACKENDS else contextlib.nullcontext()
+    with choice:
+        for s in sets:
+            y = case.f(*s[0], *s[1])
+            s[2], s[3] = (y if case.kind == "backward" else None), torch.randn_like(y)
+
+    def evaluate(i):
+        inputs, extra, y, dy = sets[i % len(sets)]
+        if y is None:
+            with sdpa_kernel(BACKENDS[side]) if side in BACKENDS else contextlib.nullcontext():
+                y = case.f(*inputs, *extra)
+        return torch.autograd.grad(y, inputs, dy, retain_graph=case.kind == "backward")
+
+    return evaluate
+
+
+def timed(evaluate, copies, wait):
+    """The GPU's time of an evaluation, and the host's, in µs."""
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    torch.cuda.synchronize()
+    torch.cuda._sleep(wait)
+    begin.record()
+    start = time.perf_counter()
+    for i in range(copies):
+        evaluate(i)
+    submitted = time.perf_counter() - start
+    end.record()
+    torch.cuda.synchronize()
+    return 1e3 * begin.elapsed_time(end) / copies, 1e6 * submitted / copies
+
+
+def measure(case, side, dtype, repeat):
+    evaluate = evaluation(case, side, dtype)
+    torch.cuda.synchronize()
+    active = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    results = evaluate(0)
+    torch.cuda.synchronize()
+    extra = torch.cuda.max_memory_allocated() - active - sum(r.nbytes for r in results)
+    del results
+    copies = 1
+    for _ in range(3):
+        device, submit = timed(evaluate, copies, 0)
+        copies = max(1, min(64, int(10_000 / device)))
+    cycles = int(2 * copies * submit * 2000)  # Twice as long as it takes to submit, at 2 GHz.
+    times = [timed(evaluate, copies, cycles) for _ in range(repeat)]
+    device = [t[0] for t in times]
+    wall = [timed(evaluate, copies, 0)[0] for _ in range(repeat)]
+    return device, statistics.median(wall), statistics.median(t[1] for t in times), copies, extra
+
+
+def line(case, side, dtype, repeat, tf32):
+    row = dict.fromkeys(COLUMNS, "")
+    row.update({"device": torch.cuda.get_device_name(), "tf32": "on" if tf32 else "off", "op": case.op, "case": case.name,
+                "dtype": str(dtype).removeprefix("torch."), "pass": case.kind, "side": side,
+                "bytes": case.moved * dtype.itemsize, "flops": case.flops or 0})
+    try:
+        device, wall, submit, copies, extra = measure(case, side, dtype, repeat)
+    except RuntimeError as err:
+        row["message"] = str(err).split("\n")[0]
+        return row
+    median = statistics.median(device)
+    q1, _, q3 = statistics.quantiles(device, n=4, method="inclusive")
+    row.update({"median_us": f"{median:.6g}", "q1_us": f"{q1:.6g}", "q3_us": f"{q3:.6g}", "wall_us": f"{wall:.6g}",
+                "submit_us": f"{submit:.6g}", "copies": copies, "repetitions_us": " ".join(f"{t:.6g}" for t in device),
+                "extra_memory": extra})
+    if case.flops:
+        row.update({"rate": f"{case.flops / median / 1e6:.6g}", "unit": "TFLOP/s"})
+    else:
+        row.update({"rate": f"{row['bytes'] / median / 1e3:.6g}", "unit": "GB/s"})
+    return row
+
+
+def main():
+    names = list(dict.fromkeys(c.op for c in cases()))
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--op", default=",".join(names), help="only these operations: " + ", ".join(names))
+    p.add_argument("--dtype", default="float32,float16,bfloat16")
+    p.add_argument("--shape", default="", help="only cases whose names match this regular expression")
+    p.add_argument("--repeat", type=int, default=9)
+    p.add_argument("--no-tf32", action="store_true", help="multiply float32 in full")
+    a = p.parse_args()
+    warnings.simplefilter("ignore")  # Why a kernel does not take a case; its line says that none does.
+    torch.backends.cuda.matmul.allow_tf32 = not a.no_tf32
+    torch.backends.cudnn.allow_tf32 = not a.no_tf32
+    torch.manual_seed(1)
+    out = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+    out.writeheader()
+    for case in cases():
+        if case.op not in a.op.split(",") or not re.search(a.shape, case.name):
+            continue
+        for dtype in a.dtype.split(","):
+            for side in case.sides:
+                out.writerow(line(case, side, getattr(torch, dtype), a.repeat, not a.no_tf32))
+                sys.stdout.flush()
+                torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()
