@@ -1,10 +1,15 @@
 // Evaluation: the lock is held while MLX walks the graph, not while it computes.
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <set>
+#include <thread>
 
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
+#include "mlx/scheduler.h"
 #include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
@@ -24,6 +29,32 @@ std::set<mx::Stream> streams_of(const std::vector<mx::array>& arrays) {
   return streams;
 }
 
+// soon waits for what is likely to come at once: a tenth of a millisecond without sleeping.
+template <typename F>
+void soon(F&& done) {
+  auto latest = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+  while (!done() && std::chrono::steady_clock::now() < latest) {
+    std::this_thread::yield();
+  }
+}
+
+// awake keeps the thread of a stream waiting for the tasks that are scheduled during its
+// life. To wake a thread takes longer than many a graph, and one that runs out of tasks
+// while the graph is still walked would have to be woken for each of the others.
+class awake {
+ public:
+  explicit awake(mx::Stream s) {
+    mx::scheduler::enqueue(s, [over = over_] { soon([&] { return over->load(); }); });
+  }
+  ~awake() {
+    *over_ = true;
+  }
+  awake(const awake&) = delete;
+
+ private:
+  std::shared_ptr<std::atomic<bool>> over_ = std::make_shared<std::atomic<bool>>(false);
+};
+
 // wait_for evaluates and waits. Where only CPU streams take part, it waits without
 // holding the lock, so that other goroutines build and schedule meanwhile; it waits for
 // nodes of its own that have the arrays' events, since array::wait writes to the node. A
@@ -42,7 +73,15 @@ void wait_for(std::vector<mx::array>& arrays) {
       mx::eval(arrays);
       return;
     }
-    mx::async_eval(arrays);
+    {
+      std::optional<awake> thread;
+      for (auto& a : arrays) {
+        if (!thread && a.has_primitive()) {
+          thread.emplace(a.primitive().stream());
+        }
+      }
+      mx::async_eval(arrays);
+    }
     for (auto& a : arrays) {
       if (!a.is_available() && a.event().valid()) {
         stand_ins.emplace_back(mx::Shape{}, mx::bool_, nullptr, std::vector<mx::array>{});
@@ -52,6 +91,7 @@ void wait_for(std::vector<mx::array>& arrays) {
     }
   }
   for (auto& s : stand_ins) {
+    soon([&] { return s.is_available(); });
     s.wait();
   }
   mlxg::guard g;
