@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"time"
 )
@@ -19,10 +18,11 @@ const noNetwork = "check the network (offline, copy third_party/mlx-c/downloads 
 // bringMLX puts the chosen backend's wheels into the staged installation, in the
 // layout that their libraries' run paths expect.
 func (s *setup) bringMLX(ctx context.Context, m *manifest, stage string) error {
-	wheels := s.lock.wheelsFor(m.Backend, runtime.GOOS, runtime.GOARCH)
+	goos, goarch, _ := strings.Cut(m.Platform, "/")
+	wheels := s.lock.wheelsFor(m.Backend, goos, goarch)
 	if len(wheels) == 0 {
 		return failf("choose another backend (cpu and cuda on Linux, metal on macOS arm64) or set MLX_DIR to an MLX of your own",
-			"there is no MLX wheel for backend %s on %s/%s", m.Backend, runtime.GOOS, runtime.GOARCH)
+			"there is no MLX wheel for backend %s on %s", m.Backend, m.Platform)
 	}
 	for _, w := range wheels {
 		file := s.path("downloads", w.File)

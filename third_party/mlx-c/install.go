@@ -276,72 +276,8 @@ func (s *setup) produce(ctx context.Context, tools *toolchain, fingerprint strin
 	defer os.RemoveAll(tmp)
 	s.tmp = tmp
 
-	// Cheap checks of what the user brought come before any download.
-	source := s.choice.MLXCSource
-	if source != "" {
-		if source, err = s.openMLXC(source); err != nil {
-			return err
-		}
-	}
-	if m.MLXC = s.lock.MLXC.Version; source != "" {
-		if m.MLXC, err = mlxcVersionOf(source); err != nil {
-			return err
-		}
-	}
-	if m.MLX = s.lock.MLX.Version; s.choice.MLXDir != "" {
-		if m.MLX, err = mlxVersionOf(s.choice.MLXDir); err != nil {
-			return err
-		}
-	}
-	if m.Tested, err = s.lock.checkPair(m.MLXC, m.MLX); err != nil {
-		return err
-	}
-	if !m.Tested {
-		s.say("note: mlx-c %s with MLX %s is an accepted pair, but the project's tests do not run on it", m.MLXC, m.MLX)
-	}
-
-	if source == "" {
-		if source, err = s.bringMLXC(ctx, m); err != nil {
-			return err
-		}
-	} else {
-		m.Sources["mlx-c"] = s.choice.MLXCSource
-	}
-	tree, err := patchedTree(source, s.path("patches"))
+	b, err := s.assemble(ctx, tools, m, stage)
 	if err != nil {
-		return err
-	}
-	treeDir := filepath.Join(tmp, "mlx-c")
-	if err := tree.write(treeDir); err != nil {
-		return err
-	}
-	if err := copyHeaders(tree, source, stage); err != nil {
-		return err
-	}
-
-	if s.choice.MLXDir == "" {
-		if err := s.bringMLX(ctx, m, stage); err != nil {
-			return err
-		}
-	} else {
-		m.Sources["mlx"] = s.choice.MLXDir
-		if err := os.Symlink(s.choice.MLXDir, filepath.Join(stage, "mlx")); err != nil {
-			return err
-		}
-	}
-
-	b := &build{
-		tools: tools, tree: tree, treeDir: treeDir, mlx: filepath.Join(stage, "mlx"),
-		objects: s.path("build", "objects"), tmp: tmp, mlxcVers: m.MLXC, say: s.say,
-	}
-	objects, err := b.compile(ctx)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Join(stage, "lib"), 0o755); err != nil {
-		return err
-	}
-	if err := b.link(ctx, objects, filepath.Join(stage, "lib", tools.library("mlxc"))); err != nil {
 		return err
 	}
 	if err := s.check(ctx, b, m, stage); err != nil {
@@ -354,6 +290,80 @@ func (s *setup) produce(ctx context.Context, tools *toolchain, fingerprint strin
 		return err
 	}
 	return replaceDir(stage, s.path("install"))
+}
+
+// assemble brings MLX and mlx-c to the folder stage and compiles and links mlx-c there, for the
+// manifest's platform.
+func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, stage string) (b *build, err error) {
+	// Cheap checks of what the user brought come before any download.
+	source := s.choice.MLXCSource
+	if source != "" {
+		if source, err = s.openMLXC(source); err != nil {
+			return nil, err
+		}
+	}
+	if m.MLXC = s.lock.MLXC.Version; source != "" {
+		if m.MLXC, err = mlxcVersionOf(source); err != nil {
+			return nil, err
+		}
+	}
+	if m.MLX = s.lock.MLX.Version; s.choice.MLXDir != "" {
+		if m.MLX, err = mlxVersionOf(s.choice.MLXDir); err != nil {
+			return nil, err
+		}
+	}
+	if m.Tested, err = s.lock.checkPair(m.MLXC, m.MLX); err != nil {
+		return nil, err
+	}
+	if !m.Tested {
+		s.say("note: mlx-c %s with MLX %s is an accepted pair, but the project's tests do not run on it", m.MLXC, m.MLX)
+	}
+
+	if source == "" {
+		if source, err = s.bringMLXC(ctx, m); err != nil {
+			return nil, err
+		}
+	} else {
+		m.Sources["mlx-c"] = s.choice.MLXCSource
+	}
+	tree, err := patchedTree(source, s.path("patches"))
+	if err != nil {
+		return nil, err
+	}
+	treeDir := filepath.Join(s.tmp, "mlx-c")
+	if err := tree.write(treeDir); err != nil {
+		return nil, err
+	}
+	if err := copyHeaders(tree, source, stage); err != nil {
+		return nil, err
+	}
+
+	if s.choice.MLXDir == "" {
+		if err := s.bringMLX(ctx, m, stage); err != nil {
+			return nil, err
+		}
+	} else {
+		m.Sources["mlx"] = s.choice.MLXDir
+		if err := os.Symlink(s.choice.MLXDir, filepath.Join(stage, "mlx")); err != nil {
+			return nil, err
+		}
+	}
+
+	b = &build{
+		tools: tools, tree: tree, treeDir: treeDir, mlx: filepath.Join(stage, "mlx"),
+		objects: s.path("build", "objects"), tmp: s.tmp, mlxcVers: m.MLXC, say: s.say,
+	}
+	objects, err := b.compile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(stage, "lib"), 0o755); err != nil {
+		return nil, err
+	}
+	if err := b.link(ctx, objects, filepath.Join(stage, "lib", tools.library("mlxc"))); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // check loads the new library once. It must name the versions that were meant.

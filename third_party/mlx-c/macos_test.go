@@ -1,0 +1,138 @@
+package main
+
+import (
+	"debug/macho"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/long"
+)
+
+// zigs are the wheels of Zig, a C++ compiler that has macOS' headers.
+var zigs = map[string]wheel{
+	"linux/amd64": {
+		Package: "ziglang", Version: "0.16.0", Platform: "manylinux_2_12_x86_64",
+		File: "ziglang-0.16.0-py3-none-manylinux_2_12_x86_64.manylinux2010_x86_64.musllinux_1_1_x86_64.whl",
+		Size: 97941847, SHA256: "9fcda73f62b851dd72a54b710ad40a209896db14cfb13649e62191243556342b",
+	},
+}
+
+// What is not Zig's, because it is Apple's: Go's runtime links against it.
+var stubs = map[string]string{
+	"libresolv.tbd": "/usr/lib/libresolv.9.dylib",
+	"CoreFoundation.framework/CoreFoundation.tbd": "/System/Library/Frameworks/CoreFoundation.framework/Versions/A/CoreFoundation",
+	"Security.framework/Security.tbd":             "/System/Library/Frameworks/Security.framework/Versions/A/Security",
+}
+
+const stub = "--- !tapi-tbd\ntbd-version: 4\ntargets: [ arm64-macos ]\ninstall-name: '%s'\n...\n"
+
+// On a machine without a Mac: MLX's package for macOS is brought, mlx-c compiled against it,
+// every package of this module and its tests are checked for macOS, C and C++ included, the
+// command is linked, and what it wants of MLX and mlx-c is there. Nothing of it runs.
+func TestBuildForMacOS(t *testing.T) {
+	if !long.Enabled() {
+		t.Skip("takes minutes and downloads 140 MB: run with -long")
+	}
+	host := runtime.GOOS + "/" + runtime.GOARCH
+	zig, ok := zigs[host]
+	if !ok {
+		t.Skipf("there is no Zig in the list for %s", host)
+	}
+	root, err := filepath.Abs(".")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	s := &setup{root: root, tmp: filepath.Join(dir, "tmp"), log: t.Output(), start: time.Now()}
+	s.lock, err = readLock(s.path("lock.json"))
+	require.NoError(t, err)
+	unlock, err := s.exclusive(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(unlock)
+	stage := filepath.Join(dir, "install")
+	for _, folder := range []string{s.tmp, stage} {
+		require.NoError(t, os.Mkdir(folder, 0o755))
+	}
+
+	// Kept, like the objects that it makes, since its path is part of their key.
+	compiler := s.path("build", "zig-"+zig.Version)
+	if _, err := os.Stat(compiler); err != nil {
+		file := s.path("downloads", zig.File)
+		require.NoError(t, s.bring(file, zig.Size, zig.SHA256, func() error { return s.pipDownload(t.Context(), zig) }))
+		unpacked := filepath.Join(s.path("build"), "zig.tmp")
+		require.NoError(t, os.RemoveAll(unpacked))
+		require.NoError(t, unzip(file, unpacked))
+		require.NoError(t, os.Chmod(filepath.Join(unpacked, "ziglang", "zig"), 0o755))
+		require.NoError(t, os.Rename(unpacked, compiler))
+	}
+	t.Setenv("ZIG_GLOBAL_CACHE_DIR", s.path("build", "zig-cache"))
+	t.Setenv("ZIG_LOCAL_CACHE_DIR", s.path("build", "zig-cache"))
+	cc := []string{filepath.Join(compiler, "ziglang", "zig"), "cc", "-target", "aarch64-macos.14.0"}
+	cxx := append([]string{cc[0], "c++"}, cc[2:]...)
+
+	m := &manifest{Backend: "metal", Platform: "darwin/arm64", Sources: map[string]string{}}
+	_, err = s.assemble(t.Context(), &toolchain{command: cxx, version: "zig " + zig.Version, goos: "darwin"}, m, stage)
+	require.NoError(t, err)
+
+	library := filepath.Join(dir, "stubs")
+	for name, of := range stubs {
+		path := filepath.Join(library, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, stub, of), 0o644))
+	}
+	// In the place of pkg-config, so that the libraries of this platform stay what they are.
+	pkgconfig := filepath.Join(dir, "pkg-config")
+	require.NoError(t, os.WriteFile(pkgconfig, fmt.Appendf(nil, `#!/bin/sh
+case $1 in
+  --cflags) echo -I%[1]s/include -I%[1]s/mlx/include ;;
+  --libs) echo -L%[1]s/lib -L%[1]s/mlx/lib -lmlxc -lmlx ;;
+esac
+`, stage), 0o755))
+	build := func(args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir = filepath.Join(root, "..", "..")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOOS=darwin", "GOARCH=arm64", "PKG_CONFIG="+pkgconfig,
+			"CC="+strings.Join(cc, " "), "CXX="+strings.Join(cxx, " "), "CGO_CXXFLAGS=-O0",
+			// Zig does not find symbols in a stub; what is of MLX is looked for below.
+			"CGO_LDFLAGS=-L"+library+" -F"+library+" -Wl,-undefined,dynamic_lookup")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "go %q: %s", args, out)
+	}
+	build("vet", "-tags", "mlxc_pkgconfig", "./...")
+	program := filepath.Join(dir, "mlxgrad")
+	// Stripped by the linker, since this platform's strip does not know the format.
+	build("build", "-tags", "mlxc_pkgconfig", "-ldflags", "-linkmode=external -s -w", "-o", program, "./compare/cmd/mlxgrad")
+
+	defined := map[string]bool{}
+	for _, name := range []string{"lib/libmlxc.dylib", "mlx/lib/libmlx.dylib"} {
+		lib, err := macho.Open(filepath.Join(stage, name))
+		require.NoError(t, err)
+		defer lib.Close()
+		for _, s := range lib.Symtab.Syms {
+			if s.Sect != 0 {
+				defined[s.Name] = true
+			}
+		}
+	}
+	file, err := macho.Open(program)
+	require.NoError(t, err)
+	defer file.Close()
+	libraries, err := file.ImportedLibraries()
+	require.NoError(t, err)
+	require.Subset(t, libraries, []string{"@rpath/libmlxc.dylib", "@rpath/libmlx.dylib"})
+	wanted, err := file.ImportedSymbols()
+	require.NoError(t, err)
+	wanted = slices.DeleteFunc(wanted, func(name string) bool { return !strings.Contains(name, "mlx") })
+	require.Greater(t, len(wanted), 300)
+	for _, name := range wanted {
+		require.True(t, defined[name], "%s is neither in mlx-c nor in MLX for macOS", name)
+	}
+}
