@@ -33,7 +33,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"unsafe"
 )
 
@@ -77,9 +76,6 @@ type Group struct {
 	backend    DistributedBackend
 }
 
-// initialising keeps calls of MLX apart that build its table of backends.
-var initialising sync.Mutex
-
 // InitDistributed connects to the other processes that run this program and returns the
 // group of all. It waits until they are there. Who they are, MLX takes from the
 // environment: for a ring, MLX_RANK is the number of this process and MLX_HOSTFILE a file
@@ -95,8 +91,6 @@ func InitDistributed(backend DistributedBackend, strict bool) (*Group, error) {
 	}
 	name := C.CString(string(backend))
 	defer C.free(unsafe.Pointer(name))
-	initialising.Lock()
-	defer initialising.Unlock()
 	var ctx unsafe.Pointer
 	if e := C.mlxg_group_init(&ctx, C.bool(strict), name); e != nil {
 		return nil, &Error{Op: op, Err: takeText(e)}

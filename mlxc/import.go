@@ -14,8 +14,8 @@ import (
 
 // Imported is a function that was read from a file.
 type Imported struct {
-	mu      sync.RWMutex // held for writing by Close
-	ctx     unsafe.Pointer
+	mu      sync.Mutex     // of ctx; taken after the graph lock, which a caller may hold
+	ctx     unsafe.Pointer // nil once it is closed
 	cleanup runtime.Cleanup
 }
 
@@ -84,13 +84,14 @@ func (f *Imported) CallNamed(named map[string]*Array, args ...*Array) ([]*Array,
 		return nil, &Error{Op: op, Err: err}
 	}
 	defer free()
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	if f.ctx == nil {
-		return nil, &Error{Op: op, Err: errors.New("the function was closed")}
-	}
 	var results []*Array
 	locked(func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.ctx == nil {
+			err = &Error{Op: op, Err: errors.New("the function was closed")}
+			return
+		}
 		results, err = wrapAll(op, C.mlxg_import_call(f.ctx, h.ptr(), h.n(), &c[0], C.size_t(len(names))), all...)
 	})
 	return results, err

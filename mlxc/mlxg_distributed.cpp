@@ -176,7 +176,13 @@ char* mlxg_group_init(void** result, bool strict, const char* backend) {
   pthread_sigmask(SIG_BLOCK, &pipe, &before);
   char* err = nullptr;
   try {
-    auto mlx = md::init(strict, backend).raw_group();
+    implementation mlx;
+    {
+      // Calls build MLX's table of backends.
+      static std::mutex initialising;
+      std::lock_guard<std::mutex> l(initialising);
+      mlx = md::init(strict, backend).raw_group();
+    }
     mlxg::guard g; // not before: it waits for the others
     // One for each of MLX's, which the process has for good: they share what is lost.
     static auto* known = new std::vector<std::pair<implementation, implementation>>;

@@ -52,12 +52,18 @@ func RandomSeed(seed uint64) {
 // withKey draws with the key, or with the next one of the sequence if it is nil.
 func withKey(key *Array, draw func(key *Array) *Array) *Array {
 	if key == nil {
-		sequence.Lock()
-		key = RandomKey(sequence.source.Uint64())
-		sequence.Unlock()
+		key = RandomKey(nextSeed())
 		defer key.Free()
 	}
 	return draw(key)
+}
+
+// nextSeed is what the next key of the sequence is made of. The key is made without the lock:
+// that takes MLX's graph lock, which may be held by a goroutine that waits for this one.
+func nextSeed() uint64 {
+	sequence.Lock()
+	defer sequence.Unlock()
+	return sequence.source.Uint64()
 }
 
 // draw is withKey for numbers of a new dtype and shape, which it checks.

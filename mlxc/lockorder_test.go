@@ -1,0 +1,65 @@
+package mlxc_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// inTransform runs f in a function whose gradient is taken, which holds the graph lock, and fails
+// if it does not come back.
+func inTransform(t *testing.T, f func()) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := mlxc.VJP(func(a arrays) arrays {
+			f()
+			return a
+		}, arrays{mlxc.Scalar[float32](1)}, arrays{mlxc.Scalar[float32](1)})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+	case <-time.After(20 * time.Second):
+		t.Fatal("goroutines wait for each other")
+	}
+}
+
+// whileWaiting starts f on a goroutine of its own, and gives it time to wait for the graph lock.
+func whileWaiting(f func()) {
+	go f()
+	time.Sleep(20 * time.Millisecond)
+}
+
+// Who waits for the graph lock must hold nothing that a function in a transform asks for.
+func TestDrawInATransformWhileAnotherWaits(t *testing.T) {
+	inTransform(t, func() {
+		whileWaiting(func() { mlxc.RandomNormal(nil, mlxc.Float32, 1) })
+		require.NoError(t, mlxc.RandomNormal(nil, mlxc.Float32, 1).Err())
+	})
+}
+
+func TestGroupInATransformWhileAnotherWaits(t *testing.T) {
+	inTransform(t, func() {
+		whileWaiting(func() { _, _ = mlxc.InitDistributed(mlxc.AnyBackend, false) })
+		_, err := mlxc.InitDistributed(mlxc.AnyBackend, false)
+		require.NoError(t, err)
+	})
+}
+
+func TestImportedInATransformWhileOthersWait(t *testing.T) {
+	x := mlxc.Scalar[float32](1)
+	f := imported(t, func(file string) error {
+		return mlxc.Export(file, func(a arrays) arrays { return arrays{a[0].Square()} }, x)
+	})
+	inTransform(t, func() {
+		whileWaiting(func() { _, _ = f.Call(x) })
+		whileWaiting(f.Close)
+		_, err := f.Call(x)
+		require.ErrorContains(t, err, "closed")
+	})
+}
