@@ -69,12 +69,13 @@ type customCall struct {
 	op      string
 	stream  streamHandle
 	outputs []Output // of the function; the graph lock guards them
+	tape    seedTape // of the function
 }
 
 // noting is f; it notes what its outputs are like.
 func (c *customCall) noting(f Func) Func {
 	return func(args []*Array) []*Array {
-		results := f(args)
+		results := c.tape.run(f, args)
 		c.outputs = c.outputs[:0]
 		for _, r := range results {
 			d := r.described()

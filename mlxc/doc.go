@@ -92,8 +92,7 @@
 // device. RandomKey makes one of a number, RandomSplit several of one. A nil key stands
 // for the next of the process's own sequence, which RandomSeed begins anew. In a
 // function under Compile or Vmap, let the key be an argument: one of the sequence is a
-// constant there. Under Checkpoint it must be, or the gradient is that of other numbers
-// than the value.
+// constant there. Where Checkpoint runs a function again, it draws the same.
 //
 // # Transforms
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 )
 
@@ -12,8 +13,7 @@ import (
 // on every device. A nil key stands for the next one of a sequence that belongs to the
 // process and that RandomSeed begins anew. Within a function of arrays that Compile or
 // Vmap run, give the key as an argument: one that is taken from the sequence there is a
-// constant of the graph. Within one that Checkpoint runs too: it runs again for the
-// gradient, and would take another key.
+// constant of the graph.
 
 // RandomKey makes a key of MLX's counter-based generator. The same key gives the
 // same numbers, on every device.
@@ -61,9 +61,47 @@ func withKey(key *Array, draw func(key *Array) *Array) *Array {
 // nextSeed is what the next key of the sequence is made of. The key is made without the lock:
 // that takes MLX's graph lock, which may be held by a goroutine that waits for this one.
 func nextSeed() uint64 {
-	sequence.Lock()
-	defer sequence.Unlock()
-	return sequence.source.Uint64()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if insideCallback() {
+		return drawing.seed()
+	}
+	return (*seedTape)(nil).seed()
+}
+
+// seedTape has the seeds that a function drew, so that the function draws the same where MLX runs
+// it again for its gradient: else that would be the gradient of another function.
+type seedTape struct {
+	seeds []uint64
+	next  int       // while the function runs, the one to draw
+	outer *seedTape // and the tape of the function that it is called in
+}
+
+// drawing is the tape of the innermost function on its way that has one. The graph lock guards it,
+// which such a function's thread holds.
+var drawing *seedTape
+
+// seed is the next one of the tape, or if it is at its end of what is outside of it: the sequence
+// for nil.
+func (t *seedTape) seed() uint64 {
+	if t == nil {
+		sequence.Lock()
+		defer sequence.Unlock()
+		return sequence.source.Uint64()
+	}
+	if t.next == len(t.seeds) {
+		t.seeds = append(t.seeds, t.outer.seed())
+	}
+	t.next++
+	return t.seeds[t.next-1]
+}
+
+// run runs f from the beginning of the tape.
+func (t *seedTape) run(f Func, args []*Array) []*Array {
+	next, outer, last := t.next, t.outer, drawing
+	defer func() { t.next, t.outer, drawing = next, outer, last }() // after a panic or a Goexit too
+	t.next, t.outer, drawing = 0, last, t
+	return f(args)
 }
 
 // draw is withKey for numbers of a new dtype and shape, which it checks.

@@ -145,7 +145,7 @@ func split(results []*Array, n int, err error) (first, second []*Array, _ error)
 
 // Checkpoint returns a function with the values and gradients of f that keeps
 // only f's arguments for the gradient, and computes f again when it is needed:
-// memory for time.
+// memory for time. What f draws without a key is the same then.
 //
 // If the call fails, the function returns invalid arrays that carry the error: as
 // many as f gave, or one if f never gave any.
@@ -156,8 +156,10 @@ func Checkpoint(f Func) Func {
 		if f == nil {
 			return failed(1, &Error{Op: op, Err: errNoFunction})
 		}
+		var tape seedTape
+		same := func(args []*Array) []*Array { return tape.run(f, args) }
 		return throughClosure(op, args, &outputs, func(h handles) C.mlxg_results {
-			return C.mlxg_checkpoint(register(counting(f, &outputs)), register(differentiated(withOutputs(f))), h.ptr(), h.n())
+			return C.mlxg_checkpoint(register(counting(same, &outputs)), register(differentiated(withOutputs(same))), h.ptr(), h.n())
 		})
 	}
 }

@@ -305,3 +305,35 @@ func TestKeysOfTheSequenceDiffer(t *testing.T) {
 	wg.Wait()
 	require.Len(t, seen, 400)
 }
+
+// Where a function runs again for its gradient, what it draws without a key is what it drew.
+func TestKeysOfTheSequenceWhereAFunctionRunsAgain(t *testing.T) {
+	const n = 64
+	mask := func(x *mlxc.Array) *mlxc.Array { return mlxc.RandomNormal(nil, mlxc.Float32, n).Mul(x) }
+	twice := func(a arrays) arrays { return arrays{mask(mask(a[0]))} }
+	nested := func(a arrays) arrays { return arrays{mask(mlxc.Checkpoint(twice)(a)[0])} }
+	x := mlxc.Ones(mlxc.Float32, n)
+	for name, f := range map[string]mlxc.Func{
+		"Checkpoint":     mlxc.Checkpoint(twice),
+		"inside another": mlxc.Checkpoint(nested),
+		"inside":         nested,
+		"CustomFunction": mlxc.CustomFunction(twice, mlxc.CustomRules{}),
+		"compiled": func(a arrays) arrays {
+			out, err := mlxc.Compile(mlxc.Checkpoint(twice)).Call(a...)
+			require.NoError(t, err)
+			return out
+		},
+	} {
+		values, grads, err := mlxc.VJP(f, arrays{x}, arrays{x})
+		require.NoError(t, err, name)
+		// The function is a product with what was drawn.
+		require.InDeltaSlice(t, floats(t, values[0]), floats(t, grads[0]), 1e-4, name)
+		again, _, err := mlxc.VJP(f, arrays{x}, arrays{x})
+		require.NoError(t, err, name)
+		require.NotEqual(t, floats(t, values[0]), floats(t, again[0]), name)
+	}
+	f := mlxc.CustomFunction(twice, mlxc.CustomRules{})
+	values, tangents, err := mlxc.JVP(f, arrays{x}, arrays{x})
+	require.NoError(t, err)
+	require.InDeltaSlice(t, floats(t, values[0]), floats(t, tangents[0]), 1e-4)
+}
