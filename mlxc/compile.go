@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -125,7 +126,8 @@ func (c *Compiled) callInline(args []*Array) (results []*Array, err error) {
 			results, err = nil, newPanicError(v)
 		}
 	}()
-	results = c.f(args)
+	// A list of its own, as MLX would give it: f may put other arrays into it.
+	results = c.f(slices.Clone(args))
 	for _, r := range results {
 		if err := r.Err(); err != nil {
 			return nil, err

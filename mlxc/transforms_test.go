@@ -374,6 +374,28 @@ func TestCompiledThatItsFunctionReachesIsFreed(t *testing.T) {
 	t.Fatal("the model is still reachable")
 }
 
+// Inside another transform the original function runs. What it does to its list of arguments is
+// its own affair there too.
+func TestCompiledInATransformHasAListOfItsOwn(t *testing.T) {
+	var made *mlxc.Array
+	compiled := mlxc.Compile(func(a arrays) arrays {
+		a[0] = a[0].AddScalar(1)
+		made = a[0]
+		return arrays{a[0].Square()}
+	})
+	_, grads, err := mlxc.VJP(func(a arrays) arrays {
+		args := arrays{a[0]}
+		results, err := compiled.Call(args...)
+		require.NoError(t, err)
+		require.Same(t, a[0], args[0])
+		made.Free()
+		require.ErrorIs(t, made.Err(), mlxc.ErrFreed)
+		return results
+	}, arrays{mlxc.Scalar[float32](2)}, arrays{mlxc.Scalar[float32](1)})
+	require.NoError(t, err)
+	require.Equal(t, []float32{6}, floats(t, grads[0]))
+}
+
 func TestCompileDistinguishesStreams(t *testing.T) {
 	var traces atomic.Int32
 	c := mlxc.Compile(func(a arrays) arrays { traces.Add(1); return arrays{a[0].Square()} })
