@@ -60,3 +60,13 @@ func TestFunctionsAreForgotten(t *testing.T) {
 	compiled.Close()
 	eventually(before - 1)
 }
+
+// A handle that could not be destroyed at once, as another goroutine held the graph lock, does not
+// wait for the next evaluation.
+func TestHandlesAreDestroyedAMomentLater(t *testing.T) {
+	a := Scalar[float32](1)
+	a.cleanup.Stop()
+	a.users.Store(freedBit | destroyedBit)
+	garbage.add(word(a.ctx))
+	require.Eventually(t, func() bool { return garbage.waiting.Load() == 0 }, 10*time.Second, time.Millisecond)
+}

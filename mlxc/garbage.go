@@ -14,7 +14,7 @@ import (
 // garbage destroys handles that nobody uses any more. Destroying one walks the graph
 // behind it, so it needs the graph lock, which a long evaluation may hold: a Free
 // or a cleanup never waits for it, but leaves the handle to whoever leaves the
-// lock next.
+// lock next, or to a moment later.
 var garbage heap
 
 // Handles are numbers here: cgo looks into memory that holds pointers, at each of them.
@@ -39,19 +39,20 @@ func (h *heap) free(handles []C.uintptr_t) {
 // later destroys what the collector found, together with what else it finds within a
 // moment.
 func (h *heap) later(ctx unsafe.Pointer) {
-	const moment, many = 5 * time.Millisecond, 256
-	switch n := h.add(word(ctx)); {
-	case n == 1:
-		time.AfterFunc(moment, func() { h.drain(false) })
-	case n%many == 0:
+	const many = 256
+	if h.add(word(ctx))%many == 0 {
 		h.drain(false)
 	}
 }
 
-// add takes over handles and tells how many are waiting.
+// add takes over handles, to be destroyed in a moment, and tells how many are waiting.
 func (h *heap) add(handles ...C.uintptr_t) int {
+	const moment = 5 * time.Millisecond
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if len(h.handles) == 0 {
+		time.AfterFunc(moment, func() { h.drain(false) })
+	}
 	h.handles = append(h.handles, handles...)
 	h.waiting.Store(int64(len(h.handles)))
 	return len(h.handles)
