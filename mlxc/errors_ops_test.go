@@ -24,6 +24,9 @@ func TestWrongOperations(t *testing.T) {
 		return mlxc.Padding{Axis: axis, Before: before, After: after}
 	}
 	first := func(x *mlxc.Array, _ *mlxc.Array) *mlxc.Array { return x }
+	// Zeros of so many elements take no memory until somebody wants them in a row.
+	zeros := func(shape ...int) *mlxc.Array { return mlxc.Zeros(mlxc.Float32, shape...) }
+	const huge = 1 << 30
 	for name, c := range map[string]struct {
 		got   *mlxc.Array
 		parts []string
@@ -57,6 +60,10 @@ func TestWrongOperations(t *testing.T) {
 		"more than there are":           {a.TopK(4, 1), []string{"topk", "k=4", "float32(2,3)"}},
 		"fewer than none":               {a.TopK(-1, 1), []string{"topk", "k=-1"}},
 		"a search in a matrix":          {a.SearchSorted(b), []string{"searchsorted", "1-D"}},
+		"more than memory holds":        {zeros(huge, 1).Add(zeros(1, huge)), []string{"add", "float32(1073741824,1), float32(1,1073741824)", "float32(1073741824,1073741824) holds more"}},
+		"more than 64 bits count":       {mlxc.Where(zeros(huge, 1, 1), zeros(huge, 1), zeros(huge)), []string{"where", "holds more elements than memory can"}},
+		"outer products beyond memory":  {zeros(huge).Outer(zeros(huge)), []string{"outer", "holds more elements than memory can"}},
+		"one of several beyond memory":  {mlxc.BroadcastArrays(zeros(huge, 1), zeros(huge))[1], []string{"broadcast_arrays", "holds more elements than memory can"}},
 		"a negative size":               {a.Reshape(-2, -3), []string{"reshape", "float32(2,3)", "negative axis"}},
 		"a shape that overflows":        {none.Reshape(1<<16, 1<<16, 1<<16, 1<<16), []string{"reshape", "memory"}},
 		"unknown among nothing":         {none.Reshape(0, -1), []string{"reshape", "(0,-1) could be anything"}},

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,28 @@ void make_default(void* stream) {
   mlx::core::set_default_stream(s);
 }
 
+// oversized says that memory cannot hold an array, which operations come to that broadcast
+// their operands: MLX counts elements without looking for overflow, and CPU kernels then
+// write to memory that they did not get. NULL if it can.
+char* oversized(const mlx::core::array& a) {
+  constexpr uint64_t most = uint64_t(1) << 47; // the address space of today's processors
+  uint64_t bytes = a.itemsize();
+  bool beyond = false;
+  for (auto n : a.shape()) {
+    if (n == 0) {
+      return nullptr;
+    }
+    beyond = beyond || bytes > most / static_cast<uint64_t>(n);
+    bytes *= static_cast<uint64_t>(n);
+  }
+  if (!beyond) {
+    return nullptr;
+  }
+  std::ostringstream text;
+  text << "the result " << a.dtype() << a.shape() << " holds more elements than memory can";
+  return mlxg::error_text(text.str().c_str());
+}
+
 bool is_gpu(void* stream) {
   return stream && static_cast<mlx::core::Stream*>(stream)->device == mlx::core::Device::gpu;
 }
@@ -93,6 +116,13 @@ mlxg_results no_results(char* err) {
 }
 
 mlxg_results results_of(arrays a, arrays b) {
+  for (auto* list : {&a, &b}) {
+    for (auto& member : *list) {
+      if (char* err = oversized(member)) {
+        return no_results(err);
+      }
+    }
+  }
   mlxg_results r = no_results(nullptr);
   r.n = a.size() + b.size();
   r.first = a.size();
@@ -281,8 +311,8 @@ void* mlxg_placeholder_gpu(void) {
 
 mlxg_result mlxg_end(int rc, mlx_array res) {
   mlxg_result r = {res.ctx, nullptr, current_scope};
-  if (rc != 0 || !res.ctx) {
-    r.err = mlxg::take_error();
+  r.err = rc != 0 || !res.ctx ? mlxg::take_error() : oversized(mlxg::array_of(res.ctx));
+  if (r.err) {
     if (res.ctx) {
       mlx_array_free(res);
       r.ctx = nullptr;
