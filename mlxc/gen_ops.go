@@ -47,8 +47,6 @@ package mlxc
 #cgo nocallback call_number_of_elements
 #cgo noescape call_ones
 #cgo nocallback call_ones
-#cgo noescape call_pad
-#cgo nocallback call_pad
 #cgo noescape call_prod_axes
 #cgo nocallback call_prod_axes
 #cgo noescape call_reshape
@@ -491,9 +489,6 @@ static mlxg_result call_ones_like_dtype(uintptr_t a, int dtype) {
 }
 static mlxg_result call_outer(uintptr_t a, uintptr_t b) {
   MLXG_CALL(mlx_outer(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_pad(uintptr_t a, const int* axes, size_t axes_num, const int* lowPadSize, size_t lowPadSize_num, const int* highPadSize, size_t highPadSize_num, uintptr_t padValue, const char* mode) {
-  MLXG_CALL(mlx_pad(&res, (mlx_array){(void*)a}, axes, axes_num, lowPadSize, lowPadSize_num, highPadSize, highPadSize_num, (mlx_array){(void*)padValue}, mode, mlxg_stream()));
 }
 static mlxg_result call_partition_axis(uintptr_t a, int kth, int axis) {
   MLXG_CALL(mlx_partition_axis(&res, (mlx_array){(void*)a}, kth, axis, mlxg_stream()));
@@ -2511,36 +2506,6 @@ func mlxOuter(a *Array, b *Array) *Array {
 	}
 	defer b.release()
 	return wrap(op, C.call_outer(word(aCtx), word(bCtx)), a, b)
-}
-
-// mlxPad calls int mlx_pad(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, const int* low_pad_size, size_t low_pad_size_num, const int* high_pad_size, size_t high_pad_size_num, const mlx_array pad_value, const char* mode, const mlx_stream s).
-func mlxPad(a *Array, axes []int, lowPadSize []int, highPadSize []int, padValue *Array, mode string) *Array {
-	const op = "pad"
-	aCtx, err := a.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 0, a, padValue))
-	}
-	defer a.release()
-	axesInts, err := cInts(axes)
-	if err != nil {
-		return invalid(opError(op, err, a, padValue))
-	}
-	lowPadSizeInts, err := cInts(lowPadSize)
-	if err != nil {
-		return invalid(opError(op, err, a, padValue))
-	}
-	highPadSizeInts, err := cInts(highPadSize)
-	if err != nil {
-		return invalid(opError(op, err, a, padValue))
-	}
-	padValueCtx, err := padValue.acquire()
-	if err != nil {
-		return invalid(operandError(op, err, 1, a, padValue))
-	}
-	defer padValue.release()
-	modeText := C.CString(mode)
-	defer C.free(unsafe.Pointer(modeText))
-	return wrap(op, C.call_pad(word(aCtx), &axesInts[0], C.size_t(len(axes)), &lowPadSizeInts[0], C.size_t(len(lowPadSize)), &highPadSizeInts[0], C.size_t(len(highPadSize)), word(padValueCtx), modeText), a, padValue)
 }
 
 // mlxPartitionAxis calls int mlx_partition_axis(mlx_array* res, const mlx_array a, int kth, int axis, const mlx_stream s).

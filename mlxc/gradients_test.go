@@ -63,6 +63,8 @@ func smooth() map[string]operation {
 		"unflatten":  func(a *mlxc.Array) *mlxc.Array { return a.Unflatten(1, 2, 2) },
 		"moveaxis":   func(a *mlxc.Array) *mlxc.Array { return a.MoveAxis(0, -1) },
 		"pad":        func(a *mlxc.Array) *mlxc.Array { return a.Pad(mlxc.Scalar[float32](2), p...) },
+		"pad value":  func(a *mlxc.Array) *mlxc.Array { return w.Pad(a.Index(mlxc.At(0), mlxc.At(1)), p[1]) },
+		"pad both":   func(a *mlxc.Array) *mlxc.Array { return a.Pad(a.Index(mlxc.At(0), mlxc.At(1)), p...) },
 		"pad edge":   func(a *mlxc.Array) *mlxc.Array { return a.PadEdge(p...) },
 		"reflect":    func(a *mlxc.Array) *mlxc.Array { return a.PadReflect(p...) },
 		"symmetric":  func(a *mlxc.Array) *mlxc.Array { return a.PadSymmetric(p...) },

@@ -26,11 +26,17 @@ func (a *Array) Pad(value *Array, padding ...Padding) *Array {
 	if err != nil {
 		return invalid(operandError(op, err, 0, a))
 	}
-	var axes, before, after []int
-	for axis, n := range p {
-		axes, before, after = append(axes, axis), append(before, n.Before), append(after, n.After)
-	}
-	return mlxPad(a, axes, before, after, value, "constant")
+	// Not by MLX's pad, which has no rule for Vmap, and no gradient for the value.
+	var result *Array
+	WithScope(func() {
+		start, stop, shape := make([]int, len(p)), a.Shape(), a.Shape()
+		for axis, n := range p {
+			start[axis], stop[axis] = n.Before, n.Before+shape[axis]
+			shape[axis] += n.Before + n.After
+		}
+		result = Full(a.DType(), value.Reshape(), shape...).SliceUpdate(a, start, stop, nil).Keep()
+	})
+	return result
 }
 
 // PadEdge puts the first and the last element of the given axes around them.

@@ -116,7 +116,7 @@ func init() {
 			requireArray(t, []int{}, []float64{4}, a.AsStrided(nil, nil, 4))
 			requireArray(t, []int{0, 9}, []float64{}, a.AsStrided([]int{0, 9}, []int{5, 5}, 6))
 		},
-		"mlx_pad": func(t *testing.T, _ mlxc.DType, a *mlxc.Array) {
+		"Pad": func(t *testing.T, _ mlxc.DType, a *mlxc.Array) {
 			p := func(axis, before, after int) mlxc.Padding {
 				return mlxc.Padding{Axis: axis, Before: before, After: after}
 			}
