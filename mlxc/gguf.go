@@ -338,13 +338,11 @@ func (g *ggufReader) name() string {
 
 func readGGUFHeader(r io.Reader) (tensors []ggufTensor, metadata map[string]any, start int64, err error) {
 	g := &ggufReader{r: r}
-	fail := func(err error) ([]ggufTensor, map[string]any, int64, error) {
-		return nil, nil, 0, cmp.Or(g.err, err)
-	}
+	fail := func(err error) ([]ggufTensor, map[string]any, int64, error) { return nil, nil, 0, err }
 	magic, version := g.bytes(4), g.u32()
 	switch {
 	case g.err != nil:
-		return fail(nil)
+		return fail(g.err)
 	case string(magic) != ggufMagic:
 		return fail(errors.New("it is no GGUF file"))
 	case version != 2 && version != ggufVersion:
@@ -358,8 +356,8 @@ func readGGUFHeader(r io.Reader) (tensors []ggufTensor, metadata map[string]any,
 			return fail(fmt.Errorf("the metadata %q is there twice", key))
 		}
 		v, err := g.value()
-		if err != nil || g.err != nil {
-			return fail(fmt.Errorf("the metadata %q: %w", key, cmp.Or(g.err, err)))
+		if err != nil {
+			return fail(fmt.Errorf("the metadata %q: %w", key, err))
 		}
 		metadata[key] = v
 	}
@@ -370,7 +368,7 @@ func readGGUFHeader(r io.Reader) (tensors []ggufTensor, metadata map[string]any,
 	seen := map[string]bool{}
 	for range nTensors {
 		t, err := g.tensor(alignment)
-		if err != nil || g.err != nil {
+		if err != nil {
 			return fail(fmt.Errorf("tensor %q: %w", t.name, err))
 		}
 		if seen[t.name] {
@@ -380,7 +378,7 @@ func readGGUFHeader(r io.Reader) (tensors []ggufTensor, metadata map[string]any,
 		tensors = append(tensors, t)
 	}
 	if g.err != nil {
-		return fail(nil)
+		return fail(g.err)
 	}
 	return tensors, metadata, aligned(g.n, alignment), nil
 }
