@@ -241,14 +241,18 @@ char* mlxg_import(const char* file, void** result) {
   *result = nullptr;
   char* err = nullptr;
   // MLX makes a stream at every import, which belongs to the thread and ends with it.
-  std::thread([&] {
-    mlx_imported_function f = mlx_imported_function_new(file);
-    if (f.ctx) {
-      *result = f.ctx;
-    } else {
-      err = mlxg::take_error();
-    }
-  }).join();
+  try {
+    std::thread([&] {
+      mlx_imported_function f = mlx_imported_function_new(file);
+      if (f.ctx) {
+        *result = f.ctx;
+      } else {
+        err = mlxg::take_error();
+      }
+    }).join();
+  } catch (std::exception& e) { // there is no thread to be had
+    err = mlxg::error_text(e.what());
+  }
   return err;
 }
 

@@ -22,17 +22,18 @@ std::vector<std::shared_ptr<mx::array::Data>> views;
 // whether it can use the memory as it is. The CPU's allocator does not offer that, but an
 // array may begin anywhere from its buffer on: here, from one that is only a stand-in.
 mx::array over(void* data, mx::Shape shape, mx::Dtype dtype, uintptr_t id) {
+  // The id goes back with the array's deleter, also where there never is an array.
+  auto pin = std::shared_ptr<void>(nullptr, [id](void*) { mlxg::release_id(id); });
   if (mx::is_available(mx::Device::gpu)) {
-    return mx::array(data, std::move(shape), dtype, [id](void*) { mlxg::release_id(id); });
+    return mx::array(data, std::move(shape), dtype, [pin](void*) {});
   }
   mx::array a(std::move(shape), dtype, nullptr, {});
   auto stand_in = mx::allocator::malloc(sizeof(void*));
   int64_t offset = static_cast<char*>(data) - static_cast<char*>(stand_in.raw_ptr());
   auto longest = std::max_element(a.shape().begin(), a.shape().end());
   bool one_axis = a.size() <= 1 || a.size() == static_cast<size_t>(*longest);
-  a.set_data(stand_in, a.size(), a.strides(), {true, true, one_axis}, offset, [id](mx::allocator::Buffer b) {
+  a.set_data(stand_in, a.size(), a.strides(), {true, true, one_axis}, offset, [pin](mx::allocator::Buffer b) {
     mx::allocator::free(b);
-    mlxg::release_id(id);
   });
   a.set_status(mx::array::Status::available);
   return a;
