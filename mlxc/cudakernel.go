@@ -45,12 +45,7 @@ type CUDAKernelSource struct {
 // NewCUDAKernel registers a kernel. It fails where MLX was built without CUDA.
 func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	fail := func(err error) (*CUDAKernel, error) { return nil, &Error{Op: s.Name, Err: err} }
-	switch {
-	case initError != nil:
-		return fail(initError)
-	case len(s.Outputs) == 0:
-		return fail(errors.New("a CUDA kernel needs an output"))
-	case s.SharedMemory < 0:
+	if s.SharedMemory < 0 {
 		return fail(fmt.Errorf("%d bytes of shared memory: there must be 0 or more", s.SharedMemory))
 	}
 	if err := check32(s.SharedMemory); err != nil {
@@ -64,7 +59,7 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	header, exported := C.CString(includes+s.Header), C.CString(strings.Join(s.Prelude, "")+s.Header)
 	defer C.free(unsafe.Pointer(header))
 	defer C.free(unsafe.Pointer(exported))
-	k, err := newCustomKernel(s.Name, s.Body, s.Inputs, s.Outputs, func(name, body, inputs, outputs *C.char, err **C.char) unsafe.Pointer {
+	k, err := newCustomKernel("CUDA", s.Name, s.Body, s.Inputs, s.Outputs, func(name, body, inputs, outputs *C.char, err **C.char) unsafe.Pointer {
 		return C.mlxg_cuda_kernel_new(name, inputs, C.size_t(len(s.Inputs)), outputs, C.size_t(len(s.Outputs)), body, header, exported,
 			C.bool(!s.Strided), C.int(s.SharedMemory), err)
 	})

@@ -78,7 +78,7 @@ func TestWrongLinearAlgebra(t *testing.T) {
 		{"a shape beyond memory", mlxc.RandomBernoulli(key, mlxc.Scalar[float32](0.5), 1<<30, 1<<30).Err(), []string{"random_bernoulli", "memory"}},
 		{"no integers", mlxc.RandomInt(key, 3, 3, mlxc.Int32, 2).Err(), []string{"random_randint", "below 3"}},
 		{"probabilities that are integers", mlxc.RandomBernoulli(key, ints).Err(), []string{"random_bernoulli", "float"}},
-		{"means of another shape", mlxc.RandomNormalBroadcast(key, m, nil, mlxc.Float32, 4).Err(), []string{"random_normal", "(3,4) is not broadcast to (4)"}},
+		{"means of another shape", mlxc.RandomNormalBroadcast(key, m, nil, mlxc.Float32, 4).Err(), []string{"random_normal", "(3,4) cannot be broadcast to (4)"}},
 		{"no classes", mlxc.RandomCategorical(key, mlxc.Zeros(mlxc.Float32, 2, 0), -1).Err(), []string{"random_categorical", "no class"}},
 		{"categorical's axis", mlxc.RandomCategorical(key, m, 2).Err(), []string{"random_categorical", "no axis 2"}},
 		{"no draws", mlxc.RandomCategoricalN(key, m, 1, 0).Err(), []string{"random_categorical", "0 draws"}},

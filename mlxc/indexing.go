@@ -194,8 +194,13 @@ func (a *Array) updateAt(
 	return result
 }
 
+// Rows is Along the first axis.
+func (a *Array) Rows() iter.Seq2[int, *Array] { return a.Along(0) }
+
 // Along ranges over the positions of an axis, with the slices there, which lack the axis.
-// Of an invalid array, or an axis that is not there, it gives one invalid array.
+// They are arrays like others, each to be freed on its own, with its scope or by the
+// collector. Of an invalid array, or an axis that is not there, it gives one invalid array,
+// so that its error is not lost.
 func (a *Array) Along(axis int) iter.Seq2[int, *Array] {
 	const op = "along"
 	return func(yield func(int, *Array) bool) {

@@ -21,18 +21,11 @@ import (
 // (as a *PanicError), is returned here.
 func JVP(f Func, primals, tangents []*Array) (outputs, jvps []*Array, err error) {
 	const op = "JVP"
-	if f == nil {
-		return nil, nil, &Error{Op: op, Err: errNoFunction}
-	}
-	p, err := acquireAll(op, primals)
+	p, t, err := acquireBoth(op, f, primals, tangents)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer p.release()
-	t, err := acquireAll(op, tangents)
-	if err != nil {
-		return nil, nil, err
-	}
 	defer t.release()
 	operands := slices.Concat(primals, tangents)
 	if len(tangents) != len(primals) {
@@ -48,14 +41,4 @@ func JVP(f Func, primals, tangents []*Array) (outputs, jvps []*Array, err error)
 	return split(lockedCall(op, operands, id, func(id C.uintptr_t) C.mlxg_results {
 		return C.mlxg_jvp(id, p.ptr(), t.ptr(), p.n())
 	}))
-}
-
-// Grad returns a function that computes the gradient of f's first output as
-// ValueAndGrad does, without the values.
-func Grad(f Func, argnums ...int) func(args []*Array) (grads []*Array, err error) {
-	both := ValueAndGrad(f, argnums...)
-	return func(args []*Array) ([]*Array, error) {
-		_, grads, err := both(args)
-		return grads, err
-	}
 }

@@ -35,10 +35,17 @@ type customKernel struct {
 }
 
 // newCustomKernel registers a kernel with what create gives, which gets the texts that every
-// kernel has as C's.
-func newCustomKernel(name, body string, inputs, outputs []string,
+// kernel has as C's. kind names what it is in errors.
+func newCustomKernel(kind, name, body string, inputs, outputs []string,
 	create func(name, body, inputs, outputs *C.char, err **C.char) unsafe.Pointer,
 ) (*customKernel, error) {
+	err := initError
+	if err == nil && len(outputs) == 0 {
+		err = fmt.Errorf("a %s kernel needs an output", kind)
+	}
+	if err != nil {
+		return nil, &Error{Op: name, Err: err}
+	}
 	var texts [4]*C.char
 	for i, s := range []string{name, body, ended(inputs), ended(outputs)} {
 		texts[i] = C.CString(s)

@@ -3,10 +3,7 @@ package mlxc
 // #include "mlxg.h"
 import "C"
 
-import (
-	"errors"
-	"unsafe"
-)
+import "unsafe"
 
 // MetalKernel is a custom Metal kernel of MLX (mlx_fast_metal_kernel). MLX writes
 // the function's signature around Body; the names of inputs and outputs become
@@ -30,15 +27,9 @@ type MetalKernelSource struct {
 
 // NewMetalKernel registers a kernel. MLX compiles it when a launch is evaluated.
 func NewMetalKernel(s MetalKernelSource) (*MetalKernel, error) {
-	if initError != nil {
-		return nil, &Error{Op: s.Name, Err: initError}
-	}
-	if len(s.Outputs) == 0 {
-		return nil, &Error{Op: s.Name, Err: errors.New("a Metal kernel needs an output")}
-	}
 	header := C.CString(s.Header)
 	defer C.free(unsafe.Pointer(header))
-	k, err := newCustomKernel(s.Name, s.Body, s.Inputs, s.Outputs, func(name, body, inputs, outputs *C.char, err **C.char) unsafe.Pointer {
+	k, err := newCustomKernel("Metal", s.Name, s.Body, s.Inputs, s.Outputs, func(name, body, inputs, outputs *C.char, err **C.char) unsafe.Pointer {
 		return C.mlxg_metal_kernel_new(name, inputs, C.size_t(len(s.Inputs)), outputs, C.size_t(len(s.Outputs)), body, header,
 			C.bool(!s.Strided), C.bool(s.AtomicOutputs), err)
 	})

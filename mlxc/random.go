@@ -295,19 +295,10 @@ func RandomPermutationArange(key *Array, n int) *Array {
 	return withKey(key, func(key *Array) *Array { return mlxRandomPermutationArange(n, key).orNothing() })
 }
 
-// broadcastsTo says whether a, which may be nil, can be broadcast to the shape.
+// broadcastsTo says if a, which may be nil, cannot be broadcast to the shape.
 func broadcastsTo(a *Array, shape []int) error {
 	if a == nil || a.Err() != nil {
 		return nil // the operation passes that error on
 	}
-	own := a.Shape()
-	fits := len(own) <= len(shape)
-	for i := range min(len(own), len(shape)) {
-		n := own[len(own)-1-i]
-		fits = fits && (n == 1 || n == shape[len(shape)-1-i])
-	}
-	if !fits {
-		return fmt.Errorf("%s is not broadcast to %s", shapeText(own), shapeText(shape))
-	}
-	return nil
+	return broadcastInto(a.Shape(), shape)
 }

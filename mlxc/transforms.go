@@ -20,18 +20,11 @@ import (
 // (as a *PanicError), is returned here.
 func VJP(f Func, primals, cotangents []*Array) (outputs, vjps []*Array, err error) {
 	const op = "VJP"
-	if f == nil {
-		return nil, nil, &Error{Op: op, Err: errNoFunction}
-	}
-	p, err := acquireAll(op, primals)
+	p, c, err := acquireBoth(op, f, primals, cotangents)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer p.release()
-	c, err := acquireAll(op, cotangents)
-	if err != nil {
-		return nil, nil, err
-	}
 	defer c.release()
 	id := register(differentiated(f))
 	defer unregister(id)
@@ -41,6 +34,20 @@ func VJP(f Func, primals, cotangents []*Array) (outputs, vjps []*Array, err erro
 }
 
 var errNoFunction = errors.New("the function is nil")
+
+// acquireBoth holds the arrays that a transform of f is called with, or none.
+func acquireBoth(op string, f Func, primals, others []*Array) (p, o handles, err error) {
+	if f == nil {
+		return p, o, &Error{Op: op, Err: errNoFunction}
+	}
+	if p, err = acquireAll(op, primals); err != nil {
+		return p, o, err
+	}
+	if o, err = acquireAll(op, others); err != nil {
+		p.release()
+	}
+	return p, o, err
+}
 
 // ValueAndGrad returns a function that computes f's outputs and the gradient of
 // the first of them, which must be a scalar, with respect to the arguments
@@ -90,6 +97,16 @@ func ValueAndGrad(f Func, argnums ...int) func(args []*Array) (values, grads []*
 			grads[i] = sorted[place]
 		}
 		return values, grads, nil
+	}
+}
+
+// Grad returns a function that computes the gradient of f's first output as
+// ValueAndGrad does, without the values.
+func Grad(f Func, argnums ...int) func(args []*Array) (grads []*Array, err error) {
+	both := ValueAndGrad(f, argnums...)
+	return func(args []*Array) ([]*Array, error) {
+		_, grads, err := both(args)
+		return grads, err
 	}
 }
 

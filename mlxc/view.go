@@ -5,7 +5,6 @@ import "C"
 
 import (
 	"fmt"
-	"iter"
 	"runtime"
 	"slices"
 	"unsafe"
@@ -68,33 +67,4 @@ func (a *Array) Strides() ([]int, error) {
 		strides[i] = int(c[i])
 	}
 	return strides, nil
-}
-
-// Rows gives the parts of the array along its first axis, without that axis, by their
-// numbers. They are operations like others, each to be freed on its own, with its scope or
-// by the collector. An invalid array gives itself once, so that its error is not lost, and
-// so does one without axes, which has no rows.
-func (a *Array) Rows() iter.Seq2[int, *Array] {
-	const op = "rows"
-	return func(yield func(int, *Array) bool) {
-		if err := a.Err(); err != nil {
-			yield(0, invalid(operandError(op, err, 0, a)))
-			return
-		}
-		shape := a.Shape()
-		if len(shape) == 0 {
-			yield(0, invalid(opError(op, fmt.Errorf("an array without axes has no rows"), a)))
-			return
-		}
-		start, stop := make([]int, len(shape)), slices.Clone(shape)
-		for i := range shape[0] {
-			start[0], stop[0] = i, i+1
-			part := a.Slice(start, stop, nil)
-			row := part.Reshape(shape[1:]...)
-			part.Free()
-			if !yield(i, row) {
-				return
-			}
-		}
-	}
 }

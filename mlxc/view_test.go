@@ -171,7 +171,7 @@ func TestRows(t *testing.T) {
 	for range mlxc.Zeros(mlxc.Float32, 0, 2).Rows() {
 		t.Fatal("there are no rows")
 	}
-	for want, a := range map[string]*mlxc.Array{"no rows": mlxc.Scalar[float32](1), "broadcast": x.Add(counting(7)), "nil": nil} {
+	for want, a := range map[string]*mlxc.Array{"no axis 0": mlxc.Scalar[float32](1), "broadcast": x.Add(counting(7)), "nil": nil} {
 		n := 0
 		for _, row := range a.Rows() {
 			n++

@@ -105,11 +105,6 @@ func operations() map[string]operation {
 	} {
 		all[name] = func(a *mlxc.Array) *mlxc.Array { return f(a.Abs().AddScalar(0.5)) }
 	}
-	for name, f := range map[string]func(a *mlxc.Array, axes ...int) *mlxc.Array{} {
-		all[name+" of all"] = func(a *mlxc.Array) *mlxc.Array { return f(a) }
-		all[name+" along 0"] = func(a *mlxc.Array) *mlxc.Array { return f(a, 0) }
-		all[name+" along -1"] = func(a *mlxc.Array) *mlxc.Array { return f(a, -1) }
-	}
 	return all
 }
 
