@@ -41,11 +41,11 @@ func (s *setup) packageTo(ctx context.Context, m *manifest, args []string) error
 	if err != nil {
 		return err
 	}
-	if err := recoverDir(target); err != nil {
-		return err
-	}
 	if entries, err := os.ReadDir(target); err == nil && len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(filepath.Join(target, "run.sh")); err != nil {
+		// Either alone is in the repository too.
+		_, noLauncher := os.Stat(filepath.Join(target, "run.sh"))
+		_, noInstall := readManifest(packagedInstall(target))
+		if noLauncher != nil || noInstall != nil {
 			return failf("name a folder that is not there yet", "%s has other things in it than a package", target)
 		}
 	}
@@ -66,7 +66,8 @@ func (s *setup) packageTo(ctx context.Context, m *manifest, args []string) error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := replaceDir(stage, target); err != nil {
+	// Not through replaceDir: what is beside the folder is the user's.
+	if err := errors.Join(os.RemoveAll(target), os.Rename(stage, target)); err != nil {
 		return err
 	}
 	s.say("the package for backend %s is in %s: copy it anywhere and call its run.sh", m.Backend, target)
@@ -92,14 +93,18 @@ func (s *setup) fillPackage(ctx context.Context, stage string) error {
 			}
 		}
 	}
-	install := filepath.Join(stage, "third_party", "mlx-c", "install")
-	if err := copyTree(s.path("install"), install); err != nil {
+	if err := copyTree(s.path("install"), packagedInstall(stage)); err != nil {
 		return err
 	}
 	if err := copyTree(filepath.Join(repository, "LICENSE"), filepath.Join(stage, "LICENSE")); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(stage, "run.sh"), launcher, 0o755)
+}
+
+// packagedInstall is where a package has the installation.
+func packagedInstall(dir string) string {
+	return filepath.Join(dir, "third_party", "mlx-c", "install")
 }
 
 // goTool builds without what only a debugger reads.
