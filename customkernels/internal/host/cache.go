@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // The metal_stdlib that shaders are compiled against.
@@ -323,6 +324,20 @@ func makePrivate(dir string) error {
 	}
 	probe.Close()
 	os.Remove(probe.Name())
+	sweep(dir)
 	checked.Store(dir, true)
 	return nil
+}
+
+// sweep removes what processes left in the cache that were ended while they worked there.
+func sweep(dir string) {
+	const old = 24 * time.Hour
+	for _, pattern := range []string{"compile-*", "checked-*", "headers-*", "probe-*", "write-*"} {
+		left, _ := filepath.Glob(filepath.Join(dir, pattern))
+		for _, path := range left {
+			if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > old {
+				os.RemoveAll(path)
+			}
+		}
+	}
 }

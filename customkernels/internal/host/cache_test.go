@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -325,5 +326,26 @@ func BenchmarkCompile(b *testing.B) {
 				require.NoError(b, err)
 			}
 		})
+	}
+}
+
+// What a process left that was ended while it compiled is removed in time, and not what another
+// is working on.
+func TestCacheIsSwept(t *testing.T) {
+	t.Setenv("MLXGRAD_CACHE", t.TempDir())
+	dir := filepath.Join(os.Getenv("MLXGRAD_CACHE"), "host")
+	paths := map[string]bool{"compile-1": true, "headers-2": true, "compile-3": false, "0123.so": false}
+	for name, old := range paths {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name, "x"), 0o700))
+		if old || filepath.Ext(name) != "" {
+			then := time.Now().Add(-48 * time.Hour)
+			require.NoError(t, os.Chtimes(filepath.Join(dir, name), then, then))
+		}
+	}
+	_, err := CacheDir()
+	require.NoError(t, err)
+	for name, old := range paths {
+		_, err := os.Stat(filepath.Join(dir, name))
+		require.Equal(t, old, errors.Is(err, fs.ErrNotExist), name)
 	}
 }
