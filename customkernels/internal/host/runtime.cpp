@@ -277,8 +277,12 @@ void start_workers(uint32_t count) {
     block_signals(&old);
     while (pool.workers < count) {
       workspace* w = workspace_new();
+      if (!w) break;
       pthread_t thread;
-      if (!w || pthread_create(&thread, nullptr, worker_main, w) != 0) break;
+      if (pthread_create(&thread, nullptr, worker_main, w) != 0) {
+        workspace_free(w);
+        break;
+      }
       pthread_detach(thread);
       ++pool.workers;
     }

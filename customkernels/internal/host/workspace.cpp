@@ -50,6 +50,11 @@ workspace* workspace_new() {
   return reinterpret_cast<workspace*>(base);  // zero, as fresh memory is
 }
 
+void workspace_free(workspace* w) {
+  __atomic_sub_fetch(&guarded, w->stacks, __ATOMIC_RELAXED);
+  munmap(w, workspace_size);
+}
+
 bool workspace_grow(workspace* w, uint32_t count) {
   if (w->stacks >= count) return true;
   if (w->exhausted) return false;
@@ -115,7 +120,7 @@ workspace* workspace_acquire(uint32_t count) {
       pthread_mutex_unlock(&lock);
       return w;
     }
-    if (w) munmap(w, workspace_size);
+    if (w) workspace_free(w);
     // Others run on all the workspaces there are; one of them will do.
     pthread_cond_wait(&released, &lock);
   }

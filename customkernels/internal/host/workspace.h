@@ -27,6 +27,8 @@ static_assert(sizeof(workspace) <= stacks_offset);
 
 // Reserves a workspace's addresses, without stacks; NULL when refused.
 workspace* workspace_new();
+// Gives back a workspace that is in no list.
+void workspace_free(workspace*);
 // Gives the first `count` fibers a stack; false when the system refuses.
 bool workspace_grow(workspace*, uint32_t count);
 
