@@ -10,12 +10,9 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/x448/float16"
-
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/checked"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/mlxc"
-	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
 
 // checkedRun is a launch on its way through the checker.
@@ -94,21 +91,20 @@ func constantBuffer[T any](values []T) checked.Buffer {
 // outputBuffer is the buffer of an output: it holds an array before the launch, or a value in
 // every element, or nothing defined.
 func outputBuffer(o mlxc.Output, content *mlxc.Array, init *float32) (checked.Buffer, error) {
-	size := 1
-	for _, n := range o.Shape {
-		size *= n
-	}
+	like := mlxc.Zeros(o.DType, o.Shape...)
+	defer like.Free()
+	err := like.Err()
 	b := checked.Buffer{
-		Size: size * o.DType.Size(), Cell: cellSize(o.DType), Element: o.DType.Size(), Writable: true,
+		Size: like.NBytes(), Cell: cellSize(o.DType), Element: o.DType.Size(), Writable: true,
 	}
-	var err error
 	switch {
+	case err != nil:
 	case content != nil:
 		b.Data, err = arrayBytes(content)
 	case init != nil:
 		var one []byte
 		one, err = arrayBytes(mlxc.Scalar(*init).AsType(o.DType))
-		b.Data = slices.Repeat(one, size)
+		b.Data = slices.Repeat(one, like.Size())
 	}
 	return b, err
 }
@@ -130,90 +126,18 @@ func sliceBytes[T any](values []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(zero)))
 }
 
-func bytesAs[T mlxc.Element](a *mlxc.Array) ([]byte, error) {
-	values, err := mlxc.ToSlice[T](a)
-	return sliceBytes(values), err
-}
-
 // arrayBytes reads an array's elements in row-major order.
 func arrayBytes(a *mlxc.Array) ([]byte, error) {
-	switch a.DType() {
-	case mlxc.Bool:
-		return bytesAs[bool](a)
-	case mlxc.Uint8:
-		return bytesAs[uint8](a)
-	case mlxc.Uint16:
-		return bytesAs[uint16](a)
-	case mlxc.Uint32:
-		return bytesAs[uint32](a)
-	case mlxc.Uint64:
-		return bytesAs[uint64](a)
-	case mlxc.Int8:
-		return bytesAs[int8](a)
-	case mlxc.Int16:
-		return bytesAs[int16](a)
-	case mlxc.Int32:
-		return bytesAs[int32](a)
-	case mlxc.Int64:
-		return bytesAs[int64](a)
-	case mlxc.Float16:
-		return bytesAs[float16.Float16](a)
-	case mlxc.Float32:
-		return bytesAs[float32](a)
-	case mlxc.Float64:
-		return bytesAs[float64](a)
-	case mlxc.BFloat16:
-		return bytesAs[bfloat16.BFloat16](a)
-	case mlxc.Complex64:
-		return bytesAs[complex64](a)
-	}
-	return nil, fmt.Errorf("an array of %v cannot be read", a.DType())
+	return mlxc.ToSlice[uint8](a.Reshape(a.Size()).View(mlxc.Uint8))
 }
 
-func arrayAs[T mlxc.Element](data []byte, shape []int) *mlxc.Array {
-	var zero T
-	values := make([]T, len(data)/int(unsafe.Sizeof(zero)))
-	copy(sliceBytes(values), data)
-	return mlxc.FromSlice(values, shape...)
-}
-
-// arrayFromBytes makes an array of bytes in row-major order.
+// arrayFromBytes makes an array of bytes in row-major order. A bool is what is not zero.
 func arrayFromBytes(data []byte, o mlxc.Output) *mlxc.Array {
-	shape := o.Shape
-	if len(shape) == 0 {
-		return arrayFromBytes(data, mlxc.Output{Shape: []int{1}, DType: o.DType}).Reshape()
+	bytes := mlxc.FromSlice(data)
+	if o.DType == mlxc.Bool {
+		return bytes.AsType(mlxc.Bool).Reshape(o.Shape...)
 	}
-	switch o.DType {
-	case mlxc.Bool:
-		return arrayAs[uint8](data, shape).AsType(mlxc.Bool)
-	case mlxc.Uint8:
-		return arrayAs[uint8](data, shape)
-	case mlxc.Uint16:
-		return arrayAs[uint16](data, shape)
-	case mlxc.Uint32:
-		return arrayAs[uint32](data, shape)
-	case mlxc.Uint64:
-		return arrayAs[uint64](data, shape)
-	case mlxc.Int8:
-		return arrayAs[int8](data, shape)
-	case mlxc.Int16:
-		return arrayAs[int16](data, shape)
-	case mlxc.Int32:
-		return arrayAs[int32](data, shape)
-	case mlxc.Int64:
-		return arrayAs[int64](data, shape)
-	case mlxc.Float16:
-		return arrayAs[float16.Float16](data, shape)
-	case mlxc.Float32:
-		return arrayAs[float32](data, shape)
-	case mlxc.Float64:
-		return arrayAs[float64](data, shape)
-	case mlxc.BFloat16:
-		return arrayAs[bfloat16.BFloat16](data, shape)
-	case mlxc.Complex64:
-		return arrayAs[complex64](data, shape)
-	}
-	return mlxc.InvalidArray(fmt.Errorf("no array of %v", o.DType))
+	return bytes.View(o.DType).Reshape(o.Shape...)
 }
 
 var threadgroupName = regexp.MustCompile(`\b(\w+) = mlxg::threadgroup_variable<\w+, (\d+)>`)

@@ -23,8 +23,29 @@ kernel void f(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]
 		Grid: [3]int{64}, Threadgroup: [3]int{64}, Outputs: []mlxc.Output{{Shape: []int{64}, DType: mlxc.Float32}},
 	}, SanitizeConfig{}, x)
 	require.NoError(t, err)
-	for _, f := range r.Findings {
-		t.Log(f)
+	require.Len(t, r.Findings, 1)
+	f := r.Findings[0]
+	require.Equal(t, FindingRace, f.Kind)
+	require.Equal(t, "tile", f.Buffer)
+	require.ElementsMatch(t, []int{5, 6}, []int{f.Site.Line, f.Other.Line})
+	require.Contains(t, f.Message, "put threadgroup_barrier(mem_flags::mem_threadgroup) between them")
+}
+
+// Shapes that no array can have are errors, as they are of Launch.
+func TestSanitizeOfImpossibleOutputs(t *testing.T) {
+	k := inline(t, `
+kernel void f(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+  y[i] = 1;
+}
+`)
+	zero := float32(0)
+	for want, shape := range map[string][]int{"a negative axis": {-1}, "more elements than memory can": {1<<31 - 1, 1<<31 - 1, 4}} {
+		l := Launch{Grid: [3]int{1}, Outputs: []mlxc.Output{{Shape: shape, DType: mlxc.Float32}}}
+		for range 2 {
+			require.ErrorContains(t, k.Launch(l)[0].Err(), want)
+			_, err := k.Sanitize(t.Context(), l, SanitizeConfig{})
+			require.ErrorContains(t, err, want)
+			l.InitValue = &zero
+		}
 	}
-	t.Logf("%+v", r.Traffic)
 }
