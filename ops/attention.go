@@ -112,7 +112,7 @@ func attention(op string, q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlx
 		// Columns of zeros add nothing.
 		mlxc.WithScope(func() {
 			out, lse = attention(op, wholeEights(q), wholeEights(k), wholeEights(v), c)
-			out = out.Slice([]int{0, 0, 0, 0}, append(out.Shape()[:3:3], dv), nil).Keep()
+			out = out.Slice([]int{0, 0, 0, 0}, append(q.Shape()[:3], dv), nil).Keep()
 			lse.Keep()
 		})
 		return out, lse

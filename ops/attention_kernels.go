@@ -120,7 +120,7 @@ func attentionForward(on launcher, in attentionInputs, cfg AttentionConfig) (out
 		return on.launch(attentionKernels.get("attention_forward"), l,
 			b.q, b.k, b.v, b.mask, sinks.AsType(mlxc.Float32), b.queryStarts, b.keyStarts, b.sizes, b.numbers)
 	})
-	return results[0], results[len(results)-1] // a single error is both
+	return results[0], results[1]
 }
 
 // logSumExp is lse of the rows, from their (m, l).

@@ -69,5 +69,5 @@ func (in attentionInputs) weights(on launcher, dOut, rows *mlxc.Array, cfg Atten
 	l.InitValue = &zero
 	results := on.launch(attentionKernels.get("attention_weights"), l,
 		b.q, b.k, b.v, b.mask, dOut, rows, b.queryStarts, b.keyStarts, b.sizes, b.numbers)
-	return results[0], results[len(results)-1]
+	return results[0], results[1]
 }

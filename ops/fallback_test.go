@@ -3,6 +3,8 @@ package ops
 import (
 	"bytes"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -35,4 +37,17 @@ func TestWithoutACompilerMLXsGradientIsUsed(t *testing.T) {
 	require.Equal(t, launches, customkernels.Launches())
 	require.Equal(t, 1, strings.Count(log.String(), "using MLX's own gradients"))
 	require.Contains(t, log.String(), "no C++ compiler")
+}
+
+// A compiler that is there and does not work makes the result invalid, of heads that are padded too.
+func TestAttentionThatDoesNotCompile(t *testing.T) {
+	compiler := filepath.Join(t.TempDir(), "g++")
+	const script = "#!/bin/sh\n[ \"$1\" = --version ] && echo 'g++ 12.0.0' && exit\necho 'x.cpp:1:1: error: no' >&2\nexit 1\n"
+	require.NoError(t, os.WriteFile(compiler, []byte(script), 0o755))
+	t.Setenv("CXX", compiler)
+	t.Setenv("MLXGRAD_CACHE", t.TempDir())
+	q, v := normal(1, mlxc.BFloat16, 1, 1, 3, 212), normal(2, mlxc.BFloat16, 1, 1, 3, 204)
+	out, lse := AttentionLogSumExp(q, q, v, AttentionConfig{})
+	require.ErrorContains(t, out.Err(), "does not compile")
+	require.ErrorContains(t, lse.Err(), "does not compile")
 }
