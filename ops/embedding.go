@@ -124,12 +124,3 @@ func unsignedIDs(ids *mlxc.Array) *mlxc.Array {
 	defer unsigned.Free()
 	return unsigned.Reshape(ids.Size())
 }
-
-// counts are numbers for a kernel.
-func counts(values ...int) []*mlxc.Array {
-	scalars := make([]*mlxc.Array, len(values))
-	for i, v := range values {
-		scalars[i] = customkernels.Constant(uint32(v))
-	}
-	return scalars
-}

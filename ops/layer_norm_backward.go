@@ -18,16 +18,10 @@ func layerNormBackward(on launcher, x, weight, bias, dy *mlxc.Array, eps float32
 	if x.Size() == 0 {
 		return zerosLike(x, weight, bias)
 	}
-	width := x.Dim(-1)
-	rows := x.Size() / width
+	n := normRowsOf(x, weight, dy, eps)
+	defer n.dy.Free()
+	rows, width := n.rows, n.width
 	g := summedRowsOf(on.device, x.DType(), rows, width)
-	args := newRowArgs(rows, width, eps)
-	dy = dy.AsType(x.DType())
-	defer dy.Free()
-	w := weight
-	if w == nil {
-		w = dy // not read
-	}
 	template := layerNormTemplate(x, weight, bias, g)
 
 	var results []*mlxc.Array
@@ -42,7 +36,7 @@ func layerNormBackward(on launcher, x, weight, bias, dy *mlxc.Array, eps float32
 				mlxc.TemplateArg{Name: "L", Value: g.loose}, // a processor's vectors, or the fewest registers
 				mlxc.TemplateArg{Name: "AHEAD", Value: g.ahead}),
 			Outputs: []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, layerNormPartial(weight, bias, g, width)},
-		}, x, w, dy, args.rows, args.width, args.eps)
+		}, x, n.w, n.dy, n.args.rows, n.args.width, n.args.eps)
 	} else {
 		g.groups = max(g.groups/2, 1) // there are two matrices of their sums
 		together := rowsTogether(on.device)
@@ -53,14 +47,14 @@ func layerNormBackward(on launcher, x, weight, bias, dy *mlxc.Array, eps float32
 			Threadgroup: [3]int{threads},
 			Template:    []mlxc.TemplateArg{template[0], template[1], {Name: "B", Value: together}, template[3]},
 			Outputs:     []mlxc.Output{{Shape: []int{rows, 4}, DType: mlxc.Float32}},
-		}, x, w, dy, args.rows, args.width, args.eps)[0]
+		}, x, n.w, n.dy, n.args.rows, n.args.width, n.args.eps)[0]
 		defer statistics.Free()
 		results = on.launch(layerNormKernels.get("layer_norm_backward_columns"), customkernels.Launch{
 			Grid:        [3]int{g.blocks * g.threads, g.groups},
 			Threadgroup: [3]int{g.threads, 1},
 			Template:    template,
 			Outputs:     []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, layerNormPartial(weight, bias, g, width)},
-		}, x, w, dy, statistics, args.rows, args.width)
+		}, x, n.w, n.dy, statistics, n.args.rows, n.args.width)
 	}
 	dx, partial := results[0], results[1]
 	defer partial.Free()
@@ -75,16 +69,10 @@ func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps
 	if x.Size() == 0 {
 		return zerosLike(x, weight, bias)
 	}
-	width := x.Dim(-1)
-	rows := x.Size() / width
+	n := normRowsOf(x, weight, dy, eps)
+	defer n.dy.Free()
+	rows, width := n.rows, n.width
 	g := rowsOf(on.device, x.DType(), rows, width)
-	args := newRowArgs(rows, width, eps)
-	dy = dy.AsType(x.DType())
-	defer dy.Free()
-	w := weight
-	if w == nil {
-		w = dy // not read
-	}
 	template := layerNormTemplate(x, weight, bias, g)
 
 	// What a group reads of w is a fortieth of the traffic of 14 rows.
@@ -98,7 +86,7 @@ func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps
 			{Shape: x.Shape(), DType: x.DType()},
 			{Shape: []int{rows, 2}, DType: mlxc.Float32},
 		},
-	}, x, w, dy, args.rows, args.width, args.eps)
+	}, x, n.w, n.dy, n.args.rows, n.args.width, n.args.eps)
 	dx, statistics := input[0], input[1]
 	defer statistics.Free()
 	if weight == nil && bias == nil {
@@ -115,7 +103,7 @@ func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps
 		Threadgroup: [3]int{g.threads, 1},
 		Template:    append(template, mlxc.TemplateArg{Name: "P", Value: output.DType}),
 		Outputs:     []mlxc.Output{output},
-	}, x, dy, statistics, args.rows, args.width)[0]
+	}, x, n.dy, statistics, n.args.rows, n.args.width)[0]
 	defer partial.Free()
 	if g.groups == 1 {
 		return layerNormGradients(dx, weight, bias, matrixRows(partial))

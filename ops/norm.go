@@ -84,7 +84,42 @@ func checkLike(name string, a, x *mlxc.Array) error {
 type rowArgs struct{ rows, width, eps *mlxc.Array }
 
 func newRowArgs(rows, width int, eps float32) rowArgs {
-	return rowArgs{customkernels.Constant(uint32(rows)), customkernels.Constant(uint32(width)), customkernels.Constant(eps)}
+	return rowArgs{count(rows), count(width), customkernels.Constant(eps)}
+}
+
+// normRows are what the kernels of a norm's gradient go along.
+type normRows struct {
+	dy          *mlxc.Array // in x's dtype, to be freed
+	w           *mlxc.Array // the weight; without one dy, which is not read
+	rows, width int
+	args        rowArgs
+}
+
+func normRowsOf(x, weight, dy *mlxc.Array, eps float32) normRows {
+	width := x.Dim(-1)
+	rows := x.Size() / width
+	r := normRows{dy: dy.AsType(x.DType()), w: weight, rows: rows, width: width, args: newRowArgs(rows, width, eps)}
+	if weight == nil {
+		r.w = r.dy
+	}
+	return r
+}
+
+// count is a number for a kernel, which has 32 bits for it.
+func count(n int) *mlxc.Array {
+	if n > math.MaxUint32 {
+		return mlxc.InvalidArray(fmt.Errorf("%d is beyond the 32 bits of the kernels' counts: cut the arrays into parts", n))
+	}
+	return customkernels.Constant(uint32(n))
+}
+
+// counts are several.
+func counts(values ...int) []*mlxc.Array {
+	scalars := make([]*mlxc.Array, len(values))
+	for i, n := range values {
+		scalars[i] = count(n)
+	}
+	return scalars
 }
 
 // zerosLike are the gradients of empty arrays. There is none for a nil.

@@ -21,18 +21,13 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 	if x.Size() == 0 {
 		return zerosLike(x, weight)
 	}
-	width := x.Dim(-1)
-	rows := x.Size() / width
+	n := normRowsOf(x, weight, dy, eps)
+	defer n.dy.Free()
+	rows, width := n.rows, n.width
 	g := summedRowsOf(on.device, x.DType(), rows, width)
-	args := newRowArgs(rows, width, eps)
-	dy = dy.AsType(x.DType())
-	defer dy.Free()
-	w, sum := weight, dh
-	if w == nil {
-		w = dy // not read
-	}
+	sum := dh
 	if sum == nil {
-		sum = dy // not read
+		sum = n.dy // not read
 	} else {
 		sum = sum.AsType(x.DType())
 		defer sum.Free()
@@ -60,7 +55,7 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 				mlxc.TemplateArg{Name: "U", Value: g.loose},
 				mlxc.TemplateArg{Name: "AHEAD", Value: g.ahead}),
 			Outputs: []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, partials},
-		}, x, w, dy, sum, args.rows, args.width, args.eps)
+		}, x, n.w, n.dy, sum, n.args.rows, n.args.width, n.args.eps)
 	} else {
 		together := rowsTogether(on.device)
 		groups := independentRowsOf(on.device, x.DType(), (rows+together-1)/together, width).groups
@@ -69,14 +64,14 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 			Threadgroup: [3]int{g.threads},
 			Template:    []mlxc.TemplateArg{template[0], template[1], {Name: "B", Value: together}, template[3]},
 			Outputs:     []mlxc.Output{{Shape: []int{rows, 2}, DType: mlxc.Float32}},
-		}, x, w, dy, args.rows, args.width, args.eps)[0]
+		}, x, n.w, n.dy, n.args.rows, n.args.width, n.args.eps)[0]
 		defer statistics.Free()
 		results = on.launch(rmsNormKernels.get("rms_norm_backward_columns"), customkernels.Launch{
 			Grid:        [3]int{g.blocks * g.threads, g.groups},
 			Threadgroup: [3]int{g.threads, 1},
 			Template:    template,
 			Outputs:     []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, partials},
-		}, x, w, dy, sum, statistics, args.rows, args.width)
+		}, x, n.w, n.dy, sum, statistics, n.args.rows, n.args.width)
 	}
 	dx, partial := results[0], results[1]
 	defer partial.Free()
@@ -149,12 +144,10 @@ func rmsNormBackwardSeparate(on launcher, x, weight, dy *mlxc.Array, eps float32
 	if x.Size() == 0 {
 		return zerosLike(x, weight)
 	}
-	width := x.Dim(-1)
-	rows := x.Size() / width
+	n := normRowsOf(x, weight, dy, eps)
+	defer n.dy.Free()
+	rows, width := n.rows, n.width
 	g := rowsOf(on.device, x.DType(), rows, width)
-	args := newRowArgs(rows, width, eps)
-	dy = dy.AsType(x.DType())
-	defer dy.Free()
 	dtype, chunk := mlxc.TemplateArg{Name: "T", Value: x.DType()}, mlxc.TemplateArg{Name: "C", Value: g.chunk}
 
 	rmsInv := on.launch(rmsNormKernels.get("rms_norm_compute_rms_inv"), customkernels.Launch{
@@ -162,19 +155,15 @@ func rmsNormBackwardSeparate(on launcher, x, weight, dy *mlxc.Array, eps float32
 		Threadgroup: [3]int{g.threads},
 		Template:    []mlxc.TemplateArg{dtype, chunk},
 		Outputs:     []mlxc.Output{{Shape: []int{rows}, DType: mlxc.Float32}},
-	}, x, args.rows, args.width, args.eps)[0]
+	}, x, n.args.rows, n.args.width, n.args.eps)[0]
 	defer rmsInv.Free()
 
-	w := weight
-	if w == nil {
-		w = dy // not read
-	}
 	dx := on.launch(rmsNormKernels.get("rms_norm_backward_dx"), customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
 		Template:    []mlxc.TemplateArg{dtype, chunk, {Name: "R", Value: g.packs}, {Name: "HAS_WEIGHT", Value: weight != nil}},
 		Outputs:     []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}},
-	}, x, w, dy, rmsInv, args.rows, args.width)[0]
+	}, x, n.w, n.dy, rmsInv, n.args.rows, n.args.width)[0]
 	if weight == nil {
 		return []*mlxc.Array{dx, nil}
 	}
@@ -186,6 +175,6 @@ func rmsNormBackwardSeparate(on launcher, x, weight, dy *mlxc.Array, eps float32
 		Threadgroup: [3]int{c.threads},
 		Template:    []mlxc.TemplateArg{dtype, {Name: "C", Value: c.chunk}, {Name: "S", Value: c.simdgroups()}},
 		Outputs:     []mlxc.Output{{Shape: []int{width}, DType: weight.DType()}},
-	}, x, dy, rmsInv, args.rows, args.width)[0]
+	}, x, n.dy, rmsInv, n.args.rows, n.args.width)[0]
 	return []*mlxc.Array{dx, dw}
 }

@@ -273,3 +273,10 @@ func TestRMSNormFromManyGoroutines(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+// A number that a kernel would see cut off is refused.
+func TestMoreRowsThanKernelsCount(t *testing.T) {
+	x := mlxc.Zeros(mlxc.Float16, 1<<17, 1<<16, 1) // which nobody computes
+	_, _, err := mlxc.VJP(norm(false, 1e-5, RMSNorm), arrays{x}, arrays{x})
+	require.ErrorContains(t, err, "8589934592 is beyond the 32 bits")
+}
