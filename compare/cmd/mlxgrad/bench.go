@@ -1,16 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 
@@ -62,12 +58,9 @@ func (c *benchCommand) Validate() error {
 	if c.Repeat < 1 {
 		return fmt.Errorf("--repeat must be at least 1, not %d", c.Repeat)
 	}
-	if c.Shape != "" {
-		pattern, err := regexp.Compile(c.Shape)
-		if err != nil {
-			return fmt.Errorf("--shape: %w", err)
-		}
-		c.pattern = pattern
+	var err error
+	if c.pattern, err = patternOf("--shape", c.Shape); err != nil {
+		return err
 	}
 	for _, file := range []struct{ flag, path string }{
 		{"--json", c.JSON}, {"--csv", c.CSV}, {"--benchstat", c.Benchstat}, {"--plot", c.Plot},
@@ -81,13 +74,11 @@ func (c *benchCommand) Validate() error {
 
 // Run measures, and reports on w and in the files.
 func (c *benchCommand) Run(w io.Writer, k *kong.Context) error {
-	if err := mlxc.Check(); err != nil {
-		return fmt.Errorf("%w\nRun \"mlxgrad doctor\" for what to do", err)
+	if err := checkMLX(); err != nil {
+		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
-	// The first signal ends the run after the current repetition. The second one ends the process.
-	context.AfterFunc(ctx, stop)
 
 	r := compare.Bench(ctx, c.ops(), compare.BenchOptions{
 		DTypes: chosenDTypes(c.DType), Passes: c.Pass, Shape: c.pattern, Repeat: c.Repeat,

@@ -137,15 +137,9 @@ func (f *launchFlags) validate() error {
 			return err
 		}
 	}
-	if f.Case == "" {
-		return nil
-	}
-	pattern, err := regexp.Compile(f.Case)
-	if err != nil {
-		return fmt.Errorf("--case: %w", err)
-	}
-	f.pattern = pattern
-	return nil
+	var err error
+	f.pattern, err = patternOf("--case", f.Case)
+	return err
 }
 
 // checkFile says what is wrong with the name of a shader file, if there is one.

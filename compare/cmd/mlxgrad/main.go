@@ -14,12 +14,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 const (
@@ -46,6 +52,34 @@ type commandLine struct {
 
 // errFailed is the error of a command that has said on its output what failed.
 var errFailed = errors.New("failed")
+
+// checkMLX says what to do if MLX cannot be used.
+func checkMLX() error {
+	if err := mlxc.Check(); err != nil {
+		return fmt.Errorf("%w\nRun \"mlxgrad doctor\" for what to do", err)
+	}
+	return nil
+}
+
+// untilSignal is a context that the first signal ends, and with it the run after what it is at. The
+// second one ends the process.
+func untilSignal() (ctx context.Context, stop context.CancelFunc) {
+	ctx, stop = signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// patternOf compiles a flag's regular expression; nil if there is none.
+func patternOf(flag, text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, nil
+	}
+	pattern, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return pattern, nil
+}
 
 // errInterrupted is the error of a command that a signal ended.
 var errInterrupted = errors.New("interrupted")

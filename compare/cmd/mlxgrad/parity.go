@@ -1,15 +1,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/report"
@@ -42,25 +38,20 @@ func (c *parityCommand) Validate() error {
 	if c.Repeat < 1 {
 		return fmt.Errorf("--repeat must be at least 1, not %d", c.Repeat)
 	}
-	if c.Case != "" {
-		pattern, err := regexp.Compile(c.Case)
-		if err != nil {
-			return fmt.Errorf("--case: %w", err)
-		}
-		c.pattern = pattern
+	var err error
+	if c.pattern, err = patternOf("--case", c.Case); err != nil {
+		return err
 	}
 	return checkJSONPath(c.JSON)
 }
 
 // Run compares, and reports on w and in the JSON file.
 func (c *parityCommand) Run(w io.Writer) error {
-	if err := mlxc.Check(); err != nil {
-		return fmt.Errorf("%w\nRun \"mlxgrad doctor\" for what to do", err)
+	if err := checkMLX(); err != nil {
+		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
-	// The first signal ends the run after the current case. The second one ends the process.
-	context.AfterFunc(ctx, stop)
 
 	r := compare.Run(ctx, c.ops(), compare.Options{DTypes: chosenDTypes(c.DType), Case: c.pattern, Repeat: c.Repeat})
 	if c.JSON != "" {

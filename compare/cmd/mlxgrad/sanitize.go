@@ -5,16 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
-	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
@@ -58,10 +54,10 @@ func (c *sanitizeCommand) Validate() error {
 
 // Run checks, and reports on w and in the JSON file.
 func (c *sanitizeCommand) Run(w io.Writer) error {
-	if err := mlxc.Check(); err != nil {
-		return fmt.Errorf("%w\nRun \"mlxgrad doctor\" for what to do", err)
+	if err := checkMLX(); err != nil {
+		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
 	launches, without, err := c.launches(ops.RaggedCases)
 	if err != nil {

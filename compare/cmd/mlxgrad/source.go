@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
@@ -36,8 +35,8 @@ func (c *sourceCommand) Validate() error {
 
 // Run prints the text on w.
 func (c *sourceCommand) Run(w io.Writer) error {
-	if err := mlxc.Check(); err != nil {
-		return fmt.Errorf("%w\nRun \"mlxgrad doctor\" for what to do", err)
+	if err := checkMLX(); err != nil {
+		return err
 	}
 	l, err := c.find()
 	if err != nil {

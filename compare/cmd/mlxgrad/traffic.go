@@ -1,14 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/olekukonko/tablewriter"
@@ -85,10 +81,10 @@ type bufferTraffic struct {
 
 // Run counts, and reports on w and in the JSON file.
 func (c *trafficCommand) Run(w io.Writer) error {
-	if err := mlxc.Check(); err != nil {
-		return fmt.Errorf("%w\nRun \"mlxgrad doctor\" for what to do", err)
+	if err := checkMLX(); err != nil {
+		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
 	launches, _, err := c.launches(ops.TypicalCases)
 	if err != nil {
