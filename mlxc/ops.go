@@ -50,14 +50,6 @@ func cLongs(v []int) []C.int64_t {
 	return out
 }
 
-// cTextOrNil is a copy of s for C, which the caller frees, or nil for "".
-func cTextOrNil(s string) *C.char {
-	if s == "" {
-		return nil
-	}
-	return C.CString(s)
-}
-
 func errDType(d DType) error { return fmt.Errorf("the dtype %v is invalid", d) }
 
 func errNegative(n int) error { return fmt.Errorf("%d is negative", n) }

@@ -145,7 +145,7 @@ func (c call) writeShim(b *strings.Builder) {
 // plainC are the types that C takes as they are.
 var plainC = map[kind]string{
 	integer: "int", size: "size_t", seed: "uint64_t", boolean: "bool",
-	single: "float", double: "double", text: "const char*", optText: "const char*",
+	single: "float", double: "double", text: "const char*",
 }
 
 // shimResult gives the shim's type, the variables that hold its results, how they are
@@ -156,11 +156,8 @@ func (c call) shimResult() (result string, declare, pass []string, end string) {
 		return "mlxg_results", []string{"mlx_vector_array res = mlx_vector_array_new();"}, []string{"&res"}, "mlxg_end_vector(rc, res)"
 	case c.arrays == 2:
 		return "mlxg_results", []string{"mlx_array res[2] = {{NULL}, {NULL}};"}, []string{"&res[0]", "&res[1]"}, "mlxg_end_pair(rc, res)"
-	case c.arrays == 1:
-		return "mlxg_result", []string{"mlx_array res = {NULL};"}, []string{"&res"}, "mlxg_end(rc, res)"
-	default:
-		return "char*", nil, nil, "mlxg_end_status(rc)"
 	}
+	return "mlxg_result", []string{"mlx_array res = {NULL};"}, []string{"&res"}, "mlxg_end(rc, res)"
 }
 
 // goTypes are the types of the Go function's parameters.
@@ -168,7 +165,7 @@ var goTypes = map[kind]string{
 	array: "*Array", optional: "*Array", arrayList: "[]*Array", integer: "int", integers: "[]int",
 	longIntegers: "[]int", size: "int", seed: "uint64", boolean: "bool", single: "float32", double: "float64",
 	dtype: "DType", optInteger: "int", optSingle: "*float32", optDType: "DType", text: "string",
-	optText: "string", fftNorm: "FFTNorm",
+	fftNorm: "FFTNorm",
 }
 
 // writeGo writes the Go function: it holds its operands, checks what C would cut off,
@@ -194,14 +191,12 @@ func (c call) writeGo(b *strings.Builder) {
 	}
 	all := operandsText(operands, lists)
 	fail := c.fail()
-	returns := map[bool]string{true: "*Array"}[c.arrays == 1]
+	returns := "*Array"
 	switch {
 	case c.list:
 		returns = "([]*Array, error)"
 	case c.arrays == 2:
 		returns = "(*Array, *Array)"
-	case c.arrays == 0:
-		returns = "error"
 	}
 	fmt.Fprintf(b, "\n// %s calls %s.\nfunc %s(%s) %s {\n\tconst op = %q\n",
 		goName(c.name), c.signature(), goName(c.name), strings.Join(params, ", "), returns, opName(c.name))
@@ -256,12 +251,8 @@ func (c call) writeGo(b *strings.Builder) {
 			}
 			fmt.Fprintf(b, "\tif %s {\n\t\t%s\n\t}\n", check, fail("opError(op, errDType("+n+")"+all+")"))
 			args = append(args, "C.int("+n+".c())")
-		case text, optText:
-			convert := "C.CString"
-			if a.kind == optText {
-				convert = "cTextOrNil"
-			}
-			fmt.Fprintf(b, "\t%sText := %s(%s)\n\tdefer C.free(unsafe.Pointer(%sText))\n", n, convert, n, n)
+		case text:
+			fmt.Fprintf(b, "\t%sText := C.CString(%s)\n\tdefer C.free(unsafe.Pointer(%sText))\n", n, n, n)
 			args = append(args, n+"Text")
 		}
 	}
@@ -277,10 +268,8 @@ func (c call) writeGo(b *strings.Builder) {
 		fmt.Fprintf(b, "\treturn wrapAll(op, %s%s)\n}\n", made, all)
 	case c.arrays == 2:
 		fmt.Fprintf(b, "\treturn pair(wrapAll(op, %s%s))\n}\n", made, all)
-	case c.arrays == 1:
-		fmt.Fprintf(b, "\treturn wrap(op, %s%s)\n}\n", made, all)
 	default:
-		fmt.Fprintf(b, "\tif e := %s; e != nil {\n\t\treturn opError(op, takeText(e)%s)\n\t}\n\treturn nil\n}\n", made, all)
+		fmt.Fprintf(b, "\treturn wrap(op, %s%s)\n}\n", made, all)
 	}
 }
 
@@ -292,10 +281,8 @@ func (c call) fail() func(err string) string {
 			return "return nil, " + err
 		case c.arrays == 2:
 			return "return pair(nil, " + err + ")"
-		case c.arrays == 1:
-			return "return invalid(" + err + ")"
 		}
-		return "return " + err
+		return "return invalid(" + err + ")"
 	}
 }
 

@@ -24,7 +24,6 @@ const (
 	optSingle         // mlx_optional_float: nil stands for none
 	optDType          // mlx_optional_dtype: Invalid stands for none
 	text              // const char*
-	optText           // const char*, where NULL is allowed: ""
 	fftNorm           // mlx_fft_norm
 )
 
@@ -79,6 +78,9 @@ func (d declaration) parse() (call, bool) {
 		c.list = true
 		params = params[1:]
 	}
+	if c.arrays == 0 && !c.list {
+		return c, false
+	}
 	for i := 0; i < len(params); i++ {
 		p := params[i]
 		k := kindOf[p.ctype]
@@ -90,8 +92,8 @@ func (d declaration) parse() (call, bool) {
 				k = optional
 			}
 		case text:
-			if p.nullable {
-				k = optText
+			if p.nullable { // there is none yet
+				return c, false
 			}
 		case integers, longIntegers:
 			if i+1 == len(params) || params[i+1].ctype != "size_t" {
@@ -104,7 +106,7 @@ func (d declaration) parse() (call, bool) {
 	return c, true
 }
 
-// regular are the calls that build the graph, and those that set a number.
+// regular are the calls that build the graph.
 func (d declaration) regular() bool {
 	switch d.header {
 	case "ops", "fast", "fft", "linalg", "random":
