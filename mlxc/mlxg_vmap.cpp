@@ -111,7 +111,7 @@ class vectoriser {
     }
     if (name == "Depends") {
       // It gives its first inputs, once the others are there.
-      map_all(inputs, axes, 0);
+      map_all(inputs, axes, 0, inputs.size());
       auto rest = inputs.begin() + n;
       return {mx::depends({inputs.begin(), rest}, {rest, inputs.end()}), std::vector<int>(n, 0)};
     }
@@ -119,13 +119,22 @@ class vectoriser {
       // Behind its arguments are its function's outputs, which it keeps from its rule.
       // Ours (see keeping) wants them.
       auto first = inputs.size() - n;
-      map_all(inputs, axes, first);
+      map_all(inputs, axes, first, inputs.size());
       inputs.insert(inputs.end(), inputs.begin() + first, inputs.end());
       axes.resize(inputs.size(), 0);
     }
     if (name.starts_with("SliceUpdate")) {
       // The rule gives an update without the axis one of size 1, and reads past it.
-      map_all(inputs, axes, 0);
+      map_all(inputs, axes, 0, inputs.size());
+    }
+    if (name == "DynamicSliceUpdate" && (axes[0] >= 0 || axes[1] >= 0)) {
+      // The rule puts an update without the axis into the first element only.
+      map_all(inputs, axes, 0, 2);
+    }
+    if (name == "Convolution" && axes[1] >= 0 &&
+        std::get<5>(static_cast<const mx::Convolution&>(p).state()) > 1) {
+      // Where the weight alone has the axis, the rule mixes up its groups.
+      map_all(inputs, axes, 0, 1);
     }
     auto done = p.vmap(inputs, axes);
     if (name == "NotEqual") {
@@ -134,9 +143,9 @@ class vectoriser {
     return done;
   }
 
-  // map_all gives the axis to the inputs from first on that do not have it.
-  void map_all(arrays& inputs, std::vector<int>& axes, size_t first) {
-    for (size_t i = first; i < inputs.size(); i++) {
+  // map_all gives the axis to those of the inputs first … last−1 that do not have it.
+  void map_all(arrays& inputs, std::vector<int>& axes, size_t first, size_t last) {
+    for (size_t i = first; i < last; i++) {
       inputs[i] = axes[i] < 0 ? repeated(inputs[i], size_) : inputs[i];
       axes[i] = 0;
     }

@@ -293,7 +293,7 @@ func (a *Array) limitStart(start *Array, axes, sizes []int) (*Array, error) {
 	}
 	var limited *Array
 	WithScope(func() {
-		limited = start.AsType(Int64).Minimum(FromSlice(last, start.Shape()...)).Maximum(Scalar(int64(0))).Keep()
+		limited = start.StopGradient().AsType(Int64).Minimum(FromSlice(last, start.Shape()...)).Maximum(Scalar(int64(0))).Keep()
 	})
 	return limited, nil
 }

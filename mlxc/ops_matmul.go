@@ -19,7 +19,20 @@ func (a *Array) MatMul(b *Array) *Array {
 
 // AddMM returns alpha·x·y + beta·a. a is broadcast to the product's shape.
 func (a *Array) AddMM(x, y *Array, alpha, beta float32) *Array {
-	return mlxAddmm(a, x, y, alpha, beta)
+	if alpha == 1 && beta == 1 || !a.Traced() && !x.Traced() && !y.Traced() {
+		return mlxAddmm(a, x, y, alpha, beta)
+	}
+	// MLX's rule for JVP leaves the factors out.
+	checked := mlxAddmm(a, x, y, alpha, beta)
+	defer checked.Free()
+	if checked.Err() != nil {
+		return invalid(checked.Err())
+	}
+	var sum *Array
+	WithScope(func() {
+		sum = x.MatMul(y).MulScalar(float64(alpha)).Add(a.MulScalar(float64(beta))).AsType(checked.DType()).Keep()
+	})
+	return sum
 }
 
 // Inner returns the sums of the products over the last axes of both, which have one size:
@@ -212,5 +225,30 @@ func (a *Array) BlockMaskedMM(b *Array, masks BlockMasks) *Array {
 	if masks.Size == 0 {
 		masks.Size = 64
 	}
+	if out := masks.Out; out.DType().IsFloating() {
+		// MLX's gradient of its factors is wrong.
+		masks.Out = nil
+		product := a.BlockMaskedMM(b, masks)
+		defer product.Free()
+		return product.mulBlocks(out, masks.Size)
+	}
 	return mlxBlockMaskedMm(a, b, masks.Size, masks.Out, masks.Left, masks.Right).orNothing().float32OnCPU("block_masked_mm", a, b)
+}
+
+// mulBlocks multiplies blocks of the last two axes, squares of a size, by a factor each.
+func (a *Array) mulBlocks(factors *Array, size int) (result *Array) {
+	const op = "block_masked_mm"
+	if err := a.Err(); err != nil {
+		return invalid(err)
+	}
+	rows, columns := a.Dim(-2), a.Dim(-1)
+	if n := factors.NDim(); n < 2 || factors.Dim(-2) != (rows+size-1)/size || factors.Dim(-1) != (columns+size-1)/size {
+		return invalid(opError(op, fmt.Errorf("the mask of the result must have a factor for every block of %d in (%d,%d)", size, rows, columns), factors))
+	}
+	WithScope(func() {
+		each := factors.Repeat(size, -2).Repeat(size, -1)
+		each = each.Index(Rest, Range(0, rows), Range(0, columns))
+		result = a.Mul(each.AsType(a.DType())).Keep()
+	})
+	return result
 }

@@ -43,7 +43,10 @@ func RoPEDynamic(x, offset *Array, c RoPEConfig) *Array {
 	if err != nil {
 		return invalid(opError("rope", err, x, offset, c.Freqs))
 	}
-	return mlxFastRopeDynamic(x, c.Dims, c.Traditional, base, c.Scale, offset, c.Freqs).orNothing()
+	// MLX's rules give it a gradient that is none.
+	constant := offset.StopGradient()
+	defer constant.Free()
+	return mlxFastRopeDynamic(x, c.Dims, c.Traditional, base, c.Scale, constant, c.Freqs).orNothing()
 }
 
 // complete puts the defaults in place, and gives the base, nil if there are frequencies.
