@@ -3,6 +3,7 @@
 # ./build.sh help lists the verbs.
 set -euo pipefail
 
+unset CDPATH # With it, cd may print where it went, and go elsewhere.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 third=$root/third_party/mlx-c
 install=$third/install
@@ -39,12 +40,19 @@ die() {
   exit 1
 }
 
+# takes_nothing refuses what follows a verb that would not look at it: clean --dry-run
+# must not clean.
+takes_nothing() {
+  [ $# = 0 ] || die "it takes nothing, and not $1: see ./build.sh help"
+}
+
 setup() {
   command -v go >/dev/null || die "go is not on the PATH: install Go 1.26 or later"
   # Built rather than run by "go run", which would add a line to every error.
   local out
   if ! out=$(go build -C "$root" -o "$third/build/setup" ./third_party/mlx-c 2>&1); then
     case $out in
+      *"$third/build"*"permission denied"* | *"$third/build"*"read-only file system"*) die "$third/build cannot be written: make third_party/mlx-c writable, or use a checkout of your own" ;;
       *"no space left on device"*) die "the disk is full: free some 200 MB and run ./build.sh setup again" ;;
       *) die "the set-up program does not build: see Go's message below"$'\n'"$out" ;;
     esac
@@ -115,7 +123,11 @@ case ${1:-} in
     shift
     ;;
 esac
-if [ "${1:-}" = --help ] && [ "$verb" = setup ]; then verb=help; fi
+# But mlxgrad parity has a help of its own.
+case $verb:${1:-} in
+  parity:*) ;;
+  *:-h | *:--help) verb=help ;;
+esac
 
 # Paths in flags are relative to where the user is, so only what takes Go packages
 # changes to the root.
@@ -147,6 +159,7 @@ case $verb in
     go_test -run='^$' -bench=. "$@"
     ;;
   lint)
+    takes_nothing "$@"
     setup
     cd "$root"
     # All three run, so that one call shows all there is to mend.
@@ -161,11 +174,13 @@ case $verb in
     exit $failed
     ;;
   env)
+    takes_nothing "$@"
     setup
     print_env
     ;;
   clean)
-    rm -rf "$third"/{downloads,src,build,install,install.old} "$third"/install.tmp-*
+    takes_nothing "$@"
+    rm -rf "$third"/{downloads,src,build,install,install.mlxgrad-old} "$third"/install.tmp-*
     ;;
   help)
     usage

@@ -103,11 +103,15 @@ func writeManifest(m *manifest, stage string) error {
 	return os.WriteFile(filepath.Join(stage, "manifest.json"), append(data, '\n'), 0o644)
 }
 
+// oldSuffix names what a folder is moved to while another takes its place, and is removed after that. No
+// user keeps a folder of this name.
+const oldSuffix = ".mlxgrad-old"
+
 // replaceDir puts the folder stage in the place of target. Between the two renames
 // there is a moment without a target; recoverDir, at the next start, undoes a stop
 // in that moment.
 func replaceDir(stage, target string) error {
-	old := target + ".old"
+	old := target + oldSuffix
 	if err := os.RemoveAll(old); err != nil {
 		return err
 	}
@@ -126,7 +130,7 @@ func replaceDir(stage, target string) error {
 // recoverDir restores target after an interrupted replaceDir and removes what
 // interrupted runs left beside it.
 func recoverDir(target string) error {
-	old := target + ".old"
+	old := target + oldSuffix
 	if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
 		if err := os.Rename(old, target); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

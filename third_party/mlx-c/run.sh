@@ -2,6 +2,7 @@
 # Runs what ./build.sh package put beside this file, on a machine without Go and network.
 set -eu
 
+unset CDPATH # With it, cd may print where it went, and go elsewhere.
 here=$(cd "$(dirname "$0")" && pwd)
 install=$here/third_party/mlx-c/install
 

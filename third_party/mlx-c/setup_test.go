@@ -182,7 +182,7 @@ func (w *world) fails(line string, flags ...string) {
 // tidy checks that a run left no temporary folder.
 func (w *world) tidy() {
 	w.t.Helper()
-	for _, pattern := range []string{"install.tmp-*", "install.old", "build/tmp-*"} {
+	for _, pattern := range []string{"install.tmp-*", "install"+oldSuffix, "build/tmp-*"} {
 		left, err := filepath.Glob(filepath.Join(w.root, pattern))
 		require.NoError(w.t, err)
 		require.Empty(w.t, left)
@@ -474,7 +474,7 @@ func TestKilledRun(t *testing.T) {
 	require.NoError(t, w.setup())
 	before := w.read("install/manifest.json")
 	install := filepath.Join(w.root, "install")
-	require.NoError(t, os.Rename(install, install+".old"))
+	require.NoError(t, os.Rename(install, install+oldSuffix))
 	require.NoError(t, os.Mkdir(install+".tmp-1", 0o755))
 	require.NoError(t, os.Mkdir(filepath.Join(w.root, "build", "tmp-1"), 0o755))
 	w.compiled()
@@ -482,7 +482,7 @@ func TestKilledRun(t *testing.T) {
 	require.Empty(t, w.compiled())
 	require.Equal(t, before, w.read("install/manifest.json"))
 	require.NoDirExists(t, install+".tmp-1")
-	require.NoDirExists(t, install+".old")
+	require.NoDirExists(t, install+oldSuffix)
 }
 
 func TestReplaceDir(t *testing.T) {

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What build.sh makes of its command line, with a stand-in for go: what it builds prints how it was
+// called.
+func TestBuildScript(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a script for bash")
+	}
+	parent := t.TempDir()
+	root := filepath.Join(parent, "a checkout")
+	third, bin := filepath.Join(root, "third_party", "mlx-c"), filepath.Join(parent, "bin")
+	require.NoError(t, os.MkdirAll(filepath.Join(third, "install"), 0o755))
+	require.NoError(t, os.MkdirAll(bin, 0o755))
+	script, err := os.ReadFile(filepath.Join("..", "..", "build.sh"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(root, "build.sh"), script, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte(`#!/bin/sh
+[ -z "$GO_FAILS" ] || { echo "$GO_FAILS" >&2; exit 1; }
+[ "$1" = build ] || { echo "go in $PWD: $*"; exit 0; }
+while [ "$1" != -o ]; do shift; done
+mkdir -p "$(dirname "$2")"
+printf '#!/bin/sh\necho "$(basename "$0"): $*"\n' >"$2"
+chmod +x "$2"
+`), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "clang"), []byte("#!/bin/sh\n"), 0o755))
+
+	run := func(env []string, args ...string) (string, int) {
+		t.Helper()
+		cmd := exec.Command("bash", append([]string{"a checkout/build.sh"}, args...)...)
+		cmd.Dir = parent
+		cmd.Env = append([]string{"PATH=" + bin + ":/usr/bin:/bin"}, env...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			require.IsType(t, &exec.ExitError{}, err, "%s", out)
+		}
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	set := "setup: " + third
+
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{nil, set + "\n"},
+		{[]string{"--backend", "cuda13"}, set + " --backend cuda13\n"},
+		{[]string{"setup", "--backend", "cuda13"}, set + " --backend cuda13\n"},
+		{[]string{"install", "--prefix", "a b"}, set + "\n" + set + " install --prefix a b\n"},
+		{[]string{"package", "a b"}, set + "\n" + set + " package a b\n"},
+		{[]string{"parity", "--help"}, set + "\nmlxgrad: parity --help\n"},
+		{[]string{"parity", "--case", "a b"}, set + "\nmlxgrad: parity --case a b\n"},
+		{[]string{"test"}, set + "\ngo in " + root + ": test -timeout 20m ./...\n"},
+		{[]string{"test", "./ops", "-run", "X"}, set + "\ngo in " + root + ": test -timeout 20m ./ops -run X\n"},
+		{[]string{"bench", "-bench", "X"}, set + "\ngo in " + root + ": test -timeout 20m ./... -run=^$ -bench=. -bench X\n"},
+		{[]string{"bench", "overhead", "-count=2"}, set + "\ngo in " + root + ": test -timeout 20m -run=^$ -bench=. ./mlxc/internal/overhead -count=2\n"},
+	} {
+		// A CDPATH with a folder of the same name changes nothing.
+		require.NoError(t, os.MkdirAll(filepath.Join(parent, "other", "a checkout"), 0o755))
+		out, code := run([]string{"CDPATH=" + filepath.Join(parent, "other")}, test.args...)
+		require.Equal(t, test.want, out, "%q", test.args)
+		require.Zero(t, code)
+	}
+
+	for _, verb := range []string{"help", "-h", "--help", "setup", "install", "package", "test", "bench", "lint", "env", "clean"} {
+		out, code := run(nil, verb, "--help")
+		require.Contains(t, out, "usage: ./build.sh [verb] [flags]", verb)
+		require.NotContains(t, out, "setup: ", verb)
+		require.Zero(t, code)
+	}
+	require.FileExists(t, filepath.Join(third, "build", "setup"), "asking for help does not clean")
+
+	for _, verb := range []string{"lint", "env", "clean"} {
+		out, code := run(nil, verb, "--dry-run")
+		require.Contains(t, out, "mlxgrad "+verb+": it takes nothing, and not --dry-run: see ./build.sh help")
+		require.Equal(t, 1, code)
+	}
+	require.FileExists(t, filepath.Join(third, "build", "setup"), "nor does a flag that clean has not")
+	out, code := run(nil, "celan")
+	require.Contains(t, out, "mlxgrad celan: there is no such verb: see above")
+	require.Equal(t, 1, code)
+
+	for says, want := range map[string]string{
+		"open " + third + "/build/setup: permission denied":     "make third_party/mlx-c writable",
+		"open " + third + "/build/setup: read-only file system": "make third_party/mlx-c writable",
+		"write setup: no space left on device":                  "the disk is full",
+		"mkdir /cache: permission denied":                       "mkdir /cache: permission denied",
+		"main.go:1: syntax error":                               "main.go:1: syntax error",
+	} {
+		out, code := run([]string{"GO_FAILS=" + says}, "setup")
+		require.Contains(t, out, want)
+		require.Equal(t, 1, code)
+	}
+
+	out, code = run(nil, "clean")
+	require.Empty(t, out)
+	require.Zero(t, code)
+	require.NoDirExists(t, filepath.Join(third, "build"))
+}
