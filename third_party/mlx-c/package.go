@@ -23,7 +23,7 @@ var packagedTests = []struct {
 	{"mlxc", []string{"mlxc/testdata"}},
 	{"customkernels", []string{"customkernels/testdata", "customkernels/internal/cuda/testdata", "docs/mlx-kernels.md"}},
 	{"ops", []string{"ops/testdata"}},
-	{"compare", nil},
+	{"compare", []string{"README.md"}},
 }
 
 // packageTo makes a folder that needs neither Go nor a network: the command, test binaries, the
@@ -41,13 +41,14 @@ func (s *setup) packageTo(ctx context.Context, m *manifest, args []string) error
 	if err != nil {
 		return err
 	}
-	if entries, err := os.ReadDir(target); err == nil && len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		// Either alone is in the repository too.
-		_, noLauncher := os.Stat(filepath.Join(target, "run.sh"))
-		_, noInstall := readManifest(packagedInstall(target))
-		if noLauncher != nil || noInstall != nil {
-			return failf("name a folder that is not there yet", "%s has other things in it than a package", target)
-		}
+	if err := s.outside(target); err != nil {
+		return err
+	}
+	if err := recoverDir(target); err != nil {
+		return err
+	}
+	if entries, err := os.ReadDir(target); (err == nil && len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)) && !isPackage(target) {
+		return failf("name a folder that is not there yet", "%s has other things in it than a package", target)
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
@@ -66,12 +67,21 @@ func (s *setup) packageTo(ctx context.Context, m *manifest, args []string) error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// Not through replaceDir: what is beside the folder is the user's.
-	if err := errors.Join(os.RemoveAll(target), os.Rename(stage, target)); err != nil {
+	if err := replaceDir(stage, target); err != nil {
 		return err
 	}
 	s.say("the package for backend %s is in %s: copy it anywhere and call its run.sh", m.Backend, target)
 	return nil
+}
+
+// isPackage tells a package from any other folder, which may well have a run.sh too.
+func isPackage(dir string) bool {
+	for _, name := range []string{"run.sh", "mlxgrad", "third_party/mlx-c/install/manifest.json"} {
+		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *setup) fillPackage(ctx context.Context, stage string) error {
@@ -93,18 +103,14 @@ func (s *setup) fillPackage(ctx context.Context, stage string) error {
 			}
 		}
 	}
-	if err := copyTree(s.path("install"), packagedInstall(stage)); err != nil {
+	install := filepath.Join(stage, "third_party", "mlx-c", "install")
+	if err := copyTree(s.path("install"), install); err != nil {
 		return err
 	}
 	if err := copyTree(filepath.Join(repository, "LICENSE"), filepath.Join(stage, "LICENSE")); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(stage, "run.sh"), launcher, 0o755)
-}
-
-// packagedInstall is where a package has the installation.
-func packagedInstall(dir string) string {
-	return filepath.Join(dir, "third_party", "mlx-c", "install")
 }
 
 // goTool builds without what only a debugger reads.

@@ -24,28 +24,28 @@ func TestPackageRefuses(t *testing.T) {
 
 	// What is no package is not replaced.
 	require.NoError(t, os.MkdirAll(dir, 0o755))
-	mine := filepath.Join(dir, "run.sh")
+	mine := filepath.Join(dir, "mine")
 	require.NoError(t, os.WriteFile(mine, nil, 0o644))
 	w.fails("has other things in it than a package: name a folder that is not there yet", "package", dir)
 	require.FileExists(t, mine)
-	require.NoError(t, os.Rename(mine, filepath.Join(dir, "mine")))
-	require.NoError(t, os.CopyFS(packagedInstall(dir), os.DirFS(filepath.Join(w.root, "install"))))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "run.sh"), nil, 0o755))
 	w.fails("has other things in it than a package: name a folder that is not there yet", "package", dir)
-	require.FileExists(t, filepath.Join(dir, "mine"))
+	require.FileExists(t, mine)
+	w.fails("lies in the folder that is copied: choose another", "package", filepath.Join(w.root, "install", "package"))
 
-	// A package that cannot be built leaves nothing, and takes nothing of what lies beside it.
-	beside := []string{dir + "2.old", dir + "2.tmp-1"}
-	for _, d := range beside {
-		require.NoError(t, os.Mkdir(d, 0o755))
-	}
+	// Nor is what a user keeps beside it.
+	mine = filepath.Join(filepath.Dir(dir), "other.old", "mine")
+	require.NoError(t, os.MkdirAll(filepath.Dir(mine), 0o755))
+	require.NoError(t, os.WriteFile(mine, nil, 0o644))
+	w.fails("go is not on the PATH: install Go", "package", filepath.Join(filepath.Dir(dir), "other"))
+	require.FileExists(t, mine)
+	require.NoError(t, os.RemoveAll(filepath.Dir(mine)))
+
+	// A package that cannot be built leaves nothing.
 	w.fails("go is not on the PATH: install Go", "package", dir+"2")
-	require.NoDirExists(t, dir+"2")
-	for _, d := range beside {
-		require.DirExists(t, d)
-	}
 	entries, err := os.ReadDir(filepath.Dir(dir))
 	require.NoError(t, err)
-	require.Len(t, entries, 1+len(beside))
+	require.Len(t, entries, 1)
 }
 
 // fakePackage is a package whose command and tests print how they were called.

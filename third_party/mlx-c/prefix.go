@@ -34,6 +34,9 @@ func (s *setup) installTo(m *manifest, args []string) error {
 	if *prefix, err = filepath.Abs(*prefix); err != nil {
 		return err
 	}
+	if err := s.outside(*prefix); err != nil {
+		return err
+	}
 	if strings.ContainsAny(*prefix, " \t\"'\\$") {
 		return failf("choose a --prefix without spaces, quotes, $ and \\", "pkg-config would not give %s back as it is", *prefix)
 	}
@@ -45,6 +48,14 @@ func (s *setup) installTo(m *manifest, args []string) error {
 		s.say("MLX and mlx-c are in %s/lib/mlxgrad: build with -tags mlxc_pkgconfig and PKG_CONFIG_PATH=%[1]s/lib/pkgconfig", *prefix)
 	}
 	return err
+}
+
+// outside refuses a target in the installation, of which a copy would never end.
+func (s *setup) outside(target string) error {
+	if rel, err := filepath.Rel(s.path("install"), target); err == nil && filepath.IsLocal(rel) {
+		return failf("choose another", "%s lies in the folder that is copied", target)
+	}
+	return nil
 }
 
 func (s *setup) copyTo(m *manifest, lib string) error {

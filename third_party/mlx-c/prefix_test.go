@@ -22,6 +22,7 @@ func TestInstall(t *testing.T) {
 	w.fails("pkg-config would not give", "install", "--prefix", prefix+" 2")
 	w.fails(`install does not take "x"`, "install", "--prefix", prefix, "x")
 	w.fails("flag provided but not defined", "install", "--backend", "cpu")
+	w.fails("lies in the folder that is copied: choose another", "install", "--prefix", filepath.Join(w.root, "install"))
 
 	for range 2 { // over an older one
 		require.NoError(t, w.setup("install", "--prefix", prefix))
