@@ -21,6 +21,8 @@ type Options struct {
 	// Repeat is how often each of our gradients is computed. All results must be equal bit for bit;
 	// up to 1 there is nothing to be equal to.
 	Repeat int
+	// Done, if it is not nil, is called with the rows of each operation after its last case.
+	Done func(op string, rows []report.Case)
 }
 
 // Run compares the gradients of ops on the current default device. It goes on after a failure, which
@@ -50,6 +52,9 @@ func Run(ctx context.Context, ops []Op, opt Options) *report.Report {
 		}
 		whole := len(cases) == len(op.Cases) && ctx.Err() == nil
 		out.Suites = append(out.Suites, suites(op.Name, dtypes, out.Cases[first:], whole)...)
+		if opt.Done != nil && len(out.Cases) > first {
+			opt.Done(op.Name, out.Cases[first:])
+		}
 	}
 	out.Incomplete = ctx.Err() != nil
 	out.Count()

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -129,6 +132,64 @@ func TestWriteFileFailureLeavesNothing(t *testing.T) {
 	require.ErrorContains(t, sample().WriteFile(filepath.Join(dir, "report.json")), "report.json")
 	requireOnly(t, dir, "report.json")
 	require.Error(t, sample().WriteFile(filepath.Join(dir, "missing", "report.json")))
+}
+
+// What is no plain file stays what it is: /dev/null must not become one.
+func TestWriteFileIntoWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	link, target, pipe := filepath.Join(dir, "link"), filepath.Join(dir, "target"), filepath.Join(dir, "pipe")
+	require.NoError(t, os.Symlink("target", link))
+	require.NoError(t, Writable(link))
+	require.NoError(t, os.WriteFile(target, bytes.Repeat([]byte("x"), 1<<16), 0o644))
+	require.NoError(t, sample().WriteFile(link))
+	info, err := os.Lstat(link)
+	require.NoError(t, err)
+	require.Equal(t, os.ModeSymlink, info.Mode().Type())
+	f, err := os.Open(target)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = Decode(f)
+	require.NoError(t, err)
+
+	if runtime.GOOS == "windows" {
+		return
+	}
+	require.NoError(t, exec.Command("mkfifo", pipe).Run())
+	require.NoError(t, Writable(pipe), "and it does not wait for a reader")
+	read := make(chan error)
+	go func() {
+		f, err := os.Open(pipe)
+		if err == nil {
+			_, err = Decode(f)
+			_, _ = io.Copy(io.Discard, f)
+			f.Close()
+		}
+		read <- err
+	}()
+	require.NoError(t, sample().WriteFile(pipe))
+	require.NoError(t, <-read)
+	info, err = os.Lstat(pipe)
+	require.NoError(t, err)
+	require.Equal(t, os.ModeNamedPipe, info.Mode().Type())
+}
+
+func TestWritable(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "report.json")
+	require.NoError(t, Writable(file))
+	require.NoFileExists(t, file)
+	require.NoError(t, os.WriteFile(file, []byte("before"), 0o644))
+	require.NoError(t, Writable(file))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "before", string(text))
+	requireOnly(t, dir, "report.json")
+
+	require.EqualError(t, Writable(dir), dir+" is a folder: name a file")
+	missing := filepath.Join(dir, "missing", "report.json")
+	require.ErrorContains(t, Writable(missing), missing+" cannot be written: open "+filepath.Dir(missing))
+	require.ErrorContains(t, Writable(filepath.Join(file, "report.json")), "cannot be written")
+	require.ErrorContains(t, Writable(filepath.Join(dir, strings.Repeat("x", 300))), "cannot be written")
 }
 
 func requireOnly(t *testing.T, dir, name string) {

@@ -34,7 +34,8 @@ type benchCommand struct {
 func (*benchCommand) Help() string {
 	return `Times our gradients and MLX's built-in ones on the default device, in one run. Inputs and cotangents are random,
 contiguous and computed before, but the cotangent of a loss is 1; all gradients are asked for. "backward" times them after the outputs are there,
-"step" outputs and gradients.
+"step" outputs and gradients. A loss that is a scalar makes its gradient on the way, so that "backward" alone finds
+little to do.
 
 A repetition evaluates copies for 10 ms, at most 64, one after the other without waiting in between, from sets of
 inputs that together are larger than caches. A GPU is kept busy with other work until the host has submitted all of
@@ -65,7 +66,7 @@ func (c *benchCommand) Validate() error {
 	for _, file := range []struct{ flag, path string }{
 		{"--json", c.JSON}, {"--csv", c.CSV}, {"--benchstat", c.Benchstat}, {"--plot", c.Plot},
 	} {
-		if err := checkFolderOf(file.flag, file.path); err != nil {
+		if err := checkFileOf(file.flag, file.path); err != nil {
 			return err
 		}
 	}

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"regexp"
+	"slices"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -27,8 +27,8 @@ type kernelLaunch struct {
 
 func (l kernelLaunch) name() string { return l.kernel.Name() + " " + l.label }
 
-// errNothing is the error of a run in which there was nothing to run.
-var errNothing = errors.New("nothing ran")
+// nothingRan says why, where there was nothing to run.
+const nothingRan = "nothing ran: docs/sanitize.md says how a shader file describes launches, and --case may match none\n"
 
 // shippedLaunches are those of this project's kernels.
 func shippedLaunches(set ops.CaseSet) []kernelLaunch {
@@ -61,18 +61,30 @@ func fileLaunches(files []string, seed uint64) (list []kernelLaunch, without []s
 }
 
 // anyFile opens files wherever they are. The functions of package os that make a file system allow
-// only paths below a folder, and so a shader would lose the name that the user gave it.
-type anyFile struct{}
+// only paths below a folder, and so a shader would lose the name that the user gave it. The shader itself
+// has been read: from a pipe it can be read once.
+type anyFile struct {
+	shader string
+	text   []byte
+}
 
 // Open implements [fs.FS], but for the names that it takes.
 func (anyFile) Open(name string) (fs.File, error) { return os.Open(name) }
 
+// ReadFile implements [fs.ReadFileFS] in the same way.
+func (f anyFile) ReadFile(name string) ([]byte, error) {
+	if name == f.shader {
+		return slices.Clone(f.text), nil
+	}
+	return os.ReadFile(name)
+}
+
 func launchesOf(file string, seed uint64) (list []kernelLaunch, without []string, err error) {
-	lib, err := customkernels.Load(anyFile{}, file)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := os.ReadFile(file)
+	lib, err := customkernels.Load(anyFile{file, text}, file)
 	if err != nil {
 		return nil, nil, err
 	}

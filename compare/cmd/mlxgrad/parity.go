@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/report"
@@ -19,7 +22,7 @@ type parityCommand struct {
 	Case     string   `help:"Only cases whose names match this regular expression, such as '37x129|strided'." placeholder:"REGEXP"`
 	JSON     string   `name:"json" help:"Also write the report as JSON to this file." placeholder:"FILE"`
 	Failures bool     `aliases:"failures-only" help:"List only the cases that failed."`
-	Repeat   int      `help:"Compute each gradient this often, and require the same bits every time." default:"1" placeholder:"N"`
+	Repeat   int      `help:"Compute each gradient this often, and require the same bits every time (default: ${default})." default:"1" placeholder:"N"`
 
 	pattern *regexp.Regexp
 }
@@ -42,27 +45,37 @@ func (c *parityCommand) Validate() error {
 	if c.pattern, err = patternOf("--case", c.Case); err != nil {
 		return err
 	}
-	return checkJSONPath(c.JSON)
+	return checkFileOf("--json", c.JSON)
 }
 
 // Run compares, and reports on w and in the JSON file.
-func (c *parityCommand) Run(w io.Writer) error {
+func (c *parityCommand) Run(w io.Writer, k *kong.Context) error {
 	if err := checkMLX(); err != nil {
 		return err
 	}
 	ctx, stop := untilSignal()
 	defer stop()
 
-	r := compare.Run(ctx, c.ops(), compare.Options{DTypes: chosenDTypes(c.DType), Case: c.pattern, Repeat: c.Repeat})
+	r := compare.Run(ctx, c.ops(), compare.Options{
+		DTypes: chosenDTypes(c.DType), Case: c.pattern, Repeat: c.Repeat,
+		// A line for each operation, since a run takes minutes.
+		Done: func(op string, rows []report.Case) {
+			done := report.Report{Cases: rows}
+			done.Count()
+			fmt.Fprintf(k.Stderr, "%s: %d passed, %d failed\n", op, done.Passed, done.Failed)
+		},
+	})
+	var err error
 	if c.JSON != "" {
-		if err := r.WriteFile(c.JSON); err != nil {
-			return err
-		}
+		err = r.WriteFile(c.JSON)
 	}
-	if err := r.WriteTable(w, report.TableOptions{FailuresOnly: c.Failures}); err != nil {
-		return fmt.Errorf("printing the report: %w", err)
+	// What took minutes is printed wherever else it could not be written.
+	if tableErr := r.WriteTable(w, report.TableOptions{FailuresOnly: c.Failures}); tableErr != nil {
+		err = errors.Join(err, fmt.Errorf("printing the report: %w", tableErr))
 	}
 	switch {
+	case err != nil:
+		return err
 	case r.Incomplete:
 		return errInterrupted
 	case !r.Succeeded():

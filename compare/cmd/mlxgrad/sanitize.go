@@ -14,6 +14,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
+// usualTimeout is the default of --timeout, which its tag says too.
+const usualTimeout = time.Minute
+
 // sanitizeCommand is "mlxgrad sanitize".
 type sanitizeCommand struct {
 	launchFlags
@@ -49,7 +52,7 @@ func (c *sanitizeCommand) Validate() error {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	return checkJSONPath(c.JSON)
+	return checkFileOf("--json", c.JSON)
 }
 
 // Run checks, and reports on w and in the JSON file.
@@ -70,10 +73,8 @@ func (c *sanitizeCommand) Run(w io.Writer) error {
 	})
 	r.Incomplete = ctx.Err() != nil
 	out.print(r.summary())
-	if c.JSON != "" {
-		if err := writeJSON(c.JSON, r); err != nil {
-			return err
-		}
+	if err := writeJSON(c.JSON, r); err != nil {
+		return err
 	}
 	switch {
 	case out.err != nil:
@@ -160,6 +161,12 @@ func (c *sanitizeCommand) strict() bool { return c.Strict || len(c.Files) == 0 }
 // replay is the command that does the same again.
 func (c *sanitizeCommand) replay() string {
 	words := []string{"mlxgrad", "sanitize", fmt.Sprintf("--seed=%d", c.Seed), fmt.Sprintf("--schedules=%d", c.Schedules)}
+	if c.Strict {
+		words = append(words, "--strict")
+	}
+	if c.Timeout != usualTimeout {
+		words = append(words, fmt.Sprintf("--timeout=%v", c.Timeout))
+	}
 	if c.Case != "" {
 		words = append(words, "--case="+shellQuote(c.Case))
 	}

@@ -314,7 +314,7 @@ func (r *sanitizeReport) summary() string {
 	case r.Incomplete:
 		text.WriteString("interrupted: not every launch was run\n")
 	case r.LaunchCount == 0:
-		text.WriteString("nothing ran: docs/sanitize.md says how a shader file describes launches, and --case may match none\n")
+		text.WriteString(nothingRan)
 	}
 	if r.Errors+r.Portability > 0 {
 		fmt.Fprintf(&text, "replay: %s\n", r.Replay)

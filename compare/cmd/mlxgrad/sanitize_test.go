@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,8 +14,11 @@ func TestReplayIsOneCommand(t *testing.T) {
 	c := &sanitizeCommand{
 		launchFlags: launchFlags{Seed: 3, Case: "it's|a", Files: []string{"a b.metal", "dir/c-1.metal"}},
 		Schedules:   9,
+		Timeout:     usualTimeout,
 	}
 	require.Equal(t, `mlxgrad sanitize --seed=3 --schedules=9 --case='it'\''s|a' 'a b.metal' dir/c-1.metal`, c.replay())
+	c = &sanitizeCommand{launchFlags: launchFlags{Seed: 1}, Schedules: 3, Strict: true, Timeout: 90 * time.Second}
+	require.Equal(t, "mlxgrad sanitize --seed=1 --schedules=3 --strict --timeout=1m30s", c.replay())
 }
 
 // The same two places, either way round and in whatever launch, are one finding.

@@ -43,15 +43,18 @@ func (c *trafficCommand) Validate() error {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	return checkJSONPath(c.JSON)
+	return checkFileOf("--json", c.JSON)
 }
 
 // trafficReport is the JSON that "mlxgrad traffic" writes.
 type trafficReport struct {
-	MLX      string          `json:"mlx"`
-	Compiler string          `json:"compiler"`
-	Flags    string          `json:"flags"`
-	Launches []launchTraffic `json:"launches"`
+	MLX        string `json:"mlx"`
+	Compiler   string `json:"compiler"`
+	Flags      string `json:"flags"`
+	Incomplete bool   `json:"incomplete"` // The run was interrupted.
+	// WithoutLaunch are kernels of the files that no launch description is of.
+	WithoutLaunch []string        `json:"without_launch"`
+	Launches      []launchTraffic `json:"launches"`
 }
 
 // launchTraffic is what one launch moves.
@@ -86,18 +89,19 @@ func (c *trafficCommand) Run(w io.Writer) error {
 	}
 	ctx, stop := untilSignal()
 	defer stop()
-	launches, _, err := c.launches(ops.TypicalCases)
+	launches, without, err := c.launches(ops.TypicalCases)
 	if err != nil {
 		return err
 	}
-	r := &trafficReport{MLX: mlxc.Version(), Launches: []launchTraffic{}}
-	failed := len(launches) == 0
+	r := &trafficReport{MLX: mlxc.Version(), WithoutLaunch: append([]string{}, without...), Launches: []launchTraffic{}}
+	out := &printer{w: w}
+	failed := false
 	for _, l := range launches {
 		report, err := l.kernel.Sanitize(ctx, l.launch, customkernels.SanitizeConfig{
 			Schedules: 1, Seed: c.Seed, Timeout: c.Timeout,
 		}, l.inputs()...)
-		if ctx.Err() != nil {
-			return errInterrupted
+		if r.Incomplete = ctx.Err() != nil; r.Incomplete {
+			break
 		}
 		t := newLaunchTraffic(l, report, err)
 		failed = failed || t.Error != ""
@@ -105,20 +109,18 @@ func (c *trafficCommand) Run(w io.Writer) error {
 			r.Compiler, r.Flags = report.Traffic.Compiler, report.Traffic.Flags
 		}
 		r.Launches = append(r.Launches, t)
+		out.print(t.String())
 	}
-	if c.JSON != "" {
-		if err := writeJSON(c.JSON, r); err != nil {
-			return err
-		}
+	out.print(r.summary())
+	if err := writeJSON(c.JSON, r); err != nil {
+		return err
 	}
-	out := &printer{w: w}
-	out.print(r.String())
 	switch {
 	case out.err != nil:
 		return fmt.Errorf("printing the report: %w", out.err)
-	case len(launches) == 0:
-		return errNothing
-	case failed:
+	case r.Incomplete:
+		return errInterrupted
+	case len(launches) == 0 || failed:
 		return errFailed
 	}
 	return nil
@@ -150,30 +152,43 @@ func newLaunchTraffic(l kernelLaunch, report *customkernels.SanitizeReport, err 
 	return t
 }
 
-// String is a table for each launch, then what compiled them.
-func (r *trafficReport) String() string {
+// String is a table of the buffers, and below it what else was counted.
+func (l launchTraffic) String() string {
 	var text strings.Builder
-	for _, l := range r.Launches {
-		fmt.Fprintf(&text, "%s, %s\n", l.Kernel, l.Launch)
-		if l.Error != "" {
-			fmt.Fprintf(&text, "  not counted: %s\n\n", l.Error)
-			continue
+	fmt.Fprintf(&text, "%s, %s\n", l.Kernel, l.Launch)
+	if l.Error != "" {
+		fmt.Fprintf(&text, "  not counted: %s\n\n", l.Error)
+		return text.String()
+	}
+	rows := [][]string{{"", "read", "written", "compulsory", "ratio"}}
+	for _, b := range l.Buffers {
+		name := "  " + b.Name
+		if b.Threadgroup {
+			name += " (threadgroup)"
 		}
-		rows := [][]string{{"", "read", "written", "compulsory", "ratio"}}
-		for _, b := range l.Buffers {
-			name := "  " + b.Name
-			if b.Threadgroup {
-				name += " (threadgroup)"
-			}
-			ratio := "-"
-			if b.Compulsory > 0 {
-				ratio = strconv.FormatFloat(b.Ratio, 'f', 2, 64)
-			}
-			rows = append(rows, []string{name, number(b.Read), number(b.Written), number(b.Compulsory), ratio})
+		ratio := "-"
+		if b.Compulsory > 0 {
+			ratio = strconv.FormatFloat(b.Ratio, 'f', 2, 64)
 		}
-		text.WriteString(columns(rows))
-		fmt.Fprintf(&text, "  %d barriers, %d SIMD operations, %d segments, %d bank conflicts, %d bytes of threadgroup memory\n\n",
-			l.Barriers, l.SIMDOperations, l.Segments, l.BankConflicts, l.ThreadgroupMemory)
+		rows = append(rows, []string{name, number(b.Read), number(b.Written), number(b.Compulsory), ratio})
+	}
+	text.WriteString(columns(rows))
+	fmt.Fprintf(&text, "  %d barriers, %d SIMD operations, %d segments, %d bank conflicts, %d bytes of threadgroup memory\n\n",
+		l.Barriers, l.SIMDOperations, l.Segments, l.BankConflicts, l.ThreadgroupMemory)
+	return text.String()
+}
+
+// summary is the end of the page: what was left out, and what compiled the rest.
+func (r *trafficReport) summary() string {
+	var text strings.Builder
+	for _, name := range r.WithoutLaunch {
+		fmt.Fprintf(&text, "not counted, for want of a launch description: %s\n", name)
+	}
+	switch {
+	case r.Incomplete:
+		text.WriteString("interrupted: not every launch was counted\n")
+	case len(r.Launches) == 0:
+		text.WriteString(nothingRan)
 	}
 	if r.Compiler != "" {
 		fmt.Fprintf(&text, "bytes, as compiled by %s with %s\n", r.Compiler, r.Flags)
