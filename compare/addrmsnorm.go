@@ -13,7 +13,7 @@ func addRMSNorm() Op {
 
 func addRMSNormNorm() norm {
 	return norm{
-		params: []string{"x", "r"}, vectors: []string{"w"}, outputs: []string{"h", "y"}, own: true,
+		params: []string{"x", "r"}, vectors: []string{"w"}, outputs: []string{"h", "y"}, own: true, summed: true,
 		forward: func(in []*oracle.Tensor, eps float64) []oracle.Tensor {
 			h, y := oracle.AddRMSNorm(*in[0], *in[1], in[2], eps)
 			return []oracle.Tensor{h, y}

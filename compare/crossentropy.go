@@ -23,6 +23,8 @@ type lossCase struct {
 	draw    Values // Of the targets, in the place of those that the options make.
 	// outOfRange adds targets that are no classes, which only targets that are computed may have.
 	outOfRange bool
+	// trained makes the cotangent 1, which is that of a loss that is trained. It has a path of its own.
+	trained bool
 }
 
 // lossOptions say which options a loss has.
@@ -125,7 +127,25 @@ func crossEntropy() Op {
 		o := lossOptions{reduction: ops.None, ignore: true}
 		add(lossCase{targets: []int{37}, v: 33, lossOptions: o, signed: signed, outOfRange: true})
 	}
+	for _, c := range trainedLosses() {
+		add(c)
+	}
 	return op
+}
+
+// trainedLosses are means and sums with the cotangent of a training, plain and with all options.
+func trainedLosses() []lossCase {
+	var cases []lossCase
+	for _, reduction := range []ops.Reduction{ops.Mean, ops.Sum} {
+		plain := lossOptions{reduction: reduction}
+		all := lossOptions{reduction: reduction, ignore: true, smooth: true, zLoss: true, softCap: true}
+		for _, o := range []lossOptions{plain, all} {
+			for _, v := range []int{33, 129, 4099} {
+				cases = append(cases, lossCase{targets: []int{19}, v: v, lossOptions: o, trained: true})
+			}
+		}
+	}
+	return cases
 }
 
 func reductions() []ops.Reduction { return []ops.Reduction{ops.Mean, ops.Sum, ops.None} }
@@ -219,6 +239,9 @@ func (c lossCase) loss() Output {
 	if c.reduction == ops.None {
 		out.Shape = c.targets
 	}
+	if c.trained {
+		out.Values = equalTo(1)
+	}
 	return out
 }
 
@@ -290,5 +313,5 @@ func (c lossCase) exactConfig() oracle.CrossEntropyConfig {
 func (c lossCase) name(shape string) string {
 	return caseName(shape, map[ops.Reduction]string{ops.Sum: "sum", ops.None: "none"}[c.reduction],
 		noteIf(c.ignore, "ign"), noteIf(c.smooth, "smooth"), noteIf(c.zLoss, "z"), noteIf(c.softCap, "cap"),
-		noteIf(c.signed, "int32"), noteIf(c.outOfRange, "out of range"), c.layouts.String(), c.label)
+		noteIf(c.signed, "int32"), noteIf(c.outOfRange, "out of range"), noteIf(c.trained, "dloss 1"), c.layouts.String(), c.label)
 }

@@ -95,9 +95,11 @@ func drawOperands(rng *rand.Rand, c Case, dtype mlxc.DType) (operands, error) {
 		return all, nil // And without cotangents.
 	}
 	for _, out := range c.Outputs {
-		// Cotangents of ones would hide errors of sign and of order. One may scale a whole row of a
-		// gradient, so none is so large that its row alone would decide the verdict.
-		o, err := newOperand(EitherSign(rng, out.Shape), out.dtype(dtype), out.Shape, out.Layout)
+		values := out.Values
+		if values == nil {
+			values = EitherSign
+		}
+		o, err := newOperand(values(rng, out.Shape), out.dtype(dtype), out.Shape, out.Layout)
 		if err != nil {
 			return operands{}, err
 		}

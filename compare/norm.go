@@ -15,6 +15,8 @@ type norm struct {
 	params, vectors []string
 	outputs         []string
 	own             bool // Whether a kernel of ours computes the outputs.
+	// summed says that what is normalised is the sum of the params, so that all have the values of a case.
+	summed bool
 
 	forward func(in []*oracle.Tensor, eps float64) []oracle.Tensor
 	// gradient returns one gradient for each of the parameters, left out or not.
@@ -143,7 +145,11 @@ func (n norm) build(c normCase) Case {
 		out.UnsafeOnCUDA = n.unsafeOnCUDA(c.shape[len(c.shape)-1])
 	}
 	for _, p := range n.params {
-		out.Inputs = append(out.Inputs, c.input(p, c.shape))
+		in := c.input(p, c.shape)
+		if n.summed {
+			in.Values = c.values
+		}
+		out.Inputs = append(out.Inputs, in)
 	}
 	for _, v := range n.vectors {
 		if c.has(v) {

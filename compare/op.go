@@ -83,7 +83,7 @@ const (
 	Mask                    // Booleans; every value but 0 is true.
 )
 
-// Output is a result of an operation. Its cotangent is random.
+// Output is a result of an operation.
 type Output struct {
 	Name  string
 	Shape []int
@@ -95,6 +95,9 @@ type Output struct {
 	DType mlxc.DType
 	// Layout is how the cotangent lies in memory, Contiguous if empty.
 	Layout Layout
+	// Values are those of the cotangent, EitherSign if nil. Ones would hide errors of sign and of order. One
+	// may scale a whole row of a gradient, so none is so large that its row alone would decide the verdict.
+	Values Values
 }
 
 // Values makes the elements of a tensor, in row-major order. Equal generators give equal values.

@@ -32,10 +32,11 @@ func softmax() Op {
 }
 
 func softmaxCase(c rowCase, mlx func(x *mlxc.Array, axes ...int) *mlxc.Array) Case {
+	own := mlxc.CurrentDevice() == mlxc.CPU // On a GPU the value is MLX's.
 	return Case{
 		Name:    c.name(),
 		Inputs:  []Input{c.input("x", c.shape)},
-		Outputs: []Output{c.output("y", c.shape, false)},
+		Outputs: []Output{c.output("y", c.shape, own)},
 		Forward: func(in []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.Softmax(in[0])} },
 		Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
 			return []oracle.Tensor{oracle.SoftmaxVJP(in[0], ct[0])}
