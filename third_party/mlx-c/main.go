@@ -35,12 +35,16 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := run(ctx, os.Stderr, os.Args[1:])
+	verb := "setup"
+	if len(os.Args) > 2 && (os.Args[2] == "install" || os.Args[2] == "package") {
+		verb = os.Args[2]
+	}
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "mlxgrad setup: interrupted: what was installed before is as it was; run ./build.sh setup again")
+		fmt.Fprintf(os.Stderr, "mlxgrad %s: interrupted: what was there before is as it was; run ./build.sh %[1]s again\n", verb)
 		os.Exit(1)
 	case err != nil:
-		fmt.Fprintln(os.Stderr, "mlxgrad setup: "+describe(err))
+		fmt.Fprintf(os.Stderr, "mlxgrad %s: %s\n", verb, describe(err))
 		os.Exit(1)
 	}
 }

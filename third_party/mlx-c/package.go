@@ -32,7 +32,7 @@ var packagedTests = []struct {
 // is not.
 func (s *setup) packageTo(ctx context.Context, m *manifest, args []string) error {
 	switch {
-	case len(args) != 1 || strings.HasPrefix(args[0], "-"):
+	case len(args) != 1 || args[0] == "" || strings.HasPrefix(args[0], "-"):
 		return failf("see ./build.sh help", "package takes one folder, DIR")
 	case m == nil:
 		return failf("run ./build.sh package instead", "there is no installation to package")
@@ -45,17 +45,17 @@ func (s *setup) packageTo(ctx context.Context, m *manifest, args []string) error
 		return err
 	}
 	if err := recoverDir(target); err != nil {
-		return err
+		return unwritable(target, err)
 	}
 	if entries, err := os.ReadDir(target); (err == nil && len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)) && !isPackage(target) {
 		return failf("name a folder that is not there yet", "%s has other things in it than a package", target)
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-		return err
+		return unwritable(target, err)
 	}
 	stage, err := os.MkdirTemp(filepath.Dir(target), filepath.Base(target)+".tmp-")
 	if err != nil {
-		return err
+		return unwritable(target, err)
 	}
 	defer os.RemoveAll(stage) // nothing is left of it after a success
 	if err := os.Chmod(stage, 0o755); err != nil {

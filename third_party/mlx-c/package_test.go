@@ -21,6 +21,8 @@ func TestPackageRefuses(t *testing.T) {
 	w.fails("package takes one folder, DIR: see ./build.sh help", "package")
 	w.fails("package takes one folder, DIR: see ./build.sh help", "package", dir, "x")
 	w.fails("package takes one folder, DIR: see ./build.sh help", "package", "--backend")
+	w.fails("package takes one folder, DIR: see ./build.sh help", "package", "")
+	w.fails("cannot be written (", "package", filepath.Join(w.root, "lock.json", "package"))
 
 	// What is no package is not replaced.
 	require.NoError(t, os.MkdirAll(dir, 0o755))

@@ -40,14 +40,21 @@ func (s *setup) installTo(m *manifest, args []string) error {
 	if strings.ContainsAny(*prefix, " \t\"'\\$") {
 		return failf("choose a --prefix without spaces, quotes, $ and \\", "pkg-config would not give %s back as it is", *prefix)
 	}
-	err = s.copyTo(m, filepath.Join(*prefix, "lib"))
-	if errors.Is(err, fs.ErrPermission) {
-		return failf("choose a --prefix that you can write to", "%v", err)
-	}
+	err = unwritable(*prefix, s.copyTo(m, filepath.Join(*prefix, "lib")))
 	if err == nil {
 		s.say("MLX and mlx-c are in %s/lib/mlxgrad: build with -tags mlxc_pkgconfig and PKG_CONFIG_PATH=%[1]s/lib/pkgconfig", *prefix)
 	}
 	return err
+}
+
+// unwritable makes what the system says of a folder that the user named a failure.
+func unwritable(dir string, err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	if isDiskFull(err) || !errors.As(err, &path) && !errors.As(err, &link) {
+		return err
+	}
+	return failf("choose a folder that you can write to", "%s cannot be written (%v)", dir, err)
 }
 
 // outside refuses a target in the installation, of which a copy would never end.
