@@ -182,7 +182,7 @@ func (w *world) fails(line string, flags ...string) {
 // tidy checks that a run left no temporary folder.
 func (w *world) tidy() {
 	w.t.Helper()
-	for _, pattern := range []string{"install.tmp-*", "install"+oldSuffix, "build/tmp-*"} {
+	for _, pattern := range []string{"install.tmp-*", "install" + oldSuffix, "build/tmp-*"} {
 		left, err := filepath.Glob(filepath.Join(w.root, pattern))
 		require.NoError(w.t, err)
 		require.Empty(w.t, left)
