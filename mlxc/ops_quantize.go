@@ -47,13 +47,14 @@ func (c QuantizeConfig) known() error {
 }
 
 // Quantized is an array of shape (…,M,N) in few bits, as Quantize makes it or as it was
-// read from a file.
+// read from a file. In a tree (see package tree) it is its arrays, weight, scales and
+// biases, as files name them; the config is no part of it.
 type Quantized struct {
-	Weight      *Array // the elements, packed into uint32: (…,M,N·bits/32)
-	Scales      *Array // of the groups: (…,M,N/group)
-	Biases      *Array // of the groups, in mode Affine; else nil
-	GlobalScale *Array // of all elements, a float32 scalar, in mode NVFP4 on CUDA; or nil
-	QuantizeConfig
+	Weight         *Array // the elements, packed into uint32: (…,M,N·bits/32)
+	Scales         *Array // of the groups: (…,M,N/group)
+	Biases         *Array `mlx:",omitempty"` // of the groups, in mode Affine; else nil
+	GlobalScale    *Array `mlx:",omitempty"` // of all elements, a float32 scalar, in mode NVFP4 on CUDA; or nil
+	QuantizeConfig `mlx:"-"`
 }
 
 // Err returns the error that one of the arrays carries, or nil.

@@ -24,6 +24,10 @@
 // are a nil array, two arrays of one name, and a cycle. An array or a pointer that
 // stands at two places counts twice, and what is made of it are two.
 //
+// An array with the tag `mlx:"name,omitempty"`, or `mlx:",omitempty"` for the field's own
+// name, is optional: where it is nil, the tree has no such array. So can a layer do
+// without a bias, and an mlxc.Quantized be part of a tree.
+//
 // # Training
 //
 // ValueAndGrad takes the gradient of a loss with respect to a tree; Compile compiles a

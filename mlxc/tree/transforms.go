@@ -63,6 +63,9 @@ type form[T any] struct {
 	like  T
 }
 
+// noArray holds a place in a form: nil would be an optional array that is not there.
+var noArray = mlxc.InvalidArray(errors.New("tree: there is no array in a form"))
+
 // fix makes t's form the one, or compares it.
 func (f *form[T]) fix(mu *sync.Mutex, t T) ([]*mlxc.Array, error) {
 	names, arrays, err := flatten(t)
@@ -74,7 +77,7 @@ func (f *form[T]) fix(mu *sync.Mutex, t T) ([]*mlxc.Array, error) {
 	if f.known {
 		return arrays, sameNames(f.names, names)
 	}
-	like, err := walk(t, func(string, *mlxc.Array) (*mlxc.Array, error) { return nil, nil })
+	like, err := walk(t, func(string, *mlxc.Array) (*mlxc.Array, error) { return noArray, nil })
 	if err != nil {
 		return nil, err
 	}

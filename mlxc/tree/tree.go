@@ -135,10 +135,11 @@ func ToMap[T any](t T) (map[string]*mlxc.Array, error) {
 
 // FromMap makes a tree like another with the arrays that m has for its names. The arrays
 // of like may be nil; where one is not, that of m must have its shape and dtype. m must
-// have an array for each name, and no other.
+// have an array for each name, and no other, but for the optional arrays of like that are
+// nil: they stay so if m has none for them.
 func FromMap[T any](like T, m map[string]*mlxc.Array) (T, error) {
 	used := map[string]bool{}
-	out, err := walk(like, func(name string, old *mlxc.Array) (*mlxc.Array, error) {
+	out, err := walkWanted(like, func(name string, old *mlxc.Array) (*mlxc.Array, error) {
 		a, ok := m[name]
 		if !ok {
 			return nil, fail(name, "the map has no such array")
@@ -151,7 +152,7 @@ func FromMap[T any](like T, m map[string]*mlxc.Array) (T, error) {
 		}
 		used[name] = true
 		return a, nil
-	})
+	}, func(name string) bool { _, ok := m[name]; return ok })
 	if err == nil && len(used) != len(m) {
 		for name := range m {
 			if !used[name] {

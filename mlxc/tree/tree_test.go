@@ -174,6 +174,98 @@ func TestMapsByName(t *testing.T) {
 	}
 }
 
+type optional struct {
+	Weight *mlxc.Array
+	Bias   *mlxc.Array `mlx:",omitempty"`
+	Scale  *mlxc.Array `mlx:"gain,omitempty"`
+}
+
+func TestOptionalArrays(t *testing.T) {
+	both := []optional{{Weight: number(1)}, {number(2), number(3), number(4)}}
+	names, err := tree.Names(both)
+	require.NoError(t, err)
+	require.Equal(t, []string{"0.weight", "1.weight", "1.bias", "1.gain"}, names)
+	doubled, err := tree.Map(func(a *mlxc.Array) *mlxc.Array { return a.MulScalar(2) }, both)
+	require.NoError(t, err)
+	require.Nil(t, doubled[0].Bias)
+	require.Equal(t, []float32{2, 4, 6, 8}, flattened(t, doubled))
+	_, err = tree.Flatten(optional{Bias: number(1)})
+	require.EqualError(t, err, "tree: weight: the array is nil")
+
+	// They are filled from a map that has them, and only there.
+	byName, err := tree.ToMap(both[1])
+	require.NoError(t, err)
+	delete(byName, "bias")
+	loaded, err := tree.FromMap(optional{}, byName)
+	require.NoError(t, err)
+	require.Nil(t, loaded.Bias)
+	require.Equal(t, []float32{2, 4}, flattened(t, loaded))
+	_, err = tree.FromMap(both[1], byName)
+	require.EqualError(t, err, "tree: bias: the map has no such array")
+	byName["bias"] = nil
+	_, err = tree.FromMap(optional{}, byName)
+	require.EqualError(t, err, "tree: bias: the array is nil")
+
+	// Transforms leave out what is not there.
+	_, grads, err := tree.ValueAndGrad(func(p []optional) *mlxc.Array {
+		require.Nil(t, p[0].Bias)
+		return p[0].Weight.Mul(p[1].Bias)
+	})(both)
+	require.NoError(t, err)
+	require.Nil(t, grads[0].Scale)
+	require.Equal(t, []float32{3, 0, 1, 0}, flattened(t, grads))
+	compiled := tree.Compile(func(p []optional) ([]optional, error) { return p, nil })
+	defer compiled.Close()
+	for range 2 {
+		out, err := compiled.Call(both)
+		require.NoError(t, err)
+		require.Nil(t, out[0].Bias)
+		require.Equal(t, []float32{1, 2, 3, 4}, flattened(t, out))
+	}
+	_, err = compiled.Call(both[1:])
+	require.EqualError(t, err, "tree: one tree has 1.weight where the other has 0.bias")
+
+	for _, c := range []struct {
+		tree any
+		want string
+	}{
+		{struct {
+			A []*mlxc.Array `mlx:"a,omitempty"`
+		}{}, `has the option "omitempty": there is only omitempty, for *mlxc.Array`},
+		{struct {
+			A *mlxc.Array `mlx:"a,optional"`
+		}{}, `has the option "optional"`},
+		{struct {
+			A *mlxc.Array `mlx:"a,"`
+		}{}, `has the option ""`},
+		{struct {
+			a *mlxc.Array `mlx:",omitempty"`
+		}{}, "is not exported"},
+	} {
+		_, err := tree.Flatten(c.tree)
+		require.ErrorContains(t, err, c.want)
+	}
+}
+
+func TestQuantisedTrees(t *testing.T) {
+	type layer struct{ Proj mlxc.Quantized }
+	x := mlxc.Ones(mlxc.Float32, 1, 64)
+	for mode, want := range map[mlxc.QuantizeMode][]string{
+		mlxc.Affine: {"proj.weight", "proj.scales", "proj.biases"},
+		mlxc.MXFP4:  {"proj.weight", "proj.scales"},
+	} {
+		l := layer{mlxc.Ones(mlxc.Float32, 2, 64).Quantize(mlxc.QuantizeConfig{Mode: mode})}
+		names, err := tree.Names(l)
+		require.NoError(t, err)
+		require.Equal(t, want, names)
+		byName, err := tree.ToMap(l)
+		require.NoError(t, err)
+		loaded, err := tree.FromMap(layer{mlxc.Quantized{QuantizeConfig: l.Proj.QuantizeConfig}}, byName)
+		require.NoError(t, err)
+		require.Equal(t, []float32{64, 64}, values(t, []*mlxc.Array{x.QuantizedMatMul(loaded.Proj, true)}))
+	}
+}
+
 type ring struct {
 	Next  *ring
 	Array *mlxc.Array

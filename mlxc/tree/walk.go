@@ -19,10 +19,15 @@ var (
 
 // walker makes a copy of a tree in which each array is replaced by what leaf gives.
 type walker struct {
-	leaf  func(name string, a *mlxc.Array) (*mlxc.Array, error)
-	names map[string]bool
-	above map[place]bool // the references that are being walked
+	leaf func(name string, a *mlxc.Array) (*mlxc.Array, error)
+	// wanted tells whether leaf gives an array for an optional one that is nil; nil for never.
+	wanted func(name string) bool
+	names  map[string]bool
+	above  map[place]bool // the references that are being walked
 }
+
+// omitEmpty is the option of a tag of an array that need not be there.
+const omitEmpty = "omitempty"
 
 // place tells references apart. The elements of a slice may be those of another.
 type place struct {
@@ -33,7 +38,12 @@ type place struct {
 
 // walk replaces the arrays of t, and returns the copy.
 func walk[T any](t T, leaf func(name string, a *mlxc.Array) (*mlxc.Array, error)) (T, error) {
-	w := walker{leaf: leaf, names: map[string]bool{}, above: map[place]bool{}}
+	return walkWanted(t, leaf, nil)
+}
+
+// walkWanted is walk that fills the optional arrays that are wanted.
+func walkWanted[T any](t T, leaf func(name string, a *mlxc.Array) (*mlxc.Array, error), wanted func(name string) bool) (T, error) {
+	w := walker{leaf: leaf, wanted: wanted, names: map[string]bool{}, above: map[place]bool{}}
 	out := t
 	// Through a pointer, since an interface type would lose itself.
 	v, err := w.value(reflect.ValueOf(&t).Elem(), "")
@@ -125,6 +135,7 @@ func (w *walker) fields(s reflect.Value, name string) error {
 		if tag == "-" {
 			continue
 		}
+		tag, option, optional := strings.Cut(tag, ",")
 		embedded := f.Anonymous && !tagged
 		if embedded && f.Type.Kind() == reflect.Struct && f.Type != arrayStruct {
 			// In place: the fields of an embedded struct may be set though its type is
@@ -136,7 +147,7 @@ func (w *walker) fields(s reflect.Value, name string) error {
 		}
 		inner := name
 		if pointer := f.Type.Kind() == reflect.Pointer && f.Type != arrayType; !embedded || !pointer {
-			if !tagged {
+			if !tagged || optional && tag == "" {
 				tag = snake(f.Name)
 			}
 			inner = dotted(name, tag)
@@ -146,6 +157,10 @@ func (w *walker) fields(s reflect.Value, name string) error {
 			return fail(inner, "the field %s of %v is not exported: export it, or leave it out with the tag `mlx:\"-\"`", f.Name, s.Type())
 		case tagged && tag == "":
 			return fail(inner, "the tag of the field %s of %v has no name", f.Name, s.Type())
+		case optional && (option != omitEmpty || f.Type != arrayType):
+			return fail(inner, "the tag of the field %s of %v has the option %q: there is only %s, for *mlxc.Array", f.Name, s.Type(), option, omitEmpty)
+		case optional && at.IsNil() && (w.wanted == nil || !w.wanted(inner)):
+			continue
 		}
 		v, err := w.value(at, inner)
 		if err != nil {
