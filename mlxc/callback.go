@@ -17,6 +17,22 @@ import (
 // for another goroutine that uses this package: neither would go on.
 type Func = func(args []*Array) []*Array
 
+// AsFunc makes a Func of a function that can fail, such as what Grad returns: where f gives an
+// error, the Func gives one invalid array that carries it. So gradients go under other
+// transforms, as in Vmap(AsFunc(Grad(loss)), …) for those of single samples.
+func AsFunc(f func(args []*Array) ([]*Array, error)) Func {
+	if f == nil {
+		return nil
+	}
+	return func(args []*Array) []*Array {
+		results, err := f(args)
+		if err != nil {
+			return failed(1, err)
+		}
+		return results
+	}
+}
+
 // VJPFunc computes a vector-Jacobian product: from the arguments of a function,
 // the cotangents of its outputs and the outputs, the cotangents of the arguments,
 // one for each, of the same shape.

@@ -101,7 +101,8 @@
 // as constant.
 //
 //   - VJP and JVP give products with the Jacobian, Grad and ValueAndGrad the gradient
-//     of a scalar.
+//     of a scalar. AsFunc puts a gradient under another transform: Vmap for the gradients
+//     of single samples, Grad again for second derivatives.
 //   - CustomVJP gives a function a gradient of its own, CustomFunction also rules for
 //     JVP and Vmap. Checkpoint gives up memory for time.
 //   - Vmap runs a function that is written for one element on all of them at once.

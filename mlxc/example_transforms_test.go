@@ -21,6 +21,27 @@ func ExampleFunc() {
 	// array([4, 6], dtype=float32) <nil>
 }
 
+// Gradients go under other transforms.
+func ExampleAsFunc() {
+	loss := func(args []*mlxc.Array) []*mlxc.Array {
+		w, x := args[0], args[1]
+		return []*mlxc.Array{w.Mul(x).Sum().Square()}
+	}
+	w, rows := mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{1, 0, 0, 1, 1, 1}, 3, 2)
+	// The gradient of each sample, with respect to the weights that all share.
+	samples := mlxc.Vmap(mlxc.AsFunc(mlxc.Grad(loss)), []int{mlxc.Unmapped, 0}, nil)
+	fmt.Println(samples([]*mlxc.Array{w, rows})[0])
+	// The second derivative of the sine is −sin.
+	sine := func(args []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{args[0].Sin()} }
+	second, err := mlxc.Grad(mlxc.AsFunc(mlxc.Grad(sine)))([]*mlxc.Array{mlxc.Scalar[float32](0.5)})
+	fmt.Println(second[0].RoundTo(4), err)
+	// Output:
+	// array([[2, 0],
+	//        [0, 4],
+	//        [6, 6]], dtype=float32)
+	// array(-0.4794, dtype=float32) <nil>
+}
+
 func ExampleVJPFunc() {
 	// Clips the gradient that flows through, and leaves the value.
 	clip := func(_, cotangents, _ []*mlxc.Array) []*mlxc.Array {
