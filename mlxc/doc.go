@@ -67,10 +67,11 @@
 // # Memory
 //
 // The elements of arrays are MLX's, not the Go heap's. Three ways give them back:
-// Free for one array, WithScope for all that were made in a function, and the
-// collector for what was forgotten. The last one is a net: it comes late, so a loop
-// that makes large arrays wants a scope for each turn. As the collector cannot see
-// MLX's memory, this package runs it when that has doubled.
+// Free for one array, WithScope and WithScopeErr for all that were made in a function,
+// and the collector for what was forgotten. The last one is a net: it comes late, so a
+// loop that makes large arrays wants a scope for each turn, as does each request of a
+// server. As the collector cannot see MLX's memory, this package runs it when that has
+// doubled.
 //
 // FromSlice copies; View uses the elements where they are. SetMemoryLimit and
 // SetCacheLimit bound what MLX takes and keeps, ActiveMemory, PeakMemory and

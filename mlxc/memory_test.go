@@ -1,6 +1,7 @@
 package mlxc_test
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"strconv"
@@ -47,6 +48,18 @@ func TestScopeFreesWhatWasMadeInIt(t *testing.T) {
 	require.ErrorIs(t, inner.Err(), mlxc.ErrFreed)
 	require.Equal(t, []float32{6}, floats(t, kept))
 	require.NoError(t, outside.Err())
+}
+
+func TestWithScopeErr(t *testing.T) {
+	var made, kept *mlxc.Array
+	want := errors.New("failed")
+	require.Equal(t, want, mlxc.WithScopeErr(func() error {
+		made, kept = mlxc.Scalar[int32](1), mlxc.Scalar[int32](2).Keep()
+		return want
+	}))
+	require.ErrorIs(t, made.Err(), mlxc.ErrFreed)
+	require.NoError(t, kept.Err())
+	require.NoError(t, mlxc.WithScopeErr(func() error { return nil }))
 }
 
 func TestScopeEndsWhenItsFunctionPanics(t *testing.T) {

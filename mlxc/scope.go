@@ -85,15 +85,7 @@ func (s *scope) remove(a *Array) (parent *scope, removed bool) {
 
 // WithScope runs f and then frees every array that operations on the calling
 // goroutine made meanwhile, except those that were handed out by Keep. Scopes
-// nest. Goroutines that f starts are not covered.
-//
-// A training loop runs each step in a scope and keeps the new parameters:
-//
-//	mlxc.WithScope(func() {
-//		_, grads, err = step(params)
-//		…
-//		params[i] = params[i].Sub(grads[i].MulScalar(rate)).Keep()
-//	})
+// nest. Goroutines that f starts are not covered. A panic in f ends the scope too.
 //
 // Computations that were started, and arrays that were handed to others, are not
 // disturbed: MLX counts its own references.
@@ -109,6 +101,25 @@ func WithScope(f func()) {
 		s.end()
 	}()
 	f()
+}
+
+// WithScopeErr is WithScope for a function that can fail, whose error it returns. A
+// training loop runs each step in a scope and keeps the new parameters:
+//
+//	err := mlxc.WithScopeErr(func() error {
+//		_, grads, err := step(params)
+//		if err != nil {
+//			return err
+//		}
+//		for i, p := range params {
+//			params[i] = p.Sub(grads[i].MulScalar(rate)).Keep()
+//			p.Free()
+//		}
+//		return mlxc.Eval(params...)
+//	})
+func WithScopeErr(f func() error) (err error) {
+	WithScope(func() { err = f() })
+	return err
 }
 
 // open begins a scope inside another one, which may be nil.

@@ -32,16 +32,16 @@ func (c config) generate(p params, text corpus, prompt string, n int, temperatur
 	for range n {
 		window := make([]int32, c.length)
 		seen := copy(window, ids[max(len(ids)-c.length, 0):])
-		mlxc.WithScope(func() {
-			var logits *mlxc.Array
-			logits, err = next.Call(question{p, mlxc.FromSlice(window, 1, c.length), mlxc.FromSlice([]int32{int32(seen - 1)})})
+		err := mlxc.WithScopeErr(func() error {
+			logits, err := next.Call(question{p, mlxc.FromSlice(window, 1, c.length), mlxc.FromSlice([]int32{int32(seen - 1)})})
 			if err != nil {
-				return
+				return err
 			}
-			var values []float32
-			if values, err = mlxc.ToSlice[float32](logits); err == nil {
+			values, err := mlxc.ToSlice[float32](logits)
+			if err == nil {
 				ids = append(ids, draw(r, values, temperature))
 			}
+			return err
 		})
 		if err != nil {
 			return "", err

@@ -88,31 +88,31 @@ func (c config) train(ctx context.Context, text corpus, t training, step func(st
 	var losses []float64
 	for i := begin; i < c.steps && ctx.Err() == nil; i++ {
 		var loss float32
-		mlxc.WithScope(func() {
+		err := mlxc.WithScopeErr(func() error {
 			in := stepInput{training: t}
 			// A generator for each step, so that a training that was interrupted goes on
 			// with the batches that it would have had.
 			in.Inputs, in.Targets = batch(rand.New(rand.NewPCG(c.seed, uint64(i))), text.train, c.batch, c.length)
-			var out stepOutput
-			if out, err = step(in); err != nil {
-				return
+			out, err := step(in)
+			if err != nil {
+				return err
 			}
 			// One evaluation for all that is needed.
-			if err = tree.Eval(out); err != nil {
-				return
+			if err := tree.Eval(out); err != nil {
+				return err
 			}
 			if loss, err = mlxc.Item[float32](out.Loss); err != nil {
-				return
+				return err
 			}
 			if math.IsNaN(float64(loss)) {
-				err = fmt.Errorf("the loss of step %d is not a number: a lower rate may help", i+1)
-				return
+				return fmt.Errorf("the loss of step %d is not a number: a lower rate may help", i+1)
 			}
-			if err = tree.Keep(out.training); err != nil {
-				return
+			if err := tree.Keep(out.training); err != nil {
+				return err
 			}
 			err = tree.Free(t)
 			t = out.training
+			return err
 		})
 		if err != nil {
 			return training{}, losses, err
@@ -126,10 +126,10 @@ func (c config) train(ctx context.Context, text corpus, t training, step func(st
 // validate is the mean loss on the text that was held back, of some passages.
 func (c config) validate(p params, text corpus) (float32, error) {
 	var loss float32
-	var err error
-	mlxc.WithScope(func() {
+	err := mlxc.WithScopeErr(func() (err error) {
 		inputs, targets := batch(rand.New(rand.NewPCG(0, 0)), text.held, 4*c.batch, c.length)
 		loss, err = mlxc.Item[float32](c.crossEntropy(c.logits(c.shape, p, inputs), targets))
+		return err
 	})
 	return loss, err
 }
