@@ -67,36 +67,56 @@ func takeCallbackError(err error) error {
 	return cause
 }
 
+// forgetful is a function of Checkpoint's.
+type forgetful Func
+
 //export mlxgCallClosure
-func mlxgCallClosure(id C.uintptr_t, in *C.mlxg_members, out unsafe.Pointer) C.int {
-	return guarded(out, func() []*Array {
-		return function(id).(Func)(arraysOf(in))
+func mlxgCallClosure(id C.uintptr_t, in *C.mlxg_members, out unsafe.Pointer) (status C.int) {
+	switch f := function(id).(type) {
+	case forgetful:
+		return forgetting(out, func() []*Array { return f(arraysOf(in)) }, in)
+	case Func:
+		status = guarded(out, func() []*Array { return f(arraysOf(in)) })
+	}
+	return status
+}
+
+// forgetting is guarded for what must not leave values behind: a function that is to be
+// computed again, and rules. The handles that it makes, those of its arguments too, are
+// freed when MLX has its results: until then MLX cannot give their memory back.
+func forgetting(out unsafe.Pointer, f func() []*Array, args ...*C.mlxg_members) (status C.int) {
+	WithScope(func() {
+		for _, a := range args {
+			a.scope = C.mlxg_current_scope()
+		}
+		status = guarded(out, f)
 	})
+	return status
 }
 
 //export mlxgCallCustom
 func mlxgCallCustom(id C.uintptr_t, primals, cotangents, outputs *C.mlxg_members, out unsafe.Pointer) C.int {
-	return guarded(out, func() []*Array {
+	return forgetting(out, func() []*Array {
 		return function(id).(VJPFunc)(arraysOf(primals), arraysOf(cotangents), arraysOf(outputs))
-	})
+	}, primals, cotangents, outputs)
 }
 
 //export mlxgCallJVP
 func mlxgCallJVP(id C.uintptr_t, primals, tangents *C.mlxg_members, out unsafe.Pointer) C.int {
-	return guarded(out, func() []*Array {
+	return forgetting(out, func() []*Array {
 		return function(id).(JVPFunc)(arraysOf(primals), arraysOf(tangents))
-	})
+	}, primals, tangents)
 }
 
 //export mlxgCallVmap
 func mlxgCallVmap(id C.uintptr_t, args *C.mlxg_members, axes *C.int, out unsafe.Pointer) C.int {
-	return guarded(out, func() []*Array {
+	return forgetting(out, func() []*Array {
 		mapped := make([]bool, args.n)
 		for i, axis := range unsafe.Slice(axes, args.n) {
 			mapped[i] = axis >= 0
 		}
 		return function(id).(VmapFunc)(arraysOf(args), mapped)
-	})
+	}, args)
 }
 
 // guarded runs a Go function for MLX and gives its results to out. It returns 1 if the

@@ -24,7 +24,8 @@ type CustomRules struct {
 //
 // The results of a rule are checked: VJP gives one array for every argument, JVP one for
 // every output and Vmap one for every output with the elements first, in their shapes and
-// dtypes. If the call fails, the function returns invalid arrays that carry the error: as
+// dtypes. Arrays that a rule makes are freed when it returns, but for those that it
+// Keeps. If the call fails, the function returns invalid arrays that carry the error: as
 // many as f gave, or one if f never gave any.
 func CustomFunction(f Func, rules CustomRules) Func {
 	return customFunction("CustomFunction", f, rules)

@@ -162,7 +162,8 @@ func split(results []*Array, n int, err error) (first, second []*Array, _ error)
 
 // Checkpoint returns a function with the values and gradients of f that keeps
 // only f's arguments for the gradient, and computes f again when it is needed:
-// memory for time. What f draws without a key is the same then.
+// memory for time. What f draws without a key is the same then. Arrays that f makes are
+// freed when it returns, but for those that it Keeps.
 //
 // If the call fails, the function returns invalid arrays that carry the error: as
 // many as f gave, or one if f never gave any.
@@ -176,7 +177,7 @@ func Checkpoint(f Func) Func {
 		var tape seedTape
 		same := func(args []*Array) []*Array { return tape.run(f, args) }
 		return throughClosure(op, args, &outputs, func(h handles) C.mlxg_results {
-			return C.mlxg_checkpoint(register(counting(same, &outputs)), register(differentiated(withOutputs(same))), h.ptr(), h.n())
+			return C.mlxg_checkpoint(register(forgetful(counting(same, &outputs))), register(forgetful(differentiated(withOutputs(same)))), h.ptr(), h.n())
 		})
 	}
 }
