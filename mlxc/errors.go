@@ -87,7 +87,26 @@ func shapeText(shape []int) string {
 // mlx-c appends the place in its own source, which says nothing to a user.
 var place = regexp.MustCompile(` at [^ ]+\.(cpp|h):\d+$`)
 
-func mlxError(text string) error { return errors.New(place.ReplaceAllString(text, "")) }
+func mlxError(text string) error {
+	for _, e := range explained {
+		if strings.HasPrefix(text, e.mlx) {
+			return errors.New(e.ours)
+		}
+	}
+	return errors.New(place.ReplaceAllString(text, ""))
+}
+
+// explained are errors of which MLX speaks as if to those who know its insides.
+var explained = []struct{ mlx, ours string }{
+	{
+		"[eval] Attempting to eval an array without a primitive",
+		"the array stands for an argument of a function under Compile, Vmap or another transform, or depends on one, and has no value outside of it: let the function return what is needed",
+	},
+	{
+		"[compile] Attempting to compile a function with uncaptured inputs",
+		"the function captures an array that is among its arguments too: use the argument that it is given",
+	},
+}
 
 // NewError makes the error of an operation on operands, some of which may be nil,
 // for packages that build operations of their own.

@@ -33,7 +33,8 @@ func JVP(f Func, primals, tangents []*Array) (outputs, jvps []*Array, err error)
 	}
 	for i, a := range primals {
 		if b := tangents[i]; !slices.Equal(a.Shape(), b.Shape()) || a.DType() != b.DType() {
-			return nil, nil, opError(op, fmt.Errorf("tangent %d is not like its primal", i), operands...)
+			return nil, nil, opError(op, fmt.Errorf("tangent %d is %s, its primal %s: both must have one shape and dtype",
+				i, describe(b.Shape(), b.DType()), describe(a.Shape(), a.DType())), operands...)
 		}
 	}
 	id := register(f)

@@ -184,12 +184,12 @@ func TestWrongJVP(t *testing.T) {
 	freed.Free()
 	boom := errors.New("boom")
 	for want, call := range map[string]func() (arrays, arrays, error){
-		"the function is nil":                           func() (arrays, arrays, error) { return mlxc.JVP(nil, arrays{x}, arrays{x}) },
-		"there are 1 primals, but 2 tangents":           func() (arrays, arrays, error) { return mlxc.JVP(same, arrays{x}, arrays{x, x}) },
-		"float32(3), float32(1): tangent 0 is not like": func() (arrays, arrays, error) { return mlxc.JVP(same, arrays{x}, arrays{mlxc.Ones(mlxc.Float32, 1)}) },
-		"float32(3), int32(3): tangent 0 is not like":   func() (arrays, arrays, error) { return mlxc.JVP(same, arrays{x}, arrays{x.AsType(mlxc.Int32)}) },
-		"the array was freed":                           func() (arrays, arrays, error) { return mlxc.JVP(same, arrays{freed}, arrays{x}) },
-		"the array is nil":                              func() (arrays, arrays, error) { return mlxc.JVP(same, arrays{x}, arrays{nil}) },
+		"the function is nil":                 func() (arrays, arrays, error) { return mlxc.JVP(nil, arrays{x}, arrays{x}) },
+		"there are 1 primals, but 2 tangents": func() (arrays, arrays, error) { return mlxc.JVP(same, arrays{x}, arrays{x, x}) },
+		"float32(3), float32(1): tangent 0 is float32(1), its primal float32(3)": func() (arrays, arrays, error) { return mlxc.JVP(same, arrays{x}, arrays{mlxc.Ones(mlxc.Float32, 1)}) },
+		"float32(3), int32(3): tangent 0 is int32(3), its primal float32(3)":     func() (arrays, arrays, error) { return mlxc.JVP(same, arrays{x}, arrays{x.AsType(mlxc.Int32)}) },
+		"the array was freed": func() (arrays, arrays, error) { return mlxc.JVP(same, arrays{freed}, arrays{x}) },
+		"the array is nil":    func() (arrays, arrays, error) { return mlxc.JVP(same, arrays{x}, arrays{nil}) },
 		"boom": func() (arrays, arrays, error) {
 			return mlxc.JVP(func(arrays) arrays { panic(boom) }, arrays{x}, arrays{x})
 		},

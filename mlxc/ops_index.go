@@ -300,7 +300,10 @@ func (a *Array) limitStart(start *Array, axes, sizes []int) (*Array, error) {
 
 // checkIDs says so if ids are valid but no integers.
 func checkIDs(ids *Array) error {
-	if d := ids.DType(); d != Invalid && !d.IsInteger() {
+	switch d := ids.DType(); {
+	case d == Bool:
+		return errors.New("the ids are bool: they must be integers; what a mask would choose has no shape before it is computed: use Where or MaskedScatter")
+	case d != Invalid && !d.IsInteger():
 		return fmt.Errorf("the ids are %v: they must be integers", d)
 	}
 	return nil

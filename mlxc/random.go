@@ -112,6 +112,14 @@ func draw(op string, key *Array, d DType, shape []int, f func(key *Array) *Array
 	return withKey(key, f)
 }
 
+// draw32 is draw for what MLX does not draw as float64.
+func draw32(op string, key *Array, d DType, shape []int, f func(key *Array) *Array, operands ...*Array) *Array {
+	if d == Float64 {
+		return invalid(opError(op, errors.New("MLX draws no such numbers as float64: draw float32, and convert with AsType"), operands...))
+	}
+	return draw(op, key, d, shape, f, operands...)
+}
+
 // RandomBits draws the bits of uint8, uint16 or uint32.
 func RandomBits(key *Array, d DType, shape ...int) *Array {
 	const op = "random_bits"
@@ -169,7 +177,7 @@ func RandomUniform(key *Array, low, high float32, d DType, shape ...int) *Array 
 
 // RandomUniformBroadcast is RandomUniform with intervals that are broadcast to the shape.
 func RandomUniformBroadcast(key, low, high *Array, d DType, shape ...int) *Array {
-	return draw("random_uniform", key, d, shape, func(key *Array) *Array {
+	return draw32("random_uniform", key, d, shape, func(key *Array) *Array {
 		return mlxRandomUniform(low, high, shape, d, key)
 	}, low, high)
 }
@@ -178,7 +186,7 @@ func RandomUniformBroadcast(key, low, high *Array, d DType, shape ...int) *Array
 // lower … upper, which are broadcast to the shape. d is a floating-point dtype, but not
 // float64.
 func RandomTruncatedNormal(key, lower, upper *Array, d DType, shape ...int) *Array {
-	return draw("random_truncated_normal", key, d, shape, func(key *Array) *Array {
+	return draw32("random_truncated_normal", key, d, shape, func(key *Array) *Array {
 		return mlxRandomTruncatedNormal(lower, upper, shape, d, key)
 	}, lower, upper)
 }
@@ -194,7 +202,7 @@ func RandomLaplace(key *Array, mean, scale float32, d DType, shape ...int) *Arra
 // RandomGumbel draws from the standard Gumbel distribution, −ln(−ln u) for uniform u. d is
 // a floating-point dtype, but not float64.
 func RandomGumbel(key *Array, d DType, shape ...int) *Array {
-	return draw("random_gumbel", key, d, shape, func(key *Array) *Array {
+	return draw32("random_gumbel", key, d, shape, func(key *Array) *Array {
 		return mlxRandomGumbel(shape, d, key)
 	})
 }

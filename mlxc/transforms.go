@@ -56,7 +56,10 @@ func acquireBoth(op string, f Func, primals, others []*Array) (p, o handles, err
 // The returned function runs f before it returns, on the calling goroutine. It may
 // be used by several goroutines, and inside other transforms.
 func ValueAndGrad(f Func, argnums ...int) func(args []*Array) (values, grads []*Array, err error) {
-	const op = "ValueAndGrad"
+	return valueAndGrad("ValueAndGrad", f, argnums)
+}
+
+func valueAndGrad(op string, f Func, argnums []int) func(args []*Array) (values, grads []*Array, err error) {
 	if len(argnums) == 0 {
 		argnums = []int{0}
 	}
@@ -71,7 +74,7 @@ func ValueAndGrad(f Func, argnums ...int) func(args []*Array) (values, grads []*
 	}
 	inOrder := slices.IsSorted(argnums)
 	twice := len(slices.Compact(slices.Clone(ascending))) != len(argnums)
-	run := differentiated(withOutputs(f))
+	run := differentiated(withScalar(f))
 	return func(args []*Array) (values, grads []*Array, err error) {
 		switch {
 		case f == nil:
@@ -89,8 +92,11 @@ func ValueAndGrad(f Func, argnums ...int) func(args []*Array) (values, grads []*
 		call := gradCall{register(run), nums, h}
 		defer unregister(call.id)
 		values, sorted, err := split(lockedCall(op, args, call, gradCall.run))
-		if err != nil || inOrder {
-			return values, sorted, err
+		if err != nil {
+			return nil, nil, explainIntegers(err, args, argnums)
+		}
+		if inOrder {
+			return values, sorted, nil
 		}
 		grads = make([]*Array, len(places))
 		for i, place := range places {
@@ -103,7 +109,7 @@ func ValueAndGrad(f Func, argnums ...int) func(args []*Array) (values, grads []*
 // Grad returns a function that computes the gradient of f's first output as
 // ValueAndGrad does, without the values.
 func Grad(f Func, argnums ...int) func(args []*Array) (grads []*Array, err error) {
-	both := ValueAndGrad(f, argnums...)
+	both := valueAndGrad("Grad", f, argnums)
 	return func(args []*Array) ([]*Array, error) {
 		_, grads, err := both(args)
 		return grads, err
@@ -130,6 +136,28 @@ func withOutputs(f Func) Func {
 		}
 		return results
 	}
+}
+
+// withScalar refuses functions whose first result is no scalar.
+func withScalar(f Func) Func {
+	f = withOutputs(f)
+	return func(args []*Array) []*Array {
+		results := f(args)
+		if r := results[0]; r.NDim() > 0 {
+			return failed(1, opError("the function's first result", errors.New("it must be a scalar, of shape (): take its Sum or Mean"), r))
+		}
+		return results
+	}
+}
+
+// explainIntegers adds to an error what MLX does not say of the arguments.
+func explainIntegers(err error, args []*Array, argnums []int) error {
+	for _, n := range argnums {
+		if d := args[n].DType(); d == Bool || d.IsInteger() {
+			return fmt.Errorf("%w (argument %d is %v, which has no gradient: leave it out of the argnums)", err, n, d)
+		}
+	}
+	return err
 }
 
 // gradients counts the functions on their way whose gradient is being taken. The graph

@@ -42,7 +42,83 @@ func TestValueAndGrad(t *testing.T) {
 	_, _, err = mlxc.ValueAndGrad(weighted, 2)(arrays{x, w})
 	require.ErrorContains(t, err, "not all of [2]")
 	_, _, err = mlxc.ValueAndGrad(func(a arrays) arrays { return a })(arrays{x})
-	require.Error(t, err, "the first output is no scalar")
+	require.EqualError(t, err, "mlxc: ValueAndGrad float32(3): mlxc: the function's first result float32(3): it must be a scalar, of shape (): take its Sum or Mean")
+	_, err = mlxc.Grad(func(a arrays) arrays { return arrays{a[0].Take(a[1], 0).Sum()} }, 1)(arrays{x, mlxc.FromSlice([]int32{1})})
+	require.ErrorContains(t, err, "mlxc: Grad float32(3), int32(1): ")
+	require.ErrorContains(t, err, "argument 1 is int32, which has no gradient")
+}
+
+func TestAsFunc(t *testing.T) {
+	square := func(a arrays) arrays { return arrays{a[0].Square().Sum()} }
+	x := mlxc.FromSlice([]float32{1, 2, 3})
+	require.Equal(t, []float32{2, 4, 6}, floats(t, mlxc.AsFunc(mlxc.Grad(square))(arrays{x})[0]))
+	none := errors.New("none")
+	failing := mlxc.AsFunc(func(arrays) (arrays, error) { return nil, none })
+	require.ErrorIs(t, failing(nil)[0].Err(), none)
+	_, _, err := mlxc.VJP(failing, arrays{x}, arrays{x})
+	require.ErrorIs(t, err, none)
+	_, err = mlxc.Grad(mlxc.AsFunc(nil))(arrays{x})
+	require.ErrorContains(t, err, "the function is nil")
+}
+
+// What is to be computed again is not kept meanwhile, nor is what rules make.
+func TestCheckpointGivesUpMemory(t *testing.T) {
+	const layers, size = 24, 1 << 18
+	x := mlxc.Ones(mlxc.Float32, size)
+	peak := func(layer mlxc.Func) int {
+		var most int
+		mlxc.WithScope(func() {
+			require.NoError(t, mlxc.Eval(x))
+			require.NoError(t, mlxc.Synchronize())
+			before := mlxc.ActiveMemory()
+			mlxc.ResetPeakMemory()
+			grads, err := mlxc.Grad(func(a arrays) arrays {
+				h := a
+				for range layers {
+					h = layer(h)
+				}
+				return arrays{h[0].Sum()}
+			})(arrays{x})
+			require.NoError(t, err)
+			require.NoError(t, mlxc.Eval(grads...))
+			most = mlxc.PeakMemory() - before
+		})
+		return most / (4 * size * layers) // in arrays for each layer
+	}
+	layer := func(a arrays) arrays {
+		h := a[0].Sin()
+		return arrays{h.Tanh().Mul(h.Sigmoid()).Mul(h.Exp()).Add(a[0])}
+	}
+	plain, checkpointed := peak(layer), peak(mlxc.Checkpoint(layer))
+	require.GreaterOrEqual(t, plain, 5)
+	require.LessOrEqual(t, checkpointed, 2)
+}
+
+func TestWhatRulesMakeIsFreed(t *testing.T) {
+	var made, kept *mlxc.Array
+	rule := func(a arrays) arrays {
+		made, kept = a[0].MulScalar(2), a[0].MulScalar(3).Keep()
+		return arrays{made}
+	}
+	f := mlxc.CustomFunction(single((*mlxc.Array).Square), mlxc.CustomRules{
+		VJP:  func(p, _, _ arrays) arrays { return rule(p) },
+		JVP:  func(p, _ arrays) arrays { return rule(p) },
+		Vmap: func(a arrays, _ []bool) arrays { return rule(a) },
+	})
+	x, one := counting(3), mlxc.Ones(mlxc.Float32, 3)
+	for name, run := range map[string]func() (arrays, error){
+		"VJP":  func() (arrays, error) { _, out, err := mlxc.VJP(f, arrays{x}, arrays{one}); return out, err },
+		"JVP":  func() (arrays, error) { _, out, err := mlxc.JVP(f, arrays{x}, arrays{one}); return out, err },
+		"Vmap": func() (arrays, error) { return mlxc.Vmap(f, nil, nil)(arrays{x}), nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := run()
+			require.NoError(t, err)
+			require.Equal(t, []float32{0, 2, 4}, floats(t, out[0]))
+			require.ErrorIs(t, made.Err(), mlxc.ErrFreed)
+			require.NoError(t, kept.Err())
+		})
+	}
 }
 
 func TestCustomVJPIsUsed(t *testing.T) {
@@ -86,6 +162,29 @@ func TestCheckpointComputesAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float32{2, 4}, floats(t, vjps[0]))
 	require.EqualValues(t, 2, runs.Load())
+}
+
+// The messages are for those who do not know MLX's insides.
+func TestStandInsOutsideOfTheirFunction(t *testing.T) {
+	var standIn *mlxc.Array
+	x := mlxc.Ones(mlxc.Float32, 2)
+	leak := func(a arrays) arrays {
+		standIn = a[0].Square()
+		return arrays{standIn}
+	}
+	compiled := mlxc.Compile(leak)
+	defer compiled.Close()
+	_, err := compiled.Call(x)
+	require.NoError(t, err)
+	require.ErrorContains(t, mlxc.Eval(standIn), "mlxc: Eval float32(2): the array stands for an argument of a function")
+	require.NoError(t, mlxc.Vmap(leak, nil, nil)(arrays{x})[0].Err())
+	require.Contains(t, standIn.String(), "has no value outside of it")
+
+	capturing := mlxc.Compile(func(a arrays) arrays { return arrays{a[0].Add(x)} })
+	defer capturing.Close()
+	_, err = capturing.Call(x)
+	require.ErrorContains(t, err, "the function captures an array that is among its arguments too")
+	usable(t)
 }
 
 // An output that takes no cotangent does not shift those of the others.
