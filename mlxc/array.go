@@ -397,7 +397,8 @@ func ToSlice[T Element](a *Array) ([]T, error) {
 	return out, nil
 }
 
-// Item evaluates a, which must have exactly one element, and returns it.
+// Item evaluates a, which must have exactly one element, and returns it. T must be the Go
+// type of a's dtype, as for ToSlice.
 func Item[T Element](a *Array) (T, error) {
 	var zero T
 	ctx, err := a.acquire()

@@ -34,6 +34,12 @@ type Compiled struct {
 // function for inputs of ever new shapes is traced ever anew: it wants
 // CompileShapeless, or no compilation.
 //
+// For a CPU stream, MLX has the system's C++ compiler build what it fuses, when it is
+// first evaluated: about half a second for each part, during which other goroutines wait.
+// The results are kept among the system's temporary files, for later runs of the program
+// too. Without a compiler nothing is fused; SetCompileMode(CompileNoFuse) does without
+// one.
+//
 // Any goroutine may call the result. MLX's cache of compiled functions belongs to
 // an OS thread, so all calls run on one thread that this package owns, and one
 // trace serves all goroutines.

@@ -18,6 +18,9 @@
 //     Sqrt and their like compute integers and booleans as float32. Comparisons and
 //     logic give booleans; a NaN is equal to nothing, and all but 0 is true. Operations
 //     on bits take integers and booleans.
+//   - A scalar has a dtype like any array: Scalar[float32](2) makes float32 of a float16
+//     array. AddScalar and its like, Clip, and Scalar[float32](2).AsType(x.DType()) stay in
+//     x's.
 //   - Reductions, such as Sum, work over the axes that are named, or over all if none
 //     are, and take them away; with KeepDims they stay, at size 1. An axis that is not
 //     there, or is named twice, is an error.
@@ -141,6 +144,8 @@
 // an evaluation on CPU streams computes, the lock is free. It is held while a
 // function of arrays runs under a transform: such a function must not wait for
 // another goroutine that uses this package.
+//
+// An evaluation cannot be cancelled: a loop looks at its context between one and the next.
 //
 // Building an operation inside a scope costs a lone goroutine about 130 ns more than a loop
 // of C, for the call, the handle and the lock (./build.sh bench overhead).

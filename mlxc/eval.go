@@ -60,7 +60,8 @@ func (h handles) n() C.size_t { return C.size_t(len(h.arrays)) }
 
 // Eval computes the arrays and waits until they are there. While it waits, other
 // goroutines build and evaluate; their work on the same stream queues up behind.
-// It returns the error of the first array that is invalid or cannot be computed.
+// It cannot be cancelled. It returns the error of the first array that is invalid or cannot
+// be computed.
 func Eval(arrays ...*Array) error {
 	h, err := acquireAll("Eval", arrays)
 	if err != nil {
@@ -79,7 +80,8 @@ func Eval(arrays ...*Array) error {
 	return nil
 }
 
-// AsyncEval starts to compute the arrays and returns. Reading one waits for it.
+// AsyncEval starts to compute the arrays and returns. Reading one waits for it. Where much
+// work is under way, MLX waits for some of it first.
 func AsyncEval(arrays ...*Array) error {
 	h, err := acquireAll("AsyncEval", arrays)
 	if err != nil {

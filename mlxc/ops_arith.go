@@ -94,7 +94,7 @@ func (a *Array) Minimum(b *Array) *Array {
 }
 
 // Clip returns the elements limited to low … high, in a's dtype; integers and booleans as
-// float32. NaN stays NaN.
+// float32. NaN stays NaN. An infinity is no limit: Clip(0, math.Inf(1)) is the rectifier.
 func (a *Array) Clip(low, high float64) *Array {
 	raised := a.withScalar(low, (*Array).Maximum)
 	defer raised.Free()

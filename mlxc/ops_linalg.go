@@ -165,10 +165,12 @@ func (a *Array) SolveTriangular(b *Array, upper bool) *Array {
 	return lapack("linalg_solve_triangular", func() *Array { return mlxLinalgSolveTriangular(a, b, upper) }, a, b)
 }
 
-// SVD returns the reduced singular value decomposition of matrices of shape (…,M,N), of
-// float32, float64 or complex64: u·diag(s)·vᴴ = a, where u, of shape (…,M,M), and vᴴ, of
-// shape (…,N,N), are unitary, and s, of shape (…,K), descends; K is the smaller of M and
-// N. Those of a matrix with an infinity or a NaN are NaN.
+// SVD returns the full singular value decomposition of matrices of shape (…,M,N), of
+// float32, float64 or complex64: u·S·vᴴ = a, where u, of shape (…,M,M), and vᴴ, of shape
+// (…,N,N), are unitary, and S, of a's shape, has s, which descends, on its diagonal and
+// zeros elsewhere. s has the shape (…,K), K being the smaller of M and N; the first K
+// columns of u and rows of vᴴ are the reduced decomposition. Those of a matrix with an
+// infinity or a NaN are NaN.
 func (a *Array) SVD() (u, s, vh *Array) {
 	parts := a.whereFinite(func(a *Array) []*Array {
 		return factors(3, func() ([]*Array, error) { return mlxLinalgSvd(a, true) }, "linalg_svd", a)

@@ -4,7 +4,8 @@ package mlxc
 // numbers are ordered by their real part first, but ArgSort and ArgPartition give no order
 // to those that are NaN. Negative axes count from the end.
 
-// Sort returns the elements in ascending order along the axis, NaN last.
+// Sort returns the elements in ascending order along the axis, NaN last. Flip turns it
+// around.
 func (a *Array) Sort(axis int) *Array {
 	return mlxSortAxis(a, axis).orNothing()
 }

@@ -16,7 +16,7 @@ import (
 //	v ← β₂·v + (1−β₂)·g²
 //	θ ← θ − η·(m/(1−β₁ᵗ) / (√(v/(1−β₂ᵗ)) + ε) + λ·θ)
 //
-// Only Rate must be set.
+// Only Rate must be set. Without WeightDecay it is Adam.
 type AdamW[P any] struct {
 	Rate        Schedule // η
 	Beta1       float64  // of the mean, below 1; 0 stands for 0.9
