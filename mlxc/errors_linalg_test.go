@@ -106,6 +106,7 @@ func TestWrongLinearAlgebra(t *testing.T) {
 		{"nothing to quantise", empty.Quantize(mlxc.QuantizeConfig{}).Err(), []string{"quantize", "no elements"}},
 		{"float64 to quantise", x.AsType(mlxc.Float64).Quantize(mlxc.QuantizeConfig{}).Err(), []string{"quantize", "AsType(Float32)"}},
 		{"no biases", x.QuantizedMatMul(mlxc.Quantized{Weight: q.Weight, Scales: q.Scales}, true).Err(), []string{"quantized_matmul", "biases"}},
+		{"biases of float64", x.QuantizedMatMul(mlxc.Quantized{Weight: q.Weight, Scales: q.Scales, Biases: q.Biases.AsType(mlxc.Float64)}, true).Err(), []string{"quantized_matmul", "AsType(Float32)"}},
 		{"no scales", mlxc.Quantized{Weight: q.Weight}.Dequantize(mlxc.Float32).Err(), []string{"dequantize", "scales"}},
 		{"another inner size", m.QuantizedMatMul(q, true).Err(), []string{"quantized_matmul", "float32(3,4)"}},
 		{"no weight", mlxc.Quantized{Scales: v, Biases: v}.Dequantize(mlxc.Float32).Err(), []string{"dequantize", "nil"}},

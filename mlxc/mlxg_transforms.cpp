@@ -130,6 +130,22 @@ arrays distinct(arrays outputs) {
   return outputs;
 }
 
+// checked gives outputs and gradients as they are, if every gradient has the shape of what it
+// is the gradient of. Some rules of MLX's are wrong: that of its pad, with which it makes the
+// gradient of a convolution's weight, takes sizes from behind its lists.
+std::pair<arrays, arrays> checked(std::pair<arrays, arrays> both, const arrays& primals) {
+  for (size_t i = 0; i < primals.size(); i++) {
+    auto& shape = both.second.at(i).shape();
+    if (shape != primals[i].shape()) {
+      std::ostringstream text;
+      text << "gradient " << i << " has the shape " << shape << " instead of " << primals[i].shape()
+           << ": a rule of MLX's is wrong for an operation of the function";
+      throw std::runtime_error(text.str());
+    }
+  }
+  return both;
+}
+
 // joined puts lists one behind the other.
 arrays joined(std::initializer_list<arrays> lists) {
   arrays all;
@@ -342,27 +358,26 @@ mlxg_results mlxg_vjp(
     const uintptr_t* cotangents,
     size_t nc) {
   return mlxg::entering([&] {
-    return mx::vjp(
-        [&](const arrays& args) {
-          auto out = distinct(mlxg::call_function(id, args));
-          if (out.size() != nc) {
-            throw std::invalid_argument(
-                "the function has " + std::to_string(out.size()) +
-                " outputs, but there are " + std::to_string(nc) + " cotangents");
-          }
-          for (size_t i = 0; i < nc; i++) {
-            auto& c = mlxg::array_of(cotangents[i]);
-            if (c.shape() != out[i].shape() || c.dtype() != out[i].dtype()) {
-              std::ostringstream text;
-              text << "output " << i << " has the shape and dtype " << out[i].dtype()
-                   << out[i].shape() << ", but its cotangent " << c.dtype() << c.shape();
-              throw std::invalid_argument(text.str());
-            }
-          }
-          return out;
-        },
-        mlxg::arrays_of(primals, np),
-        mlxg::arrays_of(cotangents, nc));
+    auto in = mlxg::arrays_of(primals, np);
+    auto run = [&](const arrays& args) {
+      auto out = distinct(mlxg::call_function(id, args));
+      if (out.size() != nc) {
+        throw std::invalid_argument(
+            "the function has " + std::to_string(out.size()) +
+            " outputs, but there are " + std::to_string(nc) + " cotangents");
+      }
+      for (size_t i = 0; i < nc; i++) {
+        auto& c = mlxg::array_of(cotangents[i]);
+        if (c.shape() != out[i].shape() || c.dtype() != out[i].dtype()) {
+          std::ostringstream text;
+          text << "output " << i << " has the shape and dtype " << out[i].dtype()
+               << out[i].shape() << ", but its cotangent " << c.dtype() << c.shape();
+          throw std::invalid_argument(text.str());
+        }
+      }
+      return out;
+    };
+    return checked(mx::vjp(run, in, mlxg::arrays_of(cotangents, nc)), in);
   });
 }
 
@@ -393,7 +408,7 @@ mlxg_results mlxg_value_and_grad(
     };
     // Leaked on purpose: graphs may outlive what is torn down at the end.
     static const auto& one = *new mx::array(1.0f);
-    return mx::vjp(std::ref(run), primals, {one});
+    return checked(mx::vjp(std::ref(run), primals, {one}), primals);
   });
 }
 

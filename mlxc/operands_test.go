@@ -258,3 +258,25 @@ func TestVmapOfEveryOperand(t *testing.T) {
 		})
 	}
 }
+
+// The gradient of MLX's pad, which that of a convolution's weight is made with, reads what is padded
+// behind its end. What comes of it is mostly of another shape, and then an error.
+func TestGradientsOfAnotherShape(t *testing.T) {
+	x, w, c := normal(1, 2, 9, 4), normal(2, 6, 3, 4), mlxc.ConvConfig{Stride: []int{2}, Padding: []int{1}}
+	weightGradient := func(a arrays) arrays {
+		y := mlxc.Conv1D(a[0], w, c)
+		_, grads, err := mlxc.VJP(func(b arrays) arrays { return arrays{mlxc.Conv1D(a[0], b[0], c)} }, arrays{w}, arrays{mlxc.OnesLike(y)})
+		require.NoError(t, err)
+		return arrays{grads[0].Sum()}
+	}
+	for range 20 {
+		_, byVJP, err := mlxc.VJP(weightGradient, arrays{x}, arrays{mlxc.Scalar[float32](1)})
+		if err == nil {
+			require.Equal(t, x.Shape(), byVJP[0].Shape())
+		}
+		byGrad, err := mlxc.Grad(weightGradient)(arrays{x})
+		if err == nil {
+			require.Equal(t, x.Shape(), byGrad[0].Shape())
+		}
+	}
+}

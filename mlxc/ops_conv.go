@@ -21,7 +21,8 @@ type ConvConfig struct {
 // Conv1D returns the cross-correlation, which machine learning calls convolution, of input
 // of shape (N,L,C) with weight of shape (O,K,C/Groups): shape (N,L',O) with
 // L' = ⌊(L + 2·Padding − Dilation·(K−1) − 1)/Stride⌋ + 1. Both are float16, bfloat16 or
-// float32, and promoted to a common dtype.
+// float32, and promoted to a common dtype. MLX has some of the second derivatives of
+// convolutions; the others are errors.
 func Conv1D(input, weight *Array, c ConvConfig) *Array { return conv("conv1d", 1, input, weight, c) }
 
 // Conv2D is Conv1D with two spatial axes: input (N,H,W,C), weight (O,KH,KW,C/Groups).

@@ -124,7 +124,7 @@ func (q Quantized) check(scales bool) error {
 		return errNoElements
 	case q.Weight.Err() == nil && q.Weight.NDim() < 2:
 		return errors.New("the weight must have two axes or more")
-	case q.Scales.DType() == Float64:
+	case q.Scales.DType() == Float64 || q.Biases.DType() == Float64:
 		return errFloat64
 	case scales && q.Scales == nil:
 		return errors.New("there are no scales")
