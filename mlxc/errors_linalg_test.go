@@ -106,6 +106,8 @@ func TestWrongLinearAlgebra(t *testing.T) {
 		{"nothing to quantise", empty.Quantize(mlxc.QuantizeConfig{}).Err(), []string{"quantize", "no elements"}},
 		{"float64 to quantise", x.AsType(mlxc.Float64).Quantize(mlxc.QuantizeConfig{}).Err(), []string{"quantize", "AsType(Float32)"}},
 		{"no biases", x.QuantizedMatMul(mlxc.Quantized{Weight: q.Weight, Scales: q.Scales}, true).Err(), []string{"quantized_matmul", "biases"}},
+		{"scales of other rows", x.QuantizedMatMul(mlxc.Quantized{Weight: q.Weight, Scales: q.Scales.Index(mlxc.Range(0, 1)), Biases: q.Biases}, true).Err(), []string{"quantized_matmul", "the scales have the shape", "for each row of the weight"}},
+		{"no scales of a row", mlxc.Quantized{Weight: q.Weight, Scales: q.Scales, Biases: mlxc.Zeros(mlxc.Float32, 0, 1)}.Dequantize(mlxc.Float32).Err(), []string{"dequantize", "the biases have the shape (0,1)"}},
 		{"biases of float64", x.QuantizedMatMul(mlxc.Quantized{Weight: q.Weight, Scales: q.Scales, Biases: q.Biases.AsType(mlxc.Float64)}, true).Err(), []string{"quantized_matmul", "AsType(Float32)"}},
 		{"no scales", mlxc.Quantized{Weight: q.Weight}.Dequantize(mlxc.Float32).Err(), []string{"dequantize", "scales"}},
 		{"another inner size", m.QuantizedMatMul(q, true).Err(), []string{"quantized_matmul", "float32(3,4)"}},

@@ -1,8 +1,10 @@
 package mlxc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // QuantizeMode is how groups of elements share a scale.
@@ -132,6 +134,19 @@ func (q Quantized) check(scales bool) error {
 		return errors.New("there are no biases, which the affine mode needs")
 	case !affine && q.Biases != nil:
 		return fmt.Errorf("there are biases, which mode %s has not", q.mode())
+	}
+	return cmp.Or(q.checkRows("scales", q.Scales), q.checkRows("biases", q.Biases))
+}
+
+// checkRows says so if what groups have is for other rows than the weight's: MLX would read
+// past its end.
+func (q Quantized) checkRows(what string, a *Array) error {
+	if a == nil || a.Err() != nil || q.Weight.Err() != nil {
+		return nil // the operation passes that error on
+	}
+	rows, own, groups := q.Weight.Shape(), a.Shape(), q.Scales.Dim(-1)
+	if len(own) != len(rows) || !slices.Equal(own[:len(own)-1], rows[:len(rows)-1]) || a.Dim(-1) != groups {
+		return fmt.Errorf("the %s have the shape %s: there must be %d groups for each row of the weight %s", what, shapeText(own), groups, shapeText(rows))
 	}
 	return nil
 }
