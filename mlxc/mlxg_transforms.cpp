@@ -142,6 +142,10 @@ std::pair<arrays, arrays> checked(std::pair<arrays, arrays> both, const arrays& 
            << ": a rule of MLX's is wrong for an operation of the function";
       throw std::runtime_error(text.str());
     }
+    if (primals[i].size() == 0) {
+      // Nothing to compute, which some kernels of MLX's divide by the number of.
+      both.second[i] = mx::zeros(shape, primals[i].dtype(), stream_of(both.second[i]));
+    }
   }
   return both;
 }

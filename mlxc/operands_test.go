@@ -280,3 +280,21 @@ func TestGradientsOfAnotherShape(t *testing.T) {
 		}
 	}
 }
+
+// Where there are no elements, MLX's rules for products would divide by their number.
+func TestDerivativesOfNothing(t *testing.T) {
+	x := mlxc.Zeros(mlxc.Float32, 3, 0)
+	for _, f := range []operation{
+		func(a *mlxc.Array) *mlxc.Array { return a.Prod(1) },
+		func(a *mlxc.Array) *mlxc.Array { return a.ProdKeepDims(1) },
+		func(a *mlxc.Array) *mlxc.Array { return a.Square().Prod() },
+	} {
+		values, grads, err := mlxc.VJP(single(f), arrays{x}, arrays{mlxc.OnesLike(f(x))})
+		require.NoError(t, err)
+		requireClose(t, mlxc.OnesLike(f(x)), values[0])
+		requireClose(t, x, grads[0])
+		_, tangents, err := mlxc.JVP(single(f), arrays{x}, arrays{x})
+		require.NoError(t, err)
+		requireClose(t, mlxc.ZerosLike(f(x)), tangents[0])
+	}
+}

@@ -20,12 +20,21 @@ func (a *Array) SumKeepDims(axes ...int) *Array {
 // Prod multiplies over the axes, or all axes if none are given, in the dtypes of Sum.
 // No elements give 1.
 func (a *Array) Prod(axes ...int) *Array {
-	return mlxProdAxes(a, axes, false)
+	return prod(a, axes, false)
 }
 
 // ProdKeepDims is Prod with the axes kept, at size 1.
 func (a *Array) ProdKeepDims(axes ...int) *Array {
-	return mlxProdAxes(a, axes, true)
+	return prod(a, axes, true)
+}
+
+func prod(a *Array, axes []int, keepDims bool) *Array {
+	p := mlxProdAxes(a, axes, keepDims)
+	if p.Err() != nil || a.Size() > 0 {
+		return p
+	}
+	defer p.Free()
+	return Ones(p.DType(), p.Shape()...) // in whose derivative MLX would divide by their number
 }
 
 // Mean averages over the axes, or all axes if none are given; integers and booleans
