@@ -198,6 +198,10 @@ func TestCommand(t *testing.T) {
 	}{
 		{[]string{"-gradients", "theirs"}, `-gradients is "theirs": it must be ours, mlx or both`},
 		{[]string{"-gradients", "both", "-checkpoint", "x"}, "-checkpoint is for one training: choose -gradients ours or mlx"},
+		{[]string{"-png", "loss.svg"}, `-png is "loss.svg": its name must end in .png`},
+		{[]string{"-png", "missing/loss.png"}, `-png is "missing/loss.png": its folder must be there`},
+		{[]string{"-checkpoint", "lm_test.go/c"}, `-checkpoint is "lm_test.go/c": its folder must be there`},
+		{[]string{"-prompt", "~"}, "-prompt: the letter '~' does not occur in the corpus"},
 		{[]string{"-width", "12"}, "-width is 12: it must be a multiple of 8, two for each head"},
 		{[]string{"-steps", "0"}, "-layers, -steps and -batch are 2, 0 and 8: they must be positive"},
 		{[]string{"-length", "20000"}, "-length is 20000: it must be positive and below the 13538 letters held back"},

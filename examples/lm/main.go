@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"time"
 
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
@@ -53,11 +54,22 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("-gradients is %q: it must be ours, mlx or both", *which)
 	case *checkpoint != "" && len(all) > 1:
 		return errors.New("-checkpoint is for one training: choose -gradients ours or mlx")
+	case filepath.Ext(*picture) != ".png":
+		return fmt.Errorf("-png is %q: its name must end in .png", *picture)
+	}
+	// What is written after the training is worth a look before it.
+	for _, f := range []struct{ flag, file string }{{"-png", *picture}, {"-checkpoint", *checkpoint}} {
+		if info, err := os.Stat(filepath.Dir(f.file)); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s is %q: its folder must be there", f.flag, f.file)
+		}
 	}
 	text := newCorpus(opticks)
 	c.shape.letters = len(text.letters)
 	if err := c.check(text); err != nil {
 		return err
+	}
+	if _, err := text.encode(*prompt); err != nil {
+		return fmt.Errorf("-prompt: %w", err)
 	}
 
 	var curves []curve
