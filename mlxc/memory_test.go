@@ -50,6 +50,30 @@ func TestScopeFreesWhatWasMadeInIt(t *testing.T) {
 	require.NoError(t, outside.Err())
 }
 
+// A shape with a wrong axis is an error, and not the end of the process.
+func TestMoreThanThereIsMemoryFor(t *testing.T) {
+	if instrumented || runtime.GOOS != "linux" || mlxc.DefaultDevice() != mlxc.CPU {
+		t.Skip("it is the allocator for CPUs on Linux that does not say so itself")
+	}
+	const n = 1 << 21
+	x := mlxc.Ones(mlxc.Float32, n)
+	require.NoError(t, mlxc.Eval(x))
+	before := mlxc.ActiveMemory()
+	for name, a := range map[string]*mlxc.Array{
+		"zeros":     mlxc.Zeros(mlxc.Float32, n, n),
+		"product":   x.Outer(x),
+		"broadcast": x.ExpandDims(1).Add(x).Exp().Sum(),
+		"random":    mlxc.RandomNormal(nil, mlxc.Float32, n, n),
+	} {
+		for range 2 {
+			require.ErrorContains(t, mlxc.Eval(a), "out of memory: an array takes 17592186044416 bytes", name)
+		}
+		a.Free()
+		usable(t)
+	}
+	require.Less(t, mlxc.ActiveMemory()-before, 1<<20)
+}
+
 func TestWithScopeErr(t *testing.T) {
 	var made, kept *mlxc.Array
 	want := errors.New("failed")

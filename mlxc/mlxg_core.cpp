@@ -170,6 +170,7 @@ char* mlxg_init(void) {
     default_device_type = 1;
   }
   mlx_device_free(gpu);
+  mlxg::check_allocations();
   return nullptr;
 }
 

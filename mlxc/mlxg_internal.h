@@ -44,6 +44,9 @@ inline mlx::core::array& array_of(uintptr_t ctx) {
 // exporting tells that this thread traces a function whose graph leaves the process.
 bool exporting();
 
+// check_allocations makes MLX's allocator throw where there is no memory.
+void check_allocations();
+
 // release_id hands back the id of a function or a pin that MLX no longer uses.
 void release_id(uintptr_t id);
 
