@@ -9,13 +9,13 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// elementDTypes maps the element types of buffers to dtypes.
+// elementDTypes maps the element types of buffers to dtypes. A char is a byte of anything.
 var elementDTypes = map[string]mlxc.DType{
 	"bool":  mlxc.Bool,
-	"uchar": mlxc.Uint8, "uint8_t": mlxc.Uint8, "char": mlxc.Int8, "int8_t": mlxc.Int8,
+	"uchar": mlxc.Uint8, "uint8_t": mlxc.Uint8, "int8_t": mlxc.Int8,
 	"ushort": mlxc.Uint16, "uint16_t": mlxc.Uint16, "short": mlxc.Int16, "int16_t": mlxc.Int16,
 	"uint": mlxc.Uint32, "uint32_t": mlxc.Uint32, "int": mlxc.Int32, "int32_t": mlxc.Int32,
-	"ulong": mlxc.Uint64, "uint64_t": mlxc.Uint64, "long": mlxc.Int64, "int64_t": mlxc.Int64,
+	"ulong": mlxc.Uint64, "uint64_t": mlxc.Uint64, "size_t": mlxc.Uint64, "long": mlxc.Int64, "int64_t": mlxc.Int64,
 	"half": mlxc.Float16, "float16_t": mlxc.Float16, "bfloat": mlxc.BFloat16, "bfloat16_t": mlxc.BFloat16,
 	"float": mlxc.Float32, "complex64_t": mlxc.Complex64,
 }
@@ -96,7 +96,10 @@ func (k *Kernel) threadLimit() (most int, who string) {
 func (k *Kernel) checkTemplate(l Launch) (types typeArguments, err error) {
 	for _, p := range k.parsed.Template {
 		i := slices.IndexFunc(l.Template, func(a mlxc.TemplateArg) bool { return a.Name == p.Name })
-		if i < 0 {
+		switch {
+		case i < 0 && p.Default != "":
+			return nil, fmt.Errorf("the template argument %s is missing, and its default %s is no plain type, number or truth value", p.Name, p.Default)
+		case i < 0:
 			return nil, fmt.Errorf("the template argument %s is missing", p.Name)
 		}
 		ok := false

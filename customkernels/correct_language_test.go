@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// addLanguage: templates over operations, and threads that end early.
+// addLanguage: templates over operations, idioms of other projects, and threads that end early.
 func addLanguage(c *corpus) {
 	for op := range 4 {
 		for _, d := range floatDTypes {
@@ -18,6 +18,9 @@ func addLanguage(c *corpus) {
 		}
 	}
 	c.addReduceRows(mlxc.Float32, 0, 3, 3, true)
+	for _, d := range floatDTypes {
+		c.addIdioms(d, 3, 77)
+	}
 	for _, d := range []mlxc.DType{mlxc.Float32, mlxc.Float16} {
 		c.addTail(d, "tail_return", 75, "")
 		c.addTail(d, "tail_reverse", 75, "")
@@ -50,6 +53,29 @@ func (c *corpus) addReduceRows(d mlxc.DType, op, rows, width int, root bool) {
 			})
 			// All terms are positive: errors are relative to the result, one for each step.
 			requireNear(t, want, out[0], bound{0x1p-25, float64(width)*0x1p-24 + 1.01*roundoff(d)})
+		},
+	})
+}
+
+func (c *corpus) addIdioms(d mlxc.DType, rows, width int) {
+	x, v := c.normal(d, rows, width)
+	c.add(namedLaunch{
+		name:   named("idioms", d),
+		kernel: c.kernel("idioms", ""),
+		launch: Launch{
+			Grid: [3]int{32 * rows}, Threadgroup: [3]int{64}, Template: template("T", d),
+			Outputs: []mlxc.Output{output(mlxc.Float32, rows, 3)},
+		},
+		inputs: arrays{x, mlxc.Scalar(uint64(width))},
+		check: func(t testing.TB, out arrays) {
+			want := byRow(v, width, func(row []float64) []float64 {
+				sum, squares := 0.0, 0.0
+				for _, x := range row {
+					sum, squares = sum+x, squares+x*x
+				}
+				return []float64{sum, slices.Max(row), squares}
+			})
+			requireNear(t, want, out[0], rounded(mlxc.Float32, 2*width, 4))
 		},
 	})
 }

@@ -89,7 +89,7 @@ func (k *Kernel) cudaKernel(l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, e
 // prelude and with void pointers where MLX writes the arrays' types: the vocabulary, the
 // rewritten text of MetalSource, and the function that MLX makes. It needs no NVIDIA GPU.
 func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
-	l = l.normalized()
+	l = k.normalized(l)
 	if err := k.check(l, inputs); err != nil {
 		return "", err
 	}

@@ -31,6 +31,7 @@
 //	constant T& n           a scalar input, an array without axes (see Constant)
 //	constant T* table       an input of one to seven elements
 //	constant S& s           a structure or vector: an input of one to seven elements of any dtype
+//	device const char* b    bytes: an input of one axis or more, of any dtype
 //	device T* y             an output, not initialised unless Launch.InitValue is set
 //	uint3 p [[attribute]]   nothing: a position
 //

@@ -131,9 +131,39 @@ func (k *Kernel) build(p *program, l Launch, inputs []*mlxc.Array) error {
 	for _, name := range k.source.InputNames {
 		p.metadata = append(p.metadata, metadata(source, name))
 	}
-	p.library, err = compile(context.Background(), source.Source)
+	p.library, err = compiled(text, source, func(source string) (*host.Library, error) {
+		return compile(context.Background(), source)
+	})
 	return k.locate(p.text, err)
 }
+
+// compiled is what compile makes of the source of a text. Where C++ finds no type for the two values of
+// a conditional operator, they are given one.
+func compiled[P any](text string, source *msl.HostSource, compile func(source string) (P, error)) (P, error) {
+	var lines []int
+	for {
+		p, err := compile(source.Source)
+		known := len(lines)
+		var refused *host.CompileError
+		if errors.As(err, &refused) {
+			for _, m := range conditionalError.FindAllStringSubmatch(refused.Output, -1) {
+				line, _ := strconv.Atoi(m[1])
+				if line -= msl.HostLineShift; !slices.Contains(lines, line) {
+					lines = append(lines, line)
+				}
+			}
+		}
+		if len(lines) == known {
+			return p, err
+		}
+		if source, _ = msl.Host(text, lines...); source == nil {
+			return p, err
+		}
+	}
+}
+
+// conditionalError is what g++ and clang say of two values that have no type in common.
+var conditionalError = regexp.MustCompile(`(?m)^[^:\n]+\.cpp:(\d+):\d+: error: (?:operands to '\?:'|conditional expression is ambiguous|incompatible operand types)`)
 
 // rewritten is the text that MLX generates for a launch, and what becomes of it.
 func (k *Kernel) rewritten(l Launch, inputs []*mlxc.Array) (text string, source *msl.HostSource, err error) {
@@ -170,7 +200,7 @@ func (k *Kernel) locate(text string, err error) error {
 	for _, m := range compilerLine.FindAllStringSubmatch(refused.Output, -1) {
 		line, _ := strconv.Atoi(m[1])
 		if at, ok := k.parsed.Locate(text, line-msl.HostLineShift); ok {
-			lines = append(lines, fmt.Sprintf("%s:%d:%s: %s", at.File, at.Line, m[2], m[3]))
+			lines = append(lines, fmt.Sprintf("%s:%d:%s: %s", at.File, at.Line, m[2], inMetal(m[3], text, line-msl.HostLineShift, m[2])))
 		}
 	}
 	if len(lines) == 0 {
@@ -182,6 +212,28 @@ func (k *Kernel) locate(text string, err error) error {
 		lines = append(lines[:shown], fmt.Sprintf("(%d more)", more))
 	}
 	return errors.New(strings.Join(lines, "; "))
+}
+
+var word = regexp.MustCompile(`^\w+`)
+
+// inMetal says of an error of the compiler at a line and column of the text what it means in Metal.
+func inMetal(message, text string, line int, column string) string {
+	switch {
+	case strings.Contains(message, "not allowed in anonymous aggregate"):
+		return message + ": g++ takes no half, bfloat or vector in a structure without a name; give it one, or set CXX=clang++"
+	case !strings.Contains(message, "poisoned"): // metal_host.h says which words are
+		return message
+	}
+	lines := strings.Split(text, "\n")
+	at, _ := strconv.Atoi(column)
+	if line < 1 || line > len(lines) || at < 1 || at > len(lines[line-1]) {
+		return message
+	}
+	name := word.FindString(lines[line-1][at-1:])
+	if name == "double" {
+		return "Metal has no double: use float"
+	}
+	return "Metal has no " + name
 }
 
 // metadata tells which of an input's shape, strides and number of axes MLX passes,
@@ -238,7 +290,7 @@ func (k *Kernel) generate(l Launch, inputs []*mlxc.Array) (string, error) {
 // inputs, complete but for MLX's own prelude. It is what Apple's compiler gets on
 // an Apple GPU and what the host executor compiles on a CPU.
 func (k *Kernel) MetalSource(l Launch, inputs ...*mlxc.Array) (string, error) {
-	l = l.normalized()
+	l = k.normalized(l)
 	if err := k.check(l, inputs); err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,7 +95,8 @@ type Launch struct {
 	// registers that CUDA's compiler gives a thread; 0 leaves them to it. Elsewhere it means
 	// nothing.
 	Resident int
-	// Template gives the function's template arguments, by name.
+	// Template gives the function's template arguments, by name. Those that have a type, a number or
+	// a truth value for a default may be left out.
 	Template []mlxc.TemplateArg
 	// Outputs describes the results, in the order of the function's writable buffers.
 	Outputs []mlxc.Output
@@ -124,7 +126,7 @@ func Launches() uint64 { return launches.Load() }
 //
 // If it cannot work, every output carries the same error.
 func (k *Kernel) Launch(l Launch, inputs ...*mlxc.Array) []*mlxc.Array {
-	l = l.normalized()
+	l = k.normalized(l)
 	err := k.check(l, inputs)
 	if err == nil && l.empty() {
 		return l.untouched()
@@ -144,7 +146,8 @@ func (k *Kernel) Launch(l Launch, inputs ...*mlxc.Array) []*mlxc.Array {
 	return outputs
 }
 
-func (l Launch) normalized() Launch {
+// normalized is the launch with what may be left out: axes, and template arguments with defaults.
+func (k *Kernel) normalized(l Launch) Launch {
 	for i := range 3 {
 		if l.Grid[i] == 0 && i > 0 {
 			l.Grid[i] = 1
@@ -153,7 +156,27 @@ func (l Launch) normalized() Launch {
 			l.Threadgroup[i] = 1
 		}
 	}
+	for _, p := range k.parsed.Template {
+		if p.Default == "" {
+			continue
+		}
+		value, ok := defaultArgument(p.Default)
+		if ok && !slices.ContainsFunc(l.Template, func(a mlxc.TemplateArg) bool { return a.Name == p.Name }) {
+			l.Template = append(slices.Clone(l.Template), mlxc.TemplateArg{Name: p.Name, Value: value})
+		}
+	}
 	return l
+}
+
+// defaultArgument reads the default of a template parameter, if it is plain.
+func defaultArgument(text string) (any, bool) {
+	if d, ok := elementDTypes[text]; ok {
+		return d, true
+	}
+	if n, err := strconv.ParseInt(text, 0, 32); err == nil {
+		return int(n), true
+	}
+	return text == "true", text == "true" || text == "false"
 }
 
 // empty reports whether there is nothing to run: no threads, or nothing to write to.

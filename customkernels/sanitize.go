@@ -39,6 +39,7 @@ const (
 	FindingCrash             FindingKind = "crash"              // a fault: a division by zero, a stack that is full
 	FindingTimeout           FindingKind = "timeout"            // the launch did not end in time
 	FindingAddressSpace      FindingKind = "address-space"      // memory taken for that of another space
+	FindingAmbiguous         FindingKind = "ambiguous-call"     // a function of Metal's with arguments of two types
 
 	FindingLockstep           FindingKind = "lockstep"            // right if the lanes of a simdgroup step together
 	FindingSameValueWrite     FindingKind = "same-value-write"    // several threads write one value at once
@@ -194,7 +195,7 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c SanitizeConfig, input
 	if c.Timeout <= 0 {
 		c.Timeout = time.Minute
 	}
-	l = l.normalized()
+	l = k.normalized(l)
 	if r := k.tooManyThreads(l); r != nil {
 		return r, nil
 	}

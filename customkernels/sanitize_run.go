@@ -156,7 +156,9 @@ func (s *checkedRun) nameThreadgroupVariables(slots []checked.Slot) {
 
 // run compiles and runs the launch and puts the report together.
 func (s *checkedRun) run(ctx context.Context, c SanitizeConfig) (*SanitizeReport, error) {
-	program, err := checked.Build(ctx, s.source.Source)
+	program, err := compiled(s.text, s.source, func(source string) (*checked.Program, error) {
+		return checked.Build(ctx, source)
+	})
 	if err != nil {
 		return nil, mlxc.NewError(s.kernel.name, s.kernel.locate(s.text, err))
 	}

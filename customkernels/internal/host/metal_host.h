@@ -12,6 +12,22 @@
 #include "metal_simd.h"
 
 namespace mlxg {
+// The type that a value of type A becomes in a conditional operator whose other value is a B. What
+// takes part in MSL as a number or a vector, and here is a class, becomes what the two have in
+// common; everything else stays.
+template <class A, class B, class = void>
+struct arm_type {
+  using type = A;
+};
+template <class A, class B>
+constexpr bool same_value = metal::is_same_v<metal::remove_cvref_t<A>, metal::remove_cvref_t<B>>;
+template <class A, class B>
+struct arm_type<A, B, metal::enable_if_t<(metal::detail::widest<A, B>::n > 0) && !same_value<A, B>>> {
+  using type = metal::detail::result_of<A, B>;
+};
+template <class A, class B>
+using arm = typename arm_type<A, B>::type;
+
 using thread_position = thread_position_of<metal::uint3>;
 static_assert(sizeof(metal::uint3) == 16 && alignof(metal::uint3) == 16);
 
@@ -95,5 +111,8 @@ using namespace metal;
 #ifndef MLXG_NO_MLX_PRELUDE
 #include "mlx_prelude.h"
 #endif
+
+// C++ that Metal does not have, in a shader from here on.
+#pragma GCC poison double goto new throw try catch virtual thread_local dynamic_cast typeid asm
 
 #endif

@@ -92,6 +92,10 @@ template <class S, class V, class T, int N, int... I>
 MLXG_INLINE S lane(const swizzle<V, T, N, I...>& a, int i) {
   return S(V(a).data[i]);
 }
+template <class S, class V, class T, int N>
+MLXG_INLINE S lane(const packed<V, T, N>& a, int i) {
+  return S(a.data[i]);
+}
 
 // f lane by lane, computed and returned in the operands' common type.
 template <class F, class... A>
@@ -146,20 +150,25 @@ using same_shape = typename shape<S, lanes<A>>::type;
 
 // ---- floating-point functions ----
 
+// MLXG_ARGUMENT is the type as which a function takes an argument.
+#define MLXG_ARGUMENT(A) const A&
 #define MLXG_F1(NAME, EXPR)                                                       \
   template <class A>                                                              \
-  MLXG_INLINE detail::float_result_of<A> NAME(const A& a) {                       \
-    return detail::map_float([](float x) { return EXPR; }, a);                    \
+  MLXG_INLINE detail::float_result_of<MLXG_ARGUMENT(A)> NAME(const A& a) {        \
+    return detail::map_float([](float x) { return EXPR; }, static_cast<MLXG_ARGUMENT(A)>(a)); \
   }
 #define MLXG_F2(NAME, EXPR)                                                       \
   template <class A, class B>                                                     \
-  MLXG_INLINE detail::float_result_of<A, B> NAME(const A& a, const B& b) {        \
-    return detail::map_float([](float x, float y) { return EXPR; }, a, b);        \
+  MLXG_INLINE detail::float_result_of<MLXG_ARGUMENT(A), MLXG_ARGUMENT(B)> NAME(const A& a, const B& b) { \
+    return detail::map_float([](float x, float y) { return EXPR; },               \
+                             static_cast<MLXG_ARGUMENT(A)>(a), static_cast<MLXG_ARGUMENT(B)>(b)); \
   }
 #define MLXG_F3(NAME, EXPR)                                                       \
   template <class A, class B, class C>                                            \
-  MLXG_INLINE detail::float_result_of<A, B, C> NAME(const A& a, const B& b, const C& c) { \
-    return detail::map_float([](float x, float y, float z) { return EXPR; }, a, b, c); \
+  MLXG_INLINE detail::float_result_of<MLXG_ARGUMENT(A), MLXG_ARGUMENT(B), MLXG_ARGUMENT(C)> NAME( \
+      const A& a, const B& b, const C& c) {                                       \
+    return detail::map_float([](float x, float y, float z) { return EXPR; }, static_cast<MLXG_ARGUMENT(A)>(a), \
+                             static_cast<MLXG_ARGUMENT(B)>(b), static_cast<MLXG_ARGUMENT(C)>(c)); \
   }
 
 #define MLXG_TRANSCENDENTAL                         \
@@ -211,7 +220,8 @@ using same_shape = typename shape<S, lanes<A>>::type;
   MLXG_F1(degrees, x* (180.0f / M_PI_F))            \
   MLXG_F1(radians, x* (M_PI_F / 180.0f))            \
   MLXG_F3(fmin3, __builtin_fminf(x, __builtin_fminf(y, z))) \
-  MLXG_F3(fmax3, __builtin_fmaxf(x, __builtin_fmaxf(y, z)))
+  MLXG_F3(fmax3, __builtin_fmaxf(x, __builtin_fmaxf(y, z))) \
+  MLXG_F3(fmedian3, __builtin_fmaxf(__builtin_fminf(x, y), __builtin_fminf(__builtin_fmaxf(x, y), z)))
 
 namespace detail {
 MLXG_INLINE float fract1(float x) {
@@ -226,15 +236,23 @@ MLXG_INLINE float smoothstep1(float a, float b, float x) {
 }  // namespace detail
 
 MLXG_TRANSCENDENTAL
-// MSL's two precisions are one here: what is fast on a GPU is not on a CPU.
+MLXG_F2(nextafter, __builtin_nextafterf(x, y))
+// MSL's two precisions are one here: what is fast on a GPU is not on a CPU. Both are of floats only,
+// which a half becomes.
+#undef MLXG_ARGUMENT
+#define MLXG_ARGUMENT(A) detail::single<A>
+namespace detail {
+template <class A>
+using single = conditional_t<is_same_v<A, half> || is_same_v<A, bfloat>, float, const A&>;
+}
 namespace precise {
 MLXG_TRANSCENDENTAL
 }
 namespace fast {
 MLXG_TRANSCENDENTAL
 }
+#undef MLXG_ARGUMENT
 #undef MLXG_TRANSCENDENTAL
-MLXG_F2(nextafter, __builtin_nextafterf(x, y))
 #undef MLXG_F1
 #undef MLXG_F2
 #undef MLXG_F3
@@ -377,7 +395,8 @@ MLXG_INLINE detail::result_of<A> sign(const A& a) {
 MLXG_TEST(isnan, x != x)
 MLXG_TEST(isinf, __builtin_fabsf(x) == INFINITY)
 MLXG_TEST(isfinite, __builtin_fabsf(x) < INFINITY)
-MLXG_TEST(isnormal, __builtin_fabsf(x) < INFINITY && __builtin_fabsf(x) >= 0x1p-126f)
+MLXG_TEST(isnormal, __builtin_fabsf(x) < INFINITY &&
+                        __builtin_fabsf(x) >= (is_same_v<detail::scalar_of<A>, half> ? 0x1p-14f : 0x1p-126f))
 MLXG_TEST(signbit, (__builtin_bit_cast(uint32_t, x) >> 31) != 0)
 #undef MLXG_TEST
 template <class A, class B>
@@ -577,12 +596,84 @@ template <class A>
 MLXG_INLINE auto normalize(const A& a) {
   return detail::vec_of<A>(a) * rsqrt(dot(a, a));
 }
+template <class I, class N>
+MLXG_INLINE auto reflect(const I& i, const N& n) {
+  return detail::vec_of<I>(i) - 2 * dot(n, i) * detail::vec_of<N>(n);
+}
+template <class I, class N, class S>
+MLXG_INLINE auto refract(const I& i, const N& n, S eta) {
+  using V = detail::vec_of<I>;
+  using T = detail::scalar_of<I>;
+  const T d = dot(n, i), k = T(1) - T(eta) * T(eta) * (T(1) - d * d);
+  return k < T(0) ? V(T(0)) : V(T(eta) * V(i) - (T(eta) * d + sqrt(k)) * V(n));
+}
+template <class N, class I, class R>
+MLXG_INLINE auto faceforward(const N& n, const I& i, const R& reference) {
+  using V = detail::vec_of<N>;
+  return dot(reference, i) < 0 ? V(n) : V(-V(n));
+}
 template <class A, class B>
 MLXG_INLINE auto cross(const A& a_, const B& b_) {
   const auto a = detail::vec_of<A>(a_);
   const auto b = detail::vec_of<B>(b_);
   return detail::vec_of<A>(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
 }
+namespace precise {
+using metal::distance;
+using metal::length;
+using metal::normalize;
+using metal::sincos;
+}  // namespace precise
+namespace fast {
+using metal::distance;
+using metal::length;
+using metal::normalize;
+using metal::sincos;
+}  // namespace fast
+
+// ---- vectors packed into a word ----
+
+// Lanes of BITS bits each, the first lowest: whole numbers that stand for [0, 1], or signed ones
+// for [-1, 1].
+namespace detail {
+template <int BITS, bool SIGNED, class V>
+MLXG_INLINE uint pack(const V& v) {
+  constexpr float top = float((1 << (SIGNED ? BITS - 1 : BITS)) - 1);
+  uint word = 0;
+  for (int i = 0; i < 32 / BITS; ++i) {
+    const float x = clamp(float(v.data[i]), SIGNED ? -1.0f : 0.0f, 1.0f);
+    word |= (uint(int(rint(x * top))) & ((1u << BITS) - 1)) << (BITS * i);
+  }
+  return word;
+}
+template <int BITS, bool SIGNED, class V>
+MLXG_INLINE V unpack(uint word) {
+  constexpr float top = float((1 << (SIGNED ? BITS - 1 : BITS)) - 1);
+  V v;
+  for (int i = 0; i < 32 / BITS; ++i) {
+    const uint lane = word << (32 - BITS - BITS * i);
+    const float x = SIGNED ? float(int(lane) >> (32 - BITS)) : float(lane >> (32 - BITS));
+    v.data[i] = scalar_of<V>(max(x / top, -1.0f));
+  }
+  return v;
+}
+}  // namespace detail
+#define MLXG_PACK(KIND, LANES, BITS, SIGNED, T)                                            \
+  MLXG_INLINE uint pack_##T##_to_##KIND##LANES##x##BITS(const vec<T, LANES>& v) {          \
+    return detail::pack<BITS, SIGNED>(v);                                                  \
+  }                                                                                        \
+  MLXG_INLINE vec<T, LANES> unpack_##KIND##LANES##x##BITS##_to_##T(uint word) {            \
+    return detail::unpack<BITS, SIGNED, vec<T, LANES>>(word);                              \
+  }
+MLXG_PACK(unorm, 4, 8, false, float)
+MLXG_PACK(snorm, 4, 8, true, float)
+MLXG_PACK(unorm, 2, 16, false, float)
+MLXG_PACK(snorm, 2, 16, true, float)
+MLXG_PACK(unorm, 4, 8, false, half)
+MLXG_PACK(snorm, 4, 8, true, half)
+MLXG_PACK(unorm, 2, 16, false, half)
+MLXG_PACK(snorm, 2, 16, true, half)
+#undef MLXG_PACK
 
 }  // namespace metal
 

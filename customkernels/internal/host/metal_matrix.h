@@ -9,6 +9,14 @@ namespace metal {
 
 // ---- matrices of a thread ----
 
+namespace detail {
+// A type without values.
+template <int>
+struct none {
+  none() = delete;
+};
+}  // namespace detail
+
 // C columns of R rows, stored by columns.
 template <class T, int C, int R>
 struct matrix {
@@ -19,10 +27,18 @@ struct matrix {
     for (int c = 0; c < C; ++c)
       for (int r = 0; r < R; ++r) columns[c].data[r] = c == r ? diagonal : T(0);
   }
-  template <class... A, class = enable_if_t<sizeof...(A) == C && (C > 1)>>
-  MLXG_INLINE matrix(const A&... column) {
-    int c = 0;
-    if constexpr ((... && (detail::lanes<A> == R))) ((columns[c++] = column), ...);
+  // One vector a column. These are no templates, so that a column may be a list in braces.
+  template <int N>
+  using column = conditional_t<C == N, vec<T, R>, detail::none<N>>;
+  MLXG_INLINE constexpr matrix(const column<2>& a, const column<2>& b) : columns{a, b} {}
+  MLXG_INLINE constexpr matrix(const column<3>& a, const column<3>& b, const column<3>& c) : columns{a, b, c} {}
+  MLXG_INLINE constexpr matrix(const column<4>& a, const column<4>& b, const column<4>& c, const column<4>& d)
+      : columns{a, b, c, d} {}
+  // Column after column, element by element.
+  template <class... A, class = enable_if_t<sizeof...(A) == C * R && (... && (detail::lanes<A> == 1))>, class = void>
+  MLXG_INLINE matrix(const A&... element) {
+    int i = 0;
+    ((columns[i / R].data[i % R] = T(element), ++i), ...);
   }
   template <class U>
   MLXG_INLINE explicit matrix(const matrix<U, C, R>& m) {
@@ -41,6 +57,11 @@ struct matrix {
   MLXG_ELEMENTWISE(+)
   MLXG_ELEMENTWISE(-)
 #undef MLXG_ELEMENTWISE
+  MLXG_INLINE friend matrix operator-(const matrix& a) { return a * T(-1); }
+  template <class B>
+  MLXG_INLINE matrix& operator*=(const B& b) {
+    return *this = *this * b;
+  }
   MLXG_INLINE friend matrix operator*(const matrix& a, T s) {
     matrix m;
     for (int c = 0; c < C; ++c) m.columns[c] = a.columns[c] * s;
@@ -133,7 +154,7 @@ using simdgroup_half8x8 = simdgroup_matrix<half, 8, 8>;
 using simdgroup_bfloat8x8 = simdgroup_matrix<bfloat, 8, 8>;
 using simdgroup_float8x8 = simdgroup_matrix<float, 8, 8>;
 
-template <class T, int Cols, int Rows>
+template <class T, int Cols, int Rows = Cols>
 MLXG_INLINE simdgroup_matrix<T, Cols, Rows> make_filled_simdgroup_matrix(T value) {
   simdgroup_matrix<T, Cols, Rows> m;
   m.elements = vec<T, 2>(value);

@@ -27,6 +27,10 @@ using ::uint32_t;
 using ::uint64_t;
 using ::uint8_t;
 
+namespace detail {
+struct nothing;  // what no argument is
+}
+
 // ---- type traits ----
 
 template <class T, T v>
@@ -254,15 +258,27 @@ struct is_unsigned : bool_constant<is_unsigned_v<T>> {};
 template <class T>
 struct is_signed : bool_constant<is_signed_v<T>> {};
 template <class T>
+struct is_scalar : bool_constant<is_scalar_v<T>> {};
+template <class T>
 constexpr bool is_pointer_v = false;
 template <class T>
 constexpr bool is_pointer_v<T*> = true;
+template <class T>
+struct is_pointer : bool_constant<is_pointer_v<T>> {};
 template <class T>
 constexpr bool is_const_v = false;
 template <class T>
 constexpr bool is_const_v<const T> = true;
 template <class T>
+struct is_const : bool_constant<is_const_v<T>> {};
+template <class T>
 constexpr bool is_enum_v = __is_enum(T);
+template <class T>
+struct is_enum : bool_constant<is_enum_v<T>> {};
+template <class T>
+constexpr bool is_class_v = __is_class(T);
+template <class T>
+struct is_class : bool_constant<is_class_v<T>> {};
 
 template <class T>
 struct make_unsigned {
@@ -400,14 +416,8 @@ MLXG_SMALL_FLOAT(bfloat, detail::bfloat_to_float, detail::float_to_bfloat,
 
 static_assert(sizeof(half) == 2 && sizeof(bfloat) == 2);
 
-// Literals. clang knows the suffix h from the standard library and refuses
-// any other that has no underscore.
+// The suffix h is one that clang knows from the standard library; the rewriter turns others into it.
 MLXG_INLINE constexpr half operator""h(long double v) { return half(float(v)); }
-#if !defined(__clang__)
-MLXG_INLINE constexpr half operator""H(long double v) { return half(float(v)); }
-MLXG_INLINE constexpr bfloat operator""bf(long double v) { return bfloat(float(v)); }
-MLXG_INLINE constexpr bfloat operator""BF(long double v) { return bfloat(float(v)); }
-#endif
 
 // ---- limits ----
 
@@ -416,7 +426,9 @@ struct numeric_limits {
   static constexpr bool is_specialized = is_integral_v<T>;
   static constexpr bool is_signed = is_signed_v<T>;
   static constexpr bool is_integer = true;
+  static constexpr bool has_infinity = false, has_quiet_NaN = false;
   static constexpr int digits = int(sizeof(T)) * 8 - (is_signed ? 1 : 0);
+  static constexpr int digits10 = digits * 301 / 1000;
   MLXG_INLINE static constexpr T max() {
     return is_signed ? T((((T(1) << (digits - 1)) - 1) << 1) + 1) : T(~T(0));
   }
@@ -438,6 +450,7 @@ struct numeric_limits<bool> {
     static constexpr bool is_specialized = true, is_signed = true, is_integer = false;    \
     static constexpr bool has_infinity = true, has_quiet_NaN = true;                      \
     static constexpr int digits = DIGITS, max_exponent = EXP, radix = 2;                  \
+    static constexpr int digits10 = (DIGITS - 1) * 301 / 1000;                            \
     MLXG_INLINE static constexpr T max() { return T(MAX); }                               \
     MLXG_INLINE static constexpr T min() { return T(MIN); }                               \
     MLXG_INLINE static constexpr T lowest() { return T(-(MAX)); }                         \
@@ -475,6 +488,8 @@ MLXG_FLOAT_LIMITS(bfloat, 8, 128, 0x1.fep127f, 0x1p-126f, 0x1p-7f, 0x1p-133f)
 #define FLT_MAX 3.40282346638528859811704183484516925e+38f
 #define FLT_MIN 0x1p-126f
 #define FLT_EPSILON 0x1p-23f
+#define MAXHALF HALF_MAX
+#define HUGE_VALH (::metal::half(__builtin_inff()))
 #define HALF_MAX (::metal::half(65504.0f))
 #define HALF_MIN (::metal::half(0x1p-14f))
 #define HALF_EPSILON (::metal::half(0x1p-10f))
@@ -491,5 +506,18 @@ MLXG_FLOAT_LIMITS(bfloat, 8, 128, 0x1.fep127f, 0x1p-126f, 0x1p-7f, 0x1p-133f)
 #define M_2_SQRTPI_F 1.12837916709551257389615890312154517f
 #define M_SQRT2_F 1.41421356237309504880168872420969808f
 #define M_SQRT1_2_F 0.707106781186547524400844362104849039f
+#define M_E_H (::metal::half(M_E_F))
+#define M_LOG2E_H (::metal::half(M_LOG2E_F))
+#define M_LOG10E_H (::metal::half(M_LOG10E_F))
+#define M_LN2_H (::metal::half(M_LN2_F))
+#define M_LN10_H (::metal::half(M_LN10_F))
+#define M_PI_H (::metal::half(M_PI_F))
+#define M_PI_2_H (::metal::half(M_PI_2_F))
+#define M_PI_4_H (::metal::half(M_PI_4_F))
+#define M_1_PI_H (::metal::half(M_1_PI_F))
+#define M_2_PI_H (::metal::half(M_2_PI_F))
+#define M_2_SQRTPI_H (::metal::half(M_2_SQRTPI_F))
+#define M_SQRT2_H (::metal::half(M_SQRT2_F))
+#define M_SQRT1_2_H (::metal::half(M_SQRT1_2_F))
 
 #endif

@@ -8,6 +8,12 @@ namespace metal {
 
 template <class T, int N>
 struct vec;
+namespace detail {
+template <class V, class T, int N>
+struct packed;
+}
+template <class T, int N>
+using packed_vec = detail::packed<vec<T, N>, T, N>;
 
 // Some lanes of a vector under a name such as v.zyx. It lies in a union with
 // the lanes, so it costs nothing to be there; it reads as a V and, when no
@@ -61,6 +67,11 @@ struct lanes_of<vec<T, N>> {
 template <class V, class T, int N, int... I>
 struct lanes_of<swizzle<V, T, N, I...>> {
   static constexpr int n = sizeof...(I);
+  using scalar = T;
+};
+template <class V, class T, int N>
+struct lanes_of<packed<V, T, N>> {
+  static constexpr int n = N;
   using scalar = T;
 };
 template <class A>
@@ -165,6 +176,8 @@ MLXG_INLINE void convert_lanes(half* to, const float* from) {
             class = enable_if_t<sizeof...(I) == N && !is_same_v<T, U>>>       \
   MLXG_INLINE explicit vec(const swizzle<vec<U, N>, U, M, I...>& v)           \
       : vec(vec<U, N>(v)) {}                                                  \
+  template <class U, class = enable_if_t<!is_same_v<T, U>>>                   \
+  MLXG_INLINE explicit vec(const packed_vec<U, N>& v) : vec(vec<U, N>(v)) {}  \
   /* Any sequence of scalars and vectors with N lanes in all. */              \
   template <class A, class B, class... C,                                     \
             class = enable_if_t<(detail::lanes<A> > 0 && detail::lanes<B> > 0 && \
@@ -230,6 +243,10 @@ template <class T, class V, class U, int N, int... I>
 MLXG_INLINE constexpr void fill(T* data, int& at, const swizzle<V, U, N, I...>& v) {
   ((data[at++] = T(v.data[I])), ...);
 }
+template <class T, class V, class U, int N>
+MLXG_INLINE constexpr void fill(T* data, int& at, const packed<V, U, N>& v) {
+  for (int i = 0; i < N; ++i) data[at++] = T(v.data[i]);
+}
 template <class A>
 constexpr bool scalar_argument = lanes_of<A>::n == 1;
 }  // namespace detail
@@ -293,26 +310,81 @@ struct alignas(4 * sizeof(T)) vec<T, 4> {
 #undef MLXG_UNARY
 #undef MLXG_VEC_COMMON
 
-// A packed vector is aligned to its lanes and computes as the vector it holds.
-template <class T, int N>
-struct packed_vec {
-  T data[N];
-  packed_vec() = default;
-  template <class... A, class = enable_if_t<(sizeof...(A) > 0)>>
-  MLXG_INLINE packed_vec(const A&... a) {
-    *this = vec<T, N>(a...);
-  }
-  MLXG_INLINE packed_vec(const vec<T, N>& v) {
-    for (int i = 0; i < N; ++i) data[i] = v.data[i];
-  }
-  MLXG_INLINE operator vec<T, N>() const {
-    vec<T, N> v;
-    for (int i = 0; i < N; ++i) v.data[i] = data[i];
-    return v;
-  }
-  MLXG_INLINE T& operator[](int i) { return data[i]; }
-  MLXG_INLINE const T& operator[](int i) const { return data[i]; }
+// A packed vector is aligned to its lanes and computes as the vector V that it holds, whose
+// friend operators are found because V is an argument of its template.
+namespace detail {
+#define MLXG_PACKED_COMMON(N)                                                 \
+  packed() = default;                                                         \
+  packed(const packed&) = default;                                            \
+  MLXG_INLINE packed& operator=(const packed& v) {                            \
+    for (int i = 0; i < N; ++i) data[i] = v.data[i];                          \
+    return *this;                                                             \
+  }                                                                           \
+  MLXG_INLINE packed(const V& v) {                                            \
+    for (int i = 0; i < N; ++i) data[i] = v.data[i];                          \
+  }                                                                           \
+  template <class A, class = enable_if_t<is_convertible_v<A, V>>>             \
+  MLXG_INLINE packed(const A& a) : packed(V(a)) {}                            \
+  template <class U>                                                          \
+  MLXG_INLINE explicit packed(const vec<U, N>& v) : packed(V(v)) {}           \
+  template <class A, class B, class... C>                                     \
+  MLXG_INLINE packed(const A& a, const B& b, const C&... c) : packed(V(a, b, c...)) {} \
+  MLXG_INLINE operator V() const {                                            \
+    V v;                                                                      \
+    for (int i = 0; i < N; ++i) v.data[i] = data[i];                          \
+    return v;                                                                 \
+  }                                                                           \
+  MLXG_INLINE T& operator[](int i) { return data[i]; }                        \
+  MLXG_INLINE const T& operator[](int i) const { return data[i]; }            \
+  MLXG_ASSIGN(+)                                                              \
+  MLXG_ASSIGN(-)                                                              \
+  MLXG_ASSIGN(*)                                                              \
+  MLXG_ASSIGN(/)                                                              \
+  MLXG_ASSIGN(%)                                                              \
+  MLXG_ASSIGN(&)                                                              \
+  MLXG_ASSIGN(|)                                                              \
+  MLXG_ASSIGN(^)                                                              \
+  MLXG_ASSIGN(<<)                                                             \
+  MLXG_ASSIGN(>>)
+#define MLXG_ASSIGN(OP) \
+  MLXG_INLINE packed& operator OP##=(const V& v) { return *this = V(*this) OP v; }
+
+template <class V, class T>
+struct packed<V, T, 2> {
+  union {
+    struct { T x, y; };
+    struct { T r, g; };
+    T data[2];
+    MLXG_2A(T, x, y)
+    MLXG_2A(T, r, g)
+  };
+  MLXG_PACKED_COMMON(2)
 };
+template <class V, class T>
+struct packed<V, T, 3> {
+  union {
+    struct { T x, y, z; };
+    struct { T r, g, b; };
+    T data[3];
+    MLXG_3A(T, x, y, z)
+    MLXG_3A(T, r, g, b)
+  };
+  MLXG_PACKED_COMMON(3)
+};
+template <class V, class T>
+struct packed<V, T, 4> {
+  union {
+    struct { T x, y, z, w; };
+    struct { T r, g, b, a; };
+    T data[4];
+    MLXG_4A(T, x, y, z, w)
+    MLXG_4A(T, r, g, b, a)
+  };
+  MLXG_PACKED_COMMON(4)
+};
+#undef MLXG_PACKED_COMMON
+#undef MLXG_ASSIGN
+}  // namespace detail
 
 #define MLXG_VECTOR_NAMES(T, NAME)                                     \
   using NAME##2 = vec<T, 2>;                                           \

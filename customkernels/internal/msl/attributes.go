@@ -33,6 +33,6 @@ var dtypes = map[string]string{
 	"uint8_t": "uint8_t", "uint16_t": "uint16_t", "uint32_t": "uint32_t", "uint64_t": "uint64_t",
 	"uchar": "uint8_t", "short": "int16_t", "ushort": "uint16_t", "int": "int32_t", "uint": "uint32_t",
 	"long": "int64_t", "ulong": "uint64_t", "unsigned": "uint32_t", "unsigned int": "uint32_t",
-	"unsigned char": "uint8_t", "unsigned short": "uint16_t", "unsigned long": "uint64_t",
+	"unsigned char": "uint8_t", "unsigned short": "uint16_t", "unsigned long": "uint64_t", "size_t": "uint64_t",
 	"float16_t": "float16_t", "bfloat16_t": "bfloat16_t", "complex64_t": "complex64_t",
 }

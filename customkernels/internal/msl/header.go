@@ -28,8 +28,8 @@ func (p *parser) header(k *Kernel) {
 // span is a piece of the text by offsets, the end excluded.
 type span struct{ start, end int }
 
-// kernelText lists what no header keeps: kernels, their instantiations, Metal's includes
-// and "using namespace metal".
+// kernelText lists what no header keeps: kernels, their instantiations and names for their types,
+// Metal's includes and "using namespace metal".
 func (p *parser) kernelText() []span {
 	var spans []span
 	add := func(first, last int) {
@@ -47,10 +47,12 @@ func (p *parser) kernelText() []span {
 		for i := it.first; i <= it.last && !drop && it.kind != functionItem; i++ {
 			t := p.tokens[i]
 			switch {
+			case t.is("decltype") && p.at(i+1).is("(") && p.isKernel(p.at(i+2)): // a name for a kernel's type
+				drop = true
 			case t.is("(") || t.is("{"):
 				i = p.match[i]
 			case it.kind == instantiation && t.Kind == Identifier:
-				drop = slices.ContainsFunc(p.file.Kernels, func(k *Kernel) bool { return k.Name == t.Text })
+				drop = p.isKernel(t)
 			case it.kind == otherItem && makers[t.Text] && p.at(i+1).is("("):
 				drop = true
 			}
@@ -69,6 +71,11 @@ func (p *parser) kernelText() []span {
 		}
 	}
 	return spans
+}
+
+// isKernel reports whether a token is the name of a kernel.
+func (p *parser) isKernel(t Token) bool {
+	return slices.ContainsFunc(p.file.Kernels, func(k *Kernel) bool { return t.is(k.Name) })
 }
 
 // kernelMacros returns the names of the macros that make kernels or their instantiations.

@@ -40,11 +40,15 @@ type HostBuffer struct {
 // such overloads apart and they differ in their bodies, where a threadgroup variable has an
 // initializer, and where a function constant has no value, the error is an [*Error] with
 // its place in the generated text.
-func Host(text string) (*HostSource, error) {
+//
+// The conditionals are lines of the text in which both values of a conditional operator become
+// one type first, for C++ finds none of a half and a number.
+func Host(text string, conditionals ...int) (*HostSource, error) {
 	h, err := rewritten(text, Unroll)
 	if err != nil {
 		return nil, err
 	}
+	h.conditionals(conditionals)
 	return h.finish()
 }
 
@@ -63,7 +67,7 @@ func rewritten(text, unrolled string) (*hostWriter, error) {
 		edits: edits{text: text}, words: map[int]string{}, dropped: map[int]bool{},
 	}
 	steps := []func() error{
-		h.directives, h.threadgroupVariables, h.qualifiers, h.instantiations, h.overloads,
+		h.directives, h.literals, h.threadgroupVariables, h.qualifiers, h.instantiations, h.overloads,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -134,6 +138,22 @@ func (h *hostWriter) unroll(i int) {
 	if text := strings.Join(rest, " "); name == "pragma" && (text == "unroll" || text == "clang loop unroll ( full )") {
 		h.edits.replace(t.Offset, h.all[h.directiveEnd(i)-1].End(), "#pragma "+h.unrolled)
 	}
+}
+
+// literals spells half and bfloat literals in a way that both compilers know: clang takes no suffix of
+// a program's own.
+func (h *hostWriter) literals() error {
+	for _, t := range h.code.tokens {
+		lower := strings.ToLower(t.Text)
+		switch hex := strings.HasPrefix(lower, "0x"); {
+		case t.Kind != Number:
+		case strings.HasSuffix(lower, "bf") && (!hex || strings.Contains(lower, "p")):
+			h.change(t, "::metal::bfloat("+t.Text[:len(t.Text)-2]+"f)")
+		case strings.HasSuffix(t.Text, "H"):
+			h.change(t, strings.TrimSuffix(t.Text, "H")+"h")
+		}
+	}
+	return nil
 }
 
 // qualifiers drops attributes, address spaces and the word kernel. Constant memory becomes const.

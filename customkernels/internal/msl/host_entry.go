@@ -3,8 +3,10 @@ package msl
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // finish puts the C++ text together: the include, the rewritten text, the entry.
@@ -227,7 +229,7 @@ func (h *hostWriter) cooperates() bool {
 // name. A text that relies on being global stays so.
 func (h *hostWriter) wrap() (ending, scope string) {
 	for i, t := range h.tokens {
-		if t.is("namespace") && h.at(i+1).is("metal") {
+		if t.is("namespace") && h.at(i+1).is("metal") && !h.at(i-1).is("using") {
 			return "", ""
 		}
 		if t.is("::") && !h.at(i+1).is("metal") {
@@ -240,9 +242,54 @@ func (h *hostWriter) wrap() (ending, scope string) {
 	if !ok {
 		return "", ""
 	}
-	h.edits.list = append(h.edits.list, edit{span{at, at}, "namespace metal { namespace mlxg_shader { "})
+	// A function of the text is one more of those that Metal has of its name, and hides none of them.
+	declared, used := "", ""
+	for _, name := range h.ownOverloads() {
+		declared += "void " + name + "(detail::nothing&); " // there is one to use, whatever the library has
+		used += "using metal::" + name + "; "
+	}
+	h.edits.list = append(h.edits.list, edit{span{at, at}, "namespace metal { " + declared + "namespace mlxg_shader { " + used})
 	return "}}\n", "metal::mlxg_shader"
 }
+
+// ownOverloads lists the functions of the text, outside of namespaces, that have the name of one of Metal's.
+func (h *hostWriter) ownOverloads() []string {
+	var names []string
+	for _, it := range h.items {
+		if it.scope != namespaceScope || len(it.namespaces) > 0 || it.params < 1 || it.kernel || it.kind != functionItem && it.kind != otherItem {
+			continue
+		}
+		name := h.at(it.params - 1).Text
+		if libraryFunctions()[name] && !slices.Contains(names, name) && !h.at(it.params-2).is("::") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+var (
+	preludeType     = regexp.MustCompile(`\b(?:struct|enum class|enum) (\w+)|\busing (\w+) =`)
+	preludeFunction = regexp.MustCompile(`MLXG_(?:UNARY|BINARY|TERNARY|TEST)\((\w+)\)|TYPES\(MLXG_., (\w+)\)|\b(g##\w+|atomic_\w+##name\w*|\w+)\(`)
+	preludeComment  = regexp.MustCompile(`//.*`)
+)
+
+// libraryFunctions holds the names of Metal's functions, those that the check of address spaces declares.
+var libraryFunctions = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	text := preludeComment.ReplaceAllString(prelude, "")
+	for _, m := range preludeFunction.FindAllStringSubmatch(text, -1) {
+		name := m[1] + m[2] + m[3]
+		if rest, ok := strings.CutPrefix(name, "g##"); ok {
+			names["simd"+rest], names["quad"+rest] = true, true
+		} else if !strings.HasPrefix(name, "mlxg_") {
+			names[name] = true
+		}
+	}
+	for _, m := range preludeType.FindAllStringSubmatch(text, -1) {
+		delete(names, m[1]+m[2])
+	}
+	return names
+})
 
 // beforeCode finds the beginning of a line that has no code before it, is no preprocessor line
 // and lies outside of all conditionals.

@@ -218,6 +218,29 @@ func requireOnlyQualifiersChanged(t *testing.T, text, host string) {
 	require.True(t, strings.HasPrefix(host[out[j].Offset:], "namespace {\nvoid mlxg_invoke("))
 }
 
+// Of the lines that are named, both values of a conditional operator become one type.
+func TestHostConditionals(t *testing.T) {
+	body := "half h = x[0] > 0 ? x[0] : 0;\n" +
+		"y[0] = f(x[0] > 1 ? (device const half*)x : x + 1, n < 3 ? pick<1, 2>(h) : n > 4 ? -1 : h * 2, 1);\n" +
+		"y[1] = n > 0 ? 1 : 2; case_label: y[2] = 0;\n"
+	text := "[[kernel]] void custom_kernel_f(\n  device float* y [[buffer(0)]]) {\n" + body + "}\n"
+	plain, err := Host(text)
+	require.NoError(t, err)
+	host, err := Host(text, 3, 4)
+	require.NoError(t, err)
+	lines := strings.Split(host.Source, "\n")
+	require.Equal(t, "half h = x[0] > 0 ? (::mlxg::arm<decltype(( x [ 0 ])), decltype(( 0))>)(x[0]) : (::mlxg::arm<decltype(( 0)), decltype(( x [ 0 ]))>)(0);", lines[3])
+	inner := "(::mlxg::arm<decltype(( - 1)), decltype(( h * 2))>)("
+	last := "(::mlxg::arm<decltype(( h * 2)), decltype(( - 1))>)("
+	nested := " n > 4 ? " + inner + " - 1) : " + last + " h * 2)"
+	first := " pick < 1 , 2 > ( h )"
+	require.Equal(t, "y[0] = f(x[0] > 1 ? (::mlxg::arm<decltype(( (  const half * ) x)), decltype(( x + 1))>)((       const half*)x) : "+
+		"(::mlxg::arm<decltype(( x + 1)), decltype(( (  const half * ) x))>)(x + 1), n < 3 ? (::mlxg::arm<decltype(("+first+")), decltype(("+nested+"))>)(pick<1, 2>(h)) : "+
+		"(::mlxg::arm<decltype(("+nested+")), decltype(("+first+"))>)(n > 4 ? "+inner+"-1) : "+last+"h * 2)), 1);", lines[4])
+	unchanged := strings.Split(plain.Source, "\n")
+	require.Equal(t, unchanged[5:], lines[5:])
+}
+
 // hostBody rewrites a header and a body and returns what becomes of them.
 func hostBody(t *testing.T, header, body string) (newHeader, newBody string) {
 	t.Helper()
@@ -288,8 +311,12 @@ func TestHostRewrites(t *testing.T) {
 			wantBody: "{ typedef atomic_uint mlxg_tg_type_0; mlxg_tg_type_0& n = mlxg::threadgroup_variable<mlxg_tg_type_0, 0>(); } if (a) { typedef float mlxg_tg_type_1 [2]; mlxg_tg_type_1& b = mlxg::threadgroup_variable<mlxg_tg_type_1, 1>(); }",
 		},
 		{
-			name: "threadgroup variables in a helper", header: "template <typename U> void f() { threadgroup U s[4]; }\n",
-			wantHeader: "template <typename U> void f() { typedef U mlxg_tg_type_0 [4]; mlxg_tg_type_0& s = mlxg::threadgroup_variable<mlxg_tg_type_0, 0>(); }\n",
+			name: "threadgroup variables of an unnamed type", body: "threadgroup struct { float a[4];\nint n; } s; threadgroup union U { float f; } u[2]; threadgroup __attribute__((aligned(16))) half h[8];",
+			wantBody: "typedef struct { float a [ 4 ] ; int n ; } mlxg_tg_type_0; mlxg_tg_type_0& s = mlxg::threadgroup_variable<mlxg_tg_type_0, 0>()\n ; typedef union U { float f ; } mlxg_tg_type_1 [2]; mlxg_tg_type_1& u = mlxg::threadgroup_variable<mlxg_tg_type_1, 1>(); typedef __attribute__ ( ( aligned ( 16 ) ) ) half mlxg_tg_type_2 [8]; mlxg_tg_type_2& h = mlxg::threadgroup_variable<mlxg_tg_type_2, 2>();",
+		},
+		{
+			name: "literals", header: "#define ONE 1.0H\n", wantHeader: "#define ONE 1.0h\n",
+			body: "half a = 1.5H + .5h; bfloat b = 1.5bf; bfloat c = 0x1p3BF; int d = 0xbf;", wantBody: "half a = 1.5h + .5h; bfloat b = ::metal::bfloat(1.5f); bfloat c = ::metal::bfloat(0x1p3f); int d = 0xbf;",
 		},
 		{
 			name: "overloads", header: "float f(device float* p) { return *p; }\nfloat f(threadgroup float* p) { return *p; }\nstruct S { float g(S s) const { return 1; } float g(S s) const device { return 1; } };\ntemplate <typename T> struct X; template <typename T> struct X<device T*> { int a; }; template <typename T> struct X<threadgroup T*> { int a; };\n",
@@ -333,8 +360,9 @@ func TestHostErrors(t *testing.T) {
 		{"initializer", kernel("", "threadgroup float a = 1;"), "3:21", "cannot have an initializer"},
 		{"braces", kernel("", "threadgroup float a[2] {1, 2};"), "3:24", "cannot have an initializer"},
 		{"constructor", kernel("", "threadgroup float4 a(1);"), "3:21", "cannot have an initializer"},
-		{"program scope", kernel("threadgroup float a[4];", ""), "1:1", "only be declared in a function"},
-		{"member", kernel("struct S { threadgroup float a; };", ""), "1:12", "only be declared in a function"},
+		{"program scope", kernel("threadgroup float a[4];", ""), "1:1", "only be declared in a kernel"},
+		{"helper", kernel("template <typename U> void f() { threadgroup U s[4]; }", ""), "1:34", "only be declared in a kernel"},
+		{"member", kernel("struct S { threadgroup float a; };", ""), "1:12", "only be declared in a kernel"},
 		{"behind the type", kernel("", "float threadgroup a[4];"), "3:7", "before the type"},
 		{"mixed with pointers", kernel("", "threadgroup float a, *b;"), "3:24", "separate statements"},
 		{"mixed with pointers first", kernel("", "threadgroup float *b, a;"), "3:23", "separate statements"},

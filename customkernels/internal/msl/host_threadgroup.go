@@ -2,6 +2,7 @@ package msl
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -56,7 +57,7 @@ func (s *structure) findThreadgroupVariables(c *code, items []item) ([]threadgro
 	for i, t := range s.tokens {
 		significant[t.Offset] = i
 	}
-	bodies := functionBodies(s, items)
+	bodies := functionBodies(s, slices.DeleteFunc(slices.Clone(items), func(it item) bool { return !it.kernel }))
 	for _, q := range c.qualifiers() {
 		if q.space != Threadgroup {
 			continue
@@ -77,7 +78,7 @@ func (s *structure) findThreadgroupVariables(c *code, items []item) ([]threadgro
 			return nil, err
 		}
 		if len(variables) > 0 && !bodies.contains(t.Offset) {
-			return nil, s.errorAt(i, "a threadgroup variable can only be declared in a function; move %s into the kernel", variables[0].name)
+			return nil, s.errorAt(i, "a threadgroup variable can only be declared in a kernel; move %s into the kernel and pass a pointer to it", variables[0].name)
 		}
 		found = append(found, variables...)
 	}
@@ -227,7 +228,11 @@ func (s *structure) typeName(i int) (first, end int) {
 	for i < len(s.tokens) {
 		t := s.tokens[i]
 		switch {
-		case t.is("const") || t.is("volatile") || t.is("typename") || t.is("struct") || t.is("class"):
+		case (t.is("struct") || t.is("class") || t.is("union")) && !named && s.definition(i) > 0:
+			i, named = s.match[s.definition(i)], true
+		case t.is("const") || t.is("volatile") || t.is("typename") || t.is("struct") || t.is("class") || t.is("union"):
+		case t.is("__attribute__") && s.at(i+1).is("("):
+			i = s.match[i+1]
 		case builtinWord[t.Text]:
 			named = true
 		case t.is("decltype") && s.at(i+1).is("("):
@@ -259,6 +264,17 @@ func (s *structure) typeName(i int) (first, end int) {
 		i++
 	}
 	return first, i
+}
+
+// definition is the index of the brace of the class that is defined at token i, or 0.
+func (s *structure) definition(i int) int {
+	if i++; s.at(i).Kind == Identifier {
+		i++
+	}
+	if s.at(i).is("{") {
+		return i
+	}
+	return 0
 }
 
 // builtinWord holds the words that can be combined to a type.

@@ -158,6 +158,10 @@ func (w *itemWalker) item(i, end int, scope scopeKind) item {
 			return it
 		case w.isAttribute(j):
 			for k := j; k < w.match[j]; k++ {
+				if w.tokens[k].is("kernel") && scope == namespaceScope && j > it.start && w.at(j-1).is(")") {
+					it.last = j - 1 // a macro call without a semicolon
+					return it
+				}
 				it.kernel = it.kernel || w.tokens[k].is("kernel")
 			}
 			j = w.match[j]

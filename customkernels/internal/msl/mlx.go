@@ -2,7 +2,9 @@ package msl
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -297,19 +299,23 @@ func (w *mlxWriter) finish() {
 	if prologue != "" {
 		prologue = "  " + prologue
 	}
-	w.source.Body = prologue + w.Body + epilogue
-	w.source.Prologue = len(prologue)
 	w.source.Header = w.constants()
+	w.source.Body = prologue + w.decided(w.Body) + epilogue
+	w.source.Prologue = len(prologue)
 	if w.view {
 		w.source.Header += view // behind all lines of the file
 	}
 }
 
-// constants is the header with the values of the function constants.
+// constants is the header with the values of the function constants. One without a value whose text asks
+// whether it has one stays undefined: nothing may depend on what stands there then.
 func (w *mlxWriter) constants() string {
 	header := w.Header
 	for _, c := range slices.Backward(w.Constants) {
 		value, ok := w.values[c.Name]
+		if !ok && w.asked(c.Name) {
+			value, ok = c.Type+"(0)", true
+		}
 		if !ok {
 			w.source.Unset = append(w.source.Unset, c.Name)
 			continue
@@ -325,5 +331,29 @@ func (w *mlxWriter) constants() string {
 		header = strings.Join(lines, "\n")
 	}
 	slices.Reverse(w.source.Unset)
-	return header
+	return w.decided(header)
+}
+
+// question matches what asks whether a function constant has a value.
+var question = regexp.MustCompile(`\bis_function_constant_defined\s*\(\s*(\w+)\s*\)`)
+
+// asked reports whether the text asks for the value of a function constant.
+func (w *mlxWriter) asked(name string) bool {
+	for _, text := range []string{w.Header, w.Body} {
+		for _, m := range question.FindAllStringSubmatch(text, -1) {
+			if m[1] == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// decided answers a text's questions whether function constants have values: to a compiler that is
+// given values, they are no function constants.
+func (w *mlxWriter) decided(text string) string {
+	return question.ReplaceAllStringFunc(text, func(asked string) string {
+		_, ok := w.values[question.FindStringSubmatch(asked)[1]]
+		return strconv.FormatBool(ok) + strings.Repeat("\n", strings.Count(asked, "\n"))
+	})
 }
