@@ -14,8 +14,8 @@ type spaces struct {
 	unchecked string // why it did not read all of it
 }
 
-// checkSpaces looks for what Apple's compiler would refuse about address spaces in the text
-// of a launch with this signature.
+// checkSpaces looks for what Apple's compiler would refuse about address spaces, and of ambiguous
+// calls, in the text of a launch with this signature.
 func (k *Kernel) checkSpaces(ctx context.Context, signature, text string) (spaces, error) {
 	k.mu.Lock()
 	known, ok := k.spaces[signature]
@@ -29,9 +29,12 @@ func (k *Kernel) checkSpaces(ctx context.Context, signature, text string) (space
 	}
 	result := spaces{unchecked: k.unchecked(text, err)}
 	for _, f := range found {
+		kind, message := FindingAddressSpace, "Apple's compiler refuses this: "+f.Message
+		if f.Ambiguous {
+			kind, message = FindingAmbiguous, message+": Metal has the function for arguments of one type, so convert them to one"
+		}
 		result.findings = append(result.findings, Finding{
-			Kind: FindingAddressSpace, Severity: FindingAddressSpace.Severity(), Kernel: k.name, Site: k.siteOf(text, f.Line),
-			Message: "Apple's compiler refuses this: " + f.Message,
+			Kind: kind, Severity: kind.Severity(), Kernel: k.name, Site: k.siteOf(text, f.Line), Message: message,
 		})
 	}
 	k.mu.Lock()

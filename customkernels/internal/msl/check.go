@@ -20,6 +20,8 @@ type Finding struct {
 	Message string
 	// Notes are clang's further explanations, such as the candidates of a call.
 	Notes []string
+	// Ambiguous tells that it is not about address spaces, but a call that fits several functions.
+	Ambiguous bool
 }
 
 // String returns "line:column: message".
@@ -46,7 +48,8 @@ func (e *UncheckedError) Error() string {
 }
 
 // CheckAddressSpaces looks for what Apple's compiler would refuse about address spaces in the
-// complete text that MLX generates for a kernel. It is the stand-in for that compiler on
+// complete text that MLX generates for a kernel, and for calls of Metal's functions with arguments of
+// two types, which are ambiguous there. It is the stand-in for that compiler on
 // other machines: the text becomes C++ for OpenCL, whose address spaces obey the same rules,
 // and clang reads it, with the kernel's template instantiated as in the text.
 // Pointers and references without an address space count as thread.
@@ -86,6 +89,9 @@ func CheckAddressSpaces(ctx context.Context, text string) ([]Finding, error) {
 			unread = append(unread, d.Finding)
 		case d.aboutSpaces():
 			findings = appendOnce(findings, d.explained())
+		case d.ambiguous():
+			d.Ambiguous = true
+			findings = appendOnce(findings, d.Finding)
 		default:
 			unread = appendOnce(unread, d.Finding)
 		}
@@ -155,38 +161,12 @@ func appendOnce(list []Finding, f Finding) []Finding {
 	return append(list, f)
 }
 
-// programScope finds variables of program scope that are not in constant memory: OpenCL puts
-// them into device memory, Metal has no such thing.
+// programScope finds variables of program scope and static members of classes that are not in constant
+// memory: OpenCL puts them into device memory, Metal has no such thing.
 func (w *checkWriter) programScope() []Finding {
-	macros := map[string]bool{}
-	for i := range w.all {
-		if w.beginsDirective(i) {
-			if name, words := w.directive(i); name == "define" && len(words) > 0 {
-				macros[words[0]] = true
-			}
-		}
-	}
 	var findings []Finding
 	for _, it := range w.items {
-		if it.kind != otherItem || it.scope != namespaceScope || it.params >= 0 {
-			continue
-		}
-		variable := false
-		for i := it.start; i <= it.last; i++ {
-			t := w.tokens[i]
-			if t.is("=") {
-				break
-			}
-			if t.is("constant") || t.is("typedef") || t.is("using") || t.is("enum") || macros[t.Text] {
-				variable = false
-				break
-			}
-			variable = variable || t.is("const") || t.is("constexpr") || t.is("static")
-			if t.is("[") || t.is("(") || t.is("{") {
-				i = w.match[i]
-			}
-		}
-		if variable {
+		if it.kind == otherItem && it.params < 0 && w.staticVariable(it) {
 			t := w.tokens[it.first]
 			findings = append(findings, Finding{
 				Line: t.Line, Column: t.Column,
@@ -195,4 +175,46 @@ func (w *checkWriter) programScope() []Finding {
 		}
 	}
 	return findings
+}
+
+// staticVariable reports whether an item is a variable of program scope, or a static member, without
+// the word constant. One whose type or place a macro may hide is none.
+func (w *checkWriter) staticVariable(it item) bool {
+	i, static := it.start, it.scope == namespaceScope
+	for ; i <= it.last; i++ {
+		t := w.tokens[i]
+		if w.isAttribute(i) {
+			i = w.match[i]
+		} else if t.is("static") {
+			static = true
+		} else if !t.is("const") && !t.is("constexpr") && !t.is("inline") && !t.is("volatile") {
+			break
+		}
+	}
+	first, end := w.typeName(i)
+	if !static || end == first || w.at(end).Kind != Identifier {
+		return false
+	}
+	for j := it.start; j < end; j++ {
+		if t := w.tokens[j]; t.is("constant") || w.macro(t.Text) || t.is("typedef") || t.is("using") || t.is("enum") || t.is("friend") {
+			return false
+		}
+	}
+	next := w.at(end + 1)
+	return !w.at(end).is("constant") && !w.macro(w.at(end).Text) && (next.is("=") || next.is("[") || next.is("{") || next.is(";") || next.is(","))
+}
+
+// macro reports whether the text defines a macro of this name.
+func (w *checkWriter) macro(name string) bool {
+	if w.macros == nil {
+		w.macros = map[string]bool{}
+		for i := range w.all {
+			if w.beginsDirective(i) {
+				if directive, words := w.directive(i); directive == "define" && len(words) > 0 {
+					w.macros[words[0]] = true
+				}
+			}
+		}
+	}
+	return w.macros[name]
 }

@@ -167,6 +167,14 @@ func pointees(kind string) string {
 	return strings.Join(spaces, " ")
 }
 
+var ambiguousCall = regexp.MustCompile(`^call to '(\w+)' is ambiguous$`)
+
+// ambiguous reports whether the error is a call of a function of Metal's that fits several of its types.
+func (d diagnostic) ambiguous() bool {
+	m := ambiguousCall.FindStringSubmatch(d.Message)
+	return m != nil && libraryFunctions()[m[1]]
+}
+
 // harmless reports whether the error is one of OpenCL that Metal does not have. There a structure
 // in constant memory can be copied, and a temporary object is in thread memory, for which
 // OpenCL has no address space.

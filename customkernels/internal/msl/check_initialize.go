@@ -5,6 +5,7 @@ import "strings"
 // initializers rewrites what OpenCL's vectors lack of C++'s initialization.
 //
 //	float2 v(a, b);         float2 v = ::metal::mlxg_make<float2>(a, b);
+//	float2 v = {a};         float2 v = ::metal::mlxg_make<float2>(a);
 //	f({a, b, c})            f(::metal::mlxg_list(a, b, c))
 func (w *checkWriter) initializers() {
 	aliases := w.vectorAliases()
@@ -20,7 +21,7 @@ func (w *checkWriter) initializers() {
 		} else if w.match[i] >= 0 {
 			open = open[:len(open)-1]
 		}
-		if t.Kind != Identifier || !bodies.contains(t.Offset) {
+		if t.Kind != Identifier || !bodies.contains(t.Offset) && !w.at(i-1).is("constant") && !w.at(i-1).is("constexpr") {
 			continue
 		}
 		switch next := w.at(i + 1); {
@@ -35,18 +36,35 @@ func (w *checkWriter) initializers() {
 
 // directly rewrites the variables of a vector type, the first with its name at token i.
 func (w *checkWriter) directly(i int, kind string) {
-	for w.at(i).Kind == Identifier && (w.at(i+1).is("(") || w.at(i+1).is("{")) {
-		open, end := i+1, w.match[i+1]
-		if end == open+1 || w.declaresParameter(open+1, end) {
+	for w.at(i).Kind == Identifier {
+		open, before := i+1, " = "
+		if w.at(open).is("=") && w.at(open+1).is("{") {
+			open, before = i+2, ""
+		}
+		if !w.at(open).is("{") && (before == "" || !w.at(open).is("(")) {
 			return
 		}
-		w.replace(w.tokens[open], " = ::metal::mlxg_make<"+kind+">(")
+		end := w.match[open]
+		if end == open+1 || before != "" && w.declaresParameter(open+1, end) || before == "" && w.nested(open) {
+			return
+		}
+		w.replace(w.tokens[open], before+"::metal::mlxg_make<"+kind+">(")
 		w.replace(w.tokens[end], ")")
 		if !w.at(end + 1).is(",") {
 			return
 		}
 		i = end + 2
 	}
+}
+
+// nested reports whether the braces at a token have braces within.
+func (w *checkWriter) nested(open int) bool {
+	for i := open + 1; i < w.match[open]; i++ {
+		if w.tokens[i].is("{") {
+			return true
+		}
+	}
+	return false
 }
 
 // declaresParameter reports whether the tokens [first, end) between parentheses are parameters of
@@ -68,12 +86,8 @@ func (w *checkWriter) braceArgument(i, open int) bool {
 		!w.at(i-1).is("(") && !w.at(i-1).is(",") {
 		return false
 	}
-	for j := i + 1; j < w.match[i]; j++ {
-		if w.tokens[j].is("{") { // braces within: of a structure or an array, which OpenCL takes
-			return false
-		}
-	}
-	return w.match[i] > i+1 && !w.at(i+1).is(".")
+	// Braces within are those of a structure or an array, which OpenCL takes.
+	return !w.nested(i) && w.match[i] > i+1 && !w.at(i+1).is(".")
 }
 
 // vectorAliases lists the names that the text gives to vector types.

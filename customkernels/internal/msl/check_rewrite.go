@@ -13,6 +13,7 @@ type checkWriter struct {
 	edits edits
 	// anyReference leaves the address space out of references to constants in thread memory.
 	anyReference bool
+	macros       map[string]bool // that the text defines
 }
 
 // openclSpaces holds OpenCL's words for Metal's address spaces.
@@ -39,6 +40,7 @@ func (w *checkWriter) translate() (string, error) {
 	w.constructors()
 	w.initializers()
 	w.unqualified()
+	w.members()
 	if err := w.canary(); err != nil {
 		return "", err
 	}
@@ -148,7 +150,7 @@ func (w *checkWriter) constructors() {
 			continue
 		}
 		previous, next := w.code.neighbour(i, -1), w.code.neighbour(i, 1)
-		if previous.is(".") || previous.is("->") || previous.is("~") || previous.is("operator") {
+		if previous.is(".") || previous.is("->") || previous.is("~") || previous.is("operator") || previous.is("##") {
 			continue
 		}
 		qualifier := "::metal::"
@@ -297,6 +299,27 @@ func (w *checkWriter) unqualified() {
 			(w.at(end+2).is("=") || w.at(end+2).is(";") || w.at(end+2).is(",")) &&
 			w.unqualifiedPointer(first, end+1, pointers) {
 			w.insert(w.tokens[first].Offset, "__private ")
+		}
+	}
+}
+
+// members puts the objects of member functions that name no address space into thread memory, as Metal
+// does.
+func (w *checkWriter) members() {
+	for _, it := range w.items {
+		if it.scope != classScope || it.params <= it.start+1 || it.kind != functionItem && it.kind != otherItem {
+			continue // static_assert and macros have nothing before their names
+		}
+		end := w.match[it.params]
+		bound := w.code.classes[w.at(it.params-1).Text] || w.at(it.params-2).is("~") // a constructor or destructor
+		for i := it.start; i < it.params; i++ {
+			bound = bound || w.tokens[i].is("static") || w.tokens[i].is("friend") || w.tokens[i].is("using")
+		}
+		for i := end + 1; i <= it.last && !w.tokens[i].is("{") && !w.tokens[i].is(";"); i++ {
+			bound = bound || isSpace(w.tokens[i].Text) || w.code.aliases[w.tokens[i].Text] != ""
+		}
+		if !bound {
+			w.insert(w.tokens[end].End(), " __private")
 		}
 	}
 }

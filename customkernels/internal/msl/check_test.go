@@ -173,6 +173,52 @@ var addressSpacePairs = []struct {
 		wantInMessage: "constant memory",
 	},
 	{
+		name:          "a program-scope variable that is not constant at all",
+		header:        "int rows[2] = {4, 5};\n",
+		rightHeader:   "constant int rows[2] = {4, 5}; struct rows_of; int count(int n); using number = int;\n",
+		wrong:         "  y[0] = rows[0];",
+		right:         "  y[0] = rows[0];",
+		wantLineOf:    "int rows",
+		wantInMessage: "constant memory",
+	},
+	{
+		name:          "a static member outside constant memory",
+		header:        "struct S { static constexpr int rows = 4; };\n",
+		rightHeader:   "struct S { static constant constexpr int rows = 4; int n; static int get() { return 1; } };\n",
+		wrong:         "  y[0] = S::rows;",
+		right:         "  y[0] = S::rows;",
+		wantLineOf:    "static constexpr int rows",
+		wantInMessage: "constant memory",
+	},
+	{
+		name:       "a member function that names no space on a device object",
+		header:     "struct S { float a; float get() const { return a; } thread S& operator+=(S s) { a += s.a; return *this; } };\n",
+		wrong:      "  device S* s = (device S*)y; y[0] = s[0].get();",
+		right:      "  device S* s = (device S*)y; S c = s[0]; c += s[1]; y[0] = c.get() + S{1}.get();",
+		wantLineOf: "s[0].get()",
+	},
+	{
+		name:          "numbers of two types to a function that Metal has for each",
+		wrong:         "  uint n = 3; y[0] = min(n, 2);",
+		right:         "  uint n = 3; int k = 2; y[0] = min(n, 2u) + min(int(n), k) + max(float4(n), 0).x + pow(y[0], 2) + clamp(y[0], 0.0, 1.0f) + abs(k) + sqrt(half(k)) + max(bfloat(n), bfloat(1)) + max(uchar(n), uchar(1)) + max(n > 1, 2);",
+		wantLineOf:    "min(n, 2)",
+		wantInMessage: "ambiguous",
+	},
+	{
+		name:          "a half and a float to one function",
+		wrong:         "  half h = 2; y[0] = max(h, 0.0f);",
+		right:         "  half h = 2; y[0] = max(h, 0.0h) + precise::pow(h, 2.0f) + fast::max(h, 0.0f);",
+		wantLineOf:    "max(h",
+		wantInMessage: "ambiguous",
+	},
+	{
+		name:          "an integer to a function of floats",
+		wrong:         "  int n = 2; y[0] = sqrt(n);",
+		right:         "  int n = 2; y[0] = sqrt(float(n)) + precise::sqrt(n);",
+		wantLineOf:    "sqrt(n)",
+		wantInMessage: "ambiguous",
+	},
+	{
 		name:       "a member function for thread memory on a device object",
 		header:     "struct S { float a; float get() const thread { return a; } };\n",
 		wrong:      "  device S* s = (device S*)y; y[0] = s[0].get();",
@@ -297,6 +343,10 @@ func TestCheckReadsMetal(t *testing.T) {
   wide q{v, v}; float4 z{v.xy, 1, 2}; metal::float2 m(1), n = float2(3, 4); float a(1), b(2); float3 c(float(h.x), v); uint2 e{1, 2}; y[0] = float(g.x) + o.y + f.z + p.x + q.w;
   y[1] = sum3({1, 2, 3}) + sum3({e.x, e.y, 3u}) + params({2, 3}) + params_of({4, 5.0f}) + one({6}) + one_or_three({1, 2, 3}) + one_or_three(7) + z.x + m.x + n.y + a + b + c.z;
   float w2 = 2.5 * v.x + 1e-3 * z.y + 0x1p3 + .5 * h.x; y[2] = w2; float2 local_prototype(float a, float2 b); y[3] = Held(2, v).v.x;`,
+		"more initialization": `  float4 v = {0}, u = {1, 2, 3, 4}, z{}; uint2 n = {N}; y[0] = v.x + u.y + z.x + n.x;
+  float2x2 m = float2x2(1); m *= 2; m *= m; m = -m; y[1] = m[0][0] + (is_scalar<half>::value ? 1 : 2);
+  simdgroup_float8x8 s = make_filled_simdgroup_matrix<float, 8>(0.f); simdgroup_store(s, y);
+  threadgroup struct { float a[4]; } shared; shared.a[0] = 1; y[2] = shared.a[0] + unpack_snorm2x16_to_float(1).x;`,
 		"logging": `  constexpr constant os_log logger("a", "b"); logger.log_debug("%f", y[0]); y[0] = 1;`,
 		"mathematics": `  float a = metal::exp(eps) + metal::precise::rsqrt(eps) + fast::sin(eps) + fma(eps, 2.0f, 1) + max(1.0f, eps) + pow(eps, 2);
   y[0] = clamp(a, 0.0f, 1.0f) + select(a, 1.0f, a > 0) + mix(a, 2.0f, 0.5f) + INFINITY + numeric_limits<float>::max();
