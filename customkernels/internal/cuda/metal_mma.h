@@ -110,6 +110,11 @@ MLXG_INLINE void wait_for_copies() {
   __syncthreads();
 }
 
+// Lets the compiler not know a value that it would else keep for later.
+MLXG_INLINE void make_anew(unsigned& value) {
+  asm volatile("" : "+r"(value));
+}
+
 }  // namespace mlxg
 
 #endif

@@ -46,7 +46,7 @@ struct float_terms {
     for (int i = 0; i < 4; ++i) {
       high[i] = tf32_of(values[i]);
       // An operand's parts would be kept over all panels, for which there are no registers.
-      if (!MLXG_TF32) asm volatile("" : "+r"(high[i]));
+      if (!MLXG_TF32) make_anew(high[i]);
       low[i] = MLXG_TF32 ? 0 : tf32_of(values[i] - __builtin_bit_cast(float, high[i] & 0xffffe000u));
     }
   }

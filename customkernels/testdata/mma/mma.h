@@ -99,4 +99,6 @@ inline void wait_for_copies() {
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
+inline void make_anew(unsigned&) {}
+
 }  // namespace mlxg
