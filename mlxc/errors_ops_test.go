@@ -68,6 +68,7 @@ func TestWrongOperations(t *testing.T) {
 		"more than 64 bits count":       {mlxc.Where(zeros(huge, 1, 1), zeros(huge, 1), zeros(huge)), []string{"where", "holds more elements than memory can"}},
 		"outer products beyond memory":  {zeros(huge).Outer(zeros(huge)), []string{"outer", "holds more elements than memory can"}},
 		"one of several beyond memory":  {mlxc.BroadcastArrays(zeros(huge, 1), zeros(huge))[1], []string{"broadcast_arrays", "holds more elements than memory can"}},
+		"many parts of nothing":         {none.Split(math.MaxInt32, 0)[0], []string{"split", "float32(0)", "2147483647 parts of nothing"}},
 		"a negative size":               {a.Reshape(-2, -3), []string{"reshape", "float32(2,3)", "negative axis"}},
 		"a shape that overflows":        {none.Reshape(1<<16, 1<<16, 1<<16, 1<<16), []string{"reshape", "memory"}},
 		"unknown among nothing":         {none.Reshape(0, -1), []string{"reshape", "(0,-1) could be anything"}},

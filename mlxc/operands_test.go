@@ -281,7 +281,8 @@ func TestGradientsOfAnotherShape(t *testing.T) {
 	}
 }
 
-// Where there are no elements, MLX's rules for products would divide by their number.
+// Where there are no elements, MLX's rules for products would divide by their number, and those
+// for the largest of no elements.
 func TestDerivativesOfNothing(t *testing.T) {
 	x := mlxc.Zeros(mlxc.Float32, 3, 0)
 	for _, f := range []operation{
@@ -296,5 +297,12 @@ func TestDerivativesOfNothing(t *testing.T) {
 		_, tangents, err := mlxc.JVP(single(f), arrays{x}, arrays{x})
 		require.NoError(t, err)
 		requireClose(t, mlxc.ZerosLike(f(x)), tangents[0])
+	}
+	one := mlxc.Ones(mlxc.Float32, 3, 1)
+	for _, scan := range []func(a *mlxc.Array, axis int, c mlxc.ScanConfig) *mlxc.Array{(*mlxc.Array).CumMaxWith, (*mlxc.Array).CumMinWith} {
+		f := func(a *mlxc.Array) *mlxc.Array { return scan(a, 1, mlxc.ScanConfig{Exclusive: true}) }
+		_, grads, err := mlxc.VJP(single(f), arrays{one}, arrays{one})
+		require.NoError(t, err)
+		requireClose(t, mlxc.ZerosLike(one), grads[0])
 	}
 }

@@ -34,6 +34,9 @@ func (a *Array) Split(n, axis int) []*Array {
 	if n < 1 {
 		return failed(1, opError(op, fmt.Errorf("%d parts: there must be 1 or more", n), a))
 	}
+	if _, err := a.axis(axis); err == nil && n > maxFailed && a.Dim(axis) == 0 { // which any number divides
+		return failed(maxFailed, opError(op, fmt.Errorf("%d parts of nothing: there may be %d at most", n, maxFailed), a))
+	}
 	return orFailed(min(n, maxFailed))(mlxSplit(a, n, axis))
 }
 

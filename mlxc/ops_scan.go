@@ -45,7 +45,7 @@ func (a *Array) CumMax(axis int) *Array { return a.CumMaxWith(axis, ScanConfig{}
 // CumMaxWith is CumMax as the config says; its DType does not matter. The largest of no
 // elements is −∞, or the least integer.
 func (a *Array) CumMaxWith(axis int, c ScanConfig) *Array {
-	return mlxCummaxAxis(a, axis, c.Reverse, !c.Exclusive).orNothing()
+	return c.extreme(a, axis, mlxCummaxAxis)
 }
 
 // CumMin returns the smallest of the elements up to and with each one, along the axis; NaN from
@@ -55,7 +55,16 @@ func (a *Array) CumMin(axis int) *Array { return a.CumMinWith(axis, ScanConfig{}
 // CumMinWith is CumMin as the config says; its DType does not matter. The smallest of no
 // elements is ∞, or the largest integer.
 func (a *Array) CumMinWith(axis int, c ScanConfig) *Array {
-	return mlxCumminAxis(a, axis, c.Reverse, !c.Exclusive).orNothing()
+	return c.extreme(a, axis, mlxCumminAxis)
+}
+
+func (c ScanConfig) extreme(a *Array, axis int, f func(a *Array, axis int, reverse, inclusive bool) *Array) *Array {
+	if c.Exclusive && a.Dim(axis) == 1 {
+		// It is that of no elements, and MLX's gradient would divide by their number.
+		a = a.StopGradient()
+		defer a.Free()
+	}
+	return f(a, axis, c.Reverse, !c.Exclusive).orNothing()
 }
 
 // LogCumSumExp returns ln Σ eᵃ of the elements up to and with each one, along the axis, without
