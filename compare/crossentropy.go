@@ -313,5 +313,5 @@ func (c lossCase) exactConfig() oracle.CrossEntropyConfig {
 func (c lossCase) name(shape string) string {
 	return caseName(shape, map[ops.Reduction]string{ops.Sum: "sum", ops.None: "none"}[c.reduction],
 		noteIf(c.ignore, "ign"), noteIf(c.smooth, "smooth"), noteIf(c.zLoss, "z"), noteIf(c.softCap, "cap"),
-		noteIf(c.signed, "int32"), noteIf(c.outOfRange, "out of range"), noteIf(c.trained, "dloss 1"), c.layouts.String(), c.label)
+		noteIf(c.signed, "int32"), noteIf(c.outOfRange, "out of range"), noteIf(c.trained, "ct 1"), c.layouts.String(), c.label)
 }
