@@ -153,8 +153,9 @@ func (q Quantized) checkRows(what string, a *Array) error {
 
 // QuantizedMatMul returns the matrix product of a, of a floating-point dtype and shape
 // (…,K), with wᵀ if transpose is set, w then standing for (N,K), as layers store it, or
-// else with w, standing for (K,N). The result has a's dtype. The gradient flows to a
-// alone, and in mode Affine to the scales and biases.
+// else with w, standing for (K,N). The result has a's dtype; on a CPU, that of halves is
+// computed in float32. The gradient flows to a alone, and in mode Affine to the scales and
+// biases.
 func (a *Array) QuantizedMatMul(w Quantized, transpose bool) *Array {
 	err := w.check(true)
 	if err == nil && a.DType() == Float64 {
@@ -163,7 +164,27 @@ func (a *Array) QuantizedMatMul(w Quantized, transpose bool) *Array {
 	if err != nil {
 		return invalid(opError("quantized_matmul", err, a, w.Weight, w.Scales, w.Biases))
 	}
-	return mlxQuantizedMatmul(a, w.Weight, w.Scales, w.Biases, transpose, w.GroupSize, w.Bits, w.mode()).orNothing()
+	return a.inFloat32(w, func(a *Array) *Array {
+		return mlxQuantizedMatmul(a, w.Weight, w.Scales, w.Biases, transpose, w.GroupSize, w.Bits, w.mode()).orNothing()
+	})
+}
+
+// inFloat32 multiplies halves on a CPU as float32. MLX adds them up in their own dtype, one
+// by one: that takes ten to forty times as long, and rounds every sum.
+func (a *Array) inFloat32(w Quantized, product func(a *Array) *Array) *Array {
+	d := a.DType()
+	promoted := w.mode() == string(Affine) && w.Scales.DType() != d
+	if d != Float16 && d != BFloat16 || promoted || CurrentDevice() != CPU {
+		return product(a)
+	}
+	x := a.AsType(Float32)
+	defer x.Free()
+	y := product(x)
+	defer y.Free()
+	if y.Err() != nil {
+		return product(a) // its error has the operands' dtypes
+	}
+	return y.AsType(d)
 }
 
 // GatherQMM is QuantizedMatMul of chosen matrices of two batches: see GatherMM.
@@ -179,7 +200,9 @@ func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right))
 	}
-	return mlxGatherQmm(a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right, transpose, w.GroupSize, w.Bits, w.mode(), ids.Sorted).orNothing()
+	return a.inFloat32(w, func(a *Array) *Array {
+		return mlxGatherQmm(a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right, transpose, w.GroupSize, w.Bits, w.mode(), ids.Sorted).orNothing()
+	})
 }
 
 // QQMatMul quantises a, of shape (…,M,K), as w is, and returns its matrix product with wᵀ.

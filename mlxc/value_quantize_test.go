@@ -179,3 +179,30 @@ func init() {
 		}
 	})
 }
+
+// MLX's products of halves on a CPU are computed in float32, and rounded once.
+func TestHalvesTimesQuantised(t *testing.T) {
+	if mlxc.DefaultDevice() != mlxc.CPU {
+		t.Skip("it is MLX's backend for CPUs that adds up halves")
+	}
+	for d, ulp := range map[mlxc.DType]float64{mlxc.Float16: 1.0 / (1 << 11), mlxc.BFloat16: 1.0 / (1 << 8)} {
+		x := mlxc.RandomUniform(mlxc.RandomKey(1), 0.5, 1, d, 3, 1024)
+		for _, mode := range []mlxc.QuantizeMode{mlxc.Affine, mlxc.MXFP8} {
+			q := mlxc.RandomUniform(mlxc.RandomKey(2), 0.5, 1, d, 8, 1024).Quantize(mlxc.QuantizeConfig{Mode: mode})
+			want := numbers(t, x.AsType(mlxc.Float64).MatMul(q.Dequantize(mlxc.Float32).AsType(mlxc.Float64).Transpose()))
+			for _, y := range []*mlxc.Array{x.QuantizedMatMul(q, true), x.GatherQMM(q, mlxc.MatMulIDs{}, true)} {
+				require.Equal(t, d, y.DType())
+				for i, got := range numbers(t, y) {
+					require.InEpsilon(t, want[i], got, 1.01*ulp, "%v %v", d, mode)
+				}
+			}
+			grads, err := mlxc.Grad(func(a arrays) arrays {
+				return arrays{a[0].QuantizedMatMul(q, true).Sum()}
+			})(arrays{x})
+			require.NoError(t, err)
+			require.Equal(t, d, grads[0].DType())
+		}
+		wrong := x.QuantizedMatMul(mlxc.Ones(d, 8, 512).Quantize(mlxc.QuantizeConfig{}), true)
+		require.ErrorContains(t, wrong.Err(), "quantized_matmul "+d.String()+"(3,1024)")
+	}
+}
