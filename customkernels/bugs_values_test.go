@@ -149,11 +149,33 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"transposed_index": ofX(func(x []float64) []float64 {
 		return perElementOf(x, func(i int) float64 { return x[i%4*16+i/4] })
 	}),
-	"tree_reduction_of_48":           ofX(rowsOf(48, total)),
-	"uninitialised_matrix":           productOfAAndB,
-	"uninitialised_maximum":          ofX(rowsOf(16, func(x []float64) []float64 { return []float64{slices.Max(x)} })),
-	"uninitialised_variable":         ofX(rowsOf(16, total)),
-	"uninitialised_output_read":      ofX(func(x []float64) []float64 { return x }),
+	"tree_reduction_of_48":      ofX(rowsOf(48, total)),
+	"uninitialised_matrix":      productOfAAndB,
+	"uninitialised_maximum":     ofX(rowsOf(16, func(x []float64) []float64 { return []float64{slices.Max(x)} })),
+	"uninitialised_variable":    ofX(rowsOf(16, total)),
+	"uninitialised_output_read": ofX(func(x []float64) []float64 { return x }),
+	"structure_by_value": ofX(rowsOf(500, func(x []float64) []float64 {
+		sum, greatest := 0.0, slices.Max(x)
+		for _, v := range x {
+			sum += math.Exp(v - greatest)
+		}
+		return perElementOf(x, func(i int) float64 { return math.Exp(x[i]-greatest) / sum })
+	})),
+	"structure_copied": func(in map[string][]float64) [][]float64 {
+		bodies := slices.Collect(slices.Chunk(in["bodies"], 4))
+		length := func(x, y, z float64) float64 { return math.Sqrt(x*x + y*y + z*z) }
+		var found []float64
+		for _, b := range bodies {
+			nearest := bodies[0]
+			for _, o := range bodies[1:] {
+				if length(o[0]-b[0], o[1]-b[1], o[2]-b[2])*o[3] < nearest[3] {
+					nearest = o
+				}
+			}
+			found = append(found, nearest[3]*length(nearest[0], nearest[1], nearest[2]))
+		}
+		return [][]float64{found}
+	},
 	"uninitialised_padding":          ofX(rowsOf(50, total)),
 	"uninitialised_threadgroup_slot": ofX(rowsOf(128, total)),
 	"value_shared_without_barrier": ofX(rowsOf(64, func(x []float64) []float64 {

@@ -3,6 +3,7 @@ package customkernels
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -115,9 +116,10 @@ func (s *checkedRun) finding(r *checked.Result, w checked.Finding, c SanitizeCon
 // sites translates lines of the translation unit to lines of the shader files.
 func (s *checkedRun) sites(frames []checked.Frame) []Site {
 	var list []Site
-	for _, frame := range frames {
-		at, ok := s.kernel.parsed.Locate(s.text, frame.Line-msl.HostLineShift)
-		if !ok {
+	for i, frame := range frames {
+		line := frame.Line - msl.HostLineShift
+		at, ok := s.kernel.parsed.Locate(s.text, line)
+		if !ok || i+1 < len(frames) && s.implicit(frame.Function, line) {
 			continue
 		}
 		function := frame.Function
@@ -127,6 +129,19 @@ func (s *checkedRun) sites(frames []checked.Frame) []Site {
 		list = append(list, Site{at.File, at.Line, function})
 	}
 	return list
+}
+
+var classHead = regexp.MustCompile(`\b(?:struct|class|union)\b\s*(\w*)`)
+
+// implicit reports whether a function at a line of the text is the copy or assignment of a class whose
+// definition begins there: nobody wrote it, and what matters is who calls it.
+func (s *checkedRun) implicit(function string, line int) bool {
+	lines := strings.Split(s.text, "\n")
+	if line < 1 || line > len(lines) {
+		return false
+	}
+	m := classHead.FindStringSubmatch(lines[line-1])
+	return m != nil && (function == "operator=" || function != "" && function == m[1])
 }
 
 // site is where the kernel's name stands.
@@ -235,7 +250,7 @@ func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) st
 			return fmt.Sprintf("%v writes %s, computed from a variable of its own that it has not set: give the variable a value where it is declared", a, element)
 		}
 		if w.Slot < len(s.buffers) {
-			return fmt.Sprintf("%v reads %s, which nothing has written: write it first, set Launch.InitValue, or give what it holds in Launch.InOut", a, element)
+			return fmt.Sprintf("%v reads %s, which nothing has written: write it first, or say what it holds before, in Launch.InitValue or Launch.InOut (init= or inout: in a launch description)", a, element)
 		}
 		return fmt.Sprintf("%v reads %s, which no thread of the group has written: write it first", a, element)
 	case FindingNeverRead:

@@ -42,6 +42,10 @@ struct entry {
 // Defined at the end of the translation unit, and declared here so that the
 // loop below and the kernel become one function.
 namespace {
+#ifdef MLXG_CHECKED
+// g++ does not look at what a structure passed by value is read from; of a function that is inlined it does.
+[[gnu::flatten]]
+#endif
 void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p);
 }
 extern "C" {
