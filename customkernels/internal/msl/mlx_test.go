@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -318,4 +319,17 @@ func exampleHistogram(t *testing.T) string {
 	require.NoError(t, err)
 	return generate("histogram", k.MLX(), []argument{{"float", 64}, {"uint8_t", 8}},
 		[]argument{{"uint32_t", 0}, {"float", 0}, {"float", 0}}, nil)
+}
+
+// A function constant may stay undefined where the text asks whether it has a value.
+func TestMLXAnswersWhetherConstantsAreDefined(t *testing.T) {
+	files := fstest.MapFS{"f.metal": {Data: []byte("constant float a [[function_constant(0)]];\nconstant bool b [[function_constant(1)]];\n" +
+		"constant float c = is_function_constant_defined(a) ? a : 2;\n" +
+		"kernel void f(device float* y [[buffer(0)]]) { y[0] = is_function_constant_defined( b ) && b ? c : 1; }\n")}}
+	file, err := Parse(files, "f.metal")
+	require.NoError(t, err)
+	m := file.Kernels[0].MLX(ConstantValue("b", "true"))
+	require.Empty(t, m.Unset)
+	require.Equal(t, "constant float a = float(0);\nconstant bool b = true;\nconstant float c = false ? a : 2;\n", m.Header)
+	require.Contains(t, m.Body, "y[0] = true && b ? c : 1;")
 }
