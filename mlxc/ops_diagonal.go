@@ -17,12 +17,20 @@ func (a *Array) Triu(k int) *Array {
 // Diagonal gives the elements on diagonal k of the matrices in axis1, for rows, and axis2,
 // for columns. They form the last axis of the result, in the place of both.
 func (a *Array) Diagonal(k, axis1, axis2 int) *Array {
-	return mlxDiagonal(a, limitDiagonal(k, a.Dim(axis1), a.Dim(axis2)), axis1, axis2)
+	d := mlxDiagonal(a, limitDiagonal(k, a.Dim(axis1), a.Dim(axis2)), axis1, axis2)
+	if a.Size() == 0 && d.err == nil {
+		// MLX's view has no strides that its sums could end with.
+		return d.Contiguous()
+	}
+	return d
 }
 
 // Trace adds up diagonal k of the matrices in axis1, for rows, and axis2, for columns, in
 // the dtypes of Sum.
 func (a *Array) Trace(k, axis1, axis2 int) *Array {
+	if a.Size() == 0 {
+		return a.Diagonal(k, axis1, axis2).Sum(-1)
+	}
 	return mlxTraceAxes(a, limitDiagonal(k, a.Dim(axis1), a.Dim(axis2)), axis1, axis2, a.DType())
 }
 

@@ -120,3 +120,13 @@ func TestNothingToComputeWith(t *testing.T) {
 	require.Equal(t, []float32{1, 2, 3, 4}, floats(t, x.ScatterAdd(mlxc.FromSlice([]int32{}), mlxc.Zeros(mlxc.Float32, 0, 2), 0)))
 	require.Empty(t, floats(t, x.Take(mlxc.FromSlice([]int32{}), 1)))
 }
+
+// MLX's view of a diagonal without elements keeps its sum busy for many seconds.
+func TestTraceOfNothing(t *testing.T) {
+	x := mlxc.Zeros(mlxc.Float32, 1, 2, 4, 0)
+	for name, sum := range map[string]*mlxc.Array{
+		"trace": x.Trace(0, 1, 3), "outside": x.Trace(7, -3, -1), "sum": x.Diagonal(0, 1, 3).Sum(-1),
+	} {
+		require.Equal(t, "array([[0, 0, 0, 0]], dtype=float32)", sum.String(), name)
+	}
+}
