@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -27,8 +28,21 @@ type kernelLaunch struct {
 
 func (l kernelLaunch) name() string { return l.kernel.Name() + " " + l.label }
 
-// nothingRan says why, where there was nothing to run.
-const nothingRan = "nothing ran: docs/sanitize.md says how a shader file describes launches, and --case may match none\n"
+// leftOut is what a page of launches says at its end of those that are not on it: done is what
+// was to be done with them, and was with n.
+func leftOut(done string, withoutLaunch []string, incomplete bool, n int) string {
+	var text strings.Builder
+	for _, name := range withoutLaunch {
+		fmt.Fprintf(&text, "not %s, for want of a launch description: %s\n", done, name)
+	}
+	switch {
+	case incomplete:
+		fmt.Fprintf(&text, "interrupted: not every launch was %s\n", done)
+	case n == 0:
+		text.WriteString("nothing ran: docs/sanitize.md says how a shader file describes launches, and --case may match none\n")
+	}
+	return text.String()
+}
 
 // shippedLaunches are those of this project's kernels.
 func shippedLaunches(set ops.CaseSet) []kernelLaunch {

@@ -307,15 +307,7 @@ func (r *sanitizeReport) failed() bool {
 // summary is the end of the page.
 func (r *sanitizeReport) summary() string {
 	var text strings.Builder
-	for _, name := range r.WithoutLaunch {
-		fmt.Fprintf(&text, "not run, for want of a launch description: %s\n", name)
-	}
-	switch {
-	case r.Incomplete:
-		text.WriteString("interrupted: not every launch was run\n")
-	case r.LaunchCount == 0:
-		text.WriteString(nothingRan)
-	}
+	text.WriteString(leftOut("run", r.WithoutLaunch, r.Incomplete, r.LaunchCount))
 	if r.Errors+r.Portability > 0 {
 		fmt.Fprintf(&text, "replay: %s\n", r.Replay)
 	}

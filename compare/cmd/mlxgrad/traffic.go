@@ -181,15 +181,7 @@ func (l launchTraffic) String() string {
 // summary is the end of the page: what was left out, and what compiled the rest.
 func (r *trafficReport) summary() string {
 	var text strings.Builder
-	for _, name := range r.WithoutLaunch {
-		fmt.Fprintf(&text, "not counted, for want of a launch description: %s\n", name)
-	}
-	switch {
-	case r.Incomplete:
-		text.WriteString("interrupted: not every launch was counted\n")
-	case len(r.Launches) == 0:
-		text.WriteString(nothingRan)
-	}
+	text.WriteString(leftOut("counted", r.WithoutLaunch, r.Incomplete, len(r.Launches)))
 	if r.Compiler != "" {
 		fmt.Fprintf(&text, "bytes, as compiled by %s with %s\n", r.Compiler, r.Flags)
 	}
