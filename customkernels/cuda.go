@@ -76,10 +76,13 @@ func (l Launch) inOrder() bool {
 	return true
 }
 
-// cudaKernel finds the kernel for a signature, or builds it. There is one for launches that
-// fill their threadgroups and one for the others.
+// cudaKernel finds the kernel for a signature, or builds it. There is one for each size of
+// threadgroups, and one for launches that do not fill theirs.
 func (k *Kernel) cudaKernel(l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, error) {
-	key := append(make([]byte, 0, keySize), l.bounds()...)
+	key := make([]byte, 0, keySize)
+	for _, n := range append(l.Threadgroup[:], l.Resident) {
+		key = append(strconv.AppendInt(key, int64(n), 10), ' ')
+	}
 	key = strconv.AppendBool(strconv.AppendBool(key, l.whole()), l.inOrder())
 	key = k.signature(key, l, inputs)
 	return foundOrBuilt(k, k.cuda, key, func() (*mlxc.CUDAKernel, error) { return k.buildCUDA(l, inputs) })
@@ -112,7 +115,7 @@ func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
 		parameters = append(parameters, "void* "+name)
 	}
 	return fmt.Sprintf("%s%snamespace mlx::core::cu {\n__global__ void __launch_bounds__(%s) %s(%s) {\n%s}\n}\n",
-		vocabulary, source.Header, l.bounds(), k.name, strings.Join(parameters, ", "), source.Body(l.whole())), nil
+		vocabulary, source.Header, l.bounds(), k.name, strings.Join(parameters, ", "), source.Body(l.Threadgroup, l.whole())), nil
 }
 
 // cudaVocabulary is Metal's vocabulary, which multiplies floats as MLX does.
@@ -151,7 +154,7 @@ func (k *Kernel) buildCUDA(l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, er
 		return nil, fmt.Errorf("lanes of the kernel work together, and the last threadgroup of the grid %v is not full along an axis before the "+
 			"threadgroup's last, %v: CUDA's simdgroups would have other threads than Metal's; make the grid a multiple of the threadgroup", l.Grid, l.Threadgroup)
 	}
-	body, names := source.Body(l.whole()), source.Inputs
+	body, names := source.Body(l.Threadgroup, l.whole()), source.Inputs
 	if !l.whole() {
 		names = append(names[:len(names):len(names)], msl.GridInput)
 	}

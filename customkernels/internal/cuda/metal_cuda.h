@@ -12,14 +12,15 @@
 
 namespace mlxg {
 
-// The place of the running thread in a launch, as Metal's attributes name it. If the launch
+// The place of the running thread in a launch with threadgroups of x·y·z threads, as Metal's
+// attributes name it. The size is a constant, so that what follows from it is. If the launch
 // is whole, its grid fills its blocks. If not, the grid has to be said, and blocks have
 // threads at the ends of the axes that Metal would not run.
-template <bool whole>
+template <unsigned x, unsigned y, unsigned z, bool whole>
 struct thread_position {
   metal::uint3 grid;
 
-  MLXG_INLINE thread_position() : grid(gridDim.x * blockDim.x, gridDim.y * blockDim.y, gridDim.z * blockDim.z) {}
+  MLXG_INLINE thread_position() : grid(gridDim.x * x, gridDim.y * y, gridDim.z * z) {}
   MLXG_INLINE explicit thread_position(const uint32_t* threads) : grid(threads[0], threads[1], threads[2]) {}
 
   // Whether Metal would run this thread.
@@ -29,17 +30,14 @@ struct thread_position {
   }
   MLXG_INLINE metal::uint3 threads_per_grid() const { return grid; }
   MLXG_INLINE metal::uint3 thread_position_in_threadgroup() const {
-    return metal::uint3(threadIdx.x, threadIdx.y, threadIdx.z);
+    return metal::uint3(x > 1 ? threadIdx.x : 0, y > 1 ? threadIdx.y : 0, z > 1 ? threadIdx.z : 0);
   }
   MLXG_INLINE metal::uint3 threadgroup_position_in_grid() const {
     return metal::uint3(blockIdx.x, blockIdx.y, blockIdx.z);
   }
-  MLXG_INLINE metal::uint3 dispatch_threads_per_threadgroup() const {
-    return metal::uint3(blockDim.x, blockDim.y, blockDim.z);
-  }
+  MLXG_INLINE metal::uint3 dispatch_threads_per_threadgroup() const { return metal::uint3(x, y, z); }
   MLXG_INLINE metal::uint3 thread_position_in_grid() const {
-    return metal::uint3(blockIdx.x * blockDim.x + threadIdx.x, blockIdx.y * blockDim.y + threadIdx.y,
-                        blockIdx.z * blockDim.z + threadIdx.z);
+    return threadgroup_position_in_grid() * dispatch_threads_per_threadgroup() + thread_position_in_threadgroup();
   }
   // Of this threadgroup: the last one of an axis may be short.
   MLXG_INLINE metal::uint3 threads_per_threadgroup() const {
@@ -52,8 +50,8 @@ struct thread_position {
   MLXG_INLINE metal::uint3 grid_size() const { return grid; }
   MLXG_INLINE metal::uint3 grid_origin() const { return metal::uint3(0); }
   MLXG_INLINE uint32_t thread_index_in_threadgroup() const {
-    const metal::uint3 size = threads_per_threadgroup();
-    return (threadIdx.z * size.y + threadIdx.y) * size.x + threadIdx.x;
+    const metal::uint3 size = threads_per_threadgroup(), p = thread_position_in_threadgroup();
+    return (p.z * size.y + p.y) * size.x + p.x;
   }
   MLXG_INLINE uint32_t thread_index_in_simdgroup() const { return thread_index_in_threadgroup() % simd_width; }
   MLXG_INLINE uint32_t thread_index_in_quadgroup() const { return thread_index_in_threadgroup() % 4; }

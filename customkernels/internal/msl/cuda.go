@@ -81,13 +81,15 @@ func (c *CUDASource) metadata(name string) string {
 	return ""
 }
 
-// Body is the body of MLX's kernel. A launch is whole if its threadgroups fill its grid.
-func (c *CUDASource) Body(whole bool) string {
+// Body is the body of MLX's kernel for threadgroups of this size. A launch is whole if they
+// fill its grid.
+func (c *CUDASource) Body(threadgroup [3]int, whole bool) string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "  const mlxg::thread_position<%d, %d, %d, %t> mlxg_at", threadgroup[0], threadgroup[1], threadgroup[2], whole)
 	if whole {
-		b.WriteString("  const mlxg::thread_position<true> mlxg_at;\n")
+		b.WriteString(";\n")
 	} else {
-		fmt.Fprintf(&b, "  const mlxg::thread_position<false> mlxg_at(%s);\n  if (!mlxg_at.exists()) return;\n", GridInput)
+		fmt.Fprintf(&b, "(%s);\n  if (!mlxg_at.exists()) return;\n", GridInput)
 	}
 	fmt.Fprintf(&b, "  ::%smlxg_enter(mlxg_at", c.scope)
 	for _, buffer := range c.kernel.Buffers {
