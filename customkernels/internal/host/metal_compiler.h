@@ -14,4 +14,10 @@
 #define METAL_FUNC inline __attribute__((always_inline))
 #define MLXG_INLINE [[gnu::always_inline]] inline
 
+namespace mlxg {
+// The smaller and the larger of two floats, of which a NaN loses against a number.
+MLXG_INLINE float smaller(float a, float b) { return b < a || a != a ? b : a; }
+MLXG_INLINE float larger(float a, float b) { return a < b || a != a ? b : a; }
+}  // namespace mlxg
+
 #endif

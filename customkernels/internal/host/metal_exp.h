@@ -74,6 +74,9 @@ MLXG_INLINE float exp2_1(float x) {
   return times_power_of_2(exp_near_0(r * M_LN2_F), integer_in(sum));
 }
 
+MLXG_INLINE float fast_exp1(float x) { return exp1(x); }
+MLXG_INLINE float fast_exp2_1(float x) { return exp2_1(x); }
+
 MLXG_INLINE float exp10_1(float x) {
   x = between(-46.0f, x, 39.0f);
   const float sum = multiply_add(x, 0x1.a934f0p+1f, to_integer);  // 1/log10(2)

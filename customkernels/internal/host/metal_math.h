@@ -182,8 +182,6 @@ using same_shape = typename shape<S, lanes<A>>::type;
   MLXG_F1(cos, __builtin_cosf(x))                   \
   MLXG_F1(cosh, __builtin_coshf(x))                 \
   MLXG_F1(cospi, __builtin_cosf(x* M_PI_F))         \
-  MLXG_F1(exp, detail::exp1(x))                     \
-  MLXG_F1(exp2, detail::exp2_1(x))                  \
   MLXG_F1(exp10, detail::exp10_1(x))                \
   MLXG_F1(log, detail::log1(x))                     \
   MLXG_F1(log2, detail::log2_1(x))                  \
@@ -235,10 +233,15 @@ MLXG_INLINE float smoothstep1(float a, float b, float x) {
 }
 }  // namespace detail
 
+#define MLXG_EXPONENTIALS           \
+  MLXG_F1(exp, detail::exp1(x))     \
+  MLXG_F1(exp2, detail::exp2_1(x))
+
 MLXG_TRANSCENDENTAL
+MLXG_EXPONENTIALS
 MLXG_F2(nextafter, __builtin_nextafterf(x, y))
-// MSL's two precisions are one here: what is fast on a GPU is not on a CPU. Both are of floats only,
-// which a half becomes.
+// MSL's two precisions are one here but for the exponentials, of which a GPU has one instruction:
+// what else is fast there is not on a CPU. Both are of floats only, which a half becomes.
 #undef MLXG_ARGUMENT
 #define MLXG_ARGUMENT(A) detail::single<A>
 namespace detail {
@@ -247,10 +250,14 @@ using single = conditional_t<is_same_v<A, half> || is_same_v<A, bfloat>, float, 
 }
 namespace precise {
 MLXG_TRANSCENDENTAL
+MLXG_EXPONENTIALS
 }
 namespace fast {
 MLXG_TRANSCENDENTAL
+MLXG_F1(exp, detail::fast_exp1(x))
+MLXG_F1(exp2, detail::fast_exp2_1(x))
 }
+#undef MLXG_EXPONENTIALS
 #undef MLXG_ARGUMENT
 #undef MLXG_TRANSCENDENTAL
 #undef MLXG_F1
@@ -309,12 +316,14 @@ MLXG_INLINE detail::same_shape<A, int> ilogb(const A& a) {
 namespace detail {
 template <class S>
 MLXG_INLINE S min1(S a, S b) {
-  if constexpr (is_floating_point_v<S>) return b < a || a != a ? b : a;
+  if constexpr (is_same_v<S, float>) return mlxg::smaller(a, b);
+  else if constexpr (is_floating_point_v<S>) return b < a || a != a ? b : a;
   else return b < a ? b : a;
 }
 template <class S>
 MLXG_INLINE S max1(S a, S b) {
-  if constexpr (is_floating_point_v<S>) return a < b || a != a ? b : a;
+  if constexpr (is_same_v<S, float>) return mlxg::larger(a, b);
+  else if constexpr (is_floating_point_v<S>) return a < b || a != a ? b : a;
   else return a < b ? b : a;
 }
 }  // namespace detail
