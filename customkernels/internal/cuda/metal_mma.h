@@ -66,6 +66,28 @@ MLXG_INLINE shared_place shared_address(const void* p) {
   return unsigned(address);
 }
 
+// An element there, of 16 or 32 bits.
+template <class T>
+MLXG_INLINE T load_shared(shared_place at) {
+  if constexpr (sizeof(T) == 2) {
+    unsigned short bits;
+    asm volatile("ld.shared.u16 %0, [%1];" : "=h"(bits) : "r"(at) : "memory");
+    return __builtin_bit_cast(T, bits);
+  } else {
+    unsigned bits;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(bits) : "r"(at) : "memory");
+    return __builtin_bit_cast(T, bits);
+  }
+}
+template <class T>
+MLXG_INLINE void store_shared(shared_place at, T value) {
+  if constexpr (sizeof(T) == 2) {
+    asm volatile("st.shared.u16 [%0], %1;" ::"r"(at), "h"(__builtin_bit_cast(unsigned short, value)) : "memory");
+  } else {
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(__builtin_bit_cast(unsigned, value)) : "memory");
+  }
+}
+
 // Loads four or two matrices of 8 rows of 16 bytes from shared memory, the rows' addresses from the
 // lanes: 8 lanes for a matrix. A lane gets 4 bytes of row lane / 4 of each; TRANSPOSED: of its
 // columns.
@@ -92,8 +114,7 @@ MLXG_INLINE void load_matrices(unsigned (&r)[2], shared_place at) {
 
 // Begins to copy BYTES, 16 or 4, from device memory to shared memory; zeros if it is not there.
 template <int BYTES>
-MLXG_INLINE void copy_ahead(void* to, const void* from, bool there) {
-  const shared_place at = shared_address(to);
+MLXG_INLINE void copy_ahead(shared_place at, const void* from, bool there) {
   unsigned long long address;
   asm("cvta.to.global.u64 %0, %1;" : "=l"(address) : "l"(from));
   const int bytes = there ? BYTES : 0;

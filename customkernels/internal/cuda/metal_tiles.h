@@ -33,10 +33,19 @@ struct tile {
 // for them. Infinity becomes NaN, which a product of it with one of zeros is too.
 MLXG_INLINE unsigned tf32_of(float value) { return __builtin_bit_cast(unsigned, value) + 0x1000u; }
 
-// What TF32 leaves of a float.
-MLXG_INLINE float tf32_error(float value) { return value - __builtin_bit_cast(float, tf32_of(value) & 0xffffe000u); }
+// What TF32 leaves of a float, of which the unit takes 11 bits: of 24, so that nothing has to be
+// rounded.
+MLXG_INLINE unsigned tf32_error(float value) {
+  return __builtin_bit_cast(unsigned, value - __builtin_bit_cast(float, tf32_of(value) & 0xffffe000u));
+}
+
+// Whether floats are multiplied as TF32: not what is as narrow as a fragment, which MLX, too,
+// multiplies as floats where it is a vector.
+template <int K, int C>
+constexpr bool as_tf32 = MLXG_TF32 && K > 8 && C > 8;
 
 // The left operand of eight terms of floats, and the products with it.
+template <bool TF32>
 struct float_terms {
   unsigned high[4], low[4];
 
@@ -46,18 +55,18 @@ struct float_terms {
     for (int i = 0; i < 4; ++i) {
       high[i] = tf32_of(values[i]);
       // An operand's parts would be kept over all panels, for which there are no registers.
-      if (!MLXG_TF32) make_anew(high[i]);
-      low[i] = MLXG_TF32 ? 0 : tf32_of(values[i] - __builtin_bit_cast(float, high[i] & 0xffffe000u));
+      if (!TF32) make_anew(high[i]);
+      low[i] = TF32 ? 0 : __builtin_bit_cast(unsigned, values[i] - __builtin_bit_cast(float, high[i] & 0xffffe000u));
     }
   }
   MLXG_INLINE void multiply(float (&c)[4], float b0, float b1) const {
-    if (MLXG_TF32) {
+    if (TF32) {
       multiply_tf32(c, high, tf32_of(b0), tf32_of(b1));
     } else {
       // mma cuts off what it adds up; the sum of all terms is added with rounding.
       float terms[4] = {};
       multiply_tf32(terms, low, tf32_of(b0), tf32_of(b1));
-      multiply_tf32(terms, high, tf32_of(tf32_error(b0)), tf32_of(tf32_error(b1)));
+      multiply_tf32(terms, high, tf32_error(b0), tf32_error(b1));
       multiply_tf32(terms, high, tf32_of(b0), tf32_of(b1));
 #pragma unroll
       for (int i = 0; i < 4; ++i) c[i] += terms[i];
@@ -77,14 +86,15 @@ struct panel {
   // A block has 48 KiB, for two large panels and a small one.
   enum { AHEAD = 2 * ELEMENTS * sizeof(T) <= 23 * 1024, SIZE = AHEAD ? 2 * ELEMENTS : ELEMENTS };
   static_assert(C % PACK == 0, "a panel's rows are whole packs");
-  T* memory;  // of this turn
-  T* other;   // of the next
+  shared_place place;  // of this turn's rows
+  shared_place both;   // the sum of it and of the next turn's
   const T* next;
   int next_rows;
 
   MLXG_INLINE void begin(T* to, const T* from, int rows, unsigned thread_index, unsigned threads) {
-    memory = AHEAD ? to + ELEMENTS : to;
-    other = to;
+    const shared_place first = shared_address(to), last = first + (AHEAD ? ELEMENTS * sizeof(T) : 0);
+    place = last;
+    both = first + last;
     next = from;
     next_rows = rows;
     if (AHEAD) copy(from, rows, thread_index, threads);
@@ -92,9 +102,7 @@ struct panel {
 
   MLXG_INLINE void turn(const T* from, int rows, unsigned thread_index, unsigned threads) {
     if (AHEAD) {
-      T* const now = other;
-      other = memory;
-      memory = now;
+      place = both - place;
       copy(from, rows, thread_index, threads);
     } else {
       copy(next, next_rows, thread_index, threads);
@@ -103,21 +111,40 @@ struct panel {
     }
   }
 
-  MLXG_INLINE float get(int row, int column) const { return float(memory[row * STRIDE + column]); }
+  // Where an element lies.
+  MLXG_INLINE shared_place at(unsigned row, unsigned column) const { return place + offset(row, column); }
+  MLXG_INLINE static shared_place offset(unsigned row, unsigned column) {
+    return (row * STRIDE + column) * unsigned(sizeof(T));
+  }
+  MLXG_INLINE float get(unsigned row, unsigned column) const { return float(load_shared<T>(at(row, column))); }
 
  private:
+
   // Begins to copy rows to the memory of the next turn.
   MLXG_INLINE void copy(const T* from, int rows, unsigned thread_index, unsigned threads) {
     if (rows <= 0) return;
+    const shared_place to = both - place;
     if ((unsigned long long)from % BYTES != 0) {
       for (unsigned i = thread_index; i < R * C; i += threads)
-        other[i / C * STRIDE + i % C] = int(i / C) < rows ? from[i] : T(0.0f);
+        store_shared(to + offset(i / C, i % C), int(i / C) < rows ? from[i] : T(0.0f));
       return;
     }
-#pragma unroll 4
-    for (unsigned i = thread_index; i < R * (C / PACK); i += threads) {
-      const unsigned row = i / (C / PACK), column = i % (C / PACK) * PACK;
-      copy_ahead<BYTES>(other + row * STRIDE + column, from + size_t(i) * PACK, int(row) < rows);
+    const unsigned packs = C / PACK;  // of a row
+    if (threads % packs == 0) {
+      // A thread copies the same columns of every so many rows.
+      const unsigned row = thread_index / packs, column = thread_index % packs * PACK, apart = threads / packs;
+      const shared_place first = to + offset(row, column);
+      from += row * C + column;
+#pragma unroll
+      for (unsigned below = 0; below < R; below += apart)
+        if (R % apart == 0 || row + below < R)
+          copy_ahead<BYTES>(first + offset(below, 0), from + below * C, int(row + below) < rows);
+    } else {
+#pragma unroll
+      for (unsigned first = 0; first < R * packs; first += threads) {
+        const unsigned i = first + thread_index, row = i / packs, column = i % packs * PACK;
+        if (i < R * packs) copy_ahead<BYTES>(to + offset(row, column), from + i * PACK, int(row) < rows);
+      }
     }
   }
 };
@@ -181,33 +208,49 @@ struct operand<float, M, K> {
 
 // ---- sums of products ----
 
+// Calls multiply(n, b) for n < STEPS with what load(n, b) has loaded into b, DISTANCE steps
+// before: a product would else wait for its operand.
+template <int STEPS, int DISTANCE, class Operands, class Load, class Multiply>
+MLXG_INLINE void loaded_ahead(Load load, Multiply multiply) {
+  Operands b[DISTANCE];
+#pragma unroll
+  for (int n = 0; n < DISTANCE && n < STEPS; ++n) load(n, b[n]);
+#pragma unroll
+  for (int n = 0; n < STEPS; ++n) {
+    multiply(n, b[n % DISTANCE]);
+    if (n + DISTANCE < STEPS) load(n + DISTANCE, b[n % DISTANCE]);
+  }
+}
+// What a load of four matrices leaves.
+struct four_matrices {
+  unsigned words[4];
+};
+
 // Adds the product of a left operand and a panel of C rows of K elements, transposed.
 template <int M, int K, int C, class T>
 MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<T, M, K>& left, const panel<T, C, K>& right,
                                          unsigned lane) {
   // Eight terms in columns c, the next eight, and both in columns c + 8.
-  const shared_place pairs = shared_address(right.memory + (lane % 8 + lane / 16 * 8) * right.STRIDE + lane / 8 % 2 * 8);
+  const shared_place pairs = right.at(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8);
+  constexpr int PAIRS = C / 16;
+  loaded_ahead<K / 16 * PAIRS, 4, four_matrices>(
+      [&](int n, four_matrices& b) { load_matrices<false>(b.words, pairs + right.offset(n % PAIRS * 16, n / PAIRS * 16)); },
+      [&](int n, const four_matrices& b) {
+        const int k = n / PAIRS * 2, c = n % PAIRS * 2;
 #pragma unroll
-  for (int k = 0; k + 16 <= K; k += 16) {
-#pragma unroll
-    for (int c = 0; c < C; c += 16) {
-      unsigned b[4];
-      load_matrices<false>(b, pairs + (c * right.STRIDE + k) * sizeof(T));
-#pragma unroll
-      for (int m = 0; m < M / 16; ++m) {
-        const unsigned a[4] = {left.pairs[2 * m][k / 8], left.pairs[2 * m + 1][k / 8], left.pairs[2 * m][k / 8 + 1],
-                               left.pairs[2 * m + 1][k / 8 + 1]};
-        multiply_16<T>(sum.fragments[m][c / 8], a, b[0], b[1]);
-        multiply_16<T>(sum.fragments[m][c / 8 + 1], a, b[2], b[3]);
-      }
-    }
-  }
+        for (int m = 0; m < M / 16; ++m) {
+          const unsigned a[4] = {left.pairs[2 * m][k], left.pairs[2 * m + 1][k], left.pairs[2 * m][k + 1],
+                                 left.pairs[2 * m + 1][k + 1]};
+          multiply_16<T>(sum.fragments[m][c], a, b.words[0], b.words[1]);
+          multiply_16<T>(sum.fragments[m][c + 1], a, b.words[2], b.words[3]);
+        }
+      });
   if constexpr (K % 16 != 0) {
-    const shared_place rows = shared_address(right.memory + lane % 16 * right.STRIDE + K - 8);
+    const shared_place rows = right.at(lane % 16, K - 8);
 #pragma unroll
     for (int c = 0; c < C; c += 16) {
       unsigned b[2];
-      load_matrices<false>(b, rows + c * right.STRIDE * sizeof(T));
+      load_matrices<false>(b, rows + right.offset(c, 0));
 #pragma unroll
       for (int m = 0; m < M / 16; ++m) {
         const unsigned a[2] = {left.pairs[2 * m][K / 8 - 1], left.pairs[2 * m + 1][K / 8 - 1]};
@@ -221,34 +264,38 @@ MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<T, M, K>
 // Adds the product of a tile, rounded to T, and a panel of K rows of C elements.
 template <int M, int K, int C, class T>
 MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<T, K, C>& right, unsigned lane) {
-  // Eight terms in columns c, the next eight, and both in columns c + 8.
-  const shared_place pairs = shared_address(right.memory + lane % 16 * right.STRIDE + lane / 16 * 8);
+  unsigned a[K / 16][M / 16][4];
 #pragma unroll
-  for (int k = 0; k < K; k += 16) {
-    unsigned a[M / 16][4];
+  for (int k = 0; k < K / 16; ++k) {
 #pragma unroll
     for (int m = 0; m < M / 16; ++m) {
       const auto& f = left.fragments[m];
-      a[m][0] = packed_pair<T>(f[k / 8][0], f[k / 8][1]);
-      a[m][1] = packed_pair<T>(f[k / 8][2], f[k / 8][3]);
-      a[m][2] = packed_pair<T>(f[k / 8 + 1][0], f[k / 8 + 1][1]);
-      a[m][3] = packed_pair<T>(f[k / 8 + 1][2], f[k / 8 + 1][3]);
+      a[k][m][0] = packed_pair<T>(f[2 * k][0], f[2 * k][1]);
+      a[k][m][1] = packed_pair<T>(f[2 * k][2], f[2 * k][3]);
+      a[k][m][2] = packed_pair<T>(f[2 * k + 1][0], f[2 * k + 1][1]);
+      a[k][m][3] = packed_pair<T>(f[2 * k + 1][2], f[2 * k + 1][3]);
     }
+  }
+  // Eight terms in columns c, the next eight, and both in columns c + 8.
+  const shared_place pairs = right.at(lane % 16, lane / 16 * 8);
+  constexpr int PAIRS = C / 16;
+  loaded_ahead<K / 16 * PAIRS, 4, four_matrices>(
+      [&](int n, four_matrices& b) { load_matrices<true>(b.words, pairs + right.offset(n / PAIRS * 16, n % PAIRS * 16)); },
+      [&](int n, const four_matrices& b) {
+        const int k = n / PAIRS, c = n % PAIRS * 2;
 #pragma unroll
-    for (int c = 0; c + 16 <= C; c += 16) {
-      unsigned b[4];
-      load_matrices<true>(b, pairs + (k * right.STRIDE + c) * sizeof(T));
+        for (int m = 0; m < M / 16; ++m) {
+          multiply_16<T>(sum.fragments[m][c], a[k][m], b.words[0], b.words[1]);
+          multiply_16<T>(sum.fragments[m][c + 1], a[k][m], b.words[2], b.words[3]);
+        }
+      });
+  if constexpr (C % 16 != 0) {
 #pragma unroll
-      for (int m = 0; m < M / 16; ++m) {
-        multiply_16<T>(sum.fragments[m][c / 8], a[m], b[0], b[1]);
-        multiply_16<T>(sum.fragments[m][c / 8 + 1], a[m], b[2], b[3]);
-      }
-    }
-    if constexpr (C % 16 != 0) {
+    for (int k = 0; k < K / 16; ++k) {
       unsigned b[2];
-      load_matrices<true>(b, pairs + (k * right.STRIDE + C - 8) * sizeof(T));
+      load_matrices<true>(b, pairs + right.offset(16 * k, C - 8));
 #pragma unroll
-      for (int m = 0; m < M / 16; ++m) multiply_16<T>(sum.fragments[m][C / 8 - 1], a[m], b[0], b[1]);
+      for (int m = 0; m < M / 16; ++m) multiply_16<T>(sum.fragments[m][C / 8 - 1], a[k][m], b[0], b[1]);
     }
   }
 }
@@ -274,26 +321,31 @@ template <int M, int K, int C>
 MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M, K>& left,
                                          const panel<float, C, K>& right, unsigned lane) {
   // Four terms in columns c, the next four, and both in columns c + 8.
-  const shared_place pairs = shared_address(right.memory + (lane % 8 + lane / 16 * 8) * right.STRIDE + lane / 8 % 2 * 4);
+  const shared_place pairs = right.at(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 4);
 #pragma unroll
   for (int c = 0; c < C; c += float_products<M, C>::WIDTH) {
     float_products<M, C> products;
+    constexpr int FRAGMENTS = float_products<M, C>::FRAGMENTS;
+    struct operands {
+      four_matrices pair[FRAGMENTS / 2];
+    };
+    loaded_ahead<K / 8, 2, operands>(
+        [&](int k, operands& b) {
 #pragma unroll
-    for (int k = 0; k < K; k += 8) {
-      unsigned b[products.FRAGMENTS / 2][4];
+          for (int n = 0; n < FRAGMENTS && c + 8 * n < C; n += 2)
+            load_matrices<false>(b.pair[n / 2].words, pairs + right.offset(c + 8 * n, 8 * k));
+        },
+        [&](int k, const operands& b) {
 #pragma unroll
-      for (int n = 0; n < products.FRAGMENTS && c + 8 * n < C; n += 2)
-        load_matrices<false>(b[n / 2], pairs + ((c + 8 * n) * right.STRIDE + k) * sizeof(float));
+          for (int m = 0; m < M / 16; ++m) {
+            const float_terms<as_tf32<K, C>> a(left.elements[2 * m][2 * k], left.elements[2 * m + 1][2 * k],
+                                left.elements[2 * m][2 * k + 1], left.elements[2 * m + 1][2 * k + 1]);
 #pragma unroll
-      for (int m = 0; m < M / 16; ++m) {
-        const float_terms a(left.elements[2 * m][k / 4], left.elements[2 * m + 1][k / 4], left.elements[2 * m][k / 4 + 1],
-                            left.elements[2 * m + 1][k / 4 + 1]);
-#pragma unroll
-        for (int n = 0; n < products.FRAGMENTS && c + 8 * n < C; ++n)
-          a.multiply(products.fragments[m][n], __builtin_bit_cast(float, b[n / 2][n % 2 * 2]),
-                     __builtin_bit_cast(float, b[n / 2][n % 2 * 2 + 1]));
-      }
-    }
+            for (int n = 0; n < FRAGMENTS && c + 8 * n < C; ++n)
+              a.multiply(products.fragments[m][n], __builtin_bit_cast(float, b.pair[n / 2].words[n % 2 * 2]),
+                         __builtin_bit_cast(float, b.pair[n / 2].words[n % 2 * 2 + 1]));
+          }
+        });
     products.add_to(sum, c);
   }
 }
@@ -301,23 +353,32 @@ MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M
 // mma's terms k and k + 4 are here 2·k and 2·k + 1, which a lane of the left tile has.
 template <int M, int K, int C>
 MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<float, K, C>& right, unsigned lane) {
-  const float* const own = right.memory + lane % 4 * 2 * right.STRIDE + lane / 4;
+  const shared_place own = right.at(lane % 4 * 2, lane / 4);
 #pragma unroll
   for (int c = 0; c < C; c += float_products<M, C>::WIDTH) {
     float_products<M, C> products;
+    constexpr int FRAGMENTS = float_products<M, C>::FRAGMENTS;
+    struct operands {
+      float rows[FRAGMENTS][2];
+    };
+    loaded_ahead<K / 8, 2, operands>(
+        [&](int k, operands& b) {
 #pragma unroll
-    for (int k = 0; k < K; k += 8) {
+          for (int n = 0; n < FRAGMENTS && c + 8 * n < C; ++n)
 #pragma unroll
-      for (int m = 0; m < M / 16; ++m) {
-        const auto& f = left.fragments[m][k / 8];
-        const float_terms a(f[0], f[2], f[1], f[3]);
+            for (int row = 0; row < 2; ++row)
+              b.rows[n][row] = load_shared<float>(own + right.offset(8 * k + row, c + 8 * n));
+        },
+        [&](int k, const operands& b) {
 #pragma unroll
-        for (int n = 0; n < products.FRAGMENTS && c + 8 * n < C; ++n) {
-          const float* const b = own + k * right.STRIDE + c + 8 * n;
-          a.multiply(products.fragments[m][n], b[0], b[right.STRIDE]);
-        }
-      }
-    }
+          for (int m = 0; m < M / 16; ++m) {
+            const auto& f = left.fragments[m][k];
+            const float_terms<as_tf32<K, C>> a(f[0], f[2], f[1], f[3]);
+#pragma unroll
+            for (int n = 0; n < FRAGMENTS && c + 8 * n < C; ++n)
+              a.multiply(products.fragments[m][n], b.rows[n][0], b.rows[n][1]);
+          }
+        });
     products.add_to(sum, c);
   }
 }

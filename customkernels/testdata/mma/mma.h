@@ -75,6 +75,16 @@ inline shared_place shared_address(const void* p) {
   return shared_place(p);
 }
 
+template <class T>
+inline T load_shared(shared_place at) {
+  return *reinterpret_cast<const T*>(at);
+}
+
+template <class T>
+inline void store_shared(shared_place at, T value) {
+  *reinterpret_cast<T*>(at) = value;
+}
+
 template <bool TRANSPOSED, int COUNT>
 inline void load_matrices(unsigned (&r)[COUNT], shared_place at) {
   const unsigned lane = this_lane();
@@ -89,9 +99,9 @@ inline void load_matrices(unsigned (&r)[COUNT], shared_place at) {
 }
 
 template <int BYTES>
-inline void copy_ahead(void* to, const void* from, bool there) {
+inline void copy_ahead(shared_place to, const void* from, bool there) {
   for (int i = 0; i < BYTES; i++) {
-    static_cast<char*>(to)[i] = there ? static_cast<const char*>(from)[i] : 0;
+    reinterpret_cast<char*>(to)[i] = there ? static_cast<const char*>(from)[i] : 0;
   }
 }
 
