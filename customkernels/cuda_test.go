@@ -56,7 +56,7 @@ func TestCUDATextOfTiles(t *testing.T) {
 			like := mlxc.Output{Shape: rows, DType: dtype}
 			l := Launch{
 				Grid: [3]int{32, 1, 1}, Threadgroup: [3]int{32, 1, 1},
-				Template: template("T", dtype, "B", mlxc.Bool, "LANES", 32, "M", 16, "N", 16, "D", width, "DV", width),
+				Template: template("T", dtype, "B", mlxc.Bool, "CAPPED", false, "MASKED", false, "LANES", 32, "SIMDGROUPS", 1, "M", 16, "N", 16, "D", width, "DV", width),
 				Outputs:  []mlxc.Output{like, like},
 			}
 			x, starts := mlxc.Zeros(dtype, rows...), mlxc.Zeros(mlxc.Int32, 8)

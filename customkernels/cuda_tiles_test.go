@@ -96,7 +96,7 @@ func TestTilesOfCUDA(t *testing.T) {
 			} {
 				l := Launch{
 					Grid: [3]int{(k.rows + 31) / 32 * 64, k.heads, batches}, Threadgroup: [3]int{64, 1, 1},
-					Template: template("T", dtype, "B", mlxc.Bool, "LANES", 32, "M", 16, "N", 16, "D", d, "DV", dv),
+					Template: template("T", dtype, "B", mlxc.Bool, "CAPPED", false, "MASKED", false, "LANES", 32, "SIMDGROUPS", 2, "M", 16, "N", 16, "D", d, "DV", dv),
 					Outputs:  k.outputs,
 				}
 				run := func(lib *Library) [][]float32 {

@@ -45,11 +45,12 @@ func (in attentionInputs) hasMaskGradient() bool {
 type boundAttention struct {
 	attentionInputs
 	sequences      int // 0 where nothing is packed
+	capped, masked bool
 	sizes, numbers *mlxc.Array
 }
 
 func (in attentionInputs) bind(cfg AttentionConfig) boundAttention {
-	b := boundAttention{attentionInputs: in}
+	b := boundAttention{attentionInputs: in, capped: cfg.SoftCap > 0, masked: in.mask != nil}
 	if in.mask == nil {
 		b.mask = mlxc.Zeros(mlxc.Bool, 8)
 	}
@@ -89,7 +90,10 @@ func (b boundAttention) launch(g attentionGeometry, length, heads int) customker
 		Template: []mlxc.TemplateArg{
 			{Name: "T", Value: b.q.DType()},
 			{Name: "B", Value: b.mask.DType()},
+			{Name: "CAPPED", Value: b.capped},
+			{Name: "MASKED", Value: b.masked},
 			{Name: "LANES", Value: g.lanes},
+			{Name: "SIMDGROUPS", Value: g.simdgroups},
 			{Name: "M", Value: g.rows},
 			{Name: "N", Value: g.columns},
 			{Name: "D", Value: b.q.Dim(3)},

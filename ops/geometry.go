@@ -374,7 +374,7 @@ var attentionTable = map[device]struct {
 	// and fetched for every panel, more than a weight is.
 	apple: {lanes: 32, simdgroups: 4, elements: 1024, least: 8, rows: 16, panel: 16 << 10, columns: 32, written: 129},
 	// The 16 rows of an mma.
-	cuda: {lanes: 32, simdgroups: 4, least: 16, rows: 16, panel: 32 << 10, columns: 64, written: 129},
+	cuda: {lanes: 32, simdgroups: 4, least: 16, rows: 16, panel: 16 << 10, columns: 64, written: 129},
 }
 
 // exactProducts reports whether the products of a dtype's tiles are worth sums of their own

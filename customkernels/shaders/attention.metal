@@ -36,10 +36,12 @@
 //
 // Nothing but m, l and delta lies in memory between the kernels: s and p are computed
 // anew in each. Storage is T (B for the mask); products are added up in float, scores are
-// scaled in float; p and ds are floats unless a device multiplies nothing but T (tiles.h). A sum has one owner, who adds in the order of rows,
-// so results are the same bits every time.
+// scaled in float; p and ds are floats unless a device multiplies nothing but T (tiles.h). A
+// sum has one owner, who adds in the order of rows, so results are the same bits every time.
+// Soft caps (CAPPED) and masks (MASKED) are known to the compiler, which has no registers to
+// spare for what a launch does without.
 //
-// Launch (threads): groups of whole simdgroups of LANES lanes along x, one for each block
+// Launch (threads): groups of SIMDGROUPS simdgroups of LANES lanes along x, one for each block
 // of M rows a simdgroup, for each head of each batch; attention_dmask in groups of one
 // simdgroup. The tiles that no row of a group sees are not fetched; positions are compared
 // only in those that some row of a simdgroup does not see in full. Packed sequences lie
@@ -67,15 +69,36 @@ inline Sizes sizes_of(device const int* sizes) {
           sizes[6], sizes[7], sizes[8], sizes[9], sizes[10], sizes[11]};
 }
 
+// The exponentials of scores. Where p is rounded to 16 bits they are powers of 2, one
+// instruction of a GPU, and scores are in units that make them so; else of e, because rounding
+// scale·log₂e doubles the error of float32.
+template <typename T>
+struct Power {
+  enum { OF_TWO = sizeof(T) == 2 };
+
+  // A natural score of 1.
+  static float unit() {
+    return OF_TWO ? M_LOG2E_F : 1.0f;
+  }
+  static float of(float score) {
+    return OF_TWO ? fast::exp2(score) : exp(score);
+  }
+};
+
 // What becomes of a product q·k.
 struct Scores {
-  float scale;
-  float cap;  // 0 for none
+  float scale, unit;
+  float cap;
+
+  float capped(float product) const {
+    return cap * tanh(product * scale / cap);
+  }
 };
 
 // numbers are the scale and the soft cap.
+template <typename T>
 inline Scores scores_of(device const float* numbers) {
-  return {numbers[0], numbers[1]};
+  return {numbers[0], Power<T>::unit(), numbers[1]};
 }
 
 // A sequence: where its rows begin in the packed axes, and how many it has.
@@ -192,63 +215,107 @@ inline Seen seen_by(Sizes sizes, device const int* query_starts, device const in
 template <typename B>
 struct Mask {
   device const B* values;
-  size_t query_stride, key_stride;
-  bool is_there;
+  uint query_stride, key_stride;
+
+  device const B* at(uint query, uint key) const {
+    return values + (size_t(query) * query_stride + size_t(key) * key_stride);
+  }
 };
 
 template <typename B>
 inline Mask<B> mask_of(device const B* values, Sizes sizes, Sequence sequence, int batch, int head) {
-  const size_t key_stride = sizes.mask_keys > 1;
-  const size_t query_stride = sizes.mask_queries > 1 ? sizes.mask_keys : 0;
+  const uint key_stride = sizes.mask_keys > 1;
+  const uint query_stride = sizes.mask_queries > 1 ? sizes.mask_keys : 0;
   const size_t matrix = (sizes.mask_batches > 1 ? size_t(batch) * sizes.mask_heads : 0) + (sizes.mask_heads > 1 ? head : 0);
-  values += matrix * sizes.mask_queries * sizes.mask_keys + sequence.query * query_stride + sequence.key * key_stride;
-  return {values, query_stride, key_stride, sizes.mask_keys > 0};
+  values += matrix * sizes.mask_queries * sizes.mask_keys;
+  values += size_t(sequence.query) * query_stride + size_t(sequence.key) * key_stride;
+  return {values, query_stride, key_stride};
 }
 
 // A score with an element of the mask.
-inline float masked(float score, bool seen) {
+inline float masked(float score, Scores, bool seen) {
   return seen ? score : -INFINITY;
 }
 
 template <typename B>
-inline float masked(float score, B bias) {
-  return score + float(bias);
+inline float masked(float score, Scores scores, B bias) {
+  return score + float(bias) * scores.unit;
+}
+
+// The elements of a mask for a tile of scores. They are asked for before the products that
+// they are added to, whose time their way takes.
+template <typename B, int LANES, int M, int N>
+struct MaskTile {
+  B elements[Tile<LANES, M, N>::ROWS * Tile<LANES, M, N>::COLUMNS];
+};
+
+// Loads them; beyond the sequence they are 0. Queries are rows and keys columns, or,
+// TRANSPOSED, keys are rows.
+template <bool TRANSPOSED, bool MASKED, typename B, int LANES, int M, int N>
+inline void load(thread MaskTile<B, LANES, M, N>& to, Mask<B> mask, Band band, int query, int key, uint lane) {
+  typedef Tile<LANES, M, N> Scored;
+  if (MASKED) {
+    const int rows = TRANSPOSED ? band.keys - key : band.queries - query;
+    const int columns = TRANSPOSED ? band.queries - query : band.keys - key;
+    const uint down = TRANSPOSED ? mask.key_stride : mask.query_stride;
+    const uint along = TRANSPOSED ? mask.query_stride : mask.key_stride;
+    device const B* const first = mask.at(query, key);
+    // A lane's neighbouring keys lie side by side.
+    const bool is_packed = !TRANSPOSED && along == 1 && packed<2>(first, down);
+    for (int i = 0; i < Scored::ROWS; i++) {
+      device const B* const row = first + size_t(uint(min(Scored::row(i, lane), rows - 1))) * down;
+      thread B* const elements = to.elements + i * Scored::COLUMNS;
+      if (is_packed) {
+        for (int j = 0; j < Scored::COLUMNS; j += 2) {
+          read<2>(row, min(Scored::column(j, lane), (columns - 1) / 2 * 2), size_t(0), true, elements + j);
+        }
+      } else {
+        for (int j = 0; j < Scored::COLUMNS; j++) {
+          elements[j] = row[size_t(uint(min(Scored::column(j, lane), columns - 1))) * along];
+        }
+      }
+    }
+    if (rows < M || columns < N) {
+      for (int i = 0; i < Scored::ROWS; i++) {
+        for (int j = 0; j < Scored::COLUMNS; j++) {
+          if (Scored::row(i, lane) >= rows || Scored::column(j, lane) >= columns) {
+            to.elements[i * Scored::COLUMNS + j] = B(0);
+          }
+        }
+      }
+    }
+  }
 }
 
 // Makes scores, before the mask, of products.
-template <int LANES, int M, int N>
+template <bool CAPPED, int LANES, int M, int N>
 inline void scale(thread Tile<LANES, M, N>& tile, Scores scores) {
   typedef Tile<LANES, M, N> Scored;
+  const float factor = scores.scale * scores.unit;
   for (int i = 0; i < Scored::ROWS; i++) {
-    if (scores.cap > 0) {
-      for (int j = 0; j < Scored::COLUMNS; j++) {
-        tile.set(i, j, scores.cap * tanh(tile.get(i, j) * scores.scale / scores.cap));
-      }
-    } else {
-      for (int j = 0; j < Scored::COLUMNS; j++) {
-        tile.set(i, j, tile.get(i, j) * scores.scale);
-      }
+    for (int j = 0; j < Scored::COLUMNS; j++) {
+      tile.set(i, j, CAPPED ? scores.capped(tile.get(i, j)) * scores.unit : tile.get(i, j) * factor);
     }
   }
 }
 
 // Makes scores of the products of queries, by rows, and keys, by columns;
 // TRANSPOSED: of keys by rows and queries by columns.
-template <bool TRANSPOSED, typename B, int LANES, int M, int N>
+template <bool TRANSPOSED, bool CAPPED, bool MASKED, typename B, int LANES, int M, int N>
 inline void score(
-    thread Tile<LANES, M, N>& tile, Scores scores, Mask<B> mask, Band band, int query, int key, uint lane) {
+    thread Tile<LANES, M, N>& tile,
+    Scores scores,
+    thread const MaskTile<B, LANES, M, N>& mask,
+    Band band,
+    int query,
+    int key,
+    uint lane) {
   typedef Tile<LANES, M, N> Scored;
-  scale(tile, scores);
-  if (mask.is_there) {
+  scale<CAPPED>(tile, scores);
+  if (MASKED) {
     for (int i = 0; i < Scored::ROWS; i++) {
-      const int r = tile.row(i, lane);
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        const int c = tile.column(j, lane);
-        const int q = query + (TRANSPOSED ? c : r);
-        const int k = key + (TRANSPOSED ? r : c);
-        if (q < band.queries && k < band.keys) {
-          tile.set(i, j, masked(tile.get(i, j), mask.values[q * mask.query_stride + k * mask.key_stride]));
-        }
+        tile.set(i, j, masked(tile.get(i, j), scores, mask.elements[i * Scored::COLUMNS + j]));
       }
     }
   }
@@ -275,13 +342,14 @@ inline void uncap(thread Tile<LANES, M, N>& gradients, thread Tile<LANES, M, N>&
   }
 }
 
-// What the backward pass knows of a row, in ROW_SIZE floats: p_i = exp(s_i − m)·share and
-// delta.
+// What the backward pass knows of a row, in ROW_SIZE floats: m, in the units of scores,
+// p_i = exp(s_i − m)·share, and delta.
 struct Row {
   float m, share, delta;
 
+  template <typename T>
   float probability(float score) const {
-    return exp(score - m) * share;
+    return Power<T>::of(score - m) * share;
   }
 };
 enum { ROW_SIZE = 3 };
@@ -306,7 +374,7 @@ inline float share_of(float l) {
   return l == 0 ? 1.0f : 1 / l;
 }
 
-template <typename T, typename B, int LANES, int M, int N, int D, int DV>
+template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
 [[kernel]] void attention_forward(
     device const T* q [[buffer(0)]],
     device const T* k [[buffer(1)]],
@@ -321,7 +389,6 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     device float* statistics [[buffer(10)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
-    uint3 threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   threadgroup T key_memory[Panel<LANES, T, N, D>::SIZE];
@@ -329,8 +396,8 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);
-  const Scores scores = scores_of(numbers);
-  const int rows = M * (threads.x / LANES);
+  const Scores scores = scores_of<T>(numbers);
+  const int rows = M * SIMDGROUPS;
   const int head = group.y, batch = group.z;
   int block;
   const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, group.x, rows, block);
@@ -352,45 +419,52 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   fill(sum, 0);
   float m[Scored::ROWS], l[Scored::ROWS];
   for (int i = 0; i < Scored::ROWS; i++) {
-    m[i] = sinks[head];
+    m[i] = sinks[head] * scores.unit;
     l[i] = m[i] == -INFINITY ? 0 : 1;
   }
 
   const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
   Panel<LANES, T, N, D> keys;
   Panel<LANES, T, N, DV> values;
-  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, threads.x);
-  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, threads.x);
+  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
+  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
   for (int key = first; key < end; key += N) {
     wait(keys, values);
-    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, threads.x);
-    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, threads.x);
+    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, LANES * SIMDGROUPS);
+    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, LANES * SIMDGROUPS);
     ready(keys, values);
     if (!band.has_some(query, M, key, N)) {
       continue;
     }
     Scored s;
+    MaskTile<B, LANES, M, N> elements;
+    load<false, MASKED>(elements, mask, band, query, key, lane);
     fill(s, 0);
     multiply_add_transposed(s, queries, keys, lane);
-    score<false>(s, scores, mask, band, query, key, lane);
+    score<false, CAPPED, MASKED>(s, scores, elements, band, query, key, lane);
 
     // m is the largest score so far; what was added up before is in units of the old one.
     float most[Scored::ROWS], shrink[Scored::ROWS], sums[Scored::ROWS];
+    bool is_old = true;
     row_max(s, most);
     for (int i = 0; i < Scored::ROWS; i++) {
       most[i] = max(m[i], most[i]);
       const float base = most[i] == -INFINITY ? 0.0f : most[i];
-      shrink[i] = exp(m[i] - base);
+      shrink[i] = Power<T>::of(m[i] - base);
+      is_old = is_old && shrink[i] == 1;
       m[i] = most[i];
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        s.set(i, j, exp(s.get(i, j) - base));
+        s.set(i, j, Power<T>::of(s.get(i, j) - base));
       }
     }
     row_sum(s, sums);
     for (int i = 0; i < Scored::ROWS; i++) {
       l[i] = l[i] * shrink[i] + sums[i];
     }
-    multiply_rows(sum, shrink);
+    // After some panels the largest scores are seldom new ones.
+    if (!simd_all(is_old)) {
+      multiply_rows(sum, shrink);
+    }
     multiply_add(sum, s, values, lane);
   }
 
@@ -404,13 +478,13 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     const int r = sum.row(i, lane);
     // One of the lanes that share the row.
     if (r < own && sum.column(0, lane) == 0) {
-      statistics[2 * (row + r)] = m[i] == -INFINITY ? 0.0f : m[i];
+      statistics[2 * (row + r)] = m[i] == -INFINITY ? 0.0f : m[i] / scores.unit;
       statistics[2 * (row + r) + 1] = l[i];
     }
   }
 }
 
-template <typename T, typename B, int LANES, int M, int N, int D, int DV>
+template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
 [[kernel]] void attention_delta(
     device const T* q [[buffer(0)]],
     device const T* k [[buffer(1)]],
@@ -426,7 +500,6 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     device float* row_values [[buffer(11)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
-    uint3 threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   threadgroup T key_memory[Panel<LANES, T, N, D>::SIZE];
@@ -434,8 +507,8 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);
-  const Scores scores = scores_of(numbers);
-  const int rows = M * (threads.x / LANES);
+  const Scores scores = scores_of<T>(numbers);
+  const int rows = M * SIMDGROUPS;
   const int head = group.y, batch = group.z;
   int block;
   const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, group.x, rows, block);
@@ -460,33 +533,35 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     const int r = Scored::row(i, lane);
     rows_own[i] = {0, 0, 0};
     if (r < own) {
-      rows_own[i] = {statistics[2 * (row + r)], share_of(statistics[2 * (row + r) + 1]), -dlse[row + r]};
+      rows_own[i] = {statistics[2 * (row + r)] * scores.unit, share_of(statistics[2 * (row + r) + 1]), -dlse[row + r]};
     }
   }
 
   const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
   Panel<LANES, T, N, D> keys;
   Panel<LANES, T, N, DV> values;
-  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, threads.x);
-  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, threads.x);
+  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
+  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
   for (int key = first; key < end; key += N) {
     wait(keys, values);
-    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, threads.x);
-    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, threads.x);
+    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, LANES * SIMDGROUPS);
+    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, LANES * SIMDGROUPS);
     ready(keys, values);
     if (!band.has_some(query, M, key, N)) {
       continue;
     }
     Scored s, d_ps;
+    MaskTile<B, LANES, M, N> elements;
+    load<false, MASKED>(elements, mask, band, query, key, lane);
     fill(s, 0);
     multiply_add_transposed(s, queries, keys, lane);
-    score<false>(s, scores, mask, band, query, key, lane);
+    score<false, CAPPED, MASKED>(s, scores, elements, band, query, key, lane);
     fill(d_ps, 0);
     multiply_add_transposed(d_ps, d_os, values, lane);
     float sums[Scored::ROWS];
     for (int i = 0; i < Scored::ROWS; i++) {
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        s.set(i, j, rows_own[i].probability(s.get(i, j)) * d_ps.get(i, j));
+        s.set(i, j, rows_own[i].template probability<T>(s.get(i, j)) * d_ps.get(i, j));
       }
     }
     row_sum(s, sums);
@@ -535,13 +610,13 @@ template <typename T, int LANES, int M, int DV>
       const int r = products.row(i, lane);
       if (r == products.column(j, lane) && r < own) {
         const size_t at = row + r;
-        store({statistics[2 * at], share_of(statistics[2 * at + 1]), products.get(i, j) - dlse[at]}, row_values + at * ROW_SIZE);
+        store({statistics[2 * at] * Power<T>::unit(), share_of(statistics[2 * at + 1]), products.get(i, j) - dlse[at]}, row_values + at * ROW_SIZE);
       }
     }
   }
 }
 
-template <typename T, typename B, int LANES, int M, int N, int D, int DV>
+template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
 [[kernel]] void attention_dq(
     device const T* q [[buffer(0)]],
     device const T* k [[buffer(1)]],
@@ -556,7 +631,6 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     device T* dq [[buffer(10)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
-    uint3 threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   threadgroup T key_memory[Panel<LANES, T, N, D>::SIZE];
@@ -564,8 +638,8 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);
-  const Scores scores = scores_of(numbers);
-  const int rows = M * (threads.x / LANES);
+  const Scores scores = scores_of<T>(numbers);
+  const int rows = M * SIMDGROUPS;
   const int head = group.y, batch = group.z;
   int block;
   const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, group.x, rows, block);
@@ -595,31 +669,33 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
   Panel<LANES, T, N, D> keys;
   Panel<LANES, T, N, DV> values;
-  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, threads.x);
-  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, threads.x);
+  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
+  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
   for (int key = first; key < end; key += N) {
     wait(keys, values);
-    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, threads.x);
-    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, threads.x);
+    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, LANES * SIMDGROUPS);
+    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, LANES * SIMDGROUPS);
     ready(keys, values);
     if (!band.has_some(query, M, key, N)) {
       continue;
     }
     Scored s, products, ds;
+    MaskTile<B, LANES, M, N> elements;
+    load<false, MASKED>(elements, mask, band, query, key, lane);
     fill(s, 0);
     multiply_add_transposed(s, queries, keys, lane);
-    if (scores.cap > 0) {
+    if (CAPPED) {
       products = s;
     }
-    score<false>(s, scores, mask, band, query, key, lane);
+    score<false, CAPPED, MASKED>(s, scores, elements, band, query, key, lane);
     fill(ds, 0);
     multiply_add_transposed(ds, d_os, values, lane);
     for (int i = 0; i < Scored::ROWS; i++) {
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        ds.set(i, j, rows_own[i].probability(s.get(i, j)) * (ds.get(i, j) - rows_own[i].delta));
+        ds.set(i, j, rows_own[i].template probability<T>(s.get(i, j)) * (ds.get(i, j) - rows_own[i].delta));
       }
     }
-    if (scores.cap > 0) {
+    if (CAPPED) {
       uncap(ds, products, scores);
     }
     multiply_add(sum, ds, keys, lane);
@@ -629,7 +705,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   store(sum, dq + row * D, own, lane);
 }
 
-template <typename T, typename B, int LANES, int M, int N, int D, int DV>
+template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
 [[kernel]] void attention_weights(
     device const T* q [[buffer(0)]],
     device const T* k [[buffer(1)]],
@@ -645,7 +721,6 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     device T* d_s [[buffer(11)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
-    uint3 threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   threadgroup T key_memory[Panel<LANES, T, N, D>::SIZE];
@@ -653,8 +728,8 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);
-  const Scores scores = scores_of(numbers);
-  const int rows = M * (threads.x / LANES);
+  const Scores scores = scores_of<T>(numbers);
+  const int rows = M * SIMDGROUPS;
   const int head = group.y, batch = group.z;
   int block;
   const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, group.x, rows, block);
@@ -682,32 +757,34 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
   Panel<LANES, T, N, D> keys;
   Panel<LANES, T, N, DV> values;
-  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, threads.x);
-  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, threads.x);
+  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
+  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
   for (int key = first; key < end; key += N) {
     wait(keys, values);
-    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, threads.x);
-    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, threads.x);
+    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, LANES * SIMDGROUPS);
+    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, LANES * SIMDGROUPS);
     ready(keys, values);
     if (!band.has_some(query, M, key, N)) {
       continue;
     }
     Scored s, products, ds;
+    MaskTile<B, LANES, M, N> elements;
+    load<false, MASKED>(elements, mask, band, query, key, lane);
     fill(s, 0);
     multiply_add_transposed(s, queries, keys, lane);
-    if (scores.cap > 0) {
+    if (CAPPED) {
       products = s;
     }
-    score<false>(s, scores, mask, band, query, key, lane);
+    score<false, CAPPED, MASKED>(s, scores, elements, band, query, key, lane);
     fill(ds, 0);
     multiply_add_transposed(ds, d_os, values, lane);
     for (int i = 0; i < Scored::ROWS; i++) {
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        s.set(i, j, rows_own[i].probability(s.get(i, j)));
+        s.set(i, j, rows_own[i].template probability<T>(s.get(i, j)));
         ds.set(i, j, s.get(i, j) * (ds.get(i, j) - rows_own[i].delta));
       }
     }
-    if (scores.cap > 0) {
+    if (CAPPED) {
       uncap(ds, products, scores);
     }
     for (int i = 0; i < Scored::ROWS; i++) {
@@ -725,7 +802,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
 
 }
 
-template <typename T, typename B, int LANES, int M, int N, int D, int DV>
+template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
 [[kernel]] void attention_dkv(
     device const T* q [[buffer(0)]],
     device const T* k [[buffer(1)]],
@@ -741,7 +818,6 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     device T* dv [[buffer(11)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
-    uint3 threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   threadgroup T query_memory[Panel<LANES, T, N, D>::SIZE];
@@ -750,8 +826,8 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);
-  const Scores scores = scores_of(numbers);
-  const int rows = M * (threads.x / LANES);
+  const Scores scores = scores_of<T>(numbers);
+  const int rows = M * SIMDGROUPS;
   const int key_head = group.y, batch = group.z;
   const int heads = sizes.query_heads / sizes.key_heads;
   int block;
@@ -780,9 +856,9 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
   Panel<LANES, T, N, D> queries;
   Panel<LANES, T, N, DV> d_os;
   Panel<LANES, float, N, ROW_SIZE> query_rows;
-  queries.begin(query_memory, q + (query_row + first) * D, end - first, thread_index, threads.x);
-  d_os.begin(d_o_memory, d_o + (query_row + first) * DV, end - first, thread_index, threads.x);
-  query_rows.begin(row_memory, row_values + (query_row + first) * ROW_SIZE, end - first, thread_index, threads.x);
+  queries.begin(query_memory, q + (query_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
+  d_os.begin(d_o_memory, d_o + (query_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
+  query_rows.begin(row_memory, row_values + (query_row + first) * ROW_SIZE, end - first, thread_index, LANES * SIMDGROUPS);
   for (int head = key_head * heads; head < end_head; head++, query_row += sizes.queries) {
     const Mask<B> mask = mask_of(mask_values, sizes, sequence, batch, head);
     for (int query = first; query < end; query += N) {
@@ -794,25 +870,27 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
         next_rows = head + 1 < end_head ? end - first : 0;
       }
       wait(queries, d_os);
-      queries.turn(q + next * D, next_rows, thread_index, threads.x);
-      d_os.turn(d_o + next * DV, next_rows, thread_index, threads.x);
-      query_rows.turn(row_values + next * ROW_SIZE, next_rows, thread_index, threads.x);
+      queries.turn(q + next * D, next_rows, thread_index, LANES * SIMDGROUPS);
+      d_os.turn(d_o + next * DV, next_rows, thread_index, LANES * SIMDGROUPS);
+      query_rows.turn(row_values + next * ROW_SIZE, next_rows, thread_index, LANES * SIMDGROUPS);
       ready(queries, d_os);
       if (!band.has_some(query, N, key, M)) {
         continue;
       }
       Scored s, products, ds;
+      MaskTile<B, LANES, M, N> elements;
+      load<true, MASKED>(elements, mask, band, query, key, lane);
       fill(s, 0);
       multiply_add_transposed(s, keys, queries, lane);
-      if (scores.cap > 0) {
+      if (CAPPED) {
         products = s;
       }
-      score<true>(s, scores, mask, band, query, key, lane);
+      score<true, CAPPED, MASKED>(s, scores, elements, band, query, key, lane);
       for (int j = 0; j < Scored::COLUMNS; j++) {
         const int r = s.column(j, lane);
         const Row of_query = {query_rows.get(r, 0), query_rows.get(r, 1), 0};
         for (int i = 0; i < Scored::ROWS; i++) {
-          s.set(i, j, of_query.probability(s.get(i, j)));
+          s.set(i, j, of_query.template probability<T>(s.get(i, j)));
         }
       }
       multiply_add(dv_sum, s, d_os, lane);
@@ -824,7 +902,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
           ds.set(i, j, s.get(i, j) * (ds.get(i, j) - delta));
         }
       }
-      if (scores.cap > 0) {
+      if (CAPPED) {
         uncap(ds, products, scores);
       }
       multiply_add(dk_sum, ds, queries, lane);
@@ -837,7 +915,7 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
 }
 
 // Along x blocks of the mask's keys, along y of its queries, along z its matrices.
-template <typename T, typename B, int LANES, int M, int N, int D, int DV>
+template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
 [[kernel]] void attention_dmask(
     device const T* q [[buffer(0)]],
     device const T* k [[buffer(1)]],
@@ -852,14 +930,13 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
     device B* dmask [[buffer(10)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
-    uint3 threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
   threadgroup T key_memory[Panel<LANES, T, N, D>::SIZE];
   threadgroup T value_memory[Panel<LANES, T, N, DV>::SIZE];
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);
-  const Scores scores = scores_of(numbers);
+  const Scores scores = scores_of<T>(numbers);
   const bool for_queries = sizes.mask_queries > 1, for_keys = sizes.mask_keys > 1;
   const int mask_batch = group.z / sizes.mask_heads, mask_head = group.z % sizes.mask_heads;
   // What this group's elements are broadcast to.
@@ -904,25 +981,25 @@ template <typename T, typename B, int LANES, int M, int N, int D, int DV>
           Panel<LANES, T, N, D> keys;
           Panel<LANES, T, N, DV> values;
           wait(keys, values);
-          keys.begin(key_memory, k + key_row * D, sizes.keys - key, thread_index, threads.x);
-          values.begin(value_memory, v + key_row * DV, sizes.keys - key, thread_index, threads.x);
+          keys.begin(key_memory, k + key_row * D, sizes.keys - key, thread_index, LANES * SIMDGROUPS);
+          values.begin(value_memory, v + key_row * DV, sizes.keys - key, thread_index, LANES * SIMDGROUPS);
           wait(keys, values);
-          keys.turn(k, 0, thread_index, threads.x);
-          values.turn(v, 0, thread_index, threads.x);
+          keys.turn(k, 0, thread_index, LANES * SIMDGROUPS);
+          values.turn(v, 0, thread_index, LANES * SIMDGROUPS);
           ready(keys, values);
           Scored s, d_ps;
           fill(s, 0);
           multiply_add_transposed(s, queries, keys, lane);
-          scale(s, scores);
+          scale<CAPPED>(s, scores);
           fill(d_ps, 0);
           multiply_add_transposed(d_ps, d_os, values, lane);
           for (int i = 0; i < Scored::ROWS; i++) {
             for (int j = 0; j < Scored::COLUMNS; j++) {
               const int k = key + sum.column(j, lane);
               if (k >= seen[i].first && k < seen[i].end) {
-                const size_t q = query + sum.row(i, lane);
-                const float value = masked(s.get(i, j), mask.values[q * mask.query_stride + k * mask.key_stride]);
-                sum.set(i, j, sum.get(i, j) + rows_own[i].probability(value) * (d_ps.get(i, j) - rows_own[i].delta));
+                const uint q = query + sum.row(i, lane);
+                const float value = masked(s.get(i, j), scores, *mask.at(q, k));
+                sum.set(i, j, sum.get(i, j) + rows_own[i].template probability<T>(value) * (d_ps.get(i, j) - rows_own[i].delta));
               }
             }
           }
