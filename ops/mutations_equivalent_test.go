@@ -113,7 +113,7 @@ var equivalentMutants = map[string]string{
 	"add_to_moments: compare: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) == 0 && (p >= 1 || L < C)) {":                                                                                                               ownMean,
 	"add_to_moments: constant: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) == 0 && (p > 0 || L < C)) {":                                                                                                               ownMean,
 	"add_to_moments: compare: } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) { → } else if ((p & (p - 1)) == 0 && (p > 1 || L <= C)) {":                                                                                                               ownMean,
-	"statistics_of: compare: const size_t left = first < width ? width - first : 0; → const size_t left = first <= width ? width - first : 0;":                                                                                                            betweenEquals,
+	"counts_of: compare: const size_t left = first < width ? width - first : 0; → const size_t left = first <= width ? width - first : 0;":                                                                                                                betweenEquals,
 	"add_to_parameters: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                                                      sumsNotUsed,
 	"add_to_parameters: drop guard: if (HAS_BIAS) { → if (true) {":                                                                                                                                                                                        sumsNotUsed,
 	"layer_norm_backward_statistics: drop guard: if (HAS_WEIGHT) { → if (true) {":                                                                                                                                                                         weightNotUsed,
@@ -265,8 +265,8 @@ var missedMutants = map[string]string{
 	"column_sum: compare: for (int j = 0; j < Tile<32, M, C>::COLUMNS; j++) { → for (int j = 0; j <= Tile<32, M, C>::COLUMNS; j++) {":                               beyondArray,
 	"column_sum: compare: for (int j = 0; j < C; j++) { → for (int j = 0; j <= C; j++) {":                                                                           beyondArray,
 
-	"statistics_of: shift index: sums.x += fma(n[l], moments.shift[l], moments.sum[l]); → sums.x += fma(n[l], moments.shift[l], moments.sum[(l) + 1]);": "the mean is wrong, and the next sum finds the error and takes it off; of the index nobody knows, for fma takes a reference",
-	"statistics_of: sign: const float squares = fma(-central.x, error, central.y); → const float squares = fma(+central.x, error, central.y);":          "the square of the mean's rounding, which shows where the mean is some 100,000 times the deviation",
+	"statistics_of: shift index: sums.x += fma(counts.n[l], moments.shift[l], moments.sum[l]); → sums.x += fma(counts.n[l], moments.shift[l], moments.sum[(l) + 1]);": "the mean is wrong, and the next sum finds the error and takes it off; of the index nobody knows, for fma takes a reference",
+	"statistics_of: sign: const float squares = fma(-central.x, error, central.y); → const float squares = fma(+central.x, error, central.y);":                        "the square of the mean's rounding, which shows where the mean is some 100,000 times the deviation",
 }
 
 const nearMaximum = "a number near the largest does as well: it shows where elements are 88 apart"

@@ -124,41 +124,52 @@ struct Row {
   float c;
 };
 
-// The row's statistics from the moments of all threads, whose packs begin at column
-// first and every stride.
+// How many elements there are: in each of a thread's sums, and in a row. Both are the same for
+// all rows, and cost divisions.
+template <int L>
+struct Counts {
+  float n[L];
+  float reciprocal;  // of the row's
+};
+
+// For a thread whose packs begin at column first and every stride.
 template <int C, int L>
+inline Counts<L> counts_of(size_t first, size_t stride, uint width) {
+  // The thread has whole packs, and tail elements of one more.
+  const size_t left = first < width ? width - first : 0;
+  const size_t rest = left % stride;
+  const size_t whole = left / stride + (rest >= size_t(C) ? 1 : 0);
+  const size_t tail = rest < size_t(C) ? rest : 0;
+  Counts<L> counts;
+  for (int l = 0; l < L; l++) {
+    counts.n[l] = float(L == C ? whole + (size_t(l) < tail ? 1 : 0) : whole * C + tail);
+  }
+  counts.reciprocal = 1.0f / float(width);
+  return counts;
+}
+
+// The row's statistics from the moments of all threads.
+template <int L>
 inline Row statistics_of(
     thread Moments<L>& moments,
-    size_t first,
-    size_t stride,
-    uint width,
+    Counts<L> counts,
     float eps,
     threadgroup float2* slots,
     threadgroup float3* more_slots,
     uint lane,
     uint simdgroup,
     uint simdgroups) {
-  // The thread has whole packs, and tail elements of one more.
-  const size_t left = first < width ? width - first : 0;
-  const size_t rest = left % stride;
-  const size_t whole = left / stride + (rest >= size_t(C) ? 1 : 0);
-  const size_t tail = rest < size_t(C) ? rest : 0;
-  float n[L];
-  for (int l = 0; l < L; l++) {
-    n[l] = float(L == C ? whole + (size_t(l) < tail ? 1 : 0) : whole * C + tail);
-  }
-
   float2 sums = float2(0);  // Σ x, Σ g
   for (int l = 0; l < L; l++) {
-    sums.x += fma(n[l], moments.shift[l], moments.sum[l]);
+    sums.x += fma(counts.n[l], moments.shift[l], moments.sum[l]);
     sums.y += moments.g[l];
   }
   sums = threadgroup_sum(sums, slots, lane, simdgroup, simdgroups);
-  const float mean = sums.x / float(width);
+  const float mean = sums.x * counts.reciprocal;
 
   float3 central = float3(0);  // Σ x − mean, Σ (x − mean)², Σ g·(x − mean)
   for (int l = 0; l < L; l++) {
-    move_shift<L>(l, n[l], mean, moments);
+    move_shift<L>(l, counts.n[l], mean, moments);
     central.x += moments.sum[l];
     central.y += moments.squares[l];
     central.z += moments.products[l];
@@ -166,13 +177,14 @@ inline Row statistics_of(
   central = threadgroup_sum(central, more_slots, lane, simdgroup, simdgroups);
 
   // The mean was rounded with a sum as large as the row; what is left of it is not.
-  const float error = central.x / float(width);
+  const float error = central.x * counts.reciprocal;
   const float squares = fma(-central.x, error, central.y);
+  const float square = max(squares, 0.0f) * counts.reciprocal + eps;
   Row row;
   row.mean = mean + error;
-  row.r = rsqrt(max(squares, 0.0f) / float(width) + eps);
-  row.mean_g = sums.y / float(width);
-  row.c = (central.z - sums.y * error) * row.r / float(width) * row.r;
+  row.r = rsqrt(square);
+  row.mean_g = sums.y * counts.reciprocal;
+  row.c = (central.z - sums.y * error) * counts.reciprocal / square;  // has no roundings of r
   return row;
 }
 
@@ -266,6 +278,7 @@ inline void layer_norm_rows(
     hold(x + size_t(group) * width, width, first, stride, held_x);
     hold(dy + size_t(group) * width, width, first, stride, held_dy);
   }
+  const Counts<L> counts = counts_of<C, L>(first, stride, width);
   for (uint row = group; row < rows; row += groups) {
     const size_t start = size_t(row) * width;
     const bool is_last = rows - row <= groups;
@@ -294,8 +307,7 @@ inline void layer_norm_rows(
       times_weight<C, HAS_WEIGHT>(dys, ws, g);
       add_to_moments<C, L>(p, xs, g, PACKED ? C : width - column, moments);
     }
-    const Row found =
-        statistics_of<C, L>(moments, first, stride, width, eps, slots, more_slots, lane, simdgroup, simdgroups);
+    const Row found = statistics_of<L>(moments, counts, eps, slots, more_slots, lane, simdgroup, simdgroups);
 
     for (int p = 0; p < R && first + p * stride < width; p++) {
       const size_t column = first + p * stride;
@@ -376,6 +388,7 @@ template <typename T, int C, int B, bool HAS_WEIGHT>
   const size_t first = size_t(thread_index) * C;
   const size_t stride = size_t(threads) * C;
   constexpr int L = B == 1 ? C : 1;
+  const Counts<L> counts = counts_of<C, L>(first, stride, width);
   for (size_t begin = size_t(group) * B; begin < rows; begin += size_t(groups) * B) {
     Moments<L> moments[B] = {};
     uint p = 0;
@@ -394,8 +407,7 @@ template <typename T, int C, int B, bool HAS_WEIGHT>
       }
     }
     for (int b = 0; b < B && begin + b < rows; b++) {
-      const Row found =
-          statistics_of<C, L>(moments[b], first, stride, width, eps, slots, more_slots, lane, simdgroup, simdgroups);
+      const Row found = statistics_of<L>(moments[b], counts, eps, slots, more_slots, lane, simdgroup, simdgroups);
       if (thread_index == 0) {
         device float* out = statistics + 4 * (begin + b);
         out[0] = found.mean;
@@ -502,6 +514,7 @@ template <typename T, int C, int R, bool HAS_WEIGHT>
     }
   }
 
+  const Counts<C> counts = counts_of<C, C>(first, stride, width);
   for (uint row = group; row < rows; row += groups) {
     const size_t start = size_t(row) * width;
     float xs[R][C];
@@ -526,8 +539,7 @@ template <typename T, int C, int R, bool HAS_WEIGHT>
       times_weight<C, HAS_WEIGHT>(dy1, w1, g1);
       add_to_moments<C, C>(more, x1, g1, width - column, moments);
     }
-    const Row found =
-        statistics_of<C, C>(moments, first, stride, width, eps, slots, more_slots, lane, simdgroup, simdgroups);
+    const Row found = statistics_of<C>(moments, counts, eps, slots, more_slots, lane, simdgroup, simdgroups);
     if (thread_index == 0) {
       statistics[2 * size_t(row)] = found.mean;
       statistics[2 * size_t(row) + 1] = found.r;

@@ -60,10 +60,10 @@ inline void times_weight(thread const float* dy, thread const float* w, thread f
   }
 }
 
-// (r, c) from (Σ x², Σ g·x). c has no roundings of r.
-inline float2 row_statistics(float2 sums, uint width, float eps) {
-  const float square = sums.x / float(width) + eps;
-  return float2(rsqrt(square), sums.y / float(width) / square);
+// (r, c) from (Σ x², Σ g·x) and 1/D. c has no roundings of r.
+inline float2 row_statistics(float2 sums, float share, float eps) {
+  const float square = sums.x * share + eps;
+  return float2(rsqrt(square), sums.y * share / square);
 }
 
 // dx of a pack. The difference can cancel, so its product is not rounded.
@@ -116,6 +116,7 @@ inline void rms_norm_rows(
     hold(x + size_t(group) * width, width, first, stride, held_x);
     hold(dy + size_t(group) * width, width, first, stride, held_dy);
   }
+  const float share = 1.0f / float(width);
   uint turn = 0;
   for (uint row = group; row < rows; row += groups, turn ^= 1) {
     const size_t start = size_t(row) * width;
@@ -150,7 +151,7 @@ inline void rms_norm_rows(
     }
     const float2 sums = threadgroup_sum(
         float2(sum_of<L>(squares), sum_of<L>(products)), slots[turn], lane, simdgroup, simdgroups);
-    const float2 rc = row_statistics(sums, width, eps);
+    const float2 rc = row_statistics(sums, share, eps);
 
     for (int p = 0; p < R && first + p * stride < width; p++) {
       float xs[C], dys[C], ws[C], g[C], dxs[C];
@@ -248,6 +249,7 @@ template <typename T, int C, int B, bool HAS_WEIGHT>
   threadgroup float2 slots[2][32];
   const bool is_packed =
       packed<C>(x, width) && packed<C>(dy, width) && (!HAS_WEIGHT || packed<C>(w, width));
+  const float share = 1.0f / float(width);
   uint turn = 0;
   for (size_t begin = size_t(group) * B; begin < rows; begin += size_t(groups) * B) {
     float squares[B][L] = {};
@@ -273,7 +275,7 @@ template <typename T, int C, int B, bool HAS_WEIGHT>
       const float2 sums = threadgroup_sum(
           float2(sum_of<L>(squares[b]), sum_of<L>(products[b])), slots[turn], lane, simdgroup, simdgroups);
       if (thread_index == 0) {
-        const float2 rc = row_statistics(sums, width, eps);
+        const float2 rc = row_statistics(sums, share, eps);
         statistics[2 * (begin + b)] = rc.x;
         statistics[2 * (begin + b) + 1] = rc.y;
       }

@@ -34,6 +34,8 @@
 #define MLXG_DEVICE __device__
 #define MLXG_UMUL64HI(a, b) __umul64hi(a, b)
 #define MLXG_MUL64HI(a, b) __mul64hi(a, b)
+// Within two units in the last place, as Metal's; a root and a division take 40 instructions.
+#define MLXG_RSQRT(x) ::rsqrtf(x)
 #define MLX_MTL_PRAGMA_UNROLL _Pragma("unroll")
 #define METAL_FUNC __device__ __forceinline__
 #define MLXG_INLINE __device__ __forceinline__

@@ -10,6 +10,8 @@
 // The upper halves of products of 64 bits.
 #define MLXG_UMUL64HI(a, b) ((unsigned __int128)(a) * (b) >> 64)
 #define MLXG_MUL64HI(a, b) ((__int128)(a) * (b) >> 64)
+// A GPU has an instruction for it.
+#define MLXG_RSQRT(x) (1.0f / __builtin_sqrtf(x))
 #define MLX_MTL_PRAGMA_UNROLL _Pragma("GCC unroll 16")
 #define METAL_FUNC inline __attribute__((always_inline))
 #define MLXG_INLINE [[gnu::always_inline]] inline

@@ -188,7 +188,7 @@ using same_shape = typename shape<S, lanes<A>>::type;
   MLXG_F1(log10, detail::log10_1(x))                \
   MLXG_F2(pow, __builtin_powf(x, y))                \
   MLXG_F2(powr, __builtin_powf(x, y))               \
-  MLXG_F1(rsqrt, 1.0f / __builtin_sqrtf(x))         \
+  MLXG_F1(rsqrt, MLXG_RSQRT(x))                     \
   MLXG_F1(sin, __builtin_sinf(x))                   \
   MLXG_F1(sinh, __builtin_sinhf(x))                 \
   MLXG_F1(sinpi, __builtin_sinf(x* M_PI_F))         \
