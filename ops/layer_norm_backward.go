@@ -106,7 +106,9 @@ func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps
 	}, x, n.dy, statistics, n.args.rows, n.args.width)[0]
 	defer partial.Free()
 	if g.groups == 1 {
-		return layerNormGradients(dx, weight, bias, matrixRows(partial))
+		flat := partial.Reshape(-1)
+		defer flat.Free()
+		return layerNormGradients(dx, weight, bias, flat.Split(flat.Size()/width, 0))
 	}
 	sums := columnSumWith(on, layerNormKernels.get("layer_norm_bwd_gamma_reduce"), partial, x.DType())
 	return layerNormGradients(dx, weight, bias, sums)

@@ -100,11 +100,7 @@ func columnSum(on launcher, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array
 // columnSumWith is columnSum by a kernel that is column_sum under another name.
 func columnSumWith(on launcher, kernel *customkernels.Kernel, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
 	rows, width := partial.Dim(-2), partial.Dim(-1)
-	matrices, shape := 1, []int{width}
-	if partial.NDim() == 3 {
-		matrices = partial.Dim(0)
-		shape = []int{matrices, width}
-	}
+	matrices := partial.Size() / (rows * width)
 	g := sumTable[on.device]
 	args := newRowArgs(rows, width, 0)
 	sums := on.launch(kernel, customkernels.Launch{
@@ -116,27 +112,13 @@ func columnSumWith(on launcher, kernel *customkernels.Kernel, partial *mlxc.Arra
 			{Name: "B", Value: g.together},
 			{Name: "S", Value: g.simdgroups()},
 		},
-		Outputs: []mlxc.Output{{Shape: shape, DType: dtype}},
+		Outputs: []mlxc.Output{{Shape: []int{matrices * width}, DType: dtype}},
 	}, partial, args.rows, args.width)[0]
-	if len(shape) == 1 {
+	if matrices == 1 {
 		return []*mlxc.Array{sums}
 	}
 	defer sums.Free()
-	return matrixRows(sums)
-}
-
-// matrixRows are what an array has along its last axis.
-func matrixRows(a *mlxc.Array) []*mlxc.Array {
-	width := a.Dim(-1)
-	matrix := a.Reshape(-1, width)
-	defer matrix.Free()
-	rows := make([]*mlxc.Array, matrix.Dim(0))
-	for i := range rows {
-		row := matrix.Slice([]int{i, 0}, []int{i + 1, width}, nil)
-		rows[i] = row.Reshape(width)
-		row.Free()
-	}
-	return rows
+	return sums.Split(matrices, 0)
 }
 
 // rmsNormBackwardSeparate is rmsNormBackward in three kernels.
