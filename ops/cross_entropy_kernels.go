@@ -134,15 +134,18 @@ func newLossArgs(rows, width int, cfg CrossEntropyConfig) []*mlxc.Array {
 // the gradient of logits, if all rows' losses have it.
 func crossEntropyLosses(on launcher, logits, classes *mlxc.Array, cfg CrossEntropyConfig, cotangent *mlxc.Array) []*mlxc.Array {
 	rows, width := classes.Dim(0), logits.Dim(-1)
-	g := logitsOf(on.device, logits.DType(), rows, width)
+	g := logitsOf(on.device, logits.DType(), rows, width, cfg.SoftCap > 0, cotangent != nil)
 	launch := customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
+		Resident:    g.resident,
 		Template: []mlxc.TemplateArg{
 			{Name: "T", Value: logits.DType()},
+			{Name: "H", Value: g.heldAs},
 			{Name: "C", Value: g.chunk},
 			{Name: "R", Value: g.packs},
-			{Name: "B", Value: min(g.packs, 4)}, // 64 bytes on a GPU
+			{Name: "B", Value: g.step},
+			{Name: "L", Value: g.beside},
 			{Name: "CAPPED", Value: cfg.SoftCap > 0},
 		},
 		Outputs: []mlxc.Output{{Shape: []int{rows}, DType: mlxc.Float32}, {Shape: []int{rows, 2}, DType: mlxc.Float32}},
@@ -159,13 +162,18 @@ func crossEntropyLosses(on launcher, logits, classes *mlxc.Array, cfg CrossEntro
 // losses.
 func crossEntropyGradient(on launcher, logits, classes, statistics, cotangents *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	rows, width := classes.Dim(0), logits.Dim(-1)
-	g := logitsOf(on.device, logits.DType(), rows, width)
+	g := logitsOf(on.device, logits.DType(), rows, width, cfg.SoftCap > 0, false)
+	if on.device != host {
+		// There is nothing to be held, and the fewer registers the more threads.
+		g.packs, g.step = 1, 1
+	}
 	args := newLossArgs(rows, width, cfg)
 	return on.launch(crossEntropyKernels.get("cross_entropy_backward"), customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
+		Resident:    g.resident,
 		Template: []mlxc.TemplateArg{
-			{Name: "T", Value: logits.DType()}, {Name: "C", Value: g.chunk}, {Name: "CAPPED", Value: cfg.SoftCap > 0},
+			{Name: "T", Value: logits.DType()}, {Name: "H", Value: g.heldAs}, {Name: "C", Value: g.chunk}, {Name: "R", Value: g.packs}, {Name: "B", Value: g.step}, {Name: "L", Value: g.beside}, {Name: "CAPPED", Value: cfg.SoftCap > 0},
 		},
 		Outputs: []mlxc.Output{{Shape: logits.Shape(), DType: logits.DType()}},
 	}, append([]*mlxc.Array{logits, classes, statistics, cotangents}, args...)...)[0]

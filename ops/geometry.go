@@ -61,6 +61,8 @@ var rowTable = map[device]struct {
 // row or of a block of its columns, and the groups that share the rows.
 type rowGeometry struct {
 	threads, chunk, packs int
+	step                  int        // packs that a thread of a row of logits takes at a time
+	beside                int        // threads that take turns in a block of logits
 	heldAs                mlxc.DType // what a thread holds of a row until it computes with it
 	loose                 int        // elements of a pack of rows that are not packed
 	ahead                 bool       // a row is loaded before the one in front of it is done
@@ -143,31 +145,62 @@ func summedRowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
 	return g
 }
 
-// logitTable has what each class of devices wants of kernels whose threadgroups go along
-// rows of logits, in blocks of what their threads hold.
-var logitTable = map[device]struct {
+// logitGeometry is what a class of devices wants of kernels whose threadgroups go along rows
+// of logits, in blocks of what their threads hold.
+type logitGeometry struct {
 	maxThreads int // in a threadgroup
-	held       int // elements of a row that a thread holds in registers
+	heldBytes  int // of a row that a thread holds in registers
 	threads    int // that fill the largest device
-}{
-	// As of rowTable.
-	host: {maxThreads: 1, held: 4096, threads: 64},
-	// Twice as many elements as of each of the four arrays of a norm; the other half of a
-	// thread's registers has the largest of each lane and the sums.
-	apple: {maxThreads: 1024, held: 16, threads: 256 * 1024},
-	// Several groups to a multiprocessor, so that some load while others add up.
-	cuda: {maxThreads: 256, held: 16, threads: 528 * 1024},
+	resident   int // threads on a core; 0 for as many as come about
+	step       int // elements that a thread takes at a time
+	beside     int // threads that take turns in a block
 }
 
-// logitsOf is the geometry for so many rows of logits of a width and dtype.
-func logitsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
-	t := logitTable[d]
-	chunk := rowTable[d].packBytes / dtype.Size()
-	if d == host {
-		chunk = rowTable[d].packBytes / mlxc.Float32.Size() // what is computed with is float
+// logitTable is for kernels that read a row once, and for those that go back to it.
+var logitTable = map[device]struct{ once, twice logitGeometry }{
+	// As of rowTable; a step ends where a row does, or soon after.
+	host: {
+		once:  logitGeometry{maxThreads: 1, heldBytes: 4096 * 4, threads: 64, step: 256, beside: 1},
+		twice: logitGeometry{maxThreads: 1, heldBytes: 4096 * 4, threads: 64, step: 256, beside: 1},
+	},
+	// A quarter of a thread's registers.
+	apple: {
+		once:  logitGeometry{maxThreads: 1024, heldBytes: 64, threads: 256 * 1024, step: 16, beside: 32},
+		twice: logitGeometry{maxThreads: 1024, heldBytes: 64, threads: 256 * 1024, step: 16, beside: 32},
+	},
+	// Who goes back to a row finds 128 KiB of it in the registers of 1024 threads, half of theirs, and
+	// some of the rest in a cache of 50 MB: with one row on each of 132 multiprocessors. 64 KiB
+	// under way on each hide the latency of an H200's memory. Who does not is faster with all threads
+	// that fit.
+	cuda: {
+		once:  logitGeometry{maxThreads: 256, heldBytes: 32, threads: 132 * 2048, resident: 2048, step: 16, beside: 32},
+		twice: logitGeometry{maxThreads: 1024, heldBytes: 128, threads: 132 * 1024, resident: 1024, step: 16, beside: 32},
+	},
+}
+
+// logitsOf is the geometry for so many rows of logits of a width and dtype, which the kernel
+// goes back to, or not. What a thread holds of capped logits is float.
+func logitsOf(d device, dtype mlxc.DType, rows, width int, capped, twice bool) rowGeometry {
+	t := logitTable[d].once
+	if twice {
+		t = logitTable[d].twice
 	}
-	threads := min(wholeSimdgroups(width, t.held), t.maxThreads)
-	return rowGeometry{threads: threads, chunk: chunk, packs: t.held / chunk, groups: min(max(rows, 1), t.threads/threads)}
+	g := rowGeometry{heldAs: dtype, beside: t.beside}
+	g.chunk = rowTable[d].packBytes / dtype.Size()
+	if d == host {
+		g.chunk = rowTable[d].packBytes / mlxc.Float32.Size()
+	}
+	if d == host || capped {
+		g.heldAs = mlxc.Float32 // what is computed with
+	}
+	held := t.heldBytes / g.heldAs.Size()
+	g.threads = min(wholeSimdgroups(width, held), t.maxThreads)
+	g.packs = held / g.chunk
+	g.packs = max(g.packs, 1)
+	g.step = min(max(t.step/g.chunk, 1), g.packs)
+	g.groups = min(max(rows, 1), t.threads/g.threads)
+	g.resident = t.resident / g.threads
+	return g
 }
 
 // columnTable has what each class of devices wants of kernels that sum over rows:

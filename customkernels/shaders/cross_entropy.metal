@@ -25,44 +25,18 @@
 //   cross_entropy_forward   loss
 //   cross_entropy_backward  dx, from (m, l) of either
 //
-// Launch (threads): groups along x of whole simdgroups, at most 32, or of a part of one; a
-// group takes rows group, group + groups, …, so any number of groups is right. A thread
-// reads R packs of C elements, B packs at once, of which R is a multiple, looks for a larger
-// m, and adds to l; then the next R, if the row is wider. The gradient begins with the last
-// R packs, which are in registers still, and goes back to those that a cache had no time
-// yet to lose.
+// Launch (threads): groups along x of at most 32 whole simdgroups, or of a part of one, and of a
+// multiple of L threads; a group takes rows group, group + groups, …, so any number of groups is
+// right. A thread holds a block of R packs of C elements, which are all asked for at once, and
+// takes B at a time, of which R is a multiple: it looks for a larger m, and adds to l; then the
+// next block, if the row is wider. Of a block the L threads beside each other have every L-th
+// pack. The gradient begins with the last block, which is held still, and goes back to those that
+// a cache had no time yet to lose.
 //
 // Device traffic, in elements of T: forward N·V, backward 2·N·V, both at once 2·N·V and
-// what lies before the last block of each row once more.
+// what lies before the last block of each row once more; and a target's logit of each row.
 
 #include "rows.h"
-
-// Loads the pack at a column of a row as it is in memory, which nothing waits for; zeros stand
-// for what is beyond the row's end.
-template <typename T, int C>
-inline Pack<T, C> load(device const T* row, size_t column, size_t width, bool is_packed) {
-  Pack<T, C> pack;
-  if (C == 1 || is_packed) {
-    pack = reinterpret_cast<device const Pack<T, C>*>(row)[column / C];
-  } else if (column + C <= width) {
-    for (int k = 0; k < C; k++) {
-      pack.values[k] = row[column + k];
-    }
-  } else {
-    for (int k = 0; k < C; k++) {
-      pack.values[k] = column + k < width ? row[column + k] : T(0);
-    }
-  }
-  return pack;
-}
-
-// The values of a pack in V, in which the kernel computes.
-template <typename T, int C, typename V>
-inline void unpack(thread const Pack<T, C>& pack, thread V* values) {
-  for (int k = 0; k < C; k++) {
-    values[k] = V(pack.values[k]);
-  }
-}
 
 // A value that all threads want, which one lane of each simdgroup reads.
 template <typename V>
@@ -85,43 +59,17 @@ struct Options {
   float soft_cap;
 };
 
-// Loads B packs, the first at a column and each a stride on, or as many of them as begin in
-// the row. If all do they are asked for at once.
-template <int B, typename T, int C>
-inline void load_packs(
-    device const T* row,
-    size_t column,
-    size_t stride,
-    size_t width,
-    bool is_packed,
-    thread Pack<T, C>* packs) {
-  if (is_packed && column + (B - 1) * stride < width) {
-    for (int p = 0; p < B; p++) {
-      packs[p] = reinterpret_cast<device const Pack<T, C>*>(row)[(column + p * stride) / C];
-    }
-  } else {
-    for (int p = 0; p < B && column + p * stride < width; p++) {
-      packs[p] = load<T, C>(row, column + p * stride, width, is_packed);
-    }
-  }
+// Where the first block of a thread begins: L threads beside each other have R·L packs of C
+// columns, one after the other, and each every L-th of them.
+template <int C, int R, int L>
+inline size_t first_column(uint thread_index) {
+  return (size_t(thread_index / L) * (R * L) + thread_index % L) * C;
 }
 
-// What a thread holds of a pack: the logits x, or tanh(x/c); 0 beyond the row's end.
-template <int C, bool CAPPED, typename T>
-inline void hold_logits(thread const Pack<T, C>& pack, Options options, thread float* held) {
-  unpack(pack, held);
-  if (CAPPED) {
-    for (int k = 0; k < C; k++) {
-      held[k] = tanh(held[k] / options.soft_cap);
-    }
-  }
-}
-
-// exp(s − m). For logits of 16 bits by way of 2 to a power, which takes half as long: the power
-// is rounded, so that the result is off by |s − m|·2⁻²⁴ of itself.
-template <typename T>
-inline float exp_below(float s, float maximum) {
-  return sizeof(T) == sizeof(float) ? exp(s - maximum) : exp2((s - maximum) * M_LOG2E_F);
+// What a thread holds of a logit x: x, or tanh(x/c).
+template <bool CAPPED>
+inline float held_of(float x, Options options) {
+  return CAPPED ? tanh(x / options.soft_cap) : x;
 }
 
 // s of what a thread holds of a logit.
@@ -130,66 +78,125 @@ inline float capped(float held, Options options) {
   return CAPPED ? options.soft_cap * held : held;
 }
 
-// The sums over the columns of a thread: its pack p begins at first + p·stride. It
-// leaves the last R packs, or fewer, in held; beyond the row's end there is −infinity.
-template <int C, int R, int B, bool CAPPED, typename T>
+// exp(s − m), off by |s − m|·2⁻²⁴ of itself where a GPU has 2 to a power as one instruction. For
+// logits of 16 bits it is that everywhere, since it takes a CPU half as long.
+template <typename T>
+inline float exp_below(float s, float maximum) {
+  return sizeof(T) == sizeof(float) ? fast::exp(s - maximum) : fast::exp2((s - maximum) * M_LOG2E_F);
+}
+
+// Holds pack p of a block, which begins at a multiple of C: as it is in memory if H is T, so that
+// nothing waits for it.
+template <typename T, typename H, int C, int R, bool CAPPED>
+inline void hold_logits(device const T* block, int p, uint column, Options options, thread HeldPacks<H, C, R>& held) {
+  typedef Pack<uint, (C * sizeof(H) + 3) / 4> Words;
+  if (is_same<T, H>::value && !CAPPED) {
+    held.packs[p] = reinterpret_cast<device const Words*>(block)[column / C];
+  } else {
+    thread H* values = reinterpret_cast<thread H*>(held.packs[p].values);
+    read<C>(block, column, options.width, true, values);
+    for (int k = 0; CAPPED && k < C; k++) {
+      values[k] = H(held_of<CAPPED>(float(values[k]), options));
+    }
+  }
+}
+
+// Holds a block of a row, of which so many elements are left. Beyond the row's end there is
+// −infinity, as far as B packs begin before it.
+template <typename T, typename H, int C, int R, int B, int L, bool CAPPED>
+inline void hold_block(
+    device const T* block, uint left, bool is_packed, Options options, thread HeldPacks<H, C, R>& held) {
+  if (is_packed && (R - 1) * L * C < left) {
+    for (int p = 0; p < R; p++) {
+      hold_logits<T, H, C, R, CAPPED>(block, p, p * L * C, options, held);
+    }
+    return;
+  }
+  for (int p = 0; p < R && uint(p / B * B * L * C) < left; p++) {
+    const uint column = p * L * C;
+    if (is_packed && column < left) {
+      hold_logits<T, H, C, R, CAPPED>(block, p, column, options, held);
+      continue;
+    }
+    for (int k = 0; k < C; k++) {
+      reinterpret_cast<thread H*>(held.packs[p].values)[k] =
+          column + k < left ? H(held_of<CAPPED>(float(block[column + k]), options)) : H(-INFINITY);
+    }
+  }
+}
+
+// Element k of a held pack.
+template <typename H, typename W>
+inline float held_value(thread const W& pack, int k) {
+  return float(reinterpret_cast<thread const H*>(pack.values)[k]);
+}
+
+// The largest of the C values, a power of two.
+template <int C>
+inline float max_of(thread const float* values) {
+  float maxima[C];
+  for (int k = 0; k < C; k++) {
+    maxima[k] = values[k];
+  }
+  for (int n = C / 2; n > 0; n /= 2) {
+    for (int k = 0; k < n; k++) {
+      maxima[k] = max(maxima[k], maxima[k + n]);
+    }
+  }
+  return maxima[0];
+}
+
+// The sums over the columns of a thread, whose blocks begin at first and every stride. It
+// leaves the last block in held.
+template <typename T, typename H, int C, int R, int B, int L, bool CAPPED>
 inline RowSums thread_sums(
-    device const T* row,
-    size_t first,
-    size_t stride,
-    bool is_packed,
-    Options options,
-    thread float* held) {
-  const size_t width = options.width;
+    device const T* row, size_t first, size_t stride, bool is_packed, Options options, thread HeldPacks<H, C, R>& held) {
   // Not −infinity, from which the distance of another is no number.
   float maximum = -MAXFLOAT;
   float sum = 0;
   float total = 0;
-  for (size_t begin = first; begin < width; begin += R * stride) {
-    float maxima[C];
-    float totals[C] = {};
-    for (int k = 0; k < C; k++) {
-      maxima[k] = maximum;
-    }
-    for (int first_pack = 0; first_pack < R && begin + first_pack * stride < width; first_pack += B) {
-      Pack<T, C> packs[B];
-      load_packs<B>(row, begin + first_pack * stride, stride, width, is_packed, packs);
-      for (int p = 0; p < B && begin + (first_pack + p) * stride < width; p++) {
-        const size_t column = begin + (first_pack + p) * stride;
-        thread float* values = held + (first_pack + p) * C;
-        hold_logits<C, CAPPED>(packs[p], options, values);
+  for (size_t begin = first; begin < options.width; begin += stride) {
+    const uint left = options.width - begin;
+    hold_block<T, H, C, R, B, L, CAPPED>(row + begin, left, is_packed, options, held);
+    if (options.smoothing > 0) {
+      float totals[C] = {};
+      for (int p = 0; p < R && uint(p * L * C) < left; p++) {
         for (int k = 0; k < C; k++) {
-          totals[k] += capped<CAPPED>(values[k], options);
-        }
-        if (column + C > width) {
-          for (int k = 0; k < C; k++) {
-            values[k] = column + k < width ? values[k] : -INFINITY;
-          }
-        }
-        for (int k = 0; k < C; k++) {
-          const float s = capped<CAPPED>(values[k], options);
-          maxima[k] = s > maxima[k] ? s : maxima[k];
+          totals[k] += uint(p * L * C + k) < left ? capped<CAPPED>(held_value<H>(held.packs[p], k), options) : 0.0f;
         }
       }
+      total += sum_of<C>(totals);
     }
-    total += sum_of<C>(totals);
-    const float before = maximum;
-    for (int k = 0; k < C; k++) {
-      maximum = maxima[k] > maximum ? maxima[k] : maximum;
-    }
-    float sums[C] = {};
-    for (int p = 0; p < R && begin + p * stride < width; p++) {
+    // B packs at a time, while others may be on their way.
+    for (int first_pack = 0; first_pack < R && uint(first_pack * L * C) < left; first_pack += B) {
+      const float before = maximum;
+      float maxima[C], sums[C];
       for (int k = 0; k < C; k++) {
-        sums[k] += exp_below<T>(capped<CAPPED>(held[p * C + k], options), maximum);
+        maxima[k] = held_value<H>(held.packs[first_pack], k);
       }
+      for (int p = first_pack + 1; p < first_pack + B; p++) {
+        for (int k = 0; k < C; k++) {
+          maxima[k] = max(maxima[k], held_value<H>(held.packs[p], k));
+        }
+      }
+      maximum = max(maximum, capped<CAPPED>(max_of<C>(maxima), options));
+      for (int k = 0; k < C; k++) {
+        sums[k] = exp_below<T>(capped<CAPPED>(held_value<H>(held.packs[first_pack], k), options), maximum);
+      }
+      for (int p = first_pack + 1; p < first_pack + B; p++) {
+        for (int k = 0; k < C; k++) {
+          sums[k] += exp_below<T>(capped<CAPPED>(held_value<H>(held.packs[p], k), options), maximum);
+        }
+      }
+      sum = fma(sum, exp_below<T>(before, maximum), sum_of<C>(sums));
     }
-    sum = sum * exp(before - maximum) + sum_of<C>(sums);
   }
   return RowSums{maximum, sum, total};
 }
 
 // The sums of all threads of a group, for every thread. Between two writes of the same
 // slots there is the barrier of the others.
+template <typename T>
 inline RowSums group_sums(
     RowSums own,
     threadgroup float* maxima,
@@ -199,7 +206,7 @@ inline RowSums group_sums(
     uint simdgroups) {
   const float maximum = threadgroup_max(own.maximum, maxima, lane, simdgroup, simdgroups);
   const float2 sums = threadgroup_sum(
-      float2(own.sum * exp(own.maximum - maximum), own.total), slots, lane, simdgroup, simdgroups);
+      float2(own.sum * exp_below<T>(own.maximum, maximum), own.total), slots, lane, simdgroup, simdgroups);
   return RowSums{maximum, sums.x, sums.y};
 }
 
@@ -214,13 +221,10 @@ inline float target_loss(device const T* logits, int target, RowSums row, Option
   if (size_t(target) >= options.width) {
     return NAN;
   }
-  float target_logit;
-  const Pack<T, 1> pack = load<T, 1>(logits, target, options.width, false);
-  hold_logits<1, CAPPED>(pack, options, &target_logit);
-  target_logit = capped<CAPPED>(target_logit, options);
+  const float s = capped<CAPPED>(held_of<CAPPED>(float(logits[target]), options), options);
   const float log_sum = log(row.sum);
   const float lse = row.maximum + log_sum;
-  float loss = (1 - options.smoothing) * ((row.maximum - target_logit) + log_sum) + options.z_loss * lse * lse;
+  float loss = (1 - options.smoothing) * ((row.maximum - s) + log_sum) + options.z_loss * lse * lse;
   if (options.smoothing > 0) {
     loss += options.smoothing * ((row.maximum - row.total / float(options.width)) + log_sum);
   }
@@ -230,57 +234,82 @@ inline float target_loss(device const T* logits, int target, RowSums row, Option
 // How dx of a row comes from its s: the terms of the head of this file that are the
 // same for all of its columns.
 struct RowGradient {
-  float cotangent;
   float maximum;
-  float slope; // (1 + 2ζ·lse)/l
-  float others; // ε/V
-  float hit; // ε/V + (1−ε)
+  float slope; // g·(1 + 2ζ·lse)/l
+  float others; // g·ε/V
+  float hit; // g·(ε/V + (1−ε)), at the target
   uint target;
 };
 
 inline RowGradient row_gradient(float cotangent, float maximum, float sum, uint target, Options options) {
+  const float g = target < options.width ? cotangent : NAN;
   const float others = options.smoothing / float(options.width);
   return RowGradient{
-      target < options.width ? cotangent : NAN,
       maximum,
-      (1 + 2 * options.z_loss * (maximum + log(sum))) / sum,
-      others,
-      others + (1 - options.smoothing),
+      g * ((1 + 2 * options.z_loss * (maximum + log(sum))) / sum),
+      g * others,
+      g * (others + (1 - options.smoothing)),
       target};
 }
 
-// Writes dx of the pack at a column.
-template <int C, bool CAPPED, typename T>
-inline void write_gradient(
-    RowGradient of,
-    thread const float* held,
-    device T* row,
-    size_t column,
-    bool is_packed,
-    Options options) {
-  const int at = int(of.target - uint(column));
-  float dx[C];
-  for (int k = 0; k < C; k++) {
-    const float e = exp_below<T>(capped<CAPPED>(held[k], options), of.maximum);
-    dx[k] = of.cotangent * fma(e, of.slope, k == at ? -of.hit : -of.others);
-    if (CAPPED) {
-      dx[k] *= (1 - held[k]) * (1 + held[k]);
-    }
-  }
-  write<C>(row, column, options.width, is_packed, dx);
+// dx of a column from what is held of its logit.
+template <typename T, bool CAPPED>
+inline float gradient(float held, RowGradient of, float subtracted, Options options) {
+  const float ds = fma(exp_below<T>(capped<CAPPED>(held, options), of.maximum), of.slope, -subtracted);
+  return CAPPED ? ds * ((1 - held) * (1 + held)) : ds;
 }
 
-// The gradient of a row that is left out.
-template <int C, typename T>
+// Writes dx of the held pack at a column.
+template <typename T, typename H, int C, bool CAPPED, typename W>
+inline void write_gradient(
+    RowGradient of, thread const W& held, device T* dx, size_t column, bool is_packed, Options options) {
+  float values[C];
+  for (int k = 0; k < C; k++) {
+    values[k] = gradient<T, CAPPED>(held_value<H>(held, k), of, of.others, options);
+  }
+  write<C>(dx, column, options.width, is_packed, values);
+}
+
+// Writes dx of a held block, which begins at a column, as far as it is in the row.
+template <typename T, typename H, int C, int R, int L, bool CAPPED>
+inline void write_gradients(
+    RowGradient of,
+    thread const HeldPacks<H, C, R>& held,
+    device const T* x,
+    device T* dx,
+    size_t begin,
+    bool is_packed,
+    Options options) {
+  const uint left = options.width - begin;
+  if (is_packed && (R - 1) * L * C < left) {
+    for (int p = 0; p < R; p++) {
+      write_gradient<T, H, C, CAPPED>(of, held.packs[p], dx, begin + p * L * C, true, options);
+    }
+  } else {
+    for (int p = 0; p < R && uint(p * L * C) < left; p++) {
+      write_gradient<T, H, C, CAPPED>(of, held.packs[p], dx, begin + p * L * C, is_packed, options);
+    }
+  }
+  // The target's is another; to look for it in each pack would take longer.
+  const uint at = of.target - uint(begin);
+  if (at < uint(R * L * C) && at % (L * C) < uint(C) && of.target < options.width) {
+    dx[of.target] = T(gradient<T, CAPPED>(held_of<CAPPED>(float(x[of.target]), options), of, of.hit, options));
+  }
+}
+
+// dx of a row that is left out.
+template <int C, int R, int L, typename T>
 inline void write_zeros(device T* row, size_t width, size_t first, size_t stride, bool is_packed) {
   float zeros[C] = {};
-  for (size_t column = first; column < width; column += stride) {
-    write<C>(row, column, width, is_packed, zeros);
+  for (size_t begin = first; begin < width; begin += stride) {
+    for (int p = 0; p < R && begin + p * L * C < width; p++) {
+      write<C>(row, begin + p * L * C, width, is_packed, zeros);
+    }
   }
 }
 
 // The loss and (m, l) of every row.
-template <typename T, int C, int R, int B, bool CAPPED>
+template <typename T, typename H, int C, int R, int B, int L, bool CAPPED>
 [[kernel]] void cross_entropy_forward(
     device const T* logits [[buffer(0)]],
     device const int* targets [[buffer(1)]],
@@ -302,17 +331,17 @@ template <typename T, int C, int R, int B, bool CAPPED>
   threadgroup float maxima[32];
   threadgroup float2 slots[32];
   const bool is_packed = packed<C>(logits, options.width);
-  const size_t first = size_t(thread_index) * C;
-  const size_t stride = size_t(threads) * C;
-  float held[R * C];
+  const size_t first = first_column<C, R, L>(thread_index);
+  const size_t stride = size_t(threads) * (R * C);
+  HeldPacks<H, C, R> held;
 
   for (uint row = group; row < rows; row += groups) {
     device const T* x = logits + size_t(row) * options.width;
     const int target = read_once(targets, row, lane);
     RowSums sums = RowSums{0, 1, 0};
     if (target >= 0) {
-      sums = group_sums(
-          thread_sums<C, R, B, CAPPED>(x, first, stride, is_packed, options, held),
+      sums = group_sums<T>(
+          thread_sums<T, H, C, R, B, L, CAPPED>(x, first, stride, is_packed, options, held),
           maxima, slots, lane, simdgroup, simdgroups);
     }
     if (thread_index == 0) {
@@ -324,7 +353,7 @@ template <typename T, int C, int R, int B, bool CAPPED>
 }
 
 // The same, and dx for the cotangent that every row has.
-template <typename T, int C, int R, int B, bool CAPPED>
+template <typename T, typename H, int C, int R, int B, int L, bool CAPPED>
 [[kernel]] void cross_entropy_fwd_bwd(
     device const T* logits [[buffer(0)]],
     device const int* targets [[buffer(1)]],
@@ -348,11 +377,11 @@ template <typename T, int C, int R, int B, bool CAPPED>
   threadgroup float maxima[32];
   threadgroup float2 slots[32];
   const bool is_packed = packed<C>(logits, options.width) && packed<C>(dlogits, options.width);
-  const size_t first = size_t(thread_index) * C;
-  const size_t stride = size_t(threads) * C;
+  const size_t first = first_column<C, R, L>(thread_index);
+  const size_t stride = size_t(threads) * (R * C);
   // Where the last block of a thread begins.
-  const size_t last = first < options.width ? first + (options.width - 1 - first) / (R * stride) * (R * stride) : first;
-  float held[R * C];
+  const size_t last = first < options.width ? first + (options.width - 1 - first) / stride * stride : first;
+  HeldPacks<H, C, R> held;
 
   for (uint row = group; row < rows; row += groups) {
     device const T* x = logits + size_t(row) * options.width;
@@ -360,8 +389,8 @@ template <typename T, int C, int R, int B, bool CAPPED>
     const int target = read_once(targets, row, lane);
     RowSums sums = RowSums{0, 1, 0};
     if (target >= 0) {
-      sums = group_sums(
-          thread_sums<C, R, B, CAPPED>(x, first, stride, is_packed, options, held),
+      sums = group_sums<T>(
+          thread_sums<T, H, C, R, B, L, CAPPED>(x, first, stride, is_packed, options, held),
           maxima, slots, lane, simdgroup, simdgroups);
     }
     if (thread_index == 0) {
@@ -370,23 +399,15 @@ template <typename T, int C, int R, int B, bool CAPPED>
       statistics[2 * size_t(row) + 1] = sums.sum;
     }
     if (target < 0) {
-      write_zeros<C>(dx, options.width, first, stride, is_packed);
+      write_zeros<C, R, L>(dx, options.width, first, stride, is_packed);
       continue;
     }
     const RowGradient of = row_gradient(cotangent, sums.maximum, sums.sum, target, options);
-    for (size_t begin = last;; begin -= R * stride) {
+    for (size_t begin = last; first < options.width; begin -= stride) {
       if (begin != last) {
-        for (int first_pack = 0; first_pack < R; first_pack += B) {
-          Pack<T, C> packs[B];
-          load_packs<B>(x, begin + first_pack * stride, stride, options.width, is_packed, packs);
-          for (int p = 0; p < B; p++) {
-            hold_logits<C, CAPPED>(packs[p], options, held + (first_pack + p) * C);
-          }
-        }
+        hold_block<T, H, C, R, B, L, CAPPED>(x + begin, options.width - begin, is_packed, options, held);
       }
-      for (int p = 0; p < R && begin + p * stride < options.width; p++) {
-        write_gradient<C, CAPPED>(of, held + p * C, dx, begin + p * stride, is_packed, options);
-      }
+      write_gradients<T, H, C, R, L, CAPPED>(of, held, x, dx, begin, is_packed, options);
       if (begin == first) {
         break;
       }
@@ -395,7 +416,7 @@ template <typename T, int C, int R, int B, bool CAPPED>
 }
 
 // dx of every row, for its cotangent.
-template <typename T, int C, bool CAPPED>
+template <typename T, typename H, int C, int R, int B, int L, bool CAPPED>
 [[kernel]] void cross_entropy_backward(
     device const T* logits [[buffer(0)]],
     device const int* targets [[buffer(1)]],
@@ -414,24 +435,24 @@ template <typename T, int C, bool CAPPED>
     uint lane [[thread_index_in_simdgroup]]) {
   const Options options = Options{width, smoothing, z_loss, soft_cap};
   const bool is_packed = packed<C>(logits, options.width) && packed<C>(dlogits, options.width);
-  const size_t first = size_t(thread_index) * C;
-  const size_t stride = size_t(threads) * C;
+  const size_t first = first_column<C, R, L>(thread_index);
+  const size_t stride = size_t(threads) * (R * C);
   for (uint row = group; row < rows; row += groups) {
     device const T* x = logits + size_t(row) * options.width;
     device T* dx = dlogits + size_t(row) * options.width;
     const int target = read_once(targets, row, lane);
-    if (target < 0) {
-      write_zeros<C>(dx, options.width, first, stride, is_packed);
-      continue;
-    }
     const float maximum = read_once(statistics, 2 * size_t(row), lane);
     const float sum = read_once(statistics, 2 * size_t(row) + 1, lane);
-    const RowGradient of = row_gradient(read_once(cotangents, row, lane), maximum, sum, target, options);
-    for (size_t column = first; column < options.width; column += stride) {
-      float held[C];
-      const Pack<T, C> pack = load<T, C>(x, column, options.width, is_packed);
-      hold_logits<C, CAPPED>(pack, options, held);
-      write_gradient<C, CAPPED>(of, held, dx, column, is_packed, options);
+    const float cotangent = read_once(cotangents, row, lane);
+    if (target < 0) {
+      write_zeros<C, R, L>(dx, options.width, first, stride, is_packed);
+      continue;
+    }
+    const RowGradient of = row_gradient(cotangent, maximum, sum, target, options);
+    for (size_t begin = first; begin < options.width; begin += stride) {
+      HeldPacks<H, C, R> held;
+      hold_block<T, H, C, R, B, L, CAPPED>(x + begin, options.width - begin, is_packed, options, held);
+      write_gradients<T, H, C, R, L, CAPPED>(of, held, x, dx, begin, is_packed, options);
     }
   }
 }
