@@ -20,8 +20,8 @@ type BenchOptions struct {
 	Passes []report.Pass  // The operation's own if nil.
 	Shape  *regexp.Regexp // Times the cases whose names match; all if nil.
 	Repeat int            // How many repetitions are measured of each side.
-	// Done, if it is not nil, is called with each row after it was measured.
-	Done func(report.BenchRow)
+	// Done, if it is not nil, is called after each row, which is the last of the report so far.
+	Done func(*report.Bench)
 }
 
 // Bench times the gradients of ops on the current device, ours and MLX's, and MLX's add as the limit. It
@@ -32,6 +32,7 @@ func Bench(ctx context.Context, ops []BenchOp, opt BenchOptions) *report.Bench {
 		MLX: mlxc.Version(), MLXC: mlxc.CVersion(),
 		Device: mlxc.CurrentDevice().String(), DeviceName: deviceName(),
 		Executor: customkernels.ExecutorName(), TF32: tf32(), Started: time.Now().UTC().Truncate(time.Second),
+		Incomplete: true,
 	}
 	dtypes := opt.DTypes
 	if dtypes == nil {
@@ -57,7 +58,7 @@ func Bench(ctx context.Context, ops []BenchOp, opt BenchOptions) *report.Bench {
 					}
 					out.Rows = append(out.Rows, row)
 					if opt.Done != nil {
-						opt.Done(row)
+						opt.Done(out)
 					}
 				}
 			}

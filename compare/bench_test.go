@@ -86,7 +86,10 @@ func TestBenchMeasures(t *testing.T) {
 		var done []report.BenchRow
 		r := Bench(context.Background(), benchOf(t, func(*BenchCase) {}), BenchOptions{
 			DTypes: []mlxc.DType{mlxc.Float16}, Passes: []report.Pass{pass}, Repeat: 2,
-			Done: func(row report.BenchRow) { done = append(done, row) },
+			Done: func(r *report.Bench) {
+				require.True(t, r.Incomplete)
+				done = append(done, r.Rows[len(r.Rows)-1])
+			},
 		})
 		require.True(t, r.Succeeded())
 		require.Equal(t, r.Rows, done)

@@ -81,7 +81,7 @@ func (r *Report) WriteFile(path string) error { return WriteFile(path, r.Encode)
 // whole report, never a part: the file is written beside it and renamed into place. What is no plain
 // file, such as a pipe, a link or /dev/stdout, is written to instead.
 func WriteFile(path string, encode func(io.Writer) error) (err error) {
-	if !replaceable(path) {
+	if !Replaceable(path) {
 		return writeInto(path, encode)
 	}
 	f, err := createBeside(path)
@@ -112,7 +112,7 @@ func Writable(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a folder: name a file", path)
 	}
-	if !replaceable(path) {
+	if !Replaceable(path) {
 		return nil // To open a pipe would be to wait for its reader.
 	}
 	f, err := createBeside(path)
@@ -125,8 +125,8 @@ func Writable(path string) error {
 	return nil
 }
 
-// replaceable reports whether path is a plain file, or nothing yet.
-func replaceable(path string) bool {
+// Replaceable reports whether path is a plain file, or nothing yet.
+func Replaceable(path string) bool {
 	info, err := os.Lstat(path)
 	return err != nil || info.Mode().IsRegular()
 }

@@ -84,7 +84,10 @@ func (c *benchCommand) Run(w io.Writer, k *kong.Context) error {
 	r := compare.Bench(ctx, c.ops(), compare.BenchOptions{
 		DTypes: chosenDTypes(c.DType), Passes: c.Pass, Shape: c.pattern, Repeat: c.Repeat,
 		// A line for each row, since a run takes minutes.
-		Done: func(row report.BenchRow) { fmt.Fprintln(k.Stderr, row.Line()) },
+		Done: func(r *report.Bench) {
+			c.keep(r)
+			fmt.Fprintln(k.Stderr, r.Rows[len(r.Rows)-1].Line())
+		},
 	})
 	err := c.writeFiles(r)
 	if tableErr := r.WriteTable(w); tableErr != nil {
@@ -112,6 +115,16 @@ func (c *benchCommand) writeFiles(r *report.Bench) (err error) {
 		}
 	}
 	return err
+}
+
+// keep writes what was measured so far to the files that can be replaced, so that nothing is
+// lost if this process ends. Errors are told when all is written.
+func (c *benchCommand) keep(r *report.Bench) {
+	for path, write := range map[string]func(io.Writer) error{c.JSON: r.Encode, c.CSV: r.WriteCSV} {
+		if path != "" && report.Replaceable(path) {
+			_ = report.WriteFile(path, write)
+		}
+	}
 }
 
 func (c *benchCommand) ops() []compare.BenchOp {
