@@ -54,7 +54,7 @@ __device__ unsigned short __bfloat16_as_ushort(__nv_bfloat16);
 #define ONE(NAME) __device__ float NAME(float);
 ONE(acosf) ONE(acoshf) ONE(asinf) ONE(asinhf) ONE(atanf) ONE(atanhf) ONE(cosf) ONE(coshf)
 ONE(sqrtf) ONE(sinf) ONE(sinhf) ONE(tanf) ONE(ceilf) ONE(floorf) ONE(truncf) ONE(rintf)
-ONE(roundf) ONE(fabsf) ONE(expf) ONE(exp2f) ONE(exp10f) ONE(logf) ONE(log2f) ONE(log10f)
+ONE(roundf) ONE(fabsf) ONE(expf) ONE(__expf) ONE(exp2f) ONE(exp10f) ONE(logf) ONE(log2f) ONE(log10f) ONE(rsqrtf)
 ONE(tanhf) ONE(log1pf)
 #define TWO(NAME) __device__ float NAME(float, float);
 TWO(atan2f) TWO(powf) TWO(fmodf) TWO(fminf) TWO(fmaxf) TWO(fdimf) TWO(copysignf) TWO(nextafterf)
