@@ -195,8 +195,7 @@ func logitsOf(d device, dtype mlxc.DType, rows, width int, capped, twice bool) r
 	}
 	held := t.heldBytes / g.heldAs.Size()
 	g.threads = min(wholeSimdgroups(width, held), t.maxThreads)
-	g.packs = held / g.chunk
-	g.packs = max(g.packs, 1)
+	g.packs = max(held/g.chunk, 1)
 	g.step = min(max(t.step/g.chunk, 1), g.packs)
 	g.groups = min(max(rows, 1), t.threads/g.threads)
 	g.resident = t.resident / g.threads

@@ -339,7 +339,7 @@ MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M
 #pragma unroll
           for (int m = 0; m < M / 16; ++m) {
             const float_terms<as_tf32<K, C>> a(left.elements[2 * m][2 * k], left.elements[2 * m + 1][2 * k],
-                                left.elements[2 * m][2 * k + 1], left.elements[2 * m + 1][2 * k + 1]);
+                                               left.elements[2 * m][2 * k + 1], left.elements[2 * m + 1][2 * k + 1]);
 #pragma unroll
             for (int n = 0; n < FRAGMENTS && c + 8 * n < C; ++n)
               a.multiply(products.fragments[m][n], __builtin_bit_cast(float, b.pair[n / 2].words[n % 2 * 2]),
