@@ -278,6 +278,19 @@ func TestGGUFOfQuantisedTensors(t *testing.T) {
 	}
 }
 
+func TestGGUFNothingBeyondTheEnd(t *testing.T) {
+	data := gguf(1, 0).tensor("t", 0, 1<<20, 0).pad().b
+	path := filepath.Join(t.TempDir(), "x")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	lazy, _, err := mlxc.LoadGGUF(path)
+	require.NoError(t, err)
+	read, _, err := mlxc.ReadGGUF(bytes.NewReader(data))
+	require.NoError(t, err)
+	require.Equal(t, []int{0}, lazy["t"].Shape())
+	require.Equal(t, []int{0}, read["t"].Shape())
+	require.NoError(t, mlxc.Eval(lazy["t"]))
+}
+
 func TestGGUFsThatLie(t *testing.T) {
 	key := func(kind uint32) *ggufFile { return gguf(0, 1).text("k").u32(kind) }
 	for name, c := range map[string]struct {
