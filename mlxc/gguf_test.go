@@ -279,16 +279,18 @@ func TestGGUFOfQuantisedTensors(t *testing.T) {
 }
 
 func TestGGUFNothingBeyondTheEnd(t *testing.T) {
-	data := gguf(1, 0).tensor("t", 0, 1<<20, 0).pad().b
-	path := filepath.Join(t.TempDir(), "x")
-	require.NoError(t, os.WriteFile(path, data, 0o600))
-	lazy, _, err := mlxc.LoadGGUF(path)
-	require.NoError(t, err)
-	read, _, err := mlxc.ReadGGUF(bytes.NewReader(data))
-	require.NoError(t, err)
-	require.Equal(t, []int{0}, lazy["t"].Shape())
-	require.Equal(t, []int{0}, read["t"].Shape())
-	require.NoError(t, mlxc.Eval(lazy["t"]))
+	for _, kind := range []uint32{0, 2, 14} {
+		data := gguf(1, 0).tensor("t.weight", kind, 1<<20, 0).pad().b
+		path := filepath.Join(t.TempDir(), "x")
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+		lazy, _, err := mlxc.LoadGGUF(path)
+		require.NoError(t, err)
+		read, _, err := mlxc.ReadGGUF(bytes.NewReader(data))
+		require.NoError(t, err)
+		require.Equal(t, []int{0}, lazy["t.weight"].Shape())
+		require.Equal(t, []int{0}, read["t.weight"].Shape())
+		require.NoError(t, mlxc.Eval(lazy["t.weight"]))
+	}
 }
 
 func TestGGUFsThatLie(t *testing.T) {

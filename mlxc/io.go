@@ -87,6 +87,9 @@ func (s *byteStream) array(offset int64, shape []int, d DType) (*Array, error) {
 }
 
 func (s *byteStream) section(offset, n int64) (io.Reader, error) {
+	if n == 0 { // which may be said to begin beyond the end
+		return bytes.NewReader(nil), nil
+	}
 	if offset < s.at {
 		return nil, fmt.Errorf("byte %d was passed already", offset)
 	}
