@@ -111,7 +111,8 @@ static mlxg_result call_abs(uintptr_t a) {
   MLXG_CALL(mlx_abs(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_add(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_add(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_add, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_addmm(uintptr_t c, uintptr_t a, uintptr_t b, float alpha, float beta) {
   MLXG_CALL(mlx_addmm(&res, (mlx_array){(void*)c}, (mlx_array){(void*)a}, (mlx_array){(void*)b}, alpha, beta, mlxg_stream()));
@@ -275,7 +276,8 @@ static mlxg_result call_diff(uintptr_t a, int n, int axis) {
   MLXG_CALL(mlx_diff(&res, (mlx_array){(void*)a}, n, axis, mlxg_stream()));
 }
 static mlxg_result call_divide(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_divide(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_divide, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_einsum(const char* subscripts, const uintptr_t* operands, size_t operands_num) {
   mlxg_lock();
@@ -288,7 +290,8 @@ static mlxg_result call_einsum(const char* subscripts, const uintptr_t* operands
   return out;
 }
 static mlxg_result call_equal(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_equal(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_equal, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_erf(uintptr_t a) {
   MLXG_CALL(mlx_erf(&res, (mlx_array){(void*)a}, mlxg_stream()));
@@ -343,10 +346,12 @@ static mlxg_result call_gather_qqmm(uintptr_t x, uintptr_t w, uintptr_t scalesW,
   MLXG_CALL(mlx_gather_qqmm(&res, (mlx_array){(void*)x}, (mlx_array){(void*)w}, (mlx_array){(void*)scalesW}, (mlx_array){(void*)lhsIndices}, (mlx_array){(void*)rhsIndices}, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, (mlx_array){(void*)globalScaleX}, (mlx_array){(void*)globalScaleW}, sortedIndices, mlxg_stream()));
 }
 static mlxg_result call_greater(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_greater(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_greater, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_greater_equal(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_greater_equal(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_greater_equal, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_hadamard_transform(uintptr_t a, const float* scale) {
   MLXG_CALL(mlx_hadamard_transform(&res, (mlx_array){(void*)a}, (mlx_optional_float){scale ? *scale : 0, scale != NULL}, mlxg_stream()));
@@ -388,10 +393,12 @@ static mlxg_result call_left_shift(uintptr_t a, uintptr_t b) {
   MLXG_CALL(mlx_left_shift(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_less(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_less(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_less, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_less_equal(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_less_equal(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_less_equal, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_linspace_endpoint(double start, double stop, int num, bool endpoint, int dtype) {
   MLXG_CALL(mlx_linspace_endpoint(&res, start, stop, num, endpoint, (mlx_dtype)dtype, mlxg_stream()));
@@ -415,13 +422,15 @@ static mlxg_result call_logcumsumexp_axis(uintptr_t a, int axis, bool reverse, b
   MLXG_CALL(mlx_logcumsumexp_axis(&res, (mlx_array){(void*)a}, axis, reverse, inclusive, mlxg_stream()));
 }
 static mlxg_result call_logical_and(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_logical_and(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_logical_and, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_logical_not(uintptr_t a) {
   MLXG_CALL(mlx_logical_not(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_logical_or(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_logical_or(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_logical_or, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_logical_xor(uintptr_t a, uintptr_t b) {
   MLXG_CALL(mlx_logical_xor(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
@@ -439,7 +448,8 @@ static mlxg_result call_max_axes(uintptr_t a, const int* axes, size_t axes_num, 
   MLXG_CALL(axes_num == 0 ? mlx_max(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_max_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
 static mlxg_result call_maximum(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_maximum(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_maximum, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_mean_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
   MLXG_CALL(axes_num == 0 ? mlx_mean(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_mean_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
@@ -461,13 +471,15 @@ static mlxg_result call_min_axes(uintptr_t a, const int* axes, size_t axes_num, 
   MLXG_CALL(axes_num == 0 ? mlx_min(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_min_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
 }
 static mlxg_result call_minimum(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_minimum(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_minimum, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_moveaxis(uintptr_t a, int source, int destination) {
   MLXG_CALL(mlx_moveaxis(&res, (mlx_array){(void*)a}, source, destination, mlxg_stream()));
 }
 static mlxg_result call_multiply(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_multiply(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_multiply, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_nan_to_num(uintptr_t a, float nan, const float* posinf, const float* neginf) {
   MLXG_CALL(mlx_nan_to_num(&res, (mlx_array){(void*)a}, nan, (mlx_optional_float){posinf ? *posinf : 0, posinf != NULL}, (mlx_optional_float){neginf ? *neginf : 0, neginf != NULL}, mlxg_stream()));
@@ -476,7 +488,8 @@ static mlxg_result call_negative(uintptr_t a) {
   MLXG_CALL(mlx_negative(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_not_equal(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_not_equal(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_not_equal, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_number_of_elements(uintptr_t a, const int* axes, size_t axes_num, bool inverted, int dtype) {
   MLXG_CALL(mlx_number_of_elements(&res, (mlx_array){(void*)a}, axes, axes_num, inverted, (mlx_dtype)dtype, mlxg_stream()));
@@ -494,7 +507,8 @@ static mlxg_result call_partition_axis(uintptr_t a, int kth, int axis) {
   MLXG_CALL(mlx_partition_axis(&res, (mlx_array){(void*)a}, kth, axis, mlxg_stream()));
 }
 static mlxg_result call_power(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_power(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_power, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_prod_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
   MLXG_CALL(axes_num == 0 ? mlx_prod(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_prod_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
@@ -674,7 +688,8 @@ static mlxg_result call_stop_gradient(uintptr_t a) {
   MLXG_CALL(mlx_stop_gradient(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_subtract(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_subtract(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_subtract, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_sum_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
   MLXG_CALL(axes_num == 0 ? mlx_sum(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_sum_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));

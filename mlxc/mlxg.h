@@ -146,6 +146,21 @@ char* mlxg_end_status(int rc);
   mlxg_unlock();                                        \
   return out_
 
+// mlxg_elementwise makes the node of an element-wise operation. For two operands of the same
+// dtype and shape the nodes of an operation differ in nothing but operands and shape, yet MLX
+// promotes, broadcasts and allocates a primitive each time, which is most of what a node
+// costs. So the first node is MLX's and those after it share its primitive, as the nodes of
+// functions that MLX compiled do: a primitive of these operations never changes. patterns
+// are of one operation; the graph lock guards them.
+#define MLXG_DTYPES 14
+typedef struct {
+  void* of[MLXG_DTYPES];
+} mlxg_patterns;
+typedef int (*mlxg_binary)(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s);
+
+int mlxg_elementwise(
+    mlxg_patterns* patterns, mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream s);
+
 // Arrays.
 typedef struct {
   int ndim;

@@ -106,6 +106,16 @@ func (d declaration) parse() (call, bool) {
 	return c, true
 }
 
+// elementwise are the operations of two arrays whose node depends on the operands' dtype
+// alone where both are of one dtype and shape: those that mlxg_elementwise may make.
+var elementwise = map[string]bool{
+	"mlx_add": true, "mlx_subtract": true, "mlx_multiply": true, "mlx_divide": true, "mlx_power": true,
+	"mlx_maximum": true, "mlx_minimum": true,
+	"mlx_equal": true, "mlx_not_equal": true, "mlx_less": true, "mlx_less_equal": true,
+	"mlx_greater": true, "mlx_greater_equal": true,
+	"mlx_logical_and": true, "mlx_logical_or": true,
+}
+
 // regular are the calls that build the graph.
 func (d declaration) regular() bool {
 	switch d.header {

@@ -1,0 +1,62 @@
+// Element-wise operations of two operands that are alike.
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "mlx/primitives.h"
+#include "mlxg_internal.h"
+
+namespace mx = mlx::core;
+
+namespace {
+
+// What MLX's node of an operation has beside its operands and their shape.
+struct pattern {
+  std::shared_ptr<mx::Primitive> primitive;
+  mx::Dtype dtype;
+};
+
+static_assert(mx::Dtype(mx::complex64).val() == mx::Dtype::Val(MLXG_DTYPES - 1));
+
+bool refers_to(const mx::array& node, const mx::array& a, const mx::array& b) {
+  auto& inputs = node.inputs();
+  return node.has_primitive() && inputs.size() == 2 && inputs[0].id() == a.id() &&
+      inputs[1].id() == b.id();
+}
+
+} // namespace
+
+extern "C" int mlxg_elementwise(
+    mlxg_patterns* patterns,
+    mlxg_binary op,
+    mlx_array* res,
+    mlx_array a,
+    mlx_array b,
+    mlx_stream stream) {
+  auto& x = mlxg::array_of(a.ctx);
+  auto& y = mlxg::array_of(b.ctx);
+  if (x.dtype() != y.dtype() || x.shape() != y.shape()) {
+    return op(res, a, b, stream);
+  }
+  auto& slot = patterns->of[static_cast<size_t>(x.dtype().val())];
+  auto* known = static_cast<pattern*>(slot);
+  if (!known || known->primitive->stream() != *static_cast<mx::Stream*>(stream.ctx)) {
+    int rc = op(res, a, b, stream);
+    if (rc == 0 && refers_to(mlxg::array_of(res->ctx), x, y)) {
+      auto& node = mlxg::array_of(res->ctx);
+      slot = new pattern{node.primitive_ptr(), node.dtype()};
+      delete known;
+    }
+    return rc;
+  }
+  try {
+    std::vector<mx::array> operands;
+    operands.reserve(2);
+    operands.push_back(x);
+    operands.push_back(y);
+    res->ctx = new mx::array(x.shape(), known->dtype, known->primitive, std::move(operands));
+    return 0;
+  } catch (std::exception&) {
+    return op(res, a, b, stream); // which tells mlx-c's error handler
+  }
+}
