@@ -48,7 +48,9 @@ var equivalentMutants = map[string]string{
 	"add_rms_norm: drop guard: if (HAS_WEIGHT) { → if (true) {":          weightNotUsed,
 	"add_rms_norm: drop guard: if (HAS_WEIGHT) { → if (true) { (2)":      weightNotUsed,
 
-	"add_row: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":                                rowEnds,
+	"add_rows: constant: enum { FEW = 4 }; → enum { FEW = 3 };":                                                                                                                   "other blocks of the same rows, whose sum is rounded at other places",
+	"add_rows: compare: for (uint few = begin; few < end; few += FEW) { → for (uint few = begin; few <= end; few += FEW) {":                                                       "one more block, of no rows",
+	"add_rows: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":                               rowEnds,
 	"clear: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":                                  rowEnds,
 	"write_row: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) {":                              rowEnds,
 	"clear: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p < R && first + p * stride <= width; p++) {":                                  beyondRow,

@@ -8,7 +8,7 @@
 //
 //   dweight_v = Σ_{n: ids(n)=v} dy_n
 //
-// Storage is T; sums are in float, in the order of the tokens n that share a row.
+// Storage is T; sums are in float, in the order of the tokens n that share a row, in blocks.
 //
 // For the gradient the tokens are sorted by their slots, the rows of what is written: as
 // keys slot·2³² + n, ascending. What belongs to no row has the slot behind the last. The
@@ -42,14 +42,51 @@ inline uint slot_of(ulong key) {
   return uint(key >> 32);
 }
 
-// Adds a thread's columns of a row to its sums.
-template <int C, int R, typename T>
-inline void add_row(device const T* row, size_t first, size_t stride, size_t width, bool is_packed, thread float* sums) {
-  for (int p = 0; p < R && first + p * stride < width; p++) {
-    float values[C];
-    read<C>(row, first + p * stride, width, is_packed, values);
-    for (int k = 0; k < C; k++) {
-      sums[p * C + k] += values[k];
+// Which row is the i-th of a sum: the one that an order names, or row i itself.
+struct Ordered {
+  device const uint* order;
+
+  uint row(uint i) const {
+    return order[i];
+  }
+};
+struct Consecutive {
+  uint row(uint i) const {
+    return i;
+  }
+};
+
+// Adds a thread's columns of the rows [begin, end) to its sums, after adding up FEW at a time by
+// themselves: a sum of n rows is rounded n/FEW + FEW times, not n times.
+template <int C, int R, typename T, typename Rows>
+inline void add_rows(
+    device const T* values,
+    Rows rows,
+    uint begin,
+    uint end,
+    size_t first,
+    size_t stride,
+    size_t width,
+    bool is_packed,
+    thread float* sums) {
+  enum { FEW = 4 };
+  for (uint few = begin; few < end; few += FEW) {
+    uint numbers[FEW];
+    for (uint i = 0; i < FEW && few + i < end; i++) {
+      numbers[i] = rows.row(few + i);
+    }
+    for (int p = 0; p < R && first + p * stride < width; p++) {
+      float own[C] = {};
+      for (uint i = 0; i < FEW && few + i < end; i++) {
+        float row[C];
+        read<C>(values + size_t(numbers[i]) * width, first + p * stride, width, is_packed, row);
+        for (int k = 0; k < C; k++) {
+          own[k] += row[k];
+        }
+      }
+      for (int k = 0; k < C; k++) {
+        sums[p * C + k] += own[k];
+      }
     }
   }
 }
@@ -213,9 +250,7 @@ template <typename T, int C, int R>
     if (slot < slots && slot == slot_of(keys[begin + segment - 1])) {
       float sums[R * C];
       clear<C, R>(first, stride, width, sums);
-      for (uint i = begin; i < begin + segment; i++) {
-        add_row<C, R>(dy + size_t(order[i]) * width, first, stride, width, is_packed, sums);
-      }
+      add_rows<C, R>(dy, Ordered{order}, begin, begin + segment, first, stride, width, is_packed, sums);
       write_row<C, R>(partial + size_t(s) * width, first, stride, width, sums);
     }
   }
@@ -250,15 +285,10 @@ template <typename T, int C, int R>
       const uint from = (begin + segment - 1) / segment;
       const uint to = end / segment;
       const uint head = min(from * segment, end);
-      for (uint i = begin; i < head; i++) {
-        add_row<C, R>(dy + size_t(order[i]) * width, first, stride, width, is_packed, sums);
-      }
-      for (uint s = from; s < to; s++) {
-        add_row<C, R>(partial + size_t(s) * width, first, stride, width, packed<C>(partial, width), sums);
-      }
-      for (uint i = max(head, to * segment); i < end; i++) {
-        add_row<C, R>(dy + size_t(order[i]) * width, first, stride, width, is_packed, sums);
-      }
+      const Ordered rows = Ordered{order};
+      add_rows<C, R>(dy, rows, begin, head, first, stride, width, is_packed, sums);
+      add_rows<C, R>(partial, Consecutive{}, from, to, first, stride, width, packed<C>(partial, width), sums);
+      add_rows<C, R>(dy, rows, max(head, to * segment), end, first, stride, width, is_packed, sums);
     }
     write_row<C, R>(dweight + size_t(slot) * width, first, stride, width, sums);
   }
