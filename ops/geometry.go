@@ -409,10 +409,11 @@ var attentionTable = map[device]struct {
 	cuda: {lanes: 32, simdgroups: 4, least: 16, rows: 16, panel: 16 << 10, columns: 64, written: 129},
 }
 
-// exactProducts reports whether the products of a dtype's tiles are worth sums of their own
-// errors: not those of 16 bits, or of TF32.
-func (d device) exactProducts(dtype mlxc.DType) bool {
-	return dtype == mlxc.Float32 && !(d == cuda && mlxc.TF32())
+// exactProducts reports whether the products of a dtype's tiles, for heads of this width, are
+// worth sums of their own errors: not those of 16 bits, and on CUDA not what is made of TF32
+// (metal_tiles.h: narrow).
+func (d device) exactProducts(dtype mlxc.DType, width int) bool {
+	return dtype == mlxc.Float32 && (d != cuda || width <= 16 && !mlxc.TF32())
 }
 
 // attentionGeometry is how attention is launched: the lanes of a simdgroup, the

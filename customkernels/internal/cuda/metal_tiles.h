@@ -39,14 +39,14 @@ MLXG_INLINE unsigned tf32_error(float value) {
   return __builtin_bit_cast(unsigned, value - __builtin_bit_cast(float, tf32_of(value) & 0xffffe000u));
 }
 
-// Whether floats are multiplied as TF32: not what is as narrow as a fragment, which MLX, too,
-// multiplies as floats where it is a vector.
-template <int K, int C>
-constexpr bool as_tf32 = MLXG_TF32 && K > 8 && C > 8;
+// Whether floats are multiplied as such, as MLX does it: what is as narrow as a fragment, and,
+// without TF32, as two. The errors of so few terms, or columns, are those of single products.
+template <int WIDTH>
+constexpr bool narrow = WIDTH <= (MLXG_TF32 ? 8 : 16);
 
 // The left operand of eight terms of floats, and the products with it.
-template <bool TF32>
 struct float_terms {
+  enum { TF32 = MLXG_TF32 };
   unsigned high[4], low[4];
 
   MLXG_INLINE float_terms(float a0, float a1, float a2, float a3) {
@@ -317,9 +317,38 @@ struct float_products {
   }
 };
 
+// Adds sums of K products of what left(i, k) and right(k, j) give.
+template <int K, int M, int C, class Left, class Right>
+MLXG_INLINE void add_products(tile<M, C>& sum, Left left, Right right) {
+  constexpr int ROWS = tile<M, C>::ROWS, COLUMNS = tile<M, C>::COLUMNS;
+  float products[ROWS][COLUMNS] = {};
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    float row[ROWS];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) row[i] = left(i, k);
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) {
+      const float b = right(k, j);
+#pragma unroll
+      for (int i = 0; i < ROWS; ++i) products[i][j] += row[i] * b;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) sum.set(i, j, sum.get(i, j) + products[i][j]);
+}
+
 template <int M, int K, int C>
 MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M, K>& left,
                                          const panel<float, C, K>& right, unsigned lane) {
+  if constexpr (narrow<K>) {
+    add_products<K>(
+        sum, [&](int i, int k) { return metal::simd_shuffle(left.elements[i][k / 4], (unsigned short)(lane / 4 * 4 + k % 4)); },
+        [&](int k, int j) { return right.get(sum.column(j, lane), k); });
+    return;
+  }
   // Four terms in columns c, the next four, and both in columns c + 8.
   const shared_place pairs = right.at(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 4);
 #pragma unroll
@@ -338,7 +367,7 @@ MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M
         [&](int k, const operands& b) {
 #pragma unroll
           for (int m = 0; m < M / 16; ++m) {
-            const float_terms<as_tf32<K, C>> a(left.elements[2 * m][2 * k], left.elements[2 * m + 1][2 * k],
+            const float_terms a(left.elements[2 * m][2 * k], left.elements[2 * m + 1][2 * k],
                                                left.elements[2 * m][2 * k + 1], left.elements[2 * m + 1][2 * k + 1]);
 #pragma unroll
             for (int n = 0; n < FRAGMENTS && c + 8 * n < C; ++n)
@@ -353,6 +382,12 @@ MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M
 // mma's terms k and k + 4 are here 2·k and 2·k + 1, which a lane of the left tile has.
 template <int M, int K, int C>
 MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<float, K, C>& right, unsigned lane) {
+  if constexpr (narrow<C>) {
+    add_products<K>(
+        sum, [&](int i, int k) { return metal::simd_shuffle(left.get(i, k / 8 * 2 + k % 2), (unsigned short)(lane / 4 * 4 + k % 8 / 2)); },
+        [&](int k, int j) { return right.get(k, sum.column(j, lane)); });
+    return;
+  }
   const shared_place own = right.at(lane % 4 * 2, lane / 4);
 #pragma unroll
   for (int c = 0; c < C; c += float_products<M, C>::WIDTH) {
@@ -373,7 +408,7 @@ MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const pan
 #pragma unroll
           for (int m = 0; m < M / 16; ++m) {
             const auto& f = left.fragments[m][k];
-            const float_terms<as_tf32<K, C>> a(f[0], f[2], f[1], f[3]);
+            const float_terms a(f[0], f[2], f[1], f[3]);
 #pragma unroll
             for (int n = 0; n < FRAGMENTS && c + 8 * n < C; ++n)
               a.multiply(products.fragments[m][n], b.rows[n][0], b.rows[n][1]);
