@@ -147,8 +147,8 @@
 //
 // An evaluation cannot be cancelled: a loop looks at its context between one and the next.
 //
-// Building an operation inside a scope costs a lone goroutine about 130 ns more than a loop
-// of C, for the call, the handle and the lock (./build.sh bench overhead).
+// Building an operation inside a scope costs a lone goroutine a call into C, a handle and a
+// lock, beside what MLX takes (./build.sh bench overhead; the README has figures).
 //
 // WithScope, WithDevice and WithStream hold for the calling goroutine, and not for
 // those that it starts.
