@@ -1,5 +1,5 @@
 // metal_mma.h of the CUDA executor without an NVIDIA GPU: what its instructions do, by
-// exchanges between the lanes. Products are exact and added in the order of their terms.
+// exchanges between the lanes.
 #pragma once
 
 namespace mlxg {
@@ -31,43 +31,84 @@ inline unsigned this_lane() {
   return simd_prefix_exclusive_sum(1u);
 }
 
-// Eight terms of 16 bits, of the rows lane / 4 and eight below.
-template <class T>
-inline void add_eight(float (&c)[4], unsigned a0, unsigned a1, unsigned b) {
+// c and N products as tensor cores add them up: the products are exact, all terms are cut off at
+// two bits below the last of the largest, and so is their sum at a float's last (Fasi, Higham,
+// Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021).
+template <int N>
+inline float sum_cut_off(float c, const float (&a)[N], const float (&b)[N]) {
+  typedef decltype(1.0L) exact;  // Metal has no name for more than a float
+  exact terms[N + 1], largest = 0, sum = 0;
+  for (int k = 0; k <= N; k++) {
+    terms[k] = k < N ? exact(a[k]) * exact(b[k]) : exact(c);
+    sum += terms[k];
+    const exact size = __builtin_fabsl(terms[k]);
+    largest = size > largest ? size : largest;
+  }
+  if (!(largest > 0) || !(largest < MAXFLOAT)) {
+    return float(sum);
+  }
+  int exponent;
+  __builtin_frexpl(largest, &exponent);
+  const exact last = __builtin_ldexpl(exact(1), exponent - 26);
+  sum = 0;
+  for (int k = 0; k <= N; k++) {
+    sum += __builtin_truncl(terms[k] / last);
+  }
+  sum *= last;
+  const float rounded = float(sum);
+  const bool is_away = __builtin_fabsl(exact(rounded)) > __builtin_fabsl(sum);
+  return is_away ? as_type<float>(as_type<unsigned>(rounded) - 1) : rounded;
+}
+
+// Eight terms of 16 bits, of the rows lane / 4 and eight below, from the k-th on.
+template <class T, int N>
+inline void unpack_eight(
+    int k, unsigned a0, unsigned a1, unsigned b, float (&upper)[N], float (&lower)[N], float (&right)[2][N]) {
   const unsigned lane = this_lane();
-  for (unsigned k = 0; k < 8; k++) {
-    const unsigned upper = simd_shuffle(a0, ushort(lane / 4 * 4 + k / 2)), lower = simd_shuffle(a1, ushort(lane / 4 * 4 + k / 2));
+  for (unsigned i = 0; i < 8; i++) {
+    upper[k + i] = half_of<T>(simd_shuffle(a0, ushort(lane / 4 * 4 + i / 2)), i % 2);
+    lower[k + i] = half_of<T>(simd_shuffle(a1, ushort(lane / 4 * 4 + i / 2)), i % 2);
     for (unsigned n = 0; n < 2; n++) {
-      const float right = half_of<T>(simd_shuffle(b, ushort((lane % 4 * 2 + n) * 4 + k / 2)), k % 2);
-      c[n] += half_of<T>(upper, k % 2) * right;
-      c[2 + n] += half_of<T>(lower, k % 2) * right;
+      right[n][k + i] = half_of<T>(simd_shuffle(b, ushort((lane % 4 * 2 + n) * 4 + i / 2)), i % 2);
     }
+  }
+}
+
+template <int N>
+inline void add_products(float (&c)[4], const float (&upper)[N], const float (&lower)[N], const float (&right)[2][N]) {
+  for (unsigned n = 0; n < 2; n++) {
+    c[n] = sum_cut_off(c[n], upper, right[n]);
+    c[2 + n] = sum_cut_off(c[2 + n], lower, right[n]);
   }
 }
 
 template <class T>
 inline void multiply_16(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  add_eight<T>(c, a[0], a[1], b0);
-  add_eight<T>(c, a[2], a[3], b1);
+  float upper[16], lower[16], right[2][16];
+  unpack_eight<T>(0, a[0], a[1], b0, upper, lower, right);
+  unpack_eight<T>(8, a[2], a[3], b1, upper, lower, right);
+  add_products(c, upper, lower, right);
 }
 
 template <class T>
 inline void multiply_8(float (&c)[4], const unsigned (&a)[2], unsigned b) {
-  add_eight<T>(c, a[0], a[1], b);
+  float upper[8], lower[8], right[2][8];
+  unpack_eight<T>(0, a[0], a[1], b, upper, lower, right);
+  add_products(c, upper, lower, right);
 }
 
 inline void multiply_tf32(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   const unsigned lane = this_lane();
+  float upper[8], lower[8], right[2][8];
   for (unsigned k = 0; k < 8; k++) {
     const ushort from = ushort(lane / 4 * 4 + k % 4);
-    const float upper = tf32_value(simd_shuffle(k < 4 ? a[0] : a[2], from));
-    const float lower = tf32_value(simd_shuffle(k < 4 ? a[1] : a[3], from));
+    upper[k] = tf32_value(simd_shuffle(k < 4 ? a[0] : a[2], from));
+    lower[k] = tf32_value(simd_shuffle(k < 4 ? a[1] : a[3], from));
     for (unsigned n = 0; n < 2; n++) {
-      const float right = tf32_value(simd_shuffle(k < 4 ? b0 : b1, ushort((lane % 4 * 2 + n) * 4 + k % 4)));
-      c[n] += upper * right;
-      c[2 + n] += lower * right;
+      right[n][k] = tf32_value(simd_shuffle(k < 4 ? b0 : b1, ushort((lane % 4 * 2 + n) * 4 + k % 4)));
     }
   }
+  add_products(c, upper, lower, right);
 }
 
 using shared_place = unsigned long long;
