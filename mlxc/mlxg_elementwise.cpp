@@ -1,7 +1,7 @@
 // Element-wise operations of two operands that are alike.
-#include <array>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "mlx/primitives.h"
 #include "mlxg_internal.h"
