@@ -197,7 +197,7 @@ func (b boundAttention) rows(on launcher, out, statistics, dOut, dLSE *mlxc.Arra
 	shape[3] = rowSize
 	outputs := []mlxc.Output{{Shape: shape, DType: mlxc.Float32}}
 	if on.device.exactProducts(out.DType(), max(b.q.Dim(3), b.v.Dim(3))) || slices.ContainsFunc([]*mlxc.Array{b.mask, b.sinks}, func(a *mlxc.Array) bool { return a != nil && a.DType() == mlxc.Float32 }) {
-		// A gradient will not be rounded to 16 bits.
+		// A gradient is rounded neither to 16 bits nor, in its products, to TF32's.
 		l := b.launch(b.geometry(on, shape[2]), shape[2], shape[1])
 		l.Outputs = outputs
 		return on.launch(attentionKernels.get("attention_delta"), l,

@@ -5,7 +5,8 @@
 // neighbouring columns of a row. Fragments of 16 bits are left operands as they are.
 //
 // Elements of 32 bits are multiplied as TF32, of 11 bits, or, with MLXG_TF32 = 0, as the sum
-// of two of those: three products of four give a float's 24 bits but the last two.
+// of two of those: three products of four give a float's 24 bits but the last two. Narrow ones
+// are multiplied as floats.
 #ifndef METAL_TILES_H
 #define METAL_TILES_H
 
@@ -46,7 +47,6 @@ constexpr bool narrow = WIDTH <= (MLXG_TF32 ? 8 : 16);
 
 // The left operand of eight terms of floats, and the products with it.
 struct float_terms {
-  enum { TF32 = MLXG_TF32 };
   unsigned high[4], low[4];
 
   MLXG_INLINE float_terms(float a0, float a1, float a2, float a3) {
@@ -55,12 +55,12 @@ struct float_terms {
     for (int i = 0; i < 4; ++i) {
       high[i] = tf32_of(values[i]);
       // An operand's parts would be kept over all panels, for which there are no registers.
-      if (!TF32) make_anew(high[i]);
-      low[i] = TF32 ? 0 : __builtin_bit_cast(unsigned, values[i] - __builtin_bit_cast(float, high[i] & 0xffffe000u));
+      if (!MLXG_TF32) make_anew(high[i]);
+      low[i] = MLXG_TF32 ? 0 : __builtin_bit_cast(unsigned, values[i] - __builtin_bit_cast(float, high[i] & 0xffffe000u));
     }
   }
   MLXG_INLINE void multiply(float (&c)[4], float b0, float b1) const {
-    if (TF32) {
+    if (MLXG_TF32) {
       multiply_tf32(c, high, tf32_of(b0), tf32_of(b1));
     } else {
       // mma cuts off what it adds up; the sum of all terms is added with rounding.
@@ -368,7 +368,7 @@ MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M
 #pragma unroll
           for (int m = 0; m < M / 16; ++m) {
             const float_terms a(left.elements[2 * m][2 * k], left.elements[2 * m + 1][2 * k],
-                                               left.elements[2 * m][2 * k + 1], left.elements[2 * m + 1][2 * k + 1]);
+                                left.elements[2 * m][2 * k + 1], left.elements[2 * m + 1][2 * k + 1]);
 #pragma unroll
             for (int n = 0; n < FRAGMENTS && c + 8 * n < C; ++n)
               a.multiply(products.fragments[m][n], __builtin_bit_cast(float, b.pair[n / 2].words[n % 2 * 2]),

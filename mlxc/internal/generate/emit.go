@@ -121,11 +121,12 @@ func (c call) writeShim(b *strings.Builder) {
 	}
 	result, declare, results, end := c.shimResult()
 	fmt.Fprintf(b, "static %s %s(%s) {\n", result, c.shimName(), strings.Join(params, ", "))
-	made := fmt.Sprintf("%s(%s)", c.name, strings.Join(append(results, args...), ", "))
+	begin := c.name + "("
 	if elementwise[c.name] {
 		b.WriteString("  static mlxg_patterns patterns;\n")
-		made = fmt.Sprintf("mlxg_elementwise(&patterns, %s, %s)", c.name, strings.Join(append(results, args...), ", "))
+		begin = "mlxg_elementwise(&patterns, " + c.name + ", "
 	}
+	made := begin + strings.Join(append(results, args...), ", ") + ")"
 	if c.whole != "" {
 		rest := slices.DeleteFunc(args, func(a string) bool { return a == "axes" || a == "axes_num" })
 		made = fmt.Sprintf("axes_num == 0 ? %s(%s) : %s", c.whole, strings.Join(append(results, rest...), ", "), made)
