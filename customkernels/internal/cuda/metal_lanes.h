@@ -95,18 +95,11 @@ struct broadcast_first {
 
 // ---- reductions and scans ----
 
-// Combines the values of the active lanes in pairs. All lanes of a full simdgroup compute
-// the same sums in the same order, since combining commutes.
+// Combines the values of the active lanes one by one, in lane order, where some lanes are not: they
+// hand nothing on. It is a function of its own, since what calls it would else wait for its loads
+// before it, and seldom needs it.
 template <class T, class Op, unsigned width>
-MLXG_INLINE T reduce_lanes(T v) {
-  const uint32_t active = __activemask();
-  if (active == 0xffffffffu) {
-#pragma unroll
-    for (unsigned bit = width / 2; bit > 0; bit /= 2)
-      v = Op::template combine<T>(v, from_opposite(v, bit));
-    return v;
-  }
-  // Inactive lanes hand nothing on, so every lane collects one by one, in lane order.
+__device__ __attribute__((noinline)) T reduce_some_lanes(T v, uint32_t active) {
   const uint32_t first = self().lane() / width * width;
   T sum = Op::template identity<T>();
   for (uint32_t lane = first; lane < first + width; ++lane) {
@@ -114,6 +107,18 @@ MLXG_INLINE T reduce_lanes(T v) {
     if (active >> lane & 1u) sum = Op::template combine<T>(sum, other);
   }
   return sum;
+}
+
+// Combines the values of the active lanes, in pairs where all are. They compute the same sums in the
+// same order, since combining commutes.
+template <class T, class Op, unsigned width>
+MLXG_INLINE T reduce_lanes(T v) {
+  const uint32_t active = __activemask();
+  if (active != 0xffffffffu) return reduce_some_lanes<T, Op, width>(v, active);
+#pragma unroll
+  for (unsigned bit = width / 2; bit > 0; bit /= 2)
+    v = Op::template combine<T>(v, from_opposite(v, bit));
+  return v;
 }
 template <class T, class Op>
 struct reduction {
