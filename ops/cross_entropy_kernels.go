@@ -77,21 +77,20 @@ func isOne(a *mlxc.Array) bool {
 // ignored. What is out of range stays so.
 func (cfg CrossEntropyConfig) classes(targets *mlxc.Array, classes int) *mlxc.Array {
 	targets = targets.Reshape(targets.Size())
-	if targets.DType() == mlxc.Uint32 {
-		// Not 2³¹ and more, which would become negative.
+	ignored := cfg.IgnoreIndex
+	switch {
+	case ignored == nil || *ignored < 0:
+		return targets
+	case targets.DType() == mlxc.Int32 && *ignored <= math.MaxInt32:
+		return ignoring(targets, targets, mlxc.Scalar(int32(*ignored)))
+	case targets.DType() == mlxc.Uint32 && *ignored <= math.MaxUint32:
 		defer targets.Free()
+		// Not 2³¹ and more, which would become negative.
 		limit := mlxc.Scalar(uint32(classes))
 		defer limit.Free()
 		bounded := targets.Minimum(limit)
 		defer bounded.Free()
-		signed := bounded.AsType(mlxc.Int32)
-		if ignored := cfg.IgnoreIndex; ignored != nil && *ignored >= 0 && *ignored <= math.MaxUint32 {
-			return ignoring(signed, targets, mlxc.Scalar(uint32(*ignored)))
-		}
-		return signed
-	}
-	if ignored := cfg.IgnoreIndex; ignored != nil && *ignored >= 0 && *ignored <= math.MaxInt32 {
-		return ignoring(targets, targets, mlxc.Scalar(int32(*ignored)))
+		return ignoring(bounded.AsType(mlxc.Int32), targets, mlxc.Scalar(uint32(*ignored)))
 	}
 	return targets
 }
@@ -134,13 +133,18 @@ func newLossArgs(rows, width int, cfg CrossEntropyConfig) []*mlxc.Array {
 // the gradient of logits, if all rows' losses have it.
 func crossEntropyLosses(on launcher, logits, classes *mlxc.Array, cfg CrossEntropyConfig, cotangent *mlxc.Array) []*mlxc.Array {
 	rows, width := classes.Dim(0), logits.Dim(-1)
-	g := logitsOf(on.device, logits.DType(), rows, width, cfg.SoftCap > 0, cotangent != nil)
+	table := logitTable[on.device].forward
+	if cotangent != nil {
+		table = logitTable[on.device].both
+	}
+	g := logitsOf(on.device, table, logits.DType(), rows, width, cfg.SoftCap > 0)
 	launch := customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
 		Resident:    g.resident,
 		Template: []mlxc.TemplateArg{
 			{Name: "T", Value: logits.DType()},
+			{Name: "I", Value: classes.DType()},
 			{Name: "H", Value: g.heldAs},
 			{Name: "C", Value: g.chunk},
 			{Name: "R", Value: g.packs},
@@ -162,18 +166,14 @@ func crossEntropyLosses(on launcher, logits, classes *mlxc.Array, cfg CrossEntro
 // losses.
 func crossEntropyGradient(on launcher, logits, classes, statistics, cotangents *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	rows, width := classes.Dim(0), logits.Dim(-1)
-	g := logitsOf(on.device, logits.DType(), rows, width, cfg.SoftCap > 0, false)
-	if on.device != host {
-		// There is nothing to be held, and the fewer registers the more threads.
-		g.packs, g.step = 1, 1
-	}
+	g := logitsOf(on.device, logitTable[on.device].backward, logits.DType(), rows, width, cfg.SoftCap > 0)
 	args := newLossArgs(rows, width, cfg)
 	return on.launch(crossEntropyKernels.get("cross_entropy_backward"), customkernels.Launch{
-		Grid:        [3]int{g.groups * g.threads},
-		Threadgroup: [3]int{g.threads},
+		Grid:        [3]int{g.blocks * g.threads, g.groups},
+		Threadgroup: [3]int{g.threads, 1},
 		Resident:    g.resident,
 		Template: []mlxc.TemplateArg{
-			{Name: "T", Value: logits.DType()}, {Name: "H", Value: g.heldAs}, {Name: "C", Value: g.chunk}, {Name: "R", Value: g.packs}, {Name: "B", Value: g.step}, {Name: "L", Value: g.beside}, {Name: "CAPPED", Value: cfg.SoftCap > 0},
+			{Name: "T", Value: logits.DType()}, {Name: "I", Value: classes.DType()}, {Name: "H", Value: g.heldAs}, {Name: "C", Value: g.chunk}, {Name: "R", Value: g.packs}, {Name: "B", Value: g.step}, {Name: "L", Value: g.beside}, {Name: "CAPPED", Value: cfg.SoftCap > 0},
 		},
 		Outputs: []mlxc.Output{{Shape: logits.Shape(), DType: logits.DType()}},
 	}, append([]*mlxc.Array{logits, classes, statistics, cotangents}, args...)...)[0]

@@ -145,7 +145,7 @@ func summedRowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
 	return g
 }
 
-// logitGeometry is what a class of devices wants of kernels whose threadgroups go along rows
+// logitGeometry is what a class of devices wants of a kernel whose threadgroups go along rows
 // of logits, in blocks of what their threads hold.
 type logitGeometry struct {
 	maxThreads int // in a threadgroup
@@ -156,35 +156,35 @@ type logitGeometry struct {
 	beside     int // threads that take turns in a block
 }
 
-// logitTable is for kernels that read a row once, and for those that go back to it.
-var logitTable = map[device]struct{ once, twice logitGeometry }{
+// logitTable is for the kernels of the loss, of both it and its gradient, which goes back to a row,
+// and of the gradient alone, whose groups take a block each on GPUs.
+var logitTable = map[device]struct{ forward, both, backward logitGeometry }{
 	// As of rowTable; a step ends where a row does, or soon after.
 	host: {
-		once:  logitGeometry{maxThreads: 1, heldBytes: 4096 * 4, threads: 64, step: 256, beside: 1},
-		twice: logitGeometry{maxThreads: 1, heldBytes: 4096 * 4, threads: 64, step: 256, beside: 1},
+		forward:  logitGeometry{maxThreads: 1, heldBytes: 4096 * 4, threads: 64, step: 256, beside: 1},
+		both:     logitGeometry{maxThreads: 1, heldBytes: 4096 * 4, threads: 64, step: 256, beside: 1},
+		backward: logitGeometry{maxThreads: 1, heldBytes: 4096 * 4, threads: 64, step: 256, beside: 1},
 	},
 	// A quarter of a thread's registers.
 	apple: {
-		once:  logitGeometry{maxThreads: 1024, heldBytes: 64, threads: 256 * 1024, step: 16, beside: 32},
-		twice: logitGeometry{maxThreads: 1024, heldBytes: 64, threads: 256 * 1024, step: 16, beside: 32},
+		forward:  logitGeometry{maxThreads: 1024, heldBytes: 64, threads: 256 * 1024, step: 16, beside: 32},
+		both:     logitGeometry{maxThreads: 1024, heldBytes: 64, threads: 256 * 1024, step: 16, beside: 32},
+		backward: logitGeometry{maxThreads: 256, heldBytes: 64, step: 16, beside: 32},
 	},
-	// Who goes back to a row finds 128 KiB of it in the registers of 1024 threads, half of theirs, and
-	// some of the rest in a cache of 50 MB: with one row on each of 132 multiprocessors. 64 KiB
-	// under way on each hide the latency of an H200's memory. Who does not is faster with all threads
-	// that fit.
+	// 64 KiB under way on each of 132 multiprocessors hide the latency of an H200's memory. Who goes
+	// back to a row finds 128 KiB of it in the registers of 1024 threads, half of theirs, and some of
+	// the rest in a cache of 50 MB: with one row on each. A block of 32 KiB for 256 threads makes
+	// up for what a group must know of its row.
 	cuda: {
-		once:  logitGeometry{maxThreads: 256, heldBytes: 32, threads: 132 * 2048, resident: 2048, step: 16, beside: 32},
-		twice: logitGeometry{maxThreads: 1024, heldBytes: 128, threads: 132 * 1024, resident: 1024, step: 16, beside: 32},
+		forward:  logitGeometry{maxThreads: 256, heldBytes: 64, threads: 132 * 1024, resident: 1024, step: 16, beside: 32},
+		both:     logitGeometry{maxThreads: 1024, heldBytes: 128, threads: 132 * 1024, resident: 1024, step: 16, beside: 32},
+		backward: logitGeometry{maxThreads: 256, heldBytes: 128, resident: 1024, step: 16, beside: 32},
 	},
 }
 
-// logitsOf is the geometry for so many rows of logits of a width and dtype, which the kernel
-// goes back to, or not. What a thread holds of capped logits is float.
-func logitsOf(d device, dtype mlxc.DType, rows, width int, capped, twice bool) rowGeometry {
-	t := logitTable[d].once
-	if twice {
-		t = logitTable[d].twice
-	}
+// logitsOf is the geometry for so many rows of logits of a width and dtype. What a thread holds
+// of capped logits is float.
+func logitsOf(d device, t logitGeometry, dtype mlxc.DType, rows, width int, capped bool) rowGeometry {
 	g := rowGeometry{heldAs: dtype, beside: t.beside}
 	g.chunk = rowTable[d].packBytes / dtype.Size()
 	if d == host {
@@ -197,8 +197,14 @@ func logitsOf(d device, dtype mlxc.DType, rows, width int, capped, twice bool) r
 	g.threads = min(wholeSimdgroups(width, held), t.maxThreads)
 	g.packs = max(held/g.chunk, 1)
 	g.step = min(max(t.step/g.chunk, 1), g.packs)
-	g.groups = min(max(rows, 1), t.threads/g.threads)
 	g.resident = t.resident / g.threads
+	g.blocks, g.groups = 1, min(max(rows, 1), 65535) // CUDA's limit along a second axis
+	if t.threads > 0 {
+		g.groups = min(max(rows, 1), t.threads/g.threads)
+	} else {
+		block := g.threads * g.packs * g.chunk
+		g.blocks = (width + block - 1) / block
+	}
 	return g
 }
 

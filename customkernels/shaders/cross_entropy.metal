@@ -13,7 +13,7 @@
 //   ds_j = g·((1 + 2ζ·lse)·p_j − (1−ε)·[j = t] − ε/V)
 //   dx_j = ds_j, or ds_j·(1 − (s_j/c)²)
 //
-// A row with a negative target is left out: its loss and its gradient are 0. Of a row
+// Targets are I, int or uint. A row with a negative target is left out: its loss and its gradient are 0. Of a row
 // with a target that is not below V both are NaN.
 //
 // Storage is T; every product and sum is in float. m and l are kept apart where they go
@@ -31,7 +31,8 @@
 // takes B at a time, of which R is a multiple: it looks for a larger m, and adds to l; then the
 // next block, if the row is wider. Of a block the L threads beside each other have every L-th
 // pack. The gradient begins with the last block, which is held still, and goes back to those that
-// a cache had no time yet to lose.
+// a cache had no time yet to lose. The groups of cross_entropy_backward share the rows along y, and
+// their blocks along x, in the order of memory, in which a GPU begins groups.
 //
 // Device traffic, in elements of T: forward N·V, backward 2·N·V, both at once 2·N·V and
 // what lies before the last block of each row once more; and a target's logit of each row.
@@ -42,6 +43,14 @@
 template <typename V>
 inline V read_once(device const V* values, size_t index, uint lane) {
   return simd_broadcast_first(lane == 0 ? values[index] : V(0));
+}
+
+// A target as an int: one of 2³¹ and more is not below a width either.
+inline int class_of(int target) {
+  return target;
+}
+inline int class_of(uint target) {
+  return min(target, uint(INT_MAX));
 }
 
 // What the loss of a row is made of: m, l and Σ s.
@@ -309,10 +318,10 @@ inline void write_zeros(device T* row, size_t width, size_t first, size_t stride
 }
 
 // The loss and (m, l) of every row.
-template <typename T, typename H, int C, int R, int B, int L, bool CAPPED>
+template <typename T, typename I, typename H, int C, int R, int B, int L, bool CAPPED>
 [[kernel]] void cross_entropy_forward(
     device const T* logits [[buffer(0)]],
-    device const int* targets [[buffer(1)]],
+    device const I* targets [[buffer(1)]],
     constant uint& rows [[buffer(2)]],
     constant uint& width [[buffer(3)]],
     constant float& smoothing [[buffer(4)]],
@@ -337,7 +346,7 @@ template <typename T, typename H, int C, int R, int B, int L, bool CAPPED>
 
   for (uint row = group; row < rows; row += groups) {
     device const T* x = logits + size_t(row) * options.width;
-    const int target = read_once(targets, row, lane);
+    const int target = class_of(read_once(targets, row, lane));
     RowSums sums = RowSums{0, 1, 0};
     if (target >= 0) {
       sums = group_sums<T>(
@@ -353,10 +362,10 @@ template <typename T, typename H, int C, int R, int B, int L, bool CAPPED>
 }
 
 // The same, and dx for the cotangent that every row has.
-template <typename T, typename H, int C, int R, int B, int L, bool CAPPED>
+template <typename T, typename I, typename H, int C, int R, int B, int L, bool CAPPED>
 [[kernel]] void cross_entropy_fwd_bwd(
     device const T* logits [[buffer(0)]],
-    device const int* targets [[buffer(1)]],
+    device const I* targets [[buffer(1)]],
     constant float& cotangent [[buffer(2)]],
     constant uint& rows [[buffer(3)]],
     constant uint& width [[buffer(4)]],
@@ -386,7 +395,7 @@ template <typename T, typename H, int C, int R, int B, int L, bool CAPPED>
   for (uint row = group; row < rows; row += groups) {
     device const T* x = logits + size_t(row) * options.width;
     device T* dx = dlogits + size_t(row) * options.width;
-    const int target = read_once(targets, row, lane);
+    const int target = class_of(read_once(targets, row, lane));
     RowSums sums = RowSums{0, 1, 0};
     if (target >= 0) {
       sums = group_sums<T>(
@@ -416,10 +425,10 @@ template <typename T, typename H, int C, int R, int B, int L, bool CAPPED>
 }
 
 // dx of every row, for its cotangent.
-template <typename T, typename H, int C, int R, int B, int L, bool CAPPED>
+template <typename T, typename I, typename H, int C, int R, int B, int L, bool CAPPED>
 [[kernel]] void cross_entropy_backward(
     device const T* logits [[buffer(0)]],
-    device const int* targets [[buffer(1)]],
+    device const I* targets [[buffer(1)]],
     device const float* statistics [[buffer(2)]],
     device const float* cotangents [[buffer(3)]],
     constant uint& rows [[buffer(4)]],
@@ -428,19 +437,20 @@ template <typename T, typename H, int C, int R, int B, int L, bool CAPPED>
     constant float& z_loss [[buffer(7)]],
     constant float& soft_cap [[buffer(8)]],
     device T* dlogits [[buffer(9)]],
-    uint group [[threadgroup_position_in_grid]],
-    uint groups [[threadgroups_per_grid]],
-    uint thread_index [[thread_position_in_threadgroup]],
-    uint threads [[threads_per_threadgroup]],
+    uint2 group [[threadgroup_position_in_grid]],
+    uint2 groups [[threadgroups_per_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint2 threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
   const Options options = Options{width, smoothing, z_loss, soft_cap};
   const bool is_packed = packed<C>(logits, options.width) && packed<C>(dlogits, options.width);
-  const size_t first = first_column<C, R, L>(thread_index);
-  const size_t stride = size_t(threads) * (R * C);
-  for (uint row = group; row < rows; row += groups) {
+  const size_t block = size_t(threads.x) * (R * C);
+  const size_t first = group.x * block + first_column<C, R, L>(thread_index);
+  const size_t stride = groups.x * block;
+  for (uint row = group.y; row < rows; row += groups.y) {
     device const T* x = logits + size_t(row) * options.width;
     device T* dx = dlogits + size_t(row) * options.width;
-    const int target = read_once(targets, row, lane);
+    const int target = class_of(read_once(targets, row, lane));
     const float maximum = read_once(statistics, 2 * size_t(row), lane);
     const float sum = read_once(statistics, 2 * size_t(row) + 1, lane);
     const float cotangent = read_once(cotangents, row, lane);
