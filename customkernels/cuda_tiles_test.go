@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -24,7 +25,7 @@ func inNamespace(text []byte) []byte {
 func attentionOnMMA(t *testing.T, tf32 bool) *Library {
 	t.Helper()
 	files := fstest.MapFS{}
-	for _, name := range []string{"attention.metal", "tiles.h", "rows.h"} {
+	for _, name := range []string{"attention.metal", "mask_tiles.h", "tiles.h", "rows.h"} {
 		text, err := fs.ReadFile(Shaders(), name)
 		require.NoError(t, err)
 		files[name] = &fstest.MapFile{Data: inNamespace(text)}
@@ -47,32 +48,42 @@ func attentionOnMMA(t *testing.T, tf32 bool) *Library {
 }
 
 // The CUDA executor's tiles give what those of simdgroup_matrix do, of whole tiles and at
-// their ends, with two simdgroups that share panels of several turns.
+// their ends, with two simdgroups that share panels of several turns; and masks' tiles give them
+// what they are to be masked with, whether packs of keys lie at multiples of 16 bytes or not.
 func TestTilesOfCUDA(t *testing.T) {
 	plain, err := Load(Shaders(), "attention.metal")
 	require.NoError(t, err)
-	const batches, heads, keyHeads, queries, keys = 1, 2, 1, 37, 53
+	const batches, heads, keyHeads, queries = 1, 2, 1, 37
 	for _, c := range []struct {
 		dtype     mlxc.DType
 		tf32      bool
+		keys      int
+		masked    bool
+		columns   int // N
 		d, dv     int
 		tolerance float64 // of the largest element
 	}{
-		{mlxc.Float16, true, 24, 40, 4e-3},
-		{mlxc.BFloat16, true, 32, 16, 3e-2},
-		{mlxc.Float32, true, 16, 24, 4e-3},
-		{mlxc.Float32, false, 40, 24, 1e-6},
-		{mlxc.Float32, false, 16, 8, 1e-6},
+		{mlxc.Float16, true, 53, false, 16, 24, 40, 4e-3},
+		{mlxc.Float16, true, 64, true, 32, 16, 16, 4e-3},
+		{mlxc.BFloat16, true, 53, true, 16, 32, 16, 3e-2},
+		{mlxc.Float32, true, 53, false, 16, 16, 24, 4e-3},
+		{mlxc.Float32, false, 53, false, 16, 40, 24, 1e-6},
+		{mlxc.Float32, false, 53, false, 16, 16, 8, 1e-6},
 	} {
-		t.Run(fmt.Sprintf("%v/%v/%dx%d", c.dtype, c.tf32, c.d, c.dv), func(t *testing.T) {
-			lib, dtype, d, dv := attentionOnMMA(t, c.tf32), c.dtype, c.d, c.dv
+		t.Run(fmt.Sprintf("%v/%v/%d/%dx%d", c.dtype, c.tf32, c.keys, c.d, c.dv), func(t *testing.T) {
+			lib, dtype, keys, d, dv := attentionOnMMA(t, c.tf32), c.dtype, c.keys, c.d, c.dv
 			random := func(seed uint64, d mlxc.DType, shape ...int) *mlxc.Array {
 				return mlxc.RandomNormal(mlxc.RandomKey(seed), d, shape...)
 			}
 			q, key := random(1, dtype, batches, heads, queries, d), random(2, dtype, batches, keyHeads, keys, d)
 			v, dOut := random(3, dtype, batches, keyHeads, keys, dv), random(4, dtype, batches, heads, queries, dv)
-			none, starts := mlxc.Zeros(mlxc.Bool, 8), mlxc.Zeros(mlxc.Int32, 8)
-			sizes := mlxc.FromSlice([]int32{heads, keyHeads, queries, keys, 1 << 29, 0, 0, 0, 0, 0, 0, batches}, 12)
+			mask, starts := mlxc.Zeros(mlxc.Bool, 8), mlxc.Zeros(mlxc.Int32, 8)
+			ofMask := make([]int32, 4)
+			if c.masked {
+				mask = random(6, mlxc.Float32, heads, queries, keys).Greater(mlxc.Scalar(float32(0)))
+				ofMask = []int32{1, heads, queries, int32(keys)}
+			}
+			sizes := mlxc.FromSlice(slices.Concat([]int32{heads, keyHeads, queries, int32(keys), 1 << 29, 0, 0}, ofMask, []int32{batches}), 12)
 			numbers := mlxc.FromSlice([]float32{float32(1 / math.Sqrt(float64(d))), 0, 0, 0, 0, 0, 0, 0}, 8)
 			sinks := mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(math.Inf(-1))), heads)
 			// m, share and delta of each row.
@@ -85,19 +96,19 @@ func TestTilesOfCUDA(t *testing.T) {
 				inputs  []*mlxc.Array
 				outputs []mlxc.Output
 			}{
-				{"attention_forward", queries, heads, arrays{q, key, v, none, sinks, starts, starts, sizes, numbers}, []mlxc.Output{
+				{"attention_forward", queries, heads, arrays{q, key, v, mask, sinks, starts, starts, sizes, numbers}, []mlxc.Output{
 					output(dtype, batches, heads, queries, dv), output(mlxc.Float32, batches, heads, queries, 2),
 				}},
-				{"attention_dq", queries, heads, arrays{q, key, v, none, dOut, rows, starts, starts, sizes, numbers}, []mlxc.Output{
+				{"attention_dq", queries, heads, arrays{q, key, v, mask, dOut, rows, starts, starts, sizes, numbers}, []mlxc.Output{
 					output(dtype, batches, heads, queries, d),
 				}},
-				{"attention_dkv", keys, keyHeads, arrays{q, key, v, none, dOut, rows, starts, starts, sizes, numbers}, []mlxc.Output{
+				{"attention_dkv", keys, keyHeads, arrays{q, key, v, mask, dOut, rows, starts, starts, sizes, numbers}, []mlxc.Output{
 					output(dtype, batches, keyHeads, keys, d), output(dtype, batches, keyHeads, keys, dv),
 				}},
 			} {
 				l := Launch{
 					Grid: [3]int{(k.rows + 31) / 32 * 64, k.heads, batches}, Threadgroup: [3]int{64, 1, 1},
-					Template: template("T", dtype, "B", mlxc.Bool, "CAPPED", false, "MASKED", false, "LANES", 32, "SIMDGROUPS", 2, "M", 16, "N", 16, "D", d, "DV", dv),
+					Template: template("T", dtype, "B", mlxc.Bool, "CAPPED", false, "MASKED", c.masked, "LANES", 32, "SIMDGROUPS", 2, "M", 16, "N", c.columns, "D", d, "DV", dv),
 					Outputs:  k.outputs,
 				}
 				run := func(lib *Library) [][]float32 {

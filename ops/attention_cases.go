@@ -15,6 +15,7 @@ type attentionLaunch struct {
 	cfg       AttentionConfig
 	mask      []int
 	maskDType mlxc.DType
+	few       bool // of the booleans are true: most tiles have none
 	sinks     bool
 	starts    [2][]int32
 }
@@ -36,6 +37,8 @@ func attentionShapes(set CaseSet) []attentionLaunch {
 		{name: "more queries", shape: [7]int{1, 1, 1, 133, 70, 8, 8}, cfg: AttentionConfig{Causal: true}},
 		{name: "window", shape: [7]int{1, 2, 1, 70, 70, 8, 8}, cfg: AttentionConfig{Window: &Window{Left: 1, Right: 1}}, sinks: true},
 		{name: "booleans", shape: [7]int{2, 2, 2, 9, 35, 8, 8}, mask: []int{2, 1, 9, 35}, maskDType: mlxc.Bool},
+		{name: "booleans in packs", shape: [7]int{1, 2, 1, 50, 80, 8, 8}, mask: []int{2, 50, 80}, maskDType: mlxc.Bool},
+		{name: "few booleans", shape: [7]int{1, 2, 1, 50, 64, 8, 8}, mask: []int{50, 64}, maskDType: mlxc.Bool, few: true},
 		{
 			name: "packed", shape: [7]int{1, 2, 1, 75, 47, 8, 8}, cfg: AttentionConfig{Causal: true},
 			starts: [2][]int32{{0, 5, 5, 73, 75}, {0, 9, 12, 47, 47}},
@@ -91,7 +94,11 @@ func (c attentionLaunch) inputs(dtype mlxc.DType) (attentionInputs, AttentionCon
 	switch {
 	case c.mask == nil:
 	case c.maskDType == mlxc.Bool:
-		in.mask = normalOf(4, mlxc.Float32, c.mask...).Greater(mlxc.Scalar[float32](0))
+		least := float32(0)
+		if c.few {
+			least = 3
+		}
+		in.mask = normalOf(4, mlxc.Float32, c.mask...).Greater(mlxc.Scalar(least))
 	default:
 		in.mask = normalOf(4, c.maskDType, c.mask...)
 	}

@@ -43,7 +43,8 @@
 //
 // Launch (threads): groups of SIMDGROUPS simdgroups of LANES lanes along x, one for each block
 // of M rows a simdgroup, for each head of each batch; attention_dmask in groups of one
-// simdgroup. The tiles that no row of a group sees are not fetched; positions are compared
+// simdgroup. The tiles that no row of a group sees are not fetched, and those that a boolean mask
+// hides from a simdgroup not computed; positions are compared
 // only in those that some row of a simdgroup does not see in full. Packed sequences lie
 // one after the other along the length; a block has rows of one sequence only, so there
 // are up to as many blocks more as there are sequences.
@@ -52,7 +53,7 @@
 // Lkv·(D + DV) for each block of rows; attention_dq the same, and Lq·(D + DV) more;
 // attention_dkv Lkv·2·(D + DV), and G·Lq·(D + DV) for each block of keys.
 
-#include "tiles.h"
+#include "mask_tiles.h"
 
 // What a launch is told, in the order of `sizes`.
 struct Sizes {
@@ -213,23 +214,13 @@ inline Seen seen_by(Sizes sizes, device const int* query_starts, device const in
 
 // The mask of a head of a batch, from a sequence's first query and key on.
 template <typename B>
-struct Mask {
-  device const B* values;
-  uint query_stride, key_stride;
-
-  device const B* at(uint query, uint key) const {
-    return values + (size_t(query) * query_stride + size_t(key) * key_stride);
-  }
-};
-
-template <typename B>
 inline Mask<B> mask_of(device const B* values, Sizes sizes, Sequence sequence, int batch, int head) {
   const uint key_stride = sizes.mask_keys > 1;
   const uint query_stride = sizes.mask_queries > 1 ? sizes.mask_keys : 0;
   const size_t matrix = (sizes.mask_batches > 1 ? size_t(batch) * sizes.mask_heads : 0) + (sizes.mask_heads > 1 ? head : 0);
   values += matrix * sizes.mask_queries * sizes.mask_keys;
   values += size_t(sequence.query) * query_stride + size_t(sequence.key) * key_stride;
-  return {values, query_stride, key_stride};
+  return {values, query_stride, key_stride, key_stride == 1 && packed<16>(values, query_stride)};
 }
 
 // A score with an element of the mask.
@@ -240,51 +231,6 @@ inline float masked(float score, Scores, bool seen) {
 template <typename B>
 inline float masked(float score, Scores scores, B bias) {
   return score + float(bias) * scores.unit;
-}
-
-// The elements of a mask for a tile of scores. They are asked for before the products that
-// they are added to, whose time their way takes.
-template <typename B, int LANES, int M, int N>
-struct MaskTile {
-  B elements[Tile<LANES, M, N>::ROWS * Tile<LANES, M, N>::COLUMNS];
-};
-
-// Loads them; beyond the sequence they are 0. Queries are rows and keys columns, or,
-// TRANSPOSED, keys are rows.
-template <bool TRANSPOSED, bool MASKED, typename B, int LANES, int M, int N>
-inline void load(thread MaskTile<B, LANES, M, N>& to, Mask<B> mask, Band band, int query, int key, uint lane) {
-  typedef Tile<LANES, M, N> Scored;
-  if (MASKED) {
-    const int rows = TRANSPOSED ? band.keys - key : band.queries - query;
-    const int columns = TRANSPOSED ? band.queries - query : band.keys - key;
-    const uint down = TRANSPOSED ? mask.key_stride : mask.query_stride;
-    const uint along = TRANSPOSED ? mask.query_stride : mask.key_stride;
-    device const B* const first = mask.at(query, key);
-    // A lane's neighbouring keys lie side by side.
-    const bool is_packed = !TRANSPOSED && along == 1 && packed<2>(first, down);
-    for (int i = 0; i < Scored::ROWS; i++) {
-      device const B* const row = first + size_t(uint(min(Scored::row(i, lane), rows - 1))) * down;
-      thread B* const elements = to.elements + i * Scored::COLUMNS;
-      if (is_packed) {
-        for (int j = 0; j < Scored::COLUMNS; j += 2) {
-          read<2>(row, min(Scored::column(j, lane), (columns - 1) / 2 * 2), size_t(0), true, elements + j);
-        }
-      } else {
-        for (int j = 0; j < Scored::COLUMNS; j++) {
-          elements[j] = row[size_t(uint(min(Scored::column(j, lane), columns - 1))) * along];
-        }
-      }
-    }
-    if (rows < M || columns < N) {
-      for (int i = 0; i < Scored::ROWS; i++) {
-        for (int j = 0; j < Scored::COLUMNS; j++) {
-          if (Scored::row(i, lane) >= rows || Scored::column(j, lane) >= columns) {
-            to.elements[i * Scored::COLUMNS + j] = B(0);
-          }
-        }
-      }
-    }
-  }
 }
 
 // Makes scores, before the mask, of products.
@@ -305,7 +251,7 @@ template <bool TRANSPOSED, bool CAPPED, bool MASKED, typename B, int LANES, int 
 inline void score(
     thread Tile<LANES, M, N>& tile,
     Scores scores,
-    thread const MaskTile<B, LANES, M, N>& mask,
+    thread const MaskTile<TRANSPOSED, B, LANES, M, N>& mask,
     Band band,
     int query,
     int key,
@@ -315,7 +261,7 @@ inline void score(
   if (MASKED) {
     for (int i = 0; i < Scored::ROWS; i++) {
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        tile.set(i, j, masked(tile.get(i, j), scores, mask.elements[i * Scored::COLUMNS + j]));
+        tile.set(i, j, masked(tile.get(i, j), scores, mask.get(i, j)));
       }
     }
   }
@@ -428,17 +374,27 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
   Panel<LANES, T, N, DV> values;
   keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
   values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
+  MaskTile<false, B, LANES, M, N> elements;
+  if (MASKED) {
+    elements.ask(mask, query, first, own, end - first, lane);
+  }
   for (int key = first; key < end; key += N) {
     wait(keys, values);
     keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, LANES * SIMDGROUPS);
     values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, LANES * SIMDGROUPS);
     ready(keys, values);
-    if (!band.has_some(query, M, key, N)) {
+    bool is_seen = band.has_some(query, M, key, N);
+    if (MASKED) {
+      if (is_seen) {
+        elements.take(mask, query, key, own, band.keys - key, lane);
+        is_seen = !elements.hides_all();
+      }
+      elements.ask(mask, query, key + N, own, end - key - N, lane);
+    }
+    if (!is_seen) {
       continue;
     }
     Scored s;
-    MaskTile<B, LANES, M, N> elements;
-    load<false, MASKED>(elements, mask, band, query, key, lane);
     fill(s, 0);
     multiply_add_transposed(s, queries, keys, lane);
     score<false, CAPPED, MASKED>(s, scores, elements, band, query, key, lane);
@@ -542,17 +498,27 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
   Panel<LANES, T, N, DV> values;
   keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
   values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
+  MaskTile<false, B, LANES, M, N> elements;
+  if (MASKED) {
+    elements.ask(mask, query, first, own, end - first, lane);
+  }
   for (int key = first; key < end; key += N) {
     wait(keys, values);
     keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, LANES * SIMDGROUPS);
     values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, LANES * SIMDGROUPS);
     ready(keys, values);
-    if (!band.has_some(query, M, key, N)) {
+    bool is_seen = band.has_some(query, M, key, N);
+    if (MASKED) {
+      if (is_seen) {
+        elements.take(mask, query, key, own, band.keys - key, lane);
+        is_seen = !elements.hides_all();
+      }
+      elements.ask(mask, query, key + N, own, end - key - N, lane);
+    }
+    if (!is_seen) {
       continue;
     }
     Scored s, d_ps;
-    MaskTile<B, LANES, M, N> elements;
-    load<false, MASKED>(elements, mask, band, query, key, lane);
     fill(s, 0);
     multiply_add_transposed(s, queries, keys, lane);
     score<false, CAPPED, MASKED>(s, scores, elements, band, query, key, lane);
@@ -671,17 +637,27 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
   Panel<LANES, T, N, DV> values;
   keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
   values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
+  MaskTile<false, B, LANES, M, N> elements;
+  if (MASKED) {
+    elements.ask(mask, query, first, own, end - first, lane);
+  }
   for (int key = first; key < end; key += N) {
     wait(keys, values);
     keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, LANES * SIMDGROUPS);
     values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, LANES * SIMDGROUPS);
     ready(keys, values);
-    if (!band.has_some(query, M, key, N)) {
+    bool is_seen = band.has_some(query, M, key, N);
+    if (MASKED) {
+      if (is_seen) {
+        elements.take(mask, query, key, own, band.keys - key, lane);
+        is_seen = !elements.hides_all();
+      }
+      elements.ask(mask, query, key + N, own, end - key - N, lane);
+    }
+    if (!is_seen) {
       continue;
     }
     Scored s, products, ds;
-    MaskTile<B, LANES, M, N> elements;
-    load<false, MASKED>(elements, mask, band, query, key, lane);
     fill(s, 0);
     multiply_add_transposed(s, queries, keys, lane);
     if (CAPPED) {
@@ -759,17 +735,27 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
   Panel<LANES, T, N, DV> values;
   keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
   values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
+  MaskTile<false, B, LANES, M, N> elements;
+  if (MASKED) {
+    elements.ask(mask, query, first, own, end - first, lane);
+  }
   for (int key = first; key < end; key += N) {
     wait(keys, values);
     keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, LANES * SIMDGROUPS);
     values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, LANES * SIMDGROUPS);
     ready(keys, values);
-    if (!band.has_some(query, M, key, N)) {
+    bool is_seen = band.has_some(query, M, key, N);
+    if (MASKED) {
+      if (is_seen) {
+        elements.take(mask, query, key, own, band.keys - key, lane);
+        is_seen = !elements.hides_all();
+      }
+      elements.ask(mask, query, key + N, own, end - key - N, lane);
+    }
+    if (!is_seen) {
       continue;
     }
     Scored s, products, ds;
-    MaskTile<B, LANES, M, N> elements;
-    load<false, MASKED>(elements, mask, band, query, key, lane);
     fill(s, 0);
     multiply_add_transposed(s, queries, keys, lane);
     if (CAPPED) {
@@ -859,6 +845,10 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
   queries.begin(query_memory, q + (query_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
   d_os.begin(d_o_memory, d_o + (query_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
   query_rows.begin(row_memory, row_values + (query_row + first) * ROW_SIZE, end - first, thread_index, LANES * SIMDGROUPS);
+  MaskTile<true, B, LANES, M, N> elements;
+  if (MASKED) {
+    elements.ask(mask_of(mask_values, sizes, sequence, batch, key_head * heads), first, key, end - first, own, lane);
+  }
   for (int head = key_head * heads; head < end_head; head++, query_row += sizes.queries) {
     const Mask<B> mask = mask_of(mask_values, sizes, sequence, batch, head);
     for (int query = first; query < end; query += N) {
@@ -874,12 +864,21 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
       d_os.turn(d_o + next * DV, next_rows, thread_index, LANES * SIMDGROUPS);
       query_rows.turn(row_values + next * ROW_SIZE, next_rows, thread_index, LANES * SIMDGROUPS);
       ready(queries, d_os);
-      if (!band.has_some(query, N, key, M)) {
+      bool is_seen = band.has_some(query, N, key, M);
+      if (MASKED) {
+        if (is_seen) {
+          elements.take(mask, query, key, band.queries - query, own, lane);
+          is_seen = !elements.hides_all();
+        }
+        const bool is_last = query + N >= end;
+        elements.ask(
+            is_last ? mask_of(mask_values, sizes, sequence, batch, head + 1) : mask,
+            is_last ? first : query + N, key, next_rows, own, lane);
+      }
+      if (!is_seen) {
         continue;
       }
       Scored s, products, ds;
-      MaskTile<B, LANES, M, N> elements;
-      load<true, MASKED>(elements, mask, band, query, key, lane);
       fill(s, 0);
       multiply_add_transposed(s, keys, queries, lane);
       if (CAPPED) {
