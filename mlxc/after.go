@@ -13,6 +13,9 @@ static mlxg_result after(void* a, const uintptr_t* others, size_t n) {
   if (rc == 0) {
     rc = mlx_vector_array_get(&res, out, 0);
   }
+  if (rc == 0) {
+    mlxg_wait_before(res);
+  }
   mlx_vector_array_free(out);
   mlx_vector_array_free(then);
   mlx_vector_array_free(first);
@@ -24,7 +27,9 @@ import "C"
 
 // After returns a as an array that is not computed before the others are. It asks for
 // an order that the graph leaves open: of two parts of a graph that need much memory,
-// the second can wait until the first has given its own back. Its gradient is a's.
+// the second can wait until the first has given its own back. On a CUDA device whoever evaluates
+// the array waits until the device is done with the others, since memory is not free before. Its
+// gradient is a's.
 func (a *Array) After(others ...*Array) *Array {
 	const op = "After"
 	ctx, err := a.acquire()
