@@ -4,7 +4,7 @@ package mlxc
 #include "mlxg.h"
 
 #ifndef MLXG_NOT_SET_UP
-static mlxg_result after(void* a, const uintptr_t* others, size_t n) {
+static mlxg_result after(void* a, const uintptr_t* others, size_t n, bool done) {
   mlx_vector_array first = mlx_vector_array_new_value((mlx_array){a});
   mlx_vector_array then = mlx_vector_array_new_data((mlx_array*)others, n);
   mlx_vector_array out = mlx_vector_array_new();
@@ -13,7 +13,7 @@ static mlxg_result after(void* a, const uintptr_t* others, size_t n) {
   if (rc == 0) {
     rc = mlx_vector_array_get(&res, out, 0);
   }
-  if (rc == 0) {
+  if (rc == 0 && done) {
     mlxg_wait_before(res);
   }
   mlx_vector_array_free(out);
@@ -27,11 +27,19 @@ import "C"
 
 // After returns a as an array that is not computed before the others are. It asks for
 // an order that the graph leaves open: of two parts of a graph that need much memory,
-// the second can wait until the first has given its own back. On a CUDA device whoever evaluates
-// the array waits until the device is done with the others, since memory is not free before. Its
-// gradient is a's.
-func (a *Array) After(others ...*Array) *Array {
-	const op = "After"
+// the second can wait until the first has given its own back. Its gradient is a's.
+//
+// The order is that in which devices are told to compute; see AfterDone.
+func (a *Array) After(others ...*Array) *Array { return a.after("After", others, false) }
+
+// AfterDone is After for memory that is dear: on a CUDA device, which gives no memory back
+// before it has come to the last that uses it, and may have been told much more by then, whoever
+// evaluates the array waits until the device is done with the others. That costs as much time as it
+// takes to tell the device what comes next. Elsewhere, and in a function that is exported, it is
+// After.
+func (a *Array) AfterDone(others ...*Array) *Array { return a.after("AfterDone", others, true) }
+
+func (a *Array) after(op string, others []*Array, done bool) *Array {
 	ctx, err := a.acquire()
 	if err != nil {
 		return invalid(operandError(op, err, 0, a))
@@ -43,6 +51,6 @@ func (a *Array) After(others ...*Array) *Array {
 	}
 	defer h.release()
 	var result *Array
-	locked(func() { result = wrap(op, C.after(ctx, h.ptr(), h.n()), a) })
+	locked(func() { result = wrap(op, C.after(ctx, h.ptr(), h.n(), C.bool(done)), a) })
 	return result
 }

@@ -9,24 +9,32 @@ import (
 )
 
 func TestAfter(t *testing.T) {
+	for name, after := range map[string]func(a *mlxc.Array, others ...*mlxc.Array) *mlxc.Array{
+		"After": (*mlxc.Array).After, "AfterDone": (*mlxc.Array).AfterDone,
+	} {
+		t.Run(name, func(t *testing.T) { testAfter(t, after) })
+	}
+}
+
+func testAfter(t *testing.T, after func(a *mlxc.Array, others ...*mlxc.Array) *mlxc.Array) {
 	x, y := mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{3, 4})
 	first, second := y.Square(), y.Sqrt()
-	z := x.After(first, second)
+	z := after(x, first, second)
 	require.False(t, first.Available())
 	require.Equal(t, []float32{1, 2}, floats(t, z))
 	require.True(t, first.Available(), "it was computed before")
 	require.True(t, second.Available())
-	require.Equal(t, []float32{1, 2}, floats(t, x.After()))
+	require.Equal(t, []float32{1, 2}, floats(t, after(x)))
 
 	_, grads, err := mlxc.VJP(func(a arrays) arrays {
-		return arrays{a[0].After(a[1]).Square()}
+		return arrays{after(a[0], a[1]).Square()}
 	}, arrays{x, y}, arrays{y})
 	require.NoError(t, err)
 	require.Equal(t, []float32{6, 16}, floats(t, grads[0]))
 	require.Equal(t, []float32{0, 0}, floats(t, grads[1]))
 
 	wrong := x.Add(mlxc.Ones(mlxc.Float32, 3))
-	require.ErrorContains(t, x.After(y, wrong).Err(), "add")
-	require.ErrorContains(t, wrong.After(y).Err(), "add")
-	require.ErrorIs(t, x.After(nil).Err(), mlxc.ErrNil)
+	require.ErrorContains(t, after(x, y, wrong).Err(), "add")
+	require.ErrorContains(t, after(wrong, y).Err(), "add")
+	require.ErrorIs(t, after(x, nil).Err(), mlxc.ErrNil)
 }

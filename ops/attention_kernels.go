@@ -117,6 +117,7 @@ func attentionForward(on launcher, in attentionInputs, cfg AttentionConfig) (out
 		}
 		rows := in.q.Shape()[:3]
 		l := b.launch(b.geometry(on, in.q.Dim(2)), in.q.Dim(2), in.q.Dim(1))
+		l.Resident = on.device.forwardResident(in.q.DType(), max(in.q.Dim(3), in.v.Dim(3)))
 		l.Outputs = []mlxc.Output{
 			{Shape: append(rows[:3:3], in.v.Dim(3)), DType: in.q.DType()},
 			{Shape: append(rows[:3:3], 2), DType: mlxc.Float32},

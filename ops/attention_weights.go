@@ -2,9 +2,9 @@ package ops
 
 import "github.com/mlxgrad/mlxgrad/mlxc"
 
-// maxWeights is how many elements the weights of the heads that are at work may have, and
+// maxWeights is how many bytes the weights of the heads that are at work may have, and
 // their gradients together: enough that matrix products run at full speed.
-const maxWeights = 64 << 20
+const maxWeights = 256 << 20
 
 // byWeights returns dq, dk and dv by MLX's matrix products, of weights that are in memory for
 // some heads at a time, those of one key head at least, in q's dtype.
@@ -12,7 +12,7 @@ func (in attentionInputs) byWeights(on launcher, dOut, rows *mlxc.Array, cfg Att
 	heads, keyHeads, queries, keys := in.q.Dim(1), in.k.Dim(1), in.q.Dim(2), in.k.Dim(2)
 	shared := heads / keyHeads
 	maskShape := in.maskShape()
-	several := min(max(budget/(2*shared*queries*keys), 1), keyHeads)
+	several := min(max(budget/(2*shared*queries*keys*in.q.DType().Size()), 1), keyHeads)
 
 	var dq, dk, dv, before []*mlxc.Array
 	for batch := range in.q.Dim(0) {
@@ -25,7 +25,8 @@ func (in attentionInputs) byWeights(on launcher, dOut, rows *mlxc.Array, cfg Att
 				part.mask = of(in.mask.Reshape(maskShape[:]...), shared)
 			}
 			if before != nil {
-				// Else the weights of all heads could be there at once.
+				// Else the weights of all heads could be there at once. On CUDA they may be, as far as the host is
+				// ahead: to wait for each other took twice as long and had a fifth of the memory (docs/h200).
 				part.q = part.q.After(before...)
 			}
 			dOut := of(dOut, shared)

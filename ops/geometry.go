@@ -422,6 +422,16 @@ func (d device) exactProducts(dtype mlxc.DType, width int) bool {
 	return dtype == mlxc.Float32 && (d != cuda || width <= 16 && !mlxc.TF32())
 }
 
+// forwardResident is how many threadgroups of attention's forward kernel a core is to have at a
+// time, 0 for as many as come about. What a lane of CUDA holds of 16 bits fits the 168 registers that
+// are left to each of three; without being told, compilers take more, and leave two.
+func (d device) forwardResident(dtype mlxc.DType, width int) int {
+	if d == cuda && dtype.Size() == 2 && width <= 128 {
+		return 3
+	}
+	return 0
+}
+
 // attentionGeometry is how attention is launched: the lanes of a simdgroup, the
 // simdgroups of a threadgroup, the rows M of a simdgroup and the rows N of a panel.
 type attentionGeometry struct {

@@ -215,7 +215,7 @@ func (l linearLoss) gradients() (losses, dhidden, dweight *mlxc.Array) {
 }
 
 // chunks calls f with the rows of every chunk. The next chunk is not computed before
-// what f returned of the last one: else the logits of all of them could be there at
+// what f returned of the last one is: else the logits of all of them could be there at
 // once.
 func (l linearLoss) chunks(f func(rows linearLoss) []*mlxc.Array) {
 	var before []*mlxc.Array
@@ -227,7 +227,7 @@ func (l linearLoss) chunks(f func(rows linearLoss) []*mlxc.Array) {
 			rows.cotangents = l.cotangents.Slice([]int{begin}, []int{end}, nil)
 		}
 		if before != nil {
-			rows.hidden = rows.hidden.After(before...)
+			rows.hidden = rows.hidden.AfterDone(before...)
 		}
 		before = f(rows)
 	}
