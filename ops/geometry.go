@@ -419,7 +419,7 @@ var attentionTable = map[device]struct {
 // worth sums of their own errors: not those of 16 bits, and on CUDA not what is made of TF32
 // (metal_tiles.h: narrow).
 func (d device) exactProducts(dtype mlxc.DType, width int) bool {
-	return dtype == mlxc.Float32 && (d != cuda || width <= 16 && !mlxc.TF32())
+	return dtype == mlxc.Float32 && (d != cuda || width <= 16)
 }
 
 // forwardResident is how many threadgroups of attention's forward kernel a core is to have at a

@@ -91,8 +91,15 @@ struct Scores {
   float scale, unit;
   float cap;
 
+  // The score of a product. It is rounded where it is not a power of 2's: a compiler may make one
+  // operation of a product and the difference that follows, and where it did so in one kernel and not
+  // in another they would find different weights.
+  float of(float product) const {
+    return unit == 1 ? fma(product, scale, 0.0f) : product * (scale * unit);
+  }
+
   float capped(float product) const {
-    return cap * tanh(product * scale / cap);
+    return fma(cap, tanh(product * scale / cap), 0.0f) * unit;
   }
 };
 
@@ -237,10 +244,9 @@ inline float masked(float score, Scores scores, B bias) {
 template <bool CAPPED, int LANES, int M, int N>
 inline void scale(thread Tile<LANES, M, N>& tile, Scores scores) {
   typedef Tile<LANES, M, N> Scored;
-  const float factor = scores.scale * scores.unit;
   for (int i = 0; i < Scored::ROWS; i++) {
     for (int j = 0; j < Scored::COLUMNS; j++) {
-      tile.set(i, j, CAPPED ? scores.capped(tile.get(i, j)) * scores.unit : tile.get(i, j) * factor);
+      tile.set(i, j, CAPPED ? scores.capped(tile.get(i, j)) : scores.of(tile.get(i, j)));
     }
   }
 }

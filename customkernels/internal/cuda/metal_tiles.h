@@ -40,10 +40,10 @@ MLXG_INLINE unsigned tf32_error(float value) {
   return __builtin_bit_cast(unsigned, value - __builtin_bit_cast(float, tf32_of(value) & 0xffffe000u));
 }
 
-// Whether floats are multiplied as such, as MLX does it: what is as narrow as a fragment, and,
-// without TF32, as two. The errors of so few terms, or columns, are those of single products.
+// Whether floats are multiplied as such, as MLX does it: what is as narrow as two fragments. The
+// errors of so few terms, or columns, are those of single products.
 template <int WIDTH>
-constexpr bool narrow = WIDTH <= (MLXG_TF32 ? 8 : 16);
+constexpr bool narrow = WIDTH <= 16;
 
 // The left operand of eight terms of floats, and the products with it.
 struct float_terms {
