@@ -163,6 +163,8 @@ var equivalentMutants = map[string]string{
 	"has_some: compare: return key + n - 1 >= query + low && key <= query + m - 1 + high && query < queries && key < keys; → return key + n - 1 >= query + low && key <= query + m - 1 + high && query <= queries && key < keys;": nobodySees,
 	"has_some: compare: return key + n - 1 >= query + low && key <= query + m - 1 + high && query < queries && key < keys; → return key + n - 1 >= query + low && key <= query + m - 1 + high && query < queries && key <= keys;": nobodySees,
 	"end_query: function: return min(min(key + n, keys) - low, queries); → return min(max(key + n, keys) - low, queries);":                                                                                                        nobodySees,
+	"of: compare: return unit == 1 ? fma(product, scale, 0.0f) : product * (scale * unit); → return unit != 1 ? fma(product, scale, 0.0f) : product * (scale * unit);":                                                            "the same number, unless a compiler joins it with another operation",
+	"of: constant: return unit == 1 ? fma(product, scale, 0.0f) : product * (scale * unit); → return unit == 0 ? fma(product, scale, 0.0f) : product * (scale * unit);":                                                           "the same number, unless a compiler joins it with another operation",
 	"attention_forward: compare: for (int key = first; key < end; key += N) { → for (int key = first; key <= end; key += N) {":                                                                                                    nobodySees,
 	"attention_delta: compare: for (int key = first; key < end; key += N) { → for (int key = first; key <= end; key += N) {":                                                                                                      nobodySees,
 	"attention_dq: compare: for (int key = first; key < end; key += N) { → for (int key = first; key <= end; key += N) {":                                                                                                         nobodySees,
@@ -233,6 +235,9 @@ var missedMutants = map[string]string{
 	"softmax_forward: constant: for (int k = 0; k < C; k++) { → for (int k = 1; k < C; k++) {":                                                                                           "the pattern in place of a first maximum is below all numbers here",
 	"softmax_forward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p < R && first + p * stride <= width; p++) { (2)":                           "the exponential of the pattern in place of a pack is 0",
 	"softmax_forward: compare: for (int p = 0; p < R && first + p * stride < width; p++) { → for (int p = 0; p <= R && first + p * stride < width; p++) { (3)":                           beyondArray,
+
+	"of: sign: return unit == 1 ? fma(product, scale, 0.0f) : product * (scale * unit); → return unit == 1 ? fma(product, scale, 0.0f) : product + (scale * unit);": ofHalves,
+	"of: sign: return unit == 1 ? fma(product, scale, 0.0f) : product * (scale * unit); → return unit == 1 ? fma(product, scale, 0.0f) : product * (scale + unit);": ofHalves,
 
 	"packed: compare: return width % C == 0 && reinterpret_cast<size_t>(p) % alignof(Pack<T, C>) == 0; → return width % C == 0 && reinterpret_cast<size_t>(p) % alignof(Pack<T, C>) != 0;": "loads packs from addresses that do not suit them, where no trial has a buffer and a processor would not mind",
 
