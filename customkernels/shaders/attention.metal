@@ -44,10 +44,9 @@
 // Launch (threads): groups of SIMDGROUPS simdgroups of LANES lanes along x, one for each block
 // of M rows a simdgroup, for each head of each batch; attention_dmask in groups of one
 // simdgroup. The tiles that no row of a group sees are not fetched, and those that a boolean mask
-// hides from a simdgroup not computed; positions are compared
-// only in those that some row of a simdgroup does not see in full. Packed sequences lie
-// one after the other along the length; a block has rows of one sequence only, so there
-// are up to as many blocks more as there are sequences.
+// hides from a simdgroup not computed; positions are compared only in those that some row of a
+// simdgroup does not see in full. Packed sequences lie one after the other along the length; a
+// block has rows of one sequence only, so there are up to as many blocks more as there are sequences.
 //
 // Device traffic, in elements of T: of a head of attention_forward, Lq·(D + DV) and
 // Lkv·(D + DV) for each block of rows; attention_dq the same, and Lq·(D + DV) more;
@@ -878,8 +877,8 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
         }
         const bool is_last = query + N >= end;
         elements.ask(
-            is_last ? mask_of(mask_values, sizes, sequence, batch, head + 1) : mask,
-            is_last ? first : query + N, key, next_rows, own, lane);
+            mask_of(mask_values, sizes, sequence, batch, is_last ? head + 1 : head), is_last ? first : query + N, key,
+            next_rows, own, lane);
       }
       if (!is_seen) {
         continue;

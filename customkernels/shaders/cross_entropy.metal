@@ -46,11 +46,9 @@ inline V read_once(device const V* values, size_t index, uint lane) {
 }
 
 // A target as an int: one of 2³¹ and more is not below a width either.
-inline int class_of(int target) {
-  return target;
-}
-inline int class_of(uint target) {
-  return min(target, uint(INT_MAX));
+template <typename I>
+inline int class_of(I target) {
+  return int(min(target, I(INT_MAX)));
 }
 
 // What the loss of a row is made of: m, l and Σ s.
