@@ -198,7 +198,7 @@ func logitsOf(d device, t logitGeometry, dtype mlxc.DType, rows, width int, capp
 	g.packs = max(held/g.chunk, 1)
 	g.step = min(max(t.step/g.chunk, 1), g.packs)
 	g.resident = t.resident / g.threads
-	g.blocks, g.groups = 1, min(max(rows, 1), 65535) // CUDA's limit along a second axis
+	g.blocks, g.groups = 1, min(max(rows, 1), mostBeside)
 	if t.threads > 0 {
 		g.groups = min(max(rows, 1), t.threads/g.threads)
 	} else {
@@ -362,11 +362,14 @@ func blocksOf(d device, dtype mlxc.DType, matrices, rows, columns int) (g blockG
 	return g, rows%g.side == 0 && columns%g.side == 0
 }
 
+// mostBeside is how many groups CUDA has along a grid's second and third axis.
+const mostBeside = 65535
+
 // matrixGroups are the groups along a grid's axes for so many matrices, and in each so many
 // rows and columns of tiles, or fewer: as many as there may be in all, the matrices first.
 func matrixGroups(left, matrices, rows, columns int) (groups [3]int) {
 	for i, n := range []int{matrices, rows, columns} {
-		n = min(n, left, 65535) // CUDA's limit of the second and third axis
+		n = min(n, left, mostBeside)
 		groups[2-i] = n
 		left /= n
 	}
