@@ -55,12 +55,12 @@ func TestCUDATextOfTiles(t *testing.T) {
 			rows := []int{1, 1, 16, width}
 			like := mlxc.Output{Shape: rows, DType: dtype}
 			l := Launch{
-				Grid: [3]int{32, 1, 1}, Threadgroup: [3]int{32, 1, 1},
-				Template: template("T", dtype, "B", mlxc.Bool, "CAPPED", false, "MASKED", false, "LANES", 32, "SIMDGROUPS", 1, "M", 16, "N", 16, "D", width, "DV", width),
+				Grid: [3]int{64, 1, 1}, Threadgroup: [3]int{64, 1, 1},
+				Template: template("T", dtype, "B", mlxc.Bool, "CAPPED", false, "MASKED", false, "PAIRED", width%16 == 0, "LANES", 32, "SIMDGROUPS", 2, "M", 16, "N", 16, "D", width, "DV", width),
 				Outputs:  []mlxc.Output{like, like},
 			}
 			x, starts := mlxc.Zeros(dtype, rows...), mlxc.Zeros(mlxc.Int32, 8)
-			text, err := k.CUDASource(l, x, x, x, mlxc.Zeros(mlxc.Bool, 8), x, mlxc.Zeros(mlxc.Float32, 1, 1, 16, 3), starts, starts,
+			text, err := k.CUDASource(l, x, x, x, mlxc.Zeros(mlxc.Bool, 8), x, mlxc.Zeros(mlxc.Float32, 1, 1, 16, 4), starts, starts,
 				mlxc.Zeros(mlxc.Int32, 12), mlxc.Zeros(mlxc.Float32, 8))
 			require.NoError(t, err)
 			checkCUDA(t, text)

@@ -48,8 +48,7 @@ func attentionOnMMA(t *testing.T, tf32 bool) *Library {
 }
 
 // The CUDA executor's tiles give what those of simdgroup_matrix do, of whole tiles and at
-// their ends, with two simdgroups that share panels of several turns; and masks' tiles give them
-// what they are to be masked with, whether packs of keys lie at multiples of 16 bytes or not.
+// their ends, with two simdgroups that share panels of several turns, or rows too, with and without masks.
 func TestTilesOfCUDA(t *testing.T) {
 	plain, err := Load(Shaders(), "attention.metal")
 	require.NoError(t, err)
@@ -59,16 +58,20 @@ func TestTilesOfCUDA(t *testing.T) {
 		tf32      bool
 		keys      int
 		masked    bool
+		paired    bool
 		columns   int // N
 		d, dv     int
 		tolerance float64 // of the largest element
 	}{
-		{mlxc.Float16, true, 53, false, 16, 24, 40, 4e-3},
-		{mlxc.Float16, true, 64, true, 32, 16, 16, 4e-3},
-		{mlxc.BFloat16, true, 53, true, 16, 32, 16, 3e-2},
-		{mlxc.Float32, true, 53, false, 16, 16, 24, 4e-3},
-		{mlxc.Float32, false, 53, false, 16, 40, 24, 1e-6},
-		{mlxc.Float32, false, 53, false, 16, 16, 8, 1e-6},
+		{mlxc.Float16, true, 53, false, false, 16, 24, 40, 4e-3},
+		{mlxc.Float16, true, 64, true, false, 32, 16, 16, 4e-3},
+		{mlxc.Float16, true, 53, true, true, 16, 48, 32, 4e-3},
+		{mlxc.BFloat16, true, 53, true, false, 64, 32, 16, 3e-2},
+		{mlxc.Float32, true, 53, false, false, 16, 16, 24, 4e-3},
+		{mlxc.Float32, true, 53, false, true, 16, 48, 64, 4e-3},
+		{mlxc.Float32, false, 53, false, false, 16, 40, 24, 1e-6},
+		{mlxc.Float32, false, 53, false, true, 16, 80, 48, 1e-6},
+		{mlxc.Float32, false, 53, false, false, 16, 16, 8, 1e-6},
 	} {
 		t.Run(fmt.Sprintf("%v/%v/%d/%dx%d", c.dtype, c.tf32, c.keys, c.d, c.dv), func(t *testing.T) {
 			lib, dtype, keys, d, dv := attentionOnMMA(t, c.tf32), c.dtype, c.keys, c.d, c.dv
@@ -77,18 +80,30 @@ func TestTilesOfCUDA(t *testing.T) {
 			}
 			q, key := random(1, dtype, batches, heads, queries, d), random(2, dtype, batches, keyHeads, keys, d)
 			v, dOut := random(3, dtype, batches, keyHeads, keys, dv), random(4, dtype, batches, heads, queries, dv)
-			mask, starts := mlxc.Zeros(mlxc.Bool, 8), mlxc.Zeros(mlxc.Int32, 8)
+			starts := mlxc.Zeros(mlxc.Int32, 8)
 			ofMask := make([]int32, 4)
 			if c.masked {
-				mask = random(6, mlxc.Float32, heads, queries, keys).Greater(mlxc.Scalar(float32(0)))
 				ofMask = []int32{1, heads, queries, int32(keys)}
 			}
 			sizes := mlxc.FromSlice(slices.Concat([]int32{heads, keyHeads, queries, int32(keys), 1 << 29, 0, 0}, ofMask, []int32{batches}), 12)
 			numbers := mlxc.FromSlice([]float32{float32(1 / math.Sqrt(float64(d))), 0, 0, 0, 0, 0, 0, 0}, 8)
+			mask, maskOfKeys := mlxc.Zeros(mlxc.Uint32, 8), mlxc.Zeros(mlxc.Uint32, 8)
+			if c.masked {
+				kernel, err := plain.Kernel("attention_mask_bits")
+				require.NoError(t, err)
+				words := func(n int) int { return (n + 31) / 32 }
+				bits := kernel.Launch(Launch{
+					Grid: [3]int{words(queries) * words(keys) * 32, heads, 1}, Threadgroup: [3]int{32, 1, 1}, Template: template("LANES", 32),
+					Outputs: []mlxc.Output{output(mlxc.Uint32, heads, queries, words(keys)), output(mlxc.Uint32, heads, keys, words(queries))},
+				}, random(6, mlxc.Float32, heads, queries, keys).Greater(mlxc.Scalar(float32(0))), sizes)
+				mask, maskOfKeys = bits[0], bits[1]
+			}
 			sinks := mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(math.Inf(-1))), heads)
-			// m, share and delta of each row.
-			rows := mlxc.Concatenate(-1, mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(1)), batches, heads, queries, 1),
-				mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(0.1)), batches, heads, queries, 1), random(5, mlxc.Float32, batches, heads, queries, 1))
+			// m, share, delta and what nobody reads of each row.
+			each := func(value float32) *mlxc.Array {
+				return mlxc.Full(mlxc.Float32, mlxc.Scalar(value), batches, heads, queries, 1)
+			}
+			rows := mlxc.Concatenate(-1, each(1), each(0.1), random(5, mlxc.Float32, batches, heads, queries, 1), each(float32(math.NaN())))
 			for _, k := range []struct {
 				kernel  string
 				rows    int
@@ -102,13 +117,17 @@ func TestTilesOfCUDA(t *testing.T) {
 				{"attention_dq", queries, heads, arrays{q, key, v, mask, dOut, rows, starts, starts, sizes, numbers}, []mlxc.Output{
 					output(dtype, batches, heads, queries, d),
 				}},
-				{"attention_dkv", keys, keyHeads, arrays{q, key, v, mask, dOut, rows, starts, starts, sizes, numbers}, []mlxc.Output{
+				{"attention_dkv", keys, keyHeads, arrays{q, key, v, maskOfKeys, dOut, rows, starts, starts, sizes, numbers}, []mlxc.Output{
 					output(dtype, batches, keyHeads, keys, d), output(dtype, batches, keyHeads, keys, dv),
 				}},
 			} {
+				ofGroup := 32
+				if c.paired {
+					ofGroup = 16
+				}
 				l := Launch{
-					Grid: [3]int{(k.rows + 31) / 32 * 64, k.heads, batches}, Threadgroup: [3]int{64, 1, 1},
-					Template: template("T", dtype, "B", mlxc.Bool, "CAPPED", false, "MASKED", c.masked, "LANES", 32, "SIMDGROUPS", 2, "M", 16, "N", c.columns, "D", d, "DV", dv),
+					Grid: [3]int{(k.rows + ofGroup - 1) / ofGroup * 64, k.heads, batches}, Threadgroup: [3]int{64, 1, 1},
+					Template: template("T", dtype, "B", mlxc.Uint32, "CAPPED", false, "MASKED", c.masked, "PAIRED", c.paired, "LANES", 32, "SIMDGROUPS", 2, "M", 16, "N", c.columns, "D", d, "DV", dv),
 					Outputs:  k.outputs,
 				}
 				run := func(lib *Library) [][]float32 {

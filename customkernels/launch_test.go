@@ -134,7 +134,7 @@ func signature(k *Kernel, d mlxc.DType, small int) (l Launch, inputs arrays) {
 	number := 4
 	hasLanes := func(p msl.TemplateParameter) bool { return p.Name == "LANES" }
 	if slices.ContainsFunc(k.parsed.Template, hasLanes) {
-		number = 8 // a tile is made of fragments
+		number = 16 // a tile, and half of one, is made of fragments
 	}
 	for _, p := range k.parsed.Template {
 		switch p.Kind {

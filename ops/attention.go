@@ -67,10 +67,8 @@ type AttentionConfig struct {
 // gradient.
 //
 // Memory grows with the lengths, and not with their product: the kernels compute the
-// scores anew, a tile at a time. Two exceptions: heads wider than 128 write the weights of
-// some heads at a time on GPUs, 256 MiB or those of one key head, and on CUDA those of further
-// heads as far as the host is ahead of the device; and heads wider than 256
-// are composed of MLX's operations, which hold all scores. On GPUs, where no gradient is
+// scores anew, a tile at a time. Heads wider than 256 are the exception: they are composed of MLX's
+// operations, which hold all scores. On GPUs, where no gradient is
 // being taken (see mlxc.Differentiating), MLX's own fused forward kernel computes what
 // it is made for: heads of 64, 80 or 128 with no options but Scale, Causal and Sinks.
 func Attention(q, k, v *mlxc.Array, c AttentionConfig) *mlxc.Array {

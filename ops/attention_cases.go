@@ -23,13 +23,15 @@ type attentionLaunch struct {
 // attentionShapes are the cases in which attention is checked.
 //
 // Ragged: single elements; lengths that fill no tile, with blocks for several threadgroups;
-// heads that share keys; keys that no query sees, and queries that see none; every kind of
-// mask and what it can be broadcast along; sequences of which one is empty.
+// heads that share keys, and heads so wide that simdgroups share them; keys that no query sees, and
+// queries that see none; every kind of mask and what it can be broadcast along; sequences of which
+// one is empty.
 func attentionShapes(set CaseSet) []attentionLaunch {
 	if set == TypicalCases {
 		return []attentionLaunch{
 			{name: "causal", shape: [7]int{1, 4, 2, 256, 256, 64, 64}, cfg: AttentionConfig{Causal: true}},
 			{name: "mask", shape: [7]int{1, 4, 2, 256, 256, 64, 64}, mask: []int{256, 256}, maskDType: mlxc.Float32},
+			{name: "booleans", shape: [7]int{1, 4, 2, 256, 256, 64, 64}, mask: []int{256, 256}, maskDType: mlxc.Bool},
 		}
 	}
 	const additive = mlxc.Float32
@@ -55,6 +57,7 @@ func attentionShapes(set CaseSet) []attentionLaunch {
 		{name: "mask of keys", shape: [7]int{2, 2, 1, 9, 35, 8, 16}, mask: []int{2, 1, 1, 35}, maskDType: additive},
 		{name: "mask of queries", shape: [7]int{2, 2, 1, 19, 9, 8, 16}, mask: []int{2, 19, 1}, maskDType: additive},
 		{name: "mask of heads", shape: [7]int{2, 2, 1, 9, 35, 8, 16}, mask: []int{2, 1, 1}, maskDType: additive},
+		{name: "wide heads", shape: [7]int{1, 2, 1, 19, 35, 256, 192}, cfg: AttentionConfig{Causal: true}},
 		{name: "plain", shape: [7]int{1, 1, 1, 1, 1, 8, 8}},
 		{name: "causal", shape: [7]int{2, 6, 2, 19, 41, 64, 24}, cfg: AttentionConfig{Causal: true}},
 	}
@@ -76,7 +79,6 @@ func (c attentionLaunch) run(on launcher, dtype mlxc.DType) {
 	out, statistics := attentionForward(on, in, cfg)
 	dOut, perRow := normalOf(6, dtype, out.Shape()...), normalOf(7, mlxc.Float32, out.Shape()[:3]...)
 	attentionBackward(on, in, out, statistics, dOut, perRow, cfg)
-	in.weights(on, dOut, normalOf(8, mlxc.Float32, append(out.Shape()[:3:3], rowSize)...), cfg)
 }
 
 func normalOf(seed uint64, dtype mlxc.DType, shape ...int) *mlxc.Array {

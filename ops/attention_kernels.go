@@ -44,12 +44,13 @@ func (in attentionInputs) hasMaskGradient() bool {
 // stands something that they do not read.
 type boundAttention struct {
 	attentionInputs
-	sequences      int // 0 where nothing is packed
+	maskOfKeys     *mlxc.Array // what the keys' kernel reads; mask is for queries
+	sequences      int         // 0 where nothing is packed
 	capped, masked bool
 	sizes, numbers *mlxc.Array
 }
 
-func (in attentionInputs) bind(cfg AttentionConfig) boundAttention {
+func (in attentionInputs) bind(on launcher, cfg AttentionConfig) boundAttention {
 	b := boundAttention{attentionInputs: in, capped: cfg.SoftCap > 0, masked: in.mask != nil}
 	if in.mask == nil {
 		b.mask = mlxc.Zeros(mlxc.Bool, 8)
@@ -79,7 +80,28 @@ func (in attentionInputs) bind(cfg AttentionConfig) boundAttention {
 	}
 	b.sizes = customkernels.Constants(sizes...)
 	b.numbers = customkernels.Constants(cfg.Scale, cfg.SoftCap, 0, 0, 0, 0, 0, 0)
+	b.maskOfKeys = b.mask
+	if lanes := attentionTable[on.device].lanes; lanes > 1 && in.mask != nil && in.mask.DType() == mlxc.Bool {
+		b.mask, b.maskOfKeys = b.maskBits(on, mask, lanes)
+	}
 	return b
+}
+
+// maskBits packs a boolean mask of this shape in words of as many bits as simdgroups have lanes: for each
+// query those of its keys, and for each key those of its queries.
+func (b boundAttention) maskBits(on launcher, shape [4]int, lanes int) (ofQueries, ofKeys *mlxc.Array) {
+	words := func(n int) int { return (n + lanes - 1) / lanes }
+	batches, heads, queries, keys := shape[0], shape[1], shape[2], shape[3]
+	results := on.launch(attentionKernels.get("attention_mask_bits"), customkernels.Launch{
+		Grid:        [3]int{words(queries) * words(keys) * lanes, heads, batches},
+		Threadgroup: [3]int{lanes, 1, 1},
+		Template:    []mlxc.TemplateArg{{Name: "LANES", Value: lanes}},
+		Outputs: []mlxc.Output{
+			{Shape: []int{batches, heads, queries, words(keys)}, DType: mlxc.Uint32},
+			{Shape: []int{batches, heads, keys, words(queries)}, DType: mlxc.Uint32},
+		},
+	}, b.mask, b.sizes)
+	return results[0], results[1]
 }
 
 // launch is one of a kernel whose simdgroups own rows of so many heads.
@@ -92,6 +114,7 @@ func (b boundAttention) launch(g attentionGeometry, length, heads int) customker
 			{Name: "B", Value: b.mask.DType()},
 			{Name: "CAPPED", Value: b.capped},
 			{Name: "MASKED", Value: b.masked},
+			{Name: "PAIRED", Value: g.paired},
 			{Name: "LANES", Value: g.lanes},
 			{Name: "SIMDGROUPS", Value: g.simdgroups},
 			{Name: "M", Value: g.rows},
@@ -102,21 +125,21 @@ func (b boundAttention) launch(g attentionGeometry, length, heads int) customker
 	}
 }
 
-// geometry is the one for a length of rows.
-func (b boundAttention) geometry(on launcher, length int) attentionGeometry {
-	return attentionOf(on.device, b.q.DType(), b.q.Dim(3), b.v.Dim(3), length)
+// geometry is the one for a length of rows of which a kernel holds so much.
+func (b boundAttention) geometry(on launcher, length int, held heldRow) attentionGeometry {
+	return attentionOf(on.device, b.q.DType(), b.q.Dim(3), b.v.Dim(3), length, held)
 }
 
 // attentionForward returns out and, of each row, (m, l): see the kernels.
 func attentionForward(on launcher, in attentionInputs, cfg AttentionConfig) (out, statistics *mlxc.Array) {
 	results := scoped(func() []*mlxc.Array {
-		b := in.bind(cfg)
+		b := in.bind(on, cfg)
 		sinks := in.sinks
 		if sinks == nil {
 			sinks = mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(math.Inf(-1))), in.q.Dim(1))
 		}
 		rows := in.q.Shape()[:3]
-		l := b.launch(b.geometry(on, in.q.Dim(2)), in.q.Dim(2), in.q.Dim(1))
+		l := b.launch(b.geometry(on, in.q.Dim(2), heldRow{operands: in.q.Dim(3), sums: in.v.Dim(3)}), in.q.Dim(2), in.q.Dim(1))
 		l.Resident = on.device.forwardResident(in.q.DType(), max(in.q.Dim(3), in.v.Dim(3)))
 		l.Outputs = []mlxc.Output{
 			{Shape: append(rows[:3:3], in.v.Dim(3)), DType: in.q.DType()},
@@ -141,18 +164,14 @@ func logSumExp(statistics *mlxc.Array) *mlxc.Array {
 func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, dLSE *mlxc.Array, cfg AttentionConfig) []*mlxc.Array {
 	grads := make([]*mlxc.Array, len(in.list()))
 	mlxc.WithScope(func() {
-		b := in.bind(cfg)
+		b := in.bind(on, cfg)
 		dOut := dOut.AsType(in.q.DType())
 		rows := b.rows(on, out, statistics, dOut, dLSE)
 		inputs := []*mlxc.Array{b.q, b.k, b.v, b.mask, dOut, rows, b.queryStarts, b.keyStarts, b.sizes, b.numbers}
 
-		if max(in.q.Dim(3), in.v.Dim(3)) >= attentionTable[on.device].written {
-			copy(grads, in.byWeights(on, dOut, rows, cfg, maxWeights))
-		} else {
-			copy(grads, b.byTiles(on, inputs))
-		}
+		copy(grads, b.byTiles(on, inputs))
 		if in.hasMaskGradient() {
-			g := b.geometry(on, in.q.Dim(2))
+			g := b.geometry(on, in.q.Dim(2), heldRow{})
 			g.simdgroups = 1
 			mask := in.maskShape()
 			l := b.launch(g, 0, 0)
@@ -180,17 +199,23 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 // byTiles returns dq, dk and dv, from kernels that compute the weights anew, tile by tile.
 func (b boundAttention) byTiles(on launcher, inputs []*mlxc.Array) []*mlxc.Array {
 	like := func(a *mlxc.Array) mlxc.Output { return mlxc.Output{Shape: a.Shape(), DType: a.DType()} }
-	forQ := b.launch(b.geometry(on, b.q.Dim(2)), b.q.Dim(2), b.q.Dim(1))
+	width, both := b.q.Dim(3), b.q.Dim(3)+b.v.Dim(3)
+	forQ := b.launch(b.geometry(on, b.q.Dim(2), heldRow{operands: both, sums: width}), b.q.Dim(2), b.q.Dim(1))
 	forQ.Outputs = []mlxc.Output{like(b.q)}
-	forKV := b.launch(b.geometry(on, b.k.Dim(2)), b.k.Dim(2), b.k.Dim(1))
+	forKV := b.launch(b.geometry(on, b.k.Dim(2), heldRow{operands: both, sums: both}), b.k.Dim(2), b.k.Dim(1))
 	forKV.Outputs = []mlxc.Output{like(b.k), like(b.v)}
 	grads := on.launch(attentionKernels.get("attention_dq"), forQ, inputs...)
-	return append(grads, on.launch(attentionKernels.get("attention_dkv"), forKV, inputs...)...)
+	ofKeys := slices.Clone(inputs)
+	ofKeys[3] = b.maskOfKeys
+	return append(grads, on.launch(attentionKernels.get("attention_dkv"), forKV, ofKeys...)...)
 }
 
-// rowSize is the number of floats that the backward kernels know of a row, of which delta is
-// the last.
-const rowSize = 3
+// rowSize is the number of floats in which the backward kernels keep what they know of a row, and
+// rowDelta the place of delta.
+const (
+	rowSize  = 4
+	rowDelta = 2
+)
 
 // rows returns what the backward kernels know of the rows.
 func (b boundAttention) rows(on launcher, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
@@ -199,7 +224,7 @@ func (b boundAttention) rows(on launcher, out, statistics, dOut, dLSE *mlxc.Arra
 	outputs := []mlxc.Output{{Shape: shape, DType: mlxc.Float32}}
 	if on.device.exactProducts(out.DType(), max(b.q.Dim(3), b.v.Dim(3))) || slices.ContainsFunc([]*mlxc.Array{b.mask, b.sinks}, func(a *mlxc.Array) bool { return a != nil && a.DType() == mlxc.Float32 }) {
 		// A gradient is rounded neither to 16 bits nor, in its products, to TF32's.
-		l := b.launch(b.geometry(on, shape[2]), shape[2], shape[1])
+		l := b.launch(b.geometry(on, shape[2], heldRow{operands: b.q.Dim(3) + b.v.Dim(3)}), shape[2], shape[1])
 		l.Outputs = outputs
 		return on.launch(attentionKernels.get("attention_delta"), l,
 			b.q, b.k, b.v, b.mask, dOut, statistics, dLSE, b.queryStarts, b.keyStarts, b.sizes, b.numbers)[0]
@@ -224,7 +249,7 @@ func (b boundAttention) rows(on launcher, out, statistics, dOut, dLSE *mlxc.Arra
 // or 0 if it sees nothing and its sink is −∞.
 func sinkGradient(sinks, statistics, rows *mlxc.Array) *mlxc.Array {
 	parts := statistics.Split(2, -1)
-	delta := rows.Split(rowSize, -1)[2].Squeeze(-1)
+	delta := rows.Split(rowSize, -1)[rowDelta].Squeeze(-1)
 	share := sinks.AsType(mlxc.Float32).Reshape(-1, 1).Sub(parts[0].Squeeze(-1)).Exp().Div(parts[1].Squeeze(-1).Maximum(mlxc.Scalar[float32](1)))
 	return share.Mul(delta).Sum(0, 2).Neg().AsType(sinks.DType())
 }

@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -138,6 +140,32 @@ func TestAttentionByHand(t *testing.T) {
 	require.InDeltaSlice(t, []float32{0.5, 3}, floats(t, outputs[0]), 1e-6)
 	require.InDeltaSlice(t, []float32{0.5 / 8, 4.5 * 3 / 8}, floats(t, grads[3]), 2e-6)
 	require.InDeltaSlice(t, []float32{-3.5 / 2}, floats(t, grads[4]), 2e-6)
+}
+
+// Every entry of the geometry table computes the same, whatever device it is meant for.
+func TestAttentionInEveryGeometry(t *testing.T) {
+	for _, c := range attentionShapes(RaggedCases) {
+		if !long.Enabled() && !slices.Contains([]string{"booleans", "packed", "wide heads"}, c.name) {
+			continue // each compiles for seconds
+		}
+		t.Run(c.name, func(t *testing.T) {
+			in, cfg := c.inputs(mlxc.Float32)
+			gradients := func(d device) []*mlxc.Array {
+				on := launcher{device: d}
+				out, statistics := attentionForward(on, in, cfg)
+				dOut, dLSE := normalOf(6, mlxc.Float32, out.Shape()...), normalOf(7, mlxc.Float32, out.Shape()[:3]...)
+				return append(attentionBackward(on, in, out, statistics, dOut, dLSE, cfg), out, logSumExp(statistics))
+			}
+			want := gradients(host)
+			for _, d := range []device{apple, cuda} {
+				for i, got := range gradients(d) {
+					if got != nil && got.DType() == mlxc.Float32 {
+						closeTo(t, want[i], got)
+					}
+				}
+			}
+		})
+	}
 }
 
 // The cap, the mask and the sink come one after the other: a score of 100 capped to 2 is

@@ -84,7 +84,7 @@ func placeholders(l customkernels.Launch) []*mlxc.Array {
 // Launches lists what the operations of this package launch for their gradients, in
 // every dtype and in the geometry of every class of devices, so that a tool can
 // check all kernels. A launch that several classes make alike is listed once, under
-// the first. Nothing is compiled or computed.
+// the first, and so is one that an operation makes twice. Nothing is compiled or computed.
 func Launches(set CaseSet) []KernelLaunch {
 	var list []KernelLaunch
 	for _, op := range operations {
@@ -108,9 +108,11 @@ func Launches(set CaseSet) []KernelLaunch {
 	return list
 }
 
-// alike reports whether two launches of a case are the same for two classes of devices.
+// alike reports whether two launches of a case are the same, for two classes of devices or made twice
+// for one.
 func (l KernelLaunch) alike(other KernelLaunch) bool {
-	return l.index == other.index && l.Kernel == other.Kernel && reflect.DeepEqual(l.Launch, other.Launch)
+	again := l.index == other.index || l.on == other.on
+	return again && l.Kernel == other.Kernel && reflect.DeepEqual(l.Launch, other.Launch)
 }
 
 // gradientDTypes are the dtypes that the kernels are for.

@@ -259,7 +259,7 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 
 // likeOthers are kernels that call helpers as others of their file do: helpers are
 // not tried in them.
-var likeOthers = []string{"attention_delta", "attention_dq", "attention_weights"}
+var likeOthers = []string{"attention_delta", "attention_dq"}
 
 // spread finds the LANES of a declaration that is for tiles of one spread alone.
 var spread = regexp.MustCompile(`\b(?:Tile|Panel)<(\d+),`)

@@ -28,9 +28,7 @@
 //   attention_dq        a simdgroup owns M queries and walks over keys
 //   attention_dkv       a simdgroup owns M keys and walks over the queries of G heads. It
 //                       computes transposes of s and p, so that nothing is transposed
-//   attention_weights   p and scale·ds themselves, for whoever has memory for them and a
-//                       faster product of matrices; where no query sees a key they keep what
-//                       they are before the launch
+//   attention_mask_bits  the bits of a boolean mask, for simdgroups of 32 lanes
 //   attention_dmask     a simdgroup owns M×N elements of the mask, and walks over what
 //                       they are broadcast to
 //
@@ -41,12 +39,16 @@
 // Soft caps (CAPPED) and masks (MASKED) are known to the compiler, which has no registers to
 // spare for what a launch does without.
 //
+// PAIRED: two neighbouring simdgroups share M rows, each with half the columns of heads so wide that all
+// would not fit its registers: of operands, sums and panels. They put their parts of scores together.
+//
 // Launch (threads): groups of SIMDGROUPS simdgroups of LANES lanes along x, one for each block
 // of M rows a simdgroup, for each head of each batch; attention_dmask in groups of one
 // simdgroup. The tiles that no row of a group sees are not fetched, and those that a boolean mask
 // hides from a simdgroup not computed; positions are compared only in those that some row of a
 // simdgroup does not see in full. Packed sequences lie one after the other along the length; a
 // block has rows of one sequence only, so there are up to as many blocks more as there are sequences.
+// The last queries come first: where attention is causal they see most, and no long walk is begun at the end.
 //
 // Device traffic, in elements of T: of a head of attention_forward, Lq·(D + DV) and
 // Lkv·(D + DV) for each block of rows; attention_dq the same, and Lq·(D + DV) more;
@@ -218,25 +220,20 @@ inline Seen seen_by(Sizes sizes, device const int* query_starts, device const in
   return {sequence.key + band.first_key(own), sequence.key + max(band.end_key(own, 1), 0)};
 }
 
-// The mask of a head of a batch, from a sequence's first query and key on.
-template <typename B>
+// The mask of a head of a batch, from a sequence's first query and key on, for tiles of the same
+// TRANSPOSED, which say whether bits are of keys or of queries.
+template <bool TRANSPOSED, typename B>
 inline Mask<B> mask_of(device const B* values, Sizes sizes, Sequence sequence, int batch, int head) {
-  const uint key_stride = sizes.mask_keys > 1;
-  const uint query_stride = sizes.mask_queries > 1 ? sizes.mask_keys : 0;
+  const bool of_queries = sizes.mask_queries > 1, of_keys = sizes.mask_keys > 1;
   const size_t matrix = (sizes.mask_batches > 1 ? size_t(batch) * sizes.mask_heads : 0) + (sizes.mask_heads > 1 ? head : 0);
-  values += matrix * sizes.mask_queries * sizes.mask_keys;
-  values += size_t(sequence.query) * query_stride + size_t(sequence.key) * key_stride;
-  return {values, query_stride, key_stride, key_stride == 1 && packed<16>(values, query_stride)};
-}
-
-// A score with an element of the mask.
-inline float masked(float score, Scores, bool seen) {
-  return seen ? score : -INFINITY;
-}
-
-template <typename B>
-inline float masked(float score, Scores scores, B bias) {
-  return score + float(bias) * scores.unit;
+  const bool is_bits = is_same<B, Bits>::value;
+  if (TRANSPOSED && is_bits) {
+    const uint words = (sizes.mask_queries + 31) / 32;
+    return {values + matrix * sizes.mask_keys * words, words - 1, of_keys ? words : 0, sequence.query, sequence.key};
+  }
+  const uint row = is_bits ? (sizes.mask_keys + 31) / 32 : sizes.mask_keys;
+  values += matrix * sizes.mask_queries * row;
+  return {values, of_queries ? row : 0, is_bits ? row - 1 : uint(of_keys), sequence.query, sequence.key};
 }
 
 // Makes scores, before the mask, of products.
@@ -250,23 +247,36 @@ inline void scale(thread Tile<LANES, M, N>& tile, Scores scores) {
   }
 }
 
-// Makes scores of the products of queries, by rows, and keys, by columns;
-// TRANSPOSED: of keys by rows and queries by columns.
+// Makes scores of the products of queries, by rows, and keys, by columns; TRANSPOSED: of keys by rows
+// and queries by columns. What a query does not see is hidden later.
 template <bool TRANSPOSED, bool CAPPED, bool MASKED, typename B, int LANES, int M, int N>
 inline void score(
+    thread Tile<LANES, M, N>& tile, Scores scores, thread const MaskTile<TRANSPOSED, B, LANES, M, N>& mask) {
+  scale<CAPPED>(tile, scores);
+  if (MASKED && !IsSeen<B>::value) {
+    for (int i = 0; i < Tile<LANES, M, N>::ROWS; i++) {
+      for (int j = 0; j < Tile<LANES, M, N>::COLUMNS; j++) {
+        tile.set(i, j, tile.get(i, j) + float(mask.get(i, j)) * scores.unit);
+      }
+    }
+  }
+}
+
+// Gives a value to the elements of a tile whose query does not see their key.
+template <bool TRANSPOSED, bool MASKED, typename B, int LANES, int M, int N>
+inline void hide(
     thread Tile<LANES, M, N>& tile,
-    Scores scores,
+    float value,
     thread const MaskTile<TRANSPOSED, B, LANES, M, N>& mask,
     Band band,
     int query,
     int key,
     uint lane) {
   typedef Tile<LANES, M, N> Scored;
-  scale<CAPPED>(tile, scores);
-  if (MASKED) {
+  if (MASKED && IsSeen<B>::value) {
     for (int i = 0; i < Scored::ROWS; i++) {
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        tile.set(i, j, masked(tile.get(i, j), scores, mask.get(i, j)));
+        tile.set(i, j, mask.get(i, j) ? tile.get(i, j) : value);
       }
     }
   }
@@ -276,7 +286,7 @@ inline void score(
       for (int j = 0; j < Scored::COLUMNS; j++) {
         const int c = tile.column(j, lane);
         const bool seen = band.has(query + (TRANSPOSED ? c : r), key + (TRANSPOSED ? r : c));
-        tile.set(i, j, seen ? tile.get(i, j) : -INFINITY);
+        tile.set(i, j, seen ? tile.get(i, j) : value);
       }
     }
   }
@@ -293,39 +303,98 @@ inline void uncap(thread Tile<LANES, M, N>& gradients, thread Tile<LANES, M, N>&
   }
 }
 
-// What the backward pass knows of a row, in ROW_SIZE floats: m, in the units of scores,
-// p_i = exp(s_i − m)·share, and delta.
+// What the backward pass knows of a row: p_i = exp(s_i − m)·share, with m in the units of scores, and
+// delta. Where scores are powers of 2's, m has share's logarithm too. In memory there is a fourth
+// float, so that a row is loaded at once.
 struct Row {
   float m, share, delta;
 
   template <typename T>
   float probability(float score) const {
-    return Power<T>::of(score - m) * share;
+    return Power<T>::OF_TWO ? Power<T>::of(score - m) : Power<T>::of(score - m) * share;
   }
 };
-enum { ROW_SIZE = 3 };
+enum { ROW_SIZE = 4 };
+
+// The row of statistics m and l, which is 0 for a row that sees nothing.
+template <typename T>
+inline Row row_of(float m, float l, float delta) {
+  const float sum = l == 0 ? 1.0f : l;
+  return {m * Power<T>::unit() + (Power<T>::OF_TWO ? log2(sum) : 0.0f), 1 / sum, delta};
+}
 
 // Row r of `rows`; beyond the last there is nothing.
 inline Row row_of(device const float* from, int r, int rows) {
   if (r >= rows) {
     return {0, 0, 0};
   }
-  from += r * ROW_SIZE;
-  return {from[0], from[1], from[2]};
+  const Pack<float, ROW_SIZE> row = reinterpret_cast<device const Pack<float, ROW_SIZE>*>(from)[r];
+  return {row.values[0], row.values[1], row.values[2]};
 }
 
 inline void store(Row row, device float* to) {
-  to[0] = row.m;
-  to[1] = row.share;
-  to[2] = row.delta;
+  *reinterpret_cast<device Pack<float, ROW_SIZE>*>(to) = {{row.m, row.share, row.delta, 0}};
 }
 
-// share of a sum l, which is 0 for a row that sees nothing.
-inline float share_of(float l) {
-  return l == 0 ? 1.0f : 1 / l;
+// Makes whole a tile of scores, or of their gradients, of which each simdgroup of a pair has what its
+// columns of the heads make of it. Both get the same sum. Between two calls with the same memory all
+// threads of the threadgroup meet once more.
+template <bool PAIRED, int LANES, int M, int N>
+inline void add_parts(thread Tile<LANES, M, N>& tile, threadgroup Pack<float, 2>* memory, uint simdgroup, uint lane) {
+  if (!PAIRED) {
+    return;
+  }
+  typedef Tile<LANES, M, N> Scored;
+  threadgroup Pack<float, 2>* const own = memory + simdgroup * (M * N / 2) + lane;
+  threadgroup Pack<float, 2>* const other = memory + (simdgroup ^ 1) * (M * N / 2) + lane;
+  for (int i = 0; i < Scored::ROWS; i++) {
+    for (int j = 0; j < Scored::COLUMNS; j += 2) {
+      own[(i * Scored::COLUMNS + j) / 2 * LANES] = {{tile.get(i, j), tile.get(i, j + 1)}};
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (int i = 0; i < Scored::ROWS; i++) {
+    for (int j = 0; j < Scored::COLUMNS; j += 2) {
+      const Pack<float, 2> more = other[(i * Scored::COLUMNS + j) / 2 * LANES];
+      tile.set(i, j, tile.get(i, j) + more.values[0]);
+      tile.set(i, j + 1, tile.get(i, j + 1) + more.values[1]);
+    }
+  }
 }
 
-template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
+// Packs booleans, both ways. Along x simdgroups for 32 queries and 32 keys, along y the mask's heads, along
+// z its batches. Beyond its last a row has the last one's bit, so a row of one is broadcast.
+template <int LANES>
+[[kernel]] void attention_mask_bits(
+    device const bool* mask [[buffer(0)]],
+    device const int* size_values [[buffer(1)]],
+    device uint* of_queries [[buffer(2)]],  // of each, a bit for a key
+    device uint* of_keys [[buffer(3)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const Sizes sizes = sizes_of(size_values);
+  const uint queries = sizes.mask_queries, keys = sizes.mask_keys;
+  const uint query_words = (keys + LANES - 1) / LANES, key_words = (queries + LANES - 1) / LANES;
+  const uint query_word = group.x % query_words, key_word = group.x / query_words;
+  const uint query = key_word * LANES, key = query_word * LANES;
+  const size_t matrix = size_t(group.z) * sizes.mask_heads + group.y;
+  device const bool* const column = mask + matrix * queries * keys + min(key + lane, keys - 1);
+  uint of_query = 0, of_key = 0;
+  for (uint i = 0; i < LANES; i++) {
+    const bool is_seen = column[size_t(min(query + i, queries - 1)) * keys];
+    const uint bits = uint((simd_vote::vote_t)simd_ballot(is_seen));
+    of_query = lane == i ? bits : of_query;
+    of_key |= uint(is_seen) << i;
+  }
+  if (query + lane < queries) {
+    of_queries[(matrix * queries + query + lane) * query_words + query_word] = of_query;
+  }
+  if (key + lane < keys) {
+    of_keys[(matrix * keys + key + lane) * key_words + key_word] = of_key;
+  }
+}
+
+template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
 [[kernel]] void attention_forward(
     device const T* q [[buffer(0)]],
     device const T* k [[buffer(1)]],
@@ -339,34 +408,42 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
     device T* o [[buffer(9)]],
     device float* statistics [[buffer(10)]],
     uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup T key_memory[Panel<LANES, T, N, D>::SIZE];
-  threadgroup T value_memory[Panel<LANES, T, N, DV>::SIZE];
+  enum { PARTS = PAIRED ? 2 : 1, TILES = PAIRED ? SIMDGROUPS * M * N / 2 : 1 };
+  threadgroup T key_memory[PARTS * Panel<LANES, T, N, D / PARTS, PARTS>::SIZE];
+  threadgroup T value_memory[PARTS * Panel<LANES, T, N, DV / PARTS, PARTS>::SIZE];
+  threadgroup Pack<float, 2> score_memory[TILES];
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);
   const Scores scores = scores_of<T>(numbers);
-  const int rows = M * SIMDGROUPS;
+  const uint part = simdgroup % PARTS, part_thread = simdgroup / PARTS * LANES + lane;
+  q += part * (D / PARTS);
+  k += part * (D / PARTS);
+  v += part * (DV / PARTS);
+  o += part * (DV / PARTS);
+  const int rows = M * SIMDGROUPS / PARTS;
   const int head = group.y, batch = group.z;
   int block;
-  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, group.x, rows, block);
+  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, groups.x - 1 - group.x, rows, block);
   if (block >= sequence.queries) {
     return;
   }
   const Band band = band_of(sizes, sequence);
-  const Mask<B> mask = mask_of(mask_values, sizes, sequence, batch, head);
+  const Mask<B> mask = mask_of<false>(mask_values, sizes, sequence, batch, head);
   const size_t matrix = size_t(batch) * sizes.query_heads + head;
   const size_t key_matrix = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
-  const int query = block + int(simdgroup) * M;
+  const int query = block + int(simdgroup / PARTS) * M;
   const size_t row = matrix * sizes.queries + sequence.query + query;
   const size_t key_row = key_matrix * sizes.keys + sequence.key;
   const int own = sequence.queries - query;
 
-  Operand<LANES, T, M, D> queries;
-  load(queries, q + row * D, own, lane);
-  Tile<LANES, M, DV> sum;
+  Operand<LANES, T, M, D / PARTS> queries;
+  load(queries, q + row * D, D, own, lane);
+  Tile<LANES, M, DV / PARTS> sum;
   fill(sum, 0);
   float m[Scored::ROWS], l[Scored::ROWS];
   for (int i = 0; i < Scored::ROWS; i++) {
@@ -375,18 +452,18 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
   }
 
   const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
-  Panel<LANES, T, N, D> keys;
-  Panel<LANES, T, N, DV> values;
-  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
-  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
+  Panel<LANES, T, N, D / PARTS, PARTS> keys;
+  Panel<LANES, T, N, DV / PARTS, PARTS> values;
+  keys.begin(key_memory + part * keys.SIZE, k + (key_row + first) * D, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
+  values.begin(value_memory + part * values.SIZE, v + (key_row + first) * DV, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   MaskTile<false, B, LANES, M, N> elements;
   if (MASKED) {
     elements.ask(mask, query, first, own, end - first, lane);
   }
   for (int key = first; key < end; key += N) {
     wait(keys, values);
-    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, LANES * SIMDGROUPS);
-    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, LANES * SIMDGROUPS);
+    keys.turn(k + (key_row + key + N) * D, end - key - N, part_thread, LANES * SIMDGROUPS / PARTS);
+    values.turn(v + (key_row + key + N) * DV, end - key - N, part_thread, LANES * SIMDGROUPS / PARTS);
     ready(keys, values);
     bool is_seen = band.has_some(query, M, key, N);
     if (MASKED) {
@@ -396,13 +473,15 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
       }
       elements.ask(mask, query, key + N, own, end - key - N, lane);
     }
-    if (!is_seen) {
+    if (!PAIRED && !is_seen) {
       continue;
     }
     Scored s;
     fill(s, 0);
     multiply_add_transposed(s, queries, keys, lane);
-    score<false, CAPPED, MASKED>(s, scores, elements, band, query, key, lane);
+    add_parts<PAIRED>(s, score_memory, simdgroup, lane);
+    score<false, CAPPED, MASKED>(s, scores, elements);
+    hide<false, MASKED>(s, -INFINITY, elements, band, query, key, lane);
 
     // m is the largest score so far; what was added up before is in units of the old one.
     float most[Scored::ROWS], shrink[Scored::ROWS], sums[Scored::ROWS];
@@ -434,18 +513,18 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
     divisors[i] = l[i] == 0 ? 1.0f : l[i];  // a row that sees nothing has no scores above −∞
   }
   divide_rows(sum, divisors);
-  store(sum, o + row * DV, own, lane);
+  store(sum, o + row * DV, DV, own, lane);
   for (int i = 0; i < Scored::ROWS; i++) {
     const int r = sum.row(i, lane);
     // One of the lanes that share the row.
-    if (r < own && sum.column(0, lane) == 0) {
+    if (r < own && sum.column(0, lane) == 0 && part == 0) {
       statistics[2 * (row + r)] = m[i] == -INFINITY ? 0.0f : m[i] / scores.unit;
       statistics[2 * (row + r) + 1] = l[i];
     }
   }
 }
 
-template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
+template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
 [[kernel]] void attention_delta(
     device const T* q [[buffer(0)]],
     device const T* k [[buffer(1)]],
@@ -460,57 +539,66 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
     device const float* numbers [[buffer(10)]],
     device float* row_values [[buffer(11)]],
     uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup T key_memory[Panel<LANES, T, N, D>::SIZE];
-  threadgroup T value_memory[Panel<LANES, T, N, DV>::SIZE];
+  enum { PARTS = PAIRED ? 2 : 1, TILES = PAIRED ? SIMDGROUPS * M * N / 2 : 1 };
+  threadgroup T key_memory[PARTS * Panel<LANES, T, N, D / PARTS, PARTS>::SIZE];
+  threadgroup T value_memory[PARTS * Panel<LANES, T, N, DV / PARTS, PARTS>::SIZE];
+  threadgroup Pack<float, 2> score_memory[TILES];
+  threadgroup Pack<float, 2> gradient_memory[TILES];
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);
   const Scores scores = scores_of<T>(numbers);
-  const int rows = M * SIMDGROUPS;
+  const uint part = simdgroup % PARTS, part_thread = simdgroup / PARTS * LANES + lane;
+  q += part * (D / PARTS);
+  k += part * (D / PARTS);
+  v += part * (DV / PARTS);
+  d_o += part * (DV / PARTS);
+  const int rows = M * SIMDGROUPS / PARTS;
   const int head = group.y, batch = group.z;
   int block;
-  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, group.x, rows, block);
+  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, groups.x - 1 - group.x, rows, block);
   if (block >= sequence.queries) {
     return;
   }
   const Band band = band_of(sizes, sequence);
-  const Mask<B> mask = mask_of(mask_values, sizes, sequence, batch, head);
+  const Mask<B> mask = mask_of<false>(mask_values, sizes, sequence, batch, head);
   const size_t matrix = size_t(batch) * sizes.query_heads + head;
   const size_t key_matrix = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
-  const int query = block + int(simdgroup) * M;
+  const int query = block + int(simdgroup / PARTS) * M;
   const size_t row = matrix * sizes.queries + sequence.query + query;
   const size_t key_row = key_matrix * sizes.keys + sequence.key;
   const int own = sequence.queries - query;
 
-  Operand<LANES, T, M, D> queries;
-  Operand<LANES, T, M, DV> d_os;
-  load(queries, q + row * D, own, lane);
-  load(d_os, d_o + row * DV, own, lane);
+  Operand<LANES, T, M, D / PARTS> queries;
+  Operand<LANES, T, M, DV / PARTS> d_os;
+  load(queries, q + row * D, D, own, lane);
+  load(d_os, d_o + row * DV, DV, own, lane);
   Row rows_own[Scored::ROWS];
   for (int i = 0; i < Scored::ROWS; i++) {
     const int r = Scored::row(i, lane);
     rows_own[i] = {0, 0, 0};
     if (r < own) {
-      rows_own[i] = {statistics[2 * (row + r)] * scores.unit, share_of(statistics[2 * (row + r) + 1]), -dlse[row + r]};
+      rows_own[i] = row_of<T>(statistics[2 * (row + r)], statistics[2 * (row + r) + 1], -dlse[row + r]);
     }
   }
 
   const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
-  Panel<LANES, T, N, D> keys;
-  Panel<LANES, T, N, DV> values;
-  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
-  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
+  Panel<LANES, T, N, D / PARTS, PARTS> keys;
+  Panel<LANES, T, N, DV / PARTS, PARTS> values;
+  keys.begin(key_memory + part * keys.SIZE, k + (key_row + first) * D, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
+  values.begin(value_memory + part * values.SIZE, v + (key_row + first) * DV, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   MaskTile<false, B, LANES, M, N> elements;
   if (MASKED) {
     elements.ask(mask, query, first, own, end - first, lane);
   }
   for (int key = first; key < end; key += N) {
     wait(keys, values);
-    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, LANES * SIMDGROUPS);
-    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, LANES * SIMDGROUPS);
+    keys.turn(k + (key_row + key + N) * D, end - key - N, part_thread, LANES * SIMDGROUPS / PARTS);
+    values.turn(v + (key_row + key + N) * DV, end - key - N, part_thread, LANES * SIMDGROUPS / PARTS);
     ready(keys, values);
     bool is_seen = band.has_some(query, M, key, N);
     if (MASKED) {
@@ -520,13 +608,14 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
       }
       elements.ask(mask, query, key + N, own, end - key - N, lane);
     }
-    if (!is_seen) {
+    if (!PAIRED && !is_seen) {
       continue;
     }
     Scored s, d_ps;
     fill(s, 0);
     multiply_add_transposed(s, queries, keys, lane);
-    score<false, CAPPED, MASKED>(s, scores, elements, band, query, key, lane);
+    add_parts<PAIRED>(s, score_memory, simdgroup, lane);
+    score<false, CAPPED, MASKED>(s, scores, elements);
     fill(d_ps, 0);
     multiply_add_transposed(d_ps, d_os, values, lane);
     float sums[Scored::ROWS];
@@ -535,6 +624,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
         s.set(i, j, rows_own[i].template probability<T>(s.get(i, j)) * d_ps.get(i, j));
       }
     }
+    hide<false, MASKED>(s, 0, elements, band, query, key, lane);
     row_sum(s, sums);
     for (int i = 0; i < Scored::ROWS; i++) {
       rows_own[i].delta += sums[i];
@@ -543,7 +633,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
 
   for (int i = 0; i < Scored::ROWS; i++) {
     const int r = Scored::row(i, lane);
-    if (r < own && Scored::column(0, lane) == 0) {
+    if (r < own && Scored::column(0, lane) == 0 && part == 0) {
       store(rows_own[i], row_values + (row + r) * ROW_SIZE);
     }
   }
@@ -565,7 +655,7 @@ template <typename T, int LANES, int M, int DV>
   const int own = min(rows - row, size_t(M));
 
   Operand<LANES, T, M, DV> d_os;
-  load(d_os, d_o + row * DV, own, lane);
+  load(d_os, d_o + row * DV, DV, own, lane);
   Panel<LANES, T, M, DV> outputs;
   outputs.begin(output_memory, o + row * DV, own, thread_index, LANES);
   wait(outputs);
@@ -581,13 +671,13 @@ template <typename T, int LANES, int M, int DV>
       const int r = products.row(i, lane);
       if (r == products.column(j, lane) && r < own) {
         const size_t at = row + r;
-        store({statistics[2 * at] * Power<T>::unit(), share_of(statistics[2 * at + 1]), products.get(i, j) - dlse[at]}, row_values + at * ROW_SIZE);
+        store(row_of<T>(statistics[2 * at], statistics[2 * at + 1], products.get(i, j) - dlse[at]), row_values + at * ROW_SIZE);
       }
     }
   }
 }
 
-template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
+template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
 [[kernel]] void attention_dq(
     device const T* q [[buffer(0)]],
     device const T* k [[buffer(1)]],
@@ -601,36 +691,46 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
     device const float* numbers [[buffer(9)]],
     device T* dq [[buffer(10)]],
     uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup T key_memory[Panel<LANES, T, N, D>::SIZE];
-  threadgroup T value_memory[Panel<LANES, T, N, DV>::SIZE];
+  enum { PARTS = PAIRED ? 2 : 1, TILES = PAIRED ? SIMDGROUPS * M * N / 2 : 1 };
+  threadgroup T key_memory[PARTS * Panel<LANES, T, N, D / PARTS, PARTS>::SIZE];
+  threadgroup T value_memory[PARTS * Panel<LANES, T, N, DV / PARTS, PARTS>::SIZE];
+  threadgroup Pack<float, 2> score_memory[TILES];
+  threadgroup Pack<float, 2> gradient_memory[TILES];
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);
   const Scores scores = scores_of<T>(numbers);
-  const int rows = M * SIMDGROUPS;
+  const uint part = simdgroup % PARTS, part_thread = simdgroup / PARTS * LANES + lane;
+  q += part * (D / PARTS);
+  k += part * (D / PARTS);
+  v += part * (DV / PARTS);
+  d_o += part * (DV / PARTS);
+  dq += part * (D / PARTS);
+  const int rows = M * SIMDGROUPS / PARTS;
   const int head = group.y, batch = group.z;
   int block;
-  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, group.x, rows, block);
+  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, groups.x - 1 - group.x, rows, block);
   if (block >= sequence.queries) {
     return;
   }
   const Band band = band_of(sizes, sequence);
-  const Mask<B> mask = mask_of(mask_values, sizes, sequence, batch, head);
+  const Mask<B> mask = mask_of<false>(mask_values, sizes, sequence, batch, head);
   const size_t matrix = size_t(batch) * sizes.query_heads + head;
   const size_t key_matrix = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
-  const int query = block + int(simdgroup) * M;
+  const int query = block + int(simdgroup / PARTS) * M;
   const size_t row = matrix * sizes.queries + sequence.query + query;
   const size_t key_row = key_matrix * sizes.keys + sequence.key;
   const int own = sequence.queries - query;
 
-  Operand<LANES, T, M, D> queries;
-  Operand<LANES, T, M, DV> d_os;
-  Tile<LANES, M, D> sum;
-  load(queries, q + row * D, own, lane);
-  load(d_os, d_o + row * DV, own, lane);
+  Operand<LANES, T, M, D / PARTS> queries;
+  Operand<LANES, T, M, DV / PARTS> d_os;
+  Tile<LANES, M, D / PARTS> sum;
+  load(queries, q + row * D, D, own, lane);
+  load(d_os, d_o + row * DV, DV, own, lane);
   fill(sum, 0);
   Row rows_own[Scored::ROWS];
   for (int i = 0; i < Scored::ROWS; i++) {
@@ -638,18 +738,18 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
   }
 
   const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
-  Panel<LANES, T, N, D> keys;
-  Panel<LANES, T, N, DV> values;
-  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
-  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
+  Panel<LANES, T, N, D / PARTS, PARTS> keys;
+  Panel<LANES, T, N, DV / PARTS, PARTS> values;
+  keys.begin(key_memory + part * keys.SIZE, k + (key_row + first) * D, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
+  values.begin(value_memory + part * values.SIZE, v + (key_row + first) * DV, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   MaskTile<false, B, LANES, M, N> elements;
   if (MASKED) {
     elements.ask(mask, query, first, own, end - first, lane);
   }
   for (int key = first; key < end; key += N) {
     wait(keys, values);
-    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, LANES * SIMDGROUPS);
-    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, LANES * SIMDGROUPS);
+    keys.turn(k + (key_row + key + N) * D, end - key - N, part_thread, LANES * SIMDGROUPS / PARTS);
+    values.turn(v + (key_row + key + N) * DV, end - key - N, part_thread, LANES * SIMDGROUPS / PARTS);
     ready(keys, values);
     bool is_seen = band.has_some(query, M, key, N);
     if (MASKED) {
@@ -659,23 +759,26 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
       }
       elements.ask(mask, query, key + N, own, end - key - N, lane);
     }
-    if (!is_seen) {
+    if (!PAIRED && !is_seen) {
       continue;
     }
     Scored s, products, ds;
     fill(s, 0);
     multiply_add_transposed(s, queries, keys, lane);
+    add_parts<PAIRED>(s, score_memory, simdgroup, lane);
     if (CAPPED) {
       products = s;
     }
-    score<false, CAPPED, MASKED>(s, scores, elements, band, query, key, lane);
+    score<false, CAPPED, MASKED>(s, scores, elements);
     fill(ds, 0);
     multiply_add_transposed(ds, d_os, values, lane);
+    add_parts<PAIRED>(ds, gradient_memory, simdgroup, lane);
     for (int i = 0; i < Scored::ROWS; i++) {
       for (int j = 0; j < Scored::COLUMNS; j++) {
         ds.set(i, j, rows_own[i].template probability<T>(s.get(i, j)) * (ds.get(i, j) - rows_own[i].delta));
       }
     }
+    hide<false, MASKED>(ds, 0, elements, band, query, key, lane);
     if (CAPPED) {
       uncap(ds, products, scores);
     }
@@ -683,117 +786,10 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
   }
 
   multiply(sum, scores.scale);
-  store(sum, dq + row * D, own, lane);
+  store(sum, dq + row * D, D, own, lane);
 }
 
-template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
-[[kernel]] void attention_weights(
-    device const T* q [[buffer(0)]],
-    device const T* k [[buffer(1)]],
-    device const T* v [[buffer(2)]],
-    device const B* mask_values [[buffer(3)]],
-    device const T* d_o [[buffer(4)]],
-    device const float* row_values [[buffer(5)]],
-    device const int* query_starts [[buffer(6)]],
-    device const int* key_starts [[buffer(7)]],
-    device const int* size_values [[buffer(8)]],
-    device const float* numbers [[buffer(9)]],
-    device T* p [[buffer(10)]],
-    device T* d_s [[buffer(11)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint thread_index [[thread_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup T key_memory[Panel<LANES, T, N, D>::SIZE];
-  threadgroup T value_memory[Panel<LANES, T, N, DV>::SIZE];
-  typedef Tile<LANES, M, N> Scored;
-
-  const Sizes sizes = sizes_of(size_values);
-  const Scores scores = scores_of<T>(numbers);
-  const int rows = M * SIMDGROUPS;
-  const int head = group.y, batch = group.z;
-  int block;
-  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, group.x, rows, block);
-  if (block >= sequence.queries) {
-    return;
-  }
-  const Band band = band_of(sizes, sequence);
-  const Mask<B> mask = mask_of(mask_values, sizes, sequence, batch, head);
-  const size_t matrix = size_t(batch) * sizes.query_heads + head;
-  const size_t key_matrix = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
-  const int query = block + int(simdgroup) * M;
-  const size_t row = matrix * sizes.queries + sequence.query + query;
-  const size_t key_row = key_matrix * sizes.keys + sequence.key;
-  const int own = sequence.queries - query;
-
-  Operand<LANES, T, M, D> queries;
-  Operand<LANES, T, M, DV> d_os;
-  load(queries, q + row * D, own, lane);
-  load(d_os, d_o + row * DV, own, lane);
-  Row rows_own[Scored::ROWS];
-  for (int i = 0; i < Scored::ROWS; i++) {
-    rows_own[i] = row_of(row_values + row * ROW_SIZE, Scored::row(i, lane), own);
-  }
-
-  const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
-  Panel<LANES, T, N, D> keys;
-  Panel<LANES, T, N, DV> values;
-  keys.begin(key_memory, k + (key_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
-  values.begin(value_memory, v + (key_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
-  MaskTile<false, B, LANES, M, N> elements;
-  if (MASKED) {
-    elements.ask(mask, query, first, own, end - first, lane);
-  }
-  for (int key = first; key < end; key += N) {
-    wait(keys, values);
-    keys.turn(k + (key_row + key + N) * D, end - key - N, thread_index, LANES * SIMDGROUPS);
-    values.turn(v + (key_row + key + N) * DV, end - key - N, thread_index, LANES * SIMDGROUPS);
-    ready(keys, values);
-    bool is_seen = band.has_some(query, M, key, N);
-    if (MASKED) {
-      if (is_seen) {
-        elements.take(mask, query, key, own, band.keys - key, lane);
-        is_seen = !elements.hides_all();
-      }
-      elements.ask(mask, query, key + N, own, end - key - N, lane);
-    }
-    if (!is_seen) {
-      continue;
-    }
-    Scored s, products, ds;
-    fill(s, 0);
-    multiply_add_transposed(s, queries, keys, lane);
-    if (CAPPED) {
-      products = s;
-    }
-    score<false, CAPPED, MASKED>(s, scores, elements, band, query, key, lane);
-    fill(ds, 0);
-    multiply_add_transposed(ds, d_os, values, lane);
-    for (int i = 0; i < Scored::ROWS; i++) {
-      for (int j = 0; j < Scored::COLUMNS; j++) {
-        s.set(i, j, rows_own[i].template probability<T>(s.get(i, j)));
-        ds.set(i, j, s.get(i, j) * (ds.get(i, j) - rows_own[i].delta));
-      }
-    }
-    if (CAPPED) {
-      uncap(ds, products, scores);
-    }
-    for (int i = 0; i < Scored::ROWS; i++) {
-      const int r = s.row(i, lane);
-      for (int j = 0; j < Scored::COLUMNS; j++) {
-        const int c = key + s.column(j, lane);
-        if (r < own && c < sequence.keys) {
-          const size_t at = (row + r) * sizes.keys + sequence.key + c;
-          p[at] = T(s.get(i, j));
-          d_s[at] = T(ds.get(i, j) * scores.scale);
-        }
-      }
-    }
-  }
-
-}
-
-template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
+template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
 [[kernel]] void attention_dkv(
     device const T* q [[buffer(0)]],
     device const T* k [[buffer(1)]],
@@ -811,14 +807,24 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
     uint thread_index [[thread_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup T query_memory[Panel<LANES, T, N, D>::SIZE];
-  threadgroup T d_o_memory[Panel<LANES, T, N, DV>::SIZE];
+  enum { PARTS = PAIRED ? 2 : 1, TILES = PAIRED ? SIMDGROUPS * M * N / 2 : 1 };
+  threadgroup T query_memory[PARTS * Panel<LANES, T, N, D / PARTS, PARTS>::SIZE];
+  threadgroup T d_o_memory[PARTS * Panel<LANES, T, N, DV / PARTS, PARTS>::SIZE];
   threadgroup float row_memory[Panel<LANES, float, N, ROW_SIZE>::SIZE];
+  threadgroup Pack<float, 2> score_memory[TILES];
+  threadgroup Pack<float, 2> gradient_memory[TILES];
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);
   const Scores scores = scores_of<T>(numbers);
-  const int rows = M * SIMDGROUPS;
+  const uint part = simdgroup % PARTS, part_thread = simdgroup / PARTS * LANES + lane;
+  q += part * (D / PARTS);
+  k += part * (D / PARTS);
+  v += part * (DV / PARTS);
+  d_o += part * (DV / PARTS);
+  dk += part * (D / PARTS);
+  dv += part * (DV / PARTS);
+  const int rows = M * SIMDGROUPS / PARTS;
   const int key_head = group.y, batch = group.z;
   const int heads = sizes.query_heads / sizes.key_heads;
   int block;
@@ -828,34 +834,34 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
   }
   const Band band = band_of(sizes, sequence);
   const size_t key_matrix = size_t(batch) * sizes.key_heads + key_head;
-  const int key = block + int(simdgroup) * M;
+  const int key = block + int(simdgroup / PARTS) * M;
   const size_t row = key_matrix * sizes.keys + sequence.key + key;
   const int own = sequence.keys - key;
 
-  Operand<LANES, T, M, D> keys;
-  Operand<LANES, T, M, DV> values;
-  Tile<LANES, M, D> dk_sum;
-  Tile<LANES, M, DV> dv_sum;
-  load(keys, k + row * D, own, lane);
-  load(values, v + row * DV, own, lane);
+  Operand<LANES, T, M, D / PARTS> keys;
+  Operand<LANES, T, M, DV / PARTS> values;
+  Tile<LANES, M, D / PARTS> dk_sum;
+  Tile<LANES, M, DV / PARTS> dv_sum;
+  load(keys, k + row * D, D, own, lane);
+  load(values, v + row * DV, DV, own, lane);
   fill(dk_sum, 0);
   fill(dv_sum, 0);
 
   const int first = band.first_query(block) / N * N, end = band.end_query(block, rows);
   const int end_head = (key_head + 1) * heads;
   size_t query_row = (size_t(batch) * sizes.query_heads + key_head * heads) * sizes.queries + sequence.query;
-  Panel<LANES, T, N, D> queries;
-  Panel<LANES, T, N, DV> d_os;
+  Panel<LANES, T, N, D / PARTS, PARTS> queries;
+  Panel<LANES, T, N, DV / PARTS, PARTS> d_os;
   Panel<LANES, float, N, ROW_SIZE> query_rows;
-  queries.begin(query_memory, q + (query_row + first) * D, end - first, thread_index, LANES * SIMDGROUPS);
-  d_os.begin(d_o_memory, d_o + (query_row + first) * DV, end - first, thread_index, LANES * SIMDGROUPS);
+  queries.begin(query_memory + part * queries.SIZE, q + (query_row + first) * D, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
+  d_os.begin(d_o_memory + part * d_os.SIZE, d_o + (query_row + first) * DV, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   query_rows.begin(row_memory, row_values + (query_row + first) * ROW_SIZE, end - first, thread_index, LANES * SIMDGROUPS);
   MaskTile<true, B, LANES, M, N> elements;
   if (MASKED) {
-    elements.ask(mask_of(mask_values, sizes, sequence, batch, key_head * heads), first, key, end - first, own, lane);
+    elements.ask(mask_of<true>(mask_values, sizes, sequence, batch, key_head * heads), first, key, end - first, own, lane);
   }
   for (int head = key_head * heads; head < end_head; head++, query_row += sizes.queries) {
-    const Mask<B> mask = mask_of(mask_values, sizes, sequence, batch, head);
+    const Mask<B> mask = mask_of<true>(mask_values, sizes, sequence, batch, head);
     for (int query = first; query < end; query += N) {
       // The next turn is of this head, or the first of the next.
       size_t next = query_row + query + N;
@@ -865,8 +871,8 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
         next_rows = head + 1 < end_head ? end - first : 0;
       }
       wait(queries, d_os);
-      queries.turn(q + next * D, next_rows, thread_index, LANES * SIMDGROUPS);
-      d_os.turn(d_o + next * DV, next_rows, thread_index, LANES * SIMDGROUPS);
+      queries.turn(q + next * D, next_rows, part_thread, LANES * SIMDGROUPS / PARTS);
+      d_os.turn(d_o + next * DV, next_rows, part_thread, LANES * SIMDGROUPS / PARTS);
       query_rows.turn(row_values + next * ROW_SIZE, next_rows, thread_index, LANES * SIMDGROUPS);
       ready(queries, d_os);
       bool is_seen = band.has_some(query, N, key, M);
@@ -877,33 +883,38 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
         }
         const bool is_last = query + N >= end;
         elements.ask(
-            mask_of(mask_values, sizes, sequence, batch, is_last ? head + 1 : head), is_last ? first : query + N, key,
+            mask_of<true>(mask_values, sizes, sequence, batch, is_last ? head + 1 : head), is_last ? first : query + N, key,
             next_rows, own, lane);
       }
-      if (!is_seen) {
+      if (!PAIRED && !is_seen) {
         continue;
       }
       Scored s, products, ds;
       fill(s, 0);
       multiply_add_transposed(s, keys, queries, lane);
+      add_parts<PAIRED>(s, score_memory, simdgroup, lane);
       if (CAPPED) {
         products = s;
       }
-      score<true, CAPPED, MASKED>(s, scores, elements, band, query, key, lane);
+      score<true, CAPPED, MASKED>(s, scores, elements);
+      float deltas[Scored::COLUMNS];
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        const int r = s.column(j, lane);
-        const Row of_query = {query_rows.get(r, 0), query_rows.get(r, 1), 0};
+        float row[ROW_SIZE];
+        query_rows.get_row(s.column(j, lane), row);
+        const Row of_query = {row[0], row[1], row[2]};
+        deltas[j] = row[2];
         for (int i = 0; i < Scored::ROWS; i++) {
           s.set(i, j, of_query.template probability<T>(s.get(i, j)));
         }
       }
+      hide<true, MASKED>(s, 0, elements, band, query, key, lane);
       multiply_add(dv_sum, s, d_os, lane);
       fill(ds, 0);
       multiply_add_transposed(ds, values, d_os, lane);
+      add_parts<PAIRED>(ds, gradient_memory, simdgroup, lane);
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        const float delta = query_rows.get(s.column(j, lane), 2);
         for (int i = 0; i < Scored::ROWS; i++) {
-          ds.set(i, j, s.get(i, j) * (ds.get(i, j) - delta));
+          ds.set(i, j, s.get(i, j) * (ds.get(i, j) - deltas[j]));
         }
       }
       if (CAPPED) {
@@ -914,12 +925,12 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
   }
 
   multiply(dk_sum, scores.scale);
-  store(dk_sum, dk + row * D, own, lane);
-  store(dv_sum, dv + row * DV, own, lane);
+  store(dk_sum, dk + row * D, D, own, lane);
+  store(dv_sum, dv + row * DV, DV, own, lane);
 }
 
 // Along x blocks of the mask's keys, along y of its queries, along z its matrices.
-template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
+template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LANES, int SIMDGROUPS, int M, int N, int D, int DV>
 [[kernel]] void attention_dmask(
     device const T* q [[buffer(0)]],
     device const T* k [[buffer(1)]],
@@ -957,7 +968,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
   fill(sum, 0);
   for (int batch = first_batch; batch < end_batch; batch++) {
     for (int head = first_head; head < end_head; head++) {
-      const Mask<B> mask = mask_of(mask_values, sizes, {0, 0, 0, 0}, batch, head);
+      const Mask<B> mask = mask_of<false>(mask_values, sizes, {0, 0, 0, 0}, batch, head);
       const size_t query_row = (size_t(batch) * sizes.query_heads + head) * sizes.queries;
       const size_t key_matrix = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
       for (int query = first_query; query < end_query; query += M) {
@@ -965,8 +976,8 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
         const int own = sizes.queries - query;
         Operand<LANES, T, M, D> queries;
         Operand<LANES, T, M, DV> d_os;
-        load(queries, q + row * D, own, lane);
-        load(d_os, d_o + row * DV, own, lane);
+        load(queries, q + row * D, D, own, lane);
+        load(d_os, d_o + row * DV, DV, own, lane);
         Row rows_own[Scored::ROWS];
         Seen seen[Scored::ROWS];
         for (int i = 0; i < Scored::ROWS; i++) {
@@ -1002,7 +1013,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, int LANES, int SIMDG
               const int k = key + sum.column(j, lane);
               if (k >= seen[i].first && k < seen[i].end) {
                 const uint q = query + sum.row(i, lane);
-                const float value = masked(s.get(i, j), scores, *mask.at(q, k));
+                const float value = s.get(i, j) + float(*mask.at(q, k)) * scores.unit;
                 sum.set(i, j, sum.get(i, j) + rows_own[i].template probability<T>(value) * (d_ps.get(i, j) - rows_own[i].delta));
               }
             }

@@ -17,7 +17,8 @@
 // which a device may fetch ahead; what is used of the last turn ends before wait, and what is
 // used of this one begins behind ready. The left factor is a tile or, where the panel is read
 // transposed, an operand: rows of T that came from device memory. Rows of device memory are
-// zeros from their number on.
+// zeros from their number on. A panel may be one of PARTS of wider rows, which lie as far apart; its
+// threads are those that it is told of.
 
 #include "rows.h"
 #include <metal_simdgroup_matrix>
@@ -27,7 +28,7 @@
 template <int LANES, int M, int C>
 struct Tile;
 
-template <int LANES, typename T, int R, int C>
+template <int LANES, typename T, int R, int C, int PARTS = 1>
 struct Panel;
 
 template <int LANES, typename T, int M, int K>
@@ -40,16 +41,16 @@ struct Operand {
 template <int M, int C>
 struct Tile<32, M, C> : mlxg::tile<M, C> {};
 
-template <typename T, int R, int C>
-struct Panel<32, T, R, C> : mlxg::panel<T, R, C> {};
+template <typename T, int R, int C, int PARTS>
+struct Panel<32, T, R, C, PARTS> : mlxg::panel<T, R, C, PARTS> {};
 
-template <typename T, int R, int C, int W>
-inline void wait(thread Panel<32, T, R, C>& one, thread Panel<32, T, R, W>& other) {
+template <typename T, int R, int C, int W, int PARTS>
+inline void wait(thread Panel<32, T, R, C, PARTS>& one, thread Panel<32, T, R, W, PARTS>& other) {
   mlxg::wait(one, other);
 }
 
-template <typename T, int R, int C, int W>
-inline void ready(thread Panel<32, T, R, C>& one, thread Panel<32, T, R, W>& other) {
+template <typename T, int R, int C, int W, int PARTS>
+inline void ready(thread Panel<32, T, R, C, PARTS>& one, thread Panel<32, T, R, W, PARTS>& other) {
   mlxg::ready(one, other);
 }
 
@@ -67,19 +68,19 @@ template <typename T, int M, int K>
 struct Operand<32, T, M, K> : mlxg::operand<T, M, K> {};
 
 template <typename T, int M, int K>
-inline void load(thread Operand<32, T, M, K>& left, device const T* from, int rows, uint lane) {
-  left.load(from, rows, lane);
+inline void load(thread Operand<32, T, M, K>& left, device const T* from, int apart, int rows, uint lane) {
+  left.load(from, apart, rows, lane);
 }
 
-template <int M, int K, int C, typename T>
+template <int M, int K, int C, int PARTS, typename T>
 inline void multiply_add(
-    thread Tile<32, M, C>& sum, thread Tile<32, M, K>& left, thread const Panel<32, T, K, C>& panel, uint lane) {
+    thread Tile<32, M, C>& sum, thread Tile<32, M, K>& left, thread const Panel<32, T, K, C, PARTS>& panel, uint lane) {
   mlxg::multiply_add(sum, left, panel, lane);
 }
 
-template <int M, int K, int C, typename T>
+template <int M, int K, int C, int PARTS, typename T>
 inline void multiply_add_transposed(
-    thread Tile<32, M, C>& sum, thread Operand<32, T, M, K>& left, thread const Panel<32, T, C, K>& panel, uint lane) {
+    thread Tile<32, M, C>& sum, thread Operand<32, T, M, K>& left, thread const Panel<32, T, C, K, PARTS>& panel, uint lane) {
   mlxg::multiply_add_transposed(sum, left, panel, lane);
 }
 
@@ -106,9 +107,9 @@ struct Tile<32, M, C> {
   }
 };
 
-template <typename T, int R, int C>
-struct Panel<32, T, R, C> {
-  enum { SIZE = R * C };  // of its memory
+template <typename T, int R, int C, int PARTS>
+struct Panel<32, T, R, C, PARTS> {
+  enum { SIZE = R * C, ROW = C * PARTS };  // of its memory, and from one row of device memory to the next
   threadgroup T* memory;
   device const T* next;
   int next_rows;
@@ -121,11 +122,11 @@ struct Panel<32, T, R, C> {
 
   void turn(device const T* from, int rows, uint thread_index, uint threads) {
     const int pack = C % 8 == 0 ? 8 : 1;
-    const bool is_packed = packed<pack>(next, C);
+    const bool is_packed = packed<pack>(next, ROW);
     for (uint i = thread_index * pack; i < R * C; i += threads * pack) {
       T values[pack];
       if (int(i / C) < next_rows) {
-        read<pack>(next + i / C * C, i % C, C, is_packed, values);
+        read<pack>(next + i / C * ROW, i % C, C, is_packed, values);
       } else {
         for (int k = 0; k < pack; k++) {
           values[k] = T(0);
@@ -139,18 +140,20 @@ struct Panel<32, T, R, C> {
     next_rows = rows;
   }
 
-  float get(int row, int column) const {
-    return float(memory[row * C + column]);
+  void get_row(int row, thread float* to) const {
+    for (int c = 0; c < C; c++) {
+      to[c] = float(memory[row * C + c]);
+    }
   }
 };
 
-template <typename T, int R, int C, int W>
-inline void wait(thread Panel<32, T, R, C>&, thread Panel<32, T, R, W>&) {
+template <typename T, int R, int C, int W, int PARTS>
+inline void wait(thread Panel<32, T, R, C, PARTS>&, thread Panel<32, T, R, W, PARTS>&) {
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
-template <typename T, int R, int C, int W>
-inline void ready(thread Panel<32, T, R, C>&, thread Panel<32, T, R, W>&) {
+template <typename T, int R, int C, int W, int PARTS>
+inline void ready(thread Panel<32, T, R, C, PARTS>&, thread Panel<32, T, R, W, PARTS>&) {
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
@@ -164,9 +167,9 @@ inline void ready(thread Panel<32, T, R, C>&) {
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
-template <bool TRANSPOSED, int M, int K, int C, typename T, int R, int W>
+template <bool TRANSPOSED, int M, int K, int C, typename T, int R, int W, int PARTS>
 inline void add_product(
-    thread Tile<32, M, C>& sum, thread Tile<32, M, K>& left, thread const Panel<32, T, R, W>& panel, uint lane) {
+    thread Tile<32, M, C>& sum, thread Tile<32, M, K>& left, thread const Panel<32, T, R, W, PARTS>& panel, uint lane) {
   const int row = sum.row(0, lane);
   const int column = sum.column(0, lane);
   for (int c = 0; c < C; c += 8) {
@@ -214,8 +217,9 @@ struct Tile<1, M, C> {
   }
 };
 
-template <typename T, int R, int C>
-struct Panel<1, T, R, C> {
+template <typename T, int R, int C, int PARTS>
+struct Panel<1, T, R, C, PARTS> {
+  enum { ROW = C * PARTS };
   enum { SIZE = 1 };
   device const T* rows;
   int count;
@@ -234,17 +238,19 @@ struct Panel<1, T, R, C> {
     next_rows = number;
   }
 
-  float get(int row, int column) const {
-    return row < count ? float(rows[row * C + column]) : 0.0f;
+  void get_row(int row, thread float* to) const {
+    for (int c = 0; c < C; c++) {
+      to[c] = row < count ? float(rows[row * ROW + c]) : 0.0f;
+    }
   }
 };
 
-template <typename T, int R, int C, int W>
-inline void wait(thread Panel<1, T, R, C>&, thread Panel<1, T, R, W>&) {
+template <typename T, int R, int C, int W, int PARTS>
+inline void wait(thread Panel<1, T, R, C, PARTS>&, thread Panel<1, T, R, W, PARTS>&) {
 }
 
-template <typename T, int R, int C, int W>
-inline void ready(thread Panel<1, T, R, C>&, thread Panel<1, T, R, W>&) {
+template <typename T, int R, int C, int W, int PARTS>
+inline void ready(thread Panel<1, T, R, C, PARTS>&, thread Panel<1, T, R, W, PARTS>&) {
 }
 
 template <typename T, int R, int C>
@@ -257,21 +263,21 @@ inline void ready(thread Panel<1, T, R, C>&) {
 
 // Eight rows by eight columns of the product stay in registers over all of K, and eight
 // columns of the panel, as floats, in a cache over all rows.
-template <bool TRANSPOSED, int M, int K, int C, typename T, int R, int W>
+template <bool TRANSPOSED, int M, int K, int C, typename T, int R, int W, int PARTS>
 inline void add_product(
-    thread Tile<1, M, C>& sum, thread Tile<1, M, K>& left, thread const Panel<1, T, R, W>& panel, uint) {
+    thread Tile<1, M, C>& sum, thread Tile<1, M, K>& left, thread const Panel<1, T, R, W, PARTS>& panel, uint) {
   for (int c = 0; c < C; c += 8) {
     float right[K][8];
     if (TRANSPOSED) {
       for (int j = 0; j < 8; j++) {
-        device const T* const row = panel.rows + size_t(c + j) * W;
+        device const T* const row = panel.rows + size_t(c + j) * panel.ROW;
         for (int k = 0; k < K; k++) {
           right[k][j] = c + j < panel.count ? float(row[k]) : 0.0f;
         }
       }
     } else {
       for (int k = 0; k < K; k++) {
-        device const T* const row = panel.rows + size_t(k) * W + c;
+        device const T* const row = panel.rows + size_t(k) * panel.ROW + c;
         for (int j = 0; j < 8; j++) {
           right[k][j] = k < panel.count ? float(row[j]) : 0.0f;
         }
@@ -314,17 +320,20 @@ inline void add_product(
 // product is added up on its own, so that the errors of a long sum grow with the number of
 // panels and not of their rows.
 
-template <int LANES, int M, int K, int C, typename T>
+template <int LANES, int M, int K, int C, int PARTS, typename T>
 inline void multiply_add(
-    thread Tile<LANES, M, C>& sum, thread Tile<LANES, M, K>& left, thread const Panel<LANES, T, K, C>& panel, uint lane) {
+    thread Tile<LANES, M, C>& sum,
+    thread Tile<LANES, M, K>& left,
+    thread const Panel<LANES, T, K, C, PARTS>& panel,
+    uint lane) {
   add_product<false>(sum, left, panel, lane);
 }
 
-template <int LANES, int M, int K, int C, typename T>
+template <int LANES, int M, int K, int C, int PARTS, typename T>
 inline void multiply_add_transposed(
     thread Tile<LANES, M, C>& sum,
     thread Operand<LANES, T, M, K>& left,
-    thread const Panel<LANES, T, C, K>& panel,
+    thread const Panel<LANES, T, C, K, PARTS>& panel,
     uint lane) {
   add_product<true>(sum, left.tile, panel, lane);
 }
@@ -338,12 +347,12 @@ inline void fill(thread Tile<LANES, M, C>& tile, float value) {
   }
 }
 
-// Reads a tile from rows of device memory that lie side by side.
+// Reads a tile from rows of device memory that are so many elements apart.
 template <int LANES, int M, int C, typename T>
-inline void load(thread Tile<LANES, M, C>& tile, device const T* from, int rows, uint lane) {
+inline void load(thread Tile<LANES, M, C>& tile, device const T* from, int apart, int rows, uint lane) {
   for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
     const int row = tile.row(i, lane);
-    device const T* const p = from + size_t(row) * C;
+    device const T* const p = from + size_t(row) * apart;
     if (row < rows) {
       for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
         tile.set(i, j, float(p[tile.column(j, lane)]));
@@ -357,16 +366,16 @@ inline void load(thread Tile<LANES, M, C>& tile, device const T* from, int rows,
 }
 
 template <int LANES, typename T, int M, int K>
-inline void load(thread Operand<LANES, T, M, K>& left, device const T* from, int rows, uint lane) {
-  load(left.tile, from, rows, lane);
+inline void load(thread Operand<LANES, T, M, K>& left, device const T* from, int apart, int rows, uint lane) {
+  load(left.tile, from, apart, rows, lane);
 }
 
-// Writes a tile to rows of device memory that lie side by side.
+// Writes a tile to such rows.
 template <int LANES, int M, int C, typename T>
-inline void store(thread Tile<LANES, M, C>& tile, device T* to, int rows, uint lane) {
+inline void store(thread Tile<LANES, M, C>& tile, device T* to, int apart, int rows, uint lane) {
   for (int i = 0; i < Tile<LANES, M, C>::ROWS; i++) {
     const int row = tile.row(i, lane);
-    device T* const p = to + size_t(row) * C;
+    device T* const p = to + size_t(row) * apart;
     if (row < rows) {
       for (int j = 0; j < Tile<LANES, M, C>::COLUMNS; j++) {
         p[tile.column(j, lane)] = T(tile.get(i, j));

@@ -79,6 +79,11 @@ MLXG_INLINE T load_shared(shared_place at) {
     return __builtin_bit_cast(T, bits);
   }
 }
+// Four floats there.
+MLXG_INLINE void load_shared(float* to, shared_place at) {
+  asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
+               : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3]) : "r"(at) : "memory");
+}
 template <class T>
 MLXG_INLINE void store_shared(shared_place at, T value) {
   if constexpr (sizeof(T) == 2) {

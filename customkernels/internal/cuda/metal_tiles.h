@@ -79,12 +79,13 @@ struct float_terms {
 // R rows of C elements in shared memory, and the next R on their way to it where there is
 // room. A row has an odd number of 16 bytes, so that eight rows' 16 bytes at a column lie in
 // different banks.
-template <class T, int R, int C>
+template <class T, int R, int C, int PARTS = 1>
 struct panel {
   enum { BYTES = C * sizeof(T) % 16 == 0 ? 16 : 4, PACK = BYTES / sizeof(T) };  // copied at a time
   enum { STRIDE = BYTES == 16 ? (C / PACK | 1) * PACK : C, ELEMENTS = R * STRIDE };
-  // A block has 48 KiB, for two large panels and a small one.
-  enum { AHEAD = 2 * ELEMENTS * sizeof(T) <= 23 * 1024, SIZE = AHEAD ? 2 * ELEMENTS : ELEMENTS };
+  // A block has 48 KiB, for two large panels and a small one, or those of two parts and 8 KiB of tiles.
+  enum { AHEAD = 2 * ELEMENTS * sizeof(T) <= (PARTS == 1 ? 23 : 9) * 1024, SIZE = AHEAD ? 2 * ELEMENTS : ELEMENTS };
+  enum { ROW = C * PARTS };  // from one row of device memory to the next
   static_assert(C % PACK == 0, "a panel's rows are whole packs");
   shared_place place;  // of this turn's rows
   shared_place both;   // the sum of it and of the next turn's
@@ -118,6 +119,12 @@ struct panel {
   }
   MLXG_INLINE float get(unsigned row, unsigned column) const { return float(load_shared<T>(at(row, column))); }
 
+  // A whole row, of four floats.
+  MLXG_INLINE void get_row(unsigned row, float* to) const {
+    static_assert(C == 4 && sizeof(T) == 4, "a row is one load");
+    load_shared(to, at(row, 0));
+  }
+
  private:
 
   // Begins to copy rows to the memory of the next turn.
@@ -126,7 +133,7 @@ struct panel {
     const shared_place to = both - place;
     if ((unsigned long long)from % BYTES != 0) {
       for (unsigned i = thread_index; i < R * C; i += threads)
-        store_shared(to + offset(i / C, i % C), int(i / C) < rows ? from[i] : T(0.0f));
+        store_shared(to + offset(i / C, i % C), int(i / C) < rows ? from[i / C * ROW + i % C] : T(0.0f));
       return;
     }
     const unsigned packs = C / PACK;  // of a row
@@ -134,16 +141,16 @@ struct panel {
       // A thread copies the same columns of every so many rows.
       const unsigned row = thread_index / packs, column = thread_index % packs * PACK, apart = threads / packs;
       const shared_place first = to + offset(row, column);
-      from += row * C + column;
+      from += row * ROW + column;
 #pragma unroll
       for (unsigned below = 0; below < R; below += apart)
         if (R % apart == 0 || row + below < R)
-          copy_ahead<BYTES>(first + offset(below, 0), from + below * C, int(row + below) < rows);
+          copy_ahead<BYTES>(first + offset(below, 0), from + below * ROW, int(row + below) < rows);
     } else {
 #pragma unroll
       for (unsigned first = 0; first < R * packs; first += threads) {
         const unsigned i = first + thread_index, row = i / packs, column = i % packs * PACK;
-        if (i < R * packs) copy_ahead<BYTES>(to + offset(row, column), from + i * PACK, int(row) < rows);
+        if (i < R * packs) copy_ahead<BYTES>(to + offset(row, column), from + row * ROW + column, int(row) < rows);
       }
     }
   }
@@ -167,12 +174,12 @@ template <class T, int M, int K>
 struct operand {
   unsigned pairs[M / 8][K / 8];
 
-  MLXG_INLINE void load(const T* from, int rows, unsigned lane) {
+  MLXG_INLINE void load(const T* from, int apart, int rows, unsigned lane) {
     const bool aligned = (unsigned long long)from % 4 == 0;
 #pragma unroll
     for (int i = 0; i < M / 8; ++i) {
       const int row = 8 * i + int(lane / 4);
-      const T* const p = from + size_t(row) * K + lane % 4 * 2;
+      const T* const p = from + size_t(row) * apart + lane % 4 * 2;
 #pragma unroll
       for (int j = 0; j < K / 8; ++j) {
         unsigned pair = 0;
@@ -195,13 +202,13 @@ template <int M, int K>
 struct operand<float, M, K> {
   float elements[M / 8][K / 4];
 
-  MLXG_INLINE void load(const float* from, int rows, unsigned lane) {
+  MLXG_INLINE void load(const float* from, int apart, int rows, unsigned lane) {
 #pragma unroll
     for (int i = 0; i < M / 8; ++i) {
       const int row = 8 * i + int(lane / 4);
 #pragma unroll
       for (int j = 0; j < K / 4; ++j)
-        elements[i][j] = row < rows ? from[size_t(row) * K + 4 * j + lane % 4] : 0.0f;
+        elements[i][j] = row < rows ? from[size_t(row) * apart + 4 * j + lane % 4] : 0.0f;
     }
   }
 };
@@ -227,8 +234,8 @@ struct four_matrices {
 };
 
 // Adds the product of a left operand and a panel of C rows of K elements, transposed.
-template <int M, int K, int C, class T>
-MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<T, M, K>& left, const panel<T, C, K>& right,
+template <int M, int K, int C, int PARTS, class T>
+MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<T, M, K>& left, const panel<T, C, K, PARTS>& right,
                                          unsigned lane) {
   // Eight terms in columns c, the next eight, and both in columns c + 8.
   const shared_place pairs = right.at(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8);
@@ -262,8 +269,8 @@ MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<T, M, K>
 }
 
 // Adds the product of a tile, rounded to T, and a panel of K rows of C elements.
-template <int M, int K, int C, class T>
-MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<T, K, C>& right, unsigned lane) {
+template <int M, int K, int C, int PARTS, class T>
+MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<T, K, C, PARTS>& right, unsigned lane) {
   unsigned a[K / 16][M / 16][4];
 #pragma unroll
   for (int k = 0; k < K / 16; ++k) {
@@ -317,22 +324,31 @@ struct float_products {
   }
 };
 
-// Adds sums of K products of what left(i, k) and right(k, j) give.
+// Adds sums of K products of what left(i, k) and right(k, j) give, eight of which are added up on their
+// own: a sum of 64 in a row would be half as exact as those of cuBLAS.
 template <int K, int M, int C, class Left, class Right>
 MLXG_INLINE void add_products(tile<M, C>& sum, Left left, Right right) {
   constexpr int ROWS = tile<M, C>::ROWS, COLUMNS = tile<M, C>::COLUMNS;
   float products[ROWS][COLUMNS] = {};
 #pragma unroll
-  for (int k = 0; k < K; ++k) {
-    float row[ROWS];
+  for (int first = 0; first < K; first += 8) {
+    float eight[ROWS][COLUMNS] = {};
 #pragma unroll
-    for (int i = 0; i < ROWS; ++i) row[i] = left(i, k);
+    for (int k = first; k < first + 8 && k < K; ++k) {
+      float row[ROWS];
 #pragma unroll
-    for (int j = 0; j < COLUMNS; ++j) {
-      const float b = right(k, j);
+      for (int i = 0; i < ROWS; ++i) row[i] = left(i, k);
 #pragma unroll
-      for (int i = 0; i < ROWS; ++i) products[i][j] += row[i] * b;
+      for (int j = 0; j < COLUMNS; ++j) {
+        const float b = right(k, j);
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i) eight[i][j] += row[i] * b;
+      }
     }
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+      for (int j = 0; j < COLUMNS; ++j) products[i][j] += eight[i][j];
   }
 #pragma unroll
   for (int i = 0; i < ROWS; ++i)
@@ -340,9 +356,9 @@ MLXG_INLINE void add_products(tile<M, C>& sum, Left left, Right right) {
     for (int j = 0; j < COLUMNS; ++j) sum.set(i, j, sum.get(i, j) + products[i][j]);
 }
 
-template <int M, int K, int C>
+template <int M, int K, int C, int PARTS>
 MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M, K>& left,
-                                         const panel<float, C, K>& right, unsigned lane) {
+                                         const panel<float, C, K, PARTS>& right, unsigned lane) {
   if constexpr (narrow<K>) {
     add_products<K>(
         sum, [&](int i, int k) { return metal::simd_shuffle(left.elements[i][k / 4], (unsigned short)(lane / 4 * 4 + k % 4)); },
@@ -380,8 +396,8 @@ MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M
 }
 
 // mma's terms k and k + 4 are here 2·k and 2·k + 1, which a lane of the left tile has.
-template <int M, int K, int C>
-MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<float, K, C>& right, unsigned lane) {
+template <int M, int K, int C, int PARTS>
+MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<float, K, C, PARTS>& right, unsigned lane) {
   if constexpr (narrow<C>) {
     add_products<K>(
         sum, [&](int i, int k) { return metal::simd_shuffle(left.get(i, k / 8 * 2 + k % 2), (unsigned short)(lane / 4 * 4 + k % 8 / 2)); },
