@@ -56,8 +56,11 @@ func attentionShapes(set CaseSet) []attentionLaunch {
 		},
 		{name: "mask of keys", shape: [7]int{2, 2, 1, 9, 35, 8, 16}, mask: []int{2, 1, 1, 35}, maskDType: additive},
 		{name: "mask of queries", shape: [7]int{2, 2, 1, 19, 9, 8, 16}, mask: []int{2, 19, 1}, maskDType: additive},
+		{name: "mask of odd keys", shape: [7]int{1, 2, 1, 9, 35, 8, 16}, mask: []int{1, 35}, maskDType: additive},
 		{name: "mask of heads", shape: [7]int{2, 2, 1, 9, 35, 8, 16}, mask: []int{2, 1, 1}, maskDType: additive},
-		{name: "wide heads", shape: [7]int{1, 2, 1, 19, 35, 256, 192}, cfg: AttentionConfig{Causal: true}},
+		// As wide as the 32 KiB of a host's threadgroup let them be.
+		{name: "wide heads", shape: [7]int{1, 2, 1, 19, 35, 240, 128}, cfg: AttentionConfig{Causal: true}},
+		{name: "wide heads, mask", shape: [7]int{1, 2, 1, 5, 7, 256, 144}, mask: []int{5, 7}, maskDType: additive, sinks: true},
 		{name: "plain", shape: [7]int{1, 1, 1, 1, 1, 8, 8}},
 		{name: "causal", shape: [7]int{2, 6, 2, 19, 41, 64, 24}, cfg: AttentionConfig{Causal: true}},
 	}

@@ -410,7 +410,8 @@ var attentionTable = map[device]struct {
 	host: {lanes: 1, simdgroups: 1, elements: 4096, least: 8, rows: 64, panel: math.MaxInt, columns: 32, registers: math.MaxInt},
 	// 16 rows of 64 floats are 32 registers a lane, and so are 8 of 128: up to four such
 	// tiles and the scores fit the 104 that a lane has with 512 threads on a core of
-	// 208 KiB. Panels of 16 KiB let two threadgroups of 128 threads share a core's 32 KiB.
+	// 208 KiB. Panels of 16 KiB let two threadgroups of 128 threads share a core's 32 KiB,
+	// but pairs, which have up to 4 KiB of scores beside them.
 	apple: {lanes: 32, simdgroups: 4, elements: 1024, least: 8, rows: 16, panel: 16 << 10, columns: 32, registers: 128},
 	// The 16 rows of an mma. Of 255 registers scores and addresses take some 60. What is beyond is fetched
 	// from memory for every panel, which costs more than to put the two parts of scores together

@@ -22,7 +22,7 @@
 //                       exp(s_ij − m) / l keeps what a rounded lse would lose
 //   attention_delta     what the backward pass knows of every row: m, 1 / l and delta, here
 //                       as Σ_j p_ij·(do_i·v_j): the products are those that it is taken from
-//                       later, so that their errors cancel
+//                       later, so that their errors cancel (but for a pair's last rounding)
 //   attention_delta_of_output  the same from o, whose rounding a T of 16 bits does not
 //                       notice
 //   attention_dq        a simdgroup owns M queries and walks over keys
@@ -45,7 +45,7 @@
 // Launch (threads): groups of SIMDGROUPS simdgroups of LANES lanes along x, one for each block
 // of M rows a simdgroup, for each head of each batch; attention_dmask in groups of one
 // simdgroup. The tiles that no row of a group sees are not fetched, and those that a boolean mask
-// hides from a simdgroup not computed; positions are compared only in those that some row of a
+// hides from a simdgroup not computed, but by pairs; positions are compared only in those that some row of a
 // simdgroup does not see in full. Packed sequences lie one after the other along the length; a
 // block has rows of one sequence only, so there are up to as many blocks more as there are sequences.
 // The last queries come first: where attention is causal they see most, and no long walk is begun at the end.
@@ -304,14 +304,13 @@ inline void uncap(thread Tile<LANES, M, N>& gradients, thread Tile<LANES, M, N>&
 }
 
 // What the backward pass knows of a row: p_i = exp(s_i − m)·share, with m in the units of scores, and
-// delta. Where scores are powers of 2's, m has share's logarithm too. In memory there is a fourth
-// float, so that a row is loaded at once.
+// delta. In memory there is a fourth float, so that a row is loaded at once.
 struct Row {
   float m, share, delta;
 
   template <typename T>
   float probability(float score) const {
-    return Power<T>::OF_TWO ? Power<T>::of(score - m) : Power<T>::of(score - m) * share;
+    return Power<T>::of(score - m) * share;
   }
 };
 enum { ROW_SIZE = 4 };
@@ -319,8 +318,7 @@ enum { ROW_SIZE = 4 };
 // The row of statistics m and l, which is 0 for a row that sees nothing.
 template <typename T>
 inline Row row_of(float m, float l, float delta) {
-  const float sum = l == 0 ? 1.0f : l;
-  return {m * Power<T>::unit() + (Power<T>::OF_TWO ? log2(sum) : 0.0f), 1 / sum, delta};
+  return {m * Power<T>::unit(), l == 0 ? 1.0f : 1 / l, delta};
 }
 
 // Row r of `rows`; beyond the last there is nothing.
@@ -333,7 +331,8 @@ inline Row row_of(device const float* from, int r, int rows) {
 }
 
 inline void store(Row row, device float* to) {
-  *reinterpret_cast<device Pack<float, ROW_SIZE>*>(to) = {{row.m, row.share, row.delta, 0}};
+  const Pack<float, ROW_SIZE> pack = {{row.m, row.share, row.delta, 0}};
+  *reinterpret_cast<device Pack<float, ROW_SIZE>*>(to) = pack;
 }
 
 // Makes whole a tile of scores, or of their gradients, of which each simdgroup of a pair has what its
@@ -349,7 +348,8 @@ inline void add_parts(thread Tile<LANES, M, N>& tile, threadgroup Pack<float, 2>
   threadgroup Pack<float, 2>* const other = memory + (simdgroup ^ 1) * (M * N / 2) + lane;
   for (int i = 0; i < Scored::ROWS; i++) {
     for (int j = 0; j < Scored::COLUMNS; j += 2) {
-      own[(i * Scored::COLUMNS + j) / 2 * LANES] = {{tile.get(i, j), tile.get(i, j + 1)}};
+      const Pack<float, 2> pair = {{tile.get(i, j), tile.get(i, j + 1)}};
+      own[(i * Scored::COLUMNS + j) / 2 * LANES] = pair;
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -456,7 +456,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   Panel<LANES, T, N, DV / PARTS, PARTS> values;
   keys.begin(key_memory + part * keys.SIZE, k + (key_row + first) * D, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   values.begin(value_memory + part * values.SIZE, v + (key_row + first) * DV, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
-  MaskTile<false, B, LANES, M, N> elements;
+  MaskTile<false, B, LANES, M, N> elements = {};
   if (MASKED) {
     elements.ask(mask, query, first, own, end - first, lane);
   }
@@ -591,7 +591,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   Panel<LANES, T, N, DV / PARTS, PARTS> values;
   keys.begin(key_memory + part * keys.SIZE, k + (key_row + first) * D, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   values.begin(value_memory + part * values.SIZE, v + (key_row + first) * DV, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
-  MaskTile<false, B, LANES, M, N> elements;
+  MaskTile<false, B, LANES, M, N> elements = {};
   if (MASKED) {
     elements.ask(mask, query, first, own, end - first, lane);
   }
@@ -618,6 +618,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
     score<false, CAPPED, MASKED>(s, scores, elements);
     fill(d_ps, 0);
     multiply_add_transposed(d_ps, d_os, values, lane);
+    add_parts<PAIRED>(d_ps, gradient_memory, simdgroup, lane);
     float sums[Scored::ROWS];
     for (int i = 0; i < Scored::ROWS; i++) {
       for (int j = 0; j < Scored::COLUMNS; j++) {
@@ -662,7 +663,7 @@ template <typename T, int LANES, int M, int DV>
   outputs.turn(o, 0, thread_index, LANES);
   ready(outputs);
   // All of do·o, of which the diagonal is asked for: from the products that do·v is made of
-  // later. Where o is one row of v, delta is the same number.
+  // later. Where o is one row of v, delta is the same number, but for a pair's rounding.
   Tile<LANES, M, M> products;
   fill(products, 0);
   multiply_add_transposed(products, d_os, outputs, lane);
@@ -742,7 +743,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   Panel<LANES, T, N, DV / PARTS, PARTS> values;
   keys.begin(key_memory + part * keys.SIZE, k + (key_row + first) * D, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   values.begin(value_memory + part * values.SIZE, v + (key_row + first) * DV, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
-  MaskTile<false, B, LANES, M, N> elements;
+  MaskTile<false, B, LANES, M, N> elements = {};
   if (MASKED) {
     elements.ask(mask, query, first, own, end - first, lane);
   }
@@ -856,7 +857,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   queries.begin(query_memory + part * queries.SIZE, q + (query_row + first) * D, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   d_os.begin(d_o_memory + part * d_os.SIZE, d_o + (query_row + first) * DV, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   query_rows.begin(row_memory, row_values + (query_row + first) * ROW_SIZE, end - first, thread_index, LANES * SIMDGROUPS);
-  MaskTile<true, B, LANES, M, N> elements;
+  MaskTile<true, B, LANES, M, N> elements = {};
   if (MASKED) {
     elements.ask(mask_of<true>(mask_values, sizes, sequence, batch, key_head * heads), first, key, end - first, own, lane);
   }

@@ -45,8 +45,8 @@ struct MaskTile {
     const uint down = TRANSPOSED ? mask.key_stride : mask.query_stride;
     const uint along = TRANSPOSED ? mask.query_stride : mask.key_stride;
     device const B* const first = mask.at(query, key);
-    // A lane's neighbouring keys lie side by side.
-    const bool is_packed = !TRANSPOSED && along == 1 && packed<2>(first, down);
+    // A lane's neighbouring keys lie side by side, and none beyond the last.
+    const bool is_packed = !TRANSPOSED && along == 1 && packed<2>(first, down) && (columns >= N || columns % 2 == 0);
     for (int i = 0; i < Scored::ROWS; i++) {
       device const B* const row = first + size_t(uint(min(Scored::row(i, lane), rows - 1))) * down;
       thread B* const to = elements + i * Scored::COLUMNS;
