@@ -99,11 +99,11 @@ func TestTilesOfCUDA(t *testing.T) {
 				mask, maskOfKeys = bits[0], bits[1]
 			}
 			sinks := mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(math.Inf(-1))), heads)
-			// m, share, delta and what nobody reads of each row.
+			// m, 1 / l, delta and m + log₂ l of each row.
 			each := func(value float32) *mlxc.Array {
 				return mlxc.Full(mlxc.Float32, mlxc.Scalar(value), batches, heads, queries, 1)
 			}
-			rows := mlxc.Concatenate(-1, each(1), each(0.1), random(5, mlxc.Float32, batches, heads, queries, 1), each(float32(math.NaN())))
+			rows := mlxc.Concatenate(-1, each(1), each(0.1), random(5, mlxc.Float32, batches, heads, queries, 1), each(float32(1+math.Log2(10))))
 			for _, k := range []struct {
 				kernel  string
 				rows    int

@@ -303,35 +303,42 @@ inline void uncap(thread Tile<LANES, M, N>& gradients, thread Tile<LANES, M, N>&
   }
 }
 
-// What the backward pass knows of a row: p_i = exp(s_i − m)·share, with m in the units of scores, and
-// delta. In memory there is a fourth float, so that a row is loaded at once.
+// What the backward pass knows of a row: m, in the units of scores, 1 / l, delta, and, where scores are
+// powers of 2's, m + log l.
 struct Row {
-  float m, share, delta;
-
-  template <typename T>
-  float probability(float score) const {
-    return Power<T>::of(score - m) * share;
-  }
+  float m, share, delta, base;
 };
 enum { ROW_SIZE = 4 };
+
+// p_i = exp(s_i − m) / l. Where p is rounded to 16 bits l may be in the exponent, but not where a mask of
+// numbers makes m so huge that it would be lost there.
+template <typename T, typename B, bool MASKED>
+inline float probability(Row row, float score) {
+  if (Power<T>::OF_TWO && (!MASKED || IsSeen<B>::value)) {
+    return Power<T>::of(score - row.base);
+  }
+  return Power<T>::of(score - row.m) * row.share;
+}
 
 // The row of statistics m and l, which is 0 for a row that sees nothing.
 template <typename T>
 inline Row row_of(float m, float l, float delta) {
-  return {m * Power<T>::unit(), l == 0 ? 1.0f : 1 / l, delta};
+  const float sum = l == 0 ? 1.0f : l;
+  const float most = m * Power<T>::unit();
+  return {most, 1 / sum, delta, Power<T>::OF_TWO ? most + log2(sum) : 0.0f};
 }
 
 // Row r of `rows`; beyond the last there is nothing.
 inline Row row_of(device const float* from, int r, int rows) {
   if (r >= rows) {
-    return {0, 0, 0};
+    return {0, 0, 0, 0};
   }
   const Pack<float, ROW_SIZE> row = reinterpret_cast<device const Pack<float, ROW_SIZE>*>(from)[r];
-  return {row.values[0], row.values[1], row.values[2]};
+  return {row.values[0], row.values[1], row.values[2], row.values[3]};
 }
 
 inline void store(Row row, device float* to) {
-  const Pack<float, ROW_SIZE> pack = {{row.m, row.share, row.delta, 0}};
+  const Pack<float, ROW_SIZE> pack = {{row.m, row.share, row.delta, row.base}};
   *reinterpret_cast<device Pack<float, ROW_SIZE>*>(to) = pack;
 }
 
@@ -580,7 +587,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   Row rows_own[Scored::ROWS];
   for (int i = 0; i < Scored::ROWS; i++) {
     const int r = Scored::row(i, lane);
-    rows_own[i] = {0, 0, 0};
+    rows_own[i] = {0, 0, 0, 0};
     if (r < own) {
       rows_own[i] = row_of<T>(statistics[2 * (row + r)], statistics[2 * (row + r) + 1], -dlse[row + r]);
     }
@@ -622,7 +629,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
     float sums[Scored::ROWS];
     for (int i = 0; i < Scored::ROWS; i++) {
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        s.set(i, j, rows_own[i].template probability<T>(s.get(i, j)) * d_ps.get(i, j));
+        s.set(i, j, probability<T, B, MASKED>(rows_own[i], s.get(i, j)) * d_ps.get(i, j));
       }
     }
     hide<false, MASKED>(s, 0, elements, band, query, key, lane);
@@ -776,7 +783,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
     add_parts<PAIRED>(ds, gradient_memory, simdgroup, lane);
     for (int i = 0; i < Scored::ROWS; i++) {
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        ds.set(i, j, rows_own[i].template probability<T>(s.get(i, j)) * (ds.get(i, j) - rows_own[i].delta));
+        ds.set(i, j, probability<T, B, MASKED>(rows_own[i], s.get(i, j)) * (ds.get(i, j) - rows_own[i].delta));
       }
     }
     hide<false, MASKED>(ds, 0, elements, band, query, key, lane);
@@ -902,10 +909,10 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
       for (int j = 0; j < Scored::COLUMNS; j++) {
         float row[ROW_SIZE];
         query_rows.get_row(s.column(j, lane), row);
-        const Row of_query = {row[0], row[1], row[2]};
+        const Row of_query = {row[0], row[1], row[2], row[3]};
         deltas[j] = row[2];
         for (int i = 0; i < Scored::ROWS; i++) {
-          s.set(i, j, of_query.template probability<T>(s.get(i, j)));
+          s.set(i, j, probability<T, B, MASKED>(of_query, s.get(i, j)));
         }
       }
       hide<true, MASKED>(s, 0, elements, band, query, key, lane);
@@ -1015,7 +1022,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
               if (k >= seen[i].first && k < seen[i].end) {
                 const uint q = query + sum.row(i, lane);
                 const float value = s.get(i, j) + float(*mask.at(q, k)) * scores.unit;
-                sum.set(i, j, sum.get(i, j) + rows_own[i].template probability<T>(value) * (d_ps.get(i, j) - rows_own[i].delta));
+                sum.set(i, j, sum.get(i, j) + probability<T, B, MASKED>(rows_own[i], value) * (d_ps.get(i, j) - rows_own[i].delta));
               }
             }
           }
