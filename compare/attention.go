@@ -130,6 +130,9 @@ func attentionMasks() []attentionCase {
 		c.batch, c.heads, c.queries, c.keys, c.dim, c.maskAxes = 1, 2, 67, 40, 16, "ij"
 		cases = append(cases, c)
 	}
+	for _, kind := range []maskKind{booleans, added} {
+		cases = append(cases, attentionCase{batch: 1, heads: 2, kvHeads: 1, queries: 40, keys: 67, dim: 256, mask: kind, maskAxes: "ij"})
+	}
 	cases = append(cases, attentionCase{batch: 1, heads: 1, queries: 200, dim: 64, mask: booleans, maskAxes: "11ij"},
 		attentionCase{batch: 1, heads: 1, queries: 200, dim: 64, mask: added, maskAxes: "11ij", causal: true})
 	return cases

@@ -114,6 +114,11 @@ func TestTilesOfCUDA(t *testing.T) {
 				{"attention_forward", queries, heads, arrays{q, key, v, mask, sinks, starts, starts, sizes, numbers}, []mlxc.Output{
 					output(dtype, batches, heads, queries, dv), output(mlxc.Float32, batches, heads, queries, 2),
 				}},
+				{"attention_delta", queries, heads, arrays{
+					q, key, v, mask, dOut, mlxc.Concatenate(-1, each(1), each(10)), each(0.5), starts, starts, sizes, numbers,
+				}, []mlxc.Output{
+					output(mlxc.Float32, batches, heads, queries, 4),
+				}},
 				{"attention_dq", queries, heads, arrays{q, key, v, mask, dOut, rows, starts, starts, sizes, numbers}, []mlxc.Output{
 					output(dtype, batches, heads, queries, d),
 				}},

@@ -38,7 +38,7 @@ func attentionShapes(set CaseSet) []attentionLaunch {
 	return []attentionLaunch{
 		{name: "more queries", shape: [7]int{1, 1, 1, 133, 70, 8, 8}, cfg: AttentionConfig{Causal: true}},
 		{name: "window", shape: [7]int{1, 2, 1, 70, 70, 8, 8}, cfg: AttentionConfig{Window: &Window{Left: 1, Right: 1}}, sinks: true},
-		{name: "booleans", shape: [7]int{2, 2, 2, 9, 35, 8, 8}, mask: []int{2, 1, 9, 35}, maskDType: mlxc.Bool},
+		{name: "booleans", shape: [7]int{2, 2, 2, 33, 65, 8, 8}, mask: []int{2, 1, 33, 65}, maskDType: mlxc.Bool},
 		{name: "booleans in packs", shape: [7]int{1, 2, 1, 50, 80, 8, 8}, mask: []int{2, 50, 80}, maskDType: mlxc.Bool},
 		{name: "few booleans", shape: [7]int{1, 2, 1, 50, 64, 8, 8}, mask: []int{50, 64}, maskDType: mlxc.Bool, few: true},
 		{

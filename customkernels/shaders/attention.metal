@@ -33,9 +33,10 @@
 //                       they are broadcast to
 //
 // Nothing but m, l and delta lies in memory between the kernels: s and p are computed
-// anew in each. Storage is T (B for the mask); products are added up in float, scores are
-// scaled in float; p and ds are floats unless a device multiplies nothing but T (tiles.h). A
-// sum has one owner, who adds in the order of rows, so results are the same bits every time.
+// anew in each. Storage is T (B for the mask, Bits for booleans with 32 lanes); products are added
+// up in float, scores are scaled in float; p and ds are floats unless a device multiplies nothing
+// but T (tiles.h). A sum has one owner, who adds in the order of rows, so results are the same bits
+// every time.
 // Soft caps (CAPPED) and masks (MASKED) are known to the compiler, which has no registers to
 // spare for what a launch does without.
 //
@@ -45,8 +46,8 @@
 // Launch (threads): groups of SIMDGROUPS simdgroups of LANES lanes along x, one for each block
 // of M rows a simdgroup, for each head of each batch; attention_dmask in groups of one
 // simdgroup. The tiles that no row of a group sees are not fetched, and those that a boolean mask
-// hides from a simdgroup not computed, but by pairs; positions are compared only in those that some row of a
-// simdgroup does not see in full. Packed sequences lie one after the other along the length; a
+// hides from a simdgroup not computed, but by pairs; positions are compared only in those that some
+// row of a simdgroup does not see in full. Packed sequences lie one after the other along the length; a
 // block has rows of one sequence only, so there are up to as many blocks more as there are sequences.
 // The last queries come first: where attention is causal they see most, and no long walk is begun at the end.
 //
