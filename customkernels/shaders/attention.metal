@@ -311,11 +311,17 @@ struct Row {
 };
 enum { ROW_SIZE = 4 };
 
-// p_i = exp(s_i − m) / l. Where p is rounded to 16 bits l may be in the exponent, but not where a mask of
-// numbers makes m so huge that it would be lost there.
+// Whether p_i = exp(s_i − m) / l has l in the exponent, as it may where p is rounded to 16 bits; but not
+// where a mask of numbers makes m so huge that it would be lost there. Then base and delta are what is read
+// of a row, and else what comes before base.
+template <typename T, typename B, bool MASKED>
+struct Folded {
+  enum { VALUE = Power<T>::OF_TWO && (!MASKED || IsSeen<B>::value), FIRST = VALUE ? 2 : 0, COUNT = VALUE ? 2 : 3 };
+};
+
 template <typename T, typename B, bool MASKED>
 inline float probability(Row row, float score) {
-  if (Power<T>::OF_TWO && (!MASKED || IsSeen<B>::value)) {
+  if (Folded<T, B, MASKED>::VALUE) {
     return Power<T>::of(score - row.base);
   }
   return Power<T>::of(score - row.m) * row.share;
@@ -421,8 +427,8 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   enum { PARTS = PAIRED ? 2 : 1, TILES = PAIRED ? SIMDGROUPS * M * N / 2 : 1 };
-  threadgroup T key_memory[PARTS * Panel<LANES, T, N, D / PARTS, PARTS>::SIZE];
-  threadgroup T value_memory[PARTS * Panel<LANES, T, N, DV / PARTS, PARTS>::SIZE];
+  threadgroup T key_memory[PARTS * Panel<LANES, T, N, D / PARTS, D>::SIZE];
+  threadgroup T value_memory[PARTS * Panel<LANES, T, N, DV / PARTS, DV>::SIZE];
   threadgroup Pack<float, 2> score_memory[TILES];
   typedef Tile<LANES, M, N> Scored;
 
@@ -460,8 +466,8 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   }
 
   const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
-  Panel<LANES, T, N, D / PARTS, PARTS> keys;
-  Panel<LANES, T, N, DV / PARTS, PARTS> values;
+  Panel<LANES, T, N, D / PARTS, D> keys;
+  Panel<LANES, T, N, DV / PARTS, DV> values;
   keys.begin(key_memory + part * keys.SIZE, k + (key_row + first) * D, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   values.begin(value_memory + part * values.SIZE, v + (key_row + first) * DV, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   MaskTile<false, B, LANES, M, N> elements = {};
@@ -552,8 +558,8 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   enum { PARTS = PAIRED ? 2 : 1, TILES = PAIRED ? SIMDGROUPS * M * N / 2 : 1 };
-  threadgroup T key_memory[PARTS * Panel<LANES, T, N, D / PARTS, PARTS>::SIZE];
-  threadgroup T value_memory[PARTS * Panel<LANES, T, N, DV / PARTS, PARTS>::SIZE];
+  threadgroup T key_memory[PARTS * Panel<LANES, T, N, D / PARTS, D>::SIZE];
+  threadgroup T value_memory[PARTS * Panel<LANES, T, N, DV / PARTS, DV>::SIZE];
   threadgroup Pack<float, 2> score_memory[TILES];
   threadgroup Pack<float, 2> gradient_memory[TILES];
   typedef Tile<LANES, M, N> Scored;
@@ -595,8 +601,8 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   }
 
   const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
-  Panel<LANES, T, N, D / PARTS, PARTS> keys;
-  Panel<LANES, T, N, DV / PARTS, PARTS> values;
+  Panel<LANES, T, N, D / PARTS, D> keys;
+  Panel<LANES, T, N, DV / PARTS, DV> values;
   keys.begin(key_memory + part * keys.SIZE, k + (key_row + first) * D, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   values.begin(value_memory + part * values.SIZE, v + (key_row + first) * DV, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   MaskTile<false, B, LANES, M, N> elements = {};
@@ -705,8 +711,8 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   enum { PARTS = PAIRED ? 2 : 1, TILES = PAIRED ? SIMDGROUPS * M * N / 2 : 1 };
-  threadgroup T key_memory[PARTS * Panel<LANES, T, N, D / PARTS, PARTS>::SIZE];
-  threadgroup T value_memory[PARTS * Panel<LANES, T, N, DV / PARTS, PARTS>::SIZE];
+  threadgroup T key_memory[PARTS * Panel<LANES, T, N, D / PARTS, D>::SIZE];
+  threadgroup T value_memory[PARTS * Panel<LANES, T, N, DV / PARTS, DV>::SIZE];
   threadgroup Pack<float, 2> score_memory[TILES];
   threadgroup Pack<float, 2> gradient_memory[TILES];
   typedef Tile<LANES, M, N> Scored;
@@ -747,8 +753,8 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   }
 
   const int first = band.first_key(block) / N * N, end = band.end_key(block, rows);
-  Panel<LANES, T, N, D / PARTS, PARTS> keys;
-  Panel<LANES, T, N, DV / PARTS, PARTS> values;
+  Panel<LANES, T, N, D / PARTS, D> keys;
+  Panel<LANES, T, N, DV / PARTS, DV> values;
   keys.begin(key_memory + part * keys.SIZE, k + (key_row + first) * D, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   values.begin(value_memory + part * values.SIZE, v + (key_row + first) * DV, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   MaskTile<false, B, LANES, M, N> elements = {};
@@ -817,9 +823,10 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   enum { PARTS = PAIRED ? 2 : 1, TILES = PAIRED ? SIMDGROUPS * M * N / 2 : 1 };
-  threadgroup T query_memory[PARTS * Panel<LANES, T, N, D / PARTS, PARTS>::SIZE];
-  threadgroup T d_o_memory[PARTS * Panel<LANES, T, N, DV / PARTS, PARTS>::SIZE];
-  threadgroup float row_memory[Panel<LANES, float, N, ROW_SIZE>::SIZE];
+  typedef Folded<T, B, MASKED> Read;
+  threadgroup T query_memory[PARTS * Panel<LANES, T, N, D / PARTS, D>::SIZE];
+  threadgroup T d_o_memory[PARTS * Panel<LANES, T, N, DV / PARTS, DV>::SIZE];
+  threadgroup float row_memory[Panel<LANES, float, N, Read::COUNT, ROW_SIZE>::SIZE];
   threadgroup Pack<float, 2> score_memory[TILES];
   threadgroup Pack<float, 2> gradient_memory[TILES];
   typedef Tile<LANES, M, N> Scored;
@@ -859,12 +866,12 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   const int first = band.first_query(block) / N * N, end = band.end_query(block, rows);
   const int end_head = (key_head + 1) * heads;
   size_t query_row = (size_t(batch) * sizes.query_heads + key_head * heads) * sizes.queries + sequence.query;
-  Panel<LANES, T, N, D / PARTS, PARTS> queries;
-  Panel<LANES, T, N, DV / PARTS, PARTS> d_os;
-  Panel<LANES, float, N, ROW_SIZE> query_rows;
+  Panel<LANES, T, N, D / PARTS, D> queries;
+  Panel<LANES, T, N, DV / PARTS, DV> d_os;
+  Panel<LANES, float, N, Read::COUNT, ROW_SIZE> query_rows;
   queries.begin(query_memory + part * queries.SIZE, q + (query_row + first) * D, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
   d_os.begin(d_o_memory + part * d_os.SIZE, d_o + (query_row + first) * DV, end - first, part_thread, LANES * SIMDGROUPS / PARTS);
-  query_rows.begin(row_memory, row_values + (query_row + first) * ROW_SIZE, end - first, thread_index, LANES * SIMDGROUPS);
+  query_rows.begin(row_memory, row_values + (query_row + first) * ROW_SIZE + Read::FIRST, end - first, thread_index, LANES * SIMDGROUPS);
   MaskTile<true, B, LANES, M, N> elements = {};
   if (MASKED) {
     elements.ask(mask_of<true>(mask_values, sizes, sequence, batch, key_head * heads), first, key, end - first, own, lane);
@@ -882,7 +889,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
       wait(queries, d_os);
       queries.turn(q + next * D, next_rows, part_thread, LANES * SIMDGROUPS / PARTS);
       d_os.turn(d_o + next * DV, next_rows, part_thread, LANES * SIMDGROUPS / PARTS);
-      query_rows.turn(row_values + next * ROW_SIZE, next_rows, thread_index, LANES * SIMDGROUPS);
+      query_rows.turn(row_values + next * ROW_SIZE + Read::FIRST, next_rows, thread_index, LANES * SIMDGROUPS);
       ready(queries, d_os);
       bool is_seen = band.has_some(query, N, key, M);
       if (MASKED) {
@@ -908,10 +915,10 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
       score<true, CAPPED, MASKED>(s, scores, elements);
       float deltas[Scored::COLUMNS];
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        float row[ROW_SIZE];
-        query_rows.get_row(s.column(j, lane), row);
+        float row[ROW_SIZE] = {};
+        query_rows.get_row(s.column(j, lane), row + Read::FIRST);
         const Row of_query = {row[0], row[1], row[2], row[3]};
-        deltas[j] = row[2];
+        deltas[j] = of_query.delta;
         for (int i = 0; i < Scored::ROWS; i++) {
           s.set(i, j, probability<T, B, MASKED>(of_query, s.get(i, j)));
         }

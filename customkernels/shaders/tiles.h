@@ -17,8 +17,8 @@
 // which a device may fetch ahead; what is used of the last turn ends before wait, and what is
 // used of this one begins behind ready. The left factor is a tile or, where the panel is read
 // transposed, an operand: rows of T that came from device memory. Rows of device memory are
-// zeros from their number on. A panel may be one of PARTS of wider rows, which lie as far apart; its
-// threads are those that it is told of.
+// zeros from their number on. A panel's rows may be of wider ones, ROW elements apart; its threads
+// are those that it is told of.
 
 #include "rows.h"
 #include <metal_simdgroup_matrix>
@@ -28,7 +28,7 @@
 template <int LANES, int M, int C>
 struct Tile;
 
-template <int LANES, typename T, int R, int C, int PARTS = 1>
+template <int LANES, typename T, int R, int C, int ROW = C>
 struct Panel;
 
 template <int LANES, typename T, int M, int K>
@@ -41,16 +41,16 @@ struct Operand {
 template <int M, int C>
 struct Tile<32, M, C> : mlxg::tile<M, C> {};
 
-template <typename T, int R, int C, int PARTS>
-struct Panel<32, T, R, C, PARTS> : mlxg::panel<T, R, C, PARTS> {};
+template <typename T, int R, int C, int ROW>
+struct Panel<32, T, R, C, ROW> : mlxg::panel<T, R, C, ROW> {};
 
-template <typename T, int R, int C, int W, int PARTS>
-inline void wait(thread Panel<32, T, R, C, PARTS>& one, thread Panel<32, T, R, W, PARTS>& other) {
+template <typename T, int R, int C, int W, int ROW, int ROW_W>
+inline void wait(thread Panel<32, T, R, C, ROW>& one, thread Panel<32, T, R, W, ROW_W>& other) {
   mlxg::wait(one, other);
 }
 
-template <typename T, int R, int C, int W, int PARTS>
-inline void ready(thread Panel<32, T, R, C, PARTS>& one, thread Panel<32, T, R, W, PARTS>& other) {
+template <typename T, int R, int C, int W, int ROW, int ROW_W>
+inline void ready(thread Panel<32, T, R, C, ROW>& one, thread Panel<32, T, R, W, ROW_W>& other) {
   mlxg::ready(one, other);
 }
 
@@ -72,15 +72,15 @@ inline void load(thread Operand<32, T, M, K>& left, device const T* from, int ap
   left.load(from, apart, rows, lane);
 }
 
-template <int M, int K, int C, int PARTS, typename T>
+template <int M, int K, int C, int ROW, typename T>
 inline void multiply_add(
-    thread Tile<32, M, C>& sum, thread Tile<32, M, K>& left, thread const Panel<32, T, K, C, PARTS>& panel, uint lane) {
+    thread Tile<32, M, C>& sum, thread Tile<32, M, K>& left, thread const Panel<32, T, K, C, ROW>& panel, uint lane) {
   mlxg::multiply_add(sum, left, panel, lane);
 }
 
-template <int M, int K, int C, int PARTS, typename T>
+template <int M, int K, int C, int ROW, typename T>
 inline void multiply_add_transposed(
-    thread Tile<32, M, C>& sum, thread Operand<32, T, M, K>& left, thread const Panel<32, T, C, K, PARTS>& panel, uint lane) {
+    thread Tile<32, M, C>& sum, thread Operand<32, T, M, K>& left, thread const Panel<32, T, C, K, ROW>& panel, uint lane) {
   mlxg::multiply_add_transposed(sum, left, panel, lane);
 }
 
@@ -107,9 +107,9 @@ struct Tile<32, M, C> {
   }
 };
 
-template <typename T, int R, int C, int PARTS>
-struct Panel<32, T, R, C, PARTS> {
-  enum { SIZE = R * C, ROW = C * PARTS };  // of its memory, and from one row of device memory to the next
+template <typename T, int R, int C, int ROW>
+struct Panel<32, T, R, C, ROW> {
+  enum { SIZE = R * C };  // of its memory
   threadgroup T* memory;
   device const T* next;
   int next_rows;
@@ -147,13 +147,13 @@ struct Panel<32, T, R, C, PARTS> {
   }
 };
 
-template <typename T, int R, int C, int W, int PARTS>
-inline void wait(thread Panel<32, T, R, C, PARTS>&, thread Panel<32, T, R, W, PARTS>&) {
+template <typename T, int R, int C, int W, int ROW, int ROW_W>
+inline void wait(thread Panel<32, T, R, C, ROW>&, thread Panel<32, T, R, W, ROW_W>&) {
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
-template <typename T, int R, int C, int W, int PARTS>
-inline void ready(thread Panel<32, T, R, C, PARTS>&, thread Panel<32, T, R, W, PARTS>&) {
+template <typename T, int R, int C, int W, int ROW, int ROW_W>
+inline void ready(thread Panel<32, T, R, C, ROW>&, thread Panel<32, T, R, W, ROW_W>&) {
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
@@ -167,9 +167,9 @@ inline void ready(thread Panel<32, T, R, C>&) {
   threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
-template <bool TRANSPOSED, int M, int K, int C, typename T, int R, int W, int PARTS>
+template <bool TRANSPOSED, int M, int K, int C, typename T, int R, int W, int ROW>
 inline void add_product(
-    thread Tile<32, M, C>& sum, thread Tile<32, M, K>& left, thread const Panel<32, T, R, W, PARTS>& panel, uint lane) {
+    thread Tile<32, M, C>& sum, thread Tile<32, M, K>& left, thread const Panel<32, T, R, W, ROW>& panel, uint lane) {
   const int row = sum.row(0, lane);
   const int column = sum.column(0, lane);
   for (int c = 0; c < C; c += 8) {
@@ -217,9 +217,8 @@ struct Tile<1, M, C> {
   }
 };
 
-template <typename T, int R, int C, int PARTS>
-struct Panel<1, T, R, C, PARTS> {
-  enum { ROW = C * PARTS };
+template <typename T, int R, int C, int ROW>
+struct Panel<1, T, R, C, ROW> {
   enum { SIZE = 1 };
   device const T* rows;
   int count;
@@ -245,12 +244,12 @@ struct Panel<1, T, R, C, PARTS> {
   }
 };
 
-template <typename T, int R, int C, int W, int PARTS>
-inline void wait(thread Panel<1, T, R, C, PARTS>&, thread Panel<1, T, R, W, PARTS>&) {
+template <typename T, int R, int C, int W, int ROW, int ROW_W>
+inline void wait(thread Panel<1, T, R, C, ROW>&, thread Panel<1, T, R, W, ROW_W>&) {
 }
 
-template <typename T, int R, int C, int W, int PARTS>
-inline void ready(thread Panel<1, T, R, C, PARTS>&, thread Panel<1, T, R, W, PARTS>&) {
+template <typename T, int R, int C, int W, int ROW, int ROW_W>
+inline void ready(thread Panel<1, T, R, C, ROW>&, thread Panel<1, T, R, W, ROW_W>&) {
 }
 
 template <typename T, int R, int C>
@@ -263,21 +262,21 @@ inline void ready(thread Panel<1, T, R, C>&) {
 
 // Eight rows by eight columns of the product stay in registers over all of K, and eight
 // columns of the panel, as floats, in a cache over all rows.
-template <bool TRANSPOSED, int M, int K, int C, typename T, int R, int W, int PARTS>
+template <bool TRANSPOSED, int M, int K, int C, typename T, int R, int W, int ROW>
 inline void add_product(
-    thread Tile<1, M, C>& sum, thread Tile<1, M, K>& left, thread const Panel<1, T, R, W, PARTS>& panel, uint) {
+    thread Tile<1, M, C>& sum, thread Tile<1, M, K>& left, thread const Panel<1, T, R, W, ROW>& panel, uint) {
   for (int c = 0; c < C; c += 8) {
     float right[K][8];
     if (TRANSPOSED) {
       for (int j = 0; j < 8; j++) {
-        device const T* const row = panel.rows + size_t(c + j) * panel.ROW;
+        device const T* const row = panel.rows + size_t(c + j) * ROW;
         for (int k = 0; k < K; k++) {
           right[k][j] = c + j < panel.count ? float(row[k]) : 0.0f;
         }
       }
     } else {
       for (int k = 0; k < K; k++) {
-        device const T* const row = panel.rows + size_t(k) * panel.ROW + c;
+        device const T* const row = panel.rows + size_t(k) * ROW + c;
         for (int j = 0; j < 8; j++) {
           right[k][j] = k < panel.count ? float(row[j]) : 0.0f;
         }
@@ -320,20 +319,20 @@ inline void add_product(
 // product is added up on its own, so that the errors of a long sum grow with the number of
 // panels and not of their rows.
 
-template <int LANES, int M, int K, int C, int PARTS, typename T>
+template <int LANES, int M, int K, int C, int ROW, typename T>
 inline void multiply_add(
     thread Tile<LANES, M, C>& sum,
     thread Tile<LANES, M, K>& left,
-    thread const Panel<LANES, T, K, C, PARTS>& panel,
+    thread const Panel<LANES, T, K, C, ROW>& panel,
     uint lane) {
   add_product<false>(sum, left, panel, lane);
 }
 
-template <int LANES, int M, int K, int C, int PARTS, typename T>
+template <int LANES, int M, int K, int C, int ROW, typename T>
 inline void multiply_add_transposed(
     thread Tile<LANES, M, C>& sum,
     thread Operand<LANES, T, M, K>& left,
-    thread const Panel<LANES, T, C, K, PARTS>& panel,
+    thread const Panel<LANES, T, C, K, ROW>& panel,
     uint lane) {
   add_product<true>(sum, left.tile, panel, lane);
 }

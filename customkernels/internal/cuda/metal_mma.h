@@ -79,11 +79,6 @@ MLXG_INLINE T load_shared(shared_place at) {
     return __builtin_bit_cast(T, bits);
   }
 }
-// Four floats there.
-MLXG_INLINE void load_shared(float* to, shared_place at) {
-  asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
-               : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3]) : "r"(at) : "memory");
-}
 template <class T>
 MLXG_INLINE void store_shared(shared_place at, T value) {
   if constexpr (sizeof(T) == 2) {
@@ -117,7 +112,7 @@ MLXG_INLINE void load_matrices(unsigned (&r)[2], shared_place at) {
   }
 }
 
-// Begins to copy BYTES, 16 or 4, from device memory to shared memory; zeros if it is not there.
+// Begins to copy BYTES, 16, 8 or 4, from device memory to shared memory; zeros if it is not there.
 template <int BYTES>
 MLXG_INLINE void copy_ahead(shared_place at, const void* from, bool there) {
   unsigned long long address;
@@ -126,7 +121,7 @@ MLXG_INLINE void copy_ahead(shared_place at, const void* from, bool there) {
   if constexpr (BYTES == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(address), "r"(bytes) : "memory");
   } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(address), "r"(bytes) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(at), "l"(address), "r"(bytes), "n"(BYTES) : "memory");
   }
 }
 

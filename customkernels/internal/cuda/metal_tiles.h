@@ -79,13 +79,12 @@ struct float_terms {
 // R rows of C elements in shared memory, and the next R on their way to it where there is
 // room. A row has an odd number of 16 bytes, so that eight rows' 16 bytes at a column lie in
 // different banks.
-template <class T, int R, int C, int PARTS = 1>
+template <class T, int R, int C, int ROW = C>
 struct panel {
-  enum { BYTES = C * sizeof(T) % 16 == 0 ? 16 : 4, PACK = BYTES / sizeof(T) };  // copied at a time
+  enum { BYTES = C * sizeof(T) % 16 == 0 ? 16 : C * sizeof(T) % 8 == 0 ? 8 : 4, PACK = BYTES / sizeof(T) };  // copied at a time
   enum { STRIDE = BYTES == 16 ? (C / PACK | 1) * PACK : C, ELEMENTS = R * STRIDE };
   // A block has 48 KiB, for two large panels and a small one, or those of two parts and 8 KiB of tiles.
-  enum { AHEAD = 2 * ELEMENTS * sizeof(T) <= (PARTS == 1 ? 23 : 9) * 1024, SIZE = AHEAD ? 2 * ELEMENTS : ELEMENTS };
-  enum { ROW = C * PARTS };  // from one row of device memory to the next
+  enum { AHEAD = 2 * ELEMENTS * sizeof(T) <= (ROW == C ? 23 : 9) * 1024, SIZE = AHEAD ? 2 * ELEMENTS : ELEMENTS };
   static_assert(C % PACK == 0, "a panel's rows are whole packs");
   shared_place place;  // of this turn's rows
   shared_place both;   // the sum of it and of the next turn's
@@ -118,11 +117,9 @@ struct panel {
     return (row * STRIDE + column) * unsigned(sizeof(T));
   }
   MLXG_INLINE float get(unsigned row, unsigned column) const { return float(load_shared<T>(at(row, column))); }
-
-  // A whole row, of four floats.
   MLXG_INLINE void get_row(unsigned row, float* to) const {
-    static_assert(C == 4 && sizeof(T) == 4, "a row is one load");
-    load_shared(to, at(row, 0));
+#pragma unroll
+    for (int c = 0; c < C; ++c) to[c] = get(row, c);
   }
 
  private:
@@ -234,8 +231,8 @@ struct four_matrices {
 };
 
 // Adds the product of a left operand and a panel of C rows of K elements, transposed.
-template <int M, int K, int C, int PARTS, class T>
-MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<T, M, K>& left, const panel<T, C, K, PARTS>& right,
+template <int M, int K, int C, int ROW, class T>
+MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<T, M, K>& left, const panel<T, C, K, ROW>& right,
                                          unsigned lane) {
   // Eight terms in columns c, the next eight, and both in columns c + 8.
   const shared_place pairs = right.at(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8);
@@ -269,8 +266,8 @@ MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<T, M, K>
 }
 
 // Adds the product of a tile, rounded to T, and a panel of K rows of C elements.
-template <int M, int K, int C, int PARTS, class T>
-MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<T, K, C, PARTS>& right, unsigned lane) {
+template <int M, int K, int C, int ROW, class T>
+MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<T, K, C, ROW>& right, unsigned lane) {
   unsigned a[K / 16][M / 16][4];
 #pragma unroll
   for (int k = 0; k < K / 16; ++k) {
@@ -356,9 +353,9 @@ MLXG_INLINE void add_products(tile<M, C>& sum, Left left, Right right) {
     for (int j = 0; j < COLUMNS; ++j) sum.set(i, j, sum.get(i, j) + products[i][j]);
 }
 
-template <int M, int K, int C, int PARTS>
+template <int M, int K, int C, int ROW>
 MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M, K>& left,
-                                         const panel<float, C, K, PARTS>& right, unsigned lane) {
+                                         const panel<float, C, K, ROW>& right, unsigned lane) {
   if constexpr (narrow<K>) {
     add_products<K>(
         sum, [&](int i, int k) { return metal::simd_shuffle(left.elements[i][k / 4], (unsigned short)(lane / 4 * 4 + k % 4)); },
@@ -396,8 +393,8 @@ MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M
 }
 
 // mma's terms k and k + 4 are here 2·k and 2·k + 1, which a lane of the left tile has.
-template <int M, int K, int C, int PARTS>
-MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<float, K, C, PARTS>& right, unsigned lane) {
+template <int M, int K, int C, int ROW>
+MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<float, K, C, ROW>& right, unsigned lane) {
   if constexpr (narrow<C>) {
     add_products<K>(
         sum, [&](int i, int k) { return metal::simd_shuffle(left.get(i, k / 8 * 2 + k % 2), (unsigned short)(lane / 4 * 4 + k % 8 / 2)); },

@@ -121,12 +121,6 @@ inline T load_shared(shared_place at) {
   return *reinterpret_cast<const T*>(at);
 }
 
-inline void load_shared(float* to, shared_place at) {
-  for (int i = 0; i < 4; i++) {
-    to[i] = reinterpret_cast<const float*>(at)[i];
-  }
-}
-
 template <class T>
 inline void store_shared(shared_place at, T value) {
   *reinterpret_cast<T*>(at) = value;
