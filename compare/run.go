@@ -173,6 +173,10 @@ func firstDifference(a, b []float64) int {
 	return -1
 }
 
+// mostRatio is more than a suite's mean may be: 1 in two decimals. Where ours rounds what MLX rounds,
+// the ratio of nearly every output is exactly 1, and luck alone is left to the others.
+const mostRatio = 1.005
+
 // suites judges an operation's cases together, one verdict a dtype. Where ours computes in f32 and
 // MLX in the dtype itself, ours must be the more accurate on average; in float32, and on a part of
 // the cases, the mean is for information. An output of another dtype than the one under test is left
@@ -192,7 +196,7 @@ func suites(op string, dtypes []mlxc.DType, rows []report.Case, whole bool) []re
 		mean, n := accuracy.GeometricMean(ratios)
 		s := report.Suite{Op: op, DType: dtype.String(), Ratio: report.Number(mean), Outputs: n}
 		s.Judged = whole && n > 0 && dtype != mlxc.Float32
-		s.Pass = !s.Judged || mean <= 1
+		s.Pass = !s.Judged || mean < mostRatio
 		out = append(out, s)
 	}
 	return out

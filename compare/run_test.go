@@ -278,7 +278,7 @@ func TestSuitesAreJudged(t *testing.T) {
 		{DType: "float16", OutputDType: "float16", Ratio: 4},
 		{DType: "float16", OutputDType: "float16", Ratio: 0.5},
 		{DType: "float16", OutputDType: "float32", Ratio: 100}, // A loss.
-		{DType: "bfloat16", OutputDType: "bfloat16", Ratio: 2},
+		{DType: "bfloat16", OutputDType: "bfloat16", Ratio: 2.01},
 		{DType: "bfloat16", OutputDType: "bfloat16", Ratio: 0.5},
 		{DType: "bfloat16", OutputDType: "bfloat16", Ratio: report.Number(math.NaN())},
 	}
@@ -289,6 +289,8 @@ func TestSuitesAreJudged(t *testing.T) {
 	require.InDelta(t, math.Sqrt2, float64(got[1].Ratio), 1e-12)
 	require.True(t, got[2].Pass)
 	require.Equal(t, 2, got[2].Outputs)
+	rows[4].Ratio = 2.03 // 1.007
+	require.False(t, suites("op", DTypes(), rows, true)[2].Pass)
 
 	for _, s := range suites("op", DTypes(), rows, false) {
 		require.True(t, s.Pass)

@@ -32,11 +32,12 @@ import "C"
 // The order is that in which devices are told to compute; see AfterDone.
 func (a *Array) After(others ...*Array) *Array { return a.after("After", others, false) }
 
-// AfterDone is After for memory that is dear: on a CUDA device, which gives no memory back
-// before it has come to the last that uses it, and may have been told much more by then, whoever
-// evaluates the array waits until the device is done with the others. That costs as much time as it
-// takes to tell the device what comes next. Elsewhere, and in a function that is exported, it is
-// After.
+// AfterDone is After for a chain of parts that are to have each other's memory: a CPU or a CUDA
+// device gives no memory back before it has come to the last that uses it, and may have been told
+// much more by then. Where a is a result of AfterDone itself, whoever evaluates the new array waits
+// until the device is done with all that a was to come after. So there are two parts of the chain
+// at a time, one that the device computes and one that it is told. On other devices, and in a
+// function that is exported, it is After.
 func (a *Array) AfterDone(others ...*Array) *Array { return a.after("AfterDone", others, true) }
 
 func (a *Array) after(op string, others []*Array, done bool) *Array {

@@ -16,10 +16,13 @@ func crossEntropyCases(set CaseSet) []launchCase {
 	if set == RaggedCases {
 		shapes = append(shapes, [2]int{2, 16411}, [2]int{3, 384})
 	}
-	crossEntropyCase := func(rows, width int, cfg CrossEntropyConfig) launchCase {
+	crossEntropyCase := func(rows, width int, slice [2]int, cfg CrossEntropyConfig) launchCase {
 		name := fmt.Sprintf("%dx%d", rows, width)
 		if cfg.SoftCap > 0 {
 			name += ", soft-cap"
+		}
+		if slice[1] > 0 {
+			name += fmt.Sprintf(", classes %d to %d", slice[0], slice[1])
 		}
 		masked := cfg.LabelSmoothing == 0
 		if masked {
@@ -39,6 +42,10 @@ func crossEntropyCases(set CaseSet) []launchCase {
 			if cfg == (CrossEntropyConfig{}) {
 				targets = targets.AsType(mlxc.Uint32) // of which those from 2³¹ on are no classes
 			}
+			if slice[1] > 0 {
+				crossEntropyOfSlice(on, logits, targets, dloss, slice, cfg)
+				return
+			}
 			crossEntropyForward(on, logits, targets, cfg, true)
 			rows := cfg
 			rows.Reduction = None
@@ -49,11 +56,25 @@ func crossEntropyCases(set CaseSet) []launchCase {
 	options := CrossEntropyConfig{LabelSmoothing: 0.1, ZLoss: 0.01}
 	var cases []launchCase
 	for _, s := range shapes {
-		cases = append(cases, crossEntropyCase(s[0], s[1], options))
+		cases = append(cases, crossEntropyCase(s[0], s[1], [2]int{}, options))
 	}
-	if set == RaggedCases {
+	if set == TypicalCases {
+		cases = append(cases, crossEntropyCase(64, 1024, [2]int{512, 1024}, options))
+	} else {
 		options.SoftCap = 2
-		cases = append(cases, crossEntropyCase(37, 129, options), crossEntropyCase(37, 129, CrossEntropyConfig{}))
+		for _, slice := range [][2]int{{}, {0, 50}, {33, 129}} {
+			cases = append(cases, crossEntropyCase(37, 129, slice, options), crossEntropyCase(37, 129, slice, CrossEntropyConfig{}))
+		}
 	}
 	return cases
+}
+
+// crossEntropyOfSlice computes the gradient of a slice of the classes, after the states of two
+// slices, this one and one like it, as LinearCrossEntropy does.
+func crossEntropyOfSlice(on launcher, logits, targets, dloss *mlxc.Array, slice [2]int, cfg CrossEntropyConfig) {
+	rows, width := logits.Dim(0), logits.Dim(1)
+	part, at := logits.Slice([]int{0, slice[0]}, []int{rows, slice[1]}, nil), classSlice{slice[0], width}
+	states := crossEntropyLosses(on, part, targets, nil, at, cfg)[1]
+	merged := crossEntropyMerge(on, mlxc.Stack(0, states, states), targets, width, cfg)
+	crossEntropyGradient(on, part, targets, merged[1], dloss, at, cfg)
 }

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"math"
+	"slices"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -15,7 +16,7 @@ func crossEntropyForward(on launcher, logits, targets *mlxc.Array, cfg CrossEntr
 	classes := cfg.classes(targets, logits.Dim(-1))
 	defer classes.Free()
 	if cfg.Reduction == None {
-		results := crossEntropyLosses(on, logits, classes, cfg, nil)
+		results := crossEntropyLosses(on, logits, classes, nil, allOf(logits), cfg)
 		defer results[0].Free()
 		return []*mlxc.Array{results[0].Reshape(targets.Shape()...), results[1]}
 	}
@@ -28,7 +29,7 @@ func crossEntropyForward(on launcher, logits, targets *mlxc.Array, cfg CrossEntr
 		cotangent = one.Div(divisor)
 		defer cotangent.Free()
 	}
-	results := crossEntropyLosses(on, logits, classes, cfg, cotangent)
+	results := crossEntropyLosses(on, logits, classes, cotangent, allOf(logits), cfg)
 	losses := results[0]
 	defer losses.Free()
 	sum := losses.Sum()
@@ -56,10 +57,10 @@ func crossEntropyBackward(on launcher, logits, targets, dloss *mlxc.Array, outpu
 		cotangents = each.BroadcastTo(classes.Dim(0))
 	}
 	defer cotangents.Free()
-	return crossEntropyGradient(on, logits, classes, outputs[1], cotangents, cfg)
+	return crossEntropyGradient(on, logits, classes, outputs[1], cotangents, allOf(logits), cfg)
 }
 
-// prepared reports whether the forward pass made the gradient, and it may be used: not
+// prepared reports whether the forward pass left what the gradient is made with, and it may be used: not
 // where a gradient of the gradient is being taken, which would find nothing that the
 // prepared one comes from. The kernels refuse it instead.
 func prepared(outputs []*mlxc.Array) bool { return len(outputs) == 3 && !mlxc.Differentiating() }
@@ -124,14 +125,43 @@ func (cfg CrossEntropyConfig) divisor(classes *mlxc.Array) *mlxc.Array {
 	return floating.Maximum(one)
 }
 
-// newLossArgs are the last inputs of the kernels.
-func newLossArgs(rows, width int, cfg CrossEntropyConfig) []*mlxc.Array {
-	return append(counts(rows, width), customkernels.Constant(cfg.LabelSmoothing), customkernels.Constant(cfg.ZLoss), customkernels.Constant(cfg.SoftCap))
+// classSlice says which classes the columns of logits are: those from first on, of so many in all.
+type classSlice struct{ first, of int }
+
+// allOf is the slice where each class has a column.
+func allOf(logits *mlxc.Array) classSlice { return classSlice{of: logits.Dim(-1)} }
+
+// stateSize is how many floats a kernel leaves of a row of logits, for others.
+const stateSize = 4
+
+// logitTemplate are the template's values that the kernels have in common which go along rows of logits.
+func logitTemplate(g rowGeometry, logits, classes *mlxc.Array, cfg CrossEntropyConfig) []mlxc.TemplateArg {
+	return []mlxc.TemplateArg{
+		{Name: "T", Value: logits.DType()},
+		{Name: "I", Value: classes.DType()},
+		{Name: "H", Value: g.heldAs},
+		{Name: "C", Value: g.chunk},
+		{Name: "R", Value: g.packs},
+		{Name: "B", Value: g.step},
+		{Name: "L", Value: g.beside},
+		{Name: "CAPPED", Value: cfg.SoftCap > 0},
+	}
 }
 
-// crossEntropyLosses returns the losses of rows and their (m, l); with a cotangent, also
-// the gradient of logits, if all rows' losses have it.
-func crossEntropyLosses(on launcher, logits, classes *mlxc.Array, cfg CrossEntropyConfig, cotangent *mlxc.Array) []*mlxc.Array {
+// lossOutputs are the losses of rows and their states.
+func lossOutputs(rows int) []mlxc.Output {
+	return []mlxc.Output{{Shape: []int{rows}, DType: mlxc.Float32}, {Shape: []int{rows, stateSize}, DType: mlxc.Float32}}
+}
+
+// options are the kernels' last inputs.
+func (cfg CrossEntropyConfig) options() []*mlxc.Array {
+	return []*mlxc.Array{customkernels.Constant(cfg.LabelSmoothing), customkernels.Constant(cfg.ZLoss), customkernels.Constant(cfg.SoftCap)}
+}
+
+// crossEntropyLosses returns the losses of rows and their states. Of a slice of the classes only
+// the states are worth something. With a cotangent, for which there must be all classes, there is
+// also the gradient of logits, if all rows' losses have it.
+func crossEntropyLosses(on launcher, logits, classes, cotangent *mlxc.Array, slice classSlice, cfg CrossEntropyConfig) []*mlxc.Array {
 	rows, width := classes.Dim(0), logits.Dim(-1)
 	table := logitTable[on.device].forward
 	if cotangent != nil {
@@ -142,39 +172,47 @@ func crossEntropyLosses(on launcher, logits, classes *mlxc.Array, cfg CrossEntro
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
 		Resident:    g.resident,
-		Template: []mlxc.TemplateArg{
-			{Name: "T", Value: logits.DType()},
-			{Name: "I", Value: classes.DType()},
-			{Name: "H", Value: g.heldAs},
-			{Name: "C", Value: g.chunk},
-			{Name: "R", Value: g.packs},
-			{Name: "B", Value: g.step},
-			{Name: "L", Value: g.beside},
-			{Name: "CAPPED", Value: cfg.SoftCap > 0},
-		},
-		Outputs: []mlxc.Output{{Shape: []int{rows}, DType: mlxc.Float32}, {Shape: []int{rows, 2}, DType: mlxc.Float32}},
+		Template:    logitTemplate(g, logits, classes, cfg),
+		Outputs:     lossOutputs(rows),
 	}
-	args := newLossArgs(rows, width, cfg)
 	if cotangent == nil {
-		return on.launch(crossEntropyKernels.get("cross_entropy_forward"), launch, append([]*mlxc.Array{logits, classes}, args...)...)
+		args := slices.Concat([]*mlxc.Array{logits, classes}, counts(rows, width, slice.first, slice.of), cfg.options())
+		return on.launch(crossEntropyKernels.get("cross_entropy_forward"), launch, args...)
 	}
 	launch.Outputs = append(launch.Outputs, mlxc.Output{Shape: logits.Shape(), DType: logits.DType()})
-	return on.launch(crossEntropyKernels.get("cross_entropy_fwd_bwd"), launch, append([]*mlxc.Array{logits, classes, cotangent}, args...)...)
+	args := slices.Concat([]*mlxc.Array{logits, classes, cotangent}, counts(rows, width), cfg.options())
+	return on.launch(crossEntropyKernels.get("cross_entropy_fwd_bwd"), launch, args...)
 }
 
-// crossEntropyGradient returns the gradient of logits, for the cotangents of the rows'
-// losses.
-func crossEntropyGradient(on launcher, logits, classes, statistics, cotangents *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
+// crossEntropyMerge returns the losses of rows and their states, from the states of each of
+// the slices of so many classes, [slices, rows, stateSize].
+func crossEntropyMerge(on launcher, states, classes *mlxc.Array, of int, cfg CrossEntropyConfig) []*mlxc.Array {
+	rows := classes.Dim(0)
+	grid, threads := elementsOf(on.device, rows)
+	args := slices.Concat([]*mlxc.Array{states, classes}, counts(rows, states.Dim(0), of), cfg.options()[:2])
+	return on.launch(crossEntropyKernels.get("cross_entropy_merge"), customkernels.Launch{
+		Grid:        [3]int{grid},
+		Threadgroup: [3]int{threads},
+		Template:    []mlxc.TemplateArg{{Name: "I", Value: classes.DType()}},
+		Outputs:     lossOutputs(rows),
+	}, args...)
+}
+
+// crossEntropyGradient returns the gradient of logits, for the cotangents of the rows' losses and
+// the states that the loss left of them.
+func crossEntropyGradient(on launcher, logits, classes, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig) *mlxc.Array {
 	rows, width := classes.Dim(0), logits.Dim(-1)
-	g := logitsOf(on.device, logitTable[on.device].backward, logits.DType(), rows, width, cfg.SoftCap > 0)
-	args := newLossArgs(rows, width, cfg)
+	table := logitTable[on.device].backward
+	if logits.DType() == mlxc.Float32 {
+		table = logitTable[on.device].backwardOfFloats
+	}
+	g := logitsOf(on.device, table, logits.DType(), rows, width, cfg.SoftCap > 0)
+	args := slices.Concat([]*mlxc.Array{logits, classes, states, cotangents}, counts(rows, width, slice.first, slice.of), cfg.options())
 	return on.launch(crossEntropyKernels.get("cross_entropy_backward"), customkernels.Launch{
 		Grid:        [3]int{g.blocks * g.threads, g.groups},
 		Threadgroup: [3]int{g.threads, 1},
 		Resident:    g.resident,
-		Template: []mlxc.TemplateArg{
-			{Name: "T", Value: logits.DType()}, {Name: "I", Value: classes.DType()}, {Name: "H", Value: g.heldAs}, {Name: "C", Value: g.chunk}, {Name: "R", Value: g.packs}, {Name: "B", Value: g.step}, {Name: "L", Value: g.beside}, {Name: "CAPPED", Value: cfg.SoftCap > 0},
-		},
-		Outputs: []mlxc.Output{{Shape: logits.Shape(), DType: logits.DType()}},
-	}, append([]*mlxc.Array{logits, classes, statistics, cotangents}, args...)...)[0]
+		Template:    logitTemplate(g, logits, classes, cfg),
+		Outputs:     []mlxc.Output{{Shape: logits.Shape(), DType: logits.DType()}},
+	}, args...)[0]
 }

@@ -15,22 +15,22 @@ import (
 // options, and the policy for targets that are ignored or out of range are those of
 // CrossEntropy. The hidden row of an ignored target may hold anything.
 //
-// The rows go through in chunks, one after the other. The logits of a chunk have
+// The classes go through in slices, one after the other. The logits of a slice have
 // hidden's dtype, to which the product in float32 is rounded, as it would be if all were
-// kept. With dlogits their gradient, which is computed before the cotangent is
-// multiplied in and so does not vanish in float16, the chunk's share of the gradients is
-// dhidden = dlogits·weight, rounded to the dtype, and dweight = dlogitsᵀ·hidden, added
-// up in float32 over the chunks, in order.
+// kept, and so has their gradient dlogits. The slice's rows of dweight are
+// dlogitsᵀ·hidden, and its share of dhidden is dlogits·weight, rounded to the dtype and
+// added up in float32 over the slices, in order. In float16 the cotangents are divided
+// by a power of two, the same for all rows, which the gradients are multiplied by, so
+// that small ones do not vanish in dlogits.
 //
-// Where a gradient is being taken (see mlxc.Differentiating) and the reduction is Mean
-// or Sum, dhidden and dweight are made together with the loss, for any cotangent: three
-// matrix products in all, and two where weight is captured and has no gradient (see
-// mlxc.Array.Traced). Elsewhere the logits are computed once more for the gradient.
+// All logits that are at most 64 MiB are one slice, which is kept for the gradient where
+// one is being taken (see mlxc.Differentiating): three matrix products in all. Others are
+// computed once more for it, which makes four. What has no gradient is not computed:
+// that of hidden or weight where it is captured (see mlxc.Array.Traced).
 //
-// Beside the arguments and the gradients there is memory for some chunks, of at most
-// 64 MiB of logits each: one, its gradient, and as many more as MLX, which runs up to ten
-// operations ahead, has begun; and for dweight twice in float32. Without a compiler for
-// the kernels on a CPU, MLX's operations hold all logits.
+// Beside the arguments and the gradients there is memory for two slices, each of logits
+// and their gradient: a slice has as many classes as fit into 64 MiB, but at least 4096.
+// Without a compiler for the kernels on a CPU, MLX's operations hold all logits.
 func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	const op = "ops.LinearCrossEntropy"
 	if err := checkLinearCrossEntropy(hidden, weight, targets, cfg); err != nil {
@@ -42,7 +42,7 @@ func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyCon
 	if !kernelsAvailable(op) {
 		return crossEntropyOfMLX(hidden.MatMul(weight.Transpose()), targets, cfg)
 	}
-	return linearCrossEntropy(hidden, weight, targets, cfg, chunkRows(targets.Size(), weight.Dim(0)*weight.DType().Size()))
+	return linearCrossEntropy(hidden, weight, targets, cfg, sliceClasses(targets.Size()*weight.DType().Size(), weight.Dim(0)))
 }
 
 func checkLinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) error {
@@ -63,26 +63,31 @@ func checkLinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntro
 	return cfg.check(targets, "hidden", hidden, weight.Dim(0))
 }
 
-// maxChunk is how many bytes the logits of a chunk may have: enough rows that matrix
-// products run at full speed with the largest vocabularies (256 with 2¹⁷ classes in half
-// precision), and little beside the weight of such a vocabulary.
-const maxChunk = 64 << 20
+const (
+	// maxSlice is how many bytes the logits of a slice may have: enough that matrix products run
+	// at full speed, and little beside the weight of a large vocabulary.
+	maxSlice = 64 << 20
+	// minSlice is how many classes a slice has at least, if there are more rows than that leaves
+	// room for: of fewer, the products take no longer than adding up dhidden.
+	minSlice = 4096
+)
 
-// chunkRows is how many rows a chunk has, the last perhaps fewer: the chunks are about
-// as long as each other.
-func chunkRows(rows, rowBytes int) int {
-	most := max(maxChunk/rowBytes, 1)
-	chunks := (rows + most - 1) / most
-	return (rows + chunks - 1) / chunks
+// sliceClasses is how many classes a slice has, the last perhaps fewer, for so many bytes of a
+// column of logits: the slices are about as wide as each other.
+func sliceClasses(columnBytes, classes int) int {
+	most := max(maxSlice/columnBytes, minSlice)
+	slices := (classes + most - 1) / most
+	return (classes + slices - 1) / slices
 }
 
-func linearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig, chunk int) *mlxc.Array {
-	traced := weight.Traced()
+// linearCrossEntropy is LinearCrossEntropy in slices of so many classes.
+func linearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig, slice int) *mlxc.Array {
+	wanted := [...]bool{hidden.Traced(), weight.Traced()}
 	of := func(args []*mlxc.Array) linearLoss {
 		rows := args[2].Size()
 		return linearLoss{
-			on: onCurrentDevice(), cfg: cfg, chunk: chunk,
-			hidden: args[0].Reshape(rows, args[0].Dim(-1)), weight: args[1], frozen: !traced,
+			on: onCurrentDevice(), cfg: cfg, slice: slice, wanted: wanted,
+			hidden: args[0].Reshape(rows, args[0].Dim(-1)), weight: args[1],
 			classes: cfg.classes(args[2], args[1].Dim(0)),
 		}
 	}
@@ -94,11 +99,11 @@ func linearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyCon
 		},
 		func(primals, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
 			return scoped(func() []*mlxc.Array {
-				grads := of(primals).backward(cotangents[0], outputs)
-				return []*mlxc.Array{grads[0].Reshape(primals[0].Shape()...), grads[1], zerosLike(primals[2])[0]}
+				dhidden, dweight := of(primals).backward(cotangents[0], outputs)
+				return []*mlxc.Array{dhidden.Reshape(primals[0].Shape()...), dweight, zerosLike(primals[2])[0]}
 			})
 		})
-	// The graph has them; a handle would keep the gradients' memory for longer.
+	// The graph has them; a handle would keep their memory for longer.
 	free(made)
 	free(results[1:])
 	return results[0]
@@ -121,114 +126,102 @@ type linearLoss struct {
 	on      launcher
 	hidden  *mlxc.Array // [rows, H]
 	weight  *mlxc.Array // [V, H]
-	frozen  bool        // weight has no gradient
+	wanted  [2]bool     // the gradients of hidden and weight
 	classes *mlxc.Array // [rows]
-	// cotangents of the rows' losses, [rows]; nil stands for ones.
-	cotangents *mlxc.Array
-	cfg        CrossEntropyConfig
-	chunk      int // rows
+	cfg     CrossEntropyConfig
+	slice   int // classes
 }
 
-// forward returns the loss; with gradient, where the reduction allows it, also the
-// gradients of hidden and weight as gradients gives them.
-func (l linearLoss) forward(targets *mlxc.Array, gradient bool) []*mlxc.Array {
-	if l.cfg.Reduction == None {
-		return []*mlxc.Array{l.losses().Reshape(targets.Shape()...)}
-	}
-	divisor := l.cfg.divisor(l.classes)
-	if !gradient {
-		return []*mlxc.Array{l.losses().Sum().Div(divisor)}
-	}
-	losses, dhidden, dweight := l.gradients()
-	return []*mlxc.Array{losses.Sum().Div(divisor), dhidden, dweight}
-}
-
-// backward returns the gradients of hidden and weight, for the cotangent of the loss,
-// from outputs of forward.
-func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) []*mlxc.Array {
-	var dhidden, dweight *mlxc.Array
-	factor := mlxc.Scalar[float32](1)
-	if l.cfg.Reduction == None {
-		l.cotangents = dloss.Reshape(l.classes.Dim(0))
-	} else {
-		factor = dloss.Div(l.cfg.divisor(l.classes))
-	}
-	if prepared(outputs) {
-		dhidden, dweight = outputs[1], outputs[2]
-	} else {
-		_, dhidden, dweight = l.gradients()
-	}
-	dtype := l.weight.DType()
-	dhidden = dhidden.AsType(mlxc.Float32).Mul(factor).AsType(dtype)
-	if l.frozen {
-		return []*mlxc.Array{dhidden, zerosLike(l.weight)[0]} // that nobody asks for
-	}
-	return []*mlxc.Array{dhidden, dweight.Mul(factor).AsType(dtype)}
-}
-
-// losses returns the losses of the rows.
-func (l linearLoss) losses() *mlxc.Array {
-	var losses []*mlxc.Array
-	l.chunks(func(rows linearLoss) []*mlxc.Array {
-		logits := rows.hidden.MatMul(l.weight.Transpose())
-		loss := crossEntropyLosses(l.on, logits, rows.classes, l.cfg, nil)[0]
-		losses = append(losses, loss)
-		return []*mlxc.Array{loss}
+// forward returns the loss and the rows' states; with keep also the logits, if they are one slice.
+func (l linearLoss) forward(targets *mlxc.Array, keep bool) []*mlxc.Array {
+	var results, states []*mlxc.Array
+	l.slices(l.hidden, func(hidden, weight *mlxc.Array, begin int) []*mlxc.Array {
+		logits := hidden.MatMul(weight.Transpose())
+		results = append(crossEntropyLosses(l.on, logits, l.classes, nil, classSlice{begin, l.weight.Dim(0)}, l.cfg), logits)
+		states = append(states, results[1])
+		return results[1:2]
 	})
-	return mlxc.Concatenate(0, losses...)
-}
-
-// gradients returns the losses of the rows and the gradients of hidden, in its dtype,
-// and of weight, in float32, or a 0 if it is frozen.
-func (l linearLoss) gradients() (losses, dhidden, dweight *mlxc.Array) {
-	one, zero, first := mlxc.Scalar[float32](1), mlxc.Scalar[float32](0), mlxc.Scalar[int32](0)
-	var allLosses, allDHidden []*mlxc.Array
-	l.chunks(func(rows linearLoss) []*mlxc.Array {
-		logits := rows.hidden.MatMul(l.weight.Transpose())
-		results := crossEntropyLosses(l.on, logits, rows.classes, l.cfg, one)
-		losses, dlogits := results[0], results[2]
-		dh, h := dlogits.MatMul(l.weight), rows.hidden.AsType(mlxc.Float32)
-
-		// A row that is ignored has no part in dweight, whatever it holds. The cotangent
-		// of a row commutes with the products.
-		ignored := rows.classes.Less(first).ExpandDims(-1)
-		if rows.cotangents != nil {
-			each := mlxc.Where(ignored, zero, rows.cotangents.ExpandDims(-1))
-			dh = dh.AsType(mlxc.Float32).Mul(each).AsType(dh.DType())
-			h = h.Mul(each)
-		}
-		allLosses, allDHidden = append(allLosses, losses), append(allDHidden, dh)
-		if l.frozen {
-			return []*mlxc.Array{losses, dh}
-		}
-		dw := dlogits.AsType(mlxc.Float32).Transpose().MatMul(mlxc.Where(ignored, zero, h))
-		if dweight != nil {
-			dw = dweight.Add(dw)
-		}
-		dweight = dw
-		return []*mlxc.Array{losses, dh, dw}
-	})
-	if l.frozen {
-		dweight = zero
+	if len(states) > 1 {
+		results = crossEntropyMerge(l.on, mlxc.Stack(0, states...), l.classes, l.weight.Dim(0), l.cfg)
+	} else if !keep {
+		results = results[:2]
 	}
-	return mlxc.Concatenate(0, allLosses...), mlxc.Concatenate(0, allDHidden...), dweight
+	if l.cfg.Reduction == None {
+		results[0] = results[0].Reshape(targets.Shape()...)
+	} else {
+		results[0] = results[0].Sum().Div(l.cfg.divisor(l.classes))
+	}
+	return results
 }
 
-// chunks calls f with the rows of every chunk. The next chunk is not computed before
-// what f returned of the last one is: else the logits of all of them could be there at
-// once.
-func (l linearLoss) chunks(f func(rows linearLoss) []*mlxc.Array) {
-	var before []*mlxc.Array
-	for begin, n := 0, l.classes.Dim(0); begin < n; begin += l.chunk {
-		rows, end, width := l, min(begin+l.chunk, n), l.hidden.Dim(1)
-		rows.hidden = l.hidden.Slice([]int{begin, 0}, []int{end, width}, nil)
-		rows.classes = l.classes.Slice([]int{begin}, []int{end}, nil)
-		if l.cotangents != nil {
-			rows.cotangents = l.cotangents.Slice([]int{begin}, []int{end}, nil)
+// backward returns the gradients of hidden and weight, for the cotangent of the loss, from
+// outputs of forward; zeros, that nobody asks for, for one that is not wanted.
+func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden, dweight *mlxc.Array) {
+	rows, dtype := l.classes.Dim(0), l.weight.DType()
+	cotangents := dloss
+	if l.cfg.Reduction != None {
+		cotangents = dloss.Div(l.cfg.divisor(l.classes)).BroadcastTo(rows)
+	}
+	// A row that is ignored has no part in dweight, whatever it holds.
+	ignored, zero := l.classes.Less(mlxc.Scalar[int32](0)), mlxc.Scalar[float32](0)
+	cotangents = mlxc.Where(ignored, zero, cotangents.Reshape(rows))
+	hidden := mlxc.Where(ignored.ExpandDims(-1), zero.AsType(dtype), l.hidden)
+	scale := func(a *mlxc.Array) *mlxc.Array { return a }
+	if dtype == mlxc.Float16 {
+		power := powerOfTwo(cotangents)
+		cotangents = cotangents.Div(power)
+		scale = func(a *mlxc.Array) *mlxc.Array { return a.Mul(power.AsType(dtype)) }
+	}
+
+	var dweights []*mlxc.Array // of the slices
+	l.slices(hidden, func(hidden, weight *mlxc.Array, begin int) (done []*mlxc.Array) {
+		logits := outputs[len(outputs)-1]
+		if !prepared(outputs) {
+			logits = hidden.MatMul(weight.Transpose())
 		}
-		if before != nil {
-			rows.hidden = rows.hidden.AfterDone(before...)
+		dlogits := crossEntropyGradient(l.on, logits, l.classes, outputs[1], cotangents, classSlice{begin, l.weight.Dim(0)}, l.cfg)
+		if l.wanted[0] {
+			dh := dlogits.MatMul(weight)
+			if dhidden != nil {
+				dh = dhidden.AsType(mlxc.Float32).Add(dh)
+			}
+			dhidden = dh
+			done = append(done, dh)
 		}
-		before = f(rows)
+		if l.wanted[1] {
+			dw := scale(dlogits.Transpose().MatMul(hidden))
+			dweights = append(dweights, dw)
+			done = append(done, dw)
+		}
+		return done
+	})
+	if dhidden == nil {
+		dhidden = zerosLike(l.hidden)[0]
+	}
+	if l.wanted[1] {
+		dweight = mlxc.Concatenate(0, dweights...)
+	} else {
+		dweight = zerosLike(l.weight)[0]
+	}
+	return scale(dhidden).AsType(dtype), dweight
+}
+
+// powerOfTwo is the power of two in the largest of the absolute values, of shape (), as far as
+// float16 has it as a normal number. The bits of a float32 other than its exponent's are taken away.
+func powerOfTwo(values *mlxc.Array) *mlxc.Array {
+	exponent := values.Abs().Max().View(mlxc.Int32).BitwiseAnd(mlxc.Scalar[int32](0x7f800000))
+	return exponent.View(mlxc.Float32).Clip(0x1p-14, 0x1p15)
+}
+
+// slices calls f with every slice of the classes: with hidden, which is not there before what f
+// returned for the slice before, the slice's rows of weight, and where it begins. Else the logits
+// of all slices could be there at once.
+func (l linearLoss) slices(hidden *mlxc.Array, f func(hidden, weight *mlxc.Array, begin int) []*mlxc.Array) {
+	for begin, n := 0, l.weight.Dim(0); begin < n; begin += l.slice {
+		end := min(begin+l.slice, n)
+		done := f(hidden, l.weight.Slice([]int{begin, 0}, []int{end, l.weight.Dim(1)}, nil), begin)
+		if end < n {
+			hidden = hidden.AfterDone(done...)
+		}
 	}
 }

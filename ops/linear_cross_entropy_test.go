@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,8 +22,8 @@ func linearLossOfMLX(cfg CrossEntropyConfig) func(hidden, weight, targets *mlxc.
 	}
 }
 
-// However many rows a chunk has, loss and gradients are those of the whole.
-func TestLinearCrossEntropyInChunks(t *testing.T) {
+// However many classes a slice has, loss and gradients are those of the whole.
+func TestLinearCrossEntropyInSlices(t *testing.T) {
 	const rows, width, classes = 23, 17, 130
 	zero := 0
 	for _, dtype := range gradientDTypes {
@@ -38,10 +39,10 @@ func TestLinearCrossEntropyInChunks(t *testing.T) {
 			}
 			want, wantGrads, err := mlxc.VJP(linearLossOf(targets, linearLossOfMLX(cfg)), arrays{hidden, weight}, arrays{dloss})
 			require.NoError(t, err)
-			for _, chunk := range []int{1, 7, rows} {
-				t.Run(fmt.Sprint(dtype, cfg.Reduction, chunk), func(t *testing.T) {
+			for _, slice := range []int{1, 50, classes} {
+				t.Run(fmt.Sprint(dtype, cfg.Reduction, slice), func(t *testing.T) {
 					got, grads, err := mlxc.VJP(linearLossOf(targets, func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
-						return linearCrossEntropy(hidden, weight, targets, cfg, chunk)
+						return linearCrossEntropy(hidden, weight, targets, cfg, slice)
 					}), arrays{hidden, weight}, arrays{dloss})
 					require.NoError(t, err)
 					closeTo(t, want[0], got[0])
@@ -53,63 +54,76 @@ func TestLinearCrossEntropyInChunks(t *testing.T) {
 	}
 }
 
-// A weight that is captured has no gradient, and none is computed for it: by the number
-// of matrix products in the graph.
-func TestLinearCrossEntropyOfFrozenWeight(t *testing.T) {
-	hidden, weight, targets := normal(1, mlxc.Float32, 6, 4), normal(2, mlxc.Float32, 9, 4), someTargets(6, 9)
+// What is captured has no gradient, and none is computed for it: by the number of matrix
+// products in the graph. Logits of one slice are kept.
+func TestLinearCrossEntropyComputesWhatIsWanted(t *testing.T) {
+	const classes = 9
+	args, targets := arrays{normal(1, mlxc.Float32, 6, 4), normal(2, mlxc.Float32, classes, 4)}, someTargets(6, classes)
 	for _, reduction := range []Reduction{Mean, None} {
-		loss := func(f func(hidden, weight, targets *mlxc.Array) *mlxc.Array) mlxc.Func {
-			return func(args arrays) arrays {
-				w := weight
-				if len(args) > 1 {
-					w = args[1]
-				}
-				return arrays{f(args[0], w, targets).Square().Sum()}
-			}
-		}
 		cfg := CrossEntropyConfig{Reduction: reduction}
-		ours := loss(func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
-			return linearCrossEntropy(hidden, weight, targets, cfg, 3)
-		})
-		products := func(args arrays, argnums ...int) int {
-			nodes, err := mlxc.Trace(func(args arrays) (grads arrays) {
-				mlxc.WithPlaceholderGPU(func() {
-					var err error
-					_, grads, err = mlxc.ValueAndGrad(ours, argnums...)(args)
-					require.NoError(t, err)
-				})
-				return grads
-			}, args)
-			require.NoError(t, err)
-			n := 0
-			for _, node := range nodes {
-				if node.Primitive == "Matmul" {
-					n++
+		loss := func(f func(hidden, weight, targets *mlxc.Array) *mlxc.Array, argnums []int) mlxc.Func {
+			return func(traced arrays) arrays {
+				all := slices.Clone(args)
+				for i, n := range argnums {
+					all[n] = traced[i]
 				}
+				return arrays{f(all[0], all[1], targets).Square().Sum()}
 			}
-			return n
 		}
-		const chunks = 2
-		require.Equal(t, chunks, products(arrays{hidden, weight}, 0, 1)-products(arrays{hidden}))
+		for _, slice := range []int{3, classes} {
+			for _, argnums := range [][]int{{0, 1}, {0}, {1}} {
+				t.Run(fmt.Sprint(reduction, slice, argnums), func(t *testing.T) {
+					var of arrays
+					for _, n := range argnums {
+						of = append(of, args[n])
+					}
+					gradient := func(f func(hidden, weight, targets *mlxc.Array) *mlxc.Array) mlxc.Func {
+						return func(of arrays) arrays {
+							_, grads, err := mlxc.ValueAndGrad(loss(f, argnums), []int{0, 1}[:len(argnums)]...)(of)
+							require.NoError(t, err)
+							return grads
+						}
+					}
+					ours := gradient(func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
+						return linearCrossEntropy(hidden, weight, targets, cfg, slice)
+					})
+					want, got := gradient(linearLossOfMLX(cfg))(of), ours(of)
+					for i := range of {
+						closeTo(t, want[i], got[i])
+					}
 
-		_, want, err := mlxc.ValueAndGrad(loss(linearLossOfMLX(cfg)))(arrays{hidden})
-		require.NoError(t, err)
-		_, got, err := mlxc.ValueAndGrad(ours)(arrays{hidden})
-		require.NoError(t, err)
-		closeTo(t, want[0], got[0])
+					nodes, err := mlxc.Trace(func(of arrays) (grads arrays) {
+						mlxc.WithPlaceholderGPU(func() { grads = ours(of) })
+						return grads
+					}, of)
+					require.NoError(t, err)
+					products := 0
+					for _, node := range nodes {
+						if node.Primitive == "Matmul" {
+							products++
+						}
+					}
+					wantProducts := 1 + len(argnums) // of all classes
+					if slice < classes {
+						wantProducts = classes / slice * (2 + len(argnums))
+					}
+					require.Equal(t, wantProducts, products)
+				})
+			}
+		}
 	}
 }
 
-// The logits are never all there: of 64 chunks, there are about as many at a time as
-// MLX has operations in flight, which are ten.
+// The logits are never all there: of 32 slices there are two or three at a time, and of
+// one slice what the gradient needs.
 func TestLinearCrossEntropyMemory(t *testing.T) {
-	const rows, width, classes, chunk = 4096, 4, 4096, 64
-	const chunkBytes = chunk * classes * 4
+	const rows, width, classes, slice = 4096, 4, 4096, 128
+	const sliceBytes = rows * slice * 4
 	hidden, weight := normal(1, mlxc.Float32, rows, width), normal(2, mlxc.Float32, classes, width)
 	targets := someTargets(rows, classes)
 	require.NoError(t, mlxc.Eval(hidden, weight, targets))
 	f := func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
-		return linearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{}, chunk)
+		return linearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{}, slice)
 	}
 	peak := func(run func() arrays) int {
 		before := mlxc.ActiveMemory()
@@ -127,8 +141,8 @@ func TestLinearCrossEntropyMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := peak(run)
-			t.Logf("peak %.1f chunks of %d", float64(p)/chunkBytes, rows/chunk)
-			require.Less(t, p, 12*chunkBytes)
+			t.Logf("peak %.1f slices of %d", float64(p)/sliceBytes, classes/slice)
+			require.Less(t, p, 8*sliceBytes)
 		})
 	}
 }

@@ -18,12 +18,18 @@
 //
 // Storage is T; every product and sum is in float. m and l are kept apart where they go
 // from one kernel to another: their sum lse, rounded, would be off by more than p is.
+//
+// A kernel may be given a slice of the columns, those of the classes from first_class on; V is the
+// number of all classes still. What a slice says of a row is the state (m, l, Σ_j s_j, s_t), with 0 for
+// s_t where t is not in the slice; the states of all slices are merged.
+//
 // Sums run in an order that the launch alone decides, so results are the same bits
 // every time.
 //
-//   cross_entropy_fwd_bwd   loss and dx, for a g that is the same for all rows
-//   cross_entropy_forward   loss
-//   cross_entropy_backward  dx, from (m, l) of either
+//   cross_entropy_fwd_bwd   loss, state and dx, for a g that is the same for all rows
+//   cross_entropy_forward   state, and the loss if a slice is all there is
+//   cross_entropy_merge     loss and state, from the states of slices
+//   cross_entropy_backward  dx, from (m, l)
 //
 // Launch (threads): groups along x of at most 32 whole simdgroups, or of a part of one, and of a
 // multiple of L threads; a group takes rows group, group + groups, …, so any number of groups is
@@ -58,9 +64,14 @@ struct RowSums {
   float total;
 };
 
+// A row of what goes from one kernel to another: m, l, Σ s and s_t.
+constant constexpr int STATE_SIZE = 4;
+
 // What is the same for all rows.
 struct Options {
   size_t width;
+  uint first_class;
+  uint classes;
   float smoothing;
   float z_loss;
   float soft_cap;
@@ -217,25 +228,42 @@ inline RowSums group_sums(
   return RowSums{maximum, sums.x, sums.y};
 }
 
+// The logit of a row's target, as s, or 0 where it is not in the slice.
+template <bool CAPPED, typename T>
+inline float target_logit(device const T* logits, int target, Options options) {
+  const uint column = uint(target) - options.first_class;
+  return target >= 0 && column < options.width ? capped<CAPPED>(held_of<CAPPED>(float(logits[column]), options), options)
+                                               : 0;
+}
+
 // The loss of a row. The distance of a logit from lse is taken from m first, which is
 // exact where they are close. Without smoothing the mean is left alone: there may be a
 // logit of −infinity in it.
-template <bool CAPPED, typename T>
-inline float target_loss(device const T* logits, int target, RowSums row, Options options) {
+inline float target_loss(float s, int target, RowSums row, Options options) {
   if (target < 0) {
     return 0;
   }
-  if (size_t(target) >= options.width) {
+  if (uint(target) >= options.classes) {
     return NAN;
   }
-  const float s = capped<CAPPED>(held_of<CAPPED>(float(logits[target]), options), options);
   const float log_sum = log(row.sum);
   const float lse = row.maximum + log_sum;
   float loss = (1 - options.smoothing) * ((row.maximum - s) + log_sum) + options.z_loss * lse * lse;
   if (options.smoothing > 0) {
-    loss += options.smoothing * ((row.maximum - row.total / float(options.width)) + log_sum);
+    loss += options.smoothing * ((row.maximum - row.total / float(options.classes)) + log_sum);
   }
   return loss;
+}
+
+// Writes the loss and the state of a row.
+inline void write_row(
+    float s, int target, RowSums sums, device float* losses, device float* states, size_t row, Options options) {
+  losses[row] = target_loss(s, target, sums, options);
+  device float* state = states + row * STATE_SIZE;
+  state[0] = sums.maximum;
+  state[1] = sums.sum;
+  state[2] = sums.total;
+  state[3] = s;
 }
 
 // How dx of a row comes from its s: the terms of the head of this file that are the
@@ -245,18 +273,18 @@ struct RowGradient {
   float slope; // g·(1 + 2ζ·lse)/l
   float others; // g·ε/V
   float hit; // g·(ε/V + (1−ε)), at the target
-  uint target;
+  uint target; // its column, if it is in the slice
 };
 
 inline RowGradient row_gradient(float cotangent, float maximum, float sum, uint target, Options options) {
-  const float g = target < options.width ? cotangent : NAN;
-  const float others = options.smoothing / float(options.width);
+  const float g = target < options.classes ? cotangent : NAN;
+  const float others = options.smoothing / float(options.classes);
   return RowGradient{
       maximum,
       g * ((1 + 2 * options.z_loss * (maximum + log(sum))) / sum),
       g * others,
       g * (others + (1 - options.smoothing)),
-      target};
+      target - options.first_class};
 }
 
 // dx of a column from what is held of its logit.
@@ -315,18 +343,20 @@ inline void write_zeros(device T* row, size_t width, size_t first, size_t stride
   }
 }
 
-// The loss and (m, l) of every row.
+// The loss and the state of every row.
 template <typename T, typename I, typename H, int C, int R, int B, int L, bool CAPPED>
 [[kernel]] void cross_entropy_forward(
     device const T* logits [[buffer(0)]],
     device const I* targets [[buffer(1)]],
     constant uint& rows [[buffer(2)]],
     constant uint& width [[buffer(3)]],
-    constant float& smoothing [[buffer(4)]],
-    constant float& z_loss [[buffer(5)]],
-    constant float& soft_cap [[buffer(6)]],
-    device float* losses [[buffer(7)]],
-    device float* statistics [[buffer(8)]],
+    constant uint& first_class [[buffer(4)]],
+    constant uint& classes [[buffer(5)]],
+    constant float& smoothing [[buffer(6)]],
+    constant float& z_loss [[buffer(7)]],
+    constant float& soft_cap [[buffer(8)]],
+    device float* losses [[buffer(9)]],
+    device float* states [[buffer(10)]],
     uint group [[threadgroup_position_in_grid]],
     uint groups [[threadgroups_per_grid]],
     uint thread_index [[thread_position_in_threadgroup]],
@@ -334,7 +364,7 @@ template <typename T, typename I, typename H, int C, int R, int B, int L, bool C
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  const Options options = Options{width, smoothing, z_loss, soft_cap};
+  const Options options = Options{width, first_class, classes, smoothing, z_loss, soft_cap};
   threadgroup float maxima[32];
   threadgroup float2 slots[32];
   const bool is_packed = packed<C>(logits, options.width);
@@ -352,9 +382,7 @@ template <typename T, typename I, typename H, int C, int R, int B, int L, bool C
           maxima, slots, lane, simdgroup, simdgroups);
     }
     if (thread_index == 0) {
-      losses[row] = target_loss<CAPPED>(x, target, sums, options);
-      statistics[2 * size_t(row)] = sums.maximum;
-      statistics[2 * size_t(row) + 1] = sums.sum;
+      write_row(target_logit<CAPPED>(x, target, options), target, sums, losses, states, row, options);
     }
   }
 }
@@ -371,7 +399,7 @@ template <typename T, typename I, typename H, int C, int R, int B, int L, bool C
     constant float& z_loss [[buffer(6)]],
     constant float& soft_cap [[buffer(7)]],
     device float* losses [[buffer(8)]],
-    device float* statistics [[buffer(9)]],
+    device float* states [[buffer(9)]],
     device T* dlogits [[buffer(10)]],
     uint group [[threadgroup_position_in_grid]],
     uint groups [[threadgroups_per_grid]],
@@ -380,7 +408,7 @@ template <typename T, typename I, typename H, int C, int R, int B, int L, bool C
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  const Options options = Options{width, smoothing, z_loss, soft_cap};
+  const Options options = Options{width, 0, width, smoothing, z_loss, soft_cap};
   threadgroup float maxima[32];
   threadgroup float2 slots[32];
   const bool is_packed = packed<C>(logits, options.width) && packed<C>(dlogits, options.width);
@@ -401,9 +429,7 @@ template <typename T, typename I, typename H, int C, int R, int B, int L, bool C
           maxima, slots, lane, simdgroup, simdgroups);
     }
     if (thread_index == 0) {
-      losses[row] = target_loss<CAPPED>(x, target, sums, options);
-      statistics[2 * size_t(row)] = sums.maximum;
-      statistics[2 * size_t(row) + 1] = sums.sum;
+      write_row(target_logit<CAPPED>(x, target, options), target, sums, losses, states, row, options);
     }
     if (target < 0) {
       write_zeros<C, R, L>(dx, options.width, first, stride, is_packed);
@@ -422,25 +448,59 @@ template <typename T, typename I, typename H, int C, int R, int B, int L, bool C
   }
 }
 
+// The loss and the state of every row, from the states of slices of its columns, which lie one
+// after the other. Each thread takes rows on its own, every so many.
+template <typename I>
+[[kernel]] void cross_entropy_merge(
+    device const float* slices [[buffer(0)]],
+    device const I* targets [[buffer(1)]],
+    constant uint& rows [[buffer(2)]],
+    constant uint& count [[buffer(3)]],
+    constant uint& classes [[buffer(4)]],
+    constant float& smoothing [[buffer(5)]],
+    constant float& z_loss [[buffer(6)]],
+    device float* losses [[buffer(7)]],
+    device float* states [[buffer(8)]],
+    uint thread_index [[thread_position_in_grid]],
+    uint threads [[threads_per_grid]]) {
+  const Options options = Options{classes, 0, classes, smoothing, z_loss, 0};
+  for (size_t row = thread_index; row < rows; row += threads) {
+    const int target = class_of(targets[row]);
+    RowSums sums = RowSums{-MAXFLOAT, 0, 0};
+    float s = 0;
+    for (uint b = 0; b < count; b++) {
+      device const float* state = slices + (size_t(b) * rows + row) * STATE_SIZE;
+      const float maximum = max(sums.maximum, state[0]);
+      sums.sum = sums.sum * exp(sums.maximum - maximum) + state[1] * exp(state[0] - maximum);
+      sums.maximum = maximum;
+      sums.total += state[2];
+      s += state[3];
+    }
+    write_row(s, target, sums, losses, states, row, options);
+  }
+}
+
 // dx of every row, for its cotangent.
 template <typename T, typename I, typename H, int C, int R, int B, int L, bool CAPPED>
 [[kernel]] void cross_entropy_backward(
     device const T* logits [[buffer(0)]],
     device const I* targets [[buffer(1)]],
-    device const float* statistics [[buffer(2)]],
+    device const float* states [[buffer(2)]],
     device const float* cotangents [[buffer(3)]],
     constant uint& rows [[buffer(4)]],
     constant uint& width [[buffer(5)]],
-    constant float& smoothing [[buffer(6)]],
-    constant float& z_loss [[buffer(7)]],
-    constant float& soft_cap [[buffer(8)]],
-    device T* dlogits [[buffer(9)]],
+    constant uint& first_class [[buffer(6)]],
+    constant uint& classes [[buffer(7)]],
+    constant float& smoothing [[buffer(8)]],
+    constant float& z_loss [[buffer(9)]],
+    constant float& soft_cap [[buffer(10)]],
+    device T* dlogits [[buffer(11)]],
     uint2 group [[threadgroup_position_in_grid]],
     uint2 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
     uint2 threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  const Options options = Options{width, smoothing, z_loss, soft_cap};
+  const Options options = Options{width, first_class, classes, smoothing, z_loss, soft_cap};
   const bool is_packed = packed<C>(logits, options.width) && packed<C>(dlogits, options.width);
   const size_t block = size_t(threads.x) * (R * C);
   const size_t first = group.x * block + first_column<C, R, L>(thread_index);
@@ -449,8 +509,8 @@ template <typename T, typename I, typename H, int C, int R, int B, int L, bool C
     device const T* x = logits + size_t(row) * options.width;
     device T* dx = dlogits + size_t(row) * options.width;
     const int target = class_of(read_once(targets, row, lane));
-    const float maximum = read_once(statistics, 2 * size_t(row), lane);
-    const float sum = read_once(statistics, 2 * size_t(row) + 1, lane);
+    const float maximum = read_once(states, STATE_SIZE * size_t(row), lane);
+    const float sum = read_once(states, STATE_SIZE * size_t(row) + 1, lane);
     const float cotangent = read_once(cotangents, row, lane);
     if (target < 0) {
       write_zeros<C, R, L>(dx, options.width, first, stride, is_packed);
