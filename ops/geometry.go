@@ -157,35 +157,28 @@ type logitGeometry struct {
 }
 
 // logitTable is for the kernels of the loss, of both it and its gradient, which goes back to a row,
-// and of the gradient alone, of halves and of floats, whose groups take a block each on GPUs.
-var logitTable = map[device]struct{ forward, both, backward, backwardOfFloats logitGeometry }{
+// and of the gradient alone, whose groups take a block each on GPUs.
+var logitTable = map[device]struct{ forward, both, backward logitGeometry }{
 	// As of rowTable; a step ends where a row does, or soon after.
 	host: {
 		forward:  logitGeometry{maxThreads: 1, heldBytes: 4096 * 4, threads: 64, step: 256, beside: 1},
 		both:     logitGeometry{maxThreads: 1, heldBytes: 4096 * 4, threads: 64, step: 256, beside: 1},
 		backward: logitGeometry{maxThreads: 1, heldBytes: 4096 * 4, threads: 64, step: 256, beside: 1},
-
-		backwardOfFloats: logitGeometry{maxThreads: 1, heldBytes: 4096 * 4, threads: 64, step: 256, beside: 1},
 	},
 	// A quarter of a thread's registers.
 	apple: {
 		forward:  logitGeometry{maxThreads: 1024, heldBytes: 64, threads: 256 * 1024, step: 16, beside: 32},
 		both:     logitGeometry{maxThreads: 1024, heldBytes: 64, threads: 256 * 1024, step: 16, beside: 32},
 		backward: logitGeometry{maxThreads: 256, heldBytes: 64, step: 16, beside: 32},
-
-		backwardOfFloats: logitGeometry{maxThreads: 256, heldBytes: 64, step: 16, beside: 32},
 	},
 	// 64 KiB under way on each of 132 multiprocessors hide the latency of an H200's memory. Who goes
 	// back to a row finds 128 KiB of it in the registers of 1024 threads, half of theirs, and some of
-	// the rest in a cache of 50 MB: with one row on each. A block of 32 KiB makes up for what a group
-	// must know of its row; of floats, which take half as many registers to compute with, more threads
-	// with less each are faster by a hundredth, of halves slower by four.
+	// the rest in a cache of 50 MB: with one row on each. A block of 32 KiB for 256 threads makes
+	// up for what a group must know of its row.
 	cuda: {
 		forward:  logitGeometry{maxThreads: 256, heldBytes: 64, threads: 132 * 1024, resident: 1024, step: 16, beside: 32},
 		both:     logitGeometry{maxThreads: 1024, heldBytes: 128, threads: 132 * 1024, resident: 1024, step: 16, beside: 32},
 		backward: logitGeometry{maxThreads: 256, heldBytes: 128, resident: 1024, step: 16, beside: 32},
-
-		backwardOfFloats: logitGeometry{maxThreads: 512, heldBytes: 64, resident: 1536, step: 16, beside: 32},
 	},
 }
 

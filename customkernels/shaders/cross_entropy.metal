@@ -38,7 +38,8 @@
 // next block, if the row is wider. Of a block the L threads beside each other have every L-th
 // pack. The gradient begins with the last block, which is held still, and goes back to those that
 // a cache had no time yet to lose. The groups of cross_entropy_backward share the rows along y, and
-// their blocks along x, in the order of memory, in which a GPU begins groups.
+// their blocks along x, in the order of memory, in which a GPU begins groups; but the last row, which
+// a cache may have kept from the loss, is the first.
 //
 // Device traffic, in elements of T: forward N·V, backward 2·N·V, both at once 2·N·V and
 // what lies before the last block of each row once more; and a target's logit of each row.
@@ -505,7 +506,8 @@ template <typename T, typename I, typename H, int C, int R, int B, int L, bool C
   const size_t block = size_t(threads.x) * (R * C);
   const size_t first = group.x * block + first_column<C, R, L>(thread_index);
   const size_t stride = groups.x * block;
-  for (uint row = group.y; row < rows; row += groups.y) {
+  for (uint i = group.y; i < rows; i += groups.y) {
+    const uint row = rows - 1 - i;
     device const T* x = logits + size_t(row) * options.width;
     device T* dx = dlogits + size_t(row) * options.width;
     const int target = class_of(read_once(targets, row, lane));
