@@ -161,6 +161,9 @@ typedef int (*mlxg_binary)(mlx_array* res, const mlx_array a, const mlx_array b,
 int mlxg_elementwise(
     mlxg_patterns* patterns, mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream s);
 
+// mlxg_mend_signals has all handlers of signals run on the stack for them.
+void mlxg_mend_signals(void);
+
 // mlxg_wait_before makes an array of mlx_depends one that waits for what the last such array, if it
 // depends on one, came after: the queue of a device keeps the memory of all that it has not come to.
 void mlxg_wait_before(mlx_array a);

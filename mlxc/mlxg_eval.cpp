@@ -174,6 +174,7 @@ extern "C" {
 char* mlxg_eval(const uintptr_t* ctx, size_t n) {
   auto arrays = locked_copies(ctx, n);
   char* err = with_errors([&] { eval_and_wait(arrays); });
+  mlxg::mend_signals();
   drop(arrays);
   return err;
 }
@@ -181,7 +182,9 @@ char* mlxg_eval(const uintptr_t* ctx, size_t n) {
 char* mlxg_async_eval(const uintptr_t* ctx, size_t n) {
   mlxg::guard g;
   auto arrays = mlxg::arrays_of(ctx, n);
-  return with_errors([&] { mx::async_eval(arrays); });
+  char* err = with_errors([&] { mx::async_eval(arrays); });
+  mlxg::mend_signals();
+  return err;
 }
 
 char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
@@ -214,6 +217,7 @@ char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
     }
     if (!there) {
       eval_and_wait(rows);
+      mlxg::mend_signals();
     }
     auto& elements = rows.back();
     if (elements.nbytes() != nbytes) {

@@ -44,6 +44,10 @@ inline mlx::core::array& array_of(uintptr_t ctx) {
 // exporting tells that this thread traces a function whose graph leaves the process.
 bool exporting();
 
+// mend_signals has signals handled on Go's stack for them again, where a CUDA library, which
+// compiles kernels during an evaluation, has put handlers back without that.
+void mend_signals();
+
 // check_allocations makes MLX's allocator throw where there is no memory.
 void check_allocations();
 

@@ -3,6 +3,8 @@ package ops
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -21,7 +23,7 @@ import (
 // dlogitsᵀ·hidden, and its share of dhidden is dlogits·weight, rounded to the dtype and
 // added up in float32 over the slices, in order. In float16 the cotangents are divided
 // by a power of two, the same for all rows, which the gradients are multiplied by, so
-// that small ones do not vanish in dlogits.
+// that small ones do not vanish in dlogits, nor the sums over rows overflow.
 //
 // All logits that are at most 64 MiB are one slice, which is kept for the gradient where
 // one is being taken (see mlxc.Differentiating): three matrix products in all. Others are
@@ -168,7 +170,7 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	hidden := mlxc.Where(ignored.ExpandDims(-1), zero.AsType(dtype), l.hidden)
 	scale := func(a *mlxc.Array) *mlxc.Array { return a }
 	if dtype == mlxc.Float16 {
-		power := powerOfTwo(cotangents)
+		power := powerOfTwo(cotangents, rows)
 		cotangents = cotangents.Div(power)
 		scale = func(a *mlxc.Array) *mlxc.Array { return a.Mul(power.AsType(dtype)) }
 	}
@@ -206,11 +208,15 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	return scale(dhidden).AsType(dtype), dweight
 }
 
-// powerOfTwo is the power of two in the largest of the absolute values, of shape (), as far as
-// float16 has it as a normal number. The bits of a float32 other than its exponent's are taken away.
-func powerOfTwo(values *mlxc.Array) *mlxc.Array {
-	exponent := values.Abs().Max().View(mlxc.Int32).BitwiseAnd(mlxc.Scalar[int32](0x7f800000))
-	return exponent.View(mlxc.Float32).Clip(0x1p-14, 0x1p15)
+// powerOfTwo is what the cotangents of so many rows are divided by in float16, of shape (): a power
+// of two that leaves the largest at about one by the root of the rows, half-way between 1, where the
+// sums over rows may overflow, and the mean's, where small elements vanish. It is one that float16
+// has as a normal number.
+func powerOfTwo(cotangents *mlxc.Array, rows int) *mlxc.Array {
+	// The bits of a float32 other than its exponent's are taken away.
+	exponent := cotangents.Abs().Max().View(mlxc.Int32).BitwiseAnd(mlxc.Scalar[int32](0x7f800000))
+	root := math.Ldexp(1, bits.Len(uint(rows))/2)
+	return exponent.View(mlxc.Float32).MulScalar(root).Clip(0x1p-14, 0x1p15)
 }
 
 // slices calls f with every slice of the classes: with hidden, which is not there before what f

@@ -1,0 +1,38 @@
+//go:build linux
+
+package mlxc_test
+
+import (
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// A library that an evaluation on a CUDA device calls puts Go's handlers of signals back without
+// the flag that gives them their stack: Go would end the process at the next signal.
+func TestSignalsKeepTheirStack(t *testing.T) {
+	if mlxc.CurrentBackend() != mlxc.BackendCUDA {
+		t.Skip("of CUDA devices alone")
+	}
+	const onStack = 0x08000000
+	var action struct {
+		handler  uintptr
+		flags    uint64
+		restorer uintptr
+		mask     uint64
+	}
+	call := func(set, get unsafe.Pointer) {
+		_, _, e := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGTERM), uintptr(set), uintptr(get), 8, 0, 0)
+		require.Zero(t, e)
+	}
+	call(nil, unsafe.Pointer(&action))
+	action.flags &^= onStack
+	call(unsafe.Pointer(&action), nil)
+	require.NoError(t, mlxc.Eval(mlxc.Ones(mlxc.Float32, 2).Add(mlxc.Ones(mlxc.Float32, 2))))
+	call(nil, unsafe.Pointer(&action))
+	require.NotZero(t, action.flags&onStack)
+}
