@@ -36,8 +36,9 @@ func (a *Array) After(others ...*Array) *Array { return a.after("After", others,
 // device gives no memory back before it has come to the last that uses it, and may have been told
 // much more by then. Where a is a result of AfterDone itself, whoever evaluates the new array waits
 // until the device is done with all that a was to come after. So there are two parts of the chain
-// at a time, one that the device computes and one that it is told. On other devices, and in a
-// function that is exported, it is After.
+// at a time, one that the device computes and one that it is told. Other goroutines wait with it
+// where they build or evaluate, and AsyncEval does. On other devices, and in a function that is
+// exported, it is After.
 func (a *Array) AfterDone(others ...*Array) *Array { return a.after("AfterDone", others, true) }
 
 func (a *Array) after(op string, others []*Array, done bool) *Array {

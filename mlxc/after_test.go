@@ -38,3 +38,34 @@ func testAfter(t *testing.T, after func(a *mlxc.Array, others ...*mlxc.Array) *m
 	require.ErrorContains(t, after(wrong, y).Err(), "add")
 	require.ErrorIs(t, after(x, nil).Err(), mlxc.ErrNil)
 }
+
+// What comes after a failed evaluation fails at every one.
+func TestAfterFailsForGood(t *testing.T) {
+	for name, after := range map[string]func(a *mlxc.Array, others ...*mlxc.Array) *mlxc.Array{
+		"After": (*mlxc.Array).After, "AfterDone": (*mlxc.Array).AfterDone,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inverse := mlxc.Zeros(mlxc.Float32, 2, 2).Inv()
+			x := mlxc.Ones(mlxc.Float32, 2, 2)
+			for range 4 {
+				x = after(x, inverse)
+			}
+			sum, other := x.Add(inverse), x.Sub(inverse)
+			require.Error(t, mlxc.Eval(sum, other))
+			require.Error(t, mlxc.Eval(sum))
+			require.Error(t, mlxc.Eval(other))
+		})
+	}
+}
+
+// A chain does not hold its links.
+func TestAfterDoneOfALongChain(t *testing.T) {
+	x := mlxc.FromSlice([]float32{1})
+	for range 300_000 {
+		next := x.AfterDone()
+		x.Free()
+		x = next
+	}
+	require.Equal(t, []float32{1}, floats(t, x))
+	x.Free()
+}

@@ -1,26 +1,73 @@
 // Arrays that are not computed before others are.
+#include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "mlx/backend/cuda/cuda.h"
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
+#include "mlx/scheduler.h"
 #include "mlxg_internal.h"
 
 namespace mx = mlx::core;
 
 namespace {
 
+// A mark is how far a device had been given work when a link of a chain was evaluated.
+class mark {
+ public:
+  // set marks the end of what the stream has been given.
+  void set(mx::Stream s) {
+    std::function<void()> reached;
+    if (s.device == mx::Device::cpu) {
+      // Not an array, which would have the error of a task before it.
+      auto promise = std::make_shared<std::promise<void>>();
+      mx::scheduler::enqueue(s, [promise] { promise->set_value(); });
+      reached = [future = promise->get_future().share()] { future.wait(); };
+    } else {
+      // MLX's events are not for others; those of its arrays are waited for like this.
+      mx::array a = mx::zeros({1}, mx::float32, s);
+      mx::async_eval({a});
+      reached = [a]() mutable { a.wait(); };
+    }
+    std::lock_guard lock(mutex_);
+    reached_ = std::move(reached);
+  }
+
+  // wait waits until the device is there, if the mark has been set since the last wait.
+  void wait() {
+    std::function<void()> reached;
+    {
+      std::lock_guard lock(mutex_);
+      reached.swap(reached_);
+    }
+    if (reached) {
+      reached();
+    }
+  }
+
+ private:
+  // Of the last evaluation: a compiled function has one primitive for all of its calls.
+  std::mutex mutex_;
+  std::function<void()> reached_;
+};
+
 // after is MLX's Depends, which orders what the host submits. A device comes to it much later, and
 // keeps all memory until then, so that what is to have another's memory would be given more. There
 // the host waits too, for the link before of a chain, so that the device has one to work on.
 class after : public mx::Primitive {
  public:
-  after(std::shared_ptr<mx::Primitive> depends, std::shared_ptr<after> before)
+  after(std::shared_ptr<mx::Primitive> depends, std::shared_ptr<mark> before)
       : Primitive(depends->stream()), depends_(std::move(depends)), before_(std::move(before)) {}
+
+  // own is the link's mark, for the next. It outlives the link, which would else have all links
+  // before it.
+  std::shared_ptr<mark> own() const {
+    return own_;
+  }
 
   void eval_cpu(const mlxg::arrays& inputs, mlxg::arrays& outputs) override {
     keep_pace();
@@ -52,37 +99,16 @@ class after : public mx::Primitive {
   }
 
  private:
-  // Marks how far the stream has been given work, and waits until the device is at the mark of the
-  // link before. A mark is an array of the stream, which MLX waits for as for any: its events are
-  // not for others.
   void keep_pace() {
-    mx::array mark = mx::zeros({1}, mx::float32, stream());
-    mx::async_eval({mark});
-    {
-      std::lock_guard lock(mutex_);
-      mark_ = mark;
-    }
+    own_->set(stream());
     if (before_) {
       before_->wait();
     }
   }
 
-  void wait() {
-    std::optional<mx::array> mark;
-    {
-      std::lock_guard lock(mutex_);
-      mark = std::exchange(mark_, std::nullopt);
-    }
-    if (mark) {
-      mark->wait();
-    }
-  }
-
   std::shared_ptr<mx::Primitive> depends_;
-  std::shared_ptr<after> before_;
-  // Of the last evaluation: a compiled function has one primitive for all of its calls.
-  std::mutex mutex_;
-  std::optional<mx::array> mark_;
+  std::shared_ptr<mark> own_ = std::make_shared<mark>();
+  std::shared_ptr<mark> before_;
 };
 
 } // namespace
@@ -93,9 +119,11 @@ extern "C" void mlxg_wait_before(mlx_array a) {
       (node.primitive().device() == mx::Device::gpu && !mx::cu::is_available())) {
     return;
   }
-  std::shared_ptr<after> before;
+  std::shared_ptr<mark> before;
   if (auto& of = node.inputs()[0]; of.has_primitive()) {
-    before = std::dynamic_pointer_cast<after>(of.primitive_ptr());
+    if (auto link = dynamic_cast<after*>(&of.primitive())) {
+      before = link->own();
+    }
   }
   node.primitive_ptr() = std::make_shared<after>(node.primitive_ptr(), std::move(before));
 }

@@ -101,32 +101,42 @@ void wait_for(std::vector<mx::array>& arrays) {
   }
 }
 
-// eval_and_wait does the same. MLX takes an array whose task threw for computed: a second
-// evaluation would return no error, and its elements would be whatever the memory held. So
-// the arrays that were asked for fail for good. What they were computed from, MLX has
-// forgotten by then.
+// not_there lists those that have no elements yet.
+std::vector<mx::array> not_there(const std::vector<mx::array>& arrays) {
+  std::vector<mx::array> pending;
+  for (auto& a : arrays) {
+    if (!a.is_available()) {
+      pending.push_back(a);
+    }
+  }
+  return pending;
+}
+
+// fail_for_good has arrays whose evaluation failed fail at every other one. MLX takes an array whose
+// task threw for computed: a second evaluation would return no error, and its elements, or those
+// of what it is an operand of, would be whatever the memory held. What they were computed from,
+// MLX has forgotten by then.
+void fail_for_good(std::vector<mx::array>& pending, const std::exception& e) {
+  auto failure = std::make_shared<mlxg::failed>(
+      *static_cast<mx::Stream*>(mlxg_device_stream(0)), "Eval", e.what());
+  for (auto& a : pending) {
+    a.primitive_ptr() = failure;
+    a.set_status(mx::array::Status::unscheduled);
+  }
+}
+
+// eval_and_wait does what wait_for does, and what fails, fails for good.
 void eval_and_wait(std::vector<mx::array>& arrays) {
   std::vector<mx::array> pending;
   {
     mlxg::guard g;
-    for (auto& a : arrays) {
-      if (!a.is_available()) {
-        pending.push_back(a);
-      }
-    }
+    pending = not_there(arrays);
   }
   try {
     wait_for(arrays);
   } catch (std::exception& e) {
     mlxg::guard g;
-    auto failure = std::make_shared<mlxg::failed>(
-        *static_cast<mx::Stream*>(mlxg_device_stream(0)), "Eval", e.what());
-    for (auto& a : pending) {
-      if (!a.has_primitive()) { // else it is in the graph still, and fails again by itself
-        a.primitive_ptr() = failure;
-        a.set_status(mx::array::Status::unscheduled);
-      }
-    }
+    fail_for_good(pending, e);
     pending.clear();
     throw;
   }
@@ -182,7 +192,15 @@ char* mlxg_eval(const uintptr_t* ctx, size_t n) {
 char* mlxg_async_eval(const uintptr_t* ctx, size_t n) {
   mlxg::guard g;
   auto arrays = mlxg::arrays_of(ctx, n);
-  char* err = with_errors([&] { mx::async_eval(arrays); });
+  auto pending = not_there(arrays);
+  char* err = with_errors([&] {
+    try {
+      mx::async_eval(arrays);
+    } catch (std::exception& e) {
+      fail_for_good(pending, e);
+      throw;
+    }
+  });
   mlxg::mend_signals();
   return err;
 }

@@ -10,7 +10,7 @@ import (
 
 var crossEntropyKernels = family("cross_entropy.metal")
 
-// crossEntropyForward returns the loss and (m, l) of every row; with gradient, where the
+// crossEntropyForward returns the loss and the rows' states; with gradient, where the
 // reduction allows it, also the gradient for a cotangent of 1.
 func crossEntropyForward(on launcher, logits, targets *mlxc.Array, cfg CrossEntropyConfig, gradient bool) []*mlxc.Array {
 	classes := cfg.classes(targets, logits.Dim(-1))

@@ -9,8 +9,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// LinearCrossEntropy is the cross-entropy of the logits hidden·weightᵀ, which are never
-// there all at once.
+// LinearCrossEntropy is the cross-entropy of the logits hidden·weightᵀ, of which many are
+// never there all at once.
 //
 // hidden has shape (…,H) and is float32, float16 or bfloat16; weight has shape (V,H) and
 // hidden's dtype; targets has the shape (…) and is int32 or uint32. The result, the
@@ -21,18 +21,20 @@ import (
 // hidden's dtype, to which the product in float32 is rounded, as it would be if all were
 // kept, and so has their gradient dlogits. The slice's rows of dweight are
 // dlogitsᵀ·hidden, and its share of dhidden is dlogits·weight, rounded to the dtype and
-// added up in float32 over the slices, in order. In float16 the cotangents are divided
-// by a power of two, the same for all rows, which the gradients are multiplied by, so
-// that small ones do not vanish in dlogits, nor the sums over rows overflow.
+// added up in float32 over the slices, in order. In float16 cotangents and hidden are
+// multiplied by powers of two first, and the gradients by what that leaves, so that little
+// vanishes in dlogits, and sums over rows do not overflow before a mean is taken.
 //
-// All logits that are at most 64 MiB are one slice, which is kept for the gradient where
-// one is being taken (see mlxc.Differentiating): three matrix products in all. Others are
-// computed once more for it, which makes four. What has no gradient is not computed:
-// that of hidden or weight where it is captured (see mlxc.Array.Traced).
+// The logits of a slice are at most 64 MiB, or those of 4096 classes if that is more. If one
+// slice has all, it is kept for the gradient where one is being taken (see
+// mlxc.Differentiating): three matrix products in all. Others are computed once more for it,
+// which makes four. What has no gradient is not computed: that of hidden or weight where it
+// is captured (see mlxc.Array.Traced).
 //
 // Beside the arguments and the gradients there is memory for two slices, each of logits
-// and their gradient: a slice has as many classes as fit into 64 MiB, but at least 4096.
-// Without a compiler for the kernels on a CPU, MLX's operations hold all logits.
+// and their gradient, for dhidden in float32, and for dweight once more, of whose slices it
+// is put together. Without a compiler for the kernels on a CPU, MLX's operations hold all
+// logits.
 func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	const op = "ops.LinearCrossEntropy"
 	if err := checkLinearCrossEntropy(hidden, weight, targets, cfg); err != nil {
@@ -69,8 +71,8 @@ const (
 	// maxSlice is how many bytes the logits of a slice may have: enough that matrix products run
 	// at full speed, and little beside the weight of a large vocabulary.
 	maxSlice = 64 << 20
-	// minSlice is how many classes a slice has at least, if there are more rows than that leaves
-	// room for: of fewer, the products take no longer than adding up dhidden.
+	// minSlice is how many classes a slice may have whatever their bytes: with few, the products
+	// would take no longer than adding up dhidden.
 	minSlice = 4096
 )
 
@@ -168,11 +170,9 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	ignored, zero := l.classes.Less(mlxc.Scalar[int32](0)), mlxc.Scalar[float32](0)
 	cotangents = mlxc.Where(ignored, zero, cotangents.Reshape(rows))
 	hidden := mlxc.Where(ignored.ExpandDims(-1), zero.AsType(dtype), l.hidden)
-	scale := func(a *mlxc.Array) *mlxc.Array { return a }
+	scaled := unscaled(cotangents, hidden)
 	if dtype == mlxc.Float16 {
-		power := powerOfTwo(cotangents, rows)
-		cotangents = cotangents.Div(power)
-		scale = func(a *mlxc.Array) *mlxc.Array { return a.Mul(power.AsType(dtype)) }
+		scaled = scaledForFloat16(cotangents, hidden)
 	}
 
 	var dweights []*mlxc.Array // of the slices
@@ -181,7 +181,7 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 		if !prepared(outputs) {
 			logits = hidden.MatMul(weight.Transpose())
 		}
-		dlogits := crossEntropyGradient(l.on, logits, l.classes, outputs[1], cotangents, classSlice{begin, l.weight.Dim(0)}, l.cfg)
+		dlogits := crossEntropyGradient(l.on, logits, l.classes, outputs[1], scaled.cotangents, classSlice{begin, l.weight.Dim(0)}, l.cfg)
 		if l.wanted[0] {
 			dh := dlogits.MatMul(weight)
 			if dhidden != nil {
@@ -191,7 +191,7 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 			done = append(done, dh)
 		}
 		if l.wanted[1] {
-			dw := scale(dlogits.Transpose().MatMul(hidden))
+			dw := scaled.dweight(dlogits.Transpose().MatMul(scaled.hidden))
 			dweights = append(dweights, dw)
 			done = append(done, dw)
 		}
@@ -205,18 +205,47 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	} else {
 		dweight = zerosLike(l.weight)[0]
 	}
-	return scale(dhidden).AsType(dtype), dweight
+	return scaled.dhidden(dhidden).AsType(dtype), dweight
 }
 
-// powerOfTwo is what the cotangents of so many rows are divided by in float16, of shape (): a power
-// of two that leaves the largest at about one by the root of the rows, half-way between 1, where the
-// sums over rows may overflow, and the mean's, where small elements vanish. It is one that float16
-// has as a normal number.
-func powerOfTwo(cotangents *mlxc.Array, rows int) *mlxc.Array {
-	// The bits of a float32 other than its exponent's are taken away.
-	exponent := cotangents.Abs().Max().View(mlxc.Int32).BitwiseAnd(mlxc.Scalar[int32](0x7f800000))
-	root := math.Ldexp(1, bits.Len(uint(rows))/2)
-	return exponent.View(mlxc.Float32).MulScalar(root).Clip(0x1p-14, 0x1p15)
+// A scaling is what the gradients are computed from, and what makes them of the products.
+type scaling struct {
+	cotangents *mlxc.Array // [rows]
+	hidden     *mlxc.Array // [rows, H]: of dweight's product
+	dhidden    func(product *mlxc.Array) *mlxc.Array
+	dweight    func(product *mlxc.Array) *mlxc.Array
+}
+
+func unscaled(cotangents, hidden *mlxc.Array) scaling {
+	same := func(a *mlxc.Array) *mlxc.Array { return a }
+	return scaling{cotangents, hidden, same, same}
+}
+
+// scaledForFloat16 keeps what is small from vanishing in dlogits, and sums over rows from
+// overflowing, by powers of two, which round nothing but elements that are subnormal. A row's cotangent
+// is brought to 1 to 2, and dhidden's row multiplied by what it was divided by. hidden takes that over
+// for dweight, but for one power for all: such that the largest element of hidden, in all rows at
+// once, would give a quarter of what float16 holds.
+func scaledForFloat16(cotangents, hidden *mlxc.Array) scaling {
+	ofRow := powerOfTwo(cotangents)
+	rows := ofRow.ExpandDims(-1)
+	most := math.Ldexp(1, bits.Len(uint(hidden.Dim(0)))-12)
+	// A power of two that float16 has.
+	ofAll := ofRow.Max().Mul(powerOfTwo(hidden.Abs().Max().AsType(mlxc.Float32))).MulScalar(most).Clip(0x1p-24, 0x1p15)
+	return scaling{
+		cotangents: cotangents.Div(ofRow),
+		hidden:     hidden.AsType(mlxc.Float32).Mul(rows.Div(ofAll)).AsType(mlxc.Float16),
+		dhidden:    func(product *mlxc.Array) *mlxc.Array { return product.AsType(mlxc.Float32).Mul(rows) },
+		dweight:    func(product *mlxc.Array) *mlxc.Array { return product.Mul(ofAll.AsType(mlxc.Float16)) },
+	}
+}
+
+// powerOfTwo is the power of two in each float32, or 1 for those below all normal numbers: the bits
+// other than the exponent's are taken away. Of what is not finite it is infinity.
+func powerOfTwo(values *mlxc.Array) *mlxc.Array {
+	power := values.View(mlxc.Int32).BitwiseAnd(mlxc.Scalar[int32](0x7f800000)).View(mlxc.Float32)
+	zero, one := mlxc.Scalar[float32](0), mlxc.Scalar[float32](1)
+	return mlxc.Where(power.Equal(zero), one, power)
 }
 
 // slices calls f with every slice of the classes: with hidden, which is not there before what f

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -51,6 +52,99 @@ func TestLinearCrossEntropyInSlices(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// A mean of many rows has a gradient where their sum would have none in float16.
+func TestLinearCrossEntropyDoesNotOverflow(t *testing.T) {
+	const rows, h = 1 << 15, 16
+	hidden, targets := mlxc.Ones(mlxc.Float16, rows, 1).MulScalar(h), mlxc.Zeros(mlxc.Int32, rows)
+	_, grads, err := mlxc.ValueAndGrad(func(args arrays) arrays {
+		return arrays{LinearCrossEntropy(hidden, args[0], targets, CrossEntropyConfig{})}
+	})(arrays{mlxc.Zeros(mlxc.Float16, 4, 1)})
+	require.NoError(t, err)
+	require.Equal(t, []float32{-0.75 * h, 0.25 * h, 0.25 * h, 0.25 * h}, floats(t, grads[0]))
+}
+
+// In float16 no row's gradient depends on the size of another's cotangent, nor vanishes with its own.
+func TestLinearCrossEntropyOfSmallAndLargeCotangents(t *testing.T) {
+	const rows, width, classes = 6, 5, 600
+	inf := float32(math.Inf(1))
+	hidden, weight := normal(1, mlxc.Float16, rows, width).MulScalar(64), normal(2, mlxc.Float16, classes, width).MulScalar(1./64)
+	targets := someTargets(rows, classes)
+	inFloat32 := linearLossOf(targets, linearLossOfMLX(CrossEntropyConfig{Reduction: None}))
+	gradients := func(f mlxc.Func, dtype mlxc.DType, cotangents []float32) (dhidden, dweight []float32) {
+		_, grads, err := mlxc.VJP(f, arrays{hidden.AsType(dtype), weight.AsType(dtype)}, arrays{mlxc.FromSlice(cotangents)})
+		require.NoError(t, err)
+		return floats(t, grads[0]), floats(t, grads[1])
+	}
+	for _, slice := range []int{70, classes} {
+		ours := linearLossOf(targets, func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
+			return linearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{Reduction: None}, slice)
+		})
+		for _, large := range []float32{1, 1e6, -3e38, inf, nan32} {
+			cotangents := []float32{1, 1e-3, large, -0.3, 0, 2e-4}
+			want, _ := gradients(inFloat32, mlxc.Float32, cotangents)
+			got, _ := gradients(ours, mlxc.Float16, cotangents)
+			for i := range got {
+				if i/width == 2 && large != 1 {
+					continue // What is beyond float16.
+				}
+				require.InDelta(t, want[i], got[i], 3e-3*math.Abs(float64(cotangents[i/width]))+0x1p-24, "%d %v", i, large)
+			}
+		}
+		// All of them small, and far apart.
+		for _, c := range []float32{1e-4, 1e-2} {
+			cotangents := []float32{c, c, -c, c / 2, 1e-30, c}
+			_, want := gradients(inFloat32, mlxc.Float32, cotangents)
+			_, got := gradients(ours, mlxc.Float16, cotangents)
+			for i := range got {
+				require.InDelta(t, want[i], got[i], 1e-2*math.Abs(float64(want[i]))+1e-2*float64(c), "%d %v", i, c)
+			}
+		}
+	}
+}
+
+// An ignored row's cotangent, or its hidden row, is not looked at.
+func TestLinearCrossEntropyIgnoresWhatIgnoredRowsHold(t *testing.T) {
+	const rows, width, classes = 4, 3, 9
+	inf := float32(math.Inf(1))
+	weight, targets := normal(2, mlxc.Float16, classes, width), mlxc.FromSlice([]int32{3, -1, 8, 0})
+	gradients := func(bad float32) (all [][]float32) {
+		keep := mlxc.FromSlice([]float32{1, 0, 1, 1}).Reshape(rows, 1).Equal(mlxc.Scalar[float32](1))
+		hidden := mlxc.Where(keep, normal(1, mlxc.Float32, rows, width), mlxc.Scalar(bad)).AsType(mlxc.Float16)
+		_, grads, err := mlxc.VJP(linearLossOf(targets, func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
+			return linearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{Reduction: None}, 4)
+		}), arrays{hidden, weight}, arrays{mlxc.FromSlice([]float32{1, bad, 0.5, -1})})
+		require.NoError(t, err)
+		return [][]float32{floats(t, grads[0]), floats(t, grads[1])}
+	}
+	want := gradients(0)
+	for _, bad := range []float32{1e6, inf, nan32} {
+		require.Equal(t, want, gradients(bad))
+	}
+}
+
+// The sums of slices do not begin with anything but the rows' own logits.
+func TestLinearCrossEntropyOfLogitsFarBelowZero(t *testing.T) {
+	const rows, classes = 3, 8
+	hidden, weight, targets := mlxc.Ones(mlxc.Float32, rows, 1), mlxc.Full(mlxc.Float32, mlxc.Scalar[float32](-200), classes, 1), someTargets(rows, classes)
+	loss := linearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{}, 3)
+	require.InDelta(t, math.Log(classes), floats(t, loss)[0], 1e-6)
+}
+
+func TestSliceClasses(t *testing.T) {
+	for _, c := range []struct{ columnBytes, classes, want int }{
+		{2 * 4096, 32768, 8192},   // 64 MiB
+		{2 * 4096, 8192, 8192},    // in one
+		{2 * 4096, 8193, 4097},    // as wide as each other
+		{2 * 65536, 128256, 4008}, // as many rows as would leave 512
+		{4 << 30, 4096, 4096},     // few enough
+		{4, 1 << 30, 1 << 24},     // one row
+		{2 * 4096, 128256, 8016},  // sixteen
+		{4 * 8192, 1, 1},
+	} {
+		require.Equal(t, c.want, sliceClasses(c.columnBytes, c.classes), "%+v", c)
 	}
 }
 

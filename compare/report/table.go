@@ -212,7 +212,7 @@ func (p *printer) suites(suites []Suite) {
 		verdict := "ok"
 		switch {
 		case !s.Pass:
-			verdict = "FAIL: must be at most 1.00"
+			verdict = "FAIL: must be below 1.005"
 		case !s.Judged:
 			verdict = "for information"
 		}
