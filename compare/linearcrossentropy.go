@@ -96,6 +96,8 @@ func (c linearLossCase) ofHidden() Case {
 			c.targetsInput(),
 		},
 		Outputs: []Output{c.loss()},
+		// More than 64 MiB of float32 go through in slices.
+		Products: c.v*oracle.Size(c.targets) > 16<<20,
 		Forward: func(in []oracle.Tensor) []oracle.Tensor {
 			return []oracle.Tensor{oracle.LinearCrossEntropy(in[0], in[1], in[2], exact)}
 		},

@@ -57,8 +57,9 @@ type Case struct {
 	Unsafe string
 	// UnsafeOnCUDA says the same of MLX's CUDA backend alone; MLX is there.
 	UnsafeOnCUDA string
-	// Products says that kernels of ours multiply matrices: on NVIDIA GPUs those of float32 as TF32, as
-	// MLX does, unless MLX_ENABLE_TF32 is 0. Float32 is then judged by TF32's spacing.
+	// Products says that kernels of ours multiply matrices, or MLX's do in other shapes than in its own
+	// gradient: on NVIDIA GPUs those of float32 as TF32, as MLX does where cuBLAS takes the shape, unless
+	// MLX_ENABLE_TF32 is 0. Float32 is then judged by TF32's spacing.
 	Products bool
 }
 
