@@ -33,8 +33,9 @@ import (
 //
 // Beside the arguments and the gradients there is memory for two slices, each of logits
 // and their gradient, for dhidden in float32, and for dweight once more, of whose slices it
-// is put together. Without a compiler for the kernels on a CPU, MLX's operations hold all
-// logits.
+// is put together; on Apple GPUs for as many slices as MLX runs ahead (see
+// mlxc.Array.AfterDone). Without a compiler for the kernels on a CPU, MLX's operations hold
+// all logits.
 func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	const op = "ops.LinearCrossEntropy"
 	if err := checkLinearCrossEntropy(hidden, weight, targets, cfg); err != nil {
