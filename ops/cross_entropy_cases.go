@@ -65,16 +65,24 @@ func crossEntropyCases(set CaseSet) []launchCase {
 		for _, slice := range [][2]int{{}, {0, 50}, {33, 129}} {
 			cases = append(cases, crossEntropyCase(37, 129, slice, options), crossEntropyCase(37, 129, slice, CrossEntropyConfig{}))
 		}
+		cases = append(cases, crossEntropyCase(1031, 260, [2]int{100, 260}, CrossEntropyConfig{}))
 	}
 	return cases
 }
 
 // crossEntropyOfSlice computes the gradient of a slice of the classes, after the states of two
-// slices, this one and one like it, as LinearCrossEntropy does.
+// slices, this one and the classes before it, or after, as LinearCrossEntropy does.
 func crossEntropyOfSlice(on launcher, logits, targets, dloss *mlxc.Array, slice [2]int, cfg CrossEntropyConfig) {
 	rows, width := logits.Dim(0), logits.Dim(1)
-	part, at := logits.Slice([]int{0, slice[0]}, []int{rows, slice[1]}, nil), classSlice{slice[0], width}
+	columns := func(begin, end int) *mlxc.Array { return logits.Slice([]int{0, begin}, []int{rows, end}, nil) }
+	part, at := columns(slice[0], slice[1]), classSlice{slice[0], width}
 	states := crossEntropyLosses(on, part, targets, nil, at, cfg)[1]
-	merged := crossEntropyMerge(on, mlxc.Stack(0, states, states), targets, width, cfg)
+	others := [2]int{0, slice[0]}
+	if slice[0] == 0 {
+		others = [2]int{slice[1], width}
+	}
+	unseen := launcher{device: on.device} // or there would be two launches of one name
+	more := crossEntropyLosses(unseen, columns(others[0], others[1]), targets, nil, classSlice{others[0], width}, cfg)[1]
+	merged := crossEntropyMerge(on, mlxc.Stack(0, more, states), targets, width, cfg)
 	crossEntropyGradient(on, part, targets, merged[1], dloss, at, cfg)
 }
