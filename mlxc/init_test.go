@@ -88,7 +88,7 @@ func TestLoadedPair(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(c.library)), data, 0o755))
 
 			program := exec.Command(os.Args[0], "-test.run=^TestLoadedPair$")
-			program.Env = append(os.Environ(), "MLXC_LOADED_PAIR=1", "LD_LIBRARY_PATH="+dir)
+			program.Env = append(os.Environ(), "MLXC_LOADED_PAIR=1", "LD_LIBRARY_PATH="+dir+":"+os.Getenv("LD_LIBRARY_PATH"))
 			out, err := program.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			require.Contains(t, string(out), c.want)

@@ -20,8 +20,10 @@ var packagedTests = []struct {
 	dir   string
 	files []string
 }{
-	{"mlxc", []string{"mlxc/testdata"}},
-	{"customkernels", []string{"customkernels/testdata", "customkernels/internal/cuda/testdata", "docs/mlx-kernels.md"}},
+	{"mlxc", []string{"mlxc/testdata", "third_party/mlx-c/lock.json"}},
+	{"customkernels", []string{
+		"customkernels/testdata", "customkernels/internal/cuda/metal_tiles.h", "customkernels/internal/cuda/testdata", "docs/mlx-kernels.md",
+	}},
 	{"ops", []string{"ops/testdata"}},
 	{"compare", []string{"README.md"}},
 }
