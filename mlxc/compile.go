@@ -37,8 +37,10 @@ type Compiled struct {
 // For a CPU stream, MLX has the system's C++ compiler build what it fuses, when it is
 // first evaluated: about half a second for each part, during which other goroutines wait.
 // The results are kept among the system's temporary files, for later runs of the program
-// too. Without a compiler nothing is fused; SetCompileMode(CompileNoFuse) does without
-// one.
+// too. MLX does not guard them: where two processes want the same part for the first time,
+// or one was ended as it was built, an evaluation fails with "file too short". So give processes
+// that run side by side a TMPDIR each, and remove the folder mlx there after the latter.
+// Without a compiler nothing is fused; SetCompileMode(CompileNoFuse) does without one.
 //
 // Any goroutine may call the result. MLX's cache of compiled functions belongs to
 // an OS thread, so all calls run on one thread that this package owns, and one

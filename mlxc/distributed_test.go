@@ -67,7 +67,8 @@ func startRing(t *testing.T, role string, n int) []*process {
 	processes := make([]*process, n)
 	for rank := range processes {
 		p := &process{Cmd: exec.CommandContext(ctx, program, "-test.run=^TestProcessOfARing$", "-test.v")}
-		p.Env = append(os.Environ(), "MLXC_TEST_ROLE="+role, "MLX_HOSTFILE="+file, "MLX_RANK="+strconv.Itoa(rank))
+		p.Env = append(os.Environ(), "MLXC_TEST_ROLE="+role, "MLX_HOSTFILE="+file, "MLX_RANK="+strconv.Itoa(rank),
+			"TMPDIR="+t.TempDir()) // As the documentation of Compile asks.
 		p.Stdout, p.Stderr = &p.output, &p.output
 		processes[rank] = p
 	}
@@ -154,7 +155,7 @@ func collectives(t *testing.T, g *mlxc.Group) {
 	require.Equal(t, []float32{float32(ranks)}, floats(t, g.AllSum(mlxc.Scalar(float32(rank)))))
 	require.Empty(t, floats(t, g.AllSum(mlxc.Zeros(mlxc.Float32, 0, 3))))
 	for _, d := range mlxc.DTypes() {
-		if d != mlxc.Bool {
+		if d != mlxc.Bool && (d != mlxc.Float64 || mlxc.DefaultDevice() == mlxc.CPU) {
 			sum := g.AllSum(mlxc.Ones(d, 5))
 			require.Equal(t, d, sum.DType())
 			require.Equal(t, []float32{float32(n), float32(n), float32(n), float32(n), float32(n)}, floats(t, sum.AsType(mlxc.Float32)))
