@@ -41,7 +41,7 @@ func init() {
 	value("mlx_fast_rope", func(t *testing.T) {
 		for d, tolerance := range tolerances {
 			x := normal(1, shape[:]...).AsType(d)
-			v := numbers(t, x)
+			v := wide(t, x)
 			for name, c := range map[string]struct {
 				config mlxc.RoPEConfig
 				want   []float64
@@ -70,7 +70,7 @@ func init() {
 	})
 	value("mlx_fast_rope_dynamic", func(t *testing.T) {
 		x := normal(2, shape[:]...)
-		v := numbers(t, x)
+		v := wide(t, x)
 		c := mlxc.RoPEConfig{Dims: 6, Base: 100, Scale: 0.5}
 		near(t, rotated(v, shape, 6, false, 0.5, at(7), power(100, 6)), mlxc.RoPEDynamic(x, mlxc.Scalar[int32](7), c), 2e-5)
 		each := rotated(v, shape, 6, false, 0.5, func(batch int) int { return []int{3, 11}[batch] }, power(100, 6))
@@ -89,7 +89,7 @@ func init() {
 	value("mlx_fast_rms_norm", func(t *testing.T) {
 		for d, tolerance := range tolerances {
 			x, w := normal(3, 2, 3, 5).AsType(d), normal(4, 5).AsType(d)
-			v, g := numbers(t, x), numbers(t, w)
+			v, g := wide(t, x), wide(t, w)
 			want, plain := make([]float64, len(v)), make([]float64, len(v))
 			for row := 0; row < len(v); row += 5 {
 				sum := 0.0
@@ -109,7 +109,7 @@ func init() {
 	value("mlx_fast_layer_norm", func(t *testing.T) {
 		for d, tolerance := range tolerances {
 			x, w, b := normal(5, 2, 3, 5).AsType(d), normal(6, 5).AsType(d), normal(7, 5).AsType(d)
-			v, g, h := numbers(t, x), numbers(t, w), numbers(t, b)
+			v, g, h := wide(t, x), wide(t, w), wide(t, b)
 			want, plain := make([]float64, len(v)), make([]float64, len(v))
 			for row := 0; row < len(v); row += 5 {
 				mean, variance := 0.0, 0.0
@@ -132,7 +132,7 @@ func init() {
 	value("mlx_fast_cross_entropy", func(t *testing.T) {
 		for d, tolerance := range tolerances {
 			x := normal(8, 2, 3, 7).AsType(d)
-			v, targets := numbers(t, x), []int32{0, 6, 3, 3, 1, 5}
+			v, targets := wide(t, x), []int32{0, 6, 3, 3, 1, 5}
 			want := make([]float64, len(targets))
 			for i, target := range targets {
 				sum := 0.0
@@ -174,6 +174,33 @@ func init() {
 			}
 		}
 	})
+}
+
+// What MLX says of its kernels goes on with what to do.
+func TestKernelsHaveNoGradient(t *testing.T) {
+	kernel, err := mlxc.NewMetalKernel(mlxc.MetalKernelSource{
+		Name: "twice", Inputs: []string{"x"}, Outputs: []string{"y"}, Body: "y[thread_position_in_grid.x] = 2 * x[thread_position_in_grid.x];",
+	})
+	require.NoError(t, err)
+	launch := mlxc.KernelLaunch{
+		Outputs: []mlxc.Output{{Shape: []int{3}, DType: mlxc.Float32}}, Grid: [3]int{3, 1, 1}, Threadgroup: [3]int{1, 1, 1},
+	}
+	x := mlxc.Ones(mlxc.Float32, 3)
+	_, err = mlxc.Trace(func(a arrays) (grads arrays) {
+		mlxc.WithPlaceholderGPU(func() {
+			_, grads, err = mlxc.VJP(func(b arrays) arrays {
+				y, err := kernel.Apply(launch, b...)
+				require.NoError(t, err)
+				return y
+			}, a, a)
+		})
+		if err != nil {
+			return arrays{mlxc.InvalidArray(err)}
+		}
+		return grads
+	}, arrays{x})
+	require.ErrorContains(t, err, "no gradient of its own: CustomFunction gives one")
+	usable(t)
 }
 
 // Kernels of GPUs are refused where there is none.
