@@ -180,7 +180,7 @@ func TestBenchStopsBetweenRepetitions(t *testing.T) {
 	ops := benchOf(t, func(c *BenchCase) {
 		ours := c.Ours
 		c.Ours = func(in []*mlxc.Array) []*mlxc.Array {
-			if calls++; calls == 300 { // Some copies are made in warming up.
+			if calls++; calls == 1000 { // Some copies are made in warming up.
 				cancel()
 			}
 			return ours(in)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -79,7 +80,7 @@ func TestSynchronize(t *testing.T) {
 	})
 	require.NoError(t, mlxc.AsyncEval(y))
 	require.NoError(t, s.Synchronize())
-	require.True(t, y.Available())
+	require.Eventually(t, y.Available, time.Second, time.Millisecond)
 	require.NoError(t, mlxc.Synchronize())
 	mlxc.WithStream(s, func() { require.NoError(t, mlxc.Synchronize()) })
 	// Inside a transform, and on a stream on which nothing runs.
@@ -171,6 +172,6 @@ func ExampleStream_Synchronize() {
 	var y *mlxc.Array
 	mlxc.WithStream(s, func() { y = mlxc.Ones(mlxc.Float32, 3).Sum() })
 	err = mlxc.AsyncEval(y)
-	fmt.Println(err, s.Synchronize(), y.Available())
-	// Output: <nil> <nil> true
+	fmt.Println(err, s.Synchronize(), y)
+	// Output: <nil> <nil> array(3, dtype=float32)
 }

@@ -101,10 +101,10 @@ func TestGradientsOfLinearAlgebra(t *testing.T) {
 			along := func(step float64) *mlxc.Array {
 				return c.f(c.x.Add(direction.MulScalar(step))).Mul(cotangent).AsType(mlxc.Float64).Sum()
 			}
-			want := numbers(t, along(h).Sub(along(-h)).DivScalar(2*h))
+			want := wide(t, along(h).Sub(along(-h)).DivScalar(2*h))
 			// As much as the terms of both sums can differ by.
-			scale := numbers(t, grads[0].Mul(direction).Abs().Sum())[0]
-			require.InDelta(t, want[0], numbers(t, grads[0].Mul(direction).Sum())[0], 2e-3*max(scale, 1))
+			scale := wide(t, grads[0].Mul(direction).Abs().Sum())[0]
+			require.InDelta(t, want[0], wide(t, grads[0].Mul(direction).Sum())[0], 2e-3*max(scale, 1))
 		})
 	}
 }

@@ -17,6 +17,13 @@ func read[T mlxc.Element](t testing.TB, a *mlxc.Array) []T {
 	return v
 }
 
+// wide reads elements of any real dtype. GPUs have no float64.
+func wide(t testing.TB, a *mlxc.Array) (v []float64) {
+	t.Helper()
+	require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() { v = read[float64](t, a.AsType(mlxc.Float64)) }))
+	return v
+}
+
 func TestFunctionsOfOneElement(t *testing.T) {
 	x := []float32{-3, -1.5, -0.75, -1e-6, 0, 1e-6, 0.3, 1, 2.5, 6}
 	a := mlxc.FromSlice(x)

@@ -37,9 +37,9 @@ func init() {
 		})
 	}
 
-	x := []float64{1, 1, 1e-9, nan, inf, inf, -inf, 100, 1}
-	y := []float64{1 + 1e-6, 1 + 1e-3, 0, nan, inf, -inf, -inf, 101, nan}
-	a, b := mlxc.FromSlice(x).AsType(mlxc.Float32), mlxc.FromSlice(y).AsType(mlxc.Float32)
+	undefined, infinity := float32(nan), float32(inf)
+	a := mlxc.FromSlice([]float32{1, 1, 1e-9, undefined, infinity, infinity, -infinity, 100, 1})
+	b := mlxc.FromSlice([]float32{1 + 1e-6, 1 + 1e-3, 0, undefined, infinity, -infinity, -infinity, 101, undefined})
 	value("mlx_isclose", func(t *testing.T) {
 		require.Equal(t, []bool{true, false, true, false, true, false, true, false, false}, read[bool](t, a.IsClose(b, mlxc.Tolerance{})))
 		require.Equal(t, []bool{true, true, true, true, true, false, true, false, false},

@@ -35,7 +35,7 @@ func gridOf(t testing.TB, a *mlxc.Array) grid {
 	for len(shape) < 5 {
 		shape = append(shape[:len(shape)-1], 1, shape[len(shape)-1])
 	}
-	return grid{[5]int(shape), numbers(t, a)}
+	return grid{[5]int(shape), wide(t, a)}
 }
 
 // walk is how a convolution moves along the three axes.

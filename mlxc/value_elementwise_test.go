@@ -17,12 +17,6 @@ var floatDTypes = map[mlxc.DType]float64{
 	mlxc.Float16: 1.0 / 1024, mlxc.BFloat16: 1.0 / 128, mlxc.Float32: 4e-6, mlxc.Float64: 4e-6,
 }
 
-// wide reads elements of any real dtype.
-func wide(t testing.TB, a *mlxc.Array) []float64 {
-	t.Helper()
-	return read[float64](t, a.AsType(mlxc.Float64))
-}
-
 // near compares with what is wanted, NaN and infinities included.
 func closeTo(t testing.TB, want, got, off float64, message ...any) {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 // near requires the values of a real array, whatever its dtype.
 func near(t testing.TB, want []float64, got *mlxc.Array, tolerance float64) {
 	t.Helper()
-	v := read[float64](t, got.AsType(mlxc.Float64))
+	v := wide(t, got)
 	require.Len(t, v, len(want))
 	for i := range want {
 		// Infinities and NaN have no distance.
@@ -120,7 +120,7 @@ func init() {
 		near(t, []float64{1, 0}, mlxc.Stack(0, identity(3), mlxc.Ones(mlxc.Float32, 3, 3)).Det(), 1e-6)
 		near(t, []float64{1}, mlxc.Zeros(mlxc.Float32, 0, 0).Det(), 0)
 		layouts(t, dominant(5, 5, 5), func(t *testing.T, a *mlxc.Array) {
-			v := read[float64](t, a.AsType(mlxc.Float64))
+			v := wide(t, a)
 			near(t, []float64{determinant(v, 5)}, a.Det(), 1e-5)
 		})
 	})

@@ -22,12 +22,6 @@ func product(a, b []float64, m, k, n int) []float64 {
 	return out
 }
 
-// numbers gives the values of a real array.
-func numbers(t testing.TB, a *mlxc.Array) []float64 {
-	t.Helper()
-	return read[float64](t, a.AsType(mlxc.Float64))
-}
-
 // matrices is a random integer batch, whose products are exact in every dtype.
 func matrices(seed uint64, shape ...int) *mlxc.Array {
 	return normal(seed, shape...).MulScalar(2).AsType(mlxc.Int32)
@@ -44,7 +38,7 @@ func floating(t *testing.T, f func(t *testing.T, d mlxc.DType)) {
 func init() {
 	value("mlx_matmul", func(t *testing.T) {
 		a, b := matrices(1, 3, 4), matrices(2, 4, 5)
-		want := product(numbers(t, a), numbers(t, b), 3, 4, 5)
+		want := product(wide(t, a), wide(t, b), 3, 4, 5)
 		floating(t, func(t *testing.T, d mlxc.DType) {
 			x, y := a.AsType(d), b.AsType(d)
 			require.Equal(t, d, x.MatMul(y).DType())
@@ -54,7 +48,7 @@ func init() {
 		batch, b := matrices(3, 2, 1, 3, 4).AsType(mlxc.Float32), b.AsType(mlxc.Float32)
 		got := batch.MatMul(mlxc.Stack(0, b, b.Neg()))
 		require.Equal(t, []int{2, 2, 3, 5}, got.Shape())
-		near(t, product(numbers(t, batch.Take(mlxc.Scalar[int32](1), 0)), numbers(t, b.Neg()), 3, 4, 5),
+		near(t, product(wide(t, batch.Take(mlxc.Scalar[int32](1), 0)), wide(t, b.Neg()), 3, 4, 5),
 			got.Slice([]int{1, 1, 0, 0}, []int{2, 2, 3, 5}, nil), 0)
 		v := mlxc.FromSlice([]float32{1, 2, 3})
 		near(t, []float64{14}, v.MatMul(v), 0)
@@ -64,7 +58,7 @@ func init() {
 	})
 	value("mlx_addmm", func(t *testing.T) {
 		a, b, c := matrices(4, 3, 4), matrices(5, 4, 2), matrices(6, 2)
-		ab, row := product(numbers(t, a), numbers(t, b), 3, 4, 2), numbers(t, c)
+		ab, row := product(wide(t, a), wide(t, b), 3, 4, 2), wide(t, c)
 		want := make([]float64, 6)
 		for i := range want {
 			want[i] = 2*ab[i] - 3*row[i%2]
@@ -72,11 +66,11 @@ func init() {
 		floating(t, func(t *testing.T, d mlxc.DType) {
 			near(t, want, c.AsType(d).AddMM(a.AsType(d), across(b).AsType(d), 2, -3), 0)
 		})
-		near(t, numbers(t, c.BroadcastTo(2, 2)), c.AsType(mlxc.Float32).AddMM(mlxc.Zeros(mlxc.Float32, 2, 0), mlxc.Zeros(mlxc.Float32, 0, 2), 5, 1), 0)
+		near(t, wide(t, c.BroadcastTo(2, 2)), c.AsType(mlxc.Float32).AddMM(mlxc.Zeros(mlxc.Float32, 2, 0), mlxc.Zeros(mlxc.Float32, 0, 2), 5, 1), 0)
 	})
 	value("mlx_inner", func(t *testing.T) {
 		a, b := matrices(7, 2, 3).AsType(mlxc.Float32), matrices(8, 4, 3).AsType(mlxc.Float32)
-		near(t, product(numbers(t, a), numbers(t, b.Transpose()), 2, 3, 4), a.Inner(b), 0)
+		near(t, product(wide(t, a), wide(t, b.Transpose()), 2, 3, 4), a.Inner(b), 0)
 		near(t, []float64{11}, mlxc.FromSlice([]float32{1, 2}).Inner(mlxc.FromSlice([]float32{3, 4})), 0)
 		near(t, []float64{3, 6}, mlxc.FromSlice([]float32{1, 2}).Inner(mlxc.Scalar[float32](3)), 0)
 		require.Equal(t, []int{2, 5, 4}, mlxc.Zeros(mlxc.Float32, 2, 5, 3).Inner(b).Shape())
@@ -105,7 +99,7 @@ func init() {
 	value("mlx_tensordot", func(t *testing.T) {
 		a, b := matrices(9, 2, 3, 4).AsType(mlxc.Float32), matrices(10, 4, 5, 3).AsType(mlxc.Float32)
 		want := make([]float64, 2*5)
-		x, y := numbers(t, a), numbers(t, b)
+		x, y := wide(t, a), wide(t, b)
 		for i := range 2 {
 			for j := range 5 {
 				for k := range 3 {
@@ -160,7 +154,7 @@ func init() {
 			ids := mlxc.MatMulIDs{Left: mlxc.FromSlice(left, 2, 2), Right: mlxc.FromSlice(right, 2, 2)}
 			got := across(a.AsType(d)).GatherMM(inMiddle(b.AsType(d)), ids)
 			require.Equal(t, []int{2, 2, 3, 5}, got.Shape())
-			x, y := numbers(t, a), numbers(t, b)
+			x, y := wide(t, a), wide(t, b)
 			var want []float64
 			for i := range left {
 				want = append(want, product(x[left[i]*12:][:12], y[right[i]*20:][:20], 3, 4, 5)...)

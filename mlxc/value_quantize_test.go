@@ -46,7 +46,7 @@ func decoded(t testing.TB, q mlxc.Quantized) []float64 {
 	var out []float64
 	switch q.Mode {
 	case mlxc.Affine:
-		scales, biases := numbers(t, q.Scales), numbers(t, q.Biases)
+		scales, biases := wide(t, q.Scales), wide(t, q.Biases)
 		for i, e := range unpacked(words, q.Bits) {
 			out = append(out, float64(e)*scales[i/q.GroupSize]+biases[i/q.GroupSize])
 		}
@@ -93,7 +93,7 @@ var quantizations = map[string]struct {
 func init() {
 	value("mlx_quantize", func(t *testing.T) {
 		a := normal(1, 3, 256)
-		x := numbers(t, a)
+		x := wide(t, a)
 		for name, c := range quantizations {
 			t.Run(name, func(t *testing.T) {
 				for _, b := range []*mlxc.Array{a, across(a), inMiddle(a)} {
@@ -189,10 +189,10 @@ func TestHalvesTimesQuantised(t *testing.T) {
 		x := mlxc.RandomUniform(mlxc.RandomKey(1), 0.5, 1, d, 3, 1024)
 		for _, mode := range []mlxc.QuantizeMode{mlxc.Affine, mlxc.MXFP8} {
 			q := mlxc.RandomUniform(mlxc.RandomKey(2), 0.5, 1, d, 8, 1024).Quantize(mlxc.QuantizeConfig{Mode: mode})
-			want := numbers(t, x.AsType(mlxc.Float64).MatMul(q.Dequantize(mlxc.Float32).AsType(mlxc.Float64).Transpose()))
+			want := wide(t, x.AsType(mlxc.Float64).MatMul(q.Dequantize(mlxc.Float32).AsType(mlxc.Float64).Transpose()))
 			for _, y := range []*mlxc.Array{x.QuantizedMatMul(q, true), x.GatherQMM(q, mlxc.MatMulIDs{}, true)} {
 				require.Equal(t, d, y.DType())
-				for i, got := range numbers(t, y) {
+				for i, got := range wide(t, y) {
 					require.InEpsilon(t, want[i], got, 1.01*ulp, "%v %v", d, mode)
 				}
 			}

@@ -17,7 +17,7 @@ import (
 // fixed.
 func follows(t testing.TB, draws *mlxc.Array, cdf func(x float64) float64) {
 	t.Helper()
-	v := numbers(t, draws)
+	v := wide(t, draws)
 	slices.Sort(v)
 	n := float64(len(v))
 	require.Greater(t, n, 1000.0)
@@ -55,7 +55,7 @@ func threefry(key, counter [2]uint32) [2]uint32 {
 // and that draws without a key follow RandomSeed.
 func repeats(t *testing.T, draw func(key *mlxc.Array) *mlxc.Array) {
 	t.Helper()
-	values := func(key *mlxc.Array) []float64 { return numbers(t, draw(key)) }
+	values := func(key *mlxc.Array) []float64 { return wide(t, draw(key)) }
 	one := values(mlxc.RandomKey(1))
 	require.Equal(t, one, values(mlxc.RandomKey(1)))
 	require.NotEqual(t, one, values(mlxc.RandomKey(2)))
@@ -106,7 +106,7 @@ func init() {
 			u := mlxc.RandomUniform(key(), -2, 3, d, n)
 			require.Equal(t, d, u.DType())
 			follows(t, u.AsType(mlxc.Float64).AddScalar(2).DivScalar(5), uniform)
-			v := numbers(t, u)
+			v := wide(t, u)
 			require.GreaterOrEqual(t, slices.Min(v), -2.0)
 			if d == mlxc.Float32 {
 				require.Less(t, slices.Max(v), 3.0)
@@ -152,7 +152,7 @@ func init() {
 		for _, d := range []mlxc.DType{mlxc.Float32, mlxc.Float16} {
 			x := mlxc.RandomTruncatedNormal(key(), low, high, d, n)
 			follows(t, x, func(x float64) float64 { return uniform((gauss(x) - gauss(-0.5)) / (gauss(2) - gauss(-0.5))) })
-			v := numbers(t, x)
+			v := wide(t, x)
 			require.GreaterOrEqual(t, slices.Min(v), -0.5)
 			require.LessOrEqual(t, slices.Max(v), 2.0)
 		}
@@ -176,7 +176,7 @@ func init() {
 			x := mlxc.RandomInt(key(), 3, 8, d, n)
 			require.Equal(t, d, x.DType())
 			count := map[float64]int{}
-			for _, v := range numbers(t, x) {
+			for _, v := range wide(t, x) {
 				count[v]++
 			}
 			require.Len(t, count, 5, "%v", count)
@@ -185,7 +185,7 @@ func init() {
 			}
 		}
 		low, high := mlxc.FromSlice([]int32{-4, 10, 5}), mlxc.FromSlice([]int32{-3, 12, 5})
-		v := numbers(t, mlxc.RandomIntBroadcast(key(), low, high, mlxc.Int32, 100, 3).Transpose())
+		v := wide(t, mlxc.RandomIntBroadcast(key(), low, high, mlxc.Int32, 100, 3).Transpose())
 		require.Equal(t, -4.0, slices.Min(v[:100]))
 		require.Equal(t, -4.0, slices.Max(v[:100]))
 		require.Equal(t, 10.0, slices.Min(v[100:200]))
@@ -210,7 +210,7 @@ func init() {
 	shares := func(t *testing.T, classes *mlxc.Array) {
 		t.Helper()
 		require.Equal(t, mlxc.Uint32, classes.DType())
-		v := numbers(t, classes)
+		v := wide(t, classes)
 		for c, p := range []float64{0.2, 0.5, 0.3} {
 			count := 0
 			for _, x := range v {
@@ -258,7 +258,7 @@ func init() {
 		p := mlxc.RandomPermutation(key(), a, 0)
 		require.NotEqual(t, read[int32](t, a), read[int32](t, p))
 		require.Equal(t, read[int32](t, a), read[int32](t, p.Sort(0)))
-		rows := numbers(t, p)
+		rows := wide(t, p)
 		for i := range 20 { // rows stay whole
 			require.Equal(t, rows[3*i]+1, rows[3*i+1])
 			require.Equal(t, rows[3*i]+2, rows[3*i+2])

@@ -86,6 +86,9 @@ func TestViewsAreNotWrittenTo(t *testing.T) {
 
 // The memory is kept as long as something needs it, and no longer.
 func TestViewKeepsItsMemory(t *testing.T) {
+	if mlxc.GPU.Available() {
+		t.Skip("MLX copies what begins at no page, and needs the memory no longer")
+	}
 	collected := make(chan bool, 1)
 	last := func() *mlxc.Array {
 		data := counted(1 << 16)

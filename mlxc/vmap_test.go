@@ -56,7 +56,7 @@ func requireMapped(t *testing.T, f mlxc.Func, args arrays, in []int, out int) {
 func requireClose(t *testing.T, want, got *mlxc.Array) {
 	t.Helper()
 	require.Equal(t, want.Shape(), got.Shape())
-	require.InDeltaSlice(t, read[float64](t, want.AsType(mlxc.Float64)), read[float64](t, got.AsType(mlxc.Float64)), 1e-5)
+	require.InDeltaSlice(t, wide(t, want), wide(t, got), 1e-5)
 }
 
 func TestVmapAxes(t *testing.T) {

@@ -1,0 +1,13 @@
+package compare
+
+import (
+	"testing"
+
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
+)
+
+func TestMain(m *testing.M) { testdevice.Main(m) }
+
+func TestOnGPU(t *testing.T) {
+	testdevice.RunOnGPU(t, "-test.run=^Test(Run.*|Bench.*|OtherKindsOfOperands)$")
+}
