@@ -93,7 +93,13 @@ func mlxError(text string) error {
 			return errors.New(e.ours)
 		}
 	}
-	return errors.New(place.ReplaceAllString(text, ""))
+	text = place.ReplaceAllString(text, "")
+	for _, e := range advised {
+		if strings.Contains(text, e.mlx) {
+			text += e.advice
+		}
+	}
+	return errors.New(text)
 }
 
 // explained are errors of which MLX speaks as if to those who know its insides.
@@ -106,6 +112,18 @@ var explained = []struct{ mlx, ours string }{
 		"[compile] Attempting to compile a function with uncaptured inputs",
 		"the function captures an array that is among its arguments too: use the argument that it is given",
 	},
+}
+
+const exportElsewhere = " (kernels that run on a CPU are functions of this process: export inside WithPlaceholderGPU, for a Mac, or with MLX's own operations)"
+
+// advised are errors in which MLX names a class of its own, and not what to do.
+var advised = []struct{ mlx, advice string }{
+	{
+		"Not implemented for CustomKernel",
+		" (a custom kernel has no gradient of its own: CustomFunction gives one to a function that calls it)",
+	},
+	{"Unable to serialize primitive", exportElsewhere},
+	{"Unable to get state for primitive", exportElsewhere},
 }
 
 // NewError makes the error of an operation on operands, some of which may be nil,

@@ -19,7 +19,8 @@ import (
 // it builds. A function with a gradient of its own (see CustomVJP) is written as what it
 // computes; MLX's format has no place for the gradient itself. Inside
 // WithPlaceholderGPU, a function for a Mac is written on any machine. What f captures is
-// written with it; arrays of a file that were not read yet are read.
+// written with it; arrays of a file that were not read yet are read. Kernels of packages
+// customkernels and ops that run on a CPU are functions of this process, which no file holds.
 func Export(file string, f Func, inputs ...*Array) error {
 	return export("Export", file, f, inputs, func(id C.uintptr_t, name *C.char, h handles) *C.char {
 		return C.mlxg_export(id, name, h.ptr(), h.n())

@@ -105,10 +105,6 @@ char* take_error() {
 
 char* error_text(const char* what) {
   last_error = what ? what : "unknown error";
-  // MLX says which class its node has, of any kernel.
-  if (last_error.find("Not implemented for CustomKernel") != std::string::npos) {
-    last_error += " A custom kernel has no gradient of its own: CustomFunction gives one to a function that calls it.";
-  }
   return take_error();
 }
 

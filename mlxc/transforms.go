@@ -204,8 +204,18 @@ func Checkpoint(f Func) Func {
 		}
 		var tape seedTape
 		same := func(args []*Array) []*Array { return tape.run(f, args) }
+		// MLX takes the gradients of all arguments then, also of ids and keys, which have none.
+		again := func(args []*Array) []*Array {
+			args = slices.Clone(args)
+			for i, a := range args {
+				if a.DType().exact() {
+					args[i] = a.StopGradient()
+				}
+			}
+			return same(args)
+		}
 		return throughClosure(op, args, &outputs, func(h handles) C.mlxg_results {
-			return C.mlxg_checkpoint(register(forgetful(counting(same, &outputs))), register(forgetful(differentiated(withOutputs(same)))), h.ptr(), h.n())
+			return C.mlxg_checkpoint(register(forgetful(counting(same, &outputs))), register(forgetful(differentiated(withOutputs(again)))), h.ptr(), h.n())
 		})
 	}
 }

@@ -164,6 +164,36 @@ func TestCheckpointComputesAgain(t *testing.T) {
 	require.EqualValues(t, 2, runs.Load())
 }
 
+// Arguments that have no gradient are no hindrance where f has a rule for the others alone.
+func TestCheckpointOfIDsAndKeys(t *testing.T) {
+	x := mlxc.FromSlice([]float32{1, 2, 3, 4})
+	for name, c := range map[string]struct {
+		f     func(x, other *mlxc.Array) *mlxc.Array
+		other *mlxc.Array
+	}{
+		"a key": {func(x, key *mlxc.Array) *mlxc.Array {
+			return x.Mul(mlxc.RandomBernoulli(key, mlxc.Scalar[float32](0.5), 4).AsType(mlxc.Float32))
+		}, mlxc.RandomKey(1)},
+		"ids":  {func(x, ids *mlxc.Array) *mlxc.Array { return x.Take(ids, 0).Square() }, mlxc.FromSlice([]int32{3, 0, 3})},
+		"mask": {func(x, mask *mlxc.Array) *mlxc.Array { return mlxc.Where(mask, x, x.Square()) }, mlxc.FromSlice([]bool{true, false, true, false})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := func(a arrays) arrays { return arrays{c.f(a[0], a[1]).Sum()} }
+			args := arrays{x, c.other}
+			want, err := mlxc.Grad(f)(args)
+			require.NoError(t, err)
+			got, err := mlxc.Grad(mlxc.Checkpoint(f))(args)
+			require.NoError(t, err)
+			require.Equal(t, floats(t, want[0]), floats(t, got[0]))
+			compiled := mlxc.Compile(mlxc.AsFunc(mlxc.Grad(mlxc.Checkpoint(f))))
+			defer compiled.Close()
+			out, err := compiled.Call(args...)
+			require.NoError(t, err)
+			require.Equal(t, floats(t, want[0]), floats(t, out[0]))
+		})
+	}
+}
+
 // The messages are for those who do not know MLX's insides.
 func TestStandInsOutsideOfTheirFunction(t *testing.T) {
 	var standIn *mlxc.Array

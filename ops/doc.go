@@ -8,8 +8,9 @@
 // whose results are the same bits at every run.
 //
 // Operations work inside mlxc's VJP, ValueAndGrad, Checkpoint and Compile, and may
-// be called by any goroutine. A second derivative, a forward-mode derivative and
-// a compilation without shapes are refused with an error. On a CPU the kernels
-// need a C++ compiler at run time; without one, MLX's gradient is used and a
-// warning is logged once.
+// be called by any goroutine. A second derivative, a compilation without shapes, Vmap of a
+// kernel and a forward-mode derivative of one are refused with an error: MLX's own operations
+// have these. Where the forward pass is MLX's, as RMSNorm's and LayerNorm's is, forward mode
+// and Vmap work. On a CPU the kernels need a C++ compiler at run time; without one, MLX's
+// gradient is used and a warning is logged once. They are not exported there: see mlxc.Export.
 package ops

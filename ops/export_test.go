@@ -52,6 +52,16 @@ func TestRMSNormGradientIsExportedForMetal(t *testing.T) {
 	}
 }
 
+// What runs in this process alone leaves no file behind, but says where it could be made.
+func TestExportOnACPU(t *testing.T) {
+	x := normal(1, mlxc.Float32, 3, 8)
+	softmax := func(a arrays) arrays { return arrays{Softmax(a[0])} }
+	err := mlxc.Export(filepath.Join(t.TempDir(), "f.mlxfn"), softmax, x)
+	require.ErrorContains(t, err, "WithPlaceholderGPU")
+	_, err = mlxc.Trace(softmax, arrays{x})
+	require.ErrorContains(t, err, "WithPlaceholderGPU")
+}
+
 // What a CUDA device's machine exports has its kernels' texts in full, so that other processes
 // can compile them.
 func TestGradientIsExportedForCUDA(t *testing.T) {

@@ -29,7 +29,8 @@ func GlobalNorm[P any](t P) (*mlxc.Array, error) {
 // at most limit, which must be positive: by limit/norm where the norm is larger, else
 // not (Pascanu et al., "On the difficulty of training recurrent neural networks", 2013,
 // algorithm 1). It returns them in their own dtypes, and the norm that they had, of
-// shape (). Where that is infinite or not a number, so are gradients that come back.
+// shape (). Where that is infinite, as of float32 elements from 2e19 on, or not a number, none
+// of the gradients that come back is a number.
 func ClipByGlobalNorm[P any](grads P, limit float64) (clipped P, norm *mlxc.Array, err error) {
 	if !(limit > 0) {
 		return clipped, nil, mlxc.NewError("optim.ClipByGlobalNorm", fmt.Errorf("the limit is %v: it must be positive", limit))
@@ -42,7 +43,9 @@ func ClipByGlobalNorm[P any](grads P, limit float64) (clipped P, norm *mlxc.Arra
 		// With ≤, so that a norm that is not a number gives a factor that is none.
 		one := mlxc.Ones(norm.DType())
 		longest := mlxc.Full(norm.DType(), mlxc.Scalar(float32(limit)))
-		factor := mlxc.Where(norm.LessEqual(longest), one, longest.Div(norm))
+		// Of an infinite norm longest/norm is 0, which would hide it, and 0 times it is not a number.
+		shorter := longest.Div(norm).Add(norm.MulScalar(0))
+		factor := mlxc.Where(norm.LessEqual(longest), one, shorter)
 		clipped, err = tree.Map(func(g *mlxc.Array) *mlxc.Array {
 			d := precise(g)
 			return g.AsType(d).Mul(factor.AsType(d)).AsType(g.DType()).Keep()

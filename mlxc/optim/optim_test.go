@@ -325,6 +325,14 @@ func TestGlobalNorm(t *testing.T) {
 	require.True(t, math.IsNaN(item(t, norm)))
 	require.True(t, math.IsNaN(elements(t, nan)[1]))
 
+	for _, x := range []float32{1e30, float32(math.Inf(1))} {
+		nan, norm, err = optim.ClipByGlobalNorm(params{mlxc.FromSlice([]float32{x}), mlxc.FromSlice([]float32{1})}, 1)
+		require.NoError(t, err)
+		require.True(t, math.IsInf(item(t, norm), 1))
+		for _, v := range elements(t, nan) {
+			require.True(t, math.IsNaN(v))
+		}
+	}
 	_, _, err = optim.ClipByGlobalNorm(g, 0)
 	require.EqualError(t, err, "mlxc: optim.ClipByGlobalNorm: the limit is 0: it must be positive")
 	_, _, err = optim.ClipByGlobalNorm(params{}, 1)

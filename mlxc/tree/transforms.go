@@ -2,6 +2,7 @@ package tree
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -37,7 +38,12 @@ func ValueAndGrad[T any](f func(params T) *mlxc.Array) func(params T) (value *ml
 			if err != nil {
 				return []*mlxc.Array{mlxc.InvalidArray(err)}
 			}
-			return []*mlxc.Array{f(p)}
+			value := f(p)
+			if value != nil && value.Err() == nil && !value.DType().IsFloating() {
+				err := fmt.Errorf("the function's value is %v, which has no gradient: return a floating-point one", value.DType())
+				return []*mlxc.Array{mlxc.InvalidArray(mlxc.NewError("tree.ValueAndGrad", err))}
+			}
+			return []*mlxc.Array{value}
 		}, all...)(arrays)
 		if err != nil {
 			return nil, grads, err

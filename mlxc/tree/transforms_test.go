@@ -50,6 +50,8 @@ func TestValueAndGradErrors(t *testing.T) {
 	require.EqualError(t, err, "tree: bias: it is int32, which has no gradient: leave it out of the tree, or convert it with AsType")
 	_, _, err = tree.ValueAndGrad(func(p linear) *mlxc.Array { return p.Weight.Add(mlxc.Ones(mlxc.Float32, 2)) })(p)
 	require.Error(t, err, "not a scalar")
+	_, _, err = tree.ValueAndGrad(func(p linear) *mlxc.Array { return p.Weight.AsType(mlxc.Int32) })(p)
+	require.ErrorContains(t, err, "the function's value is int32, which has no gradient: return a floating-point one")
 	_, _, err = tree.ValueAndGrad(func(p linear) *mlxc.Array { panic("no") })(p)
 	var panicked *mlxc.PanicError
 	require.ErrorAs(t, err, &panicked)
