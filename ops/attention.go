@@ -40,7 +40,9 @@ type AttentionConfig struct {
 	// 1: sequence n has the queries and the keys from its entry to before the next one.
 	// They ascend from 0 to the length of q and of k; a sequence may be empty. A query
 	// sees keys of its own sequence alone, and Causal and Window count positions and
-	// lengths within it. nil for none; there are both or neither.
+	// lengths within it. nil for none; there are both or neither. Starts that are not
+	// computed yet, or are arguments of a transform, are not checked: where they do not
+	// ascend or leave the axis, what comes out has no meaning.
 	QueryStarts, KeyStarts *mlxc.Array
 }
 

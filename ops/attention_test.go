@@ -366,9 +366,26 @@ func TestAttentionOfLazyStarts(t *testing.T) {
 		closeTo(t, Attention(part(q, s[0], s[1]), keys, keys, AttentionConfig{}), part(got, s[0], s[1]))
 	}
 	// Wrong ones that nobody looked at give some numbers, and no harm.
-	for _, wrong := range [][]int32{{0, 9, 5}, {3, 2, 1}, {-4, 1 << 30, -1 << 31}} {
-		starts := lazily(mlxc.FromSlice(wrong))
-		require.NoError(t, mlxc.Eval(Attention(q, k, k, AttentionConfig{QueryStarts: starts, KeyStarts: starts, Causal: true})))
+	gradients := func(queryStarts, keyStarts *mlxc.Array) arrays {
+		out, grads, err := mlxc.VJP(func(a arrays) arrays {
+			return arrays{Attention(a[0], a[1], a[2], AttentionConfig{QueryStarts: queryStarts, KeyStarts: keyStarts, Causal: true})}
+		}, arrays{q, k, k}, arrays{q})
+		require.NoError(t, err)
+		require.NoError(t, mlxc.Eval(append(out, grads...)...))
+		return append(out, grads...)
+	}
+	for _, wrong := range [][]int32{
+		{0, 9, 5}, {3, 2, 1}, {-4, 1 << 30, -1 << 31}, {1000, 1064, 1128}, {1 << 30, 1<<30 + 1, 1<<30 + 2}, {0, 0, 0},
+	} {
+		starts := func() *mlxc.Array { return lazily(mlxc.FromSlice(wrong)) }
+		gradients(starts(), starts())
+		gradients(queryStarts, starts())
+		gradients(starts(), keyStarts)
+	}
+	// The first and the last one say nothing.
+	inner := gradients(lazily(mlxc.FromSlice([]int32{1, 2, 3})), lazily(mlxc.FromSlice([]int32{-5, 3, 0})))
+	for i, want := range gradients(queryStarts, keyStarts) {
+		require.Equal(t, floats(t, want), floats(t, inner[i]))
 	}
 }
 

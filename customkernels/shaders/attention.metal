@@ -158,21 +158,26 @@ inline Band band_of(Sizes sizes, Sequence sequence) {
   return {offset - sizes.left, offset + sizes.right, sequence.queries, sequence.keys};
 }
 
-// Sequence s. Whatever the starts are, no row of it is beyond the axes.
-inline Sequence sequence_at(Sizes sizes, device const int* query_starts, device const int* key_starts, int s) {
-  const int query = clamp(query_starts[s], 0, sizes.queries);
-  const int key = clamp(key_starts[s], 0, sizes.keys);
-  return {query, key, clamp(query_starts[s + 1], query, sizes.queries) - query,
-          clamp(key_starts[s + 1], key, sizes.keys) - key};
+// Where sequence s starts on an axis of that length. The first starts at 0 and the last ends at the
+// length: starts that nobody checked are within the axis, and those that ascend leave no row out.
+inline int start_of(Sizes sizes, device const int* starts, int length, int s) {
+  return s == 0 ? 0 : s == sizes.sequences ? length : clamp(starts[s], 0, length);
 }
 
-// Finds the sequence that a group's block of rows belongs to, and the block's first row
-// there. Sequence s has the blocks from starts[s] / rows + s on, which are enough for it.
+inline Sequence sequence_at(Sizes sizes, device const int* query_starts, device const int* key_starts, int s) {
+  const int query = start_of(sizes, query_starts, sizes.queries, s);
+  const int key = start_of(sizes, key_starts, sizes.keys, s);
+  return {query, key, max(start_of(sizes, query_starts, sizes.queries, s + 1) - query, 0),
+          max(start_of(sizes, key_starts, sizes.keys, s + 1) - key, 0)};
+}
+
+// Finds the sequence that a group's block of rows belongs to, of keys or else of queries, and the
+// block's first row there. Sequence s has the blocks from start / rows + s on, which are enough for it.
+template <bool KEYS>
 inline Sequence find_sequence(
     Sizes sizes,
     device const int* query_starts,
     device const int* key_starts,
-    device const int* starts,
     int block,
     int rows,
     thread int& first) {
@@ -180,16 +185,18 @@ inline Sequence find_sequence(
     first = block * rows;
     return {0, 0, sizes.queries, sizes.keys};
   }
+  device const int* starts = KEYS ? key_starts : query_starts;
+  const int length = KEYS ? sizes.keys : sizes.queries;
   int s = 0;
   for (int end = sizes.sequences; end - s > 1;) {
     const int middle = s + (end - s) / 2;
-    if (starts[middle] / rows + middle <= block) {
+    if (start_of(sizes, starts, length, middle) / rows + middle <= block) {
       s = middle;
     } else {
       end = middle;
     }
   }
-  first = (block - starts[s] / rows - s) * rows;
+  first = (block - start_of(sizes, starts, length, s) / rows - s) * rows;
   return sequence_at(sizes, query_starts, key_starts, s);
 }
 
@@ -442,7 +449,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   const int rows = M * SIMDGROUPS / PARTS;
   const int head = group.y, batch = group.z;
   int block;
-  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, groups.x - 1 - group.x, rows, block);
+  const Sequence sequence = find_sequence<false>(sizes, query_starts, key_starts, groups.x - 1 - group.x, rows, block);
   if (block >= sequence.queries) {
     return;
   }
@@ -574,7 +581,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   const int rows = M * SIMDGROUPS / PARTS;
   const int head = group.y, batch = group.z;
   int block;
-  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, groups.x - 1 - group.x, rows, block);
+  const Sequence sequence = find_sequence<false>(sizes, query_starts, key_starts, groups.x - 1 - group.x, rows, block);
   if (block >= sequence.queries) {
     return;
   }
@@ -728,7 +735,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   const int rows = M * SIMDGROUPS / PARTS;
   const int head = group.y, batch = group.z;
   int block;
-  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, query_starts, groups.x - 1 - group.x, rows, block);
+  const Sequence sequence = find_sequence<false>(sizes, query_starts, key_starts, groups.x - 1 - group.x, rows, block);
   if (block >= sequence.queries) {
     return;
   }
@@ -844,7 +851,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   const int key_head = group.y, batch = group.z;
   const int heads = sizes.query_heads / sizes.key_heads;
   int block;
-  const Sequence sequence = find_sequence(sizes, query_starts, key_starts, key_starts, group.x, rows, block);
+  const Sequence sequence = find_sequence<true>(sizes, query_starts, key_starts, group.x, rows, block);
   if (block >= sequence.keys) {
     return;
   }
