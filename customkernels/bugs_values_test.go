@@ -127,6 +127,8 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	})),
 	"shared_sum_not_atomic":      ofX(total),
 	"shuffle_from_inactive_lane": ofX(rowsOf(32, func(x []float64) []float64 { return append(add(x[:16], x[16:]), x[16:]...) })),
+	"shuffle_beyond_simdgroup":   ofX(rowsOf(32, func(x []float64) []float64 { return append(slices.Clone(x[1:]), x[0]) })),
+	"shuffle_beyond_quadgroup":   ofX(rowsOf(4, func(x []float64) []float64 { return append(slices.Clone(x[1:]), x[0]) })),
 	"shuffle_in_short_simdgroup": ofX(func(x []float64) []float64 {
 		return append(byRow(x[:32], 32, func(x []float64) []float64 { return add(x, append(x[16:32:32], x[:16]...)) }), x[32:]...)
 	}),

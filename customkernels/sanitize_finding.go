@@ -231,6 +231,9 @@ func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) st
 	case FindingBarrierAfterExit:
 		return fmt.Sprintf("%v waits at this barrier after %v has ended: keep every thread of the group until its last barrier", a, b)
 	case FindingShuffleInactive:
+		if w.Detail >= 32 {
+			return fmt.Sprintf("%v takes the value of a lane outside of its simdgroup's 32, or of its quadgroup's 4: check the lane", a)
+		}
 		return fmt.Sprintf("%v takes the value of lane %d, which takes no part in the call: let all lanes of the simdgroup make it", a, w.Detail)
 	case FindingDivergentMatrix:
 		return fmt.Sprintf("a simdgroup matrix operation with %d of 32 lanes: let the whole simdgroup make it", w.Detail)

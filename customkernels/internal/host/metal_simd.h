@@ -112,12 +112,12 @@ MLXG_INLINE T simd_shuffle_up(T data, ushort delta, MLXG_LINE) {
 template <class T>
 MLXG_INLINE T simd_shuffle_rotate_down(T data, ushort delta, MLXG_LINE) {
   const mlxg::self me;
-  return mlxg::shuffle<T>::run(me, data, me.lane() + delta, line);
+  return mlxg::shuffle<T>::run(me, data, (me.lane() + delta) % 32, line);
 }
 template <class T>
 MLXG_INLINE T simd_shuffle_rotate_up(T data, ushort delta, MLXG_LINE) {
   const mlxg::self me;
-  return mlxg::shuffle<T>::run(me, data, me.lane() - delta, line);
+  return mlxg::shuffle<T>::run(me, data, (me.lane() - delta) % 32, line);
 }
 template <class T>
 MLXG_INLINE T simd_broadcast_first(T data, MLXG_LINE) {
@@ -167,19 +167,24 @@ template <class T>
 MLXG_INLINE T quad_shuffle_to(const mlxg::self& me, T data, uint32_t to, mlxg::line line) {
   return mlxg::shuffle<T>::run(me, data, (me.lane() & ~3u) | (to & 3u), line);
 }
+// From a lane of the quadgroup that a shader names: another one is beyond the simdgroup, for the checker.
+template <class T>
+MLXG_INLINE T quad_shuffle_from(const mlxg::self& me, T data, uint32_t from, mlxg::line line) {
+  return mlxg::shuffle<T>::run(me, data, from < 4 ? (me.lane() & ~3u) | from : 32 + from, line);
+}
 }  // namespace detail
 template <class T>
 MLXG_INLINE T quad_shuffle(T data, ushort lane, MLXG_LINE) {
-  return detail::quad_shuffle_to({}, data, lane, line);
+  return detail::quad_shuffle_from({}, data, lane, line);
 }
 template <class T>
 MLXG_INLINE T quad_broadcast(T data, ushort lane, MLXG_LINE) {
-  return detail::quad_shuffle_to({}, data, lane, line);
+  return detail::quad_shuffle_from({}, data, lane, line);
 }
 template <class T>
 MLXG_INLINE T quad_shuffle_xor(T data, ushort mask, MLXG_LINE) {
   const mlxg::self me;
-  return detail::quad_shuffle_to(me, data, me.lane() ^ mask, line);
+  return detail::quad_shuffle_from(me, data, me.lane() % 4 ^ mask, line);
 }
 template <class T>
 MLXG_INLINE T quad_shuffle_down(T data, ushort delta, MLXG_LINE) {

@@ -98,9 +98,10 @@ static void complete_one(uint32_t number) {
       break;
     case mlxg::checked::is_shuffle:
       for (uint32_t rest = active; rest; rest &= rest - 1) {
-        const uint32_t lane = first_of(rest), from = data.index[lane] % simd_width;
-        if (active >> from & 1u) continue;
-        finding f = at_wait(shuffle_inactive, base + lane, missing >> from & 1u ? base + from : none);
+        const uint32_t lane = first_of(rest), from = data.index[lane];
+        const bool there = from < simd_width;
+        if (there && active >> from & 1u) continue;
+        finding f = at_wait(shuffle_inactive, base + lane, there && missing >> from & 1u ? base + from : none);
         f.detail = from;
         report(f);
         break;
