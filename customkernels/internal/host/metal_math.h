@@ -514,6 +514,16 @@ MLXG_INLINE S subsat1(S a, S b) {
   if (!__builtin_sub_overflow(a, b, &r)) return r;
   return is_unsigned_v<S> || b > S(0) ? numeric_limits<S>::min() : numeric_limits<S>::max();
 }
+// a·b + c in twice as many bits, of which the upper half says whether the lower one has it all.
+template <class S>
+MLXG_INLINE S madsat1(S a, S b, S c) {
+  using U = make_unsigned_t<S>;
+  const U low = U(uint64_t(U(a)) * uint64_t(U(b)));
+  const U sum = U(low + U(c));
+  const S high = S(mulhi1(a, b) - S(c < S(0)) + S(sum < low));
+  if (high == (S(sum) < S(0) ? S(-1) : S(0))) return S(sum);
+  return high < S(0) ? numeric_limits<S>::min() : numeric_limits<S>::max();
+}
 }  // namespace detail
 
 #define MLXG_I2(NAME, EXPR)                                                 \
@@ -540,15 +550,24 @@ MLXG_I2(mulhi, detail::mulhi1(x, y))
 MLXG_I2(rotate, detail::rotate1(x, y))
 MLXG_I2(addsat, detail::addsat1(x, y))
 MLXG_I2(subsat, detail::subsat1(x, y))
-MLXG_I2(absdiff, x > y ? x - y : y - x)
 MLXG_I2(hadd, (x & y) + ((x ^ y) >> 1))
 MLXG_I2(rhadd, (x | y) - ((x ^ y) >> 1))
 MLXG_I2(mul24, (x << 8 >> 8) * (y << 8 >> 8))
 MLXG_I3(mad24, (x << 8 >> 8) * (y << 8 >> 8) + z)
 MLXG_I3(madhi, detail::mulhi1(x, y) + z)
-MLXG_I3(madsat, detail::addsat1(S(x * y), z))
+MLXG_I3(madsat, detail::madsat1(x, y, z))
 #undef MLXG_I2
 #undef MLXG_I3
+
+// Unsigned, so that it is never too large.
+template <class A, class B>
+MLXG_INLINE auto absdiff(const A& a, const B& b) {
+  using common = detail::widest<A, B>;
+  using U = make_unsigned_t<typename common::scalar>;
+  const auto bits = detail::map([](auto x, auto y) { return x > y ? U(U(x) - U(y)) : U(U(y) - U(x)); }, a, b);
+  if constexpr (common::n == 1) return U(bits);
+  else return vec<U, common::n>(bits);
+}
 
 template <class A>
 MLXG_INLINE detail::result_of<A> extract_bits(const A& a, uint offset, uint count) {

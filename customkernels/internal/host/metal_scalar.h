@@ -12,6 +12,10 @@ typedef unsigned long ulong;
 #define INFINITY (__builtin_inff())
 #define NAN (__builtin_nanf(""))
 #define HUGE_VALF (__builtin_inff())
+// Metal 3.1, the first with bfloat; 3.2 has logs, which only the check of address spaces reads over.
+#define __METAL__ 1
+#define __METAL_VERSION__ 310
+#define __HAVE_BFLOAT__ 1
 #define MAXFLOAT 3.40282346638528859811704183484516925e+38f
 
 namespace metal {

@@ -146,6 +146,15 @@ MLXG_INLINE void convert_lanes(half* to, const float* from) {
     return r;                                                                 \
   }                                                                           \
   MLXG_INLINE vec& operator OP##=(const vec& b) { return *this = *this OP b; }
+// The lower bits of the count say by how much.
+#define MLXG_SHIFT(OP)                                                        \
+  MLXG_INLINE friend vec operator OP(const vec& a, const vec& b) {            \
+    constexpr int most = sizeof(T) * 8 - 1;                                   \
+    vec r;                                                                    \
+    for (int i = 0; i < lanes; ++i) r.data[i] = T(a.data[i] OP (b.data[i] & most)); \
+    return r;                                                                 \
+  }                                                                           \
+  MLXG_INLINE vec& operator OP##=(const vec& b) { return *this = *this OP b; }
 #define MLXG_COMPARE(OP)                                                      \
   MLXG_INLINE friend vec<bool, lanes> operator OP(const vec& a, const vec& b) { \
     vec<bool, lanes> r;                                                       \
@@ -199,8 +208,8 @@ MLXG_INLINE void convert_lanes(half* to, const float* from) {
   MLXG_BINARY(&)                                                              \
   MLXG_BINARY(|)                                                              \
   MLXG_BINARY(^)                                                              \
-  MLXG_BINARY(<<)                                                             \
-  MLXG_BINARY(>>)                                                             \
+  MLXG_SHIFT(<<)                                                              \
+  MLXG_SHIFT(>>)                                                              \
   MLXG_COMPARE(==)                                                            \
   MLXG_COMPARE(!=)                                                            \
   MLXG_COMPARE(<)                                                             \
@@ -306,6 +315,7 @@ struct alignas(4 * sizeof(T)) vec<T, 4> {
 };
 
 #undef MLXG_BINARY
+#undef MLXG_SHIFT
 #undef MLXG_COMPARE
 #undef MLXG_UNARY
 #undef MLXG_VEC_COMMON

@@ -288,6 +288,9 @@ var libraryFunctions = sync.OnceValue(func() map[string]bool {
 	for _, m := range preludeType.FindAllStringSubmatch(text, -1) {
 		delete(names, m[1]+m[2])
 	}
+	for _, word := range []string{"decltype", "float", "int", "sizeof"} { // of the language
+		delete(names, word)
+	}
 	return names
 })
 

@@ -453,6 +453,8 @@ func TestHostCompiles(t *testing.T) {
 	texts["names of the C library"] = generated(`constant float gamma = 1, y1 = 2;
 inline float expm1f(float x) { return x; }
 inline float index(int read, float* write) { return write[read]; }
+typedef float (*activation)(float);
+typedef int (sum_of)(thread int&);
 #define SPACE device
 struct Pair { float a, b; float sum() const device { return a + b; } float sum() const { return a + b; } };
 template <typename T> float total(SPACE const T* p) { return p[0]; }
