@@ -106,9 +106,11 @@ func parseDiagnostics(output, path string) ([]diagnostic, error) {
 	return list, nil
 }
 
-// metalNames gives the address spaces of OpenCL their names in Metal.
+// metalNames gives the address spaces of OpenCL their names in Metal, and OpenCL's words back what the
+// prelude calls them where they are names.
 var metalNames = strings.NewReplacer("__global", "device", "__constant", "constant", "__local", "threadgroup",
-	"__private", "thread", "__generic", "generic")
+	"__private", "thread", "__generic", "generic",
+	"mlxg_local", "local", "mlxg_global", "global", "mlxg_generic", "generic", "mlxg_pipe", "pipe")
 
 // explained adds to a message that does not say so itself what it has to do with address spaces.
 func (d diagnostic) explained() Finding {
