@@ -95,7 +95,8 @@ func mlxError(text string) error {
 	}
 	text = place.ReplaceAllString(text, "")
 	for _, e := range advised {
-		if strings.Contains(text, e.mlx) {
+		// Once, whatever functions of Go and MLX the error has come through.
+		if strings.Contains(text, e.mlx) && !strings.Contains(text, e.advice) {
 			text += e.advice
 		}
 	}
@@ -114,14 +115,14 @@ var explained = []struct{ mlx, ours string }{
 	},
 }
 
+const gradientElsewhere = " (a kernel has the gradient that CustomFunction gives a function that calls it, and no second one: MLX's own operations have)"
+
 const exportElsewhere = " (kernels that run on a CPU are functions of this process: export inside WithPlaceholderGPU, for a Mac, or with MLX's own operations)"
 
-// advised are errors in which MLX names a class of its own, and not what to do.
+// advised are errors that say what cannot be, often of a class of MLX's own, and not what to do.
 var advised = []struct{ mlx, advice string }{
-	{
-		"Not implemented for CustomKernel",
-		" (a custom kernel has no gradient of its own: CustomFunction gives one to a function that calls it)",
-	},
+	{"Not implemented for CustomKernel", gradientElsewhere},
+	{"] has no gradient", gradientElsewhere},
 	{"Unable to serialize primitive", exportElsewhere},
 	{"Unable to get state for primitive", exportElsewhere},
 }
