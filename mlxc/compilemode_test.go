@@ -3,6 +3,7 @@ package mlxc_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,7 +64,11 @@ func TestCompileForEverNewShapesIsBounded(t *testing.T) {
 			require.NoError(t, mlxc.Eval(out...))
 		})
 	}
-	require.Less(t, mlxc.ActiveMemory()-before, 100*size)
+	// What f made goes with its handles, which the garbage collector finds in its own time.
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return mlxc.ActiveMemory()-before < 100*size
+	}, 10*time.Second, 10*time.Millisecond)
 	c.Close()
 }
 
