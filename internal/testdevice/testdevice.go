@@ -1,7 +1,7 @@
 // Package testdevice chooses the device of tests. Tests run on the CPU on every machine: most of them
 // speak of the host executor, of float64, or of results as exact as a CPU's. Those that hold on a GPU too run
 // there once more where there is one, in a process of their own. Whether gradients are right on a GPU is what
-// mlxgrad parity shows.
+// mlxgrad parity shows. Benchmarks run on MLX's default device.
 package testdevice
 
 import (
@@ -18,7 +18,9 @@ const variable = "MLXGRAD_TESTS_ON_GPU"
 
 // Main is a package's TestMain.
 func Main(m *testing.M) {
-	if os.Getenv(variable) == "" && mlxc.GPU.Available() {
+	flag.Parse()
+	benchmarks := flag.Lookup("test.bench").Value.String() != ""
+	if os.Getenv(variable) == "" && !benchmarks && mlxc.GPU.Available() {
 		if err := mlxc.SetDefaultDevice(mlxc.CPU); err != nil {
 			panic(err)
 		}

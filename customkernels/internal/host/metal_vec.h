@@ -139,22 +139,16 @@ MLXG_INLINE void convert_lanes(half* to, const float* from) {
 
 // What vectors of all widths have in common. The operators are friends that
 // are no templates, so either side may be a scalar or a swizzle.
-#define MLXG_BINARY(OP)                                                       \
+#define MLXG_BINARY_WITH(OP, LANE)                                            \
   MLXG_INLINE friend vec operator OP(const vec& a, const vec& b) {            \
     vec r;                                                                    \
-    for (int i = 0; i < lanes; ++i) r.data[i] = T(a.data[i] OP b.data[i]);    \
+    for (int i = 0; i < lanes; ++i) r.data[i] = T(a.data[i] OP (LANE));       \
     return r;                                                                 \
   }                                                                           \
   MLXG_INLINE vec& operator OP##=(const vec& b) { return *this = *this OP b; }
+#define MLXG_BINARY(OP) MLXG_BINARY_WITH(OP, b.data[i])
 // The lower bits of the count say by how much.
-#define MLXG_SHIFT(OP)                                                        \
-  MLXG_INLINE friend vec operator OP(const vec& a, const vec& b) {            \
-    constexpr int most = sizeof(T) * 8 - 1;                                   \
-    vec r;                                                                    \
-    for (int i = 0; i < lanes; ++i) r.data[i] = T(a.data[i] OP (b.data[i] & most)); \
-    return r;                                                                 \
-  }                                                                           \
-  MLXG_INLINE vec& operator OP##=(const vec& b) { return *this = *this OP b; }
+#define MLXG_SHIFT(OP) MLXG_BINARY_WITH(OP, b.data[i] & int(sizeof(T) * 8 - 1))
 #define MLXG_COMPARE(OP)                                                      \
   MLXG_INLINE friend vec<bool, lanes> operator OP(const vec& a, const vec& b) { \
     vec<bool, lanes> r;                                                       \
@@ -315,6 +309,7 @@ struct alignas(4 * sizeof(T)) vec<T, 4> {
 };
 
 #undef MLXG_BINARY
+#undef MLXG_BINARY_WITH
 #undef MLXG_SHIFT
 #undef MLXG_COMPARE
 #undef MLXG_UNARY
