@@ -77,10 +77,12 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"index_wraps_around": ofX(func(x []float64) []float64 {
 		return perElementOf(x, func(i int) float64 { return x[i/2+i%2*32] })
 	}),
-	"lockstep":                    ofX(rowsOf(32, total)),
-	"lockstep_exchange":           ofX(exchanged(1)),
-	"matrix_tile_without_barrier": ofX(func(x []float64) []float64 { return append(transposed8(x[64:]), transposed8(x[:64])...) }),
-	"mixed_atomic_and_plain":      ofX(func(x []float64) []float64 { return []float64{slices.Max(x)} }),
+	"lockstep":                     ofX(rowsOf(32, total)),
+	"lockstep_exchange":            ofX(exchanged(1)),
+	"matrix_tile_without_barrier":  ofX(func(x []float64) []float64 { return append(transposed8(x[64:]), transposed8(x[:64])...) }),
+	"misaligned_threadgroup_store": ofX(func(x []float64) []float64 { return x }),
+	"misaligned_vector_load":       ofX(rowsOf(33, total)),
+	"mixed_atomic_and_plain":       ofX(func(x []float64) []float64 { return []float64{slices.Max(x)} }),
 	"mixed_sizes_overlap": ofX(func(x []float64) []float64 {
 		return perElementOf(append(x, x...), func(i int) float64 { return x[i/2] })
 	}),
@@ -139,7 +141,11 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"stencil_in_place": ofX(func(x []float64) []float64 {
 		return reversed(perElementOf(x, func(i int) float64 { return (x[i] + x[(i+32)%64]) / 2 }))
 	}),
-	"thread_array_overrun":            ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return float64(i%4 + 1) }) }),
+	"thread_array_overrun": ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return float64(i%4 + 1) }) }),
+	"shift_too_wide": ofX(func(x []float64) []float64 {
+		return perElementOf(x, func(i int) float64 { return float64(uint64(0x9e3779b9) & (1<<i - 1)) })
+	}),
+	"vector_index_overrun":            ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return float64(i%4 + 1) }) }),
 	"thread_array_overrun_by_pointer": ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return float64(i%4 + 1) }) }),
 	"tile_row_overrun": ofX(func(x []float64) []float64 {
 		return perElementOf(x[:64], func(i int) float64 { return x[i/8*8+(i+1)%8] + x[i+8] })

@@ -33,6 +33,7 @@ const (
 	FindingShuffleInactive   FindingKind = "shuffle-inactive"   // a value from a lane that takes no part
 	FindingDivergentMatrix   FindingKind = "divergent-matrix"   // a matrix operation without some lanes
 	FindingOutOfBounds       FindingKind = "out-of-bounds"      // an access outside of every buffer and variable
+	FindingMisaligned        FindingKind = "misaligned"         // a pointer where no value of its type may lie
 	FindingUninitialisedRead FindingKind = "uninitialised-read" // a value that nobody has written
 	FindingDeadlock          FindingKind = "deadlock"           // a thread that waits for another by looking
 	FindingLimit             FindingKind = "limit"              // more threads or memory than a GPU has
@@ -46,6 +47,7 @@ const (
 	FindingBarrierAfterExit   FindingKind = "barrier-after-exit"  // a barrier after some threads have ended
 	FindingDivergentReduction FindingKind = "divergent-reduction" // a reduction over some of the lanes
 	FindingNeverRead          FindingKind = "never-read"          // a threadgroup value that nobody reads
+	FindingShift              FindingKind = "shift"               // a number shifted by as many bits as it has, or more
 )
 
 // Severity tells errors from findings about portability.
@@ -60,7 +62,7 @@ const (
 // Severity returns how grave findings of the kind are.
 func (k FindingKind) Severity() Severity {
 	switch k {
-	case FindingLockstep, FindingSameValueWrite, FindingBarrierAfterExit, FindingDivergentReduction, FindingNeverRead:
+	case FindingLockstep, FindingSameValueWrite, FindingBarrierAfterExit, FindingDivergentReduction, FindingNeverRead, FindingShift:
 		return SeverityPortability
 	}
 	return SeverityError

@@ -20,7 +20,7 @@ var findingKinds = map[checked.Kind]FindingKind{
 	checked.Limit: FindingLimit, checked.Crash: FindingCrash, checked.Timeout: FindingTimeout,
 	checked.Lockstep: FindingLockstep, checked.SameValueWrite: FindingSameValueWrite,
 	checked.BarrierAfterExit: FindingBarrierAfterExit, checked.DivergentReduction: FindingDivergentReduction,
-	checked.NeverRead: FindingNeverRead,
+	checked.NeverRead: FindingNeverRead, checked.Misaligned: FindingMisaligned, checked.Shift: FindingShift,
 }
 
 // scheduleName describes an order of threads.
@@ -241,7 +241,7 @@ func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) st
 		return fmt.Sprintf("a SIMD reduction without %v: let all lanes of the simdgroup make the call, the others with a neutral value", b)
 	case FindingOutOfBounds:
 		if w.ArraySize > 0 {
-			return fmt.Sprintf("%v takes element %d of an array of %d: check the index against its size", a, w.Index, w.ArraySize)
+			return fmt.Sprintf("%v takes element %d of an array or vector of %d: check the index against its size", a, w.Index, w.ArraySize)
 		}
 		if w.Slot < 0 || w.Slot >= len(s.names) {
 			return fmt.Sprintf("%v %s %d bytes at %#x, outside of every buffer: check the pointer", a, verb[w.Write], w.Size, w.Address)
@@ -258,6 +258,13 @@ func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) st
 		return fmt.Sprintf("%v reads %s, which no thread of the group has written: write it first", a, element)
 	case FindingNeverRead:
 		return fmt.Sprintf("%v writes %s, and nobody reads it: if a reduction is meant to, it leaves elements out", a, element)
+	case FindingMisaligned:
+		if f.Buffer == "" {
+			element = fmt.Sprintf("address %#x", w.Address)
+		}
+		return fmt.Sprintf("%v takes %s for a value of a type that is aligned to %d bytes, and it is not: use a packed vector, or begin at a multiple", a, element, w.Detail)
+	case FindingShift:
+		return fmt.Sprintf("%v shifts a number of %d bits by %d: Metal takes the lower bits of the count, C++ and CUDA leave it open, so treat the case apart", a, w.Detail, w.Index)
 	case FindingDeadlock:
 		return fmt.Sprintf("%v waits in a loop for another thread to store a value: Metal does not promise that it ever runs, so end the kernel here and launch another", a)
 	case FindingLimit:

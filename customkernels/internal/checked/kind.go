@@ -21,4 +21,6 @@ const (
 	BarrierAfterExit
 	DivergentReduction
 	NeverRead
+	Misaligned
+	Shift
 )

@@ -12,7 +12,7 @@ import (
 
 const (
 	magic   = 0x4b43474d
-	version = 2
+	version = 3
 )
 
 type launchHeader struct {

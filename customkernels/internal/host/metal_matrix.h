@@ -44,8 +44,8 @@ struct matrix {
   MLXG_INLINE explicit matrix(const matrix<U, C, R>& m) {
     for (int c = 0; c < C; ++c) columns[c] = vec<T, R>(m.columns[c]);
   }
-  MLXG_INLINE vec<T, R>& operator[](int c) { return columns[c]; }
-  MLXG_INLINE const vec<T, R>& operator[](int c) const { return columns[c]; }
+  MLXG_INLINE vec<T, R>& operator[](int c) { return columns[detail::element<C>(c)]; }
+  MLXG_INLINE const vec<T, R>& operator[](int c) const { return columns[detail::element<C>(c)]; }
 
 #define MLXG_ELEMENTWISE(OP)                                                            \
   MLXG_INLINE friend matrix operator OP(const matrix& a, const matrix& b) {             \

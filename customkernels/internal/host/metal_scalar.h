@@ -18,6 +18,10 @@ typedef unsigned long ulong;
 #define __HAVE_BFLOAT__ 1
 #define MAXFLOAT 3.40282346638528859811704183484516925e+38f
 
+#ifdef MLXG_CHECKED
+extern "C" void mlxg_checked_index(int64_t index, uint32_t size);
+#endif
+
 namespace metal {
 
 using ::int16_t;
@@ -164,12 +168,24 @@ MLXG_INLINE constexpr T make_uniform(T v) {
   return v;
 }
 
+namespace detail {
+// element is an index into n elements. Of those that a reference is made of, the compilers' own
+// check lets the one behind the last pass.
+template <unsigned n, class I>
+MLXG_INLINE constexpr I element(I i) {
+#ifdef MLXG_CHECKED
+  if (size_t(i) >= n) mlxg_checked_index(int64_t(i), n);
+#endif
+  return i;
+}
+}  // namespace detail
+
 template <class T, size_t N>
 struct array {
   T elements[N];
   MLXG_INLINE static constexpr size_t size() { return N; }
-  MLXG_INLINE constexpr T& operator[](size_t i) { return elements[i]; }
-  MLXG_INLINE constexpr const T& operator[](size_t i) const { return elements[i]; }
+  MLXG_INLINE constexpr T& operator[](size_t i) { return elements[detail::element<N>(i)]; }
+  MLXG_INLINE constexpr const T& operator[](size_t i) const { return elements[detail::element<N>(i)]; }
 };
 
 template <class T>

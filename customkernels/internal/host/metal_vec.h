@@ -192,8 +192,8 @@ MLXG_INLINE void convert_lanes(half* to, const float* from) {
     detail::fill(data, at, b);                                                \
     (detail::fill(data, at, c), ...);                                         \
   }                                                                           \
-  MLXG_INLINE T& operator[](int i) { return data[i]; }                        \
-  MLXG_INLINE const T& operator[](int i) const { return data[i]; }            \
+  MLXG_INLINE T& operator[](int i) { return data[detail::element<N>(i)]; }    \
+  MLXG_INLINE const T& operator[](int i) const { return data[detail::element<N>(i)]; } \
   MLXG_BINARY(+)                                                              \
   MLXG_BINARY(-)                                                              \
   MLXG_BINARY(*)                                                              \
@@ -339,8 +339,8 @@ namespace detail {
     for (int i = 0; i < N; ++i) v.data[i] = data[i];                          \
     return v;                                                                 \
   }                                                                           \
-  MLXG_INLINE T& operator[](int i) { return data[i]; }                        \
-  MLXG_INLINE const T& operator[](int i) const { return data[i]; }            \
+  MLXG_INLINE T& operator[](int i) { return data[detail::element<N>(i)]; }    \
+  MLXG_INLINE const T& operator[](int i) const { return data[detail::element<N>(i)]; } \
   MLXG_ASSIGN(+)                                                              \
   MLXG_ASSIGN(-)                                                              \
   MLXG_ASSIGN(*)                                                              \

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bounds.h"
+#include "undefined.h"
 #include "schedule.h"
 
 extern "C" {

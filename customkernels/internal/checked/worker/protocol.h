@@ -8,7 +8,7 @@
 namespace checked {
 
 constexpr uint32_t magic = 0x4b43474d;
-constexpr uint32_t version = 2;
+constexpr uint32_t version = 3;
 
 // ---- the launch: this, the buffers, then their contents ----
 
@@ -56,6 +56,7 @@ enum kind : uint32_t {
   race, fence, divergent_barrier, shuffle_inactive, divergent_matrix, out_of_bounds,
   uninitialised_read, deadlock, limit, crash, timeout,
   lockstep, same_value_write, barrier_after_exit, divergent_reduction, never_read,
+  misaligned, shift,
 };
 
 constexpr uint32_t is_write = 1, other_is_write = 2, is_atomic = 4, other_is_atomic = 8;
