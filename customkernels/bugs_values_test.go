@@ -147,6 +147,9 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	}),
 	"vector_index_overrun":            ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return float64(i%4 + 1) }) }),
 	"thread_array_overrun_by_pointer": ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return float64(i%4 + 1) }) }),
+	"thread_array_ruins_stack": func(in map[string][]float64) [][]float64 {
+		return [][]float64{perElementOf(in["n"], func(i int) float64 { n := min(in["n"][i], 8); return n * (n - 1) / 2 })}
+	},
 	"tile_row_overrun": ofX(func(x []float64) []float64 {
 		return perElementOf(x[:64], func(i int) float64 { return x[i/8*8+(i+1)%8] + x[i+8] })
 	}),

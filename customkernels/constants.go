@@ -56,7 +56,7 @@ func constant[T int32 | uint32 | float32](scalar bool, values ...T) *mlxc.Array 
 	constants.mu.Lock()
 	a := constants.made[key]
 	constants.mu.Unlock()
-	if a != nil {
+	if a != nil && a.Err() == nil { // not freed by mistake
 		return a
 	}
 	a, err := makeConstant(key, values)

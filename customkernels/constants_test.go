@@ -40,6 +40,14 @@ func TestConstants(t *testing.T) {
 	require.ErrorContains(t, Constants(make([]int32, 17)...).Err(), "17 values: there must be 1 to 16")
 }
 
+// Whoever frees a shared array by mistake breaks what has it, and not what comes.
+func TestFreedConstantIsMadeAgain(t *testing.T) {
+	Constant(int32(77)).Free()
+	value, err := mlxc.Item[int32](Constant(int32(77)))
+	require.NoError(t, err)
+	require.Equal(t, int32(77), value)
+}
+
 func TestConstantsAreBounded(t *testing.T) {
 	first := Constant(uint32(1 << 20))
 	for i := range uint32(3 * mostConstants) {

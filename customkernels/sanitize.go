@@ -47,6 +47,7 @@ const (
 	FindingBarrierAfterExit   FindingKind = "barrier-after-exit"  // a barrier after some threads have ended
 	FindingDivergentReduction FindingKind = "divergent-reduction" // a reduction over some of the lanes
 	FindingNeverRead          FindingKind = "never-read"          // a threadgroup value that nobody reads
+	FindingOrderDependent     FindingKind = "order-dependent"     // other bits in another order of threads, with no access to blame
 	FindingShift              FindingKind = "shift"               // a number shifted by as many bits as it has, or more
 )
 
@@ -62,7 +63,8 @@ const (
 // Severity returns how grave findings of the kind are.
 func (k FindingKind) Severity() Severity {
 	switch k {
-	case FindingLockstep, FindingSameValueWrite, FindingBarrierAfterExit, FindingDivergentReduction, FindingNeverRead, FindingShift:
+	case FindingLockstep, FindingSameValueWrite, FindingBarrierAfterExit, FindingDivergentReduction, FindingNeverRead,
+		FindingOrderDependent, FindingShift:
 		return SeverityPortability
 	}
 	return SeverityError

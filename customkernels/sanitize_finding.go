@@ -59,9 +59,9 @@ func (s *checkedRun) findings(r *checked.Result, c SanitizeConfig) []Finding {
 	return list
 }
 
-// followsFrom reports whether f is only what another finding of the same memory and line
-// leads to: who comes too early in a race reads what is not there yet, and who comes too
-// late writes what nobody reads.
+// followsFrom reports whether f is only what another finding leads to. Of the same memory and line:
+// who comes too early in a race reads what is not there yet, and who comes too late writes what
+// nobody reads. Of the same thread: who writes outside of an array may ruin its own stack.
 func followsFrom(f Finding, list []Finding) bool {
 	conflict := func(o Finding) bool { return o.Kind == FindingRace || o.Kind == FindingFence }
 	switch f.Kind {
@@ -71,6 +71,8 @@ func followsFrom(f Finding, list []Finding) bool {
 			return conflict(o) && o.Buffer == f.Buffer &&
 				(o.Site == f.Site && o.Other == f.Other || o.Site == f.Other && o.Other == f.Site)
 		})
+	case FindingCrash:
+		return slices.ContainsFunc(list, func(o Finding) bool { return o.Kind == FindingOutOfBounds && o.Threads[0] == f.Threads[0] })
 	case FindingUninitialisedRead, FindingNeverRead:
 		return slices.ContainsFunc(list, func(o Finding) bool {
 			return (conflict(o) || o.Kind == FindingLockstep) && o.Buffer == f.Buffer && (o.Site == f.Site || o.Other == f.Site)
@@ -110,6 +112,17 @@ func (s *checkedRun) finding(r *checked.Result, w checked.Finding, c SanitizeCon
 		f.Site = s.limitSite(r)
 	}
 	f.Message = s.message(f, w, r)
+	return f
+}
+
+// orderDependent is the finding about outputs that differ, of which no access is known to be the cause.
+func (s *checkedRun) orderDependent(r *checked.Result, c SanitizeConfig) Finding {
+	d := r.Difference
+	f := Finding{
+		Kind: FindingOrderDependent, Severity: FindingOrderDependent.Severity(), Kernel: s.kernel.name, Site: s.kernel.site(),
+		Buffer: s.names[d.Slot], Element: int(d.Offset / int64(max(r.Slots[d.Slot].Element, 1))), Schedule: scheduleName(d.Schedule, c.Seed),
+	}
+	f.Message = fmt.Sprintf("%s[%d] has other bits when the threads run in another order, %s: add floats up in a fixed order, or integers", f.Buffer, f.Element, f.Schedule)
 	return f
 }
 

@@ -192,9 +192,14 @@ func (s *checkedRun) run(ctx context.Context, c SanitizeConfig) (*SanitizeReport
 	for i, data := range result.Outputs {
 		r.Outputs = append(r.Outputs, arrayFromBytes(data, s.launch.Outputs[i]))
 	}
-	if d := result.Difference; d != nil {
-		r.Difference = fmt.Sprintf("%s[%d] %s", s.names[d.Slot], d.Offset/int64(max(result.Slots[d.Slot].Element, 1)), scheduleName(d.Schedule, c.Seed))
-	}
 	r.Findings = s.findings(result, c)
+	if d := result.Difference; d != nil {
+		f := s.orderDependent(result, c)
+		r.Difference = fmt.Sprintf("%s[%d] %s", f.Buffer, f.Element, f.Schedule)
+		// After another finding it is only what follows from that.
+		if len(r.Findings) == 0 {
+			r.Findings = []Finding{f}
+		}
+	}
 	return r, nil
 }

@@ -393,6 +393,7 @@ func ToSlice[T Element](a *Array) ([]T, error) {
 	if e != nil {
 		return fail(takeText(e))
 	}
+	releaseFunctions()
 	pace()
 	return out, nil
 }

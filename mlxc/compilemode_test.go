@@ -45,33 +45,6 @@ func TestCompileKeepsTheLastSignatures(t *testing.T) {
 	require.EqualValues(t, 66, traces.Load())
 }
 
-// MLX loses the arrays in which the outputs of one operation refer to each other, and all
-// that they come from, as it copies the graph of a function.
-func TestCompiledGraphsAreFreed(t *testing.T) {
-	const size = 1 << 20 // bytes of a constant
-	before := mlxc.ActiveMemory()
-	for range 20 {
-		mlxc.WithScope(func() {
-			constant := mlxc.Ones(mlxc.Float32, size/4)
-			require.NoError(t, mlxc.Eval(constant))
-			part := mlxc.Checkpoint(func(a arrays) arrays { return arrays{a[0].Mul(a[1]).Sin()} })
-			c := mlxc.Compile(mlxc.AsFunc(mlxc.Grad(func(a arrays) arrays {
-				return arrays{part(arrays{a[0].Mul(constant), a[1]})[0].Sum()}
-			})))
-			out, err := c.Call(mlxc.Ones(mlxc.Float32, size/4), mlxc.Ones(mlxc.Float32, 1))
-			require.NoError(t, err)
-			require.NoError(t, mlxc.Eval(out...))
-			c.Close()
-		})
-	}
-	require.Eventually(t, func() bool {
-		runtime.GC()
-		return mlxc.ActiveMemory()-before < 4*size
-	}, 10*time.Second, 10*time.Millisecond)
-}
-
-// A trace holds the constants of its function: a thousand signatures hold no more of
-// them than the bound.
 func TestCompileForEverNewShapesIsBounded(t *testing.T) {
 	const size = 1 << 18 // bytes of a constant
 	c := mlxc.Compile(func(a arrays) arrays {

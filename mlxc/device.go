@@ -113,7 +113,8 @@ func NewStream(d Device) (*Stream, error) {
 	return &Stream{s}, nil
 }
 
-// WithDevice runs f; operations that f calls, on the same goroutine, run on d.
+// WithDevice runs f; operations that f calls, on the same goroutine, run on d. Where d is not
+// available it returns an error and does not run f.
 func WithDevice(d Device, f func()) error {
 	if !d.Available() {
 		return fmt.Errorf("mlxc: WithDevice: this machine or this build of MLX has no device %v", d)

@@ -2,6 +2,7 @@ package mlxc
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/x448/float16"
 
@@ -77,6 +78,15 @@ func (d DType) IsInteger() bool { return d >= Uint8 && d <= Int64 }
 
 // exact reports whether d is an integer dtype or Bool.
 func (d DType) exact() bool { return d >= Bool && d <= Int64 }
+
+// integers are the least and the greatest int that an integer dtype holds.
+func (d DType) integers() (least, greatest int) {
+	unused := 64 - 8*d.Size()
+	if d >= Int8 {
+		return math.MinInt >> unused, math.MaxInt >> unused
+	}
+	return 0, int(uint64(math.MaxUint64) >> max(unused, 1))
+}
 
 // MLX's enumeration starts with bool at 0.
 func (d DType) c() int          { return int(d) - 1 }

@@ -76,6 +76,8 @@ func TestWrongLinearAlgebra(t *testing.T) {
 		{"bits of floats", mlxc.RandomBits(key, mlxc.Float32, 2).Err(), []string{"random_bits", "float32", "uint8, uint16 or uint32"}},
 		{"a negative shape", mlxc.RandomGumbel(key, mlxc.Float32, 2, -3).Err(), []string{"random_gumbel", "negative axis"}},
 		{"a shape beyond memory", mlxc.RandomBernoulli(key, mlxc.Scalar[float32](0.5), 1<<30, 1<<30).Err(), []string{"random_bernoulli", "memory"}},
+		{"integers beyond int8", mlxc.RandomInt(key, 0, 129, mlxc.Int8, 2).Err(), []string{"random_randint", "int8 holds -128 … 127, and not 0 … 128"}},
+		{"integers below 0", mlxc.RandomInt(key, -1, 3, mlxc.Uint64, 2).Err(), []string{"uint64 holds 0 … 9223372036854775807"}},
 		{"no integers", mlxc.RandomInt(key, 3, 3, mlxc.Int32, 2).Err(), []string{"random_randint", "below 3"}},
 		{"probabilities that are integers", mlxc.RandomBernoulli(key, ints).Err(), []string{"random_bernoulli", "float"}},
 		{"means of another shape", mlxc.RandomNormalBroadcast(key, m, nil, mlxc.Float32, 4).Err(), []string{"random_normal", "(3,4) cannot be broadcast to (4)"}},

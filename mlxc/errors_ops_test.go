@@ -73,6 +73,7 @@ func TestWrongOperations(t *testing.T) {
 		"a shape that overflows":        {none.Reshape(1<<16, 1<<16, 1<<16, 1<<16), []string{"reshape", "memory"}},
 		"unknown among nothing":         {none.Reshape(0, -1), []string{"reshape", "(0,-1) could be anything"}},
 		"unflattened into nothing":      {a.Unflatten(1, 0, -1), []string{"unflatten", "(0,-1) could be anything"}},
+		"unflattened into anything":     {a.Unflatten(1, -1, -1), []string{"unflatten", "the shape (-1,-1) leaves several axes open"}},
 		"unflattened into other sizes":  {a.Unflatten(1, 2, 2), []string{"nflatten", "float32(2,3)"}},
 		"an axis that moves away":       {a.MoveAxis(0, 2), []string{"moveaxis", "Invalid axis 2"}},
 		"flipping no axis":              {a.Flip(3), []string{"flip", "float32(2,3)"}},

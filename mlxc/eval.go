@@ -94,6 +94,7 @@ func AsyncEval(arrays ...*Array) error {
 		return opError("AsyncEval", takeText(e), arrays...)
 	}
 	garbage.drain(false)
+	releaseFunctions()
 	pace()
 	return nil
 }

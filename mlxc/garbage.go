@@ -51,7 +51,10 @@ func (h *heap) add(handles ...C.uintptr_t) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.handles) == 0 {
-		time.AfterFunc(moment, func() { h.drain(false) })
+		time.AfterFunc(moment, func() {
+			h.drain(false)
+			releaseFunctions()
+		})
 	}
 	h.handles = append(h.handles, handles...)
 	h.waiting.Store(int64(len(h.handles)))

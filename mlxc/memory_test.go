@@ -170,8 +170,9 @@ func TestKeepAfterFree(t *testing.T) {
 func TestKeepAndFreeFromManyGoroutines(t *testing.T) {
 	for range 50 {
 		var wg sync.WaitGroup
+		var a *mlxc.Array
 		mlxc.WithScope(func() {
-			a := mlxc.FromSlice([]float32{1, 2, 3})
+			a = mlxc.FromSlice([]float32{1, 2, 3})
 			for i := range 4 {
 				wg.Add(1)
 				go func() {
@@ -185,6 +186,7 @@ func TestKeepAndFreeFromManyGoroutines(t *testing.T) {
 			}
 		})
 		wg.Wait()
+		require.ErrorIs(t, a.Err(), mlxc.ErrFreed, "the last word is Free's")
 	}
 }
 

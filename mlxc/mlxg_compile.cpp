@@ -4,7 +4,6 @@
 #include <list>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "mlx/compile.h"
 #include "mlx/compile_impl.h"
@@ -20,28 +19,6 @@ namespace {
 // MLX does not tell its mode. The graph lock guards this copy.
 int mode = std::getenv("MLX_DISABLE_COMPILE") ? MLX_COMPILE_MODE_DISABLED
                                               : MLX_COMPILE_MODE_ENABLED;
-
-// rings gives one output of every operation with several that the results come from. Such
-// outputs refer to each other.
-mlxg::arrays rings(const mlxg::arrays& results) {
-  mlxg::arrays found, waiting = results;
-  std::unordered_set<uintptr_t> seen;
-  while (!waiting.empty()) {
-    auto a = std::move(waiting.back());
-    waiting.pop_back();
-    if (!seen.insert(a.id()).second) {
-      continue;
-    }
-    waiting.insert(waiting.end(), a.inputs().begin(), a.inputs().end());
-    if (!a.siblings().empty()) {
-      for (auto& s : a.siblings()) {
-        seen.insert(s.id());
-      }
-      found.push_back(std::move(a));
-    }
-  }
-  return found;
-}
 
 // A trace is a function compiled for one signature. MLX keeps all that it compiled under
 // an id and searches it from the front; with an id for each signature it finds the one
@@ -64,13 +41,10 @@ class trace {
   const std::string signature;
 
  private:
-  // MLX copies f's graph and lets it go by writing over its references, where no destructor
-  // of an array is run, which is what cuts a ring. What was only in a ring then would stay
-  // for ever, with all that it is computed from: so it is in rings_ too until MLX is done.
   function traced(const function& f) {
     return [this, f](const mlxg::arrays& args) {
       auto results = f(args);
-      rings_ = rings(results);
+      rings_ = mlxg::rings(results);
       return results;
     };
   }

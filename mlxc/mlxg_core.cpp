@@ -6,6 +6,7 @@
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "mlx/mlx.h"
@@ -143,6 +144,40 @@ mlxg_results results_of(arrays a, arrays b) {
 
 int depth() {
   return static_cast<int>(enter_streams.size());
+}
+
+void use_device_streams() {
+  thread_local bool done = false;
+  if (done || depth() > 0) { // there, the stream that the transform was called on is the default
+    return;
+  }
+  guard g;
+  for (void* s : device_streams) {
+    if (s) {
+      mlx::core::set_default_stream(*static_cast<mlx::core::Stream*>(s));
+    }
+  }
+  done = true;
+}
+
+arrays rings(const arrays& results) {
+  arrays found, waiting = results;
+  std::unordered_set<uintptr_t> seen;
+  while (!waiting.empty()) {
+    auto a = std::move(waiting.back());
+    waiting.pop_back();
+    if (!seen.insert(a.id()).second) {
+      continue;
+    }
+    waiting.insert(waiting.end(), a.inputs().begin(), a.inputs().end());
+    if (!a.siblings().empty()) {
+      for (auto& s : a.siblings()) {
+        seen.insert(s.id());
+      }
+      found.push_back(std::move(a));
+    }
+  }
+  return found;
 }
 
 } // namespace mlxg

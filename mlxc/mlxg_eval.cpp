@@ -182,6 +182,7 @@ mx::array argument_of(mx::array a) {
 extern "C" {
 
 char* mlxg_eval(const uintptr_t* ctx, size_t n) {
+  mlxg::use_device_streams();
   auto arrays = locked_copies(ctx, n);
   char* err = with_errors([&] { eval_and_wait(arrays); });
   mlxg::mend_signals();
@@ -190,6 +191,7 @@ char* mlxg_eval(const uintptr_t* ctx, size_t n) {
 }
 
 char* mlxg_async_eval(const uintptr_t* ctx, size_t n) {
+  mlxg::use_device_streams();
   mlxg::guard g;
   auto arrays = mlxg::arrays_of(ctx, n);
   auto pending = not_there(arrays);
@@ -206,6 +208,7 @@ char* mlxg_async_eval(const uintptr_t* ctx, size_t n) {
 }
 
 char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
+  mlxg::use_device_streams();
   std::vector<mx::array> rows;
   char* err = with_errors([&] {
     bool there;

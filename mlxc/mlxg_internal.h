@@ -41,6 +41,10 @@ inline mlx::core::array& array_of(uintptr_t ctx) {
   return *reinterpret_cast<mlx::core::array*>(ctx);
 }
 
+// use_device_streams has this thread's evaluations use the streams of the process. MLX would
+// make a thread streams of its own, with a thread for each, which outlive it.
+void use_device_streams();
+
 // exporting tells that this thread traces a function whose graph leaves the process.
 bool exporting();
 
@@ -75,6 +79,13 @@ function function_of(uintptr_t id);
 // vectorised is f over the given axes of its arguments, −1 where an argument has none.
 // The new axis is the first of every result.
 function vectorised(function f, std::vector<int> axes);
+
+// rings gives one output of every operation with several that the results come from. Such
+// outputs refer to each other. MLX copies the graph of a function that it compiles or exports,
+// and lets the old one go by writing over its references, where no destructor of an array
+// is run, which is what cuts a ring: what was only in a ring then would stay for ever, with
+// all that it is computed from. So whoever has MLX do so keeps the rings until it is done.
+arrays rings(const arrays& results);
 
 // refuse_vmap throws the error of a node that has no rule for vmap.
 [[noreturn]] void refuse_vmap(const std::string& name);

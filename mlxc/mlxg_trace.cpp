@@ -113,8 +113,8 @@ class stripper {
 
 thread_local int exports = 0;
 
-// exported is the graph that f builds, as it is written.
-mlxg::arrays exported(auto&& f) {
+// exported is the graph that f builds, as it is written. Its rings join the others.
+mlxg::arrays exported(mlxg::arrays& rings, auto&& f) {
   struct count {
     count() {
       exports++;
@@ -123,19 +123,23 @@ mlxg::arrays exported(auto&& f) {
       exports--;
     }
   } counted;
-  return stripper{}(f());
+  auto results = stripper{}(f());
+  auto found = mlxg::rings(results);
+  rings.insert(rings.end(), found.begin(), found.end());
+  return results;
 }
 
-mlxg::function stripped(uintptr_t id) {
-  return [f = mlxg::function_of(id)](const mlxg::arrays& args) {
-    return exported([&] { return f(args); });
+mlxg::function stripped(uintptr_t id, mlxg::arrays& rings) {
+  return [f = mlxg::function_of(id), &rings](const mlxg::arrays& args) {
+    return exported(rings, [&] { return f(args); });
   };
 }
 
 // export_one writes one trace of a function. What an mlx_closure points to is a
 // std::function.
 char* export_one(uintptr_t id, const char* file, const uintptr_t* inputs, size_t n, bool shapeless) {
-  auto f = stripped(id);
+  mlxg::arrays rings;
+  auto f = stripped(id, rings);
   mlx_vector_array args = mlxg::vector_of(inputs, n);
   int rc = mlx_export_function(file, mlx_closure{&f}, args, shapeless);
   mlx_vector_array_free(args);
@@ -147,13 +151,13 @@ using named_function = std::function<mlxg::arrays(const mlxg::arrays&, const nam
 
 // named_stripped is the same for a function whose last arguments have names. Go calls it
 // with all arguments in one list, in the order of these names.
-named_function named_stripped(uintptr_t id, std::vector<std::string> names) {
-  return [f = mlxg::function_of(id), names](const mlxg::arrays& args, const named_arrays& named) {
+named_function named_stripped(uintptr_t id, std::vector<std::string> names, mlxg::arrays& rings) {
+  return [f = mlxg::function_of(id), names, &rings](const mlxg::arrays& args, const named_arrays& named) {
     auto all = args;
     for (auto& name : names) {
       all.push_back(named.at(name));
     }
-    return exported([&] { return f(all); });
+    return exported(rings, [&] { return f(all); });
   };
 }
 
@@ -208,7 +212,8 @@ char* mlxg_export_shapeless(uintptr_t id, const char* file, const uintptr_t* inp
 
 char* mlxg_export_traces(
     uintptr_t id, const char* file, const uintptr_t* inputs, const size_t* sizes, size_t n) {
-  auto f = stripped(id);
+  mlxg::arrays rings;
+  auto f = stripped(id, rings);
   mlx_function_exporter exporter = mlx_function_exporter_new(file, mlx_closure{&f}, false);
   if (!exporter.ctx) {
     return mlxg::take_error();
@@ -227,7 +232,8 @@ char* mlxg_export_traces(
 
 char* mlxg_export_named(
     uintptr_t id, const char* file, const uintptr_t* inputs, size_t n, const char** names, size_t n_names) {
-  auto f = named_stripped(id, {names, names + n_names});
+  mlxg::arrays rings;
+  auto f = named_stripped(id, {names, names + n_names}, rings);
   size_t plain = n - n_names;
   mlx_vector_array args = mlxg::vector_of(inputs, plain);
   mlx_map_string_to_array named = map_of(inputs + plain, names, n_names);
@@ -240,9 +246,11 @@ char* mlxg_export_named(
 char* mlxg_import(const char* file, void** result) {
   *result = nullptr;
   char* err = nullptr;
-  // MLX makes a stream at every import, which belongs to the thread and ends with it.
+  // MLX makes a stream at every import, which belongs to the thread and ends with it; but not
+  // the one on which it evaluates the constants of the file.
   try {
     std::thread([&] {
+      mlxg::use_device_streams();
       mlx_imported_function f = mlx_imported_function_new(file);
       if (f.ctx) {
         *result = f.ctx;
@@ -328,6 +336,7 @@ char* mlxg_trace(
   *nodes = nullptr;
   *n_nodes = 0;
   std::vector<std::pair<std::string, std::vector<std::string>>> found;
+  mlxg::arrays rings;
   char* err = nullptr;
   try {
     mx::export_function(
@@ -350,7 +359,7 @@ char* mlxg_trace(
           }
           found.emplace_back(std::get<std::string>(item.at("name")), std::move(strings));
         },
-        stripped(id),
+        stripped(id, rings),
         mlxg::arrays_of(inputs, n));
   } catch (std::exception& e) {
     err = mlxg::error_text(e.what());

@@ -125,6 +125,9 @@ func checkUnknown(shape []int) error {
 	known := shape
 	if i := slices.Index(shape, -1); i >= 0 {
 		known = slices.Delete(slices.Clone(shape), i, i+1)
+		if slices.Contains(known, -1) {
+			return fmt.Errorf("the shape %s leaves several axes open: one may be −1", shapeText(shape))
+		}
 		if slices.Contains(known, 0) {
 			return fmt.Errorf("the −1 in %s could be anything: say what it is", shapeText(shape))
 		}

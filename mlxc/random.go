@@ -207,14 +207,18 @@ func RandomGumbel(key *Array, d DType, shape ...int) *Array {
 	})
 }
 
-// RandomInt draws integers from low … high−1. d is an integer dtype that holds both.
+// RandomInt draws integers from low … high−1. d is an integer dtype that holds them.
 func RandomInt(key *Array, low, high int, d DType, shape ...int) *Array {
+	const op = "random_randint"
+	if high <= low {
+		return invalid(&Error{Op: op, Err: fmt.Errorf("there is no integer from %d and below %d", low, high)})
+	}
+	if least, greatest := d.integers(); d.IsInteger() && (low < least || high-1 > greatest) {
+		return invalid(&Error{Op: op, Err: fmt.Errorf("%v holds %d … %d, and not %d … %d", d, least, greatest, low, high-1)})
+	}
 	l, h := Scalar(int64(low)), Scalar(int64(high))
 	defer l.Free()
 	defer h.Free()
-	if high <= low {
-		return invalid(&Error{Op: "random_randint", Err: fmt.Errorf("there is no integer from %d and below %d", low, high)})
-	}
 	return RandomIntBroadcast(key, l, h, d, shape...)
 }
 

@@ -13,7 +13,7 @@ import (
 
 // VJP runs f on the primals and returns its outputs and the vector-Jacobian
 // products: for every primal, the sum over the outputs of cotangent·∂output/∂primal,
-// in the primal's shape and dtype. There is one cotangent for every output, of its
+// in the primal's shape and dtype; what it is for integers and booleans is without meaning. There is one cotangent for every output, of its
 // shape and dtype.
 //
 // f runs before VJP returns, on the calling goroutine. An error in f, a panic too
@@ -51,7 +51,8 @@ func acquireBoth(op string, f Func, primals, others []*Array) (p, o handles, err
 
 // ValueAndGrad returns a function that computes f's outputs and the gradient of
 // the first of them, which must be a scalar, with respect to the arguments
-// argnums, in that order, or to the first argument if none are named.
+// argnums, in that order, or to the first argument if none are named. Integers and
+// booleans have no gradient: an error names such an argument, or result.
 //
 // The returned function runs f before it returns, on the calling goroutine. It may
 // be used by several goroutines, and inside other transforms.
@@ -84,6 +85,11 @@ func valueAndGrad(op string, f Func, argnums []int) func(args []*Array) (values,
 		case ascending[0] < 0 || ascending[len(ascending)-1] >= len(args):
 			return nil, nil, &Error{Op: op, Err: fmt.Errorf("there are %d arguments, numbered from 0, not all of %v", len(args), argnums)}
 		}
+		for _, n := range argnums {
+			if d := args[n].DType(); d.exact() {
+				return nil, nil, opError(op, fmt.Errorf("argument %d is %v, which has no gradient: leave it out of the argnums", n, d), args...)
+			}
+		}
 		h, err := acquireAll(op, args)
 		if err != nil {
 			return nil, nil, err
@@ -93,7 +99,7 @@ func valueAndGrad(op string, f Func, argnums []int) func(args []*Array) (values,
 		defer unregister(call.id)
 		values, sorted, err := split(lockedCall(op, args, call, gradCall.run))
 		if err != nil {
-			return nil, nil, explainIntegers(err, args, argnums)
+			return nil, nil, err
 		}
 		if inOrder {
 			return values, sorted, nil
@@ -143,21 +149,15 @@ func withScalar(f Func) Func {
 	f = withOutputs(f)
 	return func(args []*Array) []*Array {
 		results := f(args)
-		if r := results[0]; r.NDim() > 0 {
-			return failed(1, opError("the function's first result", errors.New("it must be a scalar, of shape (): take its Sum or Mean"), r))
+		const first = "the function's first result"
+		switch r := results[0]; {
+		case r.NDim() > 0:
+			return failed(1, opError(first, errors.New("it must be a scalar, of shape (): take its Sum or Mean"), r))
+		case r.DType().exact():
+			return failed(1, opError(first, errors.New("it has no gradient: return a floating-point number"), r))
 		}
 		return results
 	}
-}
-
-// explainIntegers adds to an error what MLX does not say of the arguments.
-func explainIntegers(err error, args []*Array, argnums []int) error {
-	for _, n := range argnums {
-		if d := args[n].DType(); d == Bool || d.IsInteger() {
-			return fmt.Errorf("%w (argument %d is %v, which has no gradient: leave it out of the argnums)", err, n, d)
-		}
-	}
-	return err
 }
 
 // gradients counts the functions on their way whose gradient is being taken. The graph

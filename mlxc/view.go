@@ -40,6 +40,7 @@ func View[T Element](data []T, shape ...int) *Array {
 	if err != nil {
 		return invalid(&Error{Op: op, Shapes: [][]int{slices.Clone(shape)}, DTypes: []DType{d}, Err: err})
 	}
+	releaseFunctions() // and earlier data, where nothing but this is ever called
 	pin := new(runtime.Pinner)
 	pin.Pin(&data[0])
 	dims := cShape(shape)

@@ -115,6 +115,20 @@ func TestViewKeepsItsMemory(t *testing.T) {
 	t.Fatal("the memory is still kept")
 }
 
+// A program that reads what it computes, and never calls Eval, gets its memory back too.
+func TestViewsAreGivenBack(t *testing.T) {
+	const size, turns = 1 << 18, 100 // bytes
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range turns {
+		mlxc.WithScope(func() { floats(t, mlxc.View(counted(size/4)).Sum()) })
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	require.Less(t, int(after.HeapAlloc)-int(before.HeapAlloc), turns*size/4)
+}
+
 func TestViewsOnManyGoroutines(t *testing.T) {
 	data := counted(4096)
 	var wg sync.WaitGroup

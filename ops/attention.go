@@ -52,16 +52,17 @@ type AttentionConfig struct {
 // q has the shape (B,Hq,Lq,D), k (B,Hkv,Lkv,D) and v (B,Hkv,Lkv,DV), all of one dtype:
 // float32, float16 or bfloat16. Hq is a multiple of Hkv, and neighbouring query heads
 // share a key head (Ainslie et al., "GQA", 2023, section 2.2). The result has the shape
-// (B,Hq,Lq,DV) and that dtype; arithmetic is float32.
+// (B,Hq,Lq,DV) and that dtype; arithmetic is float32, but for the products of matrices on an
+// NVIDIA GPU, which are of TF32 as MLX's own are (see [mlxc.TF32]).
 //
-// With S = scale·q·kᵀ, then soft-capped, then masked, lse = log Σ exp(S) over the keys of
-// a row and its sink, P = exp(S − lse) and out = P·v, the gradient for a cotangent dout
-// is, with delta = Σ dout·out over a row (Dao et al., "FlashAttention", 2022, appendix
-// B.2):
+// With Z = scale·q·kᵀ, or c·tanh(scale·q·kᵀ/c) with a soft cap c, S = Z masked,
+// lse = log Σ exp(S) over the keys of a row and its sink, P = exp(S − lse) and out = P·v,
+// the gradient for a cotangent dout is, with delta = Σ dout·out over a row (Dao et al.,
+// "FlashAttention", 2022, appendix B.2):
 //
 //	dv = Pᵀ·dout
 //	dS = P·(dout·vᵀ − delta), which is the mask's gradient, summed over what it is broadcast along
-//	dq = scale·dS'·k, dk = scale·dS'ᵀ·q, where dS' = dS·(1 − (S/c)²) with a soft-cap c, else dS
+//	dq = scale·dS'·k, dk = scale·dS'ᵀ·q, where dS' = dS·(1 − (Z/c)²) with a soft cap, else dS
 //	dsink = −Σ exp(sink − lse)·delta over the rows of a head
 //
 // In the kernels delta is computed as Σ P·(dout·vᵀ) where a gradient is of float32, and from
@@ -185,7 +186,7 @@ func checkHeadsInRows(q, k, v *mlxc.Array, heads, kvHeads int) error {
 		array *mlxc.Array
 		heads int
 	}{{"q", q, heads}, {"k", k, kvHeads}, {"v", v, kvHeads}} {
-		if err := x.array.Err(); err != nil {
+		if err := usable(x.name, x.array); err != nil {
 			return err
 		}
 		switch n := x.array.NDim(); {

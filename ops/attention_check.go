@@ -39,7 +39,7 @@ func checkHeads(q, k, v *mlxc.Array) error {
 		array *mlxc.Array
 	}{{"q", q}, {"k", k}, {"v", v}}
 	for _, o := range operands {
-		if err := o.array.Err(); err != nil {
+		if err := usable(o.name, o.array); err != nil {
 			return err
 		}
 		if o.array.NDim() != 4 {
@@ -126,7 +126,7 @@ func (c AttentionConfig) checkStarts(q, k *mlxc.Array) error {
 		starts *mlxc.Array
 		length int
 	}{{"QueryStarts", c.QueryStarts, q.Dim(2)}, {"KeyStarts", c.KeyStarts, k.Dim(2)}} {
-		if err := s.starts.Err(); err != nil {
+		if err := usable(s.name, s.starts); err != nil {
 			return err
 		}
 		if s.starts.DType() != mlxc.Int32 || s.starts.NDim() != 1 || s.starts.Dim(0) < 2 {

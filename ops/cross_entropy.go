@@ -125,7 +125,7 @@ func (cfg CrossEntropyConfig) check(targets *mlxc.Array, name string, rows *mlxc
 	case !finite(cfg.SoftCap):
 		return fmt.Errorf("SoftCap is %v: it must be finite and positive, or 0 for none", cfg.SoftCap)
 	}
-	if err := targets.Err(); err != nil {
+	if err := usable("targets", targets); err != nil {
 		return err
 	}
 	if t := targets.DType(); t != mlxc.Int32 && t != mlxc.Uint32 {

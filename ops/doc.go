@@ -5,7 +5,9 @@
 // forward pass is MLX's own where MLX has one of its kind in one pass. What differs is
 // the gradient: kernels that run on every device that package customkernels has an
 // executor for, in float32, float16 and bfloat16 storage with float32 arithmetic,
-// whose results are the same bits at every run.
+// whose results are the same bits at every run. On NVIDIA GPUs the products of float32
+// matrices in Attention and LinearCrossEntropy are of TF32, as MLX's own are, unless the
+// environment variable MLX_ENABLE_TF32 is 0.
 //
 // Operations work inside mlxc's VJP, ValueAndGrad, Checkpoint and Compile, and may
 // be called by any goroutine. A second derivative, a compilation without shapes, Vmap of a

@@ -48,7 +48,7 @@ func Embedding(weight, ids *mlxc.Array) *mlxc.Array {
 }
 
 func checkEmbedding(weight, ids *mlxc.Array) error {
-	if err := weight.Err(); err != nil {
+	if err := usable("weight", weight); err != nil {
 		return err
 	}
 	if weight.NDim() != 2 {
@@ -63,7 +63,7 @@ func checkEmbedding(weight, ids *mlxc.Array) error {
 // checkIDs checks ids for rows of a table, and their values if those are there and
 // few.
 func checkIDs(ids *mlxc.Array, vocabulary int) error {
-	if err := ids.Err(); err != nil {
+	if err := usable("ids", ids); err != nil {
 		return err
 	}
 	if d := ids.DType(); d != mlxc.Int32 && d != mlxc.Uint32 {

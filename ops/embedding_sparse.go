@@ -80,7 +80,7 @@ func checkSparseGradient(dy, ids *mlxc.Array, vocabulary int) error {
 	if vocabulary < 0 || vocabulary > math.MaxInt32 {
 		return fmt.Errorf("the vocabulary is %d: a table has 0 to 2³¹−1 rows", vocabulary)
 	}
-	if err := dy.Err(); err != nil {
+	if err := usable("dy", dy); err != nil {
 		return err
 	}
 	if !slices.Contains(gradientDTypes, dy.DType()) {

@@ -8,16 +8,18 @@ import (
 // may be nil, which stands for one that the caller left out: both functions then see
 // nil in its place, and backward's result for it is not looked at.
 func withGradient(args []*mlxc.Array, forward mlxc.Func, backward mlxc.VJPFunc) []*mlxc.Array {
+	// What the functions below hold lives as long as the graph: so not args themselves.
 	var given []*mlxc.Array
-	for _, a := range args {
-		if a != nil {
+	is := make([]bool, len(args))
+	for i, a := range args {
+		if is[i] = a != nil; is[i] {
 			given = append(given, a)
 		}
 	}
 	spread := func(given []*mlxc.Array) []*mlxc.Array {
-		all := make([]*mlxc.Array, len(args))
-		for i, next := 0, 0; i < len(args); i++ {
-			if args[i] != nil {
+		all := make([]*mlxc.Array, len(is))
+		for i, next := 0, 0; i < len(is); i++ {
+			if is[i] {
 				all[i] = given[next]
 				next++
 			}
@@ -29,7 +31,7 @@ func withGradient(args []*mlxc.Array, forward mlxc.Func, backward mlxc.VJPFunc) 
 		func(primals, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
 			var grads []*mlxc.Array
 			for i, g := range backward(spread(primals), cotangents, outputs) {
-				if args[i] != nil {
+				if is[i] {
 					grads = append(grads, g)
 				}
 			}

@@ -54,7 +54,7 @@ func checkLinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntro
 	if err := checkRowsOf("hidden", hidden); err != nil {
 		return err
 	}
-	if err := weight.Err(); err != nil {
+	if err := usable("weight", weight); err != nil {
 		return err
 	}
 	switch {

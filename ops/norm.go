@@ -19,6 +19,14 @@ func normError(op string, err error, operands ...*mlxc.Array) error {
 	return mlxc.NewError(op, err, operands...)
 }
 
+// usable checks an argument that there must be.
+func usable(name string, a *mlxc.Array) error {
+	if a == nil {
+		return fmt.Errorf("%s is nil", name)
+	}
+	return a.Err()
+}
+
 // checkNorm checks the arguments that the norms share.
 func checkNorm(x, weight *mlxc.Array, eps float32) error {
 	if err := checkRows(x); err != nil {
@@ -38,7 +46,7 @@ func checkRows(x *mlxc.Array) error { return checkRowsOf("x", x) }
 
 // checkRowsOf is checkRows for an argument of another name.
 func checkRowsOf(name string, x *mlxc.Array) error {
-	if err := x.Err(); err != nil {
+	if err := usable(name, x); err != nil {
 		return err
 	}
 	if x.NDim() == 0 {
@@ -70,7 +78,7 @@ func checkVector(name string, v, x *mlxc.Array) error {
 
 // checkLike checks an argument that must be like x.
 func checkLike(name string, a, x *mlxc.Array) error {
-	if err := a.Err(); err != nil {
+	if err := usable(name, a); err != nil {
 		return err
 	}
 	if !slices.Equal(a.Shape(), x.Shape()) || a.DType() != x.DType() {

@@ -5,7 +5,8 @@ import (
 )
 
 // RMSNorm is the root-mean-square norm over the last axis,
-// x·rsqrt(mean(x²)+eps)·weight, with this project's gradient.
+// x·rsqrt(mean(x²)+eps)·weight (Zhang and Sennrich, "Root Mean Square Layer
+// Normalization", 2019), with this project's gradient.
 //
 // x has shape (…,D) and is float32, float16 or bfloat16. weight has shape (D) and
 // x's dtype; nil stands for ones. eps must not be negative. The result has x's

@@ -222,7 +222,7 @@ func TestRMSNormRefuses(t *testing.T) {
 		{"float64", RMSNorm(x.AsType(mlxc.Float64), nil, 1e-5), []string{"float64", "AsType"}},
 		{"negative eps", RMSNorm(x, w, -1), []string{"eps is -1"}},
 		{"eps not a number", RMSNorm(x, w, float32(math.NaN())), []string{"eps"}},
-		{"nil x", RMSNorm(nil, w, 1e-5), []string{"nil"}},
+		{"nil x", RMSNorm(nil, w, 1e-5), []string{"x is nil"}},
 		{"freed weight", RMSNorm(x, freed, 1e-5), []string{"freed"}},
 		{"an error passes through", RMSNorm(x.Add(mlxc.Ones(mlxc.Float32, 7)), w, 1e-5), []string{"add"}},
 	} {

@@ -37,7 +37,7 @@ func Transpose2D(x *mlxc.Array) *mlxc.Array {
 }
 
 func checkMatrices(x *mlxc.Array) error {
-	if err := x.Err(); err != nil {
+	if err := usable("x", x); err != nil {
 		return err
 	}
 	if x.NDim() < 2 {

@@ -3,8 +3,8 @@
 // Storage is T; every sum and quotient is in float. The sum runs in an order that the
 // launch alone decides, so results are the same bits every time.
 //
-// A row with a NaN or +∞, or with nothing but −∞, becomes NaN: the largest element is
-// then not a number's distance away from itself.
+// A row with a NaN or +∞, or with nothing but −∞, becomes NaN, as x − m is for its largest
+// element.
 //
 // Launch (threads): groups of whole simdgroups, at most 32, or of a part of one; a group takes
 // rows group, group + groups, …, so any number of groups is right. The first R packs of C elements

@@ -79,10 +79,6 @@ type findingAt struct {
 	Thread [3]int `json:"thread"`
 }
 
-// orderDependent is the kind of a finding of this command's own: the outputs are not the same bits in
-// every order of threads, though no access is to blame. Atomics on integers may do so by intent.
-const orderDependent = "order-dependent"
-
 func newSanitizeReport(c *sanitizeCommand, without []string) *sanitizeReport {
 	r := &sanitizeReport{
 		MLX: mlxc.Version(), Seed: c.Seed, Schedules: c.Schedules, Strict: c.strict(), Replay: c.replay(),
@@ -108,15 +104,6 @@ func newSanitizedLaunch(l kernelLaunch, report *customkernels.SanitizeReport, er
 	s.SameBits, s.Difference = report.SameBits, report.Difference
 	for _, f := range report.Findings {
 		s.Findings = append(s.Findings, newSanitizeFinding(f))
-	}
-	// After another finding it is only what follows from that.
-	if s.Difference != "" && len(s.Findings) == 0 {
-		s.Findings = append(s.Findings, sanitizeFinding{
-			Kind: orderDependent, Severity: string(customkernels.SeverityPortability),
-			Message: "another order of threads gives other bits: " + s.Difference,
-			Site:    findingSite{File: l.file, Function: s.Kernel},
-			Path:    []findingSite{}, Threads: []findingAt{},
-		})
 	}
 	return s
 }
