@@ -28,9 +28,9 @@
 //   - Products such as MatMul take floating-point and complex operands; integers are an
 //     error, except in Outer, Kron and VecDot: convert with AsType.
 //   - Linear algebra works on the last two axes; those before are a batch. It takes
-//     float32 and float64, in part complex64. MLX has gradients for Norm, NormOrd of
-//     vectors, Cross, and the right-hand side of Solve and SolveTriangular, and for no
-//     others.
+//     float32 and float64, in part complex64. MLX has gradients for Norm, Cross, Det and
+//     SlogDet of up to 3 rows, the right-hand side of Solve and SolveTriangular, and
+//     NormOrd where it needs no singular values, and for no others.
 //   - Structs such as ConvConfig hold what an operation can do without; their zero value
 //     is the usual operation.
 //

@@ -13,7 +13,7 @@ import (
 var (
 	// ErrFreed is the error of an operation on an array after its Free, or after
 	// the end of the scope that owned it.
-	ErrFreed = errors.New("the array was freed")
+	ErrFreed = errors.New("the array was freed, by Free or at the end of a WithScope, from which Keep takes it")
 	// ErrNil is the error of an operation on a nil *Array where one is needed.
 	ErrNil = errors.New("the array is nil")
 )
@@ -95,10 +95,14 @@ func mlxError(text string) error {
 	}
 	text = place.ReplaceAllString(text, "")
 	for _, e := range advised {
+		if !strings.Contains(text, e.mlx) {
+			continue
+		}
 		// Once, whatever functions of Go and MLX the error has come through.
-		if strings.Contains(text, e.mlx) && !strings.Contains(text, e.advice) {
+		if !strings.Contains(text, e.advice) {
 			text += e.advice
 		}
+		break
 	}
 	return errors.New(text)
 }
@@ -119,10 +123,14 @@ const gradientElsewhere = " (a kernel has the gradient that CustomFunction gives
 
 const exportElsewhere = " (kernels that run on a CPU are functions of this process: export inside WithPlaceholderGPU, for a Mac, or with MLX's own operations)"
 
-// advised are errors that say what cannot be, often of a class of MLX's own, and not what to do.
+const noGradient = " (MLX has no gradient for this: use StopGradient where none is wanted, or give one with CustomVJP)"
+
+// advised are errors that say what cannot be, often of a class of MLX's own, and not what to do;
+// the first that fits counts.
 var advised = []struct{ mlx, advice string }{
 	{"Not implemented for CustomKernel", gradientElsewhere},
 	{"] has no gradient", gradientElsewhere},
+	{"[Primitive::vjp] Not implemented for", noGradient},
 	{"Unable to serialize primitive", exportElsewhere},
 	{"Unable to get state for primitive", exportElsewhere},
 }

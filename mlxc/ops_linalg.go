@@ -10,8 +10,9 @@ import (
 // and MLX computes it with LAPACK on CPU streams only: where the default device is a GPU,
 // call it inside WithDevice(CPU, …). A matrix that has no result, such as the inverse of
 // a singular one, is found where the result is computed: Eval or ToSlice returns the
-// error. MLX has gradients for Norm, NormOrd of vectors, Cross and the right-hand side of
-// Solve and SolveTriangular, and none for the others.
+// error. MLX has gradients for Norm, Cross, Det and SlogDet of up to 3 rows, the right-hand
+// side of Solve and SolveTriangular, and NormOrd but for the orders 2, −2 and nuclear of
+// matrices, which are of singular values; and none for the others.
 
 // onCPU says so where MLX would compute only on a CPU.
 func onCPU() error {

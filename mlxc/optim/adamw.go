@@ -36,11 +36,15 @@ type AdamWState struct {
 	Master   ByName      // the float32 copies of parameters of 16 bits
 }
 
-// Init makes the state for the first update.
+// Init makes the state for the first update. It looks at the settings, but for Rate, which only
+// Update needs.
 func (o AdamW[P]) Init(params P) (AdamWState, error) {
 	const op = "optim.AdamW.Init"
 	s := AdamWState{Step: mlxc.Scalar[int32](0)}
-	var err error
+	_, err := o.settings(op)
+	if err != nil {
+		return AdamWState{}, err
+	}
 	if s.Mean, err = zeros(op, params); err != nil {
 		return AdamWState{}, err
 	}
@@ -51,6 +55,17 @@ func (o AdamW[P]) Init(params P) (AdamWState, error) {
 	return s, err
 }
 
+// adamWSettings are the numbers of an AdamW, with the usual ones in the place of 0.
+type adamWSettings struct{ beta1, beta2, eps, decay float64 }
+
+func (o AdamW[P]) settings(op string) (adamWSettings, error) {
+	beta1, err1 := setting(op, "Beta1", o.Beta1, 0.9, 1)
+	beta2, err2 := setting(op, "Beta2", o.Beta2, 0.999, 1)
+	eps, err3 := setting(op, "Eps", o.Eps, 1e-8, math.Inf(1))
+	decay, err4 := setting(op, "WeightDecay", o.WeightDecay, 0, math.Inf(1))
+	return adamWSettings{beta1, beta2, eps, decay}, cmp.Or(err1, err2, err3, err4)
+}
+
 // Update makes one update. grads has the form and the shapes of params; its dtypes may
 // be others.
 func (o AdamW[P]) Update(params, grads P, state AdamWState) (P, AdamWState, error) {
@@ -59,11 +74,8 @@ func (o AdamW[P]) Update(params, grads P, state AdamWState) (P, AdamWState, erro
 
 func (o AdamW[P]) update(params, grads P, state AdamWState) (updated P, s AdamWState, err error) {
 	const op = "optim.AdamW"
-	beta1, err1 := setting(op, "Beta1", o.Beta1, 0.9, 1)
-	beta2, err2 := setting(op, "Beta2", o.Beta2, 0.999, 1)
-	eps, err3 := setting(op, "Eps", o.Eps, 1e-8, math.Inf(1))
-	decay, err4 := setting(op, "WeightDecay", o.WeightDecay, 0, math.Inf(1))
-	if err := cmp.Or(err1, err2, err3, err4); err != nil {
+	with, err := o.settings(op)
+	if err != nil {
 		return updated, s, err
 	}
 	rate, err := rateAt(op, o.Rate, state.Step)
@@ -73,16 +85,16 @@ func (o AdamW[P]) update(params, grads P, state AdamWState) (updated P, s AdamWS
 	s.Step = next(state.Step)
 	t := s.Step.AsType(mlxc.Float32)
 	// 1 − βᵗ, without cancellation where β is near 1.
-	correction1 := t.MulScalar(math.Log(beta1)).Expm1().Neg()
-	correction2 := t.MulScalar(math.Log(beta2)).Expm1().Neg()
+	correction1 := t.MulScalar(math.Log(with.beta1)).Expm1().Neg()
+	correction2 := t.MulScalar(math.Log(with.beta2)).Expm1().Neg()
 	updated, master, moments, err := update(op, params, grads, state.Master, []ByName{state.Mean, state.Variance}, func(p *parameter) *mlxc.Array {
 		g, d := p.grad, p.master.DType()
-		m := p.moments[0].MulScalar(beta1).Add(g.MulScalar(1 - beta1))
-		v := p.moments[1].MulScalar(beta2).Add(g.Square().MulScalar(1 - beta2))
+		m := p.moments[0].MulScalar(with.beta1).Add(g.MulScalar(1 - with.beta1))
+		v := p.moments[1].MulScalar(with.beta2).Add(g.Square().MulScalar(1 - with.beta2))
 		p.moments[0], p.moments[1] = m, v
-		along := m.Div(correction1.AsType(d)).Div(v.Div(correction2.AsType(d)).Sqrt().AddScalar(eps))
-		if decayed(decay, o.Decays, p.name) {
-			along = along.Add(p.master.MulScalar(decay))
+		along := m.Div(correction1.AsType(d)).Div(v.Div(correction2.AsType(d)).Sqrt().AddScalar(with.eps))
+		if decayed(with.decay, o.Decays, p.name) {
+			along = along.Add(p.master.MulScalar(with.decay))
 		}
 		return p.move(rate, along)
 	})

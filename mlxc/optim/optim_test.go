@@ -397,6 +397,7 @@ func TestErrors(t *testing.T) {
 		{optim.AdamW[params]{Rate: good.Rate, WeightDecay: math.Inf(1)}, p, p, state, "mlxc: optim.AdamW: WeightDecay is +Inf: it must be at least 0 and below +Inf"},
 		{optim.AdamW[params]{Rate: optim.Linear(0, 1, 0)}, p, p, state, "mlxc: optim.Linear: it has 0 steps: there must be one at least"},
 		{optim.AdamW[params]{Rate: optim.Step(1, 0, 3)}, p, p, state, "mlxc: optim.Step: the factor is 0 and holds for 3 updates: both must be positive"},
+		{optim.AdamW[params]{Rate: optim.Constant(1).Then(0, good.Rate)}, p, p, state, "mlxc: optim.Then: the first schedule has 0 steps: there must be one at least"},
 		{optim.AdamW[params]{Rate: optim.Constant(1).Then(3, nil)}, p, p, state, "mlxc: optim.Then: a schedule is nil"},
 		{
 			optim.AdamW[params]{Rate: func(*mlxc.Array) *mlxc.Array { return mlxc.Ones(mlxc.Float32, 2) }},
@@ -432,6 +433,10 @@ func TestErrors(t *testing.T) {
 	}
 	_, err = good.Init(params{p.Weight, mlxc.Zeros(mlxc.Int32, 4)})
 	require.EqualError(t, err, "mlxc: optim.AdamW.Init int32(4): bias is int32: parameters are floating-point; leave it out of the tree, or convert it with AsType")
+	_, err = optim.SGD[params]{Momentum: 1}.Init(p)
+	require.EqualError(t, err, "mlxc: optim.SGD.Init: Momentum is 1: it must be at least 0 and below 1")
+	_, err = optim.AdamW[params]{Beta1: 2}.Init(p)
+	require.EqualError(t, err, "mlxc: optim.AdamW.Init: Beta1 is 2: it must be at least 0 and below 1")
 	_, _, err = optim.SGD[params]{Rate: good.Rate, Nesterov: true}.Update(p, p, optim.SGDState{})
 	require.EqualError(t, err, "mlxc: optim.SGD: with Nesterov there must be a Momentum, but it is 0")
 	_, _, err = optim.SGD[params]{Rate: good.Rate, Momentum: 1}.Update(p, p, optim.SGDState{})

@@ -59,6 +59,9 @@ func (s Schedule) Then(steps int, next Schedule) Schedule {
 		if s == nil || next == nil {
 			return mlxc.InvalidArray(mlxc.NewError("optim.Then", errors.New("a schedule is nil")))
 		}
+		if steps <= 0 {
+			return mlxc.InvalidArray(mlxc.NewError("optim.Then", fmt.Errorf("the first schedule has %d steps: there must be one at least", steps)))
+		}
 		limit := mlxc.Scalar(int32(steps))
 		return mlxc.Where(step.Less(limit), s(step), next(step.Sub(limit)))
 	}

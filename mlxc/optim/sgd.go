@@ -38,11 +38,15 @@ type SGDState struct {
 	Master   ByName      // the float32 copies of parameters of 16 bits
 }
 
-// Init makes the state for the first update.
+// Init makes the state for the first update. It looks at the settings, but for Rate, which only
+// Update needs.
 func (o SGD[P]) Init(params P) (SGDState, error) {
 	const op = "optim.SGD.Init"
 	s := SGDState{Step: mlxc.Scalar[int32](0), Velocity: ByName{}}
-	var err error
+	_, _, err := o.settings(op)
+	if err != nil {
+		return SGDState{}, err
+	}
 	if s.Master, err = masters(op, params); err != nil {
 		return SGDState{}, err
 	}
@@ -50,6 +54,15 @@ func (o SGD[P]) Init(params P) (SGDState, error) {
 		s.Velocity, err = zeros(op, params)
 	}
 	return s, err
+}
+
+func (o SGD[P]) settings(op string) (momentum, decay float64, err error) {
+	momentum, err1 := setting(op, "Momentum", o.Momentum, 0, 1)
+	decay, err2 := setting(op, "WeightDecay", o.WeightDecay, 0, math.Inf(1))
+	if momentum == 0 && o.Nesterov {
+		err = mlxc.NewError(op, errors.New("with Nesterov there must be a Momentum, but it is 0"))
+	}
+	return momentum, decay, cmp.Or(err1, err2, err)
 }
 
 // Update makes one update. grads has the form and the shapes of params; its dtypes may
@@ -60,16 +73,13 @@ func (o SGD[P]) Update(params, grads P, state SGDState) (P, SGDState, error) {
 
 func (o SGD[P]) update(params, grads P, state SGDState) (updated P, s SGDState, err error) {
 	const op = "optim.SGD"
-	momentum, err1 := setting(op, "Momentum", o.Momentum, 0, 1)
-	decay, err2 := setting(op, "WeightDecay", o.WeightDecay, 0, math.Inf(1))
-	if err := cmp.Or(err1, err2); err != nil {
+	momentum, decay, err := o.settings(op)
+	if err != nil {
 		return updated, s, err
 	}
 	var moments []ByName
 	if momentum > 0 {
 		moments = []ByName{state.Velocity}
-	} else if o.Nesterov {
-		return updated, s, mlxc.NewError(op, errors.New("with Nesterov there must be a Momentum, but it is 0"))
 	}
 	rate, err := rateAt(op, o.Rate, state.Step)
 	if err != nil {
