@@ -18,7 +18,8 @@
 // itself generates for Metal, byte for byte, is rewritten at its address-space
 // qualifiers and attributes to C++, compiled by the system's compiler, cached on
 // disk, and run with one fiber for each GPU thread where threads meet, or as a
-// plain loop where they do not. Either way the node is lazy and works inside VJP,
+// plain loop where they do not; a program that makes ever new kernels grows, since what was
+// compiled stays loaded. Either way the node is lazy and works inside VJP,
 // ValueAndGrad, Compile and Checkpoint. A kernel has no gradient of its own; WithVJP
 // gives it one.
 //

@@ -87,9 +87,9 @@ func (k *Kernel) Name() string { return k.name }
 // Launch describes one launch of a kernel.
 type Launch struct {
 	// Grid and Threadgroup count threads, as Metal's dispatchThreads does: the last
-	// threadgroup of an axis is short if Grid is not a multiple. The second and third
-	// axis count as 1 if they are left 0; a first axis of 0 is a launch without threads,
-	// of which nothing is run.
+	// threadgroup of an axis is short if Grid is not a multiple. An axis that is left 0
+	// counts as 1, but for Grid's first: with 0 there are no threads, and nothing is run.
+	// Groups of one thread leave most of a GPU idle.
 	Grid, Threadgroup [3]int
 	// Resident is how many threadgroups a core of a GPU is to hold at a time, which bounds the
 	// registers that CUDA's compiler gives a thread; 0 leaves them to it. Elsewhere it means

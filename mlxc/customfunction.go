@@ -27,6 +27,10 @@ type CustomRules struct {
 // dtypes. Arrays that a rule makes are freed when it returns, but for those that it
 // Keeps. If the call fails, the function returns invalid arrays that carry the error: as
 // many as f gave, or one if f never gave any.
+//
+// A rule that captures what the function has returned, rather than use the outputs that it is
+// given, keeps both alive until that is evaluated or freed: neither the collector nor MLX
+// sees the whole circle.
 func CustomFunction(f Func, rules CustomRules) Func {
 	return customFunction("CustomFunction", f, rules)
 }
