@@ -22,7 +22,8 @@ func layerNormBackward(on launcher, x, weight, bias, dy *mlxc.Array, eps float32
 	defer n.dy.Free()
 	rows, width := n.rows, n.width
 	g := summedRowsOf(on.device, x.DType(), rows, width)
-	template := layerNormTemplate(x, weight, bias, g)
+	dtype, chunk, packs, hasWeight, hasBias := layerNormTemplate(x, weight, bias, g)
+	template := []mlxc.TemplateArg{dtype, chunk, packs, hasWeight, hasBias}
 
 	var results []*mlxc.Array
 	if g.blocks == 1 && g.threads <= layerNormThreads {
@@ -45,7 +46,7 @@ func layerNormBackward(on launcher, x, weight, bias, dy *mlxc.Array, eps float32
 		statistics := on.launch(layerNormKernels.get("layer_norm_backward_statistics"), customkernels.Launch{
 			Grid:        [3]int{groups * threads},
 			Threadgroup: [3]int{threads},
-			Template:    []mlxc.TemplateArg{template[0], template[1], {Name: "B", Value: together}, template[3]},
+			Template:    []mlxc.TemplateArg{dtype, chunk, {Name: "B", Value: together}, hasWeight},
 			Outputs:     []mlxc.Output{{Shape: []int{rows, 4}, DType: mlxc.Float32}},
 		}, x, n.w, n.dy, n.args.rows, n.args.width, n.args.eps)[0]
 		defer statistics.Free()
@@ -73,7 +74,7 @@ func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps
 	defer n.dy.Free()
 	rows, width := n.rows, n.width
 	g := rowsOf(on.device, x.DType(), rows, width)
-	template := layerNormTemplate(x, weight, bias, g)
+	dtype, chunk, packs, hasWeight, hasBias := layerNormTemplate(x, weight, bias, g)
 
 	// What a group reads of w is a fortieth of the traffic of 14 rows.
 	g.groups = max(min(g.groups, rows/14), 1)
@@ -81,7 +82,7 @@ func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps
 	input := on.launch(layerNormKernels.get("layer_norm_bwd_input"), customkernels.Launch{
 		Grid:        [3]int{g.groups * threads},
 		Threadgroup: [3]int{threads},
-		Template:    template[:4],
+		Template:    []mlxc.TemplateArg{dtype, chunk, packs, hasWeight},
 		Outputs: []mlxc.Output{
 			{Shape: x.Shape(), DType: x.DType()},
 			{Shape: []int{rows, 2}, DType: mlxc.Float32},
@@ -101,7 +102,7 @@ func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps
 	partial := on.launch(layerNormKernels.get("layer_norm_bwd_gamma_partial"), customkernels.Launch{
 		Grid:        [3]int{g.blocks * g.threads, g.groups},
 		Threadgroup: [3]int{g.threads, 1},
-		Template:    append(template, mlxc.TemplateArg{Name: "P", Value: output.DType}),
+		Template:    []mlxc.TemplateArg{dtype, {Name: "P", Value: output.DType}, chunk, packs, hasWeight, hasBias},
 		Outputs:     []mlxc.Output{output},
 	}, x, n.dy, statistics, n.args.rows, n.args.width)[0]
 	defer partial.Free()
@@ -128,14 +129,13 @@ func gammaRowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
 	return g
 }
 
-func layerNormTemplate(x, weight, bias *mlxc.Array, g rowGeometry) []mlxc.TemplateArg {
-	return []mlxc.TemplateArg{
-		{Name: "T", Value: x.DType()},
-		{Name: "C", Value: g.chunk},
-		{Name: "R", Value: g.packs},
-		{Name: "HAS_WEIGHT", Value: weight != nil},
-		{Name: "HAS_BIAS", Value: bias != nil},
-	}
+// layerNormTemplate is the template arguments of which each kernel takes some.
+func layerNormTemplate(x, weight, bias *mlxc.Array, g rowGeometry) (dtype, chunk, packs, hasWeight, hasBias mlxc.TemplateArg) {
+	return mlxc.TemplateArg{Name: "T", Value: x.DType()},
+		mlxc.TemplateArg{Name: "C", Value: g.chunk},
+		mlxc.TemplateArg{Name: "R", Value: g.packs},
+		mlxc.TemplateArg{Name: "HAS_WEIGHT", Value: weight != nil},
+		mlxc.TemplateArg{Name: "HAS_BIAS", Value: bias != nil}
 }
 
 // layerNormPartial is for the groups' sums: a matrix for each of the parameters that

@@ -32,13 +32,9 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 		sum = sum.AsType(x.DType())
 		defer sum.Free()
 	}
-	template := []mlxc.TemplateArg{
-		{Name: "T", Value: x.DType()},
-		{Name: "C", Value: g.chunk},
-		{Name: "R", Value: g.packs},
-		{Name: "HAS_WEIGHT", Value: weight != nil},
-		{Name: "HAS_SUM", Value: dh != nil},
-	}
+	dtype, chunk := mlxc.TemplateArg{Name: "T", Value: x.DType()}, mlxc.TemplateArg{Name: "C", Value: g.chunk}
+	hasWeight := mlxc.TemplateArg{Name: "HAS_WEIGHT", Value: weight != nil}
+	template := []mlxc.TemplateArg{dtype, chunk, {Name: "R", Value: g.packs}, hasWeight, {Name: "HAS_SUM", Value: dh != nil}}
 	partials := mlxc.Output{Shape: []int{1}, DType: mlxc.Float32} // not written
 	if weight != nil {
 		partials.Shape = []int{g.groups, width}
@@ -62,7 +58,7 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 		statistics := on.launch(rmsNormKernels.get("rms_norm_backward_statistics"), customkernels.Launch{
 			Grid:        [3]int{groups * g.threads},
 			Threadgroup: [3]int{g.threads},
-			Template:    []mlxc.TemplateArg{template[0], template[1], {Name: "B", Value: together}, template[3]},
+			Template:    []mlxc.TemplateArg{dtype, chunk, {Name: "B", Value: together}, hasWeight},
 			Outputs:     []mlxc.Output{{Shape: []int{rows, 2}, DType: mlxc.Float32}},
 		}, x, n.w, n.dy, n.args.rows, n.args.width, n.args.eps)[0]
 		defer statistics.Free()
