@@ -98,6 +98,7 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"off_the_end_of_threadgroup_array": ofX(func(x []float64) []float64 {
 		return perElementOf(x[:64], func(i int) float64 { return x[i] + x[i+1] + x[i+2] })
 	}),
+	"order_dependent_sum": ofX(total),
 	"out_of_bounds_in_constant_table": func(in map[string][]float64) [][]float64 {
 		return [][]float64{perElementOf(in["index"], func(i int) float64 { return in["table"][i%4] })}
 	},

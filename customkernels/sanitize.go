@@ -104,7 +104,7 @@ type Finding struct {
 	Buffer  string
 	Element int
 	// Threads are the thread at Site and the one at Other, which is the same where
-	// there is none.
+	// there is none. An order-dependent output has none.
 	Threads [2]ThreadID
 	// Schedule is the order of threads that showed it first, "" for what shows without running.
 	Schedule string

@@ -517,7 +517,7 @@ func TestAttentionRefuses(t *testing.T) {
 		{"head_dim", Attention(q, mlxc.Ones(mlxc.Float32, 2, 2, 5, 4), k, AttentionConfig{}), []string{"head_dim of 8 and k one of 4"}},
 		{"lengths", Attention(q, k, mlxc.Ones(mlxc.Float32, 2, 2, 6, 8), AttentionConfig{}), []string{"k and v", "same length"}},
 		{"key heads", Attention(q, k, mlxc.Ones(mlxc.Float32, 2, 4, 5, 8), AttentionConfig{}), []string{"k and v", "same heads"}},
-		{"nil", Attention(q, nil, k, AttentionConfig{}), []string{"k is nil"}},
+		{"nil", Attention(q, nil, k, AttentionConfig{}), []string{"k: the array is nil"}},
 		{"scale", with(AttentionConfig{Scale: nan}), []string{"scale is NaN"}},
 		{"soft-cap", with(AttentionConfig{SoftCap: -1}), []string{"SoftCap is -1"}},
 		{"infinite soft-cap", with(AttentionConfig{SoftCap: float32(math.Inf(1))}), []string{"SoftCap is +Inf"}},

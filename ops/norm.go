@@ -22,7 +22,7 @@ func normError(op string, err error, operands ...*mlxc.Array) error {
 // usable checks an argument that there must be.
 func usable(name string, a *mlxc.Array) error {
 	if a == nil {
-		return fmt.Errorf("%s is nil", name)
+		return fmt.Errorf("%s: %w", name, mlxc.ErrNil)
 	}
 	return a.Err()
 }

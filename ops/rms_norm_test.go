@@ -209,6 +209,7 @@ func TestRMSNormRefuses(t *testing.T) {
 	x, w := mlxc.Ones(mlxc.Float32, 2, 3), mlxc.Ones(mlxc.Float32, 3)
 	freed := mlxc.Ones(mlxc.Float32, 3)
 	freed.Free()
+	require.ErrorIs(t, RMSNorm(nil, w, 1e-5).Err(), mlxc.ErrNil)
 	for _, c := range []struct {
 		name  string
 		y     *mlxc.Array
@@ -222,7 +223,7 @@ func TestRMSNormRefuses(t *testing.T) {
 		{"float64", RMSNorm(x.AsType(mlxc.Float64), nil, 1e-5), []string{"float64", "AsType"}},
 		{"negative eps", RMSNorm(x, w, -1), []string{"eps is -1"}},
 		{"eps not a number", RMSNorm(x, w, float32(math.NaN())), []string{"eps"}},
-		{"nil x", RMSNorm(nil, w, 1e-5), []string{"x is nil"}},
+		{"nil x", RMSNorm(nil, w, 1e-5), []string{"x: the array is nil"}},
 		{"freed weight", RMSNorm(x, freed, 1e-5), []string{"freed"}},
 		{"an error passes through", RMSNorm(x.Add(mlxc.Ones(mlxc.Float32, 7)), w, 1e-5), []string{"add"}},
 	} {

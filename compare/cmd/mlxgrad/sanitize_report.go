@@ -121,8 +121,8 @@ func newSanitizeFinding(f customkernels.Finding) sanitizeFinding {
 		other := site(f.Other)
 		j.Other = &other
 	}
-	if f.Schedule == "" {
-		return j // It shows without running.
+	if f.Schedule == "" || f.Kind == customkernels.FindingOrderDependent {
+		return j // It shows without running, or is of all threads.
 	}
 	for i, t := range f.Threads {
 		if i == 0 || t != f.Threads[0] {

@@ -71,6 +71,14 @@ func TestRemarksOnLaunches(t *testing.T) {
 	require.False(t, r.failed())
 }
 
+// Outputs that depend on the order of threads have none to blame.
+func TestOrderDependentNamesNoThreads(t *testing.T) {
+	f := customkernels.Finding{Kind: customkernels.FindingOrderDependent, Schedule: "reversed", Buffer: "y"}
+	require.Empty(t, newSanitizeFinding(f).Threads)
+	f.Kind = customkernels.FindingRace
+	require.Len(t, newSanitizeFinding(f).Threads, 1)
+}
+
 func TestWhatFailsARun(t *testing.T) {
 	for _, c := range []struct {
 		report sanitizeReport
