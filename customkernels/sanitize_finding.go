@@ -96,12 +96,7 @@ func (s *checkedRun) finding(r *checked.Result, w checked.Finding, c SanitizeCon
 	}
 	if w.Slot >= 0 && w.Slot < len(s.names) {
 		f.Buffer = s.names[w.Slot]
-		size := int64(max(r.Slots[w.Slot].Element, 1))
-		at := w.Offset / size
-		if w.Offset%size < 0 {
-			at--
-		}
-		f.Element = int(at)
+		f.Element = elementAt(r.Slots[w.Slot], w.Offset)
 	}
 	f.Threads[0] = s.thread(w.Group, w.Thread)
 	f.Threads[1] = f.Threads[0]
@@ -115,12 +110,22 @@ func (s *checkedRun) finding(r *checked.Result, w checked.Finding, c SanitizeCon
 	return f
 }
 
+// elementAt is the element of a slot at an offset in bytes, which may be before its begin.
+func elementAt(slot checked.Slot, offset int64) int {
+	size := int64(max(slot.Element, 1))
+	at := offset / size
+	if offset%size < 0 {
+		at--
+	}
+	return int(at)
+}
+
 // orderDependent is the finding about outputs that differ, of which no access is known to be the cause.
 func (s *checkedRun) orderDependent(r *checked.Result, c SanitizeConfig) Finding {
 	d := r.Difference
 	f := Finding{
 		Kind: FindingOrderDependent, Severity: FindingOrderDependent.Severity(), Kernel: s.kernel.name, Site: s.kernel.site(),
-		Buffer: s.names[d.Slot], Element: int(d.Offset / int64(max(r.Slots[d.Slot].Element, 1))), Schedule: scheduleName(d.Schedule, c.Seed),
+		Buffer: s.names[d.Slot], Element: elementAt(r.Slots[d.Slot], d.Offset), Schedule: scheduleName(d.Schedule, c.Seed),
 	}
 	f.Message = fmt.Sprintf("%s[%d] has other bits when the threads run in another order, %s: add floats up in a fixed order, or integers", f.Buffer, f.Element, f.Schedule)
 	return f
@@ -277,7 +282,7 @@ func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) st
 		}
 		return fmt.Sprintf("%v takes %s for a value of a type that is aligned to %d bytes, and it is not: use a packed vector, or begin at a multiple", a, element, w.Detail)
 	case FindingShift:
-		return fmt.Sprintf("%v shifts a number of %d bits by %d: Metal takes the lower bits of the count, C++ and CUDA leave it open, so treat the case apart", a, w.Detail, w.Index)
+		return fmt.Sprintf("%v shifts a number of %d bits by %d: Metal takes the lower bits of the count, C++ and CUDA leave it open, so treat the case apart", a, w.Detail, w.Offset)
 	case FindingDeadlock:
 		return fmt.Sprintf("%v waits in a loop for another thread to store a value: Metal does not promise that it ever runs, so end the kernel here and launch another", a)
 	case FindingLimit:

@@ -74,8 +74,7 @@ func Eval(arrays ...*Array) error {
 	if e != nil {
 		return opError("Eval", takeText(e), arrays...)
 	}
-	garbage.drain(false)
-	releaseFunctions()
+	garbage.sweep(false)
 	pace()
 	return nil
 }
@@ -93,8 +92,7 @@ func AsyncEval(arrays ...*Array) error {
 	if e != nil {
 		return opError("AsyncEval", takeText(e), arrays...)
 	}
-	garbage.drain(false)
-	releaseFunctions()
+	garbage.sweep(false)
 	pace()
 	return nil
 }

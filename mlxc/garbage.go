@@ -51,14 +51,17 @@ func (h *heap) add(handles ...C.uintptr_t) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.handles) == 0 {
-		time.AfterFunc(moment, func() {
-			h.drain(false)
-			releaseFunctions()
-		})
+		time.AfterFunc(moment, func() { h.sweep(false) })
 	}
 	h.handles = append(h.handles, handles...)
 	h.waiting.Store(int64(len(h.handles)))
 	return len(h.handles)
+}
+
+// sweep destroys what is waiting as drain does, and forgets the functions that went with it.
+func (h *heap) sweep(wait bool) {
+	h.drain(wait)
+	releaseFunctions()
 }
 
 // drain destroys what is waiting, if the graph lock is free or wait is set.

@@ -30,8 +30,7 @@ func locked(f func()) {
 // leave undoes LockOSThread and mlxg_enter.
 func leave() {
 	// Under the lock: whatever was freed meanwhile by goroutines that did not wait for it.
-	garbage.drain(true)
-	releaseFunctions()
+	garbage.sweep(true)
 	if stale := bool(C.mlxg_leave()); !stale {
 		runtime.UnlockOSThread()
 	}

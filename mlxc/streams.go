@@ -78,7 +78,7 @@ func (s *Stream) Synchronize() error {
 	if e := C.stream_synchronize(s.ctxOrDefault()); e != nil {
 		return &Error{Op: op, Err: takeText(e)}
 	}
-	garbage.drain(false)
+	garbage.sweep(false)
 	return nil
 }
 

@@ -13,8 +13,8 @@ import (
 
 // VJP runs f on the primals and returns its outputs and the vector-Jacobian
 // products: for every primal, the sum over the outputs of cotangent·∂output/∂primal,
-// in the primal's shape and dtype; what it is for integers and booleans is without meaning. There is one cotangent for every output, of its
-// shape and dtype.
+// in the primal's shape and dtype; those of integers and booleans have no meaning. There is
+// one cotangent for every output, of its shape and dtype.
 //
 // f runs before VJP returns, on the calling goroutine. An error in f, a panic too
 // (as a *PanicError), is returned here.

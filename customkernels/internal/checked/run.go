@@ -40,7 +40,7 @@ type Finding struct {
 	Kind                    Kind
 	Slot                    int // a buffer, or behind them a threadgroup variable; -1: none
 	Path, OtherPath         []Frame
-	Offset                  int64 // in the slot, in bytes
+	Offset                  int64 // in the slot, in bytes; of a Shift the count
 	Size                    int
 	Write, OtherWrite       bool
 	Atomic, OtherAtomic     bool

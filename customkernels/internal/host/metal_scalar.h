@@ -19,6 +19,7 @@ typedef unsigned long ulong;
 #define MAXFLOAT 3.40282346638528859811704183484516925e+38f
 
 #ifdef MLXG_CHECKED
+// Not from mlxg_calls.h: the text for CUDA takes in whatever this file includes.
 extern "C" void mlxg_checked_index(int64_t index, uint32_t size);
 #endif
 

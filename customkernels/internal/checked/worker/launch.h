@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "undefined.h"
 #include "schedule.h"
+#include "undefined.h"
 
 extern "C" {
 void* mlxg_checked_address[checked::max_slots];

@@ -26,7 +26,6 @@ struct described_pointer {
   described_place place;
   const described_type* type;
   uint8_t alignment;  // its logarithm
-  uint8_t use;
 };
 struct described_shift {
   described_place place;
