@@ -11,7 +11,11 @@ struct vec;
 namespace detail {
 template <class V, class T, int N>
 struct packed;
-}
+template <class V>
+struct not_deduced {
+  using type = V;
+};
+}  // namespace detail
 template <class T, int N>
 using packed_vec = detail::packed<vec<T, N>, T, N>;
 
@@ -33,24 +37,27 @@ struct swizzle {
   }
   // The implicit one would copy the lanes that are not named, too.
   MLXG_INLINE swizzle& operator=(const swizzle& s) { return *this = V(s); }
-  swizzle() = default;
-  swizzle(const swizzle&) = default;
   MLXG_INLINE T operator[](int lane) const { return V(*this)[lane]; }
-
-#define MLXG_ASSIGN(OP) \
-  MLXG_INLINE swizzle& operator OP##=(const V& v) { return *this = V(*this) OP v; }
-  MLXG_ASSIGN(+)
-  MLXG_ASSIGN(-)
-  MLXG_ASSIGN(*)
-  MLXG_ASSIGN(/)
-  MLXG_ASSIGN(%)
-  MLXG_ASSIGN(&)
-  MLXG_ASSIGN(|)
-  MLXG_ASSIGN(^)
-  MLXG_ASSIGN(<<)
-  MLXG_ASSIGN(>>)
-#undef MLXG_ASSIGN
 };
+
+// Not members: a vector of four has more than three hundred swizzles, each a class.
+#define MLXG_ASSIGN(OP)                                                                 \
+  template <class V, class T, int N, int... I>                                          \
+  MLXG_INLINE swizzle<V, T, N, I...>& operator OP##=(swizzle<V, T, N, I...>& s,          \
+                                                     const typename detail::not_deduced<V>::type& v) { \
+    return s = V(s) OP v;                                                               \
+  }
+MLXG_ASSIGN(+)
+MLXG_ASSIGN(-)
+MLXG_ASSIGN(*)
+MLXG_ASSIGN(/)
+MLXG_ASSIGN(%)
+MLXG_ASSIGN(&)
+MLXG_ASSIGN(|)
+MLXG_ASSIGN(^)
+MLXG_ASSIGN(<<)
+MLXG_ASSIGN(>>)
+#undef MLXG_ASSIGN
 
 namespace detail {
 // What a type is to vector code: the vector it is or reads as, its lanes.
