@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,14 +26,19 @@ func TestKernelsUnderSchedules(t *testing.T) {
 	if long.Enabled() {
 		schedules = 50
 	}
-	var spent time.Duration
+	var spent atomic.Int64
 	launches := Launches(RaggedCases)
 	launches = append(launches, variants(launches)...)
+	t.Cleanup(func() {
+		t.Logf("%d launches under %d schedules each, %v in the checker", len(launches), schedules,
+			time.Duration(spent.Load()).Round(time.Millisecond))
+	})
 	for _, l := range launches {
 		if !long.Enabled() && l.DType != shortDType[l.Device] {
 			continue
 		}
 		t.Run(fmt.Sprint(l.Name(), l.Launch.Threadgroup), func(t *testing.T) {
+			t.Parallel() // compiling takes most of it
 			r, err := l.Kernel.Sanitize(t.Context(), l.Launch, customkernels.SanitizeConfig{
 				Schedules: schedules, Seed: 1, Timeout: 10 * time.Minute,
 			}, l.Inputs()...)
@@ -40,8 +46,7 @@ func TestKernelsUnderSchedules(t *testing.T) {
 			require.Empty(t, r.Findings)
 			require.True(t, r.SameBits, r.Difference)
 			require.Equal(t, schedules, r.Schedules)
-			spent += r.Duration
+			spent.Add(int64(r.Duration))
 		})
 	}
-	t.Logf("%d launches under %d schedules each, %v in the checker", len(launches), schedules, spent.Round(time.Millisecond))
 }
