@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -99,7 +98,7 @@ func programFor(ctx context.Context, text string, variables initial) (*Program, 
 	flags := shaderFlags(t, variables)
 	key := hash(append(append([]string{t.Key(), workerHash(), text}, flags...), linkFlags...)...)
 	path := filepath.Join(dir, key+".checked")
-	if _, err := os.Stat(path); err != nil {
+	if !host.Kept(path) {
 		if err := build(ctx, t, dir, path, text, flags); err != nil {
 			return nil, err
 		}
@@ -119,14 +118,19 @@ func build(ctx context.Context, t *host.Toolchain, dir, path, text string, flags
 		return fmt.Errorf("checked: cache: %w", err)
 	}
 	name := host.KernelName(text)
-	headers, err := buildHeaders(ctx, t, dir, name, flags)
-	if err != nil {
+	if err := host.WriteHeaders(work); err != nil {
+		return fmt.Errorf("checked: cache: %w", err)
+	}
+	if err := writeWorker(work); err != nil {
+		return fmt.Errorf("checked: cache: %w", err)
+	}
+	if err := t.Precompile(ctx, work, name, flags, workerHash()); err != nil {
 		return err
 	}
 	object := make(chan error, 1)
 	library := filepath.Join(dir, hash(t.Key(), workerHash(), strings.Join(runtimeFlags, " "))+".worker.o")
-	go func() { object <- buildRuntime(ctx, t, headers, work, name, library) }()
-	err = t.Run(ctx, work, name, append(append([]string{}, flags...), "-I"+headers, "-c", "-o", "shader.o", source)...)
+	go func() { object <- buildRuntime(ctx, t, work, name, library) }()
+	err = t.Run(ctx, work, name, append(append([]string{}, flags...), "-I.", "-c", "-o", "shader.o", source)...)
 	if rerr := <-object; err == nil {
 		err = rerr
 	}
@@ -140,47 +144,12 @@ func build(ctx context.Context, t *host.Toolchain, dir, path, text string, flags
 	return os.Rename(filepath.Join(work, "program"), path)
 }
 
-// buildHeaders makes the folder of the headers, once for a compiler and its flags, and names it
-// as seen from the folders where shaders are compiled. Reading metal_host.h is half of what g++
-// does for a shader, so it lies there precompiled, where g++ finds it by itself; the code is the
-// same. clang would save a quarter and have to be told.
-func buildHeaders(ctx context.Context, t *host.Toolchain, dir, kernel string, flags []string) (string, error) {
-	name := hash(t.Key(), workerHash(), strings.Join(flags, " ")) + ".headers"
-	path, seen := filepath.Join(dir, name), filepath.Join("..", name)
-	if _, err := os.Stat(path); err == nil {
-		return seen, nil
-	}
-	work, err := os.MkdirTemp(dir, "headers-")
-	if err != nil {
-		return "", fmt.Errorf("checked: cache: %w", err)
-	}
-	defer os.RemoveAll(work)
-	if err := host.WriteHeaders(work); err != nil {
-		return "", fmt.Errorf("checked: cache: %w", err)
-	}
-	if err := writeWorker(work); err != nil {
-		return "", fmt.Errorf("checked: cache: %w", err)
-	}
-	if !t.Clang() {
-		const header = "metal_host.h"
-		args := append(append([]string{}, flags...), "-I.", "-x", "c++-header", "-o", header+".gch", header)
-		if err := t.Run(ctx, work, kernel, args...); err != nil {
-			return "", err
-		}
-	}
-	// Of several that make it at once the first stays: a folder does not replace one.
-	if err := os.Rename(work, path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("checked: cache: %w", err)
-	}
-	return seen, nil
-}
-
 // buildRuntime compiles the checker itself, once for a compiler.
-func buildRuntime(ctx context.Context, t *host.Toolchain, headers, work, kernel, path string) error {
-	if _, err := os.Stat(path); err == nil {
+func buildRuntime(ctx context.Context, t *host.Toolchain, work, kernel, path string) error {
+	if host.Kept(path) {
 		return nil
 	}
-	args := append(append([]string{}, runtimeFlags...), "-I"+headers, "-c", "-o", "worker.o", filepath.Join(headers, "worker.cpp"))
+	args := append(append([]string{}, runtimeFlags...), "-I.", "-c", "-o", "worker.o", "worker.cpp")
 	if err := t.Run(ctx, work, kernel, args...); err != nil {
 		return err
 	}

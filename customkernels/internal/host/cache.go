@@ -11,11 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
-	"time"
 )
 
 // The metal_stdlib that shaders are compiled against.
@@ -168,6 +165,9 @@ func libraryFile(dir, sum string) string { return filepath.Join(dir, sum+".so") 
 func keyFile(dir, key string) string     { return filepath.Join(dir, key+".key") }
 
 func loadCached(dir, key string) (*Library, error) {
+	if !Kept(keyFile(dir, key)) {
+		return nil, fs.ErrNotExist
+	}
 	sum, err := os.ReadFile(keyFile(dir, key))
 	if err != nil {
 		return nil, err
@@ -179,6 +179,9 @@ func loadCached(dir, key string) (*Library, error) {
 		return nil, err
 	}
 	path := libraryFile(dir, string(sum))
+	if !Kept(path) {
+		return nil, fs.ErrNotExist
+	}
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -202,6 +205,9 @@ func fill(ctx context.Context, c *compiler, dir, key, source string) error {
 	file := fileName(name) + ".cpp"
 	if err := os.WriteFile(filepath.Join(work, file), []byte(source), 0o600); err != nil {
 		return fmt.Errorf("host: cache: %w", err)
+	}
+	if err := (&Toolchain{c}).Precompile(ctx, work, name, c.flags(), ""); err != nil {
+		return err
 	}
 	const out = "library.so"
 	if err := c.compile(ctx, work, name, file, out); err != nil {
@@ -266,78 +272,4 @@ func fileName(kernel string) string {
 		return '_'
 	}, kernel)
 	return name[:min(len(name), 100)]
-}
-
-// CacheDir returns the folder of the cache, made if need be, which nobody else
-// can write: libraries are loaded from it.
-func CacheDir() (string, error) {
-	if dir := os.Getenv("MLXGRAD_CACHE"); dir != "" {
-		dir = filepath.Join(dir, "host")
-		if err := makePrivate(dir); err != nil {
-			return "", fmt.Errorf("host: MLXGRAD_CACHE: %w", err)
-		}
-		return dir, nil
-	}
-	if base, err := os.UserCacheDir(); err == nil {
-		dir := filepath.Join(base, "mlxgrad", "host")
-		if makePrivate(dir) == nil {
-			return dir, nil
-		}
-	}
-	// No home, or one that cannot be written.
-	dir := filepath.Join(os.TempDir(), "mlxgrad-host-"+strconv.Itoa(os.Getuid()))
-	if err := makePrivate(dir); err != nil {
-		return "", fmt.Errorf("host: no folder for the cache: %w", err)
-	}
-	return dir, nil
-}
-
-// checked remembers the folders that makePrivate has found good.
-var checked sync.Map
-
-func makePrivate(dir string) error {
-	if _, ok := checked.Load(dir); ok {
-		if _, err := os.Lstat(dir); err == nil {
-			return nil
-		}
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || !ok || int(stat.Uid) != os.Getuid() {
-		return fmt.Errorf("%s is not a folder of this user", dir)
-	}
-	if info.Mode().Perm() != 0o700 {
-		if err := os.Chmod(dir, 0o700); err != nil {
-			return err
-		}
-	}
-	// A folder on a read-only file system is no use.
-	probe, err := os.CreateTemp(dir, "probe-")
-	if err != nil {
-		return err
-	}
-	probe.Close()
-	os.Remove(probe.Name())
-	sweep(dir)
-	checked.Store(dir, true)
-	return nil
-}
-
-// sweep removes what processes left in the cache that were ended while they worked there.
-func sweep(dir string) {
-	const old = 24 * time.Hour
-	for _, pattern := range []string{"compile-*", "checked-*", "headers-*", "probe-*", "write-*"} {
-		left, _ := filepath.Glob(filepath.Join(dir, pattern))
-		for _, path := range left {
-			if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > old {
-				os.RemoveAll(path)
-			}
-		}
-	}
 }
