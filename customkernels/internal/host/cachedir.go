@@ -93,7 +93,7 @@ func Kept(path string) bool {
 	}
 	if time.Since(info.ModTime()) > day {
 		now := time.Now()
-		os.Chtimes(path, now, now) // at worst it is made again
+		_ = os.Chtimes(path, now, now) // at worst it is made again
 	}
 	return true
 }
@@ -106,11 +106,10 @@ func sweep(dir string) {
 	if info, err := os.Lstat(swept); err == nil && time.Since(info.ModTime()) < day {
 		return
 	}
-	if os.WriteFile(swept, nil, 0o600) != nil {
+	now := time.Now()
+	if os.WriteFile(swept, []byte(now.Format(time.RFC3339)+"\n"), 0o600) != nil {
 		return
 	}
-	now := time.Now()
-	os.Chtimes(swept, now, now) // what is empty already is not written
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		info, err := e.Info()
