@@ -124,13 +124,10 @@ func build(ctx context.Context, t *host.Toolchain, dir, path, text string, flags
 	if err := writeWorker(work); err != nil {
 		return fmt.Errorf("checked: cache: %w", err)
 	}
-	if err := t.Precompile(ctx, work, name, flags, workerHash()); err != nil {
-		return err
-	}
 	object := make(chan error, 1)
 	library := filepath.Join(dir, hash(t.Key(), workerHash(), strings.Join(runtimeFlags, " "))+".worker.o")
 	go func() { object <- buildRuntime(ctx, t, work, name, library) }()
-	err = t.Run(ctx, work, name, append(append([]string{}, flags...), "-I.", "-c", "-o", "shader.o", source)...)
+	err = t.RunOnHeaders(ctx, work, name, workerHash(), flags, "-c", "-o", "shader.o", source)
 	if rerr := <-object; err == nil {
 		err = rerr
 	}

@@ -206,9 +206,6 @@ func fill(ctx context.Context, c *compiler, dir, key, source string) error {
 	if err := os.WriteFile(filepath.Join(work, file), []byte(source), 0o600); err != nil {
 		return fmt.Errorf("host: cache: %w", err)
 	}
-	if err := (&Toolchain{c}).Precompile(ctx, work, name, c.flags(), ""); err != nil {
-		return err
-	}
 	const out = "library.so"
 	if err := c.compile(ctx, work, name, file, out); err != nil {
 		return err

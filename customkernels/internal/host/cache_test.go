@@ -330,6 +330,3 @@ func BenchmarkCompile(b *testing.B) {
 		})
 	}
 }
-
-// What a process left that was ended while it compiled is removed in time, and not what another
-// is working on.

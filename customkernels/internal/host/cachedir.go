@@ -99,16 +99,17 @@ func Kept(path string) bool {
 }
 
 // sweep removes, once a day, what processes left in the cache that were ended while they
-// worked there, and what has not been used for long: a kernel whose text, header or compiler
-// has changed is never asked for again.
+// worked there, and what was not used for long: a kernel whose text, header or compiler has
+// changed is never asked for again. What was not used while the cache was not, or while it was
+// part of an image, stays.
 func sweep(dir string) {
 	swept := filepath.Join(dir, "swept")
-	if info, err := os.Lstat(swept); err == nil && time.Since(info.ModTime()) < day {
-		return
-	}
 	now := time.Now()
-	if os.WriteFile(swept, []byte(now.Format(time.RFC3339)+"\n"), 0o600) != nil {
-		return
+	last := time.Time{} // before all files
+	if info, err := os.Lstat(swept); err == nil {
+		if last = info.ModTime(); now.Sub(last) < day {
+			return
+		}
 	}
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -116,9 +117,12 @@ func sweep(dir string) {
 		if err != nil {
 			continue
 		}
-		age := now.Sub(info.ModTime())
-		if atWork.MatchString(e.Name()) && age > day || kept.MatchString(e.Name()) && age > unused {
+		written := info.ModTime()
+		if atWork.MatchString(e.Name()) && now.Sub(written) > day || kept.MatchString(e.Name()) && last.Sub(written) > unused {
 			os.RemoveAll(filepath.Join(dir, e.Name()))
 		}
 	}
+	// Last, where the disk was full. Where it still is, the next process sweeps.
+	os.Remove(swept)
+	_ = os.WriteFile(swept, nil, 0o600)
 }

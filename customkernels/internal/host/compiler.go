@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 )
 
@@ -134,8 +133,8 @@ func libraries() []string {
 // compile makes the shader library out of source, both in dir, which holds the
 // headers. Messages of the compiler then name no directory.
 func (c *compiler) compile(ctx context.Context, dir, kernel, source, out string) error {
-	args := slices.Concat(c.flags(), []string{"-I.", "-o", out, source}, libraries())
-	return (&Toolchain{c}).Run(ctx, dir, kernel, args...)
+	args := append([]string{"-o", out, source}, libraries()...)
+	return (&Toolchain{c}).RunOnHeaders(ctx, dir, kernel, "", c.flags(), args...)
 }
 
 // askVersion asks the compiler what it is.

@@ -29,6 +29,9 @@ template <class V, class T, int N, int... I>
 struct swizzle {
   T data[N];
 
+  // No aggregate, so that {x, y} is a V where one is assigned.
+  explicit swizzle() = default;
+  swizzle(const swizzle&) = default;
   MLXG_INLINE constexpr operator V() const { return V(data[I]...); }
   MLXG_INLINE swizzle& operator=(const V& v) {
     int lane = 0;

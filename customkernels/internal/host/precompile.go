@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,43 +12,61 @@ import (
 	"sync"
 )
 
-// precompiling is held by who precompiles the headers.
-var precompiling sync.Mutex
+// precompiled holds the paths at which this process has tried to keep precompiled headers. It
+// does so once: kernels that come meanwhile or later read the text if there are none.
+var precompiled sync.Map
 
-// Precompile puts metal_host.h as compiled with flags into work, a folder of the cache that
-// holds the headers. Reading it is half of what g++ does for a kernel. g++ finds it by itself
-// beside the text, and reads the text if the two do not fit: the code is the same. clang would save a
-// quarter, and refuse what does not fit. It is kept in the cache, 50 to 80 MB for a compiler
-// and its flags; more names what else it holds than this package's headers.
-func (t *Toolchain) Precompile(ctx context.Context, work, kernel string, flags []string, more string) error {
+// RunOnHeaders is Run with flags and args in work, a folder of the cache that holds the headers
+// and a kernel that includes metal_host.h first.
+//
+// Reading that is half of what g++ does for a kernel, so it is kept in the cache as
+// precompiled with these flags, 30 to 50 MB for a compiler, and made by the first kernel, which
+// takes three times as long. g++ finds it by itself beside the text; more names what it holds
+// beyond this package's headers. It spares time and decides nothing: where it cannot be made
+// or read, the text is. clang would save a quarter, and have to be told.
+func (t *Toolchain) RunOnHeaders(ctx context.Context, work, kernel, more string, flags []string, args ...string) error {
+	args = slices.Concat(flags, []string{"-I."}, args)
 	if t.Clang() {
-		return nil
+		return t.Run(ctx, work, kernel, args...)
 	}
-	const header = "metal_host.h"
+	path := precompiledHeaders(filepath.Dir(work), t, more, flags)
+	link := filepath.Join(work, metalHost+".gch")
+	linked := t.precompile(ctx, work, kernel, path, flags) &&
+		os.Symlink(filepath.Join("..", filepath.Base(path)), link) == nil
+	err := t.Run(ctx, work, kernel, args...)
+	var refused *CompileError
+	if linked && errors.As(err, &refused) && os.Remove(link) == nil {
+		// g++ says the same where what was kept is damaged.
+		if err = t.Run(ctx, work, kernel, args...); err == nil {
+			os.Remove(path)
+		}
+	}
+	return err
+}
+
+const metalHost = "metal_host.h"
+
+// precompiledHeaders is where they are kept.
+func precompiledHeaders(dir string, t *Toolchain, more string, flags []string) string {
 	h := sha256.New()
 	for _, part := range append([]string{t.Key(), more}, flags...) {
 		fmt.Fprintf(h, "%d\n%s", len(part), part)
 	}
-	kept := hex.EncodeToString(h.Sum(nil)) + ".gch"
-	path := filepath.Join(filepath.Dir(work), kept)
-	if !Kept(path) {
-		// It takes as long as some kernels: nobody waits for another's.
-		if !precompiling.TryLock() {
-			return nil
-		}
-		defer precompiling.Unlock()
-		const out = "precompiled"
-		if err := t.Run(ctx, work, kernel, slices.Concat(flags, []string{"-I.", "-x", "c++-header", "-o", out, header})...); err != nil {
-			return err
-		}
-		if err := keep(filepath.Join(work, out), path); err != nil {
-			return fmt.Errorf("host: cache: %w", err)
-		}
+	return filepath.Join(dir, hex.EncodeToString(h.Sum(nil))+".gch")
+}
+
+// precompile makes the precompiled headers if need be and reports whether they are there.
+func (t *Toolchain) precompile(ctx context.Context, work, kernel, path string, flags []string) bool {
+	if Kept(path) {
+		return true
 	}
-	if err := os.Symlink(filepath.Join("..", kept), filepath.Join(work, header+".gch")); err != nil {
-		return fmt.Errorf("host: cache: %w", err)
+	if _, tried := precompiled.LoadOrStore(path, true); tried {
+		return false
 	}
-	return nil
+	out := filepath.Join(work, "precompiled")
+	defer os.Remove(out)
+	return t.Run(ctx, work, kernel, slices.Concat(flags, []string{"-I.", "-x", "c++-header", "-o", out, metalHost})...) == nil &&
+		keep(out, path) == nil
 }
 
 // keep gives a file its name in the cache once it is on the disk: nothing looks at its

@@ -14,6 +14,7 @@ constexpr float2 corner = float2(1, 2);
   CHECK(v.x == 1 && v.y == 2 && v.z == 3 && v.w == 4 && v.r == 1 && v.a == 4 && v[2] == 3);
   CHECK(all(v.xy == float2(1, 2)) && all(v.zyx == float3(3, 2, 1)) && all(v.wwww == float4(4)) && all(v.rgba == v) && all(v.bg == float2(3, 2)));
   float4 u = 0;
+  u.xy = {3, 4}; CHECK(all(u == float4(3, 4, 0, 0))); u.zyx = {v.z, 2.0f, half(1)}; CHECK(all(u == float4(1, 2, 3, 0))); u = 0;
   u.xy = v.zw; CHECK(all(u == float4(3, 4, 0, 0)));
   u.wz = v.xy; CHECK(all(u == float4(3, 4, 2, 1)));
   u.xy = u.yx; CHECK(all(u == float4(4, 3, 2, 1)));
