@@ -43,6 +43,27 @@ func TestCUDATextOfCorrectShaders(t *testing.T) {
 	}
 }
 
+// A list in braces is a vector where a swizzle is assigned, as it is in Metal.
+func TestCUDATextOfSwizzles(t *testing.T) {
+	lib, err := Load(fstest.MapFS{"turn.metal": {Data: []byte(`#include <metal_stdlib>
+using namespace metal;
+kernel void turn(device const float2* x [[buffer(0)]], device float4* y [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  float4 v = 0;
+  v.xy = {-x[i].y, x[i].x};
+  v.wz += v.xy;
+  y[i] = v;
+}`)}}, "turn.metal")
+	require.NoError(t, err)
+	k, err := lib.Kernel("")
+	require.NoError(t, err)
+	text, err := k.CUDASource(Launch{
+		Grid: [3]int{3, 1, 1}, Threadgroup: [3]int{3, 1, 1},
+		Outputs: []mlxc.Output{{Shape: []int{3, 4}, DType: mlxc.Float32}},
+	}, mlxc.Zeros(mlxc.Float32, 3, 2))
+	require.NoError(t, err)
+	checkCUDA(t, text)
+}
+
 // Tiles have a text of their own on CUDA, for each dtype and, of widths that fill no mma, for
 // their rests.
 func TestCUDATextOfTiles(t *testing.T) {
