@@ -21,6 +21,7 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 		return append(doubled(x[:32]), add(doubled(x[32:]), x[32:])...)
 	}),
 	"barrier_in_uneven_loop":      ofX(func(x []float64) []float64 { return reversed(add(x[:64], append(x[64:96:96], make([]float64, 32)...))) }),
+	"barrier_within_condition":    ofX(rowsOf(64, total)),
 	"barriers_of_different_turns": ofX(reversed),
 	"broadcast_from_inactive_lane": ofX(rowsOf(32, func(x []float64) []float64 {
 		return perElementOf(x, func(i int) float64 { return x[i] - x[0]*min(1, float64(i)) })

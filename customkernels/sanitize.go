@@ -44,7 +44,7 @@ const (
 
 	FindingLockstep           FindingKind = "lockstep"            // right if the lanes of a simdgroup step together
 	FindingSameValueWrite     FindingKind = "same-value-write"    // several threads write one value at once
-	FindingBarrierAfterExit   FindingKind = "barrier-after-exit"  // a barrier after some threads have ended
+	FindingBarrierAfterExit   FindingKind = "barrier-after-exit"  // a barrier after some threads have returned
 	FindingDivergentReduction FindingKind = "divergent-reduction" // a reduction over some of the lanes
 	FindingNeverRead          FindingKind = "never-read"          // a threadgroup value that nobody reads
 	FindingOrderDependent     FindingKind = "order-dependent"     // other bits in another order of threads, with no access to blame

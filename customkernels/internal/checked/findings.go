@@ -60,11 +60,11 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 		if f.Kind == DivergentBarrier && f.OtherThread >= 0 && slices.Equal(f.Path, f.OtherPath) {
 			continue // one barrier that the compiler has doubled
 		}
-		if f.Kind == BarrierAfterExit && behind(f) {
-			f.Kind = DivergentBarrier
-		}
-		if f.Kind == BarrierAfterExit || f.Kind == DivergentReduction {
+		if f.Kind == DivergentReduction || f.Kind == BarrierAfterExit && !behind(f) {
 			f.OtherPath = nil // of a thread that has ended, no more than its last access
+		}
+		if f.Kind == BarrierAfterExit && (f.OtherPath != nil || !leavesEarly(p.text)) {
+			f.Kind = DivergentBarrier
 		}
 		r.Findings = append(r.Findings, f)
 	}
