@@ -51,6 +51,9 @@ func (k *Kernel) checkLaunch(l Launch, inputs []*mlxc.Array) error {
 	if got, want := len(l.Outputs), len(k.source.Outputs); got != want {
 		return fail("%d outputs, want %d: %v", got, want, k.source.OutputNames)
 	}
+	if l.Grid[0] == 0 && !l.nothingToWrite() && l.InitValue == nil && len(l.InOut) == 0 {
+		return fail("a grid of no threads leaves the outputs undefined: give Launch.Grid the number of threads, or Launch.InitValue what they are")
+	}
 	threads := 1
 	for i := range 3 {
 		if l.Grid[i] < 0 || l.Threadgroup[i] < 0 {

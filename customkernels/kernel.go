@@ -88,7 +88,8 @@ func (k *Kernel) Name() string { return k.name }
 type Launch struct {
 	// Grid and Threadgroup count threads, as Metal's dispatchThreads does: the last
 	// threadgroup of an axis is short if Grid is not a multiple. An axis that is left 0
-	// counts as 1, but for Grid's first: with 0 there are no threads, and nothing is run.
+	// counts as 1, but for Grid's first: with 0 there are no threads, nothing is run, and
+	// InitValue has to say what the outputs are, unless they have no elements.
 	// Groups of one thread leave most of a GPU idle.
 	Grid, Threadgroup [3]int
 	// Resident is how many threadgroups a core of a GPU is to hold at a time, which bounds the
@@ -181,10 +182,9 @@ func defaultArgument(text string) (any, bool) {
 
 // empty reports whether there is nothing to run: no threads, or nothing to write to.
 // A kernel's text need not expect the latter.
-func (l Launch) empty() bool {
-	if l.Grid[0] == 0 {
-		return true
-	}
+func (l Launch) empty() bool { return l.Grid[0] == 0 || l.nothingToWrite() }
+
+func (l Launch) nothingToWrite() bool {
 	for _, o := range l.Outputs {
 		if !slices.Contains(o.Shape, 0) {
 			return false

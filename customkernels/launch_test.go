@@ -297,6 +297,7 @@ func TestWrongLaunches(t *testing.T) {
 		inputs arrays
 		part   string
 	}{
+		{"no threads for outputs", with(func(l *Launch) { l.Grid = [3]int{} }), arrays{x, two}, "a grid of no threads leaves the outputs undefined: give Launch.Grid"},
 		{"inputs missing", with(same), arrays{x}, "1 inputs, want 2: [x factor]"},
 		{"an invalid input", with(same), arrays{x.Add(mlxc.Ones(mlxc.Float32, 7)), two}, "add"},
 		{"a freed input", with(same), arrays{freed, two}, "freed"},

@@ -119,7 +119,7 @@ var explained = []struct{ mlx, ours string }{
 	},
 }
 
-const gradientElsewhere = " (custom kernels have no second derivative: compute what is differentiated twice with MLX's own operations, such as mlxc.RMSNorm)"
+const gradientElsewhere = " (a custom kernel has the gradient that CustomFunction or CustomVJP gives it, and no second one: what is differentiated twice needs MLX's own operations, such as mlxc.RMSNorm)"
 
 const exportElsewhere = " (kernels that run on a CPU are functions of this process: export inside WithPlaceholderGPU, for a Mac, or with MLX's own operations)"
 

@@ -199,7 +199,7 @@ func TestKernelsHaveNoGradient(t *testing.T) {
 		}
 		return grads
 	}, arrays{x})
-	require.ErrorContains(t, err, "CustomKernel. (a kernel has the gradient that CustomFunction gives")
+	require.ErrorContains(t, err, "CustomKernel. (a custom kernel has the gradient that CustomFunction or CustomVJP gives")
 	usable(t)
 }
 

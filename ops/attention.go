@@ -73,7 +73,8 @@ type AttentionConfig struct {
 // scores anew, a tile at a time. Heads wider than 256 are the exception: they are composed of MLX's
 // operations, which hold all scores. On GPUs, where no gradient is
 // being taken (see mlxc.Differentiating), MLX's own fused forward kernel computes what
-// it is made for: heads of 64, 80 or 128 with no options but Scale, Causal and Sinks.
+// it is made for: heads of 64, 80 or 128 with no options but Scale, Causal and Sinks. The
+// last bits of its result are not those of a forward pass under a gradient.
 func Attention(q, k, v *mlxc.Array, c AttentionConfig) *mlxc.Array {
 	if checkAttention(q, k, v, c) == nil && !mlxc.Differentiating() && c.fusedByMLX(currentDevice(), q, k, v) {
 		return mlxc.ScaledDotProductAttention(q, k, v, mlxc.AttentionConfig{Scale: c.Scale, Causal: c.Causal, Sinks: c.Sinks})

@@ -67,7 +67,10 @@ type CrossEntropyConfig struct {
 // Where a gradient is being taken (see mlxc.Differentiating) and the reduction is Mean
 // or Sum, one kernel makes the loss and the gradient: where nothing comes between the
 // loss and the gradient's beginning, it is the gradient already. Elsewhere the gradient
-// is computed from the logits and four numbers that the forward pass keeps of each row.
+// is computed from the logits and four numbers that the forward pass keeps of each row. So
+// a mean that is scaled or weighted before its gradient is taken costs half as much
+// again, and a second gradient's memory; take the losses with no reduction then,
+// and their mean with MLX's operations.
 func CrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	const op = "ops.CrossEntropy"
 	if err := checkCrossEntropy(logits, targets, cfg); err != nil {
