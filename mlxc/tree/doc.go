@@ -30,9 +30,9 @@
 //
 // # Training
 //
-// ValueAndGrad takes the gradient of a loss with respect to a tree; Compile compiles a
-// function from trees to trees, such as a step of training; package optim has the
-// optimisers.
+// ValueAndGrad takes the gradient of a loss with respect to a tree, ValueAndGradAux that of one
+// that has more to tell; Compile compiles a function from trees to trees, such as a step of
+// training; package optim has the optimisers.
 //
 // Functions here build graphs and compute nothing, but for Eval. They neither keep nor
 // free the arrays that they are given, and may be used by any number of goroutines.

@@ -45,6 +45,17 @@ func ExampleValueAndGrad() {
 	// Output: array(6.5, dtype=float32) array(-8, dtype=float32) array(-5, dtype=float32) <nil>
 }
 
+func ExampleValueAndGradAux() {
+	x, y := mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{5, 9})
+	loss := func(p Layer) (*mlxc.Array, *mlxc.Array) {
+		guess := x.Mul(p.Weight).Add(p.Bias)
+		return guess.Sub(y).Square().Mean(), guess
+	}
+	value, guess, grads, err := tree.ValueAndGradAux(loss)(Layer{mlxc.Scalar[float32](3), mlxc.Scalar[float32](0)})
+	fmt.Println(value, guess, grads.Weight, err)
+	// Output: array(6.5, dtype=float32) array([3, 6], dtype=float32) array(-8, dtype=float32) <nil>
+}
+
 func ExampleCompile() {
 	type training struct {
 		Params Layer

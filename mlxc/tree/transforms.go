@@ -16,40 +16,68 @@ import (
 // the returned function returns, on the calling goroutine. The returned function may be
 // used by several goroutines, and inside other transforms, such as Compile.
 func ValueAndGrad[T any](f func(params T) *mlxc.Array) func(params T) (value *mlxc.Array, grads T, err error) {
+	var both func(T) (*mlxc.Array, struct{})
+	if f != nil {
+		both = func(params T) (*mlxc.Array, struct{}) { return f(params), struct{}{} }
+	}
+	of := valueAndGrad("ValueAndGrad", both)
 	return func(params T) (value *mlxc.Array, grads T, err error) {
+		value, _, grads, err = of(params)
+		return value, grads, err
+	}
+}
+
+// ValueAndGradAux is ValueAndGrad of a function that returns more than its loss, the logits or
+// a count of hits, say: a tree of arrays of any dtypes and shapes, which have no part in the
+// gradient.
+func ValueAndGradAux[T, A any](f func(params T) (value *mlxc.Array, aux A)) func(params T) (value *mlxc.Array, aux A, grads T, err error) {
+	return valueAndGrad("ValueAndGradAux", f)
+}
+
+func valueAndGrad[T, A any](op string, f func(params T) (*mlxc.Array, A)) func(params T) (value *mlxc.Array, aux A, grads T, err error) {
+	return func(params T) (value *mlxc.Array, aux A, grads T, err error) {
 		if f == nil {
-			return nil, grads, errors.New("tree: ValueAndGrad: the function is nil")
+			return nil, aux, grads, errors.New("tree: " + op + ": the function is nil")
 		}
 		names, arrays, err := flatten(params)
 		if err != nil {
-			return nil, grads, err
+			return nil, aux, grads, err
 		}
 		if len(arrays) == 0 {
-			return nil, grads, errors.New("tree: ValueAndGrad: the tree has no arrays to take a gradient for")
+			return nil, aux, grads, errors.New("tree: " + op + ": the tree has no arrays to take a gradient for")
 		}
 		all := make([]int, len(arrays))
 		for i, a := range arrays {
 			if all[i] = i; a.Err() == nil && !a.DType().IsFloating() {
-				return nil, grads, fail(names[i], "it is %v, which has no gradient: leave it out of the tree, or convert it with AsType", a.DType())
+				return nil, aux, grads, fail(names[i], "it is %v, which has no gradient: leave it out of the tree, or convert it with AsType", a.DType())
 			}
 		}
+		var like A
 		values, vjps, err := mlxc.ValueAndGrad(func(args []*mlxc.Array) []*mlxc.Array {
 			p, err := Unflatten(params, args)
 			if err != nil {
 				return []*mlxc.Array{mlxc.InvalidArray(err)}
 			}
-			value := f(p)
+			value, more := f(p)
 			if value != nil && value.Err() == nil && !value.DType().IsFloating() {
 				err := fmt.Errorf("the function's value is %v, which has no gradient: return a floating-point one", value.DType())
-				return []*mlxc.Array{mlxc.InvalidArray(mlxc.NewError("tree.ValueAndGrad", err))}
+				return []*mlxc.Array{mlxc.InvalidArray(mlxc.NewError("tree."+op, err))}
 			}
-			return []*mlxc.Array{value}
+			like = more
+			_, others, err := flatten(more)
+			if err != nil {
+				return []*mlxc.Array{mlxc.InvalidArray(err)}
+			}
+			return append([]*mlxc.Array{value}, others...)
 		}, all...)(arrays)
 		if err != nil {
-			return nil, grads, err
+			return nil, aux, grads, err
+		}
+		if aux, err = Unflatten(like, values[1:]); err != nil {
+			return nil, aux, grads, err
 		}
 		grads, err = Unflatten(params, vjps)
-		return values[0], grads, err
+		return values[0], aux, grads, err
 	}
 }
 

@@ -63,6 +63,48 @@ func TestValueAndGradErrors(t *testing.T) {
 	require.ErrorIs(t, err, mlxc.ErrFreed)
 }
 
+// What a function returns beside its loss has no part in the gradient, whatever its dtype and shape,
+// and whether it depends on the parameters or not.
+func TestValueAndGradAux(t *testing.T) {
+	type more struct {
+		Line, Hits, Batch, None *mlxc.Array `mlx:",omitempty"`
+		Rounds                  int         `mlx:"-"`
+	}
+	x := mlxc.FromSlice([]float32{1, 2, 3})
+	both := tree.ValueAndGradAux(func(p linear) (*mlxc.Array, more) {
+		line := p.Weight.Mul(x).Add(p.Bias)
+		return line.Square().Sum(), more{Line: line, Hits: line.Greater(number(4)).AsType(mlxc.Int32).Sum(), Batch: x, Rounds: 7}
+	})
+	value, aux, grads, err := both(linear{number(2), number(1)})
+	require.NoError(t, err)
+	require.Equal(t, []float32{83, 68, 30}, values(t, []*mlxc.Array{value, grads.Weight, grads.Bias}))
+	require.Equal(t, []float32{3, 5, 7, 1, 2, 3}, values(t, []*mlxc.Array{aux.Line, aux.Batch}))
+	hits, err := mlxc.Item[int32](aux.Hits)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, hits)
+	require.Nil(t, aux.None)
+	require.Equal(t, 7, aux.Rounds)
+
+	step := tree.Compile(func(p linear) (map[string]*mlxc.Array, error) {
+		value, aux, grads, err := both(p)
+		return map[string]*mlxc.Array{"value": value, "line": aux.Line, "weight": grads.Weight}, err
+	})
+	out, err := step.Call(linear{number(2), number(1)})
+	require.NoError(t, err)
+	require.Equal(t, []float32{3, 5, 7, 83, 68}, values(t, []*mlxc.Array{out["line"], out["value"], out["weight"]}))
+
+	_, _, _, err = tree.ValueAndGradAux[linear, more](nil)(linear{})
+	require.EqualError(t, err, "tree: ValueAndGradAux: the function is nil")
+	_, _, _, err = tree.ValueAndGradAux(func(p linear) (*mlxc.Array, []*mlxc.Array) { return p.Weight, []*mlxc.Array{nil} })(linear{number(1), number(2)})
+	require.ErrorIs(t, err, mlxc.ErrNil)
+	_, _, _, err = tree.ValueAndGradAux(func(p linear) (*mlxc.Array, *mlxc.Array) {
+		return p.Weight, p.Weight.Add(mlxc.Ones(mlxc.Float32, 2)).Add(mlxc.Ones(mlxc.Float32, 3))
+	})(linear{number(1), number(2)})
+	require.ErrorContains(t, err, "add")
+	_, _, _, err = tree.ValueAndGradAux(func(p linear) (*mlxc.Array, *mlxc.Array) { return p.Weight.AsType(mlxc.Int32), x })(linear{number(1), number(2)})
+	require.ErrorContains(t, err, "tree.ValueAndGradAux")
+}
+
 type input struct {
 	Params linear
 	X      *mlxc.Array
