@@ -97,7 +97,7 @@ func programFor(ctx context.Context, text string, variables initial) (*Program, 
 		return nil, err
 	}
 	flags := shaderFlags(t, variables)
-	key := hash(append(append([]string{t.Key(), workerHash(), text}, flags...), linkFlags...)...)
+	key := host.Hash(append(append([]string{t.Key(), workerHash(), text}, flags...), linkFlags...)...)
 	path := filepath.Join(dir, key+".checked")
 	if !host.Kept(path) {
 		if err := build(ctx, t, dir, path, text, flags); err != nil {
@@ -126,7 +126,7 @@ func build(ctx context.Context, t *host.Toolchain, dir, path, text string, flags
 		return fmt.Errorf("checked: cache: %w", err)
 	}
 	object := make(chan error, 1)
-	library := filepath.Join(dir, hash(t.Key(), workerHash(), strings.Join(runtimeFlags, " "))+".worker.o")
+	library := filepath.Join(dir, host.Hash(t.Key(), workerHash(), strings.Join(runtimeFlags, " "))+".worker.o")
 	go func() { object <- buildRuntime(ctx, t, work, name, library) }()
 	err = t.RunOnHeaders(ctx, work, name, workerHash(), flags, "-c", "-o", "shader.o", source)
 	if rerr := <-object; err == nil {
@@ -178,11 +178,3 @@ var workerHash = sync.OnceValue(func() string {
 	})
 	return hex.EncodeToString(h.Sum(nil))
 })
-
-func hash(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		fmt.Fprintf(h, "%d\n%s", len(p), p)
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}

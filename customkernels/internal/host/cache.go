@@ -125,14 +125,10 @@ func (c *compiler) library(ctx context.Context, source string) (*Library, error)
 
 // cacheKey names the library that c makes of source on this processor.
 func cacheKey(c *compiler, source string) string {
-	h := sha256.New()
-	for _, part := range append([]string{
+	return Hash(append([]string{
 		source, string(headerHash[:]), c.path, c.version, processorName(),
 		strings.Join(c.command[1:], "\x00"),
-	}, append(c.flags(), libraries()...)...) {
-		fmt.Fprintf(h, "%d\n%s", len(part), part)
-	}
-	return hex.EncodeToString(h.Sum(nil))
+	}, append(c.flags(), libraries()...)...)...)
 }
 
 // obtain loads the library from the cache on disk, filling it first if need be.
@@ -165,10 +161,7 @@ func libraryFile(dir, sum string) string { return filepath.Join(dir, sum+".so") 
 func keyFile(dir, key string) string     { return filepath.Join(dir, key+".key") }
 
 func loadCached(dir, key string) (*Library, error) {
-	if !Kept(keyFile(dir, key)) {
-		return nil, fs.ErrNotExist
-	}
-	sum, err := os.ReadFile(keyFile(dir, key))
+	sum, err := readKept(keyFile(dir, key))
 	if err != nil {
 		return nil, err
 	}
@@ -179,10 +172,7 @@ func loadCached(dir, key string) (*Library, error) {
 		return nil, err
 	}
 	path := libraryFile(dir, string(sum))
-	if !Kept(path) {
-		return nil, fs.ErrNotExist
-	}
-	content, err := os.ReadFile(path)
+	content, err := readKept(path)
 	if err != nil {
 		return nil, err
 	}

@@ -133,21 +133,28 @@ func TestCorruptLibrary(t *testing.T) {
 		func(string, []byte) []byte { return nil },
 	} {
 		require.NoError(t, fill(t.Context(), c, dir, key, text))
-		found, err := filepath.Glob(filepath.Join(dir, "*.so"))
-		require.NoError(t, err)
-		require.Len(t, found, 1)
-		content, err := os.ReadFile(found[0])
-		require.NoError(t, err)
-		require.NoError(t, os.Remove(found[0]))
-		require.NoError(t, os.WriteFile(found[0], damage(found[0], content), 0o600))
+		path, content := takeLibrary(t, dir)
+		require.NoError(t, os.WriteFile(path, damage(path, content), 0o600))
 		_, err = loadCached(dir, key)
 		require.ErrorContains(t, err, "content differs from its hash")
 		forget()
 		l, err := Compile(t.Context(), text)
 		require.NoError(t, err)
 		works(t, l)
-		require.NoError(t, os.Remove(found[0]))
+		require.NoError(t, os.Remove(path))
 	}
+}
+
+// takeLibrary takes the only library out of a cache.
+func takeLibrary(t *testing.T, dir string) (path string, content []byte) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "*.so"))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	content, err = os.ReadFile(found[0])
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(found[0]))
+	return found[0], content
 }
 
 func TestCacheKey(t *testing.T) {

@@ -1,7 +1,10 @@
 package host
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -96,6 +99,23 @@ func Kept(path string) bool {
 		_ = os.Chtimes(path, now, now) // at worst it is made again
 	}
 	return true
+}
+
+// readKept reads a file that the cache keeps.
+func readKept(path string) ([]byte, error) {
+	if !Kept(path) {
+		return nil, fs.ErrNotExist
+	}
+	return os.ReadFile(path)
+}
+
+// Hash names in the cache what is made of these parts.
+func Hash(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(h, "%d\n%s", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // sweep removes, once a day, what processes left in the cache that were ended while they

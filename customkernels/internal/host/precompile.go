@@ -2,10 +2,7 @@ package host
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,11 +45,7 @@ const metalHost = "metal_host.h"
 
 // precompiledHeaders is where they are kept.
 func precompiledHeaders(dir string, t *Toolchain, more string, flags []string) string {
-	h := sha256.New()
-	for _, part := range append([]string{t.Key(), more}, flags...) {
-		fmt.Fprintf(h, "%d\n%s", len(part), part)
-	}
-	return filepath.Join(dir, hex.EncodeToString(h.Sum(nil))+".gch")
+	return filepath.Join(dir, Hash(append([]string{t.Key(), more}, flags...)...)+".gch")
 }
 
 // precompile makes the precompiled headers if need be and reports whether they are there.

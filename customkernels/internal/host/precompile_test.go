@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// withPrecompiled returns a compiler that takes precompiled headers, and a kernel, the bytes that
-// the compiler makes of it and where its headers are kept, all in an empty cache.
+// withPrecompiled returns, in an empty cache, what compiles a kernel to the bytes of its library,
+// and where the headers are kept that it precompiles.
 func withPrecompiled(t *testing.T) (library func() []byte, path string) {
 	t.Helper()
 	c := compilers(t)[0]
@@ -17,18 +17,13 @@ func withPrecompiled(t *testing.T) (library func() []byte, path string) {
 		t.Skip("clang reads the headers' text")
 	}
 	text := source(t, "rms_norm_like", "TYPE", "half", "READS", "4")
-	t.Setenv("MLXGRAD_CACHE", t.TempDir())
-	dir, err := CacheDir()
+	dir := cold(t)
+	_, err := CacheDir()
 	require.NoError(t, err)
 	library = func() []byte {
 		t.Helper()
 		require.NoError(t, fill(t.Context(), c, dir, cacheKey(c, text), text))
-		found, err := filepath.Glob(filepath.Join(dir, "*.so"))
-		require.NoError(t, err)
-		require.Len(t, found, 1)
-		content, err := os.ReadFile(found[0])
-		require.NoError(t, err)
-		require.NoError(t, os.Remove(found[0]))
+		_, content := takeLibrary(t, dir)
 		return content
 	}
 	return library, precompiledHeaders(dir, &Toolchain{c}, "", c.flags())

@@ -30,11 +30,9 @@ func compilerVersion(path string, args []string) (string, error) {
 	var file string
 	if dir, err := CacheDir(); err == nil {
 		file = filepath.Join(dir, hex.EncodeToString(sum[:])+".compiler")
-		if Kept(file) {
-			if text, err := os.ReadFile(file); err == nil && len(text) > 0 {
-				versions.Store(id, string(text))
-				return string(text), nil
-			}
+		if text, err := readKept(file); err == nil && len(text) > 0 {
+			versions.Store(id, string(text))
+			return string(text), nil
 		}
 	}
 	version, err := askVersion(path, args)
