@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -25,8 +26,9 @@ const (
 
 func newLargeArray(t *testing.T, seed uint64) largeArray {
 	t.Helper()
-	if !long.Enabled() || mlxc.CurrentBackend() == mlxc.BackendCPU {
-		t.Skip("arrays of 9 GB are for a GPU")
+	long.Only(t, "arrays of 9 GB")
+	if mlxc.CurrentBackend() == mlxc.BackendCPU {
+		skip.Missing(t, skip.GPU, "arrays of 9 GB are for a GPU")
 	}
 	var l largeArray
 	for i := range largeParts {

@@ -43,9 +43,7 @@ func TestTransposeInEveryGeometry(t *testing.T) {
 
 // More matrices than a grid has groups along an axis.
 func TestTransposeOfManyMatrices(t *testing.T) {
-	if !long.Enabled() {
-		t.Skip("65,537 threadgroups of 256 threads take their time")
-	}
+	long.Only(t, "65,537 threadgroups of 256 threads")
 	x := normal(1, mlxc.BFloat16, 65537, 16, 16)
 	want := floats(t, mlxTranspose(x))
 	for _, d := range devices {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -33,9 +34,9 @@ func RunOnGPU(t *testing.T, flags ...string) {
 	t.Helper()
 	switch {
 	case os.Getenv(variable) != "":
-		t.Skip("this is the process that runs on the GPU")
+		skip.Platform(t, "this is the process that runs on the GPU")
 	case !mlxc.GPU.Available():
-		t.Skip("there is no GPU")
+		skip.Missing(t, skip.GPU, "MLX finds none")
 	}
 	program, err := os.Executable()
 	if err != nil {

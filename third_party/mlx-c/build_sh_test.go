@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 // What build.sh makes of its command line, with a stand-in for go: what it builds prints how it was
 // called.
 func TestBuildScript(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("a script for bash")
+		skip.Platform(t, "Windows has no bash")
 	}
 	parent := t.TempDir()
 	root := filepath.Join(parent, "a checkout")
