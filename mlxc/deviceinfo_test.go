@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -96,6 +97,7 @@ func TestSynchronize(t *testing.T) {
 }
 
 func TestMemoryLimits(t *testing.T) {
+	testdevice.CPUOnly(t, "a GPU queues all operations before it finishes the first, and keeps their inputs until then")
 	before := mlxc.MemoryLimit()
 	require.Positive(t, before)
 	previous, err := mlxc.SetMemoryLimit(1 << 30)

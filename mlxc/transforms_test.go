@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -64,6 +65,7 @@ func TestAsFunc(t *testing.T) {
 
 // What is to be computed again is not kept meanwhile, nor is what rules make.
 func TestCheckpointGivesUpMemory(t *testing.T) {
+	testdevice.CPUOnly(t, "a GPU queues all operations before it finishes the first, and keeps their inputs until then")
 	const layers, size = 24, 1 << 18
 	x := mlxc.Ones(mlxc.Float32, size)
 	peak := func(layer mlxc.Func) int {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/skip"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -96,3 +97,5 @@ func TestGradientIsExportedForCUDA(t *testing.T) {
 		closeTo(t, want, got[i])
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestGradientIsExportedForCUDA)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -125,6 +126,8 @@ func TestRowsBeyond32Bits(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestRowsBeyond32Bits)
+
 func TestTransposeBeyond32Bits(t *testing.T) {
 	x := newLargeArray(t, 1)
 	mlxc.WithScope(func() {
@@ -136,6 +139,8 @@ func TestTransposeBeyond32Bits(t *testing.T) {
 		equalBits(t, x.whole, Transpose2D(y), "and back")
 	})
 }
+
+var _ = testdevice.AlsoOnGPU(TestTransposeBeyond32Bits)
 
 // The table is large, or what is looked up.
 func TestEmbeddingBeyond32Bits(t *testing.T) {
@@ -163,3 +168,5 @@ func TestEmbeddingBeyond32Bits(t *testing.T) {
 		require.True(t, same)
 	})
 }
+
+var _ = testdevice.AlsoOnGPU(TestEmbeddingBeyond32Bits)
