@@ -16,14 +16,14 @@ import (
 // Variable is the environment variable that has the meaning of the flag. Its value is 1.
 const Variable = "MLXGRAD_LONG"
 
-var flagged = flag.Bool("long", false, "also run what takes minutes")
+var flagged = flag.Bool("long", false, "also run tests that take minutes")
 
 // Enabled reports whether long tests run.
 func Enabled() bool {
 	return os.Getenv(Variable) == "1" || *flagged // in this order: Go's cache of results must see that it is read
 }
 
-// Only skips the test unless long tests run. The reason tells what takes long.
+// Only skips the test unless long tests run. The reason names the work that takes long.
 func Only(t testing.TB, reason string) {
 	t.Helper()
 	if !Enabled() {

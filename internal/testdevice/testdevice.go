@@ -79,7 +79,7 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// mainOnGPU does what -gpu asks for and returns the exit status.
+// mainOnGPU implements -gpu and returns the exit status.
 func mainOnGPU() int {
 	ctx := context.Background()
 	names, err := chosen(ctx)
@@ -163,7 +163,7 @@ func run(ctx context.Context, names []string) (report string, err error) {
 			skipped++
 		}
 	}
-	report = fmt.Sprintf("%s\n%d of %d tests ran on the GPU, of which %d skipped themselves",
+	report = fmt.Sprintf("%s\n%d of %d tests ran on the GPU; %d skipped themselves",
 		bytes.ReplaceAll(out, []byte{0x16}, nil), len(ran), len(names), skipped)
 	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return ran[name] })
 	switch {
