@@ -42,6 +42,7 @@ func TestNoCompiler(t *testing.T) {
 }
 
 func TestCache(t *testing.T) {
+	t.Setenv("CXX", newStandIn(t, "").path)
 	dir := cold(t)
 	text := source(t, "copy")
 	works(t, compileFile(t, "copy"))
@@ -93,6 +94,7 @@ func TestKeyOfAnotherKernel(t *testing.T) {
 
 // A library that is broken on disk is never mapped.
 func TestCorruptLibrary(t *testing.T) {
+	t.Setenv("CXX", newStandIn(t, "").path)
 	dir := cold(t)
 	text := source(t, "copy")
 	c, err := findCompiler()
