@@ -49,8 +49,8 @@ func withoutRights(t *testing.T, cmd *exec.Cmd, dir string) {
 	}
 }
 
-// A checkout that is set up can be used by a user who cannot write it. What would have to be
-// written there is an error that says so.
+// A checkout that is set up works for a user without the right to write it. If set-up would have
+// to write there, it fails with an error that says so.
 func TestReadOnlyCheckout(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	require.NoError(t, err)

@@ -121,10 +121,14 @@ func (c *compiler) library(ctx context.Context, source string) (*Library, error)
 	}
 }
 
+// cacheFormat is part of the key of a library. Change it with the names or the content of the files in
+// the cache, which versions of this package share.
+const cacheFormat = "2"
+
 // cacheKey names the library that c makes of source on this processor.
 func cacheKey(c *compiler, source string) string {
 	return Hash(append([]string{
-		source, string(headerHash[:]), c.path, c.version, processorName(),
+		cacheFormat, source, string(headerHash[:]), c.path, c.version, processorName(),
 		strings.Join(c.command[1:], "\x00"),
 	}, append(c.flags(), libraries()...)...)...)
 }

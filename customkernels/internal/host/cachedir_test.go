@@ -100,7 +100,7 @@ func TestFilesOfOthersAreNotLoaded(t *testing.T) {
 		t.Log("NOT TESTED: files of another owner, which only root can make")
 	}
 	for name, do := range taint {
-		for extension, again := range map[string]string{".so": "kernel", ".key": "kernel", ".compiler": "", ".gch": "headers"} {
+		for extension, again := range map[string]string{".so": "kernel", ".key": "kernel", ".version": "", ".gch": "headers"} {
 			dir := cold(t)
 			works(t, compileFile(t, "copy"))
 			if extension == ".gch" {

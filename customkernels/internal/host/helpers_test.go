@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// cold gives the test a cache of its own, and forgets what the process knows. It returns the folder.
+// cold gives the test a cache of its own, of which the process knows nothing, and returns its folder.
 func cold(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,7 +48,7 @@ func cold(t *testing.T) string {
 	return filepath.Join(dir, "host")
 }
 
-// forget makes the process know as little of libraries, compilers and folders as a new one.
+// forget clears all that the process remembers of libraries, compilers and folders.
 func forget() {
 	mu.Lock()
 	clear(loaded)

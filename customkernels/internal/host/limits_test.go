@@ -75,7 +75,7 @@ func TestDamagedVersion(t *testing.T) {
 	t.Setenv("CXX", newStandIn(t, "").path)
 	dir := cold(t)
 	works(t, compileFile(t, "copy"))
-	path := files(t, dir, "*.compiler")[0]
+	path := files(t, dir, "*.version")[0]
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	libraries := files(t, dir, "*.so")

@@ -29,7 +29,7 @@ func compilerVersion(path string, args []string) (string, error) {
 	}
 	var file string
 	if dir, err := CacheDir(); err == nil {
-		file = filepath.Join(dir, Hash(id)+".compiler")
+		file = filepath.Join(dir, Hash(id)+".version")
 		if text, err := readKept(file); err == nil {
 			sum, version, _ := strings.Cut(string(text), "\n")
 			if sum == Hash(id, version) {
