@@ -28,6 +28,7 @@ func inNamespace(t *testing.T) bool {
 		if os.Geteuid() != 0 {
 			cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
 			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
 		}
 		return cmd.CombinedOutput()
 	}
