@@ -46,13 +46,15 @@ func InCache(write func(dir string) error) error {
 		if err != nil {
 			return err
 		}
-		if err = write(dir); !diskFailed(err) {
+		err = write(dir)
+		failure := diskFailure(err)
+		if failure == nil {
 			return err
 		}
 		placesLock.Lock()
 		for name, p := range examined {
 			if p.dir == dir {
-				examined[name] = place{dir, fmt.Errorf("%s: %w", name, err)}
+				examined[name] = place{dir, fmt.Errorf("%s: %w", name, failure)}
 			}
 		}
 		placesLock.Unlock()
@@ -71,15 +73,16 @@ var (
 	told       = map[string]bool{}  // warnings that were logged
 )
 
-// places returns the names of the places, best first.
-func places() []string {
-	var names []string
+// places returns the names of the places, best first. If the best is missing, reasons says why.
+func places() (names, reasons []string) {
 	if dir := os.Getenv("MLXGRAD_CACHE"); dir != "" {
 		names = append(names, filepath.Join(dir, "host"))
 	} else if base, err := os.UserCacheDir(); err == nil {
 		names = append(names, filepath.Join(base, "mlxgrad", "host"))
+	} else {
+		reasons = append(reasons, err.Error())
 	}
-	return append(names, filepath.Join(os.TempDir(), "mlxgrad-host-"+strconv.Itoa(os.Geteuid())))
+	return append(names, filepath.Join(os.TempDir(), "mlxgrad-host-"+strconv.Itoa(os.Geteuid()))), reasons
 }
 
 // folders returns the folders from which kernels are loaded. Kernels are written to the last one. The
@@ -87,8 +90,8 @@ func places() []string {
 func folders() (dirs []string, err error) {
 	placesLock.Lock()
 	defer placesLock.Unlock()
-	var reasons []string
-	for _, name := range places() {
+	names, reasons := places()
+	for _, name := range names {
 		p, known := examined[name]
 		if _, err := os.Lstat(p.dir); !known || p.err == nil && err != nil {
 			p = examine(name)
@@ -205,13 +208,16 @@ func noexec(dir string) bool {
 // diskWords are what compilers print when a disk fails.
 var diskWords = regexp.MustCompile(`No space left on device|Disk quota exceeded|File too large|File size limit exceeded|Read-only file system`)
 
-// diskFailed reports whether err says that nothing more can be written to a disk.
-func diskFailed(err error) bool {
+// diskFailure returns the part of err that says that nothing more can be written to a disk, or nil.
+func diskFailure(err error) error {
 	for _, number := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EROFS} {
 		if errors.Is(err, number) {
-			return true
+			return number
 		}
 	}
 	var refused *CompileError
-	return errors.As(err, &refused) && diskWords.MatchString(refused.Output)
+	if errors.As(err, &refused) && diskWords.MatchString(refused.Output) {
+		return errors.New(diskWords.FindString(refused.Output))
+	}
+	return nil
 }
