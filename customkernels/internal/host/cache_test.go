@@ -81,15 +81,26 @@ func TestCache(t *testing.T) {
 // A key that leads to the library of another kernel is not believed.
 func TestKeyOfAnotherKernel(t *testing.T) {
 	dir := cold(t)
-	c, err := findCompiler()
+	c := newStandIn(t, "")
+	text := source(t, "copy")
+	another := text + "// another\n"
+	for _, text := range []string{text, another} {
+		_, err := c.library(t.Context(), text)
+		require.NoError(t, err)
+	}
+	key, err := os.ReadFile(keyFile(dir, cacheKey(c.compiler, another)))
 	require.NoError(t, err)
-	compileFile(t, "row_sum")
-	works(t, compileFile(t, "copy"))
-	other, err := os.ReadFile(keyFile(dir, cacheKey(c, source(t, "row_sum"))))
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(keyFile(dir, cacheKey(c, source(t, "copy"))), other, 0o600))
+	require.NoError(t, os.WriteFile(keyFile(dir, cacheKey(c.compiler, text)), key, 0o600))
+	_, err = loadCached(dir, cacheKey(c.compiler, text))
+	require.Error(t, err)
+	require.Equal(t, 2, c.starts(t, "kernel"))
 	forget()
-	works(t, compileFile(t, "copy"))
+	l, err := c.library(t.Context(), text)
+	require.NoError(t, err)
+	works(t, l)
+	require.Equal(t, 3, c.starts(t, "kernel"))
+	_, err = loadCached(dir, cacheKey(c.compiler, text))
+	require.NoError(t, err)
 }
 
 // A library that is broken on disk is never mapped.
@@ -222,13 +233,14 @@ func TestSharedCompilation(t *testing.T) {
 // Processes that fill one cache at once all come out with a good library.
 func TestTwoProcesses(t *testing.T) {
 	dir := t.TempDir()
+	c := newStandIn(t, "")
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
 			cmd := exec.Command(exe)
-			cmd.Env = append(os.Environ(), "HOST_TEST_FILL="+dir)
+			cmd.Env = append(os.Environ(), "HOST_TEST_FILL="+dir, "CXX="+c.path)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Errorf("%v\n%s", err, out)

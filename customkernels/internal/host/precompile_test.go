@@ -1,9 +1,9 @@
 package host
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,19 +50,15 @@ func TestDamagedPrecompiledHeaders(t *testing.T) {
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	size := len(whole)
-	for name, damaged := range map[string][]byte{
-		"no header": []byte("no such file"),
-		"one byte":  slices.Concat(whole[:size/2], []byte{whole[size/2] + 1}, whole[size/2+1:]),
-	} {
-		require.NoError(t, os.WriteFile(path, damaged, 0o600))
-		forget()
-		require.Equal(t, content, library(), name)
-		require.Len(t, files(t, dir, "*.gch"), 1, name)
-		path = files(t, dir, "*.gch")[0]
-		info, err := os.Stat(path)
-		require.NoError(t, err)
-		require.InDelta(t, size, info.Size(), 1e5, name)
-	}
+	whole[size/2]++
+	require.NoError(t, os.WriteFile(path, whole, 0o600))
+	forget()
+	require.Equal(t, content, library())
+	require.Len(t, files(t, dir, "*.gch"), 1)
+	now, err := os.ReadFile(files(t, dir, "*.gch")[0])
+	require.NoError(t, err)
+	require.False(t, bytes.Equal(whole, now))
+	require.InDelta(t, size, len(now), 1e5)
 }
 
 // Precompiled headers that g++ refuses are removed.

@@ -93,6 +93,7 @@ func TestCacheIsSwept(t *testing.T) {
 
 // All files that lead to a kernel's library count as used.
 func TestWhatIsLoadedIsUsed(t *testing.T) {
+	t.Setenv("CXX", newStandIn(t, "").path)
 	cold(t)
 	text := source(t, "copy")
 	_, err := Compile(t.Context(), text)
