@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// cold gives the test a cache of its own, of which the process knows nothing, and returns its folder.
+// cold gives the test an empty cache and returns its folder.
 func cold(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
