@@ -23,16 +23,16 @@ var testCache string
 
 // Every run of the tests starts with a cold cache of its own.
 func TestMain(m *testing.M) {
+	if fill := os.Getenv("HOST_TEST_FILL"); fill != "" {
+		os.Setenv("MLXGRAD_CACHE", fill)
+		fillCache()
+	}
 	dir, err := os.MkdirTemp("", "host-test-")
 	if err != nil {
 		panic(err)
 	}
 	testCache = dir
 	os.Setenv("MLXGRAD_CACHE", dir)
-	if fill := os.Getenv("HOST_TEST_FILL"); fill != "" {
-		os.Setenv("MLXGRAD_CACHE", fill)
-		fillCache()
-	}
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
