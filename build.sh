@@ -4,7 +4,15 @@
 set -euo pipefail
 
 unset CDPATH # With it, cd may print where it went, and go elsewhere.
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+script=${BASH_SOURCE[0]}
+while [ -L "$script" ]; do # readlink -f is missing on older macOS
+  target=$(readlink "$script")
+  case $target in
+    /*) script=$target ;;
+    *) script=$(dirname "$script")/$target ;;
+  esac
+done
+root=$(cd "$(dirname "$script")" && pwd)
 third=$root/third_party/mlx-c
 install=$third/install
 
@@ -50,19 +58,37 @@ takes_nothing() {
   [ $# = 0 ] || die "it takes nothing, and not $1: see ./build.sh help"
 }
 
+# programs is where this script builds programs: beside what was brought or, in a checkout that
+# cannot be written, in a temporary folder.
+programs=$third/build
+programs_folder() {
+  if ! mkdir -p "$programs" 2>/dev/null || ! [ -w "$programs" ]; then
+    programs=$(mktemp -d "${TMPDIR:-/tmp}/mlxgrad-XXXXXX")
+    trap 'rm -rf "$programs"' EXIT
+  fi
+}
+
+# finish runs the last program. A temporary folder is removed after it.
+finish() {
+  if [ "$programs" = "$third/build" ]; then exec "$@"; fi
+  "$@"
+  exit
+}
+
 setup() {
   command -v go >/dev/null || die "go is not on the PATH: install Go 1.26 or later"
+  programs_folder
   # Built rather than run by "go run", which would add a line to every error. Git, which Go
   # asks for the commit, refuses a checkout of another user's, as containers have.
   local out
-  if ! out=$(go build -C "$root" -buildvcs=false -o "$third/build/setup" ./third_party/mlx-c 2>&1); then
+  if ! out=$(go build -C "$root" -buildvcs=false -o "$programs/setup" ./third_party/mlx-c 2>&1); then
     case $out in
       *"$third/build"*"permission denied"* | *"$third/build"*"read-only file system"*) die "$third/build cannot be written: make third_party/mlx-c writable, or use a checkout of your own" ;;
       *"no space left on device"*) die "the disk is full: free some 200 MB and run ./build.sh setup again" ;;
       *) die "the set-up program does not build: see Go's message below"$'\n'"$out" ;;
     esac
   fi
-  "$third/build/setup" "$third" "$@"
+  "$programs/setup" "$third" "$@"
   cuda_headers
 }
 
@@ -104,11 +130,11 @@ go_test() {
   local arg
   for arg in "$@"; do
     case $arg in
-      ./* | github.com/*) exec go test -timeout 20m "$@" ;;
+      ./* | github.com/*) finish go test -timeout 20m "$@" ;;
     esac
   done
   # What takes longest first, beside which the rest runs.
-  exec go test -timeout 20m ./ops ./... "$@"
+  finish go test -timeout 20m ./ops ./... "$@"
 }
 
 # part runs one part of test-long and notes its failure in failed.
@@ -177,16 +203,16 @@ case $verb in
     ;;
   install)
     setup
-    exec "$third/build/setup" "$third" install "$@"
+    finish "$programs/setup" "$third" install "$@"
     ;;
   package)
     setup
-    exec "$third/build/setup" "$third" package "$@"
+    finish "$programs/setup" "$third" package "$@"
     ;;
   parity)
     setup
-    go build -C "$root" -buildvcs=false -o "$third/build/mlxgrad" ./compare/cmd/mlxgrad
-    exec "$third/build/mlxgrad" parity "$@"
+    go build -C "$root" -buildvcs=false -o "$programs/mlxgrad" ./compare/cmd/mlxgrad
+    finish "$programs/mlxgrad" parity "$@"
     ;;
   test)
     setup

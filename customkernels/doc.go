@@ -39,6 +39,24 @@
 // MLX puts inputs of eight elements or more in device memory, whatever the parameter says: Apple's
 // compiler then refuses to pass them to a helper that says constant, which Sanitize finds.
 //
+// # Compiled kernels
+//
+// The host executor compiles with the compiler that the environment variable CXX names, or else
+// with g++, clang++ or c++. CXX is read as the go command reads it: it may have arguments, and a
+// path with spaces stands in quotes, CXX='"/opt/my tools/g++" -m64'. A compiler that does not
+// end within ten minutes is stopped, and the launch fails.
+//
+// The libraries are kept in the folder that CacheDir returns and used by later processes. Files
+// there are loaded only if nobody but the user and root can write them and the folders above them.
+//
+// The package logs to the default logger of log/slog, each at most once in a process:
+//
+//   - at level Info, that it compiles kernels, when that takes longer than a second in all;
+//   - at level Warn, that compiled kernels are kept in a temporary folder, and why;
+//   - at level Warn, that the folder was emptied because others could write it.
+//
+// slog.SetLogLoggerLevel(slog.LevelWarn) hides the first, and so does any handler of that level.
+//
 // # Checking
 //
 // Kernel.Sanitize runs a launch in a process of its own under a checker that finds

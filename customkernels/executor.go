@@ -70,8 +70,12 @@ func HostCompiler() (string, error) {
 	return host.CompilerInfo(), nil
 }
 
-// CacheDir returns the folder in which the host executor keeps compiled kernels:
-// MLXGRAD_CACHE if that is set, else one in the user's cache folder. With g++ it begins
-// with precompiled headers of 34 MB, and of 45 MB for the checker. Deleting it is safe;
-// what was not used in 30 days of use is deleted.
+// CacheDir returns the folder in which the host executor keeps compiled kernels: the folder host in
+// MLXGRAD_CACHE if that is set, else mlxgrad/host in the user's cache folder. If others can write
+// that folder or one above it, or if its disk is full, read-only or mounted noexec, CacheDir returns
+// mlxgrad-host-UID in the system's temporary folder instead and logs why; the choice holds for the
+// life of the process. If that cannot be used either, CacheDir returns an error.
+//
+// With g++ the folder begins with precompiled headers of 34 MB, and of 45 MB for the checker.
+// Deleting it is safe; files that were not used in 30 days of use are deleted.
 func CacheDir() (string, error) { return host.CacheDir() }

@@ -39,9 +39,10 @@ chmod +x "$2"
 `), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "clang++"), []byte("#!/bin/sh\n"), 0o755))
 
+	path := "a checkout/build.sh"
 	run := func(env []string, args ...string) (string, int) {
 		t.Helper()
-		cmd := exec.Command("bash", append([]string{"a checkout/build.sh"}, args...)...)
+		cmd := exec.Command("bash", append([]string{path}, args...)...)
 		cmd.Dir = parent
 		cmd.Env = append([]string{"PATH=" + bin + ":/usr/bin:/bin"}, env...)
 		out, err := cmd.CombinedOutput()
@@ -98,6 +99,21 @@ chmod +x "$2"
 	require.Equal(t, 1, code)
 	_, code = run(nil, "test-long")
 	require.Zero(t, code)
+
+	// Links lead to the checkout, whatever the folder of the link.
+	links := filepath.Join(parent, "links")
+	require.NoError(t, os.Mkdir(links, 0o755))
+	for link, target := range map[string]string{
+		"links/absolute": filepath.Join(root, "build.sh"), "links/relative": "../a checkout/build.sh", "links/link": "relative",
+	} {
+		require.NoError(t, os.Symlink(target, filepath.Join(parent, link)))
+	}
+	for _, path = range []string{"links/absolute", "links/relative", "links/link", filepath.Join(links, "link")} {
+		out, code := run(nil, "setup")
+		require.Equal(t, set+"\n", out, path)
+		require.Zero(t, code)
+	}
+	path = "a checkout/build.sh"
 
 	for _, verb := range []string{"help", "-h", "--help", "setup", "install", "package", "test", "test-long", "bench", "lint", "env", "clean"} {
 		out, code := run(nil, verb, "--help")

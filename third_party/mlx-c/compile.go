@@ -18,6 +18,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/mlxgrad/mlxgrad/internal/cxx"
 )
 
 // A toolchain is the C++ compiler in use and how this platform names and links
@@ -30,8 +32,12 @@ type toolchain struct {
 
 func findToolchain(ctx context.Context) (*toolchain, error) {
 	t := &toolchain{goos: runtime.GOOS}
-	if cxx := strings.Fields(os.Getenv("CXX")); len(cxx) > 0 {
-		t.command = cxx
+	words, err := cxx.Command()
+	if err != nil {
+		return nil, failf("close it", "%v", err)
+	}
+	if len(words) > 0 {
+		t.command = words
 	} else {
 		candidates := []string{"g++", "c++", "clang++"}
 		if t.goos == "darwin" {
@@ -53,6 +59,9 @@ func findToolchain(ctx context.Context) (*toolchain, error) {
 	}
 	out, err := command(ctx, append(t.command[:len(t.command):len(t.command)], "--version")...).Output()
 	if err != nil {
+		if strings.ContainsAny(os.Getenv("CXX"), " \t") {
+			install += "; within CXX, a path with spaces stands in quotes"
+		}
 		return nil, failf(install, "the C++ compiler %q cannot be run (%v)", strings.Join(t.command, " "), err)
 	}
 	t.version, _, _ = strings.Cut(string(out), "\n")
@@ -111,8 +120,9 @@ func (t *toolchain) linkFlags() []string {
 	}
 }
 
-// A build compiles mlx-c against an MLX. Objects are kept under their key (see
-// objectKey), so that a change compiles again only what it touches.
+// A build compiles mlx-c against an MLX. An object is kept under its key (see objectKey) and
+// a hash of its content, so that a change compiles again only what it touches, and
+// a damaged object is found out.
 type build struct {
 	tools    *toolchain
 	tree     sourceTree
@@ -151,7 +161,7 @@ func (b *build) defines(source string) []string {
 	return nil
 }
 
-// objectKey names the object of a source file by all that it is made from:
+// objectKey identifies the object of a source file by all that it is made from:
 // compiler, flags, MLX's headers, and the file with every mlx-c file it includes.
 func (b *build) objectKey(source, headers string) string {
 	h := sha256.New()
@@ -169,13 +179,11 @@ func (b *build) compile(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var objects, todo []string
-	target := map[string]string{}
-	for _, source := range b.tree.names(".cpp") {
-		object := filepath.Join(b.objects, b.objectKey(source, headers)+".o")
-		objects = append(objects, object)
-		target[source] = object
-		if _, err := os.Stat(object); err != nil {
+	sources := b.tree.names(".cpp")
+	var todo []string
+	objects := make([]string, len(sources))
+	for i, source := range sources {
+		if objects[i] = b.keptObject(b.objectKey(source, headers)); objects[i] == "" {
 			todo = append(todo, source)
 		}
 	}
@@ -196,9 +204,12 @@ func (b *build) compile(ctx context.Context) ([]string, error) {
 	for range min(runtime.NumCPU(), len(todo)) {
 		workers.Go(func() {
 			for source := range work {
-				if err := b.compileOne(ctx, source, target[source]); err != nil {
+				object, err := b.compileOne(ctx, source, b.objectKey(source, headers))
+				if err != nil {
 					cancel(err)
 				}
+				i, _ := slices.BinarySearch(sources, source)
+				objects[i] = object
 			}
 		})
 	}
@@ -218,19 +229,39 @@ func (b *build) compile(ctx context.Context) ([]string, error) {
 	return objects, nil
 }
 
-func (b *build) compileOne(ctx context.Context, source, object string) error {
+// keptObject returns the path of the object that is kept under key, or "". It removes objects
+// that are not what was kept.
+func (b *build) keptObject(key string) (path string) {
+	found, _ := filepath.Glob(filepath.Join(b.objects, key+"-*.o"))
+	for _, object := range found {
+		if sum, err := hashFile(object); err == nil && filepath.Base(object) == key+"-"+sum+".o" {
+			path = object
+		} else {
+			os.Remove(object)
+		}
+	}
+	return path
+}
+
+// compileOne compiles a source file and keeps the object under key.
+func (b *build) compileOne(ctx context.Context, source, key string) (object string, err error) {
 	// The source is named relative to the tree, so __FILE__, which mlx-c puts into
 	// its messages, names no folder of this machine.
-	tmp := filepath.Join(b.tmp, filepath.Base(object))
+	tmp := filepath.Join(b.tmp, key+".o")
 	// MLX's headers lie in a folder of this run, which must not get into the object.
 	include := filepath.Join(b.mlx, "include")
 	args := append(b.tools.compileFlags(), b.defines(source)...)
 	args = append(args, "-ffile-prefix-map="+include+"/=", "-I.", "-I"+include, "-c", source, "-o", tmp)
 	out, err := b.tools.run(ctx, b.treeDir, b.tmp, args...)
 	if err != nil {
-		return b.toolFailure(ctx, "compiling "+source, out, err)
+		return "", b.toolFailure(ctx, "compiling "+source, out, err)
 	}
-	return os.Rename(tmp, object)
+	sum, err := hashFile(tmp)
+	if err != nil {
+		return "", err
+	}
+	object = filepath.Join(b.objects, key+"-"+sum+".o")
+	return object, os.Rename(tmp, object)
 }
 
 // link makes libmlxc at the given path.

@@ -52,9 +52,10 @@ func TestBuildForMacOS(t *testing.T) {
 	s := &setup{root: root, tmp: filepath.Join(dir, "tmp"), log: t.Output(), start: time.Now()}
 	s.lock, err = readLock(s.path("lock.json"))
 	require.NoError(t, err)
-	unlock, err := s.exclusive(t.Context())
+	unlock, readOnly, err := s.exclusive(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(unlock)
+	require.NoError(t, readOnly)
 	stage := filepath.Join(dir, "install")
 	for _, folder := range []string{s.tmp, stage} {
 		require.NoError(t, os.Mkdir(folder, 0o755))

@@ -14,9 +14,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -64,13 +68,18 @@ func run(ctx context.Context, log io.Writer, args []string) error {
 	if s.lock, err = readLock(s.path("lock.json")); err != nil {
 		return err
 	}
-	unlock, err := s.exclusive(ctx)
+	if err := checkPath(root); err != nil {
+		return err
+	}
+	unlock, readOnly, err := s.exclusive(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := recoverDir(s.path("install")); err != nil {
-		return err
+	if readOnly == nil {
+		if err := recoverDir(s.path("install")); err != nil {
+			return err
+		}
 	}
 	installed, err := readManifest(s.path("install"))
 	if err != nil {
@@ -98,6 +107,9 @@ func run(ctx context.Context, log io.Writer, args []string) error {
 	if installed != nil && installed.Fingerprint == fingerprint && installed.complete(s.path("install")) {
 		return nil
 	}
+	if readOnly != nil {
+		return s.unwritable(readOnly, installed, tools)
+	}
 	if err := s.clearTmp(); err != nil {
 		return err
 	}
@@ -118,20 +130,58 @@ func (s *setup) say(format string, args ...any) {
 	fmt.Fprintf(s.log, "mlxgrad setup: [%3.0fs] %s\n", time.Since(s.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// exclusive waits until no other set-up runs on the same folder. It asks again and
-// again rather than in one blocking call, which an interrupt would not end.
-func (s *setup) exclusive(ctx context.Context) (unlock func(), err error) {
-	if err := os.MkdirAll(s.path("build"), 0o755); err != nil {
-		return nil, err
+// cgoRefuses finds the part of a path with which no program is built here. The go command refuses
+// most punctuation in the paths of #cgo lines, a linker splits -rpath at commas and colons,
+// and the dynamic loader replaces some words after $.
+var cgoRefuses = regexp.MustCompile("[\\x00-\\x1f\\x7f\"#&'()*,:;<>?[\\\\\\]`{|}]|\\$(?:ORIGIN|LIB|PLATFORM)")
+
+// checkPath refuses a checkout in a path with which the go command does not build.
+func checkPath(root string) error {
+	if bad := cgoRefuses.FindAllString(root, -1); bad != nil {
+		slices.Sort(bad)
+		return failf("move the checkout to a path of letters, digits, spaces and - _ . + = @ % ~ ^ ! $",
+			"the path %q has %q, with which go build cannot name the libraries", root, strings.Join(slices.Compact(bad), " "))
 	}
-	f, err := os.OpenFile(s.path("build", ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
+	return nil
+}
+
+// unwritable explains why a checkout that cannot be written, for the reason given, cannot be used
+// as it is.
+func (s *setup) unwritable(reason error, installed *manifest, tools *toolchain) error {
+	const todo = "make third_party/mlx-c writable and run ./build.sh setup again, or use a checkout of your own"
+	switch {
+	case installed == nil:
+		return failf(todo, "MLX is not set up here, and nothing can be written (%v)", reason)
+	case installed.CXX != strings.Join(tools.command, " ") || installed.Compiler != tools.version:
+		return failf(todo, "MLX was set up here with %s (%s) and not with %s (%s), and nothing can be written (%v)",
+			installed.CXX, installed.Compiler, strings.Join(tools.command, " "), tools.version, reason)
+	}
+	return failf(todo, "MLX was set up here from other files or for another choice, and nothing can be written (%v)", reason)
+}
+
+// exclusive waits until no other set-up runs on the same folder. It asks again and
+// again rather than in one blocking call, which an interrupt would not end. If the folder cannot
+// be written, readOnly says why, and what is set up there can only be used.
+func (s *setup) exclusive(ctx context.Context) (unlock func(), readOnly, err error) {
+	name := s.path("build", ".lock")
+	how := syscall.LOCK_EX
+	var f *os.File
+	if readOnly = os.MkdirAll(s.path("build"), 0o755); readOnly == nil {
+		f, readOnly = os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
+	}
+	if readOnly != nil {
+		if !errors.Is(readOnly, fs.ErrPermission) && !errors.Is(readOnly, syscall.EROFS) {
+			return nil, nil, readOnly
+		}
+		how = syscall.LOCK_SH // users who do not write wait for the owner only
+		if f, err = os.Open(name); err != nil {
+			return func() {}, readOnly, nil
+		}
 	}
 	for told := false; ; told = true {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		if err == nil {
-			return func() { f.Close() }, nil
+			return func() { f.Close() }, readOnly, nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			break
@@ -148,7 +198,7 @@ func (s *setup) exclusive(ctx context.Context) (unlock func(), err error) {
 		break
 	}
 	f.Close()
-	return nil, err
+	return nil, nil, err
 }
 
 // clearTmp removes what interrupted runs left in build.

@@ -92,15 +92,15 @@ func programFor(ctx context.Context, text string, variables initial) (*Program, 
 	if err != nil {
 		return nil, err
 	}
-	dir, err := host.CacheDir()
-	if err != nil {
-		return nil, err
-	}
 	flags := shaderFlags(t, variables)
 	key := host.Hash(append(append([]string{t.Key(), workerHash(), text}, flags...), linkFlags...)...)
-	path := filepath.Join(dir, key+".checked")
-	if !host.Kept(path) {
-		if err := build(ctx, t, dir, path, text, flags); err != nil {
+	path, ok := host.Find(key + ".checked")
+	if !ok {
+		err := host.InCache(func(dir string) error {
+			path = filepath.Join(dir, key+".checked")
+			return build(ctx, t, dir, path, text, flags)
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -110,11 +110,11 @@ func programFor(ctx context.Context, text string, variables initial) (*Program, 
 
 // build makes the executable beside its place in the cache, and renames it last.
 func build(ctx context.Context, t *host.Toolchain, dir, path, text string, flags []string) error {
-	work, err := os.MkdirTemp(dir, "checked-")
+	work, remove, err := host.WorkFolder(dir, "checked-")
 	if err != nil {
 		return fmt.Errorf("checked: cache: %w", err)
 	}
-	defer os.RemoveAll(work)
+	defer remove()
 	if err := os.WriteFile(filepath.Join(work, source), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("checked: cache: %w", err)
 	}
@@ -139,7 +139,7 @@ func build(ctx context.Context, t *host.Toolchain, dir, path, text string, flags
 	if err := t.Run(ctx, work, name, args...); err != nil {
 		return err
 	}
-	return os.Rename(filepath.Join(work, "program"), path)
+	return host.Keep(filepath.Join(work, "program"), path)
 }
 
 // buildRuntime compiles the checker itself, once for a compiler.
@@ -151,7 +151,7 @@ func buildRuntime(ctx context.Context, t *host.Toolchain, work, kernel, path str
 	if err := t.Run(ctx, work, kernel, args...); err != nil {
 		return err
 	}
-	return os.Rename(filepath.Join(work, "worker.o"), path)
+	return host.Keep(filepath.Join(work, "worker.o"), path)
 }
 
 func writeWorker(dir string) error {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"embed"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -123,71 +121,56 @@ func (c *compiler) library(ctx context.Context, source string) (*Library, error)
 	}
 }
 
+// cacheFormat is part of the key of a library. Change it with the names or the content of the files in
+// the cache, which versions of this package share.
+const cacheFormat = "2"
+
 // cacheKey names the library that c makes of source on this processor.
 func cacheKey(c *compiler, source string) string {
 	return Hash(append([]string{
-		source, string(headerHash[:]), c.path, c.version, processorName(),
+		cacheFormat, source, string(headerHash[:]), c.path, c.version, processorName(),
 		strings.Join(c.command[1:], "\x00"),
 	}, append(c.flags(), libraries()...)...)...)
 }
 
 // obtain loads the library from the cache on disk, filling it first if need be.
 func obtain(ctx context.Context, c *compiler, key, source string) (*Library, error) {
-	dir, err := CacheDir()
-	if err != nil {
-		return nil, err
+	dirs, _ := folders()
+	for _, dir := range dirs {
+		if l, err := loadCached(dir, key); err == nil {
+			return l, nil
+		}
 	}
-	if l, err := loadCached(dir, key); err == nil {
-		return l, nil
-	}
-	// Nothing there, or nothing whole: whatever it was, it is replaced.
-	if err := fill(ctx, c, dir, key, source); err != nil {
-		return nil, err
-	}
-	l, err := loadCached(dir, key)
-	if err != nil {
-		return nil, fmt.Errorf("host: kernel %s: loading the compiled library: %w", kernelName(source), err)
-	}
-	return l, nil
+	var l *Library
+	err := InCache(func(dir string) error {
+		err := fill(ctx, c, dir, key, source)
+		if err != nil {
+			return err
+		}
+		if l, err = loadCached(dir, key); err != nil {
+			return fmt.Errorf("host: kernel %s: loading the compiled library: %w", kernelName(source), err)
+		}
+		return nil
+	})
+	return l, err
 }
 
-// The cache holds libraries under the hash of their content, and for every key
-// a file with that hash. A library is thus checked before it is mapped: the
-// dynamic linker trusts what it maps. Both files come into being by renaming,
-// the library first, so that two processes that fill the same entry, even with
-// different bytes, leave it whole.
-
-func libraryFile(dir, sum string) string { return filepath.Join(dir, sum+".so") }
-func keyFile(dir, key string) string     { return filepath.Join(dir, key+".key") }
-
 func loadCached(dir, key string) (*Library, error) {
-	sum, err := readKept(keyFile(dir, key))
+	path, err := find(dir, key, ".so")
 	if err != nil {
 		return nil, err
-	}
-	if len(sum) != 2*sha256.Size {
-		return nil, errors.New("broken key file")
-	}
-	if _, err := hex.DecodeString(string(sum)); err != nil {
-		return nil, err
-	}
-	path := libraryFile(dir, string(sum))
-	content, err := readKept(path)
-	if err != nil {
-		return nil, err
-	}
-	if got := sha256.Sum256(content); hex.EncodeToString(got[:]) != string(sum) {
-		return nil, errors.New("content differs from its hash")
 	}
 	return load(path)
 }
 
+// fill compiles source and puts the library into dir, a folder of the cache.
 func fill(ctx context.Context, c *compiler, dir, key, source string) error {
-	work, err := os.MkdirTemp(dir, "compile-")
+	defer compiling.begin(c)()
+	work, remove, err := WorkFolder(dir, "compile-")
 	if err != nil {
 		return fmt.Errorf("host: cache: %w", err)
 	}
-	defer os.RemoveAll(work)
+	defer remove()
 	if err := writeHeaders(work); err != nil {
 		return fmt.Errorf("host: cache: %w", err)
 	}
@@ -200,19 +183,7 @@ func fill(ctx context.Context, c *compiler, dir, key, source string) error {
 	if err := c.compile(ctx, work, name, file, out); err != nil {
 		return err
 	}
-	content, err := os.ReadFile(filepath.Join(work, out))
-	if err != nil {
-		return fmt.Errorf("host: cache: %w", err)
-	}
-	sum := sha256.Sum256(content)
-	text := hex.EncodeToString(sum[:])
-	if err := os.WriteFile(filepath.Join(work, "key"), []byte(text), 0o600); err != nil {
-		return fmt.Errorf("host: cache: %w", err)
-	}
-	if err := os.Rename(filepath.Join(work, out), libraryFile(dir, text)); err != nil {
-		return fmt.Errorf("host: cache: %w", err)
-	}
-	if err := os.Rename(filepath.Join(work, "key"), keyFile(dir, key)); err != nil {
+	if err := store(dir, key, ".so", filepath.Join(work, out)); err != nil {
 		return fmt.Errorf("host: cache: %w", err)
 	}
 	return nil

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -41,46 +41,18 @@ func TestNoCompiler(t *testing.T) {
 	require.ErrorContains(t, Available(), "no-such-compiler")
 }
 
-// cold gives the test a cache of its own, and forgets what the process knows.
-func cold(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	t.Setenv("MLXGRAD_CACHE", dir)
-	forget()
-	t.Cleanup(forget)
-	return filepath.Join(dir, "host")
-}
-
-func forget() {
-	mu.Lock()
-	clear(loaded)
-	mu.Unlock()
-}
-
-func works(t *testing.T, l *Library) {
-	t.Helper()
-	y := make([]uint16, 3)
-	run(t, l, [3]int{3, 1, 1}, [3]int{3, 1, 1}, []Buffer{buf([]uint16{0, 0x3c00, 0x4000}), buf([]float32{1})}, []Buffer{buf(y)})
-	require.Equal(t, []uint16{0x4200, 0x4400, 0x4500}, y)
-}
-
 func TestCache(t *testing.T) {
+	t.Setenv("CXX", newStandIn(t, "").path)
 	dir := cold(t)
 	text := source(t, "copy")
 	works(t, compileFile(t, "copy"))
 	info, err := os.Stat(dir)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
-	files := func(suffix string) []string {
-		found, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
-		require.NoError(t, err)
-		return found
-	}
-	require.Len(t, files(".so"), 1)
-	require.Len(t, files(".key"), 1)
-	require.Empty(t, files("compile-*"), "a compilation leaves nothing else")
+	require.Len(t, files(t, dir, "*.so"), 1)
+	require.Empty(t, files(t, dir, "compile-*"), "a compilation leaves nothing else")
 
-	// Nobody is asked for what is in memory, and no compiler for what is on disk.
+	// A library in memory or on disk needs no compiler.
 	c, err := findCompiler()
 	require.NoError(t, err)
 	dead := *c
@@ -88,29 +60,17 @@ func TestCache(t *testing.T) {
 	_, err = obtain(t.Context(), &dead, cacheKey(c, text), text)
 	require.NoError(t, err)
 
-	// Whatever befalls an entry, it is replaced.
-	damage := map[string]func(path string){
-		"library truncated": func(string) { require.NoError(t, os.Truncate(files(".so")[0], 5000)) },
-		"library changed": func(string) {
-			text, err := os.ReadFile(files(".so")[0])
-			require.NoError(t, err)
-			text[len(text)/2] ^= 1
-			// A new file: the old one is mapped.
-			require.NoError(t, os.Remove(files(".so")[0]))
-			require.NoError(t, os.WriteFile(files(".so")[0]+"", text, 0o600))
+	// An entry that is not whole is replaced.
+	library, key := files(t, dir, "*.so")[0], keyFile(dir, cacheKey(c, text))
+	for name, do := range map[string]func() error{
+		"library gone": func() error { return os.Remove(library) },
+		"key empty":    func() error { return os.Truncate(key, 0) },
+		"key gone":     func() error { return os.Remove(key) },
+		"key names another": func() error {
+			return os.WriteFile(key, []byte(strings.Repeat("../", 21)+"x"), 0o600)
 		},
-		"library gone": func(string) { require.NoError(t, os.Remove(files(".so")[0])) },
-		"key empty":    func(string) { require.NoError(t, os.Truncate(files(".key")[0], 0)) },
-		"key names another": func(string) {
-			require.NoError(t, os.WriteFile(files(".key")[0], []byte(strings.Repeat("../", 21)+"x"), 0o600))
-		},
-	}
-	delete(damage, "library truncated") // needs a library that is not mapped: below
-	for name, do := range damage {
-		if name == "library changed" {
-			continue
-		}
-		do("")
+	} {
+		require.NoError(t, do(), name)
 		forget()
 		l, err := Compile(t.Context(), text)
 		require.NoError(t, err, name)
@@ -118,8 +78,34 @@ func TestCache(t *testing.T) {
 	}
 }
 
+// A key that leads to the library of another kernel is not believed.
+func TestKeyOfAnotherKernel(t *testing.T) {
+	dir := cold(t)
+	c := newStandIn(t, "")
+	text := source(t, "copy")
+	another := text + "// another\n"
+	for _, text := range []string{text, another} {
+		_, err := c.library(t.Context(), text)
+		require.NoError(t, err)
+	}
+	key, err := os.ReadFile(keyFile(dir, cacheKey(c.compiler, another)))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(keyFile(dir, cacheKey(c.compiler, text)), key, 0o600))
+	_, err = loadCached(dir, cacheKey(c.compiler, text))
+	require.Error(t, err)
+	require.Equal(t, 2, c.starts(t, "kernel"))
+	forget()
+	l, err := c.library(t.Context(), text)
+	require.NoError(t, err)
+	works(t, l)
+	require.Equal(t, 3, c.starts(t, "kernel"))
+	_, err = loadCached(dir, cacheKey(c.compiler, text))
+	require.NoError(t, err)
+}
+
 // A library that is broken on disk is never mapped.
 func TestCorruptLibrary(t *testing.T) {
+	t.Setenv("CXX", newStandIn(t, "").path)
 	dir := cold(t)
 	text := source(t, "copy")
 	c, err := findCompiler()
@@ -136,22 +122,23 @@ func TestCorruptLibrary(t *testing.T) {
 		path, content := takeLibrary(t, dir)
 		require.NoError(t, os.WriteFile(path, damage(path, content), 0o600))
 		_, err = loadCached(dir, key)
-		require.ErrorContains(t, err, "content differs from its hash")
+		require.ErrorIs(t, err, errDamaged)
 		forget()
 		l, err := Compile(t.Context(), text)
 		require.NoError(t, err)
 		works(t, l)
-		require.NoError(t, os.Remove(path))
+		for _, path := range files(t, dir, "*.so") {
+			require.NoError(t, os.Remove(path))
+		}
 	}
 }
 
 // takeLibrary takes the only library out of a cache.
 func takeLibrary(t *testing.T, dir string) (path string, content []byte) {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "*.so"))
-	require.NoError(t, err)
+	found := files(t, dir, "*.so")
 	require.Len(t, found, 1)
-	content, err = os.ReadFile(found[0])
+	content, err := os.ReadFile(found[0])
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(found[0]))
 	return found[0], content
@@ -182,42 +169,19 @@ func TestCacheKey(t *testing.T) {
 	require.Equal(t, processor(), processor())
 }
 
-func TestCacheWithoutHome(t *testing.T) {
-	forget()
-	t.Cleanup(forget)
-	tmp := t.TempDir()
-	t.Setenv("MLXGRAD_CACHE", "")
-	t.Setenv("HOME", "")
-	t.Setenv("XDG_CACHE_HOME", "")
-	t.Setenv("TMPDIR", tmp)
-	dir, err := CacheDir()
-	require.NoError(t, err)
-	require.Equal(t, filepath.Join(tmp, fmt.Sprintf("mlxgrad-host-%d", os.Getuid())), dir)
-	works(t, compileFile(t, "copy"))
-	// A folder that others can write is made private, a file in its place refused.
-	require.NoError(t, os.Chmod(dir, 0o777))
-	checked.Clear()
-	_, err = CacheDir()
-	require.NoError(t, err)
-	info, err := os.Stat(dir)
-	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
-	require.NoError(t, os.RemoveAll(dir))
-	require.NoError(t, os.WriteFile(dir, nil, 0o600))
-	checked.Clear()
-	_, err = CacheDir()
-	require.Error(t, err)
-}
-
 // Callers with one source share a compilation; one that gives up leaves the
 // others theirs, and the last to give up ends the compiler.
 func TestSharedCompilation(t *testing.T) {
-	cold(t)
-	slow := slowCompiler(t)
+	dir := cold(t)
+	// Once the file "hold" is there, the compiler waits for a line from the pipe "gate".
+	slow := newStandIn(t, `if [ -e $DIR/hold ]; then read line <$DIR/gate; fi`)
+	gate := filepath.Join(slow.dir, "gate")
+	require.NoError(t, syscall.Mkfifo(gate, 0o600))
 	text := source(t, "copy")
 	_, err := slow.library(t.Context(), text+"// for the headers\n")
 	require.NoError(t, err)
-	require.NoError(t, os.Remove(slow.command[1]))
+	require.NoError(t, os.WriteFile(filepath.Join(slow.dir, "hold"), nil, 0o600))
+	before := slow.starts(t, "kernel")
 
 	impatient, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -229,60 +193,54 @@ func TestSharedCompilation(t *testing.T) {
 		}
 		wg.Go(func() { libraries[i], errs[i] = slow.library(ctx, text) })
 	}
-	time.Sleep(100 * time.Millisecond)
+	waiting := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		if f := flights[cacheKey(slow.compiler, text)]; f != nil {
+			return f.waiting
+		}
+		return 0
+	}
+	eventually(t, func() bool { return waiting() == len(libraries) })
 	cancel()
+	eventually(t, func() bool { return waiting() == len(libraries)-1 })
+	require.NoError(t, os.WriteFile(gate, []byte("go\n"), 0)) // blocks until the compiler reads
 	wg.Wait()
 	require.ErrorIs(t, errs[0], context.Canceled)
 	for i := range libraries[1:] {
 		require.NoError(t, errs[1+i])
 		require.Same(t, libraries[1], libraries[1+i])
 	}
-	starts, err := os.ReadFile(slow.command[1])
-	require.NoError(t, err)
-	require.Equal(t, "start\n", string(starts), "compiled once")
+	require.Equal(t, before+1, slow.starts(t, "kernel"), "compiled once")
 
 	forget()
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	_, err = slow.library(ctx, text+"// other\n")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Less(t, time.Since(began), 5*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
+	wg.Go(func() { _, err = slow.library(ctx, text+"// other\n") })
+	eventually(t, func() bool { return slow.starts(t, "kernel") == before+2 })
+	cancel()
+	wg.Wait()
+	require.ErrorIs(t, err, context.Canceled)
 	mu.Lock()
 	require.Empty(t, flights)
 	mu.Unlock()
 	// The compiler and its folder go away.
-	require.Eventually(t, func() bool {
-		left, err := filepath.Glob(filepath.Join(os.Getenv("MLXGRAD_CACHE"), "host", "compile-*"))
-		return err == nil && len(left) == 0
-	}, 5*time.Second, 10*time.Millisecond)
+	eventually(t, func() bool { return len(files(t, dir, "compile-*")) == 0 })
 	l, err := slow.library(t.Context(), text)
 	require.NoError(t, err)
 	works(t, l)
 }
 
-// slowCompiler is a compiler that takes half a second more and notes its
-// starts in its first argument.
-func slowCompiler(t *testing.T) *compiler {
-	t.Helper()
-	c, err := findCompiler()
-	require.NoError(t, err)
-	dir := t.TempDir()
-	script := filepath.Join(dir, "slow-c++")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho start >> \"$1\"; shift\nsleep 0.5\nexec "+c.path+" \"$@\"\n"), 0o700))
-	return &compiler{command: []string{script, filepath.Join(dir, "starts")}, path: script, version: c.version}
-}
-
 // Processes that fill one cache at once all come out with a good library.
 func TestTwoProcesses(t *testing.T) {
 	dir := t.TempDir()
+	c := newStandIn(t, "")
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
 			cmd := exec.Command(exe)
-			cmd.Env = append(os.Environ(), "HOST_TEST_FILL="+dir)
+			cmd.Env = append(os.Environ(), "HOST_TEST_FILL="+dir, "CXX="+c.path)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Errorf("%v\n%s", err, out)
@@ -290,9 +248,8 @@ func TestTwoProcesses(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	found, err := filepath.Glob(filepath.Join(dir, "host", "*.key"))
-	require.NoError(t, err)
-	require.Len(t, found, 1)
+	require.NotEmpty(t, files(t, filepath.Join(dir, "host"), "*.so"))
+	require.Empty(t, files(t, filepath.Join(dir, "host"), "compile-*"))
 }
 
 // fillCache is what such a process does.

@@ -1,148 +1,223 @@
 package host
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
-	"time"
 )
 
-// CacheDir returns the folder of the cache, made if need be, which nobody else
-// can write: libraries are loaded from it.
+// CacheDir returns the folder to which this process writes compiled kernels: MLXGRAD_CACHE/host, or
+// mlxgrad/host in the user's cache folder, or, where that is not safe or cannot be used, a folder of the
+// user's in the system's temporary folder. CacheDir makes the folder if need be. Only the user
+// can write it.
 func CacheDir() (string, error) {
-	if dir := os.Getenv("MLXGRAD_CACHE"); dir != "" {
-		dir = filepath.Join(dir, "host")
-		if err := makePrivate(dir); err != nil {
-			return "", fmt.Errorf("host: MLXGRAD_CACHE: %w", err)
-		}
-		return dir, nil
+	dirs, err := folders()
+	if err != nil {
+		return "", err
 	}
-	if base, err := os.UserCacheDir(); err == nil {
-		dir := filepath.Join(base, "mlxgrad", "host")
-		if makePrivate(dir) == nil {
-			return dir, nil
-		}
-	}
-	// No home, or one that cannot be written.
-	dir := filepath.Join(os.TempDir(), "mlxgrad-host-"+strconv.Itoa(os.Getuid()))
-	if err := makePrivate(dir); err != nil {
-		return "", fmt.Errorf("host: no folder for the cache: %w", err)
-	}
-	return dir, nil
+	return dirs[len(dirs)-1], nil
 }
 
-// checked remembers the folders that makePrivate has found good.
-var checked sync.Map
-
-func makePrivate(dir string) error {
-	if _, ok := checked.Load(dir); ok {
-		if _, err := os.Lstat(dir); err == nil {
-			return nil
+// Find returns the path of a file of the cache, if a folder of the cache holds it.
+func Find(name string) (path string, ok bool) {
+	dirs, _ := folders()
+	for _, dir := range dirs {
+		if path := filepath.Join(dir, name); Kept(path) {
+			return path, true
 		}
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || !ok || int(stat.Uid) != os.Getuid() {
-		return fmt.Errorf("%s is not a folder of this user", dir)
-	}
-	if info.Mode().Perm() != 0o700 {
-		if err := os.Chmod(dir, 0o700); err != nil {
+	return "", false
+}
+
+// InCache calls write with the folder of the cache, and again with the next folder if the disk of
+// the first turns out to be full or read-only.
+func InCache(write func(dir string) error) error {
+	for {
+		dir, err := CacheDir()
+		if err != nil {
 			return err
 		}
+		err = write(dir)
+		failure := diskFailure(err)
+		if failure == nil {
+			return err
+		}
+		placesLock.Lock()
+		for name, p := range examined {
+			if p.dir == dir {
+				examined[name] = place{dir, fmt.Errorf("%s: %w", name, failure)}
+			}
+		}
+		placesLock.Unlock()
 	}
-	// A folder on a read-only file system is no use.
+}
+
+// A place is a folder in which the cache may lie.
+type place struct {
+	dir string // without symbolic links; empty if files must not be loaded from it
+	err error  // why nothing can be written to it
+}
+
+var (
+	placesLock sync.Mutex
+	examined   = map[string]place{} // by name, for the life of the process
+	told       = map[string]bool{}  // warnings that were logged
+)
+
+// places returns the names of the places, best first. If the best is missing, reasons says why.
+func places() (names, reasons []string) {
+	if dir := os.Getenv("MLXGRAD_CACHE"); dir != "" {
+		names = append(names, filepath.Join(dir, "host"))
+	} else if base, err := os.UserCacheDir(); err == nil {
+		names = append(names, filepath.Join(base, "mlxgrad", "host"))
+	} else {
+		reasons = append(reasons, err.Error())
+	}
+	return append(names, filepath.Join(os.TempDir(), "mlxgrad-host-"+strconv.Itoa(os.Geteuid()))), reasons
+}
+
+// folders returns the folders from which kernels are loaded. Kernels are written to the last one. The
+// error says why none can be written.
+func folders() (dirs []string, err error) {
+	placesLock.Lock()
+	defer placesLock.Unlock()
+	names, reasons := places()
+	for _, name := range names {
+		p, known := examined[name]
+		if _, err := os.Lstat(p.dir); !known || p.err == nil && err != nil {
+			p = examine(name)
+			examined[name] = p
+		}
+		if p.dir != "" {
+			dirs = append(dirs, p.dir)
+		}
+		if p.err == nil {
+			if len(reasons) > 0 {
+				warn("customkernels: compiled kernels are kept in a temporary folder", "folder", p.dir, "reason", strings.Join(reasons, "; "))
+			}
+			return dirs, nil
+		}
+		reasons = append(reasons, p.err.Error())
+	}
+	return dirs, fmt.Errorf("host: no folder can hold compiled kernels (%s): set MLXGRAD_CACHE to a folder that only you can write, "+
+		"with 100 MB free, on a disk that is not mounted noexec", strings.Join(reasons, "; "))
+}
+
+// warn logs a message with the same values once.
+func warn(message string, values ...any) {
+	if key := fmt.Sprint(values...); !told[key] {
+		told[key] = true
+		slog.Warn(message, values...)
+	}
+}
+
+// examine makes the folder if need be, and finds out whether kernels can be kept there.
+func examine(name string) place {
+	refuse := func(err error) place { return place{err: fmt.Errorf("%s: %w", name, err)} }
+	name, err := filepath.Abs(name)
+	if err != nil {
+		return refuse(err)
+	}
+	if err := os.MkdirAll(name, 0o700); err != nil {
+		return refuse(err)
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(name))
+	if err != nil {
+		return refuse(err)
+	}
+	dir = filepath.Join(dir, filepath.Base(name))
+	if err := trustAbove(dir); err != nil {
+		return refuse(err)
+	}
+	info, err := os.Lstat(dir)
+	switch {
+	case err != nil:
+		return refuse(err)
+	case !info.IsDir():
+		return refuse(errors.New("not a folder"))
+	}
+	if err := makePrivate(dir, info); err != nil {
+		return refuse(err)
+	}
+	if noexec(dir) {
+		return refuse(errors.New("mounted noexec"))
+	}
 	probe, err := os.CreateTemp(dir, "probe-")
 	if err != nil {
-		return err
+		return place{dir, fmt.Errorf("%s: %w", name, err)}
 	}
 	probe.Close()
 	os.Remove(probe.Name())
 	sweep(dir)
-	checked.Store(dir, true)
+	return place{dir: dir}
+}
+
+// makePrivate takes away the rights of others to a folder of this user's. If others could write it, all
+// files that were kept there are removed: their content may be a stranger's.
+func makePrivate(dir string, info fs.FileInfo) error {
+	if owner, ok := ownerOf(info); !ok || owner != os.Geteuid() {
+		return trust(info)
+	}
+	mode := info.Mode().Perm()
+	if mode == 0o700 {
+		return nil
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return err
+	}
+	if mode&0o022 == 0 {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if kept.MatchString(e.Name()) {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	warn("customkernels: others could write the folder of compiled kernels, so it was emptied", "folder", dir, "mode", fmt.Sprintf("%04o", mode))
 	return nil
 }
 
-// What lies in the cache: folders and files of somebody who works, and what is kept, under a
-// hash. A folder that the user named may hold other things, too.
-var (
-	atWork = regexp.MustCompile(`^(compile|checked|probe|write)-[0-9]+$`)
-	kept   = regexp.MustCompile(`^[0-9a-f]{64}\.`)
-)
-
-const (
-	day    = 24 * time.Hour
-	unused = 30 * day
-)
-
-// Kept reports whether the cache holds path, a file that may be made again, and tells sweep
-// that it is used.
-func Kept(path string) bool {
-	info, err := os.Stat(path)
-	if err != nil {
+// noexec reports whether libraries in dir cannot be loaded, for the options of its file system.
+func noexec(dir string) bool {
+	var s syscall.Statfs_t
+	if syscall.Statfs(dir, &s) != nil {
 		return false
 	}
-	if time.Since(info.ModTime()) > day {
-		now := time.Now()
-		_ = os.Chtimes(path, now, now) // at worst it is made again
+	flag := uint64(0x8) // ST_NOEXEC of Linux
+	if runtime.GOOS == "darwin" {
+		flag = 0x4 // MNT_NOEXEC
 	}
-	return true
+	return uint64(s.Flags)&flag != 0
 }
 
-// readKept reads a file that the cache keeps.
-func readKept(path string) ([]byte, error) {
-	if !Kept(path) {
-		return nil, fs.ErrNotExist
-	}
-	return os.ReadFile(path)
-}
+// diskWords are what compilers print when a disk fails.
+var diskWords = regexp.MustCompile(`No space left on device|Disk quota exceeded|File too large|File size limit exceeded|Read-only file system`)
 
-// Hash names in the cache what is made of these parts.
-func Hash(parts ...string) string {
-	h := sha256.New()
-	for _, part := range parts {
-		fmt.Fprintf(h, "%d\n%s", len(part), part)
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// sweep removes, once a day, what processes left in the cache that were ended while they
-// worked there, and what was not used for long: a kernel whose text, header or compiler has
-// changed is never asked for again. What was not used while the cache was not, or while it was
-// part of an image, stays.
-func sweep(dir string) {
-	swept := filepath.Join(dir, "swept")
-	now := time.Now()
-	last := time.Time{} // before all files
-	if info, err := os.Lstat(swept); err == nil {
-		if last = info.ModTime(); now.Sub(last) < day {
-			return
+// diskFailure returns the part of err that says that nothing more can be written to a disk, or nil.
+func diskFailure(err error) error {
+	for _, number := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EROFS} {
+		if errors.Is(err, number) {
+			return number
 		}
 	}
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil {
-			continue
-		}
-		written := info.ModTime()
-		if atWork.MatchString(e.Name()) && now.Sub(written) > day || kept.MatchString(e.Name()) && last.Sub(written) > unused {
-			os.RemoveAll(filepath.Join(dir, e.Name()))
-		}
+	var refused *CompileError
+	if errors.As(err, &refused) && diskWords.MatchString(refused.Output) {
+		return errors.New(diskWords.FindString(refused.Output))
 	}
-	// Last, where the disk was full. Where it still is, the next process sweeps.
-	os.Remove(swept)
-	_ = os.WriteFile(swept, nil, 0o600)
+	return nil
 }

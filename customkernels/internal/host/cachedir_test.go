@@ -1,113 +1,225 @@
 package host
 
 import (
-	"errors"
-	"io/fs"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// age makes a file or folder look as if it had last been written then.
-func age(t *testing.T, path string, d time.Duration) {
+// nobody is a user that no test runs as.
+const nobody = 65534
+
+// fallback makes the test's temporary folder one of its own, and returns the folder of the cache
+// in it.
+func fallback(t *testing.T) string {
 	t.Helper()
-	then := time.Now().Add(-d)
-	require.NoError(t, os.Chtimes(path, then, then))
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	return filepath.Join(dir, fmt.Sprintf("mlxgrad-host-%d", os.Geteuid()))
 }
 
-// What a process left that was ended while it compiled is removed in time, and not what another
-// is working on; what is kept, when it was not used for 30 days before the last time.
-func TestCacheIsSwept(t *testing.T) {
-	t.Setenv("MLXGRAD_CACHE", t.TempDir())
-	dir := filepath.Join(os.Getenv("MLXGRAD_CACHE"), "host")
-	hash := strings.Repeat("0f", 32)
-	type entry struct {
-		name string
-		age  time.Duration
-		gone bool
-	}
-	entries := []entry{
-		{"compile-1", 2 * day, true},
-		{"checked-2", 2 * day, true},
-		{"compile-3", day / 2, false},
-		{"probe-4", 2 * day, true},
-		{"checked-out", 40 * day, false}, // a user's
-		{"photo.so", 40 * day, false},
-		{hash + ".so", 2 * day, false},
-		{hash + ".key", 29 * day, false},
-		{hash + ".checked", 33 * day, true},
-		{hash + ".gch", 33 * day, true},
-	}
-	for _, e := range entries {
-		require.NoError(t, os.MkdirAll(filepath.Join(dir, e.name, "x"), 0o700))
-		age(t, filepath.Join(dir, e.name), e.age)
-	}
-	look := func() (left []string) {
-		t.Helper()
-		checked.Clear() // as in a process of its own
-		_, err := CacheDir()
-		require.NoError(t, err)
-		for _, e := range entries {
-			_, err := os.Stat(filepath.Join(dir, e.name))
-			if !errors.Is(err, fs.ErrNotExist) {
-				require.NoError(t, err)
-				left = append(left, e.name)
-			}
-		}
-		return left
-	}
-	var want, first []string
-	for _, e := range entries {
-		if !e.gone {
-			want = append(want, e.name)
-		}
-		if !e.gone || strings.HasPrefix(e.name, hash) {
-			first = append(first, e.name)
-		}
-	}
-	require.Equal(t, first, look(), "nobody knows when the cache was used")
-	require.Equal(t, first, look(), "on one day")
-	swept := filepath.Join(dir, "swept")
-	age(t, swept, 2*day)
-	require.Equal(t, want, look(), "on the next")
-
-	age(t, filepath.Join(dir, hash+".so"), 33*day)
-	age(t, filepath.Join(dir, hash+".key"), 33*day)
-	age(t, swept, 32*day)
-	require.Equal(t, want, look(), "nothing was used since")
-	age(t, swept, 2*day)
-	require.True(t, Kept(filepath.Join(dir, hash+".key")))
-	require.Equal(t, []string{"compile-3", "checked-out", "photo.so", hash + ".key"}, look())
-	require.False(t, Kept(filepath.Join(dir, hash+".so")))
-}
-
-// Whatever a kernel's library is found by counts as used.
-func TestWhatIsLoadedIsUsed(t *testing.T) {
+func TestCacheWithoutHome(t *testing.T) {
+	t.Setenv("CXX", newStandIn(t, "").path)
 	cold(t)
-	text := source(t, "copy")
-	_, err := Compile(t.Context(), text)
-	require.NoError(t, err)
+	want := fallback(t)
+	log := logged(t)
+	t.Setenv("MLXGRAD_CACHE", "")
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_CACHE_HOME", "")
 	dir, err := CacheDir()
 	require.NoError(t, err)
-	files, err := filepath.Glob(filepath.Join(dir, "*.*"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, path := range files {
-		age(t, path, 20*day)
-	}
+	require.Equal(t, want, dir)
+	require.Contains(t, log(), "compiled kernels are kept in a temporary folder")
+	require.Contains(t, log(), "HOME")
+	works(t, compileFile(t, "copy"))
+
+	// A file in its place is refused, and so is a link.
+	require.NoError(t, os.Rename(dir, dir+".real"))
+	require.NoError(t, os.WriteFile(dir, nil, 0o600))
 	forget()
-	versions.Clear()
-	_, err = Compile(t.Context(), text)
+	_, err = CacheDir()
+	require.ErrorContains(t, err, dir)
+	require.ErrorContains(t, err, "set MLXGRAD_CACHE to a folder that only you can write")
+	require.NoError(t, os.Remove(dir))
+	require.NoError(t, os.Symlink(dir+".real", dir))
+	forget()
+	_, err = CacheDir()
+	require.ErrorContains(t, err, "not a folder")
+}
+
+// A folder that others could write is made private, and what it kept is removed.
+func TestOpenFolderIsEmptied(t *testing.T) {
+	t.Setenv("CXX", newStandIn(t, "").path)
+	dir := cold(t)
+	log := logged(t)
+	works(t, compileFile(t, "copy"))
+	mine := filepath.Join(dir, "photo.so")
+	require.NoError(t, os.WriteFile(mine, nil, 0o600))
+
+	// Others who can read do no harm.
+	require.NoError(t, os.Chmod(dir, 0o755))
+	forget()
+	_, err := CacheDir()
 	require.NoError(t, err)
-	for _, path := range files {
-		info, err := os.Stat(path)
+	require.NotEmpty(t, files(t, dir, "*.key"))
+
+	for _, mode := range []os.FileMode{0o777, 0o720, 0o702} {
+		works(t, compileFile(t, "copy"))
+		require.NotEmpty(t, files(t, dir, "*.key"))
+		require.NoError(t, os.Chmod(dir, mode))
+		forget()
+		_, err := CacheDir()
 		require.NoError(t, err)
-		if filepath.Ext(path) != ".gch" { // used by compilations only
-			require.Less(t, time.Since(info.ModTime()), day, path)
+		info, err := os.Stat(dir)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+		require.Equal(t, []string{mine}, files(t, dir, "*.*"), "of mode %o", mode)
+		require.Contains(t, log(), fmt.Sprintf("mode=%04o", mode))
+	}
+	require.Equal(t, 3, strings.Count(log(), "others could write the folder of compiled kernels, so it was emptied"))
+}
+
+// Files that another user owns or can write are made again rather than loaded.
+func TestFilesOfOthersAreNotLoaded(t *testing.T) {
+	c := newStandIn(t, "")
+	t.Setenv("CXX", c.path)
+	taint := map[string]func(path string) error{
+		"written by the group": func(path string) error { return os.Chmod(path, 0o620) },
+		"written by all":       func(path string) error { return os.Chmod(path, 0o602) },
+		"a link": func(path string) error {
+			if err := os.Rename(path, path+".real"); err != nil {
+				return err
+			}
+			return os.Symlink(path+".real", path)
+		},
+		"owned": func(path string) error { return os.Chown(path, nobody, -1) },
+	}
+	if os.Geteuid() != 0 {
+		delete(taint, "owned")
+		t.Log("NOT TESTED: files of another owner, which only root can make")
+	}
+	for name, do := range taint {
+		for extension, again := range map[string]string{".so": "kernel", ".key": "kernel", ".version": "", ".gch": "headers"} {
+			dir := cold(t)
+			works(t, compileFile(t, "copy"))
+			if extension == ".gch" {
+				if c.clang() {
+					continue
+				}
+				require.NoError(t, os.Remove(files(t, dir, "*.so")[0]))
+			}
+			paths := files(t, dir, "*"+extension)
+			require.NotEmpty(t, paths, extension)
+			for _, path := range paths {
+				require.NoError(t, do(path))
+				require.False(t, Kept(path))
+			}
+			before := c.starts(t, again)
+			forget()
+			works(t, compileFile(t, "copy"))
+			for _, path := range paths {
+				require.True(t, Kept(path), "%s: %s", name, path)
+			}
+			if again != "" {
+				require.Equal(t, before+1, c.starts(t, again), "%s: %s", name, extension)
+			}
 		}
+	}
+}
+
+// The cache goes to the temporary folder if others can replace its folder.
+func TestFolderThatOthersCanReplace(t *testing.T) {
+	want := fallback(t)
+	for name, do := range map[string]struct {
+		make func(dir string) error // of the folder above that of the cache
+		says string                 // empty if it is good
+		root bool
+	}{
+		"others can write":      {func(dir string) error { return os.Chmod(dir, 0o757) }, "open: writable by others (mode 0757)", false},
+		"the group can write":   {func(dir string) error { return os.Chmod(dir, 0o775) }, "open: writable by others (mode 0775)", false},
+		"sticky":                {func(dir string) error { return os.Chmod(dir, 0o777|os.ModeSticky) }, "", false},
+		"nobody else gets here": {func(dir string) error { return os.Chmod(dir, 0o722) }, "", false},
+		"owned":                 {func(dir string) error { return os.Chown(dir, nobody, -1) }, "open: owned by user 65534", true},
+		"the folder is owned": {func(dir string) error {
+			if err := os.Mkdir(filepath.Join(dir, "host"), 0o755); err != nil {
+				return err
+			}
+			return os.Chown(filepath.Join(dir, "host"), nobody, -1)
+		}, "host: owned by user 65534", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if do.root && os.Geteuid() != 0 {
+				t.Skip("only root can make a folder of another user")
+			}
+			cold(t)
+			log := logged(t)
+			top := os.Getenv("MLXGRAD_CACHE")
+			require.NoError(t, os.Chmod(top, 0o755))
+			// Not below the folder of the test, which others cannot reach.
+			top, err := os.MkdirTemp("/tmp", "host-test-")
+			require.NoError(t, err)
+			t.Cleanup(func() { os.RemoveAll(top) })
+			require.NoError(t, os.Chmod(top, 0o755))
+			open := filepath.Join(top, "open")
+			require.NoError(t, os.Mkdir(open, 0o755))
+			require.NoError(t, do.make(open))
+			t.Setenv("MLXGRAD_CACHE", open)
+			for range 2 {
+				dir, err := CacheDir()
+				require.NoError(t, err)
+				if do.says == "" {
+					require.Equal(t, filepath.Join(open, "host"), dir)
+					require.Empty(t, log())
+					continue
+				}
+				require.Equal(t, want, dir)
+				require.Contains(t, log(), do.says)
+				require.Contains(t, log(), "folder="+want)
+				require.Equal(t, 1, strings.Count(log(), "compiled kernels are kept in a temporary folder"))
+			}
+		})
+	}
+}
+
+// A disk that becomes full sends kernels to the temporary folder. Those on it are still found.
+func TestDiskThatFills(t *testing.T) {
+	dir := cold(t)
+	want := fallback(t)
+	log := logged(t)
+	for number, says := range []string{
+		"as: can't write 40 bytes to section .text of x.o: 'No space left on device'",
+		"collect2: fatal error: ld terminated with signal 25 [File size limit exceeded]",
+		"fatal error: error writing to x.s: Disk quota exceeded",
+		"ld: final link failed: Read-only file system",
+	} {
+		text := source(t, "copy") + fmt.Sprintf("// %d\n", number)
+		full := newStandIn(t, `case $PWD in `+dir+`/*) if [ -e $DIR/full ]; then echo "`+says+`" >&2; exit 1; fi;; esac`)
+		l, err := full.library(t.Context(), text)
+		require.NoError(t, err)
+		works(t, l)
+		require.NoError(t, os.WriteFile(filepath.Join(full.dir, "full"), nil, 0o600))
+		require.NotContains(t, log(), says)
+		l, err = full.library(t.Context(), text+"// another\n")
+		require.NoError(t, err)
+		works(t, l)
+		now, err := CacheDir()
+		require.NoError(t, err)
+		require.Equal(t, want, now)
+		require.Equal(t, number+1, strings.Count(log(), "compiled kernels are kept in a temporary folder"), log())
+		require.Contains(t, log(), dir+": "+diskWords.FindString(says))
+		kernels := full.starts(t, "kernel")
+		mu.Lock()
+		clear(loaded)
+		mu.Unlock()
+		l, err = full.library(t.Context(), text)
+		require.NoError(t, err)
+		works(t, l)
+		require.Equal(t, kernels, full.starts(t, "kernel"), "it is on the full disk")
+		forget()
+		require.NoError(t, os.RemoveAll(want))
 	}
 }

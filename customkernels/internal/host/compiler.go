@@ -1,15 +1,22 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mlxgrad/mlxgrad/internal/cxx"
 )
 
 // ErrNoCompiler is what Compile and Available return when there is no C++
@@ -49,8 +56,8 @@ func (e *CompileError) Error() string {
 
 // A compiler is one that was found, with what the cache must know of it.
 type compiler struct {
-	command []string // CXX may hold arguments: "ccache g++"
-	path    string   // of the first word
+	command []string // the words of CXX: "ccache", "g++"
+	path    string   // of the first word, absolute
 	version string   // first line of --version
 }
 
@@ -58,29 +65,44 @@ func (c *compiler) String() string { return c.path + " (" + c.version + ")" }
 
 // findCompiler looks for CXX, then for the usual names.
 func findCompiler() (*compiler, error) {
-	var candidates [][]string
-	if fields := strings.Fields(os.Getenv("CXX")); len(fields) > 0 {
-		candidates = append(candidates, fields)
-	} else {
-		for _, name := range []string{"g++", "clang++", "c++"} {
-			candidates = append(candidates, []string{name})
-		}
+	command, err := cxx.Command()
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", ErrNoCompiler, err)
 	}
-	for _, command := range candidates {
-		path, err := exec.LookPath(command[0])
+	if len(command) > 0 {
+		c, err := newCompiler(command)
 		if err != nil {
-			continue
+			return nil, fmt.Errorf("%w (CXX=%s does not run: %w; within CXX, a path with spaces stands in quotes)", ErrNoCompiler, os.Getenv("CXX"), err)
 		}
-		version, err := compilerVersion(path, command[1:])
-		if err != nil {
-			continue
+		return c, nil
+	}
+	err = ErrNoCompiler
+	for _, name := range []string{"g++", "clang++", "c++"} {
+		c, failed := newCompiler([]string{name})
+		if failed == nil {
+			return c, nil
 		}
-		return &compiler{command: command, path: path, version: version}, nil
+		if !errors.Is(failed, exec.ErrNotFound) {
+			err = fmt.Errorf("%w (%w)", err, failed)
+		}
 	}
-	if cxx := os.Getenv("CXX"); cxx != "" {
-		return nil, fmt.Errorf("%w (CXX=%s does not run)", ErrNoCompiler, cxx)
+	return nil, err
+}
+
+func newCompiler(command []string) (*compiler, error) {
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return nil, err
 	}
-	return nil, ErrNoCompiler
+	// It runs in another folder.
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
+	version, err := compilerVersion(path, command[1:])
+	if err != nil {
+		return nil, err
+	}
+	return &compiler{command: command, path: path, version: version}, nil
 }
 
 // flags are those of every compilation. The three after -shared keep both
@@ -139,12 +161,42 @@ func (c *compiler) compile(ctx context.Context, dir, kernel, source, out string)
 
 // askVersion asks the compiler what it is.
 func askVersion(path string, args []string) (string, error) {
-	cmd := exec.Command(path, append(args[:len(args):len(args)], "--version")...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	out, err := cmd.Output()
-	if err != nil {
+	var out bytes.Buffer
+	c := &compiler{command: append([]string{path}, args...), path: path}
+	if err := c.run(context.Background(), versionLimit, "", &out, nil, "--version"); err != nil {
 		return "", fmt.Errorf("%s --version: %w", filepath.Base(path), err)
 	}
-	line, _, _ := strings.Cut(string(out), "\n")
+	line, _, _ := strings.Cut(out.String(), "\n")
 	return strings.TrimSpace(line), nil
+}
+
+// Limits of one run of the compiler. The largest kernels take half a minute on an idle core, and the
+// version takes milliseconds, so only a compiler that hangs meets them.
+var (
+	compilerLimit = 10 * time.Minute
+	versionLimit  = time.Minute
+)
+
+// errHangs is the error of a compiler that met its limit.
+var errHangs = errors.New("did not end")
+
+// run calls the compiler in dir. It stops the compiler, with all processes that it started, when ctx
+// ends or the limit is reached.
+func (c *compiler) run(ctx context.Context, limit time.Duration, dir string, stdout, stderr io.Writer, args ...string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s %w within %v and was stopped", c.path, errHangs, limit))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.path, slices.Concat(c.command[1:], args)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, stdout, stderr
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	if dir != "" {
+		cmd.Env = append(cmd.Env, "TMPDIR="+dir) // nothing outside it is left of a compiler that was stopped
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }

@@ -3,11 +3,17 @@ package host
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -15,21 +21,169 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
+// testCache is what MLXGRAD_CACHE is at the beginning.
+var testCache string
+
 // Every run of the tests starts with a cold cache of its own.
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "host-test-")
-	if err != nil {
-		panic(err)
-	}
-	os.Setenv("MLXGRAD_CACHE", dir)
 	if fill := os.Getenv("HOST_TEST_FILL"); fill != "" {
 		os.Setenv("MLXGRAD_CACHE", fill)
 		fillCache()
 	}
+	dir, err := os.MkdirTemp("", "host-test-")
+	if err != nil {
+		panic(err)
+	}
+	testCache = dir
+	os.Setenv("MLXGRAD_CACHE", dir)
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
+
+// cold gives the test an empty cache and returns its folder.
+func cold(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("MLXGRAD_CACHE", dir)
+	forget()
+	t.Cleanup(forget)
+	return filepath.Join(dir, "host")
+}
+
+// forget clears all that the process remembers of libraries, compilers and folders.
+func forget() {
+	mu.Lock()
+	clear(loaded)
+	mu.Unlock()
+	versions.Clear()
+	precompiled.Clear()
+	placesLock.Lock()
+	clear(examined)
+	clear(told)
+	placesLock.Unlock()
+}
+
+// works runs the library of the kernel "copy".
+func works(t *testing.T, l *Library) {
+	t.Helper()
+	require.Equal(t, "custom_kernel_copy", l.Name())
+	y := make([]uint16, 3)
+	run(t, l, [3]int{3, 1, 1}, [3]int{3, 1, 1}, []Buffer{buf([]uint16{0, 0x3c00, 0x4000}), buf([]float32{1})}, []Buffer{buf(y)})
+	require.Equal(t, []uint16{0x4200, 0x4400, 0x4500}, y)
+}
+
+// files lists the files of a folder whose names match a pattern.
+func files(t *testing.T, dir, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, pattern))
+	require.NoError(t, err)
+	return found
+}
+
+// A standIn is a compiler of the kernel "copy" that runs a script and takes no time.
+type standIn struct {
+	*compiler
+	dir string // of the script, which runs with this folder in $DIR
+}
+
+// newStandIn makes a stand-in of the compiler that users get. Each start adds a line to the file
+// "starts": "headers" or "kernel".
+func newStandIn(t *testing.T, script string) standIn {
+	t.Helper()
+	real := compilers(t)[0]
+	dir := t.TempDir()
+	path := filepath.Join(dir, "stand-in")
+	text := "#!/bin/sh\nDIR='" + dir + `'
+case " $* " in
+*' --version '*) echo '` + real.version + `'; exit;;
+*' c++-header '*) echo headers >>$DIR/starts;;
+*) echo kernel >>$DIR/starts;;
+esac
+` + script + `
+while [ "$1" != -o ]; do shift; done
+cp ` + copyLibrary() + ` $2
+`
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o700))
+	return standIn{&compiler{command: []string{path}, path: path, version: real.version}, dir}
+}
+
+// copyVariable is set by tests for their own processes: the result of copyLibrary.
+const copyVariable = "HOST_TEST_COPY"
+
+// copyLibrary is the path of the library of the kernel "copy", in the cache that the tests began with.
+var copyLibrary = sync.OnceValue(func() string {
+	if path := os.Getenv(copyVariable); path != "" {
+		return path
+	}
+	old := os.Getenv("MLXGRAD_CACHE")
+	os.Setenv("MLXGRAD_CACHE", testCache)
+	defer os.Setenv("MLXGRAD_CACHE", old)
+	text, err := os.ReadFile("testdata/copy.cpp")
+	if err != nil {
+		panic(err)
+	}
+	c, err := findCompiler()
+	if err != nil {
+		panic(err)
+	}
+	if _, err := obtain(context.Background(), c, cacheKey(c, string(text)), string(text)); err != nil {
+		panic(err)
+	}
+	path, err := find(filepath.Join(testCache, "host"), cacheKey(c, string(text)), ".so")
+	if err != nil {
+		panic(err)
+	}
+	return path
+})
+
+// starts tells how often the compiler was started for kernels, or for headers.
+func (s standIn) starts(t *testing.T, what string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, "starts"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0
+	}
+	require.NoError(t, err)
+	return strings.Count(string(text), what+"\n")
+}
+
+// set gives a variable another value during a test.
+func set[T any](t *testing.T, variable *T, value T) {
+	t.Helper()
+	old := *variable
+	*variable = value
+	t.Cleanup(func() { *variable = old })
+}
+
+// eventually waits for a state.
+func eventually(t *testing.T, state func() bool) {
+	t.Helper()
+	require.Eventually(t, state, time.Minute, time.Millisecond)
+}
+
+// logged collects what is logged during a test.
+func logged(t *testing.T) func() string {
+	t.Helper()
+	var mu sync.Mutex
+	var text bytes.Buffer
+	old := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return text.Write(p)
+	}), nil)))
+	t.Cleanup(func() { slog.SetDefault(old) })
+	return func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return text.String()
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // compilers returns a g++ and a clang++, without those that the machine lacks.
 func compilers(t testing.TB) []*compiler {

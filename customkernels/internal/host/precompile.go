@@ -9,31 +9,31 @@ import (
 	"sync"
 )
 
-// precompiled holds the paths at which this process has tried to keep precompiled headers. It
-// does so once: kernels that come meanwhile or later read the text if there are none.
+// precompiled holds the folder and key of all headers that this process has tried to precompile. It
+// tries once: kernels that are compiled meanwhile or after a failure read the text.
 var precompiled sync.Map
 
-// RunOnHeaders is Run with flags and args in work, a folder of the cache that holds the headers
+// RunOnHeaders is Run with flags and args in work, a work folder of the cache that holds the headers
 // and a kernel that includes metal_host.h first.
 //
-// Reading that is half of what g++ does for a kernel, so it is kept in the cache as
-// precompiled with these flags, 30 to 50 MB for a compiler, and made by the first kernel, which
-// takes three times as long. g++ finds it by itself beside the text; more names what it holds
-// beyond this package's headers. It spares time and decides nothing: where it cannot be made
-// or read, the text is. clang would save a quarter, and have to be told.
+// g++ takes half of its time to read the headers. So the cache keeps them precompiled, 30 to 50 MB for a
+// compiler and its flags. The first kernel makes them and takes three times as long. g++ finds them
+// beside the text; more names content beyond this package's headers. This is only an optimization:
+// on any failure g++ reads the text. With clang, which needs an option for it, it would save
+// a quarter and is not done.
 func (t *Toolchain) RunOnHeaders(ctx context.Context, work, kernel, more string, flags []string, args ...string) error {
 	args = slices.Concat(flags, []string{"-I."}, args)
 	if t.Clang() {
 		return t.Run(ctx, work, kernel, args...)
 	}
-	path := precompiledHeaders(filepath.Dir(work), t, more, flags)
+	dir, key := filepath.Dir(work), Hash(append([]string{t.Key(), more}, flags...)...)
+	path, err := t.precompiledHeaders(ctx, dir, key, work, kernel, flags)
 	link := filepath.Join(work, metalHost+".gch")
-	linked := t.precompile(ctx, work, kernel, path, flags) &&
-		os.Symlink(filepath.Join("..", filepath.Base(path)), link) == nil
-	err := t.Run(ctx, work, kernel, args...)
+	linked := err == nil && os.Symlink(filepath.Join("..", filepath.Base(path)), link) == nil
+	err = t.Run(ctx, work, kernel, args...)
 	var refused *CompileError
 	if linked && errors.As(err, &refused) && os.Remove(link) == nil {
-		// g++ says the same where what was kept is damaged.
+		// The error may be due to the precompiled headers.
 		if err = t.Run(ctx, work, kernel, args...); err == nil {
 			os.Remove(path)
 		}
@@ -43,36 +43,23 @@ func (t *Toolchain) RunOnHeaders(ctx context.Context, work, kernel, more string,
 
 const metalHost = "metal_host.h"
 
-// precompiledHeaders is where they are kept.
-func precompiledHeaders(dir string, t *Toolchain, more string, flags []string) string {
-	return filepath.Join(dir, Hash(append([]string{t.Key(), more}, flags...)...)+".gch")
-}
-
-// precompile makes the precompiled headers if need be and reports whether they are there.
-func (t *Toolchain) precompile(ctx context.Context, work, kernel, path string, flags []string) bool {
-	if Kept(path) {
-		return true
+// precompiledHeaders returns the path of the precompiled headers that dir keeps under key. If there
+// are none, or they are damaged, it makes them.
+func (t *Toolchain) precompiledHeaders(ctx context.Context, dir, key, work, kernel string, flags []string) (string, error) {
+	path, err := find(dir, key, ".gch")
+	if err == nil {
+		return path, nil
 	}
-	if _, tried := precompiled.LoadOrStore(path, true); tried {
-		return false
+	if _, tried := precompiled.LoadOrStore(filepath.Join(dir, key), true); tried {
+		return "", err
 	}
 	out := filepath.Join(work, "precompiled")
 	defer os.Remove(out)
-	return t.Run(ctx, work, kernel, slices.Concat(flags, []string{"-I.", "-x", "c++-header", "-o", out, metalHost})...) == nil &&
-		keep(out, path) == nil
-}
-
-// keep gives a file its name in the cache once it is on the disk: nothing looks at its
-// content before it is used.
-func keep(path, name string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
+	if err := t.Run(ctx, work, kernel, slices.Concat(flags, []string{"-I.", "-x", "c++-header", "-o", out, metalHost})...); err != nil {
+		return "", err
 	}
-	err = f.Sync()
-	f.Close()
-	if err != nil {
-		return err
+	if err := store(dir, key, ".gch", out); err != nil {
+		return "", err
 	}
-	return os.Rename(path, name)
+	return find(dir, key, ".gch")
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,16 +11,16 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// withPrecompiled returns, in an empty cache, what compiles a kernel to the bytes of its library,
-// and where the headers are kept that it precompiles.
-func withPrecompiled(t *testing.T) (library func() []byte, path string) {
+// withPrecompiled returns, for an empty cache, a function that compiles a kernel to the bytes of its
+// library, and the folder of the cache.
+func withPrecompiled(t *testing.T) (library func() []byte, dir string) {
 	t.Helper()
 	c := compilers(t)[0]
 	if c.clang() {
 		skip.Missing(t, skip.GXX, "clang++ reads the text of the headers")
 	}
 	text := source(t, "rms_norm_like", "TYPE", "half", "READS", "4")
-	dir := cold(t)
+	dir = cold(t)
 	_, err := CacheDir()
 	require.NoError(t, err)
 	library = func() []byte {
@@ -28,78 +29,96 @@ func withPrecompiled(t *testing.T) (library func() []byte, path string) {
 		_, content := takeLibrary(t, dir)
 		return content
 	}
-	return library, precompiledHeaders(dir, &Toolchain{c}, "", c.flags())
+	return library, dir
 }
 
 // A kernel is the same bytes with precompiled headers as with their text, which is read while
 // others precompile them.
 func TestPrecompiledHeadersChangeNothing(t *testing.T) {
-	library, path := withPrecompiled(t)
-	precompiled.Store(path, true)
+	library, dir := withPrecompiled(t)
 	content := library()
-	require.NoFileExists(t, path)
-	precompiled.Delete(path)
-	require.Equal(t, content, library())
-	require.FileExists(t, path)
-	require.Equal(t, content, library(), "with what was kept")
+	require.Len(t, files(t, dir, "*.gch"), 1)
+	require.Equal(t, content, library(), "with headers that were kept")
+	require.NoError(t, os.Remove(files(t, dir, "*.gch")[0]))
+	require.Equal(t, content, library(), "with their text")
+	require.Empty(t, files(t, dir, "*.gch"), "a process tries once")
 }
 
-// The text is read instead of what is not whole, which is removed if the compiler minds it.
+// Precompiled headers that are damaged are not read, and the next process makes them again.
 func TestDamagedPrecompiledHeaders(t *testing.T) {
-	library, path := withPrecompiled(t)
+	library, dir := withPrecompiled(t)
 	content := library()
+	path := files(t, dir, "*.gch")[0]
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for _, size := range []int{0, 100, len(whole) / 2, len(whole) - 1} {
-		require.NoError(t, os.WriteFile(path, whole[:size], 0o600))
-		require.Equal(t, content, library(), size)
-		if size > 50 {
-			require.NoFileExists(t, path, size)
-		}
-	}
-	require.NoError(t, os.WriteFile(path, []byte("no such file"), 0o600))
+	size := len(whole)
+	whole[size/2]++
+	require.NoError(t, os.WriteFile(path, whole, 0o600))
+	forget()
 	require.Equal(t, content, library())
+	require.Len(t, files(t, dir, "*.gch"), 1)
+	now, err := os.ReadFile(files(t, dir, "*.gch")[0])
+	require.NoError(t, err)
+	require.False(t, bytes.Equal(whole, now))
+	require.InDelta(t, size, len(now), 1e5)
 }
 
-// Nobody else is to blame for a kernel that is refused.
+// Precompiled headers that g++ refuses are removed.
+func TestRefusedPrecompiledHeaders(t *testing.T) {
+	library, dir := withPrecompiled(t)
+	content := library()
+	path := files(t, dir, "*.gch")[0]
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	c := compilers(t)[0]
+	key := Hash(append([]string{(&Toolchain{c}).Key(), ""}, c.flags()...)...)
+	work, remove, err := WorkFolder(dir, "compile-")
+	require.NoError(t, err)
+	defer remove()
+	half := filepath.Join(work, "half")
+	require.NoError(t, os.WriteFile(half, whole[:len(whole)/2], 0o600))
+	require.NoError(t, store(dir, key, ".gch", half))
+	forget()
+	require.Equal(t, content, library())
+	require.Equal(t, []string{path}, files(t, dir, "*.gch"))
+	require.Equal(t, content, library())
+	_, err = find(dir, key, ".gch")
+	require.NoError(t, err)
+}
+
+// A kernel that is refused does not remove the precompiled headers.
 func TestRefusedKernelKeepsPrecompiledHeaders(t *testing.T) {
-	_, path := withPrecompiled(t)
+	_, dir := withPrecompiled(t)
 	_, err := compilers(t)[0].library(t.Context(), source(t, "copy")+"nonsense;")
 	var refused *CompileError
 	require.ErrorAs(t, err, &refused)
 	require.Contains(t, refused.Output, "nonsense")
-	require.FileExists(t, path)
+	require.Len(t, files(t, dir, "*.gch"), 1)
 }
 
 // Where the headers cannot be precompiled, kernels are compiled all the same, and the next does not
 // try again.
 func TestHeadersThatAreNotPrecompiled(t *testing.T) {
 	cold(t)
-	real := compilers(t)[0]
-	dir := t.TempDir()
-	script, tries := filepath.Join(dir, "full-c++"), filepath.Join(dir, "tries")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\ncase \" $* \" in *' c++-header '*) "+
-		"echo try >> "+tries+"; echo 'no space left on device' >&2; exit 1;; esac\nexec "+real.path+" \"$@\"\n"), 0o700))
-	c := &compiler{command: []string{script}, path: script, version: real.version}
+	c := newStandIn(t, `case " $* " in *' c++-header '*) echo 'internal compiler error' >&2; exit 1;; esac`)
 	for _, text := range []string{source(t, "copy"), source(t, "copy") + "// another\n"} {
 		l, err := c.library(t.Context(), text)
 		require.NoError(t, err)
 		works(t, l)
 	}
-	count, err := os.ReadFile(tries)
 	if !c.clang() {
-		require.NoError(t, err)
-		require.Equal(t, "try\n", string(count))
+		require.Equal(t, 1, c.starts(t, "headers"))
 	}
 }
 
 // Precompiled headers are what the compiler reads: there may be no text.
 func TestPrecompiledHeadersAreUsed(t *testing.T) {
-	_, path := withPrecompiled(t)
+	_, dir := withPrecompiled(t)
 	toolchain := &Toolchain{compilers(t)[0]}
 	for turn := range 2 {
-		work, err := os.MkdirTemp(filepath.Dir(path), "compile-")
+		work, remove, err := WorkFolder(dir, "compile-")
 		require.NoError(t, err)
+		defer remove()
 		require.NoError(t, WriteHeaders(work))
 		if turn == 1 {
 			require.NoError(t, os.WriteFile(filepath.Join(work, metalHost), []byte("#error read as text\n"), 0o600))

@@ -1,8 +1,7 @@
 package host
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,8 +9,7 @@ import (
 	"sync"
 )
 
-// versions holds what compilers of this process said of themselves, by
-// identity.
+// versions holds the version lines of compilers, or the error of one that hangs, by identity.
 var versions sync.Map
 
 // compilerVersion returns the version line of a compiler. Asking starts a
@@ -23,25 +21,33 @@ func compilerVersion(path string, args []string) (string, error) {
 		return "", err
 	}
 	id += "\x00" + strings.Join(args, "\x00")
-	if v, ok := versions.Load(id); ok {
-		return v.(string), nil
+	switch known, _ := versions.Load(id); known := known.(type) {
+	case string:
+		return known, nil
+	case error:
+		return "", known
 	}
-	sum := sha256.Sum256([]byte(id))
 	var file string
 	if dir, err := CacheDir(); err == nil {
-		file = filepath.Join(dir, hex.EncodeToString(sum[:])+".compiler")
-		if text, err := readKept(file); err == nil && len(text) > 0 {
-			versions.Store(id, string(text))
-			return string(text), nil
+		file = filepath.Join(dir, Hash(id)+".version")
+		if text, err := readKept(file); err == nil {
+			sum, version, _ := strings.Cut(string(text), "\n")
+			if sum == Hash(id, version) {
+				versions.Store(id, version)
+				return version, nil
+			}
 		}
 	}
 	version, err := askVersion(path, args)
+	if errors.Is(err, errHangs) {
+		versions.Store(id, err) // every launch would hang as long
+	}
 	if err != nil {
 		return "", err
 	}
 	versions.Store(id, version)
 	if file != "" {
-		writeAtomically(file, version)
+		writeAtomically(file, Hash(id, version)+"\n"+version)
 	}
 	return version, nil
 }
