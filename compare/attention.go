@@ -122,7 +122,7 @@ func attentionMasks() []attentionCase {
 		c.mask, c.maskValues, c.label = added, sometimes(Normal(1), []float64{math.Inf(-1)}), "-inf"
 		cases = append(cases, c)
 	}
-	// What is added to a whole row changes no weight: the gradient is 0, and what is left of it rounding.
+	// A mask that is broadcast along the keys changes no weight. Its gradient is 0 but for rounding.
 	for _, axes := range []string{"bhi1", "hi1", "i1", "h11", "b111"} {
 		c := attentionCase{batch: 2, heads: 4, kvHeads: 2, queries: 33, keys: 129, dim: 16, mask: added, maskAxes: axes, label: "no keys"}
 		cases = append(cases, bothWays(c)...)

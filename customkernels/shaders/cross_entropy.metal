@@ -128,7 +128,8 @@ inline float held_value(thread const W& pack, int k) {
   return float(reinterpret_cast<thread const H*>(pack.values)[k]);
 }
 
-// s of element k of pack p of a held block, of which so many elements are left in the row; −∞ behind them.
+// Returns s of element k of pack p of a held block, or −∞ at and beyond the row's end, `left` elements from
+// the block's first.
 template <int L, bool CAPPED, typename H, int C, int R>
 inline float score(thread const HeldPacks<H, C, R>& held, int p, int k, uint left, Options options) {
   const float s = capped<CAPPED>(held_value<H>(held.packs[p], k), options);
