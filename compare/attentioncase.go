@@ -28,6 +28,10 @@ type attentionCase struct {
 	layouts                       layouts
 	values, keyValues, maskValues Values // Of q, k and the mask.
 
+	// caps, if it is not 0, is the absolute value of all scores in soft caps. The cotangents make up for
+	// the slope of the cap there, as far as float16 lets them.
+	caps float64
+
 	frozen bool   // Whether q and k are not differentiated.
 	label  string // Names values.
 }
@@ -66,6 +70,10 @@ func (c attentionCase) withDefaults() attentionCase {
 	if c.scale == 0 {
 		c.scale = float32(1 / math.Sqrt(float64(c.dim)))
 	}
+	if c.caps > 0 {
+		c.softCap = true
+		c.values, c.keyValues = sided(1), sided(c.caps*attentionSoftCap/(float64(c.scale)*float64(c.dim)))
+	}
 	return c
 }
 
@@ -78,6 +86,7 @@ func (c attentionCase) build() Case {
 		Inputs:   c.inputs(),
 		Outputs: []Output{{
 			Name: "out", Shape: []int{c.batch, c.heads, c.queries, c.valueDim}, Own: true, Layout: c.layouts["dout"],
+			Values: c.cotangents(),
 		}},
 		Forward: func(in []oracle.Tensor) []oracle.Tensor {
 			out, lse := c.exact(in).Forward()
@@ -94,13 +103,25 @@ func (c attentionCase) build() Case {
 		MLX: c.composed,
 	}
 	if c.lse {
-		lse := Output{Name: "lse", Shape: []int{c.batch, c.heads, c.queries}, Own: true, DType: mlxc.Float32, Layout: c.layouts["dlse"]}
+		lse := Output{
+			Name: "lse", Shape: []int{c.batch, c.heads, c.queries}, Own: true, DType: mlxc.Float32, Layout: c.layouts["dlse"],
+			Values: c.cotangents(),
+		}
 		out.Outputs = append(out.Outputs, lse)
 	}
 	if !c.lse && !c.softCap {
 		out.MLX, out.Composed = c.builtIn, c.composed
 	}
 	return out
+}
+
+// cotangents are those of both outputs, nil for the usual ones. Products of the larger ones with v would
+// leave float16.
+func (c attentionCase) cotangents() Values {
+	if c.caps == 0 {
+		return nil
+	}
+	return times(EitherSign, min(1/capSlope(c.caps), 1<<10))
 }
 
 // outputs is how many there are.
@@ -247,7 +268,7 @@ func (c attentionCase) name() string {
 		packed = fmt.Sprintf("%d seqs", len(c.queryStarts)-1)
 	}
 	return caseName(fmt.Sprintf("%dx%s", c.batch, c.withDefaults().sizes()), noteIf(c.causal, "causal"), window, mask,
-		noteIf(c.sinks, "sinks"), noteIf(c.softCap, "cap"), noteIf(c.lse, "lse"), scale, packed, c.layouts.String(), c.label)
+		noteIf(c.sinks, "sinks"), noteIf(c.softCap, "cap"), noteIf(c.lse, "lse"), scale, packed, capsNote(c.caps), c.layouts.String(), c.label)
 }
 
 // sizes are heads/key heads x queries:keys x head_dim:width of v.

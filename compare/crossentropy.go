@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -25,6 +26,9 @@ type lossCase struct {
 	outOfRange bool
 	// trained makes the cotangent 1, which is that of a loss that is trained. It has a path of its own.
 	trained bool
+	// caps, if it is not 0, is the absolute value of all logits in soft caps. The cotangent makes up for
+	// the slope of the cap there, so that gradients stay in the range of float16.
+	caps float64
 }
 
 // lossOptions say which options a loss has.
@@ -113,8 +117,7 @@ func crossEntropy() Op {
 			}
 			c.reduction, c.targets = ops.None, []int{37}
 			add(c)
-			// Far beyond a soft-cap dx is 0, and what a computation gets is the rounding of tanh.
-			c.smooth, c.zLoss, c.softCap = true, true, values.label != "huge"
+			c.smooth, c.zLoss, c.softCap = true, true, true
 			add(c)
 		}
 		// Of one row only, so a reduction would spread it.
@@ -130,7 +133,25 @@ func crossEntropy() Op {
 	for _, c := range trainedLosses() {
 		add(c)
 	}
+	// 1 − tanh² loses 7, 12, 22 and all 24 bits of float32 there.
+	for _, caps := range []float64{3, 5, 8, 20} {
+		for _, c := range saturatedLosses(caps) {
+			add(c)
+		}
+		add(lossCase{targets: []int{37}, v: 4099, lossOptions: lossOptions{reduction: ops.None, softCap: true}, caps: caps})
+	}
 	return op
+}
+
+// capSlope is the derivative of the soft cap at so many caps.
+func capSlope(caps float64) float64 { return math.Pow(math.Cosh(caps), -2) }
+
+// saturatedLosses have logits of so many caps, and come from different kernels.
+func saturatedLosses(caps float64) []lossCase {
+	o := lossOptions{smooth: true, zLoss: true, softCap: true}
+	sum, none := lossCase{targets: []int{5}, v: 129, lossOptions: o, caps: caps}, lossCase{targets: []int{37}, v: 129, lossOptions: o, caps: caps}
+	sum.reduction, none.reduction = ops.Sum, ops.None
+	return []lossCase{sum, none}
 }
 
 // trainedLosses are means and sums with the cotangent of a training, plain and with all options.
@@ -168,7 +189,7 @@ func (c lossCase) ofLogits() Case {
 	return Case{
 		Name: c.name(dimensions(append(slices.Clone(c.targets), c.v))),
 		Inputs: []Input{
-			{Name: "x", Shape: append(slices.Clone(c.targets), c.v), Layout: c.layouts["x"], Values: c.values},
+			{Name: "x", Shape: append(slices.Clone(c.targets), c.v), Layout: c.layouts["x"], Values: c.logits()},
 			c.targetsInput(),
 		},
 		Outputs: []Output{c.loss()},
@@ -242,7 +263,17 @@ func (c lossCase) loss() Output {
 	if c.trained {
 		out.Values = equalTo(1)
 	}
+	if c.caps > 0 {
+		out.Values = times(EitherSign, 1/capSlope(c.caps))
+	}
 	return out
+}
+
+func (c lossCase) logits() Values {
+	if c.caps > 0 {
+		return around(c.caps * softCap)
+	}
+	return c.values
 }
 
 func (c lossCase) targetsInput() Input {
@@ -310,8 +341,11 @@ func (c lossCase) exactConfig() oracle.CrossEntropyConfig {
 	}
 }
 
+// capsNote is the part of a name that says how far logits or scores are beyond the soft cap.
+func capsNote(caps float64) string { return noteIf(caps > 0, fmt.Sprintf("at %g caps", caps)) }
+
 func (c lossCase) name(shape string) string {
 	return caseName(shape, map[ops.Reduction]string{ops.Sum: "sum", ops.None: "none"}[c.reduction],
 		noteIf(c.ignore, "ign"), noteIf(c.smooth, "smooth"), noteIf(c.zLoss, "z"), noteIf(c.softCap, "cap"),
-		noteIf(c.signed, "int32"), noteIf(c.outOfRange, "out of range"), noteIf(c.trained, "ct 1"), c.layouts.String(), c.label)
+		noteIf(c.signed, "int32"), noteIf(c.outOfRange, "out of range"), noteIf(c.trained, "ct 1"), capsNote(c.caps), c.layouts.String(), c.label)
 }

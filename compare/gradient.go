@@ -53,27 +53,47 @@ func (in Input) layout() Layout {
 }
 
 // truth returns the oracle's value of each target, over all draws.
-func (c Case) truth(draws []operands) [][]float64 {
-	out, _ := overDraws(draws, func(data operands) ([][]float64, error) { return c.exact(data), nil })
-	return out
-}
+func (c Case) truth(draws []operands) ([][]float64, error) { return overDraws(draws, c.exact) }
 
-// exact returns the oracle's value of each target for one draw.
-func (c Case) exact(data operands) [][]float64 {
-	in := tensors(data.inputs)
+// exact returns the oracle's value of each target for one draw. It is an error if the oracle's results do
+// not have the shapes that the case declares.
+func (c Case) exact(data operands) ([][]float64, error) {
+	in, wrt := tensors(data.inputs), c.differentiated()
 	outputs := c.Forward(in)
+	if len(outputs) != len(c.Outputs) {
+		return nil, fmt.Errorf("Forward returns %d outputs; the case has %d", len(outputs), len(c.Outputs))
+	}
+	for i, o := range c.Outputs {
+		if len(outputs[i].Data) != oracle.Size(o.Shape) {
+			return nil, fmt.Errorf("Forward returns %d elements of %s; its shape is %v", len(outputs[i].Data), o.Name, o.Shape)
+		}
+	}
 	var out [][]float64
 	for i, o := range c.Outputs {
 		if o.Own {
 			out = append(out, outputs[i].Data)
 		}
 	}
-	if len(c.differentiated()) > 0 {
-		for _, g := range c.Gradient(in, tensors(data.cotangents)) {
-			out = append(out, g.Data)
+	if len(wrt) == 0 {
+		return out, nil
+	}
+	gradient := c.Gradient
+	if gradient == nil {
+		gradient = func(in, cotangents []oracle.Tensor) []oracle.Tensor {
+			return oracle.Differences(c.Forward, in, cotangents, wrt)
 		}
 	}
-	return out
+	grads := gradient(in, tensors(data.cotangents))
+	if len(grads) != len(wrt) {
+		return nil, fmt.Errorf("Gradient returns %d gradients; the case has %d differentiable inputs", len(grads), len(wrt))
+	}
+	for k, g := range grads {
+		if x := c.Inputs[wrt[k]]; len(g.Data) != oracle.Size(x.Shape) {
+			return nil, fmt.Errorf("Gradient returns %d elements of d%s; the shape of %s is %v", len(g.Data), x.Name, x.Name, x.Shape)
+		}
+		out = append(out, g.Data)
+	}
+	return out, nil
 }
 
 // gradients computes the targets of a case from every draw with f, through the vjp that f brings.

@@ -81,18 +81,28 @@ func linearCrossEntropy() Op {
 		add(33, c)
 	}
 	add(16, lossCase{targets: []int{37}, v: 33, lossOptions: lossOptions{reduction: ops.None}, outOfRange: true})
+	// Further on the gradients of logits vanish in float16.
+	for _, caps := range []float64{3, 5} {
+		for _, c := range saturatedLosses(caps) {
+			add(8, c)
+		}
+	}
 	return op
 }
 
 func (c linearLossCase) ofHidden() Case {
 	exact := c.exactConfig()
+	// So that logits of normal h are normal.
+	ofHidden, ofWeight := c.values, Normal(1/math.Sqrt(float64(c.width)))
+	if c.caps > 0 {
+		ofHidden, ofWeight = sided(1), sided(c.caps*softCap/float64(c.width))
+	}
 	hidden := append(slices.Clone(c.targets), c.width)
 	return Case{
 		Name: c.name(fmt.Sprintf("%s to %d", dimensions(hidden), c.v)),
 		Inputs: []Input{
-			{Name: "h", Shape: hidden, Layout: c.layouts["h"], Values: c.values},
-			// So that logits of normal h are normal.
-			{Name: "w", Shape: []int{c.v, c.width}, Layout: c.layouts["w"], Values: Normal(1 / math.Sqrt(float64(c.width)))},
+			{Name: "h", Shape: hidden, Layout: c.layouts["h"], Values: ofHidden},
+			{Name: "w", Shape: []int{c.v, c.width}, Layout: c.layouts["w"], Values: ofWeight},
 			c.targetsInput(),
 		},
 		Outputs: []Output{c.loss()},

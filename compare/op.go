@@ -41,16 +41,18 @@ type Case struct {
 	Outputs []Output
 
 	// Forward and Gradient are the oracle. Gradient returns a gradient for each differentiable
-	// input, in order. Its true values must lie in the range of float16.
+	// input, in order. Its true values must lie in the range of float16. If Gradient is nil, finite
+	// differences of Forward stand for it (see [oracle.Differences]): four calls of Forward for each
+	// element of a differentiable input, and about ten right digits where Forward is smooth.
 	Forward  oracle.Func
 	Gradient oracle.Gradient
 
 	// Ours and MLX map the inputs to the outputs, in the order of Inputs and Outputs, with our vjp
-	// and with MLX's built-in one.
+	// and with MLX's built-in one. If MLX is nil, ours is judged by Composed or else by the oracle alone.
 	Ours, MLX mlxc.Func
 	// Composed, if it is not nil, is the operation as one composes it of MLX's functions. MLX is then one
-	// function for the whole, which may refuse a case or compute another function; where it does, ours is
-	// judged by the gradient of Composed.
+	// function for the whole, which may refuse a case or compute another function; where it does, or is nil,
+	// ours is judged by the gradient of Composed.
 	Composed mlxc.Func
 	// Unsafe says why MLX must not be run, such as that it would read out of bounds. MLX is nil then, and
 	// the report says so.

@@ -2,7 +2,10 @@ package compare
 
 import (
 	"fmt"
+	"go/format"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -55,6 +58,25 @@ func TestReadmeCountsRows(t *testing.T) {
 	require.Equal(t, inAll, cells(text, "(?m)^\\| `[A-Z].* \\| ([0-9, ]+) \\|$"))
 	require.Equal(t, inOne, cells(text, "(?m)^\\| `[A-Z][^|]* \\| ([0-9, ]+) \\|.*\\| not yet \\|$"))
 	require.Contains(t, string(text), fmt.Sprintf("%d,%03d report rows pass", all/1000, all%1000))
+}
+
+// The first Go block of README.md is a program that prints the first text block.
+func TestReadmeExample(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	program, output := cells(text, "(?ms)^```go\n(.*?)^```$"), cells(text, "(?ms)^```text\n(.*?)^```$")
+	require.NotEmpty(t, program)
+	require.NotEmpty(t, output)
+	file := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(file, []byte(program[0]), 0o600))
+	// Imports are those of this module, in whose folder it runs.
+	got, err := exec.CommandContext(t.Context(), "go", "run", file).CombinedOutput()
+	require.NoError(t, err, "%s", got)
+	require.Equal(t, output[0], string(got))
+
+	formatted, err := format.Source([]byte(program[0]))
+	require.NoError(t, err)
+	require.Equal(t, program[0], string(formatted))
 }
 
 // cells are what the pattern captures.

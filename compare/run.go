@@ -2,6 +2,7 @@ package compare
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -26,7 +27,7 @@ type Options struct {
 }
 
 // Run compares the gradients of ops on the current default device. It goes on after a failure, which
-// the report holds. When ctx ends it stops after the current case, and the report is incomplete.
+// the report holds; a case without Inputs, Forward or Ours is one. When ctx ends it stops after the current case, and the report is incomplete.
 func Run(ctx context.Context, ops []Op, opt Options) *report.Report {
 	out := &report.Report{
 		MLX:      mlxc.Version(),
@@ -74,6 +75,9 @@ func runCase(ctx context.Context, op string, c Case, dtype mlxc.DType, repeat in
 	if ctx.Err() != nil {
 		return nil
 	}
+	if err := c.check(); err != nil {
+		return []report.Case{{Op: op, Name: c.Name, DType: dtype.String(), Message: err.Error()}}
+	}
 	targets := c.targets(dtype)
 	rows := make([]report.Case, len(targets))
 	nan := report.Number(math.NaN())
@@ -95,7 +99,10 @@ func runCase(ctx context.Context, op string, c Case, dtype mlxc.DType, repeat in
 	if err != nil {
 		return fail("the inputs could not be made: " + err.Error())
 	}
-	truth := c.truth(draws)
+	truth, err := c.truth(draws)
+	if err != nil {
+		return fail("the oracle failed: " + err.Error())
+	}
 
 	// Ours runs first, into memory that holds NaN: an element that no thread writes must not inherit
 	// MLX's right answer.
@@ -136,6 +143,19 @@ func runCase(ctx context.Context, op string, c Case, dtype mlxc.DType, repeat in
 		}
 	}
 	return rows
+}
+
+// check returns an error if the case lacks what nothing can stand for.
+func (c Case) check() error {
+	switch {
+	case len(c.Inputs) == 0:
+		return errors.New("Inputs is empty: a case needs an input")
+	case c.Forward == nil:
+		return errors.New("Forward is nil: a case needs the operation in float64; only Gradient, MLX and Composed may be nil")
+	case c.Ours == nil:
+		return errors.New("Ours is nil: a case needs our function; only Gradient, MLX and Composed may be nil")
+	}
+	return nil
 }
 
 // empty reports whether an input has no elements, so that there may be nothing to launch.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -242,6 +243,88 @@ func TestRunJudgesByAComposition(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestRunJudgesByAComposition)
 
+// Without a gradient of the oracle, finite differences of its forward function judge ours.
+func TestRunWithoutAGradient(t *testing.T) {
+	numeric := altered(func(c *Case) { c.Gradient = nil })
+	r := Run(context.Background(), numeric, Options{})
+	require.True(t, r.Succeeded())
+	exact := Run(context.Background(), altered(func(*Case) {}), Options{})
+	for i, c := range r.Cases {
+		require.InEpsilon(t, float64(exact.Cases[i].MLXMaxErr), float64(c.MLXMaxErr), 1e-3, "the truth is the same")
+	}
+
+	wrong := altered(func(c *Case) { c.Gradient, c.Ours = nil, scaled(c.Ours, 1.05) })
+	require.Zero(t, Run(context.Background(), wrong, Options{}).Passed)
+}
+
+// Without a function of MLX's ours is judged by the oracle alone, or by a composition.
+func TestRunWithoutMLX(t *testing.T) {
+	for _, composed := range []bool{false, true} {
+		change := func(c *Case) {
+			if composed {
+				c.Composed = c.MLX
+			}
+			c.MLX = nil
+		}
+		r := Run(context.Background(), altered(change), Options{})
+		require.Len(t, r.Cases, 6)
+		for _, c := range r.Cases {
+			if composed || c.DType != "float32" { // There our sums may round more than the floor alone allows.
+				require.True(t, c.Pass, c.Message)
+			}
+			require.Equal(t, report.MLXNone, c.MLX)
+			require.Regexp(t, "^no MLX gradient to compare with", c.MLXMessage)
+			require.Equal(t, composed, strings.HasSuffix(c.MLXMessage, "; ours is judged by a composition of MLX's functions"))
+			require.True(t, math.IsNaN(float64(c.Ratio)))
+		}
+		wrong := altered(func(c *Case) { change(c); c.Ours = scaled(c.Ours, 1.05) })
+		require.Zero(t, Run(context.Background(), wrong, Options{}).Passed)
+	}
+}
+
+func TestRunRefusesCases(t *testing.T) {
+	tests := map[string]struct {
+		change  func(*Case)
+		message string
+	}{
+		"no inputs":  {func(c *Case) { c.Inputs = nil }, "Inputs is empty"},
+		"no forward": {func(c *Case) { c.Forward = nil }, "Forward is nil.*only Gradient, MLX and Composed may be nil"},
+		"no ours":    {func(c *Case) { c.Ours = nil }, "Ours is nil"},
+		"too few outputs": {
+			func(c *Case) { c.Forward = func([]oracle.Tensor) []oracle.Tensor { return nil } },
+			"the oracle failed: Forward returns 0 outputs; the case has 1",
+		},
+		"too small outputs": {
+			func(c *Case) {
+				c.Forward = func([]oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.New(3)} }
+			},
+			`Forward returns 3 elements of \w+; its shape is \[37 33\]`,
+		},
+		"too few gradients": {
+			func(c *Case) {
+				c.Gradient = func(_, ct []oracle.Tensor) []oracle.Tensor { return ct }
+			},
+			"Gradient returns 1 gradients; the case has 2 differentiable inputs",
+		},
+		"too small gradients": {
+			func(c *Case) {
+				c.Gradient = func(_, ct []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{ct[0], oracle.New(3)} }
+			},
+			`Gradient returns 3 elements of dw; the shape of w is \[33\]`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := Run(context.Background(), altered(test.change), Options{})
+			require.NotEmpty(t, r.Cases)
+			require.Zero(t, r.Passed)
+			for _, c := range r.Cases {
+				require.Regexp(t, test.message, c.Message)
+			}
+		})
+	}
+}
+
 func TestRunSelects(t *testing.T) {
 	op := altered(func(*Case) {})
 	r := Run(context.Background(), op, Options{DTypes: []mlxc.DType{mlxc.BFloat16}})
@@ -373,7 +456,8 @@ func TestPeersFromTheCPU(t *testing.T) {
 	require.NotEmpty(t, c.UnsafeOnCUDA)
 	draws, err := drawsFor("layernorm", c, mlxc.Float32)
 	require.NoError(t, err)
-	truth := c.truth(draws)
+	truth, err := c.truth(draws)
+	require.NoError(t, err)
 	sound := measurePeers(c.MLX, c, draws, mlxc.Float32, truth)
 	for i, p := range peersWithout("it would read out of bounds", c, draws, mlxc.Float32, truth) {
 		require.Equal(t, report.MLXUnsafe, p.verdict)

@@ -40,6 +40,41 @@ func EitherSign(rng *rand.Rand, shape []int) []float64 {
 	return out
 }
 
+// around draws from size ± 10 %, with either sign.
+func around(size float64) Values {
+	return func(rng *rand.Rand, shape []int) []float64 {
+		out := make([]float64, oracle.Size(shape))
+		for i := range out {
+			out[i] = math.Copysign(size*(0.9+0.2*rng.Float64()), rng.Float64()-0.5)
+		}
+		return out
+	}
+}
+
+// sided is around with one sign for each row, so that products of rows do not cancel.
+func sided(size float64) Values {
+	return func(rng *rand.Rand, shape []int) []float64 {
+		values := around(size)(rng, shape)
+		return eachRow(shape, func(row []float64) {
+			for i := range row {
+				row[i] = math.Copysign(values[i], values[0])
+			}
+			values = values[len(row):]
+		})
+	}
+}
+
+// times multiplies values by a factor.
+func times(values Values, factor float64) Values {
+	return func(rng *rand.Rand, shape []int) []float64 {
+		out := values(rng, shape)
+		for i := range out {
+			out[i] *= factor
+		}
+		return out
+	}
+}
+
 // Far adds 100 to normal values, so that what varies in a row is small against the row.
 func Far(rng *rand.Rand, shape []int) []float64 {
 	out := Normal(1)(rng, shape)

@@ -62,11 +62,12 @@ type AttentionConfig struct {
 //
 //	dv = Pᵀ·dout
 //	dS = P·(dout·vᵀ − delta), which is the mask's gradient, summed over what it is broadcast along
-//	dq = scale·dS'·k, dk = scale·dS'ᵀ·q, where dS' = dS·(1 − (Z/c)²) with a soft cap, else dS
+//	dq = scale·dS'·k, dk = scale·dS'ᵀ·q, where dS' = dS·sech²(scale·q·kᵀ/c) with a soft cap, else dS
 //	dsink = −Σ exp(sink − lse)·delta over the rows of a head
 //
 // In the kernels delta is computed as Σ P·(dout·vᵀ) where a gradient is of float32, and from
-// out where all are of 16 bits. A row that sees no key has the output 0 and gives no
+// out where all are of 16 bits; but for the gradient of a mask that is broadcast along the keys, always
+// from the products. A row that sees no key has the output 0 and gives no
 // gradient.
 //
 // Memory grows with the lengths, and not with their product: the kernels compute the

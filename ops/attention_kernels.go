@@ -177,7 +177,12 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 			l := b.launch(g, 0, 0)
 			l.Grid = [3]int{(mask[3] + g.columns - 1) / g.columns * g.threads(), (mask[2] + g.rows - 1) / g.rows, mask[0] * mask[1]}
 			l.Outputs = []mlxc.Output{{Shape: in.mask.Shape(), DType: in.mask.DType()}}
-			grads[3] = on.launch(attentionKernels.get("attention_dmask"), l, inputs...)[0]
+			ofMask := slices.Clone(inputs)
+			if mask[3] == 1 && !b.exactDelta(on) {
+				// Over the keys of a row the gradients of scores add up to nearly 0, but for the error of delta.
+				ofMask[5] = b.rowsOfProducts(on, statistics, dOut, dLSE)
+			}
+			grads[3] = on.launch(attentionKernels.get("attention_dmask"), l, ofMask...)[0]
 		}
 		if in.sinks != nil {
 			grads[4] = sinkGradient(in.sinks, statistics, rows)
@@ -219,16 +224,34 @@ const (
 
 // rows returns what the backward kernels know of the rows.
 func (b boundAttention) rows(on launcher, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
-	shape := out.Shape()
-	shape[3] = rowSize
-	outputs := []mlxc.Output{{Shape: shape, DType: mlxc.Float32}}
-	if on.device.exactProducts(out.DType(), max(b.q.Dim(3), b.v.Dim(3))) || slices.ContainsFunc([]*mlxc.Array{b.mask, b.sinks}, func(a *mlxc.Array) bool { return a != nil && a.DType() == mlxc.Float32 }) {
-		// A gradient is rounded neither to 16 bits nor, in its products, to TF32's.
-		l := b.launch(b.geometry(on, shape[2], heldRow{operands: b.q.Dim(3) + b.v.Dim(3)}), shape[2], shape[1])
-		l.Outputs = outputs
-		return on.launch(attentionKernels.get("attention_delta"), l,
-			b.q, b.k, b.v, b.mask, dOut, statistics, dLSE, b.queryStarts, b.keyStarts, b.sizes, b.numbers)[0]
+	if b.exactDelta(on) {
+		return b.rowsOfProducts(on, statistics, dOut, dLSE)
 	}
+	return rowsOfOutput(on, out, statistics, dOut, dLSE)
+}
+
+// exactDelta reports whether some gradient is rounded neither to 16 bits nor, in its products, to TF32's.
+func (b boundAttention) exactDelta(on launcher) bool {
+	isFloat32 := func(a *mlxc.Array) bool { return a != nil && a.DType() == mlxc.Float32 }
+	return on.device.exactProducts(b.q.DType(), max(b.q.Dim(3), b.v.Dim(3))) || isFloat32(b.mask) || isFloat32(b.sinks)
+}
+
+// rowsOutput is the shape of what rowsOfProducts and rowsOfOutput return.
+func rowsOutput(dOut *mlxc.Array) []mlxc.Output {
+	return []mlxc.Output{{Shape: append(dOut.Shape()[:3], rowSize), DType: mlxc.Float32}}
+}
+
+// rowsOfProducts are rows with delta from the products of weights and their gradients.
+func (b boundAttention) rowsOfProducts(on launcher, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
+	queries := b.q.Dim(2)
+	l := b.launch(b.geometry(on, queries, heldRow{operands: b.q.Dim(3) + b.v.Dim(3)}), queries, b.q.Dim(1))
+	l.Outputs = rowsOutput(dOut)
+	return on.launch(attentionKernels.get("attention_delta"), l,
+		b.q, b.k, b.v, b.mask, dOut, statistics, dLSE, b.queryStarts, b.keyStarts, b.sizes, b.numbers)[0]
+}
+
+// rowsOfOutput are rows with delta from the output, as it was rounded.
+func rowsOfOutput(on launcher, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
 	t := attentionTable[on.device]
 	width := out.Dim(3)
 	n := out.Size() / width
@@ -241,7 +264,7 @@ func (b boundAttention) rows(on launcher, out, statistics, dOut, dLSE *mlxc.Arra
 			{Name: "M", Value: t.least},
 			{Name: "DV", Value: width},
 		},
-		Outputs: outputs,
+		Outputs: rowsOutput(dOut),
 	}, out, dOut, statistics, dLSE, counts(n)[0])[0]
 }
 

@@ -626,3 +626,22 @@ func TestAttentionFusedByMLX(t *testing.T) {
 		})
 	}
 }
+
+// The gradient of a mask that is the same for all keys is 0. What a rounded output would put into delta
+// does not add up in it.
+func TestMaskGradientBroadcastAlongKeys(t *testing.T) {
+	for _, dtype := range []mlxc.DType{mlxc.Float16, mlxc.BFloat16} {
+		for _, shape := range [][]int{{2, 2, 33, 1}, {33, 1}, {2, 1, 1}, {1}} {
+			t.Run(fmt.Sprint(dtype, shape), func(t *testing.T) {
+				q, k, v := normal(1, dtype, 2, 2, 33, 16), normal(2, dtype, 2, 2, 65, 16), normal(3, dtype, 2, 2, 65, 16)
+				c := attentionCase{cfg: AttentionConfig{Mask: normal(4, dtype, shape...)}, args: arrays{q, k, v}}
+				c.args = append(c.args, c.cfg.Mask)
+				_, grads, err := mlxc.VJP(only(0, c.function(AttentionLogSumExp)), c.args, arrays{normal(5, dtype, 2, 2, 33, 16)})
+				require.NoError(t, err)
+				for _, d := range floats(t, grads[3]) {
+					require.InDelta(t, 0, d, 1e-5)
+				}
+			})
+		}
+	}
+}

@@ -34,6 +34,9 @@ func crossEntropyCases(set CaseSet) []launchCase {
 				minus := mlxc.Scalar(float32(math.Inf(-1))).AsType(dtype)
 				logits = mlxc.Where(logits.Greater(mlxc.Scalar(float32(1)).AsType(dtype)), minus, logits)
 			}
+			if cfg.SoftCap > 0 {
+				logits = logits.Mul(capScales(width).AsType(dtype))
+			}
 			values := make([]int32, rows)
 			for i := range values {
 				values[i] = int32((5*i+width-1)%(width+2) - 1)
@@ -68,6 +71,15 @@ func crossEntropyCases(set CaseSet) []launchCase {
 		cases = append(cases, crossEntropyCase(1031, 260, [2]int{100, 260}, CrossEntropyConfig{}))
 	}
 	return cases
+}
+
+// capScales brings columns of normal logits below the soft cap, near it and far beyond it.
+func capScales(columns int) *mlxc.Array {
+	scales := make([]float32, columns)
+	for i := range scales {
+		scales[i] = [...]float32{1, 10, 100}[i%3]
+	}
+	return mlxc.FromSlice(scales)
 }
 
 // crossEntropyOfSlice computes the gradient of a slice of the classes, after the states of two

@@ -167,7 +167,7 @@ func crossEntropyLosses(on launcher, logits, classes, cotangent *mlxc.Array, sli
 	if cotangent != nil {
 		table = logitTable[on.device].both
 	}
-	g := logitsOf(on.device, table, logits.DType(), rows, width, cfg.SoftCap > 0)
+	g := logitsOf(on.device, table, logits.DType(), rows, width)
 	launch := customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
@@ -202,7 +202,7 @@ func crossEntropyMerge(on launcher, states, classes *mlxc.Array, of int, cfg Cro
 // the states that the loss left of them.
 func crossEntropyGradient(on launcher, logits, classes, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig) *mlxc.Array {
 	rows, width := classes.Dim(0), logits.Dim(-1)
-	g := logitsOf(on.device, logitTable[on.device].backward, logits.DType(), rows, width, cfg.SoftCap > 0)
+	g := logitsOf(on.device, logitTable[on.device].backward, logits.DType(), rows, width)
 	args := slices.Concat([]*mlxc.Array{logits, classes, states, cotangents}, counts(rows, width, slice.first, slice.of), cfg.options())
 	return on.launch(crossEntropyKernels.get("cross_entropy_backward"), customkernels.Launch{
 		Grid:        [3]int{g.blocks * g.threads, g.groups},

@@ -182,16 +182,13 @@ var logitTable = map[device]struct{ forward, both, backward logitGeometry }{
 	},
 }
 
-// logitsOf is the geometry for so many rows of logits of a width and dtype. What a thread holds
-// of capped logits is float.
-func logitsOf(d device, t logitGeometry, dtype mlxc.DType, rows, width int, capped bool) rowGeometry {
+// logitsOf is the geometry for so many rows of logits of a width and dtype.
+func logitsOf(d device, t logitGeometry, dtype mlxc.DType, rows, width int) rowGeometry {
 	g := rowGeometry{heldAs: dtype, beside: t.beside}
 	g.chunk = rowTable[d].packBytes / dtype.Size()
 	if d == host {
-		g.chunk = rowTable[d].packBytes / mlxc.Float32.Size()
-	}
-	if d == host || capped {
 		g.heldAs = mlxc.Float32 // what is computed with
+		g.chunk = rowTable[d].packBytes / g.heldAs.Size()
 	}
 	held := t.heldBytes / g.heldAs.Size()
 	g.threads = min(wholeSimdgroups(width, held), t.maxThreads)

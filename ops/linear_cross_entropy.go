@@ -24,6 +24,8 @@ import (
 // added up in float32 over the slices, in order. In float16 cotangents and hidden are
 // multiplied by powers of two first, and the gradients by what that leaves, so that little
 // vanishes in dlogits, and sums over rows do not overflow before a mean is taken.
+// Elements of dlogits below 6e-8 times the row's cotangent still vanish in float16; with a soft cap,
+// those of logits beyond 9 caps.
 //
 // The logits of a slice are at most 64 MiB, or those of 4096 classes if that is more. If one
 // slice has all, it is kept for the gradient where one is being taken (see

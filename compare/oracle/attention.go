@@ -71,7 +71,8 @@ func (a Attention) Forward() (out, lse Tensor) {
 //	dv_j = Σ_i p_j·dout_i
 //	ds_j = p_j·(⟨dout_i, v_j⟩ − delta + dlse_i), which is dbias before its sum over broadcast axes
 //	dsink = Σ_i exp(sink − lse)·(dlse_i − delta)
-//	dq_i = Σ_j g_j·k_j and dk_j = Σ_i g_j·q_i with g_j = scale·ds_j, times 1 − (s_j/c)² with a soft-cap
+//	dq_i = Σ_j g_j·k_j and dk_j = Σ_i g_j·q_i with g_j = scale·ds_j; with a soft-cap times
+//	sech²(scale·⟨q_i, k_j⟩/c)
 func (a Attention) VJP(dout, dlse Tensor) AttentionGradients {
 	batch, heads, queries, keys := a.Q.Shape[0], a.Q.Shape[1], a.Q.Shape[2], a.K.Shape[2]
 	grads := AttentionGradients{Q: New(a.Q.Shape...), K: New(a.K.Shape...), V: New(a.V.Shape...)}
@@ -182,8 +183,7 @@ func (a Attention) row(b, h, kv, i int) attentionRow {
 		s *= a.Scale
 		slope := 1.0
 		if c := a.SoftCap; c != 0 {
-			t := math.Tanh(s / c)
-			s, slope = c*t, 1-t*t
+			s, slope = c*math.Tanh(s/c), tanhSlope(s/c)
 		}
 		if a.Bias != nil {
 			s += a.masked(*a.Bias, b, h, i, j)

@@ -58,7 +58,7 @@ func CrossEntropy(logits, targets Tensor, cfg CrossEntropyConfig) Tensor {
 // With p = softmax(s) = ∂lse/∂s, and g the cotangent of a row's loss, dloss over the divisor of a Mean,
 //
 //	ds_j = g·((1 + 2·ζ·lse)·p_j − (1−ε)·1[j=t] − ε/V)
-//	dlogits_j = ds_j·(1 − (s_j/c)²) with a soft-cap, since tanh' = 1 − tanh², else ds_j
+//	dlogits_j = ds_j·sech²(logits_j/c) with a soft-cap, since tanh' = sech², else ds_j
 //
 // It is zero for a row that is ignored, and NaN for one whose target is V or more.
 func CrossEntropyVJP(logits, targets Tensor, cfg CrossEntropyConfig, dloss Tensor) Tensor {
@@ -137,8 +137,14 @@ func (cfg CrossEntropyConfig) rowGradient(dlogits, logits []float64, target int,
 			ds -= 1 - cfg.LabelSmoothing
 		}
 		if c := cfg.SoftCap; c != 0 {
-			ds *= 1 - s[j]/c*s[j]/c
+			ds *= tanhSlope(logits[j] / c)
 		}
 		dlogits[j] = g * ds
 	}
+}
+
+// tanhSlope returns sech²(u), the derivative of tanh(u). The form 1 − tanh² is 0 from u = 19 on.
+func tanhSlope(u float64) float64 {
+	c := math.Cosh(u)
+	return 1 / c / c
 }

@@ -89,26 +89,7 @@ func like(ts []Tensor, rng *rand.Rand) []Tensor {
 // of x's row, where that is not too small for x's own rounding, and at most 1.
 func direction(x Tensor, rng *rand.Rand) Tensor {
 	v := like([]Tensor{x}, rng)[0]
-	width := 1
-	if len(x.Shape) > 0 {
-		width = x.Shape[len(x.Shape)-1]
-	}
-	for start := 0; start < len(v.Data); start += width {
-		row := x.Data[start : start+width]
-		mean, square := 0.0, 0.0
-		for _, value := range row {
-			mean += value / float64(width)
-			square += value * value / float64(width)
-		}
-		deviation := math.Sqrt(max(0, square-mean*mean))
-		scale := min(1, max(deviation, 1e-3*math.Sqrt(square)))
-		if scale == 0 {
-			scale = 1e-6 // A row of zeros has no scale; this is small against any eps in use.
-		}
-		for j := range row {
-			v.Data[start+j] *= scale
-		}
-	}
+	eachRowScale(x, func(j int, scale float64) { v.Data[j] *= scale })
 	return v
 }
 

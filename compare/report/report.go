@@ -60,6 +60,7 @@ const (
 	MLXSound   MLXVerdict = "sound"
 	MLXWrong   MLXVerdict = "wrong"   // NaN or infinity out of place, no better than zeros, or of another function.
 	MLXRefuses MLXVerdict = "refuses" // An error.
+	MLXNone    MLXVerdict = "none"    // The case has no function of MLX's.
 	MLXUnsafe  MLXVerdict = "unsafe"  // Not run, because it may read or write out of bounds.
 )
 

@@ -15,7 +15,7 @@
 //
 //   delta_i = Σ do_i·o_i − dlse_i
 //   dz_ij   = p_ij · (do_i·v_j − delta_i)             the gradient of the mask
-//   ds_ij   = dz_ij · (1 − tanh²(s_ij / c))           s before the cap
+//   ds_ij   = dz_ij · sech²(s_ij / c)                 s before the cap
 //   dq_i = scale · Σ_j ds_ij·k_j,  dk_j = scale · Σ_i ds_ij·q_i,  dv_j = Σ_i p_ij·do_i
 //
 //   attention_forward   o and, of each row, its largest score m and l = exp(lse − m):
@@ -24,7 +24,7 @@
 //                       as Σ_j p_ij·(do_i·v_j): the products are those that it is taken from
 //                       later, so that their errors cancel (but for a pair's last rounding)
 //   attention_delta_of_output  the same from o, whose rounding a T of 16 bits does not
-//                       notice
+//                       notice, but in sums of dz over the keys of a row, which are nearly 0
 //   attention_dq        a simdgroup owns M queries and walks over keys
 //   attention_dkv       a simdgroup owns M keys and walks over the queries of G heads. It
 //                       computes transposes of s and p, so that nothing is transposed
@@ -56,6 +56,7 @@
 // attention_dkv Lkv·2·(D + DV), and G·Lq·(D + DV) for each block of keys.
 
 #include "mask_tiles.h"
+#include "soft_cap.h"
 
 // What a launch is told, in the order of `sizes`.
 struct Sizes {
@@ -305,8 +306,7 @@ template <int LANES, int M, int N>
 inline void uncap(thread Tile<LANES, M, N>& gradients, thread Tile<LANES, M, N>& products, Scores scores) {
   for (int i = 0; i < Tile<LANES, M, N>::ROWS; i++) {
     for (int j = 0; j < Tile<LANES, M, N>::COLUMNS; j++) {
-      const float t = tanh(products.get(i, j) * scores.scale / scores.cap);
-      gradients.set(i, j, gradients.get(i, j) * (1 - t * t));
+      gradients.set(i, j, gradients.get(i, j) * tanh_slope(products.get(i, j) * scores.scale / scores.cap));
     }
   }
 }

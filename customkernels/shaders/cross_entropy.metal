@@ -8,10 +8,10 @@
 //   loss = (1−ε)·(lse − s_t) + ε·(lse − mean_j s_j) + ζ·lse²
 //
 // with the label smoothing ε and the weight ζ of the z-loss. With g the cotangent of
-// loss, p_j = exp(s_j − m)/l = ∂lse/∂s_j and tanh' = 1 − tanh²:
+// loss and p_j = exp(s_j − m)/l = ∂lse/∂s_j:
 //
 //   ds_j = g·((1 + 2ζ·lse)·p_j − (1−ε)·[j = t] − ε/V)
-//   dx_j = ds_j, or ds_j·(1 − (s_j/c)²)
+//   dx_j = ds_j, or ds_j·sech²(x_j/c)
 //
 // Targets are I, int or uint. A row with a negative target is left out: its loss and its gradient are 0. Of a row
 // with a target that is not below V both are NaN.
@@ -45,6 +45,7 @@
 // what lies before the last block of each row once more; and a target's logit of each row.
 
 #include "rows.h"
+#include "soft_cap.h"
 
 // A value that all threads want, which one lane of each simdgroup reads.
 template <typename V>
@@ -85,16 +86,10 @@ inline size_t first_column(uint thread_index) {
   return (size_t(thread_index / L) * (R * L) + thread_index % L) * C;
 }
 
-// What a thread holds of a logit x: x, or tanh(x/c).
+// s of a logit x.
 template <bool CAPPED>
-inline float held_of(float x, Options options) {
-  return CAPPED ? tanh(x / options.soft_cap) : x;
-}
-
-// s of what a thread holds of a logit.
-template <bool CAPPED>
-inline float capped(float held, Options options) {
-  return CAPPED ? options.soft_cap * held : held;
+inline float capped(float x, Options options) {
+  return CAPPED ? options.soft_cap * tanh(x / options.soft_cap) : x;
 }
 
 // exp(s − m), off by |s − m|·2⁻²⁴ of itself where a GPU has 2 to a power as one instruction. For
@@ -104,42 +99,25 @@ inline float exp_below(float s, float maximum) {
   return sizeof(T) == sizeof(float) ? fast::exp(s - maximum) : fast::exp2((s - maximum) * M_LOG2E_F);
 }
 
-// Holds pack p of a block, which begins at a multiple of C: as it is in memory if H is T, so that
-// nothing waits for it.
-template <typename T, typename H, int C, int R, bool CAPPED>
-inline void hold_logits(device const T* block, int p, uint column, Options options, thread HeldPacks<H, C, R>& held) {
-  typedef Pack<uint, (C * sizeof(H) + 3) / 4> Words;
-  if (is_same<T, H>::value && !CAPPED) {
-    held.packs[p] = reinterpret_cast<device const Words*>(block)[column / C];
-  } else {
-    thread H* values = reinterpret_cast<thread H*>(held.packs[p].values);
-    read<C>(block, column, options.width, true, values);
-    for (int k = 0; CAPPED && k < C; k++) {
-      values[k] = H(held_of<CAPPED>(float(values[k]), options));
-    }
-  }
-}
-
 // Holds a block of a row, of which so many elements are left. Beyond the row's end there is
 // −infinity, as far as B packs begin before it.
-template <typename T, typename H, int C, int R, int B, int L, bool CAPPED>
-inline void hold_block(
-    device const T* block, uint left, bool is_packed, Options options, thread HeldPacks<H, C, R>& held) {
+template <typename T, typename H, int C, int R, int B, int L>
+inline void hold_block(device const T* block, uint left, bool is_packed, thread HeldPacks<H, C, R>& held) {
   if (is_packed && (R - 1) * L * C < left) {
     for (int p = 0; p < R; p++) {
-      hold_logits<T, H, C, R, CAPPED>(block, p, p * L * C, options, held);
+      hold_pack(block, p, p * L * C, left, held);
     }
     return;
   }
   for (int p = 0; p < R && uint(p / B * B * L * C) < left; p++) {
     const uint column = p * L * C;
     if (is_packed && column < left) {
-      hold_logits<T, H, C, R, CAPPED>(block, p, column, options, held);
+      hold_pack(block, p, column, left, held);
       continue;
     }
     for (int k = 0; k < C; k++) {
       reinterpret_cast<thread H*>(held.packs[p].values)[k] =
-          column + k < left ? H(held_of<CAPPED>(float(block[column + k]), options)) : H(-INFINITY);
+          column + k < left ? H(block[column + k]) : H(-INFINITY);
     }
   }
 }
@@ -148,6 +126,14 @@ inline void hold_block(
 template <typename H, typename W>
 inline float held_value(thread const W& pack, int k) {
   return float(reinterpret_cast<thread const H*>(pack.values)[k]);
+}
+
+// Returns s of element k of pack p of a held block, or −∞ at and beyond the row's end, `left` elements from
+// the block's first.
+template <int L, bool CAPPED, typename H, int C, int R>
+inline float score(thread const HeldPacks<H, C, R>& held, int p, int k, uint left, Options options) {
+  const float s = capped<CAPPED>(held_value<H>(held.packs[p], k), options);
+  return CAPPED && uint(p * L * C + k) >= left ? -INFINITY : s;
 }
 
 // The largest of the C values, a power of two.
@@ -176,20 +162,12 @@ inline RowSums thread_sums(
   float total = 0;
   for (size_t begin = first; begin < options.width; begin += stride) {
     const uint left = options.width - begin;
-    hold_block<T, H, C, R, B, L, CAPPED>(row + begin, left, is_packed, options, held);
-    if (options.smoothing > 0) {
-      float totals[C] = {};
-      for (int p = 0; p < R && uint(p * L * C) < left; p++) {
-        for (int k = 0; k < C; k++) {
-          totals[k] += uint(p * L * C + k) < left ? capped<CAPPED>(held_value<H>(held.packs[p], k), options) : 0.0f;
-        }
-      }
-      total += sum_of<C>(totals);
-    }
+    hold_block<T, H, C, R, B, L>(row + begin, left, is_packed, held);
+    float totals[C] = {};
     // B packs at a time, while others may be on their way.
     for (int first_pack = 0; first_pack < R && uint(first_pack * L * C) < left; first_pack += B) {
       const float before = maximum;
-      float maxima[C], sums[C];
+      float maxima[C], sums[C] = {};
       for (int k = 0; k < C; k++) {
         maxima[k] = held_value<H>(held.packs[first_pack], k);
       }
@@ -199,16 +177,19 @@ inline RowSums thread_sums(
         }
       }
       maximum = max(maximum, capped<CAPPED>(max_of<C>(maxima), options));
-      for (int k = 0; k < C; k++) {
-        sums[k] = exp_below<T>(capped<CAPPED>(held_value<H>(held.packs[first_pack], k), options), maximum);
-      }
-      for (int p = first_pack + 1; p < first_pack + B; p++) {
+      for (int p = first_pack; p < first_pack + B; p++) {
+        float scores[C];
         for (int k = 0; k < C; k++) {
-          sums[k] += exp_below<T>(capped<CAPPED>(held_value<H>(held.packs[p], k), options), maximum);
+          scores[k] = score<L, CAPPED>(held, p, k, left, options);
+          sums[k] += exp_below<T>(scores[k], maximum);
+        }
+        for (int k = 0; options.smoothing > 0 && k < C; k++) {
+          totals[k] += uint(p * L * C + k) < left ? scores[k] : 0.0f;
         }
       }
       sum = fma(sum, exp_below<T>(before, maximum), sum_of<C>(sums));
     }
+    total += sum_of<C>(totals);
   }
   return RowSums{maximum, sum, total};
 }
@@ -233,8 +214,7 @@ inline RowSums group_sums(
 template <bool CAPPED, typename T>
 inline float target_logit(device const T* logits, int target, Options options) {
   const uint column = uint(target) - options.first_class;
-  return target >= 0 && column < options.width ? capped<CAPPED>(held_of<CAPPED>(float(logits[column]), options), options)
-                                               : 0;
+  return target >= 0 && column < options.width ? capped<CAPPED>(float(logits[column]), options) : 0;
 }
 
 // The loss of a row. The distance of a logit from lse is taken from m first, which is
@@ -288,11 +268,16 @@ inline RowGradient row_gradient(float cotangent, float maximum, float sum, uint 
       target - options.first_class};
 }
 
-// dx of a column from what is held of its logit.
-template <typename T, bool CAPPED>
-inline float gradient(float held, RowGradient of, float subtracted, Options options) {
-  const float ds = fma(exp_below<T>(capped<CAPPED>(held, options), of.maximum), of.slope, -subtracted);
-  return CAPPED ? ds * ((1 - held) * (1 + held)) : ds;
+// ds of a column, from its s.
+template <typename T>
+inline float score_gradient(float s, RowGradient of, float subtracted) {
+  return fma(exp_below<T>(s, of.maximum), of.slope, -subtracted);
+}
+
+// ds/dx of a logit x.
+template <bool CAPPED>
+inline float cap_slope(float x, Options options) {
+  return CAPPED ? tanh_slope(x / options.soft_cap) : 1.0f;
 }
 
 // Writes dx of the held pack at a column.
@@ -301,7 +286,8 @@ inline void write_gradient(
     RowGradient of, thread const W& held, device T* dx, size_t column, bool is_packed, Options options) {
   float values[C];
   for (int k = 0; k < C; k++) {
-    values[k] = gradient<T, CAPPED>(held_value<H>(held, k), of, of.others, options);
+    const float x = held_value<H>(held, k);
+    values[k] = score_gradient<T>(capped<CAPPED>(x, options), of, of.others) * cap_slope<CAPPED>(x, options);
   }
   write<C>(dx, column, options.width, is_packed, values);
 }
@@ -329,7 +315,8 @@ inline void write_gradients(
   // The target's is another; to look for it in each pack would take longer.
   const uint at = of.target - uint(begin);
   if (at < uint(R * L * C) && at % (L * C) < uint(C) && of.target < options.width) {
-    dx[of.target] = T(gradient<T, CAPPED>(held_of<CAPPED>(float(x[of.target]), options), of, of.hit, options));
+    const float hit = float(x[of.target]);
+    dx[of.target] = T(score_gradient<T>(capped<CAPPED>(hit, options), of, of.hit) * cap_slope<CAPPED>(hit, options));
   }
 }
 
@@ -439,7 +426,7 @@ template <typename T, typename I, typename H, int C, int R, int B, int L, bool C
     const RowGradient of = row_gradient(cotangent, sums.maximum, sums.sum, target, options);
     for (size_t begin = last; first < options.width; begin -= stride) {
       if (begin != last) {
-        hold_block<T, H, C, R, B, L, CAPPED>(x + begin, options.width - begin, is_packed, options, held);
+        hold_block<T, H, C, R, B, L>(x + begin, options.width - begin, is_packed, held);
       }
       write_gradients<T, H, C, R, L, CAPPED>(of, held, x, dx, begin, is_packed, options);
       if (begin == first) {
@@ -521,7 +508,7 @@ template <typename T, typename I, typename H, int C, int R, int B, int L, bool C
     const RowGradient of = row_gradient(cotangent, maximum, sum, target, options);
     for (size_t begin = first; begin < options.width; begin += stride) {
       HeldPacks<H, C, R> held;
-      hold_block<T, H, C, R, B, L, CAPPED>(x + begin, options.width - begin, is_packed, options, held);
+      hold_block<T, H, C, R, B, L>(x + begin, options.width - begin, is_packed, held);
       write_gradients<T, H, C, R, L, CAPPED>(of, held, x, dx, begin, is_packed, options);
     }
   }
