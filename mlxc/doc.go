@@ -94,7 +94,8 @@
 //
 // What is drawn is a function of a key: equal keys give equal numbers, on every
 // device. RandomKey makes one of a number, RandomSplit several of one. A nil key stands
-// for the next of the process's own sequence, which RandomSeed begins anew. In a
+// for the next of the process's own sequence, which RandomSeed begins anew: after
+// RandomSeed(n) it draws the numbers that Python draws after mx.random.seed(n). In a
 // function under Compile or Vmap, let the key be an argument: one of the sequence is a
 // constant there. Where Checkpoint runs a function again, it draws the same.
 //

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"runtime"
-	"sync"
 )
 
 // MLX's generator is a function of a key and a place: the same key gives the same numbers,
@@ -33,20 +31,13 @@ func RandomSplit(key *Array, n int) []*Array {
 	return orFailed(n)(mlxUnstackAxis(keys, 0))
 }
 
-// sequence gives the keys of draws without one. MLX has such a sequence for each thread
-// of the system, and goroutines move between these.
-var sequence = struct {
-	sync.Mutex
-	source *rand.PCG
-}{source: rand.NewPCG(rand.Uint64(), rand.Uint64())}
-
-// RandomSeed begins the sequence of keys anew: after it, draws with a nil key repeat those
-// after an equal seed, if goroutines draw in the same order. Before the first one the
-// sequence differs from process to process.
+// RandomSeed restarts the process's sequence of keys. Draws with a nil key then give the same
+// numbers as in Python after mx.random.seed(seed), if all goroutines draw in the same order.
+// The sequence of a process that does not call RandomSeed starts at random.
 func RandomSeed(seed uint64) {
 	sequence.Lock()
 	defer sequence.Unlock()
-	sequence.source.Seed(seed, 0)
+	sequence.state = seed
 }
 
 // withKey draws with the key, or with the next one of the sequence if it is nil.
@@ -85,9 +76,7 @@ var drawing *seedTape
 // for nil.
 func (t *seedTape) seed() uint64 {
 	if t == nil {
-		sequence.Lock()
-		defer sequence.Unlock()
-		return sequence.source.Uint64()
+		return sequence.next()
 	}
 	if t.next == len(t.seeds) {
 		t.seeds = append(t.seeds, t.outer.seed())
