@@ -360,6 +360,25 @@ func newLeaf(op string, data unsafe.Pointer, shape []int, d DType) *Array {
 	return a
 }
 
+// newUnfilledLeaf makes an array whose elements, in row-major order, the caller writes to data
+// before it hands the array on. The shape has passed checkShape.
+func newUnfilledLeaf(op string, shape []int, d DType) (a *Array, data []byte) {
+	if initError != nil {
+		return invalid(opError(op, initError)), nil
+	}
+	dims := cShape(shape)
+	var p unsafe.Pointer
+	a = wrap(op, C.mlxg_array_unfilled(unsafe.SliceData(dims), C.int(len(shape)), C.int(d.c()), &p))
+	if a.Err() != nil {
+		return a, nil
+	}
+	a.own = true
+	if a.NBytes() >= pacedSize {
+		pace()
+	}
+	return a, unsafe.Slice((*byte)(p), a.NBytes())
+}
+
 var emptyData [16]byte
 
 // ToSlice evaluates a and returns a copy of its elements in row-major order,

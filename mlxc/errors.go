@@ -23,7 +23,7 @@ var (
 type Error struct {
 	Op     string  // the operation, such as "add"
 	Shapes [][]int // of the operands, nil where an operand was invalid
-	DTypes []DType // of the operands
+	DTypes []DType // of the operands; an operand without one counts as invalid
 	Err    error   // the cause
 }
 
@@ -36,7 +36,11 @@ func (e *Error) Error() string {
 		if i > 0 {
 			b.WriteString(",")
 		}
-		fmt.Fprintf(&b, " %s", describe(s, e.DTypes[i]))
+		d := Invalid
+		if i < len(e.DTypes) {
+			d = e.DTypes[i]
+		}
+		fmt.Fprintf(&b, " %s", describe(s, d))
 	}
 	b.WriteString(": ")
 	b.WriteString(e.Err.Error())

@@ -74,16 +74,11 @@ func (s *byteStream) array(offset int64, shape []int, d DType) (*Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := int64(n) * int64(d.Size())
-	r, err := s.section(offset, size)
+	r, err := s.section(offset, int64(n)*int64(d.Size()))
 	if err != nil {
 		return nil, err
 	}
-	data, err := readN(r, size)
-	if err != nil {
-		return nil, err
-	}
-	return leafOf(data, shape, d)
+	return readLeaf(r, shape, d)
 }
 
 func (s *byteStream) section(offset, n int64) (io.Reader, error) {
@@ -99,10 +94,44 @@ func (s *byteStream) section(offset, n int64) (io.Reader, error) {
 	return io.LimitReader(s, n), nil
 }
 
-// leafOf makes an array of bytes in the machine's order.
-func leafOf(data []byte, shape []int, d DType) (*Array, error) {
-	a := newLeaf("load", unsafe.Pointer(unsafe.SliceData(data)), shape, d)
-	return a, a.Err()
+const (
+	trustedSize   = 32 << 20 // bytes that readLeaf allocates before it reads any
+	trustedGrowth = 16       // the factor by which it then believes the promised size
+)
+
+// readLeaf reads an array's elements straight into MLX's memory, in row-major order and the
+// machine's byte order. The shape has passed checkShape, but its size may be a lie: readLeaf
+// allocates at most trustedGrowth times the bytes that have arrived.
+func readLeaf(r io.Reader, shape []int, d DType) (*Array, error) {
+	size := d.Size()
+	for _, n := range shape {
+		size *= n
+	}
+	var part *Array
+	var read []byte
+	var err error
+	for n := trustedSize; n < size; n *= trustedGrowth {
+		if part, read, err = readPart(r, part, read, []int{n / trustedSize, trustedSize}, Uint8); err != nil {
+			return nil, err
+		}
+	}
+	a, _, err := readPart(r, part, read, shape, d)
+	return a, err
+}
+
+// readPart makes an array of the bytes read and of those that follow. It frees part, which holds
+// read.
+func readPart(r io.Reader, part *Array, read []byte, shape []int, d DType) (*Array, []byte, error) {
+	defer part.Free()
+	a, data := newUnfilledLeaf("load", shape, d)
+	if err := a.Err(); err != nil {
+		return nil, nil, err
+	}
+	if _, err := io.ReadFull(r, data[copy(data, read):]); err != nil {
+		a.Free()
+		return nil, nil, cutShort(err)
+	}
+	return a, data, nil
 }
 
 // readN reads n bytes. It takes memory as the bytes come, not as they are promised: n
@@ -181,7 +210,7 @@ func loadArray(from elements, offset int64, shape []int, d DType) (*Array, error
 	case err != nil:
 		return nil, err
 	case n == 0:
-		return leafOf(nil, shape, d)
+		return readLeaf(nil, shape, d)
 	case d != Bool:
 		return from.array(offset, shape, d)
 	}

@@ -179,6 +179,10 @@ typedef struct {
 
 mlxg_info mlxg_array_info(void* a);
 mlxg_result mlxg_array_new(const void* data, const int* shape, int ndim, int dtype);
+
+// mlxg_array_unfilled makes an array whose elements the caller writes to *data, in row-major
+// order, before anything else uses the array.
+mlxg_result mlxg_array_unfilled(const int* shape, int ndim, int dtype, void** data);
 // mlxg_array_view makes an array over memory that stays as it is until the id is handed
 // back (see mlxg_take_released).
 mlxg_result mlxg_array_view(void* data, const int* shape, int ndim, int dtype, uintptr_t id);

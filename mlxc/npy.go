@@ -110,18 +110,27 @@ func loadSwapped(from elements, start, n int64, shape []int, d DType) (*Array, e
 	if err != nil {
 		return nil, err
 	}
-	data, err := readN(r, n)
-	if err != nil {
-		return nil, err
-	}
 	width := d.Size()
 	if d == Complex64 {
 		width /= 2 // two numbers
 	}
-	for number := range slices.Chunk(data, width) {
+	return readLeaf(&swapper{r, width}, shape, d)
+}
+
+// swapper reads numbers of width bytes and reverses the bytes of each. Its buffers hold whole
+// numbers.
+type swapper struct {
+	r     io.Reader
+	width int
+}
+
+func (s *swapper) Read(p []byte) (int, error) {
+	p = p[:min(len(p), 1<<16)]
+	n, err := io.ReadFull(s.r, p)
+	for number := range slices.Chunk(p[:n], s.width) {
 		slices.Reverse(number)
 	}
-	return leafOf(data, shape, d)
+	return n, err
 }
 
 // readNPYHeader reads and checks a header; the elements begin at start.
