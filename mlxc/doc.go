@@ -124,8 +124,8 @@
 // Safetensors, GGUF and NumPy's npy are each loaded from a path or any io.Reader, and
 // saved to a path or any io.Writer. A file is checked before its elements are used: one
 // that is cut short, or breaks its format, is an error. From a path, arrays are read
-// when they are evaluated; from a reader, at once. A saved file takes its place when it is
-// complete.
+// when they are evaluated; from a reader, at once. A saved file replaces an older one when it
+// is complete and on the disk.
 //
 // A .mlxfn file, which Export writes, is a program and not checked: import only what
 // you trust.

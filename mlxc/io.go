@@ -11,9 +11,7 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"unsafe"
 )
 
@@ -285,43 +283,4 @@ func evalNamed(arrays map[string]*Array) error {
 		all = append(all, a)
 	}
 	return Eval(all...)
-}
-
-// temporaries numbers the temporary files of this process.
-var temporaries atomic.Int64
-
-// replaceFile writes a file beside path and renames it once it is complete and on the
-// disk: whatever happens meanwhile, path holds the old file or the new one.
-func replaceFile(op, path string, write func(w io.Writer) error) (err error) {
-	defer func() {
-		if err != nil {
-			err = &Error{Op: op, Err: fmt.Errorf("%s: %w", path, err)}
-		}
-	}()
-	temporary := temporaryName(path)
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // the umask decides
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temporary) // nothing is there after the renaming
-	defer f.Close()
-	w := bufio.NewWriterSize(f, 1<<20)
-	if err := write(w); err != nil {
-		return err
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
-}
-
-// temporaryName gives a name beside path that no other process or call uses.
-func temporaryName(path string) string {
-	return fmt.Sprintf("%s.%d.%d%s", path, os.Getpid(), temporaries.Add(1), filepath.Ext(path))
 }

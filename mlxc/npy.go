@@ -55,9 +55,9 @@ func ReadNPY(r io.Reader) (a *Array, err error) {
 }
 
 // SaveNPY evaluates the array and writes it to a file of NumPy's .npy format, in row-major
-// order. The file takes its place at path when it is complete.
+// order, as SaveSafetensors writes files.
 func SaveNPY(path string, a *Array) error {
-	return replaceFile("SaveNPY", path, func(w io.Writer) error { return writeNPY(w, a) })
+	return saveFile("SaveNPY", path, func(w io.Writer) error { return writeNPY(w, a) })
 }
 
 // WriteNPY is like SaveNPY for any writer.
