@@ -54,7 +54,8 @@
 //	y := x.MatMul(w).Add(b).Tanh() // no checks here
 //	v, err := mlxc.ToSlice[float32](y) // the first thing that went wrong
 //
-// An *Error names the operation and the shapes and dtypes of its operands. This
+// An *Error names the operation, the shapes and dtypes of its operands, and the line of
+// your source that called it. The error of an array keeps the line where it arose. This
 // package does not end the process, and MLX's exceptions come back as errors. A panic
 // in a Go function that MLX calls comes back as a *PanicError from the call that ran it.
 //

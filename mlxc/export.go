@@ -58,7 +58,7 @@ type NamedFunc = func(args []*Array, named map[string]*Array) []*Array
 func ExportNamed(file string, f NamedFunc, named map[string]*Array, args ...*Array) error {
 	const op = "ExportNamed"
 	if f == nil {
-		return &Error{Op: op, Err: errNoFunction}
+		return opError(op, errNoFunction)
 	}
 	names := sortedNames(named)
 	listed := func(all []*Array) []*Array {
@@ -70,7 +70,7 @@ func ExportNamed(file string, f NamedFunc, named map[string]*Array, args ...*Arr
 	}
 	c, free, err := cTexts(names)
 	if err != nil {
-		return &Error{Op: op, Err: err}
+		return opError(op, err)
 	}
 	defer free()
 	return export(op, file, listed, withNamed(args, names, named), func(id C.uintptr_t, name *C.char, h handles) *C.char {
@@ -107,7 +107,7 @@ func cTexts(texts []string) (list []*C.char, free func(), err error) {
 
 func export(op, file string, fun Func, inputs []*Array, write func(id C.uintptr_t, name *C.char, h handles) *C.char) error {
 	if fun == nil {
-		return &Error{Op: op, Err: errNoFunction}
+		return opError(op, errNoFunction)
 	}
 	h, err := acquireAll(op, inputs)
 	if err != nil {
@@ -149,7 +149,7 @@ type Node struct {
 func Trace(f Func, inputs []*Array) (nodes []Node, err error) {
 	const op = "Trace"
 	if f == nil {
-		return nil, &Error{Op: op, Err: errNoFunction}
+		return nil, opError(op, errNoFunction)
 	}
 	h, err := acquireAll(op, inputs)
 	if err != nil {

@@ -119,7 +119,7 @@ func SaveGGUF(path string, arrays map[string]*Array, metadata map[string]any) er
 // WriteGGUF is like SaveGGUF for any writer.
 func WriteGGUF(w io.Writer, arrays map[string]*Array, metadata map[string]any) error {
 	if err := writeGGUF(w, arrays, metadata); err != nil {
-		return &Error{Op: "WriteGGUF", Err: err}
+		return opError("WriteGGUF", err)
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func cutShort(err error) error {
 func loadFile(op, path string, read func(r io.Reader, size int64, from elements) error) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return &Error{Op: op, Err: err} // it names the path
+		return opError(op, err) // it names the path
 	}
 	defer f.Close()
 	err = func() error {
@@ -182,7 +182,7 @@ func loadFile(op, path string, read func(r io.Reader, size int64, from elements)
 		return read(bufio.NewReader(f), info.Size(), lazy)
 	}()
 	if err != nil {
-		return &Error{Op: op, Err: fmt.Errorf("%s: %w", path, err)}
+		return opError(op, fmt.Errorf("%s: %w", path, err))
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func readFrom(op string, r io.Reader, read func(r io.Reader, size int64, from el
 		err = read(s, maxBytes, s)
 	}
 	if err != nil {
-		return &Error{Op: op, Err: err}
+		return opError(op, err)
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func draw32(op string, key *Array, d DType, shape []int, f func(key *Array) *Arr
 func RandomBits(key *Array, d DType, shape ...int) *Array {
 	const op = "random_bits"
 	if d != Uint8 && d != Uint16 && d != Uint32 {
-		return invalid(&Error{Op: op, Err: fmt.Errorf("bits of %v: it must be uint8, uint16 or uint32", d)})
+		return invalid(opError(op, fmt.Errorf("bits of %v: it must be uint8, uint16 or uint32", d)))
 	}
 	return draw(op, key, d, shape, func(key *Array) *Array { return mlxRandomBits(shape, d.Size(), key) })
 }
@@ -200,10 +200,10 @@ func RandomGumbel(key *Array, d DType, shape ...int) *Array {
 func RandomInt(key *Array, low, high int, d DType, shape ...int) *Array {
 	const op = "random_randint"
 	if high <= low {
-		return invalid(&Error{Op: op, Err: fmt.Errorf("there is no integer from %d and below %d", low, high)})
+		return invalid(opError(op, fmt.Errorf("there is no integer from %d and below %d", low, high)))
 	}
 	if least, greatest := d.integers(); d.IsInteger() && (low < least || high-1 > greatest) {
-		return invalid(&Error{Op: op, Err: fmt.Errorf("%v holds %d … %d, and not %d … %d", d, least, greatest, low, high-1)})
+		return invalid(opError(op, fmt.Errorf("%v holds %d … %d, and not %d … %d", d, least, greatest, low, high-1)))
 	}
 	l, h := Scalar(int64(low)), Scalar(int64(high))
 	defer l.Free()
@@ -291,7 +291,7 @@ func RandomPermutation(key, a *Array, axis int) *Array {
 func RandomPermutationArange(key *Array, n int) *Array {
 	const op = "random_permutation"
 	if n < 0 || n > math.MaxInt32 {
-		return invalid(&Error{Op: op, Err: fmt.Errorf("a permutation of %d numbers: they must be 0 to 2³¹−1", n)})
+		return invalid(opError(op, fmt.Errorf("a permutation of %d numbers: they must be 0 to 2³¹−1", n)))
 	}
 	return withKey(key, func(key *Array) *Array { return mlxRandomPermutationArange(n, key).orNothing() })
 }

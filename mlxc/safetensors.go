@@ -76,7 +76,7 @@ func SaveSafetensors(path string, arrays map[string]*Array, metadata map[string]
 // WriteSafetensors is like SaveSafetensors for any writer.
 func WriteSafetensors(w io.Writer, arrays map[string]*Array, metadata map[string]string) error {
 	if err := writeSafetensors(w, arrays, metadata); err != nil {
-		return &Error{Op: "WriteSafetensors", Err: err}
+		return opError("WriteSafetensors", err)
 	}
 	return nil
 }
