@@ -18,9 +18,8 @@
 //     Sqrt and their like compute integers and booleans as float32. Comparisons and
 //     logic give booleans; a NaN is equal to nothing, and all but 0 is true. Operations
 //     on bits take integers and booleans.
-//   - A scalar has a dtype like any array: Scalar[float32](2) makes float32 of a float16
-//     array. AddScalar and its like, Clip, and Scalar[float32](2).AsType(x.DType()) stay in
-//     x's.
+//   - Scalar makes an array, whose dtype counts like any other: Scalar[float32](2) makes
+//     float32 of a float16 array. AddScalar and its like take Go numbers: see Scalars below.
 //   - Reductions, such as Sum, work over the axes that are named, or over all if none
 //     are, and take them away; with KeepDims they stay, at size 1. An axis that is not
 //     there, or is named twice, is an error.
@@ -33,6 +32,23 @@
 //     NormOrd where it needs no singular values, and for no others.
 //   - Structs such as ConvConfig hold what an operation can do without; their zero value
 //     is the usual operation.
+//
+// # Scalars
+//
+// AddScalar, MulScalar, LessScalar and their like, and Clip, take a Go scalar s: a bool or a
+// number of any Go type, a float16.Float16 or a bfloat16.BFloat16. As in Python, the kind of s
+// and not its size decides the dtype in which it takes part in an operation with a:
+//
+//	s       | bool a    | integer a | float a   | complex64 a
+//	bool    | bool      | a's       | a's       | complex64
+//	integer | int32     | a's       | a's       | complex64
+//	float   | float32   | float32   | a's       | complex64
+//	complex | complex64 | complex64 | complex64 | complex64
+//
+// So 2 keeps integers exact and 2.0 converts them: an untyped Go constant is an integer if it is
+// written as one. Comparisons give booleans, and divisions of integers float32. It is an error if
+// the dtype cannot hold an integer s, also where Python wraps around (uint64, bool), or if s has
+// another type.
 //
 // # Devices and streams
 //

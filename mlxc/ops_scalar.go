@@ -10,20 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
 
-// Operations of an array and a Go number. A scalar s is a bool or of any Go type of integers,
-// floats or complex numbers, a float16.Float16 or a bfloat16.BFloat16. As in Python its kind, and
-// not its size, decides the dtype in which it takes part:
-//
-//	s        | a is bool | a is an integer | a is a float | a is complex64
-//	bool     | bool      | a's dtype       | a's dtype    | complex64
-//	integer  | int32     | a's dtype       | a's dtype    | complex64
-//	float    | float32   | float32         | a's dtype    | complex64
-//	complex  | complex64 | complex64       | complex64    | complex64
-//
-// So 2 keeps integers exact, and 2.0 converts them: an untyped Go constant is an integer if it is
-// written as one. Comparisons give booleans; divisions of integers give float32. An integer s that
-// the dtype of the table cannot hold is an error, also for the int64 and uint64 arrays that
-// Python wraps; so is an s of another type.
+// Operations of an array and a Go scalar. The package documentation has the rules, under Scalars.
 
 // AddScalar returns a + s.
 func (a *Array) AddScalar(s any) *Array { return a.withScalar("AddScalar", s, (*Array).Add) }
@@ -126,7 +113,7 @@ func reversed(f func(a, b *Array) *Array) func(a, b *Array) *Array {
 	return func(a, b *Array) *Array { return f(b, a) }
 }
 
-// withScalar applies f to a and s, which gets the dtype that the table above gives it.
+// withScalar applies f to a and s, which gets its dtype by the rules for scalars.
 func (a *Array) withScalar(op string, s any, f func(a, b *Array) *Array) *Array {
 	if a.Err() != nil {
 		return f(a, a) // which passes the error on
