@@ -34,10 +34,18 @@ func TestScalarsKeepTheDType(t *testing.T) {
 			want  mlxc.DType
 		}{
 			{true, d},
-			{2, integer}, {int64(2), integer}, {uint8(2), integer}, {small(2), integer}, {uint64(2), integer},
-			{2.0, float}, {float32(2), float}, {ratio(2), float},
-			{float16.Fromfloat32(2), float}, {bfloat16.FromFloat32(2), float},
-			{complex64(2), mlxc.Complex64}, {complex128(2), mlxc.Complex64},
+			{2, integer},
+			{int64(2), integer},
+			{uint8(2), integer},
+			{small(2), integer},
+			{uint64(2), integer},
+			{2.0, float},
+			{float32(2), float},
+			{ratio(2), float},
+			{float16.Fromfloat32(2), float},
+			{bfloat16.FromFloat32(2), float},
+			{complex64(2), mlxc.Complex64},
+			{complex128(2), mlxc.Complex64},
 		} {
 			y := x.MulScalar(s.value).AddScalar(s.value)
 			require.NoError(t, y.Err(), "%v %T", d, s.value)
