@@ -18,9 +18,8 @@
 //     Sqrt and their like compute integers and booleans as float32. Comparisons and
 //     logic give booleans; a NaN is equal to nothing, and all but 0 is true. Operations
 //     on bits take integers and booleans.
-//   - A scalar has a dtype like any array: Scalar[float32](2) makes float32 of a float16
-//     array. AddScalar and its like, Clip, and Scalar[float32](2).AsType(x.DType()) stay in
-//     x's.
+//   - Scalar makes an array, whose dtype counts like any other: Scalar[float32](2) makes
+//     float32 of a float16 array. AddScalar and its like take Go numbers: see Scalars below.
 //   - Reductions, such as Sum, work over the axes that are named, or over all if none
 //     are, and take them away; with KeepDims they stay, at size 1. An axis that is not
 //     there, or is named twice, is an error.
@@ -33,6 +32,23 @@
 //     NormOrd where it needs no singular values, and for no others.
 //   - Structs such as ConvConfig hold what an operation can do without; their zero value
 //     is the usual operation.
+//
+// # Scalars
+//
+// AddScalar, MulScalar, LessScalar and their like, and Clip, take a Go scalar s: a bool or a
+// number of any Go type, a float16.Float16 or a bfloat16.BFloat16. As in Python, the kind of s
+// and not its size decides the dtype in which it takes part in an operation with a:
+//
+//	s       | bool a    | integer a | float a   | complex64 a
+//	bool    | bool      | a's       | a's       | complex64
+//	integer | int32     | a's       | a's       | complex64
+//	float   | float32   | float32   | a's       | complex64
+//	complex | complex64 | complex64 | complex64 | complex64
+//
+// So 2 keeps integers exact and 2.0 converts them: an untyped Go constant is an integer if it is
+// written as one. Comparisons give booleans, and divisions of integers float32. It is an error if
+// the dtype cannot hold an integer s, also where Python wraps around (uint64, bool), or if s has
+// another type.
 //
 // # Devices and streams
 //
@@ -54,7 +70,8 @@
 //	y := x.MatMul(w).Add(b).Tanh() // no checks here
 //	v, err := mlxc.ToSlice[float32](y) // the first thing that went wrong
 //
-// An *Error names the operation and the shapes and dtypes of its operands. This
+// An *Error names the operation, the shapes and dtypes of its operands, and the line of
+// your source that called it. The error of an array keeps the line where it arose. This
 // package does not end the process, and MLX's exceptions come back as errors. A panic
 // in a Go function that MLX calls comes back as a *PanicError from the call that ran it.
 //
@@ -94,7 +111,8 @@
 //
 // What is drawn is a function of a key: equal keys give equal numbers, on every
 // device. RandomKey makes one of a number, RandomSplit several of one. A nil key stands
-// for the next of the process's own sequence, which RandomSeed begins anew. In a
+// for the next of the process's own sequence, which RandomSeed begins anew: after
+// RandomSeed(n) it draws the numbers that Python draws after mx.random.seed(n). In a
 // function under Compile or Vmap, let the key be an argument: one of the sequence is a
 // constant there. Where Checkpoint runs a function again, it draws the same.
 //
@@ -123,8 +141,8 @@
 // Safetensors, GGUF and NumPy's npy are each loaded from a path or any io.Reader, and
 // saved to a path or any io.Writer. A file is checked before its elements are used: one
 // that is cut short, or breaks its format, is an error. From a path, arrays are read
-// when they are evaluated; from a reader, at once. A saved file takes its place when it is
-// complete.
+// when they are evaluated; from a reader, at once. A saved file replaces an older one when it
+// is complete and on the disk.
 //
 // A .mlxfn file, which Export writes, is a program and not checked: import only what
 // you trust.
