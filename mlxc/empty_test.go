@@ -85,6 +85,11 @@ func TestProductsWithoutElements(t *testing.T) {
 		"compiled": {func() arrays {
 			return must(mlxc.Compile(func(a arrays) arrays { return gradient(a[0], a[1]) }).Call(zeros(0, k), w))
 		}, []int{0, k}},
+		"compiled for any shape": {func() arrays {
+			f := mlxc.CompileShapeless(func(a arrays) arrays { return arrays{a[0].MatMul(a[1])} })
+			must(f.Call(strided(2, k), w))
+			return must(f.Call(zeros(0, k), w))
+		}, []int{0, n}},
 		"vmap": {func() arrays {
 			f := mlxc.Vmap(func(a arrays) arrays { return arrays{a[0].MatMul(a[1])} }, []int{1, mlxc.Unmapped}, nil)
 			return f(arrays{zeros(0, 4, k), w})
@@ -240,6 +245,13 @@ func TestOperationsWithoutElements(t *testing.T) {
 				require.Error(t, x.Err(), form)
 			}
 		}
+		// One evaluation has both parts and a user of the one without elements.
+		parts := mlxc.Ones(mlxc.Float32, 2, 5).SplitAt(1, 2, 2)
+		sums := parts[1].Transpose().Sum(0)
+		more := parts[1].Sum(1)
+		require.NoError(t, mlxc.Eval(parts[0], more, sums, parts[2]))
+		require.Equal(t, []float32{0, 0}, floats(t, sums))
+		require.Equal(t, []float32{0, 0}, floats(t, more))
 		for _, shape := range [][]int{{0, 3}, {3, 0}} {
 			for form, a := range withoutElements(t, shape) {
 				u, s, vh := a.SVD()

@@ -62,6 +62,9 @@ func idCases() map[string]idCase {
 			w := normal(1, 5, 32, 32).Quantize(mlxc.QuantizeConfig{GroupSize: 32, Bits: 8})
 			return normal(2, 1, 32).GatherQMM(w, mlxc.MatMulIDs{Right: ids}, true)
 		}, high: 4},
+		"cross_entropy": {f: func(x, ids *mlxc.Array) *mlxc.Array {
+			return mlxc.CrossEntropy(x.Transpose().Index(mlxc.Range(0, 2)), ids)
+		}, high: 4},
 		"segmented_mm": {f: func(x, ids *mlxc.Array) *mlxc.Array {
 			return x.Transpose().SegmentedMM(x, ids)
 		}, high: 5},

@@ -26,12 +26,14 @@ struct range {
 template <typename T>
 int64_t find(const mx::array& ids, range r, int64_t* id) {
   auto* p = ids.data<T>();
-  bool all = ids.flags().contiguous;
-  for (size_t i = 0; all && i < ids.data_size(); i++) {
-    all = r.holds(p[i]);
-  }
-  if (all) {
-    return MLXG_NO_ID;
+  if (ids.flags().contiguous) {
+    bool all = true;
+    for (size_t i = 0; i < ids.data_size(); i++) {
+      all &= r.holds(p[i]);
+    }
+    if (all) {
+      return MLXG_NO_ID;
+    }
   }
   for (size_t i = 0; i < ids.size(); i++) {
     T v = p[mx::elem_to_loc(static_cast<int>(i), ids)];

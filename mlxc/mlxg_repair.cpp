@@ -73,25 +73,22 @@ void wrap(const mx::array& a) {
   }
 }
 
-bool waits(const mx::array& a) {
-  return a.status() == mx::array::Status::unscheduled && a.has_primitive();
-}
 
-// only_computes reports whether a primitive has no effect but its outputs. Messages and Depends
-// order other work, and our own primitives may fail.
+// only_computes reports whether a primitive does nothing but compute its outputs. Messages and
+// Depends order other work, and our own primitives may return errors.
 bool only_computes(const mx::Primitive& p) {
   if (dynamic_cast<const mlxg::opaque*>(&p)) {
     return false;
   }
   for (auto name : {"Depends", "AllReduce", "AllGather", "ReduceScatter", "Send", "Recv"}) {
-    if (std::strcmp(p.name(), name) == 0) {
+    if (std::strstr(p.name(), name)) {
       return false;
     }
   }
   return true;
 }
 
-// The strides that MLX's constructor gives, whatever those of the array are.
+// set_empty makes a computed, row-major array of one without elements.
 void set_empty(mx::array& a) {
   auto strides = mx::array(a.shape(), a.dtype(), nullptr, {}).strides();
   a.set_data(mx::allocator::malloc(0), 0, strides, {true, true, true});
@@ -100,15 +97,26 @@ void set_empty(mx::array& a) {
 // walk visits the nodes of a graph that are not evaluated.
 class walk {
  public:
-  explicit walk(mlxg::arrays& roots) {
+  walk() = default;
+
+  ~walk() {
+    for (auto* a : seen_) {
+      a->set_status(mx::array::Status::unscheduled);
+    }
+  }
+
+  walk(const walk&) = delete;
+
+  void from(mlxg::arrays& roots) {
     for (auto& r : roots) {
       visit(r);
     }
     for (size_t i = 0; i < seen_.size(); i++) {
       auto& a = *seen_[i];
       for (auto& in : a.inputs()) {
-        if (in.size() == 0 && waits(in) && !all_empty(in)) {
-          // MLX gives an empty part of a Split, for example, the strides of the whole.
+        if (in.size() == 0 && !computed(in) && !all_empty(in)) {
+          // Some of the node's outputs have elements. MLX gives an empty part of a Split the
+          // strides of the whole, for example.
           in = mx::array(in.shape(), in.dtype(), nullptr, {});
           set_empty(in);
           in.set_status(mx::array::Status::available);
@@ -121,18 +129,14 @@ class walk {
     }
   }
 
-  ~walk() {
-    for (auto* a : seen_) {
-      a->set_status(mx::array::Status::unscheduled);
-    }
-  }
-
-  walk(const walk&) = delete;
-
  private:
-  // A mark in the node costs less than a set of nodes. Other threads read the status under the
-  // graph lock only.
+  // A mark in the node costs less than a set of nodes. Only holders of the graph lock read the
+  // status.
   static constexpr auto marked = static_cast<mx::array::Status>(3);
+
+  static bool computed(const mx::array& a) {
+    return a.status() != mx::array::Status::unscheduled && a.status() != marked;
+  }
 
   static bool all_empty(const mx::array& a) {
     return a.size() == 0 &&
@@ -140,11 +144,13 @@ class walk {
   }
 
   void visit(mx::array& a) {
-    if (!waits(a)) {
-      bool computed = a.status() != mx::array::Status::unscheduled && a.status() != marked;
-      if (a.size() == 0 && computed && !a.flags().row_contiguous) {
+    if (computed(a)) {
+      if (a.size() == 0 && !a.flags().row_contiguous) {
         set_empty(a);
       }
+      return;
+    }
+    if (a.status() == marked || !a.has_primitive()) {
       return;
     }
     if (a.size() == 0 && all_empty(a) && only_computes(a.primitive())) {
@@ -196,7 +202,7 @@ class walk {
 namespace mlxg {
 
 void repair(arrays& roots) {
-  walk w(roots);
+  walk().from(roots);
 }
 
 } // namespace mlxg
