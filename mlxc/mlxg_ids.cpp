@@ -60,6 +60,6 @@ extern "C" int64_t mlxg_find_id(void* a, int64_t wrap, int64_t last, int64_t* id
     });
     return at;
   } catch (std::exception&) {
-    return MLXG_NOT_COMPUTED; // what uses the ids tells the error
+    return MLXG_NOT_COMPUTED; // the operation fails when it is evaluated
   }
 }

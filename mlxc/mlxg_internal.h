@@ -69,7 +69,7 @@ inline void releasable(int more) {
 using arrays = std::vector<mlx::core::array>;
 using function = std::function<arrays(const arrays&)>;
 
-// argument_of is what a vjp's stand-in is a copy of, with which it shares its elements.
+// argument_of returns the array that a stand-in of a vjp copies. They share their elements.
 mlx::core::array argument_of(mlx::core::array a);
 
 // repair replaces the nodes of a graph that MLX computes wrongly. Call it, with the graph lock

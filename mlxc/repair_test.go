@@ -14,7 +14,6 @@ import (
 // A result of LUFactor takes part in operations as any other array does: they read no more than
 // its elements, and their results take no more memory.
 func TestLUFactorResults(t *testing.T) {
-	onCPU(t)
 	for _, shape := range [][]int{{1, 1}, {1, 4}, {4, 1}, {5, 3}, {3, 5}, {64, 64}, {2, 3, 7, 7}} {
 		t.Run(fmt.Sprint(shape), func(t *testing.T) {
 			a := normal(1, shape...)
@@ -49,7 +48,6 @@ func TestLUFactorResults(t *testing.T) {
 
 // The users of the factorization in MLX.
 func TestLUFactorInside(t *testing.T) {
-	onCPU(t)
 	a := dominant(3, 40, 40)
 	p, l, u := a.LU()
 	ok, err := mlxc.Item[bool](l.Take(p, 0).MatMul(u).AllClose(a, mlxc.Tolerance{Relative: 1e-3, Absolute: 1e-4}))
@@ -58,14 +56,6 @@ func TestLUFactorInside(t *testing.T) {
 	_, log := a.SlogDet()
 	_, logInverse := a.Inv().SlogDet()
 	require.InDelta(t, 0, floats(t, log.Add(logInverse))[0], 1e-3)
-}
-
-// onCPU runs the rest of a test on the CPU.
-func onCPU(t *testing.T) {
-	t.Helper()
-	if mlxc.CurrentDevice() != mlxc.CPU {
-		t.Skip("MLX factorizes on CPUs only")
-	}
 }
 
 // Arrays whose last axis has size 1 and any stride.
