@@ -81,8 +81,8 @@
 // elements: drop it, and go on from what was there before. The error of an AsyncEval comes
 // from a later evaluation or read, of another array perhaps, or from Synchronize.
 //
-// MLX does not check the elements of ids (see IDs and Array.Take): where they come from
-// outside, check them first.
+// MLX does not check the elements of ids. This package does where they are computed already,
+// and limits them where they are not (see Array.Take).
 //
 // # Memory
 //

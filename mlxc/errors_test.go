@@ -71,7 +71,7 @@ func TestWrongCalls(t *testing.T) {
 		{"sort's axis", a.Sort(-3).Err(), []string{"sort", "Axis -3"}},
 		{"an axis of nothing", a.ArgSort(1 << 40).Err(), []string{"argsort", "32 bits"}},
 		{"the largest of nothing", mlxc.Zeros(mlxc.Float32, 0).ArgMax(0).Err(), []string{"argmax", "zero size"}},
-		{"ids that are no integers", a.Take(a, 0).Err(), []string{"take", "float32(2,3), float32(2,3)", "integral"}},
+		{"ids that are no integers", a.Take(a, 0).Err(), []string{"take", "float32(2,3), float32(2,3)", "must be integers"}},
 		{"ids that are no integers, along an axis", a.TakeAlongAxis(a, 1).Err(), []string{"take_along_axis", "the ids are float32"}},
 		{"ids that are no integers, to scatter", a.ScatterAddAlongAxis(a, a, 1).Err(), []string{"scatter_add_axis", "the ids are float32"}},
 		{"taking from nothing", mlxc.Zeros(mlxc.Float32, 2, 0).TakeAlongAxis(mlxc.Zeros(mlxc.Int32, 2, 1), 1).Err(), []string{"axis of size 0"}},

@@ -62,7 +62,16 @@ func ScaledDotProductAttention(q, k, v *Array, c AttentionConfig) *Array {
 
 // CrossEntropy is MLX's fast cross-entropy of logits of shape (…,V) and class numbers
 // of shape (…): logsumexp(logits) − logits[target], for every row, as float32. Its
-// gradient is MLX's own. Targets beyond V are not checked.
+// gradient is MLX's own. Targets are in 0 … V-1; those out of range are treated as ids in Take.
 func CrossEntropy(logits, targets *Array) *Array {
-	return mlxFastCrossEntropy(logits, targets)
+	last := -1
+	if logits.NDim() > 0 {
+		last = logits.Dim(-1) - 1
+	}
+	limited, free, err := limitIDs(targets, 0, last)
+	if err != nil {
+		return invalid(opError("cross_entropy", err, logits, targets))
+	}
+	defer free()
+	return mlxFastCrossEntropy(logits, limited)
 }

@@ -67,8 +67,8 @@ func (i Index) Step(n int) Index {
 // IDs chooses positions that an array of integers names, in its order and as often as it
 // names them. Several in one list are broadcast to each other and name elements together:
 // the first one their position along its axis, the second along its. The axes of ids
-// stand in the result where the first of them is in the list. Negative ids count from the
-// end. MLX does not check them: one beyond the axis uses memory that is not the array's.
+// stand in the result where the first of them is in the list. Ids below 0 count from the
+// end. Ids out of range are treated as in Take.
 func IDs(ids *Array) Index { return Index{kind: indexIDs, ids: ids} }
 
 // Index takes the chosen elements: the first Index is for axis 0, and axes beyond the list
@@ -90,6 +90,11 @@ func (a *Array) Index(at ...Index) *Array {
 	if err != nil {
 		return invalid(opError(op, err, c.operands(a)...))
 	}
+	ids, free, err := c.limitIDs(a)
+	if err != nil {
+		return invalid(opError(op, err, c.operands(a)...))
+	}
+	defer free()
 	x := mlxSlice(a, c.start, c.stop, c.strides)
 	then := func(next *Array) {
 		x.Free()
@@ -100,7 +105,7 @@ func (a *Array) Index(at ...Index) *Array {
 		for _, axis := range c.idAxes {
 			sizes[axis] = min(sizes[axis], 1)
 		}
-		then(mlxGather(x, c.ids, c.idAxes, sizes))
+		then(mlxGather(x, ids, c.idAxes, sizes))
 	}
 	if len(c.gone) > 0 {
 		then(x.Squeeze(c.gone...))
@@ -167,6 +172,11 @@ func (a *Array) updateAt(
 	if err != nil {
 		return invalid(opError(op, err, operands...))
 	}
+	ids, free, err := c.limitIDs(a)
+	if err != nil {
+		return invalid(opError(op, err, operands...))
+	}
+	defer free()
 	var result *Array
 	WithScope(func() {
 		// The way back from what Index gives.
@@ -184,10 +194,10 @@ func (a *Array) updateAt(
 		case len(c.ids) == 0:
 			result = slice(a, u, c.start, c.stop, c.strides)
 		case c.whole:
-			result = scatter(a, c.ids, u, c.idAxes).orNothing()
+			result = scatter(a, ids, u, c.idAxes).orNothing()
 		default:
 			part := mlxSlice(a, c.start, c.stop, c.strides)
-			result = mlxSliceUpdate(a, scatter(part, c.ids, u, c.idAxes).orNothing(), c.start, c.stop, c.strides)
+			result = mlxSliceUpdate(a, scatter(part, ids, u, c.idAxes).orNothing(), c.start, c.stop, c.strides)
 		}
 		result.Keep()
 	})
@@ -237,6 +247,13 @@ type choice struct {
 }
 
 func (c choice) operands(a *Array) []*Array { return append([]*Array{a}, c.ids...) }
+
+// limitIDs gives c's ids as MLX may use them.
+func (c choice) limitIDs(a *Array) (limited []*Array, free func(), err error) {
+	return limitAll(c.ids,
+		func(i int) int { return a.Dim(c.idAxes[i]) },
+		func(i int) int { return a.Dim(c.idAxes[i]) - 1 })
+}
 
 func (a *Array) choose(at []Index) (c choice, err error) {
 	shape := a.Shape()

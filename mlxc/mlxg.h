@@ -210,6 +210,11 @@ char* mlxg_read(void* a, void* dst, size_t nbytes);
 char* mlxg_tostring(void* a, char** text);
 // mlxg_available reports whether a is computed.
 bool mlxg_available(void* a);
+// mlxg_find_id looks through computed ids in row-major order for one out of range: below 0 or
+// above last, where an id below 0 stands for wrap more. It gives the place and the id.
+#define MLXG_NO_ID -1
+#define MLXG_NOT_COMPUTED -2
+int64_t mlxg_find_id(void* ids, int64_t wrap, int64_t last, int64_t* id);
 // mlxg_traced reports whether a depends on an argument of a transform at work.
 bool mlxg_traced(void* a);
 

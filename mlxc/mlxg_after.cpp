@@ -8,9 +8,8 @@
 
 #include "mlx/backend/cuda/cuda.h"
 #include "mlx/mlx.h"
-#include "mlx/primitives.h"
 #include "mlx/scheduler.h"
-#include "mlxg_internal.h"
+#include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
 
@@ -58,10 +57,10 @@ class mark {
 // after is MLX's Depends, which orders what the host submits. A device comes to it much later, and
 // keeps all memory until then, so that what is to have another's memory would be given more. There
 // the host waits too, for the link before of a chain, so that the device has one to work on.
-class after : public mx::Primitive {
+class after : public mlxg::wrapper {
  public:
   after(std::shared_ptr<mx::Primitive> depends, std::shared_ptr<mark> before)
-      : Primitive(depends->stream()), depends_(std::move(depends)), before_(std::move(before)) {}
+      : wrapper(std::move(depends)), before_(std::move(before)) {}
 
   // own is the link's mark, for the next. It outlives the link, which would else have all links
   // before it.
@@ -71,31 +70,11 @@ class after : public mx::Primitive {
 
   void eval_cpu(const mlxg::arrays& inputs, mlxg::arrays& outputs) override {
     keep_pace();
-    depends_->eval_cpu(inputs, outputs);
+    wrapper::eval_cpu(inputs, outputs);
   }
   void eval_gpu(const mlxg::arrays& inputs, mlxg::arrays& outputs) override {
     keep_pace();
-    depends_->eval_gpu(inputs, outputs);
-  }
-  mlxg::arrays vjp(
-      const mlxg::arrays& primals,
-      const mlxg::arrays& cotangents,
-      const std::vector<int>& argnums,
-      const mlxg::arrays& outputs) override {
-    return depends_->vjp(primals, cotangents, argnums, outputs);
-  }
-  mlxg::arrays jvp(
-      const mlxg::arrays& primals,
-      const mlxg::arrays& tangents,
-      const std::vector<int>& argnums) override {
-    return depends_->jvp(primals, tangents, argnums);
-  }
-  std::pair<mlxg::arrays, std::vector<int>> vmap(
-      const mlxg::arrays& inputs, const std::vector<int>& axes) override {
-    return depends_->vmap(inputs, axes);
-  }
-  const char* name() const override {
-    return depends_->name();
+    wrapper::eval_gpu(inputs, outputs);
   }
 
  private:
@@ -106,7 +85,6 @@ class after : public mx::Primitive {
     }
   }
 
-  std::shared_ptr<mx::Primitive> depends_;
   std::shared_ptr<mark> own_ = std::make_shared<mark>();
   std::shared_ptr<mark> before_;
 };

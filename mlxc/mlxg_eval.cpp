@@ -130,6 +130,7 @@ void eval_and_wait(std::vector<mx::array>& arrays) {
   std::vector<mx::array> pending;
   {
     mlxg::guard g;
+    mlxg::repair(arrays);
     pending = not_there(arrays);
   }
   try {
@@ -169,7 +170,10 @@ void drop(std::vector<mx::array>& arrays) {
   arrays.clear();
 }
 
-// argument_of is what a vjp's stand-in is a copy of, with which it shares its elements.
+} // namespace
+
+namespace mlxg {
+
 mx::array argument_of(mx::array a) {
   while (a.has_primitive() && std::strcmp(a.primitive().name(), "Copy") == 0) {
     a = mx::array(a.inputs()[0]);
@@ -177,7 +181,7 @@ mx::array argument_of(mx::array a) {
   return a;
 }
 
-} // namespace
+} // namespace mlxg
 
 extern "C" {
 
@@ -194,8 +198,9 @@ char* mlxg_async_eval(const uintptr_t* ctx, size_t n) {
   mlxg::use_device_streams();
   mlxg::guard g;
   auto arrays = mlxg::arrays_of(ctx, n);
-  auto pending = not_there(arrays);
   char* err = with_errors([&] {
+    mlxg::repair(arrays);
+    auto pending = not_there(arrays);
     try {
       mx::async_eval(arrays);
     } catch (std::exception& e) {
@@ -214,7 +219,7 @@ char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
     bool there;
     {
       mlxg::guard g;
-      auto a = argument_of(mlxg::array_of(ctx));
+      auto a = mlxg::argument_of(mlxg::array_of(ctx));
       there = a.is_available() && a.flags().row_contiguous;
       if (there) {
         // Not through the graph, which would wait for all that its stream has to do.
@@ -254,7 +259,7 @@ char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
 
 bool mlxg_available(void* ctx) {
   mlxg::guard g;
-  return argument_of(mlxg::array_of(ctx)).is_available();
+  return mlxg::argument_of(mlxg::array_of(ctx)).is_available();
 }
 
 bool mlxg_traced(void* ctx) {

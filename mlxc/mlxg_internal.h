@@ -69,6 +69,13 @@ inline void releasable(int more) {
 using arrays = std::vector<mlx::core::array>;
 using function = std::function<arrays(const arrays&)>;
 
+// argument_of returns the array that a stand-in of a vjp copies. They share their elements.
+mlx::core::array argument_of(mlx::core::array a);
+
+// repair replaces the nodes of a graph that MLX computes wrongly. Call it, with the graph lock
+// held, before every evaluation.
+void repair(arrays& roots);
+
 // call_function calls the Go function with this id, during a call that Go makes and for
 // which it keeps the function.
 arrays call_function(uintptr_t id, const arrays& args);

@@ -59,6 +59,39 @@ class opaque : public mx::Primitive {
   std::string name_;
 };
 
+// wrapper leaves everything to another primitive. Subclasses change its evaluation.
+class wrapper : public mx::Primitive {
+ public:
+  explicit wrapper(std::shared_ptr<mx::Primitive> wrapped)
+      : Primitive(wrapped->stream()), wrapped_(std::move(wrapped)) {}
+
+  void eval_cpu(const arrays& inputs, arrays& outputs) override {
+    wrapped_->eval_cpu(inputs, outputs);
+  }
+  void eval_gpu(const arrays& inputs, arrays& outputs) override {
+    wrapped_->eval_gpu(inputs, outputs);
+  }
+  arrays vjp(
+      const arrays& primals,
+      const arrays& cotangents,
+      const std::vector<int>& argnums,
+      const arrays& outputs) override {
+    return wrapped_->vjp(primals, cotangents, argnums, outputs);
+  }
+  arrays jvp(const arrays& primals, const arrays& tangents, const std::vector<int>& argnums) override {
+    return wrapped_->jvp(primals, tangents, argnums);
+  }
+  std::pair<arrays, std::vector<int>> vmap(const arrays& inputs, const std::vector<int>& axes) override {
+    return wrapped_->vmap(inputs, axes);
+  }
+  const char* name() const override {
+    return wrapped_->name();
+  }
+
+ protected:
+  std::shared_ptr<mx::Primitive> wrapped_;
+};
+
 // failed stands in for a node whose evaluation failed.
 class failed : public opaque {
  public:

@@ -94,33 +94,54 @@ func clampStride(stride, n int) int {
 
 // Take returns the slices of a at the positions ids of the axis. The result has ids'
 // axes in the place of that axis: a of shape (V,D) and ids of shape (B,L) give
-// (B,L,D) along axis 0. ids are integers, negative ones count from the end. MLX does
-// not check them: one beyond the axis reads memory that is not the array's.
+// (B,L,D) along axis 0. ids are integers, and those below 0 count from the end: along an axis
+// of size n they are in -n … n-1.
+//
+// An id out of range is an error if the ids are computed already and, on CUDA, come from
+// FromSlice or Scalar. Otherwise the nearest id in range takes its place. This holds for all
+// operations with ids.
 func (a *Array) Take(ids *Array, axis int) *Array {
-	return mlxTakeAxis(a, ids, axis)
+	limited, free, err := a.limitIDs(ids, axis)
+	if err != nil {
+		return invalid(opError("take", err, a, ids))
+	}
+	defer free()
+	return mlxTakeAxis(a, limited, axis)
+}
+
+// limitIDs is limitIDs for positions along an axis of a.
+func (a *Array) limitIDs(ids *Array, axis int) (limited *Array, free func(), err error) {
+	n := 0
+	if i, err := a.axis(axis); err == nil { // else MLX tells the error
+		n = a.Dim(i)
+	}
+	return limitIDs(ids, n, n-1)
 }
 
 // TakeAlongAxis returns, for every position of ids, the element of a whose position
 // along the axis is what ids holds there, and whose other positions are the same. ids
-// has as many axes as a; all but the given one are broadcast to each other. ids are
-// integers, and not checked, as those of Take.
+// has as many axes as a; all but the given one are broadcast to each other. Ids out of range
+// are treated as in Take.
 func (a *Array) TakeAlongAxis(ids *Array, axis int) *Array {
 	const op = "take_along_axis"
-	// MLX looks at neither before it computes.
-	if err := checkIDs(ids); err != nil {
+	limited, free, err := a.limitIDs(ids, axis)
+	if err != nil {
 		return invalid(opError(op, err, a, ids))
 	}
+	defer free()
+	// MLX does not check this before it computes.
 	if _, err := a.axis(axis); err == nil && a.Dim(axis) == 0 && ids.Size() > 0 {
 		return invalid(opError(op, errors.New("there is nothing to take from along an axis of size 0"), a, ids))
 	}
-	return mlxTakeAlongAxis(a, ids, axis)
+	return mlxTakeAlongAxis(a, limited, axis)
 }
 
 // Gather takes windows out of a. ids has, for each of the axes, where along it a window
 // begins; they are broadcast to each other, and the windows begin at 0 along the other
 // axes. sizes has the size of the windows along every axis of a. The result has the ids'
-// axes and then those of a window. ids are integers, and not checked, as those of Take: no
-// window may begin or end beyond an axis. To take elements, Index with IDs is simpler.
+// axes and then those of a window. A window of size s along an axis of size n begins at one of
+// 0 … n-s, or counted from the end at -n … -s. Ids out of range are treated as in Take. To take
+// elements, Index with IDs is simpler.
 func (a *Array) Gather(ids []*Array, axes, sizes []int) *Array {
 	const op = "gather"
 	operands := append([]*Array{a}, ids...)
@@ -146,9 +167,6 @@ func (a *Array) Gather(ids []*Array, axes, sizes []int) *Array {
 		if counted[i], err = a.axis(axis); err != nil {
 			return fail(err)
 		}
-		if err := checkIDs(ids[i]); err != nil {
-			return fail(err)
-		}
 		if idShape, err = broadcastShapes(idShape, ids[i].Shape()); err != nil {
 			return fail(err)
 		}
@@ -157,16 +175,23 @@ func (a *Array) Gather(ids []*Array, axes, sizes []int) *Array {
 	if err := checkNew(a.DType(), result); err != nil {
 		return fail(err)
 	}
+	limited, free, err := limitAll(ids,
+		func(i int) int { return shape[counted[i]] },
+		func(i int) int { return shape[counted[i]] - max(sizes[counted[i]], 1) })
+	if err != nil {
+		return fail(err)
+	}
+	defer free()
 	if slices.Contains(result, 0) {
 		return Zeros(a.DType(), result...)
 	}
-	return mlxGather(a, ids, counted, sizes)
+	return mlxGather(a, limited, counted, sizes)
 }
 
 // ScatterAdd returns a copy of a to which updates is added at the slices that
 // a.Take(ids, axis) takes, and once for every time that a slice is taken. updates has
-// the shape of that result and is converted to a's dtype. It is the gradient of Take;
-// an id beyond the axis writes to memory that is not the array's.
+// the shape of that result and is converted to a's dtype. It is the gradient of Take, and
+// treats ids out of range in the same way.
 func (a *Array) ScatterAdd(ids, updates *Array, axis int) *Array {
 	const op = "scatter_add"
 	operands := []*Array{a, ids, updates}
@@ -192,26 +217,28 @@ func (a *Array) ScatterAdd(ids, updates *Array, axis int) *Array {
 // ScatterAddAlongAxis returns a copy of a to which updates is added at the elements
 // that a.TakeAlongAxis(ids, axis) takes, and once for every time that an element is
 // taken. updates is broadcast to ids' shape and converted to a's dtype. It is the
-// gradient of TakeAlongAxis; an id beyond the axis writes to memory that is not the
-// array's.
+// gradient of TakeAlongAxis, and treats ids out of range in the same way.
 func (a *Array) ScatterAddAlongAxis(ids, updates *Array, axis int) *Array {
 	const op = "scatter_add_axis"
-	if err := checkIDs(ids); err != nil { // MLX looks when it computes
+	limited, free, err := a.limitIDs(ids, axis)
+	if err != nil {
 		return invalid(opError(op, err, a, ids, updates))
 	}
-	return mlxScatterAddAxis(a, ids, updates, axis).orNothing()
+	defer free()
+	return mlxScatterAddAxis(a, limited, updates, axis).orNothing()
 }
 
 // PutAlongAxis returns a copy of a in which values stands at the elements that
 // a.TakeAlongAxis(ids, axis) takes. values is broadcast to ids' shape and converted to a's
-// dtype; of values for one element, one stays. ids are integers; one beyond the axis writes
-// to memory that is not the array's.
+// dtype; of values for one element, one stays. Ids out of range are treated as in Take.
 func (a *Array) PutAlongAxis(ids, values *Array, axis int) *Array {
 	const op = "put_along_axis"
-	if err := checkIDs(ids); err != nil { // MLX looks when it computes
+	limited, free, err := a.limitIDs(ids, axis)
+	if err != nil {
 		return invalid(opError(op, err, a, ids, values))
 	}
-	return mlxPutAlongAxis(a, ids, values, axis).orNothing()
+	defer free()
+	return mlxPutAlongAxis(a, limited, values, axis).orNothing()
 }
 
 // MaskedScatter returns a copy of a in which the elements where mask is true are replaced
@@ -296,15 +323,4 @@ func (a *Array) limitStart(start *Array, axes, sizes []int) (*Array, error) {
 		limited = start.StopGradient().AsType(Int64).Minimum(FromSlice(last, start.Shape()...)).Maximum(Scalar(int64(0))).Keep()
 	})
 	return limited, nil
-}
-
-// checkIDs says so if ids are valid but no integers.
-func checkIDs(ids *Array) error {
-	switch d := ids.DType(); {
-	case d == Bool:
-		return errors.New("the ids are bool: they must be integers; what a mask would choose has no shape before it is computed: use Where or MaskedScatter")
-	case d != Invalid && !d.IsInteger():
-		return fmt.Errorf("the ids are %v: they must be integers", d)
-	}
-	return nil
 }

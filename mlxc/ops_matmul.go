@@ -141,36 +141,54 @@ func hadamardSize(n int) bool {
 // MatMulIDs say which matrices of two batches are multiplied: for each position of both,
 // which are broadcast to each other, matrix Left of the first batch with matrix Right of
 // the second. They are integers that count the matrices in row-major order; nil stands for
-// all of them in this order. MLX does not check them: one beyond the batch reads memory
-// that is not the array's.
+// all of them in this order. Ids below 0 are out of range; ids out of range are treated as in
+// Take.
 type MatMulIDs struct {
 	Left, Right *Array
 	Sorted      bool // says that the ids ascend, which MLX can make use of
 }
 
-// check says what is wrong with the ids of two batches.
-func (ids MatMulIDs) check(a, b *Array) error {
-	for _, side := range []struct{ batch, ids *Array }{{a, ids.Left}, {b, ids.Right}} {
-		if side.ids == nil || side.batch.Err() != nil {
+// limit gives the ids as MLX may use them.
+func (ids MatMulIDs) limit(a, b *Array) (limited MatMulIDs, free func(), err error) {
+	sides := []struct{ batch, ids *Array }{{a, ids.Left}, {b, ids.Right}}
+	counts := make([]int, len(sides))
+	for i, side := range sides {
+		if side.batch.Err() != nil {
 			continue
 		}
-		if err := checkIDs(side.ids); err != nil {
-			return err
+		counts[i] = 1
+		if shape := side.batch.Shape(); len(shape) > 2 {
+			for _, n := range shape[:len(shape)-2] {
+				counts[i] *= n
+			}
 		}
-		if shape := side.batch.Shape(); side.ids.Size() > 0 && len(shape) > 2 && slices.Contains(shape[:len(shape)-2], 0) {
-			return errors.New("there are no matrices that the ids could mean")
+		if counts[i] == 0 && side.ids.Size() > 0 {
+			return ids, nil, errors.New("there are no matrices that the ids could mean")
 		}
 	}
-	return nil
+	limited = ids
+	frees := [2]func(){func() {}, func() {}}
+	for i, x := range []**Array{&limited.Left, &limited.Right} {
+		if *x == nil {
+			continue
+		}
+		if *x, frees[i], err = limitIDs(*x, 0, counts[i]-1); err != nil {
+			frees[0]()
+			return ids, nil, err
+		}
+	}
+	return limited, func() { frees[0](); frees[1]() }, nil
 }
 
 // GatherMM multiplies chosen matrices of two batches, of shapes (…,M,K) and (…,K,N): the
 // result has the shape of the ids, broadcast to each other, and then (M,N). On a CPU it is
 // float32. Its gradient is MLX's own.
 func (a *Array) GatherMM(b *Array, ids MatMulIDs) *Array {
-	if err := ids.check(a, b); err != nil {
+	ids, free, err := ids.limit(a, b)
+	if err != nil {
 		return invalid(opError("gather_mm", err, a, b, ids.Left, ids.Right))
 	}
+	defer free()
 	return mlxGatherMm(a, b, ids.Left, ids.Right, ids.Sorted).float32OnCPU("gather_mm", a, b)
 }
 
@@ -186,10 +204,12 @@ func (a *Array) float32OnCPU(op string, operands ...*Array) *Array {
 
 // SegmentedMM multiplies pieces of two matrices, of shapes (M,K) and (K,N): for every pair
 // start, stop in the last axis of segments, of shape (…,2) and an integer dtype, the
-// columns start … stop−1 of a with these rows of b. The result has the shape (…,M,N).
-// Positions beyond K are not checked: they read memory that is not the array's.
+// columns start … stop−1 of a with these rows of b. The result has the shape (…,M,N); it is 0
+// where stop is not above start. Positions are in 0 … K; those out of range are treated as ids
+// in Take.
 func (a *Array) SegmentedMM(b, segments *Array) *Array {
 	const op = "segmented_mm"
+	last := -1
 	if a.Err() == nil && b.Err() == nil {
 		var err error
 		switch {
@@ -201,8 +221,14 @@ func (a *Array) SegmentedMM(b, segments *Array) *Array {
 		if err != nil {
 			return invalid(opError(op, err, a, b, segments))
 		}
+		last = a.Dim(1)
 	}
-	r := mlxSegmentedMm(a, b, segments)
+	limited, free, err := limitIDs(segments, 0, last)
+	if err != nil {
+		return invalid(opError(op, err, a, b, segments))
+	}
+	defer free()
+	r := mlxSegmentedMm(a, b, limited)
 	if r.Err() == nil && (a.Size() == 0 || b.Size() == 0) { // MLX divides by their sizes
 		defer r.Free()
 		return Zeros(r.DType(), r.Shape()...)

@@ -191,15 +191,17 @@ func (a *Array) inFloat32(w Quantized, product func(a *Array) *Array) *Array {
 func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 	const op = "gather_qmm"
 	err := w.check(true)
-	if err == nil {
-		err = ids.check(a, w.Weight)
-	}
 	if err == nil && a.DType() == Float64 {
 		err = errFloat64
+	}
+	free := func() {}
+	if err == nil {
+		ids, free, err = ids.limit(a, w.Weight)
 	}
 	if err != nil {
 		return invalid(opError(op, err, a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right))
 	}
+	defer free()
 	return a.inFloat32(w, func(a *Array) *Array {
 		return mlxGatherQmm(a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right, transpose, w.GroupSize, w.Bits, w.mode(), ids.Sorted).orNothing()
 	})
@@ -225,15 +227,17 @@ func (a *Array) QQMatMul(w Quantized, globalScale *Array) *Array {
 func (a *Array) GatherQQMM(w Quantized, ids MatMulIDs, globalScale *Array) *Array {
 	const op = "gather_qqmm"
 	err := w.checkBoth()
-	if err == nil {
-		err = ids.check(a, w.Weight)
-	}
 	if err == nil && CurrentDevice() == CPU {
 		err = errors.New("MLX computes this on GPUs only: use Dequantize and GatherMM")
+	}
+	free := func() {}
+	if err == nil {
+		ids, free, err = ids.limit(a, w.Weight)
 	}
 	if err != nil {
 		return invalid(opError(op, err, a, w.Weight, w.Scales, ids.Left, ids.Right))
 	}
+	defer free()
 	return mlxGatherQqmm(a, w.Weight, w.Scales, ids.Left, ids.Right, w.GroupSize, w.Bits, w.mode(), globalScale, w.GlobalScale, ids.Sorted)
 }
 

@@ -1,0 +1,118 @@
+package mlxc
+
+// #include "mlxg.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unsafe"
+)
+
+// checkIDs says so if ids are valid but no integers.
+func checkIDs(ids *Array) error {
+	switch d := ids.DType(); {
+	case d == Bool:
+		return errors.New("the ids are bool: they must be integers; what a mask would choose has no shape before it is computed: use Where or MaskedScatter")
+	case d != Invalid && !d.IsInteger():
+		return fmt.Errorf("the ids are %v: they must be integers", d)
+	}
+	return nil
+}
+
+// limitIDs returns ids that are within 0 … last, where an id below 0 stands for wrap more, or is
+// not allowed if wrap is 0. MLX does not check ids: its backends access foreign memory. If ids are
+// computed, one out of range is an error; else the result has the nearest id that is allowed in
+// its place. The caller calls free once it has used the result.
+func limitIDs(ids *Array, wrap, last int) (limited *Array, free func(), err error) {
+	free = func() {}
+	if err := checkIDs(ids); err != nil || ids.Size() == 0 || last < 0 {
+		return ids, free, err
+	}
+	if computed, err := ids.checkRange(wrap, last); computed || err != nil {
+		return ids, free, err
+	}
+	WithScope(func() {
+		i := ids.StopGradient()
+		low := 0
+		switch {
+		case wrap == last+1:
+			low = -wrap
+		case wrap > 0 && i.DType() >= Int8: // the ids allowed below 0 are not next to the others
+			i = i.AsType(Int64)
+			i = Where(i.Less(Scalar(int64(0))), i.Add(Scalar(int64(wrap))), i)
+		}
+		least, greatest := i.DType().integers()
+		if low > least {
+			i = i.Maximum(integer(i.DType(), low))
+		}
+		if last < greatest {
+			i = i.Minimum(integer(i.DType(), last))
+		}
+		limited = i.Keep()
+	})
+	return limited, limited.Free, nil
+}
+
+// limitAll is limitIDs for ids along several axes.
+func limitAll(ids []*Array, wrap, last func(i int) int) (limited []*Array, free func(), err error) {
+	var frees []func()
+	free = func() {
+		for _, f := range frees {
+			f()
+		}
+	}
+	for i, x := range ids {
+		x, f, err := limitIDs(x, wrap(i), last(i))
+		if err != nil {
+			free()
+			return nil, nil, err
+		}
+		limited, frees = append(limited, x), append(frees, f)
+	}
+	return limited, free, nil
+}
+
+// checkRange reports whether ids are computed, and returns an error if one of them is out of
+// range. On CUDA it reads only elements that are in the memory of the host.
+func (ids *Array) checkRange(wrap, last int) (computed bool, err error) {
+	if !ids.own && CurrentBackend() == BackendCUDA {
+		return false, nil
+	}
+	ctx, err := ids.acquire()
+	if err != nil {
+		return false, err
+	}
+	defer ids.release()
+	var id C.int64_t
+	at := int(C.mlxg_find_id(ctx, C.int64_t(wrap), C.int64_t(last), &id))
+	switch at {
+	case C.MLXG_NOT_COMPUTED:
+		return false, nil
+	case C.MLXG_NO_ID:
+		return true, nil
+	}
+	place := make([]int, ids.NDim())
+	for i, n := range slices.Backward(ids.Shape()) {
+		place[i], at = at%n, at/n
+	}
+	allowed := fmt.Sprintf("0 … %d", last)
+	if wrap > 0 && ids.DType() >= Int8 {
+		allowed = fmt.Sprintf("%d … %d", -wrap, last)
+		if wrap > last+1 {
+			allowed = fmt.Sprintf("0 … %d or %d … %d", last, -wrap, last-wrap)
+		}
+	}
+	value := fmt.Sprint(int64(id))
+	if ids.DType() == Uint64 {
+		value = fmt.Sprint(uint64(id))
+	}
+	return true, fmt.Errorf("the id at %v is %s: it must be in %s", place, value, allowed)
+}
+
+// integer makes an array without axes of an integer dtype. MLX's machines are little-endian.
+func integer(d DType, value int) *Array {
+	v := int64(value)
+	return newLeaf("Scalar", unsafe.Pointer(&v), nil, d)
+}
