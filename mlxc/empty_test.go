@@ -36,7 +36,7 @@ func strided(rows, columns int) *mlxc.Array {
 // Each result needs no product, and the operands are large enough for the copy to take longer
 // than MLX needs to free it.
 func TestProductsWithoutElements(t *testing.T) {
-	testdevice.CPUOnly(t, "it uses operations that MLX has for CPUs alone")
+	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")
 	const k, n = 512, 1024
 	zeros := func(shape ...int) *mlxc.Array { return mlxc.Zeros(mlxc.Float32, shape...) }
 	w, square := strided(k, n), strided(k, k)
@@ -227,7 +227,7 @@ func TestGradientsOfBroadcastsWithoutElements(t *testing.T) {
 }
 
 func TestOperationsWithoutElements(t *testing.T) {
-	testdevice.CPUOnly(t, "it uses operations that MLX has for CPUs alone")
+	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")
 	returns(t, "an operation", func() {
 		// The diagonal has no elements, though the operand has some.
 		require.Equal(t, make([]float32, 30), floats(t, mlxc.Ones(mlxc.BFloat16, 1, 2, 3, 4, 5).Trace(1, 3, 0).AsType(mlxc.Float32)))

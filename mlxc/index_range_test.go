@@ -78,7 +78,7 @@ func lazily(ids *mlxc.Array) *mlxc.Array { return ids.Add(mlxc.Zeros(ids.DType()
 func clampID(id, low, high int) int { return min(max(id, low), high) }
 
 func TestIDsOutOfRange(t *testing.T) {
-	testdevice.CPUOnly(t, "it reads computed ids, which a CUDA device has in its own memory")
+	testdevice.CPUOnly(t, "reads computed ids, which a CUDA device has in its own memory")
 	x := counting(5, 4)
 	for name, c := range idCases() {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestIDsOutOfRange(t *testing.T) {
 
 // A window of 2 begins at most 2 positions before the end.
 func TestWindowsOutOfRange(t *testing.T) {
-	testdevice.CPUOnly(t, "it reads computed ids, which a CUDA device has in its own memory")
+	testdevice.CPUOnly(t, "reads computed ids, which a CUDA device has in its own memory")
 	x := counting(5)
 	for id, begin := range map[int]int{0: 0, 3: 3, 4: 3, 99: 3, -2: 3, -5: 0, -1: 3, -6: 0, -99: 0} {
 		for _, d := range []mlxc.DType{mlxc.Int8, mlxc.Int32} {
@@ -132,7 +132,7 @@ func TestWindowsOutOfRange(t *testing.T) {
 
 // An error names the place in an array of several axes, also of one that is not row-major.
 func TestIDsOutOfRangeNameTheirPlace(t *testing.T) {
-	testdevice.CPUOnly(t, "it reads computed ids, which a CUDA device has in its own memory")
+	testdevice.CPUOnly(t, "reads computed ids, which a CUDA device has in its own memory")
 	x := counting(5, 4)
 	ids := mlxc.FromSlice([]int32{0, 1, 2, 3, 4, 9}, 3, 2).Transpose()
 	require.NoError(t, mlxc.Eval(ids))
@@ -147,7 +147,7 @@ func TestIDsOutOfRangeNameTheirPlace(t *testing.T) {
 
 // More positions than the ids' dtype can count need no limit.
 func TestIDsOfFewBits(t *testing.T) {
-	testdevice.CPUOnly(t, "it reads computed ids, which a CUDA device has in its own memory")
+	testdevice.CPUOnly(t, "reads computed ids, which a CUDA device has in its own memory")
 	x := counting(300)
 	require.Equal(t, []float32{255, 7}, floats(t, x.Take(lazily(mlxc.FromSlice([]uint8{255, 7})), 0)))
 	require.Equal(t, []float32{172, 127}, floats(t, x.Take(lazily(mlxc.FromSlice([]int8{-128, 127})), 0)))
@@ -156,7 +156,7 @@ func TestIDsOfFewBits(t *testing.T) {
 
 // The gradient of a clamped id goes to the position that it was clamped to.
 func TestIDsOutOfRangeInTransforms(t *testing.T) {
-	testdevice.CPUOnly(t, "it reads computed ids, which a CUDA device has in its own memory")
+	testdevice.CPUOnly(t, "reads computed ids, which a CUDA device has in its own memory")
 	x := counting(5, 1)
 	take := func(a arrays) arrays { return arrays{a[0].Take(a[1], 0)} }
 	wild := func() *mlxc.Array { return lazily(mlxc.FromSlice([]int32{1, 99, -99})) }

@@ -15,7 +15,7 @@ import (
 // A result of LUFactor takes part in operations as any other array does: they read no more than
 // its elements, and their results take no more memory.
 func TestLUFactorResults(t *testing.T) {
-	testdevice.CPUOnly(t, "it uses operations that MLX has for CPUs alone")
+	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")
 	for _, shape := range [][]int{{1, 1}, {1, 4}, {4, 1}, {5, 3}, {3, 5}, {64, 64}, {2, 3, 7, 7}} {
 		t.Run(fmt.Sprint(shape), func(t *testing.T) {
 			a := normal(1, shape...)
@@ -50,7 +50,7 @@ func TestLUFactorResults(t *testing.T) {
 
 // The users of the factorization in MLX.
 func TestLUFactorInside(t *testing.T) {
-	testdevice.CPUOnly(t, "it uses operations that MLX has for CPUs alone")
+	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")
 	a := dominant(3, 40, 40)
 	p, l, u := a.LU()
 	ok, err := mlxc.Item[bool](l.Take(p, 0).MatMul(u).AllClose(a, mlxc.Tolerance{Relative: 1e-3, Absolute: 1e-4}))
@@ -119,7 +119,7 @@ func TestViewAsSmallerElements(t *testing.T) {
 
 // On CPUs a division of integers by 0 ends the process.
 func TestDivisorsThatAreViews(t *testing.T) {
-	testdevice.CPUOnly(t, "it uses operations that MLX has for CPUs alone")
+	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")
 	b := mlxc.Full(mlxc.Float16, mlxc.Scalar[float32](1), 1, 1).View(mlxc.Uint8) // 0, 60
 	for want, f := range map[uint8]func(a, b *mlxc.Array) *mlxc.Array{
 		40: (*mlxc.Array).Remainder,
