@@ -333,7 +333,7 @@ func FromSlice[T Element](data []T, shape ...int) *Array {
 		err = fmt.Errorf("the shape %s holds %d elements, the slice has %d", shapeText(shape), n, len(data))
 	}
 	if err != nil {
-		return invalid(&Error{Op: "FromSlice", Shapes: [][]int{slices.Clone(shape)}, DTypes: []DType{d}, Err: err})
+		return invalid(shapeError("FromSlice", err, []DType{d}, slices.Clone(shape)))
 	}
 	return newLeaf("FromSlice", unsafe.Pointer(unsafe.SliceData(data)), shape, d)
 }
@@ -345,7 +345,7 @@ func Scalar[T Element](value T) *Array {
 
 func newLeaf(op string, data unsafe.Pointer, shape []int, d DType) *Array {
 	if initError != nil {
-		return invalid(&Error{Op: op, Err: initError})
+		return invalid(opError(op, initError))
 	}
 	if data == nil {
 		// An empty array: MLX copies nothing, but wants an address.
@@ -358,6 +358,25 @@ func newLeaf(op string, data unsafe.Pointer, shape []int, d DType) *Array {
 	a := wrap(op, C.mlxg_array_new(data, unsafe.SliceData(dims), C.int(len(shape)), C.int(d.c())))
 	a.own = true
 	return a
+}
+
+// newUnfilledLeaf makes an array whose elements, in row-major order, the caller writes to data
+// before it hands the array on. The shape has passed checkShape.
+func newUnfilledLeaf(op string, shape []int, d DType) (a *Array, data []byte) {
+	if initError != nil {
+		return invalid(opError(op, initError)), nil
+	}
+	dims := cShape(shape)
+	var p unsafe.Pointer
+	a = wrap(op, C.mlxg_array_unfilled(unsafe.SliceData(dims), C.int(len(shape)), C.int(d.c()), &p))
+	if a.Err() != nil {
+		return a, nil
+	}
+	a.own = true
+	if a.NBytes() >= pacedSize {
+		pace()
+	}
+	return a, unsafe.Slice((*byte)(p), a.NBytes())
 }
 
 var emptyData [16]byte
@@ -374,7 +393,7 @@ func ToSlice[T Element](a *Array) ([]T, error) {
 	// Held, the array keeps its shape and dtype even if it is freed meanwhile.
 	d, shape, dtype := dtypeOf[T](), shapeOf(ctx), dtypeFromC(int(C.mlxg_array_info(ctx).dtype))
 	fail := func(err error) ([]T, error) {
-		return nil, &Error{Op: "ToSlice", Shapes: [][]int{shape}, DTypes: []DType{dtype}, Err: err}
+		return nil, shapeError("ToSlice", err, []DType{dtype}, shape)
 	}
 	if dtype != d {
 		return fail(fmt.Errorf("the elements are not %v: convert with AsType first", d))

@@ -62,7 +62,9 @@ func takeCallbackError(err error) error {
 	callbackError = nil
 	var op *Error
 	if errors.As(err, &op) {
-		return &Error{Op: op.Op, Shapes: op.Shapes, DTypes: op.DTypes, Err: cause}
+		e := *op
+		e.Err = cause
+		return &e
 	}
 	return cause
 }

@@ -58,10 +58,10 @@ func newCompiled(f Func, shapeless bool) *Compiled {
 	c := &Compiled{f: f, shapeless: shapeless}
 	switch {
 	case initError != nil:
-		c.err = &Error{Op: "Compile", Err: initError}
+		c.err = opError("Compile", initError)
 		return c
 	case f == nil:
-		c.err = &Error{Op: "Compile", Err: errNoFunction}
+		c.err = opError("Compile", errNoFunction)
 		return c
 	}
 	// f often reaches c (a model that holds its own compiled step): the registry must
@@ -102,6 +102,7 @@ func (c *Compiled) Call(args ...*Array) (results []*Array, err error) {
 	}
 	defer h.release()
 	defer runtime.KeepAlive(c)
+	defer func() { err = placed(err) }() // the compiler's goroutine does not have the caller's stack
 	runtime.LockOSThread()
 	stream, scope := C.mlxg_current_stream(), C.mlxg_current_scope()
 	inline := insideCallback() || stream == C.mlxg_placeholder_gpu()
@@ -147,10 +148,13 @@ func (c *Compiled) callInline(args []*Array) (results []*Array, err error) {
 // explain says what to do where MLX only names the primitive that it cannot infer
 // the shapes of.
 func (c *Compiled) explain(err error) error {
-	if err != nil && c.shapeless && strings.Contains(err.Error(), "output shapes") {
-		return fmt.Errorf("%w (a function with a gradient of its own or a custom kernel needs its shapes: compile it with Compile)", err)
+	e, ok := err.(*Error) //nolint:errorlint // wrapAll's
+	if !ok || !c.shapeless || !strings.Contains(e.Error(), "output shapes") {
+		return err
 	}
-	return err
+	hinted := *e
+	hinted.Err = fmt.Errorf("%w (a function with a gradient of its own or a custom kernel needs its shapes: compile it with Compile)", e.Err)
+	return &hinted
 }
 
 // compiler is the owned thread: a goroutine locked to it, started at first use

@@ -26,10 +26,10 @@ const (
 func SetCompileMode(mode CompileMode) (previous CompileMode, err error) {
 	const op = "SetCompileMode"
 	if initError != nil {
-		return 0, &Error{Op: op, Err: initError}
+		return 0, opError(op, initError)
 	}
 	if mode < CompileDisabled || mode > CompileEnabled {
-		return 0, &Error{Op: op, Err: fmt.Errorf("there is no mode %d", int(mode))}
+		return 0, opError(op, fmt.Errorf("there is no mode %d", int(mode)))
 	}
 	return CompileMode(C.mlxg_compile_set_mode(C.int(mode))), nil
 }

@@ -44,7 +44,7 @@ type CUDAKernelSource struct {
 
 // NewCUDAKernel registers a kernel. It fails where MLX was built without CUDA.
 func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
-	fail := func(err error) (*CUDAKernel, error) { return nil, &Error{Op: s.Name, Err: err} }
+	fail := func(err error) (*CUDAKernel, error) { return nil, opError(s.Name, err) }
 	if s.SharedMemory < 0 {
 		return fail(fmt.Errorf("%d bytes of shared memory: there must be 0 or more", s.SharedMemory))
 	}

@@ -40,7 +40,7 @@ func CustomFunction(f Func, rules CustomRules) Func {
 func CustomVJP(f Func, vjp VJPFunc) Func {
 	const op = "CustomVJP"
 	if vjp == nil {
-		return func([]*Array) []*Array { return failed(1, &Error{Op: op, Err: errNoFunction}) }
+		return func([]*Array) []*Array { return failed(1, opError(op, errNoFunction)) }
 	}
 	return customFunction(op, f, CustomRules{VJP: vjp})
 }
@@ -49,7 +49,7 @@ func customFunction(op string, f Func, rules CustomRules) Func {
 	var outputs atomic.Int64
 	return func(args []*Array) []*Array {
 		if f == nil {
-			return failed(1, &Error{Op: op, Err: errNoFunction})
+			return failed(1, opError(op, errNoFunction))
 		}
 		c := customCall{op: op, stream: currentStream()}
 		return throughClosure(op, args, &outputs, func(h handles) C.mlxg_results {
@@ -94,14 +94,12 @@ func (c *customCall) noting(f Func) Func {
 func (c *customCall) run(rule, like string, f func() []*Array, want []Output) (results []*Array) {
 	withStream(c.stream, func() { results = f() })
 	if len(results) != len(want) {
-		return failed(1, &Error{Op: c.op, Err: errCount("the "+rule+"'s results", len(results), len(want))})
+		return failed(1, opError(c.op, errCount("the "+rule+"'s results", len(results), len(want))))
 	}
 	for i, r := range results {
 		if d := r.described(); r.Err() == nil && (!slices.Equal(d.shape, want[i].Shape) || d.dtype != want[i].DType) {
-			return failed(1, &Error{
-				Op: c.op, Shapes: [][]int{r.Shape(), want[i].Shape}, DTypes: []DType{d.dtype, want[i].DType},
-				Err: fmt.Errorf("the %s's result %d is not like %s %d", rule, i, like, i),
-			})
+			err := fmt.Errorf("the %s's result %d is not like %s %d", rule, i, like, i)
+			return failed(1, shapeError(c.op, err, []DType{d.dtype, want[i].DType}, r.Shape(), want[i].Shape))
 		}
 	}
 	return results

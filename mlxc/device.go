@@ -56,7 +56,7 @@ func DefaultDevice() Device { return Device(C.mlxg_default_device()) }
 // SetDefaultDevice changes the default for the whole process.
 func SetDefaultDevice(d Device) error {
 	if !d.Available() || C.mlxg_set_default_device(C.int(d)) != 0 {
-		return fmt.Errorf("mlxc: SetDefaultDevice: this machine or this build of MLX has no device %v", d)
+		return opError("SetDefaultDevice", fmt.Errorf("this machine or this build of MLX has no device %v", d))
 	}
 	return nil
 }
@@ -104,11 +104,11 @@ type Stream struct {
 // the process.
 func NewStream(d Device) (*Stream, error) {
 	if !d.Available() {
-		return nil, fmt.Errorf("mlxc: NewStream: this machine or this build of MLX has no device %v", d)
+		return nil, opError("NewStream", fmt.Errorf("this machine or this build of MLX has no device %v", d))
 	}
 	var s streamHandle
 	if e := C.stream_new(&s, C.int(d)); e != nil {
-		return nil, &Error{Op: "NewStream", Err: takeText(e)}
+		return nil, opError("NewStream", takeText(e))
 	}
 	return &Stream{s}, nil
 }
@@ -117,7 +117,7 @@ func NewStream(d Device) (*Stream, error) {
 // available it returns an error and does not run f.
 func WithDevice(d Device, f func()) error {
 	if !d.Available() {
-		return fmt.Errorf("mlxc: WithDevice: this machine or this build of MLX has no device %v", d)
+		return opError("WithDevice", fmt.Errorf("this machine or this build of MLX has no device %v", d))
 	}
 	withStream(C.mlxg_device_stream(C.int(d)), f)
 	return nil

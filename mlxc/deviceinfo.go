@@ -28,14 +28,14 @@ import "fmt"
 func (d Device) Count() (int, error) {
 	const op = "Device.Count"
 	if initError != nil {
-		return 0, &Error{Op: op, Err: initError}
+		return 0, opError(op, initError)
 	}
 	if d != CPU && d != GPU {
-		return 0, &Error{Op: op, Err: fmt.Errorf("there is no device %v", d)}
+		return 0, opError(op, fmt.Errorf("there is no device %v", d))
 	}
 	var n C.int
 	if e := C.device_count(&n, C.int(d)); e != nil {
-		return 0, &Error{Op: op, Err: takeText(e)}
+		return 0, opError(op, takeText(e))
 	}
 	return int(n), nil
 }
@@ -52,7 +52,7 @@ func (d Device) Info(index int) (map[string]any, error) {
 		return nil, err
 	}
 	if index < 0 || index >= count {
-		return nil, &Error{Op: op, Err: fmt.Errorf("there is no %v %d: this machine, as MLX was built, has %d", d, index, count)}
+		return nil, opError(op, fmt.Errorf("there is no %v %d: this machine, as MLX was built, has %d", d, index, count))
 	}
 	var info C.mlx_device_info
 	var keys C.mlx_vector_string
@@ -60,7 +60,7 @@ func (d Device) Info(index int) (map[string]any, error) {
 	defer C.mlx_device_info_free(info)
 	defer C.mlx_vector_string_free(keys)
 	if e != nil {
-		return nil, &Error{Op: op, Err: takeText(e)}
+		return nil, opError(op, takeText(e))
 	}
 	values := map[string]any{}
 	for i := range C.mlx_vector_string_size(keys) {

@@ -87,17 +87,17 @@ type Group struct {
 func InitDistributed(backend DistributedBackend, strict bool) (*Group, error) {
 	const op = "InitDistributed"
 	if initError != nil {
-		return nil, &Error{Op: op, Err: initError}
+		return nil, opError(op, initError)
 	}
 	name := C.CString(string(backend))
 	defer C.free(unsafe.Pointer(name))
 	var ctx unsafe.Pointer
 	if e := C.mlxg_group_init(&ctx, C.bool(strict), name); e != nil {
-		return nil, &Error{Op: op, Err: takeText(e)}
+		return nil, opError(op, takeText(e))
 	}
 	g := newGroup(ctx)
 	if strict && g.backend == "" { // MLX says so for some backends only
-		return nil, &Error{Op: op, Err: fmt.Errorf("the backend %q is not there, or this process was not started for it", backend)}
+		return nil, opError(op, fmt.Errorf("the backend %q is not there, or this process was not started for it", backend))
 	}
 	return g, nil
 }
@@ -131,19 +131,19 @@ func (g *Group) Backend() DistributedBackend { return g.backend }
 func (g *Group) Split(color, key int) (*Group, error) {
 	const op = "Split"
 	if g == nil {
-		return nil, &Error{Op: op, Err: errNoGroup}
+		return nil, opError(op, errNoGroup)
 	}
 	c, err := cInts([]int{color, key})
 	if err == nil && color < 0 {
 		err = fmt.Errorf("the color %d is negative", color)
 	}
 	if err != nil {
-		return nil, &Error{Op: op, Err: err}
+		return nil, opError(op, err)
 	}
 	defer runtime.KeepAlive(g)
 	var ctx unsafe.Pointer
 	if e := C.group_split(&ctx, g.ctx, c[0], c[1]); e != nil {
-		return nil, &Error{Op: op, Err: takeText(e)}
+		return nil, opError(op, takeText(e))
 	}
 	return newGroup(ctx), nil
 }
@@ -218,7 +218,7 @@ func (g *Group) Recv(src int, d DType, shape ...int) *Array {
 		err = checkNew(d, shape)
 	}
 	if err != nil {
-		return invalid(&Error{Op: op, Err: err})
+		return invalid(opError(op, err))
 	}
 	defer runtime.KeepAlive(g)
 	c := cShape(shape)
@@ -290,7 +290,7 @@ func (g *Group) AverageGradients(grads []*Array) []*Array {
 	}
 	defer h.release()
 	if g == nil {
-		return failed(len(grads), &Error{Op: op, Err: errNoGroup})
+		return failed(len(grads), opError(op, errNoGroup))
 	}
 	for _, a := range grads {
 		if d := a.DType(); !d.IsFloating() && d != Complex64 {

@@ -54,7 +54,8 @@
 //	y := x.MatMul(w).Add(b).Tanh() // no checks here
 //	v, err := mlxc.ToSlice[float32](y) // the first thing that went wrong
 //
-// An *Error names the operation and the shapes and dtypes of its operands. This
+// An *Error names the operation, the shapes and dtypes of its operands, and the line of
+// your source that called it. The error of an array keeps the line where it arose. This
 // package does not end the process, and MLX's exceptions come back as errors. A panic
 // in a Go function that MLX calls comes back as a *PanicError from the call that ran it.
 //
@@ -94,7 +95,8 @@
 //
 // What is drawn is a function of a key: equal keys give equal numbers, on every
 // device. RandomKey makes one of a number, RandomSplit several of one. A nil key stands
-// for the next of the process's own sequence, which RandomSeed begins anew. In a
+// for the next of the process's own sequence, which RandomSeed begins anew: after
+// RandomSeed(n) it draws the numbers that Python draws after mx.random.seed(n). In a
 // function under Compile or Vmap, let the key be an argument: one of the sequence is a
 // constant there. Where Checkpoint runs a function again, it draws the same.
 //
@@ -123,8 +125,8 @@
 // Safetensors, GGUF and NumPy's npy are each loaded from a path or any io.Reader, and
 // saved to a path or any io.Writer. A file is checked before its elements are used: one
 // that is cut short, or breaks its format, is an error. From a path, arrays are read
-// when they are evaluated; from a reader, at once. A saved file takes its place when it is
-// complete.
+// when they are evaluated; from a reader, at once. A saved file replaces an older one when it
+// is complete and on the disk.
 //
 // A .mlxfn file, which Export writes, is a program and not checked: import only what
 // you trust.

@@ -1,9 +1,14 @@
 package mlxc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"path"
+	"path/filepath"
+	"reflect"
 	"regexp"
+	"runtime"
 	"runtime/debug"
 	"strings"
 )
@@ -23,24 +28,55 @@ var (
 type Error struct {
 	Op     string  // the operation, such as "add"
 	Shapes [][]int // of the operands, nil where an operand was invalid
-	DTypes []DType // of the operands
+	DTypes []DType // of the operands; an operand without one counts as invalid
 	Err    error   // the cause
+	// Caller is the source file and line that called into this module, such as
+	// "/home/me/train/main.go:41": the innermost one outside of mlxc, customkernels and ops. It is
+	// empty if there is none, and in an Error that was not made by this module.
+	Caller string
 }
 
-// Error gives the operation, its operands and the cause in one line.
+// Error gives the operation, its operands, the cause and the caller in one line. Of the errors
+// that it wraps, the innermost *Error gives the caller, with the last folder of its path.
 func (e *Error) Error() string {
+	text, caller := e.text()
+	return complete(text, caller)
+}
+
+func complete(text, caller string) string {
+	if caller != "" {
+		dir, file := filepath.Split(caller)
+		caller = " (at " + filepath.Join(filepath.Base(dir), file) + ")"
+	}
+	return "mlxc: " + text + caller
+}
+
+// text returns the message without package and caller, and the innermost caller.
+func (e *Error) text() (text, caller string) {
 	var b strings.Builder
-	b.WriteString("mlxc: ")
 	b.WriteString(e.Op)
 	for i, s := range e.Shapes {
 		if i > 0 {
 			b.WriteString(",")
 		}
-		fmt.Fprintf(&b, " %s", describe(s, e.DTypes[i]))
+		d := Invalid
+		if i < len(e.DTypes) {
+			d = e.DTypes[i]
+		}
+		fmt.Fprintf(&b, " %s", describe(s, d))
 	}
-	b.WriteString(": ")
-	b.WriteString(e.Err.Error())
-	return b.String()
+	caller = e.Caller
+	if e.Err == nil {
+		return b.String(), caller
+	}
+	cause := e.Err.Error()
+	if inner := (*Error)(nil); errors.As(e.Err, &inner) {
+		innerText, innerCaller := inner.text()
+		// Between the two errors there may be a text of fmt.Errorf.
+		cause = strings.Replace(cause, complete(innerText, innerCaller), innerText, 1)
+		caller = cmp.Or(innerCaller, caller)
+	}
+	return b.String() + ": " + cause, caller
 }
 
 // Unwrap gives the cause.
@@ -142,7 +178,7 @@ func NewError(op string, cause error, operands ...*Array) *Error {
 }
 
 func opError(op string, cause error, operands ...*Array) *Error {
-	e := &Error{Op: op, Err: cause}
+	e := &Error{Op: op, Err: cause, Caller: callerOutside()}
 	for _, a := range operands {
 		if a == nil {
 			continue
@@ -151,4 +187,47 @@ func opError(op string, cause error, operands ...*Array) *Error {
 		e.DTypes = append(e.DTypes, a.DType())
 	}
 	return e
+}
+
+// shapeError is opError for operands that have no arrays.
+func shapeError(op string, cause error, dtypes []DType, shapes ...[]int) *Error {
+	return &Error{Op: op, Shapes: shapes, DTypes: dtypes, Err: cause, Caller: callerOutside()}
+}
+
+// placed gives an error that was made on another goroutine the caller of this one.
+func placed(err error) error {
+	e, ok := err.(*Error) //nolint:errorlint // a wrapped one belongs to another call
+	if !ok || e.Caller != "" {
+		return err
+	}
+	c := *e
+	c.Caller = callerOutside()
+	return &c
+}
+
+// inward matches the functions that callerOutside skips: those of this module's libraries, and of
+// the standard library where they run functions.
+var inward = regexp.MustCompile(`^_cgoexp_|^(runtime|reflect|sync|slices|maps|iter|sort|internal/.*)\.|^` +
+	regexp.QuoteMeta(path.Dir(reflect.TypeFor[Error]().PkgPath())) + `/(mlxc|ops|customkernels)[./]`)
+
+// callerOutside returns the file and line of the innermost function that is in a test or outside
+// of this module's libraries, or "".
+func callerOutside() string {
+	var pcs [32]uintptr
+	for skip := 2; ; skip += len(pcs) {
+		n := runtime.Callers(skip, pcs[:])
+		frames := runtime.CallersFrames(pcs[:n])
+		for n > 0 {
+			f, more := frames.Next()
+			if !inward.MatchString(f.Function) || strings.HasSuffix(f.File, "_test.go") {
+				return fmt.Sprintf("%s:%d", f.File, f.Line)
+			}
+			if !more {
+				break
+			}
+		}
+		if n < len(pcs) {
+			return ""
+		}
+	}
 }

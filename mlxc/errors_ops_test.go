@@ -59,6 +59,8 @@ func TestWrongOperations(t *testing.T) {
 		"a scan's axis":                 {a.CumMax(2), []string{"cummax", "float32(2,3)"}},
 		"a scan's dtype":                {a.CumSumWith(0, mlxc.ScanConfig{DType: mlxc.DType(99)}), []string{"cumsum", "DType(99)"}},
 		"differences, a negative time":  {a.Diff(-1, 0), []string{"diff", "float32(2,3)"}},
+		"differences beyond 32 bits":    {a.Diff(-1<<40, 0), []string{"diff", "32 bits"}},
+		"differences of no axis":        {a.Diff(9, 2), []string{"diff", "float32(2,3)"}},
 		"a partition beyond the axis":   {a.Partition(3, 1), []string{"partition", "kth 3"}},
 		"a partition before the axis":   {a.ArgPartition(-4, 1), []string{"argpartition", "kth -4"}},
 		"more than there are":           {a.TopK(4, 1), []string{"topk", "k=4", "float32(2,3)"}},

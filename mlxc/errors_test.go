@@ -134,3 +134,9 @@ func TestVariadicArgumentsAreNotWrittenTo(t *testing.T) {
 	_ = a.Squeeze(buffer[:0]...)
 	require.Equal(t, []int{7, 8, 9}, buffer)
 }
+
+// A caller may build an Error with fewer dtypes than shapes.
+func TestErrorWithFewerDTypesThanShapes(t *testing.T) {
+	e := &mlxc.Error{Op: "x", Shapes: [][]int{{1}, {2, 3}}, DTypes: []mlxc.DType{mlxc.Int8}, Err: mlxc.ErrNil}
+	require.ErrorContains(t, e, "x int8(1), (invalid): ")
+}

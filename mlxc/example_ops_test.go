@@ -1,6 +1,7 @@
 package mlxc_test
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -14,13 +15,13 @@ func ExampleIndex() {
 	fmt.Println(a.Index(mlxc.At(0), mlxc.All.Step(-1)))
 	ids := mlxc.FromSlice([]int32{0, 2})
 	fmt.Println(a.Index(mlxc.IDs(ids), mlxc.IDs(ids)))
-	fmt.Println(a.Index(mlxc.At(3)))
+	fmt.Println(errors.Unwrap(a.Index(mlxc.At(3)).Err()))
 	// Output:
 	// array([8, 9, 10, 11], dtype=int32)
 	// array([1, 5], dtype=int32)
 	// array([3, 2, 1, 0], dtype=int32)
 	// array([0, 10], dtype=int32)
-	// array(invalid: mlxc: index int32(3,4): axis 0: there is no position 3: the axis has 3)
+	// axis 0: there is no position 3: the axis has 3
 }
 
 // Arrays are immutable: an update gives another one.

@@ -17,7 +17,7 @@ func ExampleArray_Err() {
 	a, b := mlxc.Ones(mlxc.Float32, 2, 3), mlxc.Ones(mlxc.Float32, 4)
 	y := a.Add(b).Exp().Sum()
 	fmt.Println(y.Err())
-	// Output: mlxc: add float32(2,3), float32(4): [broadcast_shapes] Shapes (2,3) and (4) cannot be broadcast.
+	// Output: mlxc: add float32(2,3), float32(4): [broadcast_shapes] Shapes (2,3) and (4) cannot be broadcast. (at mlxc/example_test.go:18)
 }
 
 func ExampleVJP() {

@@ -1,6 +1,7 @@
 package mlxc_test
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -22,12 +23,12 @@ func ExampleElement() {
 	x := mlxc.FromSlice([]bfloat16.BFloat16{bfloat16.FromFloat32(1.5)})
 	fmt.Println(x.DType())
 	_, err := mlxc.ToSlice[float32](x)
-	fmt.Println(err)
+	fmt.Println(errors.Unwrap(err))
 	v, err := mlxc.ToSlice[float32](x.AsType(mlxc.Float32))
 	fmt.Println(v, err)
 	// Output:
 	// bfloat16
-	// mlxc: ToSlice bfloat16(1): the elements are not float32: convert with AsType first
+	// the elements are not float32: convert with AsType first
 	// [1.5] <nil>
 }
 

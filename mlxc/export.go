@@ -4,6 +4,7 @@ package mlxc
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -13,7 +14,8 @@ import (
 
 // Export writes f, as it computes on inputs of these shapes and dtypes, to a file
 // that MLX reads on another machine and from its other languages (the usual
-// extension is .mlxfn; see Import). The file is there only once it is complete.
+// extension is .mlxfn; see Import). The file is replaced as by SaveSafetensors, but cannot be a
+// pipe or a device.
 //
 // f may be a gradient: a VJP or ValueAndGrad inside it is written as the graph that
 // it builds. A function with a gradient of its own (see CustomVJP) is written as what it
@@ -56,7 +58,7 @@ type NamedFunc = func(args []*Array, named map[string]*Array) []*Array
 func ExportNamed(file string, f NamedFunc, named map[string]*Array, args ...*Array) error {
 	const op = "ExportNamed"
 	if f == nil {
-		return &Error{Op: op, Err: errNoFunction}
+		return opError(op, errNoFunction)
 	}
 	names := sortedNames(named)
 	listed := func(all []*Array) []*Array {
@@ -68,7 +70,7 @@ func ExportNamed(file string, f NamedFunc, named map[string]*Array, args ...*Arr
 	}
 	c, free, err := cTexts(names)
 	if err != nil {
-		return &Error{Op: op, Err: err}
+		return opError(op, err)
 	}
 	defer free()
 	return export(op, file, listed, withNamed(args, names, named), func(id C.uintptr_t, name *C.char, h handles) *C.char {
@@ -103,36 +105,34 @@ func cTexts(texts []string) (list []*C.char, free func(), err error) {
 	return list, free, nil
 }
 
-func export(op, file string, f Func, inputs []*Array, write func(id C.uintptr_t, name *C.char, h handles) *C.char) (err error) {
-	if f == nil {
-		return &Error{Op: op, Err: errNoFunction}
+func export(op, file string, fun Func, inputs []*Array, write func(id C.uintptr_t, name *C.char, h handles) *C.char) error {
+	if fun == nil {
+		return opError(op, errNoFunction)
 	}
 	h, err := acquireAll(op, inputs)
 	if err != nil {
 		return err
 	}
 	defer h.release()
-	// MLX writes while it traces: what it leaves behind after an error is removed.
-	// After a success there is nothing to remove.
-	temporary := temporaryName(file)
-	if err := os.WriteFile(temporary, nil, 0o666); err != nil { //nolint:gosec // as MLX's own writer makes them
-		return &Error{Op: op, Err: err}
+	if isSpecial(file) {
+		return opError(op, fmt.Errorf("%s: MLX writes to regular files only", file), inputs...)
 	}
-	defer os.Remove(temporary)
-	name := C.CString(temporary)
-	defer C.free(unsafe.Pointer(name))
-	locked(func() {
-		if e := write(register(f), name, h); e != nil {
-			err = takeCallbackError(opError(op, takeText(e), inputs...))
-		}
-	})
-	if err != nil {
+	// MLX writes while it traces, and may fail halfway.
+	err = replaceFile(file, func(f *os.File) (err error) {
+		name := C.CString(f.Name())
+		defer C.free(unsafe.Pointer(name))
+		locked(func() {
+			if e := write(register(fun), name, h); e != nil {
+				err = takeCallbackError(opError(op, takeText(e), inputs...))
+			}
+		})
 		return err
+	})
+	var own *Error
+	if err != nil && !errors.As(err, &own) {
+		return opError(op, fmt.Errorf("%s: %w", file, err))
 	}
-	if err := os.Rename(temporary, file); err != nil {
-		return &Error{Op: op, Err: err}
-	}
-	return nil
+	return err
 }
 
 // Node is a node of a traced graph: the name of its primitive, such as "Add", and
@@ -149,7 +149,7 @@ type Node struct {
 func Trace(f Func, inputs []*Array) (nodes []Node, err error) {
 	const op = "Trace"
 	if f == nil {
-		return nil, &Error{Op: op, Err: errNoFunction}
+		return nil, opError(op, errNoFunction)
 	}
 	h, err := acquireAll(op, inputs)
 	if err != nil {

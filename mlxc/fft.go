@@ -131,10 +131,10 @@ func RFFTFreq(n int, d float64) *Array { return frequencies("rfftfreq", mlxFftRf
 
 func frequencies(op string, f func(n int, d float64) *Array, n int, d float64) *Array {
 	if err := checkNew(Float32, []int{n}); err != nil {
-		return invalid(&Error{Op: op, Err: err})
+		return invalid(opError(op, err))
 	}
 	if n == 0 || d == 0 {
-		return invalid(&Error{Op: op, Err: errors.New("there must be samples, at a distance other than 0")})
+		return invalid(opError(op, errors.New("there must be samples, at a distance other than 0")))
 	}
 	return f(n, d)
 }

@@ -108,7 +108,7 @@ package mlxc
 
 #ifndef MLXG_NOT_SET_UP
 static mlxg_result call_abs(uintptr_t a) {
-  MLXG_CALL(mlx_abs(&res, (mlx_array){(void*)a}, mlxg_stream()));
+  MLXG_CALL(mlxg_complex(mlx_abs, &res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_add(uintptr_t a, uintptr_t b) {
   static mlxg_patterns patterns;
@@ -130,25 +130,25 @@ static mlxg_result call_arange(double start, double stop, double step, int dtype
   MLXG_CALL(mlx_arange(&res, start, stop, step, (mlx_dtype)dtype, mlxg_stream()));
 }
 static mlxg_result call_arccos(uintptr_t a) {
-  MLXG_CALL(mlx_arccos(&res, (mlx_array){(void*)a}, mlxg_stream()));
+  MLXG_CALL(mlxg_complex(mlx_arccos, &res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_arccosh(uintptr_t a) {
-  MLXG_CALL(mlx_arccosh(&res, (mlx_array){(void*)a}, mlxg_stream()));
+  MLXG_CALL(mlxg_complex(mlx_arccosh, &res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_arcsin(uintptr_t a) {
-  MLXG_CALL(mlx_arcsin(&res, (mlx_array){(void*)a}, mlxg_stream()));
+  MLXG_CALL(mlxg_complex(mlx_arcsin, &res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_arcsinh(uintptr_t a) {
-  MLXG_CALL(mlx_arcsinh(&res, (mlx_array){(void*)a}, mlxg_stream()));
+  MLXG_CALL(mlxg_complex(mlx_arcsinh, &res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_arctan(uintptr_t a) {
-  MLXG_CALL(mlx_arctan(&res, (mlx_array){(void*)a}, mlxg_stream()));
+  MLXG_CALL(mlxg_complex(mlx_arctan, &res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_arctan2(uintptr_t a, uintptr_t b) {
   MLXG_CALL(mlx_arctan2(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_arctanh(uintptr_t a) {
-  MLXG_CALL(mlx_arctanh(&res, (mlx_array){(void*)a}, mlxg_stream()));
+  MLXG_CALL(mlxg_complex(mlx_arctanh, &res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_argmax_axis(uintptr_t a, int axis, bool keepdims) {
   MLXG_CALL(mlx_argmax_axis(&res, (mlx_array){(void*)a}, axis, keepdims, mlxg_stream()));
@@ -240,7 +240,7 @@ static mlxg_result call_conv_general(uintptr_t input, uintptr_t weight, const in
   MLXG_CALL(mlx_conv_general(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride, stride_num, paddingLo, paddingLo_num, paddingHi, paddingHi_num, kernelDilation, kernelDilation_num, inputDilation, inputDilation_num, groups, flip, mlxg_stream()));
 }
 static mlxg_result call_cos(uintptr_t a) {
-  MLXG_CALL(mlx_cos(&res, (mlx_array){(void*)a}, mlxg_stream()));
+  MLXG_CALL(mlxg_complex(mlx_cos, &res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_cosh(uintptr_t a) {
   MLXG_CALL(mlx_cosh(&res, (mlx_array){(void*)a}, mlxg_stream()));
@@ -416,7 +416,8 @@ static mlxg_result call_log2(uintptr_t a) {
   MLXG_CALL(mlx_log2(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_logaddexp(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_logaddexp(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
+  static mlxg_patterns patterns;
+  MLXG_CALL(mlxg_elementwise(&patterns, mlx_logaddexp, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
 }
 static mlxg_result call_logcumsumexp_axis(uintptr_t a, int axis, bool reverse, bool inclusive) {
   MLXG_CALL(mlx_logcumsumexp_axis(&res, (mlx_array){(void*)a}, axis, reverse, inclusive, mlxg_stream()));
@@ -553,7 +554,7 @@ static mlxg_result call_round(uintptr_t a, int decimals) {
   MLXG_CALL(mlx_round(&res, (mlx_array){(void*)a}, decimals, mlxg_stream()));
 }
 static mlxg_result call_rsqrt(uintptr_t a) {
-  MLXG_CALL(mlx_rsqrt(&res, (mlx_array){(void*)a}, mlxg_stream()));
+  MLXG_CALL(mlxg_complex(mlx_rsqrt, &res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_scatter(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
   mlxg_lock();
@@ -618,10 +619,10 @@ static mlxg_result call_sigmoid(uintptr_t a) {
   MLXG_CALL(mlx_sigmoid(&res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_sign(uintptr_t a) {
-  MLXG_CALL(mlx_sign(&res, (mlx_array){(void*)a}, mlxg_stream()));
+  MLXG_CALL(mlxg_complex(mlx_sign, &res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_sin(uintptr_t a) {
-  MLXG_CALL(mlx_sin(&res, (mlx_array){(void*)a}, mlxg_stream()));
+  MLXG_CALL(mlxg_complex(mlx_sin, &res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_sinh(uintptr_t a) {
   MLXG_CALL(mlx_sinh(&res, (mlx_array){(void*)a}, mlxg_stream()));
@@ -663,7 +664,7 @@ static mlxg_results call_split_sections(uintptr_t a, const int* indices, size_t 
   MLXG_CALL_ALL(mlx_split_sections(&res, (mlx_array){(void*)a}, indices, indices_num, axis, mlxg_stream()));
 }
 static mlxg_result call_sqrt(uintptr_t a) {
-  MLXG_CALL(mlx_sqrt(&res, (mlx_array){(void*)a}, mlxg_stream()));
+  MLXG_CALL(mlxg_complex(mlx_sqrt, &res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_square(uintptr_t a) {
   MLXG_CALL(mlx_square(&res, (mlx_array){(void*)a}, mlxg_stream()));
@@ -704,7 +705,7 @@ static mlxg_result call_take_along_axis(uintptr_t a, uintptr_t indices, int axis
   MLXG_CALL(mlx_take_along_axis(&res, (mlx_array){(void*)a}, (mlx_array){(void*)indices}, axis, mlxg_stream()));
 }
 static mlxg_result call_tan(uintptr_t a) {
-  MLXG_CALL(mlx_tan(&res, (mlx_array){(void*)a}, mlxg_stream()));
+  MLXG_CALL(mlxg_complex(mlx_tan, &res, (mlx_array){(void*)a}, mlxg_stream()));
 }
 static mlxg_result call_tanh(uintptr_t a) {
   MLXG_CALL(mlx_tanh(&res, (mlx_array){(void*)a}, mlxg_stream()));

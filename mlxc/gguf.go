@@ -105,7 +105,7 @@ func ReadGGUF(r io.Reader) (arrays map[string]*Array, metadata map[string]any, e
 }
 
 // SaveGGUF evaluates the arrays and writes them, and the metadata, which may be nil, to a
-// GGUF file of version 3. The file takes its place at path when it is complete. The same
+// GGUF file of version 3, as SaveSafetensors writes files. The same
 // arrays and metadata always give the same bytes: both are written in the order of their
 // names.
 //
@@ -113,13 +113,13 @@ func ReadGGUF(r io.Reader) (arrays map[string]*Array, metadata map[string]any, e
 // most 8 axes (ggml itself reads 4). Metadata values have the types that LoadGGUF gives; a
 // uint32 named general.alignment sets the alignment of the arrays.
 func SaveGGUF(path string, arrays map[string]*Array, metadata map[string]any) error {
-	return replaceFile("SaveGGUF", path, func(w io.Writer) error { return writeGGUF(w, arrays, metadata) })
+	return saveFile("SaveGGUF", path, func(w io.Writer) error { return writeGGUF(w, arrays, metadata) })
 }
 
 // WriteGGUF is like SaveGGUF for any writer.
 func WriteGGUF(w io.Writer, arrays map[string]*Array, metadata map[string]any) error {
 	if err := writeGGUF(w, arrays, metadata); err != nil {
-		return &Error{Op: "WriteGGUF", Err: err}
+		return opError("WriteGGUF", err)
 	}
 	return nil
 }

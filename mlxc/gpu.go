@@ -65,13 +65,13 @@ var enableTF32 = sync.OnceValue(func() bool {
 func MetalLibrary() (string, error) {
 	const op = "MetalLibrary"
 	if !MetalAvailable() {
-		return "", &Error{Op: op, Err: errNoMetal}
+		return "", opError(op, errNoMetal)
 	}
 	var path C.mlx_string
 	e := C.metallib_path(&path)
 	defer C.mlx_string_free(path)
 	if e != nil {
-		return "", &Error{Op: op, Err: takeText(e)}
+		return "", opError(op, takeText(e))
 	}
 	return C.GoString(C.mlx_string_data(path)), nil
 }
@@ -96,12 +96,12 @@ func StopMetalCapture() error {
 
 func withPath(op, path string, f func(*C.char) *C.char) error {
 	if !MetalAvailable() {
-		return &Error{Op: op, Err: errNoMetal}
+		return opError(op, errNoMetal)
 	}
 	p := C.CString(path)
 	defer C.free(unsafe.Pointer(p))
 	if e := f(p); e != nil {
-		return &Error{Op: op, Err: takeText(e)}
+		return opError(op, takeText(e))
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func printGraph(op string, dot bool, w io.Writer, names map[*Array]string, outpu
 	defer n.release()
 	c, free, err := cTexts(texts)
 	if err != nil {
-		return &Error{Op: op, Err: err}
+		return opError(op, err)
 	}
 	defer free()
 	var text *C.char
@@ -57,7 +57,7 @@ func printGraph(op string, dot bool, w io.Writer, names map[*Array]string, outpu
 		return err
 	}
 	if _, err := w.Write(unsafe.Slice((*byte)(unsafe.Pointer(text)), size)); err != nil {
-		return &Error{Op: op, Err: err}
+		return opError(op, err)
 	}
 	return nil
 }

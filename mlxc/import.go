@@ -28,20 +28,20 @@ type Imported struct {
 func Import(file string) (*Imported, error) {
 	const op = "Import"
 	if initError != nil {
-		return nil, &Error{Op: op, Err: initError}
+		return nil, opError(op, initError)
 	}
 	info, err := os.Stat(file)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s: it is no regular file", file)
 	}
 	if err != nil {
-		return nil, &Error{Op: op, Err: err}
+		return nil, opError(op, err)
 	}
 	name := C.CString(file)
 	defer C.free(unsafe.Pointer(name))
 	f := &Imported{}
 	if e := C.mlxg_import(name, &f.ctx); e != nil {
-		return nil, &Error{Op: op, Err: fmt.Errorf("%s: %w", file, takeText(e))}
+		return nil, opError(op, fmt.Errorf("%s: %w", file, takeText(e)))
 	}
 	f.cleanup = runtime.AddCleanup(f, freeImported, f.ctx)
 	return f, nil
@@ -81,7 +81,7 @@ func (f *Imported) CallNamed(named map[string]*Array, args ...*Array) ([]*Array,
 	defer h.release()
 	c, free, err := cTexts(names)
 	if err != nil {
-		return nil, &Error{Op: op, Err: err}
+		return nil, opError(op, err)
 	}
 	defer free()
 	var results []*Array
@@ -89,7 +89,7 @@ func (f *Imported) CallNamed(named map[string]*Array, args ...*Array) ([]*Array,
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.ctx == nil {
-			err = &Error{Op: op, Err: errors.New("the function was closed")}
+			err = opError(op, errors.New("the function was closed"))
 			return
 		}
 		results, err = wrapAll(op, C.mlxg_import_call(f.ctx, h.ptr(), h.n(), &c[0], C.size_t(len(names))), all...)

@@ -11,9 +11,7 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"unsafe"
 )
 
@@ -74,16 +72,11 @@ func (s *byteStream) array(offset int64, shape []int, d DType) (*Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := int64(n) * int64(d.Size())
-	r, err := s.section(offset, size)
+	r, err := s.section(offset, int64(n)*int64(d.Size()))
 	if err != nil {
 		return nil, err
 	}
-	data, err := readN(r, size)
-	if err != nil {
-		return nil, err
-	}
-	return leafOf(data, shape, d)
+	return readLeaf(r, shape, d)
 }
 
 func (s *byteStream) section(offset, n int64) (io.Reader, error) {
@@ -99,10 +92,44 @@ func (s *byteStream) section(offset, n int64) (io.Reader, error) {
 	return io.LimitReader(s, n), nil
 }
 
-// leafOf makes an array of bytes in the machine's order.
-func leafOf(data []byte, shape []int, d DType) (*Array, error) {
-	a := newLeaf("load", unsafe.Pointer(unsafe.SliceData(data)), shape, d)
-	return a, a.Err()
+const (
+	trustedSize   = 32 << 20 // bytes that readLeaf allocates before it reads any
+	trustedGrowth = 16       // the factor by which it then believes the promised size
+)
+
+// readLeaf reads an array's elements straight into MLX's memory, in row-major order and the
+// machine's byte order. The shape has passed checkShape, but its size may be a lie: readLeaf
+// allocates at most trustedGrowth times the bytes that have arrived.
+func readLeaf(r io.Reader, shape []int, d DType) (*Array, error) {
+	size := d.Size()
+	for _, n := range shape {
+		size *= n
+	}
+	var part *Array
+	var read []byte
+	var err error
+	for n := trustedSize; n < size; n *= trustedGrowth {
+		if part, read, err = readPart(r, part, read, []int{n / trustedSize, trustedSize}, Uint8); err != nil {
+			return nil, err
+		}
+	}
+	a, _, err := readPart(r, part, read, shape, d)
+	return a, err
+}
+
+// readPart makes an array of the bytes read and of those that follow. It frees part, which holds
+// read.
+func readPart(r io.Reader, part *Array, read []byte, shape []int, d DType) (*Array, []byte, error) {
+	defer part.Free()
+	a, data := newUnfilledLeaf("load", shape, d)
+	if err := a.Err(); err != nil {
+		return nil, nil, err
+	}
+	if _, err := io.ReadFull(r, data[copy(data, read):]); err != nil {
+		a.Free()
+		return nil, nil, cutShort(err)
+	}
+	return a, data, nil
 }
 
 // readN reads n bytes. It takes memory as the bytes come, not as they are promised: n
@@ -129,7 +156,7 @@ func cutShort(err error) error {
 func loadFile(op, path string, read func(r io.Reader, size int64, from elements) error) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return &Error{Op: op, Err: err} // it names the path
+		return opError(op, err) // it names the path
 	}
 	defer f.Close()
 	err = func() error {
@@ -155,7 +182,7 @@ func loadFile(op, path string, read func(r io.Reader, size int64, from elements)
 		return read(bufio.NewReader(f), info.Size(), lazy)
 	}()
 	if err != nil {
-		return &Error{Op: op, Err: fmt.Errorf("%s: %w", path, err)}
+		return opError(op, fmt.Errorf("%s: %w", path, err))
 	}
 	return nil
 }
@@ -168,7 +195,7 @@ func readFrom(op string, r io.Reader, read func(r io.Reader, size int64, from el
 		err = read(s, maxBytes, s)
 	}
 	if err != nil {
-		return &Error{Op: op, Err: err}
+		return opError(op, err)
 	}
 	return nil
 }
@@ -181,7 +208,7 @@ func loadArray(from elements, offset int64, shape []int, d DType) (*Array, error
 	case err != nil:
 		return nil, err
 	case n == 0:
-		return leafOf(nil, shape, d)
+		return readLeaf(nil, shape, d)
 	case d != Bool:
 		return from.array(offset, shape, d)
 	}
@@ -256,43 +283,4 @@ func evalNamed(arrays map[string]*Array) error {
 		all = append(all, a)
 	}
 	return Eval(all...)
-}
-
-// temporaries numbers the temporary files of this process.
-var temporaries atomic.Int64
-
-// replaceFile writes a file beside path and renames it once it is complete and on the
-// disk: whatever happens meanwhile, path holds the old file or the new one.
-func replaceFile(op, path string, write func(w io.Writer) error) (err error) {
-	defer func() {
-		if err != nil {
-			err = &Error{Op: op, Err: fmt.Errorf("%s: %w", path, err)}
-		}
-	}()
-	temporary := temporaryName(path)
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // the umask decides
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temporary) // nothing is there after the renaming
-	defer f.Close()
-	w := bufio.NewWriterSize(f, 1<<20)
-	if err := write(w); err != nil {
-		return err
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
-}
-
-// temporaryName gives a name beside path that no other process or call uses.
-func temporaryName(path string) string {
-	return fmt.Sprintf("%s.%d.%d%s", path, os.Getpid(), temporaries.Add(1), filepath.Ext(path))
 }

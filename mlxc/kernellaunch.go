@@ -44,7 +44,7 @@ func newCustomKernel(kind, name, body string, inputs, outputs []string,
 		err = fmt.Errorf("a %s kernel needs an output", kind)
 	}
 	if err != nil {
-		return nil, &Error{Op: name, Err: err}
+		return nil, opError(name, err)
 	}
 	var texts [4]*C.char
 	for i, s := range []string{name, body, ended(inputs), ended(outputs)} {
@@ -54,7 +54,7 @@ func newCustomKernel(kind, name, body string, inputs, outputs []string,
 	var text *C.char
 	ptr := create(texts[0], texts[1], texts[2], texts[3], &text)
 	if text != nil {
-		return nil, &Error{Op: name, Err: takeText(text)}
+		return nil, opError(name, takeText(text))
 	}
 	k := &customKernel{ptr: ptr, name: name, inputs: len(inputs)}
 	runtime.AddCleanup(k, func(ptr unsafe.Pointer) { C.mlxg_kernel_free(ptr) }, ptr)

@@ -48,14 +48,14 @@ func SetWiredLimit(bytes int) (previous int, err error) {
 
 func setLimit(op string, f C.limit_fn, bytes int) (previous int, err error) {
 	if initError != nil {
-		return 0, &Error{Op: op, Err: initError}
+		return 0, opError(op, initError)
 	}
 	if bytes < 0 {
-		return 0, &Error{Op: op, Err: fmt.Errorf("the limit %d is negative", bytes)}
+		return 0, opError(op, fmt.Errorf("the limit %d is negative", bytes))
 	}
 	var n C.size_t
 	if e := C.set_limit(f, &n, C.size_t(bytes)); e != nil {
-		return 0, &Error{Op: op, Err: takeText(e)}
+		return 0, opError(op, takeText(e))
 	}
 	return int(n), nil
 }

@@ -161,6 +161,12 @@ typedef int (*mlxg_binary)(mlx_array* res, const mlx_array a, const mlx_array b,
 int mlxg_elementwise(
     mlxg_patterns* patterns, mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream s);
 
+// mlxg_complex and mlxg_complex_binary call op and, where the operands are complex, give the node
+// gradients with the conjugate that MLX's lack.
+typedef int (*mlxg_unary)(mlx_array* res, const mlx_array a, const mlx_stream s);
+int mlxg_complex(mlxg_unary op, mlx_array* res, mlx_array a, mlx_stream s);
+int mlxg_complex_binary(mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream s);
+
 // mlxg_mend_signals has all handlers of signals run on the stack for them.
 void mlxg_mend_signals(void);
 
@@ -179,6 +185,10 @@ typedef struct {
 
 mlxg_info mlxg_array_info(void* a);
 mlxg_result mlxg_array_new(const void* data, const int* shape, int ndim, int dtype);
+
+// mlxg_array_unfilled makes an array whose elements the caller writes to *data, in row-major
+// order, before anything else uses the array.
+mlxg_result mlxg_array_unfilled(const int* shape, int ndim, int dtype, void** data);
 // mlxg_array_view makes an array over memory that stays as it is until the id is handed
 // back (see mlxg_take_released).
 mlxg_result mlxg_array_view(void* data, const int* shape, int ndim, int dtype, uintptr_t id);

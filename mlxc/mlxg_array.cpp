@@ -1,7 +1,10 @@
 // Arrays: making, describing, freeing.
 #include <mutex>
 
-#include "mlxg_internal.h"
+#include "mlx/allocator.h"
+#include "mlxg_primitive.h"
+
+namespace mx = mlx::core;
 
 extern "C" {
 
@@ -23,6 +26,29 @@ mlxg_result mlxg_array_new(
   mlx_array res = mlx_array_new_data(
       data, shape, ndim, static_cast<mlx_dtype>(dtype));
   return mlxg_end(res.ctx ? 0 : 1, res);
+}
+
+mlxg_result mlxg_array_unfilled(const int* shape, int ndim, int dtype, void** data) {
+  mlx_array res = mlx_array_new();
+  try {
+    mx::Shape dims(shape, shape + ndim);
+    auto type = mlxg::dtype_of(dtype);
+    size_t size = type.size();
+    for (auto n : dims) {
+      size *= static_cast<size_t>(n);
+    }
+    auto buffer = mx::allocator::malloc(size);
+    if (!buffer.ptr() && size > 0) {
+      throw std::runtime_error("out of memory: the array takes " + std::to_string(size) + " bytes");
+    }
+    mx::array a(buffer, std::move(dims), type);
+    *data = a.data<char>();
+    int rc = mlx_array_set(&res, mlx_array{&a});
+    return mlxg_end(rc, res);
+  } catch (std::exception& e) {
+    mlx_array_free(res);
+    return {nullptr, mlxg::error_text(e.what()), 0};
+  }
 }
 
 bool mlxg_array_free(const uintptr_t* handles, size_t n, bool wait) {

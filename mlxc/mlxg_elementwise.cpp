@@ -35,8 +35,8 @@ extern "C" int mlxg_elementwise(
     mlx_stream stream) {
   auto& x = mlxg::array_of(a.ctx);
   auto& y = mlxg::array_of(b.ctx);
-  if (x.dtype() != y.dtype() || x.shape() != y.shape()) {
-    return op(res, a, b, stream);
+  if (x.dtype() != y.dtype() || x.shape() != y.shape() || x.dtype() == mx::complex64) {
+    return mlxg_complex_binary(op, res, a, b, stream);
   }
   auto& slot = patterns->of[static_cast<size_t>(x.dtype().val())];
   auto* known = static_cast<pattern*>(slot);

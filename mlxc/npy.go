@@ -55,9 +55,9 @@ func ReadNPY(r io.Reader) (a *Array, err error) {
 }
 
 // SaveNPY evaluates the array and writes it to a file of NumPy's .npy format, in row-major
-// order. The file takes its place at path when it is complete.
+// order, as SaveSafetensors writes files.
 func SaveNPY(path string, a *Array) error {
-	return replaceFile("SaveNPY", path, func(w io.Writer) error { return writeNPY(w, a) })
+	return saveFile("SaveNPY", path, func(w io.Writer) error { return writeNPY(w, a) })
 }
 
 // WriteNPY is like SaveNPY for any writer.
@@ -110,18 +110,27 @@ func loadSwapped(from elements, start, n int64, shape []int, d DType) (*Array, e
 	if err != nil {
 		return nil, err
 	}
-	data, err := readN(r, n)
-	if err != nil {
-		return nil, err
-	}
 	width := d.Size()
 	if d == Complex64 {
 		width /= 2 // two numbers
 	}
-	for number := range slices.Chunk(data, width) {
+	return readLeaf(&swapper{r, width}, shape, d)
+}
+
+// swapper reads numbers of width bytes and reverses the bytes of each. Its buffers hold whole
+// numbers.
+type swapper struct {
+	r     io.Reader
+	width int
+}
+
+func (s *swapper) Read(p []byte) (int, error) {
+	p = p[:min(len(p), 1<<16)]
+	n, err := io.ReadFull(s.r, p)
+	for number := range slices.Chunk(p[:n], s.width) {
 		slices.Reverse(number)
 	}
-	return leafOf(data, shape, d)
+	return n, err
 }
 
 // readNPYHeader reads and checks a header; the elements begin at start.

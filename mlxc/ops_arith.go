@@ -93,46 +93,10 @@ func (a *Array) Minimum(b *Array) *Array {
 	return mlxMinimum(a, b)
 }
 
-// Clip returns the elements limited to low … high, in a's dtype; integers and booleans as
-// float32. NaN stays NaN. An infinity is no limit: Clip(0, math.Inf(1)) is the rectifier.
-func (a *Array) Clip(low, high float64) *Array {
-	raised := a.withScalar(low, (*Array).Maximum)
-	defer raised.Free()
-	return raised.withScalar(high, (*Array).Minimum)
-}
-
 // ClipTo returns the elements limited to low … high, which are broadcast to a and promoted
 // with it; nil for no limit. NaN stays NaN, also that of a limit. Where low is above high
 // the result is high.
 func (a *Array) ClipTo(low, high *Array) *Array { return mlxClip(a, low, high) }
-
-// AddScalar returns a + s in a's dtype; integers and booleans as float32.
-func (a *Array) AddScalar(s float64) *Array { return a.withScalar(s, (*Array).Add) }
-
-// SubScalar returns a − s in a's dtype; integers and booleans as float32.
-func (a *Array) SubScalar(s float64) *Array { return a.withScalar(s, (*Array).Sub) }
-
-// MulScalar returns a · s in a's dtype; integers and booleans as float32.
-func (a *Array) MulScalar(s float64) *Array { return a.withScalar(s, (*Array).Mul) }
-
-// DivScalar returns a / s in a's dtype; integers and booleans as float32.
-func (a *Array) DivScalar(s float64) *Array { return a.withScalar(s, (*Array).Div) }
-
-// withScalar gives the scalar a's dtype if that can hold it, so that it does not
-// promote a: float16 stays float16.
-func (a *Array) withScalar(s float64, f func(a, b *Array) *Array) *Array {
-	var b *Array
-	switch d := a.DType(); d {
-	case Float64:
-		b = Scalar(s)
-	case Float16, BFloat16:
-		b = Scalar(float32(s)).AsType(d)
-	default:
-		b = Scalar(float32(s))
-	}
-	defer b.Free()
-	return f(a, b)
-}
 
 // Neg returns −a. Booleans are an error.
 func (a *Array) Neg() *Array { return mlxNegative(a) }

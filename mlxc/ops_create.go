@@ -36,7 +36,7 @@ func FullLike(a, value *Array) *Array {
 func Zeros(d DType, shape ...int) *Array {
 	const op = "zeros"
 	if err := checkNew(d, shape); err != nil {
-		return invalid(&Error{Op: op, Err: err})
+		return invalid(opError(op, err))
 	}
 	return mlxZeros(shape, d)
 }
@@ -48,7 +48,7 @@ func ZerosLike(a *Array) *Array { return mlxZerosLikeDtype(a, a.DType()) }
 func Ones(d DType, shape ...int) *Array {
 	const op = "ones"
 	if err := checkNew(d, shape); err != nil {
-		return invalid(&Error{Op: op, Err: err})
+		return invalid(opError(op, err))
 	}
 	return mlxOnes(shape, d)
 }
@@ -61,7 +61,7 @@ func OnesLike(a *Array) *Array { return mlxOnesLikeDtype(a, a.DType()) }
 func Arange(d DType, start, stop, step float64) *Array {
 	const op = "arange"
 	if step == 0 {
-		return invalid(&Error{Op: op, Err: errors.New("the step is 0")})
+		return invalid(opError(op, errors.New("the step is 0")))
 	}
 	return mlxArange(start, stop, step, d)
 }
@@ -83,7 +83,7 @@ func LinspaceOpen(d DType, start, stop float64, n int) *Array {
 func Eye(d DType, rows, columns, k int) *Array {
 	const op = "eye"
 	if err := checkNew(d, []int{rows, columns}); err != nil {
-		return invalid(&Error{Op: op, Err: err})
+		return invalid(opError(op, err))
 	}
 	return mlxEye(rows, columns, limitDiagonal(k, rows, columns), d)
 }
@@ -93,7 +93,7 @@ func Eye(d DType, rows, columns, k int) *Array {
 func Tri(d DType, rows, columns, k int) *Array {
 	const op = "tri"
 	if err := checkNew(d, []int{rows, columns}); err != nil {
-		return invalid(&Error{Op: op, Err: err})
+		return invalid(opError(op, err))
 	}
 	return mlxTri(rows, columns, limitDiagonal(k, rows, columns), d)
 }

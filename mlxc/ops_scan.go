@@ -1,5 +1,7 @@
 package mlxc
 
+import "slices"
+
 // Scans give, for every element, a reduction of the elements up to it along an axis. An
 // array without elements gives another. Negative axes count from the end.
 
@@ -81,9 +83,15 @@ func (a *Array) LogCumSumExpWith(axis int, c ScanConfig) *Array {
 	return mlxLogcumsumexpAxis(a, axis, c.Reverse, !c.Exclusive).orNothing()
 }
 
-// Diff returns the differences of neighbours along the axis, which becomes one shorter: each
-// element less the one before it. With n above 1 it does so n times; booleans differ or do
-// not. Negative axes count from the end.
+// Diff returns the n-th differences along the axis. Each of n steps subtracts from each element
+// the one before it and makes the axis one shorter; booleans differ or do not. If n is at least
+// the length of the axis, the result has no elements. n = 0 returns a; a negative n is an error.
+// Negative axes count from the end.
 func (a *Array) Diff(n, axis int) *Array {
+	if at, err := a.axis(axis); err == nil && n > 0 && n >= a.Dim(at) {
+		stop := a.Shape()
+		stop[at] = 0
+		return a.Slice(make([]int, len(stop)), stop, slices.Repeat([]int{1}, len(stop)))
+	}
 	return mlxDiff(a, n, axis)
 }

@@ -210,7 +210,11 @@ func (a *Array) AsStrided(shape, strides []int, offset int) *Array {
 			return invalid(opError(op, err, a))
 		}
 	}
-	return mlxAsStrided(a, shape, strides, offset)
+	// MLX flattens a without a copy if its strides allow that, then requires row-major order:
+	// an evaluated broadcast would fail.
+	rows := mlxContiguous(a, false)
+	defer rows.Free()
+	return mlxAsStrided(rows, shape, strides, offset)
 }
 
 // checkStrides says if a view with the strides would leave the n elements.

@@ -18,7 +18,7 @@ func Hanning(n int) *Array { return window("hanning", mlxHanning, n) }
 
 func window(op string, f func(n int) *Array, n int) *Array {
 	if n < 0 {
-		return invalid(&Error{Op: op, Err: fmt.Errorf("a window of %d samples: there must be 0 or more", n)})
+		return invalid(opError(op, fmt.Errorf("a window of %d samples: there must be 0 or more", n)))
 	}
 	return f(n)
 }

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"runtime"
-	"sync"
 )
 
 // MLX's generator is a function of a key and a place: the same key gives the same numbers,
@@ -33,20 +31,13 @@ func RandomSplit(key *Array, n int) []*Array {
 	return orFailed(n)(mlxUnstackAxis(keys, 0))
 }
 
-// sequence gives the keys of draws without one. MLX has such a sequence for each thread
-// of the system, and goroutines move between these.
-var sequence = struct {
-	sync.Mutex
-	source *rand.PCG
-}{source: rand.NewPCG(rand.Uint64(), rand.Uint64())}
-
-// RandomSeed begins the sequence of keys anew: after it, draws with a nil key repeat those
-// after an equal seed, if goroutines draw in the same order. Before the first one the
-// sequence differs from process to process.
+// RandomSeed restarts the process's sequence of keys. Draws with a nil key then give the same
+// numbers as in Python after mx.random.seed(seed), if all goroutines draw in the same order.
+// The sequence of a process that does not call RandomSeed starts at random.
 func RandomSeed(seed uint64) {
 	sequence.Lock()
 	defer sequence.Unlock()
-	sequence.source.Seed(seed, 0)
+	sequence.state = seed
 }
 
 // withKey draws with the key, or with the next one of the sequence if it is nil.
@@ -85,9 +76,7 @@ var drawing *seedTape
 // for nil.
 func (t *seedTape) seed() uint64 {
 	if t == nil {
-		sequence.Lock()
-		defer sequence.Unlock()
-		return sequence.source.Uint64()
+		return sequence.next()
 	}
 	if t.next == len(t.seeds) {
 		t.seeds = append(t.seeds, t.outer.seed())
@@ -124,7 +113,7 @@ func draw32(op string, key *Array, d DType, shape []int, f func(key *Array) *Arr
 func RandomBits(key *Array, d DType, shape ...int) *Array {
 	const op = "random_bits"
 	if d != Uint8 && d != Uint16 && d != Uint32 {
-		return invalid(&Error{Op: op, Err: fmt.Errorf("bits of %v: it must be uint8, uint16 or uint32", d)})
+		return invalid(opError(op, fmt.Errorf("bits of %v: it must be uint8, uint16 or uint32", d)))
 	}
 	return draw(op, key, d, shape, func(key *Array) *Array { return mlxRandomBits(shape, d.Size(), key) })
 }
@@ -211,10 +200,10 @@ func RandomGumbel(key *Array, d DType, shape ...int) *Array {
 func RandomInt(key *Array, low, high int, d DType, shape ...int) *Array {
 	const op = "random_randint"
 	if high <= low {
-		return invalid(&Error{Op: op, Err: fmt.Errorf("there is no integer from %d and below %d", low, high)})
+		return invalid(opError(op, fmt.Errorf("there is no integer from %d and below %d", low, high)))
 	}
 	if least, greatest := d.integers(); d.IsInteger() && (low < least || high-1 > greatest) {
-		return invalid(&Error{Op: op, Err: fmt.Errorf("%v holds %d … %d, and not %d … %d", d, least, greatest, low, high-1)})
+		return invalid(opError(op, fmt.Errorf("%v holds %d … %d, and not %d … %d", d, least, greatest, low, high-1)))
 	}
 	l, h := Scalar(int64(low)), Scalar(int64(high))
 	defer l.Free()
@@ -302,7 +291,7 @@ func RandomPermutation(key, a *Array, axis int) *Array {
 func RandomPermutationArange(key *Array, n int) *Array {
 	const op = "random_permutation"
 	if n < 0 || n > math.MaxInt32 {
-		return invalid(&Error{Op: op, Err: fmt.Errorf("a permutation of %d numbers: they must be 0 to 2³¹−1", n)})
+		return invalid(opError(op, fmt.Errorf("a permutation of %d numbers: they must be 0 to 2³¹−1", n)))
 	}
 	return withKey(key, func(key *Array) *Array { return mlxRandomPermutationArange(n, key).orNothing() })
 }

@@ -58,12 +58,17 @@ func ReadSafetensors(r io.Reader) (arrays map[string]*Array, metadata map[string
 }
 
 // SaveSafetensors writes arrays and metadata, which may be nil, to a safetensors file. It
-// evaluates the arrays. The file takes its place at path when it is complete; until then,
-// and after an error, an older file stays. Arrays that were loaded from that file stay
-// good. The same arrays always give the same bytes: they are written in the order of
+// evaluates the arrays. Arrays that were loaded from an older file at path stay good. The same arrays always give the same bytes: they are written in the order of
 // their names, within those of the widest elements first, so that all are aligned.
+//
+// The bytes go to a temporary file in the same folder, which replaces path when it is complete
+// and on the disk. After an error or a crash an older file is still there. The new file has the
+// older one's mode, or 0666 less the umask. Where path is a symbolic link, its target is
+// replaced. A FIFO, a device or another special file is written to as a stream. Temporary files
+// are named .mlxgrad-*.tmp; a killed process may leave one, which a save into the same folder
+// removes after a day.
 func SaveSafetensors(path string, arrays map[string]*Array, metadata map[string]string) error {
-	return replaceFile("SaveSafetensors", path, func(w io.Writer) error {
+	return saveFile("SaveSafetensors", path, func(w io.Writer) error {
 		return writeSafetensors(w, arrays, metadata)
 	})
 }
@@ -71,7 +76,7 @@ func SaveSafetensors(path string, arrays map[string]*Array, metadata map[string]
 // WriteSafetensors is like SaveSafetensors for any writer.
 func WriteSafetensors(w io.Writer, arrays map[string]*Array, metadata map[string]string) error {
 	if err := writeSafetensors(w, arrays, metadata); err != nil {
-		return &Error{Op: "WriteSafetensors", Err: err}
+		return opError("WriteSafetensors", err)
 	}
 	return nil
 }

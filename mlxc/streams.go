@@ -71,12 +71,12 @@ func (s *Stream) ctxOrDefault() unsafe.Pointer {
 func (s *Stream) Synchronize() error {
 	const op = "Stream.Synchronize"
 	if initError != nil {
-		return &Error{Op: op, Err: initError}
+		return opError(op, initError)
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if e := C.stream_synchronize(s.ctxOrDefault()); e != nil {
-		return &Error{Op: op, Err: takeText(e)}
+		return opError(op, takeText(e))
 	}
 	garbage.sweep(false)
 	return nil
@@ -126,13 +126,13 @@ func (s *Stream) Device() Device {
 func Streams() ([]string, error) {
 	const op = "Streams"
 	if initError != nil {
-		return nil, &Error{Op: op, Err: initError}
+		return nil, opError(op, initError)
 	}
 	var streams C.mlx_vector_stream
 	e := C.all_streams(&streams)
 	defer C.mlx_vector_stream_free(streams)
 	if e != nil {
-		return nil, &Error{Op: op, Err: takeText(e)}
+		return nil, opError(op, takeText(e))
 	}
 	var names []string
 	for i := range C.mlx_vector_stream_size(streams) {

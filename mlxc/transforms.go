@@ -38,7 +38,7 @@ var errNoFunction = errors.New("the function is nil")
 // acquireBoth holds the arrays that a transform of f is called with, or none.
 func acquireBoth(op string, f Func, primals, others []*Array) (p, o handles, err error) {
 	if f == nil {
-		return p, o, &Error{Op: op, Err: errNoFunction}
+		return p, o, opError(op, errNoFunction)
 	}
 	if p, err = acquireAll(op, primals); err != nil {
 		return p, o, err
@@ -79,11 +79,11 @@ func valueAndGrad(op string, f Func, argnums []int) func(args []*Array) (values,
 	return func(args []*Array) (values, grads []*Array, err error) {
 		switch {
 		case f == nil:
-			return nil, nil, &Error{Op: op, Err: errNoFunction}
+			return nil, nil, opError(op, errNoFunction)
 		case twice:
-			return nil, nil, &Error{Op: op, Err: fmt.Errorf("an argument is named twice: %v", argnums)}
+			return nil, nil, opError(op, fmt.Errorf("an argument is named twice: %v", argnums))
 		case ascending[0] < 0 || ascending[len(ascending)-1] >= len(args):
-			return nil, nil, &Error{Op: op, Err: fmt.Errorf("there are %d arguments, numbered from 0, not all of %v", len(args), argnums)}
+			return nil, nil, opError(op, fmt.Errorf("there are %d arguments, numbered from 0, not all of %v", len(args), argnums))
 		}
 		for _, n := range argnums {
 			if d := args[n].DType(); d.exact() {
@@ -200,7 +200,7 @@ func Checkpoint(f Func) Func {
 	var outputs atomic.Int64
 	return func(args []*Array) []*Array {
 		if f == nil {
-			return failed(1, &Error{Op: op, Err: errNoFunction})
+			return failed(1, opError(op, errNoFunction))
 		}
 		var tape seedTape
 		same := func(args []*Array) []*Array { return tape.run(f, args) }

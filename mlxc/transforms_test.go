@@ -42,9 +42,9 @@ func TestValueAndGrad(t *testing.T) {
 	_, _, err = mlxc.ValueAndGrad(weighted, 2)(arrays{x, w})
 	require.ErrorContains(t, err, "not all of [2]")
 	_, _, err = mlxc.ValueAndGrad(func(a arrays) arrays { return a })(arrays{x})
-	require.EqualError(t, err, "mlxc: ValueAndGrad float32(3): mlxc: the function's first result float32(3): it must be a scalar, of shape (): take its Sum or Mean")
+	requireMessage(t, err, "mlxc: ValueAndGrad float32(3): the function's first result float32(3): it must be a scalar, of shape (): take its Sum or Mean")
 	_, err = mlxc.Grad(func(a arrays) arrays { return arrays{a[0].Take(a[1], 0).Sum()} }, 1)(arrays{x, mlxc.FromSlice([]int32{1})})
-	require.EqualError(t, err, "mlxc: Grad float32(3), int32(1): argument 1 is int32, which has no gradient: leave it out of the argnums")
+	requireMessage(t, err, "mlxc: Grad float32(3), int32(1): argument 1 is int32, which has no gradient: leave it out of the argnums")
 	_, err = mlxc.Grad(func(a arrays) arrays { return arrays{a[0].AsType(mlxc.Bool).Sum()} })(arrays{x})
 	require.ErrorContains(t, err, "the function's first result int32(): it has no gradient: return a floating-point number")
 }

@@ -82,6 +82,8 @@ func init() {
 			requireArray(t, []int{1, 1}, []float64{2}, a.Index(mlxc.Range(0, 1)).Diff(2, 1))
 			requireArray(t, []int{2, 3}, []float64{1, 3, 7, 2, 6, 9}, a.Diff(0, 1))
 			requireArray(t, []int{2, 0}, []float64{}, a.Diff(3, 1))
+			requireArray(t, []int{2, 0}, []float64{}, a.Diff(math.MaxInt, 1))
+			requireArray(t, []int{0, 3}, []float64{}, a.Diff(1<<31-1, -2))
 			require.Equal(t, d, a.Diff(2, 1).DType())
 		}
 		require.Equal(t, []bool{true, false}, read[bool](t, mlxc.FromSlice([]bool{true, false, false}).Diff(1, 0)))

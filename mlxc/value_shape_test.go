@@ -115,6 +115,9 @@ func init() {
 			requireArray(t, []int{2, 2}, []float64{1, 1, 1, 1}, a.AsStrided([]int{2, 2}, []int{0, 0}, 1))
 			requireArray(t, []int{}, []float64{4}, a.AsStrided(nil, nil, 4))
 			requireArray(t, []int{0, 9}, []float64{}, a.AsStrided([]int{0, 9}, []int{5, 5}, 6))
+			broadcast := a.Slice([]int{0, 1}, []int{1, 2}, []int{1, 1}).BroadcastTo(4, 4)
+			require.NoError(t, mlxc.Eval(broadcast))
+			requireArray(t, []int{2, 2}, []float64{1, 1, 1, 1}, broadcast.AsStrided([]int{2, 2}, []int{4, 1}, 3))
 		},
 		"Pad": func(t *testing.T, _ mlxc.DType, a *mlxc.Array) {
 			p := func(axis, before, after int) mlxc.Padding {

@@ -38,7 +38,7 @@ func View[T Element](data []T, shape ...int) *Array {
 		err = initError
 	}
 	if err != nil {
-		return invalid(&Error{Op: op, Shapes: [][]int{slices.Clone(shape)}, DTypes: []DType{d}, Err: err})
+		return invalid(shapeError(op, err, []DType{d}, slices.Clone(shape)))
 	}
 	releaseFunctions() // and earlier data, where nothing but this is ever called
 	pin := new(runtime.Pinner)

@@ -40,7 +40,7 @@ func Vmap(f Func, inAxes, outAxes []int) Func {
 		out, outErr := cInts(outAxes)
 		switch {
 		case f == nil:
-			err = &Error{Op: op, Err: errNoFunction}
+			err = opError(op, errNoFunction)
 		case err == nil && outErr != nil:
 			err = opError(op, outErr, args...)
 		}

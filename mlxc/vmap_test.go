@@ -131,7 +131,7 @@ func TestWrongVmap(t *testing.T) {
 		"no arrays":                                                              run(func(arrays) arrays { return nil }, nil, nil, x),
 		"the array is nil":                                                       run(same, nil, nil, x, nil),
 		"mlxc: add float32(2,3), float32(3,2)":                                   run(same, nil, nil, x, x.Add(y)),
-		"mlxc: Vmap float32(2,3): mlxc: add float32(3), float32(5)":              run(func(a arrays) arrays { return arrays{a[0].Add(counting(5))} }, nil, nil, x),
+		"mlxc: Vmap float32(2,3): add float32(3), float32(5)":                    run(func(a arrays) arrays { return arrays{a[0].Add(counting(5))} }, nil, nil, x),
 	} {
 		require.NotEmpty(t, out)
 		for _, o := range out {

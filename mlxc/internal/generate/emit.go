@@ -126,6 +126,9 @@ func (c call) writeShim(b *strings.Builder) {
 		b.WriteString("  static mlxg_patterns patterns;\n")
 		begin = "mlxg_elementwise(&patterns, " + c.name + ", "
 	}
+	if complexUnary[c.name] {
+		begin = "mlxg_complex(" + c.name + ", "
+	}
 	made := begin + strings.Join(append(results, args...), ", ") + ")"
 	if c.whole != "" {
 		rest := slices.DeleteFunc(args, func(a string) bool { return a == "axes" || a == "axes_num" })

@@ -110,10 +110,19 @@ func (d declaration) parse() (call, bool) {
 // alone where both are of one dtype and shape: those that mlxg_elementwise may make.
 var elementwise = map[string]bool{
 	"mlx_add": true, "mlx_subtract": true, "mlx_multiply": true, "mlx_divide": true, "mlx_power": true,
-	"mlx_maximum": true, "mlx_minimum": true,
+	"mlx_maximum": true, "mlx_minimum": true, "mlx_logaddexp": true,
 	"mlx_equal": true, "mlx_not_equal": true, "mlx_less": true, "mlx_less_equal": true,
 	"mlx_greater": true, "mlx_greater_equal": true,
 	"mlx_logical_and": true, "mlx_logical_or": true,
+}
+
+// complexUnary are the operations of one array whose gradient MLX computes without the conjugate
+// where it is complex.
+var complexUnary = map[string]bool{
+	"mlx_abs": true, "mlx_sign": true, "mlx_sqrt": true, "mlx_rsqrt": true,
+	"mlx_sin": true, "mlx_cos": true, "mlx_tan": true,
+	"mlx_arcsin": true, "mlx_arccos": true, "mlx_arctan": true,
+	"mlx_arcsinh": true, "mlx_arccosh": true, "mlx_arctanh": true,
 }
 
 // regular are the calls that build the graph.
