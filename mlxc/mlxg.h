@@ -199,6 +199,9 @@ char* mlxg_async_eval(const uintptr_t* arrays, size_t n);
 char* mlxg_read(void* a, void* dst, size_t nbytes);
 char* mlxg_tostring(void* a, char** text);
 // mlxg_available reports whether a is computed.
+// mlxg_synchronize waits for the work that was started on the stream. It returns the error of work
+// that no call has reported.
+char* mlxg_synchronize(void* stream);
 bool mlxg_available(void* a);
 // mlxg_traced reports whether a depends on an argument of a transform at work.
 bool mlxg_traced(void* a);

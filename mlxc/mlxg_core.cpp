@@ -3,13 +3,17 @@
 
 #include <atomic>
 #include <cstring>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <unordered_set>
 #include <vector>
 
 #include "mlx/mlx.h"
+#include "mlx/scheduler.h"
 #include "mlx/version.h"
 #include "mlxg_internal.h"
 
@@ -66,6 +70,20 @@ void make_default(void* stream) {
 }
 
 // oversized says that memory cannot hold an array, which operations come to that broadcast
+// park_main_thread starts MLX's scheduler on a thread that never ends and schedules nothing. MLX
+// takes the thread for the program's main thread, on which scheduling a task throws whatever error
+// its stream has.
+void park_main_thread() {
+  auto started = std::make_shared<std::promise<void>>();
+  auto ready = started->get_future();
+  std::thread([started] {
+    mlx::core::scheduler::scheduler();
+    started->set_value();
+    std::promise<void>().get_future().wait();
+  }).detach();
+  ready.wait();
+}
+
 // their operands: MLX counts elements without looking for overflow, and CPU kernels then
 // write to memory that they did not get. NULL if it can.
 char* oversized(const mlx::core::array& a) {
@@ -187,6 +205,11 @@ extern "C" {
 char* mlxg_init(void) {
   mlx_set_error_handler(on_error, nullptr, nullptr);
   mlx_device cpu = mlx_device_new_type(MLX_CPU, 0);
+  try {
+    park_main_thread();
+  } catch (std::exception& e) {
+    return mlxg::error_text(e.what());
+  }
   mlx_stream s = mlx_stream_new_thread_unsafe(cpu);
   mlx_device_free(cpu);
   if (!s.ctx) {
