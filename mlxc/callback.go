@@ -70,11 +70,20 @@ func takeCallbackError(err error) error {
 // forgetful is a function of Checkpoint's.
 type forgetful Func
 
+// compilable is a function of Compile's.
+type compilable Func
+
 //export mlxgCallClosure
 func mlxgCallClosure(id C.uintptr_t, in *C.mlxg_members, out unsafe.Pointer) (status C.int) {
 	switch f := function(id).(type) {
 	case forgetful:
 		return forgetting(out, func() []*Array { return f(arraysOf(in)) }, in)
+	case compilable:
+		if in.n == 0 || !bool(C.mlxg_traced(*in.handles)) {
+			// Nothing is compiled, and the caller's scope is that of another goroutine.
+			return forgetting(out, func() []*Array { return f(arraysOf(in)) }, in)
+		}
+		status = guarded(out, func() []*Array { return f(arraysOf(in)) })
 	case Func:
 		status = guarded(out, func() []*Array { return f(arraysOf(in)) })
 	}

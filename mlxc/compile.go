@@ -40,7 +40,9 @@ type Compiled struct {
 // too. MLX does not guard them: where two processes want the same part for the first time,
 // or one was ended as it was built, an evaluation fails with "file too short". So give processes
 // that run side by side a TMPDIR each, and remove the folder mlx there after the latter.
-// Without a compiler nothing is fused; SetCompileMode(CompileNoFuse) does without one.
+// Without a compiler nothing is compiled; SetCompileMode(CompileNoFuse) does without one. Where
+// nothing is compiled, f runs at every call, in a scope of its own (see WithScope): the arrays that
+// it makes are freed when it returns, other than its results and what Keep took out.
 //
 // Any goroutine may call the result. MLX's cache of compiled functions belongs to
 // an OS thread, so all calls run on one thread that this package owns, and one
@@ -67,7 +69,8 @@ func newCompiled(f Func, shapeless bool) *Compiled {
 	// f often reaches c (a model that holds its own compiled step): the registry must
 	// not, or c would never become unreachable. Call keeps c alive.
 	w := weak.Make(c)
-	c.ctx = C.mlxg_compile_new(register(func(args []*Array) []*Array { return w.Value().f(args) }), C.bool(shapeless))
+	f = func(args []*Array) []*Array { return w.Value().f(args) }
+	c.ctx = C.mlxg_compile_new(register(compilable(f)), C.bool(shapeless))
 	c.cleanup = runtime.AddCleanup(c, freeCompiled, c.ctx)
 	return c
 }
