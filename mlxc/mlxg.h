@@ -240,6 +240,8 @@ void mlxg_compile_clear(void);
 // Modes are numbered as in mlx_compile_mode; set returns the one before.
 int mlxg_compile_set_mode(int mode);
 
+// mlxg_compile_no_fusing has calls on CPU streams fuse nothing, in any mode, from now on.
+void mlxg_compile_no_fusing(void);
 // Groups of processes. mlxg_group_backend names a group's backend, "" for a group of one.
 char* mlxg_group_init(void** group, bool strict, const char* backend);
 const char* mlxg_group_backend(void* group);
