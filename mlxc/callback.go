@@ -14,7 +14,8 @@ import (
 // captures count as constants and get no gradient.
 //
 // While MLX runs it, the calling goroutine holds the graph lock. So it must not wait
-// for another goroutine that uses this package: neither would go on.
+// for another goroutine that uses this package: neither would go on. If other goroutines wait for
+// the lock for more than five seconds meanwhile, a warning of log/slog names them and the function.
 type Func = func(args []*Array) []*Array
 
 // AsFunc makes a Func of a function that can fail, such as what Grad returns: where f gives an
@@ -133,7 +134,9 @@ func mlxgCallVmap(id C.uintptr_t, args *C.mlxg_members, axes *C.int, out unsafe.
 func guarded(out unsafe.Pointer, f func() []*Array) (status C.int) {
 	status = 1
 	finished := false
+	lockWatch.enter()
 	defer func() {
+		lockWatch.leave()
 		if finished {
 			return
 		}

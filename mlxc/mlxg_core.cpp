@@ -50,6 +50,7 @@ void on_error(const char* message, void*) {
 // torn down.
 std::mutex& graph_mutex = *new std::mutex;
 thread_local int holds = 0;
+std::atomic<int> waiting = 0; // threads
 
 char* copy_string(const std::string& s) {
   auto* p = static_cast<char*>(std::malloc(s.size() + 1));
@@ -69,7 +70,6 @@ void make_default(void* stream) {
   mlx::core::set_default_stream(s);
 }
 
-// oversized says that memory cannot hold an array, which operations come to that broadcast
 // park_main_thread starts MLX's scheduler on a thread that never ends and schedules nothing. MLX
 // takes the thread for the program's main thread, on which scheduling a task throws whatever error
 // its stream has.
@@ -84,6 +84,7 @@ void park_main_thread() {
   ready.wait();
 }
 
+// oversized says that memory cannot hold an array, which operations come to that broadcast
 // their operands: MLX counts elements without looking for overflow, and CPU kernels then
 // write to memory that they did not get. NULL if it can.
 char* oversized(const mlx::core::array& a) {
@@ -204,12 +205,12 @@ extern "C" {
 
 char* mlxg_init(void) {
   mlx_set_error_handler(on_error, nullptr, nullptr);
-  mlx_device cpu = mlx_device_new_type(MLX_CPU, 0);
   try {
     park_main_thread();
   } catch (std::exception& e) {
     return mlxg::error_text(e.what());
   }
+  mlx_device cpu = mlx_device_new_type(MLX_CPU, 0);
   mlx_stream s = mlx_stream_new_thread_unsafe(cpu);
   mlx_device_free(cpu);
   if (!s.ctx) {
@@ -251,9 +252,15 @@ mlxg_version_set mlxg_versions(void) {
 }
 
 void mlxg_lock(void) {
-  if (holds++ == 0) {
+  if (holds++ == 0 && !graph_mutex.try_lock()) {
+    waiting++;
     graph_mutex.lock();
+    waiting--;
   }
+}
+
+int mlxg_waiting(void) {
+  return waiting;
 }
 
 void mlxg_unlock(void) {
