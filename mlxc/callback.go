@@ -14,7 +14,8 @@ import (
 // captures count as constants and get no gradient.
 //
 // While MLX runs it, the calling goroutine holds the graph lock. So it must not wait
-// for another goroutine that uses this package: neither would go on.
+// for another goroutine that uses this package: neither would go on. If other goroutines wait for
+// the lock for more than five seconds meanwhile, a warning of log/slog names them and the function.
 type Func = func(args []*Array) []*Array
 
 // AsFunc makes a Func of a function that can fail, such as what Grad returns: where f gives an
@@ -72,11 +73,20 @@ func takeCallbackError(err error) error {
 // forgetful is a function of Checkpoint's.
 type forgetful Func
 
+// compilable is a function of Compile's.
+type compilable Func
+
 //export mlxgCallClosure
 func mlxgCallClosure(id C.uintptr_t, in *C.mlxg_members, out unsafe.Pointer) (status C.int) {
 	switch f := function(id).(type) {
 	case forgetful:
 		return forgetting(out, func() []*Array { return f(arraysOf(in)) }, in)
+	case compilable:
+		if in.n == 0 || !bool(C.mlxg_traced(*in.handles)) {
+			// Nothing is compiled, and the caller's scope is that of another goroutine.
+			return forgetting(out, func() []*Array { return f(arraysOf(in)) }, in)
+		}
+		status = guarded(out, func() []*Array { return f(arraysOf(in)) })
 	case Func:
 		status = guarded(out, func() []*Array { return f(arraysOf(in)) })
 	}
@@ -126,7 +136,9 @@ func mlxgCallVmap(id C.uintptr_t, args *C.mlxg_members, axes *C.int, out unsafe.
 func guarded(out unsafe.Pointer, f func() []*Array) (status C.int) {
 	status = 1
 	finished := false
+	lockWatch.enter()
 	defer func() {
+		lockWatch.leave()
 		if finished {
 			return
 		}

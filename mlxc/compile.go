@@ -39,8 +39,12 @@ type Compiled struct {
 // The results are kept among the system's temporary files, for later runs of the program
 // too. MLX does not guard them: where two processes want the same part for the first time,
 // or one was ended as it was built, an evaluation fails with "file too short". So give processes
-// that run side by side a TMPDIR each, and remove the folder mlx there after the latter.
-// Without a compiler nothing is fused; SetCompileMode(CompileNoFuse) does without one.
+// that run side by side a TMPDIR each, and remove the folder mlx there after the latter. MLX loads
+// libraries from that folder. If another user owns it, or others may write to it, nothing is fused
+// on CPU streams, and a warning of log/slog says why; the first call decides it for the process.
+// Without a compiler nothing is compiled; SetCompileMode(CompileNoFuse) does without one. Where
+// nothing is compiled, f runs at every call, in a scope of its own (see WithScope): the arrays that
+// it makes are freed when it returns, other than its results and what Keep took out.
 //
 // Any goroutine may call the result. MLX's cache of compiled functions belongs to
 // an OS thread, so all calls run on one thread that this package owns, and one
@@ -67,7 +71,8 @@ func newCompiled(f Func, shapeless bool) *Compiled {
 	// f often reaches c (a model that holds its own compiled step): the registry must
 	// not, or c would never become unreachable. Call keeps c alive.
 	w := weak.Make(c)
-	c.ctx = C.mlxg_compile_new(register(func(args []*Array) []*Array { return w.Value().f(args) }), C.bool(shapeless))
+	f = func(args []*Array) []*Array { return w.Value().f(args) }
+	c.ctx = C.mlxg_compile_new(register(compilable(f)), C.bool(shapeless))
 	c.cleanup = runtime.AddCleanup(c, freeCompiled, c.ctx)
 	return c
 }
@@ -105,10 +110,14 @@ func (c *Compiled) Call(args ...*Array) (results []*Array, err error) {
 	defer func() { err = placed(err) }() // the compiler's goroutine does not have the caller's stack
 	runtime.LockOSThread()
 	stream, scope := C.mlxg_current_stream(), C.mlxg_current_scope()
+	onGPU := C.mlxg_current_device() == 1
 	inline := insideCallback() || stream == C.mlxg_placeholder_gpu()
 	runtime.UnlockOSThread()
 	if inline {
 		return c.callInline(args)
+	}
+	if !onGPU {
+		checkFusing()
 	}
 	if alive := compiler.do(stream, func() {
 		if c.closed.Load() {

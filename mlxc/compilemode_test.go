@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -153,4 +154,31 @@ func ExampleSetCompileMode() {
 	y, err := square.Call(mlxc.FromSlice([]float32{1, 2}))
 	fmt.Println(y[0], err)
 	// Output: array([1, 4], dtype=float32) <nil>
+}
+
+// Where nothing is compiled, the function runs at every call, and what it makes on the way to its
+// results goes with the call.
+func TestIntermediatesOfUncompiledFunctionsAreFreed(t *testing.T) {
+	previous, err := mlxc.SetCompileMode(mlxc.CompileDisabled)
+	require.NoError(t, err)
+	defer func() { _, _ = mlxc.SetCompileMode(previous) }()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the collector must not free them
+	const size = 1 << 20
+	f := mlxc.Compile(func(a arrays) arrays {
+		x := a[0]
+		for range 16 {
+			x = x.AddScalar(1).Square().Sqrt()
+		}
+		return arrays{x}
+	})
+	defer f.Close()
+	mlxc.WithScope(func() {
+		x := mlxc.Ones(mlxc.Float32, size/4)
+		require.NoError(t, mlxc.Eval(x))
+		before := mlxc.ActiveMemory()
+		out, err := f.Call(x)
+		require.NoError(t, err)
+		require.Equal(t, float32(17), floats(t, out[0])[0])
+		require.LessOrEqual(t, mlxc.ActiveMemory()-before, 3*size/2)
+	})
 }

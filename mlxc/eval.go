@@ -61,7 +61,8 @@ func (h handles) n() C.size_t { return C.size_t(len(h.arrays)) }
 // Eval computes the arrays and waits until they are there. While it waits, other
 // goroutines build and evaluate; their work on the same stream queues up behind.
 // It cannot be cancelled. It returns the error of the first array that is invalid or cannot
-// be computed.
+// be computed. An array that could not be computed, and every array that depends on it, returns the
+// error at each later use. Errors of other goroutines' evaluations do not reach the caller.
 func Eval(arrays ...*Array) error {
 	h, err := acquireAll("Eval", arrays)
 	if err != nil {
@@ -79,8 +80,9 @@ func Eval(arrays ...*Array) error {
 	return nil
 }
 
-// AsyncEval starts to compute the arrays and returns. Reading one waits for it. Where much
-// work is under way, MLX waits for some of it first.
+// AsyncEval starts to compute the arrays and returns. Reading one waits for it, and returns its
+// error if it could not be computed; Synchronize returns errors that no read has returned. Where
+// much work is under way, MLX waits for some of it first.
 func AsyncEval(arrays ...*Array) error {
 	h, err := acquireAll("AsyncEval", arrays)
 	if err != nil {

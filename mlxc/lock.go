@@ -98,6 +98,9 @@ func onSoundThread(f func()) {
 // The goroutine must be locked to its thread.
 func insideCallback() bool { return C.mlxg_enter_depth() > 0 }
 
+// waitingForLock is the number of threads that wait for the graph lock.
+func waitingForLock() int { return int(C.mlxg_waiting()) }
+
 // functions are the Go functions that C knows by an id, and the pins of memory.
 var functions struct {
 	mu   sync.Mutex

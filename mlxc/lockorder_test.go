@@ -29,23 +29,27 @@ func inTransform(t *testing.T, f func()) {
 	}
 }
 
-// whileWaiting starts f on a goroutine of its own, and gives it time to wait for the graph lock.
-func whileWaiting(f func()) {
+// whileWaiting starts f on a goroutine of its own, and returns when one more thread waits for the
+// graph lock.
+func whileWaiting(t *testing.T, f func()) {
+	t.Helper()
+	before := mlxc.WaitingForLock()
 	go f()
-	time.Sleep(20 * time.Millisecond)
+	require.Eventually(t, func() bool { return mlxc.WaitingForLock() > before }, 10*time.Second, time.Millisecond,
+		"nothing waits for the graph lock")
 }
 
 // Who waits for the graph lock must hold nothing that a function in a transform asks for.
 func TestDrawInATransformWhileAnotherWaits(t *testing.T) {
 	inTransform(t, func() {
-		whileWaiting(func() { mlxc.RandomNormal(nil, mlxc.Float32, 1) })
+		whileWaiting(t, func() { mlxc.RandomNormal(nil, mlxc.Float32, 1) })
 		require.NoError(t, mlxc.RandomNormal(nil, mlxc.Float32, 1).Err())
 	})
 }
 
 func TestGroupInATransformWhileAnotherWaits(t *testing.T) {
 	inTransform(t, func() {
-		whileWaiting(func() { _, _ = mlxc.InitDistributed(mlxc.AnyBackend, false) })
+		whileWaiting(t, func() { _, _ = mlxc.InitDistributed(mlxc.AnyBackend, false) })
 		_, err := mlxc.InitDistributed(mlxc.AnyBackend, false)
 		require.NoError(t, err)
 	})
@@ -57,8 +61,8 @@ func TestImportedInATransformWhileOthersWait(t *testing.T) {
 		return mlxc.Export(file, func(a arrays) arrays { return arrays{a[0].Square()} }, x)
 	})
 	inTransform(t, func() {
-		whileWaiting(func() { _, _ = f.Call(x) })
-		whileWaiting(f.Close)
+		whileWaiting(t, func() { _, _ = f.Call(x) })
+		whileWaiting(t, f.Close)
 		_, err := f.Call(x)
 		require.ErrorContains(t, err, "closed")
 	})

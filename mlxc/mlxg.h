@@ -87,6 +87,7 @@ mlxg_version_set mlxg_versions(void);
 void mlxg_lock(void);
 void mlxg_unlock(void);
 bool mlxg_try_lock(bool wait); // with wait set it blocks and returns true
+int mlxg_waiting(void); // threads that wait for the lock
 
 // mlxg_enter takes the graph lock and makes the thread's current stream MLX's
 // default, since transforms insert nodes on that one. It returns how many
@@ -208,6 +209,9 @@ char* mlxg_async_eval(const uintptr_t* arrays, size_t n);
 // mlxg_read evaluates a and copies its elements, in row-major order, to dst.
 char* mlxg_read(void* a, void* dst, size_t nbytes);
 char* mlxg_tostring(void* a, char** text);
+// mlxg_synchronize waits for the work that was started on the stream. It returns the error of work
+// that no call has reported.
+char* mlxg_synchronize(void* stream);
 // mlxg_available reports whether a is computed.
 bool mlxg_available(void* a);
 // mlxg_find_id looks through computed ids in row-major order for one out of range: below 0 or
@@ -251,6 +255,8 @@ void mlxg_compiled_free(void* compiled);
 void mlxg_compile_clear(void);
 // Modes are numbered as in mlx_compile_mode; set returns the one before.
 int mlxg_compile_set_mode(int mode);
+// mlxg_compile_no_fusing has calls on CPU streams fuse nothing, in any mode, from now on.
+void mlxg_compile_no_fusing(void);
 
 // Groups of processes. mlxg_group_backend names a group's backend, "" for a group of one.
 char* mlxg_group_init(void** group, bool strict, const char* backend);

@@ -1,4 +1,5 @@
 // Compiled functions, and the bound on what is kept of them.
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <list>
@@ -19,6 +20,32 @@ namespace {
 // MLX does not tell its mode. The graph lock guards this copy.
 int mode = std::getenv("MLX_DISABLE_COMPILE") ? MLX_COMPILE_MODE_DISABLED
                                               : MLX_COMPILE_MODE_ENABLED;
+
+std::atomic<bool> no_fusing = false;
+
+// fusing sets MLX's mode for a call on the current stream, and mode again at the end.
+class fusing {
+ public:
+  fusing() {
+    if (no_fusing) {
+      set(mx::default_device() == mx::Device::gpu  ? mode
+              : mode == MLX_COMPILE_MODE_ENABLED     ? MLX_COMPILE_MODE_NO_FUSE
+              : mode == MLX_COMPILE_MODE_NO_SIMPLIFY ? MLX_COMPILE_MODE_DISABLED
+                                                     : mode);
+    }
+  }
+  ~fusing() {
+    if (no_fusing) {
+      set(mode);
+    }
+  }
+  fusing(const fusing&) = delete;
+
+ private:
+  static void set(int m) {
+    mlx_set_compile_mode(static_cast<mlx_compile_mode>(m));
+  }
+};
 
 // A trace is a function compiled for one signature. MLX keeps all that it compiled under
 // an id and searches it from the front; with an id for each signature it finds the one
@@ -125,7 +152,10 @@ void* mlxg_compile_new(uintptr_t id, bool shapeless) {
 }
 
 mlxg_results mlxg_compiled_call(void* c, const uintptr_t* args, size_t n) {
-  return mlxg::with_results([&] { return (*static_cast<compiled*>(c))(mlxg::arrays_of(args, n)); });
+  return mlxg::with_results([&] {
+    fusing here;
+    return (*static_cast<compiled*>(c))(mlxg::arrays_of(args, n));
+  });
 }
 
 void mlxg_compiled_free(void* c) {
@@ -134,6 +164,10 @@ void mlxg_compiled_free(void* c) {
 
 void mlxg_compile_clear(void) {
   mx::detail::compile_clear_cache(mx::detail::compile_cache());
+}
+
+void mlxg_compile_no_fusing(void) {
+  no_fusing = true;
 }
 
 int mlxg_compile_set_mode(int m) {

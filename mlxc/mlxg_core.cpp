@@ -3,13 +3,17 @@
 
 #include <atomic>
 #include <cstring>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <unordered_set>
 #include <vector>
 
 #include "mlx/mlx.h"
+#include "mlx/scheduler.h"
 #include "mlx/version.h"
 #include "mlxg_internal.h"
 
@@ -46,6 +50,7 @@ void on_error(const char* message, void*) {
 // torn down.
 std::mutex& graph_mutex = *new std::mutex;
 thread_local int holds = 0;
+std::atomic<int> waiting = 0; // threads
 
 char* copy_string(const std::string& s) {
   auto* p = static_cast<char*>(std::malloc(s.size() + 1));
@@ -63,6 +68,20 @@ void make_default(void* stream) {
   auto& s = *static_cast<mlx::core::Stream*>(stream);
   mlx::core::set_default_device(s.device);
   mlx::core::set_default_stream(s);
+}
+
+// park_main_thread starts MLX's scheduler on a thread that never ends and schedules nothing. MLX
+// takes the thread for the program's main thread, on which scheduling a task throws whatever error
+// its stream has.
+void park_main_thread() {
+  auto started = std::make_shared<std::promise<void>>();
+  auto ready = started->get_future();
+  std::thread([started] {
+    mlx::core::scheduler::scheduler();
+    started->set_value();
+    std::promise<void>().get_future().wait();
+  }).detach();
+  ready.wait();
 }
 
 // oversized says that memory cannot hold an array, which operations come to that broadcast
@@ -186,6 +205,11 @@ extern "C" {
 
 char* mlxg_init(void) {
   mlx_set_error_handler(on_error, nullptr, nullptr);
+  try {
+    park_main_thread();
+  } catch (std::exception& e) {
+    return mlxg::error_text(e.what());
+  }
   mlx_device cpu = mlx_device_new_type(MLX_CPU, 0);
   mlx_stream s = mlx_stream_new_thread_unsafe(cpu);
   mlx_device_free(cpu);
@@ -228,9 +252,15 @@ mlxg_version_set mlxg_versions(void) {
 }
 
 void mlxg_lock(void) {
-  if (holds++ == 0) {
+  if (holds++ == 0 && !graph_mutex.try_lock()) {
+    waiting++;
     graph_mutex.lock();
+    waiting--;
   }
+}
+
+int mlxg_waiting(void) {
+  return waiting;
 }
 
 void mlxg_unlock(void) {

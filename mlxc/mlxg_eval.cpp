@@ -1,7 +1,9 @@
 // Evaluation: the lock is held while MLX walks the graph, not while it computes.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <optional>
 #include <set>
@@ -10,7 +12,7 @@
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
 #include "mlx/scheduler.h"
-#include "mlxg_primitive.h"
+#include "mlxg_evaluation.h"
 
 namespace mx = mlx::core;
 
@@ -55,22 +57,22 @@ class awake {
   std::shared_ptr<std::atomic<bool>> over_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-// wait_for evaluates and waits. Where only CPU streams take part, it waits without
-// holding the lock, so that other goroutines build and schedule meanwhile; it waits for
-// nodes of its own that have the arrays' events, since array::wait writes to the node. A
-// GPU stream's own synchronisation is not safe beside another thread that encodes, and
-// inside a transform the lock is held anyway; there the evaluation is MLX's own.
-void wait_for(std::vector<mx::array>& arrays) {
-  std::vector<mx::array> stand_ins;
+// eval_and_wait evaluates and waits. If only CPU streams take part, it waits without the lock, so
+// that other goroutines build and schedule meanwhile. A GPU stream's own synchronization is not
+// safe beside another thread that encodes, and inside a transform the lock is held anyway: there
+// the evaluation is MLX's own.
+void eval_and_wait(std::vector<mx::array>& arrays) {
+  std::shared_ptr<mlxg::evaluation> e;
+  std::vector<mx::array> pending;
   {
     mlxg::guard g;
-    bool plain = mlxg::depth() > 0;
+    mlxg::repair(arrays);
+    e = mlxg::evaluation::of(arrays, true);
     auto streams = streams_of(arrays);
-    for (auto& s : streams) {
-      plain = plain || s.device != mx::Device::cpu;
-    }
-    if (plain) {
-      mx::eval(arrays);
+    if (mlxg::depth() > 0 || std::any_of(streams.begin(), streams.end(), [](auto& s) {
+          return s.device != mx::Device::cpu;
+        })) {
+      e->run(arrays);
       return;
     }
     {
@@ -80,69 +82,26 @@ void wait_for(std::vector<mx::array>& arrays) {
           thread.emplace(a.primitive().stream());
         }
       }
-      mx::async_eval(arrays);
+      e->start(arrays);
     }
     for (auto& a : arrays) {
       if (!a.is_available() && a.event().valid()) {
-        stand_ins.emplace_back(mx::Shape{}, mx::bool_, nullptr, std::vector<mx::array>{});
-        stand_ins.back().attach_event(a.event());
-        stand_ins.back().set_status(mx::array::Status::evaluated);
+        // A node of our own with the event: array::wait writes to the node.
+        pending.emplace_back(mx::Shape{}, mx::bool_, nullptr, std::vector<mx::array>{});
+        pending.back().attach_event(a.event());
+        pending.back().set_status(mx::array::Status::evaluated);
       }
     }
   }
-  for (auto& s : stand_ins) {
-    soon([&] { return s.is_available(); });
-    s.wait();
+  for (auto& p : pending) {
+    soon([&] { return p.is_available(); });
+    p.wait();
   }
   mlxg::guard g;
+  e->check();
   for (auto& a : arrays) {
-    // Returns at once, or throws what the stream's task threw.
-    a.wait();
+    a.wait(); // returns at once
   }
-}
-
-// not_there lists those that have no elements yet.
-std::vector<mx::array> not_there(const std::vector<mx::array>& arrays) {
-  std::vector<mx::array> pending;
-  for (auto& a : arrays) {
-    if (!a.is_available()) {
-      pending.push_back(a);
-    }
-  }
-  return pending;
-}
-
-// fail_for_good has arrays whose evaluation failed fail at every other one. MLX takes an array whose
-// task threw for computed: a second evaluation would return no error, and its elements, or those
-// of what it is an operand of, would be whatever the memory held. What they were computed from,
-// MLX has forgotten by then.
-void fail_for_good(std::vector<mx::array>& pending, const std::exception& e) {
-  auto failure = std::make_shared<mlxg::failed>(
-      *static_cast<mx::Stream*>(mlxg_device_stream(0)), "Eval", e.what());
-  for (auto& a : pending) {
-    a.primitive_ptr() = failure;
-    a.set_status(mx::array::Status::unscheduled);
-  }
-}
-
-// eval_and_wait does what wait_for does, and what fails, fails for good.
-void eval_and_wait(std::vector<mx::array>& arrays) {
-  std::vector<mx::array> pending;
-  {
-    mlxg::guard g;
-    mlxg::repair(arrays);
-    pending = not_there(arrays);
-  }
-  try {
-    wait_for(arrays);
-  } catch (std::exception& e) {
-    mlxg::guard g;
-    fail_for_good(pending, e);
-    pending.clear();
-    throw;
-  }
-  mlxg::guard g;
-  pending.clear();
 }
 
 // with_errors runs f and turns an exception into a message.
@@ -200,13 +159,7 @@ char* mlxg_async_eval(const uintptr_t* ctx, size_t n) {
   auto arrays = mlxg::arrays_of(ctx, n);
   char* err = with_errors([&] {
     mlxg::repair(arrays);
-    auto pending = not_there(arrays);
-    try {
-      mx::async_eval(arrays);
-    } catch (std::exception& e) {
-      fail_for_good(pending, e);
-      throw;
-    }
+    mlxg::evaluation::of(arrays, false)->start(arrays);
   });
   mlxg::mend_signals();
   return err;
@@ -220,7 +173,7 @@ char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
     {
       mlxg::guard g;
       auto a = mlxg::argument_of(mlxg::array_of(ctx));
-      there = a.is_available() && a.flags().row_contiguous;
+      there = mlxg::available(a) && a.flags().row_contiguous;
       if (there) {
         // Not through the graph, which would wait for all that its stream has to do.
         rows.push_back(a);
@@ -257,9 +210,28 @@ char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
   return err;
 }
 
+char* mlxg_synchronize(void* stream) {
+  auto s = *static_cast<mx::Stream*>(stream);
+  return with_errors([&] {
+    if (s.device == mx::Device::cpu) {
+      // Not MLX's function, which takes the errors of evaluations that still run. Nothing but the
+      // queue is touched, so others go on meanwhile.
+      auto reached = std::make_shared<std::promise<void>>();
+      mx::scheduler::enqueue(s, [reached] { reached->set_value(); });
+      reached->get_future().wait();
+    } else {
+      mlxg::guard g;
+      mx::synchronize(s);
+    }
+    if (auto error = mlxg::take_unread(s); !error.empty()) {
+      throw std::runtime_error(error);
+    }
+  });
+}
+
 bool mlxg_available(void* ctx) {
   mlxg::guard g;
-  return mlxg::argument_of(mlxg::array_of(ctx)).is_available();
+  return mlxg::available(mlxg::argument_of(mlxg::array_of(ctx)));
 }
 
 bool mlxg_traced(void* ctx) {

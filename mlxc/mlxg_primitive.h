@@ -2,6 +2,7 @@
 #ifndef MLXG_PRIMITIVE_H
 #define MLXG_PRIMITIVE_H
 
+#include <atomic>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -92,13 +93,20 @@ class wrapper : public mx::Primitive {
   std::shared_ptr<mx::Primitive> wrapped_;
 };
 
-// failed stands in for a node whose evaluation failed.
+// failed stands in for a node whose evaluation failed. It sets reported when it throws.
 class failed : public opaque {
  public:
-  failed(mx::Stream s, std::string name, std::string what)
-      : opaque(s, std::move(name)), what_(std::move(what)) {}
+  failed(
+      mx::Stream s,
+      std::string name,
+      std::string what,
+      std::shared_ptr<std::atomic<bool>> reported = nullptr)
+      : opaque(s, std::move(name)), what_(std::move(what)), reported_(std::move(reported)) {}
 
   void eval_cpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
+    if (reported_) {
+      *reported_ = true;
+    }
     throw std::runtime_error(what_);
   }
 
@@ -108,6 +116,7 @@ class failed : public opaque {
 
  private:
   std::string what_;
+  std::shared_ptr<std::atomic<bool>> reported_;
 };
 
 // fail ends the evaluation of outputs with an error. These outputs fail for good, at

@@ -15,19 +15,6 @@ static bool on_gpu(mlx_stream s) {
   mlx_device_free(d);
   return type == MLX_GPU;
 }
-static char* stream_synchronize(void* ctx) {
-  mlx_stream s = stream_or_default(ctx);
-  // Of a CPU stream, nothing but the queue is touched: others go on meanwhile.
-  bool gpu = on_gpu(s);
-  if (gpu) {
-    mlxg_lock();
-  }
-  char* err = mlxg_end_status(mlx_synchronize(s));
-  if (gpu) {
-    mlxg_unlock();
-  }
-  return err;
-}
 static char* stream_text(mlx_string* text, void* ctx) {
   *text = mlx_string_new();
   return mlxg_end_status(mlx_stream_tostring(text, stream_or_default(ctx)));
@@ -65,9 +52,17 @@ func (s *Stream) ctxOrDefault() unsafe.Pointer {
 	return s.ctx
 }
 
+// ctxOrReal is the stream's handle, and for a nil stream that of the current one.
+func (s *Stream) ctxOrReal() unsafe.Pointer {
+	if ctx := s.ctxOrDefault(); ctx != nil {
+		return ctx
+	}
+	return C.mlxg_real_stream()
+}
+
 // Synchronize waits until the work that was started on the stream is done, on a nil stream
-// for that of the calling goroutine's current stream. It returns the error of work that
-// failed and that nobody has waited for.
+// for that of the calling goroutine's current stream. It returns the first error of AsyncEval on
+// the stream that no other call has returned, and forgets it.
 func (s *Stream) Synchronize() error {
 	const op = "Stream.Synchronize"
 	if initError != nil {
@@ -75,7 +70,7 @@ func (s *Stream) Synchronize() error {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if e := C.stream_synchronize(s.ctxOrDefault()); e != nil {
+	if e := C.mlxg_synchronize(s.ctxOrReal()); e != nil {
 		return opError(op, takeText(e))
 	}
 	garbage.sweep(false)

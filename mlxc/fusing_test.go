@@ -1,0 +1,101 @@
+package mlxc_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+const fusingChild = "MLXC_TEST_FUSING"
+
+// The child of TestFusingInFoldersOfOthers.
+func TestProcessThatFuses(t *testing.T) {
+	if os.Getenv(fusingChild) == "" {
+		t.Skip("TestFusingInFoldersOfOthers runs it in a process")
+	}
+	onCPU(t, func() {
+		for range 2 {
+			c := mlxc.Compile(func(a arrays) arrays { return arrays{a[0].AddScalar(1).Square().MulScalar(2)} })
+			out, err := c.Call(mlxc.FromSlice([]float32{1, 2}))
+			require.NoError(t, err)
+			require.Equal(t, []float32{8, 18}, floats(t, out[0]))
+		}
+	})
+}
+
+// MLX compiles and loads functions in a folder that all users share. Where another user could have
+// put a library there, or the folder belongs to another user, functions are computed without it.
+func TestFusingInFoldersOfOthers(t *testing.T) {
+	if _, err := exec.LookPath("g++"); err != nil {
+		t.Skip("MLX fuses nothing on a CPU: there is no g++")
+	}
+	const nobody = 65534
+	root := os.Getuid() == 0
+	for _, c := range []struct {
+		name    string
+		prepare func(t *testing.T, mlx string)
+		reason  string // "" where functions are fused
+		user    int    // of the child; 0 is this one
+		root    bool   // needs root
+	}{
+		{name: "none", prepare: func(*testing.T, string) {}},
+		{name: "own", prepare: func(t *testing.T, mlx string) { require.NoError(t, os.Mkdir(mlx, 0o755)) }},
+		{name: "open to others", prepare: func(t *testing.T, mlx string) {
+			require.NoError(t, os.Mkdir(mlx, 0o755))
+			require.NoError(t, os.Chmod(mlx, 0o777))
+		}, reason: "mlx has the mode 0777; others may write to it"},
+		{name: "a link", prepare: func(t *testing.T, mlx string) {
+			require.NoError(t, os.Symlink(t.TempDir(), mlx))
+		}, reason: "mlx is not a folder"},
+		{name: "another user's", root: true, prepare: func(t *testing.T, mlx string) {
+			require.NoError(t, os.Mkdir(mlx, 0o755))
+			require.NoError(t, os.Chown(mlx, nobody, nobody))
+		}, reason: "mlx belongs to the user 65534, not to the user 0 of this process"},
+		{name: "root's, for another user", root: true, user: nobody, prepare: func(t *testing.T, mlx string) {
+			require.NoError(t, os.MkdirAll(filepath.Join(mlx, mlxc.Version(), "cpu"), 0o755))
+		}, reason: "permission denied"},
+		{name: "none, for another user", root: true, user: nobody, prepare: func(*testing.T, string) {}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.root && !root {
+				t.Skip("NOT TESTED: only root can run a process of another user")
+			}
+			dir := t.TempDir()
+			require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
+			require.NoError(t, os.Chmod(dir, os.ModeSticky|0o777))
+			c.prepare(t, filepath.Join(dir, "mlx"))
+			program, err := os.Executable()
+			require.NoError(t, err)
+			child := exec.Command(program, "-test.run=^TestProcessThatFuses$", "-test.v")
+			child.Env = append(os.Environ(), fusingChild+"=1", "TMPDIR="+dir)
+			if c.user != 0 {
+				// The folder of the program may be closed to the user.
+				child.Path = filepath.Join(dir, "program")
+				require.NoError(t, os.Link(program, child.Path))
+				child.Dir = dir
+				child.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+			}
+			out, err := child.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.Contains(t, string(out), "PASS: TestProcessThatFuses")
+			libraries, err := filepath.Glob(filepath.Join(dir, "mlx", mlxc.Version(), "cpu", "*.so"))
+			require.NoError(t, err)
+			const warning = "are not fused"
+			if c.reason == "" {
+				require.NotContains(t, string(out), warning)
+				require.NotEmpty(t, libraries)
+				return
+			}
+			require.Equal(t, 1, strings.Count(string(out), warning), "%s", out)
+			require.Contains(t, string(out), c.reason)
+			require.Empty(t, libraries, "nothing is compiled there")
+		})
+	}
+}

@@ -1,0 +1,13 @@
+package mlxc
+
+import "time"
+
+// SetLockPatience sets lockPatience and returns the value before.
+func SetLockPatience(d time.Duration) time.Duration {
+	before := lockPatience
+	lockPatience = d
+	return before
+}
+
+// WaitingForLock is the number of threads that wait for the graph lock.
+func WaitingForLock() int { return waitingForLock() }

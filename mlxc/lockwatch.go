@@ -1,0 +1,112 @@
+package mlxc
+
+import (
+	"log/slog"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// lockPatience is how long goroutines wait for the graph lock, while a Go function that MLX calls
+// holds it, until they are logged. Tests shorten it.
+var lockPatience = 5 * time.Second
+
+// lockWatch logs goroutines that wait for a Go function that MLX calls, which may wait for them.
+var lockWatch watch
+
+type watch struct {
+	open  atomic.Int32 // functions at work, nested in each other
+	mu    sync.Mutex   // of the rest
+	timer *time.Timer
+	seen  bool // some goroutine was waiting at the last tick
+}
+
+func (w *watch) enter() {
+	if w.open.Add(1) > 1 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = false
+	if w.timer == nil {
+		w.timer = time.AfterFunc(lockPatience, w.tick)
+	} else {
+		w.timer.Reset(lockPatience)
+	}
+}
+
+func (w *watch) leave() {
+	if w.open.Add(-1) == 0 {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.timer.Stop()
+	}
+}
+
+// tick logs once for each outermost function, at the second tick that finds waiting goroutines:
+// they have waited from the first one on, since the function holds the lock all the time.
+func (w *watch) tick() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open.Load() == 0 {
+		return
+	}
+	if w.seen && waitingForLock() > 0 {
+		function, waiting := lockUsers()
+		slog.Warn("mlxc: goroutines wait for a function that MLX calls; if it waits for them, neither goes on",
+			"function", function, "waiting", strings.Join(waiting, "; "))
+		return
+	}
+	w.seen = waitingForLock() > 0
+	w.timer.Reset(lockPatience)
+}
+
+// inC matches the stack of a goroutine that is in a C function of this package.
+var inC = regexp.MustCompile(`^(runtime\.cgocall\(.*\n.*\n)?\S+/mlxc\._Cfunc_`)
+
+// lockUsers finds, in the stacks of all goroutines, the function that holds the graph lock and the
+// goroutines that wait for it.
+func lockUsers() (function string, waiting []string) {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	function = "unknown"
+	for g := range strings.SplitSeq(string(stacks), "\n\n") {
+		head, frames, _ := strings.Cut(g, "\n")
+		name, _, _ := strings.Cut(head, " [")
+		switch {
+		case strings.Contains(frames, "/mlxc.guarded("):
+			function = name + ": " + callerIn(frames, false)
+		case inC.MatchString(frames) || strings.Contains(frames, "/mlxc.(*worker).do("):
+			waiting = append(waiting, name+": "+callerIn(frames, true))
+		}
+	}
+	return function, waiting
+}
+
+// callerIn names the innermost function that is not of this package or the runtime, and its line. With
+// operation set, it names the function of this package that it calls, too.
+func callerIn(frames string, operation bool) string {
+	lines := strings.Split(frames, "\n")
+	called := ""
+	for i := 0; i+1 < len(lines); i += 2 {
+		f := lines[i]
+		if at := strings.LastIndex(f, "("); at > 0 {
+			f = f[:at]
+		}
+		f = strings.TrimPrefix(f, "created by ")
+		switch _, own, ok := strings.Cut(f, "mlxgrad/mlxc."); {
+		case ok:
+			called = own
+		case !strings.HasPrefix(f, "runtime.") && !strings.HasPrefix(f, "sync."):
+			file, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")
+			if operation {
+				return called + ", called at " + file
+			}
+			return f + " at " + file
+		}
+	}
+	return called
+}
