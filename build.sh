@@ -24,6 +24,10 @@ usage: ./build.sh [verb] [flags]
           libraries, and run.sh, which runs parity, tests and bench there
   parity  hold every gradient against MLX's own and a float64 oracle; flags go to mlxgrad parity
   test    run all tests; flags and packages go to go test
+  test-long
+          run what test leaves out: all mutants of the kernels, all dtypes and schedules, MLX's
+          package for macOS, and the kernels' tests with clang++. It takes hours. It reports each
+          part, goes on after a failure, and repeats no part that passed while nothing changed
   bench   run all benchmarks; flags and packages go to go test
           bench overhead: what mlxc costs beside C, and beside Python's MLX if it is there
   lint    run golangci-lint, gofumpt and go vet
@@ -71,12 +75,15 @@ cuda_headers() {
   done
 }
 
-# The tests put Metal source through clang's address-space check.
+# need_clang sets clangxx to the name of clang++. The tests put Metal source through clang's address-space
+# check.
 need_clang() {
   local name
-  for name in clang clang-{20,19,18,17,16,15,14}; do
+  for name in clang++ clang++-{20,19,18,17,16,15,14}; do
+    clangxx=$name
     if command -v "$name" >/dev/null; then return 0; fi
   done
+  clangxx=clang++
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "mlxgrad $verb: installing clang, which the tests need" >&2
     local log=$third/build/apt.log
@@ -102,6 +109,37 @@ go_test() {
   done
   # What takes longest first, beside which the rest runs.
   exec go test -timeout 20m ./ops ./... "$@"
+}
+
+# part runs one part of test-long and notes its failure in failed.
+part() {
+  echo "== $*"
+  local start=$SECONDS result=passed
+  "$@" || { result=FAILED; failed+=("$*"); }
+  echo "== $result in $((SECONDS - start)) s: $*"
+}
+
+# test_long runs each part in a process of its own. Go caches the results of parts that passed, which a
+# repeated run skips.
+test_long() {
+  cd "$root"
+  local packages file name
+  failed=()
+  packages=$(go list ./... | grep -v /third_party/)
+  export MLXGRAD_LONG=1
+  # These tests run programs, whose sources Go's cache of results does not see.
+  part go test -timeout 2h -count=1 ./third_party/mlx-c
+  # shellcheck disable=SC2086 # a list of packages
+  part go test -timeout 6h -skip '^TestMutationsAreNoticed$' $packages
+  for file in customkernels/shaders/*; do
+    name=${file##*/}
+    part go test -timeout 24h ./ops -run "^TestMutationsAreNoticed\$/^${name%.*}\$"
+  done
+  # The other compiler of the host executor and the checker.
+  local require=${MLXGRAD_REQUIRE:-}
+  part env MLXGRAD_LONG= MLXGRAD_REQUIRE="${require/traffic-compiler/}" CXX="$clangxx" \
+    go test -timeout 2h ./customkernels/... ./ops
+  [ ${#failed[@]} = 0 ] || die "${#failed[@]} parts failed:$(printf '\n  %s' "${failed[@]}")"
 }
 
 # print_env prints CGO_* for a user's own build: this repository's packages find the
@@ -154,6 +192,12 @@ case $verb in
     setup
     need_clang
     go_test "$@"
+    ;;
+  test-long)
+    takes_nothing "$@"
+    setup
+    need_clang
+    test_long
     ;;
   bench)
     setup

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -53,6 +54,8 @@ func TestBenchCasesSayWhatTheyMove(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestBenchCasesSayWhatTheyMove)
+
 func TestBenchBytes(t *testing.T) {
 	of := func(op string) BenchCase {
 		ops := BenchOps(mlxc.GPU)
@@ -70,6 +73,8 @@ func TestBenchBytes(t *testing.T) {
 	// The mean of losses and its cotangent are float32 in every dtype, and targets have 4 bytes.
 	require.Equal(t, half*2*rows*32768+4*rows+2*4, of("cross-entropy").bytes(report.Step, mlxc.Float16))
 }
+
+var _ = testdevice.AlsoOnGPU(TestBenchBytes)
 
 func TestAttentionFLOPs(t *testing.T) {
 	forward, backward := attentionCase{batch: 4, heads: 32, queries: 2048, dim: 64}.flops()
@@ -109,6 +114,8 @@ func TestBenchMeasures(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestBenchMeasures)
+
 func TestBenchFindsWhatIsWrong(t *testing.T) {
 	paper := func([]*mlxc.Array) []*mlxc.Array {
 		return []*mlxc.Array{mlxc.InvalidArray(errors.New("out of paper"))}
@@ -132,6 +139,8 @@ func TestBenchFindsWhatIsWrong(t *testing.T) {
 		})
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestBenchFindsWhatIsWrong)
 
 // Where there is nothing of MLX to compare with, ours is timed all the same.
 func TestBenchWithoutMLX(t *testing.T) {
@@ -158,6 +167,8 @@ func TestBenchWithoutMLX(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestBenchWithoutMLX)
+
 func TestBenchSelects(t *testing.T) {
 	opt := float32Once
 	opt.Shape = regexp.MustCompile("^no such")
@@ -171,6 +182,8 @@ func TestBenchSelects(t *testing.T) {
 	require.True(t, r.Incomplete)
 	require.Empty(t, r.Rows)
 }
+
+var _ = testdevice.AlsoOnGPU(TestBenchSelects)
 
 // A repetition that begins leaves a row, whose sides have equally many.
 func TestBenchStopsBetweenRepetitions(t *testing.T) {
@@ -194,6 +207,8 @@ func TestBenchStopsBetweenRepetitions(t *testing.T) {
 	require.Equal(t, len(row.Ours.Repetitions), len(row.MLX.Repetitions))
 	require.Equal(t, len(row.Ours.Repetitions), len(row.Add.Repetitions))
 }
+
+var _ = testdevice.AlsoOnGPU(TestBenchStopsBetweenRepetitions)
 
 // Sets lie in different memory, hold what was asked for, and share what is no real number.
 func TestBenchSets(t *testing.T) {
@@ -227,3 +242,5 @@ func TestBenchSets(t *testing.T) {
 	}
 	require.InEpsilon(t, 1.0/256, square, 0.02, "so that logits are normal")
 }
+
+var _ = testdevice.AlsoOnGPU(TestBenchSets)

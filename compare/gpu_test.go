@@ -8,6 +8,4 @@ import (
 
 func TestMain(m *testing.M) { testdevice.Main(m) }
 
-func TestOnGPU(t *testing.T) {
-	testdevice.RunOnGPU(t, "-test.run=^Test(Run.*|Bench.*|OtherKindsOfOperands)$")
-}
+func TestOnGPU(t *testing.T) { testdevice.RunOnGPU(t) }

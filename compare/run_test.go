@@ -12,6 +12,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
@@ -98,6 +99,8 @@ func TestRunFindsWhatIsWrongWithOurs(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestRunFindsWhatIsWrongWithOurs)
+
 func TestRunSurvivesWhatIsWrongWithMLX(t *testing.T) {
 	tests := map[string]struct {
 		mlx     func(mlx mlxc.Func) mlxc.Func
@@ -138,6 +141,8 @@ func TestRunSurvivesWhatIsWrongWithMLX(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestRunSurvivesWhatIsWrongWithMLX)
+
 // A gradient of MLX that is useless in a narrow dtype, but not in float32, is replaced by the latter.
 func TestRunJudgesByFloat32WhereMLXCancels(t *testing.T) {
 	op := altered(func(c *Case) {
@@ -160,6 +165,8 @@ func TestRunJudgesByFloat32WhereMLXCancels(t *testing.T) {
 		require.Greater(t, c.MLXMaxErr, c.MaxErr)
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestRunJudgesByFloat32WhereMLXCancels)
 
 // Where MLX's function for the whole operation fails, a composition of its others is what ours is judged
 // by, first in the same dtype.
@@ -233,6 +240,8 @@ func TestRunJudgesByAComposition(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestRunJudgesByAComposition)
+
 func TestRunSelects(t *testing.T) {
 	op := altered(func(*Case) {})
 	r := Run(context.Background(), op, Options{DTypes: []mlxc.DType{mlxc.BFloat16}})
@@ -246,6 +255,8 @@ func TestRunSelects(t *testing.T) {
 	require.Empty(t, r.Suites)
 	require.False(t, r.Succeeded(), "nothing ran")
 }
+
+var _ = testdevice.AlsoOnGPU(TestRunSelects)
 
 func TestRunStopsWhenAsked(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -271,6 +282,8 @@ func TestRunStopsWhenAsked(t *testing.T) {
 	require.True(t, r.Incomplete)
 	require.Empty(t, r.Cases)
 }
+
+var _ = testdevice.AlsoOnGPU(TestRunStopsWhenAsked)
 
 func TestSuitesAreJudged(t *testing.T) {
 	rows := []report.Case{
@@ -313,6 +326,8 @@ func TestRunJudgesAnOutputInItsOwnDType(t *testing.T) {
 	require.Equal(t, 1, r.Suites[0].Outputs, "the loss is not float16")
 }
 
+var _ = testdevice.AlsoOnGPU(TestRunJudgesAnOutputInItsOwnDType)
+
 // Outputs without a gradient, of which those of integers must be exact.
 func TestRunJudgesWhatIsNotDifferentiated(t *testing.T) {
 	sparse := func() Case { return embeddingCase{ids: []int{37}, v: 33, d: 31}.sparse() }
@@ -333,6 +348,8 @@ func TestRunJudgesWhatIsNotDifferentiated(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestRunJudgesWhatIsNotDifferentiated)
+
 func TestRunWhereMLXIsUnsafe(t *testing.T) {
 	c := embeddingCase{ids: []int{37}, v: 33, d: 31, outOfRange: true}.lookup()
 	require.Nil(t, c.MLX)
@@ -347,6 +364,8 @@ func TestRunWhereMLXIsUnsafe(t *testing.T) {
 	c.Ours = scaled(c.Ours, 1.05)
 	require.Zero(t, Run(context.Background(), []Op{{Name: "embedding", Cases: []Case{c}}}, Options{}).Passed)
 }
+
+var _ = testdevice.AlsoOnGPU(TestRunWhereMLXIsUnsafe)
 
 // Where MLX is unsafe on the current device alone, the CPU's errors are the yardstick.
 func TestPeersFromTheCPU(t *testing.T) {
@@ -380,6 +399,8 @@ func TestRunOfNoElements(t *testing.T) {
 	require.Len(t, r.Cases, 6)
 	require.Zero(t, r.Cases[0].Launches)
 }
+
+var _ = testdevice.AlsoOnGPU(TestRunOfNoElements)
 
 func TestDrawsAreEnough(t *testing.T) {
 	draws := func(c Case) int {
@@ -457,3 +478,5 @@ func TestOtherKindsOfOperands(t *testing.T) {
 	require.Equal(t, "y", r.Cases[0].Output)
 	require.Equal(t, "dx", r.Cases[1].Output)
 }
+
+var _ = testdevice.AlsoOnGPU(TestOtherKindsOfOperands)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -54,6 +55,8 @@ func TestLaunchOfShaderThatIncludes(t *testing.T) {
 	other := includingKernel(t, rightOfTile+"// changed\n")
 	require.NotEqual(t, metalName(t, k, l, x), metalName(t, other, l, x))
 }
+
+var _ = testdevice.AlsoOnGPU(TestLaunchOfShaderThatIncludes)
 
 // metalName is the name that MLX knows a kernel by.
 func metalName(t *testing.T, k *Kernel, l Launch, x *mlxc.Array) string {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/internal/skip"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -67,6 +69,8 @@ func TestScaleInEveryDTypeAndSizeClass(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestScaleInEveryDTypeAndSizeClass)
+
 func TestLaunchIsLazyAndTakesStridedInputs(t *testing.T) {
 	k := kernel(t, "scale.metal", "scale")
 	x := mlxc.Arange(mlxc.Float32, 0, 24, 1).Reshape(4, 6)
@@ -77,6 +81,8 @@ func TestLaunchIsLazyAndTakesStridedInputs(t *testing.T) {
 		require.Equal(t, floats(t, v.MulScalar(2)), floats(t, y))
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestLaunchIsLazyAndTakesStridedInputs)
 
 func TestSeveralOutputsAndTables(t *testing.T) {
 	k := kernel(t, "scale.metal", "lookup")
@@ -89,6 +95,8 @@ func TestSeveralOutputsAndTables(t *testing.T) {
 	require.Equal(t, []float32{6, 0, 2}, floats(t, out[1]))
 }
 
+var _ = testdevice.AlsoOnGPU(TestSeveralOutputsAndTables)
+
 func TestInitialValue(t *testing.T) {
 	k := kernel(t, "scale.metal", "accumulate")
 	x := mlxc.FromSlice([]float32{1, 2, 3})
@@ -97,6 +105,8 @@ func TestInitialValue(t *testing.T) {
 	l.InitValue = &start
 	require.Equal(t, []float32{11, 12, 13}, floats(t, k.Launch(l, x)[0]))
 }
+
+var _ = testdevice.AlsoOnGPU(TestInitialValue)
 
 // signatures runs f for every kernel of this project, dtype and size class of
 // every input.
@@ -235,7 +245,7 @@ kernel void broken(device const float* x [[buffer(0)]], device float* y [[buffer
 // on it, and fails nothing else, however it is evaluated.
 func TestFailedLaunchPoisonsItsOutputsOnly(t *testing.T) {
 	if mlxc.CUDAAvailable() {
-		t.Skip("CUDA promises memory that there is not, and all kernels after that fail")
+		skip.Platform(t, "CUDA reserves memory that does not exist, and all later kernels fail")
 	}
 	k := kernel(t, "scale.metal", "scale")
 	x := mlxc.FromSlice([]float32{1, 2, 3})
@@ -329,6 +339,8 @@ func TestWrongLaunches(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestWrongLaunches)
+
 func TestFilesThatCannotBeLoaded(t *testing.T) {
 	_, err := Load(os.DirFS("testdata"), "absent.metal")
 	require.ErrorIs(t, err, os.ErrNotExist)
@@ -385,6 +397,8 @@ func TestLaunchesFromManyGoroutines(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestLaunchesFromManyGoroutines)
+
 func TestMetalSourceNamesTheKernel(t *testing.T) {
 	k := kernel(t, "scale.metal", "scale")
 	x := mlxc.Ones(mlxc.Float16, 9)
@@ -419,6 +433,8 @@ func TestColdLaunchesInsideAndOutsideATransform(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestColdLaunchesInsideAndOutsideATransform)
+
 func TestEmptyLaunches(t *testing.T) {
 	k := kernel(t, "scale.metal", "scale")
 	template := mlxc.TemplateArg{Name: "T", Value: mlxc.Float32}
@@ -437,6 +453,8 @@ func TestEmptyLaunches(t *testing.T) {
 	l.InitValue = &seven
 	require.Equal(t, []float32{7, 7}, floats(t, k.Launch(l, empty, mlxc.Scalar[float32](2))[0]))
 }
+
+var _ = testdevice.AlsoOnGPU(TestEmptyLaunches)
 
 // A missing compiler is reported, and not remembered.
 func TestCompilerThatComesLater(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 // Apple's compiler takes MLX's own kernels, and so the check of address spaces must.
@@ -18,7 +19,7 @@ func TestMLXKernelsHaveNoAddressSpaceFinding(t *testing.T) {
 			t.Parallel()
 			findings, err := msl.CheckAddressSpaces(t.Context(), metalText(t, c.headers(), c.constants, c.kernel, arguments))
 			if errors.Is(err, msl.ErrNoClang) {
-				t.Skip(err)
+				skip.Missing(t, skip.Clang, err)
 			}
 			require.Empty(t, findings)
 			var unchecked *msl.UncheckedError

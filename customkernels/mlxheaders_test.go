@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -37,10 +38,11 @@ func headerCases(t testing.TB) []headerCase {
 	)
 }
 
-// needMLXHeaders skips a test where MLX is not installed by this project's own set-up.
+// needMLXHeaders skips a test if MLX's headers are not in this project's own installation.
 func needMLXHeaders(t testing.TB) {
+	t.Helper()
 	if _, err := os.Stat(mlxInclude); err != nil {
-		t.Skip("MLX's headers are not installed: run build.sh")
+		skip.Missing(t, skip.MLXHeaders, "run ./build.sh")
 	}
 }
 

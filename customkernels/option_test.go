@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -39,3 +40,5 @@ func TestThreadgroupArgumentsAndFunctionConstants(t *testing.T) {
 		require.ErrorContains(t, err, "pipeline.metal:9")
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestThreadgroupArgumentsAndFunctionConstants)

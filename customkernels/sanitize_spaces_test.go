@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -17,7 +18,7 @@ func withClang(t *testing.T, text string) {
 	t.Helper()
 	compiler, err := HostCompiler()
 	if err != nil {
-		t.Skip(err)
+		skip.Missing(t, skip.CXX, err)
 	}
 	dir := t.TempDir()
 	for _, tool := range []string{"g++", "c++", "as", "ld"} {
@@ -60,7 +61,7 @@ func TestSanitizeFindsAddressSpaces(t *testing.T) {
 		r, err := k.Sanitize(t.Context(), launchBetweenSpaces(), SanitizeConfig{})
 		require.NoError(t, err)
 		if r.Unchecked != "" {
-			t.Skip(r.Unchecked)
+			skip.Missing(t, skip.Clang, r.Unchecked)
 		}
 		require.Len(t, r.Findings, 1)
 		f := r.Findings[0]

@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 // Without cgo the first thing that the compiler says is what to do.
 func TestBuildWithoutCgo(t *testing.T) {
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("what ./build.sh package makes runs where there is no Go")
-	}
-	build := exec.Command("go", "build", ".")
+	build := exec.Command(skip.Program(t, skip.Go), "build", ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.Error(t, err)

@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 // NVRTC opens the files by the names that the lines have, when a graph is evaluated.
 func TestIncludesOfCUDAKernels(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("MLX has CUDA on Linux only")
+		skip.Platform(t, "MLX has CUDA on Linux only")
 	}
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)

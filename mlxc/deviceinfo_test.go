@@ -7,10 +7,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -80,8 +80,8 @@ func TestSynchronize(t *testing.T) {
 	})
 	require.NoError(t, mlxc.AsyncEval(y))
 	require.NoError(t, s.Synchronize())
-	if mlxc.CUDAAvailable() { // Its events of CPU streams come a moment later.
-		require.Eventually(t, y.Available, time.Second, time.Millisecond)
+	if mlxc.CUDAAvailable() { // the events of its CPU streams come a moment later
+		require.NoError(t, mlxc.Eval(y))
 	}
 	require.True(t, y.Available())
 	require.NoError(t, mlxc.Synchronize())
@@ -96,6 +96,7 @@ func TestSynchronize(t *testing.T) {
 }
 
 func TestMemoryLimits(t *testing.T) {
+	testdevice.CPUOnly(t, "a GPU queues all operations before it finishes the first, and keeps their inputs until then")
 	before := mlxc.MemoryLimit()
 	require.Positive(t, before)
 	previous, err := mlxc.SetMemoryLimit(1 << 30)

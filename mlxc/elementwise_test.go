@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -21,6 +22,7 @@ var elementwise = map[string]func(a, b *mlxc.Array) *mlxc.Array{
 // The nodes of operands that are alike share what the first of them was made of, those of
 // others do not: both must be the same, on any stream, and in what transforms make of them.
 func TestElementwiseOfLikeOperands(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	other, err := mlxc.NewStream(mlxc.CPU)
 	require.NoError(t, err)
 	dtypes := []mlxc.DType{
@@ -59,6 +61,7 @@ func TestElementwiseOfLikeOperands(t *testing.T) {
 }
 
 func TestElementwiseOfLikeOperandsTransformed(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	a, b := mlxc.Linspace(mlxc.Float32, 0.5, 2, 6).Reshape(2, 3), mlxc.Linspace(mlxc.Float32, 2, 1, 6).Reshape(2, 3)
 	for name, op := range elementwise {
 		alike := func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{op(in[0], in[1])} }

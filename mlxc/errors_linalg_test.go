@@ -6,12 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // Wrong calls of linear algebra, transforms, random numbers, convolutions and quantised
 // arrays, many of which MLX would end the process over, and what their errors must say.
 func TestWrongLinearAlgebra(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	m, v := normal(1, 3, 4), normal(2, 4)
 	square, ints, empty := normal(3, 3, 3), mlxc.Ones(mlxc.Int32, 3, 3), mlxc.Zeros(mlxc.Float32, 0, 64)
 	key := mlxc.RandomKey(1)

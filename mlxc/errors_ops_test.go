@@ -6,12 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // Wrong calls of the operations and what their errors must say. MLX alone would end the
 // process over some of them, and leave an array's memory over others.
 func TestWrongOperations(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	a := mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 2, 3)
 	b := mlxc.FromSlice([]float32{1, 2, 3, 4})
 	i := mlxc.FromSlice([]int32{0, 1})

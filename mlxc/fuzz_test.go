@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
@@ -334,6 +335,7 @@ func checkMaking(t *testing.T, shape []int) {
 // FuzzDTypes holds conversions between dtypes against Go's. What Go and MLX leave to the
 // machine, a float beyond the integers' range for instance, is not compared.
 func FuzzDTypes(f *testing.F) {
+	testdevice.CPUOnly(f, "computes float64, or an operation that MLX has for CPUs only")
 	for _, bits := range []uint64{0, 1, 0x7ff0000000000000, 0xfff8000000000001, 0x8000000000000000, 0x3ff0000000000000, 0xc060000000000000, 0x40f86a0000000000, math.MaxUint64} {
 		for kind := range uint8(4) {
 			f.Add(bits, kind)

@@ -5,12 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // MLX's gradients, and those of what is put together here, along a random direction: the
 // derivative of ⟨c, f(x)⟩ is that of a central difference.
 func TestGradientsOfLinearAlgebra(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	other := dominant(30, 4, 4)
 	ids := mlxc.MatMulIDs{Left: mlxc.FromSlice([]uint32{0, 1, 1}), Right: mlxc.FromSlice([]uint32{1, 0, 1})}
 	weight := normal(31, 64, 64).Quantize(mlxc.QuantizeConfig{})
@@ -111,6 +113,7 @@ func TestGradientsOfLinearAlgebra(t *testing.T) {
 
 // MLX differentiates none of the factorisations.
 func TestLinearAlgebraWithoutGradients(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	for name, f := range map[string]func(a *mlxc.Array) *mlxc.Array{
 		"Inverse":  (*mlxc.Array).Inv,
 		"Cholesky": func(a *mlxc.Array) *mlxc.Array { return a.Cholesky(false) },

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -128,6 +129,7 @@ func smoothArgument(n int) *mlxc.Array {
 
 // The gradient in a direction against the difference quotient.
 func TestGradients(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	const h = 2e-3
 	x := smoothArgument(1).Squeeze(0)
 	direction := normal(5, 3, 4)
@@ -155,6 +157,7 @@ func TestGradients(t *testing.T) {
 
 // Vmap, and the gradient inside it, against a loop.
 func TestVmapOfSmoothOperations(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	x := smoothArgument(2)
 	for name, f := range smooth() {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -20,6 +21,7 @@ const installed = "../third_party/mlx-c/install"
 // What a program says that is started with other libraries than those it was built for:
 // copies, in which names and versions are replaced by others of the same length.
 func TestLoadedPair(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	if os.Getenv("MLXC_LOADED_PAIR") != "" {
 		err := mlxc.Check()
 		require.Error(t, err)

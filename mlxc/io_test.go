@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
@@ -152,6 +153,7 @@ func leavesNothing(t testing.TB, dir string, files ...string) {
 }
 
 func TestSafetensorsRoundTrip(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	arrays, values := oneOfEach()
 	arrays["scalar"] = mlxc.Scalar(int32(7))
 	arrays["empty"] = mlxc.Zeros(mlxc.Float32, 0, 3)
@@ -440,6 +442,7 @@ type failingWriter struct{}
 func (failingWriter) Write([]byte) (int, error) { return 0, fs.ErrPermission }
 
 func TestNPYRoundTrip(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	arrays, values := oneOfEach()
 	path := filepath.Join(t.TempDir(), "x.npy")
 	for name, a := range arrays {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -33,6 +34,7 @@ func TestJVP(t *testing.T) {
 
 // u·(J·v) = (Jᵀ·u)·v, and J·v is what a small step along v changes.
 func TestJVPAgreesWithVJPAndDifferences(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	positive := normal(1, 3, 4).Abs().AddScalar(0.5)
 	x, y, square := normal(2, 3, 4), normal(3, 4, 3), normal(4, 4, 4)
 	ids, pairs := mlxc.FromSlice([]int32{2, 0, 1, 1}), mlxc.FromSlice([]int32{2, 0, 1, 1, 0, 2}, 3, 2)

@@ -116,9 +116,7 @@ func BenchmarkProfileOfArrays(b *testing.B) {
 // With the tag mlxcgc, which collects garbage while every call is on its way: what a call
 // forgot to keep alive is freed under its hands. With -long, since it compiles mlxc anew.
 func TestWhileGarbageIsCollected(t *testing.T) {
-	if !long.Enabled() {
-		t.Skip("takes a minute: run with -long")
-	}
+	long.Only(t, "compiles mlxc again")
 	test := exec.Command("go", "test", "-count=1", "-tags", "mlxcgc", "-run",
 		"^(TestArithmetic|TestVJP|TestScope|TestKeepAfterFree|TestEvery|TestProfile|TestAvailable|TestCustom|TestCompile|TestErrors?|Example)", ".")
 	test.Env = append(os.Environ(), "GOMAXPROCS=4")

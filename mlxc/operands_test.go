@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -160,6 +161,7 @@ func isThere(t *testing.T, err error, message ...any) bool {
 
 // The gradients with respect to every choice of the operands, against differences.
 func TestGradientsOfEveryOperand(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	const h, off = 4e-3, 1e-2
 	for name, c := range operandCases() {
 		t.Run(name, func(t *testing.T) {
@@ -216,6 +218,7 @@ func TestGradientsOfEveryOperand(t *testing.T) {
 
 // Vmap over every choice of the operands, and the gradient in it, against a loop.
 func TestVmapOfEveryOperand(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	for name, c := range operandCases() {
 		t.Run(name, func(t *testing.T) {
 			value := c.f(c.operands)
@@ -262,6 +265,7 @@ func TestVmapOfEveryOperand(t *testing.T) {
 // The gradient of MLX's pad, which that of a convolution's weight is made with, reads what is padded
 // behind its end. What comes of it is mostly of another shape, and then an error.
 func TestGradientsOfAnotherShape(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	x, w, c := normal(1, 2, 9, 4), normal(2, 6, 3, 4), mlxc.ConvConfig{Stride: []int{2}, Padding: []int{1}}
 	weightGradient := func(a arrays) arrays {
 		y := mlxc.Conv1D(a[0], w, c)

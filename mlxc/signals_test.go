@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -16,7 +17,7 @@ import (
 // the flag that gives them their stack: Go would end the process at the next signal.
 func TestSignalsKeepTheirStack(t *testing.T) {
 	if mlxc.CurrentBackend() != mlxc.BackendCUDA {
-		t.Skip("of CUDA devices alone")
+		skip.Missing(t, skip.CUDA, "the current backend is not CUDA")
 	}
 	const onStack = 0x08000000
 	var action struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -191,6 +192,7 @@ func init() {
 
 // NaN and infinities in functions of two elements.
 func TestBordersOfBinaryFunctions(t *testing.T) {
+	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
 	nan, inf := math.NaN(), math.Inf(1)
 	a := mlxc.FromSlice([]float64{nan, 1, inf, -inf, -inf, 1000}).AsType(mlxc.Float32)
 	b := mlxc.FromSlice([]float64{1, nan, -inf, -inf, 3, 1000}).AsType(mlxc.Float32)
@@ -213,6 +215,7 @@ func TestBordersOfBinaryFunctions(t *testing.T) {
 }
 
 func TestPromotion(t *testing.T) {
+	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
 	of := func(d mlxc.DType) *mlxc.Array { return mlxc.Ones(d, 2) }
 	for _, c := range []struct{ a, b, want mlxc.DType }{
 		{mlxc.Bool, mlxc.Uint8, mlxc.Uint8},
@@ -228,6 +231,7 @@ func TestPromotion(t *testing.T) {
 }
 
 func TestDivMod(t *testing.T) {
+	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
 	x, y := []int32{7, -7, 7, -7, 5, math.MinInt32}, []int32{2, 2, -2, -2, 0, -1}
 	q, r := mlxc.FromSlice(x).DivMod(mlxc.FromSlice(y))
 	require.Equal(t, []int32{3, -4, -4, 3, 0, math.MinInt32}, read[int32](t, q))

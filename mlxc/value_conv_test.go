@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -172,6 +173,7 @@ func init() {
 }
 
 func TestConvTranspose(t *testing.T) {
+	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
 	transposed := func(dims int, f func(input, weight *mlxc.Array, c mlxc.ConvTransposeConfig) *mlxc.Array) func(t *testing.T) {
 		return func(t *testing.T) {
 			input, weight := []int{2, 4, 3, 5}[:dims+1], []int{4, 3, 2, 3}[:dims+1]

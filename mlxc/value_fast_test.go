@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -206,7 +207,7 @@ func TestKernelsHaveNoGradient(t *testing.T) {
 // Kernels of GPUs are refused where there is none.
 func TestKernelsWithoutAGPU(t *testing.T) {
 	if mlxc.GPU.Available() {
-		t.Skip("there is a GPU")
+		skip.Platform(t, "there is a GPU")
 	}
 	_, err := mlxc.NewCUDAKernel(mlxc.CUDAKernelSource{Name: "k", Outputs: []string{"o"}, Body: "o[0] = 1;"})
 	require.ErrorContains(t, err, "k: [cuda_kernel] No CUDA back-end")

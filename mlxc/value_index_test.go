@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -281,6 +282,7 @@ func TestIndexStrings(t *testing.T) {
 }
 
 func TestRest(t *testing.T) {
+	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
 	x := counting(2, 3, 4)
 	requireArray(t, []int{2, 3}, []float64{0, 4, 8, 12, 16, 20}, x.Index(mlxc.Rest, mlxc.At(0)))
 	requireArray(t, []int{3}, []float64{1, 5, 9}, x.Index(mlxc.At(0), mlxc.Rest, mlxc.At(1)))
@@ -292,6 +294,7 @@ func TestRest(t *testing.T) {
 }
 
 func TestAlong(t *testing.T) {
+	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
 	x := counting(2, 3)
 	var got []float64
 	for i, column := range x.Along(-1) {

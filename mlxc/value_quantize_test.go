@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -183,7 +184,7 @@ func init() {
 // MLX's products of halves on a CPU are computed in float32, and rounded once.
 func TestHalvesTimesQuantised(t *testing.T) {
 	if mlxc.DefaultDevice() != mlxc.CPU {
-		t.Skip("it is MLX's backend for CPUs that adds up halves")
+		skip.Platform(t, "only MLX's backend for CPUs adds up halves")
 	}
 	for d, ulp := range map[mlxc.DType]float64{mlxc.Float16: 1.0 / (1 << 11), mlxc.BFloat16: 1.0 / (1 << 8)} {
 		x := mlxc.RandomUniform(mlxc.RandomKey(1), 0.5, 1, d, 3, 1024)

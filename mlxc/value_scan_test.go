@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -91,6 +92,7 @@ func init() {
 }
 
 func TestBordersOfScans(t *testing.T) {
+	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
 	yes := mlxc.FromSlice([]bool{true, true, false})
 	require.Equal(t, []int32{1, 2, 2}, read[int32](t, yes.CumSum(0)))
 	require.Equal(t, []int32{1, 1, 0}, read[int32](t, yes.CumProd(0)))

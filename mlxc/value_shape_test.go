@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -260,6 +261,7 @@ func init() {
 }
 
 func TestFull(t *testing.T) {
+	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
 	inEveryDType(t, 2, 3, func(t *testing.T, d mlxc.DType, a *mlxc.Array) {
 		requireArray(t, []int{2, 2}, []float64{5, 6, 5, 6}, mlxc.Full(d, mlxc.FromSlice([]float32{5, 6}), 2, 2))
 		require.Equal(t, d, mlxc.Full(d, mlxc.Scalar(true)).DType())

@@ -3,6 +3,7 @@ package mlxc_test
 import (
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -126,6 +127,7 @@ func vjpOf(f operation) operation {
 }
 
 func TestVmapOfOperations(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	x := normal(1, 3, 2, 4)
 	for name, f := range operations() {
 		t.Run(name, func(t *testing.T) {
@@ -153,6 +155,7 @@ func last(a *mlxc.Array) *mlxc.Array {
 
 // Operations of two operands, with an axis in the one, the other and both.
 func TestVmapOfOperationsOfTwo(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	ints := func(bound int32, shape ...int) *mlxc.Array {
 		return normal(9, shape...).MulScalar(100).AsType(mlxc.Int32).Remainder(mlxc.Scalar(bound))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -142,6 +143,8 @@ func TestAttentionByHand(t *testing.T) {
 	require.InDeltaSlice(t, []float32{-3.5 / 2}, floats(t, grads[4]), 2e-6)
 }
 
+var _ = testdevice.AlsoOnGPU(TestAttentionByHand)
+
 // Weights are exact where a mask makes all scores huge, as it does of rows that are padding: 1/n of n.
 func TestAttentionOfHugeMask(t *testing.T) {
 	for _, dtype := range gradientDTypes {
@@ -194,6 +197,8 @@ func TestAttentionOrder(t *testing.T) {
 	require.InDeltaSlice(t, []float32{0.5}, floats(t, out), 1e-6)
 	require.InDeltaSlice(t, []float32{float32(math.Ln2)}, floats(t, lse), 1e-6)
 }
+
+var _ = testdevice.AlsoOnGPU(TestAttentionOrder)
 
 // A row that sees nothing has the output 0, the log-sum-exp −∞ and no gradient, whatever
 // hides the keys, and the other rows are as ever.
@@ -389,6 +394,8 @@ func TestAttentionOfLazyStarts(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestAttentionOfLazyStarts)
+
 // Heads side by side in rows are those of Attention.
 func TestCausalAttention(t *testing.T) {
 	const heads, kvHeads, dim, valueDim = 4, 2, 8, 6
@@ -456,6 +463,8 @@ func TestAttentionWithoutElements(t *testing.T) {
 		}
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestAttentionWithoutElements)
 
 // A length without sequences has no threadgroup more than its rows take.
 func TestAttentionLaunchesNoEmptyThreadgroups(t *testing.T) {

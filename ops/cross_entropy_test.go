@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -132,6 +133,8 @@ func TestCrossEntropyByHand(t *testing.T) {
 	require.InDeltaSlice(t, []float64{math.Log(1+math.E) - 1}, floats(t, loss[0]), 1e-6)
 	require.InDeltaSlice(t, []float64{1 / (1 + math.E), 0}, floats(t, grads[0]), 1e-6)
 }
+
+var _ = testdevice.AlsoOnGPU(TestCrossEntropyByHand)
 
 func TestCrossEntropyOptions(t *testing.T) {
 	const rows, width = 10, 33
@@ -309,6 +312,8 @@ func TestCrossEntropyMean(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestCrossEntropyMean)
+
 // Rows that are out of the ordinary: all ignored, ignored with anything in them, huge,
 // with classes that are left out.
 func TestCrossEntropyOfExtremeRows(t *testing.T) {
@@ -350,6 +355,8 @@ func TestCrossEntropyOfExtremeRows(t *testing.T) {
 		}
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestCrossEntropyOfExtremeRows)
 
 var nan32 = float32(math.NaN())
 

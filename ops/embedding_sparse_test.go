@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -50,6 +51,8 @@ func TestEmbeddingSparseGradientOfNumbers(t *testing.T) {
 		})
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestEmbeddingSparseGradientOfNumbers)
 
 // The rows are those of the whole gradient, to the last bit.
 func TestEmbeddingSparseGradientIsTheWholeOnes(t *testing.T) {
@@ -109,6 +112,8 @@ func TestEmbeddingSparseGradientWithoutElements(t *testing.T) {
 		require.EqualValues(t, min(c.rows, 1), k)
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestEmbeddingSparseGradientWithoutElements)
 
 func TestEmbeddingSparseGradientRefuses(t *testing.T) {
 	dy, ids := mlxc.Ones(mlxc.Float32, 2, 4), mlxc.FromSlice([]int32{0, 2})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -73,6 +74,8 @@ func TestEmbeddingOfNumbers(t *testing.T) {
 		require.Equal(t, []float32{3, 4, 0, 0, 13, 16}, floats(t, dw[0]))
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestEmbeddingOfNumbers)
 
 // The result is a copy, to the last bit.
 func TestEmbeddingCopies(t *testing.T) {
@@ -259,6 +262,8 @@ func TestEmbeddingWithoutElements(t *testing.T) {
 		require.Equal(t, launches, customkernels.Launches())
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestEmbeddingWithoutElements)
 
 // Ids that are out of range and not known when the call is made give rows of NaN and no
 // gradient, and touch nothing else.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/skip"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -68,7 +70,7 @@ func TestExportOnACPU(t *testing.T) {
 // can compile them.
 func TestGradientIsExportedForCUDA(t *testing.T) {
 	if mlxc.CurrentBackend() != mlxc.BackendCUDA {
-		t.Skip("MLX builds CUDA kernels where it has CUDA only")
+		skip.Missing(t, skip.CUDA, "MLX builds CUDA kernels with a CUDA device only")
 	}
 	step := mlxc.Grad(func(args arrays) arrays { return arrays{RMSNorm(args[0], args[1], 1e-5).Square().Sum()} }, 0, 1)
 	f := func(args arrays) arrays {
@@ -95,3 +97,5 @@ func TestGradientIsExportedForCUDA(t *testing.T) {
 		closeTo(t, want, got[i])
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestGradientIsExportedForCUDA)

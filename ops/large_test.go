@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/skip"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -25,8 +27,9 @@ const (
 
 func newLargeArray(t *testing.T, seed uint64) largeArray {
 	t.Helper()
-	if !long.Enabled() || mlxc.CurrentBackend() == mlxc.BackendCPU {
-		t.Skip("arrays of 9 GB are for a GPU")
+	long.Only(t, "arrays of 9 GB")
+	if mlxc.CurrentBackend() == mlxc.BackendCPU {
+		skip.Missing(t, skip.GPU, "arrays of 9 GB are for a GPU")
 	}
 	var l largeArray
 	for i := range largeParts {
@@ -123,6 +126,8 @@ func TestRowsBeyond32Bits(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestRowsBeyond32Bits)
+
 func TestTransposeBeyond32Bits(t *testing.T) {
 	x := newLargeArray(t, 1)
 	mlxc.WithScope(func() {
@@ -134,6 +139,8 @@ func TestTransposeBeyond32Bits(t *testing.T) {
 		equalBits(t, x.whole, Transpose2D(y), "and back")
 	})
 }
+
+var _ = testdevice.AlsoOnGPU(TestTransposeBeyond32Bits)
 
 // The table is large, or what is looked up.
 func TestEmbeddingBeyond32Bits(t *testing.T) {
@@ -161,3 +168,5 @@ func TestEmbeddingBeyond32Bits(t *testing.T) {
 		require.True(t, same)
 	})
 }
+
+var _ = testdevice.AlsoOnGPU(TestEmbeddingBeyond32Bits)

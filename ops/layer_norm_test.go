@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -129,6 +130,8 @@ func TestLayerNormWithoutElements(t *testing.T) {
 		}
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestLayerNormWithoutElements)
 
 // layerNormGradients64 is the gradient in float64.
 func layerNormGradients64(t *testing.T, x, w, dy *mlxc.Array, eps float64) (dx, dw, db []float64) {

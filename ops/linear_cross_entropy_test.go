@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -65,6 +66,8 @@ func TestLinearCrossEntropyDoesNotOverflow(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float32{-0.75 * h, 0.25 * h, 0.25 * h, 0.25 * h}, floats(t, grads[0]))
 }
+
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyDoesNotOverflow)
 
 // In float16 no row's gradient depends on the size of another's cotangent, nor vanishes with its own.
 func TestLinearCrossEntropyOfSmallAndLargeCotangents(t *testing.T) {
@@ -125,6 +128,8 @@ func TestLinearCrossEntropyIgnoresWhatIgnoredRowsHold(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyIgnoresWhatIgnoredRowsHold)
+
 // The sums of slices do not begin with anything but the rows' own logits.
 func TestLinearCrossEntropyOfLogitsFarBelowZero(t *testing.T) {
 	const rows, classes = 3, 8
@@ -132,6 +137,8 @@ func TestLinearCrossEntropyOfLogitsFarBelowZero(t *testing.T) {
 	loss := linearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{}, 3)
 	require.InDelta(t, math.Log(classes), floats(t, loss)[0], 1e-6)
 }
+
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyOfLogitsFarBelowZero)
 
 func TestSliceClasses(t *testing.T) {
 	for _, c := range []struct{ columnBytes, classes, want int }{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -47,3 +48,5 @@ func TestMemoryStaysFlatOverGradientSteps(t *testing.T) {
 	require.Less(t, grownActive, 1<<20)
 	require.Less(t, grownRSS, 16<<20)
 }
+
+var _ = testdevice.AlsoOnGPU(TestMemoryStaysFlatOverGradientSteps)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -169,6 +170,8 @@ func TestRMSNormWithoutElements(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestRMSNormWithoutElements)
+
 func TestRMSNormOfTransposedAndStridedInputs(t *testing.T) {
 	base := normal(1, mlxc.Float32, 66, 20)
 	for name, x := range map[string]*mlxc.Array{
@@ -187,6 +190,8 @@ func TestRMSNormOfTransposedAndStridedInputs(t *testing.T) {
 		})
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestRMSNormOfTransposedAndStridedInputs)
 
 func TestRMSNormGivesTheSameBits(t *testing.T) {
 	for _, dtype := range gradientDTypes {
@@ -274,6 +279,8 @@ func TestRMSNormFromManyGoroutines(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestRMSNormFromManyGoroutines)
 
 // A number that a kernel would see cut off is refused.
 func TestMoreRowsThanKernelsCount(t *testing.T) {

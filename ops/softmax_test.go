@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -85,6 +86,8 @@ func TestSoftmaxByHand(t *testing.T) {
 	}
 }
 
+var _ = testdevice.AlsoOnGPU(TestSoftmaxByHand)
+
 // An element of −∞ has no part in its row; a row of nothing else is NaN, and spoils no other.
 func TestSoftmaxOfInfinities(t *testing.T) {
 	inf := float32(math.Inf(-1))
@@ -97,6 +100,8 @@ func TestSoftmaxOfInfinities(t *testing.T) {
 		require.True(t, math.IsNaN(float64(v)))
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestSoftmaxOfInfinities)
 
 func TestSoftmaxUnderTransforms(t *testing.T) {
 	for _, dtype := range gradientDTypes {
@@ -137,6 +142,8 @@ func TestSoftmaxWithoutElements(t *testing.T) {
 		}
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestSoftmaxWithoutElements)
 
 func TestSoftmaxRefuses(t *testing.T) {
 	x := mlxc.Ones(mlxc.Float32, 2, 3)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -12,16 +13,20 @@ import (
 type trafficCase struct {
 	name string
 	run  func(on launcher, dtype mlxc.DType)
-	// compulsory is what must cross once, in elements of T: what is read and written,
-	// without what is small.
+	// compulsory is the number of elements of T that must cross once: all that is read or written, without
+	// small arrays.
 	compulsory int
-	// again are the elements of T that are read once more while a cache has them.
+	// again is the number of elements of T that are read once more while a cache has them.
 	again int
 	limit float64
+	// kernel begins the names of kernels whose launches are counted, instead of all. model replaces compulsory
+	// and again, in bytes, for a T of a size.
+	kernel string
+	model  func(kernel string, l customkernels.Launch, size int) (compulsory, again int)
 }
 
 func trafficCases() []trafficCase {
-	return slices.Concat(rowTraffic(), crossEntropyTraffic(), embeddingTraffic(), transposeTraffic())
+	return slices.Concat(rowTraffic(), crossEntropyTraffic(), embeddingTraffic(), transposeTraffic(), attentionTraffic())
 }
 
 // rowTraffic is that of the operations on rows, at the three sizes that matter: many
@@ -161,4 +166,92 @@ func transposeTraffic() []trafficCase {
 		})
 	}
 	return cases
+}
+
+// attentionTraffic has each kernel of attention, with heads that share keys. A threadgroup reads its own rows
+// once, and all rows of the other side that one of its own sees: these the other threadgroups read again.
+func attentionTraffic() []trafficCase {
+	const heads, keyHeads, length, width = 2, 1, 128, 64
+	// Elements: the rows of q and dout (or out and dout) of all heads, and those of k and v.
+	const ofQueries, ofKeys = heads * length * 2 * width, keyHeads * length * 2 * width
+	// Bytes: m and l of all rows, these and delta, dlse, and a mask of float32.
+	const statistics, rows, dlse, mask = heads * length * 2 * 4, heads * length * rowSize * 4, heads * length * 4, length * length * 4
+
+	// reads is the number of rows of the other side that the threadgroups of a head read.
+	reads := func(l customkernels.Launch, causal, byKeys bool) (n int) {
+		g := templateOf(l)
+		own := g["M"] * g["SIMDGROUPS"]
+		for first := 0; first < length; first += own {
+			switch {
+			case !causal:
+				n += length
+			case byKeys: // from the panel of the first query that sees the first key
+				n += length - first/g["N"]*g["N"]
+			default: // to the panel of the last key that the last query sees
+				n += min((first+own+g["N"]-1)/g["N"]*g["N"], length)
+			}
+		}
+		return n
+	}
+	model := func(c attentionLaunch) func(kernel string, l customkernels.Launch, size int) (compulsory, again int) {
+		causal, maskOnce, maskAgain := c.cfg.Causal, 0, 0
+		if c.maskDType == mlxc.Float32 {
+			maskOnce, maskAgain = mask, (heads-1)*mask
+		}
+		return func(kernel string, l customkernels.Launch, size int) (compulsory, again int) {
+			byQueries := func() int { return (heads*reads(l, causal, false)*2*width-ofKeys)*size + maskAgain }
+			switch kernel {
+			case "attention_forward":
+				return maskOnce + (ofQueries+ofKeys)*size + statistics, byQueries()
+			case "attention_delta":
+				return maskOnce + (ofQueries+ofKeys)*size + statistics + dlse + rows, byQueries()
+			case "attention_delta_of_output":
+				return ofQueries*size + statistics + dlse + rows, 0
+			case "attention_dq":
+				return maskOnce + (ofQueries*3/2+ofKeys)*size + rows, byQueries()
+			case "attention_dkv":
+				return maskOnce + (ofQueries+2*ofKeys)*size + rows,
+					heads*reads(l, causal, true)*(2*width*size+rowSize*4) - ofQueries*size - rows + maskAgain
+			case "attention_dmask": // a threadgroup has M×N elements, and walks over the heads
+				g := templateOf(l)
+				across, down := (length+g["N"]-1)/g["N"], (length+g["M"]-1)/g["M"]
+				return 2*maskOnce + (ofQueries+ofKeys)*size + rows,
+					(across-1)*(ofQueries*size+rows) + (heads*down-keyHeads)*ofKeys/keyHeads*size + maskAgain
+			default: // attention_mask_bits
+				return length*length + 2*length*length/8, 0
+			}
+		}
+	}
+	// Every thread reads the 48 bytes of Sizes, which counts most in the smallest kernels.
+	limits := map[string]float64{"forward": 1.30, "delta": 1.30, "dq": 1.30, "dkv": 1.10, "dmask": 1.50, "mask_bits": 2.65}
+	var cases []trafficCase
+	for _, c := range []struct {
+		attentionLaunch
+		kernels []string
+	}{
+		{attentionLaunch{name: "all keys"}, []string{"forward", "delta", "dq", "dkv"}},
+		{attentionLaunch{name: "causal", cfg: AttentionConfig{Causal: true}}, []string{"forward", "dq", "dkv"}},
+		{attentionLaunch{name: "mask", mask: []int{length, length}, maskDType: mlxc.Float32}, []string{"forward", "delta", "dq", "dkv", "dmask"}},
+		{attentionLaunch{name: "booleans", mask: []int{length, length}, maskDType: mlxc.Bool}, []string{"mask_bits"}},
+	} {
+		c.shape = [7]int{1, heads, keyHeads, length, length, width, width}
+		for _, kernel := range c.kernels {
+			cases = append(cases, trafficCase{
+				name: fmt.Sprintf("Attention %s, %s", kernel, c.name), run: c.run, limit: limits[kernel],
+				kernel: "attention_" + kernel, model: model(c.attentionLaunch),
+			})
+		}
+	}
+	return cases
+}
+
+// templateOf returns the integers among a launch's template arguments.
+func templateOf(l customkernels.Launch) map[string]int {
+	values := map[string]int{}
+	for _, a := range l.Template {
+		if n, ok := a.Value.(int); ok {
+			values[a.Name] = n
+		}
+	}
+	return values
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
@@ -43,9 +44,7 @@ func TestTransposeInEveryGeometry(t *testing.T) {
 
 // More matrices than a grid has groups along an axis.
 func TestTransposeOfManyMatrices(t *testing.T) {
-	if !long.Enabled() {
-		t.Skip("65,537 threadgroups of 256 threads take their time")
-	}
+	long.Only(t, "65,537 threadgroups of 256 threads")
 	x := normal(1, mlxc.BFloat16, 65537, 16, 16)
 	want := floats(t, mlxTranspose(x))
 	for _, d := range devices {
@@ -67,6 +66,8 @@ func TestTransposeKeepsBits(t *testing.T) {
 		})
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestTransposeKeepsBits)
 
 func keepsBits[T mlxc.Element, B uint16 | uint32](t *testing.T, d device, bits []B, from func(B) T, to func(T) B) {
 	const rows, columns = 67, 128
@@ -137,6 +138,8 @@ func TestTransposeWithoutElements(t *testing.T) {
 		require.Equal(t, shape, grads[0].Shape())
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestTransposeWithoutElements)
 
 func TestTransposeRefuses(t *testing.T) {
 	x := mlxc.Ones(mlxc.Float32, 2, 3)

@@ -1,26 +1,77 @@
-// Package testdevice chooses the device of tests. Tests run on the CPU on every machine: most of them
-// speak of the host executor, of float64, or of results as exact as a CPU's. Those that hold on a GPU too run
-// there once more where there is one, in a process of their own. Whether gradients are right on a GPU is what
-// mlxgrad parity shows. Benchmarks run on MLX's default device.
+// Package testdevice chooses the device of tests. Tests run on the CPU on every machine: most of them test the
+// host executor, float64, or results as exact as a CPU's. Tests that hold on a GPU too run there once more, in
+// a process of their own, if there is a GPU. A package registers them with [AlsoOnGPU], or all of its tests with
+// [AllOnGPU], and its TestOnGPU calls [RunOnGPU]. Each registered test must run: a process that ran fewer fails.
+//
+//	go test ./ops -gpu            only the registered tests, on the GPU
+//	go test ./ops -gpu -list .    their names, on any machine
+//
+// Whether gradients are right on a GPU is shown by mlxgrad parity. Benchmarks run on MLX's default device.
 package testdevice
 
 import (
+	"bytes"
+	"context"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // variable is set in processes whose tests run on the GPU.
 const variable = "MLXGRAD_TESTS_ON_GPU"
 
+// starter is the name of the test that calls RunOnGPU.
+const starter = "TestOnGPU"
+
+var (
+	gpuOnly    = flag.Bool("gpu", false, "run the tests that are registered for a GPU on the GPU, and no others")
+	registered []string
+	all        bool
+)
+
+// AlsoOnGPU registers a test to run on a GPU too. A package calls it in the initialization of a variable, beside
+// the test:
+//
+//	var _ = testdevice.AlsoOnGPU(TestSoftmax)
+func AlsoOnGPU(test func(*testing.T)) struct{} {
+	name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
+	registered = append(registered, name[strings.LastIndexByte(name, '.')+1:])
+	return struct{}{}
+}
+
+// AllOnGPU registers every test, fuzz target and example of the package. CPUOnly excludes one.
+func AllOnGPU() struct{} {
+	all = true
+	return struct{}{}
+}
+
+// CPUOnly skips a test in the process that runs on the GPU. The reason tells why the test does not hold there.
+func CPUOnly(t testing.TB, reason string) {
+	t.Helper()
+	if os.Getenv(variable) != "" {
+		skip.Platform(t, reason)
+	}
+}
+
 // Main is a package's TestMain.
 func Main(m *testing.M) {
 	flag.Parse()
+	child := os.Getenv(variable) != ""
+	if *gpuOnly && !child {
+		os.Exit(mainOnGPU())
+	}
 	benchmarks := flag.Lookup("test.bench").Value.String() != ""
-	if os.Getenv(variable) == "" && !benchmarks && mlxc.GPU.Available() {
+	if !child && !benchmarks && mlxc.GPU.Available() {
 		if err := mlxc.SetDefaultDevice(mlxc.CPU); err != nil {
 			panic(err)
 		}
@@ -28,25 +79,102 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// RunOnGPU runs the tests of the calling package that flags choose, such as -test.run=^TestThis$, on the GPU.
-func RunOnGPU(t *testing.T, flags ...string) {
-	t.Helper()
+// mainOnGPU implements -gpu and returns the exit status.
+func mainOnGPU() int {
+	ctx := context.Background()
+	names, err := chosen(ctx)
 	switch {
-	case os.Getenv(variable) != "":
-		t.Skip("this is the process that runs on the GPU")
+	case err != nil:
+	case flag.Lookup("test.list").Value.String() != "":
+		fmt.Println(strings.Join(names, "\n"))
+		return 0
 	case !mlxc.GPU.Available():
-		t.Skip("there is no GPU")
+		err = fmt.Errorf("MLX finds no GPU for the %d registered tests", len(names))
+	default:
+		var report string
+		report, err = run(ctx, names)
+		fmt.Println(report)
 	}
-	program, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "-gpu:", err)
+		return 1
+	}
+	return 0
+}
+
+// RunOnGPU runs the registered tests of the calling package on the GPU. It fails unless each of them ran.
+func RunOnGPU(t *testing.T) {
+	t.Helper()
+	if !mlxc.GPU.Available() {
+		skip.Missing(t, skip.GPU, "MLX finds none")
+	}
+	names, err := chosen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if long := flag.Lookup("long"); long != nil {
-		flags = append(flags, "-long="+long.Value.String())
+	report, err := run(t.Context(), names)
+	t.Log(report)
+	if err != nil {
+		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program, flags...)
-	cmd.Env = append(os.Environ(), variable+"=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v of\n%v\n%s", err, cmd, out)
+}
+
+// chosen returns the names of the registered tests. With -gpu, -test.run chooses among them.
+func chosen(ctx context.Context) ([]string, error) {
+	names := slices.Clone(registered)
+	if all {
+		listed, err := command(ctx, "-test.list=^(Test|Fuzz|Example)").Output()
+		if err != nil {
+			return nil, fmt.Errorf("listing the tests: %w", err)
+		}
+		names = slices.DeleteFunc(strings.Fields(string(listed)), func(name string) bool { return name == starter })
 	}
+	if *gpuOnly {
+		pattern, err := regexp.Compile(flag.Lookup("test.run").Value.String())
+		if err != nil {
+			return nil, err
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return !pattern.MatchString(name) })
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("no test that -test.run chooses is registered for a GPU")
+	}
+	return names, nil
+}
+
+var ended = regexp.MustCompile(`(?m)\x16--- (PASS|FAIL|SKIP): (\S+) \(`)
+
+// run runs the tests of these names in a process whose default device is MLX's, and returns its output and the
+// number of tests that ran. The error names the tests that did not run.
+func run(ctx context.Context, names []string) (report string, err error) {
+	flags := []string{"-test.run=^(" + strings.Join(names, "|") + ")$", "-test.v=test2json"} // which marks the lines that are not a test's
+	for _, name := range []string{"long", "test.timeout"} {
+		if f := flag.Lookup(name); f != nil {
+			flags = append(flags, "-"+name+"="+f.Value.String())
+		}
+	}
+	cmd := command(ctx, flags...)
+	cmd.Env = append(os.Environ(), variable+"=1", skip.Variable+"="+os.Getenv(skip.Variable)+","+string(skip.GPU))
+	out, err := cmd.CombinedOutput()
+	ran, skipped := map[string]bool{}, 0
+	for _, m := range ended.FindAllSubmatch(out, -1) {
+		ran[string(m[2])] = true
+		if string(m[1]) == "SKIP" {
+			skipped++
+		}
+	}
+	report = fmt.Sprintf("%s\n%d of %d tests ran on the GPU; %d skipped themselves",
+		bytes.ReplaceAll(out, []byte{0x16}, nil), len(ran), len(names), skipped)
+	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return ran[name] })
+	switch {
+	case err != nil:
+		return report, fmt.Errorf("the tests on the GPU: %w", err)
+	case len(missing) > 0:
+		return report, fmt.Errorf("%d of %d registered tests did not run on the GPU: %q", len(missing), len(names), missing)
+	}
+	return report, nil
+}
+
+func command(ctx context.Context, flags ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, os.Args[0], flags...)
 }

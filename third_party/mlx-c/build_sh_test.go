@@ -5,16 +5,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 // What build.sh makes of its command line, with a stand-in for go: what it builds prints how it was
 // called.
 func TestBuildScript(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("a script for bash")
+		skip.Platform(t, "Windows has no bash")
 	}
 	parent := t.TempDir()
 	root := filepath.Join(parent, "a checkout")
@@ -26,14 +29,15 @@ func TestBuildScript(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(root, "build.sh"), script, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte(`#!/bin/sh
 [ -z "$GO_FAILS" ] || { echo "$GO_FAILS" >&2; exit 1; }
-[ "$1" = build ] || { echo "go in $PWD: $*"; exit 0; }
+[ "$1" != list ] || { printf 'm/ops\nm/third_party/mlx-c\nm/compare\n'; exit 0; }
+[ "$1" = build ] || { echo "go in $PWD: $*${CXX:+, CXX=$CXX}${MLXGRAD_LONG:+, long}"; case $* in ${GO_TEST_FAILS:-none}) exit 1 ;; esac; exit 0; }
 case $* in *-buildvcs=false*) ;; *) echo "error obtaining VCS status" >&2; exit 1 ;; esac
 while [ "$1" != -o ]; do shift; done
 mkdir -p "$(dirname "$2")"
 printf '#!/bin/sh\necho "$(basename "$0"): $*"\n' >"$2"
 chmod +x "$2"
 `), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "clang"), []byte("#!/bin/sh\n"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "clang++"), []byte("#!/bin/sh\n"), 0o755))
 
 	run := func(env []string, args ...string) (string, int) {
 		t.Helper()
@@ -71,7 +75,31 @@ chmod +x "$2"
 		require.Zero(t, code)
 	}
 
-	for _, verb := range []string{"help", "-h", "--help", "setup", "install", "package", "test", "bench", "lint", "env", "clean"} {
+	// Parts of test-long go on after a failure, and the end tells of it.
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "customkernels", "shaders"), 0o755))
+	for _, shader := range []string{"rows.h", "softmax.metal"} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, "customkernels", "shaders", shader), nil, 0o644))
+	}
+	var ran []string
+	out, code := run([]string{"GO_TEST_FAILS=*rows*"}, "test-long")
+	for line := range strings.Lines(out) {
+		if rest, ok := strings.CutPrefix(line, "go in "+root+": "); ok {
+			ran = append(ran, strings.TrimSpace(rest))
+		}
+	}
+	require.Equal(t, []string{
+		"test -timeout 2h -count=1 ./third_party/mlx-c, long",
+		"test -timeout 6h -skip ^TestMutationsAreNoticed$ m/ops m/compare, long",
+		"test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^rows$, long",
+		"test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^softmax$, long",
+		"test -timeout 2h ./customkernels/... ./ops, CXX=clang++",
+	}, ran, out)
+	require.Contains(t, out, "mlxgrad test-long: 1 parts failed:\n  go test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^rows$\n")
+	require.Equal(t, 1, code)
+	_, code = run(nil, "test-long")
+	require.Zero(t, code)
+
+	for _, verb := range []string{"help", "-h", "--help", "setup", "install", "package", "test", "test-long", "bench", "lint", "env", "clean"} {
 		out, code := run(nil, verb, "--help")
 		require.Contains(t, out, "usage: ./build.sh [verb] [flags]", verb)
 		require.NotContains(t, out, "setup: ", verb)
@@ -79,13 +107,13 @@ chmod +x "$2"
 	}
 	require.FileExists(t, filepath.Join(third, "build", "setup"), "asking for help does not clean")
 
-	for _, verb := range []string{"lint", "env", "clean"} {
+	for _, verb := range []string{"test-long", "lint", "env", "clean"} {
 		out, code := run(nil, verb, "--dry-run")
 		require.Contains(t, out, "mlxgrad "+verb+": it takes nothing, and not --dry-run: see ./build.sh help")
 		require.Equal(t, 1, code)
 	}
 	require.FileExists(t, filepath.Join(third, "build", "setup"), "nor does a flag that clean has not")
-	out, code := run(nil, "celan")
+	out, code = run(nil, "celan")
 	require.Contains(t, out, "mlxgrad celan: there is no such verb: see above")
 	require.Equal(t, 1, code)
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 // zigs are the wheels of Zig, a C++ compiler that has macOS' headers.
@@ -39,13 +40,11 @@ const stub = "--- !tapi-tbd\ntbd-version: 4\ntargets: [ arm64-macos ]\ninstall-n
 // every package of this module and its tests are checked for macOS, C and C++ included, the
 // command is linked, and what it wants of MLX and mlx-c is there. Nothing of it runs.
 func TestBuildForMacOS(t *testing.T) {
-	if !long.Enabled() {
-		t.Skip("takes minutes and downloads 140 MB: run with -long")
-	}
+	long.Only(t, "downloads 140 MB and compiles everything")
 	host := runtime.GOOS + "/" + runtime.GOARCH
 	zig, ok := zigs[host]
 	if !ok {
-		t.Skipf("there is no Zig in the list for %s", host)
+		skip.Missing(t, skip.Zig, "there is no Zig in the list for "+host)
 	}
 	root, err := filepath.Abs(".")
 	require.NoError(t, err)

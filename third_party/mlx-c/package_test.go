@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 func TestPackageRefuses(t *testing.T) {
@@ -77,7 +78,7 @@ echo "$(basename "$0") in $(basename "$PWD"): $*; CUDA_HOME=${CUDA_HOME:-}; path
 
 func TestLauncher(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("a script for sh")
+		skip.Platform(t, "Windows has no sh")
 	}
 	dir, elsewhere := fakePackage(t), t.TempDir()
 	install := filepath.Join(dir, "third_party/mlx-c/install")
@@ -125,9 +126,7 @@ func TestLauncher(t *testing.T) {
 // A package runs from any folder, and loads the libraries in it. With -long, since it links
 // every test.
 func TestPackage(t *testing.T) {
-	if !long.Enabled() {
-		t.Skip("takes minutes: run with -long")
-	}
+	long.Only(t, "links every test")
 	repository, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	before, dir := filepath.Join(t.TempDir(), "before"), filepath.Join(t.TempDir(), "package")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 func TestInstall(t *testing.T) {
@@ -55,14 +56,10 @@ func TestInstall(t *testing.T) {
 // A module outside this repository uses mlxc from an installation that was moved. With
 // -long, since it compiles mlxc anew.
 func TestThrowAwayModule(t *testing.T) {
-	if !long.Enabled() {
-		t.Skip("takes a minute: run with -long")
-	}
+	long.Only(t, "compiles mlxc again")
+	skip.Program(t, skip.PkgConfig)
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	if _, err := exec.LookPath("pkg-config"); err != nil {
-		t.Skip("there is no pkg-config")
-	}
 	dir := t.TempDir()
 	first, prefix := filepath.Join(dir, "first"), filepath.Join(dir, "moved")
 	require.NoError(t, run(t.Context(), t.Output(), []string{filepath.Join(root, "third_party/mlx-c"), "install", "--prefix", first}))

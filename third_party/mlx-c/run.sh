@@ -11,7 +11,9 @@ usage() {
 usage: run.sh VERB [flags]
 
   all                       parity, then test, then bench; fails if one did
-  test [PACKAGE] [-test.*]  the tests of one package or of all: mlxc, customkernels, ops, compare
+  test [PACKAGE] [-gpu] [-test.*]
+                            the tests of one package or of all: mlxc, customkernels, ops, compare;
+                            -gpu: only the tests registered for a GPU, of which each must run
   parity, bench, doctor, version and the others: as mlxgrad has them; "run.sh --help" lists them
 
 CUDA's headers are looked for in CUDA_HOME, else in NVIDIA's Python packages beside MLX or

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 // A world is a folder to set up with a small MLX and mlx-c of its own, and a PATH on
@@ -378,10 +380,7 @@ func TestFailures(t *testing.T) {
 
 // Without cargo, upstream's tag is cloned, and it is its commit that is checked.
 func TestSourcesByGit(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("git is not on the PATH")
-	}
+	git := skip.Program(t, skip.Git)
 	w := newWorld(t)
 	w.remove("cargo")
 	require.NoError(t, os.Symlink(git, filepath.Join(w.bin, "git")))

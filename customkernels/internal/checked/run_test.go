@@ -2,7 +2,9 @@ package checked
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -114,7 +116,9 @@ func TestFaultsAreFindings(t *testing.T) {
 		p, err := Build(t.Context(), body(test.text))
 		require.NoError(t, err)
 		l := launchOf(32)
-		l.Timeout = 300 * time.Millisecond
+		if test.kind == Timeout {
+			l.Timeout = 300 * time.Millisecond
+		}
 		r, err := p.Run(t.Context(), l)
 		require.NoError(t, err)
 		require.NotEmpty(t, r.Findings, test.text)
@@ -131,12 +135,21 @@ func TestSmallerAccessesRefineTheShadow(t *testing.T) {
 }
 
 func TestCancelledRun(t *testing.T) {
-	p, err := Build(t.Context(), body("while (true) {}"))
+	started := filepath.Join(t.TempDir(), "started")
+	p, err := Build(t.Context(), body(fmt.Sprintf(`int create(const char*, int) __asm__("creat"); create(%q, 0600); while (true) {}`, started)))
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_, err = p.Run(ctx, launchOf(32))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	l := launchOf(32)
+	l.Timeout = time.Hour
+	ended := make(chan error, 1)
+	go func() {
+		_, err := p.Run(ctx, l)
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { _, err := os.Stat(started); return err == nil }, time.Minute, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
 func TestConcurrentBuildsAndRuns(t *testing.T) {

@@ -5,11 +5,14 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 // Every run of the tests starts with a cold cache of its own.
@@ -28,24 +31,31 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// compilers returns one g++ and one clang++, as far as there are any.
+// compilers returns a g++ and a clang++, without those that the machine lacks.
 func compilers(t testing.TB) []*compiler {
 	t.Helper()
 	var found []*compiler
-	for _, names := range []string{"g++ g++-14 g++-13 g++-12", "clang++ clang++-20 clang++-19 clang++-18 clang++-17 clang++-16 clang++-15 clang++-14"} {
-		for _, name := range strings.Fields(names) {
-			path, err := exec.LookPath(name)
-			if err != nil {
-				continue
-			}
-			version, err := compilerVersion(path, nil)
-			require.NoError(t, err)
-			found = append(found, &compiler{command: []string{name}, path: path, version: version})
-			break
+	for _, kind := range []struct {
+		tool  skip.Tool
+		names string
+	}{
+		{skip.GXX, "g++ g++-14 g++-13 g++-12"},
+		{skip.Clang, "clang++ clang++-20 clang++-19 clang++-18 clang++-17 clang++-16 clang++-15 clang++-14"},
+	} {
+		names := strings.Fields(kind.names)
+		i := slices.IndexFunc(names, func(name string) bool { _, err := exec.LookPath(name); return err == nil })
+		if i < 0 {
+			skip.Lacking(t, kind.tool, "none of "+kind.names+" is on the PATH")
+			continue
 		}
+		path, err := exec.LookPath(names[i])
+		require.NoError(t, err)
+		version, err := compilerVersion(path, nil)
+		require.NoError(t, err)
+		found = append(found, &compiler{command: names[i : i+1], path: path, version: version})
 	}
 	if len(found) == 0 {
-		t.Skip(ErrNoCompiler)
+		skip.Missing(t, skip.CXX, ErrNoCompiler)
 	}
 	return found
 }

