@@ -4,6 +4,7 @@
 
 #include "mlx/backend/common/utils.h"
 #include "mlx/dtype_utils.h"
+#include "mlxg_evaluation.h"
 #include "mlxg_internal.h"
 
 namespace mx = mlx::core;
@@ -51,7 +52,7 @@ extern "C" int64_t mlxg_find_id(void* a, int64_t wrap, int64_t last, int64_t* id
   mlxg::guard g;
   try {
     auto ids = mlxg::argument_of(mlxg::array_of(a));
-    if (!ids.is_available()) {
+    if (!mlxg::available(ids)) {
       return MLXG_NOT_COMPUTED;
     }
     int64_t at = MLXG_NO_ID;
