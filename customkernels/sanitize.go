@@ -35,6 +35,7 @@ const (
 	FindingOutOfBounds       FindingKind = "out-of-bounds"      // an access outside of every buffer and variable
 	FindingMisaligned        FindingKind = "misaligned"         // a pointer where no value of its type may lie
 	FindingUninitialisedRead FindingKind = "uninitialised-read" // a value that nobody has written
+	FindingUnwrittenOutput   FindingKind = "unwritten-output"   // an output with elements that no thread writes
 	FindingDeadlock          FindingKind = "deadlock"           // a thread that waits for another by looking
 	FindingLimit             FindingKind = "limit"              // more threads or memory than a GPU has
 	FindingCrash             FindingKind = "crash"              // a fault: a division by zero, a stack that is full
@@ -104,7 +105,7 @@ type Finding struct {
 	Buffer  string
 	Element int
 	// Threads are the thread at Site and the one at Other, which is the same where
-	// there is none. An order-dependent output has none.
+	// there is none. An order-dependent output and an unwritten one have none.
 	Threads [2]ThreadID
 	// Schedule is the order of threads that showed it first, "" for what shows without running.
 	Schedule string

@@ -51,7 +51,9 @@ func (k *Kernel) checkedLaunch(l Launch, inputs []*mlxc.Array) (*checkedRun, err
 func (s *checkedRun) buffer(name string, inputs []*mlxc.Array) (checked.Buffer, error) {
 	k := s.kernel
 	if i := slices.Index(k.source.OutputNames, name); i >= 0 {
-		return outputBuffer(s.launch.Outputs[i], s.launch.InOut[k.source.Outputs[i].Name], s.launch.InitValue)
+		b, err := outputBuffer(s.launch.Outputs[i], s.launch.InOut[k.source.Outputs[i].Name], s.launch.InitValue)
+		b.Padding = s.padding(k.source.Outputs[i].Element, b)
+		return b, err
 	}
 	if i := slices.Index(k.source.InputNames, name); i >= 0 {
 		data, err := arrayBytes(inputs[i])
@@ -107,6 +109,25 @@ func outputBuffer(o mlxc.Output, content *mlxc.Array, init *float32) (checked.Bu
 		b.Data = slices.Repeat(one, like.Size())
 	}
 	return b, err
+}
+
+// vectorName matches Metal's vector types, without and with the word packed.
+var vectorName = regexp.MustCompile(`^(packed_)?[a-z]+([234])$`)
+
+// padding is how many bytes in a row an element of this type may leave unwritten: the fourth lane of
+// a vector of three, and in a structure less than the alignment of Metal's widest type.
+func (s *checkedRun) padding(element string, b checked.Buffer) int {
+	plain := slices.ContainsFunc(s.kernel.parsed.Template, func(t msl.TemplateParameter) bool { return t.Name == element })
+	if _, ok := elementDTypes[element]; ok || plain || strings.HasPrefix(element, "atomic") {
+		return 0
+	}
+	switch m := vectorName.FindStringSubmatch(element); {
+	case m == nil:
+		return 15
+	case m[1] == "" && m[2] == "3":
+		return b.Cell
+	}
+	return 0
 }
 
 // cellSize is the size of the numbers of a dtype.

@@ -121,7 +121,7 @@ func newSanitizeFinding(f customkernels.Finding) sanitizeFinding {
 		other := site(f.Other)
 		j.Other = &other
 	}
-	if f.Schedule == "" || f.Kind == customkernels.FindingOrderDependent {
+	if f.Schedule == "" || f.Kind == customkernels.FindingOrderDependent || f.Kind == customkernels.FindingUnwrittenOutput {
 		return j // It shows without running, or is of all threads.
 	}
 	for i, t := range f.Threads {

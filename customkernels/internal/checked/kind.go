@@ -23,4 +23,5 @@ const (
 	NeverRead
 	Misaligned
 	Shift
+	UnwrittenOutput
 )
