@@ -13,6 +13,9 @@ import (
 // everything that a launch could not express; every error but that of opening the file is an
 // [*Error] with its place in the file that it is in.
 //
+// Constructs of C++ compilers that could escape the checker or act before a kernel runs, such as
+// assembly and most of __attribute__, are errors.
+//
 // The text is not preprocessed: code under "#if 0" is ignored, of other conditionals every
 // branch is read, and a kernel's signature must be spelled out, not made by a macro.
 func Parse(fsys fs.FS, filename string) (*File, error) {
@@ -22,6 +25,9 @@ func Parse(fsys fs.FS, filename string) (*File, error) {
 	}
 	items, err := s.items()
 	if err != nil {
+		return nil, err
+	}
+	if err := s.forbidden(items); err != nil {
 		return nil, err
 	}
 	p := parser{structure: s, items: items, file: &File{Name: filename}}
