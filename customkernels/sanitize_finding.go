@@ -80,7 +80,7 @@ func followsFrom(f Finding, list []Finding) bool {
 			case FindingOutOfBounds, FindingDivergentBarrier, FindingDeadlock, FindingCrash, FindingTimeout:
 				return true
 			}
-			return false
+			return conflict(o) && o.Buffer == f.Buffer
 		})
 	case FindingUninitialisedRead, FindingNeverRead:
 		return slices.ContainsFunc(list, func(o Finding) bool {

@@ -6,11 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
-	"syscall"
-	"time"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/limited"
 )
 
 // A Toolchain is the C++ compiler with what an executor of another kind needs of
@@ -45,17 +44,15 @@ func (t *Toolchain) Key() string {
 	return fmt.Sprintf("%q\n%s\n%s\n%s", t.c.command, t.c.version, hex.EncodeToString(headerHash[:]), processorName())
 }
 
-// Run calls the compiler in dir for a kernel. What it refuses is a *CompileError.
+// Run calls the compiler in dir for a kernel, within the limits of package limited. What it refuses is
+// a *CompileError.
 func (t *Toolchain) Run(ctx context.Context, dir, kernel string, args ...string) error {
-	cmd := exec.CommandContext(ctx, t.c.path, append(slices.Clone(t.c.command[1:]), args...)...)
+	ctx, cancel := limited.Context(ctx)
+	defer cancel()
+	cmd := limited.Command(ctx, t.c.path, append(slices.Clone(t.c.command[1:]), args...)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	// The compiler proper is a child of the driver: end both.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return fmt.Errorf("host: compiling kernel %s: %w", kernel, context.Cause(ctx))
