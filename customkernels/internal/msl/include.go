@@ -45,7 +45,7 @@ func (in *includer) begin(file string, line, offset int) {
 // branch that the file's first inclusion always takes is 0.
 func (in *includer) paste(name, text string, branches []int) error {
 	s := &structure{file: name, text: text, all: Tokenize(text)}
-	off, _, err := s.conditionals()
+	off, _, err := s.conditionals(nil)
 	if err != nil {
 		return err
 	}
