@@ -162,10 +162,11 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"transposed_index": ofX(func(x []float64) []float64 {
 		return perElementOf(x, func(i int) float64 { return x[i%4*16+i/4] })
 	}),
-	"tree_reduction_of_48":   ofX(rowsOf(48, total)),
-	"uninitialised_matrix":   productOfAAndB,
-	"uninitialised_maximum":  ofX(rowsOf(16, func(x []float64) []float64 { return []float64{slices.Max(x)} })),
-	"uninitialised_variable": ofX(rowsOf(16, total)),
+	"tree_reduction_of_48":         ofX(rowsOf(48, total)),
+	"tree_reduction_of_simdgroups": ofX(rowsOf(96, total)),
+	"uninitialised_matrix":         productOfAAndB,
+	"uninitialised_maximum":        ofX(rowsOf(16, func(x []float64) []float64 { return []float64{slices.Max(x)} })),
+	"uninitialised_variable":       ofX(rowsOf(16, total)),
 	"uninitialised_variable_vanishes": func(in map[string][]float64) [][]float64 {
 		return [][]float64{perElementOf(in["g"], func(i int) float64 {
 			if i >= 500 {

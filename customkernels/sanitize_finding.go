@@ -21,7 +21,7 @@ var findingKinds = map[checked.Kind]FindingKind{
 	checked.Lockstep: FindingLockstep, checked.SameValueWrite: FindingSameValueWrite,
 	checked.BarrierAfterExit: FindingBarrierAfterExit, checked.DivergentReduction: FindingDivergentReduction,
 	checked.NeverRead: FindingNeverRead, checked.Misaligned: FindingMisaligned, checked.Shift: FindingShift,
-	checked.UnwrittenOutput: FindingUnwrittenOutput,
+	checked.UnwrittenOutput: FindingUnwrittenOutput, checked.DroppedElement: FindingDroppedElement,
 }
 
 // scheduleName describes an order of threads.
@@ -82,7 +82,7 @@ func followsFrom(f Finding, list []Finding) bool {
 			}
 			return conflict(o) && o.Buffer == f.Buffer
 		})
-	case FindingUninitialisedRead, FindingNeverRead:
+	case FindingUninitialisedRead, FindingNeverRead, FindingDroppedElement:
 		return slices.ContainsFunc(list, func(o Finding) bool {
 			return (conflict(o) || o.Kind == FindingLockstep) && o.Buffer == f.Buffer && (o.Site == f.Site || o.Other == f.Site)
 		})
@@ -290,7 +290,9 @@ func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) st
 		return fmt.Sprintf("no thread writes %s, the first of %d of %d elements that stay undefined: write all of them, or say what outputs hold before, in Launch.InitValue (init= in a launch description)",
 			element, w.Count, slot.Size/max(slot.Element, 1))
 	case FindingNeverRead:
-		return fmt.Sprintf("%v writes %s, and nobody reads it: if a reduction is meant to, it leaves elements out", a, element)
+		return fmt.Sprintf("%v writes %s, and no thread reads it: if a reduction is meant to, it leaves elements out", a, element)
+	case FindingDroppedElement:
+		return fmt.Sprintf("%v writes %s, and the halving of an odd number of elements that follows leaves it out: halve (width + 1) / 2 while width is above 1, or begin with a power of two", a, element)
 	case FindingMisaligned:
 		if f.Buffer == "" {
 			element = fmt.Sprintf("address %#x", w.Address)

@@ -41,9 +41,20 @@ func (k *Kernel) checkedLaunch(l Launch, inputs []*mlxc.Array) (*checkedRun, err
 			return nil, mlxc.NewError(k.name, err, inputs...)
 		}
 		s.buffers = append(s.buffers, buffer)
-		s.names = append(s.names, strings.TrimPrefix(b.Name, "mlxg_"))
+		s.names = append(s.names, k.nameOf(b.Name))
 	}
 	return s, nil
+}
+
+// nameOf is the kernel's own name of a buffer that MLX knows by a name.
+func (k *Kernel) nameOf(name string) string {
+	if i := slices.Index(k.source.InputNames, name); i >= 0 {
+		return k.source.Inputs[i].Name
+	}
+	if i := slices.Index(k.source.OutputNames, name); i >= 0 {
+		return k.source.Outputs[i].Name
+	}
+	return strings.TrimPrefix(name, "mlxg_") // of what MLX adds
 }
 
 // buffer finds what belongs to a buffer of the generated text: an input, an output, or what

@@ -24,4 +24,5 @@ const (
 	Misaligned
 	Shift
 	UnwrittenOutput
+	DroppedElement
 )

@@ -149,6 +149,17 @@ func (w *mlxWriter) buffers() {
 	}
 }
 
+// own is a name for MLX in the place of a buffer's. One with a suffix of MLX's must not be that of an
+// argument that MLX adds for another input.
+func own(b *Buffer) string {
+	for suffix := range implicitTypes {
+		if strings.HasSuffix(b.Name, suffix) {
+			return prefix + "own_" + b.Name
+		}
+	}
+	return prefix + b.Name
+}
+
 // plain reports whether an element type is one that MLX itself declares: a dtype or a
 // template parameter.
 func (w *mlxWriter) plain(element string) bool {
@@ -165,7 +176,7 @@ func (w *mlxWriter) input(b *Buffer) (name string, viewed bool) {
 	if !viewed && !passed && !w.clashes(b) {
 		return b.Name, false
 	}
-	name = prefix + b.Name
+	name = own(b)
 	switch {
 	case b.Space == Constant && !b.Reference && (viewed || passed):
 		w.view = true
@@ -190,7 +201,7 @@ func (w *mlxWriter) input(b *Buffer) (name string, viewed bool) {
 // output names an output and binds it if need be.
 func (w *mlxWriter) output(b *Buffer) string {
 	plain := w.plain(b.Element) && !w.source.AtomicOutputs || b.Atomic
-	name, kind := prefix+b.Name, "device "+b.Element
+	name, kind := own(b), "device "+b.Element
 	if b.Volatile {
 		kind = "volatile " + kind
 	}

@@ -57,7 +57,7 @@ enum kind : uint32_t {
   race, fence, divergent_barrier, shuffle_inactive, divergent_matrix, out_of_bounds,
   uninitialised_read, deadlock, limit, crash, timeout,
   lockstep, same_value_write, barrier_after_exit, divergent_reduction, never_read,
-  misaligned, shift, unwritten_output,
+  misaligned, shift, unwritten_output, dropped_element,
 };
 
 constexpr uint32_t is_write = 1, other_is_write = 2, is_atomic = 4, other_is_atomic = 8;
