@@ -97,15 +97,15 @@ func TestSanitizeWithoutClang(t *testing.T) {
 func TestSanitizeOfConstantTables(t *testing.T) {
 	const text = `
 inline float pick(constant float* table, uint i) { return table[i %% 16]; }
-kernel void f(constant float* table [[buffer(0)]], device float* y [[buffer(1)]], uint i [[thread_position_in_grid]]) {
-  constant float* second = table + 1;
+kernel void f(constant float* table [[buffer(0)]], constant float* other [[buffer(1)]], device float* y [[buffer(2)]], uint i [[thread_position_in_grid]]) {
+  constant float* second = other + 1;
   y[i] = pick(table, i) + second[i %% 4]; %s
 }
 `
 	l := launchBetweenSpaces()
 	for more, want := range map[string]int{"": 0, "device const float* p = table;": 1} {
 		k := inline(t, fmt.Sprintf(text, more))
-		r, err := k.Sanitize(t.Context(), l, SanitizeConfig{Schedules: 1}, mlxc.Arange(mlxc.Float32, 0, 16, 1))
+		r, err := k.Sanitize(t.Context(), l, SanitizeConfig{Schedules: 1}, mlxc.Arange(mlxc.Float32, 0, 16, 1), mlxc.Arange(mlxc.Float32, 0, 7, 1))
 		require.NoError(t, err)
 		if r.Unchecked != "" {
 			t.Skip(r.Unchecked)

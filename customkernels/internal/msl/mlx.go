@@ -62,6 +62,7 @@ type mlxWriter struct {
 	values map[string]string
 	words  map[string]bool // the identifiers of the body, preprocessor lines included
 	passed map[string]bool // those that stand alone among a call's arguments
+	bare   map[string]bool // those that no index follows
 
 	outer []string // statements of the prologue, and
 	inner []string // those in a scope of their own behind them
@@ -78,7 +79,7 @@ const view = "template <typename V> const device V* mlxg_view(const device void*
 // on the options alone.
 func (k *Kernel) MLX(options ...MLXOption) MLXSource {
 	w := mlxWriter{
-		Kernel: k, sizes: map[string]int{}, values: map[string]string{}, words: map[string]bool{}, passed: map[string]bool{},
+		Kernel: k, sizes: map[string]int{}, values: map[string]string{}, words: map[string]bool{}, passed: map[string]bool{}, bare: map[string]bool{},
 	}
 	for _, o := range options {
 		o(&w)
@@ -89,6 +90,7 @@ func (k *Kernel) MLX(options ...MLXOption) MLXSource {
 			continue
 		}
 		w.words[t.Text] = true
+		w.bare[t.Text] = w.bare[t.Text] || i+1 == len(body) || !body[i+1].is("[")
 		if i > 0 && i+1 < len(body) && (body[i-1].is("(") || body[i-1].is(",")) && (body[i+1].is(",") || body[i+1].is(")")) {
 			w.passed[t.Text] = true
 		}
@@ -172,7 +174,7 @@ func (w *mlxWriter) plain(element string) bool {
 // input names an input and binds it if need be.
 func (w *mlxWriter) input(b *Buffer) (name string, viewed bool) {
 	viewed = !w.plain(b.Element) || b.Reference && b.Space == Device
-	passed := b.Space == Constant && w.passed[b.Name]
+	passed := b.Space == Constant && (w.passed[b.Name] || !b.Reference && w.bare[b.Name])
 	if !viewed && !passed && !w.clashes(b) {
 		return b.Name, false
 	}
