@@ -29,7 +29,7 @@ type sanitizeCommand struct {
 // Help is what --help says beyond the flags.
 func (*sanitizeCommand) Help() string {
 	return `Runs kernels on this machine's CPU under a checker that finds what a GPU hides: data races, accesses
-out of bounds, reads of what nobody wrote, barriers and SIMD functions that some threads miss, and launches
+out of bounds, reads of what no thread wrote, outputs that no thread writes, barriers and SIMD functions that some threads miss, and launches
 that crash or never end.
 
 A shader file says in a comment how its kernels are launched:
