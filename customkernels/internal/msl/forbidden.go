@@ -17,8 +17,8 @@ var allowedAttributes = map[string]bool{
 	"vector_size": true, "warn_unused_result": true,
 }
 
-// allowedPragmas lists what may stand behind "#pragma GCC" and "#pragma clang", and deniedPragmas what
-// may not stand behind "#pragma".
+// allowedPragmas lists the words that may follow "#pragma GCC" and "#pragma clang". deniedPragmas lists
+// the words that may not follow "#pragma".
 var (
 	allowedPragmas = map[string]bool{"diagnostic": true, "fp": true, "ivdep": true, "loop": true, "unroll": true}
 	deniedPragmas  = map[string]bool{"include_alias": true, "omp": true, "redefine_extname": true, "weak": true}

@@ -40,7 +40,7 @@ func (s *structure) startCode(items []item) error {
 
 // constantExpression reports whether the tokens [first, end) say that a value is constant.
 func (s *structure) constantExpression(first, end int) bool {
-	return slices.ContainsFunc(s.tokens[first:end], func(t Token) bool { return t.is("constexpr") || t.is("consteval") })
+	return first < end && slices.ContainsFunc(s.tokens[first:end], func(t Token) bool { return t.is("constexpr") || t.is("consteval") })
 }
 
 // initialized reports whether an item declares a variable that exists when the program starts.

@@ -52,6 +52,7 @@ func TestNotForbidden(t *testing.T) {
 		"#define INLINE inline __attribute__((__always_inline__, aligned(16)))",
 		"struct __attribute__((packed)) A { char c; int i; };",
 		"extern \"C\" struct A { int v; };",
+		"template <typename T> struct A { T v; template <int> };",
 		"extern \"C\" { struct A { int v; }; kernel void k(device float* y) { y[0] = 1; } }",
 		"#pragma METAL fp math_mode(safe)\n#pragma unroll(4)\n#pragma clang loop unroll(full)\n#pragma unused(x)\n#pragma",
 		"#define FOR_UNROLL(x) _Pragma(\"clang loop unroll(full)\") for (x)",
