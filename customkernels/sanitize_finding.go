@@ -287,7 +287,7 @@ func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) st
 		return fmt.Sprintf("%v reads %s, which no thread of the group has written: write it first", a, element)
 	case FindingUnwrittenOutput:
 		slot := r.Slots[w.Slot]
-		return fmt.Sprintf("no thread writes %s, the first of %d of %d elements that stay undefined: write all of them, or say what outputs hold before, in Launch.InitValue (init= in a launch description)",
+		return fmt.Sprintf("no thread writes %s, the first of %d of %d elements that stay undefined: write all of them, or say what outputs hold before, in Launch.InitValue (init= in a launch description), or name the output in Launch.Undefined (undefined:)",
 			element, w.Count, slot.Size/max(slot.Element, 1))
 	case FindingNeverRead:
 		return fmt.Sprintf("%v writes %s, and no thread reads it: if a reduction is meant to, it leaves elements out", a, element)

@@ -64,6 +64,9 @@ func (s *checkedRun) buffer(name string, inputs []*mlxc.Array) (checked.Buffer, 
 	if i := slices.Index(k.source.OutputNames, name); i >= 0 {
 		b, err := outputBuffer(s.launch.Outputs[i], s.launch.InOut[k.source.Outputs[i].Name], s.launch.InitValue)
 		b.Padding = s.padding(k.source.Outputs[i].Element, b)
+		if slices.Contains(s.launch.Undefined, k.source.Outputs[i].Name) {
+			b.Padding = b.Size
+		}
 		return b, err
 	}
 	if i := slices.Index(k.source.InputNames, name); i >= 0 {
