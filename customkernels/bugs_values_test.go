@@ -162,10 +162,21 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"transposed_index": ofX(func(x []float64) []float64 {
 		return perElementOf(x, func(i int) float64 { return x[i%4*16+i/4] })
 	}),
-	"tree_reduction_of_48":      ofX(rowsOf(48, total)),
-	"uninitialised_matrix":      productOfAAndB,
-	"uninitialised_maximum":     ofX(rowsOf(16, func(x []float64) []float64 { return []float64{slices.Max(x)} })),
-	"uninitialised_variable":    ofX(rowsOf(16, total)),
+	"tree_reduction_of_48":         ofX(rowsOf(48, total)),
+	"tree_reduction_of_simdgroups": ofX(rowsOf(96, total)),
+	"uninitialised_matrix":         productOfAAndB,
+	"uninitialised_maximum":        ofX(rowsOf(16, func(x []float64) []float64 { return []float64{slices.Max(x)} })),
+	"uninitialised_variable":       ofX(rowsOf(16, total)),
+	"uninitialised_variable_vanishes": func(in map[string][]float64) [][]float64 {
+		return [][]float64{perElementOf(in["g"], func(i int) float64 {
+			if i >= 500 {
+				return 0
+			}
+			return in["g"][i] / (1 + math.Exp(-in["g"][i]))
+		})}
+	},
+	"unwritten_lane":            ofX(doubled),
+	"unwritten_output":          ofX(doubled),
 	"uninitialised_output_read": ofX(func(x []float64) []float64 { return x }),
 	"structure_by_value": ofX(rowsOf(500, func(x []float64) []float64 {
 		sum, greatest := 0.0, slices.Max(x)

@@ -104,6 +104,9 @@ type Launch struct {
 	// InitValue is what every element of every output is before the launch; nil
 	// leaves them undefined.
 	InitValue *float32
+	// Undefined names writable buffers of which the kernel may leave elements undefined. It changes
+	// nothing but Sanitize, which reports none of them as unwritten.
+	Undefined []string
 	// InOut is what writable buffers hold before the launch, by name, for a kernel that also
 	// reads them. Shape and dtype are those of the buffer's output. MLX's custom kernels have no
 	// such buffers: the checker alone runs these launches.

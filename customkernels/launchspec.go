@@ -32,6 +32,8 @@ import (
 //	NAME=FRACTION          a function constant
 //	NAME=threadgroup:N     elements of a [[threadgroup(n)]] argument
 //	NAME=out:DTYPE[SHAPE]  an output
+//	NAME=undefined:DTYPE[SHAPE]
+//	                       an output of which the kernel may leave elements undefined
 //	NAME=inout:DTYPE[SHAPE]:FILL
 //	                       an output that the kernel also reads, and what it holds before
 //	NAME=DTYPE[SHAPE]      an input, filled as suits its dtype

@@ -78,7 +78,14 @@ func (s *LaunchSpec) set(name, value string) (err error) {
 		s.Launch.Outputs = append(s.Launch.Outputs, mlxc.Output{Shape: in.Shape, DType: in.DType})
 		return err
 	}
-	if array, ok := strings.CutPrefix(value, "out:"); ok {
+	array, undefined := strings.CutPrefix(value, "undefined:")
+	if undefined {
+		s.Launch.Undefined = append(s.Launch.Undefined, name)
+	}
+	if out, ok := strings.CutPrefix(value, "out:"); ok || undefined {
+		if ok {
+			array = out
+		}
 		a, fill, err := parseArray(array)
 		if err == nil && fill != "" {
 			err = errors.New("an output has no values: write NAME=out:DTYPE[SHAPE], and init=NUMBER for what all outputs hold")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -35,6 +36,8 @@ const (
 	FindingOutOfBounds       FindingKind = "out-of-bounds"      // an access outside of every buffer and variable
 	FindingMisaligned        FindingKind = "misaligned"         // a pointer where no value of its type may lie
 	FindingUninitialisedRead FindingKind = "uninitialised-read" // a value that nobody has written
+	FindingUnwrittenOutput   FindingKind = "unwritten-output"   // an output with elements that no thread writes
+	FindingDroppedElement    FindingKind = "dropped-element"    // an odd element that a tree reduction leaves out
 	FindingDeadlock          FindingKind = "deadlock"           // a thread that waits for another by looking
 	FindingLimit             FindingKind = "limit"              // more threads or memory than a GPU has
 	FindingCrash             FindingKind = "crash"              // a fault: a division by zero, a stack that is full
@@ -104,7 +107,7 @@ type Finding struct {
 	Buffer  string
 	Element int
 	// Threads are the thread at Site and the one at Other, which is the same where
-	// there is none. An order-dependent output has none.
+	// there is none. An order-dependent output and an unwritten one have none.
 	Threads [2]ThreadID
 	// Schedule is the order of threads that showed it first, "" for what shows without running.
 	Schedule string
@@ -210,7 +213,7 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c SanitizeConfig, input
 	if err != nil {
 		return nil, err
 	}
-	spaces, err := k.checkSpaces(ctx, string(k.signature(nil, l, inputs)), s.text)
+	spaces, outside, err := k.addressSpaces(ctx, l, inputs, s.text)
 	if err != nil {
 		return nil, mlxc.NewError(k.name, err, inputs...)
 	}
@@ -218,7 +221,10 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c SanitizeConfig, input
 	if err != nil {
 		return nil, err
 	}
-	r.OutsideMLX, r.Unchecked = k.outsideMLX(l, inputs), spaces.unchecked
+	if reason := k.outsideMLX(l, inputs); reason != "" {
+		outside = append(outside, reason)
+	}
+	r.OutsideMLX, r.Unchecked = strings.Join(outside, "; "), spaces.unchecked
 	r.Findings = append(slices.Clone(spaces.findings), r.Findings...)
 	return r, nil
 }

@@ -21,6 +21,7 @@ var findingKinds = map[checked.Kind]FindingKind{
 	checked.Lockstep: FindingLockstep, checked.SameValueWrite: FindingSameValueWrite,
 	checked.BarrierAfterExit: FindingBarrierAfterExit, checked.DivergentReduction: FindingDivergentReduction,
 	checked.NeverRead: FindingNeverRead, checked.Misaligned: FindingMisaligned, checked.Shift: FindingShift,
+	checked.UnwrittenOutput: FindingUnwrittenOutput, checked.DroppedElement: FindingDroppedElement,
 }
 
 // scheduleName describes an order of threads.
@@ -73,7 +74,15 @@ func followsFrom(f Finding, list []Finding) bool {
 		})
 	case FindingCrash:
 		return slices.ContainsFunc(list, func(o Finding) bool { return o.Kind == FindingOutOfBounds && o.Threads[0] == f.Threads[0] })
-	case FindingUninitialisedRead, FindingNeverRead:
+	case FindingUnwrittenOutput: // a store went elsewhere, or threads did not come to theirs
+		return slices.ContainsFunc(list, func(o Finding) bool {
+			switch o.Kind {
+			case FindingOutOfBounds, FindingDivergentBarrier, FindingDeadlock, FindingCrash, FindingTimeout:
+				return true
+			}
+			return conflict(o) && o.Buffer == f.Buffer
+		})
+	case FindingUninitialisedRead, FindingNeverRead, FindingDroppedElement:
 		return slices.ContainsFunc(list, func(o Finding) bool {
 			return (conflict(o) || o.Kind == FindingLockstep) && o.Buffer == f.Buffer && (o.Site == f.Site || o.Other == f.Site)
 		})
@@ -98,8 +107,10 @@ func (s *checkedRun) finding(r *checked.Result, w checked.Finding, c SanitizeCon
 		f.Buffer = s.names[w.Slot]
 		f.Element = elementAt(r.Slots[w.Slot], w.Offset)
 	}
-	f.Threads[0] = s.thread(w.Group, w.Thread)
-	f.Threads[1] = f.Threads[0]
+	if f.Kind != FindingUnwrittenOutput {
+		f.Threads[0] = s.thread(w.Group, w.Thread)
+		f.Threads[1] = f.Threads[0]
+	}
 	if w.OtherThread >= 0 {
 		f.Threads[1] = s.thread(w.OtherGroup, w.OtherThread)
 	}
@@ -274,8 +285,14 @@ func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) st
 			return fmt.Sprintf("%v reads %s, which nothing has written: write it first, or say what it holds before, in Launch.InitValue or Launch.InOut (init= or inout: in a launch description)", a, element)
 		}
 		return fmt.Sprintf("%v reads %s, which no thread of the group has written: write it first", a, element)
+	case FindingUnwrittenOutput:
+		slot := r.Slots[w.Slot]
+		return fmt.Sprintf("no thread writes %s, the first of %d of %d elements that stay undefined: write all of them, or say what outputs hold before, in Launch.InitValue (init= in a launch description), or name the output in Launch.Undefined (undefined:)",
+			element, w.Count, slot.Size/max(slot.Element, 1))
 	case FindingNeverRead:
-		return fmt.Sprintf("%v writes %s, and nobody reads it: if a reduction is meant to, it leaves elements out", a, element)
+		return fmt.Sprintf("%v writes %s, and no thread reads it: if a reduction is meant to, it leaves elements out", a, element)
+	case FindingDroppedElement:
+		return fmt.Sprintf("%v writes %s, and the halving of an odd number of elements that follows leaves it out: halve (width + 1) / 2 while width is above 1, or begin with a power of two", a, element)
 	case FindingMisaligned:
 		if f.Buffer == "" {
 			element = fmt.Sprintf("address %#x", w.Address)

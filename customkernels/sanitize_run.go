@@ -41,9 +41,20 @@ func (k *Kernel) checkedLaunch(l Launch, inputs []*mlxc.Array) (*checkedRun, err
 			return nil, mlxc.NewError(k.name, err, inputs...)
 		}
 		s.buffers = append(s.buffers, buffer)
-		s.names = append(s.names, strings.TrimPrefix(b.Name, "mlxg_"))
+		s.names = append(s.names, k.nameOf(b.Name))
 	}
 	return s, nil
+}
+
+// nameOf is the kernel's own name of a buffer that MLX knows by a name.
+func (k *Kernel) nameOf(name string) string {
+	if i := slices.Index(k.source.InputNames, name); i >= 0 {
+		return k.source.Inputs[i].Name
+	}
+	if i := slices.Index(k.source.OutputNames, name); i >= 0 {
+		return k.source.Outputs[i].Name
+	}
+	return strings.TrimPrefix(name, "mlxg_") // of what MLX adds
 }
 
 // buffer finds what belongs to a buffer of the generated text: an input, an output, or what
@@ -51,7 +62,12 @@ func (k *Kernel) checkedLaunch(l Launch, inputs []*mlxc.Array) (*checkedRun, err
 func (s *checkedRun) buffer(name string, inputs []*mlxc.Array) (checked.Buffer, error) {
 	k := s.kernel
 	if i := slices.Index(k.source.OutputNames, name); i >= 0 {
-		return outputBuffer(s.launch.Outputs[i], s.launch.InOut[k.source.Outputs[i].Name], s.launch.InitValue)
+		b, err := outputBuffer(s.launch.Outputs[i], s.launch.InOut[k.source.Outputs[i].Name], s.launch.InitValue)
+		b.Padding = s.padding(k.source.Outputs[i].Element, b)
+		if slices.Contains(s.launch.Undefined, k.source.Outputs[i].Name) {
+			b.Padding = b.Size
+		}
+		return b, err
 	}
 	if i := slices.Index(k.source.InputNames, name); i >= 0 {
 		data, err := arrayBytes(inputs[i])
@@ -107,6 +123,25 @@ func outputBuffer(o mlxc.Output, content *mlxc.Array, init *float32) (checked.Bu
 		b.Data = slices.Repeat(one, like.Size())
 	}
 	return b, err
+}
+
+// vectorName matches Metal's vector types, without and with the word packed.
+var vectorName = regexp.MustCompile(`^(packed_)?[a-z]+([234])$`)
+
+// padding is how many bytes in a row an element of this type may leave unwritten: the fourth lane of
+// a vector of three, and in a structure less than the alignment of Metal's widest type.
+func (s *checkedRun) padding(element string, b checked.Buffer) int {
+	plain := slices.ContainsFunc(s.kernel.parsed.Template, func(t msl.TemplateParameter) bool { return t.Name == element })
+	if _, ok := elementDTypes[element]; ok || plain || strings.HasPrefix(element, "atomic") {
+		return 0
+	}
+	switch m := vectorName.FindStringSubmatch(element); {
+	case m == nil:
+		return 15
+	case m[1] == "" && m[2] == "3":
+		return b.Cell
+	}
+	return 0
 }
 
 // cellSize is the size of the numbers of a dtype.

@@ -4,14 +4,46 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // spaces is what the check of address spaces says of a text.
 type spaces struct {
 	findings  []Finding
 	unchecked string // why it did not read all of it
+}
+
+// addressSpaces checks the text of a launch. MLX passes an input of 8 elements or more in device memory,
+// where a complete shader may need the constant memory that its signature declares. What is wrong for
+// that reason alone puts the launch outside of MLX.
+func (k *Kernel) addressSpaces(ctx context.Context, l Launch, inputs []*mlxc.Array, text string) (found spaces, outside []string, err error) {
+	found, err = k.checkSpaces(ctx, string(k.signature(nil, l, inputs)), text)
+	if err != nil || len(found.findings) == 0 {
+		return found, nil, err
+	}
+	constant := slices.Clone(inputs)
+	for i, b := range k.source.Inputs {
+		if b.Space == msl.Constant && !b.Reference && inputs[i].Size() >= inDevice {
+			constant[i] = mlxc.Zeros(inputs[i].DType(), smallShape...)
+			defer constant[i].Free()
+			outside = append(outside, fmt.Sprintf("the kernel needs the input %s in constant memory, and MLX passes %d elements in device memory: declare it device, or give it fewer than %d",
+				b.Name, inputs[i].Size(), inDevice))
+		}
+	}
+	if len(outside) == 0 {
+		return found, nil, nil
+	}
+	if text, err = k.generate(l, constant); err != nil {
+		return found, nil, err
+	}
+	asDeclared, err := k.checkSpaces(ctx, string(k.signature(nil, l, constant)), text)
+	if err != nil || len(asDeclared.findings) >= len(found.findings) {
+		return found, nil, err
+	}
+	return asDeclared, outside, nil
 }
 
 // checkSpaces looks for what Apple's compiler would refuse about address spaces, and of ambiguous

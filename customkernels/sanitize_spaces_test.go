@@ -1,6 +1,7 @@
 package customkernels
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,4 +91,44 @@ func TestSanitizeWithoutClang(t *testing.T) {
 			require.Equal(t, 3, r.Schedules)
 		})
 	}
+}
+
+// A complete shader may take a table of any size in constant memory. MLX puts 8 elements or more into
+// device memory, which is no fault of the shader.
+func TestSanitizeOfConstantTables(t *testing.T) {
+	const text = `
+inline float pick(constant float* table, uint i) { return table[i %% 16]; }
+kernel void f(constant float* table [[buffer(0)]], constant float* other [[buffer(1)]], device float* y [[buffer(2)]], uint i [[thread_position_in_grid]]) {
+  constant float* second = other + 1;
+  y[i] = pick(table, i) + second[i %% 4]; %s
+}
+`
+	l := launchBetweenSpaces()
+	for more, want := range map[string]int{"": 0, "device const float* p = table;": 1} {
+		k := inline(t, fmt.Sprintf(text, more))
+		r, err := k.Sanitize(t.Context(), l, SanitizeConfig{Schedules: 1}, mlxc.Arange(mlxc.Float32, 0, 16, 1), mlxc.Arange(mlxc.Float32, 0, 7, 1))
+		require.NoError(t, err)
+		if r.Unchecked != "" {
+			t.Skip(r.Unchecked)
+		}
+		require.Len(t, r.Findings, want)
+		require.Equal(t, "the kernel needs the input table in constant memory, and MLX passes 16 elements in device memory: declare it device, or give it fewer than 8", r.OutsideMLX)
+	}
+}
+
+// A buffer may have the name of what MLX adds for another one, and be passed on.
+func TestSanitizeOfOwnStrides(t *testing.T) {
+	k := inline(t, `
+inline uint first(constant uint* strides) { return strides[0]; }
+kernel void f(device const float* x [[buffer(0)]], constant uint* x_strides [[buffer(1)]], device float* y [[buffer(2)]],
+    uint i [[thread_position_in_grid]]) {
+  y[i] = x[i] * first(x_strides);
+}
+`)
+	strides := mlxc.FromSlice([]uint32{2, 1})
+	r, err := k.Sanitize(t.Context(), launchBetweenSpaces(), SanitizeConfig{Schedules: 1}, mlxc.Arange(mlxc.Float32, 0, 32, 1), strides)
+	require.NoError(t, err)
+	require.Empty(t, r.Findings)
+	require.Equal(t, "x_strides", r.Traffic.Buffers[1].Name)
+	require.Equal(t, float32(62), floats(t, r.Outputs[0])[31])
 }

@@ -49,3 +49,20 @@ kernel void f(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]])
 		}
 	}
 }
+
+// An output that the launch calls undefined may stay so, in whole or in part.
+func TestSanitizeOfUndefinedOutputs(t *testing.T) {
+	k := inline(t, `
+kernel void f(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+  y[i] = 1;
+}
+`)
+	for output, want := range map[string]int{"out": 1, "undefined": 0} {
+		s := oneLaunch(t, "grid=8 threadgroup=8 y="+output+":float32[16]\n")
+		l, inputs, err := s.Arguments(k, 1)
+		require.NoError(t, err)
+		r, err := k.Sanitize(t.Context(), l, SanitizeConfig{Schedules: 1}, inputs...)
+		require.NoError(t, err)
+		require.Len(t, r.Findings, want)
+	}
+}

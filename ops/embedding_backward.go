@@ -82,6 +82,7 @@ func sumRuns(on launcher, dy, keys *mlxc.Array, slots int) *mlxc.Array {
 			Threadgroup: [3]int{forSegments.threads},
 			Template:    template,
 			Outputs:     []mlxc.Output{{Shape: []int{segments, width}, DType: mlxc.Float32}},
+			Undefined:   []string{"partial"}, // the rows of segments with several slots
 		}, dy, keys, order, slotCount, segmentLength, segmentCount, widthCount, shareCount)[0]
 	}
 	defer partial.Free()

@@ -36,7 +36,8 @@ func layerNormBackward(on launcher, x, weight, bias, dy *mlxc.Array, eps float32
 				mlxc.TemplateArg{Name: "U", Value: g.loose},
 				mlxc.TemplateArg{Name: "L", Value: g.loose}, // a processor's vectors, or the fewest registers
 				mlxc.TemplateArg{Name: "AHEAD", Value: g.ahead}),
-			Outputs: []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, layerNormPartial(weight, bias, g, width)},
+			Outputs:   []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, layerNormPartial(weight, bias, g, width)},
+			Undefined: layerNormUndefined(weight, bias),
 		}, x, n.w, n.dy, n.args.rows, n.args.width, n.args.eps)
 	} else {
 		g.groups = max(g.groups/2, 1) // there are two matrices of their sums
@@ -55,6 +56,7 @@ func layerNormBackward(on launcher, x, weight, bias, dy *mlxc.Array, eps float32
 			Threadgroup: [3]int{g.threads, 1},
 			Template:    template,
 			Outputs:     []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, layerNormPartial(weight, bias, g, width)},
+			Undefined:   layerNormUndefined(weight, bias),
 		}, x, n.w, n.dy, statistics, n.args.rows, n.args.width)
 	}
 	dx, partial := results[0], results[1]
@@ -151,6 +153,14 @@ func layerNormPartial(weight, bias *mlxc.Array, g rowGeometry, width int) mlxc.O
 		return mlxc.Output{Shape: []int{1}, DType: mlxc.Float32} // not written
 	}
 	return mlxc.Output{Shape: []int{matrices, g.groups, width}, DType: mlxc.Float32}
+}
+
+// layerNormUndefined names the output of layerNormPartial if there are no parameters to sum for.
+func layerNormUndefined(weight, bias *mlxc.Array) []string {
+	if weight == nil && bias == nil {
+		return []string{"partial"}
+	}
+	return nil
 }
 
 // layerNormGradients puts the sums, of dweight and dbias, in the place of the parameters

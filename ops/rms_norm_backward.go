@@ -35,9 +35,9 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 	dtype, chunk := mlxc.TemplateArg{Name: "T", Value: x.DType()}, mlxc.TemplateArg{Name: "C", Value: g.chunk}
 	hasWeight := mlxc.TemplateArg{Name: "HAS_WEIGHT", Value: weight != nil}
 	template := []mlxc.TemplateArg{dtype, chunk, {Name: "R", Value: g.packs}, hasWeight, {Name: "HAS_SUM", Value: dh != nil}}
-	partials := mlxc.Output{Shape: []int{1}, DType: mlxc.Float32} // not written
+	partials, undefined := mlxc.Output{Shape: []int{1}, DType: mlxc.Float32}, []string{"partial_dw"}
 	if weight != nil {
-		partials.Shape = []int{g.groups, width}
+		partials.Shape, undefined = []int{g.groups, width}, nil
 	}
 
 	var results []*mlxc.Array
@@ -50,7 +50,8 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 				mlxc.TemplateArg{Name: "H", Value: g.heldAs},
 				mlxc.TemplateArg{Name: "U", Value: g.loose},
 				mlxc.TemplateArg{Name: "AHEAD", Value: g.ahead}),
-			Outputs: []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, partials},
+			Outputs:   []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, partials},
+			Undefined: undefined,
 		}, x, n.w, n.dy, sum, n.args.rows, n.args.width, n.args.eps)
 	} else {
 		together := rowsTogether(on.device)
@@ -67,6 +68,7 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 			Threadgroup: [3]int{g.threads, 1},
 			Template:    template,
 			Outputs:     []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, partials},
+			Undefined:   undefined,
 		}, x, n.w, n.dy, sum, statistics, n.args.rows, n.args.width)
 	}
 	dx, partial := results[0], results[1]

@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
@@ -60,64 +58,55 @@ func shippedLaunches(set ops.CaseSet) []kernelLaunch {
 	return list
 }
 
-// fileLaunches are those that the files' launch descriptions ask for, and the kernels that no
-// description is of.
-func fileLaunches(files []string, seed uint64) (list []kernelLaunch, without []string, err error) {
-	for _, file := range files {
-		launches, rest, err := launchesOf(file, seed)
-		if err != nil {
-			return nil, nil, err
-		}
-		list = append(list, launches...)
-		without = append(without, rest...)
-	}
-	return list, without, nil
+// failedFile is a shader file of which not everything could be launched.
+type failedFile struct {
+	File  string `json:"file"`
+	Error string `json:"error"`
 }
 
-// anyFile opens files wherever they are. The functions of package os that make a file system allow
-// only paths below a folder, and so a shader would lose the name that the user gave it. The shader itself
-// has been read: from a pipe it can be read once.
-type anyFile struct {
-	shader string
-	text   []byte
+func (f failedFile) String() string { return fmt.Sprintf("%s: error: not run: %s\n", f.File, f.Error) }
+
+// chosenLaunches are the launches that flags ask for, and what was left out.
+type chosenLaunches struct {
+	list    []kernelLaunch
+	without []string // kernels that no description is of
+	failed  []failedFile
 }
 
-// Open implements [fs.FS], but for the names that it takes.
-func (anyFile) Open(name string) (fs.File, error) { return os.Open(name) }
-
-// ReadFile implements [fs.ReadFileFS] in the same way.
-func (f anyFile) ReadFile(name string) ([]byte, error) {
-	if name == f.shader {
-		return slices.Clone(f.text), nil
-	}
-	return os.ReadFile(name)
-}
-
-func launchesOf(file string, seed uint64) (list []kernelLaunch, without []string, err error) {
-	text, err := os.ReadFile(file)
+// add adds the launches of a file. A file that cannot be read, and a description that does not fit
+// its kernel, are failures of their own.
+func (c *chosenLaunches) add(file string, include []string, seed uint64) {
+	fail := func(err error) { c.failed = append(c.failed, failedFile{file, message(err)}) }
+	files, err := newShaderFiles(file, include)
 	if err != nil {
-		return nil, nil, err
+		fail(err)
+		return
 	}
-	lib, err := customkernels.Load(anyFile{file, text}, file)
+	lib, err := customkernels.Load(files, file)
 	if err != nil {
-		return nil, nil, err
+		fail(err)
+		return
 	}
-	specs, err := customkernels.ParseLaunches(text)
+	specs, err := customkernels.ParseLaunches(files.text)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", file, err)
+		fail(err)
+		return
 	}
-	launched := map[string]bool{}
+	described := map[string]bool{}
 	for _, spec := range specs {
+		described[spec.Kernel] = true
 		k, err := lib.Kernel(spec.Kernel, spec.Options()...)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: line %d: launch description: %w", file, spec.Line, err)
+			fail(fmt.Errorf("line %d: launch description: %w", spec.Line, err))
+			continue
 		}
+		described[k.Name()] = true
 		launch, inputs, err := spec.Arguments(k, seed)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", file, err)
+			fail(err)
+			continue
 		}
-		launched[k.Name()] = true
-		list = append(list, kernelLaunch{
+		c.list = append(c.list, kernelLaunch{
 			kernel: k,
 			file:   file,
 			label:  fmt.Sprintf("described at line %d", spec.Line),
@@ -126,11 +115,10 @@ func launchesOf(file string, seed uint64) (list []kernelLaunch, without []string
 		})
 	}
 	for _, name := range lib.Names() {
-		if !launched[name] {
-			without = append(without, file+": "+name)
+		if !described[name] {
+			c.without = append(c.without, file+": "+name)
 		}
 	}
-	return list, without, nil
 }
 
 // pick keeps the launches whose names match, all if there is no pattern.
@@ -149,9 +137,10 @@ func pick(list []kernelLaunch, pattern *regexp.Regexp) []kernelLaunch {
 
 // launchFlags choose launches: those of the commands that run kernels.
 type launchFlags struct {
-	Files []string `arg:"" optional:"" name:"file" help:"Shader files with launch descriptions. Without any, the kernels of this project."`
-	Case  string   `help:"Only launches whose names match this regular expression, such as '^scale |float16'." placeholder:"REGEXP"`
-	Seed  uint64   `help:"Decides the random inputs of launch descriptions and the shuffled orders of threads (default: ${default})." default:"1" placeholder:"S"`
+	Files   []string `arg:"" optional:"" name:"file" help:"Shader files with launch descriptions. Without any, the kernels of this project."`
+	Include []string `name:"include" help:"A folder whose files the shaders may include, besides those below a shader's own folder. May be given several times." placeholder:"DIR"`
+	Case    string   `help:"Only launches whose names match this regular expression, such as '^scale |float16'." placeholder:"REGEXP"`
+	Seed    uint64   `help:"Decides the random inputs of launch descriptions and the shuffled orders of threads (default: ${default})." default:"1" placeholder:"S"`
 
 	pattern *regexp.Regexp
 }
@@ -181,10 +170,14 @@ func checkFile(file string) error {
 }
 
 // launches are those that the flags ask for; with no file, those of set.
-func (f *launchFlags) launches(set ops.CaseSet) (list []kernelLaunch, without []string, err error) {
+func (f *launchFlags) launches(set ops.CaseSet) chosenLaunches {
+	var c chosenLaunches
 	if len(f.Files) == 0 {
-		return pick(shippedLaunches(set), f.pattern), nil, nil
+		c.list = shippedLaunches(set)
 	}
-	list, without, err = fileLaunches(f.Files, f.Seed)
-	return pick(list, f.pattern), without, err
+	for _, file := range f.Files {
+		c.add(file, f.Include, f.Seed)
+	}
+	c.list = pick(c.list, f.pattern)
+	return c
 }

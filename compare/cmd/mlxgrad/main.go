@@ -91,6 +91,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		kong.Description("Gradients of MLX, held against MLX's own and against a float64 oracle, and Metal kernels, checked on any machine."),
 		kong.Writers(stdout, stderr),
 		kong.BindTo(stdout, (*io.Writer)(nil)),
+		kong.Bind(streams{stdout, stderr}),
 		kong.Vars{"ops": opNames(), "benchOps": benchOpNames()},
 	)
 	if err != nil {

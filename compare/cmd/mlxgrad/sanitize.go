@@ -23,13 +23,13 @@ type sanitizeCommand struct {
 	Strict    bool          `help:"Let findings about portability fail as errors do. Always so for this project's kernels."`
 	Schedules int           `help:"How many orders of threads to try: in order, reversed, and from the third on shuffled (default: ${default})." default:"3" placeholder:"N"`
 	Timeout   time.Duration `help:"How long all schedules of a launch may take together (default: ${default})." default:"1m" placeholder:"TIME"`
-	JSON      string        `name:"json" help:"Also write the report as JSON to this file." placeholder:"FILE"`
+	JSON      string        `name:"json" help:"Also write the report as JSON to this file, or with - to standard output, and the text to standard error." placeholder:"FILE"`
 }
 
 // Help is what --help says beyond the flags.
 func (*sanitizeCommand) Help() string {
 	return `Runs kernels on this machine's CPU under a checker that finds what a GPU hides: data races, accesses
-out of bounds, reads of what nobody wrote, barriers and SIMD functions that some threads miss, and launches
+out of bounds, reads of what no thread wrote, outputs that no thread writes, barriers and SIMD functions that some threads miss, and launches
 that crash or never end.
 
 A shader file says in a comment how its kernels are launched:
@@ -55,25 +55,25 @@ func (c *sanitizeCommand) Validate() error {
 	return checkFileOf("--json", c.JSON)
 }
 
-// Run checks, and reports on w and in the JSON file.
-func (c *sanitizeCommand) Run(w io.Writer) error {
+// Run checks, and reports as text and in the JSON file.
+func (c *sanitizeCommand) Run(s streams) error {
 	if err := checkMLX(); err != nil {
 		return err
 	}
 	ctx, stop := untilSignal()
 	defer stop()
-	launches, without, err := c.launches(ops.RaggedCases)
-	if err != nil {
-		return err
+	chosen := c.launches(ops.RaggedCases)
+	r := newSanitizeReport(c, chosen)
+	out := &printer{w: s.text(c.JSON)}
+	for _, f := range chosen.failed {
+		out.print(f.String())
 	}
-	r := newSanitizeReport(c, without)
-	out := &printer{w: w}
-	c.check(ctx, launches, func(done []sanitizedLaunch) {
+	c.check(ctx, chosen.list, func(done []sanitizedLaunch) {
 		out.print(r.add(done))
 	})
 	r.Incomplete = ctx.Err() != nil
 	out.print(r.summary())
-	if err := writeJSON(c.JSON, r); err != nil {
+	if err := s.writeJSON(c.JSON, r); err != nil {
 		return err
 	}
 	switch {
@@ -169,6 +169,9 @@ func (c *sanitizeCommand) replay() string {
 	}
 	if c.Case != "" {
 		words = append(words, "--case="+shellQuote(c.Case))
+	}
+	for _, folder := range c.Include {
+		words = append(words, "--include="+shellQuote(folder))
 	}
 	for _, file := range c.Files {
 		words = append(words, shellQuote(file))

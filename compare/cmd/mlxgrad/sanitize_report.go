@@ -16,18 +16,21 @@ type sanitizeReport struct {
 	Compiler  string `json:"compiler"`
 	Seed      uint64 `json:"seed"`
 	Schedules int    `json:"schedules"`
-	Strict    bool   `json:"strict"` // Whether findings about portability count.
+	Strict    bool   `json:"strict"` // Whether findings about portability and unchecked launches count.
 	Replay    string `json:"replay"` // The command that does the same again.
 
 	Incomplete bool `json:"incomplete"` // The run was interrupted.
 	// Kernels and LaunchCount are of those that ran. Errors and Portability count a finding once,
-	// however many launches of its kernel have it, and Errors also launches that could not be run.
+	// however many launches of its kernel have it, and Errors also launches and files that could not be run.
+	// Unchecked counts launches whose address spaces were not checked.
 	Kernels     int `json:"kernels"`
 	LaunchCount int `json:"launch_count"`
 	Errors      int `json:"errors"`
 	Portability int `json:"portability"`
+	Unchecked   int `json:"unchecked"`
 	// WithoutLaunch are kernels of the files that no launch description is of.
 	WithoutLaunch []string          `json:"without_launch"`
+	FailedFiles   []failedFile      `json:"failed_files"`
 	Launches      []sanitizedLaunch `json:"launches"`
 }
 
@@ -79,10 +82,11 @@ type findingAt struct {
 	Thread [3]int `json:"thread"`
 }
 
-func newSanitizeReport(c *sanitizeCommand, without []string) *sanitizeReport {
+func newSanitizeReport(c *sanitizeCommand, chosen chosenLaunches) *sanitizeReport {
 	r := &sanitizeReport{
 		MLX: mlxc.Version(), Seed: c.Seed, Schedules: c.Schedules, Strict: c.strict(), Replay: c.replay(),
-		WithoutLaunch: append([]string{}, without...), Launches: []sanitizedLaunch{},
+		WithoutLaunch: append([]string{}, chosen.without...), FailedFiles: append([]failedFile{}, chosen.failed...),
+		Launches: []sanitizedLaunch{}, Errors: len(chosen.failed),
 	}
 	if compiler, err := customkernels.HostCompiler(); err == nil {
 		r.Compiler = compiler
@@ -121,7 +125,7 @@ func newSanitizeFinding(f customkernels.Finding) sanitizeFinding {
 		other := site(f.Other)
 		j.Other = &other
 	}
-	if f.Schedule == "" || f.Kind == customkernels.FindingOrderDependent {
+	if f.Schedule == "" || f.Kind == customkernels.FindingOrderDependent || f.Kind == customkernels.FindingUnwrittenOutput {
 		return j // It shows without running, or is of all threads.
 	}
 	for i, t := range f.Threads {
@@ -156,6 +160,11 @@ func (r *sanitizeReport) add(launches []sanitizedLaunch) string {
 	}
 	r.Errors += errors
 	r.Portability += portability
+	for _, l := range launches {
+		if l.Unchecked != "" {
+			r.Unchecked++
+		}
+	}
 	verdict := "ok"
 	if errors+portability > 0 {
 		verdict = count(errors, "error") + ", " + count(portability, "portability finding")
@@ -288,7 +297,7 @@ func (g findingGroup) String() string {
 
 // failed reports whether the run is one that fails CI.
 func (r *sanitizeReport) failed() bool {
-	return r.LaunchCount == 0 || r.Errors > 0 || r.Strict && r.Portability > 0
+	return r.LaunchCount == 0 || r.Errors > 0 || r.Strict && r.Portability+r.Unchecked > 0
 }
 
 // summary is the end of the page.

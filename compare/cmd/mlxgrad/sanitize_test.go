@@ -39,7 +39,7 @@ func TestFindingsOfSeveralLaunchesAreOne(t *testing.T) {
 		{Kernel: "f", Launch: "2", Findings: []sanitizeFinding{race(2, 1), race(2, 2)}},
 		{Kernel: "f", Launch: "3", Error: "no"},
 	}
-	r := newSanitizeReport(&sanitizeCommand{}, nil)
+	r := newSanitizeReport(&sanitizeCommand{}, chosenLaunches{})
 	text := r.add(launches)
 	require.Equal(t, 3, r.Errors, "two races and a launch that was not run")
 	require.Equal(t, 1, r.Portability)
@@ -48,7 +48,7 @@ func TestFindingsOfSeveralLaunchesAreOne(t *testing.T) {
 	require.True(t, r.failed())
 }
 
-// What a launch could not be checked for, or MLX cannot do with it, stands below its kernel once, and fails nothing.
+// What a launch could not be checked for, or MLX cannot do with it, stands below its kernel once.
 func TestRemarksOnLaunches(t *testing.T) {
 	kernel := customkernels.SanitizeReport{Schedules: 3, SameBits: true}
 	unread, outside := kernel, kernel
@@ -58,7 +58,7 @@ func TestRemarksOnLaunches(t *testing.T) {
 	require.NoError(t, err)
 	k, err := lib.Kernel("")
 	require.NoError(t, err)
-	r := newSanitizeReport(&sanitizeCommand{}, nil)
+	r := newSanitizeReport(&sanitizeCommand{launchFlags: launchFlags{Files: []string{"f.metal"}}}, chosenLaunches{})
 	require.Equal(t, "softmax: 3 launches: ok\n"+
 		"f.metal: outside MLX (c): y is read and written\n"+
 		"f.metal: address spaces not checked (b and 1 more): clang is missing\n",
@@ -68,7 +68,10 @@ func TestRemarksOnLaunches(t *testing.T) {
 			newSanitizedLaunch(kernelLaunch{kernel: k, file: "f.metal", label: "c"}, &outside, nil),
 		}))
 	require.Zero(t, r.Errors)
+	require.Equal(t, 2, r.Unchecked)
 	require.False(t, r.failed())
+	r.Strict = true
+	require.True(t, r.failed(), "with --strict every launch must have been checked")
 }
 
 // Outputs that depend on the order of threads have none to blame.
@@ -89,6 +92,8 @@ func TestWhatFailsARun(t *testing.T) {
 		{sanitizeReport{LaunchCount: 1, Errors: 1}, true},
 		{sanitizeReport{LaunchCount: 1, Portability: 1}, false},
 		{sanitizeReport{LaunchCount: 1, Portability: 1, Strict: true}, true},
+		{sanitizeReport{LaunchCount: 1, Unchecked: 1}, false},
+		{sanitizeReport{LaunchCount: 1, Unchecked: 1, Strict: true}, true},
 	} {
 		require.Equal(t, c.failed, c.report.failed(), "%+v", c.report)
 	}

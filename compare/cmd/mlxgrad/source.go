@@ -12,11 +12,12 @@ import (
 
 // sourceCommand is "mlxgrad source".
 type sourceCommand struct {
-	Kernel string `arg:"" help:"The kernel's name."`
-	File   string `help:"A shader file that has the kernel with a launch description. Else it is one of this project." placeholder:"FILE"`
-	DType  string `name:"dtype" help:"For a kernel of this project, its dtype: ${enum} (default: ${default})." enum:"float32,float16,bfloat16" default:"float32" placeholder:"DTYPE"`
-	Device string `help:"For a kernel of this project, the devices whose geometry it has: ${enum} (default: ${default}). Of classes with the same launch the first is named." enum:"host,apple,cuda" default:"apple" placeholder:"DEVICE"`
-	Launch int    `help:"For a kernel of a file, which of its launch descriptions, from 1 on (default: ${default})." default:"1" placeholder:"N"`
+	Kernel  string   `arg:"" help:"The kernel's name."`
+	File    string   `help:"A shader file that has the kernel with a launch description. Else it is one of this project." placeholder:"FILE"`
+	Include []string `name:"include" help:"A folder whose files the shader may include, besides those below its own folder. May be given several times." placeholder:"DIR"`
+	DType   string   `name:"dtype" help:"For a kernel of this project, its dtype: ${enum} (default: ${default})." enum:"float32,float16,bfloat16" default:"float32" placeholder:"DTYPE"`
+	Device  string   `help:"For a kernel of this project, the devices whose geometry it has: ${enum} (default: ${default}). Of classes with the same launch the first is named." enum:"host,apple,cuda" default:"apple" placeholder:"DEVICE"`
+	Launch  int      `help:"For a kernel of a file, which of its launch descriptions, from 1 on (default: ${default})." default:"1" placeholder:"N"`
 }
 
 // Help is what --help says beyond the flags.
@@ -52,17 +53,15 @@ func (c *sourceCommand) Run(w io.Writer) error {
 
 // find finds the launch that was asked for.
 func (c *sourceCommand) find() (kernelLaunch, error) {
-	var list []kernelLaunch
-	var without []string
-	var err error
+	var chosen chosenLaunches
 	if c.File == "" {
-		list = shippedLaunches(ops.TypicalCases)
-	} else if list, without, err = launchesOf(c.File, 1); err != nil {
-		return kernelLaunch{}, err
+		chosen.list = shippedLaunches(ops.TypicalCases)
+	} else if chosen.add(c.File, c.Include, 1); len(chosen.failed) > 0 {
+		return kernelLaunch{}, errors.New(chosen.failed[0].File + ": " + chosen.failed[0].Error)
 	}
 	var names, others []string
 	var found []kernelLaunch
-	for _, l := range list {
+	for _, l := range chosen.list {
 		if !slices.Contains(names, l.kernel.Name()) {
 			names = append(names, l.kernel.Name())
 		}
@@ -84,7 +83,7 @@ func (c *sourceCommand) find() (kernelLaunch, error) {
 		return kernelLaunch{}, fmt.Errorf("%s has no launch of its own for %s on %s: use --device %s", c.Kernel, c.DType, c.Device, strings.Join(others, " or "))
 	case len(found) > 0:
 		return kernelLaunch{}, fmt.Errorf("%s has %s: --launch is at most that", c.Kernel, count(len(found), "launch description"))
-	case slices.Contains(without, c.File+": "+c.Kernel):
+	case slices.Contains(chosen.without, c.File+": "+c.Kernel):
 		return kernelLaunch{}, fmt.Errorf("%s: %s has no launch description: docs/sanitize.md says how to write one", c.File, c.Kernel)
 	}
 	return kernelLaunch{}, fmt.Errorf("there is no kernel %s: there are %s", c.Kernel, strings.Join(names, ", "))

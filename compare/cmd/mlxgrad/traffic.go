@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +19,7 @@ import (
 type trafficCommand struct {
 	launchFlags
 	Timeout time.Duration `help:"How long a launch may take (default: ${default})." default:"1m" placeholder:"TIME"`
-	JSON    string        `name:"json" help:"Also write the report as JSON to this file." placeholder:"FILE"`
+	JSON    string        `name:"json" help:"Also write the report as JSON to this file, or with - to standard output, and the text to standard error." placeholder:"FILE"`
 }
 
 // Help is what --help says beyond the flags.
@@ -54,6 +53,7 @@ type trafficReport struct {
 	Incomplete bool   `json:"incomplete"` // The run was interrupted.
 	// WithoutLaunch are kernels of the files that no launch description is of.
 	WithoutLaunch []string        `json:"without_launch"`
+	FailedFiles   []failedFile    `json:"failed_files"`
 	Launches      []launchTraffic `json:"launches"`
 }
 
@@ -82,21 +82,24 @@ type bufferTraffic struct {
 	Ratio       float64 `json:"ratio"`
 }
 
-// Run counts, and reports on w and in the JSON file.
-func (c *trafficCommand) Run(w io.Writer) error {
+// Run counts, and reports as text and in the JSON file.
+func (c *trafficCommand) Run(s streams) error {
 	if err := checkMLX(); err != nil {
 		return err
 	}
 	ctx, stop := untilSignal()
 	defer stop()
-	launches, without, err := c.launches(ops.TypicalCases)
-	if err != nil {
-		return err
+	chosen := c.launches(ops.TypicalCases)
+	r := &trafficReport{
+		MLX: mlxc.Version(), WithoutLaunch: append([]string{}, chosen.without...),
+		FailedFiles: append([]failedFile{}, chosen.failed...), Launches: []launchTraffic{},
 	}
-	r := &trafficReport{MLX: mlxc.Version(), WithoutLaunch: append([]string{}, without...), Launches: []launchTraffic{}}
-	out := &printer{w: w}
-	failed := false
-	for _, l := range launches {
+	out := &printer{w: s.text(c.JSON)}
+	for _, f := range chosen.failed {
+		out.print(f.String())
+	}
+	failed := len(chosen.failed) > 0
+	for _, l := range chosen.list {
 		report, err := l.kernel.Sanitize(ctx, l.launch, customkernels.SanitizeConfig{
 			Schedules: 1, Seed: c.Seed, Timeout: c.Timeout,
 		}, l.inputs()...)
@@ -112,7 +115,7 @@ func (c *trafficCommand) Run(w io.Writer) error {
 		out.print(t.String())
 	}
 	out.print(r.summary())
-	if err := writeJSON(c.JSON, r); err != nil {
+	if err := s.writeJSON(c.JSON, r); err != nil {
 		return err
 	}
 	switch {
@@ -120,7 +123,7 @@ func (c *trafficCommand) Run(w io.Writer) error {
 		return fmt.Errorf("printing the report: %w", out.err)
 	case r.Incomplete:
 		return errInterrupted
-	case len(launches) == 0 || failed:
+	case len(chosen.list) == 0 || failed:
 		return errFailed
 	}
 	return nil

@@ -29,7 +29,8 @@ type Program struct {
 	Flags    string
 	Source   string // file name of the shader's text in the debug information
 
-	text string
+	text  string
+	plain bool // without instrumentation, so that its findings mean nothing
 
 	symbolsOnce sync.Once
 	symbols     *symbols
@@ -50,28 +51,40 @@ var runtimeFlags = []string{
 // lead the copies that compilers leave to the C library through the checker.
 var linkFlags = []string{"-no-pie", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"}
 
-// An initial value is what a thread's variables hold before the kernel sets them.
-type initial string
+// A variant says how a shader is compiled: what a thread's variables hold before the kernel sets
+// them, and whether accesses are instrumented.
+type variant struct {
+	variables string // the argument of -ftrivial-auto-var-init
+	plain     bool   // neither instrumented nor optimized
+}
 
-const (
-	pattern initial = "pattern" // bits that make a number huge, or none
-	zero    initial = "zero"
+var (
+	pattern   = variant{variables: "pattern"} // bits that make a number huge, or none
+	zero      = variant{variables: "zero"}
+	plainZero = variant{variables: "zero", plain: true}
 )
 
 // shaderFlags compile a shader. Of the optimisations only the mild ones are on:
 // accesses stay those of the text, and each has its line. Values stay in registers where they
 // can, for there is a call at each access. A large frame touches every page of
 // the stack, and so meets the guard page rather than a neighbour's stack.
-func shaderFlags(t *host.Toolchain, variables initial) []string {
+func shaderFlags(t *host.Toolchain, v variant) []string {
+	if v.plain {
+		f := append([]string{"-O0", "-DMLXG_CHECKED", "-fno-pie", "-fstack-clash-protection"}, t.Flags()...)
+		if t.Clang() {
+			f = append(f, "-Xclang")
+		}
+		return append(f, "-ftrivial-auto-var-init="+v.variables)
+	}
 	f := append([]string{"-O1", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fsanitize=thread", "-fno-pie", "-fstack-clash-protection"}, t.Flags()...)
 	if t.Clang() {
 		// Not alignment: clang leaves out what most matters, copies of whole vectors, and
 		// with it loads again what a thread has in registers, which counts as traffic.
-		return append(f, "-fsanitize=array-bounds,shift-exponent", "-Xclang", "-ftrivial-auto-var-init="+string(variables),
+		return append(f, "-fsanitize=array-bounds,shift-exponent", "-Xclang", "-ftrivial-auto-var-init="+v.variables,
 			"-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-func-entry-exit=0")
 	}
 	// Where variables lie is not asked, and to find out is a quarter of the time.
-	return append(f, "-fno-var-tracking", "-fcaller-saves", "-fsanitize=alignment,bounds-strict,shift-exponent", "-ftrivial-auto-var-init="+string(variables),
+	return append(f, "-fno-var-tracking", "-fcaller-saves", "-fsanitize=alignment,bounds-strict,shift-exponent", "-ftrivial-auto-var-init="+v.variables,
 		"--param", "tsan-instrument-func-entry-exit=0")
 }
 
@@ -81,8 +94,8 @@ var builds sync.Map // programs by key, which keep their debug information
 // are those of host.Compile.
 func Build(ctx context.Context, text string) (*Program, error) { return programFor(ctx, text, pattern) }
 
-// programFor is Build for variables of an initial value.
-func programFor(ctx context.Context, text string, variables initial) (*Program, error) {
+// programFor is Build for a variant.
+func programFor(ctx context.Context, text string, v variant) (*Program, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("checked: the checker runs on Linux only, not on %s", runtime.GOOS)
 	}
@@ -92,7 +105,7 @@ func programFor(ctx context.Context, text string, variables initial) (*Program, 
 	if err != nil {
 		return nil, err
 	}
-	flags := shaderFlags(t, variables)
+	flags := shaderFlags(t, v)
 	key := host.Hash(append(append([]string{t.Key(), workerHash(), text}, flags...), linkFlags...)...)
 	path, ok := host.Find(key + ".checked")
 	if !ok {
@@ -104,7 +117,7 @@ func programFor(ctx context.Context, text string, variables initial) (*Program, 
 			return nil, err
 		}
 	}
-	p, _ := builds.LoadOrStore(key, &Program{Path: path, Compiler: t.String(), Flags: strings.Join(flags, " "), Source: source, text: text})
+	p, _ := builds.LoadOrStore(key, &Program{Path: path, Compiler: t.String(), Flags: strings.Join(flags, " "), Source: source, text: text, plain: v.plain})
 	return p.(*Program), nil
 }
 

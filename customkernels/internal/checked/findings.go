@@ -56,6 +56,9 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 		}
 		if f.Kind == OutOfBounds && f.Slot < 0 && f.Detail > 0 {
 			f.Index, f.ArraySize = f.Offset, int64(f.Detail)
+			if f.ArraySize == 1 && len(f.Path) > 0 && flexible(p.text, f.Path[0].Line) {
+				continue
+			}
 		}
 		if f.Kind == DivergentBarrier && f.OtherThread >= 0 && slices.Equal(f.Path, f.OtherPath) {
 			continue // one barrier that the compiler has doubled

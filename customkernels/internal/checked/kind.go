@@ -23,4 +23,6 @@ const (
 	NeverRead
 	Misaligned
 	Shift
+	UnwrittenOutput
+	DroppedElement
 )

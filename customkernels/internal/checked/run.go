@@ -19,6 +19,9 @@ type Buffer struct {
 	Cell     int    // bytes that the shadow tells apart: the size of a number
 	Element  int    // bytes that an index of the buffer counts
 	Writable bool
+	// Padding is the size of the longest stretch that may lie between the members of an element and
+	// that no store need write, in bytes.
+	Padding int
 
 	expected []byte // what the kernel is to write, nil: that is not known
 }
@@ -50,7 +53,7 @@ type Finding struct {
 	Index, ArraySize        int64 // of an index beyond an array whose type tells its size, else 0
 	Detail                  int
 	Address                 uint64
-	Count                   int
+	Count                   int // how often; of an UnwrittenOutput the elements
 }
 
 // A Slot is a buffer or a threadgroup variable with its traffic.
@@ -162,6 +165,9 @@ func (p *Program) result(path string, l Launch) (*Result, error) {
 			r.Outputs = append(r.Outputs, outputs[:b.Size])
 			outputs = outputs[b.Size:]
 		}
+	}
+	if p.plain {
+		return r, nil
 	}
 	return r, p.translate(r, findings, l.Located)
 }

@@ -1,41 +1,43 @@
 package checked
 
 import (
+	"bytes"
 	"context"
-	"encoding/binary"
+	"errors"
 	"slices"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 )
 
-// findUninitialised looks for outputs that were computed from variables that a thread has not
-// set, and adds their stores to the findings.
+// findUninitialised adds a finding for each store of a value that was computed from variables that a
+// thread has not set.
 //
-// The variables of a program begin with a pattern that makes a number huge, or none at all. Where
-// an output is such a number the launch is run once more, by a program whose variables begin with
-// zero. What differs then depends on them; a kernel that makes such numbers of its inputs gives the
-// same twice.
+// The variables of a program begin with a pattern. A second run, whose variables begin with zero,
+// gives the same outputs if none depends on them. The program of that run has no instrumentation,
+// which makes it cheap to compile. If its outputs differ, or it cannot run to its end, an
+// instrumented program whose variables begin with zero decides, and names the stores.
 func (p *Program) findUninitialised(ctx context.Context, l Launch, r *Result) error {
 	wrong := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind < Lockstep })
 	if wrong || r.Outputs == nil {
 		return nil
 	}
-	again, huge := l, false
-	again.Schedules = 1
-	again.Buffers = slices.Clone(l.Buffers)
-	outputs := r.Outputs
-	for i := range again.Buffers {
-		if b := &again.Buffers[i]; b.Writable {
-			b.expected, outputs = outputs[0], outputs[1:]
-			huge = huge || anyHuge(b.expected, b.Cell)
-		}
+	l.Schedules = 1
+	same, err := p.sameFromZero(ctx, l, r.Outputs)
+	if same || err != nil {
+		return err
 	}
-	if !huge {
-		return nil
+	l.Buffers = slices.Clone(l.Buffers)
+	outputs := r.Outputs
+	for i := range l.Buffers {
+		if b := &l.Buffers[i]; b.Writable {
+			b.expected, outputs = outputs[0], outputs[1:]
+		}
 	}
 	zeroed, err := programFor(ctx, p.text, zero)
 	if err != nil {
 		return err
 	}
-	second, err := zeroed.run(ctx, again)
+	second, err := zeroed.run(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -47,27 +49,20 @@ func (p *Program) findUninitialised(ctx context.Context, l Launch, r *Result) er
 	return nil
 }
 
-// anyHuge reports whether there is a number that may come of the pattern: one of an exponent near
-// the greatest, or none, or the pattern that clang gives integers.
-func anyHuge(data []byte, cell int) bool {
-	for ; len(data) >= cell; data = data[cell:] {
-		var huge bool
-		switch cell {
-		case 1:
-			huge = data[0] == 0xfe || data[0] == 0xaa
-		case 2:
-			v := binary.NativeEndian.Uint16(data)
-			huge = v>>10&0x1f == 0x1f || v == 0xaaaa
-		case 4:
-			v := binary.NativeEndian.Uint32(data)
-			huge = v>>23&0xff > 127+96 || v>>16 == 0xaaaa
-		case 8:
-			v := binary.NativeEndian.Uint64(data)
-			huge = v>>52&0x7ff > 1023+960 || v>>48 == 0xaaaa
-		}
-		if huge {
-			return true
-		}
+// sameFromZero reports whether a run without instrumentation, whose variables begin with zero, gives
+// these outputs. One that does not compile or end does not.
+func (p *Program) sameFromZero(ctx context.Context, l Launch, outputs [][]byte) (bool, error) {
+	plain, err := programFor(ctx, p.text, plainZero)
+	var refused *host.CompileError
+	if errors.As(err, &refused) {
+		return false, nil
 	}
-	return false
+	if err != nil {
+		return false, err
+	}
+	r, err := plain.run(ctx, l)
+	if err != nil {
+		return false, err
+	}
+	return r.Outputs != nil && slices.EqualFunc(r.Outputs, outputs, bytes.Equal), nil
 }

@@ -25,6 +25,16 @@ func TestUninitialisedVariables(t *testing.T) {
 	}
 }
 
+// The value of an unset variable is found where it vanishes in an ordinary number: 500 of these
+// threads set a, and a / (1 + exp(-a)) is 0 for both a huge negative a and a = 0.
+func TestUninitialisedVariableBehindAnOrdinaryNumber(t *testing.T) {
+	r := runBody(t, "float a;\nif (i < 12) a = x[i];\ny[i] = as_type<uint>(a / (1 + exp(-a)));")
+	require.Len(t, r.Findings, 1)
+	require.Equal(t, UninitialisedRead, r.Findings[0].Kind)
+	require.Equal(t, Frame{"kernel_of_test", 5}, r.Findings[0].Path[0])
+	require.NotZero(t, r.Findings[0].Thread)
+}
+
 // Numbers as the pattern of an unset variable leaves them are no finding where a kernel makes
 // them itself, and neither is what lies between the members of a structure.
 func TestHugeNumbersAreNoFinding(t *testing.T) {
@@ -38,6 +48,12 @@ func TestHugeNumbersAreNoFinding(t *testing.T) {
 		"a structure":    "struct pair { ushort a; float b; } p;\np.a = i;\np.b = INFINITY;\nif (i < 20) reinterpret_cast<pair*>(y)[i] = p;",
 		"zero elsewhere": "uint v[4] = {};\nv[i % 4] = ~0u;\ny[i] = v[(i + 1) % 4] | v[i % 4];",
 	} {
-		require.Empty(t, runBody(t, text).Findings, name)
+		p, err := Build(t.Context(), body(text))
+		require.NoError(t, err)
+		l := launchOf(40)
+		l.Buffers[1].Padding = 4
+		r, err := p.Run(t.Context(), l)
+		require.NoError(t, err)
+		require.Empty(t, r.Findings, name)
 	}
 }

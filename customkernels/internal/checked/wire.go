@@ -12,7 +12,7 @@ import (
 
 const (
 	magic   = 0x4b43474d
-	version = 3
+	version = 4
 )
 
 type launchHeader struct {
@@ -29,6 +29,7 @@ type bufferHeader struct {
 	Expected              uint64
 	Cell, Element         uint32
 	Writable, Initialised uint32
+	Padding               uint64
 }
 
 type resultHeader struct {
@@ -93,7 +94,7 @@ func writeLaunch(path string, h launchHeader, buffers []Buffer) error {
 	for _, b := range buffers {
 		bh := bufferHeader{
 			Size: uint64(b.Size), Offset: place(b.Data), Cell: uint32(b.Cell), Element: uint32(b.Element),
-			Writable: flag(b.Writable), Initialised: flag(b.Data != nil),
+			Writable: flag(b.Writable), Initialised: flag(b.Data != nil), Padding: uint64(b.Padding),
 		}
 		if b.expected != nil {
 			bh.Expected = place(b.expected)

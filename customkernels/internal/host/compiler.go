@@ -13,9 +13,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/limited"
 	"github.com/mlxgrad/mlxgrad/internal/cxx"
 )
 
@@ -170,10 +170,10 @@ func askVersion(path string, args []string) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// Limits of one run of the compiler. The largest kernels take half a minute on an idle core, and the
-// version takes milliseconds, so only a compiler that hangs meets them.
+// Limits of one run of the compiler. The version takes milliseconds, so only a compiler that hangs
+// meets its limit.
 var (
-	compilerLimit = 10 * time.Minute
+	compilerLimit = limited.Time
 	versionLimit  = time.Minute
 )
 
@@ -185,15 +185,11 @@ var errHangs = errors.New("did not end")
 func (c *compiler) run(ctx context.Context, limit time.Duration, dir string, stdout, stderr io.Writer, args ...string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s %w within %v and was stopped", c.path, errHangs, limit))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.path, slices.Concat(c.command[1:], args)...)
+	cmd := limited.Command(ctx, c.path, slices.Concat(c.command[1:], args)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, stdout, stderr
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	if dir != "" {
 		cmd.Env = append(cmd.Env, "TMPDIR="+dir) // nothing outside it is left of a compiler that was stopped
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -12,7 +12,7 @@ typedef unsigned long ulong;
 #define INFINITY (__builtin_inff())
 #define NAN (__builtin_nanf(""))
 #define HUGE_VALF (__builtin_inff())
-// Metal 3.1, the first with bfloat; 3.2 has logs, which only the check of address spaces reads over.
+// Metal 3.1, the first with bfloat. Package msl and its address-space check have the same version.
 #define __METAL__ 1
 #define __METAL_VERSION__ 310
 #define __HAVE_BFLOAT__ 1

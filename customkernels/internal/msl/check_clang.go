@@ -6,13 +6,13 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/limited"
 )
 
 // prelude declares what shaders use of Metal's library, for clang.
@@ -53,18 +53,18 @@ func runClang(ctx context.Context, text string) ([]diagnostic, error) {
 	if err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, path, "-x", "clcpp", "-cl-std=clc++2021", "-target", "spir64-unknown-unknown",
+	ctx, cancel := limited.Context(ctx)
+	defer cancel()
+	command := limited.Command(ctx, path, "-x", "clcpp", "-cl-std=clc++2021", "-target", "spir64-unknown-unknown",
 		"-fsyntax-only", "-cl-no-stdinc", "-Wno-everything", "-ferror-limit=0",
 		"-fno-caret-diagnostics", "-fno-color-diagnostics", "-fno-spell-checking", "-fno-elide-type",
 		"-ftemplate-backtrace-limit=1", "-fdiagnostics-show-note-include-stack", "-")
 	command.Stdin = strings.NewReader(text)
 	var output bytes.Buffer
 	command.Stderr = &output
-	command.Env = append(os.Environ(), "LC_ALL=C")
-	command.WaitDelay = time.Second
 	err = command.Run()
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("the address-space check was interrupted: %w", ctx.Err())
+		return nil, fmt.Errorf("the address-space check was interrupted: %w", context.Cause(ctx))
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

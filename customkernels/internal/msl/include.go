@@ -45,7 +45,7 @@ func (in *includer) begin(file string, line, offset int) {
 // branch that the file's first inclusion always takes is 0.
 func (in *includer) paste(name, text string, branches []int) error {
 	s := &structure{file: name, text: text, all: Tokenize(text)}
-	off, _, err := s.conditionals()
+	off, _, err := s.conditionals(nil)
 	if err != nil {
 		return err
 	}
@@ -83,13 +83,17 @@ func (in *includer) paste(name, text string, branches []int) error {
 		case word == "endif":
 			branches = branches[:len(branches)-1]
 		case s.off[i]:
-		case word == "pragma" && slices.Equal(words, []string{"once"}):
+		case word == "pragma" && slices.Equal(words, []string{"once"}), word == "line",
+			word != "" && isDigit(word[0]):
+			// A line number of another file would misplace every message.
 			write(t.Offset, true)
 			write(s.all[end-1].End(), false)
+		case word == "include_next" || word == "embed":
+			return errorf(s.position(t), "#%s is no part of Metal; write #include \"name.h\" for a file of yours", word)
 		case word == "include" || word == "import":
 			j := slices.IndexFunc(s.all[i:end], func(t Token) bool { return t.Kind == HeaderName })
 			if j < 0 {
-				continue // a macro, which the compiler refuses
+				return errorf(s.position(t), "#%s needs a name in quotes, such as \"name.h\"; a macro cannot stand for it", word)
 			}
 			header := s.all[i+j]
 			if isMetalHeader(strings.Trim(header.Text, `<>"`)) {
@@ -126,9 +130,10 @@ func (in *includer) include(s *structure, header Token, branches []int) (pasted 
 	case strings.HasPrefix(header.Text, "<"):
 		return false, errorf(at, "%s is none of Metal's headers; write #include %q for a file of yours", header.Text, name)
 	}
-	if !path.IsAbs(name) {
-		name = path.Join(path.Dir(s.file), name)
+	if path.IsAbs(name) {
+		return false, errorf(at, "%s is an absolute path; write it relative to the folder of the file that includes it", header.Text)
 	}
+	name = path.Join(path.Dir(s.file), name)
 	branches = slices.DeleteFunc(slices.Clone(branches), func(b int) bool { return b == 0 })
 	if first, found := in.files[name]; found {
 		if n := len(first.branches); n > len(branches) || !slices.Equal(first.branches, branches[:n]) {
@@ -137,7 +142,14 @@ func (in *includer) include(s *structure, header Token, branches []int) (pasted 
 		}
 		return false, nil
 	}
-	src, err := fs.ReadFile(in.fsys, name)
+	var src []byte
+	info, err := fs.Stat(in.fsys, name)
+	if err == nil && !info.Mode().IsRegular() {
+		return false, errorf(at, "%s is no regular file: devices, pipes and folders cannot be included", header.Text)
+	}
+	if err == nil {
+		src, err = fs.ReadFile(in.fsys, name)
+	}
 	switch {
 	case err != nil && !fs.ValidPath(name): // which file systems refuse, each in its own words
 		return false, errorf(at, "%s leads to %s and cannot be read: %v; it must lie in the file system that the shader is loaded from",

@@ -62,6 +62,7 @@ type mlxWriter struct {
 	values map[string]string
 	words  map[string]bool // the identifiers of the body, preprocessor lines included
 	passed map[string]bool // those that stand alone among a call's arguments
+	bare   map[string]bool // those that no index follows
 
 	outer []string // statements of the prologue, and
 	inner []string // those in a scope of their own behind them
@@ -78,7 +79,7 @@ const view = "template <typename V> const device V* mlxg_view(const device void*
 // on the options alone.
 func (k *Kernel) MLX(options ...MLXOption) MLXSource {
 	w := mlxWriter{
-		Kernel: k, sizes: map[string]int{}, values: map[string]string{}, words: map[string]bool{}, passed: map[string]bool{},
+		Kernel: k, sizes: map[string]int{}, values: map[string]string{}, words: map[string]bool{}, passed: map[string]bool{}, bare: map[string]bool{},
 	}
 	for _, o := range options {
 		o(&w)
@@ -89,6 +90,7 @@ func (k *Kernel) MLX(options ...MLXOption) MLXSource {
 			continue
 		}
 		w.words[t.Text] = true
+		w.bare[t.Text] = w.bare[t.Text] || i+1 == len(body) || !body[i+1].is("[")
 		if i > 0 && i+1 < len(body) && (body[i-1].is("(") || body[i-1].is(",")) && (body[i+1].is(",") || body[i+1].is(")")) {
 			w.passed[t.Text] = true
 		}
@@ -149,6 +151,17 @@ func (w *mlxWriter) buffers() {
 	}
 }
 
+// own is a name for MLX in the place of a buffer's. One with a suffix of MLX's must not be that of an
+// argument that MLX adds for another input.
+func own(b *Buffer) string {
+	for suffix := range implicitTypes {
+		if strings.HasSuffix(b.Name, suffix) {
+			return prefix + "own_" + b.Name
+		}
+	}
+	return prefix + b.Name
+}
+
 // plain reports whether an element type is one that MLX itself declares: a dtype or a
 // template parameter.
 func (w *mlxWriter) plain(element string) bool {
@@ -161,11 +174,11 @@ func (w *mlxWriter) plain(element string) bool {
 // input names an input and binds it if need be.
 func (w *mlxWriter) input(b *Buffer) (name string, viewed bool) {
 	viewed = !w.plain(b.Element) || b.Reference && b.Space == Device
-	passed := b.Space == Constant && w.passed[b.Name]
+	passed := b.Space == Constant && (w.passed[b.Name] || !b.Reference && w.bare[b.Name])
 	if !viewed && !passed && !w.clashes(b) {
 		return b.Name, false
 	}
-	name = prefix + b.Name
+	name = own(b)
 	switch {
 	case b.Space == Constant && !b.Reference && (viewed || passed):
 		w.view = true
@@ -190,7 +203,7 @@ func (w *mlxWriter) input(b *Buffer) (name string, viewed bool) {
 // output names an output and binds it if need be.
 func (w *mlxWriter) output(b *Buffer) string {
 	plain := w.plain(b.Element) && !w.source.AtomicOutputs || b.Atomic
-	name, kind := prefix+b.Name, "device "+b.Element
+	name, kind := own(b), "device "+b.Element
 	if b.Volatile {
 		kind = "volatile " + kind
 	}

@@ -13,8 +13,11 @@ import (
 // everything that a launch could not express; every error but that of opening the file is an
 // [*Error] with its place in the file that it is in.
 //
-// The text is not preprocessed: code under "#if 0" is ignored, of other conditionals every
-// branch is read, and a kernel's signature must be spelled out, not made by a macro.
+// Constructs of C++ compilers that could escape the checker or act before a kernel runs, such as
+// assembly and most of __attribute__, are errors.
+//
+// The text is not preprocessed: branches that the text itself excludes, such as those under "#if 0" or
+// "#if __METAL_VERSION__ < 300", are ignored, of other conditionals every branch is read, and a kernel's signature must be spelled out, not made by a macro.
 func Parse(fsys fs.FS, filename string) (*File, error) {
 	s, err := readShader(fsys, filename)
 	if err != nil {
@@ -22,6 +25,9 @@ func Parse(fsys fs.FS, filename string) (*File, error) {
 	}
 	items, err := s.items()
 	if err != nil {
+		return nil, err
+	}
+	if err := s.forbidden(items); err != nil {
 		return nil, err
 	}
 	p := parser{structure: s, items: items, file: &File{Name: filename}}
@@ -79,7 +85,7 @@ func (p *parser) parse() error {
 func (p *parser) collectMacros() {
 	p.macros = map[string]string{}
 	for i := range p.all {
-		if p.beginsDirective(i) {
+		if p.beginsDirective(i) && !p.off[i] {
 			if name, words := p.directive(i); name == "define" && len(words) == 2 {
 				p.macros[words[0]] = words[1]
 			}

@@ -156,7 +156,7 @@ func TestParseForms(t *testing.T) {
 			"typedef float F; using G = float; template <typename T> T h(T a = T{1}) { return a; }\nconstant float t[] {1, 2};\n" +
 			"kernel void f(device float* y) {}", []string{"f"}, ""},
 		{"macro calls without semicolons", "#define A(x)\nA(1)\nA(2)\nkernel void f(device float* y) {}", []string{"f"}, ""},
-		{"branches of signatures", "#ifdef A\nkernel void f(device float* y, uint i [[thread_position_in_grid]]) {\n#else\nkernel void f(device float* y) {\n#endif\n}", []string{"f"}, "\n#else\nkernel void f(device float* y) {\n#endif\n"},
+		{"branches of signatures", "#ifdef __A\nkernel void f(device float* y, uint i [[thread_position_in_grid]]) {\n#else\nkernel void f(device float* y) {\n#endif\n}", []string{"f"}, "\n#else\nkernel void f(device float* y) {\n#endif\n"},
 		{"comments", "kernel /* a */ void f( // b\n device float* y /* } */) { /* { */ }", []string{"f"}, " /* { */ "},
 		{"strings", "kernel void f(device float* y) { auto s = \"}\"; char c = '}'; }", []string{"f"}, " auto s = \"}\"; char c = '}'; "},
 		{"space after the type", "kernel void f(float device * y, const float constant & s, device const vec<float, 4> *v) {}", []string{"f"}, ""},

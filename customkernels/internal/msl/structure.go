@@ -17,12 +17,12 @@ type structure struct {
 	match  []int      // of each bracket, the index of its partner; -1 for other tokens
 }
 
-// newStructure tokenizes a text and matches its brackets. Code under "#if 0" is left out;
-// where a conditional's branches unbalance the brackets, only first branches count. The lines
+// newStructure tokenizes a text and matches its brackets. Code that no preprocessor keeps, by what
+// the text decides, is left out; where a conditional's branches unbalance the brackets, only first branches count. The lines
 // tell where those of the text come from, and are nil where that is the file itself.
 func newStructure(file, text string, lines []Position) (*structure, error) {
 	s := &structure{file: file, text: text, lines: lines, all: Tokenize(text)}
-	off, later, err := s.conditionals()
+	off, later, err := s.conditionals(&conditions{})
 	if err != nil {
 		return nil, err
 	}
@@ -106,12 +106,14 @@ func (s *structure) collect(off []bool) {
 	}
 }
 
-// conditionals marks the tokens that no preprocessor keeps (under #if 0), and those in
-// second and later branches of other conditionals.
-func (s *structure) conditionals() (off, later []bool, err error) {
+// conditionals marks the tokens that no preprocessor keeps, and those in second and later branches of
+// conditionals that are not decided. Without conditions only plain truth values decide.
+func (s *structure) conditionals(known *conditions) (off, later []bool, err error) {
 	type branch struct {
 		off, later bool
-		taken      bool // an earlier branch is certainly taken
+		taken      bool // this branch or an earlier one is certainly taken
+		open       bool // an earlier branch may be taken
+		certain    bool // this branch is taken wherever the conditional is read
 		token      Token
 	}
 	var stack []branch
@@ -125,23 +127,40 @@ func (s *structure) conditionals() (off, later []bool, err error) {
 			continue
 		}
 		name, words := s.directive(i)
-		condition := strings.Join(words, " ")
+		certain := !slices.ContainsFunc(stack, func(b branch) bool { return !b.certain })
 		switch name {
+		case "define", "undef":
+			if slices.ContainsFunc(stack, func(b branch) bool { return b.off }) {
+				break
+			}
+			if name == "define" {
+				known.define(words, certain)
+			} else {
+				known.undefine(words, certain)
+			}
 		case "if", "ifdef", "ifndef":
 			if len(stack) >= 256 {
 				return nil, nil, errorf(s.position(t), "conditionals are nested more than 256 deep; simplify them")
 			}
+			value := known.holds(name, words)
 			stack = append(stack, branch{
-				off:   name == "if" && (condition == "0" || condition == "false"),
-				taken: name == "if" && (condition == "1" || condition == "true"), token: t,
+				off: value.known && value.value == 0, taken: value.known && value.value != 0,
+				open: !value.known, certain: value.known && value.value != 0, token: t,
 			})
 		case "elif", "else":
 			if len(stack) == 0 {
 				return nil, nil, errorf(s.position(t), "#%s without #if; remove it or add the #if", name)
 			}
 			b := &stack[len(stack)-1]
+			value := truthOf(true)
+			if name == "elif" {
+				value = known.holds("if", words)
+			}
 			b.later = b.later || !b.off
-			b.off = b.taken
+			b.off = b.taken || value.known && value.value == 0
+			b.certain = !b.taken && !b.open && value.known && value.value != 0
+			b.taken = b.taken || value.known && value.value != 0
+			b.open = b.open || !value.known
 		case "endif":
 			if len(stack) == 0 {
 				return nil, nil, errorf(s.position(t), "#endif without #if; remove it or add the #if")

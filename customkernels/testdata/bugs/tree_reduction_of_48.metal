@@ -18,7 +18,7 @@ kernel void tree_reduction_of_48_bug(
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint offset = threads / 2; offset > 0; offset /= 2) {
     if (thread_index < offset) {
-      sums[thread_index] += sums[thread_index + offset];  // want: never-read
+      sums[thread_index] += sums[thread_index + offset];  // want: dropped-element
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
   }

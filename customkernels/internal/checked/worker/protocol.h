@@ -8,7 +8,7 @@
 namespace checked {
 
 constexpr uint32_t magic = 0x4b43474d;
-constexpr uint32_t version = 3;
+constexpr uint32_t version = 4;
 
 // ---- the launch: this, the buffers, then their contents ----
 
@@ -27,6 +27,7 @@ struct buffer_header {
   uint64_t expected;      // offset of what the kernel is to write, 0: that is not known
   uint32_t cell, element;
   uint32_t writable, initialised;
+  uint64_t padding;       // stretches of so many bytes need not be written
 };
 
 // ---- the result: this, the slots, the findings, the outputs ----
@@ -56,7 +57,7 @@ enum kind : uint32_t {
   race, fence, divergent_barrier, shuffle_inactive, divergent_matrix, out_of_bounds,
   uninitialised_read, deadlock, limit, crash, timeout,
   lockstep, same_value_write, barrier_after_exit, divergent_reduction, never_read,
-  misaligned, shift,
+  misaligned, shift, unwritten_output, dropped_element,
 };
 
 constexpr uint32_t is_write = 1, other_is_write = 2, is_atomic = 4, other_is_atomic = 8;

@@ -11,6 +11,7 @@
 #include <ucontext.h>
 
 #include "expected.h"
+#include "unwritten.h"
 
 namespace checked {
 
@@ -188,6 +189,7 @@ static void run_all() {
     }
     take_slots();
     compare_expected();
+    report_unwritten();
     result.barriers = now.barriers;
     result.simd_operations = now.simd_operations;
     result.segments = now.segments32;

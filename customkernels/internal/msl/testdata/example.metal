@@ -62,7 +62,7 @@ instantiate_norm(bfloat)
 kernel void old(device float* y) { this does not even parse ' }
 #endif
 
-#ifdef SOME_SWITCH
+#ifdef __SOME_SWITCH__
 kernel void histogram(
     device atomic_uint* counts [[buffer(2)]],
     const device float4* v,

@@ -63,7 +63,7 @@ inline float sum(            float* slots, float v, uint lane, uint simdgroup) {
        void old(       float* y) { this does not even parse ' }
 #endif
 
-#ifdef SOME_SWITCH
+#ifdef __SOME_SWITCH__
 
 
 

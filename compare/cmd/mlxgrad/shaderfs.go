@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// shaderFiles is the file system that a shader is loaded from: the shader itself, wherever it is, and
+// regular files below its folder and the given folders. Names are those of the operating system,
+// absolute or relative to the working folder, so that messages name files as the user did.
+type shaderFiles struct {
+	shader  string
+	text    []byte // of the shader: from a pipe it can be read once
+	folders []string
+}
+
+func newShaderFiles(shader string, folders []string) (shaderFiles, error) {
+	text, err := os.ReadFile(shader)
+	return shaderFiles{shader, text, append([]string{filepath.Dir(shader)}, folders...)}, err
+}
+
+// Open implements [fs.FS], but for the names that it takes. Symbolic links do not lead out of the
+// folders.
+func (f shaderFiles) Open(name string) (fs.File, error) {
+	absolute, err := filepath.Abs(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range f.folders {
+		base, err := filepath.Abs(folder)
+		if err != nil {
+			return nil, err
+		}
+		below, err := filepath.Rel(base, absolute)
+		if err != nil || !filepath.IsLocal(below) {
+			continue
+		}
+		return openBelow(base, below)
+	}
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fmt.Errorf("it lies outside of the folder of %s: name a folder above both with --include", f.shader)}
+}
+
+// openBelow opens a regular file, without waiting for the other end of a pipe.
+func openBelow(folder, name string) (fs.File, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is no regular file")}
+	}
+	return root.Open(name)
+}
+
+// Stat implements [fs.StatFS].
+func (f shaderFiles) Stat(name string) (fs.FileInfo, error) {
+	file, err := f.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return file.Stat()
+}
+
+// ReadFile implements [fs.ReadFileFS].
+func (f shaderFiles) ReadFile(name string) ([]byte, error) {
+	if name == f.shader {
+		return slices.Clone(f.text), nil
+	}
+	return fs.ReadFile(struct{ fs.FS }{f}, name)
+}

@@ -1,0 +1,240 @@
+package msl
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// metalVersion is the value of __METAL_VERSION__ in every executor and check: Metal 3.1, the first
+// with bfloat. The prelude of the address-space check and the host's headers define the same.
+const metalVersion = 310
+
+// conditions evaluates the conditions of a text's preprocessor lines, as far as the text decides them.
+// No executor defines macros of its own, so a name that the text does not define is undefined.
+// Names of the language and of Metal's library are unknown, but for those of Metal's version.
+type conditions struct {
+	macros map[string][]string // the replacements of the macros that the text defines; nil: unknown
+	undone map[string]bool     // by #undef
+}
+
+// libraryMacros are the macros of Metal's library.
+var libraryMacros = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#define (\w+)`).FindAllStringSubmatch(prelude, -1) {
+		names[m[1]] = true
+	}
+	return names
+})
+
+// define notes a definition, which is certain or stands in a branch that may not be taken.
+func (c *conditions) define(words []string, certain bool) {
+	if c == nil || len(words) == 0 {
+		return
+	}
+	if c.macros == nil {
+		c.macros, c.undone = map[string][]string{}, map[string]bool{}
+	}
+	c.macros[words[0]] = nil
+	if certain {
+		c.macros[words[0]] = append([]string{}, words[1:]...)
+	}
+	delete(c.undone, words[0])
+}
+
+// undefine notes an #undef.
+func (c *conditions) undefine(words []string, certain bool) {
+	c.define(words, false)
+	if c != nil && certain && len(words) > 0 {
+		delete(c.macros, words[0])
+		c.undone[words[0]] = true
+	}
+}
+
+// truth is a value that may be unknown.
+type truth struct {
+	value int64
+	known bool
+}
+
+func truthOf(b bool) truth {
+	if b {
+		return truth{1, true}
+	}
+	return truth{0, true}
+}
+
+// holds evaluates the condition of #if, #elif, #ifdef or #ifndef. Without conditions only plain truth
+// values are known.
+func (c *conditions) holds(directive string, words []string) truth {
+	if c == nil {
+		text := strings.Join(words, " ")
+		no, yes := text == "0" || text == "false", text == "1" || text == "true"
+		return truth{truthOf(yes).value, directive == "if" && (no || yes)}
+	}
+	if directive == "ifdef" || directive == "ifndef" {
+		if len(words) == 0 {
+			return truth{}
+		}
+		t := c.defined(words[0])
+		if directive == "ifndef" {
+			t.value = 1 - t.value
+		}
+		return t
+	}
+	e := expression{conditions: c, words: words}
+	t := e.binary(0)
+	if e.wrong || len(e.words) > 0 {
+		return truth{}
+	}
+	return t
+}
+
+// defined tells whether a name is that of a macro.
+func (c *conditions) defined(name string) truth {
+	words, found := c.macros[name]
+	switch {
+	case found:
+		return truth{1, words != nil}
+	case c.undone[name]:
+		return truthOf(false)
+	case name == "__METAL_VERSION__" || name == "__METAL__":
+		return truthOf(true)
+	case strings.HasPrefix(name, "_") || strings.HasPrefix(name, "TARGET_") || libraryMacros()[name]:
+		return truth{}
+	}
+	return truthOf(false)
+}
+
+// expression is what is left of a condition.
+type expression struct {
+	*conditions
+	words []string
+	depth int
+	wrong bool
+}
+
+// precedences of the binary operators.
+var precedences = map[string]int{
+	"||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, ">": 4, "<=": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6,
+}
+
+func (e *expression) next() string {
+	if len(e.words) == 0 {
+		e.wrong = true
+		return ""
+	}
+	word := e.words[0]
+	e.words = e.words[1:]
+	return word
+}
+
+// binary evaluates operators that bind stronger than a precedence.
+func (e *expression) binary(above int) truth {
+	left := e.unary()
+	for len(e.words) > 0 && precedences[e.words[0]] > above && !e.wrong {
+		operator := e.next()
+		left = operate(operator, left, e.binary(precedences[operator]))
+	}
+	return left
+}
+
+func operate(operator string, a, b truth) truth {
+	decided := func(t truth, value bool) bool { return t.known && (t.value != 0) == value }
+	switch {
+	case operator == "||" && (decided(a, true) || decided(b, true)):
+		return truthOf(true)
+	case operator == "&&" && (decided(a, false) || decided(b, false)):
+		return truthOf(false)
+	case !a.known || !b.known, (operator == "/" || operator == "%") && b.value == 0:
+		return truth{}
+	}
+	switch operator {
+	case "||", "&&": // neither operand decided it
+		return truthOf(operator == "&&")
+	case "==":
+		return truthOf(a.value == b.value)
+	case "!=":
+		return truthOf(a.value != b.value)
+	case "<":
+		return truthOf(a.value < b.value)
+	case ">":
+		return truthOf(a.value > b.value)
+	case "<=":
+		return truthOf(a.value <= b.value)
+	case ">=":
+		return truthOf(a.value >= b.value)
+	case "+":
+		return truth{a.value + b.value, true}
+	case "-":
+		return truth{a.value - b.value, true}
+	case "*":
+		return truth{a.value * b.value, true}
+	case "/":
+		return truth{a.value / b.value, true}
+	}
+	return truth{a.value % b.value, true}
+}
+
+func (e *expression) unary() truth {
+	if e.depth++; e.depth > 256 {
+		e.wrong = true
+		return truth{}
+	}
+	switch word := e.next(); {
+	case word == "!":
+		t := e.unary()
+		return truth{truthOf(t.value == 0).value, t.known}
+	case word == "-":
+		t := e.unary()
+		return truth{-t.value, t.known}
+	case word == "(":
+		t := e.binary(0)
+		e.wrong = e.wrong || e.next() != ")"
+		return t
+	case word == "defined":
+		name := e.next()
+		if name == "(" {
+			name = e.next()
+			e.wrong = e.wrong || e.next() != ")"
+		}
+		return e.defined(name)
+	case word != "" && isDigit(word[0]):
+		n, err := strconv.ParseInt(strings.TrimRight(word, "uUlL"), 0, 64)
+		e.wrong = e.wrong || err != nil
+		return truth{n, true}
+	case word != "" && isIdentifierStart(word[0]):
+		return e.name(word)
+	}
+	e.wrong = true
+	return truth{}
+}
+
+// name evaluates a name: that of a macro, which is replaced, of a truth value, or 0.
+func (e *expression) name(name string) truth {
+	words, found := e.macros[name]
+	switch {
+	case found && words == nil, e.depth > 32:
+		return truth{}
+	case found:
+		inner := expression{conditions: e.conditions, words: words, depth: e.depth}
+		if t := inner.binary(0); !inner.wrong && len(inner.words) == 0 {
+			return t
+		}
+		return truth{} // a macro with arguments, or none that has a value
+	case name == "true":
+		return truthOf(true)
+	case name == "__METAL_VERSION__" && !e.undone[name]:
+		return truth{metalVersion, true}
+	case name == "__METAL__" && !e.undone[name]:
+		return truthOf(true)
+	}
+	if t := e.defined(name); !t.known {
+		return t
+	}
+	if len(e.words) > 0 && e.words[0] == "(" { // __has_include(…) and its like
+		return truth{}
+	}
+	return truthOf(false)
+}

@@ -1,0 +1,72 @@
+package msl
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a text decides about its branches is decided; of the others every branch is read.
+func TestConditions(t *testing.T) {
+	for text, want := range map[string]string{
+		"#if __METAL_VERSION__ >= 300\na\n#else\nb\n#endif":                             "a",
+		"#if __METAL_VERSION__ < 300\na\n#elif defined(__METAL__)\nb\n#else\nc\n#endif": "b",
+		"#ifdef OTHER\na\n#else\nb\n#endif":                                             "b",
+		"#ifndef GUARD\n#define GUARD\na\n#ifdef GUARD\nb\n#endif\n#endif":              "a b",
+		"#define N 4\n#if N * 2 == 8 && !defined OTHER\na\n#else\nb\n#endif":            "a",
+		"#define N (M + 1)\n#define M 2\n#if N % 2\na\n#else\nb\n#endif":                "a",
+		"#define N 1\n#undef N\n#if N\na\n#else\nb\n#endif":                             "b",
+		"#define N(x) x\n#if N(1)\na\n#else\nb\n#endif":                                 "a b",
+		"#if __APPLE__ || 1\na\n#else\nb\n#endif":                                       "a",
+		"#if __APPLE__ && 0\na\n#else\nb\n#endif":                                       "b",
+		"#if __APPLE__\na\n#define N\n#else\nb\n#endif\n#ifdef N\nc\n#else\nd\n#endif":  "a b c d",
+		"#if __APPLE__\na\n#elif 1\nb\n#else\nc\n#endif":                                "a b",
+		"#ifdef FLT_MAX\na\n#else\nb\n#endif":                                           "a b",
+		"#if TARGET_OS_OSX\na\n#else\nb\n#endif":                                        "a b",
+		"#if __has_include(<metal_tensor>)\na\n#else\nb\n#endif":                        "a b",
+		"#if 1 ? 0 : 1\na\n#else\nb\n#endif":                                            "a b",
+		"#if 1 / 0\na\n#else\nb\n#endif":                                                "a b",
+		"#define N N\n#if N\na\n#else\nb\n#endif":                                       "a b",
+		"#if 0\n#if 1\na\n#endif\n#define N\n#endif\n#ifdef N\nb\n#else\nc\n#endif":     "c",
+		"#if " + strings.Repeat("(", 999) + "1\na\n#endif":                              "a",
+	} {
+		s, err := newStructure("", text, nil)
+		require.NoError(t, err, text)
+		var words []string
+		for _, token := range s.tokens {
+			words = append(words, token.Text)
+		}
+		require.Equal(t, want, strings.Join(words, " "), text)
+	}
+}
+
+// Kernels and helpers of branches that are not taken do not count as defined twice.
+func TestDefinitionsInBranches(t *testing.T) {
+	const text = `#if __METAL_VERSION__ < 300
+float one() { return 0; }
+float table[2] = {0, 0};
+kernel void f(device int* z) { z[0] = 0; }
+#else
+float one() { return 1; }
+kernel void f(device float* y) { y[0] = one(); }
+#endif
+`
+	file, err := Parse(tree(map[string]string{"f.metal": text}), "f.metal")
+	require.NoError(t, err)
+	require.Len(t, file.Kernels, 1)
+	require.Equal(t, 7, file.Kernels[0].Pos.Line)
+}
+
+// The preprocessors of the host and of the address-space check have the version that branches are
+// chosen by.
+func TestMetalVersionIsTheSameEverywhere(t *testing.T) {
+	line := fmt.Sprintf("#define __METAL_VERSION__ %d\n", metalVersion)
+	require.Equal(t, 1, strings.Count(prelude, "__METAL_VERSION__"))
+	require.Contains(t, prelude, line)
+	header, err := os.ReadFile("../host/metal_scalar.h")
+	require.NoError(t, err)
+	require.Contains(t, string(header), line)
+}

@@ -1,0 +1,171 @@
+package msl
+
+import (
+	"slices"
+	"strings"
+)
+
+// allowedAttributes lists the compiler attributes that a shader may name in __attribute__((…)),
+// without the underscores around them. Others can hide code from the checker, run it before the
+// kernel, or give it the name of another function.
+var allowedAttributes = map[string]bool{
+	"aligned": true, "always_inline": true, "annotate": true, "artificial": true, "availability": true, "cold": true,
+	"const": true, "convergent": true, "deprecated": true, "ext_vector_type": true, "fallthrough": true, "flatten": true,
+	"hot": true, "likely": true, "may_alias": true, "maybe_unused": true, "nodebug": true, "nodiscard": true,
+	"noinline": true, "noreturn": true, "nothrow": true, "opencl_unroll_hint": true, "overloadable": true,
+	"packed": true, "pure": true, "unavailable": true, "unlikely": true, "unused": true, "used": true,
+	"vector_size": true, "warn_unused_result": true,
+}
+
+// allowedPragmas lists the words that may follow "#pragma GCC" and "#pragma clang". deniedPragmas lists
+// the words that may not follow "#pragma".
+var (
+	allowedPragmas = map[string]bool{"diagnostic": true, "fp": true, "ivdep": true, "loop": true, "unroll": true}
+	deniedPragmas  = map[string]bool{"include_alias": true, "omp": true, "redefine_extname": true, "weak": true}
+)
+
+// forbidden refuses the constructs of C++ compilers that are no part of Metal and with which a text
+// can escape the checker or act before its kernel runs. Macros that paste names together are not
+// followed: the text of a shader is code.
+func (s *structure) forbidden(items []item) error {
+	for i, t := range s.all {
+		if s.off[i] || t.Kind == Comment {
+			continue
+		}
+		if err := s.forbiddenAt(i, t); err != nil {
+			return err
+		}
+	}
+	if err := s.external(items); err != nil {
+		return err
+	}
+	return s.startCode(items)
+}
+
+const externC = "extern \"C\" is allowed for structures and kernels only: a function or variable would get the name of one outside of the shader; remove it"
+
+// external refuses functions and variables that extern "C" gives plain names.
+func (s *structure) external(items []item) error {
+	for i, t := range s.tokens {
+		if !t.is("extern") || s.at(i+1).Kind != String {
+			continue
+		}
+		first, last := i, i
+		if s.at(i + 2).is("{") {
+			first, last = i+2, s.match[i+2]
+		}
+		for _, it := range items {
+			if it.first >= first && it.first <= last && it.scope == namespaceScope && !it.kernel && it.kind != classItem && it.kind != usingItem {
+				return s.errorAt(i, externC)
+			}
+		}
+	}
+	return nil
+}
+
+// next is the token behind token i of all, comments left out; it is empty at the end of a directive.
+func (s *structure) next(i int) (int, Token) {
+	for j := i + 1; j < len(s.all); j++ {
+		if s.all[j].Directive != s.all[i].Directive {
+			break
+		}
+		if s.all[j].Kind != Comment {
+			return j, s.all[j]
+		}
+	}
+	return len(s.all), Token{}
+}
+
+func (s *structure) forbiddenAt(i int, t Token) error {
+	j, next := s.next(i)
+	refuse := func(format string, args ...any) error { return errorf(s.position(t), format, args...) }
+	if wordSplit(s.text, t, next) {
+		return refuse("the word %s goes on behind a line continuation; write it on one line", t.Text)
+	}
+	switch {
+	case t.is("asm") || t.is("__asm") || t.is("__asm__"):
+		return refuse("Metal has no assembly; remove %s", t.Text)
+	case t.is("__declspec"):
+		return refuse("%s is no part of Metal; remove it", t.Text)
+	case t.is("extern") && next.Kind == String && t.Directive != 0:
+		return refuse(externC)
+	case t.is("__attribute__") || t.is("__attribute"):
+		return s.attributes(i)
+	case (t.is("gnu") || t.is("__gnu__") || t.is("clang") || t.is("_Clang")) && next.is("::"):
+		if _, name := s.next(j); !allowedAttribute(name) {
+			return refuse("the attribute %s::%s is not allowed in a shader; remove it", t.Text, name.Text)
+		}
+	case t.is("_Pragma") || t.is("__pragma"):
+		k, text := s.next(j)
+		_, end := s.next(k)
+		if !next.is("(") || text.Kind != String || !end.is(")") {
+			return refuse("%s needs the text of the pragma as one literal, such as _Pragma(\"unroll\")", t.Text)
+		}
+		return s.pragma(t, Tokenize(strings.ReplaceAll(strings.Trim(strings.TrimLeft(text.Text, "LuU8R"), `"()`), `\"`, `"`)))
+	case t.is("%") && next.is(":") && next.Offset == t.End():
+		return refuse("%%: stands for # in C++ and is no part of Metal; write #")
+	case s.beginsDirective(i):
+		switch name, words := s.directive(i); {
+		case name == "pragma":
+			return s.pragma(t, s.all[j+1:s.directiveEnd(i)])
+		case name == "define" && len(words) > 0 && allowedAttributes[words[0]]:
+			return refuse("the macro %s has the name of an attribute; rename it", words[0])
+		}
+	}
+	return nil
+}
+
+// wordSplit reports whether two tokens are one word to a compiler, which joins lines first.
+func wordSplit(text string, t, next Token) bool {
+	word := func(t Token) bool { return t.Kind == Identifier || t.Kind == Number }
+	if !word(t) || !word(next) || next.Offset <= t.End() {
+		return false
+	}
+	gap := text[t.End():next.Offset]
+	return strings.Trim(strings.ReplaceAll(gap, "\\", ""), "\r\n") == ""
+}
+
+func allowedAttribute(t Token) bool {
+	return allowedAttributes[strings.TrimSuffix(strings.TrimPrefix(t.Text, "__"), "__")]
+}
+
+// attributes checks the names within __attribute__((…)), which token i of all begins.
+func (s *structure) attributes(i int) error {
+	refuse := func(t Token, format string, args ...any) error { return errorf(s.position(t), format, args...) }
+	t := s.all[i]
+	j, open := s.next(i)
+	k, second := s.next(j)
+	if !open.is("(") || !second.is("(") {
+		return refuse(t, "%s must be followed by its attributes in two pairs of parentheses", t.Text)
+	}
+	depth := 2
+	for k, a := s.next(k); depth > 1 && a.Text != ""; k, a = s.next(k) {
+		switch {
+		case a.is("("):
+			depth++
+		case a.is(")"):
+			depth--
+		case depth == 2 && !a.is(",") && !allowedAttribute(a):
+			return refuse(a, "the attribute %s is not allowed in a shader; remove it", a.Text)
+		}
+	}
+	return nil
+}
+
+// pragma checks the words of a pragma at a token.
+func (s *structure) pragma(at Token, words []Token) error {
+	words = slices.DeleteFunc(slices.Clone(words), func(t Token) bool { return t.Kind == Comment })
+	if len(words) == 0 {
+		return nil
+	}
+	name, denied := words[0].Text, deniedPragmas[words[0].Text]
+	if name == "GCC" || name == "clang" {
+		if denied = len(words) < 2 || !allowedPragmas[words[1].Text]; len(words) > 1 {
+			name += " " + words[1].Text
+		}
+	}
+	if denied {
+		return errorf(s.position(at), "the pragma %s is not allowed in a shader; remove it", name)
+	}
+	return nil
+}
