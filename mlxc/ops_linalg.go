@@ -283,12 +283,34 @@ func (a *Array) NormOrdKeepDims(ord float64, axes ...int) *Array { return a.norm
 func (a *Array) normOrd(ord float64, axes []int, keep bool) *Array {
 	a, release := a.real()
 	defer release()
-	return mlxLinalgNorm(a, ord, a.allAxes(axes), keep)
+	axes = a.allAxes(axes)
+	norm := func(a *Array) *Array { return mlxLinalgNorm(a, ord, axes, keep) }
+	if len(axes) == 2 && math.Abs(ord) == 2 {
+		return a.normWhereFinite(axes, keep, norm)
+	}
+	return norm(a)
+}
+
+// normWhereFinite is whereFinite for a norm by singular values, of matrices along any two axes.
+func (a *Array) normWhereFinite(axes []int, keep bool, norm func(a *Array) *Array) *Array {
+	checked := norm(a)
+	if checked.Err() != nil {
+		return checked
+	}
+	checked.Free()
+	var result *Array
+	WithScope(func() {
+		finite := mlxIsfinite(a)
+		result = norm(Where(mlxAllAxes(finite, axes, true), a, Zeros(a.DType())))
+		result = Where(mlxAllAxes(finite, axes, keep), result, Scalar(float32(math.NaN()))).Keep()
+	})
+	return result
 }
 
 // NuclearNorm returns the sum of the singular values of matrices, whose rows are the first
 // of the two axes and columns the second; without axes a itself must have two. Integers
-// count as float32. It needs a CPU stream and no half dtype.
+// count as float32. It needs a CPU stream and no half dtype. That of a matrix with an infinity or
+// a NaN is NaN.
 func (a *Array) NuclearNorm(axes ...int) *Array { return a.nuclear(axes, false) }
 
 // NuclearNormKeepDims is NuclearNorm that leaves the axes, with size 1.
@@ -297,7 +319,8 @@ func (a *Array) NuclearNormKeepDims(axes ...int) *Array { return a.nuclear(axes,
 func (a *Array) nuclear(axes []int, keep bool) *Array {
 	a, release := a.real()
 	defer release()
-	return mlxLinalgNormMatrix(a, "nuc", a.allAxes(axes), keep)
+	axes = a.allAxes(axes)
+	return a.normWhereFinite(axes, keep, func(a *Array) *Array { return mlxLinalgNormMatrix(a, "nuc", axes, keep) })
 }
 
 // real gives integers as float32, in which their squares do not overflow, and other arrays

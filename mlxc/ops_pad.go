@@ -41,57 +41,57 @@ func (a *Array) Pad(value *Array, padding ...Padding) *Array {
 
 // PadEdge puts the first and the last element of the given axes around them.
 func (a *Array) PadEdge(padding ...Padding) *Array {
-	return a.padWithOwn(padding, func(i, n int) int { return min(max(i, 0), n-1) })
+	return a.padWithOwn(padding, func(i *Array, n int64) *Array {
+		return i.Maximum(Scalar(int64(0))).Minimum(Scalar(n - 1))
+	})
 }
 
 // PadReflect puts the elements of the given axes around them, mirrored at the first and
 // the last one, which are not repeated: 0 1 2 becomes 2 1 0 1 2 1 0.
 func (a *Array) PadReflect(padding ...Padding) *Array {
-	return a.padWithOwn(padding, func(i, n int) int {
-		period := max(2*n-2, 1)
-		i = (i%period + period) % period
-		return min(i, period-i)
+	return a.padWithOwn(padding, func(i *Array, n int64) *Array {
+		period := Scalar(max(2*n-2, 1))
+		i = i.Remainder(period)
+		return i.Minimum(period.Sub(i))
 	})
 }
 
 // PadSymmetric puts the elements of the given axes around them, mirrored behind the first
 // and the last one, which are repeated: 0 1 2 becomes 1 0 0 1 2 2 1.
 func (a *Array) PadSymmetric(padding ...Padding) *Array {
-	return a.padWithOwn(padding, func(i, n int) int {
-		i = (i%(2*n) + 2*n) % (2 * n)
-		return min(i, 2*n-1-i)
+	return a.padWithOwn(padding, func(i *Array, n int64) *Array {
+		i = i.Remainder(Scalar(2 * n))
+		return i.Minimum(Scalar(2*n - 1).Sub(i))
 	})
 }
 
 // padWithOwn pads with the elements of a that position names, for positions from below 0 to
 // beyond the n of an axis. MLX has modes for that, but their gradients are wrong and they
 // fail under vmap.
-func (a *Array) padWithOwn(padding []Padding, position func(i, n int) int) *Array {
+func (a *Array) padWithOwn(padding []Padding, position func(i *Array, n int64) *Array) *Array {
 	const op = "pad"
 	p, err := a.checkPadding(padding)
 	if err != nil {
 		return invalid(operandError(op, err, 0, a))
 	}
 	shape := a.Shape()
-	padded := a.Index()
-	for axis, around := range p {
-		n := shape[axis]
-		if around.Before+around.After == 0 {
-			continue
+	var padded *Array
+	WithScope(func() {
+		padded = a.Index()
+		for axis, around := range p {
+			n := shape[axis]
+			if around.Before+around.After == 0 {
+				continue
+			}
+			if n == 0 {
+				padded = invalid(opError(op, fmt.Errorf("axis %d has no elements to pad with", axis), a))
+				break
+			}
+			i := Arange(Int64, float64(-around.Before), float64(n+around.After), 1)
+			padded = mlxTakeAxis(padded, position(i, int64(n)), axis)
 		}
-		if n == 0 {
-			padded.Free()
-			return invalid(opError(op, fmt.Errorf("axis %d has no elements to pad with", axis), a))
-		}
-		ids := make([]int32, 0, around.Before+n+around.After)
-		for i := -around.Before; i < n+around.After; i++ {
-			ids = append(ids, int32(position(i, n)))
-		}
-		places, before := FromSlice(ids), padded
-		padded = before.Take(places, axis)
-		places.Free()
-		before.Free()
-	}
+		padded.Keep()
+	})
 	return padded
 }
 

@@ -1,5 +1,7 @@
 package mlxc
 
+import "math"
+
 import "slices"
 
 // Scans give, for every element, a reduction of the elements up to it along an axis. An
@@ -66,7 +68,24 @@ func (c ScanConfig) extreme(a *Array, axis int, f func(a *Array, axis int, rever
 		a = a.StopGradient()
 		defer a.Free()
 	}
-	return f(a, axis, c.Reverse, !c.Exclusive).orNothing()
+	scan := func(a *Array) *Array { return f(a, axis, c.Reverse, !c.Exclusive).orNothing() }
+	if !a.DType().IsFloating() || !a.Traced() {
+		return scan(a)
+	}
+	// MLX's gradient finds the extreme elements by comparisons. Where a NaN makes them fail, it
+	// writes to memory that is not the array's.
+	checked := scan(a)
+	if checked.Err() != nil {
+		return checked
+	}
+	checked.Free()
+	var result *Array
+	WithScope(func() {
+		nan := a.IsNaN()
+		seen := mlxCummaxAxis(nan.AsType(Int32), axis, c.Reverse, !c.Exclusive).Greater(Scalar(int32(0)))
+		result = Where(seen, Scalar(float32(math.NaN())).AsType(a.DType()), scan(Where(nan, Zeros(a.DType()), a))).Keep()
+	})
+	return result
 }
 
 // LogCumSumExp returns ln Σ eᵃ of the elements up to and with each one, along the axis, without

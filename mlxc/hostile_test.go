@@ -1,0 +1,96 @@
+package mlxc_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// A function that is compiled for any shape reduces axes of size 1 as well, which MLX itself
+// plans by memory that is not the operand's.
+func TestShapelessReductionsOverOneElement(t *testing.T) {
+	type reduction = func(a *mlxc.Array, axes ...int) *mlxc.Array
+	for name, reduce := range map[string]reduction{
+		"Sum": (*mlxc.Array).Sum, "Prod": (*mlxc.Array).Prod, "Max": (*mlxc.Array).Max, "Min": (*mlxc.Array).Min,
+		"All": (*mlxc.Array).All, "Any": (*mlxc.Array).Any, "Mean": (*mlxc.Array).Mean, "SumKeepDims": (*mlxc.Array).SumKeepDims,
+	} {
+		for _, d := range []mlxc.DType{mlxc.Float32, mlxc.Int8, mlxc.Bool} {
+			f := mlxc.CompileShapeless(single(func(a *mlxc.Array) *mlxc.Array { return reduce(a, 0, -1) }))
+			for _, shape := range [][]int{{3, 5, 2}, {1, 5, 1}, {1, 1, 1}, {1, 4, 2}} {
+				a := counting(shape...).AsType(d)
+				want := reduce(a, 0, -1)
+				out, err := f.Call(a)
+				require.NoError(t, err)
+				require.Equal(t, want.DType(), out[0].DType(), "%s of %v%v", name, d, shape)
+				requireArray(t, want.Shape(), wide(t, want), out[0])
+			}
+			f.Close()
+		}
+	}
+}
+
+// Padding with an array's own elements is as lazy as other operations: a padding that no memory
+// holds costs nothing before it is computed.
+func TestPaddingIsLazy(t *testing.T) {
+	a := mlxc.FromSlice([]float32{1, 2, 3})
+	for name, pad := range map[string]func(a *mlxc.Array, padding ...mlxc.Padding) *mlxc.Array{
+		"PadEdge": (*mlxc.Array).PadEdge, "PadReflect": (*mlxc.Array).PadReflect, "PadSymmetric": (*mlxc.Array).PadSymmetric,
+	} {
+		const most = math.MaxInt32 - 4
+		require.Equal(t, []int{most + 3}, pad(a, mlxc.Padding{After: most}).Shape(), name)
+	}
+	require.Equal(t, []float32{2, 1, 2, 3, 2, 1, 2}, floats(t, a.PadReflect(mlxc.Padding{Before: 1, After: 3})))
+}
+
+// The gradient of a scan stays within its operand where elements are NaN or infinite. A NaN and the
+// elements behind it get none.
+func TestGradientsOfExtremesOfNaN(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	special := []float32{0, 1, -1, inf, -inf, nan, 2}
+	for name, scan := range map[string]func(a *mlxc.Array, axis int, c mlxc.ScanConfig) *mlxc.Array{
+		"CumMax": (*mlxc.Array).CumMaxWith, "CumMin": (*mlxc.Array).CumMinWith,
+	} {
+		for i := range 200 {
+			c := mlxc.ScanConfig{Reverse: i%2 == 0, Exclusive: i%4 < 2}
+			v := make([]float32, 4*16)
+			for k := range v {
+				v[k] = special[(k*k*7+i*k+i)%len(special)]
+			}
+			mlxc.WithScope(func() {
+				a := mlxc.FromSlice(v, 4, 16)
+				f := single(func(a *mlxc.Array) *mlxc.Array { return scan(a, 1, c) })
+				out, grads, err := mlxc.VJP(f, arrays{a}, arrays{mlxc.OnesLike(a)})
+				require.NoError(t, err)
+				near(t, wide(t, scan(a, 1, c)), out[0], 0)
+				for k, g := range floats(t, grads[0]) {
+					require.True(t, g >= 0 && g <= 16, "%s %+v of %v: the gradient of element %d is %v", name, c, v, k, g)
+				}
+			})
+		}
+	}
+	a := mlxc.FromSlice([]float32{1, 3, 2, nan, 5})
+	_, grads, err := mlxc.VJP(single(func(a *mlxc.Array) *mlxc.Array { return a.CumMax(0) }), arrays{a}, arrays{mlxc.OnesLike(a)})
+	require.NoError(t, err)
+	require.Equal(t, []float32{1, 2, 0, 0, 0}, floats(t, grads[0]))
+}
+
+// LAPACK ends the process, with the status of success, over singular values of a matrix with an
+// infinity.
+func TestNormsOfInfinity(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
+	inf := float32(math.Inf(1))
+	a := mlxc.Full(mlxc.Float32, mlxc.Scalar(inf), 31, 31)
+	nan := []float64{math.NaN()}
+	near(t, nan, a.NuclearNorm(), 0)
+	near(t, nan, a.NormOrd(2), 0)
+	near(t, nan, a.NormOrdKeepDims(-2, 1, 0), 0)
+	near(t, []float64{math.NaN(), 3}, mlxc.Stack(1, mlxc.Full(mlxc.Float32, mlxc.Scalar(inf), 3, 3), identity(3)).NuclearNorm(0, 2), 1e-6)
+	require.Equal(t, []int{1, 2, 1}, mlxc.Stack(1, identity(3), identity(3)).NuclearNormKeepDims(0, 2).Shape())
+	near(t, []float64{2}, identity(3).MulScalar(2).NormOrd(2), 1e-6)
+	require.Error(t, mlxc.Ones(mlxc.Float32, 2, 2, 2).NuclearNorm().Err())
+}
