@@ -81,6 +81,7 @@ func (d *driver) drive(first, n int) {
 	begin := time.Now()
 	for at := first; at < first+n; {
 		at += d.worker(at, min(each, first+n-at))
+		d.t.Logf("came to call %d in %v", at, time.Since(begin).Round(time.Second))
 		if len(d.kinds) >= patience {
 			d.t.Fatalf("%d kinds of failures: stopped at call %d", len(d.kinds), at)
 		}
