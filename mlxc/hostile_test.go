@@ -94,3 +94,37 @@ func TestNormsOfInfinity(t *testing.T) {
 	near(t, []float64{2}, identity(3).MulScalar(2).NormOrd(2), 1e-6)
 	require.Error(t, mlxc.Ones(mlxc.Float32, 2, 2, 2).NuclearNorm().Err())
 }
+
+// MLX multiplies the steps of a convolution in 32 bits. Longer steps than the input are as good as
+// steps of its size.
+func TestConvolutionsWithLongSteps(t *testing.T) {
+	x, w := counting(1, 1, 2, 3, 4), counting(4, 2, 1, 2, 4)
+	c := mlxc.ConvConfig{Stride: []int{5, 2, 1}, Padding: []int{2}, Dilation: []int{3, 1, 1}}
+	want := mlxc.Conv3D(x, w, c)
+	require.NoError(t, want.Err())
+	c.Stride = []int{math.MaxInt32, 2, 1}
+	c.Dilation = []int{3, math.MaxInt32, 1}
+	for range 50 {
+		mlxc.WithScope(func() { same(t, want, mlxc.Conv3D(x, w, c), 0) })
+	}
+}
+
+// MLX's product of halves on CPUs takes the length of a segment for the row stride.
+func TestSegmentsOfHalves(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
+	floating(t, func(t *testing.T, d mlxc.DType) {
+		a, b := matrices(1, 4, 5).AsType(d), matrices(2, 5, 3).AsType(d)
+		segments := mlxc.FromSlice([]uint32{1, 3, 0, 5, 2, 2, 3, 5}, 4, 2)
+		for _, x := range (arrays{a, across(a), inMiddle(a)}) {
+			for _, y := range (arrays{b, across(b), inMiddle(b)}) {
+				got := x.SegmentedMM(y, segments)
+				require.Equal(t, d, got.DType())
+				for i, segment := range [][2]int{{1, 3}, {0, 5}, {2, 2}, {3, 5}} {
+					k := mlxc.Range(segment[0], segment[1])
+					want := product(wide(t, a.Index(mlxc.All, k)), wide(t, b.Index(k)), 4, segment[1]-segment[0], 3)
+					near(t, want, got.Index(mlxc.At(i)), 0)
+				}
+			}
+		}
+	})
+}

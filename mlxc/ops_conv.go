@@ -90,6 +90,15 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 			if need > room {
 				return fail(fmt.Errorf("the kernel spans %d along spatial axis %d, the padded input only %d", need, i, room))
 			}
+			// Longer steps lead to the same places, and overflow MLX's 32 bits: it would write
+			// outside of its memory.
+			c.Stride[i] = min(c.Stride[i], room)
+			if k == 1 {
+				c.Dilation[i] = 1
+			}
+			if n == 1 {
+				c.InputDilation[i] = 1
+			}
 		}
 	}
 	if c.Groups == 0 {

@@ -233,6 +233,13 @@ func (a *Array) SegmentedMM(b, segments *Array) *Array {
 		defer r.Free()
 		return Zeros(r.DType(), r.Shape()...)
 	}
+	if d := r.DType(); (d == Float16 || d == BFloat16) && CurrentDevice() == CPU {
+		// MLX takes the length of a segment for the row stride of halves.
+		r.Free()
+		WithScope(func() {
+			r = mlxSegmentedMm(a.AsType(Float32), b.AsType(Float32), limited).AsType(d).Keep()
+		})
+	}
 	return r
 }
 
