@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -71,6 +72,7 @@ func realDot(a, b *mlxc.Array) *mlxc.Array { return a.Conjugate().Mul(b).Sum().R
 // A cotangent g gives G with Re(conj(g)·df) = Re(conj(G)·dz) for every dz: conj(f')·g where f is
 // holomorphic. The same must hold for G as a function of z, which is the second derivative.
 func TestComplexGradients(t *testing.T) {
+	testdevice.CPUOnly(t, "uses complex operations that MLX lacks on CUDA or computes differently there")
 	in := arrays{
 		mlxc.FromSlice([]complex64{0.7 + 0.4i, -0.6 + 0.8i, 0.3 - 0.9i, -0.5 - 0.4i}),
 		mlxc.FromSlice([]complex64{0.2 - 0.3i, 0.9 + 0.5i, -0.4 + 0.6i, 0.8 - 0.7i}),
@@ -135,6 +137,7 @@ func TestComplexGradients(t *testing.T) {
 
 // The rules hold under Vmap, Compile and Checkpoint, and leave no trace in exported files.
 func TestComplexGradientsInsideTransforms(t *testing.T) {
+	testdevice.CPUOnly(t, "uses complex operations that MLX lacks on CUDA or computes differently there")
 	z := mlxc.FromSlice([]complex64{0.7 + 0.4i, -0.6 + 0.8i})
 	w := mlxc.FromSlice([]complex64{0.2 - 0.3i, 0.9 + 0.5i})
 	f := func(a arrays) arrays {

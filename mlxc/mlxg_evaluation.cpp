@@ -95,11 +95,12 @@ class evaluation::task : public opaque {
   task(mx::Stream s, std::shared_ptr<evaluation> e) : opaque(s, "Evaluation"), e_(std::move(e)) {}
 
   void eval_cpu(const arrays&, arrays& outputs) override {
+    static const bool fences = mx::is_available(mx::Device::gpu);
+    if (fences) {
+      allocate(outputs); // MLX's fence between a CPU and a GPU reads the buffer of the array
+    }
     if (!e_) {
       return;
-    }
-    if (e_->streams_.size() > 1) {
-      allocate(outputs); // a GPU's fence needs a buffer
     }
     mx::scheduler::enqueue(stream(), [e = e_, s = stream()] {
       e->take_error(s, none);
@@ -108,7 +109,9 @@ class evaluation::task : public opaque {
       }
     });
   }
-  void eval_gpu(const arrays&, arrays&) override {}
+  void eval_gpu(const arrays&, arrays& outputs) override {
+    allocate(outputs);
+  }
 
  private:
   std::shared_ptr<evaluation> e_;
