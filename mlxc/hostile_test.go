@@ -79,6 +79,55 @@ func TestGradientsOfExtremesOfNaN(t *testing.T) {
 	require.Equal(t, []float32{1, 2, 0, 0, 0}, floats(t, grads[0]))
 }
 
+// The scans of complex numbers give NaN from the first NaN of either part on, and their gradients
+// stay within their operand.
+func TestExtremesOfComplexNaN(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	parts := []float32{0, 1, -1, inf, -inf, nan, 2}
+	isNaN := func(v complex64) bool { return v != v }
+	for name, scan := range map[string]func(a *mlxc.Array, axis int, c mlxc.ScanConfig) *mlxc.Array{
+		"CumMax": (*mlxc.Array).CumMaxWith, "CumMin": (*mlxc.Array).CumMinWith,
+	} {
+		for i := range 50 {
+			c := mlxc.ScanConfig{Reverse: i%2 == 0, Exclusive: i%4 < 2}
+			v := make([]complex64, 16*4)
+			for k := range v {
+				v[k] = complex(parts[(k*k*7+i*k+i)%len(parts)], parts[(k*3+i)%len(parts)])
+			}
+			mlxc.WithScope(func() {
+				a := mlxc.FromSlice(v, 4, 16).Transpose()
+				f := single(func(a *mlxc.Array) *mlxc.Array { return scan(a, 0, c) })
+				out, grads, err := mlxc.VJP(f, arrays{a}, arrays{mlxc.OnesLike(a)})
+				require.NoError(t, err)
+				for _, of := range (arrays{scan(a, 0, c), out[0]}) {
+					got, err := mlxc.ToSlice[complex64](of.Transpose())
+					require.NoError(t, err)
+					for row := range 4 {
+						seen := false
+						for k := range 16 {
+							at := k
+							if c.Reverse {
+								at = 15 - k
+							}
+							e := v[row*16+at]
+							if !c.Exclusive {
+								seen = seen || isNaN(e)
+							}
+							require.Equal(t, seen, isNaN(got[row*16+at]), "%s %+v of %v: element %d", name, c, v[row*16:row*16+16], at)
+							seen = seen || isNaN(e)
+						}
+					}
+				}
+				got, err := mlxc.ToSlice[complex64](grads[0])
+				require.NoError(t, err)
+				for k, g := range got {
+					require.True(t, real(g) >= 0 && real(g) <= 16 && imag(g) == 0, "%s %+v of %v: the gradient of element %d is %v", name, c, v, k, g)
+				}
+			})
+		}
+	}
+}
+
 // LAPACK ends the process, with the status of success, over singular values of a matrix with an
 // infinity.
 func TestNormsOfInfinity(t *testing.T) {
