@@ -2,6 +2,7 @@ package mlxc_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -176,4 +177,31 @@ func TestSegmentsOfHalves(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The parts of a reversed array, which MLX takes for one element each.
+func TestPartsOfReversedArrays(t *testing.T) {
+	for _, shape := range [][]int{{2, 2}, {4, 6}, {2, 4, 3}} {
+		for axis := range shape {
+			for reversed := range 1 << len(shape) {
+				at := slices.Repeat([]mlxc.Index{mlxc.All}, len(shape))
+				for i := range shape {
+					if reversed>>i&1 == 1 {
+						at[i] = mlxc.All.Step(-1)
+					}
+				}
+				a := counting(shape...).Index(at...)
+				dense := mlxc.FromSlice(floats(t, a), shape...)
+				parts, want := a.SplitAt(axis, 1), dense.SplitAt(axis, 1)
+				parts, want = append(parts, a.Unstack(axis)...), append(want, dense.Unstack(axis)...)
+				for i, p := range parts {
+					requireArray(t, want[i].Shape(), wide(t, want[i].MulScalar(2)), p.Add(p))
+					requireArray(t, want[i].Shape(), wide(t, want[i].Add(want[i].Exp())), want[i].Exp().Add(p))
+				}
+			}
+		}
+	}
+	a := mlxc.FromSlice([]int8{1, 1, 1, 1}, 2, 2)
+	b := mlxc.FromSlice([]int8{1, 5, 3, 4}, 2, 2).Index(mlxc.All, mlxc.All.Step(-1))
+	requireArray(t, []int{3, 2}, []float64{0, 0, 0, 0, -1, 2}, a.Cross(b, 0))
 }
