@@ -100,6 +100,8 @@ func TestWrongLinearAlgebra(t *testing.T) {
 		{"a padding beyond 32 bits", mlxc.Conv1D(signal, kernel, mlxc.ConvConfig{Padding: []int{1 << 30}}).Err(), []string{"conv1d", "2³¹−1"}},
 		{"less than one group", mlxc.Conv1D(signal, kernel, mlxc.ConvConfig{Groups: -1}).Err(), []string{"conv1d", "-1 groups"}},
 		{"a convolution of float64", mlxc.Conv1D(signal.AsType(mlxc.Float64), kernel, mlxc.ConvConfig{}).Err(), []string{"conv1d", "float64(1,8,4)", "AsType(Float32)"}},
+		{"a convolution with complex numbers", mlxc.Conv1D(signal, kernel.AsType(mlxc.Complex64), mlxc.ConvConfig{}).Err(), []string{"conv1d", "complex64(", "real and imaginary"}},
+		{"a transposed convolution of complex numbers", mlxc.ConvTranspose1D(signal.AsType(mlxc.Complex64), kernel, mlxc.ConvTransposeConfig{}).Err(), []string{"conv_transpose1d", "complex64(1,8,4)", "real and imaginary"}},
 		{"a transposed stride of 0", mlxc.ConvTranspose1D(signal, kernel, mlxc.ConvTransposeConfig{Stride: []int{0}}).Err(), []string{"conv_transpose1d", "the stride is 0"}},
 		{"padding beyond the kernel", mlxc.ConvTranspose1D(signal, kernel, mlxc.ConvTransposeConfig{Padding: []int{3}}).Err(), []string{"conv_transpose1d", "padding 3"}},
 

@@ -2,6 +2,7 @@ package mlxc_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,6 +80,55 @@ func TestGradientsOfExtremesOfNaN(t *testing.T) {
 	require.Equal(t, []float32{1, 2, 0, 0, 0}, floats(t, grads[0]))
 }
 
+// The scans of complex numbers give NaN from the first NaN of either part on, and their gradients
+// stay within their operand.
+func TestExtremesOfComplexNaN(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	parts := []float32{0, 1, -1, inf, -inf, nan, 2}
+	isNaN := func(v complex64) bool { return v != v }
+	for name, scan := range map[string]func(a *mlxc.Array, axis int, c mlxc.ScanConfig) *mlxc.Array{
+		"CumMax": (*mlxc.Array).CumMaxWith, "CumMin": (*mlxc.Array).CumMinWith,
+	} {
+		for i := range 50 {
+			c := mlxc.ScanConfig{Reverse: i%2 == 0, Exclusive: i%4 < 2}
+			v := make([]complex64, 16*4)
+			for k := range v {
+				v[k] = complex(parts[(k*k*7+i*k+i)%len(parts)], parts[(k*3+i)%len(parts)])
+			}
+			mlxc.WithScope(func() {
+				a := mlxc.FromSlice(v, 4, 16).Transpose()
+				f := single(func(a *mlxc.Array) *mlxc.Array { return scan(a, 0, c) })
+				out, grads, err := mlxc.VJP(f, arrays{a}, arrays{mlxc.OnesLike(a)})
+				require.NoError(t, err)
+				for _, of := range (arrays{scan(a, 0, c), out[0]}) {
+					got, err := mlxc.ToSlice[complex64](of.Transpose())
+					require.NoError(t, err)
+					for row := range 4 {
+						seen := false
+						for k := range 16 {
+							at := k
+							if c.Reverse {
+								at = 15 - k
+							}
+							e := v[row*16+at]
+							if !c.Exclusive {
+								seen = seen || isNaN(e)
+							}
+							require.Equal(t, seen, isNaN(got[row*16+at]), "%s %+v of %v: element %d", name, c, v[row*16:row*16+16], at)
+							seen = seen || isNaN(e)
+						}
+					}
+				}
+				got, err := mlxc.ToSlice[complex64](grads[0])
+				require.NoError(t, err)
+				for k, g := range got {
+					require.True(t, real(g) >= 0 && real(g) <= 16 && imag(g) == 0, "%s %+v of %v: the gradient of element %d is %v", name, c, v, k, g)
+				}
+			})
+		}
+	}
+}
+
 // LAPACK ends the process, with the status of success, over singular values of a matrix with an
 // infinity.
 func TestNormsOfInfinity(t *testing.T) {
@@ -127,4 +177,31 @@ func TestSegmentsOfHalves(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The parts of a reversed array, which MLX takes for one element each.
+func TestPartsOfReversedArrays(t *testing.T) {
+	for _, shape := range [][]int{{2, 2}, {4, 6}, {2, 4, 3}} {
+		for axis := range shape {
+			for reversed := range 1 << len(shape) {
+				at := slices.Repeat([]mlxc.Index{mlxc.All}, len(shape))
+				for i := range shape {
+					if reversed>>i&1 == 1 {
+						at[i] = mlxc.All.Step(-1)
+					}
+				}
+				a := counting(shape...).Index(at...)
+				dense := mlxc.FromSlice(floats(t, a), shape...)
+				parts, want := a.SplitAt(axis, 1), dense.SplitAt(axis, 1)
+				parts, want = append(parts, a.Unstack(axis)...), append(want, dense.Unstack(axis)...)
+				for i, p := range parts {
+					requireArray(t, want[i].Shape(), wide(t, want[i].MulScalar(2)), p.Add(p))
+					requireArray(t, want[i].Shape(), wide(t, want[i].Add(want[i].Exp())), want[i].Exp().Add(p))
+				}
+			}
+		}
+	}
+	a := mlxc.FromSlice([]int8{1, 1, 1, 1}, 2, 2)
+	b := mlxc.FromSlice([]int8{1, 5, 3, 4}, 2, 2).Index(mlxc.All, mlxc.All.Step(-1))
+	requireArray(t, []int{3, 2}, []float64{0, 0, 0, 0, -1, 2}, a.Cross(b, 0))
 }

@@ -1,5 +1,6 @@
 // Nodes that MLX 0.32.2 computes wrongly, replaced before their graph is evaluated.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <tuple>
@@ -62,6 +63,39 @@ class fixed_view : public mlxg::wrapper {
     auto longest = std::max_element(out.shape().begin(), out.shape().end());
     flags.col_contiguous = flags.row_contiguous && out.size() == static_cast<size_t>(*longest);
     out.copy_shared_buffer(out, mx::Strides(out.strides()), flags, out.data_size());
+  }
+};
+
+// fixed_split wraps a Split. MLX takes an axis that its operand has in reverse for one along which
+// all elements are the same.
+class fixed_split : public mlxg::wrapper {
+ public:
+  using wrapper::wrapper;
+
+  void eval_cpu(const mlxg::arrays& inputs, mlxg::arrays& outputs) override {
+    wrapped_->eval_cpu(inputs, outputs);
+    count_elements(outputs);
+  }
+  void eval_gpu(const mlxg::arrays& inputs, mlxg::arrays& outputs) override {
+    wrapped_->eval_gpu(inputs, outputs);
+    count_elements(outputs);
+  }
+
+ private:
+  static void count_elements(mlxg::arrays& outputs) {
+    for (auto& o : outputs) {
+      auto strides = o.strides();
+      if (o.size() == 0 || std::all_of(strides.begin(), strides.end(), [](auto s) { return s >= 0; })) {
+        continue;
+      }
+      size_t span = 1;
+      for (int i = 0; i < o.ndim(); i++) {
+        span += std::abs(strides[i]) * (o.shape(i) - 1);
+      }
+      auto flags = o.flags();
+      flags.contiguous = span == 1 || flags.row_contiguous || flags.col_contiguous;
+      o.copy_shared_buffer(o, strides, flags, span);
+    }
   }
 };
 
@@ -177,22 +211,25 @@ class walk {
   }
 
   static void repair(mx::array& a) {
-    // MLX does not export the classes, so nodes of the two operations tell their types.
+    // MLX does not export the classes, so nodes of the operations tell their types.
     static const auto types = [] {
       auto s = *static_cast<mx::Stream*>(mlxg_device_stream(0));
       auto lu = mx::linalg::lu_factor(mx::zeros({1, 1}, mx::float32, s), s).first;
       auto view = mx::view(mx::zeros({1}, mx::float32, s), mx::uint8, s);
       auto sum = mx::sum(mx::zeros({2}, mx::float32, s), 0, true, s);
-      auto &l = lu.primitive(), &v = view.primitive(), &r = sum.primitive();
-      return std::tuple{&typeid(l), &typeid(v), &typeid(r)};
+      auto part = mx::split(mx::zeros({2}, mx::float32, s), 2, 0, s)[0];
+      auto &l = lu.primitive(), &v = view.primitive(), &r = sum.primitive(), &p = part.primitive();
+      return std::tuple{&typeid(l), &typeid(v), &typeid(r), &typeid(p)};
     }();
-    auto [lu, view, reduce] = types;
+    auto [lu, view, reduce, split] = types;
     auto& p = a.primitive();
     auto type = &typeid(p);
     if (type == lu) {
       wrap<fixed_lu>(a);
     } else if (type == view && a.itemsize() < a.inputs()[0].itemsize()) {
       wrap<fixed_view>(a);
+    } else if (type == split) {
+      wrap<fixed_split>(a);
     } else if (type == reduce && a.shape() == a.inputs()[0].shape()) {
       // A function that is compiled for any shape reduces axes of size 1 too. MLX plans the
       // reduction by the last of the longer axes, of which there is none.

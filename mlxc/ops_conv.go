@@ -208,6 +208,8 @@ func checkConv(input, weight *Array) error {
 		return fmt.Errorf("the weight has %d axes: it must have %d, as the input", weight.NDim(), input.NDim())
 	case input.DType() == Float64 || weight.DType() == Float64: // of which it knows some
 		return errors.New("MLX convolves float16, bfloat16 and float32: convert with AsType(Float32)")
+	case input.DType() == Complex64 || weight.DType() == Complex64: // which it refuses at evaluation
+		return errors.New("MLX convolves float16, bfloat16 and float32: convolve the real and imaginary parts")
 	case input.Size() == 0 || weight.Size() == 0:
 		return errors.New("there is nothing to convolve: an axis has size 0")
 	}

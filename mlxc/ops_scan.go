@@ -69,11 +69,11 @@ func (c ScanConfig) extreme(a *Array, axis int, f func(a *Array, axis int, rever
 		defer a.Free()
 	}
 	scan := func(a *Array) *Array { return f(a, axis, c.Reverse, !c.Exclusive).orNothing() }
-	if !a.DType().IsFloating() || !a.Traced() {
+	if isComplex := a.DType() == Complex64; !isComplex && (!a.DType().IsFloating() || !a.Traced()) {
 		return scan(a)
 	}
 	// MLX's gradient finds the extreme elements by comparisons. Where a NaN makes them fail, it
-	// writes to memory that is not the array's.
+	// writes to memory that is not the array's. Of complex numbers, MLX's scan goes on behind a NaN.
 	checked := scan(a)
 	if checked.Err() != nil {
 		return checked
