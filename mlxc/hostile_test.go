@@ -256,3 +256,42 @@ func TestGradientsOfSortedIDs(t *testing.T) {
 		})
 	}
 }
+
+// The gradients of the scales and biases are those of the dequantized matrices' products.
+func TestGradientsOfScalesOfGatheredMatrices(t *testing.T) {
+	testdevice.CPUOnly(t, "multiplies float32 of any size")
+	ids := mlxc.FromSlice([]uint32{0, 2})
+	for _, n := range []int{32, 64} {
+		for _, transpose := range []bool{true, false} {
+			q := normal(1, 3, n, 32).Quantize(mlxc.QuantizeConfig{GroupSize: 32})
+			k, m := n, 32
+			if transpose {
+				k, m = m, k
+			}
+			with := func(p arrays) mlxc.Quantized {
+				w := q
+				w.Scales, w.Biases = p[1], p[2]
+				return w
+			}
+			in := arrays{normal(2, 2, 5, k), q.Scales, q.Biases}
+			cotangent := arrays{normal(3, 2, 5, m)}
+			out, grads, err := mlxc.VJP(func(p arrays) arrays {
+				return arrays{p[0].GatherQMM(with(p), mlxc.MatMulIDs{Right: ids}, transpose)}
+			}, in, cotangent)
+			require.NoError(t, err)
+			want, wantGrads, err := mlxc.VJP(func(p arrays) arrays {
+				w := with(p).Dequantize(mlxc.Float32).Take(ids, 0)
+				if transpose {
+					w = w.SwapAxes(-1, -2)
+				}
+				return arrays{p[0].MatMul(w)}
+			}, in, cotangent)
+			require.NoError(t, err)
+			near(t, wide(t, want[0]), out[0], 1e-3)
+			for i := range grads {
+				require.Equal(t, wantGrads[i].Shape(), grads[i].Shape())
+				near(t, wide(t, wantGrads[i]), grads[i], 1e-3)
+			}
+		}
+	}
+}
