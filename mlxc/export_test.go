@@ -84,3 +84,26 @@ func TestReadingInsideThePlaceholder(t *testing.T) {
 		require.Equal(t, []float32{1}, floats(t, mlxc.FromSlice([]float32{1})))
 	})
 }
+
+// What a function captures is written by its elements, in whatever order they lie in memory.
+func TestExportOfStridedConstants(t *testing.T) {
+	for name, constant := range map[string]*mlxc.Array{
+		"step":       counting(4, 6).Index(mlxc.All, mlxc.All.Step(2)),
+		"reversed":   counting(4, 3).Index(mlxc.All.Step(-1)),
+		"transposed": counting(3, 4).Transpose(),
+		"middle":     counting(6, 3).Index(mlxc.Range(1, 5)),
+		"broadcast":  counting(3).BroadcastTo(4, 3),
+		"lazy":       counting(3, 4).Transpose().AddScalar(1),
+	} {
+		require.NoError(t, mlxc.Eval(constant))
+		x := mlxc.Ones(mlxc.Float32, 4, 3)
+		f := func(p arrays) arrays { return arrays{p[0].Add(constant)} }
+		path := filepath.Join(t.TempDir(), "f.mlxfn")
+		require.NoError(t, mlxc.Export(path, f, x), name)
+		imported, err := mlxc.Import(path)
+		require.NoError(t, err, name)
+		got, err := imported.Call(x)
+		require.NoError(t, err, name)
+		require.Equal(t, floats(t, f(arrays{x})[0]), floats(t, got[0]), name)
+	}
+}

@@ -205,3 +205,93 @@ func TestPartsOfReversedArrays(t *testing.T) {
 	b := mlxc.FromSlice([]int8{1, 5, 3, 4}, 2, 2).Index(mlxc.All, mlxc.All.Step(-1))
 	requireArray(t, []int{3, 2}, []float64{0, 0, 0, 0, -1, 2}, a.Cross(b, 0))
 }
+
+// Gradients of products of gathered matrices are the same whether or not the ids are said to
+// ascend, on either side and with matrices that several products share.
+func TestGradientsOfSortedIDs(t *testing.T) {
+	testdevice.CPUOnly(t, "multiplies float32 of any size")
+	ids := func(shape []int, v ...uint32) *mlxc.Array { return mlxc.FromSlice(v, shape...) }
+	for name, c := range map[string]struct {
+		a           []int
+		left, right *mlxc.Array
+	}{
+		"each":          {[]int{2}, nil, ids([]int{2}, 0, 2)},
+		"one":           {[]int{1}, nil, ids([]int{4}, 0, 0, 1, 2)},
+		"two axes":      {[]int{2, 2}, nil, ids([]int{2, 2}, 0, 0, 1, 2)},
+		"column":        {[]int{2, 1}, nil, ids([]int{2}, 0, 2)},
+		"left":          {[]int{3}, ids([]int{3}, 0, 0, 2), nil},
+		"left of one":   {[]int{2}, ids([]int{1}, 0), nil},
+		"left and both": {[]int{2}, ids([]int{3}, 0, 0, 1), ids([]int{3}, 1, 2, 2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const n = 32
+			a, b := normal(1, append(slices.Clone(c.a), 2, n)...), normal(2, 3, n, n)
+			q := b.Quantize(mlxc.QuantizeConfig{GroupSize: 32})
+			for product, f := range map[string]func(p arrays, sorted bool) *mlxc.Array{
+				"GatherMM": func(p arrays, sorted bool) *mlxc.Array {
+					return p[0].GatherMM(p[1], mlxc.MatMulIDs{Left: c.left, Right: c.right, Sorted: sorted})
+				},
+				"GatherQMM": func(p arrays, sorted bool) *mlxc.Array {
+					w := q
+					w.Scales = p[1]
+					return p[0].GatherQMM(w, mlxc.MatMulIDs{Left: c.left, Right: c.right, Sorted: sorted}, true)
+				},
+			} {
+				in := arrays{a, b}
+				if product == "GatherQMM" {
+					in[1] = q.Scales
+				}
+				gradients := func(sorted bool) arrays {
+					g := func(p arrays) arrays { return arrays{f(p, sorted)} }
+					_, grads, err := mlxc.VJP(g, in, arrays{normal(3, g(in)[0].Shape()...)})
+					require.NoError(t, err, product)
+					return grads
+				}
+				sorted, plain := gradients(true), gradients(false)
+				for i := range plain {
+					require.Equal(t, plain[i].Shape(), sorted[i].Shape(), product)
+					near(t, wide(t, plain[i]), sorted[i], 1e-3)
+				}
+			}
+		})
+	}
+}
+
+// The gradients of the scales and biases are those of the dequantized matrices' products.
+func TestGradientsOfScalesOfGatheredMatrices(t *testing.T) {
+	testdevice.CPUOnly(t, "multiplies float32 of any size")
+	ids := mlxc.FromSlice([]uint32{0, 2})
+	for _, n := range []int{32, 64} {
+		for _, transpose := range []bool{true, false} {
+			q := normal(1, 3, n, 32).Quantize(mlxc.QuantizeConfig{GroupSize: 32})
+			k, m := n, 32
+			if transpose {
+				k, m = m, k
+			}
+			with := func(p arrays) mlxc.Quantized {
+				w := q
+				w.Scales, w.Biases = p[1], p[2]
+				return w
+			}
+			in := arrays{normal(2, 2, 5, k), q.Scales, q.Biases}
+			cotangent := arrays{normal(3, 2, 5, m)}
+			out, grads, err := mlxc.VJP(func(p arrays) arrays {
+				return arrays{p[0].GatherQMM(with(p), mlxc.MatMulIDs{Right: ids}, transpose)}
+			}, in, cotangent)
+			require.NoError(t, err)
+			want, wantGrads, err := mlxc.VJP(func(p arrays) arrays {
+				w := with(p).Dequantize(mlxc.Float32).Take(ids, 0)
+				if transpose {
+					w = w.SwapAxes(-1, -2)
+				}
+				return arrays{p[0].MatMul(w)}
+			}, in, cotangent)
+			require.NoError(t, err)
+			near(t, wide(t, want[0]), out[0], 1e-3)
+			for i := range grads {
+				require.Equal(t, wantGrads[i].Shape(), grads[i].Shape())
+				near(t, wide(t, wantGrads[i]), grads[i], 1e-3)
+			}
+		}
+	}
+}

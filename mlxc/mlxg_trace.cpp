@@ -79,6 +79,14 @@ class stripper {
     if (a.has_primitive() && std::strcmp(a.primitive().name(), "load") == 0) {
       mx::eval({a}); // the file is not exported, its elements are
     }
+    bool constant = !a.has_primitive() && a.status() != mx::array::Status::unscheduled;
+    if (constant && !a.flags().row_contiguous) {
+      // MLX writes as many bytes as the constant has, from its first element on.
+      auto dense = mx::contiguous(a, false, *static_cast<mx::Stream*>(mlxg_device_stream(0)));
+      mx::eval({dense});
+      set(a, dense);
+      return;
+    }
     bool changed = false;
     std::vector<mx::array> inputs;
     for (auto& in : a.inputs()) {

@@ -167,6 +167,9 @@ func (ids MatMulIDs) limit(a, b *Array) (limited MatMulIDs, free func(), err err
 		}
 	}
 	limited = ids
+	// MLX's gradients of sorted ids hold only where the matrices of the first batch are taken one
+	// after the other; of others they are wrong, and read memory that is not the operands'.
+	limited.Sorted = ids.Sorted && ids.Left == nil && ids.Right.NDim() == 1 && a.NDim() == 3 && a.Dim(0) == ids.Right.Dim(0)
 	frees := [2]func(){func() {}, func() {}}
 	for i, x := range []**Array{&limited.Left, &limited.Right} {
 		if *x == nil {

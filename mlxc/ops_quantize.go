@@ -203,6 +203,12 @@ func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 	}
 	defer free()
 	return a.inFloat32(w, func(a *Array) *Array {
+		if !transpose && (w.Scales.Traced() || w.Biases.Traced()) {
+			// MLX's gradients of the scales and biases are those of the transpose.
+			dense := w.Dequantize(w.Scales.DType())
+			defer dense.Free()
+			return mlxGatherMm(a, dense, ids.Left, ids.Right, ids.Sorted).orNothing().float32OnCPU(op, a, w.Scales)
+		}
 		return mlxGatherQmm(a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right, transpose, w.GroupSize, w.Bits, w.mode(), ids.Sorted).orNothing()
 	})
 }

@@ -20,7 +20,6 @@ var unstable = map[string]string{
 	"Array.TopK":         "the order is not defined",
 	"Array.ArgSort":      "the order of equal elements is not defined",
 	"Array.Available":    "tells of an earlier evaluation",
-	"Array.GatherQMM":    "MLX's Export and Import change its numbers",
 }
 
 // stable reports whether a call with equal elements must give equal results.
