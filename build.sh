@@ -130,11 +130,11 @@ go_test() {
   local arg
   for arg in "$@"; do
     case $arg in
-      ./* | github.com/*) finish go test -timeout 20m "$@" ;;
+      ./* | github.com/*) finish go test -timeout 40m "$@" ;;
     esac
   done
   # What takes longest first, beside which the rest runs.
-  finish go test -timeout 20m ./ops ./... "$@"
+  finish go test -timeout 40m ./ops ./... "$@"
 }
 
 # part runs one part of test-long and notes its failure in failed.

@@ -100,6 +100,9 @@ func repeated(shape []int, axis, n int, d DType) error {
 
 // Contiguous returns the array in row-major order, copied only if it is not.
 func (a *Array) Contiguous() *Array {
+	if a.Err() == nil && a.NDim() == 0 {
+		return a.Reshape() // MLX 0.32.2 on CUDA leaves the copy of one element of a large array unwritten
+	}
 	const columnMajorToo = false
 	return mlxContiguous(a, columnMajorToo)
 }
