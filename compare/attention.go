@@ -124,7 +124,7 @@ func attentionMasks() []attentionCase {
 	}
 	// A mask that is broadcast along the keys changes no weight. Its gradient is 0 but for rounding.
 	for _, axes := range []string{"bhi1", "hi1", "i1", "h11", "b111"} {
-		c := attentionCase{batch: 2, heads: 4, kvHeads: 2, queries: 33, keys: 129, dim: 16, mask: added, maskAxes: axes, label: "no keys"}
+		c := attentionCase{batch: 2, heads: 4, kvHeads: 2, queries: 33, keys: 129, dim: 16, mask: added, maskAxes: axes}
 		cases = append(cases, bothWays(c)...)
 		c.softCap, c.window = true, &ops.Window{Left: 40, Right: 7}
 		cases = append(cases, c)

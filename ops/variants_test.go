@@ -2,6 +2,7 @@ package ops
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -36,6 +37,10 @@ func variants(launches []KernelLaunch) []KernelLaunch {
 					continue
 				}
 				v := l
+				if threads == 5 && strings.HasPrefix(name, "cross_entropy") {
+					v.Launch.Template = slices.Clone(l.Launch.Template)
+					setTemplate(v.Launch.Template, "L", 1) // five threads cannot interleave by more
+				}
 				v.Launch.Grid, v.Launch.Threadgroup = [3]int{2 * threads}, [3]int{threads}
 				if name == "rms_norm_backward" || name == "layer_norm_backward" {
 					v.Launch.Outputs = slices.Clone(l.Launch.Outputs)
