@@ -339,14 +339,21 @@ func TestCheckDoesNotPassUnread(t *testing.T) {
 func TestCheckOfNamesInBranches(t *testing.T) {
 	needClang(t)
 	findings, err := CheckAddressSpaces(context.Background(), generated(`#if __METAL_VERSION__ >= 320
-using log = metal::os_log;
+using messenger = metal::os_log;
 #define where device
 #else
-struct log { constexpr log(constant char*) constant {} };
+struct messenger {
+  constexpr messenger(constant char*) constant {}
+  template <typename... A>
+  void write(constant char*, A...) const thread {}
+  template <typename... A>
+  void write(constant char*, A...) const constant {}
+};
 #define where threadgroup
 #endif
+constant messenger messages("one");
 inline void put(where float* p) { p[0] = 1; }
-`, "  threadgroup float b[2]; put(b); y[0] = b[0];"))
+`, "  threadgroup float b[2]; put(b); y[0] = b[0]; messages.write(\"two\", 2);"))
 	require.NoError(t, err)
 	require.Empty(t, findings)
 }
