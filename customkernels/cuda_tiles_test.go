@@ -25,7 +25,7 @@ func inNamespace(text []byte) []byte {
 func attentionOnMMA(t *testing.T, tf32 bool) *Library {
 	t.Helper()
 	files := fstest.MapFS{}
-	for _, name := range []string{"attention.metal", "mask_tiles.h", "tiles.h", "rows.h"} {
+	for _, name := range []string{"attention.metal", "mask_tiles.h", "soft_cap.h", "tiles.h", "rows.h"} {
 		text, err := fs.ReadFile(Shaders(), name)
 		require.NoError(t, err)
 		files[name] = &fstest.MapFile{Data: inNamespace(text)}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
@@ -40,10 +41,25 @@ func (k *Kernel) addressSpaces(ctx context.Context, l Launch, inputs []*mlxc.Arr
 		return found, nil, err
 	}
 	asDeclared, err := k.checkSpaces(ctx, string(k.signature(nil, l, constant)), text)
-	if err != nil || len(asDeclared.findings) >= len(found.findings) {
+	if err != nil {
 		return found, nil, err
 	}
+	declared := map[string]bool{}
+	for _, f := range asDeclared.findings {
+		declared[withoutSpace(f)] = true
+	}
+	if !slices.ContainsFunc(found.findings, func(f Finding) bool { return !declared[withoutSpace(f)] }) {
+		return found, nil, nil
+	}
 	return asDeclared, outside, nil
+}
+
+var spaceOfInput = regexp.MustCompile(`\b(?:device|constant|const)\b *`)
+
+// withoutSpace is a finding's place and message, without the words in which inputs in device memory and
+// in constant memory differ.
+func withoutSpace(f Finding) string {
+	return f.Site.String() + ": " + spaceOfInput.ReplaceAllString(f.Message, "")
 }
 
 // checkSpaces looks for what Apple's compiler would refuse about address spaces, and of ambiguous

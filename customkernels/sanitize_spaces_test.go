@@ -116,6 +116,25 @@ kernel void f(constant float* table [[buffer(0)]], constant float* other [[buffe
 	}
 }
 
+// What is wrong in either memory is reported as it is in the one that MLX passes.
+func TestSanitizeOfWrongConstantTables(t *testing.T) {
+	k := inline(t, `
+kernel void f(constant float* table [[buffer(0)]], device float* y [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  threadgroup const float* p = table;
+  y[i] = p[0];
+}
+`)
+	r, err := k.Sanitize(t.Context(), launchBetweenSpaces(), SanitizeConfig{Schedules: 1}, mlxc.Arange(mlxc.Float32, 0, 16, 1))
+	require.NoError(t, err)
+	if r.Unchecked != "" {
+		t.Skip(r.Unchecked)
+	}
+	require.NotEmpty(t, r.Findings)
+	require.Equal(t, "inline.metal:3", r.Findings[0].Site.String())
+	require.Contains(t, r.Findings[0].Message, "device")
+	require.Empty(t, r.OutsideMLX)
+}
+
 // A buffer may have the name of what MLX adds for another one, and be passed on.
 func TestSanitizeOfOwnStrides(t *testing.T) {
 	k := inline(t, `

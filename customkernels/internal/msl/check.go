@@ -68,7 +68,7 @@ func CheckAddressSpaces(ctx context.Context, text string) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &checkWriter{structure: s, items: items, code: newCode(s.all)}
+	w := &checkWriter{structure: s, items: items, code: newCode(s.kept())}
 	diagnostics, err := w.read(ctx)
 	if err != nil {
 		return nil, err

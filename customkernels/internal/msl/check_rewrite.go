@@ -110,6 +110,8 @@ func (w *checkWriter) spaces() {
 			w.replace(t, "const")
 		case q.space == Constant && !q.pointer && bodies.contains(t.Offset):
 			w.replace(t, "")
+		case q.space == Constant && q.pointer && q.constness && w.code.neighbour(q.token, 1).is("char"):
+			w.replace(t, "const __constant") // which string literals convert to in C++
 		default:
 			w.replace(t, openclSpaces[q.space])
 		}

@@ -327,9 +327,35 @@ func TestCheckDoesNotPassUnread(t *testing.T) {
 	_, err = CheckAddressSpaces(context.Background(), generated("#error stop\n", "  y[0] = 1;"))
 	require.Error(t, err)
 
-	// A violation that the preprocessor hides, with all of the kernel, is not a pass either.
+	// What the preprocessor hides with all of the kernel is not a pass either, whether the text decides
+	// that or the check's own macros do.
 	_, err = CheckAddressSpaces(context.Background(), "#ifdef NEVER\n"+generated("", "  device float* p = w;")+"#endif\n")
+	require.ErrorContains(t, err, "the text has no kernel")
+	_, err = CheckAddressSpaces(context.Background(), "#ifndef FLT_MAX\n"+generated("", "  device float* p = w;")+"#endif\n")
 	require.ErrorContains(t, err, "did not reach the kernel's body")
+}
+
+// Names of a branch that is left out say nothing about the one that is read.
+func TestCheckOfNamesInBranches(t *testing.T) {
+	needClang(t)
+	findings, err := CheckAddressSpaces(context.Background(), generated(`#if __METAL_VERSION__ >= 320
+using messenger = metal::os_log;
+#define where device
+#else
+struct messenger {
+  constexpr messenger(constant char*) constant {}
+  template <typename... A>
+  void write(constant char*, A...) const thread {}
+  template <typename... A>
+  void write(constant char*, A...) const constant {}
+};
+#define where threadgroup
+#endif
+constant messenger messages("one");
+inline void put(where float* p) { p[0] = 1; }
+`, "  threadgroup float b[2]; put(b); y[0] = b[0]; messages.write(\"two\", 2);"))
+	require.NoError(t, err)
+	require.Empty(t, findings)
 }
 
 // Vocabulary that must be read without any error.

@@ -12,12 +12,15 @@ import (
 const metalVersion = 310
 
 // conditions evaluates the conditions of a text's preprocessor lines, as far as the text decides them.
-// No executor defines macros of its own, so a name that the text does not define is undefined.
-// Names of the language and of Metal's library are unknown, but for those of Metal's version.
+// A name that the text does not define is undefined, but names of the language, of Metal's library
+// and of the executors' vocabularies are unknown, except for those of Metal's version.
 type conditions struct {
 	macros map[string][]string // the replacements of the macros that the text defines; nil: unknown
 	undone map[string]bool     // by #undef
 }
+
+// foreign matches names that may be macros of the language, of a system or of an executor's vocabulary.
+var foreign = regexp.MustCompile(`^(_|TARGET_|METAL_|MLX_|MLXG_|CHAR_|SCHAR_|UCHAR_|SHRT_|USHRT_|INT_|UINT_|LONG_|ULONG_|FLT_|HALF_|HUGE_|M_|MAX|NAN$|INFINITY$)`)
 
 // libraryMacros are the macros of Metal's library.
 var libraryMacros = sync.OnceValue(func() map[string]bool {
@@ -101,7 +104,7 @@ func (c *conditions) defined(name string) truth {
 		return truthOf(false)
 	case name == "__METAL_VERSION__" || name == "__METAL__":
 		return truthOf(true)
-	case strings.HasPrefix(name, "_") || strings.HasPrefix(name, "TARGET_") || libraryMacros()[name]:
+	case foreign.MatchString(name) || libraryMacros()[name]:
 		return truth{}
 	}
 	return truthOf(false)

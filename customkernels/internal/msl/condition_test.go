@@ -3,6 +3,8 @@ package msl
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,6 +28,7 @@ func TestConditions(t *testing.T) {
 		"#if __APPLE__\na\n#elif 1\nb\n#else\nc\n#endif":                                "a b",
 		"#ifdef FLT_MAX\na\n#else\nb\n#endif":                                           "a b",
 		"#if TARGET_OS_OSX\na\n#else\nb\n#endif":                                        "a b",
+		"#ifdef METAL_TILES_H\na\n#else\nb\n#endif":                                     "a b",
 		"#if __has_include(<metal_tensor>)\na\n#else\nb\n#endif":                        "a b",
 		"#if 1 ? 0 : 1\na\n#else\nb\n#endif":                                            "a b",
 		"#if 1 / 0\na\n#else\nb\n#endif":                                                "a b",
@@ -40,6 +43,25 @@ func TestConditions(t *testing.T) {
 			words = append(words, token.Text)
 		}
 		require.Equal(t, want, strings.Join(words, " "), text)
+	}
+}
+
+// Whether a macro of an executor's vocabulary is defined is unknown, for there are several executors.
+func TestConditionsOfVocabularies(t *testing.T) {
+	defines := regexp.MustCompile(`(?m)^[ \t]*#[ \t]*define (\w+)`)
+	for _, pattern := range []string{"../host/*.h", "../cuda/*.h"} {
+		paths, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, paths)
+		for _, path := range paths {
+			header, err := os.ReadFile(path)
+			require.NoError(t, err)
+			for _, m := range defines.FindAllStringSubmatch(string(header), -1) {
+				if m[1] != "__METAL__" && m[1] != "__METAL_VERSION__" {
+					require.False(t, (&conditions{}).defined(m[1]).known, "%s: %s", path, m[1])
+				}
+			}
+		}
 	}
 }
 

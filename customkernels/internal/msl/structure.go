@@ -41,6 +41,17 @@ func newStructure(file, text string, lines []Position) (*structure, error) {
 	return nil, err
 }
 
+// kept lists the tokens, those of comments and preprocessor lines too, that a preprocessor may keep.
+func (s *structure) kept() []Token {
+	var kept []Token
+	for i, t := range s.all {
+		if !s.off[i] {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
+
 // position is the place of a token.
 func (s *structure) position(t Token) Position {
 	if s.lines == nil {
