@@ -342,7 +342,7 @@ func (c lossCase) exactConfig() oracle.CrossEntropyConfig {
 }
 
 // capsNote is the part of a name that says how far logits or scores are beyond the soft cap.
-func capsNote(caps float64) string { return noteIf(caps > 0, fmt.Sprintf("%g caps", caps)) }
+func capsNote(caps float64) string { return noteIf(caps > 0, fmt.Sprintf("cap%g", caps)) }
 
 func (c lossCase) name(shape string) string {
 	return caseName(shape, map[ops.Reduction]string{ops.Sum: "sum", ops.None: "none"}[c.reduction],
