@@ -61,11 +61,11 @@ func (c Case) exact(data operands) ([][]float64, error) {
 	in, wrt := tensors(data.inputs), c.differentiated()
 	outputs := c.Forward(in)
 	if len(outputs) != len(c.Outputs) {
-		return nil, fmt.Errorf("Forward returns %d outputs; the case has %d", len(outputs), len(c.Outputs))
+		return nil, fmt.Errorf("the case's Forward returns %d outputs; the case has %d", len(outputs), len(c.Outputs))
 	}
 	for i, o := range c.Outputs {
 		if len(outputs[i].Data) != oracle.Size(o.Shape) {
-			return nil, fmt.Errorf("Forward returns %d elements of %s; its shape is %v", len(outputs[i].Data), o.Name, o.Shape)
+			return nil, fmt.Errorf("the case's Forward returns %d elements of %s; its shape is %v", len(outputs[i].Data), o.Name, o.Shape)
 		}
 	}
 	var out [][]float64
@@ -85,11 +85,11 @@ func (c Case) exact(data operands) ([][]float64, error) {
 	}
 	grads := gradient(in, tensors(data.cotangents))
 	if len(grads) != len(wrt) {
-		return nil, fmt.Errorf("Gradient returns %d gradients; the case has %d differentiable inputs", len(grads), len(wrt))
+		return nil, fmt.Errorf("the case's Gradient returns %d gradients; the case has %d differentiable inputs", len(grads), len(wrt))
 	}
 	for k, g := range grads {
 		if x := c.Inputs[wrt[k]]; len(g.Data) != oracle.Size(x.Shape) {
-			return nil, fmt.Errorf("Gradient returns %d elements of d%s; the shape of %s is %v", len(g.Data), x.Name, x.Name, x.Shape)
+			return nil, fmt.Errorf("the case's Gradient returns %d elements of d%s; the shape of %s is %v", len(g.Data), x.Name, x.Name, x.Shape)
 		}
 		out = append(out, g.Data)
 	}

@@ -149,11 +149,11 @@ func runCase(ctx context.Context, op string, c Case, dtype mlxc.DType, repeat in
 func (c Case) check() error {
 	switch {
 	case len(c.Inputs) == 0:
-		return errors.New("Inputs is empty: a case needs an input")
+		return errors.New("the case's Inputs is empty: a case needs an input")
 	case c.Forward == nil:
-		return errors.New("Forward is nil: a case needs the operation in float64; only Gradient, MLX and Composed may be nil")
+		return errors.New("the case's Forward is nil: a case needs the operation in float64; only Gradient, MLX and Composed may be nil")
 	case c.Ours == nil:
-		return errors.New("Ours is nil: a case needs our function; only Gradient, MLX and Composed may be nil")
+		return errors.New("the case's Ours is nil: a case needs our function; only Gradient, MLX and Composed may be nil")
 	}
 	return nil
 }

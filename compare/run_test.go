@@ -292,7 +292,7 @@ func TestRunRefusesCases(t *testing.T) {
 		"no ours":    {func(c *Case) { c.Ours = nil }, "Ours is nil"},
 		"too few outputs": {
 			func(c *Case) { c.Forward = func([]oracle.Tensor) []oracle.Tensor { return nil } },
-			"the oracle failed: Forward returns 0 outputs; the case has 1",
+			"the oracle failed: the case's Forward returns 0 outputs; the case has 1",
 		},
 		"too small outputs": {
 			func(c *Case) {

@@ -32,7 +32,7 @@ func TestFailuresStayWithTheirEvaluation(t *testing.T) {
 
 	fails := func(text string, err error) error {
 		if err == nil || !strings.Contains(err.Error(), text) {
-			return fmt.Errorf("the error %v, without %q", err, text)
+			return fmt.Errorf("%q is not in the error: %w", text, err)
 		}
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -18,7 +19,7 @@ const fusingChild = "MLXC_TEST_FUSING"
 // The child of TestFusingInFoldersOfOthers.
 func TestProcessThatFuses(t *testing.T) {
 	if os.Getenv(fusingChild) == "" {
-		t.Skip("TestFusingInFoldersOfOthers runs it in a process")
+		skip.Platform(t, "TestFusingInFoldersOfOthers runs it in a process")
 	}
 	onCPU(t, func() {
 		for range 2 {
@@ -33,9 +34,7 @@ func TestProcessThatFuses(t *testing.T) {
 // MLX compiles and loads functions in a folder that all users share. Where another user could have
 // put a library there, or the folder belongs to another user, functions are computed without it.
 func TestFusingInFoldersOfOthers(t *testing.T) {
-	if _, err := exec.LookPath("g++"); err != nil {
-		t.Skip("MLX fuses nothing on a CPU: there is no g++")
-	}
+	skip.Program(t, skip.GXX) // MLX fuses nothing on a CPU without it
 	const nobody = 65534
 	root := os.Getuid() == 0
 	for _, c := range []struct {
@@ -65,7 +64,7 @@ func TestFusingInFoldersOfOthers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.root && !root {
-				t.Skip("NOT TESTED: only root can run a process of another user")
+				skip.Platform(t, "only root can run a process of another user")
 			}
 			dir := t.TempDir()
 			require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))

@@ -55,8 +55,8 @@ func TestAHangIsLogged(t *testing.T) {
 			require.Contains(t, line, "wait for a function that MLX calls")
 			require.Regexp(t, `function=goroutine \d+: \S+TestAHangIsLogged\S* at \S+lockwatch_test.go:\d+`, line)
 			require.Regexp(t, `waiting=.*goroutine \d+: \(\*Array\)\.Add, called at \S+lockwatch_test.go:\d+`, line)
-		case <-added:
-			t.Error("the graph lock is free inside a transform")
+		case err := <-added:
+			t.Errorf("the graph lock is free inside a transform, and Add gives %v", err)
 		case <-time.After(10 * time.Second):
 			t.Error("nothing is logged")
 		}

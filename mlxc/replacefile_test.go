@@ -2,6 +2,7 @@ package mlxc_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -147,7 +149,7 @@ func TestSavingToPipesAndDevices(t *testing.T) {
 func device(t *testing.T, dir, name string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("a device that is full exists on Linux only")
+		skip.Platform(t, "a device that is full exists on Linux only")
 	}
 	if os.Geteuid() != 0 {
 		return filepath.Join("/dev", name)
@@ -155,7 +157,7 @@ func device(t *testing.T, dir, name string) string {
 	path := filepath.Join(dir, name)
 	number := map[string]int{"null": 1<<8 | 3, "full": 1<<8 | 7}[name]
 	if err := syscall.Mknod(path, syscall.S_IFCHR|0o600, number); err != nil {
-		t.Skip("root cannot make devices here: ", err)
+		skip.Platform(t, fmt.Sprint("root cannot make devices here: ", err))
 	}
 	return path
 }

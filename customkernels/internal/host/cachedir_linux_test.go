@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 // inNamespace runs the test alone in a process that may mount file systems, which nobody else sees. It
@@ -33,7 +36,7 @@ func inNamespace(t *testing.T) bool {
 		return cmd.CombinedOutput()
 	}
 	if out, err := start("mount", "-t", "tmpfs", "none", t.TempDir()); err != nil {
-		t.Skipf("NOT TESTED: no file system can be mounted here: %v %s", err, out)
+		skip.Platform(t, fmt.Sprintf("no file system can be mounted here: %v %s", err, out))
 	}
 	out, err := start(exe, "-test.run=^"+t.Name()+"$", "-test.v")
 	require.NoError(t, err, "%s", out)

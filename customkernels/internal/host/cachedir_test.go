@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 // nobody is a user that no test runs as.
@@ -153,7 +155,7 @@ func TestFolderThatOthersCanReplace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if do.root && os.Geteuid() != 0 {
-				t.Skip("only root can make a folder of another user")
+				skip.Platform(t, "only root can make a folder of another user")
 			}
 			cold(t)
 			log := logged(t)

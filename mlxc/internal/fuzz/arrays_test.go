@@ -174,7 +174,7 @@ func (s *sequence) ids(size int) *mlxc.Array {
 			v[i] = int32(s.pick(size, -size-1, 1000, -1000, math.MaxInt32, math.MinInt32))
 		}
 	}
-	d := mlxc.DType(mlxc.Int32)
+	d := mlxc.Int32
 	a := fromSlice(v, shape)
 	if s.chance(30) {
 		d = []mlxc.DType{mlxc.Int8, mlxc.Int16, mlxc.Int64, mlxc.Uint8, mlxc.Uint32, mlxc.Uint64}[s.IntN(6)]

@@ -178,7 +178,7 @@ func (s *sequence) int(name string, like *mlxc.Array) int {
 
 func (s *sequence) float() float64 {
 	if s.chance(10) {
-		special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.MaxFloat32, 1e-45, 5e-324, math.MaxInt32, math.MinInt64, -0.0}
+		special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.MaxFloat32, 1e-45, 5e-324, math.MaxInt32, math.MinInt64, math.Copysign(0, -1)}
 		return special[s.IntN(len(special))]
 	}
 	return float64(s.pick(0, 1, 1, 2, -1, 3, 10, 100)) * []float64{1, 1, 0.5, 0.1, 1e-5}[s.IntN(5)]
@@ -244,7 +244,7 @@ func (s *sequence) arrayArgument(name string, like *mlxc.Array) *mlxc.Array {
 			case len(shape) == 0:
 			case s.chance(20):
 				shape[i] = 1
-			case s.chance(20):
+			case s.chance(25): // 20 of the first draw's 100
 				shape = shape[i:]
 			case len(shape) >= 2 && s.chance(40):
 				k := len(shape)
