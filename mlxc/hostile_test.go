@@ -83,6 +83,7 @@ func TestGradientsOfExtremesOfNaN(t *testing.T) {
 // The scans of complex numbers give NaN from the first NaN of either part on, and their gradients
 // stay within their operand.
 func TestExtremesOfComplexNaN(t *testing.T) {
+	testdevice.CPUOnly(t, "complex scans of MLX on CUDA have another order of NaN")
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	parts := []float32{0, 1, -1, inf, -inf, nan, 2}
 	isNaN := func(v complex64) bool { return math.IsNaN(float64(real(v))) || math.IsNaN(float64(imag(v))) }

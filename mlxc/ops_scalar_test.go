@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
@@ -17,6 +18,7 @@ import (
 //	x = mx.array([1, 0]).astype(d)
 //	print([(x + s).dtype for s in (True, 2, 2.5, 2j)])
 func TestScalarsKeepTheDType(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64")
 	type small int8
 	type ratio float32
 	for _, d := range mlxc.DTypes() {
@@ -66,6 +68,7 @@ func TestScalarsKeepTheDType(t *testing.T) {
 }
 
 func TestScalarsAreExact(t *testing.T) {
+	testdevice.CPUOnly(t, "computes float64")
 	const odd = 1<<53 + 1
 	x := mlxc.FromSlice([]int64{odd, -odd})
 	require.Equal(t, []int64{odd + 2, -odd + 2}, read[int64](t, x.AddScalar(2)))
