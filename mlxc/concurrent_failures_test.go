@@ -31,7 +31,10 @@ func TestFailuresStayWithTheirEvaluation(t *testing.T) {
 	defer compiledInverse.Close()
 
 	fails := func(text string, err error) error {
-		if err == nil || !strings.Contains(err.Error(), text) {
+		if err == nil {
+			return fmt.Errorf("there is no error; it must contain %q", text)
+		}
+		if !strings.Contains(err.Error(), text) {
 			return fmt.Errorf("%q is not in the error: %w", text, err)
 		}
 		return nil

@@ -244,7 +244,7 @@ func (s *sequence) arrayArgument(name string, like *mlxc.Array) *mlxc.Array {
 			case len(shape) == 0:
 			case s.chance(20):
 				shape[i] = 1
-			case s.chance(25): // 20 of the first draw's 100
+			case s.chance(25):
 				shape = shape[i:]
 			case len(shape) >= 2 && s.chance(40):
 				k := len(shape)
