@@ -94,8 +94,8 @@ class node : public mx::Primitive {
     return mlx_->output_shapes(inputs);
   }
   bool is_equivalent(const mx::Primitive& other) const override {
-    auto& o = *dynamic_cast<const node&>(other).mlx_;
-    return typeid(*mlx_) == typeid(o) && mlx_->is_equivalent(o);
+    const mx::Primitive &mine = *mlx_, &theirs = *dynamic_cast<const node&>(other).mlx_;
+    return typeid(mine) == typeid(theirs) && mine.is_equivalent(theirs);
   }
   std::pair<arrays, std::vector<int>> vmap(const arrays& inputs, const std::vector<int>& axes) override {
     auto out = mlx_->vmap(inputs, axes);

@@ -305,9 +305,9 @@ void evaluation::check() {
 }
 
 void evaluation::guard_nodes() {
-  for (auto& [place, p] : guarded_) {
-    with_node(nodes_[place], [&](const mx::array& a) {
-      auto guard = std::make_shared<guarded>(p, shared_from_this(), place);
+  for (auto& entry : guarded_) {
+    with_node(nodes_[entry.first], [&](const mx::array& a) {
+      auto guard = std::make_shared<guarded>(entry.second, shared_from_this(), entry.first);
       for (auto& o : a.outputs()) {
         o.primitive_ptr() = guard;
       }
@@ -318,11 +318,11 @@ void evaluation::guard_nodes() {
 // restore_nodes gives the nodes that keep their place in a graph, as in a transform, their
 // primitives back.
 void evaluation::restore_nodes() {
-  for (auto& [place, p] : guarded_) {
-    with_node(nodes_[place], [&](const mx::array& a) {
+  for (auto& entry : guarded_) {
+    with_node(nodes_[entry.first], [&](const mx::array& a) {
       if (a.has_primitive()) {
         for (auto& o : a.outputs()) {
-          o.primitive_ptr() = p;
+          o.primitive_ptr() = entry.second;
         }
       }
     });

@@ -59,6 +59,7 @@ func ConvGeneral(input, weight *Array, c ConvGeneralConfig) *Array {
 
 func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 	fail := func(err error) *Array { return invalid(opError(op, err, input, weight)) }
+	apart := false // the padding becomes an operation of its own
 	if input.Err() == nil && weight.Err() == nil {
 		dims := input.NDim() - 2
 		if err := checkConv(input, weight); err != nil {
@@ -90,6 +91,10 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 			if need > room {
 				return fail(fmt.Errorf("the kernel spans %d along spatial axis %d, the padded input only %d", need, i, room))
 			}
+			// A padding larger than a result makes MLX write outside of it. The results are this
+			// one and those of the gradients with regard to the weight and the input.
+			low, result := c.PaddingLow[i], (room-need)/c.Stride[i]+1
+			apart = apart || low > result*c.Stride[i] || low > k*c.Dilation[i] || need-1-low > n
 			// Longer steps lead to the same places, and overflow MLX's 32 bits: it would write
 			// outside of its memory.
 			c.Stride[i] = min(c.Stride[i], room)
@@ -107,8 +112,10 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 	if c.Groups < 1 {
 		return fail(fmt.Errorf("there are %d groups: it must be 1 or more", c.Groups))
 	}
+	// MLX's gradients have wrong shapes where the paddings differ, and some do not exist where the
+	// input is dilated and the stride is above 1.
 	if input.Err() == nil && weight.Err() == nil &&
-		(!slices.Equal(c.PaddingLow, c.PaddingHigh) || slices.Max(c.InputDilation) > 1 && slices.Max(c.Stride) > 1) {
+		(apart || !slices.Equal(c.PaddingLow, c.PaddingHigh) || slices.Max(c.InputDilation) > 1 && slices.Max(c.Stride) > 1) {
 		laid := input.layOut(c.PaddingLow, c.PaddingHigh, c.InputDilation)
 		defer laid.Free()
 		input = laid
@@ -119,9 +126,7 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 	return mlxConvGeneral(input, weight, c.Stride, c.PaddingLow, c.PaddingHigh, c.Dilation, c.InputDilation, c.Groups, c.Flip)
 }
 
-// layOut puts the input's places the dilation apart and zeros around them, as MLX's
-// convolutions do themselves. But their gradients have wrong shapes where the two sides
-// differ, and some do not exist where the input is dilated and the stride is above 1.
+// layOut puts the input's places the dilation apart and zeros around them.
 func (a *Array) layOut(low, high, dilation []int) *Array {
 	shape := a.Shape()
 	start, stop, strides := make([]int, len(shape)), slices.Clone(shape), slices.Repeat([]int{1}, len(shape))

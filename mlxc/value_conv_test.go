@@ -207,6 +207,24 @@ func TestConvTranspose(t *testing.T) {
 	t.Run("three axes", transposed(3, mlxc.ConvTranspose3D))
 }
 
+// Each kernel reaches over the input into the padding on both sides, so that result and gradients are
+// zeros. MLX's own convolution writes at places of the padding, megabytes behind the result.
+func TestConvolutionsWithMorePaddingThanResult(t *testing.T) {
+	const padding = 1 << 20
+	c := mlxc.ConvConfig{Padding: []int{padding, 0, 0}, Dilation: []int{2 * padding, 1, 1}}
+	for i, f := range []func(input, weight *mlxc.Array, c mlxc.ConvConfig) *mlxc.Array{mlxc.Conv1D, mlxc.Conv2D, mlxc.Conv3D} {
+		x, w := []int{1, 1, 1, 1}[:i+2], []int{1, 2, 1, 1}[:i+2]
+		at := mlxc.ConvConfig{Padding: c.Padding[:i+1], Dilation: c.Dilation[:i+1]}
+		sum := func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{f(in[0], in[1], at).Sum()} }
+		value, grads, err := mlxc.ValueAndGrad(sum, 0, 1)([]*mlxc.Array{mlxc.Ones(mlxc.Float32, append(x, 1)...), mlxc.Ones(mlxc.Float32, append(w, 1)...)})
+		require.NoError(t, err)
+		require.NoError(t, mlxc.Eval(append(grads, value...)...))
+		require.Equal(t, []float32{0}, floats(t, value[0]))
+		require.Equal(t, []float32{0}, floats(t, grads[0]))
+		require.Equal(t, []float32{0, 0}, floats(t, grads[1]))
+	}
+}
+
 func TestConvolutionsByHand(t *testing.T) {
 	x, w := mlxc.FromSlice([]float32{1, 10}, 1, 2, 1), mlxc.FromSlice([]float32{1, 2, 3}, 1, 3, 1)
 	require.Equal(t, []float32{1, 2, 13, 20, 30}, floats(t, mlxc.ConvTranspose1D(x, w, mlxc.ConvTransposeConfig{Stride: []int{2}})))

@@ -66,9 +66,7 @@ type AttentionConfig struct {
 //	dsink = −Σ exp(sink − lse)·delta over the rows of a head
 //
 // In the kernels delta is computed as Σ P·(dout·vᵀ) where a gradient is of float32, and from
-// out where all are of 16 bits; but for the gradient of a mask that is broadcast along the keys, always
-// from the products. A row that sees no key has the output 0 and gives no
-// gradient.
+// out where all are of 16 bits. A row that sees no key has the output 0 and gives no gradient.
 //
 // Memory grows with the lengths, and not with their product: the kernels compute the
 // scores anew, a tile at a time. Heads wider than 256 are the exception: they are composed of MLX's

@@ -134,10 +134,6 @@ func (b boundAttention) geometry(on launcher, length int, held heldRow) attentio
 func attentionForward(on launcher, in attentionInputs, cfg AttentionConfig) (out, statistics *mlxc.Array) {
 	results := scoped(func() []*mlxc.Array {
 		b := in.bind(on, cfg)
-		sinks := in.sinks
-		if sinks == nil {
-			sinks = mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(math.Inf(-1))), in.q.Dim(1))
-		}
 		rows := in.q.Shape()[:3]
 		l := b.launch(b.geometry(on, in.q.Dim(2), heldRow{operands: in.q.Dim(3), sums: in.v.Dim(3)}), in.q.Dim(2), in.q.Dim(1))
 		l.Resident = on.device.forwardResident(in.q.DType(), max(in.q.Dim(3), in.v.Dim(3)))
@@ -146,7 +142,7 @@ func attentionForward(on launcher, in attentionInputs, cfg AttentionConfig) (out
 			{Shape: append(rows[:3:3], 2), DType: mlxc.Float32},
 		}
 		return on.launch(attentionKernels.get("attention_forward"), l,
-			b.q, b.k, b.v, b.mask, sinks.AsType(mlxc.Float32), b.queryStarts, b.keyStarts, b.sizes, b.numbers)
+			b.q, b.k, b.v, b.mask, in.allSinks(), b.queryStarts, b.keyStarts, b.sizes, b.numbers)
 	})
 	return results[0], results[1]
 }
@@ -170,22 +166,21 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 		inputs := []*mlxc.Array{b.q, b.k, b.v, b.mask, dOut, rows, b.queryStarts, b.keyStarts, b.sizes, b.numbers}
 
 		copy(grads, b.byTiles(on, inputs))
-		if in.hasMaskGradient() {
+		switch {
+		case !in.hasMaskGradient():
+		case in.maskShape()[3] == 1:
+			grads[3] = in.gradientOfRowMask(statistics, rows, dLSE)
+		default:
 			g := b.geometry(on, in.q.Dim(2), heldRow{})
 			g.simdgroups = 1
 			mask := in.maskShape()
 			l := b.launch(g, 0, 0)
 			l.Grid = [3]int{(mask[3] + g.columns - 1) / g.columns * g.threads(), (mask[2] + g.rows - 1) / g.rows, mask[0] * mask[1]}
 			l.Outputs = []mlxc.Output{{Shape: in.mask.Shape(), DType: in.mask.DType()}}
-			ofMask := slices.Clone(inputs)
-			if mask[3] == 1 && !b.exactDelta(on) {
-				// Over the keys of a row the gradients of scores add up to nearly 0, but for the error of delta.
-				ofMask[5] = b.rowsOfProducts(on, statistics, dOut, dLSE)
-			}
-			grads[3] = on.launch(attentionKernels.get("attention_dmask"), l, ofMask...)[0]
+			grads[3] = on.launch(attentionKernels.get("attention_dmask"), l, inputs...)[0]
 		}
 		if in.sinks != nil {
-			grads[4] = sinkGradient(in.sinks, statistics, rows)
+			grads[4] = in.sinkShare(statistics).Mul(rowDeltas(rows)).Sum(0, 2).Neg().AsType(in.sinks.DType())
 		}
 		for _, g := range grads {
 			if g != nil {
@@ -268,11 +263,43 @@ func rowsOfOutput(on launcher, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Ar
 	}, out, dOut, statistics, dLSE, counts(n)[0])[0]
 }
 
-// sinkGradient is −Σ exp(sink − lse)·delta over the rows of each head. A row's l is at least 1,
-// or 0 if it sees nothing and its sink is −∞.
-func sinkGradient(sinks, statistics, rows *mlxc.Array) *mlxc.Array {
+// rowDeltas are delta − dlse of the rows.
+func rowDeltas(rows *mlxc.Array) *mlxc.Array { return rows.Split(rowSize, -1)[rowDelta].Squeeze(-1) }
+
+// allSinks are the sinks in float32, −∞ where the attention has none.
+func (in attentionInputs) allSinks() *mlxc.Array {
+	if in.sinks == nil {
+		return mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(math.Inf(-1))), in.q.Dim(1))
+	}
+	return in.sinks.AsType(mlxc.Float32)
+}
+
+// sinkShare is the weight of each row's sink, exp(sink − lse). A row's l is at least 1, or 0 if the row
+// sees no key and its sink is −∞.
+func (in attentionInputs) sinkShare(statistics *mlxc.Array) *mlxc.Array {
 	parts := statistics.Split(2, -1)
-	delta := rows.Split(rowSize, -1)[rowDelta].Squeeze(-1)
-	share := sinks.AsType(mlxc.Float32).Reshape(-1, 1).Sub(parts[0].Squeeze(-1)).Exp().Div(parts[1].Squeeze(-1).Maximum(mlxc.Scalar[float32](1)))
-	return share.Mul(delta).Sum(0, 2).Neg().AsType(sinks.DType())
+	return in.allSinks().Reshape(-1, 1).Sub(parts[0].Squeeze(-1)).Exp().Div(parts[1].Squeeze(-1).Maximum(mlxc.Scalar[float32](1)))
+}
+
+// gradientOfRowMask is the gradient of a mask with one element for all keys of a row. The weights of the
+// keys add up to 1 − share, where share is the sink's weight, and their products with dout·vᵀ to delta, so
+// that the gradients of the row's scores add up to
+//
+//	delta − (delta − dlse)·(1 − share) = (delta − dlse)·share + dlse,
+//
+// which is 0 without a sink and a cotangent of lse.
+func (in attentionInputs) gradientOfRowMask(statistics, rows, dLSE *mlxc.Array) *mlxc.Array {
+	sum := rowDeltas(rows).Mul(in.sinkShare(statistics)).Add(dLSE)
+	seesNothing := statistics.Split(2, -1)[1].Squeeze(-1).Equal(mlxc.Scalar[float32](0))
+	sum = mlxc.Where(seesNothing, mlxc.Scalar[float32](0), sum)
+	var broadcast []int
+	for axis, size := range in.maskShape() {
+		if axis < 3 && size == 1 {
+			broadcast = append(broadcast, axis)
+		}
+	}
+	if len(broadcast) > 0 {
+		sum = sum.Sum(broadcast...)
+	}
+	return sum.Reshape(in.mask.Shape()...).AsType(in.mask.DType())
 }

@@ -975,7 +975,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
 
   const Sizes sizes = sizes_of(size_values);
   const Scores scores = scores_of<T>(numbers);
-  const bool for_queries = sizes.mask_queries > 1, for_keys = sizes.mask_keys > 1;
+  const bool for_queries = sizes.mask_queries > 1;
   const int mask_batch = group.z / sizes.mask_heads, mask_head = group.z % sizes.mask_heads;
   // What this group's elements are broadcast to.
   const int first_batch = sizes.mask_batches > 1 ? mask_batch : 0;
@@ -984,8 +984,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   const int end_head = sizes.mask_heads > 1 ? mask_head + 1 : sizes.query_heads;
   const int first_query = for_queries ? group.y * M : 0;
   const int end_query = for_queries ? min(first_query + M, sizes.queries) : sizes.queries;
-  const int first_key = for_keys ? group.x * N : 0;
-  const int end_key = for_keys ? min(first_key + N, sizes.keys) : sizes.keys;
+  const int key = group.x * N;
 
   Scored sum;
   fill(sum, 0);
@@ -1011,34 +1010,32 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
         // What a later row sees begins and ends no earlier.
         const int first = seen_by(sizes, query_starts, key_starts, query).first;
         const int end = seen_by(sizes, query_starts, key_starts, query + min(own, M) - 1).end;
-        for (int key = first_key; key < end_key; key += N) {
-          if (key >= end || key + N <= first) {
-            continue;
-          }
-          const size_t key_row = key_matrix * sizes.keys + key;
-          Panel<LANES, T, N, D> keys;
-          Panel<LANES, T, N, DV> values;
-          wait(keys, values);
-          keys.begin(key_memory, k + key_row * D, sizes.keys - key, thread_index, LANES * SIMDGROUPS);
-          values.begin(value_memory, v + key_row * DV, sizes.keys - key, thread_index, LANES * SIMDGROUPS);
-          wait(keys, values);
-          keys.turn(k, 0, thread_index, LANES * SIMDGROUPS);
-          values.turn(v, 0, thread_index, LANES * SIMDGROUPS);
-          ready(keys, values);
-          Scored s, d_ps;
-          fill(s, 0);
-          multiply_add_transposed(s, queries, keys, lane);
-          scale<CAPPED>(s, scores);
-          fill(d_ps, 0);
-          multiply_add_transposed(d_ps, d_os, values, lane);
-          for (int i = 0; i < Scored::ROWS; i++) {
-            for (int j = 0; j < Scored::COLUMNS; j++) {
-              const int k = key + sum.column(j, lane);
-              if (k >= seen[i].first && k < seen[i].end) {
-                const uint q = query + sum.row(i, lane);
-                const float value = s.get(i, j) + float(*mask.at(q, k)) * scores.unit;
-                sum.set(i, j, sum.get(i, j) + probability<T, B, MASKED>(rows_own[i], value) * (d_ps.get(i, j) - rows_own[i].delta));
-              }
+        if (key >= end || key + N <= first) {
+          continue;
+        }
+        const size_t key_row = key_matrix * sizes.keys + key;
+        Panel<LANES, T, N, D> keys;
+        Panel<LANES, T, N, DV> values;
+        wait(keys, values);
+        keys.begin(key_memory, k + key_row * D, sizes.keys - key, thread_index, LANES * SIMDGROUPS);
+        values.begin(value_memory, v + key_row * DV, sizes.keys - key, thread_index, LANES * SIMDGROUPS);
+        wait(keys, values);
+        keys.turn(k, 0, thread_index, LANES * SIMDGROUPS);
+        values.turn(v, 0, thread_index, LANES * SIMDGROUPS);
+        ready(keys, values);
+        Scored s, d_ps;
+        fill(s, 0);
+        multiply_add_transposed(s, queries, keys, lane);
+        scale<CAPPED>(s, scores);
+        fill(d_ps, 0);
+        multiply_add_transposed(d_ps, d_os, values, lane);
+        for (int i = 0; i < Scored::ROWS; i++) {
+          for (int j = 0; j < Scored::COLUMNS; j++) {
+            const int k = key + sum.column(j, lane);
+            if (k >= seen[i].first && k < seen[i].end) {
+              const uint q = query + sum.row(i, lane);
+              const float value = s.get(i, j) + float(*mask.at(q, k)) * scores.unit;
+              sum.set(i, j, sum.get(i, j) + probability<T, B, MASKED>(rows_own[i], value) * (d_ps.get(i, j) - rows_own[i].delta));
             }
           }
         }
@@ -1046,40 +1043,24 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
     }
   }
 
-  device B* const out = dmask + size_t(group.z) * sizes.mask_queries * sizes.mask_keys;
-  if (for_queries && for_keys) {
+  device B* const out = dmask + size_t(group.z) * sizes.mask_queries * sizes.keys;
+  if (for_queries) {
     for (int i = 0; i < Scored::ROWS; i++) {
       const int query = first_query + sum.row(i, lane);
       for (int j = 0; j < Scored::COLUMNS; j++) {
-        const int key = first_key + sum.column(j, lane);
-        if (query < end_query && key < end_key) {
-          out[size_t(query) * sizes.keys + key] = B(sum.get(i, j));
+        const int column = key + sum.column(j, lane);
+        if (query < end_query && column < sizes.keys) {
+          out[size_t(query) * sizes.keys + column] = B(sum.get(i, j));
         }
-      }
-    }
-  } else if (for_queries) {
-    float sums[Scored::ROWS];
-    row_sum(sum, sums);
-    for (int i = 0; i < Scored::ROWS; i++) {
-      const int query = first_query + sum.row(i, lane);
-      if (query < end_query && sum.column(0, lane) == 0) {
-        out[query] = B(sums[i]);
       }
     }
   } else {
     float sums[Scored::COLUMNS];
     column_sum(sum, sums);
-    if (for_keys) {
-      for (int j = 0; j < Scored::COLUMNS; j++) {
-        const int key = first_key + sum.column(j, lane);
-        if (key < end_key && sum.row(0, lane) == 0) {
-          out[key] = B(sums[j]);
-        }
-      }
-    } else {
-      const float total = sum_of_columns(sum, sums);
-      if (thread_index == 0) {
-        out[0] = B(total);
+    for (int j = 0; j < Scored::COLUMNS; j++) {
+      const int column = key + sum.column(j, lane);
+      if (column < sizes.keys && sum.row(0, lane) == 0) {
+        out[column] = B(sums[j]);
       }
     }
   }

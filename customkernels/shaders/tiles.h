@@ -494,16 +494,3 @@ inline void column_sum(thread Tile<1, M, C>& tile, thread float* sums) {
     }
   }
 }
-
-// The sum of what column_sum has of the columns.
-template <int M, int C>
-inline float sum_of_columns(thread Tile<32, M, C>& tile, thread const float* sums) {
-  float value = sum_of<Tile<32, M, C>::COLUMNS>(sums);
-  value += simd_shuffle_xor(value, tile.ROW_BIT_0);
-  return value + simd_shuffle_xor(value, tile.ROW_BIT_1);
-}
-
-template <int M, int C>
-inline float sum_of_columns(thread Tile<1, M, C>&, thread const float* sums) {
-  return sum_of<C>(sums);
-}

@@ -4,10 +4,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 )
 
 // A last member of one element stands for those behind it in a buffer, as far as that goes.
 func TestFlexibleArrays(t *testing.T) {
+	compiler, err := host.FindToolchain()
+	require.NoError(t, err)
 	const row = "struct row { uint count; uint data[1]; };\n"
 	for name, test := range map[string]struct {
 		text string
@@ -21,6 +25,9 @@ func TestFlexibleArrays(t *testing.T) {
 		"not the last":      {"struct row { uint data[1]; uint count; };\ny[i] = reinterpret_cast<const row*>(x)->data[i % 39];", -1},
 		"two elements":      {"struct row { uint count; uint data[2]; };\ny[i] = reinterpret_cast<const row*>(x)->data[i % 39];", -1},
 	} {
+		if name == "own" && compiler.Clang() {
+			continue // docs/sanitize.md: clang takes each such member for a flexible one
+		}
 		r := runBody(t, test.text)
 		if test.slot == -2 {
 			require.Empty(t, r.Findings, name)

@@ -21,6 +21,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -161,9 +162,13 @@ static record* record_of(void* p) {
   return r;
 }
 
-static void check_fill(const char* from, const char* to) {
+static void check_fill(const char* from, const char* to, const char* memory, size_t size) {
   for (; from < to; from++) {
-    if (*from != FILL) fail("guard: a write outside of the memory\n");
+    if (*from == FILL) continue;
+    char text[128];
+    snprintf(text, sizeof text, "guard: a write outside of the memory: byte %td of %zu became 0x%02x\n", from - memory, size,
+             (unsigned char)*from);
+    fail(text);
   }
 }
 
@@ -172,8 +177,8 @@ static void release(void* p) {
   size_t index = r - records;
   char* start = base + index * page;
   size_t pages = r->pages;
-  check_fill(start, p);
-  check_fill((char*)p + r->size, start + pages * page);
+  check_fill(start, p, p, r->size);
+  check_fill((char*)p + r->size, start + pages * page, p, r->size);
   r->pages = 0;
   // A fresh mapping gives the memory back and merges with its neighbors.
   if (mmap(start, pages * page, PROT_NONE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
