@@ -56,7 +56,7 @@ func attentionShapes(set CaseSet) []attentionLaunch {
 		},
 		{name: "mask of keys", shape: [7]int{2, 2, 1, 9, 35, 8, 16}, mask: []int{2, 1, 1, 35}, maskDType: additive},
 		{name: "mask of queries", shape: [7]int{2, 2, 1, 19, 9, 8, 16}, mask: []int{2, 19, 1}, maskDType: additive},
-		{name: "mask of odd keys", shape: [7]int{1, 2, 1, 9, 35, 8, 16}, mask: []int{1, 35}, maskDType: additive},
+		{name: "mask of odd keys", shape: [7]int{2, 2, 1, 9, 35, 8, 16}, mask: []int{1, 35}, maskDType: additive},
 		{name: "mask of heads", shape: [7]int{2, 2, 1, 9, 35, 8, 16}, mask: []int{2, 1, 1}, maskDType: additive},
 		// As wide as the 32 KiB of a host's threadgroup let them be.
 		{name: "wide heads", shape: [7]int{1, 2, 1, 19, 35, 240, 128}, cfg: AttentionConfig{Causal: true}},

@@ -627,19 +627,32 @@ func TestAttentionFusedByMLX(t *testing.T) {
 	}
 }
 
-// The gradient of a mask that is the same for all keys is 0. What a rounded output would put into delta
-// does not add up in it.
+// The gradient of a mask that is the same for all keys is the sum of what each key's element would get.
+// Without a sink and a cotangent of lse it is 0.
 func TestMaskGradientBroadcastAlongKeys(t *testing.T) {
-	for _, dtype := range []mlxc.DType{mlxc.Float16, mlxc.BFloat16} {
+	for _, dtype := range []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16} {
 		for _, shape := range [][]int{{2, 2, 33, 1}, {33, 1}, {2, 1, 1}, {1}} {
 			t.Run(fmt.Sprint(dtype, shape), func(t *testing.T) {
 				q, k, v := normal(1, dtype, 2, 2, 33, 16), normal(2, dtype, 2, 2, 65, 16), normal(3, dtype, 2, 2, 65, 16)
-				c := attentionCase{cfg: AttentionConfig{Mask: normal(4, dtype, shape...)}, args: arrays{q, k, v}}
-				c.args = append(c.args, c.cfg.Mask)
-				_, grads, err := mlxc.VJP(only(0, c.function(AttentionLogSumExp)), c.args, arrays{normal(5, dtype, 2, 2, 33, 16)})
-				require.NoError(t, err)
-				for _, d := range floats(t, grads[3]) {
-					require.InDelta(t, 0, d, 1e-5)
+				cotangents := arrays{normal(5, dtype, 2, 2, 33, 16), normal(6, mlxc.Float32, 2, 2, 33)}
+				gradient := func(sinks *mlxc.Array, outputs int, prepare func(mask *mlxc.Array) *mlxc.Array) []float32 {
+					f := func(args arrays) arrays {
+						out, lse := AttentionLogSumExp(q, k, v, AttentionConfig{Mask: prepare(args[0]), Sinks: sinks, Window: &Window{9, 9}})
+						return arrays{out, lse}[:outputs]
+					}
+					_, grads, err := mlxc.VJP(f, arrays{normal(4, dtype, shape...)}, cotangents[:outputs])
+					require.NoError(t, err)
+					return floats(t, grads[0])
+				}
+				asItIs := func(mask *mlxc.Array) *mlxc.Array { return mask }
+				repeated := func(mask *mlxc.Array) *mlxc.Array { return mask.AsType(mlxc.Float32).BroadcastTo(2, 2, 33, 65) }
+				for _, x := range gradient(nil, 1, asItIs) {
+					require.Zero(t, x)
+				}
+				sinks := normal(7, dtype, 2)
+				got, want := gradient(sinks, 2, asItIs), gradient(sinks, 2, repeated)
+				for i := range want {
+					require.InDelta(t, want[i], got[i], 0.02*max(1, math.Abs(float64(want[i]))))
 				}
 			})
 		}

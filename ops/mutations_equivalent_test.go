@@ -176,24 +176,27 @@ var equivalentMutants = map[string]string{
 	"attention_dmask: compare: if (key >= end || key + N <= first) { → if (key >= end || key + N < first) {":                                                                                                                      nobodySees,
 	"first_query: constant: return max(key - high, 0); → return max(key - high, 1);":                                                                                                                                              "rounded down to whole panels, 1 is 0",
 	"seen_by: constant: if (sizes.sequences > 0) { → if (sizes.sequences > 1) {":                                                                                                                                                  "the only sequence is the whole length",
-	"seen_by: constant: return {0, 0}; → return {1, 0};":                                                                                                                                                   "no keys either",
-	"attention_forward: compare: if (block >= sequence.queries) { → if (block > sequence.queries) {":                                                                                                       noOwnRows,
-	"attention_delta: compare: if (block >= sequence.queries) { → if (block > sequence.queries) {":                                                                                                         noOwnRows,
-	"attention_dq: compare: if (block >= sequence.queries) { → if (block > sequence.queries) {":                                                                                                            noOwnRows,
-	"attention_dkv: compare: if (block >= sequence.keys) { → if (block > sequence.keys) {":                                                                                                                 noOwnRows,
-	"attention_dmask: compare: const int first_batch = sizes.mask_batches > 1 ? mask_batch : 0; → const int first_batch = sizes.mask_batches >= 1 ? mask_batch : 0;":                                       firstOfOne,
-	"attention_dmask: compare: const int first_head = sizes.mask_heads > 1 ? mask_head : 0; → const int first_head = sizes.mask_heads >= 1 ? mask_head : 0;":                                               firstOfOne,
-	"attention_dmask: constant: const int first_batch = sizes.mask_batches > 1 ? mask_batch : 0; → const int first_batch = sizes.mask_batches > 0 ? mask_batch : 0;":                                       firstOfOne,
-	"attention_dmask: constant: const int first_head = sizes.mask_heads > 1 ? mask_head : 0; → const int first_head = sizes.mask_heads > 0 ? mask_head : 0;":                                               firstOfOne,
-	"attention_dmask: compare: for (int i = 0; i < Scored::ROWS; i++) { → for (int i = 0; i <= Scored::ROWS; i++) { (3)":                                                                                   beyondBlock,
-	"attention_dmask: compare: for (int j = 0; j < Scored::COLUMNS; j++) { → for (int j = 0; j <= Scored::COLUMNS; j++) { (2)":                                                                             beyondBlock,
-	"attention_dmask: compare: for (int i = 0; i < Scored::ROWS; i++) { → for (int i = 0; i <= Scored::ROWS; i++) { (4)":                                                                                   beyondBlock,
-	"attention_dmask: compare: for (int j = 0; j < Scored::COLUMNS; j++) { → for (int j = 0; j <= Scored::COLUMNS; j++) { (3)":                                                                             beyondBlock,
-	"attention_dmask: constant: const Mask<B> mask = mask_of<false>(mask_values, sizes, {0, 0, 0, 0}, batch, head); → const Mask<B> mask = mask_of<false>(mask_values, sizes, {0, 0, 1, 0}, batch, head);": "of a sequence, mask_of reads only where it begins",
-	"attention_dmask: constant: const Mask<B> mask = mask_of<false>(mask_values, sizes, {0, 0, 0, 0}, batch, head); → const Mask<B> mask = mask_of<false>(mask_values, sizes, {0, 0, 0, 1}, batch, head);": "of a sequence, mask_of reads only where it begins",
+	"seen_by: constant: return {0, 0}; → return {1, 0};":                                                                                                                                                                           "no keys either",
+	"attention_forward: compare: if (block >= sequence.queries) { → if (block > sequence.queries) {":                                                                                                                               noOwnRows,
+	"attention_delta: compare: if (block >= sequence.queries) { → if (block > sequence.queries) {":                                                                                                                                 noOwnRows,
+	"attention_dq: compare: if (block >= sequence.queries) { → if (block > sequence.queries) {":                                                                                                                                    noOwnRows,
+	"attention_dkv: compare: if (block >= sequence.keys) { → if (block > sequence.keys) {":                                                                                                                                         noOwnRows,
+	"attention_dmask: compare: const int first_batch = sizes.mask_batches > 1 ? mask_batch : 0; → const int first_batch = sizes.mask_batches >= 1 ? mask_batch : 0;":                                                               firstOfOne,
+	"attention_dmask: compare: const int first_head = sizes.mask_heads > 1 ? mask_head : 0; → const int first_head = sizes.mask_heads >= 1 ? mask_head : 0;":                                                                       firstOfOne,
+	"attention_dmask: constant: const int first_batch = sizes.mask_batches > 1 ? mask_batch : 0; → const int first_batch = sizes.mask_batches > 0 ? mask_batch : 0;":                                                               firstOfOne,
+	"attention_dmask: constant: const int first_head = sizes.mask_heads > 1 ? mask_head : 0; → const int first_head = sizes.mask_heads > 0 ? mask_head : 0;":                                                                       firstOfOne,
+	"attention_dmask: compare: for (int i = 0; i < Scored::ROWS; i++) { → for (int i = 0; i <= Scored::ROWS; i++) { (3)":                                                                                                           beyondBlock,
+	"attention_dmask: constant: const Mask<B> mask = mask_of<false>(mask_values, sizes, {0, 0, 0, 0}, batch, head); → const Mask<B> mask = mask_of<false>(mask_values, sizes, {0, 0, 1, 0}, batch, head);":                         "of a sequence, mask_of reads only where it begins",
+	"attention_dmask: constant: const Mask<B> mask = mask_of<false>(mask_values, sizes, {0, 0, 0, 0}, batch, head); → const Mask<B> mask = mask_of<false>(mask_values, sizes, {0, 0, 0, 1}, batch, head);":                         "of a sequence, mask_of reads only where it begins",
+	"attention_dmask: sign: keys.begin(key_memory, k + key_row * D, sizes.keys - key, thread_index, LANES * SIMDGROUPS); → keys.begin(key_memory, k + key_row * D, sizes.keys - key, thread_index, LANES + SIMDGROUPS);":           unusedThreads,
+	"attention_dmask: constant: keys.turn(k, 0, thread_index, LANES * SIMDGROUPS); → keys.turn(k, 1, thread_index, LANES * SIMDGROUPS);":                                                                                           nextPanel,
+	"attention_dmask: sign: values.begin(value_memory, v + key_row * DV, sizes.keys - key, thread_index, LANES * SIMDGROUPS); → values.begin(value_memory, v + key_row * DV, sizes.keys - key, thread_index, LANES + SIMDGROUPS);": unusedThreads,
+	"attention_dmask: constant: values.turn(v, 0, thread_index, LANES * SIMDGROUPS); → values.turn(v, 1, thread_index, LANES * SIMDGROUPS);":                                                                                       nextPanel,
 }
 
 const (
+	unusedThreads   = "only CUDA's panels copy when they begin"
+	nextPanel       = "the next panel begins anew"
 	otherSlots      = "the slots that rows alternate between change places"
 	oneOfSeveral    = "one simdgroup takes the way of several, through its slot"
 	wholePack       = "a whole pack at the row's end takes the way of a short one"
