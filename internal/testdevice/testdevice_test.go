@@ -30,7 +30,7 @@ func TestEveryRegisteredTestRuns(t *testing.T) {
 	report, err := run(t.Context(), names)
 	require.NoError(t, err, report)
 	require.Contains(t, report, "--- SKIP: TestCPUOnly")
-	require.Contains(t, report, "2 of 2 tests ran on the GPU; 1 skipped themselves")
+	require.Contains(t, report, "2 tests and subtests ran on the GPU; 1 of them skipped themselves")
 
 	_, err = run(t.Context(), append(names, "TestThatWasRenamed"))
 	require.EqualError(t, err, `1 of 3 registered tests did not run on the GPU: ["TestThatWasRenamed"]`)
