@@ -1,28 +1,6 @@
 package mlxc
 
-/*
-#include "mlxg.h"
-
-#ifndef MLXG_NOT_SET_UP
-static mlxg_result after(void* a, const uintptr_t* others, size_t n, bool done) {
-  mlx_vector_array first = mlx_vector_array_new_value((mlx_array){a});
-  mlx_vector_array then = mlx_vector_array_new_data((mlx_array*)others, n);
-  mlx_vector_array out = mlx_vector_array_new();
-  mlx_array res = {0};
-  int rc = mlx_depends(&out, first, then);
-  if (rc == 0) {
-    rc = mlx_vector_array_get(&res, out, 0);
-  }
-  if (rc == 0 && done) {
-    mlxg_wait_before(res);
-  }
-  mlx_vector_array_free(out);
-  mlx_vector_array_free(then);
-  mlx_vector_array_free(first);
-  return mlxg_end(rc, res);
-}
-#endif
-*/
+// #include "mlxg.h"
 import "C"
 
 // After returns a as an array that is not computed before the others are. It asks for
@@ -53,6 +31,6 @@ func (a *Array) after(op string, others []*Array, done bool) *Array {
 	}
 	defer h.release()
 	var result *Array
-	locked(func() { result = wrap(op, C.after(ctx, h.ptr(), h.n(), C.bool(done)), a) })
+	locked(func() { result = wrap(op, C.mlxg_depends(ctx, h.ptr(), h.n(), C.bool(done)), a) })
 	return result
 }

@@ -205,9 +205,12 @@ func wrapAll(op string, r C.mlxg_results, operands ...*Array) ([]*Array, error) 
 }
 
 // takeText frees a message of C and gives it as an error.
-func takeText(p *C.char) error {
+func takeText(p *C.char) error { return mlxError(takeString(p)) }
+
+// takeString frees a text of C and gives it as Go's.
+func takeString(p *C.char) string {
 	defer C.free(unsafe.Pointer(p))
-	return mlxError(C.GoString(p))
+	return C.GoString(p)
 }
 
 // Err returns the error that the array carries, ErrFreed if it was freed, or nil.
@@ -344,8 +347,8 @@ func Scalar[T Element](value T) *Array {
 }
 
 func newLeaf(op string, data unsafe.Pointer, shape []int, d DType) *Array {
-	if initError != nil {
-		return invalid(opError(op, initError))
+	if err := Check(); err != nil {
+		return invalid(opError(op, err))
 	}
 	if data == nil {
 		// An empty array: MLX copies nothing, but wants an address.
@@ -363,8 +366,8 @@ func newLeaf(op string, data unsafe.Pointer, shape []int, d DType) *Array {
 // newUnfilledLeaf makes an array whose elements, in row-major order, the caller writes to data
 // before it hands the array on. The shape has passed checkShape.
 func newUnfilledLeaf(op string, shape []int, d DType) (a *Array, data []byte) {
-	if initError != nil {
-		return invalid(opError(op, initError)), nil
+	if err := Check(); err != nil {
+		return invalid(opError(op, err)), nil
 	}
 	dims := cShape(shape)
 	var p unsafe.Pointer

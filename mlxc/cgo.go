@@ -1,17 +1,7 @@
 package mlxc
 
-// Every cgo flag of the package is here. The paths are those that build.sh
-// fills; `./build.sh env` prints flags for libraries elsewhere. With the tag
-// mlxc_pkgconfig the libraries are those that pkg-config knows, which `./build.sh
-// install` tells it.
-
 /*
-#cgo CXXFLAGS: -std=c++20 -O2
-#cgo mlxc_pkgconfig pkg-config: mlxgrad-mlxc
-#cgo !mlxc_pkgconfig CFLAGS: -I${SRCDIR}/../third_party/mlx-c/install/include
-#cgo !mlxc_pkgconfig CXXFLAGS: -I${SRCDIR}/../third_party/mlx-c/install/include -I${SRCDIR}/../third_party/mlx-c/install/mlx/include
-#cgo !mlxc_pkgconfig LDFLAGS: -L${SRCDIR}/../third_party/mlx-c/install/lib -L${SRCDIR}/../third_party/mlx-c/install/mlx/lib -lmlxc -lmlx
-#cgo !mlxc_pkgconfig LDFLAGS: -Wl,-rpath,${SRCDIR}/../third_party/mlx-c/install/lib -Wl,-rpath,${SRCDIR}/../third_party/mlx-c/install/mlx/lib
+#cgo linux LDFLAGS: -ldl -lpthread
 
 // The hot calls that get the address of Go memory, which none keeps: with both words, and
 // only with both, cgo leaves it on the stack. Calls that get numbers only have nothing to

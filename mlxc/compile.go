@@ -61,8 +61,8 @@ func CompileShapeless(f Func) *Compiled { return newCompiled(f, true) }
 func newCompiled(f Func, shapeless bool) *Compiled {
 	c := &Compiled{f: f, shapeless: shapeless}
 	switch {
-	case initError != nil:
-		c.err = opError("Compile", initError)
+	case Check() != nil:
+		c.err = opError("Compile", Check())
 		return c
 	case f == nil:
 		c.err = opError("Compile", errNoFunction)

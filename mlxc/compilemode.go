@@ -14,10 +14,10 @@ type CompileMode int
 // The modes of MLX. CompileDisabled runs the original function at every call; the
 // environment variable MLX_DISABLE_COMPILE makes it the mode at the start.
 const (
-	CompileDisabled   CompileMode = C.MLX_COMPILE_MODE_DISABLED
-	CompileNoSimplify CompileMode = C.MLX_COMPILE_MODE_NO_SIMPLIFY // fuses only
-	CompileNoFuse     CompileMode = C.MLX_COMPILE_MODE_NO_FUSE     // simplifies only
-	CompileEnabled    CompileMode = C.MLX_COMPILE_MODE_ENABLED
+	CompileDisabled   CompileMode = C.MLXG_COMPILE_DISABLED
+	CompileNoSimplify CompileMode = C.MLXG_COMPILE_NO_SIMPLIFY // fuses only
+	CompileNoFuse     CompileMode = C.MLXG_COMPILE_NO_FUSE     // simplifies only
+	CompileEnabled    CompileMode = C.MLXG_COMPILE_ENABLED
 )
 
 // SetCompileMode sets the mode of the process and returns the one before. It holds for
@@ -25,8 +25,8 @@ const (
 // traced again.
 func SetCompileMode(mode CompileMode) (previous CompileMode, err error) {
 	const op = "SetCompileMode"
-	if initError != nil {
-		return 0, opError(op, initError)
+	if err := Check(); err != nil {
+		return 0, opError(op, err)
 	}
 	if mode < CompileDisabled || mode > CompileEnabled {
 		return 0, opError(op, fmt.Errorf("there is no mode %d", int(mode)))
@@ -37,7 +37,7 @@ func SetCompileMode(mode CompileMode) (previous CompileMode, err error) {
 // ClearCompileCache forgets what was compiled, of all functions. Their next calls trace
 // them again.
 func ClearCompileCache() {
-	if initError != nil {
+	if Check() != nil {
 		return
 	}
 	runtime.LockOSThread()

@@ -1,20 +1,6 @@
 package mlxc
 
-/*
-#include "mlxg.h"
-
-#ifndef MLXG_NOT_SET_UP
-static char* stream_new(void** stream, int type) {
-  mlx_device d = mlx_device_new_type((mlx_device_type)type, 0);
-  mlxg_lock(); // evaluation looks streams up in the table that this one enters
-  *stream = mlx_stream_new_thread_unsafe(d).ctx;
-  char* err = mlxg_end_status(*stream ? 0 : 1);
-  mlxg_unlock();
-  mlx_device_free(d);
-  return err;
-}
-#endif
-*/
+// #include "mlxg.h"
 import "C"
 
 import (
@@ -107,7 +93,7 @@ func NewStream(d Device) (*Stream, error) {
 		return nil, opError("NewStream", fmt.Errorf("this machine or this build of MLX has no device %v", d))
 	}
 	var s streamHandle
-	if e := C.stream_new(&s, C.int(d)); e != nil {
+	if e := C.mlxg_stream_new(&s, C.int(d)); e != nil {
 		return nil, opError("NewStream", takeText(e))
 	}
 	return &Stream{s}, nil

@@ -1,25 +1,6 @@
 package mlxc
 
-/*
-#include "mlxg.h"
-
-#ifndef MLXG_NOT_SET_UP
-static char* device_count(int* count, int type) {
-  return mlxg_end_status(mlx_device_count(count, (mlx_device_type)type));
-}
-static char* device_info(mlx_device_info* info, mlx_vector_string* keys, int type, int index) {
-  mlx_device d = mlx_device_new_type((mlx_device_type)type, index);
-  *info = mlx_device_info_new();
-  *keys = mlx_vector_string_new();
-  int rc = mlx_device_info_get(info, d);
-  if (rc == 0) {
-    rc = mlx_device_info_get_keys(keys, *info);
-  }
-  mlx_device_free(d);
-  return mlxg_end_status(rc);
-}
-#endif
-*/
+// #include "mlxg.h"
 import "C"
 
 import "fmt"
@@ -27,14 +8,14 @@ import "fmt"
 // Count returns the number of devices of this kind. Operations run on the first.
 func (d Device) Count() (int, error) {
 	const op = "Device.Count"
-	if initError != nil {
-		return 0, opError(op, initError)
+	if err := Check(); err != nil {
+		return 0, opError(op, err)
 	}
 	if d != CPU && d != GPU {
 		return 0, opError(op, fmt.Errorf("there is no device %v", d))
 	}
 	var n C.int
-	if e := C.device_count(&n, C.int(d)); e != nil {
+	if e := C.mlxg_device_count(&n, C.int(d)); e != nil {
 		return 0, opError(op, takeText(e))
 	}
 	return int(n), nil
@@ -54,28 +35,20 @@ func (d Device) Info(index int) (map[string]any, error) {
 	if index < 0 || index >= count {
 		return nil, opError(op, fmt.Errorf("there is no %v %d: this machine, as MLX was built, has %d", d, index, count))
 	}
-	var info C.mlx_device_info
-	var keys C.mlx_vector_string
-	e := C.device_info(&info, &keys, C.int(d), C.int(index))
-	defer C.mlx_device_info_free(info)
-	defer C.mlx_vector_string_free(keys)
-	if e != nil {
-		return nil, opError(op, takeText(e))
-	}
 	values := map[string]any{}
-	for i := range C.mlx_vector_string_size(keys) {
+	for at := 0; ; at++ {
 		var key, text *C.char
-		C.mlx_vector_string_get(&key, keys, i)
-		var isText C.bool
-		C.mlx_device_info_is_string(&isText, info, key)
-		if isText {
-			C.mlx_device_info_get_string(&text, info, key)
-			values[C.GoString(key)] = C.GoString(text)
-			continue
+		var number C.size_t
+		if e := C.mlxg_device_entry(C.int(d), C.int(index), C.size_t(at), &key, &text, &number); e != nil {
+			return nil, opError(op, takeText(e))
 		}
-		var size C.size_t
-		C.mlx_device_info_get_size(&size, info, key)
-		values[C.GoString(key)] = int(size)
+		switch {
+		case key == nil:
+			return values, nil
+		case text != nil:
+			values[takeString(key)] = takeString(text)
+		default:
+			values[takeString(key)] = int(number)
+		}
 	}
-	return values, nil
 }

@@ -1,32 +1,6 @@
 package mlxc
 
-/*
-#include "mlxg.h"
-
-#ifndef MLXG_NOT_SET_UP
-static char* group_split(void** part, void* group, int color, int key) {
-  mlx_distributed_group g = {0};
-  char* err = mlxg_end_status(mlx_distributed_group_split(&g, (mlx_distributed_group){group}, color, key));
-  *part = g.ctx;
-  return err;
-}
-
-typedef int (*collective_fn)(
-    mlx_array*, const mlx_array, const mlx_distributed_group, const mlx_stream);
-static mlxg_result collective(collective_fn f, void* x, void* group) {
-  MLXG_CALL(f(&res, (mlx_array){x}, (mlx_distributed_group){group}, mlxg_stream()));
-}
-typedef int (*directed_fn)(
-    mlx_array*, const mlx_array, int, const mlx_distributed_group, const mlx_stream);
-static mlxg_result directed(directed_fn f, void* x, int peer, void* group) {
-  MLXG_CALL(f(&res, (mlx_array){x}, peer, (mlx_distributed_group){group}, mlxg_stream()));
-}
-static mlxg_result receive(const int* shape, size_t n, int dtype, int src, void* group) {
-  MLXG_CALL(mlx_distributed_recv(
-      &res, shape, n, (mlx_dtype)dtype, src, (mlx_distributed_group){group}, mlxg_stream()));
-}
-#endif
-*/
+// #include "mlxg.h"
 import "C"
 
 import (
@@ -52,9 +26,12 @@ const (
 
 // Available reports whether this build of MLX, on this machine, has the backend.
 func (b DistributedBackend) Available() bool {
+	if Check() != nil {
+		return false
+	}
 	name := C.CString(string(b))
 	defer C.free(unsafe.Pointer(name))
-	return bool(C.mlx_distributed_is_available(name))
+	return bool(C.mlxg_group_available(name))
 }
 
 // Group is a number of processes that exchange arrays, the calling one among them.
@@ -86,8 +63,8 @@ type Group struct {
 // same backend return the same group.
 func InitDistributed(backend DistributedBackend, strict bool) (*Group, error) {
 	const op = "InitDistributed"
-	if initError != nil {
-		return nil, opError(op, initError)
+	if err := Check(); err != nil {
+		return nil, opError(op, err)
 	}
 	name := C.CString(string(backend))
 	defer C.free(unsafe.Pointer(name))
@@ -103,15 +80,14 @@ func InitDistributed(backend DistributedBackend, strict bool) (*Group, error) {
 }
 
 func newGroup(ctx unsafe.Pointer) *Group {
-	c := C.mlx_distributed_group{ctx: ctx}
 	g := &Group{
 		ctx:     ctx,
-		rank:    int(C.mlx_distributed_group_rank(c)),
-		size:    int(C.mlx_distributed_group_size(c)),
+		rank:    int(C.mlxg_group_rank(ctx)),
+		size:    int(C.mlxg_group_size(ctx)),
 		backend: DistributedBackend(C.GoString(C.mlxg_group_backend(ctx))),
 	}
 	runtime.AddCleanup(g, func(ctx unsafe.Pointer) {
-		C.mlx_distributed_group_free(C.mlx_distributed_group{ctx: ctx})
+		C.mlxg_group_free(ctx)
 	}, ctx)
 	return g
 }
@@ -142,7 +118,7 @@ func (g *Group) Split(color, key int) (*Group, error) {
 	}
 	defer runtime.KeepAlive(g)
 	var ctx unsafe.Pointer
-	if e := C.group_split(&ctx, g.ctx, c[0], c[1]); e != nil {
+	if e := C.mlxg_group_split(&ctx, g.ctx, c[0], c[1]); e != nil {
 		return nil, opError(op, takeText(e))
 	}
 	return newGroup(ctx), nil
@@ -154,19 +130,19 @@ var errNoGroup = errors.New("the group is nil")
 // one shape and dtype. Its gradient is that of the process's own part: what the others
 // pass counts as constant. The gradient of a sum of losses is had by AverageGradients.
 func (g *Group) AllSum(x *Array) *Array {
-	return g.collective("all_sum", C.collective_fn(C.mlx_distributed_all_sum), x)
+	return g.collective("all_sum", C.MLXG_ALL_SUM, x)
 }
 
 // AllMax gives every process the largest elements of the arrays that the processes pass,
 // which have one shape and dtype. It has no gradient.
 func (g *Group) AllMax(x *Array) *Array {
-	return g.collective("all_max", C.collective_fn(C.mlx_distributed_all_max), x)
+	return g.collective("all_max", C.MLXG_ALL_MAX, x)
 }
 
 // AllMin gives every process the smallest elements of the arrays that the processes pass,
 // which have one shape and dtype. It has no gradient.
 func (g *Group) AllMin(x *Array) *Array {
-	return g.collective("all_min", C.collective_fn(C.mlx_distributed_all_min), x)
+	return g.collective("all_min", C.MLXG_ALL_MIN, x)
 }
 
 // AllGather gives every process the arrays that the processes pass, joined along the
@@ -177,7 +153,7 @@ func (g *Group) AllGather(x *Array) *Array {
 		x = x.Reshape(1)
 		defer x.Free()
 	}
-	return g.collective("all_gather", C.collective_fn(C.mlx_distributed_all_gather), x)
+	return g.collective("all_gather", C.MLXG_ALL_GATHER, x)
 }
 
 // SumScatter gives every process its part of the sum of the arrays that the processes
@@ -200,13 +176,13 @@ func (g *Group) SumScatter(x *Array) *Array {
 		}
 		return parts[min(g.rank, len(parts)-1)]
 	}
-	return g.collective(op, C.collective_fn(C.mlx_distributed_sum_scatter), x)
+	return g.collective(op, C.MLXG_SUM_SCATTER, x)
 }
 
 // Send gives x, after it has been sent to the process with the rank dst: it is sent when
 // the result is evaluated. A ring connects neighbours only.
 func (g *Group) Send(x *Array, dst int) *Array {
-	return g.directed("send", C.directed_fn(C.mlx_distributed_send), x, dst)
+	return g.directed("send", x, dst, func(x unsafe.Pointer) C.mlxg_result { return C.mlxg_group_send(x, C.int(dst), g.ctx) })
 }
 
 // Recv receives an array of this dtype and shape from the process with the rank src, when
@@ -222,16 +198,16 @@ func (g *Group) Recv(src int, d DType, shape ...int) *Array {
 	}
 	defer runtime.KeepAlive(g)
 	c := cShape(shape)
-	return wrap(op, C.receive(&c[0], C.size_t(len(shape)), C.int(d.c()), C.int(src), g.ctx))
+	return wrap(op, C.mlxg_group_receive(&c[0], C.size_t(len(shape)), C.int(d.c()), C.int(src), g.ctx))
 }
 
 // RecvLike receives an array of x's dtype and shape from the process with the rank src,
 // when it is evaluated. A ring connects neighbours only.
 func (g *Group) RecvLike(x *Array, src int) *Array {
-	return g.directed("recv_like", C.directed_fn(C.mlx_distributed_recv_like), x, src)
+	return g.directed("recv_like", x, src, func(x unsafe.Pointer) C.mlxg_result { return C.mlxg_group_receive_like(x, C.int(src), g.ctx) })
 }
 
-func (g *Group) collective(op string, f C.collective_fn, x *Array) *Array {
+func (g *Group) collective(op string, what C.int, x *Array) *Array {
 	if g == nil {
 		return invalid(opError(op, errNoGroup, x))
 	}
@@ -241,10 +217,10 @@ func (g *Group) collective(op string, f C.collective_fn, x *Array) *Array {
 	}
 	defer x.release()
 	defer runtime.KeepAlive(g)
-	return wrap(op, C.collective(f, ctx, g.ctx), x)
+	return wrap(op, C.mlxg_group_collect(what, ctx, g.ctx), x)
 }
 
-func (g *Group) directed(op string, f C.directed_fn, x *Array, peer int) *Array {
+func (g *Group) directed(op string, x *Array, peer int, f func(x unsafe.Pointer) C.mlxg_result) *Array {
 	ctx, err := x.acquire()
 	if err != nil {
 		return invalid(operandError(op, err, 0, x))
@@ -254,7 +230,7 @@ func (g *Group) directed(op string, f C.directed_fn, x *Array, peer int) *Array 
 		return invalid(opError(op, err, x))
 	}
 	defer runtime.KeepAlive(g)
-	return wrap(op, C.directed(f, ctx, C.int(peer), g.ctx), x)
+	return wrap(op, f(ctx), x)
 }
 
 // checkPeer says what MLX would find out too late, on a thread of its own.

@@ -18,8 +18,8 @@ func acquireAll(op string, arrays []*Array) (handles, error) {
 
 // acquireIn does so in place of its own, which is not empty, as far as it goes.
 func acquireIn(place []C.uintptr_t, op string, arrays []*Array) (handles, error) {
-	if initError != nil {
-		return handles{}, opError(op, initError)
+	if err := Check(); err != nil {
+		return handles{}, opError(op, err)
 	}
 	h := handles{arrays: arrays, ctx: place[:0]}
 	for i, a := range arrays {

@@ -8,28 +8,7 @@ package mlxc
 #cgo noescape call_fast_rope_dynamic
 #cgo nocallback call_fast_rope_dynamic
 
-#include "mlxg.h"
-
-#ifndef MLXG_NOT_SET_UP
-static mlxg_result call_fast_cross_entropy(uintptr_t logits, uintptr_t targets) {
-  MLXG_CALL(mlx_fast_cross_entropy(&res, (mlx_array){(void*)logits}, (mlx_array){(void*)targets}, mlxg_stream()));
-}
-static mlxg_result call_fast_layer_norm(uintptr_t x, uintptr_t weight, uintptr_t bias, float eps) {
-  MLXG_CALL(mlx_fast_layer_norm(&res, (mlx_array){(void*)x}, (mlx_array){(void*)weight}, (mlx_array){(void*)bias}, eps, mlxg_stream()));
-}
-static mlxg_result call_fast_rms_norm(uintptr_t x, uintptr_t weight, float eps) {
-  MLXG_CALL(mlx_fast_rms_norm(&res, (mlx_array){(void*)x}, (mlx_array){(void*)weight}, eps, mlxg_stream()));
-}
-static mlxg_result call_fast_rope(uintptr_t x, int dims, bool traditional, const float* base, float scale, int offset, uintptr_t freqs) {
-  MLXG_CALL(mlx_fast_rope(&res, (mlx_array){(void*)x}, dims, traditional, (mlx_optional_float){base ? *base : 0, base != NULL}, scale, offset, (mlx_array){(void*)freqs}, mlxg_stream()));
-}
-static mlxg_result call_fast_rope_dynamic(uintptr_t x, int dims, bool traditional, const float* base, float scale, uintptr_t offset, uintptr_t freqs) {
-  MLXG_CALL(mlx_fast_rope_dynamic(&res, (mlx_array){(void*)x}, dims, traditional, (mlx_optional_float){base ? *base : 0, base != NULL}, scale, (mlx_array){(void*)offset}, (mlx_array){(void*)freqs}, mlxg_stream()));
-}
-static mlxg_result call_fast_scaled_dot_product_attention(uintptr_t queries, uintptr_t keys, uintptr_t values, float scale, const char* maskMode, uintptr_t maskArr, uintptr_t sinks, bool forceFused) {
-  MLXG_CALL(mlx_fast_scaled_dot_product_attention(&res, (mlx_array){(void*)queries}, (mlx_array){(void*)keys}, (mlx_array){(void*)values}, scale, maskMode, (mlx_array){(void*)maskArr}, (mlx_array){(void*)sinks}, forceFused, mlxg_stream()));
-}
-#endif
+#include "gen_calls.h"
 */
 import "C"
 

@@ -16,42 +16,15 @@ package mlxc
 #cgo noescape call_fft_rfftn
 #cgo nocallback call_fft_rfftn
 
-#include "mlxg.h"
-
-#ifndef MLXG_NOT_SET_UP
-static mlxg_result call_fft_fftfreq(int n, double d) {
-  MLXG_CALL(mlx_fft_fftfreq(&res, n, d, mlxg_stream()));
-}
-static mlxg_result call_fft_fftn(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_fftn(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
-}
-static mlxg_result call_fft_fftshift(uintptr_t a, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_fft_fftshift(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
-}
-static mlxg_result call_fft_ifftn(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_ifftn(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
-}
-static mlxg_result call_fft_ifftshift(uintptr_t a, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_fft_ifftshift(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
-}
-static mlxg_result call_fft_irfftn(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_irfftn(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
-}
-static mlxg_result call_fft_rfftfreq(int n, double d) {
-  MLXG_CALL(mlx_fft_rfftfreq(&res, n, d, mlxg_stream()));
-}
-static mlxg_result call_fft_rfftn(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  MLXG_CALL(mlx_fft_rfftn(&res, (mlx_array){(void*)a}, n, n_num, axes, axes_num, (mlx_fft_norm)norm, mlxg_stream()));
-}
-#endif
+#include "gen_calls.h"
 */
 import "C"
 
 // mlxFftFftfreq calls int mlx_fft_fftfreq(mlx_array* res, int n, double d, const mlx_stream s).
 func mlxFftFftfreq(n int, d float64) *Array {
 	const op = "fft_fftfreq"
-	if initError != nil {
-		return invalid(opError(op, initError))
+	if err := Check(); err != nil {
+		return invalid(opError(op, err))
 	}
 	if err := check32(n); err != nil {
 		return invalid(opError(op, err))
@@ -149,8 +122,8 @@ func mlxFftIrfftn(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 // mlxFftRfftfreq calls int mlx_fft_rfftfreq(mlx_array* res, int n, double d, const mlx_stream s).
 func mlxFftRfftfreq(n int, d float64) *Array {
 	const op = "fft_rfftfreq"
-	if initError != nil {
-		return invalid(opError(op, initError))
+	if err := Check(); err != nil {
+		return invalid(opError(op, err))
 	}
 	if err := check32(n); err != nil {
 		return invalid(opError(op, err))

@@ -104,667 +104,7 @@ package mlxc
 #cgo noescape call_zeros
 #cgo nocallback call_zeros
 
-#include "mlxg.h"
-
-#ifndef MLXG_NOT_SET_UP
-static mlxg_result call_abs(uintptr_t a) {
-  MLXG_CALL(mlxg_complex(mlx_abs, &res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_add(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_add, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_addmm(uintptr_t c, uintptr_t a, uintptr_t b, float alpha, float beta) {
-  MLXG_CALL(mlx_addmm(&res, (mlx_array){(void*)c}, (mlx_array){(void*)a}, (mlx_array){(void*)b}, alpha, beta, mlxg_stream()));
-}
-static mlxg_result call_all_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(axes_num == 0 ? mlx_all(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_all_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
-}
-static mlxg_result call_allclose(uintptr_t a, uintptr_t b, double rtol, double atol, bool equalNan) {
-  MLXG_CALL(mlx_allclose(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, rtol, atol, equalNan, mlxg_stream()));
-}
-static mlxg_result call_any_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(axes_num == 0 ? mlx_any(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_any_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
-}
-static mlxg_result call_arange(double start, double stop, double step, int dtype) {
-  MLXG_CALL(mlx_arange(&res, start, stop, step, (mlx_dtype)dtype, mlxg_stream()));
-}
-static mlxg_result call_arccos(uintptr_t a) {
-  MLXG_CALL(mlxg_complex(mlx_arccos, &res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_arccosh(uintptr_t a) {
-  MLXG_CALL(mlxg_complex(mlx_arccosh, &res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_arcsin(uintptr_t a) {
-  MLXG_CALL(mlxg_complex(mlx_arcsin, &res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_arcsinh(uintptr_t a) {
-  MLXG_CALL(mlxg_complex(mlx_arcsinh, &res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_arctan(uintptr_t a) {
-  MLXG_CALL(mlxg_complex(mlx_arctan, &res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_arctan2(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_arctan2(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_arctanh(uintptr_t a) {
-  MLXG_CALL(mlxg_complex(mlx_arctanh, &res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_argmax_axis(uintptr_t a, int axis, bool keepdims) {
-  MLXG_CALL(mlx_argmax_axis(&res, (mlx_array){(void*)a}, axis, keepdims, mlxg_stream()));
-}
-static mlxg_result call_argmin_axis(uintptr_t a, int axis, bool keepdims) {
-  MLXG_CALL(mlx_argmin_axis(&res, (mlx_array){(void*)a}, axis, keepdims, mlxg_stream()));
-}
-static mlxg_result call_argpartition_axis(uintptr_t a, int kth, int axis) {
-  MLXG_CALL(mlx_argpartition_axis(&res, (mlx_array){(void*)a}, kth, axis, mlxg_stream()));
-}
-static mlxg_result call_argsort_axis(uintptr_t a, int axis) {
-  MLXG_CALL(mlx_argsort_axis(&res, (mlx_array){(void*)a}, axis, mlxg_stream()));
-}
-static mlxg_result call_array_equal(uintptr_t a, uintptr_t b, bool equalNan) {
-  MLXG_CALL(mlx_array_equal(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, equalNan, mlxg_stream()));
-}
-static mlxg_result call_as_strided(uintptr_t a, const int* shape, size_t shape_num, const int64_t* strides, size_t strides_num, size_t offset) {
-  MLXG_CALL(mlx_as_strided(&res, (mlx_array){(void*)a}, shape, shape_num, strides, strides_num, offset, mlxg_stream()));
-}
-static mlxg_result call_astype(uintptr_t a, int dtype) {
-  MLXG_CALL(mlx_astype(&res, (mlx_array){(void*)a}, (mlx_dtype)dtype, mlxg_stream()));
-}
-static mlxg_result call_atleast_1d(uintptr_t a) {
-  MLXG_CALL(mlx_atleast_1d(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_atleast_2d(uintptr_t a) {
-  MLXG_CALL(mlx_atleast_2d(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_atleast_3d(uintptr_t a) {
-  MLXG_CALL(mlx_atleast_3d(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_bartlett(int m) {
-  MLXG_CALL(mlx_bartlett(&res, m, mlxg_stream()));
-}
-static mlxg_result call_bitwise_and(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_bitwise_and(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_bitwise_invert(uintptr_t a) {
-  MLXG_CALL(mlx_bitwise_invert(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_bitwise_or(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_bitwise_or(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_bitwise_xor(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_bitwise_xor(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_blackman(int m) {
-  MLXG_CALL(mlx_blackman(&res, m, mlxg_stream()));
-}
-static mlxg_result call_block_masked_mm(uintptr_t a, uintptr_t b, int blockSize, uintptr_t maskOut, uintptr_t maskLhs, uintptr_t maskRhs) {
-  MLXG_CALL(mlx_block_masked_mm(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, blockSize, (mlx_array){(void*)maskOut}, (mlx_array){(void*)maskLhs}, (mlx_array){(void*)maskRhs}, mlxg_stream()));
-}
-static mlxg_results call_broadcast_arrays(const uintptr_t* inputs, size_t inputs_num) {
-  mlxg_lock();
-  mlx_vector_array res = mlx_vector_array_new();
-  mlx_vector_array inputs_ = mlx_vector_array_new_data((mlx_array*)inputs, inputs_num);
-  int rc = mlx_broadcast_arrays(&res, inputs_, mlxg_stream());
-  mlxg_results out = mlxg_end_vector(rc, res);
-  mlx_vector_array_free(inputs_);
-  mlxg_unlock();
-  return out;
-}
-static mlxg_result call_broadcast_to(uintptr_t a, const int* shape, size_t shape_num) {
-  MLXG_CALL(mlx_broadcast_to(&res, (mlx_array){(void*)a}, shape, shape_num, mlxg_stream()));
-}
-static mlxg_result call_ceil(uintptr_t a) {
-  MLXG_CALL(mlx_ceil(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_clip(uintptr_t a, uintptr_t aMin, uintptr_t aMax) {
-  MLXG_CALL(mlx_clip(&res, (mlx_array){(void*)a}, (mlx_array){(void*)aMin}, (mlx_array){(void*)aMax}, mlxg_stream()));
-}
-static mlxg_result call_concatenate_axis(const uintptr_t* arrays, size_t arrays_num, int axis) {
-  mlxg_lock();
-  mlx_array res = {NULL};
-  mlx_vector_array arrays_ = mlx_vector_array_new_data((mlx_array*)arrays, arrays_num);
-  int rc = mlx_concatenate_axis(&res, arrays_, axis, mlxg_stream());
-  mlxg_result out = mlxg_end(rc, res);
-  mlx_vector_array_free(arrays_);
-  mlxg_unlock();
-  return out;
-}
-static mlxg_result call_conjugate(uintptr_t a) {
-  MLXG_CALL(mlx_conjugate(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_contiguous(uintptr_t a, bool allowColMajor) {
-  MLXG_CALL(mlx_contiguous(&res, (mlx_array){(void*)a}, allowColMajor, mlxg_stream()));
-}
-static mlxg_result call_conv_general(uintptr_t input, uintptr_t weight, const int* stride, size_t stride_num, const int* paddingLo, size_t paddingLo_num, const int* paddingHi, size_t paddingHi_num, const int* kernelDilation, size_t kernelDilation_num, const int* inputDilation, size_t inputDilation_num, int groups, bool flip) {
-  MLXG_CALL(mlx_conv_general(&res, (mlx_array){(void*)input}, (mlx_array){(void*)weight}, stride, stride_num, paddingLo, paddingLo_num, paddingHi, paddingHi_num, kernelDilation, kernelDilation_num, inputDilation, inputDilation_num, groups, flip, mlxg_stream()));
-}
-static mlxg_result call_cos(uintptr_t a) {
-  MLXG_CALL(mlxg_complex(mlx_cos, &res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_cosh(uintptr_t a) {
-  MLXG_CALL(mlx_cosh(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_count_nonzero_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(axes_num == 0 ? mlx_count_nonzero(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_count_nonzero_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
-}
-static mlxg_result call_cummax_axis(uintptr_t a, int axis, bool reverse, bool inclusive) {
-  MLXG_CALL(mlx_cummax_axis(&res, (mlx_array){(void*)a}, axis, reverse, inclusive, mlxg_stream()));
-}
-static mlxg_result call_cummin_axis(uintptr_t a, int axis, bool reverse, bool inclusive) {
-  MLXG_CALL(mlx_cummin_axis(&res, (mlx_array){(void*)a}, axis, reverse, inclusive, mlxg_stream()));
-}
-static mlxg_result call_cumprod_axis(uintptr_t a, int axis, bool reverse, bool inclusive, int dtype) {
-  MLXG_CALL(mlx_cumprod_axis(&res, (mlx_array){(void*)a}, axis, reverse, inclusive, (mlx_optional_dtype){(mlx_dtype)(dtype < 0 ? 0 : dtype), dtype >= 0}, mlxg_stream()));
-}
-static mlxg_result call_cumsum_axis(uintptr_t a, int axis, bool reverse, bool inclusive, int dtype) {
-  MLXG_CALL(mlx_cumsum_axis(&res, (mlx_array){(void*)a}, axis, reverse, inclusive, (mlx_optional_dtype){(mlx_dtype)(dtype < 0 ? 0 : dtype), dtype >= 0}, mlxg_stream()));
-}
-static mlxg_result call_degrees(uintptr_t a) {
-  MLXG_CALL(mlx_degrees(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_dequantize(uintptr_t w, uintptr_t scales, uintptr_t biases, int groupSize, int bits, const char* mode, uintptr_t globalScale, int dtype) {
-  MLXG_CALL(mlx_dequantize(&res, (mlx_array){(void*)w}, (mlx_array){(void*)scales}, (mlx_array){(void*)biases}, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, (mlx_array){(void*)globalScale}, (mlx_optional_dtype){(mlx_dtype)(dtype < 0 ? 0 : dtype), dtype >= 0}, mlxg_stream()));
-}
-static mlxg_result call_diag(uintptr_t a, int k) {
-  MLXG_CALL(mlx_diag(&res, (mlx_array){(void*)a}, k, mlxg_stream()));
-}
-static mlxg_result call_diagonal(uintptr_t a, int offset, int axis1, int axis2) {
-  MLXG_CALL(mlx_diagonal(&res, (mlx_array){(void*)a}, offset, axis1, axis2, mlxg_stream()));
-}
-static mlxg_result call_diff(uintptr_t a, int n, int axis) {
-  MLXG_CALL(mlx_diff(&res, (mlx_array){(void*)a}, n, axis, mlxg_stream()));
-}
-static mlxg_result call_divide(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_divide, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_einsum(const char* subscripts, const uintptr_t* operands, size_t operands_num) {
-  mlxg_lock();
-  mlx_array res = {NULL};
-  mlx_vector_array operands_ = mlx_vector_array_new_data((mlx_array*)operands, operands_num);
-  int rc = mlx_einsum(&res, subscripts, operands_, mlxg_stream());
-  mlxg_result out = mlxg_end(rc, res);
-  mlx_vector_array_free(operands_);
-  mlxg_unlock();
-  return out;
-}
-static mlxg_result call_equal(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_equal, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_erf(uintptr_t a) {
-  MLXG_CALL(mlx_erf(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_erfinv(uintptr_t a) {
-  MLXG_CALL(mlx_erfinv(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_exp(uintptr_t a) {
-  MLXG_CALL(mlx_exp(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_expand_dims_axes(uintptr_t a, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_expand_dims_axes(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
-}
-static mlxg_result call_expm1(uintptr_t a) {
-  MLXG_CALL(mlx_expm1(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_eye(int n, int m, int k, int dtype) {
-  MLXG_CALL(mlx_eye(&res, n, m, k, (mlx_dtype)dtype, mlxg_stream()));
-}
-static mlxg_result call_flatten(uintptr_t a, int startAxis, int endAxis) {
-  MLXG_CALL(mlx_flatten(&res, (mlx_array){(void*)a}, startAxis, endAxis, mlxg_stream()));
-}
-static mlxg_result call_flip_axes(uintptr_t a, const int* axes, size_t axes_num) {
-  MLXG_CALL(axes_num == 0 ? mlx_flip(&res, (mlx_array){(void*)a}, mlxg_stream()) : mlx_flip_axes(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
-}
-static mlxg_result call_floor(uintptr_t a) {
-  MLXG_CALL(mlx_floor(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_floor_divide(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_floor_divide(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_from_fp8(uintptr_t x, int dtype) {
-  MLXG_CALL(mlx_from_fp8(&res, (mlx_array){(void*)x}, (mlx_dtype)dtype, mlxg_stream()));
-}
-static mlxg_result call_gather(uintptr_t a, const uintptr_t* indices, size_t indices_num, const int* axes, size_t axes_num, const int* sliceSizes, size_t sliceSizes_num) {
-  mlxg_lock();
-  mlx_array res = {NULL};
-  mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
-  int rc = mlx_gather(&res, (mlx_array){(void*)a}, indices_, axes, axes_num, sliceSizes, sliceSizes_num, mlxg_stream());
-  mlxg_result out = mlxg_end(rc, res);
-  mlx_vector_array_free(indices_);
-  mlxg_unlock();
-  return out;
-}
-static mlxg_result call_gather_mm(uintptr_t a, uintptr_t b, uintptr_t lhsIndices, uintptr_t rhsIndices, bool sortedIndices) {
-  MLXG_CALL(mlx_gather_mm(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, (mlx_array){(void*)lhsIndices}, (mlx_array){(void*)rhsIndices}, sortedIndices, mlxg_stream()));
-}
-static mlxg_result call_gather_qmm(uintptr_t x, uintptr_t w, uintptr_t scales, uintptr_t biases, uintptr_t lhsIndices, uintptr_t rhsIndices, bool transpose, int groupSize, int bits, const char* mode, bool sortedIndices) {
-  MLXG_CALL(mlx_gather_qmm(&res, (mlx_array){(void*)x}, (mlx_array){(void*)w}, (mlx_array){(void*)scales}, (mlx_array){(void*)biases}, (mlx_array){(void*)lhsIndices}, (mlx_array){(void*)rhsIndices}, transpose, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, sortedIndices, mlxg_stream()));
-}
-static mlxg_result call_gather_qqmm(uintptr_t x, uintptr_t w, uintptr_t scalesW, uintptr_t lhsIndices, uintptr_t rhsIndices, int groupSize, int bits, const char* mode, uintptr_t globalScaleX, uintptr_t globalScaleW, bool sortedIndices) {
-  MLXG_CALL(mlx_gather_qqmm(&res, (mlx_array){(void*)x}, (mlx_array){(void*)w}, (mlx_array){(void*)scalesW}, (mlx_array){(void*)lhsIndices}, (mlx_array){(void*)rhsIndices}, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, (mlx_array){(void*)globalScaleX}, (mlx_array){(void*)globalScaleW}, sortedIndices, mlxg_stream()));
-}
-static mlxg_result call_greater(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_greater, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_greater_equal(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_greater_equal, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_hadamard_transform(uintptr_t a, const float* scale) {
-  MLXG_CALL(mlx_hadamard_transform(&res, (mlx_array){(void*)a}, (mlx_optional_float){scale ? *scale : 0, scale != NULL}, mlxg_stream()));
-}
-static mlxg_result call_hamming(int m) {
-  MLXG_CALL(mlx_hamming(&res, m, mlxg_stream()));
-}
-static mlxg_result call_hanning(int m) {
-  MLXG_CALL(mlx_hanning(&res, m, mlxg_stream()));
-}
-static mlxg_result call_imag(uintptr_t a) {
-  MLXG_CALL(mlx_imag(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_inner(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_inner(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_isclose(uintptr_t a, uintptr_t b, double rtol, double atol, bool equalNan) {
-  MLXG_CALL(mlx_isclose(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, rtol, atol, equalNan, mlxg_stream()));
-}
-static mlxg_result call_isfinite(uintptr_t a) {
-  MLXG_CALL(mlx_isfinite(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_isinf(uintptr_t a) {
-  MLXG_CALL(mlx_isinf(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_isnan(uintptr_t a) {
-  MLXG_CALL(mlx_isnan(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_isneginf(uintptr_t a) {
-  MLXG_CALL(mlx_isneginf(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_isposinf(uintptr_t a) {
-  MLXG_CALL(mlx_isposinf(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_kron(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_kron(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_left_shift(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_left_shift(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_less(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_less, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_less_equal(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_less_equal, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_linspace_endpoint(double start, double stop, int num, bool endpoint, int dtype) {
-  MLXG_CALL(mlx_linspace_endpoint(&res, start, stop, num, endpoint, (mlx_dtype)dtype, mlxg_stream()));
-}
-static mlxg_result call_log(uintptr_t a) {
-  MLXG_CALL(mlx_log(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_log10(uintptr_t a) {
-  MLXG_CALL(mlx_log10(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_log1p(uintptr_t a) {
-  MLXG_CALL(mlx_log1p(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_log2(uintptr_t a) {
-  MLXG_CALL(mlx_log2(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_logaddexp(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_logaddexp, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_logcumsumexp_axis(uintptr_t a, int axis, bool reverse, bool inclusive) {
-  MLXG_CALL(mlx_logcumsumexp_axis(&res, (mlx_array){(void*)a}, axis, reverse, inclusive, mlxg_stream()));
-}
-static mlxg_result call_logical_and(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_logical_and, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_logical_not(uintptr_t a) {
-  MLXG_CALL(mlx_logical_not(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_logical_or(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_logical_or, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_logical_xor(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_logical_xor(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_logsumexp_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(axes_num == 0 ? mlx_logsumexp(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_logsumexp_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
-}
-static mlxg_result call_masked_scatter(uintptr_t a, uintptr_t mask, uintptr_t src) {
-  MLXG_CALL(mlx_masked_scatter(&res, (mlx_array){(void*)a}, (mlx_array){(void*)mask}, (mlx_array){(void*)src}, mlxg_stream()));
-}
-static mlxg_result call_matmul(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_matmul(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_max_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(axes_num == 0 ? mlx_max(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_max_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
-}
-static mlxg_result call_maximum(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_maximum, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_mean_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(axes_num == 0 ? mlx_mean(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_mean_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
-}
-static mlxg_result call_median_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(axes_num == 0 ? mlx_median(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_median_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
-}
-static mlxg_results call_meshgrid(const uintptr_t* arrays, size_t arrays_num, bool sparse, const char* indexing) {
-  mlxg_lock();
-  mlx_vector_array res = mlx_vector_array_new();
-  mlx_vector_array arrays_ = mlx_vector_array_new_data((mlx_array*)arrays, arrays_num);
-  int rc = mlx_meshgrid(&res, arrays_, sparse, indexing, mlxg_stream());
-  mlxg_results out = mlxg_end_vector(rc, res);
-  mlx_vector_array_free(arrays_);
-  mlxg_unlock();
-  return out;
-}
-static mlxg_result call_min_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(axes_num == 0 ? mlx_min(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_min_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
-}
-static mlxg_result call_minimum(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_minimum, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_moveaxis(uintptr_t a, int source, int destination) {
-  MLXG_CALL(mlx_moveaxis(&res, (mlx_array){(void*)a}, source, destination, mlxg_stream()));
-}
-static mlxg_result call_multiply(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_multiply, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_nan_to_num(uintptr_t a, float nan, const float* posinf, const float* neginf) {
-  MLXG_CALL(mlx_nan_to_num(&res, (mlx_array){(void*)a}, nan, (mlx_optional_float){posinf ? *posinf : 0, posinf != NULL}, (mlx_optional_float){neginf ? *neginf : 0, neginf != NULL}, mlxg_stream()));
-}
-static mlxg_result call_negative(uintptr_t a) {
-  MLXG_CALL(mlx_negative(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_not_equal(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_not_equal, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_number_of_elements(uintptr_t a, const int* axes, size_t axes_num, bool inverted, int dtype) {
-  MLXG_CALL(mlx_number_of_elements(&res, (mlx_array){(void*)a}, axes, axes_num, inverted, (mlx_dtype)dtype, mlxg_stream()));
-}
-static mlxg_result call_ones(const int* shape, size_t shape_num, int dtype) {
-  MLXG_CALL(mlx_ones(&res, shape, shape_num, (mlx_dtype)dtype, mlxg_stream()));
-}
-static mlxg_result call_ones_like_dtype(uintptr_t a, int dtype) {
-  MLXG_CALL(mlx_ones_like_dtype(&res, (mlx_array){(void*)a}, (mlx_dtype)dtype, mlxg_stream()));
-}
-static mlxg_result call_outer(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_outer(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_partition_axis(uintptr_t a, int kth, int axis) {
-  MLXG_CALL(mlx_partition_axis(&res, (mlx_array){(void*)a}, kth, axis, mlxg_stream()));
-}
-static mlxg_result call_power(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_power, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_prod_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(axes_num == 0 ? mlx_prod(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_prod_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
-}
-static mlxg_result call_put_along_axis(uintptr_t a, uintptr_t indices, uintptr_t values, int axis) {
-  MLXG_CALL(mlx_put_along_axis(&res, (mlx_array){(void*)a}, (mlx_array){(void*)indices}, (mlx_array){(void*)values}, axis, mlxg_stream()));
-}
-static mlxg_result call_qqmm(uintptr_t x, uintptr_t w, uintptr_t wScales, int groupSize, int bits, const char* mode, uintptr_t globalScaleX, uintptr_t globalScaleW) {
-  MLXG_CALL(mlx_qqmm(&res, (mlx_array){(void*)x}, (mlx_array){(void*)w}, (mlx_array){(void*)wScales}, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, (mlx_array){(void*)globalScaleX}, (mlx_array){(void*)globalScaleW}, mlxg_stream()));
-}
-static mlxg_results call_quantize(uintptr_t w, int groupSize, int bits, const char* mode, uintptr_t globalScale) {
-  MLXG_CALL_ALL(mlx_quantize(&res, (mlx_array){(void*)w}, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, (mlx_array){(void*)globalScale}, mlxg_stream()));
-}
-static mlxg_result call_quantized_matmul(uintptr_t x, uintptr_t w, uintptr_t scales, uintptr_t biases, bool transpose, int groupSize, int bits, const char* mode) {
-  MLXG_CALL(mlx_quantized_matmul(&res, (mlx_array){(void*)x}, (mlx_array){(void*)w}, (mlx_array){(void*)scales}, (mlx_array){(void*)biases}, transpose, (mlx_optional_int){groupSize, groupSize != 0}, (mlx_optional_int){bits, bits != 0}, mode, mlxg_stream()));
-}
-static mlxg_result call_radians(uintptr_t a) {
-  MLXG_CALL(mlx_radians(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_real(uintptr_t a) {
-  MLXG_CALL(mlx_real(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_reciprocal(uintptr_t a) {
-  MLXG_CALL(mlx_reciprocal(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_remainder(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_remainder(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_repeat_axis(uintptr_t arr, int repeats, int axis) {
-  MLXG_CALL(mlx_repeat_axis(&res, (mlx_array){(void*)arr}, repeats, axis, mlxg_stream()));
-}
-static mlxg_result call_reshape(uintptr_t a, const int* shape, size_t shape_num) {
-  MLXG_CALL(mlx_reshape(&res, (mlx_array){(void*)a}, shape, shape_num, mlxg_stream()));
-}
-static mlxg_result call_right_shift(uintptr_t a, uintptr_t b) {
-  MLXG_CALL(mlx_right_shift(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_roll_axes(uintptr_t a, const int* shift, size_t shift_num, const int* axes, size_t axes_num) {
-  MLXG_CALL(axes_num == 0 ? mlx_roll(&res, (mlx_array){(void*)a}, shift, shift_num, mlxg_stream()) : mlx_roll_axes(&res, (mlx_array){(void*)a}, shift, shift_num, axes, axes_num, mlxg_stream()));
-}
-static mlxg_result call_round(uintptr_t a, int decimals) {
-  MLXG_CALL(mlx_round(&res, (mlx_array){(void*)a}, decimals, mlxg_stream()));
-}
-static mlxg_result call_rsqrt(uintptr_t a) {
-  MLXG_CALL(mlxg_complex(mlx_rsqrt, &res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_scatter(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
-  mlxg_lock();
-  mlx_array res = {NULL};
-  mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
-  int rc = mlx_scatter(&res, (mlx_array){(void*)a}, indices_, (mlx_array){(void*)updates}, axes, axes_num, mlxg_stream());
-  mlxg_result out = mlxg_end(rc, res);
-  mlx_vector_array_free(indices_);
-  mlxg_unlock();
-  return out;
-}
-static mlxg_result call_scatter_add(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
-  mlxg_lock();
-  mlx_array res = {NULL};
-  mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
-  int rc = mlx_scatter_add(&res, (mlx_array){(void*)a}, indices_, (mlx_array){(void*)updates}, axes, axes_num, mlxg_stream());
-  mlxg_result out = mlxg_end(rc, res);
-  mlx_vector_array_free(indices_);
-  mlxg_unlock();
-  return out;
-}
-static mlxg_result call_scatter_add_axis(uintptr_t a, uintptr_t indices, uintptr_t values, int axis) {
-  MLXG_CALL(mlx_scatter_add_axis(&res, (mlx_array){(void*)a}, (mlx_array){(void*)indices}, (mlx_array){(void*)values}, axis, mlxg_stream()));
-}
-static mlxg_result call_scatter_max(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
-  mlxg_lock();
-  mlx_array res = {NULL};
-  mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
-  int rc = mlx_scatter_max(&res, (mlx_array){(void*)a}, indices_, (mlx_array){(void*)updates}, axes, axes_num, mlxg_stream());
-  mlxg_result out = mlxg_end(rc, res);
-  mlx_vector_array_free(indices_);
-  mlxg_unlock();
-  return out;
-}
-static mlxg_result call_scatter_min(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
-  mlxg_lock();
-  mlx_array res = {NULL};
-  mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
-  int rc = mlx_scatter_min(&res, (mlx_array){(void*)a}, indices_, (mlx_array){(void*)updates}, axes, axes_num, mlxg_stream());
-  mlxg_result out = mlxg_end(rc, res);
-  mlx_vector_array_free(indices_);
-  mlxg_unlock();
-  return out;
-}
-static mlxg_result call_scatter_prod(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
-  mlxg_lock();
-  mlx_array res = {NULL};
-  mlx_vector_array indices_ = mlx_vector_array_new_data((mlx_array*)indices, indices_num);
-  int rc = mlx_scatter_prod(&res, (mlx_array){(void*)a}, indices_, (mlx_array){(void*)updates}, axes, axes_num, mlxg_stream());
-  mlxg_result out = mlxg_end(rc, res);
-  mlx_vector_array_free(indices_);
-  mlxg_unlock();
-  return out;
-}
-static mlxg_result call_searchsorted(uintptr_t sortedSequence, uintptr_t values, const char* side) {
-  MLXG_CALL(mlx_searchsorted(&res, (mlx_array){(void*)sortedSequence}, (mlx_array){(void*)values}, side, mlxg_stream()));
-}
-static mlxg_result call_segmented_mm(uintptr_t a, uintptr_t b, uintptr_t segments) {
-  MLXG_CALL(mlx_segmented_mm(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, (mlx_array){(void*)segments}, mlxg_stream()));
-}
-static mlxg_result call_sigmoid(uintptr_t a) {
-  MLXG_CALL(mlx_sigmoid(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_sign(uintptr_t a) {
-  MLXG_CALL(mlxg_complex(mlx_sign, &res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_sin(uintptr_t a) {
-  MLXG_CALL(mlxg_complex(mlx_sin, &res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_sinh(uintptr_t a) {
-  MLXG_CALL(mlx_sinh(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_slice(uintptr_t a, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  MLXG_CALL(mlx_slice(&res, (mlx_array){(void*)a}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
-}
-static mlxg_result call_slice_dynamic(uintptr_t a, uintptr_t start, const int* axes, size_t axes_num, const int* sliceSize, size_t sliceSize_num) {
-  MLXG_CALL(mlx_slice_dynamic(&res, (mlx_array){(void*)a}, (mlx_array){(void*)start}, axes, axes_num, sliceSize, sliceSize_num, mlxg_stream()));
-}
-static mlxg_result call_slice_update(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  MLXG_CALL(mlx_slice_update(&res, (mlx_array){(void*)src}, (mlx_array){(void*)update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
-}
-static mlxg_result call_slice_update_dynamic(uintptr_t src, uintptr_t update, uintptr_t start, const int* axes, size_t axes_num) {
-  MLXG_CALL(mlx_slice_update_dynamic(&res, (mlx_array){(void*)src}, (mlx_array){(void*)update}, (mlx_array){(void*)start}, axes, axes_num, mlxg_stream()));
-}
-static mlxg_result call_slice_update_add(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  MLXG_CALL(mlx_slice_update_add(&res, (mlx_array){(void*)src}, (mlx_array){(void*)update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
-}
-static mlxg_result call_slice_update_max(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  MLXG_CALL(mlx_slice_update_max(&res, (mlx_array){(void*)src}, (mlx_array){(void*)update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
-}
-static mlxg_result call_slice_update_min(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  MLXG_CALL(mlx_slice_update_min(&res, (mlx_array){(void*)src}, (mlx_array){(void*)update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
-}
-static mlxg_result call_slice_update_prod(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  MLXG_CALL(mlx_slice_update_prod(&res, (mlx_array){(void*)src}, (mlx_array){(void*)update}, start, start_num, stop, stop_num, strides, strides_num, mlxg_stream()));
-}
-static mlxg_result call_softmax_axes(uintptr_t a, const int* axes, size_t axes_num, bool precise) {
-  MLXG_CALL(axes_num == 0 ? mlx_softmax(&res, (mlx_array){(void*)a}, precise, mlxg_stream()) : mlx_softmax_axes(&res, (mlx_array){(void*)a}, axes, axes_num, precise, mlxg_stream()));
-}
-static mlxg_result call_sort_axis(uintptr_t a, int axis) {
-  MLXG_CALL(mlx_sort_axis(&res, (mlx_array){(void*)a}, axis, mlxg_stream()));
-}
-static mlxg_results call_split(uintptr_t a, int numSplits, int axis) {
-  MLXG_CALL_ALL(mlx_split(&res, (mlx_array){(void*)a}, numSplits, axis, mlxg_stream()));
-}
-static mlxg_results call_split_sections(uintptr_t a, const int* indices, size_t indices_num, int axis) {
-  MLXG_CALL_ALL(mlx_split_sections(&res, (mlx_array){(void*)a}, indices, indices_num, axis, mlxg_stream()));
-}
-static mlxg_result call_sqrt(uintptr_t a) {
-  MLXG_CALL(mlxg_complex(mlx_sqrt, &res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_square(uintptr_t a) {
-  MLXG_CALL(mlx_square(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_squeeze_axes(uintptr_t a, const int* axes, size_t axes_num) {
-  MLXG_CALL(axes_num == 0 ? mlx_squeeze(&res, (mlx_array){(void*)a}, mlxg_stream()) : mlx_squeeze_axes(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
-}
-static mlxg_result call_stack_axis(const uintptr_t* arrays, size_t arrays_num, int axis) {
-  mlxg_lock();
-  mlx_array res = {NULL};
-  mlx_vector_array arrays_ = mlx_vector_array_new_data((mlx_array*)arrays, arrays_num);
-  int rc = mlx_stack_axis(&res, arrays_, axis, mlxg_stream());
-  mlxg_result out = mlxg_end(rc, res);
-  mlx_vector_array_free(arrays_);
-  mlxg_unlock();
-  return out;
-}
-static mlxg_result call_std_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims, int ddof) {
-  MLXG_CALL(axes_num == 0 ? mlx_std(&res, (mlx_array){(void*)a}, keepdims, ddof, mlxg_stream()) : mlx_std_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, ddof, mlxg_stream()));
-}
-static mlxg_result call_stop_gradient(uintptr_t a) {
-  MLXG_CALL(mlx_stop_gradient(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_subtract(uintptr_t a, uintptr_t b) {
-  static mlxg_patterns patterns;
-  MLXG_CALL(mlxg_elementwise(&patterns, mlx_subtract, &res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, mlxg_stream()));
-}
-static mlxg_result call_sum_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  MLXG_CALL(axes_num == 0 ? mlx_sum(&res, (mlx_array){(void*)a}, keepdims, mlxg_stream()) : mlx_sum_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, mlxg_stream()));
-}
-static mlxg_result call_swapaxes(uintptr_t a, int axis1, int axis2) {
-  MLXG_CALL(mlx_swapaxes(&res, (mlx_array){(void*)a}, axis1, axis2, mlxg_stream()));
-}
-static mlxg_result call_take_axis(uintptr_t a, uintptr_t indices, int axis) {
-  MLXG_CALL(mlx_take_axis(&res, (mlx_array){(void*)a}, (mlx_array){(void*)indices}, axis, mlxg_stream()));
-}
-static mlxg_result call_take_along_axis(uintptr_t a, uintptr_t indices, int axis) {
-  MLXG_CALL(mlx_take_along_axis(&res, (mlx_array){(void*)a}, (mlx_array){(void*)indices}, axis, mlxg_stream()));
-}
-static mlxg_result call_tan(uintptr_t a) {
-  MLXG_CALL(mlxg_complex(mlx_tan, &res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_tanh(uintptr_t a) {
-  MLXG_CALL(mlx_tanh(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_tensordot(uintptr_t a, uintptr_t b, const int* axesA, size_t axesA_num, const int* axesB, size_t axesB_num) {
-  MLXG_CALL(mlx_tensordot(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, axesA, axesA_num, axesB, axesB_num, mlxg_stream()));
-}
-static mlxg_result call_tile(uintptr_t arr, const int* reps, size_t reps_num) {
-  MLXG_CALL(mlx_tile(&res, (mlx_array){(void*)arr}, reps, reps_num, mlxg_stream()));
-}
-static mlxg_result call_to_fp8(uintptr_t x) {
-  MLXG_CALL(mlx_to_fp8(&res, (mlx_array){(void*)x}, mlxg_stream()));
-}
-static mlxg_result call_topk_axis(uintptr_t a, int k, int axis) {
-  MLXG_CALL(mlx_topk_axis(&res, (mlx_array){(void*)a}, k, axis, mlxg_stream()));
-}
-static mlxg_result call_trace_axes(uintptr_t a, int offset, int axis1, int axis2, int dtype) {
-  MLXG_CALL(mlx_trace_axes(&res, (mlx_array){(void*)a}, offset, axis1, axis2, (mlx_dtype)dtype, mlxg_stream()));
-}
-static mlxg_result call_transpose_axes(uintptr_t a, const int* axes, size_t axes_num) {
-  MLXG_CALL(axes_num == 0 ? mlx_transpose(&res, (mlx_array){(void*)a}, mlxg_stream()) : mlx_transpose_axes(&res, (mlx_array){(void*)a}, axes, axes_num, mlxg_stream()));
-}
-static mlxg_result call_tri(int n, int m, int k, int type_) {
-  MLXG_CALL(mlx_tri(&res, n, m, k, (mlx_dtype)type_, mlxg_stream()));
-}
-static mlxg_result call_tril(uintptr_t x, int k) {
-  MLXG_CALL(mlx_tril(&res, (mlx_array){(void*)x}, k, mlxg_stream()));
-}
-static mlxg_result call_triu(uintptr_t x, int k) {
-  MLXG_CALL(mlx_triu(&res, (mlx_array){(void*)x}, k, mlxg_stream()));
-}
-static mlxg_result call_trunc(uintptr_t a) {
-  MLXG_CALL(mlx_trunc(&res, (mlx_array){(void*)a}, mlxg_stream()));
-}
-static mlxg_result call_unflatten(uintptr_t a, int axis, const int* shape, size_t shape_num) {
-  MLXG_CALL(mlx_unflatten(&res, (mlx_array){(void*)a}, axis, shape, shape_num, mlxg_stream()));
-}
-static mlxg_results call_unstack_axis(uintptr_t a, int axis) {
-  MLXG_CALL_ALL(mlx_unstack_axis(&res, (mlx_array){(void*)a}, axis, mlxg_stream()));
-}
-static mlxg_result call_var_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims, int ddof) {
-  MLXG_CALL(axes_num == 0 ? mlx_var(&res, (mlx_array){(void*)a}, keepdims, ddof, mlxg_stream()) : mlx_var_axes(&res, (mlx_array){(void*)a}, axes, axes_num, keepdims, ddof, mlxg_stream()));
-}
-static mlxg_result call_vecdot(uintptr_t a, uintptr_t b, int axis) {
-  MLXG_CALL(mlx_vecdot(&res, (mlx_array){(void*)a}, (mlx_array){(void*)b}, axis, mlxg_stream()));
-}
-static mlxg_result call_view(uintptr_t a, int dtype) {
-  MLXG_CALL(mlx_view(&res, (mlx_array){(void*)a}, (mlx_dtype)dtype, mlxg_stream()));
-}
-static mlxg_result call_where(uintptr_t condition, uintptr_t x, uintptr_t y) {
-  MLXG_CALL(mlx_where(&res, (mlx_array){(void*)condition}, (mlx_array){(void*)x}, (mlx_array){(void*)y}, mlxg_stream()));
-}
-static mlxg_result call_zeros(const int* shape, size_t shape_num, int dtype) {
-  MLXG_CALL(mlx_zeros(&res, shape, shape_num, (mlx_dtype)dtype, mlxg_stream()));
-}
-static mlxg_result call_zeros_like_dtype(uintptr_t a, int dtype) {
-  MLXG_CALL(mlx_zeros_like_dtype(&res, (mlx_array){(void*)a}, (mlx_dtype)dtype, mlxg_stream()));
-}
-#endif
+#include "gen_calls.h"
 */
 import "C"
 
@@ -867,8 +207,8 @@ func mlxAnyAxes(a *Array, axes []int, keepdims bool) *Array {
 // mlxArange calls int mlx_arange(mlx_array* res, double start, double stop, double step, mlx_dtype dtype, const mlx_stream s).
 func mlxArange(start float64, stop float64, step float64, dtype DType) *Array {
 	const op = "arange"
-	if initError != nil {
-		return invalid(opError(op, initError))
+	if err := Check(); err != nil {
+		return invalid(opError(op, err))
 	}
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype)))
@@ -1099,8 +439,8 @@ func mlxAtleast3d(a *Array) *Array {
 // mlxBartlett calls int mlx_bartlett(mlx_array* res, int M, const mlx_stream s).
 func mlxBartlett(m int) *Array {
 	const op = "bartlett"
-	if initError != nil {
-		return invalid(opError(op, initError))
+	if err := Check(); err != nil {
+		return invalid(opError(op, err))
 	}
 	if err := check32(m); err != nil {
 		return invalid(opError(op, err))
@@ -1170,8 +510,8 @@ func mlxBitwiseXor(a *Array, b *Array) *Array {
 // mlxBlackman calls int mlx_blackman(mlx_array* res, int M, const mlx_stream s).
 func mlxBlackman(m int) *Array {
 	const op = "blackman"
-	if initError != nil {
-		return invalid(opError(op, initError))
+	if err := Check(); err != nil {
+		return invalid(opError(op, err))
 	}
 	if err := check32(m); err != nil {
 		return invalid(opError(op, err))
@@ -1639,8 +979,8 @@ func mlxExpm1(a *Array) *Array {
 // mlxEye calls int mlx_eye(mlx_array* res, int n, int m, int k, mlx_dtype dtype, const mlx_stream s).
 func mlxEye(n int, m int, k int, dtype DType) *Array {
 	const op = "eye"
-	if initError != nil {
-		return invalid(opError(op, initError))
+	if err := Check(); err != nil {
+		return invalid(opError(op, err))
 	}
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype)))
@@ -1904,8 +1244,8 @@ func mlxHadamardTransform(a *Array, scale *float32) *Array {
 // mlxHamming calls int mlx_hamming(mlx_array* res, int M, const mlx_stream s).
 func mlxHamming(m int) *Array {
 	const op = "hamming"
-	if initError != nil {
-		return invalid(opError(op, initError))
+	if err := Check(); err != nil {
+		return invalid(opError(op, err))
 	}
 	if err := check32(m); err != nil {
 		return invalid(opError(op, err))
@@ -1916,8 +1256,8 @@ func mlxHamming(m int) *Array {
 // mlxHanning calls int mlx_hanning(mlx_array* res, int M, const mlx_stream s).
 func mlxHanning(m int) *Array {
 	const op = "hanning"
-	if initError != nil {
-		return invalid(opError(op, initError))
+	if err := Check(); err != nil {
+		return invalid(opError(op, err))
 	}
 	if err := check32(m); err != nil {
 		return invalid(opError(op, err))
@@ -2090,8 +1430,8 @@ func mlxLessEqual(a *Array, b *Array) *Array {
 // mlxLinspaceEndpoint calls int mlx_linspace_endpoint(mlx_array* res, double start, double stop, int num, bool endpoint, mlx_dtype dtype, const mlx_stream s).
 func mlxLinspaceEndpoint(start float64, stop float64, num int, endpoint bool, dtype DType) *Array {
 	const op = "linspace_endpoint"
-	if initError != nil {
-		return invalid(opError(op, initError))
+	if err := Check(); err != nil {
+		return invalid(opError(op, err))
 	}
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype)))
@@ -2481,8 +1821,8 @@ func mlxNumberOfElements(a *Array, axes []int, inverted bool, dtype DType) *Arra
 // mlxOnes calls int mlx_ones(mlx_array* res, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_stream s).
 func mlxOnes(shape []int, dtype DType) *Array {
 	const op = "ones"
-	if initError != nil {
-		return invalid(opError(op, initError))
+	if err := Check(); err != nil {
+		return invalid(opError(op, err))
 	}
 	shapeInts, err := cInts(shape)
 	if err != nil {
@@ -3608,8 +2948,8 @@ func mlxTransposeAxes(a *Array, axes []int) *Array {
 // mlxTri calls int mlx_tri(mlx_array* res, int n, int m, int k, mlx_dtype type, const mlx_stream s).
 func mlxTri(n int, m int, k int, type_ DType) *Array {
 	const op = "tri"
-	if initError != nil {
-		return invalid(opError(op, initError))
+	if err := Check(); err != nil {
+		return invalid(opError(op, err))
 	}
 	if !type_.valid() {
 		return invalid(opError(op, errDType(type_)))
@@ -3766,8 +3106,8 @@ func mlxWhere(condition *Array, x *Array, y *Array) *Array {
 // mlxZeros calls int mlx_zeros(mlx_array* res, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_stream s).
 func mlxZeros(shape []int, dtype DType) *Array {
 	const op = "zeros"
-	if initError != nil {
-		return invalid(opError(op, initError))
+	if err := Check(); err != nil {
+		return invalid(opError(op, err))
 	}
 	shapeInts, err := cInts(shape)
 	if err != nil {

@@ -26,61 +26,7 @@ package mlxc
 #cgo noescape call_random_uniform
 #cgo nocallback call_random_uniform
 
-#include "mlxg.h"
-
-#ifndef MLXG_NOT_SET_UP
-static mlxg_result call_random_bernoulli(uintptr_t p, const int* shape, size_t shape_num, uintptr_t key) {
-  MLXG_CALL(mlx_random_bernoulli(&res, (mlx_array){(void*)p}, shape, shape_num, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static mlxg_result call_random_bits(const int* shape, size_t shape_num, int width, uintptr_t key) {
-  MLXG_CALL(mlx_random_bits(&res, shape, shape_num, width, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static mlxg_result call_random_categorical_shape(uintptr_t logits, int axis, const int* shape, size_t shape_num, uintptr_t key) {
-  MLXG_CALL(mlx_random_categorical_shape(&res, (mlx_array){(void*)logits}, axis, shape, shape_num, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static mlxg_result call_random_categorical_num_samples(uintptr_t logits, int axis, int numSamples, uintptr_t key) {
-  MLXG_CALL(mlx_random_categorical_num_samples(&res, (mlx_array){(void*)logits}, axis, numSamples, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static mlxg_result call_random_categorical(uintptr_t logits, int axis, uintptr_t key) {
-  MLXG_CALL(mlx_random_categorical(&res, (mlx_array){(void*)logits}, axis, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static mlxg_result call_random_gumbel(const int* shape, size_t shape_num, int dtype, uintptr_t key) {
-  MLXG_CALL(mlx_random_gumbel(&res, shape, shape_num, (mlx_dtype)dtype, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static mlxg_result call_random_key(uint64_t seed) {
-  MLXG_CALL(mlx_random_key(&res, seed));
-}
-static mlxg_result call_random_laplace(const int* shape, size_t shape_num, int dtype, float loc, float scale, uintptr_t key) {
-  MLXG_CALL(mlx_random_laplace(&res, shape, shape_num, (mlx_dtype)dtype, loc, scale, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static mlxg_result call_random_multivariate_normal(uintptr_t mean, uintptr_t cov, const int* shape, size_t shape_num, int dtype, uintptr_t key) {
-  MLXG_CALL(mlx_random_multivariate_normal(&res, (mlx_array){(void*)mean}, (mlx_array){(void*)cov}, shape, shape_num, (mlx_dtype)dtype, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static mlxg_result call_random_normal_broadcast(const int* shape, size_t shape_num, int dtype, uintptr_t loc, uintptr_t scale, uintptr_t key) {
-  MLXG_CALL(mlx_random_normal_broadcast(&res, shape, shape_num, (mlx_dtype)dtype, (mlx_array){(void*)loc}, (mlx_array){(void*)scale}, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static mlxg_result call_random_normal(const int* shape, size_t shape_num, int dtype, float loc, float scale, uintptr_t key) {
-  MLXG_CALL(mlx_random_normal(&res, shape, shape_num, (mlx_dtype)dtype, loc, scale, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static mlxg_result call_random_permutation(uintptr_t x, int axis, uintptr_t key) {
-  MLXG_CALL(mlx_random_permutation(&res, (mlx_array){(void*)x}, axis, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static mlxg_result call_random_permutation_arange(int x, uintptr_t key) {
-  MLXG_CALL(mlx_random_permutation_arange(&res, x, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static mlxg_result call_random_randint(uintptr_t low, uintptr_t high, const int* shape, size_t shape_num, int dtype, uintptr_t key) {
-  MLXG_CALL(mlx_random_randint(&res, (mlx_array){(void*)low}, (mlx_array){(void*)high}, shape, shape_num, (mlx_dtype)dtype, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static mlxg_result call_random_split_num(uintptr_t key, int num) {
-  MLXG_CALL(mlx_random_split_num(&res, (mlx_array){(void*)key}, num, mlxg_stream()));
-}
-static mlxg_result call_random_truncated_normal(uintptr_t lower, uintptr_t upper, const int* shape, size_t shape_num, int dtype, uintptr_t key) {
-  MLXG_CALL(mlx_random_truncated_normal(&res, (mlx_array){(void*)lower}, (mlx_array){(void*)upper}, shape, shape_num, (mlx_dtype)dtype, (mlx_array){(void*)key}, mlxg_stream()));
-}
-static mlxg_result call_random_uniform(uintptr_t low, uintptr_t high, const int* shape, size_t shape_num, int dtype, uintptr_t key) {
-  MLXG_CALL(mlx_random_uniform(&res, (mlx_array){(void*)low}, (mlx_array){(void*)high}, shape, shape_num, (mlx_dtype)dtype, (mlx_array){(void*)key}, mlxg_stream()));
-}
-#endif
+#include "gen_calls.h"
 */
 import "C"
 
@@ -204,8 +150,8 @@ func mlxRandomGumbel(shape []int, dtype DType, key *Array) *Array {
 // mlxRandomKey calls int mlx_random_key(mlx_array* res, uint64_t seed).
 func mlxRandomKey(seed uint64) *Array {
 	const op = "random_key"
-	if initError != nil {
-		return invalid(opError(op, initError))
+	if err := Check(); err != nil {
+		return invalid(opError(op, err))
 	}
 	return wrap(op, C.call_random_key(C.uint64_t(seed)))
 }

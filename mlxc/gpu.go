@@ -1,30 +1,6 @@
 package mlxc
 
-/*
-#include "mlxg.h"
-
-#ifndef MLXG_NOT_SET_UP
-static char* metallib_path(mlx_string* path) {
-  *path = mlx_string_new();
-  return mlxg_end_status(mlx_metal_get_metallib_path(path));
-}
-static char* set_metallib_path(const char* path) {
-  return mlxg_end_status(mlx_metal_set_metallib_path(path));
-}
-static char* start_capture(const char* path) {
-  mlxg_lock();
-  char* err = mlxg_end_status(mlx_metal_start_capture(path));
-  mlxg_unlock();
-  return err;
-}
-static char* stop_capture(void) {
-  mlxg_lock();
-  char* err = mlxg_end_status(mlx_metal_stop_capture());
-  mlxg_unlock();
-  return err;
-}
-#endif
-*/
+// #include "mlxg.h"
 import "C"
 
 import (
@@ -36,17 +12,11 @@ import (
 )
 
 // MetalAvailable reports whether MLX was built with Metal and the machine has it.
-func MetalAvailable() bool {
-	var yes C.bool
-	return C.mlx_metal_is_available(&yes) == 0 && bool(yes)
-}
+func MetalAvailable() bool { return Check() == nil && bool(C.mlxg_metal_available()) }
 
 // CUDAAvailable reports whether MLX was built with CUDA and the machine has a device and a
 // driver for it.
-func CUDAAvailable() bool {
-	var yes C.bool
-	return C.mlx_cuda_is_available(&yes) == 0 && bool(yes)
-}
+func CUDAAvailable() bool { return Check() == nil && bool(C.mlxg_cuda_available()) }
 
 var errNoMetal = errors.New("this machine or this build of MLX has no Metal")
 
@@ -67,31 +37,29 @@ func MetalLibrary() (string, error) {
 	if !MetalAvailable() {
 		return "", opError(op, errNoMetal)
 	}
-	var path C.mlx_string
-	e := C.metallib_path(&path)
-	defer C.mlx_string_free(path)
-	if e != nil {
+	var path *C.char
+	if e := C.mlxg_metal_library(&path); e != nil {
 		return "", opError(op, takeText(e))
 	}
-	return C.GoString(C.mlx_string_data(path)), nil
+	return takeString(path), nil
 }
 
 // SetMetalLibrary sets the path of the file with MLX's own Metal kernels. It must be called
 // before the first operation that runs on the GPU. Without Metal it is an error.
 func SetMetalLibrary(path string) error {
-	return withPath("SetMetalLibrary", path, func(p *C.char) *C.char { return C.set_metallib_path(p) })
+	return withPath("SetMetalLibrary", path, func(p *C.char) *C.char { return C.mlxg_set_metal_library(p) })
 }
 
 // StartMetalCapture records what the GPU does from here to StopMetalCapture in a file that
 // Xcode opens (.gputrace), which must not exist yet. Metal records only if the environment
 // variable MTL_CAPTURE_ENABLED is 1. Without Metal it is an error.
 func StartMetalCapture(path string) error {
-	return withPath("StartMetalCapture", path, func(p *C.char) *C.char { return C.start_capture(p) })
+	return withPath("StartMetalCapture", path, func(p *C.char) *C.char { return C.mlxg_start_metal_capture(p) })
 }
 
 // StopMetalCapture ends what StartMetalCapture began.
 func StopMetalCapture() error {
-	return withPath("StopMetalCapture", "", func(*C.char) *C.char { return C.stop_capture() })
+	return withPath("StopMetalCapture", "", func(*C.char) *C.char { return C.mlxg_stop_metal_capture() })
 }
 
 func withPath(op, path string, f func(*C.char) *C.char) error {

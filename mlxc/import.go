@@ -27,8 +27,8 @@ type Imported struct {
 // is one for a device that this machine lacks.
 func Import(file string) (*Imported, error) {
 	const op = "Import"
-	if initError != nil {
-		return nil, opError(op, initError)
+	if err := Check(); err != nil {
+		return nil, opError(op, err)
 	}
 	info, err := os.Stat(file)
 	if err == nil && !info.Mode().IsRegular() {

@@ -160,8 +160,8 @@ func loadFile(op, path string, read func(r io.Reader, size int64, from elements)
 	}
 	defer f.Close()
 	err = func() error {
-		if initError != nil {
-			return initError
+		if err := Check(); err != nil {
+			return err
 		}
 		info, err := f.Stat()
 		if err != nil {
@@ -189,7 +189,7 @@ func loadFile(op, path string, read func(r io.Reader, size int64, from elements)
 
 // readFrom does the same for an io.Reader.
 func readFrom(op string, r io.Reader, read func(r io.Reader, size int64, from elements) error) error {
-	err := initError
+	err := Check()
 	if err == nil {
 		s := &byteStream{r: r}
 		err = read(s, maxBytes, s)

@@ -39,7 +39,7 @@ type customKernel struct {
 func newCustomKernel(kind, name, body string, inputs, outputs []string,
 	create func(name, body, inputs, outputs *C.char, err **C.char) unsafe.Pointer,
 ) (*customKernel, error) {
-	err := initError
+	err := Check()
 	if err == nil && len(outputs) == 0 {
 		err = fmt.Errorf("a %s kernel needs an output", kind)
 	}

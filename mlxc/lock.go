@@ -1,6 +1,6 @@
 package mlxc
 
-// #include "mlxg.h"
+// #include "load.h"
 import "C"
 
 import (

@@ -1,4 +1,7 @@
-// The C side of package mlxc: what Go cannot do, or not in one call.
+// The interface of libmlxg, through which package mlxc uses MLX: what Go cannot do, or not in one
+// call. The generator of mlxc/internal/generate reads this file and mlxg_io.h and writes, for each
+// function, the one of the same name that Go calls: it passes the call to the loaded library.
+// libmlxg/ has the library's sources.
 //
 // Three rules hold for every function here.
 //   - The call into mlx-c and the fetching of its error message are one C
@@ -11,23 +14,10 @@
 #ifndef MLXG_H
 #define MLXG_H
 
-// These defines must come before mlx-c's headers are needed, so that a checkout
-// without the libraries fails with one line that says what to do.
-#if defined(__has_include)
-#if !__has_include("mlx/c/mlx.h")
-#error "MLX and mlx-c are not set up: run ./build.sh in the repository's root, then build again"
-#define MLXG_NOT_SET_UP 1
-#endif
-#endif
-
-#ifndef MLXG_NOT_SET_UP
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include "mlx/c/mlx.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -64,14 +54,26 @@ typedef struct {
   uintptr_t scope;
 } mlxg_members;
 
-// mlxg_init prepares the library once: error handler, the streams of the
-// process. It returns an error message, which the caller frees, or NULL.
-char* mlxg_init(void);
+// mlxg_go is what the library calls and writes of Go's.
+typedef struct {
+  // Run the Go function with this id. They return 0, or 1 if the function failed.
+  int (*call_closure)(uintptr_t id, mlxg_members* in, void* out);
+  int (*call_custom)(
+      uintptr_t id, mlxg_members* primals, mlxg_members* cotangents, mlxg_members* outputs, void* out);
+  int (*call_jvp)(uintptr_t id, mlxg_members* primals, mlxg_members* tangents, void* out);
+  int (*call_vmap)(uintptr_t id, mlxg_members* args, int* axes, void* out);
+  // The number of ids for mlxg_take_released and of views. It is read and written atomically.
+  int32_t* releasable;
+} mlxg_go;
 
-// mlxg_versions gives the versions of the loaded libraries, of the headers that this
-// package was compiled with and of those that the loaded mlx-c was; strings that are
-// unknown are empty. probe is what the symbols of the loaded mlx-c tell of its version.
-// It calls only what every mlx-c has. The strings are static.
+// mlxg_init prepares the library once: error handler, the streams of the process. It returns an
+// error message, which the caller frees, or NULL.
+char* mlxg_init(const mlxg_go* go);
+
+// mlxg_versions gives the versions of the loaded libraries, of the headers that libmlxg was
+// compiled with and of those that the loaded mlx-c was; strings that are unknown are empty.
+// probe is what the symbols of the loaded mlx-c tell of its version. It calls only what every
+// mlx-c has. The strings are static.
 typedef struct {
   const char* mlx;
   const char* headers;
@@ -84,8 +86,6 @@ mlxg_version_set mlxg_versions(void);
 
 // The graph lock, re-entrant on its thread. Leaf calls use lock and unlock;
 // calls that can reach Go use enter and leave, which Go defers.
-void mlxg_lock(void);
-void mlxg_unlock(void);
 bool mlxg_try_lock(bool wait); // with wait set it blocks and returns true
 int mlxg_waiting(void); // threads that wait for the lock
 
@@ -102,9 +102,7 @@ void mlxg_mark_stale(void);
 bool mlxg_is_stale(void);
 
 // The calling thread's current stream and scope. A NULL stream stands for the
-// default of the process.
-mlx_stream mlxg_stream(void);
-// mlxg_real_stream is the same, but the default instead of the placeholder.
+// default of the process, and mlxg_real_stream gives that default in its place.
 void* mlxg_real_stream(void);
 void* mlxg_swap_stream(void* stream);
 uintptr_t mlxg_swap_scope(uintptr_t scope);
@@ -123,57 +121,43 @@ int mlxg_current_backend(void); // 0 CPU, 1 Metal, 2 CUDA
 // can be evaluated on it; MLX builds Metal kernels on it while it exports.
 void* mlxg_placeholder_gpu(void);
 
-// mlxg_end turns the outcome of an mlx-c call into a result. mlxg_finish does so and
-// gives the graph lock back.
-mlxg_result mlxg_end(int rc, mlx_array res);
-mlxg_result mlxg_finish(int rc, mlx_array res);
-mlxg_results mlxg_end_vector(int rc, mlx_vector_array res);
-mlxg_results mlxg_end_pair(int rc, const mlx_array* pair);
-char* mlxg_end_status(int rc);
+// Streams. NULL stands for the calling thread's current one.
+char* mlxg_stream_new(void** stream, int device);
+char* mlxg_stream_text(void* stream, char** text); // the caller frees *text
+int mlxg_stream_index(void* stream);
+int mlxg_stream_device(void* stream);
+// mlxg_streams names all streams of the process, one a line. The caller frees *text.
+char* mlxg_streams(char** text);
 
-// MLXG_CALL wraps one leaf call of mlx-c that writes its result to &res.
-#define MLXG_CALL(call) \
-  mlx_array res = {0};  \
-  mlxg_lock();          \
-  int rc_ = (call);     \
-  return mlxg_finish(rc_, res)
+// Devices. mlxg_device_entry gives entry number at of what MLX knows of a device, in the order of
+// their keys: its key and its text, which the caller frees, or NULL and its number. *key is NULL
+// behind the last.
+char* mlxg_device_count(int* count, int device);
+char* mlxg_device_entry(int device, int index, size_t at, char** key, char** text, size_t* number);
 
-// MLXG_CALL_ALL is the same for a call that gives several arrays.
-#define MLXG_CALL_ALL(call)                             \
-  mlx_vector_array res = mlx_vector_array_new();        \
-  mlxg_lock();                                          \
-  int rc_ = (call);                                     \
-  mlxg_results out_ = mlxg_end_vector(rc_, res);        \
-  mlxg_unlock();                                        \
-  return out_
+// Memory of MLX's allocator, in bytes.
+size_t mlxg_active_memory(void);
+size_t mlxg_peak_memory(void);
+void mlxg_reset_peak_memory(void);
+size_t mlxg_cache_memory(void);
+void mlxg_clear_cache(void);
+size_t mlxg_memory_limit(void);
+// The limits that can be set.
+enum { MLXG_LIMIT_MEMORY, MLXG_LIMIT_CACHE, MLXG_LIMIT_WIRED };
+char* mlxg_set_limit(int which, size_t* previous, size_t limit);
 
-// mlxg_elementwise makes the node of an element-wise operation. For two operands of the same
-// dtype and shape the nodes of an operation differ in nothing but operands and shape, yet MLX
-// promotes, broadcasts and allocates a primitive each time, which is most of what a node
-// costs. So the first node is MLX's and those after it share its primitive, as the nodes of
-// functions that MLX compiled do: a primitive of these operations never changes. patterns
-// are of one operation; the graph lock guards them.
-#define MLXG_DTYPES 14
-typedef struct {
-  void* of[MLXG_DTYPES];
-} mlxg_patterns;
-typedef int (*mlxg_binary)(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s);
+// GPUs.
+bool mlxg_metal_available(void);
+bool mlxg_cuda_available(void);
+char* mlxg_metal_library(char** path); // the caller frees *path
+char* mlxg_set_metal_library(const char* path);
+char* mlxg_start_metal_capture(const char* path);
+char* mlxg_stop_metal_capture(void);
 
-int mlxg_elementwise(
-    mlxg_patterns* patterns, mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream s);
-
-// mlxg_complex and mlxg_complex_binary call op and, where the operands are complex, give the node
-// gradients with the conjugate that MLX's lack.
-typedef int (*mlxg_unary)(mlx_array* res, const mlx_array a, const mlx_stream s);
-int mlxg_complex(mlxg_unary op, mlx_array* res, mlx_array a, mlx_stream s);
-int mlxg_complex_binary(mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream s);
-
-// mlxg_mend_signals has all handlers of signals run on the stack for them.
-void mlxg_mend_signals(void);
-
-// mlxg_wait_before makes an array of mlx_depends one that waits for what the last such array, if it
-// depends on one, came after: the queue of a device keeps the memory of all that it has not come to.
-void mlxg_wait_before(mlx_array a);
+// mlxg_depends gives a, not to be computed before the others. With wait set it waits for what the
+// last such array, if a depends on one, came after: the queue of a device keeps the memory of all
+// that it has not come to.
+mlxg_result mlxg_depends(void* a, const uintptr_t* others, size_t n, bool wait);
 
 // Arrays.
 typedef struct {
@@ -223,10 +207,8 @@ int64_t mlxg_find_id(void* ids, int64_t wrap, int64_t last, int64_t* id);
 bool mlxg_traced(void* a);
 
 // Functions of Go that MLX calls have an id; ids whose last user in MLX is gone are handed
-// back by mlxg_take_released. It has nothing to do while mlxg_releasable, which is read and
-// written atomically, is 0.
+// back by mlxg_take_released. It has nothing to do while mlxg_go.releasable is 0.
 size_t mlxg_take_released(uintptr_t* ids, size_t cap);
-extern int32_t mlxg_releasable;
 
 // The functions from here to mlxg_vmap enter (see mlxg_enter), and the caller leaves.
 mlxg_results mlxg_vjp(
@@ -253,14 +235,25 @@ void* mlxg_compile_new(uintptr_t id, bool shapeless);
 mlxg_results mlxg_compiled_call(void* compiled, const uintptr_t* args, size_t n);
 void mlxg_compiled_free(void* compiled);
 void mlxg_compile_clear(void);
-// Modes are numbered as in mlx_compile_mode; set returns the one before.
+// The modes, numbered as in mlx_compile_mode. Set returns the one before.
+enum { MLXG_COMPILE_DISABLED, MLXG_COMPILE_NO_SIMPLIFY, MLXG_COMPILE_NO_FUSE, MLXG_COMPILE_ENABLED };
 int mlxg_compile_set_mode(int mode);
 // mlxg_compile_no_fusing has calls on CPU streams fuse nothing, in any mode, from now on.
 void mlxg_compile_no_fusing(void);
 
 // Groups of processes. mlxg_group_backend names a group's backend, "" for a group of one.
+bool mlxg_group_available(const char* backend);
 char* mlxg_group_init(void** group, bool strict, const char* backend);
 const char* mlxg_group_backend(void* group);
+int mlxg_group_rank(void* group);
+int mlxg_group_size(void* group);
+char* mlxg_group_split(void** part, void* group, int color, int key);
+void mlxg_group_free(void* group);
+enum { MLXG_ALL_SUM, MLXG_ALL_MAX, MLXG_ALL_MIN, MLXG_ALL_GATHER, MLXG_SUM_SCATTER };
+mlxg_result mlxg_group_collect(int what, void* x, void* group);
+mlxg_result mlxg_group_send(void* x, int to, void* group);
+mlxg_result mlxg_group_receive(const int* shape, size_t n, int dtype, int from, void* group);
+mlxg_result mlxg_group_receive_like(void* x, int from, void* group);
 
 // A primitive of one's own on a CPU stream: a node of MLX's graph that runs a C
 // function. The layout of these structs is a contract with the packages that
@@ -346,5 +339,4 @@ void mlxg_nodes_free(mlxg_node* nodes, size_t n);
 }
 #endif
 
-#endif // MLXG_NOT_SET_UP
 #endif // MLXG_H

@@ -4,8 +4,6 @@
 
 #include "mlxg.h"
 
-#ifndef MLXG_NOT_SET_UP
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -52,5 +50,4 @@ char* mlxg_graph_text(
 }
 #endif
 
-#endif // MLXG_NOT_SET_UP
 #endif // MLXG_IO_H

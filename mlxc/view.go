@@ -35,7 +35,7 @@ func View[T Element](data []T, shape ...int) *Array {
 		err = fmt.Errorf("the shape %s holds %d elements, the slice has %d", shapeText(shape), n, len(data))
 	}
 	if err == nil {
-		err = initError
+		err = Check()
 	}
 	if err != nil {
 		return invalid(shapeError(op, err, []DType{d}, slices.Clone(shape)))

@@ -15,6 +15,7 @@ type choice struct {
 	Backend    string `json:"backend,omitempty"`
 	MLXDir     string `json:"mlx_dir,omitempty"`
 	MLXCSource string `json:"mlx_c_source,omitempty"`
+	ASan       bool   `json:"asan,omitempty"`
 }
 
 var backends = []string{"cpu", "cuda13", "cuda12", "metal"}
@@ -33,14 +34,15 @@ func chosen(args []string, getenv func(string) string, installed *manifest) (cho
 	fs.StringVar(&c.Backend, "backend", c.Backend, "")
 	fs.StringVar(&c.MLXDir, "mlx-dir", c.MLXDir, "")
 	fs.StringVar(&c.MLXCSource, "mlx-c-source", c.MLXCSource, "")
+	fs.BoolVar(&c.ASan, "asan", false, "")
 	if err := fs.Parse(args); err != nil {
 		return c, failf("see ./build.sh help", "%v", err)
 	}
 	if fs.NArg() > 0 {
 		return c, failf("see ./build.sh help", "setup does not take %q", fs.Arg(0))
 	}
-	if c == (choice{}) && installed != nil {
-		c = installed.Choice
+	if installed != nil && c == (choice{ASan: c.ASan}) {
+		c, c.ASan = installed.Choice, c.ASan || installed.Choice.ASan
 	}
 	if c.Backend != "" && !slices.Contains(backends, c.Backend) {
 		return c, failf("choose one of "+strings.Join(backends, ", "), "there is no backend %q", c.Backend)

@@ -103,19 +103,19 @@ func (t *toolchain) library(name string) string {
 	return "lib" + name + ".so"
 }
 
-// linkFlags are the flags that make libmlxc find libmlx relative to itself, in
+// linkFlags are the flags that make a library find libmlx relative to itself, in
 // the folder mlx beside its own: a moved checkout keeps working.
-func (t *toolchain) linkFlags() []string {
+func (t *toolchain) linkFlags(name string) []string {
 	if t.goos == "darwin" {
 		return []string{
-			"-dynamiclib", "-install_name", "@rpath/" + t.library("mlxc"),
+			"-dynamiclib", "-install_name", "@rpath/" + t.library(name),
 			"-Wl,-rpath,@loader_path/../mlx/lib", "-mmacosx-version-min=14.0",
 		}
 	}
 	// -z defs: a libmlx that lacks a function must be found out here, not by the
 	// first program that calls it.
 	return []string{
-		"-shared", "-Wl,-soname," + t.library("mlxc"),
+		"-shared", "-Wl,-soname," + t.library(name),
 		"-Wl,-rpath,$ORIGIN/../mlx/lib", "-Wl,-z,defs",
 	}
 }
@@ -131,6 +131,7 @@ type build struct {
 	objects  string
 	tmp      string
 	mlxcVers string
+	extra    []string // compiler flags beside the toolchain's
 	say      func(format string, args ...any)
 }
 
@@ -155,7 +156,7 @@ func hashHeaders(dir string) (string, error) {
 }
 
 func (b *build) defines(source string) []string {
-	if source == "mlx/c/mlxgrad_version.cpp" {
+	if source == "mlx/c/mlxgrad_version.cpp" || source == libmlxgFolder+"mlxg_core.cpp" {
 		return []string{`-DMLXGRAD_MLX_C_VERSION="` + b.mlxcVers + `"`}
 	}
 	return nil
@@ -165,7 +166,7 @@ func (b *build) defines(source string) []string {
 // compiler, flags, MLX's headers, and the file with every mlx-c file it includes.
 func (b *build) objectKey(source, headers string) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %q %q\n", b.tools.command, b.tools.version, b.tools.compileFlags(), b.defines(source), headers)
+	fmt.Fprintf(h, "%q %q %q %q %q\n", b.tools.command, b.tools.version, append(b.tools.compileFlags(), b.extra...), b.defines(source), headers)
 	for _, name := range b.tree.closure(source) {
 		fmt.Fprintf(h, "%s %d\n", name, len(b.tree[name]))
 		h.Write(b.tree[name])
@@ -173,13 +174,12 @@ func (b *build) objectKey(source, headers string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// compile brings every object up to date and returns their paths.
-func (b *build) compile(ctx context.Context) ([]string, error) {
+// compile brings the objects of the sources, which are in order, up to date and returns their paths.
+func (b *build) compile(ctx context.Context, sources []string) ([]string, error) {
 	headers, err := hashHeaders(filepath.Join(b.mlx, "include", "mlx"))
 	if err != nil {
 		return nil, err
 	}
-	sources := b.tree.names(".cpp")
 	var todo []string
 	objects := make([]string, len(sources))
 	for i, source := range sources {
@@ -190,7 +190,11 @@ func (b *build) compile(ctx context.Context) ([]string, error) {
 	if len(todo) == 0 {
 		return objects, nil
 	}
-	b.say("compiling %d of %d mlx-c files with %s", len(todo), len(objects), b.tools.version)
+	what := "mlx-c"
+	if isLibmlxg(todo[0]) {
+		what = "libmlxg"
+	}
+	b.say("compiling %d of %d %s files with %s", len(todo), len(objects), what, b.tools.version)
 	if err := os.MkdirAll(b.objects, 0o755); err != nil {
 		return nil, err
 	}
@@ -250,7 +254,8 @@ func (b *build) compileOne(ctx context.Context, source, key string) (object stri
 	tmp := filepath.Join(b.tmp, key+".o")
 	// MLX's headers lie in a folder of this run, which must not get into the object.
 	include := filepath.Join(b.mlx, "include")
-	args := append(b.tools.compileFlags(), b.defines(source)...)
+	args := append(b.tools.compileFlags(), b.extra...)
+	args = append(args, b.defines(source)...)
 	args = append(args, "-ffile-prefix-map="+include+"/=", "-I.", "-I"+include, "-c", source, "-o", tmp)
 	out, err := b.tools.run(ctx, b.treeDir, b.tmp, args...)
 	if err != nil {
@@ -266,7 +271,7 @@ func (b *build) compileOne(ctx context.Context, source, key string) (object stri
 
 // link makes libmlxc at the given path.
 func (b *build) link(ctx context.Context, objects []string, library string) error {
-	args := append(b.tools.linkFlags(), "-o", library)
+	args := append(b.tools.linkFlags("mlxc"), "-o", library)
 	args = append(args, objects...)
 	args = append(args, "-L"+filepath.Join(b.mlx, "lib"), "-lmlx")
 	if out, err := b.tools.run(ctx, b.treeDir, b.tmp, args...); err != nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -152,7 +153,7 @@ func recoverDir(target string) error {
 func copyHeaders(tree sourceTree, source, stage string) error {
 	public := sourceTree{}
 	for _, name := range tree.names(".h") {
-		if !strings.HasPrefix(name, "mlx/c/private/") {
+		if !strings.HasPrefix(name, "mlx/c/private/") && !isLibmlxg(name) {
 			public[name] = tree[name]
 		}
 	}
@@ -207,7 +208,7 @@ func mlxcVersionOf(dir string) (string, error) {
 func (s *setup) fingerprint(tools *toolchain) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s/%s %q %q %q %q %q\n", runtime.GOOS, runtime.GOARCH, s.choice.backend(), s.choice.MLXDir, s.choice.MLXCSource, tools.command, tools.version)
-	fmt.Fprintf(h, "%q %q\n", tools.compileFlags(), tools.linkFlags())
+	fmt.Fprintf(h, "%q %q\n", tools.compileFlags(), tools.linkFlags("mlxc"))
 	files := []string{filepath.Join(s.root, "lock.json")}
 	patches, err := os.ReadDir(filepath.Join(s.root, "patches"))
 	if err != nil {
@@ -215,6 +216,17 @@ func (s *setup) fingerprint(tools *toolchain) (string, error) {
 	}
 	for _, p := range patches {
 		files = append(files, filepath.Join(s.root, "patches", p.Name()))
+	}
+	own := sourceTree{}
+	if err := own.addLibmlxg(s.repository()); err != nil {
+		return "", err
+	}
+	for _, name := range own.names("") {
+		fmt.Fprintf(h, "%s %d\n", name, len(own[name]))
+		h.Write(own[name])
+	}
+	if s.choice.ASan {
+		fmt.Fprintf(h, "%q\n", asanFlags)
 	}
 	if d := s.choice.MLXDir; d != "" {
 		files = append(files, filepath.Join(d, "include", "mlx", "version.h"))
@@ -334,7 +346,10 @@ func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, sta
 	if err != nil {
 		return nil, err
 	}
-	treeDir := filepath.Join(s.tmp, "mlx-c")
+	if err := tree.addLibmlxg(s.repository()); err != nil {
+		return nil, err
+	}
+	treeDir := filepath.Join(s.tmp, "sources")
 	if err := tree.write(treeDir); err != nil {
 		return nil, err
 	}
@@ -357,15 +372,24 @@ func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, sta
 		tools: tools, tree: tree, treeDir: treeDir, mlx: filepath.Join(stage, "mlx"),
 		objects: s.path("build", "objects"), tmp: s.tmp, mlxcVers: m.MLXC, say: s.say,
 	}
-	objects, err := b.compile(ctx)
+	objects, err := b.compile(ctx, slices.DeleteFunc(tree.names(".cpp"), isLibmlxg))
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Join(stage, "lib"), 0o755); err != nil {
+	lib := filepath.Join(stage, "lib")
+	if err := os.MkdirAll(lib, 0o755); err != nil {
 		return nil, err
 	}
-	if err := b.link(ctx, objects, filepath.Join(stage, "lib", tools.library("mlxc"))); err != nil {
+	if err := b.link(ctx, objects, filepath.Join(lib, tools.library("mlxc"))); err != nil {
 		return nil, err
+	}
+	if err := b.libmlxg(ctx, lib, false); err != nil {
+		return nil, err
+	}
+	if s.choice.ASan {
+		if err := b.libmlxg(ctx, lib, true); err != nil {
+			return nil, err
+		}
 	}
 	return b, nil
 }

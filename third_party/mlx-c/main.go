@@ -120,6 +120,9 @@ func run(ctx context.Context, log io.Writer, args []string) error {
 	return nil
 }
 
+// repository is the folder of the project.
+func (s *setup) repository() string { return filepath.Dir(filepath.Dir(s.root)) }
+
 func (s *setup) path(elem ...string) string {
 	return filepath.Join(append([]string{s.root}, elem...)...)
 }

@@ -87,7 +87,7 @@ func isPackage(dir string) bool {
 }
 
 func (s *setup) fillPackage(ctx context.Context, stage string) error {
-	repository := filepath.Dir(filepath.Dir(s.root))
+	repository := s.repository()
 	if err := s.goTool(ctx, repository, "build", "-o", filepath.Join(stage, "mlxgrad"), "./compare/cmd/mlxgrad"); err != nil {
 		return err
 	}

@@ -40,8 +40,6 @@ var metalHeaders = strings.Fields(`metal_stdlib metal_math metal_simdgroup metal
 	metal_limits metal_type_traits metal_relational metal_pack metal_uniform metal_array
 	metal_config metal_extended_vector metal_matrix metal_logging metal_quadgroup simd/simd.h`)
 
-var processorName = sync.OnceValue(processor)
-
 // A flight is a compilation that several callers wait for.
 type flight struct {
 	done    chan struct{}

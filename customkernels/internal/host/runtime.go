@@ -1,10 +1,18 @@
 package host
 
 /*
-#cgo CXXFLAGS: -std=c++20 -O2 -fno-exceptions -fno-rtti
-#cgo linux LDFLAGS: -ldl -lpthread
 #include <stdlib.h>
 #include "runtime.h"
+
+// The functions are libmlxg's.
+typedef int (*mlxg_host_load_fn)(const char*, mlxg_host_library*, char*, size_t);
+static int load(void* f, const char* path, mlxg_host_library* out, char* err, size_t errlen) {
+  return ((mlxg_host_load_fn)f)(path, out, err, errlen);
+}
+typedef void* (*mlxg_host_launch_new_fn)(const mlxg_host_launch_config*);
+static void* launch_new(void* f, const mlxg_host_launch_config* config) {
+  return ((mlxg_host_launch_new_fn)f)(config);
+}
 */
 import "C"
 
@@ -12,7 +20,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"unsafe"
+
+	"github.com/mlxgrad/mlxgrad/internal/library"
 )
 
 // The limits of an Apple GPU, which a launch is held to.
@@ -41,11 +52,15 @@ type Library struct {
 
 // load maps a shader library into the process.
 func load(path string) (*Library, error) {
+	f, err := runtimeFunctions()
+	if err != nil {
+		return nil, err
+	}
 	cpath := C.CString(path)
 	defer C.free(unsafe.Pointer(cpath))
 	var message [512]C.char
 	l := new(Library)
-	if C.mlxg_host_load(cpath, &l.c, &message[0], C.size_t(len(message))) != 0 {
+	if C.load(f.load, cpath, &l.c, &message[0], C.size_t(len(message))) != 0 {
 		return nil, errors.New(C.GoString(&message[0]))
 	}
 	l.name = C.GoString(l.c.name)
@@ -125,16 +140,28 @@ func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepa
 	}
 	config.inputs, config.outputs = C.uint32_t(len(inputs)), C.uint32_t(l.Buffers()-bound)
 	config.workers = C.uint32_t(runtime.GOMAXPROCS(0))
-	ctx = C.mlxg_host_launch_new(&config)
+	f, err := runtimeFunctions() // which loading the kernel has found
+	if err != nil {
+		return fail("%v", err)
+	}
+	ctx = C.launch_new(f.launchNew, &config)
 	if ctx == nil {
 		return fail("out of memory")
 	}
-	return C.mlxg_host_launch_prepare, C.mlxg_host_launch_run, C.mlxg_host_launch_release, ctx, nil
+	return f.prepare, f.run, f.release, ctx, nil
 }
 
-// processor identifies the CPU that generated code depends on.
-func processor() string {
-	var text [512]C.char
-	C.mlxg_host_processor(&text[0], C.size_t(len(text)))
-	return C.GoString(&text[0])
-}
+// functions are the addresses of the runtime's functions in libmlxg.
+type functions struct{ load, launchNew, prepare, run, release unsafe.Pointer }
+
+var runtimeFunctions = sync.OnceValues(func() (f functions, err error) {
+	for name, to := range map[string]*unsafe.Pointer{
+		"mlxg_host_load": &f.load, "mlxg_host_launch_new": &f.launchNew, "mlxg_host_launch_prepare": &f.prepare,
+		"mlxg_host_launch_run": &f.run, "mlxg_host_launch_release": &f.release,
+	} {
+		if *to, err = library.Symbol(name); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+})

@@ -20,7 +20,7 @@ func surveyed(t *testing.T) *coverage {
 }
 
 func TestGeneratedFilesAreCurrent(t *testing.T) {
-	files, err := emit(surveyed(t).generated())
+	files, err := allFiles(surveyed(t), pkg)
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for name, want := range files {

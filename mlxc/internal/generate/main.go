@@ -17,6 +17,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 )
@@ -41,7 +42,7 @@ func run(headers, pkg string, list bool, out io.Writer) error {
 		c.print(out)
 		return c.err()
 	}
-	files, err := emit(c.generated())
+	files, err := allFiles(c, pkg)
 	if err != nil {
 		return err
 	}
@@ -51,6 +52,24 @@ func run(headers, pkg string, list bool, out io.Writer) error {
 		}
 	}
 	return errors.Join(c.err(), removeStale(pkg, files))
+}
+
+// allFiles are the files that this command writes, by their paths in the package's folder.
+func allFiles(c *coverage, pkg string) (map[string][]byte, error) {
+	files, err := emit(c.generated())
+	if err != nil {
+		return nil, err
+	}
+	var headers []string
+	for _, name := range []string{"mlxg.h", "mlxg_io.h"} {
+		text, err := os.ReadFile(filepath.Join(pkg, name))
+		if err != nil {
+			return nil, err
+		}
+		headers = append(headers, string(text))
+	}
+	maps.Copy(files, emitInterface(append(headers, string(files[callsHeader]))...))
+	return files, nil
 }
 
 // removeStale removes what an earlier run wrote and this one did not.

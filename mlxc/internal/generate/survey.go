@@ -59,7 +59,7 @@ func (c *coverage) findByHand(pkg string) error {
 	for _, d := range c.declarations {
 		known[d.name] = true
 	}
-	for _, pattern := range []string{"*.go", "*.h", "*.cpp"} {
+	for _, pattern := range []string{"*.go", "*.h", "libmlxg/*.h", "libmlxg/*.cpp"} {
 		files, err := filepath.Glob(filepath.Join(pkg, pattern))
 		if err != nil {
 			return err

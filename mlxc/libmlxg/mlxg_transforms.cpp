@@ -18,14 +18,6 @@ namespace mx = mlx::core;
 using mlxg::arrays;
 using mlxg::function;
 
-// Exported by callback.go. They give their results through mlxg_return, and return 0, or 1
-// after having noted a Go error.
-extern "C" int mlxgCallClosure(uintptr_t id, mlxg_members* in, void* out);
-extern "C" int mlxgCallCustom(
-    uintptr_t id, mlxg_members* primals, mlxg_members* cotangents, mlxg_members* outputs, void* out);
-extern "C" int mlxgCallJVP(uintptr_t id, mlxg_members* primals, mlxg_members* tangents, void* out);
-extern "C" int mlxgCallVmap(uintptr_t id, mlxg_members* args, int* mapped, void* out);
-
 namespace {
 
 // released collects the ids of closures that MLX no longer uses. MLX may drop a
@@ -65,7 +57,7 @@ int call_custom(
     const mlx_vector_array outputs,
     void* payload) {
   *out = mlx_vector_array_new();
-  return mlxgCallCustom(
+  return mlxg::go.call_custom(
       reinterpret_cast<uintptr_t>(payload),
       members(primals),
       members(cotangents),
@@ -81,7 +73,7 @@ int call_jvp(
     size_t,
     void* payload) {
   *out = mlx_vector_array_new();
-  return mlxgCallJVP(
+  return mlxg::go.call_jvp(
       reinterpret_cast<uintptr_t>(payload), members(primals), members(tangents), out->ctx);
 }
 
@@ -93,7 +85,7 @@ int call_vmap(
     size_t,
     void* payload) {
   *out = mlx_vector_array_new();
-  int failed = mlxgCallVmap(
+  int failed = mlxg::go.call_vmap(
       reinterpret_cast<uintptr_t>(payload), members(args), const_cast<int*>(axes), out->ctx);
   if (!failed) {
     // The rule's results have the new axis first.
@@ -318,7 +310,7 @@ void release_id(uintptr_t id) {
 
 arrays call_function(uintptr_t id, const arrays& args) {
   arrays results;
-  if (mlxgCallClosure(id, members(args), &results) != 0) {
+  if (mlxg::go.call_closure(id, members(args), &results) != 0) {
     throw std::runtime_error("the Go function failed");
   }
   return results;
@@ -332,8 +324,6 @@ function function_of(uintptr_t id) {
 } // namespace mlxg
 
 extern "C" {
-
-int32_t mlxg_releasable = 0;
 
 void mlxg_return(void* results, const uintptr_t* handles, size_t n) {
   auto& out = *static_cast<arrays*>(results);

@@ -1,5 +1,5 @@
 // Memory that is not there.
-#include "mlxg.h"
+#include "mlxg_call.h"
 
 #include <cstdlib>
 #include <cstring>

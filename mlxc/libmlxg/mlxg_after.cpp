@@ -89,10 +89,8 @@ class after : public mlxg::wrapper {
   std::shared_ptr<mark> before_;
 };
 
-} // namespace
-
-extern "C" void mlxg_wait_before(mlx_array a) {
-  auto& node = mlxg::array_of(a.ctx);
+// wait_before makes a node of MLX's Depends a link.
+void wait_before(mx::array& node) {
   if (mlxg::exporting() || !node.has_primitive() ||
       (node.primitive().device() == mx::Device::gpu && !mx::cu::is_available())) {
     return;
@@ -104,4 +102,24 @@ extern "C" void mlxg_wait_before(mlx_array a) {
     }
   }
   node.primitive_ptr() = std::make_shared<after>(node.primitive_ptr(), std::move(before));
+}
+
+} // namespace
+
+extern "C" mlxg_result mlxg_depends(void* a, const uintptr_t* others, size_t n, bool wait) {
+  mlx_vector_array first = mlx_vector_array_new_value(mlx_array{a});
+  mlx_vector_array then = mlxg::vector_of(others, n);
+  mlx_vector_array out = mlx_vector_array_new();
+  mlx_array res{};
+  int rc = mlx_depends(&out, first, then);
+  if (rc == 0) {
+    rc = mlx_vector_array_get(&res, out, 0);
+  }
+  if (rc == 0 && wait) {
+    wait_before(mlxg::array_of(res.ctx));
+  }
+  mlx_vector_array_free(out);
+  mlx_vector_array_free(then);
+  mlx_vector_array_free(first);
+  return mlxg_end(rc, res);
 }

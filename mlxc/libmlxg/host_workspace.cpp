@@ -1,4 +1,4 @@
-#include "workspace.h"
+#include "host_workspace.h"
 
 #include <pthread.h>
 #include <sys/mman.h>

@@ -206,4 +206,59 @@ const char* mlxg_group_backend(void* g) {
   return static_cast<group&>(*static_cast<md::Group*>(g)->raw_group()).backend();
 }
 
+bool mlxg_group_available(const char* backend) {
+  return mlx_distributed_is_available(backend);
+}
+
+int mlxg_group_rank(void* group) {
+  return mlx_distributed_group_rank(mlx_distributed_group{group});
+}
+
+int mlxg_group_size(void* group) {
+  return mlx_distributed_group_size(mlx_distributed_group{group});
+}
+
+char* mlxg_group_split(void** part, void* group, int color, int key) {
+  mlx_distributed_group g{};
+  char* err = mlxg_end_status(mlx_distributed_group_split(&g, mlx_distributed_group{group}, color, key));
+  *part = g.ctx;
+  return err;
+}
+
+void mlxg_group_free(void* group) {
+  mlx_distributed_group_free(mlx_distributed_group{group});
+}
+
+mlxg_result mlxg_group_collect(int what, void* x, void* group) {
+  auto f = mlx_distributed_sum_scatter;
+  switch (what) {
+    case MLXG_ALL_SUM:
+      f = mlx_distributed_all_sum;
+      break;
+    case MLXG_ALL_MAX:
+      f = mlx_distributed_all_max;
+      break;
+    case MLXG_ALL_MIN:
+      f = mlx_distributed_all_min;
+      break;
+    case MLXG_ALL_GATHER:
+      f = mlx_distributed_all_gather;
+      break;
+  }
+  MLXG_CALL(f(&res, mlx_array{x}, mlx_distributed_group{group}, mlxg_stream()));
+}
+
+mlxg_result mlxg_group_send(void* x, int to, void* group) {
+  MLXG_CALL(mlx_distributed_send(&res, mlx_array{x}, to, mlx_distributed_group{group}, mlxg_stream()));
+}
+
+mlxg_result mlxg_group_receive(const int* shape, size_t n, int dtype, int from, void* group) {
+  MLXG_CALL(mlx_distributed_recv(
+      &res, shape, n, static_cast<mlx_dtype>(dtype), from, mlx_distributed_group{group}, mlxg_stream()));
+}
+
+mlxg_result mlxg_group_receive_like(void* x, int from, void* group) {
+  MLXG_CALL(mlx_distributed_recv_like(&res, mlx_array{x}, from, mlx_distributed_group{group}, mlxg_stream()));
+}
+
 } // extern "C"

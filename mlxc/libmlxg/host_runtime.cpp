@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "mlxg_fiber.h"
-#include "workspace.h"
+#include "host_workspace.h"
 
 namespace mlxg {
 namespace {

@@ -1,5 +1,5 @@
 // Errors, the graph lock, and what belongs to a thread: stream, scope, nesting.
-#include "mlxg.h"
+#include "mlxg_call.h"
 
 #include <atomic>
 #include <cstring>
@@ -106,6 +106,27 @@ char* oversized(const mlx::core::array& a) {
   return mlxg::error_text(text.str().c_str());
 }
 
+// check_versions returns an error message unless the loaded libraries are the pair that this one was
+// compiled for. MLX's C++ interface has no stable binary form: other headers than the library's misread
+// its objects.
+char* check_versions(const mlxg_version_set& v) {
+  const std::string mlx = v.mlx, mlxc = v.mlxc, against = v.against, headers = v.headers;
+  if (mlx == headers && mlxc == MLXGRAD_MLX_C_VERSION && against == mlx) {
+    return nullptr;
+  }
+  std::string loaded = "mlx-c " + mlxc, why;
+  if (mlxc.empty()) {
+    // Whatever its version: what build.sh patches would end the process.
+    loaded = std::string("an mlx-c that build.sh did not make (") + v.probe + ", by its symbols)";
+    why = "; such an mlx-c uses MLX's error messages as printf formats";
+  } else if (against != mlx) {
+    loaded += " (made for MLX " + against + ")";
+  }
+  const std::string text = "MLX " + mlx + " and " + loaded + " are loaded, but libmlxg was compiled for MLX " + headers +
+      " and mlx-c " MLXGRAD_MLX_C_VERSION + why + ": run ./build.sh setup, and check the library search path";
+  return mlxg::error_text(text.c_str());
+}
+
 bool is_gpu(void* stream) {
   return stream && static_cast<mlx::core::Stream*>(stream)->device == mlx::core::Device::gpu;
 }
@@ -113,6 +134,8 @@ bool is_gpu(void* stream) {
 } // namespace
 
 namespace mlxg {
+
+mlxg_go go;
 
 char* take_error() {
   if (last_error.empty()) {
@@ -203,7 +226,11 @@ arrays rings(const arrays& results) {
 
 extern "C" {
 
-char* mlxg_init(void) {
+char* mlxg_init(const mlxg_go* with) {
+  if (char* err = check_versions(mlxg_versions())) {
+    return err;
+  }
+  mlxg::go = *with;
   mlx_set_error_handler(on_error, nullptr, nullptr);
   try {
     park_main_thread();

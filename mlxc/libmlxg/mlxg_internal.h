@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "mlx/array.h"
-#include "mlxg.h"
+#include "mlxg_call.h"
 
 namespace mlxg {
 
@@ -61,9 +61,12 @@ void release_id(uintptr_t id);
 // sweep_views gives up the views that nobody else uses.
 void sweep_views();
 
+// go is what mlxg_init was given.
+extern mlxg_go go;
+
 // releasable counts ids that wait for mlxg_take_released and views.
 inline void releasable(int more) {
-  __atomic_fetch_add(&mlxg_releasable, more, __ATOMIC_ACQ_REL);
+  __atomic_fetch_add(go.releasable, more, __ATOMIC_ACQ_REL);
 }
 
 using arrays = std::vector<mlx::core::array>;

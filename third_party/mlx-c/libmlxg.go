@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// libmlxgFolder is where the sources of libmlxg are in the tree that is compiled.
+const libmlxgFolder = "libmlxg/"
+
+// addLibmlxg adds the sources of libmlxg, which lie in the repository, to the tree.
+func (t sourceTree) addLibmlxg(repository string) error {
+	for _, pattern := range []string{"mlxc/*.h", "mlxc/libmlxg/*.h", "mlxc/libmlxg/*.cpp", "customkernels/internal/*/*.h"} {
+		files, err := filepath.Glob(filepath.Join(repository, filepath.FromSlash(pattern)))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			data, err := os.ReadFile(f)
+			if err != nil {
+				return err
+			}
+			t[libmlxgFolder+filepath.Base(f)] = data
+		}
+	}
+	return nil
+}
+
+func isLibmlxg(source string) bool { return strings.HasPrefix(source, libmlxgFolder) }
+
+// asanFlags instrument libmlxg for programs that are built with go build -asan.
+var asanFlags = []string{"-fsanitize=address", "-g1"}
+
+// libmlxg compiles libmlxg and links it in the folder lib, beside libmlxc.
+func (b *build) libmlxg(ctx context.Context, lib string, asan bool) error {
+	name := "mlxg"
+	if asan {
+		b.extra, name = asanFlags, "mlxg-asan"
+		defer func() { b.extra = nil }()
+	}
+	objects, err := b.compile(ctx, slices.DeleteFunc(b.tree.names(".cpp"), func(s string) bool { return !isLibmlxg(s) }))
+	if err != nil {
+		return err
+	}
+	// Only these: the program that loads the library has functions of the same names.
+	exported := []string{"mlxg_functions", "mlxg_host_*"}
+	list := filepath.Join(b.tmp, "exported")
+	args := append(b.tools.linkFlags(name), b.extra...)
+	if b.tools.goos == "darwin" {
+		err = os.WriteFile(list, []byte("_"+strings.Join(exported, "\n_")+"\n"), 0o644)
+		args = append(args, "-Wl,-rpath,@loader_path", "-Wl,-exported_symbols_list,"+list)
+	} else {
+		err = os.WriteFile(list, []byte("{ global: "+strings.Join(exported, "; ")+"; local: *; };\n"), 0o644)
+		args = append(args, "-Wl,-rpath,$ORIGIN", "-Wl,--version-script="+list)
+		if asan { // the program brings the sanitizer
+			args = slices.DeleteFunc(args, func(a string) bool { return a == "-Wl,-z,defs" })
+		}
+	}
+	if err != nil {
+		return err
+	}
+	args = append(args, "-o", filepath.Join(lib, b.tools.library(name)))
+	args = append(args, objects...)
+	args = append(args, "-L"+lib, "-lmlxc", "-L"+filepath.Join(b.mlx, "lib"), "-lmlx")
+	if b.tools.goos != "darwin" {
+		args = append(args, "-ldl", "-lpthread")
+	}
+	if out, err := b.tools.run(ctx, b.treeDir, b.tmp, args...); err != nil {
+		return b.toolFailure(ctx, "linking libmlxg", out, err)
+	}
+	return nil
+}
