@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,82 +20,73 @@ import (
 
 const installed = "../third_party/mlx-c/install"
 
-// What a program says that is started with other libraries than those it was built for:
-// copies, in which names and versions are replaced by others of the same length.
-func TestLoadedPair(t *testing.T) {
-	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
-	if os.Getenv("MLXC_LOADED_PAIR") != "" {
-		err := mlxc.Check()
-		require.Error(t, err)
-		_, err = mlxc.ToSlice[float32](mlxc.FromSlice([]float32{1}))
-		require.ErrorContains(t, err, mlxc.Check().Error(), "every operation gives it")
-		os.Stdout.WriteString("\nCHECK " + err.Error() + "\n")
+// What a program says that loads other libraries than those it was built for: copies, in which names
+// and versions are replaced by others of the same length.
+func TestLoadedLibraries(t *testing.T) {
+	testdevice.CPUOnly(t, "starts other processes, which have MLX's backend for CPUs")
+	if os.Getenv("MLXC_LOADED_LIBRARIES") != "" {
+		first := mlxc.Ones(mlxc.Float32, 2).Err()
+		require.Error(t, first)
+		require.ErrorContains(t, first, mlxc.Check().Error(), "every operation gives it")
+		require.NotPanics(t, func() { mlxc.WithScope(func() { _ = mlxc.DefaultDevice() }) })
+		os.Stdout.WriteString("\nCHECK " + first.Error() + "\n")
 		return
 	}
-	const meant = "but this program was compiled for MLX 0.32.2 and mlx-c 0.7.0"
-	for _, c := range []struct {
-		name, library string
-		replace       [][2]string
-		want          string
+	const (
+		mlxg, mlxC, mlx = "lib/libmlxg.so", "lib/libmlxc.so", "mlx/lib/libmlx.so"
+		meant           = "but libmlxg was compiled for MLX 0.32.2 and mlx-c 0.7.0"
+		remedy          = "run ./build.sh setup"
+	)
+	table, err := os.ReadFile("gen_table.h")
+	require.NoError(t, err)
+	version := regexp.MustCompile(`MLXG_INTERFACE "(\w+)"`).FindStringSubmatch(string(table))[1]
+	for name, c := range map[string]struct {
+		library string
+		replace [][2]string // nil: the file is missing
+		want    string
 	}{
-		{
-			"another mlx-c", "lib/libmlxc.so",
-			[][2]string{{"\x000.7.0\x00", "\x000.7.1\x00"}},
-			"MLX 0.32.2 and mlx-c 0.7.1 are loaded, " + meant,
-		},
-		{
-			"an mlx-c for another MLX", "lib/libmlxc.so",
-			[][2]string{{"\x000.32.2\x00", "\x000.32.3\x00"}},
-			"MLX 0.32.2 and mlx-c 0.7.0 (made for MLX 0.32.3) are loaded, " + meant,
-		},
-		{
-			"another MLX", "mlx/lib/libmlx.so",
-			[][2]string{{"\x000.32.2\x00", "\x000.32.1\x00"}},
-			"MLX 0.32.1 and mlx-c 0.7.0 (made for MLX 0.32.2) are loaded, " + meant,
-		},
-		{
-			"an mlx-c of others", "lib/libmlxc.so",
+		"nothing":                  {mlxg, nil, "MLX is not set up, there is no "},
+		"a damaged libmlxg":        {mlxg, [][2]string{{"\x7fELF", "\x7fELG"}}, "MLX cannot be loaded: "},
+		"another version's":        {mlxg, [][2]string{{version, strings.Repeat("0", len(version))}}, "libmlxg.so is of another version of mlxgrad than this program: "},
+		"no mlx-c":                 {mlxC, nil, "MLX cannot be loaded: libmlxc.so: "},
+		"no MLX":                   {mlx, nil, "MLX cannot be loaded: libmlx.so: "},
+		"another mlx-c":            {mlxC, [][2]string{{"\x000.7.0\x00", "\x000.7.1\x00"}}, "MLX 0.32.2 and mlx-c 0.7.1 are loaded, " + meant},
+		"an mlx-c for another MLX": {mlxC, [][2]string{{"\x000.32.2\x00", "\x000.32.3\x00"}}, "MLX 0.32.2 and mlx-c 0.7.0 (made for MLX 0.32.3) are loaded, " + meant},
+		"another MLX":              {mlx, [][2]string{{"\x000.32.2\x00", "\x000.32.1\x00"}}, "MLX 0.32.1 and mlx-c 0.7.0 (made for MLX 0.32.2) are loaded, " + meant},
+		"an mlx-c of others": {
+			mlxC,
 			[][2]string{{"mlxgrad_mlx_c_version", "mlxgrad_mlx_c_nothing"}, {"mlxgrad_mlx_c_built_against", "mlxgrad_mlx_c_build_for_who"}},
 			"an mlx-c that build.sh did not make (0.7 or later, by its symbols) are loaded, " + meant,
 		},
-		{
-			"an old mlx-c of others", "lib/libmlxc.so",
-			[][2]string{
-				{"mlxgrad_mlx_c_version", "mlxgrad_mlx_c_nothing"},
-				{"mlx_compile_cache_new\x00", "mlx_compile_cache_old\x00"},
-				{"mlx_stream_new_thread_unsafe\x00", "mlx_stream_new_thread_absent\x00"},
-			},
-			"an mlx-c that build.sh did not make (older than 0.7, by its symbols) are loaded, " + meant,
-		},
+		"an old mlx-c": {mlxC, [][2]string{{"mlx_compile_cache_new\x00", "mlx_compile_cache_old\x00"}, {"mlx_fft_fftn\x00", "mlx_fft_none\x00"}}, "undefined symbol: mlx_fft_fftn"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			data, err := os.ReadFile(filepath.Join(installed, c.library))
-			require.NoError(t, err)
-			for _, r := range c.replace {
-				require.Len(t, r[1], len(r[0]))
-				require.True(t, bytes.Contains(data, []byte(r[0])), "%q", r[0])
-				data = bytes.ReplaceAll(data, []byte(r[0]), []byte(r[1]))
-			}
-			// libmlx finds the libraries that came with it two folders up.
+		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			dir := filepath.Join(root, "mlx", "lib")
-			require.NoError(t, os.MkdirAll(dir, 0o755))
-			others, err := os.ReadDir(installed)
-			require.NoError(t, err)
-			for _, other := range others {
-				if other.Name() != "mlx" {
-					absolute, err := filepath.Abs(filepath.Join(installed, other.Name()))
+			for _, file := range []string{mlxg, mlxC, mlx, "mlx_cpu.libs"} {
+				from, err := filepath.Abs(filepath.Join(installed, file))
+				require.NoError(t, err)
+				to := filepath.Join(root, file)
+				require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
+				switch {
+				case file != c.library:
+					require.NoError(t, os.Symlink(from, to))
+				case c.replace != nil:
+					data, err := os.ReadFile(from)
 					require.NoError(t, err)
-					require.NoError(t, os.Symlink(absolute, filepath.Join(root, other.Name())))
+					for _, r := range c.replace {
+						require.Len(t, r[1], len(r[0]))
+						require.True(t, bytes.Contains(data, []byte(r[0])), "%q", r[0])
+						data = bytes.ReplaceAll(data, []byte(r[0]), []byte(r[1]))
+					}
+					require.NoError(t, os.WriteFile(to, data, 0o755))
 				}
 			}
-			require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(c.library)), data, 0o755))
-
-			program := exec.Command(os.Args[0], "-test.run=^TestLoadedPair$")
-			program.Env = append(os.Environ(), "MLXC_LOADED_PAIR=1", "LD_LIBRARY_PATH="+dir+":"+os.Getenv("LD_LIBRARY_PATH"))
+			program := exec.Command(os.Args[0], "-test.run=^TestLoadedLibraries$")
+			program.Env = append(os.Environ(), "MLXC_LOADED_LIBRARIES=1", "MLXGRAD_LIB="+filepath.Join(root, "lib"))
 			out, err := program.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			require.Contains(t, string(out), c.want)
+			require.Contains(t, string(out), remedy)
 		})
 	}
 }

@@ -1,3 +1,5 @@
+//go:build mlxheaders
+
 package mlxc_test
 
 import (

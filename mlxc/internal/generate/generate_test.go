@@ -28,9 +28,32 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(want), string(have), "%s: run go generate ./mlxc", name)
 	}
-	have, err := filepath.Glob(filepath.Join(pkg, generatedPrefix+"*.go"))
-	require.NoError(t, err)
+	var have []string
+	for _, pattern := range []string{"", "libmlxg"} {
+		found, err := filepath.Glob(filepath.Join(pkg, pattern, generatedPrefix+"*"))
+		require.NoError(t, err)
+		have = append(have, found...)
+	}
 	require.Len(t, have, len(files), "a file of an earlier run is left: run go generate ./mlxc")
+}
+
+func TestInterface(t *testing.T) {
+	all := interfaceOf(`
+// A comment with char* mlxg_none(void);
+typedef int (*mlxg_fn)(void* ctx);
+char* mlxg_eval(const uintptr_t* arrays, size_t n); // and mlxg_other(void);
+mlxg_results mlxg_two(
+    uintptr_t id,
+    const int* list, char** err);
+void mlxg_clear(void);
+const char* mlxg_name(void* group);
+`)
+	require.Equal(t, []libraryFunction{
+		{"char*", "mlxg_eval", "const uintptr_t* arrays, size_t n", []string{"arrays", "n"}},
+		{"mlxg_results", "mlxg_two", "uintptr_t id, const int* list, char** err", []string{"id", "list", "err"}},
+		{"void", "mlxg_clear", "void", nil},
+		{"const char*", "mlxg_name", "void* group", []string{"group"}},
+	}, all)
 }
 
 func TestParseHeader(t *testing.T) {

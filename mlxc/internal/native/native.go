@@ -1,3 +1,5 @@
+//go:build mlxheaders
+
 // Package native is MLX's own readers and writers of files, for the tests that hold
 // package mlxc's against them: what one writes, the other must read. They believe what a
 // file says, lose errors of reads and write in no fixed order, so mlxc does without them.

@@ -1,3 +1,5 @@
+//go:build mlxheaders
+
 // Package overhead holds the loops of C that package mlxc is measured against: over
 // mlx-c itself, creating and freeing each handle, as the best binding would. They are
 // here because a test file cannot hold C.

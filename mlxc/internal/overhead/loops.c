@@ -1,3 +1,5 @@
+//go:build mlxheaders
+
 #include "loops.h"
 
 #include "mlx/c/mlx.h"

@@ -1,3 +1,5 @@
+//go:build mlxheaders
+
 package overhead_test
 
 import (
