@@ -26,8 +26,9 @@ usage: ./build.sh [verb] [flags]
                                 e.g. MLX_DIR=$(brew --prefix mlx)
             --mlx-c-source SRC  use these mlx-c sources (folder or archive); also MLX_C_SOURCE
           A choice is kept until another is made or clean is run. CXX names the compiler.
-  install --prefix DIR   copy MLX and mlx-c to DIR/lib for programs outside this repository,
-          which are then built with -tags mlxc_pkgconfig and PKG_CONFIG_PATH=DIR/lib/pkgconfig
+            --asan              also build the library of programs that go build -asan makes
+  install --prefix DIR   copy MLX to DIR/lib/mlxgrad; programs find it there if MLXGRAD_LIB is
+          DIR/lib/mlxgrad/lib
   package DIR   make one folder for a machine without Go and network: the command, tests,
           libraries, and run.sh, which runs parity, tests and bench there
   parity  hold every gradient against MLX's own and a float64 oracle; flags go to mlxgrad parity
@@ -39,7 +40,6 @@ usage: ./build.sh [verb] [flags]
   bench   run all benchmarks; flags and packages go to go test
           bench overhead: what mlxc costs beside C, and beside Python's MLX if it is there
   lint    run golangci-lint, gofumpt and go vet
-  env     print what a go build of your own needs: eval "$(./build.sh env)"
   clean   remove everything that was brought and built
   help    print this
 
@@ -123,6 +123,9 @@ need_clang() {
   die "the tests need clang: install clang 14 or later with your system's package manager"
 }
 
+# tags has the tests build what is compiled against MLX's headers, which are here.
+tags=-tags=mlxheaders
+
 # go_test runs go test on all packages, or on those among its arguments, which begin
 # with ./ or with the module's path.
 go_test() {
@@ -130,11 +133,11 @@ go_test() {
   local arg
   for arg in "$@"; do
     case $arg in
-      ./* | github.com/*) finish go test -timeout 40m "$@" ;;
+      ./* | github.com/*) finish go test $tags -timeout 40m "$@" ;;
     esac
   done
   # What takes longest first, beside which the rest runs.
-  finish go test -timeout 40m ./ops ./... "$@"
+  finish go test $tags -timeout 40m ./ops ./... "$@"
 }
 
 # part runs one part of test-long and notes its failure in failed.
@@ -156,7 +159,7 @@ test_long() {
   # These tests run programs, whose sources Go's cache of results does not see.
   part go test -timeout 2h -count=1 ./third_party/mlx-c
   # shellcheck disable=SC2086 # a list of packages
-  part go test -timeout 6h -skip '^TestMutationsAreNoticed$' $packages
+  part go test $tags -timeout 6h -skip '^TestMutationsAreNoticed$' $packages
   for file in customkernels/shaders/*; do
     name=${file##*/}
     part go test -timeout 24h ./ops -run "^TestMutationsAreNoticed\$/^${name%.*}\$"
@@ -166,18 +169,6 @@ test_long() {
   part env MLXGRAD_LONG= MLXGRAD_REQUIRE="${require/traffic-compiler/}" CXX="$clangxx" \
     go test -timeout 2h ./customkernels/... ./ops
   [ ${#failed[@]} = 0 ] || die "${#failed[@]} parts failed:$(printf '\n  %s' "${failed[@]}")"
-}
-
-# print_env prints CGO_* for a user's own build: this repository's packages find the
-# libraries by themselves, but not from Go's module cache, where nothing is set up.
-print_env() {
-  local include="'-I$install/include'" mlx="'-I$install/mlx/include'"
-  local lib="$install/lib" mlxlib="$install/mlx/lib"
-  printf 'export CGO_CFLAGS=%q\n' "${CGO_CFLAGS:--O2 -g} $include"
-  printf 'export CGO_CXXFLAGS=%q\n' "${CGO_CXXFLAGS:--O2 -g} -std=c++20 $include $mlx"
-  printf 'export CGO_LDFLAGS=%q\n' \
-    "${CGO_LDFLAGS:--O2 -g} '-L$lib' '-L$mlxlib' '-Wl,-rpath,$lib' '-Wl,-rpath,$mlxlib'"
-  if [ -n "${CUDA_HOME:-}" ]; then printf 'export CUDA_HOME=%q\n' "$CUDA_HOME"; fi
 }
 
 verb=setup
@@ -236,19 +227,14 @@ case $verb in
     cd "$root"
     # All three run, so that one call shows all there is to mend.
     failed=0
-    go vet ./... || failed=1
+    go vet $tags ./... || failed=1
     unformatted=$(go tool -modfile=tools/go.mod gofumpt -l .) || failed=1
     if [ -n "$unformatted" ]; then
       echo "not formatted by gofumpt: $unformatted" >&2
       failed=1
     fi
-    go tool -modfile=tools/go.mod golangci-lint run ./... || failed=1
+    go tool -modfile=tools/go.mod golangci-lint run --build-tags mlxheaders ./... || failed=1
     exit $failed
-    ;;
-  env)
-    takes_nothing "$@"
-    setup
-    print_env
     ;;
   clean)
     takes_nothing "$@"

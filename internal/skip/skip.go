@@ -28,7 +28,6 @@ const (
 	Clang           Tool = "clang"            // clang and clang++
 	Go              Tool = "go"               // the go command
 	Git             Tool = "git"              // the git command
-	PkgConfig       Tool = "pkg-config"       // the pkg-config command
 	MLXHeaders      Tool = "mlx-headers"      // MLX's headers in this repository's own installation
 	Zig             Tool = "zig"              // a Zig compiler that set-up knows for this platform
 	TrafficCompiler Tool = "traffic-compiler" // the compiler of ops/testdata/traffic.md
@@ -36,7 +35,7 @@ const (
 	CUDA            Tool = "cuda"             // an NVIDIA GPU that MLX can use
 )
 
-var tools = []Tool{CXX, GXX, Clang, Go, Git, PkgConfig, MLXHeaders, Zig, TrafficCompiler, GPU, CUDA}
+var tools = []Tool{CXX, GXX, Clang, Go, Git, MLXHeaders, Zig, TrafficCompiler, GPU, CUDA}
 
 // required reports whether MLXGRAD_REQUIRE lists the tool. A name in it that is no tool is an error.
 func required(tool Tool) (bool, error) {

@@ -115,7 +115,7 @@ chmod +x "$2"
 	}
 	path = "a checkout/build.sh"
 
-	for _, verb := range []string{"help", "-h", "--help", "setup", "install", "package", "test", "test-long", "bench", "lint", "env", "clean"} {
+	for _, verb := range []string{"help", "-h", "--help", "setup", "install", "package", "test", "test-long", "bench", "lint", "clean"} {
 		out, code := run(nil, verb, "--help")
 		require.Contains(t, out, "usage: ./build.sh [verb] [flags]", verb)
 		require.NotContains(t, out, "setup: ", verb)
@@ -123,7 +123,7 @@ chmod +x "$2"
 	}
 	require.FileExists(t, filepath.Join(third, "build", "setup"), "asking for help does not clean")
 
-	for _, verb := range []string{"test-long", "lint", "env", "clean"} {
+	for _, verb := range []string{"test-long", "lint", "clean"} {
 		out, code := run(nil, verb, "--dry-run")
 		require.Contains(t, out, "mlxgrad "+verb+": it takes nothing, and not --dry-run: see ./build.sh help")
 		require.Equal(t, 1, code)

@@ -45,22 +45,19 @@ func (b *build) libmlxg(ctx context.Context, lib string, asan bool) error {
 	if err != nil {
 		return err
 	}
-	// Only these: the program that loads the library has functions of the same names.
-	exported := []string{"mlxg_functions", "mlxg_host_*"}
-	list := filepath.Join(b.tmp, "exported")
 	args := append(b.tools.linkFlags(name), b.extra...)
 	if b.tools.goos == "darwin" {
-		err = os.WriteFile(list, []byte("_"+strings.Join(exported, "\n_")+"\n"), 0o644)
-		args = append(args, "-Wl,-rpath,@loader_path", "-Wl,-exported_symbols_list,"+list)
+		args = append(args, "-Wl,-rpath,@loader_path")
 	} else {
-		err = os.WriteFile(list, []byte("{ global: "+strings.Join(exported, "; ")+"; local: *; };\n"), 0o644)
-		args = append(args, "-Wl,-rpath,$ORIGIN", "-Wl,--version-script="+list)
+		// The program that loads the library has functions of the same names. macOS tells them apart.
+		script := filepath.Join(b.tmp, "exported")
+		if err := os.WriteFile(script, []byte("{ global: mlxg_functions; mlxg_host_*; local: *; };\n"), 0o644); err != nil {
+			return err
+		}
+		args = append(args, "-Wl,-rpath,$ORIGIN", "-Wl,--version-script="+script)
 		if asan { // the program brings the sanitizer
 			args = slices.DeleteFunc(args, func(a string) bool { return a == "-Wl,-z,defs" })
 		}
-	}
-	if err != nil {
-		return err
 	}
 	args = append(args, "-o", filepath.Join(lib, b.tools.library(name)))
 	args = append(args, objects...)

@@ -36,9 +36,9 @@ var stubs = map[string]string{
 
 const stub = "--- !tapi-tbd\ntbd-version: 4\ntargets: [ arm64-macos ]\ninstall-name: '%s'\n...\n"
 
-// On a machine without a Mac: MLX's package for macOS is brought, mlx-c compiled against it,
-// every package of this module and its tests are checked for macOS, C and C++ included, the
-// command is linked, and what it wants of MLX and mlx-c is there. Nothing of it runs.
+// On a machine without a Mac: MLX's package for macOS is brought, mlx-c and libmlxg are compiled
+// against it, every package of this module and its tests are checked for macOS, C included, the
+// command is linked, and what libmlxg wants of MLX and mlx-c is there. Nothing of it runs.
 func TestBuildForMacOS(t *testing.T) {
 	long.Only(t, "downloads 140 MB and compiles everything")
 	host := runtime.GOOS + "/" + runtime.GOARCH
@@ -87,29 +87,21 @@ func TestBuildForMacOS(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, stub, of), 0o644))
 	}
-	// In the place of pkg-config, so that the libraries of this platform stay what they are.
-	pkgconfig := filepath.Join(dir, "pkg-config")
-	require.NoError(t, os.WriteFile(pkgconfig, fmt.Appendf(nil, `#!/bin/sh
-case $1 in
-  --cflags) echo -I%[1]s/include -I%[1]s/mlx/include ;;
-  --libs) echo -L%[1]s/lib -L%[1]s/mlx/lib -lmlxc -lmlx ;;
-esac
-`, stage), 0o755))
 	build := func(args ...string) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = filepath.Join(root, "..", "..")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOOS=darwin", "GOARCH=arm64", "PKG_CONFIG="+pkgconfig,
-			"CC="+strings.Join(cc, " "), "CXX="+strings.Join(cxx, " "), "CGO_CXXFLAGS=-O0",
-			// Zig does not find symbols in a stub; what is of MLX is looked for below.
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOOS=darwin", "GOARCH=arm64",
+			"CC="+strings.Join(cc, " "), "CXX="+strings.Join(cxx, " "),
+			// Zig does not find symbols in a stub.
 			"CGO_LDFLAGS=-L"+library+" -F"+library+" -Wl,-undefined,dynamic_lookup")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "go %q: %s", args, out)
 	}
-	build("vet", "-tags", "mlxc_pkgconfig", "./...")
+	build("vet", "./...")
 	program := filepath.Join(dir, "mlxgrad")
 	// Stripped by the linker, since this platform's strip does not know the format.
-	build("build", "-tags", "mlxc_pkgconfig", "-ldflags", "-linkmode=external -s -w", "-o", program, "./compare/cmd/mlxgrad")
+	build("build", "-ldflags", "-linkmode=external -s -w", "-o", program, "./compare/cmd/mlxgrad")
 
 	defined := map[string]bool{}
 	for _, name := range []string{"lib/libmlxc.dylib", "mlx/lib/libmlx.dylib"} {
@@ -127,8 +119,15 @@ esac
 	defer file.Close()
 	libraries, err := file.ImportedLibraries()
 	require.NoError(t, err)
+	require.NotContains(t, strings.Join(libraries, " "), "mlx", "the command loads MLX at run time")
+
+	own, err := macho.Open(filepath.Join(stage, "lib", "libmlxg.dylib"))
+	require.NoError(t, err)
+	defer own.Close()
+	libraries, err = own.ImportedLibraries()
+	require.NoError(t, err)
 	require.Subset(t, libraries, []string{"@rpath/libmlxc.dylib", "@rpath/libmlx.dylib"})
-	wanted, err := file.ImportedSymbols()
+	wanted, err := own.ImportedSymbols()
 	require.NoError(t, err)
 	wanted = slices.DeleteFunc(wanted, func(name string) bool { return !strings.Contains(name, "mlx") })
 	require.Greater(t, len(wanted), 300)

@@ -127,8 +127,7 @@ func (s *setup) path(elem ...string) string {
 	return filepath.Join(append([]string{s.root}, elem...)...)
 }
 
-// say prints a line of progress. It goes to the error stream, since a shell reads
-// the standard output of "build.sh env".
+// say prints a line of progress, to the error stream.
 func (s *setup) say(format string, args ...any) {
 	fmt.Fprintf(s.log, "mlxgrad setup: [%3.0fs] %s\n", time.Since(s.start).Seconds(), fmt.Sprintf(format, args...))
 }

@@ -12,8 +12,7 @@ import (
 
 // installTo copies the installation below the prefix that the flags name, for programs
 // outside this repository: all of it to lib/mlxgrad, since the libraries find each other
-// by the layout, and a pkg-config file that finds it from where it lies itself. So the
-// prefix can be moved before a program is built.
+// by the layout. The prefix can be moved.
 func (s *setup) installTo(m *manifest, args []string) error {
 	flags := flag.NewFlagSet("install", flag.ContinueOnError)
 	flags.SetOutput(new(strings.Builder)) // the error says it; build.sh help has the usage
@@ -37,12 +36,9 @@ func (s *setup) installTo(m *manifest, args []string) error {
 	if err := s.outside(*prefix); err != nil {
 		return err
 	}
-	if strings.ContainsAny(*prefix, " \t\"'\\$") {
-		return failf("choose a --prefix without spaces, quotes, $ and \\", "pkg-config would not give %s back as it is", *prefix)
-	}
-	err = unwritable(*prefix, s.copyTo(m, filepath.Join(*prefix, "lib")))
+	err = unwritable(*prefix, s.copyTo(filepath.Join(*prefix, "lib")))
 	if err == nil {
-		s.say("MLX and mlx-c are in %s/lib/mlxgrad: build with -tags mlxc_pkgconfig and PKG_CONFIG_PATH=%[1]s/lib/pkgconfig", *prefix)
+		s.say("MLX is in %s/lib/mlxgrad: set MLXGRAD_LIB=%[1]s/lib/mlxgrad/lib for programs that are built elsewhere", *prefix)
 	}
 	return err
 }
@@ -65,10 +61,9 @@ func (s *setup) outside(target string) error {
 	return nil
 }
 
-func (s *setup) copyTo(m *manifest, lib string) error {
+func (s *setup) copyTo(lib string) error {
 	target := filepath.Join(lib, "mlxgrad")
-	pkgconfig := filepath.Join(lib, "pkgconfig")
-	if err := os.MkdirAll(pkgconfig, 0o755); err != nil {
+	if err := os.MkdirAll(lib, 0o755); err != nil {
 		return err
 	}
 	if err := recoverDir(target); err != nil {
@@ -85,18 +80,5 @@ func (s *setup) copyTo(m *manifest, lib string) error {
 	if err := os.CopyFS(stage, os.DirFS(s.path("install"))); err != nil {
 		return err
 	}
-	if err := replaceDir(stage, target); err != nil {
-		return err
-	}
-	text := fmt.Sprintf(pkgConfig, m.MLX, m.MLXC)
-	return os.WriteFile(filepath.Join(pkgconfig, "mlxgrad-mlxc.pc"), []byte(text), 0o644)
+	return replaceDir(stage, target)
 }
-
-const pkgConfig = `root=${pcfiledir}/../mlxgrad
-
-Name: mlxgrad-mlxc
-Description: Apple's MLX %s and mlx-c, for Go's github.com/mlxgrad/mlxgrad/mlxc
-Version: %s
-Cflags: -I${root}/include -I${root}/mlx/include
-Libs: -L${root}/lib -L${root}/mlx/lib -lmlxc -lmlx -Wl,-rpath,${root}/lib -Wl,-rpath,${root}/mlx/lib
-`

@@ -9,9 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/mlxgrad/mlxgrad/internal/long"
-	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 func TestInstall(t *testing.T) {
@@ -20,7 +17,6 @@ func TestInstall(t *testing.T) {
 	w.fails("there is no installation to copy: run ./build.sh install", "install", "--prefix", prefix)
 	require.NoError(t, w.setup())
 	w.fails("install needs a folder, --prefix DIR: see ./build.sh help", "install")
-	w.fails("pkg-config would not give", "install", "--prefix", prefix+" 2")
 	w.fails(`install does not take "x"`, "install", "--prefix", prefix, "x")
 	w.fails("flag provided but not defined", "install", "--backend", "cpu")
 	w.fails("lies in the folder that is copied: choose another", "install", "--prefix", filepath.Join(w.root, "install"))
@@ -41,23 +37,15 @@ func TestInstall(t *testing.T) {
 		}
 		entries, err := os.ReadDir(filepath.Join(prefix, "lib"))
 		require.NoError(t, err)
-		require.Len(t, entries, 2, "no temporary folder is left")
+		require.Len(t, entries, 1, "no temporary folder is left")
 	}
-	text, err := os.ReadFile(filepath.Join(prefix, "lib/pkgconfig/mlxgrad-mlxc.pc"))
-	require.NoError(t, err)
-	require.Contains(t, string(text), "\nVersion: 0.7.0\n")
-	require.NotContains(t, string(text), prefix, "it can be moved")
-
 	file := filepath.Join(prefix, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
 	w.fails("cannot be written (mkdir "+file+": not a directory): choose a folder that you can write to", "install", "--prefix", file)
 }
 
-// A module outside this repository uses mlxc from an installation that was moved. With
-// -long, since it compiles mlxc anew.
+// A module outside this repository uses mlxc from an installation that was moved.
 func TestThrowAwayModule(t *testing.T) {
-	long.Only(t, "compiles mlxc again")
-	skip.Program(t, skip.PkgConfig)
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	dir := t.TempDir()
@@ -96,12 +84,14 @@ func main() {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(module, name), []byte(text), 0o644))
 	}
-	build := exec.Command("go", "build", "-mod=mod", "-tags", "mlxc_pkgconfig", "-o", "program", ".")
+	build := exec.Command("go", "build", "-mod=mod", "-o", "program", ".")
 	build.Dir = module
-	build.Env = append(os.Environ(), "PKG_CONFIG_PATH="+filepath.Join(prefix, "lib/pkgconfig"), "GOPROXY=off", "GOWORK=off")
+	build.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	out, err = exec.Command(filepath.Join(module, "program")).CombinedOutput()
+	program := exec.Command(filepath.Join(module, "program"))
+	program.Env = append(os.Environ(), "MLXGRAD_LIB="+filepath.Join(prefix, "lib", "mlxgrad", "lib"))
+	out, err = program.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	sum, libraries, _ := strings.Cut(string(out), "\n")
 	require.Equal(t, "array([2, 4, 6], dtype=float32)", sum)

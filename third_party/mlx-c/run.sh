@@ -29,7 +29,8 @@ nvidia() {
   fi
 }
 
-libraries=$install/lib:$install/mlx/lib
+export MLXGRAD_LIB="$install/lib"
+libraries=$install/mlx/lib
 if [ -e "$install/mlx/lib/libmlx.dylib" ]; then
   export DYLD_LIBRARY_PATH="$libraries${DYLD_LIBRARY_PATH:+:$DYLD_LIBRARY_PATH}"
 else

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/library"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -76,6 +78,7 @@ func examine() []finding {
 	return []finding{
 		mlx,
 		{what: "mlx-c", found: mlxc.CVersion()},
+		libraries(),
 		device(),
 		executor(),
 		hostCompiler(),
@@ -83,6 +86,19 @@ func examine() []finding {
 		clang(),
 		probe(),
 	}
+}
+
+// libraries are the places where libmlxg is looked for, in order.
+func libraries() finding {
+	places := library.Places()
+	for i, path := range places {
+		if _, err := os.Stat(path); err == nil {
+			return finding{what: "libmlxg", found: path}
+		} else if i == len(places)-1 {
+			return finding{what: "libmlxg", found: err.Error()}
+		}
+	}
+	return finding{what: "libmlxg", found: "nowhere"}
 }
 
 func device() finding {

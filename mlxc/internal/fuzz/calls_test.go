@@ -117,7 +117,9 @@ func (d *driver) worker(first, n int) int {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), workerVariable+"="+string(text))
 	if d.library != "" {
-		cmd.Env = append(cmd.Env, "LD_PRELOAD="+d.library, "MLXG_GUARD="+d.mode)
+		// The guard looks for libmlx when the process begins.
+		const mlx = "../../../third_party/mlx-c/install/mlx/lib/libmlx.so"
+		cmd.Env = append(cmd.Env, "LD_PRELOAD="+d.library+":"+mlx, "MLXG_GUARD="+d.mode)
 		if d.mode == "new" {
 			cmd.Env = append(cmd.Env, "MLXG_GUARD_NEW=1")
 		}
