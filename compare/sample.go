@@ -4,18 +4,20 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strings"
 
+	"github.com/mlxgrad/mlxgrad/internal/ahead"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// sampleShare is the least share of an operation's rows in a sample, one in so many.
+// A sample has at least 1/sampleShare of the rows of an operation.
 const sampleShare = 10
 
 // Sample returns the operations with a part of their cases, each in a part of the dtypes. It is always the same part for
 // a device. Sample goes through the cases in order, each in every dtype, and takes a case in a dtype for the first
 // occurrence of
-//   - a kernel in the dtype, for each operation;
-//   - a type, a truth value or a size class of an input among the kernel's arguments, for each kernel and dtype;
+//   - a kernel, for each operation, and in the dtype if the dtype is a template argument of the kernel;
+//   - a type, a truth value or a size class of an input among the kernel's arguments, likewise;
 //   - a number among the kernel's arguments, for each shader file;
 //   - a word in the case's name, which is an option, a layout or a kind of values, for each operation.
 //
@@ -65,7 +67,7 @@ func (op Op) sample(seen, compiled set) []Case {
 
 	var cases []Case
 	for i, c := range op.Cases {
-		if c.dtypes = taken[i]; c.dtypes != nil {
+		if c.dtypes = taken[i]; len(c.dtypes) > 0 {
 			cases = append(cases, c)
 		}
 	}
@@ -99,16 +101,27 @@ func (op Op) candidates() []candidate {
 			}
 			for _, p := range c.programs(op.Name, dtype) {
 				one.variants = append(one.variants, p.Kernel+p.Signature)
-				one.traits = append(one.traits, op.Name+" "+p.Kernel+" "+dtype.String())
-				for _, argument := range p.Arguments {
-					if numberArgument.MatchString(argument) {
-						one.traits = append(one.traits, p.File+" "+argument)
-					} else {
-						one.traits = append(one.traits, p.Kernel+" "+dtype.String()+" "+argument)
-					}
-				}
+				one.traits = append(one.traits, traits(op.Name, p, dtype)...)
 			}
 			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// traits returns the traits of a launch by an operation in a dtype.
+func traits(op string, p ahead.Program, dtype mlxc.DType) []string {
+	kernel := p.Kernel
+	// A kernel of integers is the same for all dtypes.
+	if slices.ContainsFunc(p.Arguments, func(a string) bool { return strings.HasSuffix(a, "="+dtype.String()) }) {
+		kernel += " " + dtype.String()
+	}
+	list := []string{op + " " + kernel}
+	for _, argument := range p.Arguments {
+		if numberArgument.MatchString(argument) {
+			list = append(list, p.File+" "+argument)
+		} else {
+			list = append(list, kernel+" "+argument)
 		}
 	}
 	return list

@@ -24,7 +24,7 @@ func TestSampleReachesEverything(t *testing.T) {
 	}
 }
 
-// reached returns every operation, kernel and argument of a kernel with every dtype, and every word in names.
+// reached returns the operations with their dtypes, the traits of their launches and the words in the names of cases.
 func reached(ops []Op) set {
 	all := set{}
 	for _, op := range ops {
@@ -36,14 +36,7 @@ func reached(ops []Op) set {
 				}
 				all.add([]string{op.Name + " " + dtype.String()})
 				for _, p := range c.programs(op.Name, dtype) {
-					all.add([]string{op.Name + " " + dtype.String() + " " + p.Kernel})
-					for _, argument := range p.Arguments {
-						if numberArgument.MatchString(argument) {
-							all.add([]string{p.File + " " + argument})
-						} else {
-							all.add([]string{p.Kernel + " " + dtype.String() + " " + argument})
-						}
-					}
+					all.add(traits(op.Name, p, dtype))
 				}
 			}
 		}

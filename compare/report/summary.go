@@ -65,7 +65,7 @@ func (r *Report) cell(op, dtype string) string {
 	return fmt.Sprintf("%4d %6d %5s %5s %5s", rows, passed, brief(worst, 2), brief(float64(s.Ratio), 3), brief(s.Seconds, 1))
 }
 
-// brief writes a number that is not negative in at most five columns, with at most so many decimals.
+// brief writes a number that is not negative in at most five columns, with the given number of decimals if they fit.
 func brief(v float64, decimals int) string {
 	switch {
 	case math.IsNaN(v):

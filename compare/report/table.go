@@ -17,8 +17,8 @@ type TableOptions struct {
 	Rows bool // A table of every row for each operation, and every note on MLX's own gradient.
 }
 
-// WriteTable writes the report for people: what ran, a summary with a line for each operation, why cases failed, and the
-// counts as the last line. Lines of the summary are at most 120 columns wide, and so are those of the tables of rows as
+// WriteTable writes the report for people: versions, a summary with a line for each operation, failures, and the counts as
+// the last line. Lines of the summary are at most 120 columns wide, and so are those of the tables of rows as
 // long as the longest names of a case and of an output are shorter than 46 together.
 func (r *Report) WriteTable(w io.Writer, opt TableOptions) error {
 	out := &printer{w: w}
@@ -171,7 +171,7 @@ func (p *printer) explain(cases []Case) {
 	}
 }
 
-// unsoundCases prints what is wrong with MLX's own gradient.
+// unsoundCases prints the faults of MLX's own gradient.
 func (p *printer) unsoundCases(cases []Case) {
 	said := false
 	for _, group := range sameMessage(cases, func(c Case) string { return c.MLXMessage }) {

@@ -29,7 +29,7 @@ type parityCommand struct {
 	pattern *regexp.Regexp
 }
 
-// Help is what --help says beyond the flags.
+// Help returns the text of --help beside the flags.
 func (*parityCommand) Help() string {
 	return `Without --full or --case it runs a sample of the cases, which reaches every operation, dtype, kernel and option, and
 prints a summary. The mean ratios are judged in float16 and bfloat16, and only if all cases of an operation were run.`
@@ -44,7 +44,7 @@ func opNames() string {
 	return strings.Join(names, ",")
 }
 
-// Validate finds what is wrong with the flags before anything runs.
+// Validate checks the flags.
 func (c *parityCommand) Validate() error {
 	if c.Repeat < 1 {
 		return fmt.Errorf("--repeat must be at least 1, not %d", c.Repeat)
@@ -71,13 +71,13 @@ func (c *parityCommand) Run(w io.Writer, k *kong.Context) error {
 	compiling := time.Since(start)
 	r := compare.Run(ctx, ops, compare.Options{DTypes: dtypes, Repeat: c.Repeat, Done: progress.judged})
 	progress.end()
-	r.Sample, r.Kernels, r.CompileSeconds = c.sample(), progress.kernels, compiling.Seconds()
+	r.Sample, r.Kernels, r.CompileSeconds = c.sample(), progress.done, compiling.Seconds()
 
 	var err error
 	if c.JSON != "" {
 		err = r.WriteFile(c.JSON)
 	}
-	// What took minutes is printed wherever else it could not be written.
+	// Results of minutes of work are printed even if the file could not be written.
 	if tableErr := r.WriteTable(w, report.TableOptions{Rows: c.Rows}); tableErr != nil {
 		err = errors.Join(err, fmt.Errorf("printing the report: %w", tableErr))
 	}

@@ -70,7 +70,7 @@ func (p *parityProgress) tell() {
 	p.write(line)
 }
 
-// write writes a line. On a terminal the cursor returns to its beginning, so what else is printed replaces it.
+// write writes a line. On a terminal the cursor returns to its beginning, so other output replaces the line.
 func (p *parityProgress) write(line string) {
 	if !p.terminal {
 		fmt.Fprintln(p.w, line)
