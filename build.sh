@@ -31,7 +31,8 @@ usage: ./build.sh [verb] [flags]
           DIR/lib/mlxgrad/lib
   package DIR   make one folder for a machine without Go and network: the command, tests,
           libraries, and run.sh, which runs parity, tests and bench there
-  parity  hold every gradient against MLX's own and a float64 oracle; flags go to mlxgrad parity
+  parity  compare gradients with MLX's own and a float64 oracle, in a sample of the cases;
+            --full runs every case, --rows prints every row; flags go to mlxgrad parity
   test    run all tests; flags and packages go to go test
   test-long
           run what test leaves out: all mutants of the kernels, all dtypes and schedules, MLX's

@@ -11,6 +11,8 @@ import (
 type Op struct {
 	Name  string
 	Cases []Case // With names that differ: a case's data follows from its name.
+
+	part bool // Cases lacks some of the suite's cases.
 }
 
 // Ops returns the operations that this project provides, in the order of reports.
@@ -63,6 +65,8 @@ type Case struct {
 	// gradient: on NVIDIA GPUs those of float32 as TF32, as MLX does where cuBLAS takes the shape, unless
 	// MLX_ENABLE_TF32 is 0. Float32 is then judged by TF32's spacing.
 	Products bool
+
+	dtypes []mlxc.DType // The only dtypes to run the case in; all if nil.
 }
 
 // Input is an argument of an operation.

@@ -16,8 +16,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// README.md says how many rows the report has on a CPU: of each operation in all dtypes and in one, and of
-// all together.
+// README.md says how many rows the report has on a CPU: for each operation in all dtypes and in one, for all
+// together, and in the sample.
 func TestReadmeCountsRows(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestReadmeCountsRows(t *testing.T) {
 		{"attention"},
 		{"causal-attention"},
 	}
-	rows, all := map[string]int{}, 0
+	rows, all, sample := map[string]int{}, 0, 0
 	require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() {
 		for _, op := range Ops() {
 			for _, c := range op.Cases {
@@ -43,6 +43,7 @@ func TestReadmeCountsRows(t *testing.T) {
 			}
 			all += rows[op.Name] * len(DTypes())
 		}
+		sample = CountRows(Sample(Ops()), DTypes())
 	}))
 	var inAll, inOne []string
 	for _, label := range labels {
@@ -58,6 +59,7 @@ func TestReadmeCountsRows(t *testing.T) {
 	require.Equal(t, inAll, cells(text, "(?m)^\\| `[A-Z].* \\| ([0-9, ]+) \\|$"))
 	require.Equal(t, inOne, cells(text, "(?m)^\\| `[A-Z][^|]* \\| ([0-9, ]+) \\|.*\\| not yet \\|$"))
 	require.Contains(t, string(text), fmt.Sprintf("%d,%03d report rows pass", all/1000, all%1000))
+	require.Contains(t, string(text), fmt.Sprintf("%d,%03d of the %d,%03d report rows", sample/1000, sample%1000, all/1000, all%1000))
 }
 
 // The first Go block of README.md is a program that prints the first text block.

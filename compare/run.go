@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
+	"time"
 
 	"github.com/mlxgrad/mlxgrad/compare/internal/accuracy"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
@@ -17,13 +17,12 @@ import (
 
 // Options choose what [Run] does. The zero value runs every case once in every dtype.
 type Options struct {
-	DTypes []mlxc.DType   // All of [DTypes] if nil.
-	Case   *regexp.Regexp // Runs the cases whose names match; all if nil.
+	DTypes []mlxc.DType // All of [DTypes] if nil.
 	// Repeat is how often each of our gradients is computed. All results must be equal bit for bit;
 	// up to 1 there is nothing to be equal to.
 	Repeat int
-	// Done, if it is not nil, is called with the rows of each operation after its last case.
-	Done func(op string, rows []report.Case)
+	// Done, if it is not nil, is called with the rows of each case in one dtype.
+	Done func(rows []report.Case)
 }
 
 // Run compares the gradients of ops on the current default device. It goes on after a failure, which
@@ -41,33 +40,33 @@ func Run(ctx context.Context, ops []Op, opt Options) *report.Report {
 		dtypes = DTypes()
 	}
 	for _, op := range ops {
-		cases := op.matching(opt.Case)
 		first := len(out.Cases)
-		for _, c := range cases {
+		seconds := map[string]float64{}
+		for _, c := range op.Cases {
 			for _, dtype := range dtypes {
+				if !c.runsIn(dtype) {
+					continue
+				}
+				start := time.Now()
+				var rows []report.Case
 				// Each case frees its arrays before the next begins.
-				mlxc.WithScope(func() {
-					out.Cases = append(out.Cases, runCase(ctx, op.Name, c, dtype, opt.Repeat)...)
-				})
+				mlxc.WithScope(func() { rows = runCase(ctx, op.Name, c, dtype, opt.Repeat) })
+				seconds[dtype.String()] += time.Since(start).Seconds()
+				out.Cases = append(out.Cases, rows...)
+				if opt.Done != nil && len(rows) > 0 {
+					opt.Done(rows)
+				}
 			}
 		}
-		whole := len(cases) == len(op.Cases) && ctx.Err() == nil
-		out.Suites = append(out.Suites, suites(op.Name, dtypes, out.Cases[first:], whole)...)
-		if opt.Done != nil && len(out.Cases) > first {
-			opt.Done(op.Name, out.Cases[first:])
+		judged := suites(op.Name, dtypes, out.Cases[first:], !op.part && ctx.Err() == nil)
+		for i := range judged {
+			judged[i].Seconds = seconds[judged[i].DType]
 		}
+		out.Suites = append(out.Suites, judged...)
 	}
 	out.Incomplete = ctx.Err() != nil
 	out.Count()
 	return out
-}
-
-// matching returns the cases whose names match; all if re is nil.
-func (op Op) matching(re *regexp.Regexp) []Case {
-	if re == nil {
-		return op.Cases
-	}
-	return slices.DeleteFunc(slices.Clone(op.Cases), func(c Case) bool { return !re.MatchString(c.Name) })
 }
 
 // runCase judges one case in one dtype, a row for each target. There are no rows if ctx ended before.

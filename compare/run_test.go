@@ -333,7 +333,7 @@ func TestRunSelects(t *testing.T) {
 	require.Equal(t, []int{37, 33}, r.Cases[0].Shape)
 	require.True(t, r.Suites[0].Judged)
 
-	r = Run(context.Background(), op, Options{Case: regexp.MustCompile("no such case")})
+	r = Run(context.Background(), Matching(op, regexp.MustCompile("no such case")), Options{})
 	require.Empty(t, r.Cases)
 	require.Empty(t, r.Suites)
 	require.False(t, r.Succeeded(), "nothing ran")

@@ -11,6 +11,13 @@ type Report struct {
 	// Whether float32 matrices are multiplied as TF32: "on", "off", or "" where no device does.
 	TF32 string `json:"tf32,omitempty"`
 
+	// Sample is set when the run was a sample of the suite.
+	Sample bool `json:"sample"`
+	// Kernels is the number of variants of kernels that were compiled ahead, or found in the cache, and CompileSeconds
+	// the time that it took.
+	Kernels        int     `json:"kernels"`
+	CompileSeconds float64 `json:"compile_seconds"`
+
 	// Incomplete is set when the run was interrupted, and Cases holds what was done by then.
 	Incomplete bool `json:"incomplete"`
 	// Passed counts the cases that passed. Failed counts those that did not, and the suites.
@@ -74,6 +81,8 @@ type Suite struct {
 	// Judged is false where Ratio is only shown: in float32, and when not every case was run.
 	Judged bool `json:"judged"`
 	Pass   bool `json:"pass"`
+	// Seconds is how long the cases took: ours, MLX's and the oracle.
+	Seconds float64 `json:"seconds"`
 }
 
 // Count sets Passed and Failed from Cases and Suites.

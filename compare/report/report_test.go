@@ -25,8 +25,9 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func sample() *Report {
 	r := &Report{
 		MLX: "0.32.2", MLXC: "0.7.0", Device: "cpu", Executor: "host",
+		Sample: true, Kernels: 12, CompileSeconds: 7.25,
 		Suites: []Suite{
-			{Op: "rmsnorm", DType: "float32", Ratio: 1.25, Outputs: 2, Pass: true},
+			{Op: "rmsnorm", DType: "float32", Ratio: 1.25, Outputs: 2, Pass: true, Seconds: 0.5},
 			{Op: "rmsnorm", DType: "bfloat16", Ratio: 1.5, Outputs: 2, Judged: true},
 		},
 		Cases: []Case{
@@ -201,26 +202,42 @@ func requireOnly(t *testing.T, dir, name string) {
 }
 
 func TestTable(t *testing.T) {
-	var buf bytes.Buffer
-	require.NoError(t, sample().WriteTable(&buf, TableOptions{}))
-	golden := filepath.Join("testdata", "table.golden")
-	if *update {
-		require.NoError(t, os.WriteFile(golden, buf.Bytes(), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	require.Equal(t, string(want), buf.String())
-	for line := range strings.Lines(buf.String()) {
-		require.LessOrEqual(t, utf8.RuneCountInString(line), 121, line)
+	for name, opt := range map[string]TableOptions{"summary.golden": {}, "table.golden": {Rows: true}} {
+		var buf bytes.Buffer
+		require.NoError(t, sample().WriteTable(&buf, opt))
+		golden := filepath.Join("testdata", name)
+		if *update {
+			require.NoError(t, os.WriteFile(golden, buf.Bytes(), 0o644))
+		}
+		want, err := os.ReadFile(golden)
+		require.NoError(t, err)
+		require.Equal(t, string(want), buf.String())
+		for line := range strings.Lines(buf.String()) {
+			require.LessOrEqual(t, utf8.RuneCountInString(line), 121, line)
+		}
 	}
 }
 
-func TestTableOfFailuresOnly(t *testing.T) {
+// The summary fits a screen however many rows and dtypes there are, with numbers of any size.
+func TestSummaryFitsAScreen(t *testing.T) {
+	r := &Report{TF32: "on", Sample: true, Kernels: 300, CompileSeconds: 75}
+	for i := range 16 {
+		for _, dtype := range []string{"float32", "float16", "bfloat16"} {
+			op := fmt.Sprintf("linear-cross-entro-%d", i%10) + strings.Repeat("x", i/10)
+			r.Suites = append(r.Suites, Suite{Op: op, DType: dtype, Ratio: 123.456, Pass: true, Seconds: 12345.6})
+			for range 1500 {
+				r.Cases = append(r.Cases, Case{Op: op, DType: dtype, Ratio: 1e7, Pass: true, MLXMessage: "no"})
+			}
+		}
+	}
+	r.Count()
 	var buf bytes.Buffer
-	require.NoError(t, sample().WriteTable(&buf, TableOptions{FailuresOnly: true}))
-	require.NotContains(t, buf.String(), "transposed")
-	require.Contains(t, buf.String(), "3x7 w")
-	require.True(t, strings.HasSuffix(buf.String(), "\n1 passed, 2 failed\n"))
+	require.NoError(t, r.WriteTable(&buf, TableOptions{}))
+	require.LessOrEqual(t, strings.Count(buf.String(), "\n"), 30)
+	require.Contains(t, buf.String(), " 1500   1500 1e+07   123 12346\n")
+	for line := range strings.Lines(buf.String()) {
+		require.LessOrEqual(t, utf8.RuneCountInString(line), 121, line)
+	}
 }
 
 func TestTableOfManyFailures(t *testing.T) {

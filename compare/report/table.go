@@ -12,37 +12,43 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 )
 
-// TableOptions chooses what [Report.WriteTable] shows. The zero value shows everything.
+// TableOptions chooses what [Report.WriteTable] shows.
 type TableOptions struct {
-	FailuresOnly bool // Leave out the cases that passed; the counts still include them.
+	Rows bool // A table of every row for each operation, and every note on MLX's own gradient.
 }
 
-// WriteTable writes the report for people: what ran, a table an operation, what is wrong with each
-// failing case, the suites' geometric means, and the counts as the last line. Lines are at most 120
-// columns wide, up to a note on MLX, as long as the longest names of a case and of an output stay below
-// 46 together.
+// WriteTable writes the report for people: versions, a summary with a line for each operation, failures, and the counts as
+// the last line. Lines of the summary are at most 120 columns wide, and so are those of the tables of rows as
+// long as the longest names of a case and of an output are shorter than 46 together.
 func (r *Report) WriteTable(w io.Writer, opt TableOptions) error {
 	out := &printer{w: w}
 	out.printf("%s executor on %s, MLX %s, mlx-c %s\n", r.Executor, r.Device, r.MLX, r.MLXC)
 	out.tf32(r.TF32)
-	for _, group := range byOp(r.Cases) {
-		shown := group
-		if opt.FailuresOnly {
-			shown = failures(group)
+	if r.Sample {
+		out.printf("A sample of the suite, whose mean ratios are not judged; --full runs every case\n")
+	}
+	if opt.Rows {
+		for _, group := range byOp(r.Cases) {
+			out.printf("\n%s: largest and mean error against the float64 oracle, ours and MLX's\n", group[0].Op)
+			out.table(group)
 		}
-		if len(shown) > 0 {
-			out.printf("\n%s: largest and mean error against the float64 oracle, ours and MLX's\n", shown[0].Op)
-			out.table(shown)
-		}
+		out.unsoundCases(r.Cases)
+	}
+	out.summary(r)
+	if !opt.Rows {
+		out.unsoundCount(r.Cases)
 	}
 	out.explain(r.Cases)
-	out.suites(r.Suites)
+	out.failedSuites(r.Suites)
 	out.printf("\n")
 	if r.Incomplete {
 		out.printf("interrupted: not every case was run\n")
 	}
 	if len(r.Cases) == 0 {
 		out.printf("nothing ran\n")
+	}
+	if r.Kernels > 0 {
+		out.printf("%d kernels compiled or loaded in %.1f s\n", r.Kernels, r.CompileSeconds)
 	}
 	out.printf("%d passed, %d failed\n", r.Passed, r.Failed)
 	return out.err
@@ -149,7 +155,7 @@ func short(n Number) string {
 // in the first ones.
 const explained = 20
 
-// explain prints why cases failed, and what is wrong with MLX's own gradient.
+// explain prints why cases failed.
 func (p *printer) explain(cases []Case) {
 	groups := sameMessage(failures(cases), func(c Case) string { return c.Message })
 	for n, group := range groups {
@@ -163,7 +169,10 @@ func (p *printer) explain(cases []Case) {
 		}
 		p.printf("\nFAIL %s\n%s\n", heading(group), indent(group[0].Message))
 	}
+}
 
+// unsoundCases prints the faults of MLX's own gradient.
+func (p *printer) unsoundCases(cases []Case) {
 	said := false
 	for _, group := range sameMessage(cases, func(c Case) string { return c.MLXMessage }) {
 		c := group[0]
@@ -175,6 +184,19 @@ func (p *printer) explain(cases []Case) {
 			said = true
 		}
 		p.printf("  %s: %s: %s\n", heading(group), c.MLX, strings.ReplaceAll(c.MLXMessage, "\n", "; "))
+	}
+}
+
+// unsoundCount prints in how many rows MLX's own gradient cannot be compared with.
+func (p *printer) unsoundCount(cases []Case) {
+	n := 0
+	for _, c := range cases {
+		if c.MLXMessage != "" {
+			n++
+		}
+	}
+	if n > 0 {
+		p.printf("rows in which MLX's own gradient is not sound: %d (--rows says why)\n", n)
 	}
 }
 
@@ -203,28 +225,13 @@ func heading(group []Case) string {
 	return fmt.Sprintf("%s %s %s %s", group[0].Op, group[0].Name, group[0].DType, strings.Join(outputs, " "))
 }
 
-func (p *printer) suites(suites []Suite) {
-	if len(suites) == 0 {
-		return
-	}
-	p.printf("\nGeometric mean of (ours + floor) / (MLX + floor), of the largest errors:\n")
+// failedSuites prints the operations of which MLX's gradient is the more accurate on average.
+func (p *printer) failedSuites(suites []Suite) {
 	for _, s := range suites {
-		verdict := "ok"
-		switch {
-		case !s.Pass:
-			verdict = "FAIL: must be below 1.005"
-		case !s.Judged:
-			verdict = "for information"
+		if !s.Pass {
+			p.printf("\nFAIL %s %s\n  the mean ratio over %d outputs is %.4f; it must be below 1.005\n", s.Op, s.DType, s.Outputs, float64(s.Ratio))
 		}
-		p.printf("  %s %-8s  %s over %d outputs  %s\n", s.Op, s.DType, mean(s.Ratio), s.Outputs, verdict)
 	}
-}
-
-func mean(n Number) string {
-	if math.IsNaN(float64(n)) {
-		return "-"
-	}
-	return strconv.FormatFloat(float64(n), 'f', 4, 64)
 }
 
 // byOp splits cases into runs of the same operation.

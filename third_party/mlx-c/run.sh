@@ -91,7 +91,7 @@ case ${1:-} in
     ;;
   all)
     failed=0
-    "$here/mlxgrad" parity --failures || failed=1
+    "$here/mlxgrad" parity --full || failed=1
     run_all_tests || failed=1
     "$here/mlxgrad" bench || failed=1
     exit $failed

@@ -169,10 +169,8 @@ func install(name string) string {
 
 // probe computes a small gradient: a compiler that is found may still not work.
 func probe() finding {
-	r := compare.Run(context.Background(), compare.Ops()[:1], compare.Options{
-		Case:   regexp.MustCompile(`^3x33$`),
-		DTypes: []mlxc.DType{mlxc.Float32},
-	})
+	small := compare.Matching(compare.Ops()[:1], regexp.MustCompile(`^3x33$`))
+	r := compare.Run(context.Background(), small, compare.Options{DTypes: []mlxc.DType{mlxc.Float32}})
 	f := finding{what: "a gradient", needed: true}
 	if !r.Succeeded() {
 		f.found = "could not be computed"

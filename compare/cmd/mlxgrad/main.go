@@ -1,7 +1,7 @@
 // Command mlxgrad compares this project's gradients with MLX's built-in ones and with a float64
 // oracle, checks Metal kernels, and says what it found on the machine.
 //
-//	mlxgrad parity    compares, prints a table, and writes JSON on request
+//	mlxgrad parity    compares gradients, prints a summary, and writes JSON on request
 //	mlxgrad bench     times our gradients and MLX's, and writes tables, plots and raw figures
 //	mlxgrad sanitize  looks for races and other bugs of Metal kernels
 //	mlxgrad traffic   counts the bytes that Metal kernels move

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -17,14 +18,21 @@ import (
 
 // parityCommand is "mlxgrad parity".
 type parityCommand struct {
-	Op       []string `help:"Only these operations. One of: ${enum}." enum:"${ops}" placeholder:"OP"`
-	DType    []string `name:"dtype" help:"Only these dtypes. One of: ${enum}." enum:"float32,float16,bfloat16" placeholder:"DTYPE"`
-	Case     string   `help:"Only cases whose names match this regular expression, such as '37x129|strided'." placeholder:"REGEXP"`
-	JSON     string   `name:"json" help:"Also write the report as JSON to this file." placeholder:"FILE"`
-	Failures bool     `aliases:"failures-only" help:"List only the cases that failed."`
-	Repeat   int      `help:"Compute each gradient this often, and require the same bits every time (default: ${default})." default:"1" placeholder:"N"`
+	Full   bool     `help:"Run every case, not a sample."`
+	Rows   bool     `help:"Print the table of every row."`
+	Op     []string `help:"Only these operations. One of: ${enum}." enum:"${ops}" placeholder:"OP"`
+	DType  []string `name:"dtype" help:"Only these dtypes. One of: ${enum}." enum:"float32,float16,bfloat16" placeholder:"DTYPE"`
+	Case   string   `help:"Every case whose name matches this regular expression, such as '37x129|strided'." placeholder:"REGEXP"`
+	JSON   string   `name:"json" help:"Also write the report as JSON to this file." placeholder:"FILE"`
+	Repeat int      `help:"Compute each gradient this often, and require the same bits every time (default: ${default})." default:"1" placeholder:"N"`
 
 	pattern *regexp.Regexp
+}
+
+// Help returns the text of --help beside the flags.
+func (*parityCommand) Help() string {
+	return `Without --full or --case it runs a sample of the cases, which reaches every operation, dtype, kernel and option, and
+prints a summary. The mean ratios are judged in float16 and bfloat16, and only if all cases of an operation were run.`
 }
 
 // opNames lists the operations for the help text and the check of --op.
@@ -36,7 +44,7 @@ func opNames() string {
 	return strings.Join(names, ",")
 }
 
-// Validate finds what is wrong with the flags before anything runs.
+// Validate checks the flags.
 func (c *parityCommand) Validate() error {
 	if c.Repeat < 1 {
 		return fmt.Errorf("--repeat must be at least 1, not %d", c.Repeat)
@@ -56,21 +64,21 @@ func (c *parityCommand) Run(w io.Writer, k *kong.Context) error {
 	ctx, stop := untilSignal()
 	defer stop()
 
-	r := compare.Run(ctx, c.ops(), compare.Options{
-		DTypes: chosenDTypes(c.DType), Case: c.pattern, Repeat: c.Repeat,
-		// A line for each operation, since a run takes minutes.
-		Done: func(op string, rows []report.Case) {
-			done := report.Report{Cases: rows}
-			done.Count()
-			fmt.Fprintf(k.Stderr, "%s: %d passed, %d failed\n", op, done.Passed, done.Failed)
-		},
-	})
+	ops, dtypes := c.ops(), chosenDTypes(c.DType)
+	progress := newParityProgress(k.Stderr, compare.CountRows(ops, dtypes))
+	start := time.Now()
+	compare.CompileKernels(ctx, ops, dtypes, progress.compiled)
+	compiling := time.Since(start)
+	r := compare.Run(ctx, ops, compare.Options{DTypes: dtypes, Repeat: c.Repeat, Done: progress.judged})
+	progress.end()
+	r.Sample, r.Kernels, r.CompileSeconds = c.sample(), progress.done, compiling.Seconds()
+
 	var err error
 	if c.JSON != "" {
 		err = r.WriteFile(c.JSON)
 	}
-	// What took minutes is printed wherever else it could not be written.
-	if tableErr := r.WriteTable(w, report.TableOptions{FailuresOnly: c.Failures}); tableErr != nil {
+	// Results of minutes of work are printed even if the file could not be written.
+	if tableErr := r.WriteTable(w, report.TableOptions{Rows: c.Rows}); tableErr != nil {
 		err = errors.Join(err, fmt.Errorf("printing the report: %w", tableErr))
 	}
 	switch {
@@ -84,8 +92,18 @@ func (c *parityCommand) Run(w io.Writer, k *kong.Context) error {
 	return nil
 }
 
+// sample reports whether the flags ask for a sample of the cases.
+func (c *parityCommand) sample() bool { return !c.Full && c.pattern == nil }
+
 func (c *parityCommand) ops() []compare.Op {
-	return slices.DeleteFunc(compare.Ops(), func(op compare.Op) bool {
+	ops := compare.Ops()
+	switch {
+	case c.pattern != nil:
+		ops = compare.Matching(ops, c.pattern)
+	case c.sample():
+		ops = compare.Sample(ops)
+	}
+	return slices.DeleteFunc(ops, func(op compare.Op) bool {
 		return len(c.Op) > 0 && !slices.Contains(c.Op, op.Name)
 	})
 }

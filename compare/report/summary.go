@@ -1,0 +1,83 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// summary prints a line for each operation, with columns for each dtype.
+func (p *printer) summary(r *Report) {
+	if len(r.Suites) == 0 {
+		return
+	}
+	var ops, dtypes []string
+	width := 0
+	for _, s := range r.Suites {
+		if !slices.Contains(ops, s.Op) {
+			ops = append(ops, s.Op)
+			width = max(width, len(s.Op))
+		}
+		if !slices.Contains(dtypes, s.DType) {
+			dtypes = append(dtypes, s.DType)
+		}
+	}
+	p.printf("\nRatio of errors, (ours + floor) / (MLX + floor): the worst and the geometric mean; time in seconds\n")
+	first, second := strings.Repeat(" ", width), strings.Repeat(" ", width)
+	for _, dtype := range dtypes {
+		first += fmt.Sprintf("   %-*s", cellWidth, dtype)
+		second += fmt.Sprintf("   %4s %6s %5s %5s %5s", "rows", "passed", "worst", "mean", "time")
+	}
+	p.printf("%s\n%s\n", strings.TrimRight(first, " "), second)
+	for _, op := range ops {
+		line := fmt.Sprintf("%-*s", width, op)
+		for _, dtype := range dtypes {
+			line += "   " + r.cell(op, dtype)
+		}
+		p.printf("%s\n", strings.TrimRight(line, " "))
+	}
+}
+
+const cellWidth = 29
+
+// cell returns the figures of an operation in a dtype, in cellWidth columns.
+func (r *Report) cell(op, dtype string) string {
+	i := slices.IndexFunc(r.Suites, func(s Suite) bool { return s.Op == op && s.DType == dtype })
+	if i < 0 {
+		return strings.Repeat(" ", cellWidth)
+	}
+	rows, passed, worst := 0, 0, math.NaN()
+	for _, c := range r.Cases {
+		if c.Op != op || c.DType != dtype {
+			continue
+		}
+		rows++
+		if c.Pass {
+			passed++
+		}
+		if ratio := float64(c.Ratio); !(ratio <= worst) && !math.IsNaN(ratio) {
+			worst = ratio
+		}
+	}
+	s := r.Suites[i]
+	return fmt.Sprintf("%4d %6d %5s %5s %5s", rows, passed, brief(worst, 2), brief(float64(s.Ratio), 3), brief(s.Seconds, 1))
+}
+
+// brief writes a number that is not negative in at most five columns, with the given number of decimals if they fit.
+func brief(v float64, decimals int) string {
+	switch {
+	case math.IsNaN(v):
+		return "-"
+	case math.IsInf(v, 0):
+		return "inf"
+	case v >= 1e5:
+		return strconv.FormatFloat(v, 'e', 0, 64)
+	}
+	text := strconv.FormatFloat(v, 'f', decimals, 64)
+	if len(text) > 5 {
+		text = strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return text
+}

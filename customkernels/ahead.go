@@ -1,0 +1,47 @@
+package customkernels
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mlxgrad/mlxgrad/internal/ahead"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// collect passes the program of a launch to add and returns placeholders for the outputs.
+func (k *Kernel) collect(add func(ahead.Program), l Launch, inputs []*mlxc.Array) []*mlxc.Array {
+	var arguments []string
+	for i, p := range k.parsed.Template {
+		arguments = append(arguments, fmt.Sprintf("%s=%v", p.Name, k.templateValue(l, i)))
+	}
+	dtypes, classes := make([]mlxc.DType, len(inputs)), make([][]int, len(inputs))
+	for i, a := range inputs {
+		dtypes[i], classes[i] = a.DType(), k.sizeClass(i, a)
+		arguments = append(arguments, fmt.Sprintf("%s: %v%v", k.source.InputNames[i], dtypes[i], classes[i]))
+	}
+	l.Outputs, l.Template = slices.Clone(l.Outputs), slices.Clone(l.Template)
+	add(ahead.Program{
+		File:      k.file,
+		Kernel:    k.name,
+		Signature: string(k.signature(nil, l, inputs)),
+		Arguments: arguments,
+		Compile: func(ctx context.Context) error {
+			if ctx.Err() != nil || mlxc.CurrentBackend() != mlxc.BackendCPU {
+				return ctx.Err()
+			}
+			standIns := make([]*mlxc.Array, len(dtypes))
+			for i := range standIns {
+				standIns[i] = mlxc.Zeros(dtypes[i], classes[i]...)
+				defer standIns[i].Free()
+			}
+			_, err := k.program(l, standIns)
+			return err
+		},
+	})
+	outputs := make([]*mlxc.Array, len(l.Outputs))
+	for i, o := range l.Outputs {
+		outputs[i] = mlxc.Zeros(o.DType, o.Shape...)
+	}
+	return outputs
+}

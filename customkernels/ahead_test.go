@@ -1,0 +1,61 @@
+package customkernels
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/internal/ahead"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// A program that is compiled ahead is the one that the launch uses.
+func TestProgramsAreCompiledAhead(t *testing.T) {
+	compilations := 0
+	compile = func(ctx context.Context, source string) (*host.Library, error) {
+		compilations++
+		return host.Compile(ctx, source)
+	}
+	defer func() { compile = host.Compile }()
+
+	k := kernel(t, "scale.metal", "scale")
+	x, three := mlxc.Arange(mlxc.Float16, 0, 100, 1), mlxc.Scalar[float32](3)
+	launch := func() *mlxc.Array {
+		return k.Launch(perElement(x, mlxc.TemplateArg{Name: "T", Value: x.DType()}), x, three)[0]
+	}
+	before := Launches()
+	var y *mlxc.Array
+	programs := ahead.Collect(func() { y = launch() })
+	require.Equal(t, x.Shape(), y.Shape())
+	require.Equal(t, x.DType(), y.DType())
+	require.Equal(t, before, Launches(), "nothing was launched")
+	require.Zero(t, compilations)
+	require.Len(t, programs, 1)
+	p := programs[0]
+	require.Equal(t, "scale.metal", p.File)
+	require.Equal(t, "scale", p.Kernel)
+	require.Equal(t, []string{"T=float16", "x: float16[8]", "factor: float32[]"}, p.Arguments)
+
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	require.ErrorIs(t, p.Compile(stopped), context.Canceled)
+	require.Zero(t, compilations)
+	require.NoError(t, p.Compile(t.Context()))
+	require.Equal(t, 1, compilations)
+	require.Equal(t, floats(t, x.MulScalar(3)), floats(t, launch()))
+	require.Equal(t, 1, compilations)
+}
+
+// A launch that cannot work gives its error, and one without threads needs no program.
+func TestCollectOfInvalidAndEmptyLaunches(t *testing.T) {
+	k := kernel(t, "scale.metal", "scale")
+	x, empty := mlxc.Ones(mlxc.Float32, 8), mlxc.Ones(mlxc.Float32, 0)
+	template := mlxc.TemplateArg{Name: "T", Value: mlxc.Float32}
+	programs := ahead.Collect(func() {
+		require.Error(t, k.Launch(perElement(x, template), x)[0].Err())
+		require.NoError(t, k.Launch(perElement(empty, template), empty, mlxc.Scalar[float32](3))[0].Err())
+	})
+	require.Empty(t, programs)
+}
