@@ -237,6 +237,24 @@ func TestFailingStep(t *testing.T) {
 	require.NotContains(t, string(out), "== race")
 }
 
+// The summary of a job has the output of parity, and the step fails with it.
+func TestMetalSummary(t *testing.T) {
+	script, err := os.ReadFile(filepath.Join(root, ".ci", "metal"))
+	require.NoError(t, err)
+	checkout, summary := t.TempDir(), filepath.Join(t.TempDir(), "summary.md")
+	require.NoError(t, os.Mkdir(filepath.Join(checkout, ".ci"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(checkout, ".ci", "metal"), script, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(checkout, "build.sh"),
+		[]byte("#!/bin/sh\necho \"$*, limit $MLXGRAD_MEMORY_LIMIT\"\nexit 3\n"), 0o755))
+	cmd := exec.Command("bash", filepath.Join(checkout, ".ci", "metal"), "parity")
+	cmd.Env = append(os.Environ(), "GITHUB_STEP_SUMMARY="+summary, "MLXGRAD_MEMORY_LIMIT=")
+	out, err := cmd.CombinedOutput()
+	require.Equal(t, 3, exitCode(err), "%s", out)
+	text, err := os.ReadFile(summary)
+	require.NoError(t, err)
+	require.Equal(t, "### Parity\n\n```text\nparity --failures --json report.json, limit 3GiB\n```\n", string(text))
+}
+
 // Dependabot looks at the actions and at every module.
 func TestDependabot(t *testing.T) {
 	var config struct {
