@@ -1,10 +1,8 @@
-// Command metalprobe prints what Metal on this machine can do: the device's properties, and for each of a few
-// small kernels whether it compiles and computes the right values. The output is Markdown, for the summary of a
-// workflow.
+// Command metalprobe prints the properties of the Metal device, and for each of a few small kernels whether it
+// compiles and computes the right values. The output is a Markdown table for the summary of a workflow.
 //
-// Each kernel runs in a process of its own with a time limit, so that a crash or a hang of one leaves the others
-// their verdicts. A failed check is a line of the table and not an error: the command exits 0 unless the table
-// cannot be written.
+// Each check runs in a separate process with a time limit, so that a crash or a hang does not end the other checks. A
+// failed check is a row of the table and not an error: the command exits 0 unless the table cannot be written.
 package main
 
 import (
@@ -56,7 +54,7 @@ func writeTable(w io.Writer, names []string, run func(name string) string) error
 	return nil
 }
 
-// inProcess returns a function that runs a check in a process of its own and returns its verdict. A process that
+// inProcess returns a function that runs a check in a separate process and returns its verdict. A process that
 // fails or exceeds the limit is a verdict too.
 func inProcess(limit time.Duration) func(name string) string {
 	return func(name string) string {

@@ -66,8 +66,8 @@ var (
 	version = regexp.MustCompile(`^# v\d+\.\d+\.\d+$`)
 )
 
-// Workflows may read the repository and nothing else, and pin actions by commit. Every job and every step has a time
-// limit, and the steps of a job fit into that of the job. GitHub ends a job after six hours.
+// Workflows have read-only permissions and pin actions by commit. Every step has a time limit. Their sum is within the
+// limit of the job, which is within GitHub's limit of six hours.
 func TestLimits(t *testing.T) {
 	pins := map[string]string{} // by action
 	for file, w := range workflows(t) {
