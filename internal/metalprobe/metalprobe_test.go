@@ -102,7 +102,7 @@ func TestProcess(t *testing.T) {
 	crash := inProcess(limit)("crashes")
 	require.Contains(t, crash, "process failed: exit status 2\npanic: on purpose")
 	require.LessOrEqual(t, strings.Count(crash, "\n"), 5)
-	require.Equal(t, "no end within 500ms", inProcess(500 * time.Millisecond)("hangs"))
+	require.Equal(t, "no end within 500ms", inProcess(500*time.Millisecond)("hangs"))
 	if !mlxc.MetalAvailable() {
 		require.Equal(t, "MLX finds no Metal device", inProcess(limit)("add_one"))
 		return
