@@ -34,13 +34,14 @@ usage: ./build.sh [verb] [flags]
   parity  compare gradients with MLX's own and a float64 oracle, in a sample of the cases;
             --full runs every case, --rows prints every row; flags go to mlxgrad parity
   test    run all tests; flags and packages go to go test
-  test-long
-          run what test leaves out: all mutants of the kernels, all dtypes and schedules, MLX's
-          package for macOS, and the kernels' tests with clang++. It takes hours. It reports each
+  test-long [PART...]
+          run what test leaves out, in parts: setup (MLX's package for macOS), tests (all dtypes
+          and schedules), the name of each file of customkernels/shaders (its mutants), and clang
+          (the kernels' tests with clang++). Without a PART it runs all, for hours. It reports each
           part, goes on after a failure, and repeats no part that passed while nothing changed
   bench   run all benchmarks; flags and packages go to go test
           bench overhead: what mlxc costs beside C, and beside Python's MLX if it is there
-  lint    run golangci-lint, gofumpt and go vet
+  lint    run golangci-lint, gofumpt, go vet, and actionlint on the workflows
   clean   remove everything that was brought and built
   help    print this
 
@@ -149,26 +150,37 @@ part() {
   echo "== $result in $((SECONDS - start)) s: $*"
 }
 
-# test_long runs each part in a process of its own. Go caches the results of parts that passed, which a
-# repeated run skips.
+# test_long runs the named parts, or all, each in a process of its own. Go caches the results of parts that
+# passed, which a repeated run skips.
 test_long() {
   cd "$root"
-  local packages file name
+  local packages name parts shaders=customkernels/shaders
+  parts=(setup tests $(ls $shaders) clang)
+  [ $# -gt 0 ] || set -- "${parts[@]}"
+  for name in "$@"; do
+    case " ${parts[*]} " in
+      *" $name "*) ;;
+      *) die "$name is not a part; the parts are: ${parts[*]}" ;;
+    esac
+  done
   failed=()
   packages=$(go list ./... | grep -v /third_party/)
   export MLXGRAD_LONG=1
-  # These tests run programs, whose sources Go's cache of results does not see.
-  part go test -timeout 2h -count=1 ./third_party/mlx-c
-  # shellcheck disable=SC2086 # a list of packages
-  part go test $tags -timeout 6h -skip '^TestMutationsAreNoticed$' $packages
-  for file in customkernels/shaders/*; do
-    name=${file##*/}
-    part go test -timeout 24h ./ops -run "^TestMutationsAreNoticed\$/^${name%.*}\$"
-  done
-  # The other compiler of the host executor and the checker.
   local require=${MLXGRAD_REQUIRE:-}
-  part env MLXGRAD_LONG= MLXGRAD_REQUIRE="${require/traffic-compiler/}" CXX="$clangxx" \
-    go test -timeout 2h ./customkernels/... ./ops
+  for name in "$@"; do
+    case $name in
+      # These tests run programs, whose sources Go's cache of results does not see.
+      setup) part go test -timeout 2h -count=1 ./third_party/mlx-c ;;
+      # shellcheck disable=SC2086 # a list of packages
+      tests) part go test $tags -timeout 6h -skip '^TestMutationsAreNoticed$' $packages ;;
+      # The other compiler of the host executor and the checker.
+      clang)
+        part env MLXGRAD_LONG= MLXGRAD_REQUIRE="${require/traffic-compiler/}" CXX="$clangxx" \
+          go test -timeout 2h ./customkernels/... ./ops
+        ;;
+      *) part go test -timeout 24h ./ops -run "^TestMutationsAreNoticed\$/^${name%.*}\$" ;;
+    esac
+  done
   [ ${#failed[@]} = 0 ] || die "${#failed[@]} parts failed:$(printf '\n  %s' "${failed[@]}")"
 }
 
@@ -212,10 +224,9 @@ case $verb in
     go_test "$@"
     ;;
   test-long)
-    takes_nothing "$@"
     setup
     need_clang
-    test_long
+    test_long "$@"
     ;;
   bench)
     setup
@@ -226,7 +237,7 @@ case $verb in
     takes_nothing "$@"
     setup
     cd "$root"
-    # All three run, so that one call shows all there is to mend.
+    # All run, so that one call shows every problem.
     failed=0
     go vet $tags ./... || failed=1
     unformatted=$(go tool -modfile=tools/go.mod gofumpt -l .) || failed=1
@@ -235,6 +246,8 @@ case $verb in
       failed=1
     fi
     go tool -modfile=tools/go.mod golangci-lint run --build-tags mlxheaders ./... || failed=1
+    # Without shellcheck and pyflakes, which not every machine has.
+    go tool -modfile=tools/go.mod actionlint -shellcheck= -pyflakes= .github/workflows/*.yml || failed=1
     exit $failed
     ;;
   clean)

@@ -33,9 +33,10 @@ const (
 	TrafficCompiler Tool = "traffic-compiler" // the compiler of ops/testdata/traffic.md
 	GPU             Tool = "gpu"              // a GPU that MLX can use
 	CUDA            Tool = "cuda"             // an NVIDIA GPU that MLX can use
+	Metal           Tool = "metal"            // an Apple GPU that MLX can use
 )
 
-var tools = []Tool{CXX, GXX, Clang, Go, Git, MLXHeaders, Zig, TrafficCompiler, GPU, CUDA}
+var tools = []Tool{CXX, GXX, Clang, Go, Git, MLXHeaders, Zig, TrafficCompiler, GPU, CUDA, Metal}
 
 // required reports whether MLXGRAD_REQUIRE lists the tool. A name in it that is no tool is an error.
 func required(tool Tool) (bool, error) {

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/memorylimit"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -66,6 +67,10 @@ func CPUOnly(t testing.TB, reason string) {
 // Main is a package's TestMain.
 func Main(m *testing.M) {
 	flag.Parse()
+	if err := memorylimit.FromEnvironment(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	child := os.Getenv(variable) != ""
 	if *gpuOnly && !child {
 		os.Exit(mainOnGPU())
@@ -148,7 +153,7 @@ var ended = regexp.MustCompile(`(?m)\x16--- (PASS|FAIL|SKIP): (\S+) \(`)
 // number of tests that ran. The error names the tests that did not run.
 func run(ctx context.Context, names []string) (report string, err error) {
 	flags := []string{"-test.run=^(" + strings.Join(names, "|") + ")$", "-test.v=test2json"} // which marks the lines that are not a test's
-	for _, name := range []string{"long", "test.timeout"} {
+	for _, name := range []string{"long", "test.timeout", "test.parallel"} {
 		if f := flag.Lookup(name); f != nil {
 			flags = append(flags, "-"+name+"="+f.Value.String())
 		}

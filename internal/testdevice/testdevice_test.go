@@ -1,6 +1,7 @@
 package testdevice
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -13,7 +14,10 @@ func TestMain(m *testing.M) { Main(m) }
 
 var _ = AlsoOnGPU(TestRegistered)
 
-func TestRegistered(t *testing.T) { require.Equal(t, 3, mlxc.Ones(mlxc.Float32, 3).Size()) }
+func TestRegistered(t *testing.T) {
+	require.Equal(t, 3, mlxc.Ones(mlxc.Float32, 3).Size())
+	t.Log("parallel", flag.Lookup("test.parallel").Value)
+}
 
 var _ = AlsoOnGPU(TestCPUOnly)
 
@@ -27,8 +31,13 @@ func TestEveryRegisteredTestRuns(t *testing.T) {
 	names, err := chosen(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"TestRegistered", "TestCPUOnly"}, names)
+	parallel := flag.Lookup("test.parallel").Value
+	before := parallel.String()
+	require.NoError(t, parallel.Set("77"))
 	report, err := run(t.Context(), names)
+	require.NoError(t, parallel.Set(before))
 	require.NoError(t, err, report)
+	require.Contains(t, report, "parallel 77", "the tests on the GPU have the -parallel of this process")
 	require.Contains(t, report, "--- SKIP: TestCPUOnly")
 	require.Contains(t, report, "2 tests and subtests ran on the GPU; 1 of them skipped themselves")
 

@@ -99,6 +99,14 @@ chmod +x "$2"
 	require.Equal(t, 1, code)
 	_, code = run(nil, "test-long")
 	require.Zero(t, code)
+	out, code = run(nil, "test-long", "clang", "rows.h")
+	require.Zero(t, code)
+	require.Regexp(t, `(?s)go in [^\n]* ./customkernels/... ./ops, CXX=clang\+\+\n.*go in [^\n]*/\^rows\$, long\n`, out)
+	require.Equal(t, 2, strings.Count(out, "go in "))
+	out, code = run(nil, "test-long", "setup", "rows")
+	require.Equal(t, 1, code)
+	require.Contains(t, out, "mlxgrad test-long: rows is not a part; the parts are: setup tests rows.h softmax.metal clang\n")
+	require.NotContains(t, out, "go in ", "nothing runs if a part is misnamed")
 
 	// Links lead to the checkout, whatever the folder of the link.
 	links := filepath.Join(parent, "links")
@@ -123,7 +131,7 @@ chmod +x "$2"
 	}
 	require.FileExists(t, filepath.Join(third, "build", "setup"), "asking for help does not clean")
 
-	for _, verb := range []string{"test-long", "lint", "clean"} {
+	for _, verb := range []string{"lint", "clean"} {
 		out, code := run(nil, verb, "--dry-run")
 		require.Contains(t, out, "mlxgrad "+verb+": it takes nothing, and not --dry-run: see ./build.sh help")
 		require.Equal(t, 1, code)

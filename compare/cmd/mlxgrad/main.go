@@ -11,6 +11,8 @@
 //
 // It exits 0 on success; 1 if a comparison failed, something was found, nothing ran or something required is missing;
 // 2 if the command line is wrong; and 130 if it was interrupted.
+//
+// The environment variable MLXGRAD_MEMORY_LIMIT, such as 3GiB, sets MLX's memory limit.
 package main
 
 import (
@@ -25,6 +27,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/mlxgrad/mlxgrad/internal/memorylimit"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -100,6 +103,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	ctx, err := parser.Parse(args)
 	if err != nil {
 		fmt.Fprintf(stderr, "mlxgrad: %v\nRun \"mlxgrad --help\" for usage.\n", err)
+		return exitUsage
+	}
+	if err := memorylimit.FromEnvironment(); err != nil {
+		fmt.Fprintf(stderr, "mlxgrad: %v\n", err)
 		return exitUsage
 	}
 	switch err := ctx.Run(); {
