@@ -1,7 +1,7 @@
-package host
+package executor
 
 /*
-#cgo CXXFLAGS: -std=c++20 -O2 -fno-exceptions -fno-rtti
+#cgo CXXFLAGS: -std=c++20 -O2 -fno-exceptions -fno-rtti -I${SRCDIR}/../host
 #cgo linux LDFLAGS: -ldl -lpthread
 #include <stdlib.h>
 #include "runtime.h"
@@ -9,18 +9,23 @@ package host
 import "C"
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"unsafe"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 )
 
-// The limits of an Apple GPU, which a launch is held to.
-const (
-	MaxThreads           = 1024
-	MaxThreadgroupMemory = 32768
-	maxInputs            = 64
-)
+const maxInputs = 64
+
+var libraries = host.Cache[*Library]{Load: load}
+
+// Compile returns the library of a kernel, as [host.Cache.Compile] does.
+func Compile(ctx context.Context, source string) (*Library, error) {
+	return libraries.Compile(ctx, source)
+}
 
 // Metadata says which buffers of MLX's follow the data of an input: the
 // generated signature has them when the kernel's text names them.
@@ -92,16 +97,16 @@ func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepa
 		if uint64(grid[d]) > 1<<32-1 {
 			return fail("grid %v is larger than 32 bits", grid)
 		}
-		if threadgroup[d] > MaxThreads {
-			return fail("threadgroup %v has more than %d threads", threadgroup, MaxThreads)
+		if threadgroup[d] > host.MaxThreads {
+			return fail("threadgroup %v has more than %d threads", threadgroup, host.MaxThreads)
 		}
 		threads *= threadgroup[d]
 	}
-	if threads > MaxThreads {
-		return fail("threadgroup %v has %d threads, more than %d", threadgroup, threads, MaxThreads)
+	if threads > host.MaxThreads {
+		return fail("threadgroup %v has %d threads, more than %d", threadgroup, threads, host.MaxThreads)
 	}
-	if n := l.ThreadgroupMemory(); n > MaxThreadgroupMemory {
-		return fail("%d bytes of threadgroup memory, more than %d", n, MaxThreadgroupMemory)
+	if n := l.ThreadgroupMemory(); n > host.MaxThreadgroupMemory {
+		return fail("%d bytes of threadgroup memory, more than %d", n, host.MaxThreadgroupMemory)
 	}
 	bound := len(inputs)
 	var config C.mlxg_host_launch_config
@@ -130,11 +135,4 @@ func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepa
 		return fail("out of memory")
 	}
 	return C.mlxg_host_launch_prepare, C.mlxg_host_launch_run, C.mlxg_host_launch_release, ctx, nil
-}
-
-// processor identifies the CPU that generated code depends on.
-func processor() string {
-	var text [512]C.char
-	C.mlxg_host_processor(&text[0], C.size_t(len(text)))
-	return C.GoString(&text[0])
 }

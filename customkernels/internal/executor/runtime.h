@@ -56,10 +56,6 @@ int mlxg_host_launch_prepare(void* launch, char* err, size_t errlen);
 void mlxg_host_launch_run(void* launch, const mlxg_view* inputs, const mlxg_view* outputs);
 void mlxg_host_launch_release(void* launch);
 
-// Describes the processor exactly enough to tell apart two that a compiler
-// would generate different code for.
-void mlxg_host_processor(char* out, size_t len);
-
 #ifdef __cplusplus
 }
 #endif
