@@ -67,3 +67,8 @@ kernel void f(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]])
 		require.Len(t, r.Findings, want)
 	}
 }
+
+// The texts that the sanitizer writes are those of the pinned MLX.
+func TestSanitizerIsOfThePinnedMLX(t *testing.T) {
+	require.Equal(t, mlxc.Version(), sanitizer.MLXVersion)
+}

@@ -47,3 +47,6 @@ func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 
 // Option gives Library.Kernel a value that the function's text leaves open: see [LaunchSpec.Options].
 type Option = shader.Option
+
+// MLXVersion is the version of MLX whose generated texts are checked.
+const MLXVersion = "0.32.2"

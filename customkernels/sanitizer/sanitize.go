@@ -52,6 +52,55 @@ const (
 	FindingShift              FindingKind = "shift"               // a number shifted by as many bits as it has, or more
 )
 
+// kinds holds every kind with its description, in the order of the constants.
+var kinds = []struct {
+	kind        FindingKind
+	description string
+}{
+	{FindingRace, "Two threads access one element without order, and at least one of them writes."},
+	{FindingFence, "The flags of the barrier between two accesses leave their memory out."},
+	{FindingDivergentBarrier, "Threads of a group wait at different barriers, or some of them pass a barrier by."},
+	{FindingShuffleInactive, "A thread takes the value of a lane that takes no part in the call."},
+	{FindingDivergentMatrix, "A matrix operation lacks lanes of its simdgroup."},
+	{FindingOutOfBounds, "An access lies outside of every buffer and variable."},
+	{FindingMisaligned, "A pointer is not aligned to its type."},
+	{FindingUninitialisedRead, "A thread reads a value that no thread has written."},
+	{FindingUnwrittenOutput, "An output has elements that no thread writes."},
+	{FindingDroppedElement, "A tree reduction leaves an odd element out."},
+	{FindingDeadlock, "A thread waits for another in a loop."},
+	{FindingLimit, "The launch exceeds a limit of GPUs."},
+	{FindingCrash, "The kernel crashed."},
+	{FindingTimeout, "The launch did not end in time."},
+	{FindingAddressSpace, "Memory of one address space is used as that of another."},
+	{FindingAmbiguous, "A call of a Metal function is ambiguous."},
+	{FindingLockstep, "The order of two accesses depends on lanes that step together."},
+	{FindingSameValueWrite, "Several threads write the same value to one element without order."},
+	{FindingBarrierAfterExit, "Threads wait at a barrier after others have returned."},
+	{FindingDivergentReduction, "A SIMD reduction lacks lanes."},
+	{FindingNeverRead, "No thread reads a value of threadgroup memory."},
+	{FindingOrderDependent, "The outputs depend on the order of threads."},
+	{FindingShift, "A number is shifted by as many bits as it has, or more."},
+}
+
+// FindingKinds lists every kind, errors first.
+func FindingKinds() []FindingKind {
+	list := make([]FindingKind, len(kinds))
+	for i, k := range kinds {
+		list[i] = k.kind
+	}
+	return list
+}
+
+// Description returns a sentence about findings of the kind.
+func (k FindingKind) Description() string {
+	for _, known := range kinds {
+		if known.kind == k {
+			return known.description
+		}
+	}
+	return ""
+}
+
 // Severity tells errors from findings about portability.
 type Severity string
 
