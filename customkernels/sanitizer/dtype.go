@@ -2,7 +2,6 @@ package sanitizer
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
@@ -52,13 +51,14 @@ func DTypes() []DType {
 
 // DTypeOf returns the dtype of an element type of Metal, such as half. It is Invalid for a type that is no dtype.
 func DTypeOf(element string) DType {
-	name := msl.DType(element)
-	return DType(max(0, slices.IndexFunc(dtypes[:], func(d struct {
-		name, metal string
-		size        int
-	}) bool {
-		return name != "" && d.metal == name
-	})))
+	if name := msl.DType(element); name != "" {
+		for d, t := range dtypes {
+			if t.metal == name {
+				return DType(d)
+			}
+		}
+	}
+	return Invalid
 }
 
 // String returns MLX's name of the dtype, such as "bfloat16".

@@ -60,9 +60,9 @@ func (s *checkedRun) findings(r *checked.Result, c Config) []Finding {
 	return list
 }
 
-// followsFrom reports whether f is only what another finding leads to. Of the same memory and line:
-// who comes too early in a race reads what is not there yet, and who comes too late writes what
-// nobody reads. Of the same thread: who writes outside of an array may ruin its own stack.
+// followsFrom reports whether f is only a consequence of another finding. At the same memory and line, a race
+// makes one thread read undefined values and another write values that are never read. In the same thread, a write
+// outside of an array may overwrite the stack.
 func followsFrom(f Finding, list []Finding) bool {
 	conflict := func(o Finding) bool { return o.Kind == FindingRace || o.Kind == FindingFence }
 	switch f.Kind {
@@ -163,7 +163,7 @@ func (s *checkedRun) sites(frames []checked.Frame) []Site {
 var classHead = regexp.MustCompile(`\b(?:struct|class|union)\b\s*(\w*)`)
 
 // implicit reports whether a function at a line of the text is the copy or assignment of a class whose
-// definition begins there: nobody wrote it, and what matters is who calls it.
+// definition begins there: the compiler made it, and the caller is of interest.
 func (s *checkedRun) implicit(function string, line int) bool {
 	lines := strings.Split(s.text, "\n")
 	if line < 1 || line > len(lines) {
@@ -227,7 +227,7 @@ func (k *Kernel) tooManyThreads(l Launch) *Report {
 	}}}
 }
 
-// message says in a sentence what is wrong and what to do.
+// message returns a sentence with the defect and a remedy.
 func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) string {
 	element := fmt.Sprintf("%s[%d]", f.Buffer, f.Element)
 	a, b := f.Threads[0], f.Threads[1]

@@ -14,7 +14,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 )
 
-// checkedRun is a launch on its way through the checker.
+// checkedRun is the state of a launch in the checker.
 type checkedRun struct {
 	kernel  *Kernel
 	launch  Launch
@@ -24,7 +24,7 @@ type checkedRun struct {
 	names   []string         // of the slots: buffers, then threadgroup variables
 }
 
-// checkedLaunch generates the text of a launch and gathers its buffers.
+// checkedLaunch generates the text of a launch and collects its buffers.
 func (k *Kernel) checkedLaunch(l Launch, inputs []Array) (*checkedRun, error) {
 	text := k.text(l, inputs)
 	source, err := msl.Host(text)
@@ -54,8 +54,8 @@ func (k *Kernel) nameOf(name string) string {
 	return strings.TrimPrefix(name, "mlxg_") // of what MLX adds
 }
 
-// buffer finds what belongs to a buffer of the generated text: an input, an output, or what
-// MLX adds to an input.
+// buffer returns the content of a buffer of the generated text: an input, an output, or the shape, strides or dimension
+// count of an input.
 func (s *checkedRun) buffer(name string, inputs []Array) (checked.Buffer, error) {
 	k := s.kernel
 	if i := slices.Index(k.loaded.Source.OutputNames, name); i >= 0 {

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Config says how thoroughly Sanitize looks. The zero value is useful.
+// Config sets the thoroughness of Sanitize. The zero value is useful.
 type Config struct {
-	// Schedules is how many orders of threads and threadgroups are tried: in order,
+	// Schedules is the number of orders of threads and threadgroups to run: in order,
 	// reversed, and from the third on shuffled. 0 stands for 3.
 	Schedules int
 	// Seed decides the shuffled orders: the same seed gives the same orders.
 	Seed uint64
-	// Timeout is what all schedules together may take; 0 stands for a minute.
+	// Timeout limits the time of all schedules together; 0 stands for a minute.
 	Timeout time.Duration
 }
 
-// FindingKind is what is wrong with a kernel.
+// FindingKind is a kind of defect.
 type FindingKind string
 
 // The kinds of findings. The first are errors: on some GPU, or in some order of
 // threads, the kernel is wrong. From FindingLockstep on they are findings about
-// portability: what today's GPUs do makes the kernel right, and Metal does not promise it.
+// portability: the kernel is right on today's GPUs, and Metal does not promise that.
 const (
 	FindingRace              FindingKind = "race"               // two threads at one element, nothing between
 	FindingFence             FindingKind = "fence"              // a barrier between, whose flags leave the memory out
@@ -110,7 +110,7 @@ const (
 	SeverityPortability Severity = "portability"
 )
 
-// Severity returns how grave findings of the kind are.
+// Severity returns the severity of findings of the kind.
 func (k FindingKind) Severity() Severity {
 	switch k {
 	case FindingLockstep, FindingSameValueWrite, FindingBarrierAfterExit, FindingDivergentReduction, FindingNeverRead,
@@ -137,7 +137,7 @@ type ThreadID struct{ Group, Thread [3]int }
 // String is the position of the thread, then that of its group.
 func (t ThreadID) String() string { return fmt.Sprintf("thread %v of group %v", t.Thread, t.Group) }
 
-// A Finding is one thing that is wrong with a kernel, at one place or pair of places.
+// A Finding is a defect of a kernel, at one place or pair of places.
 type Finding struct {
 	Kind     FindingKind
 	Severity Severity
@@ -158,7 +158,7 @@ type Finding struct {
 	Threads [2]ThreadID
 	// Schedule is the order of threads that showed it first, "" for what shows without running.
 	Schedule string
-	// Message says in a sentence what is wrong and what to do.
+	// Message is a sentence with the defect and a remedy.
 	Message string
 }
 
@@ -167,17 +167,16 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s: %s", f.Site, f.Severity, f.Kind, f.Message)
 }
 
-// BufferTraffic is what a launch moves to and from one buffer or threadgroup variable,
-// in bytes.
+// BufferTraffic counts the bytes that a launch moves to and from one buffer or threadgroup variable.
 type BufferTraffic struct {
 	Name        string
 	Threadgroup bool // a threadgroup variable, else a buffer
-	// Read and Written are what the threads issue, UniqueRead and UniqueWritten what of
-	// it is different.
+	// Read and Written count the bytes that the threads issue, UniqueRead and UniqueWritten the bytes at
+	// different addresses.
 	Read, Written, UniqueRead, UniqueWritten uint64
 }
 
-// Ratio is what is issued, divided by what is different: 1 is the least.
+// Ratio is the number of bytes issued per byte at a different address: 1 is the least.
 func (b BufferTraffic) Ratio() float64 {
 	if b.UniqueRead+b.UniqueWritten == 0 {
 		return 0
@@ -185,8 +184,8 @@ func (b BufferTraffic) Ratio() float64 {
 	return float64(b.Read+b.Written) / float64(b.UniqueRead+b.UniqueWritten)
 }
 
-// Traffic is what a launch moves and where its threads meet. It depends on what a compiler
-// makes of the shader: compare only figures of one compiler with equal flags.
+// Traffic counts the memory accesses and the synchronization of a launch. The figures depend on the compiler:
+// compare only those of one compiler with equal flags.
 type Traffic struct {
 	Buffers []BufferTraffic
 	// Barriers counts those of threadgroups and simdgroups as often as they opened,
@@ -200,13 +199,13 @@ type Traffic struct {
 	Compiler, Flags         string
 }
 
-// A Report is what Sanitize found.
+// A Report is the result of Sanitize.
 type Report struct {
-	// OutsideMLX says why MLX's custom kernels cannot express the launch, so that Launch
-	// refuses it; it is empty if they can. The checker runs what Metal would.
+	// OutsideMLX is the reason for which MLX's custom kernels cannot express the launch. It is empty if they can.
+	// The checker runs such launches too, as Metal would.
 	OutsideMLX string
-	// Unchecked says why not all of the text was read for what Apple's compiler refuses about
-	// address spaces, such as that clang is missing; it is empty if it was.
+	// Unchecked is the reason for which the address spaces were not checked in all of the text, such as a missing
+	// clang. It is empty if they were.
 	Unchecked string
 	// Findings are in the order of their discovery, errors first.
 	Findings []Finding

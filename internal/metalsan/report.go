@@ -35,7 +35,7 @@ type Report struct {
 	groups []findingGroup // of all launches
 }
 
-// sanitizedLaunch is what came of one launch.
+// sanitizedLaunch is the result of one launch.
 type sanitizedLaunch struct {
 	Kernel      string `json:"kernel"`
 	File        string `json:"file,omitempty"`
@@ -188,13 +188,13 @@ func (r *Report) add(launches []sanitizedLaunch) string {
 	return text.String()
 }
 
-// remarkGroup is what is to be said of several launches.
+// remarkGroup is a remark on several launches.
 type remarkGroup struct {
 	text     string
 	launches []string
 }
 
-// byRemark groups launches by what there is to say of them; those of which there is nothing are left out.
+// byRemark groups launches by their remarks. Launches without a remark are in no group.
 func byRemark(launches []sanitizedLaunch, of func(sanitizedLaunch) string) []remarkGroup {
 	var groups []remarkGroup
 	for _, l := range launches {
