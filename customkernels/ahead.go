@@ -22,7 +22,7 @@ func (k *Kernel) collect(add func(ahead.Program), l Launch, inputs []*mlxc.Array
 	}
 	l.Outputs, l.Template = slices.Clone(l.Outputs), slices.Clone(l.Template)
 	add(ahead.Program{
-		File:      k.file,
+		File:      k.loaded.File,
 		Kernel:    k.name,
 		Signature: string(k.signature(nil, l, inputs)),
 		Arguments: arguments,

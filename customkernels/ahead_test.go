@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/executor"
 	"github.com/mlxgrad/mlxgrad/internal/ahead"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -14,11 +14,11 @@ import (
 // A program that is compiled ahead is the one that the launch uses.
 func TestProgramsAreCompiledAhead(t *testing.T) {
 	compilations := 0
-	compile = func(ctx context.Context, source string) (*host.Library, error) {
+	compile = func(ctx context.Context, source string) (*executor.Library, error) {
 		compilations++
-		return host.Compile(ctx, source)
+		return executor.Compile(ctx, source)
 	}
-	defer func() { compile = host.Compile }()
+	defer func() { compile = executor.Compile }()
 
 	k := kernel(t, "scale.metal", "scale")
 	x, three := mlxc.Arange(mlxc.Float16, 0, 100, 1), mlxc.Scalar[float32](3)

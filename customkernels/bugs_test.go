@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -31,7 +32,7 @@ const bugSeed = 1
 // bugMark is such a comment.
 type bugMark struct {
 	role string
-	kind FindingKind
+	kind sanitizer.FindingKind
 	line int
 }
 
@@ -41,7 +42,7 @@ func bugMarks(src []byte) []bugMark {
 	var marks []bugMark
 	for i, line := range strings.Split(string(src), "\n") {
 		if m := bugMarkSyntax.FindStringSubmatch(line); m != nil {
-			marks = append(marks, bugMark{m[1], FindingKind(m[2]), i + 1})
+			marks = append(marks, bugMark{m[1], sanitizer.FindingKind(m[2]), i + 1})
 		}
 	}
 	return marks
@@ -146,16 +147,16 @@ func requireFixedValues(t *testing.T, b bugFile, got arrays) {
 }
 
 // bugConfig is how the checker looks at a file.
-func (b bugFile) config() SanitizeConfig {
-	c := SanitizeConfig{Schedules: 4, Seed: bugSeed, Timeout: 20 * time.Second}
-	if b.want.kind == FindingTimeout {
+func (b bugFile) config() sanitizer.Config {
+	c := sanitizer.Config{Schedules: 4, Seed: bugSeed, Timeout: 20 * time.Second}
+	if b.want.kind == sanitizer.FindingTimeout {
 		c.Timeout = time.Second
 	}
 	return c
 }
 
 // problemsOfBug runs the bug and tells what of the findings is not as announced.
-func (b bugFile) problemsOfBug(t *testing.T) (problems []string, findings []Finding) {
+func (b bugFile) problemsOfBug(t *testing.T) (problems []string, findings []sanitizer.Finding) {
 	t.Helper()
 	r, err := b.bug.Sanitize(t.Context(), b.bug.launch, b.config(), b.bug.inputs...)
 	require.NoError(t, err)
@@ -184,9 +185,9 @@ func hostCompilerIsClang(t *testing.T) bool {
 // all in the corrected twin, whose values are right under every schedule.
 func TestBugsAreFound(t *testing.T) {
 	clang := hostCompilerIsClang(t)
-	kinds, files := map[FindingKind]int{}, 0
+	kinds, files := map[sanitizer.FindingKind]int{}, 0
 	bugFiles(t, "bugs", func(t *testing.T, b bugFile) {
-		if b.want.kind == FindingMisaligned && clang { // only g++ is made to look at alignment
+		if b.want.kind == sanitizer.FindingMisaligned && clang { // only g++ is made to look at alignment
 			b.requireCleanTwin(t)
 			return
 		}
@@ -216,9 +217,9 @@ func TestBugsThatAreNotFoundYet(t *testing.T) {
 }
 
 // bugProblems compares findings with the comments of the file.
-func bugProblems(findings []Finding, file string, marks []bugMark) (problems []string) {
+func bugProblems(findings []sanitizer.Finding, file string, marks []bugMark) (problems []string) {
 	fail := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	marked := func(kind FindingKind, line int, roles ...string) bool {
+	marked := func(kind sanitizer.FindingKind, line int, roles ...string) bool {
 		return slices.ContainsFunc(marks, func(m bugMark) bool {
 			return m.kind == kind && m.line == line && slices.Contains(roles, m.role)
 		})
@@ -229,15 +230,15 @@ func bugProblems(findings []Finding, file string, marks []bugMark) (problems []s
 		if !known || f.Site.File != file {
 			fail("not announced: %v", f)
 		}
-		if f.Message == "" || f.Schedule == "" && f.Kind != FindingLimit {
+		if f.Message == "" || f.Schedule == "" && f.Kind != sanitizer.FindingLimit {
 			fail("no message or no schedule: %+v", f)
 		}
 	}
 	for _, m := range marks {
-		at := func(s Site) bool {
+		at := func(s sanitizer.Site) bool {
 			return s.Line == m.line || m.role == "want" && marked(m.kind, s.Line, "allow")
 		}
-		found := slices.ContainsFunc(findings, func(f Finding) bool {
+		found := slices.ContainsFunc(findings, func(f sanitizer.Finding) bool {
 			return f.Kind == m.kind && (m.role == "path" && slices.ContainsFunc(f.Path, at) ||
 				m.role != "path" && (at(f.Site) || at(f.Other)))
 		})
@@ -248,7 +249,7 @@ func bugProblems(findings []Finding, file string, marks []bugMark) (problems []s
 	return problems
 }
 
-func findingLines(findings []Finding) string {
+func findingLines(findings []sanitizer.Finding) string {
 	var b strings.Builder
 	for _, f := range findings {
 		fmt.Fprintf(&b, "%v (%s)\n", f, f.Schedule)

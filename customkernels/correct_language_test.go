@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -25,7 +26,7 @@ func addLanguage(c *corpus) {
 		c.addTail(d, "tail_return", 75, "")
 		c.addTail(d, "tail_reverse", 75, "")
 	}
-	c.addTail(mlxc.Float32, "tail_before_barrier", 45, FindingBarrierAfterExit)
+	c.addTail(mlxc.Float32, "tail_before_barrier", 45, sanitizer.FindingBarrierAfterExit)
 }
 
 func (c *corpus) addReduceRows(d mlxc.DType, op, rows, width int, root bool) {
@@ -80,7 +81,7 @@ func (c *corpus) addIdioms(d mlxc.DType, rows, width int) {
 	})
 }
 
-func (c *corpus) addTail(d mlxc.DType, kernel string, size int, finding FindingKind) {
+func (c *corpus) addTail(d mlxc.DType, kernel string, size int, finding sanitizer.FindingKind) {
 	x, v := c.normal(d, size)
 	grid := 128
 	if kernel == "tail_before_barrier" {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -18,7 +19,7 @@ type namedLaunch struct {
 	launch  Launch
 	inputs  arrays
 	check   func(t testing.TB, outputs arrays)
-	finding FindingKind // what a strict check of portability reports of it, "" if nothing is expected
+	finding sanitizer.FindingKind // what a strict check of portability reports of it, "" if nothing is expected
 }
 
 // correctLaunches launches every shader of testdata/correct, each in every dtype that
@@ -74,7 +75,7 @@ func TestCorrectShaders(t *testing.T) {
 	for _, l := range correctLaunches(t) {
 		require.False(t, names[l.name], "two launches are named %s", l.name)
 		names[l.name] = true
-		delete(unused, l.kernel.file)
+		delete(unused, l.kernel.loaded.File)
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel() // most of the time is the compiler's
 			outputs := l.kernel.Launch(l.launch, l.inputs...)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/cuda"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -136,7 +137,7 @@ func (k *Kernel) cudaSource(l Launch, inputs []*mlxc.Array) (*msl.CUDASource, er
 	}
 	source, err := msl.CUDA(text)
 	if err != nil {
-		return nil, k.located(text, err)
+		return nil, k.loaded.Located(text, err)
 	}
 	return source, nil
 }
@@ -159,7 +160,7 @@ func (k *Kernel) buildCUDA(l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, er
 		names = append(names[:len(names):len(names)], msl.GridInput)
 	}
 	// MLX finds compiled kernels by name, which here has to stand for the prelude too.
-	name := k.name + "_" + digest(vocabulary, source.Header, body, strings.Join(names, ","), strings.Join(source.Outputs, ","), l.bounds())
+	name := k.name + "_" + shader.Digest(vocabulary, source.Header, body, strings.Join(names, ","), strings.Join(source.Outputs, ","), l.bounds())
 	// MLX's kernels do not say how large their blocks are. The compiler then may use more
 	// registers than a large block can have, and the launch fails. A macro of the kernel's
 	// own name says it.

@@ -64,12 +64,13 @@
 // reads and what only some GPUs forgive, each with file, line, element and threads. It
 // runs what MLX cannot express too (Launch.InOut). It fits into a Go test:
 //
-//	report, err := kernel.Sanitize(ctx, launch, customkernels.SanitizeConfig{}, x, y)
+//	report, err := kernel.Sanitize(ctx, launch, sanitizer.Config{}, x, y)
 //	if err == nil && len(report.Findings) > 0 {
 //		t.Errorf("%v", report.Findings[0])
 //	}
 //
-// ParseLaunches reads launch descriptions from a shader's comments.
+// Package sanitizer has the findings, and does the same without MLX. ParseLaunches reads launch descriptions from
+// a shader's comments.
 //
 // # Errors
 //

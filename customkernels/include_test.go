@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -74,16 +75,16 @@ func TestProblemsInIncludedFiles(t *testing.T) {
 	l := perElement(x)
 	l.Threadgroup = [3]int{64}
 
-	r, err := includingKernel(t, rightOfTile).Sanitize(t.Context(), l, SanitizeConfig{}, x)
+	r, err := includingKernel(t, rightOfTile).Sanitize(t.Context(), l, sanitizer.Config{}, x)
 	require.NoError(t, err)
 	require.Len(t, r.Findings, 1)
 	f := r.Findings[0]
-	require.Equal(t, FindingRace, f.Kind)
-	header, root := Site{"shaders/common/right.h", 4, "right"}, Site{"shaders/f.metal", 6, "f"}
-	require.ElementsMatch(t, []Site{header, root}, []Site{f.Site, f.Other})
+	require.Equal(t, sanitizer.FindingRace, f.Kind)
+	header, root := sanitizer.Site{File: "shaders/common/right.h", Line: 4, Function: "right"}, sanitizer.Site{File: "shaders/f.metal", Line: 6, Function: "f"}
+	require.ElementsMatch(t, []sanitizer.Site{header, root}, []sanitizer.Site{f.Site, f.Other})
 	require.Contains(t, f.Message, f.Other.String())
 	if f.Site == header {
-		require.Equal(t, []Site{{"shaders/f.metal", 8, "f"}}, f.Path)
+		require.Equal(t, []sanitizer.Site{{File: "shaders/f.metal", Line: 8, Function: "f"}}, f.Path)
 	}
 
 	k := includingKernel(t, "float right(threadgroup float* p, uint i, uint n) {\n  return nothing_of_this_name; }\n")
@@ -96,7 +97,7 @@ func TestProblemsInIncludedFiles(t *testing.T) {
 
 func sanitizeError(t *testing.T, k *Kernel, l Launch, inputs ...*mlxc.Array) error {
 	t.Helper()
-	_, err := k.Sanitize(t.Context(), l, SanitizeConfig{}, inputs...)
+	_, err := k.Sanitize(t.Context(), l, sanitizer.Config{}, inputs...)
 	require.Error(t, err)
 	return err
 }

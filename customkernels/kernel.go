@@ -1,15 +1,14 @@
 package customkernels
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/ahead"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -17,48 +16,29 @@ import (
 // Kernel is a kernel function of a shader file, ready to be launched. It may be
 // used by any number of goroutines.
 type Kernel struct {
-	name   string
-	file   string
-	parsed *msl.Kernel
-	source msl.MLXSource
-	pads   []bool // by input
-	metal  *mlxc.MetalKernel
+	name      string
+	parsed    *msl.Kernel
+	source    msl.MLXSource
+	loaded    *shader.Kernel
+	sanitizer *sanitizer.Kernel
+	metal     *mlxc.MetalKernel
 
 	mu       sync.Mutex
 	programs map[string]*program         // by signature
 	cuda     map[string]*mlxc.CUDAKernel // by signature, and how the threadgroups are filled
-	spaces   map[string]spaces           // what the check of address spaces found, by signature
 }
 
 // Kernel prepares a function of the file. The empty name stands for the only one.
 // Options give what Metal lets a program give when it makes a pipeline: the sizes of
 // threadgroup arguments and the values of function constants.
 func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
-	parsed, err := l.file.Kernel(name)
+	loaded, err := l.file.Kernel(name, options...)
 	if err != nil {
-		return nil, fmt.Errorf("customkernels: Kernel: %w", err)
+		return nil, fmt.Errorf("customkernels: %w", err)
 	}
-	var values []msl.MLXOption
-	for _, o := range options {
-		v, err := o(parsed)
-		if err != nil {
-			return nil, fmt.Errorf("customkernels: %s: %s: %w", parsed.Pos, parsed.Name, err)
-		}
-		if v != nil {
-			values = append(values, v)
-		}
-	}
-	source := parsed.MLX(values...)
-	if len(source.Unsized) > 0 {
-		return nil, fmt.Errorf("customkernels: %s: %s: the threadgroup argument %s has no size: give it one with ThreadgroupSize, or as %[3]s=threadgroup:ELEMENTS in a launch description",
-			parsed.Pos, parsed.Name, source.Unsized[0])
-	}
-	if len(source.Unset) > 0 {
-		return nil, fmt.Errorf("customkernels: %s: %s: the function constant %s has no value: give it one with FunctionConstant, or as %[3]s=VALUE in a launch description",
-			parsed.Pos, parsed.Name, source.Unset[0])
-	}
+	source := loaded.Source
 	metal, err := mlxc.NewMetalKernel(mlxc.MetalKernelSource{
-		Name:    parsed.Name + "_" + digest(source.Header, source.Body)[:8],
+		Name:    loaded.ID,
 		Inputs:  source.InputNames,
 		Outputs: source.OutputNames,
 		Body:    source.Body,
@@ -70,16 +50,9 @@ func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 		return nil, err
 	}
 	return &Kernel{
-		name: parsed.Name, file: l.name, parsed: parsed, source: source, pads: pads(parsed, source.Inputs), metal: metal,
-		programs: map[string]*program{}, cuda: map[string]*mlxc.CUDAKernel{}, spaces: map[string]spaces{},
+		name: loaded.Name, parsed: loaded.Parsed, source: source, loaded: loaded, sanitizer: sanitizer.New(loaded), metal: metal,
+		programs: map[string]*program{}, cuda: map[string]*mlxc.CUDAKernel{},
 	}, nil
-}
-
-// digest makes a kernel's name depend on its text: MLX caches compiled kernels by
-// name.
-func digest(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return fmt.Sprintf("%x", sum[:8])
 }
 
 // Name returns the function's name.
@@ -113,10 +86,6 @@ type Launch struct {
 	// such buffers: the checker alone runs these launches.
 	InOut map[string]*mlxc.Array
 }
-
-// Limits of Metal, which hold on every device, so that a launch that works on one
-// works on all.
-const maxThreads = 1024
 
 var launches atomic.Uint64
 
@@ -165,26 +134,15 @@ func (k *Kernel) normalized(l Launch) Launch {
 		}
 	}
 	for _, p := range k.parsed.Template {
-		if p.Default == "" {
-			continue
+		value := sanitizer.Default(p.Default)
+		if d, ok := value.(sanitizer.DType); ok {
+			value = mlxc.DType(d)
 		}
-		value, ok := defaultArgument(p.Default)
-		if ok && !slices.ContainsFunc(l.Template, func(a mlxc.TemplateArg) bool { return a.Name == p.Name }) {
+		if value != nil && !slices.ContainsFunc(l.Template, func(a mlxc.TemplateArg) bool { return a.Name == p.Name }) {
 			l.Template = append(slices.Clone(l.Template), mlxc.TemplateArg{Name: p.Name, Value: value})
 		}
 	}
 	return l
-}
-
-// defaultArgument reads the default of a template parameter, if it is plain.
-func defaultArgument(text string) (any, bool) {
-	if d, ok := elementDTypes[text]; ok {
-		return d, true
-	}
-	if n, err := strconv.ParseInt(text, 0, 32); err == nil {
-		return int(n), true
-	}
-	return text == "true", text == "true" || text == "false"
 }
 
 // empty reports whether there is nothing to run: no threads, or nothing to write to.
@@ -236,26 +194,12 @@ func (k *Kernel) launchMetal(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, err
 	}, k.padded(inputs)...)
 }
 
-// inDevice is the least number of elements with which MLX puts an input in device memory; it
-// puts smaller ones in constant memory, which is no place for what a kernel declares device.
-const inDevice = 8
-
-// pads reports for each input whether it is padded to stay in device memory: not if the kernel
-// reads its shape, which would change.
-func pads(parsed *msl.Kernel, inputs []*msl.Buffer) []bool {
-	padded := make([]bool, len(inputs))
-	for i, b := range inputs {
-		padded[i] = b.Space == msl.Device &&
-			!slices.ContainsFunc(parsed.Buffers, func(o *msl.Buffer) bool { return o.Implicit == b.Name })
-	}
-	return padded
-}
-
+// padded pads inputs that the kernel declares device to the size with which MLX puts them there.
 func (k *Kernel) padded(inputs []*mlxc.Array) []*mlxc.Array {
 	inputs = slices.Clone(inputs)
 	for i, a := range inputs {
-		if n := a.Size(); n < inDevice && k.pads[i] {
-			inputs[i] = mlxc.Concatenate(0, a.Reshape(n), mlxc.Zeros(a.DType(), inDevice-n))
+		if n := a.Size(); n < shader.InDevice && k.loaded.Pads[i] {
+			inputs[i] = mlxc.Concatenate(0, a.Reshape(n), mlxc.Zeros(a.DType(), shader.InDevice-n))
 		}
 	}
 	return inputs

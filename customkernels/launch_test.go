@@ -14,8 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/executor"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -140,7 +141,6 @@ func signatures(t *testing.T, f func(t *testing.T, k *Kernel, l Launch, inputs a
 // signature makes a launch; bit i of small makes input i one of fewer than eight
 // elements, unless it is a reference, which has one class only.
 func signature(k *Kernel, d mlxc.DType, small int) (l Launch, inputs arrays) {
-	var types typeArguments
 	number := 4
 	hasLanes := func(p msl.TemplateParameter) bool { return p.Name == "LANES" }
 	if slices.ContainsFunc(k.parsed.Template, hasLanes) {
@@ -149,7 +149,6 @@ func signature(k *Kernel, d mlxc.DType, small int) (l Launch, inputs arrays) {
 	for _, p := range k.parsed.Template {
 		switch p.Kind {
 		case msl.TypeParameter:
-			types = append(types, typeArgument{p.Name, d})
 			l.Template = append(l.Template, mlxc.TemplateArg{Name: p.Name, Value: d})
 		case msl.BoolParameter:
 			l.Template = append(l.Template, mlxc.TemplateArg{Name: p.Name, Value: true})
@@ -161,8 +160,14 @@ func signature(k *Kernel, d mlxc.DType, small int) (l Launch, inputs arrays) {
 			l.Template = append(l.Template, mlxc.TemplateArg{Name: p.Name, Value: value})
 		}
 	}
+	dtypeOf := func(b *msl.Buffer) mlxc.DType {
+		if slices.ContainsFunc(k.parsed.Template, func(p msl.TemplateParameter) bool { return p.Name == b.Element }) {
+			return d
+		}
+		return mlxc.DType(sanitizer.DTypeOf(b.Element))
+	}
 	for i, b := range k.source.Inputs {
-		dtype, _ := elementType(b, types)
+		dtype := dtypeOf(b)
 		switch {
 		case b.Reference:
 			inputs = append(inputs, mlxc.Zeros(dtype))
@@ -173,14 +178,13 @@ func signature(k *Kernel, d mlxc.DType, small int) (l Launch, inputs arrays) {
 		}
 	}
 	for _, b := range k.source.Outputs {
-		dtype, _ := elementType(b, types)
-		l.Outputs = append(l.Outputs, mlxc.Output{Shape: []int{8}, DType: dtype})
+		l.Outputs = append(l.Outputs, mlxc.Output{Shape: []int{8}, DType: dtypeOf(b)})
 	}
 	l.Grid, l.Threadgroup = [3]int{32}, [3]int{32}
 	return k.normalized(l), inputs
 }
 
-// What the host executor rewrites is the text that MLX generates, byte for byte,
+// The host executor and the sanitizer take the text that MLX generates, byte for byte,
 // when it exports a function that launches the kernel on a Metal device.
 func TestHostExecutorTakesTheTextOfMLX(t *testing.T) {
 	count := 0
@@ -196,16 +200,20 @@ func TestHostExecutorTakesTheTextOfMLX(t *testing.T) {
 
 		p := &program{}
 		var rewritten string
-		compile = func(_ context.Context, source string) (*host.Library, error) {
+		compile = func(_ context.Context, source string) (*executor.Library, error) {
 			rewritten = source
 			return nil, errors.New("not now")
 		}
-		defer func() { compile = host.Compile }()
+		defer func() { compile = executor.Compile }()
 		require.ErrorContains(t, k.build(p, l, inputs), "not now")
 		require.Equal(t, exported, p.text)
 		want, err := msl.Host(exported)
 		require.NoError(t, err)
 		require.Equal(t, want.Source, rewritten)
+
+		checked, err := k.sanitizer.MetalSource(l.described(), describedAll(inputs)...)
+		require.NoError(t, err)
+		require.Equal(t, exported, checked, "the text that the sanitizer writes without MLX")
 		count++
 	})
 	require.Greater(t, count, 50)
@@ -502,7 +510,7 @@ kernel void choose(device const T* x [[buffer(0)]], constant uint& n [[buffer(1)
 		x := mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6, 7, 8}).AsType(d)
 		want := []float64{3, 3.25, 9, 1.25, 15, -0.75, 21, -2.75, math.Inf(-1)}
 		require.Equal(t, want, values(t, k.Launch(l, x, mlxc.Scalar(uint32(8)))[0]), d)
-		report, err := k.Sanitize(t.Context(), l, SanitizeConfig{Schedules: 1}, x, mlxc.Scalar(uint32(8)))
+		report, err := k.Sanitize(t.Context(), l, sanitizer.Config{Schedules: 1}, x, mlxc.Scalar(uint32(8)))
 		require.NoError(t, err)
 		require.Empty(t, report.Findings)
 		require.Equal(t, want, values(t, report.Outputs[0]), d)

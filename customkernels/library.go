@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 )
 
 //go:embed shaders
@@ -22,10 +22,7 @@ func Shaders() fs.FS {
 }
 
 // Library is a Metal shader file with what it includes.
-type Library struct {
-	name string
-	file *msl.File
-}
+type Library struct{ file *shader.File }
 
 // Load reads and parses a Metal shader file of a file system, and the files of it that
 // the shader includes: #include "name.h" stands for their text, once, and a name counts
@@ -33,18 +30,12 @@ type Library struct {
 // column, and says what to do. The text is compiled only when a kernel of it is
 // launched.
 func Load(fsys fs.FS, name string) (*Library, error) {
-	file, err := msl.Parse(fsys, name)
+	file, err := shader.Load(fsys, name)
 	if err != nil {
 		return nil, fmt.Errorf("customkernels: Load: %w", err)
 	}
-	return &Library{name: name, file: file}, nil
+	return &Library{file}, nil
 }
 
 // Names lists the kernels of the file in its order.
-func (l *Library) Names() []string {
-	names := make([]string, len(l.file.Kernels))
-	for i, k := range l.file.Kernels {
-		names[i] = k.Name
-	}
-	return names
-}
+func (l *Library) Names() []string { return l.file.Names() }

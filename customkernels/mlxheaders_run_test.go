@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/executor"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -31,19 +31,19 @@ type result struct {
 }
 
 // compileHeader turns MLX's text into a library of the host executor.
-func compileHeader(text string) (*host.Library, error) {
+func compileHeader(text string) (*executor.Library, error) {
 	source, err := msl.Host(text)
 	if err != nil {
 		return nil, err
 	}
 	// MLX's own utils.h stands in for the prelude of custom kernels, which has the same names.
-	return host.Compile(context.Background(), "#define MLXG_NO_MLX_PRELUDE\n"+source.Source)
+	return executor.Compile(context.Background(), "#define MLXG_NO_MLX_PRELUDE\n"+source.Source)
 }
 
 // run launches the kernel and checks its results.
-func (l headerLaunch) run(t testing.TB, library *host.Library) {
+func (l headerLaunch) run(t testing.TB, library *executor.Library) {
 	t.Helper()
-	var buffers []host.Buffer
+	var buffers []executor.Buffer
 	var results []func() *mlxc.Array
 	for _, a := range l.arguments {
 		var bytes []byte
@@ -74,7 +74,7 @@ func (l headerLaunch) run(t testing.TB, library *host.Library) {
 		memory := make([]uint64, len(bytes)/8+2)
 		data := unsafe.Pointer(&memory[0])
 		copy(unsafe.Slice((*byte)(data), len(bytes)), bytes)
-		buffers = append(buffers, host.Buffer{Data: data, Shape: shape})
+		buffers = append(buffers, executor.Buffer{Data: data, Shape: shape})
 		if r, ok := a.(result); ok {
 			results = append(results, func() *mlxc.Array {
 				return arrayFromBytes(unsafe.Slice((*byte)(data), len(bytes)), mlxc.Output{Shape: r.shape, DType: r.dtype})
@@ -83,7 +83,7 @@ func (l headerLaunch) run(t testing.TB, library *host.Library) {
 	}
 	require.Equal(t, library.Buffers(), len(buffers), "arguments of the kernel")
 	// All are inputs to the executor, which does not ask what a kernel writes.
-	require.NoError(t, library.Run(l.grid, l.threadgroup, make([]host.Metadata, len(buffers)), buffers, nil))
+	require.NoError(t, library.Run(l.grid, l.threadgroup, make([]executor.Metadata, len(buffers)), buffers, nil))
 	var arrays arrays
 	for _, r := range results {
 		arrays = append(arrays, r())
@@ -130,4 +130,13 @@ func metalType(d mlxc.DType) string {
 		return "bool"
 	}
 	panic(fmt.Sprintf("no Metal type for %v", d))
+}
+
+// sliceBytes is the memory of a slice, never nil.
+func sliceBytes[T any](values []T) []byte {
+	var zero T
+	if len(values) == 0 {
+		return []byte{}
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(zero)))
 }

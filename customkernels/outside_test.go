@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -23,7 +24,7 @@ kernel void scale(constant float& factor [[buffer(0)]], device float* y [[buffer
 	l, inputs, err := s.Arguments(k, 1)
 	require.NoError(t, err)
 
-	r, err := k.Sanitize(t.Context(), l, SanitizeConfig{}, inputs...)
+	r, err := k.Sanitize(t.Context(), l, sanitizer.Config{}, inputs...)
 	require.NoError(t, err)
 	require.Empty(t, r.Findings)
 	require.Equal(t, 3, r.Schedules)
@@ -40,10 +41,10 @@ kernel void scale(constant float& factor [[buffer(0)]], device float* y [[buffer
 
 	// Without its content the buffer is an output, which the kernel reads before it writes.
 	l.InOut = nil
-	r, err = k.Sanitize(t.Context(), l, SanitizeConfig{}, inputs...)
+	r, err = k.Sanitize(t.Context(), l, sanitizer.Config{}, inputs...)
 	require.NoError(t, err)
 	require.Empty(t, r.OutsideMLX)
-	require.Equal(t, FindingUninitialisedRead, r.Findings[0].Kind)
+	require.Equal(t, sanitizer.FindingUninitialisedRead, r.Findings[0].Kind)
 
 	for part, inOut := range map[string]map[string]*mlxc.Array{
 		"there is no writable buffer factor to be in-out: they are [y]":                                          {"factor": mlxc.Scalar[float32](1)},
@@ -68,9 +69,9 @@ kernel void shift(device float* y [[buffer(0)]], uint i [[thread_position_in_gri
 	r, err := k.Sanitize(t.Context(), Launch{
 		Grid: [3]int{64}, Threadgroup: [3]int{64}, InOut: map[string]*mlxc.Array{"y": y},
 		Outputs: []mlxc.Output{{Shape: []int{64}, DType: mlxc.Float32}},
-	}, SanitizeConfig{})
+	}, sanitizer.Config{})
 	require.NoError(t, err)
-	require.Equal(t, FindingRace, r.Findings[0].Kind)
+	require.Equal(t, sanitizer.FindingRace, r.Findings[0].Kind)
 	require.NotEmpty(t, r.OutsideMLX)
 }
 
@@ -79,7 +80,7 @@ func TestCoherentBuffersRunInTheCheckerAlone(t *testing.T) {
 kernel void f(coherent(device) device float* y [[buffer(0)]], uint i [[thread_position_in_grid]]) { y[i] = i; }
 `)
 	l := Launch{Grid: [3]int{4}, Threadgroup: [3]int{4}, Outputs: []mlxc.Output{{Shape: []int{4}, DType: mlxc.Float32}}}
-	r, err := k.Sanitize(t.Context(), l, SanitizeConfig{})
+	r, err := k.Sanitize(t.Context(), l, sanitizer.Config{})
 	require.NoError(t, err)
 	require.Empty(t, r.Findings)
 	require.Contains(t, r.OutsideMLX, "the buffer y is coherent")
@@ -109,13 +110,13 @@ kernel void f(device const Pair* pairs [[buffer(0)]], device const float* x [[bu
 	require.Equal(t, []float32{10, 0, 0, 0, 0, 0, 0, 0}, floats(t, padded[1]))
 	require.Equal(t, 0, padded[2].NDim())
 
-	r, err := k.Sanitize(t.Context(), l, SanitizeConfig{}, pairs, x, mlxc.Scalar[uint32](1))
+	r, err := k.Sanitize(t.Context(), l, sanitizer.Config{}, pairs, x, mlxc.Scalar[uint32](1))
 	require.NoError(t, err)
 	require.Empty(t, r.Findings)
 	require.Empty(t, r.OutsideMLX)
-	r, err = k.Sanitize(t.Context(), l, SanitizeConfig{}, pairs, x, mlxc.Scalar[uint32](2))
+	r, err = k.Sanitize(t.Context(), l, sanitizer.Config{}, pairs, x, mlxc.Scalar[uint32](2))
 	require.NoError(t, err)
-	require.Equal(t, FindingOutOfBounds, r.Findings[0].Kind)
+	require.Equal(t, sanitizer.FindingOutOfBounds, r.Findings[0].Kind)
 	require.Equal(t, "pairs", r.Findings[0].Buffer)
 	require.ErrorContains(t, sanitizeError(t, k, l, mlxc.Scalar[float32](1), x, mlxc.Scalar[uint32](2)), "pairs is read as Pair and must have an axis")
 }
@@ -131,7 +132,7 @@ kernel void f(device const float2* x [[buffer(0)]], constant int* x_shape [[buff
 `)
 	l := Launch{Grid: [3]int{1}, Threadgroup: [3]int{1}, Outputs: []mlxc.Output{{Shape: []int{1}, DType: mlxc.Float32}}}
 	x := mlxc.FromSlice([]float32{1, 2, 3, 4})
-	r, err := k.Sanitize(t.Context(), l, SanitizeConfig{}, x)
+	r, err := k.Sanitize(t.Context(), l, sanitizer.Config{}, x)
 	require.NoError(t, err)
 	require.Empty(t, r.Findings)
 	require.Contains(t, r.OutsideMLX, "the input x is read as float2 from 4 elements")
@@ -156,7 +157,7 @@ kernel void f(constant Params& p [[buffer(0)]], constant float4* table [[buffer(
 	l := Launch{Grid: [3]int{4}, Threadgroup: [3]int{4}, Outputs: []mlxc.Output{{Shape: []int{4}, DType: mlxc.Float32}}}
 	params, table := mlxc.FromSlice([]uint32{3, 0x40000000}), mlxc.FromSlice([]float32{1, 2, 3, 4})
 	require.Equal(t, []float32{5, 7, 9, 11}, floats(t, k.Launch(l, params, table)[0]))
-	r, err := k.Sanitize(t.Context(), l, SanitizeConfig{}, params, table)
+	r, err := k.Sanitize(t.Context(), l, sanitizer.Config{}, params, table)
 	require.NoError(t, err)
 	require.Empty(t, r.Findings)
 	require.Equal(t, []float32{5, 7, 9, 11}, floats(t, r.Outputs[0]))
@@ -164,14 +165,14 @@ kernel void f(constant Params& p [[buffer(0)]], constant float4* table [[buffer(
 	// MLX puts more than seven elements in device memory, and Apple's compiler refuses the call.
 	params = mlxc.FromSlice([]uint32{3, 0x40000000, 0, 0, 0, 0, 0, 0})
 	require.Equal(t, []float32{5, 7, 9, 11}, floats(t, k.Launch(l, params, table)[0]))
-	r, err = k.Sanitize(t.Context(), l, SanitizeConfig{}, params, table)
+	r, err = k.Sanitize(t.Context(), l, sanitizer.Config{}, params, table)
 	require.NoError(t, err)
 	if r.Unchecked != "" {
 		skip.Missing(t, skip.Clang, r.Unchecked)
 	}
 	require.Len(t, r.Findings, 1)
-	require.Equal(t, FindingAddressSpace, r.Findings[0].Kind)
-	require.Equal(t, Site{File: "inline.metal", Line: 6}, r.Findings[0].Site)
+	require.Equal(t, sanitizer.FindingAddressSpace, r.Findings[0].Kind)
+	require.Equal(t, sanitizer.Site{File: "inline.metal", Line: 6}, r.Findings[0].Site)
 	require.Contains(t, r.Findings[0].Message, "Apple's compiler refuses this: ")
 }
 
@@ -185,7 +186,7 @@ func TestThreadsThatAKernelAllows(t *testing.T) {
 	require.NoError(t, k.Launch(l)[0].Err())
 	l.Threadgroup = [3]int{128}
 	require.ErrorContains(t, k.Launch(l)[0].Err(), "a threadgroup of [128 1 1] threads: a group of this kernel, by its max_total_threads_per_threadgroup, has at most 64")
-	r, err := k.Sanitize(t.Context(), l, SanitizeConfig{})
+	r, err := k.Sanitize(t.Context(), l, sanitizer.Config{})
 	require.NoError(t, err)
-	require.Equal(t, FindingLimit, r.Findings[0].Kind)
+	require.Equal(t, sanitizer.FindingLimit, r.Findings[0].Kind)
 }

@@ -3,228 +3,87 @@ package customkernels
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
-	"time"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// SanitizeConfig says how thoroughly Sanitize looks. The zero value is useful.
-type SanitizeConfig struct {
-	// Schedules is how many orders of threads and threadgroups are tried: in order,
-	// reversed, and from the third on shuffled. 0 stands for 3.
-	Schedules int
-	// Seed decides the shuffled orders: the same seed gives the same orders.
-	Seed uint64
-	// Timeout is what all schedules together may take; 0 stands for a minute.
-	Timeout time.Duration
-}
-
-// FindingKind is what is wrong with a kernel.
-type FindingKind string
-
-// The kinds of findings. The first are errors: on some GPU, or in some order of
-// threads, the kernel is wrong. From FindingLockstep on they are findings about
-// portability: what today's GPUs do makes the kernel right, and Metal does not promise it.
-const (
-	FindingRace              FindingKind = "race"               // two threads at one element, nothing between
-	FindingFence             FindingKind = "fence"              // a barrier between, whose flags leave the memory out
-	FindingDivergentBarrier  FindingKind = "divergent-barrier"  // threads at different barriers, or one passed one by
-	FindingShuffleInactive   FindingKind = "shuffle-inactive"   // a value from a lane that takes no part
-	FindingDivergentMatrix   FindingKind = "divergent-matrix"   // a matrix operation without some lanes
-	FindingOutOfBounds       FindingKind = "out-of-bounds"      // an access outside of every buffer and variable
-	FindingMisaligned        FindingKind = "misaligned"         // a pointer where no value of its type may lie
-	FindingUninitialisedRead FindingKind = "uninitialised-read" // a value that nobody has written
-	FindingUnwrittenOutput   FindingKind = "unwritten-output"   // an output with elements that no thread writes
-	FindingDroppedElement    FindingKind = "dropped-element"    // an odd element that a tree reduction leaves out
-	FindingDeadlock          FindingKind = "deadlock"           // a thread that waits for another by looking
-	FindingLimit             FindingKind = "limit"              // more threads or memory than a GPU has
-	FindingCrash             FindingKind = "crash"              // a fault: a division by zero, a stack that is full
-	FindingTimeout           FindingKind = "timeout"            // the launch did not end in time
-	FindingAddressSpace      FindingKind = "address-space"      // memory taken for that of another space
-	FindingAmbiguous         FindingKind = "ambiguous-call"     // a function of Metal's with arguments of two types
-
-	FindingLockstep           FindingKind = "lockstep"            // right if the lanes of a simdgroup step together
-	FindingSameValueWrite     FindingKind = "same-value-write"    // several threads write one value at once
-	FindingBarrierAfterExit   FindingKind = "barrier-after-exit"  // a barrier after some threads have returned
-	FindingDivergentReduction FindingKind = "divergent-reduction" // a reduction over some of the lanes
-	FindingNeverRead          FindingKind = "never-read"          // a threadgroup value that nobody reads
-	FindingOrderDependent     FindingKind = "order-dependent"     // other bits in another order of threads, with no access to blame
-	FindingShift              FindingKind = "shift"               // a number shifted by as many bits as it has, or more
-)
-
-// Severity tells errors from findings about portability.
-type Severity string
-
-// The severities.
-const (
-	SeverityError       Severity = "error"
-	SeverityPortability Severity = "portability"
-)
-
-// Severity returns how grave findings of the kind are.
-func (k FindingKind) Severity() Severity {
-	switch k {
-	case FindingLockstep, FindingSameValueWrite, FindingBarrierAfterExit, FindingDivergentReduction, FindingNeverRead,
-		FindingOrderDependent, FindingShift:
-		return SeverityPortability
-	}
-	return SeverityError
-}
-
-// A Site is a place in a shader file.
-type Site struct {
-	File     string
-	Line     int // from 1; 0 if it is unknown
-	Function string
-}
-
-// String is file and line, as compilers write them.
-func (s Site) String() string { return fmt.Sprintf("%s:%d", s.File, s.Line) }
-
-// A ThreadID is the position of a thread: of its threadgroup in the grid, and its
-// own in the threadgroup.
-type ThreadID struct{ Group, Thread [3]int }
-
-// String is the position of the thread, then that of its group.
-func (t ThreadID) String() string { return fmt.Sprintf("thread %v of group %v", t.Thread, t.Group) }
-
-// A Finding is one thing that is wrong with a kernel, at one place or pair of places.
-type Finding struct {
-	Kind     FindingKind
-	Severity Severity
-	Kernel   string
-	// Site is where it happened, and Path the calls that led there, from the inside
-	// out, without Site itself.
-	Site Site
-	Path []Site
-	// Other is the place of the other access, or the other barrier; its Line is 0 if
-	// there is none.
-	Other Site
-	// Buffer is the buffer or threadgroup variable, "" for none, and Element the
-	// index of the element in it. An index out of bounds is as it was computed.
-	Buffer  string
-	Element int
-	// Threads are the thread at Site and the one at Other, which is the same where
-	// there is none. An order-dependent output and an unwritten one have none.
-	Threads [2]ThreadID
-	// Schedule is the order of threads that showed it first, "" for what shows without running.
-	Schedule string
-	// Message says in a sentence what is wrong and what to do.
-	Message string
-}
-
-// String is the finding on a line, as compilers write them.
-func (f Finding) String() string {
-	return fmt.Sprintf("%s: %s: %s: %s", f.Site, f.Severity, f.Kind, f.Message)
-}
-
-// BufferTraffic is what a launch moves to and from one buffer or threadgroup variable,
-// in bytes.
-type BufferTraffic struct {
-	Name        string
-	Threadgroup bool // a threadgroup variable, else a buffer
-	// Read and Written are what the threads issue, UniqueRead and UniqueWritten what of
-	// it is different.
-	Read, Written, UniqueRead, UniqueWritten uint64
-}
-
-// Ratio is what is issued, divided by what is different: 1 is the least.
-func (b BufferTraffic) Ratio() float64 {
-	if b.UniqueRead+b.UniqueWritten == 0 {
-		return 0
-	}
-	return float64(b.Read+b.Written) / float64(b.UniqueRead+b.UniqueWritten)
-}
-
-// Traffic is what a launch moves and where its threads meet. It depends on what a compiler
-// makes of the shader: compare only figures of one compiler with equal flags.
-type Traffic struct {
-	Buffers []BufferTraffic
-	// Barriers counts those of threadgroups and simdgroups as often as they opened,
-	// SIMDOperations the SIMD functions of each simdgroup.
-	Barriers, SIMDOperations uint64
-	// Segments counts pieces of 32 bytes of device memory that an access of a
-	// simdgroup touches, BankConflicts the turns that accesses to threadgroup
-	// memory wait with 32 banks of 4 bytes.
-	Segments, BankConflicts uint64
-	ThreadgroupMemory       int // bytes of a group
-	Compiler, Flags         string
-}
-
 // A SanitizeReport is what Sanitize found.
 type SanitizeReport struct {
-	// OutsideMLX says why MLX's custom kernels cannot express the launch, so that Launch
-	// refuses it; it is empty if they can. The checker runs what Metal would.
-	OutsideMLX string
-	// Unchecked says why not all of the text was read for what Apple's compiler refuses about
-	// address spaces, such as that clang is missing; it is empty if it was.
-	Unchecked string
-	// Findings are in the order of their discovery, errors first.
-	Findings []Finding
+	*sanitizer.Report
 	// Outputs are those of the schedule in order, nil if it did not end.
 	Outputs []*mlxc.Array
-	// SameBits tells that the outputs of all schedules agreed to the last bit, and
-	// Difference, if not, where one first did not.
-	SameBits   bool
-	Difference string
-	Schedules  int // that ended
-	// Traffic is that of the schedule in order.
-	Traffic Traffic
-	// Duration is how long all schedules took, without compiling and starting.
-	Duration time.Duration
 }
 
-// Errors returns the findings that are errors.
-func (r *SanitizeReport) Errors() []Finding {
-	var list []Finding
-	for _, f := range r.Findings {
-		if f.Severity == SeverityError {
-			list = append(list, f)
+// Sanitize runs a launch under the checker, on the CPU whatever the current stream: see
+// [sanitizer.Kernel.Sanitize]. It evaluates the inputs.
+func (k *Kernel) Sanitize(ctx context.Context, l Launch, c sanitizer.Config, inputs ...*mlxc.Array) (*SanitizeReport, error) {
+	if err := k.checkArrays(l, inputs); err != nil {
+		return nil, err
+	}
+	fail := func(err error) (*SanitizeReport, error) { return nil, mlxc.NewError(k.name, err, inputs...) }
+	launch, arrays := l.described(), describedAll(inputs)
+	if err := k.sanitizer.Check(launch, arrays...); err == nil {
+		// The sanitizer writes MLX's text without MLX.
+		if err := k.checkText(l, launch, inputs, arrays); err != nil {
+			return fail(err)
 		}
 	}
-	return list
+	if err := mlxc.Eval(slices.AppendSeq(slices.Clone(inputs), maps.Values(l.InOut))...); err != nil {
+		return nil, err
+	}
+	var err error
+	for i, a := range inputs {
+		if arrays[i].Data, err = arrayBytes(a); err != nil {
+			return nil, err
+		}
+	}
+	for name, a := range l.InOut {
+		content := launch.InOut[name]
+		if content.Data, err = arrayBytes(a); err != nil {
+			return nil, err
+		}
+		launch.InOut[name] = content
+	}
+	report, err := k.sanitizer.Sanitize(ctx, launch, c, arrays...)
+	if err != nil {
+		return fail(err)
+	}
+	r := &SanitizeReport{Report: report}
+	for i, o := range report.Outputs {
+		r.Outputs = append(r.Outputs, arrayFromBytes(o.Data, l.Outputs[i]))
+	}
+	return r, nil
 }
 
-// Sanitize runs a launch under the checker, on the CPU whatever the current stream, in
-// a process of its own: a shader that crashes or never ends becomes a finding. It
-// evaluates the inputs. The text that runs is the one that MLX generates for the
-// launch, and clang, if there is one, reads it for address spaces as Apple's compiler would.
-// A launch that MLX cannot express runs too, and is marked (OutsideMLX).
-//
-// The error is for what could not be run at all: a shader that does not compile, no compiler
-// (ErrNoCompiler), a launch that does not fit the kernel.
-func (k *Kernel) Sanitize(ctx context.Context, l Launch, c SanitizeConfig, inputs ...*mlxc.Array) (*SanitizeReport, error) {
-	if c.Schedules <= 0 {
-		c.Schedules = 3
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = time.Minute
-	}
-	l = k.normalized(l)
-	if r := k.tooManyThreads(l); r != nil {
-		return r, nil
-	}
-	if err := k.checkLaunch(l, inputs); err != nil {
-		return nil, err
-	}
-	s, err := k.checkedLaunch(l, inputs)
+// checkText returns an error if MLX generates another text than the one that is checked.
+func (k *Kernel) checkText(l Launch, launch sanitizer.Launch, inputs []*mlxc.Array, arrays []sanitizer.Array) error {
+	text, err := k.sanitizer.MetalSource(launch, arrays...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	spaces, outside, err := k.addressSpaces(ctx, l, inputs, s.text)
+	generated, err := k.generate(k.normalized(l), inputs)
 	if err != nil {
-		return nil, mlxc.NewError(k.name, err, inputs...)
+		return err
 	}
-	r, err := s.run(ctx, c)
-	if err != nil {
-		return nil, err
+	if text != generated {
+		return fmt.Errorf("the sanitizer's text is not the one that MLX %s generates: its format is not that of the pinned version", mlxc.Version())
 	}
-	if reason := k.outsideMLX(l, inputs); reason != "" {
-		outside = append(outside, reason)
+	return nil
+}
+
+// arrayBytes reads an array's elements in row-major order.
+func arrayBytes(a *mlxc.Array) ([]byte, error) {
+	return mlxc.ToSlice[uint8](a.Reshape(a.Size()).View(mlxc.Uint8))
+}
+
+// arrayFromBytes makes an array of bytes in row-major order. A bool is what is not zero.
+func arrayFromBytes(data []byte, o mlxc.Output) *mlxc.Array {
+	bytes := mlxc.FromSlice(data)
+	if o.DType == mlxc.Bool {
+		return bytes.AsType(mlxc.Bool).Reshape(o.Shape...)
 	}
-	r.OutsideMLX, r.Unchecked = strings.Join(outside, "; "), spaces.unchecked
-	r.Findings = append(slices.Clone(spaces.findings), r.Findings...)
-	return r, nil
+	return bytes.View(o.DType).Reshape(o.Shape...)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -59,15 +60,15 @@ func launchBetweenSpaces() Launch {
 func TestSanitizeFindsAddressSpaces(t *testing.T) {
 	k := inline(t, betweenSpaces)
 	for range 2 { // the second time from what is known of the text
-		r, err := k.Sanitize(t.Context(), launchBetweenSpaces(), SanitizeConfig{})
+		r, err := k.Sanitize(t.Context(), launchBetweenSpaces(), sanitizer.Config{})
 		require.NoError(t, err)
 		if r.Unchecked != "" {
 			skip.Missing(t, skip.Clang, r.Unchecked)
 		}
 		require.Len(t, r.Findings, 1)
 		f := r.Findings[0]
-		require.Equal(t, FindingAddressSpace, f.Kind)
-		require.Equal(t, SeverityError, f.Severity)
+		require.Equal(t, sanitizer.FindingAddressSpace, f.Kind)
+		require.Equal(t, sanitizer.SeverityError, f.Severity)
 		require.Equal(t, "inline.metal:3", f.Site.String())
 		require.Contains(t, f.Message, "Apple's compiler refuses this: cannot initialize a variable of type 'device float *thread' with an lvalue of type 'threadgroup float *")
 		require.Empty(t, f.Schedule)
@@ -84,7 +85,7 @@ func TestSanitizeWithoutClang(t *testing.T) {
 	} {
 		t.Run(program, func(t *testing.T) {
 			withClang(t, program)
-			r, err := inline(t, betweenSpaces).Sanitize(t.Context(), launchBetweenSpaces(), SanitizeConfig{})
+			r, err := inline(t, betweenSpaces).Sanitize(t.Context(), launchBetweenSpaces(), sanitizer.Config{})
 			require.NoError(t, err)
 			require.Empty(t, r.Findings)
 			require.Contains(t, r.Unchecked, unchecked)
@@ -106,7 +107,7 @@ kernel void f(constant float* table [[buffer(0)]], constant float* other [[buffe
 	l := launchBetweenSpaces()
 	for more, want := range map[string]int{"": 0, "device const float* p = table;": 1} {
 		k := inline(t, fmt.Sprintf(text, more))
-		r, err := k.Sanitize(t.Context(), l, SanitizeConfig{Schedules: 1}, mlxc.Arange(mlxc.Float32, 0, 16, 1), mlxc.Arange(mlxc.Float32, 0, 7, 1))
+		r, err := k.Sanitize(t.Context(), l, sanitizer.Config{Schedules: 1}, mlxc.Arange(mlxc.Float32, 0, 16, 1), mlxc.Arange(mlxc.Float32, 0, 7, 1))
 		require.NoError(t, err)
 		if r.Unchecked != "" {
 			skip.Missing(t, skip.Clang, r.Unchecked)
@@ -124,7 +125,7 @@ kernel void f(constant float* table [[buffer(0)]], device float* y [[buffer(1)]]
   y[i] = p[0];
 }
 `)
-	r, err := k.Sanitize(t.Context(), launchBetweenSpaces(), SanitizeConfig{Schedules: 1}, mlxc.Arange(mlxc.Float32, 0, 16, 1))
+	r, err := k.Sanitize(t.Context(), launchBetweenSpaces(), sanitizer.Config{Schedules: 1}, mlxc.Arange(mlxc.Float32, 0, 16, 1))
 	require.NoError(t, err)
 	if r.Unchecked != "" {
 		skip.Missing(t, skip.Clang, r.Unchecked)
@@ -145,7 +146,7 @@ kernel void f(device const float* x [[buffer(0)]], constant uint* x_strides [[bu
 }
 `)
 	strides := mlxc.FromSlice([]uint32{2, 1})
-	r, err := k.Sanitize(t.Context(), launchBetweenSpaces(), SanitizeConfig{Schedules: 1}, mlxc.Arange(mlxc.Float32, 0, 32, 1), strides)
+	r, err := k.Sanitize(t.Context(), launchBetweenSpaces(), sanitizer.Config{Schedules: 1}, mlxc.Arange(mlxc.Float32, 0, 32, 1), strides)
 	require.NoError(t, err)
 	require.Empty(t, r.Findings)
 	require.Equal(t, "x_strides", r.Traffic.Buffers[1].Name)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -21,11 +22,11 @@ kernel void f(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]
 	x := mlxc.Arange(mlxc.Float32, 0, 64, 1)
 	r, err := k.Sanitize(t.Context(), Launch{
 		Grid: [3]int{64}, Threadgroup: [3]int{64}, Outputs: []mlxc.Output{{Shape: []int{64}, DType: mlxc.Float32}},
-	}, SanitizeConfig{}, x)
+	}, sanitizer.Config{}, x)
 	require.NoError(t, err)
 	require.Len(t, r.Findings, 1)
 	f := r.Findings[0]
-	require.Equal(t, FindingRace, f.Kind)
+	require.Equal(t, sanitizer.FindingRace, f.Kind)
 	require.Equal(t, "tile", f.Buffer)
 	require.ElementsMatch(t, []int{5, 6}, []int{f.Site.Line, f.Other.Line})
 	require.Contains(t, f.Message, "put threadgroup_barrier(mem_flags::mem_threadgroup) between them")
@@ -43,7 +44,7 @@ kernel void f(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]])
 		l := Launch{Grid: [3]int{1}, Outputs: []mlxc.Output{{Shape: shape, DType: mlxc.Float32}}}
 		for range 2 {
 			require.ErrorContains(t, k.Launch(l)[0].Err(), want)
-			_, err := k.Sanitize(t.Context(), l, SanitizeConfig{})
+			_, err := k.Sanitize(t.Context(), l, sanitizer.Config{})
 			require.ErrorContains(t, err, want)
 			l.InitValue = &zero
 		}
@@ -61,8 +62,13 @@ kernel void f(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]])
 		s := oneLaunch(t, "grid=8 threadgroup=8 y="+output+":float32[16]\n")
 		l, inputs, err := s.Arguments(k, 1)
 		require.NoError(t, err)
-		r, err := k.Sanitize(t.Context(), l, SanitizeConfig{Schedules: 1}, inputs...)
+		r, err := k.Sanitize(t.Context(), l, sanitizer.Config{Schedules: 1}, inputs...)
 		require.NoError(t, err)
 		require.Len(t, r.Findings, want)
 	}
+}
+
+// The texts that the sanitizer writes are those of the pinned MLX.
+func TestSanitizerIsOfThePinnedMLX(t *testing.T) {
+	require.Equal(t, mlxc.Version(), sanitizer.MLXVersion)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -140,7 +141,7 @@ type mutationTrial struct {
 
 type original struct {
 	want   [][]float32
-	config customkernels.SanitizeConfig // for a mutant
+	config sanitizer.Config // for a mutant
 }
 
 // mutationFiles are the files whose launches a file's mutants are tried in: for a header, some

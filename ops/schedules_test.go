@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -40,7 +40,7 @@ func TestKernelsUnderSchedules(t *testing.T) {
 		}
 		t.Run(fmt.Sprint(l.Name(), l.Launch.Threadgroup), func(t *testing.T) {
 			t.Parallel() // compiling takes most of it
-			r, err := l.Kernel.Sanitize(t.Context(), l.Launch, customkernels.SanitizeConfig{
+			r, err := l.Kernel.Sanitize(t.Context(), l.Launch, sanitizer.Config{
 				Schedules: schedules, Seed: 1, Timeout: 10 * time.Minute,
 			}, l.Inputs()...)
 			require.NoError(t, err)

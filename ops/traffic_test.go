@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -144,7 +145,7 @@ func measureTraffic(t *testing.T, c trafficCase, dtype mlxc.DType, table *traffi
 		if c.model != nil {
 			compulsory, again = c.model(k.Name(), l, dtype.Size())
 		}
-		r, err := k.Sanitize(t.Context(), l, customkernels.SanitizeConfig{Schedules: 1, Timeout: 5 * time.Minute}, inputs...)
+		r, err := k.Sanitize(t.Context(), l, sanitizer.Config{Schedules: 1, Timeout: 5 * time.Minute}, inputs...)
 		require.NoError(t, err)
 		require.Empty(t, r.Findings)
 		row.conflicts += r.Traffic.BankConflicts

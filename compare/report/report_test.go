@@ -17,6 +17,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/outfile"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -140,7 +142,7 @@ func TestWriteFileIntoWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	link, target, pipe := filepath.Join(dir, "link"), filepath.Join(dir, "target"), filepath.Join(dir, "pipe")
 	require.NoError(t, os.Symlink("target", link))
-	require.NoError(t, Writable(link))
+	require.NoError(t, outfile.Writable(link))
 	require.NoError(t, os.WriteFile(target, bytes.Repeat([]byte("x"), 1<<16), 0o644))
 	require.NoError(t, sample().WriteFile(link))
 	info, err := os.Lstat(link)
@@ -156,7 +158,7 @@ func TestWriteFileIntoWhatIsNoFile(t *testing.T) {
 		return
 	}
 	require.NoError(t, exec.Command("mkfifo", pipe).Run())
-	require.NoError(t, Writable(pipe), "and it does not wait for a reader")
+	require.NoError(t, outfile.Writable(pipe), "and it does not wait for a reader")
 	read := make(chan error)
 	go func() {
 		f, err := os.Open(pipe)
@@ -177,20 +179,20 @@ func TestWriteFileIntoWhatIsNoFile(t *testing.T) {
 func TestWritable(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "report.json")
-	require.NoError(t, Writable(file))
+	require.NoError(t, outfile.Writable(file))
 	require.NoFileExists(t, file)
 	require.NoError(t, os.WriteFile(file, []byte("before"), 0o644))
-	require.NoError(t, Writable(file))
+	require.NoError(t, outfile.Writable(file))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "before", string(text))
 	requireOnly(t, dir, "report.json")
 
-	require.EqualError(t, Writable(dir), dir+" is a folder: name a file")
+	require.EqualError(t, outfile.Writable(dir), dir+" is a folder: name a file")
 	missing := filepath.Join(dir, "missing", "report.json")
-	require.ErrorContains(t, Writable(missing), missing+" cannot be written: open "+filepath.Dir(missing))
-	require.ErrorContains(t, Writable(filepath.Join(file, "report.json")), "cannot be written")
-	require.ErrorContains(t, Writable(filepath.Join(dir, strings.Repeat("x", 300))), "cannot be written")
+	require.ErrorContains(t, outfile.Writable(missing), missing+" cannot be written: open "+filepath.Dir(missing))
+	require.ErrorContains(t, outfile.Writable(filepath.Join(file, "report.json")), "cannot be written")
+	require.ErrorContains(t, outfile.Writable(filepath.Join(dir, strings.Repeat("x", 300))), "cannot be written")
 }
 
 func requireOnly(t *testing.T, dir, name string) {

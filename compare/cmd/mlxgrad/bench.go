@@ -12,6 +12,8 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/internal/metalsan"
+	"github.com/mlxgrad/mlxgrad/internal/outfile"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -60,13 +62,13 @@ func (c *benchCommand) Validate() error {
 		return fmt.Errorf("--repeat must be at least 1, not %d", c.Repeat)
 	}
 	var err error
-	if c.pattern, err = patternOf("--shape", c.Shape); err != nil {
+	if c.pattern, err = metalsan.Pattern("--shape", c.Shape); err != nil {
 		return err
 	}
 	for _, file := range []struct{ flag, path string }{
 		{"--json", c.JSON}, {"--csv", c.CSV}, {"--benchstat", c.Benchstat}, {"--plot", c.Plot},
 	} {
-		if err := checkFileOf(file.flag, file.path); err != nil {
+		if err := metalsan.CheckOutput(file.flag, file.path); err != nil {
 			return err
 		}
 	}
@@ -78,7 +80,7 @@ func (c *benchCommand) Run(w io.Writer, k *kong.Context) error {
 	if err := checkMLX(); err != nil {
 		return err
 	}
-	ctx, stop := untilSignal()
+	ctx, stop := metalsan.UntilSignal()
 	defer stop()
 
 	r := compare.Bench(ctx, c.ops(), compare.BenchOptions{
@@ -97,9 +99,9 @@ func (c *benchCommand) Run(w io.Writer, k *kong.Context) error {
 	case err != nil:
 		return err
 	case r.Incomplete:
-		return errInterrupted
+		return metalsan.ErrInterrupted
 	case !r.Succeeded():
-		return errFailed
+		return metalsan.ErrFailed
 	}
 	return nil
 }
@@ -111,7 +113,7 @@ func (c *benchCommand) writeFiles(r *report.Bench) (err error) {
 		write func(io.Writer) error
 	}{{c.JSON, r.Encode}, {c.CSV, r.WriteCSV}, {c.Benchstat, r.WriteBenchstat}, {c.Plot, r.WritePlot}} {
 		if file.path != "" {
-			err = errors.Join(err, report.WriteFile(file.path, file.write))
+			err = errors.Join(err, outfile.Write(file.path, file.write))
 		}
 	}
 	return err
@@ -121,8 +123,8 @@ func (c *benchCommand) writeFiles(r *report.Bench) (err error) {
 // lost if this process ends. Errors are told when all is written.
 func (c *benchCommand) keep(r *report.Bench) {
 	for path, write := range map[string]func(io.Writer) error{c.JSON: r.Encode, c.CSV: r.WriteCSV} {
-		if path != "" && report.Replaceable(path) {
-			_ = report.WriteFile(path, write)
+		if path != "" && outfile.Replaceable(path) {
+			_ = outfile.Write(path, write)
 		}
 	}
 }

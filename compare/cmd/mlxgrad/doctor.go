@@ -13,6 +13,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/internal/library"
+	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -62,7 +63,7 @@ func printFindings(w io.Writer, findings []finding) error {
 		}
 	}
 	if failed {
-		return errFailed
+		return metalsan.ErrFailed
 	}
 	return nil
 }

@@ -16,26 +16,15 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"regexp"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/mlxgrad/mlxgrad/internal/memorylimit"
+	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 	"github.com/mlxgrad/mlxgrad/mlxc"
-)
-
-const (
-	exitOK          = 0
-	exitFailure     = 1
-	exitUsage       = 2
-	exitInterrupted = 130 // 128 and the number of SIGINT, as shells have it.
 )
 
 func main() {
@@ -53,9 +42,6 @@ type commandLine struct {
 	Version  versionCommand  `cmd:"" help:"Print the versions of this command, MLX and mlx-c."`
 }
 
-// errFailed is the error of a command that has said on its output what failed.
-var errFailed = errors.New("failed")
-
 // checkMLX says what to do if MLX cannot be used.
 func checkMLX() error {
 	if err := mlxc.Check(); err != nil {
@@ -64,60 +50,14 @@ func checkMLX() error {
 	return nil
 }
 
-// untilSignal is a context that the first signal ends, and with it the run after what it is at. The
-// second one ends the process.
-func untilSignal() (ctx context.Context, stop context.CancelFunc) {
-	ctx, stop = signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
-}
-
-// patternOf compiles a flag's regular expression; nil if there is none.
-func patternOf(flag, text string) (*regexp.Regexp, error) {
-	if text == "" {
-		return nil, nil
-	}
-	pattern, err := regexp.Compile(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	return pattern, nil
-}
-
-// errInterrupted is the error of a command that a signal ended.
-var errInterrupted = errors.New("interrupted")
-
 // run runs the command and returns its exit code. A request for help ends the process.
 func run(args []string, stdout, stderr io.Writer) int {
-	parser, err := kong.New(&commandLine{},
-		kong.Name("mlxgrad"),
-		kong.Description("Gradients of MLX, held against MLX's own and against a float64 oracle, and Metal kernels, checked on any machine."),
-		kong.Writers(stdout, stderr),
-		kong.BindTo(stdout, (*io.Writer)(nil)),
-		kong.Bind(streams{stdout, stderr}),
-		kong.Vars{"ops": opNames(), "benchOps": benchOpNames()},
-	)
-	if err != nil {
-		panic(err) // The grammar is wrong, which every test of this command would show.
-	}
-	ctx, err := parser.Parse(args)
-	if err != nil {
-		fmt.Fprintf(stderr, "mlxgrad: %v\nRun \"mlxgrad --help\" for usage.\n", err)
-		return exitUsage
-	}
 	if err := memorylimit.FromEnvironment(); err != nil {
 		fmt.Fprintf(stderr, "mlxgrad: %v\n", err)
-		return exitUsage
+		return metalsan.ExitUsage
 	}
-	switch err := ctx.Run(); {
-	case err == nil:
-		return exitOK
-	case errors.Is(err, errInterrupted):
-		return exitInterrupted
-	case errors.Is(err, errFailed):
-		return exitFailure
-	default:
-		fmt.Fprintf(stderr, "mlxgrad: %v\n", err)
-		return exitFailure
-	}
+	return metalsan.Main("mlxgrad",
+		"Gradients of MLX, held against MLX's own and against a float64 oracle, and Metal kernels, checked on any machine.",
+		&commandLine{Sanitize: sanitizeCommand{metalsan.Command{Program: "mlxgrad sanitize", Own: shippedSanitizeLaunches}}}, args, stdout, stderr,
+		kong.Vars{"ops": opNames(), "benchOps": benchOpNames(), "withoutFiles": " Without any, the kernels of this project."})
 }

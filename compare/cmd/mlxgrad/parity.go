@@ -13,6 +13,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -50,10 +51,10 @@ func (c *parityCommand) Validate() error {
 		return fmt.Errorf("--repeat must be at least 1, not %d", c.Repeat)
 	}
 	var err error
-	if c.pattern, err = patternOf("--case", c.Case); err != nil {
+	if c.pattern, err = metalsan.Pattern("--case", c.Case); err != nil {
 		return err
 	}
-	return checkFileOf("--json", c.JSON)
+	return metalsan.CheckOutput("--json", c.JSON)
 }
 
 // Run compares, and reports on w and in the JSON file.
@@ -61,7 +62,7 @@ func (c *parityCommand) Run(w io.Writer, k *kong.Context) error {
 	if err := checkMLX(); err != nil {
 		return err
 	}
-	ctx, stop := untilSignal()
+	ctx, stop := metalsan.UntilSignal()
 	defer stop()
 
 	ops, dtypes := c.ops(), chosenDTypes(c.DType)
@@ -85,9 +86,9 @@ func (c *parityCommand) Run(w io.Writer, k *kong.Context) error {
 	case err != nil:
 		return err
 	case r.Incomplete:
-		return errInterrupted
+		return metalsan.ErrInterrupted
 	case !r.Succeeded():
-		return errFailed
+		return metalsan.ErrFailed
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
@@ -31,41 +32,47 @@ func (c *sourceCommand) Validate() error {
 	if c.Launch < 1 {
 		return fmt.Errorf("--launch must be at least 1, not %d", c.Launch)
 	}
-	return checkFile(c.File)
+	return metalsan.CheckShader(c.File)
 }
 
 // Run prints the text on w.
 func (c *sourceCommand) Run(w io.Writer) error {
-	if err := checkMLX(); err != nil {
-		return err
+	if c.File == "" {
+		if err := checkMLX(); err != nil {
+			return err
+		}
 	}
 	l, err := c.find()
 	if err != nil {
 		return err
 	}
-	text, err := l.kernel.MetalSource(l.launch, l.inputs()...)
+	text, err := l.Source()
 	if err != nil {
-		return errors.New(message(err))
+		return err
 	}
 	_, err = fmt.Fprintln(w, strings.TrimRight(text, "\n"))
 	return err
 }
 
 // find finds the launch that was asked for.
-func (c *sourceCommand) find() (kernelLaunch, error) {
-	var chosen chosenLaunches
+func (c *sourceCommand) find() (metalsan.Launch, error) {
+	var chosen metalsan.Chosen
+	var all []shippedLaunch
 	if c.File == "" {
-		chosen.list = shippedLaunches(ops.TypicalCases)
-	} else if chosen.add(c.File, c.Include, 1); len(chosen.failed) > 0 {
-		return kernelLaunch{}, errors.New(chosen.failed[0].File + ": " + chosen.failed[0].Error)
+		all = shippedLaunches(ops.TypicalCases)
+	} else if chosen.Add(c.File, c.Include, 1); len(chosen.Failed) > 0 {
+		return metalsan.Launch{}, errors.New(chosen.Failed[0].File + ": " + chosen.Failed[0].Error)
+	}
+	for _, l := range chosen.List {
+		all = append(all, shippedLaunch{Launch: l})
 	}
 	var names, others []string
-	var found []kernelLaunch
-	for _, l := range chosen.list {
-		if !slices.Contains(names, l.kernel.Name()) {
-			names = append(names, l.kernel.Name())
+	var found []metalsan.Launch
+	for _, l := range all {
+		if !slices.Contains(names, l.Kernel) {
+			names = append(names, l.Kernel)
 		}
-		if l.kernel.Name() != c.Kernel {
+		if l.Kernel != c.Kernel {
 			continue
 		}
 		if c.File == "" && (l.dtype.String() != c.DType || l.device != c.Device) {
@@ -74,17 +81,17 @@ func (c *sourceCommand) find() (kernelLaunch, error) {
 			}
 			continue
 		}
-		found = append(found, l)
+		found = append(found, l.Launch)
 	}
 	switch {
 	case len(found) >= c.Launch:
 		return found[c.Launch-1], nil
 	case len(others) > 0 && len(found) == 0:
-		return kernelLaunch{}, fmt.Errorf("%s has no launch of its own for %s on %s: use --device %s", c.Kernel, c.DType, c.Device, strings.Join(others, " or "))
+		return metalsan.Launch{}, fmt.Errorf("%s has no launch of its own for %s on %s: use --device %s", c.Kernel, c.DType, c.Device, strings.Join(others, " or "))
 	case len(found) > 0:
-		return kernelLaunch{}, fmt.Errorf("%s has %s: --launch is at most that", c.Kernel, count(len(found), "launch description"))
-	case slices.Contains(chosen.without, c.File+": "+c.Kernel):
-		return kernelLaunch{}, fmt.Errorf("%s: %s has no launch description: docs/sanitize.md says how to write one", c.File, c.Kernel)
+		return metalsan.Launch{}, fmt.Errorf("%s has %s: --launch is at most that", c.Kernel, metalsan.Count(len(found), "launch description"))
+	case slices.Contains(chosen.Without, c.File+": "+c.Kernel):
+		return metalsan.Launch{}, fmt.Errorf("%s: %s has no launch description: docs/sanitize.md says how to write one", c.File, c.Kernel)
 	}
-	return kernelLaunch{}, fmt.Errorf("there is no kernel %s: there are %s", c.Kernel, strings.Join(names, ", "))
+	return metalsan.Launch{}, fmt.Errorf("there is no kernel %s: there are %s", c.Kernel, strings.Join(names, ", "))
 }

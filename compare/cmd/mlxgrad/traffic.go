@@ -10,14 +10,14 @@ import (
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
 
-	"github.com/mlxgrad/mlxgrad/customkernels"
-	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
 // trafficCommand is "mlxgrad traffic".
 type trafficCommand struct {
-	launchFlags
+	metalsan.Flags
 	Timeout time.Duration `help:"How long a launch may take (default: ${default})." default:"1m" placeholder:"TIME"`
 	JSON    string        `name:"json" help:"Also write the report as JSON to this file, or with - to standard output, and the text to standard error." placeholder:"FILE"`
 }
@@ -37,12 +37,12 @@ flags. They are counts, not times.`
 // Validate finds what is wrong with the flags before anything runs.
 func (c *trafficCommand) Validate() error {
 	if c.Timeout <= 0 {
-		return fmt.Errorf("--timeout must be more than nothing, not %v", c.Timeout)
+		return fmt.Errorf("--timeout must be positive, not %v", c.Timeout)
 	}
-	if err := c.validate(); err != nil {
+	if err := c.Check(); err != nil {
 		return err
 	}
-	return checkFileOf("--json", c.JSON)
+	return metalsan.CheckOutput("--json", c.JSON)
 }
 
 // trafficReport is the JSON that "mlxgrad traffic" writes.
@@ -52,9 +52,9 @@ type trafficReport struct {
 	Flags      string `json:"flags"`
 	Incomplete bool   `json:"incomplete"` // The run was interrupted.
 	// WithoutLaunch are kernels of the files that no launch description is of.
-	WithoutLaunch []string        `json:"without_launch"`
-	FailedFiles   []failedFile    `json:"failed_files"`
-	Launches      []launchTraffic `json:"launches"`
+	WithoutLaunch []string              `json:"without_launch"`
+	FailedFiles   []metalsan.FailedFile `json:"failed_files"`
+	Launches      []launchTraffic       `json:"launches"`
 }
 
 // launchTraffic is what one launch moves.
@@ -83,26 +83,26 @@ type bufferTraffic struct {
 }
 
 // Run counts, and reports as text and in the JSON file.
-func (c *trafficCommand) Run(s streams) error {
-	if err := checkMLX(); err != nil {
-		return err
+func (c *trafficCommand) Run(s metalsan.Streams) error {
+	if len(c.Files) == 0 {
+		if err := checkMLX(); err != nil {
+			return err
+		}
 	}
-	ctx, stop := untilSignal()
+	ctx, stop := metalsan.UntilSignal()
 	defer stop()
-	chosen := c.launches(ops.TypicalCases)
+	chosen := c.Launches(func() []metalsan.Launch { return launchesOf(ops.TypicalCases) })
 	r := &trafficReport{
-		MLX: mlxc.Version(), WithoutLaunch: append([]string{}, chosen.without...),
-		FailedFiles: append([]failedFile{}, chosen.failed...), Launches: []launchTraffic{},
+		MLX: sanitizer.MLXVersion, WithoutLaunch: append([]string{}, chosen.Without...),
+		FailedFiles: append([]metalsan.FailedFile{}, chosen.Failed...), Launches: []launchTraffic{},
 	}
-	out := &printer{w: s.text(c.JSON)}
-	for _, f := range chosen.failed {
-		out.print(f.String())
+	out := s.Text(c.JSON)
+	for _, f := range chosen.Failed {
+		out.Print(f.String())
 	}
-	failed := len(chosen.failed) > 0
-	for _, l := range chosen.list {
-		report, err := l.kernel.Sanitize(ctx, l.launch, customkernels.SanitizeConfig{
-			Schedules: 1, Seed: c.Seed, Timeout: c.Timeout,
-		}, l.inputs()...)
+	failed := len(chosen.Failed) > 0
+	for _, l := range chosen.List {
+		report, err := l.Sanitize(ctx, sanitizer.Config{Schedules: 1, Seed: c.Seed, Timeout: c.Timeout})
 		if r.Incomplete = ctx.Err() != nil; r.Incomplete {
 			break
 		}
@@ -112,27 +112,27 @@ func (c *trafficCommand) Run(s streams) error {
 			r.Compiler, r.Flags = report.Traffic.Compiler, report.Traffic.Flags
 		}
 		r.Launches = append(r.Launches, t)
-		out.print(t.String())
+		out.Print(t.String())
 	}
-	out.print(r.summary())
-	if err := s.writeJSON(c.JSON, r); err != nil {
+	out.Print(r.summary())
+	if err := s.WriteJSON(c.JSON, r); err != nil {
 		return err
 	}
 	switch {
-	case out.err != nil:
-		return fmt.Errorf("printing the report: %w", out.err)
+	case out.Err() != nil:
+		return out.Err()
 	case r.Incomplete:
-		return errInterrupted
-	case len(chosen.list) == 0 || failed:
-		return errFailed
+		return metalsan.ErrInterrupted
+	case len(chosen.List) == 0 || failed:
+		return metalsan.ErrFailed
 	}
 	return nil
 }
 
-func newLaunchTraffic(l kernelLaunch, report *customkernels.SanitizeReport, err error) launchTraffic {
-	t := launchTraffic{Kernel: l.kernel.Name(), File: l.file, Launch: l.label, Buffers: []bufferTraffic{}}
+func newLaunchTraffic(l metalsan.Launch, report *sanitizer.Report, err error) launchTraffic {
+	t := launchTraffic{Kernel: l.Kernel, File: l.File, Launch: l.Label, Buffers: []bufferTraffic{}}
 	if err != nil {
-		t.Error = message(err)
+		t.Error = err.Error()
 		return t
 	}
 	// What goes wrong on the way leaves counts that mean nothing.
@@ -184,7 +184,7 @@ func (l launchTraffic) String() string {
 // summary is the end of the page: what was left out, and what compiled the rest.
 func (r *trafficReport) summary() string {
 	var text strings.Builder
-	text.WriteString(leftOut("counted", r.WithoutLaunch, r.Incomplete, len(r.Launches)))
+	text.WriteString(metalsan.LeftOut("counted", r.WithoutLaunch, r.Incomplete, len(r.Launches)))
 	if r.Compiler != "" {
 		fmt.Fprintf(&text, "bytes, as compiled by %s with %s\n", r.Compiler, r.Flags)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/executor"
 )
 
 // The cost of a schedule under the checker and of the same launch in fast mode, on one
@@ -35,14 +35,14 @@ func BenchmarkRMSNormLike(b *testing.B) {
 
 	b.Run("fast", func(b *testing.B) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-		l, err := host.Compile(b.Context(), source)
+		l, err := executor.Compile(b.Context(), source)
 		require.NoError(b, err)
-		buffer := func(v []float32) host.Buffer {
-			return host.Buffer{Data: unsafe.Pointer(&v[0]), Shape: []int{len(v)}}
+		buffer := func(v []float32) executor.Buffer {
+			return executor.Buffer{Data: unsafe.Pointer(&v[0]), Shape: []int{len(v)}}
 		}
-		in := []host.Buffer{buffer(x), buffer(w), buffer(g), {Data: unsafe.Pointer(&dims[0]), Shape: []int{2}}}
+		in := []executor.Buffer{buffer(x), buffer(w), buffer(g), {Data: unsafe.Pointer(&dims[0]), Shape: []int{2}}}
 		for b.Loop() {
-			require.NoError(b, l.Run(grid, threadgroup, make([]host.Metadata, 4), in, []host.Buffer{buffer(dx), buffer(dw)}))
+			require.NoError(b, l.Run(grid, threadgroup, make([]executor.Metadata, 4), in, []executor.Buffer{buffer(dx), buffer(dw)}))
 		}
 	})
 	b.Run("checked", func(b *testing.B) {

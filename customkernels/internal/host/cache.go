@@ -40,20 +40,25 @@ var metalHeaders = strings.Fields(`metal_stdlib metal_math metal_simdgroup metal
 	metal_limits metal_type_traits metal_relational metal_pack metal_uniform metal_array
 	metal_config metal_extended_vector metal_matrix metal_logging metal_quadgroup simd/simd.h`)
 
+// A Cache compiles kernels and loads their libraries, each once in a process. L is a loaded library.
+// Other processes find the compiled libraries on disk.
+type Cache[L any] struct {
+	// Load loads a library from a file.
+	Load func(path string) (L, error)
+
+	mu      sync.Mutex
+	loaded  map[string]L
+	flights map[string]*flight[L]
+}
+
 // A flight is a compilation that several callers wait for.
-type flight struct {
+type flight[L any] struct {
 	done    chan struct{}
-	library *Library
+	library L
 	err     error
 	waiting int
 	cancel  context.CancelCauseFunc
 }
-
-var (
-	mu      sync.Mutex
-	loaded  = map[string]*Library{}
-	flights = map[string]*flight{}
-)
 
 // Compile returns the library of a kernel: source is a translation unit that
 // includes "metal_host.h" and defines mlxg_invoke and mlxgrad_entry. It comes
@@ -62,60 +67,65 @@ var (
 // Callers with the same source share one compilation, which is interrupted
 // when the contexts of all of them have ended. The errors are a *CompileError
 // when the kernel is refused and ErrNoCompiler when there is no compiler.
-func Compile(ctx context.Context, source string) (*Library, error) {
-	c, err := findCompiler()
+func (cache *Cache[L]) Compile(ctx context.Context, source string) (L, error) {
+	t, err := FindToolchain()
 	if err != nil {
-		return nil, err
+		var none L
+		return none, err
 	}
-	return c.library(ctx, source)
+	return cache.CompileWith(ctx, t, source)
 }
 
-// library is Compile with a compiler given.
-func (c *compiler) library(ctx context.Context, source string) (*Library, error) {
-	key := cacheKey(c, source)
+// CompileWith is Compile with a given compiler.
+func (cache *Cache[L]) CompileWith(ctx context.Context, t *Toolchain, source string) (L, error) {
+	key := cacheKey(t.c, source)
 
-	mu.Lock()
-	if l := loaded[key]; l != nil {
-		mu.Unlock()
+	cache.mu.Lock()
+	if l, ok := cache.loaded[key]; ok {
+		cache.mu.Unlock()
 		return l, nil
 	}
-	f := flights[key]
+	f := cache.flights[key]
 	if f == nil {
 		work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-		f = &flight{done: make(chan struct{}), cancel: cancel}
-		flights[key] = f
+		f = &flight[L]{done: make(chan struct{}), cancel: cancel}
+		if cache.flights == nil {
+			cache.loaded, cache.flights = map[string]L{}, map[string]*flight[L]{}
+		}
+		cache.flights[key] = f
 		go func() {
-			l, err := obtain(work, c, key, source)
-			mu.Lock()
+			l, err := cache.obtain(work, t.c, key, source)
+			cache.mu.Lock()
 			f.library, f.err = l, err
 			if err == nil {
-				loaded[key] = l
+				cache.loaded[key] = l
 			}
-			if flights[key] == f {
-				delete(flights, key)
+			if cache.flights[key] == f {
+				delete(cache.flights, key)
 			}
-			mu.Unlock()
+			cache.mu.Unlock()
 			close(f.done)
 			cancel(nil)
 		}()
 	}
 	f.waiting++
-	mu.Unlock()
+	cache.mu.Unlock()
 
 	select {
 	case <-f.done:
 		return f.library, f.err
 	case <-ctx.Done():
-		mu.Lock()
-		defer mu.Unlock()
+		cache.mu.Lock()
+		defer cache.mu.Unlock()
 		if f.waiting--; f.waiting == 0 {
 			f.cancel(context.Cause(ctx))
 			// The next caller starts afresh.
-			if flights[key] == f {
-				delete(flights, key)
+			if cache.flights[key] == f {
+				delete(cache.flights, key)
 			}
 		}
-		return nil, fmt.Errorf("host: compiling kernel %s: %w", kernelName(source), context.Cause(ctx))
+		var none L
+		return none, fmt.Errorf("host: compiling kernel %s: %w", kernelName(source), context.Cause(ctx))
 	}
 }
 
@@ -132,20 +142,19 @@ func cacheKey(c *compiler, source string) string {
 }
 
 // obtain loads the library from the cache on disk, filling it first if need be.
-func obtain(ctx context.Context, c *compiler, key, source string) (*Library, error) {
+func (cache *Cache[L]) obtain(ctx context.Context, c *compiler, key, source string) (l L, err error) {
 	dirs, _ := folders()
 	for _, dir := range dirs {
-		if l, err := loadCached(dir, key); err == nil {
+		if l, err := cache.loadCached(dir, key); err == nil {
 			return l, nil
 		}
 	}
-	var l *Library
-	err := InCache(func(dir string) error {
+	err = InCache(func(dir string) error {
 		err := fill(ctx, c, dir, key, source)
 		if err != nil {
 			return err
 		}
-		if l, err = loadCached(dir, key); err != nil {
+		if l, err = cache.loadCached(dir, key); err != nil {
 			return fmt.Errorf("host: kernel %s: loading the compiled library: %w", kernelName(source), err)
 		}
 		return nil
@@ -153,12 +162,13 @@ func obtain(ctx context.Context, c *compiler, key, source string) (*Library, err
 	return l, err
 }
 
-func loadCached(dir, key string) (*Library, error) {
+func (cache *Cache[L]) loadCached(dir, key string) (L, error) {
 	path, err := find(dir, key, ".so")
 	if err != nil {
-		return nil, err
+		var none L
+		return none, err
 	}
-	return load(path)
+	return cache.Load(path)
 }
 
 // fill compiles source and puts the library into dir, a folder of the cache.

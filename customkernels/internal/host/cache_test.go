@@ -34,7 +34,7 @@ func TestNoCompiler(t *testing.T) {
 	require.ErrorIs(t, Available(), ErrNoCompiler)
 	require.ErrorContains(t, Available(), "install g++")
 	require.Empty(t, CompilerInfo())
-	_, err := Compile(t.Context(), source(t, "copy"))
+	_, err := cache.Compile(t.Context(), source(t, "copy"))
 	require.ErrorIs(t, err, ErrNoCompiler)
 	t.Setenv("CXX", "no-such-compiler")
 	require.ErrorIs(t, Available(), ErrNoCompiler)
@@ -57,7 +57,7 @@ func TestCache(t *testing.T) {
 	require.NoError(t, err)
 	dead := *c
 	dead.path = "/nonexistent"
-	_, err = obtain(t.Context(), &dead, cacheKey(c, text), text)
+	_, err = cache.obtain(t.Context(), &dead, cacheKey(c, text), text)
 	require.NoError(t, err)
 
 	// An entry that is not whole is replaced.
@@ -72,7 +72,7 @@ func TestCache(t *testing.T) {
 	} {
 		require.NoError(t, do(), name)
 		forget()
-		l, err := Compile(t.Context(), text)
+		l, err := cache.Compile(t.Context(), text)
 		require.NoError(t, err, name)
 		works(t, l)
 	}
@@ -91,7 +91,7 @@ func TestKeyOfAnotherKernel(t *testing.T) {
 	key, err := os.ReadFile(keyFile(dir, cacheKey(c.compiler, another)))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(keyFile(dir, cacheKey(c.compiler, text)), key, 0o600))
-	_, err = loadCached(dir, cacheKey(c.compiler, text))
+	_, err = cache.loadCached(dir, cacheKey(c.compiler, text))
 	require.Error(t, err)
 	require.Equal(t, 2, c.starts(t, "kernel"))
 	forget()
@@ -99,7 +99,7 @@ func TestKeyOfAnotherKernel(t *testing.T) {
 	require.NoError(t, err)
 	works(t, l)
 	require.Equal(t, 3, c.starts(t, "kernel"))
-	_, err = loadCached(dir, cacheKey(c.compiler, text))
+	_, err = cache.loadCached(dir, cacheKey(c.compiler, text))
 	require.NoError(t, err)
 }
 
@@ -121,10 +121,10 @@ func TestCorruptLibrary(t *testing.T) {
 		require.NoError(t, fill(t.Context(), c, dir, key, text))
 		path, content := takeLibrary(t, dir)
 		require.NoError(t, os.WriteFile(path, damage(path, content), 0o600))
-		_, err = loadCached(dir, key)
+		_, err = cache.loadCached(dir, key)
 		require.ErrorIs(t, err, errDamaged)
 		forget()
-		l, err := Compile(t.Context(), text)
+		l, err := cache.Compile(t.Context(), text)
 		require.NoError(t, err)
 		works(t, l)
 		for _, path := range files(t, dir, "*.so") {
@@ -185,31 +185,31 @@ func TestSharedCompilation(t *testing.T) {
 
 	impatient, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	libraries, errs := make([]*Library, 8), make([]error, 8)
-	for i := range libraries {
+	compiled, errs := make([]*library, 8), make([]error, 8)
+	for i := range compiled {
 		ctx := t.Context()
 		if i == 0 {
 			ctx = impatient
 		}
-		wg.Go(func() { libraries[i], errs[i] = slow.library(ctx, text) })
+		wg.Go(func() { compiled[i], errs[i] = slow.library(ctx, text) })
 	}
 	waiting := func() int {
-		mu.Lock()
-		defer mu.Unlock()
-		if f := flights[cacheKey(slow.compiler, text)]; f != nil {
+		cache.mu.Lock()
+		defer cache.mu.Unlock()
+		if f := cache.flights[cacheKey(slow.compiler, text)]; f != nil {
 			return f.waiting
 		}
 		return 0
 	}
-	eventually(t, func() bool { return waiting() == len(libraries) })
+	eventually(t, func() bool { return waiting() == len(compiled) })
 	cancel()
-	eventually(t, func() bool { return waiting() == len(libraries)-1 })
+	eventually(t, func() bool { return waiting() == len(compiled)-1 })
 	require.NoError(t, os.WriteFile(gate, []byte("go\n"), 0)) // blocks until the compiler reads
 	wg.Wait()
 	require.ErrorIs(t, errs[0], context.Canceled)
-	for i := range libraries[1:] {
+	for i := range compiled[1:] {
 		require.NoError(t, errs[1+i])
-		require.Same(t, libraries[1], libraries[1+i])
+		require.Same(t, compiled[1], compiled[1+i])
 	}
 	require.Equal(t, before+1, slow.starts(t, "kernel"), "compiled once")
 
@@ -220,9 +220,9 @@ func TestSharedCompilation(t *testing.T) {
 	cancel()
 	wg.Wait()
 	require.ErrorIs(t, err, context.Canceled)
-	mu.Lock()
-	require.Empty(t, flights)
-	mu.Unlock()
+	cache.mu.Lock()
+	require.Empty(t, cache.flights)
+	cache.mu.Unlock()
 	// The compiler and its folder go away.
 	eventually(t, func() bool { return len(files(t, dir, "compile-*")) == 0 })
 	l, err := slow.library(t.Context(), text)
@@ -258,7 +258,7 @@ func fillCache() {
 	if err == nil {
 		for range 3 {
 			forget()
-			if _, err = Compile(context.Background(), string(text)); err != nil {
+			if _, err = cache.Compile(context.Background(), string(text)); err != nil {
 				break
 			}
 		}
@@ -272,12 +272,12 @@ func fillCache() {
 
 func BenchmarkCachedLoad(b *testing.B) {
 	text := source(b, "row_sum")
-	_, err := Compile(b.Context(), text)
+	_, err := cache.Compile(b.Context(), text)
 	require.NoError(b, err)
 	for b.Loop() {
 		forget()
 		versions.Clear()
-		_, err := Compile(b.Context(), text)
+		_, err := cache.Compile(b.Context(), text)
 		require.NoError(b, err)
 	}
 }

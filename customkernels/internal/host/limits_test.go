@@ -61,7 +61,7 @@ func TestVersionThatHangs(t *testing.T) {
 	c.untilStarted(t, &versionLimit, func(limit string) {
 		require.NoError(t, os.RemoveAll(filepath.Join(c.dir, "starts")))
 		for range 3 {
-			_, err := Compile(t.Context(), source(t, "copy"))
+			_, err := cache.Compile(t.Context(), source(t, "copy"))
 			require.ErrorIs(t, err, ErrNoCompiler)
 			require.ErrorContains(t, err, c.path+" did not end within "+limit+" and was stopped")
 		}
@@ -106,7 +106,7 @@ func TestCXX(t *testing.T) {
 		`"` + odd + `/g++"`, `'` + odd + `/g++'`, `./g++`, `./wrap "` + odd + `/g++" -DX=1`,
 	} {
 		t.Setenv("CXX", value)
-		l, err := Compile(t.Context(), text+"// "+value+"\n")
+		l, err := cache.Compile(t.Context(), text+"// "+value+"\n")
 		require.NoError(t, err, value)
 		works(t, l)
 		require.Equal(t, number+1, c.starts(t, "kernel"), value)

@@ -96,7 +96,7 @@ func TestWhatIsLoadedIsUsed(t *testing.T) {
 	t.Setenv("CXX", newStandIn(t, "").path)
 	cold(t)
 	text := source(t, "copy")
-	_, err := Compile(t.Context(), text)
+	_, err := cache.Compile(t.Context(), text)
 	require.NoError(t, err)
 	dir, err := CacheDir()
 	require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestWhatIsLoadedIsUsed(t *testing.T) {
 		age(t, path, 20*day)
 	}
 	forget()
-	_, err = Compile(t.Context(), text)
+	_, err = cache.Compile(t.Context(), text)
 	require.NoError(t, err)
 	precompiled := 0
 	for _, path := range used {

@@ -23,6 +23,15 @@ func FindToolchain() (*Toolchain, error) {
 	return &Toolchain{c}, nil
 }
 
+// NewToolchain returns the compiler that a command starts, such as "g++". The error says why it does not run.
+func NewToolchain(command ...string) (*Toolchain, error) {
+	c, err := newCompiler(command)
+	if err != nil {
+		return nil, err
+	}
+	return &Toolchain{c}, nil
+}
+
 // String names the compiler: its path and version.
 func (t *Toolchain) String() string { return t.c.String() }
 

@@ -36,3 +36,7 @@ var dtypes = map[string]string{
 	"unsigned char": "uint8_t", "unsigned short": "uint16_t", "unsigned long": "uint64_t", "size_t": "uint64_t",
 	"float16_t": "float16_t", "bfloat16_t": "bfloat16_t", "complex64_t": "complex64_t",
 }
+
+// DType returns MLX's name of an element type of MSL in the texts that MLX generates: "float16_t" for half. It
+// is empty for a type that is no dtype of MLX.
+func DType(element string) string { return dtypes[element] }

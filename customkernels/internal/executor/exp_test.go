@@ -1,4 +1,4 @@
-package host
+package executor
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 	"github.com/mlxgrad/mlxgrad/internal/long"
 )
 
@@ -69,18 +70,18 @@ func TestExponentials(t *testing.T) {
 		at      [7]float32
 		results []float32
 	}
-	var libraries []*library
+	var tested []*library
 	found := compilers(t)
 	ranges := expRanges()
 	size := len(expFunctions) * int(ranges[0].n)
 	for _, v := range []struct{ name, before string }{{"", ""}, {" without fma", "#undef __FMA__\n#undef __ARM_FEATURE_FMA\n"}} {
 		for _, c := range found {
-			l, err := c.library(context.Background(), v.before+source(t, "exp"))
+			l, err := libraries.CompileWith(context.Background(), c.Toolchain, v.before+source(t, "exp"))
 			require.NoError(t, err)
-			libraries = append(libraries, &library{Library: l, name: c.command[0] + v.name, results: make([]float32, size)})
+			tested = append(tested, &library{Library: l, name: c.name + v.name, results: make([]float32, size)})
 		}
 	}
-	require.Len(t, expFunctions, len(libraries[0].worst))
+	require.Len(t, expFunctions, len(tested[0].worst))
 
 	want := make([]float64, size)
 	for _, r := range ranges {
@@ -90,10 +91,10 @@ func TestExponentials(t *testing.T) {
 				want[f*n+i] = expFunctions[f].of(float64(r.at(i)))
 			}
 		})
-		for k, l := range libraries {
+		for k, l := range tested {
 			run(t, l.Library, [3]int{n / 1024, len(expFunctions), 1}, [3]int{1, 1, 1},
 				[]Buffer{buf([]uint32{r.first, r.step})}, []Buffer{buf(l.results)})
-			first := libraries[k/len(found)*len(found)]
+			first := tested[k/len(found)*len(found)]
 			eachFunction(func(f int) {
 				for i := range n {
 					got, other := l.results[f*n+i], first.results[f*n+i]
@@ -109,7 +110,7 @@ func TestExponentials(t *testing.T) {
 		}
 	}
 	for f, function := range expFunctions {
-		for _, l := range libraries {
+		for _, l := range tested {
 			t.Logf("%-5s %.3f ulp at %v, %s", function.name, l.worst[f], l.at[f], l.name)
 			require.LessOrEqual(t, l.worst[f], 2.0, "%s of %v with %s", function.name, l.at[f], l.name)
 		}
@@ -163,12 +164,12 @@ func TestExponentialsVectorise(t *testing.T) {
 			"  for (int i = 0; i < 16; ++i) y[i] = %[1]s(x[i]);\n}\n", f.name)
 	}
 	for _, c := range compilers(t) {
-		t.Run(c.command[0], func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			require.NoError(t, writeHeaders(dir))
+			require.NoError(t, host.WriteHeaders(dir))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "loops.cpp"), []byte(text), 0o600))
-			args := append(c.flags(), "-S", "-I.", "-o", "loops.s", "loops.cpp")
-			require.NoError(t, (&Toolchain{c}).Run(t.Context(), dir, "loops", args...))
+			args := append(c.Flags(), "-O3", "-S", "-I.", "-o", "loops.s", "loops.cpp")
+			require.NoError(t, c.Run(t.Context(), dir, "loops", args...))
 			assembly, err := os.ReadFile(filepath.Join(dir, "loops.s"))
 			require.NoError(t, err)
 			for _, f := range expFunctions {

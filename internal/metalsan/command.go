@@ -1,33 +1,35 @@
-package main
+package metalsan
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/mlxgrad/mlxgrad/customkernels"
-	"github.com/mlxgrad/mlxgrad/ops"
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 )
 
 // usualTimeout is the default of --timeout, which its tag says too.
 const usualTimeout = time.Minute
 
-// sanitizeCommand is "mlxgrad sanitize".
-type sanitizeCommand struct {
-	launchFlags
+// Command checks kernels.
+type Command struct {
+	Flags
 	Strict    bool          `help:"Let findings about portability fail as errors do. Always so for this project's kernels."`
 	Schedules int           `help:"How many orders of threads to try: in order, reversed, and from the third on shuffled (default: ${default})." default:"3" placeholder:"N"`
 	Timeout   time.Duration `help:"How long all schedules of a launch may take together (default: ${default})." default:"1m" placeholder:"TIME"`
 	JSON      string        `name:"json" help:"Also write the report as JSON to this file, or with - to standard output, and the text to standard error." placeholder:"FILE"`
+	SARIF     string        `name:"sarif" help:"Also write the findings as SARIF 2.1.0 to this file, or with - to standard output, and the text to standard error." placeholder:"FILE"`
+
+	Program string          `kong:"-"` // the words that start the command
+	Own     func() []Launch `kong:"-"` // the launches without files, nil if files are needed
 }
 
 // Help is what --help says beyond the flags.
-func (*sanitizeCommand) Help() string {
+func (*Command) Help() string {
 	return `Runs kernels on this machine's CPU under a checker that finds what a GPU hides: data races, accesses
 out of bounds, reads of what no thread wrote, outputs that no thread writes, barriers and SIMD functions that some threads miss, and launches
 that crash or never end.
@@ -41,56 +43,67 @@ docs/sanitize.md describes it. The exit code is 0 if nothing was found that coun
 nothing ran, and 2 if the command line is wrong.`
 }
 
-// Validate finds what is wrong with the flags before anything runs.
-func (c *sanitizeCommand) Validate() error {
+// Validate returns an error if the flags are wrong.
+func (c *Command) Validate() error {
+	if len(c.Files) == 0 && c.Own == nil {
+		return errors.New("there is nothing to check: name shader files")
+	}
 	if c.Schedules < 1 {
 		return fmt.Errorf("--schedules must be at least 1, not %d", c.Schedules)
 	}
 	if c.Timeout <= 0 {
-		return fmt.Errorf("--timeout must be more than nothing, not %v", c.Timeout)
+		return fmt.Errorf("--timeout must be positive, not %v", c.Timeout)
 	}
-	if err := c.validate(); err != nil {
+	if c.JSON == standardOutput && c.SARIF == standardOutput {
+		return errors.New("--json and --sarif cannot both be -")
+	}
+	if err := c.Flags.Check(); err != nil {
 		return err
 	}
-	return checkFileOf("--json", c.JSON)
+	if err := CheckOutput("--json", c.JSON); err != nil {
+		return err
+	}
+	return CheckOutput("--sarif", c.SARIF)
 }
 
-// Run checks, and reports as text and in the JSON file.
-func (c *sanitizeCommand) Run(s streams) error {
-	if err := checkMLX(); err != nil {
-		return err
-	}
-	ctx, stop := untilSignal()
+// Run checks, and reports as text and in files.
+func (c *Command) Run(s Streams) error {
+	ctx, stop := UntilSignal()
 	defer stop()
-	chosen := c.launches(ops.RaggedCases)
-	r := newSanitizeReport(c, chosen)
-	out := &printer{w: s.text(c.JSON)}
-	for _, f := range chosen.failed {
-		out.print(f.String())
+	chosen := c.Launches(c.Own)
+	r := newReport(c, chosen)
+	out := s.Text(c.JSON, c.SARIF)
+	for _, f := range chosen.Failed {
+		out.Print(f.String())
 	}
-	c.check(ctx, chosen.list, func(done []sanitizedLaunch) {
-		out.print(r.add(done))
+	c.check(ctx, chosen.List, func(done []sanitizedLaunch) {
+		out.Print(r.add(done))
 	})
 	r.Incomplete = ctx.Err() != nil
-	out.print(r.summary())
-	if err := s.writeJSON(c.JSON, r); err != nil {
+	out.Print(r.summary())
+	if err := s.WriteJSON(c.JSON, r); err != nil {
 		return err
 	}
+	if c.SARIF != "" {
+		if err := s.WriteJSON(c.SARIF, newSARIF(r)); err != nil {
+			return err
+		}
+	}
 	switch {
-	case out.err != nil:
-		return fmt.Errorf("printing the report: %w", out.err)
+	case out.Err() != nil:
+		return out.Err()
 	case r.Incomplete:
-		return errInterrupted
+		return ErrInterrupted
 	case r.failed():
-		return errFailed
+		return ErrFailed
 	}
 	return nil
 }
 
 // check runs the launches, some at a time, and gives done those of one kernel after the other.
-func (c *sanitizeCommand) check(ctx context.Context, launches []kernelLaunch, done func([]sanitizedLaunch)) {
+func (c *Command) check(ctx context.Context, launches []Launch, done func([]sanitizedLaunch)) {
 	type result struct {
-		report *customkernels.SanitizeReport
+		report *sanitizer.Report
 		err    error
 	}
 	results := make([]chan result, len(launches))
@@ -130,11 +143,11 @@ func (c *sanitizeCommand) check(ctx context.Context, launches []kernelLaunch, do
 }
 
 // byKernel groups the indices of launches of one kernel.
-func byKernel(launches []kernelLaunch) [][]int {
+func byKernel(launches []Launch) [][]int {
 	var groups [][]int
 	at := map[string]int{}
 	for i, l := range launches {
-		key := l.file + "\x00" + l.kernel.Name()
+		key := l.File + "\x00" + l.Kernel
 		g, ok := at[key]
 		if !ok {
 			g = len(groups)
@@ -146,21 +159,19 @@ func byKernel(launches []kernelLaunch) [][]int {
 	return groups
 }
 
-func (c *sanitizeCommand) sanitize(ctx context.Context, l kernelLaunch) (*customkernels.SanitizeReport, error) {
+func (c *Command) sanitize(ctx context.Context, l Launch) (*sanitizer.Report, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return l.kernel.Sanitize(ctx, l.launch, customkernels.SanitizeConfig{
-		Schedules: c.Schedules, Seed: c.Seed, Timeout: c.Timeout,
-	}, l.inputs()...)
+	return l.Sanitize(ctx, sanitizer.Config{Schedules: c.Schedules, Seed: c.Seed, Timeout: c.Timeout})
 }
 
-// strict tells whether findings about portability count.
-func (c *sanitizeCommand) strict() bool { return c.Strict || len(c.Files) == 0 }
+// strict tells whether findings about portability Count.
+func (c *Command) strict() bool { return c.Strict || len(c.Files) == 0 }
 
 // replay is the command that does the same again.
-func (c *sanitizeCommand) replay() string {
-	words := []string{"mlxgrad", "sanitize", fmt.Sprintf("--seed=%d", c.Seed), fmt.Sprintf("--schedules=%d", c.Schedules)}
+func (c *Command) replay() string {
+	words := []string{c.Program, fmt.Sprintf("--seed=%d", c.Seed), fmt.Sprintf("--schedules=%d", c.Schedules)}
 	if c.Strict {
 		words = append(words, "--strict")
 	}
@@ -185,24 +196,4 @@ func shellQuote(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// printer writes text and remembers the first error, so that a page of output is checked once.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) print(text string) {
-	if p.err == nil {
-		_, p.err = io.WriteString(p.w, text)
-	}
-}
-
-// message is an error's text on its own.
-func message(err error) string {
-	if errors.Is(err, customkernels.ErrNoCompiler) {
-		return err.Error() + "; run \"mlxgrad doctor\" for what to do"
-	}
-	return err.Error()
 }

@@ -1,4 +1,4 @@
-package customkernels
+package sanitizer
 
 import (
 	"context"
@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
-	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 )
 
 // spaces is what the check of address spaces says of a text.
@@ -20,27 +21,23 @@ type spaces struct {
 // addressSpaces checks the text of a launch. MLX passes an input of 8 elements or more in device memory,
 // where a complete shader may need the constant memory that its signature declares. What is wrong for
 // that reason alone puts the launch outside of MLX.
-func (k *Kernel) addressSpaces(ctx context.Context, l Launch, inputs []*mlxc.Array, text string) (found spaces, outside []string, err error) {
-	found, err = k.checkSpaces(ctx, string(k.signature(nil, l, inputs)), text)
+func (k *Kernel) addressSpaces(ctx context.Context, l Launch, inputs []Array, text string) (found spaces, outside []string, err error) {
+	found, err = k.checkSpaces(ctx, text)
 	if err != nil || len(found.findings) == 0 {
 		return found, nil, err
 	}
 	constant := slices.Clone(inputs)
-	for i, b := range k.source.Inputs {
-		if b.Space == msl.Constant && !b.Reference && inputs[i].Size() >= inDevice {
-			constant[i] = mlxc.Zeros(inputs[i].DType(), smallShape...)
-			defer constant[i].Free()
+	for i, b := range k.loaded.Source.Inputs {
+		if b.Space == msl.Constant && !b.Reference && inputs[i].Size() >= shader.InDevice {
+			constant[i].Shape = shader.SmallShape
 			outside = append(outside, fmt.Sprintf("the kernel needs the input %s in constant memory, and MLX passes %d elements in device memory: declare it device, or give it fewer than %d",
-				b.Name, inputs[i].Size(), inDevice))
+				b.Name, inputs[i].Size(), shader.InDevice))
 		}
 	}
 	if len(outside) == 0 {
 		return found, nil, nil
 	}
-	if text, err = k.generate(l, constant); err != nil {
-		return found, nil, err
-	}
-	asDeclared, err := k.checkSpaces(ctx, string(k.signature(nil, l, constant)), text)
+	asDeclared, err := k.checkSpaces(ctx, k.text(l, constant))
 	if err != nil {
 		return found, nil, err
 	}
@@ -62,12 +59,18 @@ func withoutSpace(f Finding) string {
 	return f.Site.String() + ": " + spaceOfInput.ReplaceAllString(f.Message, "")
 }
 
-// checkSpaces looks for what Apple's compiler would refuse about address spaces, and of ambiguous
-// calls, in the text of a launch with this signature.
-func (k *Kernel) checkSpaces(ctx context.Context, signature, text string) (spaces, error) {
-	k.mu.Lock()
-	known, ok := k.spaces[signature]
-	k.mu.Unlock()
+// spacesCache holds the findings about address spaces by text.
+type spacesCache struct {
+	mu     sync.Mutex
+	byText map[string]spaces
+}
+
+// checkSpaces looks in the text of a launch for what Apple's compiler would refuse: confused address spaces
+// and ambiguous calls.
+func (k *Kernel) checkSpaces(ctx context.Context, text string) (spaces, error) {
+	k.spaces.mu.Lock()
+	known, ok := k.spaces.byText[text]
+	k.spaces.mu.Unlock()
 	if ok {
 		return known, nil
 	}
@@ -82,12 +85,15 @@ func (k *Kernel) checkSpaces(ctx context.Context, signature, text string) (space
 			kind, message = FindingAmbiguous, message+": Metal has the function for arguments of one type, so convert them to one"
 		}
 		result.findings = append(result.findings, Finding{
-			Kind: kind, Severity: kind.Severity(), Kernel: k.name, Site: k.siteOf(text, f.Line), Message: message,
+			Kind: kind, Severity: kind.Severity(), Kernel: k.loaded.Name, Site: k.siteOf(text, f.Line), Message: message,
 		})
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.spaces[signature] = result
+	k.spaces.mu.Lock()
+	defer k.spaces.mu.Unlock()
+	if k.spaces.byText == nil {
+		k.spaces.byText = map[string]spaces{}
+	}
+	k.spaces.byText[text] = result
 	return result, nil
 }
 
@@ -104,13 +110,13 @@ func (k *Kernel) unchecked(text string, err error) string {
 		}
 		return fmt.Sprintf("clang could not read %v: %s%s", k.siteOf(text, first.Line), first.Message, more)
 	}
-	return k.located(text, err).Error()
+	return k.loaded.Located(text, err).Error()
 }
 
 // siteOf is where a line of a generated text comes from, the kernel's name for a line that MLX
 // wrote.
 func (k *Kernel) siteOf(text string, line int) Site {
-	if at, ok := k.parsed.Locate(text, line); ok {
+	if at, ok := k.loaded.Parsed.Locate(text, line); ok {
 		return Site{File: at.File, Line: at.Line}
 	}
 	return k.site()

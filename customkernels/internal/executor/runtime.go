@@ -1,4 +1,4 @@
-package host
+package executor
 
 /*
 #include <stdlib.h>
@@ -17,21 +17,25 @@ static void* launch_new(void* f, const mlxg_host_launch_config* config) {
 import "C"
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"sync"
 	"unsafe"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 	"github.com/mlxgrad/mlxgrad/internal/library"
 )
 
-// The limits of an Apple GPU, which a launch is held to.
-const (
-	MaxThreads           = 1024
-	MaxThreadgroupMemory = 32768
-	maxInputs            = 64
-)
+const maxInputs = 64
+
+var libraries = host.Cache[*Library]{Load: load}
+
+// Compile returns the library of a kernel, as [host.Cache.Compile] does.
+func Compile(ctx context.Context, source string) (*Library, error) {
+	return libraries.Compile(ctx, source)
+}
 
 // Metadata says which buffers of MLX's follow the data of an input: the
 // generated signature has them when the kernel's text names them.
@@ -107,16 +111,16 @@ func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepa
 		if uint64(grid[d]) > 1<<32-1 {
 			return fail("grid %v is larger than 32 bits", grid)
 		}
-		if threadgroup[d] > MaxThreads {
-			return fail("threadgroup %v has more than %d threads", threadgroup, MaxThreads)
+		if threadgroup[d] > host.MaxThreads {
+			return fail("threadgroup %v has more than %d threads", threadgroup, host.MaxThreads)
 		}
 		threads *= threadgroup[d]
 	}
-	if threads > MaxThreads {
-		return fail("threadgroup %v has %d threads, more than %d", threadgroup, threads, MaxThreads)
+	if threads > host.MaxThreads {
+		return fail("threadgroup %v has %d threads, more than %d", threadgroup, threads, host.MaxThreads)
 	}
-	if n := l.ThreadgroupMemory(); n > MaxThreadgroupMemory {
-		return fail("%d bytes of threadgroup memory, more than %d", n, MaxThreadgroupMemory)
+	if n := l.ThreadgroupMemory(); n > host.MaxThreadgroupMemory {
+		return fail("%d bytes of threadgroup memory, more than %d", n, host.MaxThreadgroupMemory)
 	}
 	bound := len(inputs)
 	var config C.mlxg_host_launch_config

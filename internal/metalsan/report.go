@@ -1,4 +1,4 @@
-package main
+package metalsan
 
 import (
 	"cmp"
@@ -6,21 +6,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mlxgrad/mlxgrad/customkernels"
-	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 )
 
-// sanitizeReport is the JSON that "mlxgrad sanitize" writes.
-type sanitizeReport struct {
+// Report is the report in JSON.
+type Report struct {
 	MLX       string `json:"mlx"`
 	Compiler  string `json:"compiler"`
 	Seed      uint64 `json:"seed"`
 	Schedules int    `json:"schedules"`
-	Strict    bool   `json:"strict"` // Whether findings about portability and unchecked launches count.
+	Strict    bool   `json:"strict"` // Whether findings about portability and unchecked launches Count.
 	Replay    string `json:"replay"` // The command that does the same again.
 
 	Incomplete bool `json:"incomplete"` // The run was interrupted.
-	// Kernels and LaunchCount are of those that ran. Errors and Portability count a finding once,
+	// Kernels and LaunchCount are of those that ran. Errors and Portability Count a finding once,
 	// however many launches of its kernel have it, and Errors also launches and files that could not be run.
 	// Unchecked counts launches whose address spaces were not checked.
 	Kernels     int `json:"kernels"`
@@ -30,11 +29,13 @@ type sanitizeReport struct {
 	Unchecked   int `json:"unchecked"`
 	// WithoutLaunch are kernels of the files that no launch description is of.
 	WithoutLaunch []string          `json:"without_launch"`
-	FailedFiles   []failedFile      `json:"failed_files"`
+	FailedFiles   []FailedFile      `json:"failed_files"`
 	Launches      []sanitizedLaunch `json:"launches"`
+
+	groups []findingGroup // of all launches
 }
 
-// sanitizedLaunch is what came of one launch.
+// sanitizedLaunch is the result of one launch.
 type sanitizedLaunch struct {
 	Kernel      string `json:"kernel"`
 	File        string `json:"file,omitempty"`
@@ -82,25 +83,25 @@ type findingAt struct {
 	Thread [3]int `json:"thread"`
 }
 
-func newSanitizeReport(c *sanitizeCommand, chosen chosenLaunches) *sanitizeReport {
-	r := &sanitizeReport{
-		MLX: mlxc.Version(), Seed: c.Seed, Schedules: c.Schedules, Strict: c.strict(), Replay: c.replay(),
-		WithoutLaunch: append([]string{}, chosen.without...), FailedFiles: append([]failedFile{}, chosen.failed...),
-		Launches: []sanitizedLaunch{}, Errors: len(chosen.failed),
+func newReport(c *Command, chosen Chosen) *Report {
+	r := &Report{
+		MLX: sanitizer.MLXVersion, Seed: c.Seed, Schedules: c.Schedules, Strict: c.strict(), Replay: c.replay(),
+		WithoutLaunch: append([]string{}, chosen.Without...), FailedFiles: append([]FailedFile{}, chosen.Failed...),
+		Launches: []sanitizedLaunch{}, Errors: len(chosen.Failed),
 	}
-	if compiler, err := customkernels.HostCompiler(); err == nil {
+	if compiler, err := sanitizer.Compiler(); err == nil {
 		r.Compiler = compiler
 	}
 	return r
 }
 
-func newSanitizedLaunch(l kernelLaunch, report *customkernels.SanitizeReport, err error) sanitizedLaunch {
+func newSanitizedLaunch(l Launch, report *sanitizer.Report, err error) sanitizedLaunch {
 	s := sanitizedLaunch{
-		Kernel: l.kernel.Name(), File: l.file, Launch: l.label,
-		Grid: l.launch.Grid, Threadgroup: l.launch.Threadgroup, Findings: []sanitizeFinding{},
+		Kernel: l.Kernel, File: l.File, Launch: l.Label,
+		Grid: l.Grid, Threadgroup: l.Threadgroup, Findings: []sanitizeFinding{},
 	}
 	if err != nil {
-		s.Error = message(err)
+		s.Error = err.Error()
 		return s
 	}
 	s.OutsideMLX, s.Unchecked = report.OutsideMLX, report.Unchecked
@@ -112,8 +113,8 @@ func newSanitizedLaunch(l kernelLaunch, report *customkernels.SanitizeReport, er
 	return s
 }
 
-func newSanitizeFinding(f customkernels.Finding) sanitizeFinding {
-	site := func(s customkernels.Site) findingSite { return findingSite{s.File, s.Line, s.Function} }
+func newSanitizeFinding(f sanitizer.Finding) sanitizeFinding {
+	site := func(s sanitizer.Site) findingSite { return findingSite{s.File, s.Line, s.Function} }
 	j := sanitizeFinding{
 		Kind: string(f.Kind), Severity: string(f.Severity), Message: f.Message, Site: site(f.Site),
 		Path: []findingSite{}, Threads: []findingAt{}, Buffer: f.Buffer, Element: f.Element, Schedule: f.Schedule,
@@ -125,7 +126,7 @@ func newSanitizeFinding(f customkernels.Finding) sanitizeFinding {
 		other := site(f.Other)
 		j.Other = &other
 	}
-	if f.Schedule == "" || f.Kind == customkernels.FindingOrderDependent || f.Kind == customkernels.FindingUnwrittenOutput {
+	if f.Schedule == "" || f.Kind == sanitizer.FindingOrderDependent || f.Kind == sanitizer.FindingUnwrittenOutput {
 		return j // It shows without running, or is of all threads.
 	}
 	for i, t := range f.Threads {
@@ -137,22 +138,23 @@ func newSanitizeFinding(f customkernels.Finding) sanitizeFinding {
 }
 
 // add counts the launches of a kernel and returns what there is to say about them.
-func (r *sanitizeReport) add(launches []sanitizedLaunch) string {
+func (r *Report) add(launches []sanitizedLaunch) string {
 	var text strings.Builder
 	first := launches[0]
 	r.Kernels++
 	r.LaunchCount += len(launches)
 	r.Launches = append(r.Launches, launches...)
 	groups := sameFindings(launches)
+	r.groups = append(r.groups, groups...)
 	var failures []string
 	for _, l := range launches {
 		if l.Error != "" {
-			failures = append(failures, fmt.Sprintf("%s: error: not run (%s): %s\n", cmp.Or(l.File, l.Kernel), l.Launch, l.Error))
+			failures = append(failures, fmt.Sprintf("%s: error: not run (%s, %s): %s\n", cmp.Or(l.File, l.Kernel), l.Kernel, l.Launch, l.Error))
 		}
 	}
 	errors, portability := len(failures), 0
 	for _, g := range groups {
-		if g.finding.Severity == string(customkernels.SeverityError) {
+		if g.finding.Severity == string(sanitizer.SeverityError) {
 			errors++
 		} else {
 			portability++
@@ -167,9 +169,9 @@ func (r *sanitizeReport) add(launches []sanitizedLaunch) string {
 	}
 	verdict := "ok"
 	if errors+portability > 0 {
-		verdict = count(errors, "error") + ", " + count(portability, "portability finding")
+		verdict = Count(errors, "error") + ", " + Count(portability, "portability finding")
 	}
-	fmt.Fprintf(&text, "%s: %s: %s\n", first.Kernel, count(len(launches), "launch"), verdict)
+	fmt.Fprintf(&text, "%s: %s: %s\n", first.Kernel, Count(len(launches), "launch"), verdict)
 	for _, failure := range failures {
 		text.WriteString(failure)
 	}
@@ -186,13 +188,13 @@ func (r *sanitizeReport) add(launches []sanitizedLaunch) string {
 	return text.String()
 }
 
-// remarkGroup is what is to be said of several launches.
+// remarkGroup is a remark on several launches.
 type remarkGroup struct {
 	text     string
 	launches []string
 }
 
-// byRemark groups launches by what there is to say of them; those of which there is nothing are left out.
+// byRemark groups launches by their remarks. Launches without a remark are in no group.
 func byRemark(launches []sanitizedLaunch, of func(sanitizedLaunch) string) []remarkGroup {
 	var groups []remarkGroup
 	for _, l := range launches {
@@ -296,24 +298,24 @@ func (g findingGroup) String() string {
 }
 
 // failed reports whether the run is one that fails CI.
-func (r *sanitizeReport) failed() bool {
+func (r *Report) failed() bool {
 	return r.LaunchCount == 0 || r.Errors > 0 || r.Strict && r.Portability+r.Unchecked > 0
 }
 
 // summary is the end of the page.
-func (r *sanitizeReport) summary() string {
+func (r *Report) summary() string {
 	var text strings.Builder
-	text.WriteString(leftOut("run", r.WithoutLaunch, r.Incomplete, r.LaunchCount))
+	text.WriteString(LeftOut("run", r.WithoutLaunch, r.Incomplete, r.LaunchCount))
 	if r.Errors+r.Portability > 0 {
 		fmt.Fprintf(&text, "replay: %s\n", r.Replay)
 	}
-	fmt.Fprintf(&text, "%s, %s, %s, %s\n", count(r.Kernels, "kernel"), count(r.LaunchCount, "launch"),
-		count(r.Errors, "error"), count(r.Portability, "portability finding"))
+	fmt.Fprintf(&text, "%s, %s, %s, %s\n", Count(r.Kernels, "kernel"), Count(r.LaunchCount, "launch"),
+		Count(r.Errors, "error"), Count(r.Portability, "portability finding"))
 	return text.String()
 }
 
-// count is a number of things.
-func count(n int, what string) string {
+// Count writes a number of things.
+func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

@@ -1,9 +1,8 @@
-package customkernels
+package sanitizer
 
 import (
 	"context"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,10 +11,10 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/checked"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
-	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 )
 
-// checkedRun is a launch on its way through the checker.
+// checkedRun is the state of a launch in the checker.
 type checkedRun struct {
 	kernel  *Kernel
 	launch  Launch
@@ -25,20 +24,18 @@ type checkedRun struct {
 	names   []string         // of the slots: buffers, then threadgroup variables
 }
 
-// checkedLaunch generates the text of a launch and gathers its buffers.
-func (k *Kernel) checkedLaunch(l Launch, inputs []*mlxc.Array) (*checkedRun, error) {
-	if err := mlxc.Eval(slices.AppendSeq(slices.Clone(inputs), maps.Values(l.InOut))...); err != nil {
-		return nil, err
-	}
-	text, source, err := k.rewritten(l, inputs)
+// checkedLaunch generates the text of a launch and collects its buffers.
+func (k *Kernel) checkedLaunch(l Launch, inputs []Array) (*checkedRun, error) {
+	text := k.text(l, inputs)
+	source, err := msl.Host(text)
 	if err != nil {
-		return nil, mlxc.NewError(k.name, err, inputs...)
+		return nil, k.loaded.Located(text, err)
 	}
 	s := &checkedRun{kernel: k, launch: l, text: text, source: source}
 	for _, b := range source.Buffers {
 		buffer, err := s.buffer(b.Name, inputs)
 		if err != nil {
-			return nil, mlxc.NewError(k.name, err, inputs...)
+			return nil, err
 		}
 		s.buffers = append(s.buffers, buffer)
 		s.names = append(s.names, k.nameOf(b.Name))
@@ -48,35 +45,33 @@ func (k *Kernel) checkedLaunch(l Launch, inputs []*mlxc.Array) (*checkedRun, err
 
 // nameOf is the kernel's own name of a buffer that MLX knows by a name.
 func (k *Kernel) nameOf(name string) string {
-	if i := slices.Index(k.source.InputNames, name); i >= 0 {
-		return k.source.Inputs[i].Name
+	if i := slices.Index(k.loaded.Source.InputNames, name); i >= 0 {
+		return k.loaded.Source.Inputs[i].Name
 	}
-	if i := slices.Index(k.source.OutputNames, name); i >= 0 {
-		return k.source.Outputs[i].Name
+	if i := slices.Index(k.loaded.Source.OutputNames, name); i >= 0 {
+		return k.loaded.Source.Outputs[i].Name
 	}
 	return strings.TrimPrefix(name, "mlxg_") // of what MLX adds
 }
 
-// buffer finds what belongs to a buffer of the generated text: an input, an output, or what
-// MLX adds to an input.
-func (s *checkedRun) buffer(name string, inputs []*mlxc.Array) (checked.Buffer, error) {
+// buffer returns the content of a buffer of the generated text: an input, an output, or the shape, strides or dimension
+// count of an input.
+func (s *checkedRun) buffer(name string, inputs []Array) (checked.Buffer, error) {
 	k := s.kernel
-	if i := slices.Index(k.source.OutputNames, name); i >= 0 {
-		b, err := outputBuffer(s.launch.Outputs[i], s.launch.InOut[k.source.Outputs[i].Name], s.launch.InitValue)
-		b.Padding = s.padding(k.source.Outputs[i].Element, b)
-		if slices.Contains(s.launch.Undefined, k.source.Outputs[i].Name) {
+	if i := slices.Index(k.loaded.Source.OutputNames, name); i >= 0 {
+		b := s.outputBuffer(i)
+		b.Padding = s.padding(k.loaded.Source.Outputs[i].Element, b)
+		if slices.Contains(s.launch.Undefined, k.loaded.Source.Outputs[i].Name) {
 			b.Padding = b.Size
 		}
-		return b, err
+		return b, nil
 	}
-	if i := slices.Index(k.source.InputNames, name); i >= 0 {
-		data, err := arrayBytes(inputs[i])
-		return checked.Buffer{
-			Data: data, Size: len(data), Cell: cellSize(inputs[i].DType()), Element: inputs[i].DType().Size(),
-		}, err
+	if i := slices.Index(k.loaded.Source.InputNames, name); i >= 0 {
+		d := inputs[i].DType
+		return checked.Buffer{Data: inputs[i].bytes(), Size: len(inputs[i].Data), Cell: d.cell(), Element: d.Size()}, nil
 	}
-	for i, input := range k.source.InputNames {
-		shape := inputs[i].Shape()
+	for i, input := range k.loaded.Source.InputNames {
+		shape := inputs[i].Shape
 		switch name {
 		case input + "_shape":
 			dims := make([]int32, len(shape))
@@ -104,25 +99,19 @@ func constantBuffer[T any](values []T) checked.Buffer {
 	return checked.Buffer{Data: data, Size: len(data), Cell: size, Element: size}
 }
 
-// outputBuffer is the buffer of an output: it holds an array before the launch, or a value in
+// outputBuffer is the buffer of output i: it holds an array before the launch, or a value in
 // every element, or nothing defined.
-func outputBuffer(o mlxc.Output, content *mlxc.Array, init *float32) (checked.Buffer, error) {
-	like := mlxc.Zeros(o.DType, o.Shape...)
-	defer like.Free()
-	err := like.Err()
-	b := checked.Buffer{
-		Size: like.NBytes(), Cell: cellSize(o.DType), Element: o.DType.Size(), Writable: true,
-	}
+func (s *checkedRun) outputBuffer(i int) checked.Buffer {
+	o, name := s.launch.Outputs[i], s.kernel.loaded.Source.Outputs[i].Name
+	size := sizeOf(o.Shape)
+	b := checked.Buffer{Size: size * o.DType.Size(), Cell: o.DType.cell(), Element: o.DType.Size(), Writable: true}
 	switch {
-	case err != nil:
-	case content != nil:
-		b.Data, err = arrayBytes(content)
-	case init != nil:
-		var one []byte
-		one, err = arrayBytes(mlxc.Scalar(*init).AsType(o.DType))
-		b.Data = slices.Repeat(one, like.Size())
+	case s.launch.hasContent(name):
+		b.Data = s.launch.InOut[name].bytes()
+	case s.launch.InitValue != nil:
+		b.Data = slices.Repeat(appendNumber(nil, o.DType, float64(*s.launch.InitValue)), size)
 	}
-	return b, err
+	return b
 }
 
 // vectorName matches Metal's vector types, without and with the word packed.
@@ -131,8 +120,8 @@ var vectorName = regexp.MustCompile(`^(packed_)?[a-z]+([234])$`)
 // padding is how many bytes in a row an element of this type may leave unwritten: the fourth lane of
 // a vector of three, and in a structure less than the alignment of Metal's widest type.
 func (s *checkedRun) padding(element string, b checked.Buffer) int {
-	plain := slices.ContainsFunc(s.kernel.parsed.Template, func(t msl.TemplateParameter) bool { return t.Name == element })
-	if _, ok := elementDTypes[element]; ok || plain || strings.HasPrefix(element, "atomic") {
+	plain := slices.ContainsFunc(s.kernel.loaded.Parsed.Template, func(t msl.TemplateParameter) bool { return t.Name == element })
+	if DTypeOf(element) != Invalid || plain || strings.HasPrefix(element, "atomic") {
 		return 0
 	}
 	switch m := vectorName.FindStringSubmatch(element); {
@@ -144,14 +133,6 @@ func (s *checkedRun) padding(element string, b checked.Buffer) int {
 	return 0
 }
 
-// cellSize is the size of the numbers of a dtype.
-func cellSize(d mlxc.DType) int {
-	if d == mlxc.Complex64 {
-		return 4
-	}
-	return d.Size()
-}
-
 // sliceBytes is the memory of a slice, never nil.
 func sliceBytes[T any](values []T) []byte {
 	var zero T
@@ -161,18 +142,12 @@ func sliceBytes[T any](values []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(zero)))
 }
 
-// arrayBytes reads an array's elements in row-major order.
-func arrayBytes(a *mlxc.Array) ([]byte, error) {
-	return mlxc.ToSlice[uint8](a.Reshape(a.Size()).View(mlxc.Uint8))
-}
-
-// arrayFromBytes makes an array of bytes in row-major order. A bool is what is not zero.
-func arrayFromBytes(data []byte, o mlxc.Output) *mlxc.Array {
-	bytes := mlxc.FromSlice(data)
-	if o.DType == mlxc.Bool {
-		return bytes.AsType(mlxc.Bool).Reshape(o.Shape...)
+// bytes is the content, never nil: a buffer without data is undefined to the checker.
+func (a Array) bytes() []byte {
+	if a.Data == nil {
+		return []byte{}
 	}
-	return bytes.View(o.DType).Reshape(o.Shape...)
+	return a.Data
 }
 
 var threadgroupName = regexp.MustCompile(`\b(\w+) = mlxg::threadgroup_variable<\w+, (\d+)>`)
@@ -190,26 +165,26 @@ func (s *checkedRun) nameThreadgroupVariables(slots []checked.Slot) {
 }
 
 // run compiles and runs the launch and puts the report together.
-func (s *checkedRun) run(ctx context.Context, c SanitizeConfig) (*SanitizeReport, error) {
-	program, err := compiled(s.text, s.source, func(source string) (*checked.Program, error) {
+func (s *checkedRun) run(ctx context.Context, c Config) (*Report, error) {
+	program, err := shader.Compile(s.text, s.source, func(source string) (*checked.Program, error) {
 		return checked.Build(ctx, source)
 	})
 	if err != nil {
-		return nil, mlxc.NewError(s.kernel.name, s.kernel.locate(s.text, err))
+		return nil, s.kernel.loaded.LocatedCompileError(s.text, err)
 	}
 	result, err := program.Run(ctx, checked.Launch{
 		Grid: s.launch.Grid, Threadgroup: s.launch.Threadgroup, Buffers: s.buffers,
 		Schedules: c.Schedules, Seed: c.Seed, Timeout: c.Timeout,
 		Located: func(line int) bool {
-			_, ok := s.kernel.parsed.Locate(s.text, line-msl.HostLineShift)
+			_, ok := s.kernel.loaded.Parsed.Locate(s.text, line-msl.HostLineShift)
 			return ok
 		},
 	})
 	if err != nil {
-		return nil, mlxc.NewError(s.kernel.name, err)
+		return nil, err
 	}
 	s.nameThreadgroupVariables(result.Slots)
-	r := &SanitizeReport{
+	r := &Report{
 		SameBits: result.Difference == nil && result.Schedules == c.Schedules, Schedules: result.Schedules,
 		Duration: result.Duration,
 		Traffic: Traffic{
@@ -225,7 +200,7 @@ func (s *checkedRun) run(ctx context.Context, c SanitizeConfig) (*SanitizeReport
 		})
 	}
 	for i, data := range result.Outputs {
-		r.Outputs = append(r.Outputs, arrayFromBytes(data, s.launch.Outputs[i]))
+		r.Outputs = append(r.Outputs, Array{DType: s.launch.Outputs[i].DType, Shape: s.launch.Outputs[i].Shape, Data: data})
 	}
 	r.Findings = s.findings(result, c)
 	if d := result.Difference; d != nil {

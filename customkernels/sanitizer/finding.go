@@ -1,4 +1,4 @@
-package customkernels
+package sanitizer
 
 import (
 	"cmp"
@@ -36,7 +36,7 @@ func scheduleName(n int, seed uint64) string {
 }
 
 // findings translates what the worker found, one for each kind, memory and pair of lines.
-func (s *checkedRun) findings(r *checked.Result, c SanitizeConfig) []Finding {
+func (s *checkedRun) findings(r *checked.Result, c Config) []Finding {
 	type key struct {
 		kind      FindingKind
 		low, high Site
@@ -60,9 +60,9 @@ func (s *checkedRun) findings(r *checked.Result, c SanitizeConfig) []Finding {
 	return list
 }
 
-// followsFrom reports whether f is only what another finding leads to. Of the same memory and line:
-// who comes too early in a race reads what is not there yet, and who comes too late writes what
-// nobody reads. Of the same thread: who writes outside of an array may ruin its own stack.
+// followsFrom reports whether f is only a consequence of another finding. At the same memory and line, a race
+// makes one thread read undefined values and another write values that are never read. In the same thread, a write
+// outside of an array may overwrite the stack.
 func followsFrom(f Finding, list []Finding) bool {
 	conflict := func(o Finding) bool { return o.Kind == FindingRace || o.Kind == FindingFence }
 	switch f.Kind {
@@ -90,9 +90,9 @@ func followsFrom(f Finding, list []Finding) bool {
 	return false
 }
 
-func (s *checkedRun) finding(r *checked.Result, w checked.Finding, c SanitizeConfig) Finding {
+func (s *checkedRun) finding(r *checked.Result, w checked.Finding, c Config) Finding {
 	f := Finding{
-		Kind: findingKinds[w.Kind], Kernel: s.kernel.name, Schedule: scheduleName(w.Schedule, c.Seed),
+		Kind: findingKinds[w.Kind], Kernel: s.kernel.loaded.Name, Schedule: scheduleName(w.Schedule, c.Seed),
 	}
 	f.Severity = f.Kind.Severity()
 	path := s.sites(w.Path)
@@ -132,10 +132,10 @@ func elementAt(slot checked.Slot, offset int64) int {
 }
 
 // orderDependent is the finding about outputs that differ, of which no access is known to be the cause.
-func (s *checkedRun) orderDependent(r *checked.Result, c SanitizeConfig) Finding {
+func (s *checkedRun) orderDependent(r *checked.Result, c Config) Finding {
 	d := r.Difference
 	f := Finding{
-		Kind: FindingOrderDependent, Severity: FindingOrderDependent.Severity(), Kernel: s.kernel.name, Site: s.kernel.site(),
+		Kind: FindingOrderDependent, Severity: FindingOrderDependent.Severity(), Kernel: s.kernel.loaded.Name, Site: s.kernel.site(),
 		Buffer: s.names[d.Slot], Element: elementAt(r.Slots[d.Slot], d.Offset), Schedule: scheduleName(d.Schedule, c.Seed),
 	}
 	f.Message = fmt.Sprintf("%s[%d] has other bits when the threads run in another order, %s: add floats up in a fixed order, or integers", f.Buffer, f.Element, f.Schedule)
@@ -147,13 +147,13 @@ func (s *checkedRun) sites(frames []checked.Frame) []Site {
 	var list []Site
 	for i, frame := range frames {
 		line := frame.Line - msl.HostLineShift
-		at, ok := s.kernel.parsed.Locate(s.text, line)
+		at, ok := s.kernel.loaded.Parsed.Locate(s.text, line)
 		if !ok || i+1 < len(frames) && s.implicit(frame.Function, line) {
 			continue
 		}
 		function := frame.Function
 		if strings.HasPrefix(function, "custom_kernel_") {
-			function = s.kernel.name
+			function = s.kernel.loaded.Name
 		}
 		list = append(list, Site{at.File, at.Line, function})
 	}
@@ -163,7 +163,7 @@ func (s *checkedRun) sites(frames []checked.Frame) []Site {
 var classHead = regexp.MustCompile(`\b(?:struct|class|union)\b\s*(\w*)`)
 
 // implicit reports whether a function at a line of the text is the copy or assignment of a class whose
-// definition begins there: nobody wrote it, and what matters is who calls it.
+// definition begins there: the compiler made it, and the caller is of interest.
 func (s *checkedRun) implicit(function string, line int) bool {
 	lines := strings.Split(s.text, "\n")
 	if line < 1 || line > len(lines) {
@@ -174,7 +174,9 @@ func (s *checkedRun) implicit(function string, line int) bool {
 }
 
 // site is where the kernel's name stands.
-func (k *Kernel) site() Site { return Site{k.parsed.Pos.File, k.parsed.Pos.Line, k.name} }
+func (k *Kernel) site() Site {
+	return Site{k.loaded.Parsed.Pos.File, k.loaded.Parsed.Pos.Line, k.loaded.Name}
+}
 
 // thread computes positions from the numbers of a group in the grid and of a thread
 // in the group.
@@ -197,8 +199,8 @@ func (s *checkedRun) thread(group, thread int) ThreadID {
 func (s *checkedRun) limitSite(r *checked.Result) Site {
 	for line, text := range strings.Split(s.source.Source, "\n") {
 		if threadgroupName.MatchString(text) {
-			if at, ok := s.kernel.parsed.Locate(s.text, line+1-msl.HostLineShift); ok {
-				return Site{at.File, at.Line, s.kernel.name}
+			if at, ok := s.kernel.loaded.Parsed.Locate(s.text, line+1-msl.HostLineShift); ok {
+				return Site{at.File, at.Line, s.kernel.loaded.Name}
 			}
 		}
 	}
@@ -206,26 +208,26 @@ func (s *checkedRun) limitSite(r *checked.Result) Site {
 }
 
 // tooManyThreads is the report on a launch whose threadgroup is larger than allowed.
-func (k *Kernel) tooManyThreads(l Launch) *SanitizeReport {
+func (k *Kernel) tooManyThreads(l Launch) *Report {
 	threads := 1
 	for d := range 3 {
 		if l.Threadgroup[d] < 0 || l.Grid[d] < 0 {
 			return nil
 		}
-		threads *= min(l.Threadgroup[d], maxThreads+1)
+		threads *= min(l.Threadgroup[d], host.MaxThreads+1)
 	}
 	most, who := k.threadLimit()
 	if threads <= most {
 		return nil
 	}
-	return &SanitizeReport{Findings: []Finding{{
-		Kind: FindingLimit, Severity: SeverityError, Kernel: k.name,
+	return &Report{Findings: []Finding{{
+		Kind: FindingLimit, Severity: SeverityError, Kernel: k.loaded.Name,
 		Site:    k.site(),
 		Message: fmt.Sprintf("a threadgroup of %v threads: %s has at most %d, so launch smaller ones", l.Threadgroup, who, most),
 	}}}
 }
 
-// message says in a sentence what is wrong and what to do.
+// message returns a sentence with the defect and a remedy.
 func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) string {
 	element := fmt.Sprintf("%s[%d]", f.Buffer, f.Element)
 	a, b := f.Threads[0], f.Threads[1]

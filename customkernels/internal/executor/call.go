@@ -1,4 +1,4 @@
-package host
+package executor
 
 /*
 #include "runtime.h"
@@ -34,7 +34,7 @@ type Buffer struct {
 // Memory that the buffers point to may be Go's.
 func (l *Library) Run(grid, threadgroup [3]int, inputs []Metadata, in, out []Buffer) error {
 	if len(in) != len(inputs) {
-		return errors.New("host: as many inputs as metadata")
+		return errors.New("executor: as many inputs as metadata")
 	}
 	prepare, run, release, ctx, err := l.NewLaunch(grid, threadgroup, inputs...)
 	if err != nil {
@@ -65,7 +65,7 @@ func (l *Library) Run(grid, threadgroup [3]int, inputs []Metadata, in, out []Buf
 	}
 	var message [256]C.char
 	if C.mlxg_host_call(prepare, run, release, ctx, views(in), views(out), &message[0], C.size_t(len(message))) != 0 {
-		return errors.New("host: " + C.GoString(&message[0]))
+		return errors.New("executor: " + C.GoString(&message[0]))
 	}
 	return nil
 }

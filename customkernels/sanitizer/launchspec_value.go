@@ -1,4 +1,4 @@
-package customkernels
+package sanitizer
 
 import (
 	"errors"
@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // A Fill says what an input holds. The zero Fill is normal.
@@ -75,7 +73,7 @@ func (s *LaunchSpec) set(name, value string) (err error) {
 		in, err := parseInput(name, array)
 		s.InOut = append(s.InOut, in)
 		s.OutputNames = append(s.OutputNames, name)
-		s.Launch.Outputs = append(s.Launch.Outputs, mlxc.Output{Shape: in.Shape, DType: in.DType})
+		s.Launch.Outputs = append(s.Launch.Outputs, Output{Shape: in.Shape, DType: in.DType})
 		return err
 	}
 	array, undefined := strings.CutPrefix(value, "undefined:")
@@ -91,11 +89,11 @@ func (s *LaunchSpec) set(name, value string) (err error) {
 			err = errors.New("an output has no values: write NAME=out:DTYPE[SHAPE], and init=NUMBER for what all outputs hold")
 		}
 		s.OutputNames = append(s.OutputNames, name)
-		s.Launch.Outputs = append(s.Launch.Outputs, mlxc.Output{Shape: a.Shape, DType: a.DType})
+		s.Launch.Outputs = append(s.Launch.Outputs, Output{Shape: a.Shape, DType: a.DType})
 		return err
 	}
 	if arg, ok := parseTemplateArg(value); ok {
-		s.Launch.Template = append(s.Launch.Template, mlxc.TemplateArg{Name: name, Value: arg})
+		s.Launch.Template = append(s.Launch.Template, TemplateArg{Name: name, Value: arg})
 		return nil
 	}
 	in, err := parseInput(name, value)
@@ -133,11 +131,11 @@ func parseTemplateArg(value string) (any, bool) {
 	return nil, false
 }
 
-func parseDType(name string) (mlxc.DType, bool) {
-	all := mlxc.DTypes()
-	i := slices.IndexFunc(all, func(d mlxc.DType) bool { return d.String() == name })
+func parseDType(name string) (DType, bool) {
+	all := DTypes()
+	i := slices.IndexFunc(all, func(d DType) bool { return d.String() == name })
 	if i < 0 {
-		return mlxc.Invalid, false
+		return Invalid, false
 	}
 	return all[i], true
 }
@@ -165,7 +163,7 @@ func parseArray(value string) (a InputSpec, fill string, err error) {
 	}
 	var ok bool
 	if a.DType, ok = parseDType(m[1]); !ok {
-		return a, "", fmt.Errorf("%q is no dtype: write one of %v, true, false or an integer", m[1], mlxc.DTypes())
+		return a, "", fmt.Errorf("%q is no dtype: write one of %v, true, false or an integer", m[1], DTypes())
 	}
 	if m[4] != "" && m[5] == "" {
 		return a, "", errors.New("nothing follows the colon: write a fill there, such as zeros, or remove it")
@@ -190,13 +188,13 @@ func parseArray(value string) (a InputSpec, fill string, err error) {
 
 // parseFill reads a fill for an input.
 func parseFill(text string, in InputSpec) (Fill, error) {
-	real := in.DType.IsFloating() || in.DType == mlxc.Complex64
+	real := in.DType.real()
 	switch text {
 	case "":
 		switch {
 		case real:
 			return Fill{}, nil
-		case in.DType == mlxc.Bool:
+		case in.DType == Bool:
 			return Fill{Kind: FillIntegers, Low: 0, High: 1}, nil
 		}
 		return Fill{Kind: FillIntegers, Low: 0, High: 9}, nil
@@ -245,15 +243,15 @@ func parseFill(text string, in InputSpec) (Fill, error) {
 }
 
 // fits refuses a number that an integer dtype cannot hold: MLX would wrap it round.
-func fits(v float64, d mlxc.DType) error {
+func fits(v float64, d DType) error {
 	bits := 8 * d.Size()
 	low, high := 0.0, math.Ldexp(1, bits)-1
 	switch d {
-	case mlxc.Float16, mlxc.Float32, mlxc.Float64, mlxc.BFloat16, mlxc.Complex64:
+	case Float16, Float32, Float64, BFloat16, Complex64:
 		return nil
-	case mlxc.Bool:
+	case Bool:
 		high = 1
-	case mlxc.Int8, mlxc.Int16, mlxc.Int32, mlxc.Int64:
+	case Int8, Int16, Int32, Int64:
 		low, high = -math.Ldexp(1, bits-1), math.Ldexp(1, bits-1)-1
 	}
 	// Beyond 2⁵³ a float64 cannot tell neighbours apart.
@@ -274,27 +272,16 @@ func (in InputSpec) size() int {
 }
 
 // Array makes the input. Random values come from the seed and the input's name.
-func (in InputSpec) Array(seed uint64) *mlxc.Array {
+func (in InputSpec) Array(seed uint64) Array {
 	h := fnv.New64a()
 	h.Write([]byte(in.Name))
 	r := rand.New(rand.NewPCG(seed, h.Sum64()))
-	n := in.size()
-	if in.DType.IsFloating() || in.DType == mlxc.Complex64 {
-		return fill(n, in, func(i int) float32 { return float32(in.Fill.at(i, r)) })
+	a := Array{DType: in.DType, Shape: in.Shape}
+	a.Data = make([]byte, 0, in.size()*in.DType.Size())
+	for i := range in.size() {
+		a.Data = appendNumber(a.Data, in.DType, in.Fill.at(i, r))
 	}
-	return fill(n, in, func(i int) int64 { return int64(in.Fill.at(i, r)) })
-}
-
-// fill makes an array through numbers of a type that holds all that the input's does.
-func fill[T float32 | int64](n int, in InputSpec, at func(i int) T) *mlxc.Array {
-	if in.Shape == nil {
-		return mlxc.Scalar(at(0)).AsType(in.DType)
-	}
-	values := make([]T, n)
-	for i := range values {
-		values[i] = at(i)
-	}
-	return mlxc.FromSlice(values, in.Shape...).AsType(in.DType)
+	return a
 }
 
 // at is element i.

@@ -1,0 +1,28 @@
+// Command metalsan looks for races and other bugs of Metal kernels on a CPU. It needs a C++ compiler, and no MLX, GPU
+// or Mac: see docs/sanitize.md.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/mlxgrad/mlxgrad/internal/metalsan"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+type commandLine struct {
+	metalsan.Command
+	Version kong.VersionFlag `help:"Print the version."`
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	return metalsan.Main("metalsan", "Looks for races and other bugs of Metal kernels, on a CPU.",
+		&commandLine{Command: metalsan.Command{Program: "metalsan"}}, args, stdout, stderr,
+		kong.Vars{"withoutFiles": "", "version": fmt.Sprintf("metalsan %s", metalsan.Version())})
+}

@@ -1,0 +1,119 @@
+// Package shader loads the kernels of a shader file. It is what launching and checking a kernel have in common,
+// and needs neither MLX nor cgo.
+package shader
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+)
+
+// A File is a Metal shader file with the text that it includes.
+type File struct {
+	name   string
+	parsed *msl.File
+}
+
+// Load reads and parses a shader file of a file system.
+func Load(fsys fs.FS, name string) (*File, error) {
+	parsed, err := msl.Parse(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	return &File{name, parsed}, nil
+}
+
+// Names lists the kernels in the order of the file.
+func (f *File) Names() []string {
+	names := make([]string, len(f.parsed.Kernels))
+	for i, k := range f.parsed.Kernels {
+		names[i] = k.Name
+	}
+	return names
+}
+
+// A Kernel is a kernel function with the values of its options.
+type Kernel struct {
+	Name   string
+	File   string
+	Parsed *msl.Kernel
+	Source msl.MLXSource
+	Pads   []bool // for each input, whether it is padded to stay in device memory
+	ID     string // the name and a digest of the text: MLX caches compiled kernels by name
+}
+
+// Kernel prepares a function of the file. The empty name stands for the only one.
+func (f *File) Kernel(name string, options ...Option) (*Kernel, error) {
+	parsed, err := f.parsed.Kernel(name)
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) error { return fmt.Errorf("%s: %s: %w", parsed.Pos, parsed.Name, err) }
+	var values []msl.MLXOption
+	for _, o := range options {
+		v, err := o(parsed)
+		if err != nil {
+			return nil, fail(err)
+		}
+		if v != nil {
+			values = append(values, v)
+		}
+	}
+	source := parsed.MLX(values...)
+	if len(source.Unsized) > 0 {
+		return nil, fail(fmt.Errorf("the threadgroup argument %s has no size: give it one with ThreadgroupSize, or as %[1]s=threadgroup:ELEMENTS in a launch description", source.Unsized[0]))
+	}
+	if len(source.Unset) > 0 {
+		return nil, fail(fmt.Errorf("the function constant %s has no value: give it one with FunctionConstant, or as %[1]s=VALUE in a launch description", source.Unset[0]))
+	}
+	return &Kernel{
+		Name: parsed.Name, File: f.name, Parsed: parsed, Source: source, Pads: pads(parsed, source.Inputs),
+		ID: parsed.Name + "_" + Digest(source.Header, source.Body)[:8],
+	}, nil
+}
+
+// Digest returns a short hash of texts.
+func Digest(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return fmt.Sprintf("%x", sum[:8])
+}
+
+// InDevice is the least number of elements with which MLX puts an input in device memory. MLX puts
+// smaller inputs in constant memory, where a pointer that the kernel declares device cannot point.
+const InDevice = 8
+
+// pads reports for each input whether it is padded to stay in device memory: not if the kernel
+// reads its shape, which would change.
+func pads(parsed *msl.Kernel, inputs []*msl.Buffer) []bool {
+	padded := make([]bool, len(inputs))
+	for i, b := range inputs {
+		padded[i] = b.Space == msl.Device &&
+			!slices.ContainsFunc(parsed.Buffers, func(o *msl.Buffer) bool { return o.Implicit == b.Name })
+	}
+	return padded
+}
+
+// The shapes for which MLX declares an input differently.
+var (
+	ScalarShape = []int{}
+	SmallShape  = []int{1}
+	LargeShape  = []int{InDevice}
+)
+
+// SizeClass returns the one of the three shapes for which MLX declares input i as it does for an array of
+// this many axes and elements.
+func (k *Kernel) SizeClass(i, axes, size int) []int {
+	switch {
+	case k.Pads[i], k.Source.Viewed[i] && k.Source.Inputs[i].Space == msl.Device:
+		return LargeShape
+	case axes == 0:
+		return ScalarShape
+	case size < InDevice:
+		return SmallShape
+	}
+	return LargeShape
+}

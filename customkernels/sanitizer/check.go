@@ -1,0 +1,137 @@
+package sanitizer
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+)
+
+// Check returns an error if the launch does not fit the kernel: if Metal would refuse it or, worse, accept it.
+// It reads no data of the inputs.
+func (k *Kernel) Check(l Launch, inputs ...Array) error {
+	return k.checkLaunch(k.normalized(l), inputs)
+}
+
+// checkLaunch is Check for a normalized launch.
+func (k *Kernel) checkLaunch(l Launch, inputs []Array) error {
+	if got, want := len(inputs), len(k.loaded.Source.Inputs); got != want {
+		return fmt.Errorf("%d inputs, want %d: %v", got, want, k.loaded.Source.InputNames)
+	}
+	if got, want := len(l.Outputs), len(k.loaded.Source.Outputs); got != want {
+		return fmt.Errorf("%d outputs, want %d: %v", got, want, k.loaded.Source.OutputNames)
+	}
+	if l.Grid[0] == 0 && !l.empty() && l.InitValue == nil && len(l.InOut) == 0 {
+		return fmt.Errorf("a grid of no threads leaves the outputs undefined: give Launch.Grid the number of threads, or Launch.InitValue what they are")
+	}
+	threads := 1
+	for i := range 3 {
+		if l.Grid[i] < 0 || l.Threadgroup[i] < 0 {
+			return fmt.Errorf("the grid %v of threadgroups %v has a negative axis", l.Grid, l.Threadgroup)
+		}
+		if l.Grid[i] > 1<<31-1 {
+			return fmt.Errorf("the grid %v has an axis above 2³¹−1 threads: let each group do more", l.Grid)
+		}
+		threads *= min(l.Threadgroup[i], host.MaxThreads+1)
+	}
+	if most, who := k.threadLimit(); threads > most {
+		return fmt.Errorf("a threadgroup of %v threads: %s has at most %d", l.Threadgroup, who, most)
+	}
+	types, err := k.checkTemplate(l)
+	if err != nil {
+		return err
+	}
+	for i, b := range k.loaded.Source.Inputs {
+		if err := k.checkInput(i, b, inputs[i], types); err != nil {
+			return err
+		}
+	}
+	for i, b := range k.loaded.Source.Outputs {
+		if want, ok := elementType(b, types); ok && l.Outputs[i].DType != want {
+			return fmt.Errorf("the output %s is declared %s and must be %v, not %v", b.Name, b.Element, want, l.Outputs[i].DType)
+		}
+	}
+	return k.checkInOut(l)
+}
+
+// threadLimit is how many threads a threadgroup has at most, and what limits it.
+func (k *Kernel) threadLimit() (most int, who string) {
+	if n := k.loaded.Parsed.MaxThreads; n > 0 {
+		return n, "a group of this kernel, by its max_total_threads_per_threadgroup,"
+	}
+	return host.MaxThreads, "a GPU"
+}
+
+// checkTemplate checks the template arguments and returns the type arguments.
+func (k *Kernel) checkTemplate(l Launch) (types typeArguments, err error) {
+	for _, p := range k.loaded.Parsed.Template {
+		i := slices.IndexFunc(l.Template, func(a TemplateArg) bool { return a.Name == p.Name })
+		switch {
+		case i < 0 && p.Default != "":
+			return nil, fmt.Errorf("the template argument %s is missing, and its default %s is no plain type, number or truth value", p.Name, p.Default)
+		case i < 0:
+			return nil, fmt.Errorf("the template argument %s is missing", p.Name)
+		}
+		ok := false
+		switch v := l.Template[i].Value.(type) {
+		case DType:
+			ok = p.Kind == msl.TypeParameter && v.Size() > 0
+			types = append(types, typeArgument{p.Name, v})
+		case int:
+			ok = p.Kind == msl.IntParameter || p.Kind == msl.UintParameter && v >= 0
+		case bool:
+			ok = p.Kind == msl.BoolParameter
+		}
+		if !ok {
+			return nil, fmt.Errorf("the template argument %s = %v does not fit the parameter %s %s", p.Name, l.Template[i].Value, p.Type, p.Name)
+		}
+	}
+	if len(l.Template) > len(k.loaded.Parsed.Template) {
+		return nil, fmt.Errorf("%d template arguments, want %d", len(l.Template), len(k.loaded.Parsed.Template))
+	}
+	return types, nil
+}
+
+// typeArguments are the dtypes that stand for a launch's type parameters.
+type typeArguments []typeArgument
+
+type typeArgument struct {
+	name  string
+	dtype DType
+}
+
+// elementType is the dtype that a buffer's declaration asks for, if it is one that
+// a dtype has.
+func elementType(b *msl.Buffer, types typeArguments) (DType, bool) {
+	for _, t := range types {
+		if t.name == b.Element {
+			return t.dtype, true
+		}
+	}
+	d := DTypeOf(b.Element)
+	return d, d != Invalid
+}
+
+func (k *Kernel) checkInput(i int, b *msl.Buffer, a Array, types typeArguments) error {
+	if want, ok := elementType(b, types); ok && a.DType != want {
+		return fmt.Errorf("the input %s is declared %s and must be %v, not %v", b.Name, b.Element, want, a.DType)
+	}
+	// MLX makes a reference of an array without axes, and a pointer of any other.
+	scalar := len(a.Shape) == 0
+	if b.Reference && !scalar && !k.loaded.Source.Viewed[i] {
+		return fmt.Errorf("the input %s is a reference and must be an array without axes: give it the shape []", b.Name)
+	}
+	if scalar && k.loaded.Source.Viewed[i] {
+		return fmt.Errorf("the input %s is read as %s and must have an axis: give it the shape [1]", b.Name, b.Element)
+	}
+	if scalar && !b.Reference {
+		return fmt.Errorf("the input %s is a pointer and must have an axis: give it the shape [1]", b.Name)
+	}
+	return nil
+}
+
+// empty reports whether the outputs have no elements.
+func (l Launch) empty() bool {
+	return !slices.ContainsFunc(l.Outputs, func(o Output) bool { return !slices.Contains(o.Shape, 0) })
+}

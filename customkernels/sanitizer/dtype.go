@@ -1,0 +1,89 @@
+package sanitizer
+
+import (
+	"fmt"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+)
+
+// DType is the element type of a buffer, under MLX's name and number.
+type DType uint8
+
+// The dtypes of MLX.
+const (
+	Invalid DType = iota
+	Bool
+	Uint8
+	Uint16
+	Uint32
+	Uint64
+	Int8
+	Int16
+	Int32
+	Int64
+	Float16
+	Float32
+	Float64
+	BFloat16
+	Complex64
+)
+
+var dtypes = [...]struct {
+	name, metal string
+	size        int
+}{
+	Invalid: {"invalid", "", 0},
+	Bool:    {"bool", "bool", 1},
+	Uint8:   {"uint8", "uint8_t", 1}, Uint16: {"uint16", "uint16_t", 2}, Uint32: {"uint32", "uint32_t", 4}, Uint64: {"uint64", "uint64_t", 8},
+	Int8: {"int8", "int8_t", 1}, Int16: {"int16", "int16_t", 2}, Int32: {"int32", "int32_t", 4}, Int64: {"int64", "int64_t", 8},
+	Float16: {"float16", "float16_t", 2}, Float32: {"float32", "float", 4}, Float64: {"float64", "double", 8},
+	BFloat16: {"bfloat16", "bfloat16_t", 2}, Complex64: {"complex64", "complex64_t", 8},
+}
+
+// DTypes lists every dtype, in MLX's order.
+func DTypes() []DType {
+	all := make([]DType, 0, len(dtypes)-1)
+	for d := Bool; int(d) < len(dtypes); d++ {
+		all = append(all, d)
+	}
+	return all
+}
+
+// DTypeOf returns the dtype of an element type of Metal, such as half. It is Invalid for a type that is no dtype.
+func DTypeOf(element string) DType {
+	if name := msl.DType(element); name != "" {
+		for d, t := range dtypes {
+			if t.metal == name {
+				return DType(d)
+			}
+		}
+	}
+	return Invalid
+}
+
+// String returns MLX's name of the dtype, such as "bfloat16".
+func (d DType) String() string {
+	if int(d) >= len(dtypes) {
+		return fmt.Sprintf("DType(%d)", uint8(d))
+	}
+	return dtypes[d].name
+}
+
+// Size returns the size of an element in bytes, 0 for an invalid dtype.
+func (d DType) Size() int {
+	if int(d) >= len(dtypes) {
+		return 0
+	}
+	return dtypes[d].size
+}
+
+// real reports whether d has fractions: floating-point and complex dtypes.
+func (d DType) real() bool { return d >= Float16 && d <= Complex64 }
+
+// cell is the size of the numbers of a dtype.
+func (d DType) cell() int {
+	if d == Complex64 {
+		return 4
+	}
+	return d.Size()
+}

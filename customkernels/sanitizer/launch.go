@@ -1,0 +1,145 @@
+package sanitizer
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
+)
+
+// An Array is the content of a buffer, in row-major order and the machine's byte order.
+type Array struct {
+	DType DType
+	Shape []int // empty for an array without axes
+	Data  []byte
+}
+
+// Size returns the number of elements.
+func (a Array) Size() int { return sizeOf(a.Shape) }
+
+func sizeOf(shape []int) int {
+	n := 1
+	for _, length := range shape {
+		n *= length
+	}
+	return n
+}
+
+// Output describes an output.
+type Output struct {
+	Shape []int
+	DType DType
+}
+
+// A TemplateArg is a template argument: a DType, an int or a bool.
+type TemplateArg struct {
+	Name  string
+	Value any
+}
+
+// Launch describes one launch of a kernel.
+type Launch struct {
+	// Grid and Threadgroup count threads, as Metal's dispatchThreads does: the last
+	// threadgroup of an axis is short if Grid is not a multiple. An axis that is 0
+	// counts as 1, except Grid's first.
+	Grid, Threadgroup [3]int
+	// Template gives the function's template arguments, by name. Those whose default is a type, a number or
+	// a truth value may be left out.
+	Template []TemplateArg
+	// Outputs describes the writable buffers, in the order of the function.
+	Outputs []Output
+	// InitValue is the value of every element of every output before the launch; nil
+	// leaves them undefined.
+	InitValue *float32
+	// Undefined names writable buffers of which the kernel may leave elements undefined.
+	Undefined []string
+	// InOut holds the content before the launch of writable buffers that the kernel also reads, by
+	// name. Shape and dtype are those of the buffer's output.
+	InOut map[string]Array
+}
+
+// Kernel is a kernel function of a shader file. It may be used by any number of goroutines.
+type Kernel struct {
+	loaded *shader.Kernel
+	spaces spacesCache
+}
+
+// New returns the sanitizer of a kernel that package customkernels has loaded.
+func New(k *shader.Kernel) *Kernel { return &Kernel{loaded: k} }
+
+// Name returns the name of the function.
+func (k *Kernel) Name() string { return k.loaded.Name }
+
+// normalized returns the launch with the axes and the template arguments that were left out.
+func (k *Kernel) normalized(l Launch) Launch {
+	for i := range 3 {
+		if l.Grid[i] == 0 && i > 0 {
+			l.Grid[i] = 1
+		}
+		if l.Threadgroup[i] == 0 {
+			l.Threadgroup[i] = 1
+		}
+	}
+	for _, p := range k.loaded.Parsed.Template {
+		value := Default(p.Default)
+		if value != nil && !slices.ContainsFunc(l.Template, func(a TemplateArg) bool { return a.Name == p.Name }) {
+			l.Template = append(slices.Clone(l.Template), TemplateArg{Name: p.Name, Value: value})
+		}
+	}
+	return l
+}
+
+// Default returns the value of a template parameter's default: a DType, an int or a bool. It is nil if the text is
+// none of these.
+func Default(text string) any {
+	if d := DTypeOf(text); d != Invalid {
+		return d
+	}
+	if n, err := strconv.ParseInt(text, 0, 32); err == nil {
+		return int(n)
+	}
+	if text == "true" || text == "false" {
+		return text == "true"
+	}
+	return nil
+}
+
+// MetalSource returns the Metal text that MLX generates for a launch on inputs of these shapes and dtypes,
+// complete but for MLX's own prelude.
+func (k *Kernel) MetalSource(l Launch, inputs ...Array) (string, error) {
+	l = k.normalized(l)
+	if err := k.checkLaunch(l, inputs); err != nil {
+		return "", err
+	}
+	if err := k.checkBuffers(l, inputs); err != nil {
+		return "", err
+	}
+	return k.text(l, inputs), nil
+}
+
+// text is MetalSource for a launch that was checked.
+func (k *Kernel) text(l Launch, inputs []Array) string {
+	template := make([]msl.MLXTemplateArgument, len(k.loaded.Parsed.Template))
+	for i, p := range k.loaded.Parsed.Template {
+		at := slices.IndexFunc(l.Template, func(a TemplateArg) bool { return a.Name == p.Name })
+		switch v := l.Template[at].Value.(type) {
+		case DType:
+			template[i] = msl.MLXTemplateArgument{Kind: "typename", Value: dtypes[v].metal}
+		case int:
+			template[i] = msl.MLXTemplateArgument{Kind: "int", Value: strconv.Itoa(v)}
+		case bool:
+			template[i] = msl.MLXTemplateArgument{Kind: "bool", Value: strconv.Itoa(map[bool]int{true: 1}[v])}
+		}
+	}
+	declared := make([]msl.MLXInput, len(inputs))
+	for i, a := range inputs {
+		shape := k.loaded.SizeClass(i, len(a.Shape), a.Size())
+		declared[i] = msl.MLXInput{Type: dtypes[a.DType].metal, Scalar: len(shape) == 0, Small: sizeOf(shape) < shader.InDevice}
+	}
+	outputs := make([]string, len(l.Outputs))
+	for i, o := range l.Outputs {
+		outputs[i] = dtypes[o.DType].metal
+	}
+	return k.loaded.Source.Text(k.loaded.ID, template, declared, outputs)
+}

@@ -1,0 +1,164 @@
+package metalsan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+)
+
+// Launch is a launch of a kernel.
+type Launch struct {
+	Kernel            string
+	File              string // empty for a kernel of this project
+	Label             string // tells the launch from others of its kernel
+	Grid, Threadgroup [3]int
+	Sanitize          func(ctx context.Context, c sanitizer.Config) (*sanitizer.Report, error)
+	Source            func() (string, error) // the Metal text that MLX generates
+}
+
+func (l Launch) name() string { return l.Kernel + " " + l.Label }
+
+// LeftOut returns the end of a page of launches: the kernels without a launch, and why launches are missing. done is
+// the participle of the command's verb, which applied to n launches.
+func LeftOut(done string, withoutLaunch []string, incomplete bool, n int) string {
+	var text strings.Builder
+	for _, name := range withoutLaunch {
+		fmt.Fprintf(&text, "not %s, for want of a launch description: %s\n", done, name)
+	}
+	switch {
+	case incomplete:
+		fmt.Fprintf(&text, "interrupted: not every launch was %s\n", done)
+	case n == 0:
+		text.WriteString("nothing ran: docs/sanitize.md says how a shader file describes launches, and --case may match none\n")
+	}
+	return text.String()
+}
+
+// FailedFile is a shader file of which not everything could be launched.
+type FailedFile struct {
+	File  string `json:"file"`
+	Error string `json:"error"`
+}
+
+func (f FailedFile) String() string { return fmt.Sprintf("%s: error: not run: %s\n", f.File, f.Error) }
+
+// Chosen are the launches that flags choose.
+type Chosen struct {
+	List    []Launch
+	Without []string // kernels without a launch description
+	Failed  []FailedFile
+}
+
+// Add adds the launches of a file. A file that cannot be read, and a description that does not fit
+// its kernel, are failures of their own.
+func (c *Chosen) Add(file string, include []string, seed uint64) {
+	fail := func(err error) { c.Failed = append(c.Failed, FailedFile{file, err.Error()}) }
+	files, err := newShaderFiles(file, include)
+	if err != nil {
+		fail(err)
+		return
+	}
+	lib, err := sanitizer.Load(files, file)
+	if err != nil {
+		fail(err)
+		return
+	}
+	specs, err := sanitizer.ParseLaunches(files.text)
+	if err != nil {
+		fail(err)
+		return
+	}
+	described := map[string]bool{}
+	for _, spec := range specs {
+		described[spec.Kernel] = true
+		k, err := lib.Kernel(spec.Kernel, spec.Options()...)
+		if err != nil {
+			fail(fmt.Errorf("line %d: launch description: %w", spec.Line, err))
+			continue
+		}
+		described[k.Name()] = true
+		launch, inputs, err := spec.Arguments(k, seed)
+		if err != nil {
+			fail(err)
+			continue
+		}
+		c.List = append(c.List, Launch{
+			Kernel: k.Name(), File: file, Label: fmt.Sprintf("described at line %d", spec.Line),
+			Grid: launch.Grid, Threadgroup: launch.Threadgroup,
+			Sanitize: func(ctx context.Context, config sanitizer.Config) (*sanitizer.Report, error) {
+				return k.Sanitize(ctx, launch, config, inputs...)
+			},
+			Source: func() (string, error) {
+				if reason := k.OutsideMLX(launch, inputs...); reason != "" {
+					return "", fmt.Errorf("MLX's custom kernels cannot express this launch of %s, which the sanitizer can still check: %s", k.Name(), reason)
+				}
+				return k.MetalSource(launch, inputs...)
+			},
+		})
+	}
+	for _, name := range lib.Names() {
+		if !described[name] {
+			c.Without = append(c.Without, file+": "+name)
+		}
+	}
+}
+
+// Flags choose launches.
+type Flags struct {
+	Files   []string `arg:"" optional:"" name:"file" help:"Shader files with launch descriptions.${withoutFiles}"`
+	Include []string `name:"include" help:"A folder whose files the shaders may include, besides those below a shader's own folder. May be given several times." placeholder:"DIR"`
+	Case    string   `help:"Only launches whose names match this regular expression, such as '^scale |float16'." placeholder:"REGEXP"`
+	Seed    uint64   `help:"Decides the random inputs of launch descriptions and the shuffled orders of threads (default: ${default})." default:"1" placeholder:"S"`
+
+	pattern *regexp.Regexp
+}
+
+// Check returns an error if the flags are wrong.
+func (f *Flags) Check() error {
+	for _, file := range f.Files {
+		if err := CheckShader(file); err != nil {
+			return err
+		}
+	}
+	var err error
+	f.pattern, err = Pattern("--case", f.Case)
+	return err
+}
+
+// CheckShader returns an error if a shader file is missing or a folder. An empty name stands for no file.
+func CheckShader(file string) error {
+	if file == "" {
+		return nil
+	}
+	info, err := os.Stat(file)
+	if err == nil && info.IsDir() {
+		err = errors.New(file + " is a folder: name shader files")
+	}
+	return err
+}
+
+// Launches returns the launches of the files, or without files those of own.
+func (f *Flags) Launches(own func() []Launch) Chosen {
+	var c Chosen
+	if len(f.Files) == 0 {
+		c.List = own()
+	}
+	for _, file := range f.Files {
+		c.Add(file, f.Include, f.Seed)
+	}
+	if f.pattern != nil {
+		var picked []Launch
+		for _, l := range c.List {
+			if f.pattern.MatchString(l.name()) {
+				picked = append(picked, l)
+			}
+		}
+		c.List = picked
+	}
+	return c
+}

@@ -1,0 +1,75 @@
+package metalsan
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/mlxgrad/mlxgrad/internal/outfile"
+)
+
+// standardOutput is the file name that stands for standard output.
+const standardOutput = "-"
+
+// Streams are the outputs of the process.
+type Streams struct{ Out, Err io.Writer }
+
+// Text returns the stream for people: standard error if a report goes to standard output.
+func (s Streams) Text(reports ...string) *Printer {
+	for _, path := range reports {
+		if path == standardOutput {
+			return &Printer{w: s.Err}
+		}
+	}
+	return &Printer{w: s.Out}
+}
+
+// WriteJSON writes a report to path, all of it or nothing. The path may be standard output, or empty for no
+// report.
+func (s Streams) WriteJSON(path string, content any) error {
+	encode := func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(content)
+	}
+	switch path {
+	case "":
+		return nil
+	case standardOutput:
+		return encode(s.Out)
+	}
+	return outfile.Write(path, encode)
+}
+
+// CheckOutput returns an error, before a run, if a flag's file cannot be written after it.
+func CheckOutput(flag, path string) error {
+	if path == "" || path == standardOutput {
+		return nil
+	}
+	if err := outfile.Writable(path); err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
+}
+
+// Printer writes text and remembers the first error, so that a page of output is checked once.
+type Printer struct {
+	w   io.Writer
+	err error
+}
+
+// Print writes text, unless an error came before.
+func (p *Printer) Print(text string) {
+	if p.err == nil {
+		_, p.err = io.WriteString(p.w, text)
+	}
+}
+
+// Err returns the first error.
+func (p *Printer) Err() error {
+	if p.err != nil {
+		return fmt.Errorf("printing the report: %w", p.err)
+	}
+	return nil
+}
