@@ -64,10 +64,10 @@ chmod +x "$2"
 		{[]string{"package", "a b"}, set + "\n" + set + " package a b\n"},
 		{[]string{"parity", "--help"}, set + "\nmlxgrad: parity --help\n"},
 		{[]string{"parity", "--case", "a b"}, set + "\nmlxgrad: parity --case a b\n"},
-		{[]string{"test"}, set + "\ngo in " + root + ": test -timeout 40m ./ops ./...\n"},
-		{[]string{"test", "./ops", "-run", "X"}, set + "\ngo in " + root + ": test -timeout 40m ./ops -run X\n"},
-		{[]string{"bench", "-bench", "X"}, set + "\ngo in " + root + ": test -timeout 40m ./ops ./... -run=^$ -bench=. -bench X\n"},
-		{[]string{"bench", "overhead", "-count=2"}, set + "\ngo in " + root + ": test -timeout 40m -run=^$ -bench=. ./mlxc/internal/overhead -count=2\n"},
+		{[]string{"test"}, set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m ./ops ./...\n"},
+		{[]string{"test", "./ops", "-run", "X"}, set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m ./ops -run X\n"},
+		{[]string{"bench", "-bench", "X"}, set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m ./ops ./... -run=^$ -bench=. -bench X\n"},
+		{[]string{"bench", "overhead", "-count=2"}, set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m -run=^$ -bench=. ./mlxc/internal/overhead -count=2\n"},
 	} {
 		// A CDPATH with a folder of the same name changes nothing.
 		require.NoError(t, os.MkdirAll(filepath.Join(parent, "other", "a checkout"), 0o755))
@@ -90,7 +90,7 @@ chmod +x "$2"
 	}
 	require.Equal(t, []string{
 		"test -timeout 2h -count=1 ./third_party/mlx-c, long",
-		"test -timeout 6h -skip ^TestMutationsAreNoticed$ m/ops m/compare, long",
+		"test -tags=mlxheaders -timeout 6h -skip ^TestMutationsAreNoticed$ m/ops m/compare, long",
 		"test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^rows$, long",
 		"test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^softmax$, long",
 		"test -timeout 2h ./customkernels/... ./ops, CXX=clang++",

@@ -96,7 +96,7 @@ func TestLauncher(t *testing.T) {
 	// The user's folder is the command's, since flags name files.
 	out, code := run(nil, "bench", "--csv", "a file")
 	require.Zero(t, code)
-	require.Contains(t, out, "mlxgrad in "+filepath.Base(elsewhere)+": bench --csv a file; CUDA_HOME="+install+"/nvidia/cu13; path="+install+"/lib:"+install+"/mlx/lib:"+install+"/nvidia/cu13/lib:"+install+"/nvidia/cudnn/lib:")
+	require.Contains(t, out, "mlxgrad in "+filepath.Base(elsewhere)+": bench --csv a file; CUDA_HOME="+install+"/nvidia/cu13; path="+install+"/mlx/lib:"+install+"/nvidia/cu13/lib:"+install+"/nvidia/cudnn/lib:")
 	require.True(t, strings.HasSuffix(out, ":/last\n"), out)
 	out, _ = run([]string{"CUDA_HOME=/mine"}, "version")
 	require.Contains(t, out, "CUDA_HOME=/mine;")
@@ -113,7 +113,7 @@ func TestLauncher(t *testing.T) {
 	require.Contains(t, out, "compare.test in compare: -test.short;")
 	out, code = run(nil, "all")
 	require.Equal(t, 1, code)
-	require.Contains(t, out, ": parity --failures;")
+	require.Contains(t, out, ": parity --full;")
 	require.Contains(t, out, "mlxgrad in "+filepath.Base(elsewhere)+": bench;")
 	out, code = run(nil, "test", "no/such")
 	require.Equal(t, 2, code)

@@ -100,7 +100,7 @@ while [ "$1" != -o ]; do shift; done
 printf '#!/bin/sh\necho "${0##*/}: $*"\n' >"$2"
 /bin/chmod +x "$2"`)
 	w.fake("clang", "")
-	for verb, want := range map[string]string{"setup": "", "parity": "mlxgrad: parity\n", "test": "go test -timeout 40m ./ops ./...\n"} {
+	for verb, want := range map[string]string{"setup": "", "parity": "mlxgrad: parity\n", "test": "go test -tags=mlxheaders -timeout 40m ./ops ./...\n"} {
 		cmd := exec.Command(bash, filepath.Join(root, "build.sh"), verb)
 		cmd.Env = []string{"PATH=" + w.bin + ":/usr/bin:/bin", "TMPDIR=" + tmp}
 		withoutRights(t, cmd, root)

@@ -227,7 +227,7 @@ func TestSetup(t *testing.T) {
 	require.Equal(t, "0.7.0", m.MLXC)
 	require.True(t, m.Tested)
 	require.Equal(t, "stand-in compiler 1", m.Compiler)
-	require.Len(t, m.Files, 3)
+	require.Len(t, m.Files, 4)
 
 	// The second run does nothing, and needs none of the tools but the compiler.
 	w.remove("pip", "cargo")
