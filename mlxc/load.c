@@ -59,8 +59,8 @@ static const mlxg_table* connect(void) {
     fail("MLX is not set up, there is no %s: " MLXG_REMEDY, list);
     return NULL;
   }
-  // RTLD_NOW: what MLX or mlx-c lacks is found here and not by the first call of it, which would end
-  // the process.
+  // RTLD_NOW finds functions that are missing from MLX or mlx-c here. Otherwise the first call of one
+  // would end the process.
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     fail("MLX cannot be loaded: %s: " MLXG_REMEDY, dlerror());

@@ -1,4 +1,4 @@
-// What loads libmlxg and connects package mlxc with it.
+// Loads libmlxg and connects package mlxc with it.
 #ifndef MLXG_LOAD_H
 #define MLXG_LOAD_H
 
@@ -11,7 +11,7 @@
 extern const mlxg_table* mlxg_loaded;
 extern int32_t mlxg_releasable;
 
-// mlxg_library_place adds a file to those that may be the library. It keeps path.
+// mlxg_library_place adds a file that may be the library. It keeps path.
 void mlxg_library_place(const char* path);
 
 // mlxg_library_load loads the library if no call has before, from the first place where a file is. It returns

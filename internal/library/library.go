@@ -33,9 +33,10 @@ func name() string {
 	return "libmlxg" + flavor + ".so"
 }
 
-// Places returns the files that may be the library, in the order in which they are tried: what
-// MLXGRAD_LIB names and nothing else, or the file beside the program, then the one that
-// ./build.sh setup made in the folder of mlxgrad's sources, if the program was built there.
+// Places returns the files that may be the library, in the order in which they are tried. If MLXGRAD_LIB
+// is set, it names the only one. Otherwise the first is beside the program, and the second is in the folder
+// of mlxgrad's sources, where ./build.sh setup puts it. A program that was built with -trimpath does not
+// know that folder.
 func Places() []string {
 	if path := os.Getenv(Variable); path != "" {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
