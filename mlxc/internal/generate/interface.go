@@ -14,9 +14,7 @@ type libraryFunction struct {
 	args                 []string // the names of the parameters
 }
 
-var (
-	prototype = regexp.MustCompile(`(?m)^((?:const )?\w+\*?) ((?:mlxg|call)_\w+)\(([^;]*)\);`)
-)
+var prototype = regexp.MustCompile(`(?m)^((?:const )?\w+\*?) ((?:mlxg|call)_\w+)\(([^;]*)\);`)
 
 // interfaceOf returns the functions that a header declares.
 func interfaceOf(header string) []libraryFunction {
