@@ -296,3 +296,24 @@ func TestGradientsOfScalesOfGatheredMatrices(t *testing.T) {
 		}
 	}
 }
+
+// Each false behind the last true adds zero to the element that follows in the source. If the source has
+// none, that is memory of others, here megabytes behind it.
+func TestGradientOfMaskedScatterStaysInTheSource(t *testing.T) {
+	mask := mlxc.FromSlice([]bool{true, false, true, false})
+	scatter := func(in []*mlxc.Array) []*mlxc.Array {
+		return []*mlxc.Array{in[0].MaskedScatter(mask, in[1]).Square().Sum()}
+	}
+	grads, err := mlxc.Grad(scatter, 0, 1)([]*mlxc.Array{mlxc.FromSlice([]float32{1, 2, 3, 4}), mlxc.FromSlice([]float32{5, 6})})
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 4, 0, 8}, floats(t, grads[0]))
+	require.Equal(t, []float32{10, 12}, floats(t, grads[1]))
+
+	const n = 1 << 22
+	all := mlxc.Ones(mlxc.Bool, n)
+	tooMany := func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{in[0].MaskedScatter(all, in[1]).Sum()} }
+	value, grads, err := mlxc.ValueAndGrad(tooMany, 1)([]*mlxc.Array{mlxc.Zeros(mlxc.Float32, n), mlxc.Ones(mlxc.Float32, 7)})
+	require.NoError(t, err)
+	require.ErrorContains(t, mlxc.Eval(value...), "does not have enough elements")
+	require.ErrorContains(t, mlxc.Eval(grads...), "does not have enough elements")
+}

@@ -244,14 +244,30 @@ func (a *Array) PutAlongAxis(ids, values *Array, axis int) *Array {
 // MaskedScatter returns a copy of a in which the elements where mask is true are replaced
 // by those of source, one after the other in row-major order. mask is of booleans and has
 // a's shape, or that of its first axes; source, converted to a's dtype, has as many
-// elements as mask has trues at least; that is not checked, only that there are some.
+// elements as mask has trues at least. Too few are an error of the evaluation on a CPU; other devices do not
+// check more than that there are some.
 func (a *Array) MaskedScatter(mask, source *Array) *Array {
 	const op = "masked_scatter"
 	if a.Err() == nil && mask.Size() > 0 && source.Err() == nil && source.Size() == 0 {
 		// MLX divides by their number.
 		return invalid(opError(op, errors.New("the source has no elements"), a, mask, source))
 	}
-	return mlxMaskedScatter(a, mask, source).orNothing()
+	if !a.Traced() && !source.Traced() {
+		return mlxMaskedScatter(a, mask, source).orNothing()
+	}
+	// MLX's gradient adds zero to the element of the source behind the last that is used, for each false
+	// that follows. So there must be one, however many trues mask has. The first result fails where mask has
+	// more than source has elements.
+	var result *Array
+	WithScope(func() {
+		flat := source.Flatten(0, -1)
+		if missing := a.Size() + 1 - source.Size(); missing > 0 {
+			flat = Concatenate(0, flat, Zeros(source.DType(), missing))
+		}
+		checked := mlxMaskedScatter(a.StopGradient(), mask, source.StopGradient())
+		result = mlxMaskedScatter(a, mask, flat).After(checked).orNothing().Keep()
+	})
+	return result
 }
 
 // SliceDynamic takes a window whose place is known when it is computed: it has sizes, one for
