@@ -125,14 +125,7 @@ func (k *Kernel) Launch(l Launch, inputs ...*mlxc.Array) []*mlxc.Array {
 
 // normalized is the launch with what may be left out: axes, and template arguments with defaults.
 func (k *Kernel) normalized(l Launch) Launch {
-	for i := range 3 {
-		if l.Grid[i] == 0 && i > 0 {
-			l.Grid[i] = 1
-		}
-		if l.Threadgroup[i] == 0 {
-			l.Threadgroup[i] = 1
-		}
-	}
+	l.Grid, l.Threadgroup = shader.Axes(l.Grid, l.Threadgroup)
 	for _, p := range k.parsed.Template {
 		value := sanitizer.Default(p.Default)
 		if d, ok := value.(sanitizer.DType); ok {

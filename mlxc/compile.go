@@ -60,12 +60,12 @@ func CompileShapeless(f Func) *Compiled { return newCompiled(f, true) }
 
 func newCompiled(f Func, shapeless bool) *Compiled {
 	c := &Compiled{f: f, shapeless: shapeless}
-	switch {
-	case Check() != nil:
-		c.err = opError("Compile", Check())
-		return c
-	case f == nil:
-		c.err = opError("Compile", errNoFunction)
+	err := Check()
+	if err == nil && f == nil {
+		err = errNoFunction
+	}
+	if err != nil {
+		c.err = opError("Compile", err)
 		return c
 	}
 	// f often reaches c (a model that holds its own compiled step): the registry must

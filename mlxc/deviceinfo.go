@@ -3,7 +3,11 @@ package mlxc
 // #include "mlxg.h"
 import "C"
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // Count returns the number of devices of this kind. Operations run on the first.
 func (d Device) Count() (int, error) {
@@ -35,20 +39,22 @@ func (d Device) Info(index int) (map[string]any, error) {
 	if index < 0 || index >= count {
 		return nil, opError(op, fmt.Errorf("there is no %v %d: this machine, as MLX was built, has %d", d, index, count))
 	}
+	var lines *C.char
+	if e := C.mlxg_device_info(C.int(d), C.int(index), &lines); e != nil {
+		return nil, opError(op, takeText(e))
+	}
 	values := map[string]any{}
-	for at := 0; ; at++ {
-		var key, text *C.char
-		var number C.size_t
-		if e := C.mlxg_device_entry(C.int(d), C.int(index), C.size_t(at), &key, &text, &number); e != nil {
-			return nil, opError(op, takeText(e))
-		}
-		switch {
-		case key == nil:
-			return values, nil
-		case text != nil:
-			values[takeString(key)] = takeString(text)
-		default:
-			values[takeString(key)] = int(number)
+	for line := range strings.Lines(takeString(lines)) {
+		key, typed, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		kind, value, _ := strings.Cut(typed, "\t")
+		values[key] = value
+		if kind == "number" {
+			number, err := strconv.ParseUint(value, 10, 64)
+			if err != nil {
+				return nil, opError(op, err)
+			}
+			values[key] = int(number)
 		}
 	}
+	return values, nil
 }

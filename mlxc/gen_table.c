@@ -15,10 +15,6 @@ mlxg_version_set mlxg_versions(void) {
   if (!is_loaded()) return (mlxg_version_set){0};
   return mlxg_loaded->mlxg_versions();
 }
-bool mlxg_try_lock(bool wait) {
-  if (!is_loaded()) return (bool){0};
-  return mlxg_loaded->mlxg_try_lock(wait);
-}
 int mlxg_waiting(void) {
   if (!is_loaded()) return (int){0};
   return mlxg_loaded->mlxg_waiting();
@@ -111,9 +107,9 @@ char* mlxg_device_count(int* count, int device) {
   if (!is_loaded()) return mlxg_library_error();
   return mlxg_loaded->mlxg_device_count(count, device);
 }
-char* mlxg_device_entry(int device, int index, size_t at, char** key, char** text, size_t* number) {
+char* mlxg_device_info(int device, int index, char** lines) {
   if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_device_entry(device, index, at, key, text, number);
+  return mlxg_loaded->mlxg_device_info(device, index, lines);
 }
 size_t mlxg_active_memory(void) {
   if (!is_loaded()) return (size_t){0};

@@ -7,13 +7,12 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "05c3ff20e19860c7"
+#define MLXG_INTERFACE "2d5ed88158ce77a3"
 
 // mlxg_table are the functions of a libmlxg.
 typedef struct {
   char* (*mlxg_init)(const mlxg_go* go);
   mlxg_version_set (*mlxg_versions)(void);
-  bool (*mlxg_try_lock)(bool wait);
   int (*mlxg_waiting)(void);
   int (*mlxg_enter)(void);
   bool (*mlxg_leave)(void);
@@ -37,7 +36,7 @@ typedef struct {
   int (*mlxg_stream_device)(void* stream);
   char* (*mlxg_streams)(char** text);
   char* (*mlxg_device_count)(int* count, int device);
-  char* (*mlxg_device_entry)(int device, int index, size_t at, char** key, char** text, size_t* number);
+  char* (*mlxg_device_info)(int device, int index, char** lines);
   size_t (*mlxg_active_memory)(void);
   size_t (*mlxg_peak_memory)(void);
   void (*mlxg_reset_peak_memory)(void);

@@ -5,7 +5,9 @@ import "C"
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/mlxgrad/mlxgrad/internal/library"
 )
@@ -14,6 +16,20 @@ func init() {
 	for _, path := range library.Places() {
 		C.mlxg_library_place(C.CString(path)) // for the life of the process
 	}
+	library.Symbol = symbol
+}
+
+// symbol implements [library.Symbol].
+func symbol(name string) (unsafe.Pointer, error) {
+	if err := Check(); err != nil {
+		return nil, err
+	}
+	n := C.CString(name)
+	defer C.free(unsafe.Pointer(n))
+	if p := C.mlxg_library_symbol(n); p != nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("libmlxg has no function %s", name)
 }
 
 // Check loads MLX, if no operation has before, and returns nil if it can be used, else why not. Every
@@ -33,24 +49,10 @@ func Check() error {
 // checked is the outcome of Check.
 var checked atomic.Pointer[error]
 
-// versionSet is what the libraries say of themselves.
-type versionSet struct {
-	mlx     string // the loaded MLX
-	headers string // the MLX that libmlxg was compiled for
-	mlxc    string // the loaded mlx-c, "" if build.sh did not make it
-	against string // the MLX that the loaded mlx-c was compiled for, "" likewise
-	probe   string // what the symbols of the loaded mlx-c tell of its version
-}
-
-func versions() versionSet {
-	v := C.mlxg_versions()
-	return versionSet{C.GoString(v.mlx), C.GoString(v.headers), C.GoString(v.mlxc), C.GoString(v.against), C.GoString(v.probe)}
-}
-
 // Version returns the version of the loaded MLX, such as "0.32.2".
 // It is empty where libmlxg cannot be loaded.
-func Version() string { return versions().mlx }
+func Version() string { return C.GoString(C.mlxg_versions().mlx) }
 
 // CVersion returns the version of the loaded mlx-c, such as "0.7.0".
 // It is empty where libmlxg cannot be loaded.
-func CVersion() string { return versions().mlxc }
+func CVersion() string { return C.GoString(C.mlxg_versions().mlxc) }

@@ -17,6 +17,7 @@ int32_t mlxg_releasable;
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static const char* places[MOST_PLACES];
 static int place_count;
+static void* library;
 static char* failure; // why loading failed
 
 void mlxg_library_place(const char* path) {
@@ -61,7 +62,7 @@ static const mlxg_table* connect(void) {
   }
   // RTLD_NOW finds functions that are missing from MLX or mlx-c here. Otherwise the first call of one
   // would end the process.
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     fail("MLX cannot be loaded: %s: " MLXG_REMEDY, dlerror());
     return NULL;
@@ -89,6 +90,10 @@ bool mlxg_library_load(void) {
   }
   pthread_mutex_unlock(&loading);
   return mlxg_loaded != NULL;
+}
+
+void* mlxg_library_symbol(const char* name) {
+  return dlsym(library, name);
 }
 
 char* mlxg_library_error(void) {

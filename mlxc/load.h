@@ -18,6 +18,9 @@ void mlxg_library_place(const char* path);
 // false if that fails, and fails at every later call then.
 bool mlxg_library_load(void);
 
+// mlxg_library_symbol returns the address of a function of the loaded library, or NULL.
+void* mlxg_library_symbol(const char* name);
+
 // mlxg_library_error is why mlxg_library_load failed, a message that the caller frees.
 char* mlxg_library_error(void);
 

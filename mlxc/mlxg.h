@@ -70,23 +70,16 @@ typedef struct {
 // error message, which the caller frees, or NULL.
 char* mlxg_init(const mlxg_go* go);
 
-// mlxg_versions gives the versions of the loaded libraries, of the headers that libmlxg was
-// compiled with and of those that the loaded mlx-c was; strings that are unknown are empty.
-// probe is what the symbols of the loaded mlx-c tell of its version. It calls only what every
-// mlx-c has. The strings are static.
+// The versions of the loaded MLX and mlx-c, static strings.
 typedef struct {
   const char* mlx;
-  const char* headers;
   const char* mlxc;
-  const char* against;
-  const char* probe;
 } mlxg_version_set;
 
 mlxg_version_set mlxg_versions(void);
 
-// The graph lock, re-entrant on its thread. Leaf calls use lock and unlock;
-// calls that can reach Go use enter and leave, which Go defers.
-bool mlxg_try_lock(bool wait); // with wait set it blocks and returns true
+// The graph lock is re-entrant on its thread. Calls that can reach Go use enter and leave, which Go
+// defers; the others lock and unlock within libmlxg.
 int mlxg_waiting(void); // threads that wait for the lock
 
 // mlxg_enter takes the graph lock and makes the thread's current stream MLX's
@@ -129,11 +122,10 @@ int mlxg_stream_device(void* stream);
 // mlxg_streams names all streams of the process, one a line. The caller frees *text.
 char* mlxg_streams(char** text);
 
-// Devices. mlxg_device_entry gives entry number at of what MLX knows of a device, in the order of
-// their keys: its key and its text, which the caller frees, or NULL and its number. *key is NULL
-// behind the last.
+// Devices. mlxg_device_info describes a device in lines, "key text value" or "key number value", with
+// tabs between the three. The caller frees *lines.
 char* mlxg_device_count(int* count, int device);
-char* mlxg_device_entry(int device, int index, size_t at, char** key, char** text, size_t* number);
+char* mlxg_device_info(int device, int index, char** lines);
 
 // Memory of MLX's allocator, in bytes.
 size_t mlxg_active_memory(void);

@@ -53,10 +53,7 @@ func (r *Report) Encode(w io.Writer) error {
 	whole := *r
 	whole.Suites = append([]Suite{}, r.Suites...)
 	whole.Cases = append([]Case{}, r.Cases...)
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(&whole)
+	return outfile.EncodeJSON(w, &whole)
 }
 
 // Decode reads a report that [Report.Encode] wrote.

@@ -73,14 +73,7 @@ func (k *Kernel) Name() string { return k.loaded.Name }
 
 // normalized returns the launch with the axes and the template arguments that were left out.
 func (k *Kernel) normalized(l Launch) Launch {
-	for i := range 3 {
-		if l.Grid[i] == 0 && i > 0 {
-			l.Grid[i] = 1
-		}
-		if l.Threadgroup[i] == 0 {
-			l.Threadgroup[i] = 1
-		}
-	}
+	l.Grid, l.Threadgroup = shader.Axes(l.Grid, l.Threadgroup)
 	for _, p := range k.loaded.Parsed.Template {
 		value := Default(p.Default)
 		if value != nil && !slices.ContainsFunc(l.Template, func(a TemplateArg) bool { return a.Name == p.Name }) {

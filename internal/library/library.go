@@ -1,29 +1,16 @@
-// Package library finds and loads libmlxg, the shared library with all of the project's C++, which
+// Package library knows where libmlxg is, the shared library with all of the project's C++, which
 // ./build.sh setup builds beside MLX.
 package library
 
-/*
-#cgo linux LDFLAGS: -ldl
-#include <dlfcn.h>
-#include <stdlib.h>
-*/
-import "C"
-
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
-	"sync"
 	"unsafe"
 )
 
 // Variable is the environment variable that names the library, or the folder that it is in.
 const Variable = "MLXGRAD_LIB"
-
-// remedy ends the errors.
-const remedy = "run ./build.sh setup in the folder of mlxgrad's sources"
 
 // name is the library's file name.
 func name() string {
@@ -58,34 +45,6 @@ func Places() []string {
 	return places
 }
 
-// Symbol returns the address of a function of the library, which it loads if it is not loaded.
-func Symbol(name string) (unsafe.Pointer, error) {
-	handle, err := load()
-	if err != nil {
-		return nil, err
-	}
-	n := C.CString(name)
-	defer C.free(unsafe.Pointer(n))
-	if p := C.dlsym(handle, n); p != nil {
-		return p, nil
-	}
-	return nil, fmt.Errorf("libmlxg is of another version of mlxgrad, without %s: %s", name, remedy)
-}
-
-var load = sync.OnceValues(func() (handle unsafe.Pointer, err error) {
-	places := Places()
-	for _, path := range places {
-		if _, err := os.Stat(path); err != nil {
-			continue
-		}
-		p := C.CString(path)
-		defer C.free(unsafe.Pointer(p))
-		runtime.LockOSThread() // dlerror is of the thread
-		defer runtime.UnlockOSThread()
-		if handle = C.dlopen(p, C.RTLD_NOW|C.RTLD_LOCAL); handle == nil {
-			err = fmt.Errorf("libmlxg cannot be loaded: %s: %s", C.GoString(C.dlerror()), remedy)
-		}
-		return handle, err
-	}
-	return nil, fmt.Errorf("libmlxg is not set up, there is no %s: %s", strings.Join(places, " and no "), remedy)
-})
+// Symbol returns the address of a function of the library, which it loads if it is not loaded. Package
+// mlxc, which loads the library, sets it.
+var Symbol func(name string) (unsafe.Pointer, error)

@@ -26,11 +26,3 @@ func TestPlaces(t *testing.T) {
 	t.Setenv(Variable, file)
 	require.Equal(t, []string{file}, Places(), "a file, which need not exist")
 }
-
-func TestSymbol(t *testing.T) {
-	p, err := Symbol("mlxg_functions")
-	require.NoError(t, err)
-	require.NotNil(t, p)
-	_, err = Symbol("mlxg_none")
-	require.EqualError(t, err, "libmlxg is of another version of mlxgrad, without mlxg_none: "+remedy)
-}

@@ -15,11 +15,13 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// The exit codes.
+// ExitUsage is the exit code for a wrong command line.
+const ExitUsage = 2
+
+// The other exit codes.
 const (
 	exitOK          = 0
 	exitFailure     = 1
-	ExitUsage       = 2
 	exitInterrupted = 130 // 128 and the number of SIGINT, as in shells
 )
 

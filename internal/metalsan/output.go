@@ -1,7 +1,6 @@
 package metalsan
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -27,19 +26,13 @@ func (s Streams) Text(reports ...string) *Printer {
 // WriteJSON writes a report to path, all of it or nothing. The path may be standard output, or empty for no
 // report.
 func (s Streams) WriteJSON(path string, content any) error {
-	encode := func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(content)
-	}
 	switch path {
 	case "":
 		return nil
 	case standardOutput:
-		return encode(s.Out)
+		return outfile.EncodeJSON(s.Out, content)
 	}
-	return outfile.Write(path, encode)
+	return outfile.Write(path, func(w io.Writer) error { return outfile.EncodeJSON(w, content) })
 }
 
 // CheckOutput returns an error, before a run, if a flag's file cannot be written after it.

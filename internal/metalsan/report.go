@@ -15,11 +15,11 @@ type Report struct {
 	Compiler  string `json:"compiler"`
 	Seed      uint64 `json:"seed"`
 	Schedules int    `json:"schedules"`
-	Strict    bool   `json:"strict"` // Whether findings about portability and unchecked launches Count.
+	Strict    bool   `json:"strict"` // Whether findings about portability and unchecked launches count.
 	Replay    string `json:"replay"` // The command that does the same again.
 
 	Incomplete bool `json:"incomplete"` // The run was interrupted.
-	// Kernels and LaunchCount are of those that ran. Errors and Portability Count a finding once,
+	// Kernels and LaunchCount are of those that ran. Errors and Portability count a finding once,
 	// however many launches of its kernel have it, and Errors also launches and files that could not be run.
 	// Unchecked counts launches whose address spaces were not checked.
 	Kernels     int `json:"kernels"`

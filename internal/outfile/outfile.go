@@ -2,6 +2,7 @@
 package outfile
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +43,14 @@ func Write(path string, encode func(io.Writer) error) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// EncodeJSON writes indented JSON in which <, > and & stay as they are.
+func EncodeJSON(w io.Writer, content any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(content)
 }
 
 // Writable tells, before a report is made, what would keep [Write] from writing it to path.

@@ -8,7 +8,6 @@ extern "C" __attribute__((visibility("default"))) const mlxg_table* mlxg_functio
   static const mlxg_table table = {
     mlxg_init,
     mlxg_versions,
-    mlxg_try_lock,
     mlxg_waiting,
     mlxg_enter,
     mlxg_leave,
@@ -32,7 +31,7 @@ extern "C" __attribute__((visibility("default"))) const mlxg_table* mlxg_functio
     mlxg_stream_device,
     mlxg_streams,
     mlxg_device_count,
-    mlxg_device_entry,
+    mlxg_device_info,
     mlxg_active_memory,
     mlxg_peak_memory,
     mlxg_reset_peak_memory,

@@ -7,9 +7,10 @@
 
 extern "C" {
 
-// The graph lock; see mlxg_try_lock.
+// The graph lock, for calls that cannot reach Go.
 void mlxg_lock(void);
 void mlxg_unlock(void);
+bool mlxg_try_lock(bool wait); // with wait set it blocks and returns true
 
 // The calling thread's current stream, or the default of the process.
 mlx_stream mlxg_stream(void);
@@ -58,9 +59,6 @@ int mlxg_elementwise(
 typedef int (*mlxg_unary)(mlx_array* res, const mlx_array a, const mlx_stream s);
 int mlxg_complex(mlxg_unary op, mlx_array* res, mlx_array a, mlx_stream s);
 int mlxg_complex_binary(mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream s);
-
-// mlxg_mend_signals has all handlers of signals run on the stack for them.
-void mlxg_mend_signals(void);
 
 } // extern "C"
 

@@ -106,21 +106,41 @@ char* oversized(const mlx::core::array& a) {
   return mlxg::error_text(text.str().c_str());
 }
 
+// mlx_version_text is the version of the loaded MLX.
+const char* mlx_version_text() {
+  static const std::string loaded = [] {
+    mlx_string s = mlx_string_new();
+    std::string text = mlx_version(&s) == 0 ? mlx_string_data(s) : "";
+    mlx_string_free(s);
+    return text;
+  }();
+  return loaded.c_str();
+}
+
+// mlxc_version_text is the version of the loaded mlx-c, "" if build.sh did not make it.
+const char* mlxc_version_text() {
+  return mlxgrad_mlx_c_version ? mlxgrad_mlx_c_version() : "";
+}
+
 // check_versions returns an error message unless the loaded libraries are the pair that this one was
-// compiled for. MLX's C++ interface has no stable binary form: other headers than the library's misread
-// its objects.
-char* check_versions(const mlxg_version_set& v) {
-  const std::string mlx = v.mlx, mlxc = v.mlxc, against = v.against, headers = v.headers;
-  if (mlx == headers && mlxc == MLXGRAD_MLX_C_VERSION && against == mlx) {
+// compiled for. It calls only functions that every mlx-c has. MLX's C++ interface has no stable binary
+// form: other headers than the library's misread its objects.
+char* check_versions() {
+  const std::string mlx = mlx_version_text(), mlxc = mlxc_version_text();
+  const std::string made_for = mlxgrad_mlx_c_built_against ? mlxgrad_mlx_c_built_against() : "";
+  const std::string headers = std::to_string(MLX_VERSION_MAJOR) + "." + std::to_string(MLX_VERSION_MINOR) + "." +
+      std::to_string(MLX_VERSION_PATCH);
+  if (mlx == headers && mlxc == MLXGRAD_MLX_C_VERSION && made_for == mlx) {
     return nullptr;
   }
   std::string loaded = "mlx-c " + mlxc, why;
   if (mlxc.empty()) {
-    // Whatever its version: what build.sh patches would end the process.
-    loaded = std::string("an mlx-c that build.sh did not make (") + v.probe + ", by its symbols)";
+    // An error of any version: MLX's messages, used as formats, would end the process.
+    loaded = std::string("an mlx-c that build.sh did not make (") + (mlx_compile_cache_new ? "0.7 or later" : "older than 0.7") +
+        ", by its symbols)";
     why = "; such an mlx-c uses MLX's error messages as printf formats";
-  } else if (against != mlx) {
-    loaded += " (made for MLX " + against + ")";
+  } else if (made_for != mlx) {
+    loaded += " (made for MLX " + made_for + ")";
   }
   const std::string text = "MLX " + mlx + " and " + loaded + " are loaded, but libmlxg was compiled for MLX " + headers +
       " and mlx-c " MLXGRAD_MLX_C_VERSION + why + ": run ./build.sh setup, and check the library search path";
@@ -227,7 +247,7 @@ arrays rings(const arrays& results) {
 extern "C" {
 
 char* mlxg_init(const mlxg_go* with) {
-  if (char* err = check_versions(mlxg_versions())) {
+  if (char* err = check_versions()) {
     return err;
   }
   mlxg::go = *with;
@@ -261,21 +281,7 @@ char* mlxg_init(const mlxg_go* with) {
 }
 
 mlxg_version_set mlxg_versions(void) {
-  static const std::string loaded = [] {
-    mlx_string s = mlx_string_new();
-    std::string text = mlx_version(&s) == 0 ? mlx_string_data(s) : "";
-    mlx_string_free(s);
-    return text;
-  }();
-  static const std::string headers = std::to_string(MLX_VERSION_MAJOR) + "." +
-      std::to_string(MLX_VERSION_MINOR) + "." + std::to_string(MLX_VERSION_PATCH);
-  return {
-      loaded.c_str(),
-      headers.c_str(),
-      mlxgrad_mlx_c_version ? mlxgrad_mlx_c_version() : "",
-      mlxgrad_mlx_c_built_against ? mlxgrad_mlx_c_built_against() : "",
-      mlx_compile_cache_new ? "0.7 or later" : "older than 0.7",
-  };
+  return {mlx_version_text(), mlxc_version_text()};
 }
 
 void mlxg_lock(void) {

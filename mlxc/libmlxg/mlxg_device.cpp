@@ -87,8 +87,7 @@ char* mlxg_device_count(int* count, int device) {
   return mlxg_end_status(mlx_device_count(count, static_cast<mlx_device_type>(device)));
 }
 
-char* mlxg_device_entry(int device, int index, size_t at, char** key, char** text, size_t* number) {
-  *key = *text = nullptr;
+char* mlxg_device_info(int device, int index, char** lines) {
   mlx_device d = mlx_device_new_type(static_cast<mlx_device_type>(device), index);
   mlx_device_info info = mlx_device_info_new();
   mlx_vector_string keys = mlx_vector_string_new();
@@ -97,26 +96,26 @@ char* mlxg_device_entry(int device, int index, size_t at, char** key, char** tex
     rc = mlx_device_info_get_keys(&keys, info);
   }
   char* err = mlxg_end_status(rc);
-  if (!err && at < mlx_vector_string_size(keys)) {
-    char* name = nullptr;
-    mlx_vector_string_get(&name, keys, at);
+  std::string text;
+  for (size_t i = 0; i < mlx_vector_string_size(keys) && !err; i++) {
+    char* key = nullptr;
+    mlx_vector_string_get(&key, keys, i);
     bool is_text = false;
-    mlx_device_info_is_string(&is_text, info, name);
+    mlx_device_info_is_string(&is_text, info, key);
     if (is_text) {
       const char* value = nullptr;
-      mlx_device_info_get_string(&value, info, name);
-      err = give(value, text);
+      mlx_device_info_get_string(&value, info, key);
+      text += std::string(key) + "\ttext\t" + value + "\n";
     } else {
-      mlx_device_info_get_size(number, info, name);
-    }
-    if (!err) {
-      err = give(name, key);
+      size_t value = 0;
+      mlx_device_info_get_size(&value, info, key);
+      text += std::string(key) + "\tnumber\t" + std::to_string(value) + "\n";
     }
   }
   mlx_vector_string_free(keys);
   mlx_device_info_free(info);
   mlx_device_free(d);
-  return err;
+  return err ? err : give(text.c_str(), lines);
 }
 
 size_t mlxg_active_memory(void) {

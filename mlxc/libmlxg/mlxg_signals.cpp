@@ -13,19 +13,8 @@ bool off_stack(int signal, struct sigaction& action) {
       action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
 }
 
-} // namespace
-
-namespace mlxg {
-
-void mend_signals() {
-  if (mlx::core::cu::is_available()) {
-    mlxg_mend_signals();
-  }
-}
-
-} // namespace mlxg
-
-extern "C" void mlxg_mend_signals(void) {
+// mend has all handlers run on the stack for them.
+void mend() {
   struct sigaction action;
   if (!off_stack(SIGINT, action) && !off_stack(SIGTERM, action)) {
     return; // one stands for all, since this is asked often
@@ -37,3 +26,15 @@ extern "C" void mlxg_mend_signals(void) {
     }
   }
 }
+
+} // namespace
+
+namespace mlxg {
+
+void mend_signals() {
+  if (mlx::core::cu::is_available()) {
+    mend();
+  }
+}
+
+} // namespace mlxg

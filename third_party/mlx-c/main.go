@@ -3,8 +3,8 @@
 // there.
 //
 // MLX comes as Apple's own package for the platform, mlx-c as source that is
-// patched, compiled and linked here. What they are, with versions and hashes, stands
-// in lock.json. The steps are: bring, verify, unpack, patch, compile, link, load
+// patched, compiled and linked here, and libmlxg as source of this repository. What the
+// first two are, with versions and hashes, stands in lock.json. The steps are: bring, verify, unpack, patch, compile, link, load
 // once, rename into place. An installation is used as it is while the fingerprint of
 // all that it was made from stays the same.
 package main

@@ -79,7 +79,7 @@ func examine() []finding {
 	return []finding{
 		mlx,
 		{what: "mlx-c", found: mlxc.CVersion()},
-		libraries(),
+		libmlxg(),
 		device(),
 		executor(),
 		hostCompiler(),
@@ -89,17 +89,16 @@ func examine() []finding {
 	}
 }
 
-// libraries are the places where libmlxg is looked for, in order.
-func libraries() finding {
-	places := library.Places()
-	for i, path := range places {
+// libmlxg is the file that was loaded, the first one in its places.
+func libmlxg() finding {
+	f := finding{what: "libmlxg", found: "removed since it was loaded"}
+	for _, path := range library.Places() {
 		if _, err := os.Stat(path); err == nil {
-			return finding{what: "libmlxg", found: path}
-		} else if i == len(places)-1 {
-			return finding{what: "libmlxg", found: err.Error()}
+			f.found = path
+			break
 		}
 	}
-	return finding{what: "libmlxg", found: "nowhere"}
+	return f
 }
 
 func device() finding {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 	"github.com/mlxgrad/mlxgrad/internal/library"
+	_ "github.com/mlxgrad/mlxgrad/mlxc" // which loads libmlxg
 )
 
 const maxInputs = 64

@@ -3,6 +3,7 @@
 package shader
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -116,4 +117,15 @@ func (k *Kernel) SizeClass(i, axes, size int) []int {
 		return SmallShape
 	}
 	return LargeShape
+}
+
+// Axes returns the grid and the threadgroup of a launch with 1 for axes that are 0, except the grid's first.
+func Axes(grid, threadgroup [3]int) (whole, group [3]int) {
+	for i := range 3 {
+		threadgroup[i] = cmp.Or(threadgroup[i], 1)
+		if i > 0 {
+			grid[i] = cmp.Or(grid[i], 1)
+		}
+	}
+	return grid, threadgroup
 }

@@ -68,7 +68,11 @@ func allFiles(c *coverage, pkg string) (map[string][]byte, error) {
 		}
 		headers = append(headers, string(text))
 	}
-	maps.Copy(files, emitInterface(append(headers, string(files[callsHeader]))...))
+	executor, err := os.ReadFile(filepath.Join(pkg, "..", "customkernels", "internal", "executor", "runtime.h"))
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(files, emitInterface(string(executor), append(headers, string(files[callsHeader]))...))
 	return files, nil
 }
 

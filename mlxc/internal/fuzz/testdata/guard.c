@@ -1,7 +1,8 @@
 // guard.c is a preload library for Linux and glibc. It places each allocation of one shared
 // library beside an unreadable page, so that the first access outside of the memory ends the
 // process with SIGSEGV. It covers malloc, calloc, realloc and the aligned functions, and operator
-// new if asked. Allocations of other libraries pass through.
+// new if asked. Allocations of other libraries pass through. The process must begin with the library: one
+// that is loaded later has to be preloaded too.
 //
 // Environment:
 //
