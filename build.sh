@@ -215,7 +215,7 @@ case $verb in
     ;;
   parity)
     setup
-    go build -C "$root" -buildvcs=false -o "$programs/mlxgrad" ./compare/cmd/mlxgrad
+    go build -C "$root" -buildvcs=false -o "$programs/mlxgrad" ./cmd/mlxgrad
     finish "$programs/mlxgrad" parity "$@"
     ;;
   test)

@@ -3,6 +3,7 @@
 package library
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,9 +22,9 @@ func name() string {
 }
 
 // Places returns the files that may be the library, in the order in which they are tried. If MLXGRAD_LIB
-// is set, it names the only one. Otherwise the first is beside the program, and the second is in the folder
-// of mlxgrad's sources, where ./build.sh setup puts it. A program that was built with -trimpath does not
-// know that folder.
+// is set, it names the only one. Otherwise the first is beside the program, the second is in the folder
+// of mlxgrad's sources, where ./build.sh setup puts it, and the last is in [UserFolder]. A program that was built
+// with -trimpath does not know the folder of the sources.
 func Places() []string {
 	if path := os.Getenv(Variable); path != "" {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -42,7 +43,27 @@ func Places() []string {
 		root := filepath.Dir(filepath.Dir(filepath.Dir(file)))
 		places = append(places, filepath.Join(root, "third_party", "mlx-c", "install", "lib", name()))
 	}
+	if folder, err := UserFolder(); err == nil {
+		places = append(places, filepath.Join(folder, Interface, "install", "lib", name()))
+	}
 	return places
+}
+
+// UserFolder returns the folder in which the command mlxgrad setup installs, in a folder for each [Interface], so that
+// programs of several versions of mlxgrad run side by side. It is mlxgrad in the user's data folder:
+// ~/Library/Application Support on macOS, else $XDG_DATA_HOME, by default ~/.local/share.
+func UserFolder() (string, error) {
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) && runtime.GOOS != "darwin" {
+		return filepath.Join(dir, "mlxgrad"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("the user's data folder is not known: %w", err)
+	}
+	if runtime.GOOS == "darwin" {
+		return filepath.Join(home, "Library", "Application Support", "mlxgrad"), nil
+	}
+	return filepath.Join(home, ".local", "share", "mlxgrad"), nil
 }
 
 // Symbol returns the address of a function of the library, which it loads if it is not loaded. Package

@@ -1,8 +1,10 @@
-package main
+package setup
 
 import (
 	"context"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,22 +13,16 @@ import (
 // libmlxgFolder is where the sources of libmlxg are in the tree that is compiled.
 const libmlxgFolder = "libmlxg/"
 
-// addLibmlxg adds the sources of libmlxg, which lie in the repository, to the tree.
-func (t sourceTree) addLibmlxg(repository string) error {
-	for _, pattern := range []string{"mlxc/*.h", "mlxc/libmlxg/*.h", "mlxc/libmlxg/*.cpp", "customkernels/internal/*/*.h"} {
-		files, err := filepath.Glob(filepath.Join(repository, filepath.FromSlash(pattern)))
-		if err != nil {
-			return err
-		}
-		for _, f := range files {
-			data, err := os.ReadFile(f)
-			if err != nil {
-				return err
-			}
-			t[libmlxgFolder+filepath.Base(f)] = data
-		}
+// libmlxgSources are the patterns of libmlxg's sources in the repository.
+var libmlxgSources = []string{"mlxc/*.h", "mlxc/libmlxg/*.h", "mlxc/libmlxg/*.cpp", "customkernels/internal/executor/*.h", "customkernels/internal/host/mlxg_*.h"}
+
+// addLibmlxg adds the sources of libmlxg to the tree.
+func (t sourceTree) addLibmlxg(sources fs.FS) error {
+	files, err := readFiles(sources, libmlxgSources...)
+	for name, data := range files {
+		t[libmlxgFolder+path.Base(name)] = data
 	}
-	return nil
+	return err
 }
 
 func isLibmlxg(source string) bool { return strings.HasPrefix(source, libmlxgFolder) }
@@ -54,7 +50,7 @@ func (b *build) libmlxg(ctx context.Context, lib string, asan bool) error {
 		if err := os.WriteFile(script, []byte("{ global: mlxg_functions; mlxg_host_*; local: *; };\n"), 0o644); err != nil {
 			return err
 		}
-		args = append(args, "-Wl,-rpath,$ORIGIN", "-Wl,--version-script="+script)
+		args = append(args, "-Wl,-rpath,$ORIGIN", "-Xlinker", "--version-script="+script)
 		if asan { // the program brings the sanitizer
 			args = slices.DeleteFunc(args, func(a string) bool { return a == "-Wl,-z,defs" })
 		}

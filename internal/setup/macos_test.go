@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"debug/macho"
@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,12 +45,12 @@ func TestBuildForMacOS(t *testing.T) {
 	if !ok {
 		skip.Missing(t, skip.Zig, "there is no Zig in the list for "+host)
 	}
-	root, err := filepath.Abs(".")
+	root, err := filepath.Abs("../../third_party/mlx-c")
 	require.NoError(t, err)
 	dir := t.TempDir()
-	s := &setup{root: root, tmp: filepath.Join(dir, "tmp"), log: t.Output(), start: time.Now()}
-	s.lock, err = readLock(s.path("lock.json"))
+	s, err := newSetup(root, repository, newPrinter(t.Output(), "setup").print)
 	require.NoError(t, err)
+	s.tmp = filepath.Join(dir, "tmp")
 	unlock, readOnly, err := s.exclusive(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(unlock)
@@ -64,8 +63,8 @@ func TestBuildForMacOS(t *testing.T) {
 	// Kept, like the objects that it makes, since its path is part of their key.
 	compiler := s.path("build", "zig-"+zig.Version)
 	if _, err := os.Stat(compiler); err != nil {
-		file := s.path("downloads", zig.File)
-		require.NoError(t, s.bring(file, zig.Size, zig.SHA256, func() error { return s.pipDownload(t.Context(), zig) }))
+		file, err := s.bring(zig.File, zig.Size, zig.SHA256, func() error { return s.pipDownload(t.Context(), zig) })
+		require.NoError(t, err)
 		unpacked := filepath.Join(s.path("build"), "zig.tmp")
 		require.NoError(t, os.RemoveAll(unpacked))
 		require.NoError(t, unzip(file, unpacked))
@@ -90,7 +89,7 @@ func TestBuildForMacOS(t *testing.T) {
 	build := func(args ...string) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "go", args...)
-		cmd.Dir = filepath.Join(root, "..", "..")
+		cmd.Dir = s.repository()
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOOS=darwin", "GOARCH=arm64",
 			"CC="+strings.Join(cc, " "), "CXX="+strings.Join(cxx, " "),
 			// Zig does not find symbols in a stub.
@@ -101,7 +100,7 @@ func TestBuildForMacOS(t *testing.T) {
 	build("vet", "./...")
 	program := filepath.Join(dir, "mlxgrad")
 	// Stripped by the linker, since this platform's strip does not know the format.
-	build("build", "-ldflags", "-linkmode=external -s -w", "-o", program, "./compare/cmd/mlxgrad")
+	build("build", "-ldflags", "-linkmode=external -s -w", "-o", program, "./cmd/mlxgrad")
 
 	defined := map[string]bool{}
 	for _, name := range []string{"lib/libmlxc.dylib", "mlx/lib/libmlx.dylib"} {

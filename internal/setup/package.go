@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"context"
@@ -88,7 +88,7 @@ func isPackage(dir string) bool {
 
 func (s *setup) fillPackage(ctx context.Context, stage string) error {
 	repository := s.repository()
-	if err := s.goTool(ctx, repository, "build", "-o", filepath.Join(stage, "mlxgrad"), "./compare/cmd/mlxgrad"); err != nil {
+	if err := s.goTool(ctx, repository, "build", "-o", filepath.Join(stage, "mlxgrad"), "./cmd/mlxgrad"); err != nil {
 		return err
 	}
 	for _, p := range packagedTests {

@@ -1,9 +1,8 @@
-package main
+package setup
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -32,18 +31,16 @@ func TestRuleAppliesExactly(t *testing.T) {
 }
 
 func TestReadRules(t *testing.T) {
-	rules, err := readRules(filepath.Join("patches", "rules.json"))
+	rules, err := readRules(repository, patches+"/rules.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, rules)
 
-	file := filepath.Join(t.TempDir(), "rules.json")
 	for text, want := range map[string]string{
 		`[{"name":"n","files":"f","find":"x","replace":"y"}]`:                        "lacks a field",
 		`[{"name":"n","files":"f","find":"x","replace":"y","count":1,"expected":1}]`: "unknown field",
 		`[{"name":"n"`: "unexpected EOF",
 	} {
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
-		_, err := readRules(file)
+		_, err := readRules(fstest.MapFS{"rules.json": {Data: []byte(text)}}, "rules.json")
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ type rule struct {
 	Count   int    `json:"count"`
 }
 
-func readRules(file string) ([]rule, error) {
-	data, err := os.ReadFile(file)
+func readRules(sources fs.FS, file string) ([]rule, error) {
+	data, err := fs.ReadFile(sources, file)
 	if err != nil {
 		return nil, err
 	}
@@ -93,12 +93,12 @@ func (t sourceTree) apply(r rule) error {
 }
 
 // patchedTree reads the mlx-c sources, applies the rules and adds our own files.
-func patchedTree(source, patches string) (sourceTree, error) {
+func (s *setup) patchedTree(source string) (sourceTree, error) {
 	tree, err := readTree(source)
 	if err != nil {
 		return nil, err
 	}
-	rules, err := readRules(filepath.Join(patches, "rules.json"))
+	rules, err := readRules(s.sources, patches+"/rules.json")
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func patchedTree(source, patches string) (sourceTree, error) {
 		"mlxgrad_format.h":    "mlx/c/private/mlxgrad_format.h",
 		"mlxgrad_version.cpp": "mlx/c/mlxgrad_version.cpp",
 	} {
-		data, err := os.ReadFile(filepath.Join(patches, from))
+		data, err := fs.ReadFile(s.sources, patches+"/"+from)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,15 +32,18 @@ type world struct {
 	root string // the folder to set up
 	bin  string // the PATH
 	lock *lockFile
-	log  bytes.Buffer // what the last run said
+	log  bytes.Buffer // what the last run printed
 }
+
+// repository has the real files.
+var repository = os.DirFS("../..")
 
 const fakeIO = "#include <streambuf>\nstd::format(1) std::format(2) std::format(3) std::format(4) std::format(5)\n"
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	dir := t.TempDir()
-	w := &world{t: t, root: filepath.Join(dir, "third party", "mlx-c"), bin: filepath.Join(dir, "bin")}
+	w := &world{t: t, root: filepath.Join(dir, "it's a, \"checkout\":1", "third_party", "mlx-c"), bin: filepath.Join(dir, "bin")}
 	for _, d := range []string{w.root, w.bin, filepath.Join(w.root, "patches")} {
 		require.NoError(t, os.MkdirAll(d, 0o755))
 	}
@@ -51,9 +55,16 @@ func newWorld(t *testing.T) *world {
 	t.Setenv("FAKES", dir)
 
 	for _, name := range []string{"rules.json", "mlxgrad_format.h", "mlxgrad_version.cpp"} {
-		data, err := os.ReadFile(filepath.Join("patches", name))
+		data, err := fs.ReadFile(repository, patches+"/"+name)
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(w.root, "patches", name), data, 0o644))
+		w.write("patches/"+name, string(data))
+	}
+	for _, name := range []string{
+		"mlxc/mlxg.h", "mlxc/libmlxg/mlxg_core.cpp", "mlxc/libmlxg/mlxg_call.h", "customkernels/internal/executor/runtime.h",
+		"customkernels/internal/host/mlxg_fiber.h",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(w.root, "../..", name)), 0o755))
+		w.write("../../"+name, "// "+name)
 	}
 
 	lib := "libmlx.so"
@@ -167,7 +178,7 @@ func (w *world) setup(flags ...string) error {
 func (w *world) setupUnder(ctx context.Context, flags ...string) error {
 	w.t.Helper()
 	w.log.Reset()
-	return run(ctx, &w.log, append([]string{w.root}, flags...))
+	return Checkout(ctx, newPrinter(&w.log, "setup").print, append([]string{w.root}, flags...))
 }
 
 // fails runs a set-up that must fail with one line that starts as given, and leave
@@ -270,7 +281,7 @@ func TestDamagedDownloadIsBroughtAnew(t *testing.T) {
 	w.write("downloads/mlx.whl", "damaged")
 	require.NoError(t, w.setup())
 	require.Contains(t, w.log.String(), "mlx.whl has 7 bytes where the lock file says")
-	require.Contains(t, w.log.String(), "bringing it anew")
+	require.Contains(t, w.log.String(), "downloading it again")
 }
 
 func TestFailures(t *testing.T) {
@@ -572,10 +583,10 @@ func TestOneSetupAtATime(t *testing.T) {
 	// Whoever waits says so once, and stops at an interrupt.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s := &setup{root: w.root, log: lineFunc(func(line string) {
-		w.log.WriteString(line)
+	s := &setup{root: w.root, progress: func(p Progress) {
+		w.log.WriteString(p.Message)
 		cancel()
-	}), start: time.Now()}
+	}}
 	unlock, _, err := s.exclusive(t.Context())
 	require.NoError(t, err)
 	_, _, err = s.exclusive(ctx)
@@ -583,18 +594,10 @@ func TestOneSetupAtATime(t *testing.T) {
 	require.Equal(t, 1, strings.Count(w.log.String(), "waiting for another set-up to end"))
 
 	// It goes on when the other has ended.
-	s.log = lineFunc(func(string) { unlock() })
+	s.progress = func(Progress) { unlock() }
 	unlock2, _, err := s.exclusive(t.Context())
 	require.NoError(t, err)
 	unlock2()
-}
-
-// A lineFunc is called with each line of a log.
-type lineFunc func(line string)
-
-func (f lineFunc) Write(p []byte) (int, error) {
-	f(string(p))
-	return len(p), nil
 }
 
 // An object that is not whole is compiled again, and only that one.
@@ -605,7 +608,7 @@ func TestDamagedObject(t *testing.T) {
 	for _, damage := range []string{"", "made from", "made from mlx/c/io.cpp changed\n"} {
 		objects, err := filepath.Glob(filepath.Join(w.root, "build", "objects", "*.o"))
 		require.NoError(t, err)
-		require.Len(t, objects, 3)
+		require.Len(t, objects, 4)
 		for _, object := range objects {
 			text, err := os.ReadFile(object)
 			require.NoError(t, err)
@@ -638,8 +641,8 @@ func TestDescribe(t *testing.T) {
 	for want, err := range map[string]error{
 		"x: do y":                                failf("do y", "x"),
 		"the disk is full (write f: ":            &os.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC},
-		"open f: permission denied: make third_": &os.PathError{Op: "open", Path: "f", Err: syscall.EACCES},
-		"a b: run ./build.sh clean":              errors.New("a\n b"),
+		"open f: permission denied: make the folder": &os.PathError{Op: "open", Path: "f", Err: syscall.EACCES},
+		"a b: run the set-up again; if":          errors.New("a\n b"),
 	} {
 		require.Contains(t, describe(fmt.Errorf("%w", err)), want)
 	}

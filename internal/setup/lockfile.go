@@ -1,11 +1,11 @@
-package main
+package setup
 
 import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strings"
 )
@@ -13,9 +13,25 @@ import (
 // A lockFile is lock.json: the one place that names what is brought in from
 // elsewhere, with versions, sizes, hashes and licences.
 type lockFile struct {
-	MLX   lockMLX  `json:"mlx"`
-	MLXC  lockMLXC `json:"mlx_c"`
-	Pairs []pair   `json:"pairs"`
+	MLX      lockMLX       `json:"mlx"`
+	MLXC     lockMLXC      `json:"mlx_c"`
+	Pairs    []pair        `json:"pairs"`
+	Prebuilt *lockPrebuilt `json:"prebuilt,omitempty"` // nil before the first release
+}
+
+// lockPrebuilt names the archives of a release with libmlxc and libmlxg. ./build.sh release writes it.
+type lockPrebuilt struct {
+	URL      string            `json:"url"`     // the folder of the archives
+	Sources  string            `json:"sources"` // sourcesHash of the sources that the libraries were compiled from
+	Archives []prebuiltArchive `json:"archives"`
+}
+
+type prebuiltArchive struct {
+	OS     string `json:"os"`
+	Arch   string `json:"arch"`
+	File   string `json:"file"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
 }
 
 type lockMLX struct {
@@ -76,8 +92,8 @@ type pair struct {
 	Tested bool   `json:"tested"`
 }
 
-func readLock(path string) (*lockFile, error) {
-	data, err := os.ReadFile(path)
+func readLock(sources fs.FS, name string) (*lockFile, error) {
+	data, err := fs.ReadFile(sources, name)
 	if err != nil {
 		return nil, failf("restore it from the repository", "the lock file cannot be read (%v)", err)
 	}
@@ -124,6 +140,19 @@ func parseLock(data []byte) (*lockFile, error) {
 	}
 	if g := l.MLXC.Git; g.URL == "" || g.Tag == "" || !isHex(g.Commit, 20) {
 		return nil, fmt.Errorf("mlx_c.git needs a url, a tag and a commit of 40 hexadecimal digits")
+	}
+	if p := l.Prebuilt; p != nil {
+		if p.URL == "" || !isHex(p.Sources, 32) || len(p.Archives) == 0 {
+			return nil, fmt.Errorf("prebuilt lacks a field")
+		}
+		for _, a := range p.Archives {
+			if err := checkArtifact(a.File, a.Size, a.SHA256); err != nil {
+				return nil, err
+			}
+			if a.OS == "" || a.Arch == "" {
+				return nil, fmt.Errorf("prebuilt archive %q lacks a field", a.File)
+			}
+		}
 	}
 	tested := false
 	for _, p := range l.Pairs {

@@ -1,6 +1,7 @@
 // Command mlxgrad compares this project's gradients with MLX's built-in ones and with a float64
 // oracle, checks Metal kernels, and says what it found on the machine.
 //
+//	mlxgrad setup     installs MLX for the user
 //	mlxgrad parity    compares gradients, prints a summary, and writes JSON on request
 //	mlxgrad bench     times our gradients and MLX's, and writes tables, plots and raw figures
 //	mlxgrad sanitize  looks for races and other bugs of Metal kernels
@@ -33,6 +34,7 @@ func main() {
 
 // commandLine is the grammar of the command.
 type commandLine struct {
+	Setup    setupCommand    `cmd:"" help:"Install MLX for the user, from Apple's package, and what this project needs beside it."`
 	Parity   parityCommand   `cmd:"" help:"Compare our gradients with MLX's and with a float64 oracle."`
 	Bench    benchCommand    `cmd:"" help:"Time our gradients and MLX's built-in ones."`
 	Sanitize sanitizeCommand `cmd:"" help:"Look for races and other bugs of Metal kernels, yours or ours."`

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"io/fs"
@@ -18,8 +18,7 @@ const mainVariable = "SETUP_TEST_MAIN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(mainVariable) != "" {
-		main()
-		os.Exit(0)
+		os.Exit(Main(os.Args[1:], os.Stderr))
 	}
 	os.Exit(m.Run())
 }
@@ -72,7 +71,7 @@ func TestReadOnlyCheckout(t *testing.T) {
 	out, err := run()
 	require.Error(t, err)
 	require.Contains(t, out, "MLX is not set up here, and nothing can be written (")
-	require.Contains(t, out, "make third_party/mlx-c writable and run ./build.sh setup again, or use a checkout of your own")
+	require.Contains(t, out, "make "+w.root+" writable and run the set-up again")
 
 	require.NoError(t, filepath.WalkDir(w.root, func(path string, _ fs.DirEntry, _ error) error { return os.Chmod(path, 0o755) }))
 	require.NoError(t, w.setup())

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"context"
@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -209,22 +211,10 @@ func (s *setup) fingerprint(tools *toolchain) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s/%s %q %q %q %q %q\n", runtime.GOOS, runtime.GOARCH, s.choice.backend(), s.choice.MLXDir, s.choice.MLXCSource, tools.command, tools.version)
 	fmt.Fprintf(h, "%q %q\n", tools.compileFlags(), tools.linkFlags("mlxc"))
-	files := []string{filepath.Join(s.root, "lock.json")}
-	patches, err := os.ReadDir(filepath.Join(s.root, "patches"))
-	if err != nil {
+	if err := s.hashSources(h); err != nil {
 		return "", err
 	}
-	for _, p := range patches {
-		files = append(files, filepath.Join(s.root, "patches", p.Name()))
-	}
-	own := sourceTree{}
-	if err := own.addLibmlxg(s.repository()); err != nil {
-		return "", err
-	}
-	for _, name := range own.names("") {
-		fmt.Fprintf(h, "%s %d\n", name, len(own[name]))
-		h.Write(own[name])
-	}
+	var files []string
 	if s.choice.ASan {
 		fmt.Fprintf(h, "%q\n", asanFlags)
 	}
@@ -265,14 +255,37 @@ func (s *setup) fingerprint(tools *toolchain) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// produce builds a whole installation in a folder beside the final one and renames
-// it into place last.
-func (s *setup) produce(ctx context.Context, tools *toolchain, fingerprint string) (err error) {
+// hashSources hashes the files of the repository that libmlxc and libmlxg are made from, and the lock file
+// without what a release writes into it.
+func (s *setup) hashSources(w io.Writer) error {
+	lock := *s.lock
+	lock.Prebuilt = nil
+	data, err := json.Marshal(lock)
+	if err != nil {
+		return err
+	}
+	files, err := readFiles(s.sources, append([]string{patches + "/*"}, libmlxgSources...)...)
+	if err != nil {
+		return err
+	}
+	files[lockName] = data
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(w, "%s %d\n", name, len(files[name]))
+		w.Write(files[name])
+	}
+	return nil
+}
+
+// produce makes a whole installation in a folder beside the final one and renames it into place last. It takes
+// the libraries from an archive if one is given, else it compiles them.
+func (s *setup) produce(ctx context.Context, prebuilt *prebuiltArchive, tools *toolchain, fingerprint string) (err error) {
 	m := &manifest{
 		Fingerprint: fingerprint, Choice: s.choice, Backend: s.choice.backend(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Compiler: tools.version, CXX: strings.Join(tools.command, " "),
-		Sources: map[string]string{},
+		Sources:  map[string]string{},
+	}
+	if tools != nil {
+		m.Compiler, m.CXX = tools.version, strings.Join(tools.command, " ")
 	}
 	stage, err := os.MkdirTemp(s.root, "install.tmp-")
 	if err != nil {
@@ -292,11 +305,12 @@ func (s *setup) produce(ctx context.Context, tools *toolchain, fingerprint strin
 	defer os.RemoveAll(tmp)
 	s.tmp = tmp
 
-	b, err := s.assemble(ctx, tools, m, stage)
-	if err != nil {
-		return err
+	if prebuilt != nil {
+		err = s.unpackPrebuilt(ctx, prebuilt, m, stage)
+	} else {
+		err = s.compileInto(ctx, tools, m, stage)
 	}
-	if err := s.check(ctx, b, m, stage); err != nil {
+	if err != nil {
 		return err
 	}
 	if err := writeManifest(m, stage); err != nil {
@@ -305,7 +319,20 @@ func (s *setup) produce(ctx context.Context, tools *toolchain, fingerprint strin
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return replaceDir(stage, s.path("install"))
+	if err := replaceDir(stage, s.path("install")); err != nil {
+		return err
+	}
+	s.say("MLX %s, backend %s, is set up in %s", m.MLX, m.Backend, s.path("install"))
+	return nil
+}
+
+// compileInto makes the installation in the folder stage with a compiler and loads it once.
+func (s *setup) compileInto(ctx context.Context, tools *toolchain, m *manifest, stage string) error {
+	b, err := s.assemble(ctx, tools, m, stage)
+	if err != nil {
+		return err
+	}
+	return s.check(ctx, b, m, stage)
 }
 
 // assemble brings MLX and mlx-c to the folder stage and compiles and links mlx-c there, for the
@@ -342,11 +369,11 @@ func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, sta
 	} else {
 		m.Sources["mlx-c"] = s.choice.MLXCSource
 	}
-	tree, err := patchedTree(source, s.path("patches"))
+	tree, err := s.patchedTree(source)
 	if err != nil {
 		return nil, err
 	}
-	if err := tree.addLibmlxg(s.repository()); err != nil {
+	if err := tree.addLibmlxg(s.sources); err != nil {
 		return nil, err
 	}
 	treeDir := filepath.Join(s.tmp, "sources")
@@ -370,7 +397,7 @@ func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, sta
 
 	b = &build{
 		tools: tools, tree: tree, treeDir: treeDir, mlx: filepath.Join(stage, "mlx"),
-		objects: s.path("build", "objects"), tmp: s.tmp, mlxcVers: m.MLXC, say: s.say,
+		objects: s.path("build", "objects"), tmp: s.tmp, mlxcVers: m.MLXC, report: s.report,
 	}
 	objects, err := b.compile(ctx, slices.DeleteFunc(tree.names(".cpp"), isLibmlxg))
 	if err != nil {

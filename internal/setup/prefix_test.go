@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"os"
@@ -50,7 +50,7 @@ func TestThrowAwayModule(t *testing.T) {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	first, prefix := filepath.Join(dir, "first"), filepath.Join(dir, "moved")
-	require.NoError(t, run(t.Context(), t.Output(), []string{filepath.Join(root, "third_party/mlx-c"), "install", "--prefix", first}))
+	require.NoError(t, Checkout(t.Context(), newPrinter(t.Output(), "setup").print, []string{filepath.Join(root, "third_party/mlx-c"), "install", "--prefix", first}))
 	require.NoError(t, os.Rename(first, prefix))
 
 	module := filepath.Join(dir, "module")

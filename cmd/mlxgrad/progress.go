@@ -3,19 +3,17 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/internal/statusline"
 )
 
 // parityProgress tells how far a comparison is: on a terminal in one line, which it rewrites, elsewhere in a line at the
 // beginning and then every half minute.
 type parityProgress struct {
-	w        io.Writer
-	terminal bool
-	last     time.Time // when a line was written
-	width    int       // of that line
+	line *statusline.Line
+	last time.Time // when it was written
 
 	done, kernels int
 	rows, allRows int
@@ -28,12 +26,7 @@ const (
 )
 
 func newParityProgress(w io.Writer, rows int) *parityProgress {
-	p := &parityProgress{w: w, allRows: rows}
-	if f, ok := w.(*os.File); ok {
-		info, err := f.Stat()
-		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	return p
+	return &parityProgress{line: statusline.New(w), allRows: rows}
 }
 
 // compiled notes how many kernels are compiled, of all.
@@ -56,7 +49,7 @@ func (p *parityProgress) judged(rows []report.Case) {
 // tell writes a line if it is time for one.
 func (p *parityProgress) tell() {
 	interval := logInterval
-	if p.terminal {
+	if p.line.Terminal() {
 		interval = terminalInterval
 	}
 	if p.allRows == 0 || time.Since(p.last) < interval {
@@ -67,22 +60,8 @@ func (p *parityProgress) tell() {
 	if p.kernels > 0 { // On a GPU, MLX compiles kernels as it runs them.
 		line = fmt.Sprintf("%d of %d kernels compiled, ", p.done, p.kernels) + line
 	}
-	p.write(line)
-}
-
-// write writes a line. On a terminal the cursor returns to its beginning, so other output replaces the line.
-func (p *parityProgress) write(line string) {
-	if !p.terminal {
-		fmt.Fprintln(p.w, line)
-		return
-	}
-	fmt.Fprintf(p.w, "%-*s\r", p.width, line)
-	p.width = len(line)
+	p.line.Write(line)
 }
 
 // end removes the line from a terminal.
-func (p *parityProgress) end() {
-	if p.terminal {
-		p.write("")
-	}
-}
+func (p *parityProgress) end() { p.line.End() }

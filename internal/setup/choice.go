@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"flag"
@@ -20,10 +20,10 @@ type choice struct {
 
 var backends = []string{"cpu", "cuda13", "cuda12", "metal"}
 
-// chosen returns what flags or, where a flag is missing, the environment ask for.
-// If neither asks for anything, the choice that made the present installation
-// stands: "setup --backend cuda13" followed by "test" must not go back to the CPU.
-func chosen(args []string, getenv func(string) string, installed *manifest) (choice, error) {
+// parse reads the choice and the folder of --offline from build.sh's flags and, where a flag is missing, from the
+// environment. If neither chooses anything, the choice that made the present installation stands:
+// "setup --backend cuda13" followed by "test" must not go back to the CPU.
+func (s *setup) parse(args []string, getenv func(string) string, installed *manifest) (err error) {
 	c := choice{
 		Backend:    getenv("MLXGRAD_BACKEND"),
 		MLXDir:     getenv("MLX_DIR"),
@@ -35,17 +35,15 @@ func chosen(args []string, getenv func(string) string, installed *manifest) (cho
 	fs.StringVar(&c.MLXDir, "mlx-dir", c.MLXDir, "")
 	fs.StringVar(&c.MLXCSource, "mlx-c-source", c.MLXCSource, "")
 	fs.BoolVar(&c.ASan, "asan", false, "")
+	fs.StringVar(&s.offline, "offline", "", "")
 	if err := fs.Parse(args); err != nil {
-		return c, failf("see ./build.sh help", "%v", err)
+		return failf("see ./build.sh help", "%v", err)
 	}
 	if fs.NArg() > 0 {
-		return c, failf("see ./build.sh help", "setup does not take %q", fs.Arg(0))
+		return failf("see ./build.sh help", "setup does not take %q", fs.Arg(0))
 	}
 	if installed != nil && c == (choice{ASan: c.ASan}) {
 		c, c.ASan = installed.Choice, c.ASan || installed.Choice.ASan
-	}
-	if c.Backend != "" && !slices.Contains(backends, c.Backend) {
-		return c, failf("choose one of "+strings.Join(backends, ", "), "there is no backend %q", c.Backend)
 	}
 	for _, p := range []*string{&c.MLXDir, &c.MLXCSource} {
 		if *p == "" {
@@ -53,14 +51,31 @@ func chosen(args []string, getenv func(string) string, installed *manifest) (cho
 		}
 		abs, err := filepath.Abs(*p)
 		if err != nil {
-			return c, err
+			return err
 		}
 		if _, err := os.Stat(abs); err != nil {
-			return c, failf("correct MLX_DIR or MLX_C_SOURCE, or go back to the pinned ones with ./build.sh setup --backend "+c.backend(), "%s does not exist", abs)
+			return failf("correct MLX_DIR or MLX_C_SOURCE, or go back to the pinned ones with ./build.sh setup --backend "+c.backend(), "%s does not exist", abs)
 		}
 		*p = abs
 	}
-	return c, nil
+	return s.choose(c)
+}
+
+// choose checks a choice and the folder of --offline, and keeps them.
+func (s *setup) choose(c choice) (err error) {
+	if c.Backend != "" && !slices.Contains(backends, c.Backend) {
+		return failf("choose one of "+strings.Join(backends, ", "), "there is no backend %q", c.Backend)
+	}
+	if s.offline != "" {
+		if s.offline, err = filepath.Abs(s.offline); err != nil {
+			return err
+		}
+		if info, err := os.Stat(s.offline); err != nil || !info.IsDir() {
+			return failf("name the folder that has the downloads", "--offline: there is no folder %s", s.offline)
+		}
+	}
+	s.choice = c
+	return nil
 }
 
 // backend returns the backend to install, the platform's default if none is chosen.

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"archive/tar"
@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-const distrust = "run ./build.sh setup again; if it differs again, do not use it, and report it to the project"
+const distrust = "run the set-up again; if it differs again, do not use it, and report it to the project"
 
 // verifyFile checks a file's size and hash against the lock file.
 func verifyFile(name string, size int64, sha string) error {

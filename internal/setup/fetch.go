@@ -1,19 +1,21 @@
-package main
+package setup
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
 
-const noNetwork = "check the network (offline, copy third_party/mlx-c/downloads from a machine that has it) and run ./build.sh setup again"
+const noNetwork = "check the network and run the set-up again, or name a folder that has the downloads with --offline"
 
 // bringMLX puts the chosen backend's wheels into the staged installation, in the
 // layout that their libraries' run paths expect.
@@ -24,9 +26,12 @@ func (s *setup) bringMLX(ctx context.Context, m *manifest, stage string) error {
 		return failf("choose another backend (cpu and cuda on Linux, metal on macOS arm64) or set MLX_DIR to an MLX of your own",
 			"there is no MLX wheel for backend %s on %s", m.Backend, m.Platform)
 	}
+	if err := s.requireOffline(wheels); err != nil {
+		return err
+	}
 	for _, w := range wheels {
-		file := s.path("downloads", w.File)
-		if err := s.bring(file, w.Size, w.SHA256, func() error { return s.pipDownload(ctx, w) }); err != nil {
+		file, err := s.bring(w.File, w.Size, w.SHA256, func() error { return s.pipDownload(ctx, w) })
+		if err != nil {
 			return err
 		}
 		if err := unzip(file, stage); err != nil {
@@ -37,25 +42,84 @@ func (s *setup) bringMLX(ctx context.Context, m *manifest, stage string) error {
 	return nil
 }
 
-// bring makes sure that a verified file is in the downloads folder. A file that is
-// there and does not verify is removed and brought once more: it was damaged since,
-// as whatever is put there has been verified.
-func (s *setup) bring(file string, size int64, sha string, download func() error) error {
-	err := verifyFile(file, size, sha)
-	if err == nil {
+// requireOffline returns an error that lists the wheels that the folder of --offline lacks, if one is named.
+func (s *setup) requireOffline(wheels []wheel) error {
+	var files, platforms, packages []string
+	for _, w := range wheels {
+		if _, err := os.Stat(filepath.Join(s.offline, w.File)); s.offline != "" && err != nil {
+			files = append(files, w.File)
+			packages = append(packages, w.Package+"=="+w.Version)
+			if !slices.Contains(platforms, w.Platform) {
+				platforms = append(platforms, w.Platform)
+			}
+		}
+	}
+	if len(files) == 0 {
 		return nil
+	}
+	return failf(fmt.Sprintf("download them where there is a network: pip download --no-deps --only-binary=:all: --platform %s %s",
+		strings.Join(platforms, " --platform "), strings.Join(packages, " ")),
+		"%s lacks %s", s.offline, strings.Join(files, " and "))
+}
+
+// bring returns the path of a verified file: in the folder of --offline if one is named, else in downloads, where
+// download puts it if necessary. A file of downloads that does not verify is downloaded again, since it was damaged
+// after it had been verified there.
+func (s *setup) bring(name string, size int64, sha string, download func() error) (file string, err error) {
+	if s.offline != "" {
+		file = filepath.Join(s.offline, name)
+		err = verifyFile(file, size, sha)
+		if errors.Is(err, os.ErrNotExist) {
+			err = failf("copy it there; third_party/mlx-c/downloads of a checkout that is set up has it", "%s lacks %s", s.offline, name)
+		}
+		return file, err
+	}
+	file = s.path("downloads", name)
+	err = verifyFile(file, size, sha)
+	if err == nil {
+		return file, nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
 		var f *failure
 		if !errors.As(err, &f) {
-			return err
+			return "", err
 		}
-		s.say("note: %s; bringing it anew", f.what)
+		s.say("note: %s; downloading it again", f.what)
 		if err := os.Remove(file); err != nil {
-			return err
+			return "", err
 		}
 	}
-	return download()
+	return file, download()
+}
+
+// watch runs a download and reports how many bytes it has written to the run's temporary folder.
+func (s *setup) watch(message string, total int64, download func() error) error {
+	s.say("%s", message)
+	done := make(chan error, 1)
+	go func() { done <- download() }()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			s.report(Progress{Message: message, Done: min(folderSize(s.tmp), total), Total: total})
+		}
+	}
+}
+
+// folderSize returns the bytes of the files in a folder, which may come and go.
+func folderSize(dir string) (size int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+		return nil
+	})
+	return size
 }
 
 // keep verifies a downloaded file and moves it into the downloads folder.
@@ -82,7 +146,7 @@ func (s *setup) findPip(ctx context.Context) ([]string, error) {
 			return pip, nil
 		}
 	}
-	return nil, failf("install one (Debian and Ubuntu: apt-get install python3-pip) and run ./build.sh setup again",
+	return nil, failf("install one (Debian and Ubuntu: apt-get install python3-pip; with macOS' command line tools comes one) and run the set-up again",
 		"neither pip nor uv is on the PATH, one of which brings MLX")
 }
 
@@ -92,7 +156,6 @@ func (s *setup) pipDownload(ctx context.Context, w wheel) error {
 	if err != nil {
 		return err
 	}
-	s.say("downloading %s %s (%.0f MB) with %s", w.Package, w.Version, float64(w.Size)/1e6, strings.Join(pip, " "))
 	dir, err := os.MkdirTemp(s.tmp, "pip-")
 	if err != nil {
 		return err
@@ -102,10 +165,15 @@ func (s *setup) pipDownload(ctx context.Context, w wheel) error {
 	if err := os.WriteFile(requirements, []byte(line), 0o644); err != nil {
 		return err
 	}
-	out, err := s.tool(ctx, nil, append(pip[:len(pip):len(pip)], "download",
-		"--require-hashes", "--no-deps", "--only-binary=:all:", "--platform", w.Platform,
-		"--no-input", "--retries", "3", "--disable-pip-version-check", "--progress-bar", "off",
-		"--requirement", requirements, "--dest", dir)...)
+	var out string
+	message := fmt.Sprintf("downloading %s %s (%.0f MB) with %s", w.Package, w.Version, float64(w.Size)/1e6, strings.Join(pip, " "))
+	err = s.watch(message, w.Size, func() (err error) {
+		out, err = s.tool(ctx, nil, append(pip[:len(pip):len(pip)], "download",
+			"--require-hashes", "--no-deps", "--only-binary=:all:", "--platform", w.Platform,
+			"--no-input", "--retries", "3", "--disable-pip-version-check", "--progress-bar", "off",
+			"--requirement", requirements, "--dest", dir)...)
+		return err
+	})
 	if err == nil {
 		return s.keep(filepath.Join(dir, w.File), w.File, w.Size, w.SHA256)
 	}
@@ -180,10 +248,9 @@ func (s *setup) openMLXC(source string) (string, error) {
 // package registries can be reached.
 func (s *setup) bringMLXC(ctx context.Context, m *manifest) (string, error) {
 	l := s.lock.MLXC
-	crate := s.path("downloads", l.Crate.File)
 	clone := s.path("downloads", "mlx-c-"+l.Git.Tag+".git")
 
-	crateErr := s.bring(crate, l.Crate.Size, l.Crate.SHA256, func() error {
+	crate, crateErr := s.bring(l.Crate.File, l.Crate.Size, l.Crate.SHA256, func() error {
 		if _, err := os.Stat(clone); err == nil {
 			return errHaveClone
 		}
@@ -203,7 +270,7 @@ func (s *setup) bringMLXC(ctx context.Context, m *manifest) (string, error) {
 		if ctx.Err() != nil || errors.As(err, &f) || isDiskFull(err) {
 			return "", cmp.Or(ctx.Err(), err)
 		}
-		return "", failf("install cargo (1.82 or later) or git, check the network, and run ./build.sh setup again; or set MLX_C_SOURCE to an mlx-c "+l.Version+" tree",
+		return "", failf("install cargo (1.82 or later) or git, check the network, and run the set-up again; or set MLX_C_SOURCE to an mlx-c "+l.Version+" tree",
 			"the sources of mlx-c %s could not be brought (cargo: %s; git: %s)", l.Version, oneLine(crateErr.Error()), oneLine(err.Error()))
 	}
 	m.Sources["mlx-c "+l.Git.Tag] = l.Git.Commit

@@ -1,6 +1,7 @@
-package main
+package setup
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 // installTo copies the installation below the prefix that the flags name, for programs
 // outside this repository: all of it to lib/mlxgrad, since the libraries find each other
 // by the layout. The prefix can be moved.
-func (s *setup) installTo(m *manifest, args []string) error {
+func (s *setup) installTo(_ context.Context, m *manifest, args []string) error {
 	flags := flag.NewFlagSet("install", flag.ContinueOnError)
 	flags.SetOutput(new(strings.Builder)) // the error says it; build.sh help has the usage
 	prefix := flags.String("prefix", "", "")

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -132,7 +133,7 @@ type build struct {
 	tmp      string
 	mlxcVers string
 	extra    []string // compiler flags beside the toolchain's
-	say      func(format string, args ...any)
+	report   func(Progress)
 }
 
 // hashHeaders returns one hash over MLX's headers, names and contents. CPU and CUDA
@@ -194,7 +195,8 @@ func (b *build) compile(ctx context.Context, sources []string) ([]string, error)
 	if isLibmlxg(todo[0]) {
 		what = "libmlxg"
 	}
-	b.say("compiling %d of %d %s files with %s", len(todo), len(objects), what, b.tools.version)
+	message := fmt.Sprintf("compiling %d of %d %s files with %s", len(todo), len(objects), what, b.tools.version)
+	b.report(Progress{Message: message})
 	if err := os.MkdirAll(b.objects, 0o755); err != nil {
 		return nil, err
 	}
@@ -205,6 +207,7 @@ func (b *build) compile(ctx context.Context, sources []string) ([]string, error)
 	defer cancel(nil)
 	work := make(chan string)
 	var workers sync.WaitGroup
+	var compiled atomic.Int64
 	for range min(runtime.NumCPU(), len(todo)) {
 		workers.Go(func() {
 			for source := range work {
@@ -214,6 +217,7 @@ func (b *build) compile(ctx context.Context, sources []string) ([]string, error)
 				}
 				i, _ := slices.BinarySearch(sources, source)
 				objects[i] = object
+				b.report(Progress{Message: message, Done: compiled.Add(1), Total: int64(len(todo))})
 			}
 		})
 	}
@@ -280,41 +284,43 @@ func (b *build) link(ctx context.Context, objects []string, library string) erro
 	return nil
 }
 
-// probeSource asks a freshly made libmlxc for the versions that it carries and for
-// the one of the MLX that it finds when it is loaded.
+// probeSource loads the libmlxc that its argument names and prints the versions that it was made of and the version
+// of the MLX that it finds.
 const probeSource = `#include <cstdio>
-#include "mlx/c/error.h"
+#include <dlfcn.h>
 #include "mlx/c/string.h"
-#include "mlx/c/version.h"
-extern "C" const char* mlxgrad_mlx_c_version(void);
-extern "C" const char* mlxgrad_mlx_c_built_against(void);
-int main() {
-  mlx_string version = mlx_string_new();
-  if (mlx_version(&version) != 0) return 1;
-  std::printf("%s %s %s\n", mlxgrad_mlx_c_version(), mlxgrad_mlx_c_built_against(), mlx_string_data(version));
-  mlx_string_free(version);
+int main(int, char** args) {
+  void* library = dlopen(args[1], RTLD_NOW);
+  if (!library) {
+    std::fprintf(stderr, "%s\n", dlerror());
+    return 1;
+  }
+  auto function = [&](const char* name) { return dlsym(library, name); };
+  auto text = [&](const char* name) { return reinterpret_cast<const char* (*)()>(function(name))(); };
+  auto version = reinterpret_cast<int (*)(mlx_string*)>(function("mlx_version"));
+  auto data = reinterpret_cast<const char* (*)(mlx_string)>(function("mlx_string_data"));
+  mlx_string loaded{};
+  if (version(&loaded) != 0) return 1;
+  std::printf("%s %s %s\n", text("mlxgrad_mlx_c_version"), text("mlxgrad_mlx_c_built_against"), data(loaded));
 }
 `
 
-// probe loads the library at <install>/lib in a process of its own and returns the
-// versions of mlx-c, of MLX's headers, and of the MLX library that was loaded.
+// probe loads the libmlxc of an installation in a process of its own and returns the versions of mlx-c, of MLX's
+// headers, and of the MLX library that was loaded.
 func (b *build) probe(ctx context.Context, install string) (mlxc, headers, loaded string, err error) {
 	source, program := filepath.Join(b.tmp, "probe.cpp"), filepath.Join(b.tmp, "probe")
 	if err := os.WriteFile(source, []byte(probeSource), 0o644); err != nil {
 		return "", "", "", err
 	}
-	lib := filepath.Join(install, "lib")
-	args := []string{"-std=c++20", "-I" + filepath.Join(install, "include"), source, "-o", program, "-L" + lib, "-lmlxc", "-Wl,-rpath," + lib}
+	args := []string{"-std=c++20", "-I" + filepath.Join(install, "include"), source, "-o", program}
 	if b.tools.goos != "darwin" {
-		// libmlx's own dependencies are its business; CUDA's are not even here when
-		// this is built on a machine without a GPU.
-		args = append(args, "-Wl,--allow-shlib-undefined", "-Wl,-rpath-link,"+filepath.Join(install, "mlx", "lib"))
+		args = append(args, "-ldl")
 	}
 	if out, err := b.tools.run(ctx, b.tmp, b.tmp, args...); err != nil {
 		return "", "", "", b.toolFailure(ctx, "linking a test program", out, err)
 	}
 	var stderr bytes.Buffer
-	cmd := command(ctx, program)
+	cmd := command(ctx, program, filepath.Join(install, "lib", b.tools.library("mlxc")))
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {

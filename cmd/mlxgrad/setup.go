@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mlxgrad/mlxgrad"
+	"github.com/mlxgrad/mlxgrad/internal/metalsan"
+	"github.com/mlxgrad/mlxgrad/internal/setup"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// setupCommand is "mlxgrad setup".
+type setupCommand struct {
+	Backend   string `help:"MLX's backend: cpu, cuda13 or cuda12 on Linux, metal on macOS. By default the present one, at first cpu, on macOS metal." xor:"backend"`
+	Offline   string `placeholder:"DIR" help:"Download nothing and take the files from this folder. An error names those that it lacks." xor:"offline"`
+	Uninstall bool   `help:"Remove what was set up, for all versions of mlxgrad." xor:"backend,offline"`
+}
+
+// Run sets up MLX in the user's folder and loads it once.
+func (c setupCommand) Run(out metalsan.Streams) error {
+	ctx, stop := metalsan.UntilSignal()
+	defer stop()
+	verb := "setup"
+	if c.Uninstall {
+		verb = "setup --uninstall"
+	}
+	code := setup.Report(ctx, out.Err, verb, func(progress func(setup.Progress)) error {
+		if c.Uninstall {
+			return mlxgrad.Uninstall(ctx)
+		}
+		_, err := mlxgrad.Setup(ctx, mlxgrad.SetupOptions{Backend: c.Backend, Offline: c.Offline, Progress: progress})
+		if err != nil {
+			return err
+		}
+		if err := mlxc.Check(); err != nil {
+			return fmt.Errorf("MLX is set up and cannot be used here: %w", err)
+		}
+		return nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return metalsan.ErrInterrupted
+	case code != 0:
+		return metalsan.ErrFailed
+	case c.Uninstall:
+		return nil
+	}
+	_, err := fmt.Fprintf(out.Out, "MLX %s is ready on this machine's %s.\n", mlxc.Version(), mlxc.DefaultDevice())
+	return err
+}

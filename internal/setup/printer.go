@@ -1,0 +1,33 @@
+package setup
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/mlxgrad/mlxgrad/internal/statusline"
+)
+
+// A printer prints each step in a line, and a step's advance on a terminal.
+type printer struct {
+	w     io.Writer
+	verb  string
+	start time.Time
+	line  *statusline.Line
+	last  string
+}
+
+func newPrinter(w io.Writer, verb string) *printer {
+	return &printer{w: w, verb: verb, start: time.Now(), line: statusline.New(w)}
+}
+
+func (p *printer) print(step Progress) {
+	if step.Message != p.last {
+		p.last = step.Message
+		p.line.End()
+		fmt.Fprintf(p.w, "mlxgrad %s: [%3.0fs] %s\n", p.verb, time.Since(p.start).Seconds(), step.Message)
+	}
+	if p.line.Terminal() && step.Total > 0 {
+		p.line.Write(fmt.Sprintf("  %d %%", 100*step.Done/step.Total))
+	}
+}

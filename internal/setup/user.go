@@ -1,0 +1,78 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Options are a user's choices.
+type Options struct {
+	Backend  string         // cpu, cuda13, cuda12 or metal; empty: the present one, at first the platform's default
+	Offline  string         // a folder with the downloads; empty: they are downloaded
+	Progress func(Progress) // called for each step, by one goroutine at a time; may be nil
+}
+
+// User sets up a folder of the user for programs of this version of the module, whose files are sources. The folder
+// is dir/install.
+func User(ctx context.Context, dir string, sources fs.FS, o Options) error {
+	s, err := newSetup(dir, sources, o.Progress)
+	if err != nil {
+		return err
+	}
+	s.offline = o.Offline
+	installed, unlock, readOnly, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c := choice{Backend: o.Backend}
+	if installed != nil && o.Backend == "" {
+		c = installed.Choice
+	}
+	if err := s.choose(c); err != nil {
+		return err
+	}
+	if err := s.ensure(ctx, installed, readOnly); err != nil || readOnly != nil {
+		return err
+	}
+	// An interrupted set-up continues with the downloads and objects. A finished one needs no more than install.
+	for _, name := range []string{"downloads", "src", "build/objects"} {
+		if err := os.RemoveAll(s.path(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Uninstall removes a folder with the folders of [User] of all versions, after the set-ups that run there have
+// ended.
+func Uninstall(ctx context.Context, dir string) error {
+	locks, err := filepath.Glob(filepath.Join(dir, "*", "build", ".lock"))
+	if err != nil {
+		return err
+	}
+	for _, lock := range slices.Sorted(slices.Values(locks)) {
+		s := &setup{root: filepath.Dir(filepath.Dir(lock))}
+		unlock, readOnly, err := s.exclusive(ctx)
+		if err == nil && readOnly != nil {
+			unlock()
+			err = readOnly
+		}
+		if err != nil {
+			return err
+		}
+		err = os.RemoveAll(s.root)
+		unlock()
+		if err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

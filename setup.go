@@ -1,0 +1,79 @@
+// Package mlxgrad installs what the other packages of this module load at run time: Apple's MLX, its C interface
+// mlx-c, and libmlxg, the part of this module that is written in C++.
+//
+// Most programs leave that to the command, once for each user and machine:
+//
+//	go run github.com/mlxgrad/mlxgrad/cmd/mlxgrad@latest setup
+//
+// A program that installs MLX at its first start calls [Setup].
+//
+// Packages: mlxc binds MLX, ops has differentiable operations with gradients of this project, customkernels runs
+// Metal kernels on MLX arrays, compare checks gradients, mlxc/tree and mlxc/optim train.
+package mlxgrad
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"path/filepath"
+
+	"github.com/mlxgrad/mlxgrad/internal/library"
+	"github.com/mlxgrad/mlxgrad/internal/setup"
+)
+
+// sources are the files that a set-up reads and compiles.
+//
+//go:embed third_party/mlx-c/lock.json third_party/mlx-c/patches
+//go:embed mlxc/*.h mlxc/libmlxg/*.h mlxc/libmlxg/*.cpp customkernels/internal/executor/*.h customkernels/internal/host/mlxg_*.h
+var sources embed.FS
+
+// SetupOptions are the choices of [Setup]. The zero value is a set-up for the platform's default device.
+type SetupOptions struct {
+	// Backend is cpu, cuda13 or cuda12 on Linux and metal on macOS. If it is empty, the backend that is set up
+	// stays, and the first one is cpu on Linux and metal on macOS.
+	Backend string
+	// Offline is a folder with the files that are downloaded otherwise. An error names those that it lacks.
+	Offline string
+	// Progress is called for each step, by one goroutine at a time. It may be nil.
+	Progress func(SetupProgress)
+}
+
+// SetupProgress is a step of a set-up, or a step's advance.
+type SetupProgress = setup.Progress
+
+// Setup installs MLX, mlx-c and libmlxg for this version of the module in a folder of the user, which it returns:
+// below ~/Library/Application Support/mlxgrad on macOS, else below $XDG_DATA_HOME/mlxgrad, by default
+// ~/.local/share/mlxgrad. It does nothing if they are installed.
+//
+// MLX is Apple's Python package, which pip or uv downloads; no Python is used at run time. A release of this module
+// has the two other libraries compiled for Linux on amd64 and arm64 and for macOS on arm64. Without one, Setup
+// downloads the sources of mlx-c with cargo or git and compiles them, which takes a C++20 compiler and about a minute.
+// Every download is compared with its SHA-256.
+//
+// An interrupted set-up leaves the former installation as it was, and the next one continues it. Several at once, in
+// one or several processes, wait for each other. MLX is loaded by its first use, so call Setup before;
+// [github.com/mlxgrad/mlxgrad/mlxc.Check] tells whether it loads. The error's text is one line that says what to do.
+func Setup(ctx context.Context, o SetupOptions) (folder string, err error) {
+	folder, err = library.UserFolder()
+	if err != nil {
+		return "", fmt.Errorf("mlxgrad: set-up: %w", err)
+	}
+	folder = filepath.Join(folder, library.Interface)
+	if err := setup.User(ctx, folder, sources, setup.Options(o)); err != nil {
+		return "", fmt.Errorf("mlxgrad: set-up: %w", setup.Explain(err))
+	}
+	return filepath.Join(folder, "install"), nil
+}
+
+// Uninstall removes what Setup installed, for all versions of the module. It waits for set-ups that run. Programs
+// that have loaded MLX go on.
+func Uninstall(ctx context.Context) error {
+	folder, err := library.UserFolder()
+	if err != nil {
+		return fmt.Errorf("mlxgrad: uninstall: %w", err)
+	}
+	if err := setup.Uninstall(ctx, folder); err != nil {
+		return fmt.Errorf("mlxgrad: uninstall: %w", setup.Explain(err))
+	}
+	return nil
+}
