@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "2d5ed88158ce77a3"
+#define MLXG_INTERFACE "8a3f005423aaebf9"
 
 // mlxg_table are the functions of a libmlxg.
 typedef struct {

@@ -16,6 +16,7 @@ func init() {
 	for _, path := range library.Places() {
 		C.mlxg_library_place(C.CString(path)) // for the life of the process
 	}
+	C.mlxg_library_remedy(C.CString(library.Remedy()))
 	library.Symbol = symbol
 }
 
@@ -34,20 +35,24 @@ func symbol(name string) (unsafe.Pointer, error) {
 
 // Check loads MLX, if no operation has before, and returns nil if it can be used, else why not. Every
 // operation gives the same error.
+//
+// If the library is missing, cannot be loaded, or is of another version, the next operation tries again. A
+// program may thus set MLX up after its start. The places where the library is looked for are decided at
+// the start. If MLX was loaded and could not be started, the error stays. Arrays and other values that a
+// failed operation returned keep its error.
 func Check() error {
-	if err := checked.Load(); err != nil {
-		return *err
+	if loaded.Load() {
+		return nil
 	}
-	var err error
 	if !bool(C.mlxg_library_load()) {
-		err = errors.New(takeString(C.mlxg_library_error()))
+		return errors.New(takeString(C.mlxg_library_error()))
 	}
-	checked.Store(&err)
-	return err
+	loaded.Store(true)
+	return nil
 }
 
-// checked is the outcome of Check.
-var checked atomic.Pointer[error]
+// loaded is set once MLX can be used.
+var loaded atomic.Bool
 
 // Version returns the version of the loaded MLX, such as "0.32.2".
 // It is empty where libmlxg cannot be loaded.

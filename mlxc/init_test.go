@@ -10,10 +10,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/library"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -39,11 +42,8 @@ func TestLoadedLibraries(t *testing.T) {
 	const (
 		mlxg, mlxC, mlx = "lib/libmlxg.so", "lib/libmlxc.so", "mlx/lib/libmlx.so"
 		meant           = "but libmlxg was compiled for MLX 0.32.2 and mlx-c 0.7.0"
-		remedy          = "run ./build.sh setup"
 	)
-	table, err := os.ReadFile("gen_table.h")
-	require.NoError(t, err)
-	version := regexp.MustCompile(`MLXG_INTERFACE "(\w+)"`).FindStringSubmatch(string(table))[1]
+	version := interfaceVersion(t)
 	for name, c := range map[string]struct {
 		library string
 		replace [][2]string // nil: the file is missing
@@ -90,9 +90,98 @@ func TestLoadedLibraries(t *testing.T) {
 			out, err := program.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			require.Contains(t, string(out), c.want)
-			require.Contains(t, string(out), remedy)
+			require.Contains(t, string(out), library.Remedy())
 		})
 	}
+}
+
+// interfaceVersion returns the text with which libmlxg tells that it fits this program.
+func interfaceVersion(t *testing.T) string {
+	table, err := os.ReadFile("gen_table.h")
+	require.NoError(t, err)
+	return regexp.MustCompile(`MLXG_INTERFACE "(\w+)"`).FindStringSubmatch(string(table))[1]
+}
+
+// A program whose first operations fail can use MLX once its libraries are there.
+func TestLoadingIsTriedAgain(t *testing.T) {
+	testdevice.CPUOnly(t, "starts another process, which has MLX's backend for CPUs")
+	const variable = "MLXC_LOADING_TRIED_AGAIN"
+	if root := os.Getenv(variable); root != "" {
+		loadingIsTriedAgain(t, root)
+		return
+	}
+	root := t.TempDir()
+	for _, file := range []string{"mlx", "mlx_cpu.libs"} {
+		from, err := filepath.Abs(filepath.Join(installed, file))
+		require.NoError(t, err)
+		require.NoError(t, os.Symlink(from, filepath.Join(root, file)))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(root, "lib"), 0o755))
+	program := exec.Command(os.Args[0], "-test.run=^TestLoadingIsTriedAgain$")
+	program.Env = append(os.Environ(), variable+"="+root, "MLXGRAD_LIB="+filepath.Join(root, "lib"))
+	out, err := program.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+// loadingIsTriedAgain runs in a process whose MLXGRAD_LIB is the empty folder lib of root.
+func loadingIsTriedAgain(t *testing.T, root string) {
+	place := library.Places()[0]
+	version := interfaceVersion(t)
+	complete, err := os.ReadFile(filepath.Join(installed, "lib", filepath.Base(place)))
+	require.NoError(t, err)
+	install := func(old, new string) {
+		t.Helper()
+		require.Len(t, new, len(old))
+		data := bytes.ReplaceAll(complete, []byte(old), []byte(new))
+		require.NoError(t, os.WriteFile(place+".tmp", data, 0o755))
+		require.NoError(t, os.Rename(place+".tmp", place))
+	}
+	fails := func(want string) {
+		t.Helper()
+		first := mlxc.Check()
+		require.ErrorContains(t, first, want)
+		require.ErrorContains(t, first, library.Remedy())
+		for range 100 {
+			require.EqualError(t, mlxc.Check(), first.Error(), "the same error while nothing changes")
+		}
+		require.ErrorContains(t, mlxc.Scalar[float32](1).Err(), first.Error(), "an operation that looks before")
+		require.ErrorContains(t, mlxc.Ones(mlxc.Float32, 2).Err(), first.Error(), "an operation of the generator")
+		require.Empty(t, mlxc.Version())
+	}
+
+	fails("MLX is not set up, there is no " + place)
+	failed := mlxc.Ones(mlxc.Float32, 2)
+	install("\x7fELF", "\x7fELG")
+	fails("MLX cannot be loaded: " + place)
+	install(version, version)
+	fails("MLX cannot be loaded: libmlxc.so: ")
+	from, err := filepath.Abs(filepath.Join(installed, "lib", "libmlxc.so"))
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(from, filepath.Join(filepath.Dir(place), "libmlxc.so")))
+	install(version, strings.Repeat("0", len(version)))
+	fails(place + " is of another version of mlxgrad than this program: ")
+	maps, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	require.NotContains(t, string(maps), filepath.Base(place), "it is unloaded")
+
+	// The library appears while goroutines use MLX.
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 10_000 {
+				if v, err := mlxc.Item[float32](mlxc.Scalar[float32](1).AddScalar(1)); err == nil {
+					assert.Equal(t, float32(2), v)
+					return
+				}
+			}
+			assert.Fail(t, "MLX is not loaded")
+		})
+	}
+	install(version, version)
+	group.Wait()
+	require.NoError(t, mlxc.Check())
+	require.NotEmpty(t, mlxc.Version())
+	require.ErrorContains(t, failed.Err(), "MLX is not set up", "an invalid array stays invalid")
 }
 
 // The one place that names mlx-c's version is the lock file.

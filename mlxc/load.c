@@ -14,14 +14,27 @@ enum { MOST_PLACES = 8 };
 const mlxg_table* mlxg_loaded;
 int32_t mlxg_releasable;
 
-static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; // guards the variables below
 static const char* places[MOST_PLACES];
 static int place_count;
-static void* library;
-static char* failure; // why loading failed
+static mlxg_go go = {
+    .call_closure = mlxgCallClosure,
+    .call_custom = mlxgCallCustom,
+    .call_jvp = mlxgCallJVP,
+    .call_vmap = mlxgCallVmap,
+    .releasable = &mlxg_releasable,
+    .remedy = "",
+};
+static void* library;   // the loaded library
+static char* failure;   // why the last attempt failed
+static bool is_started; // mlxg_init was called; it cannot be called again
 
 void mlxg_library_place(const char* path) {
   if (place_count < MOST_PLACES) places[place_count++] = path;
+}
+
+void mlxg_library_remedy(const char* text) {
+  go.remedy = text;
 }
 
 static void fail(const char* format, ...) {
@@ -30,6 +43,7 @@ static void fail(const char* format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
+  free(failure);
   failure = strdup(text);
 }
 
@@ -41,15 +55,9 @@ static const char* first_place(void) {
   return NULL;
 }
 
-// connect returns the functions of the library, started, or NULL and sets failure.
+// connect returns the functions of the library, started, or NULL and sets failure. Only a failure of
+// mlxg_init leaves the library loaded.
 static const mlxg_table* connect(void) {
-  static const mlxg_go go = {
-      .call_closure = mlxgCallClosure,
-      .call_custom = mlxgCallCustom,
-      .call_jvp = mlxgCallJVP,
-      .call_vmap = mlxgCallVmap,
-      .releasable = &mlxg_releasable,
-  };
   const char* path = first_place();
   if (!path) {
     char list[3500] = "";
@@ -57,39 +65,43 @@ static const mlxg_table* connect(void) {
       size_t at = strlen(list);
       snprintf(list + at, sizeof list - at, "%s%s", i ? " and no " : "", places[i]);
     }
-    fail("MLX is not set up, there is no %s: " MLXG_REMEDY, list);
+    fail("MLX is not set up, there is no %s: %s", list, go.remedy);
     return NULL;
   }
   // RTLD_NOW finds functions that are missing from MLX or mlx-c here. Otherwise the first call of one
   // would end the process.
-  library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    fail("MLX cannot be loaded: %s: " MLXG_REMEDY, dlerror());
+  void* found = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!found) {
+    fail("MLX cannot be loaded: %s: %s", dlerror(), go.remedy);
     return NULL;
   }
-  const mlxg_table* (*functions)(const char*) = (const mlxg_table* (*)(const char*))dlsym(library, "mlxg_functions");
+  const mlxg_table* (*functions)(const char*) = (const mlxg_table* (*)(const char*))dlsym(found, "mlxg_functions");
   const mlxg_table* table = functions ? functions(MLXG_INTERFACE) : NULL;
   if (!table) {
-    fail("%s is of another version of mlxgrad than this program: " MLXG_REMEDY, path);
+    fail("%s is of another version of mlxgrad than this program: %s", path, go.remedy);
+    dlclose(found);
     return NULL;
   }
+  is_started = true;
   char* err = table->mlxg_init(&go);
   if (err) {
     fail("MLX could not be started: %s", err);
     free(err);
     return NULL;
   }
+  library = found;
   return table;
 }
 
 bool mlxg_library_load(void) {
   pthread_mutex_lock(&loading);
-  if (!mlxg_loaded && !failure) {
+  if (!mlxg_loaded && !is_started) {
     const mlxg_table* table = connect();
     __atomic_store_n(&mlxg_loaded, table, __ATOMIC_RELEASE);
   }
+  bool loaded = mlxg_loaded != NULL;
   pthread_mutex_unlock(&loading);
-  return mlxg_loaded != NULL;
+  return loaded;
 }
 
 void* mlxg_library_symbol(const char* name) {
@@ -97,5 +109,8 @@ void* mlxg_library_symbol(const char* name) {
 }
 
 char* mlxg_library_error(void) {
-  return strdup(failure ? failure : "MLX is loaded");
+  pthread_mutex_lock(&loading);
+  char* text = strdup(failure ? failure : "MLX is loaded");
+  pthread_mutex_unlock(&loading);
+  return text;
 }

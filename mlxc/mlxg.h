@@ -64,6 +64,8 @@ typedef struct {
   int (*call_vmap)(uintptr_t id, mlxg_members* args, int* axes, void* out);
   // The number of ids for mlxg_take_released and of views. It is read and written atomically.
   int32_t* releasable;
+  // How to set MLX up, for error messages, such as "run ./build.sh setup".
+  const char* remedy;
 } mlxg_go;
 
 // mlxg_init prepares the library once: error handler, the streams of the process. It returns an

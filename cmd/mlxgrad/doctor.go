@@ -73,7 +73,7 @@ func printFindings(w io.Writer, findings []finding) error {
 func examine() []finding {
 	mlx := finding{what: "MLX", found: fmt.Sprintf("%s, backend %s", mlxc.Version(), mlxc.CurrentBackend())}
 	if err := mlxc.Check(); err != nil {
-		mlx.found, mlx.remedy, mlx.needed = err.Error(), "run ./build.sh, and build again", true
+		mlx.found, mlx.remedy, mlx.needed = err.Error(), library.Remedy(), true
 		return []finding{mlx, clang()}
 	}
 	return []finding{

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"strings"
 	"unsafe"
 )
 
@@ -39,8 +41,7 @@ func Places() []string {
 		}
 		places = append(places, filepath.Join(filepath.Dir(exe), name()))
 	}
-	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) { // not if built with -trimpath
-		root := filepath.Dir(filepath.Dir(filepath.Dir(file)))
+	if root := sources(); root != "" {
 		places = append(places, filepath.Join(root, "third_party", "mlx-c", "install", "lib", name()))
 	}
 	if folder, err := UserFolder(); err == nil {
@@ -64,6 +65,56 @@ func UserFolder() (string, error) {
 		return filepath.Join(home, "Library", "Application Support", "mlxgrad"), nil
 	}
 	return filepath.Join(home, ".local", "share", "mlxgrad"), nil
+}
+
+// sources returns the folder of mlxgrad's sources, or "" if the program was built with -trimpath.
+func sources() string {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok || !filepath.IsAbs(file) {
+		return ""
+	}
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// module is the path of mlxgrad's module.
+const module = "github.com/mlxgrad/mlxgrad"
+
+// Remedy returns the end of an error message about a missing or unsuitable library: the command that sets
+// MLX up. In a checkout of mlxgrad it is ./build.sh setup. Elsewhere it is mlxgrad's own command, in the
+// version that the program was built with.
+func Remedy() string {
+	info, _ := debug.ReadBuildInfo()
+	return remedy(sources(), info)
+}
+
+// remedy is Remedy for a folder of sources, "" if unknown, and a program's build information, nil if unknown.
+func remedy(root string, info *debug.BuildInfo) string {
+	if root != "" {
+		if _, err := os.Lstat(filepath.Join(root, ".git")); err == nil {
+			return "run ./build.sh setup"
+		}
+	}
+	return "run go run " + module + "/cmd/mlxgrad@" + version(info) + " setup"
+}
+
+// version returns the version of mlxgrad's module, or "latest" if the program was built from sources that
+// have no version.
+func version(info *debug.BuildInfo) string {
+	if info == nil {
+		return "latest"
+	}
+	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		if m.Path != module {
+			continue
+		}
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		if m.Path == module && m.Version != "" && m.Version != "(devel)" && !strings.HasSuffix(m.Version, "+dirty") {
+			return m.Version
+		}
+	}
+	return "latest"
 }
 
 // Symbol returns the address of a function of the library, which it loads if it is not loaded. Package

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,4 +44,50 @@ func TestPlaces(t *testing.T) {
 	file := filepath.Join(dir, "another.so")
 	t.Setenv(Variable, file)
 	require.Equal(t, []string{file}, Places(), "a file, which need not exist")
+}
+
+func TestRemedy(t *testing.T) {
+	const checkout = "run ./build.sh setup"
+	command := func(version string) string {
+		return "run go run github.com/mlxgrad/mlxgrad/cmd/mlxgrad@" + version + " setup"
+	}
+	main := func(version string) *debug.BuildInfo {
+		return &debug.BuildInfo{Main: debug.Module{Path: module, Version: version}}
+	}
+	dependency := func(version string, replace *debug.Module) *debug.BuildInfo {
+		return &debug.BuildInfo{
+			Main: debug.Module{Path: "example.com/program", Version: "v7.0.0"},
+			Deps: []*debug.Module{
+				{Path: module + "/gomlx", Version: "v8.0.0"},
+				{Path: module, Version: version, Replace: replace},
+			},
+		}
+	}
+	repository, worktree, plain := t.TempDir(), t.TempDir(), t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(repository, ".git"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(worktree, ".git"), []byte("gitdir: elsewhere\n"), 0o644))
+	for name, c := range map[string]struct {
+		root string
+		info *debug.BuildInfo
+		want string
+	}{
+		"a repository":         {repository, main("v1.2.3"), checkout},
+		"a worktree":           {worktree, dependency("v1.2.3", nil), checkout},
+		"an archive":           {plain, main("(devel)"), command("latest")},
+		"no version":           {plain, main(""), command("latest")},
+		"changed sources":      {plain, main("v1.2.4-0.20260102030405-0123456789ab+dirty"), command("latest")},
+		"go install":           {plain, main("v1.2.3"), command("v1.2.3")},
+		"a dependency":         {plain, dependency("v1.2.3", nil), command("v1.2.3")},
+		"a replaced version":   {plain, dependency("v1.2.3", &debug.Module{Path: module, Version: "v1.2.4"}), command("v1.2.4")},
+		"a fork":               {plain, dependency("v1.2.3", &debug.Module{Path: "example.com/fork", Version: "v9.0.0"}), command("latest")},
+		"a folder":             {plain, dependency("v1.2.3", &debug.Module{Path: "../mlxgrad"}), command("latest")},
+		"not a module":         {plain, nil, command("latest")},
+		"-trimpath":            {"", dependency("v1.2.3", nil), command("v1.2.3")},
+		"a program without it": {"", &debug.BuildInfo{Main: debug.Module{Path: "example.com/program"}}, command("latest")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, remedy(c.root, c.info))
+		})
+	}
+	require.Contains(t, []string{checkout, command("latest")}, Remedy(), "of this test")
 }

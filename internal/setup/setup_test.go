@@ -639,10 +639,10 @@ func TestCompilerWithSpaces(t *testing.T) {
 // Errors that nobody foresaw still come as one line that says what to do.
 func TestDescribe(t *testing.T) {
 	for want, err := range map[string]error{
-		"x: do y":                                failf("do y", "x"),
-		"the disk is full (write f: ":            &os.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC},
+		"x: do y":                     failf("do y", "x"),
+		"the disk is full (write f: ": &os.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC},
 		"open f: permission denied: make the folder": &os.PathError{Op: "open", Path: "f", Err: syscall.EACCES},
-		"a b: run the set-up again; if":          errors.New("a\n b"),
+		"a b: run the set-up again; if":              errors.New("a\n b"),
 	} {
 		require.Contains(t, describe(fmt.Errorf("%w", err)), want)
 	}

@@ -143,7 +143,7 @@ char* check_versions() {
     loaded += " (made for MLX " + made_for + ")";
   }
   const std::string text = "MLX " + mlx + " and " + loaded + " are loaded, but libmlxg was compiled for MLX " + headers +
-      " and mlx-c " MLXGRAD_MLX_C_VERSION + why + ": run ./build.sh setup, and check the library search path";
+      " and mlx-c " MLXGRAD_MLX_C_VERSION + why + ": " + mlxg::go.remedy + ", and check the library search path";
   return mlxg::error_text(text.c_str());
 }
 
@@ -247,10 +247,10 @@ arrays rings(const arrays& results) {
 extern "C" {
 
 char* mlxg_init(const mlxg_go* with) {
+  mlxg::go = *with;
   if (char* err = check_versions()) {
     return err;
   }
-  mlxg::go = *with;
   mlx_set_error_handler(on_error, nullptr, nullptr);
   try {
     park_main_thread();

@@ -21,7 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
@@ -159,14 +159,23 @@ func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepa
 // functions are the addresses of the runtime's functions in libmlxg.
 type functions struct{ load, launchNew, prepare, run, release unsafe.Pointer }
 
-var runtimeFunctions = sync.OnceValues(func() (f functions, err error) {
+// runtimeFunctions looks the functions up. Only success is kept: loading MLX may be tried again.
+func runtimeFunctions() (functions, error) {
+	if f := foundFunctions.Load(); f != nil {
+		return *f, nil
+	}
+	var f functions
 	for name, to := range map[string]*unsafe.Pointer{
 		"mlxg_host_load": &f.load, "mlxg_host_launch_new": &f.launchNew, "mlxg_host_launch_prepare": &f.prepare,
 		"mlxg_host_launch_run": &f.run, "mlxg_host_launch_release": &f.release,
 	} {
+		var err error
 		if *to, err = library.Symbol(name); err != nil {
-			return f, err
+			return functions{}, err
 		}
 	}
+	foundFunctions.Store(&f)
 	return f, nil
-})
+}
+
+var foundFunctions atomic.Pointer[functions]
