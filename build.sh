@@ -26,9 +26,13 @@ usage: ./build.sh [verb] [flags]
                                 e.g. MLX_DIR=$(brew --prefix mlx)
             --mlx-c-source SRC  use these mlx-c sources (folder or archive); also MLX_C_SOURCE
           A choice is kept until another is made or clean is run. CXX names the compiler.
+            --offline DIR       download nothing; take the files from DIR
             --asan              also build the library of programs that go build -asan makes
   install --prefix DIR   copy MLX to DIR/lib/mlxgrad; programs find it there if MLXGRAD_LIB is
           DIR/lib/mlxgrad/lib
+  release [VERSION]
+          make the files of a release in the folder release, see RELEASING.md; without VERSION a
+          snapshot, to try it
   package DIR   make one folder for a machine without Go and network: the command, tests,
           libraries, and run.sh, which runs parity, tests and bench there
   parity  compare gradients with MLX's own and a float64 oracle, in a sample of the cases;
@@ -164,13 +168,13 @@ test_long() {
     esac
   done
   failed=()
-  packages=$(go list ./... | grep -v /third_party/)
+  packages=$(go list ./... | grep -v /internal/setup)
   export MLXGRAD_LONG=1
   local require=${MLXGRAD_REQUIRE:-}
   for name in "$@"; do
     case $name in
       # These tests run programs, whose sources Go's cache of results does not see.
-      setup) part go test -timeout 2h -count=1 ./third_party/mlx-c ;;
+      setup) part go test -timeout 2h -count=1 ./internal/setup ;;
       # shellcheck disable=SC2086 # a list of packages
       tests) part go test $tags -timeout 6h -skip '^TestMutationsAreNoticed$' $packages ;;
       # The other compiler of the host executor and the checker.
@@ -212,6 +216,10 @@ case $verb in
   package)
     setup
     finish "$programs/setup" "$third" package "$@"
+    ;;
+  release)
+    setup
+    finish "$programs/setup" "$third" release "$@"
     ;;
   parity)
     setup

@@ -29,7 +29,7 @@ func TestBuildScript(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(root, "build.sh"), script, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte(`#!/bin/sh
 [ -z "$GO_FAILS" ] || { echo "$GO_FAILS" >&2; exit 1; }
-[ "$1" != list ] || { printf 'm/ops\nm/third_party/mlx-c\nm/compare\n'; exit 0; }
+[ "$1" != list ] || { printf 'm/ops\nm/internal/setup\nm/compare\n'; exit 0; }
 [ "$1" = build ] || { echo "go in $PWD: $*${CXX:+, CXX=$CXX}${MLXGRAD_LONG:+, long}"; case $* in ${GO_TEST_FAILS:-none}) exit 1 ;; esac; exit 0; }
 case $* in *-buildvcs=false*) ;; *) echo "error obtaining VCS status" >&2; exit 1 ;; esac
 while [ "$1" != -o ]; do shift; done
@@ -89,7 +89,7 @@ chmod +x "$2"
 		}
 	}
 	require.Equal(t, []string{
-		"test -timeout 2h -count=1 ./third_party/mlx-c, long",
+		"test -timeout 2h -count=1 ./internal/setup, long",
 		"test -tags=mlxheaders -timeout 6h -skip ^TestMutationsAreNoticed$ m/ops m/compare, long",
 		"test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^rows$, long",
 		"test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^softmax$, long",

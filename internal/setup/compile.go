@@ -29,6 +29,8 @@ type toolchain struct {
 	command []string // the compiler and any words that $CXX has besides
 	version string   // first line of --version
 	goos    string
+	// For a cross-compiler: more flags, and variables of its environment.
+	compileExtra, linkExtra, env []string
 }
 
 func findToolchain(ctx context.Context) (*toolchain, error) {
@@ -83,6 +85,7 @@ func (t *toolchain) run(ctx context.Context, dir, tmp string, args ...string) (s
 	cmd := command(ctx, append(t.command[:len(t.command):len(t.command)], args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "LC_ALL=C")
+	cmd.Env = append(cmd.Env, t.env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -94,7 +97,7 @@ func (t *toolchain) compileFlags() []string {
 	if t.goos == "darwin" {
 		flags = append(flags, "-mmacosx-version-min=14.0")
 	}
-	return flags
+	return append(flags, t.compileExtra...)
 }
 
 func (t *toolchain) library(name string) string {
@@ -108,10 +111,10 @@ func (t *toolchain) library(name string) string {
 // the folder mlx beside its own: a moved checkout keeps working.
 func (t *toolchain) linkFlags(name string) []string {
 	if t.goos == "darwin" {
-		return []string{
+		return append([]string{
 			"-dynamiclib", "-install_name", "@rpath/" + t.library(name),
 			"-Wl,-rpath,@loader_path/../mlx/lib", "-mmacosx-version-min=14.0",
-		}
+		}, t.linkExtra...)
 	}
 	// -z defs: a libmlx that lacks a function must be found out here, not by the
 	// first program that calls it.

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"debug/macho"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,34 +16,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// zigs are the wheels of Zig, a C++ compiler that has macOS' headers.
-var zigs = map[string]wheel{
-	"linux/amd64": {
-		Package: "ziglang", Version: "0.16.0", Platform: "manylinux_2_12_x86_64",
-		File: "ziglang-0.16.0-py3-none-manylinux_2_12_x86_64.manylinux2010_x86_64.musllinux_1_1_x86_64.whl",
-		Size: 97941847, SHA256: "9fcda73f62b851dd72a54b710ad40a209896db14cfb13649e62191243556342b",
-	},
-}
-
-// What is not Zig's, because it is Apple's: Go's runtime links against it.
-var stubs = map[string]string{
-	"libresolv.tbd": "/usr/lib/libresolv.9.dylib",
-	"CoreFoundation.framework/CoreFoundation.tbd": "/System/Library/Frameworks/CoreFoundation.framework/Versions/A/CoreFoundation",
-	"Security.framework/Security.tbd":             "/System/Library/Frameworks/Security.framework/Versions/A/Security",
-}
-
-const stub = "--- !tapi-tbd\ntbd-version: 4\ntargets: [ arm64-macos ]\ninstall-name: '%s'\n...\n"
-
 // On a machine without a Mac: MLX's package for macOS is brought, mlx-c and libmlxg are compiled
 // against it, every package of this module and its tests are checked for macOS, C included, the
 // command is linked, and what libmlxg wants of MLX and mlx-c is there. Nothing of it runs.
 func TestBuildForMacOS(t *testing.T) {
 	long.Only(t, "downloads 140 MB and compiles everything")
-	host := runtime.GOOS + "/" + runtime.GOARCH
-	zig, ok := zigs[host]
-	if !ok {
-		skip.Missing(t, skip.Zig, "there is no Zig in the list for "+host)
-	}
 	root, err := filepath.Abs("../../third_party/mlx-c")
 	require.NoError(t, err)
 	dir := t.TempDir()
@@ -60,40 +36,21 @@ func TestBuildForMacOS(t *testing.T) {
 		require.NoError(t, os.Mkdir(folder, 0o755))
 	}
 
-	// Kept, like the objects that it makes, since its path is part of their key.
-	compiler := s.path("build", "zig-"+zig.Version)
-	if _, err := os.Stat(compiler); err != nil {
-		file, err := s.bring(zig.File, zig.Size, zig.SHA256, func() error { return s.pipDownload(t.Context(), zig) })
-		require.NoError(t, err)
-		unpacked := filepath.Join(s.path("build"), "zig.tmp")
-		require.NoError(t, os.RemoveAll(unpacked))
-		require.NoError(t, unzip(file, unpacked))
-		require.NoError(t, os.Chmod(filepath.Join(unpacked, "ziglang", "zig"), 0o755))
-		require.NoError(t, os.Rename(unpacked, compiler))
+	zig, err := s.zig(t.Context())
+	require.NoError(t, err)
+	if zig == nil {
+		skip.Missing(t, skip.Zig, "there is no Zig in the list for "+runtime.GOOS+"/"+runtime.GOARCH)
 	}
-	t.Setenv("ZIG_GLOBAL_CACHE_DIR", s.path("build", "zig-cache"))
-	t.Setenv("ZIG_LOCAL_CACHE_DIR", s.path("build", "zig-cache"))
-	cc := []string{filepath.Join(compiler, "ziglang", "zig"), "cc", "-target", "aarch64-macos.14.0"}
-	cxx := append([]string{cc[0], "c++"}, cc[2:]...)
 
 	m := &manifest{Backend: "metal", Platform: "darwin/arm64", Sources: map[string]string{}}
-	_, err = s.assemble(t.Context(), &toolchain{command: cxx, version: "zig " + zig.Version, goos: "darwin"}, m, stage)
+	_, err = s.assemble(t.Context(), zig.cxx, m, stage)
 	require.NoError(t, err)
 
-	library := filepath.Join(dir, "stubs")
-	for name, of := range stubs {
-		path := filepath.Join(library, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, stub, of), 0o644))
-	}
 	build := func(args ...string) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = s.repository()
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOOS=darwin", "GOARCH=arm64",
-			"CC="+strings.Join(cc, " "), "CXX="+strings.Join(cxx, " "),
-			// Zig does not find symbols in a stub.
-			"CGO_LDFLAGS=-L"+library+" -F"+library+" -Wl,-undefined,dynamic_lookup")
+		cmd.Env = append(os.Environ(), zig.goEnv()...)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "go %q: %s", args, out)
 	}
@@ -132,5 +89,32 @@ func TestBuildForMacOS(t *testing.T) {
 	require.Greater(t, len(wanted), 300)
 	for _, name := range wanted {
 		require.True(t, defined[name], "%s is neither in mlx-c nor in MLX for macOS", name)
+	}
+
+	// What both want of the C++ library is in that of macOS 14: libmlx for macOS 14 wants it too, or it is older.
+	older := []string{
+		"__ZNSt3__112bad_weak_ptrD1Ev", "__ZTINSt3__112bad_weak_ptrE", "__ZTVNSt3__112bad_weak_ptrE",
+		"__ZNSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEE21__grow_by_and_replaceEmmmmmmPKc",
+		"__ZNSt3__16chrono12steady_clock3nowEv", "__ZdlPvm",
+	}
+	mlx, err := macho.Open(filepath.Join(stage, "mlx", "lib", "libmlx.dylib"))
+	require.NoError(t, err)
+	defer mlx.Close()
+	provided, err := mlx.ImportedSymbols()
+	require.NoError(t, err)
+	for _, name := range []string{"libmlxc.dylib", "libmlxg.dylib"} {
+		library, err := macho.Open(filepath.Join(stage, "lib", name))
+		require.NoError(t, err)
+		defer library.Close()
+		libraries, err := library.ImportedLibraries()
+		require.NoError(t, err)
+		require.Contains(t, libraries, "/usr/lib/libc++.1.dylib")
+		symbols, err := library.ImportedSymbols()
+		require.NoError(t, err)
+		for _, symbol := range symbols {
+			if strings.HasPrefix(symbol, "__Z") && !strings.Contains(symbol, "mlx") {
+				require.True(t, slices.Contains(provided, symbol) || slices.Contains(older, symbol), "%s wants %s", name, symbol)
+			}
+		}
 	}
 }

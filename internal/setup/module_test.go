@@ -1,0 +1,163 @@
+package setup
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
+
+	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/skip"
+)
+
+// publish makes a module proxy of files that has the files of this repository that git does not ignore as version v0.0.1, and a
+// server with that version's release of the libraries that are installed here. It returns the proxy's folder.
+func publish(t *testing.T, repository string) (proxy string) {
+	t.Helper()
+	git := skip.Program(t, skip.Git)
+	tree, release, proxy := t.TempDir(), t.TempDir(), t.TempDir()
+	list := exec.Command(git, "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = repository
+	names, err := list.Output()
+	require.NoError(t, err)
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		if _, err := os.Stat(filepath.Join(repository, name)); err == nil { // a removal may not be committed yet
+			require.NoError(t, copyTree(filepath.Join(repository, name), filepath.Join(tree, name)))
+		}
+	}
+
+	s, err := newSetup(filepath.Join(tree, "third_party", "mlx-c"), os.DirFS(tree), nil)
+	require.NoError(t, err)
+	hash, err := s.sourcesHash()
+	require.NoError(t, err)
+	a := prebuiltArchive{OS: runtime.GOOS, Arch: runtime.GOARCH, File: "libraries.tar.gz"}
+	archive := filepath.Join(release, a.File)
+	require.NoError(t, writeArchive(archive, prebuiltFolder, filepath.Join(repository, "third_party/mlx-c/install"), "lib", "include"))
+	a.Size, a.SHA256 = sizeAndHash(t, archive)
+	server := httptest.NewServer(http.FileServer(http.Dir(release)))
+	t.Cleanup(server.Close)
+	s.lock.Prebuilt = &lockPrebuilt{URL: server.URL, Sources: hash, Archives: []prebuiltArchive{a}}
+	text, err := json.Marshal(s.lock)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(tree, lockName), text, 0o644))
+
+	m := module.Version{Path: "github.com/mlxgrad/mlxgrad", Version: "v0.0.1"}
+	dir := filepath.Join(proxy, m.Path, "@v")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	f, err := os.Create(filepath.Join(dir, m.Version+".zip"))
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, zip.CreateFromDir(f, m, tree))
+	gomod, err := os.ReadFile(filepath.Join(repository, "go.mod"))
+	require.NoError(t, err)
+	for name, text := range map[string]string{
+		"list": m.Version + "\n", m.Version + ".mod": string(gomod), m.Version + ".info": `{"Version":"v0.0.1"}`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	return proxy
+}
+
+var (
+	example  = regexp.MustCompile("(?s)```go\n(package main.*?)```")
+	commands = regexp.MustCompile("(?s)```sh\n(go get .*?)```")
+	prints   = regexp.MustCompile("(?s)prints\n\n```text\n(.*?)```")
+)
+
+// A stranger with Go, a C compiler and pip, and nothing else, follows the first screen of the README. The module
+// comes from a proxy, since it is not published yet; the wheel of MLX from this checkout's downloads.
+func TestInstallationFromTheModuleProxy(t *testing.T) {
+	long.Only(t, "compiles Go's standard library and everything else with empty caches")
+	repository, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	proxy := publish(t, repository)
+	readme, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	home, work, bin := filepath.Join(dir, "home"), filepath.Join(dir, "example"), filepath.Join(dir, "bin")
+	for _, folder := range []string{home, work, bin} {
+		require.NoError(t, os.Mkdir(folder, 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "pip"), []byte(`#!/bin/sh
+[ "$1" = --version ] && exit 0
+while [ $# -gt 0 ]; do [ "$1" = --dest ] && dest=$2; shift; done
+cp "`+repository+`/third_party/mlx-c/downloads/"*.whl "$dest"
+`), 0o755))
+	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	require.NoError(t, err)
+	sh := func(script string) (string, error) {
+		t.Helper()
+		start := time.Now()
+		cmd := exec.Command("sh", "-c", script)
+		cmd.Dir = work
+		cmd.Env = []string{
+			"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"),
+			"GOPROXY=file://" + proxy + ",file://" + filepath.Join(strings.TrimSpace(string(cache)), "cache", "download"),
+			"GOSUMDB=off", "GOFLAGS=-modcacherw", "GOTOOLCHAIN=local",
+		}
+		out, err := cmd.CombinedOutput()
+		t.Logf("%.1f s: %s", time.Since(start).Seconds(), script)
+		return string(out), err
+	}
+	must := func(script string) string {
+		t.Helper()
+		out, err := sh(script)
+		require.NoError(t, err, "%s: %s", script, out)
+		return out
+	}
+
+	require.NoError(t, os.WriteFile(filepath.Join(work, "main.go"), example.FindSubmatch(readme)[1], 0o644))
+	must("go mod init example")
+	lines := strings.Split(strings.TrimSpace(string(commands.FindSubmatch(readme)[1])), "\n")
+	require.Len(t, lines, 3, "get, set up, run")
+	must(lines[0])
+
+	// Before set-up the program builds, and its first operation names the command.
+	must("go build -o program .")
+	out, err := sh("./program")
+	require.Error(t, err)
+	const setup = "go run github.com/mlxgrad/mlxgrad/cmd/mlxgrad@v0.0.1 setup"
+	require.Contains(t, out, "MLX is not set up, there is no ")
+	require.Contains(t, out, "run "+setup)
+
+	out = must(lines[1])
+	require.Contains(t, out, "downloading libmlxc and libmlxg")
+	require.NotContains(t, out, "compiling")
+	require.Contains(t, out, "MLX 0.32.2 is ready on this machine's ")
+	want := string(prints.FindSubmatch(readme)[1])
+	require.Equal(t, want, must("./program"), "without another build")
+	require.Equal(t, want, must(lines[2]))
+	must("touch main.go; go build -o program .")
+
+	// A damaged installation is an error that names the command, which mends it.
+	for damage, message := range map[string]string{
+		"printf x >%s/lib/libmlxg.so":                  "MLX cannot be loaded: ",
+		"rm %s/mlx/lib/libmlx.so":                      "MLX cannot be loaded: libmlx.so: ",
+		"cp %[1]s/lib/libmlxc.so %[1]s/lib/libmlxg.so": "is of another version of mlxgrad than this program",
+	} {
+		installs, err := filepath.Glob(filepath.Join(home, ".local/share/mlxgrad/*/install"))
+		require.NoError(t, err)
+		require.Len(t, installs, 1)
+		must(strings.NewReplacer("%s", installs[0], "%[1]s", installs[0]).Replace(damage))
+		out, err := sh("./program")
+		require.Error(t, err)
+		require.Contains(t, out, message)
+		require.Contains(t, out, setup)
+		must(setup)
+		require.Equal(t, want, must("./program"))
+	}
+
+	must(setup + " --uninstall")
+	require.NoDirExists(t, filepath.Join(home, ".local/share/mlxgrad"))
+}
