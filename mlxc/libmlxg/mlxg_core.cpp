@@ -70,16 +70,15 @@ void make_default(void* stream) {
   mlx::core::set_default_stream(s);
 }
 
-// park_main_thread starts MLX's scheduler on a thread that never ends and schedules nothing. MLX
-// takes the thread for the program's main thread, on which scheduling a task throws whatever error
-// its stream has.
+// park_main_thread starts MLX's scheduler on a thread that never ends and schedules nothing. MLX takes the
+// thread for the program's main thread, on which scheduling a task throws whatever error its stream has.
 void park_main_thread() {
   auto started = std::make_shared<std::promise<void>>();
   auto ready = started->get_future();
   std::thread([started] {
     mlx::core::scheduler::scheduler();
     started->set_value();
-    std::promise<void>().get_future().wait();
+    mlxg::serve_end();
   }).detach();
   ready.wait();
 }

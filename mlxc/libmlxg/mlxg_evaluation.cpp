@@ -44,10 +44,10 @@ void with_node(const std::weak_ptr<void>& node, F&& f) {
 
 // can_fail reports whether the CPU tasks of the primitive can throw, other than for lack of memory.
 bool can_fail(const mx::Primitive& p) {
-  static const std::unordered_set<std::string_view> names = {
+  static const auto& names = *new std::unordered_set<std::string_view>{
       "Cholesky", "Eig", "Eigh", "Inverse", "LUF", "Load", "QRF", "SVD",
       "AllGather", "AllReduce", "ReduceScatter", "Recv", "Send"};
-  static std::unordered_map<const std::type_info*, bool> known; // the graph lock guards it
+  static auto& known = *new std::unordered_map<const std::type_info*, bool>; // the graph lock guards it
   auto [type, is_new] = known.try_emplace(&typeid(p), false);
   if (is_new) {
     std::string_view name = p.name();
@@ -57,9 +57,10 @@ bool can_fail(const mx::Primitive& p) {
 }
 
 // The evaluations that may still run, by their events, and in the order of their start. The graph
-// lock guards them.
-std::unordered_map<const void*, std::shared_ptr<mlxg::evaluation>> by_event;
-std::deque<std::shared_ptr<mlxg::evaluation>> started;
+// lock guards them. Leaked on purpose, like the variables below: evaluations may run while statics are torn
+// down.
+auto& by_event = *new std::unordered_map<const void*, std::shared_ptr<mlxg::evaluation>>;
+auto& started = *new std::deque<std::shared_ptr<mlxg::evaluation>>;
 
 const void* key_of(const mx::Event& e) {
   return &e.cast<char>();
@@ -76,13 +77,13 @@ void fail_for_good(
 
 // What tasks that fail write to.
 std::mutex failing;
-std::vector<std::shared_ptr<mlxg::evaluation>> unsettled;
+auto& unsettled = *new std::vector<std::shared_ptr<mlxg::evaluation>>;
 std::atomic<bool> any_unsettled = false;
 struct unread {
   std::string error;
   std::shared_ptr<std::atomic<bool>> reported;
 };
-std::map<int, unread> unread_by_stream;
+auto& unread_by_stream = *new std::map<int, unread>;
 
 } // namespace
 
@@ -139,6 +140,7 @@ class evaluation::guarded : public opaque {
 };
 
 std::shared_ptr<evaluation> evaluation::of(const arrays& roots, bool waited) {
+  refuse_if_closed();
   settle();
   while (!started.empty() && started.front()->state_ != running &&
          started.front()->state_ != failed) {

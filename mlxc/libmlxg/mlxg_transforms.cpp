@@ -21,9 +21,10 @@ using mlxg::function;
 namespace {
 
 // released collects the ids of closures that MLX no longer uses. MLX may drop a
-// closure on any thread, so Go is not called from here; it asks.
-std::mutex released_lock;
-std::vector<uintptr_t> released;
+// closure on any thread, so Go is not called from here; it asks. Leaked on purpose: MLX's threads may drop
+// closures while statics are torn down.
+auto& released_lock = *new std::mutex;
+auto& released = *new std::vector<uintptr_t>;
 
 void release_closure(void* payload) {
   mlxg::release_id(reinterpret_cast<uintptr_t>(payload));

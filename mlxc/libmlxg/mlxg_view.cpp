@@ -15,8 +15,8 @@ namespace {
 
 // views has a reference to the buffer of every view. MLX writes the result of an
 // operation into the buffer of its operand where that is the last reference to it.
-std::mutex views_lock;
-std::vector<std::shared_ptr<mx::array::Data>> views;
+auto& views_lock = *new std::mutex;
+auto& views = *new std::vector<std::shared_ptr<mx::array::Data>>;
 
 // over makes an array of memory that is not MLX's. Where MLX has GPUs, it decides
 // whether it can use the memory as it is. The CPU's allocator does not offer that, but an
