@@ -15,6 +15,7 @@
 #include "mlx/mlx.h"
 #include "mlx/scheduler.h"
 #include "mlx/version.h"
+#include "mlxg_immortal.h"
 #include "mlxg_internal.h"
 
 extern "C" {
@@ -46,9 +47,9 @@ void on_error(const char* message, void*) {
 }
 
 // The graph lock, re-entrant by a count of its thread's own, which costs less than a
-// recursive mutex. Leaked on purpose: MLX's threads may free arrays while statics are
-// torn down.
-std::mutex& graph_mutex = *new std::mutex;
+// recursive mutex.
+mlxg::immortal<std::mutex> graph;
+std::mutex& graph_mutex = graph.value;
 thread_local int holds = 0;
 std::atomic<int> waiting = 0; // threads
 

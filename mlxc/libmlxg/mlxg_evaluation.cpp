@@ -2,7 +2,7 @@
 #include "mlxg_evaluation.h"
 
 #include <algorithm>
-#include <deque>
+#include <list>
 #include <map>
 #include <mutex>
 #include <string_view>
@@ -11,6 +11,7 @@
 
 #include "mlx/mlx.h"
 #include "mlx/scheduler.h"
+#include "mlxg_immortal.h"
 #include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
@@ -57,10 +58,14 @@ bool can_fail(const mx::Primitive& p) {
 }
 
 // The evaluations that may still run, by their events, and in the order of their start. The graph
-// lock guards them. Leaked on purpose, like the variables below: evaluations may run while statics are torn
-// down.
-auto& by_event = *new std::unordered_map<const void*, std::shared_ptr<mlxg::evaluation>>;
-auto& started = *new std::deque<std::shared_ptr<mlxg::evaluation>>;
+// lock guards them.
+struct evaluations {
+  std::unordered_map<const void*, std::shared_ptr<mlxg::evaluation>> by_event;
+  std::list<std::shared_ptr<mlxg::evaluation>> started;
+};
+mlxg::immortal<evaluations> all;
+auto& by_event = all.value.by_event;
+auto& started = all.value.started;
 
 const void* key_of(const mx::Event& e) {
   return &e.cast<char>();
@@ -76,14 +81,17 @@ void fail_for_good(
 }
 
 // What tasks that fail write to.
-std::mutex failing;
-auto& unsettled = *new std::vector<std::shared_ptr<mlxg::evaluation>>;
+mlxg::immortal<std::mutex> settling;
+auto& failing = settling.value;
+mlxg::immortal<std::vector<std::shared_ptr<mlxg::evaluation>>> all_unsettled;
+auto& unsettled = all_unsettled.value;
 std::atomic<bool> any_unsettled = false;
 struct unread {
   std::string error;
   std::shared_ptr<std::atomic<bool>> reported;
 };
-auto& unread_by_stream = *new std::map<int, unread>;
+mlxg::immortal<std::map<int, unread>> all_unread;
+auto& unread_by_stream = all_unread.value;
 
 } // namespace
 

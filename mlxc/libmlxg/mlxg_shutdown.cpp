@@ -13,12 +13,13 @@
 #include "mlx/scheduler.h"
 #include "mlx/stream.h"
 #include "mlxg_evaluation.h"
+#include "mlxg_immortal.h"
 
 namespace mx = mlx::core;
 
 namespace {
 
-// An ending has what mlxg_shutdown and MLX's main thread share. Leaked on purpose, like the graph lock.
+// An ending is the state that mlxg_shutdown and MLX's main thread share.
 struct ending {
   std::mutex lock;
   std::condition_variable changed;
@@ -27,7 +28,8 @@ struct ending {
   std::string step; // what the main thread waits for
   std::string error; // the first error that no call has returned
 };
-ending& end_ = *new ending;
+mlxg::immortal<ending> the_end;
+ending& end_ = the_end.value;
 
 std::atomic<bool> closed = false; // no evaluation starts; written under the graph lock
 std::atomic<bool> ended = false; // and no array is destroyed; written under the graph lock

@@ -11,6 +11,7 @@
 
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
+#include "mlxg_immortal.h"
 #include "mlxg_internal.h"
 
 namespace mx = mlx::core;
@@ -21,10 +22,11 @@ using mlxg::function;
 namespace {
 
 // released collects the ids of closures that MLX no longer uses. MLX may drop a
-// closure on any thread, so Go is not called from here; it asks. Leaked on purpose: MLX's threads may drop
-// closures while statics are torn down.
-auto& released_lock = *new std::mutex;
-auto& released = *new std::vector<uintptr_t>;
+// closure on any thread, so Go is not called from here; it asks.
+mlxg::immortal<std::mutex> releasing;
+auto& released_lock = releasing.value;
+mlxg::immortal<std::vector<uintptr_t>> all_released;
+auto& released = all_released.value;
 
 void release_closure(void* payload) {
   mlxg::release_id(reinterpret_cast<uintptr_t>(payload));
