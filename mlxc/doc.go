@@ -171,6 +171,12 @@
 // WithScope, WithDevice and WithStream hold for the calling goroutine, and not for
 // those that it starts.
 //
+// # The end of a program
+//
+// A program calls Shutdown as its last act, before os.Exit or the return of main. On macOS, Go ends a process
+// through the C library, which destroys MLX's static objects while goroutines, cleanups and MLX's threads may
+// still use them; the process then sometimes crashes. After Shutdown every operation returns ErrShutdown.
+//
 // # Custom kernels
 //
 // MetalKernel and CUDAKernel put MLX's custom kernels into the graph, HostFunction a C

@@ -21,6 +21,8 @@ var (
 	ErrFreed = errors.New("the array was freed, by Free or at the end of a WithScope, from which Keep takes it")
 	// ErrNil is the error of an operation on a nil *Array where one is needed.
 	ErrNil = errors.New("the array is nil")
+	// ErrShutdown is the error of an operation after Shutdown.
+	ErrShutdown = errors.New(shutDown)
 )
 
 // Error is the error of one operation: what was called, with which arrays, and
@@ -124,6 +126,9 @@ func shapeText(shape []int) string {
 var place = regexp.MustCompile(` at [^ ]+\.(cpp|h):\d+$`)
 
 func mlxError(text string) error {
+	if text == shutDown {
+		return ErrShutdown
+	}
 	for _, e := range explained {
 		if strings.HasPrefix(text, e.mlx) {
 			return errors.New(e.ours)

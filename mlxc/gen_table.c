@@ -3,1363 +3,1710 @@
 
 #include "load.h"
 
-static bool is_loaded(void) {
-  return __atomic_load_n(&mlxg_loaded, __ATOMIC_ACQUIRE) || mlxg_library_load();
+static const mlxg_table* functions(const mlxg_table* const* of) {
+  const mlxg_table* table = __atomic_load_n(of, __ATOMIC_ACQUIRE);
+  if (table) return table;
+  mlxg_library_load();
+  return __atomic_load_n(of, __ATOMIC_ACQUIRE);
 }
 
 char* mlxg_init(const mlxg_go* go) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_init(go);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_init(go);
+}
+bool mlxg_shutdown(int milliseconds, char** err) {
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (bool){0};
+  return table->mlxg_shutdown(milliseconds, err);
 }
 mlxg_version_set mlxg_versions(void) {
-  if (!is_loaded()) return (mlxg_version_set){0};
-  return mlxg_loaded->mlxg_versions();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (mlxg_version_set){0};
+  return table->mlxg_versions();
 }
 int mlxg_waiting(void) {
-  if (!is_loaded()) return (int){0};
-  return mlxg_loaded->mlxg_waiting();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (int){0};
+  return table->mlxg_waiting();
 }
 int mlxg_enter(void) {
-  if (!is_loaded()) return (int){0};
-  return mlxg_loaded->mlxg_enter();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (int){0};
+  return table->mlxg_enter();
 }
 bool mlxg_leave(void) {
-  if (!is_loaded()) return (bool){0};
-  return mlxg_loaded->mlxg_leave();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (bool){0};
+  return table->mlxg_leave();
 }
 int mlxg_enter_depth(void) {
-  if (!is_loaded()) return (int){0};
-  return mlxg_loaded->mlxg_enter_depth();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (int){0};
+  return table->mlxg_enter_depth();
 }
 void mlxg_mark_stale(void) {
-  if (!is_loaded()) return;
-  mlxg_loaded->mlxg_mark_stale();
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return;
+  table->mlxg_mark_stale();
 }
 bool mlxg_is_stale(void) {
-  if (!is_loaded()) return (bool){0};
-  return mlxg_loaded->mlxg_is_stale();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (bool){0};
+  return table->mlxg_is_stale();
 }
 void* mlxg_real_stream(void) {
-  if (!is_loaded()) return (void*){0};
-  return mlxg_loaded->mlxg_real_stream();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (void*){0};
+  return table->mlxg_real_stream();
 }
 void* mlxg_swap_stream(void* stream) {
-  if (!is_loaded()) return (void*){0};
-  return mlxg_loaded->mlxg_swap_stream(stream);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (void*){0};
+  return table->mlxg_swap_stream(stream);
 }
 uintptr_t mlxg_swap_scope(uintptr_t scope) {
-  if (!is_loaded()) return (uintptr_t){0};
-  return mlxg_loaded->mlxg_swap_scope(scope);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (uintptr_t){0};
+  return table->mlxg_swap_scope(scope);
 }
 uintptr_t mlxg_current_scope(void) {
-  if (!is_loaded()) return (uintptr_t){0};
-  return mlxg_loaded->mlxg_current_scope();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (uintptr_t){0};
+  return table->mlxg_current_scope();
 }
 void* mlxg_current_stream(void) {
-  if (!is_loaded()) return (void*){0};
-  return mlxg_loaded->mlxg_current_stream();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (void*){0};
+  return table->mlxg_current_stream();
 }
 int mlxg_default_device(void) {
-  if (!is_loaded()) return (int){0};
-  return mlxg_loaded->mlxg_default_device();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (int){0};
+  return table->mlxg_default_device();
 }
 int mlxg_set_default_device(int type) {
-  if (!is_loaded()) return (int){0};
-  return mlxg_loaded->mlxg_set_default_device(type);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (int){0};
+  return table->mlxg_set_default_device(type);
 }
 void* mlxg_device_stream(int type) {
-  if (!is_loaded()) return (void*){0};
-  return mlxg_loaded->mlxg_device_stream(type);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (void*){0};
+  return table->mlxg_device_stream(type);
 }
 int mlxg_current_device(void) {
-  if (!is_loaded()) return (int){0};
-  return mlxg_loaded->mlxg_current_device();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (int){0};
+  return table->mlxg_current_device();
 }
 int mlxg_current_backend(void) {
-  if (!is_loaded()) return (int){0};
-  return mlxg_loaded->mlxg_current_backend();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (int){0};
+  return table->mlxg_current_backend();
 }
 void* mlxg_placeholder_gpu(void) {
-  if (!is_loaded()) return (void*){0};
-  return mlxg_loaded->mlxg_placeholder_gpu();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (void*){0};
+  return table->mlxg_placeholder_gpu();
 }
 char* mlxg_stream_new(void** stream, int device) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_stream_new(stream, device);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_stream_new(stream, device);
 }
 char* mlxg_stream_text(void* stream, char** text) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_stream_text(stream, text);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_stream_text(stream, text);
 }
 int mlxg_stream_index(void* stream) {
-  if (!is_loaded()) return (int){0};
-  return mlxg_loaded->mlxg_stream_index(stream);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (int){0};
+  return table->mlxg_stream_index(stream);
 }
 int mlxg_stream_device(void* stream) {
-  if (!is_loaded()) return (int){0};
-  return mlxg_loaded->mlxg_stream_device(stream);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (int){0};
+  return table->mlxg_stream_device(stream);
 }
 char* mlxg_streams(char** text) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_streams(text);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_streams(text);
 }
 char* mlxg_device_count(int* count, int device) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_device_count(count, device);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_device_count(count, device);
 }
 char* mlxg_device_info(int device, int index, char** lines) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_device_info(device, index, lines);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_device_info(device, index, lines);
 }
 size_t mlxg_active_memory(void) {
-  if (!is_loaded()) return (size_t){0};
-  return mlxg_loaded->mlxg_active_memory();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (size_t){0};
+  return table->mlxg_active_memory();
 }
 size_t mlxg_peak_memory(void) {
-  if (!is_loaded()) return (size_t){0};
-  return mlxg_loaded->mlxg_peak_memory();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (size_t){0};
+  return table->mlxg_peak_memory();
 }
 void mlxg_reset_peak_memory(void) {
-  if (!is_loaded()) return;
-  mlxg_loaded->mlxg_reset_peak_memory();
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return;
+  table->mlxg_reset_peak_memory();
 }
 size_t mlxg_cache_memory(void) {
-  if (!is_loaded()) return (size_t){0};
-  return mlxg_loaded->mlxg_cache_memory();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (size_t){0};
+  return table->mlxg_cache_memory();
 }
 void mlxg_clear_cache(void) {
-  if (!is_loaded()) return;
-  mlxg_loaded->mlxg_clear_cache();
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return;
+  table->mlxg_clear_cache();
 }
 size_t mlxg_memory_limit(void) {
-  if (!is_loaded()) return (size_t){0};
-  return mlxg_loaded->mlxg_memory_limit();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (size_t){0};
+  return table->mlxg_memory_limit();
 }
 char* mlxg_set_limit(int which, size_t* previous, size_t limit) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_set_limit(which, previous, limit);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_set_limit(which, previous, limit);
 }
 bool mlxg_metal_available(void) {
-  if (!is_loaded()) return (bool){0};
-  return mlxg_loaded->mlxg_metal_available();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (bool){0};
+  return table->mlxg_metal_available();
 }
 bool mlxg_cuda_available(void) {
-  if (!is_loaded()) return (bool){0};
-  return mlxg_loaded->mlxg_cuda_available();
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (bool){0};
+  return table->mlxg_cuda_available();
 }
 char* mlxg_metal_library(char** path) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_metal_library(path);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_metal_library(path);
 }
 char* mlxg_set_metal_library(const char* path) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_set_metal_library(path);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_set_metal_library(path);
 }
 char* mlxg_start_metal_capture(const char* path) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_start_metal_capture(path);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_start_metal_capture(path);
 }
 char* mlxg_stop_metal_capture(void) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_stop_metal_capture();
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_stop_metal_capture();
 }
 mlxg_result mlxg_depends(void* a, const uintptr_t* others, size_t n, bool wait) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_depends(a, others, n, wait);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->mlxg_depends(a, others, n, wait);
 }
 mlxg_info mlxg_array_info(void* a) {
-  if (!is_loaded()) return (mlxg_info){0};
-  return mlxg_loaded->mlxg_array_info(a);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (mlxg_info){0};
+  return table->mlxg_array_info(a);
 }
 mlxg_result mlxg_array_new(const void* data, const int* shape, int ndim, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_array_new(data, shape, ndim, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->mlxg_array_new(data, shape, ndim, dtype);
 }
 mlxg_result mlxg_array_unfilled(const int* shape, int ndim, int dtype, void** data) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_array_unfilled(shape, ndim, dtype, data);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->mlxg_array_unfilled(shape, ndim, dtype, data);
 }
 mlxg_result mlxg_array_view(void* data, const int* shape, int ndim, int dtype, uintptr_t id) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_array_view(data, shape, ndim, dtype, id);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->mlxg_array_view(data, shape, ndim, dtype, id);
 }
 char* mlxg_strides(void* a, int64_t* strides) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_strides(a, strides);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_strides(a, strides);
 }
 bool mlxg_array_free(const uintptr_t* handles, size_t n, bool wait) {
-  if (!is_loaded()) return (bool){0};
-  return mlxg_loaded->mlxg_array_free(handles, n, wait);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (bool){0};
+  return table->mlxg_array_free(handles, n, wait);
 }
 void mlxg_return(void* results, const uintptr_t* handles, size_t n) {
-  if (!is_loaded()) return;
-  mlxg_loaded->mlxg_return(results, handles, n);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return;
+  table->mlxg_return(results, handles, n);
 }
 char* mlxg_eval(const uintptr_t* arrays, size_t n) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_eval(arrays, n);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_eval(arrays, n);
 }
 char* mlxg_async_eval(const uintptr_t* arrays, size_t n) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_async_eval(arrays, n);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_async_eval(arrays, n);
 }
 char* mlxg_read(void* a, void* dst, size_t nbytes) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_read(a, dst, nbytes);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_read(a, dst, nbytes);
 }
 char* mlxg_tostring(void* a, char** text) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_tostring(a, text);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_tostring(a, text);
 }
 char* mlxg_synchronize(void* stream) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_synchronize(stream);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_synchronize(stream);
 }
 bool mlxg_available(void* a) {
-  if (!is_loaded()) return (bool){0};
-  return mlxg_loaded->mlxg_available(a);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (bool){0};
+  return table->mlxg_available(a);
 }
 int64_t mlxg_find_id(void* ids, int64_t wrap, int64_t last, int64_t* id) {
-  if (!is_loaded()) return (int64_t){0};
-  return mlxg_loaded->mlxg_find_id(ids, wrap, last, id);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (int64_t){0};
+  return table->mlxg_find_id(ids, wrap, last, id);
 }
 bool mlxg_traced(void* a) {
-  if (!is_loaded()) return (bool){0};
-  return mlxg_loaded->mlxg_traced(a);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (bool){0};
+  return table->mlxg_traced(a);
 }
 size_t mlxg_take_released(uintptr_t* ids, size_t cap) {
-  if (!is_loaded()) return (size_t){0};
-  return mlxg_loaded->mlxg_take_released(ids, cap);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (size_t){0};
+  return table->mlxg_take_released(ids, cap);
 }
 mlxg_results mlxg_vjp(uintptr_t id, const uintptr_t* primals, size_t np, const uintptr_t* cotangents, size_t nc) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_vjp(id, primals, np, cotangents, nc);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_vjp(id, primals, np, cotangents, nc);
 }
 mlxg_results mlxg_value_and_grad(uintptr_t id, const int* argnums, size_t n, const uintptr_t* args, size_t na) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_value_and_grad(id, argnums, n, args, na);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_value_and_grad(id, argnums, n, args, na);
 }
 mlxg_results mlxg_jvp(uintptr_t id, const uintptr_t* primals, const uintptr_t* tangents, size_t n) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_jvp(id, primals, tangents, n);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_jvp(id, primals, tangents, n);
 }
 mlxg_results mlxg_custom_function(uintptr_t fun, uintptr_t vjp, uintptr_t jvp, uintptr_t vmap, const uintptr_t* args, size_t n) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_custom_function(fun, vjp, jvp, vmap, args, n);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_custom_function(fun, vjp, jvp, vmap, args, n);
 }
 mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, const uintptr_t* args, size_t n) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_checkpoint(fun, again, args, n);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_checkpoint(fun, again, args, n);
 }
 mlxg_results mlxg_vmap(uintptr_t fun, const uintptr_t* args, const int* in_axes, size_t n, const int* out_axes, size_t n_out) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_vmap(fun, args, in_axes, n, out_axes, n_out);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_vmap(fun, args, in_axes, n, out_axes, n_out);
 }
 void* mlxg_compile_new(uintptr_t id, bool shapeless) {
-  if (!is_loaded()) return (void*){0};
-  return mlxg_loaded->mlxg_compile_new(id, shapeless);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (void*){0};
+  return table->mlxg_compile_new(id, shapeless);
 }
 mlxg_results mlxg_compiled_call(void* compiled, const uintptr_t* args, size_t n) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_compiled_call(compiled, args, n);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_compiled_call(compiled, args, n);
 }
 void mlxg_compiled_free(void* compiled) {
-  if (!is_loaded()) return;
-  mlxg_loaded->mlxg_compiled_free(compiled);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return;
+  table->mlxg_compiled_free(compiled);
 }
 void mlxg_compile_clear(void) {
-  if (!is_loaded()) return;
-  mlxg_loaded->mlxg_compile_clear();
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return;
+  table->mlxg_compile_clear();
 }
 int mlxg_compile_set_mode(int mode) {
-  if (!is_loaded()) return (int){0};
-  return mlxg_loaded->mlxg_compile_set_mode(mode);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (int){0};
+  return table->mlxg_compile_set_mode(mode);
 }
 void mlxg_compile_no_fusing(void) {
-  if (!is_loaded()) return;
-  mlxg_loaded->mlxg_compile_no_fusing();
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return;
+  table->mlxg_compile_no_fusing();
 }
 bool mlxg_group_available(const char* backend) {
-  if (!is_loaded()) return (bool){0};
-  return mlxg_loaded->mlxg_group_available(backend);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (bool){0};
+  return table->mlxg_group_available(backend);
 }
 char* mlxg_group_init(void** group, bool strict, const char* backend) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_group_init(group, strict, backend);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_group_init(group, strict, backend);
 }
 const char* mlxg_group_backend(void* group) {
-  if (!is_loaded()) return (const char*){0};
-  return mlxg_loaded->mlxg_group_backend(group);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (const char*){0};
+  return table->mlxg_group_backend(group);
 }
 int mlxg_group_rank(void* group) {
-  if (!is_loaded()) return (int){0};
-  return mlxg_loaded->mlxg_group_rank(group);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (int){0};
+  return table->mlxg_group_rank(group);
 }
 int mlxg_group_size(void* group) {
-  if (!is_loaded()) return (int){0};
-  return mlxg_loaded->mlxg_group_size(group);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (int){0};
+  return table->mlxg_group_size(group);
 }
 char* mlxg_group_split(void** part, void* group, int color, int key) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_group_split(part, group, color, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_group_split(part, group, color, key);
 }
 void mlxg_group_free(void* group) {
-  if (!is_loaded()) return;
-  mlxg_loaded->mlxg_group_free(group);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return;
+  table->mlxg_group_free(group);
 }
 mlxg_result mlxg_group_collect(int what, void* x, void* group) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_group_collect(what, x, group);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->mlxg_group_collect(what, x, group);
 }
 mlxg_result mlxg_group_send(void* x, int to, void* group) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_group_send(x, to, group);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->mlxg_group_send(x, to, group);
 }
 mlxg_result mlxg_group_receive(const int* shape, size_t n, int dtype, int from, void* group) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_group_receive(shape, n, dtype, from, group);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->mlxg_group_receive(shape, n, dtype, from, group);
 }
 mlxg_result mlxg_group_receive_like(void* x, int from, void* group) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_group_receive_like(x, from, group);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->mlxg_group_receive_like(x, from, group);
 }
 mlxg_results mlxg_primitive_call(const char* name, void* ctx, void* prepare, void* run, void* release, bool contiguous, const float* init_value, const int* dims, const int* dtypes, size_t n_outputs, const uintptr_t* inputs, size_t n) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_primitive_call(name, ctx, prepare, run, release, contiguous, init_value, dims, dtypes, n_outputs, inputs, n);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_primitive_call(name, ctx, prepare, run, release, contiguous, init_value, dims, dtypes, n_outputs, inputs, n);
 }
 void mlxg_release(void* release, void* ctx) {
-  if (!is_loaded()) return;
-  mlxg_loaded->mlxg_release(release, ctx);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return;
+  table->mlxg_release(release, ctx);
 }
 void* mlxg_metal_kernel_new(const char* name, const char* inputs, size_t n_inputs, const char* outputs, size_t n_outputs, const char* body, const char* header, bool contiguous, bool atomic_outputs, char** err) {
-  if (!is_loaded()) return (void*){0};
-  return mlxg_loaded->mlxg_metal_kernel_new(name, inputs, n_inputs, outputs, n_outputs, body, header, contiguous, atomic_outputs, err);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (void*){0};
+  return table->mlxg_metal_kernel_new(name, inputs, n_inputs, outputs, n_outputs, body, header, contiguous, atomic_outputs, err);
 }
 void* mlxg_cuda_kernel_new(const char* name, const char* inputs, size_t n_inputs, const char* outputs, size_t n_outputs, const char* body, const char* header, const char* exported_header, bool contiguous, int shared_memory, char** err) {
-  if (!is_loaded()) return (void*){0};
-  return mlxg_loaded->mlxg_cuda_kernel_new(name, inputs, n_inputs, outputs, n_outputs, body, header, exported_header, contiguous, shared_memory, err);
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (void*){0};
+  return table->mlxg_cuda_kernel_new(name, inputs, n_inputs, outputs, n_outputs, body, header, exported_header, contiguous, shared_memory, err);
 }
 void mlxg_kernel_free(void* kernel) {
-  if (!is_loaded()) return;
-  mlxg_loaded->mlxg_kernel_free(kernel);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return;
+  table->mlxg_kernel_free(kernel);
 }
 mlxg_results mlxg_kernel_apply(void* kernel, const uintptr_t* inputs, size_t n, const int* numbers, const char* names) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_kernel_apply(kernel, inputs, n, numbers, names);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_kernel_apply(kernel, inputs, n, numbers, names);
 }
 char* mlxg_export(uintptr_t id, const char* file, const uintptr_t* inputs, size_t n) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_export(id, file, inputs, n);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_export(id, file, inputs, n);
 }
 char* mlxg_trace(uintptr_t id, const uintptr_t* inputs, size_t n, mlxg_node** nodes, size_t* n_nodes) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_trace(id, inputs, n, nodes, n_nodes);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_trace(id, inputs, n, nodes, n_nodes);
 }
 void mlxg_nodes_free(mlxg_node* nodes, size_t n) {
-  if (!is_loaded()) return;
-  mlxg_loaded->mlxg_nodes_free(nodes, n);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return;
+  table->mlxg_nodes_free(nodes, n);
 }
 char* mlxg_source_new(int fd, void** source) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_source_new(fd, source);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_source_new(fd, source);
 }
 void mlxg_source_free(void* source) {
-  if (!is_loaded()) return;
-  mlxg_loaded->mlxg_source_free(source);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return;
+  table->mlxg_source_free(source);
 }
 mlxg_result mlxg_load(void* source, uint64_t offset, const int* shape, int ndim, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_load(source, offset, shape, ndim, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->mlxg_load(source, offset, shape, ndim, dtype);
 }
 mlxg_results mlxg_gguf_arrays(const char* file, const char** names, size_t n) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_gguf_arrays(file, names, n);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_gguf_arrays(file, names, n);
 }
 char* mlxg_export_shapeless(uintptr_t id, const char* file, const uintptr_t* inputs, size_t n) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_export_shapeless(id, file, inputs, n);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_export_shapeless(id, file, inputs, n);
 }
 char* mlxg_export_traces(uintptr_t id, const char* file, const uintptr_t* inputs, const size_t* sizes, size_t n) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_export_traces(id, file, inputs, sizes, n);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_export_traces(id, file, inputs, sizes, n);
 }
 char* mlxg_export_named(uintptr_t id, const char* file, const uintptr_t* inputs, size_t n, const char** names, size_t n_names) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_export_named(id, file, inputs, n, names, n_names);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_export_named(id, file, inputs, n, names, n_names);
 }
 char* mlxg_import(const char* file, void** imported) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_import(file, imported);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_import(file, imported);
 }
 void mlxg_import_free(void* imported) {
-  if (!is_loaded()) return;
-  mlxg_loaded->mlxg_import_free(imported);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return;
+  table->mlxg_import_free(imported);
 }
 mlxg_results mlxg_import_call(void* imported, const uintptr_t* args, size_t n, const char** names, size_t n_names) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->mlxg_import_call(imported, args, n, names, n_names);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_import_call(imported, args, n, names, n_names);
 }
 char* mlxg_graph_text(bool dot, const uintptr_t* outputs, size_t n, const uintptr_t* named, const char** names, size_t n_names, char** text, size_t* size) {
-  if (!is_loaded()) return mlxg_library_error();
-  return mlxg_loaded->mlxg_graph_text(dot, outputs, n, named, names, n_names, text, size);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return mlxg_library_error();
+  return table->mlxg_graph_text(dot, outputs, n, named, names, n_names, text, size);
 }
 mlxg_result call_fast_cross_entropy(uintptr_t logits, uintptr_t targets) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_fast_cross_entropy(logits, targets);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fast_cross_entropy(logits, targets);
 }
 mlxg_result call_fast_layer_norm(uintptr_t x, uintptr_t weight, uintptr_t bias, float eps) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_fast_layer_norm(x, weight, bias, eps);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fast_layer_norm(x, weight, bias, eps);
 }
 mlxg_result call_fast_rms_norm(uintptr_t x, uintptr_t weight, float eps) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_fast_rms_norm(x, weight, eps);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fast_rms_norm(x, weight, eps);
 }
 mlxg_result call_fast_rope(uintptr_t x, int dims, bool traditional, const float* base, float scale, int offset, uintptr_t freqs) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_fast_rope(x, dims, traditional, base, scale, offset, freqs);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fast_rope(x, dims, traditional, base, scale, offset, freqs);
 }
 mlxg_result call_fast_rope_dynamic(uintptr_t x, int dims, bool traditional, const float* base, float scale, uintptr_t offset, uintptr_t freqs) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_fast_rope_dynamic(x, dims, traditional, base, scale, offset, freqs);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fast_rope_dynamic(x, dims, traditional, base, scale, offset, freqs);
 }
 mlxg_result call_fast_scaled_dot_product_attention(uintptr_t queries, uintptr_t keys, uintptr_t values, float scale, const char* maskMode, uintptr_t maskArr, uintptr_t sinks, bool forceFused) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_fast_scaled_dot_product_attention(queries, keys, values, scale, maskMode, maskArr, sinks, forceFused);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fast_scaled_dot_product_attention(queries, keys, values, scale, maskMode, maskArr, sinks, forceFused);
 }
 mlxg_result call_fft_fftfreq(int n, double d) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_fft_fftfreq(n, d);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fft_fftfreq(n, d);
 }
 mlxg_result call_fft_fftn(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_fft_fftn(a, n, n_num, axes, axes_num, norm);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fft_fftn(a, n, n_num, axes, axes_num, norm);
 }
 mlxg_result call_fft_fftshift(uintptr_t a, const int* axes, size_t axes_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_fft_fftshift(a, axes, axes_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fft_fftshift(a, axes, axes_num);
 }
 mlxg_result call_fft_ifftn(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_fft_ifftn(a, n, n_num, axes, axes_num, norm);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fft_ifftn(a, n, n_num, axes, axes_num, norm);
 }
 mlxg_result call_fft_ifftshift(uintptr_t a, const int* axes, size_t axes_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_fft_ifftshift(a, axes, axes_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fft_ifftshift(a, axes, axes_num);
 }
 mlxg_result call_fft_irfftn(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_fft_irfftn(a, n, n_num, axes, axes_num, norm);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fft_irfftn(a, n, n_num, axes, axes_num, norm);
 }
 mlxg_result call_fft_rfftfreq(int n, double d) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_fft_rfftfreq(n, d);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fft_rfftfreq(n, d);
 }
 mlxg_result call_fft_rfftn(uintptr_t a, const int* n, size_t n_num, const int* axes, size_t axes_num, int norm) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_fft_rfftn(a, n, n_num, axes, axes_num, norm);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fft_rfftn(a, n, n_num, axes, axes_num, norm);
 }
 mlxg_result call_linalg_cholesky(uintptr_t a, bool upper) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_cholesky(a, upper);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linalg_cholesky(a, upper);
 }
 mlxg_result call_linalg_cholesky_inv(uintptr_t a, bool upper) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_cholesky_inv(a, upper);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linalg_cholesky_inv(a, upper);
 }
 mlxg_result call_linalg_cross(uintptr_t a, uintptr_t b, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_cross(a, b, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linalg_cross(a, b, axis);
 }
 mlxg_result call_linalg_det(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_det(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linalg_det(a);
 }
 mlxg_results call_linalg_eig(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_eig(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_linalg_eig(a);
 }
 mlxg_results call_linalg_eigh(uintptr_t a, const char* uplo) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_eigh(a, uplo);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_linalg_eigh(a, uplo);
 }
 mlxg_result call_linalg_eigvals(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_eigvals(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linalg_eigvals(a);
 }
 mlxg_result call_linalg_eigvalsh(uintptr_t a, const char* uplo) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_eigvalsh(a, uplo);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linalg_eigvalsh(a, uplo);
 }
 mlxg_result call_linalg_inv(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_inv(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linalg_inv(a);
 }
 mlxg_results call_linalg_lu(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_lu(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_linalg_lu(a);
 }
 mlxg_results call_linalg_lu_factor(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_lu_factor(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_linalg_lu_factor(a);
 }
 mlxg_result call_linalg_norm(uintptr_t a, double ord, const int* axis, size_t axis_num, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_norm(a, ord, axis, axis_num, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linalg_norm(a, ord, axis, axis_num, keepdims);
 }
 mlxg_result call_linalg_norm_matrix(uintptr_t a, const char* ord, const int* axis, size_t axis_num, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_norm_matrix(a, ord, axis, axis_num, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linalg_norm_matrix(a, ord, axis, axis_num, keepdims);
 }
 mlxg_result call_linalg_norm_l2(uintptr_t a, const int* axis, size_t axis_num, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_norm_l2(a, axis, axis_num, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linalg_norm_l2(a, axis, axis_num, keepdims);
 }
 mlxg_result call_linalg_pinv(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_pinv(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linalg_pinv(a);
 }
 mlxg_results call_linalg_qr(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_qr(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_linalg_qr(a);
 }
 mlxg_results call_linalg_slogdet(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_slogdet(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_linalg_slogdet(a);
 }
 mlxg_result call_linalg_solve(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_solve(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linalg_solve(a, b);
 }
 mlxg_result call_linalg_solve_triangular(uintptr_t a, uintptr_t b, bool upper) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_solve_triangular(a, b, upper);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linalg_solve_triangular(a, b, upper);
 }
 mlxg_results call_linalg_svd(uintptr_t a, bool computeUv) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_svd(a, computeUv);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_linalg_svd(a, computeUv);
 }
 mlxg_result call_linalg_tri_inv(uintptr_t a, bool upper) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linalg_tri_inv(a, upper);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linalg_tri_inv(a, upper);
 }
 mlxg_result call_abs(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_abs(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_abs(a);
 }
 mlxg_result call_add(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_add(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_add(a, b);
 }
 mlxg_result call_addmm(uintptr_t c, uintptr_t a, uintptr_t b, float alpha, float beta) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_addmm(c, a, b, alpha, beta);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_addmm(c, a, b, alpha, beta);
 }
 mlxg_result call_all_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_all_axes(a, axes, axes_num, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_all_axes(a, axes, axes_num, keepdims);
 }
 mlxg_result call_allclose(uintptr_t a, uintptr_t b, double rtol, double atol, bool equalNan) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_allclose(a, b, rtol, atol, equalNan);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_allclose(a, b, rtol, atol, equalNan);
 }
 mlxg_result call_any_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_any_axes(a, axes, axes_num, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_any_axes(a, axes, axes_num, keepdims);
 }
 mlxg_result call_arange(double start, double stop, double step, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_arange(start, stop, step, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_arange(start, stop, step, dtype);
 }
 mlxg_result call_arccos(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_arccos(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_arccos(a);
 }
 mlxg_result call_arccosh(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_arccosh(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_arccosh(a);
 }
 mlxg_result call_arcsin(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_arcsin(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_arcsin(a);
 }
 mlxg_result call_arcsinh(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_arcsinh(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_arcsinh(a);
 }
 mlxg_result call_arctan(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_arctan(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_arctan(a);
 }
 mlxg_result call_arctan2(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_arctan2(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_arctan2(a, b);
 }
 mlxg_result call_arctanh(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_arctanh(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_arctanh(a);
 }
 mlxg_result call_argmax_axis(uintptr_t a, int axis, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_argmax_axis(a, axis, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_argmax_axis(a, axis, keepdims);
 }
 mlxg_result call_argmin_axis(uintptr_t a, int axis, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_argmin_axis(a, axis, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_argmin_axis(a, axis, keepdims);
 }
 mlxg_result call_argpartition_axis(uintptr_t a, int kth, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_argpartition_axis(a, kth, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_argpartition_axis(a, kth, axis);
 }
 mlxg_result call_argsort_axis(uintptr_t a, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_argsort_axis(a, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_argsort_axis(a, axis);
 }
 mlxg_result call_array_equal(uintptr_t a, uintptr_t b, bool equalNan) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_array_equal(a, b, equalNan);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_array_equal(a, b, equalNan);
 }
 mlxg_result call_as_strided(uintptr_t a, const int* shape, size_t shape_num, const int64_t* strides, size_t strides_num, size_t offset) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_as_strided(a, shape, shape_num, strides, strides_num, offset);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_as_strided(a, shape, shape_num, strides, strides_num, offset);
 }
 mlxg_result call_astype(uintptr_t a, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_astype(a, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_astype(a, dtype);
 }
 mlxg_result call_atleast_1d(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_atleast_1d(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_atleast_1d(a);
 }
 mlxg_result call_atleast_2d(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_atleast_2d(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_atleast_2d(a);
 }
 mlxg_result call_atleast_3d(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_atleast_3d(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_atleast_3d(a);
 }
 mlxg_result call_bartlett(int m) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_bartlett(m);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_bartlett(m);
 }
 mlxg_result call_bitwise_and(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_bitwise_and(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_bitwise_and(a, b);
 }
 mlxg_result call_bitwise_invert(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_bitwise_invert(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_bitwise_invert(a);
 }
 mlxg_result call_bitwise_or(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_bitwise_or(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_bitwise_or(a, b);
 }
 mlxg_result call_bitwise_xor(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_bitwise_xor(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_bitwise_xor(a, b);
 }
 mlxg_result call_blackman(int m) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_blackman(m);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_blackman(m);
 }
 mlxg_result call_block_masked_mm(uintptr_t a, uintptr_t b, int blockSize, uintptr_t maskOut, uintptr_t maskLhs, uintptr_t maskRhs) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_block_masked_mm(a, b, blockSize, maskOut, maskLhs, maskRhs);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_block_masked_mm(a, b, blockSize, maskOut, maskLhs, maskRhs);
 }
 mlxg_results call_broadcast_arrays(const uintptr_t* inputs, size_t inputs_num) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->call_broadcast_arrays(inputs, inputs_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_broadcast_arrays(inputs, inputs_num);
 }
 mlxg_result call_broadcast_to(uintptr_t a, const int* shape, size_t shape_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_broadcast_to(a, shape, shape_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_broadcast_to(a, shape, shape_num);
 }
 mlxg_result call_ceil(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_ceil(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_ceil(a);
 }
 mlxg_result call_clip(uintptr_t a, uintptr_t aMin, uintptr_t aMax) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_clip(a, aMin, aMax);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_clip(a, aMin, aMax);
 }
 mlxg_result call_concatenate_axis(const uintptr_t* arrays, size_t arrays_num, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_concatenate_axis(arrays, arrays_num, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_concatenate_axis(arrays, arrays_num, axis);
 }
 mlxg_result call_conjugate(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_conjugate(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_conjugate(a);
 }
 mlxg_result call_contiguous(uintptr_t a, bool allowColMajor) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_contiguous(a, allowColMajor);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_contiguous(a, allowColMajor);
 }
 mlxg_result call_conv_general(uintptr_t input, uintptr_t weight, const int* stride, size_t stride_num, const int* paddingLo, size_t paddingLo_num, const int* paddingHi, size_t paddingHi_num, const int* kernelDilation, size_t kernelDilation_num, const int* inputDilation, size_t inputDilation_num, int groups, bool flip) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_conv_general(input, weight, stride, stride_num, paddingLo, paddingLo_num, paddingHi, paddingHi_num, kernelDilation, kernelDilation_num, inputDilation, inputDilation_num, groups, flip);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_conv_general(input, weight, stride, stride_num, paddingLo, paddingLo_num, paddingHi, paddingHi_num, kernelDilation, kernelDilation_num, inputDilation, inputDilation_num, groups, flip);
 }
 mlxg_result call_cos(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_cos(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_cos(a);
 }
 mlxg_result call_cosh(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_cosh(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_cosh(a);
 }
 mlxg_result call_count_nonzero_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_count_nonzero_axes(a, axes, axes_num, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_count_nonzero_axes(a, axes, axes_num, keepdims);
 }
 mlxg_result call_cummax_axis(uintptr_t a, int axis, bool reverse, bool inclusive) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_cummax_axis(a, axis, reverse, inclusive);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_cummax_axis(a, axis, reverse, inclusive);
 }
 mlxg_result call_cummin_axis(uintptr_t a, int axis, bool reverse, bool inclusive) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_cummin_axis(a, axis, reverse, inclusive);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_cummin_axis(a, axis, reverse, inclusive);
 }
 mlxg_result call_cumprod_axis(uintptr_t a, int axis, bool reverse, bool inclusive, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_cumprod_axis(a, axis, reverse, inclusive, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_cumprod_axis(a, axis, reverse, inclusive, dtype);
 }
 mlxg_result call_cumsum_axis(uintptr_t a, int axis, bool reverse, bool inclusive, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_cumsum_axis(a, axis, reverse, inclusive, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_cumsum_axis(a, axis, reverse, inclusive, dtype);
 }
 mlxg_result call_degrees(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_degrees(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_degrees(a);
 }
 mlxg_result call_dequantize(uintptr_t w, uintptr_t scales, uintptr_t biases, int groupSize, int bits, const char* mode, uintptr_t globalScale, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_dequantize(w, scales, biases, groupSize, bits, mode, globalScale, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_dequantize(w, scales, biases, groupSize, bits, mode, globalScale, dtype);
 }
 mlxg_result call_diag(uintptr_t a, int k) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_diag(a, k);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_diag(a, k);
 }
 mlxg_result call_diagonal(uintptr_t a, int offset, int axis1, int axis2) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_diagonal(a, offset, axis1, axis2);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_diagonal(a, offset, axis1, axis2);
 }
 mlxg_result call_diff(uintptr_t a, int n, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_diff(a, n, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_diff(a, n, axis);
 }
 mlxg_result call_divide(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_divide(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_divide(a, b);
 }
 mlxg_result call_einsum(const char* subscripts, const uintptr_t* operands, size_t operands_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_einsum(subscripts, operands, operands_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_einsum(subscripts, operands, operands_num);
 }
 mlxg_result call_equal(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_equal(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_equal(a, b);
 }
 mlxg_result call_erf(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_erf(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_erf(a);
 }
 mlxg_result call_erfinv(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_erfinv(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_erfinv(a);
 }
 mlxg_result call_exp(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_exp(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_exp(a);
 }
 mlxg_result call_expand_dims_axes(uintptr_t a, const int* axes, size_t axes_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_expand_dims_axes(a, axes, axes_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_expand_dims_axes(a, axes, axes_num);
 }
 mlxg_result call_expm1(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_expm1(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_expm1(a);
 }
 mlxg_result call_eye(int n, int m, int k, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_eye(n, m, k, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_eye(n, m, k, dtype);
 }
 mlxg_result call_flatten(uintptr_t a, int startAxis, int endAxis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_flatten(a, startAxis, endAxis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_flatten(a, startAxis, endAxis);
 }
 mlxg_result call_flip_axes(uintptr_t a, const int* axes, size_t axes_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_flip_axes(a, axes, axes_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_flip_axes(a, axes, axes_num);
 }
 mlxg_result call_floor(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_floor(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_floor(a);
 }
 mlxg_result call_floor_divide(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_floor_divide(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_floor_divide(a, b);
 }
 mlxg_result call_from_fp8(uintptr_t x, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_from_fp8(x, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_from_fp8(x, dtype);
 }
 mlxg_result call_gather(uintptr_t a, const uintptr_t* indices, size_t indices_num, const int* axes, size_t axes_num, const int* sliceSizes, size_t sliceSizes_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_gather(a, indices, indices_num, axes, axes_num, sliceSizes, sliceSizes_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_gather(a, indices, indices_num, axes, axes_num, sliceSizes, sliceSizes_num);
 }
 mlxg_result call_gather_mm(uintptr_t a, uintptr_t b, uintptr_t lhsIndices, uintptr_t rhsIndices, bool sortedIndices) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_gather_mm(a, b, lhsIndices, rhsIndices, sortedIndices);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_gather_mm(a, b, lhsIndices, rhsIndices, sortedIndices);
 }
 mlxg_result call_gather_qmm(uintptr_t x, uintptr_t w, uintptr_t scales, uintptr_t biases, uintptr_t lhsIndices, uintptr_t rhsIndices, bool transpose, int groupSize, int bits, const char* mode, bool sortedIndices) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_gather_qmm(x, w, scales, biases, lhsIndices, rhsIndices, transpose, groupSize, bits, mode, sortedIndices);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_gather_qmm(x, w, scales, biases, lhsIndices, rhsIndices, transpose, groupSize, bits, mode, sortedIndices);
 }
 mlxg_result call_gather_qqmm(uintptr_t x, uintptr_t w, uintptr_t scalesW, uintptr_t lhsIndices, uintptr_t rhsIndices, int groupSize, int bits, const char* mode, uintptr_t globalScaleX, uintptr_t globalScaleW, bool sortedIndices) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_gather_qqmm(x, w, scalesW, lhsIndices, rhsIndices, groupSize, bits, mode, globalScaleX, globalScaleW, sortedIndices);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_gather_qqmm(x, w, scalesW, lhsIndices, rhsIndices, groupSize, bits, mode, globalScaleX, globalScaleW, sortedIndices);
 }
 mlxg_result call_greater(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_greater(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_greater(a, b);
 }
 mlxg_result call_greater_equal(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_greater_equal(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_greater_equal(a, b);
 }
 mlxg_result call_hadamard_transform(uintptr_t a, const float* scale) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_hadamard_transform(a, scale);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_hadamard_transform(a, scale);
 }
 mlxg_result call_hamming(int m) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_hamming(m);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_hamming(m);
 }
 mlxg_result call_hanning(int m) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_hanning(m);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_hanning(m);
 }
 mlxg_result call_imag(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_imag(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_imag(a);
 }
 mlxg_result call_inner(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_inner(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_inner(a, b);
 }
 mlxg_result call_isclose(uintptr_t a, uintptr_t b, double rtol, double atol, bool equalNan) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_isclose(a, b, rtol, atol, equalNan);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_isclose(a, b, rtol, atol, equalNan);
 }
 mlxg_result call_isfinite(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_isfinite(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_isfinite(a);
 }
 mlxg_result call_isinf(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_isinf(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_isinf(a);
 }
 mlxg_result call_isnan(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_isnan(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_isnan(a);
 }
 mlxg_result call_isneginf(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_isneginf(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_isneginf(a);
 }
 mlxg_result call_isposinf(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_isposinf(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_isposinf(a);
 }
 mlxg_result call_kron(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_kron(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_kron(a, b);
 }
 mlxg_result call_left_shift(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_left_shift(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_left_shift(a, b);
 }
 mlxg_result call_less(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_less(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_less(a, b);
 }
 mlxg_result call_less_equal(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_less_equal(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_less_equal(a, b);
 }
 mlxg_result call_linspace_endpoint(double start, double stop, int num, bool endpoint, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_linspace_endpoint(start, stop, num, endpoint, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_linspace_endpoint(start, stop, num, endpoint, dtype);
 }
 mlxg_result call_log(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_log(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_log(a);
 }
 mlxg_result call_log10(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_log10(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_log10(a);
 }
 mlxg_result call_log1p(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_log1p(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_log1p(a);
 }
 mlxg_result call_log2(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_log2(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_log2(a);
 }
 mlxg_result call_logaddexp(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_logaddexp(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_logaddexp(a, b);
 }
 mlxg_result call_logcumsumexp_axis(uintptr_t a, int axis, bool reverse, bool inclusive) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_logcumsumexp_axis(a, axis, reverse, inclusive);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_logcumsumexp_axis(a, axis, reverse, inclusive);
 }
 mlxg_result call_logical_and(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_logical_and(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_logical_and(a, b);
 }
 mlxg_result call_logical_not(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_logical_not(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_logical_not(a);
 }
 mlxg_result call_logical_or(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_logical_or(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_logical_or(a, b);
 }
 mlxg_result call_logical_xor(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_logical_xor(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_logical_xor(a, b);
 }
 mlxg_result call_logsumexp_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_logsumexp_axes(a, axes, axes_num, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_logsumexp_axes(a, axes, axes_num, keepdims);
 }
 mlxg_result call_masked_scatter(uintptr_t a, uintptr_t mask, uintptr_t src) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_masked_scatter(a, mask, src);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_masked_scatter(a, mask, src);
 }
 mlxg_result call_matmul(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_matmul(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_matmul(a, b);
 }
 mlxg_result call_max_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_max_axes(a, axes, axes_num, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_max_axes(a, axes, axes_num, keepdims);
 }
 mlxg_result call_maximum(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_maximum(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_maximum(a, b);
 }
 mlxg_result call_mean_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_mean_axes(a, axes, axes_num, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_mean_axes(a, axes, axes_num, keepdims);
 }
 mlxg_result call_median_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_median_axes(a, axes, axes_num, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_median_axes(a, axes, axes_num, keepdims);
 }
 mlxg_results call_meshgrid(const uintptr_t* arrays, size_t arrays_num, bool sparse, const char* indexing) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->call_meshgrid(arrays, arrays_num, sparse, indexing);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_meshgrid(arrays, arrays_num, sparse, indexing);
 }
 mlxg_result call_min_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_min_axes(a, axes, axes_num, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_min_axes(a, axes, axes_num, keepdims);
 }
 mlxg_result call_minimum(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_minimum(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_minimum(a, b);
 }
 mlxg_result call_moveaxis(uintptr_t a, int source, int destination) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_moveaxis(a, source, destination);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_moveaxis(a, source, destination);
 }
 mlxg_result call_multiply(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_multiply(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_multiply(a, b);
 }
 mlxg_result call_nan_to_num(uintptr_t a, float nan, const float* posinf, const float* neginf) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_nan_to_num(a, nan, posinf, neginf);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_nan_to_num(a, nan, posinf, neginf);
 }
 mlxg_result call_negative(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_negative(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_negative(a);
 }
 mlxg_result call_not_equal(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_not_equal(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_not_equal(a, b);
 }
 mlxg_result call_number_of_elements(uintptr_t a, const int* axes, size_t axes_num, bool inverted, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_number_of_elements(a, axes, axes_num, inverted, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_number_of_elements(a, axes, axes_num, inverted, dtype);
 }
 mlxg_result call_ones(const int* shape, size_t shape_num, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_ones(shape, shape_num, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_ones(shape, shape_num, dtype);
 }
 mlxg_result call_ones_like_dtype(uintptr_t a, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_ones_like_dtype(a, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_ones_like_dtype(a, dtype);
 }
 mlxg_result call_outer(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_outer(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_outer(a, b);
 }
 mlxg_result call_partition_axis(uintptr_t a, int kth, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_partition_axis(a, kth, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_partition_axis(a, kth, axis);
 }
 mlxg_result call_power(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_power(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_power(a, b);
 }
 mlxg_result call_prod_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_prod_axes(a, axes, axes_num, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_prod_axes(a, axes, axes_num, keepdims);
 }
 mlxg_result call_put_along_axis(uintptr_t a, uintptr_t indices, uintptr_t values, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_put_along_axis(a, indices, values, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_put_along_axis(a, indices, values, axis);
 }
 mlxg_result call_qqmm(uintptr_t x, uintptr_t w, uintptr_t wScales, int groupSize, int bits, const char* mode, uintptr_t globalScaleX, uintptr_t globalScaleW) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_qqmm(x, w, wScales, groupSize, bits, mode, globalScaleX, globalScaleW);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_qqmm(x, w, wScales, groupSize, bits, mode, globalScaleX, globalScaleW);
 }
 mlxg_results call_quantize(uintptr_t w, int groupSize, int bits, const char* mode, uintptr_t globalScale) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->call_quantize(w, groupSize, bits, mode, globalScale);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_quantize(w, groupSize, bits, mode, globalScale);
 }
 mlxg_result call_quantized_matmul(uintptr_t x, uintptr_t w, uintptr_t scales, uintptr_t biases, bool transpose, int groupSize, int bits, const char* mode) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_quantized_matmul(x, w, scales, biases, transpose, groupSize, bits, mode);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_quantized_matmul(x, w, scales, biases, transpose, groupSize, bits, mode);
 }
 mlxg_result call_radians(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_radians(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_radians(a);
 }
 mlxg_result call_real(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_real(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_real(a);
 }
 mlxg_result call_reciprocal(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_reciprocal(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_reciprocal(a);
 }
 mlxg_result call_remainder(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_remainder(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_remainder(a, b);
 }
 mlxg_result call_repeat_axis(uintptr_t arr, int repeats, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_repeat_axis(arr, repeats, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_repeat_axis(arr, repeats, axis);
 }
 mlxg_result call_reshape(uintptr_t a, const int* shape, size_t shape_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_reshape(a, shape, shape_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_reshape(a, shape, shape_num);
 }
 mlxg_result call_right_shift(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_right_shift(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_right_shift(a, b);
 }
 mlxg_result call_roll_axes(uintptr_t a, const int* shift, size_t shift_num, const int* axes, size_t axes_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_roll_axes(a, shift, shift_num, axes, axes_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_roll_axes(a, shift, shift_num, axes, axes_num);
 }
 mlxg_result call_round(uintptr_t a, int decimals) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_round(a, decimals);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_round(a, decimals);
 }
 mlxg_result call_rsqrt(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_rsqrt(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_rsqrt(a);
 }
 mlxg_result call_scatter(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_scatter(a, indices, indices_num, updates, axes, axes_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_scatter(a, indices, indices_num, updates, axes, axes_num);
 }
 mlxg_result call_scatter_add(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_scatter_add(a, indices, indices_num, updates, axes, axes_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_scatter_add(a, indices, indices_num, updates, axes, axes_num);
 }
 mlxg_result call_scatter_add_axis(uintptr_t a, uintptr_t indices, uintptr_t values, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_scatter_add_axis(a, indices, values, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_scatter_add_axis(a, indices, values, axis);
 }
 mlxg_result call_scatter_max(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_scatter_max(a, indices, indices_num, updates, axes, axes_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_scatter_max(a, indices, indices_num, updates, axes, axes_num);
 }
 mlxg_result call_scatter_min(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_scatter_min(a, indices, indices_num, updates, axes, axes_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_scatter_min(a, indices, indices_num, updates, axes, axes_num);
 }
 mlxg_result call_scatter_prod(uintptr_t a, const uintptr_t* indices, size_t indices_num, uintptr_t updates, const int* axes, size_t axes_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_scatter_prod(a, indices, indices_num, updates, axes, axes_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_scatter_prod(a, indices, indices_num, updates, axes, axes_num);
 }
 mlxg_result call_searchsorted(uintptr_t sortedSequence, uintptr_t values, const char* side) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_searchsorted(sortedSequence, values, side);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_searchsorted(sortedSequence, values, side);
 }
 mlxg_result call_segmented_mm(uintptr_t a, uintptr_t b, uintptr_t segments) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_segmented_mm(a, b, segments);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_segmented_mm(a, b, segments);
 }
 mlxg_result call_sigmoid(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_sigmoid(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_sigmoid(a);
 }
 mlxg_result call_sign(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_sign(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_sign(a);
 }
 mlxg_result call_sin(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_sin(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_sin(a);
 }
 mlxg_result call_sinh(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_sinh(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_sinh(a);
 }
 mlxg_result call_slice(uintptr_t a, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_slice(a, start, start_num, stop, stop_num, strides, strides_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_slice(a, start, start_num, stop, stop_num, strides, strides_num);
 }
 mlxg_result call_slice_dynamic(uintptr_t a, uintptr_t start, const int* axes, size_t axes_num, const int* sliceSize, size_t sliceSize_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_slice_dynamic(a, start, axes, axes_num, sliceSize, sliceSize_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_slice_dynamic(a, start, axes, axes_num, sliceSize, sliceSize_num);
 }
 mlxg_result call_slice_update(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_slice_update(src, update, start, start_num, stop, stop_num, strides, strides_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_slice_update(src, update, start, start_num, stop, stop_num, strides, strides_num);
 }
 mlxg_result call_slice_update_dynamic(uintptr_t src, uintptr_t update, uintptr_t start, const int* axes, size_t axes_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_slice_update_dynamic(src, update, start, axes, axes_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_slice_update_dynamic(src, update, start, axes, axes_num);
 }
 mlxg_result call_slice_update_add(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_slice_update_add(src, update, start, start_num, stop, stop_num, strides, strides_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_slice_update_add(src, update, start, start_num, stop, stop_num, strides, strides_num);
 }
 mlxg_result call_slice_update_max(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_slice_update_max(src, update, start, start_num, stop, stop_num, strides, strides_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_slice_update_max(src, update, start, start_num, stop, stop_num, strides, strides_num);
 }
 mlxg_result call_slice_update_min(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_slice_update_min(src, update, start, start_num, stop, stop_num, strides, strides_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_slice_update_min(src, update, start, start_num, stop, stop_num, strides, strides_num);
 }
 mlxg_result call_slice_update_prod(uintptr_t src, uintptr_t update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_slice_update_prod(src, update, start, start_num, stop, stop_num, strides, strides_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_slice_update_prod(src, update, start, start_num, stop, stop_num, strides, strides_num);
 }
 mlxg_result call_softmax_axes(uintptr_t a, const int* axes, size_t axes_num, bool precise) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_softmax_axes(a, axes, axes_num, precise);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_softmax_axes(a, axes, axes_num, precise);
 }
 mlxg_result call_sort_axis(uintptr_t a, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_sort_axis(a, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_sort_axis(a, axis);
 }
 mlxg_results call_split(uintptr_t a, int numSplits, int axis) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->call_split(a, numSplits, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_split(a, numSplits, axis);
 }
 mlxg_results call_split_sections(uintptr_t a, const int* indices, size_t indices_num, int axis) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->call_split_sections(a, indices, indices_num, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_split_sections(a, indices, indices_num, axis);
 }
 mlxg_result call_sqrt(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_sqrt(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_sqrt(a);
 }
 mlxg_result call_square(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_square(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_square(a);
 }
 mlxg_result call_squeeze_axes(uintptr_t a, const int* axes, size_t axes_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_squeeze_axes(a, axes, axes_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_squeeze_axes(a, axes, axes_num);
 }
 mlxg_result call_stack_axis(const uintptr_t* arrays, size_t arrays_num, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_stack_axis(arrays, arrays_num, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_stack_axis(arrays, arrays_num, axis);
 }
 mlxg_result call_std_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims, int ddof) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_std_axes(a, axes, axes_num, keepdims, ddof);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_std_axes(a, axes, axes_num, keepdims, ddof);
 }
 mlxg_result call_stop_gradient(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_stop_gradient(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_stop_gradient(a);
 }
 mlxg_result call_subtract(uintptr_t a, uintptr_t b) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_subtract(a, b);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_subtract(a, b);
 }
 mlxg_result call_sum_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_sum_axes(a, axes, axes_num, keepdims);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_sum_axes(a, axes, axes_num, keepdims);
 }
 mlxg_result call_swapaxes(uintptr_t a, int axis1, int axis2) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_swapaxes(a, axis1, axis2);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_swapaxes(a, axis1, axis2);
 }
 mlxg_result call_take_axis(uintptr_t a, uintptr_t indices, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_take_axis(a, indices, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_take_axis(a, indices, axis);
 }
 mlxg_result call_take_along_axis(uintptr_t a, uintptr_t indices, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_take_along_axis(a, indices, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_take_along_axis(a, indices, axis);
 }
 mlxg_result call_tan(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_tan(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_tan(a);
 }
 mlxg_result call_tanh(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_tanh(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_tanh(a);
 }
 mlxg_result call_tensordot(uintptr_t a, uintptr_t b, const int* axesA, size_t axesA_num, const int* axesB, size_t axesB_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_tensordot(a, b, axesA, axesA_num, axesB, axesB_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_tensordot(a, b, axesA, axesA_num, axesB, axesB_num);
 }
 mlxg_result call_tile(uintptr_t arr, const int* reps, size_t reps_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_tile(arr, reps, reps_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_tile(arr, reps, reps_num);
 }
 mlxg_result call_to_fp8(uintptr_t x) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_to_fp8(x);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_to_fp8(x);
 }
 mlxg_result call_topk_axis(uintptr_t a, int k, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_topk_axis(a, k, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_topk_axis(a, k, axis);
 }
 mlxg_result call_trace_axes(uintptr_t a, int offset, int axis1, int axis2, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_trace_axes(a, offset, axis1, axis2, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_trace_axes(a, offset, axis1, axis2, dtype);
 }
 mlxg_result call_transpose_axes(uintptr_t a, const int* axes, size_t axes_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_transpose_axes(a, axes, axes_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_transpose_axes(a, axes, axes_num);
 }
 mlxg_result call_tri(int n, int m, int k, int type_) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_tri(n, m, k, type_);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_tri(n, m, k, type_);
 }
 mlxg_result call_tril(uintptr_t x, int k) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_tril(x, k);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_tril(x, k);
 }
 mlxg_result call_triu(uintptr_t x, int k) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_triu(x, k);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_triu(x, k);
 }
 mlxg_result call_trunc(uintptr_t a) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_trunc(a);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_trunc(a);
 }
 mlxg_result call_unflatten(uintptr_t a, int axis, const int* shape, size_t shape_num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_unflatten(a, axis, shape, shape_num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_unflatten(a, axis, shape, shape_num);
 }
 mlxg_results call_unstack_axis(uintptr_t a, int axis) {
-  if (!is_loaded()) return (mlxg_results){.err = mlxg_library_error()};
-  return mlxg_loaded->call_unstack_axis(a, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_unstack_axis(a, axis);
 }
 mlxg_result call_var_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims, int ddof) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_var_axes(a, axes, axes_num, keepdims, ddof);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_var_axes(a, axes, axes_num, keepdims, ddof);
 }
 mlxg_result call_vecdot(uintptr_t a, uintptr_t b, int axis) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_vecdot(a, b, axis);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_vecdot(a, b, axis);
 }
 mlxg_result call_view(uintptr_t a, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_view(a, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_view(a, dtype);
 }
 mlxg_result call_where(uintptr_t condition, uintptr_t x, uintptr_t y) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_where(condition, x, y);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_where(condition, x, y);
 }
 mlxg_result call_zeros(const int* shape, size_t shape_num, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_zeros(shape, shape_num, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_zeros(shape, shape_num, dtype);
 }
 mlxg_result call_zeros_like_dtype(uintptr_t a, int dtype) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_zeros_like_dtype(a, dtype);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_zeros_like_dtype(a, dtype);
 }
 mlxg_result call_random_bernoulli(uintptr_t p, const int* shape, size_t shape_num, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_bernoulli(p, shape, shape_num, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_bernoulli(p, shape, shape_num, key);
 }
 mlxg_result call_random_bits(const int* shape, size_t shape_num, int width, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_bits(shape, shape_num, width, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_bits(shape, shape_num, width, key);
 }
 mlxg_result call_random_categorical_shape(uintptr_t logits, int axis, const int* shape, size_t shape_num, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_categorical_shape(logits, axis, shape, shape_num, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_categorical_shape(logits, axis, shape, shape_num, key);
 }
 mlxg_result call_random_categorical_num_samples(uintptr_t logits, int axis, int numSamples, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_categorical_num_samples(logits, axis, numSamples, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_categorical_num_samples(logits, axis, numSamples, key);
 }
 mlxg_result call_random_categorical(uintptr_t logits, int axis, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_categorical(logits, axis, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_categorical(logits, axis, key);
 }
 mlxg_result call_random_gumbel(const int* shape, size_t shape_num, int dtype, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_gumbel(shape, shape_num, dtype, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_gumbel(shape, shape_num, dtype, key);
 }
 mlxg_result call_random_key(uint64_t seed) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_key(seed);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_key(seed);
 }
 mlxg_result call_random_laplace(const int* shape, size_t shape_num, int dtype, float loc, float scale, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_laplace(shape, shape_num, dtype, loc, scale, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_laplace(shape, shape_num, dtype, loc, scale, key);
 }
 mlxg_result call_random_multivariate_normal(uintptr_t mean, uintptr_t cov, const int* shape, size_t shape_num, int dtype, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_multivariate_normal(mean, cov, shape, shape_num, dtype, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_multivariate_normal(mean, cov, shape, shape_num, dtype, key);
 }
 mlxg_result call_random_normal_broadcast(const int* shape, size_t shape_num, int dtype, uintptr_t loc, uintptr_t scale, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_normal_broadcast(shape, shape_num, dtype, loc, scale, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_normal_broadcast(shape, shape_num, dtype, loc, scale, key);
 }
 mlxg_result call_random_normal(const int* shape, size_t shape_num, int dtype, float loc, float scale, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_normal(shape, shape_num, dtype, loc, scale, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_normal(shape, shape_num, dtype, loc, scale, key);
 }
 mlxg_result call_random_permutation(uintptr_t x, int axis, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_permutation(x, axis, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_permutation(x, axis, key);
 }
 mlxg_result call_random_permutation_arange(int x, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_permutation_arange(x, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_permutation_arange(x, key);
 }
 mlxg_result call_random_randint(uintptr_t low, uintptr_t high, const int* shape, size_t shape_num, int dtype, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_randint(low, high, shape, shape_num, dtype, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_randint(low, high, shape, shape_num, dtype, key);
 }
 mlxg_result call_random_split_num(uintptr_t key, int num) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_split_num(key, num);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_split_num(key, num);
 }
 mlxg_result call_random_truncated_normal(uintptr_t lower, uintptr_t upper, const int* shape, size_t shape_num, int dtype, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_truncated_normal(lower, upper, shape, shape_num, dtype, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_truncated_normal(lower, upper, shape, shape_num, dtype, key);
 }
 mlxg_result call_random_uniform(uintptr_t low, uintptr_t high, const int* shape, size_t shape_num, int dtype, uintptr_t key) {
-  if (!is_loaded()) return (mlxg_result){.err = mlxg_library_error()};
-  return mlxg_loaded->call_random_uniform(low, high, shape, shape_num, dtype, key);
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_random_uniform(low, high, shape, shape_num, dtype, key);
 }

@@ -7,11 +7,12 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "8a3f005423aaebf9"
+#define MLXG_INTERFACE "779961b8ca830bce"
 
 // mlxg_table are the functions of a libmlxg.
 typedef struct {
   char* (*mlxg_init)(const mlxg_go* go);
+  bool (*mlxg_shutdown)(int milliseconds, char** err);
   mlxg_version_set (*mlxg_versions)(void);
   int (*mlxg_waiting)(void);
   int (*mlxg_enter)(void);

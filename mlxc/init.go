@@ -4,7 +4,6 @@ package mlxc
 import "C"
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"unsafe"
@@ -39,20 +38,29 @@ func symbol(name string) (unsafe.Pointer, error) {
 // If the library is missing, cannot be loaded, or is of another version, the next operation tries again. A
 // program may thus set MLX up after its start. The places where the library is looked for are decided at
 // the start. If MLX was loaded and could not be started, the error stays. Arrays and other values that a
-// failed operation returned keep its error.
+// failed operation returned keep its error. After Shutdown it returns ErrShutdown.
 func Check() error {
-	if loaded.Load() {
+	if life.Load() == lifeUsable {
 		return nil
 	}
-	if !bool(C.mlxg_library_load()) {
-		return errors.New(takeString(C.mlxg_library_error()))
+	if life.Load() == lifeEnded {
+		return ErrShutdown
 	}
-	loaded.Store(true)
+	if !bool(C.mlxg_library_load()) {
+		return takeText(C.mlxg_library_error())
+	}
+	life.CompareAndSwap(lifeUnloaded, lifeUsable)
 	return nil
 }
 
-// loaded is set once MLX can be used.
-var loaded atomic.Bool
+// life is one of the constants below.
+var life atomic.Int32
+
+const (
+	lifeUnloaded = iota // MLX was not loaded, or could not be
+	lifeUsable
+	lifeEnded // Shutdown was called
+)
 
 // Version returns the version of the loaded MLX, such as "0.32.2".
 // It is empty where libmlxg cannot be loaded.

@@ -9,5 +9,8 @@ func SetLockPatience(d time.Duration) time.Duration {
 	return before
 }
 
+// SetShutdownLimit sets shutdownLimit.
+func SetShutdownLimit(d time.Duration) { shutdownLimit = d }
+
 // WaitingForLock is the number of threads that wait for the graph lock.
 func WaitingForLock() int { return waitingForLock() }

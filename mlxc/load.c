@@ -12,11 +12,16 @@
 enum { MOST_PLACES = 8 };
 
 const mlxg_table* mlxg_loaded;
+const mlxg_table* mlxg_usable;
 int32_t mlxg_releasable;
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; // guards the variables below
 static const char* places[MOST_PLACES];
 static int place_count;
+static void ended(void) {
+  __atomic_store_n(&mlxg_usable, NULL, __ATOMIC_RELEASE);
+}
+
 static mlxg_go go = {
     .call_closure = mlxgCallClosure,
     .call_custom = mlxgCallCustom,
@@ -24,10 +29,12 @@ static mlxg_go go = {
     .call_vmap = mlxgCallVmap,
     .releasable = &mlxg_releasable,
     .remedy = "",
+    .ended = ended,
 };
 static void* library;   // the loaded library
 static char* failure;   // why the last attempt failed
 static bool is_started; // mlxg_init was called; it cannot be called again
+static bool is_ended;   // mlxg_library_end was called
 
 void mlxg_library_place(const char* path) {
   if (place_count < MOST_PLACES) places[place_count++] = path;
@@ -95,10 +102,19 @@ static const mlxg_table* connect(void) {
 
 bool mlxg_library_load(void) {
   pthread_mutex_lock(&loading);
-  if (!mlxg_loaded && !is_started) {
+  if (!mlxg_loaded && !is_started && !is_ended) {
     const mlxg_table* table = connect();
+    __atomic_store_n(&mlxg_usable, table, __ATOMIC_RELEASE);
     __atomic_store_n(&mlxg_loaded, table, __ATOMIC_RELEASE);
   }
+  bool usable = __atomic_load_n(&mlxg_usable, __ATOMIC_ACQUIRE) != NULL;
+  pthread_mutex_unlock(&loading);
+  return usable;
+}
+
+bool mlxg_library_end(void) {
+  pthread_mutex_lock(&loading);
+  is_ended = true;
   bool loaded = mlxg_loaded != NULL;
   pthread_mutex_unlock(&loading);
   return loaded;
@@ -110,7 +126,8 @@ void* mlxg_library_symbol(const char* name) {
 
 char* mlxg_library_error(void) {
   pthread_mutex_lock(&loading);
-  char* text = strdup(failure ? failure : "MLX is loaded");
+  const char* why = failure ? failure : "MLX is loaded";
+  char* text = strdup(is_ended ? MLXG_SHUT_DOWN : why);
   pthread_mutex_unlock(&loading);
   return text;
 }

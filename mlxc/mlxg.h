@@ -66,11 +66,23 @@ typedef struct {
   int32_t* releasable;
   // How to set MLX up, for error messages, such as "run ./build.sh setup".
   const char* remedy;
+  // Is called when mlxg_shutdown has ended MLX, with the graph lock held. No function that returns an error or
+  // nothing is called after it.
+  void (*ended)(void);
 } mlxg_go;
 
 // mlxg_init prepares the library once: error handler, the streams of the process. It returns an
 // error message, which the caller frees, or NULL.
 char* mlxg_init(const mlxg_go* go);
+
+// mlxg_shutdown ends MLX: evaluations fail from the moment that it has the graph lock; it waits for the work on
+// all streams and for the calls that wait for it, and clears the streams and the cache. Arrays are not destroyed
+// after it. It returns whether that is done within the given time; otherwise it goes on, and another call waits
+// again. *err is what it waits for or, if it is done, the first error that no call has reported, or NULL. The
+// caller frees it.
+bool mlxg_shutdown(int milliseconds, char** err);
+// MLXG_SHUT_DOWN is the error of every function after it.
+#define MLXG_SHUT_DOWN "MLX was shut down"
 
 // The versions of the loaded MLX and mlx-c, static strings.
 typedef struct {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,7 +26,7 @@ type training struct {
 }
 
 func main() {
-	if err := run(os.Stderr, os.Stdout); err != nil {
+	if err := errors.Join(run(os.Stderr, os.Stdout), mlxc.Shutdown()); err != nil {
 		fmt.Fprintln(os.Stderr, "linear:", err)
 		os.Exit(1)
 	}

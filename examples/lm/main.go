@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
@@ -21,7 +22,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	context.AfterFunc(ctx, stop) // so that a second interrupt ends the program
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+	if err := errors.Join(run(ctx, os.Args[1:], os.Stdout), mlxc.Shutdown()); err != nil {
 		fmt.Fprintln(os.Stderr, "lm:", err)
 		os.Exit(1)
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -33,7 +34,7 @@ type stepOutput struct {
 }
 
 func main() {
-	if err := run(os.Stderr, os.Stdout); err != nil {
+	if err := errors.Join(run(os.Stderr, os.Stdout), mlxc.Shutdown()); err != nil {
 		fmt.Fprintln(os.Stderr, "mlp:", err)
 		os.Exit(1)
 	}

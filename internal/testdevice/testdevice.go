@@ -81,7 +81,11 @@ func Main(m *testing.M) {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	status := m.Run()
+	if err := mlxc.Shutdown(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(status)
 }
 
 // mainOnGPU implements -gpu and returns the exit status.

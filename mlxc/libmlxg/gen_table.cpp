@@ -7,6 +7,7 @@
 extern "C" __attribute__((visibility("default"))) const mlxg_table* mlxg_functions(const char* interface) {
   static const mlxg_table table = {
     mlxg_init,
+    mlxg_shutdown,
     mlxg_versions,
     mlxg_waiting,
     mlxg_enter,

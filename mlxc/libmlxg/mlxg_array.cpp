@@ -55,7 +55,7 @@ bool mlxg_array_free(const uintptr_t* handles, size_t n, bool wait) {
   if (!mlxg_try_lock(wait)) {
     return false;
   }
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; i < n && !mlxg::has_ended(); i++) {
     mlx_array_free({reinterpret_cast<void*>(handles[i])});
   }
   mlxg_unlock();

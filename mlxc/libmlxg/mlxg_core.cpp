@@ -15,6 +15,7 @@
 #include "mlx/mlx.h"
 #include "mlx/scheduler.h"
 #include "mlx/version.h"
+#include "mlxg_immortal.h"
 #include "mlxg_internal.h"
 
 extern "C" {
@@ -46,9 +47,9 @@ void on_error(const char* message, void*) {
 }
 
 // The graph lock, re-entrant by a count of its thread's own, which costs less than a
-// recursive mutex. Leaked on purpose: MLX's threads may free arrays while statics are
-// torn down.
-std::mutex& graph_mutex = *new std::mutex;
+// recursive mutex.
+mlxg::immortal<std::mutex> graph;
+std::mutex& graph_mutex = graph.value;
 thread_local int holds = 0;
 std::atomic<int> waiting = 0; // threads
 
@@ -70,16 +71,15 @@ void make_default(void* stream) {
   mlx::core::set_default_stream(s);
 }
 
-// park_main_thread starts MLX's scheduler on a thread that never ends and schedules nothing. MLX
-// takes the thread for the program's main thread, on which scheduling a task throws whatever error
-// its stream has.
+// park_main_thread starts MLX's scheduler on a thread that never ends and schedules nothing. MLX takes the
+// thread for the program's main thread, on which scheduling a task throws whatever error its stream has.
 void park_main_thread() {
   auto started = std::make_shared<std::promise<void>>();
   auto ready = started->get_future();
   std::thread([started] {
     mlx::core::scheduler::scheduler();
     started->set_value();
-    std::promise<void>().get_future().wait();
+    mlxg::serve_end();
   }).detach();
   ready.wait();
 }

@@ -146,6 +146,7 @@ extern "C" {
 
 char* mlxg_eval(const uintptr_t* ctx, size_t n) {
   mlxg::use_device_streams();
+  mlxg::inside call;
   auto arrays = locked_copies(ctx, n);
   char* err = with_errors([&] { eval_and_wait(arrays); });
   mlxg::mend_signals();
@@ -167,6 +168,7 @@ char* mlxg_async_eval(const uintptr_t* ctx, size_t n) {
 
 char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
   mlxg::use_device_streams();
+  mlxg::inside call;
   std::vector<mx::array> rows;
   char* err = with_errors([&] {
     bool there;
@@ -213,7 +215,9 @@ char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
 
 char* mlxg_synchronize(void* stream) {
   auto s = *static_cast<mx::Stream*>(stream);
+  mlxg::inside call;
   return with_errors([&] {
+    mlxg::refuse_if_closed();
     if (s.device == mx::Device::cpu) {
       // Not MLX's function, which takes the errors of evaluations that still run. Nothing but the
       // queue is touched, so others go on meanwhile.

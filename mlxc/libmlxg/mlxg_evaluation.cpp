@@ -2,7 +2,7 @@
 #include "mlxg_evaluation.h"
 
 #include <algorithm>
-#include <deque>
+#include <list>
 #include <map>
 #include <mutex>
 #include <string_view>
@@ -11,6 +11,7 @@
 
 #include "mlx/mlx.h"
 #include "mlx/scheduler.h"
+#include "mlxg_immortal.h"
 #include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
@@ -44,10 +45,10 @@ void with_node(const std::weak_ptr<void>& node, F&& f) {
 
 // can_fail reports whether the CPU tasks of the primitive can throw, other than for lack of memory.
 bool can_fail(const mx::Primitive& p) {
-  static const std::unordered_set<std::string_view> names = {
+  static const auto& names = *new std::unordered_set<std::string_view>{
       "Cholesky", "Eig", "Eigh", "Inverse", "LUF", "Load", "QRF", "SVD",
       "AllGather", "AllReduce", "ReduceScatter", "Recv", "Send"};
-  static std::unordered_map<const std::type_info*, bool> known; // the graph lock guards it
+  static auto& known = *new std::unordered_map<const std::type_info*, bool>; // the graph lock guards it
   auto [type, is_new] = known.try_emplace(&typeid(p), false);
   if (is_new) {
     std::string_view name = p.name();
@@ -58,8 +59,13 @@ bool can_fail(const mx::Primitive& p) {
 
 // The evaluations that may still run, by their events, and in the order of their start. The graph
 // lock guards them.
-std::unordered_map<const void*, std::shared_ptr<mlxg::evaluation>> by_event;
-std::deque<std::shared_ptr<mlxg::evaluation>> started;
+struct evaluations {
+  std::unordered_map<const void*, std::shared_ptr<mlxg::evaluation>> by_event;
+  std::list<std::shared_ptr<mlxg::evaluation>> started;
+};
+mlxg::immortal<evaluations> all;
+auto& by_event = all.value.by_event;
+auto& started = all.value.started;
 
 const void* key_of(const mx::Event& e) {
   return &e.cast<char>();
@@ -75,14 +81,17 @@ void fail_for_good(
 }
 
 // What tasks that fail write to.
-std::mutex failing;
-std::vector<std::shared_ptr<mlxg::evaluation>> unsettled;
+mlxg::immortal<std::mutex> settling;
+auto& failing = settling.value;
+mlxg::immortal<std::vector<std::shared_ptr<mlxg::evaluation>>> all_unsettled;
+auto& unsettled = all_unsettled.value;
 std::atomic<bool> any_unsettled = false;
 struct unread {
   std::string error;
   std::shared_ptr<std::atomic<bool>> reported;
 };
-std::map<int, unread> unread_by_stream;
+mlxg::immortal<std::map<int, unread>> all_unread;
+auto& unread_by_stream = all_unread.value;
 
 } // namespace
 
@@ -139,6 +148,7 @@ class evaluation::guarded : public opaque {
 };
 
 std::shared_ptr<evaluation> evaluation::of(const arrays& roots, bool waited) {
+  refuse_if_closed();
   settle();
   while (!started.empty() && started.front()->state_ != running &&
          started.front()->state_ != failed) {

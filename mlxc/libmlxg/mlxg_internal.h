@@ -2,6 +2,7 @@
 #ifndef MLXG_INTERNAL_H
 #define MLXG_INTERNAL_H
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -51,6 +52,28 @@ bool exporting();
 // mend_signals has signals handled on Go's stack for them again, where a CUDA library, which
 // compiles kernels during an evaluation, has put handlers back without that.
 void mend_signals();
+
+// inside counts a call that waits for MLX without the graph lock, while it runs. mlxg_shutdown waits for it.
+struct inside {
+  inside() {
+    count++;
+  }
+  ~inside() {
+    count--;
+  }
+  inside(const inside&) = delete;
+  inside& operator=(const inside&) = delete;
+  static std::atomic<int> count;
+};
+
+// serve_end waits until mlxg_shutdown is called, and ends MLX. It never returns.
+[[noreturn]] void serve_end();
+
+// refuse_if_closed throws if mlxg_shutdown was called. Evaluations call it with the graph lock held.
+void refuse_if_closed();
+
+// has_ended reports whether mlxg_shutdown has ended MLX.
+bool has_ended();
 
 // check_allocations makes MLX's allocator throw where there is no memory.
 void check_allocations();
@@ -139,6 +162,9 @@ mlxg_results with_results(F&& f) {
 template <typename F>
 mlxg_results entering(F&& f) {
   mlxg_enter();
+  if (has_ended()) {
+    return no_results(error_text(MLXG_SHUT_DOWN));
+  }
   return with_results(f);
 }
 

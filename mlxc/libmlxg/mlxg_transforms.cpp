@@ -11,6 +11,7 @@
 
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
+#include "mlxg_immortal.h"
 #include "mlxg_internal.h"
 
 namespace mx = mlx::core;
@@ -22,8 +23,10 @@ namespace {
 
 // released collects the ids of closures that MLX no longer uses. MLX may drop a
 // closure on any thread, so Go is not called from here; it asks.
-std::mutex released_lock;
-std::vector<uintptr_t> released;
+mlxg::immortal<std::mutex> releasing;
+auto& released_lock = releasing.value;
+mlxg::immortal<std::vector<uintptr_t>> all_released;
+auto& released = all_released.value;
 
 void release_closure(void* payload) {
   mlxg::release_id(reinterpret_cast<uintptr_t>(payload));

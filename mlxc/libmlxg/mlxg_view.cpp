@@ -7,6 +7,7 @@
 
 #include "mlx/allocator.h"
 #include "mlx/mlx.h"
+#include "mlxg_immortal.h"
 #include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
@@ -15,8 +16,10 @@ namespace {
 
 // views has a reference to the buffer of every view. MLX writes the result of an
 // operation into the buffer of its operand where that is the last reference to it.
-std::mutex views_lock;
-std::vector<std::shared_ptr<mx::array::Data>> views;
+mlxg::immortal<std::mutex> viewing;
+auto& views_lock = viewing.value;
+mlxg::immortal<std::vector<std::shared_ptr<mx::array::Data>>> all_views;
+auto& views = all_views.value;
 
 // over makes an array of memory that is not MLX's. Where MLX has GPUs, it decides
 // whether it can use the memory as it is. The CPU's allocator does not offer that, but an

@@ -82,6 +82,7 @@ var excluded = map[string]string{
 	"SetCacheLimit":     "a setting of the process, which the worker makes",
 	"SetCompileMode":    "a setting of the process, which the worker makes",
 	"SetDefaultDevice":  "a setting of the process",
+	"Shutdown":          "ends MLX for the process",
 	"SetMemoryLimit":    "a setting of the process, which the worker makes",
 	"SetMetalLibrary":   "a setting of the process",
 	"SetWiredLimit":     "a setting of the process",

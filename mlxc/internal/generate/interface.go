@@ -45,6 +45,17 @@ func (f libraryFunction) failure() string {
 	return "return (" + f.result + "){0}"
 }
 
+// table is the variable that has the function: mlxg_usable, or mlxg_loaded for a function that is called after
+// MLX was shut down too. Those return neither an error nor nothing; among them are the functions that finish
+// something, such as mlxg_leave.
+func (f libraryFunction) table() string {
+	switch f.result {
+	case "void", "char*", "mlxg_result", "mlxg_results":
+		return "mlxg_usable"
+	}
+	return "mlxg_loaded"
+}
+
 // emitInterface writes what connects Go with a loaded libmlxg: a table of its functions, the library's
 // own and the one that Go calls through. executor is the header of functions that Go finds by their names.
 // Both headers and executor decide whether a program fits a library.
@@ -53,11 +64,12 @@ func emitInterface(executor string, headers ...string) map[string][]byte {
 	for _, f := range interfaceOf(strings.Join(headers, "\n")) {
 		fmt.Fprintf(&members, "  %s (*%s)(%s);\n", f.result, f.name, f.params)
 		fmt.Fprintf(&entries, "    %s,\n", f.name)
-		call := fmt.Sprintf("mlxg_loaded->%s(%s)", f.name, strings.Join(f.args, ", "))
+		call := fmt.Sprintf("table->%s(%s)", f.name, strings.Join(f.args, ", "))
 		if f.result != "void" {
 			call = "return " + call
 		}
-		fmt.Fprintf(&calls, "%s %s(%s) {\n  if (!is_loaded()) %s;\n  %s;\n}\n", f.result, f.name, f.params, f.failure(), call)
+		fmt.Fprintf(&calls, "%s %s(%s) {\n  const mlxg_table* table = functions(&%s);\n  if (!table) %s;\n  %s;\n}\n",
+			f.result, f.name, f.params, f.table(), f.failure(), call)
 	}
 	hash := sha256.Sum256([]byte(comment.ReplaceAllString(strings.Join(append(headers, executor), "\n"), "")))
 	sum := hex.EncodeToString(hash[:8])
@@ -89,8 +101,11 @@ typedef struct {
 
 #include "load.h"
 
-static bool is_loaded(void) {
-  return __atomic_load_n(&mlxg_loaded, __ATOMIC_ACQUIRE) || mlxg_library_load();
+static const mlxg_table* functions(const mlxg_table* const* of) {
+  const mlxg_table* table = __atomic_load_n(of, __ATOMIC_ACQUIRE);
+  if (table) return table;
+  mlxg_library_load();
+  return __atomic_load_n(of, __ATOMIC_ACQUIRE);
 }
 
 ` + calls.String()),
