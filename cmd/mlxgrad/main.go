@@ -29,7 +29,11 @@ import (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	status := run(os.Args[1:], os.Stdout, os.Stderr)
+	if err := mlxc.Shutdown(); err != nil {
+		fmt.Fprintln(os.Stderr, "mlxgrad:", err)
+	}
+	os.Exit(status)
 }
 
 // commandLine is the grammar of the command.
@@ -58,8 +62,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "mlxgrad: %v\n", err)
 		return metalsan.ExitUsage
 	}
+	vars := kong.Vars{"ops": "none", "benchOps": "none", "withoutFiles": " Without any, the kernels of this project."}
+	if len(args) == 0 || args[0] != "setup" { // MLX is loaded to list the operations, and setup may replace it
+		vars["ops"], vars["benchOps"] = opNames(), benchOpNames()
+	}
 	return metalsan.Main("mlxgrad",
 		"Gradients of MLX, held against MLX's own and against a float64 oracle, and Metal kernels, checked on any machine.",
-		&commandLine{Sanitize: sanitizeCommand{metalsan.Command{Program: "mlxgrad sanitize", Own: shippedSanitizeLaunches}}}, args, stdout, stderr,
-		kong.Vars{"ops": opNames(), "benchOps": benchOpNames(), "withoutFiles": " Without any, the kernels of this project."})
+		&commandLine{Sanitize: sanitizeCommand{metalsan.Command{Program: "mlxgrad sanitize", Own: shippedSanitizeLaunches}}}, args, stdout, stderr, vars)
 }

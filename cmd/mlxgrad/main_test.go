@@ -28,7 +28,7 @@ func TestScripts(t *testing.T) {
 		require.NoError(t, err)
 		cache = filepath.Join(base, "mlxgrad")
 	}
-	examples, err := filepath.Abs(filepath.Join("..", "..", "..", "examples"))
+	examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
 	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",

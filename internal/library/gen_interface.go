@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. Programs and a library of the same interface fit together.
-const Interface = "8a3f005423aaebf9"
+const Interface = "779961b8ca830bce"
