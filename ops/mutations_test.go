@@ -29,7 +29,7 @@ import (
 // Every one-token mistake in our kernels is noticed: the checker finds something, the outputs
 // leave what rounding allows, or the text does not compile. Otherwise it is
 // known why it makes no difference (see equivalentMutants), or known that it is missed
-// (see missedMutants). In the short run, the first mutant of each kind.
+// (see missedMutants). Unless tests take long, a sample of each file's mutants.
 func TestMutationsAreNoticed(t *testing.T) {
 	files, err := fs.Glob(customkernels.Shaders(), "*")
 	require.NoError(t, err)
@@ -66,8 +66,13 @@ func TestMutationsAreNoticed(t *testing.T) {
 	t.Logf("the rate is that of the killed among those that differ\n%s", summary.String())
 }
 
-// sampleSize bounds the mutants of the short run.
-const sampleSize = 4
+// sampleSize bounds the mutants of a file in a sample.
+func sampleSize() int {
+	if long.Full() {
+		return 4
+	}
+	return 1
+}
 
 // mutantCount says what became of a file's mutants.
 type mutantCount struct{ tried, killed, equivalent, missed int }
@@ -123,7 +128,7 @@ func sample(all []mutant) []mutant {
 	var list []mutant
 	for _, m := range all {
 		same := func(o mutant) bool { return o.kind == m.kind }
-		if known := equivalentMutants[m.name] + missedMutants[m.name]; known == "" && len(list) < sampleSize && !slices.ContainsFunc(list, same) {
+		if known := equivalentMutants[m.name] + missedMutants[m.name]; known == "" && len(list) < sampleSize() && !slices.ContainsFunc(list, same) {
 			list = append(list, m)
 		}
 	}
