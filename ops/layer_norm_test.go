@@ -226,7 +226,7 @@ func within(t *testing.T, want []float64, got []float32, share float64) {
 		largest = max(largest, math.Abs(v))
 	}
 	for i := range want {
-		require.InDelta(t, want[i], float64(got[i]), share*largest, "element %d", i)
+		inDelta(t, want[i], float64(got[i]), share*largest, "element %d", i)
 	}
 }
 

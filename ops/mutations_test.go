@@ -140,7 +140,7 @@ func sample(all []mutant) []mutant {
 type mutationTrial struct {
 	KernelLaunch
 	file     string // the kernel's
-	inputs   arrays
+	inputs   func() []*mlxc.Array
 	original func() (original, error)
 }
 
@@ -188,7 +188,7 @@ func mutationTrials(t *testing.T, file string) []mutationTrial {
 			if l.DType != widest[l.Kernel.Name()] || !slices.Contains(lib.Names(), l.Kernel.Name()) {
 				continue
 			}
-			trial := mutationTrial{KernelLaunch: l, file: file, inputs: l.Inputs()}
+			trial := mutationTrial{KernelLaunch: l, file: file, inputs: sync.OnceValue(l.Inputs)}
 			trial.original = sync.OnceValues(func() (original, error) { return trial.run(t.Context()) })
 			trials = append(trials, trial)
 		}
@@ -199,7 +199,7 @@ func mutationTrials(t *testing.T, file string) []mutationTrial {
 // run tries the kernel as it stands.
 func (trial mutationTrial) run(ctx context.Context) (o original, err error) {
 	o.config.Seed = 1
-	r, err := trial.Kernel.Sanitize(ctx, trial.Launch, o.config, trial.inputs...)
+	r, err := trial.Kernel.Sanitize(ctx, trial.Launch, o.config, trial.inputs()...)
 	if err != nil {
 		return o, err
 	}
@@ -254,7 +254,7 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 		if err != nil {
 			return "", err
 		}
-		r, err := kernels[name].Sanitize(ctx, trial.Launch, o.config, trial.inputs...)
+		r, err := kernels[name].Sanitize(ctx, trial.Launch, o.config, trial.inputs()...)
 		if err != nil {
 			return "does not compile: " + firstLine(err), nil
 		}
