@@ -65,8 +65,8 @@ func TestCrossEntropyInEveryGeometry(t *testing.T) {
 	cfg := CrossEntropyConfig{LabelSmoothing: 0.1, ZLoss: 0.01}
 	for _, dtype := range gradientDTypes {
 		for i, width := range []int{1, 31, 1000, 4099, 16411} {
-			for j, rows := range []int{1, 37} {
-				if !inSample(i+j, dtype) {
+			for _, rows := range []int{1, 37} {
+				if !inSample(i, dtype) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {

@@ -38,8 +38,8 @@ func affine(weighted, biased bool, eps float32, f func(x, w, b *mlxc.Array, eps 
 func TestLayerNormBackwardInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		for i, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 7001, 8209} {
-			for j, rows := range []int{1, 37} {
-				if !inSample(i+j, dtype) {
+			for _, rows := range []int{1, 37} {
+				if !inSample(i, dtype) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {

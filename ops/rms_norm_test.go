@@ -73,8 +73,8 @@ var backwards = []func(on launcher, x, weight, dy *mlxc.Array, eps float32) []*m
 func TestRMSNormBackwardInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		for i, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 8209} {
-			for j, rows := range []int{1, 3, 37} {
-				if !inSample(i+j, dtype) {
+			for _, rows := range []int{1, 3, 37} {
+				if !inSample(i, dtype) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {

@@ -18,8 +18,8 @@ func mlxSoftmax(x *mlxc.Array) *mlxc.Array { return x.SoftmaxPrecise(-1) }
 func TestSoftmaxBackwardInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		for i, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 8209, 16411} {
-			for j, rows := range []int{1, 3, 37} {
-				if !inSample(i+j, dtype) {
+			for _, rows := range []int{1, 3, 37} {
+				if !inSample(i, dtype) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {
@@ -41,8 +41,8 @@ func TestSoftmaxBackwardInEveryGeometry(t *testing.T) {
 func TestSoftmaxForwardInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		for i, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 16411, 32771} {
-			for j, rows := range []int{1, 3, 37} {
-				if !inSample(i+j, dtype) {
+			for _, rows := range []int{1, 3, 37} {
+				if !inSample(i, dtype) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {
