@@ -143,10 +143,13 @@ func requireKeys[K comparable](t *testing.T, got map[K]bool, want ...K) {
 }
 
 // An error that the oracle and a kernel share would not show in a comparison of the two. So each
-// oracle's gradient is held against its own forward function, at every case's inputs.
+// oracle's gradient is held against its own forward function, at every case's inputs. A sample has one case in three.
 func TestOraclesAreGradients(t *testing.T) {
 	for _, op := range Ops() {
-		for _, c := range op.Cases {
+		for n, c := range op.Cases {
+			if !long.Full() && n%3 != 0 {
+				continue
+			}
 			if len(c.differentiated()) == 0 || large(c) { // A formula knows nothing of sizes.
 				continue
 			}
