@@ -37,12 +37,13 @@ usage: ./build.sh [verb] [flags]
           libraries, and run.sh, which runs parity, tests and bench there
   parity  compare gradients with MLX's own and a float64 oracle, in a sample of the cases;
             --full runs every case, --rows prints every row; flags go to mlxgrad parity
-  test    run all tests; flags and packages go to go test
+  test    run all tests, the slowest in a sample of their cases; flags and packages go to go test
   test-long [PART...]
-          run what test leaves out, in parts: setup (MLX's package for macOS), tests (all dtypes
-          and schedules), the name of each file of customkernels/shaders (its mutants), and clang
-          (the kernels' tests with clang++). Without a PART it runs all, for hours. It reports each
-          part, goes on after a failure, and repeats no part that passed while nothing changed
+          run what test leaves out, in parts: setup (MLX's package for macOS), tests (all cases,
+          dtypes and schedules), parity (every case), the name of each file of
+          customkernels/shaders (its mutants), and clang (all cases of the kernels' tests with
+          clang++). Without a PART it runs all, for hours. It reports each part, goes on after a
+          failure, and repeats no part but parity that passed while nothing changed
   bench   run all benchmarks; flags and packages go to go test
           bench overhead: what mlxc costs beside C, and beside Python's MLX if it is there
   lint    run golangci-lint, gofumpt, go vet, and actionlint on the workflows
@@ -154,12 +155,16 @@ part() {
   echo "== $result in $((SECONDS - start)) s: $*"
 }
 
+full_parity() {
+  go build -C "$root" -buildvcs=false -o "$programs/mlxgrad" ./compare/cmd/mlxgrad && "$programs/mlxgrad" parity --full
+}
+
 # test_long runs the named parts, or all, each in a process of its own. Go caches the results of parts that
 # passed, which a repeated run skips.
 test_long() {
   cd "$root"
   local packages name parts shaders=customkernels/shaders
-  parts=(setup tests $(ls $shaders) clang)
+  parts=(setup tests parity $(ls $shaders) clang)
   [ $# -gt 0 ] || set -- "${parts[@]}"
   for name in "$@"; do
     case " ${parts[*]} " in
@@ -177,9 +182,10 @@ test_long() {
       setup) part go test -timeout 2h -count=1 ./internal/setup ;;
       # shellcheck disable=SC2086 # a list of packages
       tests) part go test $tags -timeout 6h -skip '^TestMutationsAreNoticed$' $packages ;;
+      parity) part full_parity ;;
       # The other compiler of the host executor and the checker.
       clang)
-        part env MLXGRAD_LONG= MLXGRAD_REQUIRE="${require/traffic-compiler/}" CXX="$clangxx" \
+        part env MLXGRAD_LONG=full MLXGRAD_REQUIRE="${require/traffic-compiler/}" CXX="$clangxx" \
           go test -timeout 2h ./customkernels/... ./ops
         ;;
       *) part go test -timeout 24h ./ops -run "^TestMutationsAreNoticed\$/^${name%.*}\$" ;;

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The checker finds no error in correct shaders, computes right values under every
-// schedule.
+// The checker finds no error in correct shaders and computes right values under every
+// schedule. A sample has some launches of each kernel.
 func TestSanitizeFindsNothingInCorrectShaders(t *testing.T) {
-	for _, n := range correctLaunches(t) {
+	for _, n := range sampleLaunches(correctLaunches(t)) {
 		t.Run(n.name, func(t *testing.T) {
 			t.Parallel()
 			report, err := n.kernel.Sanitize(t.Context(), n.launch, sanitizer.Config{Schedules: 3, Seed: 1}, n.inputs...)

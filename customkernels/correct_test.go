@@ -72,9 +72,12 @@ func TestCorrectShaders(t *testing.T) {
 		unused[f.Name()] = true
 	}
 	names := map[string]bool{}
-	for _, l := range correctLaunches(t) {
+	all := correctLaunches(t)
+	for _, l := range all {
 		require.False(t, names[l.name], "two launches are named %s", l.name)
 		names[l.name] = true
+	}
+	for _, l := range sampleLaunches(all) {
 		delete(unused, l.kernel.loaded.File)
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel() // most of the time is the compiler's
@@ -89,7 +92,7 @@ func TestCorrectShaders(t *testing.T) {
 // The stand-in for Apple's compiler accepts the text of every launch.
 func TestAddressSpacesOfCorrectShaders(t *testing.T) {
 	seen := map[string]bool{}
-	for _, l := range correctLaunches(t) {
+	for _, l := range sampleLaunches(correctLaunches(t)) {
 		text, err := l.kernel.MetalSource(l.launch, l.inputs...)
 		require.NoError(t, err, l.name)
 		if seen[text] {

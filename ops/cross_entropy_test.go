@@ -64,8 +64,11 @@ func everyConfig() []CrossEntropyConfig {
 func TestCrossEntropyInEveryGeometry(t *testing.T) {
 	cfg := CrossEntropyConfig{LabelSmoothing: 0.1, ZLoss: 0.01}
 	for _, dtype := range gradientDTypes {
-		for _, width := range []int{1, 31, 1000, 4099, 16411} {
+		for i, width := range []int{1, 31, 1000, 4099, 16411} {
 			for _, rows := range []int{1, 37} {
+				if !inSample(i, dtype) {
+					continue
+				}
 				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {
 					x, targets, dloss := normal(1, dtype, rows, width), someTargets(rows, width), mlxc.Ones(mlxc.Float32)
 					want, wantGrads, err := mlxc.VJP(lossOf(targets, cfg, crossEntropyOfMLX), arrays{x}, arrays{dloss})

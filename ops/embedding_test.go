@@ -103,7 +103,7 @@ func bitsOf(t *testing.T, a *mlxc.Array) []uint32 {
 // for runs of tokens of every length: none, one, parts of segments, many segments.
 func TestEmbeddingInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
-		for _, c := range []struct{ tokens, vocabulary, width int }{
+		for i, c := range []struct{ tokens, vocabulary, width int }{
 			{1, 1, 1},
 			{3, 2, 31},
 			{37, 13, 32},
@@ -120,6 +120,9 @@ func TestEmbeddingInEveryGeometry(t *testing.T) {
 			{2048, 2048, 3},
 			{300, 40000, 2},
 		} {
+			if !inSample(i, dtype) {
+				continue
+			}
 			t.Run(fmt.Sprintf("%v/%d of %dx%d", dtype, c.tokens, c.vocabulary, c.width), func(t *testing.T) {
 				weight, dy := normal(1, dtype, c.vocabulary, c.width), normal(2, dtype, c.tokens, c.width)
 				ids := randomIDs(3, c.vocabulary, c.tokens)

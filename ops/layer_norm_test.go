@@ -37,8 +37,11 @@ func affine(weighted, biased bool, eps float32, f func(x, w, b *mlxc.Array, eps 
 // is meant for: the host executor runs them all.
 func TestLayerNormBackwardInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
-		for _, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 7001, 8209} {
+		for i, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 7001, 8209} {
 			for _, rows := range []int{1, 37} {
+				if !inSample(i, dtype) {
+					continue
+				}
 				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {
 					x, dy := normal(1, dtype, rows, width), normal(2, dtype, rows, width)
 					w, b := normal(3, dtype, width), normal(4, dtype, width)
@@ -80,7 +83,7 @@ func TestLayerNormUnderTransforms(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		x, dy := normal(1, dtype, 2, 5, 65), normal(2, dtype, 2, 5, 65)
 		w, b := normal(3, dtype, 65), normal(4, dtype, 65)
-		for _, c := range []struct {
+		for i, c := range []struct {
 			name             string
 			weighted, biased bool
 			args             arrays
@@ -90,6 +93,9 @@ func TestLayerNormUnderTransforms(t *testing.T) {
 			{"bias", false, true, arrays{x, b}},
 			{"neither", false, false, arrays{x}},
 		} {
+			if !inSample(i, dtype) {
+				continue
+			}
 			for name, f := range map[string]func(x, w, b *mlxc.Array, eps float32) *mlxc.Array{
 				"fused": LayerNorm, "separate": LayerNormSeparate,
 			} {
@@ -220,7 +226,7 @@ func within(t *testing.T, want []float64, got []float32, share float64) {
 		largest = max(largest, math.Abs(v))
 	}
 	for i := range want {
-		require.InDelta(t, want[i], float64(got[i]), share*largest, "element %d", i)
+		inDelta(t, want[i], float64(got[i]), share*largest, "element %d", i)
 	}
 }
 
@@ -273,7 +279,7 @@ func TestLayerNormOfValuesThatAreNotFinite(t *testing.T) {
 }
 
 func TestLayerNormGivesTheSameBits(t *testing.T) {
-	for _, dtype := range gradientDTypes {
+	for _, dtype := range sampleDTypes(1) {
 		for _, d := range devices {
 			x, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 199, 1025)
 			w, b := normal(3, dtype, 1025), normal(4, dtype, 1025)

@@ -29,7 +29,7 @@ import (
 // Every one-token mistake in our kernels is noticed: the checker finds something, the outputs
 // leave what rounding allows, or the text does not compile. Otherwise it is
 // known why it makes no difference (see equivalentMutants), or known that it is missed
-// (see missedMutants). In the short run, the first mutant of each kind.
+// (see missedMutants). Unless tests take long, a sample of each file's mutants, and by default of one file in three.
 func TestMutationsAreNoticed(t *testing.T) {
 	files, err := fs.Glob(customkernels.Shaders(), "*")
 	require.NoError(t, err)
@@ -55,7 +55,10 @@ func TestMutationsAreNoticed(t *testing.T) {
 	var summary strings.Builder
 	table := tabwriter.NewWriter(&summary, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(table, "file\tmutants\ttried\tkilled\tequivalent\tmissed\trate\t\n")
-	for _, file := range files {
+	for i, file := range files {
+		if !long.Full() && i%3 != 0 {
+			continue
+		}
 		t.Run(strings.TrimSuffix(file, filepath.Ext(file)), func(t *testing.T) {
 			n := mutationsAreNoticed(t, file, all[file])
 			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%.1f %%\t\n", file, len(all[file]), n.tried, n.killed, n.equivalent, n.missed,
@@ -66,8 +69,13 @@ func TestMutationsAreNoticed(t *testing.T) {
 	t.Logf("the rate is that of the killed among those that differ\n%s", summary.String())
 }
 
-// sampleSize bounds the mutants of the short run.
-const sampleSize = 4
+// sampleSize bounds the mutants of a file in a sample.
+func sampleSize() int {
+	if long.Full() {
+		return 4
+	}
+	return 1
+}
 
 // mutantCount says what became of a file's mutants.
 type mutantCount struct{ tried, killed, equivalent, missed int }
@@ -123,7 +131,7 @@ func sample(all []mutant) []mutant {
 	var list []mutant
 	for _, m := range all {
 		same := func(o mutant) bool { return o.kind == m.kind }
-		if known := equivalentMutants[m.name] + missedMutants[m.name]; known == "" && len(list) < sampleSize && !slices.ContainsFunc(list, same) {
+		if known := equivalentMutants[m.name] + missedMutants[m.name]; known == "" && len(list) < sampleSize() && !slices.ContainsFunc(list, same) {
 			list = append(list, m)
 		}
 	}
@@ -135,7 +143,7 @@ func sample(all []mutant) []mutant {
 type mutationTrial struct {
 	KernelLaunch
 	file     string // the kernel's
-	inputs   arrays
+	inputs   func() []*mlxc.Array
 	original func() (original, error)
 }
 
@@ -183,7 +191,7 @@ func mutationTrials(t *testing.T, file string) []mutationTrial {
 			if l.DType != widest[l.Kernel.Name()] || !slices.Contains(lib.Names(), l.Kernel.Name()) {
 				continue
 			}
-			trial := mutationTrial{KernelLaunch: l, file: file, inputs: l.Inputs()}
+			trial := mutationTrial{KernelLaunch: l, file: file, inputs: sync.OnceValue(l.Inputs)}
 			trial.original = sync.OnceValues(func() (original, error) { return trial.run(t.Context()) })
 			trials = append(trials, trial)
 		}
@@ -194,7 +202,7 @@ func mutationTrials(t *testing.T, file string) []mutationTrial {
 // run tries the kernel as it stands.
 func (trial mutationTrial) run(ctx context.Context) (o original, err error) {
 	o.config.Seed = 1
-	r, err := trial.Kernel.Sanitize(ctx, trial.Launch, o.config, trial.inputs...)
+	r, err := trial.Kernel.Sanitize(ctx, trial.Launch, o.config, trial.inputs()...)
 	if err != nil {
 		return o, err
 	}
@@ -249,7 +257,7 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 		if err != nil {
 			return "", err
 		}
-		r, err := kernels[name].Sanitize(ctx, trial.Launch, o.config, trial.inputs...)
+		r, err := kernels[name].Sanitize(ctx, trial.Launch, o.config, trial.inputs()...)
 		if err != nil {
 			return "does not compile: " + firstLine(err), nil
 		}

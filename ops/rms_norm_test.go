@@ -41,7 +41,15 @@ func closeTo(t testing.TB, want, got *mlxc.Array) {
 		largest = max(largest, math.Abs(float64(v)))
 	}
 	for i := range w {
-		require.InDelta(t, w[i], g[i], eps*largest, "element %d", i)
+		inDelta(t, float64(w[i]), float64(g[i]), eps*largest, "element %d", i)
+	}
+}
+
+// inDelta is require.InDelta, which takes longer than the kernels, for each of many elements.
+func inDelta(t testing.TB, want, got, delta float64, message ...any) {
+	t.Helper()
+	if d := want - got; !(d >= -delta && d <= delta) {
+		require.InDelta(t, want, got, delta, message...)
 	}
 }
 
@@ -64,8 +72,11 @@ var backwards = []func(on launcher, x, weight, dy *mlxc.Array, eps float32) []*m
 // is meant for: the host executor runs them all.
 func TestRMSNormBackwardInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
-		for _, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 8209} {
+		for i, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 8209} {
 			for _, rows := range []int{1, 3, 37} {
+				if !inSample(i, dtype) {
+					continue
+				}
 				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {
 					x, w, dy := normal(1, dtype, rows, width), normal(2, dtype, width), normal(3, dtype, rows, width)
 					_, want, err := mlxc.VJP(norm(true, 1e-5, mlxc.RMSNorm), arrays{x, w}, arrays{dy})
@@ -194,7 +205,7 @@ func TestRMSNormOfTransposedAndStridedInputs(t *testing.T) {
 var _ = testdevice.AlsoOnGPU(TestRMSNormOfTransposedAndStridedInputs)
 
 func TestRMSNormGivesTheSameBits(t *testing.T) {
-	for _, dtype := range gradientDTypes {
+	for _, dtype := range sampleDTypes(2) {
 		for _, d := range devices {
 			x, w, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 1025), normal(3, dtype, 199, 1025)
 			for _, backward := range backwards {

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,14 +15,13 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// shortDType is the one dtype for each geometry that the short run checks: compiling for
-// the checker is what takes the time.
+// shortDType is the one dtype of each geometry that is checked unless tests take long.
 var shortDType = map[string]mlxc.DType{
 	host.String(): mlxc.Float16, apple.String(): mlxc.Float32, cuda.String(): mlxc.Float16, "variant": mlxc.BFloat16,
 }
 
 // Every kernel gives the same bits in every order of its threads and threadgroups, and
-// the checker has nothing to say about it, not even about portability.
+// the checker has nothing to say about it, not even about portability. A default run checks a sample of the launches.
 func TestKernelsUnderSchedules(t *testing.T) {
 	schedules := 5
 	if long.Enabled() {
@@ -34,10 +34,13 @@ func TestKernelsUnderSchedules(t *testing.T) {
 		t.Logf("%d launches under %d schedules each, %v in the checker", len(launches), schedules,
 			time.Duration(spent.Load()).Round(time.Millisecond))
 	})
+	if !long.Enabled() {
+		launches = slices.DeleteFunc(launches, func(l KernelLaunch) bool { return l.DType != shortDType[l.Device] })
+	}
+	if !long.Full() {
+		launches = sampleLaunches(launches)
+	}
 	for _, l := range launches {
-		if !long.Enabled() && l.DType != shortDType[l.Device] {
-			continue
-		}
 		t.Run(fmt.Sprint(l.Name(), l.Launch.Threadgroup), func(t *testing.T) {
 			t.Parallel() // compiling takes most of it
 			r, err := l.Kernel.Sanitize(t.Context(), l.Launch, sanitizer.Config{

@@ -17,8 +17,11 @@ func mlxSoftmax(x *mlxc.Array) *mlxc.Array { return x.SoftmaxPrecise(-1) }
 // is meant for: the host executor runs them all.
 func TestSoftmaxBackwardInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
-		for _, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 8209, 16411} {
+		for i, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 8209, 16411} {
 			for _, rows := range []int{1, 3, 37} {
+				if !inSample(i, dtype) {
+					continue
+				}
 				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {
 					// Not a softmax, whose elements are small in long rows.
 					y, dy := normal(1, dtype, rows, width), normal(2, dtype, rows, width)
@@ -37,8 +40,11 @@ func TestSoftmaxBackwardInEveryGeometry(t *testing.T) {
 // float64's as its one rounding to T allows, or a few in float32.
 func TestSoftmaxForwardInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
-		for _, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 16411, 32771} {
+		for i, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 16411, 32771} {
 			for _, rows := range []int{1, 3, 37} {
+				if !inSample(i, dtype) {
+					continue
+				}
 				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {
 					x := normal(1, dtype, rows, width).MulScalar(3)
 					values := floats(t, x)
@@ -60,7 +66,7 @@ func TestSoftmaxForwardInEveryGeometry(t *testing.T) {
 						half := map[mlxc.DType]float64{mlxc.Float32: 0x1p-24, mlxc.Float16: 0x1p-11, mlxc.BFloat16: 0x1p-8}[dtype]
 						least := map[mlxc.DType]float64{mlxc.Float16: 0x1p-25}[dtype]
 						for i, got := range floats(t, y) {
-							require.InDelta(t, want[i], got, want[i]*(half+5e-6)+least, "%v, element %d", d, i)
+							inDelta(t, want[i], float64(got), want[i]*(half+5e-6)+least, "%v, element %d", d, i)
 						}
 					}
 				})

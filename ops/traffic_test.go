@@ -30,11 +30,16 @@ const writeTrafficTable = "go test ./ops -run 'TestTraffic$' -long -update"
 
 // The kernels move little more than they must: the bytes that threads issue, divided by the bytes that must
 // cross once, are at most the limit of the case. Where the compiler is that of the committed table, they are
-// at most the figure of the table, which must have been made with the same flags.
+// at most the figure of the table, which must have been made with the same flags. A sample has one case of each
+// kernel or operation.
 func TestTraffic(t *testing.T) {
 	known := readTraffic(t)
 	var found trafficTable
-	for _, c := range trafficCases() {
+	cases := trafficCases()
+	if !long.Full() {
+		cases, found.left = sampleTraffic(cases)
+	}
+	for _, c := range cases {
 		for _, dtype := range gradientDTypes {
 			if dtype != mlxc.Float16 && !long.Enabled() {
 				continue
@@ -66,6 +71,32 @@ type trafficTable struct {
 	compiler string // name, version and platform, such as "g++ 12.2.0 linux/amd64"
 	flags    string
 	rows     []trafficRow
+	left     []string // cases that were not measured
+}
+
+// sampleTraffic returns one case of each kernel or operation, in turn the first, the second and so on, and the names of
+// the others.
+func sampleTraffic(cases []trafficCase) (sample []trafficCase, left []string) {
+	var groups [][]trafficCase
+	at := map[string]int{}
+	for _, c := range cases {
+		name, _, _ := strings.Cut(c.name, ",")
+		if _, ok := at[name]; !ok {
+			at[name] = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[at[name]] = append(groups[at[name]], c)
+	}
+	for i, group := range groups {
+		for j, c := range group {
+			if j == i%len(group) {
+				sample = append(sample, c)
+			} else {
+				left = append(left, c.name)
+			}
+		}
+	}
+	return sample, left
 }
 
 // A trafficRow is one case in one dtype.
@@ -85,6 +116,9 @@ func (found trafficTable) problems(known trafficTable) (list []string) {
 	}
 	key := func(r trafficRow) string { return r.name + ", " + r.dtype }
 	rows, cases := map[string]trafficRow{}, map[string]bool{}
+	for _, name := range found.left {
+		cases[name] = true
+	}
 	for _, r := range known.rows {
 		rows[key(r)] = r
 	}
@@ -109,10 +143,19 @@ func (found trafficTable) problems(known trafficTable) (list []string) {
 
 func TestTrafficTableIsHeld(t *testing.T) {
 	table := func() trafficTable {
-		return trafficTable{"g++ 12", "-O1", []trafficRow{{name: "a", dtype: "float16", ratio: 1.5, conflicts: 7}, {name: "b", dtype: "float16", ratio: 1}}}
+		return trafficTable{
+			compiler: "g++ 12", flags: "-O1",
+			rows: []trafficRow{{name: "a", dtype: "float16", ratio: 1.5, conflicts: 7}, {name: "b", dtype: "float16", ratio: 1}},
+		}
 	}
 	known := table()
 	require.Empty(t, table().problems(known))
+	sampled := table()
+	sampled.rows, sampled.left = sampled.rows[:1], []string{"b"}
+	require.Empty(t, sampled.problems(known))
+	sample, left := sampleTraffic([]trafficCase{{name: "a, 1"}, {name: "a, 2"}, {name: "b, 1"}, {name: "b, 2"}, {name: "c"}})
+	require.Len(t, sample, 3)
+	require.Equal(t, []string{"a, 2", "b, 1"}, left)
 	for want, change := range map[string]func(found *trafficTable){
 		"the flags are \"-O2\", in the table \"-O1\"; testdata/traffic.md is stale: run go test ./ops": func(f *trafficTable) { f.flags = "-O2" },
 		"c, float16 is not in the table":           func(f *trafficTable) { f.rows = append(f.rows, trafficRow{name: "c", dtype: "float16"}) },

@@ -30,7 +30,7 @@ func TestBuildScript(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte(`#!/bin/sh
 [ -z "$GO_FAILS" ] || { echo "$GO_FAILS" >&2; exit 1; }
 [ "$1" != list ] || { printf 'm/ops\nm/internal/setup\nm/compare\n'; exit 0; }
-[ "$1" = build ] || { echo "go in $PWD: $*${CXX:+, CXX=$CXX}${MLXGRAD_LONG:+, long}"; case $* in ${GO_TEST_FAILS:-none}) exit 1 ;; esac; exit 0; }
+[ "$1" = build ] || { echo "go in $PWD: $*${CXX:+, CXX=$CXX}${MLXGRAD_LONG:+, long $MLXGRAD_LONG}"; case $* in ${GO_TEST_FAILS:-none}) exit 1 ;; esac; exit 0; }
 case $* in *-buildvcs=false*) ;; *) echo "error obtaining VCS status" >&2; exit 1 ;; esac
 while [ "$1" != -o ]; do shift; done
 mkdir -p "$(dirname "$2")"
@@ -89,23 +89,24 @@ chmod +x "$2"
 		}
 	}
 	require.Equal(t, []string{
-		"test -timeout 2h -count=1 ./internal/setup, long",
-		"test -tags=mlxheaders -timeout 6h -skip ^TestMutationsAreNoticed$ m/ops m/compare, long",
-		"test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^rows$, long",
-		"test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^softmax$, long",
-		"test -timeout 2h ./customkernels/... ./ops, CXX=clang++",
+		"test -timeout 2h -count=1 ./internal/setup, long 1",
+		"test -tags=mlxheaders -timeout 6h -skip ^TestMutationsAreNoticed$ m/ops m/compare, long 1",
+		"test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^rows$, long 1",
+		"test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^softmax$, long 1",
+		"test -timeout 2h ./customkernels/... ./ops, CXX=clang++, long full",
 	}, ran, out)
+	require.Contains(t, out, "mlxgrad: parity --full\n== passed in ")
 	require.Contains(t, out, "mlxgrad test-long: 1 parts failed:\n  go test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^rows$\n")
 	require.Equal(t, 1, code)
 	_, code = run(nil, "test-long")
 	require.Zero(t, code)
 	out, code = run(nil, "test-long", "clang", "rows.h")
 	require.Zero(t, code)
-	require.Regexp(t, `(?s)go in [^\n]* ./customkernels/... ./ops, CXX=clang\+\+\n.*go in [^\n]*/\^rows\$, long\n`, out)
+	require.Regexp(t, `(?s)go in [^\n]* ./customkernels/... ./ops, CXX=clang\+\+, long full\n.*go in [^\n]*/\^rows\$, long 1\n`, out)
 	require.Equal(t, 2, strings.Count(out, "go in "))
 	out, code = run(nil, "test-long", "setup", "rows")
 	require.Equal(t, 1, code)
-	require.Contains(t, out, "mlxgrad test-long: rows is not a part; the parts are: setup tests rows.h softmax.metal clang\n")
+	require.Contains(t, out, "mlxgrad test-long: rows is not a part; the parts are: setup tests parity rows.h softmax.metal clang\n")
 	require.NotContains(t, out, "go in ", "nothing runs if a part is misnamed")
 
 	// Links lead to the checkout, whatever the folder of the link.

@@ -23,7 +23,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/internal/memorylimit"
+	"github.com/mlxgrad/mlxgrad/internal/quickcompile"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -76,6 +78,7 @@ func Main(m *testing.M) {
 		os.Exit(mainOnGPU())
 	}
 	benchmarks := flag.Lookup("test.bench").Value.String() != ""
+	quickcompile.Set(!benchmarks && !long.Full())
 	if !child && !benchmarks && mlxc.GPU.Available() {
 		if err := mlxc.SetDefaultDevice(mlxc.CPU); err != nil {
 			panic(err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/limited"
 	"github.com/mlxgrad/mlxgrad/internal/cxx"
+	"github.com/mlxgrad/mlxgrad/internal/quickcompile"
 )
 
 // ErrNoCompiler is what Compile and Available return when there is no C++
@@ -110,8 +111,12 @@ func newCompiler(command []string) (*compiler, error) {
 // another, loops that wait, signed overflow. Contraction is off so that both
 // give the same bits, and a literal without a suffix is a float, as in MSL.
 func (c *compiler) flags() []string {
+	optimization := "-O3"
+	if quickcompile.Enabled() {
+		optimization = "-O1"
+	}
 	f := []string{
-		"-std=c++20", "-O3", "-fPIC", "-shared",
+		"-std=c++20", optimization, "-fPIC", "-shared",
 		"-fno-strict-aliasing", "-fno-finite-loops", "-fwrapv", "-ffp-contract=off",
 		"-fno-math-errno", "-fno-trapping-math",
 		"-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-fno-stack-protector",

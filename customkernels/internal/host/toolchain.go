@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"strings"
 )
 
 // A Toolchain is the C++ compiler with what an executor of another kind needs of
@@ -42,7 +43,7 @@ func (t *Toolchain) Clang() bool { return t.c.clang() }
 // without optimisation and without the kind of output.
 func (t *Toolchain) Flags() []string {
 	return slices.DeleteFunc(t.c.flags(), func(f string) bool {
-		return f == "-O3" || f == "-fPIC" || f == "-shared"
+		return strings.HasPrefix(f, "-O") || f == "-fPIC" || f == "-shared"
 	})
 }
 
