@@ -265,12 +265,15 @@ mlxg_result mlxg_group_receive_like(void* x, int from, void* group);
 // function. The layout of these structs is a contract with the packages that
 // provide such functions; they declare the same layout themselves, because a
 // cgo package's C types are its own.
+#ifndef MLXG_VIEW
+#define MLXG_VIEW
 typedef struct {
   void* data;
   const int32_t* shape;
   const int64_t* strides; // in elements
   int32_t ndim;
 } mlxg_view;
+#endif
 
 typedef int (*mlxg_prepare_fn)(void* ctx, char* err, size_t errlen);
 typedef void (*mlxg_run_fn)(void* ctx, const mlxg_view* in, const mlxg_view* out);

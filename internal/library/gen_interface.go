@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. Programs and a library of the same interface fit together.
-const Interface = "779961b8ca830bce"
+const Interface = "aeceb248a0757306"

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -90,8 +88,7 @@ func (t *toolchain) run(ctx context.Context, dir, tmp string, args ...string) (s
 	return string(out), err
 }
 
-// compileFlags are all flags but the include folders, whose content is hashed
-// instead, and -o.
+// compileFlags are the flags of every compilation.
 func (t *toolchain) compileFlags() []string {
 	flags := []string{"-std=c++20", "-O2", "-fPIC"}
 	if t.goos == "darwin" {
@@ -159,18 +156,17 @@ func hashHeaders(dir string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-func (b *build) defines(source string) []string {
-	if source == "mlx/c/mlxgrad_version.cpp" || source == libmlxgFolder+"mlxg_core.cpp" {
-		return []string{`-DMLXGRAD_MLX_C_VERSION="` + b.mlxcVers + `"`}
-	}
-	return nil
+// flags are all flags of a compilation but the include folders, whose content is hashed
+// instead, and -o.
+func (b *build) flags() []string {
+	return append(append(b.tools.compileFlags(), b.extra...), `-DMLXGRAD_MLX_C_VERSION="`+b.mlxcVers+`"`)
 }
 
 // objectKey identifies the object of a source file by all that it is made from:
 // compiler, flags, MLX's headers, and the file with every mlx-c file it includes.
 func (b *build) objectKey(source, headers string) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %q %q\n", b.tools.command, b.tools.version, append(b.tools.compileFlags(), b.extra...), b.defines(source), headers)
+	fmt.Fprintf(h, "%q %q %q %q\n", b.tools.command, b.tools.version, b.flags(), headers)
 	for _, name := range b.tree.closure(source) {
 		fmt.Fprintf(h, "%s %d\n", name, len(b.tree[name]))
 		h.Write(b.tree[name])
@@ -178,61 +174,47 @@ func (b *build) objectKey(source, headers string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// compile brings the objects of the sources, which are in order, up to date and returns their paths.
+// compile brings the objects of the sources up to date and returns their paths.
 func (b *build) compile(ctx context.Context, sources []string) ([]string, error) {
 	headers, err := hashHeaders(filepath.Join(b.mlx, "include", "mlx"))
 	if err != nil {
 		return nil, err
 	}
-	var todo []string
+	var todo []int
 	objects := make([]string, len(sources))
 	for i, source := range sources {
 		if objects[i] = b.keptObject(b.objectKey(source, headers)); objects[i] == "" {
-			todo = append(todo, source)
+			todo = append(todo, i)
 		}
 	}
 	if len(todo) == 0 {
 		return objects, nil
 	}
-	what := "mlx-c"
-	if isLibmlxg(todo[0]) {
-		what = "libmlxg"
-	}
-	message := fmt.Sprintf("compiling %d of %d %s files with %s", len(todo), len(objects), what, b.tools.version)
+	message := fmt.Sprintf("compiling %d of %d parts of libmlxc and libmlxg with %s", len(todo), len(objects), b.tools.version)
 	b.report(Progress{Message: message})
 	if err := os.MkdirAll(b.objects, 0o755); err != nil {
 		return nil, err
 	}
 
-	// Largest first: ops.cpp alone takes longer than several others together.
-	slices.SortStableFunc(todo, func(x, y string) int { return cmp.Compare(len(b.tree[y]), len(b.tree[x])) })
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	work := make(chan string)
+	cpus := make(chan struct{}, runtime.NumCPU())
 	var workers sync.WaitGroup
 	var compiled atomic.Int64
-	for range min(runtime.NumCPU(), len(todo)) {
+	for _, i := range todo {
 		workers.Go(func() {
-			for source := range work {
-				object, err := b.compileOne(ctx, source, b.objectKey(source, headers))
-				if err != nil {
-					cancel(err)
-				}
-				i, _ := slices.BinarySearch(sources, source)
-				objects[i] = object
-				b.report(Progress{Message: message, Done: compiled.Add(1), Total: int64(len(todo))})
+			cpus <- struct{}{}
+			defer func() { <-cpus }()
+			if ctx.Err() != nil {
+				return
 			}
+			var err error
+			if objects[i], err = b.compileOne(ctx, sources[i], b.objectKey(sources[i], headers)); err != nil {
+				cancel(err)
+			}
+			b.report(Progress{Message: message, Done: compiled.Add(1), Total: int64(len(todo))})
 		})
 	}
-	for _, source := range todo {
-		select {
-		case work <- source:
-			continue
-		case <-ctx.Done():
-		}
-		break
-	}
-	close(work)
 	workers.Wait()
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -261,9 +243,7 @@ func (b *build) compileOne(ctx context.Context, source, key string) (object stri
 	tmp := filepath.Join(b.tmp, key+".o")
 	// MLX's headers lie in a folder of this run, which must not get into the object.
 	include := filepath.Join(b.mlx, "include")
-	args := append(b.tools.compileFlags(), b.extra...)
-	args = append(args, b.defines(source)...)
-	args = append(args, "-ffile-prefix-map="+include+"/=", "-I.", "-I"+include, "-c", source, "-o", tmp)
+	args := append(b.flags(), "-ffile-prefix-map="+include+"/=", "-I.", "-I"+include, "-c", source, "-o", tmp)
 	out, err := b.tools.run(ctx, b.treeDir, b.tmp, args...)
 	if err != nil {
 		return "", b.toolFailure(ctx, "compiling "+source, out, err)

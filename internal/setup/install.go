@@ -155,7 +155,7 @@ func recoverDir(target string) error {
 func copyHeaders(tree sourceTree, source, stage string) error {
 	public := sourceTree{}
 	for _, name := range tree.names(".h") {
-		if !strings.HasPrefix(name, "mlx/c/private/") && !isLibmlxg(name) {
+		if strings.HasPrefix(name, "mlx/c/") && !strings.HasPrefix(name, "mlx/c/private/") {
 			public[name] = tree[name]
 		}
 	}
@@ -376,6 +376,8 @@ func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, sta
 	if err := tree.addLibmlxg(s.sources); err != nil {
 		return nil, err
 	}
+	tree.addParts("libmlxc", "mlx/c/")
+	tree.addParts("libmlxg", libmlxgFolder)
 	treeDir := filepath.Join(s.tmp, "sources")
 	if err := tree.write(treeDir); err != nil {
 		return nil, err
@@ -399,7 +401,8 @@ func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, sta
 		tools: tools, tree: tree, treeDir: treeDir, mlx: filepath.Join(stage, "mlx"),
 		objects: s.path("build", "objects"), tmp: s.tmp, mlxcVers: m.MLXC, report: s.report,
 	}
-	objects, err := b.compile(ctx, slices.DeleteFunc(tree.names(".cpp"), isLibmlxg))
+	libmlxc := tree.parts("libmlxc")
+	objects, err := b.compile(ctx, append(libmlxc, tree.parts("libmlxg")...))
 	if err != nil {
 		return nil, err
 	}
@@ -407,7 +410,7 @@ func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, sta
 	if err := os.MkdirAll(lib, 0o755); err != nil {
 		return nil, err
 	}
-	if err := b.link(ctx, objects, filepath.Join(lib, tools.library("mlxc"))); err != nil {
+	if err := b.link(ctx, objects[:len(libmlxc)], filepath.Join(lib, tools.library("mlxc"))); err != nil {
 		return nil, err
 	}
 	if err := b.libmlxg(ctx, lib, false); err != nil {

@@ -7,7 +7,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // libmlxgFolder is where the sources of libmlxg are in the tree that is compiled.
@@ -25,8 +24,6 @@ func (t sourceTree) addLibmlxg(sources fs.FS) error {
 	return err
 }
 
-func isLibmlxg(source string) bool { return strings.HasPrefix(source, libmlxgFolder) }
-
 // asanFlags instrument libmlxg for programs that are built with go build -asan.
 var asanFlags = []string{"-fsanitize=address", "-g1"}
 
@@ -37,7 +34,7 @@ func (b *build) libmlxg(ctx context.Context, lib string, asan bool) error {
 		b.extra, name = asanFlags, "mlxg-asan"
 		defer func() { b.extra = nil }()
 	}
-	objects, err := b.compile(ctx, slices.DeleteFunc(b.tree.names(".cpp"), func(s string) bool { return !isLibmlxg(s) }))
+	objects, err := b.compile(ctx, b.tree.parts("libmlxg"))
 	if err != nil {
 		return err
 	}

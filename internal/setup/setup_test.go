@@ -214,7 +214,7 @@ func (w *world) compiled() []string {
 	require.NoError(w.t, os.Remove(file))
 	var out []string
 	for _, l := range strings.Fields(string(data)) {
-		if strings.HasPrefix(l, "mlx/") {
+		if strings.HasPrefix(l, "libmlxc") {
 			out = append(out, l)
 		}
 	}
@@ -225,7 +225,7 @@ func TestSetup(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.setup())
 	w.tidy()
-	require.ElementsMatch(t, []string{"mlx/c/ops.cpp", "mlx/c/io.cpp", "mlx/c/mlxgrad_version.cpp"}, w.compiled())
+	require.ElementsMatch(t, []string{"libmlxc_part1.cpp", "libmlxc_part2.cpp"}, w.compiled())
 	require.Equal(t, "// mlx-c\n", w.read("install/include/mlx/c/mlx.h"))
 	require.Equal(t, "MIT", w.read("install/include/mlx/c/LICENSE"))
 	require.Equal(t, "// MLX\n", w.read("install/mlx/include/mlx/mlx.h"))
@@ -255,12 +255,12 @@ func TestOnlyWhatChangedIsCompiled(t *testing.T) {
 
 	w.write("patches/mlxgrad_format.h", "// another formatter\n")
 	require.NoError(t, w.setup())
-	require.Equal(t, []string{"mlx/c/io.cpp"}, w.compiled())
+	require.Equal(t, []string{"libmlxc_part2.cpp"}, w.compiled())
 
 	rules := strings.Replace(w.read("patches/rules.json"), `mlx_error(\"%s\", e.what())`, `mlx_error(\"%s!\", e.what())`, 1)
 	w.write("patches/rules.json", rules)
 	require.NoError(t, w.setup())
-	require.Equal(t, []string{"mlx/c/ops.cpp"}, w.compiled())
+	require.Equal(t, []string{"libmlxc_part1.cpp"}, w.compiled())
 
 	w.lock.MLX.License = "changed"
 	w.writeLock()
@@ -352,13 +352,13 @@ func TestFailures(t *testing.T) {
 	t.Run("a file does not compile", func(t *testing.T) {
 		w := newWorld(t)
 		w.failingCompiler("io.cpp:3: error: no such thing")
-		w.fails("compiling mlx/c/io.cpp failed (io.cpp:3: error: no such thing): make sure that the compiler")
+		w.fails("compiling libmlxc_part2.cpp failed (io.cpp:3: error: no such thing): make sure that the compiler")
 		require.Contains(t, w.read("build/compiler.log"), "io.cpp:3: error: no such thing")
 	})
 	t.Run("the compiler's disk is full", func(t *testing.T) {
 		w := newWorld(t)
 		w.failingCompiler("fatal error: cannot write: No space left on device")
-		w.fails("the disk is full (compiling mlx/c/io.cpp): free some")
+		w.fails("the disk is full (compiling libmlxc_part2.cpp): free some")
 	})
 	t.Run("the library does not load", func(t *testing.T) {
 		w := newWorld(t)
@@ -427,12 +427,12 @@ func TestSourcesByGit(t *testing.T) {
 	require.NoError(t, w.setup())
 }
 
-// failingCompiler makes the compiler fail with a message at io.cpp.
+// failingCompiler makes the compiler fail with a message at the part that io.cpp is in.
 func (w *world) failingCompiler(message string) {
 	w.t.Helper()
 	script := `
 [ "$1" = --version ] && { echo "stand-in compiler 2"; exit 0; }
-case "$*" in *"mlx/c/io.cpp"*) echo "` + message + `" >&2; exit 1;; esac
+case "$*" in *libmlxc_part2.cpp*) echo "` + message + `" >&2; exit 1;; esac
 while [ $# -gt 0 ]; do [ "$1" = -o ] && out=$2; shift; done
 echo >"$out"`
 	w.fake("g++", script)
@@ -456,7 +456,7 @@ func TestFailureKeepsTheInstallation(t *testing.T) {
 	require.NoError(t, w.setup())
 	before := w.read("install/manifest.json")
 	w.failingCompiler("error: broken")
-	w.fails("compiling mlx/c/io.cpp failed (error: broken): ")
+	w.fails("compiling libmlxc_part2.cpp failed (error: broken): ")
 	require.Equal(t, before, w.read("install/manifest.json"))
 }
 
@@ -605,20 +605,20 @@ func TestDamagedObject(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.setup())
 	w.compiled()
-	for _, damage := range []string{"", "made from", "made from mlx/c/io.cpp changed\n"} {
+	for _, damage := range []string{"", "made from", "made from libmlxc_part2.cpp changed\n"} {
 		objects, err := filepath.Glob(filepath.Join(w.root, "build", "objects", "*.o"))
 		require.NoError(t, err)
 		require.Len(t, objects, 4)
 		for _, object := range objects {
 			text, err := os.ReadFile(object)
 			require.NoError(t, err)
-			if strings.Contains(string(text), "io.cpp") {
+			if strings.Contains(string(text), "libmlxc_part2.cpp") {
 				require.NoError(t, os.WriteFile(object, []byte(damage), 0o644))
 			}
 		}
 		require.NoError(t, os.Remove(filepath.Join(w.root, "install", "manifest.json")))
 		require.NoError(t, w.setup())
-		require.Equal(t, []string{"mlx/c/io.cpp"}, w.compiled(), "%q", damage)
+		require.Equal(t, []string{"libmlxc_part2.cpp"}, w.compiled(), "%q", damage)
 	}
 }
 

@@ -12,15 +12,15 @@ namespace mx = mlx::core;
 
 namespace {
 
-// function owns the provider's context. The node and every task that runs it
+// provider owns the context of a C function. The node and every task that runs it
 // share it, so a node may be evaluated while its array is being freed.
-struct function {
+struct provider {
   void* ctx;
   mlxg_prepare_fn prepare;
   mlxg_run_fn run;
   mlxg_release_fn release;
   std::optional<float> init_value;
-  function(
+  provider(
       void* c,
       mlxg_prepare_fn p,
       mlxg_run_fn r,
@@ -31,8 +31,8 @@ struct function {
       init_value = *init;
     }
   }
-  function(const function&) = delete;
-  ~function() {
+  provider(const provider&) = delete;
+  ~provider() {
     if (release) {
       release(ctx);
     }
@@ -103,7 +103,7 @@ void fill(char* p, size_t n, mx::Dtype d, float value) {
 
 class host_function : public mlxg::opaque {
  public:
-  host_function(mx::Stream s, std::string name, std::shared_ptr<function> f)
+  host_function(mx::Stream s, std::string name, std::shared_ptr<provider> f)
       : opaque(s, std::move(name)), f_(std::move(f)) {}
 
   void eval_cpu(
@@ -143,7 +143,7 @@ class host_function : public mlxg::opaque {
   }
 
  private:
-  std::shared_ptr<function> f_;
+  std::shared_ptr<provider> f_;
 };
 
 } // namespace
@@ -162,7 +162,7 @@ extern "C" mlxg_results mlxg_primitive_call(
     const uintptr_t* inputs,
     size_t n) {
   // Owns ctx from here on, whatever happens.
-  auto f = std::make_shared<function>(
+  auto f = std::make_shared<provider>(
       ctx,
       reinterpret_cast<mlxg_prepare_fn>(prepare),
       reinterpret_cast<mlxg_run_fn>(run),

@@ -125,7 +125,9 @@ void serve_end() {
   std::unique_lock lock(end_.lock);
   end_.done = true;
   end_.changed.notify_all();
-  end_.changed.wait(lock, [] { return false; });
+  for (;;) {
+    end_.changed.wait(lock);
+  }
 }
 
 } // namespace mlxg

@@ -11,13 +11,16 @@
 extern "C" {
 #endif
 
-// One array, row contiguous.
+// One array, row contiguous. mlxg.h of package mlxc declares the same.
+#ifndef MLXG_VIEW
+#define MLXG_VIEW
 typedef struct {
   void* data;
   const int32_t* shape;
   const int64_t* strides;
   int32_t ndim;
 } mlxg_view;
+#endif
 
 // A loaded shader library: its symbols, and what it says of itself.
 typedef struct {
