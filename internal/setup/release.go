@@ -208,7 +208,7 @@ func (s *setup) releaseCommand(ctx context.Context, t releaseTarget, version, st
 	if t.goos == "darwin" {
 		flags = "-linkmode=external -s -w" // strip of this machine does not know the format
 	}
-	if _, err := s.releaseTool(ctx, t.env, "go", "build", "-trimpath", "-ldflags", flags, "-o", program, "./cmd/mlxgrad"); err != nil {
+	if _, err := s.releaseTool(ctx, t.env, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags", flags, "-o", program, "./cmd/mlxgrad"); err != nil {
 		return err
 	}
 	info, err := buildinfo.ReadFile(program)

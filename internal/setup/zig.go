@@ -68,9 +68,9 @@ func (s *setup) zig(ctx context.Context) (*crossCompiler, error) {
 			// Exceptions pass between these libraries and libmlx, so all use macOS' C++ library and not Zig's, which is
 			// newer. Annotations of availability keep code to what macOS 14 has.
 			compileExtra: []string{
-				"-Wno-macro-redefined", "-U_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS", "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1",
+				"-g0", "-Wno-macro-redefined", "-U_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS", "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1",
 			},
-			linkExtra: []string{"-nostdlib++", filepath.Join(stubs, "libc++.tbd"), lookup},
+			linkExtra: []string{"-nostdlib++", filepath.Join(stubs, "libc++.tbd"), lookup, "-Wl,-S"}, // without the paths of objects
 		},
 		env: append(caches, "CGO_LDFLAGS=-L"+stubs+" -F"+stubs+" "+lookup),
 	}, nil
