@@ -204,9 +204,9 @@ func (s *setup) releaseCommand(ctx context.Context, t releaseTarget, version, st
 	s.say("mlxgrad for %s", t.platform())
 	folder := filepath.Join(s.tmp, "mlxgrad-"+t.platform())
 	program := filepath.Join(folder, "mlxgrad")
-	flags := "-s -w"
+	flags := "-s -w -buildid="
 	if t.goos == "darwin" {
-		flags = "-linkmode=external -s -w" // strip of this machine does not know the format
+		flags = "-linkmode=external " + flags // strip of this machine does not know the format
 	}
 	if _, err := s.releaseTool(ctx, t.env, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags", flags, "-o", program, "./cmd/mlxgrad"); err != nil {
 		return err
@@ -315,7 +315,14 @@ func (s *setup) materials(ctx context.Context, t releaseTarget, version, program
 	}
 	components, _ := bom["components"].([]any)
 	if metadata, ok := bom["metadata"].(map[string]any); ok {
-		delete(metadata, "timestamp") // the same sources give the same file
+		// The same sources give the same file.
+		delete(metadata, "timestamp")
+		tools, _ := metadata["tools"].([]any)
+		for _, tool := range tools {
+			if tool, ok := tool.(map[string]any); ok {
+				delete(tool, "hashes")
+			}
+		}
 	}
 	add := func(name, version, license, purl, sha string) {
 		c := map[string]any{
