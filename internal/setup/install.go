@@ -270,8 +270,9 @@ func (s *setup) hashSources(w io.Writer) error {
 	}
 	files[lockName] = data
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		fmt.Fprintf(w, "%s %d\n", name, len(files[name]))
-		w.Write(files[name])
+		if _, err := fmt.Fprintf(w, "%s %d\n%s", name, len(files[name]), files[name]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
