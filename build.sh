@@ -46,7 +46,7 @@ usage: ./build.sh [verb] [flags]
           failure, and repeats no part but parity that passed while nothing changed
   bench   run all benchmarks; flags and packages go to go test
           bench overhead: what mlxc costs beside C, and beside Python's MLX if it is there
-  lint    run golangci-lint, gofumpt, go vet, and actionlint on the workflows
+  lint    run golangci-lint, gofumpt, clang-format, go vet, and actionlint on the workflows
   clean   remove everything that was brought and built
   help    print this
 
@@ -128,6 +128,22 @@ need_clang() {
     die "the tests need clang: sudo apt-get install clang"
   fi
   die "the tests need clang: install clang 14 or later with your system's package manager"
+}
+
+# clang_format prints the C++ files, headers and shaders that the pinned clang-format would change.
+clang_format() {
+  local version=23.1.5 dir=$programs/clang-format
+  if ! [ -d "$dir/$version" ]; then
+    rm -rf "$dir"
+    python3 -m pip install --quiet --no-deps --only-binary=:all: --disable-pip-version-check --root-user-action=ignore \
+      --target "$dir/$version" "clang-format==$version" || return 1
+  fi
+  # An archive of a release has no .git. Generated files and the files of testdata stay as they are.
+  find customkernels mlxc third_party/mlx-c/patches \( -name testdata -o -name 'gen_*' \) -prune -o -type f \
+    \( -name '*.h' -o -name '*.c' -o -name '*.cpp' -o -name '*.metal' \) -print |
+    while read -r file; do
+      PYTHONPATH=$dir/$version "$dir/$version/bin/clang-format" --assume-filename=x.cpp <"$file" | cmp -s - "$file" || echo "$file"
+    done
 }
 
 # tags has the tests build what is compiled against MLX's headers, which are here.
@@ -257,6 +273,11 @@ case $verb in
     unformatted=$(go tool -modfile=tools/go.mod gofumpt -l .) || failed=1
     if [ -n "$unformatted" ]; then
       echo "not formatted by gofumpt: $unformatted" >&2
+      failed=1
+    fi
+    unformatted=$(clang_format) || failed=1
+    if [ -n "$unformatted" ]; then
+      echo "not formatted by clang-format:" $unformatted >&2
       failed=1
     fi
     go tool -modfile=tools/go.mod golangci-lint run --build-tags mlxheaders ./... || failed=1

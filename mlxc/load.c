@@ -15,7 +15,7 @@ const mlxg_table* mlxg_loaded;
 const mlxg_table* mlxg_usable;
 int32_t mlxg_releasable;
 
-static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; // guards the variables below
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;  // guards the variables below
 static const char* places[MOST_PLACES];
 static int place_count;
 static void ended(void) {
@@ -31,13 +31,15 @@ static mlxg_go go = {
     .remedy = "",
     .ended = ended,
 };
-static void* library;   // the loaded library
-static char* failure;   // why the last attempt failed
-static bool is_started; // mlxg_init was called; it cannot be called again
-static bool is_ended;   // mlxg_library_end was called
+static void* library;    // the loaded library
+static char* failure;    // why the last attempt failed
+static bool is_started;  // mlxg_init was called; it cannot be called again
+static bool is_ended;    // mlxg_library_end was called
 
 void mlxg_library_place(const char* path) {
-  if (place_count < MOST_PLACES) places[place_count++] = path;
+  if (place_count < MOST_PLACES) {
+    places[place_count++] = path;
+  }
 }
 
 void mlxg_library_remedy(const char* text) {
@@ -57,7 +59,9 @@ static void fail(const char* format, ...) {
 // first_place returns the first place where a file is, or NULL.
 static const char* first_place(void) {
   for (int i = 0; i < place_count; i++) {
-    if (access(places[i], F_OK) == 0) return places[i];
+    if (access(places[i], F_OK) == 0) {
+      return places[i];
+    }
   }
   return NULL;
 }

@@ -58,8 +58,7 @@ typedef struct {
 typedef struct {
   // Run the Go function with this id. They return 0, or 1 if the function failed.
   int (*call_closure)(uintptr_t id, mlxg_members* in, void* out);
-  int (*call_custom)(
-      uintptr_t id, mlxg_members* primals, mlxg_members* cotangents, mlxg_members* outputs, void* out);
+  int (*call_custom)(uintptr_t id, mlxg_members* primals, mlxg_members* cotangents, mlxg_members* outputs, void* out);
   int (*call_jvp)(uintptr_t id, mlxg_members* primals, mlxg_members* tangents, void* out);
   int (*call_vmap)(uintptr_t id, mlxg_members* args, int* axes, void* out);
   // The number of ids for mlxg_take_released and of views. It is read and written atomically.
@@ -94,13 +93,13 @@ mlxg_version_set mlxg_versions(void);
 
 // The graph lock is re-entrant on its thread. Calls that can reach Go use enter and leave, which Go
 // defers; the others lock and unlock within libmlxg.
-int mlxg_waiting(void); // threads that wait for the lock
+int mlxg_waiting(void);  // threads that wait for the lock
 
 // mlxg_enter takes the graph lock and makes the thread's current stream MLX's
 // default, since transforms insert nodes on that one. It returns how many
 // enters of this thread were open before.
 int mlxg_enter(void);
-bool mlxg_leave(void); // whether the thread is stale
+bool mlxg_leave(void);  // whether the thread is stale
 int mlxg_enter_depth(void);
 
 // A thread is stale after a goroutine ended inside a callback: MLX's own
@@ -114,15 +113,15 @@ void* mlxg_real_stream(void);
 void* mlxg_swap_stream(void* stream);
 uintptr_t mlxg_swap_scope(uintptr_t scope);
 uintptr_t mlxg_current_scope(void);
-void* mlxg_current_stream(void); // as set for this thread, or NULL
+void* mlxg_current_stream(void);  // as set for this thread, or NULL
 
 // The process's default device: 0 the CPU, 1 the GPU. Set returns -1 if there
 // is no such device.
 int mlxg_default_device(void);
 int mlxg_set_default_device(int type);
-void* mlxg_device_stream(int type); // NULL if there is no such device
+void* mlxg_device_stream(int type);  // NULL if there is no such device
 int mlxg_current_device(void);
-int mlxg_current_backend(void); // 0 CPU, 1 Metal, 2 CUDA
+int mlxg_current_backend(void);  // 0 CPU, 1 Metal, 2 CUDA
 
 // mlxg_placeholder_gpu is a GPU stream that exists on every machine. Nothing
 // can be evaluated on it; MLX builds Metal kernels on it while it exports.
@@ -130,7 +129,7 @@ void* mlxg_placeholder_gpu(void);
 
 // Streams. NULL stands for the calling thread's current one.
 char* mlxg_stream_new(void** stream, int device);
-char* mlxg_stream_text(void* stream, char** text); // the caller frees *text
+char* mlxg_stream_text(void* stream, char** text);  // the caller frees *text
 int mlxg_stream_index(void* stream);
 int mlxg_stream_device(void* stream);
 // mlxg_streams names all streams of the process, one a line. The caller frees *text.
@@ -155,7 +154,7 @@ char* mlxg_set_limit(int which, size_t* previous, size_t limit);
 // GPUs.
 bool mlxg_metal_available(void);
 bool mlxg_cuda_available(void);
-char* mlxg_metal_library(char** path); // the caller frees *path
+char* mlxg_metal_library(char** path);  // the caller frees *path
 char* mlxg_set_metal_library(const char* path);
 char* mlxg_start_metal_capture(const char* path);
 char* mlxg_stop_metal_capture(void);
@@ -171,7 +170,7 @@ typedef struct {
   int dtype;
   size_t size;
   size_t itemsize;
-  const int* shape; // valid as long as the array's handle
+  const int* shape;  // valid as long as the array's handle
 } mlxg_info;
 
 mlxg_info mlxg_array_info(void* a);
@@ -217,11 +216,9 @@ bool mlxg_traced(void* a);
 size_t mlxg_take_released(uintptr_t* ids, size_t cap);
 
 // The functions from here to mlxg_vmap enter (see mlxg_enter), and the caller leaves.
-mlxg_results mlxg_vjp(
-    uintptr_t id, const uintptr_t* primals, size_t np, const uintptr_t* cotangents, size_t nc);
+mlxg_results mlxg_vjp(uintptr_t id, const uintptr_t* primals, size_t np, const uintptr_t* cotangents, size_t nc);
 // argnums are in ascending order, none twice.
-mlxg_results mlxg_value_and_grad(
-    uintptr_t id, const int* argnums, size_t n, const uintptr_t* args, size_t na);
+mlxg_results mlxg_value_and_grad(uintptr_t id, const int* argnums, size_t n, const uintptr_t* args, size_t na);
 mlxg_results mlxg_jvp(uintptr_t id, const uintptr_t* primals, const uintptr_t* tangents, size_t n);
 // A rule with the id 0 is fun's own.
 mlxg_results mlxg_custom_function(
@@ -270,7 +267,7 @@ mlxg_result mlxg_group_receive_like(void* x, int from, void* group);
 typedef struct {
   void* data;
   const int32_t* shape;
-  const int64_t* strides; // in elements
+  const int64_t* strides;  // in elements
   int32_t ndim;
 } mlxg_view;
 #endif
@@ -289,7 +286,7 @@ mlxg_results mlxg_primitive_call(
     void* run,
     void* release,
     bool contiguous,
-    const float* init_value, // or NULL
+    const float* init_value,  // or NULL
     const int* dims,
     const int* dtypes,
     size_t n_outputs,
@@ -327,8 +324,7 @@ void mlxg_kernel_free(void* kernel);
 // the number of outputs, and for each its dtype, its number of axes and its shape; the number
 // of template arguments, whose names names has, and for each its kind, one of
 // MLXG_TEMPLATE_…, and its value; then whether there is an initial value, and its bits.
-mlxg_results mlxg_kernel_apply(
-    void* kernel, const uintptr_t* inputs, size_t n, const int* numbers, const char* names);
+mlxg_results mlxg_kernel_apply(void* kernel, const uintptr_t* inputs, size_t n, const int* numbers, const char* names);
 
 enum { MLXG_TEMPLATE_DTYPE, MLXG_TEMPLATE_INT, MLXG_TEMPLATE_BOOL };
 
@@ -348,4 +344,4 @@ void mlxg_nodes_free(mlxg_node* nodes, size_t n);
 }
 #endif
 
-#endif // MLXG_H
+#endif  // MLXG_H

@@ -23,16 +23,14 @@ mlxg_results mlxg_gguf_arrays(const char* file, const char** names, size_t n);
 // Export, to a file. sizes holds the number of inputs of each of n traces, which follow
 // one another in inputs; names those of the last inputs of the only trace.
 char* mlxg_export_shapeless(uintptr_t id, const char* file, const uintptr_t* inputs, size_t n);
-char* mlxg_export_traces(
-    uintptr_t id, const char* file, const uintptr_t* inputs, const size_t* sizes, size_t n);
+char* mlxg_export_traces(uintptr_t id, const char* file, const uintptr_t* inputs, const size_t* sizes, size_t n);
 char* mlxg_export_named(
     uintptr_t id, const char* file, const uintptr_t* inputs, size_t n, const char** names, size_t n_names);
 
 // Import. The last n_names of n arguments have names.
 char* mlxg_import(const char* file, void** imported);
 void mlxg_import_free(void* imported);
-mlxg_results mlxg_import_call(
-    void* imported, const uintptr_t* args, size_t n, const char** names, size_t n_names);
+mlxg_results mlxg_import_call(void* imported, const uintptr_t* args, size_t n, const char** names, size_t n_names);
 
 // mlxg_graph_text prints the graph behind outputs, as a text or for Graphviz. The first
 // n_names arrays of named have names. The caller frees *text.
@@ -50,4 +48,4 @@ char* mlxg_graph_text(
 }
 #endif
 
-#endif // MLXG_IO_H
+#endif  // MLXG_IO_H

@@ -42,15 +42,19 @@ struct job {
   int32_t ndim[max_buffers];
   uint64_t chunk;
   alignas(64) uint64_t next_group;
-  alignas(64) uint32_t helpers;      // workers that are in it; under the pool's lock
+  alignas(64) uint32_t helpers;  // workers that are in it; under the pool's lock
   uint32_t max_helpers;
   job* next;
 };
 
 // Stacks that a thread of the system needs to run l's threadgroups.
-uint32_t stacks(const launch* l) { return l->fibers ? l->threads : 1; }
+uint32_t stacks(const launch* l) {
+  return l->fibers ? l->threads : 1;
+}
 
-uint32_t minimum(uint32_t a, uint32_t b) { return a < b ? a : b; }
+uint32_t minimum(uint32_t a, uint32_t b) {
+  return a < b ? a : b;
+}
 
 // ---- one threadgroup ----
 
@@ -60,8 +64,8 @@ void lay_out_positions(workspace* w, const job* j, const uint32_t size[3]) {
   const uint32_t threads = size[0] * size[1] * size[2];
   const uint32_t full = g.threadgroup[0] * g.threadgroup[1] * g.threadgroup[2];
   uint32_t i = 0;
-  for (uint32_t z = 0; z < size[2]; ++z)
-    for (uint32_t y = 0; y < size[1]; ++y)
+  for (uint32_t z = 0; z < size[2]; ++z) {
+    for (uint32_t y = 0; y < size[1]; ++y) {
       for (uint32_t x = 0; x < size[0]; ++x, ++i) {
         position& p = w->positions[i];
         p.thread_position_in_threadgroup = {x, y, z};
@@ -83,21 +87,25 @@ void lay_out_positions(workspace* w, const job* j, const uint32_t size[3]) {
         p.threads_per_simdgroup = simd_width;
         p.thread_execution_width = simd_width;
       }
+    }
+  }
   w->shape_of = j;
   memcpy(w->shape, size, sizeof w->shape);
 }
 
 void run_threadgroup(workspace* w, const job* j, uint64_t group) {
   const geometry& g = j->l->geo;
-  const uint32_t at[3] = {uint32_t(group % g.groups[0]),
-                          uint32_t(group / g.groups[0] % g.groups[1]),
-                          uint32_t(group / g.groups[0] / g.groups[1])};
+  const uint32_t at[3] = {
+      uint32_t(group % g.groups[0]), uint32_t(group / g.groups[0] % g.groups[1]),
+      uint32_t(group / g.groups[0] / g.groups[1])};
   uint32_t origin[3], size[3];
   for (int d = 0; d < 3; ++d) {
     origin[d] = at[d] * g.threadgroup[d];
     size[d] = minimum(g.threadgroup[d], g.grid[d] - origin[d]);
   }
-  if (w->shape_of != j || memcmp(w->shape, size, sizeof size) != 0) lay_out_positions(w, j, size);
+  if (w->shape_of != j || memcmp(w->shape, size, sizeof size) != 0) {
+    lay_out_positions(w, j, size);
+  }
 
   const uint32_t threads = size[0] * size[1] * size[2];
   for (uint32_t i = 0; i < threads; ++i) {
@@ -135,7 +143,9 @@ void complete_one(simdgroup& g) {
   uint32_t active = 0;
   for (uint32_t rest = g.waiting; rest; rest &= rest - 1) {
     const uint32_t lane = uint32_t(__builtin_ctz(rest));
-    if (g.key[lane] == chosen) active |= 1u << lane;
+    if (g.key[lane] == chosen) {
+      active |= 1u << lane;
+    }
   }
   const uint64_t function = chosen & ((uint64_t(1) << 48) - 1);
   reinterpret_cast<void (*)(simdgroup&, uint32_t)>(function)(g, active);
@@ -150,8 +160,7 @@ context* advance(control* c, uint32_t thread) {
   if (g.waiting) {
     complete_one(g);
     const uint32_t lane = thread % simd_width;
-    return &c->fiber[s * simd_width +
-                     (g.runnable >> lane & 1u ? lane : uint32_t(__builtin_ctz(g.runnable)))];
+    return &c->fiber[s * simd_width + (g.runnable >> lane & 1u ? lane : uint32_t(__builtin_ctz(g.runnable)))];
   }
   // All lanes are at the barrier or have ended.
   c->runnable_simdgroups &= ~(1u << s);
@@ -163,10 +172,16 @@ context* advance(control* c, uint32_t thread) {
   for (uint32_t i = 0; i < c->simdgroups; ++i) {
     c->groups[i].runnable = c->groups[i].at_barrier;
     c->groups[i].at_barrier = 0;
-    if (c->groups[i].runnable) c->runnable_simdgroups |= 1u << i;
+    if (c->groups[i].runnable) {
+      c->runnable_simdgroups |= 1u << i;
+    }
   }
-  if (!c->runnable_simdgroups) return &c->main;
-  if (g.runnable >> thread % simd_width & 1u) return &c->fiber[thread];
+  if (!c->runnable_simdgroups) {
+    return &c->main;
+  }
+  if (g.runnable >> thread % simd_width & 1u) {
+    return &c->fiber[thread];
+  }
   const uint32_t first = uint32_t(__builtin_ctz(c->runnable_simdgroups));
   return &c->fiber[first * simd_width + uint32_t(__builtin_ctz(c->groups[first].runnable))];
 }
@@ -180,10 +195,14 @@ void run_share(workspace* w, job* j) {
   w->shape_of = nullptr;
   for (;;) {
     const uint64_t first = __atomic_fetch_add(&j->next_group, j->chunk, __ATOMIC_RELAXED);
-    if (first >= l->groups) return;
+    if (first >= l->groups) {
+      return;
+    }
     const uint64_t last = first + j->chunk < l->groups ? first + j->chunk : l->groups;
     if (l->fibers) {
-      for (uint64_t group = first; group < last; ++group) run_threadgroup(w, j, group);
+      for (uint64_t group = first; group < last; ++group) {
+        run_threadgroup(w, j, group);
+      }
     } else {
       // On a fiber's stack too, where threadgroup variables are found and
       // an overflow meets a guard page.
@@ -234,15 +253,23 @@ void block_signals(sigset_t* old) {
   sigset_t all;
   sigfillset(&all);
   const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
-  for (int s : faults) sigdelset(&all, s);
+  for (int s : faults) {
+    sigdelset(&all, s);
+  }
   pthread_sigmask(SIG_SETMASK, &all, old);
 }
 
 job* find_job(const workspace* w) {
   for (job* j = pool.jobs; j; j = j->next) {
-    if (__atomic_load_n(&j->next_group, __ATOMIC_RELAXED) >= j->l->groups) continue;
-    if (j->helpers >= j->max_helpers) continue;
-    if (w->exhausted && w->stacks < stacks(j->l)) continue;
+    if (__atomic_load_n(&j->next_group, __ATOMIC_RELAXED) >= j->l->groups) {
+      continue;
+    }
+    if (j->helpers >= j->max_helpers) {
+      continue;
+    }
+    if (w->exhausted && w->stacks < stacks(j->l)) {
+      continue;
+    }
     return j;
   }
   return nullptr;
@@ -261,9 +288,13 @@ void* worker_main(void* arg) {
     }
     ++j->helpers;
     pthread_mutex_unlock(&pool.lock);
-    if (workspace_grow(w, stacks(j->l))) run_share(w, j);
+    if (workspace_grow(w, stacks(j->l))) {
+      run_share(w, j);
+    }
     pthread_mutex_lock(&pool.lock);
-    if (--j->helpers == 0) pthread_cond_broadcast(&pool.done);
+    if (--j->helpers == 0) {
+      pthread_cond_broadcast(&pool.done);
+    }
   }
   return nullptr;
 }
@@ -277,7 +308,9 @@ void start_workers(uint32_t count) {
     block_signals(&old);
     while (pool.workers < count) {
       workspace* w = workspace_new();
-      if (!w) break;
+      if (!w) {
+        break;
+      }
       pthread_t thread;
       if (pthread_create(&thread, nullptr, worker_main, w) != 0) {
         workspace_free(w);
@@ -316,7 +349,9 @@ int mlxg_host_load(const char* path, mlxg_host_library* out, char* err, size_t e
 
 void* mlxg_host_launch_new(const mlxg_host_launch_config* config) {
   auto* l = static_cast<launch*>(calloc(1, sizeof(launch)));
-  if (!l) return nullptr;
+  if (!l) {
+    return nullptr;
+  }
   l->entry = static_cast<const struct entry*>(config->entry);
   l->module = static_cast<const struct module*>(config->module);
   l->groups = 1;
@@ -339,11 +374,13 @@ void* mlxg_host_launch_new(const mlxg_host_launch_config* config) {
 int mlxg_host_launch_prepare(void* context, char* err, size_t errlen) {
   const auto* l = static_cast<const launch*>(context);
   if (!workspace_reserve(stacks(l))) {
-    snprintf(err, errlen, "kernel %s: no memory for the stacks of a threadgroup of %u threads",
-             l->entry->name, l->threads);
+    snprintf(
+        err, errlen, "kernel %s: no memory for the stacks of a threadgroup of %u threads", l->entry->name, l->threads);
     return -1;
   }
-  if (l->groups > 1) start_workers(l->workers - 1);
+  if (l->groups > 1) {
+    start_workers(l->workers - 1);
+  }
   return 0;
 }
 
@@ -355,19 +392,27 @@ void mlxg_host_launch_run(void* context, const mlxg_view* inputs, const mlxg_vie
   uint32_t b = 0;
   for (uint32_t i = 0; i < l->inputs; ++i) {
     j.buffers[b++] = inputs[i].data;
-    if (l->metadata[i] & 1) j.buffers[b++] = const_cast<int32_t*>(inputs[i].shape);
-    if (l->metadata[i] & 2) j.buffers[b++] = const_cast<int64_t*>(inputs[i].strides);
+    if (l->metadata[i] & 1) {
+      j.buffers[b++] = const_cast<int32_t*>(inputs[i].shape);
+    }
+    if (l->metadata[i] & 2) {
+      j.buffers[b++] = const_cast<int64_t*>(inputs[i].strides);
+    }
     if (l->metadata[i] & 4) {
       j.ndim[b] = inputs[i].ndim;
       j.buffers[b] = &j.ndim[b];
       ++b;
     }
   }
-  for (uint32_t i = 0; i < l->outputs; ++i) j.buffers[b++] = outputs[i].data;
+  for (uint32_t i = 0; i < l->outputs; ++i) {
+    j.buffers[b++] = outputs[i].data;
+  }
 
   // Enough chunks to even out the ends, few enough to leave the counter alone.
   j.chunk = l->groups / (uint64_t(l->workers) * 16);
-  if (j.chunk == 0) j.chunk = 1;
+  if (j.chunk == 0) {
+    j.chunk = 1;
+  }
   const uint64_t chunks = (l->groups + j.chunk - 1) / j.chunk;
   j.max_helpers = l->workers - 1 < chunks - 1 ? l->workers - 1 : uint32_t(chunks - 1);
 
@@ -377,10 +422,14 @@ void mlxg_host_launch_run(void* context, const mlxg_view* inputs, const mlxg_vie
   if (j.max_helpers > 0) {
     pthread_mutex_lock(&pool.lock);
     job** end = &pool.jobs;
-    while (*end) end = &(*end)->next;
+    while (*end) {
+      end = &(*end)->next;
+    }
     *end = &j;
     const uint32_t wake = minimum(pool.idle, j.max_helpers);
-    for (uint32_t i = 0; i < wake; ++i) pthread_cond_signal(&pool.work);
+    for (uint32_t i = 0; i < wake; ++i) {
+      pthread_cond_signal(&pool.work);
+    }
     pthread_mutex_unlock(&pool.lock);
   }
   run_share(w, &j);
@@ -392,11 +441,15 @@ void mlxg_host_launch_run(void* context, const mlxg_view* inputs, const mlxg_vie
         break;
       }
     }
-    while (j.helpers > 0) pthread_cond_wait(&pool.done, &pool.lock);
+    while (j.helpers > 0) {
+      pthread_cond_wait(&pool.done, &pool.lock);
+    }
     pthread_mutex_unlock(&pool.lock);
   }
   workspace_release(w);
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
-void mlxg_host_launch_release(void* context) { free(context); }
+void mlxg_host_launch_release(void* context) {
+  free(context);
+}

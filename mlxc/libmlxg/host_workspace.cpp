@@ -25,7 +25,9 @@ size_t page_size() {
 
 // Frames of all fibers at the same place of their stacks would share a few
 // sets of the first-level cache; these offsets spread them.
-uintptr_t colour(uint32_t thread) { return (thread * 192) & 4095; }
+uintptr_t colour(uint32_t thread) {
+  return (thread * 192) & 4095;
+}
 
 }  // namespace
 
@@ -36,14 +38,18 @@ workspace* workspace_new() {
 #endif
   const size_t span = 2 * workspace_size;
   char* raw = static_cast<char*>(mmap(nullptr, span, PROT_NONE, flags, -1, 0));
-  if (raw == MAP_FAILED) return nullptr;
-  char* base = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(raw) + workspace_size - 1) &
-                                       ~(workspace_size - 1));
-  if (base > raw) munmap(raw, size_t(base - raw));
+  if (raw == MAP_FAILED) {
+    return nullptr;
+  }
+  char* base = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(raw) + workspace_size - 1) & ~(workspace_size - 1));
+  if (base > raw) {
+    munmap(raw, size_t(base - raw));
+  }
   char* end = base + workspace_size;
-  if (end < raw + span) munmap(end, size_t(raw + span - end));
-  if (mprotect(base, (sizeof(workspace) + page_size() - 1) & ~(page_size() - 1),
-               PROT_READ | PROT_WRITE) != 0) {
+  if (end < raw + span) {
+    munmap(end, size_t(raw + span - end));
+  }
+  if (mprotect(base, (sizeof(workspace) + page_size() - 1) & ~(page_size() - 1), PROT_READ | PROT_WRITE) != 0) {
     munmap(base, workspace_size);
     return nullptr;
   }
@@ -56,8 +62,12 @@ void workspace_free(workspace* w) {
 }
 
 bool workspace_grow(workspace* w, uint32_t count) {
-  if (w->stacks >= count) return true;
-  if (w->exhausted) return false;
+  if (w->stacks >= count) {
+    return true;
+  }
+  if (w->exhausted) {
+    return false;
+  }
   const uint32_t more = count - w->stacks;
   if (__atomic_add_fetch(&guarded, more, __ATOMIC_RELAXED) > max_guarded) {
     __atomic_sub_fetch(&guarded, more, __ATOMIC_RELAXED);
@@ -78,8 +88,7 @@ bool workspace_grow(workspace* w, uint32_t count) {
     top -= 8;
     *reinterpret_cast<uintptr_t*>(top) = 0;
 #endif
-    w->c.fiber[i] = {reinterpret_cast<void*>(top), nullptr,
-                     reinterpret_cast<void*>(&mlxg_host_fiber_main), nullptr};
+    w->c.fiber[i] = {reinterpret_cast<void*>(top), nullptr, reinterpret_cast<void*>(&mlxg_host_fiber_main), nullptr};
     w->stacks = i + 1;
   }
   return true;
@@ -95,7 +104,9 @@ bool workspace_reserve(uint32_t count) {
       w = workspace_new();
     }
     if (w) {
-      if (workspace_grow(w, count)) guaranteed = count;
+      if (workspace_grow(w, count)) {
+        guaranteed = count;
+      }
       w->next = free_list;
       free_list = w;
     }
@@ -110,7 +121,9 @@ workspace* workspace_acquire(uint32_t count) {
   for (;;) {
     for (workspace** at = &free_list; *at; at = &(*at)->next) {
       workspace* w = *at;
-      if (!workspace_grow(w, count)) continue;
+      if (!workspace_grow(w, count)) {
+        continue;
+      }
       *at = w->next;
       pthread_mutex_unlock(&lock);
       return w;
@@ -120,7 +133,9 @@ workspace* workspace_acquire(uint32_t count) {
       pthread_mutex_unlock(&lock);
       return w;
     }
-    if (w) workspace_free(w);
+    if (w) {
+      workspace_free(w);
+    }
     // Others run on all the workspaces there are; one of them will do.
     pthread_cond_wait(&released, &lock);
   }

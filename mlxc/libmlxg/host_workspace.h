@@ -16,11 +16,11 @@ using position = thread_position_of<uint3_bytes>;
 // The control block with what only the runtime uses.
 struct workspace {
   control c;
-  uint32_t stacks;      // fibers that have a stack and a context
-  bool exhausted;       // the system refused more
-  workspace* next;      // in the list of free workspaces
-  uint32_t shape[3];    // threadgroup size for which positions are laid out
-  const void* shape_of; // and the job
+  uint32_t stacks;       // fibers that have a stack and a context
+  bool exhausted;        // the system refused more
+  workspace* next;       // in the list of free workspaces
+  uint32_t shape[3];     // threadgroup size for which positions are laid out
+  const void* shape_of;  // and the job
   alignas(64) position positions[max_threads];
 };
 static_assert(sizeof(workspace) <= stacks_offset);

@@ -64,9 +64,7 @@ class after : public mlxg::wrapper {
 
   // own is the link's mark, for the next. It outlives the link, which would else have all links
   // before it.
-  std::shared_ptr<mark> own() const {
-    return own_;
-  }
+  std::shared_ptr<mark> own() const { return own_; }
 
   void eval_cpu(const mlxg::arrays& inputs, mlxg::arrays& outputs) override {
     keep_pace();
@@ -104,7 +102,7 @@ void wait_before(mx::array& node) {
   node.primitive_ptr() = std::make_shared<after>(node.primitive_ptr(), std::move(before));
 }
 
-} // namespace
+}  // namespace
 
 extern "C" mlxg_result mlxg_depends(void* a, const uintptr_t* others, size_t n, bool wait) {
   mlx_vector_array first = mlx_vector_array_new_value(mlx_array{a});

@@ -20,11 +20,9 @@ mlxg_info mlxg_array_info(void* a) {
   return i;
 }
 
-mlxg_result mlxg_array_new(
-    const void* data, const int* shape, int ndim, int dtype) {
+mlxg_result mlxg_array_new(const void* data, const int* shape, int ndim, int dtype) {
   // A new leaf is nobody else's yet: no lock, so large copies run side by side.
-  mlx_array res = mlx_array_new_data(
-      data, shape, ndim, static_cast<mlx_dtype>(dtype));
+  mlx_array res = mlx_array_new_data(data, shape, ndim, static_cast<mlx_dtype>(dtype));
   return mlxg_end(res.ctx ? 0 : 1, res);
 }
 
@@ -62,4 +60,4 @@ bool mlxg_array_free(const uintptr_t* handles, size_t n, bool wait) {
   return true;
 }
 
-} // extern "C"
+}  // extern "C"

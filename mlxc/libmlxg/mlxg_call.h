@@ -10,7 +10,7 @@ extern "C" {
 // The graph lock, for calls that cannot reach Go.
 void mlxg_lock(void);
 void mlxg_unlock(void);
-bool mlxg_try_lock(bool wait); // with wait set it blocks and returns true
+bool mlxg_try_lock(bool wait);  // with wait set it blocks and returns true
 
 // The calling thread's current stream, or the default of the process.
 mlx_stream mlxg_stream(void);
@@ -31,12 +31,12 @@ char* mlxg_end_status(int rc);
   return mlxg_finish(rc_, res)
 
 // MLXG_CALL_ALL is the same for a call that gives several arrays.
-#define MLXG_CALL_ALL(call)                             \
-  mlx_vector_array res = mlx_vector_array_new();        \
-  mlxg_lock();                                          \
-  int rc_ = (call);                                     \
-  mlxg_results out_ = mlxg_end_vector(rc_, res);        \
-  mlxg_unlock();                                        \
+#define MLXG_CALL_ALL(call)                      \
+  mlx_vector_array res = mlx_vector_array_new(); \
+  mlxg_lock();                                   \
+  int rc_ = (call);                              \
+  mlxg_results out_ = mlxg_end_vector(rc_, res); \
+  mlxg_unlock();                                 \
   return out_
 
 // mlxg_elementwise makes the node of an element-wise operation. For two operands of the same
@@ -51,8 +51,7 @@ typedef struct {
 } mlxg_patterns;
 typedef int (*mlxg_binary)(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s);
 
-int mlxg_elementwise(
-    mlxg_patterns* patterns, mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream s);
+int mlxg_elementwise(mlxg_patterns* patterns, mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream s);
 
 // mlxg_complex and mlxg_complex_binary call op and, where the operands are complex, give the node
 // gradients with the conjugate that MLX's lack.
@@ -60,6 +59,6 @@ typedef int (*mlxg_unary)(mlx_array* res, const mlx_array a, const mlx_stream s)
 int mlxg_complex(mlxg_unary op, mlx_array* res, mlx_array a, mlx_stream s);
 int mlxg_complex_binary(mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream s);
 
-} // extern "C"
+}  // extern "C"
 
 #endif

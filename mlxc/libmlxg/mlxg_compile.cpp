@@ -18,8 +18,7 @@ using mlxg::function;
 namespace {
 
 // MLX does not tell its mode. The graph lock guards this copy.
-int mode = std::getenv("MLX_DISABLE_COMPILE") ? MLX_COMPILE_MODE_DISABLED
-                                              : MLX_COMPILE_MODE_ENABLED;
+int mode = std::getenv("MLX_DISABLE_COMPILE") ? MLX_COMPILE_MODE_DISABLED : MLX_COMPILE_MODE_ENABLED;
 
 std::atomic<bool> no_fusing = false;
 
@@ -28,10 +27,10 @@ class fusing {
  public:
   fusing() {
     if (no_fusing) {
-      set(mx::default_device() == mx::Device::gpu  ? mode
-              : mode == MLX_COMPILE_MODE_ENABLED     ? MLX_COMPILE_MODE_NO_FUSE
-              : mode == MLX_COMPILE_MODE_NO_SIMPLIFY ? MLX_COMPILE_MODE_DISABLED
-                                                     : mode);
+      set(mx::default_device() == mx::Device::gpu ? mode
+          : mode == MLX_COMPILE_MODE_ENABLED      ? MLX_COMPILE_MODE_NO_FUSE
+          : mode == MLX_COMPILE_MODE_NO_SIMPLIFY  ? MLX_COMPILE_MODE_DISABLED
+                                                  : mode);
     }
   }
   ~fusing() {
@@ -42,9 +41,7 @@ class fusing {
   fusing(const fusing&) = delete;
 
  private:
-  static void set(int m) {
-    mlx_set_compile_mode(static_cast<mlx_compile_mode>(m));
-  }
+  static void set(int m) { mlx_set_compile_mode(static_cast<mlx_compile_mode>(m)); }
 };
 
 // A trace is a function compiled for one signature. MLX keeps all that it compiled under
@@ -54,9 +51,7 @@ class trace {
  public:
   trace(std::string signature, const function& f, bool shapeless)
       : signature(std::move(signature)), call_(mx::detail::compile(traced(f), id(), shapeless)) {}
-  ~trace() {
-    mx::detail::compile_erase(mx::detail::compile_cache(), id());
-  }
+  ~trace() { mx::detail::compile_erase(mx::detail::compile_cache(), id()); }
   trace(const trace&) = delete;
 
   mlxg::arrays operator()(const mlxg::arrays& args) {
@@ -77,9 +72,7 @@ class trace {
   }
 
   // No function that MLX compiles itself has the address of a trace.
-  uintptr_t id() const {
-    return reinterpret_cast<uintptr_t>(this);
-  }
+  uintptr_t id() const { return reinterpret_cast<uintptr_t>(this); }
 
   mlxg::arrays rings_;
   const function call_;
@@ -139,11 +132,11 @@ class compiled {
 
   function f_;
   bool shapeless_;
-  std::list<trace> recent_; // the last used first
+  std::list<trace> recent_;  // the last used first
   std::unordered_map<std::string, std::list<trace>::iterator> by_signature_;
 };
 
-} // namespace
+}  // namespace
 
 extern "C" {
 
@@ -178,4 +171,4 @@ int mlxg_compile_set_mode(int m) {
   return before;
 }
 
-} // extern "C"
+}  // extern "C"

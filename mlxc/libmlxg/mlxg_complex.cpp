@@ -49,27 +49,23 @@ const std::unordered_map<std::string, derivatives> holomorphic = {
     {"Tan", [](auto&, auto& out, auto s) { return arrays{square_plus(1, out, 1, s)}; }},
     {"ArcSin", [](auto& z, auto&, auto s) { return arrays{rsqrt_of(square_plus(-1, z[0], 1, s), s)}; }},
     {"ArcCos",
-     [](auto& z, auto&, auto s) {
-       return arrays{mx::negative(rsqrt_of(square_plus(-1, z[0], 1, s), s), s)};
-     }},
+     [](auto& z, auto&, auto s) { return arrays{mx::negative(rsqrt_of(square_plus(-1, z[0], 1, s), s), s)}; }},
     {"ArcTan", [](auto& z, auto&, auto s) { return arrays{mx::reciprocal(square_plus(1, z[0], 1, s), s)}; }},
     {"ArcSinh", [](auto& z, auto&, auto s) { return arrays{rsqrt_of(square_plus(1, z[0], 1, s), s)}; }},
     {"ArcCosh",
-     [](auto& z, auto&, auto s) { // not 1/√(z²−1), which has another branch cut
+     [](auto& z, auto&, auto s) {  // not 1/√(z²−1), which has another branch cut
        auto below = mx::subtract(z[0], constant(1), s);
        return arrays{mx::multiply(rsqrt_of(below, s), rsqrt_of(mx::add(z[0], constant(1), s), s), s)};
      }},
     {"ArcTanh", [](auto& z, auto&, auto s) { return arrays{mx::reciprocal(square_plus(-1, z[0], 1, s), s)}; }},
     {"Sqrt", [](auto&, auto& out, auto s) { return arrays{mx::divide(constant(0.5), out, s)}; }},
     {"Rsqrt",
-     [](auto& z, auto& out, auto s) {
-       return arrays{mx::multiply(constant(-0.5), mx::divide(out, z[0], s), s)};
-     }},
+     [](auto& z, auto& out, auto s) { return arrays{mx::multiply(constant(-0.5), mx::divide(out, z[0], s), s)}; }},
     {"Power",
      [](auto& z, auto& out, auto s) {
        auto lower = correct(mx::power(z[0], mx::subtract(z[1], constant(1), s), s));
        auto by_exponent = mx::multiply(mx::log(z[0], s), out, s);
-       auto zero = mx::equal(out, constant(0), s); // 0·ln 0 is 0
+       auto zero = mx::equal(out, constant(0), s);  // 0·ln 0 is 0
        return arrays{mx::multiply(z[1], lower, s), mx::where(zero, constant(0), by_exponent, s)};
      }},
     {"LogAddExp",
@@ -84,15 +80,9 @@ class node : public mx::Primitive {
   node(std::shared_ptr<mx::Primitive> mlx)
       : Primitive(mlx->stream()), mlx_(std::move(mlx)), name_(std::string("Complex") + mlx_->name()) {}
 
-  void eval_cpu(const arrays& inputs, arrays& outputs) override {
-    mlx_->eval_cpu(inputs, outputs);
-  }
-  void eval_gpu(const arrays& inputs, arrays& outputs) override {
-    mlx_->eval_gpu(inputs, outputs);
-  }
-  std::vector<mx::Shape> output_shapes(const arrays& inputs) override {
-    return mlx_->output_shapes(inputs);
-  }
+  void eval_cpu(const arrays& inputs, arrays& outputs) override { mlx_->eval_cpu(inputs, outputs); }
+  void eval_gpu(const arrays& inputs, arrays& outputs) override { mlx_->eval_gpu(inputs, outputs); }
+  std::vector<mx::Shape> output_shapes(const arrays& inputs) override { return mlx_->output_shapes(inputs); }
   bool is_equivalent(const mx::Primitive& other) const override {
     const mx::Primitive &mine = *mlx_, &theirs = *dynamic_cast<const node&>(other).mlx_;
     return typeid(mine) == typeid(theirs) && mine.is_equivalent(theirs);
@@ -104,9 +94,7 @@ class node : public mx::Primitive {
     }
     return out;
   }
-  const char* name() const override {
-    return name_.c_str();
-  }
+  const char* name() const override { return name_.c_str(); }
 
  protected:
   std::shared_ptr<mx::Primitive> mlx_;
@@ -119,8 +107,8 @@ class holomorphic_node : public node {
  public:
   holomorphic_node(std::shared_ptr<mx::Primitive> mlx, derivatives of) : node(std::move(mlx)), of_(of) {}
 
-  arrays vjp(const arrays& z, const arrays& cotangents, const std::vector<int>& argnums, const arrays& outputs)
-      override {
+  arrays vjp(
+      const arrays& z, const arrays& cotangents, const std::vector<int>& argnums, const arrays& outputs) override {
     auto d = of_(z, outputs[0], stream());
     arrays out;
     for (auto i : argnums) {
@@ -147,8 +135,7 @@ class holomorphic_node : public node {
 class sign_node : public node {
  public:
   using node::node;
-  arrays vjp(const arrays& z, const arrays& cotangents, const std::vector<int>&, const arrays& outputs)
-      override {
+  arrays vjp(const arrays& z, const arrays& cotangents, const std::vector<int>&, const arrays& outputs) override {
     return across(z[0], outputs[0], cotangents[0]);
   }
   arrays jvp(const arrays& z, const arrays& tangents, const std::vector<int>&) override {
@@ -189,7 +176,7 @@ mx::array correct(mx::array a) {
     return a;
   }
   std::string name = a.primitive().name();
-  if (name == "AsType" && a.inputs()[0].has_primitive()) { // of MLX's abs
+  if (name == "AsType" && a.inputs()[0].has_primitive()) {  // of MLX's abs
     correct(a.inputs()[0]);
   }
   if (a.dtype() != mx::complex64) {
@@ -206,7 +193,7 @@ mx::array correct(mx::array a) {
   return a;
 }
 
-} // namespace
+}  // namespace
 
 extern "C" int mlxg_complex(mlxg_unary op, mlx_array* res, mlx_array a, mlx_stream s) {
   int rc = op(res, a, s);

@@ -51,7 +51,7 @@ void on_error(const char* message, void*) {
 mlxg::immortal<std::mutex> graph;
 std::mutex& graph_mutex = graph.value;
 thread_local int holds = 0;
-std::atomic<int> waiting = 0; // threads
+std::atomic<int> waiting = 0;  // threads
 
 char* copy_string(const std::string& s) {
   auto* p = static_cast<char*>(std::malloc(s.size() + 1));
@@ -88,7 +88,7 @@ void park_main_thread() {
 // their operands: MLX counts elements without looking for overflow, and CPU kernels then
 // write to memory that they did not get. NULL if it can.
 char* oversized(const mlx::core::array& a) {
-  constexpr uint64_t most = uint64_t(1) << 47; // the address space of today's processors
+  constexpr uint64_t most = uint64_t(1) << 47;  // the address space of today's processors
   uint64_t bytes = a.itemsize();
   bool beyond = false;
   for (auto n : a.shape()) {
@@ -129,21 +129,22 @@ char* check_versions() {
   const std::string mlx = mlx_version_text(), mlxc = mlxc_version_text();
   const std::string made_for = mlxgrad_mlx_c_built_against ? mlxgrad_mlx_c_built_against() : "";
   const std::string headers = std::to_string(MLX_VERSION_MAJOR) + "." + std::to_string(MLX_VERSION_MINOR) + "." +
-      std::to_string(MLX_VERSION_PATCH);
+                              std::to_string(MLX_VERSION_PATCH);
   if (mlx == headers && mlxc == MLXGRAD_MLX_C_VERSION && made_for == mlx) {
     return nullptr;
   }
   std::string loaded = "mlx-c " + mlxc, why;
   if (mlxc.empty()) {
     // An error of any version: MLX's messages, used as formats, would end the process.
-    loaded = std::string("an mlx-c that build.sh did not make (") + (mlx_compile_cache_new ? "0.7 or later" : "older than 0.7") +
-        ", by its symbols)";
+    loaded = std::string("an mlx-c that build.sh did not make (") +
+             (mlx_compile_cache_new ? "0.7 or later" : "older than 0.7") + ", by its symbols)";
     why = "; such an mlx-c uses MLX's error messages as printf formats";
   } else if (made_for != mlx) {
     loaded += " (made for MLX " + made_for + ")";
   }
-  const std::string text = "MLX " + mlx + " and " + loaded + " are loaded, but libmlxg was compiled for MLX " + headers +
-      " and mlx-c " MLXGRAD_MLX_C_VERSION + why + ": " + mlxg::go.remedy + ", and check the library search path";
+  const std::string text = "MLX " + mlx + " and " + loaded + " are loaded, but libmlxg was compiled for MLX " +
+                           headers + " and mlx-c " MLXGRAD_MLX_C_VERSION + why + ": " + mlxg::go.remedy +
+                           ", and check the library search path";
   return mlxg::error_text(text.c_str());
 }
 
@@ -151,7 +152,7 @@ bool is_gpu(void* stream) {
   return stream && static_cast<mlx::core::Stream*>(stream)->device == mlx::core::Device::gpu;
 }
 
-} // namespace
+}  // namespace
 
 namespace mlxg {
 
@@ -210,7 +211,7 @@ int depth() {
 
 void use_device_streams() {
   thread_local bool done = false;
-  if (done || depth() > 0) { // there, the stream that the transform was called on is the default
+  if (done || depth() > 0) {  // there, the stream that the transform was called on is the default
     return;
   }
   guard g;
@@ -242,7 +243,7 @@ arrays rings(const arrays& results) {
   return found;
 }
 
-} // namespace mlxg
+}  // namespace mlxg
 
 extern "C" {
 
@@ -451,4 +452,4 @@ char* mlxg_end_status(int rc) {
   return rc == 0 ? nullptr : mlxg::take_error();
 }
 
-} // extern "C"
+}  // extern "C"

@@ -27,13 +27,13 @@ char* give(int rc, mlx_string text, char** to) {
   return err;
 }
 
-} // namespace
+}  // namespace
 
 extern "C" {
 
 char* mlxg_stream_new(void** stream, int device) {
   mlx_device d = mlx_device_new_type(static_cast<mlx_device_type>(device), 0);
-  mlxg_lock(); // evaluation looks streams up in the table that this one enters
+  mlxg_lock();  // evaluation looks streams up in the table that this one enters
   *stream = mlx_stream_new_thread_unsafe(d).ctx;
   char* err = mlxg_end_status(*stream ? 0 : 1);
   mlxg_unlock();
@@ -190,4 +190,4 @@ char* mlxg_stop_metal_capture(void) {
   return mlxg_end_status(mlx_metal_stop_capture());
 }
 
-} // extern "C"
+}  // extern "C"

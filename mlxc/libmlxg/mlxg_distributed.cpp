@@ -28,8 +28,7 @@ using implementation = std::shared_ptr<md::detail::GroupImpl>;
 // not tell, and its classes are its own, but for their names.
 const char* backend_of(const md::detail::GroupImpl& group) {
   std::string name = typeid(group).name();
-  for (auto [space, backend] :
-       {std::pair{"4ring", "ring"}, {"3mpi", "mpi"}, {"4nccl", "nccl"}, {"5jaccl", "jaccl"}}) {
+  for (auto [space, backend] : {std::pair{"4ring", "ring"}, {"3mpi", "mpi"}, {"4nccl", "nccl"}, {"5jaccl", "jaccl"}}) {
     if (name.find(std::string("11distributed") + space) != std::string::npos) {
       return backend;
     }
@@ -41,11 +40,11 @@ const char* backend_of(const md::detail::GroupImpl& group) {
 struct messages {
   std::mutex lock;
   std::condition_variable changed;
-  bool lost = false; // a message failed
+  bool lost = false;  // a message failed
 };
 
 struct message {
-  bool ready = false; // its input is computed
+  bool ready = false;  // its input is computed
   bool done = false;
   std::string error;
 };
@@ -57,13 +56,9 @@ struct message {
 class group : public md::detail::GroupImpl {
  public:
   explicit group(implementation mlx)
-      : mlx_(std::move(mlx)),
-        backend_(backend_of(*mlx_)),
-        sender_(mx::new_thread_unsafe_stream(mx::Device::cpu)) {}
+      : mlx_(std::move(mlx)), backend_(backend_of(*mlx_)), sender_(mx::new_thread_unsafe_stream(mx::Device::cpu)) {}
 
-  const char* backend() const {
-    return backend_;
-  }
+  const char* backend() const { return backend_; }
 
   mx::Stream communication_stream(mx::StreamOrDevice s) override {
     auto stream = mlx_->communication_stream(s);
@@ -71,15 +66,11 @@ class group : public md::detail::GroupImpl {
     return gpu && size() > 1 ? *static_cast<mx::Stream*>(mlxg_device_stream(0)) : stream;
   }
 
-  int rank() override {
-    return mlx_->rank();
-  }
-  int size() override {
-    return mlx_->size();
-  }
+  int rank() override { return mlx_->rank(); }
+  int size() override { return mlx_->size(); }
   implementation split(int color, int key) override {
     auto part = mlx_->split(color, key);
-    mlxg::guard g; // not before: it waits for the others
+    mlxg::guard g;  // not before: it waits for the others
     return std::make_shared<group>(part);
   }
 
@@ -163,7 +154,7 @@ class group : public md::detail::GroupImpl {
   std::shared_ptr<messages> all_ = std::make_shared<messages>();
 };
 
-} // namespace
+}  // namespace
 
 extern "C" {
 
@@ -183,7 +174,7 @@ char* mlxg_group_init(void** result, bool strict, const char* backend) {
       std::lock_guard<std::mutex> l(initialising);
       mlx = md::init(strict, backend).raw_group();
     }
-    mlxg::guard g; // not before: it waits for the others
+    mlxg::guard g;  // not before: it waits for the others
     // One for each of MLX's, which the process has for good: they share what is lost.
     static auto* known = new std::vector<std::pair<implementation, implementation>>;
     implementation ours;
@@ -261,4 +252,4 @@ mlxg_result mlxg_group_receive_like(void* x, int from, void* group) {
   MLXG_CALL(mlx_distributed_recv_like(&res, mlx_array{x}, from, mlx_distributed_group{group}, mlxg_stream()));
 }
 
-} // extern "C"
+}  // extern "C"

@@ -20,19 +20,13 @@ static_assert(mx::Dtype(mx::complex64).val() == mx::Dtype::Val(MLXG_DTYPES - 1))
 
 bool refers_to(const mx::array& node, const mx::array& a, const mx::array& b) {
   auto& inputs = node.inputs();
-  return node.has_primitive() && inputs.size() == 2 && inputs[0].id() == a.id() &&
-      inputs[1].id() == b.id();
+  return node.has_primitive() && inputs.size() == 2 && inputs[0].id() == a.id() && inputs[1].id() == b.id();
 }
 
-} // namespace
+}  // namespace
 
 extern "C" int mlxg_elementwise(
-    mlxg_patterns* patterns,
-    mlxg_binary op,
-    mlx_array* res,
-    mlx_array a,
-    mlx_array b,
-    mlx_stream stream) {
+    mlxg_patterns* patterns, mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream stream) {
   auto& x = mlxg::array_of(a.ctx);
   auto& y = mlxg::array_of(b.ctx);
   if (x.dtype() != y.dtype() || x.shape() != y.shape() || x.dtype() == mx::complex64) {
@@ -57,6 +51,6 @@ extern "C" int mlxg_elementwise(
     res->ctx = new mx::array(x.shape(), known->dtype, known->primitive, std::move(operands));
     return 0;
   } catch (std::exception&) {
-    return op(res, a, b, stream); // which tells mlx-c's error handler
+    return op(res, a, b, stream);  // which tells mlx-c's error handler
   }
 }

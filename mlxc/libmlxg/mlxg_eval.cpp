@@ -48,9 +48,7 @@ class awake {
   explicit awake(mx::Stream s) {
     mx::scheduler::enqueue(s, [over = over_] { soon([&] { return over->load(); }); });
   }
-  ~awake() {
-    *over_ = true;
-  }
+  ~awake() { *over_ = true; }
   awake(const awake&) = delete;
 
  private:
@@ -69,9 +67,8 @@ void eval_and_wait(std::vector<mx::array>& arrays) {
     mlxg::repair(arrays);
     e = mlxg::evaluation::of(arrays, true);
     auto streams = streams_of(arrays);
-    if (mlxg::depth() > 0 || std::any_of(streams.begin(), streams.end(), [](auto& s) {
-          return s.device != mx::Device::cpu;
-        })) {
+    if (mlxg::depth() > 0 ||
+        std::any_of(streams.begin(), streams.end(), [](auto& s) { return s.device != mx::Device::cpu; })) {
       e->run(arrays);
       return;
     }
@@ -100,7 +97,7 @@ void eval_and_wait(std::vector<mx::array>& arrays) {
   mlxg::guard g;
   e->check();
   for (auto& a : arrays) {
-    a.wait(); // returns at once
+    a.wait();  // returns at once
   }
 }
 
@@ -129,7 +126,7 @@ void drop(std::vector<mx::array>& arrays) {
   arrays.clear();
 }
 
-} // namespace
+}  // namespace
 
 namespace mlxg {
 
@@ -140,7 +137,7 @@ mx::array argument_of(mx::array a) {
   return a;
 }
 
-} // namespace mlxg
+}  // namespace mlxg
 
 extern "C" {
 
@@ -182,9 +179,7 @@ char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
       } else {
         a = mlxg::array_of(ctx);
         // Row-major order whatever the strides; no copy if they are already.
-        auto s = a.has_primitive()
-            ? a.primitive().stream()
-            : *static_cast<mx::Stream*>(mlxg_real_stream());
+        auto s = a.has_primitive() ? a.primitive().stream() : *static_cast<mx::Stream*>(mlxg_real_stream());
         if (a.size() == 0 && s.device == mx::Device::gpu) {
           // Nothing to compute, which MLX's CUDA kernels do not expect: some end the
           // process, others leave an error behind that later ones find.
@@ -261,4 +256,4 @@ char* mlxg_tostring(void* ctx, char** text) {
   return err;
 }
 
-} // extern "C"
+}  // extern "C"

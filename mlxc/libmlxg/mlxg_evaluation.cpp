@@ -21,9 +21,7 @@ namespace {
 // opened gives access to an array's reference to its node, for references that do not count.
 template <auto Node>
 struct opened {
-  friend std::weak_ptr<void> weak_node(const mx::array& a) {
-    return a.*Node;
-  }
+  friend std::weak_ptr<void> weak_node(const mx::array& a) { return a.*Node; }
   friend void set_node(mx::array& a, std::shared_ptr<void> node) {
     using pointer = std::remove_reference_t<decltype(a.*Node)>;
     a.*Node = std::static_pointer_cast<typename pointer::element_type>(std::move(node));
@@ -46,13 +44,13 @@ void with_node(const std::weak_ptr<void>& node, F&& f) {
 // can_fail reports whether the CPU tasks of the primitive can throw, other than for lack of memory.
 bool can_fail(const mx::Primitive& p) {
   static const auto& names = *new std::unordered_set<std::string_view>{
-      "Cholesky", "Eig", "Eigh", "Inverse", "LUF", "Load", "QRF", "SVD",
-      "AllGather", "AllReduce", "ReduceScatter", "Recv", "Send"};
-  static auto& known = *new std::unordered_map<const std::type_info*, bool>; // the graph lock guards it
+      "Cholesky", "Eig",       "Eigh",      "Inverse",       "LUF",  "Load", "QRF",
+      "SVD",      "AllGather", "AllReduce", "ReduceScatter", "Recv", "Send"};
+  static auto& known = *new std::unordered_map<const std::type_info*, bool>;  // the graph lock guards it
   auto [type, is_new] = known.try_emplace(&typeid(p), false);
   if (is_new) {
     std::string_view name = p.name();
-    type->second = names.count(name.substr(name.rfind(' ') + 1)) > 0; // "Sum AllReduce"
+    type->second = names.count(name.substr(name.rfind(' ') + 1)) > 0;  // "Sum AllReduce"
   }
   return type->second;
 }
@@ -72,8 +70,7 @@ const void* key_of(const mx::Event& e) {
 }
 
 // fail_for_good makes every evaluation of a fail, also if MLX takes it for computed.
-void fail_for_good(
-    const mx::array& a, const std::string& what, std::shared_ptr<std::atomic<bool>> reported) {
+void fail_for_good(const mx::array& a, const std::string& what, std::shared_ptr<std::atomic<bool>> reported) {
   a.primitive_ptr() = std::make_shared<mlxg::failed>(
       *static_cast<mx::Stream*>(mlxg_device_stream(0)), "Eval", what, std::move(reported));
   a.set_status(mx::array::Status::unscheduled);
@@ -93,7 +90,7 @@ struct unread {
 mlxg::immortal<std::map<int, unread>> all_unread;
 auto& unread_by_stream = all_unread.value;
 
-} // namespace
+}  // namespace
 
 namespace mlxg {
 
@@ -106,7 +103,7 @@ class evaluation::task : public opaque {
   void eval_cpu(const arrays&, arrays& outputs) override {
     static const bool fences = mx::is_available(mx::Device::gpu);
     if (fences) {
-      allocate(outputs); // MLX's fence between a CPU and a GPU reads the buffer of the array
+      allocate(outputs);  // MLX's fence between a CPU and a GPU reads the buffer of the array
     }
     if (!e_) {
       return;
@@ -118,9 +115,7 @@ class evaluation::task : public opaque {
       }
     });
   }
-  void eval_gpu(const arrays&, arrays& outputs) override {
-    allocate(outputs);
-  }
+  void eval_gpu(const arrays&, arrays& outputs) override { allocate(outputs); }
 
  private:
   std::shared_ptr<evaluation> e_;
@@ -150,8 +145,7 @@ class evaluation::guarded : public opaque {
 std::shared_ptr<evaluation> evaluation::of(const arrays& roots, bool waited) {
   refuse_if_closed();
   settle();
-  while (!started.empty() && started.front()->state_ != running &&
-         started.front()->state_ != failed) {
+  while (!started.empty() && started.front()->state_ != running && started.front()->state_ != failed) {
     for (auto& e : started.front()->events_) {
       by_event.erase(key_of(e));
     }
@@ -160,7 +154,7 @@ std::shared_ptr<evaluation> evaluation::of(const arrays& roots, bool waited) {
   std::shared_ptr<evaluation> e(new evaluation(waited));
   e->walk(roots);
   if (e->precise_) {
-    e->walk(roots); // now with the operands
+    e->walk(roots);  // now with the operands
     e->bad_.resize(e->nodes_.size());
   }
   return e;
@@ -304,7 +298,7 @@ void evaluation::run(const arrays& roots) {
 
 void evaluation::check() {
   if (state_ == running) {
-    finish(); // nothing was started, but roots may have failed elsewhere
+    finish();  // nothing was started, but roots may have failed elsewhere
   }
   if (state_ != fine) {
     reported_ = true;
@@ -488,4 +482,4 @@ std::string take_unread(mx::Stream s) {
   return *u.reported ? "" : u.error;
 }
 
-} // namespace mlxg
+}  // namespace mlxg

@@ -57,7 +57,7 @@ class evaluation : public std::enable_shared_from_this<evaluation> {
     size_t user;
   };
   static constexpr size_t none = SIZE_MAX;
-  using places = std::unordered_map<std::uintptr_t, size_t>; // nodes by id
+  using places = std::unordered_map<std::uintptr_t, size_t>;  // nodes by id
 
   explicit evaluation(bool waited) : waited_(waited) {}
   void walk(const arrays& roots);
@@ -71,16 +71,14 @@ class evaluation : public std::enable_shared_from_this<evaluation> {
   void finish();
   void fail_nodes();
   bool is_bad(std::uintptr_t id) const;
-  std::shared_ptr<std::atomic<bool>> reported() {
-    return {shared_from_this(), &reported_};
-  }
+  std::shared_ptr<std::atomic<bool>> reported() { return {shared_from_this(), &reported_}; }
 
   // The nodes to compute, operands first. The references do not count: MLX gives the memory of a
   // node that nothing else refers to to another node.
   std::vector<std::weak_ptr<void>> nodes_;
   std::vector<mx::Stream> streams_;
   std::vector<source> sources_;
-  std::vector<mx::Event> events_; // one for each stream, signaled when state_ is final
+  std::vector<mx::Event> events_;  // one for each stream, signaled when state_ is final
 
   // Only if a node can fail in its task, or a source's: ids and operands of the nodes, and the
   // primitives of the nodes that can fail.
@@ -90,15 +88,15 @@ class evaluation : public std::enable_shared_from_this<evaluation> {
   std::vector<std::pair<size_t, std::shared_ptr<mx::Primitive>>> guarded_;
 
   // Written by tasks; failing tasks of several streams take a mutex.
-  std::vector<char> bad_; // by node
+  std::vector<char> bad_;  // by node
   bool all_bad_ = false;
   std::string error_;
-  std::atomic<size_t> left_ = 0; // streams that still run
+  std::atomic<size_t> left_ = 0;  // streams that still run
   enum state { running, fine, failed, settled };
   std::atomic<state> state_ = running;
 
   const bool waited_;
-  std::atomic<bool> reported_ = false; // whether a call has returned the error
+  std::atomic<bool> reported_ = false;  // whether a call has returned the error
 };
 
 // settle makes the nodes of failed evaluations fail for good.
@@ -111,6 +109,6 @@ bool available(const mx::array& a);
 // reported, "" if there is none. It does not need the graph lock.
 std::string take_unread(mx::Stream s);
 
-} // namespace mlxg
+}  // namespace mlxg
 
 #endif

@@ -46,7 +46,7 @@ int64_t find(const mx::array& ids, range r, int64_t* id) {
   return MLXG_NO_ID;
 }
 
-} // namespace
+}  // namespace
 
 extern "C" int64_t mlxg_find_id(void* a, int64_t wrap, int64_t last, int64_t* id) {
   mlxg::guard g;
@@ -56,11 +56,9 @@ extern "C" int64_t mlxg_find_id(void* a, int64_t wrap, int64_t last, int64_t* id
       return MLXG_NOT_COMPUTED;
     }
     int64_t at = MLXG_NO_ID;
-    mx::dispatch_int_types(ids.dtype(), "ids", [&](auto tag) {
-      at = find<MLX_GET_TYPE(tag)>(ids, {wrap, last}, id);
-    });
+    mx::dispatch_int_types(ids.dtype(), "ids", [&](auto tag) { at = find<MLX_GET_TYPE(tag)>(ids, {wrap, last}, id); });
     return at;
   } catch (std::exception&) {
-    return MLXG_NOT_COMPUTED; // the operation fails when it is evaluated
+    return MLXG_NOT_COMPUTED;  // the operation fails when it is evaluated
   }
 }

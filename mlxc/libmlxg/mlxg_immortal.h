@@ -13,6 +13,6 @@ union immortal {
   ~immortal() {}
 };
 
-} // namespace mlxg
+}  // namespace mlxg
 
 #endif

@@ -24,12 +24,8 @@ int depth();
 
 // guard holds the graph lock for a C++ scope that cannot reach Go.
 struct guard {
-  guard() {
-    mlxg_lock();
-  }
-  ~guard() {
-    mlxg_unlock();
-  }
+  guard() { mlxg_lock(); }
+  ~guard() { mlxg_unlock(); }
   guard(const guard&) = delete;
   guard& operator=(const guard&) = delete;
 };
@@ -55,12 +51,8 @@ void mend_signals();
 
 // inside counts a call that waits for MLX without the graph lock, while it runs. mlxg_shutdown waits for it.
 struct inside {
-  inside() {
-    count++;
-  }
-  ~inside() {
-    count--;
-  }
+  inside() { count++; }
+  ~inside() { count--; }
   inside(const inside&) = delete;
   inside& operator=(const inside&) = delete;
   static std::atomic<int> count;
@@ -168,6 +160,6 @@ mlxg_results entering(F&& f) {
   return with_results(f);
 }
 
-} // namespace mlxg
+}  // namespace mlxg
 
 #endif

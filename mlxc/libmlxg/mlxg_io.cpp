@@ -27,9 +27,7 @@ class source {
       throw std::runtime_error(what);
     }
   }
-  ~source() {
-    close();
-  }
+  ~source() { close(); }
   source(const source&) = delete;
 
   // read fills p, or throws.
@@ -106,7 +104,7 @@ std::shared_ptr<source>& source_of(void* s) {
   return *static_cast<std::shared_ptr<source>*>(s);
 }
 
-} // namespace
+}  // namespace
 
 extern "C" {
 
@@ -153,7 +151,7 @@ mlxg_results mlxg_gguf_arrays(const char* file, const char** names, size_t n) {
       rc = mlx_vector_array_append_value(arrays, a);
     }
     mlx_array_free(a);
-    if (!found) { // mlx-c leaves no message
+    if (!found) {  // mlx-c leaves no message
       mlx_io_gguf_free(gguf);
       mlx_vector_array_free(arrays);
       return mlxg::no_results(mlxg::error_text("MLX made other arrays of it than expected"));
@@ -163,4 +161,4 @@ mlxg_results mlxg_gguf_arrays(const char* file, const char** names, size_t n) {
   return mlxg_end_vector(rc, arrays);
 }
 
-} // extern "C"
+}  // extern "C"

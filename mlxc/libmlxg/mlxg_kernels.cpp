@@ -44,7 +44,7 @@ void* kernel_or_error(char** err, auto&& make) {
   }
 }
 
-} // namespace
+}  // namespace
 
 extern "C" {
 
@@ -91,8 +91,7 @@ void mlxg_kernel_free(void* k) {
   delete static_cast<kernel*>(k);
 }
 
-mlxg_results mlxg_kernel_apply(
-    void* k, const uintptr_t* inputs, size_t n, const int* numbers, const char* names) {
+mlxg_results mlxg_kernel_apply(void* k, const uintptr_t* inputs, size_t n, const int* numbers, const char* names) {
   mlxg::guard g;
   return mlxg::with_results([&] {
     auto next = [&] { return *numbers++; };
@@ -131,16 +130,9 @@ mlxg_results mlxg_kernel_apply(
     }
     auto& made = *static_cast<kernel*>(k);
     return (mlxg::exporting() ? made.exported : made.launch)(
-        mlxg::arrays_of(inputs, n),
-        shapes,
-        dtypes,
-        grid,
-        threadgroup,
-        arguments,
-        init,
-        false,
+        mlxg::arrays_of(inputs, n), shapes, dtypes, grid, threadgroup, arguments, init, false,
         *static_cast<mx::Stream*>(mlxg_stream().ctx));
   });
 }
 
-} // extern "C"
+}  // extern "C"

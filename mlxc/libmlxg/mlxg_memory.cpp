@@ -45,7 +45,7 @@ Buffer checked_malloc(Allocator* self, size_t size) {
   // spoil the count.
   constexpr size_t large = size_t(1) << 30;
   if (size >= large) {
-    void* volatile p = std::malloc(size); // or the compiler would leave both out
+    void* volatile p = std::malloc(size);  // or the compiler would leave both out
     if (!p) {
       refuse(size);
     }
@@ -58,7 +58,7 @@ Buffer checked_malloc(Allocator* self, size_t size) {
   return b;
 }
 
-} // namespace
+}  // namespace
 
 namespace mlxg {
 
@@ -76,12 +76,12 @@ void check_allocations() {
   std::memcpy(static_cast<void*>(&a), &ours, sizeof(ours));
 }
 
-} // namespace mlxg
+}  // namespace mlxg
 
 #else
 
 namespace mlxg {
 void check_allocations() {}
-} // namespace mlxg
+}  // namespace mlxg
 
 #endif

@@ -20,12 +20,7 @@ struct provider {
   mlxg_run_fn run;
   mlxg_release_fn release;
   std::optional<float> init_value;
-  provider(
-      void* c,
-      mlxg_prepare_fn p,
-      mlxg_run_fn r,
-      mlxg_release_fn d,
-      const float* init)
+  provider(void* c, mlxg_prepare_fn p, mlxg_run_fn r, mlxg_release_fn d, const float* init)
       : ctx(c), prepare(p), run(r), release(d) {
     if (init) {
       init_value = *init;
@@ -106,9 +101,7 @@ class host_function : public mlxg::opaque {
   host_function(mx::Stream s, std::string name, std::shared_ptr<provider> f)
       : opaque(s, std::move(name)), f_(std::move(f)) {}
 
-  void eval_cpu(
-      const std::vector<mx::array>& inputs,
-      std::vector<mx::array>& outputs) override {
+  void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     // Everything that can fail happens here, on the thread that evaluates: what
     // is thrown here reaches exactly the evaluations that need this node, which
     // stays in the graph, whereas an exception in the task would surface in
@@ -132,21 +125,18 @@ class host_function : public mlxg::opaque {
     auto& encoder = mx::cpu::get_command_encoder(stream());
     if (f_->init_value) {
       for (auto& o : outputs) {
-        encoder.dispatch([p = o.data<char>(), n = o.size(), d = o.dtype(), v = *f_->init_value]() {
-          fill(p, n, d, v);
-        });
+        encoder.dispatch(
+            [p = o.data<char>(), n = o.size(), d = o.dtype(), v = *f_->init_value]() { fill(p, n, d, v); });
       }
     }
-    encoder.dispatch([f = f_, in, out]() {
-      f->run(f->ctx, in->views.data(), out->views.data());
-    });
+    encoder.dispatch([f = f_, in, out]() { f->run(f->ctx, in->views.data(), out->views.data()); });
   }
 
  private:
   std::shared_ptr<provider> f_;
 };
 
-} // namespace
+}  // namespace
 
 extern "C" mlxg_results mlxg_primitive_call(
     const char* name,
@@ -163,11 +153,8 @@ extern "C" mlxg_results mlxg_primitive_call(
     size_t n) {
   // Owns ctx from here on, whatever happens.
   auto f = std::make_shared<provider>(
-      ctx,
-      reinterpret_cast<mlxg_prepare_fn>(prepare),
-      reinterpret_cast<mlxg_run_fn>(run),
-      reinterpret_cast<mlxg_release_fn>(release),
-      init_value);
+      ctx, reinterpret_cast<mlxg_prepare_fn>(prepare), reinterpret_cast<mlxg_run_fn>(run),
+      reinterpret_cast<mlxg_release_fn>(release), init_value);
   mlxg::guard g;
   try {
     auto s = *static_cast<mx::Stream*>(mlxg_stream().ctx);

@@ -26,9 +26,7 @@ class opaque : public mx::Primitive {
   }
 
   std::vector<mx::Shape> output_shapes(const std::vector<mx::array>&) override {
-    throw std::invalid_argument(
-        "[" + name_ +
-        "] the output shapes are fixed when it is built and cannot be inferred");
+    throw std::invalid_argument("[" + name_ + "] the output shapes are fixed when it is built and cannot be inferred");
   }
 
   std::vector<mx::array> vjp(
@@ -40,21 +38,16 @@ class opaque : public mx::Primitive {
   }
 
   std::vector<mx::array> jvp(
-      const std::vector<mx::array>&,
-      const std::vector<mx::array>&,
-      const std::vector<int>&) override {
+      const std::vector<mx::array>&, const std::vector<mx::array>&, const std::vector<int>&) override {
     throw std::invalid_argument("[" + name_ + "] has no forward-mode gradient");
   }
 
   std::pair<std::vector<mx::array>, std::vector<int>> vmap(
-      const std::vector<mx::array>&,
-      const std::vector<int>&) override {
+      const std::vector<mx::array>&, const std::vector<int>&) override {
     mlxg::refuse_vmap(name_);
   }
 
-  const char* name() const override {
-    return name_.c_str();
-  }
+  const char* name() const override { return name_.c_str(); }
 
  protected:
   std::string name_;
@@ -66,17 +59,10 @@ class wrapper : public mx::Primitive {
   explicit wrapper(std::shared_ptr<mx::Primitive> wrapped)
       : Primitive(wrapped->stream()), wrapped_(std::move(wrapped)) {}
 
-  void eval_cpu(const arrays& inputs, arrays& outputs) override {
-    wrapped_->eval_cpu(inputs, outputs);
-  }
-  void eval_gpu(const arrays& inputs, arrays& outputs) override {
-    wrapped_->eval_gpu(inputs, outputs);
-  }
-  arrays vjp(
-      const arrays& primals,
-      const arrays& cotangents,
-      const std::vector<int>& argnums,
-      const arrays& outputs) override {
+  void eval_cpu(const arrays& inputs, arrays& outputs) override { wrapped_->eval_cpu(inputs, outputs); }
+  void eval_gpu(const arrays& inputs, arrays& outputs) override { wrapped_->eval_gpu(inputs, outputs); }
+  arrays vjp(const arrays& primals, const arrays& cotangents, const std::vector<int>& argnums, const arrays& outputs)
+      override {
     return wrapped_->vjp(primals, cotangents, argnums, outputs);
   }
   arrays jvp(const arrays& primals, const arrays& tangents, const std::vector<int>& argnums) override {
@@ -85,9 +71,7 @@ class wrapper : public mx::Primitive {
   std::pair<arrays, std::vector<int>> vmap(const arrays& inputs, const std::vector<int>& axes) override {
     return wrapped_->vmap(inputs, axes);
   }
-  const char* name() const override {
-    return wrapped_->name();
-  }
+  const char* name() const override { return wrapped_->name(); }
 
  protected:
   std::shared_ptr<mx::Primitive> wrapped_;
@@ -96,11 +80,7 @@ class wrapper : public mx::Primitive {
 // failed stands in for a node whose evaluation failed. It sets reported when it throws.
 class failed : public opaque {
  public:
-  failed(
-      mx::Stream s,
-      std::string name,
-      std::string what,
-      std::shared_ptr<std::atomic<bool>> reported = nullptr)
+  failed(mx::Stream s, std::string name, std::string what, std::shared_ptr<std::atomic<bool>> reported = nullptr)
       : opaque(s, std::move(name)), what_(std::move(what)), reported_(std::move(reported)) {}
 
   void eval_cpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
@@ -110,9 +90,7 @@ class failed : public opaque {
     throw std::runtime_error(what_);
   }
 
-  const std::string& what() const {
-    return what_;
-  }
+  const std::string& what() const { return what_; }
 
  private:
   std::string what_;
@@ -136,8 +114,7 @@ inline void allocate(std::vector<mx::array>& outputs) {
   for (auto& o : outputs) {
     auto buffer = mx::allocator::malloc(o.nbytes());
     if (!buffer.ptr() && o.nbytes() > 0) {
-      throw std::runtime_error(
-          "out of memory: an output takes " + std::to_string(o.nbytes()) + " bytes");
+      throw std::runtime_error("out of memory: an output takes " + std::to_string(o.nbytes()) + " bytes");
     }
     o.set_data(buffer);
   }
@@ -145,13 +122,12 @@ inline void allocate(std::vector<mx::array>& outputs) {
 
 inline mx::Dtype dtype_of(int d) {
   // In the order of mlx_dtype.
-  static const mx::Dtype table[] = {
-      mx::bool_, mx::uint8, mx::uint16, mx::uint32, mx::uint64,
-      mx::int8, mx::int16, mx::int32, mx::int64, mx::float16,
-      mx::float32, mx::float64, mx::bfloat16, mx::complex64};
+  static const mx::Dtype table[] = {mx::bool_,   mx::uint8,   mx::uint16,   mx::uint32,   mx::uint64,
+                                    mx::int8,    mx::int16,   mx::int32,    mx::int64,    mx::float16,
+                                    mx::float32, mx::float64, mx::bfloat16, mx::complex64};
   return table[d];
 }
 
-} // namespace mlxg
+}  // namespace mlxg
 
 #endif

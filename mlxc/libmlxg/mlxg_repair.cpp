@@ -107,7 +107,6 @@ void wrap(const mx::array& a) {
   }
 }
 
-
 // only_computes reports whether a primitive does nothing but compute its outputs. Messages and
 // Depends order other work, and our own primitives may return errors.
 bool only_computes(const mx::Primitive& p) {
@@ -174,7 +173,7 @@ class walk {
 
   static bool all_empty(const mx::array& a) {
     return a.size() == 0 &&
-        std::all_of(a.siblings().begin(), a.siblings().end(), [](auto& s) { return s.size() == 0; });
+           std::all_of(a.siblings().begin(), a.siblings().end(), [](auto& s) { return s.size() == 0; });
   }
 
   void visit(mx::array& a) {
@@ -242,7 +241,7 @@ class walk {
   std::vector<mx::array*> seen_;
 };
 
-} // namespace
+}  // namespace
 
 namespace mlxg {
 
@@ -250,4 +249,4 @@ void repair(arrays& roots) {
   walk().from(roots);
 }
 
-} // namespace mlxg
+}  // namespace mlxg

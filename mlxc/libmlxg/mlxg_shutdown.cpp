@@ -25,14 +25,14 @@ struct ending {
   std::condition_variable changed;
   bool requested = false;
   bool done = false;
-  std::string step; // what the main thread waits for
-  std::string error; // the first error that no call has returned
+  std::string step;   // what the main thread waits for
+  std::string error;  // the first error that no call has returned
 };
 mlxg::immortal<ending> the_end;
 ending& end_ = the_end.value;
 
-std::atomic<bool> closed = false; // no evaluation starts; written under the graph lock
-std::atomic<bool> ended = false; // and no array is destroyed; written under the graph lock
+std::atomic<bool> closed = false;  // no evaluation starts; written under the graph lock
+std::atomic<bool> ended = false;   // and no array is destroyed; written under the graph lock
 
 void at_step(std::string step) {
   std::lock_guard lock(end_.lock);
@@ -96,7 +96,7 @@ void end_mlx() {
   mlxg::go.ended();
 }
 
-} // namespace
+}  // namespace
 
 namespace mlxg {
 
@@ -130,7 +130,7 @@ void serve_end() {
   }
 }
 
-} // namespace mlxg
+}  // namespace mlxg
 
 extern "C" bool mlxg_shutdown(int milliseconds, char** err) {
   std::unique_lock lock(end_.lock);

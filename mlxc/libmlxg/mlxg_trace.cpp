@@ -77,7 +77,7 @@ class stripper {
       return;
     }
     if (a.has_primitive() && std::strcmp(a.primitive().name(), "load") == 0) {
-      mx::eval({a}); // the file is not exported, its elements are
+      mx::eval({a});  // the file is not exported, its elements are
     }
     bool constant = !a.has_primitive() && a.status() != mx::array::Status::unscheduled;
     if (constant && !a.flags().row_contiguous) {
@@ -111,7 +111,7 @@ class stripper {
   }
 
   void set(const mx::array& from, const mx::array& to) {
-    kept_.push_back(from); // its id stays taken
+    kept_.push_back(from);  // its id stays taken
     done_.emplace(from.id(), to);
   }
 
@@ -124,12 +124,8 @@ thread_local int exports = 0;
 // exported is the graph that f builds, as it is written. Its rings join the others.
 mlxg::arrays exported(mlxg::arrays& rings, auto&& f) {
   struct count {
-    count() {
-      exports++;
-    }
-    ~count() {
-      exports--;
-    }
+    count() { exports++; }
+    ~count() { exports--; }
   } counted;
   auto results = stripper{}(f());
   auto found = mlxg::rings(results);
@@ -202,7 +198,7 @@ void on_own_streams(const mlxg::arrays& outputs, const mlxg::arrays& args) {
   }
 }
 
-} // namespace
+}  // namespace
 
 bool mlxg::exporting() {
   return exports > 0;
@@ -218,8 +214,7 @@ char* mlxg_export_shapeless(uintptr_t id, const char* file, const uintptr_t* inp
   return export_one(id, file, inputs, n, true);
 }
 
-char* mlxg_export_traces(
-    uintptr_t id, const char* file, const uintptr_t* inputs, const size_t* sizes, size_t n) {
+char* mlxg_export_traces(uintptr_t id, const char* file, const uintptr_t* inputs, const size_t* sizes, size_t n) {
   mlxg::arrays rings;
   auto f = stripped(id, rings);
   mlx_function_exporter exporter = mlx_function_exporter_new(file, mlx_closure{&f}, false);
@@ -266,7 +261,7 @@ char* mlxg_import(const char* file, void** result) {
         err = mlxg::take_error();
       }
     }).join();
-  } catch (std::exception& e) { // there is no thread to be had
+  } catch (std::exception& e) {  // there is no thread to be had
     err = mlxg::error_text(e.what());
   }
   return err;
@@ -277,8 +272,7 @@ void mlxg_import_free(void* f) {
   mlx_imported_function_free(mlx_imported_function{f});
 }
 
-mlxg_results mlxg_import_call(
-    void* f, const uintptr_t* args, size_t n, const char** names, size_t n_names) {
+mlxg_results mlxg_import_call(void* f, const uintptr_t* args, size_t n, const char** names, size_t n_names) {
   mlxg::guard g;
   size_t plain = n - n_names;
   mlx_vector_array out = mlx_vector_array_new();
@@ -339,8 +333,7 @@ void mlxg_nodes_free(mlxg_node* nodes, size_t n) {
   free(nodes);
 }
 
-char* mlxg_trace(
-    uintptr_t id, const uintptr_t* inputs, size_t n, mlxg_node** nodes, size_t* n_nodes) {
+char* mlxg_trace(uintptr_t id, const uintptr_t* inputs, size_t n, mlxg_node** nodes, size_t* n_nodes) {
   *nodes = nullptr;
   *n_nodes = 0;
   std::vector<std::pair<std::string, std::vector<std::string>>> found;
@@ -367,8 +360,7 @@ char* mlxg_trace(
           }
           found.emplace_back(std::get<std::string>(item.at("name")), std::move(strings));
         },
-        stripped(id, rings),
-        mlxg::arrays_of(inputs, n));
+        stripped(id, rings), mlxg::arrays_of(inputs, n));
   } catch (std::exception& e) {
     err = mlxg::error_text(e.what());
   }
@@ -390,4 +382,4 @@ char* mlxg_trace(
   return nullptr;
 }
 
-} // extern "C"
+}  // extern "C"

@@ -44,9 +44,7 @@ class members {
   explicit members(const mlx_vector_array v) : members(*static_cast<arrays*>(v.ctx)) {}
   members(const members&) = delete;
 
-  operator mlxg_members*() {
-    return &go_;
-  }
+  operator mlxg_members*() { return &go_; }
 
  private:
   mx::SmallVector<void*> handles_;
@@ -61,11 +59,7 @@ int call_custom(
     void* payload) {
   *out = mlx_vector_array_new();
   return mlxg::go.call_custom(
-      reinterpret_cast<uintptr_t>(payload),
-      members(primals),
-      members(cotangents),
-      members(outputs),
-      out->ctx);
+      reinterpret_cast<uintptr_t>(payload), members(primals), members(cotangents), members(outputs), out->ctx);
 }
 
 int call_jvp(
@@ -76,8 +70,7 @@ int call_jvp(
     size_t,
     void* payload) {
   *out = mlx_vector_array_new();
-  return mlxg::go.call_jvp(
-      reinterpret_cast<uintptr_t>(payload), members(primals), members(tangents), out->ctx);
+  return mlxg::go.call_jvp(reinterpret_cast<uintptr_t>(payload), members(primals), members(tangents), out->ctx);
 }
 
 int call_vmap(
@@ -88,8 +81,8 @@ int call_vmap(
     size_t,
     void* payload) {
   *out = mlx_vector_array_new();
-  int failed = mlxg::go.call_vmap(
-      reinterpret_cast<uintptr_t>(payload), members(args), const_cast<int*>(axes), out->ctx);
+  int failed =
+      mlxg::go.call_vmap(reinterpret_cast<uintptr_t>(payload), members(args), const_cast<int*>(axes), out->ctx);
   if (!failed) {
     // The rule's results have the new axis first.
     std::vector<int> first(mlx_vector_array_size(*out), 0);
@@ -100,10 +93,8 @@ int call_vmap(
 
 using vjp_function = std::function<arrays(const arrays&, const arrays&, const arrays&)>;
 // The tangents are those of the arguments that argnums names.
-using jvp_function =
-    std::function<arrays(const arrays&, const arrays&, const std::vector<int>& argnums)>;
-using vmap_function =
-    std::function<std::pair<arrays, std::vector<int>>(const arrays&, const std::vector<int>&)>;
+using jvp_function = std::function<arrays(const arrays&, const arrays&, const std::vector<int>& argnums)>;
+using vmap_function = std::function<std::pair<arrays, std::vector<int>>(const arrays&, const std::vector<int>&)>;
 
 // stream_of is the stream of the work behind an array, the current one if it has none.
 mx::Stream stream_of(const mx::array& a) {
@@ -116,8 +107,7 @@ mx::Stream stream_of(const mx::array& a) {
 arrays distinct(arrays outputs) {
   std::unordered_set<std::uintptr_t> seen;
   for (auto& o : outputs) {
-    bool stopped =
-        o.has_primitive() && std::strcmp(o.primitive().name(), "StopGradient") == 0;
+    bool stopped = o.has_primitive() && std::strcmp(o.primitive().name(), "StopGradient") == 0;
     if (!seen.insert(o.id()).second || stopped) {
       o = mx::copy(o, stream_of(o));
     }
@@ -168,8 +158,8 @@ vjp_function vectorised_vjp(vjp_function vjp, std::vector<int> axes) {
     auto grads = mlxg::vectorised(of_all, all_axes)(joined({primals, cotangents, outputs}));
     for (size_t i = 0; i < grads.size(); i++) {
       // An argument that all elements share has the sum of their gradients.
-      grads[i] = axes[i] < 0 ? mx::astype(mx::sum(grads[i], 0), primals[i].dtype())
-                             : mx::moveaxis(grads[i], 0, axes[i]);
+      grads[i] =
+          axes[i] < 0 ? mx::astype(mx::sum(grads[i], 0), primals[i].dtype()) : mx::moveaxis(grads[i], 0, axes[i]);
     }
     return grads;
   };
@@ -196,8 +186,7 @@ jvp_function vectorised_jvp(jvp_function jvp, std::vector<int> axes) {
 // vjp_of is the vjp that f has by itself. It runs f again; with late set, not before the
 // outputs are there, which is when the memory for it is free.
 vjp_function vjp_of(function f, bool late) {
-  return [f = std::move(f), late](
-             const arrays& primals, const arrays& cotangents, const arrays& outputs) {
+  return [f = std::move(f), late](const arrays& primals, const arrays& cotangents, const arrays& outputs) {
     auto run = [&](const arrays& args) { return distinct(f(args)); };
     return mx::vjp(run, late ? mx::depends(primals, outputs) : primals, cotangents).second;
   };
@@ -205,8 +194,7 @@ vjp_function vjp_of(function f, bool late) {
 
 // jvp_of is the jvp that f has by itself.
 jvp_function jvp_of(function f) {
-  return [f = std::move(f)](
-             const arrays& primals, const arrays& tangents, const std::vector<int>& argnums) {
+  return [f = std::move(f)](const arrays& primals, const arrays& tangents, const std::vector<int>& argnums) {
     arrays moving;
     for (auto i : argnums) {
       moving.push_back(primals[i]);
@@ -228,7 +216,7 @@ struct rules {
   vjp_function vjp = nullptr;
   jvp_function jvp = nullptr;
   vmap_function vmap = nullptr;
-  bool checkpoint = false; // f's vjp waits for the outputs
+  bool checkpoint = false;  // f's vjp waits for the outputs
 };
 
 // with_rules is MLX's custom_function, but a transform does not forget the rules of the
@@ -252,8 +240,7 @@ function with_rules(function run, rules r) {
       }
       return std::pair{with_rules(r.vmap ? rule : known, mapped)(args), std::vector<int>(outputs.size(), 0)};
     };
-    return mx::custom_function(
-        run, r.vjp ? r.vjp : vjp_of(r.f, r.checkpoint), r.jvp ? r.jvp : jvp_of(r.f), vmap)(args);
+    return mx::custom_function(run, r.vjp ? r.vjp : vjp_of(r.f, r.checkpoint), r.jvp ? r.jvp : jvp_of(r.f), vmap)(args);
   };
 }
 
@@ -262,8 +249,7 @@ vjp_function vjp_function_of(uintptr_t id) {
   if (id == 0) {
     return nullptr;
   }
-  mlx_closure_custom c =
-      mlx_closure_custom_new_func_payload(call_custom, reinterpret_cast<void*>(id), release_closure);
+  mlx_closure_custom c = mlx_closure_custom_new_func_payload(call_custom, reinterpret_cast<void*>(id), release_closure);
   auto f = *static_cast<vjp_function*>(c.ctx);
   mlx_closure_custom_free(c);
   return f;
@@ -301,7 +287,7 @@ vmap_function vmap_function_of(uintptr_t id) {
   return f;
 }
 
-} // namespace
+}  // namespace
 
 namespace mlxg {
 
@@ -324,7 +310,7 @@ function function_of(uintptr_t id) {
   return [id, last = std::move(last)](const arrays& args) { return call_function(id, args); };
 }
 
-} // namespace mlxg
+}  // namespace mlxg
 
 extern "C" {
 
@@ -348,27 +334,22 @@ size_t mlxg_take_released(uintptr_t* ids, size_t cap) {
   return n;
 }
 
-mlxg_results mlxg_vjp(
-    uintptr_t id,
-    const uintptr_t* primals,
-    size_t np,
-    const uintptr_t* cotangents,
-    size_t nc) {
+mlxg_results mlxg_vjp(uintptr_t id, const uintptr_t* primals, size_t np, const uintptr_t* cotangents, size_t nc) {
   return mlxg::entering([&] {
     auto in = mlxg::arrays_of(primals, np);
     auto run = [&](const arrays& args) {
       auto out = distinct(mlxg::call_function(id, args));
       if (out.size() != nc) {
         throw std::invalid_argument(
-            "the function has " + std::to_string(out.size()) +
-            " outputs, but there are " + std::to_string(nc) + " cotangents");
+            "the function has " + std::to_string(out.size()) + " outputs, but there are " + std::to_string(nc) +
+            " cotangents");
       }
       for (size_t i = 0; i < nc; i++) {
         auto& c = mlxg::array_of(cotangents[i]);
         if (c.shape() != out[i].shape() || c.dtype() != out[i].dtype()) {
           std::ostringstream text;
-          text << "output " << i << " has the shape and dtype " << out[i].dtype()
-               << out[i].shape() << ", but its cotangent " << c.dtype() << c.shape();
+          text << "output " << i << " has the shape and dtype " << out[i].dtype() << out[i].shape()
+               << ", but its cotangent " << c.dtype() << c.shape();
           throw std::invalid_argument(text.str());
         }
       }
@@ -378,12 +359,7 @@ mlxg_results mlxg_vjp(
   });
 }
 
-mlxg_results mlxg_value_and_grad(
-    uintptr_t id,
-    const int* argnums,
-    size_t n,
-    const uintptr_t* args,
-    size_t na) {
+mlxg_results mlxg_value_and_grad(uintptr_t id, const int* argnums, size_t n, const uintptr_t* args, size_t na) {
   // MLX's value_and_grad is this too, but copies the function, the lists and the results,
   // and makes the cotangent anew.
   return mlxg::entering([&] {
@@ -409,12 +385,10 @@ mlxg_results mlxg_value_and_grad(
   });
 }
 
-mlxg_results mlxg_jvp(
-    uintptr_t id, const uintptr_t* primals, const uintptr_t* tangents, size_t n) {
+mlxg_results mlxg_jvp(uintptr_t id, const uintptr_t* primals, const uintptr_t* tangents, size_t n) {
   return mlxg::entering([&] {
     return mx::jvp(
-        [&](const arrays& args) { return mlxg::call_function(id, args); },
-        mlxg::arrays_of(primals, n),
+        [&](const arrays& args) { return mlxg::call_function(id, args); }, mlxg::arrays_of(primals, n),
         mlxg::arrays_of(tangents, n));
   });
 }
@@ -436,4 +410,4 @@ mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, const uintptr_t* ar
   });
 }
 
-} // extern "C"
+}  // extern "C"

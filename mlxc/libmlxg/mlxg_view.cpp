@@ -42,7 +42,7 @@ mx::array over(void* data, mx::Shape shape, mx::Dtype dtype, uintptr_t id) {
   return a;
 }
 
-} // namespace
+}  // namespace
 
 namespace mlxg {
 
@@ -55,7 +55,7 @@ void sweep_views() {
   releasable(-static_cast<int>(unused.size()));
 }
 
-} // namespace mlxg
+}  // namespace mlxg
 
 extern "C" {
 
@@ -84,4 +84,4 @@ char* mlxg_strides(void* a, int64_t* strides) {
   return nullptr;
 }
 
-} // extern "C"
+}  // extern "C"

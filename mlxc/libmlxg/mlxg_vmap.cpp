@@ -94,8 +94,7 @@ class vectoriser {
       shape.insert(shape.begin(), size_);
       if (r.shape() != shape || r.dtype() != outputs[i].dtype()) {
         throw std::runtime_error(
-            std::string("[") + a.primitive().name() +
-            "] MLX's rule for vmap is wrong for these operands");
+            std::string("[") + a.primitive().name() + "] MLX's rule for vmap is wrong for these operands");
       }
       done_.emplace(outputs[i].id(), r);
     }
@@ -103,8 +102,7 @@ class vectoriser {
 
   // apply gives what stands for n outputs of a primitive, and the place of the axis in
   // each. Where MLX's rule is wrong or missing, it is put right.
-  std::pair<arrays, std::vector<int>>
-  apply(mx::Primitive& p, arrays inputs, std::vector<int> axes, size_t n) {
+  std::pair<arrays, std::vector<int>> apply(mx::Primitive& p, arrays inputs, std::vector<int> axes, size_t n) {
     std::string name = p.name();
     if (name == "CustomKernel") {
       mlxg::refuse_vmap(std::get<0>(static_cast<const mx::fast::CustomKernel&>(p).state()));
@@ -131,14 +129,13 @@ class vectoriser {
       // The rule puts an update without the axis into the first element only.
       map_all(inputs, axes, 0, 2);
     }
-    if (name == "Convolution" && axes[1] >= 0 &&
-        std::get<5>(static_cast<const mx::Convolution&>(p).state()) > 1) {
+    if (name == "Convolution" && axes[1] >= 0 && std::get<5>(static_cast<const mx::Convolution&>(p).state()) > 1) {
       // Where the weight alone has the axis, the rule mixes up its groups.
       map_all(inputs, axes, 0, 1);
     }
     auto done = p.vmap(inputs, axes);
     if (name == "NotEqual") {
-      done.second = {0}; // the rule gives the operands' axes for that of the result
+      done.second = {0};  // the rule gives the operands' axes for that of the result
     }
     return done;
   }
@@ -160,8 +157,8 @@ class vectoriser {
 // result that depends on none of these arguments has no such axis.
 struct vectors {
   arrays results;
-  std::vector<bool> mapped; // whether the first axis is the new one
-  int size = -1; // of the new axis
+  std::vector<bool> mapped;  // whether the first axis is the new one
+  int size = -1;             // of the new axis
 };
 
 // vectorise runs f over the given axes of the arguments, −1 where an argument has none.
@@ -189,14 +186,13 @@ vectors vectorise(const function& f, const arrays& args, const std::vector<int>&
   return v;
 }
 
-} // namespace
+}  // namespace
 
 namespace mlxg {
 
 void refuse_vmap(const std::string& name) {
   throw std::invalid_argument(
-      "[" + name +
-      "] has no rule for Vmap: call it for each element, or once with the axis as one of its own");
+      "[" + name + "] has no rule for Vmap: call it for each element, or once with the axis as one of its own");
 }
 
 function vectorised(function f, std::vector<int> axes) {
@@ -211,22 +207,17 @@ function vectorised(function f, std::vector<int> axes) {
   };
 }
 
-} // namespace mlxg
+}  // namespace mlxg
 
 extern "C" mlxg_results mlxg_vmap(
-    uintptr_t fun,
-    const uintptr_t* args,
-    const int* in_axes,
-    size_t n,
-    const int* out_axes,
-    size_t n_out) {
+    uintptr_t fun, const uintptr_t* args, const int* in_axes, size_t n, const int* out_axes, size_t n_out) {
   return mlxg::entering([&] {
     auto f = [fun, n_out](const arrays& a) {
       auto out = mlxg::call_function(fun, a);
       if (n_out != 0 && out.size() != n_out) {
         throw std::invalid_argument(
-            "the function has " + std::to_string(out.size()) + " outputs, but there are " +
-            std::to_string(n_out) + " output axes");
+            "the function has " + std::to_string(out.size()) + " outputs, but there are " + std::to_string(n_out) +
+            " output axes");
       }
       return out;
     };
@@ -247,8 +238,8 @@ extern "C" mlxg_results mlxg_vmap(
       int ndim = static_cast<int>(r.ndim());
       if (axis < -ndim || axis >= ndim) {
         throw std::invalid_argument(
-            "there is no axis " + std::to_string(axis) + ": output " + std::to_string(i) +
-            " has " + std::to_string(ndim));
+            "there is no axis " + std::to_string(axis) + ": output " + std::to_string(i) + " has " +
+            std::to_string(ndim));
       }
       r = mx::moveaxis(r, 0, axis);
     }

@@ -53,10 +53,14 @@ MLXG_INLINE T exchange_if(T* p, T expected, T desired) {
     word old = *reinterpret_cast<volatile word*>(at);
     for (;;) {
       const word mine = old >> shift & 0xffu;
-      if (mine != word(as_type<uchar>(expected))) return as_type<T>(uchar(mine));
+      if (mine != word(as_type<uchar>(expected))) {
+        return as_type<T>(uchar(mine));
+      }
       const word next = (old & ~mask) | word(as_type<uchar>(desired)) << shift;
       const word seen = ::atomicCAS(at, old, next);
-      if (seen == old) return expected;
+      if (seen == old) {
+        return expected;
+      }
       old = seen;
     }
   } else {
@@ -71,9 +75,12 @@ MLXG_INLINE T atomic_update(T* p, F f) {
   for (;;) {
     const T seen = exchange_if(p, old, T(f(old)));
     bool same = true;
-    for (unsigned i = 0; i < sizeof(T); ++i)
+    for (unsigned i = 0; i < sizeof(T); ++i) {
       same &= reinterpret_cast<const uchar*>(&seen)[i] == reinterpret_cast<const uchar*>(&old)[i];
-    if (same) return old;
+    }
+    if (same) {
+      return old;
+    }
     old = seen;
   }
 }
@@ -92,29 +99,31 @@ MLXG_INLINE T atomic_exchange_explicit(volatile atomic<T>* p, detail::same<T> v,
   return detail::atomic_update(const_cast<T*>(&p->value), [v](T) { return v; });
 }
 template <class T>
-MLXG_INLINE bool atomic_compare_exchange_weak_explicit(volatile atomic<T>* p, T* expected,
-                                                       detail::same<T> desired, memory_order, memory_order) {
+MLXG_INLINE bool atomic_compare_exchange_weak_explicit(
+    volatile atomic<T>* p, T* expected, detail::same<T> desired, memory_order, memory_order) {
   const T seen = detail::exchange_if(const_cast<T*>(&p->value), *expected, T(desired));
   bool same = true;
-  for (unsigned i = 0; i < sizeof(T); ++i)
+  for (unsigned i = 0; i < sizeof(T); ++i) {
     same &= reinterpret_cast<const uchar*>(&seen)[i] == reinterpret_cast<const uchar*>(expected)[i];
+  }
   *expected = seen;
   return same;
 }
 
-#define MLXG_FETCH(NAME, NATIVE, EXPR)                                                      \
-  template <class T>                                                                        \
-  MLXG_INLINE T atomic_fetch_##NAME##_explicit(volatile atomic<T>* p, detail::same<T> v,    \
-                                               memory_order) {                              \
-    T* const at = const_cast<T*>(&p->value);                                                \
-    NATIVE                                                                                  \
-    return detail::atomic_update(at, [v](T x) { return T(EXPR); });                         \
+#define MLXG_FETCH(NAME, NATIVE, EXPR)                                                                   \
+  template <class T>                                                                                     \
+  MLXG_INLINE T atomic_fetch_##NAME##_explicit(volatile atomic<T>* p, detail::same<T> v, memory_order) { \
+    T* const at = const_cast<T*>(&p->value);                                                             \
+    NATIVE                                                                                               \
+    return detail::atomic_update(at, [v](T x) { return T(EXPR); });                                      \
   }
-#define MLXG_NATIVE(FUNCTION) \
-  if constexpr (is_same_v<T, int> || is_same_v<T, uint>) return ::FUNCTION(at, v); else
+#define MLXG_NATIVE(FUNCTION)                            \
+  if constexpr (is_same_v<T, int> || is_same_v<T, uint>) \
+    return ::FUNCTION(at, v);                            \
+  else
 MLXG_FETCH(add, if constexpr (is_same_v<T, float>) return ::atomicAdd(at, v); else MLXG_NATIVE(atomicAdd), x + v)
 MLXG_FETCH(sub, MLXG_NATIVE(atomicSub), x - v)
-MLXG_FETCH(and, MLXG_NATIVE(atomicAnd), x & v)
+MLXG_FETCH(and, MLXG_NATIVE(atomicAnd), x& v)
 MLXG_FETCH(or, MLXG_NATIVE(atomicOr), x | v)
 MLXG_FETCH(xor, MLXG_NATIVE(atomicXor), x ^ v)
 MLXG_FETCH(min, MLXG_NATIVE(atomicMin), v < x ? v : x)
@@ -132,9 +141,11 @@ MLXG_INLINE void atomic_max_explicit(volatile atomic<T>* p, detail::same<T> v, m
   atomic_fetch_max_explicit(p, v, o);
 }
 
-MLXG_INLINE void atomic_thread_fence(mem_flags, memory_order o = memory_order_seq_cst,
-                                     thread_scope scope = thread_scope_device) {
-  if (o == memory_order_relaxed) return;
+MLXG_INLINE void atomic_thread_fence(
+    mem_flags, memory_order o = memory_order_seq_cst, thread_scope scope = thread_scope_device) {
+  if (o == memory_order_relaxed) {
+    return;
+  }
   if (scope == thread_scope_device) {
     __threadfence();
   } else {

@@ -42,8 +42,12 @@
 
 namespace mlxg {
 // One instruction each.
-MLXG_INLINE float smaller(float a, float b) { return ::fminf(a, b); }
-MLXG_INLINE float larger(float a, float b) { return ::fmaxf(a, b); }
+MLXG_INLINE float smaller(float a, float b) {
+  return ::fminf(a, b);
+}
+MLXG_INLINE float larger(float a, float b) {
+  return ::fmaxf(a, b);
+}
 MLXG_INLINE constexpr unsigned long long swap_bytes(unsigned long long v) {
   v = (v >> 8 & 0x00ff00ff00ff00ffu) | (v & 0x00ff00ff00ff00ffu) << 8;
   v = (v >> 16 & 0x0000ffff0000ffffu) | (v & 0x0000ffff0000ffffu) << 16;

@@ -44,9 +44,7 @@ struct thread_position {
     const metal::uint3 full = dispatch_threads_per_threadgroup();
     return whole ? full : metal::min(full, grid - threadgroup_position_in_grid() * full);
   }
-  MLXG_INLINE metal::uint3 threadgroups_per_grid() const {
-    return metal::uint3(gridDim.x, gridDim.y, gridDim.z);
-  }
+  MLXG_INLINE metal::uint3 threadgroups_per_grid() const { return metal::uint3(gridDim.x, gridDim.y, gridDim.z); }
   MLXG_INLINE metal::uint3 grid_size() const { return grid; }
   MLXG_INLINE metal::uint3 grid_origin() const { return metal::uint3(0); }
   MLXG_INLINE uint32_t thread_index_in_threadgroup() const {

@@ -53,7 +53,9 @@ MLXG_INLINE T exchanged(const T& v, Exchange exchange) {
   uint32_t buffer[words] = {};
   ::memcpy(buffer, &v, sizeof(T));
 #pragma unroll
-  for (unsigned i = 0; i < words; ++i) buffer[i] = exchange(buffer[i]);
+  for (unsigned i = 0; i < words; ++i) {
+    buffer[i] = exchange(buffer[i]);
+  }
   T r;
   ::memcpy(&r, buffer, sizeof(T));
   return r;
@@ -104,7 +106,9 @@ __device__ __attribute__((noinline)) T reduce_some_lanes(T v, uint32_t active) {
   T sum = Op::template identity<T>();
   for (uint32_t lane = first; lane < first + width; ++lane) {
     const T other = from_lane(active, v, lane);
-    if (active >> lane & 1u) sum = Op::template combine<T>(sum, other);
+    if (active >> lane & 1u) {
+      sum = Op::template combine<T>(sum, other);
+    }
   }
   return sum;
 }
@@ -114,10 +118,13 @@ __device__ __attribute__((noinline)) T reduce_some_lanes(T v, uint32_t active) {
 template <class T, class Op, unsigned width>
 MLXG_INLINE T reduce_lanes(T v) {
   const uint32_t active = __activemask();
-  if (active != 0xffffffffu) return reduce_some_lanes<T, Op, width>(v, active);
+  if (active != 0xffffffffu) {
+    return reduce_some_lanes<T, Op, width>(v, active);
+  }
 #pragma unroll
-  for (unsigned bit = width / 2; bit > 0; bit /= 2)
+  for (unsigned bit = width / 2; bit > 0; bit /= 2) {
     v = Op::template combine<T>(v, from_opposite(v, bit));
+  }
   return v;
 }
 template <class T, class Op>
@@ -139,7 +146,9 @@ struct scan {
     bool any = false;
     for (uint32_t i = first; i < first + width; ++i) {
       const T other = from_lane(active, v, i);
-      if (!(active >> i & 1u) || i > lane || (!inclusive && i == lane)) continue;
+      if (!(active >> i & 1u) || i > lane || (!inclusive && i == lane)) {
+        continue;
+      }
       sum = any ? Op::template combine<T>(sum, other) : other;
       any = true;
     }

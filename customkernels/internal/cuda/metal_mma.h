@@ -95,20 +95,28 @@ template <bool TRANSPOSED>
 MLXG_INLINE void load_matrices(unsigned (&r)[4], shared_place at) {
   if constexpr (TRANSPOSED) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at)
+                 : "memory");
   } else {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at)
+                 : "memory");
   }
 }
 template <bool TRANSPOSED>
 MLXG_INLINE void load_matrices(unsigned (&r)[2], shared_place at) {
   if constexpr (TRANSPOSED) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-                 : "=r"(r[0]), "=r"(r[1]) : "r"(at) : "memory");
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(at)
+                 : "memory");
   } else {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
-                 : "=r"(r[0]), "=r"(r[1]) : "r"(at) : "memory");
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(at)
+                 : "memory");
   }
 }
 
@@ -121,7 +129,8 @@ MLXG_INLINE void copy_ahead(shared_place at, const void* from, bool there) {
   if constexpr (BYTES == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(address), "r"(bytes) : "memory");
   } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(at), "l"(address), "r"(bytes), "n"(BYTES) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(at), "l"(address), "r"(bytes), "n"(BYTES)
+                 : "memory");
   }
 }
 

@@ -32,7 +32,9 @@ struct tile {
 
 // A float rounded to TF32, whose unit does not look at the bits that follow: a half is added
 // for them. Infinity becomes NaN, which a product of it with one of zeros is too.
-MLXG_INLINE unsigned tf32_of(float value) { return __builtin_bit_cast(unsigned, value) + 0x1000u; }
+MLXG_INLINE unsigned tf32_of(float value) {
+  return __builtin_bit_cast(unsigned, value) + 0x1000u;
+}
 
 // What TF32 leaves of a float: 13 bits, of which the unit takes 11. Rounding them would take as long
 // again and make a product better by a bit that the sums lose.
@@ -55,8 +57,11 @@ struct float_terms {
     for (int i = 0; i < 4; ++i) {
       high[i] = tf32_of(values[i]);
       // An operand's parts would be kept over all panels, for which there are no registers.
-      if (!MLXG_TF32) make_anew(high[i]);
-      low[i] = MLXG_TF32 ? 0 : __builtin_bit_cast(unsigned, values[i] - __builtin_bit_cast(float, high[i] & 0xffffe000u));
+      if (!MLXG_TF32) {
+        make_anew(high[i]);
+      }
+      low[i] =
+          MLXG_TF32 ? 0 : __builtin_bit_cast(unsigned, values[i] - __builtin_bit_cast(float, high[i] & 0xffffe000u));
     }
   }
   MLXG_INLINE void multiply(float (&c)[4], float b0, float b1) const {
@@ -69,7 +74,9 @@ struct float_terms {
       multiply_tf32(terms, high, tf32_error(b0), tf32_error(b1));
       multiply_tf32(terms, high, tf32_of(b0), tf32_of(b1));
 #pragma unroll
-      for (int i = 0; i < 4; ++i) c[i] += terms[i];
+      for (int i = 0; i < 4; ++i) {
+        c[i] += terms[i];
+      }
     }
   }
 };
@@ -81,7 +88,12 @@ struct float_terms {
 // different banks.
 template <class T, int R, int C, int ROW = C>
 struct panel {
-  enum { BYTES = C * sizeof(T) % 16 == 0 ? 16 : C * sizeof(T) % 8 == 0 ? 8 : 4, PACK = BYTES / sizeof(T) };  // copied at a time
+  enum {
+    BYTES = C * sizeof(T) % 16 == 0 ? 16
+    : C * sizeof(T) % 8 == 0        ? 8
+                                    : 4,
+    PACK = BYTES / sizeof(T)
+  };  // copied at a time
   enum { STRIDE = BYTES == 16 ? (C / PACK | 1) * PACK : C, ELEMENTS = R * STRIDE };
   // A block has 48 KiB, for two large panels and a small one, or those of two parts and 8 KiB of tiles.
   enum { AHEAD = 2 * ELEMENTS * sizeof(T) <= (ROW == C ? 23 : 9) * 1024, SIZE = AHEAD ? 2 * ELEMENTS : ELEMENTS };
@@ -97,7 +109,9 @@ struct panel {
     both = first + last;
     next = from;
     next_rows = rows;
-    if (AHEAD) copy(from, rows, thread_index, threads);
+    if (AHEAD) {
+      copy(from, rows, thread_index, threads);
+    }
   }
 
   MLXG_INLINE void turn(const T* from, int rows, unsigned thread_index, unsigned threads) {
@@ -119,18 +133,22 @@ struct panel {
   MLXG_INLINE float get(unsigned row, unsigned column) const { return float(load_shared<T>(at(row, column))); }
   MLXG_INLINE void get_row(unsigned row, float* to) const {
 #pragma unroll
-    for (int c = 0; c < C; ++c) to[c] = get(row, c);
+    for (int c = 0; c < C; ++c) {
+      to[c] = get(row, c);
+    }
   }
 
  private:
-
   // Begins to copy rows to the memory of the next turn.
   MLXG_INLINE void copy(const T* from, int rows, unsigned thread_index, unsigned threads) {
-    if (rows <= 0) return;
+    if (rows <= 0) {
+      return;
+    }
     const shared_place to = both - place;
     if ((unsigned long long)from % BYTES != 0) {
-      for (unsigned i = thread_index; i < R * C; i += threads)
+      for (unsigned i = thread_index; i < R * C; i += threads) {
         store_shared(to + offset(i / C, i % C), int(i / C) < rows ? from[i / C * ROW + i % C] : T(0.0f));
+      }
       return;
     }
     const unsigned packs = C / PACK;  // of a row
@@ -140,14 +158,18 @@ struct panel {
       const shared_place first = to + offset(row, column);
       from += row * ROW + column;
 #pragma unroll
-      for (unsigned below = 0; below < R; below += apart)
-        if (R % apart == 0 || row + below < R)
+      for (unsigned below = 0; below < R; below += apart) {
+        if (R % apart == 0 || row + below < R) {
           copy_ahead<BYTES>(first + offset(below, 0), from + below * ROW, int(row + below) < rows);
+        }
+      }
     } else {
 #pragma unroll
       for (unsigned first = 0; first < R * packs; first += threads) {
         const unsigned i = first + thread_index, row = i / packs, column = i % packs * PACK;
-        if (i < R * packs) copy_ahead<BYTES>(to + offset(row, column), from + row * ROW + column, int(row) < rows);
+        if (i < R * packs) {
+          copy_ahead<BYTES>(to + offset(row, column), from + row * ROW + column, int(row) < rows);
+        }
       }
     }
   }
@@ -161,7 +183,9 @@ MLXG_INLINE void wait(const Panels&...) {
 // Where the rest has arrived.
 template <class... Panels>
 MLXG_INLINE void ready(const Panels&...) {
-  if constexpr (!(Panels::AHEAD && ...)) wait_for_copies();
+  if constexpr (!(Panels::AHEAD && ...)) {
+    wait_for_copies();
+  }
 }
 
 // ---- left operands from device memory ----
@@ -204,8 +228,9 @@ struct operand<float, M, K> {
     for (int i = 0; i < M / 8; ++i) {
       const int row = 8 * i + int(lane / 4);
 #pragma unroll
-      for (int j = 0; j < K / 4; ++j)
+      for (int j = 0; j < K / 4; ++j) {
         elements[i][j] = row < rows ? from[size_t(row) * apart + 4 * j + lane % 4] : 0.0f;
+      }
     }
   }
 };
@@ -218,11 +243,15 @@ template <int STEPS, int DISTANCE, class Operands, class Load, class Multiply>
 MLXG_INLINE void loaded_ahead(Load load, Multiply multiply) {
   Operands b[DISTANCE];
 #pragma unroll
-  for (int n = 0; n < DISTANCE && n < STEPS; ++n) load(n, b[n]);
+  for (int n = 0; n < DISTANCE && n < STEPS; ++n) {
+    load(n, b[n]);
+  }
 #pragma unroll
   for (int n = 0; n < STEPS; ++n) {
     multiply(n, b[n % DISTANCE]);
-    if (n + DISTANCE < STEPS) load(n + DISTANCE, b[n % DISTANCE]);
+    if (n + DISTANCE < STEPS) {
+      load(n + DISTANCE, b[n % DISTANCE]);
+    }
   }
 }
 // What a load of four matrices leaves.
@@ -232,19 +261,21 @@ struct four_matrices {
 
 // Adds the product of a left operand and a panel of C rows of K elements, transposed.
 template <int M, int K, int C, int ROW, class T>
-MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<T, M, K>& left, const panel<T, C, K, ROW>& right,
-                                         unsigned lane) {
+MLXG_INLINE void multiply_add_transposed(
+    tile<M, C>& sum, const operand<T, M, K>& left, const panel<T, C, K, ROW>& right, unsigned lane) {
   // Eight terms in columns c, the next eight, and both in columns c + 8.
   const shared_place pairs = right.at(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8);
   constexpr int PAIRS = C / 16;
   loaded_ahead<K / 16 * PAIRS, 4, four_matrices>(
-      [&](int n, four_matrices& b) { load_matrices<false>(b.words, pairs + right.offset(n % PAIRS * 16, n / PAIRS * 16)); },
+      [&](int n, four_matrices& b) {
+        load_matrices<false>(b.words, pairs + right.offset(n % PAIRS * 16, n / PAIRS * 16));
+      },
       [&](int n, const four_matrices& b) {
         const int k = n / PAIRS * 2, c = n % PAIRS * 2;
 #pragma unroll
         for (int m = 0; m < M / 16; ++m) {
-          const unsigned a[4] = {left.pairs[2 * m][k], left.pairs[2 * m + 1][k], left.pairs[2 * m][k + 1],
-                                 left.pairs[2 * m + 1][k + 1]};
+          const unsigned a[4] = {
+              left.pairs[2 * m][k], left.pairs[2 * m + 1][k], left.pairs[2 * m][k + 1], left.pairs[2 * m + 1][k + 1]};
           multiply_16<T>(sum.fragments[m][c], a, b.words[0], b.words[1]);
           multiply_16<T>(sum.fragments[m][c + 1], a, b.words[2], b.words[3]);
         }
@@ -267,7 +298,8 @@ MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<T, M, K>
 
 // Adds the product of a tile, rounded to T, and a panel of K rows of C elements.
 template <int M, int K, int C, int ROW, class T>
-MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<T, K, C, ROW>& right, unsigned lane) {
+MLXG_INLINE void multiply_add(
+    tile<M, C>& sum, const tile<M, K>& left, const panel<T, K, C, ROW>& right, unsigned lane) {
   unsigned a[K / 16][M / 16][4];
 #pragma unroll
   for (int k = 0; k < K / 16; ++k) {
@@ -284,7 +316,9 @@ MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const pan
   const shared_place pairs = right.at(lane % 16, lane / 16 * 8);
   constexpr int PAIRS = C / 16;
   loaded_ahead<K / 16 * PAIRS, 4, four_matrices>(
-      [&](int n, four_matrices& b) { load_matrices<true>(b.words, pairs + right.offset(n / PAIRS * 16, n % PAIRS * 16)); },
+      [&](int n, four_matrices& b) {
+        load_matrices<true>(b.words, pairs + right.offset(n / PAIRS * 16, n % PAIRS * 16));
+      },
       [&](int n, const four_matrices& b) {
         const int k = n / PAIRS, c = n % PAIRS * 2;
 #pragma unroll
@@ -299,7 +333,9 @@ MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const pan
       unsigned b[2];
       load_matrices<true>(b, pairs + right.offset(16 * k, C - 8));
 #pragma unroll
-      for (int m = 0; m < M / 16; ++m) multiply_16<T>(sum.fragments[m][C / 8 - 1], a[k][m], b[0], b[1]);
+      for (int m = 0; m < M / 16; ++m) {
+        multiply_16<T>(sum.fragments[m][C / 8 - 1], a[k][m], b[0], b[1]);
+      }
     }
   }
 }
@@ -317,7 +353,9 @@ struct float_products {
 #pragma unroll
       for (int n = 0; n < FRAGMENTS && c + 8 * n < C; ++n)
 #pragma unroll
-        for (int e = 0; e < 4; ++e) sum.fragments[m][c / 8 + n][e] += fragments[m][n][e];
+        for (int e = 0; e < 4; ++e) {
+          sum.fragments[m][c / 8 + n][e] += fragments[m][n][e];
+        }
   }
 };
 
@@ -334,31 +372,42 @@ MLXG_INLINE void add_products(tile<M, C>& sum, Left left, Right right) {
     for (int k = first; k < first + 8 && k < K; ++k) {
       float row[ROWS];
 #pragma unroll
-      for (int i = 0; i < ROWS; ++i) row[i] = left(i, k);
+      for (int i = 0; i < ROWS; ++i) {
+        row[i] = left(i, k);
+      }
 #pragma unroll
       for (int j = 0; j < COLUMNS; ++j) {
         const float b = right(k, j);
 #pragma unroll
-        for (int i = 0; i < ROWS; ++i) eight[i][j] += row[i] * b;
+        for (int i = 0; i < ROWS; ++i) {
+          eight[i][j] += row[i] * b;
+        }
       }
     }
 #pragma unroll
     for (int i = 0; i < ROWS; ++i)
 #pragma unroll
-      for (int j = 0; j < COLUMNS; ++j) products[i][j] += eight[i][j];
+      for (int j = 0; j < COLUMNS; ++j) {
+        products[i][j] += eight[i][j];
+      }
   }
 #pragma unroll
   for (int i = 0; i < ROWS; ++i)
 #pragma unroll
-    for (int j = 0; j < COLUMNS; ++j) sum.set(i, j, sum.get(i, j) + products[i][j]);
+    for (int j = 0; j < COLUMNS; ++j) {
+      sum.set(i, j, sum.get(i, j) + products[i][j]);
+    }
 }
 
 template <int M, int K, int C, int ROW>
-MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M, K>& left,
-                                         const panel<float, C, K, ROW>& right, unsigned lane) {
+MLXG_INLINE void multiply_add_transposed(
+    tile<M, C>& sum, const operand<float, M, K>& left, const panel<float, C, K, ROW>& right, unsigned lane) {
   if constexpr (narrow<K>) {
     add_products<K>(
-        sum, [&](int i, int k) { return metal::simd_shuffle(left.elements[i][k / 4], (unsigned short)(lane / 4 * 4 + k % 4)); },
+        sum,
+        [&](int i, int k) {
+          return metal::simd_shuffle(left.elements[i][k / 4], (unsigned short)(lane / 4 * 4 + k % 4));
+        },
         [&](int k, int j) { return right.get(sum.column(j, lane), k); });
     return;
   }
@@ -380,12 +429,14 @@ MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M
         [&](int k, const operands& b) {
 #pragma unroll
           for (int m = 0; m < M / 16; ++m) {
-            const float_terms a(left.elements[2 * m][2 * k], left.elements[2 * m + 1][2 * k],
-                                left.elements[2 * m][2 * k + 1], left.elements[2 * m + 1][2 * k + 1]);
+            const float_terms a(
+                left.elements[2 * m][2 * k], left.elements[2 * m + 1][2 * k], left.elements[2 * m][2 * k + 1],
+                left.elements[2 * m + 1][2 * k + 1]);
 #pragma unroll
             for (int n = 0; n < FRAGMENTS && c + 8 * n < C; ++n)
-              a.multiply(products.fragments[m][n], __builtin_bit_cast(float, b.pair[n / 2].words[n % 2 * 2]),
-                         __builtin_bit_cast(float, b.pair[n / 2].words[n % 2 * 2 + 1]));
+              a.multiply(
+                  products.fragments[m][n], __builtin_bit_cast(float, b.pair[n / 2].words[n % 2 * 2]),
+                  __builtin_bit_cast(float, b.pair[n / 2].words[n % 2 * 2 + 1]));
           }
         });
     products.add_to(sum, c);
@@ -394,10 +445,14 @@ MLXG_INLINE void multiply_add_transposed(tile<M, C>& sum, const operand<float, M
 
 // mma's terms k and k + 4 are here 2·k and 2·k + 1, which a lane of the left tile has.
 template <int M, int K, int C, int ROW>
-MLXG_INLINE void multiply_add(tile<M, C>& sum, const tile<M, K>& left, const panel<float, K, C, ROW>& right, unsigned lane) {
+MLXG_INLINE void multiply_add(
+    tile<M, C>& sum, const tile<M, K>& left, const panel<float, K, C, ROW>& right, unsigned lane) {
   if constexpr (narrow<C>) {
     add_products<K>(
-        sum, [&](int i, int k) { return metal::simd_shuffle(left.get(i, k / 8 * 2 + k % 2), (unsigned short)(lane / 4 * 4 + k % 8 / 2)); },
+        sum,
+        [&](int i, int k) {
+          return metal::simd_shuffle(left.get(i, k / 8 * 2 + k % 2), (unsigned short)(lane / 4 * 4 + k % 8 / 2));
+        },
         [&](int k, int j) { return right.get(k, sum.column(j, lane)); });
     return;
   }

@@ -37,7 +37,9 @@ MLXG_INLINE T atomic_update(T* p, int order, F f) {
   T old = atomic_load(p, __ATOMIC_RELAXED);
   for (;;) {
     T next = f(old);
-    if (__atomic_compare_exchange(p, &old, &next, true, order, __ATOMIC_RELAXED)) return old;
+    if (__atomic_compare_exchange(p, &old, &next, true, order, __ATOMIC_RELAXED)) {
+      return old;
+    }
   }
 }
 }  // namespace detail
@@ -57,23 +59,22 @@ MLXG_INLINE T atomic_exchange_explicit(volatile atomic<T>* p, detail::same<T> v,
   return old;
 }
 template <class T>
-MLXG_INLINE bool atomic_compare_exchange_weak_explicit(volatile atomic<T>* p, T* expected,
-                                                       detail::same<T> desired, memory_order ok,
-                                                       memory_order fail) {
+MLXG_INLINE bool atomic_compare_exchange_weak_explicit(
+    volatile atomic<T>* p, T* expected, detail::same<T> desired, memory_order ok, memory_order fail) {
   return __atomic_compare_exchange(const_cast<T*>(&p->value), expected, &desired, false, ok, fail);
 }
 
-#define MLXG_FETCH(NAME, EXPR)                                                              \
-  template <class T>                                                                        \
-  MLXG_INLINE T atomic_fetch_##NAME##_explicit(volatile atomic<T>* p, detail::same<T> v,    \
-                                               memory_order o) {                            \
-    T* at = const_cast<T*>(&p->value);                                                      \
-    EXPR                                                                                    \
+#define MLXG_FETCH(NAME, EXPR)                                                                             \
+  template <class T>                                                                                       \
+  MLXG_INLINE T atomic_fetch_##NAME##_explicit(volatile atomic<T>* p, detail::same<T> v, memory_order o) { \
+    T* at = const_cast<T*>(&p->value);                                                                     \
+    EXPR                                                                                                   \
   }
-#define MLXG_NATIVE(NAME, OP)                                                               \
-  MLXG_FETCH(NAME, if constexpr (is_integral_v<T> && !is_same_v<T, bool>) {                 \
-    return __atomic_fetch_##NAME(at, v, o);                                                 \
-  } else { return detail::atomic_update(at, o, [v](T x) { return T(x OP v); }); })
+#define MLXG_NATIVE(NAME, OP)                                                                                         \
+  MLXG_FETCH(                                                                                                         \
+      NAME, if constexpr (is_integral_v<T> && !is_same_v<T, bool>) { return __atomic_fetch_##NAME(at, v, o); } else { \
+        return detail::atomic_update(at, o, [v](T x) { return T(x OP v); });                                          \
+      })
 MLXG_NATIVE(add, +)
 MLXG_NATIVE(sub, -)
 MLXG_NATIVE(and, &)
@@ -94,15 +95,19 @@ MLXG_INLINE void atomic_max_explicit(volatile atomic<T>* p, detail::same<T> v, m
   atomic_fetch_max_explicit(p, v, o);
 }
 
-MLXG_INLINE void atomic_thread_fence(mem_flags flags, memory_order o = memory_order_seq_cst,
-                                     thread_scope scope = thread_scope_device) {
+MLXG_INLINE void atomic_thread_fence(
+    mem_flags flags, memory_order o = memory_order_seq_cst, thread_scope scope = thread_scope_device) {
 #ifdef MLXG_CHECKED
-  if (o != memory_order_relaxed) mlxg_checked_fence(uint32_t(flags), uint32_t(o), uint32_t(scope));
+  if (o != memory_order_relaxed) {
+    mlxg_checked_fence(uint32_t(flags), uint32_t(o), uint32_t(scope));
+  }
   return;
 #endif
   (void)flags, (void)scope;
   // __atomic_thread_fence wants a constant to be cheap; the strongest is right.
-  if (o != memory_order_relaxed) __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (o != memory_order_relaxed) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  }
 }
 
 }  // namespace metal

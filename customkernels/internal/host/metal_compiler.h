@@ -18,8 +18,12 @@
 
 namespace mlxg {
 // The smaller and the larger of two floats, of which a NaN loses against a number.
-MLXG_INLINE float smaller(float a, float b) { return b < a || a != a ? b : a; }
-MLXG_INLINE float larger(float a, float b) { return a < b || a != a ? b : a; }
+MLXG_INLINE float smaller(float a, float b) {
+  return b < a || a != a ? b : a;
+}
+MLXG_INLINE float larger(float a, float b) {
+  return a < b || a != a ? b : a;
+}
 }  // namespace mlxg
 
 #endif

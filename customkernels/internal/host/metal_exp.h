@@ -37,8 +37,7 @@ MLXG_INLINE int integer_in(float sum) {
 // v·2^n for v in [1/2, 2] and |n| < 250: in two steps, of which the first is exact.
 MLXG_INLINE float times_power_of_2(float v, int n) {
   const int half = n >> 1;
-  return v * __builtin_bit_cast(float, (half + 127) << 23) *
-         __builtin_bit_cast(float, (n - half + 127) << 23);
+  return v * __builtin_bit_cast(float, (half + 127) << 23) * __builtin_bit_cast(float, (n - half + 127) << 23);
 }
 
 MLXG_INLINE float between(float low, float x, float high) {
@@ -74,8 +73,12 @@ MLXG_INLINE float exp2_1(float x) {
   return times_power_of_2(exp_near_0(r * M_LN2_F), integer_in(sum));
 }
 
-MLXG_INLINE float fast_exp1(float x) { return exp1(x); }
-MLXG_INLINE float fast_exp2_1(float x) { return exp2_1(x); }
+MLXG_INLINE float fast_exp1(float x) {
+  return exp1(x);
+}
+MLXG_INLINE float fast_exp2_1(float x) {
+  return exp2_1(x);
+}
 
 MLXG_INLINE float exp10_1(float x) {
   x = between(-46.0f, x, 39.0f);

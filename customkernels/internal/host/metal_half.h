@@ -36,8 +36,7 @@ MLXG_INLINE uint16_t float_to_half(float f) {
   const uint32_t normal = (rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13;
   // Below the smallest normal half: adding 0.5 leaves the bits of a
   // subnormal half at the end of the sum, rounded by the addition.
-  const uint32_t subnormal =
-      __builtin_bit_cast(uint32_t, __builtin_bit_cast(float, rest) + 0.5f) - 0x3f000000u;
+  const uint32_t subnormal = __builtin_bit_cast(uint32_t, __builtin_bit_cast(float, rest) + 0.5f) - 0x3f000000u;
   const uint32_t nan = 0x7e00u | (rest >> 13 & 0x1ffu);
   uint32_t result = rest < 0x38800000u ? subnormal : normal;
   result = rest >= 0x477ff000u ? 0x7c00u : result;  // 65520 and above
@@ -52,7 +51,9 @@ MLXG_INLINE constexpr float bfloat_to_float(uint16_t b) {
 
 MLXG_INLINE constexpr uint16_t float_to_bfloat(float f) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, f);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return uint16_t(bits >> 16 | 0x40u);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) {
+    return uint16_t(bits >> 16 | 0x40u);
+  }
   return uint16_t((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 

@@ -47,7 +47,7 @@ namespace {
 [[gnu::flatten]]
 #endif
 void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p);
-}
+}  // namespace
 extern "C" {
 extern const mlxg::entry mlxgrad_entry __attribute__((visibility("default")));
 extern const mlxg::module mlxgrad_module __attribute__((visibility("default")));
@@ -61,13 +61,15 @@ void run_plain(void* const* buffers, const geometry* geo, uint64_t first, uint64
   // Copies that nobody else can change let the compiler keep the pointers in
   // registers over the loop.
   void* b[max_buffers];
-  for (unsigned i = 0; i < max_buffers; ++i) b[i] = buffers[i];
+  for (unsigned i = 0; i < max_buffers; ++i) {
+    b[i] = buffers[i];
+  }
   const geometry g = *geo;
 
   for (uint64_t group = first; group < last; ++group) {
-    const metal::uint3 at(uint32_t(group % g.groups[0]),
-                          uint32_t(group / g.groups[0] % g.groups[1]),
-                          uint32_t(group / g.groups[0] / g.groups[1]));
+    const metal::uint3 at(
+        uint32_t(group % g.groups[0]), uint32_t(group / g.groups[0] % g.groups[1]),
+        uint32_t(group / g.groups[0] / g.groups[1]));
     const metal::uint3 full(g.threadgroup[0], g.threadgroup[1], g.threadgroup[2]);
     const metal::uint3 grid(g.grid[0], g.grid[1], g.grid[2]);
     const metal::uint3 origin = at * full;
@@ -75,8 +77,8 @@ void run_plain(void* const* buffers, const geometry* geo, uint64_t first, uint64
     const uint32_t threads = size.x * size.y * size.z;
     const uint32_t all = full.x * full.y * full.z;
     uint32_t index = 0;
-    for (uint32_t z = 0; z < size.z; ++z)
-      for (uint32_t y = 0; y < size.y; ++y)
+    for (uint32_t z = 0; z < size.z; ++z) {
+      for (uint32_t y = 0; y < size.y; ++y) {
         for (uint32_t x = 0; x < size.x; ++x, ++index) {
           thread_position p;
           p.thread_position_in_threadgroup = metal::uint3(x, y, z);
@@ -101,14 +103,15 @@ void run_plain(void* const* buffers, const geometry* geo, uint64_t first, uint64
           p.thread_execution_width = simd_width;
           mlxg_invoke(b, p);
         }
+      }
+    }
   }
 }
 }  // namespace
 }  // namespace mlxg
 
 extern "C" const mlxg::module mlxgrad_module = {
-    mlxg::abi_version, &mlxg::library_threadgroup_memory, &mlxg::library_uses_fibers,
-    mlxg::run_plain};
+    mlxg::abi_version, &mlxg::library_threadgroup_memory, &mlxg::library_uses_fibers, mlxg::run_plain};
 
 using namespace metal;
 

@@ -85,8 +85,9 @@ struct line {
 // Whether all waiting lanes wait for `key`.
 [[gnu::noinline]] inline bool agree(const simdgroup& g, uint32_t waiting, uint64_t key) {
   uint64_t other = 0;
-  for (unsigned i = 0; i < simd_width; ++i)
+  for (unsigned i = 0; i < simd_width; ++i) {
     other |= (g.key[i] ^ key) & (uint64_t(0) - (waiting >> i & 1u));
+  }
   return other == 0;
 }
 
@@ -110,8 +111,7 @@ MLXG_INLINE void rendezvous(const self& me, line line) {
   return checked::rendezvous<Operation>(line.number);
 #endif
   simdgroup& g = me.group();
-  const uint64_t key =
-      reinterpret_cast<uint64_t>(&Operation::complete) | uint64_t(line.number) << 48;
+  const uint64_t key = reinterpret_cast<uint64_t>(&Operation::complete) | uint64_t(line.number) << 48;
   g.key[me.lane()] = key;
   const uint32_t waiting = g.waiting |= me.bit();
   if (__builtin_expect((g.runnable &= ~me.bit()) == 0, 0) && agree(g, waiting, key)) {
@@ -132,17 +132,28 @@ template <class T, class Op>
 struct reduction {
   [[gnu::noinline]] static void complete(simdgroup& g, uint32_t active) {
     T v[simd_width];
-    for (unsigned i = 0; i < simd_width; ++i) v[i] = slot<T>(g, i);
-    if (__builtin_expect(active != ~0u, 0))
-      for (unsigned i = 0; i < simd_width; ++i)
-        if (!(active >> i & 1u)) v[i] = Op::template identity<T>();
-    for (unsigned half = simd_width / 2; half > 0; half /= 2)
-      for (unsigned i = 0; i < half; ++i) v[i] = Op::template combine<T>(v[i], v[i + half]);
+    for (unsigned i = 0; i < simd_width; ++i) {
+      v[i] = slot<T>(g, i);
+    }
+    if (__builtin_expect(active != ~0u, 0)) {
+      for (unsigned i = 0; i < simd_width; ++i) {
+        if (!(active >> i & 1u)) {
+          v[i] = Op::template identity<T>();
+        }
+      }
+    }
+    for (unsigned half = simd_width / 2; half > 0; half /= 2) {
+      for (unsigned i = 0; i < half; ++i) {
+        v[i] = Op::template combine<T>(v[i], v[i + half]);
+      }
+    }
     results<T>(g)[0] = v[0];
   }
   MLXG_INLINE static T run(T v, line line) {
     const self me;
-    if (alone(me)) return v;
+    if (alone(me)) {
+      return v;
+    }
     slot<T>(me.group(), me.lane()) = v;
     rendezvous<reduction>(me, line);
     return results<T>(me.group())[0];
@@ -155,8 +166,9 @@ struct quad_reduction {
   [[gnu::noinline]] static void complete(simdgroup& g, uint32_t active) {
     for (unsigned q = 0; q < simd_width; q += 4) {
       T v[4];
-      for (unsigned i = 0; i < 4; ++i)
+      for (unsigned i = 0; i < 4; ++i) {
         v[i] = active >> (q + i) & 1u ? slot<T>(g, q + i) : Op::template identity<T>();
+      }
       results<T>(g)[q / 4] =
           Op::template combine<T>(Op::template combine<T>(v[0], v[2]), Op::template combine<T>(v[1], v[3]));
     }
@@ -177,7 +189,9 @@ struct scan {
       T sum = Op::template identity<T>();
       bool first = true;
       for (unsigned i = q; i < q + width; ++i) {
-        if (!(active >> i & 1u)) continue;
+        if (!(active >> i & 1u)) {
+          continue;
+        }
         const T v = slot<T>(g, i);
         const T next = first ? v : Op::template combine<T>(sum, v);
         results<T>(g)[i] = inclusive ? next : first ? Op::template start<T>() : sum;
@@ -202,13 +216,17 @@ template <class T>
 struct shuffle {
   [[gnu::noinline]] static void complete(simdgroup& g, uint32_t active) {
     for (unsigned i = 0; i < simd_width; ++i) {
-      if (!(active >> i & 1u)) continue;
+      if (!(active >> i & 1u)) {
+        continue;
+      }
       const uint32_t from = g.index[i] % simd_width;
       results<T>(g)[i] = slot<T>(g, active >> from & 1u ? from : i);
     }
   }
   MLXG_INLINE static T run(const self& me, T v, uint32_t from, line line) {
-    if (alone(me)) return v;
+    if (alone(me)) {
+      return v;
+    }
     slot<T>(me.group(), me.lane()) = v;
     me.group().index[me.lane()] = from;
     rendezvous<shuffle>(me, line);
@@ -222,12 +240,16 @@ struct broadcast_first {
   [[gnu::noinline]] static void complete(simdgroup& g, uint32_t active) {
     for (unsigned q = 0; q < simd_width; q += width) {
       const uint32_t part = width == 32 ? active : active >> q & ((1u << width % 32) - 1);
-      if (part) results<T>(g)[q / width] = slot<T>(g, q + uint32_t(__builtin_ctz(part)));
+      if (part) {
+        results<T>(g)[q / width] = slot<T>(g, q + uint32_t(__builtin_ctz(part)));
+      }
     }
   }
   MLXG_INLINE static T run(T v, line line) {
     const self me;
-    if (alone(me)) return v;
+    if (alone(me)) {
+      return v;
+    }
     slot<T>(me.group(), me.lane()) = v;
     rendezvous<broadcast_first>(me, line);
     return results<T>(me.group())[me.lane() / width];
@@ -243,8 +265,11 @@ template <int = 0>
 struct vote {
   [[gnu::noinline]] static void complete(simdgroup& g, uint32_t active) {
     uint32_t yes = 0;
-    for (unsigned i = 0; i < simd_width; ++i)
-      if (active >> i & 1u && slot<uint32_t>(g, i)) yes |= 1u << i;
+    for (unsigned i = 0; i < simd_width; ++i) {
+      if (active >> i & 1u && slot<uint32_t>(g, i)) {
+        yes |= 1u << i;
+      }
+    }
     *results<vote_result>(g) = {yes, active};
   }
   MLXG_INLINE static vote_result run(bool v, line line) {

@@ -24,8 +24,11 @@ struct matrix {
 
   matrix() = default;
   MLXG_INLINE explicit matrix(T diagonal) {
-    for (int c = 0; c < C; ++c)
-      for (int r = 0; r < R; ++r) columns[c].data[r] = c == r ? diagonal : T(0);
+    for (int c = 0; c < C; ++c) {
+      for (int r = 0; r < R; ++r) {
+        columns[c].data[r] = c == r ? diagonal : T(0);
+      }
+    }
   }
   // One vector a column. These are no templates, so that a column may be a list in braces.
   template <int N>
@@ -42,18 +45,23 @@ struct matrix {
   }
   template <class U>
   MLXG_INLINE explicit matrix(const matrix<U, C, R>& m) {
-    for (int c = 0; c < C; ++c) columns[c] = vec<T, R>(m.columns[c]);
+    for (int c = 0; c < C; ++c) {
+      columns[c] = vec<T, R>(m.columns[c]);
+    }
   }
   MLXG_INLINE vec<T, R>& operator[](int c) { return columns[detail::element<C>(c)]; }
   MLXG_INLINE const vec<T, R>& operator[](int c) const { return columns[detail::element<C>(c)]; }
 
-#define MLXG_ELEMENTWISE(OP)                                                            \
-  MLXG_INLINE friend matrix operator OP(const matrix& a, const matrix& b) {             \
-    matrix m;                                                                           \
-    for (int c = 0; c < C; ++c) m.columns[c] = a.columns[c] OP b.columns[c];            \
-    return m;                                                                           \
-  }                                                                                     \
-  MLXG_INLINE matrix& operator OP##=(const matrix& b) { return *this = *this OP b; }
+#define MLXG_ELEMENTWISE(OP)                                                \
+  MLXG_INLINE friend matrix operator OP(const matrix& a, const matrix& b) { \
+    matrix m;                                                               \
+    for (int c = 0; c < C; ++c)                                             \
+      m.columns[c] = a.columns[c] OP b.columns[c];                          \
+    return m;                                                               \
+  }                                                                         \
+  MLXG_INLINE matrix& operator OP## = (const matrix& b) {                   \
+    return *this = *this OP b;                                              \
+  }
   MLXG_ELEMENTWISE(+)
   MLXG_ELEMENTWISE(-)
 #undef MLXG_ELEMENTWISE
@@ -64,32 +72,43 @@ struct matrix {
   }
   MLXG_INLINE friend matrix operator*(const matrix& a, T s) {
     matrix m;
-    for (int c = 0; c < C; ++c) m.columns[c] = a.columns[c] * s;
+    for (int c = 0; c < C; ++c) {
+      m.columns[c] = a.columns[c] * s;
+    }
     return m;
   }
   MLXG_INLINE friend matrix operator*(T s, const matrix& a) { return a * s; }
   MLXG_INLINE friend vec<T, R> operator*(const matrix& a, const vec<T, C>& v) {
     vec<T, R> r = a.columns[0] * v.data[0];
-    for (int c = 1; c < C; ++c) r += a.columns[c] * v.data[c];
+    for (int c = 1; c < C; ++c) {
+      r += a.columns[c] * v.data[c];
+    }
     return r;
   }
   MLXG_INLINE friend vec<T, C> operator*(const vec<T, R>& v, const matrix& a) {
     vec<T, C> r;
-    for (int c = 0; c < C; ++c) r.data[c] = dot(v, a.columns[c]);
+    for (int c = 0; c < C; ++c) {
+      r.data[c] = dot(v, a.columns[c]);
+    }
     return r;
   }
 };
 template <class T, int K, int R, int C>
 MLXG_INLINE matrix<T, C, R> operator*(const matrix<T, K, R>& a, const matrix<T, C, K>& b) {
   matrix<T, C, R> m;
-  for (int c = 0; c < C; ++c) m.columns[c] = a * b.columns[c];
+  for (int c = 0; c < C; ++c) {
+    m.columns[c] = a * b.columns[c];
+  }
   return m;
 }
 template <class T, int C, int R>
 MLXG_INLINE matrix<T, R, C> transpose(const matrix<T, C, R>& a) {
   matrix<T, R, C> m;
-  for (int c = 0; c < C; ++c)
-    for (int r = 0; r < R; ++r) m.columns[r].data[c] = a.columns[c].data[r];
+  for (int c = 0; c < C; ++c) {
+    for (int r = 0; r < R; ++r) {
+      m.columns[r].data[c] = a.columns[c].data[r];
+    }
+  }
   return m;
 }
 template <class T>
@@ -105,14 +124,17 @@ MLXG_INLINE T determinant(const matrix<T, 4, 4>& m) {
   T sum = T(0);
   for (int c = 0; c < 4; ++c) {
     matrix<T, 3, 3> minor;
-    for (int j = 0, k = 0; j < 4; ++j)
-      if (j != c) minor[k++] = vec<T, 3>(m[j][1], m[j][2], m[j][3]);
+    for (int j = 0, k = 0; j < 4; ++j) {
+      if (j != c) {
+        minor[k++] = vec<T, 3>(m[j][1], m[j][2], m[j][3]);
+      }
+    }
     const T term = m[c][0] * determinant(minor);
     sum = c % 2 == 0 ? sum + term : sum - term;
   }
   return sum;
 }
-#define MLXG_MATRIX_NAMES(T)    \
+#define MLXG_MATRIX_NAMES(T)      \
   using T##2x2 = matrix<T, 2, 2>; \
   using T##2x3 = matrix<T, 2, 3>; \
   using T##2x4 = matrix<T, 2, 4>; \
@@ -144,8 +166,9 @@ struct simdgroup_matrix {
   // A diagonal matrix.
   MLXG_INLINE explicit simdgroup_matrix(T diagonal) {
     const unsigned lane = mlxg::matrix_lane<T>();
-    for (unsigned i = 0; i < 2; ++i)
+    for (unsigned i = 0; i < 2; ++i) {
       elements.data[i] = mlxg::matrix_row(lane) == mlxg::matrix_column(lane) + i ? diagonal : T(0);
+    }
   }
   MLXG_INLINE storage_type& thread_elements() { return elements; }
   MLXG_INLINE const storage_type& thread_elements() const { return elements; }
@@ -164,32 +187,39 @@ MLXG_INLINE simdgroup_matrix<T, Cols, Rows> make_filled_simdgroup_matrix(T value
 namespace detail {
 MLXG_INLINE ulong matrix_at(unsigned lane, unsigned i, ulong per_row, ulong2 origin, bool transposed) {
   const ulong row = mlxg::matrix_row(lane), column = mlxg::matrix_column(lane) + i;
-  return transposed ? (origin.y + column) * per_row + origin.x + row
-                    : (origin.y + row) * per_row + origin.x + column;
+  return transposed ? (origin.y + column) * per_row + origin.x + row : (origin.y + row) * per_row + origin.x + column;
 }
 }  // namespace detail
 
 // Every lane moves its own elements: loads and stores order nothing.
 template <class T, class U>
-MLXG_INLINE void simdgroup_load(simdgroup_matrix<T, 8, 8>& d, const U* from, ulong per_row = 8,
-                                ulong2 origin = ulong2(0), bool transposed = false) {
+MLXG_INLINE void simdgroup_load(
+    simdgroup_matrix<T, 8, 8>& d,
+    const U* from,
+    ulong per_row = 8,
+    ulong2 origin = ulong2(0),
+    bool transposed = false) {
   const unsigned lane = mlxg::matrix_lane<T>();
-  for (unsigned i = 0; i < 2; ++i)
+  for (unsigned i = 0; i < 2; ++i) {
     d.elements.data[i] = from[detail::matrix_at(lane, i, per_row, origin, transposed)];
+  }
 }
 template <class T, class U>
-MLXG_INLINE void simdgroup_store(const simdgroup_matrix<T, 8, 8>& m, U* to, ulong per_row = 8,
-                                 ulong2 origin = ulong2(0), bool transposed = false) {
+MLXG_INLINE void simdgroup_store(
+    const simdgroup_matrix<T, 8, 8>& m, U* to, ulong per_row = 8, ulong2 origin = ulong2(0), bool transposed = false) {
   const unsigned lane = mlxg::matrix_lane<T>();
-  for (unsigned i = 0; i < 2; ++i)
+  for (unsigned i = 0; i < 2; ++i) {
     to[detail::matrix_at(lane, i, per_row, origin, transposed)] = m.elements.data[i];
+  }
 }
 
 template <class D, class A, class B, class C>
-MLXG_INLINE void simdgroup_multiply_accumulate(simdgroup_matrix<D, 8, 8>& d,
-                                               const simdgroup_matrix<A, 8, 8>& a,
-                                               const simdgroup_matrix<B, 8, 8>& b,
-                                               const simdgroup_matrix<C, 8, 8>& c, MLXG_LINE) {
+MLXG_INLINE void simdgroup_multiply_accumulate(
+    simdgroup_matrix<D, 8, 8>& d,
+    const simdgroup_matrix<A, 8, 8>& a,
+    const simdgroup_matrix<B, 8, 8>& b,
+    const simdgroup_matrix<C, 8, 8>& c,
+    MLXG_LINE) {
   mlxg::multiply_arguments v;
   for (unsigned i = 0; i < 2; ++i) {
     v.a[i] = float(a.elements.data[i]);
@@ -197,16 +227,18 @@ MLXG_INLINE void simdgroup_multiply_accumulate(simdgroup_matrix<D, 8, 8>& d,
     v.c[i] = float(c.elements.data[i]);
   }
   mlxg::multiply_accumulate(v, line);
-  for (unsigned i = 0; i < 2; ++i) d.elements.data[i] = D(v.c[i]);
+  for (unsigned i = 0; i < 2; ++i) {
+    d.elements.data[i] = D(v.c[i]);
+  }
 }
 template <class D, class A, class B>
-MLXG_INLINE void simdgroup_multiply(simdgroup_matrix<D, 8, 8>& d, const simdgroup_matrix<A, 8, 8>& a,
-                                    const simdgroup_matrix<B, 8, 8>& b, MLXG_LINE) {
+MLXG_INLINE void simdgroup_multiply(
+    simdgroup_matrix<D, 8, 8>& d, const simdgroup_matrix<A, 8, 8>& a, const simdgroup_matrix<B, 8, 8>& b, MLXG_LINE) {
   simdgroup_multiply_accumulate(d, a, b, make_filled_simdgroup_matrix<float, 8, 8>(0.0f), line);
 }
 template <class T>
-MLXG_INLINE simdgroup_matrix<T, 8, 8> operator*(const simdgroup_matrix<T, 8, 8>& a,
-                                                const simdgroup_matrix<T, 8, 8>& b) {
+MLXG_INLINE simdgroup_matrix<T, 8, 8> operator*(
+    const simdgroup_matrix<T, 8, 8>& a, const simdgroup_matrix<T, 8, 8>& b) {
   simdgroup_matrix<T, 8, 8> d;
   simdgroup_multiply(d, a, b);
   return d;

@@ -34,19 +34,22 @@ struct multiply {
     float a[8][8], b[8][8], c[8][8];
     for (unsigned i = 0; i < simd_width; ++i) {
       // An inactive lane, where MSL defines nothing, contributes zeros.
-      const multiply_arguments v =
-          active >> i & 1u ? slot<multiply_arguments>(g, i) : multiply_arguments{};
+      const multiply_arguments v = active >> i & 1u ? slot<multiply_arguments>(g, i) : multiply_arguments{};
       const unsigned row = matrix_row(i), column = matrix_column(i);
       __builtin_memcpy(&a[row][column], v.a, sizeof v.a);
       __builtin_memcpy(&b[row][column], v.b, sizeof v.b);
       __builtin_memcpy(&c[row][column], v.c, sizeof v.c);
     }
-    for (unsigned row = 0; row < 8; ++row)
-      for (unsigned k = 0; k < 8; ++k)
-        for (unsigned column = 0; column < 8; ++column)
+    for (unsigned row = 0; row < 8; ++row) {
+      for (unsigned k = 0; k < 8; ++k) {
+        for (unsigned column = 0; column < 8; ++column) {
           c[row][column] = __builtin_fmaf(a[row][k], b[k][column], c[row][column]);
-    for (unsigned i = 0; i < simd_width; ++i)
+        }
+      }
+    }
+    for (unsigned i = 0; i < simd_width; ++i) {
       __builtin_memcpy(&results<float[2]>(g)[i], &c[matrix_row(i)][matrix_column(i)], sizeof(float[2]));
+    }
   }
 };
 

@@ -11,7 +11,9 @@ template <class T, class F>
 MLXG_INLINE T lanewise(const T& a, const T& b, F f) {
   if constexpr (metal::detail::lanes<T> > 1) {
     T r;
-    for (int i = 0; i < T::lanes; ++i) r.data[i] = f(a.data[i], b.data[i]);
+    for (int i = 0; i < T::lanes; ++i) {
+      r.data[i] = f(a.data[i], b.data[i]);
+    }
     return r;
   } else {
     return f(a, b);
@@ -26,29 +28,45 @@ struct op_sum {
   template <class T>
   MLXG_INLINE static T identity() {
     using S = lane_type<T>;
-    if constexpr (metal::is_floating_point_v<S>) return T(S(-0.0f));
-    else return T(S(0));
+    if constexpr (metal::is_floating_point_v<S>) {
+      return T(S(-0.0f));
+    } else {
+      return T(S(0));
+    }
   }
   template <class T>
-  MLXG_INLINE static T start() { return T(lane_type<T>(0)); }
+  MLXG_INLINE static T start() {
+    return T(lane_type<T>(0));
+  }
   template <class T>
-  MLXG_INLINE static T combine(T a, T b) { return T(a + b); }
+  MLXG_INLINE static T combine(T a, T b) {
+    return T(a + b);
+  }
 };
 struct op_product {
   template <class T>
-  MLXG_INLINE static T identity() { return T(lane_type<T>(1)); }
+  MLXG_INLINE static T identity() {
+    return T(lane_type<T>(1));
+  }
   template <class T>
-  MLXG_INLINE static T start() { return identity<T>(); }
+  MLXG_INLINE static T start() {
+    return identity<T>();
+  }
   template <class T>
-  MLXG_INLINE static T combine(T a, T b) { return T(a * b); }
+  MLXG_INLINE static T combine(T a, T b) {
+    return T(a * b);
+  }
 };
 // A NaN loses against a number, as in fmin and fmax.
 struct op_min {
   template <class T>
   MLXG_INLINE static T identity() {
     using S = lane_type<T>;
-    if constexpr (metal::is_floating_point_v<S>) return T(metal::numeric_limits<S>::quiet_NaN());
-    else return T(metal::numeric_limits<S>::max());
+    if constexpr (metal::is_floating_point_v<S>) {
+      return T(metal::numeric_limits<S>::quiet_NaN());
+    } else {
+      return T(metal::numeric_limits<S>::max());
+    }
   }
   template <class T>
   MLXG_INLINE static T combine(T a, T b) {
@@ -59,8 +77,11 @@ struct op_max {
   template <class T>
   MLXG_INLINE static T identity() {
     using S = lane_type<T>;
-    if constexpr (metal::is_floating_point_v<S>) return T(metal::numeric_limits<S>::quiet_NaN());
-    else return T(metal::numeric_limits<S>::lowest());
+    if constexpr (metal::is_floating_point_v<S>) {
+      return T(metal::numeric_limits<S>::quiet_NaN());
+    } else {
+      return T(metal::numeric_limits<S>::lowest());
+    }
   }
   template <class T>
   MLXG_INLINE static T combine(T a, T b) {
@@ -69,21 +90,33 @@ struct op_max {
 };
 struct op_and {
   template <class T>
-  MLXG_INLINE static T identity() { return T(lane_type<T>(~lane_type<T>(0))); }
+  MLXG_INLINE static T identity() {
+    return T(lane_type<T>(~lane_type<T>(0)));
+  }
   template <class T>
-  MLXG_INLINE static T combine(T a, T b) { return T(a & b); }
+  MLXG_INLINE static T combine(T a, T b) {
+    return T(a & b);
+  }
 };
 struct op_or {
   template <class T>
-  MLXG_INLINE static T identity() { return T(lane_type<T>(0)); }
+  MLXG_INLINE static T identity() {
+    return T(lane_type<T>(0));
+  }
   template <class T>
-  MLXG_INLINE static T combine(T a, T b) { return T(a | b); }
+  MLXG_INLINE static T combine(T a, T b) {
+    return T(a | b);
+  }
 };
 struct op_xor {
   template <class T>
-  MLXG_INLINE static T identity() { return T(lane_type<T>(0)); }
+  MLXG_INLINE static T identity() {
+    return T(lane_type<T>(0));
+  }
   template <class T>
-  MLXG_INLINE static T combine(T a, T b) { return T(a ^ b); }
+  MLXG_INLINE static T combine(T a, T b) {
+    return T(a ^ b);
+  }
 };
 
 }  // namespace mlxg

@@ -175,7 +175,9 @@ namespace detail {
 template <unsigned n, class I>
 MLXG_INLINE constexpr I element(I i) {
 #ifdef MLXG_CHECKED
-  if (size_t(i) >= n) mlxg_checked_index(int64_t(i), n);
+  if (size_t(i) >= n) {
+    mlxg_checked_index(int64_t(i), n);
+  }
 #endif
   return i;
 }
@@ -258,8 +260,7 @@ inline constexpr bool scalar_unsigned<bfloat> = false;
 template <class T>
 constexpr bool is_floating_point_v = detail::scalar_rank<remove_cv_t<T>> == 3;
 template <class T>
-constexpr bool is_integral_v =
-    detail::scalar_rank<remove_cv_t<T>> == 1 || detail::scalar_rank<remove_cv_t<T>> == 2;
+constexpr bool is_integral_v = detail::scalar_rank<remove_cv_t<T>> == 1 || detail::scalar_rank<remove_cv_t<T>> == 2;
 template <class T>
 constexpr bool is_arithmetic_v = detail::scalar_rank<remove_cv_t<T>> != 0;
 template <class T>
@@ -346,8 +347,12 @@ MLXG_INLINE constexpr uint16_t constant_half(float f) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, f);
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t rest = bits & 0x7fffffffu;
-  if (rest > 0x7f800000u) return uint16_t(sign | 0x7e00u | (rest >> 13 & 0x1ffu));
-  if (rest >= 0x477ff000u) return uint16_t(sign | 0x7c00u);
+  if (rest > 0x7f800000u) {
+    return uint16_t(sign | 0x7e00u | (rest >> 13 & 0x1ffu));
+  }
+  if (rest >= 0x477ff000u) {
+    return uint16_t(sign | 0x7c00u);
+  }
   if (rest < 0x38800000u) {
     const float sum = __builtin_bit_cast(float, rest) + 0.5f;
     return uint16_t(sign | (__builtin_bit_cast(uint32_t, sum) - 0x3f000000u));
@@ -357,9 +362,9 @@ MLXG_INLINE constexpr uint16_t constant_half(float f) {
 MLXG_INLINE constexpr float constant_half_to_float(uint16_t h) {
   const uint32_t sign = uint32_t(h & 0x8000u) << 16;
   const uint32_t rest = h & 0x7fffu;
-  if (rest >= 0x7c00u)
-    return __builtin_bit_cast(
-        float, sign | 0x7f800000u | (rest - 0x7c00u) << 13 | (rest > 0x7c00u ? 0x400000u : 0u));
+  if (rest >= 0x7c00u) {
+    return __builtin_bit_cast(float, sign | 0x7f800000u | (rest - 0x7c00u) << 13 | (rest > 0x7c00u ? 0x400000u : 0u));
+  }
   const float magnitude = __builtin_bit_cast(float, rest << 13) * 0x1p112f;
   return __builtin_bit_cast(float, sign | __builtin_bit_cast(uint32_t, magnitude));
 }
@@ -371,74 +376,74 @@ MLXG_INLINE constexpr float constant_half_to_float(uint16_t h) {
 //
 // `bits` is the only member, so the classes are trivially copyable, may stand
 // in unions, and pass in registers.
-#define MLXG_SMALL_FLOAT(NAME, TO_FLOAT, FROM_FLOAT, CONSTANT_TO, CONSTANT_FROM)               \
-  struct NAME {                                                                                \
-    uint16_t bits;                                                                             \
-    NAME() = default;                                                                          \
-    template <class T, class = enable_if_t<is_arithmetic_v<T>>>                                \
-    MLXG_INLINE constexpr NAME(T v)                                                            \
-        : bits(__builtin_is_constant_evaluated() ? CONSTANT_FROM(float(v))                     \
-                                                 : FROM_FLOAT(float(v))) {}                    \
-    MLXG_INLINE constexpr operator float() const {                                             \
-      return __builtin_is_constant_evaluated() ? CONSTANT_TO(bits) : TO_FLOAT(bits);           \
-    }                                                                                          \
-    MLXG_INLINE NAME& operator+=(float v) { return *this = NAME(float(*this) + v); }           \
-    MLXG_INLINE NAME& operator-=(float v) { return *this = NAME(float(*this) - v); }           \
-    MLXG_INLINE NAME& operator*=(float v) { return *this = NAME(float(*this) * v); }           \
-    MLXG_INLINE NAME& operator/=(float v) { return *this = NAME(float(*this) / v); }           \
-    MLXG_INLINE NAME& operator++() { return *this = NAME(float(*this) + 1.0f); }               \
-    MLXG_INLINE NAME& operator--() { return *this = NAME(float(*this) - 1.0f); }               \
-    MLXG_INLINE NAME operator++(int) {                                                         \
-      NAME old = *this;                                                                        \
-      ++*this;                                                                                 \
-      return old;                                                                              \
-    }                                                                                          \
-    MLXG_INLINE NAME operator--(int) {                                                         \
-      NAME old = *this;                                                                        \
-      --*this;                                                                                 \
-      return old;                                                                              \
-    }                                                                                          \
-    MLXG_INLINE constexpr NAME operator+() const { return *this; }                             \
-    MLXG_INLINE constexpr NAME operator-() const {                                             \
-      NAME r = *this;                                                                          \
-      r.bits ^= 0x8000u;                                                                       \
-      return r;                                                                                \
-    }                                                                                          \
-  };                                                                                           \
-  MLXG_SMALL_OPERATOR(NAME, +)                                                                 \
-  MLXG_SMALL_OPERATOR(NAME, -)                                                                 \
-  MLXG_SMALL_OPERATOR(NAME, *)                                                                 \
+#define MLXG_SMALL_FLOAT(NAME, TO_FLOAT, FROM_FLOAT, CONSTANT_TO, CONSTANT_FROM)                      \
+  struct NAME {                                                                                       \
+    uint16_t bits;                                                                                    \
+    NAME() = default;                                                                                 \
+    template <class T, class = enable_if_t<is_arithmetic_v<T>>>                                       \
+    MLXG_INLINE constexpr NAME(T v)                                                                   \
+        : bits(__builtin_is_constant_evaluated() ? CONSTANT_FROM(float(v)) : FROM_FLOAT(float(v))) {} \
+    MLXG_INLINE constexpr operator float() const {                                                    \
+      return __builtin_is_constant_evaluated() ? CONSTANT_TO(bits) : TO_FLOAT(bits);                  \
+    }                                                                                                 \
+    MLXG_INLINE NAME& operator+=(float v) { return *this = NAME(float(*this) + v); }                  \
+    MLXG_INLINE NAME& operator-=(float v) { return *this = NAME(float(*this) - v); }                  \
+    MLXG_INLINE NAME& operator*=(float v) { return *this = NAME(float(*this) * v); }                  \
+    MLXG_INLINE NAME& operator/=(float v) { return *this = NAME(float(*this) / v); }                  \
+    MLXG_INLINE NAME& operator++() { return *this = NAME(float(*this) + 1.0f); }                      \
+    MLXG_INLINE NAME& operator--() { return *this = NAME(float(*this) - 1.0f); }                      \
+    MLXG_INLINE NAME operator++(int) {                                                                \
+      NAME old = *this;                                                                               \
+      ++*this;                                                                                        \
+      return old;                                                                                     \
+    }                                                                                                 \
+    MLXG_INLINE NAME operator--(int) {                                                                \
+      NAME old = *this;                                                                               \
+      --*this;                                                                                        \
+      return old;                                                                                     \
+    }                                                                                                 \
+    MLXG_INLINE constexpr NAME operator+() const { return *this; }                                    \
+    MLXG_INLINE constexpr NAME operator-() const {                                                    \
+      NAME r = *this;                                                                                 \
+      r.bits ^= 0x8000u;                                                                              \
+      return r;                                                                                       \
+    }                                                                                                 \
+  };                                                                                                  \
+  MLXG_SMALL_OPERATOR(NAME, +)                                                                        \
+  MLXG_SMALL_OPERATOR(NAME, -)                                                                        \
+  MLXG_SMALL_OPERATOR(NAME, *)                                                                        \
   MLXG_SMALL_OPERATOR(NAME, /)
 
 // NAME ⊕ NAME is a NAME, and so is NAME ⊕ integer; with a float the result is
 // a float, by the conversion operator and the built-in operators. Templates,
 // so that nothing is converted to NAME to fit.
-#define MLXG_SMALL_OPERATOR(NAME, OP)                                                      \
-  template <class A, class = enable_if_t<is_same_v<A, NAME>>>                              \
-  MLXG_INLINE constexpr NAME operator OP(A a, A b) {                                       \
-    return NAME(float(a) OP float(b));                                                     \
-  }                                                                                        \
-  template <class A, class T, class = enable_if_t<is_same_v<A, NAME> && is_integral_v<T>>, \
-            class = void>                                                                  \
-  MLXG_INLINE constexpr NAME operator OP(A a, T b) {                                       \
-    return NAME(float(a) OP float(NAME(b)));                                               \
-  }                                                                                        \
-  template <class A, class T, class = enable_if_t<is_same_v<A, NAME> && is_integral_v<T>>> \
-  MLXG_INLINE constexpr NAME operator OP(T a, A b) {                                       \
-    return NAME(float(NAME(a)) OP float(b));                                               \
+#define MLXG_SMALL_OPERATOR(NAME, OP)                                                                    \
+  template <class A, class = enable_if_t<is_same_v<A, NAME>>>                                            \
+  MLXG_INLINE constexpr NAME operator OP(A a, A b) {                                                     \
+    return NAME(float(a) OP float(b));                                                                   \
+  }                                                                                                      \
+  template <class A, class T, class = enable_if_t<is_same_v<A, NAME> && is_integral_v<T>>, class = void> \
+  MLXG_INLINE constexpr NAME operator OP(A a, T b) {                                                     \
+    return NAME(float(a) OP float(NAME(b)));                                                             \
+  }                                                                                                      \
+  template <class A, class T, class = enable_if_t<is_same_v<A, NAME> && is_integral_v<T>>>               \
+  MLXG_INLINE constexpr NAME operator OP(T a, A b) {                                                     \
+    return NAME(float(NAME(a)) OP float(b));                                                             \
   }
 
-MLXG_SMALL_FLOAT(half, detail::half_to_float, detail::float_to_half,
-                 detail::constant_half_to_float, detail::constant_half)
-MLXG_SMALL_FLOAT(bfloat, detail::bfloat_to_float, detail::float_to_bfloat,
-                 detail::bfloat_to_float, detail::float_to_bfloat)
+MLXG_SMALL_FLOAT(
+    half, detail::half_to_float, detail::float_to_half, detail::constant_half_to_float, detail::constant_half)
+MLXG_SMALL_FLOAT(
+    bfloat, detail::bfloat_to_float, detail::float_to_bfloat, detail::bfloat_to_float, detail::float_to_bfloat)
 #undef MLXG_SMALL_FLOAT
 #undef MLXG_SMALL_OPERATOR
 
 static_assert(sizeof(half) == 2 && sizeof(bfloat) == 2);
 
 // The suffix h is one that clang knows from the standard library; the rewriter turns others into it.
-MLXG_INLINE constexpr half operator""h(long double v) { return half(float(v)); }
+MLXG_INLINE constexpr half operator""h(long double v) {
+  return half(float(v));
+}
 
 // ---- limits ----
 
@@ -450,9 +455,7 @@ struct numeric_limits {
   static constexpr bool has_infinity = false, has_quiet_NaN = false;
   static constexpr int digits = int(sizeof(T)) * 8 - (is_signed ? 1 : 0);
   static constexpr int digits10 = digits * 301 / 1000;
-  MLXG_INLINE static constexpr T max() {
-    return is_signed ? T((((T(1) << (digits - 1)) - 1) << 1) + 1) : T(~T(0));
-  }
+  MLXG_INLINE static constexpr T max() { return is_signed ? T((((T(1) << (digits - 1)) - 1) << 1) + 1) : T(~T(0)); }
   MLXG_INLINE static constexpr T min() { return is_signed ? T(-max() - 1) : T(0); }
   MLXG_INLINE static constexpr T lowest() { return min(); }
 };
@@ -465,22 +468,22 @@ struct numeric_limits<bool> {
   MLXG_INLINE static constexpr bool lowest() { return false; }
 };
 
-#define MLXG_FLOAT_LIMITS(T, DIGITS, EXP, MAX, MIN, EPS, DENORM)                          \
-  template <>                                                                             \
-  struct numeric_limits<T> {                                                              \
-    static constexpr bool is_specialized = true, is_signed = true, is_integer = false;    \
-    static constexpr bool has_infinity = true, has_quiet_NaN = true;                      \
-    static constexpr int digits = DIGITS, max_exponent = EXP, radix = 2;                  \
-    static constexpr int digits10 = (DIGITS - 1) * 301 / 1000;                            \
-    MLXG_INLINE static constexpr T max() { return T(MAX); }                               \
-    MLXG_INLINE static constexpr T min() { return T(MIN); }                               \
-    MLXG_INLINE static constexpr T lowest() { return T(-(MAX)); }                         \
-    MLXG_INLINE static constexpr T epsilon() { return T(EPS); }                           \
-    MLXG_INLINE static constexpr T denorm_min() { return T(DENORM); }                     \
-    MLXG_INLINE static constexpr T round_error() { return T(0.5f); }                      \
-    MLXG_INLINE static constexpr T infinity() { return T(__builtin_inff()); }             \
-    MLXG_INLINE static constexpr T quiet_NaN() { return T(__builtin_nanf("")); }          \
-    MLXG_INLINE static constexpr T signaling_NaN() { return T(__builtin_nanf("")); }      \
+#define MLXG_FLOAT_LIMITS(T, DIGITS, EXP, MAX, MIN, EPS, DENORM)                       \
+  template <>                                                                          \
+  struct numeric_limits<T> {                                                           \
+    static constexpr bool is_specialized = true, is_signed = true, is_integer = false; \
+    static constexpr bool has_infinity = true, has_quiet_NaN = true;                   \
+    static constexpr int digits = DIGITS, max_exponent = EXP, radix = 2;               \
+    static constexpr int digits10 = (DIGITS - 1) * 301 / 1000;                         \
+    MLXG_INLINE static constexpr T max() { return T(MAX); }                            \
+    MLXG_INLINE static constexpr T min() { return T(MIN); }                            \
+    MLXG_INLINE static constexpr T lowest() { return T(-(MAX)); }                      \
+    MLXG_INLINE static constexpr T epsilon() { return T(EPS); }                        \
+    MLXG_INLINE static constexpr T denorm_min() { return T(DENORM); }                  \
+    MLXG_INLINE static constexpr T round_error() { return T(0.5f); }                   \
+    MLXG_INLINE static constexpr T infinity() { return T(__builtin_inff()); }          \
+    MLXG_INLINE static constexpr T quiet_NaN() { return T(__builtin_nanf("")); }       \
+    MLXG_INLINE static constexpr T signaling_NaN() { return T(__builtin_nanf("")); }   \
   };
 MLXG_FLOAT_LIMITS(float, 24, 128, MAXFLOAT, 0x1p-126f, 0x1p-23f, 0x1p-149f)
 MLXG_FLOAT_LIMITS(half, 11, 16, 65504.0f, 0x1p-14f, 0x1p-10f, 0x1p-24f)

@@ -51,14 +51,14 @@ MLXG_INLINE void simdgroup_barrier(mem_flags flags, thread_scope = thread_scope_
 
 // ---- simdgroup and quadgroup functions ----
 
-#define MLXG_REDUCE(NAME, OP)                                              \
-  template <class T>                                                       \
-  MLXG_INLINE T simd_##NAME(T data, MLXG_LINE) {                           \
-    return mlxg::reduction<T, mlxg::OP>::run(data, line);                  \
-  }                                                                        \
-  template <class T>                                                       \
-  MLXG_INLINE T quad_##NAME(T data, MLXG_LINE) {                           \
-    return mlxg::quad_reduction<T, mlxg::OP>::run(data, line);             \
+#define MLXG_REDUCE(NAME, OP)                                  \
+  template <class T>                                           \
+  MLXG_INLINE T simd_##NAME(T data, MLXG_LINE) {               \
+    return mlxg::reduction<T, mlxg::OP>::run(data, line);      \
+  }                                                            \
+  template <class T>                                           \
+  MLXG_INLINE T quad_##NAME(T data, MLXG_LINE) {               \
+    return mlxg::quad_reduction<T, mlxg::OP>::run(data, line); \
   }
 MLXG_REDUCE(sum, op_sum)
 MLXG_REDUCE(product, op_product)
@@ -69,14 +69,14 @@ MLXG_REDUCE(or, op_or)
 MLXG_REDUCE(xor, op_xor)
 #undef MLXG_REDUCE
 
-#define MLXG_SCAN(NAME, OP, INCLUSIVE)                                     \
-  template <class T>                                                       \
-  MLXG_INLINE T simd_prefix_##NAME(T data, MLXG_LINE) {                    \
-    return mlxg::scan<T, mlxg::OP, INCLUSIVE, 32>::run(data, line);        \
-  }                                                                        \
-  template <class T>                                                       \
-  MLXG_INLINE T quad_prefix_##NAME(T data, MLXG_LINE) {                    \
-    return mlxg::scan<T, mlxg::OP, INCLUSIVE, 4>::run(data, line);         \
+#define MLXG_SCAN(NAME, OP, INCLUSIVE)                              \
+  template <class T>                                                \
+  MLXG_INLINE T simd_prefix_##NAME(T data, MLXG_LINE) {             \
+    return mlxg::scan<T, mlxg::OP, INCLUSIVE, 32>::run(data, line); \
+  }                                                                 \
+  template <class T>                                                \
+  MLXG_INLINE T quad_prefix_##NAME(T data, MLXG_LINE) {             \
+    return mlxg::scan<T, mlxg::OP, INCLUSIVE, 4>::run(data, line);  \
   }
 MLXG_SCAN(inclusive_sum, op_sum, true)
 MLXG_SCAN(exclusive_sum, op_sum, false)
@@ -223,8 +223,7 @@ class simd_vote {
 
  public:
   using vote_t = uint64_t;
-  MLXG_INLINE explicit simd_vote(vote_t lanes = 0, vote_t active = 0xffffffffu)
-      : lanes_(lanes), active_(active) {}
+  MLXG_INLINE explicit simd_vote(vote_t lanes = 0, vote_t active = 0xffffffffu) : lanes_(lanes), active_(active) {}
   MLXG_INLINE explicit operator vote_t() const { return lanes_; }
   MLXG_INLINE bool all() const { return (lanes_ & active_) == active_; }
   MLXG_INLINE bool any() const { return lanes_ != 0; }
@@ -234,8 +233,7 @@ class quad_vote {
 
  public:
   using vote_t = uint32_t;
-  MLXG_INLINE explicit quad_vote(vote_t lanes = 0, vote_t active = 15)
-      : lanes_(lanes), active_(active) {}
+  MLXG_INLINE explicit quad_vote(vote_t lanes = 0, vote_t active = 15) : lanes_(lanes), active_(active) {}
   MLXG_INLINE explicit operator vote_t() const { return lanes_; }
   MLXG_INLINE bool all() const { return (lanes_ & active_) == active_; }
   MLXG_INLINE bool any() const { return lanes_ != 0; }
@@ -271,7 +269,9 @@ template <int = 0>
 MLXG_INLINE bool simd_is_first(MLXG_LINE) {
   return uint32_t(__builtin_ctz(mlxg::vote<>::run(true, line).active)) == mlxg::self().lane();
 }
-MLXG_INLINE bool simd_is_helper_thread() { return false; }
+MLXG_INLINE bool simd_is_helper_thread() {
+  return false;
+}
 template <int = 0>
 MLXG_INLINE quad_vote quad_ballot(bool v, MLXG_LINE) {
   const auto r = detail::quad_part(mlxg::vote<>::run(v, line), mlxg::self().lane());
@@ -297,7 +297,9 @@ MLXG_INLINE bool quad_is_first(MLXG_LINE) {
   const auto r = detail::quad_part(mlxg::vote<>::run(true, line), lane);
   return uint32_t(__builtin_ctz(r.active)) == lane % 4;
 }
-MLXG_INLINE bool quad_is_helper_thread() { return false; }
+MLXG_INLINE bool quad_is_helper_thread() {
+  return false;
+}
 
 }  // namespace metal
 

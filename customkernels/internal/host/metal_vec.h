@@ -44,11 +44,11 @@ struct swizzle {
 };
 
 // Not members: a vector of four has more than three hundred swizzles, each a class.
-#define MLXG_ASSIGN(OP)                                                                 \
-  template <class V, class T, int N, int... I>                                          \
-  MLXG_INLINE swizzle<V, T, N, I...>& operator OP##=(swizzle<V, T, N, I...>& s,          \
-                                                     const typename detail::not_deduced<V>::type& v) { \
-    return s = V(s) OP v;                                                               \
+#define MLXG_ASSIGN(OP)                                                              \
+  template <class V, class T, int N, int... I>                                       \
+  MLXG_INLINE swizzle<V, T, N, I...>& operator OP## =                                \
+      (swizzle<V, T, N, I...> & s, const typename detail::not_deduced<V>::type& v) { \
+    return s = V(s) OP v;                                                            \
   }
 MLXG_ASSIGN(+)
 MLXG_ASSIGN(-)
@@ -91,7 +91,9 @@ using scalar_of = typename lanes_of<remove_cvref_t<A>>::scalar;
 
 template <int N, class T, class U>
 MLXG_INLINE void convert_lanes(T* to, const U* from) {
-  for (int i = 0; i < N; ++i) to[i] = T(from[i]);
+  for (int i = 0; i < N; ++i) {
+    to[i] = T(from[i]);
+  }
 }
 #if defined(__F16C__)
 // One instruction where lanes on their own would take one each.
@@ -149,98 +151,112 @@ MLXG_INLINE void convert_lanes(half* to, const float* from) {
 
 // What vectors of all widths have in common. The operators are friends that
 // are no templates, so either side may be a scalar or a swizzle.
-#define MLXG_BINARY_WITH(OP, LANE)                                            \
-  MLXG_INLINE friend vec operator OP(const vec& a, const vec& b) {            \
-    vec r;                                                                    \
-    for (int i = 0; i < lanes; ++i) r.data[i] = T(a.data[i] OP (LANE));       \
-    return r;                                                                 \
-  }                                                                           \
-  MLXG_INLINE vec& operator OP##=(const vec& b) { return *this = *this OP b; }
+#define MLXG_BINARY_WITH(OP, LANE)                                 \
+  MLXG_INLINE friend vec operator OP(const vec& a, const vec& b) { \
+    vec r;                                                         \
+    for (int i = 0; i < lanes; ++i)                                \
+      r.data[i] = T(a.data[i] OP(LANE));                           \
+    return r;                                                      \
+  }                                                                \
+  MLXG_INLINE vec& operator OP## = (const vec& b) {                \
+    return *this = *this OP b;                                     \
+  }
 #define MLXG_BINARY(OP) MLXG_BINARY_WITH(OP, b.data[i])
 // The lower bits of the count say by how much.
 #define MLXG_SHIFT(OP) MLXG_BINARY_WITH(OP, b.data[i] & int(sizeof(T) * 8 - 1))
-#define MLXG_COMPARE(OP)                                                      \
+#define MLXG_COMPARE(OP)                                                        \
   MLXG_INLINE friend vec<bool, lanes> operator OP(const vec& a, const vec& b) { \
-    vec<bool, lanes> r;                                                       \
-    for (int i = 0; i < lanes; ++i) r.data[i] = a.data[i] OP b.data[i];       \
-    return r;                                                                 \
+    vec<bool, lanes> r;                                                         \
+    for (int i = 0; i < lanes; ++i)                                             \
+      r.data[i] = a.data[i] OP b.data[i];                                       \
+    return r;                                                                   \
   }
-#define MLXG_UNARY(OP)                                                        \
-  MLXG_INLINE friend vec operator OP(const vec& a) {                          \
-    vec r;                                                                    \
-    for (int i = 0; i < lanes; ++i) r.data[i] = T(OP a.data[i]);              \
-    return r;                                                                 \
+#define MLXG_UNARY(OP)                               \
+  MLXG_INLINE friend vec operator OP(const vec& a) { \
+    vec r;                                           \
+    for (int i = 0; i < lanes; ++i)                  \
+      r.data[i] = T(OP a.data[i]);                   \
+    return r;                                        \
   }
-#define MLXG_VEC_COMMON(N)                                                    \
-  static constexpr int lanes = N;                                             \
-  using element_type = T;                                                     \
-  vec() = default;                                                            \
-  vec(const vec&) = default;                                                  \
-  MLXG_INLINE constexpr vec& operator=(const vec& v) {                        \
-    for (int i = 0; i < N; ++i) data[i] = v.data[i];                          \
-    return *this;                                                             \
-  }                                                                           \
-  /* Another lane type converts on demand only, as in MSL. */                 \
-  template <class U>                                                          \
-  MLXG_INLINE explicit vec(const vec<U, N>& v) {                              \
-    detail::convert_lanes<N>(data, v.data);                                   \
-  }                                                                           \
-  template <class U, int M, int... I,                                         \
-            class = enable_if_t<sizeof...(I) == N && !is_same_v<T, U>>>       \
-  MLXG_INLINE explicit vec(const swizzle<vec<U, N>, U, M, I...>& v)           \
-      : vec(vec<U, N>(v)) {}                                                  \
-  template <class U, class = enable_if_t<!is_same_v<T, U>>>                   \
-  MLXG_INLINE explicit vec(const packed_vec<U, N>& v) : vec(vec<U, N>(v)) {}  \
-  /* Any sequence of scalars and vectors with N lanes in all. */              \
-  template <class A, class B, class... C,                                     \
-            class = enable_if_t<(detail::lanes<A> > 0 && detail::lanes<B> > 0 && \
-                                 ((detail::lanes<A> + detail::lanes<B>) + ... + \
-                                  detail::lanes<C>) == N && sizeof...(C) + 2 != N)>> \
-  MLXG_INLINE vec(const A& a, const B& b, const C&... c) {                    \
-    int at = 0;                                                               \
-    detail::fill(data, at, a);                                                \
-    detail::fill(data, at, b);                                                \
-    (detail::fill(data, at, c), ...);                                         \
-  }                                                                           \
-  MLXG_INLINE T& operator[](int i) { return data[detail::element<N>(i)]; }    \
-  MLXG_INLINE const T& operator[](int i) const { return data[detail::element<N>(i)]; } \
-  MLXG_BINARY(+)                                                              \
-  MLXG_BINARY(-)                                                              \
-  MLXG_BINARY(*)                                                              \
-  MLXG_BINARY(/)                                                              \
-  MLXG_BINARY(%)                                                              \
-  MLXG_BINARY(&)                                                              \
-  MLXG_BINARY(|)                                                              \
-  MLXG_BINARY(^)                                                              \
-  MLXG_SHIFT(<<)                                                              \
-  MLXG_SHIFT(>>)                                                              \
-  MLXG_COMPARE(==)                                                            \
-  MLXG_COMPARE(!=)                                                            \
-  MLXG_COMPARE(<)                                                             \
-  MLXG_COMPARE(>)                                                             \
-  MLXG_COMPARE(<=)                                                            \
-  MLXG_COMPARE(>=)                                                            \
-  MLXG_COMPARE(&&)                                                            \
-  MLXG_COMPARE(||)                                                            \
-  MLXG_UNARY(+)                                                               \
-  MLXG_UNARY(-)                                                               \
-  MLXG_UNARY(~)                                                               \
-  MLXG_INLINE friend vec<bool, N> operator!(const vec& a) {                   \
-    vec<bool, N> r;                                                           \
-    for (int i = 0; i < N; ++i) r.data[i] = !a.data[i];                       \
-    return r;                                                                 \
-  }                                                                           \
-  MLXG_INLINE vec& operator++() { return *this = *this + vec(T(1)); }         \
-  MLXG_INLINE vec& operator--() { return *this = *this - vec(T(1)); }         \
-  MLXG_INLINE vec operator++(int) {                                           \
-    vec old = *this;                                                          \
-    ++*this;                                                                  \
-    return old;                                                               \
-  }                                                                           \
-  MLXG_INLINE vec operator--(int) {                                           \
-    vec old = *this;                                                          \
-    --*this;                                                                  \
-    return old;                                                               \
+#define MLXG_VEC_COMMON(N)                                                                                \
+  static constexpr int lanes = N;                                                                         \
+  using element_type = T;                                                                                 \
+  vec() = default;                                                                                        \
+  vec(const vec&) = default;                                                                              \
+  MLXG_INLINE constexpr vec& operator=(const vec& v) {                                                    \
+    for (int i = 0; i < N; ++i)                                                                           \
+      data[i] = v.data[i];                                                                                \
+    return *this;                                                                                         \
+  }                                                                                                       \
+  /* Another lane type converts on demand only, as in MSL. */                                             \
+  template <class U>                                                                                      \
+  MLXG_INLINE explicit vec(const vec<U, N>& v) {                                                          \
+    detail::convert_lanes<N>(data, v.data);                                                               \
+  }                                                                                                       \
+  template <class U, int M, int... I, class = enable_if_t<sizeof...(I) == N && !is_same_v<T, U>>>         \
+  MLXG_INLINE explicit vec(const swizzle<vec<U, N>, U, M, I...>& v) : vec(vec<U, N>(v)) {}                \
+  template <class U, class = enable_if_t<!is_same_v<T, U>>>                                               \
+  MLXG_INLINE explicit vec(const packed_vec<U, N>& v) : vec(vec<U, N>(v)) {}                              \
+  /* Any sequence of scalars and vectors with N lanes in all. */                                          \
+  template <                                                                                              \
+      class A, class B, class... C,                                                                       \
+      class = enable_if_t<(                                                                               \
+          detail::lanes<A> > 0 && detail::lanes<B> > 0 &&                                                 \
+          ((detail::lanes<A> + detail::lanes<B>)+... + detail::lanes<C>) == N && sizeof...(C) + 2 != N)>> \
+  MLXG_INLINE vec(const A& a, const B& b, const C&... c) {                                                \
+    int at = 0;                                                                                           \
+    detail::fill(data, at, a);                                                                            \
+    detail::fill(data, at, b);                                                                            \
+    (detail::fill(data, at, c), ...);                                                                     \
+  }                                                                                                       \
+  MLXG_INLINE T& operator[](int i) {                                                                      \
+    return data[detail::element<N>(i)];                                                                   \
+  }                                                                                                       \
+  MLXG_INLINE const T& operator[](int i) const {                                                          \
+    return data[detail::element<N>(i)];                                                                   \
+  }                                                                                                       \
+  MLXG_BINARY(+)                                                                                          \
+  MLXG_BINARY(-)                                                                                          \
+  MLXG_BINARY(*)                                                                                          \
+  MLXG_BINARY(/)                                                                                          \
+  MLXG_BINARY(%)                                                                                          \
+  MLXG_BINARY(&)                                                                                          \
+  MLXG_BINARY(|)                                                                                          \
+  MLXG_BINARY(^)                                                                                          \
+  MLXG_SHIFT(<<)                                                                                          \
+  MLXG_SHIFT(>>)                                                                                          \
+  MLXG_COMPARE(==)                                                                                        \
+  MLXG_COMPARE(!=)                                                                                        \
+  MLXG_COMPARE(<)                                                                                         \
+  MLXG_COMPARE(>)                                                                                         \
+  MLXG_COMPARE(<=)                                                                                        \
+  MLXG_COMPARE(>=)                                                                                        \
+  MLXG_COMPARE(&&)                                                                                        \
+  MLXG_COMPARE(||)                                                                                        \
+  MLXG_UNARY(+)                                                                                           \
+  MLXG_UNARY(-)                                                                                           \
+  MLXG_UNARY(~)                                                                                           \
+  MLXG_INLINE friend vec<bool, N> operator!(const vec& a) {                                               \
+    vec<bool, N> r;                                                                                       \
+    for (int i = 0; i < N; ++i)                                                                           \
+      r.data[i] = !a.data[i];                                                                             \
+    return r;                                                                                             \
+  }                                                                                                       \
+  MLXG_INLINE vec& operator++() {                                                                         \
+    return *this = *this + vec(T(1));                                                                     \
+  }                                                                                                       \
+  MLXG_INLINE vec& operator--() {                                                                         \
+    return *this = *this - vec(T(1));                                                                     \
+  }                                                                                                       \
+  MLXG_INLINE vec operator++(int) {                                                                       \
+    vec old = *this;                                                                                      \
+    ++*this;                                                                                              \
+    return old;                                                                                           \
+  }                                                                                                       \
+  MLXG_INLINE vec operator--(int) {                                                                       \
+    vec old = *this;                                                                                      \
+    --*this;                                                                                              \
+    return old;                                                                                           \
   }
 
 namespace detail {
@@ -250,7 +266,9 @@ MLXG_INLINE constexpr enable_if_t<lanes<U> == 1> fill(T* data, int& at, const U&
 }
 template <class T, class U, int N>
 MLXG_INLINE constexpr void fill(T* data, int& at, const vec<U, N>& v) {
-  for (int i = 0; i < N; ++i) data[at++] = T(v.data[i]);
+  for (int i = 0; i < N; ++i) {
+    data[at++] = T(v.data[i]);
+  }
 }
 template <class T, class V, class U, int N, int... I>
 MLXG_INLINE constexpr void fill(T* data, int& at, const swizzle<V, U, N, I...>& v) {
@@ -258,7 +276,9 @@ MLXG_INLINE constexpr void fill(T* data, int& at, const swizzle<V, U, N, I...>& 
 }
 template <class T, class V, class U, int N>
 MLXG_INLINE constexpr void fill(T* data, int& at, const packed<V, U, N>& v) {
-  for (int i = 0; i < N; ++i) data[at++] = T(v.data[i]);
+  for (int i = 0; i < N; ++i) {
+    data[at++] = T(v.data[i]);
+  }
 }
 template <class A>
 constexpr bool scalar_argument = lanes_of<A>::n == 1;
@@ -268,16 +288,19 @@ constexpr bool scalar_argument = lanes_of<A>::n == 1;
 template <class T>
 struct alignas(2 * sizeof(T)) vec<T, 2> {
   union {
-    struct { T x, y; };
-    struct { T r, g; };
+    struct {
+      T x, y;
+    };
+    struct {
+      T r, g;
+    };
     T data[2];
     MLXG_2A(T, x, y)
     MLXG_2A(T, r, g)
   };
   template <class A, class = enable_if_t<detail::scalar_argument<A>>>
   MLXG_INLINE constexpr vec(A s) : x(T(s)), y(T(s)) {}
-  template <class A, class B,
-            class = enable_if_t<detail::scalar_argument<A> && detail::scalar_argument<B>>>
+  template <class A, class B, class = enable_if_t<detail::scalar_argument<A> && detail::scalar_argument<B>>>
   MLXG_INLINE constexpr vec(A a, B b) : x(T(a)), y(T(b)) {}
   MLXG_VEC_COMMON(2)
 };
@@ -285,17 +308,23 @@ struct alignas(2 * sizeof(T)) vec<T, 2> {
 template <class T>
 struct alignas(4 * sizeof(T)) vec<T, 3> {
   union {
-    struct { T x, y, z; };
-    struct { T r, g, b; };
+    struct {
+      T x, y, z;
+    };
+    struct {
+      T r, g, b;
+    };
     T data[3];
     MLXG_3A(T, x, y, z)
     MLXG_3A(T, r, g, b)
   };
   template <class A, class = enable_if_t<detail::scalar_argument<A>>>
   MLXG_INLINE constexpr vec(A s) : x(T(s)), y(T(s)), z(T(s)) {}
-  template <class A, class B, class C,
-            class = enable_if_t<detail::scalar_argument<A> && detail::scalar_argument<B> &&
-                                detail::scalar_argument<C>>>
+  template <
+      class A,
+      class B,
+      class C,
+      class = enable_if_t<detail::scalar_argument<A> && detail::scalar_argument<B> && detail::scalar_argument<C>>>
   MLXG_INLINE constexpr vec(A a, B b, C c) : x(T(a)), y(T(b)), z(T(c)) {}
   MLXG_VEC_COMMON(3)
 };
@@ -303,17 +332,26 @@ struct alignas(4 * sizeof(T)) vec<T, 3> {
 template <class T>
 struct alignas(4 * sizeof(T)) vec<T, 4> {
   union {
-    struct { T x, y, z, w; };
-    struct { T r, g, b, a; };
+    struct {
+      T x, y, z, w;
+    };
+    struct {
+      T r, g, b, a;
+    };
     T data[4];
     MLXG_4A(T, x, y, z, w)
     MLXG_4A(T, r, g, b, a)
   };
   template <class A, class = enable_if_t<detail::scalar_argument<A>>>
   MLXG_INLINE constexpr vec(A s) : x(T(s)), y(T(s)), z(T(s)), w(T(s)) {}
-  template <class A, class B, class C, class D,
-            class = enable_if_t<detail::scalar_argument<A> && detail::scalar_argument<B> &&
-                                detail::scalar_argument<C> && detail::scalar_argument<D>>>
+  template <
+      class A,
+      class B,
+      class C,
+      class D,
+      class = enable_if_t<
+          detail::scalar_argument<A> && detail::scalar_argument<B> && detail::scalar_argument<C> &&
+          detail::scalar_argument<D>>>
   MLXG_INLINE constexpr vec(A a, B b, C c, D d) : x(T(a)), y(T(b)), z(T(c)), w(T(d)) {}
   MLXG_VEC_COMMON(4)
 };
@@ -328,47 +366,60 @@ struct alignas(4 * sizeof(T)) vec<T, 4> {
 // A packed vector is aligned to its lanes and computes as the vector V that it holds, whose
 // friend operators are found because V is an argument of its template.
 namespace detail {
-#define MLXG_PACKED_COMMON(N)                                                 \
-  packed() = default;                                                         \
-  packed(const packed&) = default;                                            \
-  MLXG_INLINE packed& operator=(const packed& v) {                            \
-    for (int i = 0; i < N; ++i) data[i] = v.data[i];                          \
-    return *this;                                                             \
-  }                                                                           \
-  MLXG_INLINE packed(const V& v) {                                            \
-    for (int i = 0; i < N; ++i) data[i] = v.data[i];                          \
-  }                                                                           \
-  template <class A, class = enable_if_t<is_convertible_v<A, V>>>             \
-  MLXG_INLINE packed(const A& a) : packed(V(a)) {}                            \
-  template <class U>                                                          \
-  MLXG_INLINE explicit packed(const vec<U, N>& v) : packed(V(v)) {}           \
-  template <class A, class B, class... C>                                     \
+#define MLXG_PACKED_COMMON(N)                                                          \
+  packed() = default;                                                                  \
+  packed(const packed&) = default;                                                     \
+  MLXG_INLINE packed& operator=(const packed& v) {                                     \
+    for (int i = 0; i < N; ++i)                                                        \
+      data[i] = v.data[i];                                                             \
+    return *this;                                                                      \
+  }                                                                                    \
+  MLXG_INLINE packed(const V& v) {                                                     \
+    for (int i = 0; i < N; ++i)                                                        \
+      data[i] = v.data[i];                                                             \
+  }                                                                                    \
+  template <class A, class = enable_if_t<is_convertible_v<A, V>>>                      \
+  MLXG_INLINE packed(const A& a) : packed(V(a)) {}                                     \
+  template <class U>                                                                   \
+  MLXG_INLINE explicit packed(const vec<U, N>& v) : packed(V(v)) {}                    \
+  template <class A, class B, class... C>                                              \
   MLXG_INLINE packed(const A& a, const B& b, const C&... c) : packed(V(a, b, c...)) {} \
-  MLXG_INLINE operator V() const {                                            \
-    V v;                                                                      \
-    for (int i = 0; i < N; ++i) v.data[i] = data[i];                          \
-    return v;                                                                 \
-  }                                                                           \
-  MLXG_INLINE T& operator[](int i) { return data[detail::element<N>(i)]; }    \
-  MLXG_INLINE const T& operator[](int i) const { return data[detail::element<N>(i)]; } \
-  MLXG_ASSIGN(+)                                                              \
-  MLXG_ASSIGN(-)                                                              \
-  MLXG_ASSIGN(*)                                                              \
-  MLXG_ASSIGN(/)                                                              \
-  MLXG_ASSIGN(%)                                                              \
-  MLXG_ASSIGN(&)                                                              \
-  MLXG_ASSIGN(|)                                                              \
-  MLXG_ASSIGN(^)                                                              \
-  MLXG_ASSIGN(<<)                                                             \
+  MLXG_INLINE operator V() const {                                                     \
+    V v;                                                                               \
+    for (int i = 0; i < N; ++i)                                                        \
+      v.data[i] = data[i];                                                             \
+    return v;                                                                          \
+  }                                                                                    \
+  MLXG_INLINE T& operator[](int i) {                                                   \
+    return data[detail::element<N>(i)];                                                \
+  }                                                                                    \
+  MLXG_INLINE const T& operator[](int i) const {                                       \
+    return data[detail::element<N>(i)];                                                \
+  }                                                                                    \
+  MLXG_ASSIGN(+)                                                                       \
+  MLXG_ASSIGN(-)                                                                       \
+  MLXG_ASSIGN(*)                                                                       \
+  MLXG_ASSIGN(/)                                                                       \
+  MLXG_ASSIGN(%)                                                                       \
+  MLXG_ASSIGN(&)                                                                       \
+  MLXG_ASSIGN(|)                                                                       \
+  MLXG_ASSIGN(^)                                                                       \
+  MLXG_ASSIGN(<<)                                                                      \
   MLXG_ASSIGN(>>)
-#define MLXG_ASSIGN(OP) \
-  MLXG_INLINE packed& operator OP##=(const V& v) { return *this = V(*this) OP v; }
+#define MLXG_ASSIGN(OP)                              \
+  MLXG_INLINE packed& operator OP## = (const V& v) { \
+    return *this = V(*this) OP v;                    \
+  }
 
 template <class V, class T>
 struct packed<V, T, 2> {
   union {
-    struct { T x, y; };
-    struct { T r, g; };
+    struct {
+      T x, y;
+    };
+    struct {
+      T r, g;
+    };
     T data[2];
     MLXG_2A(T, x, y)
     MLXG_2A(T, r, g)
@@ -378,8 +429,12 @@ struct packed<V, T, 2> {
 template <class V, class T>
 struct packed<V, T, 3> {
   union {
-    struct { T x, y, z; };
-    struct { T r, g, b; };
+    struct {
+      T x, y, z;
+    };
+    struct {
+      T r, g, b;
+    };
     T data[3];
     MLXG_3A(T, x, y, z)
     MLXG_3A(T, r, g, b)
@@ -389,8 +444,12 @@ struct packed<V, T, 3> {
 template <class V, class T>
 struct packed<V, T, 4> {
   union {
-    struct { T x, y, z, w; };
-    struct { T r, g, b, a; };
+    struct {
+      T x, y, z, w;
+    };
+    struct {
+      T r, g, b, a;
+    };
     T data[4];
     MLXG_4A(T, x, y, z, w)
     MLXG_4A(T, r, g, b, a)
@@ -401,12 +460,12 @@ struct packed<V, T, 4> {
 #undef MLXG_ASSIGN
 }  // namespace detail
 
-#define MLXG_VECTOR_NAMES(T, NAME)                                     \
-  using NAME##2 = vec<T, 2>;                                           \
-  using NAME##3 = vec<T, 3>;                                           \
-  using NAME##4 = vec<T, 4>;                                           \
-  using packed_##NAME##2 = packed_vec<T, 2>;                           \
-  using packed_##NAME##3 = packed_vec<T, 3>;                           \
+#define MLXG_VECTOR_NAMES(T, NAME)           \
+  using NAME##2 = vec<T, 2>;                 \
+  using NAME##3 = vec<T, 3>;                 \
+  using NAME##4 = vec<T, 4>;                 \
+  using packed_##NAME##2 = packed_vec<T, 2>; \
+  using packed_##NAME##3 = packed_vec<T, 3>; \
   using packed_##NAME##4 = packed_vec<T, 4>;
 MLXG_VECTOR_NAMES(bool, bool)
 MLXG_VECTOR_NAMES(char, char)

@@ -13,7 +13,9 @@ struct complex_t {
   template <class U, class = metal::enable_if_t<metal::is_arithmetic_v<U>>>
   MLXG_INLINE constexpr complex_t(U re) : real(T(re)), imag(0) {}
   template <class U, class = metal::enable_if_t<metal::is_arithmetic_v<U>>>
-  MLXG_INLINE constexpr operator U() const { return U(real); }
+  MLXG_INLINE constexpr operator U() const {
+    return U(real);
+  }
 };
 typedef complex_t<float> complex64_t;
 
@@ -74,14 +76,14 @@ MLXG_INLINE bool operator>=(complex_t<T> a, complex_t<T> b) {
 }
 
 // A real number on either side.
-#define MLXG_MIXED(OP)                                                              \
+#define MLXG_MIXED(OP)                                                               \
   template <class T, class U, class = metal::enable_if_t<metal::is_arithmetic_v<U>>> \
-  MLXG_INLINE auto operator OP(complex_t<T> a, U b) {                               \
-    return a OP complex_t<T>(b);                                                    \
-  }                                                                                 \
+  MLXG_INLINE auto operator OP(complex_t<T> a, U b) {                                \
+    return a OP complex_t<T>(b);                                                     \
+  }                                                                                  \
   template <class T, class U, class = metal::enable_if_t<metal::is_arithmetic_v<U>>> \
-  MLXG_INLINE auto operator OP(U a, complex_t<T> b) {                               \
-    return complex_t<T>(a) OP b;                                                    \
+  MLXG_INLINE auto operator OP(U a, complex_t<T> b) {                                \
+    return complex_t<T>(a) OP b;                                                     \
   }
 MLXG_MIXED(+)
 MLXG_MIXED(-)

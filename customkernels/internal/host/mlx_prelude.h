@@ -12,13 +12,19 @@ typedef metal::bfloat bfloat16_t;
 // The largest and smallest values, infinities where the type has them.
 template <class U>
 MLXG_INLINE constexpr U mlxg_largest() {
-  if constexpr (metal::is_floating_point_v<U>) return metal::numeric_limits<U>::infinity();
-  else return metal::numeric_limits<U>::max();
+  if constexpr (metal::is_floating_point_v<U>) {
+    return metal::numeric_limits<U>::infinity();
+  } else {
+    return metal::numeric_limits<U>::max();
+  }
 }
 template <class U>
 MLXG_INLINE constexpr U mlxg_smallest() {
-  if constexpr (metal::is_floating_point_v<U>) return -metal::numeric_limits<U>::infinity();
-  else return metal::numeric_limits<U>::min();
+  if constexpr (metal::is_floating_point_v<U>) {
+    return -metal::numeric_limits<U>::infinity();
+  } else {
+    return metal::numeric_limits<U>::min();
+  }
 }
 template <class U>
 struct Limits {
@@ -39,8 +45,7 @@ MLXG_INLINE Index elem_to_loc(Index elem, const int* shape, const int64_t* strid
   return at;
 }
 template <class Index = int64_t>
-MLXG_INLINE Index elem_to_loc(metal::uint3 elem, const int* shape, const int64_t* strides,
-                              int ndim) {
+MLXG_INLINE Index elem_to_loc(metal::uint3 elem, const int* shape, const int64_t* strides, int ndim) {
   Index at = elem.x * Index(strides[ndim - 1]) + elem.y * Index(strides[ndim - 2]);
   for (int i = ndim - 3; i >= 0; --i) {
     at += (elem.z % shape[i]) * Index(strides[i]);
@@ -59,7 +64,11 @@ struct ConditionalType {
   using type = metal::conditional_t<condition, T, U>;
 };
 
-MLXG_INLINE float log1p(float x) { return __builtin_log1pf(x); }
-MLXG_INLINE bfloat16_t log1p(bfloat16_t x) { return bfloat16_t(__builtin_log1pf(float(x))); }
+MLXG_INLINE float log1p(float x) {
+  return __builtin_log1pf(x);
+}
+MLXG_INLINE bfloat16_t log1p(bfloat16_t x) {
+  return bfloat16_t(__builtin_log1pf(float(x)));
+}
 
 #endif

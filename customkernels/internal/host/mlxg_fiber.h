@@ -28,13 +28,11 @@ namespace mlxg {
       "1:\n\t"
       : "+a"(from), "+d"(to)
       :
-      : "rbx", "rcx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-        "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
-        "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
+      : "rbx", "rcx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2",
+        "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
 #if defined(__AVX512F__)
-        "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24",
-        "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4",
-        "k5", "k6", "k7",
+        "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",
+        "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
 #endif
         "cc", "memory");
 #elif defined(__aarch64__)
@@ -55,17 +53,15 @@ namespace mlxg {
       "hint #36\n\t"
       : "+r"(x0), "+r"(x1)
       :
-      : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14",
-        "x15", "x16", "x17", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27",
-        "x28", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11",
-        "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",
-        "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31",
+      : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x19",
+        "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6",
+        "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22",
+        "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31",
 #if !defined(__APPLE__) && !defined(__ANDROID__)
         "x18",
 #endif
 #if defined(__ARM_FEATURE_SVE)
-        "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13",
-        "p14", "p15",
+        "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15",
 #endif
         "cc", "memory");
 #else
@@ -105,7 +101,9 @@ struct self {
 
 // The fiber to run when it is not the next lane's turn.
 [[gnu::noinline, gnu::unused]] static context* choose(control* c, uint32_t thread, uint32_t runnable) {
-  if (runnable == 0) return c->advance(c, thread);
+  if (runnable == 0) {
+    return c->advance(c, thread);
+  }
   return &c->fiber[(thread & ~(simd_width - 1)) + next_lane(runnable, thread % simd_width)];
 }
 
@@ -119,7 +117,9 @@ struct self {
   // mask off the path from one switch to the next, and half of its length.
   if (__builtin_expect((rest >> me.lane() & 2) == 0, 0)) {
     to = choose(me.c, me.thread, rest);
-    if (to == own) return;
+    if (to == own) {
+      return;
+    }
   }
   switch_context(own, to);
 }

@@ -31,4 +31,4 @@ std::string format(std::string_view text, const Args&... args) {
   return out.str();
 }
 
-} // namespace mlxgrad
+}  // namespace mlxgrad

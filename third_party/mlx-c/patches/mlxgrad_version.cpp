@@ -14,6 +14,5 @@ extern "C" const char* mlxgrad_mlx_c_version(void) {
 }
 
 extern "C" const char* mlxgrad_mlx_c_built_against(void) {
-  return MLXGRAD_TEXT(MLX_VERSION_MAJOR) "." MLXGRAD_TEXT(
-      MLX_VERSION_MINOR) "." MLXGRAD_TEXT(MLX_VERSION_PATCH);
+  return MLXGRAD_TEXT(MLX_VERSION_MAJOR) "." MLXGRAD_TEXT(MLX_VERSION_MINOR) "." MLXGRAD_TEXT(MLX_VERSION_PATCH);
 }

@@ -10,8 +10,8 @@ extern "C" char __executable_start[], _end[];
 
 namespace checked {
 
-[[gnu::noinline]] static void out_of_bounds_at(int32_t index, uintptr_t address, uint32_t size,
-                                               bool write, uint32_t pc) {
+[[gnu::noinline]] static void out_of_bounds_at(
+    int32_t index, uintptr_t address, uint32_t size, bool write, uint32_t pc) {
   finding f = here(out_of_bounds, pc);
   f.slot = index;
   f.size = size;
@@ -21,15 +21,21 @@ namespace checked {
     const slot& s = now.slots[index];
     f.offset = int64_t(address - s.start);
     // The first byte that is outside, of an access that begins inside.
-    if (f.offset >= 0 && uint64_t(f.offset) < s.size) f.offset = int64_t(s.size);
+    if (f.offset >= 0 && uint64_t(f.offset) < s.size) {
+      f.offset = int64_t(s.size);
+    }
   }
   report(f);
 }
 
 // An access outside of the arena: to a thread's own memory, to constants, or astray.
 [[gnu::noinline]] static void elsewhere(uintptr_t address, uint32_t size, bool write, uint32_t pc) {
-  if (!now.running) return;
-  if (address >= uintptr_t(__executable_start) && address < uintptr_t(_end)) return;
+  if (!now.running) {
+    return;
+  }
+  if (address >= uintptr_t(__executable_start) && address < uintptr_t(_end)) {
+    return;
+  }
   out_of_bounds_at(-1, address, size, write, pc);
 }
 
@@ -37,41 +43,64 @@ namespace checked {
 template <bool write>
 [[gnu::noinline]] static void shared_cell(slot& s, uint64_t c, uint32_t pc) {
   now.pc = pc;
-  if (write) check_write(s, c, false, pc, s.start + (c << s.shift), s.unit);
-  else if (!enough_readers(s, c)) check_read(s, c, c, c, false, pc, s.start + (c << s.shift), s.unit);
+  if (write) {
+    check_write(s, c, false, pc, s.start + (c << s.shift), s.unit);
+  } else if (!enough_readers(s, c)) {
+    check_read(s, c, c, c, false, pc, s.start + (c << s.shift), s.unit);
+  }
 }
 
 template <bool write, bool atomic>
-[[gnu::always_inline]] static inline void access_cells(slot& s, uint64_t offset, uint64_t size, uint32_t pc, uintptr_t address) {
+[[gnu::always_inline]] static inline void access_cells(
+    slot& s, uint64_t offset, uint64_t size, uint32_t pc, uintptr_t address) {
   if (unlikely((offset | size) & (s.unit - 1u))) {
     const uint8_t needed = uint8_t(__builtin_ctzll(offset | size));
-    if (needed < s.needed_shift) s.needed_shift = needed;
+    if (needed < s.needed_shift) {
+      s.needed_shift = needed;
+    }
   }
   const uint64_t first = offset >> s.shift, last = (offset + size - 1) >> s.shift;
   for (uint64_t c = first; c <= last; ++c) {
-    if (!atomic && (own_cell<write>(s, c, pc) || (!write && enough_readers(s, c)))) continue;
-    if (write) check_write(s, c, atomic, pc, address, uint32_t(size));
-    else check_read(s, c, first, last, atomic, pc, address, uint32_t(size));
+    if (!atomic && (own_cell<write>(s, c, pc) || (!write && enough_readers(s, c)))) {
+      continue;
+    }
+    if (write) {
+      check_write(s, c, atomic, pc, address, uint32_t(size));
+    } else {
+      check_read(s, c, first, last, atomic, pc, address, uint32_t(size));
+    }
   }
 }
 
 // An access with all that there may be to do.
 template <bool write, bool atomic>
 [[gnu::always_inline]] static inline void access(uintptr_t address, uint64_t size, uint32_t pc) {
-  if (address - now.workspace < mlxg::workspace_size) return;
+  if (address - now.workspace < mlxg::workspace_size) {
+    return;
+  }
   const uintptr_t d = address - now.arena;
-  if (unlikely(d >= arena_span)) return elsewhere(address, uint32_t(size), write, pc);
+  if (unlikely(d >= arena_span)) {
+    return elsewhere(address, uint32_t(size), write, pc);
+  }
   slot& s = now.slots[d >> slot_shift];
   const uint64_t offset = address - s.start;
   now.pc = pc;
   if (unlikely(offset >= s.size || size > s.size - offset)) {
     const int32_t number = int32_t(&s - now.slots);
-    if (size > 0) out_of_bounds_at(uint32_t(number) < now.slot_count ? number : -1, address, uint32_t(size), write, pc);
+    if (size > 0) {
+      out_of_bounds_at(uint32_t(number) < now.slot_count ? number : -1, address, uint32_t(size), write, pc);
+    }
     return;
   }
-  if (unlikely(now.attention & write_pending)) settle();
-  if (now.attention & traffic_wanted) count_traffic(s, offset, size, write, pc);
-  if (s.writers) access_cells<write, atomic>(s, offset, size, pc, address);
+  if (unlikely(now.attention & write_pending)) {
+    settle();
+  }
+  if (now.attention & traffic_wanted) {
+    count_traffic(s, offset, size, write, pc);
+  }
+  if (s.writers) {
+    access_cells<write, atomic>(s, offset, size, pc, address);
+  }
 }
 
 template <bool write, bool atomic>
@@ -91,8 +120,11 @@ template <bool write, uint64_t size>
 [[gnu::noinline]] static void infrequent(uintptr_t address, uint32_t pc) {
   slot& s = now.slots[address >> slot_shift & max_slots];
   const uint64_t offset = address - s.start, c = cell_at<size>(offset);
-  if (c < s.cells && size == uint64_t(1) << s.shift && now.attention == traffic_wanted && log_cell(s, c, size, write, pc)) {
-    if (s.writers && !own_cell<write>(s, c, pc)) shared_cell<write>(s, c, pc);
+  if (c < s.cells && size == uint64_t(1) << s.shift && now.attention == traffic_wanted &&
+      log_cell(s, c, size, write, pc)) {
+    if (s.writers && !own_cell<write>(s, c, pc)) {
+      shared_cell<write>(s, c, pc);
+    }
     return;
   }
   access_in_full<write, false>(address, size, pc);
@@ -106,9 +138,15 @@ template <bool write, uint64_t size>
   const uintptr_t address = uintptr_t(p);
   slot& s = now.front[address >> slot_shift & max_slots];
   const uint64_t offset = address - s.start, c = cell_at<size>(offset);
-  if (likely(offset < s.free)) return;
-  if (unlikely(s.unit != size || c >= s.cells)) return infrequent<write, size>(address, pc);
-  if (likely(own_cell<write>(s, c, pc))) return;
+  if (likely(offset < s.free)) {
+    return;
+  }
+  if (unlikely(s.unit != size || c >= s.cells)) {
+    return infrequent<write, size>(address, pc);
+  }
+  if (likely(own_cell<write>(s, c, pc))) {
+    return;
+  }
   shared_cell<write>(s, c, pc);
 }
 
@@ -124,22 +162,38 @@ void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
-#define CHECKED_PLAIN(NAME, SIZE)                                                              \
-  void __tsan_read##NAME(void* p) { checked::plain<false, SIZE>(p, CHECKED_PC); } \
-  void __tsan_write##NAME(void* p) { checked::plain<true, SIZE>(p, CHECKED_PC); } \
-  void __tsan_volatile_read##NAME(void* p) { checked::plain<false, SIZE>(p, CHECKED_PC); } \
-  void __tsan_volatile_write##NAME(void* p) { checked::plain<true, SIZE>(p, CHECKED_PC); } \
-  void __tsan_unaligned_volatile_read##NAME(void* p) { checked::plain<false, SIZE>(p, CHECKED_PC); } \
-  void __tsan_unaligned_volatile_write##NAME(void* p) { checked::plain<true, SIZE>(p, CHECKED_PC); } \
-  void __tsan_unaligned_read##NAME(void* p) { checked::plain<false, SIZE>(p, CHECKED_PC); } \
-  void __tsan_unaligned_write##NAME(void* p) { checked::plain<true, SIZE>(p, CHECKED_PC); } \
-  void __tsan_read_write##NAME(void* p) {                                                      \
-    checked::plain<false, SIZE>(p, CHECKED_PC);                                                \
-    checked::plain<true, SIZE>(p, CHECKED_PC);                                                 \
-  }                                                                                            \
-  void __tsan_unaligned_read_write##NAME(void* p) {                                            \
-    checked::plain<false, SIZE>(p, CHECKED_PC);                                                \
-    checked::plain<true, SIZE>(p, CHECKED_PC);                                                 \
+#define CHECKED_PLAIN(NAME, SIZE)                       \
+  void __tsan_read##NAME(void* p) {                     \
+    checked::plain<false, SIZE>(p, CHECKED_PC);         \
+  }                                                     \
+  void __tsan_write##NAME(void* p) {                    \
+    checked::plain<true, SIZE>(p, CHECKED_PC);          \
+  }                                                     \
+  void __tsan_volatile_read##NAME(void* p) {            \
+    checked::plain<false, SIZE>(p, CHECKED_PC);         \
+  }                                                     \
+  void __tsan_volatile_write##NAME(void* p) {           \
+    checked::plain<true, SIZE>(p, CHECKED_PC);          \
+  }                                                     \
+  void __tsan_unaligned_volatile_read##NAME(void* p) {  \
+    checked::plain<false, SIZE>(p, CHECKED_PC);         \
+  }                                                     \
+  void __tsan_unaligned_volatile_write##NAME(void* p) { \
+    checked::plain<true, SIZE>(p, CHECKED_PC);          \
+  }                                                     \
+  void __tsan_unaligned_read##NAME(void* p) {           \
+    checked::plain<false, SIZE>(p, CHECKED_PC);         \
+  }                                                     \
+  void __tsan_unaligned_write##NAME(void* p) {          \
+    checked::plain<true, SIZE>(p, CHECKED_PC);          \
+  }                                                     \
+  void __tsan_read_write##NAME(void* p) {               \
+    checked::plain<false, SIZE>(p, CHECKED_PC);         \
+    checked::plain<true, SIZE>(p, CHECKED_PC);          \
+  }                                                     \
+  void __tsan_unaligned_read_write##NAME(void* p) {     \
+    checked::plain<false, SIZE>(p, CHECKED_PC);         \
+    checked::plain<true, SIZE>(p, CHECKED_PC);          \
   }
 CHECKED_PLAIN(1, 1)
 CHECKED_PLAIN(2, 2)
@@ -148,8 +202,12 @@ CHECKED_PLAIN(8, 8)
 CHECKED_PLAIN(16, 16)
 #undef CHECKED_PLAIN
 
-void __tsan_read_range(void* p, uintptr_t size) { checked::access<false, false>(uintptr_t(p), size, CHECKED_PC); }
-void __tsan_write_range(void* p, uintptr_t size) { checked::access<true, false>(uintptr_t(p), size, CHECKED_PC); }
+void __tsan_read_range(void* p, uintptr_t size) {
+  checked::access<false, false>(uintptr_t(p), size, CHECKED_PC);
+}
+void __tsan_write_range(void* p, uintptr_t size) {
+  checked::access<true, false>(uintptr_t(p), size, CHECKED_PC);
+}
 
 // ---- copies, which compilers leave to the C library ----
 
@@ -170,10 +228,11 @@ CHECKED_COPY(__wrap_memmove, __real_memmove)
 CHECKED_COPY(__tsan_memcpy, __real_memcpy)
 CHECKED_COPY(__tsan_memmove, __real_memmove)
 #undef CHECKED_COPY
-#define CHECKED_SET(NAME)                                                                          \
-  void* NAME(void* to, int value, size_t size) {                                                   \
-    if (checked::now.running && size) checked::access<true, false>(uintptr_t(to), size, CHECKED_PC); \
-    return __real_memset(to, value, size);                                                         \
+#define CHECKED_SET(NAME)                                            \
+  void* NAME(void* to, int value, size_t size) {                     \
+    if (checked::now.running && size)                                \
+      checked::access<true, false>(uintptr_t(to), size, CHECKED_PC); \
+    return __real_memset(to, value, size);                           \
   }
 CHECKED_SET(__wrap_memset)
 CHECKED_SET(__tsan_memset)
@@ -184,61 +243,61 @@ CHECKED_SET(__tsan_memset)
 // Fibers share one processor and give it up only at barriers and SIMD functions, so
 // plain operations are atomic.
 
-#define CHECKED_UPDATE(BITS, T, NAME, NEXT)                                           \
-  T __tsan_atomic##BITS##_##NAME(volatile T* p, T v, int) {                           \
-    checked::access<false, true>(uintptr_t(p), sizeof(T), CHECKED_PC);                \
-    checked::access<true, true>(uintptr_t(p), sizeof(T), CHECKED_PC);                 \
-    checked::fence_update(uintptr_t(p));                                              \
-    const T old = *p;                                                                 \
-    *p = NEXT;                                                                        \
-    return old;                                                                       \
+#define CHECKED_UPDATE(BITS, T, NAME, NEXT)                            \
+  T __tsan_atomic##BITS##_##NAME(volatile T* p, T v, int) {            \
+    checked::access<false, true>(uintptr_t(p), sizeof(T), CHECKED_PC); \
+    checked::access<true, true>(uintptr_t(p), sizeof(T), CHECKED_PC);  \
+    checked::fence_update(uintptr_t(p));                               \
+    const T old = *p;                                                  \
+    *p = NEXT;                                                         \
+    return old;                                                        \
   }
-#define CHECKED_EXCHANGE(BITS, T, NAME)                                               \
-  int __tsan_atomic##BITS##_##NAME(volatile T* p, T* expected, T v, int, int) {       \
-    checked::access<false, true>(uintptr_t(p), sizeof(T), CHECKED_PC);                \
-    const T old = *p;                                                                 \
-    if (old == *expected) {                                                           \
-      checked::access<true, true>(uintptr_t(p), sizeof(T), CHECKED_PC);               \
-      checked::fence_update(uintptr_t(p));                                            \
-      *p = v;                                                                         \
-      return 1;                                                                       \
-    }                                                                                 \
-    checked::fence_load(uintptr_t(p));                                                \
-    *expected = old;                                                                  \
-    return 0;                                                                         \
+#define CHECKED_EXCHANGE(BITS, T, NAME)                                         \
+  int __tsan_atomic##BITS##_##NAME(volatile T* p, T* expected, T v, int, int) { \
+    checked::access<false, true>(uintptr_t(p), sizeof(T), CHECKED_PC);          \
+    const T old = *p;                                                           \
+    if (old == *expected) {                                                     \
+      checked::access<true, true>(uintptr_t(p), sizeof(T), CHECKED_PC);         \
+      checked::fence_update(uintptr_t(p));                                      \
+      *p = v;                                                                   \
+      return 1;                                                                 \
+    }                                                                           \
+    checked::fence_load(uintptr_t(p));                                          \
+    *expected = old;                                                            \
+    return 0;                                                                   \
   }
-#define CHECKED_ATOMIC(BITS, T)                                                       \
-  T __tsan_atomic##BITS##_load(const volatile T* p, int) {                            \
-    checked::access<false, true>(uintptr_t(p), sizeof(T), CHECKED_PC);                \
-    checked::fence_load(uintptr_t(p));                                                \
-    checked::spin(CHECKED_PC);                                                        \
-    return *p;                                                                        \
-  }                                                                                   \
-  void __tsan_atomic##BITS##_store(volatile T* p, T v, int) {                         \
-    checked::access<true, true>(uintptr_t(p), sizeof(T), CHECKED_PC);                 \
-    checked::fence_store(uintptr_t(p));                                               \
-    *p = v;                                                                           \
-  }                                                                                   \
-  CHECKED_UPDATE(BITS, T, exchange, v)                                                \
-  CHECKED_UPDATE(BITS, T, fetch_add, T(old + v))                                      \
-  CHECKED_UPDATE(BITS, T, fetch_sub, T(old - v))                                      \
-  CHECKED_UPDATE(BITS, T, fetch_and, T(old & v))                                      \
-  CHECKED_UPDATE(BITS, T, fetch_or, T(old | v))                                       \
-  CHECKED_UPDATE(BITS, T, fetch_xor, T(old ^ v))                                      \
-  CHECKED_UPDATE(BITS, T, fetch_nand, T(~(old & v)))                                  \
-  CHECKED_EXCHANGE(BITS, T, compare_exchange_strong)                                  \
-  CHECKED_EXCHANGE(BITS, T, compare_exchange_weak)                                    \
+#define CHECKED_ATOMIC(BITS, T)                                                            \
+  T __tsan_atomic##BITS##_load(const volatile T* p, int) {                                 \
+    checked::access<false, true>(uintptr_t(p), sizeof(T), CHECKED_PC);                     \
+    checked::fence_load(uintptr_t(p));                                                     \
+    checked::spin(CHECKED_PC);                                                             \
+    return *p;                                                                             \
+  }                                                                                        \
+  void __tsan_atomic##BITS##_store(volatile T* p, T v, int) {                              \
+    checked::access<true, true>(uintptr_t(p), sizeof(T), CHECKED_PC);                      \
+    checked::fence_store(uintptr_t(p));                                                    \
+    *p = v;                                                                                \
+  }                                                                                        \
+  CHECKED_UPDATE(BITS, T, exchange, v)                                                     \
+  CHECKED_UPDATE(BITS, T, fetch_add, T(old + v))                                           \
+  CHECKED_UPDATE(BITS, T, fetch_sub, T(old - v))                                           \
+  CHECKED_UPDATE(BITS, T, fetch_and, T(old& v))                                            \
+  CHECKED_UPDATE(BITS, T, fetch_or, T(old | v))                                            \
+  CHECKED_UPDATE(BITS, T, fetch_xor, T(old ^ v))                                           \
+  CHECKED_UPDATE(BITS, T, fetch_nand, T(~(old & v)))                                       \
+  CHECKED_EXCHANGE(BITS, T, compare_exchange_strong)                                       \
+  CHECKED_EXCHANGE(BITS, T, compare_exchange_weak)                                         \
   T __tsan_atomic##BITS##_compare_exchange_val(volatile T* p, T expected, T v, int, int) { \
-    checked::access<false, true>(uintptr_t(p), sizeof(T), CHECKED_PC);                \
-    const T old = *p;                                                                 \
-    if (old == expected) {                                                            \
-      checked::access<true, true>(uintptr_t(p), sizeof(T), CHECKED_PC);               \
-      checked::fence_update(uintptr_t(p));                                            \
-      *p = v;                                                                         \
-    } else {                                                                          \
-      checked::fence_load(uintptr_t(p));                                              \
-    }                                                                                 \
-    return old;                                                                       \
+    checked::access<false, true>(uintptr_t(p), sizeof(T), CHECKED_PC);                     \
+    const T old = *p;                                                                      \
+    if (old == expected) {                                                                 \
+      checked::access<true, true>(uintptr_t(p), sizeof(T), CHECKED_PC);                    \
+      checked::fence_update(uintptr_t(p));                                                 \
+      *p = v;                                                                              \
+    } else {                                                                               \
+      checked::fence_load(uintptr_t(p));                                                   \
+    }                                                                                      \
+    return old;                                                                            \
   }
 CHECKED_ATOMIC(8, uint8_t)
 CHECKED_ATOMIC(16, uint16_t)

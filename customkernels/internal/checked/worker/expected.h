@@ -19,9 +19,12 @@ static uint64_t cell_of(const void* memory, uint64_t c, uint32_t unit) {
 // passes on is the compiler's choice.
 static bool is_nan(uint64_t v, uint32_t unit) {
   switch (unit) {
-    case 2: return (v & 0x7fff) > 0x7c00;  // a half, or a bfloat that is one or very large
-    case 4: return (v & 0x7fffffff) > 0x7f800000;
-    case 8: return (v & ~uint64_t(0) >> 1) > 0x7ff0000000000000;
+    case 2:
+      return (v & 0x7fff) > 0x7c00;  // a half, or a bfloat that is one or very large
+    case 4:
+      return (v & 0x7fffffff) > 0x7f800000;
+    case 8:
+      return (v & ~uint64_t(0) >> 1) > 0x7ff0000000000000;
   }
   return false;
 }
@@ -32,10 +35,12 @@ static bool is_nan(uint64_t v, uint32_t unit) {
 static uint32_t store_beside(const slot& s, const void* expected, uint64_t c) {
   const uint64_t cells = widest / s.unit, begin = c / cells * cells;
   const uint64_t beside[] = {c - 1, c + 1};
-  for (const uint64_t i : beside)
+  for (const uint64_t i : beside) {
     if (i >= begin && i < begin + cells && i < s.cells && s.writers[i].segment == s.writers[c].segment &&
-        cell_of(expected, i, s.unit) == cell_of(bound[&s - now.slots], i, s.unit))
+        cell_of(expected, i, s.unit) == cell_of(bound[&s - now.slots], i, s.unit)) {
       return s.writers[i].pc & pc_mask;
+    }
+  }
   return 0;
 }
 
@@ -43,13 +48,19 @@ static uint32_t store_beside(const slot& s, const void* expected, uint64_t c) {
 static void compare_expected() {
   for (uint32_t i = 0; i < now.buffers; ++i) {
     const slot& s = now.slots[i];
-    if (buffer_headers()[i].expected == 0) continue;
+    if (buffer_headers()[i].expected == 0) {
+      continue;
+    }
     const void* expected = file + buffer_headers()[i].expected;
     for (uint64_t c = 0; c < s.cells; ++c) {
       const uint64_t a = cell_of(expected, c, s.unit), b = cell_of(bound[i], c, s.unit);
-      if (a == b || (is_nan(a, s.unit) && is_nan(b, s.unit))) continue;
+      if (a == b || (is_nan(a, s.unit) && is_nan(b, s.unit))) {
+        continue;
+      }
       const record w = s.writers[c];
-      if (w.segment < schedule_begin) continue;
+      if (w.segment < schedule_begin) {
+        continue;
+      }
       finding f = here(uninitialised_read, w.pc & pc_mask);
       f.other_pc = store_beside(s, expected, c);
       f.slot = int32_t(i);

@@ -55,10 +55,14 @@ static struct {
 
 static void fences_new_group() {
   fences.acquired_count = 0;
-  if (fences.used) __builtin_memset(fences.pending, 0, sizeof fences.pending);
+  if (fences.used) {
+    __builtin_memset(fences.pending, 0, sizeof fences.pending);
+  }
 }
 static void fences_new_schedule() {
-  for (uint32_t i = 0; i < fences.place_count; ++i) free(fences.places[i].list);
+  for (uint32_t i = 0; i < fences.place_count; ++i) {
+    free(fences.places[i].list);
+  }
   fences.place_count = 0;
   fences.used = false;
   fences_new_group();
@@ -79,7 +83,9 @@ static uint32_t new_segment();
   r.thread = now.thread;
   for (uint32_t i = 0; i < 2 * covered; ++i) {
     const uint32_t in = i / covered, s = i % covered;
-    if (!(flags >> in & 1)) continue;
+    if (!(flags >> in & 1)) {
+      continue;
+    }
     if (releases) {
       r.any = true;
       r.segment[in][s] = before;
@@ -87,7 +93,9 @@ static uint32_t new_segment();
     }
     for (uint32_t k = 0; acquires && k < fences.acquired_count; ++k) {
       acquisition& a = fences.acquired[k];
-      if (a.thread != now.thread || a.fenced[in][s]) continue;
+      if (a.thread != now.thread || a.fenced[in][s]) {
+        continue;
+      }
       a.open = false;
       a.fenced[in][s] = true;
       a.phase[in][s] = now.phase[in];
@@ -96,15 +104,22 @@ static uint32_t new_segment();
 }
 
 static uint32_t find_place(uintptr_t address) {
-  for (uint32_t i = 0; i < fences.place_count; ++i)
-    if (fences.places[i].address == address) return i;
-  if (fences.place_count == 256) return 255;
+  for (uint32_t i = 0; i < fences.place_count; ++i) {
+    if (fences.places[i].address == address) {
+      return i;
+    }
+  }
+  if (fences.place_count == 256) {
+    return 255;
+  }
   fences.places[fences.place_count] = {address, nullptr, 0, 0};
   return fences.place_count++;
 }
 
 static void acquire(uint32_t p) {
-  if (fences.places[p].count == 0) return;
+  if (fences.places[p].count == 0) {
+    return;
+  }
   for (uint32_t i = 0; i < fences.acquired_count; ++i) {
     acquisition& a = fences.acquired[i];
     if (a.place == p && a.thread == now.thread && a.open) {
@@ -112,14 +127,17 @@ static void acquire(uint32_t p) {
       return;
     }
   }
-  if (fences.acquired_count < 4096)
+  if (fences.acquired_count < 4096) {
     fences.acquired[fences.acquired_count++] = {p, fences.places[p].count, now.thread, {}, {}, true};
+  }
 }
 
 static void release_to(uint32_t at) {
   place& p = fences.places[at];
   const release& r = fences.pending[now.thread];
-  if (!r.any || r.group != now.group) return;
+  if (!r.any || r.group != now.group) {
+    return;
+  }
   if (p.count == p.room) {
     p.room = p.room ? 2 * p.room : 16;
     p.list = static_cast<release*>(realloc(p.list, p.room * sizeof(release)));
@@ -133,10 +151,14 @@ static void release_to(uint32_t at) {
   release_to(p);
 }
 static inline void fence_update(uintptr_t address) {
-  if (unlikely(fences.used)) fence_update_slow(address);
+  if (unlikely(fences.used)) {
+    fence_update_slow(address);
+  }
 }
 static inline void fence_load(uintptr_t address) {
-  if (unlikely(fences.used)) acquire(find_place(address));
+  if (unlikely(fences.used)) {
+    acquire(find_place(address));
+  }
 }
 static inline void fence_store(uintptr_t address) {
   if (unlikely(fences.used)) {
@@ -153,11 +175,17 @@ static inline void fence_store(uintptr_t address) {
     const place& at = fences.places[a.place];
     for (uint32_t j = 0; j < a.count && j < at.count; ++j) {
       const release& r = at.list[j];
-      if (r.group != p.group) continue;
+      if (r.group != p.group) {
+        continue;
+      }
       const uint32_t s = span_to(r.group, r.thread, a.thread);
-      if (!a.fenced[in][s] || (a.thread != now.thread && a.phase[in][s] == now.phase[in])) continue;
+      if (!a.fenced[in][s] || (a.thread != now.thread && a.phase[in][s] == now.phase[in])) {
+        continue;
+      }
       const uint32_t before = r.segment[in][s];
-      if (before && (r.thread == p.thread ? number <= before : p.phase[in] < r.phase[in][s])) return true;
+      if (before && (r.thread == p.thread ? number <= before : p.phase[in] < r.phase[in][s])) {
+        return true;
+      }
     }
   }
   return false;

@@ -22,13 +22,17 @@ static const unsigned char* file;  // the same, mapped
 static uint32_t groups[3];
 static uint64_t group_count;
 
-static const buffer_header* buffer_headers() { return reinterpret_cast<const buffer_header*>(file + sizeof header); }
+static const buffer_header* buffer_headers() {
+  return reinterpret_cast<const buffer_header*>(file + sizeof header);
+}
 
 constexpr uintptr_t page = 4096;
-constexpr uint64_t widest = 16;  // bytes of an access that comes in a piece
+constexpr uint64_t widest = 16;         // bytes of an access that comes in a piece
 constexpr unsigned char poison = 0xff;  // a NaN in every type, and far outside as an index
 
-static uintptr_t round_up(uintptr_t n) { return (n + page - 1) & ~(page - 1); }
+static uintptr_t round_up(uintptr_t n) {
+  return (n + page - 1) & ~(page - 1);
+}
 
 // ---- threadgroup variables, announced before main ----
 
@@ -57,9 +61,13 @@ static void fail(const char* message);
 
 static void* map(uint64_t size) {
   void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) fail("no memory for the shadow");
+  if (p == MAP_FAILED) {
+    fail("no memory for the shadow");
+  }
 #ifdef MADV_HUGEPAGE
-  if (size >= 2u << 20) madvise(p, size, MADV_HUGEPAGE);  // fewer faults; that it may fail is no matter
+  if (size >= 2u << 20) {
+    madvise(p, size, MADV_HUGEPAGE);  // fewer faults; that it may fail is no matter
+  }
 #endif
   return p;
 }
@@ -74,7 +82,9 @@ static void provide(void* p, uint64_t size) {
 
 static uint8_t log2_of(uint32_t n) {
   uint8_t shift = 0;
-  while (shift < 3 && n % (2u << shift) == 0) ++shift;
+  while (shift < 3 && n % (2u << shift) == 0) {
+    ++shift;
+  }
   return shift;
 }
 
@@ -90,24 +100,30 @@ static void make_slot(uint32_t i, uint64_t size, uint32_t cell, uint32_t element
   s.id = -1;
   s.tag = (in == threadgroup ? in_threadgroup : 0) | i << 24;
   s.first_segment = 1;
-  if (!writable && size >= widest) s.free = size - widest + 1;
-  if (size > 0 && mprotect(reinterpret_cast<void*>(s.start), round_up(size), PROT_READ | PROT_WRITE) != 0)
+  if (!writable && size >= widest) {
+    s.free = size - widest + 1;
+  }
+  if (size > 0 && mprotect(reinterpret_cast<void*>(s.start), round_up(size), PROT_READ | PROT_WRITE) != 0) {
     fail("no memory for the buffers");
+  }
 }
 
 // An input is a copy of the file's pages, made of those that something is written to.
 static void map_input(const slot& s, uint64_t offset) {
   void* at = reinterpret_cast<void*>(s.start);
   if (mmap(at, s.size, PROT_READ, MAP_PRIVATE | MAP_FIXED | MAP_POPULATE, launch_file, off_t(offset)) != at ||
-      mprotect(at, s.size, PROT_READ | PROT_WRITE) != 0)
+      mprotect(at, s.size, PROT_READ | PROT_WRITE) != 0) {
     fail("no memory for the buffers");
+  }
 }
 
 static void make_shadow(slot& s) {
   const uint64_t cells = (s.size >> s.shift) + 1;
   s.read_cells = static_cast<uint64_t*>(map((cells / 64 + 1) * 8));
   s.cells = s.size >> s.shift;
-  if (!s.writable) return;
+  if (!s.writable) {
+    return;
+  }
   s.unit = uint8_t(1u << s.shift);
   s.writers = static_cast<record*>(map(cells * sizeof(record)));
   s.readers = static_cast<record*>(map(cells * sizeof(record)));
@@ -118,7 +134,9 @@ static void make_shadow(slot& s) {
 static void drop_shadow(slot& s) {
   const uint64_t cells = (s.size >> s.shift) + 1;
   munmap(s.read_cells, (cells / 64 + 1) * 8);
-  if (!s.writers) return;
+  if (!s.writers) {
+    return;
+  }
   munmap(s.writers, cells * sizeof(record));
   munmap(s.readers, cells * sizeof(record));
   munmap(s.others, cells * sizeof(other_readers));
@@ -128,7 +146,9 @@ static void lay_out() {
   // Aligned to its size, so that the upper bits of an address are the number of a slot.
   constexpr uint64_t span = arena_span + slot_span;
   void* raw = mmap(nullptr, 2 * span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (raw == MAP_FAILED) fail("no address space for the buffers");
+  if (raw == MAP_FAILED) {
+    fail("no address space for the buffers");
+  }
   now.arena = (reinterpret_cast<uintptr_t>(raw) + span - 1) & ~(span - 1);
   now.buffers = header.buffers;
   now.slot_count = header.buffers + variable_count;
@@ -139,9 +159,14 @@ static void lay_out() {
     s.initialised = b[i].initialised != 0;
     bound[i] = reinterpret_cast<void*>(s.start);
     make_shadow(s);
-    if (s.size == 0) continue;
-    if (s.writable) provide(bound[i], s.size);
-    else if (s.initialised) map_input(s, b[i].offset);
+    if (s.size == 0) {
+      continue;
+    }
+    if (s.writable) {
+      provide(bound[i], s.size);
+    } else if (s.initialised) {
+      map_input(s, b[i].offset);
+    }
   }
   for (uint32_t v = 0; v < variable_count; ++v) {
     const uint32_t i = header.buffers + v;
@@ -165,16 +190,20 @@ static void make_fibers(uint32_t threads) {
   s.start = now.workspace = now.arena + arena_span;
   s.free = workspace_size - widest + 1;
   fibers = reinterpret_cast<control*>(now.workspace);
-  if (mprotect(fibers, round_up(sizeof(control)), PROT_READ | PROT_WRITE) != 0) fail("no memory for the stacks");
+  if (mprotect(fibers, round_up(sizeof(control)), PROT_READ | PROT_WRITE) != 0) {
+    fail("no memory for the stacks");
+  }
   for (uint32_t i = 0; i < threads; ++i) {
     char* low = reinterpret_cast<char*>(stack_of(i));
-    if (mprotect(low + page, stack_size - page, PROT_READ | PROT_WRITE) != 0) fail("no memory for the stacks");
+    if (mprotect(low + page, stack_size - page, PROT_READ | PROT_WRITE) != 0) {
+      fail("no memory for the stacks");
+    }
     uintptr_t top = reinterpret_cast<uintptr_t>(low) + stack_size - 64 - (i * 192 & 4095);
 #if defined(__x86_64__)
     top -= 8;  // as a call would leave it
 #endif
-    fibers->fiber[i] = {reinterpret_cast<void*>(top), nullptr,
-                        reinterpret_cast<void*>(&mlxg_checked_fiber_main), nullptr};
+    fibers->fiber[i] = {
+        reinterpret_cast<void*>(top), nullptr, reinterpret_cast<void*>(&mlxg_checked_fiber_main), nullptr};
   }
 }
 
@@ -190,8 +219,12 @@ static uint64_t random_next() {  // splitmix64
 
 template <class T>
 static void arrange(T* list, uint64_t n) {
-  for (uint64_t i = 0; i < n; ++i) list[i] = T(now.schedule == 1 ? n - 1 - i : i);
-  if (now.schedule < 2) return;
+  for (uint64_t i = 0; i < n; ++i) {
+    list[i] = T(now.schedule == 1 ? n - 1 - i : i);
+  }
+  if (now.schedule < 2) {
+    return;
+  }
   for (uint64_t i = n; i > 1; --i) {
     const uint64_t j = random_next() % i;
     const T t = list[i - 1];
@@ -200,14 +233,16 @@ static void arrange(T* list, uint64_t n) {
   }
 }
 
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t least(uint32_t a, uint32_t b) {
+  return a < b ? a : b;
+}
 
 static void lay_out_positions(const uint32_t at[3], const uint32_t size[3]) {
   const uint32_t* full = header.threadgroup;
   const uint32_t threads = size[0] * size[1] * size[2], all = full[0] * full[1] * full[2];
   uint32_t i = 0;
-  for (uint32_t z = 0; z < size[2]; ++z)
-    for (uint32_t y = 0; y < size[1]; ++y)
+  for (uint32_t z = 0; z < size[2]; ++z) {
+    for (uint32_t y = 0; y < size[1]; ++y) {
       for (uint32_t x = 0; x < size[0]; ++x, ++i) {
         position& p = positions[i];
         p.thread_position_in_threadgroup = {x, y, z};
@@ -231,12 +266,16 @@ static void lay_out_positions(const uint32_t at[3], const uint32_t size[3]) {
         p.threads_per_simdgroup = simd_width;
         p.thread_execution_width = simd_width;
       }
+    }
+  }
 }
 
 static void run_group(uint32_t group) {
   const uint32_t at[3] = {group % groups[0], group / groups[0] % groups[1], group / groups[0] / groups[1]};
   uint32_t size[3];
-  for (int d = 0; d < 3; ++d) size[d] = least(header.threadgroup[d], header.grid[d] - at[d] * header.threadgroup[d]);
+  for (int d = 0; d < 3; ++d) {
+    size[d] = least(header.threadgroup[d], header.grid[d] - at[d] * header.threadgroup[d]);
+  }
   lay_out_positions(at, size);
   now.group = group;
   now.thread_count = size[0] * size[1] * size[2];
@@ -255,7 +294,9 @@ static void run_group(uint32_t group) {
     place_of[order[i]] = uint16_t(i);
     now.threads[i].segment = none;
   }
-  for (uint32_t i = 0; i < now.thread_count; ++i) make_runnable(i);
+  for (uint32_t i = 0; i < now.thread_count; ++i) {
+    make_runnable(i);
+  }
   for (uint32_t i = now.buffers; i < now.slot_count; ++i) {
     slot& s = now.slots[i];
     s.first_segment = now.segment_count + 1;
@@ -268,7 +309,9 @@ static void run_group(uint32_t group) {
   now.running = true;
   mlxg::switch_context(&fibers->main, &fibers->fiber[now.thread]);
   now.running = false;
-  if (now.attention & write_pending) settle();
+  if (now.attention & write_pending) {
+    settle();
+  }
   count_unread();
 }
 
@@ -289,20 +332,29 @@ static void run_schedule(uint32_t schedule) {
   schedule_begin = now.segment_count + 1;
   for (uint32_t i = 0; i < now.slot_count; ++i) {
     slot& s = now.slots[i];
-    if (!s.writers) continue;
+    if (!s.writers) {
+      continue;
+    }
     if (clear) {
       drop_shadow(s);
       make_shadow(s);
     }
     s.first_segment = schedule_begin;
-    if (i >= now.buffers) continue;
-    if (s.initialised) memcpy(bound[i], file + buffer_headers()[i].offset, s.size);
-    else memset(bound[i], poison, s.size);
+    if (i >= now.buffers) {
+      continue;
+    }
+    if (s.initialised) {
+      memcpy(bound[i], file + buffer_headers()[i].offset, s.size);
+    } else {
+      memset(bound[i], poison, s.size);
+    }
   }
   fences_new_schedule();
   attend(schedule == 0 ? uint32_t(traffic_wanted) : 0);
   arrange(group_order, group_count);
-  for (uint64_t g = 0; g < group_count; ++g) run_group(group_order[g]);
+  for (uint64_t g = 0; g < group_count; ++g) {
+    run_group(group_order[g]);
+  }
   report_unread();
   attend(0);
 }

@@ -49,14 +49,16 @@ struct without_extents<T[n]> : without_extents<T> {};
 // structure are aligned to.
 template <class T>
 constexpr uint32_t cell_size() {
-  if constexpr (metal::detail::lanes<T> > 0) return sizeof(metal::detail::scalar_of<T>);
-  else return alignof(T) > 8 ? 8 : alignof(T);
+  if constexpr (metal::detail::lanes<T> > 0) {
+    return sizeof(metal::detail::scalar_of<T>);
+  } else {
+    return alignof(T) > 8 ? 8 : alignof(T);
+  }
 }
 
 namespace {
 template <class T, int id, class Element = typename without_extents<T>::type>
-const uint32_t threadgroup_slot =
-    mlxg_checked_threadgroup(id, sizeof(T), sizeof(Element), cell_size<Element>());
+const uint32_t threadgroup_slot = mlxg_checked_threadgroup(id, sizeof(T), sizeof(Element), cell_size<Element>());
 }
 
 template <class T, int id>

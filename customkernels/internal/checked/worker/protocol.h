@@ -27,7 +27,7 @@ struct buffer_header {
   uint64_t expected;      // offset of what the kernel is to write, 0: that is not known
   uint32_t cell, element;
   uint32_t writable, initialised;
-  uint64_t padding;       // stretches of so many bytes need not be written
+  uint64_t padding;  // stretches of so many bytes need not be written
 };
 
 // ---- the result: this, the slots, the findings, the outputs ----
@@ -54,10 +54,26 @@ struct slot_result {
 };
 
 enum kind : uint32_t {
-  race, fence, divergent_barrier, shuffle_inactive, divergent_matrix, out_of_bounds,
-  uninitialised_read, deadlock, limit, crash, timeout,
-  lockstep, same_value_write, barrier_after_exit, divergent_reduction, never_read,
-  misaligned, shift, unwritten_output, dropped_element,
+  race,
+  fence,
+  divergent_barrier,
+  shuffle_inactive,
+  divergent_matrix,
+  out_of_bounds,
+  uninitialised_read,
+  deadlock,
+  limit,
+  crash,
+  timeout,
+  lockstep,
+  same_value_write,
+  barrier_after_exit,
+  divergent_reduction,
+  never_read,
+  misaligned,
+  shift,
+  unwritten_output,
+  dropped_element,
 };
 
 constexpr uint32_t is_write = 1, other_is_write = 2, is_atomic = 4, other_is_atomic = 8;
@@ -68,7 +84,7 @@ struct finding {
   uint64_t pc, other_pc;
   int64_t offset;  // in the slot, in bytes
   uint32_t size, access;
-  uint32_t group, thread;  // numbers, in the order of the grid and of the group
+  uint32_t group, thread;              // numbers, in the order of the grid and of the group
   uint32_t other_group, other_thread;  // ~0: none
   uint32_t schedule;
   uint32_t detail;  // a signal, flags of a barrier, a lane: it depends on the kind

@@ -25,7 +25,9 @@ static finding* report(finding f) {
   for (uint32_t i = uint32_t(h) % (4 * max_findings);; i = (i + 1) % (4 * max_findings)) {
     uint16_t& entry = findings.table[i];
     if (entry == 0) {
-      if (findings.count == max_findings) return nullptr;
+      if (findings.count == max_findings) {
+        return nullptr;
+      }
       f.schedule = now.schedule;
       f.count = 1;
       findings.list[findings.count++] = f;

@@ -50,7 +50,9 @@ static finding at_wait(uint32_t kind, uint32_t thread, uint32_t other) {
   return f;
 }
 
-static uint32_t first_of(uint32_t mask) { return uint32_t(__builtin_ctz(mask)); }
+static uint32_t first_of(uint32_t mask) {
+  return uint32_t(__builtin_ctz(mask));
+}
 
 // Completes the SIMD function that comes first in the text among those that lanes of
 // this simdgroup wait at.
@@ -61,15 +63,18 @@ static void complete_one(uint32_t number) {
   bool found = false;
   for (uint32_t rest = g.waiting; rest; rest &= rest - 1) {
     const uint32_t lane = first_of(rest);
-    if (!found || now.threads[base + lane].line < now.threads[base + best].line) best = lane;
+    if (!found || now.threads[base + lane].line < now.threads[base + best].line) {
+      best = lane;
+    }
     found = true;
   }
   const thread_state& chosen = now.threads[base + best];
   uint32_t active = 0;
   for (uint32_t rest = g.waiting; rest; rest &= rest - 1) {
     const thread_state& t = now.threads[base + first_of(rest)];
-    if (t.complete == chosen.complete && t.line == chosen.line && t.kind == chosen.kind)
+    if (t.complete == chosen.complete && t.line == chosen.line && t.kind == chosen.kind) {
       active |= 1u << first_of(rest);
+    }
   }
   const uint32_t alive = g.all & ~g.ended, missing = alive & ~active;
   mlxg::simdgroup& data = fibers->groups[number];
@@ -77,7 +82,9 @@ static void complete_one(uint32_t number) {
   switch (chosen.kind) {
     case mlxg::checked::is_reduction:
       // Lanes that have ended are missing as well.
-      if (g.all & ~active) report(at_wait(divergent_reduction, base + first_of(active), base + first_of(g.all & ~active)));
+      if (g.all & ~active) {
+        report(at_wait(divergent_reduction, base + first_of(active), base + first_of(g.all & ~active)));
+      }
       break;
     case mlxg::checked::is_quad_reduction:
       for (uint32_t q = 0; q < simd_width; q += 4) {
@@ -100,7 +107,9 @@ static void complete_one(uint32_t number) {
       for (uint32_t rest = active; rest; rest &= rest - 1) {
         const uint32_t lane = first_of(rest), from = data.index[lane];
         const bool there = from < simd_width;
-        if (there && active >> from & 1u) continue;
+        if (there && active >> from & 1u) {
+          continue;
+        }
         finding f = at_wait(shuffle_inactive, base + lane, there && missing >> from & 1u ? base + from : none);
         f.detail = from;
         report(f);
@@ -111,23 +120,33 @@ static void complete_one(uint32_t number) {
       --now.simd_operations;
       ++now.barriers;
       if (missing) {
-        if (!now.diverged) report(at_wait(divergent_barrier, base + first_of(active), base + first_of(missing)));
+        if (!now.diverged) {
+          report(at_wait(divergent_barrier, base + first_of(active), base + first_of(missing)));
+        }
         now.diverged = true;
       } else if (g.ended && !now.diverged) {
         report(at_wait(barrier_after_exit, base + first_of(active), base + first_of(g.ended)));
       }
       uint32_t flags = 3;
-      for (uint32_t rest = active; rest; rest &= rest - 1) flags &= now.threads[base + first_of(rest)].flags;
+      for (uint32_t rest = active; rest; rest &= rest - 1) {
+        flags &= now.threads[base + first_of(rest)].flags;
+      }
       g.simd[device] += flags & 1;
       g.simd[threadgroup] += flags >> 1 & 1;
       ++g.simd_any;
-      for (uint32_t rest = active; rest; rest &= rest - 1) now.threads[base + first_of(rest)].segment = none;
+      for (uint32_t rest = active; rest; rest &= rest - 1) {
+        now.threads[base + first_of(rest)].segment = none;
+      }
       new_epoch();
       break;
   }
-  if (chosen.complete) chosen.complete(data, active);
+  if (chosen.complete) {
+    chosen.complete(data, active);
+  }
   g.waiting &= ~active;
-  for (uint32_t rest = active; rest; rest &= rest - 1) make_runnable(base + first_of(rest));
+  for (uint32_t rest = active; rest; rest &= rest - 1) {
+    make_runnable(base + first_of(rest));
+  }
 }
 
 // All threads have ended or wait at a barrier of the threadgroup: it opens for
@@ -139,19 +158,28 @@ static bool open_barrier() {
     const simdgroup_state& g = now.simdgroups[i / simd_width];
     if (!(g.at_barrier >> i % simd_width & 1u)) {
       // The one that came farthest tells best whether it left before or behind the barrier.
-      if (ended == none || now.threads[i].pc > now.threads[ended].pc) ended = i;
+      if (ended == none || now.threads[i].pc > now.threads[ended].pc) {
+        ended = i;
+      }
       continue;
     }
     flags &= now.threads[i].flags;
-    if (first == none) first = i;
-    else if (now.threads[i].pc != now.threads[first].pc) {
+    if (first == none) {
+      first = i;
+    } else if (now.threads[i].pc != now.threads[first].pc) {
       // On one line it may be a barrier of which the compiler made two, which shows later.
-      if (!now.diverged) report(at_wait(divergent_barrier, first, i));
+      if (!now.diverged) {
+        report(at_wait(divergent_barrier, first, i));
+      }
       other |= now.threads[i].line != now.threads[first].line;
     }
   }
-  if (first == none) return false;
-  if (ended != none && !now.diverged && !other) report(at_wait(barrier_after_exit, first, ended));
+  if (first == none) {
+    return false;
+  }
+  if (ended != none && !now.diverged && !other) {
+    report(at_wait(barrier_after_exit, first, ended));
+  }
   now.diverged |= other;
   ++now.barriers;
   now.phase[device] += flags & 1;
@@ -160,11 +188,15 @@ static bool open_barrier() {
   new_epoch();
   for (uint32_t i = 0; i < now.thread_count; ++i) {
     simdgroup_state& g = now.simdgroups[i / simd_width];
-    if (!(g.at_barrier >> i % simd_width & 1u)) continue;
+    if (!(g.at_barrier >> i % simd_width & 1u)) {
+      continue;
+    }
     now.threads[i].segment = none;
     make_runnable(i);
   }
-  for (uint32_t s = 0; s < now.simdgroup_count; ++s) now.simdgroups[s].at_barrier = 0;
+  for (uint32_t s = 0; s < now.simdgroup_count; ++s) {
+    now.simdgroups[s].at_barrier = 0;
+  }
   return true;
 }
 
@@ -174,7 +206,9 @@ static uint32_t next_runnable(uint32_t at) {
   uint32_t w = at / 64;
   uint64_t bits = can_run[w] & (at % 64 == 63 ? 0 : ~uint64_t(0) << (at % 64 + 1));
   for (uint32_t i = 0; i <= words; ++i) {
-    if (bits) return order[w * 64 + uint32_t(__builtin_ctzll(bits))];
+    if (bits) {
+      return order[w * 64 + uint32_t(__builtin_ctzll(bits))];
+    }
     w = w + 1 == words ? 0 : w + 1;
     bits = can_run[w];
   }
@@ -185,18 +219,26 @@ static uint32_t next_runnable(uint32_t at) {
 static uint32_t choose_next() {
   const uint32_t thread = now.thread, s = thread / simd_width;
   simdgroup_state& g = now.simdgroups[s];
-  if (unlikely(now.attention & write_pending)) settle();
+  if (unlikely(now.attention & write_pending)) {
+    settle();
+  }
   if (g.runnable == 0) {
-    if (now.attention & traffic_wanted) flush_log();
+    if (now.attention & traffic_wanted) {
+      flush_log();
+    }
     if (g.paused) {
-      for (uint32_t rest = g.paused; rest; rest &= rest - 1) make_runnable(s * simd_width + first_of(rest));
+      for (uint32_t rest = g.paused; rest; rest &= rest - 1) {
+        make_runnable(s * simd_width + first_of(rest));
+      }
       g.paused = 0;
     } else if (g.waiting) {
       complete_one(s);
     }
   }
   uint32_t next = next_runnable(place_of[thread]);
-  if (next == none && open_barrier()) next = next_runnable(now.thread_count - 1);
+  if (next == none && open_barrier()) {
+    next = next_runnable(now.thread_count - 1);
+  }
   return next;
 }
 
@@ -206,7 +248,9 @@ static void hand_on() {
   const uint32_t next = choose_next();
   now.thread = next == none ? 0 : next;
   now.segment = next == none ? none : now.threads[next].segment;
-  if (next == thread) return;
+  if (next == thread) {
+    return;
+  }
   mlxg::switch_context(&fibers->fiber[thread], next == none ? &fibers->main : &fibers->fiber[next]);
 }
 
@@ -216,8 +260,8 @@ static void pause_for_log() {
   hand_on();
 }
 
-static void wait_simd(void (*complete)(mlxg::simdgroup&, uint32_t), uint32_t kind, uint32_t line,
-                      uint32_t flags, uint32_t pc) {
+static void wait_simd(
+    void (*complete)(mlxg::simdgroup&, uint32_t), uint32_t kind, uint32_t line, uint32_t flags, uint32_t pc) {
   thread_state& t = now.threads[now.thread];
   t.complete = complete;
   t.kind = kind;

@@ -54,8 +54,8 @@ struct other_readers {
 struct alignas(128) slot {
   // What the frequent accesses ask, in one line of the cache.
   uintptr_t start;
-  uint64_t free;   // accesses that begin below this offset are not recorded
-  uint64_t cells;  // of `unit` bytes
+  uint64_t free;    // accesses that begin below this offset are not recorded
+  uint64_t cells;   // of `unit` bytes
   record* writers;  // none: the kernel cannot write here
   record* readers;
   uint32_t first_segment;  // records of earlier ones are void
@@ -81,16 +81,16 @@ static_assert(sizeof(slot) == 128);
 // well, to tell a missing flag from a missing barrier.
 struct stretch {
   uint32_t group, thread;
-  uint32_t phase[2];    // threadgroup barriers that cover the space
-  uint32_t any;         // threadgroup barriers
-  uint32_t simd[2];     // simdgroup barriers that cover the space
+  uint32_t phase[2];  // threadgroup barriers that cover the space
+  uint32_t any;       // threadgroup barriers
+  uint32_t simd[2];   // simdgroup barriers that cover the space
   uint32_t simd_any;
 };
 
 struct simdgroup_state {
   uint32_t simd[2];
   uint32_t simd_any;
-  uint32_t all, ended;          // lanes
+  uint32_t all, ended;  // lanes
   uint32_t runnable, waiting, at_barrier, paused;
 };
 
@@ -109,10 +109,10 @@ using position = mlxg::thread_position_of<triple>;
 
 struct state {
   // What every access reads.
-  slot* front;  // the slots, or while something wants attention, blank ones
-  uint32_t segment;   // of the running thread, none: not yet
-  uint32_t pc;        // of the last access that was recorded
-  uint32_t epoch;     // the first segment behind the last barrier or fence of any kind
+  slot* front;       // the slots, or while something wants attention, blank ones
+  uint32_t segment;  // of the running thread, none: not yet
+  uint32_t pc;       // of the last access that was recorded
+  uint32_t epoch;    // the first segment behind the last barrier or fence of any kind
   uintptr_t arena;
   uintptr_t workspace;
   uint32_t attention;  // the bits below
@@ -144,7 +144,9 @@ static void attend(uint32_t attention) {
   now.front = attention ? blank : now.slots;
 }
 
-static void new_epoch() { now.epoch = now.segment_count + 1; }
+static void new_epoch() {
+  now.epoch = now.segment_count + 1;
+}
 
 }  // namespace checked
 

@@ -21,7 +21,8 @@ static uint32_t log_length[simd_width];
 
 static void pause_for_log();
 
-[[gnu::always_inline]] static inline void log_entry(uint32_t lane, uint32_t n, const slot& s, uint64_t at, uint32_t pc) {
+[[gnu::always_inline]] static inline void log_entry(
+    uint32_t lane, uint32_t n, const slot& s, uint64_t at, uint32_t pc) {
   log_pc[lane][n] = pc;
   log_at[lane][n] = s.tag | (uint32_t(at) & 0xffffff);
   log_length[lane] = n + 1;
@@ -30,9 +31,13 @@ static void pause_for_log();
 // An access of one cell. False: no room is left.
 [[gnu::always_inline]] static inline bool log_cell(slot& s, uint64_t c, uint64_t size, bool write, uint32_t pc) {
   const uint32_t lane = now.thread % simd_width, n = log_length[lane];
-  if (unlikely(n == log_room)) return false;
+  if (unlikely(n == log_room)) {
+    return false;
+  }
   (write ? s.written : s.read) += size;
-  if (!write) s.read_cells[c / 64] |= uint64_t(1) << c % 64;
+  if (!write) {
+    s.read_cells[c / 64] |= uint64_t(1) << c % 64;
+  }
   log_entry(lane, n, s, s.in == device ? c * size >> 5 : c * size >> 2, pc);
   return true;
 }
@@ -44,14 +49,18 @@ static inline void count_traffic(slot& s, uint64_t offset, uint64_t size, bool w
     s.written += size;
   } else {
     s.read += size;
-    for (uint64_t c = offset >> s.shift; c <= end >> s.shift; ++c) s.read_cells[c / 64] |= uint64_t(1) << c % 64;
+    for (uint64_t c = offset >> s.shift; c <= end >> s.shift; ++c) {
+      s.read_cells[c / 64] |= uint64_t(1) << c % 64;
+    }
   }
   const unsigned grain = s.in == device ? 5 : 2;
   // In threadgroup memory a vector is one access of its lanes.
   const uint64_t last = s.in == threadgroup && size <= 16 ? offset >> grain : end >> grain;
   const uint32_t lane = now.thread % simd_width;
   for (uint64_t at = offset >> grain; at <= last; ++at) {
-    if (unlikely(log_length[lane] == log_room)) pause_for_log();
+    if (unlikely(log_length[lane] == log_room)) {
+      pause_for_log();
+    }
     log_entry(lane, log_length[lane], s, at, pc);
   }
 }
@@ -65,25 +74,41 @@ static void count_access(const uint32_t* at, uint32_t n) {
     for (uint32_t i = 0; i < n; ++i) {
       const uint32_t bank = at[i] % 32;
       bool found = false;
-      for (uint32_t k = 0; k < words[bank] && k < 4; ++k) found |= seen[bank][k] == at[i];
-      if (found) continue;
-      if (words[bank] < 4) seen[bank][words[bank]] = at[i];
-      if (++words[bank] > worst) worst = words[bank];
+      for (uint32_t k = 0; k < words[bank] && k < 4; ++k) {
+        found |= seen[bank][k] == at[i];
+      }
+      if (found) {
+        continue;
+      }
+      if (words[bank] < 4) {
+        seen[bank][words[bank]] = at[i];
+      }
+      if (++words[bank] > worst) {
+        worst = words[bank];
+      }
     }
-    if (worst > 1) now.bank_conflicts += worst - 1;
+    if (worst > 1) {
+      now.bank_conflicts += worst - 1;
+    }
     return;
   }
   uint32_t distinct = 0;
   bool sorted = true;
   for (uint32_t i = 0; i < n; ++i) {
-    if (i && at[i] < at[i - 1]) sorted = false;
-    if (i == 0 || at[i] != at[i - 1]) ++distinct;
+    if (i && at[i] < at[i - 1]) {
+      sorted = false;
+    }
+    if (i == 0 || at[i] != at[i - 1]) {
+      ++distinct;
+    }
   }
   if (!sorted) {
     distinct = 0;
     for (uint32_t i = 0; i < n; ++i) {
       bool found = false;
-      for (uint32_t k = 0; k < i; ++k) found |= at[k] == at[i];
+      for (uint32_t k = 0; k < i; ++k) {
+        found |= at[k] == at[i];
+      }
       distinct += !found;
     }
   }
@@ -108,7 +133,9 @@ static void count_diverged(const uint32_t* from, const uint32_t* to) {
   };
   // Lanes a stretch of their entries at a time, so that the table suffices.
   uint32_t position[simd_width];
-  for (uint32_t l = 0; l < simd_width; ++l) position[l] = from[l];
+  for (uint32_t l = 0; l < simd_width; ++l) {
+    position[l] = from[l];
+  }
   for (bool more = true; more;) {
     more = false;
     for (uint32_t l = 0; l < simd_width; ++l) {
@@ -116,12 +143,16 @@ static void count_diverged(const uint32_t* from, const uint32_t* to) {
       static struct {
         uint32_t pc, n;
       } counts[64];
-      for (auto& c : counts) c = {};
+      for (auto& c : counts) {
+        c = {};
+      }
       const uint32_t stop = to[l] - position[l] > 64 ? position[l] + 64 : to[l];
       for (; position[l] < stop; ++position[l]) {
         const uint32_t pc = log_pc[l][position[l]];
         uint32_t k = pc / 4 % 64;
-        while (counts[k].pc && counts[k].pc != pc) k = (k + 1) % 64;
+        while (counts[k].pc && counts[k].pc != pc) {
+          k = (k + 1) % 64;
+        }
         counts[k].pc = pc;
         const uint32_t occurrence = counts[k].n++;
         uint32_t h = (pc * 0x9e3779b1u ^ occurrence * 0x85ebca6bu) >> 12;
@@ -134,7 +165,9 @@ static void count_diverged(const uint32_t* from, const uint32_t* to) {
           } else if (g.pc != pc || g.occurrence != occurrence) {
             continue;
           }
-          if (g.n < simd_width) g.at[g.n++] = log_at[l][position[l]];
+          if (g.n < simd_width) {
+            g.at[g.n++] = log_at[l][position[l]];
+          }
           break;
         }
       }
@@ -170,21 +203,29 @@ static struct {
   for (uint32_t l = 0; l < simd_width; ++l) {
     if (const uint32_t length = log_length[l]) {
       lanes[n++] = l;
-      if (length < shortest) shortest = length;
+      if (length < shortest) {
+        shortest = length;
+      }
     }
   }
-  if (n == 0) return;
+  if (n == 0) {
+    return;
+  }
   compare_lanes(lanes, n, shortest);
   uint32_t k = 0;
   for (; k < shortest && compared.others[k] == 0; ++k) {
     const bool words = log_at[lanes[0]][k] & in_threadgroup;
     const uint32_t irregular = words ? ~1u : 0x80000000u;  // banks may meet, or segments come again
     if (!(compared.steps[k] & irregular)) {
-      if (!words) now.segments32 += compared.changes[k] + 1;
+      if (!words) {
+        now.segments32 += compared.changes[k] + 1;
+      }
       continue;
     }
     uint32_t at[simd_width];
-    for (uint32_t i = 0; i < n; ++i) at[i] = log_at[lanes[i]][k];
+    for (uint32_t i = 0; i < n; ++i) {
+      at[i] = log_at[lanes[i]][k];
+    }
     count_access(at, n);
   }
   uint32_t from[simd_width], to[simd_width];
@@ -195,7 +236,9 @@ static struct {
     rest |= from[l] < to[l];
     log_length[l] = 0;
   }
-  if (rest) count_diverged(from, to);
+  if (rest) {
+    count_diverged(from, to);
+  }
 }
 
 }  // namespace checked

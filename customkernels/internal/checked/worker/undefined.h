@@ -32,7 +32,9 @@ struct described_shift {
   const described_type *number, *count;
 };
 
-static uint32_t bits_of(const described_type& t) { return 1u << (t.info >> 1) % 7; }
+static uint32_t bits_of(const described_type& t) {
+  return 1u << (t.info >> 1) % 7;
+}
 
 static int64_t integer(const described_type& t, uint64_t value) {
   const uint32_t unused = 64 - bits_of(t);
@@ -40,14 +42,20 @@ static int64_t integer(const described_type& t, uint64_t value) {
 }
 
 static uint32_t array_size(const char* name) {
-  while (*name && *name != '[') ++name;
+  while (*name && *name != '[') {
+    ++name;
+  }
   uint32_t n = 0;
-  while (*name && *++name >= '0' && *name <= '9') n = 10 * n + uint32_t(*name - '0');
+  while (*name && *++name >= '0' && *name <= '9') {
+    n = 10 * n + uint32_t(*name - '0');
+  }
   return n;
 }
 
 [[gnu::noinline]] static void index_out_of_bounds(int64_t index, uint32_t size, uint32_t pc) {
-  if (!now.running) return;
+  if (!now.running) {
+    return;
+  }
   finding f = here(out_of_bounds, pc);
   f.offset = index;
   f.detail = size;
@@ -55,7 +63,9 @@ static uint32_t array_size(const char* name) {
 }
 
 [[gnu::noinline]] static void pointer_misaligned(const described_pointer& d, uintptr_t address, uint32_t pc) {
-  if (!now.running) return;
+  if (!now.running) {
+    return;
+  }
   finding f = here(misaligned, pc);
   f.address = address;
   f.detail = 1u << d.alignment % 32;
@@ -68,7 +78,9 @@ static uint32_t array_size(const char* name) {
 }
 
 [[gnu::noinline]] static void shift_too_wide(const described_shift& d, uint64_t count, uint32_t pc) {
-  if (!now.running) return;
+  if (!now.running) {
+    return;
+  }
   finding f = here(shift, pc);
   f.offset = integer(*d.count, count);
   f.detail = bits_of(*d.number);
@@ -81,9 +93,12 @@ extern "C" {
 
 void __ubsan_handle_out_of_bounds(void* described, void* index) {
   const auto& d = *static_cast<checked::described_index*>(described);
-  checked::index_out_of_bounds(checked::integer(*d.index, uint64_t(index)), checked::array_size(d.array->name), CHECKED_PC);
+  checked::index_out_of_bounds(
+      checked::integer(*d.index, uint64_t(index)), checked::array_size(d.array->name), CHECKED_PC);
 }
-void mlxg_checked_index(int64_t index, uint32_t size) { checked::index_out_of_bounds(index, size, CHECKED_PC); }
+void mlxg_checked_index(int64_t index, uint32_t size) {
+  checked::index_out_of_bounds(index, size, CHECKED_PC);
+}
 void __ubsan_handle_type_mismatch_v1(void* described, void* pointer) {
   checked::pointer_misaligned(*static_cast<checked::described_pointer*>(described), uintptr_t(pointer), CHECKED_PC);
 }

@@ -38,7 +38,9 @@ static batch* find_batch(uint32_t pc, uint32_t phase, uint32_t slot) {
       batches_used = true;
       return &b;
     }
-    if (b.pc == pc && b.phase == phase && b.slot == slot) return &b;
+    if (b.pc == pc && b.phase == phase && b.slot == slot) {
+      return &b;
+    }
   }
   return nullptr;
 }
@@ -46,16 +48,25 @@ static batch* find_batch(uint32_t pc, uint32_t phase, uint32_t slot) {
 // A value that has readers is about to go.
 static void count_read(const slot& s, uint64_t c) {
   const record w = s.writers[c];
-  if (w.segment < s.first_segment || (w.pc & atomic_bit)) return;
-  if (s.readers[c].segment < s.first_segment) return;
-  if (batch* b = find_batch(w.pc & pc_mask, now.segments[w.segment].any, uint32_t(&s - now.slots))) ++b->read;
+  if (w.segment < s.first_segment || (w.pc & atomic_bit)) {
+    return;
+  }
+  if (s.readers[c].segment < s.first_segment) {
+    return;
+  }
+  if (batch* b = find_batch(w.pc & pc_mask, now.segments[w.segment].any, uint32_t(&s - now.slots))) {
+    ++b->read;
+  }
 }
 
 // The next batch of a slot behind a phase.
 static const batch* next_batch(uint32_t slot, uint32_t phase) {
   const batch* next = nullptr;
-  for (const batch& b : batches)
-    if (b.pc != 0 && b.slot == slot && b.phase > phase && (!next || b.phase < next->phase)) next = &b;
+  for (const batch& b : batches) {
+    if (b.pc != 0 && b.slot == slot && b.phase > phase && (!next || b.phase < next->phase)) {
+      next = &b;
+    }
+  }
   return next;
 }
 
@@ -64,11 +75,17 @@ static const batch* next_batch(uint32_t slot, uint32_t phase) {
 // by side. Of other tiles with unread values the stores that follow do not halve down to one.
 static bool dropped_by_tree(const batch& b) {
   const uint32_t trees = b.unread;
-  if (b.read == 0 || trees == 0 || b.read % (2 * trees) != 0) return false;
+  if (b.read == 0 || trees == 0 || b.read % (2 * trees) != 0) {
+    return false;
+  }
   uint32_t width = b.read / trees / 2;
   for (const batch* next = &b; (next = next_batch(b.slot, next->phase)); width /= 2) {
-    if (next->read + next->unread != width * trees) return false;
-    if (width == 1) return true;
+    if (next->read + next->unread != width * trees) {
+      return false;
+    }
+    if (width == 1) {
+      return true;
+    }
   }
   return false;
 }
@@ -80,7 +97,9 @@ static void count_unread() {
     const uint64_t cells = s.size >> s.shift;
     for (uint64_t c = 0; c < cells; ++c) {
       const record last = s.writers[c];
-      if (last.segment < s.first_segment || (last.pc & atomic_bit)) continue;
+      if (last.segment < s.first_segment || (last.pc & atomic_bit)) {
+        continue;
+      }
       if ((last.pc & read_bit) && s.readers[c].segment >= s.first_segment) {
         count_read(s, c);
         continue;
@@ -94,26 +113,40 @@ static void count_unread() {
       }
     }
   }
-  if (!batches_used) return;
-  for (batch& b : batches) b.dropped = b.pc != 0 && dropped_by_tree(b);
+  if (!batches_used) {
+    return;
+  }
   for (batch& b : batches) {
-    if (b.pc == 0) continue;
+    b.dropped = b.pc != 0 && dropped_by_tree(b);
+  }
+  for (batch& b : batches) {
+    if (b.pc == 0) {
+      continue;
+    }
     finding f = here(never_read, b.pc);
     f.slot = int32_t(b.slot);
     f.thread = b.thread;
     f.offset = b.offset;
     f.access = is_write;
-    if (b.dropped) f.kind = dropped_element;
-    if (b.read && b.unread) report(f);
+    if (b.dropped) {
+      f.kind = dropped_element;
+    }
+    if (b.read && b.unread) {
+      report(f);
+    }
     f.kind = never_read;
     for (auto& s : stores) {
-      if (s.pc != 0 && (s.pc != b.pc || s.slot != b.slot)) continue;
+      if (s.pc != 0 && (s.pc != b.pc || s.slot != b.slot)) {
+        continue;
+      }
       if (s.pc == 0) {
         s.pc = b.pc;
         s.slot = b.slot;
       }
       s.read |= b.read > 0;
-      if (b.unread && s.f.pc == 0) s.f = f;
+      if (b.unread && s.f.pc == 0) {
+        s.f = f;
+      }
       break;
     }
     b.pc = 0;
@@ -124,7 +157,9 @@ static void count_unread() {
 // The launch has ended: stores of which nothing at all was read.
 static void report_unread() {
   for (auto& s : stores) {
-    if (s.pc && !s.read && s.f.pc) report(s.f);
+    if (s.pc && !s.read && s.f.pc) {
+      report(s.f);
+    }
     s = {};
   }
 }

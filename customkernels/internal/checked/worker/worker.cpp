@@ -31,7 +31,9 @@ static void put(const void* data, uint64_t size) {
   const char* p = static_cast<const char*>(data);
   while (size > 0) {
     const ssize_t n = write(result_file, p, size);
-    if (n <= 0) _exit(3);
+    if (n <= 0) {
+      _exit(3);
+    }
     p += n;
     size -= uint64_t(n);
   }
@@ -43,8 +45,12 @@ static void put(const void* data, uint64_t size) {
     slot_result& r = slot_results[i];
     r = {s.size, s.read, s.written, 0, 0, s.element, s.id};
     const uint64_t cells = s.size >> s.shift;
-    for (uint64_t w = 0; w <= cells / 64 && s.read_cells; ++w) r.unique_read += __builtin_popcountll(s.read_cells[w]);
-    for (uint64_t c = 0; c < cells && s.writers; ++c) r.unique_written += s.writers[c].segment >= schedule_begin;
+    for (uint64_t w = 0; w <= cells / 64 && s.read_cells; ++w) {
+      r.unique_read += __builtin_popcountll(s.read_cells[w]);
+    }
+    for (uint64_t c = 0; c < cells && s.writers; ++c) {
+      r.unique_written += s.writers[c].segment >= schedule_begin;
+    }
     r.unique_read <<= s.shift;
     r.unique_written <<= s.shift;
   }
@@ -62,9 +68,13 @@ static void put(const void* data, uint64_t size) {
   put(&result, sizeof result);
   put(slot_results, now.slot_count * sizeof(slot_result));
   put(findings.list, findings.count * sizeof(finding));
-  if (status == finished)
-    for (uint32_t i = 0; i < now.buffers; ++i)
-      if (now.slots[i].writable) put(first_outputs[i], now.slots[i].size);
+  if (status == finished) {
+    for (uint32_t i = 0; i < now.buffers; ++i) {
+      if (now.slots[i].writable) {
+        put(first_outputs[i], now.slots[i].size);
+      }
+    }
+  }
   _exit(0);
 }
 
@@ -91,9 +101,13 @@ static uint64_t place_of_signal(void* context) {
 // What an access out of bounds meets: the run goes on with poison.
 static bool map_gap(uintptr_t address) {
   static uint32_t mapped;
-  if (address - now.arena >= arena_span || ++mapped > 1u << 14) return false;
+  if (address - now.arena >= arena_span || ++mapped > 1u << 14) {
+    return false;
+  }
   const uintptr_t at = address & ~(page - 1);
-  if (mprotect(reinterpret_cast<void*>(at), page, PROT_READ | PROT_WRITE) != 0) return false;
+  if (mprotect(reinterpret_cast<void*>(at), page, PROT_READ | PROT_WRITE) != 0) {
+    return false;
+  }
   __real_memset(reinterpret_cast<void*>(at), poison, page);
   return true;
 }
@@ -108,15 +122,23 @@ static void sample() {
 
 static void on_signal(int number, siginfo_t* info, void* context) {
   const uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
-  if ((number == SIGSEGV || number == SIGBUS) && map_gap(address)) return;
-  if (number == SIGALRM && timeout_samples++ == 0) sample();
+  if ((number == SIGSEGV || number == SIGBUS) && map_gap(address)) {
+    return;
+  }
+  if (number == SIGALRM && timeout_samples++ == 0) {
+    sample();
+  }
   finding f = here(number == SIGALRM ? timeout : crash, uint32_t(place_of_signal(context)));
   f.other_pc = now.pc;
   f.detail = uint32_t(number);
   f.address = address;
-  if (number == SIGSEGV && address - now.workspace < mlxg::workspace_size) f.access = is_write;  // the stack
+  if (number == SIGSEGV && address - now.workspace < mlxg::workspace_size) {
+    f.access = is_write;  // the stack
+  }
   report(f);
-  if (number == SIGALRM && timeout_samples < 40) return;
+  if (number == SIGALRM && timeout_samples < 40) {
+    return;
+  }
   give_up(number == SIGALRM ? timed_out : crashed);
 }
 
@@ -130,7 +152,9 @@ static void catch_signals() {
   a.sa_sigaction = on_signal;
   a.sa_flags = SA_SIGINFO | SA_ONSTACK;
   const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGALRM};
-  for (int n : caught) sigaction(n, &a, nullptr);
+  for (int n : caught) {
+    sigaction(n, &a, nullptr);
+  }
   const itimerval t = {{0, 0}, {time_t(header.timeout_ms / 1000), suseconds_t(header.timeout_ms % 1000 * 1000)}};
   setitimer(ITIMER_REAL, &t, nullptr);
 }
@@ -143,7 +167,9 @@ static bool refine() {
   bool any = false;
   for (uint32_t i = 0; i < now.slot_count; ++i) {
     slot& s = now.slots[i];
-    if (s.needed_shift >= s.shift) continue;
+    if (s.needed_shift >= s.shift) {
+      continue;
+    }
     drop_shadow(s);
     s.shift = s.needed_shift;
     make_shadow(s);
@@ -155,10 +181,14 @@ static bool refine() {
 static void compare(uint32_t schedule) {
   for (uint32_t i = 0; i < now.buffers && !result.differs; ++i) {
     const slot& s = now.slots[i];
-    if (!s.writable || memcmp(first_outputs[i], bound[i], s.size) == 0) continue;
+    if (!s.writable || memcmp(first_outputs[i], bound[i], s.size) == 0) {
+      continue;
+    }
     const auto* a = static_cast<const unsigned char*>(bound[i]);
     uint64_t at = 0;
-    while (first_outputs[i][at] == a[at]) ++at;
+    while (first_outputs[i][at] == a[at]) {
+      ++at;
+    }
     result.differs = 1;
     result.differing_slot = i;
     result.differing_schedule = schedule;
@@ -196,7 +226,9 @@ static void run_all() {
     result.bank_conflicts = now.bank_conflicts;
     for (uint32_t i = 0; i < now.buffers; ++i) {
       const slot& s = now.slots[i];
-      if (!s.writable) continue;
+      if (!s.writable) {
+        continue;
+      }
       first_outputs[i] = static_cast<unsigned char*>(map(round_up(s.size + 1)));
       provide(first_outputs[i], s.size);
       memcpy(first_outputs[i], bound[i], s.size);
@@ -208,20 +240,32 @@ static void open_files(char** argv) {
   result_file = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC, 0600);
   launch_file = open(argv[1], O_RDONLY);
   struct stat s;
-  if (result_file < 0 || launch_file < 0 || fstat(launch_file, &s) != 0) _exit(2);
+  if (result_file < 0 || launch_file < 0 || fstat(launch_file, &s) != 0) {
+    _exit(2);
+  }
   void* p = mmap(nullptr, size_t(s.st_size), PROT_READ, MAP_PRIVATE, launch_file, 0);
-  if (p == MAP_FAILED || size_t(s.st_size) < sizeof header) _exit(2);
+  if (p == MAP_FAILED || size_t(s.st_size) < sizeof header) {
+    _exit(2);
+  }
   file = static_cast<const unsigned char*>(p);
   memcpy(&header, file, sizeof header);
-  if (header.magic != magic || header.version != version) _exit(2);
+  if (header.magic != magic || header.version != version) {
+    _exit(2);
+  }
 }
 
 static int run(char** argv) {
   open_files(argv);
   began = clock_now();
-  if (uintptr_t(_end) >= pc_mask) fail("the program lies too high in memory");
-  if (header.buffers != mlxgrad_entry.buffers) fail("the number of buffers is not the kernel's");
-  if (too_many_variables) fail("more threadgroup variables than the checker has room for");
+  if (uintptr_t(_end) >= pc_mask) {
+    fail("the program lies too high in memory");
+  }
+  if (header.buffers != mlxgrad_entry.buffers) {
+    fail("the number of buffers is not the kernel's");
+  }
+  if (too_many_variables) {
+    fail("more threadgroup variables than the checker has room for");
+  }
   if (threadgroup_bytes > mlxg::max_threadgroup_memory) {
     finding f = here(limit, 0);
     f.detail = threadgroup_bytes;
@@ -247,6 +291,8 @@ static int run(char** argv) {
 }  // namespace checked
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 3) {
+    return 2;
+  }
   return checked::run(argv);
 }
