@@ -24,7 +24,7 @@ import (
 // sources are the files that a set-up reads and compiles.
 //
 //go:embed third_party/mlx-c/lock.json third_party/mlx-c/patches
-//go:embed mlxc/*.h mlxc/libmlxg/*.h mlxc/libmlxg/*.cpp customkernels/internal/executor/*.h customkernels/internal/host/mlxg_*.h
+//go:embed mlxc/*.h mlxc/libmlxg/*.h mlxc/libmlxg/*.cpp customkernels/internal/executor/*.h customkernels/internal/metalstd/host/mlxg_*.h
 var sources embed.FS
 
 // SetupOptions are the choices of [Setup]. The zero value is a set-up for the platform's default device.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/cuda"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -121,7 +121,7 @@ func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
 
 // cudaVocabulary is Metal's vocabulary, which multiplies floats as MLX does.
 func cudaVocabulary() (string, error) {
-	vocabulary, err := cuda.Vocabulary()
+	vocabulary, err := metalstd.CUDA()
 	tf32 := 0
 	if mlxc.TF32() {
 		tf32 = 1

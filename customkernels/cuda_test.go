@@ -18,7 +18,7 @@ func checkCUDA(t *testing.T, text string) {
 	t.Helper()
 	compiler, err := msl.Clang()
 	require.NoError(t, err)
-	stub, err := os.ReadFile("internal/cuda/testdata/cuda_stub.h")
+	stub, err := os.ReadFile("internal/metalstd/testdata/cuda_stub.h")
 	require.NoError(t, err)
 	c := exec.Command(compiler, "-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib",
 		"--cuda-gpu-arch=sm_80", "-std=c++17", "-fsyntax-only", "-w", "-")

@@ -32,7 +32,7 @@ func attentionOnMMA(t *testing.T, tf32 bool) *Library {
 		files[name] = &fstest.MapFile{Data: inNamespace(text)}
 	}
 	// Headers of the names that the executor's own have are taken for the system's.
-	for name, path := range map[string]string{"mma.h": "testdata/mma/mma.h", "device_tiles.h": "internal/cuda/metal_tiles.h"} {
+	for name, path := range map[string]string{"mma.h": "testdata/mma/mma.h", "device_tiles.h": "internal/metalstd/cuda/metal_tiles.h"} {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		files[name] = &fstest.MapFile{Data: bytes.ReplaceAll(inNamespace(text), []byte(`"metal_mma.h"`), []byte(`"mma.h"`))}

@@ -5,8 +5,7 @@ import (
 	"os"
 	"sync/atomic"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/cuda"
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -26,18 +25,18 @@ func ExecutorName() string {
 
 // ErrNoCompiler is the error, under errors.Is, of a launch on a CPU on a machine
 // without a C++ compiler.
-var ErrNoCompiler = host.ErrNoCompiler
+var ErrNoCompiler = toolchain.ErrNoCompiler
 
 // Available returns nil if launches on the current stream can be executed, or
 // what is missing and how to get it.
 func Available() error {
 	switch mlxc.CurrentBackend() {
 	case mlxc.BackendCPU:
-		return remembered(&compilerFound, [2]string{"CXX", "PATH"}, host.Available)
+		return remembered(&compilerFound, [2]string{"CXX", "PATH"}, toolchain.Available)
 	case mlxc.BackendMetal:
 		return nil
 	case mlxc.BackendCUDA:
-		return remembered(&toolkitFound, [2]string{"CUDA_HOME", "CUDA_PATH"}, cuda.Available)
+		return remembered(&toolkitFound, [2]string{"CUDA_HOME", "CUDA_PATH"}, toolchain.CUDAAvailable)
 	}
 	return errNoExecutor
 }
@@ -64,10 +63,10 @@ var errNoExecutor = errors.New("custom kernels run on Metal, CUDA and CPU device
 // HostCompiler returns the path and version of the C++ compiler that the host
 // executor uses.
 func HostCompiler() (string, error) {
-	if err := host.Available(); err != nil {
+	if err := toolchain.Available(); err != nil {
 		return "", err
 	}
-	return host.CompilerInfo(), nil
+	return toolchain.CompilerInfo(), nil
 }
 
 // CacheDir returns the folder in which the host executor keeps compiled kernels: the folder host in
@@ -78,4 +77,4 @@ func HostCompiler() (string, error) {
 //
 // With g++ the folder begins with precompiled headers of 34 MB, and of 45 MB for the checker.
 // Deleting it is safe; files that were not used in 30 days of use are deleted.
-func CacheDir() (string, error) { return host.CacheDir() }
+func CacheDir() (string, error) { return toolchain.CacheDir() }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
@@ -33,7 +33,7 @@ func (k *Kernel) checkLaunch(l Launch, inputs []Array) error {
 		if l.Grid[i] > 1<<31-1 {
 			return fmt.Errorf("the grid %v has an axis above 2³¹−1 threads: let each group do more", l.Grid)
 		}
-		threads *= min(l.Threadgroup[i], host.MaxThreads+1)
+		threads *= min(l.Threadgroup[i], metalstd.MaxThreads+1)
 	}
 	if most, who := k.threadLimit(); threads > most {
 		return fmt.Errorf("a threadgroup of %v threads: %s has at most %d", l.Threadgroup, who, most)
@@ -60,7 +60,7 @@ func (k *Kernel) threadLimit() (most int, who string) {
 	if n := k.loaded.Parsed.MaxThreads; n > 0 {
 		return n, "a group of this kernel, by its max_total_threads_per_threadgroup,"
 	}
-	return host.MaxThreads, "a GPU"
+	return metalstd.MaxThreads, "a GPU"
 }
 
 // checkTemplate checks the template arguments and returns the type arguments.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/checked"
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
@@ -214,7 +214,7 @@ func (k *Kernel) tooManyThreads(l Launch) *Report {
 		if l.Threadgroup[d] < 0 || l.Grid[d] < 0 {
 			return nil
 		}
-		threads *= min(l.Threadgroup[d], host.MaxThreads+1)
+		threads *= min(l.Threadgroup[d], metalstd.MaxThreads+1)
 	}
 	most, who := k.threadLimit()
 	if threads <= most {
@@ -305,7 +305,7 @@ func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) st
 	case FindingDeadlock:
 		return fmt.Sprintf("%v waits in a loop for another thread to store a value: Metal does not promise that it ever runs, so end the kernel here and launch another", a)
 	case FindingLimit:
-		return fmt.Sprintf("%d bytes of threadgroup memory: a GPU has %d, so use smaller tiles", r.ThreadgroupMemory, host.MaxThreadgroupMemory)
+		return fmt.Sprintf("%d bytes of threadgroup memory: a GPU has %d, so use smaller tiles", r.ThreadgroupMemory, metalstd.MaxThreadgroupMemory)
 	case FindingTimeout:
 		return fmt.Sprintf("%v was still here when the time was up: check how the loop ends", a)
 	}

@@ -3,16 +3,16 @@ package sanitizer
 import (
 	"io/fs"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
 
 // ErrNoCompiler is the error, under errors.Is, of a machine without a C++ compiler.
-var ErrNoCompiler = host.ErrNoCompiler
+var ErrNoCompiler = toolchain.ErrNoCompiler
 
 // Compiler returns the path and version of the C++ compiler that compiles the kernels.
 func Compiler() (string, error) {
-	t, err := host.FindToolchain()
+	t, err := toolchain.FindToolchain()
 	if err != nil {
 		return "", err
 	}

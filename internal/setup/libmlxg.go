@@ -13,7 +13,7 @@ import (
 const libmlxgFolder = "libmlxg/"
 
 // libmlxgSources are the patterns of libmlxg's sources in the repository.
-var libmlxgSources = []string{"mlxc/*.h", "mlxc/libmlxg/*.h", "mlxc/libmlxg/*.cpp", "customkernels/internal/executor/*.h", "customkernels/internal/host/mlxg_*.h"}
+var libmlxgSources = []string{"mlxc/*.h", "mlxc/libmlxg/*.h", "mlxc/libmlxg/*.cpp", "customkernels/internal/executor/*.h", "customkernels/internal/metalstd/host/mlxg_*.h"}
 
 // addLibmlxg adds the sources of libmlxg to the tree.
 func (t sourceTree) addLibmlxg(sources fs.FS) error {

@@ -61,7 +61,7 @@ func newWorld(t *testing.T) *world {
 	}
 	for _, name := range []string{
 		"mlxc/mlxg.h", "mlxc/libmlxg/mlxg_core.cpp", "mlxc/libmlxg/mlxg_call.h", "customkernels/internal/executor/runtime.h",
-		"customkernels/internal/host/mlxg_fiber.h",
+		"customkernels/internal/metalstd/host/mlxg_fiber.h",
 	} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(w.root, "../..", name)), 0o755))
 		w.write("../../"+name, "// "+name)

@@ -13,8 +13,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
 
 // The runtime of the checker, compiled by the compiler of the shaders.
@@ -68,7 +69,7 @@ var (
 // accesses stay those of the text, and each has its line. Values stay in registers where they
 // can, for there is a call at each access. A large frame touches every page of
 // the stack, and so meets the guard page rather than a neighbour's stack.
-func shaderFlags(t *host.Toolchain, v variant) []string {
+func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 	if v.plain {
 		f := append([]string{"-O0", "-DMLXG_CHECKED", "-fno-pie", "-fstack-clash-protection"}, t.Flags()...)
 		if t.Clang() {
@@ -91,7 +92,7 @@ func shaderFlags(t *host.Toolchain, v variant) []string {
 var builds sync.Map // programs by key, which keep their debug information
 
 // Build compiles a shader for the checker, or finds it in the cache. The errors
-// are those of host.Compile.
+// are those of toolchain.Compile.
 func Build(ctx context.Context, text string) (*Program, error) { return programFor(ctx, text, pattern) }
 
 // programFor is Build for a variant.
@@ -101,15 +102,15 @@ func programFor(ctx context.Context, text string, v variant) (*Program, error) {
 	}
 	// There is a call at each access: nothing is gained by thousands more of them.
 	text = strings.ReplaceAll(text, msl.Unroll, "GCC unroll 1")
-	t, err := host.FindToolchain()
+	t, err := toolchain.FindToolchain()
 	if err != nil {
 		return nil, err
 	}
 	flags := shaderFlags(t, v)
-	key := host.Hash(append(append([]string{t.Key(), workerHash(), text}, flags...), linkFlags...)...)
-	path, ok := host.Find(key + ".checked")
+	key := toolchain.Hash(append(append([]string{t.Key(), workerHash(), text}, flags...), linkFlags...)...)
+	path, ok := toolchain.Find(key + ".checked")
 	if !ok {
-		err := host.InCache(func(dir string) error {
+		err := toolchain.InCache(func(dir string) error {
 			path = filepath.Join(dir, key+".checked")
 			return build(ctx, t, dir, path, text, flags)
 		})
@@ -122,8 +123,8 @@ func programFor(ctx context.Context, text string, v variant) (*Program, error) {
 }
 
 // build makes the executable beside its place in the cache, and renames it last.
-func build(ctx context.Context, t *host.Toolchain, dir, path, text string, flags []string) error {
-	work, remove, err := host.WorkFolder(dir, "checked-")
+func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, flags []string) error {
+	work, remove, err := toolchain.WorkFolder(dir, "checked-")
 	if err != nil {
 		return fmt.Errorf("checked: cache: %w", err)
 	}
@@ -131,15 +132,15 @@ func build(ctx context.Context, t *host.Toolchain, dir, path, text string, flags
 	if err := os.WriteFile(filepath.Join(work, source), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("checked: cache: %w", err)
 	}
-	name := host.KernelName(text)
-	if err := host.WriteHeaders(work); err != nil {
+	name := toolchain.KernelName(text)
+	if err := metalstd.WriteHost(work); err != nil {
 		return fmt.Errorf("checked: cache: %w", err)
 	}
 	if err := writeWorker(work); err != nil {
 		return fmt.Errorf("checked: cache: %w", err)
 	}
 	object := make(chan error, 1)
-	library := filepath.Join(dir, host.Hash(t.Key(), workerHash(), strings.Join(runtimeFlags, " "))+".worker.o")
+	library := filepath.Join(dir, toolchain.Hash(t.Key(), workerHash(), strings.Join(runtimeFlags, " "))+".worker.o")
 	go func() { object <- buildRuntime(ctx, t, work, name, library) }()
 	err = t.RunOnHeaders(ctx, work, name, workerHash(), flags, "-c", "-o", "shader.o", source)
 	if rerr := <-object; err == nil {
@@ -152,19 +153,19 @@ func build(ctx context.Context, t *host.Toolchain, dir, path, text string, flags
 	if err := t.Run(ctx, work, name, args...); err != nil {
 		return err
 	}
-	return host.Keep(filepath.Join(work, "program"), path)
+	return toolchain.Keep(filepath.Join(work, "program"), path)
 }
 
 // buildRuntime compiles the checker itself, once for a compiler.
-func buildRuntime(ctx context.Context, t *host.Toolchain, work, kernel, path string) error {
-	if host.Kept(path) {
+func buildRuntime(ctx context.Context, t *toolchain.Toolchain, work, kernel, path string) error {
+	if toolchain.Kept(path) {
 		return nil
 	}
 	args := append(append([]string{}, runtimeFlags...), "-I.", "-c", "-o", "worker.o", "worker.cpp")
 	if err := t.Run(ctx, work, kernel, args...); err != nil {
 		return err
 	}
-	return host.Keep(filepath.Join(work, "worker.o"), path)
+	return toolchain.Keep(filepath.Join(work, "worker.o"), path)
 }
 
 func writeWorker(dir string) error {

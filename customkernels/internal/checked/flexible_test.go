@@ -5,12 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
 
 // A last member of one element stands for those behind it in a buffer, as far as that goes.
 func TestFlexibleArrays(t *testing.T) {
-	compiler, err := host.FindToolchain()
+	compiler, err := toolchain.FindToolchain()
 	require.NoError(t, err)
 	const row = "struct row { uint count; uint data[1]; };\n"
 	for name, test := range map[string]struct {

@@ -3,8 +3,8 @@ package checked
 import (
 	"slices"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
 
 // leavesEarly reports whether a thread may end before its kernel does: whether there is a return in
@@ -20,7 +20,7 @@ func leavesEarly(text string) bool {
 			code = append(code, t.Text)
 		}
 	}
-	kernel := slices.Index(code, host.KernelName(text))
+	kernel := slices.Index(code, toolchain.KernelName(text))
 	if kernel < 0 {
 		return true
 	}

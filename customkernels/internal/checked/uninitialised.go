@@ -6,7 +6,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
 
 // findUninitialised adds a finding for each store of a value that was computed from variables that a
@@ -53,7 +53,7 @@ func (p *Program) findUninitialised(ctx context.Context, l Launch, r *Result) er
 // these outputs. One that does not compile or end does not.
 func (p *Program) sameFromZero(ctx context.Context, l Launch, outputs [][]byte) (bool, error) {
 	plain, err := programFor(ctx, p.text, plainZero)
-	var refused *host.CompileError
+	var refused *toolchain.CompileError
 	if errors.As(err, &refused) {
 		return false, nil
 	}

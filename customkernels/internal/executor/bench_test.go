@@ -15,7 +15,7 @@ import (
 // executor must be good at. reads is how many consecutive elements a lane
 // takes at a time.
 func BenchmarkRMSNormLike(b *testing.B) {
-	text, err := os.ReadFile("../host/testdata/rms_norm_like.cpp")
+	text, err := os.ReadFile("testdata/rms_norm_like.cpp")
 	require.NoError(b, err)
 	for _, dtype := range []string{"float", "float16_t", "bfloat16_t"} {
 		size := 2

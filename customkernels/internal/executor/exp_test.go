@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 	"github.com/mlxgrad/mlxgrad/internal/long"
 )
 
@@ -166,7 +166,7 @@ func TestExponentialsVectorise(t *testing.T) {
 	for _, c := range compilers(t) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			require.NoError(t, host.WriteHeaders(dir))
+			require.NoError(t, metalstd.WriteHost(dir))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "loops.cpp"), []byte(text), 0o600))
 			args := append(c.Flags(), "-O3", "-S", "-I.", "-o", "loops.s", "loops.cpp")
 			require.NoError(t, c.Run(t.Context(), dir, "loops", args...))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 // A compiler is one of the compilers that a test runs with.
 type compiler struct {
-	*host.Toolchain
+	*toolchain.Toolchain
 	name string
 }
 
@@ -45,7 +45,7 @@ func compilers(t testing.TB) []compiler {
 	} {
 		before := len(found)
 		for name := range strings.FieldsSeq(kind.names) {
-			if c, err := host.NewToolchain(name); err == nil {
+			if c, err := toolchain.NewToolchain(name); err == nil {
 				found = append(found, compiler{c, name})
 				break
 			}
@@ -55,15 +55,15 @@ func compilers(t testing.TB) []compiler {
 		}
 	}
 	if len(found) == 0 {
-		skip.Missing(t, skip.CXX, host.ErrNoCompiler)
+		skip.Missing(t, skip.CXX, toolchain.ErrNoCompiler)
 	}
 	return found
 }
 
-// source reads a kernel that the tests share with those of package host.
+// source reads a kernel of testdata.
 func source(t testing.TB, name string, replace ...string) string {
 	t.Helper()
-	text, err := os.ReadFile("../host/testdata/" + name + ".cpp")
+	text, err := os.ReadFile("testdata/" + name + ".cpp")
 	require.NoError(t, err)
 	return strings.NewReplacer(replace...).Replace(string(text))
 }

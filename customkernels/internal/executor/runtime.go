@@ -24,16 +24,17 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 	"github.com/mlxgrad/mlxgrad/internal/library"
 	_ "github.com/mlxgrad/mlxgrad/mlxc" // which loads libmlxg
 )
 
 const maxInputs = 64
 
-var libraries = host.Cache[*Library]{Load: load}
+var libraries = toolchain.Cache[*Library]{Load: load}
 
-// Compile returns the library of a kernel, as [host.Cache.Compile] does.
+// Compile returns the library of a kernel, as [toolchain.Cache.Compile] does.
 func Compile(ctx context.Context, source string) (*Library, error) {
 	return libraries.Compile(ctx, source)
 }
@@ -112,16 +113,16 @@ func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepa
 		if uint64(grid[d]) > 1<<32-1 {
 			return fail("grid %v is larger than 32 bits", grid)
 		}
-		if threadgroup[d] > host.MaxThreads {
-			return fail("threadgroup %v has more than %d threads", threadgroup, host.MaxThreads)
+		if threadgroup[d] > metalstd.MaxThreads {
+			return fail("threadgroup %v has more than %d threads", threadgroup, metalstd.MaxThreads)
 		}
 		threads *= threadgroup[d]
 	}
-	if threads > host.MaxThreads {
-		return fail("threadgroup %v has %d threads, more than %d", threadgroup, threads, host.MaxThreads)
+	if threads > metalstd.MaxThreads {
+		return fail("threadgroup %v has %d threads, more than %d", threadgroup, threads, metalstd.MaxThreads)
 	}
-	if n := l.ThreadgroupMemory(); n > host.MaxThreadgroupMemory {
-		return fail("%d bytes of threadgroup memory, more than %d", n, host.MaxThreadgroupMemory)
+	if n := l.ThreadgroupMemory(); n > metalstd.MaxThreadgroupMemory {
+		return fail("%d bytes of threadgroup memory, more than %d", n, metalstd.MaxThreadgroupMemory)
 	}
 	bound := len(inputs)
 	var config C.mlxg_host_launch_config

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/host"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
 
 // Compile returns what compile makes of the C++ source of a text. Where C++ finds no type for the two values of
@@ -19,7 +19,7 @@ func Compile[P any](text string, source *msl.HostSource, compile func(source str
 	for {
 		p, err := compile(source.Source)
 		known := len(lines)
-		var refused *host.CompileError
+		var refused *toolchain.CompileError
 		if errors.As(err, &refused) {
 			for _, m := range conditionalError.FindAllStringSubmatch(refused.Output, -1) {
 				line, _ := strconv.Atoi(m[1])
@@ -56,7 +56,7 @@ var compilerLine = regexp.MustCompile(`(?m)^[^:\n]+\.cpp:(\d+):(\d+): (?:fatal )
 
 // LocatedCompileError moves the compiler's errors to their places in the shader files.
 func (k *Kernel) LocatedCompileError(text string, err error) error {
-	var refused *host.CompileError
+	var refused *toolchain.CompileError
 	if !errors.As(err, &refused) {
 		return err
 	}

@@ -1,4 +1,4 @@
-package host
+package toolchain
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 )
 
 // A Toolchain is the C++ compiler with what an executor of another kind needs of
@@ -49,7 +51,7 @@ func (t *Toolchain) Flags() []string {
 
 // Key identifies the compiler, the headers and the processor for a cache.
 func (t *Toolchain) Key() string {
-	return fmt.Sprintf("%q\n%s\n%s\n%s", t.c.command, t.c.version, hex.EncodeToString(headerHash[:]), processorName())
+	return fmt.Sprintf("%q\n%s\n%s\n%s", t.c.command, t.c.version, hex.EncodeToString(metalstd.HostHash[:]), processorName())
 }
 
 // Run calls the compiler in dir, a work folder of the cache, for a kernel. If it refuses the kernel, the error is
@@ -66,9 +68,6 @@ func (t *Toolchain) Run(ctx context.Context, dir, kernel string, args ...string)
 	}
 	return nil
 }
-
-// WriteHeaders puts the headers that shaders include into dir.
-func WriteHeaders(dir string) error { return writeHeaders(dir) }
 
 // KernelName finds the kernel's name in a translation unit.
 func KernelName(source string) string { return kernelName(source) }

@@ -1,4 +1,4 @@
-package host
+package toolchain
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 )
 
 // precompiled holds the folder and key of all headers that this process has tried to precompile. It
@@ -28,7 +30,7 @@ func (t *Toolchain) RunOnHeaders(ctx context.Context, work, kernel, more string,
 	}
 	dir, key := filepath.Dir(work), Hash(append([]string{t.Key(), more}, flags...)...)
 	path, err := t.precompiledHeaders(ctx, dir, key, work, kernel, flags)
-	link := filepath.Join(work, metalHost+".gch")
+	link := filepath.Join(work, metalstd.HostHeader+".gch")
 	linked := err == nil && os.Symlink(filepath.Join("..", filepath.Base(path)), link) == nil
 	err = t.Run(ctx, work, kernel, args...)
 	var refused *CompileError
@@ -40,8 +42,6 @@ func (t *Toolchain) RunOnHeaders(ctx context.Context, work, kernel, more string,
 	}
 	return err
 }
-
-const metalHost = "metal_host.h"
 
 // precompiledHeaders returns the path of the precompiled headers that dir keeps under key. If there
 // are none, or they are damaged, it makes them.
@@ -55,7 +55,7 @@ func (t *Toolchain) precompiledHeaders(ctx context.Context, dir, key, work, kern
 	}
 	out := filepath.Join(work, "precompiled")
 	defer os.Remove(out)
-	if err := t.Run(ctx, work, kernel, slices.Concat(flags, []string{"-I.", "-x", "c++-header", "-o", out, metalHost})...); err != nil {
+	if err := t.Run(ctx, work, kernel, slices.Concat(flags, []string{"-I.", "-x", "c++-header", "-o", out, metalstd.HostHeader})...); err != nil {
 		return "", err
 	}
 	if err := store(dir, key, ".gch", out); err != nil {

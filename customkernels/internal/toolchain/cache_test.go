@@ -1,4 +1,4 @@
-package host
+package toolchain
 
 import (
 	"context"
@@ -254,7 +254,7 @@ func TestTwoProcesses(t *testing.T) {
 
 // fillCache is what such a process does.
 func fillCache() {
-	text, err := os.ReadFile("testdata/copy.cpp")
+	text, err := os.ReadFile("../executor/testdata/copy.cpp")
 	if err == nil {
 		for range 3 {
 			forget()

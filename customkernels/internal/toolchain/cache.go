@@ -1,44 +1,16 @@
-package host
+package toolchain
 
 import (
 	"context"
-	"crypto/sha256"
-	"embed"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 )
-
-// The metal_stdlib that shaders are compiled against.
-//
-//go:embed metal_*.h mlx_*.h mlxg_*.h
-var headers embed.FS
-
-// Headers holds the vocabulary, for an executor that has most of it from here.
-func Headers() fs.FS { return headers }
-
-// headerNames lists the embedded headers, and headerHash covers their text.
-var headerNames, headerHash = func() ([]string, [sha256.Size]byte) {
-	var names []string
-	h := sha256.New()
-	entries, _ := fs.ReadDir(headers, ".")
-	for _, e := range entries {
-		text, _ := headers.ReadFile(e.Name())
-		names = append(names, e.Name())
-		fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(text), text)
-	}
-	return names, [sha256.Size]byte(h.Sum(nil))
-}()
-
-// metalHeaders are the names under which a shader may include the library.
-var metalHeaders = strings.Fields(`metal_stdlib metal_math metal_simdgroup metal_simdgroup_matrix
-	metal_atomic metal_integer metal_common metal_geometric metal_compute metal_types
-	metal_limits metal_type_traits metal_relational metal_pack metal_uniform metal_array
-	metal_config metal_extended_vector metal_matrix metal_logging metal_quadgroup simd/simd.h`)
 
 // A Cache compiles kernels and loads their libraries, each once in a process. L is a loaded library.
 // Other processes find the compiled libraries on disk.
@@ -136,7 +108,7 @@ const cacheFormat = "2"
 // cacheKey names the library that c makes of source on this processor.
 func cacheKey(c *compiler, source string) string {
 	return Hash(append([]string{
-		cacheFormat, source, string(headerHash[:]), c.path, c.version, processorName(),
+		cacheFormat, source, string(metalstd.HostHash[:]), c.path, c.version, processorName(),
 		strings.Join(c.command[1:], "\x00"),
 	}, append(c.flags(), libraries()...)...)...)
 }
@@ -179,7 +151,7 @@ func fill(ctx context.Context, c *compiler, dir, key, source string) error {
 		return fmt.Errorf("host: cache: %w", err)
 	}
 	defer remove()
-	if err := writeHeaders(work); err != nil {
+	if err := metalstd.WriteHost(work); err != nil {
 		return fmt.Errorf("host: cache: %w", err)
 	}
 	name := kernelName(source)
@@ -193,28 +165,6 @@ func fill(ctx context.Context, c *compiler, dir, key, source string) error {
 	}
 	if err := store(dir, key, ".so", filepath.Join(work, out)); err != nil {
 		return fmt.Errorf("host: cache: %w", err)
-	}
-	return nil
-}
-
-// writeHeaders puts the library's headers beside the source.
-func writeHeaders(dir string) error {
-	for _, name := range headerNames {
-		text, err := headers.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			return err
-		}
-	}
-	if err := os.Mkdir(filepath.Join(dir, "simd"), 0o700); err != nil {
-		return err
-	}
-	for _, name := range metalHeaders {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#include \"metal_host.h\"\n"), 0o600); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package cuda
+package metalstd
 
 import (
 	"strings"
@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The vocabulary is one text: nothing is left to include, and every header is there once.
-func TestVocabulary(t *testing.T) {
-	text, err := Vocabulary()
+// The text for CUDA includes nothing and holds every header once.
+func TestCUDA(t *testing.T) {
+	text, err := CUDA()
 	require.NoError(t, err)
 	require.NotContains(t, text, "#include")
 	for _, word := range []string{"struct thread_position", "simdgroup_matrix", "struct swizzle", "atomic_fetch_##NAME", "MLXG_INLINE float exp1"} {
@@ -19,11 +19,4 @@ func TestVocabulary(t *testing.T) {
 	for line := range strings.Lines(text) {
 		require.False(t, strings.HasPrefix(line, "//") || strings.HasPrefix(line, " "), line)
 	}
-}
-
-func TestAvailableLooksWhereMLXDoes(t *testing.T) {
-	t.Setenv("CUDA_PATH", "")
-	t.Setenv("CUDA_HOME", t.TempDir())
-	require.ErrorIs(t, Available(), ErrNoToolkit)
-	require.ErrorContains(t, Available(), "CUDA_HOME")
 }

@@ -1,4 +1,4 @@
-package cuda
+package toolchain
 
 import (
 	"errors"
@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 )
 
-// ErrNoToolkit is the error of a machine without CUDA's headers, which NVRTC compiles kernels
+// ErrNoCUDA is the error of a machine without CUDA's headers, which NVRTC compiles kernels
 // with.
-var ErrNoToolkit = errors.New("CUDA's headers are not found: set CUDA_HOME to a CUDA toolkit, or to the folder nvidia/cu13 of the " +
+var ErrNoCUDA = errors.New("CUDA's headers are not found: set CUDA_HOME to a CUDA toolkit, or to the folder nvidia/cu13 of the " +
 	"official Python packages (nvidia-cuda-runtime, nvidia-cuda-nvrtc, nvidia-cuda-cccl), so that its include/cuda_runtime.h is there")
 
-// Available returns nil if MLX will find CUDA's headers, in the places where it looks: the
+// CUDAAvailable returns nil if MLX will find CUDA's headers, in the places where it looks: the
 // folder that CUDA_HOME names, or else CUDA_PATH, or else /usr/local/cuda.
-func Available() error {
+func CUDAAvailable() error {
 	home := "/usr/local/cuda"
 	for _, name := range []string{"CUDA_PATH", "CUDA_HOME"} {
 		if v, ok := os.LookupEnv(name); ok {
@@ -21,7 +21,7 @@ func Available() error {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(home, "include", "cuda_runtime.h")); err != nil {
-		return ErrNoToolkit
+		return ErrNoCUDA
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package host
+package toolchain
 
 import (
 	"bytes"
@@ -130,7 +130,7 @@ var copyLibrary = sync.OnceValue(func() string {
 	old := os.Getenv("MLXGRAD_CACHE")
 	os.Setenv("MLXGRAD_CACHE", testCache)
 	defer os.Setenv("MLXGRAD_CACHE", old)
-	text, err := os.ReadFile("testdata/copy.cpp")
+	text, err := os.ReadFile("../executor/testdata/copy.cpp")
 	if err != nil {
 		panic(err)
 	}
@@ -227,12 +227,12 @@ func compilers(t testing.TB) []*compiler {
 
 func source(t testing.TB, name string, replace ...string) string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/" + name + ".cpp")
+	text, err := os.ReadFile("../executor/testdata/" + name + ".cpp")
 	require.NoError(t, err)
 	return strings.NewReplacer(replace...).Replace(string(text))
 }
 
-// compileFile compiles a file of testdata with the compiler that users get.
+// compileFile compiles a kernel of the tests of package executor with the compiler that users get.
 func compileFile(t testing.TB, name string, replace ...string) *library {
 	t.Helper()
 	l, err := cache.Compile(context.Background(), source(t, name, replace...))

@@ -1,4 +1,4 @@
-package host
+package toolchain
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
@@ -119,9 +120,9 @@ func TestPrecompiledHeadersAreUsed(t *testing.T) {
 		work, remove, err := WorkFolder(dir, "compile-")
 		require.NoError(t, err)
 		defer remove()
-		require.NoError(t, WriteHeaders(work))
+		require.NoError(t, metalstd.WriteHost(work))
 		if turn == 1 {
-			require.NoError(t, os.WriteFile(filepath.Join(work, metalHost), []byte("#error read as text\n"), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(work, metalstd.HostHeader), []byte("#error read as text\n"), 0o600))
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(work, "a.cpp"), []byte(source(t, "copy")), 0o600))
 		require.NoError(t, toolchain.RunOnHeaders(t.Context(), work, "a", "", toolchain.c.flags(), "-o", "a.so", "a.cpp"))
