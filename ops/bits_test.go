@@ -35,7 +35,7 @@ func TestResultsHaveRecordedBits(t *testing.T) {
 	launches = append(launches, variants(launches)...)
 	named := map[string]KernelLaunch{}
 	for _, l := range launches {
-		name := fmt.Sprint(l.Name(), " ", l.Launch.Grid, l.Launch.Threadgroup)
+		name := fmt.Sprintf("%s %v%v", l.Name(), l.Launch.Grid, l.Launch.Threadgroup)
 		require.NotContains(t, named, name)
 		named[name] = l
 	}
