@@ -164,10 +164,10 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	}),
 	"tree_reduction_of_48":         ofX(rowsOf(48, total)),
 	"tree_reduction_of_simdgroups": ofX(rowsOf(96, total)),
-	"uninitialised_matrix":         productOfAAndB,
-	"uninitialised_maximum":        ofX(rowsOf(16, func(x []float64) []float64 { return []float64{slices.Max(x)} })),
-	"uninitialised_variable":       ofX(rowsOf(16, total)),
-	"uninitialised_variable_vanishes": func(in map[string][]float64) [][]float64 {
+	"uninitialized_matrix":         productOfAAndB,
+	"uninitialized_maximum":        ofX(rowsOf(16, func(x []float64) []float64 { return []float64{slices.Max(x)} })),
+	"uninitialized_variable":       ofX(rowsOf(16, total)),
+	"uninitialized_variable_vanishes": func(in map[string][]float64) [][]float64 {
 		return [][]float64{perElementOf(in["g"], func(i int) float64 {
 			if i >= 500 {
 				return 0
@@ -177,7 +177,7 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	},
 	"unwritten_lane":            ofX(doubled),
 	"unwritten_output":          ofX(doubled),
-	"uninitialised_output_read": ofX(func(x []float64) []float64 { return x }),
+	"uninitialized_output_read": ofX(func(x []float64) []float64 { return x }),
 	"structure_by_value": ofX(rowsOf(500, func(x []float64) []float64 {
 		sum, greatest := 0.0, slices.Max(x)
 		for _, v := range x {
@@ -200,8 +200,8 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 		}
 		return [][]float64{found}
 	},
-	"uninitialised_padding":          ofX(rowsOf(50, total)),
-	"uninitialised_threadgroup_slot": ofX(rowsOf(128, total)),
+	"uninitialized_padding":          ofX(rowsOf(50, total)),
+	"uninitialized_threadgroup_slot": ofX(rowsOf(128, total)),
 	"value_shared_without_barrier": ofX(rowsOf(64, func(x []float64) []float64 {
 		return perElementOf(x, func(i int) float64 { return 2 * x[0] * x[i] })
 	})),

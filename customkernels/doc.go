@@ -60,7 +60,7 @@
 // # Checking
 //
 // Kernel.Sanitize runs a launch in a process of its own under a checker that finds
-// data races, wrong fences, divergent barriers, accesses out of bounds, uninitialised
+// data races, wrong fences, divergent barriers, accesses out of bounds, uninitialized
 // reads and what only some GPUs forgive, each with file, line, element and threads. It
 // runs what MLX cannot express too (Launch.InOut). It fits into a Go test:
 //

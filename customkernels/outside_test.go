@@ -44,7 +44,7 @@ kernel void scale(constant float& factor [[buffer(0)]], device float* y [[buffer
 	r, err = k.Sanitize(t.Context(), l, sanitizer.Config{}, inputs...)
 	require.NoError(t, err)
 	require.Empty(t, r.OutsideMLX)
-	require.Equal(t, sanitizer.FindingUninitialisedRead, r.Findings[0].Kind)
+	require.Equal(t, sanitizer.FindingUninitializedRead, r.Findings[0].Kind)
 
 	for part, inOut := range map[string]map[string]*mlxc.Array{
 		"there is no writable buffer factor to be in-out: they are [y]":                                          {"factor": mlxc.Scalar[float32](1)},

@@ -7,21 +7,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/checked"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/checker"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-var findingKinds = map[checked.Kind]FindingKind{
-	checked.Race: FindingRace, checked.Fence: FindingFence,
-	checked.DivergentBarrier: FindingDivergentBarrier, checked.ShuffleInactive: FindingShuffleInactive,
-	checked.DivergentMatrix: FindingDivergentMatrix, checked.OutOfBounds: FindingOutOfBounds,
-	checked.UninitialisedRead: FindingUninitialisedRead, checked.Deadlock: FindingDeadlock,
-	checked.Limit: FindingLimit, checked.Crash: FindingCrash, checked.Timeout: FindingTimeout,
-	checked.Lockstep: FindingLockstep, checked.SameValueWrite: FindingSameValueWrite,
-	checked.BarrierAfterExit: FindingBarrierAfterExit, checked.DivergentReduction: FindingDivergentReduction,
-	checked.NeverRead: FindingNeverRead, checked.Misaligned: FindingMisaligned, checked.Shift: FindingShift,
-	checked.UnwrittenOutput: FindingUnwrittenOutput, checked.DroppedElement: FindingDroppedElement,
+var findingKinds = map[checker.Kind]FindingKind{
+	checker.Race: FindingRace, checker.Fence: FindingFence,
+	checker.DivergentBarrier: FindingDivergentBarrier, checker.ShuffleInactive: FindingShuffleInactive,
+	checker.DivergentMatrix: FindingDivergentMatrix, checker.OutOfBounds: FindingOutOfBounds,
+	checker.UninitializedRead: FindingUninitializedRead, checker.Deadlock: FindingDeadlock,
+	checker.Limit: FindingLimit, checker.Crash: FindingCrash, checker.Timeout: FindingTimeout,
+	checker.Lockstep: FindingLockstep, checker.SameValueWrite: FindingSameValueWrite,
+	checker.BarrierAfterExit: FindingBarrierAfterExit, checker.DivergentReduction: FindingDivergentReduction,
+	checker.NeverRead: FindingNeverRead, checker.Misaligned: FindingMisaligned, checker.Shift: FindingShift,
+	checker.UnwrittenOutput: FindingUnwrittenOutput, checker.DroppedElement: FindingDroppedElement,
 }
 
 // scheduleName describes an order of threads.
@@ -36,7 +36,7 @@ func scheduleName(n int, seed uint64) string {
 }
 
 // findings translates what the worker found, one for each kind, memory and pair of lines.
-func (s *checkedRun) findings(r *checked.Result, c Config) []Finding {
+func (s *checkedRun) findings(r *checker.Result, c Config) []Finding {
 	type key struct {
 		kind      FindingKind
 		low, high Site
@@ -82,7 +82,7 @@ func followsFrom(f Finding, list []Finding) bool {
 			}
 			return conflict(o) && o.Buffer == f.Buffer
 		})
-	case FindingUninitialisedRead, FindingNeverRead, FindingDroppedElement:
+	case FindingUninitializedRead, FindingNeverRead, FindingDroppedElement:
 		return slices.ContainsFunc(list, func(o Finding) bool {
 			return (conflict(o) || o.Kind == FindingLockstep) && o.Buffer == f.Buffer && (o.Site == f.Site || o.Other == f.Site)
 		})
@@ -90,7 +90,7 @@ func followsFrom(f Finding, list []Finding) bool {
 	return false
 }
 
-func (s *checkedRun) finding(r *checked.Result, w checked.Finding, c Config) Finding {
+func (s *checkedRun) finding(r *checker.Result, w checker.Finding, c Config) Finding {
 	f := Finding{
 		Kind: findingKinds[w.Kind], Kernel: s.kernel.loaded.Name, Schedule: scheduleName(w.Schedule, c.Seed),
 	}
@@ -122,7 +122,7 @@ func (s *checkedRun) finding(r *checked.Result, w checked.Finding, c Config) Fin
 }
 
 // elementAt is the element of a slot at an offset in bytes, which may be before its begin.
-func elementAt(slot checked.Slot, offset int64) int {
+func elementAt(slot checker.Slot, offset int64) int {
 	size := int64(max(slot.Element, 1))
 	at := offset / size
 	if offset%size < 0 {
@@ -132,7 +132,7 @@ func elementAt(slot checked.Slot, offset int64) int {
 }
 
 // orderDependent is the finding about outputs that differ, of which no access is known to be the cause.
-func (s *checkedRun) orderDependent(r *checked.Result, c Config) Finding {
+func (s *checkedRun) orderDependent(r *checker.Result, c Config) Finding {
 	d := r.Difference
 	f := Finding{
 		Kind: FindingOrderDependent, Severity: FindingOrderDependent.Severity(), Kernel: s.kernel.loaded.Name, Site: s.kernel.site(),
@@ -143,7 +143,7 @@ func (s *checkedRun) orderDependent(r *checked.Result, c Config) Finding {
 }
 
 // sites translates lines of the translation unit to lines of the shader files.
-func (s *checkedRun) sites(frames []checked.Frame) []Site {
+func (s *checkedRun) sites(frames []checker.Frame) []Site {
 	var list []Site
 	for i, frame := range frames {
 		line := frame.Line - msl.HostLineShift
@@ -196,7 +196,7 @@ func (s *checkedRun) thread(group, thread int) ThreadID {
 }
 
 // limitSite is the declaration with which threadgroup memory becomes too much.
-func (s *checkedRun) limitSite(r *checked.Result) Site {
+func (s *checkedRun) limitSite(r *checker.Result) Site {
 	for line, text := range strings.Split(s.source.Source, "\n") {
 		if threadgroupName.MatchString(text) {
 			if at, ok := s.kernel.loaded.Parsed.Locate(s.text, line+1-msl.HostLineShift); ok {
@@ -228,7 +228,7 @@ func (k *Kernel) tooManyThreads(l Launch) *Report {
 }
 
 // message returns a sentence with the defect and a remedy.
-func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) string {
+func (s *checkedRun) message(f Finding, w checker.Finding, r *checker.Result) string {
 	element := fmt.Sprintf("%s[%d]", f.Buffer, f.Element)
 	a, b := f.Threads[0], f.Threads[1]
 	verb := map[bool]string{true: "writes", false: "reads"}
@@ -279,7 +279,7 @@ func (s *checkedRun) message(f Finding, w checked.Finding, r *checked.Result) st
 		}
 		slot := r.Slots[w.Slot]
 		return fmt.Sprintf("%v %s %s, but %s has %d elements: check the index against its size", a, verb[w.Write], element, f.Buffer, slot.Size/max(slot.Element, 1))
-	case FindingUninitialisedRead:
+	case FindingUninitializedRead:
 		if w.Write {
 			return fmt.Sprintf("%v writes %s, computed from a variable of its own that it has not set: give the variable a value where it is declared", a, element)
 		}
@@ -321,7 +321,7 @@ func (f Finding) otherPlace() string {
 }
 
 // crashMessage says what signal ended the worker.
-func crashMessage(a ThreadID, w checked.Finding) string {
+func crashMessage(a ThreadID, w checker.Finding) string {
 	const sigill, sigtrap, sigabrt, sigbus, sigfpe, sigsegv = 4, 5, 6, 7, 8, 11
 	switch {
 	case w.Detail == sigfpe:

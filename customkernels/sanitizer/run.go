@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/checked"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/checker"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 )
@@ -20,7 +20,7 @@ type checkedRun struct {
 	launch  Launch
 	text    string // what MLX generated
 	source  *msl.HostSource
-	buffers []checked.Buffer // as the source takes them
+	buffers []checker.Buffer // as the source takes them
 	names   []string         // of the slots: buffers, then threadgroup variables
 }
 
@@ -56,7 +56,7 @@ func (k *Kernel) nameOf(name string) string {
 
 // buffer returns the content of a buffer of the generated text: an input, an output, or the shape, strides or dimension
 // count of an input.
-func (s *checkedRun) buffer(name string, inputs []Array) (checked.Buffer, error) {
+func (s *checkedRun) buffer(name string, inputs []Array) (checker.Buffer, error) {
 	k := s.kernel
 	if i := slices.Index(k.loaded.Source.OutputNames, name); i >= 0 {
 		b := s.outputBuffer(i)
@@ -68,7 +68,7 @@ func (s *checkedRun) buffer(name string, inputs []Array) (checked.Buffer, error)
 	}
 	if i := slices.Index(k.loaded.Source.InputNames, name); i >= 0 {
 		d := inputs[i].DType
-		return checked.Buffer{Data: inputs[i].bytes(), Size: len(inputs[i].Data), Cell: d.cell(), Element: d.Size()}, nil
+		return checker.Buffer{Data: inputs[i].bytes(), Size: len(inputs[i].Data), Cell: d.cell(), Element: d.Size()}, nil
 	}
 	for i, input := range k.loaded.Source.InputNames {
 		shape := inputs[i].Shape
@@ -89,22 +89,22 @@ func (s *checkedRun) buffer(name string, inputs []Array) (checked.Buffer, error)
 			return constantBuffer([]int32{int32(len(shape))}), nil
 		}
 	}
-	return checked.Buffer{}, fmt.Errorf("the generated text has a buffer %s that this launch knows nothing of", name)
+	return checker.Buffer{}, fmt.Errorf("the generated text has a buffer %s that this launch knows nothing of", name)
 }
 
 // constantBuffer is a buffer that a kernel only reads.
-func constantBuffer[T any](values []T) checked.Buffer {
+func constantBuffer[T any](values []T) checker.Buffer {
 	var zero T
 	data, size := sliceBytes(values), int(unsafe.Sizeof(zero))
-	return checked.Buffer{Data: data, Size: len(data), Cell: size, Element: size}
+	return checker.Buffer{Data: data, Size: len(data), Cell: size, Element: size}
 }
 
 // outputBuffer is the buffer of output i: it holds an array before the launch, or a value in
 // every element, or nothing defined.
-func (s *checkedRun) outputBuffer(i int) checked.Buffer {
+func (s *checkedRun) outputBuffer(i int) checker.Buffer {
 	o, name := s.launch.Outputs[i], s.kernel.loaded.Source.Outputs[i].Name
 	size := sizeOf(o.Shape)
-	b := checked.Buffer{Size: size * o.DType.Size(), Cell: o.DType.cell(), Element: o.DType.Size(), Writable: true}
+	b := checker.Buffer{Size: size * o.DType.Size(), Cell: o.DType.cell(), Element: o.DType.Size(), Writable: true}
 	switch {
 	case s.launch.hasContent(name):
 		b.Data = s.launch.InOut[name].bytes()
@@ -119,7 +119,7 @@ var vectorName = regexp.MustCompile(`^(packed_)?[a-z]+([234])$`)
 
 // padding is how many bytes in a row an element of this type may leave unwritten: the fourth lane of
 // a vector of three, and in a structure less than the alignment of Metal's widest type.
-func (s *checkedRun) padding(element string, b checked.Buffer) int {
+func (s *checkedRun) padding(element string, b checker.Buffer) int {
 	plain := slices.ContainsFunc(s.kernel.loaded.Parsed.Template, func(t msl.TemplateParameter) bool { return t.Name == element })
 	if DTypeOf(element) != Invalid || plain || strings.HasPrefix(element, "atomic") {
 		return 0
@@ -153,7 +153,7 @@ func (a Array) bytes() []byte {
 var threadgroupName = regexp.MustCompile(`\b(\w+) = mlxg::threadgroup_variable<\w+, (\d+)>`)
 
 // nameThreadgroupVariables appends the names of the slots behind the buffers.
-func (s *checkedRun) nameThreadgroupVariables(slots []checked.Slot) {
+func (s *checkedRun) nameThreadgroupVariables(slots []checker.Slot) {
 	names := map[int]string{}
 	for _, m := range threadgroupName.FindAllStringSubmatch(s.source.Source, -1) {
 		id, _ := strconv.Atoi(m[2])
@@ -166,13 +166,13 @@ func (s *checkedRun) nameThreadgroupVariables(slots []checked.Slot) {
 
 // run compiles and runs the launch and puts the report together.
 func (s *checkedRun) run(ctx context.Context, c Config) (*Report, error) {
-	program, err := shader.Compile(s.text, s.source, func(source string) (*checked.Program, error) {
-		return checked.Build(ctx, source)
+	program, err := shader.Compile(s.text, s.source, func(source string) (*checker.Program, error) {
+		return checker.Build(ctx, source)
 	})
 	if err != nil {
 		return nil, s.kernel.loaded.LocatedCompileError(s.text, err)
 	}
-	result, err := program.Run(ctx, checked.Launch{
+	result, err := program.Run(ctx, checker.Launch{
 		Grid: s.launch.Grid, Threadgroup: s.launch.Threadgroup, Buffers: s.buffers,
 		Schedules: c.Schedules, Seed: c.Seed, Timeout: c.Timeout,
 		Located: func(line int) bool {

@@ -33,7 +33,7 @@ const (
 	FindingDivergentMatrix   FindingKind = "divergent-matrix"   // a matrix operation without some lanes
 	FindingOutOfBounds       FindingKind = "out-of-bounds"      // an access outside of every buffer and variable
 	FindingMisaligned        FindingKind = "misaligned"         // a pointer where no value of its type may lie
-	FindingUninitialisedRead FindingKind = "uninitialised-read" // a value that nobody has written
+	FindingUninitializedRead FindingKind = "uninitialized-read" // a value that nobody has written
 	FindingUnwrittenOutput   FindingKind = "unwritten-output"   // an output with elements that no thread writes
 	FindingDroppedElement    FindingKind = "dropped-element"    // an odd element that a tree reduction leaves out
 	FindingDeadlock          FindingKind = "deadlock"           // a thread that waits for another by looking
@@ -64,7 +64,7 @@ var kinds = []struct {
 	{FindingDivergentMatrix, "A matrix operation lacks lanes of its simdgroup."},
 	{FindingOutOfBounds, "An access lies outside of every buffer and variable."},
 	{FindingMisaligned, "A pointer is not aligned to its type."},
-	{FindingUninitialisedRead, "A thread reads a value that no thread has written."},
+	{FindingUninitializedRead, "A thread reads a value that no thread has written."},
 	{FindingUnwrittenOutput, "An output has elements that no thread writes."},
 	{FindingDroppedElement, "A tree reduction leaves an odd element out."},
 	{FindingDeadlock, "A thread waits for another in a loop."},

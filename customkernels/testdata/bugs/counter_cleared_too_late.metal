@@ -17,7 +17,7 @@ kernel void counter_cleared_too_late_bug(
     atomic_store_explicit(&count, 0u, memory_order_relaxed);
   }
   if (x[i] > 0) {
-    atomic_fetch_add_explicit(&count, 1u, memory_order_relaxed);  // want: uninitialised-read
+    atomic_fetch_add_explicit(&count, 1u, memory_order_relaxed);  // want: uninitialized-read
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (thread_index == 0) {

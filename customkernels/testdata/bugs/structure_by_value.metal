@@ -53,7 +53,7 @@ kernel void structure_by_value_bug(
   threadgroup_barrier(mem_flags::mem_threadgroup);
   r = parts[0];
   for (uint k = 1; k <= (threads + 31) / 32; k++) {
-    r = merge(r, parts[k]);  // want: uninitialised-read
+    r = merge(r, parts[k]);  // want: uninitialized-read
   }
   for (int i = lid; i < width; i += threads) {
     y[i] = exp(x[i] - r.greatest) / r.sum;

@@ -25,7 +25,7 @@ kernel void structure_copied_bug(
   if (i < n) {
     body nearest = tile[0];
     for (uint j = 1; j < threads; j++) {
-      const body other = tile[j];  // want: uninitialised-read
+      const body other = tile[j];  // want: uninitialized-read
       if (length(other.position - bodies[i].position) * other.mass < nearest.mass) {
         nearest = other;
       }

@@ -50,7 +50,7 @@ template <class T, int id>
 MLXG_INLINE T& threadgroup_variable() {
 #ifdef MLXG_CHECKED
   (void)threadgroup_offset<T, id>;
-  return *static_cast<T*>(checked::threadgroup_address<T, id>());
+  return *static_cast<T*>(checker::threadgroup_address<T, id>());
 #else
   return *reinterpret_cast<T*>(self().c->threadgroup_memory + threadgroup_offset<T, id>);
 #endif
@@ -108,7 +108,7 @@ template <class Operation>
 MLXG_INLINE void rendezvous(const self& me, line line) {
   (void)marks_fibers<Operation>;
 #ifdef MLXG_CHECKED
-  return checked::rendezvous<Operation>(line.number);
+  return checker::rendezvous<Operation>(line.number);
 #endif
   simdgroup& g = me.group();
   const uint64_t key = reinterpret_cast<uint64_t>(&Operation::complete) | uint64_t(line.number) << 48;

@@ -1,0 +1,194 @@
+package checker
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
+)
+
+// The runtime of the checker, compiled by the compiler of the shaders.
+//
+//go:embed worker
+var worker embed.FS
+
+// A Program is a shader that was compiled for the checker.
+type Program struct {
+	Path     string // of the executable
+	Compiler string // path and version
+	Flags    string
+	Source   string // file name of the shader's text in the debug information
+
+	text  string
+	plain bool // without instrumentation, so that its findings mean nothing
+
+	symbolsOnce sync.Once
+	symbols     *symbols
+	symbolsErr  error
+}
+
+// source is the name under which a shader is compiled: it stands in the debug
+// information.
+const source = "shader.cpp"
+
+// runtimeFlags compile the checker itself.
+var runtimeFlags = []string{
+	"-std=c++20", "-O2", "-fno-pie", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing",
+	"-fno-stack-protector", "-fvisibility=hidden", "-w",
+}
+
+// linkFlags fix the addresses, so that a program counter needs no translation, and
+// lead the copies that compilers leave to the C library through the checker.
+var linkFlags = []string{"-no-pie", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"}
+
+// A variant says how a shader is compiled: what a thread's variables hold before the kernel sets
+// them, and whether accesses are instrumented.
+type variant struct {
+	variables string // the argument of -ftrivial-auto-var-init
+	plain     bool   // neither instrumented nor optimized
+}
+
+var (
+	pattern   = variant{variables: "pattern"} // bits that make a number huge, or none
+	zero      = variant{variables: "zero"}
+	plainZero = variant{variables: "zero", plain: true}
+)
+
+// shaderFlags compile a shader. Of the optimisations only the mild ones are on:
+// accesses stay those of the text, and each has its line. Values stay in registers where they
+// can, for there is a call at each access. A large frame touches every page of
+// the stack, and so meets the guard page rather than a neighbour's stack.
+func shaderFlags(t *toolchain.Toolchain, v variant) []string {
+	if v.plain {
+		f := append([]string{"-O0", "-DMLXG_CHECKED", "-fno-pie", "-fstack-clash-protection"}, t.Flags()...)
+		if t.Clang() {
+			f = append(f, "-Xclang")
+		}
+		return append(f, "-ftrivial-auto-var-init="+v.variables)
+	}
+	f := append([]string{"-O1", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fsanitize=thread", "-fno-pie", "-fstack-clash-protection"}, t.Flags()...)
+	if t.Clang() {
+		// Not alignment: clang leaves out what most matters, copies of whole vectors, and
+		// with it loads again what a thread has in registers, which counts as traffic.
+		return append(f, "-fsanitize=array-bounds,shift-exponent", "-Xclang", "-ftrivial-auto-var-init="+v.variables,
+			"-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-func-entry-exit=0")
+	}
+	// Where variables lie is not asked, and to find out is a quarter of the time.
+	return append(f, "-fno-var-tracking", "-fcaller-saves", "-fsanitize=alignment,bounds-strict,shift-exponent", "-ftrivial-auto-var-init="+v.variables,
+		"--param", "tsan-instrument-func-entry-exit=0")
+}
+
+var builds sync.Map // programs by key, which keep their debug information
+
+// Build compiles a shader for the checker, or finds it in the cache. The errors
+// are those of toolchain.Compile.
+func Build(ctx context.Context, text string) (*Program, error) { return programFor(ctx, text, pattern) }
+
+// programFor is Build for a variant.
+func programFor(ctx context.Context, text string, v variant) (*Program, error) {
+	if runtime.GOOS != "linux" {
+		return nil, fmt.Errorf("checker: the checker runs on Linux only, not on %s", runtime.GOOS)
+	}
+	// There is a call at each access: nothing is gained by thousands more of them.
+	text = strings.ReplaceAll(text, msl.Unroll, "GCC unroll 1")
+	t, err := toolchain.FindToolchain()
+	if err != nil {
+		return nil, err
+	}
+	flags := shaderFlags(t, v)
+	key := toolchain.Hash(append(append([]string{t.Key(), workerHash(), text}, flags...), linkFlags...)...)
+	path, ok := toolchain.Find(key + ".checked")
+	if !ok {
+		err := toolchain.InCache(func(dir string) error {
+			path = filepath.Join(dir, key+".checked")
+			return build(ctx, t, dir, path, text, flags)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	p, _ := builds.LoadOrStore(key, &Program{Path: path, Compiler: t.String(), Flags: strings.Join(flags, " "), Source: source, text: text, plain: v.plain})
+	return p.(*Program), nil
+}
+
+// build makes the executable beside its place in the cache, and renames it last.
+func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, flags []string) error {
+	work, remove, err := toolchain.WorkFolder(dir, "checked-")
+	if err != nil {
+		return fmt.Errorf("checker: cache: %w", err)
+	}
+	defer remove()
+	if err := os.WriteFile(filepath.Join(work, source), []byte(text), 0o600); err != nil {
+		return fmt.Errorf("checker: cache: %w", err)
+	}
+	name := toolchain.KernelName(text)
+	if err := metalstd.WriteHost(work); err != nil {
+		return fmt.Errorf("checker: cache: %w", err)
+	}
+	if err := writeWorker(work); err != nil {
+		return fmt.Errorf("checker: cache: %w", err)
+	}
+	object := make(chan error, 1)
+	library := filepath.Join(dir, toolchain.Hash(t.Key(), workerHash(), strings.Join(runtimeFlags, " "))+".worker.o")
+	go func() { object <- buildRuntime(ctx, t, work, name, library) }()
+	err = t.RunOnHeaders(ctx, work, name, workerHash(), flags, "-c", "-o", "shader.o", source)
+	if rerr := <-object; err == nil {
+		err = rerr
+	}
+	if err != nil {
+		return err
+	}
+	args := append(append([]string{}, linkFlags...), "-o", "program", "shader.o", library, "-lm")
+	if err := t.Run(ctx, work, name, args...); err != nil {
+		return err
+	}
+	return toolchain.Keep(filepath.Join(work, "program"), path)
+}
+
+// buildRuntime compiles the checker itself, once for a compiler.
+func buildRuntime(ctx context.Context, t *toolchain.Toolchain, work, kernel, path string) error {
+	if toolchain.Kept(path) {
+		return nil
+	}
+	args := append(append([]string{}, runtimeFlags...), "-I.", "-c", "-o", "worker.o", "worker.cpp")
+	if err := t.Run(ctx, work, kernel, args...); err != nil {
+		return err
+	}
+	return toolchain.Keep(filepath.Join(work, "worker.o"), path)
+}
+
+func writeWorker(dir string) error {
+	return fs.WalkDir(worker, "worker", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := worker.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, d.Name()), content, 0o600)
+	})
+}
+
+var workerHash = sync.OnceValue(func() string {
+	h := sha256.New()
+	_ = fs.WalkDir(worker, "worker", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			content, _ := worker.ReadFile(path)
+			fmt.Fprintf(h, "%s %d\n%s", path, len(content), content)
+		}
+		return err
+	})
+	return hex.EncodeToString(h.Sum(nil))
+})

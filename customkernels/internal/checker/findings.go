@@ -1,0 +1,112 @@
+package checker
+
+import (
+	"slices"
+)
+
+const (
+	isWrite = 1 << iota
+	otherIsWrite
+	isAtomic
+	otherIsAtomic
+)
+
+// translate puts lines in the place of program counters, and drops what only looked like
+// a finding to the worker, which knows no lines.
+func (p *Program) translate(r *Result, findings []wireFinding, located func(int) bool) error {
+	if len(findings) == 0 {
+		return nil
+	}
+	symbols, err := p.debugInformation()
+	if err != nil {
+		return err
+	}
+	for _, w := range findings {
+		f := Finding{
+			Kind: Kind(w.Kind), Slot: int(w.Slot), Offset: w.Offset, Size: int(w.Size),
+			Write: w.Access&isWrite != 0, OtherWrite: w.Access&otherIsWrite != 0,
+			Atomic: w.Access&isAtomic != 0, OtherAtomic: w.Access&otherIsAtomic != 0,
+			Group: int(w.Group), Thread: int(w.Thread), OtherGroup: -1, OtherThread: -1,
+			Schedule: int(w.Schedule), Detail: int(w.Detail), Address: w.Address, Count: int(w.Count),
+		}
+		if w.OtherThread != none {
+			f.OtherGroup, f.OtherThread = int(w.OtherGroup), int(w.OtherThread)
+		}
+		switch f.Kind {
+		case Crash, Timeout:
+			// The exact place, or what follows it where a function makes room on the stack,
+			// or if it lies in a library the last access before.
+			f.Path = symbols.locatedFrames(w.PC, located)
+			if len(f.Path) == 0 {
+				f.Path = symbols.frames(w.OtherPC - 1)
+			}
+			if f.Kind == Timeout && earlier(r, f) {
+				continue
+			}
+		default:
+			// Addresses of returns: the call is one byte before at the latest.
+			f.Path = symbols.frames(w.PC - 1)
+			f.OtherPath = symbols.frames(w.OtherPC - 1)
+		}
+		if f.Kind == UninitializedRead && f.Write {
+			if slices.Equal(f.Path, f.OtherPath) {
+				continue // the padding of a structure
+			}
+			f.OtherPath = nil
+		}
+		if f.Kind == OutOfBounds && f.Slot < 0 && f.Detail > 0 {
+			f.Index, f.ArraySize = f.Offset, int64(f.Detail)
+			if f.ArraySize == 1 && len(f.Path) > 0 && flexible(p.text, f.Path[0].Line) {
+				continue
+			}
+		}
+		if f.Kind == DivergentBarrier && f.OtherThread >= 0 && slices.Equal(f.Path, f.OtherPath) {
+			continue // one barrier that the compiler has doubled
+		}
+		if f.Kind == DivergentReduction || f.Kind == BarrierAfterExit && !behind(f) {
+			f.OtherPath = nil // of a thread that has ended, no more than its last access
+		}
+		if f.Kind == BarrierAfterExit && (f.OtherPath != nil || !leavesEarly(p.text)) {
+			f.Kind = DivergentBarrier
+		}
+		r.Findings = append(r.Findings, f)
+	}
+	all := slices.Clone(r.Findings)
+	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.ArraySize > 0 && slices.ContainsFunc(all, f.alsoAccess) })
+	return nil
+}
+
+// alsoAccess reports whether the access that an index led to is a finding of its own, which says more.
+func (f Finding) alsoAccess(g Finding) bool {
+	return g.Kind == OutOfBounds && g.Slot >= 0 && slices.Equal(f.Path, g.Path)
+}
+
+// earlier keeps of several looks at a loop that does not end the one that stands first in the
+// text, compared from the kernel inwards: that is where the loop begins, or nearly.
+func earlier(r *Result, f Finding) bool {
+	i := slices.IndexFunc(r.Findings, func(g Finding) bool { return g.Kind == Timeout })
+	if i < 0 {
+		return false
+	}
+	lines := func(path []Frame) []int {
+		var list []int
+		for _, frame := range slices.Backward(path) {
+			list = append(list, frame.Line)
+		}
+		return list
+	}
+	if old := r.Findings[i].Path; len(old) == 0 || len(f.Path) > 0 && slices.Compare(lines(f.Path), lines(old)) < 0 {
+		r.Findings[i] = f
+	}
+	return true
+}
+
+// behind reports whether the thread that did not come to a barrier was at work behind it,
+// and so passed it by, alive.
+func behind(f Finding) bool {
+	if len(f.Path) == 0 || len(f.OtherPath) == 0 {
+		return false
+	}
+	barrier, last := f.Path[len(f.Path)-1], f.OtherPath[len(f.OtherPath)-1]
+	return last.Line > barrier.Line
+}

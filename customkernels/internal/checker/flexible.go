@@ -1,0 +1,58 @@
+package checker
+
+import (
+	"slices"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+)
+
+// flexible reports whether a line of a text indexes the last member of a structure, declared with one
+// element, behind a pointer or reference or in an array: "uint data[1];" there stands for as many
+// elements as the memory behind it has. The access itself is held to that memory.
+func flexible(text string, line int) bool {
+	tokens := slices.DeleteFunc(msl.Tokenize(text), func(t msl.Token) bool { return t.Kind == msl.Comment || t.Directive != 0 })
+	at := func(i int) string {
+		if i < 0 || i >= len(tokens) {
+			return ""
+		}
+		return tokens[i].Text
+	}
+	owners := map[string]string{} // of members, the structures
+	var open []string             // what each open brace belongs to
+	for i, t := range tokens {
+		switch t.Text {
+		case "{":
+			owner := ""
+			if at(i-2) == "struct" || at(i-2) == "union" || at(i-2) == "class" {
+				owner = at(i - 1)
+			}
+			open = append(open, owner)
+		case "}":
+			if len(open) == 0 {
+				continue
+			}
+			if at(i-5) != "" && at(i-4) == "[" && at(i-3) == "1" && at(i-2) == "]" && at(i-1) == ";" && open[len(open)-1] != "" {
+				owners[at(i-5)] = open[len(open)-1]
+			}
+			open = open[:len(open)-1]
+		}
+	}
+	value := func(owner, name string) bool {
+		for i := range tokens {
+			if at(i) == owner && at(i+1) == name {
+				return true
+			}
+		}
+		return false
+	}
+	for i, t := range tokens {
+		owner, found := owners[t.Text]
+		if t.Line != line || !found || at(i+1) != "[" {
+			continue
+		}
+		if at(i-1) == "->" || at(i-1) == "." && !value(owner, at(i-2)) {
+			return true
+		}
+	}
+	return false
+}

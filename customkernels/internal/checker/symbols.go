@@ -1,0 +1,216 @@
+package checker
+
+import (
+	"debug/dwarf"
+	"debug/elf"
+	"fmt"
+	"path"
+	"slices"
+)
+
+// A Frame is a place in the shader's text. A path of them leads from an access
+// outwards to the kernel.
+type Frame struct {
+	Function string
+	Line     int // of the translation unit
+}
+
+// symbols is the debug information of a program.
+type symbols struct {
+	data      *dwarf.Data
+	functions []*scope
+	lines     []dwarf.LineEntry // sorted by address
+}
+
+// scope is a function, or a call that was inlined.
+type scope struct {
+	ranges   [][2]uint64
+	origin   dwarf.Offset
+	callFile string
+	callLine int
+	inner    []*scope
+}
+
+func (s *scope) contains(pc uint64) bool {
+	return slices.ContainsFunc(s.ranges, func(r [2]uint64) bool { return pc >= r[0] && pc < r[1] })
+}
+
+func (p *Program) debugInformation() (*symbols, error) {
+	p.symbolsOnce.Do(func() { p.symbols, p.symbolsErr = readSymbols(p.Path) })
+	return p.symbols, p.symbolsErr
+}
+
+func readSymbols(name string) (*symbols, error) {
+	f, err := elf.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("checker: debug information: %w", err)
+	}
+	defer f.Close()
+	s := &symbols{}
+	if s.data, err = f.DWARF(); err != nil {
+		return nil, fmt.Errorf("checker: debug information: %w", err)
+	}
+	reader := s.data.Reader()
+	for {
+		unit, err := reader.Next()
+		if err != nil {
+			return nil, fmt.Errorf("checker: debug information: %w", err)
+		}
+		if unit == nil {
+			break
+		}
+		if unit.Tag != dwarf.TagCompileUnit {
+			reader.SkipChildren()
+			continue
+		}
+		lines, err := s.data.LineReader(unit)
+		if err != nil || lines == nil {
+			reader.SkipChildren()
+			continue
+		}
+		var entry dwarf.LineEntry
+		for lines.Next(&entry) == nil {
+			s.lines = append(s.lines, entry)
+		}
+		if unit.Children {
+			s.functions = append(s.functions, s.scopes(reader, lines.Files())...)
+		}
+	}
+	slices.SortStableFunc(s.lines, func(a, b dwarf.LineEntry) int {
+		switch {
+		case a.Address < b.Address:
+			return -1
+		case a.Address > b.Address:
+			return 1
+		}
+		return 0
+	})
+	return s, nil
+}
+
+// scopes reads the functions and inlined calls among the children of an entry.
+func (s *symbols) scopes(r *dwarf.Reader, files []*dwarf.LineFile) []*scope {
+	var found []*scope
+	for {
+		e, err := r.Next()
+		if err != nil || e == nil || e.Tag == 0 {
+			return found
+		}
+		if e.Tag != dwarf.TagSubprogram && e.Tag != dwarf.TagInlinedSubroutine {
+			if e.Children {
+				found = append(found, s.scopes(r, files)...)
+			}
+			continue
+		}
+		f := &scope{origin: e.Offset}
+		f.ranges, _ = s.data.Ranges(e)
+		if origin, ok := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset); ok {
+			f.origin = origin
+		}
+		if line, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
+			f.callLine = int(line)
+		}
+		if file, ok := e.Val(dwarf.AttrCallFile).(int64); ok && file >= 0 && int(file) < len(files) && files[file] != nil {
+			f.callFile = files[file].Name
+		}
+		if e.Children {
+			f.inner = s.scopes(r, files)
+		}
+		found = append(found, f)
+	}
+}
+
+// name is the name of the function whose description begins at an offset.
+func (s *symbols) name(at dwarf.Offset) string {
+	for range 4 {
+		r := s.data.Reader()
+		r.Seek(at)
+		e, err := r.Next()
+		if err != nil || e == nil {
+			return ""
+		}
+		if name, ok := e.Val(dwarf.AttrName).(string); ok {
+			return name
+		}
+		next, ok := e.Val(dwarf.AttrSpecification).(dwarf.Offset)
+		if !ok {
+			next, ok = e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
+		}
+		if !ok {
+			return ""
+		}
+		at = next
+	}
+	return ""
+}
+
+// locatedFrames is frames at a program counter, or at the first one behind it in the same
+// function that has a line of the shader.
+func (s *symbols) locatedFrames(pc uint64, located func(int) bool) []Frame {
+	good := func(frames []Frame) bool {
+		return len(frames) > 0 && (located == nil || located(frames[len(frames)-1].Line))
+	}
+	frames := s.frames(pc)
+	if good(frames) {
+		return frames
+	}
+	at := slices.IndexFunc(s.functions, func(f *scope) bool { return f.contains(pc) })
+	if at < 0 {
+		return nil
+	}
+	for _, e := range s.lines {
+		if e.Address <= pc || !s.functions[at].contains(e.Address) {
+			continue
+		}
+		if next := s.frames(e.Address); good(next) {
+			return next
+		}
+	}
+	return frames
+}
+
+// frames is the path of calls at a program counter, from the inside out, as far as
+// it lies in the shader's text.
+func (s *symbols) frames(pc uint64) []Frame {
+	i, found := slices.BinarySearchFunc(s.lines, pc, func(e dwarf.LineEntry, pc uint64) int {
+		switch {
+		case e.Address < pc:
+			return -1
+		case e.Address > pc:
+			return 1
+		}
+		return 0
+	})
+	if found {
+		// Of several rows for an address the last holds.
+		for i+1 < len(s.lines) && s.lines[i+1].Address == pc {
+			i++
+		}
+	} else {
+		i--
+	}
+	if pc+1 == 0 || i < 0 || s.lines[i].EndSequence || s.lines[i].File == nil {
+		return nil
+	}
+	var chain []*scope // outside in
+	for list := s.functions; ; {
+		at := slices.IndexFunc(list, func(f *scope) bool { return f.contains(pc) })
+		if at < 0 {
+			break
+		}
+		chain = append(chain, list[at])
+		list = list[at].inner
+	}
+	var frames []Frame
+	file, line := s.lines[i].File.Name, s.lines[i].Line
+	for _, f := range slices.Backward(chain) {
+		if name := s.name(f.origin); path.Base(file) == source && name != "mlxg_invoke" {
+			frames = append(frames, Frame{name, line})
+		}
+		file, line = f.callFile, f.callLine
+	}
+	if len(chain) == 0 && path.Base(file) == source {
+		frames = append(frames, Frame{"", line})
+	}
+	return frames
+}

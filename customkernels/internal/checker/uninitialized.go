@@ -1,0 +1,68 @@
+package checker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
+)
+
+// findUninitialized adds a finding for each store of a value that was computed from variables that a
+// thread has not set.
+//
+// The variables of a program begin with a pattern. A second run, whose variables begin with zero,
+// gives the same outputs if none depends on them. The program of that run has no instrumentation,
+// which makes it cheap to compile. If its outputs differ, or it cannot run to its end, an
+// instrumented program whose variables begin with zero decides, and names the stores.
+func (p *Program) findUninitialized(ctx context.Context, l Launch, r *Result) error {
+	wrong := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind < Lockstep })
+	if wrong || r.Outputs == nil {
+		return nil
+	}
+	l.Schedules = 1
+	same, err := p.sameFromZero(ctx, l, r.Outputs)
+	if same || err != nil {
+		return err
+	}
+	l.Buffers = slices.Clone(l.Buffers)
+	outputs := r.Outputs
+	for i := range l.Buffers {
+		if b := &l.Buffers[i]; b.Writable {
+			b.expected, outputs = outputs[0], outputs[1:]
+		}
+	}
+	zeroed, err := programFor(ctx, p.text, zero)
+	if err != nil {
+		return err
+	}
+	second, err := zeroed.run(ctx, l)
+	if err != nil {
+		return err
+	}
+	for _, f := range second.Findings {
+		if f.Kind == UninitializedRead {
+			r.Findings = append(r.Findings, f)
+		}
+	}
+	return nil
+}
+
+// sameFromZero reports whether a run without instrumentation, whose variables begin with zero, gives
+// these outputs. One that does not compile or end does not.
+func (p *Program) sameFromZero(ctx context.Context, l Launch, outputs [][]byte) (bool, error) {
+	plain, err := programFor(ctx, p.text, plainZero)
+	var refused *toolchain.CompileError
+	if errors.As(err, &refused) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	r, err := plain.run(ctx, l)
+	if err != nil {
+		return false, err
+	}
+	return r.Outputs != nil && slices.EqualFunc(r.Outputs, outputs, bytes.Equal), nil
+}

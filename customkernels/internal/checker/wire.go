@@ -1,0 +1,148 @@
+package checker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+)
+
+// The layout of worker/protocol.h.
+
+const (
+	magic   = 0x4b43474d
+	version = 4
+)
+
+type launchHeader struct {
+	Magic, Version     uint32
+	Buffers, Schedules uint32
+	Grid, Threadgroup  [3]uint32
+	Seed               uint64
+	TimeoutMS          uint32
+	OnlySchedule       int32
+}
+
+type bufferHeader struct {
+	Size, Offset          uint64
+	Expected              uint64
+	Cell, Element         uint32
+	Writable, Initialized uint32
+	Padding               uint64
+}
+
+type resultHeader struct {
+	Magic, Version                                                 uint32
+	Status, Schedules                                              uint32
+	Slots, Findings                                                uint32
+	Differs, DifferingSlot, DifferingSchedule, ThreadgroupMemory   uint32
+	DifferingOffset                                                uint64
+	Barriers, SIMDOperations, Segments, BankConflicts, Nanoseconds uint64
+	Message                                                        [128]byte
+}
+
+type slotResult struct {
+	Size                                     uint64
+	Read, Written, UniqueRead, UniqueWritten uint64
+	Element                                  uint32
+	ID                                       int32
+}
+
+type wireFinding struct {
+	Kind                    uint32
+	Slot                    int32
+	PC, OtherPC             uint64
+	Offset                  int64
+	Size, Access            uint32
+	Group, Thread           uint32
+	OtherGroup, OtherThread uint32
+	Schedule, Detail        uint32
+	Address, Count          uint64
+}
+
+const (
+	statusFinished = iota
+	statusCrashed
+	statusTimedOut
+	statusRefused
+)
+
+// none stands for the number of no thread.
+const none = 1<<32 - 1
+
+// writeLaunch writes the file that a worker reads.
+func writeLaunch(path string, h launchHeader, buffers []Buffer) error {
+	const align = 4096
+	var head bytes.Buffer
+	at := uint64(binary.Size(h) + len(buffers)*binary.Size(bufferHeader{}))
+	h.Magic, h.Version, h.Buffers = magic, version, uint32(len(buffers))
+	if err := binary.Write(&head, binary.NativeEndian, h); err != nil {
+		return err
+	}
+	type part struct {
+		content []byte
+		offset  uint64
+	}
+	var parts []part
+	place := func(content []byte) uint64 {
+		at = (at + align - 1) &^ (align - 1)
+		parts = append(parts, part{content, at})
+		at += uint64(len(content))
+		return parts[len(parts)-1].offset
+	}
+	for _, b := range buffers {
+		bh := bufferHeader{
+			Size: uint64(b.Size), Offset: place(b.Data), Cell: uint32(b.Cell), Element: uint32(b.Element),
+			Writable: flag(b.Writable), Initialized: flag(b.Data != nil), Padding: uint64(b.Padding),
+		}
+		if b.expected != nil {
+			bh.Expected = place(b.expected)
+		}
+		if err := binary.Write(&head, binary.NativeEndian, bh); err != nil {
+			return err
+		}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(head.Bytes())
+	for _, p := range parts {
+		if err == nil && len(p.content) > 0 {
+			_, err = f.WriteAt(p.content, int64(p.offset))
+		}
+	}
+	return errors.Join(err, f.Close())
+}
+
+func flag(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// readResult reads what a worker wrote.
+func readResult(path string) (h resultHeader, slots []slotResult, findings []wireFinding, outputs []byte, err error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return h, nil, nil, nil, err
+	}
+	r := bytes.NewReader(content)
+	if err = binary.Read(r, binary.NativeEndian, &h); err != nil {
+		return h, nil, nil, nil, err
+	}
+	const most = 1 << 16
+	if h.Magic != magic || h.Version != version || h.Slots > most || h.Findings > most {
+		return h, nil, nil, nil, errors.New("not a result of this version")
+	}
+	slots, findings = make([]slotResult, h.Slots), make([]wireFinding, h.Findings)
+	for _, part := range []any{slots, findings} {
+		if err = binary.Read(r, binary.NativeEndian, part); err != nil {
+			return h, nil, nil, nil, err
+		}
+	}
+	outputs, err = io.ReadAll(r)
+	return h, slots, findings, outputs, err
+}

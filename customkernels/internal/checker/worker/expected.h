@@ -1,0 +1,79 @@
+// Values of variables that a thread has not set.
+//
+// The launch was run before by a program whose variables begin with other bits. An output that
+// differs was computed from some that the kernel has not set.
+#ifndef CHECKED_EXPECTED_H
+#define CHECKED_EXPECTED_H
+
+#include "launch.h"
+
+namespace checker {
+
+static uint64_t cell_of(const void* memory, uint64_t c, uint32_t unit) {
+  uint64_t v = 0;
+  __real_memcpy(&v, static_cast<const unsigned char*>(memory) + c * unit, unit);
+  return v;
+}
+
+// Whether a cell holds no number in a type of its size. Which of two such operands an instruction
+// passes on is the compiler's choice.
+static bool is_nan(uint64_t v, uint32_t unit) {
+  switch (unit) {
+    case 2:
+      return (v & 0x7fff) > 0x7c00;  // a half, or a bfloat that is one or very large
+    case 4:
+      return (v & 0x7fffffff) > 0x7f800000;
+    case 8:
+      return (v & ~uint64_t(0) >> 1) > 0x7ff0000000000000;
+  }
+  return false;
+}
+
+// The store of a cell beside one that differs, if that thread has stored it too and it does not
+// differ. If the two stores are one, in the text, then what differs may be padding, of which a
+// store takes whatever there is.
+static uint32_t store_beside(const slot& s, const void* expected, uint64_t c) {
+  const uint64_t cells = widest / s.unit, begin = c / cells * cells;
+  const uint64_t beside[] = {c - 1, c + 1};
+  for (const uint64_t i : beside) {
+    if (i >= begin && i < begin + cells && i < s.cells && s.writers[i].segment == s.writers[c].segment &&
+        cell_of(expected, i, s.unit) == cell_of(bound[&s - now.slots], i, s.unit)) {
+      return s.writers[i].pc & pc_mask;
+    }
+  }
+  return 0;
+}
+
+// The schedule in order has ended: reports the stores of what is not as expected.
+static void compare_expected() {
+  for (uint32_t i = 0; i < now.buffers; ++i) {
+    const slot& s = now.slots[i];
+    if (buffer_headers()[i].expected == 0) {
+      continue;
+    }
+    const void* expected = file + buffer_headers()[i].expected;
+    for (uint64_t c = 0; c < s.cells; ++c) {
+      const uint64_t a = cell_of(expected, c, s.unit), b = cell_of(bound[i], c, s.unit);
+      if (a == b || (is_nan(a, s.unit) && is_nan(b, s.unit))) {
+        continue;
+      }
+      const record w = s.writers[c];
+      if (w.segment < schedule_begin) {
+        continue;
+      }
+      finding f = here(uninitialized_read, w.pc & pc_mask);
+      f.other_pc = store_beside(s, expected, c);
+      f.slot = int32_t(i);
+      f.offset = int64_t(c * s.unit);
+      f.size = s.unit;
+      f.access = is_write;
+      f.group = now.segments[w.segment].group;
+      f.thread = now.segments[w.segment].thread;
+      report(f);
+    }
+  }
+}
+
+}  // namespace checker
+
+#endif

@@ -1,0 +1,212 @@
+// What fences order. Atomics alone order nothing, but a fence before one atomic
+// operation, and another fence behind an atomic operation that sees the first, do, for memory
+// that the flags of both name and between threads that the scopes of both span.
+//
+// A place remembers who has released to it: the thread, how far it had come, and
+// the phases of its group, which stand for all that barriers had ordered before.
+// Who acquires from it is ordered behind those, and so, after the next barrier, is its group.
+#ifndef CHECKED_FENCE_H
+#define CHECKED_FENCE_H
+
+#include <stdlib.h>
+
+#include "report.h"
+
+namespace checker {
+
+// Between which threads a fence orders: the scopes of Metal from that of a simdgroup on.
+constexpr uint32_t spans = 3;
+static uint32_t span_to(uint32_t group, uint32_t thread, uint32_t here) {
+  return group != now.group ? 2 : thread / simd_width != here / simd_width;
+}
+
+// The last fence of a thread for each space and span.
+struct release {
+  uint32_t group, thread;
+  uint32_t segment[2][spans];  // the last of the thread before the fence; 0: no fence
+  uint32_t phase[2][spans];    // of the group
+  bool any;
+};
+
+// The releases that a place carries. An update adds to them; a store starts anew.
+struct place {
+  uintptr_t address;
+  release* list;
+  uint32_t count, room;
+};
+
+// What a thread of the current group has acquired: the first `count` of a place's list.
+struct acquisition {
+  uint32_t place, count;
+  uint32_t thread;
+  bool fenced[2][spans];  // a fence behind the atomic operation has come
+  uint32_t phase[2][spans];
+  bool open;  // none at all yet
+};
+
+static struct {
+  place places[256];
+  uint32_t place_count;
+  acquisition acquired[4096];
+  uint32_t acquired_count;
+  release pending[max_threads];  // of each thread
+  bool used;
+} fences;
+
+static void fences_new_group() {
+  fences.acquired_count = 0;
+  if (fences.used) {
+    __builtin_memset(fences.pending, 0, sizeof fences.pending);
+  }
+}
+static void fences_new_schedule() {
+  for (uint32_t i = 0; i < fences.place_count; ++i) {
+    free(fences.places[i].list);
+  }
+  fences.place_count = 0;
+  fences.used = false;
+  fences_new_group();
+  __builtin_memset(fences.pending, 0, sizeof fences.pending);
+}
+
+static uint32_t new_segment();
+
+// A fence of the running thread for the spaces in `flags` and the first so many spans.
+[[gnu::noinline]] static void fence_here(uint32_t flags, uint32_t covered, bool releases, bool acquires) {
+  fences.used = true;
+  // What comes behind the fence is another stretch than what came before.
+  const uint32_t before = now.segment != none ? now.segment : new_segment();
+  now.segment = now.threads[now.thread].segment = none;
+  new_epoch();
+  release& r = fences.pending[now.thread];
+  r.group = now.group;
+  r.thread = now.thread;
+  for (uint32_t i = 0; i < 2 * covered; ++i) {
+    const uint32_t in = i / covered, s = i % covered;
+    if (!(flags >> in & 1)) {
+      continue;
+    }
+    if (releases) {
+      r.any = true;
+      r.segment[in][s] = before;
+      r.phase[in][s] = now.phase[in];
+    }
+    for (uint32_t k = 0; acquires && k < fences.acquired_count; ++k) {
+      acquisition& a = fences.acquired[k];
+      if (a.thread != now.thread || a.fenced[in][s]) {
+        continue;
+      }
+      a.open = false;
+      a.fenced[in][s] = true;
+      a.phase[in][s] = now.phase[in];
+    }
+  }
+}
+
+static uint32_t find_place(uintptr_t address) {
+  for (uint32_t i = 0; i < fences.place_count; ++i) {
+    if (fences.places[i].address == address) {
+      return i;
+    }
+  }
+  if (fences.place_count == 256) {
+    return 255;
+  }
+  fences.places[fences.place_count] = {address, nullptr, 0, 0};
+  return fences.place_count++;
+}
+
+static void acquire(uint32_t p) {
+  if (fences.places[p].count == 0) {
+    return;
+  }
+  for (uint32_t i = 0; i < fences.acquired_count; ++i) {
+    acquisition& a = fences.acquired[i];
+    if (a.place == p && a.thread == now.thread && a.open) {
+      a.count = fences.places[p].count;
+      return;
+    }
+  }
+  if (fences.acquired_count < 4096) {
+    fences.acquired[fences.acquired_count++] = {p, fences.places[p].count, now.thread, {}, {}, true};
+  }
+}
+
+static void release_to(uint32_t at) {
+  place& p = fences.places[at];
+  const release& r = fences.pending[now.thread];
+  if (!r.any || r.group != now.group) {
+    return;
+  }
+  if (p.count == p.room) {
+    p.room = p.room ? 2 * p.room : 16;
+    p.list = static_cast<release*>(realloc(p.list, p.room * sizeof(release)));
+  }
+  p.list[p.count++] = r;
+}
+
+[[gnu::noinline]] static void fence_update_slow(uintptr_t address) {
+  const uint32_t p = find_place(address);
+  acquire(p);
+  release_to(p);
+}
+static inline void fence_update(uintptr_t address) {
+  if (unlikely(fences.used)) {
+    fence_update_slow(address);
+  }
+}
+static inline void fence_load(uintptr_t address) {
+  if (unlikely(fences.used)) {
+    acquire(find_place(address));
+  }
+}
+static inline void fence_store(uintptr_t address) {
+  if (unlikely(fences.used)) {
+    const uint32_t p = find_place(address);
+    fences.places[p].count = 0;
+    release_to(p);
+  }
+}
+
+// Whether fences order an earlier access, of the stretch `p`, before the running thread.
+[[gnu::noinline]] static bool fence_orders(const stretch& p, uint32_t number, uint32_t in) {
+  for (uint32_t i = 0; i < fences.acquired_count; ++i) {
+    const acquisition& a = fences.acquired[i];
+    const place& at = fences.places[a.place];
+    for (uint32_t j = 0; j < a.count && j < at.count; ++j) {
+      const release& r = at.list[j];
+      if (r.group != p.group) {
+        continue;
+      }
+      const uint32_t s = span_to(r.group, r.thread, a.thread);
+      if (!a.fenced[in][s] || (a.thread != now.thread && a.phase[in][s] == now.phase[in])) {
+        continue;
+      }
+      const uint32_t before = r.segment[in][s];
+      if (before && (r.thread == p.thread ? number <= before : p.phase[in] < r.phase[in][s])) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Loads of one place by one thread with nothing in between wait for another thread.
+[[noreturn]] static void give_up(uint32_t status);
+
+static inline void spin(uint32_t pc) {
+  static uint32_t last_pc, last_thread, last_group, count;
+  if (last_pc != pc || last_thread != now.thread || last_group != now.group) {
+    last_pc = pc;
+    last_thread = now.thread;
+    last_group = now.group;
+    count = 0;
+  } else if (unlikely(++count == 1u << 22)) {
+    report(here(deadlock, pc));
+    give_up(finished);
+  }
+}
+
+}  // namespace checker
+
+#endif

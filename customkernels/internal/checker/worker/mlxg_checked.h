@@ -1,0 +1,72 @@
+// What a shader calls instead of the executor's own waiting when it is compiled
+// for the checker. metal_simd.h includes this file behind mlxg_fiber.h.
+#ifndef MLXG_CHECKED_H
+#define MLXG_CHECKED_H
+
+#include "mlxg_calls.h"
+
+namespace mlxg {
+
+template <class>
+struct shuffle;
+template <int>
+struct multiply;
+template <int>
+struct vote;
+template <class, unsigned>
+struct broadcast_first;
+template <class, class>
+struct quad_reduction;
+
+namespace checker {
+
+template <class>
+constexpr uint32_t kind = is_reduction;
+template <class T>
+constexpr uint32_t kind<shuffle<T>> = is_shuffle;
+template <int n>
+constexpr uint32_t kind<multiply<n>> = is_matrix;
+template <int n>
+constexpr uint32_t kind<vote<n>> = is_vote;
+template <class T, unsigned width>
+constexpr uint32_t kind<broadcast_first<T, width>> = is_vote;
+template <class T, class Op>
+constexpr uint32_t kind<quad_reduction<T, Op>> = is_quad_reduction;
+
+template <class Operation>
+MLXG_INLINE void rendezvous(uint32_t line) {
+  mlxg_checked_rendezvous(&Operation::complete, kind<Operation>, line);
+}
+
+template <class T>
+struct without_extents {
+  using type = T;
+};
+template <class T, size_t n>
+struct without_extents<T[n]> : without_extents<T> {};
+
+// The size of the shadow's cells: that of a number, or what the members of a
+// structure are aligned to.
+template <class T>
+constexpr uint32_t cell_size() {
+  if constexpr (metal::detail::lanes<T> > 0) {
+    return sizeof(metal::detail::scalar_of<T>);
+  } else {
+    return alignof(T) > 8 ? 8 : alignof(T);
+  }
+}
+
+namespace {
+template <class T, int id, class Element = typename without_extents<T>::type>
+const uint32_t threadgroup_slot = mlxg_checked_threadgroup(id, sizeof(T), sizeof(Element), cell_size<Element>());
+}
+
+template <class T, int id>
+MLXG_INLINE void* threadgroup_address() {
+  return mlxg_checked_address[threadgroup_slot<T, id>];
+}
+
+}  // namespace checker
+}  // namespace mlxg
+
+#endif

@@ -1,0 +1,96 @@
+// The two files through which the checker's caller and the worker talk. The caller
+// reads and writes them in Go, in wire.go.
+#ifndef CHECKED_PROTOCOL_H
+#define CHECKED_PROTOCOL_H
+
+#include <stdint.h>
+
+namespace checker {
+
+constexpr uint32_t magic = 0x4b43474d;
+constexpr uint32_t version = 4;
+
+// ---- the launch: this, the buffers, then their contents ----
+
+struct launch_header {
+  uint32_t magic, version;
+  uint32_t buffers, schedules;
+  uint32_t grid[3];
+  uint32_t threadgroup[3];
+  uint64_t seed;
+  uint32_t timeout_ms;
+  int32_t only_schedule;  // -1: all
+};
+
+struct buffer_header {
+  uint64_t size, offset;  // offset of the content in the file
+  uint64_t expected;      // offset of what the kernel is to write, 0: that is not known
+  uint32_t cell, element;
+  uint32_t writable, initialized;
+  uint64_t padding;  // stretches of so many bytes need not be written
+};
+
+// ---- the result: this, the slots, the findings, the outputs ----
+
+enum status : uint32_t { finished, crashed, timed_out, refused };
+
+struct result_header {
+  uint32_t magic, version;
+  uint32_t status, schedules;
+  uint32_t slots, findings;
+  uint32_t differs, differing_slot, differing_schedule, threadgroup_memory;
+  uint64_t differing_offset;
+  uint64_t barriers, simd_operations, segments, bank_conflicts;
+  uint64_t nanoseconds;  // of all schedules
+  char message[128];
+};
+
+// A buffer, or behind the buffers a threadgroup variable.
+struct slot_result {
+  uint64_t size;
+  uint64_t read, written, unique_read, unique_written;
+  uint32_t element;
+  int32_t id;  // of a threadgroup variable, -1 for a buffer
+};
+
+enum kind : uint32_t {
+  race,
+  fence,
+  divergent_barrier,
+  shuffle_inactive,
+  divergent_matrix,
+  out_of_bounds,
+  uninitialized_read,
+  deadlock,
+  limit,
+  crash,
+  timeout,
+  lockstep,
+  same_value_write,
+  barrier_after_exit,
+  divergent_reduction,
+  never_read,
+  misaligned,
+  shift,
+  unwritten_output,
+  dropped_element,
+};
+
+constexpr uint32_t is_write = 1, other_is_write = 2, is_atomic = 4, other_is_atomic = 8;
+
+struct finding {
+  uint32_t kind;
+  int32_t slot;  // -1: none
+  uint64_t pc, other_pc;
+  int64_t offset;  // in the slot, in bytes
+  uint32_t size, access;
+  uint32_t group, thread;              // numbers, in the order of the grid and of the group
+  uint32_t other_group, other_thread;  // ~0: none
+  uint32_t schedule;
+  uint32_t detail;  // a signal, flags of a barrier, a lane: it depends on the kind
+  uint64_t address, count;
+};
+
+}  // namespace checker
+
+#endif

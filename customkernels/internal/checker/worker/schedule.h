@@ -1,0 +1,318 @@
+// Fibers, one for each thread of a threadgroup, and who runs next.
+//
+// A thread runs until it waits or ends. Then the next one in the schedule's order that
+// can run does; SIMD functions are completed when no lane of their simdgroup can run,
+// and the threadgroup's barrier opens when no thread can.
+#ifndef CHECKED_SCHEDULE_H
+#define CHECKED_SCHEDULE_H
+
+#include "access.h"
+#include "mlxg_calls.h"
+#include "mlxg_fiber.h"
+
+namespace mlxg {
+struct entry {
+  const char* name;
+  uint32_t buffers;
+  uint32_t uses_fibers;
+  void (*invoke)(void* const* buffers, const ::checker::position&);
+};
+}  // namespace mlxg
+extern "C" const mlxg::entry mlxgrad_entry;
+
+namespace checker {
+
+static mlxg::control* fibers;
+static void* bound[mlxg::max_buffers];
+static position positions[max_threads];
+
+// The order of threads, and which of them can run, by place in that order.
+static uint16_t order[max_threads], place_of[max_threads];
+static uint64_t can_run[max_threads / 64];
+
+static void make_runnable(uint32_t thread) {
+  now.simdgroups[thread / simd_width].runnable |= 1u << thread % simd_width;
+  can_run[place_of[thread] / 64] |= uint64_t(1) << place_of[thread] % 64;
+}
+static void stop(uint32_t thread) {
+  now.simdgroups[thread / simd_width].runnable &= ~(1u << thread % simd_width);
+  can_run[place_of[thread] / 64] &= ~(uint64_t(1) << place_of[thread] % 64);
+}
+
+static finding at_wait(uint32_t kind, uint32_t thread, uint32_t other) {
+  finding f = here(kind, now.threads[thread].pc);
+  f.thread = thread;
+  if (other != none) {
+    f.other_pc = now.threads[other].pc;
+    f.other_group = now.group;
+    f.other_thread = other;
+  }
+  return f;
+}
+
+static uint32_t first_of(uint32_t mask) {
+  return uint32_t(__builtin_ctz(mask));
+}
+
+// Completes the SIMD function that comes first in the text among those that lanes of
+// this simdgroup wait at.
+static void complete_one(uint32_t number) {
+  simdgroup_state& g = now.simdgroups[number];
+  const uint32_t base = number * simd_width;
+  uint32_t best = 0;
+  bool found = false;
+  for (uint32_t rest = g.waiting; rest; rest &= rest - 1) {
+    const uint32_t lane = first_of(rest);
+    if (!found || now.threads[base + lane].line < now.threads[base + best].line) {
+      best = lane;
+    }
+    found = true;
+  }
+  const thread_state& chosen = now.threads[base + best];
+  uint32_t active = 0;
+  for (uint32_t rest = g.waiting; rest; rest &= rest - 1) {
+    const thread_state& t = now.threads[base + first_of(rest)];
+    if (t.complete == chosen.complete && t.line == chosen.line && t.kind == chosen.kind) {
+      active |= 1u << first_of(rest);
+    }
+  }
+  const uint32_t alive = g.all & ~g.ended, missing = alive & ~active;
+  mlxg::simdgroup& data = fibers->groups[number];
+  ++now.simd_operations;
+  switch (chosen.kind) {
+    case mlxg::checker::is_reduction:
+      // Lanes that have ended are missing as well.
+      if (g.all & ~active) {
+        report(at_wait(divergent_reduction, base + first_of(active), base + first_of(g.all & ~active)));
+      }
+      break;
+    case mlxg::checker::is_quad_reduction:
+      for (uint32_t q = 0; q < simd_width; q += 4) {
+        const uint32_t part = 15u << q;
+        const uint32_t absent = g.all & ~active & part;
+        if ((active & part) && absent) {
+          report(at_wait(divergent_reduction, base + first_of(active & part), base + first_of(absent)));
+          break;
+        }
+      }
+      break;
+    case mlxg::checker::is_matrix:
+      if (active != ~0u) {
+        finding f = at_wait(divergent_matrix, base + first_of(active), missing ? base + first_of(missing) : none);
+        f.detail = uint32_t(__builtin_popcount(active));
+        report(f);
+      }
+      break;
+    case mlxg::checker::is_shuffle:
+      for (uint32_t rest = active; rest; rest &= rest - 1) {
+        const uint32_t lane = first_of(rest), from = data.index[lane];
+        const bool there = from < simd_width;
+        if (there && active >> from & 1u) {
+          continue;
+        }
+        finding f = at_wait(shuffle_inactive, base + lane, there && missing >> from & 1u ? base + from : none);
+        f.detail = from;
+        report(f);
+        break;
+      }
+      break;
+    case mlxg::checker::is_barrier:
+      --now.simd_operations;
+      ++now.barriers;
+      if (missing) {
+        if (!now.diverged) {
+          report(at_wait(divergent_barrier, base + first_of(active), base + first_of(missing)));
+        }
+        now.diverged = true;
+      } else if (g.ended && !now.diverged) {
+        report(at_wait(barrier_after_exit, base + first_of(active), base + first_of(g.ended)));
+      }
+      uint32_t flags = 3;
+      for (uint32_t rest = active; rest; rest &= rest - 1) {
+        flags &= now.threads[base + first_of(rest)].flags;
+      }
+      g.simd[device] += flags & 1;
+      g.simd[threadgroup] += flags >> 1 & 1;
+      ++g.simd_any;
+      for (uint32_t rest = active; rest; rest &= rest - 1) {
+        now.threads[base + first_of(rest)].segment = none;
+      }
+      new_epoch();
+      break;
+  }
+  if (chosen.complete) {
+    chosen.complete(data, active);
+  }
+  g.waiting &= ~active;
+  for (uint32_t rest = active; rest; rest &= rest - 1) {
+    make_runnable(base + first_of(rest));
+  }
+}
+
+// All threads have ended or wait at a barrier of the threadgroup: it opens for
+// those who wait. False: all have ended.
+static bool open_barrier() {
+  uint32_t first = none, flags = 3, ended = none;
+  bool other = false;
+  for (uint32_t i = 0; i < now.thread_count; ++i) {
+    const simdgroup_state& g = now.simdgroups[i / simd_width];
+    if (!(g.at_barrier >> i % simd_width & 1u)) {
+      // The one that came farthest tells best whether it left before or behind the barrier.
+      if (ended == none || now.threads[i].pc > now.threads[ended].pc) {
+        ended = i;
+      }
+      continue;
+    }
+    flags &= now.threads[i].flags;
+    if (first == none) {
+      first = i;
+    } else if (now.threads[i].pc != now.threads[first].pc) {
+      // On one line it may be a barrier of which the compiler made two, which shows later.
+      if (!now.diverged) {
+        report(at_wait(divergent_barrier, first, i));
+      }
+      other |= now.threads[i].line != now.threads[first].line;
+    }
+  }
+  if (first == none) {
+    return false;
+  }
+  if (ended != none && !now.diverged && !other) {
+    report(at_wait(barrier_after_exit, first, ended));
+  }
+  now.diverged |= other;
+  ++now.barriers;
+  now.phase[device] += flags & 1;
+  now.phase[threadgroup] += flags >> 1 & 1;
+  ++now.any;
+  new_epoch();
+  for (uint32_t i = 0; i < now.thread_count; ++i) {
+    simdgroup_state& g = now.simdgroups[i / simd_width];
+    if (!(g.at_barrier >> i % simd_width & 1u)) {
+      continue;
+    }
+    now.threads[i].segment = none;
+    make_runnable(i);
+  }
+  for (uint32_t s = 0; s < now.simdgroup_count; ++s) {
+    now.simdgroups[s].at_barrier = 0;
+  }
+  return true;
+}
+
+// The next thread to run behind place `at`, or none.
+static uint32_t next_runnable(uint32_t at) {
+  const uint32_t words = (now.thread_count + 63) / 64;
+  uint32_t w = at / 64;
+  uint64_t bits = can_run[w] & (at % 64 == 63 ? 0 : ~uint64_t(0) << (at % 64 + 1));
+  for (uint32_t i = 0; i <= words; ++i) {
+    if (bits) {
+      return order[w * 64 + uint32_t(__builtin_ctzll(bits))];
+    }
+    w = w + 1 == words ? 0 : w + 1;
+    bits = can_run[w];
+  }
+  return none;
+}
+
+// The running thread cannot go on: the one that can.
+static uint32_t choose_next() {
+  const uint32_t thread = now.thread, s = thread / simd_width;
+  simdgroup_state& g = now.simdgroups[s];
+  if (unlikely(now.attention & write_pending)) {
+    settle();
+  }
+  if (g.runnable == 0) {
+    if (now.attention & traffic_wanted) {
+      flush_log();
+    }
+    if (g.paused) {
+      for (uint32_t rest = g.paused; rest; rest &= rest - 1) {
+        make_runnable(s * simd_width + first_of(rest));
+      }
+      g.paused = 0;
+    } else if (g.waiting) {
+      complete_one(s);
+    }
+  }
+  uint32_t next = next_runnable(place_of[thread]);
+  if (next == none && open_barrier()) {
+    next = next_runnable(now.thread_count - 1);
+  }
+  return next;
+}
+
+// Hands the processor on and returns when the thread may go on.
+static void hand_on() {
+  const uint32_t thread = now.thread;
+  const uint32_t next = choose_next();
+  now.thread = next == none ? 0 : next;
+  now.segment = next == none ? none : now.threads[next].segment;
+  if (next == thread) {
+    return;
+  }
+  mlxg::switch_context(&fibers->fiber[thread], next == none ? &fibers->main : &fibers->fiber[next]);
+}
+
+static void pause_for_log() {
+  stop(now.thread);
+  now.simdgroups[now.thread / simd_width].paused |= 1u << now.thread % simd_width;
+  hand_on();
+}
+
+static void wait_simd(
+    void (*complete)(mlxg::simdgroup&, uint32_t), uint32_t kind, uint32_t line, uint32_t flags, uint32_t pc) {
+  thread_state& t = now.threads[now.thread];
+  t.complete = complete;
+  t.kind = kind;
+  t.line = line;
+  t.flags = flags;
+  t.pc = pc;
+  stop(now.thread);
+  now.simdgroups[now.thread / simd_width].waiting |= 1u << now.thread % simd_width;
+  hand_on();
+}
+
+}  // namespace checker
+
+extern "C" {
+
+void mlxg_checked_threadgroup_barrier(uint32_t flags, uint32_t line) {
+  using namespace checker;
+  thread_state& t = now.threads[now.thread];
+  t.pc = CHECKER_PC;
+  t.flags = flags;
+  t.line = line;
+  stop(now.thread);
+  now.simdgroups[now.thread / simd_width].at_barrier |= 1u << now.thread % simd_width;
+  hand_on();
+}
+
+void mlxg_checked_simdgroup_barrier(uint32_t flags, uint32_t line) {
+  checker::wait_simd(nullptr, mlxg::checker::is_barrier, line, flags, CHECKER_PC);
+}
+
+void mlxg_checked_fence(uint32_t flags, uint32_t order, uint32_t scope) {
+  constexpr uint32_t acquire = 2, release = 3;
+  checker::fence_here(flags, scope, order != acquire, order != release);
+}
+
+void mlxg_checked_rendezvous(void (*complete)(mlxg::simdgroup&, uint32_t), uint32_t kind, uint32_t line) {
+  checker::wait_simd(complete, kind, line, 0, CHECKER_PC);
+}
+
+// A fiber lives as long as the process. Each round is one thread of one threadgroup.
+void mlxg_checked_fiber_main() {
+  using namespace checker;
+  for (;;) {
+    now.pc = 0;
+    mlxgrad_entry.invoke(bound, positions[now.thread]);
+    now.threads[now.thread].pc = now.pc;
+    now.simdgroups[now.thread / simd_width].ended |= 1u << now.thread % simd_width;
+    stop(now.thread);
+    hand_on();
+  }
+}
+}
+
+#endif

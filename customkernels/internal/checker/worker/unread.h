@@ -1,0 +1,169 @@
+// Threadgroup values that are written and never read.
+//
+// A store of which nothing is ever read, or of which in one phase some elements are read
+// and others are not, is worth a look. If the others are the odd ones of a tree reduction, the result
+// lacks them, which is an error.
+#ifndef CHECKED_UNREAD_H
+#define CHECKED_UNREAD_H
+
+#include "report.h"
+
+namespace checker {
+
+struct batch {
+  uint32_t pc, phase, slot;
+  uint32_t read, unread;
+  uint32_t thread;
+  int64_t offset;  // of an element that was not read
+  bool dropped;
+};
+
+constexpr uint32_t max_batches = 1024;
+static batch batches[max_batches];
+static bool batches_used;
+
+// Stores of which some element was read in some group.
+static struct {
+  uint32_t pc, slot;
+  bool read;
+  finding f;
+} stores[256];
+
+static batch* find_batch(uint32_t pc, uint32_t phase, uint32_t slot) {
+  uint32_t h = (pc * 0x9e3779b1u ^ phase * 0x85ebca6bu ^ slot) >> 7;
+  for (uint32_t tries = 0; tries < 16; ++tries, ++h) {
+    batch& b = batches[h % max_batches];
+    if (b.pc == 0) {
+      b = {pc, phase, slot, 0, 0, 0, 0, false};
+      batches_used = true;
+      return &b;
+    }
+    if (b.pc == pc && b.phase == phase && b.slot == slot) {
+      return &b;
+    }
+  }
+  return nullptr;
+}
+
+// A value that has readers is about to go.
+static void count_read(const slot& s, uint64_t c) {
+  const record w = s.writers[c];
+  if (w.segment < s.first_segment || (w.pc & atomic_bit)) {
+    return;
+  }
+  if (s.readers[c].segment < s.first_segment) {
+    return;
+  }
+  if (batch* b = find_batch(w.pc & pc_mask, now.segments[w.segment].any, uint32_t(&s - now.slots))) {
+    ++b->read;
+  }
+}
+
+// The next batch of a slot behind a phase.
+static const batch* next_batch(uint32_t slot, uint32_t phase) {
+  const batch* next = nullptr;
+  for (const batch& b : batches) {
+    if (b.pc != 0 && b.slot == slot && b.phase > phase && (!next || b.phase < next->phase)) {
+      next = &b;
+    }
+  }
+  return next;
+}
+
+// Whether a tree reduction leaves the unread values of a batch out. One of an odd width w reads w - 1
+// values and stores half as many, and halves on until one value is left; so does each of several side
+// by side. Of other tiles with unread values the stores that follow do not halve down to one.
+static bool dropped_by_tree(const batch& b) {
+  const uint32_t trees = b.unread;
+  if (b.read == 0 || trees == 0 || b.read % (2 * trees) != 0) {
+    return false;
+  }
+  uint32_t width = b.read / trees / 2;
+  for (const batch* next = &b; (next = next_batch(b.slot, next->phase)); width /= 2) {
+    if (next->read + next->unread != width * trees) {
+      return false;
+    }
+    if (width == 1) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The group has ended: what is in threadgroup memory now, nobody will read.
+static void count_unread() {
+  for (uint32_t i = now.buffers; i < now.slot_count; ++i) {
+    const slot& s = now.slots[i];
+    const uint64_t cells = s.size >> s.shift;
+    for (uint64_t c = 0; c < cells; ++c) {
+      const record last = s.writers[c];
+      if (last.segment < s.first_segment || (last.pc & atomic_bit)) {
+        continue;
+      }
+      if ((last.pc & read_bit) && s.readers[c].segment >= s.first_segment) {
+        count_read(s, c);
+        continue;
+      }
+      const stretch& w = now.segments[last.segment];
+      if (batch* b = find_batch(last.pc & pc_mask, w.any, i)) {
+        if (b->unread++ == 0) {
+          b->thread = w.thread;
+          b->offset = int64_t(c << s.shift);
+        }
+      }
+    }
+  }
+  if (!batches_used) {
+    return;
+  }
+  for (batch& b : batches) {
+    b.dropped = b.pc != 0 && dropped_by_tree(b);
+  }
+  for (batch& b : batches) {
+    if (b.pc == 0) {
+      continue;
+    }
+    finding f = here(never_read, b.pc);
+    f.slot = int32_t(b.slot);
+    f.thread = b.thread;
+    f.offset = b.offset;
+    f.access = is_write;
+    if (b.dropped) {
+      f.kind = dropped_element;
+    }
+    if (b.read && b.unread) {
+      report(f);
+    }
+    f.kind = never_read;
+    for (auto& s : stores) {
+      if (s.pc != 0 && (s.pc != b.pc || s.slot != b.slot)) {
+        continue;
+      }
+      if (s.pc == 0) {
+        s.pc = b.pc;
+        s.slot = b.slot;
+      }
+      s.read |= b.read > 0;
+      if (b.unread && s.f.pc == 0) {
+        s.f = f;
+      }
+      break;
+    }
+    b.pc = 0;
+  }
+  batches_used = false;
+}
+
+// The launch has ended: stores of which nothing at all was read.
+static void report_unread() {
+  for (auto& s : stores) {
+    if (s.pc && !s.read && s.f.pc) {
+      report(s.f);
+    }
+    s = {};
+  }
+}
+
+}  // namespace checker
+
+#endif

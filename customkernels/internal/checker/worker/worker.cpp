@@ -1,0 +1,298 @@
+// The worker: runs one launch of one shader under the checker, in a process of its own,
+// so that nothing a shader does can harm the caller.
+//
+//   worker LAUNCH RESULT
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include "expected.h"
+#include "unwritten.h"
+
+namespace checker {
+
+static int result_file;
+static result_header result;
+static slot_result slot_results[max_slots];
+static unsigned char* first_outputs[max_slots];
+static uint64_t began;
+
+static uint64_t clock_now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
+}
+
+static void put(const void* data, uint64_t size) {
+  const char* p = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t n = write(result_file, p, size);
+    if (n <= 0) {
+      _exit(3);
+    }
+    p += n;
+    size -= uint64_t(n);
+  }
+}
+
+[[gnu::optimize("O3")]] static void take_slots() {
+  for (uint32_t i = 0; i < now.slot_count; ++i) {
+    const slot& s = now.slots[i];
+    slot_result& r = slot_results[i];
+    r = {s.size, s.read, s.written, 0, 0, s.element, s.id};
+    const uint64_t cells = s.size >> s.shift;
+    for (uint64_t w = 0; w <= cells / 64 && s.read_cells; ++w) {
+      r.unique_read += __builtin_popcountll(s.read_cells[w]);
+    }
+    for (uint64_t c = 0; c < cells && s.writers; ++c) {
+      r.unique_written += s.writers[c].segment >= schedule_begin;
+    }
+    r.unique_read <<= s.shift;
+    r.unique_written <<= s.shift;
+  }
+}
+
+// Also called by the signal handlers: nothing here allocates.
+[[noreturn]] static void end(uint32_t status) {
+  result.magic = magic;
+  result.version = version;
+  result.status = status;
+  result.slots = now.slot_count;
+  result.findings = findings.count;
+  result.nanoseconds = clock_now() - began;
+  result.threadgroup_memory = threadgroup_bytes;
+  put(&result, sizeof result);
+  put(slot_results, now.slot_count * sizeof(slot_result));
+  put(findings.list, findings.count * sizeof(finding));
+  if (status == finished) {
+    for (uint32_t i = 0; i < now.buffers; ++i) {
+      if (now.slots[i].writable) {
+        put(first_outputs[i], now.slots[i].size);
+      }
+    }
+  }
+  _exit(0);
+}
+
+[[noreturn]] static void give_up(uint32_t status) {
+  end(status == finished ? uint32_t(crashed) : status);
+}
+
+static void fail(const char* message) {
+  snprintf(result.message, sizeof result.message, "%s", message);
+  end(refused);
+}
+
+// ---- signals ----
+
+static uint64_t place_of_signal(void* context) {
+  const auto* u = static_cast<const ucontext_t*>(context);
+#if defined(__x86_64__)
+  return uint64_t(u->uc_mcontext.gregs[REG_RIP]);
+#else
+  return u->uc_mcontext.pc;
+#endif
+}
+
+// What an access out of bounds meets: the run goes on with poison.
+static bool map_gap(uintptr_t address) {
+  static uint32_t mapped;
+  if (address - now.arena >= arena_span || ++mapped > 1u << 14) {
+    return false;
+  }
+  const uintptr_t at = address & ~(page - 1);
+  if (mprotect(reinterpret_cast<void*>(at), page, PROT_READ | PROT_WRITE) != 0) {
+    return false;
+  }
+  __real_memset(reinterpret_cast<void*>(at), poison, page);
+  return true;
+}
+
+// When the time is up a few more looks, a moment apart, show all of the loop.
+static uint32_t timeout_samples;
+
+static void sample() {
+  const itimerval t = {{0, 1500}, {0, 1500}};
+  setitimer(ITIMER_REAL, &t, nullptr);
+}
+
+static void on_signal(int number, siginfo_t* info, void* context) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
+  if ((number == SIGSEGV || number == SIGBUS) && map_gap(address)) {
+    return;
+  }
+  if (number == SIGALRM && timeout_samples++ == 0) {
+    sample();
+  }
+  finding f = here(number == SIGALRM ? timeout : crash, uint32_t(place_of_signal(context)));
+  f.other_pc = now.pc;
+  f.detail = uint32_t(number);
+  f.address = address;
+  if (number == SIGSEGV && address - now.workspace < mlxg::workspace_size) {
+    f.access = is_write;  // the stack
+  }
+  report(f);
+  if (number == SIGALRM && timeout_samples < 40) {
+    return;
+  }
+  give_up(number == SIGALRM ? timed_out : crashed);
+}
+
+static void catch_signals() {
+  static unsigned char room[65536];
+  stack_t s = {};
+  s.ss_sp = room;
+  s.ss_size = sizeof room;
+  sigaltstack(&s, nullptr);
+  struct sigaction a = {};
+  a.sa_sigaction = on_signal;
+  a.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGALRM};
+  for (int n : caught) {
+    sigaction(n, &a, nullptr);
+  }
+  const itimerval t = {{0, 0}, {time_t(header.timeout_ms / 1000), suseconds_t(header.timeout_ms % 1000 * 1000)}};
+  setitimer(ITIMER_REAL, &t, nullptr);
+}
+
+// ---- all schedules ----
+
+// Accesses that are smaller than the cells need a shadow of smaller cells: whether two
+// meet cannot be told otherwise.
+static bool refine() {
+  bool any = false;
+  for (uint32_t i = 0; i < now.slot_count; ++i) {
+    slot& s = now.slots[i];
+    if (s.needed_shift >= s.shift) {
+      continue;
+    }
+    drop_shadow(s);
+    s.shift = s.needed_shift;
+    make_shadow(s);
+    any = true;
+  }
+  return any;
+}
+
+static void compare(uint32_t schedule) {
+  for (uint32_t i = 0; i < now.buffers && !result.differs; ++i) {
+    const slot& s = now.slots[i];
+    if (!s.writable || memcmp(first_outputs[i], bound[i], s.size) == 0) {
+      continue;
+    }
+    const auto* a = static_cast<const unsigned char*>(bound[i]);
+    uint64_t at = 0;
+    while (first_outputs[i][at] == a[at]) {
+      ++at;
+    }
+    result.differs = 1;
+    result.differing_slot = i;
+    result.differing_schedule = schedule;
+    result.differing_offset = at;
+  }
+}
+
+static void run_all() {
+  const bool all = header.only_schedule < 0;
+  for (uint32_t n = 0; n < header.schedules; ++n) {
+    run_schedule(all ? n : uint32_t(header.only_schedule));
+    if (refine()) {
+      forget_findings();
+      for (uint32_t i = 0; i < now.slot_count; ++i) {
+        slot& s = now.slots[i];
+        s.read = s.written = 0;
+        memset(s.read_cells, 0, ((s.size >> s.shift) / 64 + 1) * 8);
+      }
+      now.barriers = now.simd_operations = now.segments32 = now.bank_conflicts = 0;
+      result.differs = 0;
+      n = ~0u;
+      continue;
+    }
+    result.schedules = n + 1;
+    if (n > 0) {
+      compare(n);
+      continue;
+    }
+    take_slots();
+    compare_expected();
+    report_unwritten();
+    result.barriers = now.barriers;
+    result.simd_operations = now.simd_operations;
+    result.segments = now.segments32;
+    result.bank_conflicts = now.bank_conflicts;
+    for (uint32_t i = 0; i < now.buffers; ++i) {
+      const slot& s = now.slots[i];
+      if (!s.writable) {
+        continue;
+      }
+      first_outputs[i] = static_cast<unsigned char*>(map(round_up(s.size + 1)));
+      provide(first_outputs[i], s.size);
+      memcpy(first_outputs[i], bound[i], s.size);
+    }
+  }
+}
+
+static void open_files(char** argv) {
+  result_file = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  launch_file = open(argv[1], O_RDONLY);
+  struct stat s;
+  if (result_file < 0 || launch_file < 0 || fstat(launch_file, &s) != 0) {
+    _exit(2);
+  }
+  void* p = mmap(nullptr, size_t(s.st_size), PROT_READ, MAP_PRIVATE, launch_file, 0);
+  if (p == MAP_FAILED || size_t(s.st_size) < sizeof header) {
+    _exit(2);
+  }
+  file = static_cast<const unsigned char*>(p);
+  memcpy(&header, file, sizeof header);
+  if (header.magic != magic || header.version != version) {
+    _exit(2);
+  }
+}
+
+static int run(char** argv) {
+  open_files(argv);
+  began = clock_now();
+  if (uintptr_t(_end) >= pc_mask) {
+    fail("the program lies too high in memory");
+  }
+  if (header.buffers != mlxgrad_entry.buffers) {
+    fail("the number of buffers is not the kernel's");
+  }
+  if (too_many_variables) {
+    fail("more threadgroup variables than the checker has room for");
+  }
+  if (threadgroup_bytes > mlxg::max_threadgroup_memory) {
+    finding f = here(limit, 0);
+    f.detail = threadgroup_bytes;
+    report(f);
+    end(refused);
+  }
+  group_count = 1;
+  uint32_t threads = 1;
+  for (int d = 0; d < 3; ++d) {
+    header.threadgroup[d] = least(header.threadgroup[d], header.grid[d]);
+    groups[d] = (header.grid[d] - 1) / header.threadgroup[d] + 1;
+    group_count *= groups[d];
+    threads *= header.threadgroup[d];
+  }
+  lay_out();
+  make_fibers(threads);
+  group_order = static_cast<uint32_t*>(map(group_count * sizeof(uint32_t)));
+  catch_signals();
+  run_all();
+  end(finished);
+}
+
+}  // namespace checker
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    return 2;
+  }
+  return checker::run(argv);
+}

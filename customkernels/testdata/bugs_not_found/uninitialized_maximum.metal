@@ -1,0 +1,30 @@
+// A maximum that begins with whatever a register held. What it holds under the checker is less
+// than every number, so nothing shows; to report every variable that is read before it is set would
+// be to report those whose value is then dropped.
+//
+// launch: uninitialized_maximum_bug uninitialized_maximum_fixed
+//   with: grid=8 threadgroup=8 x=float32[8,16] y=out:float32[8]
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void uninitialized_maximum_bug(
+    device const float* x [[buffer(0)]],
+    device float* y [[buffer(1)]],
+    uint i [[thread_position_in_grid]]) {
+  float greatest;
+  for (uint j = 0; j < 16; j++) {
+    greatest = max(greatest, x[i * 16 + j]);
+  }
+  y[i] = greatest;  // want: uninitialized-read
+}
+
+kernel void uninitialized_maximum_fixed(
+    device const float* x [[buffer(0)]],
+    device float* y [[buffer(1)]],
+    uint i [[thread_position_in_grid]]) {
+  float greatest = -INFINITY;
+  for (uint j = 0; j < 16; j++) {
+    greatest = max(greatest, x[i * 16 + j]);
+  }
+  y[i] = greatest;
+}
