@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"regexp"
 	"slices"
@@ -16,7 +17,8 @@ type mutant struct {
 	kind     string // what was changed
 	function string // where
 	head     string // the declaration of where, from its type's on
-	name     string // tells it from all others: function, kind, the line before and after
+	key      string // identifies it in mutants.txt, see mutator.key
+	change   string // some tokens around the mutation, before and after
 	text     string
 }
 
@@ -28,6 +30,7 @@ type shaderToken struct {
 	head       string // the declaration of that
 	subscript  bool   // it is between the brackets of an access
 	declared   bool   // it is a bracket of a declaration, or between two
+	statement  [2]int // the indices of the first and one past the last token of its statement
 }
 
 var shaderSyntax = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/|(?m:^[ \t]*#[^\n]*)|` +
@@ -104,7 +107,51 @@ func shaderTokens(text string) []shaderToken {
 		}
 		tokens = append(tokens, t)
 	}
+	findStatements(tokens)
 	return tokens
+}
+
+// findStatements sets the statement of each token in a function body. A statement ends with a semicolon outside
+// parentheses, or at the brace of a block. The braces of an initializer are part of their statement.
+func findStatements(tokens []shaderToken) {
+	first, nested := 0, 0
+	finish := func(end int) {
+		for i := first; i < end; i++ {
+			tokens[i].statement = [2]int{first, end}
+		}
+		first = end
+	}
+	for i, t := range tokens {
+		switch t.text {
+		case "(", "[":
+			nested++
+		case ")", "]":
+			nested--
+		case "{":
+			if nested > 0 || t.function != "" && !startsBlock(tokens[i-1].text) {
+				nested++
+			} else {
+				finish(i)
+				first = i + 1
+			}
+		case "}":
+			if nested > 0 {
+				nested--
+			} else {
+				finish(i)
+				first = i + 1
+			}
+		case ";":
+			if nested == 0 {
+				finish(i + 1)
+			}
+		}
+	}
+}
+
+// startsBlock reports whether a brace after the token starts a block, not an initializer.
+func startsBlock(previous string) bool {
+	return slices.Contains([]string{")", "else", "do", "const", ";", "{", "}"}, previous)
 }
 
 func isWord(s string) bool { return s != "" && (s[0] == '_' || s[0]|0x20 >= 'a' && s[0]|0x20 <= 'z') }
@@ -140,17 +187,66 @@ type mutator struct {
 
 // add makes a mutant of the text with something else in the place of [start, end).
 func (m *mutator) add(i int, kind string, start, end int, instead string) {
-	text := m.text[:start] + instead + m.text[end:]
-	from := strings.LastIndex(m.text[:start], "\n") + 1
-	to := end + strings.Index(m.text[end:], "\n")
-	before := strings.Join(strings.Fields(m.text[from:to]), " ")
-	after := strings.Join(strings.Fields(text[from:to+len(text)-len(m.text)]), " ")
-	name := fmt.Sprintf("%s: %s: %s → %s", m.tokens[i].function, kind, before, after)
-	m.seen[name]++
-	if n := m.seen[name]; n > 1 {
-		name += fmt.Sprintf(" (%d)", n)
+	m.list = append(m.list, mutant{
+		kind:     kind,
+		function: m.tokens[i].function,
+		head:     m.tokens[i].head,
+		key:      m.key(i, kind),
+		change:   m.change(start, end, instead),
+		text:     m.text[:start] + instead + m.text[end:],
+	})
+}
+
+// keptNames are the identifiers that a mutant's key contains as they are.
+var keptNames = []string{"if", "else", "for", "while", "do", "switch", "case", "return", "break", "continue", "const",
+	"constexpr", "auto", "enum", "using", "true", "false", "int", "uint", "float", "bool", "size_t", "thread",
+	"threadgroup", "device", "min", "max", "fma", "reinterpret_cast", "static_cast", "alignof", "sizeof"}
+
+// key identifies a mutant by its function, its kind, a hash of its statement and the index of the token in the
+// statement. The hash depends on the tokens alone. Identifiers count by the order of their first appearance, so
+// neither white space, nor comments, nor the names of variables and template parameters change it. Mutants of equal
+// statements in functions of the same name are numbered.
+func (m *mutator) key(i int, kind string) string {
+	statement := m.tokens[i].statement
+	h := sha256.New()
+	order := map[string]int{}
+	for _, t := range m.tokens[statement[0]:statement[1]] {
+		text := t.text
+		if isWord(text) && !slices.Contains(keptNames, text) {
+			if _, ok := order[text]; !ok {
+				order[text] = len(order)
+			}
+			text = fmt.Sprintf("#%d", order[text])
+		}
+		fmt.Fprintln(h, text)
 	}
-	m.list = append(m.list, mutant{kind: kind, function: m.tokens[i].function, head: m.tokens[i].head, name: name, text: text})
+	key := fmt.Sprintf("%s  %s  %x.%d", m.tokens[i].function, kind, h.Sum(nil)[:4], i-statement[0])
+	m.seen[key]++
+	if n := m.seen[key]; n > 1 {
+		key += fmt.Sprintf(".%d", n)
+	}
+	return key
+}
+
+// change shows the replacement of [start, end) with the tokens around it.
+func (m *mutator) change(start, end int, instead string) string {
+	const around = 5
+	first := slices.IndexFunc(m.tokens, func(t shaderToken) bool { return t.end > start })
+	last := first
+	for last+1 < len(m.tokens) && m.tokens[last+1].start < end {
+		last++
+	}
+	first = max(first-around, m.tokens[first].statement[0])
+	last = max(min(last+around+1, m.tokens[last].statement[1])-1, last)
+	from, to := min(m.tokens[first].start, start), max(m.tokens[last].end, end)
+	return oneLine(m.text[from:to]) + " → " + oneLine(m.text[from:start]+instead+m.text[end:to])
+}
+
+var lineComment = regexp.MustCompile(`//[^\n]*`)
+
+// oneLine returns a part of a shader without comments and line breaks.
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(lineComment.ReplaceAllString(s, "")), " ")
 }
 
 // mutate makes the mutants of one token.
@@ -298,41 +394,41 @@ inline float h() {
 			require.Equal(t, "g", m.function)
 			require.Contains(t, m.head, "struct S<L, 1>")
 		}
-		changes = append(changes, m.kind+": "+m.name[strings.Index(m.name, "→")+len("→ "):])
+		changes = append(changes, m.kind+": "+m.change[strings.Index(m.change, "→")+len("→ "):])
 	}
 	require.Equal(t, []string{
-		"constant: float q[1][3] = {};",
-		"constant: float q[2][2] = {};",
-		"constant: array<int> r[3], s[5];",
-		"constant: array<int> r[4], s[4];",
+		"constant: float q[1][3] =",
+		"constant: q[2][2] = {};",
+		"constant: <int> r[3], s[5",
+		"constant: 4], s[4];",
 		"drop barrier: ",
-		"weaken barrier: simdgroup_barrier(mem_flags::mem_threadgroup);",
+		"weaken barrier: simdgroup_barrier(mem_flags::mem_threadgroup)",
 		"weaken flag: threadgroup_barrier(mem_flags::mem_none);",
-		"drop guard: if (true) {",
-		"compare: if (n <= 4) {",
-		"constant: if (n < 3) {",
-		"shift index: q[(1) + 1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
-		"constant: q[0][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
-		"shift index: q[1][(n + 2) + 1] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
-		"sign: q[1][n - 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
-		"constant: q[1][n + 1] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
-		"sign: q[1][n + 2] = +p[0] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
-		"shift index: q[1][n + 2] = -p[(0) + 1] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
-		"constant: q[1][n + 2] = -p[1] * 2.0f - (p[n] + 1) / q[0][0] / 3;",
-		"sign: q[1][n + 2] = -p[0] + 2.0f - (p[n] + 1) / q[0][0] / 3;",
-		"swap operands: q[1][n + 2] = ((p[n] + 1) / q[0][0] / 3) - (-p[0] * 2.0f);",
-		"shift index: q[1][n + 2] = -p[0] * 2.0f - (p[(n) + 1] + 1) / q[0][0] / 3;",
-		"sign: q[1][n + 2] = -p[0] * 2.0f - (p[n] - 1) / q[0][0] / 3;",
-		"constant: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 0) / q[0][0] / 3;",
-		"swap operands: q[1][n + 2] = -p[0] * 2.0f - (q[0][0]) / ((p[n] + 1)) / 3;",
-		"shift index: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[(0) + 1][0] / 3;",
-		"constant: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[1][0] / 3;",
-		"shift index: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][(0) + 1] / 3;",
-		"constant: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][1] / 3;",
-		"swap operands: q[1][n + 2] = -p[0] * 2.0f - (3) / ((p[n] + 1) / q[0][0]);",
-		"constant: q[1][n + 2] = -p[0] * 2.0f - (p[n] + 1) / q[0][0] / 2;",
-		"shift index: return f<float>(q[(0) + 1], n);",
-		"constant: return f<float>(q[1], n);",
+		"drop guard: if (true)",
+		"compare: if (n <= 4)",
+		"constant: if (n < 3)",
+		"shift index: q[(1) + 1][n + 2",
+		"constant: q[0][n + 2",
+		"shift index: q[1][(n + 2) + 1] = -p[",
+		"sign: [1][n - 2] = -p",
+		"constant: 1][n + 1] = -p[",
+		"sign: n + 2] = +p[0] *",
+		"shift index: ] = -p[(0) + 1] * 2.0f - (",
+		"constant: ] = -p[1] * 2.0f - (",
+		"sign: -p[0] + 2.0f - (p[",
+		"swap operands: n + 2] = ((p[n] + 1) / q[0][0] / 3) - (-p[0] * 2.0f);",
+		"shift index: 2.0f - (p[(n) + 1] + 1) /",
+		"sign: (p[n] - 1) / q[",
+		"constant: p[n] + 0) / q[0",
+		"swap operands: 0] * 2.0f - (q[0][0]) / ((p[n] + 1)) / 3;",
+		"shift index: 1) / q[(0) + 1][0] /",
+		"constant: 1) / q[1][0] /",
+		"shift index: q[0][(0) + 1] / 3;",
+		"constant: q[0][1] / 3;",
+		"swap operands: 0] * 2.0f - (3) / ((p[n] + 1) / q[0][0]);",
+		"constant: ][0] / 2;",
+		"shift index: float>(q[(0) + 1], n);",
+		"constant: float>(q[1], n);",
 		"sign: return i - 1;",
 		"constant: return i + 0;",
 		"constant: return 0;",

@@ -26,31 +26,18 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Every one-token mistake in our kernels is noticed: the checker finds something, the outputs
-// leave what rounding allows, or the text does not compile. Otherwise it is
-// known why it makes no difference (see equivalentMutants), or known that it is missed
-// (see missedMutants). Unless tests take long, a sample of each file's mutants, and by default of one file in three.
+// Every one-token mistake in our kernels is noticed: the checker reports a finding, an output differs by more than
+// rounding, or the text does not compile. The exceptions are in mutants.txt, each with its reason. Only a long run
+// tries all mutants. Other runs try a sample of each file, and a default run of one file in three.
 func TestMutationsAreNoticed(t *testing.T) {
-	files, err := fs.Glob(customkernels.Shaders(), "*")
-	require.NoError(t, err)
 	if long.Enabled() && os.Getenv("MLXGRAD_CACHE") == "" {
-		// Thousands of programs that nobody needs again.
-		t.Setenv("MLXGRAD_CACHE", t.TempDir())
+		t.Setenv("MLXGRAD_CACHE", t.TempDir()) // no other run needs these thousands of programs
 	}
-	all := map[string][]mutant{}
-	names := map[string]bool{}
-	for _, file := range files {
-		text, err := fs.ReadFile(customkernels.Shaders(), file)
-		require.NoError(t, err)
-		all[file] = mutants(string(text))
-		for _, m := range all[file] {
-			names[m.name] = true
-		}
-	}
-	for _, table := range []map[string]string{equivalentMutants, missedMutants} {
-		for name := range table {
-			require.True(t, names[name], "there is no such mutant any more: %s", name)
-		}
+	files, all := shippedMutants(t)
+	known := readMutantTable(t)
+	known.requireCurrent(t, all)
+	if *rekeyMutants {
+		return
 	}
 	var summary strings.Builder
 	table := tabwriter.NewWriter(&summary, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -60,7 +47,7 @@ func TestMutationsAreNoticed(t *testing.T) {
 			continue
 		}
 		t.Run(strings.TrimSuffix(file, filepath.Ext(file)), func(t *testing.T) {
-			n := mutationsAreNoticed(t, file, all[file])
+			n := mutationsAreNoticed(t, file, all[file], known)
 			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%.1f %%\t\n", file, len(all[file]), n.tried, n.killed, n.equivalent, n.missed,
 				100*float64(n.killed)/float64(max(n.tried-n.equivalent, 1)))
 		})
@@ -80,9 +67,9 @@ func sampleSize() int {
 // mutantCount says what became of a file's mutants.
 type mutantCount struct{ tried, killed, equivalent, missed int }
 
-func mutationsAreNoticed(t *testing.T, file string, tried []mutant) (n mutantCount) {
+func mutationsAreNoticed(t *testing.T, file string, tried []mutant, known mutantTable) (n mutantCount) {
 	if !long.Enabled() {
-		tried = sample(tried)
+		tried = sample(tried, known)
 	}
 	trials := mutationTrials(t, file)
 
@@ -105,33 +92,35 @@ func mutationsAreNoticed(t *testing.T, file string, tried []mutant) (n mutantCou
 	n.tried = len(tried)
 	for i, m := range tried {
 		require.NoError(t, errs[i])
-		equivalent, missed := equivalentMutants[m.name], missedMutants[m.name]
+		name := m.key + "  " + m.change
+		verdict, reason := known.reason(m)
 		switch {
 		case verdicts[i] != "":
 			n.killed++
-			t.Logf("killed      %s: %s", m.name, verdicts[i])
-			if equivalent+missed != "" {
-				t.Errorf("killed, and so neither equivalent nor missed: %s: %s", m.name, verdicts[i])
+			t.Logf("killed      %s: %s", name, verdicts[i])
+			if verdict != "" {
+				t.Errorf("killed, but %s has it as %s: %s: %s", mutantsFile, verdict, name, verdicts[i])
 			}
-		case equivalent != "":
+		case verdict == "equivalent":
 			n.equivalent++
-			t.Logf("equivalent  %s: %s", m.name, equivalent)
-		case missed != "":
+			t.Logf("equivalent  %s: %s", name, reason)
+		case verdict == "missed":
 			n.missed++
-			t.Logf("missed      %s: %s", m.name, missed)
+			t.Logf("missed      %s: %s", name, reason)
 		default:
-			t.Errorf("survived    %s", m.name)
+			t.Errorf("survived    %s", name)
 		}
 	}
 	return n
 }
 
-// sample is the first mutant of each kind that makes a difference.
-func sample(all []mutant) []mutant {
+// sample returns the first mutants without an entry, at most one of each kind.
+func sample(all []mutant, known mutantTable) []mutant {
 	var list []mutant
 	for _, m := range all {
 		same := func(o mutant) bool { return o.kind == m.kind }
-		if known := equivalentMutants[m.name] + missedMutants[m.name]; known == "" && len(list) < sampleSize() && !slices.ContainsFunc(list, same) {
+		verdict, _ := known.reason(m)
+		if verdict == "" && len(list) < sampleSize() && !slices.ContainsFunc(list, same) {
 			list = append(list, m)
 		}
 	}
