@@ -1,109 +1,16 @@
-package mlxc_test
+package mlxc
 
-import (
-	"os"
-	"path/filepath"
-	"testing"
+import "time"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/mlxgrad/mlxgrad/mlxc"
-)
-
-func names(nodes []mlxc.Node) []string {
-	var list []string
-	for _, n := range nodes {
-		list = append(list, n.Primitive)
-	}
-	return list
+// SetLockPatience sets lockPatience and returns the value before.
+func SetLockPatience(d time.Duration) time.Duration {
+	before := lockPatience
+	lockPatience = d
+	return before
 }
 
-func TestTraceSeesTheGraph(t *testing.T) {
-	nodes, err := mlxc.Trace(func(a arrays) arrays { return arrays{a[0].Exp().Add(a[1])} },
-		arrays{mlxc.Ones(mlxc.Float32, 3), mlxc.Ones(mlxc.Float32, 3)})
-	require.NoError(t, err)
-	require.Equal(t, []string{"Exp", "Add"}, names(nodes))
-}
+// SetShutdownLimit sets shutdownLimit.
+func SetShutdownLimit(d time.Duration) { shutdownLimit = d }
 
-// A function with a gradient of its own, and its gradient, are exported as what
-// they compute.
-func TestExportOfACustomGradient(t *testing.T) {
-	f := mlxc.CustomVJP(
-		func(a arrays) arrays { return arrays{a[0].Sin()} },
-		func(p, c, _ arrays) arrays { return arrays{p[0].Tanh().Mul(c[0])} })
-	both := func(a arrays) arrays {
-		y, g, err := mlxc.VJP(func(a arrays) arrays { return f(arrays{f(a)[0].Exp()}) }, a, a)
-		if err != nil {
-			return arrays{mlxc.InvalidArray(err)}
-		}
-		return append(y, g...)
-	}
-	x := mlxc.Ones(mlxc.Float32, 3)
-	nodes, err := mlxc.Trace(both, arrays{x})
-	require.NoError(t, err)
-	require.NotContains(t, names(nodes), "CustomTransforms")
-	require.Contains(t, names(nodes), "Sin")
-	require.Contains(t, names(nodes), "Tanh")
-
-	file := filepath.Join(t.TempDir(), "f.mlxfn")
-	require.NoError(t, mlxc.Export(file, both, x))
-	info, err := os.Stat(file)
-	require.NoError(t, err)
-	require.Positive(t, info.Size())
-}
-
-func TestExportThatFails(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "f.mlxfn")
-	x := mlxc.Ones(mlxc.Float32, 3)
-	require.ErrorContains(t, mlxc.Export(file, func(arrays) arrays { panic("boom") }, x), "boom")
-	require.ErrorContains(t, mlxc.Export(file, nil, x), "nil")
-	require.Error(t, mlxc.Export(filepath.Join(dir, "absent", "f.mlxfn"), func(a arrays) arrays { return a }, x))
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Empty(t, entries, "nothing is left behind")
-}
-
-// Nodes that existed before stay as they are.
-func TestTraceLeavesCapturedGraphsAlone(t *testing.T) {
-	custom := mlxc.CustomVJP(func(a arrays) arrays { return arrays{a[0].Square()} },
-		func(p, c, _ arrays) arrays { return arrays{c[0].MulScalar(100)} })
-	x := mlxc.FromSlice([]float32{1, 2, 3})
-	_, grads, err := mlxc.VJP(func(a arrays) arrays {
-		z := custom(a)[0].MulScalar(1)
-		_, err := mlxc.Trace(func(b arrays) arrays { return arrays{z.Add(b[0])} }, arrays{x})
-		_ = err // MLX may refuse a captured tracer
-		return arrays{z}
-	}, arrays{x}, arrays{mlxc.Ones(mlxc.Float32, 3)})
-	require.NoError(t, err)
-	require.Equal(t, []float32{100, 100, 100}, floats(t, grads[0]))
-}
-
-func TestReadingInsideThePlaceholder(t *testing.T) {
-	mlxc.WithPlaceholderGPU(func() {
-		require.Equal(t, []float32{1}, floats(t, mlxc.FromSlice([]float32{1})))
-	})
-}
-
-// What a function captures is written by its elements, in whatever order they lie in memory.
-func TestExportOfStridedConstants(t *testing.T) {
-	for name, constant := range map[string]*mlxc.Array{
-		"step":       counting(4, 6).Index(mlxc.All, mlxc.All.Step(2)),
-		"reversed":   counting(4, 3).Index(mlxc.All.Step(-1)),
-		"transposed": counting(3, 4).Transpose(),
-		"middle":     counting(6, 3).Index(mlxc.Range(1, 5)),
-		"broadcast":  counting(3).BroadcastTo(4, 3),
-		"lazy":       counting(3, 4).Transpose().AddScalar(1),
-	} {
-		require.NoError(t, mlxc.Eval(constant))
-		x := mlxc.Ones(mlxc.Float32, 4, 3)
-		f := func(p arrays) arrays { return arrays{p[0].Add(constant)} }
-		path := filepath.Join(t.TempDir(), "f.mlxfn")
-		require.NoError(t, mlxc.Export(path, f, x), name)
-		imported, err := mlxc.Import(path)
-		require.NoError(t, err, name)
-		got, err := imported.Call(x)
-		require.NoError(t, err, name)
-		require.Equal(t, floats(t, f(arrays{x})[0]), floats(t, got[0]), name)
-	}
-}
+// WaitingForLock is the number of threads that wait for the graph lock.
+func WaitingForLock() int { return waitingForLock() }

@@ -153,7 +153,7 @@ func TestErrorsAreMadeInOnePlace(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if l, ok := n.(*ast.CompositeLit); ok {
 				if id, ok := l.Type.(*ast.Ident); ok && id.Name == "Error" {
-					require.Equal(t, "compile.go", name, "%v: use opError, which notes the caller", set.Position(n.Pos()))
+					require.Equal(t, "transform_compile.go", name, "%v: use opError, which notes the caller", set.Position(n.Pos()))
 				}
 			}
 			return true

@@ -1,11 +1,14 @@
 package mlxc
 
-// #include "mlxg.h"
+// #include "load.h"
 import "C"
 
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -182,4 +185,63 @@ func failed(n int, err error) []*Array {
 // errCount says that a function gave another number of arrays than its contract.
 func errCount(what string, got, want int) error {
 	return fmt.Errorf("%s: %d arrays, want %d", what, got, want)
+}
+
+// functions are the Go functions that C knows by an id, and the pins of memory.
+var functions struct {
+	mu   sync.Mutex
+	byID []any         // nil where an id is not in use; 0 never is
+	free []C.uintptr_t // ids not in use
+}
+
+// register gives f an id that stays valid until it is forgotten: by releaseFunctions once
+// MLX has dropped every closure made with it, or by the caller if a call of C uses it only
+// while it runs.
+func register(f any) C.uintptr_t {
+	functions.mu.Lock()
+	defer functions.mu.Unlock()
+	if n := len(functions.free); n > 0 {
+		id := functions.free[n-1]
+		functions.free = functions.free[:n-1]
+		functions.byID[id] = f
+		return id
+	}
+	if functions.byID == nil {
+		functions.byID = make([]any, 1)
+	}
+	functions.byID = append(functions.byID, f)
+	return C.uintptr_t(len(functions.byID) - 1)
+}
+
+func function(id C.uintptr_t) any {
+	functions.mu.Lock()
+	defer functions.mu.Unlock()
+	return functions.byID[id]
+}
+
+// unregister ends the use of an id.
+func unregister(id C.uintptr_t) {
+	functions.mu.Lock()
+	defer functions.mu.Unlock()
+	functions.byID[id] = nil
+	functions.free = append(functions.free, id)
+}
+
+// releaseFunctions forgets the functions that MLX has dropped.
+func releaseFunctions() {
+	if atomic.LoadInt32((*int32)(&C.mlxg_releasable)) == 0 {
+		return
+	}
+	var ids [16]C.uintptr_t
+	for n := len(ids); n == len(ids); {
+		if n = int(C.mlxg_take_released(&ids[0], C.size_t(len(ids)))); n == 0 {
+			return
+		}
+		for _, id := range ids[:n] {
+			if pin, ok := function(id).(*runtime.Pinner); ok {
+				pin.Unpin()
+			}
+			unregister(id)
+		}
+	}
 }

@@ -5,30 +5,13 @@ import "C"
 
 import (
 	"errors"
-	"os"
-	"strconv"
-	"sync"
 	"unsafe"
 )
 
 // MetalAvailable reports whether MLX was built with Metal and the machine has it.
 func MetalAvailable() bool { return Check() == nil && bool(C.mlxg_metal_available()) }
 
-// CUDAAvailable reports whether MLX was built with CUDA and the machine has a device and a
-// driver for it.
-func CUDAAvailable() bool { return Check() == nil && bool(C.mlxg_cuda_available()) }
-
 var errNoMetal = errors.New("this machine or this build of MLX has no Metal")
-
-// TF32 reports whether MLX multiplies float32 matrices on NVIDIA GPUs as TF32, of 11 bits:
-// unless the environment variable MLX_ENABLE_TF32 is 0. MLX reads it once, and so does this.
-func TF32() bool { return enableTF32() }
-
-var enableTF32 = sync.OnceValue(func() bool {
-	text, set := os.LookupEnv("MLX_ENABLE_TF32")
-	n, err := strconv.Atoi(text)
-	return !set || err == nil && n != 0 // What is no number is 0 for MLX.
-})
 
 // MetalLibrary returns the path of the file with MLX's own Metal kernels. Without Metal it
 // is an error.

@@ -4,6 +4,7 @@ package mlxc
 import "C"
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"unsafe"
@@ -92,4 +93,51 @@ func Streams() ([]string, error) {
 		return nil, opError(op, takeText(e))
 	}
 	return strings.Split(strings.TrimSpace(takeString(names)), "\n"), nil
+}
+
+// Stream is a queue of work on a device. Work of one stream runs in order; MLX
+// orders work of different streams by the data that flows between them.
+type Stream struct {
+	ctx unsafe.Pointer
+}
+
+// NewStream makes a stream that any goroutine may use. Streams live as long as
+// the process.
+func NewStream(d Device) (*Stream, error) {
+	if !d.Available() {
+		return nil, opError("NewStream", fmt.Errorf("this machine or this build of MLX has no device %v", d))
+	}
+	var s streamHandle
+	if e := C.mlxg_stream_new(&s, C.int(d)); e != nil {
+		return nil, opError("NewStream", takeText(e))
+	}
+	return &Stream{s}, nil
+}
+
+// WithStream runs f; operations that f calls, on the same goroutine, go to s, or to
+// the default stream if s is nil.
+func WithStream(s *Stream, f func()) {
+	if s == nil {
+		s = &Stream{}
+	}
+	withStream(s.ctx, f)
+}
+
+// streamHandle is the ctx of an mlx_stream, nil for the default.
+type streamHandle = unsafe.Pointer
+
+func withStream(ctx streamHandle, f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	old := C.mlxg_swap_stream(ctx)
+	defer C.mlxg_swap_stream(old)
+	f()
+}
+
+// currentStream is the stream that was set for the calling goroutine, nil if none
+// was.
+func currentStream() streamHandle {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return C.mlxg_current_stream()
 }

@@ -1,0 +1,102 @@
+package mlxc
+
+// #include "mlxg.h"
+import "C"
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+)
+
+// Err returns the error that the array carries, ErrFreed if it was freed, or nil.
+func (a *Array) Err() error {
+	if a != nil && a.users.Load()&freedBit == 0 {
+		return nil
+	}
+	_, err := a.acquire()
+	if err == nil {
+		a.release()
+	}
+	return err
+}
+
+// description is what never changes of an array.
+type description struct {
+	shape []int
+	size  int
+	dtype DType
+	axes  [4]int // where shape is, if it is not longer
+}
+
+var undescribed = &description{dtype: Invalid}
+
+// described is the description of a valid array, and the zero one of any other.
+func (a *Array) described() *description {
+	if a != nil && a.users.Load()&freedBit == 0 {
+		if d := a.description.Load(); d != nil {
+			return d
+		}
+	}
+	ctx, err := a.acquire()
+	if err != nil {
+		return undescribed
+	}
+	defer a.release()
+	d := a.description.Load()
+	if d == nil {
+		i := C.mlxg_array_info(ctx)
+		d = &description{size: int(i.size), dtype: dtypeFromC(int(i.dtype))}
+		d.shape = appendInts(d.axes[:0], i)
+		a.description.Store(d)
+	}
+	return d
+}
+
+// Shape returns the size of every axis; the caller owns the slice. It is empty
+// for a scalar and nil for an invalid array.
+func (a *Array) Shape() []int { return slices.Clone(a.described().shape) }
+
+func appendInts(shape []int, i C.mlxg_info) []int {
+	for _, n := range unsafe.Slice(i.shape, i.ndim) {
+		shape = append(shape, int(n))
+	}
+	return shape
+}
+
+// shapeOf is the shape behind a handle that the caller holds.
+func shapeOf(ctx unsafe.Pointer) []int { return appendInts(nil, C.mlxg_array_info(ctx)) }
+
+// Dim returns the size of one axis, counted from the end if negative. It is 0 if
+// there is no such axis or the array is invalid.
+func (a *Array) Dim(axis int) int {
+	shape := a.described().shape
+	if axis < 0 {
+		axis += len(shape)
+	}
+	if axis < 0 || axis >= len(shape) {
+		return 0
+	}
+	return shape[axis]
+}
+
+// axis counts an axis from the front, or says that there is none.
+func (a *Array) axis(axis int) (int, error) {
+	n := a.NDim()
+	if axis < -n || axis >= n {
+		return 0, fmt.Errorf("there is no axis %d: the array has %d", axis, n)
+	}
+	return (axis + n) % n, nil
+}
+
+// NDim returns the number of axes.
+func (a *Array) NDim() int { return len(a.described().shape) }
+
+// Size returns the number of elements.
+func (a *Array) Size() int { return a.described().size }
+
+// DType returns the type of the elements.
+func (a *Array) DType() DType { return a.described().dtype }
+
+// NBytes returns the size of the elements in bytes, without strides or padding.
+func (a *Array) NBytes() int { return a.Size() * a.DType().Size() }

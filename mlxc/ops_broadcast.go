@@ -1,0 +1,34 @@
+package mlxc
+
+import (
+	"fmt"
+	"slices"
+)
+
+// broadcastShapes gives the shape that arrays of both shapes are broadcast to.
+func broadcastShapes(a, b []int) ([]int, error) {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	out := slices.Clone(a)
+	for i, n := range b {
+		k := len(a) - len(b) + i
+		switch {
+		case out[k] == n || n == 1:
+		case out[k] == 1:
+			out[k] = n
+		default:
+			return nil, fmt.Errorf("the shapes %s and %s cannot be broadcast to each other", shapeText(a), shapeText(b))
+		}
+	}
+	return out, nil
+}
+
+// broadcastInto says if an array of one shape cannot be broadcast to another.
+func broadcastInto(from, to []int) error {
+	out, err := broadcastShapes(from, to)
+	if err == nil && !slices.Equal(out, to) {
+		err = fmt.Errorf("the shape %s cannot be broadcast to %s", shapeText(from), shapeText(to))
+	}
+	return err
+}
