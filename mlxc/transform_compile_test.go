@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/stretchr/testify/require"
 )
 
 // traced makes a compiled function that counts its traces.
@@ -181,4 +181,136 @@ func TestIntermediatesOfUncompiledFunctionsAreFreed(t *testing.T) {
 		require.Equal(t, float32(17), floats(t, out[0])[0])
 		require.LessOrEqual(t, mlxc.ActiveMemory()-before, 3*size/2)
 	})
+}
+
+func TestCompileTracesOncePerSignature(t *testing.T) {
+	var traces atomic.Int32
+	c := mlxc.Compile(func(args arrays) arrays {
+		traces.Add(1)
+		return arrays{args[0].Square().Add(args[0]).Sum()}
+	})
+	call := func(v ...float32) float32 {
+		out, err := c.Call(mlxc.FromSlice(v))
+		require.NoError(t, err)
+		return floats(t, out[0])[0]
+	}
+	for range 3 {
+		require.Equal(t, float32(8), call(1, 2))
+		require.Equal(t, float32(2), call(1))
+	}
+	require.EqualValues(t, 2, traces.Load())
+
+	// Inside a transform the original runs, so that it can be differentiated.
+	_, vjps, err := mlxc.VJP(func(args arrays) arrays {
+		out, err := c.Call(args...)
+		require.NoError(t, err)
+		return out
+	}, arrays{mlxc.FromSlice([]float32{1, 2})}, arrays{mlxc.Scalar[float32](1)})
+	require.NoError(t, err)
+	require.Equal(t, []float32{3, 5}, floats(t, vjps[0]))
+
+	c.Close()
+	c.Close()
+	_, err = c.Call(mlxc.FromSlice([]float32{1}))
+	require.ErrorContains(t, err, "closed")
+}
+
+func TestShapelessCompile(t *testing.T) {
+	var traces atomic.Int32
+	c := mlxc.CompileShapeless(func(args arrays) arrays {
+		traces.Add(1)
+		return arrays{args[0].Square()}
+	})
+	for n := 1; n < 5; n++ {
+		out, err := c.Call(mlxc.Ones(mlxc.Float32, n))
+		require.NoError(t, err)
+		require.Len(t, floats(t, out[0]), n)
+	}
+	require.EqualValues(t, 1, traces.Load())
+}
+
+func TestCompiledCloseBesideCalls(t *testing.T) {
+	x := mlxc.FromSlice([]float32{1, 2})
+	for range 50 {
+		c := mlxc.Compile(func(a arrays) arrays { return arrays{a[0].Square()} })
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				for range 5 {
+					if out, err := c.Call(x); err == nil {
+						require.Equal(t, []float32{1, 4}, floats(t, out[0]))
+					} else {
+						require.ErrorContains(t, err, "closed")
+					}
+				}
+			}()
+		}
+		wg.Add(1)
+		go func() { defer wg.Done(); c.Close() }()
+		wg.Wait()
+	}
+}
+
+// A function that reaches its own compiled form is freed all the same.
+func TestCompiledThatItsFunctionReachesIsFreed(t *testing.T) {
+	freed := make(chan bool, 1)
+	func() {
+		m := &model{weights: mlxc.FromSlice([]float32{1, 2})}
+		m.step = mlxc.Compile(func(a arrays) arrays { return arrays{a[0].Add(m.weights)} })
+		_, err := m.step.Call(mlxc.FromSlice([]float32{3, 4}))
+		require.NoError(t, err)
+		runtime.AddCleanup(m, func(c chan bool) { c <- true }, freed)
+	}()
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		// The next call into the library forgets registered functions.
+		return mlxc.Eval(mlxc.Ones(mlxc.Float32, 1)) == nil && len(freed) == 1
+	}, 10*time.Second, time.Millisecond, "the model is still reachable")
+}
+
+// Inside another transform the original function runs. What it does to its list of arguments is
+// its own affair there too.
+func TestCompiledInATransformHasAListOfItsOwn(t *testing.T) {
+	var made *mlxc.Array
+	compiled := mlxc.Compile(func(a arrays) arrays {
+		a[0] = a[0].AddScalar(1)
+		made = a[0]
+		return arrays{a[0].Square()}
+	})
+	_, grads, err := mlxc.VJP(func(a arrays) arrays {
+		args := arrays{a[0]}
+		results, err := compiled.Call(args...)
+		require.NoError(t, err)
+		require.Same(t, a[0], args[0])
+		made.Free()
+		require.ErrorIs(t, made.Err(), mlxc.ErrFreed)
+		return results
+	}, arrays{mlxc.Scalar[float32](2)}, arrays{mlxc.Scalar[float32](1)})
+	require.NoError(t, err)
+	require.Equal(t, []float32{6}, floats(t, grads[0]))
+}
+
+func TestCompileDistinguishesStreams(t *testing.T) {
+	var traces atomic.Int32
+	c := mlxc.Compile(func(a arrays) arrays { traces.Add(1); return arrays{a[0].Square()} })
+	x := mlxc.FromSlice([]float32{3})
+	other, err := mlxc.NewStream(mlxc.CPU)
+	require.NoError(t, err)
+	call := func() {
+		out, err := c.Call(x)
+		require.NoError(t, err)
+		require.Equal(t, []float32{9}, floats(t, out[0]))
+	}
+	call()
+	mlxc.WithStream(other, call)
+	mlxc.WithStream(nil, call)
+	require.EqualValues(t, 2, traces.Load())
+	_, err = mlxc.Trace(func(a arrays) (out arrays) {
+		mlxc.WithPlaceholderGPU(func() { out, err = c.Call(a...) })
+		return out
+	}, arrays{x})
+	require.NoError(t, err)
+	call()
 }

@@ -7,9 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/stretchr/testify/require"
 )
 
 // marked is f(x, y) = x·y with rules that are not the true ones, so that they can be told
@@ -239,4 +238,89 @@ func ExampleCustomFunction() {
 	values, grads, err := mlxc.VJP(round, []*mlxc.Array{x}, []*mlxc.Array{ones})
 	fmt.Println(values[0], grads[0], err)
 	// Output: array([0, 2], dtype=float32) array([1, 1], dtype=float32) <nil>
+}
+
+func TestWhatRulesMakeIsFreed(t *testing.T) {
+	var made, kept *mlxc.Array
+	rule := func(a arrays) arrays {
+		made, kept = a[0].MulScalar(2), a[0].MulScalar(3).Keep()
+		return arrays{made}
+	}
+	f := mlxc.CustomFunction(single((*mlxc.Array).Square), mlxc.CustomRules{
+		VJP:  func(p, _, _ arrays) arrays { return rule(p) },
+		JVP:  func(p, _ arrays) arrays { return rule(p) },
+		Vmap: func(a arrays, _ []bool) arrays { return rule(a) },
+	})
+	x, one := counting(3), mlxc.Ones(mlxc.Float32, 3)
+	for name, run := range map[string]func() (arrays, error){
+		"VJP":  func() (arrays, error) { _, out, err := mlxc.VJP(f, arrays{x}, arrays{one}); return out, err },
+		"JVP":  func() (arrays, error) { _, out, err := mlxc.JVP(f, arrays{x}, arrays{one}); return out, err },
+		"Vmap": func() (arrays, error) { return mlxc.Vmap(f, nil, nil)(arrays{x}), nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := run()
+			require.NoError(t, err)
+			require.Equal(t, []float32{0, 2, 4}, floats(t, out[0]))
+			require.ErrorIs(t, made.Err(), mlxc.ErrFreed)
+			require.NoError(t, kept.Err())
+		})
+	}
+}
+
+func TestCustomVJPIsUsed(t *testing.T) {
+	f := mlxc.CustomVJP(
+		func(args arrays) arrays { return arrays{args[0].Square()} },
+		func(primals, cotangents, outputs arrays) arrays {
+			// Not the true gradient, so that it can be told apart.
+			return arrays{primals[0].MulScalar(100).Mul(cotangents[0]).Add(outputs[0])}
+		})
+	x := mlxc.FromSlice([]float32{1, 2})
+	require.Equal(t, []float32{1, 4}, floats(t, f(arrays{x})[0]))
+	_, vjps, err := mlxc.VJP(f, arrays{x}, arrays{mlxc.FromSlice([]float32{1, 10})})
+	require.NoError(t, err)
+	require.Equal(t, []float32{101, 2004}, floats(t, vjps[0]))
+}
+
+func TestCustomVJPWithWrongResults(t *testing.T) {
+	x := mlxc.FromSlice([]float32{1, 2})
+	square := func(args arrays) arrays { return arrays{args[0].Square()} }
+	for name, vjp := range map[string]mlxc.VJPFunc{
+		"0 arrays, want 1":       func(_, _, _ arrays) arrays { return nil },
+		"2 arrays, want 1":       func(p, c, _ arrays) arrays { return arrays{p[0], c[0]} },
+		"is not like argument 0": func(_, _, _ arrays) arrays { return arrays{mlxc.Scalar[float32](1)} },
+		"the array is nil":       func(_, _, _ arrays) arrays { return arrays{nil} },
+		"int32(2), float32(2)":   func(p, _, _ arrays) arrays { return arrays{p[0].AsType(mlxc.Int32)} },
+		"cannot be broadcast":    func(p, _, _ arrays) arrays { return arrays{p[0].Add(mlxc.FromSlice([]float32{1, 2, 3}))} },
+	} {
+		_, _, err := mlxc.VJP(mlxc.CustomVJP(square, vjp), arrays{x}, arrays{x})
+		require.ErrorContains(t, err, name)
+	}
+}
+
+// A failed call gives as many invalid arrays as the function gave.
+func TestFailedCustomFunctionsKeepTheirNumberOfOutputs(t *testing.T) {
+	two := func(a arrays) arrays { return arrays{a[0].Add(mlxc.Ones(mlxc.Float32, 7)), a[0]} }
+	x := mlxc.FromSlice([]float32{1, 2})
+	for _, f := range []mlxc.Func{mlxc.Checkpoint(two), mlxc.CustomVJP(two, func(p, _, _ arrays) arrays { return p })} {
+		out := f(arrays{x})
+		require.Len(t, out, 2)
+		require.ErrorContains(t, out[1].Err(), "broadcast")
+	}
+}
+
+// The gradient runs where the function ran, whatever is current when it is asked
+// for.
+func TestCustomVJPRunsOnTheStreamOfItsFunction(t *testing.T) {
+	var device mlxc.Backend
+	f := mlxc.CustomVJP(func(a arrays) arrays { return arrays{a[0].Square()} },
+		func(p, c, _ arrays) arrays { device = mlxc.CurrentBackend(); return arrays{c[0]} })
+	x := mlxc.FromSlice([]float32{1})
+	mlxc.WithPlaceholderGPU(func() {
+		_, _, err := mlxc.VJP(func(a arrays) (out arrays) {
+			require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() { out = f(a) }))
+			return out
+		}, arrays{x}, arrays{x})
+		require.NoError(t, err)
+	})
+	require.Equal(t, mlxc.BackendCPU, device)
 }
