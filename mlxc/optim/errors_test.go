@@ -111,5 +111,5 @@ func requireMessage(t *testing.T, err error, want string) {
 	}
 	text, caller, _ := strings.Cut(err.Error(), " (at ")
 	require.Equal(t, want, text)
-	require.Contains(t, caller, "optim/optim_test.go:")
+	require.Regexp(t, `^optim/\w+_test\.go:\d+\)$`, caller)
 }
