@@ -98,12 +98,6 @@ func CrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Arr
 	return results[0]
 }
 
-func free(arrays []*mlxc.Array) {
-	for _, a := range arrays {
-		a.Free()
-	}
-}
-
 // checkCrossEntropy checks the arguments of CrossEntropy.
 func checkCrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) error {
 	if err := checkRowsOf("logits", logits); err != nil {
@@ -139,16 +133,6 @@ func (cfg CrossEntropyConfig) check(targets *mlxc.Array, name string, rows *mlxc
 		return fmt.Errorf("targets must have a target for each row of %s, the shape %v", name, want)
 	}
 	return cfg.checkTargets(targets, classes)
-}
-
-// checkedTargets is the largest number of targets that are looked at before a launch:
-// some tens of microseconds.
-const checkedTargets = 1 << 16
-
-// inHand reports whether the elements of an argument can be looked at without waiting for a
-// device. What an NVIDIA GPU has computed would have to be moved.
-func inHand(a *mlxc.Array) bool {
-	return a.Size() <= checkedTargets && a.Available() && (a.HostMade() || mlxc.CurrentBackend() != mlxc.BackendCUDA)
 }
 
 // checkTargets looks for a target out of range where that costs little.

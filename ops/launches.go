@@ -115,9 +115,6 @@ func (l KernelLaunch) alike(other KernelLaunch) bool {
 	return again && l.Kernel == other.Kernel && reflect.DeepEqual(l.Launch, other.Launch)
 }
 
-// gradientDTypes are the dtypes that the kernels are for.
-var gradientDTypes = []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16}
-
 // An operation says in which cases its kernels are checked.
 type operation struct {
 	name  string

@@ -116,17 +116,6 @@ func linearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyCon
 	return results[0]
 }
 
-// scoped frees what f makes, but for its results.
-func scoped(f func() []*mlxc.Array) (results []*mlxc.Array) {
-	mlxc.WithScope(func() {
-		results = f()
-		for _, r := range results {
-			r.Keep()
-		}
-	})
-	return results
-}
-
 // A linearLoss is the work of LinearCrossEntropy. Its methods leave the arrays that they
 // make to the caller's scope.
 type linearLoss struct {

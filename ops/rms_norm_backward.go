@@ -5,10 +5,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-var (
-	rmsNormKernels = family("rms_norm_backward.metal")
-	sumKernels     = family("column_sum.metal")
-)
+var rmsNormKernels = family("rms_norm_backward.metal")
 
 // rmsNormBackward returns dx and, with a weight, dweight.
 func rmsNormBackward(on launcher, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array {
@@ -77,46 +74,6 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 		return []*mlxc.Array{dx, nil}
 	}
 	return []*mlxc.Array{dx, columnSum(on, partial, weight.DType())[0]}
-}
-
-// rowsTogether is how many rows the statistics kernel has in hand at a time, so that the
-// weight's traffic is divided by it: 16 are a fiftieth of that of x and dy. A host reads
-// the weight from a cache.
-func rowsTogether(d device) int {
-	if d == host {
-		return 1
-	}
-	return 16
-}
-
-// columnSum adds up the rows of each of the partial sums, which have the same shape,
-// and rounds the results to dtype.
-func columnSum(on launcher, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
-	return columnSumWith(on, sumKernels.get("column_sum"), partial, dtype)
-}
-
-// columnSumWith is columnSum by a kernel that is column_sum under another name.
-func columnSumWith(on launcher, kernel *customkernels.Kernel, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
-	rows, width := partial.Dim(-2), partial.Dim(-1)
-	matrices := partial.Size() / (rows * width)
-	g := sumTable[on.device]
-	args := newRowArgs(rows, width, 0)
-	sums := on.launch(kernel, customkernels.Launch{
-		Grid:        [3]int{g.groups(width) * g.threads, matrices},
-		Threadgroup: [3]int{g.threads, 1},
-		Template: []mlxc.TemplateArg{
-			{Name: "T", Value: dtype},
-			{Name: "C", Value: g.chunk},
-			{Name: "B", Value: g.together},
-			{Name: "S", Value: g.simdgroups()},
-		},
-		Outputs: []mlxc.Output{{Shape: []int{matrices * width}, DType: dtype}},
-	}, partial, args.rows, args.width)[0]
-	if matrices == 1 {
-		return []*mlxc.Array{sums}
-	}
-	defer sums.Free()
-	return sums.Split(matrices, 0)
 }
 
 // rmsNormBackwardSeparate is rmsNormBackward in three kernels.

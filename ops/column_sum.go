@@ -1,0 +1,38 @@
+package ops
+
+import (
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+var sumKernels = family("column_sum.metal")
+
+// columnSum adds up the rows of each of the partial sums, which have the same shape,
+// and rounds the results to dtype.
+func columnSum(on launcher, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
+	return columnSumWith(on, sumKernels.get("column_sum"), partial, dtype)
+}
+
+// columnSumWith is columnSum by a kernel that is column_sum under another name.
+func columnSumWith(on launcher, kernel *customkernels.Kernel, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
+	rows, width := partial.Dim(-2), partial.Dim(-1)
+	matrices := partial.Size() / (rows * width)
+	g := sumTable[on.device]
+	args := newRowArgs(rows, width, 0)
+	sums := on.launch(kernel, customkernels.Launch{
+		Grid:        [3]int{g.groups(width) * g.threads, matrices},
+		Threadgroup: [3]int{g.threads, 1},
+		Template: []mlxc.TemplateArg{
+			{Name: "T", Value: dtype},
+			{Name: "C", Value: g.chunk},
+			{Name: "B", Value: g.together},
+			{Name: "S", Value: g.simdgroups()},
+		},
+		Outputs: []mlxc.Output{{Shape: []int{matrices * width}, DType: dtype}},
+	}, partial, args.rows, args.width)[0]
+	if matrices == 1 {
+		return []*mlxc.Array{sums}
+	}
+	defer sums.Free()
+	return sums.Split(matrices, 0)
+}
