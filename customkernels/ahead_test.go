@@ -8,6 +8,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/executor"
 	"github.com/mlxgrad/mlxgrad/internal/ahead"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -44,7 +45,7 @@ func TestProgramsAreCompiledAhead(t *testing.T) {
 	require.Zero(t, compilations)
 	require.NoError(t, p.Compile(t.Context()))
 	require.Equal(t, 1, compilations)
-	require.Equal(t, floats(t, x.MulScalar(3)), floats(t, launch()))
+	require.Equal(t, mlxtest.Floats(t, x.MulScalar(3)), mlxtest.Floats(t, launch()))
 	require.Equal(t, 1, compilations)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -114,7 +115,7 @@ var bugFolders = []string{"bugs", "bugs_not_found"}
 func TestAddressSpacesOfBugs(t *testing.T) {
 	for _, dir := range bugFolders {
 		bugFiles(t, dir, func(t *testing.T, b bugFile) {
-			if !inSample(b.index + 1) {
+			if !mlxtest.InSample(b.index + 1) {
 				return
 			}
 			for _, k := range []bugKernel{b.bug, b.fixed} {
@@ -133,7 +134,7 @@ func TestAddressSpacesOfBugs(t *testing.T) {
 func TestValuesOfFixedBugs(t *testing.T) {
 	for _, dir := range bugFolders {
 		bugFiles(t, dir, func(t *testing.T, b bugFile) {
-			if !inSample(b.index + 2) {
+			if !mlxtest.InSample(b.index + 2) {
 				return
 			}
 			requireFixedValues(t, b, b.fixed.Launch(b.fixed.launch, b.fixed.inputs...))
@@ -145,7 +146,7 @@ func requireFixedValues(t *testing.T, b bugFile, got arrays) {
 	t.Helper()
 	in := map[string][]float64{}
 	for i, buffer := range b.fixed.source.Inputs {
-		in[buffer.Name] = values(t, b.fixed.inputs[i])
+		in[buffer.Name] = mlxtest.Values(t, b.fixed.inputs[i])
 	}
 	for i, want := range fixedValues[b.name](in) {
 		if want == nil {
@@ -153,7 +154,7 @@ func requireFixedValues(t *testing.T, b bugFile, got arrays) {
 		}
 		name := b.fixed.spec.OutputNames[i]
 		j := slices.IndexFunc(b.fixed.source.Outputs, func(o *msl.Buffer) bool { return o.Name == name })
-		requireNear(t, want, got[j], rounded(mlxc.Float32, 128, 16))
+		mlxtest.RequireNear(t, want, got[j], mlxtest.Rounded(mlxc.Float32, 128, 16))
 	}
 }
 
@@ -177,7 +178,7 @@ func (b bugFile) problemsOfBug(t *testing.T) (problems []string, findings []sani
 // requireCleanTwin runs the twin, or one in three of them.
 func (b bugFile) requireCleanTwin(t *testing.T) {
 	t.Helper()
-	if !inSample(b.index) {
+	if !mlxtest.InSample(b.index) {
 		return
 	}
 	r, err := b.fixed.Sanitize(t.Context(), b.fixed.launch, b.config(), b.fixed.inputs...)

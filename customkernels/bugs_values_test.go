@@ -3,6 +3,8 @@ package customkernels
 import (
 	"math"
 	"slices"
+
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 )
 
 // fixedValues says what the corrected twin of each bug computes: its outputs, in the order of the
@@ -28,7 +30,7 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	})),
 	"counter_cleared_too_late": ofX(rowsOf(64, func(x []float64) []float64 { return count(x, func(v float64) bool { return v > 0 }) })),
 	"cross_group_producer_consumer": ofX(func(x []float64) []float64 {
-		return append([]float64{0}, byRow(x[:96], 32, total)...)
+		return append([]float64{0}, mlxtest.ByRow(x[:96], 32, total)...)
 	}),
 	"cross_group_race":           ofX(doubled),
 	"divergent_barrier":          ofX(rowsOf(64, reversed)),
@@ -62,7 +64,7 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"fence_of_device_memory": ofX(rowsOf(64, reversed)),
 	"fence_of_nothing":       ofX(exchanged(32)),
 	"fence_of_threadgroup_memory": func(in map[string][]float64) [][]float64 {
-		return [][]float64{nil, doubled(byRow(in["x"], 64, reversed))}
+		return [][]float64{nil, doubled(mlxtest.ByRow(in["x"], 64, reversed))}
 	},
 	"flag_without_fence":    sumByLastGroup,
 	"fence_of_wrong_memory": sumByLastGroup,
@@ -103,10 +105,10 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"out_of_bounds_in_constant_table": func(in map[string][]float64) [][]float64 {
 		return [][]float64{perElementOf(in["index"], func(i int) float64 { return in["table"][i%4] })}
 	},
-	"out_of_bounds_in_helper": ofX(func(x []float64) []float64 { return append(byRow(x, 16, total), 0) }),
+	"out_of_bounds_in_helper": ofX(func(x []float64) []float64 { return append(mlxtest.ByRow(x, 16, total), 0) }),
 	"out_of_bounds_matrix_load": ofX(func(x []float64) []float64 {
-		left := byRow(x, 12, func(row []float64) []float64 { return row[:8] })
-		return append(left, byRow(x, 12, func(row []float64) []float64 { return row[4:] })...)
+		left := mlxtest.ByRow(x, 12, func(row []float64) []float64 { return row[:8] })
+		return append(left, mlxtest.ByRow(x, 12, func(row []float64) []float64 { return row[4:] })...)
 	}),
 	"out_of_bounds_read": ofX(func(x []float64) []float64 {
 		return perElementOf(x, func(i int) float64 { return append(x, x[63])[i+1] - x[i] })
@@ -115,8 +117,8 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"overlapping_vector_stores":      ofX(doubled),
 	"reduction_read_without_barrier": ofX(rowsOf(128, total)),
 	"reduction_slots_reused": func(in map[string][]float64) [][]float64 {
-		least := byRow(in["x"], 64, func(x []float64) []float64 { return []float64{slices.Min(x)} })
-		return [][]float64{least, byRow(in["x"], 64, func(x []float64) []float64 { return []float64{slices.Max(x)} })}
+		least := mlxtest.ByRow(in["x"], 64, func(x []float64) []float64 { return []float64{slices.Min(x)} })
+		return [][]float64{least, mlxtest.ByRow(in["x"], 64, func(x []float64) []float64 { return []float64{slices.Max(x)} })}
 	},
 	"overrun_into_other_array": ofX(func(x []float64) []float64 {
 		return perElementOf(x, func(i int) float64 { return x[(i+1)%32] + 2*x[i] + x[31-i] })
@@ -124,7 +126,7 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"quad_shuffle_from_inactive_lane": ofX(rowsOf(4, func(x []float64) []float64 {
 		return add(x, []float64{x[1], 0, x[1], x[1]})
 	})),
-	"vector_load_over_end": ofX(func(x []float64) []float64 { return byRow(x, 4, total) }),
+	"vector_load_over_end": ofX(func(x []float64) []float64 { return mlxtest.ByRow(x, 4, total) }),
 	"rows_overlap":         ofX(doubled),
 	"same_value_writes": ofX(rowsOf(64, func(x []float64) []float64 {
 		return []float64{min(1, count(x, func(v float64) bool { return v < 0 })[0])}
@@ -134,10 +136,10 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"shuffle_beyond_simdgroup":   ofX(rowsOf(32, func(x []float64) []float64 { return append(slices.Clone(x[1:]), x[0]) })),
 	"shuffle_beyond_quadgroup":   ofX(rowsOf(4, func(x []float64) []float64 { return append(slices.Clone(x[1:]), x[0]) })),
 	"shuffle_in_short_simdgroup": ofX(func(x []float64) []float64 {
-		return append(byRow(x[:32], 32, func(x []float64) []float64 { return add(x, append(x[16:32:32], x[:16]...)) }), x[32:]...)
+		return append(mlxtest.ByRow(x[:32], 32, func(x []float64) []float64 { return add(x, append(x[16:32:32], x[:16]...)) }), x[32:]...)
 	}),
 	"simdgroup_barrier_for_threadgroup": ofX(exchanged(32)),
-	"simdgroup_result_too_early":        ofX(prefixSums),
+	"simdgroup_result_too_early":        ofX(mlxtest.PrefixSums),
 	"slots_reused_in_row_loop":          ofX(rowsOf(64, total)),
 	"stack_overflow":                    ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return x[i] * x[i] }) }),
 	"stencil_in_place": ofX(func(x []float64) []float64 {
@@ -209,12 +211,12 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 }
 
 func productOfAAndB(in map[string][]float64) [][]float64 {
-	return [][]float64{matMul(in["a"], in["b"], 8, 8, 8, false)}
+	return [][]float64{mlxtest.MatMul(in["a"], in["b"], 8, 8, 8, false)}
 }
 
 // sumByLastGroup gives the sums of threadgroups, their number, and the sum of all.
 func sumByLastGroup(in map[string][]float64) [][]float64 {
-	return [][]float64{byRow(in["x"], 32, total), {4}, total(in["x"])}
+	return [][]float64{mlxtest.ByRow(in["x"], 32, total), {4}, total(in["x"])}
 }
 
 // ofX makes one output of the input x.
@@ -224,7 +226,7 @@ func ofX(f func(x []float64) []float64) func(in map[string][]float64) [][]float6
 
 // rowsOf applies f to each row, and rows are what a threadgroup works on.
 func rowsOf(width int, f func(row []float64) []float64) func(x []float64) []float64 {
-	return func(x []float64) []float64 { return byRow(x, width, f) }
+	return func(x []float64) []float64 { return mlxtest.ByRow(x, width, f) }
 }
 
 // perElementOf makes as many elements as x has.

@@ -4,12 +4,13 @@ import (
 	"math"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // addAttention: attention and the position embedding that comes before it.
 func addAttention(c *corpus) {
-	for _, d := range floatDTypes {
+	for _, d := range mlxtest.FloatDTypes {
 		c.addAttention(d, true, 2, 7, 11)
 		c.addRoPE(d, false)
 	}
@@ -20,9 +21,9 @@ func addAttention(c *corpus) {
 func (c *corpus) addAttention(d mlxc.DType, causal bool, heads, queries, keys int) {
 	const headDim = 64
 	scale := float32(1 / math.Sqrt(headDim))
-	q, vq := c.normal(d, heads, queries, headDim)
-	k, vk := c.normal(d, heads, keys, headDim)
-	v, vv := c.normal(d, heads, keys, headDim)
+	q, vq := c.Normal(d, heads, queries, headDim)
+	k, vk := c.Normal(d, heads, keys, headDim)
+	v, vv := c.Normal(d, heads, keys, headDim)
 	c.add(namedLaunch{
 		name:   named("attention", d, map[bool]string{true: "causal", false: "full"}[causal]),
 		kernel: c.kernel("attention", ""),
@@ -42,21 +43,21 @@ func (c *corpus) addAttention(d mlxc.DType, causal bool, heads, queries, keys in
 						seen = i + 1 + keys - queries
 					}
 					query := vq[(h*queries+i)*headDim:]
-					scores := matMul(query, keyRows, 1, seen, headDim, true)
+					scores := mlxtest.MatMul(query, keyRows, 1, seen, headDim, true)
 					for j := range scores {
 						scores[j] *= float64(scale)
 					}
-					want = append(want, matMul(softmax(scores), valueRows, 1, headDim, seen, false)...)
+					want = append(want, mlxtest.MatMul(mlxtest.Softmax(scores), valueRows, 1, headDim, seen, false)...)
 				}
 			}
-			requireNear(t, want, out[0], rounded(d, 2*headDim+keys, 4))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(d, 2*headDim+keys, 4))
 		},
 	})
 }
 
 func (c *corpus) addRoPE(d mlxc.DType, interleaved bool) {
 	const layers, length, pairs, offset, base = 3, 5, 17, 9, 10000.0
-	x, v := c.normal(d, layers, length, 2*pairs)
+	x, v := c.Normal(d, layers, length, 2*pairs)
 	c.add(namedLaunch{
 		name:   named("rope", d, map[bool]string{true: "interleaved", false: "halves"}[interleaved]),
 		kernel: c.kernel("rope", ""),
@@ -83,7 +84,7 @@ func (c *corpus) addRoPE(d mlxc.DType, interleaved bool) {
 				}
 			}
 			// The angle, up to 14, has an error of some roundings, which exp2 of −13 enlarges.
-			requireNear(t, want, out[0], rounded(d, 16*14, 4))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(d, 16*14, 4))
 		},
 	})
 }

@@ -3,12 +3,13 @@ package customkernels
 import (
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // addConvolutions: those with a halo in threadgroup memory.
 func addConvolutions(c *corpus) {
-	for _, d := range floatDTypes {
+	for _, d := range mlxtest.FloatDTypes {
 		c.addConv1D(d, 3, 301, 100)
 		c.addConv2D(d)
 	}
@@ -17,7 +18,7 @@ func addConvolutions(c *corpus) {
 
 // addGrids: launches of two and three dimensions whose last groups are short.
 func addGrids(c *corpus) {
-	for _, d := range floatDTypes {
+	for _, d := range mlxtest.FloatDTypes {
 		c.addStencil(d, 13, 7, 6)
 		c.addTranspose(d, 45, 70)
 	}
@@ -26,8 +27,8 @@ func addGrids(c *corpus) {
 
 func (c *corpus) addConv1D(d mlxc.DType, channels, length, threads int) {
 	const k = 7
-	x, v := c.normal(d, channels, length)
-	w, vw := c.normal(d, channels, k)
+	x, v := c.Normal(d, channels, length)
+	w, vw := c.Normal(d, channels, k)
 	c.add(namedLaunch{
 		name:   named("conv1d", d, length),
 		kernel: c.kernel("conv1d", ""),
@@ -45,15 +46,15 @@ func (c *corpus) addConv1D(d mlxc.DType, channels, length, threads int) {
 					}
 				}
 			}
-			requireNear(t, want, out[0], rounded(d, 2*k, 15))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(d, 2*k, 15))
 		},
 	})
 }
 
 func (c *corpus) addConv2D(d mlxc.DType) {
 	const channels, filters, height, width, k = 2, 3, 11, 21, 5
-	x, v := c.normal(d, channels, height, width)
-	w, vw := c.normal(d, filters, channels, k, k)
+	x, v := c.Normal(d, channels, height, width)
+	w, vw := c.Normal(d, filters, channels, k, k)
 	c.add(namedLaunch{
 		name:   named("conv2d", d),
 		kernel: c.kernel("conv2d", ""),
@@ -78,14 +79,14 @@ func (c *corpus) addConv2D(d mlxc.DType) {
 					}
 				}
 			}
-			requireNear(t, want, out[0], productBound(d, channels*k*k))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.ProductBound(d, channels*k*k))
 		},
 	})
 }
 
 func (c *corpus) addStencil(d mlxc.DType, width, height, depth int) {
 	const a = 0.125
-	x, v := c.normal(d, depth, height, width)
+	x, v := c.Normal(d, depth, height, width)
 	at := func(i, j, k int) float64 {
 		if i < 0 || j < 0 || k < 0 || i >= depth || j >= height || k >= width {
 			return 0
@@ -110,13 +111,13 @@ func (c *corpus) addStencil(d mlxc.DType, width, height, depth int) {
 					}
 				}
 			}
-			requireNear(t, want, out[0], rounded(d, 9, 10))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(d, 9, 10))
 		},
 	})
 }
 
 func (c *corpus) addTranspose(d mlxc.DType, rows, columns int) {
-	x, _ := c.normal(d, rows, columns)
+	x, _ := c.Normal(d, rows, columns)
 	size := mlxc.FromSlice([]uint32{uint32(columns), uint32(rows), 0, 0, 0, 0, 0, 0})
 	c.add(namedLaunch{
 		name:   named("transpose", d),
@@ -127,7 +128,7 @@ func (c *corpus) addTranspose(d mlxc.DType, rows, columns int) {
 		},
 		inputs: arrays{x, size},
 		check: func(t testing.TB, out arrays) {
-			requireNear(t, values(t, x.Transpose()), out[0], bound{})
+			mlxtest.RequireNear(t, mlxtest.Values(t, x.Transpose()), out[0], mlxtest.Bound{})
 		},
 	})
 }

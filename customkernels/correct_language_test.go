@@ -8,18 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // addLanguage: templates over operations, idioms of other projects, and threads that end early.
 func addLanguage(c *corpus) {
 	for op := range 4 {
-		for _, d := range floatDTypes {
+		for _, d := range mlxtest.FloatDTypes {
 			c.addReduceRows(d, op, 5, 135, op == 3)
 		}
 	}
 	c.addReduceRows(mlxc.Float32, 0, 3, 3, true)
-	for _, d := range floatDTypes {
+	for _, d := range mlxtest.FloatDTypes {
 		c.addIdioms(d, 3, 77)
 	}
 	for _, d := range []mlxc.DType{mlxc.Float32, mlxc.Float16} {
@@ -30,7 +31,7 @@ func addLanguage(c *corpus) {
 }
 
 func (c *corpus) addReduceRows(d mlxc.DType, op, rows, width int, root bool) {
-	x, v := c.uniform(d, 0.5, 1.5, rows, width)
+	x, v := c.Uniform(d, 0.5, 1.5, rows, width)
 	c.add(namedLaunch{
 		name:   named("reduce_rows", d, []string{"sum", "product", "max", "squares"}[op], width),
 		kernel: c.kernel("templates", ""),
@@ -41,7 +42,7 @@ func (c *corpus) addReduceRows(d mlxc.DType, op, rows, width int, root bool) {
 		},
 		inputs: inputs(arrays{x}, uints(width)),
 		check: func(t testing.TB, out arrays) {
-			want := byRow(v, width, func(row []float64) []float64 {
+			want := mlxtest.ByRow(v, width, func(row []float64) []float64 {
 				sum, squares, product := 0.0, 0.0, 1.0
 				for _, x := range row {
 					sum, squares, product = sum+x, squares+x*x, product*x
@@ -53,13 +54,13 @@ func (c *corpus) addReduceRows(d mlxc.DType, op, rows, width int, root bool) {
 				return []float64{r}
 			})
 			// All terms are positive: errors are relative to the result, one for each step.
-			requireNear(t, want, out[0], bound{0x1p-25, float64(width)*0x1p-24 + 1.01*roundoff(d)})
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Bound{Absolute: 0x1p-25, Relative: float64(width)*0x1p-24 + 1.01*mlxtest.Roundoff(d)})
 		},
 	})
 }
 
 func (c *corpus) addIdioms(d mlxc.DType, rows, width int) {
-	x, v := c.normal(d, rows, width)
+	x, v := c.Normal(d, rows, width)
 	c.add(namedLaunch{
 		name:   named("idioms", d),
 		kernel: c.kernel("idioms", ""),
@@ -69,20 +70,20 @@ func (c *corpus) addIdioms(d mlxc.DType, rows, width int) {
 		},
 		inputs: arrays{x, mlxc.Scalar(uint64(width))},
 		check: func(t testing.TB, out arrays) {
-			want := byRow(v, width, func(row []float64) []float64 {
+			want := mlxtest.ByRow(v, width, func(row []float64) []float64 {
 				sum, squares := 0.0, 0.0
 				for _, x := range row {
 					sum, squares = sum+x, squares+x*x
 				}
 				return []float64{sum, slices.Max(row), squares}
 			})
-			requireNear(t, want, out[0], rounded(mlxc.Float32, 2*width, 4))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(mlxc.Float32, 2*width, 4))
 		},
 	})
 }
 
 func (c *corpus) addTail(d mlxc.DType, kernel string, size int, finding sanitizer.FindingKind) {
-	x, v := c.normal(d, size)
+	x, v := c.Normal(d, size)
 	grid := 128
 	if kernel == "tail_before_barrier" {
 		grid = 64
@@ -109,7 +110,7 @@ func (c *corpus) addTail(d mlxc.DType, kernel string, size int, finding sanitize
 					want[i] = v[i] + v[size-1-i]
 				}
 			}
-			requireNear(t, want, out[0], rounded(d, 1, 8))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(d, 1, 8))
 		},
 	})
 }
@@ -118,8 +119,8 @@ func (c *corpus) addTail(d mlxc.DType, kernel string, size int, finding sanitize
 // solves a system with them, a hundred lazy launches in one graph.
 func addConjugateGradients(c *corpus) {
 	const size, threads, shift = 45, 33, 0.5
-	v, x := c.normal(mlxc.Float32, size)
-	w, y := c.normal(mlxc.Float32, size)
+	v, x := c.Normal(mlxc.Float32, size)
+	w, y := c.Normal(mlxc.Float32, size)
 	apply := c.kernel("several", "apply_matrix")
 	add := c.kernel("several", "add_scaled")
 	norm := c.kernel("several", "square_norm")
@@ -148,8 +149,8 @@ func addConjugateGradients(c *corpus) {
 		inputs: inputs(arrays{v, mlxc.Scalar[float32](shift)}, uints(size)),
 		check: func(t testing.TB, out arrays) {
 			want := matrix(x)
-			requireNear(t, want, out[0], rounded(mlxc.Float32, 4, 10))
-			requireNear(t, matMul(x, want, 1, 1, size, false), out[1], rounded(mlxc.Float32, size, 100))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(mlxc.Float32, 4, 10))
+			mlxtest.RequireNear(t, mlxtest.MatMul(x, want, 1, 1, size, false), out[1], mlxtest.Rounded(mlxc.Float32, size, 100))
 		},
 	})
 	c.add(namedLaunch{
@@ -160,14 +161,14 @@ func addConjugateGradients(c *corpus) {
 			for i := range want {
 				want[i] = x[i] + 2*y[i]
 			}
-			requireNear(t, want, out[0], rounded(mlxc.Float32, 1, 10))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(mlxc.Float32, 1, 10))
 		},
 	})
 	c.add(namedLaunch{
 		name: "several/square_norm", kernel: norm, launch: normLaunch,
 		inputs: inputs(arrays{v}, uints(size)),
 		check: func(t testing.TB, out arrays) {
-			requireNear(t, matMul(x, x, 1, 1, size, false), out[0], rounded(mlxc.Float32, size, 100))
+			mlxtest.RequireNear(t, mlxtest.MatMul(x, x, 1, 1, size, false), out[0], mlxtest.Rounded(mlxc.Float32, size, 100))
 
 			solution, r, p := mlxc.Zeros(mlxc.Float32, size), v, v
 			rr := out[0].Reshape()
@@ -180,7 +181,7 @@ func addConjugateGradients(c *corpus) {
 				rr = norm.Launch(normLaunch, r, mlxc.Scalar[uint32](size))[0].Reshape()
 				p = add.Launch(addLaunch, r, p, rr.Div(before))[0]
 			}
-			s := values(t, solution)
+			s := mlxtest.Values(t, solution)
 			require.Len(t, s, size)
 			// The residual falls by (√κ−1)/(√κ+1) = 1/2 a turn, κ ≤ 9, down to rounding.
 			for i, b := range matrix(s) {

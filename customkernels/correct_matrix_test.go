@@ -1,17 +1,17 @@
 package customkernels
 
 import (
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // addMatrixProducts: products of matrices and of quantised matrices with vectors.
 func addMatrixProducts(c *corpus) {
-	for _, d := range floatDTypes {
+	for _, d := range mlxtest.FloatDTypes {
 		c.addSimdgroupMatMul(d, 50, 45, 37)
 		c.addSimdgroupMatMulNT(d, 32, 48, 24)
 		c.addTiledMatMul(d, 2, 19, 37, 21)
@@ -21,30 +21,9 @@ func addMatrixProducts(c *corpus) {
 	c.addSimdgroupMatMul(mlxc.Float32, 5, 7, 3)
 }
 
-// matMul is Σ_k a[i, k]·b[k, j], or b[j, k] if it is transposed.
-func matMul(a, b []float64, m, n, k int, transposed bool) []float64 {
-	y := make([]float64, m*n)
-	for i := range m {
-		for j := range n {
-			for l := range k {
-				if transposed {
-					y[i*n+j] += a[i*k+l] * b[j*k+l]
-				} else {
-					y[i*n+j] += a[i*k+l] * b[l*n+j]
-				}
-			}
-		}
-	}
-	return y
-}
-
-// productBound is that of sums of k products of normal numbers: intermediate values stay below
-// five standard deviations, and few factors are greater than 4.
-func productBound(d mlxc.DType, k int) bound { return rounded(d, 2*k, 5*math.Sqrt(float64(k))) }
-
 func (c *corpus) addSimdgroupMatMul(d mlxc.DType, m, n, k int) {
-	a, x := c.normal(d, m, k)
-	b, y := c.normal(d, k, n)
+	a, x := c.Normal(d, m, k)
+	b, y := c.Normal(d, k, n)
 	c.add(namedLaunch{
 		name:   named("simdgroup_matmul", d, m),
 		kernel: c.kernel("simdgroup_matmul", "simdgroup_matmul"),
@@ -54,22 +33,24 @@ func (c *corpus) addSimdgroupMatMul(d mlxc.DType, m, n, k int) {
 		},
 		inputs: inputs(arrays{a, b}, ints(m, n, k)),
 		check: func(t testing.TB, out arrays) {
-			requireNear(t, matMul(x, y, m, n, k, false), out[0], productBound(d, k))
+			mlxtest.RequireNear(t, mlxtest.MatMul(x, y, m, n, k, false), out[0], mlxtest.ProductBound(d, k))
 			// On the CPU: a GPU may multiply in TF32.
 			require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() {
-				product := values(t, a.AsType(mlxc.Float32).MatMul(b.AsType(mlxc.Float32)))
-				requireNear(t, product, out[0], twice(productBound(d, k)))
+				product := mlxtest.Values(t, a.AsType(mlxc.Float32).MatMul(b.AsType(mlxc.Float32)))
+				mlxtest.RequireNear(t, product, out[0], twice(mlxtest.ProductBound(d, k)))
 			}))
 		},
 	})
 }
 
 // twice is the bound between two results that both have an error of their own.
-func twice(b bound) bound { return bound{2 * b.absolute, 2 * b.relative} }
+func twice(b mlxtest.Bound) mlxtest.Bound {
+	return mlxtest.Bound{Absolute: 2 * b.Absolute, Relative: 2 * b.Relative}
+}
 
 func (c *corpus) addSimdgroupMatMulNT(d mlxc.DType, m, n, k int) {
-	a, x := c.normal(d, m, k)
-	b, y := c.normal(d, n, k)
+	a, x := c.Normal(d, m, k)
+	b, y := c.Normal(d, n, k)
 	c.add(namedLaunch{
 		name:   named("simdgroup_matmul_nt", d),
 		kernel: c.kernel("simdgroup_matmul", "simdgroup_matmul_nt"),
@@ -79,14 +60,14 @@ func (c *corpus) addSimdgroupMatMulNT(d mlxc.DType, m, n, k int) {
 		},
 		inputs: inputs(arrays{a, b}, ints(n, k)),
 		check: func(t testing.TB, out arrays) {
-			requireNear(t, matMul(x, y, m, n, k, true), out[0], productBound(d, k))
+			mlxtest.RequireNear(t, mlxtest.MatMul(x, y, m, n, k, true), out[0], mlxtest.ProductBound(d, k))
 		},
 	})
 }
 
 func (c *corpus) addTiledMatMul(d mlxc.DType, batch, m, n, k int) {
-	a, x := c.normal(d, batch, m, k)
-	b, y := c.normal(d, batch, k, n)
+	a, x := c.Normal(d, batch, m, k)
+	b, y := c.Normal(d, batch, k, n)
 	c.add(namedLaunch{
 		name:   named("tiled_matmul", d),
 		kernel: c.kernel("tiled_matmul", ""),
@@ -98,9 +79,9 @@ func (c *corpus) addTiledMatMul(d mlxc.DType, batch, m, n, k int) {
 		check: func(t testing.TB, out arrays) {
 			var want []float64
 			for i := range batch {
-				want = append(want, matMul(x[i*m*k:], y[i*k*n:], m, n, k, false)...)
+				want = append(want, mlxtest.MatMul(x[i*m*k:], y[i*k*n:], m, n, k, false)...)
 			}
-			requireNear(t, want, out[0], productBound(d, k))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.ProductBound(d, k))
 		},
 	})
 }
@@ -109,11 +90,11 @@ func (c *corpus) addQuantizedMatVec(d mlxc.DType, bits, rows, columns int) {
 	perWord, groups := 32/bits, columns/32
 	codes := make([]uint32, rows*columns/perWord)
 	for i := range codes {
-		codes[i] = c.random.Uint32()
+		codes[i] = c.Random.Uint32()
 	}
-	scale, s := c.uniform(d, 0.01, 0.1, rows, groups)
-	bias, b := c.normal(d, rows, groups)
-	x, v := c.normal(d, columns)
+	scale, s := c.Uniform(d, 0.01, 0.1, rows, groups)
+	bias, b := c.Normal(d, rows, groups)
+	x, v := c.Normal(d, columns)
 	c.add(namedLaunch{
 		name:   named("quantized_matvec", d, bits),
 		kernel: c.kernel("quantized_matvec", map[int]string{4: "matvec_4bit", 8: "matvec_8bit"}[bits]),
@@ -133,7 +114,7 @@ func (c *corpus) addQuantizedMatVec(d mlxc.DType, bits, rows, columns int) {
 				}
 			}
 			// Terms are at most 0.1·255·4.
-			requireNear(t, want, out[0], rounded(d, columns, 100))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(d, columns, 100))
 		},
 	})
 }

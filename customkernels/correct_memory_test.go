@@ -6,12 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // addAtomics: results of atomics that do not depend on their order.
 func addAtomics(c *corpus) {
-	for _, d := range floatDTypes {
+	for _, d := range mlxtest.FloatDTypes {
 		c.addHistogram(d, 1111)
 		c.addAtomicMax(d, 300)
 	}
@@ -21,7 +22,7 @@ func addAtomics(c *corpus) {
 func addTables(c *corpus) {
 	c.addFresnel(70)
 	c.addMapPoints(45)
-	for _, d := range floatDTypes {
+	for _, d := range mlxtest.FloatDTypes {
 		c.addGather(d, mlxc.Int32)
 	}
 	c.addGather(mlxc.Float32, mlxc.Uint32)
@@ -30,7 +31,7 @@ func addTables(c *corpus) {
 
 func (c *corpus) addHistogram(d mlxc.DType, size int) {
 	const classes = 64
-	x, v := c.uniform(d, -0.1, 1.1, size)
+	x, v := c.Uniform(d, -0.1, 1.1, size)
 	c.add(namedLaunch{
 		name:   named("histogram", d),
 		kernel: c.kernel("histogram", ""),
@@ -44,18 +45,18 @@ func (c *corpus) addHistogram(d mlxc.DType, size int) {
 			for _, e := range v {
 				want[int(min(max(math.Floor(e*classes), 0), classes-1))]++
 			}
-			requireNear(t, want, out[0], bound{})
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Bound{})
 		},
 	})
 }
 
 func (c *corpus) addAtomicMax(d mlxc.DType, size int) {
 	const classes = 11
-	x, v := c.uniform(d, 0, 5, size)
+	x, v := c.Uniform(d, 0, 5, size)
 	class := make([]uint32, size)
 	want := make([]float32, classes)
 	for i := range class {
-		class[i] = uint32(c.random.IntN(classes))
+		class[i] = uint32(c.Random.IntN(classes))
 		want[class[i]] = max(want[class[i]], float32(v[i]))
 	}
 	c.add(namedLaunch{
@@ -77,7 +78,7 @@ func (c *corpus) addAtomicMax(d mlxc.DType, size int) {
 }
 
 func (c *corpus) addFresnel(size int) {
-	x, v := c.uniform(mlxc.Float32, -3, 3, size)
+	x, v := c.Uniform(mlxc.Float32, -3, 3, size)
 	c.add(namedLaunch{
 		name:   "fresnel",
 		kernel: c.kernel("constant_table", "fresnel"),
@@ -86,7 +87,7 @@ func (c *corpus) addFresnel(size int) {
 		},
 		inputs: arrays{x},
 		check: func(t testing.TB, out arrays) {
-			want := byRow(v, 1, func(row []float64) []float64 {
+			want := mlxtest.ByRow(v, 1, func(row []float64) []float64 {
 				const panels = 4096 // Simpson's rule errs by (x/panels)⁴ or so
 				h := row[0] / panels
 				sum := 0.0
@@ -97,7 +98,7 @@ func (c *corpus) addFresnel(size int) {
 				return []float64{sum}
 			})
 			// 80 terms, of arguments up to 9 that err by some roundings.
-			requireNear(t, want, out[0], rounded(mlxc.Float32, 80, 3))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(mlxc.Float32, 80, 3))
 		},
 	})
 }
@@ -113,7 +114,7 @@ func (c *corpus) addMapPoints(size int) {
 	}
 	words[8], words[9] = math.Float32bits(lowest[0]), math.Float32bits(lowest[1])
 	words[10], words[11] = math.Float32bits(limit), repeat
-	x, v := c.normal(mlxc.Float32, size, 2)
+	x, v := c.Normal(mlxc.Float32, size, 2)
 	c.add(namedLaunch{
 		name:   "map_points",
 		kernel: c.kernel("constant_table", "map_points"),
@@ -122,7 +123,7 @@ func (c *corpus) addMapPoints(size int) {
 		},
 		inputs: arrays{x, mlxc.FromSlice(words)},
 		check: func(t testing.TB, out arrays) {
-			want := byRow(v, 2, func(p []float64) []float64 {
+			want := mlxtest.ByRow(v, 2, func(p []float64) []float64 {
 				for range repeat {
 					var q []float64
 					for i, r := range rows {
@@ -134,18 +135,18 @@ func (c *corpus) addMapPoints(size int) {
 				return p
 			})
 			// Each of five turns may double the error of the one before.
-			requireNear(t, want, out[0], rounded(mlxc.Float32, 4*32, 4))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(mlxc.Float32, 4*32, 4))
 		},
 	})
 }
 
 func (c *corpus) addGather(d, indexType mlxc.DType) {
 	const rows, width, size = 13, 37, 21
-	table, v := c.normal(d, rows, width)
+	table, v := c.Normal(d, rows, width)
 	index := make([]float32, size)
 	var want []float64
 	for i := range index {
-		at := c.random.IntN(rows)
+		at := c.Random.IntN(rows)
 		want = append(want, v[at*width:(at+1)*width]...)
 		index[i] = float32(at)
 		if indexType == mlxc.Int32 && i%2 == 1 {
@@ -161,7 +162,7 @@ func (c *corpus) addGather(d, indexType mlxc.DType) {
 		},
 		inputs: inputs(arrays{table, mlxc.FromSlice(index).AsType(indexType)}, uints(rows)),
 		check: func(t testing.TB, out arrays) {
-			requireNear(t, want, out[0], bound{})
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Bound{})
 		},
 	})
 }
@@ -178,7 +179,7 @@ func philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 }
 
 func (c *corpus) addPhilox(size int) {
-	key := [2]uint32{c.random.Uint32(), c.random.Uint32()}
+	key := [2]uint32{c.Random.Uint32(), c.Random.Uint32()}
 	c.add(namedLaunch{
 		name:   "philox",
 		kernel: c.kernel("philox", ""),

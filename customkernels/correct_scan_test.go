@@ -4,12 +4,13 @@ import (
 	"math"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // addScans: prefix sums in four ways, and what is made of them.
 func addScans(c *corpus) {
-	for _, d := range floatDTypes {
+	for _, d := range mlxtest.FloatDTypes {
 		c.addInclusiveScan(d, 3, 301, 96)
 		c.addSegmentedScan(d, 333, 70)
 	}
@@ -25,7 +26,7 @@ func addScans(c *corpus) {
 }
 
 func (c *corpus) addInclusiveScan(d mlxc.DType, rows, width, threads int) {
-	x, v := c.normal(d, rows, width)
+	x, v := c.Normal(d, rows, width)
 	c.add(namedLaunch{
 		name:   named("inclusive_scan", d, width, threads),
 		kernel: c.kernel("inclusive_scan", "inclusive_scan"),
@@ -35,29 +36,18 @@ func (c *corpus) addInclusiveScan(d mlxc.DType, rows, width, threads int) {
 		},
 		inputs: inputs(arrays{x}, uints(width)),
 		check: func(t testing.TB, out arrays) {
-			requireNear(t, byRow(v, width, prefixSums), out[0], rounded(d, width, 3*math.Sqrt(float64(width))))
+			mlxtest.RequireNear(t, mlxtest.ByRow(v, width, mlxtest.PrefixSums), out[0], mlxtest.Rounded(d, width, 3*math.Sqrt(float64(width))))
 		},
 	})
 }
 
-// prefixSums are those that include their own element.
-func prefixSums(row []float64) []float64 {
-	y := make([]float64, len(row))
-	sum := 0.0
-	for i, x := range row {
-		sum += x
-		y[i] = sum
-	}
-	return y
-}
-
 func (c *corpus) addSegmentedScan(d mlxc.DType, size, threads int) {
-	x, v := c.normal(d, size)
+	x, v := c.Normal(d, size)
 	start := make([]uint8, size)
 	want := make([]float64, size)
 	sum := 0.0
 	for i := range start {
-		if c.random.IntN(12) == 0 {
+		if c.Random.IntN(12) == 0 {
 			start[i], sum = 1, 0
 		}
 		sum += v[i]
@@ -72,13 +62,13 @@ func (c *corpus) addSegmentedScan(d mlxc.DType, size, threads int) {
 		},
 		inputs: inputs(arrays{x, mlxc.FromSlice(start)}, uints(size)),
 		check: func(t testing.TB, out arrays) {
-			requireNear(t, want, out[0], rounded(d, 64, 20))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(d, 64, 20))
 		},
 	})
 }
 
 func (c *corpus) addSimdScan(d mlxc.DType, rows, width, threads int) {
-	x, v := c.integers(d, 100, rows, width)
+	x, v := c.Integers(d, 100, rows, width)
 	c.add(namedLaunch{
 		name:   named("simd_scan", d, width),
 		kernel: c.kernel("simd_scan", ""),
@@ -88,17 +78,17 @@ func (c *corpus) addSimdScan(d mlxc.DType, rows, width, threads int) {
 		},
 		inputs: inputs(arrays{x}, uints(width)),
 		check: func(t testing.TB, out arrays) {
-			want := byRow(v, width, func(row []float64) []float64 {
-				return append([]float64{0}, prefixSums(row)[:width-1]...)
+			want := mlxtest.ByRow(v, width, func(row []float64) []float64 {
+				return append([]float64{0}, mlxtest.PrefixSums(row)[:width-1]...)
 			})
-			requireNear(t, want, out[0], bound{}) // whole numbers below 2²⁴
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Bound{}) // whole numbers below 2²⁴
 		},
 	})
 }
 
 func (c *corpus) addCompaction(d mlxc.DType, size, threads int) {
 	const threshold = 0.25
-	x, v := c.normal(d, size)
+	x, v := c.Normal(d, size)
 	kept, from := make([]float64, size), make([]float64, size)
 	count := 0
 	for i, e := range v {
@@ -117,9 +107,9 @@ func (c *corpus) addCompaction(d mlxc.DType, size, threads int) {
 		},
 		inputs: inputs(arrays{x}, uints(size), arrays{mlxc.Scalar[float32](threshold)}),
 		check: func(t testing.TB, out arrays) {
-			requireNear(t, kept, out[0], bound{})
-			requireNear(t, from, out[1], bound{})
-			requireNear(t, []float64{float64(count)}, out[2], bound{})
+			mlxtest.RequireNear(t, kept, out[0], mlxtest.Bound{})
+			mlxtest.RequireNear(t, from, out[1], mlxtest.Bound{})
+			mlxtest.RequireNear(t, []float64{float64(count)}, out[2], mlxtest.Bound{})
 		},
 	})
 }

@@ -2,9 +2,9 @@ package customkernels
 
 import (
 	"cmp"
-	"slices"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -14,7 +14,7 @@ func addSorts(c *corpus) {
 		c.addBitonicSort(d, 3, 100, 128, 48)
 	}
 	c.addBitonicSort(mlxc.Float32, 2, 257, 512, 256)
-	for _, d := range floatDTypes {
+	for _, d := range mlxtest.FloatDTypes {
 		c.addTopK(d, 5, 77, 64)
 		c.addArgmax(d, 4, 301, 96)
 	}
@@ -22,29 +22,8 @@ func addSorts(c *corpus) {
 	c.addArgmax(mlxc.Float32, 3, 9, 32)
 }
 
-// order is the places of a row's elements in the order that less gives, the leftmost of
-// equal ones first.
-func order(row []float64, compare func(a, b float64) int) []int {
-	places := make([]int, len(row))
-	for i := range places {
-		places[i] = i
-	}
-	slices.SortStableFunc(places, func(a, b int) int { return compare(row[a], row[b]) })
-	return places
-}
-
-// pick returns the first n elements of a row in an order, and their places.
-func pick(row []float64, places []int, n int) (picked, at []float64) {
-	for _, i := range places[:n] {
-		picked, at = append(picked, row[i]), append(at, float64(i))
-	}
-	return picked, at
-}
-
-func falling(a, b float64) int { return cmp.Compare(b, a) }
-
 func (c *corpus) addBitonicSort(d mlxc.DType, rows, width, n, threads int) {
-	x, v := c.integers(d, 40, rows, width)
+	x, v := c.Integers(d, 40, rows, width)
 	c.add(namedLaunch{
 		name:   named("bitonic_sort", d, width),
 		kernel: c.kernel("bitonic_sort", ""),
@@ -62,19 +41,19 @@ func (c *corpus) addBitonicSort(d mlxc.DType, rows, width, n, threads int) {
 // checkPicked compares picked elements and their places, exactly.
 func checkPicked(t testing.TB, x []float64, width, n int, compare func(a, b float64) int, picked, at *mlxc.Array) {
 	t.Helper()
-	requireNear(t, byRow(x, width, func(row []float64) []float64 {
-		p, _ := pick(row, order(row, compare), n)
+	mlxtest.RequireNear(t, mlxtest.ByRow(x, width, func(row []float64) []float64 {
+		p, _ := mlxtest.Sorted(row, n, compare)
 		return p
-	}), picked, bound{})
-	requireNear(t, byRow(x, width, func(row []float64) []float64 {
-		_, a := pick(row, order(row, compare), n)
+	}), picked, mlxtest.Bound{})
+	mlxtest.RequireNear(t, mlxtest.ByRow(x, width, func(row []float64) []float64 {
+		_, a := mlxtest.Sorted(row, n, compare)
 		return a
-	}), at, bound{})
+	}), at, mlxtest.Bound{})
 }
 
 func (c *corpus) addTopK(d mlxc.DType, rows, width, threads int) {
 	const k = 4
-	x, v := c.integers(d, 25, rows, width)
+	x, v := c.Integers(d, 25, rows, width)
 	c.add(namedLaunch{
 		name:   named("top_k", d, width),
 		kernel: c.kernel("top_k", ""),
@@ -84,13 +63,13 @@ func (c *corpus) addTopK(d mlxc.DType, rows, width, threads int) {
 		},
 		inputs: inputs(arrays{x}, uints(width)),
 		check: func(t testing.TB, out arrays) {
-			checkPicked(t, v, width, k, falling, out[0], out[1])
+			checkPicked(t, v, width, k, mlxtest.Descending, out[0], out[1])
 		},
 	})
 }
 
 func (c *corpus) addArgmax(d mlxc.DType, rows, width, threads int) {
-	x, v := c.integers(d, 90, rows, width)
+	x, v := c.Integers(d, 90, rows, width)
 	c.add(namedLaunch{
 		name:   named("argmax", d, width),
 		kernel: c.kernel("argmax", ""),
@@ -100,7 +79,7 @@ func (c *corpus) addArgmax(d mlxc.DType, rows, width, threads int) {
 		},
 		inputs: inputs(arrays{x}, uints(width)),
 		check: func(t testing.TB, out arrays) {
-			checkPicked(t, v, width, 1, falling, out[1], out[0])
+			checkPicked(t, v, width, 1, mlxtest.Descending, out[1], out[0])
 		},
 	})
 }

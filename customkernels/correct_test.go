@@ -1,7 +1,6 @@
 package customkernels
 
 import (
-	"math/rand/v2"
 	"os"
 	"testing"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -27,7 +27,7 @@ type namedLaunch struct {
 // them is wrong. The inputs are the same every time.
 func correctLaunches(t testing.TB) []namedLaunch {
 	t.Helper()
-	c := &corpus{t: t, kernels: map[string]*Kernel{}, random: rand.New(rand.NewPCG(2, 71))}
+	c := &corpus{Source: mlxtest.NewSource(t, 2, 71), kernels: map[string]*Kernel{}}
 	for _, add := range []func(*corpus){
 		addScans, addSorts, addMatrixProducts, addRowNorms, addAttention, addConvolutions,
 		addGrids, addVectors, addAtomics, addTables, addLanguage, addConjugateGradients,
@@ -39,23 +39,22 @@ func correctLaunches(t testing.TB) []namedLaunch {
 
 // corpus collects launches.
 type corpus struct {
-	t       testing.TB
+	*mlxtest.Source
 	kernels map[string]*Kernel
-	random  *rand.Rand
 	list    []namedLaunch
 }
 
 // kernel is a kernel of a file of testdata/correct.
 func (c *corpus) kernel(file, name string) *Kernel {
-	c.t.Helper()
+	c.T.Helper()
 	key := file + " " + name
 	if k := c.kernels[key]; k != nil {
 		return k
 	}
 	lib, err := Load(os.DirFS("testdata/correct"), file+".metal")
-	require.NoError(c.t, err)
+	require.NoError(c.T, err)
 	k, err := lib.Kernel(name)
-	require.NoError(c.t, err)
+	require.NoError(c.T, err)
 	c.kernels[key] = k
 	return k
 }

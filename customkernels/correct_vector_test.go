@@ -2,15 +2,15 @@ package customkernels
 
 import (
 	"math"
-	"math/cmplx"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // addVectors: vectors of a thread, swizzles, matrices of a thread, and quadgroups.
 func addVectors(c *corpus) {
-	for _, d := range floatDTypes {
+	for _, d := range mlxtest.FloatDTypes {
 		c.addGELU(d, 135)
 		c.addQuadTranspose(d, 19)
 	}
@@ -20,7 +20,7 @@ func addVectors(c *corpus) {
 }
 
 func (c *corpus) addGELU(d mlxc.DType, size int) {
-	x, v := c.normal(d, size, 2)
+	x, v := c.Normal(d, size, 2)
 	c.add(namedLaunch{
 		name:   named("geglu", d),
 		kernel: c.kernel("gelu", ""),
@@ -30,17 +30,17 @@ func (c *corpus) addGELU(d mlxc.DType, size int) {
 		},
 		inputs: inputs(arrays{x}, uints(size)),
 		check: func(t testing.TB, out arrays) {
-			want := byRow(v, 2, func(pair []float64) []float64 {
+			want := mlxtest.ByRow(v, 2, func(pair []float64) []float64 {
 				a := pair[0]
 				return []float64{a / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(a+0.044715*a*a*a))) * pair[1]}
 			})
-			requireNear(t, want, out[0], rounded(d, 16, 12))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(d, 16, 12))
 		},
 	})
 }
 
 func (c *corpus) addQuadTranspose(d mlxc.DType, blocks int) {
-	x, _ := c.normal(d, blocks, 4, 4)
+	x, _ := c.Normal(d, blocks, 4, 4)
 	c.add(namedLaunch{
 		name:   named("quad_transpose", d),
 		kernel: c.kernel("quad_transpose", ""),
@@ -50,13 +50,13 @@ func (c *corpus) addQuadTranspose(d mlxc.DType, blocks int) {
 		},
 		inputs: arrays{x},
 		check: func(t testing.TB, out arrays) {
-			requireNear(t, values(t, x.Transpose(0, 2, 1)), out[0], bound{})
+			mlxtest.RequireNear(t, mlxtest.Values(t, x.Transpose(0, 2, 1)), out[0], mlxtest.Bound{})
 		},
 	})
 }
 
 func (c *corpus) addFFT(rows, n int) {
-	x, v := c.normal(mlxc.Float32, rows, n, 2)
+	x, v := c.Normal(mlxc.Float32, rows, n, 2)
 	c.add(namedLaunch{
 		name:   named("fft", n),
 		kernel: c.kernel("fft", ""),
@@ -67,29 +67,14 @@ func (c *corpus) addFFT(rows, n int) {
 		inputs: arrays{x},
 		check: func(t testing.TB, out arrays) {
 			// log₂ N passes of a few operations, on values up to some √N.
-			requireNear(t, byRow(v, 2*n, fourier), out[0], rounded(mlxc.Float32, 8*int(math.Log2(float64(n))), 4*math.Sqrt(float64(n))))
+			mlxtest.RequireNear(t, mlxtest.ByRow(v, 2*n, mlxtest.Fourier), out[0], mlxtest.Rounded(mlxc.Float32, 8*int(math.Log2(float64(n))), 4*math.Sqrt(float64(n))))
 		},
 	})
 }
 
-// fourier is the discrete Fourier transform of a row of pairs.
-func fourier(row []float64) []float64 {
-	n := len(row) / 2
-	var y []float64
-	for k := range n {
-		var sum complex128
-		for i := range n {
-			// k·i reduced first: the sine of a small angle is exact.
-			sum += complex(row[2*i], row[2*i+1]) * cmplx.Rect(1, -2*math.Pi*float64(k*i%n)/float64(n))
-		}
-		y = append(y, real(sum), imag(sum))
-	}
-	return y
-}
-
 func (c *corpus) addRotation(points int) {
 	const angle = 0.75
-	x, v := c.normal(mlxc.Float32, points, 3)
+	x, v := c.Normal(mlxc.Float32, points, 3)
 	c.add(namedLaunch{
 		name:   "rotate_points",
 		kernel: c.kernel("rotate", ""),
@@ -101,7 +86,7 @@ func (c *corpus) addRotation(points int) {
 		check: func(t testing.TB, out arrays) {
 			u := [3]float64{1. / 3, 2. / 3, 2. / 3}
 			sin, cos := math.Sincos(angle)
-			want := byRow(v, 3, func(p []float64) []float64 {
+			want := mlxtest.ByRow(v, 3, func(p []float64) []float64 {
 				dot := u[0]*p[0] + u[1]*p[1] + u[2]*p[2]
 				var y []float64
 				for i := range 3 {
@@ -110,12 +95,12 @@ func (c *corpus) addRotation(points int) {
 				}
 				return y
 			})
-			requireNear(t, want, out[0], rounded(mlxc.Float32, 16, 4))
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(mlxc.Float32, 16, 4))
 			ones := make([]float64, points)
 			for i := range ones {
 				ones[i] = 1
 			}
-			requireNear(t, ones, out[1], rounded(mlxc.Float32, 32, 1))
+			mlxtest.RequireNear(t, ones, out[1], mlxtest.Rounded(mlxc.Float32, 32, 1))
 		},
 	})
 }

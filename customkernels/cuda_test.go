@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -71,7 +72,7 @@ func TestCUDATextOfTiles(t *testing.T) {
 	require.NoError(t, err)
 	k, err := lib.Kernel("attention_dkv")
 	require.NoError(t, err)
-	for _, dtype := range floatDTypes {
+	for _, dtype := range mlxtest.FloatDTypes {
 		for _, width := range []int{16, 24} {
 			rows := []int{1, 1, 16, width}
 			like := mlxc.Output{Shape: rows, DType: dtype}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -145,7 +146,7 @@ func TestTilesOfCUDA(t *testing.T) {
 					require.NoError(t, err)
 					var results [][]float32
 					for _, a := range kernel.Launch(l, k.inputs...) {
-						results = append(results, floats(t, a.AsType(mlxc.Float32)))
+						results = append(results, mlxtest.Floats(t, a.AsType(mlxc.Float32)))
 					}
 					return results
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -51,7 +52,7 @@ func TestLaunchOfShaderThatIncludes(t *testing.T) {
 	k := includingKernel(t, rightOfTile)
 	x := mlxc.Arange(mlxc.Float32, 0, 8, 1)
 	l := Launch{Grid: [3]int{8}, Threadgroup: [3]int{8}, Outputs: []mlxc.Output{{Shape: []int{8}, DType: mlxc.Float32}}}
-	require.Equal(t, []float32{2, 3, 4, 5, 6, 7, 8, 1}, floats(t, k.Launch(l, x)[0]))
+	require.Equal(t, []float32{2, 3, 4, 5, 6, 7, 8, 1}, mlxtest.Floats(t, k.Launch(l, x)[0]))
 	// MLX caches compiled kernels by name.
 	other := includingKernel(t, rightOfTile+"// changed\n")
 	require.NotEqual(t, metalName(t, k, l, x), metalName(t, other, l, x))

@@ -18,6 +18,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -44,13 +45,6 @@ func inline(t testing.TB, text string) *Kernel {
 	return k
 }
 
-func floats(t testing.TB, a *mlxc.Array) []float32 {
-	t.Helper()
-	v, err := mlxc.ToSlice[float32](a.AsType(mlxc.Float32))
-	require.NoError(t, err)
-	return v
-}
-
 // perElement is the launch of a kernel with a thread for each element of x.
 func perElement(x *mlxc.Array, template ...mlxc.TemplateArg) Launch {
 	return Launch{
@@ -65,7 +59,7 @@ func TestScaleInEveryDTypeAndSizeClass(t *testing.T) {
 		for _, n := range []int{1, 7, 8, 100} {
 			x := mlxc.Arange(d, 0, float64(n), 1)
 			y := k.Launch(perElement(x, mlxc.TemplateArg{Name: "T", Value: d}), x, mlxc.Scalar[float32](3))[0]
-			require.Equal(t, floats(t, x.MulScalar(3)), floats(t, y))
+			require.Equal(t, mlxtest.Floats(t, x.MulScalar(3)), mlxtest.Floats(t, y))
 			require.Equal(t, d, y.DType())
 		}
 	}
@@ -80,7 +74,7 @@ func TestLaunchIsLazyAndTakesStridedInputs(t *testing.T) {
 	views := arrays{x.Transpose(), x.Slice([]int{1, 0}, []int{4, 6}, []int{2, 3}), mlxc.Ones(mlxc.Float32, 1, 9).BroadcastTo(3, 9)}
 	for _, v := range views {
 		y := k.Launch(perElement(v, template), v, mlxc.Scalar[float32](2))[0]
-		require.Equal(t, floats(t, v.MulScalar(2)), floats(t, y))
+		require.Equal(t, mlxtest.Floats(t, v.MulScalar(2)), mlxtest.Floats(t, y))
 	}
 }
 
@@ -93,8 +87,8 @@ func TestSeveralOutputsAndTables(t *testing.T) {
 		Grid: [3]int{3}, Threadgroup: [3]int{2},
 		Outputs: []mlxc.Output{{Shape: []int{3}, DType: mlxc.Float32}, {Shape: []int{3}, DType: mlxc.Int32}},
 	}, index, mlxc.FromSlice([]float32{10, 11, 12, 13}))
-	require.Equal(t, []float32{13, 10, 11}, floats(t, out[0]))
-	require.Equal(t, []float32{6, 0, 2}, floats(t, out[1]))
+	require.Equal(t, []float32{13, 10, 11}, mlxtest.Floats(t, out[0]))
+	require.Equal(t, []float32{6, 0, 2}, mlxtest.Floats(t, out[1]))
 }
 
 var _ = testdevice.AlsoOnGPU(TestSeveralOutputsAndTables)
@@ -105,7 +99,7 @@ func TestInitialValue(t *testing.T) {
 	l := perElement(x)
 	start := float32(10)
 	l.InitValue = &start
-	require.Equal(t, []float32{11, 12, 13}, floats(t, k.Launch(l, x)[0]))
+	require.Equal(t, []float32{11, 12, 13}, mlxtest.Floats(t, k.Launch(l, x)[0]))
 }
 
 var _ = testdevice.AlsoOnGPU(TestInitialValue)
@@ -253,7 +247,7 @@ kernel void broken(device const float* x [[buffer(0)]], device float* y [[buffer
 		require.ErrorContains(t, err, "inline.metal:5:")
 		require.ErrorContains(t, err, "undeclared")
 	}
-	require.Equal(t, []float32{2, 4, 6}, floats(t, x.Add(x)))
+	require.Equal(t, []float32{2, 4, 6}, mlxtest.Floats(t, x.Add(x)))
 }
 
 // A launch that cannot get its memory fails for good, together with what depends
@@ -282,8 +276,8 @@ func TestFailedLaunchPoisonsItsOutputsOnly(t *testing.T) {
 				require.ErrorContains(t, err, "scale")
 			}
 			// Its inputs, its neighbours and later work are whole.
-			require.Equal(t, []float32{1, 4, 9}, floats(t, before))
-			require.Equal(t, []float32{5, 10, 15}, floats(t, after))
+			require.Equal(t, []float32{1, 4, 9}, mlxtest.Floats(t, before))
+			require.Equal(t, []float32{5, 10, 15}, mlxtest.Floats(t, after))
 			require.NoError(t, mlxc.Eval(x.Add(x)))
 			require.NoError(t, mlxc.AsyncEval(x.Mul(x)))
 		})
@@ -301,7 +295,7 @@ func TestFailedLaunchPoisonsItsOutputsOnly(t *testing.T) {
 	rows = 1
 	out, err = c.Call(x)
 	require.NoError(t, err)
-	require.Equal(t, []float32{2, 4, 6}, floats(t, out[0]))
+	require.Equal(t, []float32{2, 4, 6}, mlxtest.Floats(t, out[0]))
 }
 
 func TestWrongLaunches(t *testing.T) {
@@ -349,7 +343,7 @@ func TestWrongLaunches(t *testing.T) {
 			require.Len(t, out, 1)
 			err := mlxc.Eval(out...)
 			require.ErrorContains(t, err, c.part)
-			require.Equal(t, []float32{2, 4, 6}, floats(t, k.Launch(with(same), x, two)[0]))
+			require.Equal(t, []float32{2, 4, 6}, mlxtest.Floats(t, k.Launch(with(same), x, two)[0]))
 		})
 	}
 }
@@ -443,7 +437,7 @@ func TestColdLaunchesInsideAndOutsideATransform(t *testing.T) {
 			done <- err
 		}()
 		<-inside
-		require.Equal(t, []float32{2, 4, 6}, floats(t, launch(x)))
+		require.Equal(t, []float32{2, 4, 6}, mlxtest.Floats(t, launch(x)))
 		require.NoError(t, <-done)
 	}
 }
@@ -459,14 +453,14 @@ func TestEmptyLaunches(t *testing.T) {
 		Outputs: []mlxc.Output{{Shape: empty.Shape(), DType: mlxc.Float32}},
 	}
 	y := k.Launch(l, empty, mlxc.Scalar[float32](2))[0]
-	require.Empty(t, floats(t, y))
+	require.Empty(t, mlxtest.Floats(t, y))
 	require.Equal(t, []int{0, 4096}, y.Shape())
 	l.Grid = [3]int{64, 64} // threads, but nothing to write to
-	require.Empty(t, floats(t, k.Launch(l, empty, mlxc.Scalar[float32](2))[0]))
+	require.Empty(t, mlxtest.Floats(t, k.Launch(l, empty, mlxc.Scalar[float32](2))[0]))
 	l.Grid, l.Outputs[0].Shape = [3]int{0}, []int{2}
 	seven := float32(7)
 	l.InitValue = &seven
-	require.Equal(t, []float32{7, 7}, floats(t, k.Launch(l, empty, mlxc.Scalar[float32](2))[0]))
+	require.Equal(t, []float32{7, 7}, mlxtest.Floats(t, k.Launch(l, empty, mlxc.Scalar[float32](2))[0]))
 }
 
 var _ = testdevice.AlsoOnGPU(TestEmptyLaunches)
@@ -486,7 +480,7 @@ kernel void later(device const float* x [[buffer(0)]], device float* y [[buffer(
 	require.ErrorIs(t, k.Launch(perElement(x), x)[0].Err(), ErrNoCompiler)
 	require.ErrorIs(t, Available(), ErrNoCompiler)
 	t.Setenv("CXX", "")
-	require.Equal(t, []float32{42}, floats(t, k.Launch(perElement(x), x)[0]))
+	require.Equal(t, []float32{42}, mlxtest.Floats(t, k.Launch(perElement(x), x)[0]))
 }
 
 // In Metal half and bfloat are numbers and swizzles are vectors, so the values of a conditional
@@ -509,18 +503,18 @@ kernel void choose(device const T* x [[buffer(0)]], constant uint& n [[buffer(1)
 	require.NoError(t, err)
 	k, err := lib.Kernel("")
 	require.NoError(t, err)
-	for _, d := range floatDTypes {
+	for _, d := range mlxtest.FloatDTypes {
 		l := Launch{
 			Grid: [3]int{9}, Threadgroup: [3]int{9}, Template: template("T", d),
 			Outputs: []mlxc.Output{{Shape: []int{9}, DType: d}},
 		}
 		x := mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6, 7, 8}).AsType(d)
 		want := []float64{3, 3.25, 9, 1.25, 15, -0.75, 21, -2.75, math.Inf(-1)}
-		require.Equal(t, want, values(t, k.Launch(l, x, mlxc.Scalar(uint32(8)))[0]), d)
+		require.Equal(t, want, mlxtest.Values(t, k.Launch(l, x, mlxc.Scalar(uint32(8)))[0]), d)
 		report, err := k.Sanitize(t.Context(), l, sanitizer.Config{Schedules: 1}, x, mlxc.Scalar(uint32(8)))
 		require.NoError(t, err)
 		require.Empty(t, report.Findings)
-		require.Equal(t, want, values(t, report.Outputs[0]), d)
+		require.Equal(t, want, mlxtest.Values(t, report.Outputs[0]), d)
 	}
 }
 

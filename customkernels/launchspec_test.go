@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -60,7 +61,7 @@ func TestArgumentsAreInTheOrderOfTheKernel(t *testing.T) {
 	require.NoError(t, err)
 	l, inputs, err := oneLaunch(t, "scale grid=8 threadgroup=8 T=float32 y=out:float32[8] factor=float32:2 x=float32[8]:iota").Arguments(k, 1)
 	require.NoError(t, err)
-	require.Equal(t, []float32{0, 2, 4, 6, 8, 10, 12, 14}, floats(t, k.Launch(l, inputs...)[0]))
+	require.Equal(t, []float32{0, 2, 4, 6, 8, 10, 12, 14}, mlxtest.Floats(t, k.Launch(l, inputs...)[0]))
 }
 
 // Sizes of threadgroup arguments and function constants stand in the description too.
@@ -73,7 +74,7 @@ func TestOptionsOfDescriptions(t *testing.T) {
 	l, inputs, err := s.Arguments(k, 1)
 	require.NoError(t, err)
 	require.Empty(t, l.Template)
-	require.Equal(t, []float32{-248, -142}, floats(t, k.Launch(l, inputs...)[0]))
+	require.Equal(t, []float32{-248, -142}, mlxtest.Floats(t, k.Launch(l, inputs...)[0]))
 
 	for text, part := range map[string]string{
 		"factor=0.5 negate=true":                                  "the threadgroup argument shared has no size: give it one with ThreadgroupSize, or as shared=threadgroup:ELEMENTS",

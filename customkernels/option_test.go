@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -26,7 +27,7 @@ func TestThreadgroupArgumentsAndFunctionConstants(t *testing.T) {
 		if negate {
 			want = []float32{-248, -142}
 		}
-		require.Equal(t, want, floats(t, y))
+		require.Equal(t, want, mlxtest.Floats(t, y))
 	}
 	for part, options := range map[string][]Option{
 		"the threadgroup argument shared has no size":     {factor, FunctionConstant("negate", true)},

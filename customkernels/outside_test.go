@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -30,7 +31,7 @@ kernel void scale(constant float& factor [[buffer(0)]], device float* y [[buffer
 	require.Equal(t, 3, r.Schedules)
 	require.True(t, r.SameBits, "every schedule begins with what the buffer held")
 	require.Equal(t, "the buffer y is read and written, and MLX's outputs are new arrays: read an input and write an output", r.OutsideMLX)
-	require.Equal(t, []float32{0, 2, 4, 6, 8, 10, 12, 14, 16, 18}, floats(t, r.Outputs[0]))
+	require.Equal(t, []float32{0, 2, 4, 6, 8, 10, 12, 14, 16, 18}, mlxtest.Floats(t, r.Outputs[0]))
 
 	const refused = "MLX's custom kernels cannot express this launch, which Sanitize can still check: the buffer y is read and written"
 	err = k.Launch(l, inputs...)[0].Err()
@@ -100,14 +101,14 @@ kernel void f(device const Pair* pairs [[buffer(0)]], device const float* x [[bu
 `)
 	pairs, x := mlxc.FromSlice([]float32{1, 2, 3, 4}), mlxc.FromSlice([]float32{10}, 1, 1)
 	l := Launch{Grid: [3]int{1}, Threadgroup: [3]int{1}, Outputs: []mlxc.Output{{Shape: []int{1}, DType: mlxc.Float32}}}
-	require.Equal(t, []float32{16}, floats(t, k.Launch(l, pairs, x, mlxc.Scalar[uint32](1))[0]))
+	require.Equal(t, []float32{16}, mlxtest.Floats(t, k.Launch(l, pairs, x, mlxc.Scalar[uint32](1))[0]))
 	text, err := k.MetalSource(l, pairs, x, mlxc.Scalar[uint32](1))
 	require.NoError(t, err)
 	require.Contains(t, text, "const device float* mlxg_pairs")
 	require.Contains(t, text, "const device float* x")
 	padded := k.padded([]*mlxc.Array{pairs, x, mlxc.Scalar[uint32](1)})
-	require.Equal(t, []float32{1, 2, 3, 4, 0, 0, 0, 0}, floats(t, padded[0]))
-	require.Equal(t, []float32{10, 0, 0, 0, 0, 0, 0, 0}, floats(t, padded[1]))
+	require.Equal(t, []float32{1, 2, 3, 4, 0, 0, 0, 0}, mlxtest.Floats(t, padded[0]))
+	require.Equal(t, []float32{10, 0, 0, 0, 0, 0, 0, 0}, mlxtest.Floats(t, padded[1]))
 	require.Equal(t, 0, padded[2].NDim())
 
 	r, err := k.Sanitize(t.Context(), l, sanitizer.Config{}, pairs, x, mlxc.Scalar[uint32](1))
@@ -136,10 +137,10 @@ kernel void f(device const float2* x [[buffer(0)]], constant int* x_shape [[buff
 	require.NoError(t, err)
 	require.Empty(t, r.Findings)
 	require.Contains(t, r.OutsideMLX, "the input x is read as float2 from 4 elements")
-	require.Equal(t, []float32{8}, floats(t, r.Outputs[0]))
+	require.Equal(t, []float32{8}, mlxtest.Floats(t, r.Outputs[0]))
 	require.ErrorContains(t, k.Launch(l, x)[0].Err(), "give it at least 8")
 	x = mlxc.Arange(mlxc.Float32, 0, 8, 1)
-	require.Equal(t, []float32{11}, floats(t, k.Launch(l, x)[0]))
+	require.Equal(t, []float32{11}, mlxtest.Floats(t, k.Launch(l, x)[0]))
 }
 
 var _ = testdevice.AlsoOnGPU(TestSmallDeviceInputWithItsShape)
@@ -156,15 +157,15 @@ kernel void f(constant Params& p [[buffer(0)]], constant float4* table [[buffer(
 `)
 	l := Launch{Grid: [3]int{4}, Threadgroup: [3]int{4}, Outputs: []mlxc.Output{{Shape: []int{4}, DType: mlxc.Float32}}}
 	params, table := mlxc.FromSlice([]uint32{3, 0x40000000}), mlxc.FromSlice([]float32{1, 2, 3, 4})
-	require.Equal(t, []float32{5, 7, 9, 11}, floats(t, k.Launch(l, params, table)[0]))
+	require.Equal(t, []float32{5, 7, 9, 11}, mlxtest.Floats(t, k.Launch(l, params, table)[0]))
 	r, err := k.Sanitize(t.Context(), l, sanitizer.Config{}, params, table)
 	require.NoError(t, err)
 	require.Empty(t, r.Findings)
-	require.Equal(t, []float32{5, 7, 9, 11}, floats(t, r.Outputs[0]))
+	require.Equal(t, []float32{5, 7, 9, 11}, mlxtest.Floats(t, r.Outputs[0]))
 
 	// MLX puts more than seven elements in device memory, and Apple's compiler refuses the call.
 	params = mlxc.FromSlice([]uint32{3, 0x40000000, 0, 0, 0, 0, 0, 0})
-	require.Equal(t, []float32{5, 7, 9, 11}, floats(t, k.Launch(l, params, table)[0]))
+	require.Equal(t, []float32{5, 7, 9, 11}, mlxtest.Floats(t, k.Launch(l, params, table)[0]))
 	r, err = k.Sanitize(t.Context(), l, sanitizer.Config{}, params, table)
 	require.NoError(t, err)
 	if r.Unchecked != "" {

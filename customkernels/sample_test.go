@@ -1,16 +1,13 @@
 package customkernels
 
-import "github.com/mlxgrad/mlxgrad/internal/long"
-
-// inSample reports whether the i-th of a test's similar cases runs: in a full run all, otherwise one in three.
-func inSample(i int) bool { return long.Full() || i%3 == 0 }
+import "github.com/mlxgrad/mlxgrad/internal/mlxtest"
 
 // sampleLaunches returns the first launch of each kernel and one in three of the others.
 func sampleLaunches(launches []namedLaunch) (sample []namedLaunch) {
 	seen := map[*Kernel]bool{}
 	for i, l := range launches {
 		// A kernel's launches differ in three dtypes, in the same order. So the position in the three changes.
-		if !seen[l.kernel] || inSample(i+i/3) {
+		if !seen[l.kernel] || mlxtest.InSample(i+i/3) {
 			seen[l.kernel] = true
 			sample = append(sample, l)
 		}

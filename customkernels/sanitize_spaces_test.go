@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -150,5 +151,5 @@ kernel void f(device const float* x [[buffer(0)]], constant uint* x_strides [[bu
 	require.NoError(t, err)
 	require.Empty(t, r.Findings)
 	require.Equal(t, "x_strides", r.Traffic.Buffers[1].Name)
-	require.Equal(t, float32(62), floats(t, r.Outputs[0])[31])
+	require.Equal(t, float32(62), mlxtest.Floats(t, r.Outputs[0])[31])
 }

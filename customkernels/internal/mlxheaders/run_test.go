@@ -1,4 +1,4 @@
-package customkernels
+package mlxheaders
 
 import (
 	"context"
@@ -10,8 +10,14 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/executor"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
+
+type arrays = []*mlxc.Array
+
+// corpus makes the cases, with inputs of one source.
+type corpus struct{ *mlxtest.Source }
 
 // headerLaunch is a launch of one of MLX's kernels. The arguments are the kernel's, in the order
 // of their numbers: a number of the C type that the kernel declares, a slice, an array,
@@ -50,13 +56,11 @@ func (l headerLaunch) run(t testing.TB, library *executor.Library) {
 		shape := []int{1}
 		switch a := a.(type) {
 		case *mlxc.Array:
-			var err error
-			bytes, err = arrayBytes(a)
-			require.NoError(t, err)
+			bytes = mlxtest.Bytes(t, a)
 			shape = a.Shape()
 		case result:
 			shape = a.shape
-			bytes = make([]byte, product(shape)*a.dtype.Size())
+			bytes = make([]byte, mlxtest.Size(shape)*a.dtype.Size())
 			for i := range bytes {
 				if a.zero {
 					break
@@ -77,7 +81,7 @@ func (l headerLaunch) run(t testing.TB, library *executor.Library) {
 		buffers = append(buffers, executor.Buffer{Data: data, Shape: shape})
 		if r, ok := a.(result); ok {
 			results = append(results, func() *mlxc.Array {
-				return arrayFromBytes(unsafe.Slice((*byte)(data), len(bytes)), mlxc.Output{Shape: r.shape, DType: r.dtype})
+				return mlxtest.FromBytes(unsafe.Slice((*byte)(data), len(bytes)), r.dtype, r.shape)
 			})
 		}
 	}

@@ -1,4 +1,4 @@
-package customkernels
+package mlxheaders
 
 import (
 	"flag"
@@ -16,20 +16,20 @@ import (
 
 var updateMLXKernels = flag.Bool("update-mlx-kernels", false, "write docs/mlx-kernels.md anew")
 
-const mlxKernelsTable = "../docs/mlx-kernels.md"
+const mlxKernelsTable = "../../../docs/mlx-kernels.md"
 
 const mlxKernelsText = `# MLX's own Metal kernels on the host executor
 
 The MLX package ships its Metal kernels as headers. The host executor compiles and runs them on
 a CPU, from the installed package and unchanged but for this: the includes are resolved,
 function constants have their values written in, and ` + "`" + replacedHeader + "`" + ` is left out.
-` + "`go test ./customkernels -run TestMLXKernels`" + ` compiles every kernel below, launches those that
+` + "`go test ./customkernels/internal/mlxheaders -run TestMLXKernels`" + ` compiles every kernel below, launches those that
 "agree", at sizes that fill no tile, and compares the results with MLX's operations on the CPU
 or with the mathematics in float64, within a bound that the dtype's rounding gives.
 
 What does not follow: that Apple's compiler, or a GPU, does the same.
 
-This page is written by ` + "`go test ./customkernels -run TestMLXKernelTable -update-mlx-kernels`" + `, and
+This page is written by ` + "`go test ./customkernels/internal/mlxheaders -run TestMLXKernelTable -update-mlx-kernels`" + `, and
 the same test without the flag fails when it is out of date or a header of the package is in
 none of its tables.
 `
@@ -66,7 +66,7 @@ func TestMLXKernelTable(t *testing.T) {
 	}
 	committed, err := os.ReadFile(mlxKernelsTable)
 	require.NoError(t, err)
-	require.Equal(t, text, string(committed), "run go test ./customkernels -run TestMLXKernelTable -update-mlx-kernels")
+	require.Equal(t, text, string(committed), "run go test ./customkernels/internal/mlxheaders -run TestMLXKernelTable -update-mlx-kernels")
 }
 
 func mlxKernelTable(t testing.TB) string {

@@ -1,9 +1,10 @@
-package customkernels
+package mlxheaders
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -13,19 +14,19 @@ func (c *corpus) mlxReductions() []headerCase {
 	utils := []string{"reduce_utils.h"}
 	in := func(file string) string { return "reduction/" + file }
 	return []headerCase{
-		{in("reduce_all.h"), utils, "all_reduce", "{T}, {T}, Sum<{T}>, int64_t, 4", floatDTypes, nil, c.reduceAll},
-		{in("reduce_row.h"), utils, "row_reduce_simple", "{T}, {T}, Sum<{T}>, int64_t, 4, 4", floatDTypes, nil, c.reduceRowSimple},
-		{in("reduce_row.h"), utils, "row_reduce_looped", "{T}, {T}, Max<{T}>, int64_t, 1, 4", floatDTypes, nil, c.reduceRowLooped},
+		{in("reduce_all.h"), utils, "all_reduce", "{T}, {T}, Sum<{T}>, int64_t, 4", mlxtest.FloatDTypes, nil, c.reduceAll},
+		{in("reduce_row.h"), utils, "row_reduce_simple", "{T}, {T}, Sum<{T}>, int64_t, 4, 4", mlxtest.FloatDTypes, nil, c.reduceRowSimple},
+		{in("reduce_row.h"), utils, "row_reduce_looped", "{T}, {T}, Max<{T}>, int64_t, 1, 4", mlxtest.FloatDTypes, nil, c.reduceRowLooped},
 		{in("reduce_row.h"), utils, "row_reduce_small", "{T}, {T}, Min<{T}>, int64_t, 1, 4", onlyFloat32, nil, c.reduceRowSmall},
 		{in("reduce_col.h"), utils, "col_reduce_small", "{T}, {T}, Sum<{T}>, int64_t, 1", onlyFloat32, nil, c.reduceColumnSmall},
-		{in("reduce_col.h"), utils, "col_reduce_looped", "{T}, {T}, Sum<{T}>, int64_t, 1, 32, 32", floatDTypes, nil, c.reduceColumnLooped},
+		{in("reduce_col.h"), utils, "col_reduce_looped", "{T}, {T}, Sum<{T}>, int64_t, 1, 32, 32", mlxtest.FloatDTypes, nil, c.reduceColumnLooped},
 		{in("reduce_init.h"), utils, "init_reduce", "{T}, Prod<{T}>", onlyFloat32, nil, c.reduceInit},
 	}
 }
 
 func (c *corpus) reduceAll(d mlxc.DType) headerLaunch {
 	const size, threads = 555, 96
-	x, _ := c.integers(d, 4, size)
+	x, _ := c.Integers(d, 4, size)
 	return headerLaunch{
 		grid: [3]int{threads, 1, 1}, threadgroup: [3]int{threads, 1, 1},
 		arguments: []any{x, result{dtype: d, shape: []int{1}}, uint64(size), uint64(size)},
@@ -39,13 +40,13 @@ func (c *corpus) reduceAll(d mlxc.DType) headerLaunch {
 func near(d mlxc.DType, roundings int, size float64, want *mlxc.Array) func(testing.TB, arrays) {
 	return func(t testing.TB, got arrays) {
 		t.Helper()
-		requireNear(t, values(t, want), got[0], bound{float64(roundings) * roundoff(d) * size, roundoff(d)})
+		mlxtest.RequireNear(t, mlxtest.Values(t, want), got[0], mlxtest.Bound{Absolute: float64(roundings) * mlxtest.Roundoff(d) * size, Relative: mlxtest.Roundoff(d)})
 	}
 }
 
 func (c *corpus) reduceRowSimple(d mlxc.DType) headerLaunch {
 	const rows, width, threads = 7, 301, 64
-	x, _ := c.integers(d, 3, rows, width)
+	x, _ := c.Integers(d, 3, rows, width)
 	return headerLaunch{
 		grid: [3]int{threads, (rows + 3) / 4, 1}, threadgroup: [3]int{threads, 1, 1},
 		arguments: []any{x, result{dtype: d, shape: []int{rows}}, uint64(width), int64(rows)},
@@ -55,7 +56,7 @@ func (c *corpus) reduceRowSimple(d mlxc.DType) headerLaunch {
 
 func (c *corpus) reduceRowLooped(d mlxc.DType) headerLaunch {
 	const rows, width, threads = 3, 1003, 64
-	x, _ := c.normal(d, rows, width)
+	x, _ := c.Normal(d, rows, width)
 	return headerLaunch{
 		grid: [3]int{threads, rows, 1}, threadgroup: [3]int{threads, 1, 1},
 		arguments: []any{
@@ -75,7 +76,7 @@ func (c *corpus) reduceRowLooped(d mlxc.DType) headerLaunch {
 
 func (c *corpus) reduceRowSmall(d mlxc.DType) headerLaunch {
 	const rows, width = 45, 7
-	x, _ := c.normal(d, rows, width)
+	x, _ := c.Normal(d, rows, width)
 	return headerLaunch{
 		grid: [3]int{rows, 1, 1}, threadgroup: [3]int{32, 1, 1},
 		arguments: []any{
@@ -110,7 +111,7 @@ func columnArguments(x *mlxc.Array, rows, columns int, d mlxc.DType) []any {
 
 func (c *corpus) reduceColumnSmall(d mlxc.DType) headerLaunch {
 	const rows, columns = 5, 70
-	x, _ := c.integers(d, 9, rows, columns)
+	x, _ := c.Integers(d, 9, rows, columns)
 	threads := roundUp(columns, 4) / 4
 	return headerLaunch{
 		grid: [3]int{roundUp(threads, 8), 1, 1}, threadgroup: [3]int{8, 1, 1},
@@ -121,7 +122,7 @@ func (c *corpus) reduceColumnSmall(d mlxc.DType) headerLaunch {
 
 func (c *corpus) reduceColumnLooped(d mlxc.DType) headerLaunch {
 	const rows, columns = 301, 70
-	x, _ := c.integers(d, 3, rows, columns)
+	x, _ := c.Integers(d, 3, rows, columns)
 	return headerLaunch{
 		grid: [3]int{256 * ((columns + 31) / 32), 1, 1}, threadgroup: [3]int{256, 1, 1},
 		arguments: columnArguments(x, rows, columns, d),

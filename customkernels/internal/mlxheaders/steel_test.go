@@ -1,9 +1,10 @@
-package customkernels
+package mlxheaders
 
 import (
 	"math"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -44,11 +45,11 @@ func (c *corpus) steelGEMM(d mlxc.DType, transposed bool) headerLaunch {
 	if transposed {
 		bm = 64
 	}
-	a, x := c.normal(d, m, k)
-	b, y := c.normal(d, k, n)
+	a, x := c.Normal(d, m, k)
+	b, y := c.Normal(d, k, n)
 	ldb := n
 	if transposed {
-		b, y = c.normal(d, n, k)
+		b, y = c.Normal(d, n, k)
 		ldb = k
 	}
 	columns, rows := (n+bn-1)/bn, (m+bm-1)/bm
@@ -59,7 +60,7 @@ func (c *corpus) steelGEMM(d mlxc.DType, transposed bool) headerLaunch {
 		grid: [3]int{32 * columns, 2 * rows, 2}, threadgroup: [3]int{32, 2, 2},
 		arguments: []any{a, b, nil, result{dtype: d, shape: []int{m, n}}, params, nil, nil, nil},
 		check: func(t testing.TB, got arrays) {
-			requireNear(t, matMul(x, y, m, n, k, transposed), got[0], productBound(d, k))
+			mlxtest.RequireNear(t, mlxtest.MatMul(x, y, m, n, k, transposed), got[0], mlxtest.ProductBound(d, k))
 		},
 	}
 }
@@ -67,21 +68,21 @@ func (c *corpus) steelGEMM(d mlxc.DType, transposed bool) headerLaunch {
 // splitKSum adds up partial products.
 func (c *corpus) splitKSum(d mlxc.DType) headerLaunch {
 	const parts, m, n = 5, 9, 13
-	x, _ := c.normal(mlxc.Float32, parts, m, n)
+	x, _ := c.Normal(mlxc.Float32, parts, m, n)
 	return headerLaunch{
 		grid: [3]int{n, m, 1}, threadgroup: [3]int{8, 4, 1},
 		arguments: []any{x, result{dtype: d, shape: []int{m, n}}, int32(parts), int32(m * n), int32(n)},
 		check: func(t testing.TB, got arrays) {
-			requireNear(t, values(t, x.Sum(0)), got[0], rounded(d, 2*parts, 8))
+			mlxtest.RequireNear(t, mlxtest.Values(t, x.Sum(0)), got[0], mlxtest.Rounded(d, 2*parts, 8))
 		},
 	}
 }
 
 func (c *corpus) steelAttention(d mlxc.DType, causal bool) headerLaunch {
 	const heads, groups, queries, keys, headDim, bq, bk = 4, 2, 45, 75, 64, 32, 16
-	q, vq := c.normal(d, heads, queries, headDim)
-	k, vk := c.normal(d, heads/groups, keys, headDim)
-	v, vv := c.normal(d, heads/groups, keys, headDim)
+	q, vq := c.Normal(d, heads, queries, headDim)
+	k, vk := c.Normal(d, heads/groups, keys, headDim)
+	v, vv := c.Normal(d, heads/groups, keys, headDim)
 	scale := 1 / math.Sqrt(headDim)
 	const blocks = (queries + bq - 1) / bq
 	params := []int32{
@@ -103,18 +104,18 @@ func (c *corpus) steelAttention(d mlxc.DType, causal bool) headerLaunch {
 					if causal {
 						seen = i + 1 + keys - queries
 					}
-					scores := matMul(vq[(h*queries+i)*headDim:], vk[first:], 1, seen, headDim, true)
+					scores := mlxtest.MatMul(vq[(h*queries+i)*headDim:], vk[first:], 1, seen, headDim, true)
 					for j := range scores {
 						scores[j] *= scale
 					}
-					want = append(want, matMul(softmax(scores), vv[first:], 1, headDim, seen, false)...)
+					want = append(want, mlxtest.MatMul(mlxtest.Softmax(scores), vv[first:], 1, headDim, seen, false)...)
 				}
 			}
 			// The queries, times the scale, and the weights are rounded to the dtype before the
 			// products: two roundings of each of the terms.
-			b := rounded(d, 2*headDim+keys, 4)
-			b.absolute += 8 * roundoff(d)
-			requireNear(t, want, got[0], b)
+			b := mlxtest.Rounded(d, 2*headDim+keys, 4)
+			b.Absolute += 8 * mlxtest.Roundoff(d)
+			mlxtest.RequireNear(t, want, got[0], b)
 		},
 	}
 }
@@ -122,9 +123,9 @@ func (c *corpus) steelAttention(d mlxc.DType, causal bool) headerLaunch {
 // sdpaTwoPass is the first of two passes: unfinished sums over every eighth key.
 func (c *corpus) sdpaTwoPass(d mlxc.DType) headerLaunch {
 	const heads, groups, queries, keys, headDim, blocks = 4, 2, 3, 101, 64, 8
-	q, vq := c.normal(d, heads, queries, headDim)
-	k, vk := c.normal(d, heads/groups, keys, headDim)
-	v, vv := c.normal(d, heads/groups, keys, headDim)
+	q, vq := c.Normal(d, heads, queries, headDim)
+	k, vk := c.Normal(d, heads/groups, keys, headDim)
+	v, vv := c.Normal(d, heads/groups, keys, headDim)
 	scale := float32(1 / math.Sqrt(headDim))
 	f := mlxc.Float32
 	return headerLaunch{
@@ -146,13 +147,13 @@ func (c *corpus) sdpaTwoPass(d mlxc.DType) headerLaunch {
 			var want []float64
 			for row := range heads * queries {
 				first := row / queries / groups * keys * headDim
-				scores := matMul(vq[row*headDim:], vk[first:], 1, keys, headDim, true)
+				scores := mlxtest.MatMul(vq[row*headDim:], vk[first:], 1, keys, headDim, true)
 				for j := range scores {
 					scores[j] *= float64(scale)
 				}
-				want = append(want, matMul(softmax(scores), vv[first:], 1, headDim, keys, false)...)
+				want = append(want, mlxtest.MatMul(mlxtest.Softmax(scores), vv[first:], 1, headDim, keys, false)...)
 			}
-			requireNear(t, want, out, rounded(d, 2*headDim+keys, 4))
+			mlxtest.RequireNear(t, want, out, mlxtest.Rounded(d, 2*headDim+keys, 4))
 		},
 	}
 }

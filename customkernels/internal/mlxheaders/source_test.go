@@ -1,4 +1,4 @@
-package customkernels
+package mlxheaders
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 
 // mlxInclude is where the package of MLX keeps its headers, the Metal ones among them. They are
 // read from there and never become part of this project.
-const mlxInclude = "../third_party/mlx-c/install/mlx/include"
+const mlxInclude = "../../../third_party/mlx-c/install/mlx/include"
 
 const mlxKernels = "mlx/backend/metal/kernels/"
 

@@ -1,4 +1,4 @@
-package customkernels
+package mlxheaders
 
 import (
 	"maps"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -44,11 +45,11 @@ func (c *corpus) mlxElementwise() []headerCase {
 			"unary.h", unary, "unary_v", "{T}, {T}, " + name + ", 2", dtypesOf(name == "Exp" || name == "Tanh"), nil,
 			func(d mlxc.DType) headerLaunch {
 				// Metal's functions are good to 4 ulp; those of f16 and bf16 round to it on the way.
-				b := bound{4 * roundoff(d), 8 * roundoff(d)}
+				b := mlxtest.Bound{Absolute: 4 * mlxtest.Roundoff(d), Relative: 8 * mlxtest.Roundoff(d)}
 				if name == "Expm1" || name == "Erf" {
 					// MLX's expm1f subtracts j·ln 2, j ≤ 6 here, with the upper part of ln 2 alone and
 					// so errs by j·1.43e-6, on every device; erf calls it.
-					b.relative += 6 * 1.43e-6
+					b.Relative += 6 * 1.43e-6
 				}
 				return c.unaryVector(d, f, b)
 			},
@@ -59,7 +60,7 @@ func (c *corpus) mlxElementwise() []headerCase {
 
 func dtypesOf(all bool) []mlxc.DType {
 	if all {
-		return floatDTypes
+		return mlxtest.FloatDTypes
 	}
 	return onlyFloat32
 }
@@ -78,7 +79,7 @@ func (c *corpus) arange(d mlxc.DType) headerLaunch {
 
 func (c *corpus) copyVector(d mlxc.DType) headerLaunch {
 	const size = 135
-	x, _ := c.uniform(mlxc.Float32, -50, 50, size)
+	x, _ := c.Uniform(mlxc.Float32, -50, 50, size)
 	return headerLaunch{
 		grid: [3]int{(size + 1) / 2, 1, 1}, threadgroup: [3]int{32, 1, 1},
 		arguments: []any{x, result{dtype: d, shape: []int{size}}, uint32(size)},
@@ -89,7 +90,7 @@ func (c *corpus) copyVector(d mlxc.DType) headerLaunch {
 // copyStrided makes a transposed array contiguous.
 func (c *corpus) copyStrided(d mlxc.DType) headerLaunch {
 	const a, b, e = 3, 5, 7 // x is [a, b, e], the result [e, a, b]
-	x, _ := c.normal(d, a, b, e)
+	x, _ := c.Normal(d, a, b, e)
 	return headerLaunch{
 		grid: [3]int{(b + 1) / 2, a, e}, threadgroup: [3]int{2, 2, 2},
 		arguments: []any{x, result{dtype: d, shape: []int{e, a, b}}, []int32{e, a, b}, []int64{1, b * e, e}, nil, int32(3)},
@@ -101,11 +102,11 @@ func (c *corpus) ternary(d mlxc.DType) headerLaunch {
 	const size = 135
 	condition := make([]bool, size)
 	for i := range condition {
-		condition[i] = c.random.IntN(2) == 0
+		condition[i] = c.Random.IntN(2) == 0
 	}
 	chosen := mlxc.FromSlice(condition)
-	x, _ := c.normal(d, size)
-	y, _ := c.normal(d, size)
+	x, _ := c.Normal(d, size)
+	y, _ := c.Normal(d, size)
 	return headerLaunch{
 		grid: [3]int{(size + 1) / 2, 1, 1}, threadgroup: [3]int{32, 1, 1},
 		arguments: []any{chosen, x, y, result{dtype: d, shape: []int{size}}, uint32(size)},
@@ -115,17 +116,17 @@ func (c *corpus) ternary(d mlxc.DType) headerLaunch {
 
 func (c *corpus) divMod(d mlxc.DType) headerLaunch {
 	const size = 135
-	x, v := c.uniform(d, -50, 50, size)
-	y, w := c.uniform(d, 0.5, 5, size)
+	x, v := c.Uniform(d, -50, 50, size)
+	y, w := c.Uniform(d, 0.5, 5, size)
 	return headerLaunch{
 		grid: [3]int{(size + 1) / 2, 1, 1}, threadgroup: [3]int{32, 1, 1},
 		arguments: []any{x, y, result{dtype: d, shape: []int{size}}, result{dtype: d, shape: []int{size}}, uint32(size)},
 		check: func(t testing.TB, got arrays) {
-			quotient, remainder := values(t, got[0]), values(t, got[1])
+			quotient, remainder := mlxtest.Values(t, got[0]), mlxtest.Values(t, got[1])
 			for i := range v {
 				quotient[i] = quotient[i]*w[i] + remainder[i]
 			}
-			requireNear(t, quotient, x, bound{1e-5, 0})
+			mlxtest.RequireNear(t, quotient, x, mlxtest.Bound{Absolute: 1e-5, Relative: 0})
 		},
 	}
 }
@@ -133,8 +134,8 @@ func (c *corpus) divMod(d mlxc.DType) headerLaunch {
 // binaryStrided adds a row to each row.
 func (c *corpus) binaryStrided(d mlxc.DType) headerLaunch {
 	const a, b, e = 3, 5, 7
-	x, _ := c.normal(d, a, b, e)
-	y, _ := c.normal(d, e)
+	x, _ := c.Normal(d, a, b, e)
+	y, _ := c.Normal(d, e)
 	return headerLaunch{
 		grid: [3]int{e, b, a}, threadgroup: [3]int{4, 4, 2},
 		arguments: []any{x, y, result{dtype: d, shape: []int{a, b, e}}, []int32{a, b, e}, []int64{b * e, e, 1}, []int64{0, 0, 1}, int32(3)},
@@ -144,11 +145,11 @@ func (c *corpus) binaryStrided(d mlxc.DType) headerLaunch {
 
 func (c *corpus) gatherFront(d mlxc.DType) headerLaunch {
 	const rows, width, size = 13, 37, 9
-	x, v := c.normal(d, rows, width)
+	x, v := c.Normal(d, rows, width)
 	index := make([]int32, size)
 	var want []float64
 	for i := range index {
-		at := c.random.IntN(rows)
+		at := c.Random.IntN(rows)
 		want = append(want, v[at*width:(at+1)*width]...)
 		index[i] = int32(at - i%2*rows)
 	}
@@ -156,15 +157,15 @@ func (c *corpus) gatherFront(d mlxc.DType) headerLaunch {
 		grid: [3]int{(width + 1) / 2, size, 1}, threadgroup: [3]int{8, 4, 1},
 		arguments: []any{x, index, result{dtype: d, shape: []int{size, width}}, int64(width), int32(rows)},
 		check: func(t testing.TB, got arrays) {
-			requireNear(t, want, got[0], bound{})
+			mlxtest.RequireNear(t, want, got[0], mlxtest.Bound{})
 		},
 	}
 }
 
 func (c *corpus) binaryVector(d mlxc.DType, f func(a, b *mlxc.Array) *mlxc.Array) headerLaunch {
 	const size = 135
-	x, _ := c.uniform(d, 0.5, 3, size)
-	y, _ := c.uniform(d, 0.5, 3, size)
+	x, _ := c.Uniform(d, 0.5, 3, size)
+	y, _ := c.Uniform(d, 0.5, 3, size)
 	return headerLaunch{
 		grid: [3]int{(size + 1) / 2, 1, 1}, threadgroup: [3]int{32, 1, 1},
 		arguments: []any{x, y, result{dtype: d, shape: []int{size}}, uint32(size)},
@@ -172,9 +173,9 @@ func (c *corpus) binaryVector(d mlxc.DType, f func(a, b *mlxc.Array) *mlxc.Array
 	}
 }
 
-func (c *corpus) unaryVector(d mlxc.DType, f func(float64) float64, b bound) headerLaunch {
+func (c *corpus) unaryVector(d mlxc.DType, f func(float64) float64, b mlxtest.Bound) headerLaunch {
 	const size = 135
-	x, v := c.uniform(d, 0.01, 4, size)
+	x, v := c.Uniform(d, 0.01, 4, size)
 	return headerLaunch{
 		grid: [3]int{(size + 1) / 2, 1, 1}, threadgroup: [3]int{32, 1, 1},
 		arguments: []any{x, result{dtype: d, shape: []int{size}}, uint32(size)},
@@ -183,7 +184,7 @@ func (c *corpus) unaryVector(d mlxc.DType, f func(float64) float64, b bound) hea
 			for i := range want {
 				want[i] = f(v[i])
 			}
-			requireNear(t, want, got[0], b)
+			mlxtest.RequireNear(t, want, got[0], b)
 		},
 	}
 }

@@ -1,9 +1,10 @@
-package customkernels
+package mlxheaders
 
 import (
 	"math"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -12,12 +13,12 @@ func (c *corpus) mlxProducts() []headerCase {
 	causal := map[string]string{"do_causal": "true"}
 	masked := map[string]string{"has_mask": "true", "bool_mask": "true"}
 	return []headerCase{
-		{"sdpa_vector.h", nil, "sdpa_vector", "{T}, 64, 64", floatDTypes, nil, func(d mlxc.DType) headerLaunch { return c.sdpaVector(d, "") }},
+		{"sdpa_vector.h", nil, "sdpa_vector", "{T}, 64, 64", mlxtest.FloatDTypes, nil, func(d mlxc.DType) headerLaunch { return c.sdpaVector(d, "") }},
 		{"sdpa_vector.h", nil, "sdpa_vector", "{T}, 64, 64", onlyFloat32, causal, func(d mlxc.DType) headerLaunch { return c.sdpaVector(d, "causal") }},
 		{"sdpa_vector.h", nil, "sdpa_vector", "{T}, 64, 64", onlyFloat32, masked, func(d mlxc.DType) headerLaunch { return c.sdpaVector(d, "mask") }},
-		{"gemv.h", nil, "gemv", "{T}, 4, 1, 1, 32, 4, 4, false, false", floatDTypes, nil, func(d mlxc.DType) headerLaunch { return c.gemv(d, false) }},
-		{"gemv.h", nil, "gemv_t", "{T}, 1, 2, 8, 4, 4, 4, false, false", floatDTypes, nil, func(d mlxc.DType) headerLaunch { return c.gemv(d, true) }},
-		{"dot.h", nil, "dot_product", "{T}, 32, 64, 2", floatDTypes, nil, c.dotProduct},
+		{"gemv.h", nil, "gemv", "{T}, 4, 1, 1, 32, 4, 4, false, false", mlxtest.FloatDTypes, nil, func(d mlxc.DType) headerLaunch { return c.gemv(d, false) }},
+		{"gemv.h", nil, "gemv_t", "{T}, 1, 2, 8, 4, 4, 4, false, false", mlxtest.FloatDTypes, nil, func(d mlxc.DType) headerLaunch { return c.gemv(d, true) }},
+		{"dot.h", nil, "dot_product", "{T}, 32, 64, 2", mlxtest.FloatDTypes, nil, c.dotProduct},
 	}
 }
 
@@ -26,16 +27,16 @@ func (c *corpus) sdpaVector(d mlxc.DType, mask string) headerLaunch {
 	const heads, groups, queries, keys, headDim = 4, 2, 3, 45, 64
 	f := mlxc.Float32
 	scale := float32(1 / math.Sqrt(headDim))
-	q, _ := c.normal(d, heads, queries, headDim)
-	k, _ := c.normal(d, heads/groups, keys, headDim)
-	v, _ := c.normal(d, heads/groups, keys, headDim)
+	q, _ := c.Normal(d, heads, queries, headDim)
+	k, _ := c.Normal(d, heads/groups, keys, headDim)
+	v, _ := c.Normal(d, heads/groups, keys, headDim)
 	allowed := make([]bool, queries*keys)
 	for i := range allowed {
 		switch mask {
 		case "causal":
 			allowed[i] = i%keys <= i/keys+keys-queries
 		case "mask":
-			allowed[i] = c.random.IntN(3) > 0
+			allowed[i] = c.Random.IntN(3) > 0
 		default:
 			allowed[i] = true
 		}
@@ -64,20 +65,20 @@ func (c *corpus) sdpaVector(d mlxc.DType, mask string) headerLaunch {
 			scores = mlxc.Where(allow, scores, mlxc.Scalar(float32(-1e30)))
 			e := scores.Sub(scores.Max(2).Reshape(heads, queries, 1)).Exp()
 			want := e.Div(e.Sum(2).Reshape(heads, queries, 1)).MatMul(repeat(v))
-			requireNear(t, values(t, want), got[0], rounded(d, 2*headDim+keys, 4))
+			mlxtest.RequireNear(t, mlxtest.Values(t, want), got[0], mlxtest.Rounded(d, 2*headDim+keys, 4))
 		},
 	}
 }
 
 func (c *corpus) gemv(d mlxc.DType, transposed bool) headerLaunch {
 	const in, out = 203, 77
-	x, _ := c.normal(d, 1, in)
+	x, _ := c.Normal(d, 1, in)
 	l := headerLaunch{grid: [3]int{32 * ((out + 15) / 16), 1, 4}, threadgroup: [3]int{32, 1, 4}}
-	matrix, _ := c.normal(d, out, in)
+	matrix, _ := c.Normal(d, out, in)
 	leading, product := in, matrix.Transpose()
 	if transposed {
 		l.grid, l.threadgroup = [3]int{32 * ((out + 31) / 32), 2, 1}, [3]int{32, 2, 1}
-		matrix, _ = c.normal(d, in, out)
+		matrix, _ = c.Normal(d, in, out)
 		leading, product = out, matrix
 	}
 	l.arguments = []any{
@@ -93,22 +94,22 @@ func (c *corpus) gemv(d mlxc.DType, transposed bool) headerLaunch {
 	}
 	l.check = func(t testing.TB, got arrays) {
 		want := x.AsType(mlxc.Float32).MatMul(product.AsType(mlxc.Float32))
-		requireNear(t, values(t, want), got[0], productBound(d, in))
+		mlxtest.RequireNear(t, mlxtest.Values(t, want), got[0], mlxtest.ProductBound(d, in))
 	}
 	return l
 }
 
 func (c *corpus) dotProduct(d mlxc.DType) headerLaunch {
 	const n, perGroup = 5001, 32 * 64
-	x, v := c.normal(d, n)
-	y, w := c.normal(d, n)
+	x, v := c.Normal(d, n)
+	y, w := c.Normal(d, n)
 	const groups = (n + perGroup - 1) / perGroup
 	return headerLaunch{
 		grid: [3]int{64 * groups, 1, 1}, threadgroup: [3]int{64, 1, 1},
 		arguments: []any{x, y, result{dtype: mlxc.Float32, shape: []int{groups}}, int32(n)},
 		check: func(t testing.TB, got arrays) {
-			want := matMul(v, w, 1, 1, n, false)
-			requireNear(t, want, got[0].Sum().Reshape(1), productBound(mlxc.Float32, n))
+			want := mlxtest.MatMul(v, w, 1, 1, n, false)
+			mlxtest.RequireNear(t, want, got[0].Sum().Reshape(1), mlxtest.ProductBound(mlxc.Float32, n))
 		},
 	}
 }

@@ -1,9 +1,10 @@
-package customkernels
+package mlxheaders
 
 import (
 	"math"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -14,7 +15,7 @@ func (c *corpus) mlxMore() []headerCase {
 	// 256 = 4·8·8, eight elements a thread.
 	stockham := map[string]string{"is_power_of_2_": "true", "elems_per_thread_": "8", "radix_4_steps_": "1", "radix_8_steps_": "2"}
 	return []headerCase{
-		{"quantized.h", quantized, "affine_qmv", "{T}, 32, 4, false, false, 4", floatDTypes, nil, c.affineQMV},
+		{"quantized.h", quantized, "affine_qmv", "{T}, 32, 4, false, false, 4", mlxtest.FloatDTypes, nil, c.affineQMV},
 		{"quantized.h", quantized, "affine_dequantize", "{T}, 32, 4, false", onlyFloat32, nil, c.affineDequantize},
 		{"quantized.h", quantized, "affine_qmm_t", "{T}, 32, 4, true, false, 32, 32, 32", onlyFloat32, nil, nil},
 		{"fp_quantized.h", []string{"steel/gemm/gemm.h", "quantized_utils.h", "fp4.h", "fp8.h"}, "fp_qmv", "{T}, 32, 4, false, false, 4", onlyFloat32, nil, nil},
@@ -32,10 +33,10 @@ func (c *corpus) mlxMore() []headerCase {
 func (c *corpus) quantizedMatrix(d mlxc.DType, rows, columns int) (codes, scales, biases *mlxc.Array, w []float64) {
 	words := make([]uint32, rows*columns/8)
 	for i := range words {
-		words[i] = c.random.Uint32()
+		words[i] = c.Random.Uint32()
 	}
-	scales, s := c.uniform(d, 0.01, 0.1, rows, columns/32)
-	biases, b := c.normal(d, rows, columns/32)
+	scales, s := c.Uniform(d, 0.01, 0.1, rows, columns/32)
+	biases, b := c.Normal(d, rows, columns/32)
 	w = make([]float64, rows*columns)
 	for i := range w {
 		w[i] = s[i/32]*float64(words[i/8]>>(4*(i%8))&15) + b[i/32]
@@ -46,7 +47,7 @@ func (c *corpus) quantizedMatrix(d mlxc.DType, rows, columns int) (codes, scales
 func (c *corpus) affineQMV(d mlxc.DType) headerLaunch {
 	const in, out = 544, 45
 	codes, scales, biases, w := c.quantizedMatrix(d, out, in)
-	x, v := c.normal(d, 1, in)
+	x, v := c.Normal(d, 1, in)
 	return headerLaunch{
 		grid: [3]int{32, 2 * ((out + 7) / 8), 1}, threadgroup: [3]int{32, 2, 1},
 		arguments: []any{
@@ -58,9 +59,9 @@ func (c *corpus) affineQMV(d mlxc.DType) headerLaunch {
 		check: func(t testing.TB, got arrays) {
 			// Terms are at most 0.1·15·4. The sum of x, which the biases multiply, MLX adds up in the
 			// dtype, four at a time.
-			b := rounded(d, 2*in, 20)
-			b.absolute += 64 * roundoff(d)
-			requireNear(t, matMul(v, w, 1, out, in, true), got[0], b)
+			b := mlxtest.Rounded(d, 2*in, 20)
+			b.Absolute += 64 * mlxtest.Roundoff(d)
+			mlxtest.RequireNear(t, mlxtest.MatMul(v, w, 1, out, in, true), got[0], b)
 		},
 	}
 }
@@ -72,19 +73,19 @@ func (c *corpus) affineDequantize(d mlxc.DType) headerLaunch {
 		grid: [3]int{rows * columns / 2, 1, 1}, threadgroup: [3]int{64, 1, 1},
 		arguments: []any{codes, scales, biases, result{dtype: d, shape: []int{rows, columns}}},
 		check: func(t testing.TB, got arrays) {
-			requireNear(t, w, got[0], rounded(d, 2, 4))
+			mlxtest.RequireNear(t, w, got[0], mlxtest.Rounded(d, 2, 4))
 		},
 	}
 }
 
 func (c *corpus) mlxFFT(d mlxc.DType) headerLaunch {
 	const rows, n = 3, 256
-	x, v := c.normal(d, rows, n, 2)
+	x, v := c.Normal(d, rows, n, 2)
 	return headerLaunch{
 		grid: [3]int{rows, 1, n / 8}, threadgroup: [3]int{1, 1, n / 8},
 		arguments: []any{x, result{dtype: d, shape: []int{rows, n, 2}}, int32(n), int32(rows)},
 		check: func(t testing.TB, got arrays) {
-			requireNear(t, byRow(v, 2*n, fourier), got[0], rounded(d, 8*8, 4*math.Sqrt(n)))
+			mlxtest.RequireNear(t, mlxtest.ByRow(v, 2*n, mlxtest.Fourier), got[0], mlxtest.Rounded(d, 8*8, 4*math.Sqrt(n)))
 		},
 	}
 }
@@ -100,7 +101,7 @@ func (c *corpus) axisIndices(before, count, after, axis int) (a *mlxc.Array, at 
 	v := make([]int32, before*count*after)
 	at = make([]int, len(v))
 	for i := range before * after {
-		for j, place := range c.random.Perm(axis)[:count] {
+		for j, place := range c.Random.Perm(axis)[:count] {
 			where := i/after*count*after + j*after + i%after
 			at[where] = place
 			v[where] = int32(place - j%2*axis)
@@ -111,7 +112,7 @@ func (c *corpus) axisIndices(before, count, after, axis int) (a *mlxc.Array, at 
 
 func (c *corpus) gatherAxis(d mlxc.DType) headerLaunch {
 	const before, axis, count, after = 3, 11, 5, 7
-	x, v := c.normal(d, before, axis, after)
+	x, v := c.Normal(d, before, axis, after)
 	index, at := c.axisIndices(before, count, after, axis)
 	return headerLaunch{
 		grid: [3]int{after, count, before}, threadgroup: [3]int{4, 4, 2},
@@ -121,7 +122,7 @@ func (c *corpus) gatherAxis(d mlxc.DType) headerLaunch {
 			for i := range want {
 				want[i] = v[(i/(count*after)*axis+at[i])*after+i%after]
 			}
-			requireNear(t, want, got[0], bound{})
+			mlxtest.RequireNear(t, want, got[0], mlxtest.Bound{})
 		},
 	}
 }
@@ -129,7 +130,7 @@ func (c *corpus) gatherAxis(d mlxc.DType) headerLaunch {
 // sliceUpdate adds to the elements from the seventh on.
 func (c *corpus) sliceUpdate(d mlxc.DType) headerLaunch {
 	const size, offset = 45, 7
-	x, v := c.normal(d, size)
+	x, v := c.Normal(d, size)
 	return headerLaunch{
 		grid: [3]int{size, 1, 1}, threadgroup: [3]int{32, 1, 1},
 		arguments: []any{
@@ -142,14 +143,14 @@ func (c *corpus) sliceUpdate(d mlxc.DType) headerLaunch {
 			int64(offset),
 		},
 		check: func(t testing.TB, got arrays) {
-			requireNear(t, append(make([]float64, offset), v...), got[0], bound{})
+			mlxtest.RequireNear(t, append(make([]float64, offset), v...), got[0], mlxtest.Bound{})
 		},
 	}
 }
 
 func (c *corpus) scatterAxis(d mlxc.DType) headerLaunch {
 	const before, axis, count, after = 3, 11, 5, 7
-	x, v := c.normal(d, before, count, after)
+	x, v := c.Normal(d, before, count, after)
 	index, at := c.axisIndices(before, count, after, axis)
 	return headerLaunch{
 		grid: [3]int{after, count, before}, threadgroup: [3]int{4, 4, 2},
@@ -159,7 +160,7 @@ func (c *corpus) scatterAxis(d mlxc.DType) headerLaunch {
 			for i, x := range v {
 				want[(i/(count*after)*axis+at[i])*after+i%after] += x
 			}
-			requireNear(t, want, got[0], bound{})
+			mlxtest.RequireNear(t, want, got[0], mlxtest.Bound{})
 		},
 	}
 }

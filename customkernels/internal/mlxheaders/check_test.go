@@ -1,4 +1,4 @@
-package customkernels
+package mlxheaders
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ func TestMLXKernelsHaveNoAddressSpaceFinding(t *testing.T) {
 	needMLXHeaders(t)
 	for _, c := range headerCases(t) {
 		arguments := withType(c.arguments, c.dtypes[0])
-		t.Run(named(c.kernel, arguments), func(t *testing.T) {
+		t.Run(c.kernel+"/"+arguments, func(t *testing.T) {
 			t.Parallel()
 			findings, err := msl.CheckAddressSpaces(t.Context(), metalText(t, c.headers(), c.constants, c.kernel, arguments))
 			if errors.Is(err, msl.ErrNoClang) {

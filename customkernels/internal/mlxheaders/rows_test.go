@@ -1,9 +1,11 @@
-package customkernels
+package mlxheaders
 
 import (
+	"cmp"
 	"math"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -16,7 +18,7 @@ func (c *corpus) mlxRows() []headerCase {
 	f := mlxc.Float32
 	// Softmax and logsumexp read four elements a thread.
 	row := func(d mlxc.DType, width, threads int, softmax bool) headerLaunch {
-		x, _ := c.normal(d, rows, width)
+		x, _ := c.Normal(d, rows, width)
 		out := result{dtype: d, shape: []int{rows, width}}
 		if !softmax {
 			out.shape = []int{rows}
@@ -33,7 +35,7 @@ func (c *corpus) mlxRows() []headerCase {
 				if softmax {
 					want = e.Div(sum)
 				}
-				requireNear(t, values(t, want), got[0], rounded(d, 64, 8))
+				mlxtest.RequireNear(t, mlxtest.Values(t, want), got[0], mlxtest.Rounded(d, 64, 8))
 			},
 		}
 	}
@@ -45,11 +47,11 @@ func (c *corpus) mlxRows() []headerCase {
 		return func(d mlxc.DType) headerLaunch { return row(d, 5003, 1024, softmax) }
 	}
 	return []headerCase{
-		{"softmax.h", nil, "softmax_single_row", "{T}, float, 4", floatDTypes, nil, single(true)},
-		{"softmax.h", nil, "softmax_looped", "{T}, float, 4", floatDTypes, nil, looped(true)},
-		{"logsumexp.h", nil, "logsumexp", "{T}, float, 4", floatDTypes, nil, single(false)},
-		{"logsumexp.h", nil, "logsumexp_looped", "{T}, float, 4", floatDTypes, nil, looped(false)},
-		{"sort.h", nil, "block_sort", "{T}, {T}, false, 128, 8", floatDTypes, nil, func(d mlxc.DType) headerLaunch { return c.blockSort(d, false) }},
+		{"softmax.h", nil, "softmax_single_row", "{T}, float, 4", mlxtest.FloatDTypes, nil, single(true)},
+		{"softmax.h", nil, "softmax_looped", "{T}, float, 4", mlxtest.FloatDTypes, nil, looped(true)},
+		{"logsumexp.h", nil, "logsumexp", "{T}, float, 4", mlxtest.FloatDTypes, nil, single(false)},
+		{"logsumexp.h", nil, "logsumexp_looped", "{T}, float, 4", mlxtest.FloatDTypes, nil, looped(false)},
+		{"sort.h", nil, "block_sort", "{T}, {T}, false, 128, 8", mlxtest.FloatDTypes, nil, func(d mlxc.DType) headerLaunch { return c.blockSort(d, false) }},
 		{"sort.h", nil, "block_sort", "{T}, uint32_t, true, 128, 8", onlyFloat32, nil, func(d mlxc.DType) headerLaunch { return c.blockSort(d, true) }},
 		{"scan.h", nil, "contiguous_scan", "{T}, {T}, CumSum<{T}>, 4, true, false", []mlxc.DType{f, mlxc.Int32}, nil, func(d mlxc.DType) headerLaunch { return c.contiguousScan(d, false) }},
 		{"scan.h", nil, "contiguous_scan", "{T}, {T}, CumMax<{T}>, 4, true, true", onlyFloat32, nil, func(d mlxc.DType) headerLaunch { return c.contiguousScan(d, true) }},
@@ -63,7 +65,7 @@ var onlyFloat32 = []mlxc.DType{mlxc.Float32}
 
 func (c *corpus) blockSort(d mlxc.DType, arguments bool) headerLaunch {
 	const rows, width = 3, 777
-	x, v := c.normal(d, rows, width)
+	x, v := c.Normal(d, rows, width)
 	out := result{dtype: d, shape: []int{rows, width}}
 	if arguments {
 		out.dtype = mlxc.Uint32
@@ -72,27 +74,27 @@ func (c *corpus) blockSort(d mlxc.DType, arguments bool) headerLaunch {
 		grid: [3]int{128, rows, 1}, threadgroup: [3]int{128, 1, 1},
 		arguments: []any{x, out, int32(width), int32(1), int32(1), int32(width), int32(width)},
 		check: func(t testing.TB, got arrays) {
-			requireNear(t, byRow(v, width, func(row []float64) []float64 {
-				values, places := pick(row, order(row, func(a, b float64) int { return -falling(a, b) }), width)
+			mlxtest.RequireNear(t, mlxtest.ByRow(v, width, func(row []float64) []float64 {
+				values, places := mlxtest.Sorted(row, width, cmp.Compare[float64])
 				if arguments {
 					return places
 				}
 				return values
-			}), got[0], bound{})
+			}), got[0], mlxtest.Bound{})
 		},
 	}
 }
 
 func (c *corpus) contiguousScan(d mlxc.DType, greatestFromRight bool) headerLaunch {
 	const rows, width, threads = 3, 777, 64
-	x, v := c.integers(d, 100, rows, width)
+	x, v := c.Integers(d, 100, rows, width)
 	return headerLaunch{
 		grid: [3]int{threads, rows, 1}, threadgroup: [3]int{threads, 1, 1},
 		arguments: []any{x, result{dtype: d, shape: []int{rows, width}}, uint64(width)},
 		check: func(t testing.TB, got arrays) {
-			requireNear(t, byRow(v, width, func(row []float64) []float64 {
+			mlxtest.RequireNear(t, mlxtest.ByRow(v, width, func(row []float64) []float64 {
 				if !greatestFromRight {
-					return prefixSums(row)
+					return mlxtest.PrefixSums(row)
 				}
 				y := make([]float64, width)
 				greatest := math.Inf(-1)
@@ -101,7 +103,7 @@ func (c *corpus) contiguousScan(d mlxc.DType, greatestFromRight bool) headerLaun
 					y[i] = greatest
 				}
 				return y
-			}), got[0], bound{})
+			}), got[0], mlxtest.Bound{})
 		},
 	}
 }
@@ -110,7 +112,7 @@ func (c *corpus) contiguousScan(d mlxc.DType, greatestFromRight bool) headerLaun
 func (c *corpus) stridedScan(d mlxc.DType) headerLaunch {
 	const batch, length, stride = 2, 45, 70
 	const blocks = (stride + 31) / 32
-	x, v := c.integers(d, 100, batch, length, stride)
+	x, v := c.Integers(d, 100, batch, length, stride)
 	return headerLaunch{
 		grid: [3]int{256, batch * blocks, 1}, threadgroup: [3]int{256, 1, 1},
 		arguments: []any{x, result{dtype: d, shape: []int{batch, length, stride}}, uint64(length), uint64(stride), uint64(blocks)},
@@ -121,7 +123,7 @@ func (c *corpus) stridedScan(d mlxc.DType) headerLaunch {
 					want[i] += want[i-stride]
 				}
 			}
-			requireNear(t, want, got[0], bound{})
+			mlxtest.RequireNear(t, want, got[0], mlxtest.Bound{})
 		},
 	}
 }
@@ -129,7 +131,7 @@ func (c *corpus) stridedScan(d mlxc.DType) headerLaunch {
 // hadamard is a product with the matrix of (−1)^popcount(i & j).
 func (c *corpus) hadamard(d mlxc.DType) headerLaunch {
 	const rows, n, scale = 3, 128, 0.125
-	x, v := c.normal(d, rows, n)
+	x, v := c.Normal(d, rows, n)
 	return headerLaunch{
 		grid: [3]int{n / 16, rows, 1}, threadgroup: [3]int{n / 16, 1, 1},
 		arguments: []any{x, result{dtype: d, shape: []int{rows, n}}, float32(scale)},
@@ -141,7 +143,7 @@ func (c *corpus) hadamard(d mlxc.DType) headerLaunch {
 					h[i] = -h[i]
 				}
 			}
-			requireNear(t, matMul(v, h, rows, n, n, false), got[0], rounded(d, 2*7, 5*math.Sqrt(n)))
+			mlxtest.RequireNear(t, mlxtest.MatMul(v, h, rows, n, n, false), got[0], mlxtest.Rounded(d, 2*7, 5*math.Sqrt(n)))
 		},
 	}
 }
@@ -152,13 +154,13 @@ func (c *corpus) searchSorted(d mlxc.DType) headerLaunch {
 	for i := range sorted {
 		sorted[i] = float32(i / 2)
 	}
-	a, _ := c.array(d, sorted, n)
-	x, v := c.uniform(d, -3, n/2+3, queries)
+	a, _ := c.Array(d, sorted, n)
+	x, v := c.Uniform(d, -3, n/2+3, queries)
 	return headerLaunch{
 		grid: [3]int{queries, 1, 1}, threadgroup: [3]int{32, 1, 1},
 		arguments: []any{a, x, result{dtype: mlxc.Uint32, shape: []int{queries}}, uint32(n), int64(1)},
 		check: func(t testing.TB, got arrays) {
-			requireNear(t, byRow(v, 1, func(q []float64) []float64 {
+			mlxtest.RequireNear(t, mlxtest.ByRow(v, 1, func(q []float64) []float64 {
 				count := 0.0
 				for _, s := range sorted {
 					if float64(s) <= q[0] {
@@ -166,7 +168,7 @@ func (c *corpus) searchSorted(d mlxc.DType) headerLaunch {
 					}
 				}
 				return []float64{count}
-			}), got[0], bound{})
+			}), got[0], mlxtest.Bound{})
 		},
 	}
 }

@@ -1,8 +1,7 @@
-package customkernels
+package mlxheaders
 
 import (
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
@@ -10,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -33,7 +34,7 @@ func (c headerCase) headers() []string {
 
 // headerCases lists every kernel that is tried.
 func headerCases(t testing.TB) []headerCase {
-	c := &corpus{t: t, random: rand.New(rand.NewPCG(3, 14))}
+	c := &corpus{mlxtest.NewSource(t, 3, 14)}
 	return slices.Concat(
 		c.mlxRows(), c.mlxReductions(), c.mlxProducts(), c.mlxTiles(), c.mlxMore(), c.mlxElementwise(),
 	)
@@ -53,11 +54,11 @@ func TestMLXKernels(t *testing.T) {
 	needMLXHeaders(t)
 	seen := map[string]bool{}
 	for i, c := range headerCases(t) {
-		inSample := inSample(i) || !seen[c.kernel]
+		inSample := mlxtest.InSample(i) || !seen[c.kernel]
 		seen[c.kernel] = true
 		for j, d := range c.dtypes {
 			arguments := withType(c.arguments, d)
-			name := named(c.kernel, arguments)
+			name := c.kernel + "/" + arguments
 			for _, k := range slices.Sorted(maps.Keys(c.constants)) {
 				name += "/" + k
 			}
@@ -79,3 +80,5 @@ func TestMLXKernels(t *testing.T) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { testdevice.Main(m) }
