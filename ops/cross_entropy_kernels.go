@@ -134,18 +134,39 @@ func allOf(logits *mlxc.Array) classSlice { return classSlice{of: logits.Dim(-1)
 // stateSize is how many floats a kernel leaves of a row of logits, for others.
 const stateSize = 4
 
-// logitTemplate are the template's values that the kernels have in common which go along rows of logits.
-func logitTemplate(g rowGeometry, logits, classes *mlxc.Array, cfg CrossEntropyConfig) []mlxc.TemplateArg {
-	return []mlxc.TemplateArg{
-		{Name: "T", Value: logits.DType()},
-		{Name: "I", Value: classes.DType()},
-		{Name: "H", Value: g.heldAs},
-		{Name: "C", Value: g.chunk},
-		{Name: "R", Value: g.packs},
-		{Name: "B", Value: g.step},
-		{Name: "L", Value: g.beside},
-		{Name: "CAPPED", Value: cfg.SoftCap > 0},
+// lossTemplate holds the template parameters of the cross-entropy kernels that process rows of logits.
+type lossTemplate struct {
+	logits, targets, held                       mlxc.DType
+	vec, vecsPerThread, vecsPerStep, interleave int
+	capped                                      bool
+}
+
+func lossTemplateFor(g rowGeometry, logits, targets *mlxc.Array, cfg CrossEntropyConfig) lossTemplate {
+	return lossTemplate{
+		logits: logits.DType(), targets: targets.DType(), held: g.heldAs,
+		vec: g.chunk, vecsPerThread: g.packs, vecsPerStep: g.step, interleave: g.beside,
+		capped: cfg.SoftCap > 0,
 	}
+}
+
+func (t lossTemplate) args() []mlxc.TemplateArg {
+	return []mlxc.TemplateArg{
+		{Name: "T", Value: t.logits},
+		{Name: "INDEX_T", Value: t.targets},
+		{Name: "HELD_T", Value: t.held},
+		{Name: "VEC", Value: t.vec},
+		{Name: "VECS_PER_THREAD", Value: t.vecsPerThread},
+		{Name: "VECS_PER_STEP", Value: t.vecsPerStep},
+		{Name: "INTERLEAVE", Value: t.interleave},
+		{Name: "CAPPED", Value: t.capped},
+	}
+}
+
+// mergeTemplate holds the template parameters of cross_entropy_merge.
+type mergeTemplate struct{ targets mlxc.DType }
+
+func (t mergeTemplate) args() []mlxc.TemplateArg {
+	return []mlxc.TemplateArg{{Name: "INDEX_T", Value: t.targets}}
 }
 
 // lossOutputs are the losses of rows and their states.
@@ -172,7 +193,7 @@ func crossEntropyLosses(on launcher, logits, classes, cotangent *mlxc.Array, sli
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
 		Resident:    g.resident,
-		Template:    logitTemplate(g, logits, classes, cfg),
+		Template:    lossTemplateFor(g, logits, classes, cfg).args(),
 		Outputs:     lossOutputs(rows),
 	}
 	if cotangent == nil {
@@ -193,7 +214,7 @@ func crossEntropyMerge(on launcher, states, classes *mlxc.Array, of int, cfg Cro
 	return on.launch(crossEntropyKernels.get("cross_entropy_merge"), customkernels.Launch{
 		Grid:        [3]int{grid},
 		Threadgroup: [3]int{threads},
-		Template:    []mlxc.TemplateArg{{Name: "I", Value: classes.DType()}},
+		Template:    mergeTemplate{classes.DType()}.args(),
 		Outputs:     lossOutputs(rows),
 	}, args...)
 }
@@ -208,7 +229,7 @@ func crossEntropyGradient(on launcher, logits, classes, states, cotangents *mlxc
 		Grid:        [3]int{g.blocks * g.threads, g.groups},
 		Threadgroup: [3]int{g.threads, 1},
 		Resident:    g.resident,
-		Template:    logitTemplate(g, logits, classes, cfg),
+		Template:    lossTemplateFor(g, logits, classes, cfg).args(),
 		Outputs:     []mlxc.Output{{Shape: logits.Shape(), DType: logits.DType()}},
 	}, args...)[0]
 }

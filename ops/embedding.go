@@ -103,6 +103,16 @@ func takeOrNaN(weight, ids *mlxc.Array) *mlxc.Array {
 	return mlxc.Where(known, weight.Take(unsigned.Minimum(last), 0), nan)
 }
 
+// embeddingTemplate holds the template parameters of the forward kernel.
+type embeddingTemplate struct {
+	dtype mlxc.DType
+	vec   int
+}
+
+func (t embeddingTemplate) args() []mlxc.TemplateArg {
+	return []mlxc.TemplateArg{{Name: "T", Value: t.dtype}, {Name: "VEC", Value: t.vec}}
+}
+
 // embeddingForward launches the forward kernel.
 func embeddingForward(on launcher, weight, ids *mlxc.Array) *mlxc.Array {
 	tokens, width := ids.Size(), weight.Dim(1)
@@ -113,7 +123,7 @@ func embeddingForward(on launcher, weight, ids *mlxc.Array) *mlxc.Array {
 	return on.launch(embeddingKernels.get("embedding"), customkernels.Launch{
 		Grid:        [3]int{g.grid},
 		Threadgroup: [3]int{g.threads},
-		Template:    []mlxc.TemplateArg{{Name: "T", Value: weight.DType()}, {Name: "C", Value: g.chunk}},
+		Template:    embeddingTemplate{weight.DType(), g.chunk}.args(),
 		Outputs:     []mlxc.Output{{Shape: append(ids.Shape(), width), DType: weight.DType()}},
 	}, weight, unsigned, n[0], n[1], n[2], n[3])[0]
 }

@@ -49,6 +49,16 @@ func sortedTokens(on launcher, ids *mlxc.Array, vocabulary int) *mlxc.Array {
 	return keys.Sort(0)
 }
 
+// embeddingSumTemplate holds the template parameters of the kernels that add up rows.
+type embeddingSumTemplate struct {
+	embeddingTemplate
+	vecsPerThread int
+}
+
+func (t embeddingSumTemplate) args() []mlxc.TemplateArg {
+	return append(t.embeddingTemplate.args(), mlxc.TemplateArg{Name: "VECS_PER_THREAD", Value: t.vecsPerThread})
+}
+
 // sumRuns adds up the rows of dy by slots: row i of the result is the sum over the
 // tokens t with a key i·2³² + t. keys ascend; those with slots from the number of slots
 // on do not count.
@@ -59,7 +69,7 @@ func sumRuns(on launcher, dy, keys *mlxc.Array, slots int) *mlxc.Array {
 	g, forSegments := sharesOf(on.device, dy.DType(), slots, width), sharesOf(on.device, dy.DType(), segments, width)
 	n := counts(tokens, slots, segment, segments, width, g.shares)
 	tokenCount, slotCount, segmentLength, segmentCount, widthCount, shareCount := n[0], n[1], n[2], n[3], n[4], n[5]
-	template := []mlxc.TemplateArg{{Name: "T", Value: dy.DType()}, {Name: "C", Value: g.chunk}, {Name: "R", Value: g.packs}}
+	template := embeddingSumTemplate{embeddingTemplate{dy.DType(), g.chunk}, g.packs}.args()
 
 	grid, threads := elementsOf(on.device, tokens)
 	untouched := float32(0)

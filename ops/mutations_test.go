@@ -147,7 +147,7 @@ func mutationFiles(file string) []string {
 	switch file {
 	case "rows.h":
 		return []string{"softmax_backward.metal", "column_sum.metal", "rms_norm_residual.metal", "rms_norm_backward.metal", "transpose_2d.metal"}
-	case "soft_cap.h":
+	case "logit_block.h", "soft_cap.h":
 		return []string{"cross_entropy.metal"}
 	case "tiles.h", "mask_tiles.h":
 		return []string{"attention.metal"}

@@ -49,6 +49,47 @@ func checkMatrices(x *mlxc.Array) error {
 	return nil
 }
 
+// transposeTilesTemplate holds the template parameters of transpose_2d.
+type transposeTilesTemplate struct {
+	dtype                       mlxc.DType
+	vecX, vecY, tile, groupSize int
+}
+
+func (t transposeTilesTemplate) args() []mlxc.TemplateArg {
+	return []mlxc.TemplateArg{
+		{Name: "T", Value: t.dtype},
+		{Name: "VEC_X", Value: t.vecX},
+		{Name: "VEC_Y", Value: t.vecY},
+		{Name: "TILE", Value: t.tile},
+		{Name: "GROUP_SIZE", Value: t.groupSize},
+	}
+}
+
+// transposeBlocksTemplate holds the template parameters of transpose_2d_blocks.
+type transposeBlocksTemplate struct {
+	dtype                        mlxc.DType
+	vec, blocksPerRow, groupSize int
+}
+
+func (t transposeBlocksTemplate) args() []mlxc.TemplateArg {
+	return []mlxc.TemplateArg{
+		{Name: "T", Value: t.dtype},
+		{Name: "VEC", Value: t.vec},
+		{Name: "BLOCKS_PER_ROW", Value: t.blocksPerRow},
+		{Name: "GROUP_SIZE", Value: t.groupSize},
+	}
+}
+
+// transposeDirectTemplate holds the template parameters of transpose_2d_direct.
+type transposeDirectTemplate struct {
+	dtype   mlxc.DType
+	gathers bool
+}
+
+func (t transposeDirectTemplate) args() []mlxc.TemplateArg {
+	return []mlxc.TemplateArg{{Name: "T", Value: t.dtype}, {Name: "GATHERS", Value: t.gathers}}
+}
+
 // transpose launches the kernel for the shape.
 func transpose(on launcher, x *mlxc.Array) *mlxc.Array {
 	shape := x.Shape()
@@ -68,22 +109,13 @@ func transpose(on launcher, x *mlxc.Array) *mlxc.Array {
 	if g, ok := blocksOf(on.device, x.DType(), matrices, rows, columns); ok {
 		kernel = "transpose_2d_blocks"
 		launch.Grid, launch.Threadgroup = gridOf(g.groups, g.threads)
-		launch.Template = []mlxc.TemplateArg{
-			{Name: "T", Value: x.DType()},
-			{Name: "C", Value: g.side},
-			{Name: "X", Value: g.beside},
-			{Name: "N", Value: g.threads},
-		}
+		launch.Template = transposeBlocksTemplate{dtype: x.DType(), vec: g.side, blocksPerRow: g.beside, groupSize: g.threads}.args()
 	} else {
 		g := tilesOf(on.device, x.DType(), matrices, rows, columns)
 		launch.Grid, launch.Threadgroup = gridOf(g.groups, g.threads)
-		launch.Template = []mlxc.TemplateArg{
-			{Name: "T", Value: x.DType()},
-			{Name: "CX", Value: g.inPack},
-			{Name: "CY", Value: g.outPack},
-			{Name: "E", Value: g.side},
-			{Name: "N", Value: g.threads},
-		}
+		launch.Template = transposeTilesTemplate{
+			dtype: x.DType(), vecX: g.inPack, vecY: g.outPack, tile: g.side, groupSize: g.threads,
+		}.args()
 	}
 	return on.launch(transposeKernels.get(kernel), launch, x, n[0], n[1], n[2])[0]
 }
@@ -112,7 +144,7 @@ func transposeDirect(on launcher, x *mlxc.Array, shape []int) *mlxc.Array {
 	return on.launch(transposeKernels.get("transpose_2d_direct"), customkernels.Launch{
 		Grid:        [3]int{grid},
 		Threadgroup: [3]int{threads},
-		Template:    []mlxc.TemplateArg{{Name: "T", Value: x.DType()}, {Name: "GATHERS", Value: gathers}},
+		Template:    transposeDirectTemplate{x.DType(), gathers}.args(),
 		Outputs:     []mlxc.Output{{Shape: shape, DType: x.DType()}},
 	}, x, n[0], n[1], n[2], n[3])[0]
 }

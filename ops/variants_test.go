@@ -39,7 +39,7 @@ func variants(launches []KernelLaunch) []KernelLaunch {
 				v := l
 				if threads == 5 && strings.HasPrefix(name, "cross_entropy") {
 					v.Launch.Template = slices.Clone(l.Launch.Template)
-					setTemplate(v.Launch.Template, "L", 1) // five threads cannot interleave by more
+					setTemplate(v.Launch.Template, "INTERLEAVE", 1) // five threads cannot interleave by more
 				}
 				v.Launch.Grid, v.Launch.Threadgroup = [3]int{2 * threads}, [3]int{threads}
 				if name == "rms_norm_backward" || name == "layer_norm_backward" {
@@ -68,16 +68,16 @@ func variants(launches []KernelLaunch) []KernelLaunch {
 			// tiles as wide as those of halves.
 			if l.Case == "2 of 37x129" || l.Case == "1 of 130x70" {
 				l.Launch.Grid, l.Launch.Threadgroup = [3]int{64, 1, 1}, [3]int{64, 1, 1}
-				setTemplate(l.Launch.Template, "N", 64)
-				setTemplate(l.Launch.Template, "E", 64)
+				setTemplate(l.Launch.Template, "GROUP_SIZE", 64)
+				setTemplate(l.Launch.Template, "TILE", 64)
 				list = append(list, l)
 			}
 		case "transpose_2d_blocks":
 			// One group of two simdgroups walks over all blocks, those of several matrices too.
 			if l.Case == "1 of 96x128" || l.Case == "3 of 36x100" {
 				l.Launch.Grid, l.Launch.Threadgroup = [3]int{64, 1, 1}, [3]int{64, 1, 1}
-				setTemplate(l.Launch.Template, "X", 4)
-				setTemplate(l.Launch.Template, "N", 64)
+				setTemplate(l.Launch.Template, "BLOCKS_PER_ROW", 4)
+				setTemplate(l.Launch.Template, "GROUP_SIZE", 64)
 				list = append(list, l)
 			}
 		case "embedding", "embedding_keys", "embedding_runs", "embedding_backward_partial", "embedding_backward":

@@ -1,40 +1,41 @@
-// The rows of a table by their numbers, and the table's gradient.
+// Embedding lookup: rows of a table by id, and the gradient of the table.
 //
-// Forward, for N ids and a table of V rows of width D:
+// For N ids and a table `weight` of V rows of width D, with dy the cotangent of y:
 //
-//   y_n = weight_ids(n), NaN where ids(n) is not below V
-//
-// With dy the cotangent of y:
-//
+//   y_n       = weight_ids(n), or NaN if ids(n) is not below V
 //   dweight_v = Σ_{n: ids(n)=v} dy_n
 //
-// Storage is T; sums are in float, in the order of the tokens n that share a row, in blocks.
+// Storage is T. Sums are in float, in the order of the tokens n of a row, in blocks (see add_rows).
 //
-// For the gradient the tokens are sorted by their slots, the rows of what is written: as
-// keys slot·2³² + n, ascending. What belongs to no row has the slot behind the last. The
-// tokens of a slot are then neighbours, a run.
+// Reference: compare/oracle/embedding.go.
 //
-//   embedding_keys              the keys of a table's gradient, before they are sorted
-//   embedding_sorted_keys       the same sorted, for one thread
-//   embedding_runs              where the run of every slot begins and ends; a slot
-//                               without tokens keeps the zeros that it was launched on
-//   embedding_backward_partial  the sums of those segments, pieces of fixed size, that lie
-//                               in one run, so that many threads share a long run
-//   embedding_backward          every slot: the tokens before the run's first whole
-//                               segment, the sums of the segments, the tokens after
-//                               them; without tokens zeros
+// For the gradient, the tokens are sorted by slot, the index of an output row, as keys slot·2³² + n in ascending
+// order. Ids out of range have the slot after the last one. The consecutive tokens of a slot are a run. The sorted
+// tokens are also cut into segments of a fixed number of tokens, so that many threads share a long run.
 //
-// Launch (threads): groups of any size along x, and any number of them. In
-// embedding_keys and embedding_runs a thread takes neighbouring tokens;
-// embedding_sorted_keys is for a single one. In the others `threads` neighbouring threads share
-// a row, a token's, segment's or slot's, and take another as far on as there are threads
-// for; threads that are too few for a row do nothing. In a backward pass their R packs of
-// C columns each make the row.
+//   embedding_keys              the unsorted keys of a table's gradient
+//   embedding_sorted_keys       the sorted keys, computed by one thread
+//   embedding_runs              begin and end of the run of each slot; a slot without tokens keeps the zeros that
+//                               the launch initializes it with
+//   embedding_backward_partial  the sum of each segment that lies in one run
+//   embedding_backward          one row per slot: the tokens before the run's first whole segment, then the sums
+//                               of its whole segments, then the tokens after them; zeros for a slot without tokens
 //
-// Device traffic: forward N·D elements of T read and written; backward N·D read, V·D
-// written and at most 2·D floats for each segment. Besides, 36 bytes for a token in
-// embedding_keys and embedding_runs; and in every thread of the others 4 bytes for a
-// token and 4 for a slot, 8 if it has tokens.
+// Launch contract
+//
+//   parameter        meaning                                          constraint
+//   grid             threads along x, in groups along x               any number; embedding_sorted_keys: one thread
+//   threads          neighboring threads that share a row             at least 1; a last group of fewer is idle
+//   VEC              elements of a vector                             power of two
+//   VECS_PER_THREAD  vectors of a row that a thread adds up           threads·VECS_PER_THREAD·VEC at least D
+//   segment          tokens in a segment                              at least 1
+//
+// In embedding_keys and embedding_runs a thread takes consecutive tokens. In the other kernels `threads` neighboring
+// threads share a row (of a token, segment or slot) and advance by the number of rows that the grid covers.
+//
+// Device traffic. Forward: N·D elements of T read and N·D written. Backward: N·D read, V·D written, and at most
+// 2·D floats per segment. In addition, embedding_keys and embedding_runs move 36 bytes per token, and each thread
+// of the others 4 bytes per token and 4 per slot (8 for a slot with tokens).
 
 #include "rows.h"
 
@@ -42,94 +43,105 @@ inline uint slot_of(ulong key) {
   return uint(key >> 32);
 }
 
-// Which row is the i-th of a sum: the one that an order names, or row i itself.
-struct Ordered {
+// The share of a thread in rows that `threads` neighboring threads process together. Its vectors begin at the columns
+// first, first + stride, …; its rows are row, row + rows, … if row is below rows, else none.
+struct RowShare {
+  size_t first;
+  size_t stride;
+  uint row;
+  uint rows;
+};
+
+template <int VEC>
+inline RowShare row_share(uint index, uint grid, uint threads) {
+  return RowShare{size_t(index % threads) * VEC, size_t(threads) * VEC, index / threads, grid / threads};
+}
+
+// Terms i of a sum of rows: row order[i] of a matrix.
+struct OrderedRows {
   device const uint* order;
 
-  uint row(uint i) const {
-    return order[i];
-  }
-};
-struct Consecutive {
-  uint row(uint i) const {
-    return i;
-  }
+  uint row(uint i) const { return order[i]; }
 };
 
-// Adds a thread's columns of the rows [begin, end) to its sums, after adding up FEW at a time by
-// themselves: a sum of n rows is rounded n/FEW + FEW times, not n times.
-template <int C, int R, typename T, typename Rows>
+// Terms i of a sum of rows: row i of a matrix.
+struct ConsecutiveRows {
+  uint row(uint i) const { return i; }
+};
+
+// Adds the thread's columns of the terms [begin, end) to its sums, in blocks of BLOCK terms that are added up
+// separately first. A sum of n terms is then rounded n/BLOCK + BLOCK times instead of n times.
+template <int VEC, int VECS_PER_THREAD, typename T, typename Rows>
 inline void add_rows(
     device const T* values,
     Rows rows,
     uint begin,
     uint end,
-    size_t first,
-    size_t stride,
+    RowShare share,
     size_t width,
     bool is_packed,
     thread float* sums) {
-  enum { FEW = 4 };
-  for (uint few = begin; few < end; few += FEW) {
-    uint numbers[FEW];
-    for (uint i = 0; i < FEW && few + i < end; i++) {
-      numbers[i] = rows.row(few + i);
+  constexpr uint BLOCK = 4;
+  for (uint block = begin; block < end; block += BLOCK) {
+    uint indices[BLOCK];
+    for (uint i = 0; i < BLOCK && block + i < end; i++) {
+      indices[i] = rows.row(block + i);
     }
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      float own[C] = {};
-      for (uint i = 0; i < FEW && few + i < end; i++) {
-        float row[C];
-        read<C>(values + size_t(numbers[i]) * width, first + p * stride, width, is_packed, row);
-        for (int k = 0; k < C; k++) {
-          own[k] += row[k];
+    for (int v = 0; v < VECS_PER_THREAD && share.first + v * share.stride < width; v++) {
+      float block_sums[VEC] = {};
+      for (uint i = 0; i < BLOCK && block + i < end; i++) {
+        float row[VEC];
+        read<VEC>(values + size_t(indices[i]) * width, share.first + v * share.stride, width, is_packed, row);
+        for (int k = 0; k < VEC; k++) {
+          block_sums[k] += row[k];
         }
       }
-      for (int k = 0; k < C; k++) {
-        sums[p * C + k] += own[k];
+      for (int k = 0; k < VEC; k++) {
+        sums[v * VEC + k] += block_sums[k];
       }
     }
   }
 }
 
-template <int C, int R>
-inline void clear(size_t first, size_t stride, size_t width, thread float* sums) {
-  for (int p = 0; p < R && first + p * stride < width; p++) {
-    for (int k = 0; k < C; k++) {
-      sums[p * C + k] = 0;
+template <int VEC, int VECS_PER_THREAD>
+inline void clear_sums(RowShare share, size_t width, thread float* sums) {
+  for (int v = 0; v < VECS_PER_THREAD && share.first + v * share.stride < width; v++) {
+    for (int k = 0; k < VEC; k++) {
+      sums[v * VEC + k] = 0;
     }
   }
 }
 
-template <int C, int R, typename T>
-inline void write_row(device T* row, size_t first, size_t stride, size_t width, thread const float* sums) {
-  const bool is_packed = packed<C>(row, width);
-  for (int p = 0; p < R && first + p * stride < width; p++) {
-    write<C>(row, first + p * stride, width, is_packed, sums + p * C);
+template <int VEC, int VECS_PER_THREAD, typename T>
+inline void write_sums(device T* row, RowShare share, size_t width, thread const float* sums) {
+  const bool is_packed = packed<VEC>(row, width);
+  for (int v = 0; v < VECS_PER_THREAD && share.first + v * share.stride < width; v++) {
+    write<VEC>(row, share.first + v * share.stride, width, is_packed, sums + v * VEC);
   }
 }
 
-// Copies the pack at a column of a row, up to the row's end, without a change of a bit.
-template <int C, typename T>
+// Copies the vector at a column of a row bit for bit, up to the end of the row.
+template <int VEC, typename T>
 inline void copy(device const T* from, device T* to, size_t column, size_t width, bool is_packed) {
   if (is_packed) {
-    const Pack<T, C> pack = reinterpret_cast<device const Pack<T, C>*>(from)[column / C];
-    reinterpret_cast<device Pack<T, C>*>(to)[column / C] = pack;
-  } else if (column + C <= width) {
-    T values[C];
-    for (int k = 0; k < C; k++) {
+    const Pack<T, VEC> pack = reinterpret_cast<device const Pack<T, VEC>*>(from)[column / VEC];
+    reinterpret_cast<device Pack<T, VEC>*>(to)[column / VEC] = pack;
+  } else if (column + VEC <= width) {
+    T values[VEC];
+    for (int k = 0; k < VEC; k++) {
       values[k] = from[column + k];
     }
-    for (int k = 0; k < C; k++) {
+    for (int k = 0; k < VEC; k++) {
       to[column + k] = values[k];
     }
   } else {
-    for (int k = 0; k < C && column + k < width; k++) {
+    for (int k = 0; k < VEC && column + k < width; k++) {
       to[column + k] = from[column + k];
     }
   }
 }
 
-template <typename T, int C>
+template <typename T, int VEC>
 [[kernel]] void embedding(
     device const T* weight [[buffer(0)]],
     device const uint* ids [[buffer(1)]],
@@ -140,20 +152,17 @@ template <typename T, int C>
     device T* y [[buffer(6)]],
     uint index [[thread_position_in_grid]],
     uint grid [[threads_per_grid]]) {
-  const size_t first = size_t(index % threads) * C;
-  const size_t stride = size_t(threads) * C;
-  const bool is_packed = packed<C>(weight, width) && packed<C>(y, width);
-  const uint line = index / threads;
-  const uint lines = grid / threads;
-  for (uint token = line; line < lines && token < tokens; token += lines) {
+  const RowShare share = row_share<VEC>(index, grid, threads);
+  const bool is_packed = packed<VEC>(weight, width) && packed<VEC>(y, width);
+  for (uint token = share.row; share.row < share.rows && token < tokens; token += share.rows) {
     device T* to = y + size_t(token) * width;
     const uint id = ids[token];
     const bool is_known = id < vocabulary;
-    for (size_t column = first; column < width; column += stride) {
+    for (size_t column = share.first; column < width; column += share.stride) {
       if (is_known) {
-        copy<C>(weight + size_t(id) * width, to, column, width, is_packed);
+        copy<VEC>(weight + size_t(id) * width, to, column, width, is_packed);
       } else {
-        for (int k = 0; k < C && column + k < width; k++) {
+        for (int k = 0; k < VEC && column + k < width; k++) {
           to[column + k] = T(NAN);
         }
       }
@@ -161,8 +170,7 @@ template <typename T, int C>
   }
 }
 
-// keys[n] = slot·2³² + n, where an id is its own slot; what is out of range has the one
-// behind the last.
+// keys[n] = slot·2³² + n, where the slot of an id is the id itself, or `vocabulary` if it is out of range.
 [[kernel]] void embedding_keys(
     device const uint* ids [[buffer(0)]],
     constant uint& tokens [[buffer(1)]],
@@ -176,8 +184,8 @@ template <typename T, int C>
   }
 }
 
-// Counts the tokens of every id in places, which begin as zeros, makes of the numbers
-// where the id's first key belongs, and puts token after token there.
+// A counting sort: counts the tokens of each id in `places`, which the launch initializes with zeros, replaces the
+// counts by the index of the id's first key, and stores the keys in the order of the tokens.
 [[kernel]] void embedding_sorted_keys(
     device const uint* ids [[buffer(0)]],
     constant uint& tokens [[buffer(1)]],
@@ -199,8 +207,8 @@ template <typename T, int C>
   }
 }
 
-// The tokens in the keys' order, and begin and end of every run in it but the one of the
-// slot behind the last. The first run begins where the zeros say.
+// order[i] is the token of key i. [begins[slot], ends[slot]) are the keys of a slot; out-of-range ids have no run. The
+// begin of the first run is the initial zero.
 [[kernel]] void embedding_runs(
     device const ulong* keys [[buffer(0)]],
     constant uint& tokens [[buffer(1)]],
@@ -224,9 +232,9 @@ template <typename T, int C>
   }
 }
 
-// partial[s] = Σ dy over the tokens of segment s, if they are all one slot's; else it is
-// left alone, and nobody reads it.
-template <typename T, int C, int R>
+// partial[s] = Σ dy over the tokens of segment s, if they all have the same slot. Other rows of `partial` are neither
+// written nor read.
+template <typename T, int VEC, int VECS_PER_THREAD>
 [[kernel]] void embedding_backward_partial(
     device const T* dy [[buffer(0)]],
     device const ulong* keys [[buffer(1)]],
@@ -239,24 +247,21 @@ template <typename T, int C, int R>
     device float* partial [[buffer(8)]],
     uint index [[thread_position_in_grid]],
     uint grid [[threads_per_grid]]) {
-  const size_t first = size_t(index % threads) * C;
-  const size_t stride = size_t(threads) * C;
-  const bool is_packed = packed<C>(dy, width);
-  const uint line = index / threads;
-  const uint lines = grid / threads;
-  for (uint s = line; line < lines && s < segments; s += lines) {
+  const RowShare share = row_share<VEC>(index, grid, threads);
+  const bool is_packed = packed<VEC>(dy, width);
+  for (uint s = share.row; share.row < share.rows && s < segments; s += share.rows) {
     const uint begin = s * segment;
     const uint slot = slot_of(keys[begin]);
     if (slot < slots && slot == slot_of(keys[begin + segment - 1])) {
-      float sums[R * C];
-      clear<C, R>(first, stride, width, sums);
-      add_rows<C, R>(dy, Ordered{order}, begin, begin + segment, first, stride, width, is_packed, sums);
-      write_row<C, R>(partial + size_t(s) * width, first, stride, width, sums);
+      float sums[VECS_PER_THREAD * VEC];
+      clear_sums<VEC, VECS_PER_THREAD>(share, width, sums);
+      add_rows<VEC, VECS_PER_THREAD>(dy, OrderedRows{order}, begin, begin + segment, share, width, is_packed, sums);
+      write_sums<VEC, VECS_PER_THREAD>(partial + size_t(s) * width, share, width, sums);
     }
   }
 }
 
-template <typename T, int C, int R>
+template <typename T, int VEC, int VECS_PER_THREAD>
 [[kernel]] void embedding_backward(
     device const T* dy [[buffer(0)]],
     device const uint* order [[buffer(1)]],
@@ -270,26 +275,25 @@ template <typename T, int C, int R>
     device T* dweight [[buffer(9)]],
     uint index [[thread_position_in_grid]],
     uint grid [[threads_per_grid]]) {
-  const size_t first = size_t(index % threads) * C;
-  const size_t stride = size_t(threads) * C;
-  const bool is_packed = packed<C>(dy, width);
-  const uint line = index / threads;
-  const uint lines = grid / threads;
-  for (uint slot = line; line < lines && slot < slots; slot += lines) {
-    float sums[R * C];
-    clear<C, R>(first, stride, width, sums);
+  const RowShare share = row_share<VEC>(index, grid, threads);
+  const bool is_packed = packed<VEC>(dy, width);
+  for (uint slot = share.row; share.row < share.rows && slot < slots; slot += share.rows) {
+    float sums[VECS_PER_THREAD * VEC];
+    clear_sums<VEC, VECS_PER_THREAD>(share, width, sums);
     const uint end = ends[slot];
     if (end > 0) {
       const uint begin = begins[slot];
-      // The whole segments, and where the tokens before them end. There may be none.
+      // Whole segments of the run, possibly none, and the end of the tokens before them.
       const uint from = (begin + segment - 1) / segment;
       const uint to = end / segment;
       const uint head = min(from * segment, end);
-      const Ordered rows = Ordered{order};
-      add_rows<C, R>(dy, rows, begin, head, first, stride, width, is_packed, sums);
-      add_rows<C, R>(partial, Consecutive{}, from, to, first, stride, width, packed<C>(partial, width), sums);
-      add_rows<C, R>(dy, rows, max(head, to * segment), end, first, stride, width, is_packed, sums);
+      const uint tail = max(head, to * segment);
+      const bool partial_packed = packed<VEC>(partial, width);
+      const OrderedRows tokens = OrderedRows{order};
+      add_rows<VEC, VECS_PER_THREAD>(dy, tokens, begin, head, share, width, is_packed, sums);
+      add_rows<VEC, VECS_PER_THREAD>(partial, ConsecutiveRows{}, from, to, share, width, partial_packed, sums);
+      add_rows<VEC, VECS_PER_THREAD>(dy, tokens, tail, end, share, width, is_packed, sums);
     }
-    write_row<C, R>(dweight + size_t(slot) * width, first, stride, width, sums);
+    write_sums<VEC, VECS_PER_THREAD>(dweight + size_t(slot) * width, share, width, sums);
   }
 }

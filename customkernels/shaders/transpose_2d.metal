@@ -1,41 +1,105 @@
-// The transposes of matrices: y[m][c][r] = x[m][r][c]. Elements are moved as they are,
-// whatever their bits mean.
+// Transposes matrices: y[m][c][r] = x[m][r][c]. Elements are copied bit for bit, NaNs included.
 //
-//   transpose_2d         a threadgroup moves tiles of E × E elements: it reads rows of x,
-//                        neighbouring threads neighbouring packs of CX elements, into
-//                        threadgroup memory, and writes rows of y from there in packs
-//                        of CY. So both matrices are read and written a stretch of E
-//                        elements at a time
-//   transpose_2d_blocks  a thread moves blocks of C × C elements through its registers, in
-//                        packs, and simdgroups blocks that lie together, 4 beside each
-//                        other and 8 below. For matrices of whole blocks
-//   transpose_2d_direct  a thread moves its share of elements straight from x to y: for
-//                        matrices that would leave a tile all but empty, and of which
-//                        caches keep the lines from one column to the next
+// Reference: compare/oracle/transpose.go.
 //
-// Launch (threads): transpose_2d in groups of N along x, a power of two up to 1024; along
-// the grid's axes, groups for the tiles of a row of x, for those of a column, and for
-// the matrices. A group goes on by the size of the grid, so any number of groups is
-// right, and so are any powers of two for CX and CY up to E. transpose_2d_blocks likewise,
-// with X blocks of a group along a row of x and N/X along a column: X a multiple of 4, N
-// of 8·X. transpose_2d_direct in any grid along x, with strips of any length, for less than
-// 2³¹ elements. Indices are size_t: see rms_norm_backward.metal.
+//   transpose_2d         A threadgroup moves tiles of TILE × TILE elements through threadgroup memory. It reads
+//                        rows of x in vectors of VEC_X elements and writes rows of y in vectors of VEC_Y
+//                        elements, so both matrices are accessed in stretches of TILE elements.
+//   transpose_2d_blocks  A thread moves blocks of VEC × VEC elements through its registers. The blocks of a
+//                        simdgroup form a rectangle of 4 blocks along a row of x and 8 along a column.
+//   transpose_2d_direct  A thread copies its share of the elements from x to y without staging. For matrices
+//                        that would leave a tile almost empty, and whose cache lines stay cached from one
+//                        column to the next.
 //
-// Device traffic: every element is read once and written once.
+// Launch contract. transpose_2d and transpose_2d_blocks: x, y and z of the grid count the groups along a row of
+// x, along a column of x, and over the matrices. A group advances by the size of the grid, so any number of groups
+// is right.
+//
+//   parameter       kernel  meaning                                     constraint
+//   threadgroup     tile    GROUP_SIZE threads along x                  power of two, at most 1024
+//   VEC_X, VEC_Y    tile    elements of a vector of x and of y          powers of two, at most TILE
+//   TILE            tile    side of a tile                              power of two
+//   threadgroup     blocks  GROUP_SIZE threads along x                  multiple of 8·BLOCKS_PER_ROW
+//   BLOCKS_PER_ROW  blocks  blocks of a group along a row of x          multiple of 4
+//   rows, columns   blocks  size of a matrix                            multiples of VEC
+//   grid            direct  threads along x                             any number
+//   strip           direct  positions of the length axis in a strip     at least 1
+//   elements        direct  elements of all matrices                    below 2³¹
+//
+// Indices are size_t because a uint may wrap around at 2³², which keeps compilers from vectorizing loops.
+//
+// Device traffic: each element is read once and written once.
 
 #include "rows.h"
 
-// Where the tile keeps an element. A row begins one bank of four bytes farther than a
-// multiple of 32 of them from the row before, and three more after 32 rows: so threads
-// side by side meet different banks, along a row and across rows, whatever their packs'
-// size.
-template <typename T, int E>
-inline size_t place(size_t r, size_t c) {
+// Returns the index in threadgroup memory of the tile element at row r and column c. A row begins one 4-byte bank
+// beyond a multiple of 32 banks after the row before it, and three more after every 32 rows. Neighboring threads
+// therefore access different banks along a row and across rows, for every vector size.
+template <typename T, int TILE>
+inline size_t tile_index(size_t r, size_t c) {
   constexpr size_t bank = 4 / sizeof(T);
-  return r * (E + bank) + (E > 32 ? r / 32 * 3 * bank : 0) + c;
+  return r * (TILE + bank) + (TILE > 32 ? r / 32 * 3 * bank : 0) + c;
 }
 
-template <typename T, int CX, int CY, int E, int N>
+// The threads that share a row of a tile, each with vectors of VEC elements, and the rows that a group moves at a time.
+template <int VEC, int TILE, int GROUP_SIZE>
+struct TileRows {
+  static constexpr constant size_t LANES = GROUP_SIZE < TILE / VEC ? GROUP_SIZE : TILE / VEC;
+  static constexpr constant size_t ROWS = GROUP_SIZE / LANES;
+};
+
+// Copies the elements of x from row r0 and column c0 on, height × width of them, to the tile.
+template <int VEC, int TILE, int GROUP_SIZE, typename T>
+inline void load_tile(
+    device const T* x,
+    size_t r0,
+    size_t c0,
+    size_t columns,
+    size_t height,
+    size_t width,
+    bool is_packed,
+    threadgroup T* tile,
+    uint thread_index) {
+  typedef TileRows<VEC, TILE, GROUP_SIZE> Rows;
+  for (size_t r = thread_index / Rows::LANES; r < height; r += Rows::ROWS) {
+    device const T* row = x + (r0 + r) * columns;
+    for (size_t c = thread_index % Rows::LANES * VEC; c < width; c += Rows::LANES * VEC) {
+      T values[VEC];
+      read<VEC>(row, c0 + c, columns, is_packed, values);
+      for (int k = 0; k < VEC; k++) {
+        tile[tile_index<T, TILE>(r, c + k)] = values[k];
+      }
+    }
+  }
+}
+
+// Copies the transpose of the tile's height × width elements to y, whose rows have `rows` elements, from row c0 and
+// column r0 on.
+template <int VEC, int TILE, int GROUP_SIZE, typename T>
+inline void store_tile(
+    threadgroup const T* tile,
+    device T* y,
+    size_t r0,
+    size_t c0,
+    size_t rows,
+    size_t height,
+    size_t width,
+    bool is_packed,
+    uint thread_index) {
+  typedef TileRows<VEC, TILE, GROUP_SIZE> Rows;
+  for (size_t c = thread_index / Rows::LANES; c < width; c += Rows::ROWS) {
+    device T* row = y + (c0 + c) * rows;
+    for (size_t r = thread_index % Rows::LANES * VEC; r < height; r += Rows::LANES * VEC) {
+      T values[VEC];
+      for (int k = 0; k < VEC; k++) {
+        values[k] = tile[tile_index<T, TILE>(r + k, c)];
+      }
+      write<VEC>(row, r0 + r, rows, is_packed, values);
+    }
+  }
+}
+
+template <typename T, int VEC_X, int VEC_Y, int TILE, int GROUP_SIZE>
 [[kernel]] void transpose_2d(
     device const T* x [[buffer(0)]],
     constant uint& matrices [[buffer(1)]],
@@ -45,49 +109,26 @@ template <typename T, int CX, int CY, int E, int N>
     uint3 group [[threadgroup_position_in_grid]],
     uint3 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]]) {
-  threadgroup T tile[E * (E + 4)];
-  const bool x_packed = packed<CX>(x, columns);
-  const bool y_packed = packed<CY>(y, rows);
-  // The threads that share a row, and the rows that the group works on at once.
-  constexpr size_t x_lanes = N < E / CX ? N : E / CX;
-  constexpr size_t y_lanes = N < E / CY ? N : E / CY;
-  constexpr size_t x_rows = N / x_lanes;
-  constexpr size_t y_rows = N / y_lanes;
+  threadgroup T tile[TILE * (TILE + 4)];
+  const bool x_packed = packed<VEC_X>(x, columns);
+  const bool y_packed = packed<VEC_Y>(y, rows);
 
   for (uint m = group.z; m < matrices; m += groups.z) {
     const size_t start = size_t(m) * rows * columns;
-    for (size_t r0 = size_t(group.y) * E; r0 < rows; r0 += size_t(groups.y) * E) {
-      for (size_t c0 = size_t(group.x) * E; c0 < columns; c0 += size_t(groups.x) * E) {
-        const size_t height = min(size_t(E), rows - r0);
-        const size_t width = min(size_t(E), columns - c0);
-        for (size_t r = thread_index / x_lanes; r < height; r += x_rows) {
-          device const T* row = x + start + (r0 + r) * columns;
-          for (size_t c = thread_index % x_lanes * CX; c < width; c += x_lanes * CX) {
-            T values[CX];
-            read<CX>(row, c0 + c, columns, x_packed, values);
-            for (int k = 0; k < CX; k++) {
-              tile[place<T, E>(r, c + k)] = values[k];
-            }
-          }
-        }
+    for (size_t r0 = size_t(group.y) * TILE; r0 < rows; r0 += size_t(groups.y) * TILE) {
+      for (size_t c0 = size_t(group.x) * TILE; c0 < columns; c0 += size_t(groups.x) * TILE) {
+        const size_t height = min(size_t(TILE), rows - r0);
+        const size_t width = min(size_t(TILE), columns - c0);
+        load_tile<VEC_X, TILE, GROUP_SIZE>(x + start, r0, c0, columns, height, width, x_packed, tile, thread_index);
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        for (size_t c = thread_index / y_lanes; c < width; c += y_rows) {
-          device T* row = y + start + (c0 + c) * rows;
-          for (size_t r = thread_index % y_lanes * CY; r < height; r += y_lanes * CY) {
-            T values[CY];
-            for (int k = 0; k < CY; k++) {
-              values[k] = tile[place<T, E>(r + k, c)];
-            }
-            write<CY>(row, r0 + r, rows, y_packed, values);
-          }
-        }
+        store_tile<VEC_Y, TILE, GROUP_SIZE>(tile, y + start, r0, c0, rows, height, width, y_packed, thread_index);
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
     }
   }
 }
 
-template <typename T, int C, int X, int N>
+template <typename T, int VEC, int BLOCKS_PER_ROW, int GROUP_SIZE>
 [[kernel]] void transpose_2d_blocks(
     device const T* x [[buffer(0)]],
     constant uint& matrices [[buffer(1)]],
@@ -97,34 +138,64 @@ template <typename T, int C, int X, int N>
     uint3 group [[threadgroup_position_in_grid]],
     uint3 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]]) {
-  const bool is_packed = packed<C>(x, columns) && packed<C>(y, rows);
+  const bool is_packed = packed<VEC>(x, columns) && packed<VEC>(y, rows);
+  constexpr int blocks_per_column = GROUP_SIZE / BLOCKS_PER_ROW;
   const uint simdgroup = thread_index / 32;
-  const size_t block_x = simdgroup % (X / 4) * 4 + thread_index % 4;
-  const size_t block_y = simdgroup / (X / 4) * 8 + thread_index % 32 / 4;
+  const size_t block_x = simdgroup % (BLOCKS_PER_ROW / 4) * 4 + thread_index % 4;
+  const size_t block_y = simdgroup / (BLOCKS_PER_ROW / 4) * 8 + thread_index % 32 / 4;
+  const size_t row_step = groups.y * size_t(blocks_per_column * VEC);
+  const size_t column_step = groups.x * size_t(BLOCKS_PER_ROW * VEC);
 
   for (uint m = group.z; m < matrices; m += groups.z) {
     const size_t start = size_t(m) * rows * columns;
-    for (size_t r = (group.y * (N / X) + block_y) * C; r < rows; r += groups.y * size_t(N / X * C)) {
-      for (size_t c = (group.x * X + block_x) * C; c < columns; c += groups.x * size_t(X * C)) {
-        T block[C][C];
-        for (int i = 0; i < C; i++) {
-          read<C>(x + start + (r + i) * columns, c, c + C, is_packed, block[i]);
+    for (size_t r = (group.y * blocks_per_column + block_y) * VEC; r < rows; r += row_step) {
+      for (size_t c = (group.x * BLOCKS_PER_ROW + block_x) * VEC; c < columns; c += column_step) {
+        T block[VEC][VEC];
+        for (int i = 0; i < VEC; i++) {
+          read<VEC>(x + start + (r + i) * columns, c, c + VEC, is_packed, block[i]);
         }
-        for (int k = 0; k < C; k++) {
-          T column[C];
-          for (int i = 0; i < C; i++) {
+        for (int k = 0; k < VEC; k++) {
+          T column[VEC];
+          for (int i = 0; i < VEC; i++) {
             column[i] = block[i][k];
           }
-          write<C>(y + start + (c + k) * rows, r, r + C, is_packed, column);
+          write<VEC>(y + start + (c + k) * rows, r, r + VEC, is_packed, column);
         }
       }
     }
   }
 }
 
-// The matrices have `length` rows of `others` elements, if y GATHERS what is far apart in x,
-// or `others` rows of `length`, each a stretch of x that is scattered in y. Elements count
-// in strips, matrix by matrix: strip · others places of the length, and then the next.
+// An element of a matrix with the axes `length` and `others`, in strip order.
+struct StripElement {
+  size_t position;  // along the length axis
+  size_t other;     // along the other axis
+  uint left;        // elements up to the end of the strip with the same `other`, this one included
+};
+
+// Returns element `index` of a matrix in strip order. The length axis is cut into strips of `strip` positions. The
+// order is strip by strip; in a strip, one value of the other axis after the other; then position by position.
+inline StripElement strip_element(uint index, uint length, uint others, uint strip) {
+  const uint first = index / (strip * others) * strip;
+  const uint positions = min(strip, length - first);
+  const uint in_strip = index - first * others;
+  const uint offset = in_strip % positions;
+  return StripElement{first + offset, in_strip / positions, positions - offset};
+}
+
+// `length` and `others` are the axes of a matrix. With GATHERS, x is [length, others]: a thread reads x with the
+// stride `others` and writes y consecutively. Without, x is [others, length]: a thread reads x consecutively and
+// writes y with the stride `others`. A thread takes consecutive elements in strip order, see strip_element.
+//
+// Example with GATHERS, length = 5, others = 2, strip = 3, and 2 threads with a share of 5 elements each. x_pq is
+// the element of x at position p and other q.
+//
+//   strip order   x_00 x_10 x_20 x_01 x_11 | x_21 x_30 x_40 x_31 x_41
+//   strip         0    0    0    0    0    | 0    1    1    1    1
+//   source in x   0    2    4    1    3    | 5    6    8    7    9       p·others + q
+//   target in y   0    1    2    5    6    | 7    3    4    8    9       q·length + p
+//
+// Thread 0 moves two runs, of 3 and 2 elements; thread 1 moves three runs, of 1, 2 and 2.
 template <typename T, bool GATHERS>
 [[kernel]] void transpose_2d_direct(
     device const T* x [[buffer(0)]],
@@ -140,23 +211,18 @@ template <typename T, bool GATHERS>
   const size_t end = min(begin + share, size_t(elements));
   for (size_t i = begin; i < end;) {
     const uint in_matrix = uint(i) % (length * others);
-    const uint first = in_matrix / (strip * others) * strip;
-    const uint places = min(strip, length - first);
-    const uint in_strip = in_matrix - first * others;
-    const size_t at = first + in_strip % places;
-    const size_t other = in_strip / places;
-    const size_t run = min(size_t(places - in_strip % places), end - i);
-    // The same element in rows of `length` and in rows of `others`.
-    const size_t along = i - in_matrix + other * length + at;
-    const size_t across = i - in_matrix + at * others + other;
-    // Of 32 bits, so that no processor puts vectors together out of far elements.
-    uint place = uint(across);
+    const size_t matrix = i - in_matrix;
+    const StripElement e = strip_element(in_matrix, length, others, strip);
+    const size_t run = min(size_t(e.left), end - i);
+    const size_t consecutive = matrix + e.other * length + e.position;
+    // A 32-bit index keeps compilers from assembling vectors out of distant elements.
+    uint strided = uint(matrix + e.position * others + e.other);
     const uint stride = others;
-    for (size_t k = 0; k < run; k++, place += stride) {
+    for (size_t k = 0; k < run; k++, strided += stride) {
       if (GATHERS) {
-        y[along + k] = x[place];
+        y[consecutive + k] = x[strided];
       } else {
-        y[place] = x[along + k];
+        y[strided] = x[consecutive + k];
       }
     }
     i += run;

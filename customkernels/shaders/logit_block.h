@@ -1,0 +1,255 @@
+// The traversal of rows of logits by the cross-entropy kernels.
+//
+// A threadgroup covers a row in blocks. Of each block, a thread holds VECS_PER_THREAD vectors of VEC columns in
+// registers (LogitBlock). INTERLEAVE neighboring threads alternate vector by vector, so that they load neighboring
+// addresses. Example with VEC = 4, VECS_PER_THREAD = 2, INTERLEAVE = 2 and threads t0 to t3; t2:1 is vector 1 of t2:
+//
+//   column    0      4      8      12     16     20     24     28     32     36
+//             | t0:0 | t1:0 | t0:1 | t1:1 | t2:0 | t3:0 | t2:1 | t3:1 | t0:0 | t1:0 | …
+//             |-------- first block of the row, 32 columns ----------|-- second ---- …
+//
+//   VEC_STRIDE            8   columns from one vector of a thread to the next, INTERLEAVE·VEC
+//   first_column(2)      16   the first column of t2
+//   BlockColumns.stride  32   columns from one block of a thread to the next, threads·VECS_PER_THREAD·VEC
+//
+// A thread loads all its vectors of a block at once and then processes VECS_PER_STEP of them per step, while later
+// loads may be under way.
+
+#include "rows.h"
+#include "soft_cap.h"
+
+// The parameters of the loss, which are the same for all rows. A kernel may process a slice of the classes: `width`
+// columns, the classes from first_class on, out of `classes` in total.
+struct LossOptions {
+  size_t width;
+  uint first_class;
+  uint classes;
+  float smoothing;
+  float z_loss;
+  float soft_cap;
+};
+
+// The sums of a row that the loss is made of.
+struct RowSums {
+  float maximum;    // m = max s
+  float exp_sum;    // l = Σ exp(s − m)
+  float score_sum;  // Σ s, or 0 without label smoothing
+};
+
+// The terms of a row's gradient that are the same for all of its columns:
+// ds_j = prob_scale·exp(s_j − m) − smoothing_term, with target_term instead of smoothing_term at the target.
+struct RowGradient {
+  float maximum;         // m
+  float prob_scale;      // g·(1 + 2ζ·lse)/l
+  float smoothing_term;  // g·ε/V
+  float target_term;     // g·(ε/V + (1−ε))
+  uint target;           // column of the target; not below the width if it is in another slice
+};
+
+// The columns where the blocks of a thread begin: first, first + stride, …, last. If first is not below the width,
+// there are none.
+struct BlockColumns {
+  size_t first;
+  size_t stride;
+  size_t last;
+};
+
+inline BlockColumns block_columns(size_t first, size_t stride, size_t width) {
+  return BlockColumns{first, stride, first < width ? first + (width - 1 - first) / stride * stride : first};
+}
+
+// Returns the score s of a logit x.
+template <bool CAPPED>
+inline float capped(float x, LossOptions options) {
+  return CAPPED ? options.soft_cap * tanh(x / options.soft_cap) : x;
+}
+
+// Returns ds/dx at a logit x.
+template <bool CAPPED>
+inline float cap_slope(float x, LossOptions options) {
+  return CAPPED ? tanh_slope(x / options.soft_cap) : 1.0f;
+}
+
+// Returns exp(s − maximum). On GPUs with a power-of-two instruction the relative error is |s − maximum|·2⁻²⁴. For
+// 16-bit logits it is that on every device, since this form takes a CPU half the time.
+template <typename T>
+inline float exp_below(float s, float maximum) {
+  return sizeof(T) == sizeof(float) ? fast::exp(s - maximum) : fast::exp2((s - maximum) * M_LOG2E_F);
+}
+
+// Returns dx at a logit x, with `subtracted` the smoothing_term or the target_term of the row.
+template <typename T, bool CAPPED>
+inline float logit_gradient(float x, RowGradient row, float subtracted, LossOptions options) {
+  const float s = capped<CAPPED>(x, options);
+  return fma(exp_below<T>(s, row.maximum), row.prob_scale, -subtracted) * cap_slope<CAPPED>(x, options);
+}
+
+// Returns the largest of N values, N a power of two.
+template <int N>
+inline float max_of(thread const float* values) {
+  float maxima[N];
+  for (int k = 0; k < N; k++) {
+    maxima[k] = values[k];
+  }
+  for (int n = N / 2; n > 0; n /= 2) {
+    for (int k = 0; k < n; k++) {
+      maxima[k] = max(maxima[k], maxima[k + n]);
+    }
+  }
+  return maxima[0];
+}
+
+// The logits that a thread holds of a block. HELD_T, the type in registers, is T or float. In all functions `left` is
+// the number of columns from the block's first column of this thread to the end of the row.
+template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, int VECS_PER_STEP, int INTERLEAVE, bool CAPPED>
+struct LogitBlock {
+  static constexpr constant int VEC_STRIDE = INTERLEAVE * VEC;
+
+  HeldPacks<HELD_T, VEC, VECS_PER_THREAD> held;
+
+  static size_t first_column(uint thread_index) {
+    return (size_t(thread_index / INTERLEAVE) * (VECS_PER_THREAD * INTERLEAVE) + thread_index % INTERLEAVE) * VEC;
+  }
+
+  // Returns whether the last vector begins in the row. A packed row then has all elements of all vectors.
+  static bool all_in_row(uint left) { return (VECS_PER_THREAD - 1) * VEC_STRIDE < left; }
+
+  // Loads the block that begins at `block`. Elements beyond the row's end are −∞ up to the end of the step that the
+  // row ends in; vectors of later steps are left as they are.
+  void load(device const T* block, uint left, bool is_packed) {
+    if (is_packed && all_in_row(left)) {
+      for (int v = 0; v < VECS_PER_THREAD; v++) {
+        hold_pack(block, v, v * VEC_STRIDE, left, held);
+      }
+      return;
+    }
+    for (int v = 0; v < VECS_PER_THREAD && uint(v / VECS_PER_STEP * VECS_PER_STEP * VEC_STRIDE) < left; v++) {
+      const uint column = v * VEC_STRIDE;
+      if (is_packed && column < left) {
+        hold_pack(block, v, column, left, held);
+        continue;
+      }
+      for (int k = 0; k < VEC; k++) {
+        reinterpret_cast<thread HELD_T*>(held.packs[v].values)[k] =
+            column + k < left ? HELD_T(block[column + k]) : HELD_T(-INFINITY);
+      }
+    }
+  }
+
+  // Returns the logit of element k of vector v.
+  float logit(int v, int k) const { return float(reinterpret_cast<thread const HELD_T*>(held.packs[v].values)[k]); }
+
+  // Returns the score of element k of vector v, or −∞ beyond the row's end.
+  float score(int v, int k, uint left, LossOptions options) const {
+    const float s = capped<CAPPED>(logit(v, k), options);
+    return CAPPED && uint(v * VEC_STRIDE + k) >= left ? -INFINITY : s;
+  }
+
+  // Returns the largest logit of the step that begins with vector `step`.
+  float step_maximum(int step) const {
+    float maxima[VEC];
+    for (int k = 0; k < VEC; k++) {
+      maxima[k] = logit(step, k);
+    }
+    for (int v = step + 1; v < step + VECS_PER_STEP; v++) {
+      for (int k = 0; k < VEC; k++) {
+        maxima[k] = max(maxima[k], logit(v, k));
+      }
+    }
+    return max_of<VEC>(maxima);
+  }
+
+  // Adds vector v to VEC sums of exp(s − maximum) and, with label smoothing, of s.
+  void add_vec(
+      int v, float maximum, uint left, LossOptions options, thread float* exp_sums, thread float* score_sums) const {
+    float scores[VEC];
+    for (int k = 0; k < VEC; k++) {
+      scores[k] = score(v, k, left, options);
+      exp_sums[k] += exp_below<T>(scores[k], maximum);
+    }
+    for (int k = 0; options.smoothing > 0 && k < VEC; k++) {
+      score_sums[k] += uint(v * VEC_STRIDE + k) < left ? scores[k] : 0.0f;
+    }
+  }
+
+  // Adds the block to the sums of a thread, step by step; exp_sum is rescaled if the maximum grows.
+  void add_to(thread RowSums& sums, uint left, LossOptions options) const {
+    float score_sums[VEC] = {};
+    for (int step = 0; step < VECS_PER_THREAD && uint(step * VEC_STRIDE) < left; step += VECS_PER_STEP) {
+      const float maximum = max(sums.maximum, capped<CAPPED>(step_maximum(step), options));
+      float exp_sums[VEC] = {};
+      for (int v = step; v < step + VECS_PER_STEP; v++) {
+        add_vec(v, maximum, left, options, exp_sums, score_sums);
+      }
+      sums.exp_sum = fma(sums.exp_sum, exp_below<T>(sums.maximum, maximum), sum_of<VEC>(exp_sums));
+      sums.maximum = maximum;
+    }
+    sums.score_sum += sum_of<VEC>(score_sums);
+  }
+
+  // Returns the sums over the columns of the thread. The block holds the thread's last block of the row afterwards.
+  RowSums row_sums(device const T* row, BlockColumns columns, bool is_packed, LossOptions options) {
+    // The maximum starts at a finite number because −∞ − (−∞) is NaN.
+    RowSums sums = RowSums{-MAXFLOAT, 0, 0};
+    for (size_t begin = columns.first; begin < options.width; begin += columns.stride) {
+      const uint left = options.width - begin;
+      load(row + begin, left, is_packed);
+      add_to(sums, left, options);
+    }
+    return sums;
+  }
+
+  // Writes dx at vector v, which begins at a column.
+  void write_vec(int v, size_t column, RowGradient row, device T* dx, bool is_packed, LossOptions options) const {
+    float values[VEC];
+    for (int k = 0; k < VEC; k++) {
+      values[k] = logit_gradient<T, CAPPED>(logit(v, k), row, row.smoothing_term, options);
+    }
+    write<VEC>(dx, column, options.width, is_packed, values);
+  }
+
+  // Writes dx of the block, which begins at column `begin` of the row x. The target's dx is written last: a test for
+  // the target in each vector would take longer.
+  void write_gradient(
+      RowGradient row, device const T* x, device T* dx, size_t begin, bool is_packed, LossOptions options) const {
+    const uint left = options.width - begin;
+    if (is_packed && all_in_row(left)) {
+      for (int v = 0; v < VECS_PER_THREAD; v++) {
+        write_vec(v, begin + v * VEC_STRIDE, row, dx, true, options);
+      }
+    } else {
+      for (int v = 0; v < VECS_PER_THREAD && uint(v * VEC_STRIDE) < left; v++) {
+        write_vec(v, begin + v * VEC_STRIDE, row, dx, is_packed, options);
+      }
+    }
+    const uint offset = row.target - uint(begin);
+    if (offset < uint(VECS_PER_THREAD * VEC_STRIDE) && offset % VEC_STRIDE < uint(VEC) && row.target < options.width) {
+      dx[row.target] = T(logit_gradient<T, CAPPED>(float(x[row.target]), row, row.target_term, options));
+    }
+  }
+
+  // Writes dx of all blocks of the thread, from the last, which is held, to the first: a cache is likely to still have
+  // the blocks that were read last.
+  void write_gradients_backward(
+      RowGradient row, device const T* x, device T* dx, BlockColumns columns, bool is_packed, LossOptions options) {
+    for (size_t begin = columns.last; columns.first < options.width; begin -= columns.stride) {
+      if (begin != columns.last) {
+        load(x + begin, options.width - begin, is_packed);
+      }
+      write_gradient(row, x, dx, begin, is_packed, options);
+      if (begin == columns.first) {
+        break;
+      }
+    }
+  }
+
+  // Writes the dx of an ignored row, which is zero.
+  static void write_zeros(device T* dx, BlockColumns columns, bool is_packed, size_t width) {
+    float zeros[VEC] = {};
+    for (size_t begin = columns.first; begin < width; begin += columns.stride) {
+      for (int v = 0; v < VECS_PER_THREAD && begin + v * VEC_STRIDE < width; v++) {
+        write<VEC>(dx, begin + v * VEC_STRIDE, width, is_packed, zeros);
+      }
+    }
+  }
+};
