@@ -30,10 +30,9 @@ func (k *Kernel) launchCUDA(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, erro
 
 // checkBlocks holds a launch to CUDA's limits, which are below Metal's.
 func checkBlocks(l Launch) error {
-	const most = 65535 // blocks along the second and third axis
 	for i := 1; i < 3; i++ {
-		if blocks := (l.Grid[i] + l.Threadgroup[i] - 1) / l.Threadgroup[i]; blocks > most {
-			return fmt.Errorf("%d threadgroups along axis %d: CUDA has at most %d there; put the long axis first", blocks, i, most)
+		if blocks := (l.Grid[i] + l.Threadgroup[i] - 1) / l.Threadgroup[i]; blocks > MaxThreadgroupsYZ {
+			return fmt.Errorf("%d threadgroups along axis %d: CUDA has at most %d there; put the long axis first", blocks, i, MaxThreadgroupsYZ)
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 var gradientDTypes = []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16}
 
 // normError leaves an error alone that an operand brought with it.
-func normError(op string, err error, operands ...*mlxc.Array) error {
+func opError(op string, err error, operands ...*mlxc.Array) error {
 	var carried *mlxc.Error
 	if errors.As(err, &carried) {
 		return err
@@ -23,19 +23,16 @@ func normError(op string, err error, operands ...*mlxc.Array) error {
 }
 
 // usable checks an argument that there must be.
-func usable(name string, a *mlxc.Array) error {
+func requireArray(name string, a *mlxc.Array) error {
 	if a == nil {
 		return fmt.Errorf("%s: %w", name, mlxc.ErrNil)
 	}
 	return a.Err()
 }
 
-// checkRows checks an argument x that has rows of a dtype that the kernels are for.
-func checkRows(x *mlxc.Array) error { return checkRowsOf("x", x) }
-
-// checkRowsOf is checkRows for an argument of another name.
-func checkRowsOf(name string, x *mlxc.Array) error {
-	if err := usable(name, x); err != nil {
+// checkRows returns an error unless the argument has rows of a dtype that the kernels are for.
+func checkRows(name string, x *mlxc.Array) error {
+	if err := requireArray(name, x); err != nil {
 		return err
 	}
 	if x.NDim() == 0 {
@@ -67,7 +64,7 @@ func checkVector(name string, v, x *mlxc.Array) error {
 
 // checkLike checks an argument that must be like x.
 func checkLike(name string, a, x *mlxc.Array) error {
-	if err := usable(name, a); err != nil {
+	if err := requireArray(name, a); err != nil {
 		return err
 	}
 	if !slices.Equal(a.Shape(), x.Shape()) || a.DType() != x.DType() {
@@ -77,7 +74,7 @@ func checkLike(name string, a, x *mlxc.Array) error {
 }
 
 // count is a number for a kernel, which has 32 bits for it.
-func count(n int) *mlxc.Array {
+func uint32Arg(n int) *mlxc.Array {
 	if n > math.MaxUint32 {
 		return mlxc.InvalidArray(fmt.Errorf("%d is beyond the 32 bits of the kernels' counts: cut the arrays into parts", n))
 	}
@@ -85,10 +82,10 @@ func count(n int) *mlxc.Array {
 }
 
 // counts are several.
-func counts(values ...int) []*mlxc.Array {
+func uint32Args(values ...int) []*mlxc.Array {
 	scalars := make([]*mlxc.Array, len(values))
 	for i, n := range values {
-		scalars[i] = count(n)
+		scalars[i] = uint32Arg(n)
 	}
 	return scalars
 }
@@ -104,7 +101,7 @@ func zerosLike(arrays ...*mlxc.Array) []*mlxc.Array {
 	return zeros
 }
 
-func free(arrays []*mlxc.Array) {
+func freeAll(arrays []*mlxc.Array) {
 	for _, a := range arrays {
 		a.Free()
 	}
@@ -112,12 +109,12 @@ func free(arrays []*mlxc.Array) {
 
 // checkedTargets is the largest number of targets that are looked at before a launch:
 // some tens of microseconds.
-const checkedTargets = 1 << 16
+const maxCheckedElements = 1 << 16
 
 // inHand reports whether the elements of an argument can be looked at without waiting for a
 // device. What an NVIDIA GPU has computed would have to be moved.
-func inHand(a *mlxc.Array) bool {
-	return a.Size() <= checkedTargets && a.Available() && (a.HostMade() || mlxc.CurrentBackend() != mlxc.BackendCUDA)
+func readableWithoutSync(a *mlxc.Array) bool {
+	return a.Size() <= maxCheckedElements && a.Available() && (a.HostMade() || mlxc.CurrentBackend() != mlxc.BackendCUDA)
 }
 
 // scoped frees what f makes, but for its results.

@@ -75,7 +75,7 @@ type AttentionConfig struct {
 // it is made for: heads of 64, 80 or 128 with no options but Scale, Causal and Sinks. The
 // last bits of its result are not those of a forward pass under a gradient.
 func Attention(q, k, v *mlxc.Array, c AttentionConfig) *mlxc.Array {
-	if checkAttention(q, k, v, c) == nil && !mlxc.Differentiating() && c.fusedByMLX(currentDevice(), q, k, v) {
+	if checkAttention(q, k, v, c) == nil && !mlxc.Differentiating() && c.fusedByMLX(mlxc.CurrentBackend(), q, k, v) {
 		return mlxc.ScaledDotProductAttention(q, k, v, mlxc.AttentionConfig{Scale: c.Scale, Causal: c.Causal, Sinks: c.Sinks})
 	}
 	out, lse := attention("ops.Attention", q, k, v, c)
@@ -94,16 +94,16 @@ func AttentionLogSumExp(q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlxc.
 
 // fusedByMLX reports whether MLX has a fused forward kernel for these arguments, and means
 // the same by them: it gives rows that see nothing the mean of all values.
-func (c AttentionConfig) fusedByMLX(d device, q, k, v *mlxc.Array) bool {
+func (c AttentionConfig) fusedByMLX(d mlxc.Backend, q, k, v *mlxc.Array) bool {
 	others := c.Window != nil || c.Mask != nil || c.SoftCap != 0 || c.QueryStarts != nil
 	seeing := k.Dim(2) > 0 && (!c.Causal || q.Dim(2) <= k.Dim(2))
 	width := q.Dim(3)
-	return d != host && !others && seeing && (width == 64 || width == 80 || width == 128) && v.Dim(3) == width
+	return d != mlxc.BackendCPU && !others && seeing && (width == 64 || width == 80 || width == 128) && v.Dim(3) == width
 }
 
 func attention(op string, q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlxc.Array) {
 	if err := checkAttention(q, k, v, c); err != nil {
-		err = normError(op, err, q, k, v, c.Mask, c.Sinks, c.QueryStarts, c.KeyStarts)
+		err = opError(op, err, q, k, v, c.Mask, c.Sinks, c.QueryStarts, c.KeyStarts)
 		return mlxc.InvalidArray(err), mlxc.InvalidArray(err)
 	}
 	c = c.withScale(q.Dim(-1))
@@ -122,11 +122,11 @@ func attention(op string, q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlx
 	in := attentionInputs{q, k, v, c.Mask, c.Sinks, c.QueryStarts, c.KeyStarts}
 	results := withGradient(in.list(),
 		func(args []*mlxc.Array) []*mlxc.Array {
-			out, statistics := attentionForward(onCurrentDevice(), attentionInputsOf(args), c)
+			out, statistics := attentionForward(currentTarget(), attentionInputsOf(args), c)
 			return []*mlxc.Array{out, logSumExp(statistics), statistics}
 		},
 		func(args, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
-			return attentionBackward(onCurrentDevice(), attentionInputsOf(args), outputs[0], outputs[2], cotangents[0], cotangents[1], c)
+			return attentionBackward(currentTarget(), attentionInputsOf(args), outputs[0], outputs[2], cotangents[0], cotangents[1], c)
 		})
 	if len(results) != 3 { // a single error
 		return results[0], results[0]
@@ -160,7 +160,7 @@ func (c AttentionConfig) withScale(headDim int) AttentionConfig {
 func CausalAttention(q, k, v *mlxc.Array, heads, kvHeads int) *mlxc.Array {
 	const op = "ops.CausalAttention"
 	if err := checkHeadsInRows(q, k, v, heads, kvHeads); err != nil {
-		return mlxc.InvalidArray(normError(op, err, q, k, v))
+		return mlxc.InvalidArray(opError(op, err, q, k, v))
 	}
 	split := func(x *mlxc.Array, heads int) *mlxc.Array {
 		batch := 1
@@ -186,7 +186,7 @@ func checkHeadsInRows(q, k, v *mlxc.Array, heads, kvHeads int) error {
 		array *mlxc.Array
 		heads int
 	}{{"q", q, heads}, {"k", k, kvHeads}, {"v", v, kvHeads}} {
-		if err := usable(x.name, x.array); err != nil {
+		if err := requireArray(x.name, x.array); err != nil {
 			return err
 		}
 		switch n := x.array.NDim(); {

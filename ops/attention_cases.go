@@ -77,7 +77,7 @@ func attentionCases(set CaseSet) []launchCase {
 	return cases
 }
 
-func (c attentionLaunch) run(on launcher, dtype mlxc.DType) {
+func (c attentionLaunch) run(on target, dtype mlxc.DType) {
 	in, cfg := c.inputs(dtype)
 	out, statistics := attentionForward(on, in, cfg)
 	dOut, perRow := normalOf(6, dtype, out.Shape()...), normalOf(7, mlxc.Float32, out.Shape()[:3]...)

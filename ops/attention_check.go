@@ -39,13 +39,13 @@ func checkHeads(q, k, v *mlxc.Array) error {
 		array *mlxc.Array
 	}{{"q", q}, {"k", k}, {"v", v}}
 	for _, o := range operands {
-		if err := usable(o.name, o.array); err != nil {
+		if err := requireArray(o.name, o.array); err != nil {
 			return err
 		}
 		if o.array.NDim() != 4 {
 			return fmt.Errorf("%s must have the axes [batch, heads, length, head_dim]: use Reshape and Transpose", o.name)
 		}
-		if err := checkRowsOf(o.name, o.array); err != nil {
+		if err := checkRows(o.name, o.array); err != nil {
 			return err
 		}
 		if o.array.DType() != q.DType() {
@@ -126,7 +126,7 @@ func (c AttentionConfig) checkStarts(q, k *mlxc.Array) error {
 		starts *mlxc.Array
 		length int
 	}{{"QueryStarts", c.QueryStarts, q.Dim(2)}, {"KeyStarts", c.KeyStarts, k.Dim(2)}} {
-		if err := usable(s.name, s.starts); err != nil {
+		if err := requireArray(s.name, s.starts); err != nil {
 			return err
 		}
 		if s.starts.DType() != mlxc.Int32 || s.starts.NDim() != 1 || s.starts.Dim(0) < 2 {
@@ -145,7 +145,7 @@ func (c AttentionConfig) checkStarts(q, k *mlxc.Array) error {
 // checkAscent looks at the starts where that costs little. Starts that are not computed
 // yet and wrong give numbers without a meaning.
 func checkAscent(name string, starts *mlxc.Array, length int) error {
-	if !inHand(starts) {
+	if !readableWithoutSync(starts) {
 		return nil
 	}
 	values, err := mlxc.ToSlice[int32](starts)

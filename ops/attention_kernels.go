@@ -8,7 +8,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-var attentionKernels = family("attention.metal")
+var attentionKernels = newShaderFile("attention.metal")
 
 // attentionInputs are the arrays of an attention. mask and sinks may be nil, and both
 // starts.
@@ -50,7 +50,7 @@ type boundAttention struct {
 	sizes, numbers *mlxc.Array
 }
 
-func (in attentionInputs) bind(on launcher, cfg AttentionConfig) boundAttention {
+func (in attentionInputs) bind(on target, cfg AttentionConfig) boundAttention {
 	b := boundAttention{attentionInputs: in, capped: cfg.SoftCap > 0, masked: in.mask != nil}
 	if in.mask == nil {
 		b.mask = mlxc.Zeros(mlxc.Bool, 8)
@@ -81,7 +81,7 @@ func (in attentionInputs) bind(on launcher, cfg AttentionConfig) boundAttention 
 	b.sizes = customkernels.Constants(sizes...)
 	b.numbers = customkernels.Constants(cfg.Scale, cfg.SoftCap, 0, 0, 0, 0, 0, 0)
 	b.maskOfKeys = b.mask
-	if lanes := attentionTable[on.device].lanes; lanes > 1 && in.mask != nil && in.mask.DType() == mlxc.Bool {
+	if lanes := attentionTable[on.backend].lanes; lanes > 1 && in.mask != nil && in.mask.DType() == mlxc.Bool {
 		b.mask, b.maskOfKeys = b.maskBits(on, mask, lanes)
 	}
 	return b
@@ -89,10 +89,10 @@ func (in attentionInputs) bind(on launcher, cfg AttentionConfig) boundAttention 
 
 // maskBits packs a boolean mask of this shape in words of as many bits as simdgroups have lanes: for each
 // query those of its keys, and for each key those of its queries.
-func (b boundAttention) maskBits(on launcher, shape [4]int, lanes int) (ofQueries, ofKeys *mlxc.Array) {
+func (b boundAttention) maskBits(on target, shape [4]int, lanes int) (ofQueries, ofKeys *mlxc.Array) {
 	words := func(n int) int { return (n + lanes - 1) / lanes }
 	batches, heads, queries, keys := shape[0], shape[1], shape[2], shape[3]
-	results := on.launch(attentionKernels.get("attention_mask_bits"), customkernels.Launch{
+	results := on.launch(attentionKernels.kernel("attention_mask_bits"), customkernels.Launch{
 		Grid:        [3]int{words(queries) * words(keys) * lanes, heads, batches},
 		Threadgroup: [3]int{lanes, 1, 1},
 		Template:    []mlxc.TemplateArg{{Name: "LANES", Value: lanes}},
@@ -126,22 +126,22 @@ func (b boundAttention) launch(g attentionGeometry, length, heads int) customker
 }
 
 // geometry is the one for a length of rows of which a kernel holds so much.
-func (b boundAttention) geometry(on launcher, length int, held heldRow) attentionGeometry {
-	return attentionOf(on.device, b.q.DType(), b.q.Dim(3), b.v.Dim(3), length, held)
+func (b boundAttention) geometry(on target, length int, held heldRow) attentionGeometry {
+	return attentionOf(on.backend, b.q.DType(), b.q.Dim(3), b.v.Dim(3), length, held)
 }
 
 // attentionForward returns out and, of each row, (m, l): see the kernels.
-func attentionForward(on launcher, in attentionInputs, cfg AttentionConfig) (out, statistics *mlxc.Array) {
+func attentionForward(on target, in attentionInputs, cfg AttentionConfig) (out, statistics *mlxc.Array) {
 	results := scoped(func() []*mlxc.Array {
 		b := in.bind(on, cfg)
 		rows := in.q.Shape()[:3]
 		l := b.launch(b.geometry(on, in.q.Dim(2), heldRow{operands: in.q.Dim(3), sums: in.v.Dim(3)}), in.q.Dim(2), in.q.Dim(1))
-		l.Resident = on.device.forwardResident(in.q.DType(), max(in.q.Dim(3), in.v.Dim(3)))
+		l.Resident = forwardResident(on.backend, in.q.DType(), max(in.q.Dim(3), in.v.Dim(3)))
 		l.Outputs = []mlxc.Output{
 			{Shape: append(rows[:3:3], in.v.Dim(3)), DType: in.q.DType()},
 			{Shape: append(rows[:3:3], 2), DType: mlxc.Float32},
 		}
-		return on.launch(attentionKernels.get("attention_forward"), l,
+		return on.launch(attentionKernels.kernel("attention_forward"), l,
 			b.q, b.k, b.v, b.mask, in.allSinks(), b.queryStarts, b.keyStarts, b.sizes, b.numbers)
 	})
 	return results[0], results[1]
@@ -157,7 +157,7 @@ func logSumExp(statistics *mlxc.Array) *mlxc.Array {
 
 // attentionBackward returns the gradients of the inputs, in their order; nil for an
 // input that is nil.
-func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, dLSE *mlxc.Array, cfg AttentionConfig) []*mlxc.Array {
+func attentionBackward(on target, in attentionInputs, out, statistics, dOut, dLSE *mlxc.Array, cfg AttentionConfig) []*mlxc.Array {
 	grads := make([]*mlxc.Array, len(in.list()))
 	mlxc.WithScope(func() {
 		b := in.bind(on, cfg)
@@ -177,7 +177,7 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 			l := b.launch(g, 0, 0)
 			l.Grid = [3]int{(mask[3] + g.columns - 1) / g.columns * g.threads(), (mask[2] + g.rows - 1) / g.rows, mask[0] * mask[1]}
 			l.Outputs = []mlxc.Output{{Shape: in.mask.Shape(), DType: in.mask.DType()}}
-			grads[3] = on.launch(attentionKernels.get("attention_dmask"), l, inputs...)[0]
+			grads[3] = on.launch(attentionKernels.kernel("attention_dmask"), l, inputs...)[0]
 		}
 		if in.sinks != nil {
 			grads[4] = in.sinkShare(statistics).Mul(rowDeltas(rows)).Sum(0, 2).Neg().AsType(in.sinks.DType())
@@ -197,17 +197,17 @@ func attentionBackward(on launcher, in attentionInputs, out, statistics, dOut, d
 }
 
 // byTiles returns dq, dk and dv, from kernels that compute the weights anew, tile by tile.
-func (b boundAttention) byTiles(on launcher, inputs []*mlxc.Array) []*mlxc.Array {
+func (b boundAttention) byTiles(on target, inputs []*mlxc.Array) []*mlxc.Array {
 	like := func(a *mlxc.Array) mlxc.Output { return mlxc.Output{Shape: a.Shape(), DType: a.DType()} }
 	width, both := b.q.Dim(3), b.q.Dim(3)+b.v.Dim(3)
 	forQ := b.launch(b.geometry(on, b.q.Dim(2), heldRow{operands: both, sums: width}), b.q.Dim(2), b.q.Dim(1))
 	forQ.Outputs = []mlxc.Output{like(b.q)}
 	forKV := b.launch(b.geometry(on, b.k.Dim(2), heldRow{operands: both, sums: both}), b.k.Dim(2), b.k.Dim(1))
 	forKV.Outputs = []mlxc.Output{like(b.k), like(b.v)}
-	grads := on.launch(attentionKernels.get("attention_dq"), forQ, inputs...)
+	grads := on.launch(attentionKernels.kernel("attention_dq"), forQ, inputs...)
 	ofKeys := slices.Clone(inputs)
 	ofKeys[3] = b.maskOfKeys
-	return append(grads, on.launch(attentionKernels.get("attention_dkv"), forKV, ofKeys...)...)
+	return append(grads, on.launch(attentionKernels.kernel("attention_dkv"), forKV, ofKeys...)...)
 }
 
 // rowSize is the number of floats in which the backward kernels keep what they know of a row, and
@@ -218,7 +218,7 @@ const (
 )
 
 // rows returns what the backward kernels know of the rows.
-func (b boundAttention) rows(on launcher, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
+func (b boundAttention) rows(on target, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
 	if b.exactDelta(on) {
 		return b.rowsOfProducts(on, statistics, dOut, dLSE)
 	}
@@ -226,9 +226,9 @@ func (b boundAttention) rows(on launcher, out, statistics, dOut, dLSE *mlxc.Arra
 }
 
 // exactDelta reports whether some gradient is rounded neither to 16 bits nor, in its products, to TF32's.
-func (b boundAttention) exactDelta(on launcher) bool {
+func (b boundAttention) exactDelta(on target) bool {
 	isFloat32 := func(a *mlxc.Array) bool { return a != nil && a.DType() == mlxc.Float32 }
-	return on.device.exactProducts(b.q.DType(), max(b.q.Dim(3), b.v.Dim(3))) || isFloat32(b.mask) || isFloat32(b.sinks)
+	return exactProducts(on.backend, b.q.DType(), max(b.q.Dim(3), b.v.Dim(3))) || isFloat32(b.mask) || isFloat32(b.sinks)
 }
 
 // rowsOutput is the shape of what rowsOfProducts and rowsOfOutput return.
@@ -237,20 +237,20 @@ func rowsOutput(dOut *mlxc.Array) []mlxc.Output {
 }
 
 // rowsOfProducts are rows with delta from the products of weights and their gradients.
-func (b boundAttention) rowsOfProducts(on launcher, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
+func (b boundAttention) rowsOfProducts(on target, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
 	queries := b.q.Dim(2)
 	l := b.launch(b.geometry(on, queries, heldRow{operands: b.q.Dim(3) + b.v.Dim(3)}), queries, b.q.Dim(1))
 	l.Outputs = rowsOutput(dOut)
-	return on.launch(attentionKernels.get("attention_delta"), l,
+	return on.launch(attentionKernels.kernel("attention_delta"), l,
 		b.q, b.k, b.v, b.mask, dOut, statistics, dLSE, b.queryStarts, b.keyStarts, b.sizes, b.numbers)[0]
 }
 
 // rowsOfOutput are rows with delta from the output, as it was rounded.
-func rowsOfOutput(on launcher, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
-	t := attentionTable[on.device]
+func rowsOfOutput(on target, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
+	t := attentionTable[on.backend]
 	width := out.Dim(3)
 	n := out.Size() / width
-	return on.launch(attentionKernels.get("attention_delta_of_output"), customkernels.Launch{
+	return on.launch(attentionKernels.kernel("attention_delta_of_output"), customkernels.Launch{
 		Grid:        [3]int{(n + t.least - 1) / t.least * t.lanes},
 		Threadgroup: [3]int{t.lanes},
 		Template: []mlxc.TemplateArg{
@@ -260,7 +260,7 @@ func rowsOfOutput(on launcher, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Ar
 			{Name: "DV", Value: width},
 		},
 		Outputs: rowsOutput(dOut),
-	}, out, dOut, statistics, dLSE, counts(n)[0])[0]
+	}, out, dOut, statistics, dLSE, uint32Args(n)[0])[0]
 }
 
 // rowDeltas are delta − dlse of the rows.

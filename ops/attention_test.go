@@ -175,14 +175,14 @@ func TestAttentionInEveryGeometry(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			in, cfg := c.inputs(mlxc.Float32)
-			gradients := func(d device) []*mlxc.Array {
-				on := launcher{device: d}
+			gradients := func(d mlxc.Backend) []*mlxc.Array {
+				on := target{backend: d}
 				out, statistics := attentionForward(on, in, cfg)
 				dOut, dLSE := normalOf(6, mlxc.Float32, out.Shape()...), normalOf(7, mlxc.Float32, out.Shape()[:3]...)
 				return append(attentionBackward(on, in, out, statistics, dOut, dLSE, cfg), out, logSumExp(statistics))
 			}
-			want := gradients(host)
-			for _, d := range []device{apple, cuda} {
+			want := gradients(mlxc.BackendCPU)
+			for _, d := range []mlxc.Backend{mlxc.BackendMetal, mlxc.BackendCUDA} {
 				for i, got := range gradients(d) {
 					if want[i] != nil && want[i].DType() == mlxc.Float32 {
 						closeTo(t, want[i], got)
@@ -631,9 +631,9 @@ func TestAttentionFusedByMLX(t *testing.T) {
 		{"sequences", AttentionConfig{QueryStarts: mask, KeyStarts: mask}, plain(4, 4, 64, 64), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.fused, c.cfg.fusedByMLX(apple, c.args[0], c.args[1], c.args[2]))
-			require.Equal(t, c.fused, c.cfg.fusedByMLX(cuda, c.args[0], c.args[1], c.args[2]))
-			require.False(t, c.cfg.fusedByMLX(host, c.args[0], c.args[1], c.args[2]))
+			require.Equal(t, c.fused, c.cfg.fusedByMLX(mlxc.BackendMetal, c.args[0], c.args[1], c.args[2]))
+			require.Equal(t, c.fused, c.cfg.fusedByMLX(mlxc.BackendCUDA, c.args[0], c.args[1], c.args[2]))
+			require.False(t, c.cfg.fusedByMLX(mlxc.BackendCPU, c.args[0], c.args[1], c.args[2]))
 		})
 	}
 }

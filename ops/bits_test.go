@@ -40,7 +40,7 @@ func TestResultsHaveRecordedBits(t *testing.T) {
 		named[name] = l
 	}
 	if *updateBits {
-		sample := slices.DeleteFunc(launches, func(l KernelLaunch) bool { return l.DType != shortDType[l.Device] })
+		sample := slices.DeleteFunc(launches, func(l KernelLaunch) bool { return l.DType != shortDType[l.Backend] })
 		var lines strings.Builder
 		fmt.Fprintln(&lines, platform)
 		for _, l := range sampleLaunches(sample) {
@@ -67,7 +67,7 @@ func TestResultsHaveRecordedBits(t *testing.T) {
 		l, ok := named[name]
 		require.True(t, ok, "%s: %s has no such launch", bitsFile, name)
 		kernels[l.Kernel.Name()] = true
-		if key := l.Kernel.Name() + l.Device; long.Enabled() || !sampled[key] {
+		if key := l.Kernel.Name() + string(l.Backend); long.Enabled() || !sampled[key] {
 			sampled[key] = true
 			checks = append(checks, check{l, hash})
 		}

@@ -5,19 +5,19 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-var sumKernels = family("column_sum.metal")
+var sumKernels = newShaderFile("column_sum.metal")
 
 // columnSum adds up the rows of each of the partial sums, which have the same shape,
 // and rounds the results to dtype.
-func columnSum(on launcher, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
-	return columnSumWith(on, sumKernels.get("column_sum"), partial, dtype)
+func columnSum(on target, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
+	return columnSumWith(on, sumKernels.kernel("column_sum"), partial, dtype)
 }
 
 // columnSumWith is columnSum by a kernel that is column_sum under another name.
-func columnSumWith(on launcher, kernel *customkernels.Kernel, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
+func columnSumWith(on target, kernel *customkernels.Kernel, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
 	rows, width := partial.Dim(-2), partial.Dim(-1)
 	matrices := partial.Size() / (rows * width)
-	g := sumTable[on.device]
+	g := sumTable[on.backend]
 	args := newRowArgs(rows, width, 0)
 	sums := on.launch(kernel, customkernels.Launch{
 		Grid:        [3]int{g.groups(width) * g.threads, matrices},

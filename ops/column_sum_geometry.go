@@ -1,14 +1,16 @@
 package ops
 
+import "github.com/mlxgrad/mlxgrad/mlxc"
+
 // columnTable has what each class of devices wants of kernels that sum over rows:
 // lanes own columns, and the simdgroups of a group share the rows.
-var columnTable = map[device]columnGeometry{
+var columnTable = map[mlxc.Backend]columnGeometry{
 	// One thread for 32 columns, two cache lines of float32, walks down all rows.
-	host: {threads: 1, chunk: 32},
+	mlxc.BackendCPU: {threads: 1, chunk: 32},
 	// 8 simdgroups of 32 lanes, one column a lane, so that even narrow widths make
 	// several groups.
-	apple: {threads: 256, chunk: 1},
-	cuda:  {threads: 256, chunk: 1},
+	mlxc.BackendMetal: {threads: 256, chunk: 1},
+	mlxc.BackendCUDA:  {threads: 256, chunk: 1},
 }
 
 type columnGeometry struct {
@@ -27,12 +29,12 @@ func (g columnGeometry) groups(width int) int {
 // sumTable has what each class of devices wants of the sum of partial sums, a row of them
 // for each group of the kernel that left them: a geometry, and how many rows a simdgroup
 // loads at a time.
-var sumTable = map[device]struct {
+var sumTable = map[mlxc.Backend]struct {
 	columnGeometry
 	together int
 }{
-	host:  {columnTable[host], 1},
-	apple: {columnTable[apple], 8},
+	mlxc.BackendCPU:   {columnTable[mlxc.BackendCPU], 1},
+	mlxc.BackendMetal: {columnTable[mlxc.BackendMetal], 8},
 	// All rows of 132 or 264 groups are loaded at once.
-	cuda: {columnGeometry{threads: 1024, chunk: 1}, 8},
+	mlxc.BackendCUDA: {columnGeometry{threads: 1024, chunk: 1}, 8},
 }

@@ -74,7 +74,7 @@ type CrossEntropyConfig struct {
 func CrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	const op = "ops.CrossEntropy"
 	if err := checkCrossEntropy(logits, targets, cfg); err != nil {
-		return mlxc.InvalidArray(normError(op, err, logits, targets))
+		return mlxc.InvalidArray(opError(op, err, logits, targets))
 	}
 	if targets.Size() == 0 {
 		return cfg.ofNoRows(targets)
@@ -85,22 +85,22 @@ func CrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Arr
 	var made []*mlxc.Array
 	results := withGradient([]*mlxc.Array{logits, targets},
 		func(args []*mlxc.Array) []*mlxc.Array {
-			made = crossEntropyForward(onCurrentDevice(), args[0], args[1], cfg, mlxc.Differentiating())
+			made = crossEntropyForward(currentTarget(), args[0], args[1], cfg, mlxc.Differentiating())
 			return made
 		},
 		func(primals, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
-			dlogits := crossEntropyBackward(onCurrentDevice(), primals[0], primals[1], cotangents[0], outputs, cfg)
+			dlogits := crossEntropyBackward(currentTarget(), primals[0], primals[1], cotangents[0], outputs, cfg)
 			return append([]*mlxc.Array{dlogits}, zerosLike(primals[1])...)
 		})
 	// The graph has them; a handle would keep the gradient's memory for longer.
-	free(made)
-	free(results[1:])
+	freeAll(made)
+	freeAll(results[1:])
 	return results[0]
 }
 
 // checkCrossEntropy checks the arguments of CrossEntropy.
 func checkCrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) error {
-	if err := checkRowsOf("logits", logits); err != nil {
+	if err := checkRows("logits", logits); err != nil {
 		return err
 	}
 	if logits.Dim(-1) == 0 {
@@ -122,7 +122,7 @@ func (cfg CrossEntropyConfig) check(targets *mlxc.Array, name string, rows *mlxc
 	case !finite(cfg.SoftCap):
 		return fmt.Errorf("SoftCap is %v: it must be finite and positive, or 0 for none", cfg.SoftCap)
 	}
-	if err := usable("targets", targets); err != nil {
+	if err := requireArray("targets", targets); err != nil {
 		return err
 	}
 	if t := targets.DType(); t != mlxc.Int32 && t != mlxc.Uint32 {
@@ -137,7 +137,7 @@ func (cfg CrossEntropyConfig) check(targets *mlxc.Array, name string, rows *mlxc
 
 // checkTargets looks for a target out of range where that costs little.
 func (cfg CrossEntropyConfig) checkTargets(targets *mlxc.Array, classes int) error {
-	if !inHand(targets) {
+	if !readableWithoutSync(targets) {
 		return nil
 	}
 	if targets.DType() == mlxc.Int32 {

@@ -28,7 +28,7 @@ func crossEntropyCases(set CaseSet) []launchCase {
 		if masked {
 			name += ", masked"
 		}
-		return launchCase{name: name, run: func(on launcher, dtype mlxc.DType) {
+		return launchCase{name: name, run: func(on target, dtype mlxc.DType) {
 			logits := mlxc.RandomNormal(mlxc.RandomKey(1), dtype, rows, width)
 			if masked {
 				minus := mlxc.Scalar(float32(math.Inf(-1))).AsType(dtype)
@@ -84,7 +84,7 @@ func capScales(columns int) *mlxc.Array {
 
 // crossEntropyOfSlice computes the gradient of a slice of the classes, after the states of two
 // slices, this one and the classes before it, or after, as LinearCrossEntropy does.
-func crossEntropyOfSlice(on launcher, logits, targets, dloss *mlxc.Array, slice [2]int, cfg CrossEntropyConfig) {
+func crossEntropyOfSlice(on target, logits, targets, dloss *mlxc.Array, slice [2]int, cfg CrossEntropyConfig) {
 	rows, width := logits.Dim(0), logits.Dim(1)
 	columns := func(begin, end int) *mlxc.Array { return logits.Slice([]int{0, begin}, []int{rows, end}, nil) }
 	part, at := columns(slice[0], slice[1]), classSlice{slice[0], width}
@@ -93,7 +93,7 @@ func crossEntropyOfSlice(on launcher, logits, targets, dloss *mlxc.Array, slice 
 	if slice[0] == 0 {
 		others = [2]int{slice[1], width}
 	}
-	unseen := launcher{device: on.device} // or there would be two launches of one name
+	unseen := target{backend: on.backend} // or there would be two launches of one name
 	more := crossEntropyLosses(unseen, columns(others[0], others[1]), targets, nil, classSlice{others[0], width}, cfg)[1]
 	merged := crossEntropyMerge(on, mlxc.Stack(0, more, states), targets, width, cfg)
 	crossEntropyGradient(on, part, targets, merged[1], dloss, at, cfg)

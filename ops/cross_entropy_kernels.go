@@ -8,11 +8,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-var crossEntropyKernels = family("cross_entropy.metal")
+var crossEntropyKernels = newShaderFile("cross_entropy.metal")
 
 // crossEntropyForward returns the loss and the rows' states; with gradient, where the
 // reduction allows it, also the gradient for a cotangent of 1.
-func crossEntropyForward(on launcher, logits, targets *mlxc.Array, cfg CrossEntropyConfig, gradient bool) []*mlxc.Array {
+func crossEntropyForward(on target, logits, targets *mlxc.Array, cfg CrossEntropyConfig, gradient bool) []*mlxc.Array {
 	classes := cfg.classes(targets, logits.Dim(-1))
 	defer classes.Free()
 	if cfg.Reduction == None {
@@ -40,7 +40,7 @@ func crossEntropyForward(on launcher, logits, targets *mlxc.Array, cfg CrossEntr
 
 // crossEntropyBackward returns the gradient of logits, for the cotangent of the loss,
 // from outputs of crossEntropyForward.
-func crossEntropyBackward(on launcher, logits, targets, dloss *mlxc.Array, outputs []*mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
+func crossEntropyBackward(on target, logits, targets, dloss *mlxc.Array, outputs []*mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	if prepared(outputs) && isOne(dloss) {
 		return outputs[2]
 	}
@@ -182,13 +182,13 @@ func (cfg CrossEntropyConfig) options() []*mlxc.Array {
 // crossEntropyLosses returns the losses of rows and their states. Of a slice of the classes only
 // the states are worth something. With a cotangent, for which there must be all classes, there is
 // also the gradient of logits, if all rows' losses have it.
-func crossEntropyLosses(on launcher, logits, classes, cotangent *mlxc.Array, slice classSlice, cfg CrossEntropyConfig) []*mlxc.Array {
+func crossEntropyLosses(on target, logits, classes, cotangent *mlxc.Array, slice classSlice, cfg CrossEntropyConfig) []*mlxc.Array {
 	rows, width := classes.Dim(0), logits.Dim(-1)
-	table := logitTable[on.device].forward
+	table := logitTable[on.backend].forward
 	if cotangent != nil {
-		table = logitTable[on.device].both
+		table = logitTable[on.backend].both
 	}
-	g := logitsOf(on.device, table, logits.DType(), rows, width)
+	g := logitsOf(on.backend, table, logits.DType(), rows, width)
 	launch := customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
@@ -197,21 +197,21 @@ func crossEntropyLosses(on launcher, logits, classes, cotangent *mlxc.Array, sli
 		Outputs:     lossOutputs(rows),
 	}
 	if cotangent == nil {
-		args := slices.Concat([]*mlxc.Array{logits, classes}, counts(rows, width, slice.first, slice.of), cfg.options())
-		return on.launch(crossEntropyKernels.get("cross_entropy_forward"), launch, args...)
+		args := slices.Concat([]*mlxc.Array{logits, classes}, uint32Args(rows, width, slice.first, slice.of), cfg.options())
+		return on.launch(crossEntropyKernels.kernel("cross_entropy_forward"), launch, args...)
 	}
 	launch.Outputs = append(launch.Outputs, mlxc.Output{Shape: logits.Shape(), DType: logits.DType()})
-	args := slices.Concat([]*mlxc.Array{logits, classes, cotangent}, counts(rows, width), cfg.options())
-	return on.launch(crossEntropyKernels.get("cross_entropy_fwd_bwd"), launch, args...)
+	args := slices.Concat([]*mlxc.Array{logits, classes, cotangent}, uint32Args(rows, width), cfg.options())
+	return on.launch(crossEntropyKernels.kernel("cross_entropy_fwd_bwd"), launch, args...)
 }
 
 // crossEntropyMerge returns the losses of rows and their states, from the states of each of
 // the slices of so many classes, [slices, rows, stateSize].
-func crossEntropyMerge(on launcher, states, classes *mlxc.Array, of int, cfg CrossEntropyConfig) []*mlxc.Array {
+func crossEntropyMerge(on target, states, classes *mlxc.Array, of int, cfg CrossEntropyConfig) []*mlxc.Array {
 	rows := classes.Dim(0)
-	grid, threads := elementsOf(on.device, rows)
-	args := slices.Concat([]*mlxc.Array{states, classes}, counts(rows, states.Dim(0), of), cfg.options()[:2])
-	return on.launch(crossEntropyKernels.get("cross_entropy_merge"), customkernels.Launch{
+	grid, threads := elementGrid(on.backend, rows)
+	args := slices.Concat([]*mlxc.Array{states, classes}, uint32Args(rows, states.Dim(0), of), cfg.options()[:2])
+	return on.launch(crossEntropyKernels.kernel("cross_entropy_merge"), customkernels.Launch{
 		Grid:        [3]int{grid},
 		Threadgroup: [3]int{threads},
 		Template:    mergeTemplate{classes.DType()}.args(),
@@ -221,11 +221,11 @@ func crossEntropyMerge(on launcher, states, classes *mlxc.Array, of int, cfg Cro
 
 // crossEntropyGradient returns the gradient of logits, for the cotangents of the rows' losses and
 // the states that the loss left of them.
-func crossEntropyGradient(on launcher, logits, classes, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig) *mlxc.Array {
+func crossEntropyGradient(on target, logits, classes, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig) *mlxc.Array {
 	rows, width := classes.Dim(0), logits.Dim(-1)
-	g := logitsOf(on.device, logitTable[on.device].backward, logits.DType(), rows, width)
-	args := slices.Concat([]*mlxc.Array{logits, classes, states, cotangents}, counts(rows, width, slice.first, slice.of), cfg.options())
-	return on.launch(crossEntropyKernels.get("cross_entropy_backward"), customkernels.Launch{
+	g := logitsOf(on.backend, logitTable[on.backend].backward, logits.DType(), rows, width)
+	args := slices.Concat([]*mlxc.Array{logits, classes, states, cotangents}, uint32Args(rows, width, slice.first, slice.of), cfg.options())
+	return on.launch(crossEntropyKernels.kernel("cross_entropy_backward"), customkernels.Launch{
 		Grid:        [3]int{g.blocks * g.threads, g.groups},
 		Threadgroup: [3]int{g.threads, 1},
 		Resident:    g.resident,

@@ -73,8 +73,8 @@ func TestCrossEntropyInEveryGeometry(t *testing.T) {
 					x, targets, dloss := normal(1, dtype, rows, width), someTargets(rows, width), mlxc.Ones(mlxc.Float32)
 					want, wantGrads, err := mlxc.VJP(lossOf(targets, cfg, crossEntropyOfMLX), arrays{x}, arrays{dloss})
 					require.NoError(t, err)
-					for _, d := range devices {
-						on := launcher{device: d}
+					for _, d := range backends {
+						on := target{backend: d}
 						for _, gradient := range []bool{false, true} {
 							outputs := crossEntropyForward(on, x, targets, cfg, gradient)
 							closeTo(t, want[0], outputs[0])
@@ -279,11 +279,11 @@ func TestCrossEntropyOfTransposedAndStridedInputs(t *testing.T) {
 
 func TestCrossEntropyGivesTheSameBits(t *testing.T) {
 	for _, dtype := range gradientDTypes {
-		for _, d := range devices {
+		for _, d := range backends {
 			x, targets := normal(1, dtype, 70, 1025), someTargets(70, 1025)
 			run := func() [][]float32 {
 				var bits [][]float32
-				for _, a := range crossEntropyForward(launcher{device: d}, x, targets, CrossEntropyConfig{}, true) {
+				for _, a := range crossEntropyForward(target{backend: d}, x, targets, CrossEntropyConfig{}, true) {
 					bits = append(bits, floats(t, a))
 				}
 				return bits

@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-var embeddingKernels = family("embedding.metal")
+var embeddingKernels = newShaderFile("embedding.metal")
 
 // Embedding takes rows of a table by their numbers.
 //
@@ -30,25 +30,25 @@ var embeddingKernels = family("embedding.metal")
 func Embedding(weight, ids *mlxc.Array) *mlxc.Array {
 	const op = "ops.Embedding"
 	if err := checkEmbedding(weight, ids); err != nil {
-		return mlxc.InvalidArray(normError(op, err, weight, ids))
+		return mlxc.InvalidArray(opError(op, err, weight, ids))
 	}
 	if !kernelsAvailable(op) {
 		return takeOrNaN(weight, ids)
 	}
 	return withGradient([]*mlxc.Array{weight, ids},
 		func(args []*mlxc.Array) []*mlxc.Array {
-			return []*mlxc.Array{embeddingForward(onCurrentDevice(), args[0], args[1])}
+			return []*mlxc.Array{embeddingForward(currentTarget(), args[0], args[1])}
 		},
 		func(primals, cotangents, _ []*mlxc.Array) []*mlxc.Array {
 			dy := cotangents[0].AsType(primals[0].DType())
 			defer dy.Free()
-			dweight := embeddingBackward(onCurrentDevice(), dy, primals[1], primals[0].Dim(0))
+			dweight := embeddingBackward(currentTarget(), dy, primals[1], primals[0].Dim(0))
 			return []*mlxc.Array{dweight, zerosLike(primals[1])[0]}
 		})[0]
 }
 
 func checkEmbedding(weight, ids *mlxc.Array) error {
-	if err := usable("weight", weight); err != nil {
+	if err := requireArray("weight", weight); err != nil {
 		return err
 	}
 	if weight.NDim() != 2 {
@@ -63,13 +63,13 @@ func checkEmbedding(weight, ids *mlxc.Array) error {
 // checkIDs checks ids for rows of a table, and their values if those are there and
 // few.
 func checkIDs(ids *mlxc.Array, vocabulary int) error {
-	if err := usable("ids", ids); err != nil {
+	if err := requireArray("ids", ids); err != nil {
 		return err
 	}
 	if d := ids.DType(); d != mlxc.Int32 && d != mlxc.Uint32 {
 		return fmt.Errorf("ids are %v: they must be int32 or uint32; convert with AsType", d)
 	}
-	if !inHand(ids) {
+	if !readableWithoutSync(ids) {
 		return nil
 	}
 	if ids.DType() == mlxc.Int32 {
@@ -114,13 +114,13 @@ func (t embeddingTemplate) args() []mlxc.TemplateArg {
 }
 
 // embeddingForward launches the forward kernel.
-func embeddingForward(on launcher, weight, ids *mlxc.Array) *mlxc.Array {
+func embeddingForward(on target, weight, ids *mlxc.Array) *mlxc.Array {
 	tokens, width := ids.Size(), weight.Dim(1)
 	unsigned := unsignedIDs(ids)
 	defer unsigned.Free()
-	g := sharesOf(on.device, weight.DType(), tokens, width)
-	n := counts(tokens, weight.Dim(0), width, g.shares)
-	return on.launch(embeddingKernels.get("embedding"), customkernels.Launch{
+	g := sharesOf(on.backend, weight.DType(), tokens, width)
+	n := uint32Args(tokens, weight.Dim(0), width, g.shares)
+	return on.launch(embeddingKernels.kernel("embedding"), customkernels.Launch{
 		Grid:        [3]int{g.grid},
 		Threadgroup: [3]int{g.threads},
 		Template:    embeddingTemplate{weight.DType(), g.chunk}.args(),

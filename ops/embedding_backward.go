@@ -8,7 +8,7 @@ import (
 )
 
 // embeddingBackward returns the gradient of a table of so many rows.
-func embeddingBackward(on launcher, dy, ids *mlxc.Array, vocabulary int) *mlxc.Array {
+func embeddingBackward(on target, dy, ids *mlxc.Array, vocabulary int) *mlxc.Array {
 	if dy.Size() == 0 || vocabulary == 0 {
 		return mlxc.Zeros(dy.DType(), vocabulary, dy.Dim(-1))
 	}
@@ -20,17 +20,17 @@ func embeddingBackward(on launcher, dy, ids *mlxc.Array, vocabulary int) *mlxc.A
 // sortedTokens are the tokens in the order of their ids, and within an id in their
 // own: the keys id·2³² + token, ascending. Ids out of range count as the vocabulary.
 // Keys, unlike the ids alone, differ, so that the order is the same however MLX sorts.
-func sortedTokens(on launcher, ids *mlxc.Array, vocabulary int) *mlxc.Array {
+func sortedTokens(on target, ids *mlxc.Array, vocabulary int) *mlxc.Array {
 	tokens := ids.Size()
 	unsigned := unsignedIDs(ids)
 	defer unsigned.Free()
-	n := counts(tokens, vocabulary)
+	n := uint32Args(tokens, vocabulary)
 	perToken := mlxc.Output{Shape: []int{tokens}, DType: mlxc.Uint64}
-	if on.device == host && vocabulary <= 8*tokens {
+	if on.backend == mlxc.BackendCPU && vocabulary <= 8*tokens {
 		// Counting takes time for the vocabulary too, but is many times faster than MLX's
 		// sort, by one thread too.
 		zero := float32(0)
-		sorted := on.launch(embeddingKernels.get("embedding_sorted_keys"), customkernels.Launch{
+		sorted := on.launch(embeddingKernels.kernel("embedding_sorted_keys"), customkernels.Launch{
 			Grid:        [3]int{1},
 			Threadgroup: [3]int{1},
 			Outputs:     []mlxc.Output{perToken, {Shape: []int{vocabulary + 1}, DType: mlxc.Uint32}},
@@ -39,8 +39,8 @@ func sortedTokens(on launcher, ids *mlxc.Array, vocabulary int) *mlxc.Array {
 		sorted[1].Free()
 		return sorted[0]
 	}
-	grid, threads := elementsOf(on.device, tokens)
-	keys := on.launch(embeddingKernels.get("embedding_keys"), customkernels.Launch{
+	grid, threads := elementGrid(on.backend, tokens)
+	keys := on.launch(embeddingKernels.kernel("embedding_keys"), customkernels.Launch{
 		Grid:        [3]int{grid},
 		Threadgroup: [3]int{threads},
 		Outputs:     []mlxc.Output{perToken},
@@ -62,32 +62,32 @@ func (t embeddingSumTemplate) args() []mlxc.TemplateArg {
 // sumRuns adds up the rows of dy by slots: row i of the result is the sum over the
 // tokens t with a key i·2³² + t. keys ascend; those with slots from the number of slots
 // on do not count.
-func sumRuns(on launcher, dy, keys *mlxc.Array, slots int) *mlxc.Array {
+func sumRuns(on target, dy, keys *mlxc.Array, slots int) *mlxc.Array {
 	tokens, width := keys.Size(), dy.Dim(-1)
 	segment := segmentOf(tokens)
 	segments := tokens / segment
-	g, forSegments := sharesOf(on.device, dy.DType(), slots, width), sharesOf(on.device, dy.DType(), segments, width)
-	n := counts(tokens, slots, segment, segments, width, g.shares)
+	g, forSegments := sharesOf(on.backend, dy.DType(), slots, width), sharesOf(on.backend, dy.DType(), segments, width)
+	n := uint32Args(tokens, slots, segment, segments, width, g.shares)
 	tokenCount, slotCount, segmentLength, segmentCount, widthCount, shareCount := n[0], n[1], n[2], n[3], n[4], n[5]
 	template := embeddingSumTemplate{embeddingTemplate{dy.DType(), g.chunk}, g.packs}.args()
 
-	grid, threads := elementsOf(on.device, tokens)
+	grid, threads := elementGrid(on.backend, tokens)
 	untouched := float32(0)
 	perToken := mlxc.Output{Shape: []int{tokens}, DType: mlxc.Uint32}
 	perSlot := mlxc.Output{Shape: []int{slots}, DType: mlxc.Uint32}
-	runs := on.launch(embeddingKernels.get("embedding_runs"), customkernels.Launch{
+	runs := on.launch(embeddingKernels.kernel("embedding_runs"), customkernels.Launch{
 		Grid:        [3]int{grid},
 		Threadgroup: [3]int{threads},
 		Outputs:     []mlxc.Output{perToken, perSlot, perSlot},
 		InitValue:   &untouched,
 	}, keys, tokenCount, slotCount)
-	defer free(runs)
+	defer freeAll(runs)
 	order, begins, ends := runs[0], runs[1], runs[2]
 
 	partial := mlxc.Zeros(mlxc.Float32, 1) // not read
 	if segments > 0 {
 		partial.Free()
-		partial = on.launch(embeddingKernels.get("embedding_backward_partial"), customkernels.Launch{
+		partial = on.launch(embeddingKernels.kernel("embedding_backward_partial"), customkernels.Launch{
 			Grid:        [3]int{forSegments.grid},
 			Threadgroup: [3]int{forSegments.threads},
 			Template:    template,
@@ -96,7 +96,7 @@ func sumRuns(on launcher, dy, keys *mlxc.Array, slots int) *mlxc.Array {
 		}, dy, keys, order, slotCount, segmentLength, segmentCount, widthCount, shareCount)[0]
 	}
 	defer partial.Free()
-	return on.launch(embeddingKernels.get("embedding_backward"), customkernels.Launch{
+	return on.launch(embeddingKernels.kernel("embedding_backward"), customkernels.Launch{
 		Grid:        [3]int{g.grid},
 		Threadgroup: [3]int{g.threads},
 		Template:    template,

@@ -22,7 +22,7 @@ func embeddingCases(set CaseSet) []launchCase {
 		tokens, vocabulary, width := s[0], s[1], s[2]
 		cases = append(cases, launchCase{
 			name: fmt.Sprintf("%d of %dx%d", tokens, vocabulary, width),
-			run: func(on launcher, dtype mlxc.DType) {
+			run: func(on target, dtype mlxc.DType) {
 				normal := func(seed uint64, rows int) *mlxc.Array {
 					return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, rows, width)
 				}

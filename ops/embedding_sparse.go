@@ -24,7 +24,7 @@ import (
 func EmbeddingSparseGradient(dy, ids *mlxc.Array, vocabulary int) (rows, gradients, count *mlxc.Array) {
 	const op = "ops.EmbeddingSparseGradient"
 	if err := checkSparseGradient(dy, ids, vocabulary); err != nil {
-		err = normError(op, err, dy, ids)
+		err = opError(op, err, dy, ids)
 		return mlxc.InvalidArray(err), mlxc.InvalidArray(err), mlxc.InvalidArray(err)
 	}
 	width, slots := dy.Dim(-1), min(vocabulary, ids.Size())
@@ -35,7 +35,7 @@ func EmbeddingSparseGradient(dy, ids *mlxc.Array, vocabulary int) (rows, gradien
 		return sparseGradientOfMLX(dy, ids, vocabulary, slots)
 	}
 	mlxc.WithScope(func() {
-		on := onCurrentDevice()
+		on := currentTarget()
 		high := mlxc.Scalar(uint64(1 << 32))
 		keys := sortedTokens(on, ids, vocabulary)
 		token, id := keys.Remainder(high), keys.FloorDivide(high).AsType(mlxc.Uint32)
@@ -80,7 +80,7 @@ func checkSparseGradient(dy, ids *mlxc.Array, vocabulary int) error {
 	if vocabulary < 0 || vocabulary > math.MaxInt32 {
 		return fmt.Errorf("the vocabulary is %d: a table has 0 to 2³¹−1 rows", vocabulary)
 	}
-	if err := usable("dy", dy); err != nil {
+	if err := requireArray("dy", dy); err != nil {
 		return err
 	}
 	if !slices.Contains(gradientDTypes, dy.DType()) {

@@ -83,8 +83,8 @@ func TestEmbeddingCopies(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		weight := mlxc.Concatenate(0, mlxc.FromSlice(special).AsType(dtype), normal(1, dtype, 14)).Reshape(4, 5)
 		ids := mlxc.FromSlice([]uint32{3, 0, 1, 0, 2, 3, 1})
-		for _, d := range devices {
-			got := embeddingForward(launcher{device: d}, weight, ids)
+		for _, d := range backends {
+			got := embeddingForward(target{backend: d}, weight, ids)
 			require.Equal(t, bitsOf(t, weight.Take(ids, 0)), bitsOf(t, got))
 		}
 	}
@@ -128,8 +128,8 @@ func TestEmbeddingInEveryGeometry(t *testing.T) {
 				ids := randomIDs(3, c.vocabulary, c.tokens)
 				want := tableGradient(t, dy, ids, c.vocabulary)
 				var first []float32
-				for _, d := range devices {
-					on := launcher{device: d}
+				for _, d := range backends {
+					on := target{backend: d}
 					require.Equal(t, floats(t, take(weight, ids)), floats(t, embeddingForward(on, weight, ids)))
 					got := embeddingBackward(on, dy, ids, c.vocabulary)
 					closeTo(t, want, got)
@@ -152,7 +152,7 @@ func TestEmbeddingGradientOfExtremes(t *testing.T) {
 			// Whole numbers, of which float32 sums are exact.
 			dy := mlxc.Arange(mlxc.Float32, 0, float64(c.tokens*c.width), 1).Remainder(mlxc.Scalar[float32](7)).Reshape(c.tokens, c.width)
 			ids := mlxc.Arange(mlxc.Uint32, 0, float64(c.tokens), 1).Mul(mlxc.Scalar[uint32](31)).Remainder(mlxc.Scalar(uint32(c.vocabulary)))
-			got := embeddingBackward(onCurrentDevice(), dy, ids, c.vocabulary)
+			got := embeddingBackward(currentTarget(), dy, ids, c.vocabulary)
 			require.Equal(t, floats(t, tableGradient(t, dy, ids, c.vocabulary)), floats(t, got))
 		})
 	}
@@ -280,8 +280,8 @@ func TestEmbeddingOutOfRange(t *testing.T) {
 			mlxc.FromSlice([]int32{-1, 2, math.MinInt32, 2, 3}),
 			mlxc.FromSlice([]uint32{math.MaxUint32, 2, 3, 2, 1 << 31}),
 		}) {
-			for _, d := range devices {
-				on := launcher{device: d}
+			for _, d := range backends {
+				on := target{backend: d}
 				sameFloats(t, rows, floats(t, embeddingForward(on, weight, ids)))
 				require.Equal(t, gradient, floats(t, embeddingBackward(on, dy, ids, 3)))
 			}
@@ -292,19 +292,19 @@ func TestEmbeddingOutOfRange(t *testing.T) {
 		}
 	}
 	// Too many to be looked at.
-	ids := mlxc.Full(mlxc.Int32, mlxc.Scalar[int32](3), checkedTargets+1)
+	ids := mlxc.Full(mlxc.Int32, mlxc.Scalar[int32](3), maxCheckedElements+1)
 	require.NoError(t, mlxc.Eval(ids))
 	y := Embedding(mlxc.Ones(mlxc.Float32, 3, 1), ids)
-	require.True(t, math.IsNaN(float64(floats(t, y)[checkedTargets])))
+	require.True(t, math.IsNaN(float64(floats(t, y)[maxCheckedElements])))
 }
 
 func TestEmbeddingGivesTheSameBits(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		dy, ids := normal(1, dtype, 3000, 129), randomIDs(2, 50, 3000)
-		for _, d := range devices {
-			want := floats(t, embeddingBackward(launcher{device: d}, dy, ids, 50))
+		for _, d := range backends {
+			want := floats(t, embeddingBackward(target{backend: d}, dy, ids, 50))
 			for range 19 {
-				require.Equal(t, want, floats(t, embeddingBackward(launcher{device: d}, dy, ids, 50)))
+				require.Equal(t, want, floats(t, embeddingBackward(target{backend: d}, dy, ids, 50)))
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func newLargeArray(t *testing.T, seed uint64) largeArray {
 	}
 	l.whole = mlxc.Concatenate(0, l.parts...)
 	t.Cleanup(func() {
-		free(append(l.parts, l.whole))
+		freeAll(append(l.parts, l.whole))
 		mlxc.ClearCache()
 	})
 	require.NoError(t, mlxc.Eval(append(l.parts, l.whole)...))

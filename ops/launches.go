@@ -26,21 +26,20 @@ const (
 // A KernelLaunch is a launch of one of this package's kernels, as an operation makes
 // it.
 type KernelLaunch struct {
-	Op     string // the operation, in small letters
-	Case   string // the shape and what else there is to say, such as "37x129, no weight"
-	DType  mlxc.DType
-	Device string // "host", "apple" or "cuda": the class of devices whose geometry it has
-	Kernel *customkernels.Kernel
-	Launch customkernels.Launch
+	Op      string // the operation, in small letters
+	Case    string // the shape and what else there is to say, such as "37x129, no weight"
+	DType   mlxc.DType
+	Backend mlxc.Backend // selects the launch geometry
+	Kernel  *customkernels.Kernel
+	Launch  customkernels.Launch
 
-	on    device
-	run   func(on launcher, dtype mlxc.DType)
+	run   func(on target, dtype mlxc.DType)
 	index int // among the launches of run
 }
 
 // Name tells the launch from all others of its set.
 func (l KernelLaunch) Name() string {
-	return fmt.Sprintf("%s: %s %v %s %s", l.Op, l.Kernel.Name(), l.DType, l.Case, l.Device)
+	return fmt.Sprintf("%s: %s %v %s %s", l.Op, l.Kernel.Name(), l.DType, l.Case, l.Backend)
 }
 
 // Inputs makes the inputs of the launch, random and the same at every call. They are
@@ -66,8 +65,8 @@ func (l KernelLaunch) Inputs() []*mlxc.Array {
 
 // trace runs the case with something else in the place of Kernel.Launch: on the CPU,
 // whatever the machine has, because the host executor runs every geometry.
-func (l KernelLaunch) trace(instead func(*customkernels.Kernel, customkernels.Launch, []*mlxc.Array) []*mlxc.Array) {
-	if err := mlxc.WithDevice(mlxc.CPU, func() { l.run(launcher{device: l.on, instead: instead}, l.DType) }); err != nil {
+func (l KernelLaunch) trace(intercept launchFunc) {
+	if err := mlxc.WithDevice(mlxc.CPU, func() { l.run(target{backend: l.Backend, intercept: intercept}, l.DType) }); err != nil {
 		panic(err) // every build of MLX has the CPU
 	}
 }
@@ -91,8 +90,8 @@ func Launches(set CaseSet) []KernelLaunch {
 		for _, c := range op.cases(set) {
 			for _, dtype := range gradientDTypes {
 				start := len(list)
-				for _, d := range devices {
-					l := KernelLaunch{Op: op.name, Case: c.name, DType: dtype, Device: d.String(), on: d, run: c.run}
+				for _, d := range backends {
+					l := KernelLaunch{Op: op.name, Case: c.name, DType: dtype, Backend: d, run: c.run}
 					l.trace(func(k *customkernels.Kernel, launch customkernels.Launch, _ []*mlxc.Array) []*mlxc.Array {
 						l.Kernel, l.Launch = k, launch
 						if !slices.ContainsFunc(list[start:], l.alike) {
@@ -111,7 +110,7 @@ func Launches(set CaseSet) []KernelLaunch {
 // alike reports whether two launches of a case are the same, for two classes of devices or made twice
 // for one.
 func (l KernelLaunch) alike(other KernelLaunch) bool {
-	again := l.index == other.index || l.on == other.on
+	again := l.index == other.index || l.Backend == other.Backend
 	return again && l.Kernel == other.Kernel && reflect.DeepEqual(l.Launch, other.Launch)
 }
 
@@ -124,7 +123,7 @@ type operation struct {
 // A launchCase launches kernels on inputs of its own.
 type launchCase struct {
 	name string
-	run  func(on launcher, dtype mlxc.DType)
+	run  func(on target, dtype mlxc.DType)
 }
 
 // operations has one entry for each operation with kernels.

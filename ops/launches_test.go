@@ -24,14 +24,14 @@ func TestLaunchesHaveEveryKernel(t *testing.T) {
 		require.NoError(t, err)
 		for _, kernel := range lib.Names() {
 			for _, dtype := range gradientDTypes {
-				for _, d := range []device{host, apple} {
-					if d == apple && (kernel == "embedding_sorted_keys" || kernel == "softmax_forward") {
+				for _, d := range []mlxc.Backend{mlxc.BackendCPU, mlxc.BackendMetal} {
+					if d == mlxc.BackendMetal && (kernel == "embedding_sorted_keys" || kernel == "softmax_forward") {
 						continue // a GPU leaves sorting and the softmax's value to MLX
 					}
-					if d == host && kernel == "transpose_2d_blocks" {
+					if d == mlxc.BackendCPU && kernel == "transpose_2d_blocks" {
 						continue // a host moves elements of tiles
 					}
-					if d == host && kernel == "attention_mask_bits" {
+					if d == mlxc.BackendCPU && kernel == "attention_mask_bits" {
 						continue // a host reads booleans
 					}
 					if kernel == "attention_delta_of_output" && dtype == mlxc.Float32 {
@@ -45,8 +45,8 @@ func TestLaunchesHaveEveryKernel(t *testing.T) {
 	for _, set := range []CaseSet{RaggedCases, TypicalCases} {
 		got = nil
 		for _, l := range Launches(set) {
-			if l.Device != cuda.String() {
-				got = append(got, fmt.Sprintln(l.Kernel.Name(), l.DType, l.Device))
+			if l.Backend != mlxc.BackendCUDA {
+				got = append(got, fmt.Sprintln(l.Kernel.Name(), l.DType, l.Backend))
 			}
 		}
 		slices.Sort(got)
@@ -62,7 +62,7 @@ func TestInputsOfLaunches(t *testing.T) {
 		names[l.Name()] = true
 	}
 	for _, l := range Launches(RaggedCases) {
-		if l.Case != "3x7" || !long.Full() && (l.Device != apple.String() || l.DType != shortDType[l.Device]) {
+		if l.Case != "3x7" || !long.Full() && (l.Backend != mlxc.BackendMetal || l.DType != shortDType[l.Backend]) {
 			continue
 		}
 		first, again := l.Inputs(), l.Inputs()
@@ -79,7 +79,7 @@ func TestInputsOfLaunches(t *testing.T) {
 func TestCUDATextOfEveryKernel(t *testing.T) {
 	done := map[string]bool{}
 	for _, l := range Launches(RaggedCases) {
-		if l.Device == host.String() || done[l.Kernel.Name()] {
+		if l.Backend == mlxc.BackendCPU || done[l.Kernel.Name()] {
 			continue
 		}
 		done[l.Kernel.Name()] = true

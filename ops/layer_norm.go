@@ -30,14 +30,14 @@ func LayerNormSeparate(x, weight, bias *mlxc.Array, eps float32) *mlxc.Array {
 }
 
 func layerNorm(op string, x, weight, bias *mlxc.Array, eps float32,
-	backward func(on launcher, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array,
+	backward func(on target, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array,
 ) *mlxc.Array {
 	err := checkNorm(x, weight, eps)
 	if err == nil {
 		err = checkVector("bias", bias, x)
 	}
 	if err != nil {
-		return mlxc.InvalidArray(normError(op, err, x, weight, bias))
+		return mlxc.InvalidArray(opError(op, err, x, weight, bias))
 	}
 	if !kernelsAvailable(op) {
 		return mlxc.LayerNorm(x, weight, bias, eps)
@@ -47,6 +47,6 @@ func layerNorm(op string, x, weight, bias *mlxc.Array, eps float32,
 			return []*mlxc.Array{mlxc.LayerNorm(args[0], args[1], args[2], eps)}
 		},
 		func(primals, cotangents, _ []*mlxc.Array) []*mlxc.Array {
-			return backward(onCurrentDevice(), primals[0], primals[1], primals[2], cotangents[0], eps)
+			return backward(currentTarget(), primals[0], primals[1], primals[2], cotangents[0], eps)
 		})[0]
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-var layerNormKernels = family("layer_norm_backward.metal")
+var layerNormKernels = newShaderFile("layer_norm_backward.metal")
 
 // layerNormThreads is the largest threadgroup of the layer norm's kernels that hold rows
 // or their moments. A thread has five elements in registers for each of its columns, x,
@@ -14,20 +14,20 @@ var layerNormKernels = family("layer_norm_backward.metal")
 const layerNormThreads = 768
 
 // layerNormBackward returns dx, with a weight dweight, and with a bias dbias.
-func layerNormBackward(on launcher, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array {
+func layerNormBackward(on target, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array {
 	if x.Size() == 0 {
 		return zerosLike(x, weight, bias)
 	}
 	n := normRowsOf(x, weight, dy, eps)
 	defer n.dy.Free()
 	rows, width := n.rows, n.width
-	g := summedRowsOf(on.device, x.DType(), rows, width)
+	g := summedRowsOf(on.backend, x.DType(), rows, width)
 	dtype, chunk, packs, hasWeight, hasBias := layerNormTemplate(x, weight, bias, g)
 	template := []mlxc.TemplateArg{dtype, chunk, packs, hasWeight, hasBias}
 
 	var results []*mlxc.Array
 	if g.blocks == 1 && g.threads <= layerNormThreads {
-		results = on.launch(layerNormKernels.get("layer_norm_backward"), customkernels.Launch{
+		results = on.launch(layerNormKernels.kernel("layer_norm_backward"), customkernels.Launch{
 			Grid:        [3]int{g.groups * g.threads},
 			Threadgroup: [3]int{g.threads},
 			Resident:    g.resident,
@@ -41,17 +41,17 @@ func layerNormBackward(on launcher, x, weight, bias, dy *mlxc.Array, eps float32
 		}, x, n.w, n.dy, n.args.rows, n.args.width, n.args.eps)
 	} else {
 		g.groups = max(g.groups/2, 1) // there are two matrices of their sums
-		together := rowsTogether(on.device)
-		groups := independentRowsOf(on.device, x.DType(), (rows+together-1)/together, width).groups
+		together := rowsTogether(on.backend)
+		groups := independentRowsOf(on.backend, x.DType(), (rows+together-1)/together, width).groups
 		threads := min(g.threads, 512) // for the sums of the rows together
-		statistics := on.launch(layerNormKernels.get("layer_norm_backward_statistics"), customkernels.Launch{
+		statistics := on.launch(layerNormKernels.kernel("layer_norm_backward_statistics"), customkernels.Launch{
 			Grid:        [3]int{groups * threads},
 			Threadgroup: [3]int{threads},
 			Template:    []mlxc.TemplateArg{dtype, chunk, {Name: "B", Value: together}, hasWeight},
 			Outputs:     []mlxc.Output{{Shape: []int{rows, 4}, DType: mlxc.Float32}},
 		}, x, n.w, n.dy, n.args.rows, n.args.width, n.args.eps)[0]
 		defer statistics.Free()
-		results = on.launch(layerNormKernels.get("layer_norm_backward_columns"), customkernels.Launch{
+		results = on.launch(layerNormKernels.kernel("layer_norm_backward_columns"), customkernels.Launch{
 			Grid:        [3]int{g.blocks * g.threads, g.groups},
 			Threadgroup: [3]int{g.threads, 1},
 			Template:    template,
@@ -68,20 +68,20 @@ func layerNormBackward(on launcher, x, weight, bias, dy *mlxc.Array, eps float32
 }
 
 // layerNormBackwardSeparate is layerNormBackward in three kernels.
-func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array {
+func layerNormBackwardSeparate(on target, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array {
 	if x.Size() == 0 {
 		return zerosLike(x, weight, bias)
 	}
 	n := normRowsOf(x, weight, dy, eps)
 	defer n.dy.Free()
 	rows, width := n.rows, n.width
-	g := rowsOf(on.device, x.DType(), rows, width)
+	g := rowsOf(on.backend, x.DType(), rows, width)
 	dtype, chunk, packs, hasWeight, hasBias := layerNormTemplate(x, weight, bias, g)
 
 	// What a group reads of w is a fortieth of the traffic of 14 rows.
 	g.groups = max(min(g.groups, rows/14), 1)
 	threads := min(g.threads, layerNormThreads)
-	input := on.launch(layerNormKernels.get("layer_norm_bwd_input"), customkernels.Launch{
+	input := on.launch(layerNormKernels.kernel("layer_norm_bwd_input"), customkernels.Launch{
 		Grid:        [3]int{g.groups * threads},
 		Threadgroup: [3]int{threads},
 		Template:    []mlxc.TemplateArg{dtype, chunk, packs, hasWeight},
@@ -96,12 +96,12 @@ func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps
 		return []*mlxc.Array{dx, nil, nil}
 	}
 
-	g = gammaRowsOf(on.device, x.DType(), rows, width)
+	g = gammaRowsOf(on.backend, x.DType(), rows, width)
 	output := layerNormPartial(weight, bias, g, width)
 	if g.groups == 1 {
 		output.DType = x.DType()
 	}
-	partial := on.launch(layerNormKernels.get("layer_norm_bwd_gamma_partial"), customkernels.Launch{
+	partial := on.launch(layerNormKernels.kernel("layer_norm_bwd_gamma_partial"), customkernels.Launch{
 		Grid:        [3]int{g.blocks * g.threads, g.groups},
 		Threadgroup: [3]int{g.threads, 1},
 		Template:    []mlxc.TemplateArg{dtype, {Name: "P", Value: output.DType}, chunk, packs, hasWeight, hasBias},
@@ -113,7 +113,7 @@ func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps
 		defer flat.Free()
 		return layerNormGradients(dx, weight, bias, flat.Split(flat.Size()/width, 0))
 	}
-	sums := columnSumWith(on, layerNormKernels.get("layer_norm_bwd_gamma_reduce"), partial, x.DType())
+	sums := columnSumWith(on, layerNormKernels.kernel("layer_norm_bwd_gamma_reduce"), partial, x.DType())
 	return layerNormGradients(dx, weight, bias, sums)
 }
 
@@ -121,7 +121,7 @@ func layerNormBackwardSeparate(on launcher, x, weight, bias, dy *mlxc.Array, eps
 // their simdgroups has the columns of a block, and a share of the rows. What a group adds
 // up, four floats moved for a column, is less than a hundredth of 512 rows in half
 // precision.
-func gammaRowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
+func gammaRowsOf(d mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
 	g := rowsOf(d, dtype, rows, width)
 	lanes := min(g.threads, 32)
 	held := lanes * g.packs * g.chunk

@@ -14,7 +14,7 @@ func layerNormCases(set CaseSet) []launchCase {
 func layerNormSeparateCases(set CaseSet) []launchCase {
 	cases := biasCases(set, layerNormBackwardSeparate)
 	if set == TypicalCases {
-		cases = append(cases, rowCase(1024, 128, "", func(on launcher, in rowInputs) {
+		cases = append(cases, rowCase(1024, 128, "", func(on target, in rowInputs) {
 			layerNormBackwardSeparate(on, in.x, in.weight, in.normal(4, 128), in.dy, caseEps)
 		}))
 	}
@@ -25,9 +25,9 @@ func layerNormSeparateCases(set CaseSet) []launchCase {
 // of the fused gradient, and with a mean that is far from what sums may be about: from
 // zero, and from a long row's first element.
 func biasCases(set CaseSet,
-	backward func(on launcher, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array,
+	backward func(on target, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array,
 ) []launchCase {
-	run := func(on launcher, in rowInputs) {
+	run := func(on target, in rowInputs) {
 		bias := in.normal(4, in.x.Dim(-1))
 		backward(on, in.x, in.weight, bias, in.dy, caseEps)
 	}
@@ -35,7 +35,7 @@ func biasCases(set CaseSet,
 	if set != RaggedCases {
 		return cases
 	}
-	for _, c := range rowCases(set, func(on launcher, in rowInputs) {
+	for _, c := range rowCases(set, func(on target, in rowInputs) {
 		backward(on, in.x, in.weight, nil, in.dy, caseEps)
 	}) {
 		if strings.HasPrefix(c.name, "37x129") || strings.HasPrefix(c.name, "3x8209") {
@@ -43,8 +43,8 @@ func biasCases(set CaseSet,
 			cases = append(cases, c)
 		}
 	}
-	far := func(from int) func(on launcher, in rowInputs) {
-		return func(on launcher, in rowInputs) {
+	far := func(from int) func(on target, in rowInputs) {
+		return func(on target, in rowInputs) {
 			columns := mlxc.Arange(mlxc.Float32, 0, float64(in.x.Dim(-1)), 1)
 			added := columns.GreaterEqual(mlxc.Scalar(float32(from))).AsType(mlxc.Float32).Mul(mlxc.Scalar[float32](100))
 			in.x = in.x.Add(added.AsType(in.x.DType()))

@@ -14,7 +14,7 @@ import (
 )
 
 // layerNormBackwards are the forms of the gradient.
-var layerNormBackwards = []func(on launcher, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array{
+var layerNormBackwards = []func(on target, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array{
 	layerNormBackward, layerNormBackwardSeparate,
 }
 
@@ -47,9 +47,9 @@ func TestLayerNormBackwardInEveryGeometry(t *testing.T) {
 					w, b := normal(3, dtype, width), normal(4, dtype, width)
 					_, want, err := mlxc.VJP(affine(true, true, 1e-5, mlxc.LayerNorm), arrays{x, w, b}, arrays{dy})
 					require.NoError(t, err)
-					for _, d := range devices {
+					for _, d := range backends {
 						for _, backward := range layerNormBackwards {
-							got := backward(launcher{device: d}, x, w, b, dy, 1e-5)
+							got := backward(target{backend: d}, x, w, b, dy, 1e-5)
 							for i := range want {
 								closeTo(t, want[i], got[i])
 							}
@@ -199,9 +199,9 @@ func TestLayerNormGradientIsStable(t *testing.T) {
 				x, dy := mlxc.FromSlice(data, rows, width), normal(2, mlxc.Float32, rows, width)
 				w, b := normal(3, mlxc.Float32, width), normal(4, mlxc.Float32, width)
 				dx, dw, db := layerNormGradients64(t, x, w, dy, 1e-5)
-				for _, d := range []device{host, apple} {
+				for _, d := range []mlxc.Backend{mlxc.BackendCPU, mlxc.BackendMetal} {
 					for _, backward := range layerNormBackwards {
-						got := backward(launcher{device: d}, x, w, b, dy, 1e-5)
+						got := backward(target{backend: d}, x, w, b, dy, 1e-5)
 						if c.squares {
 							within(t, dx, floats(t, got[0]), c.dx)
 							within(t, dw, floats(t, got[1]), c.dw)
@@ -237,9 +237,9 @@ func TestLayerNormOfEqualValues(t *testing.T) {
 			x := mlxc.Scalar[float32](0.1).AsType(dtype).BroadcastTo(3, width)
 			dy, w, b := normal(2, dtype, 3, width), normal(3, dtype, width), normal(4, dtype, width)
 			dx, _, _ := layerNormGradients64(t, x, w, dy, 1e-5)
-			for _, d := range devices {
+			for _, d := range backends {
 				for _, backward := range layerNormBackwards {
-					got := backward(launcher{device: d}, x, w, b, dy, 1e-5)
+					got := backward(target{backend: d}, x, w, b, dy, 1e-5)
 					within(t, dx, floats(t, got[0]), map[mlxc.DType]float64{mlxc.Float32: 1e-6, mlxc.Float16: 1e-3, mlxc.BFloat16: 8e-3}[dtype])
 					require.Equal(t, make([]float32, width), floats(t, got[1]))
 				}
@@ -259,9 +259,9 @@ func TestLayerNormOfValuesThatAreNotFinite(t *testing.T) {
 				w, b := normal(3, mlxc.Float32, width), normal(4, mlxc.Float32, width)
 				_, want, err := mlxc.VJP(affine(true, true, 1e-5, mlxc.LayerNorm), arrays{x, w, b}, arrays{dy})
 				require.NoError(t, err)
-				for _, d := range devices {
+				for _, d := range backends {
 					for _, backward := range layerNormBackwards {
-						got := backward(launcher{device: d}, x, w, b, dy, 1e-5)
+						got := backward(target{backend: d}, x, w, b, dy, 1e-5)
 						for i := range want {
 							theirs, ours := floats(t, want[i]), floats(t, got[i])
 							for j := range theirs {
@@ -280,14 +280,14 @@ func TestLayerNormOfValuesThatAreNotFinite(t *testing.T) {
 
 func TestLayerNormGivesTheSameBits(t *testing.T) {
 	for _, dtype := range sampleDTypes(1) {
-		for _, d := range devices {
+		for _, d := range backends {
 			x, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 199, 1025)
 			w, b := normal(3, dtype, 1025), normal(4, dtype, 1025)
 			for _, backward := range layerNormBackwards {
 				var first [][]float32
 				for range 20 {
 					var again [][]float32
-					for _, g := range backward(launcher{device: d}, x, w, b, dy, 1e-5) {
+					for _, g := range backward(target{backend: d}, x, w, b, dy, 1e-5) {
 						again = append(again, floats(t, g))
 					}
 					if first == nil {

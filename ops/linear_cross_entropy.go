@@ -41,7 +41,7 @@ import (
 func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	const op = "ops.LinearCrossEntropy"
 	if err := checkLinearCrossEntropy(hidden, weight, targets, cfg); err != nil {
-		return mlxc.InvalidArray(normError(op, err, hidden, weight, targets))
+		return mlxc.InvalidArray(opError(op, err, hidden, weight, targets))
 	}
 	if targets.Size() == 0 {
 		return cfg.ofNoRows(targets)
@@ -53,10 +53,10 @@ func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyCon
 }
 
 func checkLinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) error {
-	if err := checkRowsOf("hidden", hidden); err != nil {
+	if err := checkRows("hidden", hidden); err != nil {
 		return err
 	}
-	if err := usable("weight", weight); err != nil {
+	if err := requireArray("weight", weight); err != nil {
 		return err
 	}
 	switch {
@@ -93,7 +93,7 @@ func linearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyCon
 	of := func(args []*mlxc.Array) linearLoss {
 		rows := args[2].Size()
 		return linearLoss{
-			on: onCurrentDevice(), cfg: cfg, slice: slice, wanted: wanted,
+			on: currentTarget(), cfg: cfg, slice: slice, wanted: wanted,
 			hidden: args[0].Reshape(rows, args[0].Dim(-1)), weight: args[1],
 			classes: cfg.classes(args[2], args[1].Dim(0)),
 		}
@@ -111,15 +111,15 @@ func linearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyCon
 			})
 		})
 	// The graph has them; a handle would keep their memory for longer.
-	free(made)
-	free(results[1:])
+	freeAll(made)
+	freeAll(results[1:])
 	return results[0]
 }
 
 // A linearLoss is the work of LinearCrossEntropy. Its methods leave the arrays that they
 // make to the caller's scope.
 type linearLoss struct {
-	on      launcher
+	on      target
 	hidden  *mlxc.Array // [rows, H]
 	weight  *mlxc.Array // [V, H]
 	wanted  [2]bool     // the gradients of hidden and weight

@@ -161,9 +161,10 @@ func mutationTrials(t *testing.T, file string) []mutationTrial {
 	t.Helper()
 	launches := Launches(RaggedCases)
 	launches = append(launches, variants(launches)...)
+	geometries := []mlxc.Backend{mlxc.BackendMetal, mlxc.BackendCUDA, mlxc.BackendCPU, variantGeometry}
 	// One kernel after the other: a mutant is compiled for each.
 	slices.SortStableFunc(launches, func(a, b KernelLaunch) int {
-		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Kernel.Name(), b.Kernel.Name()))
+		return cmp.Or(cmp.Compare(slices.Index(geometries, a.Backend), slices.Index(geometries, b.Backend)), cmp.Compare(a.Kernel.Name(), b.Kernel.Name()))
 	})
 	widest := map[string]mlxc.DType{}
 	for _, l := range launches {

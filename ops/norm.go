@@ -10,7 +10,7 @@ import (
 
 // checkNorm checks the arguments that the norms share.
 func checkNorm(x, weight *mlxc.Array, eps float32) error {
-	if err := checkRows(x); err != nil {
+	if err := checkRows("x", x); err != nil {
 		return err
 	}
 	if err := checkVector("weight", weight, x); err != nil {
@@ -27,7 +27,7 @@ func checkNorm(x, weight *mlxc.Array, eps float32) error {
 type rowArgs struct{ rows, width, eps *mlxc.Array }
 
 func newRowArgs(rows, width int, eps float32) rowArgs {
-	return rowArgs{count(rows), count(width), customkernels.Constant(eps)}
+	return rowArgs{uint32Arg(rows), uint32Arg(width), customkernels.Constant(eps)}
 }
 
 // normRows are what the kernels of a norm's gradient go along.

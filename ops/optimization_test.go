@@ -34,10 +34,10 @@ func TestOptimizationKeepsBits(t *testing.T) {
 		return nil
 	}
 	launches := map[string][]KernelLaunch{} // by kernel
-	for _, d := range devices {
+	for _, d := range backends {
 		had := maps.Clone(launches)
 		for _, l := range Launches(RaggedCases) {
-			if name := l.Kernel.Name(); l.Device == d.String() && had[name] == nil {
+			if name := l.Kernel.Name(); l.Backend == d && had[name] == nil {
 				launches[name] = append(launches[name], l)
 			}
 		}

@@ -28,10 +28,10 @@ func RMSNormSeparate(x, weight *mlxc.Array, eps float32) *mlxc.Array {
 }
 
 func rmsNorm(op string, x, weight *mlxc.Array, eps float32,
-	backward func(on launcher, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array,
+	backward func(on target, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array,
 ) *mlxc.Array {
 	if err := checkNorm(x, weight, eps); err != nil {
-		return mlxc.InvalidArray(normError(op, err, x, weight))
+		return mlxc.InvalidArray(opError(op, err, x, weight))
 	}
 	if !kernelsAvailable(op) {
 		return mlxc.RMSNorm(x, weight, eps)
@@ -41,6 +41,6 @@ func rmsNorm(op string, x, weight *mlxc.Array, eps float32,
 			return []*mlxc.Array{mlxc.RMSNorm(args[0], args[1], eps)}
 		},
 		func(primals, cotangents, _ []*mlxc.Array) []*mlxc.Array {
-			return backward(onCurrentDevice(), primals[0], primals[1], cotangents[0], eps)
+			return backward(currentTarget(), primals[0], primals[1], cotangents[0], eps)
 		})[0]
 }

@@ -5,23 +5,23 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-var rmsNormKernels = family("rms_norm_backward.metal")
+var rmsNormKernels = newShaderFile("rms_norm_backward.metal")
 
 // rmsNormBackward returns dx and, with a weight, dweight.
-func rmsNormBackward(on launcher, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array {
+func rmsNormBackward(on target, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array {
 	return rmsNormBackwardWithSum(on, x, weight, dy, nil, eps)
 }
 
 // rmsNormBackwardWithSum is rmsNormBackward where x has a cotangent dh of its own,
 // unless dh is nil.
-func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps float32) []*mlxc.Array {
+func rmsNormBackwardWithSum(on target, x, weight, dy, dh *mlxc.Array, eps float32) []*mlxc.Array {
 	if x.Size() == 0 {
 		return zerosLike(x, weight)
 	}
 	n := normRowsOf(x, weight, dy, eps)
 	defer n.dy.Free()
 	rows, width := n.rows, n.width
-	g := summedRowsOf(on.device, x.DType(), rows, width)
+	g := summedRowsOf(on.backend, x.DType(), rows, width)
 	sum := dh
 	if sum == nil {
 		sum = n.dy // not read
@@ -39,7 +39,7 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 
 	var results []*mlxc.Array
 	if g.blocks == 1 {
-		results = on.launch(rmsNormKernels.get("rms_norm_backward"), customkernels.Launch{
+		results = on.launch(rmsNormKernels.kernel("rms_norm_backward"), customkernels.Launch{
 			Grid:        [3]int{g.groups * g.threads},
 			Threadgroup: [3]int{g.threads},
 			Resident:    g.resident,
@@ -51,16 +51,16 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 			Undefined: undefined,
 		}, x, n.w, n.dy, sum, n.args.rows, n.args.width, n.args.eps)
 	} else {
-		together := rowsTogether(on.device)
-		groups := independentRowsOf(on.device, x.DType(), (rows+together-1)/together, width).groups
-		statistics := on.launch(rmsNormKernels.get("rms_norm_backward_statistics"), customkernels.Launch{
+		together := rowsTogether(on.backend)
+		groups := independentRowsOf(on.backend, x.DType(), (rows+together-1)/together, width).groups
+		statistics := on.launch(rmsNormKernels.kernel("rms_norm_backward_statistics"), customkernels.Launch{
 			Grid:        [3]int{groups * g.threads},
 			Threadgroup: [3]int{g.threads},
 			Template:    []mlxc.TemplateArg{dtype, chunk, {Name: "B", Value: together}, hasWeight},
 			Outputs:     []mlxc.Output{{Shape: []int{rows, 2}, DType: mlxc.Float32}},
 		}, x, n.w, n.dy, n.args.rows, n.args.width, n.args.eps)[0]
 		defer statistics.Free()
-		results = on.launch(rmsNormKernels.get("rms_norm_backward_columns"), customkernels.Launch{
+		results = on.launch(rmsNormKernels.kernel("rms_norm_backward_columns"), customkernels.Launch{
 			Grid:        [3]int{g.blocks * g.threads, g.groups},
 			Threadgroup: [3]int{g.threads, 1},
 			Template:    template,
@@ -77,17 +77,17 @@ func rmsNormBackwardWithSum(on launcher, x, weight, dy, dh *mlxc.Array, eps floa
 }
 
 // rmsNormBackwardSeparate is rmsNormBackward in three kernels.
-func rmsNormBackwardSeparate(on launcher, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array {
+func rmsNormBackwardSeparate(on target, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array {
 	if x.Size() == 0 {
 		return zerosLike(x, weight)
 	}
 	n := normRowsOf(x, weight, dy, eps)
 	defer n.dy.Free()
 	rows, width := n.rows, n.width
-	g := rowsOf(on.device, x.DType(), rows, width)
+	g := rowsOf(on.backend, x.DType(), rows, width)
 	dtype, chunk := mlxc.TemplateArg{Name: "T", Value: x.DType()}, mlxc.TemplateArg{Name: "C", Value: g.chunk}
 
-	rmsInv := on.launch(rmsNormKernels.get("rms_norm_compute_rms_inv"), customkernels.Launch{
+	rmsInv := on.launch(rmsNormKernels.kernel("rms_norm_compute_rms_inv"), customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
 		Template:    []mlxc.TemplateArg{dtype, chunk},
@@ -95,7 +95,7 @@ func rmsNormBackwardSeparate(on launcher, x, weight, dy *mlxc.Array, eps float32
 	}, x, n.args.rows, n.args.width, n.args.eps)[0]
 	defer rmsInv.Free()
 
-	dx := on.launch(rmsNormKernels.get("rms_norm_backward_dx"), customkernels.Launch{
+	dx := on.launch(rmsNormKernels.kernel("rms_norm_backward_dx"), customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
 		Template:    []mlxc.TemplateArg{dtype, chunk, {Name: "R", Value: g.packs}, {Name: "HAS_WEIGHT", Value: weight != nil}},
@@ -105,9 +105,9 @@ func rmsNormBackwardSeparate(on launcher, x, weight, dy *mlxc.Array, eps float32
 		return []*mlxc.Array{dx, nil}
 	}
 
-	c := sumTable[on.device].columnGeometry
+	c := sumTable[on.backend].columnGeometry
 	c.chunk = max(c.chunk, g.chunk)
-	dw := on.launch(rmsNormKernels.get("rms_norm_backward_dw"), customkernels.Launch{
+	dw := on.launch(rmsNormKernels.kernel("rms_norm_backward_dw"), customkernels.Launch{
 		Grid:        [3]int{c.groups(width) * c.threads},
 		Threadgroup: [3]int{c.threads},
 		Template:    []mlxc.TemplateArg{dtype, {Name: "C", Value: c.chunk}, {Name: "S", Value: c.simdgroups()}},

@@ -16,18 +16,18 @@ import (
 func RMSNormResidual(x, residual, weight *mlxc.Array, eps float32) *mlxc.Array {
 	const op = "ops.RMSNormResidual"
 	if err := checkResidualNorm(x, residual, weight, eps); err != nil {
-		return mlxc.InvalidArray(normError(op, err, x, residual, weight))
+		return mlxc.InvalidArray(opError(op, err, x, residual, weight))
 	}
 	if !kernelsAvailable(op) {
 		return residual.Add(mlxc.RMSNorm(x, weight, eps))
 	}
 	return withGradient([]*mlxc.Array{x, residual, weight},
 		func(args []*mlxc.Array) []*mlxc.Array {
-			return residualForward(onCurrentDevice(), "rms_norm_residual", 1, args, eps)
+			return residualForward(currentTarget(), "rms_norm_residual", 1, args, eps)
 		},
 		func(primals, cotangents, _ []*mlxc.Array) []*mlxc.Array {
 			dy := cotangents[0].AsType(primals[1].DType())
-			grads := rmsNormBackward(onCurrentDevice(), primals[0], primals[2], dy, eps)
+			grads := rmsNormBackward(currentTarget(), primals[0], primals[2], dy, eps)
 			return []*mlxc.Array{grads[0], dy, grads[1]}
 		})[0]
 }
@@ -45,7 +45,7 @@ func RMSNormResidual(x, residual, weight *mlxc.Array, eps float32) *mlxc.Array {
 func AddRMSNorm(x, residual, weight *mlxc.Array, eps float32) (sum, norm *mlxc.Array) {
 	const op = "ops.AddRMSNorm"
 	if err := checkResidualNorm(x, residual, weight, eps); err != nil {
-		err = normError(op, err, x, residual, weight)
+		err = opError(op, err, x, residual, weight)
 		return mlxc.InvalidArray(err), mlxc.InvalidArray(err)
 	}
 	if !kernelsAvailable(op) {
@@ -54,10 +54,10 @@ func AddRMSNorm(x, residual, weight *mlxc.Array, eps float32) (sum, norm *mlxc.A
 	}
 	results := withGradient([]*mlxc.Array{x, residual, weight},
 		func(args []*mlxc.Array) []*mlxc.Array {
-			return residualForward(onCurrentDevice(), "add_rms_norm", 2, args, eps)
+			return residualForward(currentTarget(), "add_rms_norm", 2, args, eps)
 		},
 		func(primals, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
-			grads := rmsNormBackwardWithSum(onCurrentDevice(), outputs[0], primals[2], cotangents[1], cotangents[0], eps)
+			grads := rmsNormBackwardWithSum(currentTarget(), outputs[0], primals[2], cotangents[1], cotangents[0], eps)
 			return []*mlxc.Array{grads[0], grads[0], grads[1]}
 		})
 	if len(results) != 2 { // a single error
@@ -75,7 +75,7 @@ func checkResidualNorm(x, residual, weight *mlxc.Array, eps float32) error {
 
 // residualForward launches a forward kernel of args x, residual and weight, with
 // outputs like x.
-func residualForward(on launcher, kernel string, outputs int, args []*mlxc.Array, eps float32) []*mlxc.Array {
+func residualForward(on target, kernel string, outputs int, args []*mlxc.Array, eps float32) []*mlxc.Array {
 	x, residual, weight := args[0], args[1], args[2]
 	out := make([]mlxc.Output, outputs)
 	for i := range out {
@@ -83,13 +83,13 @@ func residualForward(on launcher, kernel string, outputs int, args []*mlxc.Array
 	}
 	width := max(x.Dim(-1), 1)
 	rows := x.Size() / width
-	g := rowsOf(on.device, x.DType(), rows, width)
+	g := rowsOf(on.backend, x.DType(), rows, width)
 	scalars := newRowArgs(rows, width, eps)
 	w := weight
 	if w == nil {
 		w = x // not read
 	}
-	return on.launch(residualKernels.get(kernel), customkernels.Launch{
+	return on.launch(residualKernels.kernel(kernel), customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
 		Template: []mlxc.TemplateArg{
@@ -102,4 +102,4 @@ func residualForward(on launcher, kernel string, outputs int, args []*mlxc.Array
 	}, x, residual, w, scalars.rows, scalars.width, scalars.eps)
 }
 
-var residualKernels = family("rms_norm_residual.metal")
+var residualKernels = newShaderFile("rms_norm_residual.metal")

@@ -64,7 +64,7 @@ func norm(weighted bool, eps float32, f func(x, w *mlxc.Array, eps float32) *mlx
 }
 
 // backwards are the forms of the gradient.
-var backwards = []func(on launcher, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array{
+var backwards = []func(on target, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array{
 	rmsNormBackward, rmsNormBackwardSeparate,
 }
 
@@ -81,9 +81,9 @@ func TestRMSNormBackwardInEveryGeometry(t *testing.T) {
 					x, w, dy := normal(1, dtype, rows, width), normal(2, dtype, width), normal(3, dtype, rows, width)
 					_, want, err := mlxc.VJP(norm(true, 1e-5, mlxc.RMSNorm), arrays{x, w}, arrays{dy})
 					require.NoError(t, err)
-					for _, d := range devices {
+					for _, d := range backends {
 						for _, backward := range backwards {
-							got := backward(launcher{device: d}, x, w, dy, 1e-5)
+							got := backward(target{backend: d}, x, w, dy, 1e-5)
 							closeTo(t, want[0], got[0])
 							closeTo(t, want[1], got[1])
 						}
@@ -206,13 +206,13 @@ var _ = testdevice.AlsoOnGPU(TestRMSNormOfTransposedAndStridedInputs)
 
 func TestRMSNormGivesTheSameBits(t *testing.T) {
 	for _, dtype := range sampleDTypes(2) {
-		for _, d := range devices {
+		for _, d := range backends {
 			x, w, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 1025), normal(3, dtype, 199, 1025)
 			for _, backward := range backwards {
-				first := backward(launcher{device: d}, x, w, dy, 1e-5)
+				first := backward(target{backend: d}, x, w, dy, 1e-5)
 				dx, dw := floats(t, first[0]), floats(t, first[1])
 				for range 19 {
-					again := backward(launcher{device: d}, x, w, dy, 1e-5)
+					again := backward(target{backend: d}, x, w, dy, 1e-5)
 					require.Equal(t, dx, floats(t, again[0]))
 					require.Equal(t, dw, floats(t, again[1]))
 				}

@@ -29,14 +29,14 @@ type rowInputs struct {
 }
 
 // rowCases are the cases of run in all shapes, and in one without a weight.
-func rowCases(set CaseSet, run func(on launcher, in rowInputs)) []launchCase {
+func rowCases(set CaseSet, run func(on target, in rowInputs)) []launchCase {
 	var cases []launchCase
 	for _, s := range rowShapes(set) {
 		cases = append(cases, rowCase(s[0], s[1], "", run))
 	}
 	if set == RaggedCases {
 		for _, s := range [][2]int{{37, 129}, {3, 8209}} {
-			cases = append(cases, rowCase(s[0], s[1], ", no weight", func(on launcher, in rowInputs) {
+			cases = append(cases, rowCase(s[0], s[1], ", no weight", func(on target, in rowInputs) {
 				in.weight = nil
 				run(on, in)
 			}))
@@ -46,8 +46,8 @@ func rowCases(set CaseSet, run func(on launcher, in rowInputs)) []launchCase {
 }
 
 // rowCase is the case of run in a shape.
-func rowCase(rows, width int, what string, run func(on launcher, in rowInputs)) launchCase {
-	return launchCase{name: fmt.Sprintf("%dx%d%s", rows, width, what), run: func(on launcher, dtype mlxc.DType) {
+func rowCase(rows, width int, what string, run func(on target, in rowInputs)) launchCase {
+	return launchCase{name: fmt.Sprintf("%dx%d%s", rows, width, what), run: func(on target, dtype mlxc.DType) {
 		normal := func(seed uint64, shape ...int) *mlxc.Array {
 			return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, shape...)
 		}

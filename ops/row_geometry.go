@@ -4,7 +4,7 @@ import "github.com/mlxgrad/mlxgrad/mlxc"
 
 // rowTable has what each class of devices wants of kernels whose threadgroups walk over
 // rows.
-var rowTable = map[device]struct {
+var rowTable = map[mlxc.Backend]struct {
 	maxThreads int // in a threadgroup
 	held       int // elements of a row that a thread holds in registers
 	packBytes  int // that a thread moves at a time
@@ -15,15 +15,15 @@ var rowTable = map[device]struct {
 	// core, whose caches hold what a GPU's registers do: 4096 floats each of x, dy, w and
 	// dw are half of a fiber's stack. 64 bytes are a cache line, two vector registers or
 	// one. 64 groups give each of a few cores several turns to even out.
-	host: {maxThreads: 1, held: 4096, packBytes: 64, groups: 64, minRows: 16},
+	mlxc.BackendCPU: {maxThreads: 1, held: 4096, packBytes: 64, groups: 64, minRows: 16},
 	// Loads of 16 bytes. A row in a thread's registers takes 32 of the 52 that each of
 	// 1024 threads has (208 KiB a core). 256 groups are three for each core of the
 	// largest GPU; ten rows for each keep a group's sums, two floats moved for every
 	// column, below a quarter of the traffic of its rows in half precision.
-	apple: {maxThreads: 1024, held: 8, packBytes: 16, groups: 256, minRows: 10},
+	mlxc.BackendMetal: {maxThreads: 1024, held: 8, packBytes: 16, groups: 256, minRows: 10},
 	// As above, of 64 registers a thread; 528 groups are four for each of 132
 	// multiprocessors.
-	cuda: {maxThreads: 1024, held: 8, packBytes: 16, groups: 528, minRows: 10},
+	mlxc.BackendCUDA: {maxThreads: 1024, held: 8, packBytes: 16, groups: 528, minRows: 10},
 }
 
 // rowGeometry is how a kernel is launched whose threadgroups walk over rows: the
@@ -45,12 +45,12 @@ type rowGeometry struct {
 // kernel's text for a dtype at most, whatever the width and the number of rows: with
 // as many packs as a thread can hold, for rows that a group holds, and the same in
 // blocks of columns, for wider ones.
-func rowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
+func rowsOf(d mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
 	t := rowTable[d]
 	// A GPU's loads are not waited for, and neighbouring threads read neighbouring elements.
 	heldAs, loose := dtype, 1
 	chunk := t.packBytes / dtype.Size()
-	if d == host {
+	if d == mlxc.BackendCPU {
 		heldAs = mlxc.Float32 // what is computed with, converted once
 		chunk = t.packBytes / heldAs.Size()
 		loose = chunk
@@ -74,7 +74,7 @@ func rowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
 
 // independentRowsOf is rowsOf for a kernel that leaves no sums of groups behind: as many
 // groups as make a full device of their threads, or one for each row.
-func independentRowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
+func independentRowsOf(d mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
 	g := rowsOf(d, dtype, rows, width)
 	t := rowTable[d]
 	g.groups = min(max(rows, 1), t.groups*t.maxThreads/g.threads)
@@ -83,7 +83,7 @@ func independentRowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry 
 
 // summedTable has what a class of devices wants, in place of what rowTable has, of kernels
 // whose threadgroups keep sums over their rows in registers.
-var summedTable = map[device]struct {
+var summedTable = map[mlxc.Backend]struct {
 	cores    int
 	resident int // threads on a core, and at most so many in a threadgroup
 	held     int // elements of a row that a thread holds in registers
@@ -95,12 +95,12 @@ var summedTable = map[device]struct {
 	// multiprocessor hide the latency of an H200's memory while a row is summed up: a row in
 	// float32, or two in half precision. Sums, two floats moved for every column of a group,
 	// stay in a cache of 50 MB.
-	cuda: {cores: 132, resident: 512, held: 16, loading: 128, minRows: 4},
+	mlxc.BackendCUDA: {cores: 132, resident: 512, held: 16, loading: 128, minRows: 4},
 }
 
 // summedRowsOf is rowsOf for a kernel whose threadgroups keep sums over their rows in
 // registers.
-func summedRowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
+func summedRowsOf(d mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
 	g := rowsOf(d, dtype, rows, width)
 	t, ok := summedTable[d]
 	if !ok {
@@ -115,18 +115,11 @@ func summedRowsOf(d device, dtype mlxc.DType, rows, width int) rowGeometry {
 	return g
 }
 
-// wholeSimdgroups is the number of threads for a row of n elements, chunk at a
-// time: a multiple of 32.
-func wholeSimdgroups(n, chunk int) int {
-	threads := (n + chunk - 1) / chunk
-	return max((threads+31)/32*32, 32)
-}
-
 // rowsTogether is how many rows the statistics kernel has in hand at a time, so that the
 // weight's traffic is divided by it: 16 are a fiftieth of that of x and dy. A host reads
 // the weight from a cache.
-func rowsTogether(d device) int {
-	if d == host {
+func rowsTogether(d mlxc.Backend) int {
+	if d == mlxc.BackendCPU {
 		return 1
 	}
 	return 16

@@ -8,84 +8,49 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// device is a class of devices that wants the same launch geometry.
-type device int
+// backends lists the backends that the kernels are tuned for.
+var backends = []mlxc.Backend{mlxc.BackendCPU, mlxc.BackendMetal, mlxc.BackendCUDA}
 
-const (
-	host device = iota
-	apple
-	cuda
-)
-
-// devices are all classes.
-var devices = []device{host, apple, cuda}
-
-func (d device) String() string {
-	return [...]string{host: "host", apple: "apple", cuda: "cuda"}[d]
+// A target is the destination of an operation's launches. It is a parameter of the functions that launch kernels, so
+// that tests and Launches can choose the geometry of another backend and record launches.
+type target struct {
+	backend   mlxc.Backend // selects the launch geometry
+	intercept launchFunc   // replaces Kernel.Launch if it is not nil
 }
 
-func currentDevice() device {
-	switch mlxc.CurrentBackend() {
-	case mlxc.BackendCPU:
-		return host
-	case mlxc.BackendCUDA:
-		return cuda
-	}
-	return apple
-}
+type launchFunc func(k *customkernels.Kernel, l customkernels.Launch, inputs []*mlxc.Array) []*mlxc.Array
 
-// mostBeside is how many groups CUDA has along a grid's second and third axis.
-const mostBeside = 65535
+// currentTarget returns the backend of the current stream as a target.
+func currentTarget() target { return target{backend: mlxc.CurrentBackend()} }
 
-// elementsOf is the geometry for kernels whose threads never meet and take neighbouring
-// elements: the threads of the grid and of a threadgroup.
-func elementsOf(d device, elements int) (grid, threads int) {
-	if d == host {
-		return min(elements, 64), 1 // each of a few cores has several turns
-	}
-	return elements, 256
-}
-
-// A launcher is how an operation launches its kernels. It is an argument, so that
-// Launches can ask for the geometry of another device and see every launch.
-type launcher struct {
-	device device
-	// instead, if it is not nil, takes the place of Kernel.Launch.
-	instead func(k *customkernels.Kernel, l customkernels.Launch, inputs []*mlxc.Array) []*mlxc.Array
-}
-
-// onCurrentDevice launches as the current stream's device likes it.
-func onCurrentDevice() launcher { return launcher{device: currentDevice()} }
-
-func (on launcher) launch(k *customkernels.Kernel, l customkernels.Launch, inputs ...*mlxc.Array) []*mlxc.Array {
-	if on.instead != nil {
-		return on.instead(k, l, inputs)
+func (on target) launch(k *customkernels.Kernel, l customkernels.Launch, inputs ...*mlxc.Array) []*mlxc.Array {
+	if on.intercept != nil {
+		return on.intercept(k, l, inputs)
 	}
 	return k.Launch(l, inputs...)
 }
 
-// kernels is a shader file of this project, parsed at first use.
-type kernels struct {
-	load func() (*customkernels.Library, error)
-	mu   sync.Mutex
-	made map[string]*customkernels.Kernel
+// A shaderFile is one of the shipped shader files. It is parsed at the first use of a kernel.
+type shaderFile struct {
+	load  func() (*customkernels.Library, error)
+	mu    sync.Mutex
+	cache map[string]*customkernels.Kernel
 }
 
-func family(file string) *kernels {
-	return &kernels{
+func newShaderFile(name string) *shaderFile {
+	return &shaderFile{
 		load: sync.OnceValues(func() (*customkernels.Library, error) {
-			return customkernels.Load(customkernels.Shaders(), file)
+			return customkernels.Load(customkernels.Shaders(), name)
 		}),
-		made: map[string]*customkernels.Kernel{},
+		cache: map[string]*customkernels.Kernel{},
 	}
 }
 
-// get returns a kernel of the file. The files are part of the program and tested,
-// so a failure is a fault of the program: it panics.
-func (f *kernels) get(name string) *customkernels.Kernel {
+// kernel returns a kernel of the file. It panics if there is none: the files are part of the program.
+func (f *shaderFile) kernel(name string) *customkernels.Kernel {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if k := f.made[name]; k != nil {
+	if k := f.cache[name]; k != nil {
 		return k
 	}
 	lib, err := f.load()
@@ -96,14 +61,14 @@ func (f *kernels) get(name string) *customkernels.Kernel {
 	if err != nil {
 		panic(err)
 	}
-	f.made[name] = k
+	f.cache[name] = k
 	return k
 }
 
 var warnOnce sync.Once
 
-// kernelsAvailable reports whether the current stream has an executor for our
-// kernels; if not it says so, once.
+// kernelsAvailable reports whether the current stream has an executor for kernels. The first time that it has none,
+// kernelsAvailable logs a warning.
 func kernelsAvailable(op string) bool {
 	err := customkernels.Available()
 	if err != nil {
@@ -114,22 +79,21 @@ func kernelsAvailable(op string) bool {
 	return err == nil
 }
 
-// withGradient computes forward(args) and gives it the gradient backward. An argument
-// may be nil, which stands for one that the caller left out: both functions then see
-// nil in its place, and backward's result for it is not looked at.
+// withGradient returns forward(args), differentiated by backward. A nil argument stands for an omitted operand: forward
+// and backward receive nil in its place, and backward's result for it is ignored.
 func withGradient(args []*mlxc.Array, forward mlxc.Func, backward mlxc.VJPFunc) []*mlxc.Array {
-	// What the functions below hold lives as long as the graph: so not args themselves.
+	// The closures live as long as the graph, so they must not hold args.
 	var given []*mlxc.Array
-	is := make([]bool, len(args))
+	present := make([]bool, len(args))
 	for i, a := range args {
-		if is[i] = a != nil; is[i] {
+		if present[i] = a != nil; present[i] {
 			given = append(given, a)
 		}
 	}
-	spread := func(given []*mlxc.Array) []*mlxc.Array {
-		all := make([]*mlxc.Array, len(is))
-		for i, next := 0, 0; i < len(is); i++ {
-			if is[i] {
+	expand := func(given []*mlxc.Array) []*mlxc.Array {
+		all := make([]*mlxc.Array, len(present))
+		for i, next := 0, 0; i < len(present); i++ {
+			if present[i] {
 				all[i] = given[next]
 				next++
 			}
@@ -137,11 +101,11 @@ func withGradient(args []*mlxc.Array, forward mlxc.Func, backward mlxc.VJPFunc) 
 		return all
 	}
 	return mlxc.CustomVJP(
-		func(given []*mlxc.Array) []*mlxc.Array { return forward(spread(given)) },
+		func(given []*mlxc.Array) []*mlxc.Array { return forward(expand(given)) },
 		func(primals, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
 			var grads []*mlxc.Array
-			for i, g := range backward(spread(primals), cotangents, outputs) {
-				if is[i] {
+			for i, g := range backward(expand(primals), cotangents, outputs) {
+				if present[i] {
 					grads = append(grads, g)
 				}
 			}

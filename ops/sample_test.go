@@ -57,7 +57,7 @@ func sampleLaunches(launches []KernelLaunch) []KernelLaunch {
 // launchTraits returns the traits that a sample of launches must have: every kernel, every operation for every class of
 // devices, and every template argument.
 func launchTraits(l KernelLaunch) []string {
-	traits := []string{l.Kernel.Name(), l.Op + " on " + l.Device}
+	traits := []string{l.Kernel.Name(), l.Op + " on " + string(l.Backend)}
 	for _, a := range l.Launch.Template {
 		traits = append(traits, fmt.Sprintf("%s=%v", a.Name, a.Value))
 	}
@@ -79,7 +79,7 @@ func TestSampleOfLaunches(t *testing.T) {
 		}
 		return slices.Sorted(maps.Keys(traits))
 	}
-	all = slices.DeleteFunc(all, func(l KernelLaunch) bool { return l.DType != shortDType[l.Device] })
+	all = slices.DeleteFunc(all, func(l KernelLaunch) bool { return l.DType != shortDType[l.Backend] })
 	sample := sampleLaunches(all)
 	require.Equal(t, reached(all), reached(sample))
 	require.Less(t, 2*len(sample), len(all))

@@ -16,8 +16,8 @@ import (
 )
 
 // shortDType is the one dtype of each geometry that is checked unless tests take long.
-var shortDType = map[string]mlxc.DType{
-	host.String(): mlxc.Float16, apple.String(): mlxc.Float32, cuda.String(): mlxc.Float16, "variant": mlxc.BFloat16,
+var shortDType = map[mlxc.Backend]mlxc.DType{
+	mlxc.BackendCPU: mlxc.Float16, mlxc.BackendMetal: mlxc.Float32, mlxc.BackendCUDA: mlxc.Float16, variantGeometry: mlxc.BFloat16,
 }
 
 // Every kernel gives the same bits in every order of its threads and threadgroups, and
@@ -35,7 +35,7 @@ func TestKernelsUnderSchedules(t *testing.T) {
 			time.Duration(spent.Load()).Round(time.Millisecond))
 	})
 	if !long.Enabled() {
-		launches = slices.DeleteFunc(launches, func(l KernelLaunch) bool { return l.DType != shortDType[l.Device] })
+		launches = slices.DeleteFunc(launches, func(l KernelLaunch) bool { return l.DType != shortDType[l.Backend] })
 	}
 	if !long.Full() {
 		launches = sampleLaunches(launches)

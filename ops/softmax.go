@@ -6,8 +6,8 @@ import (
 )
 
 var (
-	softmaxKernels        = family("softmax_backward.metal")
-	softmaxForwardKernels = family("softmax_forward.metal")
+	softmaxKernels        = newShaderFile("softmax_backward.metal")
+	softmaxForwardKernels = newShaderFile("softmax_forward.metal")
 )
 
 // Softmax is exp(x) divided by its sum over the last axis, with this project's gradient.
@@ -23,49 +23,49 @@ var (
 // is read twice.
 func Softmax(x *mlxc.Array) *mlxc.Array {
 	const op = "ops.Softmax"
-	if err := checkRows(x); err != nil {
-		return mlxc.InvalidArray(normError(op, err, x))
+	if err := checkRows("x", x); err != nil {
+		return mlxc.InvalidArray(opError(op, err, x))
 	}
 	if !kernelsAvailable(op) {
 		return x.SoftmaxPrecise(-1)
 	}
 	return withGradient([]*mlxc.Array{x},
 		func(args []*mlxc.Array) []*mlxc.Array {
-			return []*mlxc.Array{softmaxForward(onCurrentDevice(), args[0])}
+			return []*mlxc.Array{softmaxForward(currentTarget(), args[0])}
 		},
 		func(_, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
-			return []*mlxc.Array{softmaxBackward(onCurrentDevice(), outputs[0], cotangents[0])}
+			return []*mlxc.Array{softmaxBackward(currentTarget(), outputs[0], cotangents[0])}
 		})[0]
 }
 
 // softmaxForward returns y.
-func softmaxForward(on launcher, x *mlxc.Array) *mlxc.Array {
-	if on.device != host || x.Size() == 0 {
+func softmaxForward(on target, x *mlxc.Array) *mlxc.Array {
+	if on.backend != mlxc.BackendCPU || x.Size() == 0 {
 		return x.SoftmaxPrecise(-1)
 	}
 	// x alone, a quarter of what the norms hold.
-	return softmaxRows(on, softmaxForwardKernels.get("softmax_forward"), 4, x)
+	return softmaxRows(on, softmaxForwardKernels.kernel("softmax_forward"), 4, x)
 }
 
 // softmaxBackward returns dx.
-func softmaxBackward(on launcher, y, dy *mlxc.Array) *mlxc.Array {
+func softmaxBackward(on target, y, dy *mlxc.Array) *mlxc.Array {
 	if y.Size() == 0 {
 		return zerosLike(y)[0]
 	}
 	dy = dy.AsType(y.DType())
 	defer dy.Free()
 	// y and dy, half of what the norms hold.
-	return softmaxRows(on, softmaxKernels.get("softmax_backward"), 2, y, dy)
+	return softmaxRows(on, softmaxKernels.kernel("softmax_backward"), 2, y, dy)
 }
 
 // softmaxRows launches a kernel on arrays of the same rows, of each of which a thread
 // holds so many times what one of a norm's four has of it.
-func softmaxRows(on launcher, kernel *customkernels.Kernel, times int, inputs ...*mlxc.Array) *mlxc.Array {
+func softmaxRows(on target, kernel *customkernels.Kernel, times int, inputs ...*mlxc.Array) *mlxc.Array {
 	shape, dtype := inputs[0].Shape(), inputs[0].DType()
 	width := shape[len(shape)-1]
 	rows := inputs[0].Size() / width
-	g := independentRowsOf(on.device, dtype, rows, width)
-	n := counts(rows, width)
+	g := independentRowsOf(on.backend, dtype, rows, width)
+	n := uint32Args(rows, width)
 	return on.launch(kernel, customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},

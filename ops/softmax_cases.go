@@ -18,7 +18,7 @@ func softmaxCases(set CaseSet) []launchCase {
 	for _, s := range shapes {
 		cases = append(cases, launchCase{
 			name: fmt.Sprintf("%dx%d", s[0], s[1]),
-			run: func(on launcher, dtype mlxc.DType) {
+			run: func(on target, dtype mlxc.DType) {
 				softmaxForward(on, mlxc.RandomNormal(mlxc.RandomKey(3), dtype, s[0], s[1]))
 				softmaxBackward(on,
 					mlxc.RandomNormal(mlxc.RandomKey(1), dtype, s[0], s[1]),

@@ -27,8 +27,8 @@ func TestSoftmaxBackwardInEveryGeometry(t *testing.T) {
 					y, dy := normal(1, dtype, rows, width), normal(2, dtype, rows, width)
 					y32, dy32 := y.AsType(mlxc.Float32), dy.AsType(mlxc.Float32)
 					want := y32.Mul(dy32.Sub(y32.Mul(dy32).Sum(-1).ExpandDims(-1))).AsType(dtype)
-					for _, d := range devices {
-						closeTo(t, want, softmaxBackward(launcher{device: d}, y, dy))
+					for _, d := range backends {
+						closeTo(t, want, softmaxBackward(target{backend: d}, y, dy))
 					}
 				})
 			}
@@ -58,8 +58,8 @@ func TestSoftmaxForwardInEveryGeometry(t *testing.T) {
 							want[r*width+j] = math.Exp(float64(v)) / sum
 						}
 					}
-					for _, d := range devices {
-						y := softmaxRows(launcher{device: d}, softmaxForwardKernels.get("softmax_forward"), 4, x)
+					for _, d := range backends {
+						y := softmaxRows(target{backend: d}, softmaxForwardKernels.kernel("softmax_forward"), 4, x)
 						require.Equal(t, x.Shape(), y.Shape())
 						require.Equal(t, dtype, y.DType())
 						// Half an ulp of T, or of its subnormals, and float32's own roundings.
@@ -179,10 +179,10 @@ func TestSoftmaxRefuses(t *testing.T) {
 func TestSoftmaxGivesTheSameBits(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		y, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 199, 1025)
-		for _, d := range devices {
-			want := floats(t, softmaxBackward(launcher{device: d}, y, dy))
+		for _, d := range backends {
+			want := floats(t, softmaxBackward(target{backend: d}, y, dy))
 			for range 19 {
-				require.Equal(t, want, floats(t, softmaxBackward(launcher{device: d}, y, dy)))
+				require.Equal(t, want, floats(t, softmaxBackward(target{backend: d}, y, dy)))
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // to a limit.
 type trafficCase struct {
 	name string
-	run  func(on launcher, dtype mlxc.DType)
+	run  func(on target, dtype mlxc.DType)
 	// compulsory is the number of elements of T that must cross once: all that is read or written, without
 	// small arrays.
 	compulsory int
@@ -36,33 +36,33 @@ func rowTraffic() []trafficCase {
 	type rowOp struct {
 		name          string
 		moved         int // arrays of x's size
-		run           func(on launcher, in rowInputs)
+		run           func(on target, in rowInputs)
 		many, few, by float64 // limits; by for wide rows
 	}
 	var cases []trafficCase
 	for _, op := range []rowOp{
-		{"RMSNorm backward", 3, func(on launcher, in rowInputs) {
+		{"RMSNorm backward", 3, func(on target, in rowInputs) {
 			rmsNormBackward(on, in.x, in.weight, in.dy, caseEps)
 		}, 1.10, 1.35, 1.75},
-		{"AddRMSNorm backward", 4, func(on launcher, in rowInputs) {
+		{"AddRMSNorm backward", 4, func(on target, in rowInputs) {
 			rmsNormBackwardWithSum(on, in.x, in.weight, in.dy, in.normal(4, in.x.Shape()...), caseEps)
 		}, 1.10, 1.35, 1.75},
-		{"RMSNorm backward, separate", 3, func(on launcher, in rowInputs) {
+		{"RMSNorm backward, separate", 3, func(on target, in rowInputs) {
 			rmsNormBackwardSeparate(on, in.x, in.weight, in.dy, caseEps)
 		}, 2.05, 2.05, 3.05},
-		{"RMSNormResidual forward", 3, func(on launcher, in rowInputs) {
+		{"RMSNormResidual forward", 3, func(on target, in rowInputs) {
 			residualForward(on, "rms_norm_residual", 1, []*mlxc.Array{in.x, in.dy, in.weight}, caseEps)
 		}, 1.10, 1.10, 1.75},
-		{"AddRMSNorm forward", 4, func(on launcher, in rowInputs) {
+		{"AddRMSNorm forward", 4, func(on target, in rowInputs) {
 			residualForward(on, "add_rms_norm", 2, []*mlxc.Array{in.x, in.dy, in.weight}, caseEps)
 		}, 1.10, 1.10, 1.75},
-		{"LayerNorm backward", 3, func(on launcher, in rowInputs) {
+		{"LayerNorm backward", 3, func(on target, in rowInputs) {
 			layerNormBackward(on, in.x, in.weight, in.weight, in.dy, caseEps)
 		}, 1.10, 1.35, 1.75},
-		{"LayerNorm backward, separate", 3, func(on launcher, in rowInputs) {
+		{"LayerNorm backward, separate", 3, func(on target, in rowInputs) {
 			layerNormBackwardSeparate(on, in.x, in.weight, in.weight, in.dy, caseEps)
 		}, 1.70, 1.70, 2.60},
-		{"Softmax backward", 3, func(on launcher, in rowInputs) {
+		{"Softmax backward", 3, func(on target, in rowInputs) {
 			softmaxBackward(on, in.x, in.dy)
 		}, 1.05, 1.05, 1.05},
 	} {
@@ -72,7 +72,7 @@ func rowTraffic() []trafficCase {
 		}{{16384, 128, op.many}, {199, 4096, op.few}, {256, 16384, op.by}} {
 			cases = append(cases, trafficCase{
 				name: fmt.Sprintf("%s, %dx%d", op.name, size.rows, size.width),
-				run: func(on launcher, dtype mlxc.DType) {
+				run: func(on target, dtype mlxc.DType) {
 					normal := func(seed uint64, shape ...int) *mlxc.Array {
 						return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, shape...)
 					}
@@ -101,7 +101,7 @@ func crossEntropyTraffic() []trafficCase {
 		}
 		cases = append(cases, trafficCase{
 			name: fmt.Sprintf("CrossEntropy with its gradient, %dx%d", rows, width),
-			run: func(on launcher, dtype mlxc.DType) {
+			run: func(on target, dtype mlxc.DType) {
 				logits, targets := inputs(dtype)
 				crossEntropyForward(on, logits, targets, CrossEntropyConfig{}, true)
 			},
@@ -110,7 +110,7 @@ func crossEntropyTraffic() []trafficCase {
 			limit:      1.05,
 		}, trafficCase{
 			name: fmt.Sprintf("CrossEntropy forward and backward, %dx%d", rows, width),
-			run: func(on launcher, dtype mlxc.DType) {
+			run: func(on target, dtype mlxc.DType) {
 				logits, targets := inputs(dtype)
 				cfg := CrossEntropyConfig{Reduction: None}
 				outputs := crossEntropyForward(on, logits, targets, cfg, false)
@@ -135,14 +135,14 @@ func embeddingTraffic() []trafficCase {
 		shape := fmt.Sprintf("%d of %dx%d", tokens, vocabulary, width)
 		cases = append(cases, trafficCase{
 			name: "Embedding forward, " + shape,
-			run: func(on launcher, dtype mlxc.DType) {
+			run: func(on target, dtype mlxc.DType) {
 				embeddingForward(on, mlxc.RandomNormal(mlxc.RandomKey(1), dtype, vocabulary, width), ids())
 			},
 			compulsory: 2 * tokens * width,
 			limit:      1.10,
 		}, trafficCase{
 			name: "Embedding backward, " + shape,
-			run: func(on launcher, dtype mlxc.DType) {
+			run: func(on target, dtype mlxc.DType) {
 				embeddingBackward(on, mlxc.RandomNormal(mlxc.RandomKey(1), dtype, tokens, width), ids(), vocabulary)
 			},
 			compulsory: (tokens + vocabulary) * width,
@@ -158,7 +158,7 @@ func transposeTraffic() []trafficCase {
 	for _, s := range [][3]int{{1, 512, 1024}, {8, 128, 64}, {2, 37, 129}, {1, 130, 70}, {3, 36, 100}, {2, 4096, 3}} {
 		cases = append(cases, trafficCase{
 			name: fmt.Sprintf("Transpose2D, %d of %dx%d", s[0], s[1], s[2]),
-			run: func(on launcher, dtype mlxc.DType) {
+			run: func(on target, dtype mlxc.DType) {
 				transpose(on, mlxc.RandomNormal(mlxc.RandomKey(1), dtype, s[0], s[1], s[2]))
 			},
 			compulsory: 2 * s[0] * s[1] * s[2],

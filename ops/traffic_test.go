@@ -180,8 +180,8 @@ func TestTrafficTableIsHeld(t *testing.T) {
 func measureTraffic(t *testing.T, c trafficCase, dtype mlxc.DType, table *trafficTable) trafficRow {
 	row := trafficRow{name: c.name, dtype: dtype.String(), limit: c.limit}
 	issued, compulsory, again := 0, c.compulsory*dtype.Size(), c.again*dtype.Size()
-	on := launcher{device: apple}
-	on.instead = func(k *customkernels.Kernel, l customkernels.Launch, inputs []*mlxc.Array) []*mlxc.Array {
+	on := target{backend: mlxc.BackendMetal}
+	on.intercept = func(k *customkernels.Kernel, l customkernels.Launch, inputs []*mlxc.Array) []*mlxc.Array {
 		if !strings.HasPrefix(k.Name(), c.kernel) {
 			return k.Launch(l, inputs...)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-var transposeKernels = family("transpose_2d.metal")
+var transposeKernels = newShaderFile("transpose_2d.metal")
 
 // Transpose2D exchanges the last two axes, and moves the elements to where the result has
 // them in row-major order; MLX's SwapAxes makes a view, which the next operation may
@@ -22,14 +22,14 @@ var transposeKernels = family("transpose_2d.metal")
 func Transpose2D(x *mlxc.Array) *mlxc.Array {
 	const op = "ops.Transpose2D"
 	if err := checkMatrices(x); err != nil {
-		return mlxc.InvalidArray(normError(op, err, x))
+		return mlxc.InvalidArray(opError(op, err, x))
 	}
 	if !kernelsAvailable(op) {
 		return x.SwapAxes(-1, -2).Contiguous()
 	}
 	return withGradient([]*mlxc.Array{x},
 		func(args []*mlxc.Array) []*mlxc.Array {
-			return []*mlxc.Array{transpose(onCurrentDevice(), args[0])}
+			return []*mlxc.Array{transpose(currentTarget(), args[0])}
 		},
 		func(primals, cotangents, _ []*mlxc.Array) []*mlxc.Array {
 			return []*mlxc.Array{Transpose2D(cotangents[0].AsType(primals[0].DType()))}
@@ -37,7 +37,7 @@ func Transpose2D(x *mlxc.Array) *mlxc.Array {
 }
 
 func checkMatrices(x *mlxc.Array) error {
-	if err := usable("x", x); err != nil {
+	if err := requireArray("x", x); err != nil {
 		return err
 	}
 	if x.NDim() < 2 {
@@ -91,7 +91,7 @@ func (t transposeDirectTemplate) args() []mlxc.TemplateArg {
 }
 
 // transpose launches the kernel for the shape.
-func transpose(on launcher, x *mlxc.Array) *mlxc.Array {
+func transpose(on target, x *mlxc.Array) *mlxc.Array {
 	shape := x.Shape()
 	last := len(shape) - 1
 	rows, columns := shape[last-1], shape[last]
@@ -104,20 +104,20 @@ func transpose(on launcher, x *mlxc.Array) *mlxc.Array {
 		return transposeDirect(on, x, shape)
 	}
 	matrices := x.Size() / (rows * columns)
-	n := counts(matrices, rows, columns)
+	n := uint32Args(matrices, rows, columns)
 	kernel, launch := "transpose_2d", customkernels.Launch{Outputs: []mlxc.Output{{Shape: shape, DType: x.DType()}}}
-	if g, ok := blocksOf(on.device, x.DType(), matrices, rows, columns); ok {
+	if g, ok := blocksOf(on.backend, x.DType(), matrices, rows, columns); ok {
 		kernel = "transpose_2d_blocks"
 		launch.Grid, launch.Threadgroup = gridOf(g.groups, g.threads)
 		launch.Template = transposeBlocksTemplate{dtype: x.DType(), vec: g.side, blocksPerRow: g.beside, groupSize: g.threads}.args()
 	} else {
-		g := tilesOf(on.device, x.DType(), matrices, rows, columns)
+		g := tilesOf(on.backend, x.DType(), matrices, rows, columns)
 		launch.Grid, launch.Threadgroup = gridOf(g.groups, g.threads)
 		launch.Template = transposeTilesTemplate{
 			dtype: x.DType(), vecX: g.inPack, vecY: g.outPack, tile: g.side, groupSize: g.threads,
 		}.args()
 	}
-	return on.launch(transposeKernels.get(kernel), launch, x, n[0], n[1], n[2])[0]
+	return on.launch(transposeKernels.kernel(kernel), launch, x, n[0], n[1], n[2])[0]
 }
 
 // gridOf is the grid of groups of so many threads along x, and the threadgroup.
@@ -126,12 +126,12 @@ func gridOf(groups [3]int, threads int) (grid, threadgroup [3]int) {
 }
 
 // transposeDirect is transpose without tiles.
-func transposeDirect(on launcher, x *mlxc.Array, shape []int) *mlxc.Array {
-	grid, threads := elementsOf(on.device, x.Size())
+func transposeDirect(on target, x *mlxc.Array, shape []int) *mlxc.Array {
+	grid, threads := elementGrid(on.backend, x.Size())
 	// A GPU's threads side by side write side by side.
 	length, others := x.Dim(-2), x.Dim(-1)
 	strip, gathers := length, true
-	if on.device == host {
+	if on.backend == mlxc.BackendCPU {
 		// A host's thread goes along the longer axis, in strips that stay in a cache until all
 		// of their 16 rows or columns are moved.
 		gathers = length >= others
@@ -140,8 +140,8 @@ func transposeDirect(on launcher, x *mlxc.Array, shape []int) *mlxc.Array {
 		}
 		strip = min(length, 256)
 	}
-	n := counts(x.Size(), length, others, strip)
-	return on.launch(transposeKernels.get("transpose_2d_direct"), customkernels.Launch{
+	n := uint32Args(x.Size(), length, others, strip)
+	return on.launch(transposeKernels.kernel("transpose_2d_direct"), customkernels.Launch{
 		Grid:        [3]int{grid},
 		Threadgroup: [3]int{threads},
 		Template:    transposeDirectTemplate{x.DType(), gathers}.args(),

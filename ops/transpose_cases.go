@@ -32,7 +32,7 @@ func transposeCases(set CaseSet) []launchCase {
 	for _, s := range shapes {
 		cases = append(cases, launchCase{
 			name: fmt.Sprintf("%d of %dx%d", s[0], s[1], s[2]),
-			run: func(on launcher, dtype mlxc.DType) {
+			run: func(on target, dtype mlxc.DType) {
 				transpose(on, mlxc.RandomNormal(mlxc.RandomKey(1), dtype, s[0], s[1], s[2]))
 			},
 		})

@@ -1,19 +1,22 @@
 package ops
 
-import "github.com/mlxgrad/mlxgrad/mlxc"
+import (
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
 
 // tileTable has what each class of devices wants of kernels that move tiles of matrices.
-var tileTable = map[device]struct {
+var tileTable = map[mlxc.Backend]struct {
 	threads   int // in a threadgroup
 	packBytes int // that a thread moves at a time, at most
 	groups    int // at most
 }{
 	// One thread moves one element after the other, no slower than vectors that have to be
 	// put together. 64 groups give each of a few cores several turns to even out.
-	host: {threads: 1, packBytes: 1, groups: 64},
+	mlxc.BackendCPU: {threads: 1, packBytes: 1, groups: 64},
 	// A group for every tile, within what a grid may have.
-	apple: {threads: 256, packBytes: 16, groups: 1 << 22},
-	cuda:  {threads: 256, packBytes: 16, groups: 1 << 22},
+	mlxc.BackendMetal: {threads: 256, packBytes: 16, groups: 1 << 22},
+	mlxc.BackendCUDA:  {threads: 256, packBytes: 16, groups: 1 << 22},
 }
 
 // tileGeometry is how a kernel is launched whose threadgroups move tiles of side × side
@@ -27,10 +30,10 @@ type tileGeometry struct {
 }
 
 // tilesOf is the geometry for the transposition of matrices of a dtype.
-func tilesOf(d device, dtype mlxc.DType, matrices, rows, columns int) tileGeometry {
+func tilesOf(d mlxc.Backend, dtype mlxc.DType, matrices, rows, columns int) tileGeometry {
 	t := tileTable[d]
 	side := 32 // of which a cache of 32 KiB keeps the lines of both matrices
-	if d != host {
+	if d != mlxc.BackendCPU {
 		side = 128 / dtype.Size() // rows of a cache line
 	}
 	packOf := func(n int) int {
@@ -44,7 +47,7 @@ func tilesOf(d device, dtype mlxc.DType, matrices, rows, columns int) tileGeomet
 
 // blockTable has what each class of devices wants of kernels whose threads move square
 // blocks of matrices. A host's thread has no registers for one.
-var blockTable = map[device]struct {
+var blockTable = map[mlxc.Backend]struct {
 	threads   int // in a threadgroup
 	beside    int // of its threads along a row
 	packBytes int // of a block's row
@@ -53,8 +56,8 @@ var blockTable = map[device]struct {
 	// 16 packs are two cache lines of a row of the input, 16 below them two of the output's. A
 	// block of halves takes 96 registers with what is on the way, so that 512 threads of a
 	// multiprocessor load 64 KiB at a time.
-	apple: {threads: 256, beside: 16, packBytes: 16, groups: 1 << 22},
-	cuda:  {threads: 256, beside: 16, packBytes: 16, groups: 1 << 22},
+	mlxc.BackendMetal: {threads: 256, beside: 16, packBytes: 16, groups: 1 << 22},
+	mlxc.BackendCUDA:  {threads: 256, beside: 16, packBytes: 16, groups: 1 << 22},
 }
 
 // blockGeometry is how a kernel is launched whose threads move blocks of side × side
@@ -68,7 +71,7 @@ type blockGeometry struct {
 
 // blocksOf is the geometry for the transposition of matrices of a dtype. There is none for
 // matrices that are not of whole blocks.
-func blocksOf(d device, dtype mlxc.DType, matrices, rows, columns int) (g blockGeometry, ok bool) {
+func blocksOf(d mlxc.Backend, dtype mlxc.DType, matrices, rows, columns int) (g blockGeometry, ok bool) {
 	t, ok := blockTable[d]
 	if !ok {
 		return g, false
@@ -83,7 +86,7 @@ func blocksOf(d device, dtype mlxc.DType, matrices, rows, columns int) (g blockG
 // rows and columns of tiles, or fewer: as many as there may be in all, the matrices first.
 func matrixGroups(left, matrices, rows, columns int) (groups [3]int) {
 	for i, n := range []int{matrices, rows, columns} {
-		n = min(n, left, mostBeside)
+		n = min(n, left, customkernels.MaxThreadgroupsYZ)
 		groups[2-i] = n
 		left /= n
 	}

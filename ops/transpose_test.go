@@ -29,8 +29,8 @@ func TestTransposeInEveryGeometry(t *testing.T) {
 					for first := range 2 {
 						x := flat.Slice([]int{first}, []int{first + n}, nil).Reshape(shape...)
 						want := floats(t, mlxTranspose(x))
-						for _, d := range devices {
-							got := transpose(launcher{device: d}, x)
+						for _, d := range backends {
+							got := transpose(target{backend: d}, x)
 							require.Equal(t, []int{matrices, columns, rows}, got.Shape())
 							require.Equal(t, dtype, got.DType())
 							require.True(t, slices.Equal(want, floats(t, got)), "%v %v from %d on %v", dtype, shape, first, d)
@@ -47,16 +47,16 @@ func TestTransposeOfManyMatrices(t *testing.T) {
 	long.Only(t, "65,537 threadgroups of 256 threads")
 	x := normal(1, mlxc.BFloat16, 65537, 16, 16)
 	want := floats(t, mlxTranspose(x))
-	for _, d := range devices {
-		require.True(t, slices.Equal(want, floats(t, transpose(launcher{device: d}, x))), "%v", d)
+	for _, d := range backends {
+		require.True(t, slices.Equal(want, floats(t, transpose(target{backend: d}, x))), "%v", d)
 	}
 }
 
 // Elements keep their bits: quiet and signalling NaNs with a payload, zeros with a sign,
 // subnormal numbers.
 func TestTransposeKeepsBits(t *testing.T) {
-	for _, d := range devices {
-		t.Run(d.String(), func(t *testing.T) {
+	for _, d := range backends {
+		t.Run(string(d), func(t *testing.T) {
 			keepsBits(t, d, []uint32{0x7fc12345, 0x7f812345, 0xffc00001, 0x80000000, 1, 0x807fffff, 0x7f800000, 0xff800000, 0x3f800001},
 				math.Float32frombits, math.Float32bits)
 			keepsBits(t, d, []uint16{0x7e55, 0x7c55, 0xfe01, 0x8000, 1, 0x83ff, 0x7c00, 0xfc00, 0x3c01},
@@ -69,13 +69,13 @@ func TestTransposeKeepsBits(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestTransposeKeepsBits)
 
-func keepsBits[T mlxc.Element, B uint16 | uint32](t *testing.T, d device, bits []B, from func(B) T, to func(T) B) {
+func keepsBits[T mlxc.Element, B uint16 | uint32](t *testing.T, d mlxc.Backend, bits []B, from func(B) T, to func(T) B) {
 	const rows, columns = 67, 128
 	values := make([]T, rows*columns)
 	for i := range values {
 		values[i] = from(bits[i%len(bits)])
 	}
-	y, err := mlxc.ToSlice[T](transpose(launcher{device: d}, mlxc.FromSlice(values, rows, columns)))
+	y, err := mlxc.ToSlice[T](transpose(target{backend: d}, mlxc.FromSlice(values, rows, columns)))
 	require.NoError(t, err)
 	for i, v := range y {
 		require.Equal(t, bits[(i%rows*columns+i/rows)%len(bits)], to(v), "element %d", i)

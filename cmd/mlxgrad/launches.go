@@ -26,16 +26,16 @@ func (c *sanitizeCommand) Run(s metalsan.Streams) error {
 // shippedLaunch is a launch of a kernel of this project.
 type shippedLaunch struct {
 	metalsan.Launch
-	dtype  mlxc.DType
-	device string
+	dtype   mlxc.DType
+	backend mlxc.Backend
 }
 
 // shippedLaunches returns the launches of this project's kernels.
 func shippedLaunches(set ops.CaseSet) []shippedLaunch {
 	var list []shippedLaunch
 	for _, l := range ops.Launches(set) {
-		list = append(list, shippedLaunch{dtype: l.DType, device: l.Device, Launch: metalsan.Launch{
-			Kernel: l.Kernel.Name(), Label: fmt.Sprintf("%v %s, %s geometry", l.DType, l.Case, l.Device),
+		list = append(list, shippedLaunch{dtype: l.DType, backend: l.Backend, Launch: metalsan.Launch{
+			Kernel: l.Kernel.Name(), Label: fmt.Sprintf("%v %s, %s geometry", l.DType, l.Case, l.Backend),
 			Grid: l.Launch.Grid, Threadgroup: l.Launch.Threadgroup,
 			Sanitize: func(ctx context.Context, c sanitizer.Config) (*sanitizer.Report, error) {
 				r, err := l.Kernel.Sanitize(ctx, l.Launch, c, l.Inputs()...)

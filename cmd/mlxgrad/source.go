@@ -17,7 +17,7 @@ type sourceCommand struct {
 	File    string   `help:"A shader file that has the kernel with a launch description. Else it is one of this project." placeholder:"FILE"`
 	Include []string `name:"include" help:"A folder whose files the shader may include, besides those below its own folder. May be given several times." placeholder:"DIR"`
 	DType   string   `name:"dtype" help:"For a kernel of this project, its dtype: ${enum} (default: ${default})." enum:"float32,float16,bfloat16" default:"float32" placeholder:"DTYPE"`
-	Device  string   `help:"For a kernel of this project, the devices whose geometry it has: ${enum} (default: ${default}). Of classes with the same launch the first is named." enum:"host,apple,cuda" default:"apple" placeholder:"DEVICE"`
+	Backend string   `help:"For a kernel of this project, the backend that selects the geometry: ${enum} (default: ${default}). A launch that backends share is listed under the first." enum:"cpu,metal,cuda" default:"metal" placeholder:"BACKEND"`
 	Launch  int      `help:"For a kernel of a file, which of its launch descriptions, from 1 on (default: ${default})." default:"1" placeholder:"N"`
 }
 
@@ -75,9 +75,9 @@ func (c *sourceCommand) find() (metalsan.Launch, error) {
 		if l.Kernel != c.Kernel {
 			continue
 		}
-		if c.File == "" && (l.dtype.String() != c.DType || l.device != c.Device) {
-			if l.dtype.String() == c.DType && !slices.Contains(others, l.device) {
-				others = append(others, l.device)
+		if c.File == "" && (l.dtype.String() != c.DType || string(l.backend) != c.Backend) {
+			if l.dtype.String() == c.DType && !slices.Contains(others, string(l.backend)) {
+				others = append(others, string(l.backend))
 			}
 			continue
 		}
@@ -87,7 +87,7 @@ func (c *sourceCommand) find() (metalsan.Launch, error) {
 	case len(found) >= c.Launch:
 		return found[c.Launch-1], nil
 	case len(others) > 0 && len(found) == 0:
-		return metalsan.Launch{}, fmt.Errorf("%s has no launch of its own for %s on %s: use --device %s", c.Kernel, c.DType, c.Device, strings.Join(others, " or "))
+		return metalsan.Launch{}, fmt.Errorf("%s has no launch of its own for %s on %s: use --backend %s", c.Kernel, c.DType, c.Backend, strings.Join(others, " or "))
 	case len(found) > 0:
 		return metalsan.Launch{}, fmt.Errorf("%s has %s: --launch is at most that", c.Kernel, metalsan.Count(len(found), "launch description"))
 	case slices.Contains(chosen.Without, c.File+": "+c.Kernel):
