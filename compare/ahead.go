@@ -5,13 +5,14 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/mlxgrad/mlxgrad/compare/internal/arrays"
 	"github.com/mlxgrad/mlxgrad/internal/ahead"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// CompileKernels compiles the kernels of our gradients of ops in dtypes, on all cores, and calls progress with the
-// number of compiled variants and of all, first with 0. It stops early when ctx ends. Errors are left to [Run], which
-// reports them with their cases. On a GPU, where MLX compiles kernels as it runs them, CompileKernels does nothing.
+// CompileKernels compiles the kernels of our gradients of ops in dtypes on all cores. It calls progress with the number of
+// compiled variants and the number of all, at first with 0. It stops early if ctx ends. It ignores compiler errors;
+// [Run] reports them with their cases. On a GPU it does nothing, since MLX compiles kernels at their first launch.
 // No other goroutine may launch kernels at the same time.
 func CompileKernels(ctx context.Context, ops []Op, dtypes []mlxc.DType, progress func(compiled, all int)) {
 	if mlxc.CurrentBackend() != mlxc.BackendCPU {
@@ -66,21 +67,21 @@ func programsOf(ops []Op, dtypes []mlxc.DType) []ahead.Program {
 }
 
 // programs returns the programs that our gradient of the case launches in a dtype. The list is incomplete if our
-// function fails, which [Run] reports.
+// function fails; [Run] reports that.
 func (c Case) programs(op string, dtype mlxc.DType) (programs []ahead.Program) {
 	if c.check() != nil {
 		return nil
 	}
-	rng := rngFor(op, c.Name)
+	rng := RNG(op, c.Name)
 	mlxc.WithScope(func() {
 		var in, cotangents []*mlxc.Array
 		for _, x := range c.Inputs {
 			in = append(in, x.standIn(rng, dtype))
 		}
 		for _, out := range c.Outputs {
-			cotangents = append(cotangents, mlxc.Zeros(out.dtype(dtype), out.Shape...))
+			cotangents = append(cotangents, mlxc.Zeros(out.StoredDType(dtype), out.Shape...))
 		}
-		programs = ahead.Collect(func() { _, _, _ = vjp(c.Ours, in, c.differentiated(), cotangents) })
+		programs = ahead.Collect(func() { _, _, _ = arrays.VJP(c.Ours, in, c.Differentiated(), cotangents) })
 	})
 	return programs
 }

@@ -4,51 +4,51 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 
+	"github.com/mlxgrad/mlxgrad/compare/internal/arrays"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// operand is one input or cotangent, as MLX and as the oracle see it.
+// operand is one input or cotangent, for MLX and for the oracle.
 type operand struct {
 	array *mlxc.Array
-	exact oracle.Tensor // The elements of array.
+	exact oracle.Tensor // the elements of array
 }
 
-// operands are all that a case is computed from in one dtype.
+// operands are the inputs and cotangents of a case in one dtype.
 type operands struct {
 	inputs, cotangents []operand
 }
 
-// rngFor returns the random numbers of a case. They depend on its name alone, so that filters, the
-// order and the number of cases, and the dtype do not change what a case computes.
-func rngFor(op, name string) *rand.Rand {
+// RNG returns the random number generator of a case. It depends on the names alone: neither filters, nor the order and
+// number of cases, nor the dtype change the values of a case.
+func RNG(op, name string) *rand.Rand {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(op + "/" + name)) // Never fails.
+	_, _ = h.Write([]byte(op + "/" + name)) // never fails
 	return rand.New(rand.NewPCG(h.Sum64(), 0))
 }
 
-// A verdict rests on enough elements of each floating-point target and on enough rows of the first
-// input, whose elements may share the rounding of one sum. The rule compares the errors of two
-// implementations; over a few, rounding alone makes either of them exact, and the other fail, by luck.
+// A verdict rests on at least minElements elements of each floating-point target and minRows rows of the first input
+// (elements of a row may share the rounding of one sum). The rule compares the errors of two implementations. Over few
+// elements, rounding may make either of them exact by luck, and the other one fails.
 const (
-	enough     = 64
-	enoughRows = 8
+	minElements = 64
+	minRows     = 8
 )
 
-// drawsFor makes the operands of a case: one draw of random numbers, or as many as it takes to have
-// enough of them.
-func drawsFor(op string, c Case, dtype mlxc.DType) ([]operands, error) {
+// makeDraws makes the operands of a case: one draw of random numbers, or as many as minElements and minRows ask for.
+func makeDraws(op string, c Case, dtype mlxc.DType) ([]operands, error) {
 	n := 1
 	if shape := c.Inputs[0].Shape; oracle.Size(shape) > 0 {
 		width := shape[max(0, len(shape)-1):]
-		n = max(n, enoughRows*oracle.Size(width)/oracle.Size(shape))
+		n = max(n, minRows*oracle.Size(width)/oracle.Size(shape))
 	}
 	for _, t := range c.targets(dtype) {
 		if size := oracle.Size(t.shape); size > 0 && t.dtype.IsFloating() {
-			n = max(n, (enough+size-1)/size)
+			n = max(n, (minElements+size-1)/size)
 		}
 	}
-	rng := rngFor(op, c.Name)
+	rng := RNG(op, c.Name)
 	draws := make([]operands, n)
 	for i := range draws {
 		var err error
@@ -59,8 +59,8 @@ func drawsFor(op string, c Case, dtype mlxc.DType) ([]operands, error) {
 	return draws, nil
 }
 
-// overDraws computes the targets from each draw, and joins what it gets for each target.
-func overDraws(draws []operands, compute func(operands) ([][]float64, error)) ([][]float64, error) {
+// concatDraws computes the targets of each draw and concatenates them by target.
+func concatDraws(draws []operands, compute func(operands) ([][]float64, error)) ([][]float64, error) {
 	var joined [][]float64
 	for _, data := range draws {
 		results, err := compute(data)
@@ -85,21 +85,21 @@ func drawOperands(rng *rand.Rand, c Case, dtype mlxc.DType) (operands, error) {
 		if values == nil {
 			values = Normal(1)
 		}
-		o, err := newOperand(values(rng, in.Shape), in.Kind.dtype(dtype), in.Shape, in.Layout)
+		o, err := newOperand(values(rng, in.Shape), in.Kind.StoredDType(dtype), in.Shape, in.Layout)
 		if err != nil {
 			return operands{}, err
 		}
 		all.inputs = append(all.inputs, o)
 	}
-	if len(c.differentiated()) == 0 {
-		return all, nil // And without cotangents.
+	if len(c.Differentiated()) == 0 {
+		return all, nil // without cotangents
 	}
 	for _, out := range c.Outputs {
 		values := out.Values
 		if values == nil {
 			values = EitherSign
 		}
-		o, err := newOperand(values(rng, out.Shape), out.dtype(dtype), out.Shape, out.Layout)
+		o, err := newOperand(values(rng, out.Shape), out.StoredDType(dtype), out.Shape, out.Layout)
 		if err != nil {
 			return operands{}, err
 		}
@@ -108,23 +108,24 @@ func drawOperands(rng *rand.Rand, c Case, dtype mlxc.DType) (operands, error) {
 	return all, nil
 }
 
-// newOperand lays values out in memory. What the oracle gets is read back from the stored buffer.
+// newOperand stores values with a layout. It reads the oracle's values back from the stored buffer, so both sides start
+// from the same rounded numbers.
 func newOperand(values []float64, dtype mlxc.DType, shape []int, layout Layout) (operand, error) {
 	p := place(layout, shape)
-	buffer := toArray(p.fill(values, shape), dtype, p.bufferShape())
-	stored, err := toFloat64(buffer)
+	buffer := arrays.New(p.fill(values, shape), dtype, p.bufferShape())
+	stored, err := arrays.Float64s(buffer)
 	if err != nil {
 		return operand{}, err
 	}
 	array := p.view(buffer, shape)
-	// Evaluated here, so that what is differentiated starts from a view in memory.
+	// The evaluated view, not the operations that made it, is the input of the differentiated function.
 	if err := mlxc.Eval(array); err != nil {
 		return operand{}, err
 	}
 	return operand{array: array, exact: oracle.Tensor{Shape: shape, Data: p.read(stored, shape)}}, nil
 }
 
-// view takes the array out of the buffer.
+// view returns the array as a view of the buffer.
 func (p placement) view(buffer *mlxc.Array, shape []int) *mlxc.Array {
 	start, stop, step := make([]int, len(shape)), make([]int, len(shape)), make([]int, len(shape))
 	for i, a := range p.axes {
@@ -154,8 +155,8 @@ func (p placement) view(buffer *mlxc.Array, shape []int) *mlxc.Array {
 	return out.BroadcastTo(shape...)
 }
 
-// dtype is how elements of this kind are stored in a test of the dtype tested.
-func (k Kind) dtype(tested mlxc.DType) mlxc.DType {
+// StoredDType returns the dtype of inputs of this kind in a test of the dtype tested.
+func (k Kind) StoredDType(tested mlxc.DType) mlxc.DType {
 	switch k {
 	case Index:
 		return mlxc.Uint32
@@ -168,16 +169,16 @@ func (k Kind) dtype(tested mlxc.DType) mlxc.DType {
 	}
 }
 
-// dtype is that of the output in a test of the dtype tested.
-func (out Output) dtype(tested mlxc.DType) mlxc.DType {
+// StoredDType returns the dtype of the output in a test of the dtype tested.
+func (out Output) StoredDType(tested mlxc.DType) mlxc.DType {
 	if out.DType == mlxc.Invalid {
 		return tested
 	}
 	return out.DType
 }
 
-// arrays are the operands as MLX sees them.
-func arrays(os []operand) []*mlxc.Array {
+// arraysOf returns the MLX arrays of operands.
+func arraysOf(os []operand) []*mlxc.Array {
 	out := make([]*mlxc.Array, len(os))
 	for i, o := range os {
 		out[i] = o.array
@@ -185,7 +186,7 @@ func arrays(os []operand) []*mlxc.Array {
 	return out
 }
 
-// tensors are the operands as the oracle sees them.
+// tensors returns the oracle's tensors of operands.
 func tensors(os []operand) []oracle.Tensor {
 	out := make([]oracle.Tensor, len(os))
 	for i, o := range os {

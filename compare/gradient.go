@@ -5,37 +5,38 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mlxgrad/mlxgrad/compare/internal/arrays"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// target is a result that is judged: an output that a kernel of ours computes, or a gradient.
+// target is a judged result: an output with Judged set, or a gradient.
 type target struct {
 	name  string
 	shape []int
 	dtype mlxc.DType
-	at    int  // Its position among the outputs or the inputs.
-	grad  bool // Whether it is the gradient of an input.
+	at    int  // position among the outputs or the inputs
+	grad  bool // it is the gradient of an input
 }
 
-// targets lists what of a case is judged in a test of the dtype tested: own outputs, then gradients,
-// named "d" and their input.
+// targets lists the judged results of a case tested in a dtype: outputs, then gradients. The name of a gradient is "d"
+// and the name of its input.
 func (c Case) targets(tested mlxc.DType) []target {
 	var ts []target
 	for i, out := range c.Outputs {
-		if out.Own {
-			ts = append(ts, target{name: out.Name, shape: out.Shape, dtype: out.dtype(tested), at: i})
+		if out.Judged {
+			ts = append(ts, target{name: out.Name, shape: out.Shape, dtype: out.StoredDType(tested), at: i})
 		}
 	}
-	for _, i := range c.differentiated() {
+	for _, i := range c.Differentiated() {
 		in := c.Inputs[i]
 		ts = append(ts, target{name: "d" + in.Name, shape: in.Shape, dtype: tested, at: i, grad: true})
 	}
 	return ts
 }
 
-// differentiated lists the positions of the inputs that have a gradient.
-func (c Case) differentiated() []int {
+// Differentiated returns the positions of the inputs that have a gradient.
+func (c Case) Differentiated() []int {
 	var at []int
 	for i, in := range c.Inputs {
 		if in.Kind == Real {
@@ -52,13 +53,13 @@ func (in Input) layout() Layout {
 	return in.Layout
 }
 
-// truth returns the oracle's value of each target, over all draws.
-func (c Case) truth(draws []operands) ([][]float64, error) { return overDraws(draws, c.exact) }
+// truth returns the oracle's values of each target, for all draws.
+func (c Case) truth(draws []operands) ([][]float64, error) { return concatDraws(draws, c.exact) }
 
-// exact returns the oracle's value of each target for one draw. It is an error if the oracle's results do
-// not have the shapes that the case declares.
+// exact returns the oracle's values of each target for one draw. It fails if the oracle's results do not have the
+// shapes that the case declares.
 func (c Case) exact(data operands) ([][]float64, error) {
-	in, wrt := tensors(data.inputs), c.differentiated()
+	in, wrt := tensors(data.inputs), c.Differentiated()
 	outputs := c.Forward(in)
 	if len(outputs) != len(c.Outputs) {
 		return nil, fmt.Errorf("the case's Forward returns %d outputs; the case has %d", len(outputs), len(c.Outputs))
@@ -70,7 +71,7 @@ func (c Case) exact(data operands) ([][]float64, error) {
 	}
 	var out [][]float64
 	for i, o := range c.Outputs {
-		if o.Own {
+		if o.Judged {
 			out = append(out, outputs[i].Data)
 		}
 	}
@@ -96,25 +97,26 @@ func (c Case) exact(data operands) ([][]float64, error) {
 	return out, nil
 }
 
-// gradients computes the targets of a case from every draw with f, through the vjp that f brings.
+// gradients computes the targets of a case from every draw, by differentiating f.
 func gradients(f mlxc.Func, c Case, draws []operands, dtype mlxc.DType) ([][]float64, error) {
-	return overDraws(draws, func(data operands) (results [][]float64, err error) {
-		// Draws and repetitions are many; each frees its arrays.
+	return concatDraws(draws, func(data operands) (results [][]float64, err error) {
+		// A case may have many draws and repetitions. Each frees its arrays.
 		mlxc.WithScope(func() { results, err = differentiate(f, c, data, dtype) })
 		return results, err
 	})
 }
 
-// differentiate computes the targets of a case from one draw. It is an error if any result has
-// another shape or dtype than the oracle's.
+// differentiate computes the targets of a case from one draw. It fails if a result has another shape or dtype than the
+// case declares.
 func differentiate(f mlxc.Func, c Case, data operands, dtype mlxc.DType) ([][]float64, error) {
-	wrt := c.differentiated()
-	outputs, vjps, err := vjp(f, arrays(data.inputs), wrt, arrays(data.cotangents))
+	wrt := c.Differentiated()
+	outputs, vjps, err := arrays.VJP(f, arraysOf(data.inputs), wrt, arraysOf(data.cotangents))
 	if err != nil {
 		return nil, err
 	}
 	if len(outputs) != len(c.Outputs) || len(vjps) != len(wrt) {
-		return nil, fmt.Errorf("%d outputs and %d gradients, want %d and %d", len(outputs), len(vjps), len(c.Outputs), len(wrt))
+		return nil, fmt.Errorf("the function returns %d outputs and %d gradients; the case has %d and %d",
+			len(outputs), len(vjps), len(c.Outputs), len(wrt))
 	}
 
 	var results [][]float64
@@ -131,7 +133,7 @@ func differentiate(f mlxc.Func, c Case, data operands, dtype mlxc.DType) ([][]fl
 		if !slices.Equal(result.Shape(), t.shape) || result.DType() != t.dtype {
 			return nil, fmt.Errorf("%s is %v%v, want %v%v", t.name, result.DType(), result.Shape(), t.dtype, t.shape)
 		}
-		values, err := toFloat64(result)
+		values, err := arrays.Float64s(result)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
@@ -140,34 +142,16 @@ func differentiate(f mlxc.Func, c Case, data operands, dtype mlxc.DType) ([][]fl
 	return results, nil
 }
 
-// vjp evaluates f at the arguments in, and the gradients with respect to those at the positions wrt.
-func vjp(f mlxc.Func, in []*mlxc.Array, wrt []int, cotangents []*mlxc.Array) (outputs, vjps []*mlxc.Array, err error) {
-	if len(wrt) == 0 { // MLX refuses to differentiate with respect to nothing.
-		return f(in), nil, nil
-	}
-	primals := make([]*mlxc.Array, len(wrt))
-	for k, i := range wrt {
-		primals[k] = in[i]
-	}
-	return mlxc.VJP(func(primals []*mlxc.Array) []*mlxc.Array {
-		args := slices.Clone(in)
-		for k, i := range wrt {
-			args[i] = primals[k]
-		}
-		return f(args)
-	}, primals, cotangents)
-}
-
-// poison frees arrays of NaN of the size of each target, so that the allocator is likely to hand that
-// memory out for the results. It cannot be sure to; the checker's poisoned buffers are.
+// poison allocates and frees arrays of NaN with the size of each target. The allocator probably reuses that memory for
+// the results, so that an unwritten element is NaN. Only the checker's poisoned buffers guarantee this.
 func poison(targets []target) {
 	for _, t := range targets {
 		values := make([]float64, oracle.Size(t.shape))
 		for i := range values {
 			values[i] = math.NaN()
 		}
-		a := toArray(values, t.dtype, t.shape)
-		_ = mlxc.Eval(a) // An error will come again, where it is reported.
+		a := arrays.New(values, t.dtype, t.shape)
+		_ = mlxc.Eval(a) // the same error comes again in the run and is reported there
 		a.Free()
 	}
 }

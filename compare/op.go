@@ -3,70 +3,55 @@ package compare
 import (
 	"math/rand/v2"
 
+	"github.com/mlxgrad/mlxgrad/compare/internal/arrays"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Op is an operation with the cases that it is judged by.
+// DTypes returns the dtypes in which gradients are compared, in the order of reports.
+func DTypes() []mlxc.DType {
+	return []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16}
+}
+
+// Op is an operation with the cases that judge it.
 type Op struct {
 	Name  string
-	Cases []Case // With names that differ: a case's data follows from its name.
+	Cases []Case // their names differ, and a case's data follows from its name
 
-	part bool // Cases lacks some of the suite's cases.
+	part bool // Cases lacks some cases of the suite
 }
 
-// Ops returns the operations that this project provides, in the order of reports.
-func Ops() []Op {
-	return []Op{
-		rmsNorm(),
-		rmsNormSeparate(),
-		layerNorm(),
-		layerNormSeparate(),
-		rmsNormResidual(),
-		addRMSNorm(),
-		softmax(),
-		transpose2D(),
-		embedding(),
-		embeddingSparse(),
-		crossEntropy(),
-		linearCrossEntropy(),
-		attention(),
-		causalAttention(),
-	}
-}
-
-// Case is one configuration of an operation: shapes, memory layouts, values and options. The
-// options, such as eps, are held by the functions.
+// Case is one configuration of an operation: shapes, memory layouts, values and options. The functions hold the options,
+// such as eps.
 type Case struct {
 	Name    string
 	Inputs  []Input
 	Outputs []Output
 
-	// Forward and Gradient are the oracle. Gradient returns a gradient for each differentiable
-	// input, in order. Its true values must lie in the range of float16. If Gradient is nil, finite
-	// differences of Forward stand for it (see [oracle.Differences]): four calls of Forward for each
-	// element of a differentiable input, and about ten right digits where Forward is smooth.
+	// Forward and Gradient are the oracle. Gradient returns a gradient for each differentiable input, in order. Its true
+	// values must lie in the range of float16. If Gradient is nil, finite differences of Forward replace it (see
+	// [oracle.Differences]): four calls of Forward for each element of a differentiable input, and about ten correct
+	// digits where Forward is smooth.
 	Forward  oracle.Func
 	Gradient oracle.Gradient
 
-	// Ours and MLX map the inputs to the outputs, in the order of Inputs and Outputs, with our vjp
-	// and with MLX's built-in one. If MLX is nil, ours is judged by Composed or else by the oracle alone.
+	// Ours and MLX map the inputs to the outputs, in the order of Inputs and Outputs. Ours has our vjp, MLX the built-in
+	// one. If MLX is nil, ours is judged by Composed, or else by the oracle alone.
 	Ours, MLX mlxc.Func
-	// Composed, if it is not nil, is the operation as one composes it of MLX's functions. MLX is then one
-	// function for the whole, which may refuse a case or compute another function; where it does, or is nil,
-	// ours is judged by the gradient of Composed.
+	// Composed is an optional reference built from basic MLX operations. It replaces MLX's fused function as the
+	// reference if that function is nil, fails, or has different semantics.
 	Composed mlxc.Func
-	// Unsafe says why MLX must not be run, such as that it would read out of bounds. MLX is nil then, and
-	// the report says so.
+	// Unsafe says why MLX's function must not run on any device, for example because it would read out of bounds. MLX
+	// is nil then, and the report shows the reason.
 	Unsafe string
-	// UnsafeOnCUDA says the same of MLX's CUDA backend alone; MLX is there.
+	// UnsafeOnCUDA is the same for MLX's CUDA backend alone. MLX is not nil then.
 	UnsafeOnCUDA string
-	// Products says that kernels of ours multiply matrices, or MLX's do in other shapes than in its own
-	// gradient: on NVIDIA GPUs those of float32 as TF32, as MLX does where cuBLAS takes the shape, unless
-	// MLX_ENABLE_TF32 is 0. Float32 is then judged by TF32's spacing.
-	Products bool
+	// UsesTF32 is set if our kernels multiply matrices, or call MLX's products in other shapes than MLX's gradient does.
+	// NVIDIA GPUs multiply float32 matrices as TF32 (MLX where cuBLAS takes the shape) unless MLX_ENABLE_TF32 is 0.
+	// Float32 is judged by TF32's spacing then.
+	UsesTF32 bool
 
-	dtypes []mlxc.DType // The only dtypes to run the case in; all if nil.
+	dtypes []mlxc.DType // the dtypes to run the case in; all if nil
 }
 
 // Input is an argument of an operation.
@@ -74,38 +59,47 @@ type Input struct {
 	Name   string
 	Shape  []int
 	Kind   Kind
-	Layout Layout // Contiguous if empty.
-	Values Values // Normal(1) if nil.
+	Layout Layout // Contiguous if empty
+	Values Values // Normal(1) if nil
 }
 
-// Kind is what the elements of an input are. Only a Real input is differentiated.
+// Kind is the kind of an input's elements. Only a Real input is differentiated.
 type Kind int
 
 // The kinds of inputs.
 const (
-	Real        Kind = iota // Of the dtype under test.
-	Constant                // Of the dtype under test too, but not differentiated.
-	Index                   // Unsigned 32-bit integers: token ids, class targets.
-	SignedIndex             // The same as signed 32-bit integers.
-	Mask                    // Booleans; every value but 0 is true.
+	Real        Kind = iota // of the dtype under test
+	Constant                // of the dtype under test, not differentiated
+	Index                   // unsigned 32-bit integers: token ids, class targets
+	SignedIndex             // the same as signed 32-bit integers
+	Mask                    // booleans; every value but 0 is true
 )
 
 // Output is a result of an operation.
 type Output struct {
 	Name  string
 	Shape []int
-	// Own says that a kernel of ours computes this output too, so that it is judged as the
-	// gradients are. Otherwise ours is MLX's forward, and judging it would compare MLX with itself.
-	Own bool
-	// DType is that of the output whatever the dtype under test is, if the two are not the same: a loss
-	// is float32. The output is judged with the spacing of its own dtype; integers must be exact.
+	// Judged is set if a kernel of ours computes this output, which is then judged like a gradient. Otherwise our forward
+	// pass is MLX's, and judging it would compare MLX with itself.
+	Judged bool
+	// DType is set for an output that has the same dtype in every test, such as a float32 loss. The output is judged by
+	// the spacing of its own dtype; integers must be exact.
 	DType mlxc.DType
-	// Layout is how the cotangent lies in memory, Contiguous if empty.
+	// Layout is the memory layout of the cotangent, Contiguous if empty.
 	Layout Layout
-	// Values are those of the cotangent, EitherSign if nil. Ones would hide errors of sign and of order. One
-	// may scale a whole row of a gradient, so none is so large that its row alone would decide the verdict.
+	// Values makes the cotangent, EitherSign if nil. A cotangent of ones would hide errors of sign and order. One element may
+	// scale a whole row of a gradient, so no element should be so large that its row alone decides the verdict.
 	Values Values
 }
 
-// Values makes the elements of a tensor, in row-major order. Equal generators give equal values.
+// Values makes the elements of a tensor in row-major order. Equal generators give equal values.
 type Values func(rng *rand.Rand, shape []int) []float64
+
+// spacing returns the spacing at 1 of the format in which the case computes results of dtype. TF32's spacing counts
+// twice, since both factors of a product are rounded to TF32.
+func (c Case) spacing(dtype mlxc.DType) float64 {
+	if c.UsesTF32 && dtype == mlxc.Float32 && arrays.TF32() == "on" {
+		return 2 * arrays.TF32Spacing
+	}
+	return arrays.Spacing(dtype)
+}

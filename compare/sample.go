@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mlxgrad/mlxgrad/compare/internal/arrays"
 	"github.com/mlxgrad/mlxgrad/internal/ahead"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -13,15 +14,15 @@ import (
 // A sample has at least 1/sampleShare of the rows of an operation.
 const sampleShare = 10
 
-// Sample returns the operations with a part of their cases, each in a part of the dtypes. It is always the same part for
-// a device. Sample goes through the cases in order, each in every dtype, and takes a case in a dtype for the first
+// Sample returns the operations with a part of their cases, each case in a part of the dtypes. The part depends on the
+// device alone. Sample goes through the cases in order, each in every dtype, and takes a case in a dtype for the first
 // occurrence of
 //   - a kernel, for each operation, and in the dtype if the dtype is a template argument of the kernel;
 //   - a type, a truth value or a size class of an input among the kernel's arguments, likewise;
 //   - a number among the kernel's arguments, for each shader file;
 //   - a word in the case's name, which is an option, a layout or a kind of values, for each operation.
 //
-// Then it adds evenly spaced others that need no further variant of a kernel, until an operation has a tenth of its rows.
+// Then it adds evenly spaced cases that need no further variant of a kernel, until an operation has a tenth of its rows.
 func Sample(ops []Op) []Op {
 	seen, compiled := set{}, set{}
 	parts := make([]Op, len(ops))
@@ -56,7 +57,7 @@ func (op Op) sample(seen, compiled set) []Case {
 		available += c.rows
 	}
 	missing := min(max((all+sampleShare-1)/sampleShare-rows, 0), available)
-	due := 0 // rows to take so far and not taken, times available
+	due := 0 // rows still to take, times available
 	for _, c := range rest {
 		due += c.rows * missing
 		if due >= c.rows*available {
@@ -176,12 +177,12 @@ func (c Case) runsIn(dtype mlxc.DType) bool {
 	return c.dtypes == nil || slices.Contains(c.dtypes, dtype)
 }
 
-// standIn returns an array of the input's shape and dtype. Integers have values of the input, since operations check
-// them; other elements are zeros.
+// standIn returns an array of the input's shape and dtype. Integers have the input's values, since operations check
+// them. Other elements are zeros.
 func (in Input) standIn(rng *rand.Rand, dtype mlxc.DType) *mlxc.Array {
-	stored := in.Kind.dtype(dtype)
+	stored := in.Kind.StoredDType(dtype)
 	if in.Values == nil || in.Kind != Index && in.Kind != SignedIndex {
 		return mlxc.Zeros(stored, in.Shape...)
 	}
-	return toArray(in.Values(rng, in.Shape), stored, in.Shape)
+	return arrays.New(in.Values(rng, in.Shape), stored, in.Shape)
 }

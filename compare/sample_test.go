@@ -3,29 +3,14 @@ package compare
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/internal/ahead"
 	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/stretchr/testify/require"
 )
 
-func TestSampleReachesEverything(t *testing.T) {
-	sample := Sample(Ops())
-	require.Len(t, sample, len(Ops()))
-	want, got := reached(Ops()), reached(sample)
-	for name := range want {
-		require.True(t, got[name], "the sample does not reach %s", name)
-	}
-	require.GreaterOrEqual(t, CountRows(sample, DTypes()), 1500)
-	// Compiling variants takes most of the time of a first run.
-	require.Less(t, len(programsOf(sample, DTypes())), 300)
-	for i, op := range Ops() {
-		require.GreaterOrEqual(t, 11*CountRows(sample[i:i+1], DTypes()), CountRows([]Op{op}, DTypes()), "about a tenth of %s", op.Name)
-	}
-}
-
-// reached returns the operations with their dtypes, the traits of their launches and the words in the names of cases.
-func reached(ops []Op) set {
+// Reached returns the operations with their dtypes, the traits of their launches and the words in the names of cases.
+func Reached(ops []Op) map[string]bool {
 	all := set{}
 	for _, op := range ops {
 		for _, c := range op.Cases {
@@ -44,28 +29,39 @@ func reached(ops []Op) set {
 	return all
 }
 
-func TestSampleIsDeterministic(t *testing.T) {
-	names := func() (list []string) {
-		for _, op := range Sample(Ops()) {
-			for _, c := range op.Cases {
-				for _, dtype := range c.dtypes {
-					list = append(list, op.Name+" "+c.Name+" "+dtype.String())
-				}
+// CountPrograms returns the number of variants of kernels that ops launch in dtypes.
+func CountPrograms(ops []Op, dtypes []mlxc.DType) int { return len(programsOf(ops, dtypes)) }
+
+// CountLaunches returns the number of kernels that a case launches in a dtype.
+func CountLaunches(op string, c Case, dtype mlxc.DType) int { return len(c.programs(op, dtype)) }
+
+// SampleNames lists the cases of the sample with their dtypes.
+func SampleNames(ops []Op) (list []string) {
+	for _, op := range Sample(ops) {
+		for _, c := range op.Cases {
+			for _, dtype := range c.dtypes {
+				list = append(list, op.Name+" "+c.Name+" "+dtype.String())
 			}
 		}
-		return list
 	}
-	require.Equal(t, names(), names())
+	return list
 }
 
-// The programs of a case are the ones that its gradient launches.
-func TestProgramsAreComplete(t *testing.T) {
-	for _, op := range Ops() {
-		c := op.Cases[len(op.Cases)/2]
-		r := Run(t.Context(), []Op{{Name: op.Name, Cases: []Case{c}}}, Options{DTypes: []mlxc.DType{mlxc.Float16}})
-		require.NotEmpty(t, r.Cases)
-		require.Equal(t, r.Cases[0].Launches, len(c.programs(op.Name, mlxc.Float16)), "%s %s", op.Name, c.Name)
+// TargetNames returns the names of the judged results of a case.
+func TargetNames(c Case) (names []string) {
+	for _, t := range c.targets(mlxc.Float32) {
+		names = append(names, t.name)
 	}
+	return names
+}
+
+// Empty reports whether an input of the case has no elements.
+func (c Case) Empty() bool { return c.empty() }
+
+// OracleInputs returns the oracle's inputs of a case in float32.
+func OracleInputs(op string, c Case) ([]oracle.Tensor, error) {
+	data, err := drawOperands(RNG(op, c.Name), c, mlxc.Float32)
+	return tensors(data.inputs), err
 }
 
 func TestCompileKernels(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 )
 
-// Normal draws from a normal distribution with mean 0 and the given deviation.
+// Normal draws from a normal distribution with mean 0 and the given standard deviation, cut at six deviations. One value
+// in 10⁹ lies beyond them, and the cut keeps Normal(1e4) within float16.
 func Normal(deviation float64) Values {
-	// Beyond six deviations lies one value in a thousand million. Cut there, 1e4 stays inside float16.
 	const cut = 6
 	return func(rng *rand.Rand, shape []int) []float64 {
 		out := make([]float64, oracle.Size(shape))
@@ -20,10 +20,10 @@ func Normal(deviation float64) Values {
 	}
 }
 
-// Equal gives every element of a row the same normal value, so that differences from the row's mean
-// vanish and sums of products with it do not.
+// Equal gives all elements of a row the same normal value: differences from the row's mean vanish, sums of products do
+// not.
 func Equal(rng *rand.Rand, shape []int) []float64 {
-	return eachRow(shape, func(row []float64) {
+	return EachRow(shape, func(row []float64) {
 		v := rng.NormFloat64()
 		for i := range row {
 			row[i] = v
@@ -31,7 +31,7 @@ func Equal(rng *rand.Rand, shape []int) []float64 {
 	})
 }
 
-// EitherSign draws from [−1½, −½] and [½, 1½] evenly.
+// EitherSign draws uniformly from [−1½, −½] and [½, 1½].
 func EitherSign(rng *rand.Rand, shape []int) []float64 {
 	out := make([]float64, oracle.Size(shape))
 	for i := range out {
@@ -40,42 +40,7 @@ func EitherSign(rng *rand.Rand, shape []int) []float64 {
 	return out
 }
 
-// around draws from size ± 10 %, with either sign.
-func around(size float64) Values {
-	return func(rng *rand.Rand, shape []int) []float64 {
-		out := make([]float64, oracle.Size(shape))
-		for i := range out {
-			out[i] = math.Copysign(size*(0.9+0.2*rng.Float64()), rng.Float64()-0.5)
-		}
-		return out
-	}
-}
-
-// sided is around with one sign for each row, so that products of rows do not cancel.
-func sided(size float64) Values {
-	return func(rng *rand.Rand, shape []int) []float64 {
-		values := around(size)(rng, shape)
-		return eachRow(shape, func(row []float64) {
-			for i := range row {
-				row[i] = math.Copysign(values[i], values[0])
-			}
-			values = values[len(row):]
-		})
-	}
-}
-
-// times multiplies values by a factor.
-func times(values Values, factor float64) Values {
-	return func(rng *rand.Rand, shape []int) []float64 {
-		out := values(rng, shape)
-		for i := range out {
-			out[i] *= factor
-		}
-		return out
-	}
-}
-
-// Far adds 100 to normal values, so that what varies in a row is small against the row.
+// Far adds 100 to normal values: the variation in a row is small compared with its elements.
 func Far(rng *rand.Rand, shape []int) []float64 {
 	out := Normal(1)(rng, shape)
 	for i := range out {
@@ -84,11 +49,10 @@ func Far(rng *rand.Rand, shape []int) []float64 {
 	return out
 }
 
-// Spread scales each row of normal values by a power of ten from 1e-3 to 1e3, so that sums over rows
-// mix sizes.
+// Spread scales each row of normal values by a random factor from 1e-3 to 1e3, so that sums over rows mix magnitudes.
 func Spread(rng *rand.Rand, shape []int) []float64 {
 	normal := Normal(1)
-	return eachRow(shape, func(row []float64) {
+	return EachRow(shape, func(row []float64) {
 		scale := math.Pow(10, 6*rng.Float64()-3)
 		for i, v := range normal(rng, []int{len(row)}) {
 			row[i] = scale * v
@@ -96,9 +60,9 @@ func Spread(rng *rand.Rand, shape []int) []float64 {
 	})
 }
 
-// Spike makes every row zero but for one normal element.
+// Spike has one normal element in each row and zeros elsewhere.
 func Spike(rng *rand.Rand, shape []int) []float64 {
-	return eachRow(shape, func(row []float64) {
+	return EachRow(shape, func(row []float64) {
 		if len(row) > 0 {
 			row[rng.IntN(len(row))] = rng.NormFloat64()
 		}
@@ -110,7 +74,7 @@ func Zero(_ *rand.Rand, shape []int) []float64 {
 	return make([]float64, oracle.Size(shape))
 }
 
-// With puts v at one place of normal values.
+// With replaces one of normal values, at a random position, by v.
 func With(v float64) Values {
 	return func(rng *rand.Rand, shape []int) []float64 {
 		out := Normal(1)(rng, shape)
@@ -119,8 +83,9 @@ func With(v float64) Values {
 	}
 }
 
-// eachRow makes a tensor of zeros and lets fill set its rows along the last axis.
-func eachRow(shape []int, fill func(row []float64)) []float64 {
+// EachRow returns the elements of a tensor of a shape. It starts with zeros and calls fill for each row along the last
+// axis, in order.
+func EachRow(shape []int, fill func(row []float64)) []float64 {
 	out := make([]float64, oracle.Size(shape))
 	width := 1
 	if len(shape) > 0 {

@@ -10,8 +10,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/mlxgrad/mlxgrad/compare"
+	"github.com/mlxgrad/mlxgrad/compare/bench"
 	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/compare/suite"
 	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 	"github.com/mlxgrad/mlxgrad/internal/outfile"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -50,7 +51,7 @@ The limit is MLX's addition of two arrays as large as the largest that is moved:
 // benchOpNames lists the operations that are timed.
 func benchOpNames() string {
 	var names []string
-	for _, op := range compare.BenchOps(mlxc.CPU) {
+	for _, op := range suite.BenchOps(mlxc.CPU) {
 		names = append(names, op.Name)
 	}
 	return strings.Join(names, ",")
@@ -83,7 +84,7 @@ func (c *benchCommand) Run(w io.Writer, k *kong.Context) error {
 	ctx, stop := metalsan.UntilSignal()
 	defer stop()
 
-	r := compare.Bench(ctx, c.ops(), compare.BenchOptions{
+	r := bench.Run(ctx, c.ops(), bench.Options{
 		DTypes: chosenDTypes(c.DType), Passes: c.Pass, Shape: c.pattern, Repeat: c.Repeat,
 		// A line for each row, since a run takes minutes.
 		Done: func(r *report.Bench) {
@@ -129,8 +130,8 @@ func (c *benchCommand) keep(r *report.Bench) {
 	}
 }
 
-func (c *benchCommand) ops() []compare.BenchOp {
-	return slices.DeleteFunc(compare.BenchOps(mlxc.CurrentDevice()), func(op compare.BenchOp) bool {
+func (c *benchCommand) ops() []bench.Op {
+	return slices.DeleteFunc(suite.BenchOps(mlxc.CurrentDevice()), func(op bench.Op) bool {
 		return len(c.Op) > 0 && !slices.Contains(c.Op, op.Name)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/mlxgrad/mlxgrad/compare"
+	"github.com/mlxgrad/mlxgrad/compare/suite"
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/internal/library"
 	"github.com/mlxgrad/mlxgrad/internal/metalsan"
@@ -169,17 +170,17 @@ func install(name string) string {
 
 // probe computes a small gradient: a compiler that is found may still not work.
 func probe() finding {
-	small := compare.Matching(compare.Ops()[:1], regexp.MustCompile(`^3x33$`))
+	small := compare.Matching(suite.Ops()[:1], regexp.MustCompile(`^3x33$`))
 	r := compare.Run(context.Background(), small, compare.Options{DTypes: []mlxc.DType{mlxc.Float32}})
 	f := finding{what: "a gradient", needed: true}
 	if !r.Succeeded() {
 		f.found = "could not be computed"
 		f.remedy = "see \"mlxgrad parity --case '^3x33$'\""
-		if len(r.Cases) > 0 {
-			f.found = r.Cases[0].Message
+		if len(r.Rows) > 0 {
+			f.found = r.Rows[0].Message
 		}
 		return f
 	}
-	f.found = fmt.Sprintf("%s computed by %d kernels of ours, as it should be", r.Cases[0].Op, r.Cases[0].Launches)
+	f.found = fmt.Sprintf("%s computed by %d kernels of ours, as it should be", r.Rows[0].Op, r.Rows[0].Launches)
 	return f
 }

@@ -58,8 +58,8 @@ func counts(ts *testscript.TestScript, incomplete bool, args []string) {
 	ts.Check(err)
 	passed, failed := r.Passed, r.Failed
 	r.Count()
-	if passed != r.Passed || failed != r.Failed || passed+failed != len(r.Cases) {
-		ts.Fatalf("%d passed and %d failed of %d cases", passed, failed, len(r.Cases))
+	if passed != r.Passed || failed != r.Failed || passed+failed != len(r.Rows) {
+		ts.Fatalf("%d passed and %d failed of %d cases", passed, failed, len(r.Rows))
 	}
 	if r.Incomplete != incomplete {
 		ts.Fatalf("incomplete is %v", r.Incomplete)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/compare/suite"
 	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -39,7 +40,7 @@ prints a summary. The mean ratios are judged in float16 and bfloat16, and only i
 // opNames lists the operations for the help text and the check of --op.
 func opNames() string {
 	var names []string
-	for _, op := range compare.Ops() {
+	for _, op := range suite.Ops() {
 		names = append(names, op.Name)
 	}
 	return strings.Join(names, ",")
@@ -97,7 +98,7 @@ func (c *parityCommand) Run(w io.Writer, k *kong.Context) error {
 func (c *parityCommand) sample() bool { return !c.Full && c.pattern == nil }
 
 func (c *parityCommand) ops() []compare.Op {
-	ops := compare.Ops()
+	ops := suite.Ops()
 	switch {
 	case c.pattern != nil:
 		ops = compare.Matching(ops, c.pattern)

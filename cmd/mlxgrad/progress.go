@@ -36,7 +36,7 @@ func (p *parityProgress) compiled(done, all int) {
 }
 
 // judged notes rows.
-func (p *parityProgress) judged(rows []report.Case) {
+func (p *parityProgress) judged(rows []report.Row) {
 	p.rows += len(rows)
 	for _, row := range rows {
 		if !row.Pass {

@@ -15,8 +15,8 @@ func TestProgress(t *testing.T) {
 	p.compiled(0, 12)
 	for range 2 {
 		p.last = p.last.Add(-2 * logInterval)
-		p.judged([]report.Case{{Pass: true}, {}})
-		p.judged([]report.Case{{Pass: true}}) // within the interval
+		p.judged([]report.Row{{Pass: true}, {}})
+		p.judged([]report.Row{{Pass: true}}) // within the interval
 	}
 	p.end()
 	first, second := "0 of 12 kernels compiled, 0 of 1000 rows judged, 0 failed", "0 of 12 kernels compiled, 2 of 1000 rows judged, 1 failed"
@@ -25,7 +25,7 @@ func TestProgress(t *testing.T) {
 
 	// On a GPU no kernels are compiled ahead, and nothing is told of nothing.
 	log.Reset()
-	newParityProgress(&log, 3).judged([]report.Case{{Pass: true}})
+	newParityProgress(&log, 3).judged([]report.Row{{Pass: true}})
 	newParityProgress(&log, 0).judged(nil)
 	require.Equal(t, "1 of 3 rows judged, 0 failed\n", log.String())
 }

@@ -52,7 +52,7 @@ func (r *Report) Encode(w io.Writer) error {
 	// Programs index into these, so an empty list must not be null.
 	whole := *r
 	whole.Suites = append([]Suite{}, r.Suites...)
-	whole.Cases = append([]Case{}, r.Cases...)
+	whole.Rows = append([]Row{}, r.Rows...)
 	return outfile.EncodeJSON(w, &whole)
 }
 

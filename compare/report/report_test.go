@@ -32,12 +32,12 @@ func sample() *Report {
 			{Op: "rmsnorm", DType: "float32", Ratio: 1.25, Outputs: 2, Pass: true, Seconds: 0.5},
 			{Op: "rmsnorm", DType: "bfloat16", Ratio: 1.5, Outputs: 2, Judged: true},
 		},
-		Cases: []Case{
+		Rows: []Row{
 			{
 				Op: "rmsnorm", Name: "37x4099 w transposed", DType: "float32", Shape: []int{37, 4099},
 				Layout: "transposed", Output: "dx", MaxErr: 1.25e-7, MLXMaxErr: 2.5e-7, MeanErr: 1e-9,
 				MLXMeanErr: 2e-9, Floor: 1e-6, Ratio: 0.9, Launches: 3, Pass: true,
-				OutputDType: "float32", MLX: MLXSound,
+				OutputDType: "float32", MLX: MLXValid,
 			},
 			{
 				Op: "rmsnorm", Name: "3x7 w", DType: "float16", Shape: []int{3, 7}, Layout: "contiguous",
@@ -77,9 +77,9 @@ func TestJSONRoundTrip(t *testing.T) {
 	require.NoError(t, got.Encode(&again))
 	require.Equal(t, text, again.String(), "NaN is not equal to itself, its text is")
 
-	got.Cases, got.Suites = got.Cases[:1], nil
+	got.Rows, got.Suites = got.Rows[:1], nil
 	want := sample()
-	want.Cases, want.Suites = want.Cases[:1], nil
+	want.Rows, want.Suites = want.Rows[:1], nil
 	require.Equal(t, want, got)
 }
 
@@ -88,10 +88,10 @@ func TestJSONNames(t *testing.T) {
 	require.NoError(t, sample().Encode(&buf))
 	var top map[string]any
 	require.NoError(t, json.Unmarshal(buf.Bytes(), &top))
-	for _, key := range []string{"mlx", "mlx_c", "device", "executor", "incomplete", "passed", "failed", "cases"} {
+	for _, key := range []string{"mlx", "mlx_c", "device", "executor", "incomplete", "passed", "failed", "rows"} {
 		require.Contains(t, top, key)
 	}
-	first := top["cases"].([]any)[1].(map[string]any)
+	first := top["rows"].([]any)[1].(map[string]any)
 	for _, key := range []string{
 		"op", "case", "dtype", "shape", "output", "max_err", "mlx_max_err", "mean_err", "mlx_mean_err", "floor", "pass",
 	} {
@@ -106,12 +106,12 @@ func TestJSONNames(t *testing.T) {
 func TestJSONOfNothing(t *testing.T) {
 	var buf bytes.Buffer
 	require.NoError(t, (&Report{}).Encode(&buf))
-	require.Contains(t, buf.String(), `"cases": []`)
+	require.Contains(t, buf.String(), `"rows": []`)
 	require.Contains(t, buf.String(), `"suites": []`)
 }
 
 func TestDecodeRefusesOtherNumbers(t *testing.T) {
-	_, err := Decode(strings.NewReader(`{"cases":[{"max_err":"large"}]}`))
+	_, err := Decode(strings.NewReader(`{"rows":[{"max_err":"large"}]}`))
 	require.ErrorContains(t, err, "large")
 }
 
@@ -228,7 +228,7 @@ func TestSummaryFitsAScreen(t *testing.T) {
 			op := fmt.Sprintf("linear-cross-entro-%d", i%10) + strings.Repeat("x", i/10)
 			r.Suites = append(r.Suites, Suite{Op: op, DType: dtype, Ratio: 123.456, Pass: true, Seconds: 12345.6})
 			for range 1500 {
-				r.Cases = append(r.Cases, Case{Op: op, DType: dtype, Ratio: 1e7, Pass: true, MLXMessage: "no"})
+				r.Rows = append(r.Rows, Row{Op: op, DType: dtype, Ratio: 1e7, Pass: true, MLXMessage: "no"})
 			}
 		}
 	}
@@ -246,7 +246,7 @@ func TestTableOfManyFailures(t *testing.T) {
 	r := &Report{}
 	for i := range 30 {
 		for _, output := range []string{"dx", "dw"} {
-			r.Cases = append(r.Cases, Case{Op: "op", Name: fmt.Sprint("case", i), DType: "float32", Output: output, Message: "no"})
+			r.Rows = append(r.Rows, Row{Op: "op", Name: fmt.Sprint("case", i), DType: "float32", Output: output, Message: "no"})
 		}
 	}
 	r.Count()

@@ -49,7 +49,7 @@ func (r *Report) cell(op, dtype string) string {
 		return strings.Repeat(" ", cellWidth)
 	}
 	rows, passed, worst := 0, 0, math.NaN()
-	for _, c := range r.Cases {
+	for _, c := range r.Rows {
 		if c.Op != op || c.DType != dtype {
 			continue
 		}

@@ -28,23 +28,23 @@ func (r *Report) WriteTable(w io.Writer, opt TableOptions) error {
 		out.printf("A sample of the suite, whose mean ratios are not judged; --full runs every case\n")
 	}
 	if opt.Rows {
-		for _, group := range byOp(r.Cases) {
+		for _, group := range byOp(r.Rows) {
 			out.printf("\n%s: largest and mean error against the float64 oracle, ours and MLX's\n", group[0].Op)
 			out.table(group)
 		}
-		out.unsoundCases(r.Cases)
+		out.unsoundCases(r.Rows)
 	}
 	out.summary(r)
 	if !opt.Rows {
-		out.unsoundCount(r.Cases)
+		out.unsoundCount(r.Rows)
 	}
-	out.explain(r.Cases)
+	out.explain(r.Rows)
 	out.failedSuites(r.Suites)
 	out.printf("\n")
 	if r.Incomplete {
 		out.printf("interrupted: not every case was run\n")
 	}
-	if len(r.Cases) == 0 {
+	if len(r.Rows) == 0 {
 		out.printf("nothing ran\n")
 	}
 	if r.Kernels > 0 {
@@ -73,7 +73,7 @@ func (p *printer) tf32(onOff string) {
 	}
 }
 
-func (p *printer) table(cases []Case) {
+func (p *printer) table(cases []Row) {
 	header := []string{"case", "dtype", "grad", "max", "MLX max", "mean", "MLX mean", "floor", "ratio", "", "MLX"}
 	left, right := tw.AlignLeft, tw.AlignRight
 	var rows [][]string
@@ -118,13 +118,13 @@ func (p *printer) columns(columns []tw.Align, header []string, rows [][]string) 
 }
 
 // cells are one row of the table.
-func cells(c Case) []string {
+func cells(c Row) []string {
 	verdict := "ok"
 	if !c.Pass {
 		verdict = "FAIL"
 	}
 	mlx := string(c.MLX)
-	if c.MLX == MLXSound {
+	if c.MLX == MLXValid {
 		mlx = "" // Nearly always; what is not so must catch the eye.
 	}
 	ratio := short(c.Ratio)
@@ -156,8 +156,8 @@ func short(n Number) string {
 const explained = 20
 
 // explain prints why cases failed.
-func (p *printer) explain(cases []Case) {
-	groups := sameMessage(failures(cases), func(c Case) string { return c.Message })
+func (p *printer) explain(cases []Row) {
+	groups := sameMessage(failures(cases), func(c Row) string { return c.Message })
 	for n, group := range groups {
 		if n == explained {
 			left := 0
@@ -172,9 +172,9 @@ func (p *printer) explain(cases []Case) {
 }
 
 // unsoundCases prints the faults of MLX's own gradient.
-func (p *printer) unsoundCases(cases []Case) {
+func (p *printer) unsoundCases(cases []Row) {
 	said := false
-	for _, group := range sameMessage(cases, func(c Case) string { return c.MLXMessage }) {
+	for _, group := range sameMessage(cases, func(c Row) string { return c.MLXMessage }) {
 		c := group[0]
 		if c.MLXMessage == "" {
 			continue
@@ -188,7 +188,7 @@ func (p *printer) unsoundCases(cases []Case) {
 }
 
 // unsoundCount prints in how many rows MLX's own gradient cannot be compared with.
-func (p *printer) unsoundCount(cases []Case) {
+func (p *printer) unsoundCount(cases []Row) {
 	n := 0
 	for _, c := range cases {
 		if c.MLXMessage != "" {
@@ -201,8 +201,8 @@ func (p *printer) unsoundCount(cases []Case) {
 }
 
 // sameMessage splits rows into runs that are of one case in one dtype and say the same.
-func sameMessage(cases []Case, message func(Case) string) [][]Case {
-	var groups [][]Case
+func sameMessage(cases []Row, message func(Row) string) [][]Row {
+	var groups [][]Row
 	for i, c := range cases {
 		if i > 0 {
 			last := cases[i-1]
@@ -211,13 +211,13 @@ func sameMessage(cases []Case, message func(Case) string) [][]Case {
 				continue
 			}
 		}
-		groups = append(groups, []Case{c})
+		groups = append(groups, []Row{c})
 	}
 	return groups
 }
 
 // heading names the rows of a group.
-func heading(group []Case) string {
+func heading(group []Row) string {
 	var outputs []string
 	for _, c := range group {
 		outputs = append(outputs, c.Output)
@@ -235,8 +235,8 @@ func (p *printer) failedSuites(suites []Suite) {
 }
 
 // byOp splits cases into runs of the same operation.
-func byOp(cases []Case) [][]Case {
-	var groups [][]Case
+func byOp(cases []Row) [][]Row {
+	var groups [][]Row
 	for i, c := range cases {
 		if i == 0 || c.Op != cases[i-1].Op {
 			groups = append(groups, nil)
@@ -247,8 +247,8 @@ func byOp(cases []Case) [][]Case {
 	return groups
 }
 
-func failures(cases []Case) []Case {
-	var out []Case
+func failures(cases []Row) []Row {
+	var out []Row
 	for _, c := range cases {
 		if !c.Pass {
 			out = append(out, c)

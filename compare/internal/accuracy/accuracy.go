@@ -92,9 +92,9 @@ func NoBetterThanZero(e Errors, want []float64) bool {
 	return e.Max >= largest && e.Mean >= mean && largest > 0
 }
 
-// Astray reports whether a result computed in float32 is further off than rounding would explain: by
+// OffByMoreThanRounding reports whether a result computed in float32 is further off than rounding would explain: by
 // more than a thousandth of the largest value.
-func Astray(e Errors, want []float64) bool {
+func OffByMoreThanRounding(e Errors, want []float64) bool {
 	largest, _ := size(want)
 	return e.Max > largest/1000 && largest > 0
 }
@@ -115,8 +115,8 @@ func size(want []float64) (largest, mean float64) {
 	return largest, mean
 }
 
-// Admits reports whether a result with errors e passes.
-func (b Bound) Admits(e Errors) bool {
+// Accepts reports whether a result with errors e passes.
+func (b Bound) Accepts(e Errors) bool {
 	// Written so that a NaN in either error is refused.
 	return e.Misplaced == 0 && e.Max <= b.Max && e.Mean <= b.Mean
 }

@@ -68,22 +68,22 @@ func TestVerdict(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			bound := Allow(eps, want, test.peer)
 			require.Equal(t, 8*eps, bound.Floor)
-			require.Equal(t, test.pass, bound.Admits(test.ours), "%+v", bound)
+			require.Equal(t, test.pass, bound.Accepts(test.ours), "%+v", bound)
 		})
 	}
 }
 
 func TestVerdictOnAllZeroTruth(t *testing.T) {
 	want := []float64{0, 0}
-	require.True(t, Allow(0x1p-7, want, Errors{}).Admits(Errors{}))
-	require.False(t, Allow(0x1p-7, want, Errors{}).Admits(Errors{Max: 1e-30, Mean: 1e-30}))
-	require.True(t, Allow(0x1p-7, want, Errors{Max: 1e-30, Mean: 1e-30}).Admits(Errors{Max: 1e-30, Mean: 1e-30}))
+	require.True(t, Allow(0x1p-7, want, Errors{}).Accepts(Errors{}))
+	require.False(t, Allow(0x1p-7, want, Errors{}).Accepts(Errors{Max: 1e-30, Mean: 1e-30}))
+	require.True(t, Allow(0x1p-7, want, Errors{Max: 1e-30, Mean: 1e-30}).Accepts(Errors{Max: 1e-30, Mean: 1e-30}))
 }
 
 func TestVerdictOnNothing(t *testing.T) {
 	bound := Allow(0x1p-23, nil, Measure(nil, nil))
 	require.Equal(t, Bound{}, bound)
-	require.True(t, bound.Admits(Measure(nil, nil)))
+	require.True(t, bound.Accepts(Measure(nil, nil)))
 	require.Empty(t, Explain(nil, nil, []int{0, 3}, bound))
 }
 
@@ -103,11 +103,11 @@ func TestNoBetterThanZero(t *testing.T) {
 
 func TestAstray(t *testing.T) {
 	want := []float64{4, -1}
-	require.False(t, Astray(Measure(want, want), want))
-	require.False(t, Astray(Measure([]float64{4, -1.003}, want), want))
-	require.True(t, Astray(Measure([]float64{4, -1.005}, want), want))
-	require.True(t, Astray(Measure([]float64{nan, -1}, want), want))
-	require.False(t, Astray(Measure([]float64{1e-9}, []float64{0}), []float64{0}), "nothing is far from what is zero")
+	require.False(t, OffByMoreThanRounding(Measure(want, want), want))
+	require.False(t, OffByMoreThanRounding(Measure([]float64{4, -1.003}, want), want))
+	require.True(t, OffByMoreThanRounding(Measure([]float64{4, -1.005}, want), want))
+	require.True(t, OffByMoreThanRounding(Measure([]float64{nan, -1}, want), want))
+	require.False(t, OffByMoreThanRounding(Measure([]float64{1e-9}, []float64{0}), []float64{0}), "nothing is far from what is zero")
 }
 
 func TestRatio(t *testing.T) {

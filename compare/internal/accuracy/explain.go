@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Explain says in a few lines how far a result that Admits refused is from the truth and where: how
+// Explain says in a few lines how far a result that Accepts refused is from the truth and where: how
 // many elements miss, the worst one absolutely, the worst one relative to its true value, and the
 // mean. Indices are given along the axes of shape. It returns "" when the bound is kept.
 func Explain(got, want []float64, shape []int, bound Bound) string {
 	errs := Measure(got, want)
-	if bound.Admits(errs) {
+	if bound.Accepts(errs) {
 		return ""
 	}
 	var lines []string

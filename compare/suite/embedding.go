@@ -1,10 +1,11 @@
-package compare
+package suite
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
@@ -17,15 +18,15 @@ type embeddingCase struct {
 	v, d    int
 	signed  bool
 	layouts layouts
-	draw    Values // Of the ids.
-	label   string // Names draw.
+	draw    compare.Values // Of the ids.
+	label   string         // Names draw.
 	// outOfRange adds ids that the table has not, which only ids that are computed may have: they cannot
 	// be refused before they are there.
 	outOfRange bool
 }
 
-func embedding() Op {
-	op := Op{Name: "embedding"}
+func embedding() compare.Op {
+	op := compare.Op{Name: "embedding"}
 	for _, c := range embeddingCases() {
 		op.Cases = append(op.Cases, c.lookup())
 	}
@@ -33,8 +34,8 @@ func embedding() Op {
 }
 
 // embeddingSparse is the gradient of w without its rows of zeros, which is not differentiated.
-func embeddingSparse() Op {
-	op := Op{Name: "embedding-sparse"}
+func embeddingSparse() compare.Op {
+	op := compare.Op{Name: "embedding-sparse"}
 	for _, c := range embeddingCases() {
 		if c.layouts["w"] == "" {
 			op.Cases = append(op.Cases, c.sparse())
@@ -75,7 +76,7 @@ func embeddingCases() []embeddingCase {
 	}
 	for _, c := range []embeddingCase{{ids: []int{199}, v: 33, d: 129}, {ids: []int{8, 512}, v: 1000, d: 33}} {
 		for _, ids := range []struct {
-			draw  Values
+			draw  compare.Values
 			label string
 		}{{equalIDs(c.v), "equal"}, {skewedIDs(c.v), "skewed"}, {distinctIDs(c.v), "in turn"}, {endIDs(c.v), "ends"}} {
 			c.draw, c.label = ids.draw, ids.label
@@ -92,14 +93,14 @@ func embeddingCases() []embeddingCase {
 	return cases
 }
 
-func (c embeddingCase) lookup() Case {
-	out := Case{
+func (c embeddingCase) lookup() compare.Case {
+	out := compare.Case{
 		Name: c.name(),
-		Inputs: []Input{
+		Inputs: []compare.Input{
 			{Name: "w", Shape: []int{c.v, c.d}, Layout: c.layouts["w"]},
 			c.idsInput(),
 		},
-		Outputs: []Output{{Name: "y", Shape: c.rows(), Own: true, Layout: c.layouts["dy"]}},
+		Outputs: []compare.Output{{Name: "y", Shape: c.rows(), Judged: true, Layout: c.layouts["dy"]}},
 		Forward: func(in []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.Embedding(in[0], in[1])} },
 		Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
 			return []oracle.Tensor{oracle.EmbeddingVJP(in[1], c.v, ct[0])}
@@ -110,18 +111,18 @@ func (c embeddingCase) lookup() Case {
 	return c.guarded(out)
 }
 
-func (c embeddingCase) sparse() Case {
+func (c embeddingCase) sparse() compare.Case {
 	k := min(c.v, oracle.Size(c.ids))
-	out := Case{
+	out := compare.Case{
 		Name: c.name(),
-		Inputs: []Input{
-			{Name: "dy", Shape: c.rows(), Kind: Constant, Layout: c.layouts["dy"]},
+		Inputs: []compare.Input{
+			{Name: "dy", Shape: c.rows(), Kind: compare.Constant, Layout: c.layouts["dy"]},
 			c.idsInput(),
 		},
-		Outputs: []Output{
-			{Name: "rows", Shape: []int{k}, Own: true, DType: mlxc.Uint32},
-			{Name: "grads", Shape: []int{k, c.d}, Own: true},
-			{Name: "count", Own: true, DType: mlxc.Uint32},
+		Outputs: []compare.Output{
+			{Name: "rows", Shape: []int{k}, Judged: true, DType: mlxc.Uint32},
+			{Name: "grads", Shape: []int{k, c.d}, Judged: true},
+			{Name: "count", Judged: true, DType: mlxc.Uint32},
 		},
 		Forward: func(in []oracle.Tensor) []oracle.Tensor {
 			rows, gradients, count := oracle.EmbeddingSparseGradient(in[0], in[1], c.v)
@@ -152,7 +153,7 @@ func sparseGradientOfMLX(dy, ids *mlxc.Array, v, k int) []*mlxc.Array {
 
 // guarded makes of a case with ids out of range one in which ours gets ids that are not computed yet,
 // and MLX, which would read out of bounds, nothing.
-func (c embeddingCase) guarded(out Case) Case {
+func (c embeddingCase) guarded(out compare.Case) compare.Case {
 	if c.outOfRange {
 		out.Ours, out.MLX = withComputed(1, out.Ours), nil
 		out.Unsafe = "MLX would read and write out of bounds"
@@ -172,8 +173,8 @@ func withComputed(i int, f mlxc.Func) mlxc.Func {
 // rows is the shape of y.
 func (c embeddingCase) rows() []int { return append(slices.Clone(c.ids), c.d) }
 
-func (c embeddingCase) idsInput() Input {
-	in := Input{Name: "ids", Shape: c.ids, Kind: indexKind(c.signed), Layout: c.layouts["ids"], Values: c.draw}
+func (c embeddingCase) idsInput() compare.Input {
+	in := compare.Input{Name: "ids", Shape: c.ids, Kind: indexKind(c.signed), Layout: c.layouts["ids"], Values: c.draw}
 	if in.Values == nil {
 		in.Values = uniformIDs(c.v)
 	}
@@ -197,11 +198,11 @@ func noteIf(holds bool, note string) string {
 }
 
 // indexKind is the kind of ids and targets.
-func indexKind(signed bool) Kind {
+func indexKind(signed bool) compare.Kind {
 	if signed {
-		return SignedIndex
+		return compare.SignedIndex
 	}
-	return Index
+	return compare.Index
 }
 
 // outside has indices that a table of v rows has not.
@@ -213,19 +214,19 @@ func outside(v int, signed bool) []float64 {
 }
 
 // uniformIDs draws from v rows alike.
-func uniformIDs(v int) Values {
+func uniformIDs(v int) compare.Values {
 	return eachID(func(rng *rand.Rand, _ int) int { return rng.IntN(v) })
 }
 
 // equalIDs names one of v rows always.
-func equalIDs(v int) Values {
+func equalIDs(v int) compare.Values {
 	return func(rng *rand.Rand, shape []int) []float64 {
 		return slices.Repeat([]float64{float64(rng.IntN(v))}, oracle.Size(shape))
 	}
 }
 
 // skewedIDs names few of v rows often and many never, as words of a language do.
-func skewedIDs(v int) Values {
+func skewedIDs(v int) compare.Values {
 	return eachID(func(rng *rand.Rand, _ int) int {
 		u := rng.Float64()
 		return int(float64(v) * u * u * u * u)
@@ -233,16 +234,16 @@ func skewedIDs(v int) Values {
 }
 
 // distinctIDs names v rows in turn, from the last.
-func distinctIDs(v int) Values {
+func distinctIDs(v int) compare.Values {
 	return eachID(func(_ *rand.Rand, i int) int { return v - 1 - i%v })
 }
 
 // endIDs names the first and the last of v rows.
-func endIDs(v int) Values {
+func endIDs(v int) compare.Values {
 	return eachID(func(rng *rand.Rand, _ int) int { return rng.IntN(2) * (v - 1) })
 }
 
-func eachID(draw func(rng *rand.Rand, i int) int) Values {
+func eachID(draw func(rng *rand.Rand, i int) int) compare.Values {
 	return func(rng *rand.Rand, shape []int) []float64 {
 		out := make([]float64, oracle.Size(shape))
 		for i := range out {
@@ -253,7 +254,7 @@ func eachID(draw func(rng *rand.Rand, i int) int) Values {
 }
 
 // sometimes puts one of the others in the place of about every fourth value.
-func sometimes(values Values, others []float64) Values {
+func sometimes(values compare.Values, others []float64) compare.Values {
 	return func(rng *rand.Rand, shape []int) []float64 {
 		out := values(rng, shape)
 		for i := range out {

@@ -1,14 +1,15 @@
-package compare
+package suite
 
 import (
 	"math"
 	"slices"
 
+	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-func attention() Op {
-	op := Op{Name: "attention"}
+func attention() compare.Op {
+	op := compare.Op{Name: "attention"}
 	for _, c := range attentionCases() {
 		op.Cases = append(op.Cases, c.build())
 	}
@@ -119,7 +120,7 @@ func attentionMasks() []attentionCase {
 		if axes == "hi1" {
 			continue // Every second row would see nothing.
 		}
-		c.mask, c.maskValues, c.label = added, sometimes(Normal(1), []float64{math.Inf(-1)}), "-inf"
+		c.mask, c.maskValues, c.label = added, sometimes(compare.Normal(1), []float64{math.Inf(-1)}), "-inf"
 		cases = append(cases, c)
 	}
 	// A mask that is broadcast along the keys changes no weight. Its gradient is 0 but for rounding.
@@ -132,7 +133,7 @@ func attentionMasks() []attentionCase {
 	for _, c := range []attentionCase{
 		{mask: booleans, maskValues: hiddenRows(1, 0), label: "rows hidden"},
 		{mask: added, maskValues: hiddenRows(0.5, math.Inf(-1)), label: "rows hidden"},
-		{mask: booleans, maskValues: Zero, label: "all hidden"},
+		{mask: booleans, maskValues: compare.Zero, label: "all hidden"},
 	} {
 		c.batch, c.heads, c.queries, c.keys, c.dim, c.maskAxes = 1, 2, 67, 40, 16, "ij"
 		cases = append(cases, c)
@@ -209,10 +210,10 @@ func attentionSequences() []attentionCase {
 
 func attentionLayouts() []attentionCase {
 	var cases []attentionCase
-	for _, layout := range append(everyLayout(), Interleaved) {
+	for _, layout := range append(everyLayout(), compare.Interleaved) {
 		c := attentionCase{batch: 2, heads: 2, queries: 33, dim: 16, causal: true}
 		for _, operand := range []string{"q", "k", "v", "dout"} {
-			if operand == "k" && layout == Broadcast {
+			if operand == "k" && layout == compare.Broadcast {
 				continue // Below, together with v.
 			}
 			c.layouts = layouts{operand: layout}
@@ -228,20 +229,20 @@ func attentionLayouts() []attentionCase {
 		c.mask = added
 		cases = append(cases, c)
 	}
-	cases = append(cases, attentionCase{batch: 1, heads: 16, queries: 17, dim: 8, sinks: true, layouts: layouts{"sink": Strided}},
-		attentionCase{batch: 1, heads: 8, queries: 17, dim: 8, lse: true, layouts: layouts{"dlse": Transposed}})
+	cases = append(cases, attentionCase{batch: 1, heads: 16, queries: 17, dim: 8, sinks: true, layouts: layouts{"sink": compare.Strided}},
+		attentionCase{batch: 1, heads: 8, queries: 17, dim: 8, lse: true, layouts: layouts{"dlse": compare.Transposed}})
 	return cases
 }
 
 func attentionValues() []attentionCase {
 	var cases []attentionCase
 	for _, c := range []attentionCase{
-		{values: Equal, label: "equal rows"},
-		{values: Normal(1e-3), label: "tiny"},
-		{values: Spike, label: "spike"},
+		{values: compare.Equal, label: "equal rows"},
+		{values: compare.Normal(1e-3), label: "tiny"},
+		{values: compare.Spike, label: "spike"},
 		// Their deviation is 25, so that some are beyond 80.
-		{values: Normal(5), keyValues: Normal(5), label: "large scores"},
-		{values: Normal(5), keyValues: Normal(5), softCap: true, label: "large scores"},
+		{values: compare.Normal(5), keyValues: compare.Normal(5), label: "large scores"},
+		{values: compare.Normal(5), keyValues: compare.Normal(5), softCap: true, label: "large scores"},
 	} {
 		c.batch, c.heads, c.queries, c.dim = 1, 2, 67, 16
 		cases = append(cases, bothWays(c)...)
@@ -255,7 +256,7 @@ func attentionValues() []attentionCase {
 		cases = append(cases, c)
 	}
 	return append(cases,
-		attentionCase{batch: 1, heads: 2, queries: 67, dim: 16, values: With(math.NaN()), label: "one NaN"},
+		attentionCase{batch: 1, heads: 2, queries: 67, dim: 16, values: compare.With(math.NaN()), label: "one NaN"},
 		// With all keys alike the true dq is 0, and what any computation gets is its rounding.
 		attentionCase{batch: 1, heads: 2, queries: 67, dim: 16, keyValues: alike, frozen: true, label: "keys alike"})
 }

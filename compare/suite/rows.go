@@ -1,4 +1,4 @@
-package compare
+package suite
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/mlxgrad/mlxgrad/compare"
 )
 
 // rowCase is one configuration of an operation on the rows of x, with the output y. The zero value of a
@@ -13,21 +15,21 @@ import (
 type rowCase struct {
 	shape   []int
 	layouts layouts
-	values  Values // Of x.
-	label   string // Names values.
+	values  compare.Values // Of x.
+	label   string         // Names values.
 }
 
 // layouts has a layout for the inputs and, by "d" and an output's name, the cotangents that are not
 // contiguous.
-type layouts map[string]Layout
+type layouts map[string]compare.Layout
 
 // rowWidths has every size class of a row: one element, below, at and above a simdgroup and a
 // threadgroup, not a multiple of either.
 func rowWidths() []int { return []int{1, 7, 31, 32, 33, 127, 128, 129, 1024, 4096, 4099} }
 
 // everyLayout is all but the usual one.
-func everyLayout() []Layout {
-	return []Layout{Transposed, Strided, Sliced, Offset, Reversed, Broadcast}
+func everyLayout() []compare.Layout {
+	return []compare.Layout{compare.Transposed, compare.Strided, compare.Sliced, compare.Offset, compare.Reversed, compare.Broadcast}
 }
 
 // rowCases covers every width with few and many rows, and then one property at a time.
@@ -51,15 +53,15 @@ func rowCases() []rowCase {
 		add(rowCase{shape: []int{2, 3, 5, 129}, layouts: layouts{"x": layout, "dy": layout}})
 	}
 	for _, shape := range [][]int{{37, 129}, {3, 4099}} {
-		add(rowCase{shape: shape, values: Equal, label: "equal rows"})
-		add(rowCase{shape: shape, values: Normal(1e4), label: "huge"})
-		add(rowCase{shape: shape, values: Normal(1e-4), label: "tiny"})
-		add(rowCase{shape: shape, values: Far, label: "far from 0"})
-		add(rowCase{shape: shape, values: Spread, label: "spread"})
-		add(rowCase{shape: shape, values: Spike, label: "spike"})
-		add(rowCase{shape: shape, values: Zero, label: "zero"})
-		add(rowCase{shape: shape, values: With(math.NaN()), label: "one NaN"})
-		add(rowCase{shape: shape, values: With(math.Inf(1)), label: "one infinity"})
+		add(rowCase{shape: shape, values: compare.Equal, label: "equal rows"})
+		add(rowCase{shape: shape, values: compare.Normal(1e4), label: "huge"})
+		add(rowCase{shape: shape, values: compare.Normal(1e-4), label: "tiny"})
+		add(rowCase{shape: shape, values: compare.Far, label: "far from 0"})
+		add(rowCase{shape: shape, values: compare.Spread, label: "spread"})
+		add(rowCase{shape: shape, values: compare.Spike, label: "spike"})
+		add(rowCase{shape: shape, values: compare.Zero, label: "zero"})
+		add(rowCase{shape: shape, values: compare.With(math.NaN()), label: "one NaN"})
+		add(rowCase{shape: shape, values: compare.With(math.Inf(1)), label: "one infinity"})
 	}
 	return cases
 }
@@ -87,8 +89,8 @@ func fewRowCases() []rowCase {
 }
 
 // input is the input of this name.
-func (c rowCase) input(name string, shape []int) Input {
-	in := Input{Name: name, Shape: shape, Layout: c.layouts[name]}
+func (c rowCase) input(name string, shape []int) compare.Input {
+	in := compare.Input{Name: name, Shape: shape, Layout: c.layouts[name]}
 	if name == "x" {
 		in.Values = c.values
 	}
@@ -96,8 +98,8 @@ func (c rowCase) input(name string, shape []int) Input {
 }
 
 // output is the output of this name.
-func (c rowCase) output(name string, shape []int, own bool) Output {
-	return Output{Name: name, Shape: shape, Own: own, Layout: c.layouts["d"+name]}
+func (c rowCase) output(name string, shape []int, own bool) compare.Output {
+	return compare.Output{Name: name, Shape: shape, Judged: own, Layout: c.layouts["d"+name]}
 }
 
 // name says what is not usual about the case.
@@ -121,7 +123,7 @@ func dimensions(shape []int) string {
 
 // String lists the layouts as "dy, x transposed, w strided".
 func (l layouts) String() string {
-	names := map[Layout][]string{}
+	names := map[compare.Layout][]string{}
 	for _, name := range slices.Sorted(maps.Keys(l)) {
 		names[l[name]] = append(names[l[name]], name)
 	}

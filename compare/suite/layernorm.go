@@ -1,18 +1,19 @@
-package compare
+package suite
 
 import (
+	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-func layerNorm() Op {
-	return Op{Name: "layernorm", Cases: layerNormOf(ops.LayerNorm).cases()}
+func layerNorm() compare.Op {
+	return compare.Op{Name: "layernorm", Cases: layerNormOf(ops.LayerNorm).cases()}
 }
 
 // layerNormSeparate is the same function with its gradient in the kernels for dx and for dw and db.
-func layerNormSeparate() Op {
-	return Op{Name: "layernorm-separate", Cases: layerNormOf(ops.LayerNormSeparate).fewCases()}
+func layerNormSeparate() compare.Op {
+	return compare.Op{Name: "layernorm-separate", Cases: layerNormOf(ops.LayerNormSeparate).fewCases()}
 }
 
 func layerNormOf(ours func(x, w, b *mlxc.Array, eps float32) *mlxc.Array) norm {

@@ -1,14 +1,15 @@
-package compare
+package suite
 
 import (
+	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
 // rmsNormResidual adds the normalised x to the residual r.
-func rmsNormResidual() Op {
-	return Op{Name: "rmsnorm-residual", Cases: rmsNormResidualNorm().cases()}
+func rmsNormResidual() compare.Op {
+	return compare.Op{Name: "rmsnorm-residual", Cases: rmsNormResidualNorm().cases()}
 }
 
 func rmsNormResidualNorm() norm {

@@ -1,24 +1,25 @@
-package compare
+package suite
 
 import (
 	"math"
 
+	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-func softmax() Op {
-	op := Op{Name: "softmax"}
+func softmax() compare.Op {
+	op := compare.Op{Name: "softmax"}
 	cases := rowCases()
 	for i := range cases {
 		if cases[i].label == "huge" {
-			cases[i].values = Normal(30) // With more dx is 0, but for what float16 has no numbers for.
+			cases[i].values = compare.Normal(30) // compare.With more dx is 0, but for what float16 has no numbers for.
 		}
 	}
 	// How attention leaves an element out.
 	for _, shape := range [][]int{{37, 129}, {3, 4099}} {
-		cases = append(cases, rowCase{shape: shape, values: With(math.Inf(-1)), label: "one -infinity"})
+		cases = append(cases, rowCase{shape: shape, values: compare.With(math.Inf(-1)), label: "one -infinity"})
 	}
 	for _, c := range cases {
 		op.Cases = append(op.Cases, softmaxCase(c, (*mlxc.Array).SoftmaxPrecise))
@@ -31,12 +32,12 @@ func softmax() Op {
 	return op
 }
 
-func softmaxCase(c rowCase, mlx func(x *mlxc.Array, axes ...int) *mlxc.Array) Case {
+func softmaxCase(c rowCase, mlx func(x *mlxc.Array, axes ...int) *mlxc.Array) compare.Case {
 	own := mlxc.CurrentDevice() == mlxc.CPU // On a GPU the value is MLX's.
-	return Case{
+	return compare.Case{
 		Name:    c.name(),
-		Inputs:  []Input{c.input("x", c.shape)},
-		Outputs: []Output{c.output("y", c.shape, own)},
+		Inputs:  []compare.Input{c.input("x", c.shape)},
+		Outputs: []compare.Output{c.output("y", c.shape, own)},
 		Forward: func(in []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.Softmax(in[0])} },
 		Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
 			return []oracle.Tensor{oracle.SoftmaxVJP(in[0], ct[0])}

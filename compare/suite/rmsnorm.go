@@ -1,18 +1,19 @@
-package compare
+package suite
 
 import (
+	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-func rmsNorm() Op {
-	return Op{Name: "rmsnorm", Cases: rmsNormOf(ops.RMSNorm).cases()}
+func rmsNorm() compare.Op {
+	return compare.Op{Name: "rmsnorm", Cases: rmsNormOf(ops.RMSNorm).cases()}
 }
 
 // rmsNormSeparate is the same function with its gradient in three kernels.
-func rmsNormSeparate() Op {
-	return Op{Name: "rmsnorm-separate", Cases: rmsNormOf(ops.RMSNormSeparate).fewCases()}
+func rmsNormSeparate() compare.Op {
+	return compare.Op{Name: "rmsnorm-separate", Cases: rmsNormOf(ops.RMSNormSeparate).fewCases()}
 }
 
 func rmsNormOf(ours func(x, w *mlxc.Array, eps float32) *mlxc.Array) norm {

@@ -1,14 +1,15 @@
-package compare
+package suite
 
 import (
+	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
 // addRMSNorm has two outputs, the sum h of x and the residual r, and the normalised h, y.
-func addRMSNorm() Op {
-	return Op{Name: "add-rmsnorm", Cases: addRMSNormNorm().cases()}
+func addRMSNorm() compare.Op {
+	return compare.Op{Name: "add-rmsnorm", Cases: addRMSNormNorm().cases()}
 }
 
 func addRMSNormNorm() norm {

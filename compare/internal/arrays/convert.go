@@ -1,4 +1,4 @@
-package compare
+package arrays
 
 import (
 	"fmt"
@@ -10,50 +10,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
 
-// DTypes returns the dtypes that gradients are compared in, in the order of reports.
-func DTypes() []mlxc.DType {
-	return []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16}
-}
-
-// spacing is the distance from 1 to the next larger number, the eps of the rule. Integers have none:
-// they must be exact.
-func spacing(dtype mlxc.DType) float64 {
-	switch dtype {
-	case mlxc.Float32:
-		return 0x1p-23
-	case mlxc.Float16:
-		return 0x1p-10
-	case mlxc.BFloat16:
-		return 0x1p-7
-	case mlxc.Uint32:
-		return 0
-	}
-	panic("compare: no spacing for " + dtype.String())
-}
-
-// spacing is that of a dtype, as far as the case is computed in it. TF32's counts twice, since a product
-// has two factors that were not of TF32 before.
-func (c Case) spacing(dtype mlxc.DType) float64 {
-	if c.Products && dtype == mlxc.Float32 && tf32() == "on" {
-		return 2 * 0x1p-10
-	}
-	return spacing(dtype)
-}
-
-// tf32 tells whether float32 matrices are multiplied as TF32, "on" or "off", or "" where there is no such
-// thing.
-func tf32() string {
-	switch {
-	case mlxc.CurrentBackend() != mlxc.BackendCUDA:
-		return ""
-	case mlxc.TF32():
-		return "on"
-	}
-	return "off"
-}
-
-// toArray stores values in a dtype, rounding them to the nearest that it has.
-func toArray(values []float64, dtype mlxc.DType, shape []int) *mlxc.Array {
+// New returns an array of the values, each rounded to the nearest value of dtype. Values are in row-major order. In an
+// integer dtype NaN becomes the largest integer, and in a Bool array every value but 0 is true.
+func New(values []float64, dtype mlxc.DType, shape []int) *mlxc.Array {
 	switch dtype {
 	case mlxc.Float32:
 		return store(values, shape, func(v float64) float32 { return float32(v) })
@@ -71,7 +30,8 @@ func toArray(values []float64, dtype mlxc.DType, shape []int) *mlxc.Array {
 	return mlxc.InvalidArray(fmt.Errorf("compare: cannot store values as %v", dtype))
 }
 
-// storeIndex makes NaN, the filler between the elements of a view, the largest index, which no table has.
+// storeIndex converts a value to an integer. NaN fills the buffer between the elements of a view; it becomes the largest
+// index, which is out of range for every table, so a kernel that ignores strides fails.
 func storeIndex[T uint32 | int32](largest T) func(float64) T {
 	return func(v float64) T {
 		if math.IsNaN(v) {
@@ -92,8 +52,8 @@ func store[T mlxc.Element](values []float64, shape []int, convert func(float64) 
 	return mlxc.FromSlice(data, shape...)
 }
 
-// toFloat64 evaluates an array and returns its elements, exactly.
-func toFloat64(a *mlxc.Array) ([]float64, error) {
+// Float64s evaluates an array and returns its elements in row-major order, exactly.
+func Float64s(a *mlxc.Array) ([]float64, error) {
 	switch a.DType() {
 	case mlxc.Float16:
 		return load(a, func(v float16.Float16) float64 { return float64(v.Float32()) })
@@ -111,7 +71,7 @@ func toFloat64(a *mlxc.Array) ([]float64, error) {
 			return 0
 		})
 	default:
-		// An array of any other dtype, and an invalid one, gives its error here.
+		// Other dtypes and invalid arrays return their error.
 		return load(a, func(v float32) float64 { return float64(v) })
 	}
 }

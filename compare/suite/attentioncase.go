@@ -1,4 +1,4 @@
-package compare
+package suite
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
@@ -26,7 +27,7 @@ type attentionCase struct {
 	queryStarts, keyStarts      []int  // The latter are the former if nil. They make queries and keys.
 
 	layouts                       layouts
-	values, keyValues, maskValues Values // Of q, k and the mask.
+	values, keyValues, maskValues compare.Values // Of q, k and the mask.
 
 	// caps, if it is not 0, is the absolute value of all scores in soft caps. The cotangents make up for
 	// the slope of the cap there, as far as float16 lets them.
@@ -77,15 +78,15 @@ func (c attentionCase) withDefaults() attentionCase {
 	return c
 }
 
-func (c attentionCase) build() Case {
+func (c attentionCase) build() compare.Case {
 	name := c.name()
 	c = c.withDefaults()
-	out := Case{
-		Products: true,
+	out := compare.Case{
+		UsesTF32: true,
 		Name:     name,
 		Inputs:   c.inputs(),
-		Outputs: []Output{{
-			Name: "out", Shape: []int{c.batch, c.heads, c.queries, c.valueDim}, Own: true, Layout: c.layouts["dout"],
+		Outputs: []compare.Output{{
+			Name: "out", Shape: []int{c.batch, c.heads, c.queries, c.valueDim}, Judged: true, Layout: c.layouts["dout"],
 			Values: c.cotangents(),
 		}},
 		Forward: func(in []oracle.Tensor) []oracle.Tensor {
@@ -103,8 +104,8 @@ func (c attentionCase) build() Case {
 		MLX: c.composed,
 	}
 	if c.lse {
-		lse := Output{
-			Name: "lse", Shape: []int{c.batch, c.heads, c.queries}, Own: true, DType: mlxc.Float32, Layout: c.layouts["dlse"],
+		lse := compare.Output{
+			Name: "lse", Shape: []int{c.batch, c.heads, c.queries}, Judged: true, DType: mlxc.Float32, Layout: c.layouts["dlse"],
 			Values: c.cotangents(),
 		}
 		out.Outputs = append(out.Outputs, lse)
@@ -117,11 +118,11 @@ func (c attentionCase) build() Case {
 
 // cotangents are those of both outputs, nil for the usual ones. Products of the larger ones with v would
 // leave float16.
-func (c attentionCase) cotangents() Values {
+func (c attentionCase) cotangents() compare.Values {
 	if c.caps == 0 {
 		return nil
 	}
-	return times(EitherSign, min(1/capSlope(c.caps), 1<<10))
+	return times(compare.EitherSign, min(1/capSlope(c.caps), 1<<10))
 }
 
 // outputs is how many there are.
@@ -132,33 +133,33 @@ func (c attentionCase) outputs() int {
 	return 1
 }
 
-func (c attentionCase) inputs() []Input {
-	kind := Real
+func (c attentionCase) inputs() []compare.Input {
+	kind := compare.Real
 	if c.frozen {
-		kind = Constant
+		kind = compare.Constant
 	}
-	in := []Input{
+	in := []compare.Input{
 		{Name: "q", Shape: []int{c.batch, c.heads, c.queries, c.dim}, Kind: kind, Values: c.values},
 		{Name: "k", Shape: []int{c.batch, c.kvHeads, c.keys, c.dim}, Kind: kind, Values: c.keyValues},
 		{Name: "v", Shape: []int{c.batch, c.kvHeads, c.keys, c.valueDim}},
 	}
 	switch c.mask {
 	case booleans:
-		mask := Input{Name: "mask", Shape: c.maskShape(), Kind: Mask, Values: c.maskValues}
+		mask := compare.Input{Name: "mask", Shape: c.maskShape(), Kind: compare.Mask, Values: c.maskValues}
 		if mask.Values == nil {
 			mask.Values = mostly
 		}
 		in = append(in, mask)
 	case added:
-		in = append(in, Input{Name: "mask", Shape: c.maskShape(), Values: c.maskValues})
+		in = append(in, compare.Input{Name: "mask", Shape: c.maskShape(), Values: c.maskValues})
 	}
 	if c.sinks {
-		in = append(in, Input{Name: "sink", Shape: []int{c.heads}})
+		in = append(in, compare.Input{Name: "sink", Shape: []int{c.heads}})
 	}
 	if c.queryStarts != nil {
 		in = append(in,
-			Input{Name: "qstarts", Shape: []int{len(c.queryStarts)}, Kind: SignedIndex, Values: fixed(c.queryStarts)},
-			Input{Name: "kstarts", Shape: []int{len(c.keyStarts)}, Kind: SignedIndex, Values: fixed(c.keyStarts)})
+			compare.Input{Name: "qstarts", Shape: []int{len(c.queryStarts)}, Kind: compare.SignedIndex, Values: fixed(c.queryStarts)},
+			compare.Input{Name: "kstarts", Shape: []int{len(c.keyStarts)}, Kind: compare.SignedIndex, Values: fixed(c.keyStarts)})
 	}
 	for i := range in {
 		in[i].Layout = c.layouts[in[i].Name]
@@ -294,10 +295,10 @@ func mostly(rng *rand.Rand, shape []int) []float64 {
 }
 
 // hiddenRows makes every third row of a mask hidden and the others shown.
-func hiddenRows(shown, hidden float64) Values {
+func hiddenRows(shown, hidden float64) compare.Values {
 	return func(_ *rand.Rand, shape []int) []float64 {
 		row := 0
-		return eachRow(shape, func(values []float64) {
+		return compare.EachRow(shape, func(values []float64) {
 			for i := range values {
 				values[i] = shown
 				if row%3 == 0 {
@@ -311,11 +312,11 @@ func hiddenRows(shown, hidden float64) Values {
 
 // alike makes all rows the same normal one.
 func alike(rng *rand.Rand, shape []int) []float64 {
-	first := Normal(1)(rng, shape[len(shape)-1:])
-	return eachRow(shape, func(row []float64) { copy(row, first) })
+	first := compare.Normal(1)(rng, shape[len(shape)-1:])
+	return compare.EachRow(shape, func(row []float64) { copy(row, first) })
 }
 
 // fixed makes the same integers always.
-func fixed(values []int) Values {
+func fixed(values []int) compare.Values {
 	return eachID(func(_ *rand.Rand, i int) int { return values[i] })
 }

@@ -1,55 +1,31 @@
-package compare
+package suite
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/mlxgrad/mlxgrad/compare"
+	"github.com/mlxgrad/mlxgrad/compare/bench"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/compare/report"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// BenchOp is an operation with the cases that it is timed in.
-type BenchOp struct {
-	Name string
-	// Pass is what is timed if nothing else was asked for: the gradients alone where a library's backward
-	// kernels are compared by themselves, the whole step where the forward pass works for the gradient.
-	Pass  report.Pass
-	Cases []BenchCase
-}
-
-// BenchCase is a case that is timed, and the least work that it takes.
-type BenchCase struct {
-	Case
-	// Moved names the arrays that a pass must read or write: inputs, outputs, and "d" and the name for
-	// cotangents and gradients. Nil where FLOPs is what takes time.
-	Moved map[report.Pass][]string
-	// FLOPs is the arithmetic of matrix products, 2 for a multiplication and an addition.
-	FLOPs map[report.Pass]float64
-	// Deviations are those of inputs that are not 1.
-	Deviations map[string]float64
-	// Dense is set where MLX's gradient is a view, which costs nothing before somebody reads it; its copy
-	// is timed then.
-	Dense  bool
-	DTypes []mlxc.DType // All of [DTypes] if nil.
-}
-
 // BenchOps returns the operations with the cases for a device: on a GPU of models' sizes, which a CPU
 // would take minutes for.
-func BenchOps(d mlxc.Device) []BenchOp {
+func BenchOps(d mlxc.Device) []bench.Op {
 	s := benchSizesOf(d)
-	rows := func(build func(rowCase) Case, backward, step string, shapes [][]int) []BenchCase {
-		var cases []BenchCase
+	rows := func(build func(rowCase) compare.Case, backward, step string, shapes [][]int) []bench.Case {
+		var cases []bench.Case
 		for _, shape := range shapes {
-			cases = append(cases, BenchCase{Case: build(rowCase{shape: shape}), Moved: moved(backward, step)})
+			cases = append(cases, bench.Case{Case: build(rowCase{shape: shape}), Moved: moved(backward, step)})
 		}
 		return cases
 	}
-	ofNorm := func(n norm) func(rowCase) Case {
-		return func(c rowCase) Case { return n.build(normCase{rowCase: c, eps: usualEps}) }
+	ofNorm := func(n norm) func(rowCase) compare.Case {
+		return func(c rowCase) compare.Case { return n.build(normCase{rowCase: c, eps: usualEps}) }
 	}
 	rms, rmsSeparate := ofNorm(rmsNormOf(ops.RMSNorm)), ofNorm(rmsNormOf(ops.RMSNormSeparate))
 	layer, layerSeparate := ofNorm(layerNormOf(ops.LayerNorm)), ofNorm(layerNormOf(ops.LayerNormSeparate))
@@ -57,25 +33,25 @@ func BenchOps(d mlxc.Device) []BenchOp {
 		rmsBackward, rmsStep     = "x w dy dx dw", "x w dy y dx dw"
 		layerBackward, layerStep = "x w dy dx dw db", "x w b dy y dx dw db"
 	)
-	precise := func(c rowCase) Case { return softmaxCase(c, (*mlxc.Array).SoftmaxPrecise) }
-	return []BenchOp{
-		{"rmsnorm", report.Backward, rows(rms, rmsBackward, rmsStep, s.norms)},
-		{"rmsnorm-separate", report.Backward, rows(rmsSeparate, rmsBackward, rmsStep, s.norms)},
-		{"layernorm", report.Backward, rows(layer, layerBackward, layerStep, s.norms)},
-		{"layernorm-separate", report.Backward, rows(layerSeparate, layerBackward, layerStep, s.norms)},
+	precise := func(c rowCase) compare.Case { return softmaxCase(c, (*mlxc.Array).SoftmaxPrecise) }
+	return []bench.Op{
+		{Name: "rmsnorm", Pass: report.Backward, Cases: rows(rms, rmsBackward, rmsStep, s.norms)},
+		{Name: "rmsnorm-separate", Pass: report.Backward, Cases: rows(rmsSeparate, rmsBackward, rmsStep, s.norms)},
+		{Name: "layernorm", Pass: report.Backward, Cases: rows(layer, layerBackward, layerStep, s.norms)},
+		{Name: "layernorm-separate", Pass: report.Backward, Cases: rows(layerSeparate, layerBackward, layerStep, s.norms)},
 		// The gradients of r and of a sum's other operand are arrays that are there already.
-		{"rmsnorm-residual", report.Backward, rows(ofNorm(rmsNormResidualNorm()), "x w dy dx dw", "x r w dy y dx dw", s.norms)},
-		{"add-rmsnorm", report.Backward, rows(ofNorm(addRMSNormNorm()), "h w dh dy dx dw", "x r w dh dy h y dx dw", s.norms)},
-		{"softmax", report.Backward, rows(precise, "y dy dx", "x dy y dx", s.softmaxes)},
-		{"transpose2d", report.Backward, dense(rows(transposeCase, "dy dx", "x dy y dx", s.transposes))},
-		{"embedding", report.Backward, embeddingBenches(s.tables)},
-		{"cross-entropy", report.Step, lossBenches(s.losses)},
-		{"linear-cross-entropy", report.Step, linearLossBenches(s.linearLosses)},
-		{"attention", report.Step, attentionBenches(s.attentions)},
+		{Name: "rmsnorm-residual", Pass: report.Backward, Cases: rows(ofNorm(rmsNormResidualNorm()), "x w dy dx dw", "x r w dy y dx dw", s.norms)},
+		{Name: "add-rmsnorm", Pass: report.Backward, Cases: rows(ofNorm(addRMSNormNorm()), "h w dh dy dx dw", "x r w dh dy h y dx dw", s.norms)},
+		{Name: "softmax", Pass: report.Backward, Cases: rows(precise, "y dy dx", "x dy y dx", s.softmaxes)},
+		{Name: "transpose2d", Pass: report.Backward, Cases: dense(rows(transposeCase, "dy dx", "x dy y dx", s.transposes))},
+		{Name: "embedding", Pass: report.Backward, Cases: embeddingBenches(s.tables)},
+		{Name: "cross-entropy", Pass: report.Step, Cases: lossBenches(s.losses)},
+		{Name: "linear-cross-entropy", Pass: report.Step, Cases: linearLossBenches(s.linearLosses)},
+		{Name: "attention", Pass: report.Step, Cases: attentionBenches(s.attentions)},
 	}
 }
 
-func dense(cases []BenchCase) []BenchCase {
+func dense(cases []bench.Case) []bench.Case {
 	for i := range cases {
 		cases[i].Dense = true
 	}
@@ -145,25 +121,25 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 	}
 }
 
-func embeddingBenches(tables []embeddingCase) []BenchCase {
-	var cases []BenchCase
+func embeddingBenches(tables []embeddingCase) []bench.Case {
+	var cases []bench.Case
 	for _, c := range tables {
 		// A step reads rows of w besides, as many as there are different ids.
-		cases = append(cases, BenchCase{Case: c.lookup(), Moved: moved("ids dy dw", "ids dy y dw")})
+		cases = append(cases, bench.Case{Case: c.lookup(), Moved: moved("ids dy dw", "ids dy y dw")})
 	}
 	return cases
 }
 
 // lossBenches have MLX's own function by itself: what cases of the comparison add to it, so that it
 // ignores targets, would take time.
-func lossBenches(losses []lossCase) []BenchCase {
-	var cases []BenchCase
+func lossBenches(losses []lossCase) []bench.Case {
+	var cases []bench.Case
 	for _, c := range losses {
 		built := c.ofLogits()
 		built.MLX = func(in []*mlxc.Array) []*mlxc.Array {
 			return []*mlxc.Array{c.reduced(mlxc.CrossEntropy(in[0], in[1]))}
 		}
-		cases = append(cases, BenchCase{Case: built, Moved: moved("x t dloss dx", "x t dloss loss dx")})
+		cases = append(cases, bench.Case{Case: built, Moved: moved("x t dloss dx", "x t dloss loss dx")})
 	}
 	return cases
 }
@@ -176,15 +152,15 @@ func (c lossCase) reduced(losses *mlxc.Array) *mlxc.Array {
 	return losses
 }
 
-func linearLossBenches(losses []linearLossCase) []BenchCase {
-	var cases []BenchCase
+func linearLossBenches(losses []linearLossCase) []bench.Case {
+	var cases []bench.Case
 	for _, c := range losses {
 		built := c.ofHidden()
 		built.MLX = func(in []*mlxc.Array) []*mlxc.Array {
 			return []*mlxc.Array{c.reduced(mlxc.CrossEntropy(in[0].MatMul(in[1].Transpose()), in[2]))}
 		}
 		product := 2 * float64(oracle.Size(c.targets)) * float64(c.v) * float64(c.width)
-		cases = append(cases, BenchCase{
+		cases = append(cases, bench.Case{
 			Case: built,
 			// The logits, and a product each for dh and dw.
 			FLOPs:      map[report.Pass]float64{report.Backward: 2 * product, report.Step: 3 * product},
@@ -194,11 +170,11 @@ func linearLossBenches(losses []linearLossCase) []BenchCase {
 	return cases
 }
 
-func attentionBenches(attentions []attentionCase) []BenchCase {
-	var cases []BenchCase
+func attentionBenches(attentions []attentionCase) []bench.Case {
+	var cases []bench.Case
 	for _, c := range attentions {
 		forward, backward := c.flops()
-		b := BenchCase{
+		b := bench.Case{
 			Case:  c.build(),
 			FLOPs: map[report.Pass]float64{report.Backward: backward, report.Step: forward + backward},
 		}
@@ -227,47 +203,4 @@ func (c attentionCase) flops() (forward, backward float64) {
 		return 2 * float64(c.batch) * float64(c.heads) * float64(pairs) * float64(width)
 	}
 	return ofWidth(c.dim) + ofWidth(c.valueDim), 3*ofWidth(c.dim) + 2*ofWidth(c.valueDim)
-}
-
-// elements counts those of the largest array.
-func (c BenchCase) elements() int {
-	largest := 0
-	for _, in := range c.Inputs {
-		largest = max(largest, oracle.Size(in.Shape))
-	}
-	for _, out := range c.Outputs {
-		largest = max(largest, oracle.Size(out.Shape))
-	}
-	return largest
-}
-
-// bytes counts those that a pass must move, each once; 0 if FLOPs are what takes time.
-func (c BenchCase) bytes(pass report.Pass, dtype mlxc.DType) int {
-	total := 0
-	for _, name := range c.Moved[pass] {
-		total += c.sizeOf(name, dtype)
-	}
-	return total
-}
-
-// sizeOf is the size in bytes of the array of a name.
-func (c BenchCase) sizeOf(name string, dtype mlxc.DType) int {
-	// A cotangent is like its output, a gradient like its input.
-	for _, candidate := range []string{name, strings.TrimPrefix(name, "d")} {
-		if i := slices.IndexFunc(c.Inputs, func(in Input) bool { return in.Name == candidate }); i >= 0 {
-			return oracle.Size(c.Inputs[i].Shape) * c.Inputs[i].Kind.dtype(dtype).Size()
-		}
-		if i := slices.IndexFunc(c.Outputs, func(out Output) bool { return out.Name == candidate }); i >= 0 {
-			return oracle.Size(c.Outputs[i].Shape) * c.Outputs[i].dtype(dtype).Size()
-		}
-	}
-	panic("compare: no array " + name + " in " + c.Name) // A test asks for all names.
-}
-
-// largestMoved is the number of elements of the largest array that a pass moves.
-func (c BenchCase) largestMoved(pass report.Pass, dtype mlxc.DType) int {
-	largest := slices.MaxFunc(c.Moved[pass], func(a, b string) int {
-		return cmp.Compare(c.sizeOf(a, dtype), c.sizeOf(b, dtype))
-	})
-	return c.sizeOf(largest, dtype) / dtype.Size()
 }

@@ -1,10 +1,11 @@
-package compare
+package suite
 
 import (
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
@@ -16,8 +17,8 @@ type linearLossCase struct {
 	width int
 }
 
-func linearCrossEntropy() Op {
-	op := Op{Name: "linear-cross-entropy"}
+func linearCrossEntropy() compare.Op {
+	op := compare.Op{Name: "linear-cross-entropy"}
 	add := func(width int, c lossCase) { op.Cases = append(op.Cases, linearLossCase{c, width}.ofHidden()) }
 
 	all := everyLossOption()
@@ -64,8 +65,8 @@ func linearCrossEntropy() Op {
 	}
 	for _, layout := range everyLayout() {
 		for _, operand := range []string{"h", "w", "t", "dloss"} {
-			if operand == "w" && layout == Broadcast {
-				continue // With all classes alike dh is 0, and what any computation gets is its rounding.
+			if operand == "w" && layout == compare.Broadcast {
+				continue // compare.With all classes alike dh is 0, and what any computation gets is its rounding.
 			}
 			c := lossCase{targets: []int{5, 9}, v: 33, layouts: layouts{operand: layout}}
 			c.reduction, c.ignore = ops.None, true
@@ -73,9 +74,9 @@ func linearCrossEntropy() Op {
 		}
 	}
 	for _, values := range []struct {
-		values Values
+		values compare.Values
 		label  string
-	}{{Equal, "equal rows"}, {Normal(100), "huge"}, {Normal(1e-4), "tiny"}, {Spike, "spike"}, {Zero, "zero"}} {
+	}{{compare.Equal, "equal rows"}, {compare.Normal(100), "huge"}, {compare.Normal(1e-4), "tiny"}, {compare.Spike, "spike"}, {compare.Zero, "zero"}} {
 		c := lossCase{targets: []int{37}, v: 129, values: values.values, label: values.label}
 		c.reduction = ops.None
 		add(33, c)
@@ -90,24 +91,24 @@ func linearCrossEntropy() Op {
 	return op
 }
 
-func (c linearLossCase) ofHidden() Case {
+func (c linearLossCase) ofHidden() compare.Case {
 	exact := c.exactConfig()
 	// So that logits of normal h are normal.
-	ofHidden, ofWeight := c.values, Normal(1/math.Sqrt(float64(c.width)))
+	ofHidden, ofWeight := c.values, compare.Normal(1/math.Sqrt(float64(c.width)))
 	if c.caps > 0 {
 		ofHidden, ofWeight = sided(1), sided(c.caps*softCap/float64(c.width))
 	}
 	hidden := append(slices.Clone(c.targets), c.width)
-	return Case{
+	return compare.Case{
 		Name: c.name(fmt.Sprintf("%s to %d", dimensions(hidden), c.v)),
-		Inputs: []Input{
+		Inputs: []compare.Input{
 			{Name: "h", Shape: hidden, Layout: c.layouts["h"], Values: ofHidden},
 			{Name: "w", Shape: []int{c.v, c.width}, Layout: c.layouts["w"], Values: ofWeight},
 			c.targetsInput(),
 		},
-		Outputs: []Output{c.loss()},
+		Outputs: []compare.Output{c.loss()},
 		// More than 64 MiB of float32 go through in slices.
-		Products: c.v*oracle.Size(c.targets) > 16<<20,
+		UsesTF32: c.v*oracle.Size(c.targets) > 16<<20,
 		Forward: func(in []oracle.Tensor) []oracle.Tensor {
 			return []oracle.Tensor{oracle.LinearCrossEntropy(in[0], in[1], in[2], exact)}
 		},

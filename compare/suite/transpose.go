@@ -1,8 +1,9 @@
-package compare
+package suite
 
 import (
 	"slices"
 
+	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
@@ -10,8 +11,8 @@ import (
 
 // transpose2D covers sides below, at and above a simdgroup and a tile, alone and as a batch, and every
 // layout: a transposed one gives back what lies in memory.
-func transpose2D() Op {
-	op := Op{Name: "transpose2d"}
+func transpose2D() compare.Op {
+	op := compare.Op{Name: "transpose2d"}
 	add := func(c rowCase) { op.Cases = append(op.Cases, transposeCase(c)) }
 
 	sides := []int{1, 7, 31, 32, 33, 127, 128, 129}
@@ -51,7 +52,7 @@ func transpose2D() Op {
 	return op
 }
 
-func transposeCase(c rowCase) Case {
+func transposeCase(c rowCase) compare.Case {
 	shape, axes := slices.Clone(c.shape), make([]int, len(c.shape))
 	for i := range axes {
 		axes[i] = i
@@ -59,10 +60,10 @@ func transposeCase(c rowCase) Case {
 	n := len(shape)
 	shape[n-2], shape[n-1] = shape[n-1], shape[n-2]
 	axes[n-2], axes[n-1] = n-1, n-2
-	return Case{
+	return compare.Case{
 		Name:    c.name(),
-		Inputs:  []Input{c.input("x", c.shape)},
-		Outputs: []Output{c.output("y", shape, true)},
+		Inputs:  []compare.Input{c.input("x", c.shape)},
+		Outputs: []compare.Output{c.output("y", shape, true)},
 		Forward: func(in []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.Transpose2D(in[0])} },
 		Gradient: func(_, ct []oracle.Tensor) []oracle.Tensor {
 			return []oracle.Tensor{oracle.Transpose2D(ct[0])}

@@ -1,9 +1,10 @@
-package compare
+package suite
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -38,8 +39,8 @@ type normCase struct {
 }
 
 // cases are those of the rows, with all vectors, and then what only a norm has.
-func (n norm) cases() []Case {
-	var out []Case
+func (n norm) cases() []compare.Case {
+	var out []compare.Case
 	addWithEps := func(eps float32, c normCase) {
 		c.eps = eps
 		out = append(out, n.build(c))
@@ -65,7 +66,7 @@ func (n norm) cases() []Case {
 			add(normCase{rowCase: rowCase{shape: []int{37, 33}, layouts: layouts{param: layout}}})
 		}
 		for _, vector := range n.vectors {
-			if layout != Transposed { // It has one axis.
+			if layout != compare.Transposed { // It has one axis.
 				add(normCase{rowCase: rowCase{shape: []int{37, 33}, layouts: layouts{vector: layout}}})
 			}
 		}
@@ -83,8 +84,8 @@ func (n norm) cases() []Case {
 }
 
 // fewCases is for a second form of a norm, of which cases judges the first.
-func (n norm) fewCases() []Case {
-	var out []Case
+func (n norm) fewCases() []compare.Case {
+	var out []compare.Case
 	add := func(c rowCase, without ...string) {
 		out = append(out, n.build(normCase{rowCase: c, eps: epsFor(c.shape), without: without}))
 	}
@@ -122,9 +123,9 @@ func (n norm) subsets() [][]string {
 // has reports whether the case has the parameter.
 func (c normCase) has(param string) bool { return !slices.Contains(c.without, param) }
 
-func (n norm) build(c normCase) Case {
+func (n norm) build(c normCase) compare.Case {
 	params := slices.Concat(n.params, n.vectors)
-	out := Case{
+	out := compare.Case{
 		Name: c.name(),
 		Forward: func(in []oracle.Tensor) []oracle.Tensor {
 			return n.forward(spread(c, params, pointers(in)), float64(c.eps))

@@ -1,9 +1,10 @@
-package compare
+package suite
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
@@ -13,8 +14,8 @@ import (
 // without an axis of batches.
 type causalAttentionCase attentionCase
 
-func causalAttention() Op {
-	op := Op{Name: "causal-attention"}
+func causalAttention() compare.Op {
+	op := compare.Op{Name: "causal-attention"}
 	add := func(c causalAttentionCase) { op.Cases = append(op.Cases, c.build()) }
 
 	for _, length := range []int{1, 2, 7, 31, 33, 127, 129, 257} {
@@ -41,14 +42,14 @@ func causalAttention() Op {
 		add(causalAttentionCase{batch: 2, heads: 2, queries: 33, dim: 16, layouts: layouts{"q": layout}})
 		add(causalAttentionCase{batch: 2, heads: 2, queries: 33, dim: 16, layouts: layouts{"k": layout, "v": layout}})
 		add(causalAttentionCase{batch: 2, heads: 2, queries: 33, dim: 16, layouts: layouts{"dout": layout}})
-		if layout != Broadcast { // All queries and all keys would be alike.
+		if layout != compare.Broadcast { // All queries and all keys would be alike.
 			add(causalAttentionCase{heads: 2, queries: 33, dim: 16, layouts: layouts{"q": layout, "k": layout, "v": layout}})
 		}
 	}
 	return op
 }
 
-func (c causalAttentionCase) build() Case {
+func (c causalAttentionCase) build() compare.Case {
 	batched := c.batch > 0
 	usual := attentionCase(c)
 	usual.batch, usual.causal = max(c.batch, 1), true
@@ -61,7 +62,7 @@ func (c causalAttentionCase) build() Case {
 		}
 		return rows
 	}
-	inputs := []Input{
+	inputs := []compare.Input{
 		{Name: "q", Shape: shape(usual.queries, usual.heads, usual.dim)},
 		{Name: "k", Shape: shape(usual.keys, usual.kvHeads, usual.dim)},
 		{Name: "v", Shape: shape(usual.keys, usual.kvHeads, usual.valueDim)},
@@ -87,12 +88,12 @@ func (c causalAttentionCase) build() Case {
 			return []*mlxc.Array{out.Reshape(shape(usual.queries, usual.heads, usual.valueDim)...)}
 		}
 	}
-	return Case{
-		Products: true,
+	return compare.Case{
+		UsesTF32: true,
 		Name:     c.name(usual),
 		Inputs:   inputs,
-		Outputs: []Output{{
-			Name: "out", Shape: shape(usual.queries, usual.heads, usual.valueDim), Own: true, Layout: c.layouts["dout"],
+		Outputs: []compare.Output{{
+			Name: "out", Shape: shape(usual.queries, usual.heads, usual.valueDim), Judged: true, Layout: c.layouts["dout"],
 		}},
 		Forward: func(in []oracle.Tensor) []oracle.Tensor {
 			out, _ := usual.exact(split(in)).Forward()

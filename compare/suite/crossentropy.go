@@ -1,4 +1,4 @@
-package compare
+package suite
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
@@ -19,9 +20,9 @@ type lossCase struct {
 	lossOptions
 	signed  bool
 	layouts layouts
-	values  Values // Of the logits.
-	label   string // Names values.
-	draw    Values // Of the targets, in the place of those that the options make.
+	values  compare.Values // Of the logits.
+	label   string         // Names values.
+	draw    compare.Values // Of the targets, in the place of those that the options make.
 	// outOfRange adds targets that are no classes, which only targets that are computed may have.
 	outOfRange bool
 	// trained makes the cotangent 1, which is that of a loss that is trained. It has a path of its own.
@@ -44,8 +45,8 @@ const (
 	softCap   = 2
 )
 
-func crossEntropy() Op {
-	op := Op{Name: "cross-entropy"}
+func crossEntropy() compare.Op {
+	op := compare.Op{Name: "cross-entropy"}
 	add := func(c lossCase) { op.Cases = append(op.Cases, c.ofLogits()) }
 
 	all := everyLossOption()
@@ -99,16 +100,16 @@ func crossEntropy() Op {
 	}
 	for _, v := range []int{129, 4099} {
 		for _, values := range []struct {
-			values Values
+			values compare.Values
 			label  string
 		}{
-			{Equal, "equal rows"},
-			{Normal(1e4), "huge"},
-			{Normal(1e-4), "tiny"},
-			{Far, "far from 0"},
-			{Spread, "spread"},
-			{Spike, "spike"},
-			{Zero, "zero"},
+			{compare.Equal, "equal rows"},
+			{compare.Normal(1e4), "huge"},
+			{compare.Normal(1e-4), "tiny"},
+			{compare.Far, "far from 0"},
+			{compare.Spread, "spread"},
+			{compare.Spike, "spike"},
+			{compare.Zero, "zero"},
 		} {
 			c := lossCase{targets: []int{3}, v: v, values: values.values, label: values.label}
 			// The means of equal rows and of zeros are the same in all draws; those of many classes take long.
@@ -121,9 +122,9 @@ func crossEntropy() Op {
 			add(c)
 		}
 		// Of one row only, so a reduction would spread it.
-		c := lossCase{targets: []int{37}, v: v, lossOptions: lossOptions{reduction: ops.None}, values: With(math.NaN()), label: "one NaN"}
+		c := lossCase{targets: []int{37}, v: v, lossOptions: lossOptions{reduction: ops.None}, values: compare.With(math.NaN()), label: "one NaN"}
 		add(c)
-		c.values, c.label = With(math.Inf(-1)), "one -infinity" // How a class is left out.
+		c.values, c.label = compare.With(math.Inf(-1)), "one -infinity" // How a class is left out.
 		add(c)
 	}
 	for _, signed := range []bool{false, true} {
@@ -184,15 +185,15 @@ func everyLossOption() []lossOptions {
 	return out
 }
 
-func (c lossCase) ofLogits() Case {
+func (c lossCase) ofLogits() compare.Case {
 	exact := c.exactConfig()
-	return Case{
+	return compare.Case{
 		Name: c.name(dimensions(append(slices.Clone(c.targets), c.v))),
-		Inputs: []Input{
+		Inputs: []compare.Input{
 			{Name: "x", Shape: append(slices.Clone(c.targets), c.v), Layout: c.layouts["x"], Values: c.logits()},
 			c.targetsInput(),
 		},
-		Outputs: []Output{c.loss()},
+		Outputs: []compare.Output{c.loss()},
 		Forward: func(in []oracle.Tensor) []oracle.Tensor {
 			return []oracle.Tensor{oracle.CrossEntropy(in[0], in[1], exact)}
 		},
@@ -255,8 +256,8 @@ func composedLosses(s, targets *mlxc.Array, cfg ops.CrossEntropyConfig) *mlxc.Ar
 }
 
 // loss is the output, float32 whatever the logits are.
-func (c lossCase) loss() Output {
-	out := Output{Name: "loss", Own: true, DType: mlxc.Float32, Layout: c.layouts["dloss"]}
+func (c lossCase) loss() compare.Output {
+	out := compare.Output{Name: "loss", Judged: true, DType: mlxc.Float32, Layout: c.layouts["dloss"]}
 	if c.reduction == ops.None {
 		out.Shape = c.targets
 	}
@@ -264,20 +265,20 @@ func (c lossCase) loss() Output {
 		out.Values = equalTo(1)
 	}
 	if c.caps > 0 {
-		out.Values = times(EitherSign, 1/capSlope(c.caps))
+		out.Values = times(compare.EitherSign, 1/capSlope(c.caps))
 	}
 	return out
 }
 
-func (c lossCase) logits() Values {
+func (c lossCase) logits() compare.Values {
 	if c.caps > 0 {
 		return around(c.caps * softCap)
 	}
 	return c.values
 }
 
-func (c lossCase) targetsInput() Input {
-	in := Input{Name: "t", Shape: c.targets, Kind: indexKind(c.signed), Layout: c.layouts["t"], Values: c.draw}
+func (c lossCase) targetsInput() compare.Input {
+	in := compare.Input{Name: "t", Shape: c.targets, Kind: indexKind(c.signed), Layout: c.layouts["t"], Values: c.draw}
 	if in.Values == nil {
 		in.Values = uniformIDs(c.v)
 		if c.ignore {
@@ -309,7 +310,7 @@ func ignoredClass(v int) int {
 	return v / 2
 }
 
-func equalTo(v int) Values {
+func equalTo(v int) compare.Values {
 	return eachID(func(*rand.Rand, int) int { return v })
 }
 

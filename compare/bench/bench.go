@@ -1,0 +1,220 @@
+// Package bench times our gradients and MLX's in one run, in turns, and compares both with the limit of the device.
+//
+// A repetition evaluates several copies of a gradient without waiting between them. On a GPU it runs a second time behind
+// work that keeps the device busy until the host has submitted everything, which gives the time of the device alone.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/mlxgrad/mlxgrad/compare"
+	"github.com/mlxgrad/mlxgrad/compare/internal/arrays"
+	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// Options choose the work of [Run]. Repeat must be at least 1.
+type Options struct {
+	DTypes []mlxc.DType   // [compare.DTypes] if nil
+	Passes []report.Pass  // those of the operation if nil
+	Shape  *regexp.Regexp // times the cases whose names match; all if nil
+	Repeat int            // measured repetitions of each side
+	// Done, if not nil, is called after each row with the report so far.
+	Done func(*report.Bench)
+}
+
+// Run times our gradients and MLX's on the current device, and MLX's add as the limit of the memory. It continues after a
+// failure and records it in the report. If ctx ends, Run stops after the current repetition and the report is
+// incomplete.
+func Run(ctx context.Context, ops []Op, opt Options) *report.Bench {
+	out := &report.Bench{
+		MLX: mlxc.Version(), MLXC: mlxc.CVersion(),
+		Device: mlxc.CurrentDevice().String(), DeviceName: deviceName(),
+		Executor: customkernels.ExecutorName(), TF32: arrays.TF32(), Started: time.Now().UTC().Truncate(time.Second),
+		Incomplete: true,
+	}
+	dtypes := opt.DTypes
+	if dtypes == nil {
+		dtypes = compare.DTypes()
+	}
+	for _, op := range ops {
+		passes := opt.Passes
+		if passes == nil {
+			passes = []report.Pass{op.Pass}
+		}
+		for _, c := range op.Cases {
+			if opt.Shape != nil && !opt.Shape.MatchString(c.Name) {
+				continue
+			}
+			for _, dtype := range dtypes {
+				if c.DTypes != nil && !slices.Contains(c.DTypes, dtype) {
+					continue
+				}
+				for _, pass := range passes {
+					row, measured := runCase(ctx, op.Name, c, dtype, pass, opt.Repeat)
+					if !measured {
+						break
+					}
+					out.Rows = append(out.Rows, row)
+					if opt.Done != nil {
+						opt.Done(out)
+					}
+				}
+			}
+		}
+	}
+	out.Incomplete = ctx.Err() != nil
+	return out
+}
+
+// deviceName returns MLX's name of the current device, or "".
+func deviceName() string {
+	info, err := mlxc.CurrentDevice().Info(0)
+	if err != nil {
+		return ""
+	}
+	name, _ := info["device_name"].(string)
+	return name
+}
+
+// runCase measures one row. It returns false if ctx ended before the first repetition was complete.
+func runCase(ctx context.Context, op string, c Case, dtype mlxc.DType, pass report.Pass, repeat int) (row report.BenchRow, measured bool) {
+	nan := report.Number(math.NaN())
+	row = report.BenchRow{
+		Op: op, Case: c.Name, DType: dtype.String(), Pass: pass,
+		Elements: c.Elements(), Bytes: c.Bytes(pass, dtype), FLOPs: c.FLOPs[pass],
+		Difference: nan, Ratio: nan, OverLimit: nan,
+	}
+	if row.FLOPs > 0 {
+		row.Bytes = 0
+	}
+	if ctx.Err() != nil {
+		return row, false
+	}
+	// Buffers in MLX's cache count against the memory of the next row, which has other sizes.
+	defer mlxc.ClearCache()
+	mlxc.WithScope(func() {
+		if err := measureRow(ctx, &row, c, dtype, repeat); err != nil {
+			row.Error = err.Error()
+		}
+	})
+	row.Derive()
+	return row, row.Error != "" || row.Ours != nil
+}
+
+// measureRow fills in the measurements of a row.
+func measureRow(ctx context.Context, row *report.BenchRow, c Case, dtype mlxc.DType, repeat int) error {
+	sets, err := makeSets(row.Op, c, dtype)
+	if err != nil {
+		return fmt.Errorf("making the inputs failed: %w", err)
+	}
+	ours := gradientMeasurement(c.Ours, c, row.Pass, sets)
+	before := customkernels.Launches()
+	if err := ours.evaluate(); err != nil { // compiles the kernels
+		return fmt.Errorf("our gradient failed: %w", err)
+	}
+	row.Launches = int(customkernels.Launches() - before)
+	if row.Launches == 0 {
+		return errors.New("nothing ran: none of our kernels was launched")
+	}
+	sides := []*measurement{ours}
+
+	var mlx *measurement
+	if row.MLXMessage = c.UnsafeReason(); row.MLXMessage == "" {
+		mlx = gradientMeasurement(c.MLX, c, row.Pass, sets)
+		if err := mlx.evaluate(); err != nil {
+			mlx, row.MLXMessage = nil, err.Error()
+		}
+	}
+	if mlx != nil {
+		sides = append(sides, mlx)
+		difference, err := gradientDifference(c, sets[0])
+		if err != nil {
+			return fmt.Errorf("comparing the gradients failed: %w", err)
+		}
+		row.Difference = report.Number(difference)
+		if !(difference <= maxDifference(dtype)) {
+			return fmt.Errorf("our gradient and MLX's differ by %.3g of their size; at most %.3g is timed", difference, maxDifference(dtype))
+		}
+	}
+	var add *measurement
+	if row.Bytes > 0 {
+		if add, row.AddBytes, err = addMeasurement(c.LargestMoved(row.Pass, dtype), dtype); err != nil {
+			return fmt.Errorf("measuring the limit failed: %w", err)
+		}
+		sides = append(sides, add)
+	}
+
+	busy, err := newBusyWork()
+	if err != nil {
+		return fmt.Errorf("keeping the device busy failed: %w", err)
+	}
+	for _, s := range sides {
+		s.busy = busy
+		if err := s.calibrate(); err != nil {
+			return err
+		}
+	}
+	for k := range repeat {
+		if ctx.Err() != nil {
+			break
+		}
+		for i := range sides {
+			// The order rotates, so that each side takes each place equally often.
+			if err := sides[(i+k)%len(sides)].measure(); err != nil {
+				return err
+			}
+		}
+	}
+	row.Ours, row.MLX, row.Add = ours.timing(), mlx.timing(), add.timing()
+	return nil
+}
+
+// maxDifference is the largest relative difference between our gradient and MLX's that is timed. It catches gross errors,
+// which would make times meaningless. It leaves room for TF32 and for sums of thousands of rows in the dtype itself:
+// MLX's dw of 8192 rows is off by 0.09 in bfloat16.
+func maxDifference(dtype mlxc.DType) float64 { return 0.02 + 50*arrays.Spacing(dtype) }
+
+// gradientDifference returns Σ|ours − MLX's| / Σ|MLX's| of the gradient for which it is largest. It is NaN if one is.
+func gradientDifference(c Case, data operands) (largest float64, err error) {
+	mlxc.WithScope(func() {
+		wrt, in, cotangents := c.Differentiated(), data.inputs, data.cotangents
+		var gradients [2][]*mlxc.Array
+		for i, f := range []mlxc.Func{c.Ours, c.MLX} {
+			if _, gradients[i], err = arrays.VJP(f, in, wrt, cotangents); err != nil {
+				return
+			}
+			if err = mlxc.Eval(gradients[i]...); err != nil {
+				return
+			}
+		}
+		for i := range gradients[0] {
+			a, b := gradients[0][i].AsType(mlxc.Float32), gradients[1][i].AsType(mlxc.Float32)
+			var difference, size float32
+			if difference, err = mlxc.Item[float32](a.Sub(b).Abs().Mean()); err != nil {
+				return
+			}
+			if size, err = mlxc.Item[float32](b.Abs().Mean()); err != nil {
+				return
+			}
+			relative := float64(difference) / float64(size)
+			if difference == 0 {
+				relative = 0
+			}
+			if !(relative <= largest) { // also true for NaN
+				largest = relative
+			}
+			if math.IsNaN(relative) {
+				return
+			}
+		}
+	})
+	return largest, err
+}

@@ -1,0 +1,240 @@
+package bench
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mlxgrad/mlxgrad/compare/internal/arrays"
+	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// measurement times one of the computations of a row: our gradient, MLX's gradient, or the addition.
+type measurement struct {
+	// build makes the graph on a set of operands. It returns the arrays to evaluate in advance, and the arrays whose
+	// evaluation is timed.
+	build func(operands) (before, timed []*mlxc.Array, err error)
+	sets  []operands
+	busy  *busyWork // nil on a CPU
+
+	copies, extraMemory int
+	submit              time.Duration // of one evaluation
+	// In microseconds, for each repetition; see report.Timing.
+	device, wall, builds []float64
+}
+
+// gradientMeasurement times a pass of f.
+func gradientMeasurement(f mlxc.Func, c Case, pass report.Pass, sets []operands) *measurement {
+	return &measurement{sets: sets, build: func(data operands) (before, timed []*mlxc.Array, err error) {
+		outputs, grads, err := arrays.VJP(f, data.inputs, c.Differentiated(), data.cotangents)
+		if err != nil {
+			return nil, nil, err
+		}
+		if c.Dense {
+			for i := range grads {
+				grads[i] = grads[i].Contiguous()
+			}
+		}
+		if pass == report.Step {
+			return nil, slices.Concat(outputs, grads), nil
+		}
+		return outputs, grads, nil
+	}}
+}
+
+// addMeasurement times the sum of two arrays of n elements. It also returns the number of bytes that the sum moves.
+func addMeasurement(n int, dtype mlxc.DType) (*measurement, int, error) {
+	x := mlxc.RandomNormal(mlxc.RandomKey(1), dtype, n)
+	y := mlxc.RandomNormal(mlxc.RandomKey(2), dtype, n)
+	bytes := 3 * n * dtype.Size()
+	sets, err := manySets(operands{inputs: []*mlxc.Array{x, y}})
+	return &measurement{sets: sets, build: func(data operands) (before, timed []*mlxc.Array, err error) {
+		sum := data.inputs[0].Add(data.inputs[1])
+		return nil, []*mlxc.Array{sum}, nil
+	}}, bytes, err
+}
+
+// evaluate computes everything once, untimed.
+func (m *measurement) evaluate() (err error) {
+	mlxc.WithScope(func() {
+		var before, timed []*mlxc.Array
+		if before, timed, err = m.build(m.sets[0]); err == nil {
+			err = mlxc.Eval(slices.Concat(before, timed)...)
+		}
+	})
+	return err
+}
+
+const (
+	// A repetition is long compared with the resolution of the clock, the start of the first evaluation and the
+	// synchronization at the end.
+	repetitionTime = 10 * time.Millisecond
+	maxCopies      = 64
+	// The results and temporary arrays of a repetition take at most 1/memoryShare of the memory limit. Near the limit
+	// MLX blocks the host until memory is free.
+	memoryShare = 8
+)
+
+// calibrate measures the memory of one evaluation and chooses the number of copies in a repetition. It also warms up
+// caches and clocks.
+func (m *measurement) calibrate() error {
+	results, err := m.measureMemory()
+	if err != nil {
+		return err
+	}
+	limit := min(maxCopies, mlxc.MemoryLimit()/memoryShare/max(1, results+m.extraMemory))
+	m.copies = 1
+	for range 3 { // the start of the first copy weighs much in the mean of few copies
+		b, err := m.batch(nil)
+		if err != nil {
+			return err
+		}
+		if m.copies == 1 {
+			m.submit = b.submit
+		}
+		m.copies = max(1, min(limit, int(repetitionTime/max(1, b.evaluate))))
+	}
+	if m.busy == nil {
+		return nil
+	}
+	for {
+		b, err := m.batch(m.busy)
+		if err != nil || b.deviceOnly || m.busy.products == maxProducts {
+			return err
+		}
+		m.busy.lengthen()
+	}
+}
+
+// measureMemory sets extraMemory from one evaluation and returns the size of the results in bytes.
+func (m *measurement) measureMemory() (results int, err error) {
+	mlxc.WithScope(func() {
+		if err = mlxc.Synchronize(); err != nil {
+			return
+		}
+		active := mlxc.ActiveMemory()
+		var before, timed []*mlxc.Array
+		if before, timed, err = m.build(m.sets[0]); err != nil {
+			return
+		}
+		if len(before) > 0 {
+			if err = mlxc.Eval(before...); err != nil {
+				return
+			}
+		}
+		mlxc.ResetPeakMemory()
+		if err = mlxc.Eval(timed...); err != nil {
+			return
+		}
+		if err = mlxc.Synchronize(); err != nil {
+			return
+		}
+		for _, a := range slices.Concat(before, timed) {
+			results += a.NBytes()
+		}
+		// A result may share the memory of an operand, as a gradient that is the cotangent does.
+		results = min(results, max(0, mlxc.ActiveMemory()-active))
+		m.extraMemory = mlxc.PeakMemory() - active - results
+	})
+	return results, err
+}
+
+// measure adds a repetition.
+func (m *measurement) measure() error {
+	b, err := m.batch(nil)
+	if err != nil {
+		return err
+	}
+	device := b.evaluate
+	if m.busy != nil {
+		// If the device finishes the busy work before the host has submitted everything, both overlap as without busy
+		// work, and the first time stands.
+		if q, err := m.batch(m.busy); err != nil {
+			return err
+		} else if q.deviceOnly {
+			device = q.evaluate
+		}
+	}
+	m.builds = append(m.builds, micros(b.build))
+	m.wall = append(m.wall, micros(b.evaluate))
+	m.device = append(m.device, micros(device))
+	return nil
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// batchTimes are mean times per copy.
+type batchTimes struct {
+	build    time.Duration // building the graph on the host
+	submit   time.Duration // until the host has submitted everything
+	evaluate time.Duration // until the device has computed everything
+	// deviceOnly is set if evaluate is the time of the device alone, which had all the work when it began.
+	deviceOnly bool
+}
+
+// batch builds the copies, evaluates their advance arrays, and then evaluates the copies without waiting between them.
+// The host prepares one copy while the device computes another. With busy work, the host prepares all copies before the
+// device computes the first.
+func (m *measurement) batch(busy *busyWork) (times batchTimes, err error) {
+	mlxc.WithScope(func() { times, err = m.batchIn(busy) })
+	return times, err
+}
+
+func (m *measurement) batchIn(busy *busyWork) (times batchTimes, err error) {
+	copies := time.Duration(m.copies)
+	var before []*mlxc.Array
+	timed := make([][]*mlxc.Array, m.copies)
+	start := time.Now()
+	for i := range timed {
+		var first []*mlxc.Array
+		if first, timed[i], err = m.build(m.sets[i%len(m.sets)]); err != nil {
+			return times, err
+		}
+		before = append(before, first...)
+	}
+	times.build = time.Since(start) / copies
+	if len(before) > 0 {
+		if err := mlxc.Eval(before...); err != nil {
+			return times, err
+		}
+	}
+	if err := mlxc.Synchronize(); err != nil {
+		return times, err
+	}
+	var ahead *mlxc.Array
+	if busy != nil {
+		if ahead, err = busy.start(); err != nil {
+			return times, err
+		}
+	}
+	start = time.Now()
+	for _, a := range timed {
+		if err := mlxc.AsyncEval(a...); err != nil {
+			return times, err
+		}
+	}
+	times.submit = time.Since(start) / copies
+	if ahead != nil {
+		times.deviceOnly = !ahead.Available()
+		if err := mlxc.Eval(ahead); err != nil { // waits for the busy work alone
+			return times, err
+		}
+		start = time.Now()
+	}
+	if err := mlxc.Synchronize(); err != nil {
+		return times, err
+	}
+	times.evaluate = time.Since(start) / copies
+	return times, nil
+}
+
+// timing summarizes the repetitions. It is nil if there are none.
+func (m *measurement) timing() *report.Timing {
+	if m == nil || len(m.device) == 0 {
+		return nil
+	}
+	return report.NewTiming(report.Timing{
+		Repetitions: m.device, WallRepetitions: m.wall, BuildRepetitions: m.builds,
+		Submit: micros(m.submit), Copies: m.copies, ExtraMemory: m.extraMemory,
+	})
+}

@@ -1,0 +1,152 @@
+package compare_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	. "github.com/mlxgrad/mlxgrad/compare" //nolint:revive // the tests and the helpers of package compare share their names
+	"github.com/mlxgrad/mlxgrad/compare/oracle"
+	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/compare/suite"
+	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSampleReachesEverything(t *testing.T) {
+	sample := Sample(suite.Ops())
+	require.Len(t, sample, len(suite.Ops()))
+	want, got := Reached(suite.Ops()), Reached(sample)
+	for name := range want {
+		require.True(t, got[name], "the sample does not reach %s", name)
+	}
+	require.GreaterOrEqual(t, CountRows(sample, DTypes()), 1500)
+	// Compiling variants takes most of the time of a first run.
+	require.Less(t, CountPrograms(sample, DTypes()), 300)
+	for i, op := range suite.Ops() {
+		require.GreaterOrEqual(t, 11*CountRows(sample[i:i+1], DTypes()), CountRows([]Op{op}, DTypes()), "about a tenth of %s", op.Name)
+	}
+}
+
+func TestSampleIsDeterministic(t *testing.T) {
+	require.Equal(t, SampleNames(suite.Ops()), SampleNames(suite.Ops()))
+}
+
+// The listed programs of a case are the programs that its gradient launches.
+func TestProgramsAreComplete(t *testing.T) {
+	for _, op := range suite.Ops() {
+		c := op.Cases[len(op.Cases)/2]
+		r := Run(t.Context(), []Op{{Name: op.Name, Cases: []Case{c}}}, Options{DTypes: []mlxc.DType{mlxc.Float16}})
+		require.NotEmpty(t, r.Rows)
+		require.Equal(t, r.Rows[0].Launches, CountLaunches(op.Name, c, mlxc.Float16), "%s %s", op.Name, c.Name)
+	}
+}
+
+// Each mistake is found in every operation, output and dtype, in at least a third of the cases. Some cases hide a mistake:
+// a last key that few queries see has almost no gradient. A full run tries all cases. A sample has the cases of each
+// operation with a new output in every dtype, and one in 16 of the others in one dtype.
+func TestMistakesAreFound(t *testing.T) {
+	type kind struct{ op, dtype, output, mistake string }
+	tried, found, examples := map[kind]int{}, map[kind]int{}, map[kind]string{}
+	for _, op := range suite.Ops() {
+		outputs := map[string]bool{}
+		for n, c := range op.Cases {
+			isNew := HasNewTarget(c, outputs)
+			if large(c) || c.Empty() || !long.Full() && n%16 != 0 && !isNew {
+				continue
+			}
+			for _, name := range TargetNames(c) {
+				outputs[name] = true
+			}
+			for d, dtype := range DTypes() {
+				if !long.Full() && !isNew && d != (n/16+1)%len(DTypes()) {
+					continue
+				}
+				mlxc.WithScope(func() {
+					EachMistake(t, op.Name, c, dtype, func(output, mistake string, row report.Row) {
+						k := kind{op.Name, dtype.String(), output, mistake}
+						tried[k]++
+						if row.Pass {
+							examples[k] = c.Name
+						} else {
+							found[k]++
+						}
+					})
+				})
+			}
+		}
+	}
+	require.NotEmpty(t, tried)
+	for k, n := range tried {
+		if 3*found[k] < n {
+			t.Errorf("%s %s %s: %q is found in %d of %d cases only, and not in %s", k.op, k.dtype, k.output, k.mistake, found[k], n, examples[k])
+		}
+	}
+}
+
+// Each oracle's gradient agrees with directional differences of its own forward function at every case's inputs. A
+// comparison with a kernel cannot show an error that the oracle and the kernel share. A sample has one case in three.
+func TestOraclesAreGradients(t *testing.T) {
+	for _, op := range suite.Ops() {
+		for n, c := range op.Cases {
+			if !long.Full() && n%3 != 0 {
+				continue
+			}
+			if len(c.Differentiated()) == 0 || large(c) { // the formulas do not depend on the size
+				continue
+			}
+			in, err := OracleInputs(op.Name, c)
+			require.NoError(t, err)
+			if !allFinite(in) || !allFinite(c.Forward(in)) {
+				continue // differences of NaN and infinity are undefined
+			}
+			fixed := map[int]bool{}
+			for i := range c.Inputs {
+				fixed[i] = c.Inputs[i].Kind != Real
+			}
+			err = oracle.CheckDirectional(c.Forward, c.Gradient, in, fixed, RNG(op.Name, c.Name))
+			require.NoError(t, err, "%s %s", op.Name, c.Name)
+		}
+	}
+}
+
+func allFinite(ts []oracle.Tensor) bool {
+	for _, t := range ts {
+		for _, v := range t.Data {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Names select cases and seed their data.
+func TestCaseNamesDiffer(t *testing.T) {
+	for _, op := range suite.Ops() {
+		seen := map[string]bool{}
+		name, target := "", ""
+		for _, c := range op.Cases {
+			require.False(t, seen[c.Name], "%s %s", op.Name, c.Name)
+			seen[c.Name] = true
+			name = longest(name, c.Name)
+			for _, name := range TargetNames(c) {
+				target = longest(target, name)
+			}
+		}
+		require.Less(t, len(name)+len(target), 46, "%q and %q make the table wider than 120 columns", name, target)
+	}
+}
+
+func longest(a, b string) string {
+	if len(b) > len(a) {
+		return b
+	}
+	return a
+}
+
+// large reports whether an input is too large for a fast test.
+func large(c Case) bool {
+	return slices.ContainsFunc(c.Inputs, func(in Input) bool { return oracle.Size(in.Shape) > 1<<14 })
+}
