@@ -114,7 +114,7 @@ func TestRunFindsWhatIsWrongWithOurs(t *testing.T) {
 				}
 			},
 			repeat:  2,
-			message: "run 2 of 2 gives other bits, first at element 0",
+			message: "run 2 of 2 differs from run 1 at element 0",
 		},
 	}
 	for name, test := range tests {
@@ -224,7 +224,7 @@ func TestRunJudgesByAComposition(t *testing.T) {
 			func(mlxc.Func) mlxc.Func { return refusing },
 			func(mlx mlxc.Func) mlxc.Func { return mlx },
 			report.MLXRefuses,
-			`not implemented \(at compare/gradient\.go:\d+\); ours is judged by a composition of MLX's functions`,
+			`not implemented \(at arrays/vjp\.go:\d+\); ours is judged by a composition of MLX's functions`,
 		},
 		"another function": {
 			func(mlx mlxc.Func) mlxc.Func { return scaled(mlx, 1.05) },
