@@ -33,8 +33,9 @@ type KernelLaunch struct {
 	Kernel  *customkernels.Kernel
 	Launch  customkernels.Launch
 
-	run   func(on target, dtype mlxc.DType)
-	index int // among the launches of run
+	traced mlxc.Backend // Backend, but for launches that tests derive from it
+	run    func(on target, dtype mlxc.DType)
+	index  int // among the launches of run
 }
 
 // Name tells the launch from all others of its set.
@@ -66,7 +67,7 @@ func (l KernelLaunch) Inputs() []*mlxc.Array {
 // trace runs the case with something else in the place of Kernel.Launch: on the CPU,
 // whatever the machine has, because the host executor runs every geometry.
 func (l KernelLaunch) trace(intercept launchFunc) {
-	if err := mlxc.WithDevice(mlxc.CPU, func() { l.run(target{backend: l.Backend, intercept: intercept}, l.DType) }); err != nil {
+	if err := mlxc.WithDevice(mlxc.CPU, func() { l.run(target{backend: l.traced, intercept: intercept}, l.DType) }); err != nil {
 		panic(err) // every build of MLX has the CPU
 	}
 }
@@ -91,7 +92,7 @@ func Launches(set CaseSet) []KernelLaunch {
 			for _, dtype := range gradientDTypes {
 				start := len(list)
 				for _, d := range backends {
-					l := KernelLaunch{Op: op.name, Case: c.name, DType: dtype, Backend: d, run: c.run}
+					l := KernelLaunch{Op: op.name, Case: c.name, DType: dtype, Backend: d, traced: d, run: c.run}
 					l.trace(func(k *customkernels.Kernel, launch customkernels.Launch, _ []*mlxc.Array) []*mlxc.Array {
 						l.Kernel, l.Launch = k, launch
 						if !slices.ContainsFunc(list[start:], l.alike) {
@@ -110,7 +111,7 @@ func Launches(set CaseSet) []KernelLaunch {
 // alike reports whether two launches of a case are the same, for two classes of devices or made twice
 // for one.
 func (l KernelLaunch) alike(other KernelLaunch) bool {
-	again := l.index == other.index || l.Backend == other.Backend
+	again := l.index == other.index || l.traced == other.traced
 	return again && l.Kernel == other.Kernel && reflect.DeepEqual(l.Launch, other.Launch)
 }
 
