@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
@@ -122,7 +123,7 @@ func TestAddressSpacesOfBugs(t *testing.T) {
 				k.launch.Threadgroup = [3]int{} // the text does not depend on it, and one is too large on purpose
 				text, err := k.MetalSource(k.launch, k.inputs...)
 				require.NoError(t, err)
-				findings, err := msl.CheckAddressSpaces(t.Context(), text)
+				findings, err := addrspace.Check(t.Context(), text)
 				require.NoError(t, err)
 				require.Empty(t, findings)
 			}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -100,7 +100,7 @@ func TestAddressSpacesOfCorrectShaders(t *testing.T) {
 		seen[text] = true
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
-			findings, err := msl.CheckAddressSpaces(t.Context(), text)
+			findings, err := addrspace.Check(t.Context(), text)
 			require.NoError(t, err)
 			require.Empty(t, findings)
 		})

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -109,7 +109,7 @@ func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
 		parameters = append(parameters, "const void* "+name)
 	}
 	if !l.whole() {
-		parameters = append(parameters, "const unsigned* "+msl.GridInput)
+		parameters = append(parameters, "const unsigned* "+translate.GridInput)
 	}
 	for _, name := range source.Outputs {
 		parameters = append(parameters, "void* "+name)
@@ -129,12 +129,12 @@ func cudaVocabulary() (string, error) {
 }
 
 // cudaSource is the text that MLX generates for a launch, as CUDA.
-func (k *Kernel) cudaSource(l Launch, inputs []*mlxc.Array) (*msl.CUDASource, error) {
+func (k *Kernel) cudaSource(l Launch, inputs []*mlxc.Array) (*translate.CUDASource, error) {
 	text, err := k.generate(l, inputs)
 	if err != nil {
 		return nil, err
 	}
-	source, err := msl.CUDA(text)
+	source, err := translate.CUDA(text)
 	if err != nil {
 		return nil, k.loaded.Located(text, err)
 	}
@@ -156,7 +156,7 @@ func (k *Kernel) buildCUDA(l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, er
 	}
 	body, names := source.Body(l.Threadgroup, l.whole()), source.Inputs
 	if !l.whole() {
-		names = append(names[:len(names):len(names)], msl.GridInput)
+		names = append(names[:len(names):len(names)], translate.GridInput)
 	}
 	// MLX finds compiled kernels by name, which here has to stand for the prelude too.
 	name := k.name + "_" + shader.Digest(vocabulary, source.Header, body, strings.Join(names, ","), strings.Join(source.Outputs, ","), l.bounds())

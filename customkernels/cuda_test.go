@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace"
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -17,7 +17,7 @@ import (
 // checkCUDA has clang's CUDA front end read a text, which needs neither CUDA nor a GPU.
 func checkCUDA(t *testing.T, text string) {
 	t.Helper()
-	compiler, err := msl.Clang()
+	compiler, err := addrspace.Clang()
 	require.NoError(t, err)
 	stub, err := os.ReadFile("internal/metalstd/testdata/cuda_stub.h")
 	require.NoError(t, err)

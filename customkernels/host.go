@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/executor"
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -125,11 +125,11 @@ func (k *Kernel) build(p *program, l Launch, inputs []*mlxc.Array) error {
 }
 
 // rewritten is the text that MLX generates for a launch, and what becomes of it.
-func (k *Kernel) rewritten(l Launch, inputs []*mlxc.Array) (text string, source *msl.HostSource, err error) {
+func (k *Kernel) rewritten(l Launch, inputs []*mlxc.Array) (text string, source *translate.HostSource, err error) {
 	if text, err = k.generate(l, inputs); err != nil {
 		return "", nil, err
 	}
-	if source, err = msl.Host(text); err != nil {
+	if source, err = translate.Host(text); err != nil {
 		return "", nil, k.loaded.Located(text, err)
 	}
 	return text, source, nil
@@ -137,7 +137,7 @@ func (k *Kernel) rewritten(l Launch, inputs []*mlxc.Array) (text string, source 
 
 // metadata tells which of an input's shape, strides and number of axes MLX passes,
 // because the kernel's body names them.
-func metadata(source *msl.HostSource, input string) executor.Metadata {
+func metadata(source *translate.HostSource, input string) executor.Metadata {
 	var m executor.Metadata
 	for _, b := range source.Buffers {
 		switch b.Name {

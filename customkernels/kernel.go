@@ -8,6 +8,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/ahead"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -18,7 +19,7 @@ import (
 type Kernel struct {
 	name      string
 	parsed    *msl.Kernel
-	source    msl.MLXSource
+	source    translate.MLXSource
 	loaded    *shader.Kernel
 	sanitizer *sanitizer.Kernel
 	metal     *mlxc.MetalKernel

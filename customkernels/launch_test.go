@@ -14,8 +14,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/executor"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
@@ -202,7 +204,7 @@ func TestHostExecutorTakesTheTextOfMLX(t *testing.T) {
 		defer func() { compile = executor.Compile }()
 		require.ErrorContains(t, k.build(p, l, inputs), "not now")
 		require.Equal(t, exported, p.text)
-		want, err := msl.Host(exported)
+		want, err := translate.Host(exported)
 		require.NoError(t, err)
 		require.Equal(t, want.Source, rewritten)
 
@@ -225,7 +227,7 @@ func TestAddressSpacesOfEveryKernel(t *testing.T) {
 		seen[k.name] = true
 		text, err := k.MetalSource(l, inputs...)
 		require.NoError(t, err)
-		findings, err := msl.CheckAddressSpaces(t.Context(), text)
+		findings, err := addrspace.Check(t.Context(), text)
 		require.NoError(t, err)
 		require.Empty(t, findings)
 	})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/checker"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
 var findingKinds = map[checker.Kind]FindingKind{
@@ -146,7 +146,7 @@ func (s *checkedRun) orderDependent(r *checker.Result, c Config) Finding {
 func (s *checkedRun) sites(frames []checker.Frame) []Site {
 	var list []Site
 	for i, frame := range frames {
-		line := frame.Line - msl.HostLineShift
+		line := frame.Line - translate.HostLineShift
 		at, ok := s.kernel.loaded.Parsed.Locate(s.text, line)
 		if !ok || i+1 < len(frames) && s.implicit(frame.Function, line) {
 			continue
@@ -199,7 +199,7 @@ func (s *checkedRun) thread(group, thread int) ThreadID {
 func (s *checkedRun) limitSite(r *checker.Result) Site {
 	for line, text := range strings.Split(s.source.Source, "\n") {
 		if threadgroupName.MatchString(text) {
-			if at, ok := s.kernel.loaded.Parsed.Locate(s.text, line+1-msl.HostLineShift); ok {
+			if at, ok := s.kernel.loaded.Parsed.Locate(s.text, line+1-translate.HostLineShift); ok {
 				return Site{at.File, at.Line, s.kernel.loaded.Name}
 			}
 		}

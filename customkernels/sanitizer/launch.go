@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
 // An Array is the content of a buffer, in row-major order and the machine's byte order.
@@ -113,22 +113,22 @@ func (k *Kernel) MetalSource(l Launch, inputs ...Array) (string, error) {
 
 // text is MetalSource for a launch that was checked.
 func (k *Kernel) text(l Launch, inputs []Array) string {
-	template := make([]msl.MLXTemplateArgument, len(k.loaded.Parsed.Template))
+	template := make([]translate.MLXTemplateArgument, len(k.loaded.Parsed.Template))
 	for i, p := range k.loaded.Parsed.Template {
 		at := slices.IndexFunc(l.Template, func(a TemplateArg) bool { return a.Name == p.Name })
 		switch v := l.Template[at].Value.(type) {
 		case DType:
-			template[i] = msl.MLXTemplateArgument{Kind: "typename", Value: dtypes[v].metal}
+			template[i] = translate.MLXTemplateArgument{Kind: "typename", Value: dtypes[v].metal}
 		case int:
-			template[i] = msl.MLXTemplateArgument{Kind: "int", Value: strconv.Itoa(v)}
+			template[i] = translate.MLXTemplateArgument{Kind: "int", Value: strconv.Itoa(v)}
 		case bool:
-			template[i] = msl.MLXTemplateArgument{Kind: "bool", Value: strconv.Itoa(map[bool]int{true: 1}[v])}
+			template[i] = translate.MLXTemplateArgument{Kind: "bool", Value: strconv.Itoa(map[bool]int{true: 1}[v])}
 		}
 	}
-	declared := make([]msl.MLXInput, len(inputs))
+	declared := make([]translate.MLXInput, len(inputs))
 	for i, a := range inputs {
 		shape := k.loaded.SizeClass(i, len(a.Shape), a.Size())
-		declared[i] = msl.MLXInput{Type: dtypes[a.DType].metal, Scalar: len(shape) == 0, Small: sizeOf(shape) < shader.InDevice}
+		declared[i] = translate.MLXInput{Type: dtypes[a.DType].metal, Scalar: len(shape) == 0, Small: sizeOf(shape) < shader.InDevice}
 	}
 	outputs := make([]string, len(l.Outputs))
 	for i, o := range l.Outputs {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
 // A LaunchSpec is one launch of a kernel as a comment in its shader file describes
@@ -176,7 +177,7 @@ func (s LaunchSpec) Options() []Option {
 		options = append(options, shader.ThreadgroupSize(name, elements))
 	}
 	for _, a := range s.Launch.Template {
-		options = append(options, func(k *msl.Kernel) (msl.MLXOption, error) {
+		options = append(options, func(k *msl.Kernel) (translate.MLXOption, error) {
 			if !isConstant(k, a.Name) {
 				return nil, nil // a template argument
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/checker"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
 // checkedRun is the state of a launch in the checker.
@@ -19,7 +20,7 @@ type checkedRun struct {
 	kernel  *Kernel
 	launch  Launch
 	text    string // what MLX generated
-	source  *msl.HostSource
+	source  *translate.HostSource
 	buffers []checker.Buffer // as the source takes them
 	names   []string         // of the slots: buffers, then threadgroup variables
 }
@@ -27,7 +28,7 @@ type checkedRun struct {
 // checkedLaunch generates the text of a launch and collects its buffers.
 func (k *Kernel) checkedLaunch(l Launch, inputs []Array) (*checkedRun, error) {
 	text := k.text(l, inputs)
-	source, err := msl.Host(text)
+	source, err := translate.Host(text)
 	if err != nil {
 		return nil, k.loaded.Located(text, err)
 	}
@@ -176,7 +177,7 @@ func (s *checkedRun) run(ctx context.Context, c Config) (*Report, error) {
 		Grid: s.launch.Grid, Threadgroup: s.launch.Threadgroup, Buffers: s.buffers,
 		Schedules: c.Schedules, Seed: c.Seed, Timeout: c.Timeout,
 		Located: func(line int) bool {
-			_, ok := s.kernel.loaded.Parsed.Locate(s.text, line-msl.HostLineShift)
+			_, ok := s.kernel.loaded.Parsed.Locate(s.text, line-translate.HostLineShift)
 			return ok
 		},
 	})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 )
@@ -74,7 +75,7 @@ func (k *Kernel) checkSpaces(ctx context.Context, text string) (spaces, error) {
 	if ok {
 		return known, nil
 	}
-	found, err := msl.CheckAddressSpaces(ctx, text)
+	found, err := addrspace.Check(ctx, text)
 	if ctx.Err() != nil {
 		return spaces{}, ctx.Err()
 	}
@@ -99,7 +100,7 @@ func (k *Kernel) checkSpaces(ctx context.Context, text string) (spaces, error) {
 
 // unchecked says what kept the check of address spaces from reading a text.
 func (k *Kernel) unchecked(text string, err error) string {
-	var unread *msl.UncheckedError
+	var unread *addrspace.UncheckedError
 	switch {
 	case err == nil:
 		return ""

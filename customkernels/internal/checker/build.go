@@ -14,8 +14,8 @@ import (
 	"sync"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
 // The runtime of the checker, compiled by the compiler of the shaders.
@@ -101,7 +101,7 @@ func programFor(ctx context.Context, text string, v variant) (*Program, error) {
 		return nil, fmt.Errorf("checker: the checker runs on Linux only, not on %s", runtime.GOOS)
 	}
 	// There is a call at each access: nothing is gained by thousands more of them.
-	text = strings.ReplaceAll(text, msl.Unroll, "GCC unroll 1")
+	text = strings.ReplaceAll(text, translate.Unroll, "GCC unroll 1")
 	t, err := toolchain.FindToolchain()
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
@@ -17,12 +17,12 @@ func TestMLXKernelsHaveNoAddressSpaceFinding(t *testing.T) {
 		arguments := withType(c.arguments, c.dtypes[0])
 		t.Run(c.kernel+"/"+arguments, func(t *testing.T) {
 			t.Parallel()
-			findings, err := msl.CheckAddressSpaces(t.Context(), metalText(t, c.headers(), c.constants, c.kernel, arguments))
-			if errors.Is(err, msl.ErrNoClang) {
+			findings, err := addrspace.Check(t.Context(), metalText(t, c.headers(), c.constants, c.kernel, arguments))
+			if errors.Is(err, addrspace.ErrNoClang) {
 				skip.Missing(t, skip.Clang, err)
 			}
 			require.Empty(t, findings)
-			var unchecked *msl.UncheckedError
+			var unchecked *addrspace.UncheckedError
 			if errors.As(err, &unchecked) && c.kernel == "fft" {
 				for _, d := range unchecked.Diagnostics {
 					// Clang has no functions as template arguments in C++ for OpenCL.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/executor"
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -38,7 +38,7 @@ type result struct {
 
 // compileHeader turns MLX's text into a library of the host executor.
 func compileHeader(text string) (*executor.Library, error) {
-	source, err := msl.Host(text)
+	source, err := translate.Host(text)
 	if err != nil {
 		return nil, err
 	}

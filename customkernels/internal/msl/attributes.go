@@ -2,7 +2,7 @@ package msl
 
 // attributeTypes holds every thread-position attribute that MLX's custom kernels
 // know, with the type that MLX declares it with.
-var attributeTypes = map[string]string{
+var PositionTypes = map[string]string{
 	"dispatch_quadgroups_per_threadgroup": "uint",
 	"dispatch_simdgroups_per_threadgroup": "uint",
 	"dispatch_threads_per_threadgroup":    "uint3",
@@ -27,7 +27,7 @@ var attributeTypes = map[string]string{
 
 // dtypes holds the element types of MSL that are MLX dtypes, with MLX's name for each
 // in the text that it generates.
-var dtypes = map[string]string{
+var Dtypes = map[string]string{
 	"bool": "bool", "bfloat": "bfloat16_t", "half": "float16_t", "float": "float",
 	"int8_t": "int8_t", "int16_t": "int16_t", "int32_t": "int32_t", "int64_t": "int64_t",
 	"uint8_t": "uint8_t", "uint16_t": "uint16_t", "uint32_t": "uint32_t", "uint64_t": "uint64_t",
@@ -39,4 +39,4 @@ var dtypes = map[string]string{
 
 // DType returns MLX's name of an element type of MSL in the texts that MLX generates: "float16_t" for half. It
 // is empty for a type that is no dtype of MLX.
-func DType(element string) string { return dtypes[element] }
+func DType(element string) string { return Dtypes[element] }

@@ -4,7 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace/prelude"
 )
 
 // metalVersion is the value of __METAL_VERSION__ in every executor and check: Metal 3.1, the first
@@ -21,15 +22,6 @@ type conditions struct {
 
 // foreign matches names that may be macros of the language, of a system or of an executor's vocabulary.
 var foreign = regexp.MustCompile(`^(_|TARGET_|METAL_|MLX_|MLXG_|CHAR_|SCHAR_|UCHAR_|SHRT_|USHRT_|INT_|UINT_|LONG_|ULONG_|FLT_|HALF_|HUGE_|M_|MAX|NAN$|INFINITY$)`)
-
-// libraryMacros are the macros of Metal's library.
-var libraryMacros = sync.OnceValue(func() map[string]bool {
-	names := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^#define (\w+)`).FindAllStringSubmatch(prelude, -1) {
-		names[m[1]] = true
-	}
-	return names
-})
 
 // define notes a definition, which is certain or stands in a branch that may not be taken.
 func (c *conditions) define(words []string, certain bool) {
@@ -104,7 +96,7 @@ func (c *conditions) defined(name string) truth {
 		return truthOf(false)
 	case name == "__METAL_VERSION__" || name == "__METAL__":
 		return truthOf(true)
-	case foreign.MatchString(name) || libraryMacros()[name]:
+	case foreign.MatchString(name) || prelude.Macros()[name]:
 		return truth{}
 	}
 	return truthOf(false)
@@ -203,7 +195,7 @@ func (e *expression) unary() truth {
 			e.wrong = e.wrong || e.next() != ")"
 		}
 		return e.defined(name)
-	case word != "" && isDigit(word[0]):
+	case word != "" && IsDigit(word[0]):
 		n, err := strconv.ParseInt(strings.TrimRight(word, "uUlL"), 0, 64)
 		e.wrong = e.wrong || err != nil
 		return truth{n, true}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace/prelude"
 )
 
 // What a text decides about its branches is decided; of the others every branch is read.
@@ -36,10 +38,10 @@ func TestConditions(t *testing.T) {
 		"#if 0\n#if 1\na\n#endif\n#define N\n#endif\n#ifdef N\nb\n#else\nc\n#endif":     "c",
 		"#if " + strings.Repeat("(", 999) + "1\na\n#endif":                              "a",
 	} {
-		s, err := newStructure("", text, nil)
+		s, err := NewStructure("", text, nil)
 		require.NoError(t, err, text)
 		var words []string
-		for _, token := range s.tokens {
+		for _, token := range s.Tokens {
 			words = append(words, token.Text)
 		}
 		require.Equal(t, want, strings.Join(words, " "), text)
@@ -49,7 +51,7 @@ func TestConditions(t *testing.T) {
 // Whether a macro of an executor's vocabulary is defined is unknown, for there are several executors.
 func TestConditionsOfVocabularies(t *testing.T) {
 	defines := regexp.MustCompile(`(?m)^[ \t]*#[ \t]*define (\w+)`)
-	for _, pattern := range []string{"../host/*.h", "../cuda/*.h"} {
+	for _, pattern := range []string{"../metalstd/*/*.h"} {
 		paths, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, paths)
@@ -86,9 +88,9 @@ kernel void f(device float* y) { y[0] = one(); }
 // chosen by.
 func TestMetalVersionIsTheSameEverywhere(t *testing.T) {
 	line := fmt.Sprintf("#define __METAL_VERSION__ %d\n", metalVersion)
-	require.Equal(t, 1, strings.Count(prelude, "__METAL_VERSION__"))
-	require.Contains(t, prelude, line)
-	header, err := os.ReadFile("../host/metal_scalar.h")
+	require.Equal(t, 1, strings.Count(prelude.Text, "__METAL_VERSION__"))
+	require.Contains(t, prelude.Text, line)
+	header, err := os.ReadFile("../metalstd/host/metal_scalar.h")
 	require.NoError(t, err)
 	require.Contains(t, string(header), line)
 }

@@ -39,6 +39,6 @@ func (e *Error) Error() string {
 }
 
 // errorf makes an [*Error] at a position.
-func errorf(at Position, format string, args ...any) *Error {
+func Errorf(at Position, format string, args ...any) *Error {
 	return &Error{Position: at, Message: fmt.Sprintf(format, args...)}
 }

@@ -25,9 +25,9 @@ func (f *File) Kernel(name string) (*Kernel, error) {
 	}
 	at := Position{File: f.Name}
 	if name == "" {
-		return nil, errorf(at, "the file has several kernels; choose one of %s", strings.Join(names, ", "))
+		return nil, Errorf(at, "the file has several kernels; choose one of %s", strings.Join(names, ", "))
 	}
-	return nil, errorf(at, "the file has no kernel %q; it has %s", name, strings.Join(names, ", "))
+	return nil, Errorf(at, "the file has no kernel %q; it has %s", name, strings.Join(names, ", "))
 }
 
 // Kernel is one kernel function of a shader file.
@@ -59,8 +59,8 @@ type Kernel struct {
 	// Constants holds the function constants that the header declares.
 	Constants []FunctionConstant
 
-	namespaces []string
-	structure  *structure
+	Namespaces []string
+	structure  *Structure
 	body       [2]int // the braces
 }
 
@@ -139,7 +139,7 @@ type FunctionConstant struct {
 	Index int
 	Pos   Position
 
-	line int // of the header
+	Line int // of the header
 }
 
 // Inputs returns the buffers that a launch must give, in the order of their slots.

@@ -27,9 +27,9 @@ var (
 // forbidden refuses the constructs of C++ compilers that are no part of Metal and with which a text
 // can escape the checker or act before its kernel runs. Macros that paste names together are not
 // followed: the text of a shader is code.
-func (s *structure) forbidden(items []item) error {
-	for i, t := range s.all {
-		if s.off[i] || t.Kind == Comment {
+func (s *Structure) forbidden(items []Item) error {
+	for i, t := range s.All {
+		if s.Off[i] || t.Kind == Comment {
 			continue
 		}
 		if err := s.forbiddenAt(i, t); err != nil {
@@ -45,18 +45,18 @@ func (s *structure) forbidden(items []item) error {
 const externC = "extern \"C\" is allowed for structures and kernels only: a function or variable would get the name of one outside of the shader; remove it"
 
 // external refuses functions and variables that extern "C" gives plain names.
-func (s *structure) external(items []item) error {
-	for i, t := range s.tokens {
-		if !t.is("extern") || s.at(i+1).Kind != String {
+func (s *Structure) external(items []Item) error {
+	for i, t := range s.Tokens {
+		if !t.Is("extern") || s.At(i+1).Kind != String {
 			continue
 		}
 		first, last := i, i
-		if s.at(i + 2).is("{") {
-			first, last = i+2, s.match[i+2]
+		if s.At(i + 2).Is("{") {
+			first, last = i+2, s.Match[i+2]
 		}
 		for _, it := range items {
-			if it.first >= first && it.first <= last && it.scope == namespaceScope && !it.kernel && it.kind != classItem && it.kind != usingItem {
-				return s.errorAt(i, externC)
+			if it.First >= first && it.First <= last && it.Scope == NamespaceScope && !it.Kernel && it.Kind != ClassItem && it.Kind != usingItem {
+				return s.ErrorAt(i, externC)
 			}
 		}
 	}
@@ -64,50 +64,50 @@ func (s *structure) external(items []item) error {
 }
 
 // next is the token behind token i of all, comments left out; it is empty at the end of a directive.
-func (s *structure) next(i int) (int, Token) {
-	for j := i + 1; j < len(s.all); j++ {
-		if s.all[j].Directive != s.all[i].Directive {
+func (s *Structure) next(i int) (int, Token) {
+	for j := i + 1; j < len(s.All); j++ {
+		if s.All[j].Directive != s.All[i].Directive {
 			break
 		}
-		if s.all[j].Kind != Comment {
-			return j, s.all[j]
+		if s.All[j].Kind != Comment {
+			return j, s.All[j]
 		}
 	}
-	return len(s.all), Token{}
+	return len(s.All), Token{}
 }
 
-func (s *structure) forbiddenAt(i int, t Token) error {
+func (s *Structure) forbiddenAt(i int, t Token) error {
 	j, next := s.next(i)
-	refuse := func(format string, args ...any) error { return errorf(s.position(t), format, args...) }
-	if wordSplit(s.text, t, next) {
+	refuse := func(format string, args ...any) error { return Errorf(s.Position(t), format, args...) }
+	if wordSplit(s.Text, t, next) {
 		return refuse("the word %s goes on behind a line continuation; write it on one line", t.Text)
 	}
 	switch {
-	case t.is("asm") || t.is("__asm") || t.is("__asm__"):
+	case t.Is("asm") || t.Is("__asm") || t.Is("__asm__"):
 		return refuse("Metal has no assembly; remove %s", t.Text)
-	case t.is("__declspec"):
+	case t.Is("__declspec"):
 		return refuse("%s is no part of Metal; remove it", t.Text)
-	case t.is("extern") && next.Kind == String && t.Directive != 0:
+	case t.Is("extern") && next.Kind == String && t.Directive != 0:
 		return refuse(externC)
-	case t.is("__attribute__") || t.is("__attribute"):
+	case t.Is("__attribute__") || t.Is("__attribute"):
 		return s.attributes(i)
-	case (t.is("gnu") || t.is("__gnu__") || t.is("clang") || t.is("_Clang")) && next.is("::"):
+	case (t.Is("gnu") || t.Is("__gnu__") || t.Is("clang") || t.Is("_Clang")) && next.Is("::"):
 		if _, name := s.next(j); !allowedAttribute(name) {
 			return refuse("the attribute %s::%s is not allowed in a shader; remove it", t.Text, name.Text)
 		}
-	case t.is("_Pragma") || t.is("__pragma"):
+	case t.Is("_Pragma") || t.Is("__pragma"):
 		k, text := s.next(j)
 		_, end := s.next(k)
-		if !next.is("(") || text.Kind != String || !end.is(")") {
+		if !next.Is("(") || text.Kind != String || !end.Is(")") {
 			return refuse("%s needs the text of the pragma as one literal, such as _Pragma(\"unroll\")", t.Text)
 		}
 		return s.pragma(t, Tokenize(strings.ReplaceAll(strings.Trim(strings.TrimLeft(text.Text, "LuU8R"), `"()`), `\"`, `"`)))
-	case t.is("%") && next.is(":") && next.Offset == t.End():
+	case t.Is("%") && next.Is(":") && next.Offset == t.End():
 		return refuse("%%: stands for # in C++ and is no part of Metal; write #")
-	case s.beginsDirective(i):
-		switch name, words := s.directive(i); {
+	case s.BeginsDirective(i):
+		switch name, words := s.Directive(i); {
 		case name == "pragma":
-			return s.pragma(t, s.all[j+1:s.directiveEnd(i)])
+			return s.pragma(t, s.All[j+1:s.DirectiveEnd(i)])
 		case name == "define" && len(words) > 0 && allowedAttributes[words[0]]:
 			return refuse("the macro %s has the name of an attribute; rename it", words[0])
 		}
@@ -130,22 +130,22 @@ func allowedAttribute(t Token) bool {
 }
 
 // attributes checks the names within __attribute__((…)), which token i of all begins.
-func (s *structure) attributes(i int) error {
-	refuse := func(t Token, format string, args ...any) error { return errorf(s.position(t), format, args...) }
-	t := s.all[i]
+func (s *Structure) attributes(i int) error {
+	refuse := func(t Token, format string, args ...any) error { return Errorf(s.Position(t), format, args...) }
+	t := s.All[i]
 	j, open := s.next(i)
 	k, second := s.next(j)
-	if !open.is("(") || !second.is("(") {
+	if !open.Is("(") || !second.Is("(") {
 		return refuse(t, "%s must be followed by its attributes in two pairs of parentheses", t.Text)
 	}
 	depth := 2
 	for k, a := s.next(k); depth > 1 && a.Text != ""; k, a = s.next(k) {
 		switch {
-		case a.is("("):
+		case a.Is("("):
 			depth++
-		case a.is(")"):
+		case a.Is(")"):
 			depth--
-		case depth == 2 && !a.is(",") && !allowedAttribute(a):
+		case depth == 2 && !a.Is(",") && !allowedAttribute(a):
 			return refuse(a, "the attribute %s is not allowed in a shader; remove it", a.Text)
 		}
 	}
@@ -153,7 +153,7 @@ func (s *structure) attributes(i int) error {
 }
 
 // pragma checks the words of a pragma at a token.
-func (s *structure) pragma(at Token, words []Token) error {
+func (s *Structure) pragma(at Token, words []Token) error {
 	words = slices.DeleteFunc(slices.Clone(words), func(t Token) bool { return t.Kind == Comment })
 	if len(words) == 0 {
 		return nil
@@ -165,7 +165,7 @@ func (s *structure) pragma(at Token, words []Token) error {
 		}
 	}
 	if denied {
-		return errorf(s.position(at), "the pragma %s is not allowed in a shader; remove it", name)
+		return Errorf(s.Position(at), "the pragma %s is not allowed in a shader; remove it", name)
 	}
 	return nil
 }

@@ -7,15 +7,15 @@ import (
 
 // header fills in the kernel's header and its function constants.
 func (p *parser) header(k *Kernel) {
-	end := p.tokens[k.body[1]].End()
+	end := p.Tokens[k.body[1]].End()
 	blanks := p.kernelText()
 	prototypes := false
 	for _, it := range p.items {
-		if it.first < k.body[0] && it.kind == otherItem && it.params >= 0 && !it.kernel &&
-			it.scope == namespaceScope && p.tokens[it.last].is(";") {
+		if it.First < k.body[0] && it.Kind == OtherItem && it.Params >= 0 && !it.Kernel &&
+			it.Scope == NamespaceScope && p.Tokens[it.Last].Is(";") {
 			prototypes = true
 		}
-		if it.first < k.body[0] || prototypes {
+		if it.First < k.body[0] || prototypes {
 			p.functionConstant(k, it)
 		}
 	}
@@ -26,48 +26,48 @@ func (p *parser) header(k *Kernel) {
 }
 
 // span is a piece of the text by offsets, the end excluded.
-type span struct{ start, end int }
+type span struct{ Start, End int }
 
 // kernelText lists what no header keeps: kernels, their instantiations and names for their types,
 // Metal's includes and "using namespace metal".
 func (p *parser) kernelText() []span {
 	var spans []span
 	add := func(first, last int) {
-		spans = append(spans, span{p.tokens[first].Offset, p.tokens[last].End()})
+		spans = append(spans, span{p.Tokens[first].Offset, p.Tokens[last].End()})
 	}
 	makers := p.kernelMacros()
 	for _, it := range p.items {
-		drop := it.kernel && it.kind != classItem
-		if it.kernel && it.kind == otherItem && it.params < 0 {
+		drop := it.Kernel && it.Kind != ClassItem
+		if it.Kernel && it.Kind == OtherItem && it.Params < 0 {
 			drop = false // a variable that is called kernel
 		}
-		if it.kind == usingItem && p.join(it.first, it.last) == "using namespace metal;" {
+		if it.Kind == usingItem && p.Join(it.First, it.Last) == "using namespace metal;" {
 			drop = true
 		}
-		for i := it.first; i <= it.last && !drop && it.kind != functionItem; i++ {
-			t := p.tokens[i]
+		for i := it.First; i <= it.Last && !drop && it.Kind != FunctionItem; i++ {
+			t := p.Tokens[i]
 			switch {
-			case t.is("decltype") && p.at(i+1).is("(") && p.isKernel(p.at(i+2)): // a name for a kernel's type
+			case t.Is("decltype") && p.At(i+1).Is("(") && p.isKernel(p.At(i+2)): // a name for a kernel's type
 				drop = true
-			case t.is("(") || t.is("{"):
-				i = p.match[i]
-			case it.kind == instantiation && t.Kind == Identifier:
+			case t.Is("(") || t.Is("{"):
+				i = p.Match[i]
+			case it.Kind == Instantiation && t.Kind == Identifier:
 				drop = p.isKernel(t)
-			case it.kind == otherItem && makers[t.Text] && p.at(i+1).is("("):
+			case it.Kind == OtherItem && makers[t.Text] && p.At(i+1).Is("("):
 				drop = true
 			}
 		}
 		if drop {
-			add(it.first, it.last)
+			add(it.First, it.Last)
 		}
 	}
-	for i, t := range p.all {
-		if t.Kind == HeaderName && isMetalHeader(strings.Trim(t.Text, `<>"`)) {
+	for i, t := range p.All {
+		if t.Kind == HeaderName && IsMetalHeader(strings.Trim(t.Text, `<>"`)) {
 			first := i
-			for first > 0 && p.all[first-1].Directive == t.Directive {
+			for first > 0 && p.All[first-1].Directive == t.Directive {
 				first--
 			}
-			spans = append(spans, span{p.all[first].Offset, t.End()})
+			spans = append(spans, span{p.All[first].Offset, t.End()})
 		}
 	}
 	return spans
@@ -75,15 +75,15 @@ func (p *parser) kernelText() []span {
 
 // isKernel reports whether a token is the name of a kernel.
 func (p *parser) isKernel(t Token) bool {
-	return slices.ContainsFunc(p.file.Kernels, func(k *Kernel) bool { return t.is(k.Name) })
+	return slices.ContainsFunc(p.file.Kernels, func(k *Kernel) bool { return t.Is(k.Name) })
 }
 
 // kernelMacros returns the names of the macros that make kernels or their instantiations.
 func (p *parser) kernelMacros() map[string]bool {
 	bodies := map[string][]string{}
-	for i := range p.all {
-		if p.beginsDirective(i) {
-			if name, words := p.directive(i); name == "define" && len(words) > 1 {
+	for i := range p.All {
+		if p.BeginsDirective(i) {
+			if name, words := p.Directive(i); name == "define" && len(words) > 1 {
 				bodies[words[0]] = words[1:]
 			}
 		}
@@ -107,11 +107,11 @@ func (p *parser) kernelMacros() map[string]bool {
 func (p *parser) behind(offset int) []span {
 	var spans []span
 	depth, start := 0, offset
-	for i, t := range p.all {
-		if t.Offset < offset || !p.beginsDirective(i) {
+	for i, t := range p.All {
+		if t.Offset < offset || !p.BeginsDirective(i) {
 			continue
 		}
-		switch name, _ := p.directive(i); name {
+		switch name, _ := p.Directive(i); name {
 		case "if", "ifdef", "ifndef":
 			depth++
 		case "endif":
@@ -120,18 +120,18 @@ func (p *parser) behind(offset int) []span {
 				continue
 			}
 			spans = append(spans, span{start, t.Offset})
-			start = p.all[p.directiveEnd(i)-1].End()
+			start = p.All[p.DirectiveEnd(i)-1].End()
 		}
 	}
-	return append(spans, span{start, len(p.text)})
+	return append(spans, span{start, len(p.Text)})
 }
 
 // without is the text with these spans blank. Newlines stay, so that lines keep their
 // numbers; white space at the end goes.
 func (p *parser) without(spans []span) string {
-	text := []byte(p.text)
+	text := []byte(p.Text)
 	for _, s := range spans {
-		for i := s.start; i < s.end; i++ {
+		for i := s.Start; i < s.End; i++ {
 			if text[i] != '\n' && text[i] != '\r' {
 				text[i] = ' '
 			}
@@ -151,26 +151,26 @@ func (p *parser) without(spans []span) string {
 }
 
 // functionConstant notes a declaration such as "constant bool x [[function_constant(0)]];".
-func (p *parser) functionConstant(k *Kernel, it item) {
-	if it.kind != otherItem {
+func (p *parser) functionConstant(k *Kernel, it Item) {
+	if it.Kind != OtherItem {
 		return
 	}
-	for i := it.first; i < it.last; i++ {
-		if !p.isAttribute(i) || !p.at(i+2).is("function_constant") || i < it.first+2 {
+	for i := it.First; i < it.Last; i++ {
+		if !p.IsAttribute(i) || !p.At(i+2).Is("function_constant") || i < it.First+2 {
 			continue
 		}
-		index, ok := p.integer(i+4, p.match[i]-3)
+		index, ok := p.integer(i+4, p.Match[i]-3)
 		if !ok {
 			index = -1
 		}
 		var words []int
-		for j := it.first; j < i-1; j++ {
-			if t := p.tokens[j]; !t.is("constant") && !t.is("const") && !t.is("static") {
+		for j := it.First; j < i-1; j++ {
+			if t := p.Tokens[j]; !t.Is("constant") && !t.Is("const") && !t.Is("static") {
 				words = append(words, j)
 			}
 		}
-		name := p.tokens[i-1]
-		k.Constants = append(k.Constants, FunctionConstant{name.Text, p.element(words), index, p.position(name), name.Line})
+		name := p.Tokens[i-1]
+		k.Constants = append(k.Constants, FunctionConstant{name.Text, p.element(words), index, p.Position(name), name.Line})
 		return
 	}
 }

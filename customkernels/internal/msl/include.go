@@ -24,7 +24,7 @@ type included struct {
 
 // readShader reads a shader file with the text of what it includes in the place of the #include
 // lines, each file once. Metal's own headers stay #include lines.
-func readShader(fsys fs.FS, name string) (*structure, error) {
+func readShader(fsys fs.FS, name string) (*Structure, error) {
 	src, err := fs.ReadFile(fsys, name)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func readShader(fsys fs.FS, name string) (*structure, error) {
 	if err := in.paste(name, string(src), nil); err != nil {
 		return nil, err
 	}
-	return newStructure(name, in.text.String(), in.lines)
+	return NewStructure(name, in.text.String(), in.lines)
 }
 
 // begin says where the line of the text that begins here comes from.
@@ -44,12 +44,12 @@ func (in *includer) begin(file string, line, offset int) {
 // paste adds a file that is included within these branches of conditionals. The number of a
 // branch that the file's first inclusion always takes is 0.
 func (in *includer) paste(name, text string, branches []int) error {
-	s := &structure{file: name, text: text, all: Tokenize(text)}
+	s := &Structure{file: name, Text: text, All: Tokenize(text)}
 	off, _, err := s.conditionals(nil)
 	if err != nil {
 		return err
 	}
-	s.off = off
+	s.Off = off
 	at, line := 0, 1
 	in.begin(name, line, at)
 	// write moves over the text before an offset: it is added, or blanks if it is not kept.
@@ -67,12 +67,12 @@ func (in *includer) paste(name, text string, branches []int) error {
 			}
 		}
 	}
-	for i, t := range s.all {
-		if !s.beginsDirective(i) {
+	for i, t := range s.All {
+		if !s.BeginsDirective(i) {
 			continue
 		}
-		end := s.directiveEnd(i)
-		word, words := s.directive(i)
+		end := s.DirectiveEnd(i)
+		word, words := s.Directive(i)
 		switch {
 		case word == "ifndef" && s.guards(end, words):
 			branches = append(branches, 0)
@@ -82,25 +82,25 @@ func (in *includer) paste(name, text string, branches []int) error {
 			branches[len(branches)-1] = in.branch()
 		case word == "endif":
 			branches = branches[:len(branches)-1]
-		case s.off[i]:
+		case s.Off[i]:
 		case word == "pragma" && slices.Equal(words, []string{"once"}), word == "line",
-			word != "" && isDigit(word[0]):
+			word != "" && IsDigit(word[0]):
 			// A line number of another file would misplace every message.
 			write(t.Offset, true)
-			write(s.all[end-1].End(), false)
+			write(s.All[end-1].End(), false)
 		case word == "include_next" || word == "embed":
-			return errorf(s.position(t), "#%s is no part of Metal; write #include \"name.h\" for a file of yours", word)
+			return Errorf(s.Position(t), "#%s is no part of Metal; write #include \"name.h\" for a file of yours", word)
 		case word == "include" || word == "import":
-			j := slices.IndexFunc(s.all[i:end], func(t Token) bool { return t.Kind == HeaderName })
+			j := slices.IndexFunc(s.All[i:end], func(t Token) bool { return t.Kind == HeaderName })
 			if j < 0 {
-				return errorf(s.position(t), "#%s needs a name in quotes, such as \"name.h\"; a macro cannot stand for it", word)
+				return Errorf(s.Position(t), "#%s needs a name in quotes, such as \"name.h\"; a macro cannot stand for it", word)
 			}
-			header := s.all[i+j]
-			if isMetalHeader(strings.Trim(header.Text, `<>"`)) {
+			header := s.All[i+j]
+			if IsMetalHeader(strings.Trim(header.Text, `<>"`)) {
 				continue
 			}
 			write(t.Offset, true)
-			write(s.all[end-1].End(), false)
+			write(s.All[end-1].End(), false)
 			pasted, err := in.include(s, header, branches)
 			if err != nil {
 				return err
@@ -122,22 +122,22 @@ func (in *includer) branch() int {
 }
 
 // include adds the file that a header names, on a line of its own, unless it is there already.
-func (in *includer) include(s *structure, header Token, branches []int) (pasted bool, err error) {
-	at, name := s.position(header), strings.Trim(header.Text, `<>"`)
+func (in *includer) include(s *Structure, header Token, branches []int) (pasted bool, err error) {
+	at, name := s.Position(header), strings.Trim(header.Text, `<>"`)
 	switch {
 	case strings.HasPrefix(name, "mlx/"):
-		return false, errorf(at, "MLX's own headers cannot be included in a shader file; copy what it needs of %s", header.Text)
+		return false, Errorf(at, "MLX's own headers cannot be included in a shader file; copy what it needs of %s", header.Text)
 	case strings.HasPrefix(header.Text, "<"):
-		return false, errorf(at, "%s is none of Metal's headers; write #include %q for a file of yours", header.Text, name)
+		return false, Errorf(at, "%s is none of Metal's headers; write #include %q for a file of yours", header.Text, name)
 	}
 	if path.IsAbs(name) {
-		return false, errorf(at, "%s is an absolute path; write it relative to the folder of the file that includes it", header.Text)
+		return false, Errorf(at, "%s is an absolute path; write it relative to the folder of the file that includes it", header.Text)
 	}
 	name = path.Join(path.Dir(s.file), name)
 	branches = slices.DeleteFunc(slices.Clone(branches), func(b int) bool { return b == 0 })
 	if first, found := in.files[name]; found {
 		if n := len(first.branches); n > len(branches) || !slices.Equal(first.branches, branches[:n]) {
-			return false, errorf(at, "%s is pasted once, at %s under a condition that does not hold for this place; include it before the condition",
+			return false, Errorf(at, "%s is pasted once, at %s under a condition that does not hold for this place; include it before the condition",
 				header.Text, first.at)
 		}
 		return false, nil
@@ -145,17 +145,17 @@ func (in *includer) include(s *structure, header Token, branches []int) (pasted 
 	var src []byte
 	info, err := fs.Stat(in.fsys, name)
 	if err == nil && !info.Mode().IsRegular() {
-		return false, errorf(at, "%s is no regular file: devices, pipes and folders cannot be included", header.Text)
+		return false, Errorf(at, "%s is no regular file: devices, pipes and folders cannot be included", header.Text)
 	}
 	if err == nil {
 		src, err = fs.ReadFile(in.fsys, name)
 	}
 	switch {
 	case err != nil && !fs.ValidPath(name): // which file systems refuse, each in its own words
-		return false, errorf(at, "%s leads to %s and cannot be read: %v; it must lie in the file system that the shader is loaded from",
+		return false, Errorf(at, "%s leads to %s and cannot be read: %v; it must lie in the file system that the shader is loaded from",
 			header.Text, name, err)
 	case err != nil:
-		return false, errorf(at, "%s cannot be read: %v; its path counts from the folder of the file that includes it", header.Text, err)
+		return false, Errorf(at, "%s cannot be read: %v; its path counts from the folder of the file that includes it", header.Text, err)
 	}
 	in.files[name] = included{at, branches}
 	in.text.WriteByte('\n')
@@ -164,18 +164,18 @@ func (in *includer) include(s *structure, header Token, branches []int) (pasted 
 
 // guards reports whether "#ifndef NAME", which ends before token i, is the guard that has a file
 // read once: "#define NAME" follows.
-func (s *structure) guards(i int, name []string) bool {
-	for i < len(s.all) && s.all[i].Kind == Comment {
+func (s *Structure) guards(i int, name []string) bool {
+	for i < len(s.All) && s.All[i].Kind == Comment {
 		i++
 	}
-	if i == len(s.all) || !s.beginsDirective(i) {
+	if i == len(s.All) || !s.BeginsDirective(i) {
 		return false
 	}
-	word, words := s.directive(i)
+	word, words := s.Directive(i)
 	return word == "define" && len(words) > 0 && slices.Equal(words[:1], name)
 }
 
 // isMetalHeader reports whether a header is one that comes with Metal.
-func isMetalHeader(name string) bool {
+func IsMetalHeader(name string) bool {
 	return strings.HasPrefix(name, "metal_") || strings.HasPrefix(name, "simd/")
 }

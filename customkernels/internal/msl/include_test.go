@@ -91,8 +91,8 @@ func TestInclude(t *testing.T) {
 			}
 			require.Equal(t, test.header, strings.Join(lines, "\n"))
 			requireOrigins(t, k.structure, test.files)
-			// Every line of the generated text that is one of a file leads back to it.
-			text := generateDefault(k, 64)
+			// A generated text has the header and the body of the kernel. Each of their lines leads back to its file.
+			text := k.Header + "[[kernel]] void f(\n  device float* y [[buffer(0)]]) {\n" + k.Body + "\n}\n"
 			located := 0
 			for i, line := range strings.Split(text, "\n") {
 				at, ok := k.Locate(text, i+1)
@@ -108,10 +108,10 @@ func TestInclude(t *testing.T) {
 }
 
 // requireOrigins checks that every token of a text stands in the file that it comes from.
-func requireOrigins(t *testing.T, s *structure, files map[string]string) {
+func requireOrigins(t *testing.T, s *Structure, files map[string]string) {
 	t.Helper()
-	for _, token := range s.all {
-		at := s.position(token)
+	for _, token := range s.All {
+		at := s.Position(token)
 		src, ok := files[at.File]
 		require.True(t, ok, at.File)
 		require.Equal(t, token.Text, src[at.Offset:][:len(token.Text)], at)
@@ -197,6 +197,6 @@ func TestIncludedKernel(t *testing.T) {
 	k := file.Kernels[0]
 	require.Equal(t, "a.h:3:13", k.Pos.String())
 	require.Equal(t, "a.h:2:16", k.Constants[0].Pos.String())
-	require.Equal(t, "int a;\n\n\n  constant int n = 16;\n", k.MLX(ConstantValue("n", "16")).Header)
+	require.Equal(t, "int a;\n\n\n  constant int n [[function_constant(0)]];\n", k.Header)
 	require.Equal(t, Position{File: "a.h", Line: 3, Column: 33, Offset: 76}, k.BodyPos)
 }

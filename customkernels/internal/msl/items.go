@@ -1,37 +1,37 @@
 package msl
 
 // scopeKind says what a scope's items are.
-type scopeKind uint8
+type ScopeKind uint8
 
 const (
-	namespaceScope scopeKind = iota
-	classScope
+	NamespaceScope ScopeKind = iota
+	ClassScope
 )
 
 // itemKind says what a declaration is, as far as this package must know.
-type itemKind uint8
+type ItemKind uint8
 
 const (
-	otherItem     itemKind = iota // variables, aliases, prototypes, enums, macro calls
-	functionItem                  // a function with its body
-	classItem                     // struct, class or union with its members
+	OtherItem     ItemKind = iota // variables, aliases, prototypes, enums, macro calls
+	FunctionItem                  // a function with its body
+	ClassItem                     // struct, class or union with its members
 	usingItem                     // using namespace …
-	instantiation                 // template … without parameters
+	Instantiation                 // template … without parameters
 )
 
 // item is a declaration at namespace or class scope.
-type item struct {
-	kind       itemKind
-	first      int // index of the first token
-	last       int // index of the last token
-	start      int // index behind "template <…>" headers
-	header     int // index of the '<' of the first template header, -1 if there is none
-	open       int // the '{' of the body or the members, -1 if there is none
-	params     int // the '(' of a function's parameters, -1 if there is none
-	kernel     bool
-	namespaces []string // enclosing namespaces, outermost first; "" for an unnamed one
-	scope      scopeKind
-	scopeID    int // differs between scopes
+type Item struct {
+	Kind       ItemKind
+	First      int // index of the first token
+	Last       int // index of the last token
+	Start      int // index behind "template <…>" headers
+	Header     int // index of the '<' of the first template header, -1 if there is none
+	Open       int // the '{' of the body or the members, -1 if there is none
+	Params     int // the '(' of a function's parameters, -1 if there is none
+	Kernel     bool
+	Namespaces []string // enclosing namespaces, outermost first; "" for an unnamed one
+	Scope      ScopeKind
+	ScopeID    int // differs between scopes
 }
 
 // maxNesting bounds the nesting of namespaces and classes.
@@ -39,54 +39,54 @@ const maxNesting = 64
 
 // items lists the declarations of the text, those within namespaces and classes too; a
 // class comes before its members.
-func (s *structure) items() ([]item, error) {
-	w := itemWalker{structure: s}
-	if err := w.walk(0, len(s.tokens), namespaceScope, nil, 0); err != nil {
+func (s *Structure) Items() ([]Item, error) {
+	w := itemWalker{Structure: s}
+	if err := w.walk(0, len(s.Tokens), NamespaceScope, nil, 0); err != nil {
 		return nil, err
 	}
 	return w.found, nil
 }
 
 type itemWalker struct {
-	*structure
-	found  []item
+	*Structure
+	found  []Item
 	scopes int
 }
 
 // walk adds the items of the tokens [i, end).
-func (w *itemWalker) walk(i, end int, scope scopeKind, namespaces []string, depth int) error {
+func (w *itemWalker) walk(i, end int, scope ScopeKind, namespaces []string, depth int) error {
 	if depth > maxNesting {
-		return w.errorAt(i, "namespaces and classes are nested more than %d deep; simplify them", maxNesting)
+		return w.ErrorAt(i, "namespaces and classes are nested more than %d deep; simplify them", maxNesting)
 	}
 	w.scopes++
 	id := w.scopes
 	for i < end {
-		if w.tokens[i].is(";") {
+		if w.Tokens[i].Is(";") {
 			i++
 			continue
 		}
 		if body, names, ok := w.namespace(i, end); ok {
 			inner := append(append([]string{}, namespaces...), names...)
-			if err := w.walk(body+1, w.match[body], namespaceScope, inner, depth+1); err != nil {
+			if err := w.walk(body+1, w.Match[body], NamespaceScope, inner, depth+1); err != nil {
 				return err
 			}
-			i = w.match[body] + 1
+			i = w.Match[body] + 1
 			continue
 		}
-		if scope == classScope && w.at(i+1).is(":") &&
-			(w.tokens[i].is("public") || w.tokens[i].is("private") || w.tokens[i].is("protected")) {
+		if scope == ClassScope && w.At(i+1).Is(":") &&
+			(w.Tokens[i].Is("public") || w.Tokens[i].Is("private") || w.Tokens[i].Is("protected")) {
 			i += 2
 			continue
 		}
 		it := w.item(i, end, scope)
-		it.namespaces, it.scope, it.scopeID = namespaces, scope, id
+		it.Namespaces, it.Scope, it.ScopeID = namespaces, scope, id
 		w.found = append(w.found, it)
-		if it.kind == classItem {
-			if err := w.walk(it.open+1, w.match[it.open], classScope, namespaces, depth+1); err != nil {
+		if it.Kind == ClassItem {
+			if err := w.walk(it.Open+1, w.Match[it.Open], ClassScope, namespaces, depth+1); err != nil {
 				return err
 			}
 		}
-		i = it.last + 1
+		i = it.Last + 1
 	}
 	return nil
 }
@@ -94,18 +94,18 @@ func (w *itemWalker) walk(i, end int, scope scopeKind, namespaces []string, dept
 // namespace recognizes "namespace a::b {", "inline namespace {" and "extern "C" {", and
 // returns the index of the brace and the names.
 func (w *itemWalker) namespace(i, end int) (body int, names []string, ok bool) {
-	if w.tokens[i].is("extern") && w.at(i+1).Kind == String && w.at(i+2).is("{") && i+2 < end {
+	if w.Tokens[i].Is("extern") && w.At(i+1).Kind == String && w.At(i+2).Is("{") && i+2 < end {
 		return i + 2, nil, true
 	}
-	if w.tokens[i].is("inline") {
+	if w.Tokens[i].Is("inline") {
 		i++
 	}
-	if !w.at(i).is("namespace") {
+	if !w.At(i).Is("namespace") {
 		return 0, nil, false
 	}
 	for i++; i < end; i++ {
-		switch t := w.tokens[i]; {
-		case t.is("{"):
+		switch t := w.Tokens[i]; {
+		case t.Is("{"):
 			if len(names) == 0 {
 				names = []string{""}
 			}
@@ -114,9 +114,9 @@ func (w *itemWalker) namespace(i, end int) (body int, names []string, ok bool) {
 			if t.Text != "inline" {
 				names = append(names, t.Text)
 			}
-		case w.isAttribute(i):
-			i = w.match[i]
-		case !t.is("::"):
+		case w.IsAttribute(i):
+			i = w.Match[i]
+		case !t.Is("::"):
 			return 0, nil, false
 		}
 	}
@@ -131,90 +131,90 @@ var beginsItem = map[string]bool{
 }
 
 // item reads the declaration that begins at i.
-func (w *itemWalker) item(i, end int, scope scopeKind) item {
-	it := item{first: i, start: i, header: -1, open: -1, params: -1}
-	if w.tokens[i].is("using") && w.at(i+1).is("namespace") {
-		it.kind = usingItem
+func (w *itemWalker) item(i, end int, scope ScopeKind) Item {
+	it := Item{First: i, Start: i, Header: -1, Open: -1, Params: -1}
+	if w.Tokens[i].Is("using") && w.At(i+1).Is("namespace") {
+		it.Kind = usingItem
 	}
-	for w.at(it.start).is("template") && it.start < end {
-		if !w.at(it.start + 1).is("<") {
-			it.kind = instantiation
+	for w.At(it.Start).Is("template") && it.Start < end {
+		if !w.At(it.Start + 1).Is("<") {
+			it.Kind = Instantiation
 			break
 		}
-		next := w.skipAngles(it.start+1, end)
-		if next == it.start+1 {
+		next := w.SkipAngles(it.Start+1, end)
+		if next == it.Start+1 {
 			break
 		}
-		if it.header < 0 {
-			it.header = it.start + 1
+		if it.Header < 0 {
+			it.Header = it.Start + 1
 		}
-		it.start = next
+		it.Start = next
 	}
 	var class, assigned, initializers bool
-	for j := it.start; j < end; j++ {
-		switch t := w.tokens[j]; {
-		case t.is(";"):
-			it.last = j
+	for j := it.Start; j < end; j++ {
+		switch t := w.Tokens[j]; {
+		case t.Is(";"):
+			it.Last = j
 			return it
-		case w.isAttribute(j):
-			for k := j; k < w.match[j]; k++ {
-				if w.tokens[k].is("kernel") && scope == namespaceScope && j > it.start && w.at(j-1).is(")") {
-					it.last = j - 1 // a macro call without a semicolon
+		case w.IsAttribute(j):
+			for k := j; k < w.Match[j]; k++ {
+				if w.Tokens[k].Is("kernel") && scope == NamespaceScope && j > it.Start && w.At(j-1).Is(")") {
+					it.Last = j - 1 // a macro call without a semicolon
 					return it
 				}
-				it.kernel = it.kernel || w.tokens[k].is("kernel")
+				it.Kernel = it.Kernel || w.Tokens[k].Is("kernel")
 			}
-			j = w.match[j]
-		case t.is("("):
-			if it.params < 0 && !assigned && !w.at(j-1).is("alignas") && !w.at(j-1).is("__attribute__") &&
-				!w.at(j-1).is("decltype") {
-				it.params = j
-				if w.at(j-1).is("operator") && w.at(w.match[j]+1).is("(") { // operator()(…)
-					it.params = w.match[j] + 1
+			j = w.Match[j]
+		case t.Is("("):
+			if it.Params < 0 && !assigned && !w.At(j-1).Is("alignas") && !w.At(j-1).Is("__attribute__") &&
+				!w.At(j-1).Is("decltype") {
+				it.Params = j
+				if w.At(j-1).Is("operator") && w.At(w.Match[j]+1).Is("(") { // operator()(…)
+					it.Params = w.Match[j] + 1
 				}
 			}
-			j = w.match[j]
-		case t.is("["):
-			j = w.match[j]
-		case t.is("<") && it.params < 0:
-			if k := w.skipAngles(j, end); k > j {
+			j = w.Match[j]
+		case t.Is("["):
+			j = w.Match[j]
+		case t.Is("<") && it.Params < 0:
+			if k := w.SkipAngles(j, end); k > j {
 				j = k - 1
 			}
-		case t.is("{"):
-			body := it.params >= 0 && !assigned
+		case t.Is("{"):
+			body := it.Params >= 0 && !assigned
 			if body && initializers { // a constructor's list: a{1}, b(2) { body }
-				previous, next := w.at(j-1), w.at(w.match[j]+1)
-				body = !(previous.Kind == Identifier || previous.is(">")) && !next.is(",")
+				previous, next := w.At(j-1), w.At(w.Match[j]+1)
+				body = !(previous.Kind == Identifier || previous.Is(">")) && !next.Is(",")
 			}
-			if body && it.kind != instantiation {
-				it.kind, it.open, it.last = functionItem, j, w.match[j]
+			if body && it.Kind != Instantiation {
+				it.Kind, it.Open, it.Last = FunctionItem, j, w.Match[j]
 				return it
 			}
-			if class && it.params < 0 && it.open < 0 && !assigned {
-				it.kind, it.open = classItem, j
+			if class && it.Params < 0 && it.Open < 0 && !assigned {
+				it.Kind, it.Open = ClassItem, j
 			}
-			j = w.match[j]
-		case t.is("=") && !w.at(j-1).is("operator"):
+			j = w.Match[j]
+		case t.Is("=") && !w.At(j-1).Is("operator"):
 			assigned = true
-		case t.is(":") && it.params >= 0:
+		case t.Is(":") && it.Params >= 0:
 			initializers = true
 		case t.Kind == Identifier:
-			previous := w.at(j - 1)
-			if scope == namespaceScope && j > it.start && previous.is(")") && beginsItem[t.Text] {
-				it.last = j - 1 // a macro call without a semicolon
+			previous := w.At(j - 1)
+			if scope == NamespaceScope && j > it.Start && previous.Is(")") && beginsItem[t.Text] {
+				it.Last = j - 1 // a macro call without a semicolon
 				return it
 			}
 			switch t.Text {
 			case "kernel":
-				it.kernel = it.kernel || w.at(j+1).Kind == Identifier || w.isAttribute(j+1)
+				it.Kernel = it.Kernel || w.At(j+1).Kind == Identifier || w.IsAttribute(j+1)
 			case "struct", "class", "union":
-				class = class || it.params < 0 && !assigned
+				class = class || it.Params < 0 && !assigned
 			case "enum":
 				assigned = true // enumerators are no members
 			}
 		}
-		it.last = j
+		it.Last = j
 	}
-	it.last = end - 1
+	it.Last = end - 1
 	return it
 }

@@ -15,7 +15,7 @@ func (k *Kernel) Locate(generated string, line int) (Position, bool) {
 	last := first + strings.Count(k.Body, "\n")
 	switch {
 	case line >= first && line <= last:
-		return k.structure.origin(k.structure.tokens[k.body[0]].Line + line - first), true
+		return k.structure.origin(k.structure.Tokens[k.body[0]].Line + line - first), true
 	case line <= strings.Count(k.Header, "\n"):
 		return k.structure.origin(line), true
 	}

@@ -8,7 +8,7 @@ import (
 // parameter reads one argument of a kernel, the tokens [first, end).
 func (p *parser) parameter(k *Kernel, first, end int) error {
 	if first >= end {
-		return p.errorAt(first, "an argument is missing here; remove the comma")
+		return p.ErrorAt(first, "an argument is missing here; remove the comma")
 	}
 	var (
 		attributes         [][2]int // name and the token before its closing bracket
@@ -19,55 +19,55 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 		volatile, coherent bool
 	)
 	for i := first; i < end; i++ {
-		t := p.tokens[i]
+		t := p.Tokens[i]
 		switch {
-		case p.isAttribute(i):
-			attributes = append(attributes, p.split(i+2, p.match[i]-1)...)
-			i = p.match[i]
-		case isSpace(t.Text):
+		case p.IsAttribute(i):
+			attributes = append(attributes, p.Split(i+2, p.Match[i]-1)...)
+			i = p.Match[i]
+		case IsAddressSpace(t.Text):
 			spaces = append(spaces, t)
-		case isSpace(p.macros[t.Text]) && t.Kind == Identifier:
+		case IsAddressSpace(p.macros[t.Text]) && t.Kind == Identifier:
 			t.Text = p.macros[t.Text]
 			spaces = append(spaces, t)
-		case t.is("const"):
+		case t.Is("const"):
 			isConst = isConst || !pointer && !reference
-		case t.is("restrict") || t.is("__restrict") || t.is("__restrict__"):
-		case t.is("volatile"):
+		case t.Is("restrict") || t.Is("__restrict") || t.Is("__restrict__"):
+		case t.Is("volatile"):
 			volatile = volatile || !pointer && !reference
-		case t.is("coherent"):
+		case t.Is("coherent"):
 			coherent = true
-			if p.at(i + 1).is("(") {
-				i = p.match[i+1]
+			if p.At(i + 1).Is("(") {
+				i = p.Match[i+1]
 			}
-		case t.is("*") || t.is("&"):
+		case t.Is("*") || t.Is("&"):
 			if pointer || reference {
-				return p.errorAt(i, "a pointer to a pointer cannot be a kernel's argument; pass one array each")
+				return p.ErrorAt(i, "a pointer to a pointer cannot be a kernel's argument; pass one array each")
 			}
-			pointer, reference = t.is("*"), t.is("&")
-		case t.is("="):
-			return p.errorAt(i, "a kernel's argument has no default value; remove it")
-		case t.is("["):
-			return p.errorAt(i, "an array of arguments is not supported; pass one array each")
-		case t.is("<"):
-			next := p.skipAngles(i, end)
+			pointer, reference = t.Is("*"), t.Is("&")
+		case t.Is("="):
+			return p.ErrorAt(i, "a kernel's argument has no default value; remove it")
+		case t.Is("["):
+			return p.ErrorAt(i, "an array of arguments is not supported; pass one array each")
+		case t.Is("<"):
+			next := p.SkipAngles(i, end)
 			if next == i {
-				return p.errorAt(i, "these template arguments do not end; add '>'")
+				return p.ErrorAt(i, "these template arguments do not end; add '>'")
 			}
 			for ; i < next; i++ {
 				words = append(words, i)
 			}
 			i--
-		case t.Kind == Identifier || t.is("::"):
+		case t.Kind == Identifier || t.Is("::"):
 			words = append(words, i)
 		default:
-			return p.errorAt(i, "%q is not understood in a kernel's argument; write \"device float* name [[buffer(0)]]\"", t.Text)
+			return p.ErrorAt(i, "%q is not understood in a kernel's argument; write \"device float* name [[buffer(0)]]\"", t.Text)
 		}
 	}
 	if err := p.unsupported(words, attributes); err != nil {
 		return err
 	}
-	if len(words) < 2 || p.tokens[words[len(words)-1]].Kind != Identifier {
-		return p.errorAt(first, "this argument has no type or no name; write \"device float* name [[buffer(0)]]\"")
+	if len(words) < 2 || p.Tokens[words[len(words)-1]].Kind != Identifier {
+		return p.ErrorAt(first, "this argument has no type or no name; write \"device float* name [[buffer(0)]]\"")
 	}
 	name := words[len(words)-1]
 	if err := p.unusedName(k, name); err != nil {
@@ -75,7 +75,7 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 	}
 	element := p.element(words[:len(words)-1])
 	if pointer || reference {
-		b := Buffer{Name: p.tokens[name].Text, Element: element, Reference: reference, Const: isConst, Volatile: volatile, Coherent: coherent}
+		b := Buffer{Name: p.Tokens[name].Text, Element: element, Reference: reference, Const: isConst, Volatile: volatile, Coherent: coherent}
 		return p.bufferArgument(k, name, b, spaces, attributes)
 	}
 	return p.positionArgument(k, name, element, attributes)
@@ -84,10 +84,10 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 // unsupported refuses the arguments that only graphics or argument buffers have.
 func (p *parser) unsupported(words []int, attributes [][2]int) error {
 	for _, w := range words {
-		text := p.tokens[w].Text
+		text := p.Tokens[w].Text
 		for _, prefix := range []string{"texture", "depth2d", "depthcube"} {
 			if strings.HasPrefix(text, prefix) && w != words[len(words)-1] {
-				return p.errorAt(w, "texture arguments are not supported; pass the pixels as a device buffer")
+				return p.ErrorAt(w, "texture arguments are not supported; pass the pixels as a device buffer")
 			}
 		}
 		if w == words[len(words)-1] {
@@ -95,18 +95,18 @@ func (p *parser) unsupported(words []int, attributes [][2]int) error {
 		}
 		switch text {
 		case "sampler":
-			return p.errorAt(w, "sampler arguments are not supported; index a device buffer instead")
+			return p.ErrorAt(w, "sampler arguments are not supported; index a device buffer instead")
 		case "visible_function_table", "intersection_function_table", "acceleration_structure",
 			"instance_acceleration_structure", "primitive_acceleration_structure", "command_buffer", "imageblock":
-			return p.errorAt(w, "arguments of type %s are not supported; use device buffers only", text)
+			return p.ErrorAt(w, "arguments of type %s are not supported; use device buffers only", text)
 		}
 	}
 	for _, a := range attributes {
-		switch t := p.tokens[a[0]]; t.Text {
+		switch t := p.Tokens[a[0]]; t.Text {
 		case "texture", "sampler":
-			return p.errorAt(a[0], "%s arguments are not supported; pass the pixels as a device buffer", t.Text)
+			return p.ErrorAt(a[0], "%s arguments are not supported; pass the pixels as a device buffer", t.Text)
 		case "stage_in":
-			return p.errorAt(a[0], "stage_in arguments are not supported; pass the data as a device buffer")
+			return p.ErrorAt(a[0], "stage_in arguments are not supported; pass the data as a device buffer")
 		}
 	}
 	return nil
@@ -114,13 +114,13 @@ func (p *parser) unsupported(words []int, attributes [][2]int) error {
 
 // unusedName refuses a second argument of one name.
 func (p *parser) unusedName(k *Kernel, name int) error {
-	text := p.tokens[name].Text
+	text := p.Tokens[name].Text
 	used := slices.ContainsFunc(k.Buffers, func(b *Buffer) bool { return b.Name == text }) ||
 		slices.ContainsFunc(k.Attributes, func(a Attribute) bool { return a.Name == text }) ||
 		slices.ContainsFunc(k.Threadgroup, func(a ThreadgroupArgument) bool { return a.Name == text }) ||
 		slices.ContainsFunc(k.Template, func(t TemplateParameter) bool { return t.Name == text })
 	if used {
-		return p.errorAt(name, "the name %s occurs twice in the signature; rename one", text)
+		return p.ErrorAt(name, "the name %s occurs twice in the signature; rename one", text)
 	}
 	return nil
 }
@@ -129,10 +129,10 @@ func (p *parser) unusedName(k *Kernel, name int) error {
 func (p *parser) element(words []int) string {
 	var b strings.Builder
 	for n, w := range words {
-		t := p.tokens[w]
+		t := p.Tokens[w]
 		if n > 0 {
-			previous := p.tokens[words[n-1]]
-			if t.Kind != Punct && previous.Kind != Punct || previous.is(",") {
+			previous := p.Tokens[words[n-1]]
+			if t.Kind != Punct && previous.Kind != Punct || previous.Is(",") {
 				b.WriteByte(' ')
 			}
 		}
@@ -147,36 +147,36 @@ func (p *parser) element(words []int) string {
 func (p *parser) bufferArgument(k *Kernel, name int, b Buffer, spaces []Token, attributes [][2]int) error {
 	text := b.Name
 	if len(spaces) == 0 {
-		return p.errorAt(name, "the argument %s has no address space; write device, constant or threadgroup before its type", text)
+		return p.ErrorAt(name, "the argument %s has no address space; write device, constant or threadgroup before its type", text)
 	}
 	if len(spaces) > 1 {
-		return errorf(p.position(spaces[1]), "the argument %s has two address spaces; keep one", text)
+		return Errorf(p.Position(spaces[1]), "the argument %s has two address spaces; keep one", text)
 	}
 	space, index := spaces[0].Text, -1
 	for _, a := range attributes {
-		kind := p.tokens[a[0]].Text
+		kind := p.Tokens[a[0]].Text
 		switch {
 		case kind == "buffer" && space != "threadgroup", kind == "threadgroup" && space == "threadgroup":
 			n, ok := p.integer(a[0]+2, a[1]-2)
 			if !ok {
-				return p.errorAt(a[0], "[[%s(n)]] needs a number for n", kind)
+				return p.ErrorAt(a[0], "[[%s(n)]] needs a number for n", kind)
 			}
 			index = n
 		case kind == "function_constant", kind == "maybe_unused":
 		default:
-			return p.errorAt(a[0], "the attribute %s does not fit the %s argument %s; use [[%s(n)]]", kind, space, text,
+			return p.ErrorAt(a[0], "the attribute %s does not fit the %s argument %s; use [[%s(n)]]", kind, space, text,
 				map[bool]string{true: "threadgroup", false: "buffer"}[space == "threadgroup"])
 		}
 	}
 	switch {
 	case space == "thread":
-		return errorf(p.position(spaces[0]), "a kernel's argument cannot be in thread memory; use device or constant")
+		return Errorf(p.Position(spaces[0]), "a kernel's argument cannot be in thread memory; use device or constant")
 	case space == "threadgroup" && b.Reference:
-		return errorf(p.position(spaces[0]), "a threadgroup argument must be a pointer")
+		return Errorf(p.Position(spaces[0]), "a threadgroup argument must be a pointer")
 	case space == "threadgroup":
-		k.Threadgroup = append(k.Threadgroup, ThreadgroupArgument{text, p.position(p.tokens[name]), b.Element, index})
+		k.Threadgroup = append(k.Threadgroup, ThreadgroupArgument{text, p.Position(p.Tokens[name]), b.Element, index})
 	default:
-		b.Pos, b.Space, b.Index = p.position(p.tokens[name]), AddressSpace(space), index
+		b.Pos, b.Space, b.Index = p.Position(p.Tokens[name]), AddressSpace(space), index
 		b.Const = b.Const || b.Space == Constant
 		b.Atomic = strings.HasPrefix(b.Element, "atomic<") || strings.HasPrefix(b.Element, "atomic_")
 		k.Buffers = append(k.Buffers, &b)
@@ -186,30 +186,30 @@ func (p *parser) bufferArgument(k *Kernel, name int, b Buffer, spaces []Token, a
 
 // positionArgument adds an argument by value.
 func (p *parser) positionArgument(k *Kernel, name int, element string, attributes [][2]int) error {
-	text := p.tokens[name].Text
+	text := p.Tokens[name].Text
 	for _, a := range attributes {
-		attribute := p.tokens[a[0]].Text
+		attribute := p.Tokens[a[0]].Text
 		if attribute == "maybe_unused" {
 			continue
 		}
-		mlx, known := attributeTypes[attribute]
+		mlx, known := PositionTypes[attribute]
 		if !known {
-			return p.errorAt(a[0], "the attribute %s is not one that MLX's kernels know; use a buffer or a thread position such as [[thread_position_in_grid]]", attribute)
+			return p.ErrorAt(a[0], "the attribute %s is not one that MLX's kernels know; use a buffer or a thread position such as [[thread_position_in_grid]]", attribute)
 		}
 		element = normalUint(element)
 		switch element {
 		case "uint", "ushort":
 		case "uint2", "uint3", "ushort2", "ushort3":
 			if mlx == "uint" {
-				return p.errorAt(a[0], "%s is a single number; declare %s as uint", attribute, text)
+				return p.ErrorAt(a[0], "%s is a single number; declare %s as uint", attribute, text)
 			}
 		default:
-			return p.errorAt(name, "%s has the type %s; a thread position is uint, uint2, uint3 or ushort, ushort2, ushort3", text, element)
+			return p.ErrorAt(name, "%s has the type %s; a thread position is uint, uint2, uint3 or ushort, ushort2, ushort3", text, element)
 		}
-		k.Attributes = append(k.Attributes, Attribute{text, p.position(p.tokens[name]), element, attribute})
+		k.Attributes = append(k.Attributes, Attribute{text, p.Position(p.Tokens[name]), element, attribute})
 		return nil
 	}
-	return p.errorAt(name, "the argument %s is passed by value; make it \"constant %s& %s [[buffer(n)]]\", or give it a thread-position attribute", text, element, text)
+	return p.ErrorAt(name, "the argument %s is passed by value; make it \"constant %s& %s [[buffer(n)]]\", or give it a thread-position attribute", text, element, text)
 }
 
 // normalUint spells the types of 32 and 16 unsigned bits in one way.
@@ -237,7 +237,7 @@ func (p *parser) number(k *Kernel) error {
 			continue
 		}
 		if other := used[b.Index]; other != nil {
-			return errorf(b.Pos, "%s and %s both have [[buffer(%d)]]; give each its own number", other.Name, b.Name, b.Index)
+			return Errorf(b.Pos, "%s and %s both have [[buffer(%d)]]; give each its own number", other.Name, b.Name, b.Index)
 		}
 		used[b.Index], b.Slot = b, b.Index
 	}
@@ -251,7 +251,7 @@ func (p *parser) number(k *Kernel) error {
 		}
 	}
 	for _, b := range k.Buffers {
-		for suffix, types := range implicitTypes {
+		for suffix, types := range ImplicitTypes {
 			input, found := strings.CutSuffix(b.Name, suffix)
 			if !found || b.Space != Constant {
 				continue
@@ -263,14 +263,14 @@ func (p *parser) number(k *Kernel) error {
 		}
 	}
 	if len(k.Outputs()) == 0 {
-		return errorf(k.Pos, "the kernel %s has no output; give it a device pointer that is not const", k.Name)
+		return Errorf(k.Pos, "the kernel %s has no output; give it a device pointer that is not const", k.Name)
 	}
 	return nil
 }
 
 // implicitTypes holds the suffixes of the arguments that MLX adds for an input, and
 // their element types.
-var implicitTypes = map[string][]string{
+var ImplicitTypes = map[string][]string{
 	"_shape":   {"int", "int32_t"},
 	"_strides": {"int64_t", "long"},
 	"_ndim":    {"int", "int32_t"},

@@ -23,14 +23,14 @@ func Parse(fsys fs.FS, filename string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, err := s.items()
+	items, err := s.Items()
 	if err != nil {
 		return nil, err
 	}
 	if err := s.forbidden(items); err != nil {
 		return nil, err
 	}
-	p := parser{structure: s, items: items, file: &File{Name: filename}}
+	p := parser{Structure: s, items: items, file: &File{Name: filename}}
 	if err := p.parse(); err != nil {
 		return nil, err
 	}
@@ -39,41 +39,41 @@ func Parse(fsys fs.FS, filename string) (*File, error) {
 
 // parser is the state of [Parse].
 type parser struct {
-	*structure
-	items  []item
+	*Structure
+	items  []Item
 	file   *File
 	macros map[string]string // the object-like macros of one token
 }
 
 func (p *parser) parse() error {
 	p.collectMacros()
-	var prototypes []item
+	var prototypes []Item
 	for _, it := range p.items {
-		if !it.kernel {
+		if !it.Kernel {
 			continue
 		}
-		if it.scope == classScope {
-			return p.errorAt(it.first, "a kernel cannot be a member of a class; move it out")
+		if it.Scope == ClassScope {
+			return p.ErrorAt(it.First, "a kernel cannot be a member of a class; move it out")
 		}
-		switch it.kind {
-		case functionItem:
+		switch it.Kind {
+		case FunctionItem:
 			if err := p.kernel(it); err != nil {
 				return err
 			}
-		case otherItem:
-			if it.params > 0 && p.tokens[it.last].is(";") {
+		case OtherItem:
+			if it.Params > 0 && p.Tokens[it.Last].Is(";") {
 				prototypes = append(prototypes, it)
 			}
 		}
 	}
 	for _, it := range prototypes {
-		name := p.at(it.params - 1)
+		name := p.At(it.Params - 1)
 		if !slices.ContainsFunc(p.file.Kernels, func(k *Kernel) bool { return k.Name == name.Text }) {
-			return p.errorAt(it.params-1, "the kernel %s has no body; add one in braces", name.Text)
+			return p.ErrorAt(it.Params-1, "the kernel %s has no body; add one in braces", name.Text)
 		}
 	}
 	if len(p.file.Kernels) == 0 {
-		return p.errorAt(0, "the file has no kernel; write a function such as \"kernel void f(device float* x [[buffer(0)]]) { … }\"")
+		return p.ErrorAt(0, "the file has no kernel; write a function such as \"kernel void f(device float* x [[buffer(0)]]) { … }\"")
 	}
 	for _, k := range p.file.Kernels {
 		p.header(k)
@@ -84,9 +84,9 @@ func (p *parser) parse() error {
 // collectMacros notes the macros that stand for one token, a number or an address space.
 func (p *parser) collectMacros() {
 	p.macros = map[string]string{}
-	for i := range p.all {
-		if p.beginsDirective(i) && !p.off[i] {
-			if name, words := p.directive(i); name == "define" && len(words) == 2 {
+	for i := range p.All {
+		if p.BeginsDirective(i) && !p.Off[i] {
+			if name, words := p.Directive(i); name == "define" && len(words) == 2 {
 				p.macros[words[0]] = words[1]
 			}
 		}
@@ -94,29 +94,29 @@ func (p *parser) collectMacros() {
 }
 
 // kernel reads one kernel function.
-func (p *parser) kernel(it item) error {
-	k := &Kernel{structure: p.structure, namespaces: it.namespaces, body: [2]int{it.open, it.last}}
-	name := p.at(it.params - 1)
+func (p *parser) kernel(it Item) error {
+	k := &Kernel{structure: p.Structure, Namespaces: it.Namespaces, body: [2]int{it.Open, it.Last}}
+	name := p.At(it.Params - 1)
 	if name.Kind != Identifier {
-		return p.errorAt(it.params-1, "the kernel has no name; write \"kernel void name(…)\"")
+		return p.ErrorAt(it.Params-1, "the kernel has no name; write \"kernel void name(…)\"")
 	}
-	k.Name, k.Pos = name.Text, p.position(name)
+	k.Name, k.Pos = name.Text, p.Position(name)
 	for _, other := range p.file.Kernels {
 		if other.Name == k.Name {
-			return p.errorAt(it.params-1, "the kernel %s is defined twice, first at %s; give each its own name", k.Name, other.Pos)
+			return p.ErrorAt(it.Params-1, "the kernel %s is defined twice, first at %s; give each its own name", k.Name, other.Pos)
 		}
 	}
 	if err := p.kernelSpecifiers(k, it); err != nil {
 		return err
 	}
-	if it.header >= 0 {
+	if it.Header >= 0 {
 		if err := p.template(k, it); err != nil {
 			return err
 		}
 	}
-	end := p.match[it.params]
-	for _, part := range p.split(it.params+1, end) {
-		if part[0]+1 == part[1] && p.tokens[part[0]].is("void") && part[1] == end && part[0] == it.params+1 {
+	end := p.Match[it.Params]
+	for _, part := range p.Split(it.Params+1, end) {
+		if part[0]+1 == part[1] && p.Tokens[part[0]].Is("void") && part[1] == end && part[0] == it.Params+1 {
 			continue
 		}
 		if err := p.parameter(k, part[0], part[1]); err != nil {
@@ -126,9 +126,9 @@ func (p *parser) kernel(it item) error {
 	if err := p.number(k); err != nil {
 		return err
 	}
-	open := p.tokens[it.open]
-	k.Body = p.text[open.End():p.tokens[it.last].Offset]
-	k.BodyPos = p.position(open)
+	open := p.Tokens[it.Open]
+	k.Body = p.Text[open.End():p.Tokens[it.Last].Offset]
+	k.BodyPos = p.Position(open)
 	k.BodyPos.Offset++
 	k.BodyPos.Column++
 	p.file.Kernels = append(p.file.Kernels, k)
@@ -136,49 +136,49 @@ func (p *parser) kernel(it item) error {
 }
 
 // kernelSpecifiers checks what stands before the name and between ')' and '{'.
-func (p *parser) kernelSpecifiers(k *Kernel, it item) error {
+func (p *parser) kernelSpecifiers(k *Kernel, it Item) error {
 	void := false
 	read := func(i, end int) error {
 		for ; i < end; i++ {
-			switch t := p.tokens[i]; {
-			case p.isAttribute(i):
-				for j := i; j < p.match[i]; j++ {
-					if p.tokens[j].is("max_total_threads_per_threadgroup") && p.at(j+1).is("(") {
-						n, ok := p.integer(j+2, p.match[j+1]-1)
+			switch t := p.Tokens[i]; {
+			case p.IsAttribute(i):
+				for j := i; j < p.Match[i]; j++ {
+					if p.Tokens[j].Is("max_total_threads_per_threadgroup") && p.At(j+1).Is("(") {
+						n, ok := p.integer(j+2, p.Match[j+1]-1)
 						if ok && (n < 1 || n > 1024) {
-							return p.errorAt(j, "max_total_threads_per_threadgroup needs a number from 1 to 1024")
+							return p.ErrorAt(j, "max_total_threads_per_threadgroup needs a number from 1 to 1024")
 						}
 						k.MaxThreads = n
 					}
 				}
-				i = p.match[i]
-			case t.is("void"):
+				i = p.Match[i]
+			case t.Is("void"):
 				void = true
-			case t.is("__attribute__") && p.at(i+1).is("("):
-				i = p.match[i+1]
-			case t.is("kernel") || t.is("static") || t.is("inline") || t.is("extern") || t.Kind == String:
+			case t.Is("__attribute__") && p.At(i+1).Is("("):
+				i = p.Match[i+1]
+			case t.Is("kernel") || t.Is("static") || t.Is("inline") || t.Is("extern") || t.Kind == String:
 			case t.Kind == Identifier && strings.ToUpper(t.Text) == t.Text: // a macro
 			default:
-				return p.errorAt(i, "%q is not understood before a kernel's name; write \"kernel void %s(…)\"", t.Text, k.Name)
+				return p.ErrorAt(i, "%q is not understood before a kernel's name; write \"kernel void %s(…)\"", t.Text, k.Name)
 			}
 		}
 		return nil
 	}
-	if err := read(it.start, it.params-1); err != nil {
+	if err := read(it.Start, it.Params-1); err != nil {
 		return err
 	}
 	if !void {
-		return p.errorAt(it.params-1, "the kernel %s must return void", k.Name)
+		return p.ErrorAt(it.Params-1, "the kernel %s must return void", k.Name)
 	}
-	return read(p.match[it.params]+1, it.open)
+	return read(p.Match[it.Params]+1, it.Open)
 }
 
 // integer reads tokens [first, last] as one number, through a macro if need be.
 func (p *parser) integer(first, last int) (int, bool) {
-	if first != last || first >= len(p.tokens) {
+	if first != last || first >= len(p.Tokens) {
 		return 0, false
 	}
-	text := p.tokens[first].Text
+	text := p.Tokens[first].Text
 	if m, ok := p.macros[text]; ok {
 		text = m
 	}
@@ -187,24 +187,24 @@ func (p *parser) integer(first, last int) (int, bool) {
 }
 
 // template reads the template parameters of a kernel.
-func (p *parser) template(k *Kernel, it item) error {
-	if p.at(it.start-1).is(">") && p.skipAngles(it.header, it.start) != it.start {
-		return p.errorAt(it.header, "a kernel can have only one list of template parameters")
+func (p *parser) template(k *Kernel, it Item) error {
+	if p.At(it.Start-1).Is(">") && p.SkipAngles(it.Header, it.Start) != it.Start {
+		return p.ErrorAt(it.Header, "a kernel can have only one list of template parameters")
 	}
-	for _, part := range p.split(it.header+1, it.start-1) {
+	for _, part := range p.Split(it.Header+1, it.Start-1) {
 		first, end := part[0], part[1]
 		equal := end
 		for i := first; i < end; i++ {
-			if p.tokens[i].is("=") {
+			if p.Tokens[i].Is("=") {
 				equal = i
 				break
 			}
 		}
-		if equal-first < 2 || p.tokens[equal-1].Kind != Identifier {
-			return p.errorAt(first, "this template parameter is not understood; use \"typename T\", \"int N\", \"uint N\" or \"bool B\", each with a name")
+		if equal-first < 2 || p.Tokens[equal-1].Kind != Identifier {
+			return p.ErrorAt(first, "this template parameter is not understood; use \"typename T\", \"int N\", \"uint N\" or \"bool B\", each with a name")
 		}
-		name := p.tokens[equal-1]
-		parameter := TemplateParameter{Name: name.Text, Type: p.join(first, equal-2)}
+		name := p.Tokens[equal-1]
+		parameter := TemplateParameter{Name: name.Text, Type: p.Join(first, equal-2)}
 		if equal < end {
 			parameter.Default = strings.TrimSpace(p.source(equal+1, end-1))
 		}
@@ -219,10 +219,10 @@ func (p *parser) template(k *Kernel, it item) error {
 			"int8_t", "uint8_t", "int16_t", "uint16_t", "int64_t", "uint64_t":
 			parameter.Kind = IntParameter
 		default:
-			return p.errorAt(first, "a template parameter of type %q cannot be given at launch; use typename, int, uint or bool", parameter.Type)
+			return p.ErrorAt(first, "a template parameter of type %q cannot be given at launch; use typename, int, uint or bool", parameter.Type)
 		}
 		if slices.ContainsFunc(k.Template, func(o TemplateParameter) bool { return o.Name == name.Text }) {
-			return p.errorAt(equal-1, "the template parameter %s occurs twice; rename one", name.Text)
+			return p.ErrorAt(equal-1, "the template parameter %s occurs twice; rename one", name.Text)
 		}
 		k.Template = append(k.Template, parameter)
 	}

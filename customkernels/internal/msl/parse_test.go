@@ -233,11 +233,6 @@ func TestParseFunctionConstants(t *testing.T) {
 	require.Equal(t, []string{"has_w", "n"}, []string{k.Constants[0].Name, k.Constants[1].Name})
 	require.Equal(t, []string{"bool", "int"}, []string{k.Constants[0].Type, k.Constants[1].Type})
 	require.Equal(t, []int{20, 0}, []int{k.Constants[0].Index, k.Constants[1].Index})
-
-	require.Equal(t, []string{"has_w", "n"}, k.MLX().Unset)
-	m := k.MLX(ConstantValue("n", "16"), ConstantValue("has_w", "true"))
-	require.Empty(t, m.Unset)
-	require.Equal(t, "constant bool has_w = true;\n  constant int n = 16;\n", m.Header)
 }
 
 // A function that is declared before the kernel and defined behind it is kept; else nothing behind is.

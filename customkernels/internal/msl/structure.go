@@ -7,26 +7,26 @@ import (
 
 // structure is a text's tokens without comments and preprocessor lines, with their
 // brackets matched. Indices in this package's parsing code count these tokens.
-type structure struct {
+type Structure struct {
 	file   string
-	text   string
+	Text   string
 	lines  []Position // where each line of the text comes from; nil: from the file's line of this number
-	all    []Token    // every token
-	off    []bool     // of every token, whether no preprocessor keeps it
-	tokens []Token    // the significant ones
-	match  []int      // of each bracket, the index of its partner; -1 for other tokens
+	All    []Token    // every token
+	Off    []bool     // of every token, whether no preprocessor keeps it
+	Tokens []Token    // the significant ones
+	Match  []int      // of each bracket, the index of its partner; -1 for other tokens
 }
 
 // newStructure tokenizes a text and matches its brackets. Code that no preprocessor keeps, by what
 // the text decides, is left out; where a conditional's branches unbalance the brackets, only first branches count. The lines
 // tell where those of the text come from, and are nil where that is the file itself.
-func newStructure(file, text string, lines []Position) (*structure, error) {
-	s := &structure{file: file, text: text, lines: lines, all: Tokenize(text)}
+func NewStructure(file, text string, lines []Position) (*Structure, error) {
+	s := &Structure{file: file, Text: text, lines: lines, All: Tokenize(text)}
 	off, later, err := s.conditionals(&conditions{})
 	if err != nil {
 		return nil, err
 	}
-	s.off = slices.Clone(off)
+	s.Off = slices.Clone(off)
 	s.collect(off)
 	if err = s.matchBrackets(); err == nil {
 		return s, nil
@@ -42,10 +42,10 @@ func newStructure(file, text string, lines []Position) (*structure, error) {
 }
 
 // kept lists the tokens, those of comments and preprocessor lines too, that a preprocessor may keep.
-func (s *structure) kept() []Token {
+func (s *Structure) Kept() []Token {
 	var kept []Token
-	for i, t := range s.all {
-		if !s.off[i] {
+	for i, t := range s.All {
+		if !s.Off[i] {
 			kept = append(kept, t)
 		}
 	}
@@ -53,7 +53,7 @@ func (s *structure) kept() []Token {
 }
 
 // position is the place of a token.
-func (s *structure) position(t Token) Position {
+func (s *Structure) Position(t Token) Position {
 	if s.lines == nil {
 		return Position{File: s.file, Offset: t.Offset, Line: t.Line, Column: t.Column}
 	}
@@ -63,7 +63,7 @@ func (s *structure) position(t Token) Position {
 }
 
 // origin is where a line of the text comes from.
-func (s *structure) origin(line int) Position {
+func (s *Structure) origin(line int) Position {
 	if s.lines == nil {
 		return Position{File: s.file, Line: line}
 	}
@@ -71,35 +71,35 @@ func (s *structure) origin(line int) Position {
 }
 
 // at is the token at an index, and an empty one outside the text.
-func (s *structure) at(i int) Token {
-	if i < 0 || i >= len(s.tokens) {
+func (s *Structure) At(i int) Token {
+	if i < 0 || i >= len(s.Tokens) {
 		return Token{}
 	}
-	return s.tokens[i]
+	return s.Tokens[i]
 }
 
 // errorAt makes an error at the token of this index, or at the last one.
-func (s *structure) errorAt(i int, format string, args ...any) *Error {
-	if len(s.tokens) == 0 {
-		return errorf(Position{File: s.file, Line: 1, Column: 1}, format, args...)
+func (s *Structure) ErrorAt(i int, format string, args ...any) *Error {
+	if len(s.Tokens) == 0 {
+		return Errorf(Position{File: s.file, Line: 1, Column: 1}, format, args...)
 	}
-	return errorf(s.position(s.tokens[min(max(i, 0), len(s.tokens)-1)]), format, args...)
+	return Errorf(s.Position(s.Tokens[min(max(i, 0), len(s.Tokens)-1)]), format, args...)
 }
 
 // source is the text from one token to another, both included.
-func (s *structure) source(first, last int) string {
+func (s *Structure) source(first, last int) string {
 	if first > last {
 		return ""
 	}
-	return s.text[s.tokens[first].Offset:s.tokens[last].End()]
+	return s.Text[s.Tokens[first].Offset:s.Tokens[last].End()]
 }
 
 // join is the tokens from first to last with single spaces between words.
-func (s *structure) join(first, last int) string {
+func (s *Structure) Join(first, last int) string {
 	var b strings.Builder
 	for i := first; i <= last; i++ {
-		t := s.tokens[i]
-		if i > first && t.Kind != Punct && s.tokens[i-1].Kind != Punct {
+		t := s.Tokens[i]
+		if i > first && t.Kind != Punct && s.Tokens[i-1].Kind != Punct {
 			b.WriteByte(' ')
 		}
 		b.WriteString(t.Text)
@@ -108,18 +108,18 @@ func (s *structure) join(first, last int) string {
 }
 
 // collect takes the significant tokens, those outside directives and not marked as off.
-func (s *structure) collect(off []bool) {
-	s.tokens = make([]Token, 0, len(s.all))
-	for i, t := range s.all {
+func (s *Structure) collect(off []bool) {
+	s.Tokens = make([]Token, 0, len(s.All))
+	for i, t := range s.All {
 		if t.Kind != Comment && t.Directive == 0 && !off[i] {
-			s.tokens = append(s.tokens, t)
+			s.Tokens = append(s.Tokens, t)
 		}
 	}
 }
 
 // conditionals marks the tokens that no preprocessor keeps, and those in second and later branches of
 // conditionals that are not decided. Without conditions only plain truth values decide.
-func (s *structure) conditionals(known *conditions) (off, later []bool, err error) {
+func (s *Structure) conditionals(known *conditions) (off, later []bool, err error) {
 	type branch struct {
 		off, later bool
 		taken      bool // this branch or an earlier one is certainly taken
@@ -128,16 +128,16 @@ func (s *structure) conditionals(known *conditions) (off, later []bool, err erro
 		token      Token
 	}
 	var stack []branch
-	off, later = make([]bool, len(s.all)), make([]bool, len(s.all))
-	for i, t := range s.all {
+	off, later = make([]bool, len(s.All)), make([]bool, len(s.All))
+	for i, t := range s.All {
 		for _, b := range stack {
 			off[i] = off[i] || b.off
 			later[i] = later[i] || b.later
 		}
-		if !s.beginsDirective(i) {
+		if !s.BeginsDirective(i) {
 			continue
 		}
-		name, words := s.directive(i)
+		name, words := s.Directive(i)
 		certain := !slices.ContainsFunc(stack, func(b branch) bool { return !b.certain })
 		switch name {
 		case "define", "undef":
@@ -151,7 +151,7 @@ func (s *structure) conditionals(known *conditions) (off, later []bool, err erro
 			}
 		case "if", "ifdef", "ifndef":
 			if len(stack) >= 256 {
-				return nil, nil, errorf(s.position(t), "conditionals are nested more than 256 deep; simplify them")
+				return nil, nil, Errorf(s.Position(t), "conditionals are nested more than 256 deep; simplify them")
 			}
 			value := known.holds(name, words)
 			stack = append(stack, branch{
@@ -160,7 +160,7 @@ func (s *structure) conditionals(known *conditions) (off, later []bool, err erro
 			})
 		case "elif", "else":
 			if len(stack) == 0 {
-				return nil, nil, errorf(s.position(t), "#%s without #if; remove it or add the #if", name)
+				return nil, nil, Errorf(s.Position(t), "#%s without #if; remove it or add the #if", name)
 			}
 			b := &stack[len(stack)-1]
 			value := truthOf(true)
@@ -174,37 +174,37 @@ func (s *structure) conditionals(known *conditions) (off, later []bool, err erro
 			b.open = b.open || !value.known
 		case "endif":
 			if len(stack) == 0 {
-				return nil, nil, errorf(s.position(t), "#endif without #if; remove it or add the #if")
+				return nil, nil, Errorf(s.Position(t), "#endif without #if; remove it or add the #if")
 			}
 			stack = stack[:len(stack)-1]
 		}
 	}
 	if len(stack) > 0 {
-		return nil, nil, errorf(s.position(stack[len(stack)-1].token), "this conditional has no #endif; add one")
+		return nil, nil, Errorf(s.Position(stack[len(stack)-1].token), "this conditional has no #endif; add one")
 	}
 	return off, later, nil
 }
 
 // beginsDirective reports whether token i of all is the '#' of a preprocessor line.
-func (s *structure) beginsDirective(i int) bool {
-	t := s.all[i]
-	return t.is("#") && t.Directive != 0 && (i == 0 || s.all[i-1].Directive != t.Directive)
+func (s *Structure) BeginsDirective(i int) bool {
+	t := s.All[i]
+	return t.Is("#") && t.Directive != 0 && (i == 0 || s.All[i-1].Directive != t.Directive)
 }
 
 // directiveEnd is the index behind the tokens of the directive that token i of all belongs to.
-func (s *structure) directiveEnd(i int) int {
-	number := s.all[i].Directive
-	for i < len(s.all) && s.all[i].Directive == number {
+func (s *Structure) DirectiveEnd(i int) int {
+	number := s.All[i].Directive
+	for i < len(s.All) && s.All[i].Directive == number {
 		i++
 	}
 	return i
 }
 
 // directive returns the name and the further tokens of the directive whose '#' is token i of all.
-func (s *structure) directive(i int) (name string, words []string) {
-	number := s.all[i].Directive
-	for i++; i < len(s.all) && s.all[i].Directive == number; i++ {
-		switch t := s.all[i]; {
+func (s *Structure) Directive(i int) (name string, words []string) {
+	number := s.All[i].Directive
+	for i++; i < len(s.All) && s.All[i].Directive == number; i++ {
+		switch t := s.All[i]; {
 		case t.Kind == Comment:
 		case name == "":
 			name = t.Text
@@ -216,19 +216,19 @@ func (s *structure) directive(i int) (name string, words []string) {
 }
 
 // matchBrackets pairs (), [] and {}.
-func (s *structure) matchBrackets() error {
-	s.match = make([]int, len(s.tokens))
+func (s *Structure) matchBrackets() error {
+	s.Match = make([]int, len(s.Tokens))
 	var open []int
-	for i, t := range s.tokens {
-		s.match[i] = -1
+	for i, t := range s.Tokens {
+		s.Match[i] = -1
 		if t.Kind == Invalid {
 			if strings.HasPrefix(t.Text, "/*") {
-				return s.errorAt(i, "this comment does not end; add */")
+				return s.ErrorAt(i, "this comment does not end; add */")
 			}
 			if t.Text == `"` || t.Text == "'" {
-				return s.errorAt(i, "this literal does not end on its line; close it with %s", t.Text)
+				return s.ErrorAt(i, "this literal does not end on its line; close it with %s", t.Text)
 			}
-			return s.errorAt(i, "the character %q has no meaning in Metal; remove it", t.Text)
+			return s.ErrorAt(i, "the character %q has no meaning in Metal; remove it", t.Text)
 		}
 		if t.Kind != Punct {
 			continue
@@ -238,21 +238,21 @@ func (s *structure) matchBrackets() error {
 			open = append(open, i)
 		case ")", "]", "}":
 			if len(open) == 0 {
-				return s.errorAt(i, "unbalanced brackets: this %q closes nothing; remove it or add its partner", t.Text)
+				return s.ErrorAt(i, "unbalanced brackets: this %q closes nothing; remove it or add its partner", t.Text)
 			}
 			o := open[len(open)-1]
-			if closing[s.tokens[o].Text] != t.Text {
-				return s.errorAt(i, "unbalanced brackets: this %q does not fit the %q at %s; close that first",
-					t.Text, s.tokens[o].Text, s.position(s.tokens[o]))
+			if closing[s.Tokens[o].Text] != t.Text {
+				return s.ErrorAt(i, "unbalanced brackets: this %q does not fit the %q at %s; close that first",
+					t.Text, s.Tokens[o].Text, s.Position(s.Tokens[o]))
 			}
 			open = open[:len(open)-1]
-			s.match[i], s.match[o] = o, i
+			s.Match[i], s.Match[o] = o, i
 		}
 	}
 	if len(open) > 0 {
 		o := open[len(open)-1]
-		return s.errorAt(o, "unbalanced brackets: this %q is never closed; add %q",
-			s.tokens[o].Text, closing[s.tokens[o].Text])
+		return s.ErrorAt(o, "unbalanced brackets: this %q is never closed; add %q",
+			s.Tokens[o].Text, closing[s.Tokens[o].Text])
 	}
 	return nil
 }
@@ -260,8 +260,8 @@ func (s *structure) matchBrackets() error {
 var closing = map[string]string{"(": ")", "[": "]", "{": "}"}
 
 // isAttribute reports whether "[[ … ]]" begins at i.
-func (s *structure) isAttribute(i int) bool {
-	return s.at(i).is("[") && s.at(i+1).is("[") && s.match[i] == s.match[i+1]+1
+func (s *Structure) IsAttribute(i int) bool {
+	return s.At(i).Is("[") && s.At(i+1).Is("[") && s.Match[i] == s.Match[i+1]+1
 }
 
 // maxAngles bounds the tokens that skipAngles looks at, so that a text full of '<' costs
@@ -270,19 +270,19 @@ const maxAngles = 512
 
 // skipAngles returns the index behind the template arguments whose '<' is at i, or i if
 // there is no '>' to it before end.
-func (s *structure) skipAngles(i, end int) int {
+func (s *Structure) SkipAngles(i, end int) int {
 	depth := 0
 	for j := i; j < end && j < i+maxAngles; j++ {
-		switch t := s.tokens[j]; {
-		case t.is("<"):
+		switch t := s.Tokens[j]; {
+		case t.Is("<"):
 			depth++
-		case t.is(">"):
+		case t.Is(">"):
 			if depth--; depth == 0 {
 				return j + 1
 			}
-		case t.is("(") || t.is("[") || t.is("{"):
-			j = s.match[j]
-		case t.is(";") || t.is(")") || t.is("]") || t.is("}"):
+		case t.Is("(") || t.Is("[") || t.Is("{"):
+			j = s.Match[j]
+		case t.Is(";") || t.Is(")") || t.Is("]") || t.Is("}"):
 			return i
 		}
 	}
@@ -291,18 +291,18 @@ func (s *structure) skipAngles(i, end int) int {
 
 // split cuts the tokens of [first, end) at the commas outside all brackets. Template
 // arguments count as brackets.
-func (s *structure) split(first, end int) [][2]int {
+func (s *Structure) Split(first, end int) [][2]int {
 	var parts [][2]int
 	start := first
 	for i := first; i < end; i++ {
-		switch t := s.tokens[i]; {
-		case t.is("(") || t.is("[") || t.is("{"):
-			i = s.match[i]
-		case t.is("<"):
-			if j := s.skipAngles(i, end); j > i {
+		switch t := s.Tokens[i]; {
+		case t.Is("(") || t.Is("[") || t.Is("{"):
+			i = s.Match[i]
+		case t.Is("<"):
+			if j := s.SkipAngles(i, end); j > i {
 				i = j - 1
 			}
-		case t.is(","):
+		case t.Is(","):
 			parts = append(parts, [2]int{start, i})
 			start = i + 1
 		}

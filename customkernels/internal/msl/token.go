@@ -33,7 +33,7 @@ type Token struct {
 func (t Token) End() int { return t.Offset + len(t.Text) }
 
 // is reports whether the token is this punctuator or identifier.
-func (t Token) is(text string) bool {
+func (t Token) Is(text string) bool {
 	return t.Text == text && (t.Kind == Punct || t.Kind == Identifier)
 }
 
@@ -161,7 +161,7 @@ func (l *lexer) scan() Kind {
 			l.at++
 		}
 		return l.prefixedLiteral()
-	case isDigit(c), c == '.' && isDigit(l.peek(1)):
+	case IsDigit(c), c == '.' && IsDigit(l.peek(1)):
 		l.number()
 		return Number
 	case c == '"', c == '\'':
@@ -293,10 +293,10 @@ func (l *lexer) prefixedLiteral() Kind {
 	return Identifier
 }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func isIdentifierStart(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c == '$' || c >= 0x80
 }
 
-func isIdentifierPart(c byte) bool { return isIdentifierStart(c) || isDigit(c) }
+func isIdentifierPart(c byte) bool { return isIdentifierStart(c) || IsDigit(c) }

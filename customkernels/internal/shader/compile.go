@@ -10,11 +10,12 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
 // Compile returns what compile makes of the C++ source of a text. Where C++ finds no type for the two values of
 // a conditional operator, Compile gives them one and tries again.
-func Compile[P any](text string, source *msl.HostSource, compile func(source string) (P, error)) (P, error) {
+func Compile[P any](text string, source *translate.HostSource, compile func(source string) (P, error)) (P, error) {
 	var lines []int
 	for {
 		p, err := compile(source.Source)
@@ -23,7 +24,7 @@ func Compile[P any](text string, source *msl.HostSource, compile func(source str
 		if errors.As(err, &refused) {
 			for _, m := range conditionalError.FindAllStringSubmatch(refused.Output, -1) {
 				line, _ := strconv.Atoi(m[1])
-				if line -= msl.HostLineShift; !slices.Contains(lines, line) {
+				if line -= translate.HostLineShift; !slices.Contains(lines, line) {
 					lines = append(lines, line)
 				}
 			}
@@ -31,7 +32,7 @@ func Compile[P any](text string, source *msl.HostSource, compile func(source str
 		if len(lines) == known {
 			return p, err
 		}
-		if source, _ = msl.Host(text, lines...); source == nil {
+		if source, _ = translate.Host(text, lines...); source == nil {
 			return p, err
 		}
 	}
@@ -63,8 +64,8 @@ func (k *Kernel) LocatedCompileError(text string, err error) error {
 	var lines []string
 	for _, m := range compilerLine.FindAllStringSubmatch(refused.Output, -1) {
 		line, _ := strconv.Atoi(m[1])
-		if at, ok := k.Parsed.Locate(text, line-msl.HostLineShift); ok {
-			lines = append(lines, fmt.Sprintf("%s:%d:%s: %s", at.File, at.Line, m[2], inMetal(m[3], text, line-msl.HostLineShift, m[2])))
+		if at, ok := k.Parsed.Locate(text, line-translate.HostLineShift); ok {
+			lines = append(lines, fmt.Sprintf("%s:%d:%s: %s", at.File, at.Line, m[2], inMetal(m[3], text, line-translate.HostLineShift, m[2])))
 		}
 	}
 	if len(lines) == 0 {

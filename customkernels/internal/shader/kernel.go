@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
 // A File is a Metal shader file with the text that it includes.
@@ -42,7 +43,7 @@ type Kernel struct {
 	Name   string
 	File   string
 	Parsed *msl.Kernel
-	Source msl.MLXSource
+	Source translate.MLXSource
 	Pads   []bool // for each input, whether it is padded to stay in device memory
 	ID     string // the name and a digest of the text: MLX caches compiled kernels by name
 }
@@ -54,7 +55,7 @@ func (f *File) Kernel(name string, options ...Option) (*Kernel, error) {
 		return nil, err
 	}
 	fail := func(err error) error { return fmt.Errorf("%s: %s: %w", parsed.Pos, parsed.Name, err) }
-	var values []msl.MLXOption
+	var values []translate.MLXOption
 	for _, o := range options {
 		v, err := o(parsed)
 		if err != nil {
@@ -64,7 +65,7 @@ func (f *File) Kernel(name string, options ...Option) (*Kernel, error) {
 			values = append(values, v)
 		}
 	}
-	source := parsed.MLX(values...)
+	source := translate.MLX(parsed, values...)
 	if len(source.Unsized) > 0 {
 		return nil, fail(fmt.Errorf("the threadgroup argument %s has no size: give it one with ThreadgroupSize, or as %[1]s=threadgroup:ELEMENTS in a launch description", source.Unsized[0]))
 	}

@@ -1,9 +1,8 @@
-package msl
+package addrspace
 
 import (
 	"bytes"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -12,13 +11,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace/prelude"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/limited"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
-
-// prelude declares what shaders use of Metal's library, for clang.
-//
-//go:embed prelude.clcpp
-var prelude string
 
 // The names that clang knows the parts of its input by.
 const (
@@ -157,11 +153,11 @@ func aboutSpaces(message string) bool {
 func pointees(kind string) string {
 	var spaces []string
 	space := "thread"
-	for _, t := range Tokenize(kind) {
+	for _, t := range msl.Tokenize(kind) {
 		switch {
-		case isSpace(t.Text) || t.is("generic"):
+		case msl.IsAddressSpace(t.Text) || t.Is("generic"):
 			space = t.Text
-		case t.is("*") || t.is("&") || t.is("&&") || t.is("["):
+		case t.Is("*") || t.Is("&") || t.Is("&&") || t.Is("["):
 			spaces = append(spaces, space)
 			space = "thread"
 		}
@@ -174,7 +170,7 @@ var ambiguousCall = regexp.MustCompile(`^call to '(\w+)' is ambiguous$`)
 // ambiguous reports whether the error is a call of a function of Metal's that fits several of its types.
 func (d diagnostic) ambiguous() bool {
 	m := ambiguousCall.FindStringSubmatch(d.Message)
-	return m != nil && libraryFunctions()[m[1]]
+	return m != nil && prelude.Functions()[m[1]]
 }
 
 // harmless reports whether the error is one of OpenCL that Metal does not have. There a structure

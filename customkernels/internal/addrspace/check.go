@@ -1,4 +1,4 @@
-package msl
+package addrspace
 
 import (
 	"context"
@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace/prelude"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// ErrNoClang is the error of [CheckAddressSpaces] on a machine without clang.
+// ErrNoClang is the error of [Check] on a machine without clang.
 var ErrNoClang = errors.New("the address-space check needs clang 14 or later on PATH; install it, " +
 	"for instance with \"apt-get install clang\" or \"dnf install clang\"")
 
@@ -47,7 +50,7 @@ func (e *UncheckedError) Error() string {
 		e.Diagnostics[0].Line, e.Diagnostics[0].Message, more)
 }
 
-// CheckAddressSpaces looks for what Apple's compiler would refuse about address spaces in the
+// Check looks for what Apple's compiler would refuse about address spaces in the
 // complete text that MLX generates for a kernel, and for calls of Metal's functions with arguments of
 // two types, which are ambiguous there. It is the stand-in for that compiler on
 // other machines: the text becomes C++ for OpenCL, whose address spaces obey the same rules,
@@ -59,16 +62,16 @@ func (e *UncheckedError) Error() string {
 // an [*UncheckedError] beside the findings so far; two violations that the check itself
 // puts into the kernel and behind it must come back, or the error says so. Without clang
 // the error is [ErrNoClang].
-func CheckAddressSpaces(ctx context.Context, text string) ([]Finding, error) {
-	s, err := newStructure("", text, nil)
+func Check(ctx context.Context, text string) ([]Finding, error) {
+	s, err := msl.NewStructure("", text, nil)
 	if err != nil {
 		return nil, err
 	}
-	items, err := s.items()
+	items, err := s.Items()
 	if err != nil {
 		return nil, err
 	}
-	w := &checkWriter{structure: s, items: items, code: newCode(s.kept())}
+	w := &checkWriter{Structure: s, items: items, code: msl.NewCode(s.Kept())}
 	diagnostics, err := w.read(ctx)
 	if err != nil {
 		return nil, err
@@ -112,14 +115,14 @@ func CheckAddressSpaces(ctx context.Context, text string) ([]Finding, error) {
 
 // read translates the text and has clang read it.
 func (w *checkWriter) read(ctx context.Context) ([]diagnostic, error) {
-	w.edits = edits{text: w.text}
+	w.edits = msl.Edits{Text: w.Text}
 	translated, err := w.translate()
 	if err != nil {
 		return nil, err
 	}
-	before := prelude
-	if w.code.classes["complex_t"] { // MLX's own headers, which define what the prelude declares
-		before = "#define MLXG_NO_MLX_PRELUDE\n" + prelude
+	before := prelude.Text
+	if w.code.Classes["complex_t"] { // MLX's own headers, which define what the prelude declares
+		before = "#define MLXG_NO_MLX_PRELUDE\n" + prelude.Text
 	}
 	return runClang(ctx, before+"\n#line 1 \""+checkedText+"\"\n"+translated)
 }
@@ -166,11 +169,11 @@ func appendOnce(list []Finding, f Finding) []Finding {
 func (w *checkWriter) programScope() []Finding {
 	var findings []Finding
 	for _, it := range w.items {
-		if it.kind == otherItem && it.params < 0 && w.staticVariable(it) {
-			t := w.tokens[it.first]
+		if it.Kind == msl.OtherItem && it.Params < 0 && w.staticVariable(it) {
+			t := w.Tokens[it.First]
 			findings = append(findings, Finding{
 				Line: t.Line, Column: t.Column,
-				Message: "a program-scope variable must be in constant memory: " + strings.TrimSpace(w.join(it.first, min(it.first+6, it.last))),
+				Message: "a program-scope variable must be in constant memory: " + strings.TrimSpace(w.Join(it.First, min(it.First+6, it.Last))),
 			})
 		}
 	}
@@ -179,38 +182,38 @@ func (w *checkWriter) programScope() []Finding {
 
 // staticVariable reports whether an item is a variable of program scope, or a static member, without
 // the word constant. One whose type or place a macro may hide is none.
-func (w *checkWriter) staticVariable(it item) bool {
-	i, static := it.start, it.scope == namespaceScope
-	for ; i <= it.last; i++ {
-		t := w.tokens[i]
-		if w.isAttribute(i) {
-			i = w.match[i]
-		} else if t.is("static") {
+func (w *checkWriter) staticVariable(it msl.Item) bool {
+	i, static := it.Start, it.Scope == msl.NamespaceScope
+	for ; i <= it.Last; i++ {
+		t := w.Tokens[i]
+		if w.IsAttribute(i) {
+			i = w.Match[i]
+		} else if t.Is("static") {
 			static = true
-		} else if !t.is("const") && !t.is("constexpr") && !t.is("inline") && !t.is("volatile") {
+		} else if !t.Is("const") && !t.Is("constexpr") && !t.Is("inline") && !t.Is("volatile") {
 			break
 		}
 	}
-	first, end := w.typeName(i)
-	if !static || end == first || w.at(end).Kind != Identifier {
+	first, end := w.TypeName(i)
+	if !static || end == first || w.At(end).Kind != msl.Identifier {
 		return false
 	}
-	for j := it.start; j < end; j++ {
-		if t := w.tokens[j]; t.is("constant") || w.macro(t.Text) || t.is("typedef") || t.is("using") || t.is("enum") || t.is("friend") {
+	for j := it.Start; j < end; j++ {
+		if t := w.Tokens[j]; t.Is("constant") || w.macro(t.Text) || t.Is("typedef") || t.Is("using") || t.Is("enum") || t.Is("friend") {
 			return false
 		}
 	}
-	next := w.at(end + 1)
-	return !w.at(end).is("constant") && !w.macro(w.at(end).Text) && (next.is("=") || next.is("[") || next.is("{") || next.is(";") || next.is(","))
+	next := w.At(end + 1)
+	return !w.At(end).Is("constant") && !w.macro(w.At(end).Text) && (next.Is("=") || next.Is("[") || next.Is("{") || next.Is(";") || next.Is(","))
 }
 
 // macro reports whether the text defines a macro of this name.
 func (w *checkWriter) macro(name string) bool {
 	if w.macros == nil {
 		w.macros = map[string]bool{}
-		for i := range w.all {
-			if w.beginsDirective(i) {
-				if directive, words := w.directive(i); directive == "define" && len(words) > 0 {
+		for i := range w.All {
+			if w.BeginsDirective(i) {
+				if directive, words := w.Directive(i); directive == "define" && len(words) > 0 {
 					w.macros[words[0]] = true
 				}
 			}

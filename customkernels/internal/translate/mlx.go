@@ -1,4 +1,4 @@
-package msl
+package translate
 
 import (
 	"fmt"
@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// prefix begins every name that this package adds to a text.
-const prefix = "mlxg_"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+)
 
 // MLXSource is a kernel as MLX's custom-kernel interface takes it. MLX writes the
 // signature; a prologue on the body's first line binds the kernel's own names where MLX's
@@ -20,7 +19,7 @@ type MLXSource struct {
 	// slots. A name is the kernel's own unless the prologue must bind it.
 	InputNames, OutputNames []string
 	// Inputs and Outputs are the kernel's buffers of the same order.
-	Inputs, Outputs []*Buffer
+	Inputs, Outputs []*msl.Buffer
 	// Viewed tells for each input whether the prologue casts it to another element type or to
 	// a device reference: then it must be given an array of dimension 1 or more. (A constant
 	// reference without a cast wants an array of dimension 0, for which MLX makes a reference.)
@@ -56,7 +55,7 @@ func ConstantValue(name, value string) MLXOption {
 
 // mlxWriter is the state of [Kernel.MLX].
 type mlxWriter struct {
-	*Kernel
+	*msl.Kernel
 	source MLXSource
 	sizes  map[string]int
 	values map[string]string
@@ -77,21 +76,21 @@ const view = "template <typename V> const device V* mlxg_view(const device void*
 
 // MLX turns the kernel into what MLX's custom-kernel interface takes. The result depends
 // on the options alone.
-func (k *Kernel) MLX(options ...MLXOption) MLXSource {
+func MLX(k *msl.Kernel, options ...MLXOption) MLXSource {
 	w := mlxWriter{
 		Kernel: k, sizes: map[string]int{}, values: map[string]string{}, words: map[string]bool{}, passed: map[string]bool{}, bare: map[string]bool{},
 	}
 	for _, o := range options {
 		o(&w)
 	}
-	body := Tokenize(k.Body)
+	body := msl.Tokenize(k.Body)
 	for i, t := range body {
-		if t.Kind != Identifier {
+		if t.Kind != msl.Identifier {
 			continue
 		}
 		w.words[t.Text] = true
-		w.bare[t.Text] = w.bare[t.Text] || i+1 == len(body) || !body[i+1].is("[")
-		if i > 0 && i+1 < len(body) && (body[i-1].is("(") || body[i-1].is(",")) && (body[i+1].is(",") || body[i+1].is(")")) {
+		w.bare[t.Text] = w.bare[t.Text] || i+1 == len(body) || !body[i+1].Is("[")
+		if i > 0 && i+1 < len(body) && (body[i-1].Is("(") || body[i-1].Is(",")) && (body[i+1].Is(",") || body[i+1].Is(")")) {
 			w.passed[t.Text] = true
 		}
 	}
@@ -107,7 +106,7 @@ func (k *Kernel) MLX(options ...MLXOption) MLXSource {
 // types that MLX does not declare: it knows typename, int and bool.
 func (w *mlxWriter) namespacesAndTemplate() {
 	var path []string
-	for _, n := range w.namespaces {
+	for _, n := range w.Namespaces {
 		if n != "" {
 			path = append(path, n)
 			w.outer = append(w.outer, "using namespace "+strings.Join(path, "::")+";")
@@ -116,8 +115,8 @@ func (w *mlxWriter) namespacesAndTemplate() {
 	for _, t := range w.Template {
 		name := t.Name
 		declared := strings.TrimPrefix(t.Type, "const ")
-		if t.Kind != TypeParameter && declared != "int" && declared != "bool" && declared != "int32_t" {
-			name = prefix + t.Name
+		if t.Kind != msl.TypeParameter && declared != "int" && declared != "bool" && declared != "int32_t" {
+			name = msl.Prefix + t.Name
 			w.outer = append(w.outer, fmt.Sprintf("constexpr %s %s = %s;", declared, t.Name, name))
 		}
 		w.source.TemplateNames = append(w.source.TemplateNames, name)
@@ -139,51 +138,50 @@ func (w *mlxWriter) buffers() {
 		w.source.OutputNames = append(w.source.OutputNames, w.output(b))
 	}
 	for _, b := range w.Buffers {
-		input := slices.IndexFunc(w.source.Inputs, func(i *Buffer) bool { return i.Name == b.Implicit })
+		input := slices.IndexFunc(w.source.Inputs, func(i *msl.Buffer) bool { return i.Name == b.Implicit })
 		if input < 0 || w.source.InputNames[input] == b.Implicit {
 			continue
 		}
 		if b.Reference {
-			w.bind("const constant %s& %s = %s%s;", b.Element, b.Name, prefix, b.Name)
+			w.bind("const constant %s& %s = %s%s;", b.Element, b.Name, msl.Prefix, b.Name)
 		} else {
-			w.bind("const constant %s* %s = %s%s;", b.Element, b.Name, prefix, b.Name)
+			w.bind("const constant %s* %s = %s%s;", b.Element, b.Name, msl.Prefix, b.Name)
 		}
 	}
 }
 
 // own is a name for MLX in the place of a buffer's. One with a suffix of MLX's must not be that of an
 // argument that MLX adds for another input.
-func own(b *Buffer) string {
-	for suffix := range implicitTypes {
+func own(b *msl.Buffer) string {
+	for suffix := range msl.ImplicitTypes {
 		if strings.HasSuffix(b.Name, suffix) {
-			return prefix + "own_" + b.Name
+			return msl.Prefix + "own_" + b.Name
 		}
 	}
-	return prefix + b.Name
+	return msl.Prefix + b.Name
 }
 
 // plain reports whether an element type is one that MLX itself declares: a dtype or a
 // template parameter.
 func (w *mlxWriter) plain(element string) bool {
-	_, dtype := dtypes[element]
-	return dtype || slices.ContainsFunc(w.Template, func(t TemplateParameter) bool {
-		return t.Kind == TypeParameter && t.Name == element
+	return msl.DType(element) != "" || slices.ContainsFunc(w.Template, func(t msl.TemplateParameter) bool {
+		return t.Kind == msl.TypeParameter && t.Name == element
 	})
 }
 
 // input names an input and binds it if need be.
-func (w *mlxWriter) input(b *Buffer) (name string, viewed bool) {
-	viewed = !w.plain(b.Element) || b.Reference && b.Space == Device
-	passed := b.Space == Constant && (w.passed[b.Name] || !b.Reference && w.bare[b.Name])
+func (w *mlxWriter) input(b *msl.Buffer) (name string, viewed bool) {
+	viewed = !w.plain(b.Element) || b.Reference && b.Space == msl.Device
+	passed := b.Space == msl.Constant && (w.passed[b.Name] || !b.Reference && w.bare[b.Name])
 	if !viewed && !passed && !w.clashes(b) {
 		return b.Name, false
 	}
 	name = own(b)
 	switch {
-	case b.Space == Constant && !b.Reference && (viewed || passed):
+	case b.Space == msl.Constant && !b.Reference && (viewed || passed):
 		w.view = true
 		w.bind("auto %s = mlxg_view<%s>(%s);", b.Name, b.Element, name)
-	case b.Space == Constant && viewed:
+	case b.Space == msl.Constant && viewed:
 		w.view = true
 		w.bind("decltype(*mlxg_view<%s>(%s)) %s = *mlxg_view<%s>(%s);", b.Element, name, b.Name, b.Element, name)
 	case b.Reference && passed: // MLX makes a reference of an array of dimension 0
@@ -201,7 +199,7 @@ func (w *mlxWriter) input(b *Buffer) (name string, viewed bool) {
 }
 
 // output names an output and binds it if need be.
-func (w *mlxWriter) output(b *Buffer) string {
+func (w *mlxWriter) output(b *msl.Buffer) string {
 	plain := w.plain(b.Element) && !w.source.AtomicOutputs || b.Atomic
 	name, kind := own(b), "device "+b.Element
 	if b.Volatile {
@@ -224,16 +222,16 @@ func (w *mlxWriter) output(b *Buffer) string {
 
 // clashes reports whether MLX would declare a name of the body a second time if it knew the
 // buffer by its own name: one like x_shape for the input x, or that of a thread position.
-func (w *mlxWriter) clashes(b *Buffer) bool {
-	if _, is := attributeTypes[b.Name]; is {
+func (w *mlxWriter) clashes(b *msl.Buffer) bool {
+	if _, is := msl.PositionTypes[b.Name]; is {
 		return true
 	}
 	if b.Writable() {
 		return false
 	}
-	for suffix := range implicitTypes {
+	for suffix := range msl.ImplicitTypes {
 		name := b.Name + suffix
-		implicit := slices.ContainsFunc(w.Buffers, func(o *Buffer) bool { return o.Name == name && o.Implicit != "" })
+		implicit := slices.ContainsFunc(w.Buffers, func(o *msl.Buffer) bool { return o.Name == name && o.Implicit != "" })
 		if w.words[name] && !implicit {
 			return true
 		}
@@ -255,7 +253,7 @@ func (w *mlxWriter) threadgroup() {
 			continue
 		}
 		w.bind("threadgroup %s %s%s[%d]; threadgroup %s* %s = %s%s;",
-			a.Element, prefix, a.Name, elements, a.Element, a.Name, prefix, a.Name)
+			a.Element, msl.Prefix, a.Name, elements, a.Element, a.Name, msl.Prefix, a.Name)
 	}
 }
 
@@ -266,21 +264,21 @@ func (w *mlxWriter) positions() {
 		bound[a.Name] = true
 	}
 	for _, a := range w.Attributes {
-		declared := attributeTypes[a.Attribute]
+		declared := msl.PositionTypes[a.Attribute]
 		if a.Name == a.Attribute && a.Type == declared {
 			continue
 		}
 		value := a.Attribute
-		if _, taken := attributeTypes[a.Name]; taken {
+		if _, taken := msl.PositionTypes[a.Name]; taken {
 			// The name is that of one of MLX's own arguments: hide it in a scope.
-			value = prefix + a.Name
+			value = msl.Prefix + a.Name
 			w.bind("const %s %s = %s;", declared, value, a.Attribute)
 			w.inner = append(w.inner, fmt.Sprintf("%s %s = %s;", a.Type, a.Name, convert(a.Type, declared, value)))
 			continue
 		}
 		w.bind("%s %s = %s;", a.Type, a.Name, convert(a.Type, declared, value))
 	}
-	for name := range attributeTypes {
+	for name := range msl.PositionTypes {
 		w.scope = w.scope || w.words[name] && !bound[name]
 	}
 }
@@ -300,7 +298,7 @@ func convert(to, declared, value string) string {
 
 // finish puts the body together.
 func (w *mlxWriter) finish() {
-	implicit := slices.ContainsFunc(w.Buffers, func(b *Buffer) bool { return b.Implicit != "" })
+	implicit := slices.ContainsFunc(w.Buffers, func(b *msl.Buffer) bool { return b.Implicit != "" })
 	if implicit && len(w.Attributes) == 0 {
 		// Without a thread position MLX ends the signature one argument early.
 		w.outer = append(w.outer, "/* thread_index_in_threadgroup */")
@@ -334,13 +332,13 @@ func (w *mlxWriter) constants() string {
 			continue
 		}
 		lines := strings.Split(header, "\n")
-		begin, rest := lines[c.line-1][:c.Pos.Column-1], lines[c.line-1][c.Pos.Column-1:]
+		begin, rest := lines[c.Line-1][:c.Pos.Column-1], lines[c.Line-1][c.Pos.Column-1:]
 		open, end := strings.Index(rest, "[["), strings.Index(rest, "]]")
 		if open < 0 || end < open {
 			w.source.Unset = append(w.source.Unset, c.Name)
 			continue
 		}
-		lines[c.line-1] = begin + rest[:open] + "= " + value + rest[end+2:]
+		lines[c.Line-1] = begin + rest[:open] + "= " + value + rest[end+2:]
 		header = strings.Join(lines, "\n")
 	}
 	slices.Reverse(w.source.Unset)

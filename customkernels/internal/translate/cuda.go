@@ -1,9 +1,11 @@
-package msl
+package translate
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
 // CUDASource is a generated text as CUDA, in the form that MLX's CUDA kernels take: a header,
@@ -19,7 +21,7 @@ type CUDASource struct {
 	// for a place in one.
 	Lanes bool
 
-	kernel    *Kernel
+	kernel    *msl.Kernel
 	arguments []string // of its template
 	scope     string
 }
@@ -36,7 +38,7 @@ func CUDA(text string) (*CUDASource, error) {
 		return nil, err
 	}
 	out := &CUDASource{Lanes: h.usesLanes()}
-	if out.kernel, out.arguments, err = h.generatedKernel(); err != nil {
+	if out.kernel, out.arguments, err = h.GeneratedKernel(h.items); err != nil {
 		return nil, err
 	}
 	buffers, err := hostBuffers(out.kernel)
@@ -54,11 +56,11 @@ func CUDA(text string) (*CUDASource, error) {
 	}
 	ending, scope := h.wrap()
 	if scope == "" {
-		return nil, h.errorAt(0, "the text has names that only the global namespace can have; on CUDA they would meet CUDA's own")
+		return nil, h.ErrorAt(0, "the text has names that only the global namespace can have; on CUDA they would meet CUDA's own")
 	}
 	out.scope = scope + "::"
 	h.annotate() // behind wrap, whose words come before a function's at the same place
-	out.Header = h.edits.apply()
+	out.Header = h.edits.Apply()
 	if !strings.HasSuffix(out.Header, "\n") {
 		out.Header += "\n"
 	}
@@ -67,14 +69,14 @@ func CUDA(text string) (*CUDASource, error) {
 }
 
 // cudaName is a buffer's name in the body: none that CUDA or MLX has.
-func cudaName(name string) string { return prefix + "buffer_" + name }
+func cudaName(name string) string { return msl.Prefix + "buffer_" + name }
 
 // metadata tells that a buffer of this name is the shape, strides or number of axes of an
 // input, and how the body reaches it: MLX passes arrays by value.
 func (c *CUDASource) metadata(name string) string {
 	for suffix, access := range map[string]string{"_shape": ".data()", "_strides": ".data()", "_ndim": ""} {
 		input, ok := strings.CutSuffix(name, suffix)
-		if ok && slices.ContainsFunc(c.kernel.Buffers, func(b *Buffer) bool { return b.Name == input }) {
+		if ok && slices.ContainsFunc(c.kernel.Buffers, func(b *msl.Buffer) bool { return b.Name == input }) {
 			return cudaName(input) + suffix + access
 		}
 	}
@@ -120,7 +122,7 @@ func (c *CUDASource) enter() string {
 		}
 	}
 	b.WriteString(") {\n" + elementNames(c.kernel, c.arguments))
-	list := callArguments(c.kernel, func(b *Buffer) string {
+	list := callArguments(c.kernel, func(b *msl.Buffer) string {
 		constness := "const "
 		if b.Writable() {
 			constness = ""
@@ -134,8 +136,8 @@ func (c *CUDASource) enter() string {
 // usesLanes looks for what depends on which threads make up a SIMD-group or quad-group, in
 // macros too. A barrier of a SIMD-group does not.
 func (h *hostWriter) usesLanes() bool {
-	for _, t := range h.code.tokens {
-		if t.Kind == Identifier && t.Text != "simdgroup_barrier" &&
+	for _, t := range h.code.Tokens {
+		if t.Kind == msl.Identifier && t.Text != "simdgroup_barrier" &&
 			(strings.Contains(t.Text, "simd") || strings.Contains(t.Text, "quad")) {
 			return true
 		}
@@ -147,50 +149,50 @@ func (h *hostWriter) usesLanes() bool {
 func (h *hostWriter) annotate() {
 	const device = "__device__ "
 	for _, it := range h.items {
-		if !h.dropped[it.first] && (h.declaresFunction(it) || h.declaresConstant(it)) {
-			at := h.tokens[it.start].Offset
-			h.edits.list = append(h.edits.list, edit{span{at, at}, device})
+		if !h.dropped[it.First] && (h.declaresFunction(it) || h.declaresConstant(it)) {
+			at := h.Tokens[it.Start].Offset
+			h.edits.Insert(at, device)
 		}
 	}
 	// A macro may define functions; METAL_FUNC says what they are, inline does not.
-	for i, t := range h.all {
-		if t.Directive != 0 && t.is("inline") && !h.off[i] {
-			h.edits.list = append(h.edits.list, edit{span{t.Offset, t.Offset}, device})
+	for i, t := range h.All {
+		if t.Directive != 0 && t.Is("inline") && !h.Off[i] {
+			h.edits.Insert(t.Offset, device)
 		}
 	}
 }
 
 // declaresFunction reports whether an item is a function, with its body or without.
-func (h *hostWriter) declaresFunction(it item) bool {
-	if it.kind == functionItem {
+func (h *hostWriter) declaresFunction(it msl.Item) bool {
+	if it.Kind == msl.FunctionItem {
 		return true
 	}
-	if it.kind != otherItem || it.params < 0 {
+	if it.Kind != msl.OtherItem || it.Params < 0 {
 		return false
 	}
-	first := h.at(it.start)
-	if first.is("using") || first.is("typedef") || first.is("static_assert") || first.is("enum") {
+	first := h.At(it.Start)
+	if first.Is("using") || first.Is("typedef") || first.Is("static_assert") || first.Is("enum") {
 		return false
 	}
-	if last := h.at(it.last - 1); last.is("default") || last.is("delete") {
+	if last := h.At(it.Last - 1); last.Is("default") || last.Is("delete") {
 		return false
 	}
 	// A macro's call has its name alone before its parentheses, and so has a constructor.
-	return it.scope == classScope || it.params > it.start+1
+	return it.Scope == msl.ClassScope || it.Params > it.Start+1
 }
 
 // declaresConstant reports whether an item is a variable of a namespace in constant memory.
-func (h *hostWriter) declaresConstant(it item) bool {
-	if it.kind != otherItem || it.scope != namespaceScope || it.params >= 0 {
+func (h *hostWriter) declaresConstant(it msl.Item) bool {
+	if it.Kind != msl.OtherItem || it.Scope != msl.NamespaceScope || it.Params >= 0 {
 		return false
 	}
-	for i := it.start; i <= it.last; i++ {
-		switch t := h.tokens[i]; {
-		case t.is("=") || t.is("{") || t.is("["):
+	for i := it.Start; i <= it.Last; i++ {
+		switch t := h.Tokens[i]; {
+		case t.Is("=") || t.Is("{") || t.Is("["):
 			return false
-		case t.is("using") || t.is("typedef"):
+		case t.Is("using") || t.Is("typedef"):
 			return false
-		case t.is("constant"):
+		case t.Is("constant"):
 			return true
 		}
 	}

@@ -1,6 +1,10 @@
-package msl
+package addrspace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+)
 
 // initializers rewrites what OpenCL's vectors lack of C++'s initialization.
 //
@@ -9,25 +13,25 @@ import "strings"
 //	f({a, b, c})            f(::metal::mlxg_list(a, b, c))
 func (w *checkWriter) initializers() {
 	aliases := w.vectorAliases()
-	bodies := functionBodies(w.structure, w.items)
+	bodies := msl.FunctionBodies(w.Structure, w.items)
 	var open []int // the brackets around a token
-	for i, t := range w.tokens {
-		if w.match[i] > i {
+	for i, t := range w.Tokens {
+		if w.Match[i] > i {
 			if len(open) > 0 && w.braceArgument(i, open[len(open)-1]) {
 				w.replace(t, "::metal::mlxg_list(")
-				w.replace(w.tokens[w.match[i]], ")")
+				w.replace(w.Tokens[w.Match[i]], ")")
 			}
 			open = append(open, i)
-		} else if w.match[i] >= 0 {
+		} else if w.Match[i] >= 0 {
 			open = open[:len(open)-1]
 		}
-		if t.Kind != Identifier || !bodies.contains(t.Offset) && !w.at(i-1).is("constant") && !w.at(i-1).is("constexpr") {
+		if t.Kind != msl.Identifier || !bodies.Contains(t.Offset) && !w.At(i-1).Is("constant") && !w.At(i-1).Is("constexpr") {
 			continue
 		}
-		switch next := w.at(i + 1); {
-		case (t.Text == "vec" || t.Text == "packed_vec") && next.is("<"):
-			end := w.skipAngles(i+1, len(w.tokens))
-			w.directly(end, "::metal::"+w.join(i, end-1))
+		switch next := w.At(i + 1); {
+		case (t.Text == "vec" || t.Text == "packed_vec") && next.Is("<"):
+			end := w.SkipAngles(i+1, len(w.Tokens))
+			w.directly(end, "::metal::"+w.Join(i, end-1))
 		case isVector(t.Text) || aliases[t.Text]:
 			w.directly(i+1, t.Text)
 		}
@@ -36,21 +40,21 @@ func (w *checkWriter) initializers() {
 
 // directly rewrites the variables of a vector type, the first with its name at token i.
 func (w *checkWriter) directly(i int, kind string) {
-	for w.at(i).Kind == Identifier {
+	for w.At(i).Kind == msl.Identifier {
 		open, before := i+1, " = "
-		if w.at(open).is("=") && w.at(open+1).is("{") {
+		if w.At(open).Is("=") && w.At(open+1).Is("{") {
 			open, before = i+2, ""
 		}
-		if !w.at(open).is("{") && (before == "" || !w.at(open).is("(")) {
+		if !w.At(open).Is("{") && (before == "" || !w.At(open).Is("(")) {
 			return
 		}
-		end := w.match[open]
+		end := w.Match[open]
 		if end == open+1 || before != "" && w.declaresParameter(open+1, end) || before == "" && w.nested(open) {
 			return
 		}
-		w.replace(w.tokens[open], before+"::metal::mlxg_make<"+kind+">(")
-		w.replace(w.tokens[end], ")")
-		if !w.at(end + 1).is(",") {
+		w.replace(w.Tokens[open], before+"::metal::mlxg_make<"+kind+">(")
+		w.replace(w.Tokens[end], ")")
+		if !w.At(end + 1).Is(",") {
 			return
 		}
 		i = end + 2
@@ -59,8 +63,8 @@ func (w *checkWriter) directly(i int, kind string) {
 
 // nested reports whether the braces at a token have braces within.
 func (w *checkWriter) nested(open int) bool {
-	for i := open + 1; i < w.match[open]; i++ {
-		if w.tokens[i].is("{") {
+	for i := open + 1; i < w.Match[open]; i++ {
+		if w.Tokens[i].Is("{") {
 			return true
 		}
 	}
@@ -71,7 +75,7 @@ func (w *checkWriter) nested(open int) bool {
 // a function rather than values: two words stand side by side.
 func (w *checkWriter) declaresParameter(first, end int) bool {
 	for i := first; i+1 < end; i++ {
-		if t := w.tokens[i]; t.Kind == Identifier && w.tokens[i+1].Kind == Identifier && !expressionWord[t.Text] {
+		if t := w.Tokens[i]; t.Kind == msl.Identifier && w.Tokens[i+1].Kind == msl.Identifier && !msl.ExpressionWords[t.Text] {
 			return true
 		}
 	}
@@ -81,13 +85,13 @@ func (w *checkWriter) declaresParameter(first, end int) bool {
 // braceArgument reports whether token i opens braces that are an argument of the call whose
 // parenthesis is the token at open.
 func (w *checkWriter) braceArgument(i, open int) bool {
-	callee := w.at(open - 1)
-	if !w.tokens[i].is("{") || !w.tokens[open].is("(") || callee.Kind != Identifier && !callee.is(">") ||
-		!w.at(i-1).is("(") && !w.at(i-1).is(",") {
+	callee := w.At(open - 1)
+	if !w.Tokens[i].Is("{") || !w.Tokens[open].Is("(") || callee.Kind != msl.Identifier && !callee.Is(">") ||
+		!w.At(i-1).Is("(") && !w.At(i-1).Is(",") {
 		return false
 	}
 	// Braces within are those of a structure or an array, which OpenCL takes.
-	return !w.nested(i) && w.match[i] > i+1 && !w.at(i+1).is(".")
+	return !w.nested(i) && w.Match[i] > i+1 && !w.At(i+1).Is(".")
 }
 
 // vectorAliases lists the names that the text gives to vector types.
@@ -97,17 +101,17 @@ func (w *checkWriter) vectorAliases() map[string]bool {
 		text = strings.TrimPrefix(text, "metal::")
 		return isVector(text) || strings.HasPrefix(text, "vec<") && strings.HasSuffix(text, ">")
 	}
-	for i, t := range w.tokens {
+	for i, t := range w.Tokens {
 		end := i
-		for (t.is("using") || t.is("typedef")) && end < len(w.tokens) && !w.tokens[end].is(";") {
+		for (t.Is("using") || t.Is("typedef")) && end < len(w.Tokens) && !w.Tokens[end].Is(";") {
 			end++
 		}
 		switch {
 		case end < i+3:
-		case t.is("using") && w.at(i+2).is("=") && vector(w.join(i+3, end-1)):
-			aliases[w.at(i+1).Text] = true
-		case t.is("typedef") && vector(w.join(i+1, end-2)):
-			aliases[w.at(end-1).Text] = true
+		case t.Is("using") && w.At(i+2).Is("=") && vector(w.Join(i+3, end-1)):
+			aliases[w.At(i+1).Text] = true
+		case t.Is("typedef") && vector(w.Join(i+1, end-2)):
+			aliases[w.At(end-1).Text] = true
 		}
 	}
 	return aliases
@@ -118,8 +122,8 @@ func (w *checkWriter) vectorAliases() map[string]bool {
 func floatLiteral(text string) bool {
 	text = strings.ToLower(text)
 	if strings.HasPrefix(text, "0x") {
-		return strings.Contains(text, "p") && isDigit(text[len(text)-1])
+		return strings.Contains(text, "p") && msl.IsDigit(text[len(text)-1])
 	}
 	last := text[len(text)-1]
-	return strings.ContainsAny(text, ".e") && (isDigit(last) || last == '.')
+	return strings.ContainsAny(text, ".e") && (msl.IsDigit(last) || last == '.')
 }

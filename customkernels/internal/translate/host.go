@@ -1,7 +1,9 @@
-package msl
+package translate
 
 import (
 	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
 // HostLineShift is the number of lines that a [HostSource] has before the generated text: its
@@ -54,17 +56,17 @@ func Host(text string, conditionals ...int) (*HostSource, error) {
 
 // rewritten is a text without what C++ does not know; the pragma asks for unrolled loops.
 func rewritten(text, unrolled string) (*hostWriter, error) {
-	s, err := newStructure("", text, nil)
+	s, err := msl.NewStructure("", text, nil)
 	if err != nil {
 		return nil, err
 	}
-	items, err := s.items()
+	items, err := s.Items()
 	if err != nil {
 		return nil, err
 	}
 	h := &hostWriter{
-		structure: s, items: items, code: newCode(s.all), unrolled: unrolled,
-		edits: edits{text: text}, words: map[int]string{}, dropped: map[int]bool{},
+		Structure: s, items: items, code: msl.NewCode(s.All), unrolled: unrolled,
+		edits: msl.Edits{Text: text}, words: map[int]string{}, dropped: map[int]bool{},
 	}
 	steps := []func() error{
 		h.directives, h.literals, h.threadgroupVariables, h.qualifiers, h.instantiations, h.overloads,
@@ -79,11 +81,11 @@ func rewritten(text, unrolled string) (*hostWriter, error) {
 
 // hostWriter is the state of [Host].
 type hostWriter struct {
-	*structure
-	items    []item
-	code     *code
+	*msl.Structure
+	items    []msl.Item
+	code     *msl.Code
 	unrolled string // the pragma that unrolls a loop
-	edits    edits
+	edits    msl.Edits
 	// dropped are the items that overloads took out, by their first token.
 	dropped map[int]bool
 	// words holds what becomes of single tokens, by offset: "" for those that go.
@@ -91,31 +93,31 @@ type hostWriter struct {
 }
 
 // drop removes a token.
-func (h *hostWriter) drop(t Token) { h.change(t, "") }
+func (h *hostWriter) drop(t msl.Token) { h.change(t, "") }
 
 // change replaces a token by a word.
-func (h *hostWriter) change(t Token, with string) {
+func (h *hostWriter) change(t msl.Token, with string) {
 	h.words[t.Offset] = with
-	h.edits.replace(t.Offset, t.End(), with)
+	h.edits.Replace(t.Offset, t.End(), with)
 }
 
 // directives drops Metal's includes and refuses others, and asks for loops to be unrolled in
 // words that both compilers know: g++ has no arrays in registers otherwise.
 func (h *hostWriter) directives() error {
-	for i, t := range h.all {
+	for i, t := range h.All {
 		h.unroll(i)
-		if t.Kind != HeaderName || h.off[i] {
+		if t.Kind != msl.HeaderName || h.Off[i] {
 			continue
 		}
 		name := strings.Trim(t.Text, `<>"`)
-		if !isMetalHeader(name) {
-			return errorf(h.position(t), "the header %s cannot be included on the host; copy what the kernel needs of it into its header text", t.Text)
+		if !msl.IsMetalHeader(name) {
+			return msl.Errorf(h.Position(t), "the header %s cannot be included on the host; copy what the kernel needs of it into its header text", t.Text)
 		}
 		first := i
-		for first > 0 && h.all[first-1].Directive == t.Directive {
+		for first > 0 && h.All[first-1].Directive == t.Directive {
 			first--
 		}
-		h.edits.blank(h.all[first].Offset, t.End())
+		h.edits.Blank(h.All[first].Offset, t.End())
 	}
 	return nil
 }
@@ -126,27 +128,27 @@ const Unroll = "GCC unroll 64"
 
 // unroll replaces the token of a pragma that unrolls a loop.
 func (h *hostWriter) unroll(i int) {
-	t := h.all[i]
+	t := h.All[i]
 	if t.Text == `"clang loop unroll(full)"` {
-		h.edits.replace(t.Offset, t.End(), `"`+h.unrolled+`"`)
+		h.edits.Replace(t.Offset, t.End(), `"`+h.unrolled+`"`)
 		return
 	}
-	if !h.beginsDirective(i) {
+	if !h.BeginsDirective(i) {
 		return
 	}
-	name, rest := h.directive(i)
+	name, rest := h.Directive(i)
 	if text := strings.Join(rest, " "); name == "pragma" && (text == "unroll" || text == "clang loop unroll ( full )") {
-		h.edits.replace(t.Offset, h.all[h.directiveEnd(i)-1].End(), "#pragma "+h.unrolled)
+		h.edits.Replace(t.Offset, h.All[h.DirectiveEnd(i)-1].End(), "#pragma "+h.unrolled)
 	}
 }
 
 // literals spells half and bfloat literals in a way that both compilers know: clang takes no suffix of
 // a program's own.
 func (h *hostWriter) literals() error {
-	for _, t := range h.code.tokens {
+	for _, t := range h.code.Tokens {
 		lower := strings.ToLower(t.Text)
 		switch hex := strings.HasPrefix(lower, "0x"); {
-		case t.Kind != Number:
+		case t.Kind != msl.Number:
 		case strings.HasSuffix(lower, "bf") && (!hex || strings.Contains(lower, "p")):
 			h.change(t, "::metal::bfloat("+t.Text[:len(t.Text)-2]+"f)")
 		case strings.HasSuffix(t.Text, "H"):
@@ -158,28 +160,28 @@ func (h *hostWriter) literals() error {
 
 // qualifiers drops attributes, address spaces and the word kernel. Constant memory becomes const.
 func (h *hostWriter) qualifiers() error {
-	for i := 0; i < len(h.tokens); i++ {
-		if h.isAttribute(i) {
+	for i := 0; i < len(h.Tokens); i++ {
+		if h.IsAttribute(i) {
 			h.dropAttribute(i)
-			i = h.match[i]
+			i = h.Match[i]
 		}
 	}
-	for _, q := range h.code.qualifiers() {
-		t := h.code.tokens[q.token]
+	for _, q := range h.code.Qualifiers() {
+		t := h.code.Tokens[q.Token]
 		if _, done := h.words[t.Offset]; done {
 			continue
 		}
-		if alias := t.Directive != 0 && h.code.neighbour(q.token, 1).Kind == 0 && h.code.neighbour(q.token, -2).is("define"); alias {
+		if alias := t.Directive != 0 && h.code.Neighbor(q.Token, 1).Kind == 0 && h.code.Neighbor(q.Token, -2).Is("define"); alias {
 			h.drop(t)
-		} else if q.constness {
+		} else if q.NeedsConst {
 			h.change(t, "const")
 		} else {
 			h.drop(t)
 		}
 	}
-	for i, t := range h.code.tokens {
-		if next := h.code.neighbour(i, 1); t.is("kernel") && (next.Kind == Identifier || next.is("[")) {
-			if previous := h.code.neighbour(i, -1); !previous.is(".") && !previous.is("->") && !previous.is("::") {
+	for i, t := range h.code.Tokens {
+		if next := h.code.Neighbor(i, 1); t.Is("kernel") && (next.Kind == msl.Identifier || next.Is("[")) {
+			if previous := h.code.Neighbor(i, -1); !previous.Is(".") && !previous.Is("->") && !previous.Is("::") {
 				h.drop(t)
 			}
 		}
@@ -189,27 +191,27 @@ func (h *hostWriter) qualifiers() error {
 
 // dropAttribute removes the attribute that begins at i.
 func (h *hostWriter) dropAttribute(i int) {
-	for j := i; j <= h.match[i]; j++ {
-		h.words[h.tokens[j].Offset] = ""
+	for j := i; j <= h.Match[i]; j++ {
+		h.words[h.Tokens[j].Offset] = ""
 	}
-	h.edits.blank(h.tokens[i].Offset, h.tokens[h.match[i]].End())
+	h.edits.Blank(h.Tokens[i].Offset, h.Tokens[h.Match[i]].End())
 }
 
 // instantiations drops the explicit instantiations of kernels and the "template <>" of
 // members, and refuses function constants.
 func (h *hostWriter) instantiations() error {
 	for _, it := range h.items {
-		for i := it.first; i <= it.last && it.kind == otherItem; i++ {
-			if h.isAttribute(i) && h.at(i+2).is("function_constant") {
-				return h.errorAt(i, "the function constant %s has no value; give it one when the kernel is loaded", h.at(i-1).Text)
+		for i := it.First; i <= it.Last && it.Kind == msl.OtherItem; i++ {
+			if h.IsAttribute(i) && h.At(i+2).Is("function_constant") {
+				return h.ErrorAt(i, "the function constant %s has no value; give it one when the kernel is loaded", h.At(i-1).Text)
 			}
 		}
-		if it.scope == classScope && it.header >= 0 && h.at(it.header+1).is(">") {
+		if it.Scope == msl.ClassScope && it.Header >= 0 && h.At(it.Header+1).Is(">") {
 			// g++ has no explicit specialization in a class; as an overload it is found as well.
-			h.edits.blank(h.tokens[it.first].Offset, h.tokens[it.header+1].End())
+			h.edits.Blank(h.Tokens[it.First].Offset, h.Tokens[it.Header+1].End())
 		}
-		if it.kind == instantiation && (it.kernel || h.isAttribute(it.first+1)) {
-			h.edits.blank(h.tokens[it.first].Offset, h.tokens[it.last].End())
+		if it.Kind == msl.Instantiation && (it.Kernel || h.IsAttribute(it.First+1)) {
+			h.edits.Blank(h.Tokens[it.First].Offset, h.Tokens[it.Last].End())
 		}
 	}
 	return nil

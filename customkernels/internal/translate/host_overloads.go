@@ -1,8 +1,10 @@
-package msl
+package translate
 
 import (
 	"strconv"
 	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
 // overloads drops functions and class specializations that have become equal to an earlier
@@ -17,18 +19,18 @@ func (h *hostWriter) overloads() error {
 	}
 	seen := map[key]earlier{}
 	for _, it := range h.items {
-		callable := it.params >= 0 && (it.kind == functionItem || it.kind == otherItem)
-		if it.kernel || !callable && it.kind != classItem {
+		callable := it.Params >= 0 && (it.Kind == msl.FunctionItem || it.Kind == msl.OtherItem)
+		if it.Kernel || !callable && it.Kind != msl.ClassItem {
 			continue
 		}
-		open := it.last
-		if it.open >= 0 {
-			open = it.open - 1
+		open := it.Last
+		if it.Open >= 0 {
+			open = it.Open - 1
 		}
-		head := key{h.scope(it), h.rewritten(it.first, open)}
-		body := h.rewritten(open+1, it.last)
-		original := h.join2(it.first, open)
-		if it.kind == functionItem && it.scope == namespaceScope {
+		head := key{h.scope(it), h.rewritten(it.First, open)}
+		body := h.rewritten(open+1, it.Last)
+		original := h.JoinSpaced(it.First, open)
+		if it.Kind == msl.FunctionItem && it.Scope == msl.NamespaceScope {
 			head.text += "{" // a declaration before its definition is no second one
 		}
 		first, found := seen[head]
@@ -40,27 +42,27 @@ func (h *hostWriter) overloads() error {
 			continue
 		}
 		if body != first.body {
-			return h.errorAt(it.first, "this differs from an earlier declaration in its address spaces and in its body; C++ on the host cannot tell them apart, so give them one body or two names")
+			return h.ErrorAt(it.First, "this differs from an earlier declaration in its address spaces and in its body; C++ on the host cannot tell them apart, so give them one body or two names")
 		}
-		h.dropped[it.first] = true
-		h.edits.blank(h.tokens[it.first].Offset, h.tokens[it.last].End())
+		h.dropped[it.First] = true
+		h.edits.Blank(h.Tokens[it.First].Offset, h.Tokens[it.Last].End())
 	}
 	return nil
 }
 
 // scope names the scope of an item: a namespace is the same wherever it is opened.
-func (h *hostWriter) scope(it item) string {
-	if it.scope == classScope {
-		return strconv.Itoa(it.scopeID)
+func (h *hostWriter) scope(it msl.Item) string {
+	if it.Scope == msl.ClassScope {
+		return strconv.Itoa(it.ScopeID)
 	}
-	return strings.Join(it.namespaces, "::")
+	return strings.Join(it.Namespaces, "::")
 }
 
 // rewritten is the tokens from first to last as they will be on the host.
 func (h *hostWriter) rewritten(first, last int) string {
 	var words []string
 	for i := first; i <= last; i++ {
-		t := h.tokens[i]
+		t := h.Tokens[i]
 		if word, changed := h.words[t.Offset]; !changed {
 			words = append(words, t.Text)
 		} else if word != "" {

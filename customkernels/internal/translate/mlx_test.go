@@ -1,104 +1,18 @@
-package msl
+package translate
 
 import (
-	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// argument is an input's dtype and size class, or an output's dtype, for generate.
-type argument struct {
-	dtype string // as MLX writes it
-	size  int    // 0 for dimension 0, below 8 for constant memory
-}
-
-// templateArgument is a template argument for generate.
-type templateArgument struct{ kind, value string }
-
-// generate writes what MLX generates for a kernel: TestGenerateAsMLX holds it against texts that
-// MLX itself wrote.
-func generate(name string, m MLXSource, inputs, outputs []argument, template []templateArgument) string {
-	var b strings.Builder
-	b.WriteString(m.Header)
-	for i, a := range template {
-		fmt.Fprintf(&b, "%s%s %s", map[bool]string{true: "template <", false: ", "}[i == 0], a.kind, m.TemplateNames[i])
-		name += map[bool]string{true: "__", false: "_"}[i == 0] + a.value
-	}
-	if len(template) > 0 {
-		b.WriteString(">\n")
-	}
-	for _, a := range inputs {
-		name += "_" + a.dtype
-		if a.size == 0 {
-			name += "s"
-		} else if a.size < 8 {
-			name += "c"
-		}
-	}
-	for _, a := range outputs {
-		name += "_" + a.dtype
-	}
-	var arguments []string
-	add := func(kind, name string) {
-		arguments = append(arguments, fmt.Sprintf("  %s %s [[buffer(%d)]]", kind, name, len(arguments)))
-	}
-	for i, a := range inputs {
-		in := m.InputNames[i]
-		switch {
-		case a.size == 0:
-			add("const constant "+a.dtype+"&", in)
-			continue
-		case a.size < 8:
-			add("const constant "+a.dtype+"*", in)
-		default:
-			add("const device "+a.dtype+"*", in)
-		}
-		if strings.Contains(m.Body, in+"_shape") {
-			add("const constant int*", in+"_shape")
-		}
-		if strings.Contains(m.Body, in+"_strides") {
-			add("const constant int64_t*", in+"_strides")
-		}
-		if strings.Contains(m.Body, in+"_ndim") {
-			add("const constant int&", in+"_ndim")
-		}
-	}
-	for i, a := range outputs {
-		kind := "device " + a.dtype + "*"
-		if m.AtomicOutputs {
-			kind = "device atomic<" + a.dtype + ">*"
-		}
-		add(kind, m.OutputNames[i])
-	}
-	var positions []string
-	for attribute := range attributeTypes {
-		if strings.Contains(m.Body, attribute) {
-			positions = append(positions, attribute)
-		}
-	}
-	slices.Sort(positions)
-	for _, p := range positions {
-		arguments = append(arguments, "  "+attributeTypes[p]+" "+p+" [["+p+"]]")
-	}
-	name = "custom_kernel_" + name
-	fmt.Fprintf(&b, "[[kernel]] void %s(\n%s) {\n%s\n}\n", name, strings.Join(arguments, ",\n"), m.Body)
-	if len(template) > 0 {
-		var values []string
-		for _, a := range template {
-			values = append(values, a.value)
-		}
-		whole := name + "<" + strings.Join(values, ", ") + ">"
-		fmt.Fprintf(&b, "\ntemplate [[host_name(%q)]] [[kernel]] decltype(%s) %s;\n", name, whole, whole)
-	}
-	return b.String()
-}
-
-func TestGenerateAsMLX(t *testing.T) {
+// Text writes the same bytes as MLX, which wrote the samples.
+func TestTextIsThatOfMLX(t *testing.T) {
 	want, err := os.ReadFile("testdata/mlx_sample.metal")
 	require.NoError(t, err)
 	m := MLXSource{
@@ -106,9 +20,10 @@ func TestGenerateAsMLX(t *testing.T) {
 		Header: "template <typename T> T helper(const device T* x) { return x[0]; }\n",
 		Body:   "  uint row = threadgroup_position_in_grid.x; uint lid = thread_position_in_threadgroup.x;\n  threadgroup float buf[32];\n  dx[row] = x[row]*T(s0);\n",
 	}
-	require.Equal(t, string(want), generate("rms_dx", m,
-		[]argument{{"float16_t", 32}, {"bfloat16_t", 7}, {"int32_t", 8}, {"float", 0}}, []argument{{"float16_t", 0}, {"float", 0}},
-		[]templateArgument{{"typename", "float16_t"}, {"int", "3"}, {"bool", "1"}}))
+	require.Equal(t, string(want), m.Text("rms_dx",
+		[]MLXTemplateArgument{{"typename", "float16_t"}, {"int", "3"}, {"bool", "1"}},
+		[]MLXInput{{Type: "float16_t"}, {Type: "bfloat16_t", Small: true}, {Type: "int32_t"}, {Type: "float", Scalar: true, Small: true}},
+		[]string{"float16_t", "float"}))
 
 	want, err = os.ReadFile("testdata/mlx_atomic.metal")
 	require.NoError(t, err)
@@ -116,7 +31,7 @@ func TestGenerateAsMLX(t *testing.T) {
 		InputNames: []string{"x"}, OutputNames: []string{"h", "y"}, Header: "#define A 1\n", AtomicOutputs: true,
 		Body: "  uint i = thread_position_in_grid.x; // x_shape x_strides x_ndim\n  atomic_fetch_add_explicit(&h[0], 1u, memory_order_relaxed);",
 	}
-	require.Equal(t, string(want), generate("hist", m, []argument{{"float16_t", 32}}, []argument{{"uint32_t", 0}, {"float", 0}}, nil))
+	require.Equal(t, string(want), m.Text("hist", nil, []MLXInput{{Type: "float16_t"}}, []string{"uint32_t", "float"}))
 }
 
 func TestMLX(t *testing.T) {
@@ -238,7 +153,7 @@ func TestMLX(t *testing.T) {
 			src += "kernel void f(" + test.parameters + ")\n{" + test.body + "}\n"
 			file, err := parseText(src)
 			require.NoError(t, err)
-			m := file.Kernels[0].MLX(test.options...)
+			m := MLX(file.Kernels[0], test.options...)
 			if test.prologue != "" {
 				test.prologue = "  " + test.prologue
 			}
@@ -262,63 +177,9 @@ func TestMLX(t *testing.T) {
 func TestMLXNamespaces(t *testing.T) {
 	file, err := parseText("namespace a {\nfloat g();\nnamespace b {\nkernel void f(device float* y) { y[0] = g(); }\n}\nfloat g() { return 1; }\n}\n")
 	require.NoError(t, err)
-	m := file.Kernels[0].MLX()
+	m := MLX(file.Kernels[0])
 	require.Equal(t, "  using namespace a; using namespace a::b; y[0] = g(); ", m.Body)
 	require.Equal(t, "namespace a {\nfloat g();\nnamespace b {\n\n}\nfloat g() { return 1; }\n}\n", m.Header)
-}
-
-// Lines of generated text lead back to the file.
-func TestLocate(t *testing.T) {
-	file, src := parseFile(t, "example.metal")
-	lines := strings.Split(src, "\n")
-	k, err := file.Kernel("norm")
-	require.NoError(t, err)
-	text := exampleNorm(t)
-	found := map[int]bool{}
-	for i, line := range strings.Split(text, "\n") {
-		at, ok := k.Locate(text, i+1)
-		if !ok {
-			require.True(t, strings.HasPrefix(line, "  const ") || strings.HasPrefix(line, "  device ") || strings.HasPrefix(line, "  uint") ||
-				strings.HasPrefix(line, "template") || strings.HasPrefix(line, "[[kernel]]") || line == "}" || line == "", line)
-			continue
-		}
-		require.Equal(t, "example.metal", at.File)
-		found[at.Line] = true
-		if at.Line != k.BodyPos.Line && strings.TrimSpace(line) != "" && line != "}" {
-			require.Equal(t, lines[at.Line-1], line)
-		}
-	}
-	for n := k.BodyPos.Line; n <= k.BodyPos.Line+strings.Count(k.Body, "\n"); n++ {
-		require.True(t, found[n], "line %d", n)
-	}
-	require.True(t, found[9], "the header's lines too")
-	_, ok := k.Locate("other text", 3)
-	require.False(t, ok)
-	_, ok = k.Locate(text, 0)
-	require.False(t, ok)
-}
-
-// exampleNorm is what MLX generates for the kernel norm of the example.
-func exampleNorm(t *testing.T) string {
-	t.Helper()
-	file, _ := parseFile(t, "example.metal")
-	k, err := file.Kernel("norm")
-	require.NoError(t, err)
-	m := k.MLX()
-	require.Equal(t, []string{"x", "weight", "mlxg_table_in", "width"}, m.InputNames)
-	return generate("norm", m,
-		[]argument{{"float16_t", 64}, {"float16_t", 16}, {"float", 4}, {"uint32_t", 0}}, []argument{{"float", 0}, {"float16_t", 0}},
-		[]templateArgument{{"typename", "float16_t"}, {"int", "4"}, {"int", "2"}, {"bool", "1"}})
-}
-
-// exampleHistogram is what MLX generates for the kernel histogram of the example.
-func exampleHistogram(t *testing.T) string {
-	t.Helper()
-	file, _ := parseFile(t, "example.metal")
-	k, err := file.Kernel("histogram")
-	require.NoError(t, err)
-	return generate("histogram", k.MLX(), []argument{{"float", 64}, {"uint8_t", 8}},
-		[]argument{{"uint32_t", 0}, {"float", 0}, {"float", 0}}, nil)
 }
 
 // A function constant may stay undefined where the text asks whether it has a value.
@@ -326,10 +187,21 @@ func TestMLXAnswersWhetherConstantsAreDefined(t *testing.T) {
 	files := fstest.MapFS{"f.metal": {Data: []byte("constant float a [[function_constant(0)]];\nconstant bool b [[function_constant(1)]];\n" +
 		"constant float c = is_function_constant_defined(a) ? a : 2;\n" +
 		"kernel void f(device float* y [[buffer(0)]]) { y[0] = is_function_constant_defined( b ) && b ? c : 1; }\n")}}
-	file, err := Parse(files, "f.metal")
+	file, err := msl.Parse(files, "f.metal")
 	require.NoError(t, err)
-	m := file.Kernels[0].MLX(ConstantValue("b", "true"))
+	m := MLX(file.Kernels[0], ConstantValue("b", "true"))
 	require.Empty(t, m.Unset)
 	require.Equal(t, "constant float a = float(0);\nconstant bool b = true;\nconstant float c = false ? a : 2;\n", m.Header)
 	require.Contains(t, m.Body, "y[0] = true && b ? c : 1;")
+}
+
+func TestMLXGivesFunctionConstantsTheirValues(t *testing.T) {
+	file, err := parseText("constant bool has_w [[function_constant(20)]];\n  constant int n [[function_constant(0)]];\n" +
+		"kernel void f(device float* y) { if (has_w) y[0] = n; }\n")
+	require.NoError(t, err)
+	k := file.Kernels[0]
+	require.Equal(t, []string{"has_w", "n"}, MLX(k).Unset)
+	m := MLX(k, ConstantValue("n", "16"), ConstantValue("has_w", "true"))
+	require.Empty(t, m.Unset)
+	require.Equal(t, "constant bool has_w = true;\n  constant int n = 16;\n", m.Header)
 }

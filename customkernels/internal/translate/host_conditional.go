@@ -1,8 +1,10 @@
-package msl
+package translate
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
 // conditionals gives the two values of each conditional operator of these lines one type:
@@ -19,7 +21,7 @@ func (h *hostWriter) conditionals(lines []int) {
 	if len(lines) == 0 {
 		return
 	}
-	for i := range h.tokens {
+	for i := range h.Tokens {
 		colon, end := h.conditional(i, lines)
 		if end == 0 {
 			continue
@@ -35,9 +37,8 @@ func arm(a, b string) string { return "(::mlxg::arm<decltype((" + a + ")), declt
 
 // enclose puts words before the tokens from first to last, and a closing parenthesis behind.
 func (h *hostWriter) enclose(first, last int, before string) {
-	insert := func(at int, text string) { h.edits.list = append(h.edits.list, edit{span{at, at}, text}) }
-	insert(h.tokens[first].Offset, before)
-	insert(h.tokens[last].End(), ")")
+	h.edits.Insert(h.Tokens[first].Offset, before)
+	h.edits.Insert(h.Tokens[last].End(), ")")
 }
 
 // withArms is the tokens from first to last as they will be, on one line.
@@ -56,29 +57,29 @@ func (h *hostWriter) withArms(first, last int, lines []int) string {
 }
 
 // conditional finds the ':' that belongs to the '?' at i and the end of the value behind it, if the
-// '?' is on one of the lines. The end is 0 if it is not, or if lines of the preprocessor are between.
-func (s *structure) conditional(i int, lines []int) (colon, end int) {
-	if !s.tokens[i].is("?") || !slices.Contains(lines, s.tokens[i].Line) {
+// '?' is on one of the lineh. The end is 0 if it is not, or if lines of the preprocessor are between.
+func (h *hostWriter) conditional(i int, lines []int) (colon, end int) {
+	if !h.Tokens[i].Is("?") || !slices.Contains(lines, h.Tokens[i].Line) {
 		return 0, 0
 	}
 	depth := 0 // of further conditional operators
-	for j := i + 1; j < len(s.tokens); j++ {
-		switch t := s.tokens[j]; {
-		case s.match[j] > j:
-			j = s.match[j]
-		case t.is("?"):
+	for j := i + 1; j < len(h.Tokens); j++ {
+		switch t := h.Tokens[j]; {
+		case h.Match[j] > j:
+			j = h.Match[j]
+		case t.Is("?"):
 			depth++
-		case t.is(":") && depth > 0:
+		case t.Is(":") && depth > 0:
 			depth--
-		case t.is(":") && colon == 0:
+		case t.Is(":") && colon == 0:
 			colon = j
-		case t.is("<") && s.at(j-1).Kind == Identifier:
-			// Template arguments, if a call or a name follows.
-			if k := s.skipAngles(j, len(s.tokens)); k > j && (s.at(k).is("(") || s.at(k).is("::") || s.at(k).is("{")) {
+		case t.Is("<") && h.At(j-1).Kind == msl.Identifier:
+			// Template arguments, if a call or a name followh.
+			if k := h.SkipAngles(j, len(h.Tokens)); k > j && (h.At(k).Is("(") || h.At(k).Is("::") || h.At(k).Is("{")) {
 				j = k - 1
 			}
-		case colon > 0 && t.is(","), t.is(";"), t.is(":"), s.match[j] >= 0:
-			if colon <= i+1 || j == colon+1 || strings.Contains(s.text[s.tokens[i].Offset:t.Offset], "\n#") {
+		case colon > 0 && t.Is(","), t.Is(";"), t.Is(":"), h.Match[j] >= 0:
+			if colon <= i+1 || j == colon+1 || strings.Contains(h.Text[h.Tokens[i].Offset:t.Offset], "\n#") {
 				return 0, 0
 			}
 			return colon, j

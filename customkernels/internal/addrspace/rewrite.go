@@ -1,24 +1,26 @@
-package msl
+package addrspace
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
 // checkWriter turns a generated text into C++ for OpenCL, line by line.
 type checkWriter struct {
-	*structure
-	items []item
-	code  *code
-	edits edits
+	*msl.Structure
+	items []msl.Item
+	code  *msl.Code
+	edits msl.Edits
 	// anyReference leaves the address space out of references to constants in thread memory.
 	anyReference bool
 	macros       map[string]bool // that the text defines
 }
 
 // openclSpaces holds OpenCL's words for Metal's address spaces.
-var openclSpaces = map[AddressSpace]string{
-	Device: "__global", Constant: "__constant", Threadgroup: "__local", thread: "__private",
+var openclSpaces = map[msl.AddressSpace]string{
+	msl.Device: "__global", msl.Constant: "__constant", msl.Threadgroup: "__local", msl.Thread: "__private",
 }
 
 // openclWords holds the names that OpenCL reserves and Metal does not.
@@ -44,76 +46,76 @@ func (w *checkWriter) translate() (string, error) {
 	if err := w.canary(); err != nil {
 		return "", err
 	}
-	return w.edits.apply() + "\n#line 1 \"" + canaryEnd + "\"\n" +
+	return w.edits.Apply() + "\n#line 1 \"" + canaryEnd + "\"\n" +
 		"void mlxg_canary_end(__global float* mlxg_a, __local float* mlxg_b) { mlxg_a = mlxg_b; }\n", nil
 }
 
-func (w *checkWriter) replace(t Token, with string) { w.edits.replace(t.Offset, t.End(), with) }
+func (w *checkWriter) replace(t msl.Token, with string) { w.edits.Replace(t.Offset, t.End(), with) }
 
 func (w *checkWriter) insert(offset int, text string) {
-	w.edits.list = append(w.edits.list, edit{span{offset, offset}, text})
+	w.edits.Insert(offset, text)
 }
 
 // threadgroupVariables makes references of them: OpenCL allows such variables nowhere but at the
 // top of a kernel.
 func (w *checkWriter) threadgroupVariables() error {
-	variables, err := w.findThreadgroupVariables(w.code, w.items)
+	variables, err := w.ThreadgroupVariables(w.code, w.items)
 	if err != nil {
 		return err
 	}
 	for id, v := range variables {
-		kind := fmt.Sprintf("%stg_type_%d", prefix, id)
+		kind := fmt.Sprintf("%stg_type_%d", msl.Prefix, id)
 		separator := ""
-		if !v.first {
+		if !v.First {
 			separator = "; "
 		}
-		w.edits.replace(v.start, v.end, fmt.Sprintf("%stypedef %s %s %s; __local %s& %s = ::metal::mlxg_threadgroup<%s>()",
-			separator, v.element, kind, v.dimensions, kind, v.name, kind))
+		w.edits.Replace(v.Start, v.End, fmt.Sprintf("%stypedef %s %s %s; __local %s& %s = ::metal::mlxg_threadgroup<%s>()",
+			separator, v.Element, kind, v.Dimensions, kind, v.Name, kind))
 	}
 	return nil
 }
 
 // dropAttributesAndIncludes removes what OpenCL does not know.
 func (w *checkWriter) dropAttributesAndIncludes() {
-	for i := 0; i < len(w.tokens); i++ {
-		if w.isAttribute(i) {
-			w.edits.blank(w.tokens[i].Offset, w.tokens[w.match[i]].End())
-			i = w.match[i]
+	for i := 0; i < len(w.Tokens); i++ {
+		if w.IsAttribute(i) {
+			w.edits.Blank(w.Tokens[i].Offset, w.Tokens[w.Match[i]].End())
+			i = w.Match[i]
 		}
 	}
-	for i, t := range w.all {
-		if t.Kind != HeaderName {
+	for i, t := range w.All {
+		if t.Kind != msl.HeaderName {
 			continue
 		}
 		first := i
-		for first > 0 && w.all[first-1].Directive == t.Directive {
+		for first > 0 && w.All[first-1].Directive == t.Directive {
 			first--
 		}
-		w.edits.blank(w.all[first].Offset, t.End())
+		w.edits.Blank(w.All[first].Offset, t.End())
 	}
 }
 
 // spaces translates the address spaces.
 func (w *checkWriter) spaces() {
-	bodies := functionBodies(w.structure, w.items)
-	for _, q := range w.code.qualifiers() {
-		t := w.code.tokens[q.token]
-		if !isSpace(t.Text) {
+	bodies := msl.FunctionBodies(w.Structure, w.items)
+	for _, q := range w.code.Qualifiers() {
+		t := w.code.Tokens[q.Token]
+		if !msl.IsAddressSpace(t.Text) {
 			continue // a macro, translated where it is defined
 		}
 		switch {
-		case q.constructor && q.space == thread: // OpenCL does not see that a temporary is one
+		case q.Constructor && q.Space == msl.Thread: // OpenCL does not see that a temporary is one
 			w.replace(t, "")
-		case w.anyReference && q.space == thread && w.code.constReference(q.token):
+		case w.anyReference && q.Space == msl.Thread && w.code.ConstReference(q.Token):
 			w.replace(t, "")
-		case q.space == Constant && !q.pointer && q.constness && bodies.contains(t.Offset):
+		case q.Space == msl.Constant && !q.Pointer && q.NeedsConst && bodies.Contains(t.Offset):
 			w.replace(t, "const")
-		case q.space == Constant && !q.pointer && bodies.contains(t.Offset):
+		case q.Space == msl.Constant && !q.Pointer && bodies.Contains(t.Offset):
 			w.replace(t, "")
-		case q.space == Constant && q.pointer && q.constness && w.code.neighbour(q.token, 1).is("char"):
+		case q.Space == msl.Constant && q.Pointer && q.NeedsConst && w.code.Neighbor(q.Token, 1).Is("char"):
 			w.replace(t, "const __constant") // which string literals convert to in C++
 		default:
-			w.replace(t, openclSpaces[q.space])
+			w.replace(t, openclSpaces[q.Space])
 		}
 	}
 }
@@ -121,22 +123,22 @@ func (w *checkWriter) spaces() {
 // names drops the word kernel, renames what OpenCL reserves, and makes float literals of bfloat ones
 // and of those without a suffix.
 func (w *checkWriter) names() {
-	for i, t := range w.code.tokens {
-		next := w.code.neighbour(i, 1)
+	for i, t := range w.code.Tokens {
+		next := w.code.Neighbor(i, 1)
 		switch {
-		case t.Kind == Number:
+		case t.Kind == msl.Number:
 			lower := strings.ToLower(t.Text)
 			if strings.HasSuffix(lower, "bf") && !strings.HasPrefix(lower, "0x") {
 				w.replace(t, "bfloat("+t.Text[:len(t.Text)-2]+"f)")
 			} else if floatLiteral(t.Text) {
 				w.replace(t, t.Text+"f")
 			}
-		case t.Kind != Identifier:
-		case t.Text == "kernel" && (next.Kind == Identifier || next.is("[")):
+		case t.Kind != msl.Identifier:
+		case t.Text == "kernel" && (next.Kind == msl.Identifier || next.Is("[")):
 			w.replace(t, "")
-		case t.Text == "private" && next.is(":"):
+		case t.Text == "private" && next.Is(":"):
 		case openclWords[t.Text] || t.Text == "kernel":
-			w.replace(t, prefix+t.Text)
+			w.replace(t, msl.Prefix+t.Text)
 		}
 	}
 }
@@ -147,67 +149,67 @@ func (w *checkWriter) names() {
 //	static_cast<T>(x)       ::metal::mlxg_make<T>(x)
 func (w *checkWriter) constructors() {
 	values, pointers := w.typeNames()
-	for i, t := range w.code.tokens {
-		if t.Kind != Identifier {
+	for i, t := range w.code.Tokens {
+		if t.Kind != msl.Identifier {
 			continue
 		}
-		previous, next := w.code.neighbour(i, -1), w.code.neighbour(i, 1)
-		if previous.is(".") || previous.is("->") || previous.is("~") || previous.is("operator") || previous.is("##") {
+		previous, next := w.code.Neighbor(i, -1), w.code.Neighbor(i, 1)
+		if previous.Is(".") || previous.Is("->") || previous.Is("~") || previous.Is("operator") || previous.Is("##") {
 			continue
 		}
 		qualifier := "::metal::"
-		if previous.is("::") {
-			if !w.code.neighbour(i, -2).is("metal") {
+		if previous.Is("::") {
+			if !w.code.Neighbor(i, -2).Is("metal") {
 				continue
 			}
 			qualifier = ""
 		}
 		switch {
-		case t.Text == "static_cast" && next.is("<"):
-			if j := w.code.step(i, 1); j >= 0 {
-				if end := w.code.overAngles(j, 1); end > 0 && !w.pointerWithin(j, end, pointers) {
+		case t.Text == "static_cast" && next.Is("<"):
+			if j := w.code.Step(i, 1); j >= 0 {
+				if end := w.code.MatchingAngle(j, 1); end > 0 && !w.pointerWithin(j, end, pointers) {
 					w.replace(t, qualifier+"mlxg_make")
 				}
 			}
-		case (t.Text == "vec" || t.Text == "packed_vec") && next.is("<"):
-			j := w.code.step(i, 1)
-			end := w.code.overAngles(j, 1)
+		case (t.Text == "vec" || t.Text == "packed_vec") && next.Is("<"):
+			j := w.code.Step(i, 1)
+			end := w.code.MatchingAngle(j, 1)
 			if end < 0 {
 				continue
 			}
-			if behind := w.code.neighbour(end, 1); behind.is("(") || behind.is("{") {
+			if behind := w.code.Neighbor(end, 1); behind.Is("(") || behind.Is("{") {
 				w.insert(t.Offset, qualifier+"mlxg_make<::metal::")
-				w.insert(w.code.tokens[end].End(), ">")
-				w.parentheses(w.code.step(end, 1))
+				w.insert(w.code.Tokens[end].End(), ">")
+				w.parentheses(w.code.Step(end, 1))
 			}
-		case (isVector(t.Text) || values[t.Text]) && (next.is("(") || next.is("{")):
-			if inner := w.code.neighbour(i, 2); (inner.is("&") || inner.is("*")) && w.code.neighbour(i, 4).is(")") && w.code.neighbour(i, 5).is("[") {
+		case (isVector(t.Text) || values[t.Text]) && (next.Is("(") || next.Is("{")):
+			if inner := w.code.Neighbor(i, 2); (inner.Is("&") || inner.Is("*")) && w.code.Neighbor(i, 4).Is(")") && w.code.Neighbor(i, 5).Is("[") {
 				continue // T (&name)[n]
 			}
-			if next.is("{") && (previous.is("struct") || previous.is("class") || previous.is(")") || previous.is("->")) {
+			if next.Is("{") && (previous.Is("struct") || previous.Is("class") || previous.Is(")") || previous.Is("->")) {
 				continue
 			}
 			w.replace(t, qualifier+"mlxg_make<"+t.Text+">")
-			w.parentheses(w.code.step(i, 1))
+			w.parentheses(w.code.Step(i, 1))
 		}
 	}
 }
 
 // parentheses turns the braces at a token of the code, if there are any, into parentheses.
 func (w *checkWriter) parentheses(i int) {
-	if i < 0 || !w.code.tokens[i].is("{") {
+	if i < 0 || !w.code.Tokens[i].Is("{") {
 		return
 	}
 	depth := 0
-	for j := i; j >= 0; j = w.code.step(j, 1) {
-		if w.code.tokens[j].is("{") {
+	for j := i; j >= 0; j = w.code.Step(j, 1) {
+		if w.code.Tokens[j].Is("{") {
 			depth++
-		} else if w.code.tokens[j].is("}") {
+		} else if w.code.Tokens[j].Is("}") {
 			depth--
 		}
 		if depth == 0 {
-			w.replace(w.code.tokens[i], "(")
-			w.replace(w.code.tokens[j], ")")
+			w.replace(w.code.Tokens[i], "(")
+			w.replace(w.code.Tokens[j], ")")
 			return
 		}
 	}
@@ -216,7 +218,7 @@ func (w *checkWriter) parentheses(i int) {
 // pointerWithin reports whether the tokens from j to end name a pointer or reference.
 func (w *checkWriter) pointerWithin(j, end int, pointers map[string]bool) bool {
 	for ; j <= end; j++ {
-		if t := w.code.tokens[j]; t.is("*") || t.is("&") || pointers[t.Text] {
+		if t := w.code.Tokens[j]; t.Is("*") || t.Is("&") || pointers[t.Text] {
 			return true
 		}
 	}
@@ -227,24 +229,24 @@ func (w *checkWriter) pointerWithin(j, end int, pointers map[string]bool) bool {
 // values and those of pointers.
 func (w *checkWriter) typeNames() (values, pointers map[string]bool) {
 	values, pointers = map[string]bool{}, map[string]bool{}
-	for i, t := range w.code.tokens {
-		name := w.code.neighbour(i, 1)
-		follow := w.code.neighbour(i, 2)
+	for i, t := range w.code.Tokens {
+		name := w.code.Neighbor(i, 1)
+		follow := w.code.Neighbor(i, 2)
 		switch {
-		case (t.is("typename") || t.is("class")) && name.Kind == Identifier &&
-			(follow.is(",") || follow.is(">") || follow.is("=")) &&
-			(w.code.neighbour(i, -1).is("<") || w.code.neighbour(i, -1).is(",")):
+		case (t.Is("typename") || t.Is("class")) && name.Kind == msl.Identifier &&
+			(follow.Is(",") || follow.Is(">") || follow.Is("=")) &&
+			(w.code.Neighbor(i, -1).Is("<") || w.code.Neighbor(i, -1).Is(",")):
 			values[name.Text] = true
-		case t.is("using") && follow.is("=") || t.is("typedef"):
+		case t.Is("using") && follow.Is("=") || t.Is("typedef"):
 			pointer, last := false, name
-			for j := w.code.step(i, 1); j >= 0 && !w.code.tokens[j].is(";"); j = w.code.step(j, 1) {
-				part := w.code.tokens[j]
-				pointer = pointer || part.is("*") || part.is("&") || isSpace(part.Text) || part.is("[")
-				if part.is("{") || part.is("(") {
+			for j := w.code.Step(i, 1); j >= 0 && !w.code.Tokens[j].Is(";"); j = w.code.Step(j, 1) {
+				part := w.code.Tokens[j]
+				pointer = pointer || part.Is("*") || part.Is("&") || msl.IsAddressSpace(part.Text) || part.Is("[")
+				if part.Is("{") || part.Is("(") {
 					pointer = true
 					break
 				}
-				if part.Kind == Identifier && t.is("typedef") {
+				if part.Kind == msl.Identifier && t.Is("typedef") {
 					last = part
 				}
 			}
@@ -278,29 +280,29 @@ func isVector(text string) bool {
 // arguments of functions and local variables.
 func (w *checkWriter) unqualified() {
 	_, pointers := w.typeNames()
-	bodies := functionBodies(w.structure, w.items)
+	bodies := msl.FunctionBodies(w.Structure, w.items)
 	for _, it := range w.items {
-		if it.kind != functionItem || it.scope != namespaceScope || !w.at(it.params).is("(") {
+		if it.Kind != msl.FunctionItem || it.Scope != msl.NamespaceScope || !w.At(it.Params).Is("(") {
 			continue
 		}
-		for _, part := range w.split(it.params+1, w.match[it.params]) {
+		for _, part := range w.Split(it.Params+1, w.Match[it.Params]) {
 			if w.unqualifiedPointer(part[0], part[1], pointers) && !(w.anyReference && w.constReference(part[0], part[1])) {
-				w.insert(w.tokens[part[0]].Offset, "__private ")
+				w.insert(w.Tokens[part[0]].Offset, "__private ")
 			}
 		}
 	}
-	for i, t := range w.tokens {
-		if !t.is(";") && !t.is("{") && !t.is("}") || !bodies.contains(t.Offset+1) || i+1 >= len(w.tokens) {
+	for i, t := range w.Tokens {
+		if !t.Is(";") && !t.Is("{") && !t.Is("}") || !bodies.Contains(t.Offset+1) || i+1 >= len(w.Tokens) {
 			continue
 		}
-		first, end := w.typeName(i + 1)
-		if end == first || expressionWord[w.tokens[first].Text] || w.tokens[first].is("using") || w.tokens[first].is("typedef") {
+		first, end := w.TypeName(i + 1)
+		if end == first || msl.ExpressionWords[w.Tokens[first].Text] || w.Tokens[first].Is("using") || w.Tokens[first].Is("typedef") {
 			continue
 		}
-		if (w.at(end).is("*") || w.at(end).is("&")) && w.at(end+1).Kind == Identifier &&
-			(w.at(end+2).is("=") || w.at(end+2).is(";") || w.at(end+2).is(",")) &&
+		if (w.At(end).Is("*") || w.At(end).Is("&")) && w.At(end+1).Kind == msl.Identifier &&
+			(w.At(end+2).Is("=") || w.At(end+2).Is(";") || w.At(end+2).Is(",")) &&
 			w.unqualifiedPointer(first, end+1, pointers) {
-			w.insert(w.tokens[first].Offset, "__private ")
+			w.insert(w.Tokens[first].Offset, "__private ")
 		}
 	}
 }
@@ -309,19 +311,19 @@ func (w *checkWriter) unqualified() {
 // does.
 func (w *checkWriter) members() {
 	for _, it := range w.items {
-		if it.scope != classScope || it.params <= it.start+1 || it.kind != functionItem && it.kind != otherItem {
+		if it.Scope != msl.ClassScope || it.Params <= it.Start+1 || it.Kind != msl.FunctionItem && it.Kind != msl.OtherItem {
 			continue // static_assert and macros have nothing before their names
 		}
-		end := w.match[it.params]
-		bound := w.code.classes[w.at(it.params-1).Text] || w.at(it.params-2).is("~") // a constructor or destructor
-		for i := it.start; i < it.params; i++ {
-			bound = bound || w.tokens[i].is("static") || w.tokens[i].is("friend") || w.tokens[i].is("using")
+		end := w.Match[it.Params]
+		bound := w.code.Classes[w.At(it.Params-1).Text] || w.At(it.Params-2).Is("~") // a constructor or destructor
+		for i := it.Start; i < it.Params; i++ {
+			bound = bound || w.Tokens[i].Is("static") || w.Tokens[i].Is("friend") || w.Tokens[i].Is("using")
 		}
-		for i := end + 1; i <= it.last && !w.tokens[i].is("{") && !w.tokens[i].is(";"); i++ {
-			bound = bound || isSpace(w.tokens[i].Text) || w.code.aliases[w.tokens[i].Text] != ""
+		for i := end + 1; i <= it.Last && !w.Tokens[i].Is("{") && !w.Tokens[i].Is(";"); i++ {
+			bound = bound || msl.IsAddressSpace(w.Tokens[i].Text) || w.code.Aliases[w.Tokens[i].Text] != ""
 		}
 		if !bound {
-			w.insert(w.tokens[end].End(), " __private")
+			w.insert(w.Tokens[end].End(), " __private")
 		}
 	}
 }
@@ -330,16 +332,16 @@ func (w *checkWriter) members() {
 func (w *checkWriter) constReference(first, end int) bool {
 	constant := false
 	for i := first; i < end; i++ {
-		switch t := w.tokens[i]; {
-		case t.is("<"):
-			if j := w.skipAngles(i, end); j > i {
+		switch t := w.Tokens[i]; {
+		case t.Is("<"):
+			if j := w.SkipAngles(i, end); j > i {
 				i = j - 1
 			}
-		case t.is("const"):
+		case t.Is("const"):
 			constant = true
-		case t.is("&"):
+		case t.Is("&"):
 			return constant
-		case t.is("*"), t.is("("), t.is("="):
+		case t.Is("*"), t.Is("("), t.Is("="):
 			return false
 		}
 	}
@@ -351,18 +353,18 @@ func (w *checkWriter) constReference(first, end int) bool {
 func (w *checkWriter) unqualifiedPointer(first, end int, pointers map[string]bool) bool {
 	pointer := false
 	for i := first; i < end; i++ {
-		switch t := w.tokens[i]; {
-		case t.is("<"):
-			if j := w.skipAngles(i, end); j > i {
+		switch t := w.Tokens[i]; {
+		case t.Is("<"):
+			if j := w.SkipAngles(i, end); j > i {
 				i = j - 1
 			}
-		case t.is("*") || t.is("&"):
+		case t.Is("*") || t.Is("&"):
 			pointer = true
-		case t.is("="):
+		case t.Is("="):
 			return pointer
-		case isSpace(t.Text) || t.is("auto") || pointers[t.Text]:
+		case msl.IsAddressSpace(t.Text) || t.Is("auto") || pointers[t.Text]:
 			return false
-		case w.code.aliases[t.Text] != "":
+		case w.code.Aliases[t.Text] != "":
 			return false
 		}
 	}
@@ -372,15 +374,14 @@ func (w *checkWriter) unqualifiedPointer(first, end int, pointers map[string]boo
 // canary puts a violation at the beginning of the kernel's body, one that depends on the template's
 // parameters if there are any.
 func (w *checkWriter) canary() error {
-	h := hostWriter{structure: w.structure, items: w.items, code: w.code}
-	kernel, _, err := h.generatedKernel()
+	kernel, _, err := w.GeneratedKernel(w.items)
 	if err != nil {
 		return err
 	}
 	value := "metal::mlxg_canary_type<>()"
 	if len(kernel.Template) > 0 {
 		value = "metal::mlxg_canary_value<" + kernel.Template[0].Name + ">()"
-		if kernel.Template[0].Kind == TypeParameter {
+		if kernel.Template[0].Kind == msl.TypeParameter {
 			value = "metal::mlxg_canary_type<" + kernel.Template[0].Name + ">()"
 		}
 	}

@@ -1,10 +1,12 @@
-package msl
+package translate
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
 // An MLXInput is what the declaration of an input depends on. Type is MLX's name of the dtype.
@@ -93,9 +95,9 @@ func (s MLXSource) arguments(inputs []MLXInput, outputs []string) []string {
 		}
 		buffer("device %s* %s", dtype, s.OutputNames[i])
 	}
-	for _, attribute := range slices.Sorted(maps.Keys(attributeTypes)) {
+	for _, attribute := range slices.Sorted(maps.Keys(msl.PositionTypes)) {
 		if strings.Contains(s.Body, attribute) {
-			list = append(list, fmt.Sprintf("  %s %s [[%[2]s]]", attributeTypes[attribute], attribute))
+			list = append(list, fmt.Sprintf("  %s %s [[%[2]s]]", msl.PositionTypes[attribute], attribute))
 		}
 	}
 	return list

@@ -1,0 +1,51 @@
+// Package prelude holds the declarations of Metal's standard library that the address-space check gives to clang,
+// and the names that they declare.
+package prelude
+
+import (
+	_ "embed"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Text is C++ for OpenCL that declares Metal's standard library.
+//
+//go:embed prelude.clcpp
+var Text string
+
+// Macros are the macros of Metal's library.
+var Macros = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#define (\w+)`).FindAllStringSubmatch(Text, -1) {
+		names[m[1]] = true
+	}
+	return names
+})
+
+var (
+	preludeType     = regexp.MustCompile(`\b(?:struct|enum class|enum) (\w+)|\busing (\w+) =`)
+	preludeFunction = regexp.MustCompile(`MLXG_(?:UNARY|BINARY|TERNARY|TEST)\((\w+)\)|TYPES\(MLXG_., (\w+)\)|\b(g##\w+|atomic_\w+##name\w*|\w+)\(`)
+	preludeComment  = regexp.MustCompile(`//.*`)
+)
+
+// Functions holds the names of Metal's functions, those that the check of address spaces declares.
+var Functions = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	text := preludeComment.ReplaceAllString(Text, "")
+	for _, m := range preludeFunction.FindAllStringSubmatch(text, -1) {
+		name := m[1] + m[2] + m[3]
+		if rest, ok := strings.CutPrefix(name, "g##"); ok {
+			names["simd"+rest], names["quad"+rest] = true, true
+		} else if !strings.HasPrefix(name, "mlxg_") {
+			names[name] = true
+		}
+	}
+	for _, m := range preludeType.FindAllStringSubmatch(text, -1) {
+		delete(names, m[1]+m[2])
+	}
+	for _, word := range []string{"decltype", "float", "int", "sizeof"} { // of the language
+		delete(names, word)
+	}
+	return names
+})

@@ -1,0 +1,234 @@
+package translate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace/prelude"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+)
+
+// finish puts the C++ text together: the include, the rewritten text, the entry.
+func (h *hostWriter) finish() (*HostSource, error) {
+	kernel, arguments, err := h.GeneratedKernel(h.items)
+	if err != nil {
+		return nil, err
+	}
+	out := &HostSource{KernelName: kernel.Name, UsesFibers: h.cooperates()}
+	if out.Buffers, err = hostBuffers(kernel); err != nil {
+		return nil, err
+	}
+	ending, scope := h.wrap()
+	text := h.edits.Apply()
+	var b strings.Builder
+	b.WriteString("#include \"metal_host.h\"\n")
+	b.WriteString(text)
+	if !strings.HasSuffix(text, "\n") {
+		b.WriteByte('\n')
+	}
+	b.WriteString(ending)
+	b.WriteString(entry(kernel, arguments, len(out.Buffers), out.UsesFibers, scope))
+	out.Source = b.String()
+	return out, nil
+}
+
+// hostBuffers lists a kernel's buffers by their numbers.
+func hostBuffers(kernel *msl.Kernel) ([]HostBuffer, error) {
+	var out []HostBuffer
+	buffers := slices.Clone(kernel.Buffers)
+	slices.SortFunc(buffers, func(a, b *msl.Buffer) int { return cmp.Compare(a.Slot, b.Slot) })
+	for _, b := range buffers {
+		const most = 64
+		if b.Slot >= most {
+			return nil, msl.Errorf(b.Pos, "the buffer number %d is too great; number buffers from 0 to %d", b.Slot, most-1)
+		}
+		for len(out) < b.Slot {
+			out = append(out, HostBuffer{}) // a number that no buffer has
+		}
+		out = append(out, HostBuffer{b.Name, b.Element, b.Reference, b.Writable()})
+	}
+	return out, nil
+}
+
+// entry writes what the executor calls.
+func entry(k *msl.Kernel, arguments []string, buffers int, fibers bool, scope string) string {
+	list := callArguments(k, func(b *msl.Buffer) string {
+		constness := "const "
+		if b.Writable() {
+			constness = ""
+		}
+		return fmt.Sprintf("static_cast<%s%s*>(buffers[%d])", constness, b.Element, b.Slot)
+	}, func(attribute string) string { return "p." + attribute })
+
+	var b strings.Builder
+	// At global scope, where the executor's header declares it.
+	b.WriteString("namespace {\nvoid mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {\n  (void)buffers; (void)p;\n")
+	if scope != "" {
+		fmt.Fprintf(&b, "  using namespace %s;\n", scope)
+		scope += "::"
+	}
+	b.WriteString(elementNames(k, arguments))
+	b.WriteString("  " + kernelCall(k, arguments, list, scope) + ";\n}\n}\n")
+	used := 0
+	if fibers {
+		used = 1
+	}
+	fmt.Fprintf(&b, "extern \"C\" const mlxg::entry mlxgrad_entry = {%q, %d, %d, mlxg_invoke};\n", k.Name, buffers, used)
+	return b.String()
+}
+
+// callArguments are what the kernel is called with, in the order of its parameters: pointers to
+// its buffers, read through where it takes a reference, and positions.
+func callArguments(k *msl.Kernel, pointer func(*msl.Buffer) string, position func(attribute string) string) []string {
+	type argument struct {
+		offset int
+		text   string
+	}
+	var list []argument
+	for _, b := range k.Buffers {
+		text := pointer(b)
+		if b.Reference {
+			text = "*" + text
+		}
+		list = append(list, argument{b.Pos.Offset, text})
+	}
+	for _, a := range k.Attributes {
+		list = append(list, argument{a.Pos.Offset, convert(a.Type, msl.PositionTypes[a.Attribute], position(a.Attribute))})
+	}
+	slices.SortFunc(list, func(a, b argument) int { return cmp.Compare(a.offset, b.offset) })
+	var texts []string
+	for _, a := range list {
+		texts = append(texts, a.text)
+	}
+	return texts
+}
+
+// elementNames declares the template parameters that the types of buffers mention.
+func elementNames(k *msl.Kernel, arguments []string) string {
+	mentioned := map[string]bool{}
+	for _, b := range k.Buffers {
+		for _, t := range msl.Tokenize(b.Element) {
+			mentioned[t.Text] = true
+		}
+	}
+	var b strings.Builder
+	for i, a := range arguments {
+		if !mentioned[k.Template[i].Name] {
+			continue
+		}
+		switch t := k.Template[i]; t.Kind {
+		case msl.TypeParameter:
+			fmt.Fprintf(&b, "  using %s = %s;\n", t.Name, a)
+		default:
+			fmt.Fprintf(&b, "  constexpr %s %s = %s;\n", t.Type, t.Name, a)
+		}
+	}
+	return b.String()
+}
+
+// kernelCall calls the kernel, an instance of it if it is a template.
+func kernelCall(k *msl.Kernel, arguments, list []string, scope string) string {
+	name := scope + k.Name
+	if len(arguments) > 0 {
+		name += "<" + strings.Join(arguments, ", ") + ">"
+	}
+	return name + "(\n      " + strings.Join(list, ",\n      ") + ")"
+}
+
+// cooperates looks for anything that makes threads wait for each other, in macros too.
+func (h *hostWriter) cooperates() bool {
+	for _, t := range h.code.Tokens {
+		if t.Kind != msl.Identifier {
+			continue
+		}
+		if _, position := msl.PositionTypes[t.Text]; position {
+			continue
+		}
+		switch {
+		case strings.HasPrefix(t.Text, "simd_"), strings.HasPrefix(t.Text, "quad_"),
+			strings.HasPrefix(t.Text, "simdgroup_"), strings.Contains(t.Text, "simdgroup_matrix"),
+			strings.Contains(t.Text, "barrier"), t.Text == "threadgroup":
+			return true
+		}
+	}
+	return false
+}
+
+// wrap puts the text into a namespace of its own within namespace metal, so that its names
+// hide those of the C library (gamma, y1, index …). It returns what closes it and its
+// name. A text that relies on being global stays so.
+func (h *hostWriter) wrap() (ending, scope string) {
+	for i, t := range h.Tokens {
+		if t.Is("namespace") && h.At(i+1).Is("metal") && !h.At(i-1).Is("using") {
+			return "", ""
+		}
+		if t.Is("::") && !h.At(i+1).Is("metal") {
+			if p := h.At(i - 1); p.Kind != msl.Identifier && !p.Is(">") || msl.ExpressionWords[p.Text] {
+				return "", ""
+			}
+		}
+	}
+	at, ok := h.beforeCode()
+	if !ok {
+		return "", ""
+	}
+	// A function of the text is one more of those that Metal has of its name, and hides none of them.
+	declared, used := "", ""
+	for _, name := range h.ownOverloads() {
+		declared += "void " + name + "(detail::nothing&); " // there is one to use, whatever the library has
+		used += "using metal::" + name + "; "
+	}
+	h.edits.Insert(at, "namespace metal { "+declared+"namespace mlxg_shader { "+used)
+	return "}}\n", "metal::mlxg_shader"
+}
+
+// ownOverloads lists the functions of the text, outside of namespaces, that have the name of one of Metal's.
+func (h *hostWriter) ownOverloads() []string {
+	var names []string
+	for _, it := range h.items {
+		if it.Scope != msl.NamespaceScope || len(it.Namespaces) > 0 || it.Params < 1 || it.Kernel || it.Kind != msl.FunctionItem && it.Kind != msl.OtherItem {
+			continue
+		}
+		name := h.At(it.Params - 1).Text
+		if prelude.Functions()[name] && !slices.Contains(names, name) && !h.At(it.Params-2).Is("::") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// beforeCode finds the beginning of a line that has no code before it, is no preprocessor line
+// and lies outside of all conditionals.
+func (h *hostWriter) beforeCode() (at int, ok bool) {
+	depth, line := 0, 1 // at is the beginning of the line
+	for i, t := range h.All {
+		if t.Kind == msl.Comment && t.Directive == 0 {
+			continue
+		}
+		if t.Directive == 0 {
+			break
+		}
+		if !h.BeginsDirective(i) {
+			continue
+		}
+		if depth == 0 && t.Line > line {
+			return at, true
+		}
+		switch name, _ := h.Directive(i); name {
+		case "if", "ifdef", "ifndef":
+			depth++
+		case "endif":
+			depth--
+		}
+		end := h.All[h.DirectiveEnd(i)-1].End()
+		newline := strings.IndexByte(h.Text[end:], '\n')
+		if newline < 0 {
+			return 0, false
+		}
+		at = end + newline + 1
+		line = 1 + strings.Count(h.Text[:at], "\n")
+	}
+	return at, depth == 0
+}
