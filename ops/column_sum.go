@@ -24,9 +24,9 @@ func columnSumWith(on target, kernel *customkernels.Kernel, partial *mlxc.Array,
 		Threadgroup: [3]int{g.threads, 1},
 		Template: []mlxc.TemplateArg{
 			{Name: "T", Value: dtype},
-			{Name: "C", Value: g.chunk},
-			{Name: "B", Value: g.together},
-			{Name: "S", Value: g.simdgroups()},
+			{Name: "VEC", Value: g.chunk},
+			{Name: "ROWS_PER_STEP", Value: g.together},
+			{Name: "MAX_SIMDGROUPS", Value: g.simdgroups()},
 		},
 		Outputs: []mlxc.Output{{Shape: []int{matrices * width}, DType: dtype}},
 	}, partial, args.rows, args.width)[0]

@@ -32,10 +32,10 @@ func layerNormBackward(on target, x, weight, bias, dy *mlxc.Array, eps float32) 
 			Threadgroup: [3]int{g.threads},
 			Resident:    g.resident,
 			Template: append(template,
-				mlxc.TemplateArg{Name: "H", Value: g.heldAs},
-				mlxc.TemplateArg{Name: "U", Value: g.loose},
-				mlxc.TemplateArg{Name: "L", Value: g.loose}, // a processor's vectors, or the fewest registers
-				mlxc.TemplateArg{Name: "AHEAD", Value: g.ahead}),
+				mlxc.TemplateArg{Name: "HELD_T", Value: g.heldAs},
+				mlxc.TemplateArg{Name: "VEC_UNALIGNED", Value: g.loose},
+				mlxc.TemplateArg{Name: "ACCUMULATORS", Value: g.loose}, // a processor's vectors, or the fewest registers
+				mlxc.TemplateArg{Name: "PREFETCH", Value: g.ahead}),
 			Outputs:   []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, layerNormPartial(weight, bias, g, width)},
 			Undefined: layerNormUndefined(weight, bias),
 		}, x, n.w, n.dy, n.args.rows, n.args.width, n.args.eps)
@@ -47,7 +47,7 @@ func layerNormBackward(on target, x, weight, bias, dy *mlxc.Array, eps float32) 
 		statistics := on.launch(layerNormKernels.kernel("layer_norm_backward_statistics"), customkernels.Launch{
 			Grid:        [3]int{groups * threads},
 			Threadgroup: [3]int{threads},
-			Template:    []mlxc.TemplateArg{dtype, chunk, {Name: "B", Value: together}, hasWeight},
+			Template:    []mlxc.TemplateArg{dtype, chunk, {Name: "ROWS_PER_STEP", Value: together}, hasWeight},
 			Outputs:     []mlxc.Output{{Shape: []int{rows, 4}, DType: mlxc.Float32}},
 		}, x, n.w, n.dy, n.args.rows, n.args.width, n.args.eps)[0]
 		defer statistics.Free()
@@ -104,7 +104,7 @@ func layerNormBackwardSeparate(on target, x, weight, bias, dy *mlxc.Array, eps f
 	partial := on.launch(layerNormKernels.kernel("layer_norm_bwd_gamma_partial"), customkernels.Launch{
 		Grid:        [3]int{g.blocks * g.threads, g.groups},
 		Threadgroup: [3]int{g.threads, 1},
-		Template:    []mlxc.TemplateArg{dtype, {Name: "P", Value: output.DType}, chunk, packs, hasWeight, hasBias},
+		Template:    []mlxc.TemplateArg{dtype, {Name: "PARTIAL_T", Value: output.DType}, chunk, packs, hasWeight, hasBias},
 		Outputs:     []mlxc.Output{output},
 	}, x, n.dy, statistics, n.args.rows, n.args.width)[0]
 	defer partial.Free()
@@ -134,8 +134,8 @@ func gammaRowsOf(d mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry 
 // layerNormTemplate is the template arguments of which each kernel takes some.
 func layerNormTemplate(x, weight, bias *mlxc.Array, g rowGeometry) (dtype, chunk, packs, hasWeight, hasBias mlxc.TemplateArg) {
 	return mlxc.TemplateArg{Name: "T", Value: x.DType()},
-		mlxc.TemplateArg{Name: "C", Value: g.chunk},
-		mlxc.TemplateArg{Name: "R", Value: g.packs},
+		mlxc.TemplateArg{Name: "VEC", Value: g.chunk},
+		mlxc.TemplateArg{Name: "VECS_PER_THREAD", Value: g.packs},
 		mlxc.TemplateArg{Name: "HAS_WEIGHT", Value: weight != nil},
 		mlxc.TemplateArg{Name: "HAS_BIAS", Value: bias != nil}
 }

@@ -29,9 +29,9 @@ func rmsNormBackwardWithSum(on target, x, weight, dy, dh *mlxc.Array, eps float3
 		sum = sum.AsType(x.DType())
 		defer sum.Free()
 	}
-	dtype, chunk := mlxc.TemplateArg{Name: "T", Value: x.DType()}, mlxc.TemplateArg{Name: "C", Value: g.chunk}
+	dtype, chunk := mlxc.TemplateArg{Name: "T", Value: x.DType()}, mlxc.TemplateArg{Name: "VEC", Value: g.chunk}
 	hasWeight := mlxc.TemplateArg{Name: "HAS_WEIGHT", Value: weight != nil}
-	template := []mlxc.TemplateArg{dtype, chunk, {Name: "R", Value: g.packs}, hasWeight, {Name: "HAS_SUM", Value: dh != nil}}
+	template := []mlxc.TemplateArg{dtype, chunk, {Name: "VECS_PER_THREAD", Value: g.packs}, hasWeight, {Name: "HAS_SUM", Value: dh != nil}}
 	partials, undefined := mlxc.Output{Shape: []int{1}, DType: mlxc.Float32}, []string{"partial_dw"}
 	if weight != nil {
 		partials.Shape, undefined = []int{g.groups, width}, nil
@@ -44,9 +44,9 @@ func rmsNormBackwardWithSum(on target, x, weight, dy, dh *mlxc.Array, eps float3
 			Threadgroup: [3]int{g.threads},
 			Resident:    g.resident,
 			Template: append(template,
-				mlxc.TemplateArg{Name: "H", Value: g.heldAs},
-				mlxc.TemplateArg{Name: "U", Value: g.loose},
-				mlxc.TemplateArg{Name: "AHEAD", Value: g.ahead}),
+				mlxc.TemplateArg{Name: "HELD_T", Value: g.heldAs},
+				mlxc.TemplateArg{Name: "VEC_UNALIGNED", Value: g.loose},
+				mlxc.TemplateArg{Name: "PREFETCH", Value: g.ahead}),
 			Outputs:   []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}, partials},
 			Undefined: undefined,
 		}, x, n.w, n.dy, sum, n.args.rows, n.args.width, n.args.eps)
@@ -56,7 +56,7 @@ func rmsNormBackwardWithSum(on target, x, weight, dy, dh *mlxc.Array, eps float3
 		statistics := on.launch(rmsNormKernels.kernel("rms_norm_backward_statistics"), customkernels.Launch{
 			Grid:        [3]int{groups * g.threads},
 			Threadgroup: [3]int{g.threads},
-			Template:    []mlxc.TemplateArg{dtype, chunk, {Name: "B", Value: together}, hasWeight},
+			Template:    []mlxc.TemplateArg{dtype, chunk, {Name: "ROWS_PER_STEP", Value: together}, hasWeight},
 			Outputs:     []mlxc.Output{{Shape: []int{rows, 2}, DType: mlxc.Float32}},
 		}, x, n.w, n.dy, n.args.rows, n.args.width, n.args.eps)[0]
 		defer statistics.Free()
@@ -85,7 +85,7 @@ func rmsNormBackwardSeparate(on target, x, weight, dy *mlxc.Array, eps float32) 
 	defer n.dy.Free()
 	rows, width := n.rows, n.width
 	g := rowsOf(on.backend, x.DType(), rows, width)
-	dtype, chunk := mlxc.TemplateArg{Name: "T", Value: x.DType()}, mlxc.TemplateArg{Name: "C", Value: g.chunk}
+	dtype, chunk := mlxc.TemplateArg{Name: "T", Value: x.DType()}, mlxc.TemplateArg{Name: "VEC", Value: g.chunk}
 
 	rmsInv := on.launch(rmsNormKernels.kernel("rms_norm_compute_rms_inv"), customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
@@ -98,7 +98,7 @@ func rmsNormBackwardSeparate(on target, x, weight, dy *mlxc.Array, eps float32) 
 	dx := on.launch(rmsNormKernels.kernel("rms_norm_backward_dx"), customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
-		Template:    []mlxc.TemplateArg{dtype, chunk, {Name: "R", Value: g.packs}, {Name: "HAS_WEIGHT", Value: weight != nil}},
+		Template:    []mlxc.TemplateArg{dtype, chunk, {Name: "VECS_PER_THREAD", Value: g.packs}, {Name: "HAS_WEIGHT", Value: weight != nil}},
 		Outputs:     []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}},
 	}, x, n.w, n.dy, rmsInv, n.args.rows, n.args.width)[0]
 	if weight == nil {
@@ -110,7 +110,7 @@ func rmsNormBackwardSeparate(on target, x, weight, dy *mlxc.Array, eps float32) 
 	dw := on.launch(rmsNormKernels.kernel("rms_norm_backward_dw"), customkernels.Launch{
 		Grid:        [3]int{c.groups(width) * c.threads},
 		Threadgroup: [3]int{c.threads},
-		Template:    []mlxc.TemplateArg{dtype, {Name: "C", Value: c.chunk}, {Name: "S", Value: c.simdgroups()}},
+		Template:    []mlxc.TemplateArg{dtype, {Name: "VEC", Value: c.chunk}, {Name: "MAX_SIMDGROUPS", Value: c.simdgroups()}},
 		Outputs:     []mlxc.Output{{Shape: []int{width}, DType: weight.DType()}},
 	}, x, n.dy, rmsInv, n.args.rows, n.args.width)[0]
 	return []*mlxc.Array{dx, dw}

@@ -71,8 +71,8 @@ func softmaxRows(on target, kernel *customkernels.Kernel, times int, inputs ...*
 		Threadgroup: [3]int{g.threads},
 		Template: []mlxc.TemplateArg{
 			{Name: "T", Value: dtype},
-			{Name: "C", Value: g.chunk},
-			{Name: "R", Value: times * g.packs},
+			{Name: "VEC", Value: g.chunk},
+			{Name: "VECS_PER_THREAD", Value: times * g.packs},
 		},
 		Outputs: []mlxc.Output{{Shape: shape, DType: dtype}},
 	}, append(inputs, n...)...)[0]

@@ -24,8 +24,8 @@ func variants(launches []KernelLaunch) []KernelLaunch {
 		l.Launch.Outputs = slices.Clone(l.Launch.Outputs)
 		if name == "softmax_forward" {
 			// Of hosts alone today; packs as a GPU has them.
-			setTemplate(l.Launch.Template, "C", 4)
-			setTemplate(l.Launch.Template, "R", 1)
+			setTemplate(l.Launch.Template, "VEC", 4)
+			setTemplate(l.Launch.Template, "VECS_PER_THREAD", 1)
 		}
 		switch name {
 		case "rms_norm_compute_rms_inv", "rms_norm_backward_dx", "rms_norm_backward",
@@ -56,7 +56,7 @@ func variants(launches []KernelLaunch) []KernelLaunch {
 			// there are slots.
 			if l.Case == "3x8209" {
 				l.Launch.Grid, l.Launch.Threadgroup = [3]int{1024}, [3]int{1024}
-				setTemplate(l.Launch.Template, "B", 2)
+				setTemplate(l.Launch.Template, "ROWS_PER_STEP", 2)
 				list = append(list, l)
 			}
 		case "rms_norm_backward_columns", "layer_norm_backward_columns":
@@ -96,7 +96,7 @@ func variants(launches []KernelLaunch) []KernelLaunch {
 			if width := map[string]int{"37x129": 129, "6x128": 128}[l.Case]; width > 0 {
 				const threads, columns = 256, 4
 				l.Launch.Grid[0] = (width + 32*columns - 1) / (32 * columns) * threads
-				setTemplate(l.Launch.Template, "C", columns)
+				setTemplate(l.Launch.Template, "VEC", columns)
 				list = append(list, l)
 			}
 		}

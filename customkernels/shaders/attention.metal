@@ -347,36 +347,36 @@ inline Row row_of(device const float* from, int r, int rows) {
   if (r >= rows) {
     return {0, 0, 0, 0};
   }
-  const Pack<float, ROW_SIZE> row = reinterpret_cast<device const Pack<float, ROW_SIZE>*>(from)[r];
+  const Vec<float, ROW_SIZE> row = reinterpret_cast<device const Vec<float, ROW_SIZE>*>(from)[r];
   return {row.values[0], row.values[1], row.values[2], row.values[3]};
 }
 
 inline void store(Row row, device float* to) {
-  const Pack<float, ROW_SIZE> pack = {{row.m, row.share, row.delta, row.base}};
-  *reinterpret_cast<device Pack<float, ROW_SIZE>*>(to) = pack;
+  const Vec<float, ROW_SIZE> pack = {{row.m, row.share, row.delta, row.base}};
+  *reinterpret_cast<device Vec<float, ROW_SIZE>*>(to) = pack;
 }
 
 // Makes whole a tile of scores, or of their gradients, of which each simdgroup of a pair has what its
 // columns of the heads make of it. Both get the same sum. Between two calls with the same memory all
 // threads of the threadgroup meet once more.
 template <bool PAIRED, int LANES, int M, int N>
-inline void add_parts(thread Tile<LANES, M, N>& tile, threadgroup Pack<float, 2>* memory, uint simdgroup, uint lane) {
+inline void add_parts(thread Tile<LANES, M, N>& tile, threadgroup Vec<float, 2>* memory, uint simdgroup, uint lane) {
   if (!PAIRED) {
     return;
   }
   typedef Tile<LANES, M, N> Scored;
-  threadgroup Pack<float, 2>* const own = memory + simdgroup * (M * N / 2) + lane;
-  threadgroup Pack<float, 2>* const other = memory + (simdgroup ^ 1) * (M * N / 2) + lane;
+  threadgroup Vec<float, 2>* const own = memory + simdgroup * (M * N / 2) + lane;
+  threadgroup Vec<float, 2>* const other = memory + (simdgroup ^ 1) * (M * N / 2) + lane;
   for (int i = 0; i < Scored::ROWS; i++) {
     for (int j = 0; j < Scored::COLUMNS; j += 2) {
-      const Pack<float, 2> pair = {{tile.get(i, j), tile.get(i, j + 1)}};
+      const Vec<float, 2> pair = {{tile.get(i, j), tile.get(i, j + 1)}};
       own[(i * Scored::COLUMNS + j) / 2 * LANES] = pair;
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (int i = 0; i < Scored::ROWS; i++) {
     for (int j = 0; j < Scored::COLUMNS; j += 2) {
-      const Pack<float, 2> more = other[(i * Scored::COLUMNS + j) / 2 * LANES];
+      const Vec<float, 2> more = other[(i * Scored::COLUMNS + j) / 2 * LANES];
       tile.set(i, j, tile.get(i, j) + more.values[0]);
       tile.set(i, j + 1, tile.get(i, j + 1) + more.values[1]);
     }
@@ -436,7 +436,7 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   enum { PARTS = PAIRED ? 2 : 1, TILES = PAIRED ? SIMDGROUPS * M * N / 2 : 1 };
   threadgroup T key_memory[PARTS * Panel<LANES, T, N, D / PARTS, D>::SIZE];
   threadgroup T value_memory[PARTS * Panel<LANES, T, N, DV / PARTS, DV>::SIZE];
-  threadgroup Pack<float, 2> score_memory[TILES];
+  threadgroup Vec<float, 2> score_memory[TILES];
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);
@@ -567,8 +567,8 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   enum { PARTS = PAIRED ? 2 : 1, TILES = PAIRED ? SIMDGROUPS * M * N / 2 : 1 };
   threadgroup T key_memory[PARTS * Panel<LANES, T, N, D / PARTS, D>::SIZE];
   threadgroup T value_memory[PARTS * Panel<LANES, T, N, DV / PARTS, DV>::SIZE];
-  threadgroup Pack<float, 2> score_memory[TILES];
-  threadgroup Pack<float, 2> gradient_memory[TILES];
+  threadgroup Vec<float, 2> score_memory[TILES];
+  threadgroup Vec<float, 2> gradient_memory[TILES];
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);
@@ -720,8 +720,8 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   enum { PARTS = PAIRED ? 2 : 1, TILES = PAIRED ? SIMDGROUPS * M * N / 2 : 1 };
   threadgroup T key_memory[PARTS * Panel<LANES, T, N, D / PARTS, D>::SIZE];
   threadgroup T value_memory[PARTS * Panel<LANES, T, N, DV / PARTS, DV>::SIZE];
-  threadgroup Pack<float, 2> score_memory[TILES];
-  threadgroup Pack<float, 2> gradient_memory[TILES];
+  threadgroup Vec<float, 2> score_memory[TILES];
+  threadgroup Vec<float, 2> gradient_memory[TILES];
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);
@@ -834,8 +834,8 @@ template <typename T, typename B, bool CAPPED, bool MASKED, bool PAIRED, int LAN
   threadgroup T query_memory[PARTS * Panel<LANES, T, N, D / PARTS, D>::SIZE];
   threadgroup T d_o_memory[PARTS * Panel<LANES, T, N, DV / PARTS, DV>::SIZE];
   threadgroup float row_memory[Panel<LANES, float, N, Read::COUNT, ROW_SIZE>::SIZE];
-  threadgroup Pack<float, 2> score_memory[TILES];
-  threadgroup Pack<float, 2> gradient_memory[TILES];
+  threadgroup Vec<float, 2> score_memory[TILES];
+  threadgroup Vec<float, 2> gradient_memory[TILES];
   typedef Tile<LANES, M, N> Scored;
 
   const Sizes sizes = sizes_of(size_values);

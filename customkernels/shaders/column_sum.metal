@@ -5,15 +5,15 @@
 //
 // The partial sums are float, and so is every addition; the result is rounded to T.
 //
-// Launch (threads): groups along x for C columns a lane, 32 lanes wide at most, of at
-// most S simdgroups, which share the rows and take B, a power of two, at a time; along y one
+// Launch (threads): groups along x for VEC columns a lane, 32 lanes wide at most, of at
+// most MAX_SIMDGROUPS simdgroups, which share the rows and take ROWS_PER_STEP, a power of two, at a time; along y one
 // group for each of the matrices.
 //
 // Device traffic: every partial sum is read once.
 
 #include "rows.h"
 
-template <typename T, int C, int B, int S>
+template <typename T, int VEC, int ROWS_PER_STEP, int MAX_SIMDGROUPS>
 [[kernel]] void column_sum(
     device const float* partial [[buffer(0)]],
     constant uint& rows [[buffer(1)]],
@@ -24,6 +24,6 @@ template <typename T, int C, int B, int S>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float slots[S * C * 32];
-  sum_rows<T, C, B>(partial, rows, width, sums, slots, group, threads, lane, simdgroup, simdgroups);
+  threadgroup float scratch[MAX_SIMDGROUPS * VEC * 32];
+  sum_rows<T, VEC, ROWS_PER_STEP>(partial, rows, width, sums, scratch, group, threads, lane, simdgroup, simdgroups);
 }

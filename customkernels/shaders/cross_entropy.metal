@@ -161,7 +161,7 @@ template <
   const LossOptions options = LossOptions{width, first_class, classes, smoothing, z_loss, soft_cap};
   threadgroup float maxima[32];
   threadgroup float2 slots[32];
-  const bool is_packed = packed<VEC>(logits, options.width);
+  const bool is_packed = vec_aligned<VEC>(logits, options.width);
   const size_t stride = size_t(threads) * (VECS_PER_THREAD * VEC);
   const BlockColumns columns = block_columns(Block::first_column(thread_index), stride, options.width);
   Block block;
@@ -213,7 +213,7 @@ template <
   const LossOptions options = LossOptions{width, 0, width, smoothing, z_loss, soft_cap};
   threadgroup float maxima[32];
   threadgroup float2 slots[32];
-  const bool is_packed = packed<VEC>(logits, options.width) && packed<VEC>(dlogits, options.width);
+  const bool is_packed = vec_aligned<VEC>(logits, options.width) && vec_aligned<VEC>(dlogits, options.width);
   const size_t stride = size_t(threads) * (VECS_PER_THREAD * VEC);
   const BlockColumns columns = block_columns(Block::first_column(thread_index), stride, options.width);
   Block block;
@@ -301,7 +301,7 @@ template <
     uint lane [[thread_index_in_simdgroup]]) {
   typedef LogitBlock<T, HELD_T, VEC, VECS_PER_THREAD, VECS_PER_STEP, INTERLEAVE, CAPPED> Block;
   const LossOptions options = LossOptions{width, first_class, classes, smoothing, z_loss, soft_cap};
-  const bool is_packed = packed<VEC>(logits, options.width) && packed<VEC>(dlogits, options.width);
+  const bool is_packed = vec_aligned<VEC>(logits, options.width) && vec_aligned<VEC>(dlogits, options.width);
   const size_t block_size = size_t(threads.x) * (VECS_PER_THREAD * VEC);
   const size_t first = group.x * block_size + Block::first_column(thread_index);
   const BlockColumns columns = block_columns(first, groups.x * block_size, options.width);

@@ -91,7 +91,7 @@ inline void add_rows(
       float block_sums[VEC] = {};
       for (uint i = 0; i < BLOCK && block + i < end; i++) {
         float row[VEC];
-        read<VEC>(values + size_t(indices[i]) * width, share.first + v * share.stride, width, is_packed, row);
+        load_vec<VEC>(values + size_t(indices[i]) * width, share.first + v * share.stride, width, is_packed, row);
         for (int k = 0; k < VEC; k++) {
           block_sums[k] += row[k];
         }
@@ -114,9 +114,9 @@ inline void clear_sums(RowShare share, size_t width, thread float* sums) {
 
 template <int VEC, int VECS_PER_THREAD, typename T>
 inline void write_sums(device T* row, RowShare share, size_t width, thread const float* sums) {
-  const bool is_packed = packed<VEC>(row, width);
+  const bool is_packed = vec_aligned<VEC>(row, width);
   for (int v = 0; v < VECS_PER_THREAD && share.first + v * share.stride < width; v++) {
-    write<VEC>(row, share.first + v * share.stride, width, is_packed, sums + v * VEC);
+    store_vec<VEC>(row, share.first + v * share.stride, width, is_packed, sums + v * VEC);
   }
 }
 
@@ -124,8 +124,8 @@ inline void write_sums(device T* row, RowShare share, size_t width, thread const
 template <int VEC, typename T>
 inline void copy(device const T* from, device T* to, size_t column, size_t width, bool is_packed) {
   if (is_packed) {
-    const Pack<T, VEC> pack = reinterpret_cast<device const Pack<T, VEC>*>(from)[column / VEC];
-    reinterpret_cast<device Pack<T, VEC>*>(to)[column / VEC] = pack;
+    const Vec<T, VEC> pack = reinterpret_cast<device const Vec<T, VEC>*>(from)[column / VEC];
+    reinterpret_cast<device Vec<T, VEC>*>(to)[column / VEC] = pack;
   } else if (column + VEC <= width) {
     T values[VEC];
     for (int k = 0; k < VEC; k++) {
@@ -153,7 +153,7 @@ template <typename T, int VEC>
     uint index [[thread_position_in_grid]],
     uint grid [[threads_per_grid]]) {
   const RowShare share = row_share<VEC>(index, grid, threads);
-  const bool is_packed = packed<VEC>(weight, width) && packed<VEC>(y, width);
+  const bool is_packed = vec_aligned<VEC>(weight, width) && vec_aligned<VEC>(y, width);
   for (uint token = share.row; share.row < share.rows && token < tokens; token += share.rows) {
     device T* to = y + size_t(token) * width;
     const uint id = ids[token];
@@ -248,7 +248,7 @@ template <typename T, int VEC, int VECS_PER_THREAD>
     uint index [[thread_position_in_grid]],
     uint grid [[threads_per_grid]]) {
   const RowShare share = row_share<VEC>(index, grid, threads);
-  const bool is_packed = packed<VEC>(dy, width);
+  const bool is_packed = vec_aligned<VEC>(dy, width);
   for (uint s = share.row; share.row < share.rows && s < segments; s += share.rows) {
     const uint begin = s * segment;
     const uint slot = slot_of(keys[begin]);
@@ -276,7 +276,7 @@ template <typename T, int VEC, int VECS_PER_THREAD>
     uint index [[thread_position_in_grid]],
     uint grid [[threads_per_grid]]) {
   const RowShare share = row_share<VEC>(index, grid, threads);
-  const bool is_packed = packed<VEC>(dy, width);
+  const bool is_packed = vec_aligned<VEC>(dy, width);
   for (uint slot = share.row; share.row < share.rows && slot < slots; slot += share.rows) {
     float sums[VECS_PER_THREAD * VEC];
     clear_sums<VEC, VECS_PER_THREAD>(share, width, sums);
@@ -288,7 +288,7 @@ template <typename T, int VEC, int VECS_PER_THREAD>
       const uint to = end / segment;
       const uint head = min(from * segment, end);
       const uint tail = max(head, to * segment);
-      const bool partial_packed = packed<VEC>(partial, width);
+      const bool partial_packed = vec_aligned<VEC>(partial, width);
       const OrderedRows tokens = OrderedRows{order};
       add_rows<VEC, VECS_PER_THREAD>(dy, tokens, begin, head, share, width, is_packed, sums);
       add_rows<VEC, VECS_PER_THREAD>(partial, ConsecutiveRows{}, from, to, share, width, partial_packed, sums);

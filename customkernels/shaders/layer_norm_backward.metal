@@ -38,14 +38,14 @@
 //
 // Launch (threads): groups along x of whole simdgroups, at most 32, or of a part of one. In
 // the kernels that walk over rows a group takes rows group, group + groups, …, so any number
-// of groups is right; R packs of C elements a thread make the row (layer_norm_backward) or the
+// of groups is right; VECS_PER_THREAD packs of VEC elements a thread make the row (layer_norm_backward) or the
 // block (_columns, whose groups are whole simdgroups or one thread, and along y share the rows;
 // and _gamma_partial, of whose groups, at most 8 simdgroups, each simdgroup has all columns
 // of the block). layer_norm_backward takes rows that are not packed, which are slow, in packs
-// of U elements, a divisor of R·C; it holds the others as H, T or float, and with AHEAD loads a
-// row before it has summed up the one in front, if registers hold both, at most 32 elements a
-// thread. The input kernel is right for any R, the statistics for any B.
-// layer_norm_bwd_gamma_reduce is launched as column_sum is.
+// of VEC_UNALIGNED elements, a divisor of VECS_PER_THREAD·VEC; it holds the others as HELD_T, T or float, and with
+// PREFETCH loads a row before it has summed up the one in front, if registers hold both, at most 32 elements a thread.
+// The input kernel is right for any VECS_PER_THREAD, the statistics for any ROWS_PER_STEP. layer_norm_bwd_gamma_reduce
+// is launched as column_sum is.
 //
 // Device traffic, in elements of T: fused 3·N·D, wider rows 5·N·D, and 2·groups·D
 // floats each for the groups' dw and db; separate 3·N·D + 2·N·D, where the row fits
@@ -53,21 +53,21 @@
 
 #include "rows.h"
 
-// What a thread sums up of its elements of a row: element k of a pack in sum k mod L. As
+// What a thread sums up of its elements of a row: element k of a pack in sum k mod ACCUMULATORS. As
 // many sums as elements suit a processor's vectors, and are the elements themselves
 // where a thread has one pack; one sum takes the fewest registers.
-template <int L>
+template <int ACCUMULATORS>
 struct Moments {
-  float shift[L];     // the sum's first x
-  float sum[L];       // Σ x − shift
-  float squares[L];   // Σ (x − shift)²
-  float g[L];         // Σ g
-  float products[L];  // Σ g·(x − shift)
+  float shift[ACCUMULATORS];     // the sum's first x
+  float sum[ACCUMULATORS];       // Σ x − shift
+  float squares[ACCUMULATORS];   // Σ (x − shift)²
+  float g[ACCUMULATORS];         // Σ g
+  float products[ACCUMULATORS];  // Σ g·(x − shift)
 };
 
 // Moves the shift of sums l, which are of n elements.
-template <int L>
-inline void move_shift(int l, float n, float shift, thread Moments<L>& moments) {
+template <int ACCUMULATORS>
+inline void move_shift(int l, float n, float shift, thread Moments<ACCUMULATORS>& moments) {
   const float by = moments.shift[l] - shift;
   const float sum = fma(n, by, moments.sum[l]);
   // Squares that overflow stay infinite if the product is not rounded.
@@ -79,28 +79,28 @@ inline void move_shift(int l, float n, float shift, thread Moments<L>& moments) 
 
 // Adds pack p of a thread, of which count elements are in the row. The zeros beyond it
 // must not count; there is no pack after them.
-template <int C, int L>
+template <int VEC, int ACCUMULATORS>
 inline void add_to_moments(
-    uint p, thread const float* x, thread const float* g, size_t count, thread Moments<L>& moments) {
+    uint p, thread const float* x, thread const float* g, size_t count, thread Moments<ACCUMULATORS>& moments) {
   if (p == 0) {
-    for (int l = 0; l < L; l++) {
+    for (int l = 0; l < ACCUMULATORS; l++) {
       moments.shift[l] = x[l];
       moments.sum[l] = 0;
       moments.squares[l] = 0;
       moments.g[l] = g[l];
       moments.products[l] = 0;
     }
-    if (L == C) {
+    if (ACCUMULATORS == VEC) {
       return;
     }
-  } else if ((p & (p - 1)) == 0 && (p > 1 || L < C)) {
-    const float n = float(p) * (C / L);
-    for (int l = 0; l < L; l++) {
-      move_shift<L>(l, n, moments.shift[l] + moments.sum[l] / n, moments);
+  } else if ((p & (p - 1)) == 0 && (p > 1 || ACCUMULATORS < VEC)) {
+    const float n = float(p) * (VEC / ACCUMULATORS);
+    for (int l = 0; l < ACCUMULATORS; l++) {
+      move_shift<ACCUMULATORS>(l, n, moments.shift[l] + moments.sum[l] / n, moments);
     }
   }
-  for (int k = p == 0 ? L : 0; k < C; k++) {
-    const int l = k % L;
+  for (int k = p == 0 ? ACCUMULATORS : 0; k < VEC; k++) {
+    const int l = k % ACCUMULATORS;
     const float d = size_t(k) < count ? x[k] - moments.shift[l] : 0.0f;
     moments.sum[l] += d;
     moments.squares[l] += d * d;
@@ -110,9 +110,9 @@ inline void add_to_moments(
 }
 
 // dy becomes g, the cotangent of (x − μ)·r.
-template <int C, bool HAS_WEIGHT>
+template <int VEC, bool HAS_WEIGHT>
 inline void times_weight(thread const float* dy, thread const float* w, thread float* g) {
-  for (int k = 0; k < C; k++) {
+  for (int k = 0; k < VEC; k++) {
     g[k] = HAS_WEIGHT ? dy[k] * w[k] : dy[k];
   }
 }
@@ -126,55 +126,55 @@ struct Row {
 
 // How many elements there are: in each of a thread's sums, and in a row. Both are the same for
 // all rows, and cost divisions.
-template <int L>
+template <int ACCUMULATORS>
 struct Counts {
-  float n[L];
+  float n[ACCUMULATORS];
   float reciprocal;  // of the row's
 };
 
 // For a thread whose packs begin at column first and every stride.
-template <int C, int L>
-inline Counts<L> counts_of(size_t first, size_t stride, uint width) {
+template <int VEC, int ACCUMULATORS>
+inline Counts<ACCUMULATORS> counts_of(size_t first, size_t stride, uint width) {
   // The thread has whole packs, and tail elements of one more.
   const size_t left = first < width ? width - first : 0;
   const size_t rest = left % stride;
-  const size_t whole = left / stride + (rest >= size_t(C) ? 1 : 0);
-  const size_t tail = rest < size_t(C) ? rest : 0;
-  Counts<L> counts;
-  for (int l = 0; l < L; l++) {
-    counts.n[l] = float(L == C ? whole + (size_t(l) < tail ? 1 : 0) : whole * C + tail);
+  const size_t whole = left / stride + (rest >= size_t(VEC) ? 1 : 0);
+  const size_t tail = rest < size_t(VEC) ? rest : 0;
+  Counts<ACCUMULATORS> counts;
+  for (int l = 0; l < ACCUMULATORS; l++) {
+    counts.n[l] = float(ACCUMULATORS == VEC ? whole + (size_t(l) < tail ? 1 : 0) : whole * VEC + tail);
   }
   counts.reciprocal = 1.0f / float(width);
   return counts;
 }
 
 // The row's statistics from the moments of all threads.
-template <int L>
+template <int ACCUMULATORS>
 inline Row statistics_of(
-    thread Moments<L>& moments,
-    Counts<L> counts,
+    thread Moments<ACCUMULATORS>& moments,
+    Counts<ACCUMULATORS> counts,
     float eps,
-    threadgroup float2* slots,
-    threadgroup float3* more_slots,
+    threadgroup float2* scratch,
+    threadgroup float3* scratch3,
     uint lane,
     uint simdgroup,
     uint simdgroups) {
   float2 sums = float2(0);  // Σ x, Σ g
-  for (int l = 0; l < L; l++) {
+  for (int l = 0; l < ACCUMULATORS; l++) {
     sums.x += fma(counts.n[l], moments.shift[l], moments.sum[l]);
     sums.y += moments.g[l];
   }
-  sums = threadgroup_sum(sums, slots, lane, simdgroup, simdgroups);
+  sums = threadgroup_sum(sums, scratch, lane, simdgroup, simdgroups);
   const float mean = sums.x * counts.reciprocal;
 
   float3 central = float3(0);  // Σ x − mean, Σ (x − mean)², Σ g·(x − mean)
-  for (int l = 0; l < L; l++) {
-    move_shift<L>(l, counts.n[l], mean, moments);
+  for (int l = 0; l < ACCUMULATORS; l++) {
+    move_shift<ACCUMULATORS>(l, counts.n[l], mean, moments);
     central.x += moments.sum[l];
     central.y += moments.squares[l];
     central.z += moments.products[l];
   }
-  central = threadgroup_sum(central, more_slots, lane, simdgroup, simdgroups);
+  central = threadgroup_sum(central, scratch3, lane, simdgroup, simdgroups);
 
   // The mean was rounded with a sum as large as the row; what is left of it is not.
   const float error = central.x * counts.reciprocal;
@@ -189,18 +189,18 @@ inline Row statistics_of(
 }
 
 // dx of a pack. The difference can cancel, so its product is not rounded.
-template <int C>
+template <int VEC>
 inline void gradient(thread const float* x, thread const float* g, Row row, thread float* dx) {
-  for (int k = 0; k < C; k++) {
+  for (int k = 0; k < VEC; k++) {
     dx[k] = row.r * fma(row.mean - x[k], row.c, g[k] - row.mean_g);
   }
 }
 
 // Adds a pack's share of dw and db.
-template <int C, bool HAS_WEIGHT, bool HAS_BIAS>
+template <int VEC, bool HAS_WEIGHT, bool HAS_BIAS>
 inline void add_to_parameters(
     thread const float* x, thread const float* dy, float mean, float r, thread float* dw, thread float* db) {
-  for (int k = 0; k < C; k++) {
+  for (int k = 0; k < VEC; k++) {
     if (HAS_WEIGHT) {
       dw[k] += dy[k] * ((x[k] - mean) * r);
     }
@@ -210,34 +210,43 @@ inline void add_to_parameters(
   }
 }
 
-// Writes R packs of a group's dw and db. partial has a matrix with a row for each group
+// Writes VECS_PER_THREAD packs of a group's dw and db. partial has a matrix with a row for each group
 // of dw, if there is a weight, and one of db, if there is a bias.
-template <int C, int R, bool HAS_WEIGHT, bool HAS_BIAS, typename P>
+template <int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT, bool HAS_BIAS, typename PARTIAL_T>
 inline void write_partial(
-    device P* partial,
+    device PARTIAL_T* partial,
     uint group,
     uint groups,
     size_t first,
     size_t stride,
     uint width,
-    bool is_packed,
-    thread const float (*dws)[C],
-    thread const float (*dbs)[C]) {
-  device P* dw = partial + size_t(group) * width;
-  device P* db = dw + (HAS_WEIGHT ? size_t(groups) * width : 0);
-  for (int p = 0; p < R && first + p * stride < width; p++) {
+    bool is_aligned,
+    thread const float (*dws)[VEC],
+    thread const float (*dbs)[VEC]) {
+  device PARTIAL_T* dw = partial + size_t(group) * width;
+  device PARTIAL_T* db = dw + (HAS_WEIGHT ? size_t(groups) * width : 0);
+  for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
     if (HAS_WEIGHT) {
-      write<C>(dw, first + p * stride, width, is_packed, dws[p]);
+      store_vec<VEC>(dw, first + p * stride, width, is_aligned, dws[p]);
     }
     if (HAS_BIAS) {
-      write<C>(db, first + p * stride, width, is_packed, dbs[p]);
+      store_vec<VEC>(db, first + p * stride, width, is_aligned, dbs[p]);
     }
   }
 }
 
-// What layer_norm_backward does, with packs that are whole if PACKED. Of rows that are not,
+// What layer_norm_backward does, with packs that are whole if ALIGNED. Of rows that are not,
 // a thread reads its elements again.
-template <typename T, typename H, int C, int R, int L, bool AHEAD, bool HAS_WEIGHT, bool HAS_BIAS, bool PACKED>
+template <
+    typename T,
+    typename HELD_T,
+    int VEC,
+    int VECS_PER_THREAD,
+    int ACCUMULATORS,
+    bool PREFETCH,
+    bool HAS_WEIGHT,
+    bool HAS_BIAS,
+    bool ALIGNED>
 inline void layer_norm_rows(
     device const T* x,
     device const T* w,
@@ -247,8 +256,8 @@ inline void layer_norm_rows(
     float eps,
     device T* dx,
     device float* partial,
-    threadgroup float2* slots,
-    threadgroup float3* more_slots,
+    threadgroup float2* scratch,
+    threadgroup float3* scratch3,
     uint group,
     uint groups,
     uint thread_index,
@@ -256,83 +265,93 @@ inline void layer_norm_rows(
     uint lane,
     uint simdgroup,
     uint simdgroups) {
-  const size_t first = size_t(thread_index) * C;
-  const size_t stride = size_t(threads) * C;
+  const size_t first = size_t(thread_index) * VEC;
+  const size_t stride = size_t(threads) * VEC;
   const size_t step = size_t(groups) * width;
   // Registers take a row before any of it is needed; a stack takes a pack at a time.
-  constexpr bool AT_ONCE = PACKED && R * C <= 32;
+  constexpr bool AT_ONCE = ALIGNED && VECS_PER_THREAD * VEC <= 32;
 
-  float dws[R][C];
-  float dbs[R][C];
-  for (int p = 0; p < R && first + p * stride < width; p++) {
-    for (int k = 0; k < C; k++) {
+  float dws[VECS_PER_THREAD][VEC];
+  float dbs[VECS_PER_THREAD][VEC];
+  for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+    for (int k = 0; k < VEC; k++) {
       dws[p][k] = 0;
       dbs[p][k] = 0;
     }
   }
-  HeldPacks<H, C, R> held_w, held_x, held_dy;
-  if (PACKED && HAS_WEIGHT) {
-    hold(w, width, first, stride, held_w);
+  HeldVecs<HELD_T, VEC, VECS_PER_THREAD> held_w, held_x, held_dy;
+  if (ALIGNED && HAS_WEIGHT) {
+    load_row_held(w, width, first, stride, held_w);
   }
-  if (AT_ONCE && AHEAD && group < rows) {
-    hold(x + size_t(group) * width, width, first, stride, held_x);
-    hold(dy + size_t(group) * width, width, first, stride, held_dy);
+  if (AT_ONCE && PREFETCH && group < rows) {
+    load_row_held(x + size_t(group) * width, width, first, stride, held_x);
+    load_row_held(dy + size_t(group) * width, width, first, stride, held_dy);
   }
-  const Counts<L> counts = counts_of<C, L>(first, stride, width);
+  const Counts<ACCUMULATORS> counts = counts_of<VEC, ACCUMULATORS>(first, stride, width);
   for (uint row = group; row < rows; row += groups) {
     const size_t start = size_t(row) * width;
     const bool is_last = rows - row <= groups;
-    HeldPacks<H, C, R> next_x, next_dy;
-    if (AT_ONCE && !AHEAD) {
-      hold(x + start, width, first, stride, held_x);
-      hold(dy + start, width, first, stride, held_dy);
+    HeldVecs<HELD_T, VEC, VECS_PER_THREAD> next_x, next_dy;
+    if (AT_ONCE && !PREFETCH) {
+      load_row_held(x + start, width, first, stride, held_x);
+      load_row_held(dy + start, width, first, stride, held_dy);
     } else if (AT_ONCE && !is_last) {
-      hold(x + start + step, width, first, stride, next_x);
-      hold(dy + start + step, width, first, stride, next_dy);
+      load_row_held(x + start + step, width, first, stride, next_x);
+      load_row_held(dy + start + step, width, first, stride, next_dy);
     }
 
-    Moments<L> moments = {};
-    for (int p = 0; p < R && first + p * stride < width; p++) {
+    Moments<ACCUMULATORS> moments = {};
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
       const size_t column = first + p * stride;
-      float xs[C], dys[C], ws[C], g[C];
-      if (PACKED && !AT_ONCE) {
-        hold_pack(x + start, p, column, width, held_x);
-        hold_pack(dy + start, p, column, width, held_dy);
+      float xs[VEC], dys[VEC], ws[VEC], g[VEC];
+      if (ALIGNED && !AT_ONCE) {
+        load_vec_held(x + start, p, column, width, held_x);
+        load_vec_held(dy + start, p, column, width, held_dy);
       }
-      values_of<PACKED>(held_x, x + start, p, column, width, xs);
-      values_of<PACKED>(held_dy, dy + start, p, column, width, dys);
+      held_values<ALIGNED>(held_x, x + start, p, column, width, xs);
+      held_values<ALIGNED>(held_dy, dy + start, p, column, width, dys);
       if (HAS_WEIGHT) {
-        values_of<PACKED>(held_w, w, p, column, width, ws);
+        held_values<ALIGNED>(held_w, w, p, column, width, ws);
       }
-      times_weight<C, HAS_WEIGHT>(dys, ws, g);
-      add_to_moments<C, L>(p, xs, g, PACKED ? C : width - column, moments);
+      times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
+      add_to_moments<VEC, ACCUMULATORS>(p, xs, g, ALIGNED ? VEC : width - column, moments);
     }
-    const Row found = statistics_of<L>(moments, counts, eps, slots, more_slots, lane, simdgroup, simdgroups);
+    const Row found = statistics_of<ACCUMULATORS>(moments, counts, eps, scratch, scratch3, lane, simdgroup, simdgroups);
 
-    for (int p = 0; p < R && first + p * stride < width; p++) {
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
       const size_t column = first + p * stride;
-      float xs[C], dys[C], ws[C], g[C], dxs[C];
-      values_of<PACKED>(held_x, x + start, p, column, width, xs);
-      values_of<PACKED>(held_dy, dy + start, p, column, width, dys);
+      float xs[VEC], dys[VEC], ws[VEC], g[VEC], dxs[VEC];
+      held_values<ALIGNED>(held_x, x + start, p, column, width, xs);
+      held_values<ALIGNED>(held_dy, dy + start, p, column, width, dys);
       if (HAS_WEIGHT) {
-        values_of<PACKED>(held_w, w, p, column, width, ws);
+        held_values<ALIGNED>(held_w, w, p, column, width, ws);
       }
-      times_weight<C, HAS_WEIGHT>(dys, ws, g);
-      gradient<C>(xs, g, found, dxs);
-      write<C>(dx + start, column, width, PACKED, dxs);
-      add_to_parameters<C, HAS_WEIGHT, HAS_BIAS>(xs, dys, found.mean, found.r, dws[p], dbs[p]);
+      times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
+      gradient<VEC>(xs, g, found, dxs);
+      store_vec<VEC>(dx + start, column, width, ALIGNED, dxs);
+      add_to_parameters<VEC, HAS_WEIGHT, HAS_BIAS>(xs, dys, found.mean, found.r, dws[p], dbs[p]);
     }
-    if (AT_ONCE && AHEAD && !is_last) {
+    if (AT_ONCE && PREFETCH && !is_last) {
       held_x = next_x;
       held_dy = next_dy;
     }
   }
-  write_partial<C, R, HAS_WEIGHT, HAS_BIAS>(partial, group, groups, first, stride, width, PACKED, dws, dbs);
+  write_partial<VEC, VECS_PER_THREAD, HAS_WEIGHT, HAS_BIAS>(
+      partial, group, groups, first, stride, width, ALIGNED, dws, dbs);
 }
 
 // dx, and the share of dw and db that the group's rows have. Without HAS_WEIGHT, w is not
 // read; without either parameter, partial is not written.
-template <typename T, typename H, int C, int R, int U, int L, bool AHEAD, bool HAS_WEIGHT, bool HAS_BIAS>
+template <
+    typename T,
+    typename HELD_T,
+    int VEC,
+    int VECS_PER_THREAD,
+    int VEC_UNALIGNED,
+    int ACCUMULATORS,
+    bool PREFETCH,
+    bool HAS_WEIGHT,
+    bool HAS_BIAS>
 [[kernel]] void layer_norm_backward(
     device const T* x [[buffer(0)]],
     device const T* w [[buffer(1)]],
@@ -349,23 +368,25 @@ template <typename T, typename H, int C, int R, int U, int L, bool AHEAD, bool H
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float2 slots[32];
-  threadgroup float3 more_slots[32];
-  if (packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) && packed<C>(partial, width) &&
-      (!HAS_WEIGHT || packed<C>(w, width))) {
-    layer_norm_rows<T, H, C, R, L, AHEAD, HAS_WEIGHT, HAS_BIAS, true>(
-        x, w, dy, rows, width, eps, dx, partial, slots, more_slots,
-        group, groups, thread_index, threads, lane, simdgroup, simdgroups);
+  threadgroup float2 scratch[32];
+  threadgroup float3 scratch3[32];
+  if (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
+      vec_aligned<VEC>(partial, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width))) {
+    layer_norm_rows<T, HELD_T, VEC, VECS_PER_THREAD, ACCUMULATORS, PREFETCH, HAS_WEIGHT, HAS_BIAS, true>(
+        x, w, dy, rows, width, eps, dx, partial, scratch, scratch3, group, groups, thread_index, threads, lane,
+        simdgroup, simdgroups);
   } else {
-    layer_norm_rows<T, H, U, R * C / U, U < L ? U : L, false, HAS_WEIGHT, HAS_BIAS, false>(
-        x, w, dy, rows, width, eps, dx, partial, slots, more_slots,
-        group, groups, thread_index, threads, lane, simdgroup, simdgroups);
+    constexpr int FEWER = VEC_UNALIGNED < ACCUMULATORS ? VEC_UNALIGNED : ACCUMULATORS;
+    layer_norm_rows<
+        T, HELD_T, VEC_UNALIGNED, VECS_PER_THREAD * VEC / VEC_UNALIGNED, FEWER, false, HAS_WEIGHT, HAS_BIAS, false>(
+        x, w, dy, rows, width, eps, dx, partial, scratch, scratch3, group, groups, thread_index, threads, lane,
+        simdgroup, simdgroups);
   }
 }
 
-// μ, r, mean(g) and c of every row, B rows at a time, so that w is read once for them:
+// μ, r, mean(g) and c of every row, ROWS_PER_STEP rows at a time, so that w is read once for them:
 // then with one sum for each, which leaves registers for 16 rows.
-template <typename T, int C, int B, bool HAS_WEIGHT>
+template <typename T, int VEC, int ROWS_PER_STEP, bool HAS_WEIGHT>
 [[kernel]] void layer_norm_backward_statistics(
     device const T* x [[buffer(0)]],
     device const T* w [[buffer(1)]],
@@ -381,33 +402,34 @@ template <typename T, int C, int B, bool HAS_WEIGHT>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float2 slots[32];
-  threadgroup float3 more_slots[32];
-  const bool is_packed =
-      packed<C>(x, width) && packed<C>(dy, width) && (!HAS_WEIGHT || packed<C>(w, width));
-  const size_t first = size_t(thread_index) * C;
-  const size_t stride = size_t(threads) * C;
-  constexpr int L = B == 1 ? C : 1;
-  const Counts<L> counts = counts_of<C, L>(first, stride, width);
-  for (size_t begin = size_t(group) * B; begin < rows; begin += size_t(groups) * B) {
-    Moments<L> moments[B] = {};
+  threadgroup float2 scratch[32];
+  threadgroup float3 scratch3[32];
+  const bool is_aligned =
+      vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width));
+  const size_t first = size_t(thread_index) * VEC;
+  const size_t stride = size_t(threads) * VEC;
+  constexpr int ACCUMULATORS = ROWS_PER_STEP == 1 ? VEC : 1;
+  const Counts<ACCUMULATORS> counts = counts_of<VEC, ACCUMULATORS>(first, stride, width);
+  for (size_t begin = size_t(group) * ROWS_PER_STEP; begin < rows; begin += size_t(groups) * ROWS_PER_STEP) {
+    Moments<ACCUMULATORS> moments[ROWS_PER_STEP] = {};
     uint p = 0;
     for (size_t column = first; column < width; column += stride, p++) {
-      float ws[C];
+      float ws[VEC];
       if (HAS_WEIGHT) {
-        read<C>(w, column, width, is_packed, ws);
+        load_vec<VEC>(w, column, width, is_aligned, ws);
       }
-      for (int b = 0; b < B && begin + b < rows; b++) {
+      for (int b = 0; b < ROWS_PER_STEP && begin + b < rows; b++) {
         const size_t start = (begin + b) * width;
-        float xs[C], dys[C], g[C];
-        read<C>(x + start, column, width, is_packed, xs);
-        read<C>(dy + start, column, width, is_packed, dys);
-        times_weight<C, HAS_WEIGHT>(dys, ws, g);
-        add_to_moments<C, L>(p, xs, g, width - column, moments[b]);
+        float xs[VEC], dys[VEC], g[VEC];
+        load_vec<VEC>(x + start, column, width, is_aligned, xs);
+        load_vec<VEC>(dy + start, column, width, is_aligned, dys);
+        times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
+        add_to_moments<VEC, ACCUMULATORS>(p, xs, g, width - column, moments[b]);
       }
     }
-    for (int b = 0; b < B && begin + b < rows; b++) {
-      const Row found = statistics_of<L>(moments[b], counts, eps, slots, more_slots, lane, simdgroup, simdgroups);
+    for (int b = 0; b < ROWS_PER_STEP && begin + b < rows; b++) {
+      const Row found =
+          statistics_of<ACCUMULATORS>(moments[b], counts, eps, scratch, scratch3, lane, simdgroup, simdgroups);
       if (thread_index == 0) {
         device float* out = statistics + 4 * (begin + b);
         out[0] = found.mean;
@@ -419,9 +441,9 @@ template <typename T, int C, int B, bool HAS_WEIGHT>
   }
 }
 
-// What layer_norm_backward does, for the block of columns that R packs of every thread
+// What layer_norm_backward does, for the block of columns that VECS_PER_THREAD packs of every thread
 // make, from the statistics of the rows.
-template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
+template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT, bool HAS_BIAS>
 [[kernel]] void layer_norm_backward_columns(
     device const T* x [[buffer(0)]],
     device const T* w [[buffer(1)]],
@@ -436,19 +458,19 @@ template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
     uint2 thread_position [[thread_position_in_threadgroup]],
     uint2 threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  const bool is_packed = packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) &&
-      (!HAS_WEIGHT || packed<C>(w, width));
-  const size_t stride = size_t(threads.x) * C;
-  const size_t first = group.x * R * stride + size_t(thread_position.x) * C;
+  const bool is_aligned = vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
+                          (!HAS_WEIGHT || vec_aligned<VEC>(w, width));
+  const size_t stride = size_t(threads.x) * VEC;
+  const size_t first = group.x * VECS_PER_THREAD * stride + size_t(thread_position.x) * VEC;
 
-  float ws[R][C];
-  float dws[R][C];
-  float dbs[R][C];
-  for (int p = 0; p < R && first + p * stride < width; p++) {
+  float ws[VECS_PER_THREAD][VEC];
+  float dws[VECS_PER_THREAD][VEC];
+  float dbs[VECS_PER_THREAD][VEC];
+  for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
     if (HAS_WEIGHT) {
-      read<C>(w, first + p * stride, width, is_packed, ws[p]);
+      load_vec<VEC>(w, first + p * stride, width, is_aligned, ws[p]);
     }
-    for (int k = 0; k < C; k++) {
+    for (int k = 0; k < VEC; k++) {
       dws[p][k] = 0;
       dbs[p][k] = 0;
     }
@@ -466,25 +488,25 @@ template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
       const float4 of_row = simd_shuffle(own_found, i);
       const Row found = {of_row.x, of_row.y, of_row.z, of_row.w};
       const size_t start = (begin + size_t(groups.y) * i) * width;
-      for (int p = 0; p < R && first + p * stride < width; p++) {
-        float xs[C], dys[C], g[C], dxs[C];
-        read<C>(x + start, first + p * stride, width, is_packed, xs);
-        read<C>(dy + start, first + p * stride, width, is_packed, dys);
-        times_weight<C, HAS_WEIGHT>(dys, ws[p], g);
-        gradient<C>(xs, g, found, dxs);
-        write<C>(dx + start, first + p * stride, width, is_packed, dxs);
-        add_to_parameters<C, HAS_WEIGHT, HAS_BIAS>(xs, dys, found.mean, found.r, dws[p], dbs[p]);
+      for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+        float xs[VEC], dys[VEC], g[VEC], dxs[VEC];
+        load_vec<VEC>(x + start, first + p * stride, width, is_aligned, xs);
+        load_vec<VEC>(dy + start, first + p * stride, width, is_aligned, dys);
+        times_weight<VEC, HAS_WEIGHT>(dys, ws[p], g);
+        gradient<VEC>(xs, g, found, dxs);
+        store_vec<VEC>(dx + start, first + p * stride, width, is_aligned, dxs);
+        add_to_parameters<VEC, HAS_WEIGHT, HAS_BIAS>(xs, dys, found.mean, found.r, dws[p], dbs[p]);
       }
     }
   }
-  write_partial<C, R, HAS_WEIGHT, HAS_BIAS>(
-      partial, group.y, groups.y, first, stride, width, packed<C>(partial, width), dws, dbs);
+  write_partial<VEC, VECS_PER_THREAD, HAS_WEIGHT, HAS_BIAS>(
+      partial, group.y, groups.y, first, stride, width, vec_aligned<VEC>(partial, width), dws, dbs);
 }
 
-// dx from x, w and dy, and (μ, r) of every row. The first R packs of a thread stay in
+// dx from x, w and dy, and (μ, r) of every row. The first VECS_PER_THREAD packs of a thread stay in
 // registers; what a wider row has beyond them is read twice. Without a weight, w is not
 // read.
-template <typename T, int C, int R, bool HAS_WEIGHT>
+template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
 [[kernel]] void layer_norm_bwd_input(
     device const T* x [[buffer(0)]],
     device const T* w [[buffer(1)]],
@@ -501,93 +523,93 @@ template <typename T, int C, int R, bool HAS_WEIGHT>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float2 slots[32];
-  threadgroup float3 more_slots[32];
-  const bool is_packed = packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) &&
-      (!HAS_WEIGHT || packed<C>(w, width));
-  const size_t first = size_t(thread_index) * C;
-  const size_t stride = size_t(threads) * C;
-  float ws[R][C];
+  threadgroup float2 scratch[32];
+  threadgroup float3 scratch3[32];
+  const bool is_aligned = vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
+                          (!HAS_WEIGHT || vec_aligned<VEC>(w, width));
+  const size_t first = size_t(thread_index) * VEC;
+  const size_t stride = size_t(threads) * VEC;
+  float ws[VECS_PER_THREAD][VEC];
   if (HAS_WEIGHT) {
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      read<C>(w, first + p * stride, width, is_packed, ws[p]);
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+      load_vec<VEC>(w, first + p * stride, width, is_aligned, ws[p]);
     }
   }
 
-  const Counts<C> counts = counts_of<C, C>(first, stride, width);
+  const Counts<VEC> counts = counts_of<VEC, VEC>(first, stride, width);
   for (uint row = group; row < rows; row += groups) {
     const size_t start = size_t(row) * width;
-    float xs[R][C];
-    float gs[R][C];
-    float dys[C];
-    Moments<C> moments = {};
-    for (int p = 0; p < R && first + p * stride < width; p++) {
+    float xs[VECS_PER_THREAD][VEC];
+    float gs[VECS_PER_THREAD][VEC];
+    float dys[VEC];
+    Moments<VEC> moments = {};
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
       const size_t column = first + p * stride;
-      read<C>(x + start, column, width, is_packed, xs[p]);
-      read<C>(dy + start, column, width, is_packed, dys);
-      times_weight<C, HAS_WEIGHT>(dys, ws[p], gs[p]);
-      add_to_moments<C, C>(p, xs[p], gs[p], width - column, moments);
+      load_vec<VEC>(x + start, column, width, is_aligned, xs[p]);
+      load_vec<VEC>(dy + start, column, width, is_aligned, dys);
+      times_weight<VEC, HAS_WEIGHT>(dys, ws[p], gs[p]);
+      add_to_moments<VEC, VEC>(p, xs[p], gs[p], width - column, moments);
     }
-    uint more = R;
-    for (size_t column = first + R * stride; column < width; column += stride, more++) {
-      float x1[C], dy1[C], w1[C], g1[C];
-      read<C>(x + start, column, width, is_packed, x1);
-      read<C>(dy + start, column, width, is_packed, dy1);
+    uint more = VECS_PER_THREAD;
+    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride, more++) {
+      float x1[VEC], dy1[VEC], w1[VEC], g1[VEC];
+      load_vec<VEC>(x + start, column, width, is_aligned, x1);
+      load_vec<VEC>(dy + start, column, width, is_aligned, dy1);
       if (HAS_WEIGHT) {
-        read<C>(w, column, width, is_packed, w1);
+        load_vec<VEC>(w, column, width, is_aligned, w1);
       }
-      times_weight<C, HAS_WEIGHT>(dy1, w1, g1);
-      add_to_moments<C, C>(more, x1, g1, width - column, moments);
+      times_weight<VEC, HAS_WEIGHT>(dy1, w1, g1);
+      add_to_moments<VEC, VEC>(more, x1, g1, width - column, moments);
     }
-    const Row found = statistics_of<C>(moments, counts, eps, slots, more_slots, lane, simdgroup, simdgroups);
+    const Row found = statistics_of<VEC>(moments, counts, eps, scratch, scratch3, lane, simdgroup, simdgroups);
     if (thread_index == 0) {
       statistics[2 * size_t(row)] = found.mean;
       statistics[2 * size_t(row) + 1] = found.r;
     }
 
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      float dxs[C];
-      gradient<C>(xs[p], gs[p], found, dxs);
-      write<C>(dx + start, first + p * stride, width, is_packed, dxs);
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+      float dxs[VEC];
+      gradient<VEC>(xs[p], gs[p], found, dxs);
+      store_vec<VEC>(dx + start, first + p * stride, width, is_aligned, dxs);
     }
-    for (size_t column = first + R * stride; column < width; column += stride) {
-      float x1[C], dy1[C], w1[C], g1[C], dx1[C];
-      read<C>(x + start, column, width, is_packed, x1);
-      read<C>(dy + start, column, width, is_packed, dy1);
+    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
+      float x1[VEC], dy1[VEC], w1[VEC], g1[VEC], dx1[VEC];
+      load_vec<VEC>(x + start, column, width, is_aligned, x1);
+      load_vec<VEC>(dy + start, column, width, is_aligned, dy1);
       if (HAS_WEIGHT) {
-        read<C>(w, column, width, is_packed, w1);
+        load_vec<VEC>(w, column, width, is_aligned, w1);
       }
-      times_weight<C, HAS_WEIGHT>(dy1, w1, g1);
-      gradient<C>(x1, g1, found, dx1);
-      write<C>(dx + start, column, width, is_packed, dx1);
+      times_weight<VEC, HAS_WEIGHT>(dy1, w1, g1);
+      gradient<VEC>(x1, g1, found, dx1);
+      store_vec<VEC>(dx + start, column, width, is_aligned, dx1);
     }
   }
 }
 
-// The groups' dw and db, for the block of columns that R packs of every lane make, from
+// The groups' dw and db, for the block of columns that VECS_PER_THREAD packs of every lane make, from
 // (μ, r) of the rows, which the simdgroups of a group share. Without HAS_WEIGHT, x is not
 // read. P is float, or T if there is one group, whose sums are the gradients.
-template <typename T, typename P, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
+template <typename T, typename PARTIAL_T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT, bool HAS_BIAS>
 [[kernel]] void layer_norm_bwd_gamma_partial(
     device const T* x [[buffer(0)]],
     device const T* dy [[buffer(1)]],
     device const float* statistics [[buffer(2)]],
     constant uint& rows [[buffer(3)]],
     constant uint& width [[buffer(4)]],
-    device P* partial [[buffer(5)]],
+    device PARTIAL_T* partial [[buffer(5)]],
     uint2 group [[threadgroup_position_in_grid]],
     uint2 groups [[threadgroups_per_grid]],
     uint2 threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float slots[2][8 * C * 32];
-  const bool is_packed = packed<C>(dy, width) && (!HAS_WEIGHT || packed<C>(x, width));
+  threadgroup float scratch[2][8 * VEC * 32];
+  const bool is_aligned = vec_aligned<VEC>(dy, width) && (!HAS_WEIGHT || vec_aligned<VEC>(x, width));
   const uint lanes = min(threads.x, 32u);
-  const size_t stride = size_t(lanes) * C;
-  const size_t first = group.x * R * stride + size_t(lane) * C;
-  float dws[R][C] = {};
-  float dbs[R][C] = {};
+  const size_t stride = size_t(lanes) * VEC;
+  const size_t first = group.x * VECS_PER_THREAD * stride + size_t(lane) * VEC;
+  float dws[VECS_PER_THREAD][VEC] = {};
+  float dbs[VECS_PER_THREAD][VEC] = {};
   // A simdgroup takes row `begin` and every `step`.
   const size_t step = size_t(groups.y) * simdgroups;
   for (size_t begin = size_t(group.y) * simdgroups + simdgroup; begin < rows; begin += step * lanes) {
@@ -599,33 +621,33 @@ template <typename T, typename P, int C, int R, bool HAS_WEIGHT, bool HAS_BIAS>
     for (uint i = 0; i < lanes && begin + step * i < rows; i++) {
       const float2 found = simd_shuffle(own_found, i);
       const size_t start = (begin + step * i) * width;
-      for (int p = 0; p < R && first + p * stride < width; p++) {
-        float xs[C], dys[C];
+      for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+        float xs[VEC], dys[VEC];
         if (HAS_WEIGHT) {
-          read<C>(x + start, first + p * stride, width, is_packed, xs);
+          load_vec<VEC>(x + start, first + p * stride, width, is_aligned, xs);
         }
-        read<C>(dy + start, first + p * stride, width, is_packed, dys);
-        add_to_parameters<C, HAS_WEIGHT, HAS_BIAS>(xs, dys, found.x, found.y, dws[p], dbs[p]);
+        load_vec<VEC>(dy + start, first + p * stride, width, is_aligned, dys);
+        add_to_parameters<VEC, HAS_WEIGHT, HAS_BIAS>(xs, dys, found.x, found.y, dws[p], dbs[p]);
       }
     }
   }
-  // Slots are written again after the barrier of the other slots' sum.
-  for (int p = 0; p < R; p++) {
+  // Slots are written again after the barrier of the other scratch' sum.
+  for (int p = 0; p < VECS_PER_THREAD; p++) {
     if (HAS_WEIGHT) {
-      add_simdgroups<C>(dws[p], slots[HAS_BIAS ? 0 : p % 2], lane, simdgroup, simdgroups);
+      sum_simdgroups<VEC>(dws[p], scratch[HAS_BIAS ? 0 : p % 2], lane, simdgroup, simdgroups);
     }
     if (HAS_BIAS) {
-      add_simdgroups<C>(dbs[p], slots[HAS_WEIGHT ? 1 : p % 2], lane, simdgroup, simdgroups);
+      sum_simdgroups<VEC>(dbs[p], scratch[HAS_WEIGHT ? 1 : p % 2], lane, simdgroup, simdgroups);
     }
   }
   if (simdgroup == 0) {
-    write_partial<C, R, HAS_WEIGHT, HAS_BIAS>(
-      partial, group.y, groups.y, first, stride, width, packed<C>(partial, width), dws, dbs);
+    write_partial<VEC, VECS_PER_THREAD, HAS_WEIGHT, HAS_BIAS>(
+        partial, group.y, groups.y, first, stride, width, vec_aligned<VEC>(partial, width), dws, dbs);
   }
 }
 
 // The sum of the groups' dw, and that of their db.
-template <typename T, int C, int B, int S>
+template <typename T, int VEC, int ROWS_PER_STEP, int MAX_SIMDGROUPS>
 [[kernel]] void layer_norm_bwd_gamma_reduce(
     device const float* partial [[buffer(0)]],
     constant uint& groups [[buffer(1)]],
@@ -636,6 +658,6 @@ template <typename T, int C, int B, int S>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float slots[S * C * 32];
-  sum_rows<T, C, B>(partial, groups, width, sums, slots, group, threads, lane, simdgroup, simdgroups);
+  threadgroup float scratch[MAX_SIMDGROUPS * VEC * 32];
+  sum_rows<T, VEC, ROWS_PER_STEP>(partial, groups, width, sums, scratch, group, threads, lane, simdgroup, simdgroups);
 }

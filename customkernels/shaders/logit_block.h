@@ -105,7 +105,7 @@ template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, int VECS_PE
 struct LogitBlock {
   static constexpr constant int VEC_STRIDE = INTERLEAVE * VEC;
 
-  HeldPacks<HELD_T, VEC, VECS_PER_THREAD> held;
+  HeldVecs<HELD_T, VEC, VECS_PER_THREAD> held;
 
   static size_t first_column(uint thread_index) {
     return (size_t(thread_index / INTERLEAVE) * (VECS_PER_THREAD * INTERLEAVE) + thread_index % INTERLEAVE) * VEC;
@@ -119,25 +119,25 @@ struct LogitBlock {
   void load(device const T* block, uint left, bool is_packed) {
     if (is_packed && all_in_row(left)) {
       for (int v = 0; v < VECS_PER_THREAD; v++) {
-        hold_pack(block, v, v * VEC_STRIDE, left, held);
+        load_vec_held(block, v, v * VEC_STRIDE, left, held);
       }
       return;
     }
     for (int v = 0; v < VECS_PER_THREAD && uint(v / VECS_PER_STEP * VECS_PER_STEP * VEC_STRIDE) < left; v++) {
       const uint column = v * VEC_STRIDE;
       if (is_packed && column < left) {
-        hold_pack(block, v, column, left, held);
+        load_vec_held(block, v, column, left, held);
         continue;
       }
       for (int k = 0; k < VEC; k++) {
-        reinterpret_cast<thread HELD_T*>(held.packs[v].values)[k] =
+        reinterpret_cast<thread HELD_T*>(held.vecs[v].values)[k] =
             column + k < left ? HELD_T(block[column + k]) : HELD_T(-INFINITY);
       }
     }
   }
 
   // Returns the logit of element k of vector v.
-  float logit(int v, int k) const { return float(reinterpret_cast<thread const HELD_T*>(held.packs[v].values)[k]); }
+  float logit(int v, int k) const { return float(reinterpret_cast<thread const HELD_T*>(held.vecs[v].values)[k]); }
 
   // Returns the score of element k of vector v, or −∞ beyond the row's end.
   float score(int v, int k, uint left, LossOptions options) const {
@@ -181,10 +181,10 @@ struct LogitBlock {
       for (int v = step; v < step + VECS_PER_STEP; v++) {
         add_vec(v, maximum, left, options, exp_sums, score_sums);
       }
-      sums.exp_sum = fma(sums.exp_sum, exp_below<T>(sums.maximum, maximum), sum_of<VEC>(exp_sums));
+      sums.exp_sum = fma(sums.exp_sum, exp_below<T>(sums.maximum, maximum), pairwise_sum<VEC>(exp_sums));
       sums.maximum = maximum;
     }
-    sums.score_sum += sum_of<VEC>(score_sums);
+    sums.score_sum += pairwise_sum<VEC>(score_sums);
   }
 
   // Returns the sums over the columns of the thread. The block holds the thread's last block of the row afterwards.
@@ -205,7 +205,7 @@ struct LogitBlock {
     for (int k = 0; k < VEC; k++) {
       values[k] = logit_gradient<T, CAPPED>(logit(v, k), row, row.smoothing_term, options);
     }
-    write<VEC>(dx, column, options.width, is_packed, values);
+    store_vec<VEC>(dx, column, options.width, is_packed, values);
   }
 
   // Writes dx of the block, which begins at column `begin` of the row x. The target's dx is written last: a test for
@@ -248,7 +248,7 @@ struct LogitBlock {
     float zeros[VEC] = {};
     for (size_t begin = columns.first; begin < width; begin += columns.stride) {
       for (int v = 0; v < VECS_PER_THREAD && begin + v * VEC_STRIDE < width; v++) {
-        write<VEC>(dx, begin + v * VEC_STRIDE, width, is_packed, zeros);
+        store_vec<VEC>(dx, begin + v * VEC_STRIDE, width, is_packed, zeros);
       }
     }
   }

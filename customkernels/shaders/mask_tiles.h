@@ -46,13 +46,13 @@ struct MaskTile {
     const uint along = TRANSPOSED ? mask.query_stride : mask.key_stride;
     device const B* const first = mask.at(query, key);
     // A lane's neighbouring keys lie side by side, and none beyond the last.
-    const bool is_packed = !TRANSPOSED && along == 1 && packed<2>(first, down) && (columns >= N || columns % 2 == 0);
+    const bool is_packed = !TRANSPOSED && along == 1 && vec_aligned<2>(first, down) && (columns >= N || columns % 2 == 0);
     for (int i = 0; i < Scored::ROWS; i++) {
       device const B* const row = first + size_t(uint(min(Scored::row(i, lane), rows - 1))) * down;
       thread B* const to = elements + i * Scored::COLUMNS;
       if (is_packed) {
         for (int j = 0; j < Scored::COLUMNS; j += 2) {
-          read<2>(row, min(Scored::column(j, lane), (columns - 1) / 2 * 2), size_t(0), true, to + j);
+          load_vec<2>(row, min(Scored::column(j, lane), (columns - 1) / 2 * 2), size_t(0), true, to + j);
         }
       } else {
         for (int j = 0; j < Scored::COLUMNS; j++) {

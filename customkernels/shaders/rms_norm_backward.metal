@@ -26,14 +26,14 @@
 //
 // Launch (threads): groups along x of whole simdgroups, at most 32, or of a part of one. In
 // the kernels that walk over rows a group takes rows group, group + groups, …, so any number
-// of groups is right; R packs of C elements a thread make the row (rms_norm_backward) or the
+// of groups is right; VECS_PER_THREAD packs of VEC elements a thread make the row (rms_norm_backward) or the
 // block (rms_norm_backward_columns, whose groups along y share the rows). rms_norm_backward
-// takes rows that are not packed, which are slow, in packs of U elements, a divisor of R·C;
-// it holds the others as H, T or float, and with AHEAD loads a row before it has summed up
+// takes rows that are not packed, which are slow, in packs of VEC_UNALIGNED elements, a divisor of VECS_PER_THREAD·VEC;
+// it holds the others as HELD_T, T or float, and with PREFETCH loads a row before it has summed up
 // the one in front, if registers hold both, at most 32 elements a thread. The three separate
-// kernels and the statistics are right for any R. Groups of rms_norm_backward_columns and
+// kernels and the statistics are right for any VECS_PER_THREAD. Groups of rms_norm_backward_columns and
 // rms_norm_backward_dw are whole simdgroups or one thread; one of rms_norm_backward_dw has
-// at most S simdgroups, and C columns a lane. Indices are size_t: a uint could
+// at most MAX_SIMDGROUPS simdgroups, and VEC columns a lane. Indices are size_t: a uint could
 // wrap around between neighbours, for all that a compiler knows, and keeps it from
 // seeing that they are neighbours.
 //
@@ -44,18 +44,18 @@
 #include "rows.h"
 
 // Adds a pack to the row's sums: squares of x, products g·x.
-template <int C>
+template <int VEC>
 inline void add_to_sums(thread const float* x, thread const float* g, thread float* squares, thread float* products) {
-  for (int k = 0; k < C; k++) {
+  for (int k = 0; k < VEC; k++) {
     squares[k] += x[k] * x[k];
     products[k] += g[k] * x[k];
   }
 }
 
 // dy becomes g, the cotangent of x·r.
-template <int C, bool HAS_WEIGHT>
+template <int VEC, bool HAS_WEIGHT>
 inline void times_weight(thread const float* dy, thread const float* w, thread float* g) {
-  for (int k = 0; k < C; k++) {
+  for (int k = 0; k < VEC; k++) {
     g[k] = HAS_WEIGHT ? dy[k] * w[k] : dy[k];
   }
 }
@@ -67,16 +67,24 @@ inline float2 row_statistics(float2 sums, float share, float eps) {
 }
 
 // dx of a pack. The difference can cancel, so its product is not rounded.
-template <int C>
+template <int VEC>
 inline void gradient(thread const float* x, thread const float* g, float r, float c, thread float* dx) {
-  for (int k = 0; k < C; k++) {
+  for (int k = 0; k < VEC; k++) {
     dx[k] = r * fma(-x[k], c, g[k]);
   }
 }
 
-// What rms_norm_backward does, with packs that are whole if PACKED. Of rows that are not, a
+// What rms_norm_backward does, with packs that are whole if ALIGNED. Of rows that are not, a
 // thread reads its elements again.
-template <typename T, typename H, int C, int R, bool AHEAD, bool HAS_WEIGHT, bool HAS_SUM, bool PACKED>
+template <
+    typename T,
+    typename HELD_T,
+    int VEC,
+    int VECS_PER_THREAD,
+    bool PREFETCH,
+    bool HAS_WEIGHT,
+    bool HAS_SUM,
+    bool ALIGNED>
 inline void rms_norm_rows(
     device const T* x,
     device const T* w,
@@ -87,7 +95,7 @@ inline void rms_norm_rows(
     float eps,
     device T* dx,
     device float* partial_dw,
-    threadgroup float2 (*slots)[32],
+    threadgroup float2 (*scratch)[32],
     uint group,
     uint groups,
     uint thread_index,
@@ -95,99 +103,100 @@ inline void rms_norm_rows(
     uint lane,
     uint simdgroup,
     uint simdgroups) {
-  const size_t first = size_t(thread_index) * C;
-  const size_t stride = size_t(threads) * C;
+  const size_t first = size_t(thread_index) * VEC;
+  const size_t stride = size_t(threads) * VEC;
   const size_t step = size_t(groups) * width;
-  constexpr int L = C < 4 ? 4 : C;  // sums of the thread's elements
+  constexpr int ACCUMULATORS = VEC < 4 ? 4 : VEC;  // sums of the thread's elements
   // Registers take a row before any of it is needed; a stack takes a pack at a time.
-  constexpr bool AT_ONCE = PACKED && R * C <= 32;
+  constexpr bool AT_ONCE = ALIGNED && VECS_PER_THREAD * VEC <= 32;
 
-  float dws[R][C];
-  for (int p = 0; p < R && first + p * stride < width; p++) {
-    for (int k = 0; k < C; k++) {
+  float dws[VECS_PER_THREAD][VEC];
+  for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+    for (int k = 0; k < VEC; k++) {
       dws[p][k] = 0;
     }
   }
-  HeldPacks<H, C, R> held_w, held_x, held_dy;
-  if (PACKED && HAS_WEIGHT) {
-    hold(w, width, first, stride, held_w);
+  HeldVecs<HELD_T, VEC, VECS_PER_THREAD> held_w, held_x, held_dy;
+  if (ALIGNED && HAS_WEIGHT) {
+    load_row_held(w, width, first, stride, held_w);
   }
-  if (AT_ONCE && AHEAD && group < rows) {
-    hold(x + size_t(group) * width, width, first, stride, held_x);
-    hold(dy + size_t(group) * width, width, first, stride, held_dy);
+  if (AT_ONCE && PREFETCH && group < rows) {
+    load_row_held(x + size_t(group) * width, width, first, stride, held_x);
+    load_row_held(dy + size_t(group) * width, width, first, stride, held_dy);
   }
   const float share = 1.0f / float(width);
-  uint turn = 0;
-  for (uint row = group; row < rows; row += groups, turn ^= 1) {
+  uint buffer = 0;
+  for (uint row = group; row < rows; row += groups, buffer ^= 1) {
     const size_t start = size_t(row) * width;
     const bool is_last = rows - row <= groups;
-    HeldPacks<H, C, R> next_x, next_dy, held_dh;
-    if (AT_ONCE && !AHEAD) {
-      hold(x + start, width, first, stride, held_x);
-      hold(dy + start, width, first, stride, held_dy);
+    HeldVecs<HELD_T, VEC, VECS_PER_THREAD> next_x, next_dy, held_dh;
+    if (AT_ONCE && !PREFETCH) {
+      load_row_held(x + start, width, first, stride, held_x);
+      load_row_held(dy + start, width, first, stride, held_dy);
     } else if (AT_ONCE && !is_last) {
-      hold(x + start + step, width, first, stride, next_x);
-      hold(dy + start + step, width, first, stride, next_dy);
+      load_row_held(x + start + step, width, first, stride, next_x);
+      load_row_held(dy + start + step, width, first, stride, next_dy);
     }
     if (AT_ONCE && HAS_SUM) {
-      hold(dh + start, width, first, stride, held_dh);
+      load_row_held(dh + start, width, first, stride, held_dh);
     }
 
-    float squares[L] = {};
-    float products[L] = {};
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      float xs[C], dys[C], ws[C], g[C];
-      if (PACKED && !AT_ONCE) {
-        hold_pack(x + start, p, first + p * stride, width, held_x);
-        hold_pack(dy + start, p, first + p * stride, width, held_dy);
+    float squares[ACCUMULATORS] = {};
+    float products[ACCUMULATORS] = {};
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+      float xs[VEC], dys[VEC], ws[VEC], g[VEC];
+      if (ALIGNED && !AT_ONCE) {
+        load_vec_held(x + start, p, first + p * stride, width, held_x);
+        load_vec_held(dy + start, p, first + p * stride, width, held_dy);
       }
-      values_of<PACKED>(held_x, x + start, p, first + p * stride, width, xs);
-      values_of<PACKED>(held_dy, dy + start, p, first + p * stride, width, dys);
+      held_values<ALIGNED>(held_x, x + start, p, first + p * stride, width, xs);
+      held_values<ALIGNED>(held_dy, dy + start, p, first + p * stride, width, dys);
       if (HAS_WEIGHT) {
-        values_of<PACKED>(held_w, w, p, first + p * stride, width, ws);
+        held_values<ALIGNED>(held_w, w, p, first + p * stride, width, ws);
       }
-      times_weight<C, HAS_WEIGHT>(dys, ws, g);
-      add_to_sums<C>(xs, g, squares + p * C % L, products + p * C % L);
+      times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
+      add_to_sums<VEC>(xs, g, squares + p * VEC % ACCUMULATORS, products + p * VEC % ACCUMULATORS);
     }
     const float2 sums = threadgroup_sum(
-        float2(sum_of<L>(squares), sum_of<L>(products)), slots[turn], lane, simdgroup, simdgroups);
+        float2(pairwise_sum<ACCUMULATORS>(squares), pairwise_sum<ACCUMULATORS>(products)), scratch[buffer], lane,
+        simdgroup, simdgroups);
     const float2 rc = row_statistics(sums, share, eps);
 
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      float xs[C], dys[C], ws[C], g[C], dxs[C];
-      values_of<PACKED>(held_x, x + start, p, first + p * stride, width, xs);
-      values_of<PACKED>(held_dy, dy + start, p, first + p * stride, width, dys);
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+      float xs[VEC], dys[VEC], ws[VEC], g[VEC], dxs[VEC];
+      held_values<ALIGNED>(held_x, x + start, p, first + p * stride, width, xs);
+      held_values<ALIGNED>(held_dy, dy + start, p, first + p * stride, width, dys);
       if (HAS_WEIGHT) {
-        values_of<PACKED>(held_w, w, p, first + p * stride, width, ws);
+        held_values<ALIGNED>(held_w, w, p, first + p * stride, width, ws);
       }
-      times_weight<C, HAS_WEIGHT>(dys, ws, g);
-      gradient<C>(xs, g, rc.x, rc.y, dxs);
+      times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
+      gradient<VEC>(xs, g, rc.x, rc.y, dxs);
       if (HAS_SUM) {
-        float dhs[C];
+        float dhs[VEC];
         if (AT_ONCE) {
-          values_of<true>(held_dh, dh + start, p, first + p * stride, width, dhs);
+          held_values<true>(held_dh, dh + start, p, first + p * stride, width, dhs);
         } else {
-          read<C>(dh + start, first + p * stride, width, PACKED, dhs);
+          load_vec<VEC>(dh + start, first + p * stride, width, ALIGNED, dhs);
         }
-        for (int k = 0; k < C; k++) {
+        for (int k = 0; k < VEC; k++) {
           dxs[k] += dhs[k];
         }
       }
-      write<C>(dx + start, first + p * stride, width, PACKED, dxs);
+      store_vec<VEC>(dx + start, first + p * stride, width, ALIGNED, dxs);
       if (HAS_WEIGHT) {
-        for (int k = 0; k < C; k++) {
+        for (int k = 0; k < VEC; k++) {
           dws[p][k] += dys[k] * (xs[k] * rc.x);
         }
       }
     }
-    if (AT_ONCE && AHEAD && !is_last) {
+    if (AT_ONCE && PREFETCH && !is_last) {
       held_x = next_x;
       held_dy = next_dy;
     }
   }
   if (HAS_WEIGHT) {
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      write<C>(partial_dw + size_t(group) * width, first + p * stride, width, PACKED, dws[p]);
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+      store_vec<VEC>(partial_dw + size_t(group) * width, first + p * stride, width, ALIGNED, dws[p]);
     }
   }
 }
@@ -195,7 +204,15 @@ inline void rms_norm_rows(
 // dx, and the share of dw that the group's rows have. x is what was normalised; with
 // HAS_SUM it has a cotangent dh of its own, which dx gets too. Without HAS_WEIGHT, w is
 // not read and partial_dw is not written.
-template <typename T, typename H, int C, int R, int U, bool AHEAD, bool HAS_WEIGHT, bool HAS_SUM>
+template <
+    typename T,
+    typename HELD_T,
+    int VEC,
+    int VECS_PER_THREAD,
+    int VEC_UNALIGNED,
+    bool PREFETCH,
+    bool HAS_WEIGHT,
+    bool HAS_SUM>
 [[kernel]] void rms_norm_backward(
     device const T* x [[buffer(0)]],
     device const T* w [[buffer(1)]],
@@ -213,23 +230,24 @@ template <typename T, typename H, int C, int R, int U, bool AHEAD, bool HAS_WEIG
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float2 slots[2][32];
-  if (packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) && packed<C>(partial_dw, width) &&
-      (!HAS_WEIGHT || packed<C>(w, width)) && (!HAS_SUM || packed<C>(dh, width))) {
-    rms_norm_rows<T, H, C, R, AHEAD, HAS_WEIGHT, HAS_SUM, true>(
-        x, w, dy, dh, rows, width, eps, dx, partial_dw, slots,
-        group, groups, thread_index, threads, lane, simdgroup, simdgroups);
+  threadgroup float2 scratch[2][32];
+  if (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
+      vec_aligned<VEC>(partial_dw, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width)) &&
+      (!HAS_SUM || vec_aligned<VEC>(dh, width))) {
+    rms_norm_rows<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, HAS_WEIGHT, HAS_SUM, true>(
+        x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group, groups, thread_index, threads, lane, simdgroup,
+        simdgroups);
   } else {
-    rms_norm_rows<T, H, U, R * C / U, false, HAS_WEIGHT, HAS_SUM, false>(
-        x, w, dy, dh, rows, width, eps, dx, partial_dw, slots,
-        group, groups, thread_index, threads, lane, simdgroup, simdgroups);
+    rms_norm_rows<T, HELD_T, VEC_UNALIGNED, VECS_PER_THREAD * VEC / VEC_UNALIGNED, false, HAS_WEIGHT, HAS_SUM, false>(
+        x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group, groups, thread_index, threads, lane, simdgroup,
+        simdgroups);
   }
 }
 
-// (r, c) of every row, B rows at a time, so that w is read once for them. With more than
-// one, a thread has a sum for each of them; with one, for each of C lanes, which suits a
+// (r, c) of every row, ROWS_PER_STEP rows at a time, so that w is read once for them. With more than
+// one, a thread has a sum for each of them; with one, for each of VEC lanes, which suits a
 // processor's vectors.
-template <typename T, int C, int B, bool HAS_WEIGHT>
+template <typename T, int VEC, int ROWS_PER_STEP, bool HAS_WEIGHT>
 [[kernel]] void rms_norm_backward_statistics(
     device const T* x [[buffer(0)]],
     device const T* w [[buffer(1)]],
@@ -245,35 +263,36 @@ template <typename T, int C, int B, bool HAS_WEIGHT>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  constexpr int L = B == 1 ? C : 1;
-  threadgroup float2 slots[2][32];
-  const bool is_packed =
-      packed<C>(x, width) && packed<C>(dy, width) && (!HAS_WEIGHT || packed<C>(w, width));
+  constexpr int ACCUMULATORS = ROWS_PER_STEP == 1 ? VEC : 1;
+  threadgroup float2 scratch[2][32];
+  const bool is_aligned =
+      vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width));
   const float share = 1.0f / float(width);
-  uint turn = 0;
-  for (size_t begin = size_t(group) * B; begin < rows; begin += size_t(groups) * B) {
-    float squares[B][L] = {};
-    float products[B][L] = {};
-    for (size_t column = size_t(thread_index) * C; column < width; column += size_t(threads) * C) {
-      float ws[C];
+  uint buffer = 0;
+  for (size_t begin = size_t(group) * ROWS_PER_STEP; begin < rows; begin += size_t(groups) * ROWS_PER_STEP) {
+    float squares[ROWS_PER_STEP][ACCUMULATORS] = {};
+    float products[ROWS_PER_STEP][ACCUMULATORS] = {};
+    for (size_t column = size_t(thread_index) * VEC; column < width; column += size_t(threads) * VEC) {
+      float ws[VEC];
       if (HAS_WEIGHT) {
-        read<C>(w, column, width, is_packed, ws);
+        load_vec<VEC>(w, column, width, is_aligned, ws);
       }
-      for (int b = 0; b < B && begin + b < rows; b++) {
+      for (int b = 0; b < ROWS_PER_STEP && begin + b < rows; b++) {
         const size_t start = (begin + b) * width;
-        float xs[C], dys[C], g[C];
-        read<C>(x + start, column, width, is_packed, xs);
-        read<C>(dy + start, column, width, is_packed, dys);
-        times_weight<C, HAS_WEIGHT>(dys, ws, g);
-        for (int k = 0; k < C; k++) {
-          squares[b][k % L] += xs[k] * xs[k];
-          products[b][k % L] += g[k] * xs[k];
+        float xs[VEC], dys[VEC], g[VEC];
+        load_vec<VEC>(x + start, column, width, is_aligned, xs);
+        load_vec<VEC>(dy + start, column, width, is_aligned, dys);
+        times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
+        for (int k = 0; k < VEC; k++) {
+          squares[b][k % ACCUMULATORS] += xs[k] * xs[k];
+          products[b][k % ACCUMULATORS] += g[k] * xs[k];
         }
       }
     }
-    for (int b = 0; b < B && begin + b < rows; b++, turn ^= 1) {
+    for (int b = 0; b < ROWS_PER_STEP && begin + b < rows; b++, buffer ^= 1) {
       const float2 sums = threadgroup_sum(
-          float2(sum_of<L>(squares[b]), sum_of<L>(products[b])), slots[turn], lane, simdgroup, simdgroups);
+          float2(pairwise_sum<ACCUMULATORS>(squares[b]), pairwise_sum<ACCUMULATORS>(products[b])), scratch[buffer],
+          lane, simdgroup, simdgroups);
       if (thread_index == 0) {
         const float2 rc = row_statistics(sums, share, eps);
         statistics[2 * (begin + b)] = rc.x;
@@ -283,9 +302,9 @@ template <typename T, int C, int B, bool HAS_WEIGHT>
   }
 }
 
-// What rms_norm_backward does, for the block of columns that R packs of every thread
+// What rms_norm_backward does, for the block of columns that VECS_PER_THREAD packs of every thread
 // make, from the statistics of the rows.
-template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_SUM>
+template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT, bool HAS_SUM>
 [[kernel]] void rms_norm_backward_columns(
     device const T* x [[buffer(0)]],
     device const T* w [[buffer(1)]],
@@ -301,18 +320,18 @@ template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_SUM>
     uint2 thread_position [[thread_position_in_threadgroup]],
     uint2 threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  const bool is_packed = packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) &&
-      (!HAS_WEIGHT || packed<C>(w, width)) && (!HAS_SUM || packed<C>(dh, width));
+  const bool is_aligned = vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
+                          (!HAS_WEIGHT || vec_aligned<VEC>(w, width)) && (!HAS_SUM || vec_aligned<VEC>(dh, width));
   const uint lanes = min(threads.x, 32u);
-  const size_t stride = size_t(threads.x) * C;
-  const size_t first = group.x * R * stride + size_t(thread_position.x) * C;
+  const size_t stride = size_t(threads.x) * VEC;
+  const size_t first = group.x * VECS_PER_THREAD * stride + size_t(thread_position.x) * VEC;
 
-  float ws[R][C];
-  float dws[R][C];
-  for (int p = 0; p < R && first + p * stride < width; p++) {
+  float ws[VECS_PER_THREAD][VEC];
+  float dws[VECS_PER_THREAD][VEC];
+  for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
     if (HAS_WEIGHT) {
-      read<C>(w, first + p * stride, width, is_packed, ws[p]);
-      for (int k = 0; k < C; k++) {
+      load_vec<VEC>(w, first + p * stride, width, is_aligned, ws[p]);
+      for (int k = 0; k < VEC; k++) {
         dws[p][k] = 0;
       }
     }
@@ -327,22 +346,22 @@ template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_SUM>
     for (uint i = 0; i < lanes && begin + size_t(groups.y) * i < rows; i++) {
       const float2 rc = simd_shuffle(own_rc, i);
       const size_t start = (begin + size_t(groups.y) * i) * width;
-      for (int p = 0; p < R && first + p * stride < width; p++) {
-        float xs[C], dys[C], g[C], dxs[C];
-        read<C>(x + start, first + p * stride, width, is_packed, xs);
-        read<C>(dy + start, first + p * stride, width, is_packed, dys);
-        times_weight<C, HAS_WEIGHT>(dys, ws[p], g);
-        gradient<C>(xs, g, rc.x, rc.y, dxs);
+      for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+        float xs[VEC], dys[VEC], g[VEC], dxs[VEC];
+        load_vec<VEC>(x + start, first + p * stride, width, is_aligned, xs);
+        load_vec<VEC>(dy + start, first + p * stride, width, is_aligned, dys);
+        times_weight<VEC, HAS_WEIGHT>(dys, ws[p], g);
+        gradient<VEC>(xs, g, rc.x, rc.y, dxs);
         if (HAS_SUM) {
-          float dhs[C];
-          read<C>(dh + start, first + p * stride, width, is_packed, dhs);
-          for (int k = 0; k < C; k++) {
+          float dhs[VEC];
+          load_vec<VEC>(dh + start, first + p * stride, width, is_aligned, dhs);
+          for (int k = 0; k < VEC; k++) {
             dxs[k] += dhs[k];
           }
         }
-        write<C>(dx + start, first + p * stride, width, is_packed, dxs);
+        store_vec<VEC>(dx + start, first + p * stride, width, is_aligned, dxs);
         if (HAS_WEIGHT) {
-          for (int k = 0; k < C; k++) {
+          for (int k = 0; k < VEC; k++) {
             dws[p][k] += dys[k] * (xs[k] * rc.x);
           }
         }
@@ -350,14 +369,15 @@ template <typename T, int C, int R, bool HAS_WEIGHT, bool HAS_SUM>
     }
   }
   if (HAS_WEIGHT) {
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      write<C>(partial_dw + size_t(group.y) * width, first + p * stride, width, packed<C>(partial_dw, width), dws[p]);
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+      store_vec<VEC>(
+          partial_dw + size_t(group.y) * width, first + p * stride, width, vec_aligned<VEC>(partial_dw, width), dws[p]);
     }
   }
 }
 
 // rms_inv[row] = rsqrt(mean(x[row]²) + eps)
-template <typename T, int C>
+template <typename T, int VEC>
 [[kernel]] void rms_norm_compute_rms_inv(
     device const T* x [[buffer(0)]],
     constant uint& rows [[buffer(1)]],
@@ -371,26 +391,26 @@ template <typename T, int C>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float slots[2][32];
-  const bool is_packed = packed<C>(x, width);
-  uint turn = 0;
-  for (uint row = group; row < rows; row += groups, turn ^= 1) {
-    float squares[C] = {};
-    for (size_t column = size_t(thread_index) * C; column < width; column += size_t(threads) * C) {
-      float xs[C];
-      read<C>(x + size_t(row) * width, column, width, is_packed, xs);
-      add_squares<C>(xs, squares);
+  threadgroup float scratch[2][32];
+  const bool is_aligned = vec_aligned<VEC>(x, width);
+  uint buffer = 0;
+  for (uint row = group; row < rows; row += groups, buffer ^= 1) {
+    float squares[VEC] = {};
+    for (size_t column = size_t(thread_index) * VEC; column < width; column += size_t(threads) * VEC) {
+      float xs[VEC];
+      load_vec<VEC>(x + size_t(row) * width, column, width, is_aligned, xs);
+      add_squares<VEC>(xs, squares);
     }
-    const float sum = threadgroup_sum(sum_of<C>(squares), slots[turn], lane, simdgroup, simdgroups);
+    const float sum = threadgroup_sum(pairwise_sum<VEC>(squares), scratch[buffer], lane, simdgroup, simdgroups);
     if (thread_index == 0) {
       rms_inv[row] = rsqrt(sum / float(width) + eps);
     }
   }
 }
 
-// dx from x, w, dy and rms_inv. The first R packs of a thread stay in registers; what a
+// dx from x, w, dy and rms_inv. The first VECS_PER_THREAD packs of a thread stay in registers; what a
 // wider row has beyond them is read twice. Without a weight, w is not read.
-template <typename T, int C, int R, bool HAS_WEIGHT>
+template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
 [[kernel]] void rms_norm_backward_dx(
     device const T* x [[buffer(0)]],
     device const T* w [[buffer(1)]],
@@ -406,73 +426,73 @@ template <typename T, int C, int R, bool HAS_WEIGHT>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float slots[2][32];
-  const bool is_packed = packed<C>(x, width) && packed<C>(dy, width) && packed<C>(dx, width) &&
-      (!HAS_WEIGHT || packed<C>(w, width));
-  const size_t stride = size_t(threads) * C;
-  const size_t first = size_t(thread_index) * C;
-  float ws[R][C];
+  threadgroup float scratch[2][32];
+  const bool is_aligned = vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
+                          (!HAS_WEIGHT || vec_aligned<VEC>(w, width));
+  const size_t stride = size_t(threads) * VEC;
+  const size_t first = size_t(thread_index) * VEC;
+  float ws[VECS_PER_THREAD][VEC];
   if (HAS_WEIGHT) {
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      read<C>(w, first + p * stride, width, is_packed, ws[p]);
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+      load_vec<VEC>(w, first + p * stride, width, is_aligned, ws[p]);
     }
   }
 
-  uint turn = 0;
-  for (uint row = group; row < rows; row += groups, turn ^= 1) {
+  uint buffer = 0;
+  for (uint row = group; row < rows; row += groups, buffer ^= 1) {
     const size_t start = size_t(row) * width;
     // One lane reads it for all.
     const float r = simd_broadcast_first(lane == 0 ? rms_inv[row] : 0.0f);
-    float xs[R][C];
-    float gs[R][C];
-    float products[C] = {};
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      float dys[C];
-      read<C>(x + start, first + p * stride, width, is_packed, xs[p]);
-      read<C>(dy + start, first + p * stride, width, is_packed, dys);
-      times_weight<C, HAS_WEIGHT>(dys, ws[p], gs[p]);
-      for (int k = 0; k < C; k++) {
+    float xs[VECS_PER_THREAD][VEC];
+    float gs[VECS_PER_THREAD][VEC];
+    float products[VEC] = {};
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+      float dys[VEC];
+      load_vec<VEC>(x + start, first + p * stride, width, is_aligned, xs[p]);
+      load_vec<VEC>(dy + start, first + p * stride, width, is_aligned, dys);
+      times_weight<VEC, HAS_WEIGHT>(dys, ws[p], gs[p]);
+      for (int k = 0; k < VEC; k++) {
         products[k] += gs[p][k] * xs[p][k];
       }
     }
-    for (size_t column = first + R * stride; column < width; column += stride) {
-      float x1[C], dy1[C], w1[C], g1[C];
-      read<C>(x + start, column, width, is_packed, x1);
-      read<C>(dy + start, column, width, is_packed, dy1);
+    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
+      float x1[VEC], dy1[VEC], w1[VEC], g1[VEC];
+      load_vec<VEC>(x + start, column, width, is_aligned, x1);
+      load_vec<VEC>(dy + start, column, width, is_aligned, dy1);
       if (HAS_WEIGHT) {
-        read<C>(w, column, width, is_packed, w1);
+        load_vec<VEC>(w, column, width, is_aligned, w1);
       }
-      times_weight<C, HAS_WEIGHT>(dy1, w1, g1);
-      for (int k = 0; k < C; k++) {
+      times_weight<VEC, HAS_WEIGHT>(dy1, w1, g1);
+      for (int k = 0; k < VEC; k++) {
         products[k] += g1[k] * x1[k];
       }
     }
-    const float s = threadgroup_sum(sum_of<C>(products), slots[turn], lane, simdgroup, simdgroups);
+    const float s = threadgroup_sum(pairwise_sum<VEC>(products), scratch[buffer], lane, simdgroup, simdgroups);
     const float c = s * r * r / float(width);
 
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      float dxs[C];
-      gradient<C>(xs[p], gs[p], r, c, dxs);
-      write<C>(dx + start, first + p * stride, width, is_packed, dxs);
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+      float dxs[VEC];
+      gradient<VEC>(xs[p], gs[p], r, c, dxs);
+      store_vec<VEC>(dx + start, first + p * stride, width, is_aligned, dxs);
     }
-    for (size_t column = first + R * stride; column < width; column += stride) {
-      float x1[C], dy1[C], w1[C], g1[C], dx1[C];
-      read<C>(x + start, column, width, is_packed, x1);
-      read<C>(dy + start, column, width, is_packed, dy1);
+    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
+      float x1[VEC], dy1[VEC], w1[VEC], g1[VEC], dx1[VEC];
+      load_vec<VEC>(x + start, column, width, is_aligned, x1);
+      load_vec<VEC>(dy + start, column, width, is_aligned, dy1);
       if (HAS_WEIGHT) {
-        read<C>(w, column, width, is_packed, w1);
+        load_vec<VEC>(w, column, width, is_aligned, w1);
       }
-      times_weight<C, HAS_WEIGHT>(dy1, w1, g1);
-      gradient<C>(x1, g1, r, c, dx1);
-      write<C>(dx + start, column, width, is_packed, dx1);
+      times_weight<VEC, HAS_WEIGHT>(dy1, w1, g1);
+      gradient<VEC>(x1, g1, r, c, dx1);
+      store_vec<VEC>(dx + start, column, width, is_aligned, dx1);
     }
   }
 }
 
-// dw[column] = Σ_rows dy·x·rms_inv. A lane owns C neighbouring columns, so that
+// dw[column] = Σ_rows dy·x·rms_inv. A lane owns VEC neighbouring columns, so that
 // the lanes of a simdgroup read a row's elements side by side; the simdgroups of a
 // group share the rows, and simdgroup 0 adds their sums up.
-template <typename T, int C, int S>
+template <typename T, int VEC, int MAX_SIMDGROUPS>
 [[kernel]] void rms_norm_backward_dw(
     device const T* x [[buffer(0)]],
     device const T* dy [[buffer(1)]],
@@ -485,14 +505,14 @@ template <typename T, int C, int S>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float slots[S * C * 32];
+  threadgroup float scratch[MAX_SIMDGROUPS * VEC * 32];
   const uint lanes = min(threads, 32u);
-  const size_t column = (size_t(group) * lanes + lane) * C;
-  const bool is_packed = packed<C>(x, width) && packed<C>(dy, width);
+  const size_t column = (size_t(group) * lanes + lane) * VEC;
+  const bool is_aligned = vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width);
 
-  float sums[C] = {};
+  float sums[VEC] = {};
   for (size_t begin = simdgroup; begin < rows; begin += size_t(simdgroups) * lanes) {
-    float few[C] = {};  // the sum of some rows, whose roundings are small beside that of all
+    float few[VEC] = {};  // the sum of some rows, whose roundings are small beside that of all
     // A lane reads the value of one row for all lanes.
     const size_t own = begin + size_t(simdgroups) * lane;
     const float own_r = own < rows ? rms_inv[own] : 0;
@@ -500,20 +520,20 @@ template <typename T, int C, int S>
       const float r = simd_shuffle(own_r, i);
       const size_t start = (begin + size_t(simdgroups) * i) * width;
       if (column < width) {
-        float xs[C], dys[C];
-        read<C>(x + start, column, width, is_packed, xs);
-        read<C>(dy + start, column, width, is_packed, dys);
-        for (int k = 0; k < C; k++) {
+        float xs[VEC], dys[VEC];
+        load_vec<VEC>(x + start, column, width, is_aligned, xs);
+        load_vec<VEC>(dy + start, column, width, is_aligned, dys);
+        for (int k = 0; k < VEC; k++) {
           few[k] += dys[k] * (xs[k] * r);
         }
       }
     }
-    for (int k = 0; k < C; k++) {
+    for (int k = 0; k < VEC; k++) {
       sums[k] += few[k];
     }
   }
-  add_simdgroups<C>(sums, slots, lane, simdgroup, simdgroups);
+  sum_simdgroups<VEC>(sums, scratch, lane, simdgroup, simdgroups);
   if (simdgroup == 0 && column < width) {
-    write<C>(dw, column, width, packed<C>(dw, width), sums);
+    store_vec<VEC>(dw, column, width, vec_aligned<VEC>(dw, width), sums);
   }
 }

@@ -1,121 +1,163 @@
-// What the kernels share whose threadgroups walk over the rows of a matrix.
+// Loads, stores and reductions of the kernels whose threadgroups process rows of a matrix.
 //
-// A row lies in packs of C neighbouring elements. Pack p of a thread begins at column
-// (p·threads + thread)·C, so that neighbouring threads read neighbouring packs; a
-// kernel holds its first R packs of a row in registers, and R packs of every thread
-// make the whole row where a launch says so.
+// A row is divided into vectors of VEC elements. Vector v of a thread begins at column (v·threads + thread)·VEC, so
+// neighboring threads access neighboring vectors. A kernel keeps the first VECS_PER_THREAD vectors of each thread in
+// registers.
+//
+// A matrix is aligned if its rows consist of whole vectors at addresses that are aligned for them. Vectors of other
+// matrices are loaded and stored by element.
 
 #include <metal_stdlib>
 using namespace metal;
 
-// C neighbouring elements, which one load or store of at most 16 bytes moves at a time.
-template <typename T, int C>
-struct alignas(C * sizeof(T) < 16 ? C * sizeof(T) : 16) Pack {
-  T values[C];
+// VEC elements that one load or store of at most 16 bytes moves.
+template <typename T, int VEC>
+struct alignas(VEC * sizeof(T) < 16 ? VEC * sizeof(T) : 16) Vec {
+  T values[VEC];
 };
 
-// Whether the rows that begin at p are made of whole packs at addresses that suit
-// them.
-template <int C, typename T>
-inline bool packed(device const T* p, size_t width) {
-  return width % C == 0 && reinterpret_cast<size_t>(p) % alignof(Pack<T, C>) == 0;
+// Reports whether a matrix of rows of `width` elements at p is aligned for vectors of VEC elements.
+template <int VEC, typename T>
+inline bool vec_aligned(device const T* p, size_t width) {
+  return width % VEC == 0 && reinterpret_cast<size_t>(p) % alignof(Vec<T, VEC>) == 0;
 }
 
-// Reads the pack at a column of a row as values of V, in which the kernel computes; zeros
-// stand for what is beyond the row's end.
-template <int C, typename T, typename V>
-inline void read(device const T* row, size_t column, size_t width, bool is_packed, thread V* values) {
-  if (C == 1 || is_packed) {
-    const Pack<T, C> pack = reinterpret_cast<device const Pack<T, C>*>(row)[column / C];
-    for (int k = 0; k < C; k++) {
-      values[k] = V(pack.values[k]);
+// Loads the vector at `column` and converts it to V. Elements at and beyond column `width` are zero.
+template <int VEC, typename T, typename V>
+inline void load_vec(device const T* row, size_t column, size_t width, bool is_aligned, thread V* values) {
+  if (VEC == 1 || is_aligned) {
+    const Vec<T, VEC> vec = reinterpret_cast<device const Vec<T, VEC>*>(row)[column / VEC];
+    for (int k = 0; k < VEC; k++) {
+      values[k] = V(vec.values[k]);
     }
-  } else if (column + C <= width) {
-    for (int k = 0; k < C; k++) {
+  } else if (column + VEC <= width) {
+    for (int k = 0; k < VEC; k++) {
       values[k] = V(row[column + k]);
     }
   } else {
-    for (int k = 0; k < C; k++) {
+    for (int k = 0; k < VEC; k++) {
       values[k] = column + k < width ? V(row[column + k]) : V(0);
     }
   }
 }
 
-// What a thread holds of a row until it computes with it: R packs of H, which is T or float.
-// They are words, since a compiler may take halves apart where it loads them, and wait for
-// them.
-template <typename H, int C, int R>
-struct HeldPacks {
-  Pack<uint, (C * sizeof(H) + 3) / 4> packs[R];
+// Rounds a vector to T and stores it at `column`. Elements at and beyond column `width` are not stored.
+template <int VEC, typename T, typename V>
+inline void store_vec(device T* row, size_t column, size_t width, bool is_aligned, thread const V* values) {
+  if (VEC == 1 || is_aligned) {
+    Vec<T, VEC> vec;
+    for (int k = 0; k < VEC; k++) {
+      vec.values[k] = T(values[k]);
+    }
+    reinterpret_cast<device Vec<T, VEC>*>(row)[column / VEC] = vec;
+  } else if (column + VEC <= width) {
+    for (int k = 0; k < VEC; k++) {
+      row[column + k] = T(values[k]);
+    }
+  } else {
+    for (int k = 0; k < VEC && column + k < width; k++) {
+      row[column + k] = T(values[k]);
+    }
+  }
+}
+
+// The columns of one thread: its vector v begins at column first + v·stride. is_aligned holds for all matrices that
+// are accessed with these columns.
+template <int VEC>
+struct Columns {
+  size_t first;
+  size_t stride;
+  size_t width;
+  bool is_aligned;
+
+  size_t at(int v) const { return first + v * stride; }
+
+  bool contain(int v) const { return first + v * stride < width; }
+
+  template <typename T>
+  void load(device const T* row, size_t column, thread float* values) const {
+    load_vec<VEC>(row, column, width, is_aligned, values);
+  }
+
+  template <typename T>
+  void store(device T* row, size_t column, thread const float* values) const {
+    store_vec<VEC>(row, column, width, is_aligned, values);
+  }
 };
 
-// Holds pack p of a packed row, which begins at a column.
-template <typename T, typename H, int C, int R>
-inline void hold_pack(device const T* row, int p, size_t column, size_t width, thread HeldPacks<H, C, R>& held) {
-  typedef Pack<uint, (C * sizeof(H) + 3) / 4> Words;
-  if (is_same<T, H>::value) {
-    held.packs[p] = reinterpret_cast<device const Words*>(row)[column / C];
+// The columns of a thread of a group that processes whole rows.
+template <int VEC>
+inline Columns<VEC> row_columns(uint thread_index, uint threads, size_t width, bool is_aligned) {
+  return Columns<VEC>{size_t(thread_index) * VEC, size_t(threads) * VEC, width, is_aligned};
+}
+
+// Loads the first VECS_PER_THREAD vectors of a row that has them all or fewer.
+template <typename T, int VEC, int VECS_PER_THREAD>
+inline void load_vecs(device const T* row, Columns<VEC> columns, thread float (*values)[VEC]) {
+  for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+    columns.load(row, columns.at(v), values[v]);
+  }
+}
+
+// VECS_PER_THREAD vectors of one row in a thread's registers. HELD_T is T or float. The elements are stored as 32-bit
+// words: a compiler may split a vector of halves right after its load, and a thread would then wait for the load long
+// before it uses the elements.
+template <typename HELD_T, int VEC, int VECS_PER_THREAD>
+struct HeldVecs {
+  Vec<uint, (VEC * sizeof(HELD_T) + 3) / 4> vecs[VECS_PER_THREAD];
+};
+
+// Loads vector v of an aligned row, which begins at `column`, into `held`. If HELD_T is T, nothing waits for the load.
+template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD>
+inline void load_vec_held(
+    device const T* row, int v, size_t column, size_t width, thread HeldVecs<HELD_T, VEC, VECS_PER_THREAD>& held) {
+  typedef Vec<uint, (VEC * sizeof(HELD_T) + 3) / 4> Words;
+  if (is_same<T, HELD_T>::value) {
+    held.vecs[v] = reinterpret_cast<device const Words*>(row)[column / VEC];
   } else {
-    read<C>(row, column, width, true, reinterpret_cast<thread H*>(held.packs[p].values));
+    load_vec<VEC>(row, column, width, true, reinterpret_cast<thread HELD_T*>(held.vecs[v].values));
   }
 }
 
-// Holds the packs of a packed row that begin at column first and every stride. Where H is T
-// nothing waits for them.
-template <typename T, typename H, int C, int R>
-inline void hold(
-    device const T* row, size_t width, size_t first, size_t stride, thread HeldPacks<H, C, R>& held) {
-  for (int p = 0; p < R && first + p * stride < width; p++) {
-    hold_pack(row, p, first + p * stride, width, held);
+// Loads the first VECS_PER_THREAD vectors of an aligned row, which begin at column `first` and every `stride` columns.
+template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD>
+inline void load_row_held(
+    device const T* row,
+    size_t width,
+    size_t first,
+    size_t stride,
+    thread HeldVecs<HELD_T, VEC, VECS_PER_THREAD>& held) {
+  for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+    load_vec_held(row, p, first + p * stride, width, held);
   }
 }
 
-// The values of pack p of a row, which lie at a column, in float: held, if HELD, or read.
-template <bool HELD, typename T, typename H, int C, int R>
-inline void values_of(
-    thread const HeldPacks<H, C, R>& held,
+// Returns vector p of a row, which begins at `column`, in float: from `held` if HELD, else from memory.
+template <bool HELD, typename T, typename HELD_T, int VEC, int VECS_PER_THREAD>
+inline void held_values(
+    thread const HeldVecs<HELD_T, VEC, VECS_PER_THREAD>& held,
     device const T* row,
     int p,
     size_t column,
     size_t width,
     thread float* values) {
   if (HELD) {
-    for (int k = 0; k < C; k++) {
-      values[k] = float(reinterpret_cast<thread const H*>(held.packs[p].values)[k]);
+    for (int k = 0; k < VEC; k++) {
+      values[k] = float(reinterpret_cast<thread const HELD_T*>(held.vecs[p].values)[k]);
     }
   } else {
-    read<C>(row, column, width, false, values);
+    load_vec<VEC>(row, column, width, false, values);
   }
 }
 
-// Writes the pack at a column of a row, up to the row's end.
-template <int C, typename T, typename V>
-inline void write(device T* row, size_t column, size_t width, bool is_packed, thread const V* values) {
-  if (C == 1 || is_packed) {
-    Pack<T, C> pack;
-    for (int k = 0; k < C; k++) {
-      pack.values[k] = T(values[k]);
-    }
-    reinterpret_cast<device Pack<T, C>*>(row)[column / C] = pack;
-  } else if (column + C <= width) {
-    for (int k = 0; k < C; k++) {
-      row[column + k] = T(values[k]);
-    }
-  } else {
-    for (int k = 0; k < C && column + k < width; k++) {
-      row[column + k] = T(values[k]);
-    }
-  }
-}
-
-// The sum of the C values, a power of two, in pairs.
-template <int C>
-inline float sum_of(thread const float* values) {
-  float sums[C];
-  for (int k = 0; k < C; k++) {
+// Returns the sum of VEC values, a power of two, added in pairs.
+template <int VEC>
+inline float pairwise_sum(thread const float* values) {
+  float sums[VEC];
+  for (int k = 0; k < VEC; k++) {
     sums[k] = values[k];
   }
-  for (int n = C / 2; n > 0; n /= 2) {
+  for (int n = VEC / 2; n > 0; n /= 2) {
     for (int k = 0; k < n; k++) {
       sums[k] += sums[k + n];
     }
@@ -123,134 +165,129 @@ inline float sum_of(thread const float* values) {
   return sums[0];
 }
 
-// Adds the squares of a pack.
-template <int C>
+// Adds the squares of a vector.
+template <int VEC>
 inline void add_squares(thread const float* values, thread float* squares) {
-  for (int k = 0; k < C; k++) {
+  for (int k = 0; k < VEC; k++) {
     squares[k] += values[k] * values[k];
   }
 }
 
-// How many floats a value has: of a float3's four, one is none.
+// The number of components of float, float2 or float3. A float3 has the size of four floats.
 template <typename V>
-struct Floats {
-  enum { count = sizeof(V) / sizeof(float) };
+struct Components {
+  static constexpr constant int COUNT = sizeof(V) / sizeof(float);
 };
 template <>
-struct Floats<float3> {
-  enum { count = 3 };
+struct Components<float3> {
+  static constexpr constant int COUNT = 3;
 };
 
-// Sum over the threadgroup, which has whole simdgroups or one that is not, for every thread.
-// The caller gives other slots, 32 of them, to the next call, which then needs no barrier
-// between: nobody writes slots again before everybody has passed the barrier in between.
+// Returns, to every thread, the sum of `value` over the threadgroup, which consists of whole simdgroups or of a part
+// of one. scratch has 32 elements. The next call of the kernel must use other scratch memory. It needs no barrier
+// before it: no thread writes this memory again until all threads have passed the barrier of the next call.
 template <typename V>
-inline V threadgroup_sum(V value, threadgroup V* slots, uint lane, uint simdgroup, uint simdgroups) {
+inline V threadgroup_sum(V value, threadgroup V* scratch, uint lane, uint simdgroup, uint simdgroups) {
   value = simd_sum(value);
   if (simdgroups == 1) {
     return value;
   }
-  // Floats of the same name lie side by side, in a bank each.
-  threadgroup float* const banks = reinterpret_cast<threadgroup float*>(slots);
-  thread float* const parts = reinterpret_cast<thread float*>(&value);
+  // Each component has 32 consecutive floats, one per memory bank, so that lanes access different banks.
+  threadgroup float* const banks = reinterpret_cast<threadgroup float*>(scratch);
+  thread float* const components = reinterpret_cast<thread float*>(&value);
   if (lane == 0) {
-    for (int i = 0; i < Floats<V>::count; i++) {
-      banks[i * 32 + simdgroup] = parts[i];
+    for (int i = 0; i < Components<V>::COUNT; i++) {
+      banks[i * 32 + simdgroup] = components[i];
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  // Every simdgroup adds them up as lanes are added: in pairs.
-  for (int i = 0; i < Floats<V>::count; i++) {
-    parts[i] = lane < simdgroups ? banks[i * 32 + lane] : 0.0f;
+  // Every simdgroup adds the sums of all simdgroups in the order in which it adds lanes.
+  for (int i = 0; i < Components<V>::COUNT; i++) {
+    components[i] = lane < simdgroups ? banks[i * 32 + lane] : 0.0f;
   }
   return simd_sum(value);
 }
 
-// Largest value in the threadgroup, for every thread. slots are the caller's as of
-// threadgroup_sum.
-inline float threadgroup_max(float value, threadgroup float* slots, uint lane, uint simdgroup, uint simdgroups) {
+// Returns, to every thread, the maximum of `value` over the threadgroup. scratch is as for threadgroup_sum.
+inline float threadgroup_max(float value, threadgroup float* scratch, uint lane, uint simdgroup, uint simdgroups) {
   value = simd_max(value);
   if (simdgroups == 1) {
     return value;
   }
   if (lane == 0) {
-    slots[simdgroup] = value;
+    scratch[simdgroup] = value;
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint g = 0; g < simdgroups; g++) {
-    value = max(value, slots[g]);
+    value = max(value, scratch[g]);
   }
   return value;
 }
 
-// Adds up, in simdgroup 0, what the lanes of the same index have in every simdgroup, in pairs.
-// slots has C·32 values for each simdgroup; a group of one simdgroup does not touch them.
-template <int C>
-inline void add_simdgroups(
-    thread float* values,
-    threadgroup float* slots,
-    uint lane,
-    uint simdgroup,
-    uint simdgroups) {
+// Adds the values of equal lanes of all simdgroups in pairs. Simdgroup 0 has the sums. scratch has VEC·32 elements per
+// simdgroup; a group of one simdgroup does not use it.
+template <int VEC>
+inline void sum_simdgroups(
+    thread float* values, threadgroup float* scratch, uint lane, uint simdgroup, uint simdgroups) {
   if (simdgroups == 1) {
     return;
   }
-  for (int k = 0; k < C; k++) {
-    slots[(simdgroup * C + k) * 32 + lane] = values[k];
+  for (int k = 0; k < VEC; k++) {
+    scratch[(simdgroup * VEC + k) * 32 + lane] = values[k];
   }
-  for (uint apart = 1; apart < simdgroups; apart *= 2) {
+  for (uint distance = 1; distance < simdgroups; distance *= 2) {
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (simdgroup % (2 * apart) == 0 && simdgroup + apart < simdgroups) {
-      for (int k = 0; k < C; k++) {
-        values[k] += slots[((simdgroup + apart) * C + k) * 32 + lane];
-        slots[(simdgroup * C + k) * 32 + lane] = values[k];
+    if (simdgroup % (2 * distance) == 0 && simdgroup + distance < simdgroups) {
+      for (int k = 0; k < VEC; k++) {
+        values[k] += scratch[((simdgroup + distance) * VEC + k) * 32 + lane];
+        scratch[(simdgroup * VEC + k) * 32 + lane] = values[k];
       }
     }
   }
 }
 
-// Adds up the rows of the float matrix group.y in an order that the launch decides: C columns
-// a lane, 32 lanes wide at most, and the simdgroups share the rows. A simdgroup loads B rows,
-// a power of two, at a time, and adds them in pairs. slots has C·32 values for each simdgroup.
-template <typename T, int C, int B>
+// Sums the rows of float matrix group.y in an order that depends on the launch alone. A lane sums VEC columns, a
+// simdgroup VEC·min(threads, 32). The simdgroups share the rows. A simdgroup loads ROWS_PER_STEP rows, a power of two,
+// at a time and adds them in pairs. scratch has VEC·32 elements per simdgroup.
+template <typename T, int VEC, int ROWS_PER_STEP>
 inline void sum_rows(
     device const float* matrices,
     uint rows,
     uint width,
     device T* sums,
-    threadgroup float* slots,
+    threadgroup float* scratch,
     uint2 group,
     uint2 threads,
     uint lane,
     uint simdgroup,
     uint simdgroups) {
   const uint lanes = min(threads.x, 32u);
-  const size_t column = (size_t(group.x) * lanes + lane) * C;
-  const bool is_packed = packed<C>(matrices, width);
+  const size_t column = (size_t(group.x) * lanes + lane) * VEC;
+  const bool is_aligned = vec_aligned<VEC>(matrices, width);
   matrices += size_t(group.y) * rows * width;
 
-  float values[C] = {};
+  float values[VEC] = {};
   if (column < width) {
-    for (size_t begin = simdgroup; begin < rows; begin += size_t(simdgroups) * B) {
-      float terms[B][C] = {};
-      for (int b = 0; b < B && begin + size_t(b) * simdgroups < rows; b++) {
-        read<C>(matrices + (begin + size_t(b) * simdgroups) * width, column, width, is_packed, terms[b]);
+    for (size_t begin = simdgroup; begin < rows; begin += size_t(simdgroups) * ROWS_PER_STEP) {
+      float terms[ROWS_PER_STEP][VEC] = {};
+      for (int b = 0; b < ROWS_PER_STEP && begin + size_t(b) * simdgroups < rows; b++) {
+        load_vec<VEC>(matrices + (begin + size_t(b) * simdgroups) * width, column, width, is_aligned, terms[b]);
       }
-      for (int apart = 1; apart < B; apart *= 2) {
-        for (int b = 0; b < B; b += 2 * apart) {
-          for (int k = 0; k < C; k++) {
-            terms[b][k] += terms[b + apart][k];
+      for (int distance = 1; distance < ROWS_PER_STEP; distance *= 2) {
+        for (int b = 0; b < ROWS_PER_STEP; b += 2 * distance) {
+          for (int k = 0; k < VEC; k++) {
+            terms[b][k] += terms[b + distance][k];
           }
         }
       }
-      for (int k = 0; k < C; k++) {
+      for (int k = 0; k < VEC; k++) {
         values[k] += terms[0][k];
       }
     }
   }
-  add_simdgroups<C>(values, slots, lane, simdgroup, simdgroups);
+  sum_simdgroups<VEC>(values, scratch, lane, simdgroup, simdgroups);
   if (simdgroup == 0 && column < width) {
     device T* out = sums + size_t(group.y) * width;
-    write<C>(out, column, width, packed<C>(out, width), values);
+    store_vec<VEC>(out, column, width, vec_aligned<VEC>(out, width), values);
   }
 }

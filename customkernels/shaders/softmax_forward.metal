@@ -7,7 +7,7 @@
 // element.
 //
 // Launch (threads): groups of whole simdgroups, at most 32, or of a part of one; a group takes
-// rows group, group + groups, …, so any number of groups is right. The first R packs of C elements
+// rows group, group + groups, …, so any number of groups is right. The first VECS_PER_THREAD packs of VEC elements
 // of a thread stay in registers; what a wider row has beyond them is read three times.
 //
 // Device traffic, in elements of T: 2·N·D, and 2 more for each element beyond the
@@ -16,45 +16,45 @@
 #include "rows.h"
 
 // Reads the pack at a column, with −∞ beyond the row's end.
-template <int C, typename T>
-inline void read_exponents(device const T* row, size_t column, size_t width, bool is_packed, thread float* x) {
-  read<C>(row, column, width, is_packed, x);
-  if (column + C > width) {
-    for (int k = 0; k < C; k++) {
+template <int VEC, typename T>
+inline void load_logits(device const T* row, size_t column, size_t width, bool is_aligned, thread float* x) {
+  load_vec<VEC>(row, column, width, is_aligned, x);
+  if (column + VEC > width) {
+    for (int k = 0; k < VEC; k++) {
       x[k] = column + k < width ? x[k] : -INFINITY;
     }
   }
 }
 
 // Each lane's larger one; a NaN is no number to be larger.
-template <int C>
+template <int VEC>
 inline void keep_larger(thread const float* x, thread float* maxima) {
-  for (int k = 0; k < C; k++) {
+  for (int k = 0; k < VEC; k++) {
     maxima[k] = x[k] > maxima[k] ? x[k] : maxima[k];
   }
 }
 
 // x becomes exp(x − m), which sums has added to it.
-template <int C>
+template <int VEC>
 inline void exponentiate(thread float* x, float m, thread float* sums) {
-  for (int k = 0; k < C; k++) {
+  for (int k = 0; k < VEC; k++) {
     x[k] = exp(x[k] - m);
     sums[k] += x[k];
   }
 }
 
 // Writes a pack of exp(x − m), divided by the row's sum.
-template <int C, typename T>
+template <int VEC, typename T>
 inline void write_quotients(
-    device T* row, size_t column, size_t width, bool is_packed, thread const float* exponentials, float sum) {
-  float y[C];
-  for (int k = 0; k < C; k++) {
+    device T* row, size_t column, size_t width, bool is_aligned, thread const float* exponentials, float sum) {
+  float y[VEC];
+  for (int k = 0; k < VEC; k++) {
     y[k] = exponentials[k] / sum;
   }
-  write<C>(row, column, width, is_packed, y);
+  store_vec<VEC>(row, column, width, is_aligned, y);
 }
 
-template <typename T, int C, int R>
+template <typename T, int VEC, int VECS_PER_THREAD>
 [[kernel]] void softmax_forward(
     device const T* x [[buffer(0)]],
     constant uint& rows [[buffer(1)]],
@@ -67,55 +67,55 @@ template <typename T, int C, int R>
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  threadgroup float max_slots[32];
-  threadgroup float slots[32];
-  const bool is_packed = packed<C>(x, width) && packed<C>(y, width);
-  const size_t stride = size_t(threads) * C;
-  const size_t first = size_t(thread_index) * C;
+  threadgroup float max_scratch[32];
+  threadgroup float scratch[32];
+  const bool is_aligned = vec_aligned<VEC>(x, width) && vec_aligned<VEC>(y, width);
+  const size_t stride = size_t(threads) * VEC;
+  const size_t first = size_t(thread_index) * VEC;
 
   for (uint row = group; row < rows; row += groups) {
     device const T* from = x + size_t(row) * width;
     device T* to = y + size_t(row) * width;
-    float held[R][C];
-    float maxima[C];
-    for (int k = 0; k < C; k++) {
+    float held[VECS_PER_THREAD][VEC];
+    float maxima[VEC];
+    for (int k = 0; k < VEC; k++) {
       maxima[k] = -INFINITY;
     }
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      read_exponents<C>(from, first + p * stride, width, is_packed, held[p]);
-      keep_larger<C>(held[p], maxima);
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+      load_logits<VEC>(from, first + p * stride, width, is_aligned, held[p]);
+      keep_larger<VEC>(held[p], maxima);
     }
-    for (size_t column = first + R * stride; column < width; column += stride) {
-      float more[C];
-      read_exponents<C>(from, column, width, is_packed, more);
-      keep_larger<C>(more, maxima);
+    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
+      float more[VEC];
+      load_logits<VEC>(from, column, width, is_aligned, more);
+      keep_larger<VEC>(more, maxima);
     }
     float m = maxima[0];
-    for (int k = 1; k < C; k++) {
+    for (int k = 1; k < VEC; k++) {
       m = maxima[k] > m ? maxima[k] : m;
     }
-    m = threadgroup_max(m, max_slots, lane, simdgroup, simdgroups);
+    m = threadgroup_max(m, max_scratch, lane, simdgroup, simdgroups);
 
-    float sums[C] = {};
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      exponentiate<C>(held[p], m, sums);
+    float sums[VEC] = {};
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+      exponentiate<VEC>(held[p], m, sums);
     }
-    for (size_t column = first + R * stride; column < width; column += stride) {
-      float more[C];
-      read_exponents<C>(from, column, width, is_packed, more);
-      exponentiate<C>(more, m, sums);
+    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
+      float more[VEC];
+      load_logits<VEC>(from, column, width, is_aligned, more);
+      exponentiate<VEC>(more, m, sums);
     }
-    const float sum = threadgroup_sum(sum_of<C>(sums), slots, lane, simdgroup, simdgroups);
+    const float sum = threadgroup_sum(pairwise_sum<VEC>(sums), scratch, lane, simdgroup, simdgroups);
 
-    for (int p = 0; p < R && first + p * stride < width; p++) {
-      write_quotients<C>(to, first + p * stride, width, is_packed, held[p], sum);
+    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
+      write_quotients<VEC>(to, first + p * stride, width, is_aligned, held[p], sum);
     }
-    for (size_t column = first + R * stride; column < width; column += stride) {
-      float more[C];
-      float unused[C] = {};
-      read_exponents<C>(from, column, width, is_packed, more);
-      exponentiate<C>(more, m, unused);
-      write_quotients<C>(to, column, width, is_packed, more, sum);
+    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
+      float more[VEC];
+      float unused[VEC] = {};
+      load_logits<VEC>(from, column, width, is_aligned, more);
+      exponentiate<VEC>(more, m, unused);
+      write_quotients<VEC>(to, column, width, is_aligned, more, sum);
     }
   }
 }

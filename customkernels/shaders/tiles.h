@@ -122,11 +122,11 @@ struct Panel<32, T, R, C, ROW> {
 
   void turn(device const T* from, int rows, uint thread_index, uint threads) {
     const int pack = C % 8 == 0 ? 8 : 1;
-    const bool is_packed = packed<pack>(next, ROW);
+    const bool is_packed = vec_aligned<pack>(next, ROW);
     for (uint i = thread_index * pack; i < R * C; i += threads * pack) {
       T values[pack];
       if (int(i / C) < next_rows) {
-        read<pack>(next + i / C * ROW, i % C, C, is_packed, values);
+        load_vec<pack>(next + i / C * ROW, i % C, C, is_packed, values);
       } else {
         for (int k = 0; k < pack; k++) {
           values[k] = T(0);
@@ -465,7 +465,7 @@ inline void row_sum(thread Tile<1, M, C>& tile, thread float* sums) {
         parts[k] += tile.elements[i][j + k];
       }
     }
-    sums[i] = sum_of<8>(parts);
+    sums[i] = pairwise_sum<8>(parts);
   }
 }
 

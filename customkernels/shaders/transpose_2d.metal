@@ -65,7 +65,7 @@ inline void load_tile(
     device const T* row = x + (r0 + r) * columns;
     for (size_t c = thread_index % Rows::LANES * VEC; c < width; c += Rows::LANES * VEC) {
       T values[VEC];
-      read<VEC>(row, c0 + c, columns, is_packed, values);
+      load_vec<VEC>(row, c0 + c, columns, is_packed, values);
       for (int k = 0; k < VEC; k++) {
         tile[tile_index<T, TILE>(r, c + k)] = values[k];
       }
@@ -94,7 +94,7 @@ inline void store_tile(
       for (int k = 0; k < VEC; k++) {
         values[k] = tile[tile_index<T, TILE>(r + k, c)];
       }
-      write<VEC>(row, r0 + r, rows, is_packed, values);
+      store_vec<VEC>(row, r0 + r, rows, is_packed, values);
     }
   }
 }
@@ -110,8 +110,8 @@ template <typename T, int VEC_X, int VEC_Y, int TILE, int GROUP_SIZE>
     uint3 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]]) {
   threadgroup T tile[TILE * (TILE + 4)];
-  const bool x_packed = packed<VEC_X>(x, columns);
-  const bool y_packed = packed<VEC_Y>(y, rows);
+  const bool x_packed = vec_aligned<VEC_X>(x, columns);
+  const bool y_packed = vec_aligned<VEC_Y>(y, rows);
 
   for (uint m = group.z; m < matrices; m += groups.z) {
     const size_t start = size_t(m) * rows * columns;
@@ -138,7 +138,7 @@ template <typename T, int VEC, int BLOCKS_PER_ROW, int GROUP_SIZE>
     uint3 group [[threadgroup_position_in_grid]],
     uint3 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]]) {
-  const bool is_packed = packed<VEC>(x, columns) && packed<VEC>(y, rows);
+  const bool is_packed = vec_aligned<VEC>(x, columns) && vec_aligned<VEC>(y, rows);
   constexpr int blocks_per_column = GROUP_SIZE / BLOCKS_PER_ROW;
   const uint simdgroup = thread_index / 32;
   const size_t block_x = simdgroup % (BLOCKS_PER_ROW / 4) * 4 + thread_index % 4;
@@ -152,14 +152,14 @@ template <typename T, int VEC, int BLOCKS_PER_ROW, int GROUP_SIZE>
       for (size_t c = (group.x * BLOCKS_PER_ROW + block_x) * VEC; c < columns; c += column_step) {
         T block[VEC][VEC];
         for (int i = 0; i < VEC; i++) {
-          read<VEC>(x + start + (r + i) * columns, c, c + VEC, is_packed, block[i]);
+          load_vec<VEC>(x + start + (r + i) * columns, c, c + VEC, is_packed, block[i]);
         }
         for (int k = 0; k < VEC; k++) {
           T column[VEC];
           for (int i = 0; i < VEC; i++) {
             column[i] = block[i][k];
           }
-          write<VEC>(y + start + (c + k) * rows, r, r + VEC, is_packed, column);
+          store_vec<VEC>(y + start + (c + k) * rows, r, r + VEC, is_packed, column);
         }
       }
     }
