@@ -138,21 +138,15 @@
 //
 // # Files
 //
-// Safetensors, GGUF and NumPy's npy are each loaded from a path or any io.Reader, and
-// saved to a path or any io.Writer. A file is checked before its elements are used: one
-// that is cut short, or breaks its format, is an error. From a path, arrays are read
-// when they are evaluated; from a reader, at once. A saved file replaces an older one when it
-// is complete and on the disk.
+// Package mlxio reads and writes safetensors, GGUF and NumPy's .npy files.
 //
 // A .mlxfn file, which Export writes, is a program and not checked: import only what
 // you trust.
 //
 // # Several processes
 //
-// InitDistributed joins the processes that run the same program to a Group, by
-// MLX's own backends; for the ring over TCP, MLX_RANK and MLX_HOSTFILE tell each who it
-// is and where the others are. AverageGradients makes steps on shares of a batch one on
-// the whole.
+// Package distributed joins the processes that run the same program to a group, which
+// exchanges arrays and averages gradients.
 //
 // # Goroutines and threads
 //

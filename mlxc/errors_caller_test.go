@@ -19,6 +19,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 )
 
 // requireMessage requires the message of an mlxc.Error without the caller, which it must have.
@@ -60,7 +61,7 @@ func TestErrorsNameTheCaller(t *testing.T) {
 		"saved": func() (string, error) {
 			z := x.Add(y)
 			_ = z
-			return here(), mlxc.SaveNPY(filepath.Join(t.TempDir(), "absent", "x"), x)
+			return here(), mlxio.SaveNPY(filepath.Join(t.TempDir(), "absent", "x"), x)
 		},
 		"device":   func() (string, error) { return here(), mlxc.SetDefaultDevice(mlxc.Device(9)) },
 		"compiled": func() (string, error) { c := mlxc.Compile(nil); _, err := c.Call(x); return here(), err },

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 )
 
 const singularError = "LU factorization failed"
@@ -120,7 +121,7 @@ func requireSingular(t *testing.T, a *mlxc.Array) {
 	require.ErrorContains(t, err, singularError)
 	require.Contains(t, a.String(), singularError)
 	file := filepath.Join(t.TempDir(), "a.safetensors")
-	require.ErrorContains(t, mlxc.SaveSafetensors(file, map[string]*mlxc.Array{"a": a}, nil), singularError)
+	require.ErrorContains(t, mlxio.SaveSafetensors(file, map[string]*mlxc.Array{"a": a}, nil), singularError)
 	require.NoFileExists(t, file)
 	require.False(t, a.Available())
 }

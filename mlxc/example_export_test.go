@@ -46,3 +46,43 @@ func ExampleNamedFunc() {
 	fmt.Println(out[0], err)
 	// Output: array([10, 20], dtype=float32) <nil>
 }
+
+func ExampleImported() {
+	dir, err := os.MkdirTemp("", "mlxc")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "f.mlxfn")
+	f := func(a []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{a[0].Square().Sum()} }
+	fmt.Println(mlxc.ExportTraces(file, f,
+		[]*mlxc.Array{mlxc.Zeros(mlxc.Float32, 2)},
+		[]*mlxc.Array{mlxc.Zeros(mlxc.Float32, 3)}))
+	g, err := mlxc.Import(file)
+	if err != nil {
+		panic(err)
+	}
+	defer g.Close()
+	out, err := g.Call(mlxc.FromSlice([]float32{1, 2, 3}))
+	fmt.Println(out[0], err)
+	// Output:
+	// <nil>
+	// array(14, dtype=float32) <nil>
+}
+
+func ExamplePrintGraph() {
+	x := mlxc.Ones(mlxc.Float32, 2)
+	if err := mlxc.Eval(x); err != nil {
+		panic(err)
+	}
+	y := x.Exp().Sum()
+	if err := mlxc.PrintGraph(os.Stdout, map[*mlxc.Array]string{x: "x", y: "y"}, y); err != nil {
+		panic(err)
+	}
+	// Output:
+	// Inputs: x [(2), float32]
+	// Outputs: y [(), float32]
+	// Exp x [(2), float32] -> C [(2), float32]
+	// Sum C [(2), float32] -> D [(1), float32]
+	// Squeeze D [(1), float32] -> y [(), float32]
+}

@@ -47,16 +47,6 @@ func ExampleBackend() {
 	// <nil>
 }
 
-func ExampleDistributedBackend() {
-	fmt.Println(mlxc.RingBackend, mlxc.RingBackend.Available())
-	// This process was not started for a ring.
-	_, err := mlxc.InitDistributed(mlxc.RingBackend, true)
-	fmt.Println(err != nil)
-	// Output:
-	// ring true
-	// true
-}
-
 func ExampleAttentionConfig() {
 	// Two queries and two keys of one head; the values are 1 and 3. Both keys score the same.
 	q, k := mlxc.Zeros(mlxc.Float32, 1, 1, 2, 4), mlxc.Ones(mlxc.Float32, 1, 1, 2, 4)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -51,9 +52,9 @@ func TestElementwiseOfLikeOperands(t *testing.T) {
 					require.Equal(t, want.DType(), got.DType(), "%s %v", name, d)
 					require.Equal(t, shape, got.Shape(), "%s %v", name, d)
 					mlxc.WithStream(other, func() {
-						require.Equal(t, elementsOf(t, want), elementsOf(t, op(a, b)), "%s %v", name, d)
+						require.Equal(t, mlxtest.Elements(t, want), mlxtest.Elements(t, op(a, b)), "%s %v", name, d)
 					})
-					require.Equal(t, elementsOf(t, want), elementsOf(t, got), "%s %v", name, d)
+					require.Equal(t, mlxtest.Elements(t, want), mlxtest.Elements(t, got), "%s %v", name, d)
 				}
 			}
 		}
@@ -81,13 +82,13 @@ func TestElementwiseOfLikeOperandsTransformed(t *testing.T) {
 				require.Equal(t, floats(t, want[i]), floats(t, got[i]), name)
 			}
 		}
-		want := elementsOf(t, op(a, b.ExpandDims(0)))
+		want := mlxtest.Elements(t, op(a, b.ExpandDims(0)))
 		compiled := mlxc.Compile(alike)
 		for range 2 {
 			got, err := compiled.Call(in...)
 			require.NoError(t, err)
-			require.Equal(t, want, elementsOf(t, got[0]), name)
+			require.Equal(t, want, mlxtest.Elements(t, got[0]), name)
 		}
-		require.Equal(t, want, elementsOf(t, mlxc.Vmap(alike, nil, nil)(in)[0]), name)
+		require.Equal(t, want, mlxtest.Elements(t, mlxc.Vmap(alike, nil, nil)(in)[0]), name)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
@@ -113,7 +114,7 @@ func TestScalarOperations(t *testing.T) {
 		"clip above":    {x.Clip(nil, 3), []int32{-7, 2, 3}},
 		"no clip":       {x.Clip(math.Inf(-1), nil), []int32{-7, 2, 5}},
 	} {
-		require.Equal(t, c.want, elementsOf(t, c.got), name)
+		require.Equal(t, c.want, mlxtest.Elements(t, c.got), name)
 	}
 	require.Equal(t, []int32{-7, 2, 5}, read[int32](t, x), "it is not freed")
 }

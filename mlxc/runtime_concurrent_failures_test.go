@@ -13,6 +13,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 )
 
 // Evaluations that fail run beside others that do not, on the same stream. Each call returns its
@@ -107,7 +108,7 @@ func TestFailuresStayWithTheirEvaluation(t *testing.T) {
 		},
 		"saved": func(i int) error {
 			path := filepath.Join(dir, fmt.Sprint(i%4, ".npy"))
-			return mlxc.SaveNPY(path, mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(i)), 4).Exp())
+			return mlxio.SaveNPY(path, mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(i)), 4).Exp())
 		},
 		"freed": func(i int) error {
 			a := mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(i)), 4)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/distributed"
 )
 
 // inTransform runs f in a function whose gradient is taken, which holds the graph lock, and fails
@@ -49,8 +50,8 @@ func TestDrawInATransformWhileAnotherWaits(t *testing.T) {
 
 func TestGroupInATransformWhileAnotherWaits(t *testing.T) {
 	inTransform(t, func() {
-		whileWaiting(t, func() { _, _ = mlxc.InitDistributed(mlxc.AnyBackend, false) })
-		_, err := mlxc.InitDistributed(mlxc.AnyBackend, false)
+		whileWaiting(t, func() { _, _ = distributed.Init(distributed.Any, false) })
+		_, err := distributed.Init(distributed.Any, false)
 		require.NoError(t, err)
 	})
 }

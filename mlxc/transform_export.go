@@ -6,15 +6,18 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"unsafe"
+
+	"github.com/mlxgrad/mlxgrad/mlxc/internal/savefile"
 )
 
 // Export writes f, as it computes on inputs of these shapes and dtypes, to a file
 // that MLX reads on another machine and from its other languages (the usual
-// extension is .mlxfn; see Import). The file is replaced as by SaveSafetensors, but cannot be a
+// extension is .mlxfn; see Import). The file is replaced as by mlxio.SaveSafetensors, but cannot be a
 // pipe or a device.
 //
 // f may be a gradient: a VJP or ValueAndGrad inside it is written as the graph that
@@ -60,7 +63,7 @@ func ExportNamed(file string, f NamedFunc, named map[string]*Array, args ...*Arr
 	if f == nil {
 		return opError(op, errNoFunction)
 	}
-	names := sortedNames(named)
+	names := slices.Sorted(maps.Keys(named))
 	listed := func(all []*Array) []*Array {
 		byName := make(map[string]*Array, len(names))
 		for i, name := range names {
@@ -114,11 +117,11 @@ func export(op, file string, fun Func, inputs []*Array, write func(id C.uintptr_
 		return err
 	}
 	defer h.release()
-	if isSpecial(file) {
+	if savefile.IsSpecial(file) {
 		return opError(op, fmt.Errorf("%s: MLX writes to regular files only", file), inputs...)
 	}
 	// MLX writes while it traces, and may fail halfway.
-	err = replaceFile(file, func(f *os.File) (err error) {
+	err = savefile.Replace(file, func(f *os.File) (err error) {
 		name := C.CString(f.Name())
 		defer C.free(unsafe.Pointer(name))
 		locked(func() {

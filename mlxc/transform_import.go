@@ -6,8 +6,10 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"unsafe"
 )
@@ -72,7 +74,7 @@ func (f *Imported) Call(args ...*Array) ([]*Array, error) { return f.CallNamed(n
 // CallNamed is Call for a function some of whose arguments have names, see ExportNamed.
 func (f *Imported) CallNamed(named map[string]*Array, args ...*Array) ([]*Array, error) {
 	const op = "Imported.Call"
-	names := sortedNames(named)
+	names := slices.Sorted(maps.Keys(named))
 	all := withNamed(args, names, named)
 	h, err := acquireAll(op, all)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
@@ -15,7 +15,7 @@ func (t training) save(file string) error {
 	if err != nil {
 		return err
 	}
-	return mlxc.SaveSafetensors(file, arrays, nil)
+	return mlxio.SaveSafetensors(file, arrays, nil)
 }
 
 // resume is the training that save wrote, or a new one if there is no such file.
@@ -24,7 +24,7 @@ func (c config) resume(file string) (training, error) {
 	if err != nil || file == "" {
 		return t, err
 	}
-	arrays, _, err := mlxc.LoadSafetensors(file)
+	arrays, _, err := mlxio.LoadSafetensors(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, nil
 	}

@@ -14,10 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 )
 
-// functions are the exported functions of package mlxc that are called. Generic ones stand for
-// one or two types.
+// functions are the exported functions of packages mlxc and mlxio that are called. A generic function has one type
+// argument.
 var functions = map[string]any{
 	"ActiveMemory": mlxc.ActiveMemory, "Arange": mlxc.Arange, "AsFunc": mlxc.AsFunc, "AsyncEval": mlxc.AsyncEval,
 	"At": mlxc.At, "Bartlett": mlxc.Bartlett, "Blackman": mlxc.Blackman, "BroadcastArrays": mlxc.BroadcastArrays,
@@ -34,8 +35,8 @@ var functions = map[string]any{
 	"FFTFreq": mlxc.FFTFreq, "FromSlice": mlxc.FromSlice[float32], "Full": mlxc.Full, "FullLike": mlxc.FullLike,
 	"Grad": mlxc.Grad, "Hamming": mlxc.Hamming, "Hanning": mlxc.Hanning, "IDs": mlxc.IDs,
 	"InvalidArray": mlxc.InvalidArray, "Item": mlxc.Item[float32], "JVP": mlxc.JVP, "LayerNorm": mlxc.LayerNorm,
-	"Linspace": mlxc.Linspace, "LinspaceOpen": mlxc.LinspaceOpen, "LoadGGUF": mlxc.LoadGGUF, "LoadNPY": mlxc.LoadNPY,
-	"LoadSafetensors": mlxc.LoadSafetensors, "MemoryLimit": mlxc.MemoryLimit, "Meshgrid": mlxc.Meshgrid,
+	"Linspace": mlxc.Linspace, "LinspaceOpen": mlxc.LinspaceOpen, "LoadGGUF": mlxio.LoadGGUF, "LoadNPY": mlxio.LoadNPY,
+	"LoadSafetensors": mlxio.LoadSafetensors, "MemoryLimit": mlxc.MemoryLimit, "Meshgrid": mlxc.Meshgrid,
 	"MetalAvailable": mlxc.MetalAvailable, "MetalLibrary": mlxc.MetalLibrary, "NewCUDAKernel": mlxc.NewCUDAKernel,
 	"NewError": mlxc.NewError, "NewMetalKernel": mlxc.NewMetalKernel, "Ones": mlxc.Ones, "OnesLike": mlxc.OnesLike,
 	"PeakMemory": mlxc.PeakMemory, "PrintGraph": mlxc.PrintGraph, "RFFTFreq": mlxc.RFFTFreq, "RMSNorm": mlxc.RMSNorm,
@@ -47,24 +48,24 @@ var functions = map[string]any{
 	"RandomNormalBroadcast": mlxc.RandomNormalBroadcast, "RandomPermutation": mlxc.RandomPermutation,
 	"RandomPermutationArange": mlxc.RandomPermutationArange, "RandomSeed": mlxc.RandomSeed, "RandomSplit": mlxc.RandomSplit,
 	"RandomTruncatedNormal": mlxc.RandomTruncatedNormal, "RandomUniform": mlxc.RandomUniform,
-	"RandomUniformBroadcast": mlxc.RandomUniformBroadcast, "Range": mlxc.Range, "ReadGGUF": mlxc.ReadGGUF,
-	"ReadNPY": mlxc.ReadNPY, "ReadSafetensors": mlxc.ReadSafetensors, "ResetPeakMemory": mlxc.ResetPeakMemory,
-	"RoPE": mlxc.RoPE, "RoPEDynamic": mlxc.RoPEDynamic, "SaveGGUF": mlxc.SaveGGUF, "SaveNPY": mlxc.SaveNPY,
-	"SaveSafetensors": mlxc.SaveSafetensors, "Scalar": mlxc.Scalar[float64],
+	"RandomUniformBroadcast": mlxc.RandomUniformBroadcast, "Range": mlxc.Range, "ReadGGUF": mlxio.ReadGGUF,
+	"ReadNPY": mlxio.ReadNPY, "ReadSafetensors": mlxio.ReadSafetensors, "ResetPeakMemory": mlxc.ResetPeakMemory,
+	"RoPE": mlxc.RoPE, "RoPEDynamic": mlxc.RoPEDynamic, "SaveGGUF": mlxio.SaveGGUF, "SaveNPY": mlxio.SaveNPY,
+	"SaveSafetensors": mlxio.SaveSafetensors, "Scalar": mlxc.Scalar[float64],
 	"ScaledDotProductAttention": mlxc.ScaledDotProductAttention, "Stack": mlxc.Stack, "Streams": mlxc.Streams,
 	"Synchronize": mlxc.Synchronize, "TF32": mlxc.TF32, "ToSlice": mlxc.ToSlice[float32], "Trace": mlxc.Trace,
 	"Tri": mlxc.Tri, "VJP": mlxc.VJP, "ValueAndGrad": mlxc.ValueAndGrad, "Version": mlxc.Version,
 	"View": mlxc.View[float32], "Vmap": mlxc.Vmap, "Where": mlxc.Where, "WithDevice": mlxc.WithDevice,
 	"WithPlaceholderGPU": mlxc.WithPlaceholderGPU, "WithScope": mlxc.WithScope, "WithScopeErr": mlxc.WithScopeErr,
 	"WithStream": mlxc.WithStream, "WithoutScope": mlxc.WithoutScope, "WriteDOT": mlxc.WriteDOT,
-	"WriteGGUF": mlxc.WriteGGUF, "WriteNPY": mlxc.WriteNPY, "WriteSafetensors": mlxc.WriteSafetensors,
+	"WriteGGUF": mlxio.WriteGGUF, "WriteNPY": mlxio.WriteNPY, "WriteSafetensors": mlxio.WriteSafetensors,
 	"Zeros": mlxc.Zeros, "ZerosLike": mlxc.ZerosLike,
 }
 
 // types are the exported types whose methods are called.
 var types = []reflect.Type{
 	reflect.TypeFor[*mlxc.Array](), reflect.TypeFor[*mlxc.Compiled](), reflect.TypeFor[mlxc.Quantized](),
-	reflect.TypeFor[mlxc.DType](), reflect.TypeFor[mlxc.Device](), reflect.TypeFor[mlxc.DistributedBackend](),
+	reflect.TypeFor[mlxc.DType](), reflect.TypeFor[mlxc.Device](),
 	reflect.TypeFor[mlxc.Index](), reflect.TypeFor[*mlxc.Error](), reflect.TypeFor[*mlxc.PanicError](),
 	reflect.TypeFor[*mlxc.Stream](), reflect.TypeFor[*mlxc.MetalKernel](),
 }
@@ -72,10 +73,8 @@ var types = []reflect.Type{
 // excluded are functions and types that are not called, with the reason.
 var excluded = map[string]string{
 	"CUDAKernel":        "needs a CUDA device",
-	"Group":             "needs the other processes of a launch",
 	"Import":            "a .mlxfn file is a program, which MLX does not check",
 	"Imported":          "a .mlxfn file is a program, which MLX does not check",
-	"InitDistributed":   "needs the other processes of a launch",
 	"NewHostFunction":   "takes C functions",
 	"NewStream":         "each stream keeps a thread; the worker makes one",
 	"ProfileArrays":     "a setting of the process",
@@ -90,15 +89,19 @@ var excluded = map[string]string{
 	"StopMetalCapture":  "a setting of the process",
 }
 
-// source is the folder of package mlxc.
-var source = filepath.Join("..", "..")
+// sources are the folders of packages mlxc and mlxio.
+var sources = []string{filepath.Join("..", ".."), filepath.Join("..", "..", "mlxio")}
 
-// parameters are the names of the parameters, receiver included, of every exported function
-// and method of package mlxc: of Conv1D, and of Array.Add. Reflection does not know them.
+// parameters returns the names of the parameters, receiver included, of every exported function and method of
+// packages mlxc and mlxio, by names such as Conv1D and Array.Add. Reflection lacks the names.
 func parameters() (map[string][]string, error) {
-	files, err := filepath.Glob(filepath.Join(source, "*.go"))
-	if err != nil {
-		return nil, err
+	var files []string
+	for _, dir := range sources {
+		in, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, in...)
 	}
 	all := map[string][]string{}
 	for _, name := range files {

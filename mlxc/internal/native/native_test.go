@@ -12,6 +12,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 	"github.com/mlxgrad/mlxgrad/mlxc/internal/native"
 )
@@ -37,7 +38,7 @@ func oneOfEach() named {
 func nativeOf(t testing.TB, a *mlxc.Array) native.Array {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, mlxc.WriteNPY(&b, a))
+	require.NoError(t, mlxio.WriteNPY(&b, a))
 	return native.Array{DType: int(a.DType()) - 1, Shape: a.Shape(), Data: b.Bytes()[b.Len()-a.NBytes():]}
 }
 
@@ -68,25 +69,25 @@ func TestFilesOfMLX(t *testing.T) {
 		if through {
 			metadata = map[string]string{}
 		}
-		require.NoError(t, mlxc.SaveSafetensors(path, arrays, metadata))
+		require.NoError(t, mlxio.SaveSafetensors(path, arrays, metadata))
 		read, readMetadata, err := native.LoadSafetensors(path, through)
 		require.NoError(t, err)
 		require.Equal(t, natives, read)
 		require.Equal(t, metadata, readMetadata)
 		require.NoError(t, native.SaveSafetensors(path, through, natives, metadata))
-		got, gotMetadata, err := mlxc.LoadSafetensors(path)
+		got, gotMetadata, err := mlxio.LoadSafetensors(path)
 		require.NoError(t, err)
 		require.Equal(t, metadata, gotMetadata)
 		check(t, got)
 
 		for name, a := range arrays {
 			path := filepath.Join(dir, "x.npy")
-			require.NoError(t, mlxc.SaveNPY(path, a))
+			require.NoError(t, mlxio.SaveNPY(path, a))
 			read, err := native.LoadNPY(path, through)
 			require.NoError(t, err)
 			require.Equal(t, natives[name], read, name)
 			require.NoError(t, native.SaveNPY(path, through, natives[name]))
-			got, err := mlxc.LoadNPY(path)
+			got, err := mlxio.LoadNPY(path)
 			require.NoError(t, err)
 			requireNative(t, got, natives[name])
 		}
@@ -108,7 +109,7 @@ func TestGGUFOfMLX(t *testing.T) {
 		"t": "é", "ts": []string{"a", ""}, "u8": uint8(1), "i64": int64(-5), "f32s": []float32{1, 2}, "b": true,
 	}
 	path := filepath.Join(t.TempDir(), "x.gguf")
-	require.NoError(t, mlxc.SaveGGUF(path, arrays, metadata))
+	require.NoError(t, mlxio.SaveGGUF(path, arrays, metadata))
 	read, readMetadata, err := native.LoadGGUF(path, "t", "ts", "u8", "i64", "f32s", "b")
 	require.NoError(t, err)
 	require.Equal(t, natives, read)
@@ -124,7 +125,7 @@ func TestGGUFOfMLX(t *testing.T) {
 	require.Error(t, err)
 
 	require.NoError(t, native.SaveGGUF(path, natives, readMetadata))
-	got, gotMetadata, err := mlxc.LoadGGUF(path)
+	got, gotMetadata, err := mlxio.LoadGGUF(path)
 	require.NoError(t, err)
 	require.Equal(t, metadata, gotMetadata)
 	require.Len(t, got, len(natives))

@@ -1,4 +1,4 @@
-package mlxc_test
+package distributed_test
 
 import (
 	"bytes"
@@ -17,11 +17,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/distributed"
 )
 
+type arrays = []*mlxc.Array
+
 // roles are what a process of a ring does, by the name under which startRing asks for it.
-var roles = map[string]func(t *testing.T, g *mlxc.Group){
+var roles = map[string]func(t *testing.T, g *distributed.Group){
 	"collectives": collectives,
 	"training":    training,
 	"bereaved":    bereaved,
@@ -34,7 +38,7 @@ func TestProcessOfARing(t *testing.T) {
 	if role == "" {
 		return
 	}
-	g, err := mlxc.InitDistributed(mlxc.RingBackend, true)
+	g, err := distributed.Init(distributed.Ring, true)
 	require.NoError(t, err)
 	roles[role](t, g)
 }
@@ -111,8 +115,8 @@ func TestKilledPeer(t *testing.T) {
 	require.Equal(t, syscall.SIGKILL, exit.Sys().(syscall.WaitStatus).Signal())
 }
 
-func bereaved(t *testing.T, g *mlxc.Group) {
-	require.Equal(t, []float32{2}, floats(t, g.AllSum(mlxc.Ones(mlxc.Float32, 1))))
+func bereaved(t *testing.T, g *distributed.Group) {
+	require.Equal(t, []float32{2}, mlxtest.Read[float32](t, g.AllSum(mlxc.Ones(mlxc.Float32, 1))))
 	if g.Rank() == 1 {
 		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGKILL))
 		select {}
@@ -132,15 +136,15 @@ func bereaved(t *testing.T, g *mlxc.Group) {
 		y := op()
 		t.Log("operation", i)
 		require.ErrorContains(t, mlxc.Eval(y), lost)
-		usable(t)
+		require.Equal(t, []float32{2}, mlxtest.Read[float32](t, mlxc.Scalar[float32](1).AddScalar(1)), "other operations work")
 	}
 }
 
-func collectives(t *testing.T, g *mlxc.Group) {
+func collectives(t *testing.T, g *distributed.Group) {
 	rank, n := g.Rank(), g.Size()
 	require.Equal(t, os.Getenv("MLX_RANK"), strconv.Itoa(rank))
-	require.Equal(t, mlxc.RingBackend, g.Backend())
-	again, err := mlxc.InitDistributed(mlxc.AnyBackend, true)
+	require.Equal(t, distributed.Ring, g.Backend())
+	again, err := distributed.Init(distributed.Any, true)
 	require.NoError(t, err)
 	require.Equal(t, []int{rank, n}, []int{again.Rank(), again.Size()})
 
@@ -149,21 +153,21 @@ func collectives(t *testing.T, g *mlxc.Group) {
 		return mlxc.Arange(mlxc.Float32, float64(rank), float64(rank+count), 1)
 	}
 	ranks := n * (n - 1) / 2 // 0 + 1 + …
-	require.Equal(t, []float32{float32(ranks), float32(ranks + n)}, floats(t, g.AllSum(own(2))))
-	require.Equal(t, []float32{float32(n - 1), float32(n)}, floats(t, g.AllMax(own(2))))
-	require.Equal(t, []float32{0, 1}, floats(t, g.AllMin(own(2))))
-	require.Equal(t, []float32{float32(ranks)}, floats(t, g.AllSum(mlxc.Scalar(float32(rank)))))
-	require.Empty(t, floats(t, g.AllSum(mlxc.Zeros(mlxc.Float32, 0, 3))))
+	require.Equal(t, []float32{float32(ranks), float32(ranks + n)}, mlxtest.Read[float32](t, g.AllSum(own(2))))
+	require.Equal(t, []float32{float32(n - 1), float32(n)}, mlxtest.Read[float32](t, g.AllMax(own(2))))
+	require.Equal(t, []float32{0, 1}, mlxtest.Read[float32](t, g.AllMin(own(2))))
+	require.Equal(t, []float32{float32(ranks)}, mlxtest.Read[float32](t, g.AllSum(mlxc.Scalar(float32(rank)))))
+	require.Empty(t, mlxtest.Read[float32](t, g.AllSum(mlxc.Zeros(mlxc.Float32, 0, 3))))
 	for _, d := range mlxc.DTypes() {
 		if d != mlxc.Bool && (d != mlxc.Float64 || mlxc.DefaultDevice() == mlxc.CPU) {
 			sum := g.AllSum(mlxc.Ones(d, 5))
 			require.Equal(t, d, sum.DType())
-			require.Equal(t, []float32{float32(n), float32(n), float32(n), float32(n), float32(n)}, floats(t, sum.AsType(mlxc.Float32)))
+			require.Equal(t, []float32{float32(n), float32(n), float32(n), float32(n), float32(n)}, mlxtest.Read[float32](t, sum.AsType(mlxc.Float32)))
 		}
 	}
 	transposed := own(6).Reshape(2, 3).Transpose()
-	require.Equal(t, floats(t, transposed.MulScalar(float64(n)).AddScalar(float64(ranks-n*rank))), floats(t, g.AllSum(transposed)))
-	large := floats(t, g.AllSum(own(1<<20)))
+	require.Equal(t, mlxtest.Read[float32](t, transposed.MulScalar(float64(n)).AddScalar(float64(ranks-n*rank))), mlxtest.Read[float32](t, g.AllSum(transposed)))
+	large := mlxtest.Read[float32](t, g.AllSum(own(1<<20)))
 	for _, i := range []int{0, 1, 1 << 18, 1<<20 - 1} {
 		require.Equal(t, float32(ranks+n*i), large[i])
 	}
@@ -172,12 +176,12 @@ func collectives(t *testing.T, g *mlxc.Group) {
 	require.Equal(t, []int{n, 2}, gathered.Shape())
 	scalars := g.AllGather(mlxc.Scalar(float32(rank)))
 	require.Equal(t, []int{n}, scalars.Shape())
-	rows, all := floats(t, gathered), floats(t, scalars)
+	rows, all := mlxtest.Read[float32](t, gathered), mlxtest.Read[float32](t, scalars)
 	for r := range n {
 		require.Equal(t, []float32{float32(r), float32(r + 1)}, rows[2*r:2*r+2])
 		require.Equal(t, float32(r), all[r])
 	}
-	require.Equal(t, []float32{float32(ranks + 2*rank*n), float32(ranks + (2*rank+1)*n)}, floats(t, g.SumScatter(own(2*n))))
+	require.Equal(t, []float32{float32(ranks + 2*rank*n), float32(ranks + (2*rank+1)*n)}, mlxtest.Read[float32](t, g.SumScatter(own(2*n))))
 
 	// Once around the ring.
 	next, previous := (rank+1)%n, (rank+n-1)%n
@@ -191,26 +195,26 @@ func collectives(t *testing.T, g *mlxc.Group) {
 		require.NoError(t, mlxc.Eval(got))
 		require.NoError(t, mlxc.Eval(g.Send(token, next)))
 	}
-	require.Equal(t, []int32{int32(previous)}, read[int32](t, got))
+	require.Equal(t, []int32{int32(previous)}, mlxtest.Read[int32](t, got))
 
 	// Under transforms. The gradient is that of the process's own part.
 	x := own(2)
 	_, vjps, err := mlxc.VJP(func(a arrays) arrays { return arrays{g.AllSum(a[0].Square())} }, arrays{x}, arrays{mlxc.FromSlice([]float32{1, 10})})
 	require.NoError(t, err)
-	require.Equal(t, []float32{2 * float32(rank), 20 * float32(rank+1)}, floats(t, vjps[0]))
+	require.Equal(t, []float32{2 * float32(rank), 20 * float32(rank+1)}, mlxtest.Read[float32](t, vjps[0]))
 	_, jvps, err := mlxc.JVP(func(a arrays) arrays { return arrays{g.AllSum(a[0].MulScalar(2))} }, arrays{x}, arrays{x})
 	require.NoError(t, err)
-	require.Equal(t, []float32{float32(2 * ranks), float32(2 * (ranks + n))}, floats(t, jvps[0]))
+	require.Equal(t, []float32{float32(2 * ranks), float32(2 * (ranks + n))}, mlxtest.Read[float32](t, jvps[0]))
 	_, vjps, err = mlxc.VJP(func(a arrays) arrays { return arrays{g.AllGather(a[0])} }, arrays{x}, arrays{mlxc.Arange(mlxc.Float32, 0, float64(2*n), 1)})
 	require.NoError(t, err)
-	require.Equal(t, []float32{float32(2 * rank), float32(2*rank + 1)}, floats(t, vjps[0]))
+	require.Equal(t, []float32{float32(2 * rank), float32(2*rank + 1)}, mlxtest.Read[float32](t, vjps[0]))
 	rowSums := mlxc.Vmap(func(a arrays) arrays { return arrays{g.AllSum(a[0])} }, nil, nil)(arrays{own(2)})
-	require.Equal(t, []float32{float32(ranks), float32(ranks + n)}, floats(t, rowSums[0]))
+	require.Equal(t, []float32{float32(ranks), float32(ranks + n)}, mlxtest.Read[float32](t, rowSums[0]))
 	c := mlxc.Compile(func(a arrays) arrays { return arrays{g.AllSum(a[0].Exp().Log()).DivScalar(float64(n))} })
 	for range 3 {
 		out, err := c.Call(mlxc.Ones(mlxc.Float32, 4))
 		require.NoError(t, err)
-		require.InDeltaSlice(t, []float32{1, 1, 1, 1}, floats(t, out[0]), 1e-6)
+		require.InDeltaSlice(t, []float32{1, 1, 1, 1}, mlxtest.Read[float32](t, out[0]), 1e-6)
 	}
 
 	// Means of several dtypes, shapes and sizes.
@@ -221,10 +225,10 @@ func collectives(t *testing.T, g *mlxc.Group) {
 		require.Equal(t, a.Shape(), means[i].Shape())
 		require.Equal(t, a.DType(), means[i].DType())
 	}
-	require.InDeltaSlice(t, []float32{mean, mean + 1, mean + 2}, floats(t, means[0]), 1e-6)
-	require.Equal(t, []float32{1, 1, 1, 1}, floats(t, means[1].AsType(mlxc.Float32)))
-	require.InDeltaSlice(t, []float32{mean}, floats(t, means[2]), 1e-6)
-	require.InDeltaSlice(t, []float32{mean, mean + 1, mean + 2, mean + 3}, floats(t, means[4]), 1e-6)
+	require.InDeltaSlice(t, []float32{mean, mean + 1, mean + 2}, mlxtest.Read[float32](t, means[0]), 1e-6)
+	require.Equal(t, []float32{1, 1, 1, 1}, mlxtest.Read[float32](t, means[1].AsType(mlxc.Float32)))
+	require.InDeltaSlice(t, []float32{mean}, mlxtest.Read[float32](t, means[2]), 1e-6)
+	require.InDeltaSlice(t, []float32{mean, mean + 1, mean + 2, mean + 3}, mlxtest.Read[float32](t, means[4]), 1e-6)
 
 	for want, err := range map[string]error{
 		"in a group of":          g.Send(x, n).Err(),
@@ -234,7 +238,7 @@ func collectives(t *testing.T, g *mlxc.Group) {
 		"2³¹":                    g.Recv(next, mlxc.Float32, 1<<40).Err(),
 		"equal parts":            g.SumScatter(mlxc.Ones(mlxc.Float32, n+1)).Err(),
 		"sum_scatter float32()":  g.SumScatter(mlxc.Scalar[float32](1)).Err(),
-		"integers":               g.AverageGradients(arrays{x, token})[0].Err(),
+		"floating-point":         g.AverageGradients(arrays{x, token})[0].Err(),
 		"the array is nil":       g.AllSum(nil).Err(),
 		"all_gather":             g.AllGather(nil).Err(),
 	} {
@@ -246,12 +250,12 @@ func collectives(t *testing.T, g *mlxc.Group) {
 	require.ErrorContains(t, err, "negative")
 
 	// The last message: nobody leaves before the others are through.
-	require.Equal(t, []float32{float32(n)}, floats(t, g.AllSum(mlxc.Ones(mlxc.Float32, 1))))
+	require.Equal(t, []float32{float32(n)}, mlxtest.Read[float32](t, g.AllSum(mlxc.Ones(mlxc.Float32, 1))))
 }
 
 // Two processes fit y = 3x − 2, each on its half of the points, and take the steps that
 // one would take on all of them.
-func training(t *testing.T, g *mlxc.Group) {
+func training(t *testing.T, g *distributed.Group) {
 	const points, rate, steps = 8, 0.1, 60
 	at := func(i int) (x, y float32) { x = float32(i)/points - 0.5; return x, 3*x - 2 }
 	var xs, ys []float32
@@ -289,25 +293,25 @@ func training(t *testing.T, g *mlxc.Group) {
 			db += 2 * e / points
 		}
 		a, b = a-rate*da, b-rate*db
-		require.InDelta(t, a, floats(t, params[0])[0], 1e-4)
-		require.InDelta(t, b, floats(t, params[1])[0], 1e-4)
+		require.InDelta(t, a, mlxtest.Read[float32](t, params[0])[0], 1e-4)
+		require.InDelta(t, b, mlxtest.Read[float32](t, params[1])[0], 1e-4)
 	}
 	require.Less(t, math.Abs(b+2), 0.1)
 	// No process has other parameters than the others.
 	for _, p := range params {
-		require.Equal(t, floats(t, g.AllMax(p)), floats(t, g.AllMin(p)))
+		require.Equal(t, mlxtest.Read[float32](t, g.AllMax(p)), mlxtest.Read[float32](t, g.AllMin(p)))
 	}
 }
 
 func TestGroupOfOne(t *testing.T) {
-	g, err := mlxc.InitDistributed(mlxc.AnyBackend, false)
+	g, err := distributed.Init(distributed.Any, false)
 	require.NoError(t, err)
 	require.Equal(t, 0, g.Rank())
 	require.Equal(t, 1, g.Size())
 	require.Empty(t, g.Backend())
 	x := mlxc.FromSlice([]float32{1, 2})
 	for _, y := range []*mlxc.Array{g.AllSum(x), g.AllMax(x), g.AllMin(x), g.AllGather(x), g.SumScatter(x), g.AverageGradients(arrays{x, x})[1]} {
-		require.Equal(t, []float32{1, 2}, floats(t, y))
+		require.Equal(t, []float32{1, 2}, mlxtest.Read[float32](t, y))
 	}
 	require.Equal(t, []int{1}, g.AllGather(mlxc.Scalar[float32](1)).Shape())
 	require.ErrorContains(t, g.Send(x, 0).Err(), "is this one")
@@ -315,7 +319,7 @@ func TestGroupOfOne(t *testing.T) {
 	_, err = g.Split(0, 0)
 	require.ErrorContains(t, err, "split")
 
-	var none *mlxc.Group
+	var none *distributed.Group
 	for _, y := range []*mlxc.Array{none.AllSum(x), none.AllGather(x), none.SumScatter(x), none.Send(x, 0), none.Recv(0, mlxc.Float32, 1), none.RecvLike(x, 0), none.AverageGradients(arrays{x})[0]} {
 		require.ErrorContains(t, y.Err(), "the group is nil")
 	}
@@ -324,24 +328,24 @@ func TestGroupOfOne(t *testing.T) {
 }
 
 func TestDistributedBackends(t *testing.T) {
-	require.True(t, mlxc.AnyBackend.Available())
-	require.True(t, mlxc.RingBackend.Available())
-	require.False(t, mlxc.DistributedBackend("pigeons").Available())
-	_, err := mlxc.InitDistributed("pigeons", false)
+	require.True(t, distributed.Any.Available())
+	require.True(t, distributed.Ring.Available())
+	require.False(t, distributed.Backend("pigeons").Available())
+	_, err := distributed.Init("pigeons", false)
 	require.ErrorContains(t, err, "valid values for backend")
-	_, err = mlxc.InitDistributed(mlxc.RingBackend, true)
+	_, err = distributed.Init(distributed.Ring, true)
 	require.ErrorContains(t, err, "MLX_RANK")
 	// No other backend can be there without the processes that MPI and the like start.
-	for _, b := range []mlxc.DistributedBackend{mlxc.MPIBackend, mlxc.NCCLBackend, mlxc.JACCLBackend, mlxc.AnyBackend} {
-		_, err = mlxc.InitDistributed(b, true)
+	for _, b := range []distributed.Backend{distributed.MPI, distributed.NCCL, distributed.JACCL, distributed.Any} {
+		_, err = distributed.Init(b, true)
 		require.Error(t, err, b)
 	}
 }
 
 func ExampleGroup() {
-	// Alone, a process is a group of one; started with others (see InitDistributed), the
+	// Alone, a process is a group of one; started with others (see Init), the
 	// same program takes its steps together with them.
-	group, err := mlxc.InitDistributed(mlxc.AnyBackend, false)
+	group, err := distributed.Init(distributed.Any, false)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -350,4 +354,14 @@ func ExampleGroup() {
 	means := group.AverageGradients(grads)
 	fmt.Println(group.Size(), means[0])
 	// Output: 1 array([1, 2], dtype=float32)
+}
+
+func ExampleBackend() {
+	fmt.Println(distributed.Ring, distributed.Ring.Available())
+	// This process was not started for a ring.
+	_, err := distributed.Init(distributed.Ring, true)
+	fmt.Println(err != nil)
+	// Output:
+	// ring true
+	// true
 }

@@ -1,7 +1,4 @@
-package mlxc
-
-// #include "mlxg_io.h"
-import "C"
+package mlxio
 
 import (
 	"bufio"
@@ -16,9 +13,10 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/x448/float16"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // GGUF files: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. A magic text, a
@@ -39,27 +37,27 @@ const (
 type ggufType struct {
 	name         string
 	block, bytes int
-	dtype        DType // of plain elements
-	triple       bool  // MLX makes weights, scales and biases of it
+	dtype        mlxc.DType // of plain elements
+	triple       bool       // MLX makes weights, scales and biases of it
 }
 
 // ggufTypes are those that MLX reads, and int64, float64 and bfloat16, which it does not
 // or not as they are.
 var ggufTypes = map[uint32]ggufType{
-	0:  {"F32", 1, 4, Float32, false},
-	1:  {"F16", 1, 2, Float16, false},
-	2:  {"Q4_0", 32, 18, Invalid, true},
-	3:  {"Q4_1", 32, 20, Invalid, true},
-	8:  {"Q8_0", 32, 34, Invalid, true},
-	10: {"Q2_K", 256, 84, Invalid, false},
-	12: {"Q4_K", 256, 144, Invalid, true},
-	14: {"Q6_K", 256, 210, Invalid, false},
-	24: {"I8", 1, 1, Int8, false},
-	25: {"I16", 1, 2, Int16, false},
-	26: {"I32", 1, 4, Int32, false},
-	27: {"I64", 1, 8, Int64, false},
-	28: {"F64", 1, 8, Float64, false},
-	30: {"BF16", 1, 2, BFloat16, false},
+	0:  {"F32", 1, 4, mlxc.Float32, false},
+	1:  {"F16", 1, 2, mlxc.Float16, false},
+	2:  {"Q4_0", 32, 18, mlxc.Invalid, true},
+	3:  {"Q4_1", 32, 20, mlxc.Invalid, true},
+	8:  {"Q8_0", 32, 34, mlxc.Invalid, true},
+	10: {"Q2_K", 256, 84, mlxc.Invalid, false},
+	12: {"Q4_K", 256, 144, mlxc.Invalid, true},
+	14: {"Q6_K", 256, 210, mlxc.Invalid, false},
+	24: {"I8", 1, 1, mlxc.Int8, false},
+	25: {"I16", 1, 2, mlxc.Int16, false},
+	26: {"I32", 1, 4, mlxc.Int32, false},
+	27: {"I64", 1, 8, mlxc.Int64, false},
+	28: {"F64", 1, 8, mlxc.Float64, false},
+	30: {"BF16", 1, 2, mlxc.BFloat16, false},
 }
 
 // ggufValueTypes are the Go types of metadata, at the place of their number in the
@@ -87,8 +85,8 @@ const (
 // scales and biases under that name with ".scales" and ".biases" in the place of
 // ".weight". Q2_K and Q6_K become float16. MLX has no reader for the other types, which
 // are errors, as are nested arrays in the metadata and whatever the format forbids.
-func LoadGGUF(path string) (arrays map[string]*Array, metadata map[string]any, err error) {
-	err = loadFile("LoadGGUF", path, func(r io.Reader, size int64, from elements) (err error) {
+func LoadGGUF(path string) (arrays map[string]*mlxc.Array, metadata map[string]any, err error) {
+	err = loadFile("LoadGGUF", path, func(r io.Reader, size int64, from elementSource) (err error) {
 		arrays, metadata, err = readGGUF(r, size, from)
 		return err
 	})
@@ -96,8 +94,8 @@ func LoadGGUF(path string) (arrays map[string]*Array, metadata map[string]any, e
 }
 
 // ReadGGUF is like LoadGGUF for any reader. It reads everything at once.
-func ReadGGUF(r io.Reader) (arrays map[string]*Array, metadata map[string]any, err error) {
-	err = readFrom("ReadGGUF", r, func(r io.Reader, size int64, from elements) (err error) {
+func ReadGGUF(r io.Reader) (arrays map[string]*mlxc.Array, metadata map[string]any, err error) {
+	err = readFrom("ReadGGUF", r, func(r io.Reader, size int64, from elementSource) (err error) {
 		arrays, metadata, err = readGGUF(r, size, from)
 		return err
 	})
@@ -112,14 +110,14 @@ func ReadGGUF(r io.Reader) (arrays map[string]*Array, metadata map[string]any, e
 // Arrays are of int8, int16, int32, int64, float16, bfloat16, float32 or float64, of at
 // most 8 axes (ggml itself reads 4). Metadata values have the types that LoadGGUF gives; a
 // uint32 named general.alignment sets the alignment of the arrays.
-func SaveGGUF(path string, arrays map[string]*Array, metadata map[string]any) error {
+func SaveGGUF(path string, arrays map[string]*mlxc.Array, metadata map[string]any) error {
 	return saveFile("SaveGGUF", path, func(w io.Writer) error { return writeGGUF(w, arrays, metadata) })
 }
 
 // WriteGGUF is like SaveGGUF for any writer.
-func WriteGGUF(w io.Writer, arrays map[string]*Array, metadata map[string]any) error {
+func WriteGGUF(w io.Writer, arrays map[string]*mlxc.Array, metadata map[string]any) error {
 	if err := writeGGUF(w, arrays, metadata); err != nil {
-		return opError("WriteGGUF", err)
+		return mlxc.NewError("WriteGGUF", err)
 	}
 	return nil
 }
@@ -133,7 +131,7 @@ type ggufTensor struct {
 	begin, end int64 // where its bytes are, from the first tensor's
 }
 
-func readGGUF(r io.Reader, size int64, from elements) (arrays map[string]*Array, metadata map[string]any, err error) {
+func readGGUF(r io.Reader, size int64, from elementSource) (arrays map[string]*mlxc.Array, metadata map[string]any, err error) {
 	tensors, metadata, start, err := readGGUFHeader(r)
 	if err != nil {
 		return nil, nil, err
@@ -152,7 +150,7 @@ func readGGUF(r io.Reader, size int64, from elements) (arrays map[string]*Array,
 			return nil, nil, fmt.Errorf("tensor %q: its bytes end at %d, but the file has %d: %w", t.name, end, max(size-start, 0), io.ErrUnexpectedEOF)
 		}
 	}
-	arrays = map[string]*Array{}
+	arrays = map[string]*mlxc.Array{}
 	defer func() {
 		if err != nil {
 			for _, a := range arrays {
@@ -170,7 +168,7 @@ func readGGUF(r io.Reader, size int64, from elements) (arrays map[string]*Array,
 }
 
 // load adds the tensor's arrays.
-func (t ggufTensor) load(from elements, start int64, arrays map[string]*Array) error {
+func (t ggufTensor) load(from elementSource, start int64, arrays map[string]*mlxc.Array) error {
 	names := []string{t.name}
 	if t.kind.triple {
 		stem := strings.TrimSuffix(t.name, ".weight")
@@ -181,7 +179,7 @@ func (t ggufTensor) load(from elements, start int64, arrays map[string]*Array) e
 			return fmt.Errorf("there is an array %q already", name)
 		}
 	}
-	if d := t.kind.dtype; d != Invalid {
+	if d := t.kind.dtype; d != mlxc.Invalid {
 		a, err := loadArray(from, start+t.begin, t.shape, d)
 		if err != nil {
 			return err
@@ -202,7 +200,7 @@ func (t ggufTensor) load(from elements, start int64, arrays map[string]*Array) e
 // unpack lets MLX read one quantised tensor, from a file of its own that has nothing
 // else: what it makes of metadata is not always right, it writes to the file's mapping,
 // and it would have to trust the file to stay as it was checked.
-func (t ggufTensor) unpack(from elements, start int64) (arrays []*Array, err error) {
+func (t ggufTensor) unpack(from elementSource, start int64) (arrays []*mlxc.Array, err error) {
 	data, err := from.section(start+t.begin, t.end-t.begin)
 	if err != nil {
 		return nil, err
@@ -227,23 +225,16 @@ func (t ggufTensor) unpack(from elements, start int64) (arrays []*Array, err err
 		return nil, err
 	}
 	if err := write(w, data, t.end-t.begin); err != nil {
-		return nil, cutShort(err)
+		return nil, truncated(err)
 	}
 	if err := w.Flush(); err != nil {
 		return nil, err
 	}
-	names := []*C.char{C.CString(alone.name)}
+	names := []string{alone.name}
 	if t.kind.triple {
-		names = append(names, C.CString("t.scales"), C.CString("t.biases"))
+		names = append(names, "t.scales", "t.biases")
 	}
-	defer func() {
-		for _, name := range names {
-			C.free(unsafe.Pointer(name))
-		}
-	}()
-	path := C.CString(f.Name())
-	defer C.free(unsafe.Pointer(path))
-	return wrapAll("load", C.mlxg_gguf_arrays(path, &names[0], C.size_t(len(names))))
+	return core.LoadGGUF(f.Name(), names)
 }
 
 func copyElements(w io.Writer, r io.Reader, n int64) error {
@@ -473,7 +464,7 @@ func (g *ggufReader) tensor(alignment int64) (t ggufTensor, err error) {
 		return t, fmt.Errorf("MLX cannot read elements of type %d", t.kindNumber)
 	}
 	var n int
-	widest := Float64 // no element of what it becomes is wider
+	widest := mlxc.Float64 // no element of what it becomes is wider
 	if t.shape, n, err = checkDims(widest, dims); err != nil {
 		return t, err
 	}
@@ -557,7 +548,7 @@ func (h *ggufHeader) value(v any) error {
 	return endian.Write(h, endian.LittleEndian, v)
 }
 
-func writeGGUF(w io.Writer, arrays map[string]*Array, metadata map[string]any) error {
+func writeGGUF(w io.Writer, arrays map[string]*mlxc.Array, metadata map[string]any) error {
 	if err := evalNamed(arrays); err != nil {
 		return err
 	}
@@ -581,16 +572,16 @@ func writeGGUF(w io.Writer, arrays map[string]*Array, metadata map[string]any) e
 	return nil
 }
 
-func makeGGUFHeader(arrays map[string]*Array, metadata map[string]any) (h *ggufHeader, names []string, err error) {
+func makeGGUFHeader(arrays map[string]*mlxc.Array, metadata map[string]any) (h *ggufHeader, names []string, err error) {
 	alignment, err := alignmentOf(metadata)
 	if err != nil {
 		return nil, nil, err
 	}
-	byType := map[DType]uint32{}
+	byType := map[mlxc.DType]uint32{}
 	for number, t := range ggufTypes {
 		byType[t.dtype] = number
 	}
-	delete(byType, Invalid)
+	delete(byType, mlxc.Invalid)
 	h = &ggufHeader{alignment: alignment}
 	h.begin(len(arrays), len(metadata))
 	for _, key := range sortedNames(metadata) {

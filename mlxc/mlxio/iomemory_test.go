@@ -1,4 +1,4 @@
-package mlxc_test
+package mlxio_test
 
 import (
 	"bytes"
@@ -10,7 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 )
 
 // countingBytes gives bytes that count up from 0 to 250, again and again.
@@ -36,7 +38,7 @@ func TestReadingTakesNoMemoryForCopies(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	mlxc.ResetPeakMemory()
 	active := mlxc.ActiveMemory()
-	arrays, _, err := mlxc.ReadSafetensors(stream)
+	arrays, _, err := mlxio.ReadSafetensors(stream)
 	require.NoError(t, err)
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20))
@@ -46,7 +48,7 @@ func TestReadingTakesNoMemoryForCopies(t *testing.T) {
 	for _, at := range []int{0, 250, 32<<20 - 1, 32 << 20, size/2 - 1} {
 		for row := range 2 {
 			element := arrays["a"].Index(mlxc.At(row), mlxc.At(at))
-			require.Equal(t, []uint8{byte((row*size/2 + at) % 251)}, read[uint8](t, element))
+			require.Equal(t, []uint8{byte((row*size/2 + at) % 251)}, mlxtest.Read[uint8](t, element))
 		}
 	}
 }

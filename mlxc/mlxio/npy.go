@@ -1,4 +1,4 @@
-package mlxc
+package mlxio
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // NumPy's .npy files: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html.
@@ -17,10 +19,10 @@ import (
 
 // npyTypes are NumPy's type strings, without byte order, of MLX's dtypes. NumPy has no
 // bfloat16: V2, two bytes of no known type, is what MLX and ml_dtypes write for it.
-var npyTypes = map[string]DType{
-	"b1": Bool, "u1": Uint8, "u2": Uint16, "u4": Uint32, "u8": Uint64,
-	"i1": Int8, "i2": Int16, "i4": Int32, "i8": Int64,
-	"f2": Float16, "f4": Float32, "f8": Float64, "V2": BFloat16, "c8": Complex64,
+var npyTypes = map[string]mlxc.DType{
+	"b1": mlxc.Bool, "u1": mlxc.Uint8, "u2": mlxc.Uint16, "u4": mlxc.Uint32, "u8": mlxc.Uint64,
+	"i1": mlxc.Int8, "i2": mlxc.Int16, "i4": mlxc.Int32, "i8": mlxc.Int64,
+	"f2": mlxc.Float16, "f4": mlxc.Float32, "f8": mlxc.Float64, "V2": mlxc.BFloat16, "c8": mlxc.Complex64,
 }
 
 const (
@@ -36,8 +38,8 @@ const (
 //
 // A header that is not in order, a dtype that MLX lacks and a file of another length than
 // its header says are errors.
-func LoadNPY(path string) (a *Array, err error) {
-	err = loadFile("LoadNPY", path, func(r io.Reader, size int64, from elements) (err error) {
+func LoadNPY(path string) (a *mlxc.Array, err error) {
+	err = loadFile("LoadNPY", path, func(r io.Reader, size int64, from elementSource) (err error) {
 		a, err = readNPY(r, size, from)
 		return err
 	})
@@ -46,8 +48,8 @@ func LoadNPY(path string) (a *Array, err error) {
 
 // ReadNPY is like LoadNPY for any reader. It reads everything at once, to the last
 // element and no further.
-func ReadNPY(r io.Reader) (a *Array, err error) {
-	err = readFrom("ReadNPY", r, func(r io.Reader, size int64, from elements) (err error) {
+func ReadNPY(r io.Reader) (a *mlxc.Array, err error) {
+	err = readFrom("ReadNPY", r, func(r io.Reader, size int64, from elementSource) (err error) {
 		a, err = readNPY(r, size, from)
 		return err
 	})
@@ -56,28 +58,28 @@ func ReadNPY(r io.Reader) (a *Array, err error) {
 
 // SaveNPY evaluates the array and writes it to a file of NumPy's .npy format, in row-major
 // order, as SaveSafetensors writes files.
-func SaveNPY(path string, a *Array) error {
+func SaveNPY(path string, a *mlxc.Array) error {
 	return saveFile("SaveNPY", path, func(w io.Writer) error { return writeNPY(w, a) })
 }
 
 // WriteNPY is like SaveNPY for any writer.
-func WriteNPY(w io.Writer, a *Array) error {
+func WriteNPY(w io.Writer, a *mlxc.Array) error {
 	if err := writeNPY(w, a); err != nil {
-		return opError("WriteNPY", err, a)
+		return mlxc.NewError("WriteNPY", err, a)
 	}
 	return nil
 }
 
 // npyHeader is what a header tells.
 type npyHeader struct {
-	dtype    DType
+	dtype    mlxc.DType
 	swapped  bool // the elements are in the other byte order
 	fortran  bool // the first axis varies fastest
 	shape    []int
 	elements int
 }
 
-func readNPY(r io.Reader, size int64, from elements) (*Array, error) {
+func readNPY(r io.Reader, size int64, from elementSource) (*mlxc.Array, error) {
 	h, start, err := readNPYHeader(r)
 	if err != nil {
 		return nil, err
@@ -90,7 +92,7 @@ func readNPY(r io.Reader, size int64, from elements) (*Array, error) {
 	if h.fortran {
 		slices.Reverse(shape)
 	}
-	var a *Array
+	var a *mlxc.Array
 	if h.swapped {
 		a, err = loadSwapped(from, start, n, shape, h.dtype)
 	} else {
@@ -105,13 +107,13 @@ func readNPY(r io.Reader, size int64, from elements) (*Array, error) {
 }
 
 // loadSwapped reads an array of the other byte order.
-func loadSwapped(from elements, start, n int64, shape []int, d DType) (*Array, error) {
+func loadSwapped(from elementSource, start, n int64, shape []int, d mlxc.DType) (*mlxc.Array, error) {
 	r, err := from.section(start, n)
 	if err != nil {
 		return nil, err
 	}
 	width := d.Size()
-	if d == Complex64 {
+	if d == mlxc.Complex64 {
 		width /= 2 // two numbers
 	}
 	return readLeaf(&swapper{r, width}, shape, d)
@@ -137,7 +139,7 @@ func (s *swapper) Read(p []byte) (int, error) {
 func readNPYHeader(r io.Reader) (h npyHeader, start int64, err error) {
 	var prefix [8]byte
 	if _, err := io.ReadFull(r, prefix[:]); err != nil {
-		return h, 0, cutShort(err)
+		return h, 0, truncated(err)
 	}
 	if string(prefix[:6]) != npyMagic {
 		return h, 0, errors.New("it is no .npy file")
@@ -151,7 +153,7 @@ func readNPYHeader(r io.Reader) (h npyHeader, start int64, err error) {
 		return h, 0, fmt.Errorf("version %d.%d of the .npy format is not known", prefix[6], prefix[7])
 	}
 	if _, err := io.ReadFull(r, length); err != nil {
-		return h, 0, cutShort(err)
+		return h, 0, truncated(err)
 	}
 	var n int64
 	for i, b := range length {
@@ -294,8 +296,8 @@ func (p *literal) tuple() ([]uint64, error) {
 	return numbers, nil
 }
 
-func writeNPY(w io.Writer, a *Array) error {
-	if err := Eval(a); err != nil {
+func writeNPY(w io.Writer, a *mlxc.Array) error {
+	if err := mlxc.Eval(a); err != nil {
 		return err
 	}
 	if a.NDim() > maxAxes {
@@ -307,7 +309,7 @@ func writeNPY(w io.Writer, a *Array) error {
 	return writeElements(w, a)
 }
 
-func makeNPYHeader(d DType, shape []int) []byte {
+func makeNPYHeader(d mlxc.DType, shape []int) []byte {
 	var descr string
 	for name, t := range npyTypes {
 		if t == d {

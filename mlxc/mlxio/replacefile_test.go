@@ -1,4 +1,4 @@
-package mlxc_test
+package mlxio_test
 
 import (
 	"errors"
@@ -15,15 +15,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 )
 
 // savers are the functions that write a file.
 var savers = map[string]func(path string) error{
-	"NPY":         func(path string) error { return mlxc.SaveNPY(path, mlxc.Ones(mlxc.Float32, 3)) },
-	"safetensors": func(path string) error { return mlxc.SaveSafetensors(path, named{"a": mlxc.Scalar(true)}, nil) },
-	"GGUF":        func(path string) error { return mlxc.SaveGGUF(path, named{"a": mlxc.Ones(mlxc.Int8, 3)}, nil) },
+	"NPY":         func(path string) error { return mlxio.SaveNPY(path, mlxc.Ones(mlxc.Float32, 3)) },
+	"safetensors": func(path string) error { return mlxio.SaveSafetensors(path, named{"a": mlxc.Scalar(true)}, nil) },
+	"GGUF":        func(path string) error { return mlxio.SaveGGUF(path, named{"a": mlxc.Ones(mlxc.Int8, 3)}, nil) },
 	"Export": func(path string) error {
 		return mlxc.Export(path, func(a arrays) arrays { return a }, mlxc.Ones(mlxc.Float32, 2))
 	},
@@ -62,7 +64,7 @@ func TestSavingKeepsTheMode(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, mode, got.Mode())
 		}
-		leavesNothing(t, dir, "probe", "x")
+		mlxtest.RequireFiles(t, dir, "probe", "x")
 	})
 }
 
@@ -97,8 +99,8 @@ func TestSavingThroughLinks(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, target, got, "the link stays")
 		}
-		leavesNothing(t, filepath.Join(dir, "runs/1"), "plain", "up", "v", "x")
-		leavesNothing(t, filepath.Join(dir, "elsewhere"), "another", "new", "y")
+		mlxtest.RequireFiles(t, filepath.Join(dir, "runs/1"), "plain", "up", "v", "x")
+		mlxtest.RequireFiles(t, filepath.Join(dir, "elsewhere"), "another", "new", "y")
 
 		require.NoError(t, os.Symlink("loop", filepath.Join(dir, "loop")))
 		require.ErrorContains(t, save(filepath.Join(dir, "loop")), "too many")
@@ -112,7 +114,7 @@ func TestSavingToPipesAndDevices(t *testing.T) {
 		require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 		if strings.HasSuffix(t.Name(), "/Export") {
 			require.ErrorContains(t, save(pipe), "regular files only")
-			leavesNothing(t, dir, "pipe", "plain")
+			mlxtest.RequireFiles(t, dir, "pipe", "plain")
 			return
 		}
 		read := make(chan []byte, 1)
@@ -129,7 +131,7 @@ func TestSavingToPipesAndDevices(t *testing.T) {
 		want, err := os.ReadFile(plain)
 		require.NoError(t, err)
 		require.Equal(t, want, <-read)
-		leavesNothing(t, dir, "pipe", "plain")
+		mlxtest.RequireFiles(t, dir, "pipe", "plain")
 
 		for name, want := range map[string]error{"null": nil, "full": syscall.ENOSPC} {
 			path := device(t, dir, name)
@@ -175,7 +177,7 @@ func TestSavingBesideLeftovers(t *testing.T) {
 			require.NoError(t, os.Chtimes(filepath.Join(dir, name), when, when))
 		}
 		require.NoError(t, save(filepath.Join(dir, "x")))
-		leavesNothing(t, dir, ".mlxgrad-0123456789abcdef.tmp2", ".mlxgrad-fedcba9876543210.tmp", "mlxgrad-0123456789abcdef.tmp", "x")
+		mlxtest.RequireFiles(t, dir, ".mlxgrad-0123456789abcdef.tmp2", ".mlxgrad-fedcba9876543210.tmp", "mlxgrad-0123456789abcdef.tmp", "x")
 		t.Chdir(dir)
 		require.NoError(t, save("y"))
 		requireSize(t, filepath.Join(dir, "y"))
@@ -189,7 +191,7 @@ func TestSavingUnderTheLongestName(t *testing.T) {
 		require.NoError(t, save(path))
 		requireSize(t, path)
 		require.ErrorContains(t, save(path+"x"), "too long")
-		leavesNothing(t, dir, filepath.Base(path))
+		mlxtest.RequireFiles(t, dir, filepath.Base(path))
 	})
 }
 
@@ -215,6 +217,6 @@ func TestSavesThatCannotBe(t *testing.T) {
 		}
 		require.ErrorContains(t, save(locked), "directory")
 		require.Error(t, save(""))
-		leavesNothing(t, dir, "file", "locked")
+		mlxtest.RequireFiles(t, dir, "file", "locked")
 	})
 }

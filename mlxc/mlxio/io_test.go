@@ -1,4 +1,4 @@
-package mlxc_test
+package mlxio_test
 
 import (
 	"bytes"
@@ -20,12 +20,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
+	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 )
 
-type named = map[string]*mlxc.Array
+type (
+	named  = map[string]*mlxc.Array
+	arrays = []*mlxc.Array
+)
 
 // oneOfEach gives an array of every dtype, and what its elements are.
 func oneOfEach() (named, map[string]any) {
@@ -82,48 +87,11 @@ func arrayOf(v any, shape ...int) *mlxc.Array {
 	panic("no such slice")
 }
 
-// elementsOf reads an array as a slice of its dtype's Go type.
-func elementsOf(t testing.TB, a *mlxc.Array) any {
-	t.Helper()
-	switch a.DType() {
-	case mlxc.Bool:
-		return read[bool](t, a)
-	case mlxc.Uint8:
-		return read[uint8](t, a)
-	case mlxc.Uint16:
-		return read[uint16](t, a)
-	case mlxc.Uint32:
-		return read[uint32](t, a)
-	case mlxc.Uint64:
-		return read[uint64](t, a)
-	case mlxc.Int8:
-		return read[int8](t, a)
-	case mlxc.Int16:
-		return read[int16](t, a)
-	case mlxc.Int32:
-		return read[int32](t, a)
-	case mlxc.Int64:
-		return read[int64](t, a)
-	case mlxc.Float16:
-		return read[float16.Float16](t, a)
-	case mlxc.Float32:
-		return read[float32](t, a)
-	case mlxc.Float64:
-		return read[float64](t, a)
-	case mlxc.BFloat16:
-		return read[bfloat16.BFloat16](t, a)
-	case mlxc.Complex64:
-		return read[complex64](t, a)
-	}
-	t.Fatalf("no dtype: %v", a.Err())
-	return nil
-}
-
 func requireElements(t testing.TB, want any, shape []int, a *mlxc.Array) {
 	t.Helper()
 	require.NoError(t, a.Err())
 	require.Equal(t, shape, a.Shape())
-	require.Equal(t, want, elementsOf(t, a))
+	require.Equal(t, want, mlxtest.Elements(t, a))
 }
 
 // takesLittle checks, at the end of a test, that it took no memory that a file of no
@@ -138,18 +106,6 @@ func takesLittle(t testing.TB) {
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
 		require.Less(t, mlxc.PeakMemory()-mlxc.ActiveMemory(), 64<<20)
 	})
-}
-
-// leavesNothing checks that only these files are in a folder.
-func leavesNothing(t testing.TB, dir string, files ...string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	found := []string{}
-	for _, e := range entries {
-		found = append(found, e.Name())
-	}
-	require.ElementsMatch(t, files, found)
 }
 
 func TestSafetensorsRoundTrip(t *testing.T) {
@@ -172,22 +128,22 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.safetensors")
-	require.NoError(t, mlxc.SaveSafetensors(path, arrays, metadata))
-	leavesNothing(t, dir, "x.safetensors")
+	require.NoError(t, mlxio.SaveSafetensors(path, arrays, metadata))
+	mlxtest.RequireFiles(t, dir, "x.safetensors")
 	var b bytes.Buffer
-	require.NoError(t, mlxc.WriteSafetensors(&b, arrays, metadata))
+	require.NoError(t, mlxio.WriteSafetensors(&b, arrays, metadata))
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, data, b.Bytes(), "the same arrays make the same bytes")
 
 	t.Run("path", func(t *testing.T) {
-		got, m, err := mlxc.LoadSafetensors(path)
+		got, m, err := mlxio.LoadSafetensors(path)
 		require.False(t, got["float32"].Available(), "it is lazy")
 		check(t, got, m, err)
 	})
 	t.Run("reader", func(t *testing.T) {
 		tail := strings.NewReader("more")
-		got, m, err := mlxc.ReadSafetensors(iotest.OneByteReader(io.MultiReader(&b, tail)))
+		got, m, err := mlxio.ReadSafetensors(iotest.OneByteReader(io.MultiReader(&b, tail)))
 		check(t, got, m, err)
 		require.Equal(t, 4, tail.Len(), "it reads no further than the file goes")
 	})
@@ -195,7 +151,7 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 		fsys := fstest.MapFS{"a/x.safetensors": {Data: data}}
 		f, err := fsys.Open("a/x.safetensors")
 		require.NoError(t, err)
-		got, m, err := mlxc.ReadSafetensors(f)
+		got, m, err := mlxio.ReadSafetensors(f)
 		require.NoError(t, f.Close())
 		check(t, got, m, err)
 	})
@@ -207,7 +163,7 @@ func TestSafetensorsByHand(t *testing.T) {
 	file := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	file = append(file, header...)
 	file = append(file, 5, 0, 0, 0, 0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0)
-	got, metadata, err := mlxc.ReadSafetensors(bytes.NewReader(file))
+	got, metadata, err := mlxio.ReadSafetensors(bytes.NewReader(file))
 	require.NoError(t, err)
 	require.Empty(t, metadata)
 	require.NotNil(t, metadata)
@@ -215,7 +171,7 @@ func TestSafetensorsByHand(t *testing.T) {
 	requireElements(t, []float32{1, -2}, []int{2}, got["b"])
 
 	var b bytes.Buffer
-	require.NoError(t, mlxc.WriteSafetensors(&b, named{"b": got["b"], "a": got["a"]}, nil))
+	require.NoError(t, mlxio.WriteSafetensors(&b, named{"b": got["b"], "a": got["a"]}, nil))
 	want := `{"a":{"dtype":"I32","shape":[],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}`
 	n := binary.LittleEndian.Uint64(b.Bytes())
 	require.Equal(t, want, strings.TrimRight(string(b.Bytes()[8:8+n]), " "))
@@ -236,10 +192,10 @@ func TestSafetensorsThatLie(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"nothing":           {nil, "cut short"},
-		"half a length":     {[]byte{1, 2, 3}, "cut short"},
+		"nothing":           {nil, "truncated"},
+		"half a length":     {[]byte{1, 2, 3}, "truncated"},
 		"huge header":       {[]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{'}, "no safetensors file"},
-		"large header":      {[]byte{0, 0xe0, 0xf5, 5, 0, 0, 0, 0, '{'}, "cut short"},
+		"large header":      {[]byte{0, 0xe0, 0xf5, 5, 0, 0, 0, 0, '{'}, "truncated"},
 		"no header":         {safetensors("", 0), "begin with {"},
 		"no object":         {safetensors("[]", 0), "begin with {"},
 		"deep":              {safetensors(`{"a":{"x":`+strings.Repeat("[", 1_000_000), 0), "depth"},
@@ -265,19 +221,19 @@ func TestSafetensorsThatLie(t *testing.T) {
 		"far offset":        {safetensors(one(`"U8"`, "[1]", "[18446744073709551614,18446744073709551615]"), 1), "data_offsets"},
 		"hole":              {safetensors(one(`"U8"`, "[1]", "[1,2]"), 2), "begin at 1"},
 		"overlap":           {safetensors(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 3), "begin at 1"},
-		"cut short":         {safetensors(one(`"F32"`, "[1000000000]", "[0,4000000000]"), 7), "unexpected EOF|header tells"},
+		"truncated":         {safetensors(one(`"F32"`, "[1000000000]", "[0,4000000000]"), 7), "unexpected EOF|header tells"},
 		"tensor is a list":  {safetensors(`{"a":[]}`, 0), "wanted"},
 		"shape of shapes":   {safetensors(one(`"U8"`, "[[1]]", "[0,1]"), 1), "number"},
 		"name is an object": {safetensors(`{{}:1}`, 0), "header"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			takesLittle(t)
-			_, _, err := mlxc.ReadSafetensors(bytes.NewReader(c.file))
+			_, _, err := mlxio.ReadSafetensors(bytes.NewReader(c.file))
 			require.Error(t, err)
 			require.Regexp(t, c.want, err.Error())
 			path := filepath.Join(t.TempDir(), "x")
 			require.NoError(t, os.WriteFile(path, c.file, 0o600))
-			_, _, err = mlxc.LoadSafetensors(path)
+			_, _, err = mlxio.LoadSafetensors(path)
 			require.Error(t, err)
 			require.Regexp(t, c.want, err.Error())
 			require.ErrorContains(t, err, path)
@@ -285,19 +241,19 @@ func TestSafetensorsThatLie(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "x")
 	require.NoError(t, os.WriteFile(path, safetensors(`{}`, 1), 0o600))
-	_, _, err := mlxc.LoadSafetensors(path)
+	_, _, err := mlxio.LoadSafetensors(path)
 	require.ErrorContains(t, err, "header tells of 10", "a file has nothing behind its arrays")
 }
 
 func TestFilesThatAreNotThere(t *testing.T) {
-	_, _, err := mlxc.LoadSafetensors(filepath.Join(t.TempDir(), "absent"))
+	_, _, err := mlxio.LoadSafetensors(filepath.Join(t.TempDir(), "absent"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	_, err = mlxc.LoadNPY(t.TempDir())
+	_, err = mlxio.LoadNPY(t.TempDir())
 	require.ErrorContains(t, err, "directory")
-	_, _, err = mlxc.LoadGGUF("")
+	_, _, err = mlxio.LoadGGUF("")
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	require.ErrorIs(t, mlxc.SaveNPY(filepath.Join(t.TempDir(), "absent", "x.npy"), mlxc.Scalar(true)), fs.ErrNotExist)
-	_, err = mlxc.ReadNPY(iotest.ErrReader(fs.ErrPermission))
+	require.ErrorIs(t, mlxio.SaveNPY(filepath.Join(t.TempDir(), "absent", "x.npy"), mlxc.Scalar(true)), fs.ErrNotExist)
+	_, err = mlxio.ReadNPY(iotest.ErrReader(fs.ErrPermission))
 	require.ErrorIs(t, err, fs.ErrPermission)
 }
 
@@ -305,26 +261,26 @@ func TestFilesThatAreNotThere(t *testing.T) {
 func TestFilesThatChangeBeforeTheyAreRead(t *testing.T) {
 	save := func(t *testing.T) (path string, a *mlxc.Array) {
 		path = filepath.Join(t.TempDir(), "x.safetensors")
-		require.NoError(t, mlxc.SaveSafetensors(path, named{"a": mlxc.Ones(mlxc.Float32, 1000)}, nil))
-		arrays, _, err := mlxc.LoadSafetensors(path)
+		require.NoError(t, mlxio.SaveSafetensors(path, named{"a": mlxc.Ones(mlxc.Float32, 1000)}, nil))
+		arrays, _, err := mlxio.LoadSafetensors(path)
 		require.NoError(t, err)
 		return path, arrays["a"]
 	}
 	t.Run("removed", func(t *testing.T) {
 		path, a := save(t)
 		require.NoError(t, os.Remove(path))
-		require.Equal(t, []float32{1000}, floats(t, a.Sum()))
+		require.Equal(t, []float32{1000}, mlxtest.Read[float32](t, a.Sum()))
 	})
 	t.Run("replaced by itself", func(t *testing.T) {
 		path, a := save(t)
-		require.NoError(t, mlxc.SaveSafetensors(path, named{"a": a.AddScalar(1)}, nil))
-		require.Equal(t, []float32{1000}, floats(t, a.Sum()))
-		arrays, _, err := mlxc.LoadSafetensors(path)
+		require.NoError(t, mlxio.SaveSafetensors(path, named{"a": a.AddScalar(1)}, nil))
+		require.Equal(t, []float32{1000}, mlxtest.Read[float32](t, a.Sum()))
+		arrays, _, err := mlxio.LoadSafetensors(path)
 		require.NoError(t, err)
-		require.Equal(t, []float32{2000}, floats(t, arrays["a"].Sum()))
+		require.Equal(t, []float32{2000}, mlxtest.Read[float32](t, arrays["a"].Sum()))
 	})
 	for name, change := range map[string]func(path string) error{
-		"cut short": func(path string) error { return os.Truncate(path, 500) },
+		"truncated": func(path string) error { return os.Truncate(path, 500) },
 		"written to": func(path string) error {
 			f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 			if err != nil {
@@ -344,7 +300,7 @@ func TestFilesThatChangeBeforeTheyAreRead(t *testing.T) {
 				_, err = mlxc.ToSlice[float32](a)
 				require.ErrorContains(t, err, "changed")
 			}
-			require.Equal(t, []float32{3}, floats(t, mlxc.Ones(mlxc.Float32, 3).Sum()), "nothing else fails")
+			require.Equal(t, []float32{3}, mlxtest.Read[float32](t, mlxc.Ones(mlxc.Float32, 3).Sum()), "nothing else fails")
 		})
 	}
 }
@@ -352,9 +308,9 @@ func TestFilesThatChangeBeforeTheyAreRead(t *testing.T) {
 // Arrays that were not read yet are constants to transforms.
 func TestLoadedArraysInTransforms(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
-	require.NoError(t, mlxc.SaveNPY(path, mlxc.FromSlice([]float32{2, 3})))
+	require.NoError(t, mlxio.SaveNPY(path, mlxc.FromSlice([]float32{2, 3})))
 	load := func() *mlxc.Array {
-		w, err := mlxc.LoadNPY(path)
+		w, err := mlxio.LoadNPY(path)
 		require.NoError(t, err)
 		return w
 	}
@@ -363,22 +319,29 @@ func TestLoadedArraysInTransforms(t *testing.T) {
 	f := func(a arrays) arrays { return arrays{a[0].Mul(w)} }
 	_, grads, err := mlxc.VJP(f, arrays{x}, arrays{ones})
 	require.NoError(t, err)
-	require.Equal(t, []float32{2, 3}, floats(t, grads[0]))
+	require.Equal(t, []float32{2, 3}, mlxtest.Read[float32](t, grads[0]))
 
 	w = load()
 	compiled := mlxc.Compile(func(a arrays) arrays { return arrays{f(a)[0].AddScalar(1)} })
 	for range 2 {
 		out, err := compiled.Call(x)
 		require.NoError(t, err)
-		require.Equal(t, []float32{11, 22}, floats(t, out[0]))
+		require.Equal(t, []float32{11, 22}, mlxtest.Read[float32](t, out[0]))
 	}
 
 	w = load()
 	rows := mlxc.Vmap(f, nil, nil)(arrays{mlxc.Stack(0, x, ones)})
-	require.Equal(t, []float32{10, 21, 2, 3}, floats(t, rows[0]))
+	require.Equal(t, []float32{10, 21, 2, 3}, mlxtest.Read[float32](t, rows[0]))
 
 	w = load()
-	require.Equal(t, []float32{10, 21}, floats(t, call(t, imported(t, func(file string) error { return mlxc.Export(file, f, x) }), x)))
+	file := filepath.Join(t.TempDir(), "f.mlxfn")
+	require.NoError(t, mlxc.Export(file, f, x))
+	imported, err := mlxc.Import(file)
+	require.NoError(t, err)
+	defer imported.Close()
+	out, err := imported.Call(x)
+	require.NoError(t, err)
+	require.Equal(t, []float32{10, 21}, mlxtest.Read[float32](t, out[0]))
 }
 
 // Many goroutines read the same arrays, on any thread.
@@ -388,8 +351,8 @@ func TestLoadedArraysOnManyGoroutines(t *testing.T) {
 	for i := range 8 {
 		saved[fmt.Sprint(i)] = mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(i)), 1000)
 	}
-	require.NoError(t, mlxc.SaveSafetensors(path, saved, nil))
-	loaded, _, err := mlxc.LoadSafetensors(path)
+	require.NoError(t, mlxio.SaveSafetensors(path, saved, nil))
+	loaded, _, err := mlxio.LoadSafetensors(path)
 	require.NoError(t, err)
 	var group sync.WaitGroup
 	for i := range 64 {
@@ -414,7 +377,7 @@ func cmpErr(errs ...error) error {
 func TestSavesThatFailLeaveTheOldFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.safetensors")
-	require.NoError(t, mlxc.SaveSafetensors(path, named{"a": mlxc.Scalar(float32(1))}, nil))
+	require.NoError(t, mlxio.SaveSafetensors(path, named{"a": mlxc.Scalar(float32(1))}, nil))
 	bad := mlxc.Ones(mlxc.Float32, 2).Add(mlxc.Ones(mlxc.Float32, 3))
 	for _, c := range []struct {
 		arrays   named
@@ -427,14 +390,14 @@ func TestSavesThatFailLeaveTheOldFile(t *testing.T) {
 		{named{"\xff": mlxc.Scalar(true)}, nil, "UTF-8"},
 		{nil, map[string]string{"a": "\xff"}, "UTF-8"},
 	} {
-		require.ErrorContains(t, mlxc.SaveSafetensors(path, c.arrays, c.metadata), c.want)
-		require.ErrorContains(t, mlxc.WriteSafetensors(io.Discard, c.arrays, c.metadata), c.want)
+		require.ErrorContains(t, mlxio.SaveSafetensors(path, c.arrays, c.metadata), c.want)
+		require.ErrorContains(t, mlxio.WriteSafetensors(io.Discard, c.arrays, c.metadata), c.want)
 	}
-	leavesNothing(t, dir, "x.safetensors")
-	arrays, _, err := mlxc.LoadSafetensors(path)
+	mlxtest.RequireFiles(t, dir, "x.safetensors")
+	arrays, _, err := mlxio.LoadSafetensors(path)
 	require.NoError(t, err)
 	requireElements(t, []float32{1}, []int{}, arrays["a"])
-	require.ErrorIs(t, mlxc.WriteSafetensors(failingWriter{}, named{"a": mlxc.Scalar(true)}, nil), fs.ErrPermission)
+	require.ErrorIs(t, mlxio.WriteSafetensors(failingWriter{}, named{"a": mlxc.Scalar(true)}, nil), fs.ErrPermission)
 }
 
 type failingWriter struct{}
@@ -447,24 +410,24 @@ func TestNPYRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
 	for name, a := range arrays {
 		t.Run(name, func(t *testing.T) {
-			require.NoError(t, mlxc.SaveNPY(path, a))
-			lazy, err := mlxc.LoadNPY(path)
+			require.NoError(t, mlxio.SaveNPY(path, a))
+			lazy, err := mlxio.LoadNPY(path)
 			require.NoError(t, err)
 			requireElements(t, values[name], []int{2, 3}, lazy)
 			var b bytes.Buffer
-			require.NoError(t, mlxc.WriteNPY(&b, a))
+			require.NoError(t, mlxio.WriteNPY(&b, a))
 			require.Zero(t, (b.Len()-a.NBytes())%64, "the elements are aligned")
-			now, err := mlxc.ReadNPY(iotest.HalfReader(&b))
+			now, err := mlxio.ReadNPY(iotest.HalfReader(&b))
 			require.NoError(t, err)
 			requireElements(t, values[name], []int{2, 3}, now)
 		})
 	}
 	for _, shape := range [][]int{{}, {1}, {0}, {3, 0, 2}, {1, 2, 3, 4}} {
 		a := mlxc.Zeros(mlxc.Int32, shape...)
-		require.NoError(t, mlxc.SaveNPY(path, a))
-		b, err := mlxc.LoadNPY(path)
+		require.NoError(t, mlxio.SaveNPY(path, a))
+		b, err := mlxio.LoadNPY(path)
 		require.NoError(t, err)
-		requireElements(t, read[int32](t, a), shape, b)
+		requireElements(t, mlxtest.Read[int32](t, a), shape, b)
 	}
 }
 
@@ -492,12 +455,12 @@ func TestNPYByHand(t *testing.T) {
 		"version 2":  {v2, []int{1}, []uint8{7}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, err := mlxc.ReadNPY(bytes.NewReader(c.file))
+			a, err := mlxio.ReadNPY(bytes.NewReader(c.file))
 			require.NoError(t, err)
 			requireElements(t, c.want, c.shape, a)
 			path := filepath.Join(t.TempDir(), "x.npy")
 			require.NoError(t, os.WriteFile(path, c.file, 0o600))
-			a, err = mlxc.LoadNPY(path)
+			a, err = mlxio.LoadNPY(path)
 			require.NoError(t, err)
 			requireElements(t, c.want, c.shape, a)
 		})
@@ -509,11 +472,11 @@ func TestNPYsThatLie(t *testing.T) {
 		file []byte
 		want string
 	}{
-		{nil, "cut short"},
+		{nil, "truncated"},
 		{[]byte("PK\x03\x04....."), "no .npy"},
 		{[]byte("\x93NUMPY\x09\x00\x00\x00"), "version 9.0"},
 		{[]byte("\x93NUMPY\x02\x00\xff\xff\xff\xff{"), "a header of"},
-		{[]byte("\x93NUMPY\x01\x00\xff\xff{"), "cut short"},
+		{[]byte("\x93NUMPY\x01\x00\xff\xff{"), "truncated"},
 		{npy(""), "begin with {"},
 		{npy("{"), "no text"},
 		{npy("{}"), "does not have"},
@@ -533,16 +496,16 @@ func TestNPYsThatLie(t *testing.T) {
 		{npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}"), "twice"},
 		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': ()}}"), "behind"},
 		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': (), 'x': 1}"), "not of the format"},
-		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}", 1, 2, 3), "cut short|header tells"},
+		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}", 1, 2, 3), "truncated|header tells"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			takesLittle(t)
-			_, err := mlxc.ReadNPY(bytes.NewReader(c.file))
+			_, err := mlxio.ReadNPY(bytes.NewReader(c.file))
 			require.Error(t, err)
 			require.Regexp(t, c.want, err.Error())
 			path := filepath.Join(t.TempDir(), "x")
 			require.NoError(t, os.WriteFile(path, c.file, 0o600))
-			_, err = mlxc.LoadNPY(path)
+			_, err = mlxio.LoadNPY(path)
 			require.Error(t, err)
 			require.Regexp(t, c.want, err.Error())
 		})

@@ -1,4 +1,4 @@
-package mlxc
+package mlxio
 
 import (
 	"bytes"
@@ -11,16 +11,18 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // Safetensors files: https://github.com/huggingface/safetensors, section Format. Eight
 // bytes with the length of the header, the header in JSON, the elements.
 
 // safetensorsTypes are the dtypes of the format that MLX has.
-var safetensorsTypes = map[string]DType{
-	"BOOL": Bool, "U8": Uint8, "U16": Uint16, "U32": Uint32, "U64": Uint64,
-	"I8": Int8, "I16": Int16, "I32": Int32, "I64": Int64,
-	"F16": Float16, "F32": Float32, "F64": Float64, "BF16": BFloat16, "C64": Complex64,
+var safetensorsTypes = map[string]mlxc.DType{
+	"BOOL": mlxc.Bool, "U8": mlxc.Uint8, "U16": mlxc.Uint16, "U32": mlxc.Uint32, "U64": mlxc.Uint64,
+	"I8": mlxc.Int8, "I16": mlxc.Int16, "I32": mlxc.Int32, "I64": mlxc.Int64,
+	"F16": mlxc.Float16, "F32": mlxc.Float32, "F64": mlxc.Float64, "BF16": mlxc.BFloat16, "C64": mlxc.Complex64,
 }
 
 const (
@@ -38,8 +40,8 @@ const (
 // surplus bytes, a name twice, a dtype that MLX lacks (the 8-bit floats), or anything else
 // that the format forbids, is an error. A path that is no regular file, such as a pipe, is
 // read at once, as by ReadSafetensors.
-func LoadSafetensors(path string) (arrays map[string]*Array, metadata map[string]string, err error) {
-	err = loadFile("LoadSafetensors", path, func(r io.Reader, size int64, from elements) (err error) {
+func LoadSafetensors(path string) (arrays map[string]*mlxc.Array, metadata map[string]string, err error) {
+	err = loadFile("LoadSafetensors", path, func(r io.Reader, size int64, from elementSource) (err error) {
 		arrays, metadata, err = readSafetensors(r, size, from)
 		return err
 	})
@@ -49,8 +51,8 @@ func LoadSafetensors(path string) (arrays map[string]*Array, metadata map[string
 // ReadSafetensors is like LoadSafetensors for any reader, a file of an fs.FS for instance.
 // It reads everything at once, to the last array's last byte and no further, on the
 // calling goroutine: the arrays do not need the reader any more.
-func ReadSafetensors(r io.Reader) (arrays map[string]*Array, metadata map[string]string, err error) {
-	err = readFrom("ReadSafetensors", r, func(r io.Reader, size int64, from elements) (err error) {
+func ReadSafetensors(r io.Reader) (arrays map[string]*mlxc.Array, metadata map[string]string, err error) {
+	err = readFrom("ReadSafetensors", r, func(r io.Reader, size int64, from elementSource) (err error) {
 		arrays, metadata, err = readSafetensors(r, size, from)
 		return err
 	})
@@ -67,16 +69,16 @@ func ReadSafetensors(r io.Reader) (arrays map[string]*Array, metadata map[string
 // replaced. A FIFO, a device or another special file is written to as a stream. Temporary files
 // are named .mlxgrad-*.tmp; a killed process may leave one, which a save into the same folder
 // removes after a day.
-func SaveSafetensors(path string, arrays map[string]*Array, metadata map[string]string) error {
+func SaveSafetensors(path string, arrays map[string]*mlxc.Array, metadata map[string]string) error {
 	return saveFile("SaveSafetensors", path, func(w io.Writer) error {
 		return writeSafetensors(w, arrays, metadata)
 	})
 }
 
 // WriteSafetensors is like SaveSafetensors for any writer.
-func WriteSafetensors(w io.Writer, arrays map[string]*Array, metadata map[string]string) error {
+func WriteSafetensors(w io.Writer, arrays map[string]*mlxc.Array, metadata map[string]string) error {
 	if err := writeSafetensors(w, arrays, metadata); err != nil {
-		return opError("WriteSafetensors", err)
+		return mlxc.NewError("WriteSafetensors", err)
 	}
 	return nil
 }
@@ -84,17 +86,17 @@ func WriteSafetensors(w io.Writer, arrays map[string]*Array, metadata map[string
 // safetensor is an array as a file's header tells of it.
 type safetensor struct {
 	name       string
-	dtype      DType
+	dtype      mlxc.DType
 	shape      []int
 	begin, end int64 // where its bytes are, from the first array's
 }
 
-func readSafetensors(r io.Reader, size int64, from elements) (map[string]*Array, map[string]string, error) {
+func readSafetensors(r io.Reader, size int64, from elementSource) (map[string]*mlxc.Array, map[string]string, error) {
 	tensors, metadata, start, err := safetensorsHeader(r, size)
 	if err != nil {
 		return nil, nil, err
 	}
-	arrays := make(map[string]*Array, len(tensors))
+	arrays := make(map[string]*mlxc.Array, len(tensors))
 	for _, t := range tensors {
 		a, err := loadArray(from, start+t.begin, t.shape, t.dtype)
 		if err != nil {
@@ -113,7 +115,7 @@ func readSafetensors(r io.Reader, size int64, from elements) (map[string]*Array,
 func safetensorsHeader(r io.Reader, size int64) (tensors []safetensor, metadata map[string]string, start int64, err error) {
 	var prefix [8]byte
 	if _, err := io.ReadFull(r, prefix[:]); err != nil {
-		return nil, nil, 0, cutShort(err)
+		return nil, nil, 0, truncated(err)
 	}
 	n := endian.LittleEndian.Uint64(prefix[:])
 	if n > safetensorsMaxHeader {
@@ -203,7 +205,7 @@ func parseMembers(d *json.Decoder, member func(name string) error, seen map[stri
 func delimiter(d *json.Decoder, want json.Delim) error {
 	t, err := d.Token()
 	if err != nil {
-		return cutShort(err)
+		return truncated(err)
 	}
 	if t != want {
 		return fmt.Errorf("%v where %v is wanted", t, want)
@@ -282,7 +284,7 @@ func parseTensor(d *json.Decoder, name string) (t safetensor, err error) {
 	}
 	t.begin, t.end = int64(offsets[0]), int64(offsets[1])
 	if want := int64(n) * int64(t.dtype.Size()); t.end-t.begin != want {
-		return t, fmt.Errorf("%s takes %d bytes, not the %d of its data_offsets", describe(t.shape, t.dtype), want, t.end-t.begin)
+		return t, fmt.Errorf("%s takes %d bytes, not the %d of its data_offsets", t.dtype.String()+shapeText(t.shape), want, t.end-t.begin)
 	}
 	return t, nil
 }
@@ -314,7 +316,7 @@ func parseNumbers(d *json.Decoder) ([]uint64, error) {
 	return numbers, delimiter(d, ']')
 }
 
-func writeSafetensors(w io.Writer, arrays map[string]*Array, metadata map[string]string) error {
+func writeSafetensors(w io.Writer, arrays map[string]*mlxc.Array, metadata map[string]string) error {
 	if err := evalNamed(arrays); err != nil {
 		return err
 	}
@@ -335,8 +337,8 @@ func writeSafetensors(w io.Writer, arrays map[string]*Array, metadata map[string
 
 // makeSafetensorsHeader gives the first bytes of a file, and the names in the order in
 // which the arrays follow.
-func makeSafetensorsHeader(arrays map[string]*Array, metadata map[string]string) (header []byte, names []string, err error) {
-	byType := map[DType]string{}
+func makeSafetensorsHeader(arrays map[string]*mlxc.Array, metadata map[string]string) (header []byte, names []string, err error) {
+	byType := map[mlxc.DType]string{}
 	for name, d := range safetensorsTypes {
 		byType[d] = name
 	}

@@ -1,4 +1,4 @@
-package mlxc_test
+package mlxio_test
 
 import (
 	"bytes"
@@ -13,8 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 )
 
 var ggufMetadata = map[string]any{
@@ -42,36 +44,36 @@ func TestGGUFRoundTrip(t *testing.T) {
 			if want, ok := values[name]; ok {
 				requireElements(t, want, []int{2, 3}, got[name])
 			} else {
-				requireElements(t, elementsOf(t, a), a.Shape(), got[name])
+				requireElements(t, mlxtest.Elements(t, a), a.Shape(), got[name])
 			}
 		}
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.gguf")
-	require.NoError(t, mlxc.SaveGGUF(path, arrays, ggufMetadata))
-	leavesNothing(t, dir, "x.gguf")
-	got, metadata, err := mlxc.LoadGGUF(path)
+	require.NoError(t, mlxio.SaveGGUF(path, arrays, ggufMetadata))
+	mlxtest.RequireFiles(t, dir, "x.gguf")
+	got, metadata, err := mlxio.LoadGGUF(path)
 	require.False(t, got["float32"].Available(), "it is lazy")
 	check(t, got, metadata, err)
 
 	var b bytes.Buffer
-	require.NoError(t, mlxc.WriteGGUF(&b, arrays, ggufMetadata))
+	require.NoError(t, mlxio.WriteGGUF(&b, arrays, ggufMetadata))
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, data, b.Bytes(), "the same arrays make the same bytes")
-	got, metadata, err = mlxc.ReadGGUF(&b)
+	got, metadata, err = mlxio.ReadGGUF(&b)
 	check(t, got, metadata, err)
 
 	b.Reset()
 	for _, d := range []string{"bool", "uint8", "complex"} {
-		require.ErrorContains(t, mlxc.WriteGGUF(&b, named{d: all[d]}, nil), "AsType")
+		require.ErrorContains(t, mlxio.WriteGGUF(&b, named{d: all[d]}, nil), "AsType")
 	}
 	for _, v := range []any{nil, 1, uint(1), []int{1}, []any{}, [][]string{}, struct{}{}} {
-		require.ErrorContains(t, mlxc.WriteGGUF(&b, nil, map[string]any{"a": v}), `"a"`)
+		require.ErrorContains(t, mlxio.WriteGGUF(&b, nil, map[string]any{"a": v}), `"a"`)
 	}
-	require.ErrorContains(t, mlxc.WriteGGUF(&b, nil, map[string]any{"general.alignment": uint32(12)}), "alignment")
-	require.ErrorContains(t, mlxc.WriteGGUF(&b, named{"a": mlxc.Zeros(mlxc.Int8, 1, 1, 1, 1, 1, 1, 1, 1, 1)}, nil), "axes")
-	require.ErrorContains(t, mlxc.WriteGGUF(&b, named{"\xff": mlxc.Zeros(mlxc.Int8)}, nil), "UTF-8")
+	require.ErrorContains(t, mlxio.WriteGGUF(&b, nil, map[string]any{"general.alignment": uint32(12)}), "alignment")
+	require.ErrorContains(t, mlxio.WriteGGUF(&b, named{"a": mlxc.Zeros(mlxc.Int8, 1, 1, 1, 1, 1, 1, 1, 1, 1)}, nil), "axes")
+	require.ErrorContains(t, mlxio.WriteGGUF(&b, named{"\xff": mlxc.Zeros(mlxc.Int8)}, nil), "UTF-8")
 	require.Zero(t, b.Len())
 }
 
@@ -241,12 +243,12 @@ func TestGGUFOfQuantisedTensors(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, f.b, 0o400)) // read-only, as models often are
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
-	lazy, metadata, err := mlxc.LoadGGUF(path)
+	lazy, metadata, err := mlxio.LoadGGUF(path)
 	require.NoError(t, err)
 	require.Empty(t, metadata)
-	streamed, _, err := mlxc.ReadGGUF(bytes.NewReader(f.b))
+	streamed, _, err := mlxio.ReadGGUF(bytes.NewReader(f.b))
 	require.NoError(t, err)
-	leavesNothing(t, temporary)
+	mlxtest.RequireFiles(t, temporary)
 	for _, got := range []named{lazy, streamed} {
 		require.Len(t, got, 4*3+2+1)
 		requireElements(t, []float32{1, 2}, []int{2}, got["plain"])
@@ -258,14 +260,14 @@ func TestGGUFOfQuantisedTensors(t *testing.T) {
 			case 10, 14:
 				require.Equal(t, mlxc.Float16, got[name].DType())
 				require.Equal(t, []int{rows, width}, got[name].Shape())
-				for k, v := range read[float16.Float16](t, got[name]) {
+				for k, v := range mlxtest.Read[float16.Float16](t, got[name]) {
 					require.Equal(t, float16.Fromfloat32(want[name][k]), v, "%s %d", name, k)
 				}
 				continue
 			}
 			stem := strings.TrimSuffix(name, ".weight")
-			scales, biases := floats(t, got[stem+".scales"].AsType(mlxc.Float32)), floats(t, got[stem+".biases"].AsType(mlxc.Float32))
-			words := read[uint32](t, got[name])
+			scales, biases := mlxtest.Read[float32](t, got[stem+".scales"].AsType(mlxc.Float32)), mlxtest.Read[float32](t, got[stem+".biases"].AsType(mlxc.Float32))
+			words := mlxtest.Read[uint32](t, got[name])
 			require.Equal(t, []int{rows, width * bits / 32}, got[name].Shape())
 			require.Equal(t, []int{rows, width / 32}, got[stem+".scales"].Shape())
 			var w []float32
@@ -285,9 +287,9 @@ func TestGGUFNothingBeyondTheEnd(t *testing.T) {
 		data := gguf(1, 0).tensor("t.weight", kind, 1<<20, 0).pad().b
 		path := filepath.Join(t.TempDir(), "x")
 		require.NoError(t, os.WriteFile(path, data, 0o600))
-		lazy, _, err := mlxc.LoadGGUF(path)
+		lazy, _, err := mlxio.LoadGGUF(path)
 		require.NoError(t, err)
-		read, _, err := mlxc.ReadGGUF(bytes.NewReader(data))
+		read, _, err := mlxio.ReadGGUF(bytes.NewReader(data))
 		require.NoError(t, err)
 		require.Equal(t, []int{0}, lazy["t.weight"].Shape())
 		require.Equal(t, []int{0}, read["t.weight"].Shape())
@@ -301,23 +303,23 @@ func TestGGUFsThatLie(t *testing.T) {
 		file *ggufFile
 		want string
 	}{
-		"nothing":           {&ggufFile{}, "cut short"},
+		"nothing":           {&ggufFile{}, "truncated"},
 		"another format":    {&ggufFile{[]byte("PK\x03\x04........................")}, "no GGUF"},
 		"version 1":         {&ggufFile{[]byte("GGUF\x01\x00\x00\x00")}, "version 1"},
 		"big-endian":        {&ggufFile{[]byte("GGUF\x00\x00\x00\x03")}, "byte order"},
-		"many values":       {gguf(0, math.MaxInt), "cut short"},
-		"many tensors":      {gguf(math.MaxInt, 0), "cut short"},
+		"many values":       {gguf(0, math.MaxInt), "truncated"},
+		"many tensors":      {gguf(math.MaxInt, 0), "truncated"},
 		"long key":          {gguf(0, 1).u64(1 << 40), "a name of"},
 		"key not UTF-8":     {gguf(0, 1).text("\xff").u32(7).data(1), "UTF-8"},
 		"long text":         {key(8).u64(math.MaxUint64), "length of"},
-		"long text, cut":    {key(8).u64(1 << 40), `the metadata "k": the file is cut short`},
+		"long text, cut":    {key(8).u64(1 << 40), `the metadata "k": the file is truncated`},
 		"unknown type":      {key(13).u64(0), "type 13"},
 		"huge type":         {key(math.MaxUint32).u64(0), "type 4294967295"},
 		"array of arrays":   {key(9).u32(9).u64(1), "arrays of arrays"},
 		"array of nothing":  {key(9).u32(99).u64(1), "type 99"},
 		"long array":        {key(9).u32(10).u64(1 << 61), "elements"},
-		"long array, cut":   {key(9).u32(0).u64(1 << 40), `the metadata "k": the file is cut short`},
-		"long texts":        {key(9).u32(8).u64(math.MaxUint64), "cut short"},
+		"long array, cut":   {key(9).u32(0).u64(1 << 40), `the metadata "k": the file is truncated`},
+		"long texts":        {key(9).u32(8).u64(math.MaxUint64), "truncated"},
 		"no bool":           {key(7).data(2), "bool"},
 		"value twice":       {gguf(0, 2).text("k").u32(0).data(1).text("k").u32(0).data(1), "twice"},
 		"alignment 0":       {gguf(0, 1).text("general.alignment").u32(4).u32(0), "alignment"},
@@ -332,7 +334,7 @@ func TestGGUFsThatLie(t *testing.T) {
 		"not aligned":       {gguf(1, 0).tensor("t", 0, 4, 1).pad().data(make([]byte, 64)...), "alignment"},
 		"far away":          {gguf(1, 0).tensor("t", 0, 1<<62, 1).pad(), "offset"},
 		"beyond the end":    {gguf(1, 0).tensor("t", 0, 1<<40, 1).pad(), "unexpected EOF"},
-		"cut short":         {gguf(1, 0).tensor("t", 0, 0, 1<<30).pad().data(1, 2, 3), "unexpected EOF"},
+		"truncated":         {gguf(1, 0).tensor("t", 0, 0, 1<<30).pad().data(1, 2, 3), "unexpected EOF"},
 		"quantised, cut":    {gguf(1, 0).tensor("t", 2, 0, 1<<20).pad().data(1, 2, 3), "unexpected EOF"},
 		"overlap":           {gguf(2, 0).tensor("t", 0, 0, 16).tensor("u", 0, 32, 1).pad().data(make([]byte, 64)...), "those before it end"},
 		"tensor twice":      {gguf(2, 0).tensor("t", 24, 0, 1).tensor("t", 24, 32, 1).pad().data(make([]byte, 64)...), "twice"},
@@ -340,16 +342,16 @@ func TestGGUFsThatLie(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			takesLittle(t)
-			_, _, err := mlxc.ReadGGUF(bytes.NewReader(c.file.b))
+			_, _, err := mlxio.ReadGGUF(bytes.NewReader(c.file.b))
 			require.Error(t, err)
 			require.Regexp(t, c.want, err.Error())
 			path := filepath.Join(t.TempDir(), "x")
 			require.NoError(t, os.WriteFile(path, c.file.b, 0o600))
-			_, _, err = mlxc.LoadGGUF(path)
+			_, _, err = mlxio.LoadGGUF(path)
 			require.Error(t, err)
 			require.Regexp(t, c.want, err.Error())
 		})
 	}
-	_, _, err := mlxc.ReadGGUF(io.MultiReader())
+	_, _, err := mlxio.ReadGGUF(io.MultiReader())
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }

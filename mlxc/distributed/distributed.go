@@ -1,0 +1,214 @@
+// Package distributed exchanges arrays between processes, through MLX's backends.
+package distributed
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/internal/hook"
+)
+
+// core holds the functions of mlxc outside its API.
+var core = hook.UseGroups[*mlxc.Array, mlxc.DType]()
+
+// Backend names a transport between processes.
+type Backend string
+
+// The backends of MLX. A build of MLX has some of them.
+const (
+	Any   Backend = "any"   // the first backend that the process was started for
+	Ring  Backend = "ring"  // a ring over TCP sockets
+	MPI   Backend = "mpi"   // needs an MPI library on the machine
+	NCCL  Backend = "nccl"  // for NVIDIA GPUs
+	JACCL Backend = "jaccl" // for Macs connected by Thunderbolt
+)
+
+// Available reports whether the loaded MLX has the backend on this machine.
+func (b Backend) Available() bool { return core.Available(string(b)) }
+
+// Group is a group of processes, which includes the calling one. Any goroutine may use it.
+//
+// Operations are lazy: a message is sent when a result is evaluated. All processes of a group must evaluate the same
+// operations in the same order; otherwise they block. Call [mlxc.Eval] on a result that no other array depends on.
+// Operations may be called under [mlxc.Compile].
+//
+// If a peer exits, the evaluation that needs it fails, and so does every later operation of the group. Discard the
+// arrays of a failed evaluation. MLX has no timeout for a peer that runs but does not respond.
+//
+// NCCL works on GPU streams. The other backends work on CPU streams: on a GPU stream, their operations use the default
+// CPU stream.
+type Group struct {
+	handle     unsafe.Pointer // freed by a cleanup
+	rank, size int
+	backend    Backend
+}
+
+// Init connects to the other processes of the launch and returns the group of all. It blocks until all are connected.
+// MLX reads the addresses from the environment. For a ring, MLX_RANK is the rank of this process and MLX_HOSTFILE names
+// a file with the addresses of all, such as [["10.0.0.1:5000"], ["10.0.0.2:5000"]].
+//
+// If the process was not started for the backend, Init returns a group of one, whose operations return their argument,
+// or an error if strict is set. Later calls for the same backend return the same group.
+func Init(backend Backend, strict bool) (*Group, error) {
+	const op = "distributed.Init"
+	handle, err := core.Init(string(backend), strict)
+	if err != nil {
+		return nil, mlxc.NewError(op, err)
+	}
+	g := newGroup(handle)
+	if strict && g.backend == "" { // not an error of MLX for every backend
+		return nil, mlxc.NewError(op,
+			fmt.Errorf("the backend %q is not available, or this process was not started for it", backend))
+	}
+	return g, nil
+}
+
+func newGroup(handle unsafe.Pointer) *Group {
+	g := &Group{
+		handle:  handle,
+		rank:    core.Rank(handle),
+		size:    core.Size(handle),
+		backend: Backend(core.Backend(handle)),
+	}
+	runtime.AddCleanup(g, core.Free, handle)
+	return g
+}
+
+// Rank returns the number of this process in the group, from 0.
+func (g *Group) Rank() int { return g.rank }
+
+// Size returns the number of processes in the group.
+func (g *Group) Size() int { return g.size }
+
+// Backend returns the group's backend, or "" for a group of one.
+func (g *Group) Backend() Backend { return g.backend }
+
+// Split returns the group of the processes that pass the same color, which must not be negative. Ranks in the new group
+// follow key; processes that pass a negative key keep their relative order. Rings cannot be split.
+func (g *Group) Split(color, key int) (*Group, error) {
+	const op = "Split"
+	if g == nil {
+		return nil, mlxc.NewError(op, errNoGroup)
+	}
+	if color < 0 {
+		return nil, mlxc.NewError(op, fmt.Errorf("the color is %d; it must not be negative", color))
+	}
+	defer runtime.KeepAlive(g)
+	handle, err := core.Split(g.handle, color, key)
+	if err != nil {
+		return nil, mlxc.NewError(op, err)
+	}
+	return newGroup(handle), nil
+}
+
+var errNoGroup = errors.New("the group is nil")
+
+// AllSum returns the sum of the arrays that the processes pass. They must have one shape and dtype. The gradient treats
+// the arrays of the other processes as constants; use [Group.AverageGradients] for the gradient of a summed loss.
+func (g *Group) AllSum(x *mlxc.Array) *mlxc.Array { return g.collect("all_sum", x) }
+
+// AllMax returns the elementwise maximum of the arrays that the processes pass. They must have one shape and dtype. It
+// has no gradient.
+func (g *Group) AllMax(x *mlxc.Array) *mlxc.Array { return g.collect("all_max", x) }
+
+// AllMin returns the elementwise minimum of the arrays that the processes pass. They must have one shape and dtype. It
+// has no gradient.
+func (g *Group) AllMin(x *mlxc.Array) *mlxc.Array { return g.collect("all_min", x) }
+
+// AllGather returns the arrays that the processes pass, concatenated along the first axis in the order of ranks. They
+// must have one shape and dtype; a scalar counts as an array of one element. The gradient is that of the process's own
+// part.
+func (g *Group) AllGather(x *mlxc.Array) *mlxc.Array {
+	if x.Err() == nil && x.NDim() == 0 {
+		x = x.Reshape(1)
+		defer x.Free()
+	}
+	return g.collect("all_gather", x)
+}
+
+// SumScatter returns this process's part of the sum of the arrays that the processes pass. The first axis is cut into
+// as many equal parts as there are processes. MLX implements it for NCCL; with other backends it is an AllSum, of which
+// the process keeps its part.
+func (g *Group) SumScatter(x *mlxc.Array) *mlxc.Array {
+	const op = "sum_scatter"
+	switch {
+	case g == nil || x.Err() != nil:
+	case x.NDim() == 0 || x.Dim(0)%g.size != 0:
+		return invalid(op, fmt.Errorf("the first axis cannot be cut into %d equal parts", g.size), x)
+	case g.size > 1 && g.backend != NCCL:
+		sum := g.AllSum(x)
+		defer sum.Free()
+		parts := sum.Split(g.size, 0)
+		for i, p := range parts {
+			if i != g.rank {
+				p.Free()
+			}
+		}
+		return parts[min(g.rank, len(parts)-1)]
+	}
+	return g.collect(op, x)
+}
+
+// Send returns x. When the result is evaluated, x is sent to the process with rank dst. A ring connects neighbors only.
+func (g *Group) Send(x *mlxc.Array, dst int) *mlxc.Array {
+	if err := g.checkPeer("send", dst, x); err != nil {
+		return mlxc.InvalidArray(err)
+	}
+	defer runtime.KeepAlive(g)
+	return core.Send(g.handle, x, dst)
+}
+
+// Recv returns an array of this dtype and shape. When it is evaluated, it is received from the process with rank src. A
+// ring connects neighbors only.
+func (g *Group) Recv(src int, d mlxc.DType, shape ...int) *mlxc.Array {
+	if err := g.checkPeer("recv", src); err != nil {
+		return mlxc.InvalidArray(err)
+	}
+	defer runtime.KeepAlive(g)
+	return core.Receive(g.handle, src, d, shape)
+}
+
+// RecvLike is Recv with the dtype and shape of x.
+func (g *Group) RecvLike(x *mlxc.Array, src int) *mlxc.Array {
+	if err := g.checkPeer("recv_like", src, x); err != nil {
+		return mlxc.InvalidArray(err)
+	}
+	defer runtime.KeepAlive(g)
+	return core.ReceiveLike(g.handle, x, src)
+}
+
+func (g *Group) collect(op string, x *mlxc.Array) *mlxc.Array {
+	if g == nil {
+		return invalid(op, errNoGroup, x)
+	}
+	defer runtime.KeepAlive(g)
+	return core.Collect(g.handle, op, x)
+}
+
+func invalid(op string, err error, operands ...*mlxc.Array) *mlxc.Array {
+	return mlxc.InvalidArray(mlxc.NewError(op, err, operands...))
+}
+
+// checkPeer returns an error if an operand is invalid or if the process cannot exchange messages with peer. MLX would
+// find the latter during evaluation, on a thread of its own.
+func (g *Group) checkPeer(op string, peer int, operands ...*mlxc.Array) error {
+	var err error
+	switch {
+	case g == nil:
+		err = errNoGroup
+	case len(operands) > 0 && operands[0].Err() != nil:
+		return nil // the call returns the operand's error
+	case peer < 0 || peer >= g.size:
+		err = fmt.Errorf("there is no process %d in a group of %d", peer, g.size)
+	case peer == g.rank:
+		err = fmt.Errorf("process %d is this one", peer)
+	case g.backend == Ring && peer != (g.rank+1)%g.size && peer != (g.rank+g.size-1)%g.size:
+		err = fmt.Errorf("process %d is not a neighbor of %d in a ring of %d", peer, g.rank, g.size)
+	default:
+		return nil
+	}
+	return mlxc.NewError(op, err, operands...)
+}
