@@ -12,7 +12,6 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Every layout must hand MLX the array that the oracle is told of.
 // otherLayouts are the layouts of matrices except Contiguous.
 var otherLayouts = []Layout{Transposed, Strided, Sliced, Offset, Reversed, Broadcast}
 
@@ -52,7 +51,7 @@ func TestLayoutsHoldTheSameElements(t *testing.T) {
 }
 
 func TestPlacement(t *testing.T) {
-	// 2×3, rows (1 2 3) and (4 5 6); _ is the filler.
+	// 2×3, rows (1 2 3) and (4 5 6); _ is the filler
 	values, shape := []float64{1, 2, 3, 4, 5, 6}, []int{2, 3}
 	const filler = -1
 	tests := map[Layout][]float64{
@@ -65,7 +64,7 @@ func TestPlacement(t *testing.T) {
 		},
 		Offset:    {filler, filler, filler, 1, 2, 3, 4, 5, 6},
 		Reversed:  {3, 2, 1, 6, 5, 4},
-		Broadcast: {4, 5, 6}, // The last row was written last, and is read for both.
+		Broadcast: {4, 5, 6}, // the last row was written last and is read for both
 	}
 	require.Len(t, tests, len(otherLayouts)+1)
 	for layout, want := range tests {
@@ -86,7 +85,7 @@ func TestPlacement(t *testing.T) {
 			}
 		})
 	}
-	// 2×2×1, the middle rows exchanged.
+	// 2×2×1, with the middle rows exchanged
 	require.Equal(t, []float64{1, 3, 2, 4}, place(Interleaved, []int{2, 2, 1}).fill([]float64{1, 2, 3, 4}, []int{2, 2, 1}))
 	require.Panics(t, func() { place("diagonal", shape) })
 }

@@ -80,7 +80,7 @@ func mistakes() []mistake {
 	}
 }
 
-// width is the length of a row.
+// width returns the length of a row.
 func (t target) width() int {
 	if len(t.shape) == 0 {
 		return 1
@@ -88,7 +88,7 @@ func (t target) width() int {
 	return t.shape[len(t.shape)-1]
 }
 
-// transposed writes each matrix down by columns.
+// transposed writes each matrix in column-major order.
 func transposed(v []float64, rows, columns int) {
 	for from := 0; from < len(v); from += rows * columns {
 		matrix := slices.Clone(v[from : from+rows*columns])

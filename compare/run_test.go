@@ -107,7 +107,7 @@ func TestRunFindsWhatIsWrongWithOurs(t *testing.T) {
 			ours: func(ours, _ mlxc.Func) mlxc.Func {
 				return func(in []*mlxc.Array) []*mlxc.Array {
 					dtype := in[0].DType()
-					if calls[dtype]++; calls[dtype] == 3 { // The first draw, of two, of the second run.
+					if calls[dtype]++; calls[dtype] == 3 { // the first of two draws in the second run
 						return scaled(ours, 1.05)(in)
 					}
 					return ours(in)
@@ -157,7 +157,7 @@ func TestRunSurvivesWhatIsWrongWithMLX(t *testing.T) {
 			r := Run(context.Background(), altered(func(c *Case) { c.MLX = test.mlx(c.MLX) }), Options{})
 			require.Len(t, r.Rows, 6)
 			for _, c := range r.Rows {
-				if c.DType != "float32" { // There our sums may round more than the floor alone allows.
+				if c.DType != "float32" { // in float32 our sums may round more than the floor allows
 					require.True(t, c.Pass, c.Message)
 				}
 				require.Contains(t, c.MLXMessage, test.message)
@@ -167,7 +167,7 @@ func TestRunSurvivesWhatIsWrongWithMLX(t *testing.T) {
 				require.False(t, s.Judged)
 			}
 
-			// What MLX got wrong allows ours nothing.
+			// An error of MLX does not excuse the same error of ours.
 			wrong := altered(func(c *Case) { c.MLX, c.Ours = test.mlx(c.MLX), scaled(c.Ours, 1.05) })
 			require.Zero(t, Run(context.Background(), wrong, Options{}).Passed)
 		})
@@ -176,7 +176,7 @@ func TestRunSurvivesWhatIsWrongWithMLX(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestRunSurvivesWhatIsWrongWithMLX)
 
-// A gradient of MLX that is useless in a narrow dtype, but not in float32, is replaced by the latter.
+// If MLX's gradient is useless in a narrow dtype only, its float32 gradient is the reference.
 func TestRunJudgesByFloat32WhereMLXCancels(t *testing.T) {
 	op := altered(func(c *Case) {
 		mlx := c.MLX
@@ -201,8 +201,8 @@ func TestRunJudgesByFloat32WhereMLXCancels(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestRunJudgesByFloat32WhereMLXCancels)
 
-// Where MLX's function for the whole operation fails, a composition of its others is what ours is judged
-// by, first in the same dtype.
+// If MLX's function for the whole operation fails, a composition of basic operations is the reference, first in the same
+// dtype.
 func TestRunJudgesByAComposition(t *testing.T) {
 	refusing := func([]*mlxc.Array) []*mlxc.Array {
 		return []*mlxc.Array{mlxc.InvalidArray(errors.New("not implemented"))}
@@ -218,7 +218,7 @@ func TestRunJudgesByAComposition(t *testing.T) {
 	tests := map[string]struct {
 		mlx, composed func(mlx mlxc.Func) mlxc.Func
 		verdict       report.MLXVerdict
-		message       string // Of float16.
+		message       string // in float16
 	}{
 		"refused": {
 			func(mlxc.Func) mlxc.Func { return refusing },
@@ -266,7 +266,7 @@ func TestRunJudgesByAComposition(t *testing.T) {
 			if test.verdict == report.MLXValid {
 				return
 			}
-			// What is as far off as MLX does not pass.
+			// An error as large as MLX's does not pass.
 			wrong := altered(func(c *Case) { change(c); c.Ours = scaled(c.Ours, 1.05) })
 			require.Zero(t, Run(context.Background(), wrong, Options{}).Passed)
 		})
@@ -275,7 +275,7 @@ func TestRunJudgesByAComposition(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestRunJudgesByAComposition)
 
-// Without a gradient of the oracle, finite differences of its forward function judge ours.
+// Without an oracle gradient, finite differences of its forward function judge ours.
 func TestRunWithoutAGradient(t *testing.T) {
 	numeric := altered(func(c *Case) { c.Gradient = nil })
 	r := Run(context.Background(), numeric, Options{})
@@ -289,7 +289,7 @@ func TestRunWithoutAGradient(t *testing.T) {
 	require.Zero(t, Run(context.Background(), wrong, Options{}).Passed)
 }
 
-// Without a function of MLX's ours is judged by the oracle alone, or by a composition.
+// Without a function of MLX, the oracle alone or a composition judges ours.
 func TestRunWithoutMLX(t *testing.T) {
 	for _, composed := range []bool{false, true} {
 		change := func(c *Case) {
@@ -301,7 +301,7 @@ func TestRunWithoutMLX(t *testing.T) {
 		r := Run(context.Background(), altered(change), Options{})
 		require.Len(t, r.Rows, 6)
 		for _, c := range r.Rows {
-			if composed || c.DType != "float32" { // There our sums may round more than the floor alone allows.
+			if composed || c.DType != "float32" { // in float32 our sums may round more than the floor allows
 				require.True(t, c.Pass, c.Message)
 			}
 			require.Equal(t, report.MLXNone, c.MLX)
@@ -405,7 +405,7 @@ func TestSuitesAreJudged(t *testing.T) {
 		{DType: "float32", OutputDType: "float32", Ratio: 3},
 		{DType: "float16", OutputDType: "float16", Ratio: 4},
 		{DType: "float16", OutputDType: "float16", Ratio: 0.5},
-		{DType: "float16", OutputDType: "float32", Ratio: 100}, // A loss.
+		{DType: "float16", OutputDType: "float32", Ratio: 100}, // a loss
 		{DType: "bfloat16", OutputDType: "bfloat16", Ratio: 2.01},
 		{DType: "bfloat16", OutputDType: "bfloat16", Ratio: 0.5},
 		{DType: "bfloat16", OutputDType: "bfloat16", Ratio: report.Number(math.NaN())},
@@ -437,7 +437,7 @@ func TestRunOfNoElements(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestRunOfNoElements)
 
-// An operation with everything that RMSNorm has not: an index, a mask, an output of its own.
+// An operation with kinds of operands that RMSNorm lacks: an index, a mask, a judged output.
 func TestOtherKindsOfOperands(t *testing.T) {
 	pick := func(rms func(x, w *mlxc.Array, eps float32) *mlxc.Array) mlxc.Func {
 		return func(in []*mlxc.Array) []*mlxc.Array {

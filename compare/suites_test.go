@@ -122,7 +122,7 @@ func allFinite(ts []oracle.Tensor) bool {
 	return true
 }
 
-// Names select cases and seed their data.
+// Case names select cases and seed their data, so they differ.
 func TestCaseNamesDiffer(t *testing.T) {
 	for _, op := range suite.Ops() {
 		seen := map[string]bool{}

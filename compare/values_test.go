@@ -52,7 +52,7 @@ func TestValues(t *testing.T) {
 	require.Empty(t, Spike(rand.New(rand.NewPCG(1, 2)), []int{3, 0}))
 }
 
-// What a kernel is given must not overflow before it starts.
+// The values fit float16: no input overflows before a kernel runs.
 func TestNormalStaysInsideFloat16(t *testing.T) {
 	for _, v := range Normal(1e4)(rand.New(rand.NewPCG(1, 2)), []int{1 << 16}) {
 		require.LessOrEqual(t, math.Abs(v), 65504.0)

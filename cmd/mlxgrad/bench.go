@@ -23,8 +23,8 @@ type benchCommand struct {
 	Op        []string      `help:"Only these operations. One of: ${enum}." enum:"${benchOps}" placeholder:"OP"`
 	DType     []string      `name:"dtype" help:"Only these dtypes. One of: ${enum}." enum:"float32,float16,bfloat16" placeholder:"DTYPE"`
 	Shape     string        `help:"Only cases whose names match this regular expression, such as '^8192x4096$|causal'." placeholder:"REGEXP"`
-	Pass      []report.Pass `help:"What is timed, in place of the operation's own. One of: ${enum}." enum:"backward,step" placeholder:"PASS"`
-	Repeat    int           `help:"How many repetitions are measured of each side (default: ${default})." default:"9" placeholder:"N"`
+	Pass      []report.Pass `help:"The timed pass, instead of the operation's default. One of: ${enum}." enum:"backward,step" placeholder:"PASS"`
+	Repeat    int           `help:"Measured repetitions of each side (default: ${default})." default:"9" placeholder:"N"`
 	JSON      string        `name:"json" help:"Also write the report as JSON to this file." placeholder:"FILE"`
 	CSV       string        `name:"csv" help:"Also write it as CSV, a line for each side." placeholder:"FILE"`
 	Benchstat string        `help:"Also write each repetition as a line for benchstat." placeholder:"FILE"`
@@ -33,7 +33,7 @@ type benchCommand struct {
 	pattern *regexp.Regexp
 }
 
-// Help is what --help says beyond the flags.
+// Help returns the text of --help after the flags.
 func (*benchCommand) Help() string {
 	return `Times our gradients and MLX's built-in ones on the default device, in one run. Inputs and cotangents are random,
 contiguous and computed before, but the cotangent of a loss is 1; all gradients are asked for. "backward" times them after the outputs are there,
@@ -48,7 +48,7 @@ which the host makes the graphs. Sides take turns.
 The limit is MLX's addition of two arrays as large as the largest that is moved: 2 reads and 1 write.`
 }
 
-// benchOpNames lists the operations that are timed.
+// benchOpNames lists the timed operations.
 func benchOpNames() string {
 	var names []string
 	for _, op := range suite.BenchOps(mlxc.CPU) {
@@ -57,7 +57,7 @@ func benchOpNames() string {
 	return strings.Join(names, ",")
 }
 
-// Validate finds what is wrong with the flags before anything runs.
+// Validate checks the flags.
 func (c *benchCommand) Validate() error {
 	if c.Repeat < 1 {
 		return fmt.Errorf("--repeat must be at least 1, not %d", c.Repeat)
@@ -76,7 +76,7 @@ func (c *benchCommand) Validate() error {
 	return nil
 }
 
-// Run measures, and reports on w and in the files.
+// Run times the gradients and writes the report to w and to the files.
 func (c *benchCommand) Run(w io.Writer, k *kong.Context) error {
 	if err := checkMLX(); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (c *benchCommand) Run(w io.Writer, k *kong.Context) error {
 
 	r := bench.Run(ctx, c.ops(), bench.Options{
 		DTypes: chosenDTypes(c.DType), Passes: c.Pass, Shape: c.pattern, Repeat: c.Repeat,
-		// A line for each row, since a run takes minutes.
+		// A line for each row shows progress, since a run takes minutes.
 		Done: func(r *report.Bench) {
 			c.keep(r)
 			fmt.Fprintln(k.Stderr, r.Rows[len(r.Rows)-1].Line())
@@ -107,7 +107,7 @@ func (c *benchCommand) Run(w io.Writer, k *kong.Context) error {
 	return nil
 }
 
-// writeFiles writes all that were asked for, whatever becomes of the others.
+// writeFiles writes all requested files and continues after a failure.
 func (c *benchCommand) writeFiles(r *report.Bench) (err error) {
 	for _, file := range []struct {
 		path  string
@@ -120,8 +120,8 @@ func (c *benchCommand) writeFiles(r *report.Bench) (err error) {
 	return err
 }
 
-// keep writes what was measured so far to the files that can be replaced, so that nothing is
-// lost if this process ends. Errors are told when all is written.
+// keep writes the rows measured so far to the files that can be replaced, so that nothing is lost if the process ends.
+// Errors are reported with the complete files.
 func (c *benchCommand) keep(r *report.Bench) {
 	for path, write := range map[string]func(io.Writer) error{c.JSON: r.Encode, c.CSV: r.WriteCSV} {
 		if path != "" && outfile.Replaceable(path) {

@@ -16,7 +16,7 @@ func (f onWrite) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A row is in the files before its line is printed, so that it is not lost with the process.
+// A row is in the files before its line is printed, so that the end of the process does not lose it.
 func TestBenchKeepsWhatItMeasured(t *testing.T) {
 	csv, json := filepath.Join(t.TempDir(), "b.csv"), filepath.Join(t.TempDir(), "b.json")
 	lines := 0

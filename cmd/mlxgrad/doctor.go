@@ -18,7 +18,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// The oldest compilers that the kernels are tested with.
+// The oldest compilers in the tests of the kernels.
 const (
 	oldestGCC   = 12
 	oldestClang = 14
@@ -27,16 +27,16 @@ const (
 // doctorCommand is "mlxgrad doctor".
 type doctorCommand struct{}
 
-// finding is one thing that was looked for.
+// finding is one examined component.
 type finding struct {
 	what   string
-	found  string // What is there, or what is wrong.
-	remedy string // What to do. Empty if all is well.
-	// needed says that nothing of use works without it. Otherwise found says what does not.
+	found  string // the component found, or the fault
+	remedy string // the remedy; empty if all is well
+	// needed is set if nothing works without the component. Otherwise found names the parts that do not work.
 	needed bool
 }
 
-// Run prints what was found. It fails if something needed is missing.
+// Run prints the findings. It fails if a needed component is missing.
 func (doctorCommand) Run(w io.Writer) error {
 	return printFindings(w, examine())
 }
@@ -52,7 +52,7 @@ func printFindings(w io.Writer, findings []finding) error {
 		default:
 			state = "missing"
 		}
-		// Further lines of what a compiler says stand below the first.
+		// Further lines of a compiler's message are indented below the first.
 		found := strings.ReplaceAll(f.found, "\n", fmt.Sprintf("\n%-24s", ""))
 		if _, err := fmt.Fprintf(w, "%-8s %-14s %s\n", state, f.what, found); err != nil {
 			return err
@@ -69,8 +69,8 @@ func printFindings(w io.Writer, findings []finding) error {
 	return nil
 }
 
-// examine looks for everything that the library and its tests use. What depends on a thing that is
-// missing is not looked for.
+// examine examines every component that the library and its tests use. It skips components whose prerequisites are
+// missing.
 func examine() []finding {
 	mlx := finding{what: "MLX", found: fmt.Sprintf("%s, backend %s", mlxc.Version(), mlxc.CurrentBackend())}
 	if err := mlxc.Check(); err != nil {
@@ -90,7 +90,7 @@ func examine() []finding {
 	}
 }
 
-// libmlxg is the file that was loaded, the first one in its places.
+// libmlxg describes the loaded library, the first one in the search order.
 func libmlxg() finding {
 	f := finding{what: "libmlxg", found: "removed since it was loaded"}
 	for _, path := range library.Places() {
@@ -110,7 +110,7 @@ func device() finding {
 	return f
 }
 
-// executor is what runs our kernels.
+// executor describes the executor of our kernels.
 func executor() finding {
 	f := finding{what: "executor", found: customkernels.ExecutorName()}
 	if err := customkernels.Available(); err != nil {
@@ -120,7 +120,7 @@ func executor() finding {
 	return f
 }
 
-// cache is where the host executor keeps what it compiled, which is safe to delete.
+// cache names the folder of compiled kernels, which may be deleted at any time.
 func cache() finding {
 	dir, err := customkernels.CacheDir()
 	if err != nil {
@@ -129,7 +129,7 @@ func cache() finding {
 	return finding{what: "cache", found: dir}
 }
 
-// hostCompiler is what the kernels on a CPU are compiled by.
+// hostCompiler describes the compiler of the kernels on a CPU.
 func hostCompiler() finding {
 	f := finding{what: "C++ compiler", needed: mlxc.DefaultDevice() == mlxc.CPU}
 	compiler, err := customkernels.HostCompiler()
@@ -142,7 +142,7 @@ func hostCompiler() finding {
 	return f
 }
 
-// clang is what stands in for Apple's compiler when shaders are checked.
+// clang describes the compiler of the address-space check, which replaces Apple's compiler there.
 func clang() finding {
 	f := finding{what: "clang"}
 	names := []string{"clang++", "clang"}
@@ -160,7 +160,7 @@ func clang() finding {
 	return f
 }
 
-// install is the command that most machines of this kind install a package with.
+// install returns the command that installs a package on this system.
 func install(name string) string {
 	if runtime.GOOS == "darwin" {
 		return "xcode-select --install"
@@ -168,7 +168,7 @@ func install(name string) string {
 	return "Debian and Ubuntu: apt-get install " + name
 }
 
-// probe computes a small gradient: a compiler that is found may still not work.
+// probe computes a small gradient, since a compiler may be present and not work.
 func probe() finding {
 	small := compare.Matching(suite.Ops()[:1], regexp.MustCompile(`^3x33$`))
 	r := compare.Run(context.Background(), small, compare.Options{DTypes: []mlxc.DType{mlxc.Float32}})
@@ -181,6 +181,6 @@ func probe() finding {
 		}
 		return f
 	}
-	f.found = fmt.Sprintf("%s computed by %d kernels of ours, as it should be", r.Rows[0].Op, r.Rows[0].Launches)
+	f.found = fmt.Sprintf("%s computed correctly by %d of our kernels", r.Rows[0].Op, r.Rows[0].Launches)
 	return f
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// sanitizeCommand is "mlxgrad sanitize". Without files it checks this project's kernels, for which it needs MLX.
+// sanitizeCommand is "mlxgrad sanitize". Without files it checks the kernels of this project, which needs MLX.
 type sanitizeCommand struct{ metalsan.Command }
 
-// Run checks, and reports as text and in files.
+// Run checks the kernels and reports as text and in files.
 func (c *sanitizeCommand) Run(s metalsan.Streams) error {
 	if len(c.Files) == 0 {
 		if err := checkMLX(); err != nil {
@@ -30,7 +30,7 @@ type shippedLaunch struct {
 	backend mlxc.Backend
 }
 
-// shippedLaunches returns the launches of this project's kernels.
+// shippedLaunches returns the launches of the kernels of this project.
 func shippedLaunches(set ops.CaseSet) []shippedLaunch {
 	var list []shippedLaunch
 	for _, l := range ops.Launches(set) {

@@ -1,5 +1,5 @@
-// Command mlxgrad compares this project's gradients with MLX's built-in ones and with a float64
-// oracle, checks Metal kernels, and says what it found on the machine.
+// Command mlxgrad installs MLX, compares this project's gradients with MLX's and a float64 oracle, times them, and checks
+// Metal kernels.
 //
 //	mlxgrad setup     installs MLX for the user
 //	mlxgrad parity    compares gradients, prints a summary, and writes JSON on request
@@ -7,11 +7,11 @@
 //	mlxgrad sanitize  looks for races and other bugs of Metal kernels
 //	mlxgrad traffic   counts the bytes that Metal kernels move
 //	mlxgrad source    prints the Metal text that MLX generates for a kernel
-//	mlxgrad doctor    prints what was found and what to do about what is missing
+//	mlxgrad doctor    examines the machine and says how to fix problems
 //	mlxgrad version   prints versions
 //
-// It exits 0 on success; 1 if a comparison failed, something was found, nothing ran or something required is missing;
-// 2 if the command line is wrong; and 130 if it was interrupted.
+// It exits 0 on success; 1 after a failed comparison, a finding, a run without results or a missing component; 2 if the
+// command line is wrong; and 130 after an interruption.
 //
 // The environment variable MLXGRAD_MEMORY_LIMIT, such as 3GiB, sets MLX's memory limit.
 package main
@@ -38,20 +38,20 @@ func main() {
 
 // commandLine is the grammar of the command.
 type commandLine struct {
-	Setup    setupCommand    `cmd:"" help:"Install MLX for the user, from Apple's package, and what this project needs beside it."`
+	Setup    setupCommand    `cmd:"" help:"Install MLX from Apple's package, and our libraries, in the user's data folder."`
 	Parity   parityCommand   `cmd:"" help:"Compare our gradients with MLX's and with a float64 oracle."`
 	Bench    benchCommand    `cmd:"" help:"Time our gradients and MLX's built-in ones."`
-	Sanitize sanitizeCommand `cmd:"" help:"Look for races and other bugs of Metal kernels, yours or ours."`
-	Traffic  trafficCommand  `cmd:"" help:"Count the bytes that Metal kernels move, and where their threads meet."`
+	Sanitize sanitizeCommand `cmd:"" help:"Check Metal kernels, yours or ours, for races and other bugs."`
+	Traffic  trafficCommand  `cmd:"" help:"Count the bytes that Metal kernels move, their barriers and SIMD operations."`
 	Source   sourceCommand   `cmd:"" help:"Print the Metal text that MLX generates for a kernel."`
-	Doctor   doctorCommand   `cmd:"" help:"Print what was found on this machine, and what to do about what is missing."`
+	Doctor   doctorCommand   `cmd:"" help:"Examine this machine, and say how to fix problems."`
 	Version  versionCommand  `cmd:"" help:"Print the versions of this command, MLX and mlx-c."`
 }
 
-// checkMLX says what to do if MLX cannot be used.
+// checkMLX returns an error that says how to proceed if MLX cannot be used.
 func checkMLX() error {
 	if err := mlxc.Check(); err != nil {
-		return fmt.Errorf("%w\nRun \"mlxgrad doctor\" for what to do", err)
+		return fmt.Errorf("%w\nRun \"mlxgrad doctor\" for help", err)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
-	// Kernels are compiled into the cache that the user has, not once for each script.
+	// The scripts share the user's kernel cache, so that each kernel is compiled once.
 	cache := os.Getenv("MLXGRAD_CACHE")
 	if cache == "" {
 		base, err := os.UserCacheDir()
@@ -45,8 +45,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// counts checks a report: "counts FILE", or "! counts FILE" for one of an incomplete run. Its numbers
-// must agree with its cases.
+// counts checks a report: "counts FILE", or "! counts FILE" for an incomplete run. The counts must agree with the rows.
 func counts(ts *testscript.TestScript, incomplete bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: counts FILE")
@@ -70,8 +69,7 @@ func counts(ts *testscript.TestScript, incomplete bool, args []string) {
 	_, _ = fmt.Fprintf(ts.Stdout(), "%d passed\n", passed)
 }
 
-// times checks the one row of a report of "mlxgrad bench": "times FILE", or "! times FILE" for an
-// incomplete run.
+// times checks the one row of a "mlxgrad bench" report: "times FILE", or "! times FILE" for an incomplete run.
 func times(ts *testscript.TestScript, incomplete bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: times FILE")
@@ -84,7 +82,7 @@ func times(ts *testscript.TestScript, incomplete bool, args []string) {
 		ts.Fatalf("incomplete is %v, rows are %+v", r.Incomplete, r.Rows)
 	}
 	row := r.Rows[0]
-	// x, w and dy are read, dx and dw written.
+	// x, w and dy are read; dx and dw are written
 	const rows, width, float32Size = 256, 1024, 4
 	if row.Launches == 0 || row.Bytes != float32Size*(3*rows*width+2*width) || !(row.Difference < 1e-4) || row.AddBytes != float32Size*3*rows*width {
 		ts.Fatalf("the row is %+v", row)

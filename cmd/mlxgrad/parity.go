@@ -24,14 +24,14 @@ type parityCommand struct {
 	Rows   bool     `help:"Print the table of every row."`
 	Op     []string `help:"Only these operations. One of: ${enum}." enum:"${ops}" placeholder:"OP"`
 	DType  []string `name:"dtype" help:"Only these dtypes. One of: ${enum}." enum:"float32,float16,bfloat16" placeholder:"DTYPE"`
-	Case   string   `help:"Every case whose name matches this regular expression, such as '37x129|strided'." placeholder:"REGEXP"`
+	Case   string   `help:"Run every case whose name matches this regular expression, such as '37x129|strided'." placeholder:"REGEXP"`
 	JSON   string   `name:"json" help:"Also write the report as JSON to this file." placeholder:"FILE"`
-	Repeat int      `help:"Compute each gradient this often, and require the same bits every time (default: ${default})." default:"1" placeholder:"N"`
+	Repeat int      `help:"Compute each gradient N times and require the same bits each time (default: ${default})." default:"1" placeholder:"N"`
 
 	pattern *regexp.Regexp
 }
 
-// Help returns the text of --help beside the flags.
+// Help returns the text of --help after the flags.
 func (*parityCommand) Help() string {
 	return `Without --full or --case it runs a sample of the cases, which reaches every operation, dtype, kernel and option, and
 prints a summary. The mean ratios are judged in float16 and bfloat16, and only if all cases of an operation were run.`
@@ -58,7 +58,7 @@ func (c *parityCommand) Validate() error {
 	return metalsan.CheckOutput("--json", c.JSON)
 }
 
-// Run compares, and reports on w and in the JSON file.
+// Run compares the gradients and writes the report to w and to the JSON file.
 func (c *parityCommand) Run(w io.Writer, k *kong.Context) error {
 	if err := checkMLX(); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *parityCommand) Run(w io.Writer, k *kong.Context) error {
 	if c.JSON != "" {
 		err = r.WriteFile(c.JSON)
 	}
-	// Results of minutes of work are printed even if the file could not be written.
+	// The results of minutes of work are printed even if writing the file failed.
 	if tableErr := r.WriteTable(w, report.TableOptions{Rows: c.Rows}); tableErr != nil {
 		err = errors.Join(err, fmt.Errorf("printing the report: %w", tableErr))
 	}
@@ -94,7 +94,7 @@ func (c *parityCommand) Run(w io.Writer, k *kong.Context) error {
 	return nil
 }
 
-// sample reports whether the flags ask for a sample of the cases.
+// sample reports whether the flags select a sample of the cases.
 func (c *parityCommand) sample() bool { return !c.Full && c.pattern == nil }
 
 func (c *parityCommand) ops() []compare.Op {
@@ -110,7 +110,7 @@ func (c *parityCommand) ops() []compare.Op {
 	})
 }
 
-// chosenDTypes are those of these names, or all if none is named.
+// chosenDTypes returns the named dtypes, or all if no name is given.
 func chosenDTypes(names []string) []mlxc.DType {
 	return slices.DeleteFunc(compare.DTypes(), func(d mlxc.DType) bool {
 		return len(names) > 0 && !slices.Contains(names, d.String())

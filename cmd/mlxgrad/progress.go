@@ -9,8 +9,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/statusline"
 )
 
-// parityProgress tells how far a comparison is: on a terminal in one line, which it rewrites, elsewhere in a line at the
-// beginning and then every half minute.
+// parityProgress shows the progress of a comparison. On a terminal it rewrites one line. Elsewhere it writes a line at the
+// start and then every half minute.
 type parityProgress struct {
 	line *statusline.Line
 	last time.Time // when it was written
@@ -29,13 +29,13 @@ func newParityProgress(w io.Writer, rows int) *parityProgress {
 	return &parityProgress{line: statusline.New(w), allRows: rows}
 }
 
-// compiled notes how many kernels are compiled, of all.
+// compiled records the number of compiled kernels and of all.
 func (p *parityProgress) compiled(done, all int) {
 	p.done, p.kernels = done, all
 	p.tell()
 }
 
-// judged notes rows.
+// judged records rows.
 func (p *parityProgress) judged(rows []report.Row) {
 	p.rows += len(rows)
 	for _, row := range rows {
@@ -46,7 +46,7 @@ func (p *parityProgress) judged(rows []report.Row) {
 	p.tell()
 }
 
-// tell writes a line if it is time for one.
+// tell writes a line if one is due.
 func (p *parityProgress) tell() {
 	interval := logInterval
 	if p.line.Terminal() {
@@ -57,7 +57,7 @@ func (p *parityProgress) tell() {
 	}
 	p.last = time.Now()
 	line := fmt.Sprintf("%d of %d rows judged, %d failed", p.rows, p.allRows, p.failed)
-	if p.kernels > 0 { // On a GPU, MLX compiles kernels as it runs them.
+	if p.kernels > 0 { // 0 on a GPU, where MLX compiles kernels at their first launch
 		line = fmt.Sprintf("%d of %d kernels compiled, ", p.done, p.kernels) + line
 	}
 	p.line.Write(line)

@@ -23,7 +23,7 @@ func TestProgress(t *testing.T) {
 	third := "0 of 12 kernels compiled, 5 of 1000 rows judged, 2 failed"
 	require.Equal(t, first+"\n"+second+"\n"+third+"\n", log.String())
 
-	// On a GPU no kernels are compiled ahead, and nothing is told of nothing.
+	// On a GPU no kernels are compiled in advance, and the progress does not mention them.
 	log.Reset()
 	newParityProgress(&log, 3).judged([]report.Row{{Pass: true}})
 	newParityProgress(&log, 0).judged(nil)

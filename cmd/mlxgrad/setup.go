@@ -12,8 +12,8 @@ import (
 // setupCommand is "mlxgrad setup".
 type setupCommand struct {
 	Backend   string `help:"MLX's backend: cpu, cuda13 or cuda12 on Linux, metal on macOS. By default the present one, at first cpu, on macOS metal." xor:"backend"`
-	Offline   string `placeholder:"DIR" help:"Download nothing and take the files from this folder. An error names those that it lacks." xor:"offline"`
-	Uninstall bool   `help:"Remove what was set up, for all versions of mlxgrad." xor:"backend,offline"`
+	Offline   string `placeholder:"DIR" help:"Download nothing and take the files from this folder. An error names missing files." xor:"offline"`
+	Uninstall bool   `help:"Remove the installed files of all versions of mlxgrad." xor:"backend,offline"`
 }
 
 // Run sets up MLX in the user's folder and loads it once.
@@ -33,7 +33,7 @@ func (c setupCommand) Run(out metalsan.Streams) error {
 			return err
 		}
 		if err := mlxc.Check(); err != nil {
-			return fmt.Errorf("MLX is set up and cannot be used here: %w", err)
+			return fmt.Errorf("MLX is set up but cannot be used here: %w", err)
 		}
 		return nil
 	})

@@ -14,20 +14,20 @@ import (
 // sourceCommand is "mlxgrad source".
 type sourceCommand struct {
 	Kernel  string   `arg:"" help:"The kernel's name."`
-	File    string   `help:"A shader file that has the kernel with a launch description. Else it is one of this project." placeholder:"FILE"`
+	File    string   `help:"A shader file with the kernel and a launch description (default: a kernel of this project)." placeholder:"FILE"`
 	Include []string `name:"include" help:"A folder whose files the shader may include, besides those below its own folder. May be given several times." placeholder:"DIR"`
 	DType   string   `name:"dtype" help:"For a kernel of this project, its dtype: ${enum} (default: ${default})." enum:"float32,float16,bfloat16" default:"float32" placeholder:"DTYPE"`
 	Backend string   `help:"For a kernel of this project, the backend that selects the geometry: ${enum} (default: ${default}). A launch that backends share is listed under the first." enum:"cpu,metal,cuda" default:"metal" placeholder:"BACKEND"`
-	Launch  int      `help:"For a kernel of a file, which of its launch descriptions, from 1 on (default: ${default})." default:"1" placeholder:"N"`
+	Launch  int      `help:"For a kernel of a file, the number of its launch description, from 1 (default: ${default})." default:"1" placeholder:"N"`
 }
 
-// Help is what --help says beyond the flags.
+// Help returns the text of --help after the flags.
 func (*sourceCommand) Help() string {
 	return `Prints the Metal text that MLX generates for a launch, complete but for MLX's own prelude: what Apple's
 compiler gets on an Apple GPU, and what the host executor and the checker compile.`
 }
 
-// Validate finds what is wrong with the flags before anything runs.
+// Validate checks the flags.
 func (c *sourceCommand) Validate() error {
 	if c.Launch < 1 {
 		return fmt.Errorf("--launch must be at least 1, not %d", c.Launch)
@@ -54,7 +54,7 @@ func (c *sourceCommand) Run(w io.Writer) error {
 	return err
 }
 
-// find finds the launch that was asked for.
+// find returns the selected launch.
 func (c *sourceCommand) find() (metalsan.Launch, error) {
 	var chosen metalsan.Chosen
 	var all []shippedLaunch
@@ -89,9 +89,9 @@ func (c *sourceCommand) find() (metalsan.Launch, error) {
 	case len(others) > 0 && len(found) == 0:
 		return metalsan.Launch{}, fmt.Errorf("%s has no launch of its own for %s on %s: use --backend %s", c.Kernel, c.DType, c.Backend, strings.Join(others, " or "))
 	case len(found) > 0:
-		return metalsan.Launch{}, fmt.Errorf("%s has %s: --launch is at most that", c.Kernel, metalsan.Count(len(found), "launch description"))
+		return metalsan.Launch{}, fmt.Errorf("%s has %s; --launch must be at most that", c.Kernel, metalsan.Count(len(found), "launch description"))
 	case slices.Contains(chosen.Without, c.File+": "+c.Kernel):
-		return metalsan.Launch{}, fmt.Errorf("%s: %s has no launch description: docs/sanitize.md says how to write one", c.File, c.Kernel)
+		return metalsan.Launch{}, fmt.Errorf("%s: %s has no launch description; see docs/sanitize.md", c.File, c.Kernel)
 	}
-	return metalsan.Launch{}, fmt.Errorf("there is no kernel %s: there are %s", c.Kernel, strings.Join(names, ", "))
+	return metalsan.Launch{}, fmt.Errorf("there is no kernel %s; the kernels are %s", c.Kernel, strings.Join(names, ", "))
 }

@@ -6,10 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
-	"github.com/olekukonko/tablewriter/tw"
-
+	"github.com/mlxgrad/mlxgrad/compare/report"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 	"github.com/mlxgrad/mlxgrad/ops"
@@ -18,11 +15,11 @@ import (
 // trafficCommand is "mlxgrad traffic".
 type trafficCommand struct {
 	metalsan.Flags
-	Timeout time.Duration `help:"How long a launch may take (default: ${default})." default:"1m" placeholder:"TIME"`
+	Timeout time.Duration `help:"Time limit of a launch (default: ${default})." default:"1m" placeholder:"TIME"`
 	JSON    string        `name:"json" help:"Also write the report as JSON to this file, or with - to standard output, and the text to standard error." placeholder:"FILE"`
 }
 
-// Help is what --help says beyond the flags.
+// Help returns the text of --help after the flags.
 func (*trafficCommand) Help() string {
 	return `Counts what the threads of a launch read and write. For each buffer and threadgroup variable: the bytes
 issued, the compulsory bytes, which are those of different addresses, and issued ÷ compulsory, of which 1 is
@@ -34,7 +31,7 @@ The figures depend on what the compiler makes of the text, so compare only those
 flags. They are counts, not times.`
 }
 
-// Validate finds what is wrong with the flags before anything runs.
+// Validate checks the flags.
 func (c *trafficCommand) Validate() error {
 	if c.Timeout <= 0 {
 		return fmt.Errorf("--timeout must be positive, not %v", c.Timeout)
@@ -45,24 +42,24 @@ func (c *trafficCommand) Validate() error {
 	return metalsan.CheckOutput("--json", c.JSON)
 }
 
-// trafficReport is the JSON that "mlxgrad traffic" writes.
+// trafficReport is the JSON of "mlxgrad traffic".
 type trafficReport struct {
 	MLX        string `json:"mlx"`
 	Compiler   string `json:"compiler"`
 	Flags      string `json:"flags"`
-	Incomplete bool   `json:"incomplete"` // The run was interrupted.
-	// WithoutLaunch are kernels of the files that no launch description is of.
+	Incomplete bool   `json:"incomplete"` // the run was interrupted
+	// WithoutLaunch lists the kernels of the files that have no launch description.
 	WithoutLaunch []string              `json:"without_launch"`
 	FailedFiles   []metalsan.FailedFile `json:"failed_files"`
 	Launches      []launchTraffic       `json:"launches"`
 }
 
-// launchTraffic is what one launch moves.
+// launchTraffic is the traffic of one launch.
 type launchTraffic struct {
 	Kernel string `json:"kernel"`
 	File   string `json:"file,omitempty"`
 	Launch string `json:"launch"`
-	// Error says why it has no figures.
+	// Error says why there are no figures.
 	Error             string          `json:"error,omitempty"`
 	Barriers          uint64          `json:"barriers"`
 	SIMDOperations    uint64          `json:"simd_operations"`
@@ -72,7 +69,7 @@ type launchTraffic struct {
 	Buffers           []bufferTraffic `json:"buffers"`
 }
 
-// bufferTraffic is what a launch moves to and from one buffer, in bytes.
+// bufferTraffic is the traffic of a launch with one buffer, in bytes.
 type bufferTraffic struct {
 	Name        string  `json:"name"`
 	Threadgroup bool    `json:"threadgroup"`
@@ -82,7 +79,7 @@ type bufferTraffic struct {
 	Ratio       float64 `json:"ratio"`
 }
 
-// Run counts, and reports as text and in the JSON file.
+// Run counts the traffic and reports as text and in the JSON file.
 func (c *trafficCommand) Run(s metalsan.Streams) error {
 	if len(c.Files) == 0 {
 		if err := checkMLX(); err != nil {
@@ -102,14 +99,14 @@ func (c *trafficCommand) Run(s metalsan.Streams) error {
 	}
 	failed := len(chosen.Failed) > 0
 	for _, l := range chosen.List {
-		report, err := l.Sanitize(ctx, sanitizer.Config{Schedules: 1, Seed: c.Seed, Timeout: c.Timeout})
+		found, err := l.Sanitize(ctx, sanitizer.Config{Schedules: 1, Seed: c.Seed, Timeout: c.Timeout})
 		if r.Incomplete = ctx.Err() != nil; r.Incomplete {
 			break
 		}
-		t := newLaunchTraffic(l, report, err)
+		t := newLaunchTraffic(l, found, err)
 		failed = failed || t.Error != ""
 		if err == nil && t.Error == "" {
-			r.Compiler, r.Flags = report.Traffic.Compiler, report.Traffic.Flags
+			r.Compiler, r.Flags = found.Traffic.Compiler, found.Traffic.Flags
 		}
 		r.Launches = append(r.Launches, t)
 		out.Print(t.String())
@@ -129,21 +126,21 @@ func (c *trafficCommand) Run(s metalsan.Streams) error {
 	return nil
 }
 
-func newLaunchTraffic(l metalsan.Launch, report *sanitizer.Report, err error) launchTraffic {
+func newLaunchTraffic(l metalsan.Launch, found *sanitizer.Report, err error) launchTraffic {
 	t := launchTraffic{Kernel: l.Kernel, File: l.File, Launch: l.Label, Buffers: []bufferTraffic{}}
 	if err != nil {
 		t.Error = err.Error()
 		return t
 	}
-	// What goes wrong on the way leaves counts that mean nothing.
-	if report.Schedules == 0 {
+	// After a finding the counts are meaningless.
+	if found.Schedules == 0 {
 		t.Error = "it did not end"
-		if errs := report.Errors(); len(errs) > 0 {
+		if errs := found.Errors(); len(errs) > 0 {
 			t.Error = errs[0].String()
 		}
 		return t
 	}
-	m := report.Traffic
+	m := found.Traffic
 	t.Barriers, t.SIMDOperations, t.Segments, t.BankConflicts = m.Barriers, m.SIMDOperations, m.Segments, m.BankConflicts
 	t.ThreadgroupMemory = m.ThreadgroupMemory
 	for _, b := range m.Buffers {
@@ -155,7 +152,7 @@ func newLaunchTraffic(l metalsan.Launch, report *sanitizer.Report, err error) la
 	return t
 }
 
-// String is a table of the buffers, and below it what else was counted.
+// String returns a table of the buffers and the other counts below it.
 func (l launchTraffic) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, %s\n", l.Kernel, l.Launch)
@@ -163,7 +160,7 @@ func (l launchTraffic) String() string {
 		fmt.Fprintf(&text, "  not counted: %s\n\n", l.Error)
 		return text.String()
 	}
-	rows := [][]string{{"", "read", "written", "compulsory", "ratio"}}
+	var rows [][]string
 	for _, b := range l.Buffers {
 		name := "  " + b.Name
 		if b.Threadgroup {
@@ -175,13 +172,17 @@ func (l launchTraffic) String() string {
 		}
 		rows = append(rows, []string{name, number(b.Read), number(b.Written), number(b.Compulsory), ratio})
 	}
-	text.WriteString(columns(rows))
+	table, err := report.Columns("lrrrr", []string{"", "read", "written", "compulsory", "ratio"}, rows)
+	if err != nil {
+		table = err.Error() + "\n"
+	}
+	text.WriteString(table)
 	fmt.Fprintf(&text, "  %d barriers, %d SIMD operations, %d segments, %d bank conflicts, %d bytes of threadgroup memory\n\n",
 		l.Barriers, l.SIMDOperations, l.Segments, l.BankConflicts, l.ThreadgroupMemory)
 	return text.String()
 }
 
-// summary is the end of the page: what was left out, and what compiled the rest.
+// summary returns the end of the text: kernels left out, and the compiler.
 func (r *trafficReport) summary() string {
 	var text strings.Builder
 	text.WriteString(metalsan.LeftOut("counted", r.WithoutLaunch, r.Incomplete, len(r.Launches)))
@@ -192,33 +193,3 @@ func (r *trafficReport) summary() string {
 }
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
-
-// columns sets rows in columns: the first is of names, the others of numbers.
-func columns(rows [][]string) string {
-	align := tw.CellAlignment{PerColumn: []tw.Align{tw.AlignLeft, tw.AlignRight, tw.AlignRight, tw.AlignRight, tw.AlignRight}}
-	cells := tw.CellConfig{
-		Alignment: align, Padding: tw.CellPadding{Global: tw.Padding{Left: "", Right: "  ", Overwrite: true}},
-		Formatting: tw.CellFormatting{AutoFormat: tw.Off, AutoWrap: tw.WrapNone},
-	}
-	var text strings.Builder
-	t := tablewriter.NewTable(&text,
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders:  tw.BorderNone,
-			Settings: tw.Settings{Separators: tw.SeparatorsNone, Lines: tw.LinesNone},
-		})),
-		tablewriter.WithConfig(tablewriter.Config{Header: cells, Row: cells}),
-	)
-	t.Header(rows[0])
-	err := t.Bulk(rows[1:])
-	if err == nil {
-		err = t.Render()
-	}
-	if err != nil {
-		return err.Error() + "\n" // A string's builder takes everything: not reached.
-	}
-	var trimmed strings.Builder
-	for line := range strings.Lines(text.String()) {
-		trimmed.WriteString(strings.TrimRight(line, " \n") + "\n") // The last column is padded too.
-	}
-	return trimmed.String()
-}

@@ -12,7 +12,7 @@ import (
 // versionCommand is "mlxgrad version".
 type versionCommand struct{}
 
-// Run prints one line a component.
+// Run prints one line for each component.
 func (versionCommand) Run(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "mlxgrad %s\nMLX %s\nmlx-c %s\n%s %s/%s\n",
 		metalsan.Version(), mlxc.Version(), mlxc.CVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)

@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// Bench is the outcome of one run that times gradients.
+// Bench is the result of a timing run.
 type Bench struct {
 	MLX        string    `json:"mlx"`
 	MLXC       string    `json:"mlx_c"`
-	Device     string    `json:"device"`      // "cpu" or "gpu".
-	DeviceName string    `json:"device_name"` // As MLX names it.
+	Device     string    `json:"device"`      // "cpu" or "gpu"
+	DeviceName string    `json:"device_name"` // MLX's name of the device
 	Executor   string    `json:"executor"`
-	TF32       string    `json:"tf32"` // Whether float32 matrices are multiplied as TF32: "on", "off", or "" where no device does.
+	TF32       string    `json:"tf32"` // TF32 for float32 matrices: "on", "off", or "" on devices without TF32
 	Started    time.Time `json:"started"`
-	// Incomplete is set when the run was interrupted, and Rows holds what was measured by then.
+	// Incomplete is set if the run was interrupted. Rows then holds the rows measured before that.
 	Incomplete bool       `json:"incomplete"`
 	Rows       []BenchRow `json:"rows"`
 }
 
-// Pass is the part of an operation that is timed.
+// Pass is the timed part of an operation.
 type Pass string
 
 // The passes.
 const (
-	// Backward is the computation of the gradients, after the outputs have been computed with whatever
-	// the operation keeps for its gradients.
+	// Backward computes the gradients. The outputs, and whatever the operation keeps for its gradients, are computed
+	// before.
 	Backward Pass = "backward"
-	// Step is the computation of outputs and gradients.
+	// Step computes outputs and gradients.
 	Step Pass = "step"
 )
 
@@ -40,68 +40,68 @@ type BenchRow struct {
 	Case     string  `json:"case"`
 	DType    string  `json:"dtype"`
 	Pass     Pass    `json:"pass"`
-	Elements int     `json:"elements"` // Of the largest array.
-	Bytes    int     `json:"bytes"`    // The least that must be moved; 0 where FLOPs take the time.
-	FLOPs    float64 `json:"flops"`    // Of matrix products; 0 where bytes take the time.
-	Launches int     `json:"launches"` // How many kernels of ours a step launches.
+	Elements int     `json:"elements"` // of the largest array
+	Bytes    int     `json:"bytes"`    // bytes that must be moved; 0 if arithmetic limits the time
+	FLOPs    float64 `json:"flops"`    // of matrix products; 0 if bytes limit the time
+	Launches int     `json:"launches"` // number of our kernels that one evaluation launches
 
 	Ours *Timing `json:"ours"`
-	MLX  *Timing `json:"mlx"` // Nil where MLX has no gradient, for the reason in MLXMessage.
-	// Add is MLX's sum of two arrays of the size of the largest that is moved, of the same dtype: the
-	// measured limit of 2 reads and 1 write. Nil where FLOPs take the time.
+	MLX  *Timing `json:"mlx"` // nil if MLX has no gradient; MLXMessage says why
+	// Add times MLX's sum of two arrays with the dtype and size of the largest moved array: the measured limit of two reads
+	// and one write. It is nil if arithmetic limits the time.
 	Add      *Timing `json:"add"`
 	AddBytes int     `json:"add_bytes"`
 
-	// Difference is the sum of |ours − MLX's| over that of |MLX's|, of the gradient where it is largest.
+	// Difference is Σ|ours − MLX's| / Σ|MLX's| of the gradient for which it is largest.
 	Difference Number `json:"difference"`
-	// Ratio is MLX's time over ours, by the medians; NaN where there is none.
+	// Ratio is MLX's median time divided by ours, or NaN.
 	Ratio Number `json:"ratio"`
-	// OverLimit is our time over that in which add would move the same bytes.
+	// OverLimit is our time divided by the time in which Add would move the same bytes.
 	OverLimit  Number `json:"over_limit"`
 	MLXMessage string `json:"mlx_message,omitempty"`
-	// Error says why the row failed; what was measured is no measure then.
+	// Error says why the row failed. Its measurements are then meaningless.
 	Error string `json:"error,omitempty"`
 }
 
-// Timing is what was measured of one side. Times are microseconds of one evaluation, each the mean of
-// Copies that follow each other.
+// Timing is the measurement of one side. Times are microseconds per evaluation, each the mean of Copies evaluations in a
+// row.
 type Timing struct {
-	// Median is that of Repetitions, and Q1 and Q3 are the quartiles.
+	// Median, Q1 and Q3 are the median and the quartiles of Repetitions.
 	Median float64 `json:"median_us"`
 	Q1     float64 `json:"q1_us"`
 	Q3     float64 `json:"q3_us"`
-	// Wall is the median of WallRepetitions, Build that of BuildRepetitions.
+	// Wall is the median of WallRepetitions, Build the median of BuildRepetitions.
 	Wall  float64 `json:"wall_us"`
 	Build float64 `json:"build_us"`
-	// Submit is what the host needs to hand one evaluation to an idle device, in one trial. Where it is
-	// near Wall, the host holds the device up.
+	// Submit is the time in which the host submits one evaluation to an idle device, measured once. If it is near Wall, the
+	// device waits for the host.
 	Submit float64 `json:"submit_us"`
-	// Repetitions are the device's times: on a GPU from the end of other work, which kept it busy until
-	// the host had submitted all copies, to the end of the last. Where there are too many to be submitted
-	// in that time, and on a CPU, they are those of WallRepetitions.
+	// Repetitions are the device's times: on a GPU from the end of other work, which keeps it busy until the host has
+	// submitted all copies, to the end of the last copy. If the host is too slow for that, and on a CPU, they equal
+	// WallRepetitions.
 	Repetitions []float64 `json:"repetitions_us"`
 	// WallRepetitions begin with the submission to an idle device.
 	WallRepetitions []float64 `json:"wall_repetitions_us"`
-	// BuildRepetitions are of the graphs' construction on the host, which the other times do not contain.
+	// BuildRepetitions are the times in which the host builds the graphs. The other times do not contain them.
 	BuildRepetitions []float64 `json:"build_repetitions_us"`
-	// Copies is how many evaluations a repetition has.
+	// Copies is the number of evaluations in a repetition.
 	Copies int `json:"copies"`
-	// ExtraMemory is the peak of memory in the pass beyond arguments and results, in bytes: what is kept
-	// for a gradient counts.
+	// ExtraMemory is the peak of memory in the pass beyond arguments and results, in bytes. It includes arrays kept for a
+	// gradient.
 	ExtraMemory int `json:"extra_memory"`
 }
 
-// NewTiming adds the medians and quartiles of the repetitions, of which there is at least one of each kind.
+// NewTiming adds the medians and quartiles of the repetitions. There must be at least one of each kind.
 func NewTiming(t Timing) *Timing {
 	t.Median, t.Q1, t.Q3 = quantile(t.Repetitions, 0.5), quantile(t.Repetitions, 0.25), quantile(t.Repetitions, 0.75)
 	t.Wall, t.Build = quantile(t.WallRepetitions, 0.5), quantile(t.BuildRepetitions, 0.5)
 	return &t
 }
 
-// Spread is half the distance of the quartiles, over the median.
+// Spread is half the distance between the quartiles, divided by the median.
 func (t *Timing) Spread() float64 { return (t.Q3 - t.Q1) / 2 / t.Median }
 
-// quantile interpolates between the nearest of the sorted values.
+// quantile interpolates between the two nearest sorted values.
 func quantile(values []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	at := q * float64(len(sorted)-1)
@@ -125,7 +125,7 @@ func (r *BenchRow) Derive() {
 	}
 }
 
-// Rate is what a side achieves of the row's work: GB/s, or TFLOP/s if arithmetic holds.
+// Rate is the row's work divided by the time of a side, in GB/s or TFLOP/s.
 func (r *BenchRow) Rate(t *Timing) (value float64, unit string) {
 	if r.FLOPs > 0 {
 		return r.FLOPs / t.Median / 1e6, "TFLOP/s"
@@ -133,14 +133,14 @@ func (r *BenchRow) Rate(t *Timing) (value float64, unit string) {
 	return float64(r.Bytes) / t.Median / 1e3, "GB/s"
 }
 
-// Succeeded reports whether the run is complete, measured something and nothing failed.
+// Succeeded reports whether the run is complete, has rows and has no failure.
 func (b *Bench) Succeeded() bool {
 	return !b.Incomplete && len(b.Rows) > 0 && !slices.ContainsFunc(b.Rows, func(r BenchRow) bool { return r.Error != "" })
 }
 
 // Encode writes the report as indented JSON.
 func (b *Bench) Encode(w io.Writer) error {
-	// Programs index into it, so an empty list must not be null.
+	// Programs index into Rows, so an empty list must not be null.
 	whole := *b
 	whole.Rows = append([]BenchRow{}, b.Rows...)
 	e := json.NewEncoder(w)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// timed is a timing of three repetitions around a median.
+// timed returns a timing of three repetitions around a median.
 func timed(median float64) *Timing {
 	return NewTiming(Timing{
 		Repetitions: []float64{1.2 * median, 0.9 * median, median}, WallRepetitions: []float64{2 * median, 2 * median, 3 * median},
@@ -24,7 +24,7 @@ func timed(median float64) *Timing {
 	})
 }
 
-// sampleBench has a row that is bound by bytes, one by arithmetic, one without MLX, and one that failed.
+// sampleBench has four rows: limited by bytes, limited by arithmetic, without MLX, and failed.
 func sampleBench() *Bench {
 	b := &Bench{
 		MLX: "0.32.2", MLXC: "0.7.0", Device: "gpu", DeviceName: "A GPU", Executor: "cuda", TF32: "on",
@@ -70,7 +70,7 @@ func TestTiming(t *testing.T) {
 func TestBenchDerives(t *testing.T) {
 	rows := sampleBench().Rows
 	require.Equal(t, 1.5, float64(rows[0].Ratio))
-	// add moves 300 MB in 60 µs, and so the row's 400 MB in 80.
+	// Add moves 300 MB in 60 µs, and therefore the row's 400 MB in 80 µs.
 	require.InDelta(t, 1.25, float64(rows[0].OverLimit), 1e-9)
 	rate, unit := rows[0].Rate(rows[0].Ours)
 	require.Equal(t, "GB/s", unit)
@@ -179,7 +179,7 @@ func TestBenchPlot(t *testing.T) {
 	require.NoError(t, sampleBench().WritePlot(&out))
 	image, err := png.Decode(&out)
 	require.NoError(t, err)
-	// One panel, since the other dtype has no ratio, and the legend.
+	// The other dtype has no ratio, so there are one panel and the legend.
 	require.InDelta(t, 21.0/11, float64(image.Bounds().Dx())/float64(image.Bounds().Dy()), 0.02)
 	colours := map[any]bool{}
 	for x := range image.Bounds().Dx() {

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// benchColumns are those of the CSV. Another library's figures have their own name as the side, and the
-// same columns, so that files can be joined.
+// benchColumns are the columns of the CSV. Files of other libraries' figures have the same columns and the library's name
+// as the side, so that files can be joined.
 var benchColumns = []string{
 	"device", "tf32", "op", "case", "dtype", "pass", "side", "median_us", "q1_us", "q3_us", "wall_us", "submit_us", "build_us", "copies", "repetitions_us",
 	"bytes", "flops", "rate", "unit", "extra_memory", "mlx_over_ours", "over_limit", "message",
 }
 
-// side is one timing of a row, by name.
+// side is one timing of a row with its name.
 type side struct {
 	name   string
 	timing *Timing
 }
 
-// sides are those that were measured.
+// sides returns the measured timings.
 func (r *BenchRow) sides() []side {
 	var out []side
 	for _, s := range []side{{"ours", r.Ours}, {"mlx", r.MLX}, {"add", r.Add}} {
@@ -33,8 +33,8 @@ func (r *BenchRow) sides() []side {
 	return out
 }
 
-// WriteCSV writes a line for each side of each row: "ours", "mlx", and "add" for the limit. A row that
-// failed has one of ours without times. The repetitions are joined by spaces.
+// WriteCSV writes a line for each side of each row: "ours", "mlx", and "add" for the limit. A failed row has a line for
+// "ours" without times. Spaces separate the repetitions.
 func (b *Bench) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	lines := [][]string{benchColumns}
@@ -80,7 +80,7 @@ func (b *Bench) csvLine(r BenchRow, s side) []string {
 	}
 }
 
-// plain writes a number with all digits that a time has, and nothing for NaN.
+// plain writes a number in full, and nothing for NaN.
 func plain(v float64) string {
 	if math.IsNaN(v) {
 		return ""
@@ -88,15 +88,14 @@ func plain(v float64) string {
 	return strconv.FormatFloat(v, 'g', 6, 64)
 }
 
-// WriteBenchstat writes each repetition as a line of Go's benchmark format, for benchstat, such as with
-// -col /side.
+// WriteBenchstat writes each repetition as a line of Go's benchmark format for benchstat (for example with -col /side).
 func (b *Bench) WriteBenchstat(w io.Writer) error {
 	out := &printer{w: w}
 	out.printf("device: %s\nmlx: %s\nexecutor: %s\n", b.DeviceName, b.MLX, b.Executor)
 	if b.TF32 != "" {
 		out.printf("tf32: %s\n", b.TF32)
 	}
-	// A slash would begin another key, and a space would end the name.
+	// A slash begins another key and a space ends the name.
 	name := strings.NewReplacer(", ", ",", " ", "-", "/", ":")
 	for _, r := range b.Rows {
 		if r.Error != "" {

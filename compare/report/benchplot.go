@@ -17,8 +17,8 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// WritePlot draws MLX's time over ours by the number of elements as a PNG, a panel for each dtype and a
-// line for each operation. It is an error if no row has a ratio.
+// WritePlot draws MLX's time divided by ours over the number of elements as a PNG: a panel for each dtype, a line for each
+// operation. It fails if no row has a ratio.
 func (b *Bench) WritePlot(w io.Writer) error {
 	var dtypes, ops []string
 	for _, r := range b.Rows {
@@ -82,7 +82,7 @@ func (b *Bench) WritePlot(w io.Writer) error {
 	return err
 }
 
-// ratios are the points of one operation, by size.
+// ratios returns the points of one operation, ordered by size.
 func (b *Bench) ratios(op, dtype string) plotter.XYs {
 	var points plotter.XYs
 	for _, r := range b.Rows {
@@ -94,7 +94,7 @@ func (b *Bench) ratios(op, dtype string) plotter.XYs {
 	return points
 }
 
-// shareScales gives all panels the same axes, so that they can be compared.
+// shareScales gives all panels the same axes.
 func shareScales(panels []*plot.Plot) {
 	x, y := [2]float64{math.Inf(1), 0}, [2]float64{1, 1}
 	for _, p := range panels {

@@ -6,11 +6,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/olekukonko/tablewriter/tw"
 )
 
-// WriteTable writes the report for people: what ran and how, a table an operation, and what failed.
+// WriteTable writes the report as text: the machine, a table for each operation, and the failures.
 func (b *Bench) WriteTable(w io.Writer) error {
 	out := &printer{w: w}
 	name := b.DeviceName
@@ -19,7 +17,7 @@ func (b *Bench) WriteTable(w io.Writer) error {
 	}
 	out.printf("%s executor on %s, MLX %s, mlx-c %s, %s\n", b.Executor, name, b.MLX, b.MLXC, b.Started.Format("2006-01-02"))
 	out.tf32(b.TF32)
-	out.printf("Medians in µs ± half the distance of the quartiles; ratio: MLX ÷ ours, of which more is better;\n" +
+	out.printf("Medians in µs ± half the distance of the quartiles; ratio: MLX ÷ ours, more is better;\n" +
 		"limit: ours ÷ the time of MLX's add for the same bytes; extra: MiB of peak memory beyond arguments and results\n")
 	for start := 0; start < len(b.Rows); {
 		end := start
@@ -47,7 +45,7 @@ func (b *Bench) WriteTable(w io.Writer) error {
 	}
 	out.printf("\n")
 	if b.Incomplete {
-		out.printf("interrupted: not everything was measured\n")
+		out.printf("interrupted: some rows were not measured\n")
 	}
 	if len(b.Rows) == 0 {
 		out.printf("nothing ran\n")
@@ -62,7 +60,7 @@ func (r *BenchRow) title() string {
 	return fmt.Sprintf("%s %s %s %s", r.Op, r.Case, r.DType, r.Pass)
 }
 
-// Line is a row in one line, for those who wait for the next.
+// Line returns the row in one line, for progress output.
 func (r *BenchRow) Line() string {
 	switch {
 	case r.Error != "":
@@ -79,11 +77,6 @@ func (p *printer) benchTable(rows []BenchRow) {
 		unit = "TFLOP/s"
 	}
 	p.printf("\n%s\n", rows[0].Op)
-	left, right := tw.AlignLeft, tw.AlignRight
-	align := []tw.Align{left, left, left}
-	for range 10 {
-		align = append(align, right)
-	}
 	header := []string{
 		"case", "dtype", "pass", "ours", "MLX", "ratio", unit, "MLX", "limit", "build", "MLX", "extra", "MLX",
 	}
@@ -96,10 +89,10 @@ func (p *printer) benchTable(rows []BenchRow) {
 			ours.build, mlx.build, ours.extra, mlx.extra,
 		})
 	}
-	p.columns(align, header, cells)
+	p.columns("lll"+strings.Repeat("r", 10), header, cells)
 }
 
-// sideCells are what the table has of a side.
+// sideCells are the cells of one side in the table.
 type sideCells struct{ time, rate, build, extra string }
 
 func (r *BenchRow) sideCells(t *Timing) sideCells {
@@ -116,7 +109,7 @@ func (r *BenchRow) sideCells(t *Timing) sideCells {
 	}
 }
 
-// verdict counts the rows by who is faster.
+// verdict counts the rows by the faster side.
 func (b *Bench) verdict() string {
 	faster, compared, failed := 0, 0, 0
 	for _, r := range b.Rows {
@@ -135,7 +128,7 @@ func (b *Bench) verdict() string {
 		faster, compared, len(b.Rows)-compared-failed, failed)
 }
 
-// digits writes a number with three digits, or all before the point.
+// digits writes a number with three digits, or all digits before the point.
 func digits(v float64) string {
 	switch {
 	case v == 0:

@@ -10,8 +10,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/outfile"
 )
 
-// Number is a float64 that JSON can hold whatever its value. The values that JSON has no numbers for
-// are the strings "NaN", "Infinity" and "-Infinity", as in the JSON form of protocol buffers.
+// Number is a float64 in JSON. NaN and the infinities, which JSON lacks, are the strings "NaN", "Infinity" and
+// "-Infinity", as in the JSON form of protocol buffers.
 type Number float64
 
 // MarshalJSON implements [json.Marshaler].
@@ -49,7 +49,7 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 
 // Encode writes the report as indented JSON.
 func (r *Report) Encode(w io.Writer) error {
-	// Programs index into these, so an empty list must not be null.
+	// Programs index into these lists, so an empty one must not be null.
 	whole := *r
 	whole.Suites = append([]Suite{}, r.Suites...)
 	whole.Rows = append([]Row{}, r.Rows...)
@@ -65,5 +65,5 @@ func Decode(r io.Reader) (*Report, error) {
 	return &out, nil
 }
 
-// WriteFile writes the report as JSON to path, all of it or nothing.
+// WriteFile writes the report as JSON to path. After a failure path is unchanged.
 func (r *Report) WriteFile(path string) error { return outfile.Write(path, r.Encode) }

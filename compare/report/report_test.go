@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// sample is a report with everything in it: a pass, a failure, a failing MLX and a failing suite.
+// sample is a report with a pass, a failure, a failing MLX and a failing suite.
 func sample() *Report {
 	r := &Report{
 		MLX: "0.32.2", MLXC: "0.7.0", Device: "cpu", Executor: "host",
@@ -130,14 +130,14 @@ func TestWriteFileReplacesWhole(t *testing.T) {
 
 func TestWriteFileFailureLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	// A folder in the way lets everything succeed but the last step.
+	// A folder at the path makes only the last step fail.
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "report.json", "inside"), 0o755))
 	require.ErrorContains(t, sample().WriteFile(filepath.Join(dir, "report.json")), "report.json")
 	requireOnly(t, dir, "report.json")
 	require.Error(t, sample().WriteFile(filepath.Join(dir, "missing", "report.json")))
 }
 
-// What is no plain file stays what it is: /dev/null must not become one.
+// A special file stays: /dev/null must not become a regular file.
 func TestWriteFileIntoWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	link, target, pipe := filepath.Join(dir, "link"), filepath.Join(dir, "target"), filepath.Join(dir, "pipe")
@@ -220,7 +220,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The summary fits a screen however many rows and dtypes there are, with numbers of any size.
+// The summary fits a screen for any number of rows and dtypes and any size of numbers.
 func TestSummaryFitsAScreen(t *testing.T) {
 	r := &Report{TF32: "on", Sample: true, Kernels: 300, CompileSeconds: 75}
 	for i := range 16 {
@@ -264,7 +264,7 @@ func TestTableOfNothing(t *testing.T) {
 	require.True(t, strings.HasSuffix(buf.String(), "nothing ran\n0 passed, 0 failed\n"))
 }
 
-// full refuses everything, as a full disk does.
+// full refuses every write, like a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }

@@ -42,7 +42,7 @@ func (p *printer) summary(r *Report) {
 
 const cellWidth = 29
 
-// cell returns the figures of an operation in a dtype, in cellWidth columns.
+// cell returns the figures of an operation in a dtype, cellWidth columns wide.
 func (r *Report) cell(op, dtype string) string {
 	i := slices.IndexFunc(r.Suites, func(s Suite) bool { return s.Op == op && s.DType == dtype })
 	if i < 0 {
@@ -65,7 +65,7 @@ func (r *Report) cell(op, dtype string) string {
 	return fmt.Sprintf("%4d %6d %5s %5s %5s", rows, passed, brief(worst, 2), brief(float64(s.Ratio), 3), brief(s.Seconds, 1))
 }
 
-// brief writes a number that is not negative in at most five columns, with the given number of decimals if they fit.
+// brief writes a non-negative number in at most five columns, with the given number of decimals if they fit.
 func brief(v float64, decimals int) string {
 	switch {
 	case math.IsNaN(v):

@@ -6,43 +6,39 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
-	"github.com/olekukonko/tablewriter/tw"
 )
 
 // TableOptions chooses what [Report.WriteTable] shows.
 type TableOptions struct {
-	Rows bool // A table of every row for each operation, and every note on MLX's own gradient.
+	Rows bool // print a table of all rows for each operation and every fault of MLX's gradients
 }
 
-// WriteTable writes the report for people: versions, a summary with a line for each operation, failures, and the counts as
-// the last line. Lines of the summary are at most 120 columns wide, and so are those of the tables of rows as
-// long as the longest names of a case and of an output are shorter than 46 together.
+// WriteTable writes the report as text: versions, a summary with a line for each operation, failures, and the counts in
+// the last line. Lines have at most 120 columns if the longest names of a case and of a result together are shorter than 46
+// columns.
 func (r *Report) WriteTable(w io.Writer, opt TableOptions) error {
 	out := &printer{w: w}
 	out.printf("%s executor on %s, MLX %s, mlx-c %s\n", r.Executor, r.Device, r.MLX, r.MLXC)
 	out.tf32(r.TF32)
 	if r.Sample {
-		out.printf("A sample of the suite, whose mean ratios are not judged; --full runs every case\n")
+		out.printf("A sample of the suite: mean ratios are not judged; --full runs every case\n")
 	}
 	if opt.Rows {
 		for _, group := range byOp(r.Rows) {
 			out.printf("\n%s: largest and mean error against the float64 oracle, ours and MLX's\n", group[0].Op)
 			out.table(group)
 		}
-		out.unsoundCases(r.Rows)
+		out.invalidCases(r.Rows)
 	}
 	out.summary(r)
 	if !opt.Rows {
-		out.unsoundCount(r.Rows)
+		out.invalidCount(r.Rows)
 	}
 	out.explain(r.Rows)
 	out.failedSuites(r.Suites)
 	out.printf("\n")
 	if r.Incomplete {
-		out.printf("interrupted: not every case was run\n")
+		out.printf("interrupted: some cases were not run\n")
 	}
 	if len(r.Rows) == 0 {
 		out.printf("nothing ran\n")
@@ -54,7 +50,7 @@ func (r *Report) WriteTable(w io.Writer, opt TableOptions) error {
 	return out.err
 }
 
-// printer remembers the first error, so that a page of output is checked once.
+// printer writes text and remembers the first error, so that callers check once.
 type printer struct {
 	w   io.Writer
 	err error
@@ -66,7 +62,7 @@ func (p *printer) printf(format string, args ...any) {
 	}
 }
 
-// tf32 says how float32 matrices are multiplied, where there is a choice.
+// tf32 prints the setting of TF32 on devices that have it.
 func (p *printer) tf32(onOff string) {
 	if onOff != "" {
 		p.printf("Float32 matrices are multiplied with TF32 %s (MLX_ENABLE_TF32)\n", onOff)
@@ -75,49 +71,25 @@ func (p *printer) tf32(onOff string) {
 
 func (p *printer) table(cases []Row) {
 	header := []string{"case", "dtype", "grad", "max", "MLX max", "mean", "MLX mean", "floor", "ratio", "", "MLX"}
-	left, right := tw.AlignLeft, tw.AlignRight
 	var rows [][]string
 	for _, c := range cases {
 		rows = append(rows, cells(c))
 	}
-	p.columns([]tw.Align{left, left, left, right, right, right, right, right, right, left, left}, header, rows)
+	p.columns("lllrrrrrrll", header, rows)
 }
 
-// columns sets a header and rows in columns.
-func (p *printer) columns(columns []tw.Align, header []string, rows [][]string) {
+// columns prints a header and rows in aligned columns (see [Columns]).
+func (p *printer) columns(align string, header []string, rows [][]string) {
 	if p.err != nil {
 		return
 	}
-	align := tw.CellAlignment{PerColumn: columns}
-	tight := tw.CellPadding{Global: tw.Padding{Left: "", Right: "  ", Overwrite: true}}
-	asWritten := tw.CellFormatting{AutoFormat: tw.Off, AutoWrap: tw.WrapNone}
-	var text strings.Builder
-	t := tablewriter.NewTable(&text,
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders: tw.BorderNone,
-			Settings: tw.Settings{
-				Separators: tw.SeparatorsNone,
-				Lines:      tw.LinesNone,
-			},
-		})),
-		tablewriter.WithConfig(tablewriter.Config{
-			Header: tw.CellConfig{Alignment: align, Padding: tight, Formatting: asWritten},
-			Row:    tw.CellConfig{Alignment: align, Padding: tight, Formatting: asWritten},
-		}),
-	)
-	t.Header(header)
-	if p.err = t.Bulk(rows); p.err != nil {
-		return
-	}
-	if p.err = t.Render(); p.err != nil {
-		return
-	}
-	for line := range strings.Lines(text.String()) {
-		p.printf("%s\n", strings.TrimRight(line, " \n")) // The last column is padded too.
+	var text string
+	if text, p.err = Columns(align, header, rows); p.err == nil {
+		p.printf("%s", text)
 	}
 }
 
-// cells are one row of the table.
+// cells returns the cells of a row.
 func cells(c Row) []string {
 	verdict := "ok"
 	if !c.Pass {
@@ -125,7 +97,7 @@ func cells(c Row) []string {
 	}
 	mlx := string(c.MLX)
 	if c.MLX == MLXValid {
-		mlx = "" // Nearly always; what is not so must catch the eye.
+		mlx = "" // nearly always valid; only exceptions are shown
 	}
 	ratio := short(c.Ratio)
 	if r := float64(c.Ratio); r >= 0.01 && r < 100 {
@@ -151,11 +123,11 @@ func short(n Number) string {
 	}
 }
 
-// explained is how many failing cases get their messages printed: when everything fails, the reason is
-// in the first ones.
+// explained is the number of failures that are printed with their messages. If everything fails, the first ones show the
+// reason.
 const explained = 20
 
-// explain prints why cases failed.
+// explain prints why rows failed.
 func (p *printer) explain(cases []Row) {
 	groups := sameMessage(failures(cases), func(c Row) string { return c.Message })
 	for n, group := range groups {
@@ -171,8 +143,8 @@ func (p *printer) explain(cases []Row) {
 	}
 }
 
-// unsoundCases prints the faults of MLX's own gradient.
-func (p *printer) unsoundCases(cases []Row) {
+// invalidCases prints the faults of MLX's gradients.
+func (p *printer) invalidCases(cases []Row) {
 	said := false
 	for _, group := range sameMessage(cases, func(c Row) string { return c.MLXMessage }) {
 		c := group[0]
@@ -180,15 +152,15 @@ func (p *printer) unsoundCases(cases []Row) {
 			continue
 		}
 		if !said {
-			p.printf("\nMLX's own gradient is not sound, and is replaced or left out of the judgement:\n")
+			p.printf("\nMLX's gradient is not valid in these rows, and another reference replaces it:\n")
 			said = true
 		}
 		p.printf("  %s: %s: %s\n", heading(group), c.MLX, strings.ReplaceAll(c.MLXMessage, "\n", "; "))
 	}
 }
 
-// unsoundCount prints in how many rows MLX's own gradient cannot be compared with.
-func (p *printer) unsoundCount(cases []Row) {
+// invalidCount prints the number of rows in which MLX's gradient is not valid.
+func (p *printer) invalidCount(cases []Row) {
 	n := 0
 	for _, c := range cases {
 		if c.MLXMessage != "" {
@@ -196,11 +168,11 @@ func (p *printer) unsoundCount(cases []Row) {
 		}
 	}
 	if n > 0 {
-		p.printf("rows in which MLX's own gradient is not sound: %d (--rows says why)\n", n)
+		p.printf("rows without a valid gradient of MLX: %d (--rows shows the reasons)\n", n)
 	}
 }
 
-// sameMessage splits rows into runs that are of one case in one dtype and say the same.
+// sameMessage groups neighboring rows of one case and dtype that have the same message.
 func sameMessage(cases []Row, message func(Row) string) [][]Row {
 	var groups [][]Row
 	for i, c := range cases {
@@ -225,7 +197,7 @@ func heading(group []Row) string {
 	return fmt.Sprintf("%s %s %s %s", group[0].Op, group[0].Name, group[0].DType, strings.Join(outputs, " "))
 }
 
-// failedSuites prints the operations of which MLX's gradient is the more accurate on average.
+// failedSuites prints the operations for which MLX's gradient is more accurate on average.
 func (p *printer) failedSuites(suites []Suite) {
 	for _, s := range suites {
 		if !s.Pass {
@@ -234,7 +206,7 @@ func (p *printer) failedSuites(suites []Suite) {
 	}
 }
 
-// byOp splits cases into runs of the same operation.
+// byOp groups neighboring rows by operation.
 func byOp(cases []Row) [][]Row {
 	var groups [][]Row
 	for i, c := range cases {

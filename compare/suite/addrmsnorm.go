@@ -7,7 +7,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// addRMSNorm has two outputs, the sum h of x and the residual r, and the normalised h, y.
+// addRMSNorm has two outputs: h, the sum of x and the residual r, and y, the norm of h.
 func addRMSNorm() compare.Op {
 	return compare.Op{Name: "add-rmsnorm", Cases: addRMSNormNorm().cases()}
 }

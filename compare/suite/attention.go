@@ -16,15 +16,15 @@ func attention() compare.Op {
 	return op
 }
 
-// attentionCases covers lengths, head sizes and numbers of heads on both sides of what a tile and a
-// simdgroup hold, and then one property at a time and some together.
+// attentionCases covers lengths, head sizes and numbers of heads below, at and above the sizes of a tile and a simdgroup,
+// then single properties, then combinations.
 func attentionCases() []attentionCase {
 	return slices.Concat(
 		attentionLengths(), attentionHeads(), attentionWindows(), attentionMasks(), attentionOptions(),
 		attentionSequences(), attentionLayouts(), attentionValues(), attentionOfNothing())
 }
 
-// bothWays adds each case as causal too.
+// bothWays adds a causal copy of each case.
 func bothWays(cases ...attentionCase) []attentionCase {
 	for _, c := range slices.Clone(cases) {
 		c.causal = true
@@ -33,8 +33,7 @@ func bothWays(cases ...attentionCase) []attentionCase {
 	return cases
 }
 
-// attentionLengths has more batches of short lengths: the largest errors of few elements are
-// chance.
+// attentionLengths has more batches of short lengths, since the largest error of few elements depends on luck.
 func attentionLengths() []attentionCase {
 	var cases []attentionCase
 	for _, length := range []int{1, 2, 7, 31, 33, 127, 129} {
@@ -56,7 +55,7 @@ func attentionLengths() []attentionCase {
 		{33, 1},
 		{33, 7},
 		{129, 33},
-		{257, 31}, // Causal, the first queries see nothing.
+		{257, 31}, // if causal, the first queries see no key
 	} {
 		cases = append(cases, attentionCase{batch: 2 + 400/(lengths[0]+30), heads: 2, queries: lengths[0], keys: lengths[1], dim: 16})
 	}
@@ -99,7 +98,7 @@ func attentionWindows() []attentionCase {
 		cases = append(cases, attentionCase{batch: 1, heads: 2, queries: 129, dim: 16, window: &w},
 			attentionCase{batch: 1, heads: 2, kvHeads: 1, queries: 37, keys: 100, dim: 16, window: &w})
 	}
-	// The first queries see nothing, and some keys are not seen.
+	// The first queries see no key, and no query sees some keys.
 	cases = append(cases, attentionCase{batch: 1, heads: 2, queries: 70, keys: 35, dim: 16, window: &ops.Window{Left: 2, Right: 1}})
 	for _, w := range []ops.Window{{Left: 4, Right: 0}, {Left: 40, Right: 9}, {Left: none, Right: 3}} {
 		cases = append(cases, attentionCase{batch: 1, heads: 2, queries: 129, dim: 16, window: &w, causal: true})
@@ -111,19 +110,19 @@ func attentionMasks() []attentionCase {
 	var cases []attentionCase
 	for _, axes := range []string{"11ij", "b11j", "h1j", "ij", "bhij", "hi1", "j"} {
 		c := attentionCase{batch: 2, heads: 4, kvHeads: 2, queries: 33, keys: 129, dim: 16, maskAxes: axes}
-		// What is added to a whole row changes the log-sum-exp alone.
+		// A constant added to a whole row changes the log-sum-exp alone.
 		c.lse = axes == "hi1"
 		for _, kind := range []maskKind{booleans, added} {
 			c.mask = kind
 			cases = append(cases, bothWays(c)...)
 		}
 		if axes == "hi1" {
-			continue // Every second row would see nothing.
+			continue // every second row would see no key
 		}
 		c.mask, c.maskValues, c.label = added, sometimes(compare.Normal(1), []float64{math.Inf(-1)}), "-inf"
 		cases = append(cases, c)
 	}
-	// A mask that is broadcast along the keys changes no weight. Its gradient is 0 but for rounding.
+	// A mask broadcast along the keys changes no weight. Its gradient is 0 except for rounding.
 	for _, axes := range []string{"bhi1", "hi1", "i1", "h11", "b111"} {
 		c := attentionCase{batch: 2, heads: 4, kvHeads: 2, queries: 33, keys: 129, dim: 16, mask: added, maskAxes: axes}
 		cases = append(cases, bothWays(c)...)
@@ -146,8 +145,8 @@ func attentionMasks() []attentionCase {
 	return cases
 }
 
-// attentionOptions are sinks, the soft-cap and the log-sum-exp, alone and with all else. Sinks have many
-// heads, so that there are enough of them.
+// attentionOptions covers sinks, the soft cap and the log-sum-exp, alone and combined. Cases with sinks have many heads, so
+// that there are enough sinks.
 func attentionOptions() []attentionCase {
 	var cases []attentionCase
 	for _, length := range []int{1, 33, 67} {
@@ -172,7 +171,7 @@ func attentionOptions() []attentionCase {
 		c.mask, c.window = noMask, &ops.Window{Left: 4, Right: 2}
 		cases = append(cases, c)
 	}
-	// A row without a key has a sink all the same.
+	// A row without keys still has its sink.
 	cases = append(cases, attentionCase{batch: 1, heads: 16, queries: 20, keys: 9, dim: 8, causal: true, sinks: true, lse: true})
 	for _, scale := range []float32{0.1, -0.5} {
 		cases = append(cases, attentionCase{batch: 1, heads: 2, queries: 33, dim: 16, scale: scale})
@@ -214,7 +213,7 @@ func attentionLayouts() []attentionCase {
 		c := attentionCase{batch: 2, heads: 2, queries: 33, dim: 16, causal: true}
 		for _, operand := range []string{"q", "k", "v", "dout"} {
 			if operand == "k" && layout == compare.Broadcast {
-				continue // Below, together with v.
+				continue // in the cases with v below
 			}
 			c.layouts = layouts{operand: layout}
 			cases = append(cases, c)
@@ -240,7 +239,7 @@ func attentionValues() []attentionCase {
 		{values: compare.Equal, label: "equal rows"},
 		{values: compare.Normal(1e-3), label: "tiny"},
 		{values: compare.Spike, label: "spike"},
-		// Their deviation is 25, so that some are beyond 80.
+		// With a deviation of 25 some scores exceed 80.
 		{values: compare.Normal(5), keyValues: compare.Normal(5), label: "large scores"},
 		{values: compare.Normal(5), keyValues: compare.Normal(5), softCap: true, label: "large scores"},
 	} {
@@ -249,7 +248,7 @@ func attentionValues() []attentionCase {
 	}
 	for _, caps := range []float64{3, 5, 8} {
 		c := attentionCase{batch: 1, heads: 2, kvHeads: 1, queries: 33, keys: 67, dim: 16, caps: caps}
-		if caps < 8 { // There MLX's gradient in float16 is 0, which leaves ours the error of delta alone.
+		if caps < 8 { // at 8 caps MLX's float16 gradient is 0, and ours has the error of delta
 			cases = append(cases, bothWays(c)...)
 		}
 		c.mask, c.maskAxes, c.sinks, c.lse = added, "ij", true, true
@@ -257,7 +256,7 @@ func attentionValues() []attentionCase {
 	}
 	return append(cases,
 		attentionCase{batch: 1, heads: 2, queries: 67, dim: 16, values: compare.With(math.NaN()), label: "one NaN"},
-		// With all keys alike the true dq is 0, and what any computation gets is its rounding.
+		// If all keys are equal, the true dq is 0 and a computed dq is only rounding.
 		attentionCase{batch: 1, heads: 2, queries: 67, dim: 16, keyValues: alike, frozen: true, label: "keys alike"})
 }
 

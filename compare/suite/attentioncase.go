@@ -12,32 +12,32 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// attentionCase is a configuration of attention. The zero value of a field but batch, heads, queries and
-// dim is what is usual.
+// attentionCase is a configuration of attention. Except for batch, heads, queries and dim, the zero value of a field is the
+// default.
 type attentionCase struct {
 	batch, heads, queries, dim int
-	kvHeads, keys, valueDim    int // Those of the queries if 0.
+	kvHeads, keys, valueDim    int // those of the queries if 0
 	noKeys                     bool
 
 	scale                       float32
 	causal, sinks, softCap, lse bool
 	window                      *ops.Window
 	mask                        maskKind
-	maskAxes                    string // A letter for each axis of the mask that is not 1 long: "b11j".
-	queryStarts, keyStarts      []int  // The latter are the former if nil. They make queries and keys.
+	maskAxes                    string // a letter for each mask axis longer than 1: "b11j"
+	queryStarts, keyStarts      []int  // queryStarts make the queries and keys; keyStarts equal queryStarts if nil
 
 	layouts                       layouts
-	values, keyValues, maskValues compare.Values // Of q, k and the mask.
+	values, keyValues, maskValues compare.Values // of q, k and the mask
 
-	// caps, if it is not 0, is the absolute value of all scores in soft caps. The cotangents make up for
-	// the slope of the cap there, as far as float16 lets them.
+	// caps, if not 0, is the absolute value of all scores in units of the soft cap. The cotangents compensate the slope of
+	// the cap there within the range of float16.
 	caps float64
 
-	frozen bool   // Whether q and k are not differentiated.
-	label  string // Names values.
+	frozen bool   // q and k are not differentiated
+	label  string // the name of values
 }
 
-// maskKind is what the elements of a mask are.
+// maskKind is the kind of mask elements.
 type maskKind int
 
 const (
@@ -46,10 +46,10 @@ const (
 	added
 )
 
-// attentionSoftCap is small enough to change normal scores in their first digit.
+// attentionSoftCap is small enough to change the first digit of normal scores.
 const attentionSoftCap = 2
 
-// withDefaults fills in what is usual.
+// withDefaults sets the default values.
 func (c attentionCase) withDefaults() attentionCase {
 	if c.queryStarts != nil {
 		if c.keyStarts == nil {
@@ -116,8 +116,8 @@ func (c attentionCase) build() compare.Case {
 	return out
 }
 
-// cotangents are those of both outputs, nil for the usual ones. Products of the larger ones with v would
-// leave float16.
+// cotangents returns the values of both cotangents, or nil for the default. Products of the default cotangents with large v
+// would overflow float16.
 func (c attentionCase) cotangents() compare.Values {
 	if c.caps == 0 {
 		return nil
@@ -125,7 +125,7 @@ func (c attentionCase) cotangents() compare.Values {
 	return times(compare.EitherSign, min(1/capSlope(c.caps), 1<<10))
 }
 
-// outputs is how many there are.
+// outputs returns the number of outputs.
 func (c attentionCase) outputs() int {
 	if c.lse {
 		return 2
@@ -176,10 +176,10 @@ func (c attentionCase) maskShape() []int {
 	return shape
 }
 
-// attentionOptional are the inputs that a case may have besides q, k and v.
+// attentionOptional are the optional inputs after q, k and v.
 type attentionOptional[T any] struct{ mask, sinks, queryStarts, keyStarts T }
 
-// optional puts the inputs after q, k and v at their places.
+// optional assigns the inputs after q, k and v to their parameters.
 func optional[T any](c attentionCase, in []T) attentionOptional[T] {
 	var out attentionOptional[T]
 	next := func() T {
@@ -198,7 +198,7 @@ func optional[T any](c attentionCase, in []T) attentionOptional[T] {
 	return out
 }
 
-// config is the configuration of ours.
+// config returns the configuration for ops.
 func (c attentionCase) config(in []*mlxc.Array) ops.AttentionConfig {
 	o := optional(c, in)
 	cfg := ops.AttentionConfig{
@@ -211,7 +211,7 @@ func (c attentionCase) config(in []*mlxc.Array) ops.AttentionConfig {
 	return cfg
 }
 
-// positions are the oracle's attention as far as it concerns who sees whom by position.
+// positions returns the oracle's rules that hide keys by position.
 func (c attentionCase) positions() oracle.Attention {
 	a := oracle.Attention{Causal: c.causal, QueryStarts: c.queryStarts, KeyStarts: c.keyStarts}
 	if w := c.window; w != nil {
@@ -272,12 +272,12 @@ func (c attentionCase) name() string {
 		noteIf(c.sinks, "sinks"), noteIf(c.softCap, "cap"), noteIf(c.lse, "lse"), scale, packed, capsNote(c.caps), c.layouts.String(), c.label)
 }
 
-// sizes are heads/key heads x queries:keys x head_dim:width of v.
+// sizes writes heads/key heads x queries:keys x head_dim:width of v.
 func (c attentionCase) sizes() string {
 	return fmt.Sprintf("%sx%sx%s", pair("/", c.heads, c.kvHeads), pair(":", c.queries, c.keys), pair(":", c.dim, c.valueDim))
 }
 
-// pair writes one number for two that are equal.
+// pair writes one number for two equal ones.
 func pair(between string, a, b int) string {
 	if a == b {
 		return fmt.Sprint(a)
@@ -285,7 +285,7 @@ func pair(between string, a, b int) string {
 	return fmt.Sprintf("%d%s%d", a, between, b)
 }
 
-// mostly is true three times of four.
+// mostly is true with probability 3/4.
 func mostly(rng *rand.Rand, shape []int) []float64 {
 	out := make([]float64, oracle.Size(shape))
 	for i := range out {
@@ -294,7 +294,7 @@ func mostly(rng *rand.Rand, shape []int) []float64 {
 	return out
 }
 
-// hiddenRows makes every third row of a mask hidden and the others shown.
+// hiddenRows hides every third row of a mask and shows the others.
 func hiddenRows(shown, hidden float64) compare.Values {
 	return func(_ *rand.Rand, shape []int) []float64 {
 		row := 0
@@ -310,13 +310,13 @@ func hiddenRows(shown, hidden float64) compare.Values {
 	}
 }
 
-// alike makes all rows the same normal one.
+// alike gives all rows the same normal values.
 func alike(rng *rand.Rand, shape []int) []float64 {
 	first := compare.Normal(1)(rng, shape[len(shape)-1:])
 	return compare.EachRow(shape, func(row []float64) { copy(row, first) })
 }
 
-// fixed makes the same integers always.
+// fixed returns the given integers.
 func fixed(values []int) compare.Values {
 	return eachID(func(_ *rand.Rand, i int) int { return values[i] })
 }

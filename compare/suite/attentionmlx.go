@@ -6,8 +6,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// builtIn is the case by MLX's own function, which is causal or has a mask; all but the one triangle goes
-// into a mask.
+// builtIn computes the case with MLX's fused function, which is causal or takes a mask. Every other rule becomes part of the
+// mask.
 func (c attentionCase) builtIn(in []*mlxc.Array) []*mlxc.Array {
 	o := optional(c, in)
 	cfg := mlxc.AttentionConfig{Scale: c.scale, Sinks: o.sinks}
@@ -19,7 +19,7 @@ func (c attentionCase) builtIn(in []*mlxc.Array) []*mlxc.Array {
 	return []*mlxc.Array{mlxc.ScaledDotProductAttention(in[0], in[1], in[2], cfg)}
 }
 
-// wholeMask joins a mask, which may be nil, with what is seen by position.
+// wholeMask joins a mask, which may be nil, with the rules by position.
 func (c attentionCase) wholeMask(mask *mlxc.Array) *mlxc.Array {
 	if !c.causal && c.window == nil && c.queryStarts == nil {
 		return mask
@@ -35,7 +35,7 @@ func (c attentionCase) wholeMask(mask *mlxc.Array) *mlxc.Array {
 	}
 }
 
-// seenByPosition has a boolean for each query and key.
+// seenByPosition returns a boolean for each query and key.
 func (c attentionCase) seenByPosition() *mlxc.Array {
 	seen := make([]bool, 0, c.queries*c.keys)
 	a := c.positions()
@@ -47,9 +47,8 @@ func (c attentionCase) seenByPosition() *mlxc.Array {
 	return mlxc.FromSlice(seen, c.queries, c.keys)
 }
 
-// composed is the case in MLX's functions as one writes it: products in the dtype, the softmax of a row
-// in float32. What is hidden gets the least finite score, because a row of nothing but −∞ would be NaN
-// in the gradient too.
+// composed computes the case with basic MLX operations: products in the dtype, the softmax of a row in float32. Hidden
+// scores are the most negative finite number, because a row of −∞ alone would give NaN, also in the gradient.
 func (c attentionCase) composed(in []*mlxc.Array) []*mlxc.Array {
 	q, k, v, o := in[0], in[1], in[2], optional(c, in)
 	dtype, group := q.DType(), c.heads/c.kvHeads

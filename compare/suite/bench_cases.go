@@ -13,8 +13,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// BenchOps returns the operations with the cases for a device: on a GPU of models' sizes, which a CPU
-// would take minutes for.
+// BenchOps returns the operations with their cases for a device: sizes of models for a GPU, smaller ones for a CPU, where
+// those take minutes.
 func BenchOps(d mlxc.Device) []bench.Op {
 	s := benchSizesOf(d)
 	rows := func(build func(rowCase) compare.Case, backward, step string, shapes [][]int) []bench.Case {
@@ -39,7 +39,7 @@ func BenchOps(d mlxc.Device) []bench.Op {
 		{Name: "rmsnorm-separate", Pass: report.Backward, Cases: rows(rmsSeparate, rmsBackward, rmsStep, s.norms)},
 		{Name: "layernorm", Pass: report.Backward, Cases: rows(layer, layerBackward, layerStep, s.norms)},
 		{Name: "layernorm-separate", Pass: report.Backward, Cases: rows(layerSeparate, layerBackward, layerStep, s.norms)},
-		// The gradients of r and of a sum's other operand are arrays that are there already.
+		// The gradients of r, and of the other operand of a sum, are existing arrays.
 		{Name: "rmsnorm-residual", Pass: report.Backward, Cases: rows(ofNorm(rmsNormResidualNorm()), "x w dy dx dw", "x r w dy y dx dw", s.norms)},
 		{Name: "add-rmsnorm", Pass: report.Backward, Cases: rows(ofNorm(addRMSNormNorm()), "h w dh dy dx dw", "x r w dh dy h y dx dw", s.norms)},
 		{Name: "softmax", Pass: report.Backward, Cases: rows(precise, "y dy dx", "x dy y dx", s.softmaxes)},
@@ -58,12 +58,12 @@ func dense(cases []bench.Case) []bench.Case {
 	return cases
 }
 
-// moved lists the names of both passes.
+// moved returns the names for both passes.
 func moved(backward, step string) map[report.Pass][]string {
 	return map[report.Pass][]string{report.Backward: strings.Fields(backward), report.Step: strings.Fields(step)}
 }
 
-// benchSizes are the sizes of a device's cases.
+// benchSizes are the sizes of the cases for a device.
 type benchSizes struct {
 	norms, softmaxes, transposes [][]int
 	tables                       []embeddingCase
@@ -113,7 +113,7 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 			{batch: 4, heads: 32, queries: 2048, dim: 64, causal: true},
 			{batch: 1, heads: 16, queries: 4096, dim: 256, causal: true},
 			{batch: 1, heads: 32, kvHeads: 8, queries: 16384, dim: 128, causal: true},
-			// What cuDNN's kernels do not do, so that MLX holds all scores.
+			// cuDNN's kernels lack these, so MLX stores all scores.
 			{batch: 4, heads: 32, queries: 2000, dim: 128, causal: true},
 			{batch: 4, heads: 32, queries: 2048, dim: 128, mask: booleans, maskAxes: "ij"},
 			{batch: 4, heads: 32, kvHeads: 8, queries: 2048, dim: 64, causal: true, sinks: true},
@@ -124,14 +124,13 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 func embeddingBenches(tables []embeddingCase) []bench.Case {
 	var cases []bench.Case
 	for _, c := range tables {
-		// A step reads rows of w besides, as many as there are different ids.
+		// A step also reads as many rows of w as there are different ids.
 		cases = append(cases, bench.Case{Case: c.lookup(), Moved: moved("ids dy dw", "ids dy y dw")})
 	}
 	return cases
 }
 
-// lossBenches have MLX's own function by itself: what cases of the comparison add to it, so that it
-// ignores targets, would take time.
+// lossBenches times MLX's function alone. The comparison adds operations to it that handle ignored targets.
 func lossBenches(losses []lossCase) []bench.Case {
 	var cases []bench.Case
 	for _, c := range losses {
@@ -144,7 +143,7 @@ func lossBenches(losses []lossCase) []bench.Case {
 	return cases
 }
 
-// reduced is the loss of losses of which all count.
+// reduced reduces losses without ignored targets.
 func (c lossCase) reduced(losses *mlxc.Array) *mlxc.Array {
 	if c.reduction == ops.Mean {
 		return losses.Mean()
@@ -162,7 +161,7 @@ func linearLossBenches(losses []linearLossCase) []bench.Case {
 		product := 2 * float64(oracle.Size(c.targets)) * float64(c.v) * float64(c.width)
 		cases = append(cases, bench.Case{
 			Case: built,
-			// The logits, and a product each for dh and dw.
+			// the logits, and one product each for dh and dw
 			FLOPs:      map[report.Pass]float64{report.Backward: 2 * product, report.Step: 3 * product},
 			Deviations: map[string]float64{"w": 1 / math.Sqrt(float64(c.width))},
 		})
@@ -179,7 +178,7 @@ func attentionBenches(attentions []attentionCase) []bench.Case {
 			FLOPs: map[report.Pass]float64{report.Backward: backward, report.Step: forward + backward},
 		}
 		if c.queries > 8192 {
-			// In float32 MLX holds all scores several times, more than a GPU has.
+			// In float32 MLX stores all scores several times, which exceeds the memory of a GPU.
 			b.DTypes = []mlxc.DType{mlxc.Float16, mlxc.BFloat16}
 		}
 		cases = append(cases, b)
@@ -187,8 +186,8 @@ func attentionBenches(attentions []attentionCase) []bench.Case {
 	return cases
 }
 
-// flops counts what a fused attention computes, as is usual: two products forward; backward three more and
-// the scores once again. Pairs that are causally hidden do not count, and those that a mask hides do.
+// flops counts the products of a fused attention: two forward; three more and the scores again backward. Pairs hidden by
+// causality do not count. Pairs hidden by a mask count.
 func (c attentionCase) flops() (forward, backward float64) {
 	c = c.withDefaults()
 	pairs := 0

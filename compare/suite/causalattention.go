@@ -10,8 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// causalAttentionCase is causal attention of heads side by side in rows. A batch of 0 stands for arrays
-// without an axis of batches.
+// causalAttentionCase is causal attention with the heads side by side in rows. If batch is 0, the arrays have no batch axis.
 type causalAttentionCase attentionCase
 
 func causalAttention() compare.Op {
@@ -28,7 +27,7 @@ func causalAttention() compare.Op {
 		{heads: 8, kvHeads: 1, queries: 33, dim: 16},
 		{heads: 6, kvHeads: 2, queries: 17, keys: 70, dim: 24},
 		{heads: 2, queries: 1, keys: 129, dim: 64},
-		{heads: 2, queries: 70, keys: 33, dim: 16}, // The first queries see nothing.
+		{heads: 2, queries: 70, keys: 33, dim: 16}, // the first queries see no key
 		{heads: 2, queries: 35, dim: 64, valueDim: 24},
 		{batch: 1, heads: 2, queries: 35, dim: 16},
 		{batch: 3, heads: 4, kvHeads: 2, queries: 33, keys: 37, dim: 16},
@@ -42,7 +41,7 @@ func causalAttention() compare.Op {
 		add(causalAttentionCase{batch: 2, heads: 2, queries: 33, dim: 16, layouts: layouts{"q": layout}})
 		add(causalAttentionCase{batch: 2, heads: 2, queries: 33, dim: 16, layouts: layouts{"k": layout, "v": layout}})
 		add(causalAttentionCase{batch: 2, heads: 2, queries: 33, dim: 16, layouts: layouts{"dout": layout}})
-		if layout != compare.Broadcast { // All queries and all keys would be alike.
+		if layout != compare.Broadcast { // all queries and all keys would be equal
 			add(causalAttentionCase{heads: 2, queries: 33, dim: 16, layouts: layouts{"q": layout, "k": layout, "v": layout}})
 		}
 	}
@@ -114,7 +113,7 @@ func (c causalAttentionCase) build() compare.Case {
 	}
 }
 
-// name is that of attention, without a batch where there is no axis of it.
+// name returns attention's name of the case, without a batch if there is no batch axis.
 func (c causalAttentionCase) name(usual attentionCase) string {
 	shape := usual.sizes()
 	if c.batch > 0 {
@@ -123,7 +122,7 @@ func (c causalAttentionCase) name(usual attentionCase) string {
 	return caseName(shape, c.layouts.String())
 }
 
-// splitHeads makes [batch, heads, length, width] of rows with heads side by side.
+// splitHeads returns [batch, heads, length, width] for rows with the heads side by side.
 func splitHeads(rows oracle.Tensor, batch, heads int) oracle.Tensor {
 	axes := len(rows.Shape)
 	length, width := rows.Shape[axes-2], rows.Shape[axes-1]/heads
@@ -134,7 +133,7 @@ func splitHeads(rows oracle.Tensor, batch, heads int) oracle.Tensor {
 	return out
 }
 
-// joinHeads undoes splitHeads.
+// joinHeads is the inverse of splitHeads.
 func joinHeads(split oracle.Tensor, shape []int) oracle.Tensor {
 	out := oracle.New(shape...)
 	for at, v := range split.Data {
@@ -143,8 +142,7 @@ func joinHeads(split oracle.Tensor, shape []int) oracle.Tensor {
 	return out
 }
 
-// besideEachOther is where the element at of [batch, heads, length, width] lies in rows with heads side by
-// side.
+// besideEachOther returns the position in rows with the heads side by side of element at of [batch, heads, length, width].
 func besideEachOther(at, heads, length, width int) int {
 	column, row, head, batch := at%width, at/width%length, at/(width*length)%heads, at/(width*length*heads)
 	return ((batch*length+row)*heads+head)*width + column

@@ -12,33 +12,33 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// lossCase is a cross-entropy of targets, of any shape, among v classes. The zero value of a field but
-// these is what is usual: the plain mean, unsigned targets, dense arrays, normal logits.
+// lossCase is a cross-entropy of targets, in an array of any shape, among v classes. The zero value of any other field is
+// the default: mean reduction, unsigned targets, dense arrays, normal logits.
 type lossCase struct {
 	targets []int
 	v       int
 	lossOptions
 	signed  bool
 	layouts layouts
-	values  compare.Values // Of the logits.
-	label   string         // Names values.
-	draw    compare.Values // Of the targets, in the place of those that the options make.
-	// outOfRange adds targets that are no classes, which only targets that are computed may have.
+	values  compare.Values // of the logits
+	label   string         // the name of values
+	draw    compare.Values // of the targets, instead of the options' targets
+	// outOfRange adds targets that are no classes. Only computed targets may contain them.
 	outOfRange bool
-	// trained makes the cotangent 1, which is that of a loss that is trained. It has a path of its own.
+	// trained makes the cotangent 1, as in training, for which there is a separate path.
 	trained bool
-	// caps, if it is not 0, is the absolute value of all logits in soft caps. The cotangent makes up for
-	// the slope of the cap there, so that gradients stay in the range of float16.
+	// caps, if not 0, is the absolute value of all logits in units of the soft cap. The cotangent compensates the slope of the
+	// cap, so that gradients stay in the range of float16.
 	caps float64
 }
 
-// lossOptions say which options a loss has.
+// lossOptions are the options of a loss.
 type lossOptions struct {
 	reduction                      ops.Reduction
 	ignore, smooth, zLoss, softCap bool
 }
 
-// The values of the options. Each is large enough to change a loss of normal logits in its first digit.
+// The values of the options. Each changes the first digit of the loss of normal logits.
 const (
 	smoothing = 0.1
 	zLoss     = 0.02
@@ -67,7 +67,7 @@ func crossEntropy() compare.Op {
 		{targets: []int{199}, v: 1000},
 		{targets: []int{4099}, v: 7},
 	} {
-		c.reduction = ops.None // Else there are too few results, and too many draws.
+		c.reduction = ops.None // a reduction gives few results and therefore many draws
 		add(c)
 		c.smooth, c.zLoss, c.softCap = true, true, true
 		add(c)
@@ -112,7 +112,7 @@ func crossEntropy() compare.Op {
 			{compare.Zero, "zero"},
 		} {
 			c := lossCase{targets: []int{3}, v: v, values: values.values, label: values.label}
-			// The means of equal rows and of zeros are the same in all draws; those of many classes take long.
+			// The means of equal rows and of zeros are equal in all draws; draws with many classes take long.
 			if v == 129 && values.label != "equal rows" && values.label != "zero" {
 				add(c)
 			}
@@ -121,10 +121,10 @@ func crossEntropy() compare.Op {
 			c.smooth, c.zLoss, c.softCap = true, true, true
 			add(c)
 		}
-		// Of one row only, so a reduction would spread it.
+		// In one row only, and without reduction, which would spread it.
 		c := lossCase{targets: []int{37}, v: v, lossOptions: lossOptions{reduction: ops.None}, values: compare.With(math.NaN()), label: "one NaN"}
 		add(c)
-		c.values, c.label = compare.With(math.Inf(-1)), "one -infinity" // How a class is left out.
+		c.values, c.label = compare.With(math.Inf(-1)), "one -infinity" // a class that is left out
 		add(c)
 	}
 	for _, signed := range []bool{false, true} {
@@ -134,7 +134,7 @@ func crossEntropy() compare.Op {
 	for _, c := range trainedLosses() {
 		add(c)
 	}
-	// 1 − tanh² loses 7, 12, 22 and all 24 bits of float32 there.
+	// 1 − tanh² loses 7, 12, 22 and all 24 bits of float32 here.
 	for _, caps := range []float64{3, 5, 8, 20} {
 		for _, c := range saturatedLosses(caps) {
 			add(c)
@@ -144,10 +144,10 @@ func crossEntropy() compare.Op {
 	return op
 }
 
-// capSlope is the derivative of the soft cap at so many caps.
+// capSlope returns the derivative of the soft cap at a number of caps.
 func capSlope(caps float64) float64 { return math.Pow(math.Cosh(caps), -2) }
 
-// saturatedLosses have logits of so many caps, and come from different kernels.
+// saturatedLosses have logits of several caps and run different kernels.
 func saturatedLosses(caps float64) []lossCase {
 	o := lossOptions{smooth: true, zLoss: true, softCap: true}
 	sum, none := lossCase{targets: []int{5}, v: 129, lossOptions: o, caps: caps}, lossCase{targets: []int{37}, v: 129, lossOptions: o, caps: caps}
@@ -155,7 +155,7 @@ func saturatedLosses(caps float64) []lossCase {
 	return []lossCase{sum, none}
 }
 
-// trainedLosses are means and sums with the cotangent of a training, plain and with all options.
+// trainedLosses are means and sums with cotangent 1, without options and with all.
 func trainedLosses() []lossCase {
 	var cases []lossCase
 	for _, reduction := range []ops.Reduction{ops.Mean, ops.Sum} {
@@ -172,7 +172,7 @@ func trainedLosses() []lossCase {
 
 func reductions() []ops.Reduction { return []ops.Reduction{ops.Mean, ops.Sum, ops.None} }
 
-// everyLossOption lists all combinations, the one of all options with no reduction last.
+// everyLossOption lists all combinations; the last has all options and no reduction.
 func everyLossOption() []lossOptions {
 	var out []lossOptions
 	for _, reduction := range reductions() {
@@ -209,8 +209,7 @@ func (c lossCase) ofLogits() compare.Case {
 	}
 }
 
-// crossEntropyOfMLX is MLX's own function, or the definition composed of MLX's functions where there is
-// an option that it has not.
+// crossEntropyOfMLX is MLX's function, or the definition composed of MLX operations for options that MLX lacks.
 func crossEntropyOfMLX(logits, targets *mlxc.Array, cfg ops.CrossEntropyConfig) *mlxc.Array {
 	targets = targets.AsType(mlxc.Int32)
 	zero := mlxc.Scalar[int32](0)
@@ -226,7 +225,7 @@ func crossEntropyOfMLX(logits, targets *mlxc.Array, cfg ops.CrossEntropyConfig) 
 	if cfg.LabelSmoothing > 0 || cfg.ZLoss > 0 || cfg.SoftCap > 0 {
 		losses = composedLosses(logits.AsType(mlxc.Float32), targets, cfg)
 	}
-	// A target that is no class makes its loss, and by a factor its gradient, NaN.
+	// A target that is no class makes its loss NaN, and by a factor its gradient.
 	losses = losses.Mul(mlxc.Where(classes, mlxc.Scalar[float32](1), mlxc.Scalar(float32(math.NaN()))))
 	losses = mlxc.Where(counted, losses, mlxc.Scalar[float32](0))
 	switch cfg.Reduction {
@@ -239,7 +238,7 @@ func crossEntropyOfMLX(logits, targets *mlxc.Array, cfg ops.CrossEntropyConfig) 
 	}
 }
 
-// composedLosses are the losses of the rows s in MLX's functions.
+// composedLosses returns the losses of the rows s in basic MLX operations.
 func composedLosses(s, targets *mlxc.Array, cfg ops.CrossEntropyConfig) *mlxc.Array {
 	if limit := float64(cfg.SoftCap); limit > 0 {
 		s = s.DivScalar(limit).Tanh().MulScalar(limit)
@@ -255,7 +254,7 @@ func composedLosses(s, targets *mlxc.Array, cfg ops.CrossEntropyConfig) *mlxc.Ar
 	return losses
 }
 
-// loss is the output, float32 whatever the logits are.
+// loss is the output, which is float32 for every dtype of the logits.
 func (c lossCase) loss() compare.Output {
 	out := compare.Output{Name: "loss", Judged: true, DType: mlxc.Float32, Layout: c.layouts["dloss"]}
 	if c.reduction == ops.None {
@@ -294,7 +293,7 @@ func (c lossCase) targetsInput() compare.Input {
 	return in
 }
 
-// ours gives f targets that are not computed yet where some are out of range. They come last.
+// ours passes f unevaluated targets if some are out of range. The targets are the last argument.
 func (c lossCase) ours(f mlxc.Func) mlxc.Func {
 	if !c.outOfRange {
 		return f
@@ -302,7 +301,7 @@ func (c lossCase) ours(f mlxc.Func) mlxc.Func {
 	return func(in []*mlxc.Array) []*mlxc.Array { return withComputed(len(in)-1, f)(in) }
 }
 
-// ignoredClass is the target that is ignored among v: a class, or, for every second v, none.
+// ignoredClass returns the ignored target among v classes: a class, or for every second v no class.
 func ignoredClass(v int) int {
 	if v%2 == 0 {
 		return v
@@ -332,7 +331,7 @@ func (c lossCase) config() ops.CrossEntropyConfig {
 	return cfg
 }
 
-// exactConfig is config for the oracle, with the same values.
+// exactConfig is config for the oracle.
 func (c lossCase) exactConfig() oracle.CrossEntropyConfig {
 	cfg := c.config()
 	reduction := map[ops.Reduction]oracle.Reduction{ops.Mean: oracle.Mean, ops.Sum: oracle.Sum, ops.None: oracle.None}
@@ -342,7 +341,7 @@ func (c lossCase) exactConfig() oracle.CrossEntropyConfig {
 	}
 }
 
-// capsNote is the part of a name that says how far logits or scores are beyond the soft cap.
+// capsNote is the note in a name that gives the size of logits or scores in units of the soft cap.
 func capsNote(caps float64) string { return noteIf(caps > 0, fmt.Sprintf("cap%g", caps)) }
 
 func (c lossCase) name(shape string) string {

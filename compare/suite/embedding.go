@@ -11,17 +11,16 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// embeddingCase is an embedding of ids, of any shape, in a table w of v rows as long as d. The zero
-// value of a field but these is what is usual: unsigned ids, each row as likely as another.
+// embeddingCase is an embedding of ids, in an array of any shape, in a table w[v, d]. The zero value of any other field is
+// the default: unsigned, uniformly distributed ids.
 type embeddingCase struct {
 	ids     []int
 	v, d    int
 	signed  bool
 	layouts layouts
-	draw    compare.Values // Of the ids.
-	label   string         // Names draw.
-	// outOfRange adds ids that the table has not, which only ids that are computed may have: they cannot
-	// be refused before they are there.
+	draw    compare.Values // of the ids
+	label   string         // the name of draw
+	// outOfRange adds ids outside the table. Only computed ids may contain them: they cannot be refused before evaluation.
 	outOfRange bool
 }
 
@@ -33,7 +32,7 @@ func embedding() compare.Op {
 	return op
 }
 
-// embeddingSparse is the gradient of w without its rows of zeros, which is not differentiated.
+// embeddingSparse is the gradient of w without its zero rows. It is not differentiated.
 func embeddingSparse() compare.Op {
 	op := compare.Op{Name: "embedding-sparse"}
 	for _, c := range embeddingCases() {
@@ -44,8 +43,8 @@ func embeddingSparse() compare.Op {
 	return op
 }
 
-// embeddingCases covers tables and numbers of ids of every size, each with few rows in use and with
-// every row in use, ids that share rows from not at all to all of them, and every layout.
+// embeddingCases covers tables and numbers of ids of every size, with few and with all rows in use, ids that share no rows,
+// some rows or one row, and every layout.
 func embeddingCases() []embeddingCase {
 	var cases []embeddingCase
 	add := func(c embeddingCase) { cases = append(cases, c) }
@@ -137,12 +136,12 @@ func (c embeddingCase) sparse() compare.Case {
 	return c.guarded(out)
 }
 
-// sparseGradientOfMLX takes the rows that ids name out of MLX's gradient for the whole table.
+// sparseGradientOfMLX takes the rows of the ids out of MLX's gradient of the whole table.
 func sparseGradientOfMLX(dy, ids *mlxc.Array, v, k int) []*mlxc.Array {
 	width := dy.Dim(-1)
 	n := ids.Size()
 	ids, dy = ids.Reshape(n), dy.Reshape(n, width)
-	// A row of zeros comes last, for the number that stands for no row.
+	// The last row is zero, for the number that stands for no row.
 	table := mlxc.Zeros(dy.DType(), v+1, width).ScatterAdd(ids, dy, 0)
 	uses := mlxc.Zeros(mlxc.Uint32, v).ScatterAdd(ids, mlxc.Ones(mlxc.Uint32, n), 0)
 	named := uses.Greater(mlxc.Scalar[uint32](0))
@@ -151,8 +150,8 @@ func sparseGradientOfMLX(dy, ids *mlxc.Array, v, k int) []*mlxc.Array {
 	return []*mlxc.Array{rows, table.Take(rows, 0), named.AsType(mlxc.Uint32).Sum()}
 }
 
-// guarded makes of a case with ids out of range one in which ours gets ids that are not computed yet,
-// and MLX, which would read out of bounds, nothing.
+// guarded adapts a case with ids out of range: ours gets unevaluated ids, and MLX, which would read out of bounds, does not
+// run.
 func (c embeddingCase) guarded(out compare.Case) compare.Case {
 	if c.outOfRange {
 		out.Ours, out.MLX = withComputed(1, out.Ours), nil
@@ -161,7 +160,7 @@ func (c embeddingCase) guarded(out compare.Case) compare.Case {
 	return out
 }
 
-// withComputed gives f, in the place of argument i, an equal one whose value is not known yet.
+// withComputed passes f, as argument i, an equal but unevaluated array.
 func withComputed(i int, f mlxc.Func) mlxc.Func {
 	return func(in []*mlxc.Array) []*mlxc.Array {
 		in = slices.Clone(in)
@@ -170,7 +169,7 @@ func withComputed(i int, f mlxc.Func) mlxc.Func {
 	}
 }
 
-// rows is the shape of y.
+// rows returns the shape of y.
 func (c embeddingCase) rows() []int { return append(slices.Clone(c.ids), c.d) }
 
 func (c embeddingCase) idsInput() compare.Input {
@@ -189,7 +188,7 @@ func (c embeddingCase) name() string {
 		noteIf(c.signed, "int32"), noteIf(c.outOfRange, "out of range"), c.layouts.String(), c.label)
 }
 
-// noteIf is a note of a case's name that holds only for some.
+// noteIf returns the note of a name if a condition holds.
 func noteIf(holds bool, note string) string {
 	if holds {
 		return note
@@ -197,7 +196,7 @@ func noteIf(holds bool, note string) string {
 	return ""
 }
 
-// indexKind is the kind of ids and targets.
+// indexKind returns the kind of ids and targets.
 func indexKind(signed bool) compare.Kind {
 	if signed {
 		return compare.SignedIndex
@@ -205,7 +204,7 @@ func indexKind(signed bool) compare.Kind {
 	return compare.Index
 }
 
-// outside has indices that a table of v rows has not.
+// outside returns indices outside a table of v rows.
 func outside(v int, signed bool) []float64 {
 	if signed {
 		return []float64{float64(v), -1, 1 << 30, -1 << 31}
@@ -213,19 +212,19 @@ func outside(v int, signed bool) []float64 {
 	return []float64{float64(v), 1 << 31, 1<<32 - 1}
 }
 
-// uniformIDs draws from v rows alike.
+// uniformIDs draws uniformly from v rows.
 func uniformIDs(v int) compare.Values {
 	return eachID(func(rng *rand.Rand, _ int) int { return rng.IntN(v) })
 }
 
-// equalIDs names one of v rows always.
+// equalIDs repeats one random row of v.
 func equalIDs(v int) compare.Values {
 	return func(rng *rand.Rand, shape []int) []float64 {
 		return slices.Repeat([]float64{float64(rng.IntN(v))}, oracle.Size(shape))
 	}
 }
 
-// skewedIDs names few of v rows often and many never, as words of a language do.
+// skewedIDs draws few of v rows often and many never, like the words of a language.
 func skewedIDs(v int) compare.Values {
 	return eachID(func(rng *rand.Rand, _ int) int {
 		u := rng.Float64()
@@ -233,12 +232,12 @@ func skewedIDs(v int) compare.Values {
 	})
 }
 
-// distinctIDs names v rows in turn, from the last.
+// distinctIDs returns the v rows in turn, from the last one.
 func distinctIDs(v int) compare.Values {
 	return eachID(func(_ *rand.Rand, i int) int { return v - 1 - i%v })
 }
 
-// endIDs names the first and the last of v rows.
+// endIDs draws the first and the last of v rows.
 func endIDs(v int) compare.Values {
 	return eachID(func(rng *rand.Rand, _ int) int { return rng.IntN(2) * (v - 1) })
 }
@@ -253,7 +252,7 @@ func eachID(draw func(rng *rand.Rand, i int) int) compare.Values {
 	}
 }
 
-// sometimes puts one of the others in the place of about every fourth value.
+// sometimes replaces about every fourth value by one of the others.
 func sometimes(values compare.Values, others []float64) compare.Values {
 	return func(rng *rand.Rand, shape []int) []float64 {
 		out := values(rng, shape)

@@ -11,7 +11,7 @@ func layerNorm() compare.Op {
 	return compare.Op{Name: "layernorm", Cases: layerNormOf(ops.LayerNorm).cases()}
 }
 
-// layerNormSeparate is the same function with its gradient in the kernels for dx and for dw and db.
+// layerNormSeparate is the same function with separate gradient kernels for dx and for dw and db.
 func layerNormSeparate() compare.Op {
 	return compare.Op{Name: "layernorm-separate", Cases: layerNormOf(ops.LayerNormSeparate).fewCases()}
 }
@@ -31,8 +31,8 @@ func layerNormOf(ours func(x, w, b *mlxc.Array, eps float32) *mlxc.Array) norm {
 		},
 		ours: adapt(ours),
 		mlx:  adapt(mlxc.LayerNorm),
-		// Of MLX 0.32.2, tried one by one: 1030, 2049, 4095, 4097, 8193 in every dtype, 1028 and 4100 in
-		// half precision, while multiples of 16 bytes and narrower rows are right.
+		// Measured with MLX 0.32.2: 1030, 2049, 4095, 4097, 8193 fail in every dtype, 1028 and 4100 in half precision. Widths of
+		// multiples of 16 bytes, and narrower rows, are correct.
 		unsafeOnCUDA: func(width int) string {
 			if width > 1024 && width%8 != 0 {
 				return "MLX's CUDA gradient accesses memory that is not its own where a row of more than 1024 is no multiple of 16 bytes"

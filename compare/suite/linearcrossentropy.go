@@ -11,7 +11,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// linearLossCase is a lossCase whose logits are products of h, as wide as width, and w.
+// linearLossCase is a lossCase whose logits are products of h[rows, width] and w.
 type linearLossCase struct {
 	lossCase
 	width int
@@ -53,7 +53,7 @@ func linearCrossEntropy() compare.Op {
 			add(c.width, c.lossCase)
 		}
 	}
-	// The logits are more than 64 MiB in every dtype, and so go through in slices.
+	// The logits exceed 64 MiB in every dtype and are computed in slices.
 	add(4, lossCase{targets: []int{1049}, v: 32003, lossOptions: lossOptions{reduction: ops.None, ignore: true}})
 	add(5, lossCase{targets: []int{520}, v: 65537, lossOptions: all[len(all)-1]})
 	add(7, lossCase{targets: []int{0}, v: 33})
@@ -66,7 +66,7 @@ func linearCrossEntropy() compare.Op {
 	for _, layout := range everyLayout() {
 		for _, operand := range []string{"h", "w", "t", "dloss"} {
 			if operand == "w" && layout == compare.Broadcast {
-				continue // compare.With all classes alike dh is 0, and what any computation gets is its rounding.
+				continue // if all classes are equal, dh is 0 and a computed dh is only rounding
 			}
 			c := lossCase{targets: []int{5, 9}, v: 33, layouts: layouts{operand: layout}}
 			c.reduction, c.ignore = ops.None, true
@@ -82,7 +82,7 @@ func linearCrossEntropy() compare.Op {
 		add(33, c)
 	}
 	add(16, lossCase{targets: []int{37}, v: 33, lossOptions: lossOptions{reduction: ops.None}, outOfRange: true})
-	// Further on the gradients of logits vanish in float16.
+	// Beyond these caps the gradients of logits vanish in float16.
 	for _, caps := range []float64{3, 5} {
 		for _, c := range saturatedLosses(caps) {
 			add(8, c)
@@ -93,7 +93,7 @@ func linearCrossEntropy() compare.Op {
 
 func (c linearLossCase) ofHidden() compare.Case {
 	exact := c.exactConfig()
-	// So that logits of normal h are normal.
+	// This deviation makes the logits of normal h normal.
 	ofHidden, ofWeight := c.values, compare.Normal(1/math.Sqrt(float64(c.width)))
 	if c.caps > 0 {
 		ofHidden, ofWeight = sided(1), sided(c.caps*softCap/float64(c.width))
@@ -107,7 +107,7 @@ func (c linearLossCase) ofHidden() compare.Case {
 			c.targetsInput(),
 		},
 		Outputs: []compare.Output{c.loss()},
-		// More than 64 MiB of float32 go through in slices.
+		// More than 64 MiB of float32 logits are computed in slices.
 		UsesTF32: c.v*oracle.Size(c.targets) > 16<<20,
 		Forward: func(in []oracle.Tensor) []oracle.Tensor {
 			return []oracle.Tensor{oracle.LinearCrossEntropy(in[0], in[1], in[2], exact)}

@@ -9,36 +9,36 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// norm declares an operation that normalises the rows of x.
+// norm declares an operation that normalizes the rows of x.
 type norm struct {
-	// params are the parameters of the functions: x, others of x's shape, and vectors as long as a row,
-	// which may be left out. A function gets nil for what is left out.
+	// params are the parameters with the shape of x, vectors the parameters with the length of a row. Vectors may be left
+	// out; a function gets nil for them.
 	params, vectors []string
 	outputs         []string
-	own             bool // Whether a kernel of ours computes the outputs.
-	// summed says that what is normalised is the sum of the params, so that all have the values of a case.
+	own             bool // a kernel of ours computes the outputs
+	// summed is set if the norm is of the sum of the params. All params then have the values of the case.
 	summed bool
 
 	forward func(in []*oracle.Tensor, eps float64) []oracle.Tensor
-	// gradient returns one gradient for each of the parameters, left out or not.
+	// gradient returns one gradient for each parameter, left out or not.
 	gradient  func(in []*oracle.Tensor, eps float64, ct []oracle.Tensor) []oracle.Tensor
 	ours, mlx func(in []*mlxc.Array, eps float32) []*mlxc.Array
 
-	// unsafeOnCUDA says of a width why MLX's CUDA backend must not be asked, or ""; nil if it may.
+	// unsafeOnCUDA says why MLX's CUDA backend must not run a width, or returns "". It is nil if all widths are safe.
 	unsafeOnCUDA func(width int) string
 }
 
-// usualEps is the eps of models that MLX is used for.
+// usualEps is the eps of common models.
 const usualEps = 1e-5
 
 // normCase is a configuration of a norm.
 type normCase struct {
 	rowCase
 	eps     float32
-	without []string // Vectors that are left out.
+	without []string // the vectors left out
 }
 
-// cases are those of the rows, with all vectors, and then what only a norm has.
+// cases returns the cases of all row operations with all vectors, then the cases that only norms have.
 func (n norm) cases() []compare.Case {
 	var out []compare.Case
 	addWithEps := func(eps float32, c normCase) {
@@ -66,12 +66,12 @@ func (n norm) cases() []compare.Case {
 			add(normCase{rowCase: rowCase{shape: []int{37, 33}, layouts: layouts{param: layout}}})
 		}
 		for _, vector := range n.vectors {
-			if layout != compare.Transposed { // It has one axis.
+			if layout != compare.Transposed { // a vector has one axis
 				add(normCase{rowCase: rowCase{shape: []int{37, 33}, layouts: layouts{vector: layout}}})
 			}
 		}
 		for _, output := range n.outputs {
-			if output != "y" { // Which all rows have.
+			if output != "y" { // all row operations have y
 				add(normCase{rowCase: rowCase{shape: []int{37, 33}, layouts: layouts{"d" + output: layout}}})
 			}
 		}
@@ -83,7 +83,7 @@ func (n norm) cases() []compare.Case {
 	return out
 }
 
-// fewCases is for a second form of a norm, of which cases judges the first.
+// fewCases returns fewer cases for a second form of a norm.
 func (n norm) fewCases() []compare.Case {
 	var out []compare.Case
 	add := func(c rowCase, without ...string) {
@@ -100,8 +100,8 @@ func (n norm) fewCases() []compare.Case {
 	return out
 }
 
-// epsFor is the eps of a case that is not about it. One element alone is its own norm, so that with a
-// small eps nothing but rounding is left of dx, and luck would decide whose is smaller.
+// epsFor returns the eps of cases that do not test eps. One element is its own norm: with a small eps, dx is only rounding,
+// and luck would decide the verdict.
 func epsFor(shape []int) float32 {
 	if shape[len(shape)-1] == 1 {
 		return 1
@@ -109,7 +109,7 @@ func epsFor(shape []int) float32 {
 	return usualEps
 }
 
-// subsets lists every choice of vectors that are left out, but for none.
+// subsets lists every nonempty set of vectors to leave out.
 func (n norm) subsets() [][]string {
 	sets := [][]string{nil}
 	for _, v := range n.vectors {
@@ -174,7 +174,7 @@ func (c normCase) name() string {
 	return c.rowCase.name(notes...)
 }
 
-// spread puts the inputs that a case has at the places of the parameters, and nil at the others.
+// spread assigns the inputs of a case to the parameters, and nil to the parameters left out.
 func spread[T any](c normCase, params []string, in []*T) []*T {
 	out := make([]*T, len(params))
 	for i, p := range params {

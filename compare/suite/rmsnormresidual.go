@@ -7,7 +7,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// rmsNormResidual adds the normalised x to the residual r.
+// rmsNormResidual adds the normalized x to the residual r.
 func rmsNormResidual() compare.Op {
 	return compare.Op{Name: "rmsnorm-residual", Cases: rmsNormResidualNorm().cases()}
 }

@@ -10,29 +10,28 @@ import (
 	"github.com/mlxgrad/mlxgrad/compare"
 )
 
-// rowCase is one configuration of an operation on the rows of x, with the output y. The zero value of a
-// field but the shape is what is usual: dense arrays, normal values.
+// rowCase is one configuration of an operation on the rows of x with the output y. Except for shape, the zero value of a
+// field is the default: dense arrays, normal values.
 type rowCase struct {
 	shape   []int
 	layouts layouts
-	values  compare.Values // Of x.
-	label   string         // Names values.
+	values  compare.Values // of x
+	label   string         // the name of values
 }
 
-// layouts has a layout for the inputs and, by "d" and an output's name, the cotangents that are not
-// contiguous.
+// layouts has the layout of each non-contiguous input by name, and of each cotangent by "d" and the name of the output.
 type layouts map[string]compare.Layout
 
-// rowWidths has every size class of a row: one element, below, at and above a simdgroup and a
-// threadgroup, not a multiple of either.
+// rowWidths has every size class of a row: one element; below, at and above a simdgroup and a threadgroup; multiples of
+// neither.
 func rowWidths() []int { return []int{1, 7, 31, 32, 33, 127, 128, 129, 1024, 4096, 4099} }
 
-// everyLayout is all but the usual one.
+// everyLayout lists all layouts but Contiguous and Interleaved.
 func everyLayout() []compare.Layout {
 	return []compare.Layout{compare.Transposed, compare.Strided, compare.Sliced, compare.Offset, compare.Reversed, compare.Broadcast}
 }
 
-// rowCases covers every width with few and many rows, and then one property at a time.
+// rowCases covers every width with few and many rows, then single properties.
 func rowCases() []rowCase {
 	var cases []rowCase
 	add := func(c rowCase) { cases = append(cases, c) }
@@ -66,12 +65,12 @@ func rowCases() []rowCase {
 	return cases
 }
 
-// moreAxes are shapes with one axis and with several before the last.
+// moreAxes returns shapes with one axis, and with several axes before the last.
 func moreAxes() [][]int {
 	return [][]int{{1}, {33}, {4099}, {2, 3, 33}, {5, 1, 129}, {2, 3, 4, 31}, {1, 7, 2, 128}}
 }
 
-// fewRowCases is for a second form of an operation, of which rowCases judges the first.
+// fewRowCases returns fewer cases for a second form of an operation.
 func fewRowCases() []rowCase {
 	var cases []rowCase
 	for _, rows := range []int{3, 37} {
@@ -88,7 +87,7 @@ func fewRowCases() []rowCase {
 	return cases
 }
 
-// input is the input of this name.
+// input returns the input with a name.
 func (c rowCase) input(name string, shape []int) compare.Input {
 	in := compare.Input{Name: name, Shape: shape, Layout: c.layouts[name]}
 	if name == "x" {
@@ -97,23 +96,23 @@ func (c rowCase) input(name string, shape []int) compare.Input {
 	return in
 }
 
-// output is the output of this name.
+// output returns the output with a name.
 func (c rowCase) output(name string, shape []int, own bool) compare.Output {
 	return compare.Output{Name: name, Shape: shape, Judged: own, Layout: c.layouts["d"+name]}
 }
 
-// name says what is not usual about the case.
+// name lists the shape and everything that differs from the default.
 func (c rowCase) name(notes ...string) string {
 	return caseName(dimensions(c.shape), append([]string{c.layouts.String(), c.label}, notes...)...)
 }
 
-// caseName joins the notes that are not empty, so that a pattern can select by them.
+// caseName joins the shape and the nonempty notes.
 func caseName(shape string, notes ...string) string {
 	notes = slices.DeleteFunc(slices.Clone(notes), func(s string) bool { return s == "" })
 	return strings.Join(append([]string{shape}, notes...), ", ")
 }
 
-// dimensions writes a shape as 37x129, and that of a scalar as "scalar".
+// dimensions writes a shape as 37x129, and the shape of a scalar as "scalar".
 func dimensions(shape []int) string {
 	if len(shape) == 0 {
 		return "scalar"

@@ -14,17 +14,17 @@ func softmax() compare.Op {
 	cases := rowCases()
 	for i := range cases {
 		if cases[i].label == "huge" {
-			cases[i].values = compare.Normal(30) // compare.With more dx is 0, but for what float16 has no numbers for.
+			cases[i].values = compare.Normal(30) // with larger values dx is 0 or below the smallest float16
 		}
 	}
-	// How attention leaves an element out.
+	// −∞ is how attention hides an element.
 	for _, shape := range [][]int{{37, 129}, {3, 4099}} {
 		cases = append(cases, rowCase{shape: shape, values: compare.With(math.Inf(-1)), label: "one -infinity"})
 	}
 	for _, c := range cases {
 		op.Cases = append(op.Cases, softmaxCase(c, (*mlxc.Array).SoftmaxPrecise))
 	}
-	// MLX's other form adds a row up in the row's dtype, where a sum may stop to grow.
+	// MLX's imprecise form sums a row in the row's dtype, where a sum may stop growing.
 	for _, width := range []int{33, 1024, 8192} {
 		c := rowCase{shape: []int{5, width}, label: "MLX in its dtype"}
 		op.Cases = append(op.Cases, softmaxCase(c, (*mlxc.Array).Softmax))
@@ -33,7 +33,7 @@ func softmax() compare.Op {
 }
 
 func softmaxCase(c rowCase, mlx func(x *mlxc.Array, axes ...int) *mlxc.Array) compare.Case {
-	own := mlxc.CurrentDevice() == mlxc.CPU // On a GPU the value is MLX's.
+	own := mlxc.CurrentDevice() == mlxc.CPU // on a GPU the value is MLX's
 	return compare.Case{
 		Name:    c.name(),
 		Inputs:  []compare.Input{c.input("x", c.shape)},

@@ -16,8 +16,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/long"
 )
 
-// Every operation against MLX and the oracle, in a sample of the cases that take little time. A full run takes all of
-// these, and the command parity also takes the others.
+// Every operation passes in a sample of the cases that take little time. A full run takes all of these cases, and the
+// command parity also the others.
 func TestParity(t *testing.T) {
 	var ops []compare.Op
 	for _, op := range Ops() {
@@ -38,12 +38,12 @@ func TestParity(t *testing.T) {
 	}
 }
 
-// large reports whether an input has more elements than a fast test wants.
+// large reports whether an input is too large for a fast test.
 func large(c compare.Case) bool {
 	return slices.ContainsFunc(c.Inputs, func(in compare.Input) bool { return oracle.Size(in.Shape) > 1<<14 })
 }
 
-// What the cases of every operation cover, whatever else they do.
+// The cases of every operation cover these sizes, layouts and options.
 func TestCasesCover(t *testing.T) {
 	for _, op := range Ops() {
 		t.Run(op.Name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestGradientsAreReproducible(t *testing.T) {
 		`|1x3x129x16, causal|2x8/1x33x16|2x4/2x33:129x16, causal, add h1j|1x4/2x70x16, causal, 5 seqs|1x16/8x9:13x8, sinks, cap, lse)$`)), compare.Options{Repeat: 20})
 }
 
-// requireParity runs ops, and fails with the message of every case that failed.
+// requireParity runs ops and fails with the message of every row that failed.
 func requireParity(t *testing.T, ops []compare.Op, opt compare.Options) *report.Report {
 	t.Helper()
 	r := compare.Run(context.Background(), ops, opt)

@@ -1,4 +1,4 @@
-// Package accuracy measures results against the truth and judges them by the project's one rule.
+// Package accuracy measures results against the truth and judges them by the accuracy rule of this project.
 //
 // The rule compares two implementations that compute in the same dtype, ours and a peer's (MLX's
 // built-in gradient), with a float64 oracle. With eps the spacing of the dtype at one,
@@ -17,17 +17,16 @@ type Errors struct {
 	// Max and Mean are the largest and the average absolute error. Both are 0 for a result without
 	// elements, and +Inf when Misplaced is not 0.
 	Max, Mean float64
-	// Misplaced counts the elements where one of result and truth is NaN, or infinite with a given
-	// sign, and the other is not.
+	// Misplaced counts the elements at which only one of result and truth is NaN or a given infinity.
 	Misplaced int
 }
 
-// Usable reports whether the errors are numbers that another result can be compared with.
+// Usable reports whether the errors are finite numbers.
 func (e Errors) Usable() bool {
 	return !math.IsNaN(e.Max+e.Mean) && !math.IsInf(e.Max+e.Mean, 0)
 }
 
-// Measure compares got with the truth, want, element by element. The two must be equally long.
+// Measure compares got with the truth, want, element by element. It panics if the lengths differ.
 func Measure(got, want []float64) Errors {
 	if len(got) != len(want) {
 		panic("accuracy: result and truth differ in length")
@@ -63,16 +62,15 @@ func finite(v float64) bool {
 	return !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// Bound is what the rule allows for one result.
+// Bound has the errors that the rule allows for one result.
 type Bound struct {
-	Max, Mean float64 // The largest errors that pass.
+	Max, Mean float64 // the largest errors that pass
 	// Floor is the part of Max that does not depend on the peer, 2·eps·max|oracle|.
 	Floor float64
 }
 
-// Allow applies the rule for a dtype of spacing eps. Errors of a peer that are not [Errors.Usable]
-// allow nothing, so that only the floor is left. Elements of want that are NaN or infinite do not
-// count towards its size.
+// Allow applies the rule for a dtype with spacing eps. Errors of a peer that are not [Errors.Usable] count as 0, which
+// leaves the floor. NaN and infinite elements of want are ignored.
 func Allow(eps float64, want []float64, peer Errors) Bound {
 	largest, mean := size(want)
 	if !peer.Usable() {
@@ -92,8 +90,8 @@ func NoBetterThanZero(e Errors, want []float64) bool {
 	return e.Max >= largest && e.Mean >= mean && largest > 0
 }
 
-// OffByMoreThanRounding reports whether a result computed in float32 is further off than rounding would explain: by
-// more than a thousandth of the largest value.
+// OffByMoreThanRounding reports whether the error of a float32 result exceeds rounding: a thousandth of the largest
+// true value.
 func OffByMoreThanRounding(e Errors, want []float64) bool {
 	largest, _ := size(want)
 	return e.Max > largest/1000 && largest > 0
@@ -117,7 +115,7 @@ func size(want []float64) (largest, mean float64) {
 
 // Accepts reports whether a result with errors e passes.
 func (b Bound) Accepts(e Errors) bool {
-	// Written so that a NaN in either error is refused.
+	// With NaN in an error the comparison is false.
 	return e.Misplaced == 0 && e.Max <= b.Max && e.Mean <= b.Mean
 }
 

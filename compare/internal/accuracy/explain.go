@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Explain says in a few lines how far a result that Accepts refused is from the truth and where: how
-// many elements miss, the worst one absolutely, the worst one relative to its true value, and the
-// mean. Indices are given along the axes of shape. It returns "" when the bound is kept.
+// Explain describes, in a few lines, a result outside the bound: the number of wrong elements, the largest absolute and the
+// largest relative difference with their indices along the axes of shape, and the mean error. It returns "" for a result
+// within the bound.
 func Explain(got, want []float64, shape []int, bound Bound) string {
 	errs := Measure(got, want)
 	if bound.Accepts(errs) {
@@ -26,7 +26,7 @@ func Explain(got, want []float64, shape []int, bound Bound) string {
 	return strings.Join(lines, "\n")
 }
 
-// explainMisplaced describes the elements where NaN or infinity stands on one side only.
+// explainMisplaced describes the elements at which only one side is NaN or infinite.
 func explainMisplaced(got, want []float64, shape []int, n int) string {
 	for i := range got {
 		if math.IsInf(distance(got[i], want[i]), 1) {
@@ -37,7 +37,7 @@ func explainMisplaced(got, want []float64, shape []int, n int) string {
 	return ""
 }
 
-// explainElements describes the finite elements that are further off than allowed.
+// explainElements describes the finite elements whose error exceeds the bound.
 func explainElements(got, want []float64, shape []int, bound Bound) []string {
 	missed, farthest, relative := 0, -1, -1
 	var farthestBy, relativeBy float64
@@ -66,12 +66,12 @@ func explainElements(got, want []float64, shape []int, bound Bound) []string {
 	}
 }
 
-// share is "3 of 12 elements (25.0%)".
+// share returns, for example, "3 of 12 elements (25.0%)".
 func share(n, of int) string {
 	return fmt.Sprintf("%d of %d elements (%.1f%%)", n, of, 100*float64(n)/float64(of))
 }
 
-// index turns a position in row-major order into one index an axis, written "[3, 17]".
+// index writes a position in row-major order as indices along the axes, such as "[3, 17]".
 func index(at int, shape []int) string {
 	out := make([]string, len(shape))
 	for axis := len(shape) - 1; axis >= 0; axis-- {
