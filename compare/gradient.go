@@ -90,7 +90,13 @@ func (c Case) exact(data operands) ([][]float64, error) {
 	}
 	for k, g := range grads {
 		if x := c.Inputs[wrt[k]]; len(g.Data) != oracle.Size(x.Shape) {
-			return nil, fmt.Errorf("the case's Gradient returns %d elements of d%s; the shape of %s is %v", len(g.Data), x.Name, x.Name, x.Shape)
+			return nil, fmt.Errorf(
+				"the case's Gradient returns %d elements of d%s; the shape of %s is %v",
+				len(g.Data),
+				x.Name,
+				x.Name,
+				x.Shape,
+			)
 		}
 		out = append(out, g.Data)
 	}

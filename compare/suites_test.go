@@ -80,7 +80,16 @@ func TestMistakesAreFound(t *testing.T) {
 	require.NotEmpty(t, tried)
 	for k, n := range tried {
 		if 3*found[k] < n {
-			t.Errorf("%s %s %s: %q is found in %d of %d cases only, and not in %s", k.op, k.dtype, k.output, k.mistake, found[k], n, examples[k])
+			t.Errorf(
+				"%s %s %s: %q is found in %d of %d cases only, and not in %s",
+				k.op,
+				k.dtype,
+				k.output,
+				k.mistake,
+				found[k],
+				n,
+				examples[k],
+			)
 		}
 	}
 }

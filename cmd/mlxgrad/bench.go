@@ -35,17 +35,16 @@ type benchCommand struct {
 
 // Help returns the text of --help after the flags.
 func (*benchCommand) Help() string {
-	return `Times our gradients and MLX's built-in ones on the default device, in one run. Inputs and cotangents are random,
-contiguous and computed before, but the cotangent of a loss is 1; all gradients are asked for. "backward" times them after the outputs are there,
-"step" outputs and gradients. A loss that is a scalar makes its gradient on the way, so that "backward" alone finds
-little to do.
+	return `Times our gradients and MLX's built-in gradients on the default device, in turns in one run. Inputs and cotangents are
+random, contiguous and evaluated in advance; the cotangent of a loss is 1. All gradients are computed. "backward" times
+the gradients after the outputs, "step" the outputs and gradients. A scalar loss computes its gradient in the forward
+pass, so "backward" alone has little to do.
 
-A repetition evaluates copies for 10 ms, at most 64, one after the other without waiting in between, from sets of
-inputs that together are larger than caches. A GPU is kept busy with other work until the host has submitted all of
-them, so that the time is the GPU's own; the files have the time that begins with the submission too, and that in
-which the host makes the graphs. Sides take turns.
+A repetition evaluates up to 64 copies in about 10 ms without waiting between them. The sets of inputs together exceed
+the caches. Other work keeps a GPU busy until the host has submitted all copies, so the time is the GPU's own. The files
+also have the time from the submission to an idle device, and the time in which the host builds the graphs.
 
-The limit is MLX's addition of two arrays as large as the largest that is moved: 2 reads and 1 write.`
+The limit is MLX's addition of two arrays with the size of the largest moved array: two reads and one write.`
 }
 
 // benchOpNames lists the timed operations.

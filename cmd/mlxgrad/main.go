@@ -66,7 +66,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 || args[0] != "setup" { // MLX is loaded to list the operations, and setup may replace it
 		vars["ops"], vars["benchOps"] = opNames(), benchOpNames()
 	}
-	return metalsan.Main("mlxgrad",
-		"Gradients of MLX, held against MLX's own and against a float64 oracle, and Metal kernels, checked on any machine.",
-		&commandLine{Sanitize: sanitizeCommand{metalsan.Command{Program: "mlxgrad sanitize", Own: shippedSanitizeLaunches}}}, args, stdout, stderr, vars)
+	return metalsan.Main(
+		"mlxgrad",
+		"Compares gradients on MLX arrays with MLX's own and a float64 oracle, and checks Metal kernels on any machine.",
+		&commandLine{
+			Sanitize: sanitizeCommand{metalsan.Command{Program: "mlxgrad sanitize", Own: shippedSanitizeLaunches}},
+		},
+		args,
+		stdout,
+		stderr,
+		vars,
+	)
 }

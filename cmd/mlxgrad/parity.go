@@ -33,8 +33,8 @@ type parityCommand struct {
 
 // Help returns the text of --help after the flags.
 func (*parityCommand) Help() string {
-	return `Without --full or --case it runs a sample of the cases, which reaches every operation, dtype, kernel and option, and
-prints a summary. The mean ratios are judged in float16 and bfloat16, and only if all cases of an operation were run.`
+	return `Without --full or --case the command runs a sample of the cases, which reaches every operation, dtype, kernel and
+option, and prints a summary. Mean ratios are judged in float16 and bfloat16 if all cases of an operation were run.`
 }
 
 // opNames lists the operations for the help text and the check of --op.

@@ -23,8 +23,8 @@ type sourceCommand struct {
 
 // Help returns the text of --help after the flags.
 func (*sourceCommand) Help() string {
-	return `Prints the Metal text that MLX generates for a launch, complete but for MLX's own prelude: what Apple's
-compiler gets on an Apple GPU, and what the host executor and the checker compile.`
+	return `Prints the Metal text that MLX generates for a launch, without MLX's own prelude. Apple's compiler gets this text on an
+Apple GPU; the host executor and the checker compile it elsewhere.`
 }
 
 // Validate checks the flags.
@@ -87,9 +87,19 @@ func (c *sourceCommand) find() (metalsan.Launch, error) {
 	case len(found) >= c.Launch:
 		return found[c.Launch-1], nil
 	case len(others) > 0 && len(found) == 0:
-		return metalsan.Launch{}, fmt.Errorf("%s has no launch of its own for %s on %s: use --backend %s", c.Kernel, c.DType, c.Backend, strings.Join(others, " or "))
+		return metalsan.Launch{}, fmt.Errorf(
+			"%s has no launch of its own for %s on %s: use --backend %s",
+			c.Kernel,
+			c.DType,
+			c.Backend,
+			strings.Join(others, " or "),
+		)
 	case len(found) > 0:
-		return metalsan.Launch{}, fmt.Errorf("%s has %s; --launch must be at most that", c.Kernel, metalsan.Count(len(found), "launch description"))
+		return metalsan.Launch{}, fmt.Errorf(
+			"%s has %s; --launch must be at most that",
+			c.Kernel,
+			metalsan.Count(len(found), "launch description"),
+		)
 	case slices.Contains(chosen.Without, c.File+": "+c.Kernel):
 		return metalsan.Launch{}, fmt.Errorf("%s: %s has no launch description; see docs/sanitize.md", c.File, c.Kernel)
 	}

@@ -21,14 +21,12 @@ type trafficCommand struct {
 
 // Help returns the text of --help after the flags.
 func (*trafficCommand) Help() string {
-	return `Counts what the threads of a launch read and write. For each buffer and threadgroup variable: the bytes
-issued, the compulsory bytes, which are those of different addresses, and issued ÷ compulsory, of which 1 is
-the least. For each launch: barriers and SIMD operations as often as a group or simdgroup meets in them,
-32-byte segments of device memory that the accesses of simdgroups touch, and the turns that accesses to
-threadgroup memory wait for each other's banks.
+	return `Counts the memory traffic of a launch. For each buffer and threadgroup variable: the bytes issued, the compulsory bytes
+(each address once), and their ratio, which is at least 1. For each launch: barriers and SIMD operations, once for each
+group or simdgroup; 32-byte segments of device memory that the accesses of simdgroups touch; bank conflicts of
+threadgroup memory.
 
-The figures depend on what the compiler makes of the text, so compare only those of one compiler with equal
-flags. They are counts, not times.`
+The counts depend on the compiler and its flags. Compare only counts of the same compiler and flags. They are not times.`
 }
 
 // Validate checks the flags.

@@ -85,7 +85,14 @@ func deviceName() string {
 }
 
 // runCase measures one row. It returns false if ctx ended before the first repetition was complete.
-func runCase(ctx context.Context, op string, c Case, dtype mlxc.DType, pass report.Pass, repeat int) (row report.BenchRow, measured bool) {
+func runCase(
+	ctx context.Context,
+	op string,
+	c Case,
+	dtype mlxc.DType,
+	pass report.Pass,
+	repeat int,
+) (row report.BenchRow, measured bool) {
 	nan := report.Number(math.NaN())
 	row = report.BenchRow{
 		Op: op, Case: c.Name, DType: dtype.String(), Pass: pass,

@@ -157,7 +157,11 @@ func TestBenchstatLines(t *testing.T) {
 	text := out.String()
 	require.True(t, strings.HasPrefix(text, "device: A GPU\nmlx: 0.32.2\nexecutor: cuda\ntf32: on\n"), text)
 	require.Equal(t, 7*3, strings.Count(text, " ns/op"), "three repetitions of seven sides")
-	require.Contains(t, text, "BenchmarkGradient/op=rmsnorm/case=8192x4096/dtype=float32/pass=backward/side=ours 5 120000.0 ns/op 200000.0 wall-ns 7000.0 build-ns 3145728 extra-B\n")
+	require.Contains(
+		t,
+		text,
+		"BenchmarkGradient/op=rmsnorm/case=8192x4096/dtype=float32/pass=backward/side=ours 5 120000.0 ns/op 200000.0 wall-ns 7000.0 build-ns 3145728 extra-B\n",
+	)
 	require.Contains(t, text, "/case=4x32:8x4096x128,causal/dtype=float32/pass=step/side=mlx 5 ")
 	require.NotContains(t, text, "1x2x3x4")
 }

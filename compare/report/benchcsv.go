@@ -12,7 +12,8 @@ import (
 // benchColumns are the columns of the CSV. Files of other libraries' figures have the same columns and the library's name
 // as the side, so that files can be joined.
 var benchColumns = []string{
-	"device", "tf32", "op", "case", "dtype", "pass", "side", "median_us", "q1_us", "q3_us", "wall_us", "submit_us", "build_us", "copies", "repetitions_us",
+	"device", "tf32", "op", "case", "dtype", "pass", "side", 
+	"median_us", "q1_us", "q3_us", "wall_us", "submit_us", "build_us", "copies", "repetitions_us",
 	"bytes", "flops", "rate", "unit", "extra_memory", "mlx_over_ours", "over_limit", "message",
 }
 
@@ -74,7 +75,9 @@ func (b *Bench) csvLine(r BenchRow, s side) []string {
 	}
 	return []string{
 		b.DeviceName, b.TF32, r.Op, r.Case, r.DType, string(r.Pass), s.name,
-		plain(t.Median), plain(t.Q1), plain(t.Q3), plain(t.Wall), plain(t.Submit), plain(t.Build), strconv.Itoa(t.Copies), strings.Join(repetitions, " "),
+		plain(
+			t.Median,
+		), plain(t.Q1), plain(t.Q3), plain(t.Wall), plain(t.Submit), plain(t.Build), strconv.Itoa(t.Copies), strings.Join(repetitions, " "),
 		strconv.Itoa(r.Bytes), plain(r.FLOPs), plain(rate), unit, strconv.Itoa(t.ExtraMemory),
 		plain(float64(ratio)), plain(float64(limit)), message,
 	}

@@ -201,7 +201,13 @@ func heading(group []Row) string {
 func (p *printer) failedSuites(suites []Suite) {
 	for _, s := range suites {
 		if !s.Pass {
-			p.printf("\nFAIL %s %s\n  the mean ratio over %d outputs is %.4f; it must be below 1.005\n", s.Op, s.DType, s.Outputs, float64(s.Ratio))
+			p.printf(
+				"\nFAIL %s %s\n  the mean ratio over %d outputs is %.4f; it must be below 1.005\n",
+				s.Op,
+				s.DType,
+				s.Outputs,
+				float64(s.Ratio),
+			)
 		}
 	}
 }

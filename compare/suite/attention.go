@@ -228,8 +228,11 @@ func attentionLayouts() []attentionCase {
 		c.mask = added
 		cases = append(cases, c)
 	}
-	cases = append(cases, attentionCase{batch: 1, heads: 16, queries: 17, dim: 8, sinks: true, layouts: layouts{"sink": compare.Strided}},
-		attentionCase{batch: 1, heads: 8, queries: 17, dim: 8, lse: true, layouts: layouts{"dlse": compare.Transposed}})
+	cases = append(
+		cases,
+		attentionCase{batch: 1, heads: 16, queries: 17, dim: 8, sinks: true, layouts: layouts{"sink": compare.Strided}},
+		attentionCase{batch: 1, heads: 8, queries: 17, dim: 8, lse: true, layouts: layouts{"dlse": compare.Transposed}},
+	)
 	return cases
 }
 

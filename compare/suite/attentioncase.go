@@ -268,8 +268,23 @@ func (c attentionCase) name() string {
 	if c.queryStarts != nil {
 		packed = fmt.Sprintf("%d seqs", len(c.queryStarts)-1)
 	}
-	return caseName(fmt.Sprintf("%dx%s", c.batch, c.withDefaults().sizes()), noteIf(c.causal, "causal"), window, mask,
-		noteIf(c.sinks, "sinks"), noteIf(c.softCap, "cap"), noteIf(c.lse, "lse"), scale, packed, capsNote(c.caps), c.layouts.String(), c.label)
+	return caseName(
+		fmt.Sprintf("%dx%s", c.batch, c.withDefaults().sizes()),
+		noteIf(c.causal, "causal"),
+		window,
+		mask,
+		noteIf(
+			c.sinks,
+			"sinks",
+		),
+		noteIf(c.softCap, "cap"),
+		noteIf(c.lse, "lse"),
+		scale,
+		packed,
+		capsNote(c.caps),
+		c.layouts.String(),
+		c.label,
+	)
 }
 
 // sizes writes heads/key heads x queries:keys x head_dim:width of v.

@@ -40,8 +40,16 @@ func BenchOps(d mlxc.Device) []bench.Op {
 		{Name: "layernorm", Pass: report.Backward, Cases: rows(layer, layerBackward, layerStep, s.norms)},
 		{Name: "layernorm-separate", Pass: report.Backward, Cases: rows(layerSeparate, layerBackward, layerStep, s.norms)},
 		// The gradients of r, and of the other operand of a sum, are existing arrays.
-		{Name: "rmsnorm-residual", Pass: report.Backward, Cases: rows(ofNorm(rmsNormResidualNorm()), "x w dy dx dw", "x r w dy y dx dw", s.norms)},
-		{Name: "add-rmsnorm", Pass: report.Backward, Cases: rows(ofNorm(addRMSNormNorm()), "h w dh dy dx dw", "x r w dh dy h y dx dw", s.norms)},
+		{
+			Name:  "rmsnorm-residual",
+			Pass:  report.Backward,
+			Cases: rows(ofNorm(rmsNormResidualNorm()), "x w dy dx dw", "x r w dy y dx dw", s.norms),
+		},
+		{
+			Name:  "add-rmsnorm",
+			Pass:  report.Backward,
+			Cases: rows(ofNorm(addRMSNormNorm()), "h w dh dy dx dw", "x r w dh dy h y dx dw", s.norms),
+		},
 		{Name: "softmax", Pass: report.Backward, Cases: rows(precise, "y dy dx", "x dy y dx", s.softmaxes)},
 		{Name: "transpose2d", Pass: report.Backward, Cases: dense(rows(transposeCase, "dy dx", "x dy y dx", s.transposes))},
 		{Name: "embedding", Pass: report.Backward, Cases: embeddingBenches(s.tables)},
@@ -104,7 +112,10 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 		},
 		losses: slices.Concat(bothLosses(8192, 32768), bothLosses(8192, 128256)),
 		linearLosses: []linearLossCase{
-			{loss(4096, 32768, ops.Mean), 2048}, {loss(4096, 32768, ops.None), 2048}, {loss(4096, 128256, ops.Mean), 4096}, {loss(16384, 128256, ops.Mean), 2048},
+			{
+				loss(4096, 32768, ops.Mean),
+				2048,
+			}, {loss(4096, 32768, ops.None), 2048}, {loss(4096, 128256, ops.Mean), 4096}, {loss(16384, 128256, ops.Mean), 2048},
 		},
 		attentions: []attentionCase{
 			{batch: 4, heads: 32, queries: 2048, dim: 128, causal: true},

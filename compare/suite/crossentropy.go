@@ -77,7 +77,8 @@ func crossEntropy() compare.Op {
 	add(lossCase{targets: []int{2, 0}, v: 7, lossOptions: lossOptions{reduction: ops.None}})
 	add(lossCase{targets: []int{1031}, v: 2, lossOptions: lossOptions{reduction: ops.Sum}})
 	for _, c := range []lossCase{
-		{targets: []int{199}, v: 33}, {targets: nil, v: 33}, {targets: []int{2, 33}, v: 31}, {targets: []int{5, 1}, v: 129}, {targets: []int{2, 3, 7}, v: 33},
+		{targets: []int{199}, v: 33}, {targets: nil, v: 33}, {targets: []int{2, 33}, v: 31},
+		{targets: []int{5, 1}, v: 129}, {targets: []int{2, 3, 7}, v: 33},
 	} {
 		add(c)
 		c.reduction = ops.None
@@ -87,7 +88,16 @@ func crossEntropy() compare.Op {
 		o := lossOptions{reduction: reduction, ignore: true}
 		add(lossCase{targets: []int{37}, v: 33, lossOptions: o, signed: true})
 		add(lossCase{targets: []int{37}, v: 33, lossOptions: o, draw: equalTo(ignoredClass(33)), label: "all ignored"})
-		add(lossCase{targets: []int{37}, v: 33, lossOptions: lossOptions{reduction: reduction}, signed: true, draw: equalTo(-100), label: "all negative"})
+		add(
+			lossCase{
+				targets:     []int{37},
+				v:           33,
+				lossOptions: lossOptions{reduction: reduction},
+				signed:      true,
+				draw:        equalTo(-100),
+				label:       "all negative",
+			},
+		)
 		add(lossCase{targets: []int{2, 3}, v: 1000, lossOptions: lossOptions{reduction: reduction}, signed: true})
 	}
 	for _, layout := range everyLayout() {
@@ -122,7 +132,13 @@ func crossEntropy() compare.Op {
 			add(c)
 		}
 		// In one row only, and without reduction, which would spread it.
-		c := lossCase{targets: []int{37}, v: v, lossOptions: lossOptions{reduction: ops.None}, values: compare.With(math.NaN()), label: "one NaN"}
+		c := lossCase{
+			targets:     []int{37},
+			v:           v,
+			lossOptions: lossOptions{reduction: ops.None},
+			values:      compare.With(math.NaN()),
+			label:       "one NaN",
+		}
 		add(c)
 		c.values, c.label = compare.With(math.Inf(-1)), "one -infinity" // a class that is left out
 		add(c)
@@ -150,7 +166,17 @@ func capSlope(caps float64) float64 { return math.Pow(math.Cosh(caps), -2) }
 // saturatedLosses have logits of several caps and run different kernels.
 func saturatedLosses(caps float64) []lossCase {
 	o := lossOptions{smooth: true, zLoss: true, softCap: true}
-	sum, none := lossCase{targets: []int{5}, v: 129, lossOptions: o, caps: caps}, lossCase{targets: []int{37}, v: 129, lossOptions: o, caps: caps}
+	sum, none := lossCase{
+		targets:     []int{5},
+		v:           129,
+		lossOptions: o,
+		caps:        caps,
+	}, lossCase{
+		targets:     []int{37},
+		v:           129,
+		lossOptions: o,
+		caps:        caps,
+	}
 	sum.reduction, none.reduction = ops.Sum, ops.None
 	return []lossCase{sum, none}
 }
@@ -345,7 +371,21 @@ func (c lossCase) exactConfig() oracle.CrossEntropyConfig {
 func capsNote(caps float64) string { return noteIf(caps > 0, fmt.Sprintf("cap%g", caps)) }
 
 func (c lossCase) name(shape string) string {
-	return caseName(shape, map[ops.Reduction]string{ops.Sum: "sum", ops.None: "none"}[c.reduction],
-		noteIf(c.ignore, "ign"), noteIf(c.smooth, "smooth"), noteIf(c.zLoss, "z"), noteIf(c.softCap, "cap"),
-		noteIf(c.signed, "int32"), noteIf(c.outOfRange, "out of range"), noteIf(c.trained, "ct 1"), capsNote(c.caps), c.layouts.String(), c.label)
+	return caseName(
+		shape,
+		map[ops.Reduction]string{ops.Sum: "sum", ops.None: "none"}[c.reduction],
+		noteIf(c.ignore, "ign"),
+		noteIf(c.smooth, "smooth"),
+		noteIf(c.zLoss, "z"),
+		noteIf(c.softCap, "cap"),
+		noteIf(
+			c.signed,
+			"int32",
+		),
+		noteIf(c.outOfRange, "out of range"),
+		noteIf(c.trained, "ct 1"),
+		capsNote(c.caps),
+		c.layouts.String(),
+		c.label,
+	)
 }

@@ -25,7 +25,11 @@ func TestAnOutputIsJudgedInItsOwnDType(t *testing.T) {
 	c := lossCase{targets: []int{37}, v: 33, lossOptions: lossOptions{reduction: ops.None, zLoss: true}}.ofLogits()
 	ours := c.Ours
 	c.Ours = func(in []*mlxc.Array) []*mlxc.Array { return scaled(ours, 1+0x1p-12)(in) }
-	r := compare.Run(context.Background(), []compare.Op{{Name: "loss", Cases: []compare.Case{c}}}, compare.Options{DTypes: []mlxc.DType{mlxc.Float16}})
+	r := compare.Run(
+		context.Background(),
+		[]compare.Op{{Name: "loss", Cases: []compare.Case{c}}},
+		compare.Options{DTypes: []mlxc.DType{mlxc.Float16}},
+	)
 	require.Len(t, r.Rows, 2)
 	loss, dx := r.Rows[0], r.Rows[1]
 	require.Equal(t, []string{"loss", "float16", "float32"}, []string{loss.Output, loss.DType, loss.OutputDType})
@@ -71,7 +75,10 @@ func TestUnsafeFunctionsOfMLXDoNotRun(t *testing.T) {
 	}
 
 	c.Ours = scaled(c.Ours, 1.05)
-	require.Zero(t, compare.Run(context.Background(), []compare.Op{{Name: "embedding", Cases: []compare.Case{c}}}, compare.Options{}).Passed)
+	require.Zero(
+		t,
+		compare.Run(context.Background(), []compare.Op{{Name: "embedding", Cases: []compare.Case{c}}}, compare.Options{}).Passed,
+	)
 }
 
 var _ = testdevice.AlsoOnGPU(TestUnsafeFunctionsOfMLXDoNotRun)

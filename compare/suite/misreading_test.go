@@ -53,12 +53,24 @@ func misreadings() []misreading {
 	})
 	window := with(func(c *attentionCase) { c.window = &ops.Window{Left: 5, Right: 2} })
 	attend("no window", window, func(_ []*mlxc.Array, cfg *ops.AttentionConfig) { cfg.Window = nil })
-	attend("one more to the left", window, func(_ []*mlxc.Array, cfg *ops.AttentionConfig) { cfg.Window = &ops.Window{Left: 6, Right: 2} })
-	attend("one less to the right", window, func(_ []*mlxc.Array, cfg *ops.AttentionConfig) { cfg.Window = &ops.Window{Left: 5, Right: 1} })
+	attend(
+		"one more to the left",
+		window,
+		func(_ []*mlxc.Array, cfg *ops.AttentionConfig) { cfg.Window = &ops.Window{Left: 6, Right: 2} },
+	)
+	attend(
+		"one less to the right",
+		window,
+		func(_ []*mlxc.Array, cfg *ops.AttentionConfig) { cfg.Window = &ops.Window{Left: 5, Right: 1} },
+	)
 	for _, kind := range []maskKind{booleans, added} {
 		mask := with(func(c *attentionCase) { c.mask, c.maskAxes = kind, "ij" })
 		attend(fmt.Sprint("no mask ", kind), mask, func(_ []*mlxc.Array, cfg *ops.AttentionConfig) { cfg.Mask = nil })
-		attend(fmt.Sprint("the mask backwards ", kind), mask, func(_ []*mlxc.Array, cfg *ops.AttentionConfig) { cfg.Mask = cfg.Mask.Flip(-1) })
+		attend(
+			fmt.Sprint("the mask backwards ", kind),
+			mask,
+			func(_ []*mlxc.Array, cfg *ops.AttentionConfig) { cfg.Mask = cfg.Mask.Flip(-1) },
+		)
 	}
 	sinks := with(func(c *attentionCase) { c.sinks = true })
 	attend("no sinks", sinks, func(_ []*mlxc.Array, cfg *ops.AttentionConfig) { cfg.Sinks = nil })

@@ -103,7 +103,20 @@ func TestAttentionCoversEverySize(t *testing.T) {
 	requireKeys(t, keys, 0, 1, 2, 7, 31, 33, 127, 129, 257, 1000)
 	requireKeys(t, dims, 8, 16, 40, 64, 72, 80, 96, 128, 192, 256)
 	requireKeys(t, groups, 1, 2, 3, 8)
-	requireKeys(t, axes, "bool 11ij", "bool b11j", "bool h1j", "bool ij", "bool bhij", "add 11ij", "add b11j", "add h1j", "add ij", "add bhij")
+	requireKeys(
+		t,
+		axes,
+		"bool 11ij",
+		"bool b11j",
+		"bool h1j",
+		"bool ij",
+		"bool bhij",
+		"add 11ij",
+		"add b11j",
+		"add h1j",
+		"add ij",
+		"add bhij",
+	)
 	for name, covered := range options {
 		require.True(t, covered, name)
 	}
