@@ -1,58 +1,14 @@
 package ops
 
 import (
-	"fmt"
-	"io/fs"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
-
-// Every kernel of every shader file is among the launches, in every dtype, for a host and
-// for a GPU.
-func TestLaunchesHaveEveryKernel(t *testing.T) {
-	files, err := fs.Glob(customkernels.Shaders(), "*.metal")
-	require.NoError(t, err)
-	var want, got []string
-	for _, file := range files {
-		lib, err := customkernels.Load(customkernels.Shaders(), file)
-		require.NoError(t, err)
-		for _, kernel := range lib.Names() {
-			for _, dtype := range gradientDTypes {
-				for _, d := range []mlxc.Backend{mlxc.BackendCPU, mlxc.BackendMetal} {
-					if d == mlxc.BackendMetal && (kernel == "embedding_sorted_keys" || kernel == "softmax_forward") {
-						continue // a GPU leaves sorting and the softmax's value to MLX
-					}
-					if d == mlxc.BackendCPU && kernel == "transpose_2d_blocks" {
-						continue // a host moves elements of tiles
-					}
-					if d == mlxc.BackendCPU && kernel == "attention_mask_bits" {
-						continue // a host reads booleans
-					}
-					if kernel == "attention_delta_of_output" && dtype == mlxc.Float32 {
-						continue // not exact enough
-					}
-					want = append(want, fmt.Sprintln(kernel, dtype, d))
-				}
-			}
-		}
-	}
-	for _, set := range []CaseSet{RaggedCases, TypicalCases} {
-		got = nil
-		for _, l := range Launches(set) {
-			if l.Backend != mlxc.BackendCUDA {
-				got = append(got, fmt.Sprintln(l.Kernel.Name(), l.DType, l.Backend))
-			}
-		}
-		slices.Sort(got)
-		require.ElementsMatch(t, want, slices.Compact(got))
-	}
-}
 
 // The inputs of a launch fit it, and are the same at every call.
 func TestInputsOfLaunches(t *testing.T) {

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -141,18 +142,40 @@ type original struct {
 	config sanitizer.Config // for a mutant
 }
 
-// mutationFiles are the files whose launches a file's mutants are tried in: for a header, some
-// that call all of it.
-func mutationFiles(file string) []string {
-	switch file {
-	case "rows.h":
-		return []string{"softmax_backward.metal", "column_sum.metal", "rms_norm_residual.metal", "rms_norm_backward.metal", "transpose_2d.metal"}
-	case "logit_block.h", "soft_cap.h":
-		return []string{"cross_entropy.metal"}
-	case "tiles.h", "mask_tiles.h":
-		return []string{"attention.metal"}
+// headerTrials names the shader files in whose launches the mutants of a header are tried. They call all of the
+// header. Mutants of any other header are tried in every file that includes it.
+var headerTrials = map[string][]string{
+	"rows.h": {
+		"softmax_backward.metal", "column_sum.metal", "rms_norm_residual.metal", "rms_norm_backward.metal",
+		"transpose_2d.metal",
+	},
+	"soft_cap.h": {"cross_entropy.metal"},
+}
+
+// mutationFiles returns the shader files in whose launches the mutants of a file are tried.
+func mutationFiles(t *testing.T, file string) []string {
+	t.Helper()
+	if filepath.Ext(file) == ".metal" {
+		return []string{file}
 	}
-	return []string{file}
+	if files := headerTrials[file]; files != nil {
+		return files
+	}
+	files, err := fs.Glob(customkernels.Shaders(), "*")
+	require.NoError(t, err)
+	including := []string{file}
+	for changed := true; changed; {
+		changed = false
+		for _, other := range files {
+			text, err := fs.ReadFile(customkernels.Shaders(), other)
+			require.NoError(t, err)
+			includes := func(name string) bool { return bytes.Contains(text, []byte(`#include "`+name+`"`)) }
+			if !slices.Contains(including, other) && slices.ContainsFunc(including, includes) {
+				including, changed = append(including, other), true
+			}
+		}
+	}
+	return slices.DeleteFunc(including, func(name string) bool { return filepath.Ext(name) != ".metal" })
 }
 
 // mutationTrials are the ragged launches of a file's kernels in the widest dtype, where
@@ -174,7 +197,7 @@ func mutationTrials(t *testing.T, file string) []mutationTrial {
 		}
 	}
 	var trials []mutationTrial
-	for _, file := range mutationFiles(file) {
+	for _, file := range mutationFiles(t, file) {
 		lib, err := customkernels.Load(customkernels.Shaders(), file)
 		require.NoError(t, err)
 		for _, l := range launches {
@@ -230,7 +253,7 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 			if name != m.function {
 				continue // the mutant is in another kernel, not in a helper
 			}
-		} else if slices.Contains(likeOthers, name) {
+		} else if kernelTestOf(name).sameHelpers {
 			continue
 		}
 		if lanes := spread.FindStringSubmatch(m.head); lanes != nil && !slices.ContainsFunc(trial.Launch.Template, func(a mlxc.TemplateArg) bool {
@@ -257,10 +280,6 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 	}
 	return "", nil
 }
-
-// likeOthers are kernels that call helpers as others of their file do: helpers are
-// not tried in them.
-var likeOthers = []string{"attention_delta", "attention_dq"}
 
 // spread finds the LANES of a declaration that is for tiles of one spread alone.
 var spread = regexp.MustCompile(`\b(?:Tile|Panel)<(\d+),`)

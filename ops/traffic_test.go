@@ -35,7 +35,7 @@ const writeTrafficTable = "go test ./ops -run 'TestTraffic$' -long -update"
 func TestTraffic(t *testing.T) {
 	known := readTraffic(t)
 	var found trafficTable
-	cases := trafficCases()
+	cases := collect(func(d descriptor) func() []trafficCase { return d.traffic })
 	if !long.Full() {
 		cases, found.left = sampleTraffic(cases)
 	}

@@ -1,0 +1,111 @@
+package ops
+
+import (
+	"fmt"
+
+	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+var _ = describe(descriptor{
+	operations: []string{"attention"},
+	kernels: []kernelTest{
+		{name: "attention_forward"},
+		{name: "attention_delta", sameHelpers: true},
+		{name: "attention_delta_of_output", unused: func(_ mlxc.Backend, dtype mlxc.DType) bool {
+			return dtype == mlxc.Float32 // it is not exact enough
+		}},
+		{name: "attention_dq", sameHelpers: true},
+		{name: "attention_dkv"},
+		{name: "attention_dmask"},
+		{name: "attention_mask_bits", unused: notOn(mlxc.BackendCPU)}, // the kernels for a CPU read booleans
+	},
+	traffic: attentionTraffic,
+	builds: func() []buildBench {
+		heads := normal(5, mlxc.Float32, 1, 2, 16, 32)
+		return []buildBench{{
+			"Attention",
+			func(a arrays) arrays {
+				return arrays{Attention(a[0], a[1], a[2], AttentionConfig{Scale: 0.1, Causal: true})}
+			},
+			arrays{heads, heads, heads}, arrays{heads},
+		}}
+	},
+})
+
+// attentionTraffic has each kernel of attention, with heads that share keys. A threadgroup reads its own rows
+// once, and all rows of the other side that one of its own sees: these the other threadgroups read again.
+func attentionTraffic() []trafficCase {
+	const heads, keyHeads, length, width = 2, 1, 128, 64
+	// Elements: the rows of q and dout (or out and dout) of all heads, and those of k and v.
+	const ofQueries, ofKeys = heads * length * 2 * width, keyHeads * length * 2 * width
+	// Bytes: m and l of all rows, these and delta, dlse, and a mask of float32.
+	const statistics, rows, dlse, mask = heads * length * 2 * 4, heads * length * rowSize * 4, heads * length * 4, length * length * 4
+
+	// reads is the number of rows of the other side that the threadgroups of a head read.
+	reads := func(l customkernels.Launch, causal, byKeys bool) (n int) {
+		g := templateOf(l)
+		own := g["M"] * g["SIMDGROUPS"]
+		for first := 0; first < length; first += own {
+			switch {
+			case !causal:
+				n += length
+			case byKeys: // from the panel of the first query that sees the first key
+				n += length - first/g["N"]*g["N"]
+			default: // to the panel of the last key that the last query sees
+				n += min((first+own+g["N"]-1)/g["N"]*g["N"], length)
+			}
+		}
+		return n
+	}
+	model := func(c attentionLaunch) func(kernel string, l customkernels.Launch, size int) (compulsory, again int) {
+		causal, maskOnce, maskAgain := c.cfg.Causal, 0, 0
+		if c.maskDType == mlxc.Float32 {
+			maskOnce, maskAgain = mask, (heads-1)*mask
+		}
+		return func(kernel string, l customkernels.Launch, size int) (compulsory, again int) {
+			byQueries := func() int { return (heads*reads(l, causal, false)*2*width-ofKeys)*size + maskAgain }
+			switch kernel {
+			case "attention_forward":
+				return maskOnce + (ofQueries+ofKeys)*size + statistics, byQueries()
+			case "attention_delta":
+				return maskOnce + (ofQueries+ofKeys)*size + statistics + dlse + rows, byQueries()
+			case "attention_delta_of_output":
+				return ofQueries*size + statistics + dlse + rows, 0
+			case "attention_dq":
+				return maskOnce + (ofQueries*3/2+ofKeys)*size + rows, byQueries()
+			case "attention_dkv":
+				return maskOnce + (ofQueries+2*ofKeys)*size + rows,
+					heads*reads(l, causal, true)*(2*width*size+rowSize*4) - ofQueries*size - rows + maskAgain
+			case "attention_dmask": // a threadgroup has M×N elements, and walks over the heads
+				g := templateOf(l)
+				across, down := (length+g["N"]-1)/g["N"], (length+g["M"]-1)/g["M"]
+				return 2*maskOnce + (ofQueries+ofKeys)*size + rows,
+					(across-1)*(ofQueries*size+rows) + (heads*down-keyHeads)*ofKeys/keyHeads*size + maskAgain
+			default: // attention_mask_bits
+				return length*length + 2*length*length/8, 0
+			}
+		}
+	}
+	// Every thread reads the 48 bytes of Sizes, which counts most in the smallest kernels.
+	limits := map[string]float64{"forward": 1.30, "delta": 1.30, "dq": 1.30, "dkv": 1.10, "dmask": 1.50, "mask_bits": 2.65}
+	var cases []trafficCase
+	for _, c := range []struct {
+		attentionLaunch
+		kernels []string
+	}{
+		{attentionLaunch{name: "all keys"}, []string{"forward", "delta", "dq", "dkv"}},
+		{attentionLaunch{name: "causal", cfg: AttentionConfig{Causal: true}}, []string{"forward", "dq", "dkv"}},
+		{attentionLaunch{name: "mask", mask: []int{length, length}, maskDType: mlxc.Float32}, []string{"forward", "delta", "dq", "dkv", "dmask"}},
+		{attentionLaunch{name: "booleans", mask: []int{length, length}, maskDType: mlxc.Bool}, []string{"mask_bits"}},
+	} {
+		c.shape = [7]int{1, heads, keyHeads, length, length, width, width}
+		for _, kernel := range c.kernels {
+			cases = append(cases, trafficCase{
+				name: fmt.Sprintf("Attention %s, %s", kernel, c.name), run: c.run, limit: limits[kernel],
+				kernel: "attention_" + kernel, model: model(c.attentionLaunch),
+			})
+		}
+	}
+	return cases
+}

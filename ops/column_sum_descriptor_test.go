@@ -1,0 +1,3 @@
+package ops
+
+var _ = describe(descriptor{kernels: []kernelTest{{name: "column_sum", variants: columnSumVariants}}})

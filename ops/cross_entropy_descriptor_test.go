@@ -1,0 +1,114 @@
+package ops
+
+import (
+	"fmt"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+var _ = describe(descriptor{
+	operations: []string{"cross_entropy"},
+	kernels: []kernelTest{
+		{name: "cross_entropy_forward", variants: crossEntropyVariants},
+		{name: "cross_entropy_fwd_bwd", variants: crossEntropyVariants},
+		{name: "cross_entropy_backward", variants: crossEntropyVariants},
+		{name: "cross_entropy_merge"},
+	},
+	traffic:   crossEntropyTraffic,
+	gradients: crossEntropyBenches,
+	builds: func() []buildBench {
+		targets := mlxc.FromSlice([]int32{1, 2, 3, 4, 5, 6, 7, 8})
+		x, w, one := normal(1, mlxc.Float32, 8, 64), normal(4, mlxc.Float32, 32, 64), mlxc.Scalar[float32](1)
+		return []buildBench{
+			{
+				"CrossEntropy",
+				func(a arrays) arrays { return arrays{CrossEntropy(a[0], targets, CrossEntropyConfig{})} },
+				arrays{x}, arrays{one},
+			},
+			{
+				"LinearCrossEntropy",
+				func(a arrays) arrays { return arrays{LinearCrossEntropy(a[0], a[1], targets, CrossEntropyConfig{})} },
+				arrays{x, w}, arrays{one},
+			},
+		}
+	},
+})
+
+func crossEntropyVariants(l KernelLaunch) []KernelLaunch {
+	return twoGroups(l, func(v *KernelLaunch, threads int) {
+		if threads == 5 {
+			v.setTemplate("INTERLEAVE", 1) // it must divide the number of threads
+		}
+	})
+}
+
+// crossEntropyTraffic has rows that the registers of a threadgroup hold, and longer rows. Of these the registers hold
+// the last 16,384 elements, and the gradient reads the others again.
+func crossEntropyTraffic() (cases []trafficCase) {
+	for _, s := range [][2]int{{2048, 1000}, {4, 16384}, {4, 32768}} {
+		rows, width := s[0], s[1]
+		inputs := func(dtype mlxc.DType) (logits, targets *mlxc.Array) {
+			return mlxc.RandomNormal(mlxc.RandomKey(1), dtype, rows, width), benchTargets(rows, width)
+		}
+		cases = append(cases, trafficCase{
+			name: fmt.Sprintf("CrossEntropy with its gradient, %dx%d", rows, width),
+			run: func(on target, dtype mlxc.DType) {
+				logits, targets := inputs(dtype)
+				crossEntropyForward(on, logits, targets, CrossEntropyConfig{}, true)
+			},
+			compulsory: 2 * rows * width,
+			again:      rows * ((width - 1) / 16384 * 16384),
+			limit:      1.05,
+		}, trafficCase{
+			name: fmt.Sprintf("CrossEntropy forward and backward, %dx%d", rows, width),
+			run: func(on target, dtype mlxc.DType) {
+				logits, targets := inputs(dtype)
+				cfg := CrossEntropyConfig{Reduction: None}
+				outputs := crossEntropyForward(on, logits, targets, cfg, false)
+				crossEntropyBackward(on, logits, targets, mlxc.Ones(mlxc.Float32, rows), outputs, cfg)
+			},
+			compulsory: 3 * rows * width,
+			limit:      1.05,
+		})
+	}
+	return cases
+}
+
+// benchTargets returns a target below classes for each row.
+func benchTargets(rows, classes int) *mlxc.Array {
+	return mlxc.Arange(mlxc.Int32, 0, float64(rows), 1).Remainder(mlxc.Scalar(int32(classes)))
+}
+
+func crossEntropyBenches() []gradientBench {
+	logits := func(dtype mlxc.DType, s []int) (primals, others arrays) {
+		return normals(dtype, s), arrays{benchTargets(s[0], s[1])}
+	}
+	type lossFunc func(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array
+	loss := func(cfg CrossEntropyConfig, f lossFunc) mlxc.Func {
+		return func(args arrays) arrays { return arrays{f(args[0], args[1], cfg)} }
+	}
+	all := CrossEntropyConfig{LabelSmoothing: 0.1, ZLoss: 1e-4}
+	shapes := [][]int{{1024, 1000}, {32, 32000}, {4096, 1000}, {128, 32000}}
+	return []gradientBench{
+		{
+			"CrossEntropy", shapes, logits, loss(CrossEntropyConfig{}, CrossEntropy),
+			loss(CrossEntropyConfig{}, func(logits, targets *mlxc.Array, _ CrossEntropyConfig) *mlxc.Array {
+				return mlxc.CrossEntropy(logits, targets).Mean()
+			}),
+		},
+		{"CrossEntropy, smoothing and z-loss", shapes, logits, loss(all, CrossEntropy), loss(all, crossEntropyOfMLX)},
+		{
+			"LinearCrossEntropy",
+			[][]int{{256, 64, 4096}, {512, 64, 8192}},
+			func(dtype mlxc.DType, s []int) (primals, others arrays) {
+				return normals(dtype, s[:2], []int{s[2], s[1]}), arrays{benchTargets(s[0], s[2])}
+			},
+			func(args arrays) arrays {
+				return arrays{LinearCrossEntropy(args[0], args[1], args[2], CrossEntropyConfig{})}
+			},
+			func(args arrays) arrays {
+				return arrays{linearLossOfMLX(CrossEntropyConfig{})(args[0], args[1], args[2])}
+			},
+		},
+	}
+}
