@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -137,6 +138,6 @@ func TestWrongLinearAlgebra(t *testing.T) {
 		})
 	}
 	// After all of them the library works.
-	near(t, []float64{math.NaN(), math.NaN()}, nan.Eigvals().Abs(), 0)
-	near(t, []float64{2}, mlxc.FromSlice([]float32{0, 2, -1, 3}, 2, 2).Det(), 1e-6)
+	mlxtest.Near(t, []float64{math.NaN(), math.NaN()}, nan.Eigvals().Abs(), 0)
+	mlxtest.Near(t, []float64{2}, mlxc.FromSlice([]float32{0, 2, -1, 3}, 2, 2).Det(), 1e-6)
 }

@@ -6,23 +6,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// read gives the elements of an array of T.
 func read[T mlxc.Element](t testing.TB, a *mlxc.Array) []T {
 	t.Helper()
-	v, err := mlxc.ToSlice[T](a)
-	require.NoError(t, err)
-	return v
+	return mlxtest.Read[T](t, a)
 }
 
-// wide reads elements of any real dtype. GPUs have no float64.
-func wide(t testing.TB, a *mlxc.Array) (v []float64) {
-	t.Helper()
-	require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() { v = read[float64](t, a.AsType(mlxc.Float64)) }))
-	return v
-}
+var wide = mlxtest.Wide
 
 func TestFunctionsOfOneElement(t *testing.T) {
 	x := []float32{-3, -1.5, -0.75, -1e-6, 0, 1e-6, 0.3, 1, 2.5, 6}

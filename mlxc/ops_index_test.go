@@ -7,17 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// counting gives 0, 1, 2, … as float32 in a shape.
-func counting(shape ...int) *mlxc.Array {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return mlxc.Arange(mlxc.Float32, 0, float64(n), 1).Reshape(shape...)
-}
+var counting = mlxtest.Counting
 
 func TestTakeAndScatterAdd(t *testing.T) {
 	const planes, rows, columns = 2, 3, 4

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -51,7 +52,7 @@ func TestLUFactorResults(t *testing.T) {
 // The users of the factorization in MLX.
 func TestLUFactorInside(t *testing.T) {
 	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")
-	a := dominant(3, 40, 40)
+	a := mlxtest.Dominant(3, 40, 40)
 	p, l, u := a.LU()
 	ok, err := mlxc.Item[bool](l.Take(p, 0).MatMul(u).AllClose(a, mlxc.Tolerance{Relative: 1e-3, Absolute: 1e-4}))
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -13,7 +14,7 @@ import (
 // derivative of ⟨c, f(x)⟩ is that of a central difference.
 func TestGradientsOfLinearAlgebra(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
-	other := dominant(30, 4, 4)
+	other := mlxtest.Dominant(30, 4, 4)
 	ids := mlxc.MatMulIDs{Left: mlxc.FromSlice([]uint32{0, 1, 1}), Right: mlxc.FromSlice([]uint32{1, 0, 1})}
 	weight := normal(31, 64, 64).Quantize(mlxc.QuantizeConfig{})
 	abs2 := func(a *mlxc.Array) *mlxc.Array { return a.Abs().Square() }
@@ -121,7 +122,7 @@ func TestLinearAlgebraWithoutGradients(t *testing.T) {
 		"Eigh":     func(a *mlxc.Array) *mlxc.Array { return a.Eigvalsh(false) },
 		"SVD":      (*mlxc.Array).SingularValues,
 	} {
-		a := dominant(1, 4, 4)
+		a := mlxtest.Dominant(1, 4, 4)
 		_, _, err := mlxc.VJP(single(f), arrays{a}, arrays{f(a)})
 		require.ErrorContains(t, err, "Not implemented for "+name+". (MLX has no gradient for this: use StopGradient")
 	}

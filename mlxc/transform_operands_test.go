@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -54,8 +55,8 @@ func operandCases() map[string]operandCase {
 		"tensordot":        {arrays{x, y}, func(a arrays) *mlxc.Array { return a[0].TensorDot(a[1], []int{0}, []int{0}) }},
 		"einsum":           {arrays{x, y, normal(6, 4, 2)}, func(a arrays) *mlxc.Array { return mlxc.Einsum("ij,ij,jk->ik", a...) }},
 		"cross":            {arrays{normal(6, 2, 3), normal(7, 2, 3)}, func(a arrays) *mlxc.Array { return a[0].Cross(a[1], -1) }},
-		"solve":            {arrays{dominant(30, 4, 4), normal(7, 4, 2)}, two((*mlxc.Array).Solve)},
-		"solve triangular": {arrays{dominant(30, 4, 4).Tril(0), normal(7, 4, 2)}, func(a arrays) *mlxc.Array { return a[0].SolveTriangular(a[1], false) }},
+		"solve":            {arrays{mlxtest.Dominant(30, 4, 4), normal(7, 4, 2)}, two((*mlxc.Array).Solve)},
+		"solve triangular": {arrays{mlxtest.Dominant(30, 4, 4).Tril(0), normal(7, 4, 2)}, func(a arrays) *mlxc.Array { return a[0].SolveTriangular(a[1], false) }},
 		"gather_mm":        {arrays{normal(16, 2, 3, 4), normal(17, 2, 4, 5)}, func(a arrays) *mlxc.Array { return a[0].GatherMM(a[1], mm) }},
 		"segmented_mm": {arrays{x, normal(17, 4, 2)}, func(a arrays) *mlxc.Array {
 			return a[0].SegmentedMM(a[1], mlxc.FromSlice([]uint32{0, 2, 1, 4}, 2, 2))

@@ -4,18 +4,14 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/stretchr/testify/require"
 )
 
 type arrays = []*mlxc.Array
 
-func floats(t testing.TB, a *mlxc.Array) []float32 {
-	t.Helper()
-	v, err := mlxc.ToSlice[float32](a)
-	require.NoError(t, err)
-	return v
-}
+var floats = mlxtest.Read[float32]
 
 // f(x, w) = Σ x²·w has the gradients 2·x·w and x².
 func weighted(args arrays) arrays {

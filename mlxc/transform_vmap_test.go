@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -19,10 +20,7 @@ func at(a *mlxc.Array, i, axis int) *mlxc.Array {
 	return a.Take(mlxc.Scalar(int32(i)), axis)
 }
 
-// normal draws float32 numbers.
-func normal(seed uint64, shape ...int) *mlxc.Array {
-	return mlxc.RandomNormal(mlxc.RandomKey(seed), mlxc.Float32, shape...)
-}
+var normal = mlxtest.Normal
 
 // requireMapped checks Vmap against the function called once for each element.
 func requireMapped(t *testing.T, f mlxc.Func, args arrays, in []int, out int) {

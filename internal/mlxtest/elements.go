@@ -1,6 +1,7 @@
 package mlxtest
 
 import (
+	"math"
 	"os"
 	"testing"
 
@@ -17,6 +18,44 @@ func Read[T mlxc.Element](t testing.TB, a *mlxc.Array) []T {
 	elements, err := mlxc.ToSlice[T](a)
 	require.NoError(t, err)
 	return elements
+}
+
+// Wide evaluates an array of any real dtype and returns its elements as float64. The conversion runs on the CPU because
+// GPUs have no float64.
+func Wide(t testing.TB, a *mlxc.Array) (v []float64) {
+	t.Helper()
+	require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() { v = Read[float64](t, a.AsType(mlxc.Float64)) }))
+	return v
+}
+
+// Near requires an array of any real dtype to have the wanted elements, within tolerance times the larger of 1 and
+// the element's magnitude. Infinities and NaN must be equal.
+func Near(t testing.TB, want []float64, got *mlxc.Array, tolerance float64) {
+	t.Helper()
+	v := Wide(t, got)
+	require.Len(t, v, len(want))
+	for i := range want {
+		if want[i] == v[i] || math.IsNaN(want[i]) && math.IsNaN(v[i]) {
+			continue
+		}
+		require.InDelta(t, want[i], v[i], tolerance*math.Max(1, math.Abs(want[i])), "element %d of %v", i, got)
+	}
+}
+
+// Counting returns a float32 array with the elements 0, 1, 2, … in row-major order.
+func Counting(shape ...int) *mlxc.Array {
+	return mlxc.Arange(mlxc.Float32, 0, float64(Size(shape)), 1).Reshape(shape...)
+}
+
+// Normal returns a float32 array of samples of the standard normal distribution.
+func Normal(seed uint64, shape ...int) *mlxc.Array {
+	return mlxc.RandomNormal(mlxc.RandomKey(seed), mlxc.Float32, shape...)
+}
+
+// Dominant returns random square matrices whose diagonal is increased by 5, far from singular.
+func Dominant(seed uint64, shape ...int) *mlxc.Array {
+	n := shape[len(shape)-1]
+	return Normal(seed, shape...).Add(mlxc.Eye(mlxc.Float32, n, n, 0).MulScalar(5))
 }
 
 // Elements evaluates an array and returns its elements as a slice of its dtype's Go type. An error fails the test.

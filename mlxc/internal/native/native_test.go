@@ -12,9 +12,9 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
-	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 	"github.com/mlxgrad/mlxgrad/mlxc/internal/native"
+	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 )
 
 type named = map[string]*mlxc.Array

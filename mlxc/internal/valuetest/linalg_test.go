@@ -1,4 +1,4 @@
-package mlxc_test
+package valuetest
 
 import (
 	"math"
@@ -8,20 +8,6 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
-
-// near requires the values of a real array, whatever its dtype.
-func near(t testing.TB, want []float64, got *mlxc.Array, tolerance float64) {
-	t.Helper()
-	v := wide(t, got)
-	require.Len(t, v, len(want))
-	for i := range want {
-		// Infinities and NaN have no distance.
-		if want[i] == v[i] || math.IsNaN(want[i]) && math.IsNaN(v[i]) {
-			continue
-		}
-		require.InDelta(t, want[i], v[i], tolerance*math.Max(1, math.Abs(want[i])), "element %d of %v", i, got)
-	}
-}
 
 // same requires two arrays of one shape to be near each other; complex ones too.
 func same(t testing.TB, want, got *mlxc.Array, tolerance float64) {
@@ -55,11 +41,6 @@ func layouts(t *testing.T, a *mlxc.Array, f func(t *testing.T, a *mlxc.Array)) {
 	for name, b := range map[string]*mlxc.Array{"rows": a, "columns": across(a), "part": inMiddle(a), "float64": a.AsType(mlxc.Float64)} {
 		t.Run(name, func(t *testing.T) { f(t, b) })
 	}
-}
-
-// dominant is a random square matrix with a heavy diagonal, far from singular.
-func dominant(seed uint64, shape ...int) *mlxc.Array {
-	return normal(seed, shape...).Add(identity(shape[len(shape)-1]).MulScalar(5))
 }
 
 func init() {

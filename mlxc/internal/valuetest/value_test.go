@@ -1,4 +1,6 @@
-package mlxc_test
+// Package valuetest tests the values that mlxc computes: one value test for each bound function of mlx-c, tests of
+// random combinations of options, and edge cases.
+package valuetest
 
 import (
 	"maps"
@@ -11,12 +13,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// valueTests check what the functions of mlx-c compute, as they are reached through this
-// package: against Go's arithmetic, values written down, or an identity. The test of the
-// generator wants one for every bound function, by its name in C.
+// valueTests holds the value tests by the C name of the function of mlx-c. A value test calls the function through
+// mlxc and compares the result with Go's arithmetic, constants or an identity. A test of mlxc/internal/generate
+// requires a value test for every bound function.
 var valueTests = map[string][]func(t *testing.T){}
 
-// value adds a test of one function. Test files call it from init.
+// value adds a value test of one function of mlx-c. Test files call it from init functions.
 func value(name string, f func(t *testing.T)) { valueTests[name] = append(valueTests[name], f) }
 
 func TestValues(t *testing.T) {

@@ -1,4 +1,4 @@
-package mlxc_test
+package valuetest
 
 import (
 	"math/rand/v2"
