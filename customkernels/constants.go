@@ -75,7 +75,7 @@ func constant[T int32 | uint32 | float32](scalar bool, values ...T) *mlxc.Array 
 // makeConstant makes an array that outlives the caller's scope and is there already, so that no
 // graph contains how it was made.
 func makeConstant[T int32 | uint32 | float32](key constantKey, values []T) (a *mlxc.Array, err error) {
-	mlxc.WithoutScope(func() {
+	mlxc.OutsideScopes(func() {
 		switch {
 		case key.backend == mlxc.BackendCUDA:
 			// What the GPU writes, and is larger than 8 bytes, is in its own memory.

@@ -18,7 +18,7 @@ func TestConstants(t *testing.T) {
 	require.Same(t, one, Constant(uint32(1)), "it outlives the scope")
 	require.Same(t, numbers, Constants[float32](1, float32(math.Inf(-1)), 3))
 
-	require.True(t, one.Available())
+	require.True(t, one.IsReady())
 	require.Empty(t, one.Shape())
 	value, err := mlxc.Item[uint32](one)
 	require.NoError(t, err)

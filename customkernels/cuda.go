@@ -122,7 +122,7 @@ func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
 func cudaVocabulary() (string, error) {
 	vocabulary, err := metalstd.CUDA()
 	tf32 := 0
-	if mlxc.TF32() {
+	if mlxc.TF32Enabled() {
 		tf32 = 1
 	}
 	return fmt.Sprintf("#define MLXG_TF32 %d\n%s", tf32, vocabulary), err

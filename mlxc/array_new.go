@@ -122,7 +122,7 @@ func cInts(v []int) ([]C.int, error) {
 	return cShape(v), nil
 }
 
-// View makes an array of the elements of data without a copy of them, in row-major order,
+// FromSliceNoCopy makes an array of the elements of data without a copy of them, in row-major order,
 // of a shape that holds exactly len(data) elements; without one it has one axis. For large
 // data that a program has in memory anyway, such as a file that it mapped.
 //
@@ -133,8 +133,8 @@ func cInts(v []int) ([]C.int, error) {
 //
 // Where MLX has a GPU, it copies the elements unless the GPU can read the memory where it
 // is, which Metal can if data begins and ends at pages of the system.
-func View[T Element](data []T, shape ...int) *Array {
-	const op = "View"
+func FromSliceNoCopy[T Element](data []T, shape ...int) *Array {
+	const op = "FromSliceNoCopy"
 	if len(data) == 0 {
 		return FromSlice(data, shape...)
 	}

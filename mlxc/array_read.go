@@ -106,17 +106,17 @@ func (a *Array) Strides() ([]int, error) {
 	return strides, nil
 }
 
-// HostMade reports whether the array's elements were copied from the host's memory, as by
+// IsHostBacked reports whether the array's elements were copied from the host's memory, as by
 // FromSlice and Scalar. Reading those waits for nothing on every device; what a CUDA device has
 // computed is moved to memory of the host first.
-func (a *Array) HostMade() bool { return a != nil && a.own }
+func (a *Array) IsHostBacked() bool { return a != nil && a.own }
 
-// Available reports whether the array's value is there already, so that reading it
+// IsReady reports whether the array's value is there already, so that reading it
 // computes nothing and waits for nothing. Of a transform's stand-ins, those of VJP and
 // ValueAndGrad are available where the arguments are; those of Compile and Vmap have no
 // value. It is false for an invalid array, and, where there is a CUDA device, for a moment
 // after a stream of the CPU was waited for.
-func (a *Array) Available() bool {
+func (a *Array) IsReady() bool {
 	ctx, err := a.acquire()
 	if err != nil {
 		return false

@@ -27,7 +27,7 @@ func TestView(t *testing.T) {
 	const n = 1 << 20
 	data := counted(n)
 	before := mlxc.ActiveMemory()
-	x := mlxc.View(data, 2, n/2)
+	x := mlxc.FromSliceNoCopy(data, 2, n/2)
 	require.NoError(t, x.Err())
 	require.Equal(t, []int{2, n / 2}, x.Shape())
 	if !mlxc.GPU.Available() {
@@ -38,14 +38,14 @@ func TestView(t *testing.T) {
 	require.Equal(t, []float32{3, n/2 + 3}, floats(t, x.Slice([]int{0, 3}, []int{2, 4}, nil)))
 
 	// Part of a slice, at any place; other dtypes; empty ones.
-	require.Equal(t, []float32{7, 8, 9}, floats(t, mlxc.View(data[7:10])))
-	require.Equal(t, []complex64{2i, 3}, read[complex64](t, mlxc.View([]complex64{1, 2i, 3}[1:])))
-	require.Equal(t, []uint8{2, 3}, read[uint8](t, mlxc.View([]uint8{1, 2, 3}[1:])))
-	require.Equal(t, []bool{true}, read[bool](t, mlxc.View([]bool{true})))
-	require.Equal(t, []float64{0.5, 1.5}, read[float64](t, mlxc.View([]float64{0.5, 0.5}).Add(mlxc.View([]float64{0, 1}))))
-	require.Equal(t, []int{0, 3}, mlxc.View([]float32{}, 0, 3).Shape())
-	for _, err := range []error{mlxc.View(data, 3).Err(), mlxc.View(data, -1).Err(), mlxc.View(data[:1], 1<<40).Err()} {
-		require.ErrorContains(t, err, "View float32")
+	require.Equal(t, []float32{7, 8, 9}, floats(t, mlxc.FromSliceNoCopy(data[7:10])))
+	require.Equal(t, []complex64{2i, 3}, read[complex64](t, mlxc.FromSliceNoCopy([]complex64{1, 2i, 3}[1:])))
+	require.Equal(t, []uint8{2, 3}, read[uint8](t, mlxc.FromSliceNoCopy([]uint8{1, 2, 3}[1:])))
+	require.Equal(t, []bool{true}, read[bool](t, mlxc.FromSliceNoCopy([]bool{true})))
+	require.Equal(t, []float64{0.5, 1.5}, read[float64](t, mlxc.FromSliceNoCopy([]float64{0.5, 0.5}).Add(mlxc.FromSliceNoCopy([]float64{0, 1}))))
+	require.Equal(t, []int{0, 3}, mlxc.FromSliceNoCopy([]float32{}, 0, 3).Shape())
+	for _, err := range []error{mlxc.FromSliceNoCopy(data, 3).Err(), mlxc.FromSliceNoCopy(data, -1).Err(), mlxc.FromSliceNoCopy(data[:1], 1<<40).Err()} {
+		require.ErrorContains(t, err, "FromSliceNoCopy float32")
 	}
 }
 
@@ -65,11 +65,11 @@ func TestViewsAreNotWrittenTo(t *testing.T) {
 		func(x *mlxc.Array) *mlxc.Array { return x.CumSum(0) },
 	} {
 		var y *mlxc.Array
-		mlxc.WithScope(func() { y = f(mlxc.View(data)).Keep() }) // the view's handle is gone
+		mlxc.WithScope(func() { y = f(mlxc.FromSliceNoCopy(data)).Keep() }) // the view's handle is gone
 		require.NoError(t, mlxc.Eval(y))
 		// In two steps, so that what is between aliases the view and is computed.
 		mlxc.WithScope(func() {
-			part := mlxc.View(data).Reshape(100, 10)
+			part := mlxc.FromSliceNoCopy(data).Reshape(100, 10)
 			require.NoError(t, mlxc.Eval(part))
 			y = part.AddScalar(1).Keep()
 		})
@@ -79,7 +79,7 @@ func TestViewsAreNotWrittenTo(t *testing.T) {
 	c := mlxc.Compile(func(a arrays) arrays { return arrays{a[0].Exp().AddScalar(1)} })
 	for range 2 {
 		mlxc.WithScope(func() {
-			out, err := c.Call(mlxc.View(data))
+			out, err := c.Call(mlxc.FromSliceNoCopy(data))
 			require.NoError(t, err)
 			require.NoError(t, mlxc.Eval(out...))
 		})
@@ -96,7 +96,7 @@ func TestViewKeepsItsMemory(t *testing.T) {
 	last := func() *mlxc.Array {
 		data := counted(1 << 16)
 		runtime.AddCleanup(&data[0], func(c chan bool) { c <- true }, collected)
-		x := mlxc.View(data)
+		x := mlxc.FromSliceNoCopy(data)
 		defer x.Free()
 		return x.Max()
 	}()
@@ -119,7 +119,7 @@ func TestViewsAreGivenBack(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for range turns {
-		mlxc.WithScope(func() { floats(t, mlxc.View(counted(size/4)).Sum()) })
+		mlxc.WithScope(func() { floats(t, mlxc.FromSliceNoCopy(counted(size/4)).Sum()) })
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
@@ -134,7 +134,7 @@ func TestViewsOnManyGoroutines(t *testing.T) {
 		wg.Go(func() {
 			for i := range 20 {
 				mlxc.WithScope(func() {
-					v, err := mlxc.ToSlice[float32](mlxc.View(data[i:]).AddScalar(1))
+					v, err := mlxc.ToSlice[float32](mlxc.FromSliceNoCopy(data[i:]).AddScalar(1))
 					if err == nil && v[1] != float32(i+2) {
 						err = fmt.Errorf("%v, want %d", v[1], i+2)
 					}
@@ -195,9 +195,9 @@ func TestRows(t *testing.T) {
 	}
 }
 
-func ExampleView() {
+func ExampleFromSliceNoCopy() {
 	samples := []float32{1, 2, 3, 4, 5, 6} // such as a file that was mapped into memory
-	fmt.Println(mlxc.View(samples, 3, 2).Mean(0))
+	fmt.Println(mlxc.FromSliceNoCopy(samples, 3, 2).Mean(0))
 	// Output: array([3, 4], dtype=float32)
 }
 

@@ -93,7 +93,7 @@
 // server. As the collector cannot see MLX's memory, this package runs it when that has
 // doubled.
 //
-// FromSlice copies; View uses the elements where they are. SetMemoryLimit and
+// FromSlice copies; FromSliceNoCopy uses the elements where they are. SetMemoryLimit and
 // SetCacheLimit bound what MLX takes and keeps, ActiveMemory, PeakMemory and
 // CacheMemory tell what it has. ProfileArrays shows where the arrays that are alive
 // were made. Built with -tags mlxcgc, every call collects garbage: so tests find a handle

@@ -42,7 +42,7 @@ func TestWrongOperations(t *testing.T) {
 		"complex divmod":                {first(mlxc.FromSlice([]complex64{1}).DivMod(a)), []string{"floor_divide", "complex64(1), float32(2,3)"}},
 		"too many decimals":             {a.RoundTo(38), []string{"round", "38 decimals", "−37 to 37"}},
 		"too few decimals":              {a.RoundTo(math.MinInt), []string{"round", "decimals"}},
-		"complex NaN":                   {mlxc.FromSlice([]complex64{1}).NaNToNum(mlxc.Substitutes{}), []string{"nan_to_num", "complex64"}},
+		"complex NaN":                   {mlxc.FromSlice([]complex64{1}).NaNToNum(mlxc.NaNToNumConfig{}), []string{"nan_to_num", "complex64"}},
 		"no limit at all":               {a.ClipTo(nil, nil), []string{"clip", "float32(2,3)"}},
 		"FP8 of integers":               {i.ToFP8(), []string{"to_fp8", "int32"}},
 		"FP8 that is none":              {a.FromFP8(mlxc.Float16), []string{"from_fp8", "uint8", "float32"}},

@@ -123,7 +123,7 @@ func requireSingular(t *testing.T, a *mlxc.Array) {
 	file := filepath.Join(t.TempDir(), "a.safetensors")
 	require.ErrorContains(t, mlxio.SaveSafetensors(file, map[string]*mlxc.Array{"a": a}, nil), singularError)
 	require.NoFileExists(t, file)
-	require.False(t, a.Available())
+	require.False(t, a.IsReady())
 }
 
 // The error of AsyncEval is found at the read, and by what is computed from arrays that still run.
@@ -147,7 +147,7 @@ func TestFailedAsyncEvalFailsItsReads(t *testing.T) {
 				require.ErrorContains(t, err, singularError)
 				for _, a := range []*mlxc.Array{inverse, sum, next} {
 					require.ErrorContains(t, mlxc.Eval(a), singularError)
-					require.False(t, a.Available())
+					require.False(t, a.IsReady())
 				}
 				require.Equal(t, []float32{1, 1}, floats(t, healthy))
 				require.NoError(t, mlxc.Synchronize(), "the error was returned by a read")

@@ -9,24 +9,24 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-func TestAvailable(t *testing.T) {
+func TestIsReady(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1, 2})
-	require.True(t, x.Available())
+	require.True(t, x.IsReady())
 	y := x.Square()
 	z := y.Sum()
-	require.False(t, y.Available())
+	require.False(t, y.IsReady())
 	require.NoError(t, mlxc.Eval(z))
-	require.True(t, z.Available())
-	require.True(t, y.Available(), "it was computed on the way")
+	require.True(t, z.IsReady())
+	require.True(t, y.IsReady(), "it was computed on the way")
 	w := x.Add(x)
 	require.NoError(t, mlxc.AsyncEval(w))
 	require.Equal(t, []float32{2, 4}, floats(t, w))
-	require.True(t, w.Available())
+	require.True(t, w.IsReady())
 
-	require.False(t, x.Add(mlxc.Ones(mlxc.Float32, 3)).Available())
+	require.False(t, x.Add(mlxc.Ones(mlxc.Float32, 3)).IsReady())
 	x.Free()
-	require.False(t, x.Available())
-	require.False(t, (*mlxc.Array)(nil).Available())
+	require.False(t, x.IsReady())
+	require.False(t, (*mlxc.Array)(nil).IsReady())
 }
 
 func TestAvailableStandIns(t *testing.T) {
@@ -35,10 +35,10 @@ func TestAvailableStandIns(t *testing.T) {
 	asks := func(want ...bool) mlxc.Func {
 		return func(a arrays) arrays {
 			for i, w := range want {
-				require.Equal(t, w, a[i].Available(), i)
+				require.Equal(t, w, a[i].IsReady(), i)
 			}
-			require.False(t, a[0].Square().Available())
-			require.True(t, y.Available(), "captured")
+			require.False(t, a[0].Square().IsReady())
+			require.True(t, y.IsReady(), "captured")
 			return arrays{a[0].Mul(a[1]).Sum()}
 		}
 	}
@@ -63,7 +63,7 @@ func TestReadingDoesNotQueue(t *testing.T) {
 	require.NoError(t, mlxc.AsyncEval(busy))
 	read, err := mlxc.ToSlice[int32](x)
 	require.NoError(t, err)
-	require.False(t, busy.Available(), "it waited")
+	require.False(t, busy.IsReady(), "it waited")
 	require.Equal(t, []int32{1, 2, 3, 4, 5, 6}, read)
 
 	var inside []int32
@@ -73,7 +73,7 @@ func TestReadingDoesNotQueue(t *testing.T) {
 		return a[:1]
 	}, arrays{mlxc.Scalar[float32](1), x}, arrays{mlxc.Scalar[float32](1)})
 	require.NoError(t, err)
-	require.False(t, busy.Available(), "it waited for an argument's stand-in")
+	require.False(t, busy.IsReady(), "it waited for an argument's stand-in")
 	require.Equal(t, read, inside)
 
 	read, err = mlxc.ToSlice[int32](transposed) // not in row-major order
@@ -81,14 +81,14 @@ func TestReadingDoesNotQueue(t *testing.T) {
 	require.Equal(t, []int32{1, 4, 2, 5, 3, 6}, read)
 }
 
-func TestHostMade(t *testing.T) {
+func TestIsHostBacked(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1, 2})
-	require.True(t, x.HostMade())
-	require.True(t, mlxc.Scalar[int32](1).HostMade())
+	require.True(t, x.IsHostBacked())
+	require.True(t, mlxc.Scalar[int32](1).IsHostBacked())
 	y := x.Square()
 	require.NoError(t, mlxc.Eval(y))
-	require.False(t, y.HostMade())
-	require.False(t, (*mlxc.Array)(nil).HostMade())
+	require.False(t, y.IsHostBacked())
+	require.False(t, (*mlxc.Array)(nil).IsHostBacked())
 }
 
 // MLX takes what failed for computed. Here it fails again, however it is asked.

@@ -79,10 +79,10 @@ func ExampleTolerance() {
 	// array(true, dtype=bool)
 }
 
-func ExampleSubstitutes() {
+func ExampleNaNToNumConfig() {
 	zero := mlxc.Scalar[float32](0)
 	a := mlxc.FromSlice([]float32{0, 1, 2}).Div(zero) // NaN and infinities
-	fmt.Println(a.NaNToNum(mlxc.Substitutes{NaN: -1, PosInf: new(float32(9))}))
+	fmt.Println(a.NaNToNum(mlxc.NaNToNumConfig{NaN: -1, PosInf: new(float32(9))}))
 	// Output: array([-1, 9, 9], dtype=float32)
 }
 

@@ -24,7 +24,7 @@ func idCases() map[string]idCase {
 	}
 	along := func(ids *mlxc.Array) *mlxc.Array {
 		column := ids.ExpandDims(1)
-		if ids.Available() {
+		if ids.IsReady() {
 			_ = mlxc.Eval(column)
 		}
 		return column

@@ -118,19 +118,19 @@ func BenchmarkProfileOfArrays(b *testing.B) {
 func TestWhileGarbageIsCollected(t *testing.T) {
 	long.Only(t, "compiles mlxc again")
 	test := exec.Command("go", "test", "-count=1", "-tags", "mlxcgc", "-run",
-		"^(TestArithmetic|TestVJP|TestScope|TestKeepAfterFree|TestEvery|TestProfile|TestAvailable|TestCustom|TestCompile|TestErrors?|Example)", ".")
+		"^(TestArithmetic|TestVJP|TestScope|TestKeepAfterFree|TestEvery|TestProfile|TestIsReady|TestCustom|TestCompile|TestErrors?|Example)", ".")
 	test.Env = append(os.Environ(), "GOMAXPROCS=4")
 	out, err := test.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "ok ")
 }
 
-// What WithoutScope makes outlives the scopes around it, on its goroutine alone.
-func TestWithoutScope(t *testing.T) {
+// What OutsideScopes makes outlives the scopes around it, on its goroutine alone.
+func TestOutsideScopes(t *testing.T) {
 	var outside, inside *mlxc.Array
 	mlxc.WithScope(func() {
 		mlxc.WithScope(func() {
-			mlxc.WithoutScope(func() { outside = mlxc.Scalar[int32](7) })
+			mlxc.OutsideScopes(func() { outside = mlxc.Scalar[int32](7) })
 			inside = mlxc.Scalar[int32](8)
 		})
 	})

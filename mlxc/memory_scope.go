@@ -189,10 +189,10 @@ func (a *Array) Keep() *Array {
 	return a
 }
 
-// WithoutScope runs f outside of every scope: arrays that operations on the calling goroutine
+// OutsideScopes runs f outside of every scope: arrays that operations on the calling goroutine
 // make meanwhile belong to the collector, whatever scope it is called in. It is for
 // what outlives the caller, such as a cache.
-func WithoutScope(f func()) {
+func OutsideScopes(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	outer := C.mlxg_swap_scope(0)

@@ -7,17 +7,19 @@ import "C"
 // an order that the graph leaves open: of two parts of a graph that need much memory,
 // the second can wait until the first has given its own back. Its gradient is a's.
 //
-// The order is that in which devices are told to compute; see AfterDone.
+// The order is that in which devices are told to compute; see AfterCompletion.
 func (a *Array) After(others ...*Array) *Array { return a.after("After", others, false) }
 
-// AfterDone is After for a chain of parts that are to have each other's memory: a CPU or a CUDA
+// AfterCompletion is After for a chain of parts that are to have each other's memory: a CPU or a CUDA
 // device gives no memory back before it has come to the last that uses it, and may have been told
-// much more by then. Where a is a result of AfterDone itself, whoever evaluates the new array waits
+// much more by then. Where a is a result of AfterCompletion itself, whoever evaluates the new array waits
 // until the device is done with all that a was to come after. So there are two parts of the chain
 // at a time, one that the device computes and one that it is told. Other goroutines wait with it
 // where they build or evaluate, and AsyncEval does. On other devices, and in a function that is
 // exported, it is After.
-func (a *Array) AfterDone(others ...*Array) *Array { return a.after("AfterDone", others, true) }
+func (a *Array) AfterCompletion(others ...*Array) *Array {
+	return a.after("AfterCompletion", others, true)
+}
 
 func (a *Array) after(op string, others []*Array, done bool) *Array {
 	ctx, err := a.acquire()

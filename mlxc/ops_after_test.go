@@ -10,7 +10,7 @@ import (
 
 func TestAfter(t *testing.T) {
 	for name, after := range map[string]func(a *mlxc.Array, others ...*mlxc.Array) *mlxc.Array{
-		"After": (*mlxc.Array).After, "AfterDone": (*mlxc.Array).AfterDone,
+		"After": (*mlxc.Array).After, "AfterCompletion": (*mlxc.Array).AfterCompletion,
 	} {
 		t.Run(name, func(t *testing.T) { testAfter(t, after) })
 	}
@@ -20,10 +20,10 @@ func testAfter(t *testing.T, after func(a *mlxc.Array, others ...*mlxc.Array) *m
 	x, y := mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{3, 4})
 	first, second := y.Square(), y.Sqrt()
 	z := after(x, first, second)
-	require.False(t, first.Available())
+	require.False(t, first.IsReady())
 	require.Equal(t, []float32{1, 2}, floats(t, z))
-	require.True(t, first.Available(), "it was computed before")
-	require.True(t, second.Available())
+	require.True(t, first.IsReady(), "it was computed before")
+	require.True(t, second.IsReady())
 	require.Equal(t, []float32{1, 2}, floats(t, after(x)))
 
 	_, grads, err := mlxc.VJP(func(a arrays) arrays {
@@ -42,7 +42,7 @@ func testAfter(t *testing.T, after func(a *mlxc.Array, others ...*mlxc.Array) *m
 // What comes after a failed evaluation fails at every one.
 func TestAfterFailsForGood(t *testing.T) {
 	for name, after := range map[string]func(a *mlxc.Array, others ...*mlxc.Array) *mlxc.Array{
-		"After": (*mlxc.Array).After, "AfterDone": (*mlxc.Array).AfterDone,
+		"After": (*mlxc.Array).After, "AfterCompletion": (*mlxc.Array).AfterCompletion,
 	} {
 		t.Run(name, func(t *testing.T) {
 			// GPUs have no inverse.
@@ -64,10 +64,10 @@ func testAfterFails(t *testing.T, after func(a *mlxc.Array, others ...*mlxc.Arra
 }
 
 // A chain does not hold its links.
-func TestAfterDoneOfALongChain(t *testing.T) {
+func TestAfterCompletionOfALongChain(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1})
 	for range 300_000 {
-		next := x.AfterDone()
+		next := x.AfterCompletion()
 		x.Free()
 		x = next
 	}

@@ -124,8 +124,8 @@ func Where(cond, a, b *Array) *Array {
 	return mlxWhere(cond, a, b)
 }
 
-// Substitutes says what NaNToNum puts in the place of what is no number.
-type Substitutes struct {
+// NaNToNumConfig says what NaNToNum puts in the place of what is no number.
+type NaNToNumConfig struct {
 	NaN            float32
 	PosInf, NegInf *float32 // nil stands for the largest and the least finite number
 }
@@ -133,7 +133,7 @@ type Substitutes struct {
 // NaNToNum returns a with substitutes for NaN, ∞ and −∞; by default 0 and the dtype's
 // largest and least finite number. Arrays without such values, of integers and booleans,
 // stay as they are. Complex numbers are an error: their parts have substitutes.
-func (a *Array) NaNToNum(s Substitutes) *Array {
+func (a *Array) NaNToNum(s NaNToNumConfig) *Array {
 	if a.DType() != Float64 { // which MLX has not taken up
 		return mlxNanToNum(a, s.NaN, s.PosInf, s.NegInf)
 	}

@@ -252,7 +252,7 @@ func (a *Array) MaskedScatter(mask, source *Array) *Array {
 		// MLX divides by their number.
 		return invalid(opError(op, errors.New("the source has no elements"), a, mask, source))
 	}
-	if !a.Traced() && !source.Traced() {
+	if !a.IsTraced() && !source.IsTraced() {
 		return mlxMaskedScatter(a, mask, source).orNothing()
 	}
 	// MLX's gradient adds zero to the element of the source behind the last that is used, for each false

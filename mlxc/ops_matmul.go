@@ -19,7 +19,7 @@ func (a *Array) MatMul(b *Array) *Array {
 
 // AddMM returns alpha·x·y + beta·a. a is broadcast to the product's shape.
 func (a *Array) AddMM(x, y *Array, alpha, beta float32) *Array {
-	if alpha == 1 && beta == 1 || !a.Traced() && !x.Traced() && !y.Traced() {
+	if alpha == 1 && beta == 1 || !a.IsTraced() && !x.IsTraced() && !y.IsTraced() {
 		return mlxAddmm(a, x, y, alpha, beta)
 	}
 	// MLX's rule for JVP leaves the factors out.

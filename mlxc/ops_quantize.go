@@ -203,7 +203,7 @@ func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 	}
 	defer free()
 	return a.inFloat32(w, func(a *Array) *Array {
-		if !transpose && (w.Scales.Traced() || w.Biases.Traced()) {
+		if !transpose && (w.Scales.IsTraced() || w.Biases.IsTraced()) {
 			// MLX's gradients of the scales and biases are those of the transpose.
 			dense := w.Dequantize(w.Scales.DType())
 			defer dense.Free()

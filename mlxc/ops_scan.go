@@ -69,7 +69,7 @@ func (c ScanConfig) extreme(a *Array, axis int, f func(a *Array, axis int, rever
 		defer a.Free()
 	}
 	scan := func(a *Array) *Array { return f(a, axis, c.Reverse, !c.Exclusive).orNothing() }
-	if isComplex := a.DType() == Complex64; !isComplex && (!a.DType().IsFloating() || !a.Traced()) {
+	if isComplex := a.DType() == Complex64; !isComplex && (!a.DType().IsFloating() || !a.IsTraced()) {
 		return scan(a)
 	}
 	// MLX's gradient finds the extreme elements by comparisons. Where a NaN makes them fail, it

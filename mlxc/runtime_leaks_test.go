@@ -65,7 +65,7 @@ func TestGraphsOfTracedFunctionsAreFreed(t *testing.T) {
 // What MLX gives a thread that it does not know ends with no thread.
 func TestThreadsLeaveNoStreams(t *testing.T) {
 	streams := func() int {
-		names, err := mlxc.Streams()
+		names, err := mlxc.StreamNames()
 		require.NoError(t, err)
 		return len(names)
 	}

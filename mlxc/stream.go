@@ -82,9 +82,9 @@ func (s *Stream) Device() Device {
 	return Device(C.mlxg_stream_device(s.ctxOrDefault()))
 }
 
-// Streams names all streams of the process, those that MLX made for itself too.
-func Streams() ([]string, error) {
-	const op = "Streams"
+// StreamNames names all streams of the process, those that MLX made for itself too.
+func StreamNames() ([]string, error) {
+	const op = "StreamNames"
 	if err := Check(); err != nil {
 		return nil, opError(op, err)
 	}
@@ -101,7 +101,7 @@ type Stream struct {
 	ctx unsafe.Pointer
 }
 
-// NewStream makes a stream that any goroutine may use. Streams live as long as
+// NewStream makes a stream that any goroutine may use. StreamNames live as long as
 // the process.
 func NewStream(d Device) (*Stream, error) {
 	if !d.Available() {

@@ -14,7 +14,7 @@ func TestStreams(t *testing.T) {
 	require.Equal(t, mlxc.CPU, s.Device())
 	name := fmt.Sprintf("Stream(Device(cpu, 0), %d)", s.Index())
 	require.Equal(t, name, s.String())
-	names, err := mlxc.Streams()
+	names, err := mlxc.StreamNames()
 	require.NoError(t, err)
 	require.Contains(t, names, name)
 	other, err := mlxc.NewStream(mlxc.CPU)
@@ -46,7 +46,7 @@ func TestSynchronize(t *testing.T) {
 	if mlxc.CUDAAvailable() { // the events of its CPU streams come a moment later
 		require.NoError(t, mlxc.Eval(y))
 	}
-	require.True(t, y.Available())
+	require.True(t, y.IsReady())
 	require.NoError(t, mlxc.Synchronize())
 	mlxc.WithStream(s, func() { require.NoError(t, mlxc.Synchronize()) })
 	// Inside a transform, and on a stream on which nothing runs.

@@ -27,7 +27,7 @@ func smooth() map[string]operation {
 		"power":           func(a *mlxc.Array) *mlxc.Array { return a.Pow(w.Mul(a)) },
 		"clip":            func(a *mlxc.Array) *mlxc.Array { return a.ClipTo(w.MulScalar(0.3), w.MulScalar(0.5)) },
 		"where":           func(a *mlxc.Array) *mlxc.Array { return mlxc.Where(a.Greater(w.MulScalar(0.3)), a.Square(), a) },
-		"nan_to_num":      func(a *mlxc.Array) *mlxc.Array { return a.NaNToNum(mlxc.Substitutes{}).Square() },
+		"nan_to_num":      func(a *mlxc.Array) *mlxc.Array { return a.NaNToNum(mlxc.NaNToNumConfig{}).Square() },
 		"sum":             func(a *mlxc.Array) *mlxc.Array { return a.Sum(0).Square() },
 		"prod":            func(a *mlxc.Array) *mlxc.Array { return a.Prod(1) },
 		"prod of all":     func(a *mlxc.Array) *mlxc.Array { return a.Prod() },

@@ -11,17 +11,17 @@ import (
 func TestTraced(t *testing.T) {
 	x, w := mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{3, 4})
 	product := mlxc.CustomVJP(func(a arrays) arrays {
-		require.True(t, a[0].Traced())
-		require.False(t, a[1].Traced())
+		require.True(t, a[0].IsTraced())
+		require.False(t, a[1].IsTraced())
 		return arrays{a[0].Mul(a[1])}
 	}, func(primals, cotangents, _ arrays) arrays {
 		return arrays{cotangents[0].Mul(primals[1]), cotangents[0].Mul(primals[0])}
 	})
 	f := func(a arrays) arrays {
-		require.True(t, a[0].Traced())
-		require.True(t, a[0].Square().Traced())
-		require.False(t, w.Traced(), "captured")
-		require.False(t, w.Square().Traced())
+		require.True(t, a[0].IsTraced())
+		require.True(t, a[0].Square().IsTraced())
+		require.False(t, w.IsTraced(), "captured")
+		require.False(t, w.Square().IsTraced())
 		return arrays{product(arrays{a[0].Square(), w})[0].Sum()}
 	}
 	_, grads, err := mlxc.ValueAndGrad(f)(arrays{x})
@@ -32,7 +32,7 @@ func TestTraced(t *testing.T) {
 	require.Equal(t, []float32{6, 16}, floats(t, grads[0]))
 
 	compiled := mlxc.Compile(func(a arrays) arrays {
-		require.True(t, a[1].Traced(), "nobody knows what for")
+		require.True(t, a[1].IsTraced(), "nobody knows what for")
 		_, grads, err := mlxc.ValueAndGrad(f)(a)
 		require.NoError(t, err)
 		return grads
@@ -42,8 +42,8 @@ func TestTraced(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float32{6, 16}, floats(t, out[0]))
 
-	require.False(t, x.Traced())
-	require.False(t, x.Square().Traced())
-	require.False(t, x.Add(mlxc.Ones(mlxc.Float32, 3)).Traced())
-	require.False(t, (*mlxc.Array)(nil).Traced())
+	require.False(t, x.IsTraced())
+	require.False(t, x.Square().IsTraced())
+	require.False(t, x.Add(mlxc.Ones(mlxc.Float32, 3)).IsTraced())
+	require.False(t, (*mlxc.Array)(nil).IsTraced())
 }

@@ -114,7 +114,7 @@ const maxCheckedElements = 1 << 16
 // inHand reports whether the elements of an argument can be looked at without waiting for a
 // device. What an NVIDIA GPU has computed would have to be moved.
 func readableWithoutSync(a *mlxc.Array) bool {
-	return a.Size() <= maxCheckedElements && a.Available() && (a.HostMade() || mlxc.CurrentBackend() != mlxc.BackendCUDA)
+	return a.Size() <= maxCheckedElements && a.IsReady() && (a.IsHostBacked() || mlxc.CurrentBackend() != mlxc.BackendCUDA)
 }
 
 // scoped frees what f makes, but for its results.

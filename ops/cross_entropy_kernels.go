@@ -67,7 +67,7 @@ func prepared(outputs []*mlxc.Array) bool { return len(outputs) == 3 && !mlxc.Di
 
 // isOne reports whether a scalar is 1 without computing it.
 func isOne(a *mlxc.Array) bool {
-	if !a.Available() {
+	if !a.IsReady() {
 		return false
 	}
 	v, err := mlxc.Item[float32](a)

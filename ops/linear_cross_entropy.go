@@ -31,12 +31,12 @@ import (
 // slice has all, it is kept for the gradient where one is being taken (see
 // mlxc.Differentiating): three matrix products in all. Others are computed once more for it,
 // which makes four. What has no gradient is not computed: that of hidden or weight where it
-// is captured (see mlxc.Array.Traced).
+// is captured (see mlxc.Array.IsTraced).
 //
 // Beside the arguments and the gradients there is memory for two slices, each of logits
 // and their gradient, for dhidden in float32, and for dweight once more, of whose slices it
 // is put together; on Apple GPUs for as many slices as MLX runs ahead (see
-// mlxc.Array.AfterDone). Without a compiler for the kernels on a CPU, MLX's operations hold
+// mlxc.Array.AfterCompletion). Without a compiler for the kernels on a CPU, MLX's operations hold
 // all logits.
 func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	const op = "ops.LinearCrossEntropy"
@@ -89,7 +89,7 @@ func sliceClasses(columnBytes, classes int) int {
 
 // linearCrossEntropy is LinearCrossEntropy in slices of so many classes.
 func linearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig, slice int) *mlxc.Array {
-	wanted := [...]bool{hidden.Traced(), weight.Traced()}
+	wanted := [...]bool{hidden.IsTraced(), weight.IsTraced()}
 	of := func(args []*mlxc.Array) linearLoss {
 		rows := args[2].Size()
 		return linearLoss{
@@ -248,7 +248,7 @@ func (l linearLoss) slices(hidden *mlxc.Array, f func(hidden, weight *mlxc.Array
 		end := min(begin+l.slice, n)
 		done := f(hidden, l.weight.Slice([]int{begin, 0}, []int{end, l.weight.Dim(1)}, nil), begin)
 		if end < n {
-			hidden = hidden.AfterDone(done...)
+			hidden = hidden.AfterCompletion(done...)
 		}
 	}
 }

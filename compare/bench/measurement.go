@@ -215,7 +215,7 @@ func (m *measurement) batchIn(busy *busyWork) (times batchTimes, err error) {
 	}
 	times.submit = time.Since(start) / copies
 	if ahead != nil {
-		times.deviceOnly = !ahead.Available()
+		times.deviceOnly = !ahead.IsReady()
 		if err := mlxc.Eval(ahead); err != nil { // waits for the busy work alone
 			return times, err
 		}

@@ -42,7 +42,7 @@ func run(progress, out io.Writer) error {
 	loss := func(p params) *mlxc.Array {
 		return x.MatMul(p.Weight).Add(p.Bias).Sub(y).Square().Mean()
 	}
-	optimiser := optim.AdamW[params]{Rate: optim.Cosine(0.1, 0, steps)}
+	optimiser := optim.AdamW[params]{LearningRate: optim.CosineDecay(0.1, 0, steps)}
 	step := tree.Compile(func(t training) (training, error) {
 		value, grads, err := tree.ValueAndGrad(loss)(t.Params)
 		if err != nil {

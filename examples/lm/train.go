@@ -47,10 +47,10 @@ type stepOutput struct {
 func (c config) optimiser() optim.AdamW[params] {
 	warmUp := max(c.steps/20, 1)
 	return optim.AdamW[params]{
-		Rate:        optim.Linear(0, c.rate, warmUp).Then(warmUp, optim.Cosine(c.rate, c.rate/10, max(c.steps-warmUp, 1))),
-		Beta2:       0.99,
-		WeightDecay: 0.1,
-		Decays:      func(name string) bool { return !strings.HasSuffix(name, "norm") },
+		LearningRate: optim.Linear(0, c.rate, warmUp).Then(warmUp, optim.CosineDecay(c.rate, c.rate/10, max(c.steps-warmUp, 1))),
+		Beta2:        0.99,
+		WeightDecay:  0.1,
+		ShouldDecay:  func(name string) bool { return !strings.HasSuffix(name, "norm") },
 	}
 }
 

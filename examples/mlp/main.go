@@ -77,7 +77,7 @@ func (p params) logits(x *mlxc.Array) *mlxc.Array {
 func run(progress, out io.Writer) error {
 	const steps = 400
 	points, arms := spirals(100)
-	optimiser := optim.AdamW[params]{Rate: optim.Cosine(0.02, 0, steps), WeightDecay: 0.01}
+	optimiser := optim.AdamW[params]{LearningRate: optim.CosineDecay(0.02, 0, steps), WeightDecay: 0.01}
 	step := tree.Compile(func(t training) (stepOutput, error) {
 		value, grads, err := tree.ValueAndGrad(func(p params) *mlxc.Array {
 			return ops.CrossEntropy(p.logits(points), arms, ops.CrossEntropyConfig{})

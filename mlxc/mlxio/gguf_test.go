@@ -53,7 +53,7 @@ func TestGGUFRoundTrip(t *testing.T) {
 	require.NoError(t, mlxio.SaveGGUF(path, arrays, ggufMetadata))
 	mlxtest.RequireFiles(t, dir, "x.gguf")
 	got, metadata, err := mlxio.LoadGGUF(path)
-	require.False(t, got["float32"].Available(), "it is lazy")
+	require.False(t, got["float32"].IsReady(), "it is lazy")
 	check(t, got, metadata, err)
 
 	var b bytes.Buffer

@@ -138,7 +138,7 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 
 	t.Run("path", func(t *testing.T) {
 		got, m, err := mlxio.LoadSafetensors(path)
-		require.False(t, got["float32"].Available(), "it is lazy")
+		require.False(t, got["float32"].IsReady(), "it is lazy")
 		check(t, got, m, err)
 	})
 	t.Run("reader", func(t *testing.T) {

@@ -16,16 +16,16 @@ import (
 //	v ← β₂·v + (1−β₂)·g²
 //	θ ← θ − η·(m/(1−β₁ᵗ) / (√(v/(1−β₂ᵗ)) + ε) + λ·θ)
 //
-// Only Rate must be set. Without WeightDecay it is Adam.
+// Only LearningRate must be set. Without WeightDecay it is Adam.
 type AdamW[P any] struct {
-	Rate        Schedule // η
-	Beta1       float64  // of the mean, below 1; 0 stands for 0.9
-	Beta2       float64  // of the variance, below 1; 0 stands for 0.999
-	Eps         float64  // ε; 0 stands for 1e-8
-	WeightDecay float64  // λ
-	// Decays tells by its name whether a parameter is decayed; nil for all. Norms and
+	LearningRate Schedule // η
+	Beta1        float64  // of the mean, below 1; 0 stands for 0.9
+	Beta2        float64  // of the variance, below 1; 0 stands for 0.999
+	Eps          float64  // ε; 0 stands for 1e-8
+	WeightDecay  float64  // λ
+	// ShouldDecay tells by its name whether a parameter is decayed; nil for all. Norms and
 	// biases usually are not.
-	Decays func(name string) bool
+	ShouldDecay func(name string) bool
 }
 
 // AdamWState is what AdamW keeps from one update to the next.
@@ -36,7 +36,7 @@ type AdamWState struct {
 	Master   ByName      // the float32 copies of parameters of 16 bits
 }
 
-// Init makes the state for the first update. It looks at the settings, but for Rate, which only
+// Init makes the state for the first update. It looks at the settings, but for LearningRate, which only
 // Update needs.
 func (o AdamW[P]) Init(params P) (AdamWState, error) {
 	const op = "optim.AdamW.Init"
@@ -78,7 +78,7 @@ func (o AdamW[P]) update(params, grads P, state AdamWState) (updated P, s AdamWS
 	if err != nil {
 		return updated, s, err
 	}
-	rate, err := rateAt(op, o.Rate, state.Step)
+	rate, err := rateAt(op, o.LearningRate, state.Step)
 	if err != nil {
 		return updated, s, err
 	}
@@ -93,7 +93,7 @@ func (o AdamW[P]) update(params, grads P, state AdamWState) (updated P, s AdamWS
 		v := p.moments[1].MulScalar(with.beta2).Add(g.Square().MulScalar(1 - with.beta2))
 		p.moments[0], p.moments[1] = m, v
 		along := m.Div(correction1.AsType(d)).Div(v.Div(correction2.AsType(d)).Sqrt().AddScalar(with.eps))
-		if decayed(with.decay, o.Decays, p.name) {
+		if decayed(with.decay, o.ShouldDecay, p.name) {
 			along = along.Add(p.master.MulScalar(with.decay))
 		}
 		return p.move(rate, along)

@@ -28,7 +28,7 @@ func TestAdamWAgainstFloat64(t *testing.T) {
 	}{
 		{optim.AdamW[params]{}, 0.9, 0.999, 1e-8, 0},
 		{optim.AdamW[params]{Beta1: 0.8, Beta2: 0.95, Eps: 1e-3, WeightDecay: 0.1}, 0.8, 0.95, 1e-3, 0.1},
-		{optim.AdamW[params]{WeightDecay: 0.1, Decays: func(name string) bool { return name == "weight" }}, 0.9, 0.999, 1e-8, 0.1},
+		{optim.AdamW[params]{WeightDecay: 0.1, ShouldDecay: func(name string) bool { return name == "weight" }}, 0.9, 0.999, 1e-8, 0.1},
 	} {
 		for d, tolerance := range map[mlxc.DType]float64{mlxc.Float32: 2e-6, mlxc.Float64: 2e-6} {
 			r := rand.New(rand.NewPCG(1, 2))
@@ -36,7 +36,7 @@ func TestAdamWAgainstFloat64(t *testing.T) {
 				p, want := random(r, d)
 				o := c.optimiser
 				rate := func(step int) float64 { return 0.1 * math.Pow(0.5, float64(step)/10) }
-				o.Rate = optim.Exponential(0.1, math.Pow(0.5, 0.1))
+				o.LearningRate = optim.ExponentialDecay(0.1, math.Pow(0.5, 0.1))
 				state, err := o.Init(p)
 				require.NoError(t, err)
 				oracle := make([]adamW, size)
@@ -46,7 +46,7 @@ func TestAdamWAgainstFloat64(t *testing.T) {
 					require.NoError(t, err)
 					for i := range want {
 						decay := c.decay
-						if o.Decays != nil && i >= 8 {
+						if o.ShouldDecay != nil && i >= 8 {
 							decay = 0
 						}
 						want[i] = oracle[i].update(want[i], g[i], step+1, rate(step), c.beta1, c.beta2, c.eps, decay)
@@ -64,7 +64,7 @@ func TestAdamWAgainstFloat64(t *testing.T) {
 // The first updates by hand: m̂ and v̂ are g and g² at first; then m̂ = (0.9·0.05 −
 // 0.05)/0.19 = −1/38 and v̂ = 0.25, with g = ½ and −½.
 func TestAdamWFirstUpdates(t *testing.T) {
-	o := optim.AdamW[*mlxc.Array]{Rate: optim.Constant(0.1), WeightDecay: 0.01}
+	o := optim.AdamW[*mlxc.Array]{LearningRate: optim.Constant(0.1), WeightDecay: 0.01}
 	p := mlxc.Scalar[float32](1)
 	state, err := o.Init(p)
 	require.NoError(t, err)

@@ -13,7 +13,7 @@
 //		State  optim.AdamWState
 //	}
 //
-//	optimiser := optim.AdamW[Params]{Rate: optim.Linear(0, 1e-3, 100).Then(100, optim.Cosine(1e-3, 1e-5, 900))}
+//	optimiser := optim.AdamW[Params]{LearningRate: optim.Linear(0, 1e-3, 100).Then(100, optim.CosineDecay(1e-3, 1e-5, 900))}
 //	step := tree.Compile(func(t training) (training, error) {
 //		_, grads, err := tree.ValueAndGrad(loss)(t.Params)
 //		if err != nil {

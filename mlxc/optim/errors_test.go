@@ -14,7 +14,7 @@ import (
 
 func TestErrors(t *testing.T) {
 	p, _ := random(rand.New(rand.NewPCG(7, 8)), mlxc.Float32)
-	good := optim.AdamW[params]{Rate: optim.Constant(0.1)}
+	good := optim.AdamW[params]{LearningRate: optim.Constant(0.1)}
 	state, err := good.Init(p)
 	require.NoError(t, err)
 	half, _ := random(rand.New(rand.NewPCG(7, 8)), mlxc.Float16)
@@ -24,19 +24,19 @@ func TestErrors(t *testing.T) {
 		state         optim.AdamWState
 		message       string
 	}{
-		{optim.AdamW[params]{}, p, p, state, "mlxc: optim.AdamW: there is no learning rate: set Rate, to optim.Constant(1e-3) say"},
-		{optim.AdamW[params]{Rate: good.Rate, Beta1: 1}, p, p, state, "mlxc: optim.AdamW: Beta1 is 1: it must be at least 0 and below 1"},
-		{optim.AdamW[params]{Rate: good.Rate, Beta2: -1}, p, p, state, "mlxc: optim.AdamW: Beta2 is -1: it must be at least 0 and below 1"},
-		{optim.AdamW[params]{Rate: good.Rate, Eps: math.NaN()}, p, p, state, "mlxc: optim.AdamW: Eps is NaN: it must be at least 0 and below +Inf"},
-		{optim.AdamW[params]{Rate: good.Rate, WeightDecay: math.Inf(1)}, p, p, state, "mlxc: optim.AdamW: WeightDecay is +Inf: it must be at least 0 and below +Inf"},
-		{optim.AdamW[params]{Rate: optim.Linear(0, 1, 0)}, p, p, state, "mlxc: optim.Linear: it has 0 steps: there must be one at least"},
-		{optim.AdamW[params]{Rate: optim.Step(1, 0, 3)}, p, p, state, "mlxc: optim.Step: the factor is 0 and holds for 3 updates: both must be positive"},
-		{optim.AdamW[params]{Rate: optim.Constant(1).Then(0, good.Rate)}, p, p, state, "mlxc: optim.Then: the first schedule has 0 steps: there must be one at least"},
-		{optim.AdamW[params]{Rate: optim.Constant(1).Then(3, nil)}, p, p, state, "mlxc: optim.Then: a schedule is nil"},
+		{optim.AdamW[params]{}, p, p, state, "mlxc: optim.AdamW: there is no learning rate: set LearningRate, to optim.Constant(1e-3) say"},
+		{optim.AdamW[params]{LearningRate: good.LearningRate, Beta1: 1}, p, p, state, "mlxc: optim.AdamW: Beta1 is 1: it must be at least 0 and below 1"},
+		{optim.AdamW[params]{LearningRate: good.LearningRate, Beta2: -1}, p, p, state, "mlxc: optim.AdamW: Beta2 is -1: it must be at least 0 and below 1"},
+		{optim.AdamW[params]{LearningRate: good.LearningRate, Eps: math.NaN()}, p, p, state, "mlxc: optim.AdamW: Eps is NaN: it must be at least 0 and below +Inf"},
+		{optim.AdamW[params]{LearningRate: good.LearningRate, WeightDecay: math.Inf(1)}, p, p, state, "mlxc: optim.AdamW: WeightDecay is +Inf: it must be at least 0 and below +Inf"},
+		{optim.AdamW[params]{LearningRate: optim.Linear(0, 1, 0)}, p, p, state, "mlxc: optim.Linear: it has 0 steps: there must be one at least"},
+		{optim.AdamW[params]{LearningRate: optim.StepDecay(1, 0, 3)}, p, p, state, "mlxc: optim.StepDecay: the factor is 0 and holds for 3 updates: both must be positive"},
+		{optim.AdamW[params]{LearningRate: optim.Constant(1).Then(0, good.LearningRate)}, p, p, state, "mlxc: optim.Then: the first schedule has 0 steps: there must be one at least"},
+		{optim.AdamW[params]{LearningRate: optim.Constant(1).Then(3, nil)}, p, p, state, "mlxc: optim.Then: a schedule is nil"},
 		{
-			optim.AdamW[params]{Rate: func(*mlxc.Array) *mlxc.Array { return mlxc.Ones(mlxc.Float32, 2) }},
+			optim.AdamW[params]{LearningRate: func(*mlxc.Array) *mlxc.Array { return mlxc.Ones(mlxc.Float32, 2) }},
 			p, p, state,
-			"mlxc: optim.AdamW float32(2): the schedule Rate must give a floating-point array of shape ()",
+			"mlxc: optim.AdamW float32(2): the schedule LearningRate must give a floating-point array of shape ()",
 		},
 		{good, p, params{Weight: p.Weight}, state, "tree: bias: the array is nil"},
 		{
@@ -71,11 +71,11 @@ func TestErrors(t *testing.T) {
 	requireMessage(t, err, "mlxc: optim.SGD.Init: Momentum is 1: it must be at least 0 and below 1")
 	_, err = optim.AdamW[params]{Beta1: 2}.Init(p)
 	requireMessage(t, err, "mlxc: optim.AdamW.Init: Beta1 is 2: it must be at least 0 and below 1")
-	_, _, err = optim.SGD[params]{Rate: good.Rate, Nesterov: true}.Update(p, p, optim.SGDState{})
+	_, _, err = optim.SGD[params]{LearningRate: good.LearningRate, Nesterov: true}.Update(p, p, optim.SGDState{})
 	requireMessage(t, err, "mlxc: optim.SGD: with Nesterov there must be a Momentum, but it is 0")
-	_, _, err = optim.SGD[params]{Rate: good.Rate, Momentum: 1}.Update(p, p, optim.SGDState{})
+	_, _, err = optim.SGD[params]{LearningRate: good.LearningRate, Momentum: 1}.Update(p, p, optim.SGDState{})
 	requireMessage(t, err, "mlxc: optim.SGD: Momentum is 1: it must be at least 0 and below 1")
-	list := optim.SGD[[]*mlxc.Array]{Rate: good.Rate}
+	list := optim.SGD[[]*mlxc.Array]{LearningRate: good.LearningRate}
 	s, err := list.Init([]*mlxc.Array{p.Weight})
 	require.NoError(t, err)
 	_, _, err = list.Update([]*mlxc.Array{p.Weight}, []*mlxc.Array{p.Weight, p.Bias}, s)
@@ -86,7 +86,7 @@ func TestErrors(t *testing.T) {
 func TestStatesOfOtherParameters(t *testing.T) {
 	a := mlxc.Ones(mlxc.Float32, 2)
 	two := []*mlxc.Array{a, a}
-	o := optim.AdamW[[]*mlxc.Array]{Rate: optim.Constant(0.1)}
+	o := optim.AdamW[[]*mlxc.Array]{LearningRate: optim.Constant(0.1)}
 	state, err := o.Init(two)
 	require.NoError(t, err)
 	_, _, err = o.Update(two[:1], two[:1], state)
@@ -95,7 +95,7 @@ func TestStatesOfOtherParameters(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = o.Update(two, two, state)
 	requireMessage(t, err, "mlxc: optim.AdamW float32(2): the state has no moment of 1: make it with Init for these parameters")
-	with := optim.SGD[[]*mlxc.Array]{Rate: optim.Constant(0.1), Momentum: 0.5}
+	with := optim.SGD[[]*mlxc.Array]{LearningRate: optim.Constant(0.1), Momentum: 0.5}
 	without, err := optim.SGD[[]*mlxc.Array]{}.Init(two)
 	require.NoError(t, err)
 	_, _, err = with.Update(two, two, without)

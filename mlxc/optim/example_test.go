@@ -11,7 +11,7 @@ import (
 // The minimum of (w−3)².
 func ExampleSGD() {
 	loss := tree.ValueAndGrad(func(w *mlxc.Array) *mlxc.Array { return w.SubScalar(3).Square() })
-	optimiser := optim.SGD[*mlxc.Array]{Rate: optim.Constant(0.25)}
+	optimiser := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(0.25)}
 	w := mlxc.Scalar[float32](7)
 	state, err := optimiser.Init(w)
 	for range 3 {
@@ -37,7 +37,7 @@ func ExampleAdamW() {
 		W     *mlxc.Array
 		State optim.AdamWState
 	}
-	optimiser := optim.AdamW[*mlxc.Array]{Rate: optim.Cosine(0.3, 0, 200)}
+	optimiser := optim.AdamW[*mlxc.Array]{LearningRate: optim.CosineDecay(0.3, 0, 200)}
 	loss := func(w *mlxc.Array) *mlxc.Array { return w.SubScalar(3).Square() }
 	step := tree.Compile(func(t training) (training, error) {
 		_, gradient, err := tree.ValueAndGrad(loss)(t.W)
@@ -63,7 +63,7 @@ func ExampleAdamW() {
 }
 
 func ExampleSchedule() {
-	rate := optim.Linear(0, 1, 4).Then(4, optim.Cosine(1, 0, 4))
+	rate := optim.Linear(0, 1, 4).Then(4, optim.CosineDecay(1, 0, 4))
 	for step := range int32(9) {
 		r, err := mlxc.Item[float32](rate(mlxc.Scalar(step)))
 		if err != nil {
@@ -83,7 +83,7 @@ func ExampleClipByGlobalNorm() {
 }
 
 func ExampleSGDState() {
-	optimiser := optim.SGD[*mlxc.Array]{Rate: optim.Constant(0.5), Momentum: 0.5}
+	optimiser := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(0.5), Momentum: 0.5}
 	w := mlxc.Scalar[float32](1)
 	state, err := optimiser.Init(w)
 	for range 2 {
@@ -110,7 +110,7 @@ func ExampleAdamWState() {
 
 // The masters of parameters of 16 bits, which move in float32.
 func ExampleByName() {
-	optimiser := optim.SGD[*mlxc.Array]{Rate: optim.Constant(1)}
+	optimiser := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(1)}
 	w := mlxc.Ones(mlxc.BFloat16)
 	state, err := optimiser.Init(w)
 	for range 3 { // three steps of 2⁻⁹, of which bfloat16 does not notice one below 1

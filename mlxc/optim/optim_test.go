@@ -64,11 +64,11 @@ func TestMastersKeepSmallUpdates(t *testing.T) {
 		require.Equal(t, []float64{1, 1, 1}, elements(t, one.SubScalar(2e-4)))
 		gradient := mlxc.Ones(d, 3)
 
-		sgd := optim.SGD[*mlxc.Array]{Rate: optim.Constant(2e-4)}
+		sgd := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(2e-4)}
 		p := one
 		state, err := sgd.Init(p)
 		require.NoError(t, err)
-		adamW := optim.AdamW[*mlxc.Array]{Rate: optim.Constant(2e-4)}
+		adamW := optim.AdamW[*mlxc.Array]{LearningRate: optim.Constant(2e-4)}
 		q := one
 		adamState, err := adamW.Init(q)
 		require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestMastersKeepSmallUpdates(t *testing.T) {
 
 // A gradient whose square is beyond float16, and one whose square is below it.
 func TestGradientsOf16BitsAreSquaredInFloat32(t *testing.T) {
-	o := optim.AdamW[*mlxc.Array]{Rate: optim.Constant(0.125)}
+	o := optim.AdamW[*mlxc.Array]{LearningRate: optim.Constant(0.125)}
 	p := mlxc.FromSlice([]float16.Float16{float16.Fromfloat32(1), float16.Fromfloat32(1)})
 	state, err := o.Init(p)
 	require.NoError(t, err)
@@ -118,8 +118,8 @@ func TestUpdateInsideCompile(t *testing.T) {
 		traces++
 		o := optim.AdamW[params]{
 			// A rate from outside, and a schedule.
-			Rate: func(step *mlxc.Array) *mlxc.Array {
-				return in.Rate.Mul(optim.Cosine(1, 0.1, 10)(step))
+			LearningRate: func(step *mlxc.Array) *mlxc.Array {
+				return in.Rate.Mul(optim.CosineDecay(1, 0.1, 10)(step))
 			},
 			WeightDecay: 0.1,
 		}
@@ -159,7 +159,7 @@ func TestUpdateInsideCompile(t *testing.T) {
 }
 
 func TestEmptyParameters(t *testing.T) {
-	o := optim.AdamW[[]*mlxc.Array]{Rate: optim.Constant(1)}
+	o := optim.AdamW[[]*mlxc.Array]{LearningRate: optim.Constant(1)}
 	for _, p := range [][]*mlxc.Array{nil, {mlxc.Zeros(mlxc.Float16, 0, 3)}} {
 		state, err := o.Init(p)
 		require.NoError(t, err)
@@ -177,7 +177,7 @@ func TestEmptyParameters(t *testing.T) {
 // What an update makes besides its results is given back at once.
 func TestUpdatesLeaveNothingBehind(t *testing.T) {
 	p := mlxc.Ones(mlxc.Float32, 1<<16)
-	o := optim.AdamW[*mlxc.Array]{Rate: optim.Constant(1e-3), WeightDecay: 0.1}
+	o := optim.AdamW[*mlxc.Array]{LearningRate: optim.Constant(1e-3), WeightDecay: 0.1}
 	state, err := o.Init(p)
 	require.NoError(t, err)
 	require.NoError(t, tree.Eval(state))

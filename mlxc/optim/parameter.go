@@ -162,7 +162,7 @@ func (p *parameter) check(op, what string, a *mlxc.Array) error {
 // rateAt is the learning rate of the update after step others.
 func rateAt(op string, rate Schedule, step *mlxc.Array) (*mlxc.Array, error) {
 	if rate == nil {
-		return nil, mlxc.NewError(op, errors.New("there is no learning rate: set Rate, to optim.Constant(1e-3) say"))
+		return nil, mlxc.NewError(op, errors.New("there is no learning rate: set LearningRate, to optim.Constant(1e-3) say"))
 	}
 	if err := step.Err(); err != nil {
 		return nil, fmt.Errorf("%s: the state's Step: %w: make the state with Init", op, err)
@@ -175,7 +175,7 @@ func rateAt(op string, rate Schedule, step *mlxc.Array) (*mlxc.Array, error) {
 		return nil, err
 	}
 	if r.NDim() != 0 || !r.DType().IsFloating() {
-		return nil, mlxc.NewError(op, errors.New("the schedule Rate must give a floating-point array of shape ()"), r)
+		return nil, mlxc.NewError(op, errors.New("the schedule LearningRate must give a floating-point array of shape ()"), r)
 	}
 	return r, nil
 }

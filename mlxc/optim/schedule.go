@@ -15,7 +15,7 @@ import (
 // A rate that changes from outside is an array too. Under Compile it must be part of the
 // function's input:
 //
-//	optim.AdamW[Params]{Rate: func(*mlxc.Array) *mlxc.Array { return in.Rate }}
+//	optim.AdamW[Params]{LearningRate: func(*mlxc.Array) *mlxc.Array { return in.Rate }}
 type Schedule func(step *mlxc.Array) *mlxc.Array
 
 // Constant is always the same rate.
@@ -32,24 +32,24 @@ func Linear(from, to float64, steps int) Schedule {
 	})
 }
 
-// Cosine goes from one rate to another along half a cosine, and stays there:
+// CosineDecay goes from one rate to another along half a cosine, and stays there:
 // to + (from−to)·(1+cos(π·t/steps))/2 after t of steps updates (Loshchilov and Hutter,
 // "SGDR", 2017, equation 5, without restarts). steps must be positive.
-func Cosine(from, to float64, steps int) Schedule {
-	return within("Cosine", steps, func(done *mlxc.Array) *mlxc.Array {
+func CosineDecay(from, to float64, steps int) Schedule {
+	return within("CosineDecay", steps, func(done *mlxc.Array) *mlxc.Array {
 		return done.MulScalar(math.Pi).Cos().AddScalar(1).MulScalar((from - to) / 2).AddScalar(to)
 	})
 }
 
-// Exponential is rate·factorᵗ after t updates. factor must be positive.
-func Exponential(rate, factor float64) Schedule {
-	return decay("Exponential", rate, factor, 1)
+// ExponentialDecay is rate·factorᵗ after t updates. factor must be positive.
+func ExponentialDecay(rate, factor float64) Schedule {
+	return decay("ExponentialDecay", rate, factor, 1)
 }
 
-// Step is rate·factor^⌊t/every⌋ after t updates: constant for every updates, then
+// StepDecay is rate·factor^⌊t/every⌋ after t updates: constant for every updates, then
 // multiplied by factor. factor and every must be positive.
-func Step(rate, factor float64, every int) Schedule {
-	return decay("Step", rate, factor, every)
+func StepDecay(rate, factor float64, every int) Schedule {
+	return decay("StepDecay", rate, factor, every)
 }
 
 // Then follows s for the given number of updates and next from there on, which counts

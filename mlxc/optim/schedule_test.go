@@ -17,12 +17,12 @@ func TestSchedules(t *testing.T) {
 	}{
 		"constant": {optim.Constant(0.3), func(float64) float64 { return 0.3 }},
 		"linear":   {optim.Linear(0.1, 0.5, 8), func(t float64) float64 { return 0.1 + 0.4*math.Min(t/8, 1) }},
-		"cosine": {optim.Cosine(0.5, 0.1, 10), func(t float64) float64 {
+		"cosine": {optim.CosineDecay(0.5, 0.1, 10), func(t float64) float64 {
 			return 0.1 + 0.4*(1+math.Cos(math.Pi*math.Min(t, 10)/10))/2
 		}},
-		"exponential": {optim.Exponential(0.5, 0.9), func(t float64) float64 { return 0.5 * math.Pow(0.9, t) }},
-		"step":        {optim.Step(0.5, 0.1, 4), func(t float64) float64 { return 0.5 * math.Pow(0.1, math.Floor(t/4)) }},
-		"joined": {optim.Linear(0, 1, 3).Then(3, optim.Constant(1)).Then(5, optim.Exponential(1, 0.5)), func(t float64) float64 {
+		"exponential": {optim.ExponentialDecay(0.5, 0.9), func(t float64) float64 { return 0.5 * math.Pow(0.9, t) }},
+		"step":        {optim.StepDecay(0.5, 0.1, 4), func(t float64) float64 { return 0.5 * math.Pow(0.1, math.Floor(t/4)) }},
+		"joined": {optim.Linear(0, 1, 3).Then(3, optim.Constant(1)).Then(5, optim.ExponentialDecay(1, 0.5)), func(t float64) float64 {
 			switch {
 			case t < 3:
 				return t / 3

@@ -20,15 +20,15 @@ import (
 // learning", 2013, section 2, with the learning rate taken out of v, as PyTorch and MLX
 // do). The decay is that of an L2 penalty, λ/2·θ².
 //
-// Only Rate must be set.
+// Only LearningRate must be set.
 type SGD[P any] struct {
-	Rate        Schedule // η
-	Momentum    float64  // μ, below 1
-	Nesterov    bool     // only with momentum
-	WeightDecay float64  // λ
-	// Decays tells by its name whether a parameter is decayed; nil for all. Norms and
+	LearningRate Schedule // η
+	Momentum     float64  // μ, below 1
+	Nesterov     bool     // only with momentum
+	WeightDecay  float64  // λ
+	// ShouldDecay tells by its name whether a parameter is decayed; nil for all. Norms and
 	// biases usually are not.
-	Decays func(name string) bool
+	ShouldDecay func(name string) bool
 }
 
 // SGDState is what SGD keeps from one update to the next.
@@ -38,7 +38,7 @@ type SGDState struct {
 	Master   ByName      // the float32 copies of parameters of 16 bits
 }
 
-// Init makes the state for the first update. It looks at the settings, but for Rate, which only
+// Init makes the state for the first update. It looks at the settings, but for LearningRate, which only
 // Update needs.
 func (o SGD[P]) Init(params P) (SGDState, error) {
 	const op = "optim.SGD.Init"
@@ -81,14 +81,14 @@ func (o SGD[P]) update(params, grads P, state SGDState) (updated P, s SGDState, 
 	if momentum > 0 {
 		moments = []ByName{state.Velocity}
 	}
-	rate, err := rateAt(op, o.Rate, state.Step)
+	rate, err := rateAt(op, o.LearningRate, state.Step)
 	if err != nil {
 		return updated, s, err
 	}
 	s.Step = next(state.Step)
 	updated, s.Master, moments, err = update(op, params, grads, state.Master, moments, func(p *parameter) *mlxc.Array {
 		g := p.grad
-		if decayed(decay, o.Decays, p.name) {
+		if decayed(decay, o.ShouldDecay, p.name) {
 			g = g.Add(p.master.MulScalar(decay))
 		}
 		if momentum == 0 {

@@ -17,11 +17,11 @@ func TestSGDAgainstFloat64(t *testing.T) {
 		{Momentum: 0.9},
 		{Momentum: 0.9, Nesterov: true},
 		{Momentum: 0.5, WeightDecay: 0.1},
-		{Momentum: 0.5, Nesterov: true, WeightDecay: 0.1, Decays: func(name string) bool { return name == "bias" }},
+		{Momentum: 0.5, Nesterov: true, WeightDecay: 0.1, ShouldDecay: func(name string) bool { return name == "bias" }},
 	} {
 		t.Run(fmt.Sprintf("momentum %v nesterov %v decay %v", o.Momentum, o.Nesterov, o.WeightDecay), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(3, 4))
-			o.Rate = optim.Linear(0, 0.1, 5)
+			o.LearningRate = optim.Linear(0, 0.1, 5)
 			p, want := random(r, mlxc.Float32)
 			state, err := o.Init(p)
 			require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestSGDAgainstFloat64(t *testing.T) {
 				require.NoError(t, err)
 				rate := 0.1 * math.Min(float64(step)/5, 1)
 				for i := range want {
-					if o.Decays == nil || i >= 8 {
+					if o.ShouldDecay == nil || i >= 8 {
 						g[i] += o.WeightDecay * want[i]
 					}
 					velocity[i] = o.Momentum*velocity[i] + g[i]
@@ -63,7 +63,7 @@ func TestSGDFirstUpdates(t *testing.T) {
 		{false, [2]float64{10 - 0.1, 10 - 0.1 - 0.25}},
 		{true, [2]float64{10 - 0.15, 10 - 0.15 - 0.1*(2+1.25)}},
 	} {
-		o := optim.SGD[*mlxc.Array]{Rate: optim.Constant(0.1), Momentum: 0.5, Nesterov: c.nesterov}
+		o := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(0.1), Momentum: 0.5, Nesterov: c.nesterov}
 		p := mlxc.Scalar[float32](10)
 		state, err := o.Init(p)
 		require.NoError(t, err)

@@ -27,7 +27,7 @@ func TF32() string {
 	switch {
 	case mlxc.CurrentBackend() != mlxc.BackendCUDA:
 		return ""
-	case mlxc.TF32():
+	case mlxc.TF32Enabled():
 		return "on"
 	}
 	return "off"

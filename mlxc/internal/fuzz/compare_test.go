@@ -19,7 +19,7 @@ var unstable = map[string]string{
 	"Array.ArgPartition": "the order is not defined",
 	"Array.TopK":         "the order is not defined",
 	"Array.ArgSort":      "the order of equal elements is not defined",
-	"Array.Available":    "tells of an earlier evaluation",
+	"Array.IsReady":      "tells of an earlier evaluation",
 }
 
 // stable reports whether a call with equal elements must give equal results.

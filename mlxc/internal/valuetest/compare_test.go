@@ -109,14 +109,14 @@ func init() {
 		}
 		x := mlxc.FromSlice([]float64{nan, inf, -inf, 1.5})
 		for d, most := range most {
-			got := x.AsType(d).NaNToNum(mlxc.Substitutes{})
+			got := x.AsType(d).NaNToNum(mlxc.NaNToNumConfig{})
 			require.Equal(t, d, got.DType())
 			require.Equal(t, []float64{0, most, -most, 1.5}, wide(t, got), d)
 			least := float32(-3)
-			got = x.AsType(d).NaNToNum(mlxc.Substitutes{NaN: 2, NegInf: &least, PosInf: new(float32(0))})
+			got = x.AsType(d).NaNToNum(mlxc.NaNToNumConfig{NaN: 2, NegInf: &least, PosInf: new(float32(0))})
 			require.Equal(t, []float64{2, 0, -3, 1.5}, wide(t, got), d)
 		}
-		require.Equal(t, []int32{1, 2}, read[int32](t, mlxc.FromSlice([]int32{1, 2}).NaNToNum(mlxc.Substitutes{})))
+		require.Equal(t, []int32{1, 2}, read[int32](t, mlxc.FromSlice([]int32{1, 2}).NaNToNum(mlxc.NaNToNumConfig{})))
 	})
 	value("mlx_clip", func(t *testing.T) {
 		x := mlxc.FromSlice([]int32{-5, 0, 5, 9}, 2, 2)

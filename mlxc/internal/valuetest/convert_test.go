@@ -110,7 +110,7 @@ func init() {
 	value("mlx_depends", func(t *testing.T) {
 		x, y := mlxc.FromSlice([]float32{1, 2, 3}), counting(2).Square()
 		require.Equal(t, []float32{1, 2, 3}, floats(t, x.After(y)))
-		require.True(t, y.Available())
+		require.True(t, y.IsReady())
 	})
 	value("mlx_contiguous", func(t *testing.T) {
 		x := counting(2, 3).Transpose()
