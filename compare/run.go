@@ -107,9 +107,9 @@ func runCase(ctx context.Context, op string, c Case, dtype mlxc.DType, repeat in
 
 	// Ours runs first, in memory that holds NaN: an element that no thread writes must not inherit MLX's right answer.
 	poison(targets)
-	before := customkernels.Launches()
+	before := customkernels.LaunchCount()
 	ours, err := gradients(c.Ours, c, draws, dtype)
-	launches := int(customkernels.Launches()-before) / len(draws)
+	launches := int(customkernels.LaunchCount()-before) / len(draws)
 	if err != nil {
 		return fail("our gradient failed: " + err.Error())
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// collect passes the program of a launch to add and returns placeholders for the outputs.
+// collect passes the program of a launch to add, for compilation ahead of time, and returns zeros as its outputs.
 func (k *Kernel) collect(add func(ahead.Program), l Launch, inputs []*mlxc.Array) []*mlxc.Array {
 	var arguments []string
 	for i, p := range k.parsed.Template {
@@ -30,12 +30,12 @@ func (k *Kernel) collect(add func(ahead.Program), l Launch, inputs []*mlxc.Array
 			if ctx.Err() != nil || mlxc.CurrentBackend() != mlxc.BackendCPU {
 				return ctx.Err()
 			}
-			standIns := make([]*mlxc.Array, len(dtypes))
-			for i := range standIns {
-				standIns[i] = mlxc.Zeros(dtypes[i], classes[i]...)
-				defer standIns[i].Free()
+			zeros := make([]*mlxc.Array, len(dtypes)) // the inputs themselves may have been freed
+			for i := range zeros {
+				zeros[i] = mlxc.Zeros(dtypes[i], classes[i]...)
+				defer zeros[i].Free()
 			}
-			_, err := k.program(l, standIns)
+			_, err := k.program(l, zeros)
 			return err
 		},
 	})

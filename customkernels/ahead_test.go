@@ -26,12 +26,12 @@ func TestProgramsAreCompiledAhead(t *testing.T) {
 	launch := func() *mlxc.Array {
 		return k.Launch(perElement(x, mlxc.TemplateArg{Name: "T", Value: x.DType()}), x, three)[0]
 	}
-	before := Launches()
+	before := LaunchCount()
 	var y *mlxc.Array
 	programs := ahead.Collect(func() { y = launch() })
 	require.Equal(t, x.Shape(), y.Shape())
 	require.Equal(t, x.DType(), y.DType())
-	require.Equal(t, before, Launches(), "nothing was launched")
+	require.Equal(t, before, LaunchCount(), "nothing was launched")
 	require.Zero(t, compilations)
 	require.Len(t, programs, 1)
 	p := programs[0]

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/launchspec"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -55,7 +56,7 @@ type bugKernel struct {
 	*Kernel
 	launch Launch
 	inputs arrays
-	spec   LaunchSpec
+	spec   launchspec.Spec
 }
 
 // bugFiles runs f for every file of a folder.
@@ -89,7 +90,7 @@ func loadBug(t *testing.T, file string) bugFile {
 	lib, err := Load(os.DirFS(filepath.Dir(file)), filepath.Base(file))
 	require.NoError(t, err)
 	require.Equal(t, []string{b.name + "_bug", b.name + "_fixed"}, lib.Names())
-	specs, err := ParseLaunches(src)
+	specs, err := launchspec.Parse(src)
 	require.NoError(t, err)
 	require.Len(t, specs, 2)
 	for i, k := range []*bugKernel{&b.bug, &b.fixed} {
@@ -97,7 +98,7 @@ func loadBug(t *testing.T, file string) bugFile {
 		require.Equal(t, lib.Names()[i], k.spec.Kernel)
 		k.Kernel, err = lib.Kernel(k.spec.Kernel)
 		require.NoError(t, err)
-		k.launch, k.inputs, err = k.spec.Arguments(k.Kernel, bugSeed)
+		k.launch, k.inputs, err = k.Kernel.Arguments(k.spec, bugSeed)
 		require.NoError(t, err)
 	}
 	b.marks = bugMarks(src)

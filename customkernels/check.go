@@ -4,23 +4,22 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// check returns an error if MLX cannot make the launch.
+// check returns an error if an array or the launch is invalid, or if MLX cannot express the launch.
 func (k *Kernel) check(l Launch, inputs []*mlxc.Array) error {
 	if err := k.checkArrays(l, inputs); err != nil {
 		return err
 	}
-	described, arrays := l.described(), describedAll(inputs)
-	err := k.sanitizer.Check(described, arrays...)
+	launch, arrays := toLaunch(l), toArrays(inputs)
+	err := k.sanitizer.Check(launch, arrays...)
 	if err == nil {
-		reason := k.sanitizer.OutsideMLX(described, arrays...)
+		reason := k.sanitizer.UnsupportedByMLX(launch, arrays...)
 		if reason == "" {
 			return nil
 		}
-		err = fmt.Errorf("MLX's custom kernels cannot express this launch, which Sanitize can still check: %s", reason)
+		err = fmt.Errorf("MLX's custom kernels do not support this launch, which Sanitize can still check: %s", reason)
 	}
 	return mlxc.NewError(k.name, err, inputs...)
 }
@@ -30,7 +29,7 @@ func (k *Kernel) checkArrays(l Launch, inputs []*mlxc.Array) error {
 	for i, a := range inputs {
 		if err := a.Err(); err != nil {
 			if carried := (*mlxc.Error)(nil); errors.As(err, &carried) {
-				return err // the first error is passed on
+				return err // the original error of the graph
 			}
 			return mlxc.NewError(k.name, fmt.Errorf("input %d: %w", i+1, err), inputs...)
 		}
@@ -41,42 +40,4 @@ func (k *Kernel) checkArrays(l Launch, inputs []*mlxc.Array) error {
 		}
 	}
 	return nil
-}
-
-// described is the launch as package sanitizer has it. In-out buffers have no data.
-func (l Launch) described() sanitizer.Launch {
-	d := sanitizer.Launch{Grid: l.Grid, Threadgroup: l.Threadgroup, InitValue: l.InitValue, Undefined: l.Undefined}
-	if len(l.Template) > 0 {
-		d.Template = make([]sanitizer.TemplateArg, len(l.Template))
-	}
-	for i, a := range l.Template {
-		d.Template[i] = sanitizer.TemplateArg(a)
-		if t, ok := a.Value.(mlxc.DType); ok {
-			d.Template[i].Value = sanitizer.DType(t)
-		}
-	}
-	d.Outputs = make([]sanitizer.Output, len(l.Outputs))
-	for i, o := range l.Outputs {
-		d.Outputs[i] = sanitizer.Output{Shape: o.Shape, DType: sanitizer.DType(o.DType)}
-	}
-	if len(l.InOut) > 0 {
-		d.InOut = make(map[string]sanitizer.Array, len(l.InOut))
-	}
-	for name, a := range l.InOut {
-		d.InOut[name] = described(a)
-	}
-	return d
-}
-
-// described is an array as package sanitizer has it, without data.
-func described(a *mlxc.Array) sanitizer.Array {
-	return sanitizer.Array{DType: sanitizer.DType(a.DType()), Shape: a.Shape()}
-}
-
-func describedAll(arrays []*mlxc.Array) []sanitizer.Array {
-	list := make([]sanitizer.Array, len(arrays))
-	for i, a := range arrays {
-		list[i] = described(a)
-	}
-	return list
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// constants are what Constant and Constants made.
+// constants caches the arrays of Constant and Constants.
 var constants struct {
-	mu   sync.Mutex
-	made map[constantKey]*mlxc.Array
+	mu     sync.Mutex
+	arrays map[constantKey]*mlxc.Array
 }
 
 type constantKey struct {
@@ -22,21 +22,22 @@ type constantKey struct {
 	bits    [16]uint32
 }
 
-// mostConstants bounds what is kept. Programs with ever new shapes begin anew.
-const mostConstants = 1024
+// maxConstants bounds the cache, which is emptied when full: a program may have ever new shapes.
+const maxConstants = 1024
 
-// Constant is an array without axes that holds the value: an input of kernels that is the same
-// in many launches, such as a number of rows. It is made once and shared: nobody may free it.
+// Constant returns an array without axes that holds the value, such as a number of rows, as an input of kernels. The
+// array is cached and shared: do not free it.
 //
-// A new mlxc.Scalar for each launch would cost the host a good part of what the launch does.
-// And MLX has scalars in the host's memory, which each threadgroup of a CUDA device would read
-// through the bus; a constant is in the device's. It waits for the device when it is made.
+// Constant is cheaper than mlxc.Scalar at each launch. A scalar costs the host a large part of the time of a launch,
+// and MLX keeps it in host memory, which each threadgroup of a CUDA device would read through the bus. A constant is in
+// device memory. The first call with a value may wait for the device.
 func Constant[T int32 | uint32 | float32](value T) *mlxc.Array { return constant(true, value) }
 
-// Constants is the same for 1 to 16 values, along an axis.
+// Constants returns a cached array of 1 to 16 values along one axis. See [Constant].
 func Constants[T int32 | uint32 | float32](values ...T) *mlxc.Array {
-	if len(values) < 1 || len(values) > len(constantKey{}.bits) {
-		return mlxc.InvalidArray(mlxc.NewError("Constants", fmt.Errorf("%d values: there must be 1 to %d", len(values), len(constantKey{}.bits))))
+	if most := len(constantKey{}.bits); len(values) < 1 || len(values) > most {
+		return mlxc.InvalidArray(mlxc.NewError("Constants", fmt.Errorf("%d values: there must be 1 to %d",
+			len(values), most)))
 	}
 	return constant(false, values...)
 }
@@ -54,7 +55,7 @@ func constant[T int32 | uint32 | float32](scalar bool, values ...T) *mlxc.Array 
 		}
 	}
 	constants.mu.Lock()
-	a := constants.made[key]
+	a := constants.arrays[key]
 	constants.mu.Unlock()
 	if a != nil && a.Err() == nil { // not freed by mistake
 		return a
@@ -65,20 +66,20 @@ func constant[T int32 | uint32 | float32](scalar bool, values ...T) *mlxc.Array 
 	}
 	constants.mu.Lock()
 	defer constants.mu.Unlock()
-	if constants.made == nil || len(constants.made) >= mostConstants {
-		constants.made = map[constantKey]*mlxc.Array{}
+	if constants.arrays == nil || len(constants.arrays) >= maxConstants {
+		constants.arrays = map[constantKey]*mlxc.Array{}
 	}
-	constants.made[key] = a
+	constants.arrays[key] = a
 	return a
 }
 
-// makeConstant makes an array that outlives the caller's scope and is there already, so that no
-// graph contains how it was made.
+// makeConstant returns an evaluated array outside the caller's scope, so that it outlives the scope and no graph holds
+// its inputs.
 func makeConstant[T int32 | uint32 | float32](key constantKey, values []T) (a *mlxc.Array, err error) {
 	mlxc.OutsideScopes(func() {
 		switch {
 		case key.backend == mlxc.BackendCUDA:
-			// What the GPU writes, and is larger than 8 bytes, is in its own memory.
+			// MLX allocates arrays of more than 8 bytes that the GPU writes in device memory.
 			a = mlxc.FromSlice(values)
 			a = mlxc.Concatenate(0, a, a, a, a).Slice([]int{0}, []int{key.n}, nil)
 			if key.scalar {

@@ -50,9 +50,9 @@ func TestFreedConstantIsMadeAgain(t *testing.T) {
 
 func TestConstantsAreBounded(t *testing.T) {
 	first := Constant(uint32(1 << 20))
-	for i := range uint32(3 * mostConstants) {
+	for i := range uint32(3 * maxConstants) {
 		Constant(1<<20 + i)
-		require.LessOrEqual(t, len(constants.made), mostConstants)
+		require.LessOrEqual(t, len(constants.arrays), maxConstants)
 	}
 	require.NotSame(t, first, Constant(uint32(1<<20)))
 	value, err := mlxc.Item[uint32](first)

@@ -11,8 +11,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// launchCUDA is MLX's own custom kernel, with the text that MLX generates for Metal
-// rewritten.
+// launchCUDA adds MLX's custom CUDA kernel to the graph, with the translation of the Metal source.
 func (k *Kernel) launchCUDA(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, error) {
 	fail := func(err error) ([]*mlxc.Array, error) { return nil, mlxc.NewError(k.name, err, inputs...) }
 	if err := checkBlocks(l); err != nil {
@@ -22,36 +21,37 @@ func (k *Kernel) launchCUDA(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, erro
 	if err != nil {
 		return fail(err)
 	}
-	if !l.whole() {
-		inputs = append(inputs[:len(inputs):len(inputs)], Constants(uint32(l.Grid[0]), uint32(l.Grid[1]), uint32(l.Grid[2])))
+	if !l.fullGroups() {
+		grid := Constants(uint32(l.Grid[0]), uint32(l.Grid[1]), uint32(l.Grid[2]))
+		inputs = append(inputs[:len(inputs):len(inputs)], grid)
 	}
-	return kernel.Apply(mlxc.KernelLaunch{Outputs: l.Outputs, Grid: l.Grid, Threadgroup: l.Threadgroup, InitValue: l.InitValue}, inputs...)
+	return kernel.Apply(mlxc.KernelLaunch{
+		Outputs: l.Outputs, Grid: l.Grid, Threadgroup: l.Threadgroup, InitValue: l.InitValue,
+	}, inputs...)
 }
 
-// checkBlocks holds a launch to CUDA's limits, which are below Metal's.
+// checkBlocks returns an error if a launch exceeds CUDA's limits on blocks, which are lower than Metal's.
 func checkBlocks(l Launch) error {
 	for i := 1; i < 3; i++ {
 		if blocks := (l.Grid[i] + l.Threadgroup[i] - 1) / l.Threadgroup[i]; blocks > MaxThreadgroupsYZ {
-			return fmt.Errorf("%d threadgroups along axis %d: CUDA has at most %d there; put the long axis first", blocks, i, MaxThreadgroupsYZ)
+			return fmt.Errorf("%d threadgroups along axis %d: CUDA allows at most %d there; put the long axis first",
+				blocks, i, MaxThreadgroupsYZ)
 		}
 	}
 	return nil
 }
 
-// threads is the number of threads of a full threadgroup.
-func (l Launch) threads() int { return l.Threadgroup[0] * l.Threadgroup[1] * l.Threadgroup[2] }
-
-// bounds are the arguments of CUDA's __launch_bounds__.
-func (l Launch) bounds() string {
-	bounds := strconv.Itoa(l.threads())
-	if l.Resident > 0 {
-		bounds += ", " + strconv.Itoa(l.Resident)
+// launchBounds returns the arguments of CUDA's __launch_bounds__.
+func (l Launch) launchBounds() string {
+	bounds := strconv.Itoa(l.Threadgroup[0] * l.Threadgroup[1] * l.Threadgroup[2])
+	if l.MinGroupsPerCore > 0 {
+		bounds += ", " + strconv.Itoa(l.MinGroupsPerCore)
 	}
 	return bounds
 }
 
-// whole reports whether the threadgroups of a launch fill its grid.
-func (l Launch) whole() bool {
+// fullGroups reports whether all threadgroups are full: the grid is a multiple of the threadgroup.
+func (l Launch) fullGroups() bool {
 	for i := range 3 {
 		if l.Grid[i]%l.Threadgroup[i] != 0 {
 			return false
@@ -60,9 +60,10 @@ func (l Launch) whole() bool {
 	return true
 }
 
-// inOrder reports whether threads have the same simdgroups on CUDA as on Metal, where a
-// threadgroup at the end of an axis is short: only its last axis may be.
-func (l Launch) inOrder() bool {
+// sameSimdgroups reports whether simdgroups have the same threads on CUDA as on Metal. Metal makes the last threadgroup
+// of an axis smaller and numbers its threads without gaps; on CUDA all threads of a block are numbered. The numbers
+// agree only if a smaller threadgroup is smaller along the last axis it extends over.
+func (l Launch) sameSimdgroups() bool {
 	for i := range 3 {
 		if l.Grid[i]%l.Threadgroup[i] == 0 {
 			continue
@@ -76,23 +77,23 @@ func (l Launch) inOrder() bool {
 	return true
 }
 
-// cudaKernel finds the kernel for a signature, or builds it. There is one for each size of
-// threadgroups, and one for launches that do not fill theirs.
+// cudaKernel returns the kernel of a launch. The source depends on the size of threadgroups and on whether all are
+// full.
 func (k *Kernel) cudaKernel(l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, error) {
 	key := make([]byte, 0, keySize)
-	for _, n := range append(l.Threadgroup[:], l.Resident) {
+	for _, n := range append(l.Threadgroup[:], l.MinGroupsPerCore) {
 		key = append(strconv.AppendInt(key, int64(n), 10), ' ')
 	}
-	key = strconv.AppendBool(strconv.AppendBool(key, l.whole()), l.inOrder())
+	key = strconv.AppendBool(strconv.AppendBool(key, l.fullGroups()), l.sameSimdgroups())
 	key = k.signature(key, l, inputs)
-	return foundOrBuilt(k, k.cuda, key, func() (*mlxc.CUDAKernel, error) { return k.buildCUDA(l, inputs) })
+	return getOrBuild(k, k.cuda, key, func() (*mlxc.CUDAKernel, error) { return k.buildCUDA(l, inputs) })
 }
 
-// CUDASource returns the CUDA text of a launch on these inputs, complete but for MLX's own
-// prelude and with void pointers where MLX writes the arrays' types: the vocabulary, the
-// rewritten text of MetalSource, and the function that MLX makes. It needs no NVIDIA GPU.
+// CUDASource returns the CUDA source of a launch on these inputs: Metal's standard library for CUDA, the translation of
+// MetalSource, and the function that MLX adds. It omits MLX's prelude, and has void pointers in place of the arrays'
+// types. It needs no NVIDIA GPU.
 func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
-	l = k.normalized(l)
+	l = k.withDefaults(l)
 	if err := k.check(l, inputs); err != nil {
 		return "", err
 	}
@@ -100,7 +101,7 @@ func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	vocabulary, err := cudaVocabulary()
+	library, err := cudaLibrary()
 	if err != nil {
 		return "", err
 	}
@@ -108,27 +109,28 @@ func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
 	for _, name := range source.Inputs {
 		parameters = append(parameters, "const void* "+name)
 	}
-	if !l.whole() {
+	if !l.fullGroups() {
 		parameters = append(parameters, "const unsigned* "+translate.GridInput)
 	}
 	for _, name := range source.Outputs {
 		parameters = append(parameters, "void* "+name)
 	}
+	body := source.Body(l.Threadgroup, l.fullGroups())
 	return fmt.Sprintf("%s%snamespace mlx::core::cu {\n__global__ void __launch_bounds__(%s) %s(%s) {\n%s}\n}\n",
-		vocabulary, source.Header, l.bounds(), k.name, strings.Join(parameters, ", "), source.Body(l.Threadgroup, l.whole())), nil
+		library, source.Header, l.launchBounds(), k.name, strings.Join(parameters, ", "), body), nil
 }
 
-// cudaVocabulary is Metal's vocabulary, which multiplies floats as MLX does.
-func cudaVocabulary() (string, error) {
-	vocabulary, err := metalstd.CUDA()
+// cudaLibrary returns Metal's standard library for CUDA. Its float32 matrix products use TF32 if MLX's do.
+func cudaLibrary() (string, error) {
+	library, err := metalstd.CUDA()
 	tf32 := 0
 	if mlxc.TF32Enabled() {
 		tf32 = 1
 	}
-	return fmt.Sprintf("#define MLXG_TF32 %d\n%s", tf32, vocabulary), err
+	return fmt.Sprintf("#define MLXG_TF32 %d\n%s", tf32, library), err
 }
 
-// cudaSource is the text that MLX generates for a launch, as CUDA.
+// cudaSource returns the CUDA translation of a launch's Metal source.
 func (k *Kernel) cudaSource(l Launch, inputs []*mlxc.Array) (*translate.CUDASource, error) {
 	text, err := k.generate(l, inputs)
 	if err != nil {
@@ -146,28 +148,31 @@ func (k *Kernel) buildCUDA(l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, er
 	if err != nil {
 		return nil, err
 	}
-	vocabulary, err := cudaVocabulary()
+	library, err := cudaLibrary()
 	if err != nil {
 		return nil, err
 	}
-	if source.Lanes && !l.inOrder() {
-		return nil, fmt.Errorf("lanes of the kernel work together, and the last threadgroup of the grid %v is not full along an axis before the "+
-			"threadgroup's last, %v: CUDA's simdgroups would have other threads than Metal's; make the grid a multiple of the threadgroup", l.Grid, l.Threadgroup)
+	if source.Lanes && !l.sameSimdgroups() {
+		return nil, fmt.Errorf("the kernel uses SIMD functions, and the last threadgroup of the grid %v is smaller "+
+			"along an "+
+			"axis before the threadgroup's last, %v: CUDA's simdgroups would have other threads than Metal's; make "+
+			"the grid "+
+			"a multiple of the threadgroup", l.Grid, l.Threadgroup)
 	}
-	body, names := source.Body(l.Threadgroup, l.whole()), source.Inputs
-	if !l.whole() {
+	body, names := source.Body(l.Threadgroup, l.fullGroups()), source.Inputs
+	if !l.fullGroups() {
 		names = append(names[:len(names):len(names)], translate.GridInput)
 	}
-	// MLX finds compiled kernels by name, which here has to stand for the prelude too.
-	name := k.name + "_" + shader.Digest(vocabulary, source.Header, body, strings.Join(names, ","), strings.Join(source.Outputs, ","), l.bounds())
-	// MLX's kernels do not say how large their blocks are. The compiler then may use more
-	// registers than a large block can have, and the launch fails. A macro of the kernel's
-	// own name says it.
+	// MLX caches compiled kernels by name alone, so the name covers the whole source.
+	name := k.name + "_" + shader.Digest(library, source.Header, body,
+		strings.Join(names, ","), strings.Join(source.Outputs, ","), l.launchBounds())
+	// MLX declares its kernels without __launch_bounds__. The compiler may then use more registers per thread than a
+	// large block can have, and the launch fails. A macro with the kernel's name adds the bounds.
 	function := "custom_kernel_" + name
 	return mlxc.NewCUDAKernel(mlxc.CUDAKernelSource{
 		Name: name, Inputs: names, Outputs: source.Outputs,
-		Prelude: []string{vocabulary, source.Header},
-		Header:  fmt.Sprintf("#define %s __launch_bounds__(%s) %[1]s\n", function, l.bounds()),
+		Prelude: []string{library, source.Header},
+		Header:  fmt.Sprintf("#define %s __launch_bounds__(%s) %[1]s\n", function, l.launchBounds()),
 		Body:    fmt.Sprintf("\n#undef %s\n%s", function, body),
 	})
 }

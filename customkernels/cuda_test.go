@@ -110,9 +110,9 @@ kernel void meet(device const float* x [[buffer(0)]], device float* y [[buffer(1
 		{Grid: [3]int{64, 3, 1}, Threadgroup: [3]int{32, 2, 1}}, // the last axis may be short
 		{Grid: [3]int{70, 1, 1}, Threadgroup: [3]int{32, 1, 1}},
 	} {
-		require.True(t, l.inOrder(), l)
+		require.True(t, l.sameSimdgroups(), l)
 	}
 	short := Launch{Grid: [3]int{70, 2, 1}, Threadgroup: [3]int{32, 2, 1}}
-	require.False(t, short.inOrder())
-	require.False(t, short.whole())
+	require.False(t, short.sameSimdgroups())
+	require.False(t, short.fullGroups())
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// ExecutorName tells what would execute a launch on the current stream: "host",
-// "metal" or "cuda", or "none" if nothing can.
+// ExecutorName returns the executor of launches on the current stream: "host", "metal" or "cuda", or "none".
 func ExecutorName() string {
 	switch mlxc.CurrentBackend() {
 	case mlxc.BackendCPU:
@@ -23,45 +22,44 @@ func ExecutorName() string {
 	return "none"
 }
 
-// ErrNoCompiler is the error, under errors.Is, of a launch on a CPU on a machine
-// without a C++ compiler.
+// ErrNoCompiler is the error of launches on a CPU without a C++ compiler. Test for it with errors.Is.
 var ErrNoCompiler = toolchain.ErrNoCompiler
 
-// Available returns nil if launches on the current stream can be executed, or
-// what is missing and how to get it.
+// Available returns nil if launches on the current stream can be executed. Otherwise the error names the missing
+// program and how to install it.
 func Available() error {
 	switch mlxc.CurrentBackend() {
 	case mlxc.BackendCPU:
-		return remembered(&compilerFound, [2]string{"CXX", "PATH"}, toolchain.Available)
+		return cachedCheck(&compilerFound, [2]string{"CXX", "PATH"}, toolchain.Available)
 	case mlxc.BackendMetal:
 		return nil
 	case mlxc.BackendCUDA:
-		return remembered(&toolkitFound, [2]string{"CUDA_HOME", "CUDA_PATH"}, toolchain.CUDAAvailable)
+		return cachedCheck(&toolkitFound, [2]string{"CUDA_HOME", "CUDA_PATH"}, toolchain.CUDAAvailable)
 	}
 	return errNoExecutor
 }
 
-// compilerFound and toolkitFound hold the environment in which each was found last: looking
-// for one reads folders, and operations ask at every call.
+// compilerFound and toolkitFound hold the values of the environment variables with which a check last succeeded.
 var compilerFound, toolkitFound atomic.Pointer[[2]string]
 
-// remembered is what available says, or nil if it said so before in this environment.
-func remembered(found *atomic.Pointer[[2]string], variables [2]string, available func() error) error {
-	where := [2]string{os.Getenv(variables[0]), os.Getenv(variables[1])}
-	if last := found.Load(); last != nil && *last == where {
+// cachedCheck calls check, unless it succeeded before with the same values of the environment variables. A check reads
+// folders, and operations call Available at every launch.
+func cachedCheck(found *atomic.Pointer[[2]string], variables [2]string, check func() error) error {
+	values := [2]string{os.Getenv(variables[0]), os.Getenv(variables[1])}
+	if last := found.Load(); last != nil && *last == values {
 		return nil
 	}
-	err := available()
+	err := check()
 	if err == nil {
-		found.Store(new(where))
+		found.Store(new(values))
 	}
 	return err
 }
 
-var errNoExecutor = errors.New("custom kernels run on Metal, CUDA and CPU devices only: use mlxc.WithDevice(mlxc.CPU, …)")
+var errNoExecutor = errors.New("custom kernels run on Metal, CUDA and CPU devices only: use " +
+	"mlxc.WithDevice(mlxc.CPU, …)")
 
-// HostCompiler returns the path and version of the C++ compiler that the host
-// executor uses.
+// HostCompiler returns the path and version of the host executor's C++ compiler.
 func HostCompiler() (string, error) {
 	if err := toolchain.Available(); err != nil {
 		return "", err
@@ -69,12 +67,12 @@ func HostCompiler() (string, error) {
 	return toolchain.CompilerInfo(), nil
 }
 
-// CacheDir returns the folder in which the host executor keeps compiled kernels: the folder host in
-// MLXGRAD_CACHE if that is set, else mlxgrad/host in the user's cache folder. If others can write
-// that folder or one above it, or if its disk is full, read-only or mounted noexec, CacheDir returns
-// mlxgrad-host-UID in the system's temporary folder instead and logs why; the choice holds for the
-// life of the process. If that cannot be used either, CacheDir returns an error.
+// CacheDir returns the folder of the host executor's compiled kernels: host in the folder MLXGRAD_CACHE if that is set,
+// otherwise mlxgrad/host in the user's cache folder. If others can write that folder or one above it, or if its disk is
+// full, read-only or mounted noexec, CacheDir returns mlxgrad-host-UID in the system's temporary folder and logs the
+// reason. The choice holds for the life of the process. If the temporary folder is unusable too, CacheDir returns
+// an error.
 //
-// With g++ the folder begins with precompiled headers of 34 MB, and of 45 MB for the checker.
-// Deleting it is safe; files that were not used in 30 days of use are deleted.
+// With g++ the folder holds precompiled headers: 34 MB for kernels, and 45 MB for the checker. Deleting the folder is
+// safe. Files that were unused for 30 days on which the cache was used are deleted.
 func CacheDir() (string, error) { return toolchain.CacheDir() }

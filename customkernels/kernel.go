@@ -14,8 +14,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Kernel is a kernel function of a shader file, ready to be launched. It may be
-// used by any number of goroutines.
+// A Kernel is a kernel function of a shader file. Any number of goroutines may use it.
 type Kernel struct {
 	name      string
 	parsed    *msl.Kernel
@@ -23,15 +22,15 @@ type Kernel struct {
 	loaded    *shader.Kernel
 	sanitizer *sanitizer.Kernel
 	metal     *mlxc.MetalKernel
+	defaults  []mlxc.TemplateArg // template arguments that a launch may omit
 
 	mu       sync.Mutex
 	programs map[string]*program         // by signature
-	cuda     map[string]*mlxc.CUDAKernel // by signature, and how the threadgroups are filled
+	cuda     map[string]*mlxc.CUDAKernel // by threadgroup size, whether threadgroups are full, and signature
 }
 
-// Kernel prepares a function of the file. The empty name stands for the only one.
-// Options give what Metal lets a program give when it makes a pipeline: the sizes of
-// threadgroup arguments and the values of function constants.
+// Kernel returns a function of the file. The empty name stands for the only function. The options set the sizes of
+// threadgroup arguments and the values of function constants, which a Metal program sets when it makes a pipeline.
 func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 	loaded, err := l.file.Kernel(name, options...)
 	if err != nil {
@@ -50,10 +49,13 @@ func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Kernel{
-		name: loaded.Name, parsed: loaded.Parsed, source: source, loaded: loaded, sanitizer: sanitizer.New(loaded), metal: metal,
+	k := &Kernel{
+		name: loaded.Name, parsed: loaded.Parsed, source: source, loaded: loaded, sanitizer: sanitizer.New(loaded),
+		metal:    metal,
 		programs: map[string]*program{}, cuda: map[string]*mlxc.CUDAKernel{},
-	}, nil
+	}
+	k.defaults = fromTemplate(k.sanitizer.WithDefaults(sanitizer.Launch{}).Template)
+	return k, nil
 }
 
 // Name returns the function's name.
@@ -61,50 +63,46 @@ func (k *Kernel) Name() string { return k.name }
 
 // Launch describes one launch of a kernel.
 type Launch struct {
-	// Grid and Threadgroup count threads, as Metal's dispatchThreads does: the last
-	// threadgroup of an axis is short if Grid is not a multiple. An axis that is left 0
-	// counts as 1, but for Grid's first: with 0 there are no threads, nothing is run, and
-	// InitValue has to say what the outputs are, unless they have no elements.
-	// Groups of one thread leave most of a GPU idle.
+	// Grid and Threadgroup count threads along each axis, as Metal's dispatchThreads does: the last threadgroup of an
+	// axis is smaller if Grid is no multiple of Threadgroup. An axis of 0 counts as 1, except Grid's first: a launch
+	// without threads runs nothing, and InitValue must be set unless all outputs are empty. Small threadgroups
+	// leave most of a GPU idle.
 	Grid, Threadgroup [3]int
-	// Resident is how many threadgroups a core of a GPU is to hold at a time, which bounds the
-	// registers that CUDA's compiler gives a thread; 0 leaves them to it. Elsewhere it means
-	// nothing.
-	Resident int
-	// Template gives the function's template arguments, by name. Those that have a type, a number or
-	// a truth value for a default may be left out.
+	// MinGroupsPerCore is the least number of threadgroups that must fit on a core of an NVIDIA GPU at the same time.
+	// It limits the registers per thread, as minBlocksPerMultiprocessor of __launch_bounds__ does. 0 sets no limit.
+	// Other devices ignore it.
+	MinGroupsPerCore int
+	// Template holds the function's template arguments, by name. An argument may be omitted if the parameter's default
+	// is a type, a number or a bool.
 	Template []mlxc.TemplateArg
-	// Outputs describes the results, in the order of the function's writable buffers.
+	// Outputs describes the outputs, in the order of the function's writable buffers.
 	Outputs []mlxc.Output
-	// InitValue is what every element of every output is before the launch; nil
-	// leaves them undefined.
+	// InitValue is the value of every element of every output before the launch. If nil, outputs start undefined.
 	InitValue *float32
-	// Undefined names writable buffers of which the kernel may leave elements undefined. It changes
-	// nothing but Sanitize, which reports none of them as unwritten.
+	// Undefined names outputs of which the kernel may leave elements undefined. Only Sanitize reads it: it reports no
+	// unwritten elements of these outputs.
 	Undefined []string
-	// InOut is what writable buffers hold before the launch, by name, for a kernel that also
-	// reads them. Shape and dtype are those of the buffer's output. MLX's custom kernels have no
-	// such buffers: the checker alone runs these launches.
+	// InOut holds the content before the launch of outputs that the kernel also reads, by name, in the output's shape
+	// and dtype. MLX's custom kernels have no such outputs, so only Sanitize runs these launches.
 	InOut map[string]*mlxc.Array
 }
 
-var launches atomic.Uint64
+var launchCount atomic.Uint64
 
-// Launches returns how many launches this process has added to graphs, so that a
-// test can tell that kernels took part.
-func Launches() uint64 { return launches.Load() }
+// LaunchCount returns the number of launches that this process has added to graphs. Tests use it to check that
+// kernels took part.
+func LaunchCount() uint64 { return launchCount.Load() }
 
-// Launch adds a launch to the graph of the inputs, which are in the order of the
-// function's read-only buffers, and returns its outputs. Nothing is computed yet;
-// the first launch with new dtypes, template arguments or size classes of constant inputs
-// (no axes, below eight elements, more) compiles the kernel.
+// Launch adds a launch to the graph of its inputs and returns its outputs, without computing them. The inputs are in
+// the order of the function's read-only buffers. A first launch with new dtypes, template arguments or size classes of
+// inputs (no axes, fewer than 8 elements, 8 or more) compiles the kernel.
 //
-// If it cannot work, every output carries the same error.
+// If the launch is invalid, or compilation fails, every output carries the same error.
 func (k *Kernel) Launch(l Launch, inputs ...*mlxc.Array) []*mlxc.Array {
-	l = k.normalized(l)
+	l = k.withDefaults(l)
 	err := k.check(l, inputs)
-	if err == nil && l.empty() {
-		return l.untouched()
+	if err == nil && l.hasNoWork() {
+		return l.initialOutputs()
 	}
 	if add := ahead.Current(); add != nil && err == nil {
 		return k.collect(add, l, inputs)
@@ -120,40 +118,29 @@ func (k *Kernel) Launch(l Launch, inputs ...*mlxc.Array) []*mlxc.Array {
 		}
 		return outputs
 	}
-	launches.Add(1)
+	launchCount.Add(1)
 	return outputs
 }
 
-// normalized is the launch with what may be left out: axes, and template arguments with defaults.
-func (k *Kernel) normalized(l Launch) Launch {
+// withDefaults sets omitted axes to 1 and adds omitted template arguments.
+func (k *Kernel) withDefaults(l Launch) Launch {
 	l.Grid, l.Threadgroup = shader.Axes(l.Grid, l.Threadgroup)
-	for _, p := range k.parsed.Template {
-		value := sanitizer.Default(p.Default)
-		if d, ok := value.(sanitizer.DType); ok {
-			value = mlxc.DType(d)
-		}
-		if value != nil && !slices.ContainsFunc(l.Template, func(a mlxc.TemplateArg) bool { return a.Name == p.Name }) {
-			l.Template = append(slices.Clone(l.Template), mlxc.TemplateArg{Name: p.Name, Value: value})
+	for _, d := range k.defaults {
+		if !slices.ContainsFunc(l.Template, func(a mlxc.TemplateArg) bool { return a.Name == d.Name }) {
+			l.Template = append(slices.Clone(l.Template), d)
 		}
 	}
 	return l
 }
 
-// empty reports whether there is nothing to run: no threads, or nothing to write to.
-// A kernel's text need not expect the latter.
-func (l Launch) empty() bool { return l.Grid[0] == 0 || l.nothingToWrite() }
-
-func (l Launch) nothingToWrite() bool {
-	for _, o := range l.Outputs {
-		if !slices.Contains(o.Shape, 0) {
-			return false
-		}
-	}
-	return true
+// hasNoWork reports whether a launch has no threads or only empty outputs. Kernels need not handle empty outputs.
+func (l Launch) hasNoWork() bool {
+	return l.Grid[0] == 0 || !slices.ContainsFunc(l.Outputs,
+		func(o mlxc.Output) bool { return !slices.Contains(o.Shape, 0) })
 }
 
-// untouched is what an empty launch leaves: the initial values.
-func (l Launch) untouched() []*mlxc.Array {
+// initialOutputs returns the outputs before a launch: InitValue everywhere.
+func (l Launch) initialOutputs() []*mlxc.Array {
 	var value float32
 	if l.InitValue != nil {
 		value = *l.InitValue
@@ -167,7 +154,7 @@ func (l Launch) untouched() []*mlxc.Array {
 	return outputs
 }
 
-// execute gives the launch to the executor of the current stream.
+// execute passes the launch to the executor of the current stream.
 func (k *Kernel) execute(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, error) {
 	switch mlxc.CurrentBackend() {
 	case mlxc.BackendMetal:
@@ -178,39 +165,4 @@ func (k *Kernel) execute(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, error) 
 		return k.launchHost(l, inputs)
 	}
 	return nil, mlxc.NewError(k.name, errNoExecutor, inputs...)
-}
-
-// launchMetal is MLX's own custom kernel.
-func (k *Kernel) launchMetal(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, error) {
-	return k.metal.Apply(mlxc.KernelLaunch{
-		Outputs: l.Outputs, Grid: l.Grid, Threadgroup: l.Threadgroup,
-		Template: k.templateArgs(l), InitValue: l.InitValue,
-	}, k.padded(inputs)...)
-}
-
-// padded pads inputs that the kernel declares device to the size with which MLX puts them there.
-func (k *Kernel) padded(inputs []*mlxc.Array) []*mlxc.Array {
-	inputs = slices.Clone(inputs)
-	for i, a := range inputs {
-		if n := a.Size(); n < shader.InDevice && k.loaded.Pads[i] {
-			inputs[i] = mlxc.Concatenate(0, a.Reshape(n), mlxc.Zeros(a.DType(), shader.InDevice-n))
-		}
-	}
-	return inputs
-}
-
-// templateArgs puts the arguments in the order of the function's parameters, under
-// the names that MLX is given.
-func (k *Kernel) templateArgs(l Launch) []mlxc.TemplateArg {
-	args := make([]mlxc.TemplateArg, len(k.parsed.Template))
-	for i, name := range k.source.TemplateNames {
-		args[i] = mlxc.TemplateArg{Name: name, Value: k.templateValue(l, i)}
-	}
-	return args
-}
-
-// templateValue is the argument for the function's parameter i.
-func (k *Kernel) templateValue(l Launch, i int) any {
-	name := k.parsed.Template[i].Name
-	return l.Template[slices.IndexFunc(l.Template, func(a mlxc.TemplateArg) bool { return a.Name == name })].Value
 }

@@ -161,7 +161,12 @@ func signature(k *Kernel, d mlxc.DType, small int) (l Launch, inputs arrays) {
 		if slices.ContainsFunc(k.parsed.Template, func(p msl.TemplateParameter) bool { return p.Name == b.Element }) {
 			return d
 		}
-		return mlxc.DType(sanitizer.DTypeOf(b.Element))
+		name := strings.TrimSuffix(msl.DType(b.Element), "_t")
+		if name == "float" {
+			name = "float32"
+		}
+		i := slices.IndexFunc(sanitizer.DTypes(), func(d sanitizer.DType) bool { return d.String() == name })
+		return mlxc.DType(sanitizer.DTypes()[i])
 	}
 	for i, b := range k.source.Inputs {
 		dtype := dtypeOf(b)
@@ -178,7 +183,7 @@ func signature(k *Kernel, d mlxc.DType, small int) (l Launch, inputs arrays) {
 		l.Outputs = append(l.Outputs, mlxc.Output{Shape: []int{8}, DType: dtypeOf(b)})
 	}
 	l.Grid, l.Threadgroup = [3]int{32}, [3]int{32}
-	return k.normalized(l), inputs
+	return k.withDefaults(l), inputs
 }
 
 // The host executor and the sanitizer take the text that MLX generates, byte for byte,
@@ -195,20 +200,20 @@ func TestHostExecutorTakesTheTextOfMLX(t *testing.T) {
 		require.GreaterOrEqual(t, i, 0)
 		exported := nodes[i].Strings[1]
 
-		p := &program{}
 		var rewritten string
 		compile = func(_ context.Context, source string) (*executor.Library, error) {
 			rewritten = source
 			return nil, errors.New("not now")
 		}
 		defer func() { compile = executor.Compile }()
-		require.ErrorContains(t, k.build(p, l, inputs), "not now")
+		p, err := k.build(l, inputs)
+		require.ErrorContains(t, err, "not now")
 		require.Equal(t, exported, p.text)
 		want, err := translate.Host(exported)
 		require.NoError(t, err)
 		require.Equal(t, want.Source, rewritten)
 
-		checked, err := k.sanitizer.MetalSource(l.described(), describedAll(inputs)...)
+		checked, err := k.sanitizer.MetalSource(toLaunch(l), toArrays(inputs)...)
 		require.NoError(t, err)
 		require.Equal(t, exported, checked, "the text that the sanitizer writes without MLX")
 		count++

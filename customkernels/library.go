@@ -11,24 +11,22 @@ import (
 //go:embed shaders
 var shaders embed.FS
 
-// Shaders returns the kernels of this project, one family a .metal file, and the
-// .h files that they include.
+// Shaders returns this project's kernels: .metal files, one for each family of kernels, and the .h files that they
+// include.
 func Shaders() fs.FS {
 	sub, err := fs.Sub(shaders, "shaders")
 	if err != nil {
-		panic(err) // the name is a constant and valid
+		panic(err) // the name is valid
 	}
 	return sub
 }
 
-// Library is a Metal shader file with what it includes.
+// A Library is a Metal shader file and the files that it includes.
 type Library struct{ file *shader.File }
 
-// Load reads and parses a Metal shader file of a file system, and the files of it that
-// the shader includes: #include "name.h" stands for their text, once, and a name counts
-// from the folder of the file that it stands in. The error names file, line and
-// column, and says what to do. The text is compiled only when a kernel of it is
-// launched.
+// Load reads and parses a Metal shader file of a file system. An #include "name.h" includes a file of the same file
+// system, at most once. Its name is relative to the folder of the including file. The error names file, line and
+// column, and a remedy. The first launch of a kernel compiles it.
 func Load(fsys fs.FS, name string) (*Library, error) {
 	file, err := shader.Load(fsys, name)
 	if err != nil {
@@ -37,5 +35,5 @@ func Load(fsys fs.FS, name string) (*Library, error) {
 	return &Library{file}, nil
 }
 
-// Names lists the kernels of the file in its order.
+// Names returns the names of the kernels in the order of the file.
 func (l *Library) Names() []string { return l.file.Names() }

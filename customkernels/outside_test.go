@@ -22,7 +22,7 @@ kernel void scale(constant float& factor [[buffer(0)]], device float* y [[buffer
 `
 	k, s := inline(t, text), oneLaunch(t, text[len("\n// launch: "):])
 	require.Equal(t, "y", s.InOut[0].Name)
-	l, inputs, err := s.Arguments(k, 1)
+	l, inputs, err := k.Arguments(s, 1)
 	require.NoError(t, err)
 
 	r, err := k.Sanitize(t.Context(), l, sanitizer.Config{}, inputs...)
@@ -30,10 +30,10 @@ kernel void scale(constant float& factor [[buffer(0)]], device float* y [[buffer
 	require.Empty(t, r.Findings)
 	require.Equal(t, 3, r.Schedules)
 	require.True(t, r.SameBits, "every schedule begins with what the buffer held")
-	require.Equal(t, "the buffer y is read and written, and MLX's outputs are new arrays: read an input and write an output", r.OutsideMLX)
+	require.Equal(t, "the buffer y is read and written, and MLX's outputs are new arrays: read an input and write an output", r.UnsupportedByMLX)
 	require.Equal(t, []float32{0, 2, 4, 6, 8, 10, 12, 14, 16, 18}, mlxtest.Floats(t, r.Outputs[0]))
 
-	const refused = "MLX's custom kernels cannot express this launch, which Sanitize can still check: the buffer y is read and written"
+	const refused = "MLX's custom kernels do not support this launch, which Sanitize can still check: the buffer y is read and written"
 	err = k.Launch(l, inputs...)[0].Err()
 	require.ErrorContains(t, err, refused)
 	require.ErrorContains(t, err, "scale")
@@ -44,7 +44,7 @@ kernel void scale(constant float& factor [[buffer(0)]], device float* y [[buffer
 	l.InOut = nil
 	r, err = k.Sanitize(t.Context(), l, sanitizer.Config{}, inputs...)
 	require.NoError(t, err)
-	require.Empty(t, r.OutsideMLX)
+	require.Empty(t, r.UnsupportedByMLX)
 	require.Equal(t, sanitizer.FindingUninitializedRead, r.Findings[0].Kind)
 
 	for part, inOut := range map[string]map[string]*mlxc.Array{
@@ -73,7 +73,7 @@ kernel void shift(device float* y [[buffer(0)]], uint i [[thread_position_in_gri
 	}, sanitizer.Config{})
 	require.NoError(t, err)
 	require.Equal(t, sanitizer.FindingRace, r.Findings[0].Kind)
-	require.NotEmpty(t, r.OutsideMLX)
+	require.NotEmpty(t, r.UnsupportedByMLX)
 }
 
 func TestCoherentBuffersRunInTheCheckerAlone(t *testing.T) {
@@ -84,7 +84,7 @@ kernel void f(coherent(device) device float* y [[buffer(0)]], uint i [[thread_po
 	r, err := k.Sanitize(t.Context(), l, sanitizer.Config{})
 	require.NoError(t, err)
 	require.Empty(t, r.Findings)
-	require.Contains(t, r.OutsideMLX, "the buffer y is coherent")
+	require.Contains(t, r.UnsupportedByMLX, "the buffer y is coherent")
 	require.ErrorContains(t, k.Launch(l)[0].Err(), "the buffer y is coherent, and MLX's signature cannot say so")
 }
 
@@ -114,7 +114,7 @@ kernel void f(device const Pair* pairs [[buffer(0)]], device const float* x [[bu
 	r, err := k.Sanitize(t.Context(), l, sanitizer.Config{}, pairs, x, mlxc.Scalar[uint32](1))
 	require.NoError(t, err)
 	require.Empty(t, r.Findings)
-	require.Empty(t, r.OutsideMLX)
+	require.Empty(t, r.UnsupportedByMLX)
 	r, err = k.Sanitize(t.Context(), l, sanitizer.Config{}, pairs, x, mlxc.Scalar[uint32](2))
 	require.NoError(t, err)
 	require.Equal(t, sanitizer.FindingOutOfBounds, r.Findings[0].Kind)
@@ -136,7 +136,7 @@ kernel void f(device const float2* x [[buffer(0)]], constant int* x_shape [[buff
 	r, err := k.Sanitize(t.Context(), l, sanitizer.Config{}, x)
 	require.NoError(t, err)
 	require.Empty(t, r.Findings)
-	require.Contains(t, r.OutsideMLX, "the input x is read as float2 from 4 elements")
+	require.Contains(t, r.UnsupportedByMLX, "the input x is read as float2 from 4 elements")
 	require.Equal(t, []float32{8}, mlxtest.Floats(t, r.Outputs[0]))
 	require.ErrorContains(t, k.Launch(l, x)[0].Err(), "give it at least 8")
 	x = mlxc.Arange(mlxc.Float32, 0, 8, 1)
@@ -168,8 +168,8 @@ kernel void f(constant Params& p [[buffer(0)]], constant float4* table [[buffer(
 	require.Equal(t, []float32{5, 7, 9, 11}, mlxtest.Floats(t, k.Launch(l, params, table)[0]))
 	r, err = k.Sanitize(t.Context(), l, sanitizer.Config{}, params, table)
 	require.NoError(t, err)
-	if r.Unchecked != "" {
-		skip.Missing(t, skip.Clang, r.Unchecked)
+	if r.AddressSpacesSkipped != "" {
+		skip.Missing(t, skip.Clang, r.AddressSpacesSkipped)
 	}
 	require.Len(t, r.Findings, 1)
 	require.Equal(t, sanitizer.FindingAddressSpace, r.Findings[0].Kind)

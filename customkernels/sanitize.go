@@ -10,23 +10,23 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A SanitizeReport is what Sanitize found.
+// A SanitizeReport is the result of Sanitize.
 type SanitizeReport struct {
 	*sanitizer.Report
-	// Outputs are those of the schedule in order, nil if it did not end.
+	// Outputs are the outputs of the in-order schedule, or nil if it did not end.
 	Outputs []*mlxc.Array
 }
 
-// Sanitize runs a launch under the checker, on the CPU whatever the current stream: see
+// Sanitize runs a launch under the checker, on the CPU regardless of the current stream: see
 // [sanitizer.Kernel.Sanitize]. It evaluates the inputs.
-func (k *Kernel) Sanitize(ctx context.Context, l Launch, c sanitizer.Config, inputs ...*mlxc.Array) (*SanitizeReport, error) {
+func (k *Kernel) Sanitize(ctx context.Context, l Launch, c sanitizer.Config, inputs ...*mlxc.Array) (*SanitizeReport,
+	error) {
 	if err := k.checkArrays(l, inputs); err != nil {
 		return nil, err
 	}
 	fail := func(err error) (*SanitizeReport, error) { return nil, mlxc.NewError(k.name, err, inputs...) }
-	launch, arrays := l.described(), describedAll(inputs)
+	launch, arrays := toLaunch(l), toArrays(inputs)
 	if err := k.sanitizer.Check(launch, arrays...); err == nil {
-		// The sanitizer writes MLX's text without MLX.
 		if err := k.checkText(l, launch, inputs, arrays); err != nil {
 			return fail(err)
 		}
@@ -36,13 +36,13 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c sanitizer.Config, inp
 	}
 	var err error
 	for i, a := range inputs {
-		if arrays[i].Data, err = arrayBytes(a); err != nil {
+		if arrays[i].Data, err = elements(a); err != nil {
 			return nil, err
 		}
 	}
 	for name, a := range l.InOut {
 		content := launch.InOut[name]
-		if content.Data, err = arrayBytes(a); err != nil {
+		if content.Data, err = elements(a); err != nil {
 			return nil, err
 		}
 		launch.InOut[name] = content
@@ -52,38 +52,25 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c sanitizer.Config, inp
 		return fail(err)
 	}
 	r := &SanitizeReport{Report: report}
-	for i, o := range report.Outputs {
-		r.Outputs = append(r.Outputs, arrayFromBytes(o.Data, l.Outputs[i]))
+	for _, o := range report.Outputs {
+		r.Outputs = append(r.Outputs, fromArray(o))
 	}
 	return r, nil
 }
 
-// checkText returns an error if MLX generates another text than the one that is checked.
+// checkText returns an error if MLX generates another source than package sanitizer, which works without MLX.
 func (k *Kernel) checkText(l Launch, launch sanitizer.Launch, inputs []*mlxc.Array, arrays []sanitizer.Array) error {
 	text, err := k.sanitizer.MetalSource(launch, arrays...)
 	if err != nil {
 		return err
 	}
-	generated, err := k.generate(k.normalized(l), inputs)
+	generated, err := k.generate(k.withDefaults(l), inputs)
 	if err != nil {
 		return err
 	}
 	if text != generated {
-		return fmt.Errorf("the sanitizer's text is not the one that MLX %s generates: its format is not that of the pinned version", mlxc.Version())
+		return fmt.Errorf("package sanitizer writes another source than MLX %s: it supports MLX %s",
+			mlxc.Version(), sanitizer.MLXVersion)
 	}
 	return nil
-}
-
-// arrayBytes reads an array's elements in row-major order.
-func arrayBytes(a *mlxc.Array) ([]byte, error) {
-	return mlxc.ToSlice[uint8](a.Reshape(a.Size()).View(mlxc.Uint8))
-}
-
-// arrayFromBytes makes an array of bytes in row-major order. A bool is what is not zero.
-func arrayFromBytes(data []byte, o mlxc.Output) *mlxc.Array {
-	bytes := mlxc.FromSlice(data)
-	if o.DType == mlxc.Bool {
-		return bytes.AsType(mlxc.Bool).Reshape(o.Shape...)
-	}
-	return bytes.View(o.DType).Reshape(o.Shape...)
 }

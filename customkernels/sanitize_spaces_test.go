@@ -63,8 +63,8 @@ func TestSanitizeFindsAddressSpaces(t *testing.T) {
 	for range 2 { // the second time from what is known of the text
 		r, err := k.Sanitize(t.Context(), launchBetweenSpaces(), sanitizer.Config{})
 		require.NoError(t, err)
-		if r.Unchecked != "" {
-			skip.Missing(t, skip.Clang, r.Unchecked)
+		if r.AddressSpacesSkipped != "" {
+			skip.Missing(t, skip.Clang, r.AddressSpacesSkipped)
 		}
 		require.Len(t, r.Findings, 1)
 		f := r.Findings[0]
@@ -89,7 +89,7 @@ func TestSanitizeWithoutClang(t *testing.T) {
 			r, err := inline(t, betweenSpaces).Sanitize(t.Context(), launchBetweenSpaces(), sanitizer.Config{})
 			require.NoError(t, err)
 			require.Empty(t, r.Findings)
-			require.Contains(t, r.Unchecked, unchecked)
+			require.Contains(t, r.AddressSpacesSkipped, unchecked)
 			require.Equal(t, 3, r.Schedules)
 		})
 	}
@@ -110,11 +110,11 @@ kernel void f(constant float* table [[buffer(0)]], constant float* other [[buffe
 		k := inline(t, fmt.Sprintf(text, more))
 		r, err := k.Sanitize(t.Context(), l, sanitizer.Config{Schedules: 1}, mlxc.Arange(mlxc.Float32, 0, 16, 1), mlxc.Arange(mlxc.Float32, 0, 7, 1))
 		require.NoError(t, err)
-		if r.Unchecked != "" {
-			skip.Missing(t, skip.Clang, r.Unchecked)
+		if r.AddressSpacesSkipped != "" {
+			skip.Missing(t, skip.Clang, r.AddressSpacesSkipped)
 		}
 		require.Len(t, r.Findings, want)
-		require.Equal(t, "the kernel needs the input table in constant memory, and MLX passes 16 elements in device memory: declare it device, or give it fewer than 8", r.OutsideMLX)
+		require.Equal(t, "the kernel needs the input table in constant memory, and MLX passes 16 elements in device memory: declare it device, or give it fewer than 8", r.UnsupportedByMLX)
 	}
 }
 
@@ -128,13 +128,13 @@ kernel void f(constant float* table [[buffer(0)]], device float* y [[buffer(1)]]
 `)
 	r, err := k.Sanitize(t.Context(), launchBetweenSpaces(), sanitizer.Config{Schedules: 1}, mlxc.Arange(mlxc.Float32, 0, 16, 1))
 	require.NoError(t, err)
-	if r.Unchecked != "" {
-		skip.Missing(t, skip.Clang, r.Unchecked)
+	if r.AddressSpacesSkipped != "" {
+		skip.Missing(t, skip.Clang, r.AddressSpacesSkipped)
 	}
 	require.NotEmpty(t, r.Findings)
 	require.Equal(t, "inline.metal:3", r.Findings[0].Site.String())
 	require.Contains(t, r.Findings[0].Message, "device")
-	require.Empty(t, r.OutsideMLX)
+	require.Empty(t, r.UnsupportedByMLX)
 }
 
 // A buffer may have the name of what MLX adds for another one, and be passed on.

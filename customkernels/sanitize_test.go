@@ -60,7 +60,7 @@ kernel void f(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]])
 `)
 	for output, want := range map[string]int{"out": 1, "undefined": 0} {
 		s := oneLaunch(t, "grid=8 threadgroup=8 y="+output+":float32[16]\n")
-		l, inputs, err := s.Arguments(k, 1)
+		l, inputs, err := k.Arguments(s, 1)
 		require.NoError(t, err)
 		r, err := k.Sanitize(t.Context(), l, sanitizer.Config{Schedules: 1}, inputs...)
 		require.NoError(t, err)

@@ -6,12 +6,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// WithVJP pairs a forward kernel with a gradient as one differentiable function.
-// The function launches forward on its arguments, as launch describes for them; its
-// vector-Jacobian product is backward, which launches kernels of its own.
+// WithVJP returns a differentiable function of a forward kernel. It launches forward on its arguments as launch
+// describes, and its vector-Jacobian product is backward, which launches other kernels.
 //
-// backward gives one array for every argument, in its shape; nil stands for zeros,
-// which is what an argument that is no parameter (a size, an index) gets.
+// backward returns one gradient for each argument, in the argument's shape. nil stands for zeros: the gradient
+// of an argument that is no parameter, such as a size or an index.
 func WithVJP(forward *Kernel, launch func(inputs []*mlxc.Array) Launch, backward mlxc.VJPFunc) mlxc.Func {
 	return mlxc.CustomVJP(
 		func(inputs []*mlxc.Array) []*mlxc.Array { return forward.Launch(launch(inputs), inputs...) },

@@ -136,7 +136,7 @@ func attentionForward(on target, in attentionInputs, cfg AttentionConfig) (out, 
 		b := in.bind(on, cfg)
 		rows := in.q.Shape()[:3]
 		l := b.launch(b.geometry(on, in.q.Dim(2), heldRow{operands: in.q.Dim(3), sums: in.v.Dim(3)}), in.q.Dim(2), in.q.Dim(1))
-		l.Resident = forwardResident(on.backend, in.q.DType(), max(in.q.Dim(3), in.v.Dim(3)))
+		l.MinGroupsPerCore = forwardResident(on.backend, in.q.DType(), max(in.q.Dim(3), in.v.Dim(3)))
 		l.Outputs = []mlxc.Output{
 			{Shape: append(rows[:3:3], in.v.Dim(3)), DType: in.q.DType()},
 			{Shape: append(rows[:3:3], 2), DType: mlxc.Float32},

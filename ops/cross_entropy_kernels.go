@@ -190,11 +190,11 @@ func crossEntropyLosses(on target, logits, classes, cotangent *mlxc.Array, slice
 	}
 	g := logitsOf(on.backend, table, logits.DType(), rows, width)
 	launch := customkernels.Launch{
-		Grid:        [3]int{g.groups * g.threads},
-		Threadgroup: [3]int{g.threads},
-		Resident:    g.resident,
-		Template:    lossTemplateFor(g, logits, classes, cfg).args(),
-		Outputs:     lossOutputs(rows),
+		Grid:             [3]int{g.groups * g.threads},
+		Threadgroup:      [3]int{g.threads},
+		MinGroupsPerCore: g.resident,
+		Template:         lossTemplateFor(g, logits, classes, cfg).args(),
+		Outputs:          lossOutputs(rows),
 	}
 	if cotangent == nil {
 		args := slices.Concat([]*mlxc.Array{logits, classes}, uint32Args(rows, width, slice.first, slice.of), cfg.options())
@@ -226,10 +226,10 @@ func crossEntropyGradient(on target, logits, classes, states, cotangents *mlxc.A
 	g := logitsOf(on.backend, logitTable[on.backend].backward, logits.DType(), rows, width)
 	args := slices.Concat([]*mlxc.Array{logits, classes, states, cotangents}, uint32Args(rows, width, slice.first, slice.of), cfg.options())
 	return on.launch(crossEntropyKernels.kernel("cross_entropy_backward"), customkernels.Launch{
-		Grid:        [3]int{g.blocks * g.threads, g.groups},
-		Threadgroup: [3]int{g.threads, 1},
-		Resident:    g.resident,
-		Template:    lossTemplateFor(g, logits, classes, cfg).args(),
-		Outputs:     []mlxc.Output{{Shape: logits.Shape(), DType: logits.DType()}},
+		Grid:             [3]int{g.blocks * g.threads, g.groups},
+		Threadgroup:      [3]int{g.threads, 1},
+		MinGroupsPerCore: g.resident,
+		Template:         lossTemplateFor(g, logits, classes, cfg).args(),
+		Outputs:          []mlxc.Output{{Shape: logits.Shape(), DType: logits.DType()}},
 	}, args...)[0]
 }

@@ -28,9 +28,9 @@ func layerNormBackward(on target, x, weight, bias, dy *mlxc.Array, eps float32) 
 	var results []*mlxc.Array
 	if g.blocks == 1 && g.threads <= layerNormThreads {
 		results = on.launch(layerNormKernels.kernel("layer_norm_backward"), customkernels.Launch{
-			Grid:        [3]int{g.groups * g.threads},
-			Threadgroup: [3]int{g.threads},
-			Resident:    g.resident,
+			Grid:             [3]int{g.groups * g.threads},
+			Threadgroup:      [3]int{g.threads},
+			MinGroupsPerCore: g.resident,
 			Template: append(template,
 				mlxc.TemplateArg{Name: "HELD_T", Value: g.heldAs},
 				mlxc.TemplateArg{Name: "VEC_UNALIGNED", Value: g.loose},

@@ -40,9 +40,9 @@ func rmsNormBackwardWithSum(on target, x, weight, dy, dh *mlxc.Array, eps float3
 	var results []*mlxc.Array
 	if g.blocks == 1 {
 		results = on.launch(rmsNormKernels.kernel("rms_norm_backward"), customkernels.Launch{
-			Grid:        [3]int{g.groups * g.threads},
-			Threadgroup: [3]int{g.threads},
-			Resident:    g.resident,
+			Grid:             [3]int{g.groups * g.threads},
+			Threadgroup:      [3]int{g.threads},
+			MinGroupsPerCore: g.resident,
 			Template: append(template,
 				mlxc.TemplateArg{Name: "HELD_T", Value: g.heldAs},
 				mlxc.TemplateArg{Name: "VEC_UNALIGNED", Value: g.loose},

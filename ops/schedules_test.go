@@ -48,8 +48,8 @@ func TestKernelsUnderSchedules(t *testing.T) {
 			}, l.Inputs()...)
 			require.NoError(t, err)
 			require.Empty(t, r.Findings)
-			if r.Unchecked != "" {
-				skip.Lacking(t, skip.Clang, r.Unchecked)
+			if r.AddressSpacesSkipped != "" {
+				skip.Lacking(t, skip.Clang, r.AddressSpacesSkipped)
 			}
 			require.True(t, r.SameBits, r.Difference)
 			require.Equal(t, schedules, r.Schedules)

@@ -123,11 +123,11 @@ func measureRow(ctx context.Context, row *report.BenchRow, c Case, dtype mlxc.DT
 		return fmt.Errorf("making the inputs failed: %w", err)
 	}
 	ours := gradientMeasurement(c.Ours, c, row.Pass, sets)
-	before := customkernels.Launches()
+	before := customkernels.LaunchCount()
 	if err := ours.evaluate(); err != nil { // compiles the kernels
 		return fmt.Errorf("our gradient failed: %w", err)
 	}
-	row.Launches = int(customkernels.Launches() - before)
+	row.Launches = int(customkernels.LaunchCount() - before)
 	if row.Launches == 0 {
 		return errors.New("nothing ran: none of our kernels was launched")
 	}

@@ -11,7 +11,7 @@ import (
 // Check returns an error if the launch does not fit the kernel: if Metal would refuse it or, worse, accept it.
 // It reads no data of the inputs.
 func (k *Kernel) Check(l Launch, inputs ...Array) error {
-	return k.checkLaunch(k.normalized(l), inputs)
+	return k.checkLaunch(k.WithDefaults(l), inputs)
 }
 
 // checkLaunch is Check for a normalized launch.
@@ -109,7 +109,7 @@ func elementType(b *msl.Buffer, types typeArguments) (DType, bool) {
 			return t.dtype, true
 		}
 	}
-	d := DTypeOf(b.Element)
+	d := dtypeOf(b.Element)
 	return d, d != Invalid
 }
 

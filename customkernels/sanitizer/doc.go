@@ -2,10 +2,10 @@
 //
 // [Kernel.Sanitize] runs a launch in a process of its own under a checker that finds data races, wrong
 // fences, divergent barriers, accesses out of bounds, uninitialized reads and more, each with file, line, element
-// and threads. [ParseLaunches] reads launches from the comments of a shader file:
+// and threads. Package launchspec reads launches from the comments of a shader file:
 //
 //	lib, err := sanitizer.Load(os.DirFS("shaders"), "scale.metal")
-//	specs, err := sanitizer.ParseLaunches(text)
+//	specs, err := launchspec.Parse(text)
 //	kernel, err := lib.Kernel(specs[0].Kernel, specs[0].Options()...)
 //	launch, inputs, err := specs[0].Arguments(kernel, seed)
 //	report, err := kernel.Sanitize(ctx, launch, sanitizer.Config{}, inputs...)

@@ -49,8 +49,8 @@ func DTypes() []DType {
 	return all
 }
 
-// DTypeOf returns the dtype of an element type of Metal, such as half. It is Invalid for a type that is no dtype.
-func DTypeOf(element string) DType {
+// dtypeOf returns the dtype of an element type of Metal, such as half. It is Invalid for a type that is no dtype.
+func dtypeOf(element string) DType {
 	if name := msl.DType(element); name != "" {
 		for d, t := range dtypes {
 			if t.metal == name {
@@ -76,9 +76,6 @@ func (d DType) Size() int {
 	}
 	return dtypes[d].size
 }
-
-// real reports whether d has fractions: floating-point and complex dtypes.
-func (d DType) real() bool { return d >= Float16 && d <= Complex64 }
 
 // cell is the size of the numbers of a dtype.
 func (d DType) cell() int {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
@@ -71,11 +72,34 @@ func New(k *shader.Kernel) *Kernel { return &Kernel{loaded: k} }
 // Name returns the name of the function.
 func (k *Kernel) Name() string { return k.loaded.Name }
 
-// normalized returns the launch with the axes and the template arguments that were left out.
-func (k *Kernel) normalized(l Launch) Launch {
+// Inputs returns the names of the read-only buffers, in the order in which launches take them.
+func (k *Kernel) Inputs() []string { return bufferNames(k.loaded.Source.Inputs) }
+
+// Outputs returns the names of the writable buffers, in the order of Launch.Outputs.
+func (k *Kernel) Outputs() []string { return bufferNames(k.loaded.Source.Outputs) }
+
+func bufferNames(buffers []*msl.Buffer) []string {
+	names := make([]string, len(buffers))
+	for i, b := range buffers {
+		names[i] = b.Name
+	}
+	return names
+}
+
+// FunctionConstants returns the names of the function constants.
+func (k *Kernel) FunctionConstants() []string {
+	names := make([]string, len(k.loaded.Parsed.Constants))
+	for i, c := range k.loaded.Parsed.Constants {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// WithDefaults returns the launch with omitted axes set to 1 and omitted template arguments added.
+func (k *Kernel) WithDefaults(l Launch) Launch {
 	l.Grid, l.Threadgroup = shader.Axes(l.Grid, l.Threadgroup)
 	for _, p := range k.loaded.Parsed.Template {
-		value := Default(p.Default)
+		value := defaultValue(p.Default)
 		if value != nil && !slices.ContainsFunc(l.Template, func(a TemplateArg) bool { return a.Name == p.Name }) {
 			l.Template = append(slices.Clone(l.Template), TemplateArg{Name: p.Name, Value: value})
 		}
@@ -83,10 +107,10 @@ func (k *Kernel) normalized(l Launch) Launch {
 	return l
 }
 
-// Default returns the value of a template parameter's default: a DType, an int or a bool. It is nil if the text is
-// none of these.
-func Default(text string) any {
-	if d := DTypeOf(text); d != Invalid {
+// defaultValue returns the value of a template parameter's default: a DType, an int or a bool. It returns nil for any
+// other text.
+func defaultValue(text string) any {
+	if d := dtypeOf(text); d != Invalid {
 		return d
 	}
 	if n, err := strconv.ParseInt(text, 0, 32); err == nil {
@@ -101,7 +125,7 @@ func Default(text string) any {
 // MetalSource returns the Metal text that MLX generates for a launch on inputs of these shapes and dtypes,
 // complete but for MLX's own prelude.
 func (k *Kernel) MetalSource(l Launch, inputs ...Array) (string, error) {
-	l = k.normalized(l)
+	l = k.WithDefaults(l)
 	if err := k.checkLaunch(l, inputs); err != nil {
 		return "", err
 	}

@@ -45,7 +45,7 @@ func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 	return New(k), nil
 }
 
-// Option gives Library.Kernel a value that the function's text leaves open: see [LaunchSpec.Options].
+// Option gives Library.Kernel a value that the function's text leaves open: see package launchspec.
 type Option = shader.Option
 
 // MLXVersion is the version of MLX whose generated texts are checked.

@@ -9,9 +9,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
 
-// appendNumber appends v as an element of dtype d. It rounds to nearest even, by way of float32, and wraps
-// integers around, as MLX's conversion does.
-func appendNumber(data []byte, d DType, v float64) []byte {
+// Append appends v to data as an element of dtype d, in the machine's byte order. Like MLX's conversion it rounds to
+// float32 and then to the dtype, both to nearest even, and wraps integers around.
+func (d DType) Append(data []byte, v float64) []byte {
 	order := binary.NativeEndian
 	f, n := float32(v), uint64(int64(v))
 	switch d {

@@ -9,9 +9,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 )
 
-// OutsideMLX returns the reasons for which MLX's custom kernels cannot express a launch, each with a remedy. It
+// UnsupportedByMLX returns the reasons for which MLX's custom kernels cannot express a launch, each with a remedy. It
 // is empty if they can. Metal itself can, so the checker runs such launches.
-func (k *Kernel) OutsideMLX(l Launch, inputs ...Array) string {
+func (k *Kernel) UnsupportedByMLX(l Launch, inputs ...Array) string {
 	var reasons []string
 	add := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
 	for _, b := range k.loaded.Parsed.Buffers {
@@ -38,7 +38,7 @@ func (k *Kernel) checkInOut(l Launch) error {
 	for name, a := range l.InOut {
 		i := slices.IndexFunc(k.loaded.Source.Outputs, func(b *msl.Buffer) bool { return b.Name == name })
 		if i < 0 {
-			return fmt.Errorf("there is no writable buffer %s to be in-out: they are %v", name, bufferNames(k.loaded.Source.Outputs))
+			return fmt.Errorf("there is no writable buffer %s to be in-out: they are %v", name, k.Outputs())
 		}
 		if o := l.Outputs[i]; a.DType != o.DType || !slices.Equal(a.Shape, o.Shape) {
 			return fmt.Errorf("the in-out buffer %s holds %v%v and its output is %v%v: give both the same shape and dtype",

@@ -110,7 +110,7 @@ func (s *checkedRun) outputBuffer(i int) checker.Buffer {
 	case s.launch.hasContent(name):
 		b.Data = s.launch.InOut[name].bytes()
 	case s.launch.InitValue != nil:
-		b.Data = slices.Repeat(appendNumber(nil, o.DType, float64(*s.launch.InitValue)), size)
+		b.Data = slices.Repeat(o.DType.Append(nil, float64(*s.launch.InitValue)), size)
 	}
 	return b
 }
@@ -122,7 +122,7 @@ var vectorName = regexp.MustCompile(`^(packed_)?[a-z]+([234])$`)
 // a vector of three, and in a structure less than the alignment of Metal's widest type.
 func (s *checkedRun) padding(element string, b checker.Buffer) int {
 	plain := slices.ContainsFunc(s.kernel.loaded.Parsed.Template, func(t msl.TemplateParameter) bool { return t.Name == element })
-	if DTypeOf(element) != Invalid || plain || strings.HasPrefix(element, "atomic") {
+	if dtypeOf(element) != Invalid || plain || strings.HasPrefix(element, "atomic") {
 		return 0
 	}
 	switch m := vectorName.FindStringSubmatch(element); {

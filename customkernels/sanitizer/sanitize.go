@@ -201,12 +201,12 @@ type Traffic struct {
 
 // A Report is the result of Sanitize.
 type Report struct {
-	// OutsideMLX is the reason for which MLX's custom kernels cannot express the launch. It is empty if they can.
+	// UnsupportedByMLX is the reason for which MLX's custom kernels cannot express the launch. It is empty if they can.
 	// The checker runs such launches too, as Metal would.
-	OutsideMLX string
-	// Unchecked is the reason for which the address spaces were not checked in all of the text, such as a missing
+	UnsupportedByMLX string
+	// AddressSpacesSkipped is the reason for which the address spaces were not checked in all of the text, such as a missing
 	// clang. It is empty if they were.
-	Unchecked string
+	AddressSpacesSkipped string
 	// Findings are in the order of their discovery, errors first.
 	Findings []Finding
 	// Outputs are those of the schedule in order, nil if it did not end.
@@ -236,7 +236,7 @@ func (r *Report) Errors() []Finding {
 // Sanitize runs a launch under the checker, in a process of its own: a shader that crashes or never ends
 // becomes a finding. The text that runs is the one that MLX generates for the
 // launch, and clang, if there is one, reads it for address spaces as Apple's compiler would.
-// A launch that MLX cannot express runs too, and is marked (OutsideMLX).
+// A launch that MLX cannot express runs too, and is marked (UnsupportedByMLX).
 //
 // The error is for launches that cannot run: a shader that does not compile, no compiler
 // (ErrNoCompiler), a launch that does not fit the kernel. It does not name the kernel.
@@ -247,7 +247,7 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c Config, inputs ...Arr
 	if c.Timeout <= 0 {
 		c.Timeout = time.Minute
 	}
-	l = k.normalized(l)
+	l = k.WithDefaults(l)
 	if r := k.tooManyThreads(l); r != nil {
 		return r, nil
 	}
@@ -272,10 +272,10 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c Config, inputs ...Arr
 	if err != nil {
 		return nil, err
 	}
-	if reason := k.OutsideMLX(l, inputs...); reason != "" {
+	if reason := k.UnsupportedByMLX(l, inputs...); reason != "" {
 		outside = append(outside, reason)
 	}
-	r.OutsideMLX, r.Unchecked = strings.Join(outside, "; "), spaces.unchecked
+	r.UnsupportedByMLX, r.AddressSpacesSkipped = strings.Join(outside, "; "), spaces.unchecked
 	r.Findings = append(slices.Clone(spaces.findings), r.Findings...)
 	return r, nil
 }

@@ -30,10 +30,14 @@ template <typename T>
 `
 
 func reverseLaunch() (Launch, Array) {
+	x := Array{DType: Int32, Shape: []int{64}}
+	for i := range 64 {
+		x.Data = Int32.Append(x.Data, float64(i))
+	}
 	return Launch{
 		Grid: [3]int{64}, Threadgroup: [3]int{64}, Template: []TemplateArg{{"T", Int32}},
 		Outputs: []Output{{Shape: []int{64}, DType: Int32}},
-	}, InputSpec{Name: "x", DType: Int32, Shape: []int{64}, Fill: Fill{Kind: FillIota}}.Array(1)
+	}, x
 }
 
 func TestSanitizeWithoutMLX(t *testing.T) {
@@ -91,7 +95,7 @@ func TestBadLaunches(t *testing.T) {
 func TestDTypes(t *testing.T) {
 	require.Len(t, DTypes(), 14)
 	for element, want := range map[string]DType{"half": Float16, "float": Float32, "bfloat": BFloat16, "uint": Uint32, "uint8_t": Uint8, "float4": Invalid, "": Invalid} {
-		require.Equal(t, want, DTypeOf(element), element)
+		require.Equal(t, want, dtypeOf(element), element)
 	}
 	for _, kind := range findingKinds {
 		require.Contains(t, FindingKinds(), kind)

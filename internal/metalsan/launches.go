@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/launchspec"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 )
 
@@ -68,7 +69,7 @@ func (c *Chosen) Add(file string, include []string, seed uint64) {
 		fail(err)
 		return
 	}
-	specs, err := sanitizer.ParseLaunches(files.text)
+	specs, err := launchspec.Parse(files.text)
 	if err != nil {
 		fail(err)
 		return
@@ -94,7 +95,7 @@ func (c *Chosen) Add(file string, include []string, seed uint64) {
 				return k.Sanitize(ctx, launch, config, inputs...)
 			},
 			Source: func() (string, error) {
-				if reason := k.OutsideMLX(launch, inputs...); reason != "" {
+				if reason := k.UnsupportedByMLX(launch, inputs...); reason != "" {
 					return "", fmt.Errorf("MLX's custom kernels cannot express this launch of %s, which the sanitizer can still check: %s", k.Name(), reason)
 				}
 				return k.MetalSource(launch, inputs...)

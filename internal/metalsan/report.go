@@ -44,8 +44,8 @@ type sanitizedLaunch struct {
 	Threadgroup [3]int `json:"threadgroup"`
 	// Error says why it could not be run at all.
 	Error string `json:"error,omitempty"`
-	// OutsideMLX says why MLX's custom kernels cannot express the launch, which the checker ran.
-	OutsideMLX string `json:"outside_mlx,omitempty"`
+	// UnsupportedByMLX says why MLX's custom kernels cannot express the launch, which the checker ran.
+	UnsupportedByMLX string `json:"outside_mlx,omitempty"`
 	// Unchecked says why not all of the text was read for what Apple's compiler refuses.
 	Unchecked  string  `json:"unchecked,omitempty"`
 	Schedules  int     `json:"schedules"` // That ended.
@@ -104,7 +104,7 @@ func newSanitizedLaunch(l Launch, report *sanitizer.Report, err error) sanitized
 		s.Error = err.Error()
 		return s
 	}
-	s.OutsideMLX, s.Unchecked = report.OutsideMLX, report.Unchecked
+	s.UnsupportedByMLX, s.Unchecked = report.UnsupportedByMLX, report.AddressSpacesSkipped
 	s.Schedules, s.Seconds = report.Schedules, report.Duration.Seconds()
 	s.SameBits, s.Difference = report.SameBits, report.Difference
 	for _, f := range report.Findings {
@@ -180,7 +180,7 @@ func (r *Report) add(launches []sanitizedLaunch) string {
 			fmt.Fprintf(&text, "%s: %s (%s): %s\n", cmp.Or(first.File, first.Kernel), what, andMore(g.launches), g.text)
 		}
 	}
-	remark("outside MLX", func(l sanitizedLaunch) string { return l.OutsideMLX })
+	remark("outside MLX", func(l sanitizedLaunch) string { return l.UnsupportedByMLX })
 	remark("address spaces not checked", func(l sanitizedLaunch) string { return l.Unchecked })
 	for _, g := range groups {
 		text.WriteString(g.String())

@@ -52,8 +52,8 @@ func TestFindingsOfSeveralLaunchesAreOne(t *testing.T) {
 func TestRemarksOnLaunches(t *testing.T) {
 	kernel := sanitizer.Report{Schedules: 3, SameBits: true}
 	unread, outside := kernel, kernel
-	unread.Unchecked = "clang is missing"
-	outside.Unchecked, outside.OutsideMLX = "clang is missing", "y is read and written"
+	unread.AddressSpacesSkipped = "clang is missing"
+	outside.AddressSpacesSkipped, outside.UnsupportedByMLX = "clang is missing", "y is read and written"
 	r := newReport(&Command{Flags: Flags{Files: []string{"f.metal"}}}, Chosen{})
 	require.Equal(t, "softmax: 3 launches: ok\n"+
 		"f.metal: outside MLX (c): y is read and written\n"+

@@ -8,11 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/launchspec"
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-func ExampleLaunchSpec_Arguments() {
+func ExampleKernel_Arguments() {
 	source := `
 // launch: grid=4 threadgroup=4 y=out:float32[4] x=float32[4]:1,2,3,4 n=uint32:10
 kernel void f(device const float* x [[buffer(0)]], constant uint& n [[buffer(1)]],
@@ -30,12 +31,12 @@ kernel void f(device const float* x [[buffer(0)]], constant uint& n [[buffer(1)]
 		fmt.Println(err)
 		return
 	}
-	specs, err := ParseLaunches([]byte(source))
+	specs, err := launchspec.Parse([]byte(source))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	launch, inputs, err := specs[0].Arguments(k, 1)
+	launch, inputs, err := k.Arguments(specs[0], 1)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -45,9 +46,9 @@ kernel void f(device const float* x [[buffer(0)]], constant uint& n [[buffer(1)]
 }
 
 // oneLaunch parses a description of one launch.
-func oneLaunch(t *testing.T, text string) LaunchSpec {
+func oneLaunch(t *testing.T, text string) launchspec.Spec {
 	t.Helper()
-	specs, err := ParseLaunches([]byte("// launch: " + text))
+	specs, err := launchspec.Parse([]byte("// launch: " + text))
 	require.NoError(t, err)
 	require.Len(t, specs, 1)
 	return specs[0]
@@ -59,7 +60,7 @@ func TestArgumentsAreInTheOrderOfTheKernel(t *testing.T) {
 	require.NoError(t, err)
 	k, err := lib.Kernel("scale")
 	require.NoError(t, err)
-	l, inputs, err := oneLaunch(t, "scale grid=8 threadgroup=8 T=float32 y=out:float32[8] factor=float32:2 x=float32[8]:iota").Arguments(k, 1)
+	l, inputs, err := k.Arguments(oneLaunch(t, "scale grid=8 threadgroup=8 T=float32 y=out:float32[8] factor=float32:2 x=float32[8]:iota"), 1)
 	require.NoError(t, err)
 	require.Equal(t, []float32{0, 2, 4, 6, 8, 10, 12, 14}, mlxtest.Floats(t, k.Launch(l, inputs...)[0]))
 }
@@ -71,7 +72,7 @@ func TestOptionsOfDescriptions(t *testing.T) {
 	s := oneLaunch(t, "grid=40 threadgroup=32 x=float32[40]:iota y=out:float32[2] shared=threadgroup:32 factor=0.5 negate=true")
 	k, err := lib.Kernel("group_sum", s.Options()...)
 	require.NoError(t, err)
-	l, inputs, err := s.Arguments(k, 1)
+	l, inputs, err := k.Arguments(s, 1)
 	require.NoError(t, err)
 	require.Empty(t, l.Template)
 	require.Equal(t, []float32{-248, -142}, mlxtest.Floats(t, k.Launch(l, inputs...)[0]))

@@ -1,0 +1,42 @@
+// Package launchspec reads launch descriptions: comments of a shader file that say how to launch its kernels. A tool
+// or a test can then run a kernel without knowing its parameters.
+//
+// A description begins with "// launch:" at the start of a line. It may continue on the comment lines directly below,
+// each of which begins with "with:":
+//
+//	// launch: scale grid=1000 threadgroup=256 T=float16
+//	//   with: x=float16[10,100] factor=float32:2.5 y=out:float16[10,100]
+//
+// A description is a list of words separated by spaces. The first words name kernels, which are all launched in
+// this way; without a name it describes the only kernel of the file. A kernel may have several descriptions.
+// The other words are settings in any order, none of which contains a space:
+//
+//	grid=X[,Y[,Z]]         threads along each axis; required
+//	threadgroup=X[,Y[,Z]]  threads of a threadgroup along each axis; required
+//	init=NUMBER            initial value of every output; without it the outputs are undefined
+//	NAME=DTYPE             template argument for a type parameter
+//	NAME=INTEGER           template argument for a number, or function constant
+//	NAME=true|false        template argument for a bool, or function constant
+//	NAME=FRACTION          function constant
+//	NAME=threadgroup:N     number of elements of a [[threadgroup(n)]] argument
+//	NAME=out:DTYPE[SHAPE]  output
+//	NAME=undefined:DTYPE[SHAPE]
+//	                       output of which the kernel may leave elements undefined
+//	NAME=inout:DTYPE[SHAPE]:FILL
+//	                       output that the kernel also reads, with its initial content
+//	NAME=DTYPE[SHAPE]      input with the default fill of its dtype
+//	NAME=DTYPE[SHAPE]:FILL input
+//	NAME=DTYPE:NUMBER      input without axes, for a "constant T&"
+//
+// NAME is the kernel's parameter, DTYPE MLX's name of a dtype, and SHAPE a list of lengths separated by commas. FILL is
+// one of
+//
+//	normal     standard normal random numbers (default of floating-point dtypes)
+//	uniform    random numbers from [0, 1)
+//	LOW..HIGH  random integers from LOW to HIGH inclusive (default of integers: 0..9, of bool: 0..1)
+//	iota       0, 1, 2, …
+//	zeros      0 everywhere
+//	ones       1 everywhere
+//	V          the number V everywhere
+//	V,V,…      one number for each element
+package launchspec

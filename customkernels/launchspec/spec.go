@@ -1,0 +1,214 @@
+package launchspec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+)
+
+// A Spec is one launch of a kernel, as a launch description gives it.
+type Spec struct {
+	// Kernel is the name of the function. It is empty for the only function of a file.
+	Kernel string
+	// Line is the first line of the description, from 1.
+	Line int
+	// Launch is the launch, without InOut. Its outputs are in the order of the description, which may differ from the
+	// kernel's: see Arguments.
+	Launch sanitizer.Launch
+	// OutputNames are the parameters of Launch.Outputs, in the same order.
+	OutputNames []string
+	// Inputs are the inputs in the order of the description.
+	Inputs []Input
+	// InOut are the initial contents of outputs that the kernel also reads.
+	InOut []Input
+	// ThreadgroupSizes are the numbers of elements of threadgroup arguments, by name.
+	ThreadgroupSizes map[string]int
+}
+
+// An Input describes the content of an input, or of an in-out buffer before the launch.
+type Input struct {
+	Name  string // of the kernel's parameter
+	DType sanitizer.DType
+	Shape []int // nil for an input without axes
+	Fill  Fill
+}
+
+// Parse returns the launch descriptions of a shader file in their order. It does not parse the shader. The error names
+// the line and a remedy.
+func Parse(src []byte) ([]Spec, error) {
+	var specs []Spec
+	var words []string
+	begin, open := 0, false // first line of the description that words belong to
+	finish := func() error {
+		if !open {
+			return nil
+		}
+		open = false
+		found, err := parseDescription(words)
+		if err != nil {
+			return fmt.Errorf("line %d: launch description: %w", begin, err)
+		}
+		for i := range found {
+			found[i].Line = begin
+		}
+		specs = append(specs, found...)
+		return nil
+	}
+	line := 0
+	for text := range strings.Lines(string(src)) {
+		line++
+		comment, isComment := strings.CutPrefix(strings.TrimSpace(text), "//")
+		comment = strings.TrimSpace(comment)
+		if more, ok := strings.CutPrefix(comment, "with:"); ok && isComment && open {
+			words = append(words, strings.Fields(more)...)
+			continue
+		}
+		if err := finish(); err != nil {
+			return nil, err
+		}
+		if rest, ok := strings.CutPrefix(comment, "launch:"); ok && isComment {
+			begin, open, words = line, true, strings.Fields(rest)
+		}
+	}
+	if err := finish(); err != nil {
+		return nil, err
+	}
+	return specs, nil
+}
+
+// parseDescription reads the words of one description, and returns a Spec for each kernel that it names.
+func parseDescription(words []string) ([]Spec, error) {
+	names := len(words)
+	if i := slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, "=") }); i >= 0 {
+		names = i
+	}
+	for _, name := range words[:names] {
+		if !isName(name) {
+			return nil, fmt.Errorf("%q is neither the name of a kernel nor a setting: write NAME=VALUE without "+
+				"spaces", name)
+		}
+	}
+	var spec Spec
+	seen := map[string]bool{}
+	for _, w := range words[names:] {
+		name, value, ok := strings.Cut(w, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is no setting: write NAME=VALUE without spaces, and put names of kernels "+
+				"first", w)
+		}
+		if !isName(name) {
+			return nil, fmt.Errorf("%q is not the name of a parameter: write NAME=VALUE", name)
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("%s is given twice: keep one", name)
+		}
+		seen[name] = true
+		if err := spec.set(name, value); err != nil {
+			return nil, fmt.Errorf("%s: %w", w, err)
+		}
+	}
+	for _, name := range []string{"grid", "threadgroup"} {
+		if !seen[name] {
+			return nil, fmt.Errorf("%s is missing: add %s=THREADS", name, name)
+		}
+	}
+	if len(spec.OutputNames) == 0 {
+		return nil, fmt.Errorf("there is no output: add NAME=out:DTYPE[SHAPE], such as y=out:float32[64]")
+	}
+	if names == 0 {
+		return []Spec{spec}, nil
+	}
+	specs := make([]Spec, names)
+	for i := range specs {
+		specs[i] = spec
+		specs[i].Kernel = words[i]
+	}
+	return specs, nil
+}
+
+// Options returns the options of the kernel for this launch: the sizes of threadgroup arguments and the values of
+// function constants. Pass them to Library.Kernel of package launchspec or customkernels.
+func (s Spec) Options() []sanitizer.Option {
+	var options []sanitizer.Option
+	for name, elements := range s.ThreadgroupSizes {
+		options = append(options, shader.ThreadgroupSize(name, elements))
+	}
+	for _, a := range s.Launch.Template {
+		options = append(options, func(k *msl.Kernel) (translate.MLXOption, error) {
+			if !slices.ContainsFunc(k.Constants, func(c msl.FunctionConstant) bool { return c.Name == a.Name }) {
+				return nil, nil // a template argument
+			}
+			switch v := a.Value.(type) {
+			case bool:
+				return shader.FunctionConstant(a.Name, v)(k)
+			case int:
+				return shader.FunctionConstant(a.Name, v)(k)
+			case float32:
+				return shader.FunctionConstant(a.Name, v)(k)
+			}
+			return nil, fmt.Errorf("the function constant %s cannot be %v: write true, false or a number",
+				a.Name, a.Value)
+		})
+	}
+	return options
+}
+
+// Arguments returns the arguments of [sanitizer.Kernel.Sanitize] for a kernel with the options of [Spec.Options]: the
+// launch and its inputs, with outputs and inputs in the kernel's order. Random elements depend on the seed and the name
+// of the input alone, so they are the same on every machine. The error names a parameter that is missing,
+// unknown, or an output where the kernel has an input.
+func (s Spec) Arguments(k *sanitizer.Kernel, seed uint64) (sanitizer.Launch, []sanitizer.Array, error) {
+	fail := func(format string, args ...any) (sanitizer.Launch, []sanitizer.Array, error) {
+		return sanitizer.Launch{}, nil,
+			fmt.Errorf("line %d: launch description of %s: %w", s.Line, k.Name(), fmt.Errorf(format, args...))
+	}
+	for _, in := range s.Inputs {
+		if slices.Contains(k.Outputs(), in.Name) {
+			return fail("the kernel writes %s: write %s=out:DTYPE[SHAPE], or inout: if it also reads it",
+				in.Name, in.Name)
+		}
+		if !slices.Contains(k.Inputs(), in.Name) {
+			return fail("the kernel has no input %s: its inputs are %v", in.Name, k.Inputs())
+		}
+	}
+	for _, out := range s.OutputNames {
+		if slices.Contains(k.Inputs(), out) {
+			return fail("the kernel only reads %s: write %s=DTYPE[SHAPE]", out, out)
+		}
+		if !slices.Contains(k.Outputs(), out) {
+			return fail("the kernel has no output %s: its outputs are %v", out, k.Outputs())
+		}
+	}
+	l := s.Launch
+	l.Outputs = nil
+	l.Template = slices.DeleteFunc(slices.Clone(l.Template), func(a sanitizer.TemplateArg) bool {
+		return slices.Contains(k.FunctionConstants(), a.Name)
+	})
+	var inputs []sanitizer.Array
+	for _, name := range k.Inputs() {
+		i := slices.IndexFunc(s.Inputs, func(in Input) bool { return in.Name == name })
+		if i < 0 {
+			return fail("the input %s is missing: add %s=DTYPE[SHAPE]", name, name)
+		}
+		inputs = append(inputs, s.Inputs[i].Array(seed))
+	}
+	for _, name := range k.Outputs() {
+		i := slices.Index(s.OutputNames, name)
+		if i < 0 {
+			return fail("the output %s is missing: add %s=out:DTYPE[SHAPE]", name, name)
+		}
+		l.Outputs = append(l.Outputs, s.Launch.Outputs[i])
+	}
+	for _, in := range s.InOut {
+		if l.InOut == nil {
+			l.InOut = map[string]sanitizer.Array{}
+		}
+		l.InOut[in.Name] = in.Array(seed)
+	}
+	return l, inputs, nil
+}
