@@ -7,10 +7,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// crossEntropyCases have targets of every kind: classes, ignored ones, and one that is no
-// class. Ragged, a row is wider than a GPU's threadgroup holds, and one ends where a pack
-// of a thread would begin; and without smoothing there are logits of −infinity, which the
-// loss then leaves alone.
+// crossEntropyCases returns the cases of the cross-entropy kernels. Their targets are classes, ignored targets and one
+// out of range. Ragged rows include one that is wider than the registers of a GPU's threadgroup and one that ends where
+// a vector would begin. Without smoothing, some logits are −∞.
 func crossEntropyCases(set CaseSet) []launchCase {
 	shapes := rowShapes(set)
 	if set == RaggedCases {
@@ -31,8 +30,8 @@ func crossEntropyCases(set CaseSet) []launchCase {
 		return launchCase{name: name, run: func(on target, dtype mlxc.DType) {
 			logits := mlxc.RandomNormal(mlxc.RandomKey(1), dtype, rows, width)
 			if masked {
-				minus := mlxc.Scalar(float32(math.Inf(-1))).AsType(dtype)
-				logits = mlxc.Where(logits.Greater(mlxc.Scalar(float32(1)).AsType(dtype)), minus, logits)
+				minusInf := mlxc.Scalar(float32(math.Inf(-1))).AsType(dtype)
+				logits = mlxc.Where(logits.Greater(mlxc.Scalar(float32(1)).AsType(dtype)), minusInf, logits)
 			}
 			if cfg.SoftCap > 0 {
 				logits = logits.Mul(capScales(width).AsType(dtype))
@@ -43,17 +42,17 @@ func crossEntropyCases(set CaseSet) []launchCase {
 			}
 			targets, dloss := mlxc.FromSlice(values), mlxc.RandomNormal(mlxc.RandomKey(2), mlxc.Float32, rows)
 			if cfg == (CrossEntropyConfig{}) {
-				targets = targets.AsType(mlxc.Uint32) // of which those from 2³¹ on are no classes
+				targets = targets.AsType(mlxc.Uint32) // negative targets become 2³¹ and more, out of range
 			}
 			if slice[1] > 0 {
-				crossEntropyOfSlice(on, logits, targets, dloss, slice, cfg)
+				launchSlice(on, logits, targets, dloss, slice, cfg)
 				return
 			}
 			crossEntropyForward(on, logits, targets, cfg, true)
-			rows := cfg
-			rows.Reduction = None
-			outputs := crossEntropyForward(on, logits, targets, rows, false)
-			crossEntropyBackward(on, logits, targets, dloss, outputs, rows)
+			perRow := cfg
+			perRow.Reduction = None
+			outputs := crossEntropyForward(on, logits, targets, perRow, false)
+			crossEntropyBackward(on, logits, targets, dloss, outputs, perRow)
 		}}
 	}
 	options := CrossEntropyConfig{LabelSmoothing: 0.1, ZLoss: 0.01}
@@ -66,14 +65,16 @@ func crossEntropyCases(set CaseSet) []launchCase {
 	} else {
 		options.SoftCap = 2
 		for _, slice := range [][2]int{{}, {0, 50}, {33, 129}} {
-			cases = append(cases, crossEntropyCase(37, 129, slice, options), crossEntropyCase(37, 129, slice, CrossEntropyConfig{}))
+			cases = append(cases,
+				crossEntropyCase(37, 129, slice, options),
+				crossEntropyCase(37, 129, slice, CrossEntropyConfig{}))
 		}
 		cases = append(cases, crossEntropyCase(1031, 260, [2]int{100, 260}, CrossEntropyConfig{}))
 	}
 	return cases
 }
 
-// capScales brings columns of normal logits below the soft cap, near it and far beyond it.
+// capScales returns factors that bring columns of normal logits below a soft cap, near it and far beyond it.
 func capScales(columns int) *mlxc.Array {
 	scales := make([]float32, columns)
 	for i := range scales {
@@ -82,19 +83,20 @@ func capScales(columns int) *mlxc.Array {
 	return mlxc.FromSlice(scales)
 }
 
-// crossEntropyOfSlice computes the gradient of a slice of the classes, after the states of two
-// slices, this one and the classes before it, or after, as LinearCrossEntropy does.
-func crossEntropyOfSlice(on target, logits, targets, dloss *mlxc.Array, slice [2]int, cfg CrossEntropyConfig) {
+// launchSlice launches the gradient of the slice of classes [slice[0], slice[1]) after the states of two slices,
+// as LinearCrossEntropy does.
+func launchSlice(on target, logits, targets, dloss *mlxc.Array, slice [2]int, cfg CrossEntropyConfig) {
 	rows, width := logits.Dim(0), logits.Dim(1)
 	columns := func(begin, end int) *mlxc.Array { return logits.Slice([]int{0, begin}, []int{rows, end}, nil) }
-	part, at := columns(slice[0], slice[1]), classSlice{slice[0], width}
-	states := crossEntropyLosses(on, part, targets, nil, at, cfg)[1]
-	others := [2]int{0, slice[0]}
+	part, classes := columns(slice[0], slice[1]), classSlice{slice[0], width}
+	states := crossEntropyLosses(on, part, targets, nil, classes, cfg)[1]
+	other := [2]int{0, slice[0]}
 	if slice[0] == 0 {
-		others = [2]int{slice[1], width}
+		other = [2]int{slice[1], width}
 	}
-	unseen := target{backend: on.backend} // or there would be two launches of one name
-	more := crossEntropyLosses(unseen, columns(others[0], others[1]), targets, nil, classSlice{others[0], width}, cfg)[1]
-	merged := crossEntropyMerge(on, mlxc.Stack(0, more, states), targets, width, cfg)
-	crossEntropyGradient(on, part, targets, merged[1], dloss, at, cfg)
+	unrecorded := target{backend: on.backend} // a second launch of the same name would not be distinct
+	otherClasses := classSlice{other[0], width}
+	otherStates := crossEntropyLosses(unrecorded, columns(other[0], other[1]), targets, nil, otherClasses, cfg)[1]
+	merged := crossEntropyMerge(on, mlxc.Stack(0, otherStates, states), targets, width, cfg)
+	crossEntropyGradient(on, part, targets, merged[1], dloss, classes, cfg)
 }

@@ -83,7 +83,6 @@ func crossEntropyBenches() []gradientBench {
 	logits := func(dtype mlxc.DType, s []int) (primals, others arrays) {
 		return normals(dtype, s), arrays{benchTargets(s[0], s[1])}
 	}
-	type lossFunc func(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array
 	loss := func(cfg CrossEntropyConfig, f lossFunc) mlxc.Func {
 		return func(args arrays) arrays { return arrays{f(args[0], args[1], cfg)} }
 	}
@@ -96,7 +95,7 @@ func crossEntropyBenches() []gradientBench {
 				return mlxc.CrossEntropy(logits, targets).Mean()
 			}),
 		},
-		{"CrossEntropy, smoothing and z-loss", shapes, logits, loss(all, CrossEntropy), loss(all, crossEntropyOfMLX)},
+		{"CrossEntropy, smoothing and z-loss", shapes, logits, loss(all, CrossEntropy), loss(all, crossEntropyMLX)},
 		{
 			"LinearCrossEntropy",
 			[][]int{{256, 64, 4096}, {512, 64, 8192}},
@@ -107,7 +106,7 @@ func crossEntropyBenches() []gradientBench {
 				return arrays{LinearCrossEntropy(args[0], args[1], args[2], CrossEntropyConfig{})}
 			},
 			func(args arrays) arrays {
-				return arrays{linearLossOfMLX(CrossEntropyConfig{})(args[0], args[1], args[2])}
+				return arrays{linearLossMLX(CrossEntropyConfig{})(args[0], args[1], args[2])}
 			},
 		},
 	}

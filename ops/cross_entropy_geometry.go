@@ -5,62 +5,103 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// logitGeometry is what a class of devices wants of a kernel whose threadgroups go along rows
-// of logits, in blocks of what their threads hold.
-type logitGeometry struct {
-	maxThreads int // in a threadgroup
-	heldBytes  int // of a row that a thread holds in registers
-	threads    int // that fill the largest device
-	resident   int // threads on a core; 0 for as many as come about
-	step       int // elements that a thread takes at a time
-	beside     int // threads that take turns in a block
+// lossKernelTuning holds the tuning of a cross-entropy kernel, whose threadgroups process rows of logits in blocks
+// (logit_block.h).
+type lossKernelTuning struct {
+	maxThreads      int // per threadgroup
+	bytesPerThread  int // of a row, held in registers
+	deviceThreads   int // threads that fill the largest device; 0: one threadgroup per block of columns
+	coreThreads     int // threads resident on a core; 0 if the compiler decides
+	elementsPerStep int // of a thread
+	interleave      int // threads that alternate in a block
 }
 
-// logitTable is for the kernels of the loss, of both it and its gradient, which goes back to a row,
-// and of the gradient alone, whose groups take a block each on GPUs.
-var logitTable = map[mlxc.Backend]struct{ forward, both, backward logitGeometry }{
-	// As of rowTable; a step ends where a row does, or soon after.
+var lossKernelCPU = lossKernelTuning{
+	maxThreads: 1, bytesPerThread: 4096 * 4, deviceThreads: 64, elementsPerStep: 256, interleave: 1,
+}
+
+// lossTuning holds the tuning of cross_entropy_forward, cross_entropy_fwd_bwd and cross_entropy_backward by backend.
+// fwd_bwd reads each row twice. In backward on GPUs, a threadgroup processes one block.
+var lossTuning = map[mlxc.Backend]struct {
+	vecBytes                  int // of a vector
+	forward, fwdBwd, backward lossKernelTuning
+}{
+	// A threadgroup is one thread, a vector is a cache line, and 4096 floats of a row are an eighth of a fiber's stack
+	// of 128 KiB. A step is short because the step that a row ends in is processed to its end. 64 groups balance the
+	// load of a few cores.
 	mlxc.BackendCPU: {
-		forward:  logitGeometry{maxThreads: 1, heldBytes: 4096 * 4, threads: 64, step: 256, beside: 1},
-		both:     logitGeometry{maxThreads: 1, heldBytes: 4096 * 4, threads: 64, step: 256, beside: 1},
-		backward: logitGeometry{maxThreads: 1, heldBytes: 4096 * 4, threads: 64, step: 256, beside: 1},
+		vecBytes: 64,
+		forward:  lossKernelCPU,
+		fwdBwd:   lossKernelCPU,
+		backward: lossKernelCPU,
 	},
-	// A quarter of a thread's registers.
+	// The logits take a quarter of a thread's registers. 256 groups of 1024 threads are three per core of the largest
+	// GPU.
 	mlxc.BackendMetal: {
-		forward:  logitGeometry{maxThreads: 1024, heldBytes: 64, threads: 256 * 1024, step: 16, beside: 32},
-		both:     logitGeometry{maxThreads: 1024, heldBytes: 64, threads: 256 * 1024, step: 16, beside: 32},
-		backward: logitGeometry{maxThreads: 256, heldBytes: 64, step: 16, beside: 32},
+		vecBytes: 16,
+		forward: lossKernelTuning{
+			maxThreads: 1024, bytesPerThread: 64, deviceThreads: 256 * 1024,
+			elementsPerStep: 16, interleave: 32,
+		},
+		fwdBwd: lossKernelTuning{
+			maxThreads: 1024, bytesPerThread: 64, deviceThreads: 256 * 1024,
+			elementsPerStep: 16, interleave: 32,
+		},
+		backward: lossKernelTuning{maxThreads: 256, bytesPerThread: 64, elementsPerStep: 16, interleave: 32},
 	},
-	// 64 KiB under way on each of 132 multiprocessors hide the latency of an H200's memory. Who goes
-	// back to a row finds 128 KiB of it in the registers of 1024 threads, half of theirs, and some of
-	// the rest in a cache of 50 MB: with one row on each. A block of 32 KiB for 256 threads makes
-	// up for what a group must know of its row.
+	// H200, 132 multiprocessors: 64 KiB of loads in flight on each hide the latency of memory. For its second read of
+	// a row, fwd_bwd finds 128 KiB in the registers of 1024 threads (half of all) and part of the rest in the 50 MB
+	// L2 cache, with one row per multiprocessor. In backward a block of 32 KiB per 256 threads amortizes the row's
+	// state, target and cotangent.
 	mlxc.BackendCUDA: {
-		forward:  logitGeometry{maxThreads: 256, heldBytes: 64, threads: 132 * 1024, resident: 1024, step: 16, beside: 32},
-		both:     logitGeometry{maxThreads: 1024, heldBytes: 128, threads: 132 * 1024, resident: 1024, step: 16, beside: 32},
-		backward: logitGeometry{maxThreads: 256, heldBytes: 128, resident: 1024, step: 16, beside: 32},
+		vecBytes: 16,
+		forward: lossKernelTuning{
+			maxThreads: 256, bytesPerThread: 64, deviceThreads: 132 * 1024, coreThreads: 1024,
+			elementsPerStep: 16, interleave: 32,
+		},
+		fwdBwd: lossKernelTuning{
+			maxThreads: 1024, bytesPerThread: 128, deviceThreads: 132 * 1024, coreThreads: 1024,
+			elementsPerStep: 16, interleave: 32,
+		},
+		backward: lossKernelTuning{
+			maxThreads: 256, bytesPerThread: 128, coreThreads: 1024,
+			elementsPerStep: 16, interleave: 32,
+		},
 	},
 }
 
-// logitsOf is the geometry for so many rows of logits of a width and dtype.
-func logitsOf(d mlxc.Backend, t logitGeometry, dtype mlxc.DType, rows, width int) rowGeometry {
-	g := rowGeometry{heldAs: dtype, beside: t.beside}
-	g.chunk = rowTable[d].packBytes / dtype.Size()
-	if d == mlxc.BackendCPU {
-		g.heldAs = mlxc.Float32 // what is computed with
-		g.chunk = rowTable[d].packBytes / g.heldAs.Size()
+// lossGeometry is the launch geometry of a cross-entropy kernel.
+type lossGeometry struct {
+	threads       int        // per threadgroup
+	groups        int        // that share the rows
+	blocks        int        // threadgroups that share the columns of a row; 1 except in backward on GPUs
+	groupsPerCore int        // resident at a time; 0 if the compiler decides
+	registerDType mlxc.DType // of the logits in registers
+	vec           int        // elements of a vector
+	vecsPerThread int
+	vecsPerStep   int
+	interleave    int
+}
+
+// lossGeometryFor returns the geometry for rows × width logits of a dtype. t is an element of lossTuning.
+func lossGeometryFor(backend mlxc.Backend, t lossKernelTuning, dtype mlxc.DType, rows, width int) lossGeometry {
+	g := lossGeometry{registerDType: dtype, interleave: t.interleave, blocks: 1}
+	if backend == mlxc.BackendCPU {
+		g.registerDType = mlxc.Float32 // converted once
 	}
-	held := t.heldBytes / g.heldAs.Size()
-	g.threads = min(wholeSimdgroups(width, held), t.maxThreads)
-	g.packs = max(held/g.chunk, 1)
-	g.step = min(max(t.step/g.chunk, 1), g.packs)
-	g.resident = t.resident / g.threads
-	g.blocks, g.groups = 1, min(max(rows, 1), customkernels.MaxThreadgroupsYZ)
-	if t.threads > 0 {
-		g.groups = min(max(rows, 1), t.threads/g.threads)
-	} else {
-		block := g.threads * g.packs * g.chunk
-		g.blocks = (width + block - 1) / block
+	elementSize := g.registerDType.Size()
+	elementsPerThread := t.bytesPerThread / elementSize
+	g.vec = lossTuning[backend].vecBytes / elementSize
+	g.vecsPerThread = max(elementsPerThread/g.vec, 1)
+	g.vecsPerStep = min(max(t.elementsPerStep/g.vec, 1), g.vecsPerThread)
+	g.threads = min(wholeSimdgroups(width, elementsPerThread), t.maxThreads)
+	g.groupsPerCore = t.coreThreads / g.threads
+	if t.deviceThreads > 0 {
+		g.groups = min(max(rows, 1), t.deviceThreads/g.threads)
+		return g
 	}
+	g.groups = min(max(rows, 1), customkernels.MaxThreadgroupsYZ)
+	block := g.threads * g.vecsPerThread * g.vec
+	g.blocks = (width + block - 1) / block
 	return g
 }

@@ -10,13 +10,15 @@ import (
 
 var crossEntropyKernels = newShaderFile("cross_entropy.metal")
 
-// crossEntropyForward returns the loss and the rows' states; with gradient, where the
-// reduction allows it, also the gradient for a cotangent of 1.
-func crossEntropyForward(on target, logits, targets *mlxc.Array, cfg CrossEntropyConfig, gradient bool) []*mlxc.Array {
+// crossEntropyForward returns the loss and the states of the rows. With gradient, unless the reduction is None, the
+// third result is the gradient of logits for a cotangent of 1.
+func crossEntropyForward(
+	on target, logits, targets *mlxc.Array, cfg CrossEntropyConfig, gradient bool,
+) []*mlxc.Array {
 	classes := cfg.classes(targets, logits.Dim(-1))
 	defer classes.Free()
 	if cfg.Reduction == None {
-		results := crossEntropyLosses(on, logits, classes, nil, allOf(logits), cfg)
+		results := crossEntropyLosses(on, logits, classes, nil, allClasses(logits), cfg)
 		defer results[0].Free()
 		return []*mlxc.Array{results[0].Reshape(targets.Shape()...), results[1]}
 	}
@@ -29,7 +31,7 @@ func crossEntropyForward(on target, logits, targets *mlxc.Array, cfg CrossEntrop
 		cotangent = one.Div(divisor)
 		defer cotangent.Free()
 	}
-	results := crossEntropyLosses(on, logits, classes, cotangent, allOf(logits), cfg)
+	results := crossEntropyLosses(on, logits, classes, cotangent, allClasses(logits), cfg)
 	losses := results[0]
 	defer losses.Free()
 	sum := losses.Sum()
@@ -38,10 +40,12 @@ func crossEntropyForward(on target, logits, targets *mlxc.Array, cfg CrossEntrop
 	return results
 }
 
-// crossEntropyBackward returns the gradient of logits, for the cotangent of the loss,
-// from outputs of crossEntropyForward.
-func crossEntropyBackward(on target, logits, targets, dloss *mlxc.Array, outputs []*mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
-	if prepared(outputs) && isOne(dloss) {
+// crossEntropyBackward returns the gradient of logits for the cotangent dloss of the loss. outputs are the results of
+// crossEntropyForward.
+func crossEntropyBackward(
+	on target, logits, targets, dloss *mlxc.Array, outputs []*mlxc.Array, cfg CrossEntropyConfig,
+) *mlxc.Array {
+	if gradientPrepared(outputs) && isOne(dloss) {
 		return outputs[2]
 	}
 	classes := cfg.classes(targets, logits.Dim(-1))
@@ -52,20 +56,22 @@ func crossEntropyBackward(on target, logits, targets, dloss *mlxc.Array, outputs
 	} else {
 		divisor := cfg.divisor(classes)
 		defer divisor.Free()
-		each := dloss.Div(divisor)
-		defer each.Free()
-		cotangents = each.BroadcastTo(classes.Dim(0))
+		perRow := dloss.Div(divisor)
+		defer perRow.Free()
+		cotangents = perRow.BroadcastTo(classes.Dim(0))
 	}
 	defer cotangents.Free()
-	return crossEntropyGradient(on, logits, classes, outputs[1], cotangents, allOf(logits), cfg)
+	return crossEntropyGradient(on, logits, classes, outputs[1], cotangents, allClasses(logits), cfg)
 }
 
-// prepared reports whether the forward pass left what the gradient is made with, and it may be used: not
-// where a gradient of the gradient is being taken, which would find nothing that the
-// prepared one comes from. The kernels refuse it instead.
-func prepared(outputs []*mlxc.Array) bool { return len(outputs) == 3 && !mlxc.Differentiating() }
+// gradientPrepared reports whether the forward pass has returned a third result for the backward pass and it may be
+// used. While a second derivative is being taken it may not: MLX would treat it as a constant. The backward kernels
+// return an error then.
+func gradientPrepared(outputs []*mlxc.Array) bool {
+	return len(outputs) == 3 && !mlxc.Differentiating()
+}
 
-// isOne reports whether a scalar is 1 without computing it.
+// isOne reports whether a scalar has been computed and is 1.
 func isOne(a *mlxc.Array) bool {
 	if !a.IsReady() {
 		return false
@@ -74,8 +80,8 @@ func isOne(a *mlxc.Array) bool {
 	return err == nil && v == 1
 }
 
-// classes are the targets as the kernels want them, in one axis: negative where they are
-// ignored. What is out of range stays so.
+// classes returns targets as an array of one axis for the kernels, with a negative number for each ignored target.
+// Targets out of range remain out of range.
 func (cfg CrossEntropyConfig) classes(targets *mlxc.Array, classes int) *mlxc.Array {
 	targets = targets.Reshape(targets.Size())
 	ignored := cfg.IgnoreIndex
@@ -86,7 +92,7 @@ func (cfg CrossEntropyConfig) classes(targets *mlxc.Array, classes int) *mlxc.Ar
 		return ignoring(targets, targets, mlxc.Scalar(int32(*ignored)))
 	case targets.DType() == mlxc.Uint32 && *ignored <= math.MaxUint32:
 		defer targets.Free()
-		// Not 2³¹ and more, which would become negative.
+		// Without the bound, targets of 2³¹ and more would become negative.
 		limit := mlxc.Scalar(uint32(classes))
 		defer limit.Free()
 		bounded := targets.Minimum(limit)
@@ -96,19 +102,18 @@ func (cfg CrossEntropyConfig) classes(targets *mlxc.Array, classes int) *mlxc.Ar
 	return targets
 }
 
-// ignoring makes classes negative where targets are ignored, and frees classes and
-// ignored.
+// ignoring returns classes with −1 where targets equals ignored. It frees classes and ignored.
 func ignoring(classes, targets, ignored *mlxc.Array) *mlxc.Array {
 	defer classes.Free()
 	defer ignored.Free()
-	is := targets.Equal(ignored)
-	defer is.Free()
+	isIgnored := targets.Equal(ignored)
+	defer isIgnored.Free()
 	none := mlxc.Scalar[int32](-1)
 	defer none.Free()
-	return mlxc.Where(is, none, classes)
+	return mlxc.Where(isIgnored, none, classes)
 }
 
-// divisor is what the sum of the losses is divided by, of shape ().
+// divisor returns the divisor of the sum of the losses, a float32 scalar.
 func (cfg CrossEntropyConfig) divisor(classes *mlxc.Array) *mlxc.Array {
 	if cfg.Reduction != Mean {
 		return mlxc.Scalar[float32](1)
@@ -118,20 +123,20 @@ func (cfg CrossEntropyConfig) divisor(classes *mlxc.Array) *mlxc.Array {
 	defer one.Free()
 	counted := classes.GreaterEqual(zero)
 	defer counted.Free()
-	count := counted.Sum() // an integer: float32 would not count beyond 2²⁴
+	count := counted.Sum() // an integer, since float32 counts up to 2²⁴ only
 	defer count.Free()
 	floating := count.AsType(mlxc.Float32)
 	defer floating.Free()
 	return floating.Maximum(one)
 }
 
-// classSlice says which classes the columns of logits are: those from first on, of so many in all.
-type classSlice struct{ first, of int }
+// A classSlice identifies the classes of the columns of logits: consecutive ones, from first on, out of total.
+type classSlice struct{ first, total int }
 
-// allOf is the slice where each class has a column.
-func allOf(logits *mlxc.Array) classSlice { return classSlice{of: logits.Dim(-1)} }
+// allClasses returns the slice of logits that have a column for each class.
+func allClasses(logits *mlxc.Array) classSlice { return classSlice{total: logits.Dim(-1)} }
 
-// stateSize is how many floats a kernel leaves of a row of logits, for others.
+// stateSize is the number of floats in the state of a row, STATE_SIZE in the shader.
 const stateSize = 4
 
 // lossTemplate holds the template parameters of the cross-entropy kernels that process rows of logits.
@@ -141,10 +146,10 @@ type lossTemplate struct {
 	capped                                      bool
 }
 
-func lossTemplateFor(g rowGeometry, logits, targets *mlxc.Array, cfg CrossEntropyConfig) lossTemplate {
+func newLossTemplate(g lossGeometry, logits, targets *mlxc.Array, cfg CrossEntropyConfig) lossTemplate {
 	return lossTemplate{
-		logits: logits.DType(), targets: targets.DType(), held: g.heldAs,
-		vec: g.chunk, vecsPerThread: g.packs, vecsPerStep: g.step, interleave: g.beside,
+		logits: logits.DType(), targets: targets.DType(), held: g.registerDType,
+		vec: g.vec, vecsPerThread: g.vecsPerThread, vecsPerStep: g.vecsPerStep, interleave: g.interleave,
 		capped: cfg.SoftCap > 0,
 	}
 }
@@ -169,35 +174,45 @@ func (t mergeTemplate) args() []mlxc.TemplateArg {
 	return []mlxc.TemplateArg{{Name: "INDEX_T", Value: t.targets}}
 }
 
-// lossOutputs are the losses of rows and their states.
+// lossOutputs returns the shapes and dtypes of the losses and states of rows.
 func lossOutputs(rows int) []mlxc.Output {
-	return []mlxc.Output{{Shape: []int{rows}, DType: mlxc.Float32}, {Shape: []int{rows, stateSize}, DType: mlxc.Float32}}
-}
-
-// options are the kernels' last inputs.
-func (cfg CrossEntropyConfig) options() []*mlxc.Array {
-	return []*mlxc.Array{customkernels.Constant(cfg.LabelSmoothing), customkernels.Constant(cfg.ZLoss), customkernels.Constant(cfg.SoftCap)}
-}
-
-// crossEntropyLosses returns the losses of rows and their states. Of a slice of the classes only
-// the states are worth something. With a cotangent, for which there must be all classes, there is
-// also the gradient of logits, if all rows' losses have it.
-func crossEntropyLosses(on target, logits, classes, cotangent *mlxc.Array, slice classSlice, cfg CrossEntropyConfig) []*mlxc.Array {
-	rows, width := classes.Dim(0), logits.Dim(-1)
-	table := logitTable[on.backend].forward
-	if cotangent != nil {
-		table = logitTable[on.backend].both
+	return []mlxc.Output{
+		{Shape: []int{rows}, DType: mlxc.Float32},
+		{Shape: []int{rows, stateSize}, DType: mlxc.Float32},
 	}
-	g := logitsOf(on.backend, table, logits.DType(), rows, width)
+}
+
+// options returns the last inputs of the kernels.
+func (cfg CrossEntropyConfig) options() []*mlxc.Array {
+	return []*mlxc.Array{
+		customkernels.Constant(cfg.LabelSmoothing),
+		customkernels.Constant(cfg.ZLoss),
+		customkernels.Constant(cfg.SoftCap),
+	}
+}
+
+// crossEntropyLosses returns the losses [rows] and the states [rows, stateSize] of rows × width logits. Unless the
+// slice has all classes, only the states are meaningful. A cotangent, a scalar that all rows share, requires all
+// classes; the third result is then the gradient of logits.
+func crossEntropyLosses(
+	on target, logits, classes, cotangent *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
+) []*mlxc.Array {
+	rows, width := classes.Dim(0), logits.Dim(-1)
+	tuning := lossTuning[on.backend].forward
+	if cotangent != nil {
+		tuning = lossTuning[on.backend].fwdBwd
+	}
+	g := lossGeometryFor(on.backend, tuning, logits.DType(), rows, width)
 	launch := customkernels.Launch{
 		Grid:             [3]int{g.groups * g.threads},
 		Threadgroup:      [3]int{g.threads},
-		MinGroupsPerCore: g.resident,
-		Template:         lossTemplateFor(g, logits, classes, cfg).args(),
+		MinGroupsPerCore: g.groupsPerCore,
+		Template:         newLossTemplate(g, logits, classes, cfg).args(),
 		Outputs:          lossOutputs(rows),
 	}
 	if cotangent == nil {
-		args := slices.Concat([]*mlxc.Array{logits, classes}, uint32Args(rows, width, slice.first, slice.of), cfg.options())
+		sizes := uint32Args(rows, width, slice.first, slice.total)
+		args := slices.Concat([]*mlxc.Array{logits, classes}, sizes, cfg.options())
 		return on.launch(crossEntropyKernels.kernel("cross_entropy_forward"), launch, args...)
 	}
 	launch.Outputs = append(launch.Outputs, mlxc.Output{Shape: logits.Shape(), DType: logits.DType()})
@@ -205,12 +220,13 @@ func crossEntropyLosses(on target, logits, classes, cotangent *mlxc.Array, slice
 	return on.launch(crossEntropyKernels.kernel("cross_entropy_fwd_bwd"), launch, args...)
 }
 
-// crossEntropyMerge returns the losses of rows and their states, from the states of each of
-// the slices of so many classes, [slices, rows, stateSize].
-func crossEntropyMerge(on target, states, classes *mlxc.Array, of int, cfg CrossEntropyConfig) []*mlxc.Array {
+// crossEntropyMerge returns the losses and states of rows from the states of all slices of the classes, of shape
+// [slices, rows, stateSize]. total is the number of classes.
+func crossEntropyMerge(on target, states, classes *mlxc.Array, total int, cfg CrossEntropyConfig) []*mlxc.Array {
 	rows := classes.Dim(0)
 	grid, threads := elementGrid(on.backend, rows)
-	args := slices.Concat([]*mlxc.Array{states, classes}, uint32Args(rows, states.Dim(0), of), cfg.options()[:2])
+	sizes := uint32Args(rows, states.Dim(0), total)
+	args := slices.Concat([]*mlxc.Array{states, classes}, sizes, cfg.options()[:2])
 	return on.launch(crossEntropyKernels.kernel("cross_entropy_merge"), customkernels.Launch{
 		Grid:        [3]int{grid},
 		Threadgroup: [3]int{threads},
@@ -219,17 +235,20 @@ func crossEntropyMerge(on target, states, classes *mlxc.Array, of int, cfg Cross
 	}, args...)
 }
 
-// crossEntropyGradient returns the gradient of logits, for the cotangents of the rows' losses and
-// the states that the loss left of them.
-func crossEntropyGradient(on target, logits, classes, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig) *mlxc.Array {
+// crossEntropyGradient returns the gradient of logits from the states [rows, stateSize] of all classes and the
+// cotangents [rows] of the losses.
+func crossEntropyGradient(
+	on target, logits, classes, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
+) *mlxc.Array {
 	rows, width := classes.Dim(0), logits.Dim(-1)
-	g := logitsOf(on.backend, logitTable[on.backend].backward, logits.DType(), rows, width)
-	args := slices.Concat([]*mlxc.Array{logits, classes, states, cotangents}, uint32Args(rows, width, slice.first, slice.of), cfg.options())
+	g := lossGeometryFor(on.backend, lossTuning[on.backend].backward, logits.DType(), rows, width)
+	sizes := uint32Args(rows, width, slice.first, slice.total)
+	args := slices.Concat([]*mlxc.Array{logits, classes, states, cotangents}, sizes, cfg.options())
 	return on.launch(crossEntropyKernels.kernel("cross_entropy_backward"), customkernels.Launch{
 		Grid:             [3]int{g.blocks * g.threads, g.groups},
 		Threadgroup:      [3]int{g.threads, 1},
-		MinGroupsPerCore: g.resident,
-		Template:         lossTemplateFor(g, logits, classes, cfg).args(),
+		MinGroupsPerCore: g.groupsPerCore,
+		Template:         newLossTemplate(g, logits, classes, cfg).args(),
 		Outputs:          []mlxc.Output{{Shape: logits.Shape(), DType: logits.DType()}},
 	}, args...)[0]
 }

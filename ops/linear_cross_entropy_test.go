@@ -12,19 +12,28 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// linearLossOf is the loss as a function of hidden and weight.
-func linearLossOf(targets *mlxc.Array, f func(hidden, weight, targets *mlxc.Array) *mlxc.Array) mlxc.Func {
+type linearLossFunc func(hidden, weight, targets *mlxc.Array) *mlxc.Array
+
+// linearLossOf returns f as a function of hidden and weight.
+func linearLossOf(targets *mlxc.Array, f linearLossFunc) mlxc.Func {
 	return func(args arrays) arrays { return arrays{f(args[0], args[1], targets)} }
 }
 
-// linearLossOfMLX is MLX's composition, which holds all logits.
-func linearLossOfMLX(cfg CrossEntropyConfig) func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
+// linearLossMLX returns the loss composed of MLX operations, which keeps all logits in memory.
+func linearLossMLX(cfg CrossEntropyConfig) linearLossFunc {
 	return func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
-		return crossEntropyOfMLX(hidden.MatMul(weight.Transpose()), targets, cfg)
+		return crossEntropyMLX(hidden.MatMul(weight.Transpose()), targets, cfg)
 	}
 }
 
-// However many classes a slice has, loss and gradients are those of the whole.
+// sliced returns the loss in slices of `slice` classes.
+func sliced(cfg CrossEntropyConfig, slice int) linearLossFunc {
+	return func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
+		return linearCrossEntropy(hidden, weight, targets, cfg, slice)
+	}
+}
+
+// Loss and gradients do not depend on the number of classes in a slice.
 func TestLinearCrossEntropyInSlices(t *testing.T) {
 	const rows, width, classes = 23, 17, 130
 	zero := 0
@@ -34,18 +43,19 @@ func TestLinearCrossEntropyInSlices(t *testing.T) {
 			{Reduction: Sum, SoftCap: 2, ZLoss: 0.01},
 			{Reduction: None, LabelSmoothing: 0.1, IgnoreIndex: &zero},
 		} {
-			hidden, weight, targets := normal(1, dtype, rows, width), normal(2, dtype, classes, width).MulScalar(0.2), someTargets(rows, classes)
+			hidden, weight := normal(1, dtype, rows, width), normal(2, dtype, classes, width).MulScalar(0.2)
+			targets := someTargets(rows, classes)
 			dloss := mlxc.Scalar[float32](1.5)
 			if cfg.Reduction == None {
 				dloss = normal(3, mlxc.Float32, rows)
 			}
-			want, wantGrads, err := mlxc.VJP(linearLossOf(targets, linearLossOfMLX(cfg)), arrays{hidden, weight}, arrays{dloss})
+			ofMLX := linearLossOf(targets, linearLossMLX(cfg))
+			want, wantGrads, err := mlxc.VJP(ofMLX, arrays{hidden, weight}, arrays{dloss})
 			require.NoError(t, err)
 			for _, slice := range []int{1, 50, classes} {
 				t.Run(fmt.Sprint(dtype, cfg.Reduction, slice), func(t *testing.T) {
-					got, grads, err := mlxc.VJP(linearLossOf(targets, func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
-						return linearCrossEntropy(hidden, weight, targets, cfg, slice)
-					}), arrays{hidden, weight}, arrays{dloss})
+					ours := linearLossOf(targets, sliced(cfg, slice))
+					got, grads, err := mlxc.VJP(ours, arrays{hidden, weight}, arrays{dloss})
 					require.NoError(t, err)
 					closeTo(t, want[0], got[0])
 					closeTo(t, wantGrads[0], grads[0])
@@ -56,7 +66,7 @@ func TestLinearCrossEntropyInSlices(t *testing.T) {
 	}
 }
 
-// A mean of many rows has a gradient where their sum would have none in float16.
+// The gradient of a mean over many rows is finite in float16, although the gradient of their sum would overflow.
 func TestLinearCrossEntropyDoesNotOverflow(t *testing.T) {
 	const rows, h = 1 << 15, 16
 	hidden, targets := mlxc.Ones(mlxc.Float16, rows, 1).MulScalar(h), mlxc.Zeros(mlxc.Int32, rows)
@@ -69,56 +79,58 @@ func TestLinearCrossEntropyDoesNotOverflow(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyDoesNotOverflow)
 
-// In float16 no row's gradient depends on the size of another's cotangent, nor vanishes with its own.
+// In float16 a row's gradient does not depend on the size of another row's cotangent, and does not vanish if its own
+// cotangent is small.
 func TestLinearCrossEntropyOfSmallAndLargeCotangents(t *testing.T) {
 	const rows, width, classes = 6, 5, 600
 	inf := float32(math.Inf(1))
-	hidden, weight := normal(1, mlxc.Float16, rows, width).MulScalar(64), normal(2, mlxc.Float16, classes, width).MulScalar(1./64)
+	hidden := normal(1, mlxc.Float16, rows, width).MulScalar(64)
+	weight := normal(2, mlxc.Float16, classes, width).MulScalar(1. / 64)
 	targets := someTargets(rows, classes)
-	inFloat32 := linearLossOf(targets, linearLossOfMLX(CrossEntropyConfig{Reduction: None}))
+	inFloat32 := linearLossOf(targets, linearLossMLX(CrossEntropyConfig{Reduction: None}))
 	gradients := func(f mlxc.Func, dtype mlxc.DType, cotangents []float32) (dhidden, dweight []float32) {
-		_, grads, err := mlxc.VJP(f, arrays{hidden.AsType(dtype), weight.AsType(dtype)}, arrays{mlxc.FromSlice(cotangents)})
+		primals := arrays{hidden.AsType(dtype), weight.AsType(dtype)}
+		_, grads, err := mlxc.VJP(f, primals, arrays{mlxc.FromSlice(cotangents)})
 		require.NoError(t, err)
 		return floats(t, grads[0]), floats(t, grads[1])
 	}
 	for _, slice := range []int{70, classes} {
-		ours := linearLossOf(targets, func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
-			return linearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{Reduction: None}, slice)
-		})
+		ours := linearLossOf(targets, sliced(CrossEntropyConfig{Reduction: None}, slice))
 		for _, large := range []float32{1, 1e6, -3e38, inf, nan32} {
 			cotangents := []float32{1, 1e-3, large, -0.3, 0, 2e-4}
 			want, _ := gradients(inFloat32, mlxc.Float32, cotangents)
 			got, _ := gradients(ours, mlxc.Float16, cotangents)
 			for i := range got {
 				if i/width == 2 && large != 1 {
-					continue // What is beyond float16.
+					continue // beyond float16's range
 				}
-				require.InDelta(t, want[i], got[i], 3e-3*math.Abs(float64(cotangents[i/width]))+0x1p-24, "%d %v", i, large)
+				allowed := 3e-3*math.Abs(float64(cotangents[i/width])) + 0x1p-24
+				require.InDelta(t, want[i], got[i], allowed, "%d %v", i, large)
 			}
 		}
-		// All of them small, and far apart.
+		// Small cotangents of different sizes.
 		for _, c := range []float32{1e-4, 1e-2} {
 			cotangents := []float32{c, c, -c, c / 2, 1e-30, c}
 			_, want := gradients(inFloat32, mlxc.Float32, cotangents)
 			_, got := gradients(ours, mlxc.Float16, cotangents)
 			for i := range got {
-				require.InDelta(t, want[i], got[i], 1e-2*math.Abs(float64(want[i]))+1e-2*float64(c), "%d %v", i, c)
+				allowed := 1e-2*math.Abs(float64(want[i])) + 1e-2*float64(c)
+				require.InDelta(t, want[i], got[i], allowed, "%d %v", i, c)
 			}
 		}
 	}
 }
 
-// An ignored row's cotangent, or its hidden row, is not looked at.
-func TestLinearCrossEntropyIgnoresWhatIgnoredRowsHold(t *testing.T) {
+// The gradients do not depend on the cotangent and the hidden row of an ignored target.
+func TestLinearCrossEntropyIgnoresRows(t *testing.T) {
 	const rows, width, classes = 4, 3, 9
 	inf := float32(math.Inf(1))
 	weight, targets := normal(2, mlxc.Float16, classes, width), mlxc.FromSlice([]int32{3, -1, 8, 0})
 	gradients := func(bad float32) (all [][]float32) {
 		keep := mlxc.FromSlice([]float32{1, 0, 1, 1}).Reshape(rows, 1).Equal(mlxc.Scalar[float32](1))
 		hidden := mlxc.Where(keep, normal(1, mlxc.Float32, rows, width), mlxc.Scalar(bad)).AsType(mlxc.Float16)
-		_, grads, err := mlxc.VJP(linearLossOf(targets, func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
-			return linearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{Reduction: None}, 4)
-		}), arrays{hidden, weight}, arrays{mlxc.FromSlice([]float32{1, bad, 0.5, -1})})
+		f := linearLossOf(targets, sliced(CrossEntropyConfig{Reduction: None}, 4))
+		_, grads, err := mlxc.VJP(f, arrays{hidden, weight}, arrays{mlxc.FromSlice([]float32{1, bad, 0.5, -1})})
 		require.NoError(t, err)
 		return [][]float32{floats(t, grads[0]), floats(t, grads[1])}
 	}
@@ -128,13 +140,13 @@ func TestLinearCrossEntropyIgnoresWhatIgnoredRowsHold(t *testing.T) {
 	}
 }
 
-var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyIgnoresWhatIgnoredRowsHold)
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyIgnoresRows)
 
-// The sums of slices do not begin with anything but the rows' own logits.
+// The merged maximum is that of the logits, even if all are far below zero.
 func TestLinearCrossEntropyOfLogitsFarBelowZero(t *testing.T) {
 	const rows, classes = 3, 8
-	hidden, weight, targets := mlxc.Ones(mlxc.Float32, rows, 1), mlxc.Full(mlxc.Float32, mlxc.Scalar[float32](-200), classes, 1), someTargets(rows, classes)
-	loss := linearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{}, 3)
+	hidden, weight := mlxc.Ones(mlxc.Float32, rows, 1), mlxc.Full(mlxc.Float32, mlxc.Scalar[float32](-200), classes, 1)
+	loss := linearCrossEntropy(hidden, weight, someTargets(rows, classes), CrossEntropyConfig{}, 3)
 	require.InDelta(t, math.Log(classes), floats(t, loss)[0], 1e-6)
 }
 
@@ -142,27 +154,28 @@ var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyOfLogitsFarBelowZero)
 
 func TestSliceClasses(t *testing.T) {
 	for _, c := range []struct{ columnBytes, classes, want int }{
-		{2 * 4096, 32768, 8192},   // 64 MiB
-		{2 * 4096, 8192, 8192},    // in one
-		{2 * 4096, 8193, 4097},    // as wide as each other
-		{2 * 65536, 128256, 4008}, // as many rows as would leave 512
-		{4 << 30, 4096, 4096},     // few enough
+		{2 * 4096, 32768, 8192},   // slices of 64 MiB
+		{2 * 4096, 8192, 8192},    // one slice
+		{2 * 4096, 8193, 4097},    // two slices of about the same width
+		{2 * 65536, 128256, 4008}, // 64 MiB are 512 classes, so 4096 is the limit
+		{4 << 30, 4096, 4096},     // one slice of 4096 classes
 		{4, 1 << 30, 1 << 24},     // one row
-		{2 * 4096, 128256, 8016},  // sixteen
+		{2 * 4096, 128256, 8016},  // 16 slices
 		{4 * 8192, 1, 1},
 	} {
 		require.Equal(t, c.want, sliceClasses(c.columnBytes, c.classes), "%+v", c)
 	}
 }
 
-// What is captured has no gradient, and none is computed for it: by the number of matrix
-// products in the graph. Logits of one slice are kept.
-func TestLinearCrossEntropyComputesWhatIsWanted(t *testing.T) {
+// The number of matrix products in the graph shows that gradients of captured operands are not computed, and that the
+// logits of a single slice are kept.
+func TestLinearCrossEntropyOmitsUnneededProducts(t *testing.T) {
 	const classes = 9
-	args, targets := arrays{normal(1, mlxc.Float32, 6, 4), normal(2, mlxc.Float32, classes, 4)}, someTargets(6, classes)
+	args := arrays{normal(1, mlxc.Float32, 6, 4), normal(2, mlxc.Float32, classes, 4)}
+	targets := someTargets(6, classes)
 	for _, reduction := range []Reduction{Mean, None} {
 		cfg := CrossEntropyConfig{Reduction: reduction}
-		loss := func(f func(hidden, weight, targets *mlxc.Array) *mlxc.Array, argnums []int) mlxc.Func {
+		loss := func(f linearLossFunc, argnums []int) mlxc.Func {
 			return func(traced arrays) arrays {
 				all := slices.Clone(args)
 				for i, n := range argnums {
@@ -178,17 +191,15 @@ func TestLinearCrossEntropyComputesWhatIsWanted(t *testing.T) {
 					for _, n := range argnums {
 						of = append(of, args[n])
 					}
-					gradient := func(f func(hidden, weight, targets *mlxc.Array) *mlxc.Array) mlxc.Func {
+					gradient := func(f linearLossFunc) mlxc.Func {
 						return func(of arrays) arrays {
 							_, grads, err := mlxc.ValueAndGrad(loss(f, argnums), []int{0, 1}[:len(argnums)]...)(of)
 							require.NoError(t, err)
 							return grads
 						}
 					}
-					ours := gradient(func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
-						return linearCrossEntropy(hidden, weight, targets, cfg, slice)
-					})
-					want, got := gradient(linearLossOfMLX(cfg))(of), ours(of)
+					ours := gradient(sliced(cfg, slice))
+					want, got := gradient(linearLossMLX(cfg))(of), ours(of)
 					for i := range of {
 						closeTo(t, want[i], got[i])
 					}
@@ -204,7 +215,7 @@ func TestLinearCrossEntropyComputesWhatIsWanted(t *testing.T) {
 							products++
 						}
 					}
-					wantProducts := 1 + len(argnums) // of all classes
+					wantProducts := 1 + len(argnums) // of one slice
 					if slice < classes {
 						wantProducts = classes / slice * (2 + len(argnums))
 					}
@@ -215,17 +226,14 @@ func TestLinearCrossEntropyComputesWhatIsWanted(t *testing.T) {
 	}
 }
 
-// The logits are never all there: of 32 slices there are two or three at a time, and of
-// one slice what the gradient needs.
+// Two or three of 32 slices are in memory at a time.
 func TestLinearCrossEntropyMemory(t *testing.T) {
 	const rows, width, classes, slice = 4096, 4, 4096, 128
 	const sliceBytes = rows * slice * 4
 	hidden, weight := normal(1, mlxc.Float32, rows, width), normal(2, mlxc.Float32, classes, width)
 	targets := someTargets(rows, classes)
 	require.NoError(t, mlxc.Eval(hidden, weight, targets))
-	f := func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
-		return linearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{}, slice)
-	}
+	f := sliced(CrossEntropyConfig{}, slice)
 	peak := func(run func() arrays) int {
 		before := mlxc.ActiveMemory()
 		mlxc.ResetPeakMemory()

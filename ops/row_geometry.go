@@ -31,8 +31,6 @@ var rowTable = map[mlxc.Backend]struct {
 // row or of a block of its columns, and the groups that share the rows.
 type rowGeometry struct {
 	threads, chunk, packs int
-	step                  int        // packs that a thread of a row of logits takes at a time
-	beside                int        // threads that take turns in a block of logits
 	heldAs                mlxc.DType // what a thread holds of a row until it computes with it
 	loose                 int        // elements of a pack of rows that are not packed
 	ahead                 bool       // a row is loaded before the one in front of it is done
