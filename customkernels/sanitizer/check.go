@@ -119,10 +119,10 @@ func (k *Kernel) checkInput(i int, b *msl.Buffer, a Array, types typeArguments) 
 	}
 	// MLX makes a reference of an array without axes, and a pointer of any other.
 	scalar := len(a.Shape) == 0
-	if b.Reference && !scalar && !k.loaded.Source.Viewed[i] {
+	if b.Reference && !scalar && !k.loaded.Source.Cast[i] {
 		return fmt.Errorf("the input %s is a reference and must be an array without axes: give it the shape []", b.Name)
 	}
-	if scalar && k.loaded.Source.Viewed[i] {
+	if scalar && k.loaded.Source.Cast[i] {
 		return fmt.Errorf("the input %s is read as %s and must have an axis: give it the shape [1]", b.Name, b.Element)
 	}
 	if scalar && !b.Reference {

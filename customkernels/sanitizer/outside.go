@@ -25,7 +25,7 @@ func (k *Kernel) UnsupportedByMLX(l Launch, inputs ...Array) string {
 		}
 	}
 	for i, b := range k.loaded.Source.Inputs {
-		if n := inputs[i].Size(); n < shader.InDevice && k.loaded.Source.Viewed[i] && b.Space == msl.Device && !k.loaded.Pads[i] {
+		if n := inputs[i].Size(); n < shader.InDevice && k.loaded.Source.Cast[i] && b.Space == msl.Device && !k.loaded.Pads[i] {
 			add("the input %s is read as %s from %d elements, which MLX puts in constant memory, and cannot be padded because the kernel reads its shape: give it at least %d",
 				b.Name, b.Element, n, shader.InDevice)
 		}

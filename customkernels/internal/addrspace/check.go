@@ -1,3 +1,12 @@
+// Package addrspace finds errors about address spaces that Apple's compiler reports, on machines without it.
+//
+// [Check] rewrites the complete text that MLX generates for a kernel into C++ for OpenCL, whose address spaces obey
+// the same rules. Lines keep their numbers. Clang reads the text behind the declarations of package prelude, and its
+// diagnostics are translated back to Metal's words. Nothing is compiled to code.
+//
+// The check never passes a text unread. It puts a violation into the kernel's body and another one behind the text,
+// and clang must report both. Any diagnostic that is not about address spaces makes the result incomplete
+// ([UncheckedError]).
 package addrspace
 
 import (
@@ -15,29 +24,30 @@ import (
 var ErrNoClang = errors.New("the address-space check needs clang 14 or later on PATH; install it, " +
 	"for instance with \"apt-get install clang\" or \"dnf install clang\"")
 
-// Finding is a place that Apple's compiler would refuse.
+// Finding is a place in the text that Apple's compiler rejects.
 type Finding struct {
-	// Line and Column are the place in the generated text. The column is a hint only.
+	// Line and Column are the position in the generated text. The column is approximate.
 	Line, Column int
-	// Message is clang's, with Metal's names of the address spaces.
+	// Message is clang's message with Metal's names of the address spaces.
 	Message string
-	// Notes are clang's further explanations, such as the candidates of a call.
+	// Notes are clang's notes, such as the candidates of a call.
 	Notes []string
-	// Ambiguous tells that it is not about address spaces, but a call that fits several functions.
+	// Ambiguous is set for a call of a Metal function that matches several overloads, which is no error about address
+	// spaces.
 	Ambiguous bool
 }
 
 // String returns "line:column: message".
 func (f Finding) String() string { return fmt.Sprintf("%d:%d: %s", f.Line, f.Column, f.Message) }
 
-// UncheckedError says that clang could not read all of a text, so that findings may be
-// missing. It lists what clang did not understand; most often that is a function of
-// Metal's library that the check's own declarations lack.
+// UncheckedError reports that clang could not read all of a text, so that findings may be missing. Diagnostics holds
+// the constructs that clang rejected. The usual cause is a function of Metal's library that the prelude does not
+// declare.
 type UncheckedError struct {
 	Diagnostics []Finding
 }
 
-// Error names the first place and the number of further ones.
+// Error describes the first diagnostic and counts the others.
 func (e *UncheckedError) Error() string {
 	if len(e.Diagnostics) == 0 {
 		return "the address-space check could not read the text"
@@ -46,22 +56,17 @@ func (e *UncheckedError) Error() string {
 	if n := len(e.Diagnostics) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return fmt.Sprintf("the address-space check could not read line %d: %s%s; correct the shader, or declare what is missing in prelude.clcpp",
+	return fmt.Sprintf("the address-space check could not read line %d: %s%s; correct the shader, or add the missing declaration to the prelude",
 		e.Diagnostics[0].Line, e.Diagnostics[0].Message, more)
 }
 
-// Check looks for what Apple's compiler would refuse about address spaces in the
-// complete text that MLX generates for a kernel, and for calls of Metal's functions with arguments of
-// two types, which are ambiguous there. It is the stand-in for that compiler on
-// other machines: the text becomes C++ for OpenCL, whose address spaces obey the same rules,
-// and clang reads it, with the kernel's template instantiated as in the text.
-// Pointers and references without an address space count as thread.
+// Check finds errors about address spaces in the complete text that MLX generates for a kernel, and ambiguous calls
+// of Metal's functions with arguments of two types. Clang instantiates the kernel's template as the text does.
+// Pointers and references without an address space are in thread memory.
 //
-// A text without findings is not proven good: see the package's tests for what is found. But no
-// text passes unread. If clang stops early, or does not understand a place, the error is
-// an [*UncheckedError] beside the findings so far; two violations that the check itself
-// puts into the kernel and behind it must come back, or the error says so. Without clang
-// the error is [ErrNoClang].
+// A text without findings is not proven correct; the package's tests show the errors that are found. If clang stops
+// early or rejects a construct, Check returns the findings so far and an [*UncheckedError]. If clang does not report
+// the two inserted violations, Check returns an error. Without clang it returns [ErrNoClang].
 func Check(ctx context.Context, text string) ([]Finding, error) {
 	s, err := msl.NewStructure("", text, nil)
 	if err != nil {
@@ -71,7 +76,7 @@ func Check(ctx context.Context, text string) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &checkWriter{Structure: s, items: items, code: msl.NewCode(s.Kept())}
+	w := &rewriter{Structure: s, items: items, code: msl.NewCode(s.Kept())}
 	diagnostics, err := w.read(ctx)
 	if err != nil {
 		return nil, err
@@ -113,24 +118,24 @@ func Check(ctx context.Context, text string) ([]Finding, error) {
 	return findings, nil
 }
 
-// read translates the text and has clang read it.
-func (w *checkWriter) read(ctx context.Context) ([]diagnostic, error) {
+// read translates the text and returns clang's diagnostics.
+func (w *rewriter) read(ctx context.Context) ([]diagnostic, error) {
 	w.edits = msl.Edits{Text: w.Text}
 	translated, err := w.translate()
 	if err != nil {
 		return nil, err
 	}
 	before := prelude.Text
-	if w.code.Classes["complex_t"] { // MLX's own headers, which define what the prelude declares
+	if w.code.Classes["complex_t"] { // MLX's own headers define the types that the prelude declares otherwise
 		before = "#define MLXG_NO_MLX_PRELUDE\n" + prelude.Text
 	}
 	return runClang(ctx, before+"\n#line 1 \""+checkedText+"\"\n"+translated)
 }
 
-// readTemporaries puts, for lines at which a temporary object is refused as an argument in thread
-// memory, what a second reading says of them, for which references to constants in thread memory
-// take objects of any memory.
-func (w *checkWriter) readTemporaries(ctx context.Context, first []diagnostic) ([]diagnostic, error) {
+// readTemporaries reads the text again if clang rejected a temporary object as an argument in thread memory. In the
+// second reading, references to const in thread memory accept objects of any address space. Its diagnostics replace
+// those of the first reading on the affected lines.
+func (w *rewriter) readTemporaries(ctx context.Context, first []diagnostic) ([]diagnostic, error) {
 	lines := map[int]bool{}
 	for _, d := range first {
 		if d.file == checkedText && d.refusesTemporary() {
@@ -154,7 +159,7 @@ func (w *checkWriter) readTemporaries(ctx context.Context, first []diagnostic) (
 	return first, nil
 }
 
-// appendOnce adds a finding that is not there yet: instantiations repeat them.
+// appendOnce adds a finding unless the list has it. Template instantiations repeat findings.
 func appendOnce(list []Finding, f Finding) []Finding {
 	for _, other := range list {
 		if other.Line == f.Line && other.Column == f.Column && other.Message == f.Message {
@@ -164,9 +169,9 @@ func appendOnce(list []Finding, f Finding) []Finding {
 	return append(list, f)
 }
 
-// programScope finds variables of program scope and static members of classes that are not in constant
-// memory: OpenCL puts them into device memory, Metal has no such thing.
-func (w *checkWriter) programScope() []Finding {
+// programScope finds variables of program scope and static members that are not in constant memory. OpenCL places
+// them in device memory; Metal rejects them.
+func (w *rewriter) programScope() []Finding {
 	var findings []Finding
 	for _, it := range w.items {
 		if it.Kind == msl.OtherItem && it.Params < 0 && w.staticVariable(it) {
@@ -180,9 +185,9 @@ func (w *checkWriter) programScope() []Finding {
 	return findings
 }
 
-// staticVariable reports whether an item is a variable of program scope, or a static member, without
-// the word constant. One whose type or place a macro may hide is none.
-func (w *checkWriter) staticVariable(it msl.Item) bool {
+// staticVariable reports whether an item is a variable of program scope or a static member, without the word
+// constant. It returns false if a macro may contain the type or the address space.
+func (w *rewriter) staticVariable(it msl.Item) bool {
 	i, static := it.Start, it.Scope == msl.NamespaceScope
 	for ; i <= it.Last; i++ {
 		t := w.Tokens[i]
@@ -207,8 +212,8 @@ func (w *checkWriter) staticVariable(it msl.Item) bool {
 	return !w.At(end).Is("constant") && !w.macro(w.At(end).Text) && (next.Is("=") || next.Is("[") || next.Is("{") || next.Is(";") || next.Is(","))
 }
 
-// macro reports whether the text defines a macro of this name.
-func (w *checkWriter) macro(name string) bool {
+// macro reports whether the text defines a macro with this name.
+func (w *rewriter) macro(name string) bool {
 	if w.macros == nil {
 		w.macros = map[string]bool{}
 		for i := range w.All {

@@ -30,9 +30,9 @@ template [[host_name("custom_kernel_test")]] [[kernel]] decltype(custom_kernel_t
 `
 }
 
-// view is the cast that translate.MLX adds to headers.
-const view = "template <typename V> const device V* mlxg_view(const device void* p) { return (const device V*)p; } " +
-	"template <typename V> constant V* mlxg_view(const constant void* p) { return (constant V*)p; }\n"
+// castConst is the cast that translate.MLX adds to headers.
+const castConst = "template <typename V> const device V* mlxg_cast_const(const device void* p) { return (const device V*)p; } " +
+	"template <typename V> constant V* mlxg_cast_const(const constant void* p) { return (constant V*)p; }\n"
 
 // needClang skips a test if the machine has no clang.
 func needClang(t *testing.T) {

@@ -16,20 +16,20 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// The names that clang knows the parts of its input by.
+// The file names by which clang's diagnostics tell the parts of its input apart.
 const (
 	checkedText  = "mlxg_text"
 	canaryKernel = "mlxg_canary_kernel"
 	canaryEnd    = "mlxg_canary_end"
 )
 
-// diagnostic is one error of clang's.
+// diagnostic is an error of clang.
 type diagnostic struct {
 	Finding
 	file string
 }
 
-// Clang returns the path of a clang, or [ErrNoClang].
+// Clang returns the path of clang, or [ErrNoClang].
 func Clang() (string, error) {
 	names := []string{"clang++", "clang"}
 	for version := 20; version >= 14; version-- {
@@ -43,7 +43,7 @@ func Clang() (string, error) {
 	return "", ErrNoClang
 }
 
-// runClang reads a text of C++ for OpenCL and returns clang's errors.
+// runClang gives a text of C++ for OpenCL to clang and returns clang's errors.
 func runClang(ctx context.Context, text string) ([]diagnostic, error) {
 	path, err := Clang()
 	if err != nil {
@@ -71,8 +71,8 @@ func runClang(ctx context.Context, text string) ([]diagnostic, error) {
 
 var diagnosticLine = regexp.MustCompile(`^(.+?):(\d+):(\d+): (fatal error|error|note|warning): (.*)$`)
 
-// parseDiagnostics reads clang's output. A fatal error, or one without a place, means that the text
-// was not read.
+// parseDiagnostics parses clang's output. A fatal error, or an error without a position, means that clang did not
+// read the text.
 func parseDiagnostics(output, path string) ([]diagnostic, error) {
 	var list []diagnostic
 	for line := range strings.Lines(output) {
@@ -102,13 +102,13 @@ func parseDiagnostics(output, path string) ([]diagnostic, error) {
 	return list, nil
 }
 
-// metalNames gives the address spaces of OpenCL their names in Metal, and OpenCL's words back what the
-// prelude calls them where they are names.
+// metalNames replaces OpenCL's names of the address spaces by Metal's, and restores the words that the translation
+// renamed because OpenCL reserves them.
 var metalNames = strings.NewReplacer("__global", "device", "__constant", "constant", "__local", "threadgroup",
 	"__private", "thread", "__generic", "generic",
 	"mlxg_local", "local", "mlxg_global", "global", "mlxg_generic", "generic", "mlxg_pipe", "pipe")
 
-// explained adds to a message that does not say so itself what it has to do with address spaces.
+// explained returns the finding. If only a note mentions address spaces, the message includes that note.
 func (d diagnostic) explained() Finding {
 	f := d.Finding
 	if aboutSpaces(f.Message) {
@@ -120,8 +120,8 @@ func (d diagnostic) explained() Finding {
 	return f
 }
 
-// aboutSpaces reports whether the error is one about address spaces: it says so, or one of its
-// notes does, or it is about two types that differ in the address spaces behind their pointers.
+// aboutSpaces reports whether an error is about address spaces: its message or a note mentions them, or names two
+// types that differ only in the address spaces of their pointers.
 func (d diagnostic) aboutSpaces() bool {
 	return aboutSpaces(d.Message) || slices.ContainsFunc(d.Notes, aboutSpaces)
 }
@@ -132,7 +132,7 @@ func aboutSpaces(message string) bool {
 	if strings.Contains(message, "address space") {
 		return true
 	}
-	object := strings.Contains(message, "object parameter of type") // what a member function is called on
+	object := strings.Contains(message, "object parameter of type") // the object of a member function
 	var types []string
 	for _, m := range quotedType.FindAllStringSubmatch(message, -1) {
 		if object {
@@ -149,7 +149,7 @@ func aboutSpaces(message string) bool {
 	return false
 }
 
-// pointees lists the address spaces behind a type's pointers, references and arrays.
+// pointees returns the address spaces behind a type's pointers, references and arrays.
 func pointees(kind string) string {
 	var spaces []string
 	space := "thread"
@@ -167,15 +167,15 @@ func pointees(kind string) string {
 
 var ambiguousCall = regexp.MustCompile(`^call to '(\w+)' is ambiguous$`)
 
-// ambiguous reports whether the error is a call of a function of Metal's that fits several of its types.
+// ambiguous reports whether the error is an ambiguous call of one of Metal's functions.
 func (d diagnostic) ambiguous() bool {
 	m := ambiguousCall.FindStringSubmatch(d.Message)
 	return m != nil && prelude.Functions()[m[1]]
 }
 
-// harmless reports whether the error is one of OpenCL that Metal does not have. There a structure
-// in constant memory can be copied, and a temporary object is in thread memory, for which
-// OpenCL has no address space.
+// harmless reports whether OpenCL rejects a construct that Metal allows: the copy of a structure in constant memory,
+// or a member function of a temporary object. In OpenCL a temporary is in no address space; in Metal it is in thread
+// memory.
 func (d diagnostic) harmless() bool {
 	return strings.Contains(d.Message, temporary) || slices.ContainsFunc(d.Notes, func(n string) bool {
 		return strings.Contains(n, temporary) || strings.Contains(n, "(the implicit copy ") &&
@@ -183,8 +183,8 @@ func (d diagnostic) harmless() bool {
 	})
 }
 
-// refusesTemporary reports whether the error may be that a temporary object does not bind to a
-// reference to thread memory, of one of several functions perhaps.
+// refusesTemporary reports whether the error may be that a temporary object does not bind to a reference to thread
+// memory, possibly in one of several candidates.
 func (d diagnostic) refusesTemporary() bool {
 	if strings.Contains(d.Message, "cannot bind to a temporary object because of address space mismatch") ||
 		strings.Contains(d.Message, "binding reference of type") && strings.HasSuffix(d.Message, "changes address space") {

@@ -20,7 +20,7 @@ func translated(text string) (source string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	w := &checkWriter{Structure: s, items: items, code: msl.NewCode(s.All), edits: msl.Edits{Text: text}}
+	w := &rewriter{Structure: s, items: items, code: msl.NewCode(s.All), edits: msl.Edits{Text: text}}
 	if source, err = w.translate(); err != nil {
 		return "", false
 	}

@@ -6,15 +6,15 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// initializers rewrites what OpenCL's vectors lack of C++'s initialization.
+// initializers rewrites initializations of C++ that OpenCL's vectors do not have:
 //
 //	float2 v(a, b);         float2 v = ::metal::mlxg_make<float2>(a, b);
 //	float2 v = {a};         float2 v = ::metal::mlxg_make<float2>(a);
 //	f({a, b, c})            f(::metal::mlxg_list(a, b, c))
-func (w *checkWriter) initializers() {
+func (w *rewriter) initializers() {
 	aliases := w.vectorAliases()
 	bodies := msl.FunctionBodies(w.Structure, w.items)
-	var open []int // the brackets around a token
+	var open []int // brackets around the current token
 	for i, t := range w.Tokens {
 		if w.Match[i] > i {
 			if len(open) > 0 && w.braceArgument(i, open[len(open)-1]) {
@@ -31,15 +31,15 @@ func (w *checkWriter) initializers() {
 		switch next := w.At(i + 1); {
 		case (t.Text == "vec" || t.Text == "packed_vec") && next.Is("<"):
 			end := w.SkipAngles(i+1, len(w.Tokens))
-			w.directly(end, "::metal::"+w.Join(i, end-1))
+			w.initializedVariables(end, "::metal::"+w.Join(i, end-1))
 		case isVector(t.Text) || aliases[t.Text]:
-			w.directly(i+1, t.Text)
+			w.initializedVariables(i+1, t.Text)
 		}
 	}
 }
 
-// directly rewrites the variables of a vector type, the first with its name at token i.
-func (w *checkWriter) directly(i int, kind string) {
+// initializedVariables rewrites the variables of a vector type whose first name is token i.
+func (w *rewriter) initializedVariables(i int, kind string) {
 	for w.At(i).Kind == msl.Identifier {
 		open, before := i+1, " = "
 		if w.At(open).Is("=") && w.At(open+1).Is("{") {
@@ -61,8 +61,8 @@ func (w *checkWriter) directly(i int, kind string) {
 	}
 }
 
-// nested reports whether the braces at a token have braces within.
-func (w *checkWriter) nested(open int) bool {
+// nested reports whether the braces at a token contain braces.
+func (w *rewriter) nested(open int) bool {
 	for i := open + 1; i < w.Match[open]; i++ {
 		if w.Tokens[i].Is("{") {
 			return true
@@ -71,9 +71,9 @@ func (w *checkWriter) nested(open int) bool {
 	return false
 }
 
-// declaresParameter reports whether the tokens [first, end) between parentheses are parameters of
-// a function rather than values: two words stand side by side.
-func (w *checkWriter) declaresParameter(first, end int) bool {
+// declaresParameter reports whether the tokens [first, end) between parentheses are a function's parameters rather
+// than values: two words are adjacent.
+func (w *rewriter) declaresParameter(first, end int) bool {
 	for i := first; i+1 < end; i++ {
 		if t := w.Tokens[i]; t.Kind == msl.Identifier && w.Tokens[i+1].Kind == msl.Identifier && !msl.ExpressionWords[t.Text] {
 			return true
@@ -82,20 +82,19 @@ func (w *checkWriter) declaresParameter(first, end int) bool {
 	return false
 }
 
-// braceArgument reports whether token i opens braces that are an argument of the call whose
-// parenthesis is the token at open.
-func (w *checkWriter) braceArgument(i, open int) bool {
+// braceArgument reports whether token i opens braces that are an argument of the call with the parenthesis at open.
+func (w *rewriter) braceArgument(i, open int) bool {
 	callee := w.At(open - 1)
 	if !w.Tokens[i].Is("{") || !w.Tokens[open].Is("(") || callee.Kind != msl.Identifier && !callee.Is(">") ||
 		!w.At(i-1).Is("(") && !w.At(i-1).Is(",") {
 		return false
 	}
-	// Braces within are those of a structure or an array, which OpenCL takes.
+	// Nested braces initialize a structure or an array, which OpenCL supports.
 	return !w.nested(i) && w.Match[i] > i+1 && !w.At(i+1).Is(".")
 }
 
-// vectorAliases lists the names that the text gives to vector types.
-func (w *checkWriter) vectorAliases() map[string]bool {
+// vectorAliases returns the names that the text gives to vector types.
+func (w *rewriter) vectorAliases() map[string]bool {
 	aliases := map[string]bool{}
 	vector := func(text string) bool {
 		text = strings.TrimPrefix(text, "metal::")
@@ -117,8 +116,8 @@ func (w *checkWriter) vectorAliases() map[string]bool {
 	return aliases
 }
 
-// floatLiteral reports whether a number is a floating-point literal without a suffix, which Metal
-// takes for a float and C++ for a double.
+// floatLiteral reports whether a number is a floating-point literal without a suffix, which is a float in Metal and a
+// double in C++.
 func floatLiteral(text string) bool {
 	text = strings.ToLower(text)
 	if strings.HasPrefix(text, "0x") {

@@ -228,9 +228,9 @@ var addressSpacePairs = []struct {
 	},
 	{
 		name:       "a structure in constant memory to a helper",
-		header:     "struct P { uint n; float a; };\ninline float use(constant P& p) { return p.a + p.n; }\ninline float use2(device const P& p) { return p.a; }\n" + view,
-		wrong:      "  decltype(*mlxg_view<P>(x)) p = *mlxg_view<P>(x);\n  y[0] = use(p);",
-		right:      "  decltype(*mlxg_view<P>(w)) p = *mlxg_view<P>(w); decltype(*mlxg_view<P>(x)) q = *mlxg_view<P>(x); y[0] = use(p) + use2(q);",
+		header:     "struct P { uint n; float a; };\ninline float use(constant P& p) { return p.a + p.n; }\ninline float use2(device const P& p) { return p.a; }\n" + castConst,
+		wrong:      "  decltype(*mlxg_cast_const<P>(x)) p = *mlxg_cast_const<P>(x);\n  y[0] = use(p);",
+		right:      "  decltype(*mlxg_cast_const<P>(w)) p = *mlxg_cast_const<P>(w); decltype(*mlxg_cast_const<P>(x)) q = *mlxg_cast_const<P>(x); y[0] = use(p) + use2(q);",
 		wantLineOf: "y[0] = use(p)",
 	},
 	{

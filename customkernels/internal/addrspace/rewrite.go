@@ -7,15 +7,15 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// checkWriter turns a generated text into C++ for OpenCL, line by line.
-type checkWriter struct {
+// rewriter rewrites a generated text into C++ for OpenCL, line by line.
+type rewriter struct {
 	*msl.Structure
 	items []msl.Item
 	code  *msl.Code
 	edits msl.Edits
-	// anyReference leaves the address space out of references to constants in thread memory.
+	// anyReference omits the address space of references to const in thread memory.
 	anyReference bool
-	macros       map[string]bool // that the text defines
+	macros       map[string]bool // macros that the text defines
 }
 
 // openclSpaces holds OpenCL's words for Metal's address spaces.
@@ -23,7 +23,7 @@ var openclSpaces = map[msl.AddressSpace]string{
 	msl.Device: "__global", msl.Constant: "__constant", msl.Threadgroup: "__local", msl.Thread: "__private",
 }
 
-// openclWords holds the names that OpenCL reserves and Metal does not.
+// openclWords holds the words that OpenCL reserves and Metal does not.
 var openclWords = map[string]bool{
 	"global": true, "local": true, "generic": true, "private": true, "read_only": true, "write_only": true,
 	"read_write": true, "pipe": true, "event_t": true, "queue_t": true, "clk_event_t": true,
@@ -31,13 +31,13 @@ var openclWords = map[string]bool{
 	"image1d_t": true, "image2d_t": true, "image3d_t": true,
 }
 
-// translate rewrites the text and adds the two violations that must be found.
-func (w *checkWriter) translate() (string, error) {
+// translate rewrites the text and adds the two violations that clang must report.
+func (w *rewriter) translate() (string, error) {
 	if err := w.threadgroupVariables(); err != nil {
 		return "", err
 	}
 	w.dropAttributesAndIncludes()
-	w.spaces()
+	w.addressSpaces()
 	w.names()
 	w.constructors()
 	w.initializers()
@@ -50,15 +50,15 @@ func (w *checkWriter) translate() (string, error) {
 		"void mlxg_canary_end(__global float* mlxg_a, __local float* mlxg_b) { mlxg_a = mlxg_b; }\n", nil
 }
 
-func (w *checkWriter) replace(t msl.Token, with string) { w.edits.Replace(t.Offset, t.End(), with) }
+func (w *rewriter) replace(t msl.Token, with string) { w.edits.Replace(t.Offset, t.End(), with) }
 
-func (w *checkWriter) insert(offset int, text string) {
+func (w *rewriter) insert(offset int, text string) {
 	w.edits.Insert(offset, text)
 }
 
-// threadgroupVariables makes references of them: OpenCL allows such variables nowhere but at the
+// threadgroupVariables replaces threadgroup variables by references, because OpenCL allows such variables only at the
 // top of a kernel.
-func (w *checkWriter) threadgroupVariables() error {
+func (w *rewriter) threadgroupVariables() error {
 	variables, err := w.ThreadgroupVariables(w.code, w.items)
 	if err != nil {
 		return err
@@ -75,8 +75,8 @@ func (w *checkWriter) threadgroupVariables() error {
 	return nil
 }
 
-// dropAttributesAndIncludes removes what OpenCL does not know.
-func (w *checkWriter) dropAttributesAndIncludes() {
+// dropAttributesAndIncludes removes attributes and includes, which OpenCL rejects.
+func (w *rewriter) dropAttributesAndIncludes() {
 	for i := 0; i < len(w.Tokens); i++ {
 		if w.IsAttribute(i) {
 			w.edits.Blank(w.Tokens[i].Offset, w.Tokens[w.Match[i]].End())
@@ -95,16 +95,16 @@ func (w *checkWriter) dropAttributesAndIncludes() {
 	}
 }
 
-// spaces translates the address spaces.
-func (w *checkWriter) spaces() {
+// addressSpaces translates the address-space qualifiers.
+func (w *rewriter) addressSpaces() {
 	bodies := msl.FunctionBodies(w.Structure, w.items)
 	for _, q := range w.code.Qualifiers() {
 		t := w.code.Tokens[q.Token]
 		if !msl.IsAddressSpace(t.Text) {
-			continue // a macro, translated where it is defined
+			continue // a macro, which is translated at its definition
 		}
 		switch {
-		case q.Constructor && q.Space == msl.Thread: // OpenCL does not see that a temporary is one
+		case q.Constructor && q.Space == msl.Thread: // OpenCL does not place temporaries in thread memory
 			w.replace(t, "")
 		case w.anyReference && q.Space == msl.Thread && w.code.ConstReference(q.Token):
 			w.replace(t, "")
@@ -113,16 +113,16 @@ func (w *checkWriter) spaces() {
 		case q.Space == msl.Constant && !q.Pointer && bodies.Contains(t.Offset):
 			w.replace(t, "")
 		case q.Space == msl.Constant && q.Pointer && q.NeedsConst && w.code.Neighbor(q.Token, 1).Is("char"):
-			w.replace(t, "const __constant") // which string literals convert to in C++
+			w.replace(t, "const __constant") // C++ converts string literals to this type only
 		default:
 			w.replace(t, openclSpaces[q.Space])
 		}
 	}
 }
 
-// names drops the word kernel, renames what OpenCL reserves, and makes float literals of bfloat ones
-// and of those without a suffix.
-func (w *checkWriter) names() {
+// names removes the word kernel, renames words that OpenCL reserves, and makes bfloat literals and literals without a
+// suffix float literals.
+func (w *rewriter) names() {
 	for i, t := range w.code.Tokens {
 		next := w.code.Neighbor(i, 1)
 		switch {
@@ -143,11 +143,11 @@ func (w *checkWriter) names() {
 	}
 }
 
-// constructors rewrites what OpenCL's vectors lack: construction from several values and conversion.
+// constructors rewrites construction from several values and conversions, which OpenCL's vectors do not have:
 //
 //	float4(a, b)            ::metal::mlxg_make<float4>(a, b)
 //	static_cast<T>(x)       ::metal::mlxg_make<T>(x)
-func (w *checkWriter) constructors() {
+func (w *rewriter) constructors() {
 	values, pointers := w.typeNames()
 	for i, t := range w.code.Tokens {
 		if t.Kind != msl.Identifier {
@@ -195,8 +195,8 @@ func (w *checkWriter) constructors() {
 	}
 }
 
-// parentheses turns the braces at a token of the code, if there are any, into parentheses.
-func (w *checkWriter) parentheses(i int) {
+// parentheses replaces the braces at token i by parentheses, if there are any.
+func (w *rewriter) parentheses(i int) {
 	if i < 0 || !w.code.Tokens[i].Is("{") {
 		return
 	}
@@ -216,7 +216,7 @@ func (w *checkWriter) parentheses(i int) {
 }
 
 // pointerWithin reports whether the tokens from j to end name a pointer or reference.
-func (w *checkWriter) pointerWithin(j, end int, pointers map[string]bool) bool {
+func (w *rewriter) pointerWithin(j, end int, pointers map[string]bool) bool {
 	for ; j <= end; j++ {
 		if t := w.code.Tokens[j]; t.Is("*") || t.Is("&") || pointers[t.Text] {
 			return true
@@ -225,9 +225,9 @@ func (w *checkWriter) pointerWithin(j, end int, pointers map[string]bool) bool {
 	return false
 }
 
-// typeNames lists the names of types that the text declares as template parameters or aliases: those of
-// values and those of pointers.
-func (w *checkWriter) typeNames() (values, pointers map[string]bool) {
+// typeNames returns the types that the text declares as template parameters or aliases, separately for values and
+// pointers.
+func (w *rewriter) typeNames() (values, pointers map[string]bool) {
 	values, pointers = map[string]bool{}, map[string]bool{}
 	for i, t := range w.code.Tokens {
 		name := w.code.Neighbor(i, 1)
@@ -263,7 +263,7 @@ func (w *checkWriter) typeNames() (values, pointers map[string]bool) {
 	return values, pointers
 }
 
-// isVector recognizes the names of vector types, packed ones too.
+// isVector reports whether a name is that of a vector type or packed vector type.
 func isVector(text string) bool {
 	text = strings.TrimPrefix(text, "packed_")
 	if len(text) < 4 || text[len(text)-1] < '2' || text[len(text)-1] > '4' {
@@ -278,7 +278,7 @@ func isVector(text string) bool {
 
 // unqualified puts pointers and references without an address space into thread memory, as Metal does:
 // arguments of functions and local variables.
-func (w *checkWriter) unqualified() {
+func (w *rewriter) unqualified() {
 	_, pointers := w.typeNames()
 	bodies := msl.FunctionBodies(w.Structure, w.items)
 	for _, it := range w.items {
@@ -307,12 +307,11 @@ func (w *checkWriter) unqualified() {
 	}
 }
 
-// members puts the objects of member functions that name no address space into thread memory, as Metal
-// does.
-func (w *checkWriter) members() {
+// members places the objects of member functions without an address space in thread memory, as Metal does.
+func (w *rewriter) members() {
 	for _, it := range w.items {
 		if it.Scope != msl.ClassScope || it.Params <= it.Start+1 || it.Kind != msl.FunctionItem && it.Kind != msl.OtherItem {
-			continue // static_assert and macros have nothing before their names
+			continue // only a name precedes the parentheses of static_assert and of macros
 		}
 		end := w.Match[it.Params]
 		bound := w.code.Classes[w.At(it.Params-1).Text] || w.At(it.Params-2).Is("~") // a constructor or destructor
@@ -328,8 +327,8 @@ func (w *checkWriter) members() {
 	}
 }
 
-// constReference reports whether the tokens [first, end) declare a reference to a constant.
-func (w *checkWriter) constReference(first, end int) bool {
+// constReference reports whether the tokens [first, end) declare a reference to const.
+func (w *rewriter) constReference(first, end int) bool {
 	constant := false
 	for i := first; i < end; i++ {
 		switch t := w.Tokens[i]; {
@@ -348,9 +347,8 @@ func (w *checkWriter) constReference(first, end int) bool {
 	return false
 }
 
-// unqualifiedPointer reports whether the tokens [first, end) declare a pointer or reference and name no
-// address space.
-func (w *checkWriter) unqualifiedPointer(first, end int, pointers map[string]bool) bool {
+// unqualifiedPointer reports whether the tokens [first, end) declare a pointer or reference without an address space.
+func (w *rewriter) unqualifiedPointer(first, end int, pointers map[string]bool) bool {
 	pointer := false
 	for i := first; i < end; i++ {
 		switch t := w.Tokens[i]; {
@@ -371,9 +369,9 @@ func (w *checkWriter) unqualifiedPointer(first, end int, pointers map[string]boo
 	return pointer
 }
 
-// canary puts a violation at the beginning of the kernel's body, one that depends on the template's
-// parameters if there are any.
-func (w *checkWriter) canary() error {
+// canary inserts a violation at the beginning of the kernel's body. If the kernel is a template, the violation
+// depends on its parameters.
+func (w *rewriter) canary() error {
 	kernel, _, err := w.GeneratedKernel(w.items)
 	if err != nil {
 		return err

@@ -1,7 +1,7 @@
 package msl
 
-// attributeTypes holds every thread-position attribute that MLX's custom kernels
-// know, with the type that MLX declares it with.
+// PositionTypes holds the thread-position attributes that MLX's custom kernels support. The value is the type with
+// which MLX declares the argument.
 var PositionTypes = map[string]string{
 	"dispatch_quadgroups_per_threadgroup": "uint",
 	"dispatch_simdgroups_per_threadgroup": "uint",
@@ -25,9 +25,8 @@ var PositionTypes = map[string]string{
 	"threads_per_threadgroup":             "uint3",
 }
 
-// dtypes holds the element types of MSL that are MLX dtypes, with MLX's name for each
-// in the text that it generates.
-var Dtypes = map[string]string{
+// dtypes maps the element types of MSL that are MLX dtypes to MLX's names in generated texts.
+var dtypes = map[string]string{
 	"bool": "bool", "bfloat": "bfloat16_t", "half": "float16_t", "float": "float",
 	"int8_t": "int8_t", "int16_t": "int16_t", "int32_t": "int32_t", "int64_t": "int64_t",
 	"uint8_t": "uint8_t", "uint16_t": "uint16_t", "uint32_t": "uint32_t", "uint64_t": "uint64_t",
@@ -37,6 +36,6 @@ var Dtypes = map[string]string{
 	"float16_t": "float16_t", "bfloat16_t": "bfloat16_t", "complex64_t": "complex64_t",
 }
 
-// DType returns MLX's name of an element type of MSL in the texts that MLX generates: "float16_t" for half. It
-// is empty for a type that is no dtype of MLX.
-func DType(element string) string { return Dtypes[element] }
+// DType returns MLX's name of an MSL element type in generated texts, for example "float16_t" for half. It returns ""
+// for a type that is no MLX dtype.
+func DType(element string) string { return dtypes[element] }

@@ -8,22 +8,22 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace/prelude"
 )
 
-// metalVersion is the value of __METAL_VERSION__ in every executor and check: Metal 3.1, the first
-// with bfloat. The prelude of the address-space check and the host's headers define the same.
+// metalVersion is the value of __METAL_VERSION__ for every executor and check: Metal 3.1, the first version with
+// bfloat. The prelude of the address-space check and the headers for the host define the same value.
 const metalVersion = 310
 
-// conditions evaluates the conditions of a text's preprocessor lines, as far as the text decides them.
-// A name that the text does not define is undefined, but names of the language, of Metal's library
-// and of the executors' vocabularies are unknown, except for those of Metal's version.
+// conditions evaluates the conditions of preprocessor directives, as far as the text decides them. A name that the
+// text does not define counts as undefined. The names of the language, of Metal's library and of the executors'
+// headers are unknown, because executors differ. Only Metal's version is known.
 type conditions struct {
-	macros map[string][]string // the replacements of the macros that the text defines; nil: unknown
-	undone map[string]bool     // by #undef
+	macros map[string][]string // replacements of the macros that the text defines; nil if unknown
+	undone map[string]bool     // names after a certain #undef
 }
 
-// foreign matches names that may be macros of the language, of a system or of an executor's vocabulary.
+// foreign matches names that may be macros of the language, of a system or of an executor's headers.
 var foreign = regexp.MustCompile(`^(_|TARGET_|METAL_|MLX_|MLXG_|CHAR_|SCHAR_|UCHAR_|SHRT_|USHRT_|INT_|UINT_|LONG_|ULONG_|FLT_|HALF_|HUGE_|M_|MAX|NAN$|INFINITY$)`)
 
-// define notes a definition, which is certain or stands in a branch that may not be taken.
+// define records a #define. certain is false if it stands in a branch that may not be taken.
 func (c *conditions) define(words []string, certain bool) {
 	if c == nil || len(words) == 0 {
 		return
@@ -38,7 +38,7 @@ func (c *conditions) define(words []string, certain bool) {
 	delete(c.undone, words[0])
 }
 
-// undefine notes an #undef.
+// undefine records an #undef.
 func (c *conditions) undefine(words []string, certain bool) {
 	c.define(words, false)
 	if c != nil && certain && len(words) > 0 {
@@ -60,8 +60,7 @@ func truthOf(b bool) truth {
 	return truth{0, true}
 }
 
-// holds evaluates the condition of #if, #elif, #ifdef or #ifndef. Without conditions only plain truth
-// values are known.
+// holds evaluates the condition of #if, #elif, #ifdef or #ifndef. If c is nil, it knows only plain truth values.
 func (c *conditions) holds(directive string, words []string) truth {
 	if c == nil {
 		text := strings.Join(words, " ")
@@ -86,7 +85,7 @@ func (c *conditions) holds(directive string, words []string) truth {
 	return t
 }
 
-// defined tells whether a name is that of a macro.
+// defined returns whether a name is a defined macro.
 func (c *conditions) defined(name string) truth {
 	words, found := c.macros[name]
 	switch {
@@ -102,7 +101,7 @@ func (c *conditions) defined(name string) truth {
 	return truthOf(false)
 }
 
-// expression is what is left of a condition.
+// expression is the unread rest of a condition.
 type expression struct {
 	*conditions
 	words []string
@@ -110,7 +109,7 @@ type expression struct {
 	wrong bool
 }
 
-// precedences of the binary operators.
+// precedences holds the precedence of each binary operator.
 var precedences = map[string]int{
 	"||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, ">": 4, "<=": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6,
 }
@@ -125,7 +124,7 @@ func (e *expression) next() string {
 	return word
 }
 
-// binary evaluates operators that bind stronger than a precedence.
+// binary evaluates operators with a precedence greater than above.
 func (e *expression) binary(above int) truth {
 	left := e.unary()
 	for len(e.words) > 0 && precedences[e.words[0]] > above && !e.wrong {
@@ -146,7 +145,7 @@ func operate(operator string, a, b truth) truth {
 		return truth{}
 	}
 	switch operator {
-	case "||", "&&": // neither operand decided it
+	case "||", "&&": // neither operand alone decided the value
 		return truthOf(operator == "&&")
 	case "==":
 		return truthOf(a.value == b.value)
@@ -206,7 +205,7 @@ func (e *expression) unary() truth {
 	return truth{}
 }
 
-// name evaluates a name: that of a macro, which is replaced, of a truth value, or 0.
+// name evaluates a name: a macro by its replacement, a truth value, or 0.
 func (e *expression) name(name string) truth {
 	words, found := e.macros[name]
 	switch {
@@ -217,7 +216,7 @@ func (e *expression) name(name string) truth {
 		if t := inner.binary(0); !inner.wrong && len(inner.words) == 0 {
 			return t
 		}
-		return truth{} // a macro with arguments, or none that has a value
+		return truth{} // a macro with arguments or without a value
 	case name == "true":
 		return truthOf(true)
 	case name == "__METAL_VERSION__" && !e.undone[name]:

@@ -11,9 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace/prelude"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 )
 
-// What a text decides about its branches is decided; of the others every branch is read.
+// A branch that the text itself excludes is left out. Every branch of other conditionals is read.
 func TestConditions(t *testing.T) {
 	for text, want := range map[string]string{
 		"#if __METAL_VERSION__ >= 300\na\n#else\nb\n#endif":                             "a",
@@ -48,10 +49,10 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// Whether a macro of an executor's vocabulary is defined is unknown, for there are several executors.
+// Executors differ in the macros of their headers, so it is unknown whether such a macro is defined.
 func TestConditionsOfVocabularies(t *testing.T) {
 	defines := regexp.MustCompile(`(?m)^[ \t]*#[ \t]*define (\w+)`)
-	for _, pattern := range []string{"../metalstd/*/*.h"} {
+	for _, pattern := range []string{"../metalstd/common/*.h", "../metalstd/host/*.h", "../metalstd/cuda/*.h"} {
 		paths, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, paths)
@@ -67,7 +68,7 @@ func TestConditionsOfVocabularies(t *testing.T) {
 	}
 }
 
-// Kernels and helpers of branches that are not taken do not count as defined twice.
+// A kernel or function in an excluded branch is no second definition.
 func TestDefinitionsInBranches(t *testing.T) {
 	const text = `#if __METAL_VERSION__ < 300
 float one() { return 0; }
@@ -84,13 +85,20 @@ kernel void f(device float* y) { y[0] = one(); }
 	require.Equal(t, 7, file.Kernels[0].Pos.Line)
 }
 
-// The preprocessors of the host and of the address-space check have the version that branches are
-// chosen by.
+// The headers for the host and the prelude of the address-space check define the version by which branches are chosen.
 func TestMetalVersionIsTheSameEverywhere(t *testing.T) {
 	line := fmt.Sprintf("#define __METAL_VERSION__ %d\n", metalVersion)
 	require.Equal(t, 1, strings.Count(prelude.Text, "__METAL_VERSION__"))
 	require.Contains(t, prelude.Text, line)
-	header, err := os.ReadFile("../metalstd/host/metal_scalar.h")
+	folder := t.TempDir()
+	require.NoError(t, metalstd.WriteHost(folder))
+	headers, err := filepath.Glob(folder + "/*.h")
 	require.NoError(t, err)
-	require.Contains(t, string(header), line)
+	count := 0
+	for _, path := range headers {
+		header, err := os.ReadFile(path)
+		require.NoError(t, err)
+		count += strings.Count(string(header), line)
+	}
+	require.Equal(t, 1, count)
 }

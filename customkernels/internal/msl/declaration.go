@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// spans is a sorted list of pieces of a text that do not overlap.
+// Spans is a sorted list of pieces of a text that do not overlap.
 type Spans []span
 
-// functionBodies lists the bodies of the functions.
+// FunctionBodies returns the bodies of the functions among the items.
 func FunctionBodies(s *Structure, items []Item) Spans {
 	var bodies Spans
 	for _, it := range items {
@@ -20,13 +20,13 @@ func FunctionBodies(s *Structure, items []Item) Spans {
 	return bodies
 }
 
-// contains reports whether an offset lies in one of the pieces.
+// Contains reports whether an offset lies within a piece.
 func (b Spans) Contains(offset int) bool {
 	i := sort.Search(len(b), func(i int) bool { return b[i].End > offset })
 	return i < len(b) && b[i].Start < offset
 }
 
-// join2 is the tokens from first to last with a space between any two.
+// JoinSpaced returns the tokens from first to last, separated by single spaces.
 func (s *Structure) JoinSpaced(first, last int) string {
 	var words []string
 	for i := first; i <= last; i++ {
@@ -35,7 +35,8 @@ func (s *Structure) JoinSpaced(first, last int) string {
 	return strings.Join(words, " ")
 }
 
-// typeName returns the range of a type's tokens that begins at i.
+// TypeName returns the token range [first, end) of a type that begins at token i. The range is empty if no type
+// begins there.
 func (s *Structure) TypeName(i int) (first, end int) {
 	first = i
 	named := false
@@ -80,7 +81,7 @@ func (s *Structure) TypeName(i int) (first, end int) {
 	return first, i
 }
 
-// definition is the index of the brace of the class that is defined at token i, or 0.
+// definition returns the index of the opening brace of the class that is defined at token i, or 0.
 func (s *Structure) definition(i int) int {
 	if i++; s.At(i).Kind == Identifier {
 		i++
@@ -91,7 +92,7 @@ func (s *Structure) definition(i int) int {
 	return 0
 }
 
-// builtinWord holds the words that can be combined to a type.
+// builtinWord holds the keywords that combine to the name of a built-in type.
 var builtinWord = map[string]bool{
 	"unsigned": true, "signed": true, "int": true, "short": true, "long": true, "char": true,
 }

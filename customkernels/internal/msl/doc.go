@@ -1,19 +1,20 @@
-// Package msl reads Metal Shading Language text and prepares it for the places
-// where this project runs it.
+// Package msl reads Metal Shading Language text.
 //
-// It works on the text alone: no compiler, no preprocessor and no cgo. A
-// tokenizer that loses nothing is the base of everything else:
+// It works on the text alone: no compiler, no preprocessor and no cgo. [Parse] takes a complete shader file, as Xcode
+// would compile it, with the files that it includes. It returns the kernels with their arguments and bodies, and the
+// rest of the text as a header. Bodies are byte for byte those of the file.
 //
-//   - [Parse] takes a complete shader file, as Xcode would compile it, with the files
-//     that it includes, and finds its kernels, their arguments and their bodies.
-//   - [Kernel.MLX] turns one kernel into what MLX's custom-kernel interface takes:
-//     names, a body with a prologue that binds the kernel's own argument names, and
-//     a header. MLX writes the signature itself.
-//   - [Host] takes the complete text that MLX then generates and rewrites it, token by
-//     token, into C++ for the host executor.
-//   - [CheckAddressSpaces] gives the same text to clang and reports what Apple's
-//     compiler would refuse about address spaces.
+// Three layers build on each other:
 //
-// Every problem with a shader is an [*Error] that names file, line and column and says
-// what to do. No input makes the package panic.
+//   - [Tokenize] splits a text into tokens. Tokens and the white space between them are the text again, byte for
+//     byte.
+//   - [Structure] matches the brackets, drops the branches that the preprocessor excludes, and lists the declarations
+//     ([Item]). [Code] finds the words that are address-space qualifiers.
+//   - The parser reads kernels from the items, and refuses constructs that Metal does not have.
+//
+// Package translate rewrites texts for MLX, for the host and for CUDA. Package addrspace rewrites them for clang. All
+// of these edit tokens in place with [Edits], so the token layer is exported. A cut elsewhere would not export less:
+// every translator needs tokens, brackets, items and qualifiers.
+//
+// Every problem with a shader is an [*Error] with file, line, column and advice. No input makes the package panic.
 package msl

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// prefix begins every name that this package adds to a text.
+// Prefix begins every name that a translation adds to a text.
 const Prefix = "mlxg_"
 
-// edits is a set of replacements of pieces of a text.
+// Edits is a list of replacements in Text.
 type Edits struct {
 	Text string
 	list []edit
@@ -19,8 +19,8 @@ type edit struct {
 	with string
 }
 
-// replace puts words in the place of a piece of the text. Lines keep their numbers, and columns
-// too where the words are not longer than the piece: blanks and newlines fill up.
+// Replace replaces the bytes [start, end). Newlines and blanks fill up a shorter replacement, so that lines keep
+// their numbers and the rest of the line keeps its columns.
 func (e *Edits) Replace(start, end int, with string) {
 	old := e.Text[start:end]
 	var b strings.Builder
@@ -36,14 +36,14 @@ func (e *Edits) Replace(start, end int, with string) {
 	e.list = append(e.list, edit{span{start, end}, b.String()})
 }
 
-// insert puts words before an offset.
+// Insert inserts text at an offset.
 func (e *Edits) Insert(at int, text string) { e.list = append(e.list, edit{span{at, at}, text}) }
 
-// blank removes a piece of the text but for its newlines.
+// Blank replaces the bytes [start, end) by blanks and keeps the newlines.
 func (e *Edits) Blank(start, end int) { e.Replace(start, end, "") }
 
-// apply is the text with the replacements done. Of two that overlap the one that begins first
-// and is longest counts.
+// Apply returns the edited text. Of two overlapping edits the one that begins first applies, and of two that begin
+// together the longer one. Insertions come before a replacement at the same offset.
 func (e *Edits) Apply() string {
 	list := slices.Clone(e.list)
 	slices.SortStableFunc(list, func(a, b edit) int {

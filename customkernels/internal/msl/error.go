@@ -2,8 +2,8 @@ package msl
 
 import "fmt"
 
-// Position is a place in a file. Line and Column count from 1, Column in bytes;
-// Offset counts bytes from 0. The zero Position means that the place is unknown.
+// Position is a place in a file. Line and Column count from 1, Column in bytes. Offset counts bytes from 0. The zero
+// Position is an unknown place.
 type Position struct {
 	File   string
 	Offset int
@@ -11,7 +11,7 @@ type Position struct {
 	Column int
 }
 
-// String returns "file:line:column", leaving out what is unknown.
+// String returns "file:line:column" without the unknown parts.
 func (p Position) String() string {
 	switch {
 	case p.Line == 0:
@@ -23,14 +23,13 @@ func (p Position) String() string {
 	}
 }
 
-// Error is a problem with a shader's text. Message says what is wrong and what
-// to do about it; its wording may change.
+// Error is a problem with a shader's text. Message says what is wrong and what is allowed. Its wording may change.
 type Error struct {
 	Position
 	Message string
 }
 
-// Error returns the position, a colon and the message.
+// Error returns "position: message".
 func (e *Error) Error() string {
 	if at := e.Position.String(); at != "" {
 		return at + ": " + e.Message
@@ -38,7 +37,7 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// errorf makes an [*Error] at a position.
+// Errorf returns an [*Error] at a position.
 func Errorf(at Position, format string, args ...any) *Error {
 	return &Error{Position: at, Message: fmt.Sprintf(format, args...)}
 }

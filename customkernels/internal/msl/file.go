@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// File is a parsed Metal shader file.
+// File is a parsed shader file.
 type File struct {
 	// Name is the file's name as given to Parse.
 	Name string
@@ -13,8 +13,8 @@ type File struct {
 	Kernels []*Kernel
 }
 
-// Kernel returns the kernel of this name. Without one the error is an [*Error] that lists
-// the names that the file has. The empty name stands for the only kernel of a file.
+// Kernel returns the kernel of this name. The empty name selects the only kernel of a file. If there is no such
+// kernel, the error is an [*Error] that lists the names of the file's kernels.
 func (f *File) Kernel(name string) (*Kernel, error) {
 	names := make([]string, len(f.Kernels))
 	for i, k := range f.Kernels {
@@ -30,35 +30,36 @@ func (f *File) Kernel(name string) (*Kernel, error) {
 	return nil, Errorf(at, "the file has no kernel %q; it has %s", name, strings.Join(names, ", "))
 }
 
-// Kernel is one kernel function of a shader file.
+// Kernel is a kernel function of a shader file.
 type Kernel struct {
 	// Name is the function's name.
 	Name string
-	// Pos is the place of the name.
+	// Pos is the position of the name.
 	Pos Position
-	// Template holds the template parameters in order, none for a plain function.
+	// Template holds the template parameters in order. It is empty for a plain function.
 	Template []TemplateParameter
-	// Buffers holds the arguments in device and constant memory, in the order of the signature.
+	// Buffers holds the arguments in device and constant memory in the order of the signature.
 	Buffers []*Buffer
-	// Threadgroup holds the threadgroup arguments, which a launch must size.
+	// Threadgroup holds the threadgroup arguments. A launch must give each a size.
 	Threadgroup []ThreadgroupArgument
 	// Attributes holds the thread-position arguments.
 	Attributes []Attribute
-	// MaxThreads is the argument of [[max_total_threads_per_threadgroup(n)]], 0 without one
-	// and where it is not a plain number.
+	// MaxThreads is the number of [[max_total_threads_per_threadgroup(n)]]. It is 0 if the attribute is missing or n
+	// is not a plain number.
 	MaxThreads int
 	// Body is the text between the function's braces, byte for byte.
 	Body string
-	// BodyPos is the place of the first byte behind the opening brace.
+	// BodyPos is the position of the first byte behind the opening brace.
 	BodyPos Position
-	// Header is the rest of the text as this kernel needs it: the file, with the text of what it
-	// includes in the place of the #include lines. What is left out leaves its newlines: all
-	// kernels and their instantiations, the inclusion of Metal's own headers, "using namespace
-	// metal", and what comes behind the kernel unless it defines a function that was declared before.
+	// Header is the text that this kernel depends on: the file, with the text of included files in place of the
+	// #include lines. These parts are blank, so that lines keep their numbers: all kernels and their instantiations,
+	// includes of Metal's own headers, "using namespace metal", and the text behind the kernel. The text behind stays
+	// if it defines a function that is declared before the kernel.
 	Header string
-	// Constants holds the function constants that the header declares.
+	// Constants holds the function constants that Header declares.
 	Constants []FunctionConstant
 
+	// Namespaces holds the namespaces around the kernel, outermost first. An unnamed one is "".
 	Namespaces []string
 	structure  *Structure
 	body       [2]int // the braces
@@ -67,7 +68,7 @@ type Kernel struct {
 // TemplateKind is the kind of a template parameter.
 type TemplateKind string
 
-// The kinds of template parameters. Every integer type but int and uint is of kind int.
+// The kinds of template parameters. All integer types except uint have the kind int.
 const (
 	TypeParameter TemplateKind = "typename"
 	IntParameter  TemplateKind = "int"
@@ -78,15 +79,15 @@ const (
 // TemplateParameter is a template parameter of a kernel.
 type TemplateParameter struct {
 	Kind    TemplateKind
-	Type    string // as written: "typename", "class", "int", "ushort", …
+	Type    string // as written: "typename", "int", "ushort", …
 	Name    string
-	Default string // as written, "" for none
+	Default string // as written; "" if there is none
 }
 
 // AddressSpace is an address space of Metal.
 type AddressSpace string
 
-// The address spaces that a kernel's arguments can have.
+// The address spaces of kernel arguments.
 const (
 	Device      AddressSpace = "device"
 	Constant    AddressSpace = "constant"
@@ -98,22 +99,21 @@ type Buffer struct {
 	Name      string
 	Pos       Position
 	Space     AddressSpace
-	Reference bool   // a reference, not a pointer
+	Reference bool   // a reference rather than a pointer
 	Const     bool   // const, or in constant memory
-	Element   string // the element type as written, without const, volatile and address space
+	Element   string // element type as written, without const, volatile and address space
 	Atomic    bool   // Element is atomic<…> or atomic_…
-	Volatile  bool   // what it leads to is volatile
-	Coherent  bool   // coherent, which MLX's signature cannot say
-	Index     int    // the n of [[buffer(n)]], -1 without one
-	Slot      int    // Index, or for a buffer without one the lowest number that is free
-	// Implicit is the name of the input whose shape, strides or dimension count this
-	// buffer holds, if it is an argument that MLX itself adds: "x" for x_shape, x_strides
-	// and x_ndim. It is no input of a launch then.
+	Volatile  bool   // the elements are volatile
+	Coherent  bool   // coherent; MLX's signature cannot express it
+	Index     int    // n of [[buffer(n)]]; -1 if there is none
+	Slot      int    // Index, or the lowest free number if Index is -1
+	// Implicit is set for an argument that MLX adds itself: the shape, strides or number of dimensions of an input.
+	// It is the name of that input: "x" for x_shape, x_strides and x_ndim. Such a buffer is no input of a launch.
 	Implicit string
 }
 
-// Writable reports whether the kernel can write to the buffer: such buffers are a
-// launch's outputs, the others its inputs.
+// Writable reports whether the kernel can write to the buffer. Writable buffers are the outputs of a launch, the
+// others its inputs.
 func (b *Buffer) Writable() bool { return b.Space == Device && !b.Const }
 
 // ThreadgroupArgument is a threadgroup pointer argument.
@@ -121,38 +121,38 @@ type ThreadgroupArgument struct {
 	Name    string
 	Pos     Position
 	Element string
-	Index   int // the n of [[threadgroup(n)]], -1 without one
+	Index   int // n of [[threadgroup(n)]]; -1 if there is none
 }
 
 // Attribute is a thread-position argument.
 type Attribute struct {
-	Name      string // the variable
+	Name      string // name of the variable
 	Pos       Position
 	Type      string // uint, uint2, uint3, ushort, ushort2 or ushort3
-	Attribute string // for instance thread_position_in_grid
+	Attribute string // for example thread_position_in_grid
 }
 
-// FunctionConstant is a declaration with [[function_constant(n)]] of a kernel's header.
+// FunctionConstant is a declaration with [[function_constant(n)]] in a kernel's header.
 type FunctionConstant struct {
 	Name  string
 	Type  string
 	Index int
 	Pos   Position
 
-	Line int // of the header
+	Line int // line of Kernel.Header
 }
 
-// Inputs returns the buffers that a launch must give, in the order of their slots.
+// Inputs returns the buffers that a launch must supply, sorted by slot.
 func (k *Kernel) Inputs() []*Buffer {
 	return k.sorted(func(b *Buffer) bool { return !b.Writable() && b.Implicit == "" })
 }
 
-// Outputs returns the buffers that a launch fills, in the order of their slots.
+// Outputs returns the buffers that a launch fills, sorted by slot.
 func (k *Kernel) Outputs() []*Buffer {
 	return k.sorted((*Buffer).Writable)
 }
 
-// sorted returns the chosen buffers in the order of their slots.
+// sorted returns the chosen buffers, sorted by slot.
 func (k *Kernel) sorted(choose func(*Buffer) bool) []*Buffer {
 	var chosen []*Buffer
 	for _, b := range k.Buffers {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// allowedAttributes lists the compiler attributes that a shader may name in __attribute__((…)),
-// without the underscores around them. Others can hide code from the checker, run it before the
-// kernel, or give it the name of another function.
+// allowedAttributes holds the compiler attributes that a shader may name in __attribute__((…)), without underscores
+// around them. Other attributes can hide code from the checker, run it before the kernel, or give it the name of
+// another function.
 var allowedAttributes = map[string]bool{
 	"aligned": true, "always_inline": true, "annotate": true, "artificial": true, "availability": true, "cold": true,
 	"const": true, "convergent": true, "deprecated": true, "ext_vector_type": true, "fallthrough": true, "flatten": true,
@@ -17,16 +17,16 @@ var allowedAttributes = map[string]bool{
 	"vector_size": true, "warn_unused_result": true,
 }
 
-// allowedPragmas lists the words that may follow "#pragma GCC" and "#pragma clang". deniedPragmas lists
-// the words that may not follow "#pragma".
+// allowedPragmas holds the words that may follow "#pragma GCC" and "#pragma clang". deniedPragmas holds the words
+// that must not follow "#pragma".
 var (
 	allowedPragmas = map[string]bool{"diagnostic": true, "fp": true, "ivdep": true, "loop": true, "unroll": true}
 	deniedPragmas  = map[string]bool{"include_alias": true, "omp": true, "redefine_extname": true, "weak": true}
 )
 
-// forbidden refuses the constructs of C++ compilers that are no part of Metal and with which a text
-// can escape the checker or act before its kernel runs. Macros that paste names together are not
-// followed: the text of a shader is code.
+// forbidden rejects compiler constructs that are not part of Metal and with which a text can escape the checker or
+// run code before its kernel. It does not expand macros that paste names together: shader text is code, and checking
+// it is no sandbox.
 func (s *Structure) forbidden(items []Item) error {
 	for i, t := range s.All {
 		if s.Off[i] || t.Kind == Comment {
@@ -42,9 +42,9 @@ func (s *Structure) forbidden(items []Item) error {
 	return s.startCode(items)
 }
 
-const externC = "extern \"C\" is allowed for structures and kernels only: a function or variable would get the name of one outside of the shader; remove it"
+const externC = "extern \"C\" is allowed for structures and kernels only: a function or variable would share its name with one outside of the shader; remove it"
 
-// external refuses functions and variables that extern "C" gives plain names.
+// external rejects functions and variables with C linkage.
 func (s *Structure) external(items []Item) error {
 	for i, t := range s.Tokens {
 		if !t.Is("extern") || s.At(i+1).Kind != String {
@@ -63,7 +63,8 @@ func (s *Structure) external(items []Item) error {
 	return nil
 }
 
-// next is the token behind token i of all, comments left out; it is empty at the end of a directive.
+// next returns the token behind token i of All and its index, without comments. It is empty at the end of a
+// directive.
 func (s *Structure) next(i int) (int, Token) {
 	for j := i + 1; j < len(s.All); j++ {
 		if s.All[j].Directive != s.All[i].Directive {
@@ -76,11 +77,12 @@ func (s *Structure) next(i int) (int, Token) {
 	return len(s.All), Token{}
 }
 
+// forbiddenAt rejects a forbidden construct that begins at token i of All.
 func (s *Structure) forbiddenAt(i int, t Token) error {
 	j, next := s.next(i)
 	refuse := func(format string, args ...any) error { return Errorf(s.Position(t), format, args...) }
 	if wordSplit(s.Text, t, next) {
-		return refuse("the word %s goes on behind a line continuation; write it on one line", t.Text)
+		return refuse("the word %s continues behind a line continuation; write it on one line", t.Text)
 	}
 	switch {
 	case t.Is("asm") || t.Is("__asm") || t.Is("__asm__"):
@@ -115,7 +117,7 @@ func (s *Structure) forbiddenAt(i int, t Token) error {
 	return nil
 }
 
-// wordSplit reports whether two tokens are one word to a compiler, which joins lines first.
+// wordSplit reports whether two tokens are one word for a compiler, which joins continued lines first.
 func wordSplit(text string, t, next Token) bool {
 	word := func(t Token) bool { return t.Kind == Identifier || t.Kind == Number }
 	if !word(t) || !word(next) || next.Offset <= t.End() {
@@ -129,7 +131,7 @@ func allowedAttribute(t Token) bool {
 	return allowedAttributes[strings.TrimSuffix(strings.TrimPrefix(t.Text, "__"), "__")]
 }
 
-// attributes checks the names within __attribute__((…)), which token i of all begins.
+// attributes checks the names within the __attribute__((…)) that token i of All begins.
 func (s *Structure) attributes(i int) error {
 	refuse := func(t Token, format string, args ...any) error { return Errorf(s.Position(t), format, args...) }
 	t := s.All[i]
@@ -152,7 +154,7 @@ func (s *Structure) attributes(i int) error {
 	return nil
 }
 
-// pragma checks the words of a pragma at a token.
+// pragma checks the words of a pragma.
 func (s *Structure) pragma(at Token, words []Token) error {
 	words = slices.DeleteFunc(slices.Clone(words), func(t Token) bool { return t.Kind == Comment })
 	if len(words) == 0 {

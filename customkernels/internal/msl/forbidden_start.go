@@ -2,11 +2,11 @@ package msl
 
 import "slices"
 
-// startCode refuses variables of program scope whose values are computed when the program starts:
-// those of a class with a constructor or destructor that is not constexpr, and those whose initial
-// value calls such a function.
+// startCode rejects variables of program scope whose initialization runs code when the program starts. These have a
+// class with a constructor or destructor that is not constexpr, or an initial value that calls a function that is not
+// constexpr.
 func (s *Structure) startCode(items []Item) error {
-	classes, code := map[string]bool{}, map[string]bool{} // code: the names of what is not constexpr
+	classes, code := map[string]bool{}, map[string]bool{} // code: names of functions that are not constexpr
 	for _, it := range items {
 		if it.Kind == ClassItem {
 			for i := it.Start; i < it.Open; i++ {
@@ -38,12 +38,12 @@ func (s *Structure) startCode(items []Item) error {
 	return nil
 }
 
-// constantExpression reports whether the tokens [first, end) say that a value is constant.
+// constantExpression reports whether the tokens [first, end) contain constexpr or consteval.
 func (s *Structure) constantExpression(first, end int) bool {
 	return first < end && slices.ContainsFunc(s.Tokens[first:end], func(t Token) bool { return t.Is("constexpr") || t.Is("consteval") })
 }
 
-// initialized reports whether an item declares a variable that exists when the program starts.
+// initialized reports whether an item is a variable that is initialized when the program starts.
 func (s *Structure) initialized(it Item) bool {
 	static := it.Scope == NamespaceScope
 	for i := it.Start; i <= it.Last; i++ {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What could escape the checker, read other files or act before the kernel is refused at its place.
+// Constructs with which a shader can escape the checker, read other files or run code before its kernel are errors.
 func TestForbidden(t *testing.T) {
 	for text, want := range map[string]string{
 		`__attribute__((no_sanitize("thread"))) void f(device float* y) { y[0] = 1; }`:                "f.metal:1:16: the attribute no_sanitize is not allowed in a shader; remove it",
@@ -18,7 +18,7 @@ func TestForbidden(t *testing.T) {
 		"#define BLIND [[gnu::no_sanitize(\"thread\")]]":                                              "f.metal:1:17: the attribute gnu::no_sanitize is not allowed",
 		"__attribute__((constructor)) void f() {}":                                                    "the attribute constructor is not allowed",
 		"inline void f() { __asm__ volatile(\"nop\"); }":                                              "f.metal:1:19: Metal has no assembly; remove __asm__",
-		"inline void f() { __as\\\nm__(\"nop\"); }":                                                   "f.metal:1:19: the word __as goes on behind a line continuation",
+		"inline void f() { __as\\\nm__(\"nop\"); }":                                                   "f.metal:1:19: the word __as continues behind a line continuation",
 		"extern \"C\" int puts(const thread char*);":                                                  `f.metal:1:1: extern "C" is allowed for structures and kernels only`,
 		"extern \"C\" { int puts(const thread char*); }":                                              `f.metal:1:1: extern "C" is allowed`,
 		"#pragma GCC optimize(\"O0\")":                                                                "f.metal:1:1: the pragma GCC optimize is not allowed in a shader",

@@ -2,12 +2,11 @@ package msl
 
 import "slices"
 
-// generatedKernel reads the kernel's signature and the template arguments of its instantiation.
+// GeneratedKernel returns the kernel of a text that MLX generated, and the template arguments of its instantiation.
+// If the text has several kernels, it is the one that the last instantiation names, or the last one.
 func (s *Structure) GeneratedKernel(items []Item) (*Kernel, []string, error) {
 	p := parser{Structure: s, items: items, file: &File{}}
 	p.collectMacros()
-	// What MLX generates stands last; of a file with several kernels it is the one that the
-	// last instantiation names.
 	instantiated := s.instantiated(items)
 	chosen := -1
 	for i, it := range items {
@@ -53,8 +52,7 @@ func (s *Structure) GeneratedKernel(items []Item) (*Kernel, []string, error) {
 	return nil, nil, Errorf(kernel.Pos, "the kernel is a template and never instantiated; give the complete text that MLX generates")
 }
 
-// instantiated returns the names of templates in the last explicit instantiation of a kernel,
-// none if there is no such.
+// instantiated returns the template names in the last explicit instantiation of a kernel. It is nil if there is none.
 func (s *Structure) instantiated(items []Item) map[string]bool {
 	for _, it := range slices.Backward(items) {
 		if it.Kind != Instantiation || !it.Kernel && !s.IsAttribute(it.First+1) {

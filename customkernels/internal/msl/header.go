@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// header fills in the kernel's header and its function constants.
+// header sets the kernel's header and function constants.
 func (p *parser) header(k *Kernel) {
 	end := p.Tokens[k.body[1]].End()
 	blanks := p.kernelText()
@@ -25,11 +25,11 @@ func (p *parser) header(k *Kernel) {
 	k.Header = p.without(blanks)
 }
 
-// span is a piece of the text by offsets, the end excluded.
+// span is the piece [Start, End) of a text, in bytes.
 type span struct{ Start, End int }
 
-// kernelText lists what no header keeps: kernels, their instantiations and names for their types,
-// Metal's includes and "using namespace metal".
+// kernelText returns the pieces that no header keeps: kernels, their instantiations, aliases of their types, includes
+// of Metal's headers, and "using namespace metal".
 func (p *parser) kernelText() []span {
 	var spans []span
 	add := func(first, last int) {
@@ -39,7 +39,7 @@ func (p *parser) kernelText() []span {
 	for _, it := range p.items {
 		drop := it.Kernel && it.Kind != ClassItem
 		if it.Kernel && it.Kind == OtherItem && it.Params < 0 {
-			drop = false // a variable that is called kernel
+			drop = false // a variable with the name kernel
 		}
 		if it.Kind == usingItem && p.Join(it.First, it.Last) == "using namespace metal;" {
 			drop = true
@@ -47,7 +47,7 @@ func (p *parser) kernelText() []span {
 		for i := it.First; i <= it.Last && !drop && it.Kind != FunctionItem; i++ {
 			t := p.Tokens[i]
 			switch {
-			case t.Is("decltype") && p.At(i+1).Is("(") && p.isKernel(p.At(i+2)): // a name for a kernel's type
+			case t.Is("decltype") && p.At(i+1).Is("(") && p.isKernel(p.At(i+2)): // an alias of a kernel's type
 				drop = true
 			case t.Is("(") || t.Is("{"):
 				i = p.Match[i]
@@ -78,7 +78,7 @@ func (p *parser) isKernel(t Token) bool {
 	return slices.ContainsFunc(p.file.Kernels, func(k *Kernel) bool { return t.Is(k.Name) })
 }
 
-// kernelMacros returns the names of the macros that make kernels or their instantiations.
+// kernelMacros returns the names of macros that define or instantiate kernels.
 func (p *parser) kernelMacros() map[string]bool {
 	bodies := map[string][]string{}
 	for i := range p.All {
@@ -102,8 +102,7 @@ func (p *parser) kernelMacros() map[string]bool {
 	return makers
 }
 
-// behind lists what comes behind an offset, but for the #endif lines of conditionals that
-// began before it.
+// behind returns the pieces behind an offset, except the #endif lines of conditionals that begin before it.
 func (p *parser) behind(offset int) []span {
 	var spans []span
 	depth, start := 0, offset
@@ -126,8 +125,8 @@ func (p *parser) behind(offset int) []span {
 	return append(spans, span{start, len(p.Text)})
 }
 
-// without is the text with these spans blank. Newlines stay, so that lines keep their
-// numbers; white space at the end goes.
+// without returns the text with the spans blanked and without white space at its end. Newlines stay, so that lines
+// keep their numbers.
 func (p *parser) without(spans []span) string {
 	text := []byte(p.Text)
 	for _, s := range spans {
@@ -150,7 +149,7 @@ func (p *parser) without(spans []span) string {
 	return header + "\n"
 }
 
-// functionConstant notes a declaration such as "constant bool x [[function_constant(0)]];".
+// functionConstant adds a declaration such as "constant bool x [[function_constant(0)]];" to the kernel's constants.
 func (p *parser) functionConstant(k *Kernel, it Item) {
 	if it.Kind != OtherItem {
 		return

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// includer puts a shader file and what it includes together into one text.
+// includer joins a shader file and its included files into one text.
 type includer struct {
 	fsys  fs.FS
 	text  strings.Builder
-	lines []Position // where each line of the text comes from
+	lines []Position // origin of each line of the text
 	files map[string]included
-	count int // of branches
+	count int // branches of conditionals so far
 }
 
-// included is how a file came into the text.
+// included records the first inclusion of a file.
 type included struct {
-	at       Position // of the #include
-	branches []int    // around it that a preprocessor may leave out, outermost first
+	at       Position // position of the #include
+	branches []int    // branches around it that a preprocessor may exclude, outermost first
 }
 
-// readShader reads a shader file with the text of what it includes in the place of the #include
-// lines, each file once. Metal's own headers stay #include lines.
+// readShader reads a shader file and replaces each #include line by the text of the file, once per file. Includes of
+// Metal's own headers stay.
 func readShader(fsys fs.FS, name string) (*Structure, error) {
 	src, err := fs.ReadFile(fsys, name)
 	if err != nil {
@@ -36,13 +36,13 @@ func readShader(fsys fs.FS, name string) (*Structure, error) {
 	return NewStructure(name, in.text.String(), in.lines)
 }
 
-// begin says where the line of the text that begins here comes from.
+// begin records the origin of the line that begins here.
 func (in *includer) begin(file string, line, offset int) {
 	in.lines = append(in.lines, Position{File: file, Line: line, Column: 1, Offset: offset})
 }
 
-// paste adds a file that is included within these branches of conditionals. The number of a
-// branch that the file's first inclusion always takes is 0.
+// paste adds a file that is included within the given branches of conditionals. Branch 0 is one that the first
+// inclusion of the file always takes.
 func (in *includer) paste(name, text string, branches []int) error {
 	s := &Structure{file: name, Text: text, All: Tokenize(text)}
 	off, _, err := s.conditionals(nil)
@@ -52,7 +52,7 @@ func (in *includer) paste(name, text string, branches []int) error {
 	s.Off = off
 	at, line := 0, 1
 	in.begin(name, line, at)
-	// write moves over the text before an offset: it is added, or blanks if it is not kept.
+	// write adds the text before an offset, or blanks in its place if keep is false.
 	write := func(end int, keep bool) {
 		for ; at < end; at++ {
 			switch c := text[at]; {
@@ -115,20 +115,20 @@ func (in *includer) paste(name, text string, branches []int) error {
 	return nil
 }
 
-// branch is a new number of a branch.
+// branch returns a new branch number.
 func (in *includer) branch() int {
 	in.count++
 	return in.count
 }
 
-// include adds the file that a header names, on a line of its own, unless it is there already.
+// include adds the file of an #include on a line of its own. pasted is false if the text has the file already.
 func (in *includer) include(s *Structure, header Token, branches []int) (pasted bool, err error) {
 	at, name := s.Position(header), strings.Trim(header.Text, `<>"`)
 	switch {
 	case strings.HasPrefix(name, "mlx/"):
 		return false, Errorf(at, "MLX's own headers cannot be included in a shader file; copy what it needs of %s", header.Text)
 	case strings.HasPrefix(header.Text, "<"):
-		return false, Errorf(at, "%s is none of Metal's headers; write #include %q for a file of yours", header.Text, name)
+		return false, Errorf(at, "%s is no header of Metal; write #include %q for a file of yours", header.Text, name)
 	}
 	if path.IsAbs(name) {
 		return false, Errorf(at, "%s is an absolute path; write it relative to the folder of the file that includes it", header.Text)
@@ -137,7 +137,7 @@ func (in *includer) include(s *Structure, header Token, branches []int) (pasted 
 	branches = slices.DeleteFunc(slices.Clone(branches), func(b int) bool { return b == 0 })
 	if first, found := in.files[name]; found {
 		if n := len(first.branches); n > len(branches) || !slices.Equal(first.branches, branches[:n]) {
-			return false, Errorf(at, "%s is pasted once, at %s under a condition that does not hold for this place; include it before the condition",
+			return false, Errorf(at, "%s is included once, at %s under a condition that may be false here; include it before the condition",
 				header.Text, first.at)
 		}
 		return false, nil
@@ -151,7 +151,7 @@ func (in *includer) include(s *Structure, header Token, branches []int) (pasted 
 		src, err = fs.ReadFile(in.fsys, name)
 	}
 	switch {
-	case err != nil && !fs.ValidPath(name): // which file systems refuse, each in its own words
+	case err != nil && !fs.ValidPath(name): // each file system has its own message for this
 		return false, Errorf(at, "%s leads to %s and cannot be read: %v; it must lie in the file system that the shader is loaded from",
 			header.Text, name, err)
 	case err != nil:
@@ -162,8 +162,7 @@ func (in *includer) include(s *Structure, header Token, branches []int) (pasted 
 	return true, in.paste(name, string(src), branches)
 }
 
-// guards reports whether "#ifndef NAME", which ends before token i, is the guard that has a file
-// read once: "#define NAME" follows.
+// guards reports whether "#ifndef NAME", which ends before token i, is an include guard: "#define NAME" follows.
 func (s *Structure) guards(i int, name []string) bool {
 	for i < len(s.All) && s.All[i].Kind == Comment {
 		i++
@@ -175,7 +174,7 @@ func (s *Structure) guards(i int, name []string) bool {
 	return word == "define" && len(words) > 0 && slices.Equal(words[:1], name)
 }
 
-// isMetalHeader reports whether a header is one that comes with Metal.
+// IsMetalHeader reports whether a header is part of Metal.
 func IsMetalHeader(name string) bool {
 	return strings.HasPrefix(name, "metal_") || strings.HasPrefix(name, "simd/")
 }

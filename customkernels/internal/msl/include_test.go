@@ -146,15 +146,15 @@ func TestIncludeProblems(t *testing.T) {
 		},
 		"in angles": {
 			map[string]string{"d/f.metal": "#include <a.h>\n" + user, "d/a.h": ""},
-			"d/f.metal:1:10", `<a.h> is none of Metal's headers; write #include "a.h"`,
+			"d/f.metal:1:10", `<a.h> is no header of Metal; write #include "a.h"`,
 		},
 		"once under a condition": {
 			map[string]string{"d/f.metal": "#ifdef A\n#include \"a.h\"\n#endif\n#include \"a.h\"\n" + user, "d/a.h": "int a;"},
-			"d/f.metal:4:10", "pasted once, at d/f.metal:2:10 under a condition that does not hold for this place",
+			"d/f.metal:4:10", "included once, at d/f.metal:2:10 under a condition that may be false here",
 		},
 		"once in another branch": {
 			map[string]string{"d/f.metal": "#ifdef A\n#include \"a.h\"\n#else\n#include \"a.h\"\n#endif\n" + user, "d/a.h": "int a;"},
-			"d/f.metal:4:10", "pasted once",
+			"d/f.metal:4:10", "included once",
 		},
 		"an open conditional": {
 			map[string]string{"d/f.metal": "#include \"a.h\"\n" + user, "d/a.h": "int a;\n#if A\n"},

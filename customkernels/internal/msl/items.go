@@ -1,6 +1,6 @@
 package msl
 
-// scopeKind says what a scope's items are.
+// ScopeKind is the kind of scope in which an item stands.
 type ScopeKind uint8
 
 const (
@@ -8,7 +8,7 @@ const (
 	ClassScope
 )
 
-// itemKind says what a declaration is, as far as this package must know.
+// ItemKind is the kind of a declaration.
 type ItemKind uint8
 
 const (
@@ -19,26 +19,26 @@ const (
 	Instantiation                 // template … without parameters
 )
 
-// item is a declaration at namespace or class scope.
+// Item is a declaration at namespace or class scope. Its fields are token indices.
 type Item struct {
 	Kind       ItemKind
 	First      int // index of the first token
 	Last       int // index of the last token
-	Start      int // index behind "template <…>" headers
-	Header     int // index of the '<' of the first template header, -1 if there is none
-	Open       int // the '{' of the body or the members, -1 if there is none
-	Params     int // the '(' of a function's parameters, -1 if there is none
+	Start      int // index behind the headers "template <…>"
+	Header     int // '<' of the first template header; -1 if there is none
+	Open       int // '{' of the body or the members; -1 if there is none
+	Params     int // '(' of a function's parameters; -1 if there is none
 	Kernel     bool
-	Namespaces []string // enclosing namespaces, outermost first; "" for an unnamed one
+	Namespaces []string // enclosing namespaces, outermost first; an unnamed one is ""
 	Scope      ScopeKind
 	ScopeID    int // differs between scopes
 }
 
-// maxNesting bounds the nesting of namespaces and classes.
+// maxNesting is the greatest depth of nested namespaces and classes.
 const maxNesting = 64
 
-// items lists the declarations of the text, those within namespaces and classes too; a
-// class comes before its members.
+// Items returns the declarations of the text, including those within namespaces and classes. A class comes before its
+// members.
 func (s *Structure) Items() ([]Item, error) {
 	w := itemWalker{Structure: s}
 	if err := w.walk(0, len(s.Tokens), NamespaceScope, nil, 0); err != nil {
@@ -53,7 +53,7 @@ type itemWalker struct {
 	scopes int
 }
 
-// walk adds the items of the tokens [i, end).
+// walk adds the items among the tokens [i, end).
 func (w *itemWalker) walk(i, end int, scope ScopeKind, namespaces []string, depth int) error {
 	if depth > maxNesting {
 		return w.ErrorAt(i, "namespaces and classes are nested more than %d deep; simplify them", maxNesting)
@@ -91,8 +91,8 @@ func (w *itemWalker) walk(i, end int, scope ScopeKind, namespaces []string, dept
 	return nil
 }
 
-// namespace recognizes "namespace a::b {", "inline namespace {" and "extern "C" {", and
-// returns the index of the brace and the names.
+// namespace recognizes "namespace a::b {", "inline namespace {" and "extern "C" {". It returns the index of the brace
+// and the names.
 func (w *itemWalker) namespace(i, end int) (body int, names []string, ok bool) {
 	if w.Tokens[i].Is("extern") && w.At(i+1).Kind == String && w.At(i+2).Is("{") && i+2 < end {
 		return i + 2, nil, true
@@ -123,14 +123,14 @@ func (w *itemWalker) namespace(i, end int) (body int, names []string, ok bool) {
 	return 0, nil, false
 }
 
-// beginsItem holds the words that begin a declaration; behind a ')' at namespace
-// scope they show that a macro call without a semicolon came before.
+// beginsItem holds keywords that begin a declaration. Behind a ')' at namespace scope they show that the tokens
+// before them are a macro call without a semicolon.
 var beginsItem = map[string]bool{
 	"template": true, "kernel": true, "struct": true, "class": true, "union": true, "namespace": true,
 	"using": true, "typedef": true, "inline": true, "static": true, "constexpr": true, "enum": true,
 }
 
-// item reads the declaration that begins at i.
+// item reads the declaration that begins at token i.
 func (w *itemWalker) item(i, end int, scope ScopeKind) Item {
 	it := Item{First: i, Start: i, Header: -1, Open: -1, Params: -1}
 	if w.Tokens[i].Is("using") && w.At(i+1).Is("namespace") {

@@ -2,10 +2,9 @@ package msl
 
 import "strings"
 
-// Locate translates a line of the text that MLX generated for this kernel, counted from 1,
-// into a line of the shader's file or of one that it includes. It is false for lines that MLX wrote itself, such as
-// the signature. The columns of the two lines agree but for the body's first line,
-// which the prologue moves.
+// Locate maps a line of the text that MLX generated for this kernel, counted from 1, to a line of the shader's file
+// or of an included file. ok is false for lines that MLX wrote, such as the signature. Columns of the two lines
+// agree, except in the first line of the body, which begins with the prologue.
 func (k *Kernel) Locate(generated string, line int) (Position, bool) {
 	at := strings.LastIndex(generated, k.Body)
 	if line < 1 || at < 0 {

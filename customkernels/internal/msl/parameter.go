@@ -60,7 +60,7 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 		case t.Kind == Identifier || t.Is("::"):
 			words = append(words, i)
 		default:
-			return p.ErrorAt(i, "%q is not understood in a kernel's argument; write \"device float* name [[buffer(0)]]\"", t.Text)
+			return p.ErrorAt(i, "unexpected %q in a kernel's argument; write \"device float* name [[buffer(0)]]\"", t.Text)
 		}
 	}
 	if err := p.unsupported(words, attributes); err != nil {
@@ -81,7 +81,7 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 	return p.positionArgument(k, name, element, attributes)
 }
 
-// unsupported refuses the arguments that only graphics or argument buffers have.
+// unsupported rejects arguments that only graphics functions or argument buffers have.
 func (p *parser) unsupported(words []int, attributes [][2]int) error {
 	for _, w := range words {
 		text := p.Tokens[w].Text
@@ -112,7 +112,7 @@ func (p *parser) unsupported(words []int, attributes [][2]int) error {
 	return nil
 }
 
-// unusedName refuses a second argument of one name.
+// unusedName rejects a second argument with the same name.
 func (p *parser) unusedName(k *Kernel, name int) error {
 	text := p.Tokens[name].Text
 	used := slices.ContainsFunc(k.Buffers, func(b *Buffer) bool { return b.Name == text }) ||
@@ -125,7 +125,7 @@ func (p *parser) unusedName(k *Kernel, name int) error {
 	return nil
 }
 
-// element is an element type as written, with single spaces.
+// element returns an element type as written, with single spaces.
 func (p *parser) element(words []int) string {
 	var b strings.Builder
 	for n, w := range words {
@@ -143,7 +143,7 @@ func (p *parser) element(words []int) string {
 	return strings.TrimPrefix(text, "metal::")
 }
 
-// bufferArgument adds a pointer or reference argument, b but for its place and space.
+// bufferArgument adds a pointer or reference argument. b holds everything but its position, address space and index.
 func (p *parser) bufferArgument(k *Kernel, name int, b Buffer, spaces []Token, attributes [][2]int) error {
 	text := b.Name
 	if len(spaces) == 0 {
@@ -184,7 +184,7 @@ func (p *parser) bufferArgument(k *Kernel, name int, b Buffer, spaces []Token, a
 	return nil
 }
 
-// positionArgument adds an argument by value.
+// positionArgument adds an argument that is passed by value, which must be a thread position.
 func (p *parser) positionArgument(k *Kernel, name int, element string, attributes [][2]int) error {
 	text := p.Tokens[name].Text
 	for _, a := range attributes {
@@ -229,7 +229,7 @@ func normalUint(text string) string {
 	return text
 }
 
-// number gives every buffer its slot and finds those that MLX itself adds.
+// number assigns a slot to every buffer and marks the buffers that MLX adds itself.
 func (p *parser) number(k *Kernel) error {
 	used := map[int]*Buffer{}
 	for _, b := range k.Buffers {
@@ -268,8 +268,7 @@ func (p *parser) number(k *Kernel) error {
 	return nil
 }
 
-// implicitTypes holds the suffixes of the arguments that MLX adds for an input, and
-// their element types.
+// ImplicitTypes maps the suffixes of the arguments that MLX adds for an input to their element types.
 var ImplicitTypes = map[string][]string{
 	"_shape":   {"int", "int32_t"},
 	"_strides": {"int64_t", "long"},

@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// Parse reads a complete Metal shader file and what it includes: #include "name.h" stands for
-// the text of that file, whose path counts from the folder of the file that includes it.
-// Each file is read once, as with #pragma once. A shader without a kernel is an error, as is
-// everything that a launch could not express; every error but that of opening the file is an
-// [*Error] with its place in the file that it is in.
+// Parse reads a complete shader file and the files that it includes. #include "name.h" is replaced by the text of
+// that file, whose path is relative to the folder of the including file. Each file is read once, as with #pragma
+// once.
 //
-// Constructs of C++ compilers that could escape the checker or act before a kernel runs, such as
-// assembly and most of __attribute__, are errors.
+// A shader without a kernel is an error, and so is everything that a launch cannot express. Constructs of C++
+// compilers that can escape the checker or run before a kernel are errors too, such as assembly and most of
+// __attribute__. Every error, except a failure to open the file itself, is an [*Error] with its position in the right
+// file.
 //
-// The text is not preprocessed: branches that the text itself excludes, such as those under "#if 0" or
-// "#if __METAL_VERSION__ < 300", are ignored, of other conditionals every branch is read, and a kernel's signature must be spelled out, not made by a macro.
+// Parse runs no preprocessor. It leaves out branches that the text itself excludes, such as "#if 0" or "#if
+// __METAL_VERSION__ < 300". It reads every branch of other conditionals. A kernel's signature must be spelled out; a
+// macro must not produce it.
 func Parse(fsys fs.FS, filename string) (*File, error) {
 	s, err := readShader(fsys, filename)
 	if err != nil {
@@ -42,7 +43,7 @@ type parser struct {
 	*Structure
 	items  []Item
 	file   *File
-	macros map[string]string // the object-like macros of one token
+	macros map[string]string // object-like macros that expand to one token
 }
 
 func (p *parser) parse() error {
@@ -81,7 +82,7 @@ func (p *parser) parse() error {
 	return nil
 }
 
-// collectMacros notes the macros that stand for one token, a number or an address space.
+// collectMacros records the macros that expand to one token, such as a number or an address space.
 func (p *parser) collectMacros() {
 	p.macros = map[string]string{}
 	for i := range p.All {
@@ -135,7 +136,7 @@ func (p *parser) kernel(it Item) error {
 	return nil
 }
 
-// kernelSpecifiers checks what stands before the name and between ')' and '{'.
+// kernelSpecifiers checks the tokens before the name and those between ')' and '{'.
 func (p *parser) kernelSpecifiers(k *Kernel, it Item) error {
 	void := false
 	read := func(i, end int) error {
@@ -146,7 +147,7 @@ func (p *parser) kernelSpecifiers(k *Kernel, it Item) error {
 					if p.Tokens[j].Is("max_total_threads_per_threadgroup") && p.At(j+1).Is("(") {
 						n, ok := p.integer(j+2, p.Match[j+1]-1)
 						if ok && (n < 1 || n > 1024) {
-							return p.ErrorAt(j, "max_total_threads_per_threadgroup needs a number from 1 to 1024")
+							return p.ErrorAt(j, "max_total_threads_per_threadgroup is %d; it must be from 1 to 1024", n)
 						}
 						k.MaxThreads = n
 					}
@@ -159,7 +160,7 @@ func (p *parser) kernelSpecifiers(k *Kernel, it Item) error {
 			case t.Is("kernel") || t.Is("static") || t.Is("inline") || t.Is("extern") || t.Kind == String:
 			case t.Kind == Identifier && strings.ToUpper(t.Text) == t.Text: // a macro
 			default:
-				return p.ErrorAt(i, "%q is not understood before a kernel's name; write \"kernel void %s(…)\"", t.Text, k.Name)
+				return p.ErrorAt(i, "unexpected %q before a kernel's name; write \"kernel void %s(…)\"", t.Text, k.Name)
 			}
 		}
 		return nil
@@ -173,7 +174,8 @@ func (p *parser) kernelSpecifiers(k *Kernel, it Item) error {
 	return read(p.Match[it.Params]+1, it.Open)
 }
 
-// integer reads tokens [first, last] as one number, through a macro if need be.
+// integer returns the number at tokens [first, last], which may be a macro. ok is false unless it is a single
+// integer.
 func (p *parser) integer(first, last int) (int, bool) {
 	if first != last || first >= len(p.Tokens) {
 		return 0, false
@@ -201,7 +203,7 @@ func (p *parser) template(k *Kernel, it Item) error {
 			}
 		}
 		if equal-first < 2 || p.Tokens[equal-1].Kind != Identifier {
-			return p.ErrorAt(first, "this template parameter is not understood; use \"typename T\", \"int N\", \"uint N\" or \"bool B\", each with a name")
+			return p.ErrorAt(first, "unsupported template parameter; use \"typename T\", \"int N\", \"uint N\" or \"bool B\", each with a name")
 		}
 		name := p.Tokens[equal-1]
 		parameter := TemplateParameter{Name: name.Text, Type: p.Join(first, equal-2)}

@@ -2,30 +2,31 @@ package msl
 
 import "slices"
 
-// qualifier is an address-space word in its use as a qualifier.
+// Qualifier is an address-space word that is used as a qualifier.
 type Qualifier struct {
-	Token int          // its index in the code
-	Space AddressSpace // "thread" too
-	// constness tells that constant memory is all that makes what it qualifies read-only: no const
-	// stands beside it, and no constexpr that would do as well.
+	Token int          // index in Code.Tokens
+	Space AddressSpace // may be Thread
+	// NeedsConst is set if constant memory alone makes the qualified object read-only: the declaration has no const,
+	// and no constexpr that has the same effect.
 	NeedsConst bool
-	// pointer tells that it qualifies what a pointer or reference leads to.
+	// Pointer is set if the word qualifies the pointee of a pointer or reference.
 	Pointer bool
-	// constructor tells that it follows the arguments of a class's constructor, which C++ does not qualify.
+	// Constructor is set if the word follows the parameters of a constructor. C++ allows no qualifier there.
 	Constructor bool
 }
 
+// Thread is the address space of a thread's own variables. No kernel argument has it.
 const Thread AddressSpace = "thread"
 
-// code is a text's tokens without comments, preprocessor lines included. Neighbours are
-// neighbours only within the same line of the preprocessor, or outside of all.
+// Code is a text's tokens without comments, but with directives. A token's neighbors lie within the same directive,
+// or outside of all directives.
 type Code struct {
 	Tokens  []Token
-	Aliases map[string]AddressSpace // macros that stand for one address space
-	Classes map[string]bool         // the names of the text's classes
+	Aliases map[string]AddressSpace // macros that expand to one address space
+	Classes map[string]bool         // names of the text's classes
 }
 
-// newCode leaves the comments out and finds the aliases.
+// NewCode returns the tokens without comments, and finds the aliases and classes.
 func NewCode(all []Token) *Code {
 	c := &Code{Aliases: map[string]AddressSpace{}, Classes: map[string]bool{}}
 	for _, t := range all {
@@ -46,12 +47,12 @@ func NewCode(all []Token) *Code {
 	return c
 }
 
+// IsAddressSpace reports whether a word names an address space.
 func IsAddressSpace(text string) bool {
 	return text == "device" || text == "constant" || text == "threadgroup" || text == "thread"
 }
 
-// neighbour is the token at a distance from i, an empty one where the text or the
-// preprocessor line ends. Outside of preprocessor lines it looks over them.
+// Neighbor returns the token at a distance from token i. It is empty at the end of the text or directive.
 func (c *Code) Neighbor(i, distance int) Token {
 	if j := c.Step(i, distance); j >= 0 {
 		return c.Tokens[j]
@@ -59,7 +60,7 @@ func (c *Code) Neighbor(i, distance int) Token {
 	return Token{}
 }
 
-// step is the index of the token at a distance from i, or -1.
+// Step returns the index of the token at a distance from token i, or -1.
 func (c *Code) Step(i, distance int) int {
 	direction, directive := 1, c.Tokens[i].Directive
 	if distance < 0 {
@@ -79,7 +80,7 @@ func (c *Code) Step(i, distance int) int {
 	return i
 }
 
-// qualifiers finds every address-space word that is one, not somebody's variable.
+// Qualifiers returns every address-space word that is a qualifier rather than a name.
 func (c *Code) Qualifiers() []Qualifier {
 	var found []Qualifier
 	for i, t := range c.Tokens {
@@ -100,7 +101,7 @@ func (c *Code) Qualifiers() []Qualifier {
 	return found
 }
 
-// qualifies tells an address-space word that qualifies from a name.
+// qualifies reports whether the address-space word at token i is a qualifier.
 func (c *Code) qualifies(i int) bool {
 	previous, next := c.Neighbor(i, -1), c.Neighbor(i, 1)
 	typed := previous.Kind == Identifier && !ExpressionWords[previous.Text] || previous.Is(">")
@@ -127,12 +128,12 @@ func (c *Code) qualifies(i int) bool {
 	return false
 }
 
-// expressionWord holds keywords behind which an expression begins.
+// ExpressionWords holds the keywords that are followed by an expression.
 var ExpressionWords = map[string]bool{
 	"return": true, "case": true, "else": true, "do": true, "sizeof": true, "goto": true,
 }
 
-// ofConstructor reports whether token i follows the arguments of a constructor.
+// ofConstructor reports whether token i follows the parameters of a constructor.
 func (c *Code) ofConstructor(i int) bool {
 	j := c.Step(i, -1)
 	if j < 0 || !c.Tokens[j].Is(")") {
@@ -153,11 +154,10 @@ func (c *Code) ofConstructor(i int) bool {
 	return false
 }
 
-// maxSpecifiers bounds the words of a declaration that are looked at, on each side.
+// maxSpecifiers is the number of words that are read on each side of a qualifier.
 const maxSpecifiers = 64
 
-// specifiers returns the words of the declaration about token i, and whether a pointer or
-// reference follows them.
+// specifiers returns the words of the declaration around token i, and whether a pointer or reference follows them.
 func (c *Code) specifiers(i int) (words []string, pointer bool) {
 	steps := 0
 	for j := c.Step(i, 1); j >= 0 && steps < maxSpecifiers; j = c.Step(j, 1) {
@@ -196,8 +196,7 @@ func (c *Code) specifiers(i int) (words []string, pointer bool) {
 	return words, pointer
 }
 
-// constReference reports whether token i, among the words of a declaration, qualifies what a reference
-// to a constant leads to.
+// ConstReference reports whether token i qualifies the referent of a reference to const.
 func (c *Code) ConstReference(i int) bool {
 	words, pointer := c.specifiers(i)
 	j := c.Step(i, 1)
@@ -212,7 +211,8 @@ func (c *Code) ConstReference(i int) bool {
 	return pointer && j >= 0 && c.Tokens[j].Is("&") && slices.Contains(words, "const")
 }
 
-// overAngles returns the index of the partner of the '<' or '>' at j, looking in a direction, or -1.
+// MatchingAngle returns the index of the angle bracket that matches the one at j, searching in a direction of 1 or
+// -1. It returns -1 if there is none.
 func (c *Code) MatchingAngle(j, direction int) int {
 	depth := 0
 	for steps := 0; j >= 0 && steps < maxAngles; steps++ {

@@ -5,21 +5,20 @@ import (
 	"strings"
 )
 
-// structure is a text's tokens without comments and preprocessor lines, with their
-// brackets matched. Indices in this package's parsing code count these tokens.
+// Structure is a text with its tokens and matched brackets. Token indices count Tokens unless a comment says All.
 type Structure struct {
 	file   string
 	Text   string
-	lines  []Position // where each line of the text comes from; nil: from the file's line of this number
-	All    []Token    // every token
-	Off    []bool     // of every token, whether no preprocessor keeps it
-	Tokens []Token    // the significant ones
-	Match  []int      // of each bracket, the index of its partner; -1 for other tokens
+	lines  []Position // origin of each line of the text; nil if the lines are those of the file
+	All    []Token    // every token, including comments and directives
+	Off    []bool     // for each of All, whether the preprocessor excludes it
+	Tokens []Token    // tokens outside of comments, directives and excluded branches
+	Match  []int      // for each of Tokens, the index of the matching bracket; -1 for other tokens
 }
 
-// newStructure tokenizes a text and matches its brackets. Code that no preprocessor keeps, by what
-// the text decides, is left out; where a conditional's branches unbalance the brackets, only first branches count. The lines
-// tell where those of the text come from, and are nil where that is the file itself.
+// NewStructure tokenizes a text and matches its brackets. It leaves out branches that the text itself excludes from
+// preprocessing. If the branches of an undecided conditional unbalance the brackets, only the first branch counts.
+// lines holds the origin of each line of the text; nil means the file itself.
 func NewStructure(file, text string, lines []Position) (*Structure, error) {
 	s := &Structure{file: file, Text: text, lines: lines, All: Tokenize(text)}
 	off, later, err := s.conditionals(&conditions{})
@@ -41,7 +40,7 @@ func NewStructure(file, text string, lines []Position) (*Structure, error) {
 	return nil, err
 }
 
-// kept lists the tokens, those of comments and preprocessor lines too, that a preprocessor may keep.
+// Kept returns the tokens that the preprocessor may keep, including comments and directives.
 func (s *Structure) Kept() []Token {
 	var kept []Token
 	for i, t := range s.All {
@@ -52,7 +51,7 @@ func (s *Structure) Kept() []Token {
 	return kept
 }
 
-// position is the place of a token.
+// Position returns the position of a token.
 func (s *Structure) Position(t Token) Position {
 	if s.lines == nil {
 		return Position{File: s.file, Offset: t.Offset, Line: t.Line, Column: t.Column}
@@ -62,7 +61,7 @@ func (s *Structure) Position(t Token) Position {
 	return at
 }
 
-// origin is where a line of the text comes from.
+// origin returns the origin of a line of the text.
 func (s *Structure) origin(line int) Position {
 	if s.lines == nil {
 		return Position{File: s.file, Line: line}
@@ -70,7 +69,7 @@ func (s *Structure) origin(line int) Position {
 	return Position{File: s.lines[line-1].File, Line: s.lines[line-1].Line}
 }
 
-// at is the token at an index, and an empty one outside the text.
+// At returns the token at an index. It is empty outside of the text.
 func (s *Structure) At(i int) Token {
 	if i < 0 || i >= len(s.Tokens) {
 		return Token{}
@@ -78,7 +77,7 @@ func (s *Structure) At(i int) Token {
 	return s.Tokens[i]
 }
 
-// errorAt makes an error at the token of this index, or at the last one.
+// ErrorAt returns an error at the token with this index, or at the last token if the index is greater.
 func (s *Structure) ErrorAt(i int, format string, args ...any) *Error {
 	if len(s.Tokens) == 0 {
 		return Errorf(Position{File: s.file, Line: 1, Column: 1}, format, args...)
@@ -86,7 +85,7 @@ func (s *Structure) ErrorAt(i int, format string, args ...any) *Error {
 	return Errorf(s.Position(s.Tokens[min(max(i, 0), len(s.Tokens)-1)]), format, args...)
 }
 
-// source is the text from one token to another, both included.
+// source returns the text from token first to token last, inclusive.
 func (s *Structure) source(first, last int) string {
 	if first > last {
 		return ""
@@ -94,7 +93,7 @@ func (s *Structure) source(first, last int) string {
 	return s.Text[s.Tokens[first].Offset:s.Tokens[last].End()]
 }
 
-// join is the tokens from first to last with single spaces between words.
+// Join returns the tokens from first to last with single spaces between words.
 func (s *Structure) Join(first, last int) string {
 	var b strings.Builder
 	for i := first; i <= last; i++ {
@@ -107,7 +106,7 @@ func (s *Structure) Join(first, last int) string {
 	return b.String()
 }
 
-// collect takes the significant tokens, those outside directives and not marked as off.
+// collect sets Tokens.
 func (s *Structure) collect(off []bool) {
 	s.Tokens = make([]Token, 0, len(s.All))
 	for i, t := range s.All {
@@ -117,14 +116,15 @@ func (s *Structure) collect(off []bool) {
 	}
 }
 
-// conditionals marks the tokens that no preprocessor keeps, and those in second and later branches of
-// conditionals that are not decided. Without conditions only plain truth values decide.
+// conditionals marks the tokens of All that the preprocessor excludes (off), and those in the second and later
+// branches of undecided conditionals (later). If known is nil, only the plain values 0, 1, true and false decide a
+// condition.
 func (s *Structure) conditionals(known *conditions) (off, later []bool, err error) {
 	type branch struct {
 		off, later bool
-		taken      bool // this branch or an earlier one is certainly taken
+		taken      bool // this branch or an earlier one is taken for certain
 		open       bool // an earlier branch may be taken
-		certain    bool // this branch is taken wherever the conditional is read
+		certain    bool // this branch is taken whenever the conditional is reached
 		token      Token
 	}
 	var stack []branch
@@ -185,13 +185,13 @@ func (s *Structure) conditionals(known *conditions) (off, later []bool, err erro
 	return off, later, nil
 }
 
-// beginsDirective reports whether token i of all is the '#' of a preprocessor line.
+// BeginsDirective reports whether token i of All is the '#' of a directive.
 func (s *Structure) BeginsDirective(i int) bool {
 	t := s.All[i]
 	return t.Is("#") && t.Directive != 0 && (i == 0 || s.All[i-1].Directive != t.Directive)
 }
 
-// directiveEnd is the index behind the tokens of the directive that token i of all belongs to.
+// DirectiveEnd returns the index in All behind the directive to which token i of All belongs.
 func (s *Structure) DirectiveEnd(i int) int {
 	number := s.All[i].Directive
 	for i < len(s.All) && s.All[i].Directive == number {
@@ -200,7 +200,7 @@ func (s *Structure) DirectiveEnd(i int) int {
 	return i
 }
 
-// directive returns the name and the further tokens of the directive whose '#' is token i of all.
+// Directive returns the name and the other tokens of the directive whose '#' is token i of All, without comments.
 func (s *Structure) Directive(i int) (name string, words []string) {
 	number := s.All[i].Directive
 	for i++; i < len(s.All) && s.All[i].Directive == number; i++ {
@@ -215,7 +215,7 @@ func (s *Structure) Directive(i int) (name string, words []string) {
 	return name, words
 }
 
-// matchBrackets pairs (), [] and {}.
+// matchBrackets sets Match and rejects unbalanced brackets and invalid tokens.
 func (s *Structure) matchBrackets() error {
 	s.Match = make([]int, len(s.Tokens))
 	var open []int
@@ -259,17 +259,17 @@ func (s *Structure) matchBrackets() error {
 
 var closing = map[string]string{"(": ")", "[": "]", "{": "}"}
 
-// isAttribute reports whether "[[ … ]]" begins at i.
+// IsAttribute reports whether "[[ … ]]" begins at token i.
 func (s *Structure) IsAttribute(i int) bool {
 	return s.At(i).Is("[") && s.At(i+1).Is("[") && s.Match[i] == s.Match[i+1]+1
 }
 
-// maxAngles bounds the tokens that skipAngles looks at, so that a text full of '<' costs
-// no quadratic time.
+// maxAngles is the number of tokens within which a '>' must follow its '<'. It keeps the cost of a text full of '<'
+// linear.
 const maxAngles = 512
 
-// skipAngles returns the index behind the template arguments whose '<' is at i, or i if
-// there is no '>' to it before end.
+// SkipAngles returns the index behind the template arguments whose '<' is token i. It returns i if no '>' matches
+// before end.
 func (s *Structure) SkipAngles(i, end int) int {
 	depth := 0
 	for j := i; j < end && j < i+maxAngles; j++ {
@@ -289,8 +289,7 @@ func (s *Structure) SkipAngles(i, end int) int {
 	return i
 }
 
-// split cuts the tokens of [first, end) at the commas outside all brackets. Template
-// arguments count as brackets.
+// Split splits the tokens [first, end) at commas outside of all brackets, including those of template arguments.
 func (s *Structure) Split(first, end int) [][2]int {
 	var parts [][2]int
 	start := first

@@ -5,18 +5,19 @@ import (
 	"strings"
 )
 
-// threadgroupVariable is one declarator of a threadgroup variable.
+// ThreadgroupVariable is one declarator of a threadgroup variable.
 type ThreadgroupVariable struct {
-	span              // what is replaced: specifiers or comma, and declarator
+	span              // specifiers or the comma, and the declarator
 	Qualifier  int    // offset of the word threadgroup
-	Element    string // the element type
+	Element    string // element type
 	Name       string
 	NameAt     int    // offset of the name
 	Dimensions string // "[4][8]"
-	First      bool   // the first declarator of its declaration
+	First      bool   // first declarator of its declaration
 }
 
-// findThreadgroupVariables lists the threadgroup variables of the text.
+// ThreadgroupVariables returns the threadgroup variables of the text. Pointers and references to threadgroup memory
+// are not among them. A variable in a macro, outside of a kernel, or with an initializer is an error.
 func (s *Structure) ThreadgroupVariables(c *Code, items []Item) ([]ThreadgroupVariable, error) {
 	var found []ThreadgroupVariable
 	significant := map[int]int{} // offset to index
@@ -37,7 +38,7 @@ func (s *Structure) ThreadgroupVariables(c *Code, items []Item) ([]ThreadgroupVa
 		}
 		i, ok := significant[t.Offset]
 		if !ok {
-			continue // not kept by the preprocessor
+			continue // excluded by the preprocessor
 		}
 		variables, err := s.threadgroupDeclaration(i)
 		if err != nil {
@@ -67,8 +68,8 @@ func (c *Code) pointerFollows(i int) bool {
 	return false
 }
 
-// threadgroupDeclaration reads the declaration whose word threadgroup is token i, and returns
-// its variables: none if it declares pointers or is no declaration.
+// threadgroupDeclaration returns the variables of the declaration whose word threadgroup is token i. It returns nil
+// if the declaration has only pointers or if the token begins no declaration.
 func (s *Structure) threadgroupDeclaration(i int) ([]ThreadgroupVariable, error) {
 	start := i
 	for start > 0 {

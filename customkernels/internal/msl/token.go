@@ -11,34 +11,33 @@ const (
 	Number                     // preprocessing numbers, such as 1.5e-3h
 	String                     // string literals, raw ones too
 	Char                       // character literals
-	Punct                      // operators and brackets; '[[' is two tokens, '>>' too
+	Punct                      // operators and brackets; "[[" and ">>" are two tokens each
 	Comment                    // a line comment without its newline, or a block comment
 	HeaderName                 // <name> or "name" after #include
-	Invalid                    // a byte or an unterminated literal that is no token of MSL
+	Invalid                    // a byte that begins no token of MSL, such as an unterminated quote
 )
 
-// Token is one piece of a text. Text is the exact bytes. Between two tokens there is
-// nothing but white space and line continuations, so tokens and gaps together are the
-// text again, byte for byte.
+// Token is one piece of a text. Text holds its exact bytes. Only white space and line continuations lie between
+// tokens, so tokens and gaps together are the text again, byte for byte.
 type Token struct {
 	Kind      Kind
 	Text      string
 	Offset    int // bytes from the start of the text
 	Line      int // from 1
 	Column    int // in bytes, from 1
-	Directive int // 0 outside preprocessor lines, else the number (from 1) of the line's directive
+	Directive int // number of the directive, from 1; 0 outside of directives
 }
 
-// End is the offset just behind the token.
+// End returns the offset behind the token.
 func (t Token) End() int { return t.Offset + len(t.Text) }
 
-// is reports whether the token is this punctuator or identifier.
+// Is reports whether the token is this punctuator or identifier.
 func (t Token) Is(text string) bool {
 	return t.Text == text && (t.Kind == Punct || t.Kind == Identifier)
 }
 
-// Tokenize splits a text into tokens. It accepts any input: what is no token of MSL
-// becomes a token of kind [Invalid].
+// Tokenize splits a text into tokens. It accepts any input: bytes that are no token of MSL become tokens of kind
+// [Invalid].
 func Tokenize(text string) []Token {
 	l := lexer{text: text, line: 1, lineStart: true}
 	for l.next() {
@@ -53,16 +52,16 @@ type lexer struct {
 	line      int
 	lineBegin int // offset of the current line's first byte
 
-	lineStart  bool // only white space and comments so far on this logical line
-	directive  int  // the directive we are in, 0 for none
-	directives int  // directives seen
-	hash       bool // the last token but comments is the '#' that begins the directive
+	lineStart  bool // only white space and comments so far in this logical line
+	directive  int  // number of the current directive; 0 if there is none
+	directives int  // directives so far
+	hash       bool // the last token, comments aside, is the '#' of the directive
 	include    bool // the directive's next token is a header name
 
 	tokens []Token
 }
 
-// peek returns the byte at a distance, 0 behind the end.
+// peek returns the byte at a distance, or 0 behind the end.
 func (l *lexer) peek(distance int) byte {
 	if l.at+distance < len(l.text) {
 		return l.text[l.at+distance]
@@ -70,7 +69,7 @@ func (l *lexer) peek(distance int) byte {
 	return 0
 }
 
-// continuation returns the length of the line continuation at an offset, 0 if there is none.
+// continuation returns the length of the line continuation at an offset, or 0.
 func continuation(text string, at int) int {
 	switch {
 	case strings.HasPrefix(text[at:], "\\\n"):
@@ -81,7 +80,7 @@ func continuation(text string, at int) int {
 	return 0
 }
 
-// skipSpace moves over white space and line continuations.
+// skipSpace skips white space and line continuations.
 func (l *lexer) skipSpace() {
 	for l.at < len(l.text) {
 		switch c := l.text[l.at]; c {
@@ -104,13 +103,13 @@ func (l *lexer) skipSpace() {
 	}
 }
 
-// newline counts a line that begins at the current offset.
+// newline begins a line at the current offset.
 func (l *lexer) newline() {
 	l.line++
 	l.lineBegin = l.at
 }
 
-// next adds one token; it is false at the end of the text.
+// next adds one token. It returns false at the end of the text.
 func (l *lexer) next() bool {
 	l.skipSpace()
 	if l.at >= len(l.text) {
@@ -139,7 +138,7 @@ func (l *lexer) next() bool {
 	return true
 }
 
-// scan moves over one token and returns its kind.
+// scan skips one token and returns its kind.
 func (l *lexer) scan() Kind {
 	c := l.text[l.at]
 	switch {
@@ -180,15 +179,15 @@ func (l *lexer) scan() Kind {
 	return Invalid
 }
 
-// punctuators holds the operators of more than one byte, longer ones first. The sign >>
-// is not among them: two tokens '>' serve both shifts and nested template arguments.
+// punctuators holds the operators of several bytes, longer ones first. ">>" is missing: two tokens '>' can be a shift
+// or the end of nested template arguments.
 var punctuators = []string{
 	"...", "<<=", ">>=", "->*",
 	"->", "++", "--", "<<", "<=", ">=", "==", "!=", "&&", "||", "::", "##", ".*",
 	"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=",
 }
 
-// lineComment moves to the newline that ends the comment.
+// lineComment skips to the newline that ends the comment.
 func (l *lexer) lineComment() {
 	for l.at < len(l.text) && l.text[l.at] != '\n' {
 		if n := continuation(l.text, l.at); n > 0 {
@@ -199,7 +198,7 @@ func (l *lexer) lineComment() {
 	}
 }
 
-// headerName moves over <name> or "name"; it ends at the latest with the line.
+// headerName skips <name> or "name" within the line.
 func (l *lexer) headerName(open byte) Kind {
 	closing := byte('"')
 	if open == '<' {
@@ -215,7 +214,7 @@ func (l *lexer) headerName(open byte) Kind {
 	return Invalid
 }
 
-// number moves over a preprocessing number.
+// number skips a preprocessing number.
 func (l *lexer) number() {
 	for l.at < len(l.text) {
 		c := l.text[l.at]
@@ -230,8 +229,8 @@ func (l *lexer) number() {
 	}
 }
 
-// quoted moves over a string or character literal; one that does not end with its
-// line is a single invalid byte, so that an apostrophe in #error hides nothing.
+// quoted skips a string or character literal. If the literal does not end on its line, only the quote is an invalid
+// token, so that an apostrophe in #error hides nothing.
 func (l *lexer) quoted(quote byte) Kind {
 	for i := l.at + 1; i < len(l.text); i++ {
 		switch c := l.text[i]; c {
@@ -256,7 +255,7 @@ func (l *lexer) quoted(quote byte) Kind {
 	return Invalid
 }
 
-// prefixedLiteral looks behind an identifier: if it is the prefix of a literal, it moves over that.
+// prefixedLiteral skips the literal whose prefix is the identifier that ends here, if there is one.
 func (l *lexer) prefixedLiteral() Kind {
 	if c := l.peek(0); c != '"' && c != '\'' {
 		return Identifier

@@ -110,7 +110,7 @@ var (
 // this many axes and elements.
 func (k *Kernel) SizeClass(i, axes, size int) []int {
 	switch {
-	case k.Pads[i], k.Source.Viewed[i] && k.Source.Inputs[i].Space == msl.Device:
+	case k.Pads[i], k.Source.Cast[i] && k.Source.Inputs[i].Space == msl.Device:
 		return LargeShape
 	case axes == 0:
 		return ScalarShape

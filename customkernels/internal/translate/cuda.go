@@ -8,36 +8,35 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// CUDASource is a generated text as CUDA, in the form that MLX's CUDA kernels take: a header,
-// and the body of a kernel of MLX's own that calls the shader's.
+// CUDASource is a generated text as CUDA in the form of MLX's CUDA kernels: a header, and the body of MLX's kernel,
+// which calls the shader's.
 type CUDASource struct {
-	// Header is the rewritten text. It relies on metal_cuda.h.
+	// Header is the rewritten text. It depends on metal_cuda.h.
 	Header string
-	// Inputs and Outputs are the names that the body has for the buffers that are arrays, in
-	// their order. MLX adds the shape, strides and number of axes of an input where the body
-	// names them, as it does for Metal.
+	// Inputs and Outputs are the body's names of the array buffers, in their order. As for Metal, MLX adds the shape,
+	// strides and number of dimensions of an input if the body contains their names.
 	Inputs, Outputs []string
-	// Lanes tells that the text may contain an operation of a SIMD-group or quad-group, or ask
-	// for a place in one.
-	Lanes bool
+	// NeedsSIMDGroups is set if the text may contain an operation of a SIMD-group or quad-group, or read a thread's
+	// position in one.
+	NeedsSIMDGroups bool
 
 	kernel    *msl.Kernel
-	arguments []string // of its template
+	arguments []string // template arguments
 	scope     string
 }
 
-// GridInput is the name of one more input of a launch that does not fill its threadgroups:
-// the grid, three unsigned integers.
+// GridInput is the name of an additional input: the grid as three unsigned integers. A launch has it if its
+// threadgroups do not fill the grid.
 const GridInput = "mlxg_grid"
 
-// CUDA rewrites the complete text that MLX generates for a kernel into CUDA, in the same way
-// as [Host] does for a CPU; functions and constants of the text become the device's.
+// CUDA rewrites the complete text that MLX generates for a kernel into CUDA, by the same steps as [Host]. Functions
+// and constants become device functions and device constants.
 func CUDA(text string) (*CUDASource, error) {
-	h, err := rewritten(text, "unroll")
+	h, err := rewrite(text, "unroll")
 	if err != nil {
 		return nil, err
 	}
-	out := &CUDASource{Lanes: h.usesLanes()}
+	out := &CUDASource{NeedsSIMDGroups: h.needsSIMDGroups()}
 	if out.kernel, out.arguments, err = h.GeneratedKernel(h.items); err != nil {
 		return nil, err
 	}
@@ -56,10 +55,10 @@ func CUDA(text string) (*CUDASource, error) {
 	}
 	ending, scope := h.wrap()
 	if scope == "" {
-		return nil, h.ErrorAt(0, "the text has names that only the global namespace can have; on CUDA they would meet CUDA's own")
+		return nil, h.ErrorAt(0, "the text uses names that exist only in the global namespace, where they collide with CUDA's; remove :: before them")
 	}
 	out.scope = scope + "::"
-	h.annotate() // behind wrap, whose words come before a function's at the same place
+	h.annotate() // after wrap, whose insertion at the same offset must come first
 	out.Header = h.edits.Apply()
 	if !strings.HasSuffix(out.Header, "\n") {
 		out.Header += "\n"
@@ -68,11 +67,11 @@ func CUDA(text string) (*CUDASource, error) {
 	return out, nil
 }
 
-// cudaName is a buffer's name in the body: none that CUDA or MLX has.
+// cudaName returns a buffer's name in the body, which collides with no name of CUDA or MLX.
 func cudaName(name string) string { return msl.Prefix + "buffer_" + name }
 
-// metadata tells that a buffer of this name is the shape, strides or number of axes of an
-// input, and how the body reaches it: MLX passes arrays by value.
+// metadata returns how the body reads a buffer that holds the shape, strides or number of dimensions of an input. MLX
+// passes arrays by value. It returns "" for other buffers.
 func (c *CUDASource) metadata(name string) string {
 	for suffix, access := range map[string]string{"_shape": ".data()", "_strides": ".data()", "_ndim": ""} {
 		input, ok := strings.CutSuffix(name, suffix)
@@ -83,8 +82,7 @@ func (c *CUDASource) metadata(name string) string {
 	return ""
 }
 
-// Body is the body of MLX's kernel for threadgroups of this size. A launch is whole if they
-// fill its grid.
+// Body returns the body of MLX's kernel for a threadgroup size. whole is set if the threadgroups fill the grid.
 func (c *CUDASource) Body(threadgroup [3]int, whole bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  const mlxg::thread_position<%d, %d, %d, %t> mlxg_at", threadgroup[0], threadgroup[1], threadgroup[2], whole)
@@ -107,8 +105,8 @@ func (c *CUDASource) Body(threadgroup [3]int, whole bool) string {
 	return b.String()
 }
 
-// enter is the function that Body calls. It stands in the shader's namespace, where Metal's
-// names of types are not CUDA's.
+// enter returns the function that Body calls. It is in the shader's namespace, because CUDA has other types with
+// Metal's names.
 func (c *CUDASource) enter() string {
 	var b strings.Builder
 	b.WriteString("template <class Position>\nMLXG_INLINE void mlxg_enter(const Position& mlxg_at")
@@ -116,8 +114,7 @@ func (c *CUDASource) enter() string {
 		if buffer.Writable() {
 			fmt.Fprintf(&b, ", void* %s", cudaName(buffer.Name))
 		} else {
-			// MLX gives a kernel no output's memory as an input's, so that what was read need not
-			// be read again after a write.
+			// MLX never passes the memory of an output as an input, so a value stays valid after a write.
 			fmt.Fprintf(&b, ", const void* __restrict__ %s", cudaName(buffer.Name))
 		}
 	}
@@ -133,9 +130,9 @@ func (c *CUDASource) enter() string {
 	return b.String()
 }
 
-// usesLanes looks for what depends on which threads make up a SIMD-group or quad-group, in
-// macros too. A barrier of a SIMD-group does not.
-func (h *hostWriter) usesLanes() bool {
+// needsSIMDGroups reports whether a token, also in macros, depends on which threads form a SIMD-group or quad-group.
+// A SIMD-group barrier does not.
+func (h *rewriter) needsSIMDGroups() bool {
 	for _, t := range h.code.Tokens {
 		if t.Kind == msl.Identifier && t.Text != "simdgroup_barrier" &&
 			(strings.Contains(t.Text, "simd") || strings.Contains(t.Text, "quad")) {
@@ -145,8 +142,8 @@ func (h *hostWriter) usesLanes() bool {
 	return false
 }
 
-// annotate makes functions and the constants of namespaces the device's.
-func (h *hostWriter) annotate() {
+// annotate adds __device__ to functions and to constants of namespaces.
+func (h *rewriter) annotate() {
 	const device = "__device__ "
 	for _, it := range h.items {
 		if !h.dropped[it.First] && (h.declaresFunction(it) || h.declaresConstant(it)) {
@@ -154,7 +151,7 @@ func (h *hostWriter) annotate() {
 			h.edits.Insert(at, device)
 		}
 	}
-	// A macro may define functions; METAL_FUNC says what they are, inline does not.
+	// A macro may define functions. METAL_FUNC contains __device__, inline does not.
 	for i, t := range h.All {
 		if t.Directive != 0 && t.Is("inline") && !h.Off[i] {
 			h.edits.Insert(t.Offset, device)
@@ -162,8 +159,8 @@ func (h *hostWriter) annotate() {
 	}
 }
 
-// declaresFunction reports whether an item is a function, with its body or without.
-func (h *hostWriter) declaresFunction(it msl.Item) bool {
+// declaresFunction reports whether an item is a function, with or without a body.
+func (h *rewriter) declaresFunction(it msl.Item) bool {
 	if it.Kind == msl.FunctionItem {
 		return true
 	}
@@ -177,12 +174,12 @@ func (h *hostWriter) declaresFunction(it msl.Item) bool {
 	if last := h.At(it.Last - 1); last.Is("default") || last.Is("delete") {
 		return false
 	}
-	// A macro's call has its name alone before its parentheses, and so has a constructor.
+	// Only a name precedes the parentheses of a macro call, and of a constructor.
 	return it.Scope == msl.ClassScope || it.Params > it.Start+1
 }
 
 // declaresConstant reports whether an item is a variable of a namespace in constant memory.
-func (h *hostWriter) declaresConstant(it msl.Item) bool {
+func (h *rewriter) declaresConstant(it msl.Item) bool {
 	if it.Kind != msl.OtherItem || it.Scope != msl.NamespaceScope || it.Params >= 0 {
 		return false
 	}

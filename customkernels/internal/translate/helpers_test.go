@@ -60,7 +60,7 @@ func generateDefault(k *msl.Kernel, small bool) string {
 	var inputs []MLXInput
 	for i, b := range m.Inputs {
 		constant := b.Space == msl.Constant
-		scalar := constant && b.Reference && !m.Viewed[i]
+		scalar := constant && b.Reference && !m.Cast[i]
 		inputs = append(inputs, MLXInput{Type: dtype(b), Scalar: scalar, Small: scalar || small && constant})
 	}
 	var outputs []string

@@ -6,8 +6,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// HostLineShift is the number of lines that a [HostSource] has before the generated text: its
-// line n+HostLineShift is the text's line n.
+// HostLineShift is the number of lines that precede the generated text in a [HostSource]: line n of the text is line
+// n+HostLineShift of the source.
 const HostLineShift = 1
 
 // HostSource is a generated text as C++ for the host executor.
@@ -16,37 +16,36 @@ type HostSource struct {
 	Source string
 	// KernelName is the name of the kernel function.
 	KernelName string
-	// Buffers holds the kernel's buffers in the order in which mlxgrad_entry takes them, that of
-	// their numbers. Where the kernel leaves a number out stands one without a name.
+	// Buffers holds the kernel's buffers in the order of their numbers, in which mlxgrad_entry takes them. A missing
+	// number has an entry with an empty name.
 	Buffers []HostBuffer
-	// UsesFibers tells that the text may contain a barrier, a SIMD-group or quad-group
-	// operation or threadgroup memory, so that its threads must run side by side.
-	UsesFibers bool
+	// NeedsFibers is set if the text may contain a barrier, a SIMD-group or quad-group operation, or threadgroup
+	// memory. The threads of a threadgroup then run as fibers.
+	NeedsFibers bool
 }
 
-// HostBuffer is one buffer of a generated kernel: an input, an output, or a shape, strides
-// or dimension count that MLX added.
+// HostBuffer is a buffer of a generated kernel: an input, an output, or a shape, strides or number of dimensions that
+// MLX adds.
 type HostBuffer struct {
 	Name      string
-	Element   string // for instance float16_t or atomic<float>
+	Element   string // for example float16_t or atomic<float>
 	Reference bool
 	Writable  bool
 }
 
-// Host rewrites the complete text that MLX generates for a kernel into C++ for the host
-// executor. Only what C++ does not know changes: address spaces, attributes, the word
-// kernel, explicit instantiations, Metal's includes, and threadgroup variables, which become
-// references to the executor's arena. Lines keep their numbers (see [HostLineShift]).
+// Host rewrites the complete text that MLX generates for a kernel into C++ for the host executor. It changes only
+// constructs that C++ does not have: address spaces, attributes, the word kernel, explicit instantiations and Metal's
+// includes. Threadgroup variables become references to the executor's arena. Everything else stays byte for byte, on
+// the same line (see [HostLineShift]).
 //
-// Helpers that differ in nothing but an address space become one. Where C++ could not tell
-// such overloads apart and they differ in their bodies, where a threadgroup variable has an
-// initializer, and where a function constant has no value, the error is an [*Error] with
-// its place in the generated text.
+// Functions that differ only in address spaces become one. These constructs are an [*msl.Error] with a position in
+// the generated text: such functions with different bodies, a threadgroup variable with an initializer, and a
+// function constant without a value.
 //
-// The conditionals are lines of the text in which both values of a conditional operator become
-// one type first, for C++ finds none of a half and a number.
+// conditionals holds the lines in which both values of a conditional operator are converted to a common type. C++
+// finds no common type of a half and a number.
 func Host(text string, conditionals ...int) (*HostSource, error) {
-	h, err := rewritten(text, Unroll)
+	h, err := rewrite(text, Unroll)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +53,9 @@ func Host(text string, conditionals ...int) (*HostSource, error) {
 	return h.finish()
 }
 
-// rewritten is a text without what C++ does not know; the pragma asks for unrolled loops.
-func rewritten(text, unrolled string) (*hostWriter, error) {
+// rewrite removes the constructs that C++ does not have. unrollPragma is the pragma that replaces Metal's request to
+// unroll a loop.
+func rewrite(text, unrollPragma string) (*rewriter, error) {
 	s, err := msl.NewStructure("", text, nil)
 	if err != nil {
 		return nil, err
@@ -64,8 +64,8 @@ func rewritten(text, unrolled string) (*hostWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hostWriter{
-		Structure: s, items: items, code: msl.NewCode(s.All), unrolled: unrolled,
+	h := &rewriter{
+		Structure: s, items: items, code: msl.NewCode(s.All), unrollPragma: unrollPragma,
 		edits: msl.Edits{Text: text}, words: map[int]string{}, dropped: map[int]bool{},
 	}
 	steps := []func() error{
@@ -79,31 +79,31 @@ func rewritten(text, unrolled string) (*hostWriter, error) {
 	return h, nil
 }
 
-// hostWriter is the state of [Host].
-type hostWriter struct {
+// rewriter holds the state of [Host] and [CUDA].
+type rewriter struct {
 	*msl.Structure
-	items    []msl.Item
-	code     *msl.Code
-	unrolled string // the pragma that unrolls a loop
-	edits    msl.Edits
-	// dropped are the items that overloads took out, by their first token.
+	items        []msl.Item
+	code         *msl.Code
+	unrollPragma string // pragma that unrolls a loop
+	edits        msl.Edits
+	// dropped holds the first tokens of the items that the step overloads removed.
 	dropped map[int]bool
-	// words holds what becomes of single tokens, by offset: "" for those that go.
+	// words maps the offset of each changed token to its replacement, which is "" for a removed token.
 	words map[int]string
 }
 
 // drop removes a token.
-func (h *hostWriter) drop(t msl.Token) { h.change(t, "") }
+func (h *rewriter) drop(t msl.Token) { h.change(t, "") }
 
-// change replaces a token by a word.
-func (h *hostWriter) change(t msl.Token, with string) {
+// change replaces a token.
+func (h *rewriter) change(t msl.Token, with string) {
 	h.words[t.Offset] = with
 	h.edits.Replace(t.Offset, t.End(), with)
 }
 
-// directives drops Metal's includes and refuses others, and asks for loops to be unrolled in
-// words that both compilers know: g++ has no arrays in registers otherwise.
-func (h *hostWriter) directives() error {
+// directives removes Metal's includes, rejects others, and rewrites the pragmas that unroll loops. g++ keeps arrays
+// in registers only in unrolled loops.
+func (h *rewriter) directives() error {
 	for i, t := range h.All {
 		h.unroll(i)
 		if t.Kind != msl.HeaderName || h.Off[i] {
@@ -122,15 +122,14 @@ func (h *hostWriter) directives() error {
 	return nil
 }
 
-// Unroll is the pragma that [Host] asks for unrolled loops with. A loop of more turns stays
-// one.
+// Unroll is the pragma by which the host's loops are unrolled. It leaves a loop of more than 64 iterations alone.
 const Unroll = "GCC unroll 64"
 
-// unroll replaces the token of a pragma that unrolls a loop.
-func (h *hostWriter) unroll(i int) {
+// unroll rewrites token i of All if it begins a pragma that unrolls a loop.
+func (h *rewriter) unroll(i int) {
 	t := h.All[i]
 	if t.Text == `"clang loop unroll(full)"` {
-		h.edits.Replace(t.Offset, t.End(), `"`+h.unrolled+`"`)
+		h.edits.Replace(t.Offset, t.End(), `"`+h.unrollPragma+`"`)
 		return
 	}
 	if !h.BeginsDirective(i) {
@@ -138,13 +137,12 @@ func (h *hostWriter) unroll(i int) {
 	}
 	name, rest := h.Directive(i)
 	if text := strings.Join(rest, " "); name == "pragma" && (text == "unroll" || text == "clang loop unroll ( full )") {
-		h.edits.Replace(t.Offset, h.All[h.DirectiveEnd(i)-1].End(), "#pragma "+h.unrolled)
+		h.edits.Replace(t.Offset, h.All[h.DirectiveEnd(i)-1].End(), "#pragma "+h.unrollPragma)
 	}
 }
 
-// literals spells half and bfloat literals in a way that both compilers know: clang takes no suffix of
-// a program's own.
-func (h *hostWriter) literals() error {
+// literals rewrites half and bfloat literals, because clang rejects user-defined suffixes without an underscore.
+func (h *rewriter) literals() error {
 	for _, t := range h.code.Tokens {
 		lower := strings.ToLower(t.Text)
 		switch hex := strings.HasPrefix(lower, "0x"); {
@@ -158,8 +156,8 @@ func (h *hostWriter) literals() error {
 	return nil
 }
 
-// qualifiers drops attributes, address spaces and the word kernel. Constant memory becomes const.
-func (h *hostWriter) qualifiers() error {
+// qualifiers removes attributes, address spaces and the word kernel. Constant memory becomes const.
+func (h *rewriter) qualifiers() error {
 	for i := 0; i < len(h.Tokens); i++ {
 		if h.IsAttribute(i) {
 			h.dropAttribute(i)
@@ -189,17 +187,17 @@ func (h *hostWriter) qualifiers() error {
 	return nil
 }
 
-// dropAttribute removes the attribute that begins at i.
-func (h *hostWriter) dropAttribute(i int) {
+// dropAttribute removes the attribute that begins at token i.
+func (h *rewriter) dropAttribute(i int) {
 	for j := i; j <= h.Match[i]; j++ {
 		h.words[h.Tokens[j].Offset] = ""
 	}
 	h.edits.Blank(h.Tokens[i].Offset, h.Tokens[h.Match[i]].End())
 }
 
-// instantiations drops the explicit instantiations of kernels and the "template <>" of
-// members, and refuses function constants.
-func (h *hostWriter) instantiations() error {
+// instantiations removes explicit instantiations of kernels and the "template <>" of members. It rejects function
+// constants.
+func (h *rewriter) instantiations() error {
 	for _, it := range h.items {
 		for i := it.First; i <= it.Last && it.Kind == msl.OtherItem; i++ {
 			if h.IsAttribute(i) && h.At(i+2).Is("function_constant") {
@@ -207,7 +205,7 @@ func (h *hostWriter) instantiations() error {
 			}
 		}
 		if it.Scope == msl.ClassScope && it.Header >= 0 && h.At(it.Header+1).Is(">") {
-			// g++ has no explicit specialization in a class; as an overload it is found as well.
+			// g++ has no explicit specialization in a class. An overload serves the same calls.
 			h.edits.Blank(h.Tokens[it.First].Offset, h.Tokens[it.Header+1].End())
 		}
 		if it.Kind == msl.Instantiation && (it.Kernel || h.IsAttribute(it.First+1)) {

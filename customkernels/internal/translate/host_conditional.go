@@ -7,17 +7,17 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// conditionals gives the two values of each conditional operator of these lines one type:
+// conditionals converts the two values of each conditional operator in the given lines to a common type:
 //
 //	c ? a : b
 //
 // becomes
 //
-//	c ? (::mlxg::arm<decltype((a)), decltype((b))>)(a) : (::mlxg::arm<decltype((b)), decltype((a))>)(b)
+//	c ? (::mlxg::common_operand<decltype((a)), decltype((b))>)(a) : (::mlxg::common_operand<decltype((b)), decltype((a))>)(b)
 //
-// In Metal half is a number, and so has a type in common with another. Here it is a class, as are
-// swizzles, and C++ takes the two for each other both ways or not at all.
-func (h *hostWriter) conditionals(lines []int) {
+// In Metal, half is an arithmetic type and has a common type with others. On the host it is a class, as swizzles are,
+// and C++ converts the two values to each other either both ways or not at all.
+func (h *rewriter) conditionals(lines []int) {
 	if len(lines) == 0 {
 		return
 	}
@@ -26,43 +26,46 @@ func (h *hostWriter) conditionals(lines []int) {
 		if end == 0 {
 			continue
 		}
-		a, b := h.withArms(i+1, colon-1, lines), h.withArms(colon+1, end-1, lines)
-		h.enclose(i+1, colon-1, arm(a, b))
-		h.enclose(colon+1, end-1, arm(b, a))
+		a, b := h.withCommonType(i+1, colon-1, lines), h.withCommonType(colon+1, end-1, lines)
+		h.enclose(i+1, colon-1, commonOperand(a, b))
+		h.enclose(colon+1, end-1, commonOperand(b, a))
 	}
 }
 
-// arm is the beginning of a cast of the value a, whose alternative is b.
-func arm(a, b string) string { return "(::mlxg::arm<decltype((" + a + ")), decltype((" + b + "))>)(" }
+// commonOperand returns the beginning of a cast of value a, whose alternative is b.
+func commonOperand(a, b string) string {
+	return "(::mlxg::common_operand<decltype((" + a + ")), decltype((" + b + "))>)("
+}
 
-// enclose puts words before the tokens from first to last, and a closing parenthesis behind.
-func (h *hostWriter) enclose(first, last int, before string) {
+// enclose inserts text before token first and a closing parenthesis behind token last.
+func (h *rewriter) enclose(first, last int, before string) {
 	h.edits.Insert(h.Tokens[first].Offset, before)
 	h.edits.Insert(h.Tokens[last].End(), ")")
 }
 
-// withArms is the tokens from first to last as they will be, on one line.
-func (h *hostWriter) withArms(first, last int, lines []int) string {
+// withCommonType returns the rewritten tokens from first to last on one line, with the casts of nested conditional
+// operators.
+func (h *rewriter) withCommonType(first, last int, lines []int) string {
 	var b strings.Builder
 	for i := first; i <= last; i++ {
 		if colon, end := h.conditional(i, lines); end > 0 && end <= last+1 {
-			x, y := h.withArms(i+1, colon-1, lines), h.withArms(colon+1, end-1, lines)
-			b.WriteString(" ? " + arm(x, y) + x + ") : " + arm(y, x) + y + ")")
+			x, y := h.withCommonType(i+1, colon-1, lines), h.withCommonType(colon+1, end-1, lines)
+			b.WriteString(" ? " + commonOperand(x, y) + x + ") : " + commonOperand(y, x) + y + ")")
 			i = end - 1
 			continue
 		}
-		b.WriteString(" " + h.rewritten(i, i))
+		b.WriteString(" " + h.rewrittenTokens(i, i))
 	}
 	return b.String()
 }
 
-// conditional finds the ':' that belongs to the '?' at i and the end of the value behind it, if the
-// '?' is on one of the lineh. The end is 0 if it is not, or if lines of the preprocessor are between.
-func (h *hostWriter) conditional(i int, lines []int) (colon, end int) {
+// conditional returns the index of the ':' that belongs to the '?' at i, and the end of the value behind it. end is 0
+// if the '?' is not in one of the lines, or if a directive intervenes.
+func (h *rewriter) conditional(i int, lines []int) (colon, end int) {
 	if !h.Tokens[i].Is("?") || !slices.Contains(lines, h.Tokens[i].Line) {
 		return 0, 0
 	}
-	depth := 0 // of further conditional operators
+	depth := 0 // nested conditional operators
 	for j := i + 1; j < len(h.Tokens); j++ {
 		switch t := h.Tokens[j]; {
 		case h.Match[j] > j:

@@ -10,13 +10,13 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// finish puts the C++ text together: the include, the rewritten text, the entry.
-func (h *hostWriter) finish() (*HostSource, error) {
+// finish joins the include, the rewritten text and the entry.
+func (h *rewriter) finish() (*HostSource, error) {
 	kernel, arguments, err := h.GeneratedKernel(h.items)
 	if err != nil {
 		return nil, err
 	}
-	out := &HostSource{KernelName: kernel.Name, UsesFibers: h.cooperates()}
+	out := &HostSource{KernelName: kernel.Name, NeedsFibers: h.needsFibers()}
 	if out.Buffers, err = hostBuffers(kernel); err != nil {
 		return nil, err
 	}
@@ -29,12 +29,12 @@ func (h *hostWriter) finish() (*HostSource, error) {
 		b.WriteByte('\n')
 	}
 	b.WriteString(ending)
-	b.WriteString(entry(kernel, arguments, len(out.Buffers), out.UsesFibers, scope))
+	b.WriteString(entry(kernel, arguments, len(out.Buffers), out.NeedsFibers, scope))
 	out.Source = b.String()
 	return out, nil
 }
 
-// hostBuffers lists a kernel's buffers by their numbers.
+// hostBuffers returns a kernel's buffers by their numbers.
 func hostBuffers(kernel *msl.Kernel) ([]HostBuffer, error) {
 	var out []HostBuffer
 	buffers := slices.Clone(kernel.Buffers)
@@ -42,17 +42,17 @@ func hostBuffers(kernel *msl.Kernel) ([]HostBuffer, error) {
 	for _, b := range buffers {
 		const most = 64
 		if b.Slot >= most {
-			return nil, msl.Errorf(b.Pos, "the buffer number %d is too great; number buffers from 0 to %d", b.Slot, most-1)
+			return nil, msl.Errorf(b.Pos, "the buffer number is %d; it must be from 0 to %d", b.Slot, most-1)
 		}
 		for len(out) < b.Slot {
-			out = append(out, HostBuffer{}) // a number that no buffer has
+			out = append(out, HostBuffer{}) // a missing number
 		}
 		out = append(out, HostBuffer{b.Name, b.Element, b.Reference, b.Writable()})
 	}
 	return out, nil
 }
 
-// entry writes what the executor calls.
+// entry returns the C++ text of the function that the executor calls.
 func entry(k *msl.Kernel, arguments []string, buffers int, fibers bool, scope string) string {
 	list := callArguments(k, func(b *msl.Buffer) string {
 		constness := "const "
@@ -63,7 +63,7 @@ func entry(k *msl.Kernel, arguments []string, buffers int, fibers bool, scope st
 	}, func(attribute string) string { return "p." + attribute })
 
 	var b strings.Builder
-	// At global scope, where the executor's header declares it.
+	// The executor's header declares the entry at global scope.
 	b.WriteString("namespace {\nvoid mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {\n  (void)buffers; (void)p;\n")
 	if scope != "" {
 		fmt.Fprintf(&b, "  using namespace %s;\n", scope)
@@ -79,8 +79,8 @@ func entry(k *msl.Kernel, arguments []string, buffers int, fibers bool, scope st
 	return b.String()
 }
 
-// callArguments are what the kernel is called with, in the order of its parameters: pointers to
-// its buffers, read through where it takes a reference, and positions.
+// callArguments returns the arguments of the kernel's call in the order of its parameters. pointer returns a pointer
+// to a buffer, which is dereferenced for a reference parameter. position returns a thread position.
 func callArguments(k *msl.Kernel, pointer func(*msl.Buffer) string, position func(attribute string) string) []string {
 	type argument struct {
 		offset int
@@ -105,7 +105,7 @@ func callArguments(k *msl.Kernel, pointer func(*msl.Buffer) string, position fun
 	return texts
 }
 
-// elementNames declares the template parameters that the types of buffers mention.
+// elementNames returns declarations of the template parameters that occur in the buffers' types.
 func elementNames(k *msl.Kernel, arguments []string) string {
 	mentioned := map[string]bool{}
 	for _, b := range k.Buffers {
@@ -128,7 +128,7 @@ func elementNames(k *msl.Kernel, arguments []string) string {
 	return b.String()
 }
 
-// kernelCall calls the kernel, an instance of it if it is a template.
+// kernelCall returns a call of the kernel, with its template arguments if it has any.
 func kernelCall(k *msl.Kernel, arguments, list []string, scope string) string {
 	name := scope + k.Name
 	if len(arguments) > 0 {
@@ -137,8 +137,8 @@ func kernelCall(k *msl.Kernel, arguments, list []string, scope string) string {
 	return name + "(\n      " + strings.Join(list, ",\n      ") + ")"
 }
 
-// cooperates looks for anything that makes threads wait for each other, in macros too.
-func (h *hostWriter) cooperates() bool {
+// needsFibers reports whether the text has a token, also in macros, that makes threads of a threadgroup cooperate.
+func (h *rewriter) needsFibers() bool {
 	for _, t := range h.code.Tokens {
 		if t.Kind != msl.Identifier {
 			continue
@@ -156,10 +156,10 @@ func (h *hostWriter) cooperates() bool {
 	return false
 }
 
-// wrap puts the text into a namespace of its own within namespace metal, so that its names
-// hide those of the C library (gamma, y1, index …). It returns what closes it and its
-// name. A text that relies on being global stays so.
-func (h *hostWriter) wrap() (ending, scope string) {
+// wrap puts the text into a namespace within namespace metal, so that its names hide those of the C library (gamma,
+// y1, index). It returns the closing text and the name of the namespace. Both are empty for a text that depends on
+// being in the global namespace.
+func (h *rewriter) wrap() (ending, scope string) {
 	for i, t := range h.Tokens {
 		if t.Is("namespace") && h.At(i+1).Is("metal") && !h.At(i-1).Is("using") {
 			return "", ""
@@ -174,18 +174,18 @@ func (h *hostWriter) wrap() (ending, scope string) {
 	if !ok {
 		return "", ""
 	}
-	// A function of the text is one more of those that Metal has of its name, and hides none of them.
+	// A function of the text with the name of one of Metal's is an overload: it must not hide Metal's functions.
 	declared, used := "", ""
 	for _, name := range h.ownOverloads() {
-		declared += "void " + name + "(detail::nothing&); " // there is one to use, whatever the library has
+		declared += "void " + name + "(detail::nothing&); " // ensures that the using-declaration finds a function
 		used += "using metal::" + name + "; "
 	}
 	h.edits.Insert(at, "namespace metal { "+declared+"namespace mlxg_shader { "+used)
 	return "}}\n", "metal::mlxg_shader"
 }
 
-// ownOverloads lists the functions of the text, outside of namespaces, that have the name of one of Metal's.
-func (h *hostWriter) ownOverloads() []string {
+// ownOverloads returns the functions of the text, outside of namespaces, that have the name of a function of Metal.
+func (h *rewriter) ownOverloads() []string {
 	var names []string
 	for _, it := range h.items {
 		if it.Scope != msl.NamespaceScope || len(it.Namespaces) > 0 || it.Params < 1 || it.Kernel || it.Kind != msl.FunctionItem && it.Kind != msl.OtherItem {
@@ -199,10 +199,10 @@ func (h *hostWriter) ownOverloads() []string {
 	return names
 }
 
-// beforeCode finds the beginning of a line that has no code before it, is no preprocessor line
-// and lies outside of all conditionals.
-func (h *hostWriter) beforeCode() (at int, ok bool) {
-	depth, line := 0, 1 // at is the beginning of the line
+// beforeCode returns the offset of the first line with code, or of a line before it. The line is outside of all
+// conditionals and directives. ok is false if there is no such line.
+func (h *rewriter) beforeCode() (at int, ok bool) {
+	depth, line := 0, 1 // at is the offset of the line
 	for i, t := range h.All {
 		if t.Kind == msl.Comment && t.Directive == 0 {
 			continue

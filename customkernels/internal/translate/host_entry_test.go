@@ -18,14 +18,14 @@ func TestHostConditionals(t *testing.T) {
 	host, err := Host(text, 3, 4)
 	require.NoError(t, err)
 	lines := strings.Split(host.Source, "\n")
-	require.Equal(t, "half h = x[0] > 0 ? (::mlxg::arm<decltype(( x [ 0 ])), decltype(( 0))>)(x[0]) : (::mlxg::arm<decltype(( 0)), decltype(( x [ 0 ]))>)(0);", lines[3])
-	inner := "(::mlxg::arm<decltype(( - 1)), decltype(( h * 2))>)("
-	last := "(::mlxg::arm<decltype(( h * 2)), decltype(( - 1))>)("
+	require.Equal(t, "half h = x[0] > 0 ? (::mlxg::common_operand<decltype(( x [ 0 ])), decltype(( 0))>)(x[0]) : (::mlxg::common_operand<decltype(( 0)), decltype(( x [ 0 ]))>)(0);", lines[3])
+	inner := "(::mlxg::common_operand<decltype(( - 1)), decltype(( h * 2))>)("
+	last := "(::mlxg::common_operand<decltype(( h * 2)), decltype(( - 1))>)("
 	nested := " n > 4 ? " + inner + " - 1) : " + last + " h * 2)"
 	first := " pick < 1 , 2 > ( h )"
-	require.Equal(t, "y[0] = f(x[0] > 1 ? (::mlxg::arm<decltype(( (  const half * ) x)), decltype(( x + 1))>)((       const half*)x) : "+
-		"(::mlxg::arm<decltype(( x + 1)), decltype(( (  const half * ) x))>)(x + 1), n < 3 ? (::mlxg::arm<decltype(("+first+")), decltype(("+nested+"))>)(pick<1, 2>(h)) : "+
-		"(::mlxg::arm<decltype(("+nested+")), decltype(("+first+"))>)(n > 4 ? "+inner+"-1) : "+last+"h * 2)), 1);", lines[4])
+	require.Equal(t, "y[0] = f(x[0] > 1 ? (::mlxg::common_operand<decltype(( (  const half * ) x)), decltype(( x + 1))>)((       const half*)x) : "+
+		"(::mlxg::common_operand<decltype(( x + 1)), decltype(( (  const half * ) x))>)(x + 1), n < 3 ? (::mlxg::common_operand<decltype(("+first+")), decltype(("+nested+"))>)(pick<1, 2>(h)) : "+
+		"(::mlxg::common_operand<decltype(("+nested+")), decltype(("+first+"))>)(n > 4 ? "+inner+"-1) : "+last+"h * 2)), 1);", lines[4])
 	unchanged := strings.Split(plain.Source, "\n")
 	require.Equal(t, unchanged[5:], lines[5:])
 }

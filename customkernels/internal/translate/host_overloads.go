@@ -7,9 +7,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// overloads drops functions and class specializations that have become equal to an earlier
-// one of their scope.
-func (h *hostWriter) overloads() error {
+// overloads removes functions and class specializations that became equal to an earlier one in their scope.
+func (h *rewriter) overloads() error {
 	type key struct {
 		scope string
 		text  string
@@ -27,11 +26,11 @@ func (h *hostWriter) overloads() error {
 		if it.Open >= 0 {
 			open = it.Open - 1
 		}
-		head := key{h.scope(it), h.rewritten(it.First, open)}
-		body := h.rewritten(open+1, it.Last)
+		head := key{h.scope(it), h.rewrittenTokens(it.First, open)}
+		body := h.rewrittenTokens(open+1, it.Last)
 		original := h.JoinSpaced(it.First, open)
 		if it.Kind == msl.FunctionItem && it.Scope == msl.NamespaceScope {
-			head.text += "{" // a declaration before its definition is no second one
+			head.text += "{" // a declaration and its definition are not two overloads
 		}
 		first, found := seen[head]
 		if !found {
@@ -42,7 +41,7 @@ func (h *hostWriter) overloads() error {
 			continue
 		}
 		if body != first.body {
-			return h.ErrorAt(it.First, "this differs from an earlier declaration in its address spaces and in its body; C++ on the host cannot tell them apart, so give them one body or two names")
+			return h.ErrorAt(it.First, "this function differs from an earlier one in address spaces and body, and C++ on the host has no address spaces; give both the same body or different names")
 		}
 		h.dropped[it.First] = true
 		h.edits.Blank(h.Tokens[it.First].Offset, h.Tokens[it.Last].End())
@@ -50,16 +49,16 @@ func (h *hostWriter) overloads() error {
 	return nil
 }
 
-// scope names the scope of an item: a namespace is the same wherever it is opened.
-func (h *hostWriter) scope(it msl.Item) string {
+// scope returns a name of the item's scope. A namespace has the same name wherever it is reopened.
+func (h *rewriter) scope(it msl.Item) string {
 	if it.Scope == msl.ClassScope {
 		return strconv.Itoa(it.ScopeID)
 	}
 	return strings.Join(it.Namespaces, "::")
 }
 
-// rewritten is the tokens from first to last as they will be on the host.
-func (h *hostWriter) rewritten(first, last int) string {
+// rewrittenTokens returns the tokens from first to last after rewriting, separated by spaces.
+func (h *rewriter) rewrittenTokens(first, last int) string {
 	var words []string
 	for i := first; i <= last; i++ {
 		t := h.Tokens[i]

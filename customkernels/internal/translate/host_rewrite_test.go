@@ -138,12 +138,12 @@ func TestHostErrors(t *testing.T) {
 		{"in a macro", kernel("#define S threadgroup float a[4]", ""), "1:11", "in a macro"},
 		{"MLX's header", kernel("#include \"mlx/backend/metal/kernels/utils.h\"", ""), "1:10", "cannot be included"},
 		{"function constant", kernel("constant bool b [[function_constant(0)]];", ""), "1:17", "has no value"},
-		{"overloads with different bodies", kernel("float f(device float* p) { return 1; } float f(threadgroup float* p) { return 2; }", ""), "1:40", "differs from an earlier declaration in its address spaces"},
+		{"overloads with different bodies", kernel("float f(device float* p) { return 1; } float f(threadgroup float* p) { return 2; }", ""), "1:40", "differs from an earlier one in address spaces and body"},
 		{"no kernel", "float f;", "1:1", "no kernel"},
 		{"threadgroup argument", "kernel void f(device float* y, threadgroup float* s) {}", "1:51", "has no size"},
 		{"no instantiation", "template <typename T> kernel void f(device T* y) {}", "1:35", "never instantiated"},
 		{"wrong instantiation", "template <typename T, int N> kernel void f(device T* y) {}\ntemplate [[host_name(\"f\")]] kernel void f<float>(device float*);", "2:41", "gives 1 template arguments"},
-		{"buffer number", "kernel void f(device float* y [[buffer(64)]]) {}", "1:29", "the buffer number 64 is too great"},
+		{"buffer number", "kernel void f(device float* y [[buffer(64)]]) {}", "1:29", "the buffer number is 64; it must be from 0 to 63"},
 		{"broken", "kernel void f(device float* y) {", "1:32", "never closed"},
 	}
 	for _, test := range tests {
@@ -175,6 +175,6 @@ func TestHostFibers(t *testing.T) {
 	for body, want := range tests {
 		host, err := Host("[[kernel]] void f(device float* y [[buffer(0)]]) {\n" + body + "\n}\n")
 		require.NoError(t, err)
-		require.Equal(t, want, host.UsesFibers, body)
+		require.Equal(t, want, host.NeedsFibers, body)
 	}
 }

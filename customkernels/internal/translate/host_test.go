@@ -42,7 +42,7 @@ func TestHostDescription(t *testing.T) {
 		{"dx", "float16_t", false, true},
 		{"p", "float", false, true},
 	}, host.Buffers)
-	require.True(t, host.UsesFibers)
+	require.True(t, host.NeedsFibers)
 
 	host, err = Host(generatedTexts(t)["mlx_atomic"])
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestHostDescription(t *testing.T) {
 		{"h", "atomic<uint32_t>", false, true},
 		{"y", "atomic<float>", false, true},
 	}, host.Buffers)
-	require.False(t, host.UsesFibers)
+	require.False(t, host.NeedsFibers)
 }
 
 // The host's text differs from the generated one in qualifiers, attributes and what follows from
@@ -89,7 +89,7 @@ func requireOnlyQualifiersChanged(t *testing.T, text, host string) {
 		rest := text[a.Offset:]
 		switch {
 		case (strings.HasPrefix(rest, "template <typename T>\ninline float load(const constant T* p") ||
-			strings.HasPrefix(rest, "template <typename V> constant V* mlxg_view(")) && a.Line != b.Line:
+			strings.HasPrefix(rest, "template <typename V> constant V* mlxg_cast_const(")) && a.Line != b.Line:
 			for !in[i].Is("}") {
 				i++
 			}

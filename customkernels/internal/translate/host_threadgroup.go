@@ -7,8 +7,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// threadgroupVariables turns the declarations of threadgroup variables into references to
-// the executor's arena:
+// threadgroupVariables replaces declarations of threadgroup variables by references to the executor's arena:
 //
 //	threadgroup float a[32], b;
 //
@@ -16,8 +15,8 @@ import (
 //
 //	typedef float mlxg_tg_type_0 [32]; mlxg_tg_type_0& a = mlxg::threadgroup_variable<mlxg_tg_type_0, 0>(); …
 //
-// Pointers and references into threadgroup memory are no such variables.
-func (h *hostWriter) threadgroupVariables() error {
+// Pointers and references to threadgroup memory stay.
+func (h *rewriter) threadgroupVariables() error {
 	variables, err := h.ThreadgroupVariables(h.code, h.items)
 	if err != nil {
 		return err
@@ -26,7 +25,7 @@ func (h *hostWriter) threadgroupVariables() error {
 		kind := fmt.Sprintf("%stg_type_%d", msl.Prefix, id)
 		separator, space := "", ""
 		if !v.First {
-			// In the place of the comma; what is declared stays on its line.
+			// The separator replaces the comma. Newlines keep the declarator on its line.
 			separator = "; " + strings.Repeat("\n", strings.Count(h.Text[v.Start:v.NameAt], "\n"))
 		}
 		if v.Dimensions != "" {

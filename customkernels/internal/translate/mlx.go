@@ -10,72 +10,70 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// MLXSource is a kernel as MLX's custom-kernel interface takes it. MLX writes the
-// signature; a prologue on the body's first line binds the kernel's own names where MLX's
-// differ. So the body's lines are those of the kernel's body, and the header's those of
-// its header: [Kernel.Locate] finds them.
+// MLXSource is a kernel in the form of MLX's custom-kernel interface. MLX writes the signature. A prologue on the
+// first line of the body binds the kernel's names where MLX's differ. The other lines of the body and header are
+// those of the kernel's body and header, so that [msl.Kernel.Locate] finds them.
 type MLXSource struct {
-	// InputNames and OutputNames are the names to give MLX, in the order of the buffers'
-	// slots. A name is the kernel's own unless the prologue must bind it.
+	// InputNames and OutputNames are the names for MLX, in the order of the buffers' slots. A name is the kernel's
+	// own unless the prologue must bind it.
 	InputNames, OutputNames []string
-	// Inputs and Outputs are the kernel's buffers of the same order.
+	// Inputs and Outputs are the kernel's buffers in the same order.
 	Inputs, Outputs []*msl.Buffer
-	// Viewed tells for each input whether the prologue casts it to another element type or to
-	// a device reference: then it must be given an array of dimension 1 or more. (A constant
-	// reference without a cast wants an array of dimension 0, for which MLX makes a reference.)
-	// An input in device memory needs 8 elements, else MLX puts it in constant memory.
-	Viewed []bool
-	// TemplateNames are the names to give MLX for the template arguments, in the order of
-	// [Kernel.Template].
+	// Cast is set for each input that the prologue casts to another element type or to a device reference. Its array
+	// must have 1 dimension or more. (A constant reference without a cast needs an array of dimension 0, for which
+	// MLX declares a reference.) The array of an input in device memory needs 8 elements or more, because MLX puts
+	// smaller ones into constant memory.
+	Cast []bool
+	// TemplateNames are the names for MLX of the template arguments, in the order of [msl.Kernel.Template].
 	TemplateNames []string
 	// Body and Header are MLX's source and header. The header is empty or ends with a newline.
 	Body, Header string
-	// Prologue is the length in bytes of what Body has before the kernel's own text.
+	// Prologue is the length in bytes of the text that precedes the kernel's own text in Body.
 	Prologue int
-	// AtomicOutputs tells that some output is atomic: MLX must be asked for atomic outputs, and
-	// makes all of them so. The prologue gives the others their plain type back.
+	// AtomicOutputs is set if an output is atomic. MLX must then be asked for atomic outputs, and declares all
+	// outputs atomic. The prologue casts the others back to their plain types.
 	AtomicOutputs bool
-	// Unsized and Unset name the threadgroup arguments and the function constants that
-	// need a value (see [MLXOption]) before the source is complete.
+	// Unsized and Unset name the threadgroup arguments and the function constants that still need a value (see
+	// [MLXOption]).
 	Unsized, Unset []string
 }
 
-// MLXOption gives [Kernel.MLX] a value that MLX's interface has no place for.
+// MLXOption supplies a value to [MLX] for which MLX's interface has no parameter.
 type MLXOption func(*mlxWriter)
 
-// ThreadgroupSize sizes a [[threadgroup(n)]] argument, in elements.
+// ThreadgroupSize sets the number of elements of a [[threadgroup(n)]] argument.
 func ThreadgroupSize(argument string, elements int) MLXOption {
 	return func(w *mlxWriter) { w.sizes[argument] = elements }
 }
 
-// ConstantValue gives a function constant its value, an expression such as "true" or "16".
+// ConstantValue sets the value of a function constant, an expression such as "true" or "16".
 func ConstantValue(name, value string) MLXOption {
 	return func(w *mlxWriter) { w.values[name] = value }
 }
 
-// mlxWriter is the state of [Kernel.MLX].
+// mlxWriter holds the state of [MLX].
 type mlxWriter struct {
 	*msl.Kernel
 	source MLXSource
 	sizes  map[string]int
 	values map[string]string
-	words  map[string]bool // the identifiers of the body, preprocessor lines included
-	passed map[string]bool // those that stand alone among a call's arguments
-	bare   map[string]bool // those that no index follows
+	words  map[string]bool // identifiers of the body, including directives
+	passed map[string]bool // identifiers that are an argument of a call on their own
+	bare   map[string]bool // identifiers that occur without an index
 
-	outer []string // statements of the prologue, and
-	inner []string // those in a scope of their own behind them
-	scope bool
-	view  bool // the prologue calls mlxg_view
+	outer []string // statements of the prologue
+	inner []string // statements of the prologue in a nested scope
+	scope bool     // the body needs a nested scope
+	cast  bool     // the prologue calls mlxg_cast_const
 }
 
-// view casts an input in constant memory, or in device memory where MLX puts one of 8
-// elements or more there. MLX declares both const, which a helper's parameter need not be.
-const view = "template <typename V> const device V* mlxg_view(const device void* p) { return (const device V*)p; } " +
-	"template <typename V> constant V* mlxg_view(const constant void* p) { return (constant V*)p; }\n"
+// castConst casts an input in constant memory, or in device memory, where MLX puts inputs of 8 elements or more. MLX
+// declares both const, but the parameter of a helper function need not be.
+const castConst = "template <typename V> const device V* mlxg_cast_const(const device void* p) { return (const device V*)p; } " +
+	"template <typename V> constant V* mlxg_cast_const(const constant void* p) { return (constant V*)p; }\n"
 
-// MLX turns the kernel into what MLX's custom-kernel interface takes. The result depends
-// on the options alone.
+// MLX returns the kernel in the form of MLX's custom-kernel interface. The result depends on nothing but the kernel
+// and the options.
 func MLX(k *msl.Kernel, options ...MLXOption) MLXSource {
 	w := mlxWriter{
 		Kernel: k, sizes: map[string]int{}, values: map[string]string{}, words: map[string]bool{}, passed: map[string]bool{}, bare: map[string]bool{},
@@ -102,8 +100,8 @@ func MLX(k *msl.Kernel, options ...MLXOption) MLXSource {
 	return w.source
 }
 
-// namespacesAndTemplate opens the kernel's namespaces and binds template parameters of
-// types that MLX does not declare: it knows typename, int and bool.
+// namespacesAndTemplate opens the kernel's namespaces and binds template parameters whose types MLX does not declare:
+// MLX has typename, int and bool.
 func (w *mlxWriter) namespacesAndTemplate() {
 	var path []string
 	for _, n := range w.Namespaces {
@@ -132,7 +130,7 @@ func (w *mlxWriter) buffers() {
 	for _, b := range w.source.Inputs {
 		name, viewed := w.input(b)
 		w.source.InputNames = append(w.source.InputNames, name)
-		w.source.Viewed = append(w.source.Viewed, viewed)
+		w.source.Cast = append(w.source.Cast, viewed)
 	}
 	for _, b := range w.source.Outputs {
 		w.source.OutputNames = append(w.source.OutputNames, w.output(b))
@@ -150,9 +148,9 @@ func (w *mlxWriter) buffers() {
 	}
 }
 
-// own is a name for MLX in the place of a buffer's. One with a suffix of MLX's must not be that of an
-// argument that MLX adds for another input.
-func own(b *msl.Buffer) string {
+// substituteName returns a name that replaces a buffer's name in MLX's signature. It must not equal the name of an
+// argument that MLX adds for another input, such as x_shape.
+func substituteName(b *msl.Buffer) string {
 	for suffix := range msl.ImplicitTypes {
 		if strings.HasSuffix(b.Name, suffix) {
 			return msl.Prefix + "own_" + b.Name
@@ -161,30 +159,29 @@ func own(b *msl.Buffer) string {
 	return msl.Prefix + b.Name
 }
 
-// plain reports whether an element type is one that MLX itself declares: a dtype or a
-// template parameter.
+// plain reports whether MLX itself declares an element type: a dtype or a template parameter.
 func (w *mlxWriter) plain(element string) bool {
 	return msl.DType(element) != "" || slices.ContainsFunc(w.Template, func(t msl.TemplateParameter) bool {
 		return t.Kind == msl.TypeParameter && t.Name == element
 	})
 }
 
-// input names an input and binds it if need be.
+// input returns the name of an input for MLX and binds the kernel's name if it differs.
 func (w *mlxWriter) input(b *msl.Buffer) (name string, viewed bool) {
 	viewed = !w.plain(b.Element) || b.Reference && b.Space == msl.Device
 	passed := b.Space == msl.Constant && (w.passed[b.Name] || !b.Reference && w.bare[b.Name])
 	if !viewed && !passed && !w.clashes(b) {
 		return b.Name, false
 	}
-	name = own(b)
+	name = substituteName(b)
 	switch {
 	case b.Space == msl.Constant && !b.Reference && (viewed || passed):
-		w.view = true
-		w.bind("auto %s = mlxg_view<%s>(%s);", b.Name, b.Element, name)
+		w.cast = true
+		w.bind("auto %s = mlxg_cast_const<%s>(%s);", b.Name, b.Element, name)
 	case b.Space == msl.Constant && viewed:
-		w.view = true
-		w.bind("decltype(*mlxg_view<%s>(%s)) %s = *mlxg_view<%s>(%s);", b.Element, name, b.Name, b.Element, name)
-	case b.Reference && passed: // MLX makes a reference of an array of dimension 0
+		w.cast = true
+		w.bind("decltype(*mlxg_cast_const<%s>(%s)) %s = *mlxg_cast_const<%s>(%s);", b.Element, name, b.Name, b.Element, name)
+	case b.Reference && passed: // MLX declares an array of dimension 0 as a reference
 		w.bind("constant %s& %s = const_cast<constant %s&>(%s);", b.Element, b.Name, b.Element, name)
 	case b.Reference && !viewed:
 		w.bind("const constant %s& %s = %s;", b.Element, b.Name, name)
@@ -198,10 +195,10 @@ func (w *mlxWriter) input(b *msl.Buffer) (name string, viewed bool) {
 	return name, viewed
 }
 
-// output names an output and binds it if need be.
+// output returns the name of an output for MLX and binds the kernel's name if it differs.
 func (w *mlxWriter) output(b *msl.Buffer) string {
 	plain := w.plain(b.Element) && !w.source.AtomicOutputs || b.Atomic
-	name, kind := own(b), "device "+b.Element
+	name, kind := substituteName(b), "device "+b.Element
 	if b.Volatile {
 		kind = "volatile " + kind
 	}
@@ -220,8 +217,8 @@ func (w *mlxWriter) output(b *msl.Buffer) string {
 	return name
 }
 
-// clashes reports whether MLX would declare a name of the body a second time if it knew the
-// buffer by its own name: one like x_shape for the input x, or that of a thread position.
+// clashes reports whether the body's names would collide with MLX's arguments if MLX used the buffer's own name: a
+// name such as x_shape of the input x, or a thread position.
 func (w *mlxWriter) clashes(b *msl.Buffer) bool {
 	if _, is := msl.PositionTypes[b.Name]; is {
 		return true
@@ -244,7 +241,7 @@ func (w *mlxWriter) bind(format string, args ...any) {
 	w.outer = append(w.outer, fmt.Sprintf(format, args...))
 }
 
-// threadgroup makes arrays of the threadgroup arguments.
+// threadgroup declares arrays for the threadgroup arguments.
 func (w *mlxWriter) threadgroup() {
 	for _, a := range w.Threadgroup {
 		elements, ok := w.sizes[a.Name]
@@ -270,7 +267,7 @@ func (w *mlxWriter) positions() {
 		}
 		value := a.Attribute
 		if _, taken := msl.PositionTypes[a.Name]; taken {
-			// The name is that of one of MLX's own arguments: hide it in a scope.
+			// MLX has an argument with this name. A nested scope hides it.
 			value = msl.Prefix + a.Name
 			w.bind("const %s %s = %s;", declared, value, a.Attribute)
 			w.inner = append(w.inner, fmt.Sprintf("%s %s = %s;", a.Type, a.Name, convert(a.Type, declared, value)))
@@ -283,7 +280,7 @@ func (w *mlxWriter) positions() {
 	}
 }
 
-// convert writes a thread position that MLX declares in one type as another.
+// convert returns a thread position of the type declared, converted to the type to.
 func convert(to, declared, value string) string {
 	base := strings.TrimRight(to, "23")
 	lanes := strings.TrimPrefix(to, base)
@@ -296,7 +293,7 @@ func convert(to, declared, value string) string {
 	return fmt.Sprintf("%s(%s)", to, value)
 }
 
-// finish puts the body together.
+// finish joins the prologue, the body and the header.
 func (w *mlxWriter) finish() {
 	implicit := slices.ContainsFunc(w.Buffers, func(b *msl.Buffer) bool { return b.Implicit != "" })
 	if implicit && len(w.Attributes) == 0 {
@@ -311,20 +308,20 @@ func (w *mlxWriter) finish() {
 		prologue = "  " + prologue
 	}
 	w.source.Header = w.constants()
-	w.source.Body = prologue + w.decided(w.Body) + epilogue
+	w.source.Body = prologue + w.resolveQueries(w.Body) + epilogue
 	w.source.Prologue = len(prologue)
-	if w.view {
-		w.source.Header += view // behind all lines of the file
+	if w.cast {
+		w.source.Header += castConst // last, so that the file's lines keep their numbers
 	}
 }
 
-// constants is the header with the values of the function constants. One without a value whose text asks
-// whether it has one stays undefined: nothing may depend on what stands there then.
+// constants returns the header with the values of the function constants. A constant without a value is Unset, unless
+// the text asks whether it is defined. Such a constant becomes 0, on which nothing may depend.
 func (w *mlxWriter) constants() string {
 	header := w.Header
 	for _, c := range slices.Backward(w.Constants) {
 		value, ok := w.values[c.Name]
-		if !ok && w.asked(c.Name) {
+		if !ok && w.queriesConstant(c.Name) {
 			value, ok = c.Type+"(0)", true
 		}
 		if !ok {
@@ -342,16 +339,16 @@ func (w *mlxWriter) constants() string {
 		header = strings.Join(lines, "\n")
 	}
 	slices.Reverse(w.source.Unset)
-	return w.decided(header)
+	return w.resolveQueries(header)
 }
 
-// question matches what asks whether a function constant has a value.
-var question = regexp.MustCompile(`\bis_function_constant_defined\s*\(\s*(\w+)\s*\)`)
+// definedQuery matches a query whether a function constant has a value.
+var definedQuery = regexp.MustCompile(`\bis_function_constant_defined\s*\(\s*(\w+)\s*\)`)
 
-// asked reports whether the text asks for the value of a function constant.
-func (w *mlxWriter) asked(name string) bool {
+// queriesConstant reports whether the text queries whether a function constant has a value.
+func (w *mlxWriter) queriesConstant(name string) bool {
 	for _, text := range []string{w.Header, w.Body} {
-		for _, m := range question.FindAllStringSubmatch(text, -1) {
+		for _, m := range definedQuery.FindAllStringSubmatch(text, -1) {
 			if m[1] == name {
 				return true
 			}
@@ -360,11 +357,11 @@ func (w *mlxWriter) asked(name string) bool {
 	return false
 }
 
-// decided answers a text's questions whether function constants have values: to a compiler that is
-// given values, they are no function constants.
-func (w *mlxWriter) decided(text string) string {
-	return question.ReplaceAllStringFunc(text, func(asked string) string {
-		_, ok := w.values[question.FindStringSubmatch(asked)[1]]
+// resolveQueries replaces each query whether a function constant has a value by true or false. A compiler that reads
+// the values sees ordinary constants.
+func (w *mlxWriter) resolveQueries(text string) string {
+	return definedQuery.ReplaceAllStringFunc(text, func(asked string) string {
+		_, ok := w.values[definedQuery.FindStringSubmatch(asked)[1]]
 		return strconv.FormatBool(ok) + strings.Repeat("\n", strings.Count(asked, "\n"))
 	})
 }

@@ -84,14 +84,14 @@ func TestMLX(t *testing.T) {
 		},
 		{
 			name: "other element types", parameters: "device float4* y, device const float4* x, constant P& p, constant half& s, const device uint& u",
-			prologue: "const device float4* x = reinterpret_cast<const device float4*>(mlxg_x); decltype(*mlxg_view<P>(mlxg_p)) p = *mlxg_view<P>(mlxg_p); " +
+			prologue: "const device float4* x = reinterpret_cast<const device float4*>(mlxg_x); decltype(*mlxg_cast_const<P>(mlxg_p)) p = *mlxg_cast_const<P>(mlxg_p); " +
 				"const device uint& u = *reinterpret_cast<const device uint*>(mlxg_u); device float4* y = reinterpret_cast<device float4*>(mlxg_y);",
 			inputs: []string{"mlxg_x", "mlxg_p", "s", "mlxg_u"}, outputs: []string{"mlxg_y"}, viewed: []bool{true, true, false, true},
 		},
 		{
 			name: "constant arguments of helpers", parameters: "device float* y, constant float* a, constant uint& n, constant P& p, constant float* b, constant uint& m",
 			body:     "y[0] = f(a, n) + g(p) + b[n] + h(b[0], m + 1);",
-			prologue: "auto a = mlxg_view<float>(mlxg_a); constant uint& n = const_cast<constant uint&>(mlxg_n); decltype(*mlxg_view<P>(mlxg_p)) p = *mlxg_view<P>(mlxg_p);",
+			prologue: "auto a = mlxg_cast_const<float>(mlxg_a); constant uint& n = const_cast<constant uint&>(mlxg_n); decltype(*mlxg_cast_const<P>(mlxg_p)) p = *mlxg_cast_const<P>(mlxg_p);",
 			inputs:   []string{"mlxg_a", "mlxg_n", "mlxg_p", "b", "m"}, outputs: []string{"y"}, viewed: []bool{false, false, true, false, false},
 		},
 		{
@@ -107,7 +107,7 @@ func TestMLX(t *testing.T) {
 		},
 		{
 			name: "templates", parameters: "device T* y, device const T* x, constant vec<T, 2>* v", template: "typename T, int N, bool B, uint U, ushort S = 2",
-			prologue: "constexpr uint U = mlxg_U; constexpr ushort S = mlxg_S; auto v = mlxg_view<vec<T, 2>>(mlxg_v);",
+			prologue: "constexpr uint U = mlxg_U; constexpr ushort S = mlxg_S; auto v = mlxg_cast_const<vec<T, 2>>(mlxg_v);",
 			inputs:   []string{"x", "mlxg_v"}, outputs: []string{"y"}, viewed: []bool{false, true}, names: []string{"T", "N", "B", "mlxg_U", "mlxg_S"},
 		},
 		{
@@ -161,13 +161,13 @@ func TestMLX(t *testing.T) {
 			require.Equal(t, len(test.prologue), m.Prologue)
 			require.Equal(t, test.inputs, m.InputNames)
 			require.Equal(t, test.outputs, m.OutputNames)
-			require.Equal(t, test.viewed, m.Viewed)
+			require.Equal(t, test.viewed, m.Cast)
 			require.Equal(t, test.names, m.TemplateNames)
 			require.Equal(t, test.atomic, m.AtomicOutputs)
 			require.Equal(t, test.unsized, m.Unsized)
 			header := "struct P { float a; };\n"
-			if strings.Contains(m.Body, "mlxg_view") {
-				header += view
+			if strings.Contains(m.Body, "mlxg_cast_const") {
+				header += castConst
 			}
 			require.Equal(t, header, m.Header)
 		})

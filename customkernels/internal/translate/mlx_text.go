@@ -9,18 +9,18 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// An MLXInput is what the declaration of an input depends on. Type is MLX's name of the dtype.
+// MLXInput determines the declaration of an input. Type is MLX's name of the dtype.
 type MLXInput struct {
 	Type   string
-	Scalar bool // an array of dimension 0
-	Small  bool // fewer than 8 elements, which MLX passes in constant memory
+	Scalar bool // an array of dimension 0, which is small too
+	Small  bool // fewer than 8 elements, passed in constant memory
 }
 
-// An MLXTemplateArgument is a template argument: Kind is typename, int or bool.
+// MLXTemplateArgument is a template argument. Kind is typename, int or bool.
 type MLXTemplateArgument struct{ Kind, Value string }
 
-// Text returns the text that MLX 0.32.2 generates for a launch, byte for byte. name is the kernel's name, without
-// the prefix that MLX adds; outputs are MLX's names of the dtypes.
+// Text returns the text that MLX 0.32.2 generates for a launch, byte for byte. name is the kernel's name without the
+// prefix that MLX adds. outputs holds MLX's names of the outputs' dtypes.
 func (s MLXSource) Text(name string, template []MLXTemplateArgument, inputs []MLXInput, outputs []string) string {
 	var parameters, values []string
 	for i, a := range template {
@@ -51,7 +51,7 @@ func (s MLXSource) Text(name string, template []MLXTemplateArgument, inputs []ML
 	return b.String()
 }
 
-// suffix tells in the kernel's name how an input is declared.
+// suffix returns the suffix of an input's type in the kernel's name.
 func suffix(in MLXInput) string {
 	switch {
 	case in.Scalar:
@@ -62,8 +62,8 @@ func suffix(in MLXInput) string {
 	return ""
 }
 
-// arguments declares the function's parameters. MLX passes a shape, strides, a dimension count and a thread
-// position if their names occur in the body.
+// arguments returns the function's parameters. MLX adds a shape, strides, a number of dimensions or a thread position
+// if its name occurs in the body.
 func (s MLXSource) arguments(inputs []MLXInput, outputs []string) []string {
 	var list []string
 	buffer := func(format string, args ...any) {

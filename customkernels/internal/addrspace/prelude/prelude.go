@@ -9,12 +9,17 @@ import (
 	"sync"
 )
 
-// Text is C++ for OpenCL that declares Metal's standard library.
-//
-//go:embed prelude.clcpp
-var Text string
+var (
+	//go:embed types.clcpp
+	types string
+	//go:embed functions.clcpp
+	functions string
+)
 
-// Macros are the macros of Metal's library.
+// Text is C++ for OpenCL that declares Metal's standard library.
+var Text = types + functions
+
+// Macros returns the names of the macros of Metal's library.
 var Macros = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^#define (\w+)`).FindAllStringSubmatch(Text, -1) {
@@ -24,16 +29,16 @@ var Macros = sync.OnceValue(func() map[string]bool {
 })
 
 var (
-	preludeType     = regexp.MustCompile(`\b(?:struct|enum class|enum) (\w+)|\busing (\w+) =`)
-	preludeFunction = regexp.MustCompile(`MLXG_(?:UNARY|BINARY|TERNARY|TEST)\((\w+)\)|TYPES\(MLXG_., (\w+)\)|\b(g##\w+|atomic_\w+##name\w*|\w+)\(`)
-	preludeComment  = regexp.MustCompile(`//.*`)
+	typePattern     = regexp.MustCompile(`\b(?:struct|enum class|enum) (\w+)|\busing (\w+) =`)
+	functionPattern = regexp.MustCompile(`MLXG_(?:UNARY|BINARY|TERNARY|TEST)\((\w+)\)|TYPES\(MLXG_., (\w+)\)|\b(g##\w+|atomic_\w+##name\w*|\w+)\(`)
+	comment         = regexp.MustCompile(`//.*`)
 )
 
-// Functions holds the names of Metal's functions, those that the check of address spaces declares.
+// Functions returns the names of the functions of Metal's library.
 var Functions = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
-	text := preludeComment.ReplaceAllString(Text, "")
-	for _, m := range preludeFunction.FindAllStringSubmatch(text, -1) {
+	text := comment.ReplaceAllString(Text, "")
+	for _, m := range functionPattern.FindAllStringSubmatch(text, -1) {
 		name := m[1] + m[2] + m[3]
 		if rest, ok := strings.CutPrefix(name, "g##"); ok {
 			names["simd"+rest], names["quad"+rest] = true, true
@@ -41,10 +46,10 @@ var Functions = sync.OnceValue(func() map[string]bool {
 			names[name] = true
 		}
 	}
-	for _, m := range preludeType.FindAllStringSubmatch(text, -1) {
+	for _, m := range typePattern.FindAllStringSubmatch(text, -1) {
 		delete(names, m[1]+m[2])
 	}
-	for _, word := range []string{"decltype", "float", "int", "sizeof"} { // of the language
+	for _, word := range []string{"decltype", "float", "int", "sizeof"} { // keywords
 		delete(names, word)
 	}
 	return names

@@ -16,17 +16,17 @@ namespace mlxg {
 // takes part in MSL as a number or a vector, and here is a class, becomes what the two have in
 // common; everything else stays.
 template <class A, class B, class = void>
-struct arm_type {
+struct common_operand_type {
   using type = A;
 };
 template <class A, class B>
 constexpr bool same_value = metal::is_same_v<metal::remove_cvref_t<A>, metal::remove_cvref_t<B>>;
 template <class A, class B>
-struct arm_type<A, B, metal::enable_if_t<(metal::detail::widest<A, B>::n > 0) && !same_value<A, B>>> {
+struct common_operand_type<A, B, metal::enable_if_t<(metal::detail::widest<A, B>::n > 0) && !same_value<A, B>>> {
   using type = metal::detail::result_of<A, B>;
 };
 template <class A, class B>
-using arm = typename arm_type<A, B>::type;
+using common_operand = typename common_operand_type<A, B>::type;
 
 using thread_position = thread_position_of<metal::uint3>;
 static_assert(sizeof(metal::uint3) == 16 && alignof(metal::uint3) == 16);

@@ -76,7 +76,7 @@ inline float sum(            float* slots, float v, uint lane, uint simdgroup) {
 
 
 #endif
-template <typename V> const        V* mlxg_view(const        void* p) { return (const        V*)p; }                                                                                               
+template <typename V> const        V* mlxg_cast_const(const        void* p) { return (const        V*)p; }                                                                                                     
            void custom_kernel_histogram_float_uint8_t_uint32_t_float_float(
   const        float* mlxg_v              ,
   const        uint8_t* mlxg_params              ,
@@ -84,7 +84,7 @@ template <typename V> const        V* mlxg_view(const        void* p) { return (
          atomic<float>* mlxg_plain              ,
          atomic<float>* mlxg_total              ,
   uint3 thread_position_in_grid                            ) {
-  const        float4* v = reinterpret_cast<const        float4*>(mlxg_v); decltype(*mlxg_view<Params>(mlxg_params)) params = *mlxg_view<Params>(mlxg_params);        float* plain = reinterpret_cast<       float*>(mlxg_plain);        float& total = *reinterpret_cast<       float*>(mlxg_total); uint gid = thread_position_in_grid.x;
+  const        float4* v = reinterpret_cast<const        float4*>(mlxg_v); decltype(*mlxg_cast_const<Params>(mlxg_params)) params = *mlxg_cast_const<Params>(mlxg_params);        float* plain = reinterpret_cast<       float*>(mlxg_plain);        float& total = *reinterpret_cast<       float*>(mlxg_total); uint gid = thread_position_in_grid.x;
   atomic_fetch_add_explicit(&counts[uint(v[gid].x) % params.width], 1u, memory_order_relaxed);
   plain[gid] = params.scale;
   if (gid == 0) total = 1;

@@ -27,7 +27,7 @@ inline float sum(            float* slots, float v, uint lane, uint simdgroup) {
   threadgroup_barrier(mem_flags::mem_threadgroup);
   return slots[0];
 }
-template <typename V> const        V* mlxg_view(const        void* p) { return (const        V*)p; }                                                                                               
+template <typename V> const        V* mlxg_cast_const(const        void* p) { return (const        V*)p; }                                                                                                     
 template <typename T, int N, int mlxg_STEP, bool SCALED>
            void custom_kernel_norm__float16_t_4_2_1_float16_t_float16_t_floatc_uint32_ts_float_float16_t(
   const        float16_t* x              ,
@@ -40,7 +40,7 @@ template <typename T, int N, int mlxg_STEP, bool SCALED>
   uint thread_index_in_simdgroup                              ,
   uint3 thread_position_in_threadgroup                                   ,
   uint3 threadgroup_position_in_grid                                 ) {
-  constexpr uint STEP = mlxg_STEP; auto table_in = mlxg_view<float>(mlxg_table_in); uint3 tgid = threadgroup_position_in_grid; uint2 position = thread_position_in_threadgroup.xy; ushort lane = ushort(thread_index_in_simdgroup);
+  constexpr uint STEP = mlxg_STEP; auto table_in = mlxg_cast_const<float>(mlxg_table_in); uint3 tgid = threadgroup_position_in_grid; uint2 position = thread_position_in_threadgroup.xy; ushort lane = ushort(thread_index_in_simdgroup);
   typedef float mlxg_tg_type_0 [32]; mlxg_tg_type_0& buf = mlxg::threadgroup_variable<mlxg_tg_type_0, 0>(); typedef float mlxg_tg_type_1 [4][N + 1]; mlxg_tg_type_1& tile = mlxg::threadgroup_variable<mlxg_tg_type_1, 1>();
   typedef T mlxg_tg_type_2; mlxg_tg_type_2& last = mlxg::threadgroup_variable<mlxg_tg_type_2, 2>();
   const        T* row = x + tgid.x * width;
