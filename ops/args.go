@@ -10,10 +10,10 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// gradientDTypes are the dtypes that the kernels are for.
+// gradientDTypes lists the dtypes that the kernels support.
 var gradientDTypes = []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16}
 
-// normError leaves an error alone that an operand brought with it.
+// opError adds the operation and its operands to err. An error that an operand carried is returned unchanged.
 func opError(op string, err error, operands ...*mlxc.Array) error {
 	var carried *mlxc.Error
 	if errors.As(err, &carried) {
@@ -22,7 +22,7 @@ func opError(op string, err error, operands ...*mlxc.Array) error {
 	return mlxc.NewError(op, err, operands...)
 }
 
-// usable checks an argument that there must be.
+// requireArray returns an error if a is nil or invalid.
 func requireArray(name string, a *mlxc.Array) error {
 	if a == nil {
 		return fmt.Errorf("%s: %w", name, mlxc.ErrNil)
@@ -30,22 +30,21 @@ func requireArray(name string, a *mlxc.Array) error {
 	return a.Err()
 }
 
-// checkRows returns an error unless the argument has rows of a dtype that the kernels are for.
+// checkRows returns an error unless x has at least one axis and a dtype that the kernels support.
 func checkRows(name string, x *mlxc.Array) error {
 	if err := requireArray(name, x); err != nil {
 		return err
 	}
 	if x.NDim() == 0 {
-		return fmt.Errorf("%s has no axis to work along", name)
+		return fmt.Errorf("%s is a scalar; it must have at least one axis", name)
 	}
 	if !slices.Contains(gradientDTypes, x.DType()) {
-		return fmt.Errorf("%s is %v: the gradient's kernels take float32, float16 and bfloat16; convert with AsType", name, x.DType())
+		return fmt.Errorf("%s is %v; it must be float32, float16 or bfloat16: use AsType", name, x.DType())
 	}
 	return nil
 }
 
-// checkVector checks an argument, which may be nil, with an element for each of x's
-// columns.
+// checkVector returns an error unless v is nil or has one element for each column of x, in x's dtype.
 func checkVector(name string, v, x *mlxc.Array) error {
 	if v == nil {
 		return nil
@@ -54,34 +53,35 @@ func checkVector(name string, v, x *mlxc.Array) error {
 		return err
 	}
 	if v.NDim() != 1 || v.Dim(0) != x.Dim(-1) {
-		return fmt.Errorf("%s must have one axis of %d elements, like x's last", name, x.Dim(-1))
+		return fmt.Errorf("%s has shape %v; it must be %v, the last axis of x", name, v.Shape(), []int{x.Dim(-1)})
 	}
 	if v.DType() != x.DType() {
-		return fmt.Errorf("x is %v and %s %v: convert one with AsType", x.DType(), name, v.DType())
+		return fmt.Errorf("%s is %v; it must be %v like x: convert one with AsType", name, v.DType(), x.DType())
 	}
 	return nil
 }
 
-// checkLike checks an argument that must be like x.
+// checkLike returns an error unless a has x's shape and dtype.
 func checkLike(name string, a, x *mlxc.Array) error {
 	if err := requireArray(name, a); err != nil {
 		return err
 	}
 	if !slices.Equal(a.Shape(), x.Shape()) || a.DType() != x.DType() {
-		return fmt.Errorf("%s must have x's shape and dtype, %v %v: use BroadcastTo and AsType", name, x.DType(), x.Shape())
+		return fmt.Errorf("%s is %v %v; it must be %v %v like x: use BroadcastTo and AsType",
+			name, a.DType(), a.Shape(), x.DType(), x.Shape())
 	}
 	return nil
 }
 
-// count is a number for a kernel, which has 32 bits for it.
+// uint32Arg returns n as a scalar argument of a kernel. It is an invalid array if n does not fit 32 bits.
 func uint32Arg(n int) *mlxc.Array {
 	if n > math.MaxUint32 {
-		return mlxc.InvalidArray(fmt.Errorf("%d is beyond the 32 bits of the kernels' counts: cut the arrays into parts", n))
+		return mlxc.InvalidArray(fmt.Errorf("a size is %d; the kernels take sizes of at most 32 bits: split the arrays", n))
 	}
 	return customkernels.Constant(uint32(n))
 }
 
-// counts are several.
+// uint32Args does the same for several values.
 func uint32Args(values ...int) []*mlxc.Array {
 	scalars := make([]*mlxc.Array, len(values))
 	for i, n := range values {
@@ -90,7 +90,7 @@ func uint32Args(values ...int) []*mlxc.Array {
 	return scalars
 }
 
-// zerosLike are the gradients of empty arrays. There is none for a nil.
+// zerosLike returns zeros of each array's shape and dtype, and nil for nil.
 func zerosLike(arrays ...*mlxc.Array) []*mlxc.Array {
 	zeros := make([]*mlxc.Array, len(arrays))
 	for i, a := range arrays {
@@ -107,17 +107,17 @@ func freeAll(arrays []*mlxc.Array) {
 	}
 }
 
-// checkedTargets is the largest number of targets that are looked at before a launch:
-// some tens of microseconds.
+// maxCheckedElements is the largest number of targets or ids whose values are checked before a launch. Reading so many
+// takes some tens of microseconds.
 const maxCheckedElements = 1 << 16
 
-// inHand reports whether the elements of an argument can be looked at without waiting for a
-// device. What an NVIDIA GPU has computed would have to be moved.
+// readableWithoutSync reports whether the elements of a can be read at once: they are few, computed, and in memory of
+// the host. Elements that an NVIDIA GPU computed would have to be copied.
 func readableWithoutSync(a *mlxc.Array) bool {
 	return a.Size() <= maxCheckedElements && a.IsReady() && (a.IsHostBacked() || mlxc.CurrentBackend() != mlxc.BackendCUDA)
 }
 
-// scoped frees what f makes, but for its results.
+// scoped calls f and frees all arrays that f makes, except for its results.
 func scoped(f func() []*mlxc.Array) (results []*mlxc.Array) {
 	mlxc.WithScope(func() {
 		results = f()

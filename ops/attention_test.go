@@ -479,7 +479,7 @@ var _ = testdevice.AlsoOnGPU(TestAttentionWithoutElements)
 
 // A length without sequences has no threadgroup more than its rows take.
 func TestAttentionLaunchesNoEmptyThreadgroups(t *testing.T) {
-	for _, l := range Launches(RaggedCases) {
+	for _, l := range KernelLaunches(RaggedCases) {
 		if l.Op == "attention" && strings.HasPrefix(l.Case, "plain") {
 			require.LessOrEqual(t, l.Launch.Grid[0], l.Launch.Threadgroup[0], l.Name())
 		}

@@ -31,7 +31,7 @@ const bitsFile = "testdata/bits.txt"
 // of a sum, runs the test with -update-bits. A default run checks one launch of each kernel and class of devices.
 func TestResultsHaveRecordedBits(t *testing.T) {
 	platform := runtime.GOOS + "/" + runtime.GOARCH
-	launches := Launches(RaggedCases)
+	launches := KernelLaunches(RaggedCases)
 	launches = append(launches, variants(launches)...)
 	named := map[string]KernelLaunch{}
 	for _, l := range launches {

@@ -5,34 +5,45 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-var sumKernels = newShaderFile("column_sum.metal")
+var columnSumKernels = newShaderFile("column_sum.metal")
 
-// columnSum adds up the rows of each of the partial sums, which have the same shape,
-// and rounds the results to dtype.
+// columnSum sums a matrix of partial sums over its rows and rounds the result to dtype. partial is float32 of shape
+// [rows, width], or [n, rows, width] for n matrices. The result is one array of shape [width] per matrix.
 func columnSum(on target, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
-	return columnSumWith(on, sumKernels.kernel("column_sum"), partial, dtype)
+	return columnSumBy(on, columnSumKernels.kernel("column_sum"), partial, dtype)
 }
 
-// columnSumWith is columnSum by a kernel that is column_sum under another name.
-func columnSumWith(on target, kernel *customkernels.Kernel, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
+// columnSumBy is columnSum by a kernel with the signature of column_sum.
+func columnSumBy(on target, kernel *customkernels.Kernel, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
 	rows, width := partial.Dim(-2), partial.Dim(-1)
 	matrices := partial.Size() / (rows * width)
-	g := sumTable[on.backend]
-	args := newRowArgs(rows, width, 0)
+	g := columnSumTuning[on.backend]
+	template := columnSumTemplate{dtype: dtype, vec: g.vec, rowsPerStep: g.rowsPerStep, simdgroups: g.simdgroups()}
+	n := uint32Args(rows, width)
 	sums := on.launch(kernel, customkernels.Launch{
-		Grid:        [3]int{g.groups(width) * g.threads, matrices},
+		Grid:        [3]int{g.threadgroups(width) * g.threads, matrices},
 		Threadgroup: [3]int{g.threads, 1},
-		Template: []mlxc.TemplateArg{
-			{Name: "T", Value: dtype},
-			{Name: "VEC", Value: g.chunk},
-			{Name: "ROWS_PER_STEP", Value: g.together},
-			{Name: "MAX_SIMDGROUPS", Value: g.simdgroups()},
-		},
-		Outputs: []mlxc.Output{{Shape: []int{matrices * width}, DType: dtype}},
-	}, partial, args.rows, args.width)[0]
+		Template:    template.args(),
+		Outputs:     []mlxc.Output{{Shape: []int{matrices * width}, DType: dtype}},
+	}, partial, n[0], n[1])[0]
 	if matrices == 1 {
 		return []*mlxc.Array{sums}
 	}
 	defer sums.Free()
 	return sums.Split(matrices, 0)
+}
+
+// columnSumTemplate holds the template parameters of column_sum.
+type columnSumTemplate struct {
+	dtype                        mlxc.DType
+	vec, rowsPerStep, simdgroups int
+}
+
+func (t columnSumTemplate) args() []mlxc.TemplateArg {
+	return []mlxc.TemplateArg{
+		{Name: "T", Value: t.dtype},
+		{Name: "VEC", Value: t.vec},
+		{Name: "ROWS_PER_STEP", Value: t.rowsPerStep},
+		{Name: "MAX_SIMDGROUPS", Value: t.simdgroups},
+	}
 }

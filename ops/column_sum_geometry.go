@@ -2,39 +2,35 @@ package ops
 
 import "github.com/mlxgrad/mlxgrad/mlxc"
 
-// columnTable has what each class of devices wants of kernels that sum over rows:
-// lanes own columns, and the simdgroups of a group share the rows.
-var columnTable = map[mlxc.Backend]columnGeometry{
-	// One thread for 32 columns, two cache lines of float32, walks down all rows.
-	mlxc.BackendCPU: {threads: 1, chunk: 32},
-	// 8 simdgroups of 32 lanes, one column a lane, so that even narrow widths make
-	// several groups.
-	mlxc.BackendMetal: {threads: 256, chunk: 1},
-	mlxc.BackendCUDA:  {threads: 256, chunk: 1},
+// columnTuning holds the geometry of kernels that sum over rows.
+var columnTuning = map[mlxc.Backend]columnGeometry{
+	// One thread goes down all rows of 32 columns, which are two cache lines of float32.
+	mlxc.BackendCPU: {threads: 1, vec: 32},
+	// 8 simdgroups of 32 lanes with one column each, so that even narrow widths make several threadgroups.
+	mlxc.BackendMetal: {threads: 256, vec: 1},
+	mlxc.BackendCUDA:  {threads: 256, vec: 1},
 }
 
+// A columnGeometry is the geometry of kernels whose lanes own columns and whose simdgroups share the rows.
 type columnGeometry struct {
-	threads, chunk int
+	threads int // of a threadgroup
+	vec     int // columns of a lane
 }
 
-// simdgroups is how many a group has.
-func (g columnGeometry) simdgroups() int { return (g.threads + 31) / 32 }
+// simdgroups returns the number of simdgroups in a threadgroup.
+func (g columnGeometry) simdgroups() int { return ceilDiv(g.threads, 32) }
 
-// groups is how many groups have all columns.
-func (g columnGeometry) groups(width int) int {
-	columns := min(g.threads, 32) * g.chunk
-	return (width + columns - 1) / columns
-}
+// threadgroups returns the number of threadgroups for so many columns.
+func (g columnGeometry) threadgroups(width int) int { return ceilDiv(width, min(g.threads, 32)*g.vec) }
 
-// sumTable has what each class of devices wants of the sum of partial sums, a row of them
-// for each group of the kernel that left them: a geometry, and how many rows a simdgroup
-// loads at a time.
-var sumTable = map[mlxc.Backend]struct {
+// columnSumTuning holds the geometry of the sum over partial sums, which have a row for each threadgroup of the kernel
+// that wrote them.
+var columnSumTuning = map[mlxc.Backend]struct {
 	columnGeometry
-	together int
+	rowsPerStep int // rows that a simdgroup loads at a time
 }{
-	mlxc.BackendCPU:   {columnTable[mlxc.BackendCPU], 1},
-	mlxc.BackendMetal: {columnTable[mlxc.BackendMetal], 8},
-	// All rows of 132 or 264 groups are loaded at once.
-	mlxc.BackendCUDA: {columnGeometry{threads: 1024, chunk: 1}, 8},
+	mlxc.BackendCPU:   {columnTuning[mlxc.BackendCPU], 1},
+	mlxc.BackendMetal: {columnTuning[mlxc.BackendMetal], 8},
+	// 32 simdgroups load 8 rows each, so nearly all rows of the 132 or 264 threadgroups at once.
+	mlxc.BackendCUDA: {columnGeometry{threads: 1024, vec: 1}, 8},
 }

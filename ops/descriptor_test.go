@@ -122,7 +122,7 @@ func TestLaunchesHaveEveryKernel(t *testing.T) {
 	}
 	for _, set := range []CaseSet{RaggedCases, TypicalCases} {
 		var got []string
-		for _, l := range Launches(set) {
+		for _, l := range KernelLaunches(set) {
 			if slices.Contains(tuned, l.Backend) {
 				got = append(got, fmt.Sprintln(l.Kernel.Name(), l.DType, l.Backend))
 			}

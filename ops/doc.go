@@ -1,18 +1,26 @@
-// Package ops has differentiable operations on MLX arrays whose gradients are
-// this project's own Metal kernels.
+// Package ops provides differentiable operations on MLX arrays. Their gradients are Metal kernels of this project.
 //
-// An operation reads like MLX's of the same name and computes the same values; its
-// forward pass is MLX's own where MLX has one of its kind in one pass. What differs is
-// the gradient: kernels that run on every device that package customkernels has an
-// executor for, in float32, float16 and bfloat16 storage with float32 arithmetic,
-// whose results are the same bits at every run. On NVIDIA GPUs the products of float32
-// matrices in Attention and LinearCrossEntropy are of TF32, as MLX's own are, unless the
-// environment variable MLX_ENABLE_TF32 is 0.
+// An operation computes the same values as MLX's operation of the same name. Its gradient runs on every device for
+// which package customkernels has an executor. Storage is float32, float16 or bfloat16, arithmetic is float32, and the
+// results have the same bits at every run. On NVIDIA GPUs, Attention and LinearCrossEntropy multiply float32 matrices
+// in TF32, as MLX does, unless the environment variable MLX_ENABLE_TF32 is 0.
 //
-// Operations work inside mlxc's VJP, ValueAndGrad, Checkpoint and Compile, and may
-// be called by any goroutine. A second derivative, a compilation without shapes, Vmap of a
-// kernel and a forward-mode derivative of one are refused with an error: MLX's own operations
-// have these. Where the forward pass is MLX's, as RMSNorm's and LayerNorm's is, forward mode
-// and Vmap work. On a CPU the kernels need a C++ compiler at run time; without one, MLX's
-// gradient is used and a warning is logged once. They are not exported there: see mlxc.Export.
+// Operations return one array, or two, which may carry an error. They never evaluate anything. Any goroutine may call
+// them.
+//
+// # Transforms
+//
+// Operations work inside mlxc's VJP, ValueAndGrad, Checkpoint and Compile. Second derivatives, CompileShapeless, and
+// Vmap and forward-mode derivatives of a kernel return an error. MLX's own operations support these. Vmap and forward
+// mode work where the forward pass is MLX's, as in RMSNorm and LayerNorm.
+//
+// # Running on a CPU
+//
+// On a CPU the kernels need a C++ compiler at run time. Without one the operations use MLX's gradient and log one
+// warning. Functions that contain kernels for a CPU cannot be exported: see mlxc.Export.
+//
+// # Launches, for tools
+//
+// KernelLaunches, KernelLaunch and CaseSet list the launches of all operations. The command mlxgrad checks them and
+// measures their traffic. Other programs do not need them.
 package ops

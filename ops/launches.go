@@ -9,42 +9,40 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A CaseSet chooses the cases in which Launches shows the kernels.
+// A CaseSet selects the shapes that KernelLaunches covers.
 type CaseSet int
 
 // The sets of cases.
 const (
-	// RaggedCases are the shapes in which a kernel goes wrong if it does anywhere: one
-	// element, widths and numbers of rows that fill no simdgroup, threadgroup or
-	// vector, and more rows than threadgroups.
+	// RaggedCases are the shapes that expose the bugs of a kernel: one element, widths and numbers of rows that do not
+	// fill a simdgroup, a threadgroup or a vector, and more rows than threadgroups.
 	RaggedCases CaseSet = iota
-	// TypicalCases are one shape of each operation as training has it, in whole
-	// threadgroups and vectors.
+	// TypicalCases are one or a few shapes of each operation as in training, of whole threadgroups and vectors.
 	TypicalCases
 )
 
-// A KernelLaunch is a launch of one of this package's kernels, as an operation makes
-// it.
+// A KernelLaunch is a launch of one of this package's kernels, as an operation makes it. It is for tools that check
+// kernels.
 type KernelLaunch struct {
-	Op      string // the operation, in small letters
-	Case    string // the shape and what else there is to say, such as "37x129, no weight"
+	Op      string // the operation, in lower case
+	Case    string // the shape and options, such as "37x129, no weight"
 	DType   mlxc.DType
 	Backend mlxc.Backend // selects the launch geometry
 	Kernel  *customkernels.Kernel
 	Launch  customkernels.Launch
 
-	traced mlxc.Backend // Backend, but for launches that tests derive from it
+	traced mlxc.Backend // Backend, except in launches that tests derive
 	run    func(on target, dtype mlxc.DType)
 	index  int // among the launches of run
 }
 
-// Name tells the launch from all others of its set.
+// Name identifies the launch in its set.
 func (l KernelLaunch) Name() string {
 	return fmt.Sprintf("%s: %s %v %s %s", l.Op, l.Kernel.Name(), l.DType, l.Case, l.Backend)
 }
 
-// Inputs makes the inputs of the launch, random and the same at every call. They are
-// lazy; what comes from another kernel of the operation needs the host executor.
+// Inputs returns the inputs of the launch, which are lazy and random, but the same at every call. The caller owns them.
+// Evaluating an input that another kernel of the operation computes needs the host executor.
 func (l KernelLaunch) Inputs() []*mlxc.Array {
 	var found []*mlxc.Array
 	at := -1
@@ -55,7 +53,7 @@ func (l KernelLaunch) Inputs() []*mlxc.Array {
 		}
 		if at == l.index {
 			for _, a := range inputs {
-				// Handles of its own: an operation, or its scope, frees what it made.
+				// A new handle, because the operation or its scope frees its own.
 				found = append(found, a.Reshape(a.Shape()...).Keep())
 			}
 		}
@@ -64,15 +62,16 @@ func (l KernelLaunch) Inputs() []*mlxc.Array {
 	return found
 }
 
-// trace runs the case with something else in the place of Kernel.Launch: on the CPU,
-// whatever the machine has, because the host executor runs every geometry.
+// trace runs the case with intercept in place of Kernel.Launch. It runs on the CPU on every machine, because the host
+// executor supports every geometry.
 func (l KernelLaunch) trace(intercept launchFunc) {
-	if err := mlxc.WithDevice(mlxc.CPU, func() { l.run(target{backend: l.traced, intercept: intercept}, l.DType) }); err != nil {
+	err := mlxc.WithDevice(mlxc.CPU, func() { l.run(target{backend: l.traced, intercept: intercept}, l.DType) })
+	if err != nil {
 		panic(err) // every build of MLX has the CPU
 	}
 }
 
-// placeholders are outputs for who asks for nothing but shapes and dtypes.
+// placeholders returns zero arrays with the launch's output shapes and dtypes, for tracing without computing.
 func placeholders(l customkernels.Launch) []*mlxc.Array {
 	outputs := make([]*mlxc.Array, len(l.Outputs))
 	for i, o := range l.Outputs {
@@ -81,18 +80,17 @@ func placeholders(l customkernels.Launch) []*mlxc.Array {
 	return outputs
 }
 
-// Launches lists what the operations of this package launch for their gradients, in
-// every dtype and in the geometry of every class of devices, so that a tool can
-// check all kernels. A launch that several classes make alike is listed once, under
-// the first, and so is one that an operation makes twice. Nothing is compiled or computed.
-func Launches(set CaseSet) []KernelLaunch {
+// KernelLaunches returns the launches of all operations, in every dtype and in the geometry of every backend. It lists
+// a launch that several backends share once, under the first of them, and a launch that an operation makes twice once.
+// It compiles and computes nothing.
+func KernelLaunches(set CaseSet) []KernelLaunch {
 	var list []KernelLaunch
 	for _, op := range operations {
 		for _, c := range op.cases(set) {
 			for _, dtype := range gradientDTypes {
 				start := len(list)
-				for _, d := range backends {
-					l := KernelLaunch{Op: op.name, Case: c.name, DType: dtype, Backend: d, traced: d, run: c.run}
+				for _, b := range backends {
+					l := KernelLaunch{Op: op.name, Case: c.name, DType: dtype, Backend: b, traced: b, run: c.run}
 					l.trace(func(k *customkernels.Kernel, launch customkernels.Launch, _ []*mlxc.Array) []*mlxc.Array {
 						l.Kernel, l.Launch = k, launch
 						if !slices.ContainsFunc(list[start:], l.alike) {
@@ -108,26 +106,26 @@ func Launches(set CaseSet) []KernelLaunch {
 	return list
 }
 
-// alike reports whether two launches of a case are the same, for two classes of devices or made twice
-// for one.
+// alike reports whether two launches of a case are equal, and are either the same launch on two backends or two
+// launches on one backend.
 func (l KernelLaunch) alike(other KernelLaunch) bool {
 	again := l.index == other.index || l.traced == other.traced
 	return again && l.Kernel == other.Kernel && reflect.DeepEqual(l.Launch, other.Launch)
 }
 
-// An operation says in which cases its kernels are checked.
+// An operation names the cases in which an operation's kernels are checked.
 type operation struct {
 	name  string
 	cases func(set CaseSet) []launchCase
 }
 
-// A launchCase launches kernels on inputs of its own.
+// A launchCase launches the kernels of an operation on inputs that it makes.
 type launchCase struct {
 	name string
 	run  func(on target, dtype mlxc.DType)
 }
 
-// operations has one entry for each operation with kernels.
+// operations lists the operations with kernels.
 var operations = []operation{
 	{name: "rmsnorm", cases: rmsNormCases},
 	{name: "rmsnorm_separate", cases: rmsNormSeparateCases},

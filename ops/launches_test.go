@@ -13,11 +13,11 @@ import (
 // The inputs of a launch fit it, and are the same at every call.
 func TestInputsOfLaunches(t *testing.T) {
 	names := map[string]bool{}
-	for _, l := range slices.Concat(Launches(RaggedCases), Launches(TypicalCases)) {
+	for _, l := range slices.Concat(KernelLaunches(RaggedCases), KernelLaunches(TypicalCases)) {
 		require.False(t, names[l.Name()], "%s is there twice", l.Name())
 		names[l.Name()] = true
 	}
-	for _, l := range Launches(RaggedCases) {
+	for _, l := range KernelLaunches(RaggedCases) {
 		if l.Case != "3x7" || !long.Full() && (l.Backend != mlxc.BackendMetal || l.DType != shortDType[l.Backend]) {
 			continue
 		}
@@ -34,7 +34,7 @@ func TestInputsOfLaunches(t *testing.T) {
 // The text of every kernel, in one dtype each, can be rewritten for CUDA.
 func TestCUDATextOfEveryKernel(t *testing.T) {
 	done := map[string]bool{}
-	for _, l := range Launches(RaggedCases) {
+	for _, l := range KernelLaunches(RaggedCases) {
 		if l.Backend == mlxc.BackendCPU || done[l.Kernel.Name()] {
 			continue
 		}

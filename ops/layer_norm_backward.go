@@ -113,7 +113,7 @@ func layerNormBackwardSeparate(on target, x, weight, bias, dy *mlxc.Array, eps f
 		defer flat.Free()
 		return layerNormGradients(dx, weight, bias, flat.Split(flat.Size()/width, 0))
 	}
-	sums := columnSumWith(on, layerNormKernels.kernel("layer_norm_bwd_gamma_reduce"), partial, x.DType())
+	sums := columnSumBy(on, layerNormKernels.kernel("layer_norm_bwd_gamma_reduce"), partial, x.DType())
 	return layerNormGradients(dx, weight, bias, sums)
 }
 
@@ -126,7 +126,7 @@ func gammaRowsOf(d mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry 
 	lanes := min(g.threads, 32)
 	held := lanes * g.packs * g.chunk
 	g.blocks = (width + held - 1) / held
-	g.threads = columnTable[d].threads
+	g.threads = columnTuning[d].threads
 	g.groups = max(min(g.groups, rows/(64*g.threads/lanes)), 1)
 	return g
 }

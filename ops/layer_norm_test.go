@@ -309,10 +309,10 @@ func TestLayerNormRefuses(t *testing.T) {
 		y     *mlxc.Array
 		parts []string
 	}{
-		{"rank 0", LayerNorm(mlxc.Scalar[float32](1), nil, nil, 1e-5), []string{"float32()", "no axis"}},
-		{"weight's width", LayerNorm(x, mlxc.Ones(mlxc.Float32, 4), w, 1e-5), []string{"weight", "float32(2,3), float32(4), float32(3)", "3 elements"}},
-		{"bias's width", LayerNorm(x, w, mlxc.Ones(mlxc.Float32, 4), 1e-5), []string{"bias", "float32(2,3), float32(3), float32(4)", "3 elements"}},
-		{"bias's rank", LayerNorm(x, nil, x, 1e-5), []string{"bias", "one axis"}},
+		{"rank 0", LayerNorm(mlxc.Scalar[float32](1), nil, nil, 1e-5), []string{"float32()", "at least one axis"}},
+		{"weight's width", LayerNorm(x, mlxc.Ones(mlxc.Float32, 4), w, 1e-5), []string{"weight", "float32(2,3), float32(4), float32(3)", "must be [3]"}},
+		{"bias's width", LayerNorm(x, w, mlxc.Ones(mlxc.Float32, 4), 1e-5), []string{"bias", "float32(2,3), float32(3), float32(4)", "must be [3]"}},
+		{"bias's rank", LayerNorm(x, nil, x, 1e-5), []string{"bias", "must be [3]"}},
 		{"weight's dtype", LayerNorm(x, w.AsType(mlxc.Float16), nil, 1e-5), []string{"weight", "float16(3)", "AsType"}},
 		{"bias's dtype", LayerNorm(x, w, w.AsType(mlxc.BFloat16), 1e-5), []string{"bias", "bfloat16(3)", "AsType"}},
 		{"integers", LayerNorm(x.AsType(mlxc.Int32), nil, nil, 1e-5), []string{"int32(2,3)", "AsType"}},

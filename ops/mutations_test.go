@@ -182,7 +182,7 @@ func mutationFiles(t *testing.T, file string) []string {
 // rounding hides least: in a GPU's geometry first, then in others.
 func mutationTrials(t *testing.T, file string) []mutationTrial {
 	t.Helper()
-	launches := Launches(RaggedCases)
+	launches := KernelLaunches(RaggedCases)
 	launches = append(launches, variants(launches)...)
 	geometries := []mlxc.Backend{mlxc.BackendMetal, mlxc.BackendCUDA, mlxc.BackendCPU, variantGeometry}
 	// One kernel after the other: a mutant is compiled for each.

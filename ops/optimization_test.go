@@ -36,7 +36,7 @@ func TestOptimizationKeepsBits(t *testing.T) {
 	launches := map[string][]KernelLaunch{} // by kernel
 	for _, d := range backends {
 		had := maps.Clone(launches)
-		for _, l := range Launches(RaggedCases) {
+		for _, l := range KernelLaunches(RaggedCases) {
 			if name := l.Kernel.Name(); l.Backend == d && had[name] == nil {
 				launches[name] = append(launches[name], l)
 			}

@@ -105,12 +105,12 @@ func rmsNormBackwardSeparate(on target, x, weight, dy *mlxc.Array, eps float32) 
 		return []*mlxc.Array{dx, nil}
 	}
 
-	c := sumTable[on.backend].columnGeometry
-	c.chunk = max(c.chunk, g.chunk)
+	c := columnSumTuning[on.backend].columnGeometry
+	c.vec = max(c.vec, g.chunk)
 	dw := on.launch(rmsNormKernels.kernel("rms_norm_backward_dw"), customkernels.Launch{
-		Grid:        [3]int{c.groups(width) * c.threads},
+		Grid:        [3]int{c.threadgroups(width) * c.threads},
 		Threadgroup: [3]int{c.threads},
-		Template:    []mlxc.TemplateArg{dtype, {Name: "VEC", Value: c.chunk}, {Name: "MAX_SIMDGROUPS", Value: c.simdgroups()}},
+		Template:    []mlxc.TemplateArg{dtype, {Name: "VEC", Value: c.vec}, {Name: "MAX_SIMDGROUPS", Value: c.simdgroups()}},
 		Outputs:     []mlxc.Output{{Shape: []int{width}, DType: weight.DType()}},
 	}, x, n.dy, rmsInv, n.args.rows, n.args.width)[0]
 	return []*mlxc.Array{dx, dw}

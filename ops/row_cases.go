@@ -6,14 +6,13 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// rowShapes are the shapes in which kernels that walk over rows are checked.
+// rowShapes returns the shapes, rows × width, in which row kernels are checked.
 //
-// Ragged: single elements; arrays below eight elements, which MLX declares
-// differently; a short last pack in every thread; several simdgroups of which the
-// last is short; whole packs only, so that one element more is outside; rows wider
-// than a threadgroup holds on a host and on a GPU, there in whole packs and not; more
-// rows than there are threadgroups in any geometry, so that threadgroups use their
-// memory again, with several simdgroups.
+// The ragged shapes are: one element; fewer than eight elements, which MLX declares in another address space; a short
+// last vector in every thread; several simdgroups of which the last is short; whole vectors only, so that one element
+// more is out of bounds; rows wider than a threadgroup holds on a CPU and on a GPU, in whole vectors and with a short
+// one; and more rows than any geometry has threadgroups, with several simdgroups each, so that threadgroups use their
+// memory again.
 func rowShapes(set CaseSet) [][2]int {
 	if set == TypicalCases {
 		return [][2]int{{64, 1024}, {4, 16384}}
@@ -21,14 +20,13 @@ func rowShapes(set CaseSet) [][2]int {
 	return [][2]int{{1, 1}, {3, 7}, {37, 129}, {6, 128}, {5, 4099}, {3, 8209}, {2, 16400}, {1031, 260}}
 }
 
-// rowInputs are the random inputs of a case, of which weight may be nil; normal makes
-// more.
+// rowInputs holds the random inputs of a case. The weight may be nil.
 type rowInputs struct {
 	x, dy, weight *mlxc.Array
-	normal        func(seed uint64, shape ...int) *mlxc.Array
+	normal        func(seed uint64, shape ...int) *mlxc.Array // makes further inputs
 }
 
-// rowCases are the cases of run in all shapes, and in one without a weight.
+// rowCases returns the cases of an operation in all shapes, and in two of them without a weight.
 func rowCases(set CaseSet, run func(on target, in rowInputs)) []launchCase {
 	var cases []launchCase
 	for _, s := range rowShapes(set) {
@@ -45,15 +43,17 @@ func rowCases(set CaseSet, run func(on target, in rowInputs)) []launchCase {
 	return cases
 }
 
-// rowCase is the case of run in a shape.
-func rowCase(rows, width int, what string, run func(on target, in rowInputs)) launchCase {
-	return launchCase{name: fmt.Sprintf("%dx%d%s", rows, width, what), run: func(on target, dtype mlxc.DType) {
+// rowCase returns the case of an operation in a shape. The suffix is added to its name.
+func rowCase(rows, width int, suffix string, run func(on target, in rowInputs)) launchCase {
+	return launchCase{name: fmt.Sprintf("%dx%d%s", rows, width, suffix), run: func(on target, dtype mlxc.DType) {
 		normal := func(seed uint64, shape ...int) *mlxc.Array {
 			return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, shape...)
 		}
-		run(on, rowInputs{x: normal(1, rows, width), dy: normal(2, rows, width), weight: normal(3, width), normal: normal})
+		run(on, rowInputs{
+			x: normal(1, rows, width), dy: normal(2, rows, width), weight: normal(3, width), normal: normal,
+		})
 	}}
 }
 
-// caseEps is large enough that a mistake about it shows.
+// caseEps is large enough that a wrong use of eps changes results noticeably.
 const caseEps = 0.01

@@ -12,7 +12,7 @@ import (
 var backends = []mlxc.Backend{mlxc.BackendCPU, mlxc.BackendMetal, mlxc.BackendCUDA}
 
 // A target is the destination of an operation's launches. It is a parameter of the functions that launch kernels, so
-// that tests and Launches can choose the geometry of another backend and record launches.
+// that tests and KernelLaunches can choose the geometry of another backend and record launches.
 type target struct {
 	backend   mlxc.Backend // selects the launch geometry
 	intercept launchFunc   // replaces Kernel.Launch if it is not nil

@@ -68,7 +68,7 @@ func launchTraits(l KernelLaunch) []string {
 func launchVariant(l KernelLaunch) string { return fmt.Sprint(l.Kernel.Name(), l.Launch.Template) }
 
 func TestSampleOfLaunches(t *testing.T) {
-	all := Launches(RaggedCases)
+	all := KernelLaunches(RaggedCases)
 	all = append(all, variants(all)...)
 	reached := func(launches []KernelLaunch) []string {
 		traits := map[string]bool{}

@@ -28,7 +28,7 @@ func TestKernelsUnderSchedules(t *testing.T) {
 		schedules = 50
 	}
 	var spent atomic.Int64
-	launches := Launches(RaggedCases)
+	launches := KernelLaunches(RaggedCases)
 	launches = append(launches, variants(launches)...)
 	t.Cleanup(func() {
 		t.Logf("%d launches under %d schedules each, %v in the checker", len(launches), schedules,

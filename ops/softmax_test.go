@@ -160,7 +160,7 @@ func TestSoftmaxRefuses(t *testing.T) {
 		y     *mlxc.Array
 		parts []string
 	}{
-		{"rank 0", Softmax(mlxc.Scalar[float32](1)), []string{"Softmax", "float32()", "no axis"}},
+		{"rank 0", Softmax(mlxc.Scalar[float32](1)), []string{"Softmax", "float32()", "at least one axis"}},
 		{"integers", Softmax(x.AsType(mlxc.Int32)), []string{"Softmax", "int32(2,3)", "AsType"}},
 		{"float64", Softmax(x.AsType(mlxc.Float64)), []string{"Softmax", "float64", "AsType"}},
 		{"nil", Softmax(nil), []string{"Softmax", "nil"}},

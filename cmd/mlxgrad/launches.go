@@ -33,7 +33,7 @@ type shippedLaunch struct {
 // shippedLaunches returns the launches of the kernels of this project.
 func shippedLaunches(set ops.CaseSet) []shippedLaunch {
 	var list []shippedLaunch
-	for _, l := range ops.Launches(set) {
+	for _, l := range ops.KernelLaunches(set) {
 		list = append(list, shippedLaunch{dtype: l.DType, backend: l.Backend, Launch: metalsan.Launch{
 			Kernel: l.Kernel.Name(), Label: fmt.Sprintf("%v %s, %s geometry", l.DType, l.Case, l.Backend),
 			Grid: l.Launch.Grid, Threadgroup: l.Launch.Threadgroup,
