@@ -70,7 +70,7 @@ func TestCrossEntropyArgumentErrors(t *testing.T) {
 		{
 			"rank 0",
 			CrossEntropy(mlxc.Scalar[float32](1), targets, CrossEntropyConfig{}),
-			[]string{"ops.CrossEntropy", "logits has no axis"},
+			[]string{"ops.CrossEntropy", "logits is a scalar"},
 		},
 		{
 			"no classes",
@@ -117,7 +117,7 @@ func TestCrossEntropyArgumentErrors(t *testing.T) {
 		{"weight's rank", linear(x, mlxc.Ones(mlxc.Float32, 3)), []string{"[classes, 3]"}},
 		{"dtypes", linear(x, weight.AsType(mlxc.BFloat16)), []string{"hidden is float32 and weight is bfloat16"}},
 		{"empty weight", linear(x, mlxc.Ones(mlxc.Float32, 0, 3)), []string{"weight is empty"}},
-		{"hidden's rank", linear(mlxc.Scalar[float32](1), weight), []string{"hidden has no axis"}},
+		{"hidden's rank", linear(mlxc.Scalar[float32](1), weight), []string{"hidden is a scalar"}},
 		{"hidden's dtype", linear(x.AsType(mlxc.Int32), weight), []string{"hidden is int32"}},
 		{
 			"linear targets",
