@@ -25,7 +25,9 @@ var packagedTests = []struct {
 		"customkernels/testdata", "customkernels/internal/metalstd/cuda/metal_tiles.h", "customkernels/internal/metalstd/testdata",
 	}},
 	{"ops", []string{"ops/testdata"}},
-	{"compare", []string{"README.md"}},
+	{"compare", nil},
+	{"compare/suite", nil},
+	{"compare/bench", nil},
 }
 
 // packageTo makes a folder that needs neither Go nor a network: the command, test binaries, the
