@@ -68,7 +68,7 @@ kernel void turn(device const float2* x [[buffer(0)]], device float4* y [[buffer
 // Tiles have a text of their own on CUDA, for each dtype and, of widths that fill no mma, for
 // their rests.
 func TestCUDATextOfTiles(t *testing.T) {
-	lib, err := Load(Shaders(), "attention.metal")
+	lib, err := Load(Shaders(), "attention_backward.metal")
 	require.NoError(t, err)
 	k, err := lib.Kernel("attention_dkv")
 	require.NoError(t, err)
@@ -78,8 +78,10 @@ func TestCUDATextOfTiles(t *testing.T) {
 			like := mlxc.Output{Shape: rows, DType: dtype}
 			l := Launch{
 				Grid: [3]int{64, 1, 1}, Threadgroup: [3]int{64, 1, 1},
-				Template: template("T", dtype, "B", mlxc.Bool, "CAPPED", false, "MASKED", false, "PAIRED", width%16 == 0, "LANES", 32, "SIMDGROUPS", 2, "M", 16, "N", 16, "D", width, "DV", width),
-				Outputs:  []mlxc.Output{like, like},
+				Template: template(
+					"T", dtype, "MASK_T", mlxc.Bool, "CAPPED", false, "MASKED", false, "PAIRED", width%16 == 0, "LANES", 32,
+					"SIMDGROUPS", 2, "BLOCK_M", 16, "BLOCK_N", 16, "HEAD_DIM", width, "VALUE_DIM", width),
+				Outputs: []mlxc.Output{like, like},
 			}
 			x, starts := mlxc.Zeros(dtype, rows...), mlxc.Zeros(mlxc.Int32, 8)
 			text, err := k.CUDASource(l, x, x, x, mlxc.Zeros(mlxc.Bool, 8), x, mlxc.Zeros(mlxc.Float32, 1, 1, 16, 4), starts, starts,

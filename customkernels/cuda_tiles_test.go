@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -17,43 +18,53 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// inNamespace gives a text's mlxg another name, since the host executor has one too.
-func inNamespace(text []byte) []byte {
-	return bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("namespace mlxg "), []byte("namespace mma ")), []byte("mlxg::"), []byte("mma::"))
+// renameNamespace renames mlxg in a header, because the host executor has a namespace of that name.
+func renameNamespace(text []byte) []byte {
+	text = bytes.ReplaceAll(text, []byte("namespace mlxg "), []byte("namespace mma "))
+	return bytes.ReplaceAll(text, []byte("mlxg::"), []byte("mma::"))
 }
 
-// attentionOnMMA are attention's kernels with the CUDA executor's tiles, whose instructions
-// are emulated.
-func attentionOnMMA(t *testing.T, tf32 bool) *Library {
+// attentionLibrary returns the kernels of all attention shaders. With onMMA they use the CUDA executor's tiles, whose
+// instructions testdata/mma/mma.h emulates.
+func attentionLibrary(t *testing.T, onMMA, tf32 bool) *Library {
 	t.Helper()
 	files := fstest.MapFS{}
-	for _, name := range []string{"attention.metal", "mask_tiles.h", "soft_cap.h", "tiles.h", "rows.h"} {
+	names, err := fs.Glob(Shaders(), "*")
+	require.NoError(t, err)
+	for _, name := range names {
 		text, err := fs.ReadFile(Shaders(), name)
 		require.NoError(t, err)
-		files[name] = &fstest.MapFile{Data: inNamespace(text)}
+		files[name] = &fstest.MapFile{Data: renameNamespace(text)}
 	}
-	// Headers of the names that the executor's own have are taken for the system's.
-	for name, path := range map[string]string{"mma.h": "testdata/mma/mma.h", "device_tiles.h": "internal/metalstd/cuda/metal_tiles.h"} {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		files[name] = &fstest.MapFile{Data: bytes.ReplaceAll(inNamespace(text), []byte(`"metal_mma.h"`), []byte(`"mma.h"`))}
+	text := "#include <metal_stdlib>\nusing namespace metal;\n"
+	if onMMA {
+		// An include of a name that the host's library has would be taken for a system header.
+		rename := strings.NewReplacer(`"metal_mma.h"`, `"mma.h"`, `"metal_panels.h"`, `"device_panels.h"`)
+		for name, path := range map[string]string{
+			"mma.h":           "testdata/mma/mma.h",
+			"device_panels.h": "internal/metalstd/cuda/metal_panels.h",
+			"device_tiles.h":  "internal/metalstd/cuda/metal_tiles.h",
+		} {
+			header, err := os.ReadFile(path)
+			require.NoError(t, err)
+			files[name] = &fstest.MapFile{Data: []byte(rename.Replace(string(renameNamespace(header))))}
+		}
+		on := map[bool]int{true: 1}[tf32]
+		text += fmt.Sprintf("#define MLXG_TF32 %d\n#include \"device_tiles.h\"\n", on)
 	}
-	on := 0
-	if tf32 {
-		on = 1
+	for _, kernels := range []string{"forward", "backward", "mask"} {
+		text += fmt.Sprintf("#include \"attention_%s.metal\"\n", kernels)
 	}
-	first := fmt.Sprintf("#include <metal_stdlib>\nusing namespace metal;\n#define MLXG_TF32 %d\n#include \"device_tiles.h\"\n", on)
-	files["attention.metal"].Data = append([]byte(first), files["attention.metal"].Data...)
+	files["attention.metal"] = &fstest.MapFile{Data: []byte(text)}
 	lib, err := Load(files, "attention.metal")
 	require.NoError(t, err)
 	return lib
 }
 
-// The CUDA executor's tiles give what those of simdgroup_matrix do, of whole tiles and at
-// their ends, with two simdgroups that share panels of several turns, or rows too, with and without masks.
+// The CUDA executor's tiles give the results of simdgroup_matrix up to rounding: for whole tiles and at their ends,
+// with two simdgroups that share several panels, and also their rows, with and without masks.
 func TestTilesOfCUDA(t *testing.T) {
-	plain, err := Load(Shaders(), "attention.metal")
-	require.NoError(t, err)
+	plain := attentionLibrary(t, false, false)
 	const batches, heads, keyHeads, queries = 1, 2, 1, 37
 	for i, c := range []struct {
 		dtype     mlxc.DType
@@ -61,7 +72,7 @@ func TestTilesOfCUDA(t *testing.T) {
 		keys      int
 		masked    bool
 		paired    bool
-		columns   int // N
+		columns   int // BLOCK_N
 		d, dv     int
 		tolerance float64 // of the largest element
 	}{
@@ -80,7 +91,8 @@ func TestTilesOfCUDA(t *testing.T) {
 			continue
 		}
 		t.Run(fmt.Sprintf("%v/%v/%d/%dx%d", c.dtype, c.tf32, c.keys, c.d, c.dv), func(t *testing.T) {
-			lib, dtype, keys, d, dv := attentionOnMMA(t, c.tf32), c.dtype, c.keys, c.d, c.dv
+			dtype, keys, d, dv := c.dtype, c.keys, c.d, c.dv
+			emulated := attentionLibrary(t, true, c.tf32)
 			random := func(seed uint64, d mlxc.DType, shape ...int) *mlxc.Array {
 				return mlxc.RandomNormal(mlxc.RandomKey(seed), d, shape...)
 			}
@@ -138,8 +150,10 @@ func TestTilesOfCUDA(t *testing.T) {
 				}
 				l := Launch{
 					Grid: [3]int{(k.rows + ofGroup - 1) / ofGroup * 64, k.heads, batches}, Threadgroup: [3]int{64, 1, 1},
-					Template: template("T", dtype, "B", mlxc.Uint32, "CAPPED", false, "MASKED", c.masked, "PAIRED", c.paired, "LANES", 32, "SIMDGROUPS", 2, "M", 16, "N", c.columns, "D", d, "DV", dv),
-					Outputs:  k.outputs,
+					Template: template(
+						"T", dtype, "MASK_T", mlxc.Uint32, "CAPPED", false, "MASKED", c.masked, "PAIRED", c.paired, "LANES", 32,
+						"SIMDGROUPS", 2, "BLOCK_M", 16, "BLOCK_N", c.columns, "HEAD_DIM", d, "VALUE_DIM", dv),
+					Outputs: k.outputs,
 				}
 				run := func(lib *Library) [][]float32 {
 					kernel, err := lib.Kernel(k.kernel)
@@ -150,7 +164,7 @@ func TestTilesOfCUDA(t *testing.T) {
 					}
 					return results
 				}
-				want, got := run(plain), run(lib)
+				want, got := run(plain), run(emulated)
 				for i := range want {
 					largest := 0.0
 					for _, x := range want[i] {

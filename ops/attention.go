@@ -122,11 +122,11 @@ func attention(op string, q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlx
 	in := attentionInputs{q, k, v, c.Mask, c.Sinks, c.QueryStarts, c.KeyStarts}
 	results := withGradient(in.list(),
 		func(args []*mlxc.Array) []*mlxc.Array {
-			out, statistics := attentionForward(currentTarget(), attentionInputsOf(args), c)
+			out, statistics := attentionForward(currentTarget(), attentionInputsFrom(args), c)
 			return []*mlxc.Array{out, logSumExp(statistics), statistics}
 		},
 		func(args, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
-			return attentionBackward(currentTarget(), attentionInputsOf(args), outputs[0], outputs[2], cotangents[0], cotangents[1], c)
+			return attentionBackward(currentTarget(), attentionInputsFrom(args), outputs[0], outputs[2], cotangents[0], cotangents[1], c)
 		})
 	if len(results) != 3 { // a single error
 		return results[0], results[0]

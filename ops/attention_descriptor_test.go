@@ -40,20 +40,20 @@ func attentionTraffic() []trafficCase {
 	// Elements: the rows of q and dout (or out and dout) of all heads, and those of k and v.
 	const ofQueries, ofKeys = heads * length * 2 * width, keyHeads * length * 2 * width
 	// Bytes: m and l of all rows, these and delta, dlse, and a mask of float32.
-	const statistics, rows, dlse, mask = heads * length * 2 * 4, heads * length * rowSize * 4, heads * length * 4, length * length * 4
+	const statistics, rows, dlse, mask = heads * length * 2 * 4, heads * length * rowStatsSize * 4, heads * length * 4, length * length * 4
 
 	// reads is the number of rows of the other side that the threadgroups of a head read.
 	reads := func(l customkernels.Launch, causal, byKeys bool) (n int) {
 		g := templateOf(l)
-		own := g["M"] * g["SIMDGROUPS"]
+		own := g["BLOCK_M"] * g["SIMDGROUPS"]
 		for first := 0; first < length; first += own {
 			switch {
 			case !causal:
 				n += length
 			case byKeys: // from the panel of the first query that sees the first key
-				n += length - first/g["N"]*g["N"]
+				n += length - first/g["BLOCK_N"]*g["BLOCK_N"]
 			default: // to the panel of the last key that the last query sees
-				n += min((first+own+g["N"]-1)/g["N"]*g["N"], length)
+				n += min((first+own+g["BLOCK_N"]-1)/g["BLOCK_N"]*g["BLOCK_N"], length)
 			}
 		}
 		return n
@@ -76,10 +76,10 @@ func attentionTraffic() []trafficCase {
 				return maskOnce + (ofQueries*3/2+ofKeys)*size + rows, byQueries()
 			case "attention_dkv":
 				return maskOnce + (ofQueries+2*ofKeys)*size + rows,
-					heads*reads(l, causal, true)*(2*width*size+rowSize*4) - ofQueries*size - rows + maskAgain
+					heads*reads(l, causal, true)*(2*width*size+rowStatsSize*4) - ofQueries*size - rows + maskAgain
 			case "attention_dmask": // a threadgroup has M×N elements, and walks over the heads
 				g := templateOf(l)
-				across, down := (length+g["N"]-1)/g["N"], (length+g["M"]-1)/g["M"]
+				across, down := (length+g["BLOCK_N"]-1)/g["BLOCK_N"], (length+g["BLOCK_M"]-1)/g["BLOCK_M"]
 				return 2*maskOnce + (ofQueries+ofKeys)*size + rows,
 					(across-1)*(ofQueries*size+rows) + (heads*down-keyHeads)*ofKeys/keyHeads*size + maskAgain
 			default: // attention_mask_bits

@@ -6,87 +6,91 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// attentionTable has what each class of devices wants of attention, whose simdgroups own
-// tiles of rows and walk over panels of the other side's.
-var attentionTable = map[mlxc.Backend]struct {
-	lanes      int // of a simdgroup
-	simdgroups int // in a threadgroup
-	elements   int // of a tile's rows, at most
-	least      int // rows of a tile
-	rows       int // the same, at most
-	panel      int // bytes of both panels
-	columns    int // rows of a panel, at most
-	registers  int // that a lane may fill with its rows; beyond that, pairs of simdgroups share them
+// attentionTuning holds the parameters of the launch geometry of attention, by backend. A simdgroup owns a block of rows
+// (queries or keys) and iterates over panels of the others.
+var attentionTuning = map[mlxc.Backend]struct {
+	lanes         int // of a simdgroup
+	simdgroups    int // of a threadgroup
+	blockElements int // limit of blockM · head_dim
+	minBlockM     int // rows of a block
+	maxBlockM     int
+	panelBytes    int // limit of both panels
+	maxBlockN     int // rows of a panel
+	registers     int // limit of 32-bit registers per lane for its rows; beyond it, pairs of simdgroups share rows
 }{
-	// A simdgroup is one thread. Tiles of 64 rows of 64 floats are 16 KiB: four of them and
-	// three of scores, half as large, are on a fiber's stack of 128 KiB. A panel stays where
-	// it is.
-	mlxc.BackendCPU: {lanes: 1, simdgroups: 1, elements: 4096, least: 8, rows: 64, panel: math.MaxInt, columns: 32, registers: math.MaxInt},
-	// 16 rows of 64 floats are 32 registers a lane, and so are 8 of 128: up to four such
-	// tiles and the scores fit the 104 that a lane has with 512 threads on a core of
-	// 208 KiB. Panels of 16 KiB let two threadgroups of 128 threads share a core's 32 KiB,
-	// but pairs, which have up to 4 KiB of scores beside them.
-	mlxc.BackendMetal: {lanes: 32, simdgroups: 4, elements: 1024, least: 8, rows: 16, panel: 16 << 10, columns: 32, registers: 128},
-	// The 16 rows of an mma. Of 255 registers scores and addresses take some 60. What is beyond is fetched
-	// from memory for every panel, which costs more than to put the two parts of scores together
-	// (docs/h200).
-	mlxc.BackendCUDA: {lanes: 32, simdgroups: 4, least: 16, rows: 16, panel: 16 << 10, columns: 64, registers: 192},
+	// A simdgroup is one thread. Tiles of 64 rows of 64 floats are 16 KiB: four of them and three tiles of scores, half
+	// as large, fit a fiber's stack of 128 KiB. Panels stay in device memory.
+	mlxc.BackendCPU: {
+		lanes: 1, simdgroups: 1, blockElements: 4096, minBlockM: 8, maxBlockM: 64,
+		panelBytes: math.MaxInt, maxBlockN: 32, registers: math.MaxInt,
+	},
+	// 16 rows of 64 floats are 32 registers per lane, as are 8 rows of 128: up to four such tiles and the scores fit the
+	// 104 registers per lane of 512 threads on a core with 208 KiB. Panels of 16 KiB let two threadgroups of 128 threads
+	// share a core's 32 KiB, except with pairs, which need up to 4 KiB more for partial scores.
+	mlxc.BackendMetal: {
+		lanes: 32, simdgroups: 4, blockElements: 1024, minBlockM: 8, maxBlockM: 16,
+		panelBytes: 16 << 10, maxBlockN: 32, registers: 128,
+	},
+	// An mma has 16 rows. Of 255 registers, scores and addresses take about 60. Spilled registers are reloaded for every
+	// panel, which costs more than the exchange of partial scores between the simdgroups of a pair (docs/h200).
+	mlxc.BackendCUDA: {
+		lanes: 32, simdgroups: 4, minBlockM: 16, maxBlockM: 16,
+		panelBytes: 16 << 10, maxBlockN: 64, registers: 192,
+	},
 }
 
-// exactProducts reports whether the products of a dtype's tiles, for heads of this width, are
-// worth sums of their own errors: not those of 16 bits, and on CUDA not what is made of TF32
-// (metal_tiles.h: narrow).
-func exactProducts(d mlxc.Backend, dtype mlxc.DType, width int) bool {
-	return dtype == mlxc.Float32 && (d != mlxc.BackendCUDA || width <= 16)
+// hasExactProducts reports whether tile products of a dtype, for heads of this width, are exact enough to need delta
+// from products: not those of 16 bits, and on CUDA not those of TF32 (narrow in metal_tiles.h).
+func hasExactProducts(b mlxc.Backend, dtype mlxc.DType, width int) bool {
+	return dtype == mlxc.Float32 && (b != mlxc.BackendCUDA || width <= 16)
 }
 
-// forwardResident is how many threadgroups of attention's forward kernel a core is to have at a
-// time, 0 for as many as come about. What a lane of CUDA holds of 16 bits fits the 168 registers that
-// are left to each of three; without being told, compilers take more, and leave two.
-func forwardResident(d mlxc.Backend, dtype mlxc.DType, width int) int {
-	if d == mlxc.BackendCUDA && dtype.Size() == 2 && width <= 128 {
+// forwardGroupsPerCore returns the minimum number of threadgroups of attention_forward on a core, or 0 for no minimum.
+// On CUDA a lane with operands of 16 bits fits the 168 registers that three threadgroups leave to it. Without a minimum
+// the compiler uses more, so that only two fit.
+func forwardGroupsPerCore(b mlxc.Backend, dtype mlxc.DType, width int) int {
+	if b == mlxc.BackendCUDA && dtype.Size() == 2 && width <= 128 {
 		return 3
 	}
 	return 0
 }
 
-// attentionGeometry is how attention is launched: the lanes of a simdgroup, the
-// simdgroups of a threadgroup and whether pairs of them share rows, the rows M of a simdgroup
-// and the rows N of a panel.
+// attentionGeometry is the launch geometry of an attention kernel, in the terms of attention.h.
 type attentionGeometry struct {
 	lanes, simdgroups int
-	paired            bool
-	rows, columns     int
+	paired            bool // pairs of simdgroups share rows
+	blockM, blockN    int
 }
 
-// heldRow is what a simdgroup keeps of each of its rows, while it walks over the other side's: elements of
-// operands and of sums.
-type heldRow struct{ operands, sums int }
+// rowFootprint is the number of elements per row that a simdgroup keeps in registers while it iterates over panels.
+type rowFootprint struct{ inputs, accumulators int }
 
-// attentionOf is the geometry for a kernel that holds such rows of heads of these widths, for a length of
-// rows that simdgroups share.
-func attentionOf(d mlxc.Backend, dtype mlxc.DType, width, valueWidth, length int, held heldRow) attentionGeometry {
-	t := attentionTable[d]
-	g := attentionGeometry{lanes: t.lanes, simdgroups: t.simdgroups, rows: t.least, columns: t.least}
-	for g.rows < t.rows && g.rows*2*max(width, valueWidth) <= t.elements {
-		g.rows *= 2
+// attentionGeometryFor returns the geometry of a kernel with this footprint for `length` rows.
+func attentionGeometryFor(
+	b mlxc.Backend, dtype mlxc.DType, headDim, valueDim, length int, footprint rowFootprint,
+) attentionGeometry {
+	t := attentionTuning[b]
+	g := attentionGeometry{lanes: t.lanes, simdgroups: t.simdgroups, blockM: t.minBlockM, blockN: t.minBlockM}
+	for g.blockM < t.maxBlockM && g.blockM*2*max(headDim, valueDim) <= t.blockElements {
+		g.blockM *= 2
 	}
-	operandSize := mlxc.Float32.Size()
-	if d == mlxc.BackendCUDA {
-		operandSize = dtype.Size() // as metal_tiles.h keeps them
+	inputSize := mlxc.Float32.Size()
+	if b == mlxc.BackendCUDA {
+		inputSize = dtype.Size() // metal_panels.h keeps operands in their dtype
 	}
-	registers := g.rows * (held.operands*operandSize/mlxc.Float32.Size() + held.sums) / g.lanes
-	g.paired = registers > t.registers && width%16 == 0 && valueWidth%16 == 0 // or the halves were no tiles
-	if length <= 8 {
-		g.rows, g.simdgroups = t.least, g.parts() // as when one token after the other is decoded
+	registers := g.blockM * (footprint.inputs*inputSize/mlxc.Float32.Size() + footprint.accumulators) / g.lanes
+	// Half of a head has to be whole fragments of 8 columns.
+	g.paired = registers > t.registers && headDim%16 == 0 && valueDim%16 == 0
+	if length <= 8 { // for example one token at a time in decoding
+		g.blockM, g.simdgroups = t.minBlockM, g.parts()
 	}
-	for g.columns < t.columns && g.columns*2*(width+valueWidth)*dtype.Size() <= t.panel {
-		g.columns *= 2
+	for g.blockN < t.maxBlockN && g.blockN*2*(headDim+valueDim)*dtype.Size() <= t.panelBytes {
+		g.blockN *= 2
 	}
 	return g
 }
 
-// parts is how many simdgroups have the same rows.
+// parts returns the number of simdgroups that share rows.
 func (g attentionGeometry) parts() int {
 	if g.paired {
 		return 2
@@ -94,13 +98,12 @@ func (g attentionGeometry) parts() int {
 	return 1
 }
 
-// threads is the size of a threadgroup.
+// threads returns the size of a threadgroup.
 func (g attentionGeometry) threads() int { return g.lanes * g.simdgroups }
 
-// groups is how many threadgroups have all rows of so many sequences, together of a
-// length.
+// groups returns the number of threadgroups for all rows of `sequences` packed sequences, `length` rows in all.
 func (g attentionGeometry) groups(length, sequences int) int {
-	rows := g.rows * g.simdgroups / g.parts()
+	rows := g.blockM * g.simdgroups / g.parts()
 	if sequences == 0 {
 		return (length + rows - 1) / rows
 	}

@@ -22,7 +22,7 @@ var packagedTests = []struct {
 }{
 	{"mlxc", []string{"mlxc/testdata", "third_party/mlx-c/lock.json"}},
 	{"customkernels", []string{
-		"customkernels/testdata", "customkernels/internal/metalstd/cuda/metal_tiles.h", "customkernels/internal/metalstd/testdata",
+		"customkernels/testdata", "customkernels/internal/metalstd/cuda", "customkernels/internal/metalstd/testdata",
 	}},
 	{"ops", []string{"ops/testdata"}},
 	{"compare", nil},

@@ -1,0 +1,171 @@
+// Tiles, panels and left-hand operands of tiles.h for the matrix units of an NVIDIA GPU, whose instruction mma
+// multiplies 16 rows, 8 columns and, for elements of 16 bits, 16 terms, and accumulates in float. metal_tiles.h has the
+// products.
+#ifndef METAL_PANELS_H
+#define METAL_PANELS_H
+
+#include "metal_mma.h"
+
+namespace mlxg {
+
+// A tile holds its elements where mma leaves its result, in fragments of 8×8: a lane has two neighboring columns of a
+// row. Fragments of 16 bits are left-hand operands without a shuffle.
+template <int ROWS, int COLUMNS>
+struct tile {
+  static_assert(ROWS % 16 == 0 && COLUMNS % 8 == 0, "a tile has whole fragments of 16 rows and 8 columns");
+  static constexpr int LANE_ROWS = ROWS / 8, LANE_COLUMNS = COLUMNS / 4;
+  // Lanes that share a row differ in the SAME_ROW bits of their numbers, and lanes that share a column in the others.
+  static constexpr int SAME_ROW_BIT_0 = 1, SAME_ROW_BIT_1 = 2;
+  static constexpr int SAME_COLUMN_BIT_0 = 4, SAME_COLUMN_BIT_1 = 8, SAME_COLUMN_BIT_2 = 16;
+  float fragments[ROWS / 16][COLUMNS / 8][4];  // two columns of a row, and of the row eight below
+
+  MLXG_INLINE static int row(int i, unsigned lane) { return 8 * i + int(lane / 4); }
+  MLXG_INLINE static int column(int j, unsigned lane) { return 8 * (j / 2) + int(lane % 4 * 2) + j % 2; }
+  MLXG_INLINE float get(int i, int j) const { return fragments[i / 2][j / 2][i % 2 * 2 + j % 2]; }
+  MLXG_INLINE void set(int i, int j, float value) { fragments[i / 2][j / 2][i % 2 * 2 + j % 2] = value; }
+};
+
+// A panel holds ROWS × COLUMNS elements in shared memory and, if it PREFETCHES, a second buffer for the next tile. A
+// row is an odd number of 16 bytes long, so the 16 bytes that eight rows have at a column lie in different banks.
+template <class T, int ROWS, int COLUMNS, int STRIDE = COLUMNS>
+struct panel {
+  // Bytes and elements of one copy.
+  static constexpr int BYTES = COLUMNS * sizeof(T) % 16 == 0 ? 16 : COLUMNS * sizeof(T) % 8 == 0 ? 8 : 4;
+  static constexpr int VEC = BYTES / sizeof(T);
+  static_assert(COLUMNS % VEC == 0, "a panel's rows are whole vectors");
+  // Elements of a row and of a buffer in shared memory.
+  static constexpr int PITCH = BYTES == 16 ? (COLUMNS / VEC | 1) * VEC : COLUMNS;
+  static constexpr int ELEMENTS = ROWS * PITCH;
+  // A block has 48 KiB of shared memory: two large panels and a small one, or those of both parts of a pair of
+  // simdgroups and 8 KiB of partial scores.
+  static constexpr bool PREFETCHES = 2 * ELEMENTS * sizeof(T) <= (STRIDE == COLUMNS ? 23 : 9) * 1024;
+  static constexpr int SIZE = PREFETCHES ? 2 * ELEMENTS : ELEMENTS;
+  shared_place current;  // the buffer of the current tile
+  shared_place both;     // the sum of the addresses of the current and of the next buffer
+  const T* next;
+  int next_rows;
+
+  // synchronize blocks until the copies of all threads have arrived.
+  MLXG_INLINE static void synchronize() { wait_for_copies(); }
+
+  MLXG_INLINE void init(T* to, const T* from, int rows, unsigned thread_index, unsigned threads) {
+    const shared_place first = shared_address(to), last = first + (PREFETCHES ? ELEMENTS * sizeof(T) : 0);
+    current = last;
+    both = first + last;
+    next = from;
+    next_rows = rows;
+    if (PREFETCHES) {
+      copy(from, rows, thread_index, threads);
+    }
+  }
+
+  MLXG_INLINE void advance(const T* from, int rows, unsigned thread_index, unsigned threads) {
+    if (PREFETCHES) {
+      current = both - current;
+      copy(from, rows, thread_index, threads);
+    } else {
+      copy(next, next_rows, thread_index, threads);
+      next = from;
+      next_rows = rows;
+    }
+  }
+
+  // at returns the address of an element of the current tile, and offset its distance from the tile's first.
+  MLXG_INLINE shared_place at(unsigned row, unsigned column) const { return current + offset(row, column); }
+  MLXG_INLINE static shared_place offset(unsigned row, unsigned column) {
+    return (row * PITCH + column) * unsigned(sizeof(T));
+  }
+  MLXG_INLINE float get(unsigned row, unsigned column) const { return float(load_shared<T>(at(row, column))); }
+  MLXG_INLINE void get_row(unsigned row, float* to) const {
+#pragma unroll
+    for (int c = 0; c < COLUMNS; ++c) {
+      to[c] = get(row, c);
+    }
+  }
+
+ private:
+  // copy starts to copy rows to the next buffer, which is the current one without PREFETCHES.
+  MLXG_INLINE void copy(const T* from, int rows, unsigned thread_index, unsigned threads) {
+    if (rows <= 0) {
+      return;
+    }
+    const shared_place to = both - current;
+    if ((unsigned long long)from % BYTES != 0) {
+      for (unsigned i = thread_index; i < ROWS * COLUMNS; i += threads) {
+        const unsigned row = i / COLUMNS, column = i % COLUMNS;
+        store_shared(to + offset(row, column), int(row) < rows ? from[row * STRIDE + column] : T(0.0f));
+      }
+      return;
+    }
+    const unsigned vecs = COLUMNS / VEC;  // of a row
+    if (threads % vecs == 0) {
+      // A thread copies the same columns of every row_step-th row.
+      const unsigned row = thread_index / vecs, column = thread_index % vecs * VEC, row_step = threads / vecs;
+      const shared_place first = to + offset(row, column);
+      from += row * STRIDE + column;
+#pragma unroll
+      for (unsigned below = 0; below < ROWS; below += row_step) {
+        if (ROWS % row_step == 0 || row + below < ROWS) {
+          copy_ahead<BYTES>(first + offset(below, 0), from + below * STRIDE, int(row + below) < rows);
+        }
+      }
+    } else {
+#pragma unroll
+      for (unsigned first = 0; first < ROWS * vecs; first += threads) {
+        const unsigned i = first + thread_index, row = i / vecs, column = i % vecs * VEC;
+        if (i < ROWS * vecs) {
+          copy_ahead<BYTES>(to + offset(row, column), from + row * STRIDE + column, int(row) < rows);
+        }
+      }
+    }
+  }
+};
+
+// An operand holds rows from device memory in the layout of mma's left-hand operand.
+template <class T, int ROWS, int COLUMNS>
+struct operand {
+  unsigned pairs[ROWS / 8][COLUMNS / 8];
+
+  MLXG_INLINE void load(const T* from, int stride, int rows, unsigned lane) {
+    const bool aligned = (unsigned long long)from % 4 == 0;
+#pragma unroll
+    for (int i = 0; i < ROWS / 8; ++i) {
+      const int row = 8 * i + int(lane / 4);
+      const T* const p = from + size_t(row) * stride + lane % 4 * 2;
+#pragma unroll
+      for (int j = 0; j < COLUMNS / 8; ++j) {
+        unsigned pair = 0;
+        if (row < rows) {
+          if (aligned) {
+            pair = *reinterpret_cast<const unsigned*>(p + 8 * j);
+          } else {
+            pair = __builtin_bit_cast(unsigned short, p[8 * j]) |
+                   unsigned(__builtin_bit_cast(unsigned short, p[8 * j + 1])) << 16;
+          }
+        }
+        pairs[i][j] = pair;
+      }
+    }
+  }
+};
+
+// A lane's columns of floats are four apart, as ldmatrix loads those of a panel.
+template <int ROWS, int COLUMNS>
+struct operand<float, ROWS, COLUMNS> {
+  float elements[ROWS / 8][COLUMNS / 4];
+
+  MLXG_INLINE void load(const float* from, int stride, int rows, unsigned lane) {
+#pragma unroll
+    for (int i = 0; i < ROWS / 8; ++i) {
+      const int row = 8 * i + int(lane / 4);
+#pragma unroll
+      for (int j = 0; j < COLUMNS / 4; ++j) {
+        elements[i][j] = row < rows ? from[size_t(row) * stride + 4 * j + lane % 4] : 0.0f;
+      }
+    }
+  }
+};
+
+}  // namespace mlxg
+
+#endif

@@ -1,0 +1,351 @@
+// Attention, forward and backward, without the scores in device memory. Reference: compare/oracle/attention.go.
+//
+// For each batch and query head h, with the key and value head h / G, G = Hq / Hkv, and the rows q_i (i < Lq), k_j and
+// v_j (j < Lkv):
+//
+//   s_ij = scale · q_i·k_j;  with a soft cap c, c·tanh(s_ij / c);  then + mask_ij
+//   p_ij = exp(s_ij − lse_i),  lse_i = log(Σ_j exp(s_ij) + exp(sink_h))
+//   o_i  = Σ_j p_ij · v_j
+//
+// over the keys j that query i sees: i + low ≤ j ≤ i + high, and mask_ij is true if the mask is boolean. A row that
+// sees no key has o = 0 and no gradient.
+//
+// With do the cotangent of o and dlse the cotangent of lse (Dao et al., "FlashAttention", 2022, appendix B.2):
+//
+//   delta_i = Σ do_i·o_i − dlse_i
+//   dz_ij   = p_ij · (do_i·v_j − delta_i)             the gradient of the mask
+//   ds_ij   = dz_ij · sech²(s_ij / c)                 the gradient of s before the cap
+//   dq_i = scale · Σ_j ds_ij·k_j,  dk_j = scale · Σ_i ds_ij·q_i,  dv_j = Σ_i p_ij·do_i
+//
+// Kernels:
+//
+//   file                      kernel                     computes
+//   attention_forward.metal   attention_forward          o, m and l
+//   attention_backward.metal  attention_delta            RowStats of every query, from products with v
+//                             attention_delta_of_output  RowStats of every query, from o
+//                             attention_dq               dq
+//                             attention_dkv              dk and dv
+//   attention_mask.metal      attention_mask_bits        the bits of a boolean mask, for simdgroups of 32 lanes
+//                             attention_dmask            the gradient of a mask of numbers
+//
+// Between the kernels only m, l and delta are in device memory. Each kernel computes s and p again. A sum has one
+// owner, which adds in the order of rows, so results have the same bits in every run.
+//
+// Arithmetic: q, k, v, o and their gradients are stored as T. Products are accumulated in float and scores are scaled
+// in float. p and ds are floats unless the device's matrix unit takes only T (tiles.h).
+//
+// Launch: threadgroups along x are blocks of GROUP_ROWS rows, along y heads, along z batches. attention_dmask and
+// attention_mask_bits have a table of their own.
+//
+//   parameter    meaning                                    constraint
+//   T            dtype of q, k, v, o and their gradients    float, half, bfloat
+//   MASK_T       dtype of the mask                          bool with 1 lane, Bits with 32 lanes, float, half, bfloat
+//   CAPPED       the scores have a soft cap                 compile time: saves registers
+//   MASKED       there is a mask                            compile time: saves registers
+//   PAIRED       two neighboring simdgroups share BLOCK_M   SIMDGROUPS even, HEAD_DIM and VALUE_DIM multiples of 16
+//                rows, with half of the columns of q, k,
+//                v and o each, if whole rows exceed the
+//                registers. They add their partial scores
+//   LANES        lanes of a simdgroup                       1 or 32
+//   SIMDGROUPS   simdgroups of a threadgroup                threadgroup size LANES · SIMDGROUPS
+//   BLOCK_M      rows of a simdgroup                        multiple of 8; device tiles: of 16
+//   BLOCK_N      rows of a panel                            multiple of 8; device tiles: of 16
+//   HEAD_DIM     columns of q and k                         multiple of 8
+//   VALUE_DIM    columns of v and o                         multiple of 8
+//
+// Packed sequences follow each other along the length axis. A block has rows of one sequence only, so the grid has up
+// to one more block for each sequence. The last queries come first: under a causal mask they see the most keys, so no
+// long-running threadgroup starts at the end.
+//
+// Panels that no row of a threadgroup sees are not fetched. A simdgroup that is not PAIRED skips tiles that a boolean
+// mask hides from it. Positions are compared only in tiles that some row does not see in full.
+//
+// Device traffic per head, in elements of T:
+//
+//   attention_forward   Lq·(D + DV), and Lkv·(D + DV) for each block of queries
+//   attention_dq        as attention_forward, and Lq·(D + DV) more
+//   attention_dkv       Lkv·2·(D + DV), and G·Lq·(D + DV) for each block of keys
+
+#include "attention_scores.h"
+
+// An AttentionBlock is the part of a launch that one simdgroup computes: BLOCK_M rows of scores, its queries, over all
+// columns, the keys, BLOCK_N at a time. If TRANSPOSED, the rows are keys and the columns queries. Sequence positions
+// (first, column) count from the first row of the sequence.
+template <
+    bool TRANSPOSED,
+    typename T,
+    typename MASK_T,
+    bool CAPPED,
+    bool MASKED,
+    bool PAIRED,
+    int LANES,
+    int SIMDGROUPS,
+    int BLOCK_M,
+    int BLOCK_N,
+    int HEAD_DIM,
+    int VALUE_DIM>
+struct AttentionBlock {
+  static constexpr constant int PARTS = PAIRED ? 2 : 1;
+  static constexpr constant int GROUP_ROWS = BLOCK_M * SIMDGROUPS / PARTS;
+  static constexpr constant int PANEL_THREADS = LANES * SIMDGROUPS / PARTS;  // threads that share a panel
+
+  typedef Tile<LANES, BLOCK_M, BLOCK_N> Scores;
+  typedef Operand<LANES, T, BLOCK_M, HEAD_DIM / PARTS> HeadOperand;    // rows of q or k
+  typedef Operand<LANES, T, BLOCK_M, VALUE_DIM / PARTS> ValueOperand;  // rows of v or do
+  typedef Tile<LANES, BLOCK_M, HEAD_DIM / PARTS> HeadTile;             // sums of dq or dk
+  typedef Tile<LANES, BLOCK_M, VALUE_DIM / PARTS> ValueTile;           // sums of o or dv
+  typedef Panel<LANES, T, BLOCK_N, HEAD_DIM / PARTS, HEAD_DIM> HeadPanel;
+  typedef Panel<LANES, T, BLOCK_N, VALUE_DIM / PARTS, VALUE_DIM> ValuePanel;
+  typedef StoredStats<T, MASK_T, MASKED> Stored;
+  typedef Panel<LANES, float, BLOCK_N, Stored::COUNT, ROW_STATS_SIZE> StatsPanel;
+
+  // Elements of threadgroup memory.
+  static constexpr constant int HEAD_MEMORY = PARTS * HeadPanel::SIZE;
+  static constexpr constant int VALUE_MEMORY = PARTS * ValuePanel::SIZE;
+  static constexpr constant int PARTIAL_MEMORY = PAIRED ? SIMDGROUPS * BLOCK_M * BLOCK_N / 2 : 1;
+
+  Sizes sizes;
+  Scoring scoring;
+  Sequence sequence;
+  Band band;
+  int batch, head;         // a query head, or a key head if TRANSPOSED
+  int group_first, first;  // position of the threadgroup's and of the simdgroup's first row
+  int rows;                // rows of the sequence from `first` on; 0 or less if the simdgroup has none
+  size_t row;              // index of the first row in its arrays
+  uint lane, simdgroup;
+  uint part;  // which columns of head_dim a PAIRED simdgroup has
+
+  HeadPanel heads;    // columns of the scores: rows of k, or of q if TRANSPOSED
+  ValuePanel values;  // the same rows of v, or of do if TRANSPOSED
+  StatsPanel stats;   // the RowStats of the queries if TRANSPOSED
+  MaskTile<TRANSPOSED, MASK_T, LANES, BLOCK_M, BLOCK_N> mask_tile;
+  Mask<MASK_T> mask;
+  device const T* column_heads;
+  device const T* column_values;
+  device const float* column_stats;
+  device const MASK_T* masks;
+  size_t column_row;             // index of the sequence's first column in its arrays
+  int column_head, end_head;     // current head of the columns and the end of their heads
+  int first_column, end_column;  // positions of the columns that some row of the threadgroup sees
+
+  // head_offset and value_offset return where the simdgroup's part of a row begins in q or k, and in v or o.
+  size_t head_offset(size_t r) const { return r * HEAD_DIM + part * (HEAD_DIM / PARTS); }
+  size_t value_offset(size_t r) const { return r * VALUE_DIM + part * (VALUE_DIM / PARTS); }
+
+  // begin finds the simdgroup's rows. `index` numbers the threadgroups of a head. It reports whether the threadgroup
+  // has rows: a grid for packed sequences may have more blocks than the sequences fill.
+  bool begin(
+      device const int* size_values,
+      device const float* scalars,
+      device const int* query_starts,
+      device const int* key_starts,
+      uint index,
+      uint3 group,
+      uint lane_index,
+      uint simdgroup_index) {
+    lane = lane_index;
+    simdgroup = simdgroup_index;
+    part = simdgroup % PARTS;
+    head = group.y;
+    batch = group.z;
+    sizes = load_sizes(size_values);
+    scoring = load_scoring<T>(scalars);
+    sequence = find_sequence<TRANSPOSED>(sizes, query_starts, key_starts, index, GROUP_ROWS, group_first);
+    band = band_of(sizes, sequence);
+    first = group_first + int(simdgroup / PARTS) * BLOCK_M;
+    rows = (TRANSPOSED ? sequence.keys : sequence.queries) - first;
+    row = first_row(TRANSPOSED, head) + first;
+    return group_first < (TRANSPOSED ? sequence.keys : sequence.queries);
+  }
+
+  // first_row returns the index of the sequence's first row in k, or in q, for a head of k or of q.
+  size_t first_row(bool is_key, int of_head) const {
+    return is_key ? (size_t(batch) * sizes.key_heads + of_head) * sizes.keys + sequence.key
+                  : (size_t(batch) * sizes.query_heads + of_head) * sizes.queries + sequence.query;
+  }
+
+  // walk starts the iteration over the columns: the rows of k and v, or of q and do if TRANSPOSED.
+  void walk(
+      device const T* k_or_q,
+      device const T* v_or_do,
+      device const MASK_T* mask_values,
+      threadgroup T* head_memory,
+      threadgroup T* value_memory) {
+    const int shared = sizes.query_heads / sizes.key_heads;
+    column_heads = k_or_q;
+    column_values = v_or_do;
+    masks = mask_values;
+    column_head = TRANSPOSED ? head * shared : head / shared;
+    end_head = column_head + (TRANSPOSED ? shared : 1);
+    column_row = first_row(!TRANSPOSED, column_head);
+    first_column = (TRANSPOSED ? band.first_query(group_first) : band.first_key(group_first)) / BLOCK_N * BLOCK_N;
+    end_column = TRANSPOSED ? band.end_query(group_first, GROUP_ROWS) : band.end_key(group_first, GROUP_ROWS);
+    const uint thread_index = simdgroup / PARTS * LANES + lane;
+    const int columns = end_column - first_column;
+    device const T* const first_head = column_heads + head_offset(column_row + first_column);
+    device const T* const first_value = column_values + value_offset(column_row + first_column);
+    heads.init(head_memory + part * HeadPanel::SIZE, first_head, columns, thread_index, PANEL_THREADS);
+    values.init(value_memory + part * ValuePanel::SIZE, first_value, columns, thread_index, PANEL_THREADS);
+    mask = mask_at(TRANSPOSED ? column_head : head);
+    prefetch_mask(mask, first_column, columns);
+  }
+
+  // load_panels loads rows of k and v without a walk.
+  void load_panels(device const T* k, device const T* v, int count, threadgroup T* k_memory, threadgroup T* v_memory) {
+    acquire(heads, values);
+    heads.init(k_memory, k, count, lane, PANEL_THREADS);
+    values.init(v_memory, v, count, lane, PANEL_THREADS);
+    acquire(heads, values);
+    heads.advance(k, 0, lane, PANEL_THREADS);
+    values.advance(v, 0, lane, PANEL_THREADS);
+    commit(heads, values);
+  }
+
+  // walk_stats adds the RowStats of the queries to the iteration, if TRANSPOSED.
+  void walk_stats(device const float* row_stats, threadgroup float* memory) {
+    column_stats = row_stats + Stored::FIRST;
+    device const float* const first_stats = column_stats + (column_row + first_column) * ROW_STATS_SIZE;
+    stats.init(memory, first_stats, end_column - first_column, simdgroup * LANES + lane, LANES * SIMDGROUPS);
+  }
+
+  // advance loads the tile at `column` and prefetches the next one, which may be the first of the next head. It reports
+  // whether the tile has to be computed.
+  bool advance(int column) {
+    const int left = end_column - column - BLOCK_N;
+    const bool is_last = TRANSPOSED && left <= 0;
+    const size_t next = is_last ? column_row + sizes.queries + first_column : column_row + column + BLOCK_N;
+    const int next_rows = !is_last ? left : column_head + 1 < end_head ? end_column - first_column : 0;
+    const uint thread_index = simdgroup / PARTS * LANES + lane;
+    acquire(heads, values);
+    heads.advance(column_heads + head_offset(next), next_rows, thread_index, PANEL_THREADS);
+    values.advance(column_values + value_offset(next), next_rows, thread_index, PANEL_THREADS);
+    if (TRANSPOSED) {
+      stats.advance(column_stats + next * ROW_STATS_SIZE, next_rows, simdgroup * LANES + lane, LANES * SIMDGROUPS);
+    }
+    commit(heads, values);
+    const int query = TRANSPOSED ? column : first, key = TRANSPOSED ? first : column;
+    bool is_seen = band.sees_some(query, TRANSPOSED ? BLOCK_N : BLOCK_M, key, TRANSPOSED ? BLOCK_M : BLOCK_N);
+    if (MASKED && is_seen) {
+      mask_tile.load(mask, query, key, band.queries - query, band.keys - key, lane);
+      is_seen = !mask_tile.hides_all();
+    }
+    prefetch_mask(is_last ? mask_at(column_head + 1) : mask, is_last ? first_column : column + BLOCK_N, next_rows);
+    return PAIRED || is_seen;
+  }
+
+  // next_head continues the iteration with the queries of the next head that shares the keys.
+  void next_head() {
+    column_head++;
+    column_row += sizes.queries;
+    mask = mask_at(column_head);
+  }
+
+  Mask<MASK_T> mask_at(int query_head) const { return mask_of<TRANSPOSED>(masks, sizes, sequence, batch, query_head); }
+
+  void prefetch_mask(Mask<MASK_T> from, int column, int columns) {
+    if (MASKED) {
+      mask_tile.prefetch(
+          from, TRANSPOSED ? column : first, TRANSPOSED ? first : column, TRANSPOSED ? columns : rows,
+          TRANSPOSED ? rows : columns, lane);
+    }
+  }
+
+  // product computes left · rightᵀ. A PAIRED simdgroup computes a partial product over its part of the columns. The
+  // pair exchanges the partial products through threadgroup memory and adds them. Two calls with the same memory need a
+  // barrier between them.
+  template <typename LEFT, typename RIGHT>
+  void product(thread Scores& tile, thread LEFT& left, thread const RIGHT& right, threadgroup Vec<float, 2>* memory) {
+    fill(tile, 0);
+    multiply_add_transposed(tile, left, right, lane);
+    if (!PAIRED) {
+      return;
+    }
+    threadgroup Vec<float, 2>* const own = memory + simdgroup * (BLOCK_M * BLOCK_N / 2) + lane;
+    threadgroup Vec<float, 2>* const other = memory + (simdgroup ^ 1) * (BLOCK_M * BLOCK_N / 2) + lane;
+    for (int i = 0; i < Scores::LANE_ROWS; i++) {
+      for (int j = 0; j < Scores::LANE_COLUMNS; j += 2) {
+        const Vec<float, 2> pair = {{tile.get(i, j), tile.get(i, j + 1)}};
+        own[(i * Scores::LANE_COLUMNS + j) / 2 * LANES] = pair;
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (int i = 0; i < Scores::LANE_ROWS; i++) {
+      for (int j = 0; j < Scores::LANE_COLUMNS; j += 2) {
+        const Vec<float, 2> pair = other[(i * Scores::LANE_COLUMNS + j) / 2 * LANES];
+        tile.set(i, j, tile.get(i, j) + pair.values[0]);
+        tile.set(i, j + 1, tile.get(i, j + 1) + pair.values[1]);
+      }
+    }
+  }
+
+  // score turns products q·k into scores and adds a mask of numbers. hide removes hidden keys later.
+  void score(thread Scores& tile) const {
+    for (int i = 0; i < Scores::LANE_ROWS; i++) {
+      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+        tile.set(i, j, CAPPED ? scoring.capped(tile.get(i, j)) : scoring.scaled(tile.get(i, j)));
+      }
+    }
+    if (MASKED && !IsBoolean<MASK_T>::value) {
+      for (int i = 0; i < Scores::LANE_ROWS; i++) {
+        for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+          tile.set(i, j, tile.get(i, j) + float(mask_tile.get(i, j)) * scoring.unit);
+        }
+      }
+    }
+  }
+
+  // hide sets the elements of the tile at `column` whose query does not see their key to `value`.
+  void hide(thread Scores& tile, float value, int column) const {
+    if (MASKED && IsBoolean<MASK_T>::value) {
+      for (int i = 0; i < Scores::LANE_ROWS; i++) {
+        for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+          tile.set(i, j, mask_tile.get(i, j) ? tile.get(i, j) : value);
+        }
+      }
+    }
+    const int query = TRANSPOSED ? column : first, key = TRANSPOSED ? first : column;
+    if (!band.sees_all(query, TRANSPOSED ? BLOCK_N : BLOCK_M, key, TRANSPOSED ? BLOCK_M : BLOCK_N)) {
+      for (int i = 0; i < Scores::LANE_ROWS; i++) {
+        const int r = Scores::row(i, lane);
+        for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+          const int c = Scores::column(j, lane);
+          const bool is_seen = band.sees(query + (TRANSPOSED ? c : r), key + (TRANSPOSED ? r : c));
+          tile.set(i, j, is_seen ? tile.get(i, j) : value);
+        }
+      }
+    }
+  }
+
+  // probability returns p for a score.
+  static float probability(RowStats of_query, float score) {
+    if (Stored::BY_LOGSUMEXP) {
+      return Exponential<T>::of(score - of_query.logsumexp);
+    }
+    return Exponential<T>::of(score - of_query.maximum) * of_query.inverse_sum;
+  }
+
+  // probabilities replaces the scores of a TRANSPOSED tile by p and sets the delta of each of the lane's columns.
+  void probabilities(thread Scores& tile, thread float* deltas) const {
+    for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+      float stored[ROW_STATS_SIZE] = {};
+      stats.get_row(Scores::column(j, lane), stored + Stored::FIRST);
+      const RowStats of_query = {stored[0], stored[1], stored[2], stored[3]};
+      deltas[j] = of_query.delta;
+      for (int i = 0; i < Scores::LANE_ROWS; i++) {
+        tile.set(i, j, probability(of_query, tile.get(i, j)));
+      }
+    }
+  }
+
+  // uncap multiplies gradients of capped scores by the cap's derivative at the products q·k.
+  void uncap(thread Scores& gradients, thread Scores& products) const {
+    if (CAPPED) {
+      for (int i = 0; i < Scores::LANE_ROWS; i++) {
+        for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+          const float slope = tanh_slope(products.get(i, j) * scoring.scale / scoring.cap);
+          gradients.set(i, j, gradients.get(i, j) * slope);
+        }
+      }
+    }
+  }
+};

@@ -1,0 +1,307 @@
+// The gradients of q, k and v of attention. attention.h has the formulas, the launch and the traffic.
+// Reference: compare/oracle/attention.go, Attention.VJP.
+//
+//   attention_delta            RowStats of every query, with delta as Σ_j p_ij·(do_i·v_j): attention_dq and
+//   attention_dkv
+//                              compute the same products, so that their errors cancel, except for the last rounding of
+//                              PAIRED. A simdgroup owns BLOCK_M queries and iterates over keys
+//   attention_delta_of_output  the same from o, in one product for each row. The rounding of o does not matter to a T
+//   of
+//                              16 bits, except in sums of dz over the keys of a row, which are near 0
+//   attention_dq               a simdgroup owns BLOCK_M queries and iterates over keys
+//   attention_dkv              a simdgroup owns BLOCK_M keys and iterates over the queries of G heads. It computes the
+//                              transposes of s and p, so no tile has to be transposed
+//
+// attention_delta_of_output is launched with one simdgroup for BLOCK_M rows of the whole of o, along x.
+
+#include "attention.h"
+
+template <
+    typename T,
+    typename MASK_T,
+    bool CAPPED,
+    bool MASKED,
+    bool PAIRED,
+    int LANES,
+    int SIMDGROUPS,
+    int BLOCK_M,
+    int BLOCK_N,
+    int HEAD_DIM,
+    int VALUE_DIM>
+[[kernel]] void attention_delta(
+    device const T* q [[buffer(0)]],
+    device const T* k [[buffer(1)]],
+    device const T* v [[buffer(2)]],
+    device const MASK_T* mask [[buffer(3)]],
+    device const T* d_o [[buffer(4)]],
+    device const float* statistics [[buffer(5)]],
+    device const float* dlse [[buffer(6)]],
+    device const int* query_starts [[buffer(7)]],
+    device const int* key_starts [[buffer(8)]],
+    device const int* size_values [[buffer(9)]],
+    device const float* scalars [[buffer(10)]],
+    device float* row_stats_out [[buffer(11)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  typedef AttentionBlock<
+      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>
+      Block;
+  typedef typename Block::Scores Scores;
+  threadgroup T key_memory[Block::HEAD_MEMORY];
+  threadgroup T value_memory[Block::VALUE_MEMORY];
+  threadgroup Vec<float, 2> score_memory[Block::PARTIAL_MEMORY];
+  threadgroup Vec<float, 2> gradient_memory[Block::PARTIAL_MEMORY];
+  Block block = {};
+  const uint index = groups.x - 1 - group.x;
+  if (!block.begin(size_values, scalars, query_starts, key_starts, index, group, lane, simdgroup)) {
+    return;
+  }
+
+  typename Block::HeadOperand queries;
+  typename Block::ValueOperand d_os;
+  load(queries, q + block.head_offset(block.row), HEAD_DIM, block.rows, lane);
+  load(d_os, d_o + block.value_offset(block.row), VALUE_DIM, block.rows, lane);
+  RowStats stats[Scores::LANE_ROWS];
+  for (int i = 0; i < Scores::LANE_ROWS; i++) {
+    const int r = Scores::row(i, lane);
+    stats[i] = {0, 0, 0, 0};
+    if (r < block.rows) {
+      const size_t at = block.row + r;
+      stats[i] = row_stats<T>(statistics[2 * at], statistics[2 * at + 1], -dlse[at]);
+    }
+  }
+
+  block.walk(k, v, mask, key_memory, value_memory);
+  for (int key = block.first_column; key < block.end_column; key += BLOCK_N) {
+    if (!block.advance(key)) {
+      continue;
+    }
+    Scores s, d_ps;
+    float sums[Scores::LANE_ROWS];
+    block.product(s, queries, block.heads, score_memory);
+    block.score(s);
+    block.product(d_ps, d_os, block.values, gradient_memory);
+    for (int i = 0; i < Scores::LANE_ROWS; i++) {
+      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+        s.set(i, j, Block::probability(stats[i], s.get(i, j)) * d_ps.get(i, j));
+      }
+    }
+    block.hide(s, 0, key);
+    row_sum(s, sums);
+    for (int i = 0; i < Scores::LANE_ROWS; i++) {
+      stats[i].delta += sums[i];
+    }
+  }
+
+  for (int i = 0; i < Scores::LANE_ROWS; i++) {
+    const int r = Scores::row(i, lane);
+    if (r < block.rows && Scores::column(0, lane) == 0 && block.part == 0) {
+      store(stats[i], row_stats_out + (block.row + r) * ROW_STATS_SIZE);
+    }
+  }
+}
+
+template <typename T, int LANES, int BLOCK_M, int VALUE_DIM>
+[[kernel]] void attention_delta_of_output(
+    device const T* o [[buffer(0)]],
+    device const T* d_o [[buffer(1)]],
+    device const float* statistics [[buffer(2)]],
+    device const float* dlse [[buffer(3)]],
+    constant uint& rows [[buffer(4)]],
+    device float* row_stats_out [[buffer(5)]],
+    uint group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup T output_memory[Panel<LANES, T, BLOCK_M, VALUE_DIM>::SIZE];
+  const size_t row = size_t(group) * BLOCK_M;
+  const int own = min(rows - row, size_t(BLOCK_M));
+
+  Operand<LANES, T, BLOCK_M, VALUE_DIM> d_os;
+  load(d_os, d_o + row * VALUE_DIM, VALUE_DIM, own, lane);
+  Panel<LANES, T, BLOCK_M, VALUE_DIM> outputs;
+  outputs.init(output_memory, o + row * VALUE_DIM, own, thread_index, LANES);
+  acquire(outputs);
+  outputs.advance(o, 0, thread_index, LANES);
+  commit(outputs);
+  // Only the diagonal of do·oᵀ is used. It comes from the same products as do·v later: where o is a single row of v,
+  // delta is the same number, except for the last rounding of PAIRED.
+  Tile<LANES, BLOCK_M, BLOCK_M> products;
+  fill(products, 0);
+  multiply_add_transposed(products, d_os, outputs, lane);
+  for (int i = 0; i < products.LANE_ROWS; i++) {
+    for (int j = 0; j < products.LANE_COLUMNS; j++) {
+      const int r = products.row(i, lane);
+      if (r == products.column(j, lane) && r < own) {
+        const size_t at = row + r;
+        const float delta = products.get(i, j) - dlse[at];
+        store(row_stats<T>(statistics[2 * at], statistics[2 * at + 1], delta), row_stats_out + at * ROW_STATS_SIZE);
+      }
+    }
+  }
+}
+
+template <
+    typename T,
+    typename MASK_T,
+    bool CAPPED,
+    bool MASKED,
+    bool PAIRED,
+    int LANES,
+    int SIMDGROUPS,
+    int BLOCK_M,
+    int BLOCK_N,
+    int HEAD_DIM,
+    int VALUE_DIM>
+[[kernel]] void attention_dq(
+    device const T* q [[buffer(0)]],
+    device const T* k [[buffer(1)]],
+    device const T* v [[buffer(2)]],
+    device const MASK_T* mask [[buffer(3)]],
+    device const T* d_o [[buffer(4)]],
+    device const float* row_stats_in [[buffer(5)]],
+    device const int* query_starts [[buffer(6)]],
+    device const int* key_starts [[buffer(7)]],
+    device const int* size_values [[buffer(8)]],
+    device const float* scalars [[buffer(9)]],
+    device T* dq [[buffer(10)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  typedef AttentionBlock<
+      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>
+      Block;
+  typedef typename Block::Scores Scores;
+  threadgroup T key_memory[Block::HEAD_MEMORY];
+  threadgroup T value_memory[Block::VALUE_MEMORY];
+  threadgroup Vec<float, 2> score_memory[Block::PARTIAL_MEMORY];
+  threadgroup Vec<float, 2> gradient_memory[Block::PARTIAL_MEMORY];
+  Block block = {};
+  const uint index = groups.x - 1 - group.x;
+  if (!block.begin(size_values, scalars, query_starts, key_starts, index, group, lane, simdgroup)) {
+    return;
+  }
+
+  typename Block::HeadOperand queries;
+  typename Block::ValueOperand d_os;
+  typename Block::HeadTile sum;
+  load(queries, q + block.head_offset(block.row), HEAD_DIM, block.rows, lane);
+  load(d_os, d_o + block.value_offset(block.row), VALUE_DIM, block.rows, lane);
+  fill(sum, 0);
+  RowStats stats[Scores::LANE_ROWS];
+  for (int i = 0; i < Scores::LANE_ROWS; i++) {
+    stats[i] = load_row_stats(row_stats_in + block.row * ROW_STATS_SIZE, Scores::row(i, lane), block.rows);
+  }
+
+  block.walk(k, v, mask, key_memory, value_memory);
+  for (int key = block.first_column; key < block.end_column; key += BLOCK_N) {
+    if (!block.advance(key)) {
+      continue;
+    }
+    Scores s, products, ds;
+    block.product(s, queries, block.heads, score_memory);
+    if (CAPPED) {
+      products = s;
+    }
+    block.score(s);
+    block.product(ds, d_os, block.values, gradient_memory);
+    for (int i = 0; i < Scores::LANE_ROWS; i++) {
+      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+        const float p = Block::probability(stats[i], s.get(i, j));
+        ds.set(i, j, p * (ds.get(i, j) - stats[i].delta));
+      }
+    }
+    block.hide(ds, 0, key);
+    block.uncap(ds, products);
+    multiply_add(sum, ds, block.heads, lane);
+  }
+
+  multiply(sum, block.scoring.scale);
+  store(sum, dq + block.head_offset(block.row), HEAD_DIM, block.rows, lane);
+}
+
+template <
+    typename T,
+    typename MASK_T,
+    bool CAPPED,
+    bool MASKED,
+    bool PAIRED,
+    int LANES,
+    int SIMDGROUPS,
+    int BLOCK_M,
+    int BLOCK_N,
+    int HEAD_DIM,
+    int VALUE_DIM>
+[[kernel]] void attention_dkv(
+    device const T* q [[buffer(0)]],
+    device const T* k [[buffer(1)]],
+    device const T* v [[buffer(2)]],
+    device const MASK_T* mask [[buffer(3)]],
+    device const T* d_o [[buffer(4)]],
+    device const float* row_stats_in [[buffer(5)]],
+    device const int* query_starts [[buffer(6)]],
+    device const int* key_starts [[buffer(7)]],
+    device const int* size_values [[buffer(8)]],
+    device const float* scalars [[buffer(9)]],
+    device T* dk [[buffer(10)]],
+    device T* dv [[buffer(11)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  typedef AttentionBlock<
+      true, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>
+      Block;
+  typedef typename Block::Scores Scores;
+  threadgroup T query_memory[Block::HEAD_MEMORY];
+  threadgroup T d_o_memory[Block::VALUE_MEMORY];
+  threadgroup float stats_memory[Block::StatsPanel::SIZE];
+  threadgroup Vec<float, 2> score_memory[Block::PARTIAL_MEMORY];
+  threadgroup Vec<float, 2> gradient_memory[Block::PARTIAL_MEMORY];
+  Block block = {};
+  if (!block.begin(size_values, scalars, query_starts, key_starts, group.x, group, lane, simdgroup)) {
+    return;
+  }
+
+  typename Block::HeadOperand keys;
+  typename Block::ValueOperand values;
+  typename Block::HeadTile dk_sum;
+  typename Block::ValueTile dv_sum;
+  load(keys, k + block.head_offset(block.row), HEAD_DIM, block.rows, lane);
+  load(values, v + block.value_offset(block.row), VALUE_DIM, block.rows, lane);
+  fill(dk_sum, 0);
+  fill(dv_sum, 0);
+
+  block.walk(q, d_o, mask, query_memory, d_o_memory);
+  block.walk_stats(row_stats_in, stats_memory);
+  for (; block.column_head < block.end_head; block.next_head()) {
+    for (int query = block.first_column; query < block.end_column; query += BLOCK_N) {
+      if (!block.advance(query)) {
+        continue;
+      }
+      Scores s, products, ds;
+      float deltas[Scores::LANE_COLUMNS];
+      block.product(s, keys, block.heads, score_memory);
+      if (CAPPED) {
+        products = s;
+      }
+      block.score(s);
+      block.probabilities(s, deltas);
+      block.hide(s, 0, query);
+      multiply_add(dv_sum, s, block.values, lane);
+      block.product(ds, values, block.values, gradient_memory);
+      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+        for (int i = 0; i < Scores::LANE_ROWS; i++) {
+          ds.set(i, j, s.get(i, j) * (ds.get(i, j) - deltas[j]));
+        }
+      }
+      block.uncap(ds, products);
+      multiply_add(dk_sum, ds, block.heads, lane);
+    }
+  }
+
+  multiply(dk_sum, block.scoring.scale);
+  store(dk_sum, dk + block.head_offset(block.row), HEAD_DIM, block.rows, lane);
+  store(dv_sum, dv + block.value_offset(block.row), VALUE_DIM, block.rows, lane);
+}

@@ -1,0 +1,127 @@
+// The forward pass of attention. attention.h has the formulas, the launch and the traffic.
+// Reference: compare/oracle/attention.go, Attention.Forward.
+//
+// attention_forward computes o and, for each query, m, the largest score, and l = exp(lse − m). exp(s_ij − m) / l keeps
+// the bits that rounding lse would lose. A simdgroup owns BLOCK_M queries and iterates over keys.
+
+#include "attention.h"
+
+// OnlineSoftmax is the softmax of rows whose scores arrive in tiles. maximum is the largest score so far, and sum the
+// sum of exp(score − maximum).
+template <typename T, typename SCORES>
+struct OnlineSoftmax {
+  float maximum[SCORES::LANE_ROWS], sum[SCORES::LANE_ROWS];
+
+  // init starts all rows with the score of a sink, −∞ for none.
+  void init(float sink) {
+    for (int i = 0; i < SCORES::LANE_ROWS; i++) {
+      maximum[i] = sink;
+      sum[i] = maximum[i] == -INFINITY ? 0 : 1;
+    }
+  }
+
+  // add replaces the scores of a tile by exp(score − maximum). Earlier exponentials have to be multiplied by `rescale`,
+  // because they are relative to the old maximum. It reports whether all these factors are 1.
+  bool add(thread SCORES& tile, thread float* rescale) {
+    float largest[SCORES::LANE_ROWS], sums[SCORES::LANE_ROWS];
+    bool is_one = true;
+    row_max(tile, largest);
+    for (int i = 0; i < SCORES::LANE_ROWS; i++) {
+      largest[i] = max(maximum[i], largest[i]);
+      const float base = largest[i] == -INFINITY ? 0.0f : largest[i];
+      rescale[i] = Exponential<T>::of(maximum[i] - base);
+      is_one = is_one && rescale[i] == 1;
+      maximum[i] = largest[i];
+      for (int j = 0; j < SCORES::LANE_COLUMNS; j++) {
+        tile.set(i, j, Exponential<T>::of(tile.get(i, j) - base));
+      }
+    }
+    row_sum(tile, sums);
+    for (int i = 0; i < SCORES::LANE_ROWS; i++) {
+      sum[i] = sum[i] * rescale[i] + sums[i];
+    }
+    return is_one;
+  }
+};
+
+template <
+    typename T,
+    typename MASK_T,
+    bool CAPPED,
+    bool MASKED,
+    bool PAIRED,
+    int LANES,
+    int SIMDGROUPS,
+    int BLOCK_M,
+    int BLOCK_N,
+    int HEAD_DIM,
+    int VALUE_DIM>
+[[kernel]] void attention_forward(
+    device const T* q [[buffer(0)]],
+    device const T* k [[buffer(1)]],
+    device const T* v [[buffer(2)]],
+    device const MASK_T* mask [[buffer(3)]],
+    device const float* sinks [[buffer(4)]],
+    device const int* query_starts [[buffer(5)]],
+    device const int* key_starts [[buffer(6)]],
+    device const int* size_values [[buffer(7)]],
+    device const float* scalars [[buffer(8)]],
+    device T* o [[buffer(9)]],
+    device float* statistics [[buffer(10)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  typedef AttentionBlock<
+      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>
+      Block;
+  typedef typename Block::Scores Scores;
+  threadgroup T key_memory[Block::HEAD_MEMORY];
+  threadgroup T value_memory[Block::VALUE_MEMORY];
+  threadgroup Vec<float, 2> score_memory[Block::PARTIAL_MEMORY];
+  Block block = {};
+  const uint index = groups.x - 1 - group.x;
+  if (!block.begin(size_values, scalars, query_starts, key_starts, index, group, lane, simdgroup)) {
+    return;
+  }
+
+  typename Block::HeadOperand queries;
+  load(queries, q + block.head_offset(block.row), HEAD_DIM, block.rows, lane);
+  typename Block::ValueTile sum;
+  fill(sum, 0);
+  OnlineSoftmax<T, Scores> softmax;
+  softmax.init(sinks[block.head] * block.scoring.unit);
+
+  block.walk(k, v, mask, key_memory, value_memory);
+  for (int key = block.first_column; key < block.end_column; key += BLOCK_N) {
+    if (!block.advance(key)) {
+      continue;
+    }
+    Scores s;
+    float rescale[Scores::LANE_ROWS];
+    block.product(s, queries, block.heads, score_memory);
+    block.score(s);
+    block.hide(s, -INFINITY, key);
+    const bool is_one = softmax.add(s, rescale);
+    if (!simd_all(is_one)) {  // new maxima are rare after some panels
+      multiply_rows(sum, rescale);
+    }
+    multiply_add(sum, s, block.values, lane);
+  }
+
+  float divisors[Scores::LANE_ROWS];
+  for (int i = 0; i < Scores::LANE_ROWS; i++) {
+    divisors[i] = softmax.sum[i] == 0 ? 1.0f : softmax.sum[i];  // all scores of a row that sees no key are −∞
+  }
+  divide_rows(sum, divisors);
+  store(sum, o + block.value_offset(block.row), VALUE_DIM, block.rows, lane);
+  for (int i = 0; i < Scores::LANE_ROWS; i++) {
+    const int r = Scores::row(i, lane);
+    // One of the lanes that share the row.
+    if (r < block.rows && Scores::column(0, lane) == 0 && block.part == 0) {
+      const float m = softmax.maximum[i];
+      statistics[2 * (block.row + r)] = m == -INFINITY ? 0.0f : m / block.scoring.unit;
+      statistics[2 * (block.row + r) + 1] = softmax.sum[i];
+    }
+  }
+}

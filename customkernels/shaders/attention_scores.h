@@ -1,0 +1,191 @@
+// The scores of attention: sizes, sequences, visible keys, exponentials and statistics of rows (attention.h).
+
+#include "mask_tiles.h"
+#include "soft_cap.h"
+
+// Sizes holds the sizes of a launch, in the order of the input size_values.
+struct Sizes {
+  int query_heads, key_heads;
+  int queries, keys;                                      // lengths of the axes
+  int left, right;                                        // keys that a query sees before and after its own position
+  int sequences;                                          // 0 without packed sequences
+  int mask_batches, mask_heads, mask_queries, mask_keys;  // shape of the mask: 1 for a broadcast axis, 0 without a mask
+  int batches;
+};
+
+inline Sizes load_sizes(device const int* sizes) {
+  return {sizes[0], sizes[1], sizes[2], sizes[3], sizes[4],  sizes[5],
+          sizes[6], sizes[7], sizes[8], sizes[9], sizes[10], sizes[11]};
+}
+
+// Exponential computes the exponentials of scores. If p is rounded to 16 bits, they are powers of 2, a single
+// instruction on GPUs, and the unit of scores is log₂e. Otherwise they are powers of e: rounding scale·log₂e would
+// double the error of float32.
+template <typename T>
+struct Exponential {
+  static constexpr constant bool BASE_2 = sizeof(T) == 2;
+
+  // unit returns the natural score 1 in the unit of scores.
+  static float unit() { return BASE_2 ? M_LOG2E_F : 1.0f; }
+  static float of(float score) { return BASE_2 ? fast::exp2(score) : exp(score); }
+};
+
+// Scoring turns a product q·k into a score, in the unit of Exponential.
+struct Scoring {
+  float scale, unit, cap;
+
+  // scaled returns the score without a cap. fma rounds it, except for powers of 2: a compiler may fuse the product with
+  // a following difference. If it did so in one kernel and not in another, they would compute different weights.
+  float scaled(float product) const { return unit == 1 ? fma(product, scale, 0.0f) : product * (scale * unit); }
+
+  float capped(float product) const { return fma(cap, tanh(product * scale / cap), 0.0f) * unit; }
+};
+
+// load_scoring reads the scale and the soft cap.
+template <typename T>
+inline Scoring load_scoring(device const float* scalars) {
+  return {scalars[0], Exponential<T>::unit(), scalars[1]};
+}
+
+// A Sequence is one of the packed sequences: its first row in q and in k, and its lengths.
+struct Sequence {
+  int query, key;
+  int queries, keys;
+};
+
+// A Band tells which keys the queries of a sequence see by position: query i sees the keys [i + low, i + high].
+struct Band {
+  int low, high, queries, keys;
+
+  bool sees(int query, int key) const { return key >= query + low && key <= query + high && key < keys; }
+
+  // sees_all reports whether all queries of [query, query + m) see all keys of [key, key + n).
+  bool sees_all(int query, int m, int key, int n) const {
+    return key >= query + m - 1 + low && key + n - 1 <= query + high && key + n <= keys;
+  }
+
+  // sees_some reports whether some query of [query, query + m) may see a key of [key, key + n).
+  bool sees_some(int query, int m, int key, int n) const {
+    return key + n - 1 >= query + low && key <= query + m - 1 + high && query < queries && key < keys;
+  }
+
+  // The keys [first, end) that queries of [query, query + m) see.
+  int first_key(int query) const { return max(query + low, 0); }
+  int end_key(int query, int m) const { return min(min(query + m, queries) + high, keys); }
+
+  // The queries [first, end) that see keys of [key, key + n).
+  int first_query(int key) const { return max(key - high, 0); }
+  int end_query(int key, int n) const { return min(min(key + n, keys) - low, queries); }
+};
+
+// band_of aligns the last query of a sequence with its last key.
+inline Band band_of(Sizes sizes, Sequence sequence) {
+  const int offset = sequence.keys - sequence.queries;
+  return {offset - sizes.left, offset + sizes.right, sequence.queries, sequence.keys};
+}
+
+// start_of returns the start of sequence s on an axis of this length. The first sequence starts at 0 and the last ends
+// at `length`, and all starts are clamped to the axis: unchecked starts cause no access outside of it, and ascending
+// ones leave out no row.
+inline int start_of(Sizes sizes, device const int* starts, int length, int s) {
+  return s == 0 ? 0 : s == sizes.sequences ? length : clamp(starts[s], 0, length);
+}
+
+inline Sequence sequence_at(Sizes sizes, device const int* query_starts, device const int* key_starts, int s) {
+  const int query = start_of(sizes, query_starts, sizes.queries, s);
+  const int key = start_of(sizes, key_starts, sizes.keys, s);
+  return {
+      query, key, max(start_of(sizes, query_starts, sizes.queries, s + 1) - query, 0),
+      max(start_of(sizes, key_starts, sizes.keys, s + 1) - key, 0)};
+}
+
+// search_sequence returns the last sequence that starts at row `at` or before or, if BLOCKS, whose first block of
+// `rows` rows is block `at` or before. The blocks of sequence s begin at block start / rows + s, which leaves enough
+// for each.
+template <bool BLOCKS>
+inline int search_sequence(Sizes sizes, device const int* starts, int length, int rows, int at) {
+  int s = 0;
+  for (int end = sizes.sequences; end - s > 1;) {
+    const int middle = s + (end - s) / 2;
+    const int start = start_of(sizes, starts, length, middle);
+    if ((BLOCKS ? start / rows + middle : start) <= at) {
+      s = middle;
+    } else {
+      end = middle;
+    }
+  }
+  return s;
+}
+
+// find_sequence returns the sequence of a threadgroup's block of `rows` rows, which are keys if KEYS, and sets `first`
+// to the position of the block's first row in the sequence.
+template <bool KEYS>
+inline Sequence find_sequence(
+    Sizes sizes, device const int* query_starts, device const int* key_starts, int block, int rows, thread int& first) {
+  if (sizes.sequences == 0) {
+    first = block * rows;
+    return {0, 0, sizes.queries, sizes.keys};
+  }
+  device const int* starts = KEYS ? key_starts : query_starts;
+  const int length = KEYS ? sizes.keys : sizes.queries;
+  const int s = search_sequence<true>(sizes, starts, length, rows, block);
+  first = (block - start_of(sizes, starts, length, s) / rows - s) * rows;
+  return sequence_at(sizes, query_starts, key_starts, s);
+}
+
+// mask_of returns the mask of one head of one batch, from a sequence's first query and key on. TRANSPOSED is the mask
+// tile's: it tells whether words of bits are of queries or of keys.
+template <bool TRANSPOSED, typename MASK_T>
+inline Mask<MASK_T> mask_of(device const MASK_T* values, Sizes sizes, Sequence sequence, int batch, int head) {
+  const bool has_queries = sizes.mask_queries > 1, has_keys = sizes.mask_keys > 1;
+  const size_t matrix =
+      (sizes.mask_batches > 1 ? size_t(batch) * sizes.mask_heads : 0) + (sizes.mask_heads > 1 ? head : 0);
+  const bool is_bits = is_same<MASK_T, Bits>::value;
+  if (TRANSPOSED && is_bits) {
+    const uint words = (sizes.mask_queries + 31) / 32;
+    return {values + matrix * sizes.mask_keys * words, words - 1, has_keys ? words : 0, sequence.query, sequence.key};
+  }
+  const uint row = is_bits ? (sizes.mask_keys + 31) / 32 : sizes.mask_keys;
+  values += matrix * sizes.mask_queries * row;
+  return {values, has_queries ? row : 0, is_bits ? row - 1 : uint(has_keys), sequence.query, sequence.key};
+}
+
+// RowStats holds the statistics of a query's scores for the backward pass. maximum and logsumexp are in the unit of
+// scores. logsumexp is set only for powers of 2.
+struct RowStats {
+  float maximum, inverse_sum, delta, logsumexp;
+};
+constant constexpr int ROW_STATS_SIZE = 4;
+
+// StoredStats tells how p is computed, and which of the RowStats [FIRST, FIRST + COUNT) a kernel reads for it.
+//
+// p = exp(s − maximum) · inverse_sum, or, if BY_LOGSUMEXP, exp(s − logsumexp). The latter suffices if p is rounded to
+// 16 bits, except with a mask of numbers: it may make the maximum so large that log(sum) would be lost in the sum of
+// both.
+template <typename T, typename MASK_T, bool MASKED>
+struct StoredStats {
+  static constexpr constant bool BY_LOGSUMEXP = Exponential<T>::BASE_2 && (!MASKED || IsBoolean<MASK_T>::value);
+  static constexpr constant int FIRST = BY_LOGSUMEXP ? 2 : 0, COUNT = BY_LOGSUMEXP ? 2 : 3;
+};
+
+// row_stats returns the statistics of a query from m and l, which is 0 for a row that sees no key.
+template <typename T>
+inline RowStats row_stats(float m, float l, float delta) {
+  const float sum = l == 0 ? 1.0f : l;
+  const float maximum = m * Exponential<T>::unit();
+  return {maximum, 1 / sum, delta, Exponential<T>::BASE_2 ? maximum + log2(sum) : 0.0f};
+}
+
+// load_row_stats reads the statistics of row r. Rows at or beyond `rows` have zeros.
+inline RowStats load_row_stats(device const float* from, int r, int rows) {
+  if (r >= rows) {
+    return {0, 0, 0, 0};
+  }
+  const Vec<float, ROW_STATS_SIZE> row = reinterpret_cast<device const Vec<float, ROW_STATS_SIZE>*>(from)[r];
+  return {row.values[0], row.values[1], row.values[2], row.values[3]};
+}
+
+inline void store(RowStats row, device float* to) {
+  const Vec<float, ROW_STATS_SIZE> pack = {{row.maximum, row.inverse_sum, row.delta, row.logsumexp}};
+  *reinterpret_cast<device Vec<float, ROW_STATS_SIZE>*>(to) = pack;
+}

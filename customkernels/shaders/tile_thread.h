@@ -1,0 +1,102 @@
+// Tiles and panels of a simdgroup of one lane, for tiles.h: the loops are for a processor's vector units.
+
+#define TILES_UNROLL _Pragma("clang loop unroll(full)")
+
+template <int ROWS, int COLUMNS>
+struct Tile<1, ROWS, COLUMNS> {
+  static constexpr constant int LANE_ROWS = ROWS, LANE_COLUMNS = COLUMNS;
+  float elements[ROWS][COLUMNS];
+
+  static int row(int i, uint) { return i; }
+  static int column(int j, uint) { return j; }
+  float get(int i, int j) { return elements[i][j]; }
+  void set(int i, int j, float value) { elements[i][j] = value; }
+};
+
+// A Panel of one thread reads its rows in place and uses no threadgroup memory.
+template <typename T, int ROWS, int COLUMNS, int STRIDE>
+struct Panel<1, T, ROWS, COLUMNS, STRIDE> {
+  static constexpr constant bool PREFETCHES = false;
+  static constexpr constant int SIZE = 1;
+  device const T* current;
+  int current_rows;
+  device const T* next;
+  int next_rows;
+
+  static void synchronize() {}
+
+  void init(threadgroup T*, device const T* first, int rows, uint, uint) {
+    next = first;
+    next_rows = rows;
+  }
+
+  void advance(device const T* from, int rows, uint, uint) {
+    current = next;
+    current_rows = next_rows;
+    next = from;
+    next_rows = rows;
+  }
+
+  void get_row(int row, thread float* to) const {
+    for (int c = 0; c < COLUMNS; c++) {
+      to[c] = row < current_rows ? float(current[row * STRIDE + c]) : 0.0f;
+    }
+  }
+};
+
+// add_product adds left · right, or left · rightᵀ if TRANSPOSED, to sum. Blocks of 8×8 elements of the product stay in
+// registers over all of INNER. Eight columns of the right-hand matrix, as floats, stay in a cache over all rows.
+template <bool TRANSPOSED, int ROWS, int INNER, int COLUMNS, typename T, int PANEL_ROWS, int PANEL_COLUMNS, int STRIDE>
+inline void add_product(
+    thread Tile<1, ROWS, COLUMNS>& sum,
+    thread Tile<1, ROWS, INNER>& left,
+    thread const Panel<1, T, PANEL_ROWS, PANEL_COLUMNS, STRIDE>& panel,
+    uint) {
+  for (int c = 0; c < COLUMNS; c += 8) {
+    float right[INNER][8];
+    if (TRANSPOSED) {
+      for (int j = 0; j < 8; j++) {
+        device const T* const row = panel.current + size_t(c + j) * STRIDE;
+        for (int k = 0; k < INNER; k++) {
+          right[k][j] = c + j < panel.current_rows ? float(row[k]) : 0.0f;
+        }
+      }
+    } else {
+      for (int k = 0; k < INNER; k++) {
+        device const T* const row = panel.current + size_t(k) * STRIDE + c;
+        for (int j = 0; j < 8; j++) {
+          right[k][j] = k < panel.current_rows ? float(row[j]) : 0.0f;
+        }
+      }
+    }
+    // Rows of 8 floats are stored 16 apart. Adjacent rows make g++ combine two of them in one vector and run out of
+    // registers.
+    float products[ROWS][16];
+    for (int m = 0; m < ROWS; m += 8) {
+      float block[8][8];
+      TILES_UNROLL for (int i = 0; i < 8; i++) {
+        TILES_UNROLL for (int j = 0; j < 8; j++) {
+          block[i][j] = 0;
+        }
+      }
+      for (int k = 0; k < INNER; k++) {
+        TILES_UNROLL for (int i = 0; i < 8; i++) {
+          TILES_UNROLL for (int j = 0; j < 8; j++) {
+            block[i][j] = fma(left.elements[m + i][k], right[k][j], block[i][j]);
+          }
+        }
+      }
+      TILES_UNROLL for (int i = 0; i < 8; i++) {
+        TILES_UNROLL for (int j = 0; j < 8; j++) {
+          products[m + i][j] = block[i][j];
+        }
+      }
+    }
+    // A separate loop, for the same reason.
+    for (int m = 0; m < ROWS; m++) {
+      for (int j = 0; j < 8; j++) {
+        sum.elements[m][c + j] += products[m][j];
+      }
+    }
+  }
+}
