@@ -102,6 +102,6 @@ func lossGeometryFor(backend mlxc.Backend, t lossKernelTuning, dtype mlxc.DType,
 	}
 	g.groups = min(max(rows, 1), customkernels.MaxThreadgroupsYZ)
 	block := g.threads * g.vecsPerThread * g.vec
-	g.blocks = (width + block - 1) / block
+	g.blocks = ceilDiv(width, block)
 	return g
 }

@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,28 +11,27 @@ import (
 
 var embeddingKernels = newShaderFile("embedding.metal")
 
-// Embedding takes rows of a table by their numbers.
+// Embedding returns rows of a table by id: y_s = weight[ids_s]. It has a gradient for weight.
 //
-// weight has shape (V,D) and is float32, float16 or bfloat16; ids are int32 or uint32, of
-// any shape S. The result has shape S+(D) and weight's dtype.
+// weight has shape (V,D) and dtype float32, float16 or bfloat16. ids has any shape S and dtype int32 or uint32. The
+// result has shape S+(D) and weight's dtype.
 //
-// An id that is negative, V or more is out of range: the call fails if the ids are
-// evaluated already, at most 65,536 and, on an NVIDIA GPU, made by mlxc.FromSlice; else
-// the row of the result is NaN, and the id has no gradient. Nothing is accessed out of
-// bounds.
+// An id that is negative or not below V is out of range. Embedding returns an error for it if ids has been computed,
+// has at most 65,536 elements and, on an NVIDIA GPU, was made by [mlxc.FromSlice]. Otherwise the row of the result is
+// NaN and the id does not contribute to the gradient. No memory out of bounds is accessed.
 //
-// The gradient is dweight_v = Σ dy over the tokens whose id is v, added up in float32 and
-// in an order that the number of tokens alone decides; zero for a row that has none. MLX
-// sorts the tokens by their ids; kernels then read dy once and write every row of dweight
-// once, in parallel however many tokens share an id. The gradient has V rows:
-// EmbeddingSparseGradient has only those that ids name.
+// The gradient is dweight_v = Σ dy_s over the tokens s whose id is v; rows without tokens are zero. Sums are in
+// float32, in an order that the number of tokens alone decides, so the bits are the same at every call. The tokens are
+// sorted by id; the kernels then read dy once and write each row of dweight once, in parallel even if all tokens have
+// the same id. A second derivative is an error. The gradient has V rows; [EmbeddingSparseGradient] computes only the
+// rows that ids contains.
 func Embedding(weight, ids *mlxc.Array) *mlxc.Array {
 	const op = "ops.Embedding"
 	if err := checkEmbedding(weight, ids); err != nil {
 		return mlxc.InvalidArray(opError(op, err, weight, ids))
 	}
 	if !kernelsAvailable(op) {
-		return takeOrNaN(weight, ids)
+		return embeddingMLX(weight, ids)
 	}
 	return withGradient([]*mlxc.Array{weight, ids},
 		func(args []*mlxc.Array) []*mlxc.Array {
@@ -52,52 +50,53 @@ func checkEmbedding(weight, ids *mlxc.Array) error {
 		return err
 	}
 	if weight.NDim() != 2 {
-		return errors.New("weight must have two axes, vocabulary and width")
+		return fmt.Errorf("weight has shape %v; it must have two axes, vocabulary and width", weight.Shape())
 	}
 	if !slices.Contains(gradientDTypes, weight.DType()) {
-		return fmt.Errorf("weight is %v: the gradient's kernels take float32, float16 and bfloat16; convert with AsType", weight.DType())
+		return fmt.Errorf("weight is %v; it must be float32, float16 or bfloat16: convert it with AsType",
+			weight.DType())
 	}
 	return checkIDs(ids, weight.Dim(0))
 }
 
-// checkIDs checks ids for rows of a table, and their values if those are there and
-// few.
+// checkIDs returns an error if ids has a wrong dtype, or an id out of range that can be read without synchronization.
 func checkIDs(ids *mlxc.Array, vocabulary int) error {
 	if err := requireArray("ids", ids); err != nil {
 		return err
 	}
 	if d := ids.DType(); d != mlxc.Int32 && d != mlxc.Uint32 {
-		return fmt.Errorf("ids are %v: they must be int32 or uint32; convert with AsType", d)
+		return fmt.Errorf("ids is %v; it must be int32 or uint32: convert it with AsType", d)
 	}
 	if !readableWithoutSync(ids) {
 		return nil
 	}
 	if ids.DType() == mlxc.Int32 {
-		return inRange[int32](ids, vocabulary)
+		return idsBelow[int32](ids, vocabulary)
 	}
-	return inRange[uint32](ids, vocabulary)
+	return idsBelow[uint32](ids, vocabulary)
 }
 
-func inRange[T int32 | uint32](ids *mlxc.Array, vocabulary int) error {
+func idsBelow[T int32 | uint32](ids *mlxc.Array, vocabulary int) error {
 	values, err := mlxc.ToSlice[T](ids)
 	if err != nil {
 		return err
 	}
 	for i, id := range values {
 		if int64(id) < 0 || int64(id) >= int64(vocabulary) {
-			return fmt.Errorf("id %d of %d is %d: the table has %d rows, from 0", i+1, len(values), id, vocabulary)
+			return fmt.Errorf("element %d of ids is %d; it must be at least 0 and below %d, the rows of the table",
+				i, id, vocabulary)
 		}
 	}
 	return nil
 }
 
-// takeOrNaN is Embedding in operations of MLX.
-func takeOrNaN(weight, ids *mlxc.Array) *mlxc.Array {
+// embeddingMLX returns Embedding composed of MLX operations.
+func embeddingMLX(weight, ids *mlxc.Array) *mlxc.Array {
 	nan := mlxc.Scalar(float32(math.NaN())).AsType(weight.DType())
 	if weight.Dim(0) == 0 {
 		return mlxc.Full(weight.DType(), nan, append(ids.Shape(), weight.Dim(1))...)
 	}
-	unsigned := ids.AsType(mlxc.Uint32) // negative ids become large ones
+	unsigned := ids.AsType(mlxc.Uint32) // negative ids become 2³¹ and more
 	last := mlxc.Scalar(uint32(weight.Dim(0) - 1))
 	known := unsigned.LessEqual(last).ExpandDims(ids.NDim())
 	return mlxc.Where(known, weight.Take(unsigned.Minimum(last), 0), nan)
@@ -113,22 +112,22 @@ func (t embeddingTemplate) args() []mlxc.TemplateArg {
 	return []mlxc.TemplateArg{{Name: "T", Value: t.dtype}, {Name: "VEC", Value: t.vec}}
 }
 
-// embeddingForward launches the forward kernel.
+// embeddingForward returns the rows of weight.
 func embeddingForward(on target, weight, ids *mlxc.Array) *mlxc.Array {
 	tokens, width := ids.Size(), weight.Dim(1)
 	unsigned := unsignedIDs(ids)
 	defer unsigned.Free()
-	g := sharesOf(on.backend, weight.DType(), tokens, width)
-	n := uint32Args(tokens, weight.Dim(0), width, g.shares)
+	g := shareGeometryFor(on.backend, weight.DType(), tokens, width)
+	n := uint32Args(tokens, weight.Dim(0), width, g.threadsPerRow)
 	return on.launch(embeddingKernels.kernel("embedding"), customkernels.Launch{
 		Grid:        [3]int{g.grid},
 		Threadgroup: [3]int{g.threads},
-		Template:    embeddingTemplate{weight.DType(), g.chunk}.args(),
+		Template:    embeddingTemplate{weight.DType(), g.vec}.args(),
 		Outputs:     []mlxc.Output{{Shape: append(ids.Shape(), width), DType: weight.DType()}},
 	}, weight, unsigned, n[0], n[1], n[2], n[3])[0]
 }
 
-// unsignedIDs are the ids along one axis; negative ones become large ones.
+// unsignedIDs returns the ids as uint32 along one axis. Negative ids become 2³¹ and more.
 func unsignedIDs(ids *mlxc.Array) *mlxc.Array {
 	unsigned := ids.AsType(mlxc.Uint32)
 	defer unsigned.Free()

@@ -2,42 +2,47 @@ package ops
 
 import "github.com/mlxgrad/mlxgrad/mlxc"
 
-// shareTable has what each class of devices wants of kernels whose threads never meet:
-// neighbouring threads share a row, a few packs of its columns each.
-var shareTable = map[mlxc.Backend]struct {
-	threads   int // in a threadgroup
-	packBytes int
-	packs     int // that a thread holds
-	beside    int // threads beside each other in narrow rows
-	rows      int // at a time
+// gatherTuning holds the tuning of the embedding kernels by backend. Their threads do not communicate. Neighboring
+// threads share a row of the table, of which each processes a few vectors.
+var gatherTuning = map[mlxc.Backend]struct {
+	threads          int // per threadgroup
+	vecBytes         int // of a vector
+	vecsPerThread    int
+	minThreadsPerRow int // in rows that have as many vectors
+	maxRows          int // that the grid processes at a time
 }{
-	// One thread has a row of 4096 floats, half of a cache of 32 KiB, and many rows far
-	// apart, so that those that cost more than others are spread.
-	mlxc.BackendCPU: {threads: 1, packBytes: 64, packs: 256, beside: 1, rows: 512},
-	// Eight packs of 16 bytes: what a thread must know of a row, a number of 4 bytes, is
-	// little beside what it moves of it. The sums of halves are 64 floats; with some 128
-	// registers a thread, 208 KiB are for 400 threads, which load 50 KiB at a time. Eight
-	// threads beside each other move a cache line.
-	mlxc.BackendMetal: {threads: 256, packBytes: 16, packs: 8, beside: 8, rows: 1 << 18},
-	// Two packs, since a multiprocessor loads more by threads than by what each has asked for.
-	mlxc.BackendCUDA: {threads: 256, packBytes: 16, packs: 2, beside: 8, rows: 1 << 18},
+	// 4096 floats of a row are half of a 32 KiB cache. 512 threads, whose rows are far apart, balance rows of
+	// different cost.
+	mlxc.BackendCPU: {threads: 1, vecBytes: 64, vecsPerThread: 256, minThreadsPerRow: 1, maxRows: 512},
+	// Eight vectors of 16 bytes amortize the 4-byte id that each thread reads per row. In half precision their sums
+	// are 64 floats; at about 128 registers per thread, a core's 208 KiB hold 400 threads, with 50 KiB of loads in
+	// flight. Eight neighboring threads access a cache line.
+	mlxc.BackendMetal: {threads: 256, vecBytes: 16, vecsPerThread: 8, minThreadsPerRow: 8, maxRows: 1 << 18},
+	// On a multiprocessor, more threads give more loads in flight than more vectors per thread do.
+	mlxc.BackendCUDA: {threads: 256, vecBytes: 16, vecsPerThread: 2, minThreadsPerRow: 8, maxRows: 1 << 18},
 }
 
-// shareGeometry is how a kernel is launched whose threads share rows.
+// shareGeometry is the launch geometry of a kernel whose threads share rows.
 type shareGeometry struct {
-	grid, threads int
-	chunk, packs  int
-	shares        int // threads that share a row
+	grid, threads      int // threads of the grid and of a threadgroup
+	vec, vecsPerThread int
+	threadsPerRow      int
 }
 
-// sharesOf is the geometry for so many rows of a width and dtype.
-func sharesOf(d mlxc.Backend, dtype mlxc.DType, rows, width int) shareGeometry {
-	t := shareTable[d]
-	chunk := t.packBytes / dtype.Size()
-	if d == mlxc.BackendCPU {
-		chunk = t.packBytes / mlxc.Float32.Size()
+// shareGeometryFor returns the geometry for rows of `width` elements.
+func shareGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) shareGeometry {
+	t := gatherTuning[backend]
+	vec := t.vecBytes / dtype.Size()
+	if backend == mlxc.BackendCPU {
+		vec = t.vecBytes / mlxc.Float32.Size() // the dtype of the sums
 	}
-	packs := (width + chunk - 1) / chunk // of a row
-	shares := max((packs+t.packs-1)/t.packs, min(packs, t.beside))
-	return shareGeometry{grid: min(rows, t.rows) * shares, threads: t.threads, chunk: chunk, packs: t.packs, shares: shares}
+	vecs := ceilDiv(width, vec)
+	threadsPerRow := max(ceilDiv(vecs, t.vecsPerThread), min(vecs, t.minThreadsPerRow))
+	return shareGeometry{
+		grid:          min(rows, t.maxRows) * threadsPerRow,
+		threads:       t.threads,
+		vec:           vec,
+		vecsPerThread: t.vecsPerThread,
+		threadsPerRow: threadsPerRow,
+	}
 }

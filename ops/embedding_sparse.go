@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,18 +8,20 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// EmbeddingSparseGradient is the gradient of Embedding's weight without the rows of
-// zeros: what an optimizer needs that changes only the rows in use.
+// EmbeddingSparseGradient returns the gradient of [Embedding] for weight without its rows of zeros, for an optimizer
+// that updates only rows in use.
 //
-// ids are int32 or uint32, of any shape S; dy, the cotangent of Embedding's result, has
-// shape S+(D) and is float32, float16 or bfloat16. vocabulary is the number V of weight's
-// rows.
+// ids has any shape S and dtype int32 or uint32. dy, the cotangent of Embedding's result, has shape S+(D) and dtype
+// float32, float16 or bfloat16. vocabulary is V, the number of rows of weight.
 //
-// Of K = min(V, number of ids) rows, rows (uint32, shape (K)) holds the distinct ids in
-// ascending order and then V, the number of no row; gradients (shape (K,D), dy's dtype)
-// their rows of the gradient and then zeros; count (uint32, no axes) how many distinct ids
-// there are. Ids out of range are treated as by Embedding, and are not among the
-// rows. The results have no gradient.
+// The results have a fixed size of K = min(V, number of ids) rows, of which the first count are in use:
+//
+//	rows       uint32 (K)     the distinct ids in ascending order, then V, which is not a row
+//	gradients  dy's (K,D)     the rows of the gradient, then zeros
+//	count      uint32 ()      the number of distinct ids
+//
+// Ids out of range are treated as by Embedding and are not counted. The results have no gradient. Their bits are the
+// same at every call.
 func EmbeddingSparseGradient(dy, ids *mlxc.Array, vocabulary int) (rows, gradients, count *mlxc.Array) {
 	const op = "ops.EmbeddingSparseGradient"
 	if err := checkSparseGradient(dy, ids, vocabulary); err != nil {
@@ -32,22 +33,23 @@ func EmbeddingSparseGradient(dy, ids *mlxc.Array, vocabulary int) (rows, gradien
 		return mlxc.Zeros(mlxc.Uint32, 0), mlxc.Zeros(dy.DType(), 0, width), mlxc.Zeros(mlxc.Uint32)
 	}
 	if !kernelsAvailable(op) {
-		return sparseGradientOfMLX(dy, ids, vocabulary, slots)
+		return sparseGradientMLX(dy, ids, vocabulary, slots)
 	}
 	mlxc.WithScope(func() {
 		on := currentTarget()
 		high := mlxc.Scalar(uint64(1 << 32))
 		keys := sortedTokens(on, ids, vocabulary)
 		token, id := keys.Remainder(high), keys.FloorDivide(high).AsType(mlxc.Uint32)
-		before := mlxc.Concatenate(0, mlxc.FromSlice([]uint32{math.MaxUint32}), id.Slice([]int{0}, []int{ids.Size() - 1}, nil))
-		first := id.NotEqual(before)
+		shifted := id.Slice([]int{0}, []int{ids.Size() - 1}, nil)
+		previous := mlxc.Concatenate(0, mlxc.FromSlice([]uint32{math.MaxUint32}), shifted)
+		first := id.NotEqual(previous)
 
 		none := mlxc.Scalar(uint32(vocabulary))
 		known := id.Less(none)
 		rows = mlxc.Where(first, id, none).Sort(0).Slice([]int{0}, []int{slots}, nil).Keep()
 		count = first.LogicalAnd(known).AsType(mlxc.Uint32).Sum().Keep()
 
-		// The slot of an id is its rank among the distinct ones.
+		// The slot of an id is its rank among the distinct ids.
 		rank := first.AsType(mlxc.Uint64).CumSum(0).Sub(mlxc.Scalar(uint64(1)))
 		slot := mlxc.Where(known, rank, mlxc.Scalar(uint64(slots)))
 		gradients = sumRuns(on, dy, slot.Mul(high).Add(token), slots).Keep()
@@ -55,14 +57,13 @@ func EmbeddingSparseGradient(dy, ids *mlxc.Array, vocabulary int) (rows, gradien
 	return rows, gradients, count
 }
 
-// sparseGradientOfMLX is EmbeddingSparseGradient in operations of MLX, by way of the
-// whole gradient.
-func sparseGradientOfMLX(dy, ids *mlxc.Array, vocabulary, slots int) (rows, gradients, count *mlxc.Array) {
+// sparseGradientMLX returns EmbeddingSparseGradient composed of MLX operations. It computes the dense gradient first.
+func sparseGradientMLX(dy, ids *mlxc.Array, vocabulary, slots int) (rows, gradients, count *mlxc.Array) {
 	mlxc.WithScope(func() {
 		width, n := dy.Dim(-1), ids.Size()
 		none := mlxc.Scalar(uint32(vocabulary))
 		known := unsignedIDs(ids).Minimum(none)
-		// A row of zeros comes last, for what is out of range.
+		// The last row collects the ids out of range and is then set to zero.
 		table := mlxc.Zeros(dy.DType(), vocabulary+1, width)
 		sums := table.ScatterAdd(known, dy.Reshape(n, width), 0).SliceUpdate(
 			mlxc.Zeros(dy.DType(), 1, width), []int{vocabulary, 0}, []int{vocabulary + 1, width}, nil)
@@ -78,19 +79,19 @@ func sparseGradientOfMLX(dy, ids *mlxc.Array, vocabulary, slots int) (rows, grad
 
 func checkSparseGradient(dy, ids *mlxc.Array, vocabulary int) error {
 	if vocabulary < 0 || vocabulary > math.MaxInt32 {
-		return fmt.Errorf("the vocabulary is %d: a table has 0 to 2³¹−1 rows", vocabulary)
+		return fmt.Errorf("vocabulary is %d; it must be at least 0 and below 2³¹", vocabulary)
 	}
 	if err := requireArray("dy", dy); err != nil {
 		return err
 	}
 	if !slices.Contains(gradientDTypes, dy.DType()) {
-		return fmt.Errorf("dy is %v: the kernels take float32, float16 and bfloat16; convert with AsType", dy.DType())
+		return fmt.Errorf("dy is %v; it must be float32, float16 or bfloat16: convert it with AsType", dy.DType())
 	}
 	if err := checkIDs(ids, vocabulary); err != nil {
 		return err
 	}
 	if n := dy.NDim(); n == 0 || !slices.Equal(dy.Shape()[:n-1], ids.Shape()) {
-		return errors.New("dy must have ids' shape and one more axis, the width")
+		return fmt.Errorf("dy has shape %v; it must be %v and one more axis, the width", dy.Shape(), ids.Shape())
 	}
 	return nil
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// sparseOfMLX is EmbeddingSparseGradient by way of sparseGradientOfMLX.
+// sparseOfMLX returns EmbeddingSparseGradient composed of MLX operations.
 func sparseOfMLX(dy, ids *mlxc.Array, vocabulary int) arrays {
-	rows, gradients, count := sparseGradientOfMLX(dy, ids, vocabulary, min(vocabulary, ids.Size()))
+	rows, gradients, count := sparseGradientMLX(dy, ids, vocabulary, min(vocabulary, ids.Size()))
 	return arrays{rows, gradients, count}
 }
 
-func TestEmbeddingSparseGradientOfNumbers(t *testing.T) {
+func TestEmbeddingSparseGradientValues(t *testing.T) {
 	dy := mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 5, 2)
 	for _, c := range []struct {
 		name       string
@@ -27,13 +27,31 @@ func TestEmbeddingSparseGradientOfNumbers(t *testing.T) {
 		gradients  []float32
 		count      uint32
 	}{
-		{"fewer ids than rows", mlxc.FromSlice([]int32{7, 2, 7, 7, 0}), 9, []uint32{0, 2, 7, 9, 9}, []float32{9, 10, 3, 4, 13, 16, 0, 0, 0, 0}, 3},
-		{"fewer rows than ids", mlxc.FromSlice([]uint32{2, 2, 0, 2, 0}), 3, []uint32{0, 2, 3}, []float32{14, 16, 11, 14, 0, 0}, 2},
-		{"all rows", mlxc.FromSlice([]uint32{2, 1, 0, 2, 0}), 3, []uint32{0, 1, 2}, []float32{14, 16, 3, 4, 8, 10}, 3},
-		{"all ids", mlxc.FromSlice([]int32{8, 6, 4, 2, 0}), 9, []uint32{0, 2, 4, 6, 8}, []float32{9, 10, 7, 8, 5, 6, 3, 4, 1, 2}, 5},
+		{
+			"fewer ids than rows", mlxc.FromSlice([]int32{7, 2, 7, 7, 0}), 9,
+			[]uint32{0, 2, 7, 9, 9}, []float32{9, 10, 3, 4, 13, 16, 0, 0, 0, 0}, 3,
+		},
+		{
+			"fewer rows than ids", mlxc.FromSlice([]uint32{2, 2, 0, 2, 0}), 3,
+			[]uint32{0, 2, 3}, []float32{14, 16, 11, 14, 0, 0}, 2,
+		},
+		{
+			"all rows", mlxc.FromSlice([]uint32{2, 1, 0, 2, 0}), 3,
+			[]uint32{0, 1, 2}, []float32{14, 16, 3, 4, 8, 10}, 3,
+		},
+		{
+			"all ids different", mlxc.FromSlice([]int32{8, 6, 4, 2, 0}), 9,
+			[]uint32{0, 2, 4, 6, 8}, []float32{9, 10, 7, 8, 5, 6, 3, 4, 1, 2}, 5,
+		},
 		{"one row", mlxc.FromSlice([]int32{0, 0, 0, 0, 0}), 1, []uint32{0}, []float32{25, 30}, 1},
-		{"some out of range", lazily(mlxc.FromSlice([]int32{-1, 2, 3, 2, math.MinInt32})), 3, []uint32{2, 3, 3}, []float32{10, 12, 0, 0, 0, 0}, 1},
-		{"all out of range", lazily(mlxc.FromSlice([]int32{-1, -1, 3, 4, 5})), 3, []uint32{3, 3, 3}, make([]float32, 6), 0},
+		{
+			"some out of range", lazily(mlxc.FromSlice([]int32{-1, 2, 3, 2, math.MinInt32})), 3,
+			[]uint32{2, 3, 3}, []float32{10, 12, 0, 0, 0, 0}, 1,
+		},
+		{
+			"all out of range", lazily(mlxc.FromSlice([]int32{-1, -1, 3, 4, 5})), 3,
+			[]uint32{3, 3, 3}, make([]float32, 6), 0,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rows, gradients, count := EmbeddingSparseGradient(dy, c.ids, c.vocabulary)
@@ -52,15 +70,17 @@ func TestEmbeddingSparseGradientOfNumbers(t *testing.T) {
 	}
 }
 
-var _ = testdevice.AlsoOnGPU(TestEmbeddingSparseGradientOfNumbers)
+var _ = testdevice.AlsoOnGPU(TestEmbeddingSparseGradientValues)
 
-// The rows are those of the whole gradient, to the last bit.
-func TestEmbeddingSparseGradientIsTheWholeOnes(t *testing.T) {
+// The rows have the same bits as those of the dense gradient.
+func TestEmbeddingSparseGradientEqualsDense(t *testing.T) {
 	for _, dtype := range gradientDTypes {
-		for _, c := range []struct{ tokens, vocabulary, width int }{{1, 5, 3}, {2, 1, 3}, {300, 7, 33}, {300, 5000, 129}, {4099, 2, 24}} {
+		for _, c := range []struct{ tokens, vocabulary, width int }{
+			{1, 5, 3}, {2, 1, 3}, {300, 7, 33}, {300, 5000, 129}, {4099, 2, 24},
+		} {
 			t.Run(fmt.Sprintf("%v/%d of %dx%d", dtype, c.tokens, c.vocabulary, c.width), func(t *testing.T) {
 				dy, ids := normal(1, dtype, c.tokens, c.width), randomIDs(2, c.vocabulary, c.tokens)
-				whole := floats(t, embeddingBackward(currentTarget(), dy, ids, c.vocabulary))
+				dense := floats(t, embeddingBackward(currentTarget(), dy, ids, c.vocabulary))
 				rows, gradients, count := EmbeddingSparseGradient(dy, ids, c.vocabulary)
 				require.Equal(t, dtype, gradients.DType())
 				n, err := mlxc.ToSlice[uint32](rows)
@@ -68,11 +88,11 @@ func TestEmbeddingSparseGradientIsTheWholeOnes(t *testing.T) {
 				k, err := mlxc.Item[uint32](count)
 				require.NoError(t, err)
 				got := floats(t, gradients)
-				rebuilt := make([]float32, len(whole))
+				rebuilt := make([]float32, len(dense))
 				for i, row := range n[:k] {
 					copy(rebuilt[int(row)*c.width:], got[i*c.width:(i+1)*c.width])
 				}
-				require.Equal(t, whole, rebuilt)
+				require.Equal(t, dense, rebuilt)
 				require.Equal(t, make([]float32, (len(n)-int(k))*c.width), got[int(k)*c.width:])
 			})
 		}
@@ -115,9 +135,9 @@ func TestEmbeddingSparseGradientWithoutElements(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestEmbeddingSparseGradientWithoutElements)
 
-func TestEmbeddingSparseGradientRefuses(t *testing.T) {
+func TestEmbeddingSparseGradientArgumentErrors(t *testing.T) {
 	dy, ids := mlxc.Ones(mlxc.Float32, 2, 4), mlxc.FromSlice([]int32{0, 2})
-	refused := func(dy, ids *mlxc.Array, vocabulary int) arrays {
+	results := func(dy, ids *mlxc.Array, vocabulary int) arrays {
 		rows, gradients, count := EmbeddingSparseGradient(dy, ids, vocabulary)
 		return arrays{rows, gradients, count}
 	}
@@ -126,15 +146,15 @@ func TestEmbeddingSparseGradientRefuses(t *testing.T) {
 		results arrays
 		part    string
 	}{
-		{"dy's rows", refused(mlxc.Ones(mlxc.Float32, 3, 4), ids, 3), "one more axis"},
-		{"dy's rank", refused(mlxc.Ones(mlxc.Float32, 2), ids, 3), "one more axis"},
-		{"dy without axes", refused(mlxc.Scalar[float32](1), mlxc.Scalar[int32](1), 3), "one more axis"},
-		{"dy's dtype", refused(dy.AsType(mlxc.Float64), ids, 3), "float64"},
-		{"ids' dtype", refused(dy, ids.AsType(mlxc.Int64), 3), "int32 or uint32"},
-		{"an id too large", refused(dy, ids, 2), "id 2 of 2 is 2"},
-		{"a negative vocabulary", refused(dy, ids, -1), "vocabulary is -1"},
-		{"a vocabulary too large", refused(dy, ids, 1<<31), "vocabulary is 2147483648"},
-		{"nil", refused(nil, ids, 3), "nil"},
+		{"dy's rows", results(mlxc.Ones(mlxc.Float32, 3, 4), ids, 3), "and one more axis"},
+		{"dy's rank", results(mlxc.Ones(mlxc.Float32, 2), ids, 3), "and one more axis"},
+		{"dy without axes", results(mlxc.Scalar[float32](1), mlxc.Scalar[int32](1), 3), "and one more axis"},
+		{"dy's dtype", results(dy.AsType(mlxc.Float64), ids, 3), "float64"},
+		{"ids' dtype", results(dy, ids.AsType(mlxc.Int64), 3), "int32 or uint32"},
+		{"an id too large", results(dy, ids, 2), "element 1 of ids is 2"},
+		{"a negative vocabulary", results(dy, ids, -1), "vocabulary is -1"},
+		{"a vocabulary too large", results(dy, ids, 1<<31), "vocabulary is 2147483648"},
+		{"nil", results(nil, ids, 3), "nil"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, a := range c.results {

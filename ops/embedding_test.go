@@ -14,7 +14,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// randomIDs are ids below v that are skewed as words are: many tokens share few.
+// randomIDs returns ids below v with a skewed distribution, like that of words: many tokens share a few ids.
 func randomIDs(seed uint64, v int, shape ...int) *mlxc.Array {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	n := 1
@@ -29,26 +29,26 @@ func randomIDs(seed uint64, v int, shape ...int) *mlxc.Array {
 	return mlxc.FromSlice(ids, shape...)
 }
 
-// lazily is an equal array whose value is not known yet.
+// lazily returns an equal array that has not been computed.
 func lazily(a *mlxc.Array) *mlxc.Array { return a.Add(mlxc.Zeros(a.DType())) }
 
 func take(weight, ids *mlxc.Array) *mlxc.Array { return weight.Take(ids, 0) }
 
-// lookup makes a function of the table.
+// lookup returns f as a function of the table alone.
 func lookup(ids *mlxc.Array, f func(weight, ids *mlxc.Array) *mlxc.Array) mlxc.Func {
 	return unary(func(weight *mlxc.Array) *mlxc.Array { return f(weight, ids) })
 }
 
-// tableGradient is the gradient of a table of so many rows, added up in float64; ids out
-// of range have none.
+// tableGradient returns the gradient of a table of `vocabulary` rows, summed in float64. Ids out of range contribute
+// nothing.
 func tableGradient(t *testing.T, dy, ids *mlxc.Array, vocabulary int) *mlxc.Array {
 	t.Helper()
 	width := dy.Dim(-1)
 	sums := make([]float64, vocabulary*width)
-	of, err := mlxc.ToSlice[int64](ids.AsType(mlxc.Int64))
+	flat, err := mlxc.ToSlice[int64](ids.AsType(mlxc.Int64))
 	require.NoError(t, err)
 	values := floats(t, dy)
-	for n, id := range of {
+	for n, id := range flat {
 		if id < 0 || id >= int64(vocabulary) {
 			continue
 		}
@@ -63,10 +63,13 @@ func tableGradient(t *testing.T, dy, ids *mlxc.Array, vocabulary int) *mlxc.Arra
 	return mlxc.FromSlice(rounded, vocabulary, width).AsType(dy.DType())
 }
 
-func TestEmbeddingOfNumbers(t *testing.T) {
+func TestEmbeddingValues(t *testing.T) {
 	weight := mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 3, 2)
-	for _, ids := range []*mlxc.Array{mlxc.FromSlice([]uint32{2, 0, 2, 2}, 2, 2), mlxc.FromSlice([]int32{2, 0, 2, 2}, 2, 2)} {
-		y, dw, err := mlxc.VJP(lookup(ids, Embedding), arrays{weight}, arrays{mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6, 7, 8}, 2, 2, 2)})
+	dy := mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6, 7, 8}, 2, 2, 2)
+	for _, ids := range (arrays{
+		mlxc.FromSlice([]uint32{2, 0, 2, 2}, 2, 2), mlxc.FromSlice([]int32{2, 0, 2, 2}, 2, 2),
+	}) {
+		y, dw, err := mlxc.VJP(lookup(ids, Embedding), arrays{weight}, arrays{dy})
 		require.NoError(t, err)
 		require.Equal(t, []int{2, 2, 2}, y[0].Shape())
 		require.Equal(t, []float32{5, 6, 1, 2, 5, 6, 5, 6}, floats(t, y[0]))
@@ -75,11 +78,13 @@ func TestEmbeddingOfNumbers(t *testing.T) {
 	}
 }
 
-var _ = testdevice.AlsoOnGPU(TestEmbeddingOfNumbers)
+var _ = testdevice.AlsoOnGPU(TestEmbeddingValues)
 
-// The result is a copy, to the last bit.
+// The result is a bitwise copy of rows.
 func TestEmbeddingCopies(t *testing.T) {
-	special := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), 1e-40, math.MaxFloat32}
+	special := []float32{
+		0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), 1e-40, math.MaxFloat32,
+	}
 	for _, dtype := range gradientDTypes {
 		weight := mlxc.Concatenate(0, mlxc.FromSlice(special).AsType(dtype), normal(1, dtype, 14)).Reshape(4, 5)
 		ids := mlxc.FromSlice([]uint32{3, 0, 1, 0, 2, 3, 1})
@@ -90,7 +95,7 @@ func TestEmbeddingCopies(t *testing.T) {
 	}
 }
 
-// bitsOf are the elements as numbers that tell −0 from 0.
+// bitsOf returns the bits of the elements, which differ for −0 and 0.
 func bitsOf(t *testing.T, a *mlxc.Array) []uint32 {
 	var bits []uint32
 	for _, v := range floats(t, a) {
@@ -99,8 +104,8 @@ func bitsOf(t *testing.T, a *mlxc.Array) []uint32 {
 	return bits
 }
 
-// Every entry of the geometry table computes the same, whatever device it is meant for,
-// for runs of tokens of every length: none, one, parts of segments, many segments.
+// The geometry of each backend computes the same bits. Runs of tokens are empty, of one token, shorter than a segment,
+// and of many segments.
 func TestEmbeddingInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		for i, c := range []struct{ tokens, vocabulary, width int }{
@@ -133,7 +138,7 @@ func TestEmbeddingInEveryGeometry(t *testing.T) {
 					require.Equal(t, floats(t, take(weight, ids)), floats(t, embeddingForward(on, weight, ids)))
 					got := embeddingBackward(on, dy, ids, c.vocabulary)
 					closeTo(t, want, got)
-					// The order of a sum does not depend on the geometry.
+					// The order of sums does not depend on the geometry.
 					if first == nil {
 						first = floats(t, got)
 					}
@@ -144,14 +149,17 @@ func TestEmbeddingInEveryGeometry(t *testing.T) {
 	}
 }
 
-// A million tokens in one row, and many rows with few tokens: nothing is lost or counted
-// twice, and neither takes long.
-func TestEmbeddingGradientOfExtremes(t *testing.T) {
-	for _, c := range []struct{ tokens, vocabulary, width int }{{1_000_000, 1, 3}, {512, 150_000, 5}, {70_001, 70_001, 2}} {
+// A million tokens of one row and many rows with few tokens are each counted once.
+func TestEmbeddingGradientOfManyTokensAndRows(t *testing.T) {
+	for _, c := range []struct{ tokens, vocabulary, width int }{
+		{1_000_000, 1, 3}, {512, 150_000, 5}, {70_001, 70_001, 2},
+	} {
 		t.Run(fmt.Sprintf("%d of %dx%d", c.tokens, c.vocabulary, c.width), func(t *testing.T) {
-			// Whole numbers, of which float32 sums are exact.
-			dy := mlxc.Arange(mlxc.Float32, 0, float64(c.tokens*c.width), 1).Remainder(mlxc.Scalar[float32](7)).Reshape(c.tokens, c.width)
-			ids := mlxc.Arange(mlxc.Uint32, 0, float64(c.tokens), 1).Mul(mlxc.Scalar[uint32](31)).Remainder(mlxc.Scalar(uint32(c.vocabulary)))
+			// Sums of small integers are exact in float32.
+			dy := mlxc.Arange(mlxc.Float32, 0, float64(c.tokens*c.width), 1).
+				Remainder(mlxc.Scalar[float32](7)).Reshape(c.tokens, c.width)
+			ids := mlxc.Arange(mlxc.Uint32, 0, float64(c.tokens), 1).
+				Mul(mlxc.Scalar[uint32](31)).Remainder(mlxc.Scalar(uint32(c.vocabulary)))
 			got := embeddingBackward(currentTarget(), dy, ids, c.vocabulary)
 			require.Equal(t, floats(t, tableGradient(t, dy, ids, c.vocabulary)), floats(t, got))
 		})
@@ -180,15 +188,17 @@ func TestEmbeddingUnderTransforms(t *testing.T) {
 	}
 }
 
-// ids may be an argument of what is transformed, which then gives them no gradient.
-func TestEmbeddingOfIDsThatAreArguments(t *testing.T) {
+// ids may be an argument of a transformed function. Their gradient is zero.
+func TestEmbeddingOfTracedIDs(t *testing.T) {
 	weight, ids := normal(1, mlxc.Float32, 7, 9), mlxc.FromSlice([]int32{6, 1, 1, 0})
 	loss := func(f func(weight, ids *mlxc.Array) *mlxc.Array) mlxc.Func {
 		return func(args arrays) arrays { return arrays{f(args[0], args[1]).Square().Sum()} }
 	}
 	_, want, err := mlxc.ValueAndGrad(loss(take))(arrays{weight, ids})
 	require.NoError(t, err)
-	for name, f := range map[string]mlxc.Func{"plain": loss(Embedding), "checkpointed": mlxc.Checkpoint(loss(Embedding))} {
+	for name, f := range map[string]mlxc.Func{
+		"plain": loss(Embedding), "checkpointed": mlxc.Checkpoint(loss(Embedding)),
+	} {
 		t.Run(name, func(t *testing.T) {
 			_, got, err := mlxc.ValueAndGrad(f)(arrays{weight, ids})
 			require.NoError(t, err)
@@ -236,7 +246,7 @@ func TestEmbeddingOfLayouts(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			shape := take(c.weight, c.ids).Shape()
-			// A cotangent whose axes are in another order in memory.
+			// dy is not row-major.
 			reversed := make([]int, len(shape))
 			for i, n := range shape {
 				reversed[len(shape)-1-i] = n
@@ -253,7 +263,9 @@ func TestEmbeddingOfLayouts(t *testing.T) {
 }
 
 func TestEmbeddingWithoutElements(t *testing.T) {
-	for _, c := range []struct{ ids, weight []int }{{[]int{0}, []int{3, 4}}, {[]int{2, 0}, []int{3, 4}}, {[]int{5}, []int{3, 0}}, {[]int{0}, []int{0, 4}}} {
+	for _, c := range []struct{ ids, weight []int }{
+		{[]int{0}, []int{3, 4}}, {[]int{2, 0}, []int{3, 4}}, {[]int{5}, []int{3, 0}}, {[]int{0}, []int{0, 4}},
+	} {
 		weight, ids := mlxc.Ones(mlxc.Float32, c.weight...), mlxc.Zeros(mlxc.Int32, c.ids...)
 		dy := mlxc.Ones(mlxc.Float32, append(c.ids, c.weight[1])...)
 		launches := customkernels.LaunchCount()
@@ -268,8 +280,7 @@ func TestEmbeddingWithoutElements(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestEmbeddingWithoutElements)
 
-// Ids that are out of range and not known when the call is made give rows of NaN and no
-// gradient, and touch nothing else.
+// Ids out of range that have not been computed give rows of NaN and contribute nothing to the gradient.
 func TestEmbeddingOutOfRange(t *testing.T) {
 	nan := float32(math.NaN())
 	rows, gradient := []float32{nan, nan, 5, 6, nan, nan, 5, 6, nan, nan}, []float32{0, 0, 0, 0, 10, 12}
@@ -291,7 +302,7 @@ func TestEmbeddingOutOfRange(t *testing.T) {
 			require.Equal(t, gradient, floats(t, grads[0]))
 		}
 	}
-	// Too many to be looked at.
+	// Too many ids are not checked.
 	ids := mlxc.Full(mlxc.Int32, mlxc.Scalar[int32](3), maxCheckedElements+1)
 	require.NoError(t, mlxc.Eval(ids))
 	y := Embedding(mlxc.Ones(mlxc.Float32, 3, 1), ids)
@@ -310,7 +321,7 @@ func TestEmbeddingGivesTheSameBits(t *testing.T) {
 	}
 }
 
-func TestEmbeddingRefuses(t *testing.T) {
+func TestEmbeddingArgumentErrors(t *testing.T) {
 	weight, ids := mlxc.Ones(mlxc.Float32, 3, 4), mlxc.FromSlice([]int32{0, 2})
 	freed := mlxc.Ones(mlxc.Float32, 3, 4)
 	freed.Free()
@@ -321,11 +332,27 @@ func TestEmbeddingRefuses(t *testing.T) {
 	}{
 		{"weight's rank", Embedding(mlxc.Ones(mlxc.Float32, 3), ids), []string{"float32(3)", "two axes"}},
 		{"weight's dtype", Embedding(weight.AsType(mlxc.Int32), ids), []string{"int32(3,4)", "AsType"}},
-		{"ids' dtype", Embedding(weight, ids.AsType(mlxc.Float32)), []string{"float32(3,4), float32(2)", "int32 or uint32"}},
+		{
+			"ids' dtype",
+			Embedding(weight, ids.AsType(mlxc.Float32)),
+			[]string{"float32(3,4), float32(2)", "int32 or uint32"},
+		},
 		{"wide ids", Embedding(weight, ids.AsType(mlxc.Int64)), []string{"int64(2)", "AsType"}},
-		{"an id too large", Embedding(weight, mlxc.FromSlice([]uint32{0, 1, 3})), []string{"id 3 of 3 is 3", "3 rows"}},
-		{"a negative id", Embedding(weight, mlxc.FromSlice([]int32{0, -1})), []string{"id 2 of 2 is -1"}},
-		{"a table without rows", Embedding(mlxc.Ones(mlxc.Float32, 0, 4), ids), []string{"id 1 of 2 is 0", "0 rows"}},
+		{
+			"an id too large",
+			Embedding(weight, mlxc.FromSlice([]uint32{0, 1, 3})),
+			[]string{"element 2 of ids is 3", "below 3"},
+		},
+		{
+			"a negative id",
+			Embedding(weight, mlxc.FromSlice([]int32{0, -1})),
+			[]string{"element 1 of ids is -1", "at least 0"},
+		},
+		{
+			"a table without rows",
+			Embedding(mlxc.Ones(mlxc.Float32, 0, 4), ids),
+			[]string{"element 0 of ids is 0", "below 0"},
+		},
 		{"nil weight", Embedding(nil, ids), []string{"nil"}},
 		{"nil ids", Embedding(weight, nil), []string{"nil"}},
 		{"freed weight", Embedding(freed, ids), []string{"freed"}},
@@ -344,7 +371,7 @@ func TestEmbeddingRefuses(t *testing.T) {
 	}
 }
 
-// Without a compiler MLX computes the same, and nothing out of bounds.
+// Without a C++ compiler, MLX's operations compute the same results, also for ids out of range.
 func TestEmbeddingWithoutACompiler(t *testing.T) {
 	weight, dy := normal(1, mlxc.Float32, 5, 3), normal(2, mlxc.Float32, 5, 3)
 	run := func() arrays {
@@ -352,7 +379,8 @@ func TestEmbeddingWithoutACompiler(t *testing.T) {
 		y, grads, err := mlxc.VJP(lookup(ids, Embedding), arrays{weight}, arrays{dy})
 		require.NoError(t, err)
 		rows, gradients, count := EmbeddingSparseGradient(dy, ids, 5)
-		return append(append(y, grads...), rows, gradients, count, Embedding(weight.Slice([]int{0, 0}, []int{0, 3}, nil), ids))
+		empty := weight.Slice([]int{0, 0}, []int{0, 3}, nil)
+		return append(append(y, grads...), rows, gradients, count, Embedding(empty, ids))
 	}
 	want := run()
 	require.NoError(t, mlxc.Eval(want...))
@@ -369,7 +397,8 @@ func TestEmbeddingWithoutACompiler(t *testing.T) {
 func TestEmbeddingGradientIsExportedForMetal(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		ids := randomIDs(2, 10, 300)
-		kernels := exportedKernels(t, func(w *mlxc.Array) *mlxc.Array { return Embedding(w, ids) }, normal(1, dtype, 10, 40))
+		lookUp := func(w *mlxc.Array) *mlxc.Array { return Embedding(w, ids) }
+		kernels := exportedKernels(t, lookUp, normal(1, dtype, 10, 40))
 		text := strings.Join(kernels, " ")
 		require.Len(t, kernels, 5, text)
 		for _, name := range []string{"custom_kernel_embedding_keys", "embedding_runs", "embedding_backward_partial"} {

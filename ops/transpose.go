@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,13 +11,11 @@ import (
 
 var transposeKernels = newShaderFile("transpose_2d.metal")
 
-// Transpose2D exchanges the last two axes, and moves the elements to where the result has
-// them in row-major order; MLX's SwapAxes makes a view, which the next operation may
-// have to copy.
+// Transpose2D returns x with its last two axes exchanged, as a row-major array. MLX's SwapAxes returns a view, which
+// the next operation may have to copy.
 //
-// x has shape (…,R,C) and is float32, float16 or bfloat16; the result has shape (…,C,R) and
-// x's dtype. Elements keep their bits, those of a NaN too. The gradient is Transpose2D
-// of the cotangent, and has a gradient of its own.
+// x has shape (…,R,C) and dtype float32, float16 or bfloat16; the result has shape (…,C,R) and x's dtype. Elements are
+// copied bit for bit, NaNs included. The gradient is Transpose2D of the cotangent; it can be differentiated again.
 func Transpose2D(x *mlxc.Array) *mlxc.Array {
 	const op = "ops.Transpose2D"
 	if err := checkMatrices(x); err != nil {
@@ -41,10 +38,11 @@ func checkMatrices(x *mlxc.Array) error {
 		return err
 	}
 	if x.NDim() < 2 {
-		return errors.New("there are no two axes to exchange: add one with ExpandDims")
+		return fmt.Errorf("x has shape %v; it must have at least two axes: add one with ExpandDims", x.Shape())
 	}
 	if !slices.Contains(gradientDTypes, x.DType()) {
-		return fmt.Errorf("x is %v: the kernel takes float32, float16 and bfloat16; convert with AsType, or use SwapAxes", x.DType())
+		return fmt.Errorf("x is %v; it must be float32, float16 or bfloat16: convert it with AsType, or use SwapAxes",
+			x.DType())
 	}
 	return nil
 }
@@ -90,7 +88,7 @@ func (t transposeDirectTemplate) args() []mlxc.TemplateArg {
 	return []mlxc.TemplateArg{{Name: "T", Value: t.dtype}, {Name: "GATHERS", Value: t.gathers}}
 }
 
-// transpose launches the kernel for the shape.
+// transpose returns the transposes of the matrices in x, by the kernel that suits their shape.
 func transpose(on target, x *mlxc.Array) *mlxc.Array {
 	shape := x.Shape()
 	last := len(shape) - 1
@@ -99,41 +97,43 @@ func transpose(on target, x *mlxc.Array) *mlxc.Array {
 	if x.Size() == 0 {
 		return mlxc.Zeros(x.DType(), shape...)
 	}
-	// A tile would be all but empty.
+	// Tiles would be almost empty.
 	if min(rows, columns) < 16 && x.Size() <= math.MaxInt32 {
 		return transposeDirect(on, x, shape)
 	}
 	matrices := x.Size() / (rows * columns)
 	n := uint32Args(matrices, rows, columns)
 	kernel, launch := "transpose_2d", customkernels.Launch{Outputs: []mlxc.Output{{Shape: shape, DType: x.DType()}}}
-	if g, ok := blocksOf(on.backend, x.DType(), matrices, rows, columns); ok {
+	if g, ok := transposeBlocksFor(on.backend, x.DType(), matrices, rows, columns); ok {
 		kernel = "transpose_2d_blocks"
-		launch.Grid, launch.Threadgroup = gridOf(g.groups, g.threads)
-		launch.Template = transposeBlocksTemplate{dtype: x.DType(), vec: g.side, blocksPerRow: g.beside, groupSize: g.threads}.args()
+		launch.Grid, launch.Threadgroup = matrixGrid(g.groups, g.threads)
+		launch.Template = transposeBlocksTemplate{
+			dtype: x.DType(), vec: g.side, blocksPerRow: g.blocksPerRow, groupSize: g.threads,
+		}.args()
 	} else {
-		g := tilesOf(on.backend, x.DType(), matrices, rows, columns)
-		launch.Grid, launch.Threadgroup = gridOf(g.groups, g.threads)
+		g := transposeTilesFor(on.backend, x.DType(), matrices, rows, columns)
+		launch.Grid, launch.Threadgroup = matrixGrid(g.groups, g.threads)
 		launch.Template = transposeTilesTemplate{
-			dtype: x.DType(), vecX: g.inPack, vecY: g.outPack, tile: g.side, groupSize: g.threads,
+			dtype: x.DType(), vecX: g.vecX, vecY: g.vecY, tile: g.side, groupSize: g.threads,
 		}.args()
 	}
 	return on.launch(transposeKernels.kernel(kernel), launch, x, n[0], n[1], n[2])[0]
 }
 
-// gridOf is the grid of groups of so many threads along x, and the threadgroup.
-func gridOf(groups [3]int, threads int) (grid, threadgroup [3]int) {
+// matrixGrid returns the grid of groups with `threads` threads along x, and the threadgroup.
+func matrixGrid(groups [3]int, threads int) (grid, threadgroup [3]int) {
 	return [3]int{groups[0] * threads, groups[1], groups[2]}, [3]int{threads, 1, 1}
 }
 
-// transposeDirect is transpose without tiles.
+// transposeDirect returns the transposes by transpose_2d_direct. shape is the shape of the result.
 func transposeDirect(on target, x *mlxc.Array, shape []int) *mlxc.Array {
 	grid, threads := elementGrid(on.backend, x.Size())
-	// A GPU's threads side by side write side by side.
+	// On a GPU, neighboring threads write neighboring elements.
 	length, others := x.Dim(-2), x.Dim(-1)
 	strip, gathers := length, true
 	if on.backend == mlxc.BackendCPU {
-		// A host's thread goes along the longer axis, in strips that stay in a cache until all
-		// of their 16 rows or columns are moved.
+		// A CPU thread iterates along the longer axis, in strips that stay in a cache until all of their rows or
+		// columns, at most 16, have been moved.
 		gathers = length >= others
 		if !gathers {
 			length, others = others, length

@@ -6,12 +6,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// transposeCases are the cases of matrices, rows and columns.
+// transposeCases returns cases of matrices, rows and columns.
 //
-// Ragged: packs of every size, whole and short, in tiles that are whole and short; rows
-// and columns of several tiles; whole blocks, of all dtypes or of float32 alone. Without
-// tiles: single elements, an array below eight
-// elements, shares of a thread that end inside of a row, and go on in the next matrix.
+// The ragged cases include whole and cut vectors of each size in whole and cut tiles; rows and columns of several
+// tiles; whole blocks of all dtypes or of float32 alone. Without tiles they include single elements, an array of fewer
+// than eight elements, and shares of a thread that end inside a row and continue in the next matrix.
 func transposeCases(set CaseSet) []launchCase {
 	shapes := [][3]int{
 		{2, 37, 129},

@@ -22,7 +22,8 @@ var _ = describe(descriptor{
 	},
 	// Whole and cut tiles, and matrices that are transposed without tiles.
 	traffic: func() (cases []trafficCase) {
-		for _, s := range [][3]int{{1, 512, 1024}, {8, 128, 64}, {2, 37, 129}, {1, 130, 70}, {3, 36, 100}, {2, 4096, 3}} {
+		shapes := [][3]int{{1, 512, 1024}, {8, 128, 64}, {2, 37, 129}, {1, 130, 70}, {3, 36, 100}, {2, 4096, 3}}
+		for _, s := range shapes {
 			cases = append(cases, trafficCase{
 				name: fmt.Sprintf("Transpose2D, %d of %dx%d", s[0], s[1], s[2]),
 				run: func(on target, dtype mlxc.DType) {

@@ -16,8 +16,8 @@ import (
 
 func mlxTranspose(x *mlxc.Array) *mlxc.Array { return x.SwapAxes(-1, -2).Contiguous() }
 
-// Every geometry moves every element to its place: sides of no, one and several tiles and
-// packs of every size, at addresses that suit packs and that do not.
+// The geometry of each backend moves each element to its place: for sides of less than one, one and several tiles, for
+// vectors of every size, and for aligned and unaligned addresses.
 func TestTransposeInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		for _, rows := range []int{1, 7, 16, 32, 36, 66, 129} {
@@ -33,7 +33,8 @@ func TestTransposeInEveryGeometry(t *testing.T) {
 							got := transpose(target{backend: d}, x)
 							require.Equal(t, []int{matrices, columns, rows}, got.Shape())
 							require.Equal(t, dtype, got.DType())
-							require.True(t, slices.Equal(want, floats(t, got)), "%v %v from %d on %v", dtype, shape, first, d)
+							equal := slices.Equal(want, floats(t, got))
+							require.True(t, equal, "%v %v from %d on %v", dtype, shape, first, d)
 						}
 					}
 				}
@@ -42,7 +43,7 @@ func TestTransposeInEveryGeometry(t *testing.T) {
 	}
 }
 
-// More matrices than a grid has groups along an axis.
+// The number of matrices may exceed the groups of a grid along an axis.
 func TestTransposeOfManyMatrices(t *testing.T) {
 	long.Only(t, "65,537 threadgroups of 256 threads")
 	x := normal(1, mlxc.BFloat16, 65537, 16, 16)
@@ -52,13 +53,13 @@ func TestTransposeOfManyMatrices(t *testing.T) {
 	}
 }
 
-// Elements keep their bits: quiet and signalling NaNs with a payload, zeros with a sign,
-// subnormal numbers.
+// Quiet and signaling NaNs with a payload, signed zeros and subnormal numbers keep their bits.
 func TestTransposeKeepsBits(t *testing.T) {
 	for _, d := range backends {
 		t.Run(string(d), func(t *testing.T) {
-			keepsBits(t, d, []uint32{0x7fc12345, 0x7f812345, 0xffc00001, 0x80000000, 1, 0x807fffff, 0x7f800000, 0xff800000, 0x3f800001},
-				math.Float32frombits, math.Float32bits)
+			keepsBits(t, d, []uint32{
+				0x7fc12345, 0x7f812345, 0xffc00001, 0x80000000, 1, 0x807fffff, 0x7f800000, 0xff800000, 0x3f800001,
+			}, math.Float32frombits, math.Float32bits)
 			keepsBits(t, d, []uint16{0x7e55, 0x7c55, 0xfe01, 0x8000, 1, 0x83ff, 0x7c00, 0xfc00, 0x3c01},
 				float16.Frombits, float16.Float16.Bits)
 			keepsBits(t, d, []uint16{0x7fd5, 0x7f95, 0xffc1, 0x8000, 1, 0x807f, 0x7f80, 0xff80, 0x3f81},
@@ -69,7 +70,9 @@ func TestTransposeKeepsBits(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestTransposeKeepsBits)
 
-func keepsBits[T mlxc.Element, B uint16 | uint32](t *testing.T, d mlxc.Backend, bits []B, from func(B) T, to func(T) B) {
+func keepsBits[T mlxc.Element, B uint16 | uint32](
+	t *testing.T, d mlxc.Backend, bits []B, from func(B) T, to func(T) B,
+) {
 	const rows, columns = 67, 128
 	values := make([]T, rows*columns)
 	for i := range values {
@@ -88,7 +91,7 @@ func TestTransposeUnderTransforms(t *testing.T) {
 		t.Run(dtype.String(), func(t *testing.T) {
 			testUnaryUnderTransforms(t, Transpose2D, mlxTranspose, x, dy)
 			t.Run("second derivatives", func(t *testing.T) {
-				// Of Σ yᵢ³/3: the first is x², the second with the cotangent x is 2x·x.
+				// The gradient of Σ yᵢ³/3 is x²; its vjp for the cotangent x is 2x·x.
 				first := func(args arrays) arrays {
 					loss := func(args arrays) arrays {
 						y := Transpose2D(args[0])
@@ -141,7 +144,7 @@ func TestTransposeWithoutElements(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestTransposeWithoutElements)
 
-func TestTransposeRefuses(t *testing.T) {
+func TestTransposeArgumentErrors(t *testing.T) {
 	x := mlxc.Ones(mlxc.Float32, 2, 3)
 	freed := mlxc.Ones(mlxc.Float32, 2, 3)
 	freed.Free()

@@ -161,7 +161,7 @@ template <
   const LossOptions options = LossOptions{width, first_class, classes, smoothing, z_loss, soft_cap};
   threadgroup float maxima[32];
   threadgroup float2 slots[32];
-  const bool is_packed = vec_aligned<VEC>(logits, options.width);
+  const bool is_aligned = vec_aligned<VEC>(logits, options.width);
   const size_t stride = size_t(threads) * (VECS_PER_THREAD * VEC);
   const BlockColumns columns = block_columns(Block::first_column(thread_index), stride, options.width);
   Block block;
@@ -171,7 +171,7 @@ template <
     const int target = class_of(read_once(targets, row, lane));
     RowSums sums = RowSums{0, 1, 0};  // of an ignored row
     if (target >= 0) {
-      sums = block.row_sums(x, columns, is_packed, options);
+      sums = block.row_sums(x, columns, is_aligned, options);
       sums = group_sums<T>(sums, maxima, slots, lane, simdgroup, simdgroups);
     }
     if (thread_index == 0) {
@@ -213,7 +213,7 @@ template <
   const LossOptions options = LossOptions{width, 0, width, smoothing, z_loss, soft_cap};
   threadgroup float maxima[32];
   threadgroup float2 slots[32];
-  const bool is_packed = vec_aligned<VEC>(logits, options.width) && vec_aligned<VEC>(dlogits, options.width);
+  const bool is_aligned = vec_aligned<VEC>(logits, options.width) && vec_aligned<VEC>(dlogits, options.width);
   const size_t stride = size_t(threads) * (VECS_PER_THREAD * VEC);
   const BlockColumns columns = block_columns(Block::first_column(thread_index), stride, options.width);
   Block block;
@@ -224,18 +224,18 @@ template <
     const int target = class_of(read_once(targets, row, lane));
     RowSums sums = RowSums{0, 1, 0};  // of an ignored row
     if (target >= 0) {
-      sums = block.row_sums(x, columns, is_packed, options);
+      sums = block.row_sums(x, columns, is_aligned, options);
       sums = group_sums<T>(sums, maxima, slots, lane, simdgroup, simdgroups);
     }
     if (thread_index == 0) {
       write_row(target_score<CAPPED>(x, target, options), target, sums, losses, states, row, options);
     }
     if (target < 0) {
-      Block::write_zeros(dx, columns, is_packed, options.width);
+      Block::write_zeros(dx, columns, is_aligned, options.width);
       continue;
     }
     const RowGradient gradient = row_gradient(cotangent, sums.maximum, sums.exp_sum, target, options);
-    block.write_gradients_backward(gradient, x, dx, columns, is_packed, options);
+    block.write_gradients_backward(gradient, x, dx, columns, is_aligned, options);
   }
 }
 
@@ -301,7 +301,7 @@ template <
     uint lane [[thread_index_in_simdgroup]]) {
   typedef LogitBlock<T, HELD_T, VEC, VECS_PER_THREAD, VECS_PER_STEP, INTERLEAVE, CAPPED> Block;
   const LossOptions options = LossOptions{width, first_class, classes, smoothing, z_loss, soft_cap};
-  const bool is_packed = vec_aligned<VEC>(logits, options.width) && vec_aligned<VEC>(dlogits, options.width);
+  const bool is_aligned = vec_aligned<VEC>(logits, options.width) && vec_aligned<VEC>(dlogits, options.width);
   const size_t block_size = size_t(threads.x) * (VECS_PER_THREAD * VEC);
   const size_t first = group.x * block_size + Block::first_column(thread_index);
   const BlockColumns columns = block_columns(first, groups.x * block_size, options.width);
@@ -314,14 +314,14 @@ template <
     const float exp_sum = read_once(states, STATE_SIZE * size_t(row) + 1, lane);
     const float cotangent = read_once(cotangents, row, lane);
     if (target < 0) {
-      Block::write_zeros(dx, columns, is_packed, options.width);
+      Block::write_zeros(dx, columns, is_aligned, options.width);
       continue;
     }
     const RowGradient gradient = row_gradient(cotangent, maximum, exp_sum, target, options);
     for (size_t begin = columns.first; begin < options.width; begin += columns.stride) {
       Block block;
-      block.load(x + begin, options.width - begin, is_packed);
-      block.write_gradient(gradient, x, dx, begin, is_packed, options);
+      block.load(x + begin, options.width - begin, is_aligned);
+      block.write_gradient(gradient, x, dx, begin, is_aligned, options);
     }
   }
 }

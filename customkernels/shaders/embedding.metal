@@ -79,7 +79,7 @@ inline void add_rows(
     uint end,
     RowShare share,
     size_t width,
-    bool is_packed,
+    bool is_aligned,
     thread float* sums) {
   constexpr uint BLOCK = 4;
   for (uint block = begin; block < end; block += BLOCK) {
@@ -91,7 +91,7 @@ inline void add_rows(
       float block_sums[VEC] = {};
       for (uint i = 0; i < BLOCK && block + i < end; i++) {
         float row[VEC];
-        load_vec<VEC>(values + size_t(indices[i]) * width, share.first + v * share.stride, width, is_packed, row);
+        load_vec<VEC>(values + size_t(indices[i]) * width, share.first + v * share.stride, width, is_aligned, row);
         for (int k = 0; k < VEC; k++) {
           block_sums[k] += row[k];
         }
@@ -114,16 +114,16 @@ inline void clear_sums(RowShare share, size_t width, thread float* sums) {
 
 template <int VEC, int VECS_PER_THREAD, typename T>
 inline void write_sums(device T* row, RowShare share, size_t width, thread const float* sums) {
-  const bool is_packed = vec_aligned<VEC>(row, width);
+  const bool is_aligned = vec_aligned<VEC>(row, width);
   for (int v = 0; v < VECS_PER_THREAD && share.first + v * share.stride < width; v++) {
-    store_vec<VEC>(row, share.first + v * share.stride, width, is_packed, sums + v * VEC);
+    store_vec<VEC>(row, share.first + v * share.stride, width, is_aligned, sums + v * VEC);
   }
 }
 
 // Copies the vector at a column of a row bit for bit, up to the end of the row.
 template <int VEC, typename T>
-inline void copy(device const T* from, device T* to, size_t column, size_t width, bool is_packed) {
-  if (is_packed) {
+inline void copy(device const T* from, device T* to, size_t column, size_t width, bool is_aligned) {
+  if (is_aligned) {
     const Vec<T, VEC> pack = reinterpret_cast<device const Vec<T, VEC>*>(from)[column / VEC];
     reinterpret_cast<device Vec<T, VEC>*>(to)[column / VEC] = pack;
   } else if (column + VEC <= width) {
@@ -153,14 +153,14 @@ template <typename T, int VEC>
     uint index [[thread_position_in_grid]],
     uint grid [[threads_per_grid]]) {
   const RowShare share = row_share<VEC>(index, grid, threads);
-  const bool is_packed = vec_aligned<VEC>(weight, width) && vec_aligned<VEC>(y, width);
+  const bool is_aligned = vec_aligned<VEC>(weight, width) && vec_aligned<VEC>(y, width);
   for (uint token = share.row; share.row < share.rows && token < tokens; token += share.rows) {
     device T* to = y + size_t(token) * width;
     const uint id = ids[token];
     const bool is_known = id < vocabulary;
     for (size_t column = share.first; column < width; column += share.stride) {
       if (is_known) {
-        copy<VEC>(weight + size_t(id) * width, to, column, width, is_packed);
+        copy<VEC>(weight + size_t(id) * width, to, column, width, is_aligned);
       } else {
         for (int k = 0; k < VEC && column + k < width; k++) {
           to[column + k] = T(NAN);
@@ -248,14 +248,14 @@ template <typename T, int VEC, int VECS_PER_THREAD>
     uint index [[thread_position_in_grid]],
     uint grid [[threads_per_grid]]) {
   const RowShare share = row_share<VEC>(index, grid, threads);
-  const bool is_packed = vec_aligned<VEC>(dy, width);
+  const bool is_aligned = vec_aligned<VEC>(dy, width);
   for (uint s = share.row; share.row < share.rows && s < segments; s += share.rows) {
     const uint begin = s * segment;
     const uint slot = slot_of(keys[begin]);
     if (slot < slots && slot == slot_of(keys[begin + segment - 1])) {
       float sums[VECS_PER_THREAD * VEC];
       clear_sums<VEC, VECS_PER_THREAD>(share, width, sums);
-      add_rows<VEC, VECS_PER_THREAD>(dy, OrderedRows{order}, begin, begin + segment, share, width, is_packed, sums);
+      add_rows<VEC, VECS_PER_THREAD>(dy, OrderedRows{order}, begin, begin + segment, share, width, is_aligned, sums);
       write_sums<VEC, VECS_PER_THREAD>(partial + size_t(s) * width, share, width, sums);
     }
   }
@@ -276,7 +276,7 @@ template <typename T, int VEC, int VECS_PER_THREAD>
     uint index [[thread_position_in_grid]],
     uint grid [[threads_per_grid]]) {
   const RowShare share = row_share<VEC>(index, grid, threads);
-  const bool is_packed = vec_aligned<VEC>(dy, width);
+  const bool is_aligned = vec_aligned<VEC>(dy, width);
   for (uint slot = share.row; share.row < share.rows && slot < slots; slot += share.rows) {
     float sums[VECS_PER_THREAD * VEC];
     clear_sums<VEC, VECS_PER_THREAD>(share, width, sums);
@@ -288,11 +288,11 @@ template <typename T, int VEC, int VECS_PER_THREAD>
       const uint to = end / segment;
       const uint head = min(from * segment, end);
       const uint tail = max(head, to * segment);
-      const bool partial_packed = vec_aligned<VEC>(partial, width);
+      const bool partial_aligned = vec_aligned<VEC>(partial, width);
       const OrderedRows tokens = OrderedRows{order};
-      add_rows<VEC, VECS_PER_THREAD>(dy, tokens, begin, head, share, width, is_packed, sums);
-      add_rows<VEC, VECS_PER_THREAD>(partial, ConsecutiveRows{}, from, to, share, width, partial_packed, sums);
-      add_rows<VEC, VECS_PER_THREAD>(dy, tokens, tail, end, share, width, is_packed, sums);
+      add_rows<VEC, VECS_PER_THREAD>(dy, tokens, begin, head, share, width, is_aligned, sums);
+      add_rows<VEC, VECS_PER_THREAD>(partial, ConsecutiveRows{}, from, to, share, width, partial_aligned, sums);
+      add_rows<VEC, VECS_PER_THREAD>(dy, tokens, tail, end, share, width, is_aligned, sums);
     }
     write_sums<VEC, VECS_PER_THREAD>(dweight + size_t(slot) * width, share, width, sums);
   }

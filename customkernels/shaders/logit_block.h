@@ -111,13 +111,13 @@ struct LogitBlock {
     return (size_t(thread_index / INTERLEAVE) * (VECS_PER_THREAD * INTERLEAVE) + thread_index % INTERLEAVE) * VEC;
   }
 
-  // Returns whether the last vector begins in the row. A packed row then has all elements of all vectors.
+  // Returns whether the last vector begins in the row. An aligned row then has all elements of all vectors.
   static bool all_in_row(uint left) { return (VECS_PER_THREAD - 1) * VEC_STRIDE < left; }
 
   // Loads the block that begins at `block`. Elements beyond the row's end are −∞ up to the end of the step that the
   // row ends in; vectors of later steps are left as they are.
-  void load(device const T* block, uint left, bool is_packed) {
-    if (is_packed && all_in_row(left)) {
+  void load(device const T* block, uint left, bool is_aligned) {
+    if (is_aligned && all_in_row(left)) {
       for (int v = 0; v < VECS_PER_THREAD; v++) {
         load_vec_held(block, v, v * VEC_STRIDE, left, held);
       }
@@ -125,7 +125,7 @@ struct LogitBlock {
     }
     for (int v = 0; v < VECS_PER_THREAD && uint(v / VECS_PER_STEP * VECS_PER_STEP * VEC_STRIDE) < left; v++) {
       const uint column = v * VEC_STRIDE;
-      if (is_packed && column < left) {
+      if (is_aligned && column < left) {
         load_vec_held(block, v, column, left, held);
         continue;
       }
@@ -188,38 +188,38 @@ struct LogitBlock {
   }
 
   // Returns the sums over the columns of the thread. The block holds the thread's last block of the row afterwards.
-  RowSums row_sums(device const T* row, BlockColumns columns, bool is_packed, LossOptions options) {
+  RowSums row_sums(device const T* row, BlockColumns columns, bool is_aligned, LossOptions options) {
     // The maximum starts at a finite number because −∞ − (−∞) is NaN.
     RowSums sums = RowSums{-MAXFLOAT, 0, 0};
     for (size_t begin = columns.first; begin < options.width; begin += columns.stride) {
       const uint left = options.width - begin;
-      load(row + begin, left, is_packed);
+      load(row + begin, left, is_aligned);
       add_to(sums, left, options);
     }
     return sums;
   }
 
   // Writes dx at vector v, which begins at a column.
-  void write_vec(int v, size_t column, RowGradient row, device T* dx, bool is_packed, LossOptions options) const {
+  void write_vec(int v, size_t column, RowGradient row, device T* dx, bool is_aligned, LossOptions options) const {
     float values[VEC];
     for (int k = 0; k < VEC; k++) {
       values[k] = logit_gradient<T, CAPPED>(logit(v, k), row, row.smoothing_term, options);
     }
-    store_vec<VEC>(dx, column, options.width, is_packed, values);
+    store_vec<VEC>(dx, column, options.width, is_aligned, values);
   }
 
   // Writes dx of the block, which begins at column `begin` of the row x. The target's dx is written last: a test for
   // the target in each vector would take longer.
   void write_gradient(
-      RowGradient row, device const T* x, device T* dx, size_t begin, bool is_packed, LossOptions options) const {
+      RowGradient row, device const T* x, device T* dx, size_t begin, bool is_aligned, LossOptions options) const {
     const uint left = options.width - begin;
-    if (is_packed && all_in_row(left)) {
+    if (is_aligned && all_in_row(left)) {
       for (int v = 0; v < VECS_PER_THREAD; v++) {
         write_vec(v, begin + v * VEC_STRIDE, row, dx, true, options);
       }
     } else {
       for (int v = 0; v < VECS_PER_THREAD && uint(v * VEC_STRIDE) < left; v++) {
-        write_vec(v, begin + v * VEC_STRIDE, row, dx, is_packed, options);
+        write_vec(v, begin + v * VEC_STRIDE, row, dx, is_aligned, options);
       }
     }
     const uint offset = row.target - uint(begin);
@@ -231,12 +231,12 @@ struct LogitBlock {
   // Writes dx of all blocks of the thread, from the last, which is held, to the first: a cache is likely to still have
   // the blocks that were read last.
   void write_gradients_backward(
-      RowGradient row, device const T* x, device T* dx, BlockColumns columns, bool is_packed, LossOptions options) {
+      RowGradient row, device const T* x, device T* dx, BlockColumns columns, bool is_aligned, LossOptions options) {
     for (size_t begin = columns.last; columns.first < options.width; begin -= columns.stride) {
       if (begin != columns.last) {
-        load(x + begin, options.width - begin, is_packed);
+        load(x + begin, options.width - begin, is_aligned);
       }
-      write_gradient(row, x, dx, begin, is_packed, options);
+      write_gradient(row, x, dx, begin, is_aligned, options);
       if (begin == columns.first) {
         break;
       }
@@ -244,11 +244,11 @@ struct LogitBlock {
   }
 
   // Writes the dx of an ignored row, which is zero.
-  static void write_zeros(device T* dx, BlockColumns columns, bool is_packed, size_t width) {
+  static void write_zeros(device T* dx, BlockColumns columns, bool is_aligned, size_t width) {
     float zeros[VEC] = {};
     for (size_t begin = columns.first; begin < width; begin += columns.stride) {
       for (int v = 0; v < VECS_PER_THREAD && begin + v * VEC_STRIDE < width; v++) {
-        store_vec<VEC>(dx, begin + v * VEC_STRIDE, width, is_packed, zeros);
+        store_vec<VEC>(dx, begin + v * VEC_STRIDE, width, is_aligned, zeros);
       }
     }
   }

@@ -57,7 +57,7 @@ inline void load_tile(
     size_t columns,
     size_t height,
     size_t width,
-    bool is_packed,
+    bool is_aligned,
     threadgroup T* tile,
     uint thread_index) {
   typedef TileRows<VEC, TILE, GROUP_SIZE> Rows;
@@ -65,7 +65,7 @@ inline void load_tile(
     device const T* row = x + (r0 + r) * columns;
     for (size_t c = thread_index % Rows::LANES * VEC; c < width; c += Rows::LANES * VEC) {
       T values[VEC];
-      load_vec<VEC>(row, c0 + c, columns, is_packed, values);
+      load_vec<VEC>(row, c0 + c, columns, is_aligned, values);
       for (int k = 0; k < VEC; k++) {
         tile[tile_index<T, TILE>(r, c + k)] = values[k];
       }
@@ -84,7 +84,7 @@ inline void store_tile(
     size_t rows,
     size_t height,
     size_t width,
-    bool is_packed,
+    bool is_aligned,
     uint thread_index) {
   typedef TileRows<VEC, TILE, GROUP_SIZE> Rows;
   for (size_t c = thread_index / Rows::LANES; c < width; c += Rows::ROWS) {
@@ -94,7 +94,7 @@ inline void store_tile(
       for (int k = 0; k < VEC; k++) {
         values[k] = tile[tile_index<T, TILE>(r + k, c)];
       }
-      store_vec<VEC>(row, r0 + r, rows, is_packed, values);
+      store_vec<VEC>(row, r0 + r, rows, is_aligned, values);
     }
   }
 }
@@ -110,8 +110,8 @@ template <typename T, int VEC_X, int VEC_Y, int TILE, int GROUP_SIZE>
     uint3 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]]) {
   threadgroup T tile[TILE * (TILE + 4)];
-  const bool x_packed = vec_aligned<VEC_X>(x, columns);
-  const bool y_packed = vec_aligned<VEC_Y>(y, rows);
+  const bool x_aligned = vec_aligned<VEC_X>(x, columns);
+  const bool y_aligned = vec_aligned<VEC_Y>(y, rows);
 
   for (uint m = group.z; m < matrices; m += groups.z) {
     const size_t start = size_t(m) * rows * columns;
@@ -119,9 +119,9 @@ template <typename T, int VEC_X, int VEC_Y, int TILE, int GROUP_SIZE>
       for (size_t c0 = size_t(group.x) * TILE; c0 < columns; c0 += size_t(groups.x) * TILE) {
         const size_t height = min(size_t(TILE), rows - r0);
         const size_t width = min(size_t(TILE), columns - c0);
-        load_tile<VEC_X, TILE, GROUP_SIZE>(x + start, r0, c0, columns, height, width, x_packed, tile, thread_index);
+        load_tile<VEC_X, TILE, GROUP_SIZE>(x + start, r0, c0, columns, height, width, x_aligned, tile, thread_index);
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        store_tile<VEC_Y, TILE, GROUP_SIZE>(tile, y + start, r0, c0, rows, height, width, y_packed, thread_index);
+        store_tile<VEC_Y, TILE, GROUP_SIZE>(tile, y + start, r0, c0, rows, height, width, y_aligned, thread_index);
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
     }
@@ -138,7 +138,7 @@ template <typename T, int VEC, int BLOCKS_PER_ROW, int GROUP_SIZE>
     uint3 group [[threadgroup_position_in_grid]],
     uint3 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]]) {
-  const bool is_packed = vec_aligned<VEC>(x, columns) && vec_aligned<VEC>(y, rows);
+  const bool is_aligned = vec_aligned<VEC>(x, columns) && vec_aligned<VEC>(y, rows);
   constexpr int blocks_per_column = GROUP_SIZE / BLOCKS_PER_ROW;
   const uint simdgroup = thread_index / 32;
   const size_t block_x = simdgroup % (BLOCKS_PER_ROW / 4) * 4 + thread_index % 4;
@@ -152,14 +152,14 @@ template <typename T, int VEC, int BLOCKS_PER_ROW, int GROUP_SIZE>
       for (size_t c = (group.x * BLOCKS_PER_ROW + block_x) * VEC; c < columns; c += column_step) {
         T block[VEC][VEC];
         for (int i = 0; i < VEC; i++) {
-          load_vec<VEC>(x + start + (r + i) * columns, c, c + VEC, is_packed, block[i]);
+          load_vec<VEC>(x + start + (r + i) * columns, c, c + VEC, is_aligned, block[i]);
         }
         for (int k = 0; k < VEC; k++) {
           T column[VEC];
           for (int i = 0; i < VEC; i++) {
             column[i] = block[i][k];
           }
-          store_vec<VEC>(y + start + (c + k) * rows, r, r + VEC, is_packed, column);
+          store_vec<VEC>(y + start + (c + k) * rows, r, r + VEC, is_aligned, column);
         }
       }
     }
