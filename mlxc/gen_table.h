@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "1d88e5c1f686f6b8"
+#define MLXG_INTERFACE "e4d8941d33782d54"
 
 // mlxg_table are the functions of a libmlxg.
 typedef struct {

@@ -60,7 +60,7 @@ func TestLoadedLibraries(t *testing.T) {
 		"an mlx-c of others": {
 			mlxC,
 			[][2]string{{"mlxgrad_mlx_c_version", "mlxgrad_mlx_c_nothing"}, {"mlxgrad_mlx_c_built_against", "mlxgrad_mlx_c_build_for_who"}},
-			"an mlx-c that build.sh did not make (0.7 or later, by its symbols) are loaded, " + meant,
+			"an mlx-c that build.sh did not compile (0.7 or later, by its symbols) are loaded, " + meant,
 		},
 		"an old mlx-c": {mlxC, [][2]string{{"mlx_compile_cache_new\x00", "mlx_compile_cache_old\x00"}, {"mlx_fft_fftn\x00", "mlx_fft_none\x00"}}, "undefined symbol: mlx_fft_fftn"},
 	} {

@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. Programs and a library of the same interface fit together.
-const Interface = "1d88e5c1f686f6b8"
+const Interface = "e4d8941d33782d54"

@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 		w.write("patches/"+name, string(data))
 	}
 	for _, name := range []string{
-		"mlxc/mlxg.h", "mlxc/libmlxg/mlxg_core.cpp", "mlxc/libmlxg/mlxg_call.h", "customkernels/internal/executor/runtime.h",
+		"mlxc/mlxg.h", "mlxc/libmlxg/mlxg_init.cpp", "mlxc/libmlxg/mlxg_call.h", "customkernels/internal/executor/runtime.h",
 		"customkernels/internal/metalstd/host/mlxg_fiber.h",
 	} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(w.root, "../..", name)), 0o755))

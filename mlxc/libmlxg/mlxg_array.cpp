@@ -1,4 +1,4 @@
-// Arrays: making, describing, freeing.
+// Creating, describing and freeing arrays.
 #include <mutex>
 
 #include "mlx/allocator.h"
@@ -9,7 +9,7 @@ namespace mx = mlx::core;
 extern "C" {
 
 mlxg_info mlxg_array_info(void* a) {
-  // Shape and dtype never change after construction: no lock.
+  // No lock: shape and dtype never change after construction.
   mlx_array h{a};
   mlxg_info i;
   i.ndim = static_cast<int>(mlx_array_ndim(h));
@@ -21,7 +21,7 @@ mlxg_info mlxg_array_info(void* a) {
 }
 
 mlxg_result mlxg_array_new(const void* data, const int* shape, int ndim, int dtype) {
-  // A new leaf is nobody else's yet: no lock, so large copies run side by side.
+  // No lock: no other thread has the new array, and large copies can run in parallel.
   mlx_array res = mlx_array_new_data(data, shape, ndim, static_cast<mlx_dtype>(dtype));
   return mlxg_end(res.ctx ? 0 : 1, res);
 }

@@ -1,4 +1,4 @@
-// What libmlxg's own files use of each other and of mlx-c.
+// Functions that the files of libmlxg, including the generated ones, call in each other.
 #ifndef MLXG_CALL_H
 #define MLXG_CALL_H
 
@@ -7,7 +7,7 @@
 
 extern "C" {
 
-// The graph lock, for calls that cannot reach Go.
+// The graph lock, for calls that cannot reach Go. Calls that can use mlxg_enter.
 void mlxg_lock(void);
 void mlxg_unlock(void);
 bool mlxg_try_lock(bool wait);  // with wait set it blocks and returns true
@@ -15,22 +15,21 @@ bool mlxg_try_lock(bool wait);  // with wait set it blocks and returns true
 // The calling thread's current stream, or the default of the process.
 mlx_stream mlxg_stream(void);
 
-// mlxg_end turns the outcome of an mlx-c call into a result. mlxg_finish does so and
-// gives the graph lock back.
+// The mlxg_end functions convert the status and the result of an mlx-c call. mlxg_finish also releases the graph lock.
 mlxg_result mlxg_end(int rc, mlx_array res);
 mlxg_result mlxg_finish(int rc, mlx_array res);
 mlxg_results mlxg_end_vector(int rc, mlx_vector_array res);
 mlxg_results mlxg_end_pair(int rc, const mlx_array* pair);
 char* mlxg_end_status(int rc);
 
-// MLXG_CALL wraps one leaf call of mlx-c that writes its result to &res.
+// MLXG_CALL is the body of a function that makes one mlx-c call, which writes to &res, under the graph lock.
 #define MLXG_CALL(call) \
   mlx_array res{};      \
   mlxg_lock();          \
   int rc_ = (call);     \
   return mlxg_finish(rc_, res)
 
-// MLXG_CALL_ALL is the same for a call that gives several arrays.
+// MLXG_CALL_ALL is MLXG_CALL for a call with several results.
 #define MLXG_CALL_ALL(call)                      \
   mlx_vector_array res = mlx_vector_array_new(); \
   mlxg_lock();                                   \
@@ -39,12 +38,11 @@ char* mlxg_end_status(int rc);
   mlxg_unlock();                                 \
   return out_
 
-// mlxg_elementwise makes the node of an element-wise operation. For two operands of the same
-// dtype and shape the nodes of an operation differ in nothing but operands and shape, yet MLX
-// promotes, broadcasts and allocates a primitive each time, which is most of what a node
-// costs. So the first node is MLX's and those after it share its primitive, as the nodes of
-// functions that MLX compiled do: a primitive of these operations never changes. patterns
-// are of one operation; the graph lock guards them.
+// mlxg_elementwise adds the node of an element-wise operation. For two operands of one dtype and shape, the nodes of an
+// operation differ only in operands and shape, but MLX promotes dtypes, broadcasts and allocates a primitive for each
+// node, which is most of a node's cost. So the first node is MLX's, and later nodes share its primitive, as the nodes
+// of compiled functions do. Primitives of these operations are immutable. patterns belongs to one operation; the graph
+// lock guards it.
 #define MLXG_DTYPES 14
 typedef struct {
   void* of[MLXG_DTYPES];
@@ -53,8 +51,8 @@ typedef int (*mlxg_binary)(mlx_array* res, const mlx_array a, const mlx_array b,
 
 int mlxg_elementwise(mlxg_patterns* patterns, mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream s);
 
-// mlxg_complex and mlxg_complex_binary call op and, where the operands are complex, give the node
-// gradients with the conjugate that MLX's lack.
+// mlxg_complex and mlxg_complex_binary call op. For complex operands they correct the gradients of the node, which lack
+// a conjugate in MLX 0.32.2.
 typedef int (*mlxg_unary)(mlx_array* res, const mlx_array a, const mlx_stream s);
 int mlxg_complex(mlxg_unary op, mlx_array* res, mlx_array a, mlx_stream s);
 int mlxg_complex_binary(mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream s);

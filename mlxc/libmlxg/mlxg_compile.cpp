@@ -1,10 +1,11 @@
-// Compiled functions, and the bound on what is kept of them.
+// Compiled functions, and the bound on the number of compiled signatures.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <list>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "mlx/compile.h"
 #include "mlx/compile_impl.h"
@@ -17,15 +18,16 @@ using mlxg::function;
 
 namespace {
 
-// MLX does not tell its mode. The graph lock guards this copy.
+// MLX has no getter for the compile mode, so this is a copy. The graph lock guards it.
 int mode = std::getenv("MLX_DISABLE_COMPILE") ? MLX_COMPILE_MODE_DISABLED : MLX_COMPILE_MODE_ENABLED;
 
 std::atomic<bool> no_fusing = false;
 
-// fusing sets MLX's mode for a call on the current stream, and mode again at the end.
-class fusing {
+// mode_scope sets the compile mode of a call on the current stream and restores `mode` at the end. After
+// mlxg_compile_no_fusing, calls on CPU streams do not fuse.
+class mode_scope {
  public:
-  fusing() {
+  mode_scope() {
     if (no_fusing) {
       set(mx::default_device() == mx::Device::gpu ? mode
           : mode == MLX_COMPILE_MODE_ENABLED      ? MLX_COMPILE_MODE_NO_FUSE
@@ -33,20 +35,20 @@ class fusing {
                                                   : mode);
     }
   }
-  ~fusing() {
+  ~mode_scope() {
     if (no_fusing) {
       set(mode);
     }
   }
-  fusing(const fusing&) = delete;
+  mode_scope(const mode_scope&) = delete;
 
  private:
   static void set(int m) { mlx_set_compile_mode(static_cast<mlx_compile_mode>(m)); }
 };
 
-// A trace is a function compiled for one signature. MLX keeps all that it compiled under
-// an id and searches it from the front; with an id for each signature it finds the one
-// that is there, and can be told to forget it alone.
+// A trace is a function compiled for one signature. MLX's compile cache keeps a list of all signatures under a
+// function's id and searches it linearly. Each trace has an id of its own, so the search finds it at once and it can be
+// erased alone.
 class trace {
  public:
   trace(std::string signature, const function& f, bool shapeless)
@@ -56,7 +58,7 @@ class trace {
 
   mlxg::arrays operator()(const mlxg::arrays& args) {
     auto results = call_(args);
-    rings_.clear();
+    cycles_.clear();
     return results;
   }
 
@@ -66,15 +68,15 @@ class trace {
   function traced(const function& f) {
     return [this, f](const mlxg::arrays& args) {
       auto results = f(args);
-      rings_ = mlxg::rings(results);
+      cycles_ = mlxg::sibling_cycles(results);
       return results;
     };
   }
 
-  // No function that MLX compiles itself has the address of a trace.
+  // The address of a trace differs from the ids of functions that MLX compiles by itself.
   uintptr_t id() const { return reinterpret_cast<uintptr_t>(this); }
 
-  mlxg::arrays rings_;
+  mlxg::arrays cycles_;  // see sibling_cycles
   const function call_;
 };
 
@@ -98,14 +100,14 @@ class compiled {
     try {
       return (*at)(args);
     } catch (...) {
-      // MLX takes what it has of a trace that failed for a whole one.
+      // MLX would treat the incomplete entry of a failed trace as complete.
       forget(at);
       throw;
     }
   }
 
  private:
-  // signature_of is what MLX compares, and the mode.
+  // signature_of returns the compile mode and the properties by which MLX tells signatures apart.
   std::string signature_of(const mlxg::arrays& args) const {
     std::string s;
     auto add = [&s](int n) { s.append(reinterpret_cast<const char*>(&n), sizeof(n)); };
@@ -132,11 +134,35 @@ class compiled {
 
   function f_;
   bool shapeless_;
-  std::list<trace> recent_;  // the last used first
+  std::list<trace> recent_;  // the most recently used first
   std::unordered_map<std::string, std::list<trace>::iterator> by_signature_;
 };
 
 }  // namespace
+
+namespace mlxg {
+
+arrays sibling_cycles(const arrays& results) {
+  arrays found, waiting = results;
+  std::unordered_set<uintptr_t> seen;
+  while (!waiting.empty()) {
+    auto a = std::move(waiting.back());
+    waiting.pop_back();
+    if (!seen.insert(a.id()).second) {
+      continue;
+    }
+    waiting.insert(waiting.end(), a.inputs().begin(), a.inputs().end());
+    if (!a.siblings().empty()) {
+      for (auto& s : a.siblings()) {
+        seen.insert(s.id());
+      }
+      found.push_back(std::move(a));
+    }
+  }
+  return found;
+}
+
+}  // namespace mlxg
 
 extern "C" {
 
@@ -146,7 +172,7 @@ void* mlxg_compile_new(uintptr_t id, bool shapeless) {
 
 mlxg_results mlxg_compiled_call(void* c, const uintptr_t* args, size_t n) {
   return mlxg::with_results([&] {
-    fusing here;
+    mode_scope scope;
     return (*static_cast<compiled*>(c))(mlxg::arrays_of(args, n));
   });
 }

@@ -1,5 +1,4 @@
-// Gradients of functions of complex numbers. MLX's own lack the conjugate, or use functions whose
-// gradients lack it.
+// Gradients of complex functions. Those of MLX 0.32.2 lack the conjugate, or use functions whose gradients lack it.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -18,7 +17,7 @@ namespace {
 
 using mlxg::arrays;
 
-// correct gives a node that MLX just made the rules of this file.
+// correct replaces the rules of a new node of MLX by those of this file, if the node is complex.
 mx::array correct(mx::array a);
 
 mx::array constant(float x) {
@@ -31,11 +30,11 @@ mx::array sqrt_of(const mx::array& z, mx::Stream s) {
 mx::array rsqrt_of(const mx::array& z, mx::Stream s) {
   return correct(mx::rsqrt(z, s));
 }
-// square_plus is sign·z² + c.
+// square_plus returns sign·z² + c.
 mx::array square_plus(float sign, const mx::array& z, float c, mx::Stream s) {
   return mx::add(mx::multiply(constant(sign), mx::square(z, s), s), constant(c), s);
 }
-// along_sign is the part of t in the direction of the unit u, as a real number.
+// along_sign returns the component of t in the direction of the unit number u, as a real number.
 mx::array along_sign(const mx::array& u, const mx::array& t, mx::Stream s) {
   return mx::real(mx::multiply(mx::conjugate(u, s), t, s), s);
 }
@@ -53,7 +52,7 @@ const std::unordered_map<std::string, derivatives> holomorphic = {
     {"ArcTan", [](auto& z, auto&, auto s) { return arrays{mx::reciprocal(square_plus(1, z[0], 1, s), s)}; }},
     {"ArcSinh", [](auto& z, auto&, auto s) { return arrays{rsqrt_of(square_plus(1, z[0], 1, s), s)}; }},
     {"ArcCosh",
-     [](auto& z, auto&, auto s) {  // not 1/√(z²−1), which has another branch cut
+     [](auto& z, auto&, auto s) {  // 1/√(z²−1) has another branch cut
        auto below = mx::subtract(z[0], constant(1), s);
        return arrays{mx::multiply(rsqrt_of(below, s), rsqrt_of(mx::add(z[0], constant(1), s), s), s)};
      }},
@@ -74,7 +73,7 @@ const std::unordered_map<std::string, derivatives> holomorphic = {
      }},
 };
 
-// node is MLX's node with other rules. Its name is not one that MLX writes to files.
+// node wraps a primitive of MLX with other rules. MLX's exporter rejects its name.
 class node : public mx::Primitive {
  public:
   node(std::shared_ptr<mx::Primitive> mlx)
@@ -130,8 +129,8 @@ class holomorphic_node : public node {
   derivatives of_;
 };
 
-// sign_node is z/|z|. A step t turns it by what of t is across z, over |z|. The transposed map is the
-// same.
+// sign_node is z/|z|. Its derivative in direction t is the component of t across z, divided by |z|. The transposed map
+// is the same.
 class sign_node : public node {
  public:
   using node::node;
@@ -153,7 +152,7 @@ class sign_node : public node {
   }
 };
 
-// abs_node is |z|, as a complex number, which MLX converts to float32.
+// abs_node is |z| as a complex number. MLX converts it to float32 afterwards.
 class abs_node : public node {
  public:
   using node::node;
@@ -166,7 +165,7 @@ class abs_node : public node {
     return {mx::astype(along_sign(correct(mx::sign(z[0], s)), tangents[0], s), mx::complex64, s)};
   }
   std::pair<arrays, std::vector<int>> vmap(const arrays& z, const std::vector<int>& axes) override {
-    // Without the conversion to float32, which has a rule of its own.
+    // Without the conversion to float32, which is a separate node.
     return {{correct(mx::abs(z[0], stream())).inputs()[0]}, axes};
   }
 };

@@ -7,21 +7,21 @@
 
 namespace {
 
-mlx_stream stream_of(void* stream) {
+mlx_stream stream_or_current(void* stream) {
   return mlx_stream{stream ? stream : mlxg_real_stream()};
 }
 
-// give hands over a copy of a text.
-char* give(const char* text, char** to) {
+// copy_text stores a copy of a text in *to. The caller frees it. It returns an error message or NULL.
+char* copy_text(const char* text, char** to) {
   *to = strdup(text);
   return *to ? nullptr : mlxg::error_text("out of memory");
 }
 
-// give frees a text of mlx-c and hands over a copy, unless the call that made it failed.
-char* give(int rc, mlx_string text, char** to) {
+// copy_text does so with a text of mlx-c unless rc is an error, and frees the text of mlx-c.
+char* copy_text(int rc, mlx_string text, char** to) {
   char* err = mlxg_end_status(rc);
   if (!err) {
-    err = give(mlx_string_data(text), to);
+    err = copy_text(mlx_string_data(text), to);
   }
   mlx_string_free(text);
   return err;
@@ -33,7 +33,7 @@ extern "C" {
 
 char* mlxg_stream_new(void** stream, int device) {
   mlx_device d = mlx_device_new_type(static_cast<mlx_device_type>(device), 0);
-  mlxg_lock();  // evaluation looks streams up in the table that this one enters
+  mlxg_lock();  // the table of streams, which evaluations read, has no lock
   *stream = mlx_stream_new_thread_unsafe(d).ctx;
   char* err = mlxg_end_status(*stream ? 0 : 1);
   mlxg_unlock();
@@ -43,20 +43,20 @@ char* mlxg_stream_new(void** stream, int device) {
 
 char* mlxg_stream_text(void* stream, char** text) {
   mlx_string s = mlx_string_new();
-  int rc = mlx_stream_tostring(&s, stream_of(stream));
-  return give(rc, s, text);
+  int rc = mlx_stream_tostring(&s, stream_or_current(stream));
+  return copy_text(rc, s, text);
 }
 
 int mlxg_stream_index(void* stream) {
   int index = -1;
-  mlx_stream_get_index(&index, stream_of(stream));
+  mlx_stream_get_index(&index, stream_or_current(stream));
   return index;
 }
 
 int mlxg_stream_device(void* stream) {
   mlx_device d = mlx_device_new();
   mlx_device_type type = MLX_CPU;
-  mlx_stream_get_device(&d, stream_of(stream));
+  mlx_stream_get_device(&d, stream_or_current(stream));
   mlx_device_get_type(&type, d);
   mlx_device_free(d);
   return type;
@@ -80,7 +80,7 @@ char* mlxg_streams(char** text) {
     mlx_stream_free(s);
   }
   mlx_vector_stream_free(streams);
-  return err ? err : give(names.c_str(), text);
+  return err ? err : copy_text(names.c_str(), text);
 }
 
 char* mlxg_device_count(int* count, int device) {
@@ -115,7 +115,7 @@ char* mlxg_device_info(int device, int index, char** lines) {
   mlx_vector_string_free(keys);
   mlx_device_info_free(info);
   mlx_device_free(d);
-  return err ? err : give(text.c_str(), lines);
+  return err ? err : copy_text(text.c_str(), lines);
 }
 
 size_t mlxg_active_memory(void) {
@@ -173,7 +173,7 @@ bool mlxg_cuda_available(void) {
 char* mlxg_metal_library(char** path) {
   mlx_string s = mlx_string_new();
   int rc = mlx_metal_get_metallib_path(&s);
-  return give(rc, s, path);
+  return copy_text(rc, s, path);
 }
 
 char* mlxg_set_metal_library(const char* path) {

@@ -1,4 +1,4 @@
-// Groups of processes.
+// Groups of processes that exchange arrays.
 #include <pthread.h>
 #include <signal.h>
 
@@ -24,8 +24,8 @@ namespace {
 
 using implementation = std::shared_ptr<md::detail::GroupImpl>;
 
-// backend_of names the backend of one of MLX's groups, "" for a group of one. MLX does
-// not tell, and its classes are its own, but for their names.
+// backend_of returns the backend of a group of MLX, or "" for a group of one. MLX has no function for it and keeps the
+// classes private, so the mangled class name decides.
 const char* backend_of(const md::detail::GroupImpl& group) {
   std::string name = typeid(group).name();
   for (auto [space, backend] : {std::pair{"4ring", "ring"}, {"3mpi", "mpi"}, {"4nccl", "nccl"}, {"5jaccl", "jaccl"}}) {
@@ -36,7 +36,7 @@ const char* backend_of(const md::detail::GroupImpl& group) {
   return "";
 }
 
-// messages is the state of a group's messages, which threads of streams share.
+// messages is the state of a group that the threads of streams share.
 struct messages {
   std::mutex lock;
   std::condition_variable changed;
@@ -49,10 +49,9 @@ struct message {
   std::string error;
 };
 
-// group is one of MLX's groups that communicates from CPU streams unless it is NCCL's,
-// and in which no message comes after one that failed: the threads of MLX's ring are gone
-// then, and who asks them again waits for good. So MLX sends from a stream that only the
-// group has, and the streams of the graph wait for that one, but not beyond a failure.
+// group wraps a group of MLX. It communicates from CPU streams unless the backend is NCCL, and sends no message after a
+// failed one: MLX's ring threads have exited then, and a further message would block forever. MLX sends from a stream
+// that only the group uses. The streams of the graph wait for that stream until a message fails.
 class group : public md::detail::GroupImpl {
  public:
   explicit group(implementation mlx)
@@ -70,7 +69,7 @@ class group : public md::detail::GroupImpl {
   int size() override { return mlx_->size(); }
   implementation split(int color, int key) override {
     auto part = mlx_->split(color, key);
-    mlxg::guard g;  // not before: it waits for the others
+    mlxg::guard g;  // taken after the split, which blocks on the other processes
     return std::make_shared<group>(part);
   }
 
@@ -97,7 +96,7 @@ class group : public md::detail::GroupImpl {
   }
 
  private:
-  // error_of takes the error of a stream's tasks up to now.
+  // error_of removes and returns the pending error of a stream, or "".
   static std::string error_of(mx::Stream s) {
     try {
       mx::scheduler::check_error(s);
@@ -107,14 +106,14 @@ class group : public md::detail::GroupImpl {
     }
   }
 
-  // run puts a message into the queue of a stream.
+  // run queues a message on a stream. send calls MLX with the stream to send from.
   template <typename F>
   void run(mx::Stream s, const mlxg::arrays& operands, F&& send) {
     if (s.device == mx::Device::gpu) {
       send(s);
       return;
     }
-    // A message that nobody waits for any more may still be on its way.
+    // Keeps the buffers alive for a message whose waiting streams have given up.
     std::vector<std::shared_ptr<mx::array::Data>> buffers;
     for (auto& a : operands) {
       buffers.push_back(a.data_shared_ptr());
@@ -140,7 +139,7 @@ class group : public md::detail::GroupImpl {
       all->changed.notify_all();
       all->changed.wait(l, [&] { return m->done || all->lost; });
       if (!m->done) {
-        throw std::runtime_error("[distributed] a message failed before: the group is lost");
+        throw std::runtime_error("[distributed] an earlier message failed: the group is lost");
       }
       if (!m->error.empty()) {
         throw std::runtime_error(m->error);
@@ -159,8 +158,8 @@ class group : public md::detail::GroupImpl {
 extern "C" {
 
 char* mlxg_group_init(void** result, bool strict, const char* backend) {
-  // MLX writes to its sockets with SIGPIPE on, which ends the process when a peer is gone.
-  // The threads that write are made here, and inherit what is blocked.
+  // MLX writes to its sockets without MSG_NOSIGNAL, so SIGPIPE would end the process when a peer has exited. The
+  // writing threads start here and inherit the blocked signal.
   sigset_t pipe, before;
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);
@@ -169,13 +168,13 @@ char* mlxg_group_init(void** result, bool strict, const char* backend) {
   try {
     implementation mlx;
     {
-      // Calls build MLX's table of backends.
-      static std::mutex initialising;
-      std::lock_guard<std::mutex> l(initialising);
+      // md::init writes MLX's table of backends.
+      static std::mutex initializing;
+      std::lock_guard<std::mutex> l(initializing);
       mlx = md::init(strict, backend).raw_group();
     }
-    mlxg::guard g;  // not before: it waits for the others
-    // One for each of MLX's, which the process has for good: they share what is lost.
+    mlxg::guard g;  // taken after md::init, which blocks on the other processes
+    // One wrapper per group of MLX, which lives as long as the process: all handles share the lost state.
     static auto* known = new std::vector<std::pair<implementation, implementation>>;
     implementation ours;
     for (auto& [theirs, wrapped] : *known) {

@@ -1,4 +1,4 @@
-// Element-wise operations of two operands that are alike.
+// Element-wise operations on two operands of one dtype and shape.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -10,7 +10,7 @@ namespace mx = mlx::core;
 
 namespace {
 
-// What MLX's node of an operation has beside its operands and their shape.
+// pattern holds the properties of an operation's nodes beside operands and shape.
 struct pattern {
   std::shared_ptr<mx::Primitive> primitive;
   mx::Dtype dtype;
@@ -51,6 +51,6 @@ extern "C" int mlxg_elementwise(
     res->ctx = new mx::array(x.shape(), known->dtype, known->primitive, std::move(operands));
     return 0;
   } catch (std::exception&) {
-    return op(res, a, b, stream);  // which tells mlx-c's error handler
+    return op(res, a, b, stream);  // reports the error through mlx-c
   }
 }

@@ -1,4 +1,4 @@
-// Evaluation: the lock is held while MLX walks the graph, not while it computes.
+// Evaluation. The graph lock is held while MLX walks the graph, not while it computes.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -18,7 +18,7 @@ namespace mx = mlx::core;
 
 namespace {
 
-// streams_of lists the streams on which the arrays' last work runs.
+// streams_of returns the streams of the nodes that compute the arrays.
 std::set<mx::Stream> streams_of(const std::vector<mx::array>& arrays) {
   std::set<mx::Stream> streams;
   for (auto& a : arrays) {
@@ -31,41 +31,39 @@ std::set<mx::Stream> streams_of(const std::vector<mx::array>& arrays) {
   return streams;
 }
 
-// soon waits for what is likely to come at once: a tenth of a millisecond without sleeping.
+// spin_until polls done for at most 100 µs without sleeping.
 template <typename F>
-void soon(F&& done) {
+void spin_until(F&& done) {
   auto latest = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
   while (!done() && std::chrono::steady_clock::now() < latest) {
     std::this_thread::yield();
   }
 }
 
-// awake keeps the thread of a stream waiting for the tasks that are scheduled during its
-// life. To wake a thread takes longer than many a graph, and one that runs out of tasks
-// while the graph is still walked would have to be woken for each of the others.
-class awake {
+// keep_awake keeps the thread of a stream polling for tasks during its lifetime. Waking a thread takes longer than
+// computing a small graph, and a thread that runs out of tasks during the walk would be woken for each further task.
+class keep_awake {
  public:
-  explicit awake(mx::Stream s) {
-    mx::scheduler::enqueue(s, [over = over_] { soon([&] { return over->load(); }); });
+  explicit keep_awake(mx::Stream s) {
+    mx::scheduler::enqueue(s, [over = over_] { spin_until([&] { return over->load(); }); });
   }
-  ~awake() { *over_ = true; }
-  awake(const awake&) = delete;
+  ~keep_awake() { *over_ = true; }
+  keep_awake(const keep_awake&) = delete;
 
  private:
   std::shared_ptr<std::atomic<bool>> over_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-// eval_and_wait evaluates and waits. If only CPU streams take part, it waits without the lock, so
-// that other goroutines build and schedule meanwhile. A GPU stream's own synchronization is not
-// safe beside another thread that encodes, and inside a transform the lock is held anyway: there
-// the evaluation is MLX's own.
+// eval_and_wait evaluates and waits. If only CPU streams take part, it waits without the graph lock so that other
+// threads can build and schedule graphs. Otherwise, and inside a transform, where the lock is held anyway, it calls
+// MLX's eval: the synchronization of a GPU stream is not safe while another thread encodes work.
 void eval_and_wait(std::vector<mx::array>& arrays) {
   std::shared_ptr<mlxg::evaluation> e;
   std::vector<mx::array> pending;
   {
     mlxg::guard g;
     mlxg::repair(arrays);
-    e = mlxg::evaluation::of(arrays, true);
+    e = mlxg::evaluation::plan(arrays, true);
     auto streams = streams_of(arrays);
     if (mlxg::depth() > 0 ||
         std::any_of(streams.begin(), streams.end(), [](auto& s) { return s.device != mx::Device::cpu; })) {
@@ -73,7 +71,7 @@ void eval_and_wait(std::vector<mx::array>& arrays) {
       return;
     }
     {
-      std::optional<awake> thread;
+      std::optional<keep_awake> thread;
       for (auto& a : arrays) {
         if (!thread && a.has_primitive()) {
           thread.emplace(a.primitive().stream());
@@ -83,7 +81,7 @@ void eval_and_wait(std::vector<mx::array>& arrays) {
     }
     for (auto& a : arrays) {
       if (!a.is_available() && a.event().valid()) {
-        // A node of our own with the event: array::wait writes to the node.
+        // A separate node with the event, because array::wait writes to the node.
         pending.emplace_back(mx::Shape{}, mx::bool_, nullptr, std::vector<mx::array>{});
         pending.back().attach_event(a.event());
         pending.back().set_status(mx::array::Status::evaluated);
@@ -91,7 +89,7 @@ void eval_and_wait(std::vector<mx::array>& arrays) {
     }
   }
   for (auto& p : pending) {
-    soon([&] { return p.is_available(); });
+    spin_until([&] { return p.is_available(); });
     p.wait();
   }
   mlxg::guard g;
@@ -101,7 +99,7 @@ void eval_and_wait(std::vector<mx::array>& arrays) {
   }
 }
 
-// with_errors runs f and turns an exception into a message.
+// with_errors runs f and returns the message of its exception, or NULL.
 template <typename F>
 char* with_errors(F&& f) {
   try {
@@ -114,8 +112,8 @@ char* with_errors(F&& f) {
   }
 }
 
-// locked_copies takes references under the lock: copying a handle whose node is
-// being detached elsewhere is safe only there. drop releases them there too.
+// locked_copies copies arrays under the graph lock, and drop destroys the copies under it. Without the lock, another
+// thread may detach a node while its array is copied.
 std::vector<mx::array> locked_copies(const uintptr_t* ctx, size_t n) {
   mlxg::guard g;
   return mlxg::arrays_of(ctx, n);
@@ -143,10 +141,10 @@ extern "C" {
 
 char* mlxg_eval(const uintptr_t* ctx, size_t n) {
   mlxg::use_device_streams();
-  mlxg::inside call;
+  mlxg::waiting_call call;
   auto arrays = locked_copies(ctx, n);
   char* err = with_errors([&] { eval_and_wait(arrays); });
-  mlxg::mend_signals();
+  mlxg::restore_signal_stacks();
   drop(arrays);
   return err;
 }
@@ -157,15 +155,15 @@ char* mlxg_async_eval(const uintptr_t* ctx, size_t n) {
   auto arrays = mlxg::arrays_of(ctx, n);
   char* err = with_errors([&] {
     mlxg::repair(arrays);
-    mlxg::evaluation::of(arrays, false)->start(arrays);
+    mlxg::evaluation::plan(arrays, false)->start(arrays);
   });
-  mlxg::mend_signals();
+  mlxg::restore_signal_stacks();
   return err;
 }
 
 char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
   mlxg::use_device_streams();
-  mlxg::inside call;
+  mlxg::waiting_call call;
   std::vector<mx::array> rows;
   char* err = with_errors([&] {
     bool there;
@@ -174,31 +172,30 @@ char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
       auto a = mlxg::argument_of(mlxg::array_of(ctx));
       there = mlxg::available(a) && a.flags().row_contiguous;
       if (there) {
-        // Not through the graph, which would wait for all that its stream has to do.
+        // Copying through the graph would wait for all work of the stream.
         rows.push_back(a);
       } else {
         a = mlxg::array_of(ctx);
-        // Row-major order whatever the strides; no copy if they are already.
+        // Converts to row-major order; no copy if the array has it already.
         auto s = a.has_primitive() ? a.primitive().stream() : *static_cast<mx::Stream*>(mlxg_real_stream());
         if (a.size() == 0 && s.device == mx::Device::gpu) {
-          // Nothing to compute, which MLX's CUDA kernels do not expect: some end the
-          // process, others leave an error behind that later ones find.
+          // MLX 0.32.2's CUDA kernels do not support empty arrays: some end the process, others leave an error that
+          // later kernels report.
           return;
         }
-        // The array itself is evaluated, not only its row-major form, so that a
-        // second read does not compute it again.
+        // The array is evaluated with its row-major form so that a second read does not recompute it.
         rows.push_back(a);
         rows.push_back(mx::contiguous(a, false, s));
       }
     }
     if (!there) {
       eval_and_wait(rows);
-      mlxg::mend_signals();
+      mlxg::restore_signal_stacks();
     }
     // MLX 0.32.2 on CUDA leaves the row-major form of one element of a large array unwritten.
     auto& elements = rows.front().flags().row_contiguous ? rows.front() : rows.back();
     if (elements.nbytes() != nbytes) {
-      throw std::runtime_error("[read] the destination's size is not the array's");
+      throw std::runtime_error("[read] the destination has a different size than the array");
     }
     if (nbytes > 0) {
       std::memcpy(dst, elements.data<char>(), nbytes);
@@ -210,12 +207,11 @@ char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
 
 char* mlxg_synchronize(void* stream) {
   auto s = *static_cast<mx::Stream*>(stream);
-  mlxg::inside call;
+  mlxg::waiting_call call;
   return with_errors([&] {
-    mlxg::refuse_if_closed();
+    mlxg::require_open();
     if (s.device == mx::Device::cpu) {
-      // Not MLX's function, which takes the errors of evaluations that still run. Nothing but the
-      // queue is touched, so others go on meanwhile.
+      // MLX's synchronize would take the errors of running evaluations. This needs only the queue, and no graph lock.
       auto reached = std::make_shared<std::promise<void>>();
       mx::scheduler::enqueue(s, [reached] { reached->set_value(); });
       reached->get_future().wait();

@@ -1,10 +1,8 @@
-// Evaluations with an error of their own.
+// Planning, starting and waiting for evaluations.
 #include "mlxg_evaluation.h"
 
 #include <algorithm>
 #include <list>
-#include <map>
-#include <mutex>
 #include <string_view>
 #include <typeinfo>
 #include <unordered_set>
@@ -18,7 +16,8 @@ namespace mx = mlx::core;
 
 namespace {
 
-// opened gives access to an array's reference to its node, for references that do not count.
+// opened gives access to mlx::core::array::array_desc_, a private member: explicit instantiations may name it. The
+// member is the array's reference to its node.
 template <auto Node>
 struct opened {
   friend std::weak_ptr<void> weak_node(const mx::array& a) { return a.*Node; }
@@ -31,17 +30,7 @@ std::weak_ptr<void> weak_node(const mx::array&);
 void set_node(mx::array&, std::shared_ptr<void>);
 template struct opened<&mx::array::array_desc_>;
 
-// with_node calls f with the node's array if the node is still there.
-template <typename F>
-void with_node(const std::weak_ptr<void>& node, F&& f) {
-  if (auto there = node.lock()) {
-    mx::array a(mx::Shape{}, mx::bool_, nullptr, {});
-    set_node(a, std::move(there));
-    f(a);
-  }
-}
-
-// can_fail reports whether the CPU tasks of the primitive can throw, other than for lack of memory.
+// can_fail reports whether the CPU tasks of the primitive can throw an error other than out of memory.
 bool can_fail(const mx::Primitive& p) {
   static const auto& names = *new std::unordered_set<std::string_view>{
       "Cholesky", "Eig",       "Eigh",      "Inverse",       "LUF",  "Load", "QRF",
@@ -55,8 +44,8 @@ bool can_fail(const mx::Primitive& p) {
   return type->second;
 }
 
-// The evaluations that may still run, by their events, and in the order of their start. The graph
-// lock guards them.
+// evaluations holds the evaluations that may still run, by event and in the order of their start. The graph lock guards
+// it.
 struct evaluations {
   std::unordered_map<const void*, std::shared_ptr<mlxg::evaluation>> by_event;
   std::list<std::shared_ptr<mlxg::evaluation>> started;
@@ -69,33 +58,20 @@ const void* key_of(const mx::Event& e) {
   return &e.cast<char>();
 }
 
-// fail_for_good makes every evaluation of a fail, also if MLX takes it for computed.
-void fail_for_good(const mx::array& a, const std::string& what, std::shared_ptr<std::atomic<bool>> reported) {
-  a.primitive_ptr() = std::make_shared<mlxg::failed>(
-      *static_cast<mx::Stream*>(mlxg_device_stream(0)), "Eval", what, std::move(reported));
-  a.set_status(mx::array::Status::unscheduled);
-  a.attach_event(mx::Event{});
-}
-
-// What tasks that fail write to.
-mlxg::immortal<std::mutex> settling;
-auto& failing = settling.value;
-mlxg::immortal<std::vector<std::shared_ptr<mlxg::evaluation>>> all_unsettled;
-auto& unsettled = all_unsettled.value;
-std::atomic<bool> any_unsettled = false;
-struct unread {
-  std::string error;
-  std::shared_ptr<std::atomic<bool>> reported;
-};
-mlxg::immortal<std::map<int, unread>> all_unread;
-auto& unread_by_stream = all_unread.value;
-
 }  // namespace
 
 namespace mlxg {
 
-// A task node takes the errors behind the nodes of an evaluation on a stream. Without an
-// evaluation it only orders streams.
+void with_node(const std::weak_ptr<void>& node, const std::function<void(const mx::array&)>& f) {
+  if (auto locked = node.lock()) {
+    mx::array a(mx::Shape{}, mx::bool_, nullptr, {});
+    set_node(a, std::move(locked));
+    f(a);
+  }
+}
+
+// A task node takes the errors of the stream after the last node of an evaluation. Without an evaluation it only orders
+// streams.
 class evaluation::task : public opaque {
  public:
   task(mx::Stream s, std::shared_ptr<evaluation> e) : opaque(s, "Evaluation"), e_(std::move(e)) {}
@@ -103,7 +79,7 @@ class evaluation::task : public opaque {
   void eval_cpu(const arrays&, arrays& outputs) override {
     static const bool fences = mx::is_available(mx::Device::gpu);
     if (fences) {
-      allocate(outputs);  // MLX's fence between a CPU and a GPU reads the buffer of the array
+      allocate(outputs);  // MLX's fence between CPU and GPU reads the buffer
     }
     if (!e_) {
       return;
@@ -121,7 +97,7 @@ class evaluation::task : public opaque {
   std::shared_ptr<evaluation> e_;
 };
 
-// A guarded node is one that can fail in its task.
+// guarded wraps the primitive of a node that can fail in its task, and takes the errors before and after the node.
 class evaluation::guarded : public opaque {
  public:
   guarded(std::shared_ptr<mx::Primitive> p, std::shared_ptr<evaluation> e, size_t node)
@@ -142,8 +118,8 @@ class evaluation::guarded : public opaque {
   size_t node_;
 };
 
-std::shared_ptr<evaluation> evaluation::of(const arrays& roots, bool waited) {
-  refuse_if_closed();
+std::shared_ptr<evaluation> evaluation::plan(const arrays& roots, bool waited) {
+  require_open();
   settle();
   while (!started.empty() && started.front()->state_ != running && started.front()->state_ != failed) {
     for (auto& e : started.front()->events_) {
@@ -154,7 +130,7 @@ std::shared_ptr<evaluation> evaluation::of(const arrays& roots, bool waited) {
   std::shared_ptr<evaluation> e(new evaluation(waited));
   e->walk(roots);
   if (e->precise_) {
-    e->walk(roots);  // now with the operands
+    e->walk(roots);  // records the operands
     e->bad_.resize(e->nodes_.size());
   }
   return e;
@@ -256,7 +232,7 @@ void evaluation::start(const arrays& roots) {
     return;
   }
   if (streams_.size() > 1) {
-    // No stream signals before the tasks of all have run.
+    // No stream signals its event before the tasks of all streams have run.
     auto tasks = std::move(ends);
     ends.clear();
     for (auto& s : streams_) {
@@ -298,7 +274,7 @@ void evaluation::run(const arrays& roots) {
 
 void evaluation::check() {
   if (state_ == running) {
-    finish();  // nothing was started, but roots may have failed elsewhere
+    finish();  // no task ran, but roots may have failed in another evaluation
   }
   if (state_ != fine) {
     reported_ = true;
@@ -319,8 +295,7 @@ void evaluation::guard_nodes() {
   }
 }
 
-// restore_nodes gives the nodes that keep their place in a graph, as in a transform, their
-// primitives back.
+// restore_nodes gives guarded nodes their primitives back. Nodes stay in the graph inside a transform.
 void evaluation::restore_nodes() {
   for (auto& entry : guarded_) {
     with_node(nodes_[entry.first], [&](const mx::array& a) {
@@ -332,154 +307,6 @@ void evaluation::restore_nodes() {
     });
   }
   guarded_.clear();
-}
-
-// give_up ends an evaluation that MLX ended with an exception. MLX has waited for its tasks.
-void evaluation::give_up(const arrays& roots, const char* what) {
-  restore_nodes();
-  bool all_scheduled = true;
-  for (auto& node : nodes_) {
-    with_node(node, [&](const mx::array& a) {
-      all_scheduled = all_scheduled && a.status() != mx::array::Status::unscheduled;
-    });
-  }
-  // If all is scheduled, the exception is that of a task that belongs to no node.
-  all_bad_ = all_bad_ || all_scheduled;
-  if (error_.empty()) {
-    error_ = what;
-  }
-  if (state_ == running) {
-    finish();
-  }
-  reported_ = true;
-  settle();
-  for (auto& r : roots) {
-    if (r.status() == mx::array::Status::unscheduled && r.has_primitive()) {
-      fail_for_good(r, what, reported());
-    }
-  }
-}
-
-// take_error runs on a stream's thread, behind the tasks of a node, or of the nodes that cannot
-// fail.
-void evaluation::take_error(mx::Stream s, size_t node) {
-  try {
-    mx::scheduler::check_error(s);
-  } catch (std::exception& e) {
-    std::lock_guard lock(failing);
-    if (error_.empty()) {
-      error_ = e.what();
-    }
-    if (node == none) {
-      all_bad_ = true;
-    } else {
-      bad_[node] = true;
-    }
-  }
-}
-
-// finish decides which nodes failed, when all tasks have run. The sources have finished: they are
-// earlier on the same streams, or MLX waited for them.
-void evaluation::finish() {
-  if (state_ != running) {
-    return;
-  }
-  bool any = all_bad_;
-  for (auto& s : sources_) {
-    if (s.computed_by->is_bad(s.id)) {
-      any = true;
-      if (error_.empty()) {
-        error_ = s.computed_by->error_;
-      }
-      if (waited_) {
-        s.computed_by->reported_ = true;
-      }
-      if (s.user != none && precise_) {
-        bad_[s.user] = true;
-      } else if (s.user != none) {
-        all_bad_ = true;
-      }
-    }
-  }
-  sources_.clear();
-  for (size_t i = 0; i < bad_.size(); i++) {
-    for (auto operand : operands_[i]) {
-      bad_[i] = bad_[i] || bad_[operand];
-    }
-    any = any || bad_[i];
-  }
-  operands_.clear();
-  if (!any) {
-    state_ = fine;
-    return;
-  }
-  std::lock_guard lock(failing);
-  state_ = failed;
-  unsettled.push_back(shared_from_this());
-  any_unsettled = true;
-  if (!waited_) {
-    for (auto& s : streams_) {
-      auto& u = unread_by_stream[s.index];
-      if (!u.reported || *u.reported) {
-        u = {error_, reported()};
-      }
-    }
-  }
-}
-
-bool evaluation::is_bad(std::uintptr_t id) const {
-  if (state_ == fine || state_ == running) {
-    return false;
-  }
-  auto at = std::find(ids_.begin(), ids_.end(), id);
-  return all_bad_ || (at != ids_.end() && bad_[at - ids_.begin()]);
-}
-
-void evaluation::fail_nodes() {
-  for (size_t i = 0; i < nodes_.size(); i++) {
-    if (all_bad_ || bad_[i]) {
-      with_node(nodes_[i], [&](const mx::array& a) {
-        if (a.status() != mx::array::Status::unscheduled) {
-          fail_for_good(a, error_, reported());
-        }
-      });
-    }
-  }
-  nodes_.clear();
-  state_ = settled;
-}
-
-void settle() {
-  if (!any_unsettled) {
-    return;
-  }
-  std::vector<std::shared_ptr<evaluation>> list;
-  {
-    std::lock_guard lock(failing);
-    list.swap(unsettled);
-    any_unsettled = false;
-  }
-  for (auto& e : list) {
-    e->fail_nodes();
-  }
-}
-
-bool available(const mx::array& a) {
-  // In this order: an evaluation fails before its event is signaled.
-  bool there = a.is_available();
-  settle();
-  return there && a.is_available();
-}
-
-std::string take_unread(mx::Stream s) {
-  std::lock_guard lock(failing);
-  auto found = unread_by_stream.find(s.index);
-  if (found == unread_by_stream.end()) {
-    return "";
-  }
-  auto u = std::move(found->second);
-  unread_by_stream.erase(found);
-  return *u.reported ? "" : u.error;
 }
 
 }  // namespace mlxg

@@ -3,6 +3,7 @@
 #define MLXG_EVALUATION_H
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -17,31 +18,29 @@ namespace mlxg {
 
 namespace mx = mlx::core;
 
-// An evaluation computes arrays and has the error of exactly these.
+// An evaluation computes arrays and reports the error of exactly these arrays.
 //
-// MLX keeps the first exception of a CPU task with the task's stream, and gives it to the next
-// thread that looks at the stream, for whatever array. So an evaluation adds tasks of its own,
-// which take the error off the stream: around each node that can fail in its task
-// (factorizations and the like), and behind all nodes, for any other error (memory). The graph
-// lock is held while an evaluation is scheduled, so tasks of two evaluations never mix.
+// MLX 0.32.2 stores the first exception of a CPU task in the task's stream and throws it on the next thread that checks
+// the stream, for any array. An evaluation therefore adds tasks that take the error off the stream: around each node
+// that can fail in its task (such as a factorization), and behind all nodes for other errors (out of memory). The graph
+// lock is held while an evaluation is scheduled, so the tasks of two evaluations never interleave.
 //
-// MLX marks the nodes of a failed evaluation as computed. settle makes the failed nodes, and the
-// nodes that depend on them, fail at every later use. Nodes that do not depend on a failed node
-// keep their values: a program may go on with the operands of a factorization that failed. After
-// an error that belongs to no node, no node of the evaluation keeps its value.
+// MLX marks the nodes of a failed evaluation as computed. settle makes the failed nodes, and the nodes that depend on
+// them, fail at every later use. Other nodes keep their values: a program may continue with the operands of a failed
+// factorization. After an error that belongs to no known node, all nodes of the evaluation fail.
 //
-// All functions need the graph lock. The tasks run without it.
+// The caller of each function holds the graph lock. The tasks run without it.
 class evaluation : public std::enable_shared_from_this<evaluation> {
  public:
-  // of plans the evaluation of the roots that have no value. With waited set, the caller reports
-  // the error; else take_unread does if no later call comes across it.
-  static std::shared_ptr<evaluation> of(const arrays& roots, bool waited);
+  // plan returns the evaluation of the roots without a value. With waited set, the caller reports the error; otherwise
+  // take_unread returns it unless a later call reports it.
+  static std::shared_ptr<evaluation> plan(const arrays& roots, bool waited);
 
-  // start hands the work to MLX's streams. It throws errors of scheduling.
+  // start submits the work to MLX's streams. It throws errors of scheduling.
   void start(const arrays& roots);
-  // run computes with MLX's own eval, which waits, and throws every error.
+  // run calls MLX's eval, which waits, and throws every error.
   void run(const arrays& roots);
-  // check throws the error of the tasks. The roots' events must be signaled.
+  // check throws the error of the tasks. The roots' events must have been signaled.
   void check();
 
  private:
@@ -49,15 +48,15 @@ class evaluation : public std::enable_shared_from_this<evaluation> {
   class guarded;
   friend void settle();
 
-  // A source is an operand that another evaluation computes, which may still run. user is the
-  // node that reads it, or `none` for a root.
+  // A source is an operand that another evaluation computes, possibly still. user is the index of the node that reads
+  // it, or `none` for a root.
   struct source {
     std::shared_ptr<evaluation> computed_by;
     std::uintptr_t id;
     size_t user;
   };
   static constexpr size_t none = SIZE_MAX;
-  using places = std::unordered_map<std::uintptr_t, size_t>;  // nodes by id
+  using places = std::unordered_map<std::uintptr_t, size_t>;  // indices of nodes by id
 
   explicit evaluation(bool waited) : waited_(waited) {}
   void walk(const arrays& roots);
@@ -73,21 +72,21 @@ class evaluation : public std::enable_shared_from_this<evaluation> {
   bool is_bad(std::uintptr_t id) const;
   std::shared_ptr<std::atomic<bool>> reported() { return {shared_from_this(), &reported_}; }
 
-  // The nodes to compute, operands first. The references do not count: MLX gives the memory of a
-  // node that nothing else refers to to another node.
+  // The nodes to compute, operands first. The references are weak: MLX reuses the memory of a node whose last strong
+  // reference is gone.
   std::vector<std::weak_ptr<void>> nodes_;
   std::vector<mx::Stream> streams_;
   std::vector<source> sources_;
-  std::vector<mx::Event> events_;  // one for each stream, signaled when state_ is final
+  std::vector<mx::Event> events_;  // one per stream, signaled when state_ is final
 
-  // Only if a node can fail in its task, or a source's: ids and operands of the nodes, and the
-  // primitives of the nodes that can fail.
+  // Set only if a node, or a node of a source's evaluation, can fail in its task: ids and operands of the nodes, and
+  // the primitives of the nodes that can fail.
   bool precise_ = false;
   std::vector<std::uintptr_t> ids_;
   std::vector<std::vector<size_t>> operands_;
   std::vector<std::pair<size_t, std::shared_ptr<mx::Primitive>>> guarded_;
 
-  // Written by tasks; failing tasks of several streams take a mutex.
+  // Tasks write these members; failing tasks hold a mutex.
   std::vector<char> bad_;  // by node
   bool all_bad_ = false;
   std::string error_;
@@ -99,14 +98,17 @@ class evaluation : public std::enable_shared_from_this<evaluation> {
   std::atomic<bool> reported_ = false;  // whether a call has returned the error
 };
 
-// settle makes the nodes of failed evaluations fail for good.
+// with_node calls f with the array of a node if the node still exists.
+void with_node(const std::weak_ptr<void>& node, const std::function<void(const mx::array&)>& f);
+
+// settle makes the nodes of failed evaluations fail at every later use.
 void settle();
 
 // available reports whether a has its value.
 bool available(const mx::array& a);
 
-// take_unread returns and forgets the first error of an evaluation on the stream that no call has
-// reported, "" if there is none. It does not need the graph lock.
+// take_unread removes and returns the first error of an evaluation on the stream that no call has reported, or "". It
+// does not need the graph lock.
 std::string take_unread(mx::Stream s);
 
 }  // namespace mlxg

@@ -1,4 +1,4 @@
-// The values of ids, where they are computed.
+// Range checks of computed ids.
 #include <cstdint>
 #include <type_traits>
 

@@ -1,4 +1,4 @@
-// Shared by the C++ files of this package only.
+// Declarations shared by the C++ files of libmlxg.
 #ifndef MLXG_INTERNAL_H
 #define MLXG_INTERNAL_H
 
@@ -15,11 +15,15 @@
 
 namespace mlxg {
 
-// take_error hands over the message of this thread's last failed call.
+// take_error returns the message of this thread's last failed call. The caller frees it.
 char* take_error();
-// error_text makes an error message from a text.
+// error_text returns a copy of a text as an error message. The caller frees it.
 char* error_text(const char* what);
-// depth is the number of open mlxg_enter calls of this thread.
+// install_error_handler makes mlx-c report errors to take_error.
+void install_error_handler();
+// open_device_streams opens the streams of the process. It returns an error message, which the caller frees, or NULL.
+char* open_device_streams();
+// depth returns the number of open mlxg_enter calls of this thread.
 int depth();
 
 // guard holds the graph lock for a C++ scope that cannot reach Go.
@@ -30,7 +34,7 @@ struct guard {
   guard& operator=(const guard&) = delete;
 };
 
-// mlx-c's handle of an array is a pointer to MLX's array.
+// The handle of an array is a pointer to a mlx::core::array.
 inline mlx::core::array& array_of(void* ctx) {
   return *static_cast<mlx::core::array*>(ctx);
 }
@@ -38,81 +42,79 @@ inline mlx::core::array& array_of(uintptr_t ctx) {
   return *reinterpret_cast<mlx::core::array*>(ctx);
 }
 
-// use_device_streams has this thread's evaluations use the streams of the process. MLX would
-// make a thread streams of its own, with a thread for each, which outlive it.
+// use_device_streams makes the streams of the process the default streams of this thread. MLX would otherwise create
+// streams for the thread, each with a worker thread that outlives it.
 void use_device_streams();
 
-// exporting tells that this thread traces a function whose graph leaves the process.
+// exporting reports whether this thread traces a function for Export or Trace. Such a graph leaves the process.
 bool exporting();
 
-// mend_signals has signals handled on Go's stack for them again, where a CUDA library, which
-// compiles kernels during an evaluation, has put handlers back without that.
-void mend_signals();
+// restore_signal_stacks adds SA_ONSTACK to signal handlers that lack it. CUDA's compiler, which runs during an
+// evaluation, reinstalls Go's handlers without the flag.
+void restore_signal_stacks();
 
-// inside counts a call that waits for MLX without the graph lock, while it runs. mlxg_shutdown waits for it.
-struct inside {
-  inside() { count++; }
-  ~inside() { count--; }
-  inside(const inside&) = delete;
-  inside& operator=(const inside&) = delete;
+// waiting_call counts the calls that wait for MLX without the graph lock. mlxg_shutdown waits until there are none.
+struct waiting_call {
+  waiting_call() { count++; }
+  ~waiting_call() { count--; }
+  waiting_call(const waiting_call&) = delete;
+  waiting_call& operator=(const waiting_call&) = delete;
   static std::atomic<int> count;
 };
 
-// serve_end waits until mlxg_shutdown is called, and ends MLX. It never returns.
-[[noreturn]] void serve_end();
+// wait_for_shutdown blocks until mlxg_shutdown is called, and then ends MLX. It never returns.
+[[noreturn]] void wait_for_shutdown();
 
-// refuse_if_closed throws if mlxg_shutdown was called. Evaluations call it with the graph lock held.
-void refuse_if_closed();
+// require_open throws if mlxg_shutdown was called. Evaluations call it with the graph lock held.
+void require_open();
 
 // has_ended reports whether mlxg_shutdown has ended MLX.
 bool has_ended();
 
-// check_allocations makes MLX's allocator throw where there is no memory.
+// check_allocations makes MLX's CPU allocator throw if the system is out of memory.
 void check_allocations();
 
-// release_id hands back the id of a function or a pin that MLX no longer uses.
+// release_id queues the id of a Go function or of pinned memory for mlxg_take_released. Any thread may call it.
 void release_id(uintptr_t id);
 
-// sweep_views gives up the views that nobody else uses.
+// sweep_views drops the references to views that have no other user.
 void sweep_views();
 
-// go is what mlxg_init was given.
+// go holds the argument of mlxg_init.
 extern mlxg_go go;
 
-// releasable counts ids that wait for mlxg_take_released and views.
-inline void releasable(int more) {
+// add_releasable adds to the number of queued ids and of views, which Go reads.
+inline void add_releasable(int more) {
   __atomic_fetch_add(go.releasable, more, __ATOMIC_ACQ_REL);
 }
 
 using arrays = std::vector<mlx::core::array>;
 using function = std::function<arrays(const arrays&)>;
 
-// argument_of returns the array that a stand-in of a vjp copies. They share their elements.
+// argument_of returns the argument behind the copy that a vjp traces with. They share their elements.
 mlx::core::array argument_of(mlx::core::array a);
 
-// repair replaces the nodes of a graph that MLX computes wrongly. Call it, with the graph lock
-// held, before every evaluation.
+// repair replaces the nodes of a graph that MLX 0.32.2 computes wrongly. Every evaluation calls it first, with the
+// graph lock held.
 void repair(arrays& roots);
 
-// call_function calls the Go function with this id, during a call that Go makes and for
-// which it keeps the function.
+// call_function calls the Go function with this id. It is for calls during which Go keeps the id registered.
 arrays call_function(uintptr_t id, const arrays& args);
-// function_of is a C++ function that does so at any time: once it is gone, and all copies
-// of it, it hands the id back.
+// function_of returns a C++ function that calls the Go function with this id. It owns the id: when the last copy is
+// destroyed, the id is released.
 function function_of(uintptr_t id);
 
-// vectorised is f over the given axes of its arguments, −1 where an argument has none.
-// The new axis is the first of every result.
-function vectorised(function f, std::vector<int> axes);
+// vmap_of returns f mapped over the given axes of its arguments, −1 for an argument without a mapped axis. The mapped
+// axis is the first of every result.
+function vmap_of(function f, std::vector<int> axes);
 
-// rings gives one output of every operation with several that the results come from. Such
-// outputs refer to each other. MLX copies the graph of a function that it compiles or exports,
-// and lets the old one go by writing over its references, where no destructor of an array
-// is run, which is what cuts a ring: what was only in a ring then would stay for ever, with
-// all that it is computed from. So whoever has MLX do so keeps the rings until it is done.
-arrays rings(const arrays& results);
+// sibling_cycles returns one output of every multi-output node behind the results. The outputs of such a node refer to
+// each other. MLX 0.32.2 breaks this cycle in the destructor of an array only. When it compiles or exports a function,
+// it copies the graph and drops the original by overwriting references, so the cycle and its operands would leak. The
+// caller keeps the returned references until MLX is done, and destroys them then.
+arrays sibling_cycles(const arrays& results);
 
-// refuse_vmap throws the error of a node that has no rule for vmap.
+// refuse_vmap throws the error of a node without a vmap rule.
 [[noreturn]] void refuse_vmap(const std::string& name);
 
 inline arrays arrays_of(const uintptr_t* ctx, size_t n) {
@@ -130,17 +132,16 @@ inline mlx_vector_array vector_of(const uintptr_t* ctx, size_t n) {
   return mlx_vector_array_new_data(reinterpret_cast<const mlx_array*>(ctx), n);
 }
 
-// results_of hands arrays over as results, or two lists.
+// results_of returns new handles of one or two lists of arrays. The caller owns them.
 mlxg_results results_of(arrays a, arrays b = {});
 inline mlxg_results results_of(std::pair<arrays, arrays> both) {
   return results_of(std::move(both.first), std::move(both.second));
 }
 
-// no_results hands over an error message instead.
+// no_results returns an error. The caller of the C function frees the message.
 mlxg_results no_results(char* err);
 
-// with_results runs f and hands over the arrays it gives, or the message of its
-// exception.
+// with_results runs f and returns its arrays, or the message of its exception.
 template <typename F>
 mlxg_results with_results(F&& f) {
   try {
@@ -150,9 +151,9 @@ mlxg_results with_results(F&& f) {
   }
 }
 
-// entering is with_results for a call that can reach Go.
+// with_graph_lock is with_results under mlxg_enter, for calls that can reach Go. Go calls mlxg_leave.
 template <typename F>
-mlxg_results entering(F&& f) {
+mlxg_results with_graph_lock(F&& f) {
   mlxg_enter();
   if (has_ended()) {
     return no_results(error_text(MLXG_SHUT_DOWN));

@@ -1,4 +1,4 @@
-// Arrays that are read from files when they are evaluated.
+// Arrays that read their elements from a file when they are evaluated.
 #include "mlxg_io.h"
 
 #include <fcntl.h>
@@ -16,8 +16,8 @@ namespace mx = mlx::core;
 
 namespace {
 
-// source owns a file descriptor; the nodes that read from it share it. The file may be
-// renamed or unlinked meanwhile. That it is written to shows in its size and time.
+// source owns a file descriptor, which the nodes that read from it share. The file may be renamed or unlinked. A change
+// of its size or modification time is an error.
 class source {
  public:
   explicit source(int fd) : fd_(fcntl(fd, F_DUPFD_CLOEXEC, 0)) {
@@ -30,7 +30,7 @@ class source {
   ~source() { close(); }
   source(const source&) = delete;
 
-  // read fills p, or throws.
+  // read fills p with n bytes from offset on, or throws. Any thread may call it.
   void read(char* p, size_t n, uint64_t offset) const {
     struct stat now;
     if (fstat(fd_, &now) != 0) {
@@ -76,10 +76,9 @@ class source {
   struct stat state_;
 };
 
-// load reads one array. MLX's own Load loses the error of a read on the CPU, where
-// nobody asks its future, and leaves the array with whatever the memory held; its file
-// reader takes a short read for a whole one. This node reads on the thread that
-// evaluates, so that an error reaches exactly the evaluations that need the array.
+// load reads one array. It reads on the evaluating thread, so that an error reaches exactly the evaluations that need
+// the array. MLX 0.32.2's Load discards read errors on the CPU and leaves the array undefined, and its file reader
+// accepts short reads.
 class load : public mlxg::opaque {
  public:
   load(mx::Stream s, std::shared_ptr<source> from, uint64_t offset)
@@ -126,7 +125,7 @@ mlxg_result mlxg_load(void* s, uint64_t offset, const int* shape, int ndim, int 
   mlxg::guard g;
   mlx_array res = mlx_array_new();
   try {
-    // A file is read on the CPU, whatever the current stream.
+    // Files are read on the CPU, independent of the current stream.
     auto stream = *static_cast<mx::Stream*>(mlxg_device_stream(0));
     auto node = std::make_shared<load>(stream, source_of(s), offset);
     mx::array a(mx::Shape(shape, shape + ndim), mlxg::dtype_of(dtype), node, mlxg::arrays{});
@@ -141,7 +140,7 @@ mlxg_result mlxg_load(void* s, uint64_t offset, const int* shape, int ndim, int 
 mlxg_results mlxg_gguf_arrays(const char* file, const char** names, size_t n) {
   mlx_io_gguf gguf = mlx_io_gguf_new();
   mlx_vector_array arrays = mlx_vector_array_new();
-  // MLX reads the file at once; the arrays are leaves that nobody else has yet: no lock.
+  // No lock: MLX reads the file at once, and no other thread has the new arrays.
   int rc = mlx_load_gguf(&gguf, file, mlx_stream{mlxg_device_stream(0)});
   for (size_t i = 0; i < n && rc == 0; i++) {
     mlx_array a = mlx_array_new();
@@ -151,10 +150,10 @@ mlxg_results mlxg_gguf_arrays(const char* file, const char** names, size_t n) {
       rc = mlx_vector_array_append_value(arrays, a);
     }
     mlx_array_free(a);
-    if (!found) {  // mlx-c leaves no message
+    if (!found) {  // mlx-c sets no message
       mlx_io_gguf_free(gguf);
       mlx_vector_array_free(arrays);
-      return mlxg::no_results(mlxg::error_text("MLX made other arrays of it than expected"));
+      return mlxg::no_results(mlxg::error_text("MLX's reader did not return the expected arrays"));
     }
   }
   mlx_io_gguf_free(gguf);

@@ -17,14 +17,13 @@ namespace {
 
 using launcher = mx::fast::CustomKernelFunction;
 
-// kernel is a custom kernel of MLX. Exported launches leave the process and have a text of
-// their own where the other one would be of no use outside.
+// kernel is a custom kernel of MLX.
 struct kernel {
   launcher launch;
-  launcher exported;
+  launcher exported;  // used for launches in exported graphs; its text must not refer to files of this process
 };
 
-// texts are n texts, each with its 0 at the end.
+// texts splits n zero-terminated strings.
 std::vector<std::string> texts(const char* p, size_t n) {
   std::vector<std::string> list;
   for (size_t i = 0; i < n; i++) {

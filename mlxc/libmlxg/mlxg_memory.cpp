@@ -1,4 +1,4 @@
-// Memory that is not there.
+// Out-of-memory errors of the CPU allocator.
 #include "mlxg_call.h"
 
 #include <cstdlib>
@@ -10,13 +10,12 @@
 #include "mlx/allocator.h"
 #include "mlxg_internal.h"
 
-// MLX's allocator for a CPU gives a null buffer where the system has no memory, and the
-// operations write to it: a shape with a wrong axis would end the process. So its malloc is
-// replaced by one that throws. MLX has no other place for that: its allocator is one object
-// of a class that it keeps to itself. The object gets a table of virtual functions that
-// differs in this function alone.
+// MLX 0.32.2's CPU allocator returns a null buffer if the system is out of memory, and operations write to it: a shape
+// with a wrong axis would crash the process. check_allocations replaces its malloc by one that throws. MLX has no hook
+// for that: the allocator is a single object of a private class. The object therefore gets a copy of its table of
+// virtual functions in which malloc is replaced.
 //
-// The allocators for GPUs throw themselves.
+// The GPU allocators throw by themselves.
 
 #ifdef __linux__
 
@@ -28,9 +27,8 @@ using malloc_function = Buffer (*)(Allocator*, size_t);
 
 constexpr const char* cpu_allocator = "N3mlx4core9allocator15CommonAllocatorE";
 
-// What stands before the functions in a table, by the C++ ABI of Linux: the offset to the top
-// and the type. The functions of mlx/allocator.h: malloc, free, size, make_buffer, release and
-// two destructors.
+// Layout of the table in the Itanium C++ ABI: the offset to top and the type_info, then the functions of
+// mlx/allocator.h in order: malloc, free, size, make_buffer, release and two destructors.
 constexpr size_t before = 2, functions = 7;
 
 void* table[before + functions];
@@ -41,11 +39,10 @@ malloc_function mlx_malloc;
 }
 
 Buffer checked_malloc(Allocator* self, size_t size) {
-  // MLX counts as active what it did not get. So the system is asked before for what would
-  // spoil the count.
+  // MLX counts a failed allocation as active memory. So sizes that would distort the count are tried with malloc first.
   constexpr size_t large = size_t(1) << 30;
   if (size >= large) {
-    void* volatile p = std::malloc(size);  // or the compiler would leave both out
+    void* volatile p = std::malloc(size);  // volatile keeps the compiler from removing malloc and free
     if (!p) {
       refuse(size);
     }

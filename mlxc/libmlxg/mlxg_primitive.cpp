@@ -1,4 +1,4 @@
-// A primitive of one's own: a lazy node on a CPU stream that runs a C function.
+// Host functions: lazy nodes on CPU streams that run a C function.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -12,8 +12,8 @@ namespace mx = mlx::core;
 
 namespace {
 
-// provider owns the context of a C function. The node and every task that runs it
-// share it, so a node may be evaluated while its array is being freed.
+// provider owns the context of a C function. The node and its tasks share it, so that an array may be freed while its
+// node is evaluated.
 struct provider {
   void* ctx;
   mlxg_prepare_fn prepare;
@@ -34,8 +34,8 @@ struct provider {
   }
 };
 
-// buffers is what a task needs of its arrays: it runs after the nodes may have
-// been detached or freed. MLX keeps the data alive until the stream is past it.
+// buffers holds the views of arrays for a task, which may run after the nodes are detached or freed. MLX keeps the data
+// alive until the stream has passed the task.
 struct buffers {
   std::vector<mx::Shape> shapes;
   std::vector<mx::Strides> strides;
@@ -62,7 +62,7 @@ void fill_as(char* p, size_t n, float value) {
   std::fill_n(reinterpret_cast<T*>(p), n, static_cast<T>(value));
 }
 
-// fill sets n elements, in the dtype that MLX's Metal kernels use for it.
+// fill sets n elements to value, converted to the dtype d.
 void fill(char* p, size_t n, mx::Dtype d, float value) {
   switch (d) {
     case mx::bool_:
@@ -102,10 +102,8 @@ class host_function : public mlxg::opaque {
       : opaque(s, std::move(name)), f_(std::move(f)) {}
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
-    // Everything that can fail happens here, on the thread that evaluates: what
-    // is thrown here reaches exactly the evaluations that need this node, which
-    // stays in the graph, whereas an exception in the task would surface in
-    // whatever is evaluated next.
+    // Steps that can fail run here, on the evaluating thread. Their exception reaches exactly the evaluations that need
+    // this node, and the node stays in the graph. MLX would report an exception of the task in an unrelated evaluation.
     try {
       mlxg::allocate(outputs);
       char text[512] = "";
@@ -151,7 +149,7 @@ extern "C" mlxg_results mlxg_primitive_call(
     size_t n_outputs,
     const uintptr_t* inputs,
     size_t n) {
-  // Owns ctx from here on, whatever happens.
+  // The provider owns ctx from here on, also if this function fails.
   auto f = std::make_shared<provider>(
       ctx, reinterpret_cast<mlxg_prepare_fn>(prepare), reinterpret_cast<mlxg_run_fn>(run),
       reinterpret_cast<mlxg_release_fn>(release), init_value);

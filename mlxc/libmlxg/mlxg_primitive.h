@@ -1,4 +1,4 @@
-// What the nodes of our own in MLX's graph have in common.
+// Base classes of libmlxg's own primitives.
 #ifndef MLXG_PRIMITIVE_H
 #define MLXG_PRIMITIVE_H
 
@@ -16,7 +16,7 @@ namespace mlxg {
 
 namespace mx = mlx::core;
 
-// opaque refuses every transform, with the node's name.
+// opaque is a primitive without rules for transforms. The errors contain the node's name.
 class opaque : public mx::Primitive {
  public:
   opaque(mx::Stream s, std::string name) : Primitive(s), name_(std::move(name)) {}
@@ -53,7 +53,7 @@ class opaque : public mx::Primitive {
   std::string name_;
 };
 
-// wrapper leaves everything to another primitive. Subclasses change its evaluation.
+// wrapper delegates to another primitive. Subclasses change its evaluation.
 class wrapper : public mx::Primitive {
  public:
   explicit wrapper(std::shared_ptr<mx::Primitive> wrapped)
@@ -77,7 +77,7 @@ class wrapper : public mx::Primitive {
   std::shared_ptr<mx::Primitive> wrapped_;
 };
 
-// failed stands in for a node whose evaluation failed. It sets reported when it throws.
+// failed replaces the primitive of a node whose evaluation failed. It sets reported when it throws.
 class failed : public opaque {
  public:
   failed(mx::Stream s, std::string name, std::string what, std::shared_ptr<std::atomic<bool>> reported = nullptr)
@@ -97,9 +97,9 @@ class failed : public opaque {
   std::shared_ptr<std::atomic<bool>> reported_;
 };
 
-// fail ends the evaluation of outputs with an error. These outputs fail for good, at
-// every later evaluation too; only these, since a compiled function shares its
-// primitives among its calls. The caller holds the outputs' primitive.
+// fail throws an error and makes these outputs fail at every later evaluation. It replaces the primitive of these
+// outputs only, because the calls of a compiled function share primitives. The caller holds a reference to the old
+// primitive.
 [[noreturn]] inline void fail(
     std::vector<mx::array>& outputs, mx::Stream s, const std::string& name, const char* what) {
   auto failure = std::make_shared<failed>(s, name, "[" + name + "] " + what);
@@ -109,7 +109,7 @@ class failed : public opaque {
   throw std::runtime_error(failure->what());
 }
 
-// allocate gives the outputs their memory. MLX's allocator for the CPU does not throw.
+// allocate allocates the outputs. MLX's CPU allocator returns a null buffer instead of throwing.
 inline void allocate(std::vector<mx::array>& outputs) {
   for (auto& o : outputs) {
     auto buffer = mx::allocator::malloc(o.nbytes());

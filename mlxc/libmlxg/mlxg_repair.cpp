@@ -1,4 +1,4 @@
-// Nodes that MLX 0.32.2 computes wrongly, replaced before their graph is evaluated.
+// Replacement of nodes that MLX 0.32.2 computes wrongly, before their graph is evaluated.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -66,8 +66,7 @@ class fixed_view : public mlxg::wrapper {
   }
 };
 
-// fixed_split wraps a Split. MLX takes an axis that its operand has in reverse for one along which
-// all elements are the same.
+// fixed_split wraps a Split. MLX treats an axis with a negative stride like a broadcast axis.
 class fixed_split : public mlxg::wrapper {
  public:
   using wrapper::wrapper;
@@ -121,13 +120,13 @@ bool only_computes(const mx::Primitive& p) {
   return true;
 }
 
-// set_empty makes a computed, row-major array of one without elements.
+// set_empty turns an array without elements into a computed, row-major one.
 void set_empty(mx::array& a) {
   auto strides = mx::array(a.shape(), a.dtype(), nullptr, {}).strides();
   a.set_data(mx::allocator::malloc(0), 0, strides, {true, true, true});
 }
 
-// walk visits the nodes of a graph that are not evaluated.
+// walk visits the unevaluated nodes of a graph.
 class walk {
  public:
   walk() = default;
@@ -148,8 +147,8 @@ class walk {
       auto& a = *seen_[i];
       for (auto& in : a.inputs()) {
         if (in.size() == 0 && !computed(in) && !all_empty(in)) {
-          // Some of the node's outputs have elements. MLX gives an empty part of a Split the
-          // strides of the whole, for example.
+          // Some of the node's outputs have elements. For example, MLX gives an empty part of a Split the strides of
+          // the whole array.
           in = mx::array(in.shape(), in.dtype(), nullptr, {});
           set_empty(in);
           in.set_status(mx::array::Status::available);
@@ -163,8 +162,7 @@ class walk {
   }
 
  private:
-  // A mark in the node costs less than a set of nodes. Only holders of the graph lock read the
-  // status.
+  // Marking nodes costs less than a set of visited nodes. The status is read under the graph lock only.
   static constexpr auto marked = static_cast<mx::array::Status>(3);
 
   static bool computed(const mx::array& a) {
@@ -195,10 +193,10 @@ class walk {
     a.set_status(marked);
   }
 
-  // compute_empty evaluates a node whose outputs have no elements. MLX's matmul_general
-  // returns for such outputs before it registers the copies of its operands, which are freed
-  // while they are written; and its reductions loop or read foreign memory if their operand has
-  // no elements and is not in row-major order. So no operation computes or reads such an array.
+  // compute_empty marks a node whose outputs have no elements as computed, so that no operation of MLX computes or
+  // reads such an array. MLX's matmul_general returns early for empty outputs, before it registers the copies of its
+  // operands, which are then freed while they are written. MLX's reductions loop, or read out of bounds, over an empty
+  // operand that is not in row-major order.
   static void compute_empty(mx::array& a) {
     for (auto& o : a.outputs()) {
       set_empty(o);
@@ -210,7 +208,7 @@ class walk {
   }
 
   static void repair(mx::array& a) {
-    // MLX does not export the classes, so nodes of the operations tell their types.
+    // MLX does not export the classes; sample nodes supply their type_info.
     static const auto types = [] {
       auto s = *static_cast<mx::Stream*>(mlxg_device_stream(0));
       auto lu = mx::linalg::lu_factor(mx::zeros({1, 1}, mx::float32, s), s).first;
@@ -230,8 +228,8 @@ class walk {
     } else if (type == split) {
       wrap<fixed_split>(a);
     } else if (type == reduce && a.shape() == a.inputs()[0].shape()) {
-      // A function that is compiled for any shape reduces axes of size 1 too. MLX plans the
-      // reduction by the last of the longer axes, of which there is none.
+      // A shapeless compiled function also reduces axes of size 1. MLX plans the reduction by the last axis longer than
+      // 1, which does not exist here.
       auto& in = a.inputs()[0];
       auto same = in.dtype() == a.dtype() ? mx::copy(in, p.stream()) : mx::astype(in, a.dtype(), p.stream());
       a.primitive_ptr() = same.primitive_ptr();

@@ -1,4 +1,4 @@
-// The end of MLX in a process that goes on for a moment.
+// Shutdown of MLX before the process ends.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -19,20 +19,20 @@ namespace mx = mlx::core;
 
 namespace {
 
-// An ending is the state that mlxg_shutdown and MLX's main thread share.
+// ending is the state shared by mlxg_shutdown and MLX's main thread.
 struct ending {
   std::mutex lock;
   std::condition_variable changed;
   bool requested = false;
   bool done = false;
-  std::string step;   // what the main thread waits for
-  std::string error;  // the first error that no call has returned
+  std::string step;   // the condition that the main thread waits for
+  std::string error;  // the first unreported error
 };
 mlxg::immortal<ending> the_end;
 ending& end_ = the_end.value;
 
-std::atomic<bool> closed = false;  // no evaluation starts; written under the graph lock
-std::atomic<bool> ended = false;   // and no array is destroyed; written under the graph lock
+std::atomic<bool> closed = false;  // evaluations fail; written under the graph lock
+std::atomic<bool> ended = false;   // arrays are not destroyed; written under the graph lock
 
 void at_step(std::string step) {
   std::lock_guard lock(end_.lock);
@@ -46,7 +46,7 @@ void note(const std::string& error) {
   }
 }
 
-// drain waits for the work of a stream. Nothing is added to it.
+// drain waits for the work of a stream, to which no other thread adds any.
 void drain(mx::Stream s) {
   if (s.device == mx::Device::cpu) {
     auto reached = std::make_shared<std::promise<void>>();
@@ -58,7 +58,7 @@ void drain(mx::Stream s) {
   }
 }
 
-// drain_all lets no evaluation begin and waits for those that have begun.
+// drain_all makes new evaluations fail and waits for running ones.
 void drain_all() {
   at_step("a transform, or the compilation of a kernel, on another goroutine");
   {
@@ -72,21 +72,21 @@ void drain_all() {
     try {
       drain(s);
     } catch (std::exception&) {
-      // A GPU stream that MLX made for another thread, which this package does not use.
+      // A GPU stream that MLX created for another thread, unused by libmlxg.
     }
     if (auto error = mlxg::take_unread(s); !error.empty()) {
       note(error);
     }
   }
   at_step("evaluations of other goroutines, whose work is done");
-  while (mlxg::inside::count > 0) {
+  while (mlxg::waiting_call::count > 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
-// end_mlx runs on MLX's main thread, since MLX clears the streams that every thread may use on that thread only.
+// end_mlx runs on MLX's main thread, the only thread on which MLX clears the streams shared by all threads.
 void end_mlx() {
-  // Not on this thread, on which scheduling a task takes the error of the stream from its evaluation.
+  // On another thread: scheduling a task on the main thread takes the error of the stream from its evaluation.
   std::thread(drain_all).join();
   at_step("another goroutine that frees or combines arrays");
   mlxg::guard g;
@@ -100,19 +100,19 @@ void end_mlx() {
 
 namespace mlxg {
 
-std::atomic<int> inside::count = 0;
+std::atomic<int> waiting_call::count = 0;
 
 bool has_ended() {
   return ended;
 }
 
-void refuse_if_closed() {
+void require_open() {
   if (closed) {
     throw std::runtime_error(MLXG_SHUT_DOWN);
   }
 }
 
-void serve_end() {
+void wait_for_shutdown() {
   {
     std::unique_lock lock(end_.lock);
     end_.changed.wait(lock, [] { return end_.requested; });

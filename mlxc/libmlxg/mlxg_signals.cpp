@@ -1,4 +1,4 @@
-// Signal handlers that others have spoiled.
+// Repair of signal handlers that lack SA_ONSTACK.
 #include <csignal>
 
 #include "mlx/backend/cuda/cuda.h"
@@ -6,18 +6,18 @@
 
 namespace {
 
-// Go has its goroutines on small stacks and handles signals on a stack of its own. A handler that
-// is not to be run there has been put back without its flags: Go would end the process.
+// off_stack reports whether a handler is installed without SA_ONSTACK. Goroutines have small stacks and Go handles
+// signals on a separate one; Go ends the process if a handler of its own runs elsewhere.
 bool off_stack(int signal, struct sigaction& action) {
   return sigaction(signal, nullptr, &action) == 0 && !(action.sa_flags & SA_ONSTACK) && action.sa_handler != SIG_DFL &&
          action.sa_handler != SIG_IGN;
 }
 
-// mend has all handlers run on the stack for them.
-void mend() {
+// add_onstack adds SA_ONSTACK to all handlers.
+void add_onstack() {
   struct sigaction action;
   if (!off_stack(SIGINT, action) && !off_stack(SIGTERM, action)) {
-    return;  // one stands for all, since this is asked often
+    return;  // two signals stand for all, because this runs after every evaluation
   }
   for (int signal = 1; signal < NSIG; signal++) {
     if (off_stack(signal, action)) {
@@ -31,9 +31,9 @@ void mend() {
 
 namespace mlxg {
 
-void mend_signals() {
+void restore_signal_stacks() {
   if (mlx::core::cu::is_available()) {
-    mend();
+    add_onstack();
   }
 }
 

@@ -1,4 +1,4 @@
-// Export of functions, to a file and, as a trace, to memory; import; pictures of graphs.
+// Export of functions to files and traces, import, and printing of graphs.
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -18,12 +18,10 @@ namespace mx = mlx::core;
 
 namespace {
 
-// stripper builds graphs anew without their CustomTransforms nodes, which are what
-// functions with a gradient of their own leave and MLX cannot serialize. Such a node's
-// last inputs are the outputs of the function itself, so whoever reads an output of the
-// node can read those instead. Existing nodes stay as they are: the caller may still
-// want their gradients.
-class stripper {
+// custom_transform_remover rebuilds graphs without CustomTransforms nodes, which functions with custom gradients create
+// and MLX 0.32.2 cannot serialize. The last inputs of such a node are the outputs of the function, so its users can
+// read them instead. Existing nodes stay unchanged because the caller may still take their gradients.
+class custom_transform_remover {
  public:
   std::vector<mx::array> operator()(const std::vector<mx::array>& outputs) {
     std::vector<mx::array> result;
@@ -35,7 +33,7 @@ class stripper {
   }
 
  private:
-  // Post-order without recursion: graphs are deep.
+  // Post-order without recursion, since graphs are deep.
   void visit(const mx::array& root) {
     std::vector<mx::array> todo{root};
     while (!todo.empty()) {
@@ -62,7 +60,7 @@ class stripper {
     return a.has_primitive() && std::strcmp(a.primitive().name(), "CustomTransforms") == 0;
   }
 
-  // sources is what a is computed from once the custom nodes are gone.
+  // sources returns the operands of a in the rebuilt graph.
   static std::vector<mx::array> sources(const mx::array& a) {
     if (!custom(a)) {
       return a.inputs();
@@ -77,11 +75,11 @@ class stripper {
       return;
     }
     if (a.has_primitive() && std::strcmp(a.primitive().name(), "load") == 0) {
-      mx::eval({a});  // the file is not exported, its elements are
+      mx::eval({a});  // its elements are exported, not the reference to the file
     }
     bool constant = !a.has_primitive() && a.status() != mx::array::Status::unscheduled;
     if (constant && !a.flags().row_contiguous) {
-      // MLX writes as many bytes as the constant has, from its first element on.
+      // MLX writes nbytes of memory from the first element on, whatever the strides.
       auto dense = mx::contiguous(a, false, *static_cast<mx::Stream*>(mlxg_device_stream(0)));
       mx::eval({dense});
       set(a, dense);
@@ -111,7 +109,7 @@ class stripper {
   }
 
   void set(const mx::array& from, const mx::array& to) {
-    kept_.push_back(from);  // its id stays taken
+    kept_.push_back(from);  // keeps the id from being reused
     done_.emplace(from.id(), to);
   }
 
@@ -121,29 +119,28 @@ class stripper {
 
 thread_local int exports = 0;
 
-// exported is the graph that f builds, as it is written. Its rings join the others.
-mlxg::arrays exported(mlxg::arrays& rings, auto&& f) {
+// build_for_export calls f and returns the graph that is written. It appends the sibling cycles of the graph to cycles.
+mlxg::arrays build_for_export(mlxg::arrays& cycles, auto&& f) {
   struct count {
     count() { exports++; }
     ~count() { exports--; }
   } counted;
-  auto results = stripper{}(f());
-  auto found = mlxg::rings(results);
-  rings.insert(rings.end(), found.begin(), found.end());
+  auto results = custom_transform_remover{}(f());
+  auto found = mlxg::sibling_cycles(results);
+  cycles.insert(cycles.end(), found.begin(), found.end());
   return results;
 }
 
-mlxg::function stripped(uintptr_t id, mlxg::arrays& rings) {
-  return [f = mlxg::function_of(id), &rings](const mlxg::arrays& args) {
-    return exported(rings, [&] { return f(args); });
+mlxg::function exported(uintptr_t id, mlxg::arrays& cycles) {
+  return [f = mlxg::function_of(id), &cycles](const mlxg::arrays& args) {
+    return build_for_export(cycles, [&] { return f(args); });
   };
 }
 
-// export_one writes one trace of a function. What an mlx_closure points to is a
-// std::function.
+// export_one writes one trace of a function. An mlx_closure is a pointer to a std::function.
 char* export_one(uintptr_t id, const char* file, const uintptr_t* inputs, size_t n, bool shapeless) {
-  mlxg::arrays rings;
-  auto f = stripped(id, rings);
+  mlxg::arrays cycles;
+  auto f = exported(id, cycles);
   mlx_vector_array args = mlxg::vector_of(inputs, n);
   int rc = mlx_export_function(file, mlx_closure{&f}, args, shapeless);
   mlx_vector_array_free(args);
@@ -153,19 +150,19 @@ char* export_one(uintptr_t id, const char* file, const uintptr_t* inputs, size_t
 using named_arrays = std::unordered_map<std::string, mx::array>;
 using named_function = std::function<mlxg::arrays(const mlxg::arrays&, const named_arrays&)>;
 
-// named_stripped is the same for a function whose last arguments have names. Go calls it
-// with all arguments in one list, in the order of these names.
-named_function named_stripped(uintptr_t id, std::vector<std::string> names, mlxg::arrays& rings) {
-  return [f = mlxg::function_of(id), names, &rings](const mlxg::arrays& args, const named_arrays& named) {
+// exported_named is exported for a function with named arguments. The Go function receives all arguments in one list:
+// the named ones are the last, in the order of names.
+named_function exported_named(uintptr_t id, std::vector<std::string> names, mlxg::arrays& cycles) {
+  return [f = mlxg::function_of(id), names, &cycles](const mlxg::arrays& args, const named_arrays& named) {
     auto all = args;
     for (auto& name : names) {
       all.push_back(named.at(name));
     }
-    return exported(rings, [&] { return f(all); });
+    return build_for_export(cycles, [&] { return f(all); });
   };
 }
 
-// map_of names arrays.
+// map_of returns a map from names to arrays. The caller frees it.
 mlx_map_string_to_array map_of(const uintptr_t* arrays, const char** names, size_t n) {
   mlx_map_string_to_array map = mlx_map_string_to_array_new();
   for (size_t i = 0; i < n; i++) {
@@ -174,10 +171,9 @@ mlx_map_string_to_array map_of(const uintptr_t* arrays, const char** names, size
   return map;
 }
 
-// on_own_streams puts the nodes behind outputs on the process's stream of their device.
-// The streams that MLX gives to what it reads need not be ones that this process has, or
-// that may be used on every thread.
-void on_own_streams(const mlxg::arrays& outputs, const mlxg::arrays& args) {
+// move_to_device_streams moves the nodes behind outputs, up to args, to the process's stream of their device. MLX
+// assigns the stream numbers of the file, which this process may lack or which may be bound to a thread.
+void move_to_device_streams(const mlxg::arrays& outputs, const mlxg::arrays& args) {
   std::unordered_set<std::uintptr_t> seen;
   for (auto& a : args) {
     seen.insert(a.id());
@@ -215,8 +211,8 @@ char* mlxg_export_shapeless(uintptr_t id, const char* file, const uintptr_t* inp
 }
 
 char* mlxg_export_traces(uintptr_t id, const char* file, const uintptr_t* inputs, const size_t* sizes, size_t n) {
-  mlxg::arrays rings;
-  auto f = stripped(id, rings);
+  mlxg::arrays cycles;
+  auto f = exported(id, cycles);
   mlx_function_exporter exporter = mlx_function_exporter_new(file, mlx_closure{&f}, false);
   if (!exporter.ctx) {
     return mlxg::take_error();
@@ -235,8 +231,8 @@ char* mlxg_export_traces(uintptr_t id, const char* file, const uintptr_t* inputs
 
 char* mlxg_export_named(
     uintptr_t id, const char* file, const uintptr_t* inputs, size_t n, const char** names, size_t n_names) {
-  mlxg::arrays rings;
-  auto f = named_stripped(id, {names, names + n_names}, rings);
+  mlxg::arrays cycles;
+  auto f = exported_named(id, {names, names + n_names}, cycles);
   size_t plain = n - n_names;
   mlx_vector_array args = mlxg::vector_of(inputs, plain);
   mlx_map_string_to_array named = map_of(inputs + plain, names, n_names);
@@ -249,8 +245,8 @@ char* mlxg_export_named(
 char* mlxg_import(const char* file, void** result) {
   *result = nullptr;
   char* err = nullptr;
-  // MLX makes a stream at every import, which belongs to the thread and ends with it; but not
-  // the one on which it evaluates the constants of the file.
+  // MLX creates a stream at every import. It belongs to the thread and ends with it, so the import runs on a thread of
+  // its own. The constants of the file are evaluated on the default stream, which use_device_streams sets.
   try {
     std::thread([&] {
       mlxg::use_device_streams();
@@ -261,7 +257,7 @@ char* mlxg_import(const char* file, void** result) {
         err = mlxg::take_error();
       }
     }).join();
-  } catch (std::exception& e) {  // there is no thread to be had
+  } catch (std::exception& e) {  // the thread could not be started
     err = mlxg::error_text(e.what());
   }
   return err;
@@ -287,7 +283,7 @@ mlxg_results mlxg_import_call(void* f, const uintptr_t* args, size_t n, const ch
   }
   mlx_vector_array_free(in);
   if (rc == 0) {
-    on_own_streams(*static_cast<mlxg::arrays*>(out.ctx), mlxg::arrays_of(args, n));
+    move_to_device_streams(*static_cast<mlxg::arrays*>(out.ctx), mlxg::arrays_of(args, n));
   }
   return mlxg_end_vector(rc, out);
 }
@@ -337,7 +333,7 @@ char* mlxg_trace(uintptr_t id, const uintptr_t* inputs, size_t n, mlxg_node** no
   *nodes = nullptr;
   *n_nodes = 0;
   std::vector<std::pair<std::string, std::vector<std::string>>> found;
-  mlxg::arrays rings;
+  mlxg::arrays cycles;
   char* err = nullptr;
   try {
     mx::export_function(
@@ -360,7 +356,7 @@ char* mlxg_trace(uintptr_t id, const uintptr_t* inputs, size_t n, mlxg_node** no
           }
           found.emplace_back(std::get<std::string>(item.at("name")), std::move(strings));
         },
-        stripped(id, rings), mlxg::arrays_of(inputs, n));
+        exported(id, cycles), mlxg::arrays_of(inputs, n));
   } catch (std::exception& e) {
     err = mlxg::error_text(e.what());
   }

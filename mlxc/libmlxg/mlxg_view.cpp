@@ -1,4 +1,4 @@
-// Arrays over memory of Go's.
+// Arrays over Go memory.
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -14,28 +14,28 @@ namespace mx = mlx::core;
 
 namespace {
 
-// views has a reference to the buffer of every view. MLX writes the result of an
-// operation into the buffer of its operand where that is the last reference to it.
+// views holds a reference to the buffer of every view. Without it, MLX would write the result of an operation into its
+// operand's buffer if the operand holds the last reference.
 mlxg::immortal<std::mutex> viewing;
 auto& views_lock = viewing.value;
 mlxg::immortal<std::vector<std::shared_ptr<mx::array::Data>>> all_views;
 auto& views = all_views.value;
 
-// over makes an array of memory that is not MLX's. Where MLX has GPUs, it decides
-// whether it can use the memory as it is. The CPU's allocator does not offer that, but an
-// array may begin anywhere from its buffer on: here, from one that is only a stand-in.
-mx::array over(void* data, mx::Shape shape, mx::Dtype dtype, uintptr_t id) {
-  // The id goes back with the array's deleter, also where there never is an array.
+// array_over returns an array over foreign memory. On machines with a GPU, MLX decides whether it copies the memory.
+// The CPU allocator has no function for foreign memory, but an array may start at any offset from its buffer: here the
+// buffer is a small dummy allocation.
+mx::array array_over(void* data, mx::Shape shape, mx::Dtype dtype, uintptr_t id) {
+  // The deleter releases the id, also if no array is created.
   auto pin = std::shared_ptr<void>(nullptr, [id](void*) { mlxg::release_id(id); });
   if (mx::is_available(mx::Device::gpu)) {
     return mx::array(data, std::move(shape), dtype, [pin](void*) {});
   }
   mx::array a(std::move(shape), dtype, nullptr, {});
-  auto stand_in = mx::allocator::malloc(sizeof(void*));
-  int64_t offset = static_cast<char*>(data) - static_cast<char*>(stand_in.raw_ptr());
+  auto dummy = mx::allocator::malloc(sizeof(void*));
+  int64_t offset = static_cast<char*>(data) - static_cast<char*>(dummy.raw_ptr());
   auto longest = std::max_element(a.shape().begin(), a.shape().end());
   bool one_axis = a.size() <= 1 || a.size() == static_cast<size_t>(*longest);
-  a.set_data(stand_in, a.size(), a.strides(), {true, true, one_axis}, offset, [pin](mx::allocator::Buffer b) {
+  a.set_data(dummy, a.size(), a.strides(), {true, true, one_axis}, offset, [pin](mx::allocator::Buffer b) {
     mx::allocator::free(b);
   });
   a.set_status(mx::array::Status::available);
@@ -52,7 +52,7 @@ void sweep_views() {
   auto last = std::partition(views.begin(), views.end(), [](auto& v) { return v.use_count() > 1; });
   unused.assign(std::make_move_iterator(last), std::make_move_iterator(views.end()));
   views.erase(last, views.end());
-  releasable(-static_cast<int>(unused.size()));
+  add_releasable(-static_cast<int>(unused.size()));
 }
 
 }  // namespace mlxg
@@ -61,11 +61,11 @@ extern "C" {
 
 mlxg_result mlxg_array_view(void* data, const int* shape, int ndim, int dtype, uintptr_t id) {
   try {
-    auto a = over(data, mx::Shape(shape, shape + ndim), mlxg::dtype_of(dtype), id);
+    auto a = array_over(data, mx::Shape(shape, shape + ndim), mlxg::dtype_of(dtype), id);
     if (a.data<char>() == data) {
       std::lock_guard<std::mutex> g(views_lock);
       views.push_back(a.data_shared_ptr());
-      mlxg::releasable(1);
+      mlxg::add_releasable(1);
     }
     return {new mx::array(a), nullptr, mlxg_current_scope()};
   } catch (std::exception& e) {

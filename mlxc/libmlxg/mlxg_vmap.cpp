@@ -1,4 +1,4 @@
-// Vmap: a function for one element, run on all.
+// vmap.
 #include <optional>
 #include <string>
 #include <tuple>
@@ -19,7 +19,7 @@ using mlxg::function;
 
 namespace {
 
-// repeated gives the array a new first axis.
+// repeated returns the array broadcast along a new first axis.
 mx::array repeated(const mx::array& a, int size) {
   auto shape = a.shape();
   shape.insert(shape.begin(), size);
@@ -30,23 +30,23 @@ mx::array to_front(const mx::array& a, int axis) {
   return axis == 0 ? a : mx::moveaxis(a, axis, 0);
 }
 
-// vectoriser gives nodes of a graph a new first axis, from the arguments on. MLX's own
-// vmap_replace does the same, but leaves the axis wherever a primitive's rule puts it,
-// and several rules are right for a first axis only.
-class vectoriser {
+// graph_vmapper maps the nodes of a traced graph over a new first axis, beginning at the arguments. MLX's vmap_replace
+// does the same, but leaves the axis at the position that a primitive's rule returns, and several rules of MLX 0.32.2
+// are correct for a first axis only.
+class graph_vmapper {
  public:
-  // size is that of the new axis.
-  explicit vectoriser(int size) : size_(size) {}
+  // size is the length of the mapped axis.
+  explicit graph_vmapper(int size) : size_(size) {}
 
-  // set says what stands for a stand-in.
-  void set(const mx::array& stand_in, const mx::array& whole) {
-    visited_.insert(stand_in.id());
-    done_.emplace(stand_in.id(), whole);
+  // set assigns the mapped array to a traced argument.
+  void set(const mx::array& traced, const mx::array& mapped) {
+    visited_.insert(traced.id());
+    done_.emplace(traced.id(), mapped);
   }
 
-  // of gives the node with the axis, or nothing if it depends on no stand-in.
-  std::optional<mx::array> of(const mx::array& root) {
-    // Post-order without recursion: graphs are deep.
+  // map returns the mapped node, or nothing if it depends on no mapped argument.
+  std::optional<mx::array> map(const mx::array& root) {
+    // Post-order without recursion, since graphs are deep.
     std::vector<mx::array> todo{root};
     while (!todo.empty()) {
       mx::array a = todo.back();
@@ -100,47 +100,47 @@ class vectoriser {
     }
   }
 
-  // apply gives what stands for n outputs of a primitive, and the place of the axis in
-  // each. Where MLX's rule is wrong or missing, it is put right.
+  // apply returns the n mapped outputs of a primitive and the position of the mapped axis in each. It corrects rules
+  // that are wrong or missing in MLX 0.32.2.
   std::pair<arrays, std::vector<int>> apply(mx::Primitive& p, arrays inputs, std::vector<int> axes, size_t n) {
     std::string name = p.name();
     if (name == "CustomKernel") {
       mlxg::refuse_vmap(std::get<0>(static_cast<const mx::fast::CustomKernel&>(p).state()));
     }
     if (name == "Depends") {
-      // It gives its first inputs, once the others are there.
+      // The outputs are the first n inputs; the other inputs are computed before.
       map_all(inputs, axes, 0, inputs.size());
       auto rest = inputs.begin() + n;
       return {mx::depends({inputs.begin(), rest}, {rest, inputs.end()}), std::vector<int>(n, 0)};
     }
     if (name == "CustomTransforms") {
-      // Behind its arguments are its function's outputs, which it keeps from its rule.
-      // Ours (see keeping) wants them.
+      // The last n inputs are the outputs of the function. MLX does not pass them to the vmap rule. The rule of
+      // with_rules reads them, so they are passed twice.
       auto first = inputs.size() - n;
       map_all(inputs, axes, first, inputs.size());
       inputs.insert(inputs.end(), inputs.begin() + first, inputs.end());
       axes.resize(inputs.size(), 0);
     }
     if (name.starts_with("SliceUpdate")) {
-      // The rule gives an update without the axis one of size 1, and reads past it.
+      // The rule gives an unmapped update an axis of size 1 and reads beyond it.
       map_all(inputs, axes, 0, inputs.size());
     }
     if (name == "DynamicSliceUpdate" && (axes[0] >= 0 || axes[1] >= 0)) {
-      // The rule puts an update without the axis into the first element only.
+      // The rule writes an unmapped update to the first element only.
       map_all(inputs, axes, 0, 2);
     }
     if (name == "Convolution" && axes[1] >= 0 && std::get<5>(static_cast<const mx::Convolution&>(p).state()) > 1) {
-      // Where the weight alone has the axis, the rule mixes up its groups.
+      // If only the weight is mapped, the rule confuses the groups.
       map_all(inputs, axes, 0, 1);
     }
     auto done = p.vmap(inputs, axes);
     if (name == "NotEqual") {
-      done.second = {0};  // the rule gives the operands' axes for that of the result
+      done.second = {0};  // the rule returns the operands' axes instead of the result's
     }
     return done;
   }
 
-  // map_all gives the axis to those of the inputs first … last−1 that do not have it.
+  // map_all adds the mapped axis to the inputs first … last−1 without one.
   void map_all(arrays& inputs, std::vector<int>& axes, size_t first, size_t last) {
     for (size_t i = first; i < last; i++) {
       inputs[i] = axes[i] < 0 ? repeated(inputs[i], size_) : inputs[i];
@@ -153,33 +153,32 @@ class vectoriser {
   std::unordered_map<std::uintptr_t, mx::array> done_;
 };
 
-// vectors are the results of a function that ran over an axis of its arguments. A
-// result that depends on none of these arguments has no such axis.
-struct vectors {
+// vmap_results holds the results of a mapped function. A result that depends on no mapped argument is not mapped.
+struct vmap_results {
   arrays results;
-  std::vector<bool> mapped;  // whether the first axis is the new one
-  int size = -1;             // of the new axis
+  std::vector<bool> mapped;  // whether the first axis is the mapped one
+  int size = -1;             // length of the mapped axis
 };
 
-// vectorise runs f over the given axes of the arguments, −1 where an argument has none.
-vectors vectorise(const function& f, const arrays& args, const std::vector<int>& axes) {
-  vectors v;
+// run_vmap maps f over the given axes of the arguments, −1 for an argument without a mapped axis.
+vmap_results run_vmap(const function& f, const arrays& args, const std::vector<int>& axes) {
+  vmap_results v;
   for (size_t i = 0; i < args.size(); i++) {
     v.size = axes[i] < 0 ? v.size : args[i].shape(axes[i]);
   }
   if (v.size < 0) {
-    // Of a checkpoint inside: it runs its function again, on its arguments only.
+    // A checkpoint inside the function reaches this: its second run maps its arguments only.
     throw std::invalid_argument("a function captures mapped arrays: pass them to it as arguments");
   }
   auto [in, out] = mx::detail::vmap_trace(f, args, axes);
-  vectoriser whole(v.size);
+  graph_vmapper mapper(v.size);
   for (size_t i = 0; i < args.size(); i++) {
     if (axes[i] >= 0) {
-      whole.set(in[i], to_front(args[i], axes[i]));
+      mapper.set(in[i], to_front(args[i], axes[i]));
     }
   }
   for (auto& o : out) {
-    auto r = whole.of(o);
+    auto r = mapper.map(o);
     v.mapped.push_back(r.has_value());
     v.results.push_back(r.value_or(o));
   }
@@ -195,9 +194,9 @@ void refuse_vmap(const std::string& name) {
       "[" + name + "] has no rule for Vmap: call it for each element, or once with the axis as one of its own");
 }
 
-function vectorised(function f, std::vector<int> axes) {
+function vmap_of(function f, std::vector<int> axes) {
   return [f = std::move(f), axes = std::move(axes)](const arrays& args) {
-    auto v = vectorise(f, args, axes);
+    auto v = run_vmap(f, args, axes);
     for (size_t i = 0; i < v.results.size(); i++) {
       if (!v.mapped[i]) {
         v.results[i] = repeated(v.results[i], v.size);
@@ -211,7 +210,7 @@ function vectorised(function f, std::vector<int> axes) {
 
 extern "C" mlxg_results mlxg_vmap(
     uintptr_t fun, const uintptr_t* args, const int* in_axes, size_t n, const int* out_axes, size_t n_out) {
-  return mlxg::entering([&] {
+  return mlxg::with_graph_lock([&] {
     auto f = [fun, n_out](const arrays& a) {
       auto out = mlxg::call_function(fun, a);
       if (n_out != 0 && out.size() != n_out) {
@@ -221,7 +220,7 @@ extern "C" mlxg_results mlxg_vmap(
       }
       return out;
     };
-    auto v = vectorise(f, mlxg::arrays_of(args, n), {in_axes, in_axes + n});
+    auto v = run_vmap(f, mlxg::arrays_of(args, n), {in_axes, in_axes + n});
     for (size_t i = 0; i < v.results.size(); i++) {
       auto& r = v.results[i];
       int axis = n_out == 0 ? 0 : out_axes[i];

@@ -1,4 +1,4 @@
-// Arrays that are not computed before others are.
+// Arrays that are computed after other arrays.
 #include <functional>
 #include <future>
 #include <memory>
@@ -15,19 +15,19 @@ namespace mx = mlx::core;
 
 namespace {
 
-// A mark is how far a device had been given work when a link of a chain was evaluated.
-class mark {
+// A device_fence marks a position in the queue of a stream. Any thread may use it.
+class device_fence {
  public:
-  // set marks the end of what the stream has been given.
+  // set moves the fence behind all work that the stream has received.
   void set(mx::Stream s) {
     std::function<void()> reached;
     if (s.device == mx::Device::cpu) {
-      // Not an array, which would have the error of a task before it.
+      // An array would receive the error of an earlier task.
       auto promise = std::make_shared<std::promise<void>>();
       mx::scheduler::enqueue(s, [promise] { promise->set_value(); });
       reached = [future = promise->get_future().share()] { future.wait(); };
     } else {
-      // MLX's events are not for others; those of its arrays are waited for like this.
+      // MLX's events of GPU streams are private; an array's wait uses one.
       mx::array a = mx::zeros({1}, mx::float32, s);
       mx::async_eval({a});
       reached = [a]() mutable { a.wait(); };
@@ -36,7 +36,7 @@ class mark {
     reached_ = std::move(reached);
   }
 
-  // wait waits until the device is there, if the mark has been set since the last wait.
+  // wait blocks until the device has reached the fence. It returns at once if the fence is not set, and unsets it.
   void wait() {
     std::function<void()> reached;
     {
@@ -49,57 +49,59 @@ class mark {
   }
 
  private:
-  // Of the last evaluation: a compiled function has one primitive for all of its calls.
+  // The value of the latest evaluation: all calls of a compiled function share the primitive.
   std::mutex mutex_;
   std::function<void()> reached_;
 };
 
-// after is MLX's Depends, which orders what the host submits. A device comes to it much later, and
-// keeps all memory until then, so that what is to have another's memory would be given more. There
-// the host waits too, for the link before of a chain, so that the device has one to work on.
-class after : public mlxg::wrapper {
+// depends_and_wait is MLX's Depends, which orders the submission of work, and throttles the host. A device runs behind
+// the host and keeps the memory of all submitted work, so a chain of nodes that should reuse one buffer would allocate
+// one per node. The host therefore waits until the device has passed the preceding link of the chain; the device then
+// still has one link to compute.
+class depends_and_wait : public mlxg::wrapper {
  public:
-  after(std::shared_ptr<mx::Primitive> depends, std::shared_ptr<mark> before)
+  depends_and_wait(std::shared_ptr<mx::Primitive> depends, std::shared_ptr<device_fence> before)
       : wrapper(std::move(depends)), before_(std::move(before)) {}
 
-  // own is the link's mark, for the next. It outlives the link, which would else have all links
-  // before it.
-  std::shared_ptr<mark> own() const { return own_; }
+  // own returns the fence behind this link. The next link holds the fence and not the link, which would keep the whole
+  // chain alive.
+  std::shared_ptr<device_fence> own() const { return own_; }
 
   void eval_cpu(const mlxg::arrays& inputs, mlxg::arrays& outputs) override {
-    keep_pace();
+    throttle();
     wrapper::eval_cpu(inputs, outputs);
   }
   void eval_gpu(const mlxg::arrays& inputs, mlxg::arrays& outputs) override {
-    keep_pace();
+    throttle();
     wrapper::eval_gpu(inputs, outputs);
   }
 
  private:
-  void keep_pace() {
+  void throttle() {
     own_->set(stream());
     if (before_) {
       before_->wait();
     }
   }
 
-  std::shared_ptr<mark> own_ = std::make_shared<mark>();
-  std::shared_ptr<mark> before_;
+  std::shared_ptr<device_fence> own_ = std::make_shared<device_fence>();
+  std::shared_ptr<device_fence> before_;
 };
 
-// wait_before makes a node of MLX's Depends a link.
-void wait_before(mx::array& node) {
+// add_throttle makes a Depends node a link of a chain. It leaves nodes of Metal streams and of exported graphs as they
+// are.
+void add_throttle(mx::array& node) {
   if (mlxg::exporting() || !node.has_primitive() ||
       (node.primitive().device() == mx::Device::gpu && !mx::cu::is_available())) {
     return;
   }
-  std::shared_ptr<mark> before;
+  std::shared_ptr<device_fence> before;
   if (auto& of = node.inputs()[0]; of.has_primitive()) {
-    if (auto link = dynamic_cast<after*>(&of.primitive())) {
+    if (auto link = dynamic_cast<depends_and_wait*>(&of.primitive())) {
       before = link->own();
     }
   }
-  node.primitive_ptr() = std::make_shared<after>(node.primitive_ptr(), std::move(before));
+  node.primitive_ptr() = std::make_shared<depends_and_wait>(node.primitive_ptr(), std::move(before));
 }
 
 }  // namespace
@@ -114,7 +116,7 @@ extern "C" mlxg_result mlxg_depends(void* a, const uintptr_t* others, size_t n, 
     rc = mlx_vector_array_get(&res, out, 0);
   }
   if (rc == 0 && wait) {
-    wait_before(mlxg::array_of(res.ctx));
+    add_throttle(mlxg::array_of(res.ctx));
   }
   mlx_vector_array_free(out);
   mlx_vector_array_free(then);
