@@ -76,7 +76,7 @@ func checkLike(name string, a, x *mlxc.Array) error {
 // uint32Arg returns n as a scalar argument of a kernel. It is an invalid array if n does not fit 32 bits.
 func uint32Arg(n int) *mlxc.Array {
 	if n > math.MaxUint32 {
-		return mlxc.InvalidArray(fmt.Errorf("a size is %d; the kernels take sizes of at most 32 bits: split the arrays", n))
+		return mlxc.InvalidArray(fmt.Errorf("a size is %d; it must fit 32 bits: split the arrays", n))
 	}
 	return customkernels.Constant(uint32(n))
 }
@@ -114,7 +114,8 @@ const maxCheckedElements = 1 << 16
 // readableWithoutSync reports whether the elements of a can be read at once: they are few, computed, and in memory of
 // the host. Elements that an NVIDIA GPU computed would have to be copied.
 func readableWithoutSync(a *mlxc.Array) bool {
-	return a.Size() <= maxCheckedElements && a.IsReady() && (a.IsHostBacked() || mlxc.CurrentBackend() != mlxc.BackendCUDA)
+	inHostMemory := a.IsHostBacked() || mlxc.CurrentBackend() != mlxc.BackendCUDA
+	return a.Size() <= maxCheckedElements && a.IsReady() && inHostMemory
 }
 
 // scoped calls f and frees all arrays that f makes, except for its results.

@@ -33,16 +33,17 @@ var _ = describe(descriptor{
 	},
 })
 
-// attentionTraffic has each kernel of attention, with heads that share keys. A threadgroup reads its own rows
-// once, and all rows of the other side that one of its own sees: these the other threadgroups read again.
+// attentionTraffic has a case for each kernel of attention, with heads that share keys. A threadgroup reads its own
+// rows once, and all rows of the other side that its rows attend to. Other threadgroups read these again.
 func attentionTraffic() []trafficCase {
 	const heads, keyHeads, length, width = 2, 1, 128, 64
-	// Elements: the rows of q and dout (or out and dout) of all heads, and those of k and v.
+	// elements: the rows of q and dout (or out and dout) of all heads, and the rows of k and v
 	const ofQueries, ofKeys = heads * length * 2 * width, keyHeads * length * 2 * width
-	// Bytes: m and l of all rows, these and delta, dlse, and a mask of float32.
-	const statistics, rows, dlse, mask = heads * length * 2 * 4, heads * length * rowStatsSize * 4, heads * length * 4, length * length * 4
+	// bytes: m and l of all rows; m, l and delta; dlse; a float32 mask
+	const statistics, rows = heads * length * 2 * 4, heads * length * rowStatsSize * 4
+	const dlse, mask = heads * length * 4, length * length * 4
 
-	// reads is the number of rows of the other side that the threadgroups of a head read.
+	// reads returns the number of rows of the other side that the threadgroups of a head read.
 	reads := func(l customkernels.Launch, causal, byKeys bool) (n int) {
 		g := templateOf(l)
 		own := g["BLOCK_M"] * g["SIMDGROUPS"]
@@ -50,9 +51,9 @@ func attentionTraffic() []trafficCase {
 			switch {
 			case !causal:
 				n += length
-			case byKeys: // from the panel of the first query that sees the first key
+			case byKeys: // from the panel of the first query that attends to the first key
 				n += length - first/g["BLOCK_N"]*g["BLOCK_N"]
-			default: // to the panel of the last key that the last query sees
+			default: // to the panel of the last key that the last query attends to
 				n += min((first+own+g["BLOCK_N"]-1)/g["BLOCK_N"]*g["BLOCK_N"], length)
 			}
 		}
@@ -77,7 +78,7 @@ func attentionTraffic() []trafficCase {
 			case "attention_dkv":
 				return maskOnce + (ofQueries+2*ofKeys)*size + rows,
 					heads*reads(l, causal, true)*(2*width*size+rowStatsSize*4) - ofQueries*size - rows + maskAgain
-			case "attention_dmask": // a threadgroup has M×N elements, and walks over the heads
+			case "attention_dmask": // a threadgroup has BLOCK_M × BLOCK_N elements and iterates over the heads
 				g := templateOf(l)
 				across, down := (length+g["BLOCK_N"]-1)/g["BLOCK_N"], (length+g["BLOCK_M"]-1)/g["BLOCK_M"]
 				return 2*maskOnce + (ofQueries+ofKeys)*size + rows,
@@ -87,8 +88,10 @@ func attentionTraffic() []trafficCase {
 			}
 		}
 	}
-	// Every thread reads the 48 bytes of Sizes, which counts most in the smallest kernels.
-	limits := map[string]float64{"forward": 1.30, "delta": 1.30, "dq": 1.30, "dkv": 1.10, "dmask": 1.50, "mask_bits": 2.65}
+	// Every thread reads the 48 bytes of Sizes, which matters most in the smallest kernels.
+	limits := map[string]float64{
+		"forward": 1.30, "delta": 1.30, "dq": 1.30, "dkv": 1.10, "dmask": 1.50, "mask_bits": 2.65,
+	}
 	var cases []trafficCase
 	for _, c := range []struct {
 		attentionLaunch
@@ -96,7 +99,10 @@ func attentionTraffic() []trafficCase {
 	}{
 		{attentionLaunch{name: "all keys"}, []string{"forward", "delta", "dq", "dkv"}},
 		{attentionLaunch{name: "causal", cfg: AttentionConfig{Causal: true}}, []string{"forward", "dq", "dkv"}},
-		{attentionLaunch{name: "mask", mask: []int{length, length}, maskDType: mlxc.Float32}, []string{"forward", "delta", "dq", "dkv", "dmask"}},
+		{
+			attentionLaunch{name: "mask", mask: []int{length, length}, maskDType: mlxc.Float32},
+			[]string{"forward", "delta", "dq", "dkv", "dmask"},
+		},
 		{attentionLaunch{name: "booleans", mask: []int{length, length}, maskDType: mlxc.Bool}, []string{"mask_bits"}},
 	} {
 		c.shape = [7]int{1, heads, keyHeads, length, length, width, width}

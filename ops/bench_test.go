@@ -12,23 +12,22 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A gradientBench is an operation, ours and MLX's own, whose value and gradients are
-// computed of random inputs.
+// A gradientBench computes the value and the gradients of an operation, by this package and by MLX, on random inputs.
 type gradientBench struct {
 	name   string
 	shapes [][]int
-	// inputs makes what there are gradients of, and what comes after it.
+	// inputs returns the primals, which have gradients, and the operands after them.
 	inputs       func(dtype mlxc.DType, shape []int) (primals, others arrays)
 	ours, theirs mlxc.Func
 }
 
-// rowBenchShapes are rows × width of 2²⁰ and 2²² elements, 4 and 16 MiB in float32: rows that
-// are narrow, such as models have, and wide.
+// rowBenchShapes are shapes, rows × width, of 2²⁰ and 2²² elements, which are 4 and 16 MiB in float32. Their rows have
+// the width of a head, of a hidden state, and of more than a threadgroup holds.
 var rowBenchShapes = [][]int{{8192, 128}, {256, 4096}, {32768, 128}, {1024, 4096}, {256, 16384}}
 
 const benchEps = 1e-5
 
-// normals makes random arrays of the shapes.
+// normals returns random arrays of the shapes.
 func normals(dtype mlxc.DType, shapes ...[]int) arrays {
 	var made arrays
 	for i, s := range shapes {
@@ -42,8 +41,8 @@ func onePrimal(dtype mlxc.DType, shape []int) (primals, others arrays) {
 	return normals(dtype, shape), nil
 }
 
-// Values and gradients of every operation, ours and MLX's own by turns: the best times,
-// from which what else runs on the machine is farthest, and their ratio, MLX's by ours.
+// BenchmarkGradients measures values and gradients of every operation, by this package and by MLX in turn. It reports
+// the best times, which other processes disturb least, and their ratio, MLX's time divided by ours.
 func BenchmarkGradients(b *testing.B) {
 	for _, c := range collect(func(d descriptor) func() []gradientBench { return d.gradients }) {
 		for _, dtype := range gradientDTypes {
@@ -61,7 +60,7 @@ func (c gradientBench) run(b *testing.B, dtype mlxc.DType, shape []int) {
 	primals, others := c.inputs(dtype, shape)
 	var cotangents arrays
 	for i, y := range c.ours(slices.Concat(primals, others)) {
-		dy := mlxc.Ones(y.DType()) // of a loss
+		dy := mlxc.Ones(y.DType()) // a loss
 		if y.NDim() > 0 {
 			dy = normal(uint64(i+10), y.DType(), y.Shape()...)
 		}
@@ -71,9 +70,10 @@ func (c gradientBench) run(b *testing.B, dtype mlxc.DType, shape []int) {
 	timeOf := func(f mlxc.Func) time.Duration {
 		start := time.Now()
 		mlxc.WithScope(func() {
-			values, grads, err := mlxc.VJP(func(args arrays) arrays { return f(slices.Concat(args, others)) }, primals, cotangents)
+			withOthers := func(args arrays) arrays { return f(slices.Concat(args, others)) }
+			values, grads, err := mlxc.VJP(withOthers, primals, cotangents)
 			for _, g := range grads {
-				values = append(values, g.Contiguous()) // MLX's may be a view of dy
+				values = append(values, g.Contiguous()) // MLX's gradient may be a view of dy
 			}
 			if err == nil {
 				err = mlxc.Eval(values...)

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Errors of this package and of customkernels name the line that called them, and the package once.
+// Errors of this package and of customkernels name the calling line, and name the package once.
 func TestErrorsNameTheCaller(t *testing.T) {
 	x, w := mlxc.Ones(mlxc.Float32, 2, 3), mlxc.Ones(mlxc.Float32, 4)
 	bad := x.Add(w)

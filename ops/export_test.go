@@ -14,8 +14,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A whole loss with its gradient is written on any machine as a function for a Mac,
-// with our kernels inside: MLX's export shows their complete Metal source.
+// Any machine exports a loss with its gradient as a function for a Mac. The export contains the complete Metal source of
+// the kernels.
 func TestRMSNormGradientIsExportedForMetal(t *testing.T) {
 	step := func(args arrays) (results arrays) {
 		mlxc.WithPlaceholderGPU(func() {
@@ -54,7 +54,7 @@ func TestRMSNormGradientIsExportedForMetal(t *testing.T) {
 	}
 }
 
-// What runs in this process alone leaves no file behind, but says where it could be made.
+// The host executor's functions cannot be exported. Export writes no file, and its error names WithPlaceholderGPU.
 func TestExportOnACPU(t *testing.T) {
 	x := normal(1, mlxc.Float32, 3, 8)
 	softmax := func(a arrays) arrays { return arrays{Softmax(a[0])} }
@@ -66,8 +66,7 @@ func TestExportOnACPU(t *testing.T) {
 	require.ErrorContains(t, err, "WithPlaceholderGPU")
 }
 
-// What a CUDA device's machine exports has its kernels' texts in full, so that other processes
-// can compile them.
+// An export for CUDA contains the complete source of the kernels, so that other processes can compile them.
 func TestGradientIsExportedForCUDA(t *testing.T) {
 	if mlxc.CurrentBackend() != mlxc.BackendCUDA {
 		skip.Missing(t, skip.CUDA, "MLX builds CUDA kernels with a CUDA device only")

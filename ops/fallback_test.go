@@ -15,8 +15,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Without a C++ compiler at run time, MLX's gradient is used, and that is said once.
-func TestWithoutACompilerMLXsGradientIsUsed(t *testing.T) {
+// Without a C++ compiler at run time, operations use MLX's gradient and log one warning.
+func TestMLXsGradientWithoutCompiler(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
@@ -39,10 +39,11 @@ func TestWithoutACompilerMLXsGradientIsUsed(t *testing.T) {
 	require.Contains(t, log.String(), "no C++ compiler")
 }
 
-// A compiler that is there and does not work makes the result invalid, of heads that are padded too.
-func TestAttentionThatDoesNotCompile(t *testing.T) {
+// A compiler that fails makes the results invalid, also for heads that are padded.
+func TestAttentionWithFailingCompiler(t *testing.T) {
 	compiler := filepath.Join(t.TempDir(), "g++")
-	const script = "#!/bin/sh\n[ \"$1\" = --version ] && echo 'g++ 12.0.0' && exit\necho 'x.cpp:1:1: error: no' >&2\nexit 1\n"
+	const script = "#!/bin/sh\n[ \"$1\" = --version ] && echo 'g++ 12.0.0' && exit\n" +
+		"echo 'x.cpp:1:1: error: no' >&2\nexit 1\n"
 	require.NoError(t, os.WriteFile(compiler, []byte(script), 0o755))
 	t.Setenv("CXX", compiler)
 	t.Setenv("MLXGRAD_CACHE", t.TempDir())

@@ -8,5 +8,5 @@ import (
 
 func TestMain(m *testing.M) { testdevice.Main(m) }
 
-// Each test that is registered compiles few kernels: NVIDIA's compiler takes a second or more for each.
+// Registered tests compile few kernels, because NVIDIA's compiler takes a second or more for each.
 func TestOnGPU(t *testing.T) { testdevice.RunOnGPU(t) }

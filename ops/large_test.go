@@ -11,8 +11,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// largeArray is an array of more than 2³² elements, and the parts that it is made of: what they
-// give by themselves, with small indices, it must give too.
+// largeArray is an array of more than 2³² elements and the parts that form it. Operations on the parts need only small
+// indices, and their results are the reference for the whole.
 type largeArray struct {
 	whole *mlxc.Array
 	parts arrays
@@ -44,7 +44,7 @@ func newLargeArray(t *testing.T, seed uint64) largeArray {
 	return l
 }
 
-// rowsOfPart are the rows that an array like l.whole has of a part.
+// rowsOfPart returns the rows of an array like largeArray.whole that belong to a part.
 func rowsOfPart(a *mlxc.Array, part int) *mlxc.Array {
 	return a.Slice([]int{part * partRows, 0}, []int{(part + 1) * partRows, largeWidth}, nil)
 }
@@ -57,7 +57,7 @@ func equalBits(t *testing.T, want, got *mlxc.Array, message ...any) {
 	require.True(t, same, message...)
 }
 
-// Rows are computed alone. The gradients of weights are sums over the parts.
+// Row operations work beyond 2³² elements. Rows are independent, and the gradients of weights are sums over the parts.
 func TestRowsBeyond32Bits(t *testing.T) {
 	x, dy := newLargeArray(t, 1), newLargeArray(t, 100)
 	weight, bias := normal(1, largeDType, largeWidth), normal(2, largeDType, largeWidth)
@@ -66,10 +66,13 @@ func TestRowsBeyond32Bits(t *testing.T) {
 		weights    arrays
 		cotangents func(dy *mlxc.Array) arrays
 	}{
-		"RMSNorm":         {f: func(a arrays) arrays { return arrays{RMSNorm(a[0], a[1], 1e-5)} }, weights: arrays{weight}},
-		"RMSNormSeparate": {f: func(a arrays) arrays { return arrays{RMSNormSeparate(a[0], a[1], 1e-5)} }, weights: arrays{weight}},
-		"LayerNorm":       {f: func(a arrays) arrays { return arrays{LayerNorm(a[0], a[1], a[2], 1e-5)} }, weights: arrays{weight, bias}},
-		"RMSNormResidual": {f: func(a arrays) arrays { return arrays{RMSNormResidual(a[0], a[0], a[1], 1e-5)} }, weights: arrays{weight}},
+		"RMSNorm":         {f: norm(true, 1e-5, RMSNorm), weights: arrays{weight}},
+		"RMSNormSeparate": {f: norm(true, 1e-5, RMSNormSeparate), weights: arrays{weight}},
+		"LayerNorm":       {f: affine(true, true, 1e-5, LayerNorm), weights: arrays{weight, bias}},
+		"RMSNormResidual": {
+			f:       func(a arrays) arrays { return arrays{RMSNormResidual(a[0], a[0], a[1], 1e-5)} },
+			weights: arrays{weight},
+		},
 		"AddRMSNorm": {
 			f: func(a arrays) arrays {
 				h, y := AddRMSNorm(a[0], a[0], a[1], 1e-5)
@@ -116,7 +119,8 @@ func TestRowsBeyond32Bits(t *testing.T) {
 					}
 				}
 				for i, sum := range sums {
-					// A part's sum of 65,539 terms, some 256, is off by an eighth at most, the whole's by one.
+					// The sum over a part, of 65,539 terms, is about 256, so its float16 rounding error is at most 1/8.
+					// That of the whole is at most 1.
 					difference, err := mlxc.Item[float32](sum.Sub(got[i+1].AsType(mlxc.Float32)).Abs().Max())
 					require.NoError(t, err)
 					require.Less(t, difference, float32(4), "the gradient of weight %d", i)
@@ -136,18 +140,19 @@ func TestTransposeBeyond32Bits(t *testing.T) {
 			equalBits(t, Transpose2D(x.parts[part]),
 				y.Slice([]int{0, part * partRows}, []int{largeWidth, (part + 1) * partRows}, nil), "part %d", part)
 		}
-		equalBits(t, x.whole, Transpose2D(y), "and back")
+		equalBits(t, x.whole, Transpose2D(y), "transposed twice")
 	})
 }
 
 var _ = testdevice.AlsoOnGPU(TestTransposeBeyond32Bits)
 
-// The table is large, or what is looked up.
+// Embedding works with a table, or a result, of more than 2³² elements.
 func TestEmbeddingBeyond32Bits(t *testing.T) {
 	x := newLargeArray(t, 1)
 	last := largeParts - 1
 	gradient := func(weight, ids, dy *mlxc.Array) *mlxc.Array {
-		_, gradients, err := mlxc.VJP(func(a arrays) arrays { return arrays{Embedding(a[0], ids)} }, arrays{weight}, arrays{dy})
+		lookUp := func(a arrays) arrays { return arrays{Embedding(a[0], ids)} }
+		_, gradients, err := mlxc.VJP(lookUp, arrays{weight}, arrays{dy})
 		require.NoError(t, err)
 		return gradients[0]
 	}
@@ -160,7 +165,7 @@ func TestEmbeddingBeyond32Bits(t *testing.T) {
 		equalBits(t, gradient(x.parts[last], ids, dy), rowsOfPart(dweight, last))
 		equalBits(t, mlxc.Zeros(largeDType, partRows, largeWidth), rowsOfPart(dweight, last-1))
 
-		// Every token has a row of its own, in an order that takes the parts apart.
+		// A permutation of all ids, so that neighboring tokens are in different parts.
 		every := mlxc.RandomPermutationArange(mlxc.RandomKey(5), largeParts*partRows).AsType(mlxc.Int32)
 		y := Embedding(x.whole, every)
 		same, err := mlxc.Item[bool](x.whole.ArrayEqual(gradient(x.whole, every, y), false)) // a sum has no −0

@@ -10,11 +10,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// The inputs of a launch fit it, and are the same at every call.
+// The inputs of a launch match the kernel and are the same at every call.
 func TestInputsOfLaunches(t *testing.T) {
 	names := map[string]bool{}
 	for _, l := range slices.Concat(KernelLaunches(RaggedCases), KernelLaunches(TypicalCases)) {
-		require.False(t, names[l.Name()], "%s is there twice", l.Name())
+		require.False(t, names[l.Name()], "two launches have the name %s", l.Name())
 		names[l.Name()] = true
 	}
 	for _, l := range KernelLaunches(RaggedCases) {
@@ -31,7 +31,7 @@ func TestInputsOfLaunches(t *testing.T) {
 	}
 }
 
-// The text of every kernel, in one dtype each, can be rewritten for CUDA.
+// Every kernel translates to CUDA, in one dtype each.
 func TestCUDATextOfEveryKernel(t *testing.T) {
 	done := map[string]bool{}
 	for _, l := range KernelLaunches(RaggedCases) {

@@ -209,7 +209,8 @@ func TestKeysOfMutants(t *testing.T) {
 	original := keys("inline void f(int n) {\n  for (int i = 0; i < n; i++) {\n    x[i] = y[i] + 1;\n  }\n}\n")
 	require.Len(t, original, 6)
 	require.Equal(t, original, keys(
-		"inline void f(int m) {\n  // a comment\n  for (int j = 0;\n       j < m; j++) {\n    a[j] = b[j] // or so\n      + 1;\n  }\n}\n"))
+		"inline void f(int m) {\n  // a comment\n  for (int j = 0;\n       j < m; j++) {\n"+
+			"    a[j] = b[j] // another comment\n      + 1;\n  }\n}\n"))
 	require.NotContains(t, original, keys("inline void f(int n) {\n  x[n] = x[n] + 1;\n}\n")[0])
 	require.Equal(t, []string{"shift index", "shift index", "shift index.2", "shift index.2"}, func() (list []string) {
 		for _, key := range keys("inline void f(int n) {\n  x[n] = y[n];\n  p[n] = q[n];\n}\n") {

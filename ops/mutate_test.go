@@ -12,42 +12,43 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A mutant is a shader text with one thing changed.
+// A mutant is the text of a shader file with one mutation.
 type mutant struct {
-	kind     string // what was changed
-	function string // where
-	head     string // the declaration of where, from its type's on
+	kind     string // of the mutation, such as "drop barrier"
+	function string // the name of the mutated function
+	head     string // the declaration of the function, after that of its type
 	key      string // identifies it in mutants.txt, see mutator.key
 	change   string // some tokens around the mutation, before and after
 	text     string
 }
 
-// A shaderToken is a word, a number or a sign of a shader file.
+// A shaderToken is an identifier, a number or a punctuator of a shader file.
 type shaderToken struct {
 	text       string
 	start, end int
-	function   string // whose body it is in; empty outside of bodies
-	head       string // the declaration of that
-	subscript  bool   // it is between the brackets of an access
-	declared   bool   // it is a bracket of a declaration, or between two
+	function   string // the function whose body contains it; empty outside bodies
+	head       string // the declaration of the function
+	subscript  bool   // it is a bracket of an array access, or between two
+	declared   bool   // it is a bracket of an array declaration, or between two
 	statement  [2]int // the indices of the first and one past the last token of its statement
 }
 
 var shaderSyntax = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/|(?m:^[ \t]*#[^\n]*)|` +
 	`[A-Za-z_]\w*|\d[\w.]*|::|\[\[|\]\]|<<|>>|[-+*/%&|^<>=!]=|\+\+|--|&&|\|\||[^\s\w]`)
 
-// shaderTokens takes a shader apart, without comments and directives.
+// shaderTokens splits a shader into tokens, without comments and directives.
 func shaderTokens(text string) []shaderToken {
 	var tokens []shaderToken
-	var brackets []shaderToken // the open square ones
-	depth, parens := 0, 0      // not those of types, whose members have bodies
+	var brackets []shaderToken // the open square brackets
+	depth, parens := 0, 0      // the braces of types do not count, because their members have bodies
 	var candidate, function string
 	var head string
-	var types []string // the declarations of the open ones
+	var types []string // the declarations of the types whose braces are open
 	headStart := 0
 	for _, at := range shaderSyntax.FindAllStringIndex(text, -1) {
 		t := shaderToken{text: text[at[0]:at[1]], start: at[0], end: at[1]}
-		if strings.HasPrefix(t.text, "//") || strings.HasPrefix(t.text, "/*") || strings.HasPrefix(strings.TrimSpace(t.text), "#") {
+		comment := strings.HasPrefix(t.text, "//") || strings.HasPrefix(t.text, "/*")
+		if comment || strings.HasPrefix(strings.TrimSpace(t.text), "#") {
 			continue
 		}
 		previous := func(n int) string {
@@ -85,10 +86,11 @@ func shaderTokens(text string) []shaderToken {
 			parens--
 		case "[":
 			if depth > 0 {
-				// "float sums[" and "Sums<L> sums[" declare, and so do the second bracket after it and
-				// "sums[C], squares[".
+				// "float sums[" and "Sums<L> sums[" are declarations, and so are the second dimension of either and
+				// "squares[" in "float sums[C], squares[C]".
 				t.declared = isWord(previous(1)) && isWord(previous(2)) && previous(2) != "return" ||
-					isWord(previous(1)) && previous(2) == ">" && tokens[len(tokens)-2].start == tokens[len(tokens)-3].end ||
+					isWord(previous(1)) && previous(2) == ">" &&
+						tokens[len(tokens)-2].start == tokens[len(tokens)-3].end ||
 					previous(1) == "]" && tokens[len(tokens)-1].declared ||
 					isWord(previous(1)) && previous(2) == "," && previous(3) == "]" && tokens[len(tokens)-3].declared
 				t.subscript = !t.declared
@@ -161,13 +163,14 @@ func endsOperand(s string) bool {
 	return s == ")" || s == "]" || s != "" && s[0] >= '0' && s[0] <= '9' || isWord(s) && s != "return"
 }
 
-// binary reports whether the sign at i has two operands. Then our files have spaces around it,
-// other than around the brackets of a template or the star of a pointer.
+// binary reports whether the operator at i has two operands. The format of the shaders puts spaces around binary
+// operators, but not inside the brackets of a template or before the star of a pointer.
 func (m *mutator) binary(i int) bool {
-	return endsOperand(m.tokens[i-1].text) && m.tokens[i-1].end < m.tokens[i].start && m.tokens[i].end < m.tokens[i+1].start
+	spaced := m.tokens[i-1].end < m.tokens[i].start && m.tokens[i].end < m.tokens[i+1].start
+	return spaced && endsOperand(m.tokens[i-1].text)
 }
 
-// mutants makes every mutant of a shader.
+// mutants returns every mutant of a shader.
 func mutants(text string) []mutant {
 	m := mutator{text: text, tokens: shaderTokens(text), seen: map[string]int{}}
 	for i := range m.tokens {
@@ -185,15 +188,15 @@ type mutator struct {
 	list   []mutant
 }
 
-// add makes a mutant of the text with something else in the place of [start, end).
-func (m *mutator) add(i int, kind string, start, end int, instead string) {
+// add appends a mutant whose text has a replacement in the place of [start, end).
+func (m *mutator) add(i int, kind string, start, end int, replacement string) {
 	m.list = append(m.list, mutant{
 		kind:     kind,
 		function: m.tokens[i].function,
 		head:     m.tokens[i].head,
 		key:      m.key(i, kind),
-		change:   m.change(start, end, instead),
-		text:     m.text[:start] + instead + m.text[end:],
+		change:   m.change(start, end, replacement),
+		text:     m.text[:start] + replacement + m.text[end:],
 	})
 }
 
@@ -229,7 +232,7 @@ func (m *mutator) key(i int, kind string) string {
 }
 
 // change shows the replacement of [start, end) with the tokens around it.
-func (m *mutator) change(start, end int, instead string) string {
+func (m *mutator) change(start, end int, replacement string) string {
 	const around = 5
 	first := slices.IndexFunc(m.tokens, func(t shaderToken) bool { return t.end > start })
 	last := first
@@ -239,7 +242,7 @@ func (m *mutator) change(start, end int, instead string) string {
 	first = max(first-around, m.tokens[first].statement[0])
 	last = max(min(last+around+1, m.tokens[last].statement[1])-1, last)
 	from, to := min(m.tokens[first].start, start), max(m.tokens[last].end, end)
-	return oneLine(m.text[from:to]) + " → " + oneLine(m.text[from:start]+instead+m.text[end:to])
+	return oneLine(m.text[from:to]) + " → " + oneLine(m.text[from:start]+replacement+m.text[end:to])
 }
 
 var lineComment = regexp.MustCompile(`//[^\n]*`)
@@ -249,10 +252,10 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(lineComment.ReplaceAllString(s, "")), " ")
 }
 
-// mutate makes the mutants of one token.
+// mutate appends the mutants of one token.
 func (m *mutator) mutate(i int) {
 	t := m.tokens[i]
-	replace := func(kind, instead string) { m.add(i, kind, t.start, t.end, instead) }
+	replace := func(kind, replacement string) { m.add(i, kind, t.start, t.end, replacement) }
 	binary := m.binary(i)
 	switch t.text {
 	case "threadgroup_barrier", "simdgroup_barrier":
@@ -311,7 +314,7 @@ func (m *mutator) mutate(i int) {
 	}
 }
 
-// closing is the index of the bracket that closes the one at i.
+// closing returns the index of the bracket that closes the bracket at i.
 func (m *mutator) closing(i int) int {
 	depth := 0
 	for ; ; i++ {
@@ -328,8 +331,9 @@ func (m *mutator) closing(i int) int {
 
 // swap exchanges the operands of the subtraction or division at i.
 func (m *mutator) swap(i int) {
-	loose := []string{",", ";", "=", "+=", "-=", "*=", "/=", "?", ":", "<", ">", "<=", ">=", "==", "!=", "&&", "||", "return"}
-	left, right := loose, slices.Concat(loose, []string{"+", "-"})
+	weaker := []string{",", ";", "=", "+=", "-=", "*=", "/=", "?", ":", "<", ">", "<=", ">=", "==", "!=", "&&", "||",
+		"return"}
+	left, right := weaker, slices.Concat(weaker, []string{"+", "-"})
 	if m.tokens[i].text == "/" {
 		left = right
 		right = slices.Concat(right, []string{"*", "/", "%"})
@@ -341,8 +345,8 @@ func (m *mutator) swap(i int) {
 	m.add(i, "swap operands", m.tokens[first].start, m.tokens[last].end, "("+b+") "+m.tokens[i].text+" ("+a+")")
 }
 
-// reach is the last token, from i on in steps, of an operand that the given tokens
-// end.
+// reach returns the index of the last token of the operand beside the operator at i. It goes in the direction of step,
+// up to one of the tokens that end an operand.
 func (m *mutator) reach(i, step int, ends []string) int {
 	depth := 0
 	for j := i + step; ; j += step {

@@ -49,15 +49,15 @@ func TestMutationsAreNoticed(t *testing.T) {
 		}
 		t.Run(strings.TrimSuffix(file, filepath.Ext(file)), func(t *testing.T) {
 			n := mutationsAreNoticed(t, file, all[file], known)
-			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%.1f %%\t\n", file, len(all[file]), n.tried, n.killed, n.equivalent, n.missed,
-				100*float64(n.killed)/float64(max(n.tried-n.equivalent, 1)))
+			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%.1f %%\t\n", file, len(all[file]),
+				n.tried, n.killed, n.equivalent, n.missed, 100*float64(n.killed)/float64(max(n.tried-n.equivalent, 1)))
 		})
 	}
 	require.NoError(t, table.Flush())
-	t.Logf("the rate is that of the killed among those that differ\n%s", summary.String())
+	t.Logf("rate: killed mutants among the mutants that are not equivalent\n%s", summary.String())
 }
 
-// sampleSize bounds the mutants of a file in a sample.
+// sampleSize is the largest number of mutants of a file in a sample.
 func sampleSize() int {
 	if long.Full() {
 		return 4
@@ -65,7 +65,7 @@ func sampleSize() int {
 	return 1
 }
 
-// mutantCount says what became of a file's mutants.
+// mutantCount counts the verdicts on a file's mutants.
 type mutantCount struct{ tried, killed, equivalent, missed int }
 
 func mutationsAreNoticed(t *testing.T, file string, tried []mutant, known mutantTable) (n mutantCount) {
@@ -128,18 +128,19 @@ func sample(all []mutant, known mutantTable) []mutant {
 	return list
 }
 
-// A mutationTrial is a launch with what the kernel as it stands makes of it, once a mutant
-// gets that far.
+// A mutationTrial is a launch in which mutants are tried. The results of the unchanged kernel are computed when the
+// first mutant needs them.
 type mutationTrial struct {
 	KernelLaunch
-	file     string // the kernel's
+	file     string // the shader file of the kernel
 	inputs   func() []*mlxc.Array
 	original func() (original, error)
 }
 
+// An original holds the results of the unchanged kernel.
 type original struct {
 	want   [][]float32
-	config sanitizer.Config // for a mutant
+	config sanitizer.Config // for the runs of mutants
 }
 
 // headerTrials names the shader files in whose launches the mutants of a header are tried. They call all of the
@@ -178,16 +179,18 @@ func mutationFiles(t *testing.T, file string) []string {
 	return slices.DeleteFunc(including, func(name string) bool { return filepath.Ext(name) != ".metal" })
 }
 
-// mutationTrials are the ragged launches of a file's kernels in the widest dtype, where
-// rounding hides least: in a GPU's geometry first, then in others.
+// mutationTrials returns the ragged launches of a file's kernels, first in the geometry of GPUs. They are in the widest
+// dtype, in which rounding hides the fewest errors.
 func mutationTrials(t *testing.T, file string) []mutationTrial {
 	t.Helper()
 	launches := KernelLaunches(RaggedCases)
 	launches = append(launches, variants(launches)...)
 	geometries := []mlxc.Backend{mlxc.BackendMetal, mlxc.BackendCUDA, mlxc.BackendCPU, variantGeometry}
-	// One kernel after the other: a mutant is compiled for each.
+	// Launches of one kernel follow each other, because a mutant is compiled for each kernel.
 	slices.SortStableFunc(launches, func(a, b KernelLaunch) int {
-		return cmp.Or(cmp.Compare(slices.Index(geometries, a.Backend), slices.Index(geometries, b.Backend)), cmp.Compare(a.Kernel.Name(), b.Kernel.Name()))
+		return cmp.Or(
+			cmp.Compare(slices.Index(geometries, a.Backend), slices.Index(geometries, b.Backend)),
+			cmp.Compare(a.Kernel.Name(), b.Kernel.Name()))
 	})
 	widest := map[string]mlxc.DType{}
 	for _, l := range launches {
@@ -212,7 +215,7 @@ func mutationTrials(t *testing.T, file string) []mutationTrial {
 	return trials
 }
 
-// run tries the kernel as it stands.
+// run runs the unchanged kernel.
 func (trial mutationTrial) run(ctx context.Context) (o original, err error) {
 	o.config.Seed = 1
 	r, err := trial.Kernel.Sanitize(ctx, trial.Launch, o.config, trial.inputs()...)
@@ -229,13 +232,12 @@ func (trial mutationTrial) run(ctx context.Context) (o original, err error) {
 		}
 		o.want = append(o.want, values)
 	}
-	// A mutant that never ends is found out soon.
+	// Short, because some mutants never end.
 	o.config.Timeout = 3*time.Second + 20*r.Duration
 	return o, nil
 }
 
-// killer says what gives the mutant away, "" for nothing. The error is about the kernel as it
-// stands.
+// killer returns the finding that reveals the mutant, or "" if no trial does. The error is of the unchanged kernel.
 func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) (string, error) {
 	shaders := withMutant(file, m)
 	libraries := map[string]*customkernels.Library{}
@@ -251,7 +253,7 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 		name := trial.Kernel.Name()
 		if slices.Contains(lib.Names(), m.function) {
 			if name != m.function {
-				continue // the mutant is in another kernel, not in a helper
+				continue // the mutant is in another kernel
 			}
 		} else if kernelTestOf(name).sameHelpers {
 			continue
@@ -259,7 +261,7 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 		if lanes := spread.FindStringSubmatch(m.head); lanes != nil && !slices.ContainsFunc(trial.Launch.Template, func(a mlxc.TemplateArg) bool {
 			return a.Name == "LANES" && fmt.Sprint(a.Value) == lanes[1]
 		}) {
-			continue // the mutant is in what another geometry has
+			continue // the launch uses another specialization
 		}
 		if kernels[name] == nil {
 			if kernels[name], err = lib.Kernel(name); err != nil {
@@ -281,10 +283,10 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 	return "", nil
 }
 
-// spread finds the LANES of a declaration that is for tiles of one spread alone.
+// spread matches the LANES of a specialization of the tiles for one number of lanes.
 var spread = regexp.MustCompile(`\b(?:Tile|Panel)<(\d+),`)
 
-// withMutant are the shaders with the mutant in the place of a file.
+// withMutant returns the shader files with the mutant in the place of one.
 func withMutant(file string, m mutant) fs.FS {
 	files := fstest.MapFS{}
 	shipped := customkernels.Shaders()
@@ -303,13 +305,13 @@ func withMutant(file string, m mutant) fs.FS {
 	return files
 }
 
-// judge says how a report differs from what it should be, "" for not at all.
+// judge returns the first difference of a mutant's report from the unchanged kernel, or "".
 func (o original) judge(r *customkernels.SanitizeReport) string {
 	if len(r.Findings) > 0 {
 		return fmt.Sprintf("%s at line %d", r.Findings[0].Kind, r.Findings[0].Site.Line)
 	}
 	if !r.SameBits {
-		return "other bits in another order: " + r.Difference
+		return "the bits depend on the order of threads: " + r.Difference
 	}
 	if len(r.Outputs) != len(o.want) {
 		return "it did not end"
@@ -319,7 +321,7 @@ func (o original) judge(r *customkernels.SanitizeReport) string {
 		if err != nil {
 			return err.Error()
 		}
-		// As closeTo does for float32.
+		// as in closeTo for float32
 		const eps = 1e-5
 		largest := 1.0
 		for _, v := range want {
@@ -329,7 +331,7 @@ func (o original) judge(r *customkernels.SanitizeReport) string {
 		}
 		for j := range want {
 			if math.Float32bits(want[j]) == math.Float32bits(got[j]) {
-				continue // perhaps infinite, or a NaN, or what is left alone, which is another
+				continue // covers infinities, NaNs and unwritten elements
 			}
 			if d := math.Abs(float64(got[j]) - float64(want[j])); !(d <= eps*largest) {
 				return fmt.Sprintf("output %d[%d] is %g, not %g", i, j, got[j], want[j])

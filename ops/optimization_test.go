@@ -14,8 +14,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Every kernel gives the same bits with little optimization, which tests use, as with that of users. Each runs in one
-// of its cases and dtypes, in the geometry of a host if it has one. A sample has one in three kernels.
+// Every kernel computes the same bits with the little optimization that tests use as with the optimization that users
+// get. Each kernel runs in one of its cases and dtypes, in the CPU's geometry if it has one. A sample has one in three
+// kernels.
 func TestOptimizationKeepsBits(t *testing.T) {
 	quick := quickcompile.Enabled()
 	t.Cleanup(func() { quickcompile.Set(quick) })
@@ -24,13 +25,14 @@ func TestOptimizationKeepsBits(t *testing.T) {
 		files, err := fs.Glob(customkernels.Shaders(), "*.metal")
 		require.NoError(t, err)
 		for _, file := range files {
-			lib, err := customkernels.Load(customkernels.Shaders(), file) // anew: a kernel keeps the programs that it compiled
+			// A new library, because kernels keep compiled programs.
+			lib, err := customkernels.Load(customkernels.Shaders(), file)
 			require.NoError(t, err)
 			if k, err := lib.Kernel(kernel); err == nil {
 				return k
 			}
 		}
-		require.Fail(t, "no file has the kernel", kernel)
+		require.Fail(t, "no shader file has the kernel", kernel)
 		return nil
 	}
 	launches := map[string][]KernelLaunch{} // by kernel

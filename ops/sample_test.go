@@ -12,8 +12,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// sampleDTypes returns the dtypes in which the i-th case of a test runs: all of gradientDTypes in a full run,
-// otherwise one of them, in turn. A test whose cases differ in nothing that depends on the dtype passes a constant.
+// sampleDTypes returns the dtypes in which the i-th case of a test runs. In a full run these are all of gradientDTypes,
+// otherwise one of them in turn. A test whose cases do not depend on the dtype passes a constant.
 func sampleDTypes(i int) []mlxc.DType {
 	if long.Full() {
 		return gradientDTypes
@@ -25,9 +25,9 @@ func sampleDTypes(i int) []mlxc.DType {
 // inSample reports whether the i-th case of a test runs in dtype.
 func inSample(i int, dtype mlxc.DType) bool { return slices.Contains(sampleDTypes(i), dtype) }
 
-// sampleLaunches returns a part of the launches, in order. Compiling for the checker takes most of the time, so it
-// takes variants of kernels first: each that has a new trait. Then it takes each case of a kernel once, if one of these
-// variants runs it.
+// sampleLaunches returns a part of the launches, in order. Compiling for the checker takes most of the time, so the
+// sample has few instantiations of kernels: each launch with a new trait, and each further case of a kernel once if one
+// of the sampled instantiations runs it.
 func sampleLaunches(launches []KernelLaunch) []KernelLaunch {
 	traits, variants, cases := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	isNew := func(known map[string]bool, name string) bool {
@@ -54,8 +54,8 @@ func sampleLaunches(launches []KernelLaunch) []KernelLaunch {
 	return sample
 }
 
-// launchTraits returns the traits that a sample of launches must have: every kernel, every operation for every class of
-// devices, and every template argument.
+// launchTraits returns the traits that a sample of launches must cover: the kernel, the operation on the backend, and
+// the template arguments.
 func launchTraits(l KernelLaunch) []string {
 	traits := []string{l.Kernel.Name(), l.Op + " on " + string(l.Backend)}
 	for _, a := range l.Launch.Template {
@@ -64,7 +64,7 @@ func launchTraits(l KernelLaunch) []string {
 	return traits
 }
 
-// launchVariant tells the variants of kernels apart by what is compiled for them.
+// launchVariant identifies the instantiation of a kernel.
 func launchVariant(l KernelLaunch) string { return fmt.Sprint(l.Kernel.Name(), l.Launch.Template) }
 
 func TestSampleOfLaunches(t *testing.T) {

@@ -15,13 +15,16 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// shortDType is the one dtype of each geometry that is checked unless tests take long.
+// shortDType is the dtype in which each geometry is checked in a run that is not long.
 var shortDType = map[mlxc.Backend]mlxc.DType{
-	mlxc.BackendCPU: mlxc.Float16, mlxc.BackendMetal: mlxc.Float32, mlxc.BackendCUDA: mlxc.Float16, variantGeometry: mlxc.BFloat16,
+	mlxc.BackendCPU:   mlxc.Float16,
+	mlxc.BackendMetal: mlxc.Float32,
+	mlxc.BackendCUDA:  mlxc.Float16,
+	variantGeometry:   mlxc.BFloat16,
 }
 
-// Every kernel gives the same bits in every order of its threads and threadgroups, and
-// the checker has nothing to say about it, not even about portability. A default run checks a sample of the launches.
+// Every kernel computes the same bits in every order of its threads and threadgroups, and the checker has no findings,
+// not even about portability. A default run checks a sample of the launches.
 func TestKernelsUnderSchedules(t *testing.T) {
 	schedules := 5
 	if long.Enabled() {
@@ -42,7 +45,7 @@ func TestKernelsUnderSchedules(t *testing.T) {
 	}
 	for _, l := range launches {
 		t.Run(fmt.Sprint(l.Name(), l.Launch.Threadgroup), func(t *testing.T) {
-			t.Parallel() // compiling takes most of it
+			t.Parallel() // compiling takes most of the time
 			r, err := l.Kernel.Sanitize(t.Context(), l.Launch, sanitizer.Config{
 				Schedules: schedules, Seed: 1, Timeout: 10 * time.Minute,
 			}, l.Inputs()...)

@@ -21,17 +21,16 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-var updateTraffic = flag.Bool("update", false, "write testdata/traffic.md anew")
+var updateTraffic = flag.Bool("update", false, "rewrite "+trafficFile)
 
-// trafficFile is the table that TestTraffic compares with.
+// trafficFile is the table to which TestTraffic compares.
 const trafficFile = "testdata/traffic.md"
 
 const writeTrafficTable = "go test ./ops -run 'TestTraffic$' -long -update"
 
-// The kernels move little more than they must: the bytes that threads issue, divided by the bytes that must
-// cross once, are at most the limit of the case. Where the compiler is that of the committed table, they are
-// at most the figure of the table, which must have been made with the same flags. A sample has one case of each
-// kernel or operation.
+// The bytes that the threads issue, divided by the bytes that must be moved once, are at most the limit of the case.
+// With the compiler of the committed table they are also at most the figure in the table, which must be made with the
+// same flags. A sample has one case of each kernel or operation.
 func TestTraffic(t *testing.T) {
 	known := readTraffic(t)
 	var found trafficTable
@@ -51,14 +50,14 @@ func TestTraffic(t *testing.T) {
 	}
 	if *updateTraffic {
 		require.True(t, long.Enabled(), "-update requires -long, for all cases")
-		require.False(t, t.Failed(), "a table is written of cases that pass")
+		require.False(t, t.Failed(), "the table is written only if all cases pass")
 		found.write(t)
 		return
 	}
 	t.Run("table", func(t *testing.T) {
 		if found.compiler != known.compiler {
-			skip.Missing(t, skip.TrafficCompiler, fmt.Sprintf("%s has figures of %s, and this is %s; only the limits were checked",
-				trafficFile, known.compiler, found.compiler))
+			skip.Missing(t, skip.TrafficCompiler, fmt.Sprintf(
+				"%s has figures of %s, this is %s; only the limits were checked", trafficFile, known.compiler, found.compiler))
 		}
 		for _, problem := range found.problems(known) {
 			t.Error(problem)
@@ -74,8 +73,8 @@ type trafficTable struct {
 	left     []string // cases that were not measured
 }
 
-// sampleTraffic returns one case of each kernel or operation, in turn the first, the second and so on, and the names of
-// the others.
+// sampleTraffic returns one case of each kernel or operation and the names of the other cases. The first group gives
+// its first case, the second its second, and so on.
 func sampleTraffic(cases []trafficCase) (sample []trafficCase, left []string) {
 	var groups [][]trafficCase
 	at := map[string]int{}
@@ -107,8 +106,8 @@ type trafficRow struct {
 	conflicts    uint64 // of banks of threadgroup memory
 }
 
-// problems lists the ratios that are larger than in the known table of the same compiler, and whatever that
-// table lacks or describes wrongly.
+// problems lists the ratios that exceed the known table of the same compiler, the rows that are missing there, and the
+// rows there that match no case.
 func (found trafficTable) problems(known trafficTable) (list []string) {
 	const stale = trafficFile + " is stale: run " + writeTrafficTable
 	if found.flags != known.flags {
@@ -129,23 +128,27 @@ func (found trafficTable) problems(known trafficTable) (list []string) {
 		case !ok:
 			list = append(list, key(r)+" is not in the table; "+stale)
 		case r.ratio > before.ratio+0.0005 || r.conflicts > before.conflicts:
-			list = append(list, fmt.Sprintf("%s: ratio %.3f and %d bank conflicts, in the table %.3f and %d; if more is right, run %s",
+			list = append(list, fmt.Sprintf(
+				"%s: ratio %.3f and %d bank conflicts, in the table %.3f and %d; if the increase is intended, run %s",
 				key(r), r.ratio, r.conflicts, before.ratio, before.conflicts, writeTrafficTable))
 		}
 	}
 	for _, r := range known.rows {
 		if !cases[r.name] {
-			list = append(list, r.name+" is in the table and is no case; "+stale)
+			list = append(list, r.name+" is in the table, but is not a case; "+stale)
 		}
 	}
-	return slices.Compact(list) // a case that is gone has a row for each dtype
+	return slices.Compact(list) // a removed case has a row for each dtype
 }
 
 func TestTrafficTableIsHeld(t *testing.T) {
 	table := func() trafficTable {
 		return trafficTable{
 			compiler: "g++ 12", flags: "-O1",
-			rows: []trafficRow{{name: "a", dtype: "float16", ratio: 1.5, conflicts: 7}, {name: "b", dtype: "float16", ratio: 1}},
+			rows: []trafficRow{
+				{name: "a", dtype: "float16", ratio: 1.5, conflicts: 7},
+				{name: "b", dtype: "float16", ratio: 1},
+			},
 		}
 	}
 	known := table()
@@ -153,13 +156,19 @@ func TestTrafficTableIsHeld(t *testing.T) {
 	sampled := table()
 	sampled.rows, sampled.left = sampled.rows[:1], []string{"b"}
 	require.Empty(t, sampled.problems(known))
-	sample, left := sampleTraffic([]trafficCase{{name: "a, 1"}, {name: "a, 2"}, {name: "b, 1"}, {name: "b, 2"}, {name: "c"}})
+	sample, left := sampleTraffic([]trafficCase{
+		{name: "a, 1"}, {name: "a, 2"}, {name: "b, 1"}, {name: "b, 2"}, {name: "c"},
+	})
 	require.Len(t, sample, 3)
 	require.Equal(t, []string{"a, 2", "b, 1"}, left)
 	for want, change := range map[string]func(found *trafficTable){
-		"the flags are \"-O2\", in the table \"-O1\"; testdata/traffic.md is stale: run go test ./ops": func(f *trafficTable) { f.flags = "-O2" },
-		"c, float16 is not in the table":           func(f *trafficTable) { f.rows = append(f.rows, trafficRow{name: "c", dtype: "float16"}) },
-		"b is in the table and is no case":         func(f *trafficTable) { f.rows = f.rows[:1] },
+		"the flags are \"-O2\", in the table \"-O1\"; testdata/traffic.md is stale: run go test ./ops": func(f *trafficTable) {
+			f.flags = "-O2"
+		},
+		"c, float16 is not in the table": func(f *trafficTable) {
+			f.rows = append(f.rows, trafficRow{name: "c", dtype: "float16"})
+		},
+		"b is in the table, but is not a case":     func(f *trafficTable) { f.rows = f.rows[:1] },
 		"ratio 1.501 and 7 bank conflicts, in the": func(f *trafficTable) { f.rows[0].ratio = 1.501 },
 		"ratio 1.500 and 8 bank conflicts, in the": func(f *trafficTable) { f.rows[0].conflicts = 8 },
 	} {
@@ -169,14 +178,14 @@ func TestTrafficTableIsHeld(t *testing.T) {
 		require.Len(t, problems, 1)
 		require.Contains(t, problems[0], want)
 	}
-	require.Equal(t, "g++ 12.2.0 "+runtime.GOOS+"/"+runtime.GOARCH, compilerVersion("/usr/bin/g++ (g++ (Debian 12.2.0-14+deb12u1) 12.2.0)"))
-	require.Equal(t, "g++ 13.3.0 "+runtime.GOOS+"/"+runtime.GOARCH, compilerVersion("/usr/bin/g++-13 (g++-13 (Ubuntu 13.3.0-6) 13.3.0)"))
+	platform := runtime.GOOS + "/" + runtime.GOARCH
+	require.Equal(t, "g++ 12.2.0 "+platform, compilerVersion("/usr/bin/g++ (g++ (Debian 12.2.0-14+deb12u1) 12.2.0)"))
+	require.Equal(t, "g++ 13.3.0 "+platform, compilerVersion("/usr/bin/g++-13 (g++-13 (Ubuntu 13.3.0-6) 13.3.0)"))
 }
 
-// measureTraffic runs the launches of a case in the checker, once, and adds up the bytes that they issue to
-// device memory, of the case's kernel if it names one. Inputs without axes are in the constant space and not
-// counted; our kernels declare inputs before outputs.
-// It notes the compiler in the table.
+// measureTraffic runs the launches of a case once in the checker and adds up the bytes that they issue to device
+// memory. If the case names kernels, only their launches count. Scalar inputs do not count, because they are in the
+// constant address space. The kernels declare inputs before outputs. measureTraffic records the compiler in the table.
 func measureTraffic(t *testing.T, c trafficCase, dtype mlxc.DType, table *trafficTable) trafficRow {
 	row := trafficRow{name: c.name, dtype: dtype.String(), limit: c.limit}
 	issued, compulsory, again := 0, c.compulsory*dtype.Size(), c.again*dtype.Size()
@@ -205,7 +214,7 @@ func measureTraffic(t *testing.T, c trafficCase, dtype mlxc.DType, table *traffi
 	row.ratio, row.again = float64(issued-again)/float64(compulsory), float64(again)/float64(compulsory)
 	t.Logf("%.3f of %.2f", row.ratio, c.limit)
 	require.LessOrEqual(t, row.ratio, c.limit)
-	if c.model == nil { // only products of matrices have conflicts
+	if c.model == nil { // only matrix products have conflicts
 		require.Zero(t, row.conflicts)
 	}
 	return row
@@ -213,8 +222,8 @@ func measureTraffic(t *testing.T, c trafficCase, dtype mlxc.DType, table *traffi
 
 var gccVersion = regexp.MustCompile(`\((g\+\+)\S* \(.*\) (\d\S*)\)$`)
 
-// compilerVersion shortens a report's compiler to its name and version, and adds the platform: the path, the
-// distribution and its revisions do not change the code of a shader.
+// compilerVersion reduces a report's compiler to its name and version, and adds the platform. The path, the distribution
+// and its revision do not change the compiled code.
 func compilerVersion(compiler string) string {
 	if m := gccVersion.FindStringSubmatch(compiler); m != nil {
 		compiler = m[1] + " " + m[2]
@@ -240,7 +249,7 @@ func readTraffic(t *testing.T) (known trafficTable) {
 		}
 		row := trafficRow{name: strings.TrimSpace(cells[1]), dtype: strings.TrimSpace(cells[2])}
 		if row.ratio, err = strconv.ParseFloat(strings.TrimSpace(cells[3]), 64); err != nil {
-			continue // the table's head
+			continue // the header of the table
 		}
 		row.conflicts, err = strconv.ParseUint(strings.TrimSpace(cells[6]), 10, 64)
 		require.NoError(t, err, line)
@@ -253,11 +262,11 @@ func (found trafficTable) write(t *testing.T) {
 	var text strings.Builder
 	fmt.Fprintf(&text, `# Traffic
 
-Bytes that the threads of an operation's kernels issue to device memory, divided by the bytes that must cross
-once, in the geometry of Apple GPUs. Reads that repeat earlier ones, which a cache may serve, are not counted;
-the column "read again" has them, divided by the same. Bank conflicts are accesses to threadgroup memory that
-wait for another access of the same instruction. A test holds each figure to its limit, and to this table where
-the compiler is the one below: the figures depend on the code that a compiler makes of the shaders.
+The table has the bytes that the threads of an operation's kernels issue to device memory, divided by the bytes that
+must be moved once, in the geometry for Apple GPUs. Repeated reads, which a cache may serve, are in the column "read
+again", divided by the same number, and are not part of the ratio. Bank conflicts are accesses to threadgroup memory that
+wait for another access of the same instruction. TestTraffic compares each figure with its limit. With the compiler below
+it also compares it with this table, because the figures depend on the compiled code.
 
 Written by %s%s%[1]s.
 
@@ -269,7 +278,8 @@ Flags: %[4]s
 |---|---|---|---|---|---|
 `, "`", writeTrafficTable, found.compiler, found.flags)
 	for _, r := range found.rows {
-		fmt.Fprintf(&text, "| %s | %s | %.3f | %.2f | %.2f | %d |\n", r.name, r.dtype, r.ratio, r.limit, r.again, r.conflicts)
+		fmt.Fprintf(&text, "| %s | %s | %.3f | %.2f | %.2f | %d |\n",
+			r.name, r.dtype, r.ratio, r.limit, r.again, r.conflicts)
 	}
 	require.NoError(t, os.WriteFile(trafficFile, []byte(text.String()), 0o644))
 }

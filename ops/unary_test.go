@@ -11,13 +11,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// unary makes a function of one array.
+// unary returns f as a function of a list of one array.
 func unary(f func(x *mlxc.Array) *mlxc.Array) mlxc.Func {
 	return func(args arrays) arrays { return arrays{f(args[0])} }
 }
 
-// vjpOf is the gradient of f with the cotangent dy, as a function of (dy, x) that gives
-// f(x) and dx.
+// vjpOf returns a function of (dy, x…) that computes f(x…) and the gradients of all x for the cotangent dy.
 func vjpOf(f mlxc.Func) mlxc.Func {
 	return func(args arrays) arrays {
 		y, grads, err := mlxc.VJP(f, args[1:], args[:1])
@@ -28,13 +27,13 @@ func vjpOf(f mlxc.Func) mlxc.Func {
 	}
 }
 
-// An operation of one array has MLX's value and gradient under every transform, with
-// kernels of ours.
+// testUnaryUnderTransforms checks that an operation of one array has MLX's value and gradient under every transform, and
+// that this package's kernels run.
 func testUnaryUnderTransforms(t *testing.T, ours, theirs func(x *mlxc.Array) *mlxc.Array, x, dy *mlxc.Array) {
 	testUnderTransforms(t, unary(ours), unary(theirs), arrays{x}, dy)
 }
 
-// testUnderTransforms is for any number of arguments, of which all have a gradient.
+// testUnderTransforms does the same for any number of arguments. All of them have a gradient.
 func testUnderTransforms(t *testing.T, ours, theirs mlxc.Func, args arrays, dy *mlxc.Array) {
 	wantY, want, err := mlxc.VJP(theirs, args, arrays{dy})
 	require.NoError(t, err)
@@ -54,7 +53,7 @@ func testUnderTransforms(t *testing.T, ours, theirs mlxc.Func, args arrays, dy *
 		before := customkernels.LaunchCount()
 		y, got, err := mlxc.VJP(ours, args, arrays{dy})
 		require.NoError(t, err)
-		require.Greater(t, customkernels.LaunchCount(), before, "our kernels must run")
+		require.Greater(t, customkernels.LaunchCount(), before, "the kernels must run")
 		same(t, y[0], got)
 	})
 	t.Run("ValueAndGrad", func(t *testing.T) {
@@ -89,7 +88,7 @@ func testUnderTransforms(t *testing.T, ours, theirs mlxc.Func, args arrays, dy *
 	})
 }
 
-// Inputs and cotangents may lie in memory in any way.
+// testUnaryOfLayouts checks inputs and cotangents of several memory layouts.
 func testUnaryOfLayouts(t *testing.T, ours, theirs func(x *mlxc.Array) *mlxc.Array) {
 	base := normal(1, mlxc.Float32, 66, 60)
 	for name, x := range map[string]*mlxc.Array{
@@ -115,13 +114,12 @@ func testUnaryOfLayouts(t *testing.T, ours, theirs func(x *mlxc.Array) *mlxc.Arr
 	}
 }
 
-// exportedKernels are the names of the kernels in a gradient that is written as a function
-// for a Mac.
+// exportedKernels returns the names of the kernels in a gradient that is exported for a Mac.
 func exportedKernels(t *testing.T, f func(x *mlxc.Array) *mlxc.Array, x *mlxc.Array) []string {
 	return exportedKernelsOf(t, unary(f), x)
 }
 
-// exportedKernelsOf is for any number of arguments, of which all have a gradient.
+// exportedKernelsOf does the same for any number of arguments. All of them have a gradient.
 func exportedKernelsOf(t *testing.T, f mlxc.Func, args ...*mlxc.Array) []string {
 	step := func(args arrays) (results arrays) {
 		mlxc.WithPlaceholderGPU(func() { results = vjpOf(f)(args) })
@@ -149,7 +147,7 @@ func exportedKernelsOf(t *testing.T, f mlxc.Func, args ...*mlxc.Array) []string 
 	return kernels
 }
 
-// Without a C++ compiler at run time, MLX's value and gradient are used.
+// testUnaryWithoutCompiler checks that an operation uses MLX's value and gradient without a C++ compiler.
 func testUnaryWithoutCompiler(t *testing.T, ours, theirs func(x *mlxc.Array) *mlxc.Array) {
 	t.Setenv("CXX", "/nonexistent/compiler")
 	x := normal(1, mlxc.Float32, 3, 50)
