@@ -25,8 +25,8 @@ type descriptor struct {
 // A kernelTest tells the tests about a kernel.
 type kernelTest struct {
 	name string
-	// variants derives launches from one in Metal's geometry, or in the CPU's for a kernel that Metal does not use. Their
-	// geometries are supported by the kernel, but no backend has them today.
+	// variants derives launches from one in Metal's geometry, or in the CPU's for a kernel that Metal does not use.
+	// Their geometries are supported by the kernel, but no backend has them today.
 	variants func(l KernelLaunch) []KernelLaunch
 	// unused reports whether no operation launches the kernel on a backend in a dtype. It may be nil.
 	unused func(b mlxc.Backend, dtype mlxc.DType) bool

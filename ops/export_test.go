@@ -14,8 +14,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Any machine exports a loss with its gradient as a function for a Mac. The export contains the complete Metal source of
-// the kernels.
+// Any machine exports a loss with its gradient as a function for a Mac. The export contains the complete Metal source
+// of the kernels.
 func TestRMSNormGradientIsExportedForMetal(t *testing.T) {
 	step := func(args arrays) (results arrays) {
 		mlxc.WithPlaceholderGPU(func() {

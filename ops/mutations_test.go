@@ -258,9 +258,8 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 		} else if kernelTestOf(name).sameHelpers {
 			continue
 		}
-		if lanes := spread.FindStringSubmatch(m.head); lanes != nil && !slices.ContainsFunc(trial.Launch.Template, func(a mlxc.TemplateArg) bool {
-			return a.Name == "LANES" && fmt.Sprint(a.Value) == lanes[1]
-		}) {
+		lanes := lanesOfHead.FindStringSubmatch(m.head)
+		if lanes != nil && fmt.Sprint(templateOf(trial.Launch)["LANES"]) != lanes[1] {
 			continue // the launch uses another specialization
 		}
 		if kernels[name] == nil {
@@ -283,8 +282,8 @@ func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) 
 	return "", nil
 }
 
-// spread matches the LANES of a specialization of the tiles for one number of lanes.
-var spread = regexp.MustCompile(`\b(?:Tile|Panel)<(\d+),`)
+// lanesOfHead matches the LANES of a specialization of the tiles for one number of lanes.
+var lanesOfHead = regexp.MustCompile(`\b(?:Tile|Panel)<(\d+),`)
 
 // withMutant returns the shader files with the mutant in the place of one.
 func withMutant(file string, m mutant) fs.FS {

@@ -222,8 +222,8 @@ func measureTraffic(t *testing.T, c trafficCase, dtype mlxc.DType, table *traffi
 
 var gccVersion = regexp.MustCompile(`\((g\+\+)\S* \(.*\) (\d\S*)\)$`)
 
-// compilerVersion reduces a report's compiler to its name and version, and adds the platform. The path, the distribution
-// and its revision do not change the compiled code.
+// compilerVersion reduces a report's compiler to its name and version, and adds the platform. The path, the
+// distribution and its revision do not change the compiled code.
 func compilerVersion(compiler string) string {
 	if m := gccVersion.FindStringSubmatch(compiler); m != nil {
 		compiler = m[1] + " " + m[2]

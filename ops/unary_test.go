@@ -27,8 +27,8 @@ func vjpOf(f mlxc.Func) mlxc.Func {
 	}
 }
 
-// testUnaryUnderTransforms checks that an operation of one array has MLX's value and gradient under every transform, and
-// that this package's kernels run.
+// testUnaryUnderTransforms checks that an operation of one array has MLX's value and gradient under every transform,
+// and that this package's kernels run.
 func testUnaryUnderTransforms(t *testing.T, ours, theirs func(x *mlxc.Array) *mlxc.Array, x, dy *mlxc.Array) {
 	testUnderTransforms(t, unary(ours), unary(theirs), arrays{x}, dy)
 }
