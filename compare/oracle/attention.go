@@ -5,38 +5,39 @@ import (
 	"sync"
 )
 
-// Attention is softmax(scale·q·kᵀ + bias)·v for the heads of a batch; the fields that may be left
-// out are then nil or zero. Query head h of Hq shares the key head h·Hkv/Hq with its neighbours
-// (Ainslie et al., "GQA", 2023).
+// Attention holds the operands and options of softmax(scale·q·kᵀ + bias)·v for the heads of a batch. Optional fields
+// are nil or zero if omitted. Query head h of Hq uses the key head h·Hkv/Hq, so neighboring query heads share a key
+// head (Ainslie et al., "GQA", 2023).
 //
-// For query i of a head, with s the scores over the keys j,
+// For query i of a head and the scores s over the keys j:
 //
-//	s_j = scale·⟨q_i, k_j⟩, or c·tanh of that over c with a soft-cap c (Gemma Team, "Gemma 2", 2024)
-//	s_j = s_j + bias_ij, or −∞ where j is not seen
-//	lse = ln(Σ_j exp(s_j) + exp(sink)), the sink being left out where there is none
-//	p_j = exp(s_j − lse), out_i = Σ_j p_j·v_j
+//	u_j   = scale·⟨q_i, k_j⟩
+//	s_j   = u_j, or c·tanh(u_j/c) with a soft cap c (Gemma Team, "Gemma 2", 2024)
+//	s_j   = s_j + bias_ij, or −∞ if key j is masked
+//	lse   = ln(Σ_j exp(s_j) + exp(sink)), without the last term if there are no sinks
+//	p_j   = exp(s_j − lse)
+//	out_i = Σ_j p_j·v_j
 //
-// A query that sees nothing has out = 0, and lse = −∞ or its sink.
+// A query whose keys are all masked has out = 0, and lse = −∞ or its sink.
 type Attention struct {
-	Q, K, V Tensor  // [B, Hq, Lq, D], [B, Hkv, Lkv, D], [B, Hkv, Lkv, DV].
-	Scale   float64 // Of the scores.
-	SoftCap float64 // c; 0 for none.
+	Q, K, V Tensor  // [B, Hq, Lq, D], [B, Hkv, Lkv, D], [B, Hkv, Lkv, DV]
+	Scale   float64 // of the scores
+	SoftCap float64 // c, or 0 for no cap
 
-	// Seen, not 0 where a key is seen, and Bias, added to the scores, are broadcast to [B, Hq, Lq, Lkv]
-	// from their last axes on.
+	// Seen is 0 for masked keys; Bias is added to the scores. Both are broadcast to [B, Hq, Lq, Lkv].
 	Seen, Bias *Tensor
-	Sinks      *Tensor // [Hq].
+	Sinks      *Tensor // [Hq]
 
-	// Causal and Window say by positions what is seen. In a sequence of as many queries and keys as there
-	// are, the last query has the position of the last key.
+	// Causal and Window mask keys by position. The last query of a sequence has the position of its last key.
 	Causal bool
-	Window *[2]int // Keys to the left and to the right; negative for no limit.
-	// QueryStarts and KeyStarts are where each of the sequences begins that lie one after the other, and
-	// then where the last one ends. Nothing is seen of another sequence.
+	Window *[2]int // number of keys to the left and to the right of the query; negative for no limit
+	// QueryStarts and KeyStarts hold the first index of each of several concatenated sequences, and the end of the
+	// last. Keys of other sequences are masked.
 	QueryStarts, KeyStarts []int
 }
 
-// AttentionGradients are those of [Attention.VJP], in the shapes of its fields, nil for what it has not.
+// AttentionGradients holds the gradients of the fields of an [Attention], in the shapes of the fields. The gradient of
+// a nil field is nil.
 type AttentionGradients struct {
 	Q, K, V     Tensor
 	Bias, Sinks *Tensor
@@ -65,19 +66,20 @@ func (a Attention) Forward() (out, lse Tensor) {
 
 // VJP returns the gradients of ⟨dout, out⟩ + ⟨dlse, lse⟩.
 //
-// From ∂p_j/∂s_k = p_j·(1[j=k] − p_k) and ∂lse/∂s_k = p_k follow, for a query with
-// delta = ⟨dout_i, out_i⟩ (Dao et al., "FlashAttention", 2022, appendix B.2),
+// From ∂p_j/∂s_k = p_j·(1[j=k] − p_k) and ∂lse/∂s_k = p_k follow, with delta = ⟨dout_i, out_i⟩ (Dao et al.,
+// "FlashAttention", 2022, appendix B.2):
 //
-//	dv_j = Σ_i p_j·dout_i
-//	ds_j = p_j·(⟨dout_i, v_j⟩ − delta + dlse_i), which is dbias before its sum over broadcast axes
+//	dv_j  = Σ_i p_j·dout_i
+//	ds_j  = p_j·(⟨dout_i, v_j⟩ − delta + dlse_i)
+//	dbias = ds, summed over broadcast axes
 //	dsink = Σ_i exp(sink − lse)·(dlse_i − delta)
-//	dq_i = Σ_j g_j·k_j and dk_j = Σ_i g_j·q_i with g_j = scale·ds_j; with a soft-cap times
-//	sech²(scale·⟨q_i, k_j⟩/c)
+//	g_j   = scale·ds_j, with a soft cap times sech²(scale·⟨q_i, k_j⟩/c)
+//	dq_i  = Σ_j g_j·k_j
+//	dk_j  = Σ_i g_j·q_i
 func (a Attention) VJP(dout, dlse Tensor) AttentionGradients {
 	batch, heads, queries, keys := a.Q.Shape[0], a.Q.Shape[1], a.Q.Shape[2], a.K.Shape[2]
 	grads := AttentionGradients{Q: New(a.Q.Shape...), K: New(a.K.Shape...), V: New(a.V.Shape...)}
-	// Of every score and every query, because what shares an element of a bias or a sink is computed
-	// side by side.
+	// Per score and per query, and summed at the end: goroutines must not add to the same element.
 	var ds, dsink Tensor
 	if a.Bias != nil {
 		ds = New(batch, heads, queries, keys)
@@ -138,7 +140,8 @@ func (a Attention) VJP(dout, dlse Tensor) AttentionGradients {
 	return grads
 }
 
-// eachKeyHead calls f for every batch and key head, with the query heads that share it, side by side.
+// eachKeyHead calls f for every batch element and key head, with the query heads that share the key head. The calls are
+// concurrent.
 func (a Attention) eachKeyHead(f func(b, kv int, group []int)) {
 	heads, kvHeads := a.Q.Shape[1], a.K.Shape[1]
 	var all sync.WaitGroup
@@ -156,24 +159,25 @@ func (a Attention) eachKeyHead(f func(b, kv int, group []int)) {
 	all.Wait()
 }
 
-// keyRow is the row of K and V that has key j of a head.
+// keyRow returns the row of K and V with key j of a head.
 func (a Attention) keyRow(b, kv, j int) int { return (b*a.K.Shape[1]+kv)*a.K.Shape[2] + j }
 
-// attentionRow is what a query sees.
+// attentionRow holds the probabilities of a query.
 type attentionRow struct {
-	keys  []int     // That are seen.
-	p     []float64 // Of each of keys.
-	slope []float64 // The derivative of each score by the one before the soft-cap.
-	sink  float64   // The share of the sink, exp(sink − lse).
+	keys  []int     // keys that are not masked
+	p     []float64 // probabilities of keys
+	slope []float64 // derivatives of the scores with respect to the scores before the soft cap
+	sink  float64   // probability of the sink, exp(sink − lse)
 	lse   float64
 }
 
+// row returns the probabilities of query i of head h, which uses key head kv.
 func (a Attention) row(b, h, kv, i int) attentionRow {
 	var row attentionRow
 	var scores []float64
 	q := a.Q.row((b*a.Q.Shape[1]+h)*a.Q.Shape[2] + i)
 	for j := range a.K.Shape[2] {
-		if !a.PositionSeen(i, j, a.Q.Shape[2], a.K.Shape[2]) || a.Seen != nil && a.masked(*a.Seen, b, h, i, j) == 0 {
+		if !a.PositionSeen(i, j, a.Q.Shape[2], a.K.Shape[2]) || a.Seen != nil && a.element(*a.Seen, b, h, i, j) == 0 {
 			continue
 		}
 		s := 0.0
@@ -186,7 +190,7 @@ func (a Attention) row(b, h, kv, i int) attentionRow {
 			s, slope = c*math.Tanh(s/c), tanhSlope(s/c)
 		}
 		if a.Bias != nil {
-			s += a.masked(*a.Bias, b, h, i, j)
+			s += a.element(*a.Bias, b, h, i, j)
 		}
 		row.keys, row.slope, scores = append(row.keys, j), append(row.slope, slope), append(scores, s)
 	}
@@ -196,7 +200,7 @@ func (a Attention) row(b, h, kv, i int) attentionRow {
 
 	largest := math.Inf(-1)
 	for _, s := range scores {
-		largest = math.Max(largest, s) // NaN if s is.
+		largest = math.Max(largest, s) // NaN if s is NaN
 	}
 	row.lse = largest
 	row.p = make([]float64, len(scores))
@@ -209,14 +213,14 @@ func (a Attention) row(b, h, kv, i int) attentionRow {
 	return row
 }
 
-// masked returns the element of a mask for a score.
-func (a Attention) masked(mask Tensor, b, h, i, j int) float64 {
+// element returns the element of a mask or bias for a score.
+func (a Attention) element(mask Tensor, b, h, i, j int) float64 {
 	scores := []int{a.Q.Shape[0], a.Q.Shape[1], a.Q.Shape[2], a.K.Shape[2]}
 	return mask.Data[broadcastFrom(mask.Shape, scores, ((b*scores[1]+h)*scores[2]+i)*scores[3]+j)]
 }
 
-// broadcastFrom returns which element of an array of the shape from stands at position at of to, the
-// shape that it is broadcast to.
+// broadcastFrom returns the index of an element in an array of shape `from`, given its index `at` in the array
+// broadcast to the shape `to`.
 func broadcastFrom(from, to []int, at int) int {
 	position, stride := 0, 1
 	for n := range from {
@@ -230,7 +234,8 @@ func broadcastFrom(from, to []int, at int) int {
 	return position
 }
 
-// PositionSeen tells whether query i of so many sees key j of so many by Causal, Window and the sequences.
+// PositionSeen reports whether Causal, Window and the sequences let query i see key j, of `queries` queries and `keys`
+// keys.
 func (a Attention) PositionSeen(i, j, queries, keys int) bool {
 	for n := range len(a.QueryStarts) - 1 {
 		if i >= a.QueryStarts[n] && i < a.QueryStarts[n+1] {
@@ -242,7 +247,7 @@ func (a Attention) PositionSeen(i, j, queries, keys int) bool {
 			break
 		}
 	}
-	distance := j - (i + keys - queries) // From the query's own position.
+	distance := j - (i + keys - queries) // from the query's position
 	if a.Causal && distance > 0 {
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// head writes the rows of a head down, of the shape [1, 1, rows, width].
+// head returns the rows of one head, of shape [1, 1, rows, width].
 func head(width int, values ...float64) Tensor {
 	return Tensor{Shape: []int{1, 1, len(values) / width, width}, Data: values}
 }
@@ -28,7 +28,7 @@ func TestAttentionByHand(t *testing.T) {
 	require.InDeltaSlice(t, []float64{-1. / 4, 9. / 4}, grads.K.Data, 1e-14)
 	require.InDeltaSlice(t, []float64{0.25, 0.25, 0.75, 0.75}, grads.V.Data, 1e-14)
 
-	// A sink of ln 4 has half of the sum: p = (⅛, ⅜), delta = 3.5, ds = ⅛(4 − 3.5), ⅜(8 − 3.5).
+	// A sink of ln 4 is half of the sum: p = (⅛, ⅜), delta = 3.5, ds = ⅛(4 − 3.5), ⅜(8 − 3.5).
 	sinks, bias := list(math.Log(4)), table(2, 0, 0)
 	a.Sinks, a.Bias = &sinks, &bias
 	out, lse = a.Forward()
@@ -38,7 +38,7 @@ func TestAttentionByHand(t *testing.T) {
 	require.InDeltaSlice(t, []float64{0.5 / 8, 4.5 * 3 / 8}, grads.Bias.Data, 1e-14)
 	require.InDeltaSlice(t, []float64{-3.5 / 2}, grads.Sinks.Data, 1e-14)
 
-	// tanh(½·ln 3) = ½: a cap of 2 makes the score ln 3 one of 1, with a slope of ¾.
+	// tanh(½·ln 3) = ½, so a cap of 2 maps the score ln 3 to 1, with slope ¾.
 	a = Attention{Q: head(1, 2), K: head(1, 0, ln3), V: head(1, 0, 1), Scale: 0.5, SoftCap: 2}
 	out, lse = a.Forward()
 	p := math.E / (1 + math.E)
@@ -47,7 +47,8 @@ func TestAttentionByHand(t *testing.T) {
 	require.InDelta(t, 0.75*p*(1-p), a.VJP(head(1, 1), list(0)).K.Data[1], 1e-14)
 }
 
-// seenBy draws which of Lkv keys each of Lq queries sees, from the weights of equal scores.
+// seenBy returns one string per query, with an x for each key that the query sees. It derives them from the
+// probabilities of equal scores.
 func seenBy(a Attention, queries, keys int) []string {
 	a.Q, a.K, a.V, a.Scale = New(1, 1, queries, 1), New(1, 1, keys, 1), New(1, 1, keys, keys), 1
 	for j := range keys {
@@ -70,7 +71,7 @@ func seenBy(a Attention, queries, keys int) []string {
 	return rows
 }
 
-func TestWhatAttentionSees(t *testing.T) {
+func TestAttentionMasks(t *testing.T) {
 	mask := table(3, 0, 1, 0, 0, 0, 0)
 	for _, c := range []struct {
 		name          string
@@ -100,13 +101,18 @@ func TestWhatAttentionSees(t *testing.T) {
 			4, 5,
 			[]string{".x...", "..xx.", "...xx", "....x"},
 		},
-		{"sequence without keys", Attention{QueryStarts: []int{0, 1, 2}, KeyStarts: []int{0, 0, 2}}, 2, 2, []string{"..", "xx"}},
+		{
+			"sequence without keys",
+			Attention{QueryStarts: []int{0, 1, 2}, KeyStarts: []int{0, 0, 2}},
+			2, 2,
+			[]string{"..", "xx"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, seenBy(c.a, c.queries, c.keys)) })
 	}
 }
 
-// attentionShapes are those of the inputs of a case: q, k, v, and perhaps a bias and sinks.
+// attentionShapes returns the shapes of the inputs of a case: q, k, v, and optionally a bias and sinks.
 func attentionShapes(batch, heads, kvHeads, queries, keys int, bias []int, sinks bool) [][]int {
 	shapes := [][]int{{batch, heads, queries, 3}, {batch, kvHeads, keys, 3}, {batch, kvHeads, keys, 2}}
 	if bias != nil {
@@ -125,7 +131,7 @@ func TestAttentionGradientMatchesForward(t *testing.T) {
 		seen.Data[i] = float64(rng.IntN(2))
 	}
 	for i := range 6 {
-		seen.Data[6+i] = 0 // A row that sees nothing.
+		seen.Data[6+i] = 0 // all keys of the row are masked
 	}
 	for _, c := range []struct {
 		name    string
@@ -140,11 +146,15 @@ func TestAttentionGradientMatchesForward(t *testing.T) {
 		{name: "grouped", heads: 1, withLSE: true},
 		{name: "causal", a: Attention{Causal: true}, heads: 2, withLSE: true},
 		{name: "window", a: Attention{Window: &[2]int{2, 1}}, heads: 2, withLSE: true},
-		{name: "sequences", a: Attention{Causal: true, QueryStarts: []int{0, 2, 2, 5}, KeyStarts: []int{0, 2, 3, 6}}, heads: 4, withLSE: true},
-		{name: "rows that see nothing", a: Attention{Seen: &seen}, heads: 2},
-		{name: "soft-cap", a: Attention{SoftCap: 0.7}, heads: 2, withLSE: true},
+		{
+			name:  "sequences",
+			a:     Attention{Causal: true, QueryStarts: []int{0, 2, 2, 5}, KeyStarts: []int{0, 2, 3, 6}},
+			heads: 4, withLSE: true,
+		},
+		{name: "fully masked rows", a: Attention{Seen: &seen}, heads: 2},
+		{name: "soft cap", a: Attention{SoftCap: 0.7}, heads: 2, withLSE: true},
 		{name: "sinks", heads: 2, sinks: true, withLSE: true},
-		{name: "sinks and rows that see nothing", a: Attention{Seen: &seen}, heads: 2, sinks: true, withLSE: true},
+		{name: "sinks and fully masked rows", a: Attention{Seen: &seen}, heads: 2, sinks: true, withLSE: true},
 		{name: "bias of keys", heads: 2, bias: []int{6}, withLSE: true},
 		{name: "bias of a batch's keys", heads: 2, bias: []int{2, 1, 1, 6}},
 		{name: "bias of a head's keys", heads: 2, bias: []int{4, 1, 6}},
@@ -196,8 +206,8 @@ func TestAttentionGradientMatchesForward(t *testing.T) {
 	}
 }
 
-// A bias of −∞ hides as a mask does, forward and backward.
-func TestBiasOfMinusInfinityHides(t *testing.T) {
+// A bias of −∞ has the effect of a mask, forward and backward.
+func TestBiasOfMinusInfinityMasks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	in := like([]Tensor{New(2, 4, 5, 3), New(2, 2, 6, 3), New(2, 2, 6, 2)}, rng)
 	seen, bias := New(5, 6), New(5, 6)
@@ -225,7 +235,7 @@ func TestBiasOfMinusInfinityHides(t *testing.T) {
 	require.Equal(t, []float64{0, 0, 0}, got.Q.row(0))
 }
 
-func TestAttentionOfNothing(t *testing.T) {
+func TestAttentionWithoutKeys(t *testing.T) {
 	sinks := list(3)
 	a := Attention{Q: New(1, 1, 2, 3), K: New(1, 1, 0, 3), V: New(1, 1, 0, 2), Scale: 1, Sinks: &sinks}
 	out, lse := a.Forward()

@@ -2,34 +2,34 @@ package oracle
 
 import "math"
 
-// Reduction is how the losses of rows become the loss.
+// Reduction selects how the losses of rows are combined.
 type Reduction int
 
 // The reductions.
 const (
-	Mean Reduction = iota // Their sum over the number of rows that are not ignored, or over 1 if none is left.
-	Sum                   // Their sum.
-	None                  // They stay a loss for each row.
+	Mean Reduction = iota // the sum divided by the number of rows that are not ignored, or by 1 if there are none
+	Sum                   // the sum
+	None                  // one loss per row
 )
 
-// CrossEntropyConfig has the options of [CrossEntropy]; its zero value is the plain mean.
+// CrossEntropyConfig holds the options of [CrossEntropy]. The zero value is the plain mean.
 type CrossEntropyConfig struct {
 	Reduction      Reduction
-	IgnoreIndex    *int    // A target of this value is ignored, as every negative one is.
-	LabelSmoothing float64 // ε.
-	ZLoss          float64 // ζ.
-	SoftCap        float64 // c; 0 for none.
+	IgnoreIndex    *int    // a target that is ignored; negative targets are always ignored
+	LabelSmoothing float64 // ε
+	ZLoss          float64 // ζ
+	SoftCap        float64 // c, or 0 for no cap
 }
 
-// CrossEntropy returns the loss of logits [..., V] against targets [...]. With s the row's logits, or
-// c·tanh(logits/c) where there is a soft-cap c (Gemma Team, "Gemma 2", 2024, section 2), lse =
-// ln Σ_j exp(s_j) and t the row's target, the loss of a row is
+// CrossEntropy returns the loss of logits [..., V] and targets [...]. The loss of a row with target t is
 //
-//	(1−ε)·(lse − s_t) + ε·(lse − mean_j s_j) + ζ·lse²
+//	s    = logits, or c·tanh(logits/c) with a soft cap c (Gemma Team, "Gemma 2", 2024, section 2)
+//	lse  = ln Σ_j exp(s_j)
+//	loss = (1−ε)·(lse − s_t) + ε·(lse − mean_j s_j) + ζ·lse²
 //
-// with ε the label smoothing (Szegedy et al., "Rethinking the Inception Architecture", 2016, section 7)
-// and ζ the weight of the z-loss (Chowdhery et al., "PaLM", 2022, section 5). A row whose target is
-// ignored has the loss 0; one whose target is V or more has the loss NaN, and counts.
+// with the label smoothing ε (Szegedy et al., "Rethinking the Inception Architecture", 2016, section 7) and the z-loss
+// weight ζ (Chowdhery et al., "PaLM", 2022, section 5). The loss of an ignored row is 0. The loss of a row whose target
+// is V or more is NaN; Mean counts the row.
 func CrossEntropy(logits, targets Tensor, cfg CrossEntropyConfig) Tensor {
 	rows, width := logits.matrix()
 	losses := New(targets.Shape...)
@@ -55,12 +55,12 @@ func CrossEntropy(logits, targets Tensor, cfg CrossEntropyConfig) Tensor {
 
 // CrossEntropyVJP returns the gradient of ⟨dloss, CrossEntropy(logits, targets)⟩ with respect to logits.
 //
-// With p = softmax(s) = ∂lse/∂s, and g the cotangent of a row's loss, dloss over the divisor of a Mean,
+// With p = softmax(s) = ∂lse/∂s and g the cotangent of a row's loss (dloss, divided by the divisor of a Mean),
 //
-//	ds_j = g·((1 + 2·ζ·lse)·p_j − (1−ε)·1[j=t] − ε/V)
-//	dlogits_j = ds_j·sech²(logits_j/c) with a soft-cap, since tanh' = sech², else ds_j
+//	ds_j      = g·((1 + 2·ζ·lse)·p_j − (1−ε)·1[j=t] − ε/V)
+//	dlogits_j = ds_j, or ds_j·sech²(logits_j/c) with a soft cap, since tanh' = sech²
 //
-// It is zero for a row that is ignored, and NaN for one whose target is V or more.
+// The gradient of an ignored row is 0, that of a row whose target is V or more is NaN.
 func CrossEntropyVJP(logits, targets Tensor, cfg CrossEntropyConfig, dloss Tensor) Tensor {
 	rows, width := logits.matrix()
 	dlogits := New(logits.Shape...)
@@ -87,7 +87,7 @@ func (cfg CrossEntropyConfig) ignores(target float64) bool {
 	return target < 0 || cfg.IgnoreIndex != nil && target == float64(*cfg.IgnoreIndex)
 }
 
-// divisor is what the sum of the rows' losses is divided by.
+// divisor returns the divisor of the sum of the losses.
 func (cfg CrossEntropyConfig) divisor(targets Tensor) float64 {
 	if cfg.Reduction != Mean {
 		return 1
@@ -101,7 +101,7 @@ func (cfg CrossEntropyConfig) divisor(targets Tensor) float64 {
 	return float64(max(count, 1))
 }
 
-// capped returns the row's s.
+// capped returns the s of a row.
 func (cfg CrossEntropyConfig) capped(logits []float64) []float64 {
 	if cfg.SoftCap == 0 {
 		return logits
@@ -117,7 +117,7 @@ func (cfg CrossEntropyConfig) rowLoss(logits []float64, target int) float64 {
 	s := cfg.capped(logits)
 	lse := softmaxRow(make([]float64, len(s)), s)
 	loss := (1-cfg.LabelSmoothing)*(lse-s[target]) + cfg.ZLoss*lse*lse
-	if cfg.LabelSmoothing > 0 { // Zero times the distance from a logit of −∞ would be NaN.
+	if cfg.LabelSmoothing > 0 { // for a logit of −∞, 0·(lse − mean) would be NaN
 		mean := 0.0
 		for _, v := range s {
 			mean += v / float64(len(s))
@@ -143,7 +143,7 @@ func (cfg CrossEntropyConfig) rowGradient(dlogits, logits []float64, target int,
 	}
 }
 
-// tanhSlope returns sech²(u), the derivative of tanh(u). The form 1 − tanh² is 0 from u = 19 on.
+// tanhSlope returns sech²(u), the derivative of tanh(u). In float64, 1 − tanh²(u) would be 0 from u = 19 on.
 func tanhSlope(u float64) float64 {
 	c := math.Cosh(u)
 	return 1 / c / c

@@ -48,7 +48,7 @@ func TestCrossEntropyByHand(t *testing.T) {
 	require.InDeltaSlice(t, []float64{-3, 3, 1, -1, 0, 0}, dlogits.Data, 1e-14)
 }
 
-// tanh(½·ln 3) = ½, so a cap of 2 makes ln 3 a logit of 1.
+// tanh(½·ln 3) = ½, so a cap of 2 maps the logit ln 3 to 1.
 func TestSoftCapByHand(t *testing.T) {
 	cfg := CrossEntropyConfig{SoftCap: 2, Reduction: None}
 	logits, targets := table(2, 0, math.Log(3)), list(1)
@@ -60,7 +60,7 @@ func TestSoftCapByHand(t *testing.T) {
 	require.InDeltaSlice(t, []float64{p, -p * 0.75}, dlogits.Data, 1e-15)
 }
 
-func TestCrossEntropyOfNoTargets(t *testing.T) {
+func TestCrossEntropyWithoutTargets(t *testing.T) {
 	logits, targets := table(2, 1, 2, 3, 4), list(-1, 5)
 	five := 5
 	cfg := CrossEntropyConfig{IgnoreIndex: &five}
@@ -76,7 +76,7 @@ func TestCrossEntropyOfTargetsOutOfRange(t *testing.T) {
 	require.True(t, math.IsNaN(dlogits.row(1)[0]) && math.IsNaN(dlogits.row(1)[1]))
 }
 
-// configs are all combinations of the options.
+// configs returns all combinations of the options.
 func configs() []CrossEntropyConfig {
 	var out []CrossEntropyConfig
 	three := 3

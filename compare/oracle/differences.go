@@ -2,21 +2,20 @@ package oracle
 
 import "math"
 
-// Differences returns the gradient of ⟨cotangents, f(in)⟩ for the inputs at the positions wrt, in their
-// order, from central differences of the fourth order.
+// Differences returns the gradient of ⟨cotangents, f(in)⟩ with respect to the inputs at the positions wrt, by central
+// differences of the fourth order. It calls f four times for each element of these inputs.
 //
-// It calls f four times for each element of those inputs. The step is 2⁻¹⁰ times the standard deviation of the
-// element's row, within 2⁻²⁰ of the row's root mean square and 1, or 2⁻³⁰ of an element beyond 2²⁰; in a row of
-// zeros it is 1e-9. The truncation error falls with the step's fourth power and rounding rises with its inverse:
-// about ten digits are right where f has five derivatives, and six in a row of zeros. Near a kink or a jump of
-// f the result is no gradient. For an element that is NaN or infinite it is NaN.
+// The step is 2⁻¹⁰ times the scale of the element's row (see eachRowScale), and at least 2⁻³⁰ of the element. For a row
+// of zeros it is about 1e-9. The truncation error falls with the fourth power of the step and the rounding error rises
+// with its inverse: about ten digits are right if f has five derivatives, and six in a row of zeros. Near a kink or
+// jump of f the result is meaningless. For an element that is NaN or infinite it is NaN.
 func Differences(f Func, in, cotangents []Tensor, wrt []int) []Tensor {
 	grads := make([]Tensor, len(wrt))
 	for k, at := range wrt {
 		x := in[at]
 		grads[k] = New(x.Shape...)
 		eachRowScale(x, func(j int, scale float64) {
-			// As it is after rounding.
+			// The difference of the rounded elements.
 			step := x.Data[j] + 0x1p-10*max(scale, 0x1p-20*math.Abs(x.Data[j])) - x.Data[j]
 			shifted := func(steps float64) []Tensor {
 				unit := New(x.Shape...)
@@ -31,7 +30,7 @@ func Differences(f Func, in, cotangents []Tensor, wrt []int) []Tensor {
 	return grads
 }
 
-// difference returns ⟨a − b, u⟩. Equal infinities do not differ, and neither do NaNs.
+// difference returns ⟨a − b, u⟩. The difference of equal infinities and of NaNs is 0.
 func difference(a, b, u []Tensor) float64 {
 	sum := 0.0
 	for i := range a {
@@ -44,8 +43,8 @@ func difference(a, b, u []Tensor) float64 {
 	return sum
 }
 
-// eachRowScale calls f for every element with the size of a direction in its row along the last axis: the
-// row's deviation, where that is not too small for the row's own rounding, and at most 1.
+// eachRowScale calls f for every element with the scale of its row along the last axis: the standard deviation of the
+// row, at least 1e-3 of its root mean square (below, the rounding of the row would dominate) and at most 1.
 func eachRowScale(x Tensor, f func(j int, scale float64)) {
 	width := 1
 	if len(x.Shape) > 0 {
@@ -61,7 +60,7 @@ func eachRowScale(x Tensor, f func(j int, scale float64)) {
 		deviation := math.Sqrt(max(0, square-mean*mean))
 		scale := min(1, max(deviation, 1e-3*math.Sqrt(square)))
 		if scale == 0 {
-			scale = 1e-6 // A row of zeros has no scale; this is small against any eps in use.
+			scale = 1e-6 // for a row of zeros; small against any eps in use
 		}
 		for j := range row {
 			f(start+j, scale)

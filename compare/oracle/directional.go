@@ -9,24 +9,21 @@ import (
 // Func maps the inputs of an operation to its outputs.
 type Func func(in []Tensor) []Tensor
 
-// Gradient maps the inputs of an operation and the cotangents of its outputs to the gradients,
-// one for each input that is differentiated, in the order of the inputs.
+// Gradient maps the inputs of an operation and the cotangents of its outputs to the gradients, one for each
+// differentiated input in the order of the inputs.
 type Gradient func(in, cotangents []Tensor) []Tensor
 
-// CheckDirectional tests gradient against f, and so against nothing that a kernel uses. For random
-// directions v and cotangents u it requires ⟨J·v, u⟩ = ⟨v, Jᵀ·u⟩, where J·v is taken from f alone
-// by central differences of the fourth order. The inputs listed in fixed, by position, are not
-// differentiated and have no gradient.
+// CheckDirectional returns an error unless gradient is the gradient of f. For random directions v and cotangents u it
+// requires ⟨J·v, u⟩ = ⟨v, Jᵀ·u⟩, where J·v is computed from f alone, by central differences of the fourth order. Inputs
+// at the positions in fixed are not differentiated and have no gradient.
 //
-// Directions are as large as what varies in the row that they move, so that a step is small against
-// every row of an input whose rows differ by orders of magnitude, and at most 1, against which an
-// exponential is to be small. Both sides are sums of terms that may cancel, so the tolerance is
-// relative to the sum of the terms' sizes.
+// The size of a direction in a row is the scale of the row (see eachRowScale). A step is then small against every row
+// of an input whose rows differ by orders of magnitude, and small against the argument of an exponential. Both sides
+// are sums of terms that may cancel, so the tolerance is relative to the sum of the absolute terms.
 func CheckDirectional(f Func, gradient Gradient, in []Tensor, fixed map[int]bool, rng *rand.Rand) error {
 	const (
-		// The truncation error falls with step⁴ and the rounding error rises with 1/step; they
-		// meet near 2^-52/5, which leaves about eleven digits. A formula with a wrong sign, factor or
-		// missing term is off in the first few.
+		// The truncation error falls with step⁴ and the rounding error rises with 1/step. They are equal near
+		// 2^(-52/5), which leaves about eleven digits. A wrong sign, factor or term changes the first few.
 		step      = 1e-3
 		tolerance = 1e-7
 	)
@@ -35,11 +32,12 @@ func CheckDirectional(f Func, gradient Gradient, in []Tensor, fixed map[int]bool
 
 	for k, at := range differentiated(len(in), fixed) {
 		if k >= len(grads) {
-			return fmt.Errorf("%d gradients for %d differentiated inputs", len(grads), len(in)-len(fixed))
+			return fmt.Errorf("there are %d gradients; there must be %d, one for each differentiated input",
+				len(grads), len(in)-len(fixed))
 		}
 		x := in[at]
 		if grads[k].String() != x.String() {
-			return fmt.Errorf("gradient of input %d is %v, want %v", at, grads[k], x)
+			return fmt.Errorf("the gradient of input %d is %v; it must be %v", at, grads[k], x)
 		}
 		v := direction(x, rng)
 		// f(x+h) − f(x−h) and f(x+2h) − f(x−2h), weighted so that the third derivative cancels.
@@ -52,17 +50,17 @@ func CheckDirectional(f Func, gradient Gradient, in []Tensor, fixed map[int]bool
 			size += math.Abs(term.weight) * abs / step
 		}
 		right, abs := inner([]Tensor{v}, grads[k:k+1])
-		// Rounding in f shows up as 2^-52 of the outputs' size over the step.
+		// The rounding error of f is 2^-52 of the outputs, divided by the step.
 		allowed := tolerance*(abs+math.Abs(left)) + 0x1p-46*size
 		if diff := math.Abs(left - right); !(diff <= allowed) {
-			return fmt.Errorf("gradient of input %d: ⟨J·v, u⟩ = %.12g but ⟨v, Jᵀ·u⟩ = %.12g, apart by %.3g, allowed %.3g",
-				at, left, right, diff, allowed)
+			return fmt.Errorf("gradient of input %d: ⟨J·v, u⟩ = %.12g and ⟨v, Jᵀ·u⟩ = %.12g differ by %.3g; "+
+				"%.3g is allowed", at, left, right, diff, allowed)
 		}
 	}
 	return nil
 }
 
-// differentiated lists the positions below n that are not in fixed.
+// differentiated returns the positions below n that are not in fixed.
 func differentiated(n int, fixed map[int]bool) []int {
 	var at []int
 	for i := range n {
@@ -85,8 +83,7 @@ func like(ts []Tensor, rng *rand.Rand) []Tensor {
 	return out
 }
 
-// direction returns a random tensor of x's shape, every row of which is of the size of the deviation
-// of x's row, where that is not too small for x's own rounding, and at most 1.
+// direction returns a random tensor of x's shape whose rows have the scales of x's rows (see eachRowScale).
 func direction(x Tensor, rng *rand.Rand) Tensor {
 	v := like([]Tensor{x}, rng)[0]
 	eachRowScale(x, func(j int, scale float64) { v.Data[j] *= scale })
@@ -103,7 +100,7 @@ func moved(in []Tensor, k int, v Tensor, h float64) []Tensor {
 	return out
 }
 
-// inner returns ⟨a, b⟩ over all tensors, and the same with the absolute value of every term.
+// inner returns ⟨a, b⟩ over all tensors, and the sum of the absolute values of its terms.
 func inner(a, b []Tensor) (sum, abs float64) {
 	for i := range a {
 		for j := range a[i].Data {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Embedding returns the rows of weight [V, D] that ids name: y_s = weight_ids(s), of shape S+[D] for
-// ids of shape S. A row whose id is not in [0, V) is NaN.
+// Embedding returns rows of weight [V, D] by id: y_s = weight_ids(s), of shape S+[D] for ids of shape S. The row of an
+// id outside [0, V) is NaN.
 func Embedding(weight, ids Tensor) Tensor {
 	vocabulary, width := weight.matrix()
 	y := New(append(slices.Clone(ids.Shape), width)...)
@@ -22,9 +22,8 @@ func Embedding(weight, ids Tensor) Tensor {
 	return y
 }
 
-// EmbeddingVJP returns the gradient of ⟨dy, Embedding(weight, ids)⟩ with respect to a weight of
-// vocabulary rows: dweight_v = Σ_{s: ids(s)=v} dy_s, zero for a row that no id names. An id that is not
-// in range has no gradient.
+// EmbeddingVJP returns the gradient of ⟨dy, Embedding(weight, ids)⟩ with respect to weight, which has `vocabulary`
+// rows: dweight_v = Σ_{s: ids(s)=v} dy_s, zero for a row without ids. Ids out of range contribute nothing.
 func EmbeddingVJP(ids Tensor, vocabulary int, dy Tensor) Tensor {
 	dweight := New(vocabulary, dy.Shape[len(dy.Shape)-1])
 	for s, id := range ids.Data {
@@ -38,10 +37,9 @@ func EmbeddingVJP(ids Tensor, vocabulary int, dy Tensor) Tensor {
 	return dweight
 }
 
-// EmbeddingSparseGradient returns the rows of [EmbeddingVJP] that ids name, each once: rows holds the
-// distinct ids in ascending order, gradients their rows, and count their number. Both have as many
-// rows as there can be, the smaller of vocabulary and the number of ids; those that are not needed
-// are the row number vocabulary, which there is not, and zeros.
+// EmbeddingSparseGradient returns the rows of [EmbeddingVJP] with an id in ids, each once: rows holds the distinct ids
+// in ascending order, gradients their rows, and count their number. rows and gradients have a fixed size, the smaller
+// of vocabulary and the number of ids. They are padded with the id `vocabulary`, which is out of range, and zeros.
 func EmbeddingSparseGradient(dy, ids Tensor, vocabulary int) (rows, gradients, count Tensor) {
 	distinct := slices.DeleteFunc(slices.Sorted(slices.Values(ids.Data)), func(id float64) bool {
 		return !inRange(id, vocabulary)

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireGradient holds a gradient against its forward function at random inputs of the given shapes,
-// and requires that each of its tensors is noticed when it is off by a thousandth. The inputs in fixed
-// come after those and are not differentiated.
+// requireGradient checks a gradient against its forward function at random inputs of the given shapes. It also requires
+// that CheckDirectional detects a relative error of 1e-3 in each tensor of the gradient. The inputs in fixed follow the
+// random inputs and are not differentiated.
 func requireGradient(t *testing.T, f Func, gradient Gradient, shapes [][]int, fixed ...Tensor) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, uint64(len(shapes))))
@@ -37,7 +37,7 @@ func requireGradient(t *testing.T, f Func, gradient Gradient, shapes [][]int, fi
 	}
 }
 
-// list and table write small tensors down.
+// list and table return tensors of one and two axes.
 func list(values ...float64) Tensor { return Tensor{Shape: []int{len(values)}, Data: values} }
 
 func table(width int, values ...float64) Tensor {

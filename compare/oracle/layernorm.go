@@ -2,9 +2,9 @@ package oracle
 
 import "math"
 
-// LayerNorm returns y = γ·x̂ + β with x̂ = (x − μ)·σ⁻¹, μ = mean(x) and σ⁻¹ = 1/√(mean((x − μ)²) + eps),
-// for every row x along the last axis (Ba, Kiros and Hinton, "Layer Normalization", 2016, section 3,
-// with MLX's eps). A nil w stands for a γ of ones, a nil b for a β of zeros.
+// LayerNorm returns y = γ·x̂ + β with x̂ = (x − μ)·σ⁻¹, μ = mean(x) and σ⁻¹ = 1/√(mean((x − μ)²) + eps), for every row
+// x along the last axis (Ba, Kiros and Hinton, "Layer Normalization", 2016, section 3, with MLX's eps). γ is w, or ones
+// if w is nil; β is b, or zeros if b is nil.
 func LayerNorm(x Tensor, w, b *Tensor, eps float64) Tensor {
 	y := New(x.Shape...)
 	rows, width := x.matrix()
@@ -21,8 +21,7 @@ func LayerNorm(x Tensor, w, b *Tensor, eps float64) Tensor {
 	return y
 }
 
-// LayerNormVJP returns the gradients of ⟨dy, LayerNorm(x, w, b)⟩ with respect to x, w and b. The last
-// two are computed, for ones and zeros, when w or b are nil too.
+// LayerNormVJP returns the gradients of ⟨dy, LayerNorm(x, w, b)⟩ with respect to x, γ and β, even if w or b is nil.
 //
 // With D the width, ∂μ/∂x_k = 1/D and ∂σ⁻¹/∂x_k = −σ⁻³·(x_k − μ)/D, so ∂x̂_j/∂x_k =
 // σ⁻¹·(1[j=k] − 1/D − x̂_j·x̂_k/D). Hence, with g = dy·γ,
@@ -51,7 +50,7 @@ func LayerNormVJP(x Tensor, w *Tensor, eps float64, dy Tensor) (dx, dw, db Tenso
 	return dx, dw, db
 }
 
-// standardized returns x̂ and σ⁻¹ of a row.
+// standardized returns the x̂ and the σ⁻¹ of a row.
 func standardized(x []float64, eps float64) (normal []float64, inverse float64) {
 	mean := 0.0
 	for _, v := range x {

@@ -13,8 +13,8 @@ func TestLayerNormByHand(t *testing.T) {
 	require.Equal(t, []float64{11, 19}, LayerNorm(x, nil, &b, 0).Data)
 	require.Equal(t, []float64{3, -5}, LayerNorm(x, &w, nil, 0).Data)
 
-	// Two values have a direction of change left when mean and scale are taken away only if eps is
-	// positive: with eps = 5, σ⁻¹ = 1/3 and x̂ = (2/3, −2/3).
+	// For two values and eps = 0, y does not depend on x up to its sign, so dx is 0. With eps = 5, σ⁻¹ = 1/3 and
+	// x̂ = (2/3, −2/3).
 	dx, dw, db := LayerNormVJP(x, &w, 5, table(2, 1, 1))
 	// g = (3, 5), mean(g) = 4, mean(g·x̂) = −2/3; dx = ⅓(3 − 4 + ⅔·⅔), ⅓(5 − 4 − ⅔·⅔).
 	require.InDeltaSlice(t, []float64{-5.0 / 27, 5.0 / 27}, dx.Data, 1e-15)

@@ -6,12 +6,14 @@ func LinearCrossEntropy(hidden, weight, targets Tensor, cfg CrossEntropyConfig) 
 	return CrossEntropy(linear(hidden, weight), targets, cfg)
 }
 
-// LinearCrossEntropyVJP returns the gradients of ⟨dloss, LinearCrossEntropy(hidden, weight, targets)⟩
-// with respect to hidden and weight. With dlogits of [CrossEntropyVJP],
+// LinearCrossEntropyVJP returns the gradients of ⟨dloss, LinearCrossEntropy(hidden, weight, targets)⟩ with respect to
+// hidden and weight. With dlogits from [CrossEntropyVJP],
 //
 //	dhidden = dlogits·weight
 //	dweight = dlogitsᵀ·hidden, summed over all rows
-func LinearCrossEntropyVJP(hidden, weight, targets Tensor, cfg CrossEntropyConfig, dloss Tensor) (dhidden, dweight Tensor) {
+func LinearCrossEntropyVJP(
+	hidden, weight, targets Tensor, cfg CrossEntropyConfig, dloss Tensor,
+) (dhidden, dweight Tensor) {
 	dlogits := CrossEntropyVJP(linear(hidden, weight), targets, cfg, dloss)
 	dhidden, dweight = New(hidden.Shape...), New(weight.Shape...)
 	rows, _ := hidden.matrix()
@@ -21,7 +23,7 @@ func LinearCrossEntropyVJP(hidden, weight, targets Tensor, cfg CrossEntropyConfi
 		for v := range vocabulary {
 			d, wv, dwv := dlogits.row(i)[v], weight.row(v), dweight.row(v)
 			if d == 0 {
-				continue // Of an ignored row; an infinity in hi adds nothing to another row's gradient.
+				continue // the row may be ignored, and 0 times an infinity in hi would be NaN
 			}
 			for k := range hi {
 				dhi[k] += d * wv[k]

@@ -2,9 +2,8 @@ package oracle
 
 import "math"
 
-// RMSNorm returns y = w·x·r with r = 1/√(mean(x²) + eps), for every row x along the last axis
-// (Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019, equation 4, with MLX's eps).
-// A nil w stands for ones.
+// RMSNorm returns y = w·x·r with r = 1/√(mean(x²) + eps), for every row x along the last axis (Zhang and Sennrich,
+// "Root Mean Square Layer Normalization", 2019, equation 4, with MLX's eps). If w is nil, the weight is ones.
 func RMSNorm(x Tensor, w *Tensor, eps float64) Tensor {
 	y := New(x.Shape...)
 	rows, width := x.matrix()
@@ -18,10 +17,9 @@ func RMSNorm(x Tensor, w *Tensor, eps float64) Tensor {
 	return y
 }
 
-// RMSNormVJP returns the gradients of ⟨dy, RMSNorm(x, w)⟩ with respect to x and w. The second is
-// computed, for a weight of ones, when w is nil too.
+// RMSNormVJP returns the gradients of ⟨dy, RMSNorm(x, w)⟩ with respect to x and the weight, even if w is nil.
 //
-// With D the width and r as in [RMSNorm], ∂r/∂x_k = −r³·x_k/D. Hence, by the product rule,
+// With D the width and r as in [RMSNorm], ∂r/∂x_k = −r³·x_k/D. By the product rule,
 //
 //	dx_k = r·dy_k·w_k + (Σ_j dy_j·w_j·x_j)·∂r/∂x_k
 //	     = r·(dy_k·w_k − x_k·s·r²/D),   s = Σ_j dy_j·w_j·x_j

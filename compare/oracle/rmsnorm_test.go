@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rmsNormFuncs returns the two functions in the shape that CheckDirectional takes.
+// rmsNormFuncs returns RMSNorm and RMSNormVJP with the types that CheckDirectional takes.
 func rmsNormFuncs(eps float64) (Func, Gradient) {
 	forward := func(in []Tensor) []Tensor { return []Tensor{RMSNorm(in[0], &in[1], eps)} }
 	gradient := func(in, ct []Tensor) []Tensor {
@@ -41,7 +41,7 @@ func TestRMSNormGradientMatchesForward(t *testing.T) {
 	}
 }
 
-func TestDirectionalSeesWrongGradients(t *testing.T) {
+func TestDirectionalDetectsWrongGradients(t *testing.T) {
 	forward, right := rmsNormFuncs(1e-5)
 	wrong := map[string]Gradient{
 		"dx scaled": func(in, ct []Tensor) []Tensor {
@@ -98,7 +98,7 @@ func TestDirectionalSeesWrongGradients(t *testing.T) {
 	}
 }
 
-func TestDirectionalLeavesFixedInputsAlone(t *testing.T) {
+func TestDirectionalKeepsFixedInputs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 5))
 	in := like([]Tensor{New(5, 9), New(9)}, rng)
 	forward, gradient := rmsNormFuncs(1e-5)

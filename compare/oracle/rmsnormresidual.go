@@ -1,7 +1,7 @@
 package oracle
 
-// RMSNormResidual returns residual + RMSNorm(x, w, eps), the end of a block that normalises what it
-// adds to its input (the sandwich norm of Ding et al., "CogView", 2021, with RMSNorm).
+// RMSNormResidual returns residual + RMSNorm(x, w, eps): a block's output is normalized before it is added to the
+// residual stream (the sandwich norm of Ding et al., "CogView", 2021, with RMSNorm).
 func RMSNormResidual(x, residual Tensor, w *Tensor, eps float64) Tensor {
 	y := RMSNorm(x, w, eps)
 	for i, v := range residual.Data {
@@ -10,9 +10,8 @@ func RMSNormResidual(x, residual Tensor, w *Tensor, eps float64) Tensor {
 	return y
 }
 
-// RMSNormResidualVJP returns the gradients of ⟨dy, RMSNormResidual(x, residual, w)⟩ with respect to x,
-// residual and w. The residual is added as it is, so its gradient is dy; for the others see
-// [RMSNormVJP].
+// RMSNormResidualVJP returns the gradients of ⟨dy, RMSNormResidual(x, residual, w)⟩ with respect to x, residual and w.
+// The gradient of residual is dy itself; for the others see [RMSNormVJP].
 func RMSNormResidualVJP(x Tensor, w *Tensor, eps float64, dy Tensor) (dx, dresidual, dw Tensor) {
 	dx, dw = RMSNormVJP(x, w, eps, dy)
 	return dx, dy, dw

@@ -3,8 +3,8 @@ package oracle
 import "math"
 
 // Softmax returns y_j = exp(x_j)/Σ_k exp(x_k) for every row x along the last axis (Bridle,
-// "Probabilistic Interpretation of Feedforward Classification Network Outputs", 1990). The row's
-// maximum is taken off each x_j, which changes nothing but that exp does not overflow.
+// "Probabilistic Interpretation of Feedforward Classification Network Outputs", 1990). The maximum of the row is
+// subtracted first so that exp does not overflow; this does not change y.
 func Softmax(x Tensor) Tensor {
 	y := New(x.Shape...)
 	rows, _ := x.matrix()
@@ -38,7 +38,7 @@ func SoftmaxVJP(x, dy Tensor) Tensor {
 func softmaxRow(y, x []float64) (logSumExp float64) {
 	largest := math.Inf(-1)
 	for _, v := range x {
-		largest = math.Max(largest, v) // NaN if v is.
+		largest = math.Max(largest, v) // NaN if v is NaN
 	}
 	sum := 0.0
 	for j, v := range x {

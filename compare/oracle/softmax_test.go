@@ -8,7 +8,7 @@ import (
 )
 
 func TestSoftmaxByHand(t *testing.T) {
-	// exp(x) = 1 and 3, so y = (¼, ¾); adding to a row changes nothing.
+	// exp(x) = 1 and 3, so y = (¼, ¾); adding a constant to a row does not change y.
 	x := table(2, 0, math.Log(3), 1e5, 1e5+math.Log(3))
 	want := []float64{0.25, 0.75, 0.25, 0.75}
 	require.InDeltaSlice(t, want, Softmax(x).Data, 1e-11)

@@ -1,15 +1,14 @@
-// Package oracle computes operations and their gradients in float64, in plain Go loops, as the
-// truth that every other implementation is measured against.
+// Package oracle computes operations and their gradients in float64, in plain Go loops. Its results are the reference
+// that every other implementation is compared with.
 //
-// Nothing here is fast or shares code with a kernel. MLX's own float64 cannot serve: it computes
-// several functions in single precision. A formula may still be wrong in a way that a kernel
-// repeats, so [CheckDirectional] holds each gradient against the forward function alone.
+// The package shares no code with a kernel and is not fast. MLX's float64 is not a reference, because it computes
+// several functions in single precision. An error in a formula could be repeated in a kernel, so [CheckDirectional]
+// checks each gradient against the forward function alone.
 package oracle
 
 import "fmt"
 
-// Tensor is a dense array of float64 in row-major order. Data holds as many elements as the
-// product of Shape; a nil Shape is a scalar.
+// Tensor is a dense row-major array of float64. The length of Data is the product of Shape; a nil Shape is a scalar.
 type Tensor struct {
 	Shape []int
 	Data  []float64
@@ -29,8 +28,8 @@ func Size(shape []int) int {
 	return n
 }
 
-// matrix returns the number of rows and their width when every axis but the last counts as rows.
-// It panics on a scalar, which no operation over rows accepts.
+// matrix returns the number of rows and their width; the last axis is the width and the others are rows. It panics for
+// a scalar, which no operation on rows accepts.
 func (t Tensor) matrix() (rows, width int) {
 	if len(t.Shape) == 0 {
 		panic("oracle: a scalar has no rows")
@@ -45,7 +44,7 @@ func (t Tensor) row(i int) []float64 {
 	return t.Data[i*width : (i+1)*width]
 }
 
-// String describes the tensor by its shape; the elements are too many to be useful.
+// String returns the shape of the tensor.
 func (t Tensor) String() string {
 	return fmt.Sprintf("tensor%v", t.Shape)
 }
