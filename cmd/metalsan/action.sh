@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The script of action.yml. It builds metalsan from this checkout and checks $FILES.
+# Builds metalsan from this checkout and checks $FILES. action.yml runs this script.
 set -euo pipefail
 shopt -s globstar nullglob
 
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 if [ "$RUNNER_OS" != Linux ]; then
-  echo "::error::metalsan runs on Linux runners only, not on $RUNNER_OS"
+  echo "::error::unsupported runner $RUNNER_OS; metalsan runs on Linux"
   exit 1
 fi
-# shellcheck disable=SC2206 # the words of the inputs are separated here, and patterns become files
+# shellcheck disable=SC2206 # the shell splits the words and expands the patterns
 files=($FILES)
 set -f
 # shellcheck disable=SC2206

@@ -1,5 +1,5 @@
-// Command metalsan looks for races and other bugs of Metal kernels on a CPU. It needs a C++ compiler, and no MLX, GPU
-// or Mac: see docs/sanitize.md.
+// Command metalsan finds races and other bugs of Metal kernels on a CPU. It needs a C++ compiler, but no MLX, GPU or
+// Mac. See docs/sanitize.md.
 package main
 
 import (
@@ -22,7 +22,7 @@ type commandLine struct {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	return metalsan.Main("metalsan", "Looks for races and other bugs of Metal kernels, on a CPU.",
+	return metalsan.Main("metalsan", "Finds races and other bugs of Metal kernels on a CPU.",
 		&commandLine{Command: metalsan.Command{Program: "metalsan"}}, args, stdout, stderr,
 		kong.Vars{"withoutFiles": "", "version": fmt.Sprintf("metalsan %s", metalsan.Version())})
 }

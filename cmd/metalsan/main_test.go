@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// The command needs neither MLX nor cgo: of this module, it imports no package with C or C++ files.
+// The command needs neither MLX nor cgo: it imports no package of this module with C or C++ files.
 func TestNeedsNeitherMLXNorCgo(t *testing.T) {
 	cmd := exec.Command(skip.Program(t, skip.Go), "list", "-deps", "-f", "{{.ImportPath}} {{len .CgoFiles}}", ".")
 	cmd.Stderr = os.Stderr

@@ -12,47 +12,47 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 )
 
-// usualTimeout is the default of --timeout, which its tag says too.
-const usualTimeout = time.Minute
+// defaultTimeout is the default of --timeout. The flag's tag repeats it.
+const defaultTimeout = time.Minute
 
-// Command checks kernels.
+// Command is the command line that checks kernels.
 type Command struct {
 	Flags
-	Strict    bool          `help:"Let findings about portability fail as errors do. Always so for this project's kernels."`
-	Schedules int           `help:"How many orders of threads to try: in order, reversed, and from the third on shuffled (default: ${default})." default:"3" placeholder:"N"`
-	Timeout   time.Duration `help:"How long all schedules of a launch may take together (default: ${default})." default:"1m" placeholder:"TIME"`
-	JSON      string        `name:"json" help:"Also write the report as JSON to this file, or with - to standard output, and the text to standard error." placeholder:"FILE"`
-	SARIF     string        `name:"sarif" help:"Also write the findings as SARIF 2.1.0 to this file, or with - to standard output, and the text to standard error." placeholder:"FILE"`
+	Strict    bool          `help:"Fail on portability findings too. Always on for this project's kernels."`
+	Schedules int           `help:"Number of thread orders to try: ascending, descending, then random (default: ${default})." default:"3" placeholder:"N"`
+	Timeout   time.Duration `help:"Time limit for all schedules of a launch together (default: ${default})." default:"1m" placeholder:"TIME"`
+	JSON      string        `name:"json" help:"Also write the report as JSON to this file. With - it goes to standard output, and the text to standard error." placeholder:"FILE"`
+	SARIF     string        `name:"sarif" help:"Also write the findings as SARIF 2.1.0 to this file. With - they go to standard output, and the text to standard error." placeholder:"FILE"`
 
-	Program string          `kong:"-"` // the words that start the command
-	Own     func() []Launch `kong:"-"` // the launches without files, nil if files are needed
+	Program string          `kong:"-"` // words of the shell that start the command
+	Own     func() []Launch `kong:"-"` // launches to check without files; nil if files are required
 }
 
-// Help is what --help says beyond the flags.
+// Help returns the text that --help prints above the flags.
 func (*Command) Help() string {
-	return `Runs kernels on this machine's CPU under a checker that finds what a GPU hides: data races, accesses
-out of bounds, reads of what no thread wrote, outputs that no thread writes, barriers and SIMD functions that some threads miss, and launches
-that crash or never end.
+	return `Runs kernels on this machine's CPU under a checker. It finds bugs that a GPU hides: data races, accesses out of
+bounds, reads of uninitialized values, unwritten outputs, divergent barriers and SIMD-group functions, and launches
+that crash or do not end.
 
-A shader file says in a comment how its kernels are launched:
+A comment in the shader file describes the launches of its kernels:
 
   // launch: scale grid=1000 threadgroup=256 T=float16
   //   with: x=float16[10,100] factor=float32:2.5 y=out:float16[10,100]
 
-docs/sanitize.md describes it. The exit code is 0 if nothing was found that counts, 1 if something was or
+docs/sanitize.md documents these descriptions. The exit code is 0 if no finding fails the command, 1 if one does or
 nothing ran, and 2 if the command line is wrong.`
 }
 
 // Validate returns an error if the flags are wrong.
 func (c *Command) Validate() error {
 	if len(c.Files) == 0 && c.Own == nil {
-		return errors.New("there is nothing to check: name shader files")
+		return errors.New("no shader file given; name at least one")
 	}
 	if c.Schedules < 1 {
-		return fmt.Errorf("--schedules must be at least 1, not %d", c.Schedules)
+		return fmt.Errorf("--schedules is %d; it must be at least 1", c.Schedules)
 	}
 	if c.Timeout <= 0 {
-		return fmt.Errorf("--timeout must be positive, not %v", c.Timeout)
+		return fmt.Errorf("--timeout is %v; it must be positive", c.Timeout)
 	}
 	if c.JSON == standardOutput && c.SARIF == standardOutput {
 		return errors.New("--json and --sarif cannot both be -")
@@ -66,7 +66,7 @@ func (c *Command) Validate() error {
 	return CheckOutput("--sarif", c.SARIF)
 }
 
-// Run checks, and reports as text and in files.
+// Run checks the launches and writes the reports.
 func (c *Command) Run(s Streams) error {
 	ctx, stop := UntilSignal()
 	defer stop()
@@ -100,7 +100,7 @@ func (c *Command) Run(s Streams) error {
 	return nil
 }
 
-// check runs the launches, some at a time, and gives done those of one kernel after the other.
+// check runs the launches on several goroutines. It calls done for one kernel after the other, with all its launches.
 func (c *Command) check(ctx context.Context, launches []Launch, done func([]sanitizedLaunch)) {
 	type result struct {
 		report *sanitizer.Report
@@ -132,7 +132,7 @@ func (c *Command) check(ctx context.Context, launches []Launch, done func([]sani
 		for _, i := range group {
 			r := <-results[i]
 			if ctx.Err() != nil && r.err != nil {
-				continue // It was not run.
+				continue // interrupted before it ran
 			}
 			list = append(list, newSanitizedLaunch(launches[i], r.report, r.err))
 		}
@@ -166,16 +166,16 @@ func (c *Command) sanitize(ctx context.Context, l Launch) (*sanitizer.Report, er
 	return l.Sanitize(ctx, sanitizer.Config{Schedules: c.Schedules, Seed: c.Seed, Timeout: c.Timeout})
 }
 
-// strict tells whether findings about portability Count.
+// strict reports whether portability findings fail the command.
 func (c *Command) strict() bool { return c.Strict || len(c.Files) == 0 }
 
-// replay is the command that does the same again.
+// replay returns the command that repeats the run.
 func (c *Command) replay() string {
 	words := []string{c.Program, fmt.Sprintf("--seed=%d", c.Seed), fmt.Sprintf("--schedules=%d", c.Schedules)}
 	if c.Strict {
 		words = append(words, "--strict")
 	}
-	if c.Timeout != usualTimeout {
+	if c.Timeout != defaultTimeout {
 		words = append(words, fmt.Sprintf("--timeout=%v", c.Timeout))
 	}
 	if c.Case != "" {
@@ -190,7 +190,7 @@ func (c *Command) replay() string {
 	return strings.Join(words, " ")
 }
 
-// shellQuote writes a word as shells take it.
+// shellQuote quotes a word for a shell.
 func shellQuote(word string) string {
 	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") == "" {
 		return word

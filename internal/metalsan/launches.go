@@ -16,7 +16,7 @@ import (
 type Launch struct {
 	Kernel            string
 	File              string // empty for a kernel of this project
-	Label             string // tells the launch from others of its kernel
+	Label             string // distinguishes the launches of a kernel
 	Grid, Threadgroup [3]int
 	Sanitize          func(ctx context.Context, c sanitizer.Config) (*sanitizer.Report, error)
 	Source            func() (string, error) // the Metal text that MLX generates
@@ -24,23 +24,23 @@ type Launch struct {
 
 func (l Launch) name() string { return l.Kernel + " " + l.Label }
 
-// LeftOut returns the end of a page of launches: the kernels without a launch, and why launches are missing. done is
-// the participle of the command's verb, which applied to n launches.
+// LeftOut returns the end of a report: the kernels without a launch description, and the reason if launches are
+// missing. done is the participle of the command's verb, which applies to n launches.
 func LeftOut(done string, withoutLaunch []string, incomplete bool, n int) string {
 	var text strings.Builder
 	for _, name := range withoutLaunch {
-		fmt.Fprintf(&text, "not %s, for want of a launch description: %s\n", done, name)
+		fmt.Fprintf(&text, "not %s: no launch description: %s\n", done, name)
 	}
 	switch {
 	case incomplete:
 		fmt.Fprintf(&text, "interrupted: not every launch was %s\n", done)
 	case n == 0:
-		text.WriteString("nothing ran: docs/sanitize.md says how a shader file describes launches, and --case may match none\n")
+		text.WriteString("nothing ran: no launch matches; docs/sanitize.md documents launch descriptions and --case\n")
 	}
 	return text.String()
 }
 
-// FailedFile is a shader file of which not everything could be launched.
+// FailedFile is a shader file that does not load or has a wrong launch description.
 type FailedFile struct {
 	File  string `json:"file"`
 	Error string `json:"error"`
@@ -48,15 +48,15 @@ type FailedFile struct {
 
 func (f FailedFile) String() string { return fmt.Sprintf("%s: error: not run: %s\n", f.File, f.Error) }
 
-// Chosen are the launches that flags choose.
+// Chosen holds the launches that the flags select.
 type Chosen struct {
 	List    []Launch
 	Without []string // kernels without a launch description
 	Failed  []FailedFile
 }
 
-// Add adds the launches of a file. A file that cannot be read, and a description that does not fit
-// its kernel, are failures of their own.
+// Add adds the launches of a file. A file that does not load, or a description that does not fit its kernel, is added
+// to Failed.
 func (c *Chosen) Add(file string, include []string, seed uint64) {
 	fail := func(err error) { c.Failed = append(c.Failed, FailedFile{file, err.Error()}) }
 	files, err := newShaderFiles(file, include)
@@ -96,7 +96,7 @@ func (c *Chosen) Add(file string, include []string, seed uint64) {
 			},
 			Source: func() (string, error) {
 				if reason := k.UnsupportedByMLX(launch, inputs...); reason != "" {
-					return "", fmt.Errorf("MLX's custom kernels cannot express this launch of %s, which the sanitizer can still check: %s", k.Name(), reason)
+					return "", fmt.Errorf("MLX's custom kernels do not support this launch of %s, but the sanitizer can check it: %s", k.Name(), reason)
 				}
 				return k.MetalSource(launch, inputs...)
 			},
@@ -109,12 +109,12 @@ func (c *Chosen) Add(file string, include []string, seed uint64) {
 	}
 }
 
-// Flags choose launches.
+// Flags select launches.
 type Flags struct {
 	Files   []string `arg:"" optional:"" name:"file" help:"Shader files with launch descriptions.${withoutFiles}"`
-	Include []string `name:"include" help:"A folder whose files the shaders may include, besides those below a shader's own folder. May be given several times." placeholder:"DIR"`
-	Case    string   `help:"Only launches whose names match this regular expression, such as '^scale |float16'." placeholder:"REGEXP"`
-	Seed    uint64   `help:"Decides the random inputs of launch descriptions and the shuffled orders of threads (default: ${default})." default:"1" placeholder:"S"`
+	Include []string `name:"include" help:"Folder from which shaders may include files, besides their own folder. May be repeated." placeholder:"DIR"`
+	Case    string   `help:"Run only launches whose names match this regular expression, such as '^scale |float16'." placeholder:"REGEXP"`
+	Seed    uint64   `help:"Seed of the random inputs and thread orders (default: ${default})." default:"1" placeholder:"S"`
 
 	pattern *regexp.Regexp
 }
@@ -131,19 +131,19 @@ func (f *Flags) Check() error {
 	return err
 }
 
-// CheckShader returns an error if a shader file is missing or a folder. An empty name stands for no file.
+// CheckShader returns an error if a shader file is missing or is a folder. An empty name means no file.
 func CheckShader(file string) error {
 	if file == "" {
 		return nil
 	}
 	info, err := os.Stat(file)
 	if err == nil && info.IsDir() {
-		err = errors.New(file + " is a folder: name shader files")
+		err = errors.New(file + " is a folder; name shader files")
 	}
 	return err
 }
 
-// Launches returns the launches of the files, or without files those of own.
+// Launches returns the launches of the files. Without files it returns the launches of own.
 func (f *Flags) Launches(own func() []Launch) Chosen {
 	var c Chosen
 	if len(f.Files) == 0 {

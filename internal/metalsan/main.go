@@ -1,4 +1,4 @@
-// Package metalsan is the command line of the sanitizer, which the commands metalsan and mlxgrad share.
+// Package metalsan implements the command line of the sanitizer. The commands metalsan and mlxgrad sanitize share it.
 package metalsan
 
 import (
@@ -22,13 +22,13 @@ const ExitUsage = 2
 const (
 	exitOK          = 0
 	exitFailure     = 1
-	exitInterrupted = 130 // 128 and the number of SIGINT, as in shells
+	exitInterrupted = 130 // 128 + SIGINT, as in shells
 )
 
-// ErrFailed is the error of a command that has printed what failed.
+// ErrFailed is returned by a command that has printed its failures.
 var ErrFailed = errors.New("failed")
 
-// ErrInterrupted is the error of a command that a signal ended.
+// ErrInterrupted is returned by a command that a signal interrupted.
 var ErrInterrupted = errors.New("interrupted")
 
 // Main parses the arguments by a grammar of [kong], runs the command that they choose, and returns the exit code: 0 on
@@ -43,7 +43,7 @@ func Main(name, description string, grammar any, args []string, stdout, stderr i
 		kong.Bind(Streams{stdout, stderr}),
 	}, options...)...)
 	if err != nil {
-		panic(err) // the grammar is wrong, which every test of the command would show
+		panic(err) // the grammar is wrong, which every test of the command shows
 	}
 	ctx, err := parser.Parse(args)
 	if err != nil {

@@ -9,25 +9,25 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 )
 
-// Report is the report in JSON.
+// Report is the JSON report.
 type Report struct {
 	MLX       string `json:"mlx"`
 	Compiler  string `json:"compiler"`
 	Seed      uint64 `json:"seed"`
 	Schedules int    `json:"schedules"`
-	Strict    bool   `json:"strict"` // Whether findings about portability and unchecked launches count.
-	Replay    string `json:"replay"` // The command that does the same again.
+	Strict    bool   `json:"strict"` // portability findings and unchecked launches fail the run
+	Replay    string `json:"replay"` // command that repeats the run
 
-	Incomplete bool `json:"incomplete"` // The run was interrupted.
-	// Kernels and LaunchCount are of those that ran. Errors and Portability count a finding once,
-	// however many launches of its kernel have it, and Errors also launches and files that could not be run.
-	// Unchecked counts launches whose address spaces were not checked.
+	Incomplete bool `json:"incomplete"` // the run was interrupted
+	// Kernels and LaunchCount count those that ran. Errors and Portability count a finding once, even if several
+	// launches of its kernel have it. Errors includes launches and files that did not run. Unchecked counts launches
+	// whose address spaces were not checked.
 	Kernels     int `json:"kernels"`
 	LaunchCount int `json:"launch_count"`
 	Errors      int `json:"errors"`
 	Portability int `json:"portability"`
 	Unchecked   int `json:"unchecked"`
-	// WithoutLaunch are kernels of the files that no launch description is of.
+	// WithoutLaunch holds the kernels without a launch description.
 	WithoutLaunch []string          `json:"without_launch"`
 	FailedFiles   []FailedFile      `json:"failed_files"`
 	Launches      []sanitizedLaunch `json:"launches"`
@@ -42,16 +42,16 @@ type sanitizedLaunch struct {
 	Launch      string `json:"launch"`
 	Grid        [3]int `json:"grid"`
 	Threadgroup [3]int `json:"threadgroup"`
-	// Error says why it could not be run at all.
+	// Error is the reason why the launch did not run.
 	Error string `json:"error,omitempty"`
-	// UnsupportedByMLX says why MLX's custom kernels cannot express the launch, which the checker ran.
+	// UnsupportedByMLX is the reason why MLX's custom kernels do not support the launch.
 	UnsupportedByMLX string `json:"outside_mlx,omitempty"`
-	// Unchecked says why not all of the text was read for what Apple's compiler refuses.
+	// Unchecked is the reason why the address spaces were not checked in all of the text.
 	Unchecked  string  `json:"unchecked,omitempty"`
-	Schedules  int     `json:"schedules"` // That ended.
-	SameBits   bool    `json:"same_bits"` // All schedules gave the same outputs.
+	Schedules  int     `json:"schedules"` // finished schedules
+	SameBits   bool    `json:"same_bits"` // all schedules gave the same bits
 	Difference string  `json:"difference,omitempty"`
-	Seconds    float64 `json:"seconds"` // In the checker.
+	Seconds    float64 `json:"seconds"` // duration in the checker
 
 	Findings []sanitizeFinding `json:"findings"`
 }
@@ -62,8 +62,8 @@ type sanitizeFinding struct {
 	Severity string        `json:"severity"`
 	Message  string        `json:"message"`
 	Site     findingSite   `json:"site"`
-	Path     []findingSite `json:"path"`            // The calls that led to Site, from the inside out.
-	Other    *findingSite  `json:"other,omitempty"` // The place of the other access or barrier.
+	Path     []findingSite `json:"path"`            // calls that led to Site, innermost first
+	Other    *findingSite  `json:"other,omitempty"` // place of the other access or barrier
 	Buffer   string        `json:"buffer,omitempty"`
 	Element  int           `json:"element"`
 	Threads  []findingAt   `json:"threads"`
@@ -127,7 +127,7 @@ func newSanitizeFinding(f sanitizer.Finding) sanitizeFinding {
 		j.Other = &other
 	}
 	if f.Schedule == "" || f.Kind == sanitizer.FindingOrderDependent || f.Kind == sanitizer.FindingUnwrittenOutput {
-		return j // It shows without running, or is of all threads.
+		return j // found without running, or by all threads
 	}
 	for i, t := range f.Threads {
 		if i == 0 || t != f.Threads[0] {
@@ -137,7 +137,7 @@ func newSanitizeFinding(f sanitizer.Finding) sanitizeFinding {
 	return j
 }
 
-// add counts the launches of a kernel and returns what there is to say about them.
+// add counts the launches of a kernel and returns their part of the text.
 func (r *Report) add(launches []sanitizedLaunch) string {
 	var text strings.Builder
 	first := launches[0]
@@ -188,13 +188,13 @@ func (r *Report) add(launches []sanitizedLaunch) string {
 	return text.String()
 }
 
-// remarkGroup is a remark on several launches.
+// remarkGroup is a remark that applies to several launches.
 type remarkGroup struct {
 	text     string
 	launches []string
 }
 
-// byRemark groups launches by their remarks. Launches without a remark are in no group.
+// byRemark groups launches by their remarks and drops launches without a remark.
 func byRemark(launches []sanitizedLaunch, of func(sanitizedLaunch) string) []remarkGroup {
 	var groups []remarkGroup
 	for _, l := range launches {
@@ -212,7 +212,7 @@ func byRemark(launches []sanitizedLaunch, of func(sanitizedLaunch) string) []rem
 	return groups
 }
 
-// andMore is the first of some launches and the number of the others.
+// andMore returns the first launch and the number of the others.
 func andMore(launches []string) string {
 	if more := len(launches) - 1; more > 0 {
 		return fmt.Sprintf("%s and %d more", launches[0], more)
@@ -226,7 +226,7 @@ type findingGroup struct {
 	launches []string
 }
 
-// sameFindings puts together what different launches of a kernel find at the same place.
+// sameFindings merges the findings of a kernel's launches at the same places.
 func sameFindings(launches []sanitizedLaunch) []findingGroup {
 	var groups []findingGroup
 	for _, l := range launches {
@@ -248,7 +248,7 @@ func sameFindings(launches []sanitizedLaunch) []findingGroup {
 	return groups
 }
 
-// samePlaces compares the pairs of places of two findings, either way round.
+// samePlaces reports whether two findings have the same two places, in either order.
 func samePlaces(a, b sanitizeFinding) bool {
 	other := func(f sanitizeFinding) findingSite {
 		if f.Other == nil {
@@ -260,7 +260,7 @@ func samePlaces(a, b sanitizeFinding) bool {
 	return site(a) == site(b) && other(a) == other(b) || site(a) == other(b) && other(a) == site(b)
 }
 
-// String is a line as compilers write them, and below it what else is known.
+// String returns a line in the format of compilers, and indented details below it.
 func (g findingGroup) String() string {
 	f := g.finding
 	var text strings.Builder
@@ -297,12 +297,12 @@ func (g findingGroup) String() string {
 	return text.String()
 }
 
-// failed reports whether the run is one that fails CI.
+// failed reports whether the run fails.
 func (r *Report) failed() bool {
 	return r.LaunchCount == 0 || r.Errors > 0 || r.Strict && r.Portability+r.Unchecked > 0
 }
 
-// summary is the end of the page.
+// summary returns the end of the report.
 func (r *Report) summary() string {
 	var text strings.Builder
 	text.WriteString(LeftOut("run", r.WithoutLaunch, r.Incomplete, r.LaunchCount))
@@ -314,7 +314,7 @@ func (r *Report) summary() string {
 	return text.String()
 }
 
-// Count writes a number of things.
+// Count returns a number with a noun in the singular or plural.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -14,14 +14,14 @@ func TestReplayIsOneCommand(t *testing.T) {
 		Program:   "mlxgrad sanitize",
 		Flags:     Flags{Seed: 3, Case: "it's|a", Files: []string{"a b.metal", "dir/c-1.metal"}},
 		Schedules: 9,
-		Timeout:   usualTimeout,
+		Timeout:   defaultTimeout,
 	}
 	require.Equal(t, `mlxgrad sanitize --seed=3 --schedules=9 --case='it'\''s|a' 'a b.metal' dir/c-1.metal`, c.replay())
 	c = &Command{Program: "metalsan", Flags: Flags{Seed: 1}, Schedules: 3, Strict: true, Timeout: 90 * time.Second}
 	require.Equal(t, "metalsan --seed=1 --schedules=3 --strict --timeout=1m30s", c.replay())
 }
 
-// The same two places, either way round and in whatever launch, are one finding.
+// Findings with the same two places, in either order and in any launch, are one finding.
 func TestFindingsOfSeveralLaunchesAreOne(t *testing.T) {
 	at := func(line int) sanitizer.Site {
 		return sanitizer.Site{File: "f.metal", Line: line, Function: "f"}
@@ -48,7 +48,7 @@ func TestFindingsOfSeveralLaunchesAreOne(t *testing.T) {
 	require.True(t, r.failed())
 }
 
-// What a launch could not be checked for, or MLX cannot do with it, stands below its kernel once.
+// A remark on several launches of a kernel is printed once.
 func TestRemarksOnLaunches(t *testing.T) {
 	kernel := sanitizer.Report{Schedules: 3, SameBits: true}
 	unread, outside := kernel, kernel
@@ -70,7 +70,7 @@ func TestRemarksOnLaunches(t *testing.T) {
 	require.True(t, r.failed(), "with --strict every launch must have been checked")
 }
 
-// Outputs that depend on the order of threads have none to blame.
+// A finding about the order of threads names no threads.
 func TestOrderDependentNamesNoThreads(t *testing.T) {
 	f := sanitizer.Finding{Kind: sanitizer.FindingOrderDependent, Schedule: "reversed", Buffer: "y"}
 	require.Empty(t, newSanitizeFinding(f).Threads)

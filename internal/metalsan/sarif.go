@@ -85,10 +85,10 @@ type (
 	}
 )
 
-const sarifHelp = "https://github.com/mlxgrad/mlxgrad/blob/main/docs/sanitize.md#what-it-finds"
+const sarifHelp = "https://github.com/mlxgrad/mlxgrad/blob/main/docs/sanitize.md#findings"
 
-// newSARIF makes the report in SARIF: a rule for each kind of finding, a result for each finding, and a notification for
-// each launch and file that could not run.
+// newSARIF returns the report in SARIF: a rule per kind of finding, a result per finding, and a notification for each
+// launch and file that did not run.
 func newSARIF(r *Report) sarifLog {
 	var run sarifRun
 	run.Tool.Driver = sarifDriver{
@@ -144,7 +144,7 @@ func sarifResultOf(g findingGroup) sarifResult {
 	for _, s := range f.Path {
 		related("called here", s)
 	}
-	// Lines move when others are edited, so the fingerprint has none.
+	// An edit elsewhere moves lines, so the fingerprint contains none.
 	identity := []string{f.Kind, f.Site.File, f.Site.Function, f.Buffer}
 	if f.Other != nil {
 		identity = append(identity, f.Other.File, f.Other.Function)
@@ -162,7 +162,7 @@ func sarifLevel(s sanitizer.Severity) string {
 	return "warning"
 }
 
-// sarifAt is a place in a file. The URI is relative to the working folder for files below it.
+// sarifAt returns a location. The URI of a file below the working folder is relative to it.
 func sarifAt(s findingSite) sarifLocation {
 	var l sarifLocation
 	file := cmp.Or(s.File, ".")

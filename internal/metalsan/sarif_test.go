@@ -33,7 +33,7 @@ func sampleSARIF(t *testing.T) map[string]any {
 	return log
 }
 
-// The properties that SARIF 2.1.0 requires are there, and their values are allowed.
+// The report has the properties that SARIF 2.1.0 requires, with allowed values.
 func TestSARIFStructure(t *testing.T) {
 	log := sampleSARIF(t)
 	require.Equal(t, "2.1.0", log["version"])

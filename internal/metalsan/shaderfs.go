@@ -9,12 +9,12 @@ import (
 	"slices"
 )
 
-// shaderFiles is the file system that a shader is loaded from: the shader itself, wherever it is, and
-// regular files below its folder and the given folders. Names are those of the operating system,
-// absolute or relative to the working folder, so that messages name files as the user did.
+// shaderFiles is the file system from which a shader is loaded: the shader itself, which may be anywhere, and regular
+// files below its folder and the given folders. Names are names of the operating system, absolute or relative to the
+// working folder, so that messages name files as the user did.
 type shaderFiles struct {
 	shader  string
-	text    []byte // of the shader: from a pipe it can be read once
+	text    []byte // text of the shader, which may be a pipe that can be read only once
 	folders []string
 }
 
@@ -23,8 +23,7 @@ func newShaderFiles(shader string, folders []string) (shaderFiles, error) {
 	return shaderFiles{shader, text, append([]string{filepath.Dir(shader)}, folders...)}, err
 }
 
-// Open implements [fs.FS], but for the names that it takes. Symbolic links do not lead out of the
-// folders.
+// Open implements [fs.FS], except for the form of names. Symbolic links do not lead out of the folders.
 func (f shaderFiles) Open(name string) (fs.File, error) {
 	absolute, err := filepath.Abs(name)
 	if err != nil {
@@ -44,7 +43,7 @@ func (f shaderFiles) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fmt.Errorf("it lies outside of the folder of %s: name a folder above both with --include", f.shader)}
 }
 
-// openBelow opens a regular file, without waiting for the other end of a pipe.
+// openBelow opens a regular file. It does not block on a pipe.
 func openBelow(folder, name string) (fs.File, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/executor"
 )
 
-// The cost of a schedule under the checker and of the same launch in fast mode, on one
-// thread each, for the gradients of RMSNorm.
+// BenchmarkRMSNormLike compares a schedule under the checker with the host executor, each on one thread, for the
+// gradients of RMSNorm.
 func BenchmarkRMSNormLike(b *testing.B) {
 	text, err := os.ReadFile("../host/testdata/rms_norm_like.cpp")
 	require.NoError(b, err)
@@ -76,7 +76,7 @@ func BenchmarkRMSNormLike(b *testing.B) {
 	})
 }
 
-// What a shader costs that the cache does not know, after the first.
+// BenchmarkBuild measures the build of a shader that is not in the cache, after the first one.
 func BenchmarkBuild(b *testing.B) {
 	b.Setenv("MLXGRAD_CACHE", b.TempDir())
 	n := 0

@@ -18,57 +18,56 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
-// The runtime of the checker, compiled by the compiler of the shaders.
+// worker holds the runtime of the checker. The compiler of the shaders compiles it.
 //
 //go:embed worker
 var worker embed.FS
 
-// A Program is a shader that was compiled for the checker.
+// Program is a shader that is compiled for the checker. Goroutines may use it concurrently.
 type Program struct {
-	Path     string // of the executable
+	Path     string // executable
 	Compiler string // path and version
 	Flags    string
-	Source   string // file name of the shader's text in the debug information
+	Source   string // file name of the text in the debug information
 
 	text  string
-	plain bool // without instrumentation, so that its findings mean nothing
+	plain bool // not instrumented; its findings are meaningless
 
 	symbolsOnce sync.Once
 	symbols     *symbols
 	symbolsErr  error
 }
 
-// source is the name under which a shader is compiled: it stands in the debug
-// information.
+// source is the file name of the text in the debug information.
 const source = "shader.cpp"
 
-// runtimeFlags compile the checker itself.
+// runtimeFlags are the compiler's flags for the runtime.
 var runtimeFlags = []string{
 	"-std=c++20", "-O2", "-fno-pie", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing",
 	"-fno-stack-protector", "-fvisibility=hidden", "-w",
 }
 
-// linkFlags fix the addresses, so that a program counter needs no translation, and
-// lead the copies that compilers leave to the C library through the checker.
+// linkFlags fix the addresses, so that program counters need no translation, and redirect memory copies to the
+// checker.
 var linkFlags = []string{"-no-pie", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"}
 
-// A variant says how a shader is compiled: what a thread's variables hold before the kernel sets
-// them, and whether accesses are instrumented.
+// variant selects how a shader is compiled: the initial content of local variables, and whether accesses are
+// instrumented.
 type variant struct {
-	variables string // the argument of -ftrivial-auto-var-init
+	variables string // argument of -ftrivial-auto-var-init
 	plain     bool   // neither instrumented nor optimized
 }
 
 var (
-	pattern   = variant{variables: "pattern"} // bits that make a number huge, or none
+	pattern   = variant{variables: "pattern"} // a huge number or a NaN
 	zero      = variant{variables: "zero"}
 	plainZero = variant{variables: "zero", plain: true}
 )
 
-// shaderFlags compile a shader. Of the optimisations only the mild ones are on:
-// accesses stay those of the text, and each has its line. Values stay in registers where they
-// can, for there is a call at each access. A large frame touches every page of
-// the stack, and so meets the guard page rather than a neighbour's stack.
+// shaderFlags returns the compiler's flags for a shader. Optimization is mild: accesses stay those of the text and
+// keep their lines, but values stay in registers, because each access is a function call. -fstack-clash-protection
+// touches every page of a large stack frame, so that an overflow reaches the guard page and not the stack of another
+// fiber.
 func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 	if v.plain {
 		f := append([]string{"-O0", "-DMLXG_CHECKED", "-fno-pie", "-fstack-clash-protection"}, t.Flags()...)
@@ -79,28 +78,28 @@ func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 	}
 	f := append([]string{"-O1", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fsanitize=thread", "-fno-pie", "-fstack-clash-protection"}, t.Flags()...)
 	if t.Clang() {
-		// Not alignment: clang leaves out what most matters, copies of whole vectors, and
-		// with it loads again what a thread has in registers, which counts as traffic.
+		// Without alignment: clang does not check copies of whole vectors, the most important case. The flag also makes
+		// it reload values that are in registers, which would count as traffic.
 		return append(f, "-fsanitize=array-bounds,shift-exponent", "-Xclang", "-ftrivial-auto-var-init="+v.variables,
 			"-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-func-entry-exit=0")
 	}
-	// Where variables lie is not asked, and to find out is a quarter of the time.
+	// Nothing reads the locations of variables, and tracking them takes a quarter of the compile time.
 	return append(f, "-fno-var-tracking", "-fcaller-saves", "-fsanitize=alignment,bounds-strict,shift-exponent", "-ftrivial-auto-var-init="+v.variables,
 		"--param", "tsan-instrument-func-entry-exit=0")
 }
 
+// builds holds the programs by key, with their debug information.
 var builds sync.Map // programs by key, which keep their debug information
 
-// Build compiles a shader for the checker, or finds it in the cache. The errors
-// are those of toolchain.Compile.
+// Build compiles a shader for the checker, or finds it in the cache. Errors are those of toolchain.Compile.
 func Build(ctx context.Context, text string) (*Program, error) { return programFor(ctx, text, pattern) }
 
-// programFor is Build for a variant.
+// programFor returns the program of a variant.
 func programFor(ctx context.Context, text string, v variant) (*Program, error) {
 	if runtime.GOOS != "linux" {
-		return nil, fmt.Errorf("checker: the checker runs on Linux only, not on %s", runtime.GOOS)
+		return nil, fmt.Errorf("checker: unsupported operating system %s; the checker runs on Linux", runtime.GOOS)
 	}
-	// There is a call at each access: nothing is gained by thousands more of them.
+	// Each access is a function call, so unrolling would only add thousands of calls.
 	text = strings.ReplaceAll(text, translate.Unroll, "GCC unroll 1")
 	t, err := toolchain.FindToolchain()
 	if err != nil {
@@ -122,7 +121,7 @@ func programFor(ctx context.Context, text string, v variant) (*Program, error) {
 	return p.(*Program), nil
 }
 
-// build makes the executable beside its place in the cache, and renames it last.
+// build compiles and links the executable in a work folder, and renames it into the cache last.
 func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, flags []string) error {
 	work, remove, err := toolchain.WorkFolder(dir, "checked-")
 	if err != nil {
@@ -156,7 +155,7 @@ func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, 
 	return toolchain.Keep(filepath.Join(work, "program"), path)
 }
 
-// buildRuntime compiles the checker itself, once for a compiler.
+// buildRuntime compiles the runtime, once per compiler.
 func buildRuntime(ctx context.Context, t *toolchain.Toolchain, work, kernel, path string) error {
 	if toolchain.Kept(path) {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 )
 
+// The bits of wireFinding.Access.
 const (
 	isWrite = 1 << iota
 	otherIsWrite
@@ -11,8 +12,8 @@ const (
 	otherIsAtomic
 )
 
-// translate puts lines in the place of program counters, and drops what only looked like
-// a finding to the worker, which knows no lines.
+// translate adds the worker's findings with lines instead of program counters. It drops findings that the lines or
+// the text refute.
 func (p *Program) translate(r *Result, findings []wireFinding, located func(int) bool) error {
 	if len(findings) == 0 {
 		return nil
@@ -34,8 +35,8 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 		}
 		switch f.Kind {
 		case Crash, Timeout:
-			// The exact place, or what follows it where a function makes room on the stack,
-			// or if it lies in a library the last access before.
+			// The exact place, or the next line of the function if it is in a prologue, or the last access if it is in a
+			// library.
 			f.Path = symbols.locatedFrames(w.PC, located)
 			if len(f.Path) == 0 {
 				f.Path = symbols.frames(w.OtherPC - 1)
@@ -44,7 +45,7 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 				continue
 			}
 		default:
-			// Addresses of returns: the call is one byte before at the latest.
+			// These are return addresses. The byte before belongs to the call.
 			f.Path = symbols.frames(w.PC - 1)
 			f.OtherPath = symbols.frames(w.OtherPC - 1)
 		}
@@ -61,10 +62,10 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 			}
 		}
 		if f.Kind == DivergentBarrier && f.OtherThread >= 0 && slices.Equal(f.Path, f.OtherPath) {
-			continue // one barrier that the compiler has doubled
+			continue // one barrier that the compiler duplicated
 		}
 		if f.Kind == DivergentReduction || f.Kind == BarrierAfterExit && !behind(f) {
-			f.OtherPath = nil // of a thread that has ended, no more than its last access
+			f.OtherPath = nil // only the last access of an ended thread
 		}
 		if f.Kind == BarrierAfterExit && (f.OtherPath != nil || !leavesEarly(p.text)) {
 			f.Kind = DivergentBarrier
@@ -76,13 +77,13 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 	return nil
 }
 
-// alsoAccess reports whether the access that an index led to is a finding of its own, which says more.
+// alsoAccess reports whether g is the access through the index f. Such an access says more than the index.
 func (f Finding) alsoAccess(g Finding) bool {
 	return g.Kind == OutOfBounds && g.Slot >= 0 && slices.Equal(f.Path, g.Path)
 }
 
-// earlier keeps of several looks at a loop that does not end the one that stands first in the
-// text, compared from the kernel inwards: that is where the loop begins, or nearly.
+// earlier merges the samples of an endless loop. It keeps the sample that comes first in the text, compared from the
+// kernel inwards: the beginning of the loop, or nearly.
 func earlier(r *Result, f Finding) bool {
 	i := slices.IndexFunc(r.Findings, func(g Finding) bool { return g.Kind == Timeout })
 	if i < 0 {
@@ -101,8 +102,8 @@ func earlier(r *Result, f Finding) bool {
 	return true
 }
 
-// behind reports whether the thread that did not come to a barrier was at work behind it,
-// and so passed it by, alive.
+// behind reports whether the last access of the other thread lies behind the barrier, so that the thread skipped the
+// barrier and did not end before it.
 func behind(f Finding) bool {
 	if len(f.Path) == 0 || len(f.OtherPath) == 0 {
 		return false

@@ -6,9 +6,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// flexible reports whether a line of a text indexes the last member of a structure, declared with one
-// element, behind a pointer or reference or in an array: "uint data[1];" there stands for as many
-// elements as the memory behind it has. The access itself is held to that memory.
+// flexible reports whether a line indexes the last member of a structure that is declared with one element, through a
+// pointer, a reference or an array. Such a member, "uint data[1];", stands for as many elements as the memory holds.
+// The access itself is still checked against that memory.
 func flexible(text string, line int) bool {
 	tokens := slices.DeleteFunc(msl.Tokenize(text), func(t msl.Token) bool { return t.Kind == msl.Comment || t.Directive != 0 })
 	at := func(i int) string {
@@ -17,8 +17,8 @@ func flexible(text string, line int) bool {
 		}
 		return tokens[i].Text
 	}
-	owners := map[string]string{} // of members, the structures
-	var open []string             // what each open brace belongs to
+	owners := map[string]string{} // structure of each member
+	var open []string             // structure of each open brace, or ""
 	for i, t := range tokens {
 		switch t.Text {
 		case "{":

@@ -8,7 +8,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
 
-// A last member of one element stands for those behind it in a buffer, as far as that goes.
+// A last member with one element stands for all elements up to the end of the buffer.
 func TestFlexibleArrays(t *testing.T) {
 	compiler, err := toolchain.FindToolchain()
 	require.NoError(t, err)

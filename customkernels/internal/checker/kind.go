@@ -3,7 +3,7 @@ package checker
 // Kind is the kind of a finding.
 type Kind uint32
 
-// The kinds, in the order of worker/protocol.h.
+// The kinds of findings, in the order of worker/protocol.h.
 const (
 	Race Kind = iota
 	Fence

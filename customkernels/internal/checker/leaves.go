@@ -7,9 +7,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
 
-// leavesEarly reports whether a thread may end before its kernel does: whether there is a return in
-// the kernel's body, or in a macro. Where there is none, a thread that did not come to a barrier
-// has passed it by, whatever it did afterwards.
+// leavesEarly reports whether a thread may end before the end of its kernel: the kernel's body or a macro has a
+// return. Without one, a thread that did not reach a barrier has skipped it.
 func leavesEarly(text string) bool {
 	var code []string
 	for _, t := range msl.Tokenize(text) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kinds are those of the findings, without values that nobody reads.
+// kinds returns the kinds of the findings, except values that are never read.
 func kinds(r *Result) []Kind {
 	var list []Kind
 	for _, f := range r.Findings {
@@ -18,8 +18,8 @@ func kinds(r *Result) []Kind {
 	return list
 }
 
-// Of many readers of an element only some are remembered. A writer that nothing separates from
-// any of them is found all the same, whichever it is.
+// The shadow records only some readers of an element. A writer that conflicts with any of the readers is found all
+// the same.
 func TestWritersBehindManyReaders(t *testing.T) {
 	const read = `
   uint& shared = mlxg::threadgroup_variable<uint, 0>();
@@ -56,7 +56,7 @@ func TestWritersBehindManyReaders(t *testing.T) {
 	}
 }
 
-// The same among the lanes of one simdgroup, which barriers of the simdgroup order.
+// The same holds for the lanes of one simdgroup, which simdgroup barriers order.
 func TestWritersBehindManyLanes(t *testing.T) {
 	const read = `
   uint& shared = mlxg::threadgroup_variable<uint, 0>();

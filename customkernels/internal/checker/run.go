@@ -12,80 +12,79 @@ import (
 	"time"
 )
 
-// A Buffer is an argument of a launch.
+// Buffer is an argument of a launch.
 type Buffer struct {
-	Data     []byte // the content before the launch; nil: not initialized
+	Data     []byte // content before the launch; nil if uninitialized
 	Size     int    // in bytes
-	Cell     int    // bytes that the shadow tells apart: the size of a number
-	Element  int    // bytes that an index of the buffer counts
+	Cell     int    // bytes per shadow cell: the size of a number
+	Element  int    // bytes per index of the buffer
 	Writable bool
-	// Padding is the size of the longest stretch that may lie between the members of an element and
-	// that no store need write, in bytes.
+	// Padding is the size in bytes of the longest unwritten range that may be padding within an element. Outputs may
+	// have such ranges.
 	Padding int
 
-	expected []byte // what the kernel is to write, nil: that is not known
+	expected []byte // expected output; nil if unknown
 }
 
-// A Launch is what a worker is asked to do.
+// Launch describes a launch.
 type Launch struct {
 	Grid, Threadgroup [3]int
 	Buffers           []Buffer
 	Schedules         int
 	Seed              uint64
 	Timeout           time.Duration
-	// Located tells whether a line of the text belongs to the shader; the signature
-	// around it does not.
+	// Located reports whether a line of the text belongs to the shader, and not to the signature that MLX wrote.
 	Located func(line int) bool
 }
 
-// A Finding is what a worker found, in its own terms.
+// Finding is a finding in terms of the translated text.
 type Finding struct {
 	Kind                    Kind
-	Slot                    int // a buffer, or behind them a threadgroup variable; -1: none
+	Slot                    int // index of a buffer, then of threadgroup variables; -1 for none
 	Path, OtherPath         []Frame
-	Offset                  int64 // in the slot, in bytes; of a Shift the count
+	Offset                  int64 // bytes from the start of the slot; the count of a Shift
 	Size                    int
 	Write, OtherWrite       bool
 	Atomic, OtherAtomic     bool
 	Group, Thread           int
-	OtherGroup, OtherThread int // -1: none
+	OtherGroup, OtherThread int // -1 for none
 	Schedule                int
-	Index, ArraySize        int64 // of an index beyond an array whose type tells its size, else 0
+	Index, ArraySize        int64 // for an index out of the bounds of an array's type; otherwise 0
 	Detail                  int
 	Address                 uint64
-	Count                   int // how often; of an UnwrittenOutput the elements
+	Count                   int // occurrences; the elements of an UnwrittenOutput
 }
 
-// A Slot is a buffer or a threadgroup variable with its traffic.
+// Slot is a buffer or threadgroup variable with its traffic in bytes.
 type Slot struct {
 	Size, Element                            int
-	ID                                       int // of a threadgroup variable; -1: a buffer
+	ID                                       int // number of a threadgroup variable; -1 for a buffer
 	Read, Written, UniqueRead, UniqueWritten uint64
 }
 
-// A Result is what became of a launch.
+// Result is the result of a launch.
 type Result struct {
 	Findings  []Finding
 	Slots     []Slot
-	Outputs   [][]byte // of the writable buffers after the first schedule; nil unless the launch finished
-	Schedules int      // that finished
-	// Difference is the place where a schedule gave other bits than the first.
+	Outputs   [][]byte // writable buffers after the first schedule; nil unless the launch finished
+	Schedules int      // finished schedules
+	// Difference is set if a schedule gave other bits than the first one.
 	Difference                                        *Difference
 	ThreadgroupMemory                                 int
 	Barriers, SIMDOperations, Segments, BankConflicts uint64
-	Duration                                          time.Duration // of all schedules, without the process's start
+	Duration                                          time.Duration // duration of all schedules, without the start of the process
 }
 
-// A Difference is the first byte at which the outputs of two schedules differ.
+// Difference is the first byte at which the outputs of two schedules differ.
 type Difference struct {
 	Slot, Schedule int
 	Offset         int64
 }
 
-// grace is what a worker gets beyond its timeout to say where it was.
+// grace is the time beyond the timeout in which the worker reports its position.
 const grace = 5 * time.Second
 
-// Run runs a launch in a process of its own.
+// Run runs a launch in a process of its own. It blocks until the process ends.
 func (p *Program) Run(ctx context.Context, l Launch) (*Result, error) {
 	r, err := p.run(ctx, l)
 	if err != nil {
@@ -94,6 +93,7 @@ func (p *Program) Run(ctx context.Context, l Launch) (*Result, error) {
 	return r, p.findUninitialized(ctx, l, r)
 }
 
+// run runs a launch once, without the search for uninitialized local variables.
 func (p *Program) run(ctx context.Context, l Launch) (*Result, error) {
 	dir, err := os.MkdirTemp("", "mlxgrad-checked-")
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *Program) run(ctx context.Context, l Launch) (*Result, error) {
 		return nil, fmt.Errorf("checker: %w", context.Cause(ctx))
 	}
 	if limited.Err() != nil {
-		// It could not even be stopped by its own clock.
+		// The worker's own timer did not stop it.
 		return &Result{Findings: []Finding{{Kind: Timeout, Slot: -1, OtherGroup: -1, OtherThread: -1}}}, nil
 	}
 	if err != nil {
@@ -131,7 +131,7 @@ func (p *Program) run(ctx context.Context, l Launch) (*Result, error) {
 	return p.result(out, l)
 }
 
-// result reads and translates what a worker wrote.
+// result reads the worker's result file and maps its findings to lines.
 func (p *Program) result(path string, l Launch) (*Result, error) {
 	h, slots, findings, outputs, err := readResult(path)
 	if err != nil {
@@ -160,7 +160,7 @@ func (p *Program) result(path string, l Launch) (*Result, error) {
 				continue
 			}
 			if b.Size > len(outputs) {
-				return nil, errors.New("checker: the worker's result is cut short")
+				return nil, errors.New("checker: the worker's result is truncated")
 			}
 			r.Outputs = append(r.Outputs, outputs[:b.Size])
 			outputs = outputs[b.Size:]

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// body makes a translation unit of a kernel with an input and an output of unsigned numbers.
+// body returns a translation unit of a kernel with one input and one output of type uint.
 func body(text string) string {
 	return `#include "metal_host.h"
 void kernel_of_test(const uint* x, uint* y, uint i) {
@@ -78,8 +78,8 @@ func TestAccessesOutsideOfBuffersAreSuppressed(t *testing.T) {
 	require.Equal(t, 2, r.Schedules)
 }
 
-// An index that the type of the array refutes is a finding even where the memory is there, and
-// one with the access that it leads to where it is not.
+// An index out of the bounds of the array's type is a finding, also if it leads to valid memory. If the access is a
+// finding of its own, the index is not reported again.
 func TestIndicesBeyondArrays(t *testing.T) {
 	r := runBody(t, "const uint v[4] = {1, 2, 3, 4};\ny[i] = v[int(i % 4) - 1];")
 	require.Len(t, r.Findings, 1)
@@ -127,7 +127,7 @@ func TestFaultsAreFindings(t *testing.T) {
 	}
 }
 
-// A word of two halves that different threads write is no race: the shadow becomes finer.
+// Two threads may write different halves of a word: the checker refines the shadow cells.
 func TestSmallerAccessesRefineTheShadow(t *testing.T) {
 	r := runBody(t, "reinterpret_cast<ushort*>(y)[i] = 1; reinterpret_cast<ushort*>(y)[40 + i] = 2;")
 	require.Empty(t, r.Findings)

@@ -8,21 +8,20 @@ import (
 	"slices"
 )
 
-// A Frame is a place in the shader's text. A path of them leads from an access
-// outwards to the kernel.
+// Frame is a place in the shader's text. A path of frames leads from an access outwards to the kernel.
 type Frame struct {
 	Function string
-	Line     int // of the translation unit
+	Line     int // line of the translation unit
 }
 
-// symbols is the debug information of a program.
+// symbols holds the debug information of a program.
 type symbols struct {
 	data      *dwarf.Data
 	functions []*scope
 	lines     []dwarf.LineEntry // sorted by address
 }
 
-// scope is a function, or a call that was inlined.
+// scope is a function or an inlined call.
 type scope struct {
 	ranges   [][2]uint64
 	origin   dwarf.Offset
@@ -120,7 +119,7 @@ func (s *symbols) scopes(r *dwarf.Reader, files []*dwarf.LineFile) []*scope {
 	}
 }
 
-// name is the name of the function whose description begins at an offset.
+// name returns the name of the function that is described at an offset.
 func (s *symbols) name(at dwarf.Offset) string {
 	for range 4 {
 		r := s.data.Reader()
@@ -144,8 +143,8 @@ func (s *symbols) name(at dwarf.Offset) string {
 	return ""
 }
 
-// locatedFrames is frames at a program counter, or at the first one behind it in the same
-// function that has a line of the shader.
+// locatedFrames returns the frames at a program counter, or at the first later one in the same function that has a
+// line of the shader.
 func (s *symbols) locatedFrames(pc uint64, located func(int) bool) []Frame {
 	good := func(frames []Frame) bool {
 		return len(frames) > 0 && (located == nil || located(frames[len(frames)-1].Line))
@@ -169,8 +168,7 @@ func (s *symbols) locatedFrames(pc uint64, located func(int) bool) []Frame {
 	return frames
 }
 
-// frames is the path of calls at a program counter, from the inside out, as far as
-// it lies in the shader's text.
+// frames returns the calls at a program counter that lie in the shader's text, innermost first.
 func (s *symbols) frames(pc uint64) []Frame {
 	i, found := slices.BinarySearchFunc(s.lines, pc, func(e dwarf.LineEntry, pc uint64) int {
 		switch {
@@ -182,7 +180,7 @@ func (s *symbols) frames(pc uint64) []Frame {
 		return 0
 	})
 	if found {
-		// Of several rows for an address the last holds.
+		// The last row of an address is valid.
 		for i+1 < len(s.lines) && s.lines[i+1].Address == pc {
 			i++
 		}
@@ -192,7 +190,7 @@ func (s *symbols) frames(pc uint64) []Frame {
 	if pc+1 == 0 || i < 0 || s.lines[i].EndSequence || s.lines[i].File == nil {
 		return nil
 	}
-	var chain []*scope // outside in
+	var chain []*scope // outermost first
 	for list := s.functions; ; {
 		at := slices.IndexFunc(list, func(f *scope) bool { return f.contains(pc) })
 		if at < 0 {

@@ -9,13 +9,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
 
-// findUninitialized adds a finding for each store of a value that was computed from variables that a
-// thread has not set.
+// findUninitialized adds a finding for each store of a value that depends on an uninitialized local variable.
 //
-// The variables of a program begin with a pattern. A second run, whose variables begin with zero,
-// gives the same outputs if none depends on them. The program of that run has no instrumentation,
-// which makes it cheap to compile. If its outputs differ, or it cannot run to its end, an
-// instrumented program whose variables begin with zero decides, and names the stores.
+// Local variables of the program begin with a pattern. A second program, whose variables begin with zero, gives the
+// same outputs if none depends on them. That program is not instrumented, so it compiles quickly. If its outputs
+// differ or it does not finish, an instrumented program with zeros runs. Its worker compares its outputs with those
+// of the first run and reports the stores.
 func (p *Program) findUninitialized(ctx context.Context, l Launch, r *Result) error {
 	wrong := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind < Lockstep })
 	if wrong || r.Outputs == nil {
@@ -49,8 +48,8 @@ func (p *Program) findUninitialized(ctx context.Context, l Launch, r *Result) er
 	return nil
 }
 
-// sameFromZero reports whether a run without instrumentation, whose variables begin with zero, gives
-// these outputs. One that does not compile or end does not.
+// sameFromZero reports whether a program without instrumentation, whose variables begin with zero, gives these
+// outputs. It returns false if that program does not compile or finish.
 func (p *Program) sameFromZero(ctx context.Context, l Launch, outputs [][]byte) (bool, error) {
 	plain, err := programFor(ctx, p.text, plainZero)
 	var refused *toolchain.CompileError

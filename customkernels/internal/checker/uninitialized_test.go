@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A value that some threads do not set is found where it is stored.
+// A value that depends on an uninitialized variable is found at its store.
 func TestUninitializedVariables(t *testing.T) {
 	for name, text := range map[string]string{
 		"number":   "uint n;\nif (i > 3) n = i;\ny[i] = n;",
@@ -25,8 +25,8 @@ func TestUninitializedVariables(t *testing.T) {
 	}
 }
 
-// The value of an unset variable is found where it vanishes in an ordinary number: 500 of these
-// threads set a, and a / (1 + exp(-a)) is 0 for both a huge negative a and a = 0.
+// A value that depends on an uninitialized variable is found although it is an ordinary number: threads from 12 on
+// leave a unset, and a / (1 + exp(-a)) is 0 both for a huge negative a and for a = 0.
 func TestUninitializedVariableBehindAnOrdinaryNumber(t *testing.T) {
 	r := runBody(t, "float a;\nif (i < 12) a = x[i];\ny[i] = as_type<uint>(a / (1 + exp(-a)));")
 	require.Len(t, r.Findings, 1)
@@ -35,8 +35,8 @@ func TestUninitializedVariableBehindAnOrdinaryNumber(t *testing.T) {
 	require.NotZero(t, r.Findings[0].Thread)
 }
 
-// Numbers as the pattern of an unset variable leaves them are no finding where a kernel makes
-// them itself, and neither is what lies between the members of a structure.
+// Numbers that look like the pattern of an uninitialized variable are no finding if the kernel computes them. Padding
+// between the members of a structure is none either.
 func TestHugeNumbersAreNoFinding(t *testing.T) {
 	for name, text := range map[string]string{
 		"infinity":       "y[i] = as_type<uint>(-INFINITY);",

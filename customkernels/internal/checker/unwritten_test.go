@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An output with elements that no thread writes is a finding, which counts them.
+// An output with elements that no thread writes is a finding with the number of these elements.
 func TestUnwrittenOutputs(t *testing.T) {
 	for text, want := range map[string]struct{ first, count int }{
 		"if (i > 100) y[i] = x[i];":                           {0, 40},
@@ -26,8 +26,8 @@ func TestUnwrittenOutputs(t *testing.T) {
 	}
 }
 
-// Stretches that may be padding, and outputs that hold something before the launch, need no stores.
-func TestUnwrittenOutputsThatMayBe(t *testing.T) {
+// Padding, and outputs with an initial content, need not be written.
+func TestUnwrittenPaddingAndInitializedOutputs(t *testing.T) {
 	p, err := Build(t.Context(), body("if (i % 4 != 3) y[i] = x[i];"))
 	require.NoError(t, err)
 	padded, held := launchOf(40), launchOf(40)

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// The layout of worker/protocol.h.
+// These types have the layout of worker/protocol.h.
 
 const (
 	magic   = 0x4b43474d
@@ -68,10 +68,10 @@ const (
 	statusRefused
 )
 
-// none stands for the number of no thread.
+// none is the number that stands for no thread.
 const none = 1<<32 - 1
 
-// writeLaunch writes the file that a worker reads.
+// writeLaunch writes the worker's input file.
 func writeLaunch(path string, h launchHeader, buffers []Buffer) error {
 	const align = 4096
 	var head bytes.Buffer
@@ -123,7 +123,7 @@ func flag(b bool) uint32 {
 	return 0
 }
 
-// readResult reads what a worker wrote.
+// readResult reads the worker's result file.
 func readResult(path string) (h resultHeader, slots []slotResult, findings []wireFinding, outputs []byte, err error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -135,7 +135,7 @@ func readResult(path string) (h resultHeader, slots []slotResult, findings []wir
 	}
 	const most = 1 << 16
 	if h.Magic != magic || h.Version != version || h.Slots > most || h.Findings > most {
-		return h, nil, nil, nil, errors.New("not a result of this version")
+		return h, nil, nil, nil, errors.New("the file is no result of this version")
 	}
 	slots, findings = make([]slotResult, h.Slots), make([]wireFinding, h.Findings)
 	for _, part := range []any{slots, findings} {

@@ -20,18 +20,17 @@ const mlxKernelsTable = "../../../docs/mlx-kernels.md"
 
 const mlxKernelsText = `# MLX's own Metal kernels on the host executor
 
-The MLX package ships its Metal kernels as headers. The host executor compiles and runs them on
-a CPU, from the installed package and unchanged but for this: the includes are resolved,
-function constants have their values written in, and ` + "`" + replacedHeader + "`" + ` is left out.
-` + "`go test ./customkernels/internal/mlxheaders -run TestMLXKernels`" + ` compiles every kernel below, launches those that
-"agree", at sizes that fill no tile, and compares the results with MLX's operations on the CPU
-or with the mathematics in float64, within a bound that the dtype's rounding gives.
+The MLX package ships its Metal kernels as headers. The host executor compiles them from the installed package and
+runs them on a CPU. It changes three things: includes are resolved, function constants get values, and
+` + "`" + replacedHeader + "`" + ` is left out.
 
-What does not follow: that Apple's compiler, or a GPU, does the same.
+` + "`go test ./customkernels/internal/mlxheaders -run TestMLXKernels`" + ` compiles every kernel below. It launches the
+kernels marked "agrees", with sizes that fill no tile, and compares the results with MLX's operations on
+the CPU, or with a float64 computation. The tolerance is the rounding of the dtype. Agreement here does not
+prove that Apple's compiler or a GPU gives the same results.
 
-This page is written by ` + "`go test ./customkernels/internal/mlxheaders -run TestMLXKernelTable -update-mlx-kernels`" + `, and
-the same test without the flag fails when it is out of date or a header of the package is in
-none of its tables.
+` + "`go test ./customkernels/internal/mlxheaders -run TestMLXKernelTable -update-mlx-kernels`" + ` writes this page. The
+same test without the flag fails if the page is out of date, or if a header of the package is in none of its tables.
 `
 
 // notRun tells why headers are in no case. A key that ends in * stands for all with the rest
@@ -114,7 +113,7 @@ func mlxKernelTable(t testing.TB) string {
 		}
 		return err
 	}))
-	fmt.Fprintf(&b, "\n## Headers that these include\n\n%s.\n", strings.Join(helpers, ", "))
-	fmt.Fprintf(&b, "\n## Headers without a kernel here\n\n| header | why |\n|---|---|\n%s\n", strings.Join(others, "\n"))
+	fmt.Fprintf(&b, "\n## Included headers\n\n%s.\n", strings.Join(helpers, ", "))
+	fmt.Fprintf(&b, "\n## Headers without a kernel in this table\n\n| header | reason |\n|---|---|\n%s\n", strings.Join(others, "\n"))
 	return b.String()
 }

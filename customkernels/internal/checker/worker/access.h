@@ -1,7 +1,6 @@
-// The functions that the compiler's instrumentation calls before each access: our
-// own definitions of what -fsanitize=thread expects from its runtime.
-#ifndef CHECKED_ACCESS_H
-#define CHECKED_ACCESS_H
+// The functions that instrumented code calls before each access. They replace the runtime of -fsanitize=thread.
+#ifndef CHECKER_ACCESS_H
+#define CHECKER_ACCESS_H
 
 #include "rule.h"
 #include "traffic.h"
@@ -10,8 +9,7 @@ extern "C" char __executable_start[], _end[];
 
 namespace checker {
 
-[[gnu::noinline]] static void out_of_bounds_at(
-    int32_t index, uintptr_t address, uint32_t size, bool write, uint32_t pc) {
+CHECKER_RARE void out_of_bounds_at(int32_t index, uintptr_t address, uint32_t size, bool write, uint32_t pc) {
   finding f = here(out_of_bounds, pc);
   f.slot = index;
   f.size = size;
@@ -20,7 +18,7 @@ namespace checker {
   if (index >= 0) {
     const slot& s = now.slots[index];
     f.offset = int64_t(address - s.start);
-    // The first byte that is outside, of an access that begins inside.
+    // The access begins inside. Report the first byte outside.
     if (f.offset >= 0 && uint64_t(f.offset) < s.size) {
       f.offset = int64_t(s.size);
     }
@@ -28,8 +26,8 @@ namespace checker {
   report(f);
 }
 
-// An access outside of the arena: to a thread's own memory, to constants, or astray.
-[[gnu::noinline]] static void elsewhere(uintptr_t address, uint32_t size, bool write, uint32_t pc) {
+// An access outside of the arena: to the thread's own memory, to constants, or out of bounds of any variable.
+CHECKER_RARE void outside_arena(uintptr_t address, uint32_t size, bool write, uint32_t pc) {
   if (!now.running) {
     return;
   }
@@ -39,9 +37,9 @@ namespace checker {
   out_of_bounds_at(-1, address, size, write, pc);
 }
 
-// A plain access of one cell that other threads have touched.
+// A plain access of one cell that other threads have accessed.
 template <bool write>
-[[gnu::noinline]] static void shared_cell(slot& s, uint64_t c, uint32_t pc) {
+CHECKER_RARE void shared_cell(slot& s, uint64_t c, uint32_t pc) {
   now.pc = pc;
   if (write) {
     check_write(s, c, false, pc, s.start + (c << s.shift), s.unit);
@@ -51,8 +49,7 @@ template <bool write>
 }
 
 template <bool write, bool atomic>
-[[gnu::always_inline]] static inline void access_cells(
-    slot& s, uint64_t offset, uint64_t size, uint32_t pc, uintptr_t address) {
+CHECKER_FAST void access_cells(slot& s, uint64_t offset, uint64_t size, uint32_t pc, uintptr_t address) {
   if (unlikely((offset | size) & (s.unit - 1u))) {
     const uint8_t needed = uint8_t(__builtin_ctzll(offset | size));
     if (needed < s.needed_shift) {
@@ -72,15 +69,15 @@ template <bool write, bool atomic>
   }
 }
 
-// An access with all that there may be to do.
+// The slow path: an access of any size, with traffic and pending writes.
 template <bool write, bool atomic>
-[[gnu::always_inline]] static inline void access(uintptr_t address, uint64_t size, uint32_t pc) {
+CHECKER_FAST void access(uintptr_t address, uint64_t size, uint32_t pc) {
   if (address - now.workspace < mlxg::workspace_size) {
     return;
   }
   const uintptr_t d = address - now.arena;
   if (unlikely(d >= arena_span)) {
-    return elsewhere(address, uint32_t(size), write, pc);
+    return outside_arena(address, uint32_t(size), write, pc);
   }
   slot& s = now.slots[d >> slot_shift];
   const uint64_t offset = address - s.start;
@@ -93,7 +90,7 @@ template <bool write, bool atomic>
     return;
   }
   if (unlikely(now.attention & write_pending)) {
-    settle();
+    resolve_pending_write();
   }
   if (now.attention & traffic_wanted) {
     count_traffic(s, offset, size, write, pc);
@@ -104,20 +101,20 @@ template <bool write, bool atomic>
 }
 
 template <bool write, bool atomic>
-[[gnu::noinline]] static void access_in_full(uintptr_t address, uint64_t size, uint32_t pc) {
+CHECKER_RARE void access_in_full(uintptr_t address, uint64_t size, uint32_t pc) {
   access<write, atomic>(address, size, pc);
 }
 
-// The number of the cell at an offset, or where none of this size begins a far greater one.
+// The cell at an offset, or a number beyond all cells if no cell of this size begins there.
 template <uint64_t size>
 static inline uint64_t cell_at(uint64_t offset) {
   constexpr unsigned shift = __builtin_ctzll(size);
   return shift == 0 ? offset : offset >> shift | offset << (64 - shift) % 64;
 }
 
-// What is left of the plain accesses; the traffic of a cell is the frequent case among them.
+// The plain accesses that the frequent path leaves. Counting the traffic of one cell is the most frequent of them.
 template <bool write, uint64_t size>
-[[gnu::noinline]] static void infrequent(uintptr_t address, uint32_t pc) {
+CHECKER_RARE void infrequent(uintptr_t address, uint32_t pc) {
   slot& s = now.slots[address >> slot_shift & max_slots];
   const uint64_t offset = address - s.start, c = cell_at<size>(offset);
   if (c < s.cells && size == uint64_t(1) << s.shift && now.attention == traffic_wanted &&
@@ -130,11 +127,10 @@ template <bool write, uint64_t size>
   access_in_full<write, false>(address, size, pc);
 }
 
-// A plain access of a fixed size, with the frequent cases first, and in a few registers: memory
-// of the thread itself, inputs, and cells that only this thread has touched since the last
-// barrier.
+// The frequent path: a plain access of a fixed size. The frequent cases come first and use few registers: the thread's
+// own memory, inputs, and cells that only this thread has accessed since the last barrier.
 template <bool write, uint64_t size>
-[[gnu::always_inline]] static inline void plain(void* p, uint32_t pc) {
+CHECKER_FAST void plain(void* p, uint32_t pc) {
   const uintptr_t address = uintptr_t(p);
   slot& s = now.front[address >> slot_shift & max_slots];
   const uint64_t offset = address - s.start, c = cell_at<size>(offset);
@@ -162,7 +158,7 @@ void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
-#define CHECKED_PLAIN(NAME, SIZE)                       \
+#define CHECKER_PLAIN(NAME, SIZE)                       \
   void __tsan_read##NAME(void* p) {                     \
     checker::plain<false, SIZE>(p, CHECKER_PC);         \
   }                                                     \
@@ -195,12 +191,12 @@ void __tsan_vptr_read(void**) {}
     checker::plain<false, SIZE>(p, CHECKER_PC);         \
     checker::plain<true, SIZE>(p, CHECKER_PC);          \
   }
-CHECKED_PLAIN(1, 1)
-CHECKED_PLAIN(2, 2)
-CHECKED_PLAIN(4, 4)
-CHECKED_PLAIN(8, 8)
-CHECKED_PLAIN(16, 16)
-#undef CHECKED_PLAIN
+CHECKER_PLAIN(1, 1)
+CHECKER_PLAIN(2, 2)
+CHECKER_PLAIN(4, 4)
+CHECKER_PLAIN(8, 8)
+CHECKER_PLAIN(16, 16)
+#undef CHECKER_PLAIN
 
 void __tsan_read_range(void* p, uintptr_t size) {
   checker::access<false, false>(uintptr_t(p), size, CHECKER_PC);
@@ -209,13 +205,13 @@ void __tsan_write_range(void* p, uintptr_t size) {
   checker::access<true, false>(uintptr_t(p), size, CHECKER_PC);
 }
 
-// ---- copies, which compilers leave to the C library ----
+// ---- copies, for which compilers call the C library ----
 
 void* __real_memcpy(void*, const void*, size_t);
 void* __real_memmove(void*, const void*, size_t);
 void* __real_memset(void*, int, size_t);
 
-#define CHECKED_COPY(NAME, REAL)                                        \
+#define CHECKER_COPY(NAME, REAL)                                        \
   void* NAME(void* to, const void* from, size_t size) {                 \
     if (checker::now.running && size) {                                 \
       checker::access<false, false>(uintptr_t(from), size, CHECKER_PC); \
@@ -223,27 +219,26 @@ void* __real_memset(void*, int, size_t);
     }                                                                   \
     return REAL(to, from, size);                                        \
   }
-CHECKED_COPY(__wrap_memcpy, __real_memcpy)
-CHECKED_COPY(__wrap_memmove, __real_memmove)
-CHECKED_COPY(__tsan_memcpy, __real_memcpy)
-CHECKED_COPY(__tsan_memmove, __real_memmove)
-#undef CHECKED_COPY
-#define CHECKED_SET(NAME)                                            \
+CHECKER_COPY(__wrap_memcpy, __real_memcpy)
+CHECKER_COPY(__wrap_memmove, __real_memmove)
+CHECKER_COPY(__tsan_memcpy, __real_memcpy)
+CHECKER_COPY(__tsan_memmove, __real_memmove)
+#undef CHECKER_COPY
+#define CHECKER_SET(NAME)                                            \
   void* NAME(void* to, int value, size_t size) {                     \
     if (checker::now.running && size)                                \
       checker::access<true, false>(uintptr_t(to), size, CHECKER_PC); \
     return __real_memset(to, value, size);                           \
   }
-CHECKED_SET(__wrap_memset)
-CHECKED_SET(__tsan_memset)
-#undef CHECKED_SET
+CHECKER_SET(__wrap_memset)
+CHECKER_SET(__tsan_memset)
+#undef CHECKER_SET
 
 // ---- atomics ----
 //
-// Fibers share one processor and give it up only at barriers and SIMD functions, so
-// plain operations are atomic.
+// Fibers share one OS thread and switch only at barriers and SIMD-group functions, so plain operations are atomic.
 
-#define CHECKED_UPDATE(BITS, T, NAME, NEXT)                            \
+#define CHECKER_UPDATE(BITS, T, NAME, NEXT)                            \
   T __tsan_atomic##BITS##_##NAME(volatile T* p, T v, int) {            \
     checker::access<false, true>(uintptr_t(p), sizeof(T), CHECKER_PC); \
     checker::access<true, true>(uintptr_t(p), sizeof(T), CHECKER_PC);  \
@@ -252,7 +247,7 @@ CHECKED_SET(__tsan_memset)
     *p = NEXT;                                                         \
     return old;                                                        \
   }
-#define CHECKED_EXCHANGE(BITS, T, NAME)                                         \
+#define CHECKER_EXCHANGE(BITS, T, NAME)                                         \
   int __tsan_atomic##BITS##_##NAME(volatile T* p, T* expected, T v, int, int) { \
     checker::access<false, true>(uintptr_t(p), sizeof(T), CHECKER_PC);          \
     const T old = *p;                                                           \
@@ -266,7 +261,7 @@ CHECKED_SET(__tsan_memset)
     *expected = old;                                                            \
     return 0;                                                                   \
   }
-#define CHECKED_ATOMIC(BITS, T)                                                            \
+#define CHECKER_ATOMIC(BITS, T)                                                            \
   T __tsan_atomic##BITS##_load(const volatile T* p, int) {                                 \
     checker::access<false, true>(uintptr_t(p), sizeof(T), CHECKER_PC);                     \
     checker::fence_load(uintptr_t(p));                                                     \
@@ -278,15 +273,15 @@ CHECKED_SET(__tsan_memset)
     checker::fence_store(uintptr_t(p));                                                    \
     *p = v;                                                                                \
   }                                                                                        \
-  CHECKED_UPDATE(BITS, T, exchange, v)                                                     \
-  CHECKED_UPDATE(BITS, T, fetch_add, T(old + v))                                           \
-  CHECKED_UPDATE(BITS, T, fetch_sub, T(old - v))                                           \
-  CHECKED_UPDATE(BITS, T, fetch_and, T(old& v))                                            \
-  CHECKED_UPDATE(BITS, T, fetch_or, T(old | v))                                            \
-  CHECKED_UPDATE(BITS, T, fetch_xor, T(old ^ v))                                           \
-  CHECKED_UPDATE(BITS, T, fetch_nand, T(~(old & v)))                                       \
-  CHECKED_EXCHANGE(BITS, T, compare_exchange_strong)                                       \
-  CHECKED_EXCHANGE(BITS, T, compare_exchange_weak)                                         \
+  CHECKER_UPDATE(BITS, T, exchange, v)                                                     \
+  CHECKER_UPDATE(BITS, T, fetch_add, T(old + v))                                           \
+  CHECKER_UPDATE(BITS, T, fetch_sub, T(old - v))                                           \
+  CHECKER_UPDATE(BITS, T, fetch_and, T(old& v))                                            \
+  CHECKER_UPDATE(BITS, T, fetch_or, T(old | v))                                            \
+  CHECKER_UPDATE(BITS, T, fetch_xor, T(old ^ v))                                           \
+  CHECKER_UPDATE(BITS, T, fetch_nand, T(~(old & v)))                                       \
+  CHECKER_EXCHANGE(BITS, T, compare_exchange_strong)                                       \
+  CHECKER_EXCHANGE(BITS, T, compare_exchange_weak)                                         \
   T __tsan_atomic##BITS##_compare_exchange_val(volatile T* p, T expected, T v, int, int) { \
     checker::access<false, true>(uintptr_t(p), sizeof(T), CHECKER_PC);                     \
     const T old = *p;                                                                      \
@@ -299,13 +294,13 @@ CHECKED_SET(__tsan_memset)
     }                                                                                      \
     return old;                                                                            \
   }
-CHECKED_ATOMIC(8, uint8_t)
-CHECKED_ATOMIC(16, uint16_t)
-CHECKED_ATOMIC(32, uint32_t)
-CHECKED_ATOMIC(64, uint64_t)
-#undef CHECKED_ATOMIC
-#undef CHECKED_EXCHANGE
-#undef CHECKED_UPDATE
+CHECKER_ATOMIC(8, uint8_t)
+CHECKER_ATOMIC(16, uint16_t)
+CHECKER_ATOMIC(32, uint32_t)
+CHECKER_ATOMIC(64, uint64_t)
+#undef CHECKER_ATOMIC
+#undef CHECKER_EXCHANGE
+#undef CHECKER_UPDATE
 
 void __tsan_atomic_signal_fence(int) {}
 

@@ -1,26 +1,27 @@
-// Values of variables that a thread has not set.
+// Reads of uninitialized local variables.
 //
-// The launch was run before by a program whose variables begin with other bits. An output that
-// differs was computed from some that the kernel has not set.
-#ifndef CHECKED_EXPECTED_H
-#define CHECKED_EXPECTED_H
+// The caller has run the launch with a program whose local variables have other initial bits. An output that differs
+// was computed from a variable that the kernel did not set.
+#ifndef CHECKER_EXPECTED_H
+#define CHECKER_EXPECTED_H
 
 #include "launch.h"
 
 namespace checker {
 
+// Returns the content of cell c.
 static uint64_t cell_of(const void* memory, uint64_t c, uint32_t unit) {
   uint64_t v = 0;
   __real_memcpy(&v, static_cast<const unsigned char*>(memory) + c * unit, unit);
   return v;
 }
 
-// Whether a cell holds no number in a type of its size. Which of two such operands an instruction
-// passes on is the compiler's choice.
+// Returns whether a cell of this size holds a NaN. The compiler may choose which of two NaN operands an instruction
+// returns.
 static bool is_nan(uint64_t v, uint32_t unit) {
   switch (unit) {
     case 2:
-      return (v & 0x7fff) > 0x7c00;  // a half, or a bfloat that is one or very large
+      return (v & 0x7fff) > 0x7c00;  // NaN as a half; as a bfloat NaN or a very large number
     case 4:
       return (v & 0x7fffffff) > 0x7f800000;
     case 8:
@@ -29,9 +30,9 @@ static bool is_nan(uint64_t v, uint32_t unit) {
   return false;
 }
 
-// The store of a cell beside one that differs, if that thread has stored it too and it does not
-// differ. If the two stores are one, in the text, then what differs may be padding, of which a
-// store takes whatever there is.
+// Returns the store of a neighboring cell in the same segment whose value is as expected, or 0. If it is the same
+// store in the text as that of cell c, the difference may be padding, because a store of a structure copies padding
+// too.
 static uint32_t store_beside(const slot& s, const void* expected, uint64_t c) {
   const uint64_t cells = widest / s.unit, begin = c / cells * cells;
   const uint64_t beside[] = {c - 1, c + 1};
@@ -44,7 +45,7 @@ static uint32_t store_beside(const slot& s, const void* expected, uint64_t c) {
   return 0;
 }
 
-// The schedule in order has ended: reports the stores of what is not as expected.
+// Reports the stores of unexpected values after the first schedule.
 static void compare_expected() {
   for (uint32_t i = 0; i < now.buffers; ++i) {
     const slot& s = now.slots[i];

@@ -1,12 +1,12 @@
-// What fences order. Atomics alone order nothing, but a fence before one atomic
-// operation, and another fence behind an atomic operation that sees the first, do, for memory
-// that the flags of both name and between threads that the scopes of both span.
+// The order that fences create. A fence before an atomic write (release) and a fence after an atomic read of that value
+// (acquire) order the accesses before the first fence before the accesses after the second. This holds for memory that
+// the flags of both fences name, and between threads within the scopes of both.
 //
-// A place remembers who has released to it: the thread, how far it had come, and
-// the phases of its group, which stand for all that barriers had ordered before.
-// Who acquires from it is ordered behind those, and so, after the next barrier, is its group.
-#ifndef CHECKED_FENCE_H
-#define CHECKED_FENCE_H
+// Each atomic variable keeps a list of releases: the thread, its segment at the fence, and the phases of its
+// threadgroup, which represent everything that barriers had ordered by then. A thread that acquires from the variable
+// is ordered after them, and after the next barrier its whole threadgroup is.
+#ifndef CHECKER_FENCE_H
+#define CHECKER_FENCE_H
 
 #include <stdlib.h>
 
@@ -14,42 +14,43 @@
 
 namespace checker {
 
-// Between which threads a fence orders: the scopes of Metal from that of a simdgroup on.
-constexpr uint32_t spans = 3;
-static uint32_t span_to(uint32_t group, uint32_t thread, uint32_t here) {
+// Metal's thread scopes from the simdgroup on: simdgroup, threadgroup, device.
+constexpr uint32_t scopes = 3;
+// Returns the smallest scope that contains both threads.
+static uint32_t scope_between(uint32_t group, uint32_t thread, uint32_t here) {
   return group != now.group ? 2 : thread / simd_width != here / simd_width;
 }
 
-// The last fence of a thread for each space and span.
+// The last releasing fence of a thread, per address space and scope.
 struct release {
   uint32_t group, thread;
-  uint32_t segment[2][spans];  // the last of the thread before the fence; 0: no fence
-  uint32_t phase[2][spans];    // of the group
+  uint32_t segment[2][scopes];  // last segment of the thread before the fence; 0 without a fence
+  uint32_t phase[2][scopes];    // phase of the threadgroup
   bool any;
 };
 
-// The releases that a place carries. An update adds to them; a store starts anew.
-struct place {
+// An atomic variable with its releases. An atomic update appends to the list; a store replaces it.
+struct atomic_variable {
   uintptr_t address;
   release* list;
   uint32_t count, room;
 };
 
-// What a thread of the current group has acquired: the first `count` of a place's list.
+// An acquisition by a thread of the current threadgroup: the first `count` releases of an atomic variable.
 struct acquisition {
-  uint32_t place, count;
+  uint32_t atomic_variable, count;
   uint32_t thread;
-  bool fenced[2][spans];  // a fence behind the atomic operation has come
-  uint32_t phase[2][spans];
-  bool open;  // none at all yet
+  bool fenced[2][scopes];  // a fence followed the atomic operation
+  uint32_t phase[2][scopes];
+  bool open;  // no fence followed yet
 };
 
 static struct {
-  place places[256];
+  atomic_variable places[256];
   uint32_t place_count;
   acquisition acquired[4096];
   uint32_t acquired_count;
-  release pending[max_threads];  // of each thread
+  release pending[max_threads];  // last release of each thread
   bool used;
 } fences;
 
@@ -71,10 +72,10 @@ static void fences_new_schedule() {
 
 static uint32_t new_segment();
 
-// A fence of the running thread for the spaces in `flags` and the first so many spans.
-[[gnu::noinline]] static void fence_here(uint32_t flags, uint32_t covered, bool releases, bool acquires) {
+// A fence of the running thread for the address spaces in `flags` and the smallest `covered` scopes.
+CHECKER_RARE void fence_here(uint32_t flags, uint32_t covered, bool releases, bool acquires) {
   fences.used = true;
-  // What comes behind the fence is another stretch than what came before.
+  // A fence ends the segment.
   const uint32_t before = now.segment != none ? now.segment : new_segment();
   now.segment = now.threads[now.thread].segment = none;
   new_epoch();
@@ -122,7 +123,7 @@ static void acquire(uint32_t p) {
   }
   for (uint32_t i = 0; i < fences.acquired_count; ++i) {
     acquisition& a = fences.acquired[i];
-    if (a.place == p && a.thread == now.thread && a.open) {
+    if (a.atomic_variable == p && a.thread == now.thread && a.open) {
       a.count = fences.places[p].count;
       return;
     }
@@ -133,7 +134,7 @@ static void acquire(uint32_t p) {
 }
 
 static void release_to(uint32_t at) {
-  place& p = fences.places[at];
+  atomic_variable& p = fences.places[at];
   const release& r = fences.pending[now.thread];
   if (!r.any || r.group != now.group) {
     return;
@@ -145,7 +146,7 @@ static void release_to(uint32_t at) {
   p.list[p.count++] = r;
 }
 
-[[gnu::noinline]] static void fence_update_slow(uintptr_t address) {
+CHECKER_RARE void fence_update_slow(uintptr_t address) {
   const uint32_t p = find_place(address);
   acquire(p);
   release_to(p);
@@ -168,17 +169,17 @@ static inline void fence_store(uintptr_t address) {
   }
 }
 
-// Whether fences order an earlier access, of the stretch `p`, before the running thread.
-[[gnu::noinline]] static bool fence_orders(const stretch& p, uint32_t number, uint32_t in) {
+// Returns whether fences order an earlier access, in segment `number` with the state `p`, before the running thread.
+CHECKER_RARE bool fence_orders(const segment_info& p, uint32_t number, uint32_t in) {
   for (uint32_t i = 0; i < fences.acquired_count; ++i) {
     const acquisition& a = fences.acquired[i];
-    const place& at = fences.places[a.place];
+    const atomic_variable& at = fences.places[a.atomic_variable];
     for (uint32_t j = 0; j < a.count && j < at.count; ++j) {
       const release& r = at.list[j];
       if (r.group != p.group) {
         continue;
       }
-      const uint32_t s = span_to(r.group, r.thread, a.thread);
+      const uint32_t s = scope_between(r.group, r.thread, a.thread);
       if (!a.fenced[in][s] || (a.thread != now.thread && a.phase[in][s] == now.phase[in])) {
         continue;
       }
@@ -191,7 +192,7 @@ static inline void fence_store(uintptr_t address) {
   return false;
 }
 
-// Loads of one place by one thread with nothing in between wait for another thread.
+// 2^22 successive atomic loads by one thread at one place are a loop that waits for a thread that cannot run.
 [[noreturn]] static void give_up(uint32_t status);
 
 static inline void spin(uint32_t pc) {

@@ -1,6 +1,6 @@
-// A launch: its buffers in the arena, its threadgroups, one schedule after another.
-#ifndef CHECKED_LAUNCH_H
-#define CHECKED_LAUNCH_H
+// A launch: the buffers in the arena, the threadgroups, and the schedules.
+#ifndef CHECKER_LAUNCH_H
+#define CHECKER_LAUNCH_H
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ namespace checker {
 
 static launch_header header;
 static int launch_file;
-static const unsigned char* file;  // the same, mapped
+static const unsigned char* file;  // launch_file, mapped
 static uint32_t groups[3];
 static uint64_t group_count;
 
@@ -27,14 +27,14 @@ static const buffer_header* buffer_headers() {
 }
 
 constexpr uintptr_t page = 4096;
-constexpr uint64_t widest = 16;         // bytes of an access that comes in a piece
-constexpr unsigned char poison = 0xff;  // a NaN in every type, and far outside as an index
+constexpr uint64_t widest = 16;         // bytes of the widest single access
+constexpr unsigned char poison = 0xff;  // a NaN in every type, and out of bounds as an index
 
 static uintptr_t round_up(uintptr_t n) {
   return (n + page - 1) & ~(page - 1);
 }
 
-// ---- threadgroup variables, announced before main ----
+// ---- threadgroup variables, registered before main ----
 
 static struct announced {
   uint32_t id, size, element, cell;
@@ -66,15 +66,15 @@ static void* map(uint64_t size) {
   }
 #ifdef MADV_HUGEPAGE
   if (size >= 2u << 20) {
-    madvise(p, size, MADV_HUGEPAGE);  // fewer faults; that it may fail is no matter
+    madvise(p, size, MADV_HUGEPAGE);  // fewer page faults; failure is harmless
   }
 #endif
   return p;
 }
 
-// Has the system provide pages that will be written, which costs less than a fault for each. It
-// may fail: then they come as they are touched.
-static void provide(void* p, uint64_t size) {
+// Populates pages that will be written, which is cheaper than a page fault for each. If it fails, pages come on
+// demand.
+static void populate(void* p, uint64_t size) {
 #ifdef MADV_POPULATE_WRITE
   madvise(p, round_up(size), MADV_POPULATE_WRITE);
 #endif
@@ -90,7 +90,7 @@ static uint8_t log2_of(uint32_t n) {
 
 static void make_slot(uint32_t i, uint64_t size, uint32_t cell, uint32_t element, space in, bool writable) {
   slot& s = now.slots[i];
-  // Not all at one place of their slots: a cache would take equal elements for neighbours.
+  // Different offsets in the slots, so that equal indices of several buffers do not share a cache set.
   s.start = now.arena + i * slot_span + slot_span / 4 + i * 21 * page;
   s.size = size;
   s.shift = s.needed_shift = log2_of(cell);
@@ -108,7 +108,7 @@ static void make_slot(uint32_t i, uint64_t size, uint32_t cell, uint32_t element
   }
 }
 
-// An input is a copy of the file's pages, made of those that something is written to.
+// Maps an input as private pages of the file. A page is copied if the shader writes to it.
 static void map_input(const slot& s, uint64_t offset) {
   void* at = reinterpret_cast<void*>(s.start);
   if (mmap(at, s.size, PROT_READ, MAP_PRIVATE | MAP_FIXED | MAP_POPULATE, launch_file, off_t(offset)) != at ||
@@ -128,7 +128,7 @@ static void make_shadow(slot& s) {
   s.writers = static_cast<record*>(map(cells * sizeof(record)));
   s.readers = static_cast<record*>(map(cells * sizeof(record)));
   s.others = static_cast<other_readers*>(map(cells * sizeof(other_readers)));
-  provide(s.writers, cells * sizeof(record));
+  populate(s.writers, cells * sizeof(record));
 }
 
 static void drop_shadow(slot& s) {
@@ -143,7 +143,7 @@ static void drop_shadow(slot& s) {
 }
 
 static void lay_out() {
-  // Aligned to its size, so that the upper bits of an address are the number of a slot.
+  // Aligned to its size, so that the upper bits of an address are a slot's index.
   constexpr uint64_t span = arena_span + slot_span;
   void* raw = mmap(nullptr, 2 * span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (raw == MAP_FAILED) {
@@ -163,7 +163,7 @@ static void lay_out() {
       continue;
     }
     if (s.writable) {
-      provide(bound[i], s.size);
+      populate(bound[i], s.size);
     } else if (s.initialized) {
       map_input(s, b[i].offset);
     }
@@ -175,7 +175,7 @@ static void lay_out() {
     make_shadow(now.slots[i]);
     mlxg_checked_address[v] = reinterpret_cast<void*>(now.slots[i].start);
   }
-  now.segments = static_cast<stretch*>(map(uint64_t(max_segments) * sizeof(stretch)));
+  now.segments = static_cast<segment_info*>(map(uint64_t(max_segments) * sizeof(segment_info)));
 }
 
 // ---- fibers ----
@@ -200,7 +200,7 @@ static void make_fibers(uint32_t threads) {
     }
     uintptr_t top = reinterpret_cast<uintptr_t>(low) + stack_size - 64 - (i * 192 & 4095);
 #if defined(__x86_64__)
-    top -= 8;  // as a call would leave it
+    top -= 8;  // as after a call
 #endif
     fibers->fiber[i] = {
         reinterpret_cast<void*>(top), nullptr, reinterpret_cast<void*>(&mlxg_checked_fiber_main), nullptr};
@@ -218,7 +218,8 @@ static uint64_t random_next() {  // splitmix64
 }
 
 template <class T>
-static void arrange(T* list, uint64_t n) {
+// Sets the order of threads or threadgroups: ascending in schedule 0, descending in schedule 1, random in others.
+static void order_by_schedule(T* list, uint64_t n) {
   for (uint64_t i = 0; i < n; ++i) {
     list[i] = T(now.schedule == 1 ? n - 1 - i : i);
   }
@@ -233,7 +234,7 @@ static void arrange(T* list, uint64_t n) {
   }
 }
 
-static uint32_t least(uint32_t a, uint32_t b) {
+static uint32_t min(uint32_t a, uint32_t b) {
   return a < b ? a : b;
 }
 
@@ -274,7 +275,7 @@ static void run_group(uint32_t group) {
   const uint32_t at[3] = {group % groups[0], group / groups[0] % groups[1], group / groups[0] / groups[1]};
   uint32_t size[3];
   for (int d = 0; d < 3; ++d) {
-    size[d] = least(header.threadgroup[d], header.grid[d] - at[d] * header.threadgroup[d]);
+    size[d] = min(header.threadgroup[d], header.grid[d] - at[d] * header.threadgroup[d]);
   }
   lay_out_positions(at, size);
   now.group = group;
@@ -282,12 +283,12 @@ static void run_group(uint32_t group) {
   now.simdgroup_count = (now.thread_count + simd_width - 1) / simd_width;
   now.phase[0] = now.phase[1] = now.any = 0;
   now.diverged = false;
-  arrange(order, now.thread_count);
+  order_by_schedule(order, now.thread_count);
   memset(can_run, 0, sizeof can_run);
   for (uint32_t s = 0; s < now.simdgroup_count; ++s) {
     simdgroup_state& g = now.simdgroups[s];
     g = {};
-    const uint32_t lanes = least(simd_width, now.thread_count - s * simd_width);
+    const uint32_t lanes = min(simd_width, now.thread_count - s * simd_width);
     g.all = lanes == simd_width ? ~0u : (1u << lanes) - 1;
   }
   for (uint32_t i = 0; i < now.thread_count; ++i) {
@@ -310,7 +311,7 @@ static void run_group(uint32_t group) {
   mlxg::switch_context(&fibers->main, &fibers->fiber[now.thread]);
   now.running = false;
   if (now.attention & write_pending) {
-    settle();
+    resolve_pending_write();
   }
   count_unread();
 }
@@ -318,12 +319,12 @@ static void run_group(uint32_t group) {
 // ---- one schedule ----
 
 static uint32_t* group_order;
-static uint32_t schedule_begin;  // its first segment
+static uint32_t schedule_begin;  // first segment of the schedule
 
 static void run_schedule(uint32_t schedule) {
   now.schedule = schedule;
   random_state = header.seed + 0x632be59bd9b4e019u * schedule;
-  // Records of earlier schedules become void by their age, and now and then are cleared.
+  // A new first_segment voids the records of earlier schedules. They are cleared when the segment numbers grow large.
   bool clear = false;
   if (now.segment_count > 1u << 22) {
     clear = true;
@@ -350,13 +351,13 @@ static void run_schedule(uint32_t schedule) {
     }
   }
   fences_new_schedule();
-  attend(schedule == 0 ? uint32_t(traffic_wanted) : 0);
-  arrange(group_order, group_count);
+  set_attention(schedule == 0 ? uint32_t(traffic_wanted) : 0);
+  order_by_schedule(group_order, group_count);
   for (uint64_t g = 0; g < group_count; ++g) {
     run_group(group_order[g]);
   }
   report_unread();
-  attend(0);
+  set_attention(0);
 }
 
 }  // namespace checker

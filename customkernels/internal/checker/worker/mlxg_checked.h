@@ -1,5 +1,5 @@
-// What a shader calls instead of the executor's own waiting when it is compiled
-// for the checker. metal_simd.h includes this file behind mlxg_fiber.h.
+// SIMD-group operations and threadgroup variables of a shader that is compiled for the checker. They replace those of
+// the host executor. metal_lanes.h includes this file after mlxg_fiber.h.
 #ifndef MLXG_CHECKED_H
 #define MLXG_CHECKED_H
 
@@ -45,8 +45,7 @@ struct without_extents {
 template <class T, size_t n>
 struct without_extents<T[n]> : without_extents<T> {};
 
-// The size of the shadow's cells: that of a number, or what the members of a
-// structure are aligned to.
+// The size of a shadow cell in bytes: the size of a number, or the alignment of a structure's members.
 template <class T>
 constexpr uint32_t cell_size() {
   if constexpr (metal::detail::lanes<T> > 0) {

@@ -1,7 +1,6 @@
-// The two files through which the checker's caller and the worker talk. The caller
-// reads and writes them in Go, in wire.go.
-#ifndef CHECKED_PROTOCOL_H
-#define CHECKED_PROTOCOL_H
+// The layout of the two files that the worker exchanges with its caller. wire.go declares the same layout in Go.
+#ifndef CHECKER_PROTOCOL_H
+#define CHECKER_PROTOCOL_H
 
 #include <stdint.h>
 
@@ -19,15 +18,15 @@ struct launch_header {
   uint32_t threadgroup[3];
   uint64_t seed;
   uint32_t timeout_ms;
-  int32_t only_schedule;  // -1: all
+  int32_t only_schedule;  // -1 for all
 };
 
 struct buffer_header {
   uint64_t size, offset;  // offset of the content in the file
-  uint64_t expected;      // offset of what the kernel is to write, 0: that is not known
+  uint64_t expected;      // offset of the expected output in the file; 0 if it is unknown
   uint32_t cell, element;
   uint32_t writable, initialized;
-  uint64_t padding;  // stretches of so many bytes need not be written
+  uint64_t padding;  // an unwritten range of at most this size may be padding
 };
 
 // ---- the result: this, the slots, the findings, the outputs ----
@@ -41,16 +40,16 @@ struct result_header {
   uint32_t differs, differing_slot, differing_schedule, threadgroup_memory;
   uint64_t differing_offset;
   uint64_t barriers, simd_operations, segments, bank_conflicts;
-  uint64_t nanoseconds;  // of all schedules
+  uint64_t nanoseconds;  // duration of all schedules
   char message[128];
 };
 
-// A buffer, or behind the buffers a threadgroup variable.
+// A buffer, or a threadgroup variable, which come after the buffers.
 struct slot_result {
   uint64_t size;
   uint64_t read, written, unique_read, unique_written;
   uint32_t element;
-  int32_t id;  // of a threadgroup variable, -1 for a buffer
+  int32_t id;  // number of a threadgroup variable; -1 for a buffer
 };
 
 enum kind : uint32_t {
@@ -80,14 +79,14 @@ constexpr uint32_t is_write = 1, other_is_write = 2, is_atomic = 4, other_is_ato
 
 struct finding {
   uint32_t kind;
-  int32_t slot;  // -1: none
+  int32_t slot;  // -1 for none
   uint64_t pc, other_pc;
-  int64_t offset;  // in the slot, in bytes
+  int64_t offset;  // from the start of the slot, in bytes
   uint32_t size, access;
-  uint32_t group, thread;              // numbers, in the order of the grid and of the group
-  uint32_t other_group, other_thread;  // ~0: none
+  uint32_t group, thread;              // linear indices in the grid and in the threadgroup
+  uint32_t other_group, other_thread;  // ~0 for none
   uint32_t schedule;
-  uint32_t detail;  // a signal, flags of a barrier, a lane: it depends on the kind
+  uint32_t detail;  // depends on the kind: a signal, a lane, an array size
   uint64_t address, count;
 };
 

@@ -1,6 +1,6 @@
-// Findings: one for each kind, slot and pair of places.
-#ifndef CHECKED_REPORT_H
-#define CHECKED_REPORT_H
+// The list of findings. Findings of the same kind, slot and pair of places are one, with a count.
+#ifndef CHECKER_REPORT_H
+#define CHECKER_REPORT_H
 
 #include "state.h"
 
@@ -11,13 +11,14 @@ constexpr uint32_t max_findings = 512;
 static struct {
   finding list[max_findings];
   uint32_t count;
-  uint16_t table[4 * max_findings];  // index + 1
+  uint16_t table[4 * max_findings];  // hash table of index + 1
 } findings;
 
 static void forget_findings() {
   __builtin_memset(&findings, 0, sizeof findings);
 }
 
+// Adds a finding and returns the one in the list, or null if the list is full.
 static finding* report(finding f) {
   uint64_t h = f.pc * 0x9e3779b97f4a7c15u ^ f.other_pc * 0xc2b2ae3d27d4eb4fu ^
                (uint64_t(f.kind) << 8 | uint32_t(f.slot + 1)) * 0x165667b19e3779f9u;
@@ -42,7 +43,7 @@ static finding* report(finding f) {
   }
 }
 
-// A finding of the running thread, at pc.
+// Returns a finding of the running thread at pc.
 static finding here(uint32_t kind, uint32_t pc) {
   finding f;
   __builtin_memset(&f, 0, sizeof f);

@@ -1,24 +1,37 @@
-// The rule by which two accesses are ordered, and the shadow cells it is applied to.
+// The race rule, and the shadow cells to which it applies.
 //
-// Two accesses of different threads to one cell, at least one of them a write and
-// not both atomic, are ordered only by a barrier between them: one of the
-// threadgroup, or for lanes of one simdgroup one of the simdgroup, whose flags cover the
-// address space. Nothing orders threads of different groups but fences (fence.h).
-#ifndef CHECKED_RULE_H
-#define CHECKED_RULE_H
+// Two accesses conflict if they touch the same cell, belong to different threads, at least one is a write, and not both
+// are atomic. Source: the sections on synchronization functions and atomic functions of the Metal Shading Language
+// Specification. A conflict is an error unless the accesses are ordered:
+//
+//  - within a threadgroup, by a threadgroup barrier between them whose flags cover the address space;
+//  - within a simdgroup, also by a simdgroup barrier between them whose flags cover the address space;
+//  - by fences around atomic operations (fence.h).
+//
+// Nothing else orders accesses. A barrier with mem_none orders nothing. SIMD-group functions and matrix operations
+// order nothing, and matrix loads and stores are accesses of single lanes. Atomics alone order nothing. Between
+// threadgroups of a launch only fences order accesses. Kinds of unordered conflicts:
+//
+//  - fence: a barrier separates the accesses, but its flags do not cover the address space;
+//  - lockstep: the accesses are of one simdgroup and are ordered only if its lanes run in lockstep;
+//  - same_value_write: both accesses write the same value;
+//  - race: every other conflict.
+#ifndef CHECKER_RULE_H
+#define CHECKER_RULE_H
 
 #include "fence.h"
 #include "report.h"
 #include "unread.h"
 
-// The C library's, past the checker: what the checker reads is no access of the shader's.
+// The C library's function. The worker's own accesses must not reach the checker.
 extern "C" void* __real_memcpy(void*, const void*, size_t);
 
 namespace checker {
 
-[[gnu::noinline]] static uint32_t new_segment() {
+// Begins a segment of the running thread and returns its number.
+CHECKER_RARE uint32_t new_segment() {
   if (now.segment_count + 1 >= max_segments) {
-    now.segment_count = 1;  // far beyond any test: old records become wrong, and are few
+    now.segment_count = 1;  // beyond any practical launch; the few old records become wrong
   }
   const uint32_t id = ++now.segment_count;
   const simdgroup_state& g = now.simdgroups[now.thread / simd_width];
@@ -27,8 +40,8 @@ namespace checker {
   return id;
 }
 
-// A write whose value is not there yet: what it replaces was written by another
-// thread, and whether that is the same value shows at the next event.
+// A conflicting write whose value is unknown until the store runs. The next event compares the memory with the old
+// value: if it is equal, the finding is a same-value write.
 static struct {
   finding f;
   uintptr_t address;
@@ -36,15 +49,17 @@ static struct {
   unsigned char old[16];
 } pending;
 
-[[gnu::noinline]] static void settle() {
-  attend(now.attention & ~write_pending);
+// Reports the pending write, after its store.
+CHECKER_RARE void resolve_pending_write() {
+  set_attention(now.attention & ~write_pending);
   if (__builtin_memcmp(pending.old, reinterpret_cast<void*>(pending.address), pending.size) == 0) {
     pending.f.kind = same_value_write;
   }
   report(pending.f);
 }
 
-[[gnu::noinline]] static void conflict(
+// Reports an access that conflicts with the recorded access `before`, unless the rule orders them.
+CHECKER_RARE void conflict(
     const slot& s,
     uint64_t c,
     record before,
@@ -54,7 +69,7 @@ static struct {
     uint32_t pc,
     uintptr_t address,
     uint32_t size) {
-  const stretch& p = now.segments[before.segment];
+  const segment_info& p = now.segments[before.segment];
   const uint32_t in = s.in;
   uint32_t kind;
   if (p.group != now.group) {
@@ -80,7 +95,7 @@ static struct {
     if (p.any != now.any || (same && p.simd_any != g.simd_any)) {
       kind = fence;
     } else if (same && !(before_write && write && (before.pc & pc_mask) == pc)) {
-      kind = lockstep;  // one after the other if all lanes step together
+      kind = lockstep;  // ordered if the lanes run in lockstep
     } else {
       kind = race;
     }
@@ -99,22 +114,22 @@ static struct {
     pending.address = address;
     pending.size = size;
     __real_memcpy(pending.old, reinterpret_cast<void*>(address), size);
-    attend(now.attention | write_pending);
+    set_attention(now.attention | write_pending);
     return;
   }
   report(f);
 }
 
-// Whether only the running thread has touched a cell since the last barrier, or nobody has at
-// all: the access is then recorded, and no more is to be said of it.
+// Records an access if only the running thread has accessed the cell since the last barrier. Returns false if the
+// rule must be checked.
 template <bool write>
-[[gnu::always_inline]] static inline bool own_cell(const slot& s, uint64_t c, uint32_t pc) {
+CHECKER_FAST bool own_cell(const slot& s, uint64_t c, uint32_t pc) {
   const uint32_t segment = now.segment;
   record& writer = s.writers[c];
   const record w = writer;
   const auto read_only_here = [&] { return s.readers[c].segment == segment && !(s.readers[c].pc & more_bit); };
   if (write) {
-    __builtin_prefetch(&writer + 16, 1);  // for the threads that come next
+    __builtin_prefetch(&writer + 16, 1);  // for the threads that run next
     if (w.segment != segment && (w.segment >= s.first_segment || segment == none)) {
       return false;
     }
@@ -136,9 +151,8 @@ template <bool write>
   return true;
 }
 
-// Whether enough threads have read a cell since the last barrier, so that the running one need
-// not be recorded.
-[[gnu::always_inline]] static inline bool enough_readers(const slot& s, uint64_t c) {
+// Returns whether the recorded readers make a record of the running thread unnecessary.
+CHECKER_FAST bool enough_readers(const slot& s, uint64_t c) {
   if (!(s.writers[c].pc & read_bit)) {
     return false;
   }
@@ -150,7 +164,7 @@ template <bool write>
          ((r.pc & simdgroup_bit) && now.segments[r.segment].thread / simd_width == now.thread / simd_width);
 }
 
-[[gnu::noinline]] static void uninitialized(const slot& s, uint64_t c, uint32_t size, uint32_t pc) {
+CHECKER_RARE void uninitialized(const slot& s, uint64_t c, uint32_t size, uint32_t pc) {
   finding f = here(uninitialized_read, pc);
   f.slot = int32_t(&s - now.slots);
   f.offset = int64_t(c << s.shift);
@@ -162,13 +176,13 @@ static bool both_atomic(record r, bool atomic) {
   return atomic && (r.pc & atomic_bit);
 }
 
-// Whether a later writer that is in conflict with `old` is so with the running
-// thread too.
+// Returns whether the running thread may replace a recorded reader: every later writer that conflicts with `old` also
+// conflicts with the running thread.
 static bool replaces(const slot& s, record old) {
   if (old.segment < s.first_segment) {
     return true;
   }
-  const stretch& p = now.segments[old.segment];
+  const segment_info& p = now.segments[old.segment];
   if (p.group != now.group) {
     return false;
   }
@@ -179,9 +193,8 @@ static bool replaces(const slot& s, record old) {
   return p.thread / simd_width == simdgroup && p.simd[s.in] != now.simdgroups[simdgroup].simd[s.in];
 }
 
-// Marks a cell whose writer is ordered before all threads of the group: once there are two
-// plain readers of a simdgroup since the last barrier and one of another, those that come until
-// the next would not be recorded.
+// Sets simdgroup_bit and group_bit of a cell whose writer is ordered before all threads of the group. With two plain
+// readers of a simdgroup since the last barrier and one of another, later readers are not recorded anyway.
 static void mark_readers(const slot& s, uint64_t c) {
   record& first = s.readers[c];
   const auto holds = [](record r) { return r.segment >= now.epoch && !(r.pc & atomic_bit); };
@@ -194,7 +207,7 @@ static void mark_readers(const slot& s, uint64_t c) {
   }
 }
 
-[[gnu::noinline]] static void add_reader(const slot& s, uint64_t c, uint32_t segment, uint32_t pc) {
+CHECKER_RARE void add_reader(const slot& s, uint64_t c, uint32_t segment, uint32_t pc) {
   const record mine = {segment, pc};
   record& first = s.readers[c];
   if (!(s.writers[c].pc & read_bit)) {
@@ -222,7 +235,7 @@ static void mark_readers(const slot& s, uint64_t c) {
     o = {};
     first.pc |= more_bit;
   }
-  const stretch& p = now.segments[first.segment];
+  const segment_info& p = now.segments[first.segment];
   record& at = p.group == now.group && p.thread / simd_width == now.thread / simd_width ? o.same : o.other;
   if (at.segment == segment) {
     if (!(pc & atomic_bit)) {
@@ -233,8 +246,8 @@ static void mark_readers(const slot& s, uint64_t c) {
   }
 }
 
-// Whether the element that holds a cell is a structure some of which is initialized, as far as
-// an access of the cells first to last covers it: what is not may be padding.
+// Returns whether an uninitialized cell may be padding: its element is a structure, and the access covers an
+// initialized cell of it.
 static bool may_be_padding(const slot& s, uint64_t c, uint64_t first, uint64_t last) {
   const uint64_t cells = s.element >> s.shift;
   if (cells < 2) {
@@ -249,19 +262,19 @@ static bool may_be_padding(const slot& s, uint64_t c, uint64_t first, uint64_t l
   return false;
 }
 
-// The cell c of an access that covers first to last.
+// Checks the read of cell c by an access of the cells first to last.
 static void check_read(
     slot& s, uint64_t c, uint64_t first, uint64_t last, bool atomic, uint32_t pc, uintptr_t address, uint32_t size) {
   const uint32_t segment = likely(now.segment != none) ? now.segment : new_segment();
   const record w = s.writers[c];
-  bool ordered = false;  // before all threads of the group
+  bool ordered = false;  // the write is ordered before all threads of the group
   if (w.segment < s.first_segment) {
     ordered = s.initialized;
     if (!ordered && !may_be_padding(s, c, first, last)) {
       uninitialized(s, c, size, pc);
     }
   } else if (w.segment != segment) {
-    const stretch& p = now.segments[w.segment];
+    const segment_info& p = now.segments[w.segment];
     ordered = p.group == now.group && p.phase[s.in] != now.phase[s.in];
     if (!ordered && !both_atomic(w, atomic)) {
       conflict(s, c, w, true, false, atomic, pc, address, size);

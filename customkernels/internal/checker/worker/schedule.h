@@ -1,10 +1,9 @@
-// Fibers, one for each thread of a threadgroup, and who runs next.
+// Fibers, one per thread of a threadgroup, and their scheduling.
 //
-// A thread runs until it waits or ends. Then the next one in the schedule's order that
-// can run does; SIMD functions are completed when no lane of their simdgroup can run,
-// and the threadgroup's barrier opens when no thread can.
-#ifndef CHECKED_SCHEDULE_H
-#define CHECKED_SCHEDULE_H
+// A thread runs until it blocks or ends. Then the next runnable thread in the schedule's order runs. A SIMD-group
+// function completes when no lane of the simdgroup is runnable. A threadgroup barrier opens when no thread is runnable.
+#ifndef CHECKER_SCHEDULE_H
+#define CHECKER_SCHEDULE_H
 
 #include "access.h"
 #include "mlxg_calls.h"
@@ -26,7 +25,7 @@ static mlxg::control* fibers;
 static void* bound[mlxg::max_buffers];
 static position positions[max_threads];
 
-// The order of threads, and which of them can run, by place in that order.
+// The order of threads, and the runnable ones as bits in that order.
 static uint16_t order[max_threads], place_of[max_threads];
 static uint64_t can_run[max_threads / 64];
 
@@ -34,11 +33,12 @@ static void make_runnable(uint32_t thread) {
   now.simdgroups[thread / simd_width].runnable |= 1u << thread % simd_width;
   can_run[place_of[thread] / 64] |= uint64_t(1) << place_of[thread] % 64;
 }
-static void stop(uint32_t thread) {
+static void block(uint32_t thread) {
   now.simdgroups[thread / simd_width].runnable &= ~(1u << thread % simd_width);
   can_run[place_of[thread] / 64] &= ~(uint64_t(1) << place_of[thread] % 64);
 }
 
+// Returns a finding at the place where a thread waits, with another thread or none.
 static finding at_wait(uint32_t kind, uint32_t thread, uint32_t other) {
   finding f = here(kind, now.threads[thread].pc);
   f.thread = thread;
@@ -54,8 +54,7 @@ static uint32_t first_of(uint32_t mask) {
   return uint32_t(__builtin_ctz(mask));
 }
 
-// Completes the SIMD function that comes first in the text among those that lanes of
-// this simdgroup wait at.
+// Completes the SIMD-group function that comes first in the text among those at which lanes of the simdgroup wait.
 static void complete_one(uint32_t number) {
   simdgroup_state& g = now.simdgroups[number];
   const uint32_t base = number * simd_width;
@@ -81,7 +80,7 @@ static void complete_one(uint32_t number) {
   ++now.simd_operations;
   switch (chosen.kind) {
     case mlxg::checker::is_reduction:
-      // Lanes that have ended are missing as well.
+      // Ended lanes are missing too.
       if (g.all & ~active) {
         report(at_wait(divergent_reduction, base + first_of(active), base + first_of(g.all & ~active)));
       }
@@ -149,15 +148,14 @@ static void complete_one(uint32_t number) {
   }
 }
 
-// All threads have ended or wait at a barrier of the threadgroup: it opens for
-// those who wait. False: all have ended.
+// Opens the threadgroup barrier. All threads have ended or wait at a barrier. Returns false if all have ended.
 static bool open_barrier() {
   uint32_t first = none, flags = 3, ended = none;
   bool other = false;
   for (uint32_t i = 0; i < now.thread_count; ++i) {
     const simdgroup_state& g = now.simdgroups[i / simd_width];
     if (!(g.at_barrier >> i % simd_width & 1u)) {
-      // The one that came farthest tells best whether it left before or behind the barrier.
+      // The thread that came farthest shows whether threads left before or after the barrier.
       if (ended == none || now.threads[i].pc > now.threads[ended].pc) {
         ended = i;
       }
@@ -167,7 +165,7 @@ static bool open_barrier() {
     if (first == none) {
       first = i;
     } else if (now.threads[i].pc != now.threads[first].pc) {
-      // On one line it may be a barrier of which the compiler made two, which shows later.
+      // On the same line it may be one barrier that the compiler duplicated. The caller decides that by the lines.
       if (!now.diverged) {
         report(at_wait(divergent_barrier, first, i));
       }
@@ -200,7 +198,7 @@ static bool open_barrier() {
   return true;
 }
 
-// The next thread to run behind place `at`, or none.
+// Returns the next runnable thread after index `at` of the order, or none.
 static uint32_t next_runnable(uint32_t at) {
   const uint32_t words = (now.thread_count + 63) / 64;
   uint32_t w = at / 64;
@@ -215,12 +213,12 @@ static uint32_t next_runnable(uint32_t at) {
   return none;
 }
 
-// The running thread cannot go on: the one that can.
+// Returns the next thread to run after the running thread blocked, or none if all have ended.
 static uint32_t choose_next() {
   const uint32_t thread = now.thread, s = thread / simd_width;
   simdgroup_state& g = now.simdgroups[s];
   if (unlikely(now.attention & write_pending)) {
-    settle();
+    resolve_pending_write();
   }
   if (g.runnable == 0) {
     if (now.attention & traffic_wanted) {
@@ -242,8 +240,8 @@ static uint32_t choose_next() {
   return next;
 }
 
-// Hands the processor on and returns when the thread may go on.
-static void hand_on() {
+// Switches to the next thread, and returns when this thread runs again.
+static void run_next() {
   const uint32_t thread = now.thread;
   const uint32_t next = choose_next();
   now.thread = next == none ? 0 : next;
@@ -255,9 +253,9 @@ static void hand_on() {
 }
 
 static void pause_for_log() {
-  stop(now.thread);
+  block(now.thread);
   now.simdgroups[now.thread / simd_width].paused |= 1u << now.thread % simd_width;
-  hand_on();
+  run_next();
 }
 
 static void wait_simd(
@@ -268,9 +266,9 @@ static void wait_simd(
   t.line = line;
   t.flags = flags;
   t.pc = pc;
-  stop(now.thread);
+  block(now.thread);
   now.simdgroups[now.thread / simd_width].waiting |= 1u << now.thread % simd_width;
-  hand_on();
+  run_next();
 }
 
 }  // namespace checker
@@ -283,9 +281,9 @@ void mlxg_checked_threadgroup_barrier(uint32_t flags, uint32_t line) {
   t.pc = CHECKER_PC;
   t.flags = flags;
   t.line = line;
-  stop(now.thread);
+  block(now.thread);
   now.simdgroups[now.thread / simd_width].at_barrier |= 1u << now.thread % simd_width;
-  hand_on();
+  run_next();
 }
 
 void mlxg_checked_simdgroup_barrier(uint32_t flags, uint32_t line) {
@@ -301,7 +299,7 @@ void mlxg_checked_rendezvous(void (*complete)(mlxg::simdgroup&, uint32_t), uint3
   checker::wait_simd(complete, kind, line, 0, CHECKER_PC);
 }
 
-// A fiber lives as long as the process. Each round is one thread of one threadgroup.
+// The main function of a fiber, which lives as long as the process. Each iteration is one thread of one threadgroup.
 void mlxg_checked_fiber_main() {
   using namespace checker;
   for (;;) {
@@ -309,8 +307,8 @@ void mlxg_checked_fiber_main() {
     mlxgrad_entry.invoke(bound, positions[now.thread]);
     now.threads[now.thread].pc = now.pc;
     now.simdgroups[now.thread / simd_width].ended |= 1u << now.thread % simd_width;
-    stop(now.thread);
-    hand_on();
+    block(now.thread);
+    run_next();
   }
 }
 }

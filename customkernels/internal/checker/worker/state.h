@@ -1,10 +1,15 @@
-// What the worker knows: the arena that buffers and threadgroup variables lie in,
-// who runs, and how far each has come.
-#ifndef CHECKED_STATE_H
-#define CHECKED_STATE_H
+// The state of the worker: the arena of buffers and threadgroup variables, their shadow memory, and the progress of
+// each thread.
+#ifndef CHECKER_STATE_H
+#define CHECKER_STATE_H
 
 #include "mlxg_abi.h"
 #include "protocol.h"
+
+// The worker is one translation unit, so its functions are static. The frequent path of an access is inlined and uses
+// few registers. Rare cases are separate functions, because their register use would slow the frequent path down.
+#define CHECKER_FAST [[gnu::always_inline]] static inline
+#define CHECKER_RARE [[gnu::noinline]] static
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -14,12 +19,9 @@ using mlxg::max_simdgroups;
 using mlxg::max_threads;
 using mlxg::simd_width;
 
-// ---- the arena ----
-
-// Every buffer and every threadgroup variable has a slot of address space to
-// itself, far wider than any index of 32 bits reaches, so that an address tells by a
-// shift what was meant. The pages around the content are not mapped. The last slot is that
-// of the stacks.
+// Every buffer and every threadgroup variable has its own slot of 2^36 bytes of address space, more than any 32-bit
+// index reaches. A shift of an address gives the slot of the accessed variable, also if the access is out of bounds.
+// Pages outside of the content are not mapped. The last slot holds the stacks.
 constexpr unsigned slot_shift = 36;
 constexpr uint64_t slot_span = uint64_t(1) << slot_shift;
 constexpr unsigned max_slots = 127;
@@ -29,61 +31,59 @@ enum space : uint8_t { device, threadgroup };
 
 constexpr uint32_t none = ~0u;
 
-// Who touched a cell last: a segment, and the return address of the call that
-// announced the access. Its top bit tells an atomic access.
+// The last access of a cell: the segment of the thread, and the return address of the instrumentation call. The upper
+// bits of pc are flags.
 struct record {
   uint32_t segment;
   uint32_t pc;
 };
-constexpr uint32_t atomic_bit = 0x80000000u;
-constexpr uint32_t more_bit = 0x40000000u;  // in a first reader: there are others
-constexpr uint32_t read_bit = 0x20000000u;  // in a writer: there are readers
-// In a first reader whom nothing but barriers separates from the writer, until the next one:
-// no more is to be recorded of readers in its simdgroup, or in the whole group.
+constexpr uint32_t atomic_bit = 0x80000000u;  // the access was atomic
+constexpr uint32_t more_bit = 0x40000000u;    // in a first reader: the cell has other readers
+constexpr uint32_t read_bit = 0x20000000u;    // in a writer: the cell has readers
+// In a first reader that is separated from the writer by a barrier: until the next barrier, readers of the same
+// simdgroup, or of the whole threadgroup, need not be recorded.
 constexpr uint32_t simdgroup_bit = 0x10000000u, group_bit = 0x08000000u;
 constexpr uint32_t pc_mask = group_bit - 1;
 
-// The shadow of one element is the record of who wrote it last, and if it was read since,
-// those of up to three readers: two lanes of one simdgroup and one of another. No
-// writer can then be in conflict with a reader and meet none. They lie apart, for most
-// elements are not read where they are written, and what is not touched costs nothing.
+// The shadow of a cell is the record of its last writer and up to three readers since then: two lanes of one
+// simdgroup and one thread of another simdgroup. Every writer then conflicts with at least one recorded reader if it
+// conflicts with any. Writers and readers have separate arrays, because most elements are not read where they are
+// written, and untouched pages cost nothing.
 struct other_readers {
-  record same, other;  // of the first reader's simdgroup, and of another
+  record same, other;  // in the simdgroup of the first reader, and in another
 };
 
 struct alignas(128) slot {
-  // What the frequent accesses ask, in one line of the cache.
+  // The fields of the frequent path share a cache line.
   uintptr_t start;
-  uint64_t free;    // accesses that begin below this offset are not recorded
-  uint64_t cells;   // of `unit` bytes
-  record* writers;  // none: the kernel cannot write here
+  uint64_t free;    // accesses below this offset are not recorded
+  uint64_t cells;   // number of cells of `unit` bytes
+  record* writers;  // null if the kernel cannot write to the slot
   record* readers;
-  uint32_t first_segment;  // records of earlier ones are void
+  uint32_t first_segment;  // records of earlier segments are void
   uint8_t unit;
   uint8_t in;  // space
 
   alignas(64) uint64_t size;
   other_readers* others;
-  uint64_t* read_cells;  // a bit for each: whether it was read, for the traffic
+  uint64_t* read_cells;  // one bit per cell that was read, for the traffic
   uint64_t read, written;
-  uint32_t tag;  // the number and the space, for the traffic
+  uint32_t tag;  // index and address space, for the traffic
   uint32_t element;
   int32_t id;
-  uint8_t shift;         // of a cell
-  uint8_t needed_shift;  // what the accesses so far would have wanted
+  uint8_t shift;         // log2 of the cell size
+  uint8_t needed_shift;  // log2 of the cell size that the accesses so far need
   bool initialized, writable;
 };
 static_assert(sizeof(slot) == 128);
 
-// ---- time ----
-
-// A stretch of a thread between two barriers. Barriers of other flags are counted as
-// well, to tell a missing flag from a missing barrier.
-struct stretch {
+// A segment of a thread's execution, between two barriers or fences. Barriers with other flags are counted too, to
+// distinguish a wrong flag from a missing barrier.
+struct segment_info {
   uint32_t group, thread;
-  uint32_t phase[2];  // threadgroup barriers that cover the space
+  uint32_t phase[2];  // threadgroup barriers whose flags cover the address space
   uint32_t any;       // threadgroup barriers
-  uint32_t simd[2];   // simdgroup barriers that cover the space
+  uint32_t simd[2];   // simdgroup barriers whose flags cover the address space
   uint32_t simd_any;
 };
 
@@ -95,35 +95,35 @@ struct simdgroup_state {
 };
 
 struct thread_state {
-  uint32_t segment;  // none: not yet in this stretch
-  uint32_t pc;       // where it waits, or what it accessed last before it ended
+  uint32_t segment;  // none before the first access of the segment
+  uint32_t pc;       // place of the wait, or of the last access of an ended thread
   uint32_t line, kind, flags;
   void (*complete)(mlxg::simdgroup&, uint32_t);
 };
 
-// Metal's uint3, which is as large as a uint4.
+// Metal's uint3, which has the size of a uint4.
 struct alignas(16) triple {
   uint32_t x, y, z;
 };
 using position = mlxg::thread_position_of<triple>;
 
 struct state {
-  // What every access reads.
-  slot* front;       // the slots, or while something wants attention, blank ones
-  uint32_t segment;  // of the running thread, none: not yet
-  uint32_t pc;       // of the last access that was recorded
-  uint32_t epoch;    // the first segment behind the last barrier or fence of any kind
+  // The fields that every access reads.
+  slot* front;       // the slots; blank slots while `attention` is set, so that every access takes the slow path
+  uint32_t segment;  // segment of the running thread, or none
+  uint32_t pc;       // place of the last recorded access
+  uint32_t epoch;    // first segment after the last barrier or fence of any kind
   uintptr_t arena;
   uintptr_t workspace;
-  uint32_t attention;  // the bits below
+  uint32_t attention;  // traffic_wanted, write_pending
   uint32_t thread, group;
   uint32_t phase[2], any;
   bool running;
-  bool diverged;  // in this group: what follows at its barriers is no news
+  bool diverged;  // a barrier of this threadgroup diverged; later barriers are not reported
 
   slot slots[max_slots + 1];
   uint32_t buffers, slot_count;
-  stretch* segments;
+  segment_info* segments;
   uint32_t segment_count;
   simdgroup_state simdgroups[max_simdgroups];
   thread_state threads[max_threads];
@@ -132,18 +132,20 @@ struct state {
   uint64_t barriers, simd_operations, segments32, bank_conflicts;
 };
 
-enum : uint32_t { traffic_wanted = 1, write_pending = 2 };
+constexpr uint32_t traffic_wanted = 1, write_pending = 2;
 
 constexpr uint32_t max_segments = 1u << 27;
 
 static slot blank[max_slots + 1];
 static state now = {blank};
 
-static void attend(uint32_t attention) {
+// Sets the reasons for which every access takes the slow path.
+static void set_attention(uint32_t attention) {
   now.attention = attention;
   now.front = attention ? blank : now.slots;
 }
 
+// Records that a barrier or fence separates later accesses from earlier ones.
 static void new_epoch() {
   now.epoch = now.segment_count + 1;
 }

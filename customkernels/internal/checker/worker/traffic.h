@@ -1,35 +1,32 @@
-// Bytes, 32-byte segments and bank conflicts of the first schedule.
+// Memory traffic of the first schedule: bytes, 32-byte segments and bank conflicts.
 //
-// The lanes of a simdgroup run one after another. What each accesses is written down, and
-// when all of them wait, the entries are put side by side: those of one instruction
-// and one occurrence are one access of the simdgroup.
-#ifndef CHECKED_TRAFFIC_H
-#define CHECKED_TRAFFIC_H
+// The lanes of a simdgroup run one after another and log their accesses. When all lanes wait, the logs are compared:
+// entries with the same instruction and the same occurrence are one access of the simdgroup.
+#ifndef CHECKER_TRAFFIC_H
+#define CHECKER_TRAFFIC_H
 
 #include "state.h"
 
 namespace checker {
 
-constexpr uint32_t log_room = 256;  // entries a lane; one that fills them waits
+constexpr uint32_t log_room = 256;  // entries per lane; a lane with a full log waits
 constexpr uint32_t in_threadgroup = 0x80000000u;
 
-// The entries of the lanes: the place of the access in the text, and what it touches, a 32-byte
-// segment of device memory or a word of threadgroup memory. In order, a simdgroup runs until
-// all its lanes wait: so one set of lists will do.
+// The logs of the lanes: the instruction, and the 32-byte segment of device memory or the word of threadgroup memory.
+// The first schedule runs one simdgroup until all its lanes wait, so one set of logs suffices.
 static uint32_t log_pc[simd_width][log_room], log_at[simd_width][log_room];
 static uint32_t log_length[simd_width];
 
 static void pause_for_log();
 
-[[gnu::always_inline]] static inline void log_entry(
-    uint32_t lane, uint32_t n, const slot& s, uint64_t at, uint32_t pc) {
+CHECKER_FAST void log_entry(uint32_t lane, uint32_t n, const slot& s, uint64_t at, uint32_t pc) {
   log_pc[lane][n] = pc;
   log_at[lane][n] = s.tag | (uint32_t(at) & 0xffffff);
   log_length[lane] = n + 1;
 }
 
-// An access of one cell. False: no room is left.
-[[gnu::always_inline]] static inline bool log_cell(slot& s, uint64_t c, uint64_t size, bool write, uint32_t pc) {
+// Logs an access of one cell. Returns false if the log is full.
+CHECKER_FAST bool log_cell(slot& s, uint64_t c, uint64_t size, bool write, uint32_t pc) {
   const uint32_t lane = now.thread % simd_width, n = log_length[lane];
   if (unlikely(n == log_room)) {
     return false;
@@ -42,7 +39,7 @@ static void pause_for_log();
   return true;
 }
 
-// Any other.
+// Logs an access of any size.
 static inline void count_traffic(slot& s, uint64_t offset, uint64_t size, bool write, uint32_t pc) {
   const uint64_t end = offset + size - 1;
   if (write) {
@@ -54,7 +51,7 @@ static inline void count_traffic(slot& s, uint64_t offset, uint64_t size, bool w
     }
   }
   const unsigned grain = s.in == device ? 5 : 2;
-  // In threadgroup memory a vector is one access of its lanes.
+  // A vector in threadgroup memory is one access.
   const uint64_t last = s.in == threadgroup && size <= 16 ? offset >> grain : end >> grain;
   const uint32_t lane = now.thread % simd_width;
   for (uint64_t at = offset >> grain; at <= last; ++at) {
@@ -65,7 +62,7 @@ static inline void count_traffic(slot& s, uint64_t offset, uint64_t size, bool w
   }
 }
 
-// One access of several lanes.
+// Counts one access of the simdgroup: n lanes with the segments or words `at`.
 static void count_access(const uint32_t* at, uint32_t n) {
   if (at[0] & in_threadgroup) {
     uint8_t words[32] = {};
@@ -115,8 +112,7 @@ static void count_access(const uint32_t* at, uint32_t n) {
   now.segments32 += distinct;
 }
 
-// Lanes that went different ways: entries of one instruction belong together by their
-// number of occurrence.
+// Counts the entries of lanes that diverged. Entries of one instruction belong together by their occurrence.
 static void count_diverged(const uint32_t* from, const uint32_t* to) {
   static struct {
     uint32_t pc, occurrence, n;
@@ -131,7 +127,7 @@ static void count_diverged(const uint32_t* from, const uint32_t* to) {
     }
     used_count = 0;
   };
-  // Lanes a stretch of their entries at a time, so that the table suffices.
+  // At most 64 entries of each lane at a time, so that the table suffices.
   uint32_t position[simd_width];
   for (uint32_t l = 0; l < simd_width; ++l) {
     position[l] = from[l];
@@ -139,7 +135,7 @@ static void count_diverged(const uint32_t* from, const uint32_t* to) {
   for (bool more = true; more;) {
     more = false;
     for (uint32_t l = 0; l < simd_width; ++l) {
-      // The occurrences of this stretch, counted by a small table.
+      // The occurrences of each instruction among these entries.
       static struct {
         uint32_t pc, n;
       } counts[64];
@@ -177,8 +173,8 @@ static void count_diverged(const uint32_t* from, const uint32_t* to) {
   }
 }
 
-// The entries side by side while lanes go the same way, of many instructions at a time: how
-// often an entry differs from that of the lane before, by what, and whether it is of another instruction.
+// A comparison of the logs while lanes execute the same instructions, for all entries at once: the number of lanes
+// whose entry differs from the previous lane's, the differences, and whether the instructions differ.
 static struct {
   uint32_t changes[log_room], steps[log_room], others[log_room];
 } compared;
@@ -197,8 +193,8 @@ static struct {
   }
 }
 
-// All lanes of a simdgroup wait.
-[[gnu::noinline]] static void flush_log() {
+// Counts the logged accesses. All lanes of the simdgroup wait.
+CHECKER_RARE void flush_log() {
   uint32_t lanes[simd_width], n = 0, shortest = log_room;
   for (uint32_t l = 0; l < simd_width; ++l) {
     if (const uint32_t length = log_length[l]) {
@@ -215,7 +211,7 @@ static struct {
   uint32_t k = 0;
   for (; k < shortest && compared.others[k] == 0; ++k) {
     const bool words = log_at[lanes[0]][k] & in_threadgroup;
-    const uint32_t irregular = words ? ~1u : 0x80000000u;  // banks may meet, or segments come again
+    const uint32_t irregular = words ? ~1u : 0x80000000u;  // banks may conflict, or segments repeat
     if (!(compared.steps[k] & irregular)) {
       if (!words) {
         now.segments32 += compared.changes[k] + 1;

@@ -1,18 +1,18 @@
-// Operations that are undefined for their operands: the functions that the code of
-// -fsanitize=bounds, alignment and shift-exponent calls, and an index into a vector. Bounds are those
-// of an array whose type tells its size, of a thread's own arrays or within a threadgroup variable.
-#ifndef CHECKED_UNDEFINED_H
-#define CHECKED_UNDEFINED_H
+// Operations with undefined behavior: the functions that code with -fsanitize=bounds, alignment and shift-exponent
+// calls, and indices into vectors. Bounds are those of arrays whose types have a size, in a thread's own memory or
+// within a threadgroup variable.
+#ifndef CHECKER_UNDEFINED_H
+#define CHECKER_UNDEFINED_H
 
 #include "access.h"
 
 namespace checker {
 
-// The compilers' descriptions.
+// The compilers' descriptions of types and places.
 struct described_type {
-  uint16_t kind;  // 0: an integer
-  uint16_t info;  // of an integer: twice the logarithm of its bits, and 1 if it has a sign
-  char name[];    // 'float [9][8]'
+  uint16_t kind;  // 0 for an integer
+  uint16_t info;  // for an integer: 2 * log2(bits), plus 1 if it is signed
+  char name[];    // for example 'float [9][8]'
 };
 struct described_place {
   const char* file;
@@ -25,7 +25,7 @@ struct described_index {
 struct described_pointer {
   described_place place;
   const described_type* type;
-  uint8_t alignment;  // its logarithm
+  uint8_t alignment;  // log2 of the alignment
 };
 struct described_shift {
   described_place place;
@@ -52,7 +52,7 @@ static uint32_t array_size(const char* name) {
   return n;
 }
 
-[[gnu::noinline]] static void index_out_of_bounds(int64_t index, uint32_t size, uint32_t pc) {
+CHECKER_RARE void index_out_of_bounds(int64_t index, uint32_t size, uint32_t pc) {
   if (!now.running) {
     return;
   }
@@ -62,7 +62,7 @@ static uint32_t array_size(const char* name) {
   report(f);
 }
 
-[[gnu::noinline]] static void pointer_misaligned(const described_pointer& d, uintptr_t address, uint32_t pc) {
+CHECKER_RARE void pointer_misaligned(const described_pointer& d, uintptr_t address, uint32_t pc) {
   if (!now.running) {
     return;
   }
@@ -77,7 +77,7 @@ static uint32_t array_size(const char* name) {
   report(f);
 }
 
-[[gnu::noinline]] static void shift_too_wide(const described_shift& d, uint64_t count, uint32_t pc) {
+CHECKER_RARE void shift_too_wide(const described_shift& d, uint64_t count, uint32_t pc) {
   if (!now.running) {
     return;
   }

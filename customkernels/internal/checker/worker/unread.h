@@ -1,10 +1,10 @@
 // Threadgroup values that are written and never read.
 //
-// A store of which nothing is ever read, or of which in one phase some elements are read
-// and others are not, is worth a look. If the others are the odd ones of a tree reduction, the result
-// lacks them, which is an error.
-#ifndef CHECKED_UNREAD_H
-#define CHECKED_UNREAD_H
+// A store none of whose values is ever read is a finding. So is a store of which some elements are read in a phase and
+// others are not. If the unread elements are the odd ones of a tree reduction, its result lacks them, which is an
+// error.
+#ifndef CHECKER_UNREAD_H
+#define CHECKER_UNREAD_H
 
 #include "report.h"
 
@@ -14,7 +14,7 @@ struct batch {
   uint32_t pc, phase, slot;
   uint32_t read, unread;
   uint32_t thread;
-  int64_t offset;  // of an element that was not read
+  int64_t offset;  // offset of an unread element
   bool dropped;
 };
 
@@ -22,7 +22,7 @@ constexpr uint32_t max_batches = 1024;
 static batch batches[max_batches];
 static bool batches_used;
 
-// Stores of which some element was read in some group.
+// For each store, whether any threadgroup read any of its elements.
 static struct {
   uint32_t pc, slot;
   bool read;
@@ -45,7 +45,7 @@ static batch* find_batch(uint32_t pc, uint32_t phase, uint32_t slot) {
   return nullptr;
 }
 
-// A value that has readers is about to go.
+// Counts the value of a cell as read. The value is about to be overwritten.
 static void count_read(const slot& s, uint64_t c) {
   const record w = s.writers[c];
   if (w.segment < s.first_segment || (w.pc & atomic_bit)) {
@@ -59,7 +59,7 @@ static void count_read(const slot& s, uint64_t c) {
   }
 }
 
-// The next batch of a slot behind a phase.
+// Returns the next batch of a slot after a phase, or null.
 static const batch* next_batch(uint32_t slot, uint32_t phase) {
   const batch* next = nullptr;
   for (const batch& b : batches) {
@@ -70,9 +70,9 @@ static const batch* next_batch(uint32_t slot, uint32_t phase) {
   return next;
 }
 
-// Whether a tree reduction leaves the unread values of a batch out. One of an odd width w reads w - 1
-// values and stores half as many, and halves on until one value is left; so does each of several side
-// by side. Of other tiles with unread values the stores that follow do not halve down to one.
+// Returns whether a tree reduction drops the unread values of a batch. A tree over an odd width w reads w - 1 values
+// and stores half as many, and halves until one value is left. Several trees may run side by side. In other tiles
+// with unread values the following stores do not halve down to one.
 static bool dropped_by_tree(const batch& b) {
   const uint32_t trees = b.unread;
   if (b.read == 0 || trees == 0 || b.read % (2 * trees) != 0) {
@@ -90,7 +90,7 @@ static bool dropped_by_tree(const batch& b) {
   return false;
 }
 
-// The group has ended: what is in threadgroup memory now, nobody will read.
+// Counts unread values after a threadgroup has ended.
 static void count_unread() {
   for (uint32_t i = now.buffers; i < now.slot_count; ++i) {
     const slot& s = now.slots[i];
@@ -104,7 +104,7 @@ static void count_unread() {
         count_read(s, c);
         continue;
       }
-      const stretch& w = now.segments[last.segment];
+      const segment_info& w = now.segments[last.segment];
       if (batch* b = find_batch(last.pc & pc_mask, w.any, i)) {
         if (b->unread++ == 0) {
           b->thread = w.thread;
@@ -154,7 +154,7 @@ static void count_unread() {
   batches_used = false;
 }
 
-// The launch has ended: stores of which nothing at all was read.
+// Reports, at the end of the launch, the stores none of whose values was read.
 static void report_unread() {
   for (auto& s : stores) {
     if (s.pc && !s.read && s.f.pc) {

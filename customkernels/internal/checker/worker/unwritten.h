@@ -1,12 +1,12 @@
-// Outputs that the kernel leaves undefined.
-#ifndef CHECKED_UNWRITTEN_H
-#define CHECKED_UNWRITTEN_H
+// Output elements that no thread writes.
+#ifndef CHECKER_UNWRITTEN_H
+#define CHECKER_UNWRITTEN_H
 
 #include "launch.h"
 
 namespace checker {
 
-// Adds the elements that have a byte in a stretch of unwritten cells.
+// Adds the elements with a byte in the unwritten cells [begin, end).
 static void add_unwritten(
     const slot& s, uint64_t begin, uint64_t end, uint64_t& first, uint64_t& next, uint64_t& count) {
   const uint64_t low = (begin << s.shift) / s.element, high = ((end << s.shift) - 1) / s.element + 1;
@@ -17,7 +17,7 @@ static void add_unwritten(
   next = high;
 }
 
-// The schedule in order has ended: reports the outputs with elements that no thread has written.
+// Reports the outputs with unwritten elements after the first schedule.
 static void report_unwritten() {
   for (uint32_t i = 0; i < now.buffers; ++i) {
     const slot& s = now.slots[i];

@@ -1,5 +1,5 @@
-// The worker: runs one launch of one shader under the checker, in a process of its own,
-// so that nothing a shader does can harm the caller.
+// The worker runs one launch of one shader under the checker. It is a separate process, so that a crash or an endless
+// loop of the shader does not affect the caller. The files LAUNCH and RESULT have the layout of protocol.h.
 //
 //   worker LAUNCH RESULT
 #include <fcntl.h>
@@ -56,7 +56,7 @@ static void put(const void* data, uint64_t size) {
   }
 }
 
-// Also called by the signal handlers: nothing here allocates.
+// Writes the result and ends the process. Signal handlers call it, so it allocates nothing.
 [[noreturn]] static void end(uint32_t status) {
   result.magic = magic;
   result.version = version;
@@ -98,7 +98,7 @@ static uint64_t place_of_signal(void* context) {
 #endif
 }
 
-// What an access out of bounds meets: the run goes on with poison.
+// Maps a page with poison where an access out of bounds faulted, so that the run continues.
 static bool map_gap(uintptr_t address) {
   static uint32_t mapped;
   if (address - now.arena >= arena_span || ++mapped > 1u << 14) {
@@ -112,7 +112,7 @@ static bool map_gap(uintptr_t address) {
   return true;
 }
 
-// When the time is up a few more looks, a moment apart, show all of the loop.
+// After a timeout, further samples 1.5 ms apart cover the whole loop.
 static uint32_t timeout_samples;
 
 static void sample() {
@@ -133,7 +133,7 @@ static void on_signal(int number, siginfo_t* info, void* context) {
   f.detail = uint32_t(number);
   f.address = address;
   if (number == SIGSEGV && address - now.workspace < mlxg::workspace_size) {
-    f.access = is_write;  // the stack
+    f.access = is_write;  // a stack overflow
   }
   report(f);
   if (number == SIGALRM && timeout_samples < 40) {
@@ -161,8 +161,8 @@ static void catch_signals() {
 
 // ---- all schedules ----
 
-// Accesses that are smaller than the cells need a shadow of smaller cells: whether two
-// meet cannot be told otherwise.
+// Halves the cells of slots with accesses smaller than a cell, because conflicts within a cell are not visible.
+// Returns whether a slot changed; the launch then starts again.
 static bool refine() {
   bool any = false;
   for (uint32_t i = 0; i < now.slot_count; ++i) {
@@ -230,7 +230,7 @@ static void run_all() {
         continue;
       }
       first_outputs[i] = static_cast<unsigned char*>(map(round_up(s.size + 1)));
-      provide(first_outputs[i], s.size);
+      populate(first_outputs[i], s.size);
       memcpy(first_outputs[i], bound[i], s.size);
     }
   }
@@ -258,13 +258,13 @@ static int run(char** argv) {
   open_files(argv);
   began = clock_now();
   if (uintptr_t(_end) >= pc_mask) {
-    fail("the program lies too high in memory");
+    fail("the program's addresses are too large for the shadow records");
   }
   if (header.buffers != mlxgrad_entry.buffers) {
-    fail("the number of buffers is not the kernel's");
+    fail("the launch and the kernel have different numbers of buffers");
   }
   if (too_many_variables) {
-    fail("more threadgroup variables than the checker has room for");
+    fail("the kernel has too many threadgroup variables");
   }
   if (threadgroup_bytes > mlxg::max_threadgroup_memory) {
     finding f = here(limit, 0);
@@ -275,7 +275,7 @@ static int run(char** argv) {
   group_count = 1;
   uint32_t threads = 1;
   for (int d = 0; d < 3; ++d) {
-    header.threadgroup[d] = least(header.threadgroup[d], header.grid[d]);
+    header.threadgroup[d] = min(header.threadgroup[d], header.grid[d]);
     groups[d] = (header.grid[d] - 1) / header.threadgroup[d] + 1;
     group_count *= groups[d];
     threads *= header.threadgroup[d];
