@@ -92,7 +92,7 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"negative_index": ofX(func(x []float64) []float64 {
 		return perElementOf(x, func(i int) float64 { return x[i] + append([]float64{0}, x...)[i] })
 	}),
-	"neighbour_slot_too_early": ofX(func(x []float64) []float64 {
+	"neighbor_slot_too_early": ofX(func(x []float64) []float64 {
 		return reversed(perElementOf(x, func(i int) float64 { return x[i%32] + x[i%32+32] + x[i%32+64] + x[i%32+96] }))
 	}),
 	"never_read": ofX(func(x []float64) []float64 {

@@ -4,8 +4,8 @@ using namespace metal;
 constant bool negate [[function_constant(0)]];
 constant float factor [[function_constant(1)]];
 
-// y = ±factor·(sum of the threadgroup's x), through threadgroup memory that the
-// program sizes.
+// y = ±factor·(sum of the threadgroup's x). The program sets the size of the
+// threadgroup argument.
 kernel void group_sum(
     device const float* x [[buffer(0)]],
     device float* y [[buffer(1)]],

@@ -1,7 +1,7 @@
 #include <metal_stdlib>
 using namespace metal;
 
-// y = x · factor, a thread for each element.
+// y = x · factor, one thread per element.
 template <typename T>
 [[kernel]] void scale(
     device const T* x [[buffer(0)]],
@@ -22,7 +22,7 @@ kernel void lookup(
   twice[i] = int(2 * index[i]);
 }
 
-// Counts in place: the output's initial value matters.
+// Counts in place, so the output has an initial value.
 kernel void accumulate(
     device const float* x [[buffer(0)]],
     device float* y [[buffer(1)]],

@@ -1,6 +1,5 @@
-// Sums and differences in two halves of one buffer, through a pointer for each. The second
-// begins in the middle of the first half, so element 32 of the sums is element 0 of the
-// differences.
+// Writes sums and differences to the two halves of one buffer through two pointers. The second pointer begins in
+// the middle of the first half, so element 32 of the sums is element 0 of the differences.
 //
 // launch: aliased_views_bug aliased_views_fixed
 //   with: init=0 grid=64 threadgroup=64 a=float32[64] b=float32[64] y=out:float32[2,64]

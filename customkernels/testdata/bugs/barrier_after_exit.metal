@@ -1,5 +1,5 @@
-// Threads without an element leave before a barrier. Metal lets ended threads sit out; CUDA's
-// rules, and other GPUs, do not.
+// Threads without an element return before a barrier. In Metal, ended threads do not take part in barriers. CUDA
+// and other GPUs do not guarantee this.
 //
 // launch: barrier_after_exit_bug barrier_after_exit_fixed
 //   with: grid=64 threadgroup=64 x=float32[50] n=uint32:50 y=out:float32[50]

@@ -1,11 +1,11 @@
-// A loop with a barrier, which one simdgroup goes through once more than the other.
+// A loop with a barrier, in which one simdgroup has one more iteration than the other.
 //
 // launch: barrier_in_uneven_loop_bug barrier_in_uneven_loop_fixed
 //   with: grid=64 threadgroup=64 x=float32[96] y=out:float32[64]
 #include <metal_stdlib>
 using namespace metal;
 
-// Each thread adds up x[i], x[i + 64], … in turns, with a barrier in each.
+// Each thread adds up x[i], x[i + 64], …, with a barrier in each iteration.
 kernel void barrier_in_uneven_loop_bug(
     device const float* x [[buffer(0)]],
     device float* y [[buffer(1)]],

@@ -1,5 +1,5 @@
-// The first simdgroup leaves out the barrier of the first turn; at its second turn it meets the
-// other simdgroup at its first, and the other then waits alone.
+// The first simdgroup skips the barrier of the first iteration. Its second barrier meets the other simdgroup's
+// first one, and the other simdgroup then waits alone.
 //
 // launch: barrier_skipped_in_loop_bug barrier_skipped_in_loop_fixed
 //   with: grid=64 threadgroup=64 x=float32[64] y=out:float32[64]

@@ -1,5 +1,5 @@
-// A tree reduction whose barrier only those threads come to that add: the others go on to the next
-// turn, and end.
+// A tree reduction in which only the adding threads reach the barrier. The other threads continue with the next
+// iteration and end.
 //
 // launch: barrier_within_condition_bug barrier_within_condition_fixed
 //   with: grid=128 threadgroup=64 x=float32[128] y=out:float32[2]

@@ -1,4 +1,4 @@
-// All lanes but lane 0 ask for its value, which only an active lane can give.
+// All lanes but lane 0 broadcast the value of lane 0. Only an active lane can provide its value.
 //
 // launch: broadcast_from_inactive_lane_bug broadcast_from_inactive_lane_fixed
 //   with: grid=64 threadgroup=32 x=float32[64] y=out:float32[64]

@@ -1,5 +1,5 @@
-// Counts the positive elements of a threadgroup. A simdgroup that is ahead of thread 0
-// adds to a counter that has not been cleared. The accesses are atomic, so this is no race.
+// Counts the positive elements of a threadgroup. A simdgroup that runs ahead of thread 0 adds to an uncleared
+// counter. The accesses are atomic, so this is no race.
 //
 // launch: counter_cleared_too_late_bug counter_cleared_too_late_fixed
 //   with: grid=128 threadgroup=64 x=float32[128] y=out:uint32[2]

@@ -1,5 +1,5 @@
-// Every threadgroup leaves its sum for the others, and each reads that of the group before
-// it, behind a barrier. Nothing orders two groups of one launch.
+// Every threadgroup stores its sum and, after a barrier, reads the sum of the previous threadgroup. Nothing orders
+// two threadgroups of one launch.
 //
 // launch: cross_group_producer_consumer_bug grid=128 threadgroup=32
 //   with: init=0 x=float32[128] sums=out:float32[4] y=out:float32[4]
@@ -25,7 +25,7 @@ kernel void cross_group_producer_consumer_bug(
   }
 }
 
-// Computes again what it needs of the other group.
+// Recomputes the sum of the previous threadgroup.
 kernel void cross_group_producer_consumer_fixed(
     device const float* x [[buffer(0)]],
     device float* y [[buffer(1)]],

@@ -1,4 +1,4 @@
-// Every threadgroup writes its result where the others write theirs.
+// Every threadgroup writes its result to the same element.
 //
 // launch: cross_group_race_bug cross_group_race_fixed
 //   with: grid=128 threadgroup=32 x=float32[128] y=out:float32[128]

@@ -1,4 +1,4 @@
-// The first simdgroup waits at a barrier that the second does not come to: it is at the next.
+// The first simdgroup waits at a barrier that the second one skips. The second waits at the next barrier.
 //
 // launch: divergent_barrier_bug divergent_barrier_fixed
 //   with: grid=128 threadgroup=64 x=float32[128] y=out:float32[128]

@@ -1,4 +1,4 @@
-// The product of two 8×8 matrices, computed by half of the lanes that hold them.
+// A product of two 8×8 matrices in which only half of the lanes take part.
 //
 // launch: divergent_matrix_bug divergent_matrix_fixed
 //   with: grid=32 threadgroup=32 a=float32[8,8] b=float32[8,8] c=out:float32[8,8]

@@ -1,5 +1,5 @@
-// The sum of the first 20 lanes, asked for by these lanes alone. What a reduction gives in
-// divergent flow is not for every GPU the sum over the active lanes.
+// A reduction that only the first 20 lanes execute. Metal does not guarantee that its result is the sum over the
+// active lanes.
 //
 // launch: divergent_reduction_bug divergent_reduction_fixed
 //   with: grid=64 threadgroup=32 x=float32[64] y=out:float32[64]

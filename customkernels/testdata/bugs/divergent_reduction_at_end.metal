@@ -1,5 +1,5 @@
-// The sum of the first 20 lanes, asked for by these lanes alone, while the others have nothing
-// left to do. They are inactive all the same.
+// A reduction that only the first 20 lanes execute, when the other lanes have no work left. These lanes are
+// inactive all the same.
 //
 // launch: divergent_reduction_at_end_bug divergent_reduction_at_end_fixed
 //   with: grid=64 threadgroup=32 x=float32[64] y=out:float32[2]

@@ -1,4 +1,4 @@
-// Half of a simdgroup waits at a barrier for the other half, which waits at another.
+// Half of a simdgroup waits at one simdgroup barrier, the other half at another.
 //
 // launch: divergent_simdgroup_barrier_bug divergent_simdgroup_barrier_fixed
 //   with: grid=64 threadgroup=32 x=float32[64] y=out:float32[64]

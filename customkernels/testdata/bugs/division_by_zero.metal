@@ -1,4 +1,4 @@
-// Integer quotients with a zero among the divisors. A GPU returns something, a CPU may stop.
+// Integer division with a zero among the divisors. A GPU returns an arbitrary value, a CPU may trap.
 //
 // launch: division_by_zero_bug division_by_zero_fixed
 //   with: grid=32 threadgroup=32 x=int32[32]:iota d=int32[32]:-2..2 y=out:int32[32]

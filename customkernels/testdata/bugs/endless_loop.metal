@@ -1,5 +1,5 @@
-// Counts the steps from n to 1 when an odd n becomes 3n + 1 and an even one is halved. From 0
-// there is no way to 1.
+// Counts the Collatz steps from n to 1: an odd n becomes 3n + 1, an even n is halved. From 0 the loop does not
+// end.
 //
 // launch: endless_loop_bug endless_loop_fixed
 //   with: grid=32 threadgroup=32 x=uint32[32]:iota y=out:uint32[32]

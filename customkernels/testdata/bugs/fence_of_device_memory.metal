@@ -1,5 +1,5 @@
-// Reverses each threadgroup's elements through threadgroup memory. The barrier waits for
-// all threads, yet makes visible what they wrote to device memory only.
+// Reverses each threadgroup's elements through threadgroup memory. The flags of the barrier cover device memory
+// only.
 //
 // launch: fence_of_device_memory_bug fence_of_device_memory_fixed
 //   with: grid=128 threadgroup=64 x=float32[128] y=out:float32[128]

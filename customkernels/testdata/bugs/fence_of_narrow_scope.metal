@@ -1,5 +1,5 @@
-// The last threadgroup to count itself adds up what the others left. The fences reach
-// no farther than the threadgroup.
+// The last threadgroup to increment a counter adds up the partial sums of all. The scope of the fences is the
+// threadgroup only.
 //
 // launch: fence_of_narrow_scope_bug fence_of_narrow_scope_fixed
 //   with: init=0 grid=128 threadgroup=32 x=float32[128] parts=out:float32[4]

@@ -1,5 +1,4 @@
-// A barrier with mem_none lets no thread pass before the others, and makes nothing of
-// what they wrote visible.
+// A barrier with mem_none synchronizes the threads but orders no memory accesses.
 //
 // launch: fence_of_nothing_bug fence_of_nothing_fixed
 //   with: grid=128 threadgroup=64 x=float32[128] y=out:float32[128]

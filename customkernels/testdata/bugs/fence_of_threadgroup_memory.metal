@@ -1,5 +1,5 @@
-// Reverses each threadgroup's elements through a scratch buffer in device memory, which
-// a barrier for threadgroup memory does not make visible.
+// Reverses each threadgroup's elements through a scratch buffer in device memory. The flags of the barrier cover
+// threadgroup memory only.
 //
 // launch: fence_of_threadgroup_memory_bug fence_of_threadgroup_memory_fixed
 //   with: grid=128 threadgroup=64 x=float32[128] scratch=out:float32[128] y=out:float32[128]

@@ -1,5 +1,5 @@
-// The last threadgroup to count itself adds up what the others left in device memory. The
-// fences are those of threadgroup memory.
+// The last threadgroup to increment a counter adds up the partial sums of all in device memory. The fences cover
+// threadgroup memory only.
 //
 // launch: fence_of_wrong_memory_bug fence_of_wrong_memory_fixed
 //   with: init=0 grid=128 threadgroup=32 x=float32[128] parts=out:float32[4]

@@ -1,5 +1,5 @@
-// Sums in one launch: every threadgroup leaves its part and counts itself; the last to do so
-// adds the parts up. The counter alone makes no part visible.
+// The last threadgroup to increment a counter adds up the partial sums of all. Without a fence, the counter orders no
+// other accesses.
 //
 // launch: flag_without_fence_bug flag_without_fence_fixed
 //   with: init=0 grid=128 threadgroup=32 x=float32[128] parts=out:float32[4]

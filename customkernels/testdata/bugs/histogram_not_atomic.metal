@@ -1,4 +1,4 @@
-// Counts the values of a threadgroup in bins that many threads count in at once.
+// Counts values of a threadgroup in bins with ordinary additions, although several threads add to one bin.
 //
 // launch: histogram_not_atomic_bug histogram_not_atomic_fixed
 //   with: grid=128 threadgroup=128 x=uint32[128]:0..7 y=out:uint32[8]

@@ -1,5 +1,5 @@
-// Reverses 64 elements of device memory in place. All have written before any reads; but not
-// all have read before one writes again.
+// Reverses 64 elements of device memory in place. The barrier orders the writes before the reads, but nothing
+// orders the reads before the next writes.
 //
 // launch: in_place_device_memory_bug in_place_device_memory_fixed
 //   with: grid=64 threadgroup=64 x=float32[64] y=out:float32[64]

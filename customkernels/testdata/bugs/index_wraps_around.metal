@@ -1,5 +1,4 @@
-// Spreads elements with stride two and wraps round at the end: two threads meet at every
-// second element, none at the others.
+// Writes elements with a stride of two, modulo the size. Two threads write each even element, none the odd ones.
 //
 // launch: index_wraps_around_bug index_wraps_around_fixed
 //   with: init=0 grid=64 threadgroup=64 x=float32[64] y=out:float32[64]
@@ -13,7 +12,7 @@ kernel void index_wraps_around_bug(
   y[2 * i % 64] = x[i];  // want: race
 }
 
-// Round once more, it begins at the odd ones.
+// The second round begins at the odd elements.
 kernel void index_wraps_around_fixed(
     device const float* x [[buffer(0)]],
     device float* y [[buffer(1)]],

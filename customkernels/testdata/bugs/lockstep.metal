@@ -1,5 +1,5 @@
-// The old way to sum within a simdgroup: no barriers, since all lanes are at the same
-// instruction. Metal does not promise that.
+// A reduction within a simdgroup without barriers. It is correct only if the lanes run in lockstep, which Metal
+// does not guarantee.
 //
 // launch: lockstep_bug lockstep_fixed
 //   with: grid=64 threadgroup=32 x=float32[64] y=out:float32[2]

@@ -1,4 +1,4 @@
-// Neighbouring lanes exchange values through threadgroup memory with nothing in between.
+// Adjacent lanes exchange values through threadgroup memory without a barrier.
 //
 // launch: lockstep_exchange_bug lockstep_exchange_fixed
 //   with: grid=64 threadgroup=32 x=float32[64] y=out:float32[64]

@@ -1,5 +1,5 @@
-// One simdgroup leaves a matrix in threadgroup memory for the other, which takes its
-// transpose. A matrix load and store order nothing.
+// One simdgroup stores a matrix to threadgroup memory, and the other loads its transpose. Matrix loads and stores
+// order nothing.
 //
 // launch: matrix_tile_without_barrier_bug matrix_tile_without_barrier_fixed
 //   with: grid=64 threadgroup=64 x=float32[2,8,8] y=out:float32[2,8,8]

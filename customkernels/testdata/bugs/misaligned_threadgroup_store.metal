@@ -1,5 +1,5 @@
-// Halves widened in pairs through a threadgroup row that is one element too long: each second
-// row begins in the middle of a half2.
+// Widens halves in pairs, through threadgroup rows with an odd number of elements. Every second row begins in the
+// middle of a half2.
 //
 // launch: misaligned_threadgroup_store_bug misaligned_threadgroup_store_fixed
 //   with: grid=64 threadgroup=64 x=float16[4,32] y=out:float16[4,32]

@@ -1,4 +1,4 @@
-// Rows of 33 loaded by vectors of four: every row but each fourth begins where no float4 may.
+// Loads rows of 33 elements as vectors of four. Only every fourth row is aligned for float4.
 //
 // launch: misaligned_vector_load_bug misaligned_vector_load_fixed
 //   with: grid=4 threadgroup=4 x=float32[4,33] y=out:float32[4]

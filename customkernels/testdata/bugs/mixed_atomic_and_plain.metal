@@ -1,5 +1,4 @@
-// The greatest of all elements. The first threadgroup goes round the atomics that the others
-// use, and can overwrite a greater value.
+// The maximum of all elements. The first threadgroup writes without atomics and can overwrite a greater value.
 //
 // launch: mixed_atomic_and_plain_bug mixed_atomic_and_plain_fixed
 //   with: init=0 grid=128 threadgroup=32 x=uint32[128]:1..1000 y=out:uint32[1]

@@ -1,5 +1,5 @@
-// One simdgroup writes 16-bit elements, the other single bytes, between which it means to leave
-// room. The byte of one lies in the element of another.
+// One simdgroup writes 16-bit elements, the other single bytes that were meant to lie between them. Each byte
+// overlaps an element.
 //
 // launch: mixed_sizes_overlap_bug mixed_sizes_overlap_fixed
 //   with: grid=64 threadgroup=64 x=uint8[64]:1..200 y=out:uint8[128]

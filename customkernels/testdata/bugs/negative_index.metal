@@ -1,4 +1,4 @@
-// Adds the left neighbour, which thread 0 looks for before the start of the input.
+// Adds the left neighbor. Thread 0 reads before the start of the input.
 //
 // launch: negative_index_bug negative_index_fixed
 //   with: grid=64 threadgroup=32 x=float32[64] y=out:float32[64]

@@ -1,5 +1,5 @@
-// Takes the greater of two halves, but looks at the first half twice: the second is written
-// and never read.
+// The maximum of two halves, in which both operands read the first half. The second half is written and never
+// read.
 //
 // launch: never_read_bug never_read_fixed
 //   with: grid=64 threadgroup=64 x=float32[64] y=out:float32[32]

@@ -1,4 +1,4 @@
-// A three-point average with a tile of 64 elements and no room for the halo.
+// A three-point average with a tile of 64 elements that has no room for the halo.
 //
 // launch: off_the_end_of_threadgroup_array_bug off_the_end_of_threadgroup_array_fixed
 //   with: grid=64 threadgroup=64 x=float32[66] y=out:float32[64]
@@ -15,7 +15,7 @@ kernel void off_the_end_of_threadgroup_array_bug(
     tile[i + 2] = x[i + 2];  // want: out-of-bounds
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  // The sum does not read what does not exist: one bug, not two.
+  // The sum reads no missing element, so there is one bug only.
   y[i] = tile[i] + (i < 62 ? tile[i + 1] + tile[i + 2] : x[i + 1] + x[i + 2]);
 }
 

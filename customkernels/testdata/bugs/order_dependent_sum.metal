@@ -1,5 +1,4 @@
-// The sum of a row by atomic additions of floats, which are rounded in the order in which the
-// threads come.
+// A row sum by atomic additions of floats. The rounding depends on the order of threads.
 //
 // launch: order_dependent_sum_bug order_dependent_sum_fixed
 //   with: grid=64 threadgroup=64 init=0 x=float32[64] y=out:float32[1]

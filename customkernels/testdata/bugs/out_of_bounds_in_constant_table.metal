@@ -1,4 +1,4 @@
-// A table of four values in constant memory, asked for the fifth.
+// Reads the fifth element of a table of four in constant memory.
 //
 // launch: out_of_bounds_in_constant_table_bug out_of_bounds_in_constant_table_fixed
 //   with: grid=32 threadgroup=32 index=uint32[32]:iota

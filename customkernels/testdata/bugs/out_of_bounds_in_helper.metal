@@ -1,5 +1,5 @@
-// Sums of rows by a helper that trusts its caller. The kernel gives it a row too many; the
-// finding is in the helper, its path leads to the call.
+// Row sums by a helper function. The kernel passes one row too many. The finding is in the helper, and its path
+// leads to the call.
 //
 // launch: out_of_bounds_in_helper_bug grid=9 threadgroup=8
 //   with: x=float32[8,16] y=out:float32[9]

@@ -1,5 +1,5 @@
-// Copies an 8×12 matrix by 8×8 tiles. The second tile reaches four columns over the right
-// edge: into the next row, and behind the last one.
+// Copies an 8×12 matrix in 8×8 tiles. The second tile reaches four columns past the right edge: into the next row,
+// and past the last row.
 //
 // launch: out_of_bounds_matrix_load_bug out_of_bounds_matrix_load_fixed
 //   with: grid=64 threadgroup=32 x=float32[8,12] y=out:float32[2,8,8]

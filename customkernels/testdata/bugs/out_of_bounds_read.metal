@@ -1,5 +1,4 @@
-// Differences of neighbours. The last thread has no right neighbour and reads one element
-// behind the input.
+// Differences of neighbors. The last thread reads one element past the end of the input.
 //
 // launch: out_of_bounds_read_bug out_of_bounds_read_fixed
 //   with: grid=64 threadgroup=32 x=float32[64] y=out:float32[64]

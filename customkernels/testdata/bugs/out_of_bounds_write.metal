@@ -1,4 +1,4 @@
-// Moves all elements one place on. The last thread writes one element behind the output.
+// Shifts all elements by one. The last thread writes one element past the end of the output.
 //
 // launch: out_of_bounds_write_bug out_of_bounds_write_fixed
 //   with: grid=64 threadgroup=32 init=0 x=float32[64] y=out:float32[64]

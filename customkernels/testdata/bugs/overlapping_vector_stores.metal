@@ -1,4 +1,4 @@
-// Doubles pairs of elements with vector stores that lie one element apart instead of two.
+// Doubles pairs of elements with vector stores at a distance of one element instead of two.
 //
 // launch: overlapping_vector_stores_bug overlapping_vector_stores_fixed
 //   with: init=0 grid=64 threadgroup=64 x=float32[128] y=out:float32[128]

@@ -1,5 +1,5 @@
-// Two threadgroup arrays that lie side by side: the 33rd element of the first is the first
-// of the second, which a GPU hands out without a word.
+// Two adjacent threadgroup arrays. The 33rd element of the first is the first of the second on a GPU, which
+// reports nothing.
 //
 // launch: overrun_into_other_array_bug overrun_into_other_array_fixed
 //   with: grid=32 threadgroup=32 x=float32[32] y=out:float32[32]
@@ -16,7 +16,7 @@ kernel void overrun_into_other_array_bug(
   second[i] = 2 * x[i];
   threadgroup_barrier(mem_flags::mem_threadgroup);
   y[i] = first[i + 1] + second[i];  // want: out-of-bounds
-  // Uses first[0] as well.
+  // Reads first[0] too.
   y[i] += first[31 - i];
 }
 

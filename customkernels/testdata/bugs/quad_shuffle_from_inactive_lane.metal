@@ -1,4 +1,4 @@
-// All lanes of a quadgroup but the second ask for its value, which it is not there to give.
+// All lanes of a quadgroup read the value of the second lane, which is inactive.
 //
 // launch: quad_shuffle_from_inactive_lane_bug quad_shuffle_from_inactive_lane_fixed
 //   with: grid=32 threadgroup=32 x=float32[32] y=out:float32[32]

@@ -1,5 +1,4 @@
-// The sum of a threadgroup, in which the first simdgroup reads the sums of the others
-// before it knows that they are there.
+// The sum of a threadgroup. The first simdgroup reads the sums of the others without a barrier.
 //
 // launch: reduction_read_without_barrier_bug reduction_read_without_barrier_fixed
 //   with: grid=256 threadgroup=128 x=float32[256] y=out:float32[2]

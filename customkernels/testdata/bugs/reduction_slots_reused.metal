@@ -1,5 +1,5 @@
-// Two reductions in a row over the same slots. A simdgroup that is ahead writes its
-// second value while another still reads the first ones: write after read.
+// Two reductions in a row through the same slots. A simdgroup that runs ahead overwrites its slot while another
+// still reads the first value (write after read).
 //
 // launch: reduction_slots_reused_bug reduction_slots_reused_fixed
 //   with: grid=128 threadgroup=64 x=float32[128] least=out:float32[2] greatest=out:float32[2]
@@ -20,7 +20,7 @@ kernel void reduction_slots_reused_bug(
     slots[simdgroup] = low;
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  // Lane 0 alone reads, so that no other lane of a simdgroup takes part.
+  // Only lane 0 reads.
   if (lane == 0) {
     const float all = min(slots[0], slots[1]);  // also: race
     if (simdgroup == 0) {

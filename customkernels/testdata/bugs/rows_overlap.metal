@@ -1,5 +1,4 @@
-// A thread a row; the output's rows are given a stride one too small, so each ends where the
-// next begins.
+// One thread per row. The stride of the output rows is one too small, so each row overlaps the next.
 //
 // launch: rows_overlap_bug rows_overlap_fixed
 //   with: init=0 grid=4 threadgroup=1 x=float32[4,16] width=uint32:16 y=out:float32[4,16]

@@ -1,5 +1,5 @@
-// Whoever finds a negative element raises the flag: several threads write the same value to
-// one place. Most GPUs do what is meant; Metal calls it a race.
+// Every thread with a negative element sets a flag: several threads write the same value to one element. This
+// works on most GPUs; in Metal it is a race.
 //
 // launch: same_value_writes_bug same_value_writes_fixed
 //   with: grid=128 threadgroup=64 x=int32[128]:-4..9 y=out:uint32[2]

@@ -1,4 +1,4 @@
-// All simdgroups add to one sum with an ordinary addition: one addition can undo another.
+// All simdgroups add to one sum with an ordinary addition. An addition can be lost.
 //
 // launch: shared_sum_not_atomic_bug grid=128 threadgroup=64
 //   with: init=0 x=int32[128] y=out:int32[1]

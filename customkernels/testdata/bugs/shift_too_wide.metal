@@ -1,5 +1,4 @@
-// The lower bits of a word, by a mask that is shifted into place: for all 32 bits the count is
-// that of the word's own.
+// Keeps the lower bits of a word with a mask. For all 32 bits the shift count equals the width of the word.
 //
 // launch: shift_too_wide_bug shift_too_wide_fixed
 //   with: grid=33 threadgroup=33 x=uint32[33]:iota y=out:uint32[33]

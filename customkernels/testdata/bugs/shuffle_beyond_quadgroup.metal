@@ -1,4 +1,4 @@
-// The last lane of a quadgroup asks for the one behind it, which is another quadgroup's.
+// The last lane of a quadgroup reads the next lane, which belongs to another quadgroup.
 //
 // launch: shuffle_beyond_quadgroup_bug shuffle_beyond_quadgroup_fixed
 //   with: grid=64 threadgroup=32 x=float32[64] y=out:float32[64]

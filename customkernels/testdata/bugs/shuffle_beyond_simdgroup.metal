@@ -1,4 +1,4 @@
-// The last lane of a simdgroup asks for the one behind it, which there is not.
+// The last lane of a simdgroup reads the next lane, which does not exist.
 //
 // launch: shuffle_beyond_simdgroup_bug shuffle_beyond_simdgroup_fixed
 //   with: grid=64 threadgroup=32 x=float32[64] y=out:float32[64]

@@ -1,4 +1,4 @@
-// The lower half of a simdgroup takes values of the upper half, which has stayed away.
+// The lower half of a simdgroup reads values of the upper half, which is inactive.
 //
 // launch: shuffle_from_inactive_lane_bug shuffle_from_inactive_lane_fixed
 //   with: grid=64 threadgroup=32 x=float32[64] y=out:float32[64]

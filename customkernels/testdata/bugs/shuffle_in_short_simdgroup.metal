@@ -1,5 +1,5 @@
-// Sums of pairs half a simdgroup apart. The last threadgroup of a grid of 40 threads has
-// eight lanes, whose partners do not exist.
+// Sums of pairs at a distance of half a simdgroup. The last threadgroup of a grid of 40 threads has eight lanes,
+// whose partners do not exist.
 //
 // launch: shuffle_in_short_simdgroup_bug shuffle_in_short_simdgroup_fixed
 //   with: grid=40 threadgroup=32 x=float32[40] y=out:float32[40]
@@ -13,7 +13,7 @@ kernel void shuffle_in_short_simdgroup_bug(
   y[i] = x[i] + simd_shuffle_xor(x[i], 16);  // want: shuffle-inactive
 }
 
-// The partner's index says whether it exists; who has none, asks itself.
+// A lane without a partner reads its own value.
 kernel void shuffle_in_short_simdgroup_fixed(
     device const float* x [[buffer(0)]],
     device float* y [[buffer(1)]],

@@ -1,5 +1,4 @@
-// The halves of a threadgroup, two simdgroups, exchange their elements. A simdgroup
-// barrier holds back the lanes of one simdgroup only.
+// Two simdgroups of a threadgroup exchange their elements. A simdgroup barrier synchronizes one simdgroup only.
 //
 // launch: simdgroup_barrier_for_threadgroup_bug simdgroup_barrier_for_threadgroup_fixed
 //   with: grid=128 threadgroup=64 x=float32[128] y=out:float32[128]

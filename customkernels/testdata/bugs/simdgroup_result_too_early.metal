@@ -1,5 +1,5 @@
-// A scan over a threadgroup: each simdgroup adds the totals of those before it, which a
-// simdgroup barrier does not wait for.
+// A scan over a threadgroup. Each simdgroup adds the totals of the previous ones. The simdgroup barrier does not
+// order other simdgroups.
 //
 // launch: simdgroup_result_too_early_bug simdgroup_result_too_early_fixed
 //   with: grid=128 threadgroup=128 x=float32[128] y=out:float32[128]

@@ -1,5 +1,5 @@
-// Row after row, the first thread adds up the sums of the simdgroups. With one set of slots,
-// the other simdgroup is at the next row already; with two sets in turn it is not in the way.
+// For each row, the first thread adds up the sums of the simdgroups. With one set of slots, the other simdgroup
+// overwrites them for the next row. The fixed kernel alternates between two sets.
 //
 // launch: slots_reused_in_row_loop_bug slots_reused_in_row_loop_fixed
 //   with: grid=64 threadgroup=64 x=float32[4,64] y=out:float32[4]

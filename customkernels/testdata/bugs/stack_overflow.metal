@@ -1,5 +1,5 @@
-// A table of 4 MB for every thread, where a few numbers would do. Where it fails is up to the
-// compiler: when the function makes room, or at the first access.
+// Every thread has a table of 4 MB. Depending on the compiler, the overflow occurs at the function's entry or at
+// the first access.
 //
 // launch: stack_overflow_bug stack_overflow_fixed
 //   with: grid=32 threadgroup=32 x=uint32[32]:0..99 y=out:uint32[32]

@@ -1,5 +1,4 @@
-// Smoothing in place: a thread writes its cell while its neighbour in the other simdgroup has
-// yet to read it.
+// Smooths in place. A thread overwrites its cell before its neighbor in the other simdgroup has read it.
 //
 // launch: stencil_in_place_bug stencil_in_place_fixed
 //   with: grid=64 threadgroup=64 x=float32[64] y=out:float32[64]

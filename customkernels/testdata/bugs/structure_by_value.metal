@@ -1,5 +1,5 @@
-// A structure that is passed by value is read where the function is called. One partial result too many
-// is merged, of a simdgroup that does not exist.
+// A structure that is passed by value is read at the call. The kernel merges one partial result too many, from a
+// simdgroup that does not exist.
 //
 // launch: structure_by_value_bug structure_by_value_fixed
 //   with: grid=96,3 threadgroup=96 x=float32[3,500] width=int32:500 y=out:float32[3,500]

@@ -1,5 +1,5 @@
-// Whole structures are copied to and from a tile, of which nobody has filled the end. The copy of a
-// structure is nobody's line: what counts is where it is made.
+// Copies whole structures to and from a tile whose end no thread has filled. The finding is at the line of the
+// copy.
 //
 // launch: structure_copied_bug structure_copied_fixed
 //   with: grid=32 threadgroup=32 bodies=float32[20,4]:uniform n=uint32:20 y=out:float32[20]

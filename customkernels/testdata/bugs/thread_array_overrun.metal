@@ -1,5 +1,4 @@
-// A thread's own array of four, asked for the fifth. What lies there is the thread's own as
-// well, so no access leaves its memory.
+// Reads the fifth element of a thread's own array of four. The address lies within the thread's own memory.
 //
 // launch: thread_array_overrun_bug thread_array_overrun_fixed
 //   with: grid=64 threadgroup=64 x=uint32[64]:iota y=out:float32[64]

@@ -1,5 +1,5 @@
-// A thread's own array of eight, filled with as many numbers as an input says, which are too
-// many: behind it lies what the thread itself runs on.
+// Fills a thread's own array of eight with a number of elements from the input, which is greater. The writes
+// overwrite the thread's stack.
 //
 // launch: thread_array_ruins_stack_bug thread_array_ruins_stack_fixed
 //   with: grid=4 threadgroup=4 n=uint32[4]:8,4,8,64 y=out:float32[4]

@@ -1,4 +1,4 @@
-// Made for groups of 64 threads, launched with 96.
+// A kernel for threadgroups of 64 threads, launched with 96.
 //
 // launch: threadgroup_larger_than_array_bug threadgroup_larger_than_array_fixed
 //   with: grid=192 threadgroup=96 x=float32[192] y=out:float32[192]

@@ -1,5 +1,4 @@
-// Reverses a row tile by tile. The barrier after the load is there; that before the next
-// load is not.
+// Reverses a row tile by tile. The barrier after the load is present; the barrier before the next load is missing.
 //
 // launch: tile_reused_in_loop_bug tile_reused_in_loop_fixed
 //   with: grid=64 threadgroup=64 x=float32[3,64] y=out:float32[3,64]

@@ -1,5 +1,5 @@
-// The right neighbour in a row of eight, of which the last has none: it reads the first of the
-// next row, in the same array.
+// Reads the right neighbor in rows of eight elements. The last element of a row reads the first of the next row,
+// in the same array.
 //
 // launch: tile_row_overrun_bug tile_row_overrun_fixed
 //   with: grid=64 threadgroup=64 x=float32[72] y=out:float32[64]

@@ -1,4 +1,4 @@
-// A threadgroup of 2048 threads, of which a GPU takes 1024.
+// A threadgroup of 2048 threads. The limit is 1024.
 //
 // launch: too_many_threads_bug grid=2048 threadgroup=2048 x=float32[2048] y=out:float32[2048]
 // launch: too_many_threads_fixed grid=2048 threadgroup=1024 x=float32[2048] y=out:float32[2048]

@@ -1,4 +1,4 @@
-// A tile of 34 KB of threadgroup memory, of which a GPU has 32.
+// A tile of 34 KB of threadgroup memory. The limit is 32 KB.
 //
 // launch: too_much_threadgroup_memory_bug too_much_threadgroup_memory_fixed
 //   with: grid=64 threadgroup=64 x=float32[64] y=out:float32[64]

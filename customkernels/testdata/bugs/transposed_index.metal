@@ -1,5 +1,5 @@
-// Transposes a 4×16 matrix with row and column confused in the index of the result: its
-// rows begin four elements apart and are filled with sixteen.
+// Transposes a 4×16 matrix with row and column exchanged in the output index. Rows of 16 elements begin at a
+// distance of four.
 //
 // launch: transposed_index_bug transposed_index_fixed
 //   with: init=0 grid=16,4 threadgroup=16,4 x=float32[4,16] y=out:float32[16,4]

@@ -1,5 +1,5 @@
-// A tree reduction that halves its width drops an element wherever the width is odd: of 48
-// threads, the third sum of three is written and never read.
+// A tree reduction that halves its width drops an element whenever the width is odd. With 48 threads, the third of
+// three sums is written and never read.
 //
 // launch: tree_reduction_of_48_bug tree_reduction_of_48_fixed
 //   with: grid=96 threadgroup=48 x=float32[96] y=out:float32[2]
@@ -37,7 +37,7 @@ kernel void tree_reduction_of_48_fixed(
   threadgroup float sums[1024];
   sums[thread_index] = x[i];
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  // The greater half first: the middle one of an odd width waits for the next turn.
+  // The first half is the greater one: the middle element of an odd width stays for the next iteration.
   for (uint width = threads; width > 1; width = (width + 1) / 2) {
     const uint offset = (width + 1) / 2;
     if (thread_index + offset < width) {

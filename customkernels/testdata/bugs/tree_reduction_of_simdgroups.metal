@@ -1,4 +1,4 @@
-// Adds the sums of three simdgroups by halving. The third sum is left out of both rows.
+// Adds the sums of three simdgroups by halving. The third sum is dropped in both rows.
 //
 // launch: tree_reduction_of_simdgroups_bug tree_reduction_of_simdgroups_fixed
 //   with: grid=96 threadgroup=96 x=float32[2,96] y=out:float32[2]

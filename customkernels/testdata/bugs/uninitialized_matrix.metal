@@ -1,4 +1,4 @@
-// A matrix product added to an accumulator that was never filled, which shows where it is stored.
+// Adds a matrix product to an uninitialized accumulator. The finding is at the store.
 //
 // launch: uninitialized_matrix_bug uninitialized_matrix_fixed
 //   with: grid=32 threadgroup=32 a=float32[8,8] b=float32[8,8] c=out:float32[8,8]

@@ -1,5 +1,4 @@
-// Adds to an output as if it began with zeros. Launched without an initial value, it begins
-// with anything.
+// Adds to an output as if it began with zeros. Without an initial value it is undefined.
 //
 // launch: uninitialized_output_read_bug uninitialized_output_read_fixed
 //   with: grid=64 threadgroup=32 x=float32[64] y=out:float32[64]

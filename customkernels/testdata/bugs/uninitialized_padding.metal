@@ -1,4 +1,4 @@
-// Sums over a row of 50 elements in a tile padded to 64, whose padding nobody clears.
+// Sums a row of 50 elements in a tile padded to 64. No thread clears the padding.
 //
 // launch: uninitialized_padding_bug uninitialized_padding_fixed
 //   with: grid=64,2 threadgroup=64 x=float32[2,50] width=uint32:50 y=out:float32[2]

@@ -1,5 +1,5 @@
-// Sums of four simdgroups, added up by the 32 lanes of the first: 28 of them read slots that
-// nobody has written.
+// The 32 lanes of the first simdgroup add up the sums of four simdgroups. Lanes 4 to 31 read slots that no thread
+// has written.
 //
 // launch: uninitialized_threadgroup_slot_bug uninitialized_threadgroup_slot_fixed
 //   with: grid=256 threadgroup=128 x=float32[256] y=out:float32[2]

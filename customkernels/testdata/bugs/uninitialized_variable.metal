@@ -1,4 +1,4 @@
-// Sums that begin with whatever their memory held, which shows where they are stored.
+// Sums that begin with an uninitialized variable. The finding is at the store.
 //
 // launch: uninitialized_variable_bug uninitialized_variable_fixed
 //   with: grid=8 threadgroup=8 x=float32[8,16] y=out:float32[8]

@@ -1,5 +1,5 @@
-// Threads from 500 on compute with a variable that they never set. Whether it holds 0 or a huge
-// negative number, the result is near 0, and no output looks wrong.
+// Threads from 500 on use a variable that they never set. With the values 0 and a huge negative number, the result
+// is near 0, so no output looks wrong.
 //
 // launch: uninitialized_variable_vanishes_bug uninitialized_variable_vanishes_fixed
 //   with: grid=512 threadgroup=256 g=float32[512] y=out:float32[512]

@@ -1,4 +1,4 @@
-// Doubles 100 numbers, and the threads stop at 96. The last four outputs stay undefined.
+// Doubles 100 numbers with 96 threads. The last four outputs stay undefined.
 //
 // launch: unwritten_output_bug unwritten_output_fixed
 //   with: grid=128 threadgroup=32 x=float32[100] y=out:float32[100]

@@ -1,4 +1,4 @@
-// Thread 0 computes what the others need; they do not wait for it.
+// Thread 0 computes a value that the other threads read without a barrier.
 //
 // launch: value_shared_without_barrier_bug value_shared_without_barrier_fixed
 //   with: grid=128 threadgroup=64 x=float32[128] y=out:float32[128]

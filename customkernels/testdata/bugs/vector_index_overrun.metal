@@ -1,4 +1,4 @@
-// A vector's elements by their number, which for every fifth thread is one too large.
+// Indexes the elements of a vector. The index of every fifth thread is one too large.
 //
 // launch: vector_index_overrun_bug vector_index_overrun_fixed
 //   with: grid=64 threadgroup=64 x=uint32[64]:iota y=out:float32[64]

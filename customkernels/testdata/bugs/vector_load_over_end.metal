@@ -1,5 +1,5 @@
-// Sums of four neighbours by one vector load each. The length is not a multiple of four: the
-// last load begins inside of the input and ends behind it.
+// Sums four neighbors with one vector load. The length is no multiple of four: the last load begins inside of the
+// input and ends past it.
 //
 // launch: vector_load_over_end_bug vector_load_over_end_fixed
 //   with: grid=16 threadgroup=16 x=float32[62] n=uint32:62 y=out:float32[16]

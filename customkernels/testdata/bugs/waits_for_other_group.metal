@@ -1,5 +1,5 @@
-// The first threadgroup waits for a flag of the last. A GPU runs as many groups at a time as
-// it likes, so the last may never begin.
+// The first threadgroup waits for a flag of the last one. A GPU may run any number of threadgroups at a time, so
+// the last one may never start.
 //
 // launch: waits_for_other_group_bug waits_for_other_group_fixed
 //   with: init=0 grid=64 threadgroup=32 x=uint32[64] flag=out:uint32[1] y=out:uint32[64]

@@ -1,6 +1,6 @@
-// Each simdgroup leaves out the barrier of one turn, the first of the first turn and the second of
-// the second. They meet, at one line, in different turns; a line is all that tells barriers apart, and
-// no thread is left waiting.
+// Each simdgroup skips the barrier of one iteration: the first simdgroup in the first iteration, the second in the
+// second. They meet at the same line in different iterations. The checker identifies a barrier by its line only,
+// and no thread is left waiting.
 //
 // launch: barriers_of_different_turns_bug barriers_of_different_turns_fixed
 //   with: grid=64 threadgroup=64 x=float32[64] y=out:float32[64]

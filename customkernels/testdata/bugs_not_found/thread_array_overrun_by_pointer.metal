@@ -1,5 +1,5 @@
-// A thread's own array of four, asked for the fifth through a pointer, which knows no size. What
-// lies there is the thread's own as well, so no access leaves its memory.
+// Reads the fifth element of a thread's own array of four through a pointer, whose type has no size. The address
+// lies within the thread's own memory.
 //
 // launch: thread_array_overrun_by_pointer_bug thread_array_overrun_by_pointer_fixed
 //   with: grid=64 threadgroup=64 x=uint32[64]:iota y=out:float32[64]

@@ -1,6 +1,6 @@
-// A maximum that begins with whatever a register held. What it holds under the checker is less
-// than every number, so nothing shows; to report every variable that is read before it is set would
-// be to report those whose value is then dropped.
+// A maximum that begins with an uninitialized variable. Its value under the checker is less than every number, so
+// no output differs. A report of every read of an uninitialized variable would include values that are discarded
+// later.
 //
 // launch: uninitialized_maximum_bug uninitialized_maximum_fixed
 //   with: grid=8 threadgroup=8 x=float32[8,16] y=out:float32[8]

@@ -1,12 +1,12 @@
-// The place of the greatest element of each row, the leftmost of equal ones, and the element.
+// The index of the greatest element of each row, the leftmost of equal ones, and its value.
 //
 //   at[r] = min { i : x[r, i] = max_j x[r, j] }
 //
-// Candidates travel down the lanes by shuffles, 16, 8, 4, 2 and 1 places at a time, then the
-// simdgroups' winners meet in threadgroup memory, where the first simdgroup does the
-// same. Lanes without a candidate carry one that loses against every other.
+// Shuffles by 16, 8, 4, 2 and 1 lanes reduce the candidates of a simdgroup. The first simdgroup then reduces the
+// winners of all simdgroups from threadgroup memory. Lanes without a candidate hold one that loses against every
+// other.
 //
-// Launch: a threadgroup of whole simdgroups a row; grid (threads, rows).
+// Launch: one threadgroup of whole simdgroups per row; grid (threads, rows).
 
 #include <metal_stdlib>
 using namespace metal;

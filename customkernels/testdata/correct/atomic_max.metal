@@ -2,12 +2,11 @@
 //
 //   y[c] = max { x[i] : class[i] = c }
 //
-// Metal has no atomic maximum of floats. A thread offers its value until what is there is
-// not smaller, or nobody came between reading and writing. The result does not depend on
-// the order.
+// Metal has no atomic maximum of floats. A thread repeats the exchange until the stored value is not smaller, or the
+// exchange succeeds. The result does not depend on the order.
 //
-// Launch: a thread an element. The output holds the bits of floats and starts as 0, the
-// bits of +0: values are at least 0.
+// Launch: one thread per element. The output holds the bits of floats and begins with 0, the bits of +0. Values must
+// be at least 0.
 
 #include <metal_stdlib>
 using namespace metal;

@@ -1,12 +1,12 @@
-// Scaled dot-product attention with online softmax, a simdgroup a query row.
+// Scaled dot-product attention with online softmax, one simdgroup per query row.
 //
 //   o_i = Σ_j p_ij · v_j,   p_ij = exp(scale · q_i·k_j − m_i) / s_i
 //
-// over all keys j, or for a causal mask over those with j ≤ i + (keys − queries). The
-// simdgroup goes through the keys once and keeps the greatest score m, the sum s and the
-// unfinished o; when m grows by d, s and o shrink by e^−d. Each lane holds D/32 columns.
+// over all keys j, or with a causal mask over the keys j ≤ i + (keys − queries). The simdgroup iterates over the keys
+// once and keeps the running maximum m, the sum s and the accumulator o. When m grows by d, s and o are scaled by
+// e^−d. Each lane holds D/32 columns.
 //
-// Launch: threadgroups of whole simdgroups; grid 32·queries threads in x, a head for each y.
+// Launch: threadgroups of whole simdgroups; grid 32·queries threads in x, heads in y.
 // D is a multiple of 32.
 
 #include <metal_stdlib>

@@ -1,14 +1,11 @@
-// Sorts each row in rising order with Batcher's bitonic network, and says where each
-// element came from.
+// Sorts each row in ascending order with Batcher's bitonic network, and returns the original index of each element.
 //
 //   y[r, i] = x[r, from[r, i]],   y[r, 0] ≤ y[r, 1] ≤ …
 //
-// Equal keys are told apart by their place, so the sort is stable. Rows are filled up
-// to N elements with keys that compare greater than all others. The network
-// compares N/2 disjoint pairs a stage; a barrier stands between any two stages.
+// Equal keys are ordered by their index, so the sort is stable. Rows are padded to N elements with keys greater than
+// all others. Each stage compares N/2 disjoint pairs. A barrier separates the stages.
 //
-// Launch: a threadgroup a row, any number of threads up to N/2, N a power of two ≥ width;
-// grid (threads, rows).
+// Launch: one threadgroup per row, up to N/2 threads, N a power of two ≥ width; grid (threads, rows).
 
 #include <metal_stdlib>
 using namespace metal;

@@ -2,12 +2,11 @@
 //
 //   y = (x[i] : x[i] > threshold),   from[k] = the i of y[k],   count[0] = |y|
 //
-// A ballot tells every lane which lanes keep theirs: its place among them is the number of
-// bits below its own. One threadgroup takes the whole array, a chunk at a time; the
-// simdgroups' counts are added up in order by every thread.
+// A ballot shows which lanes keep their elements. The output index of a lane is the number of bits below its own. One
+// threadgroup processes the whole array in chunks. Every thread adds up the simdgroups' counts in order.
 //
-// Launch: one threadgroup of whole simdgroups; the grid equals it. y and from are as long
-// as x; what is behind the count keeps its initial value.
+// Launch: one threadgroup of whole simdgroups; the grid equals it. y and from are as long as x. Elements behind the
+// count keep their initial values.
 
 #include <metal_stdlib>
 using namespace metal;

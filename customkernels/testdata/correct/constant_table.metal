@@ -16,9 +16,9 @@ constant node nodes[5] = {
     {0.9061798459386640f, 0.2369268850561891f},
 };
 
-// y[i] = ∫ cos(t²) dt from 0 to x[i], by 16 panels of Gauss's rule.
+// y[i] = ∫ cos(t²) dt from 0 to x[i], by Gauss's rule on 16 panels.
 //
-// Launch: a thread an element.
+// Launch: one thread per element.
 kernel void fresnel(
     device const float* x [[buffer(0)]],
     device float* y [[buffer(1)]],
@@ -44,10 +44,9 @@ struct affine_map {
   int repeat;
 };
 
-// y[i] = clamp(A·(x, y, 1, 0) …) for points x[i], `repeat` times, held within
-// [lowest, limit].
+// y[i] = clamp(A·(x, y, 1, 0) …) for points x[i], applied `repeat` times and clamped to [lowest, limit].
 //
-// Launch: a thread a point.
+// Launch: one thread per point.
 kernel void map_points(
     device const float2* x [[buffer(0)]],
     constant affine_map& map [[buffer(1)]],

@@ -1,12 +1,11 @@
-// Convolution of each channel with a kernel of its own, with zeros beyond the ends.
+// Convolution of each channel with its own kernel, with zeros beyond the ends.
 //
 //   y[c, i] = Σ_{j < K} w[c, j] · x[c, i + j − ⌊K/2⌋]
 //
-// A threadgroup loads its stretch of x and a halo of K − 1 elements once, then every
-// thread reads K of them from threadgroup memory.
+// A threadgroup loads its range of x and a halo of K − 1 elements once. Every thread then reads K elements from
+// threadgroup memory.
 //
-// Launch: threadgroups of up to 128 threads in x over the length, which may be short at
-// the end; a channel for each y. K ≤ 33.
+// Launch: threadgroups of up to 128 threads in x over the length, with a partial last one; channels in y. K ≤ 33.
 
 #include <metal_stdlib>
 using namespace metal;

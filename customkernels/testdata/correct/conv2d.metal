@@ -1,10 +1,10 @@
-// Convolution of an image of several channels with one 2-D kernel a channel, summed over
-// the channels; beyond the edges the image continues with its nearest pixel.
+// Convolution of a multi-channel image with one 2-D kernel per channel, summed over the channels. Pixels beyond the
+// edges equal the nearest pixel.
 //
 //   y[f, i, j] = Σ_c Σ_{p, q < K} w[f, c, p, q] · x[c, clamp(i + p − K/2), clamp(j + q − K/2)]
 //
-// Launch: threadgroups of 16×8×1 threads over width × height × filters, short at the
-// right and lower edges; K ≤ 5, odd.
+// Launch: threadgroups of 16×8×1 threads over width × height × filters, with partial ones at the right and lower edges;
+// K ≤ 5, odd.
 
 #include <metal_stdlib>
 using namespace metal;

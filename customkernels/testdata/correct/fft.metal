@@ -2,10 +2,10 @@
 //
 //   y[r, k] = Σ_n x[r, n] · e^(−2πi·kn/N)
 //
-// Every pass joins transforms of length s to ones of 2s, from one half of the slots to
-// the other, so no reordering by bits is needed, and one barrier a pass is enough.
+// Every pass combines transforms of length s to length 2s, from one half of the slots to the other. So there is no bit
+// reversal, and one barrier per pass suffices.
 //
-// Launch: a threadgroup of N/2 threads a row; grid (N/2, rows).
+// Launch: one threadgroup of N/2 threads per row; grid (N/2, rows).
 
 #include <metal_stdlib>
 using namespace metal;

@@ -1,8 +1,8 @@
-// Rows of an embedding table, chosen by index; those below 0 count from the end.
+// Rows of an embedding table by index. Negative indices count from the end.
 //
 //   y[n, d] = table[index[n] < 0 ? index[n] + rows : index[n], d]
 //
-// Launch: a thread an element; grid (D, n).
+// Launch: one thread per element; grid (D, n).
 
 #include <metal_stdlib>
 using namespace metal;

@@ -1,12 +1,12 @@
-// The gated linear unit with GELU, four elements a thread.
+// The gated linear unit with GELU, four elements per thread.
 //
 //   y[i] = gelu(x[i, 0]) · x[i, 1],
 //   gelu(a) = a/2 · (1 + tanh(√(2/π) · (a + 0.044715·a³)))
 //
-// The two halves of a pair lie side by side. A thread reads four pairs as two vectors and
-// sorts gates from values by swizzles; the last thread does its rest one by one.
+// The two elements of a pair are adjacent. A thread reads four pairs as two vectors and separates gates from values by
+// swizzles. The last thread processes its remainder one by one.
 //
-// Launch: ⌈size/4⌉ threads, size the number of pairs; x starts at a multiple of 4 elements.
+// Launch: ⌈size/4⌉ threads, size the number of pairs; x begins at a multiple of 4 elements.
 
 #include <metal_stdlib>
 using namespace metal;

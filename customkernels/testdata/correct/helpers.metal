@@ -1,13 +1,13 @@
 // Helpers whose parameters are pointers and references into each address space.
 //
-// Mean and variance of each row by Welford's update, joined over the threads by Chan's:
+// Mean and variance of each row by Welford's update, merged over the threads by Chan's formula:
 //
 //   n = n_a + n_b,   δ = μ_b − μ_a
 //   μ = μ_a + δ·n_b/n,   M = M_a + M_b + δ²·n_a·n_b/n
 //
-// out[r] = (μ, M/n). Threads are joined as a tree over any number of them.
+// out[r] = (μ, M/n). A tree over any number of threads merges their results.
 //
-// Launch: a threadgroup a row, of up to 128 threads; grid (threads, rows).
+// Launch: one threadgroup per row, of up to 128 threads; grid (threads, rows).
 
 #include <metal_stdlib>
 using namespace metal;

@@ -1,12 +1,12 @@
-// How often each of 64 classes occurs.
+// The number of elements in each of 64 classes.
 //
 //   count[c] = |{ i : class(x[i]) = c }|,   class(v) = clamp(floor(v · 64), 0, 63)
 //
-// Each threadgroup counts in its own memory, where atomics are cheap, and then adds
-// its counts to those in device memory. Integer sums do not depend on the order.
+// Each threadgroup counts in threadgroup memory, where atomics are cheap, and then adds its counts to the output.
+// Integer sums do not depend on the order.
 //
-// Launch: any number of threadgroups of any size; a thread takes the elements
-// i, i + grid, i + 2·grid, … The output starts as 0.
+// Launch: any number of threadgroups of any size. A thread processes the elements i, i + grid, i + 2·grid, … The output
+// begins with 0.
 
 #include <metal_stdlib>
 using namespace metal;

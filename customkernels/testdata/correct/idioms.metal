@@ -1,10 +1,10 @@
-// What kernels elsewhere are written with: macros that make functions, one more meaning for a function
-// of Metal's, packed vectors that compute, an unnamed structure in threadgroup memory, bytes, a
-// function constant that may stay undefined, defaults of templates, and a name for a kernel's type.
+// Common constructs of Metal kernels: macros that define functions, an overload of a function of Metal, arithmetic on
+// packed vectors, an unnamed structure in threadgroup memory, bytes, a function constant that may stay undefined,
+// default template arguments, and an alias of a kernel's type.
 //
 //   y[r] = scale · (Σ_i x[r, i], max_i x[r, i], Σ_i x[r, i]²),   scale = 1 if factor is not defined
 //
-// Launch: a simdgroup a row, N simdgroups a threadgroup; grid 32·rows.
+// Launch: one simdgroup per row, N simdgroups per threadgroup; grid 32·rows.
 
 #include <metal_stdlib>
 using namespace metal;
@@ -20,7 +20,7 @@ MAKE_SQUARE(half)
 struct extent {
   packed_float2 sums;
   float greatest;
-  // The object is in thread memory, as nothing else is said.
+  // Without an address space, the object is in thread memory.
   thread extent& operator+=(thread const extent& o) {
     sums += o.sums;
     greatest = max(greatest, o.greatest);

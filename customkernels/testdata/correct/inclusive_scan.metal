@@ -2,10 +2,9 @@
 //
 //   y[r, i] = Σ_{j ≤ i} x[r, j]
 //
-// One threadgroup takes a row, a chunk of as many elements as it has threads at a
-// time, and carries the sum over to the next chunk. Within a chunk, step s adds the
-// value 2^s places to the left. Steps alternate between two halves of the slots, so
-// one barrier a step is enough: nobody reads the half that is being written.
+// One threadgroup processes a row in chunks of one element per thread, and carries the sum to the next chunk. Within a
+// chunk, step s adds the value 2^s places to the left. Steps alternate between two halves of the slots, so one
+// barrier per step suffices: no thread reads the half that is being written.
 //
 // Launch: threadgroups of n ≤ 256 threads, n any number; grid (n, rows).
 
@@ -44,7 +43,7 @@ template <typename T>
       y[row + i] = T(carry + slots[half_in_use][thread_index]);
     }
     carry += slots[half_in_use][threads - 1];
-    // The next chunk overwrites the first half, which may hold what others still read.
+    // The next chunk overwrites the first half, which other threads may still read.
     threadgroup_barrier(mem_flags::mem_threadgroup);
   }
 }

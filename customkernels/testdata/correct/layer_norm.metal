@@ -1,12 +1,12 @@
-// Layer norm of each row, several rows a threadgroup.
+// Layer norm of each row, several rows per threadgroup.
 //
 //   y_j = (x_j − μ) · rsqrt(σ² + eps) · w_j + b_j,   μ = mean(x),   σ² = mean((x − μ)²)
 //
-// The group adds up twice a row, in two sets of slots by turns: a set is written again only
-// after the barrier of the other, which every reader of the first has passed. So a
-// sum costs one barrier, not two.
+// The threadgroup computes two sums per row, in two alternating sets of slots. A set is overwritten only after the
+// barrier of the other set, which every reader of the first set has passed. So a sum needs one barrier instead of
+// two.
 //
-// Launch: threadgroups of any size; a group takes the rows group, group + groups, …
+// Launch: threadgroups of any size. A threadgroup processes the rows group, group + groups, …
 
 #include <metal_stdlib>
 using namespace metal;

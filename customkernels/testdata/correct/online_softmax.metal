@@ -1,15 +1,15 @@
-// Softmax of each row in one pass over it for the normaliser.
+// Softmax of each row, with one pass over the row for the normalizer.
 //
 //   y[r, i] = exp(x[r, i] − m) / s,   m = max_j x[r, j],   s = Σ_j exp(x[r, j] − m)
 //
-// A pair (m, s) stands for s·e^m. Pairs are joined by
+// A pair (m, s) represents s·e^m. Pairs are merged by
 //
 //   (m, s) ⊕ (n, t) = (max(m, n), s·e^(m − max) + t·e^(n − max)),
 //
-// first a thread its own elements, then the lanes of a simdgroup, then the simdgroups.
-// Rows of any width ≥ 1, and elements that are −∞, are right as long as one is finite.
+// within a thread, then over the lanes of a simdgroup, then over the simdgroups. Rows may have any width ≥ 1 and
+// elements −∞, if at least one element is finite.
 //
-// Launch: a threadgroup a row, of any size; grid (threads, rows).
+// Launch: one threadgroup of any size per row; grid (threads, rows).
 
 #include <metal_stdlib>
 using namespace metal;

@@ -1,11 +1,10 @@
-// Random numbers without a state: Philox 4×32 with 10 rounds (Salmon et al., 2011).
+// Counter-based random numbers: Philox 4×32 with 10 rounds (Salmon et al., 2011).
 //
 //   y[i] = philox((i, 0, 0, 0), key)
 //
-// A round multiplies two of the four words by constants to 64 bits, mixes halves and keys,
-// and exchanges the words.
+// A round multiplies two of the four words by constants to 64 bits, mixes halves and keys, and permutes the words.
 //
-// Launch: a thread four words.
+// Launch: one thread per four words.
 
 #include <metal_stdlib>
 using namespace metal;

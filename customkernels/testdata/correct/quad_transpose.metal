@@ -1,12 +1,11 @@
-// Transposes 4×4 blocks within quadgroups, without memory in between.
+// Transposes 4×4 blocks within quadgroups, without threadgroup memory.
 //
 //   y[b, i, j] = x[b, j, i]
 //
-// Lane i of a quadgroup holds row i in a vector. In round r it takes element i of lane
-// i + r (mod 4). That lane offers the right one because it knows who asks: its own number
-// less r.
+// Lane i of a quadgroup holds row i in a vector. In round r it reads element i of lane i + r (mod 4). That lane
+// provides the element with the index of the reader, its own index minus r.
 //
-// Launch: four threads a block; threadgroups of any multiple of 4.
+// Launch: four threads per block; threadgroups of any multiple of 4.
 
 #include <metal_stdlib>
 using namespace metal;

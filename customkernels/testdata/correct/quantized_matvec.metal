@@ -1,12 +1,11 @@
-// Products of a quantised matrix and a vector, the weights unpacked on the way.
+// The product of a quantized matrix and a vector.
 //
 //   y_r = Σ_c w[r, c] · x_c,   w[r, c] = scale[r, g] · code[r, c] + bias[r, g],   g = ⌊c/G⌋
 //
-// Codes of 4 bits lie eight to a uint, lowest bits first; codes of 8 bits four to a uint, which
-// as_type takes apart. Groups of G = 32 columns share scale and bias, so
-// Σ = scale·Σ code·x + bias·Σ x.
+// A uint holds eight 4-bit codes, lowest bits first, or four 8-bit codes, which as_type separates. Groups of G = 32
+// columns share scale and bias, so Σ = scale·Σ code·x + bias·Σ x.
 //
-// Launch: a simdgroup a row, any number of simdgroups a threadgroup; grid 32·rows.
+// Launch: one simdgroup per row, any number of simdgroups per threadgroup; grid 32·rows.
 
 #include <metal_stdlib>
 using namespace metal;

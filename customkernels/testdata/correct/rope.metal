@@ -2,10 +2,9 @@
 //
 //   (y_i, y_{i+D/2}) = R(p·θ_i) · (x_i, x_{i+D/2}),   θ_i = base^(−2i/D),   i < D/2
 //
-// for the position p = offset + l of row l; R turns by its argument. With `interleaved` the
-// pairs are (2i, 2i + 1) instead.
+// for the position p = offset + l of row l. R rotates by its argument. With `interleaved` the pairs are (2i, 2i + 1).
 //
-// Launch: a thread a pair; grid (D/2, length, batch·heads).
+// Launch: one thread per pair; grid (D/2, length, batch·heads).
 
 #include <metal_stdlib>
 using namespace metal;

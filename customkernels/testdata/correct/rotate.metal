@@ -1,10 +1,10 @@
-// Turns points about an axis with matrices of one thread.
+// Rotates points about an axis with a thread's own matrices.
 //
 //   y[i] = R · x[i],   R = cos φ·I + sin φ·[u]× + (1 − cos φ)·u·uᵀ
 //
-// and says the volume that R keeps: det R = 1. Points are packed, three floats each.
+// and returns det R, which is 1. Points are packed_float3.
 //
-// Launch: a thread a point.
+// Launch: one thread per point.
 
 #include <metal_stdlib>
 using namespace metal;

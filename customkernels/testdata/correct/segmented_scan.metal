@@ -1,4 +1,4 @@
-// Inclusive prefix sums that start again at every marked element.
+// Inclusive prefix sums that restart at every marked element.
 //
 //   y[i] = x[i] + (start[i] ? 0 : y[i − 1])
 //
@@ -6,8 +6,7 @@
 //
 //   (a, p) ⊕ (b, q) = (q ? b : a + b, p or q)
 //
-// is associative, so the scan of Hillis and Steele computes it. One threadgroup takes the
-// whole array, a chunk at a time.
+// is associative, so the scan of Hillis and Steele applies. One threadgroup processes the whole array in chunks.
 //
 // Launch: one threadgroup of up to 256 threads; the grid equals the threadgroup.
 
@@ -49,7 +48,7 @@ template <typename T>
       if (lid >= offset) {
         mine = join(slots[lid - offset], mine);
       }
-      // Everybody has read before anybody writes.
+      // All threads have read before any thread writes.
       threadgroup_barrier(mem_flags::mem_threadgroup);
       slots[lid] = mine;
       threadgroup_barrier(mem_flags::mem_threadgroup);

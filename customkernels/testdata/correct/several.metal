@@ -1,5 +1,5 @@
-// Several kernels of one file that share helpers: steps of the method of conjugate gradients
-// for A·x = b, A the symmetric tridiagonal matrix (−1, 2 + shift, −1).
+// Several kernels that share helpers: the steps of the conjugate gradient method for A·x = b, where A is the symmetric
+// tridiagonal matrix (−1, 2 + shift, −1).
 
 #include <metal_stdlib>
 using namespace metal;
@@ -49,7 +49,7 @@ kernel void apply_matrix(
   }
 }
 
-// y = x + a·v. Launch: a thread an element.
+// y = x + a·v. Launch: one thread per element.
 kernel void add_scaled(
     device const float* x [[buffer(0)]],
     device const float* v [[buffer(1)]],

@@ -1,12 +1,11 @@
-// Exclusive prefix sums of each row, from those that the hardware gives for a simdgroup.
+// Exclusive prefix sums of each row, by a simdgroup's prefix sums.
 //
 //   y[r, i] = Σ_{j < i} x[r, j]
 //
-// A thread takes four neighbouring elements. The total of a simdgroup is the last lane's
-// exclusive sum and its own four; the totals of the simdgroups are scanned in the same
-// way by the first of them.
+// A thread processes four adjacent elements. The total of a simdgroup is the last lane's exclusive sum plus its four
+// elements. The first simdgroup scans the totals in the same way.
 //
-// Launch: a threadgroup of whole simdgroups a row; grid (threads, rows).
+// Launch: one threadgroup of whole simdgroups per row; grid (threads, rows).
 
 #include <metal_stdlib>
 using namespace metal;

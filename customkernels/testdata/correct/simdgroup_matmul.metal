@@ -3,10 +3,9 @@
 //   C[M, N] = A[M, K] · B[K, N]     (simdgroup_matmul, any M, N, K)
 //   C[M, N] = A[M, K] · B[N, K]ᵀ    (simdgroup_matmul_nt, multiples of 8, M and N of 16)
 //
-// Sums are in float. In simdgroup_matmul a threadgroup of four simdgroups computes a
-// tile of 32×32, each simdgroup 2×2 fragments of it. Tiles of A and B, 16 deep, pass through
-// threadgroup memory, padded with zeros beyond the edges; the finished tile takes
-// the same way back, so that only elements that exist are stored.
+// Sums are in float. In simdgroup_matmul a threadgroup of four simdgroups computes a tile of 32×32, each simdgroup 2×2
+// fragments. Tiles of A and B with a depth of 16 are loaded to threadgroup memory and padded with zeros. The result
+// is stored through threadgroup memory too, so that elements beyond the edges are not written.
 //
 // Launch: threadgroups of 128 threads (32 for _nt), one for each tile of 32×32 (16×16).
 
@@ -69,7 +68,7 @@ template <typename T>
         }
       }
     }
-    // The next tiles overwrite what this round's fragments were loaded from.
+    // The next tiles overwrite the memory of this iteration's fragments.
     threadgroup_barrier(mem_flags::mem_threadgroup);
   }
   for (int i = 0; i < fragments; i++) {
@@ -87,8 +86,7 @@ template <typename T>
   }
 }
 
-// Fragments straight from device memory; B's are transposed while they load. Each lane
-// rounds its own two elements of a fragment.
+// Loads fragments from device memory, those of B transposed. Each lane rounds its own two elements of a fragment.
 template <typename T>
 [[kernel]] void simdgroup_matmul_nt(
     device const T* A [[buffer(0)]],

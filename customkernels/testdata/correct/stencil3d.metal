@@ -1,9 +1,9 @@
-// A step of the heat equation on a box, whose surface is kept at zero.
+// A step of the heat equation on a box whose surface is zero.
 //
-//   y = x + a·(Σ of the six neighbours − 6·x)
+//   y = x + a·(Σ of the six neighbors − 6·x)
 //
-// A threadgroup loads its block with a border of one cell on the six sides. Blocks at the
-// far ends are short in each of the three directions.
+// A threadgroup loads its block with a halo of one cell on all six sides. Blocks at the far ends are partial in each
+// direction.
 //
 // Launch: grid (width, height, depth), threadgroups up to 8×4×4.
 

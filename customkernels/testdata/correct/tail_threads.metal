@@ -1,15 +1,14 @@
 // Threads that end early.
 //
-// The grid is rounded up to whole threadgroups, as it must be for dispatchThreadgroups and
-// on other platforms, and the threads without work return. That is right as long as
-// nobody waits for them: where there is a barrier, they return behind it.
+// The grid is rounded up to whole threadgroups, as dispatchThreadgroups and other platforms require, and threads
+// without work return. This is correct as long as they return behind all barriers.
 //
 // Launch: threadgroups of up to 64 threads; the grid is any multiple of them ≥ size.
 
 #include <metal_stdlib>
 using namespace metal;
 
-// y[i] = |x[i]|, without any meeting of threads.
+// y[i] = |x[i]|, without synchronization.
 template <typename T>
 [[kernel]] void tail_return(
     device const T* x [[buffer(0)]],
@@ -22,8 +21,8 @@ template <typename T>
   y[i] = x[i] < T(0) ? -x[i] : x[i];
 }
 
-// y[i] = x[j], j the mirror image of i within the elements of its threadgroup. All threads
-// meet before those of the tail return.
+// y[i] = x[j], j the mirror image of i within the elements of its threadgroup. The tail threads return behind the
+// barrier.
 template <typename T>
 [[kernel]] void tail_reverse(
     device const T* x [[buffer(0)]],
@@ -45,9 +44,8 @@ template <typename T>
   y[i] = slots[count - 1 - lid];
 }
 
-// y[i] = x[i] + x[j], j the mirror image of i among the first `size` threads of its own
-// group, of which there is a full one only. The others end before the barrier, at which
-// Metal does not wait for them.
+// y[i] = x[i] + x[j], j the mirror image of i among the first `size` threads of its threadgroup. There is one
+// threadgroup. The other threads end before the barrier. In Metal, ended threads do not take part in barriers.
 template <typename T>
 [[kernel]] void tail_before_barrier(
     device const T* x [[buffer(0)]],

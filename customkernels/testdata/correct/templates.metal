@@ -4,10 +4,10 @@
 //
 //   y[r] = ⊕_i f(x[r, i])
 //
-// The operations are classes with an identity, a function of one element and a join; the
-// kernel chooses one at compile time. A thread takes C elements at a time, unrolled.
+// The operations are classes with an identity, a map of one element and a binary operation. A template argument
+// selects one. A thread processes C elements at a time, unrolled.
 //
-// Launch: a simdgroup a row; grid 32·rows.
+// Launch: one simdgroup per row; grid 32·rows.
 
 #include <metal_stdlib>
 using namespace metal;

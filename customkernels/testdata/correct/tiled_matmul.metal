@@ -1,9 +1,9 @@
-// C[b] = A[b] · B[b] through tiles in threadgroup memory, a thread an element of C.
+// C[b] = A[b] · B[b] through tiles in threadgroup memory, one thread per element of C.
 //
 //   C[b, i, j] = Σ_k A[b, i, k] · B[b, k, j]
 //
-// Launch: threadgroups of 16×16 threads that cover at least N×M in x and y, one layer
-// of z for each b; threads beyond the edges help to load and store nothing.
+// Launch: threadgroups of 16×16 threads that cover at least N×M in x and y, b in z. Threads beyond the edges help to
+// load and store nothing.
 
 #include <metal_stdlib>
 using namespace metal;

@@ -1,12 +1,11 @@
-// The K greatest elements of each row, greatest first, and their places.
+// The K greatest elements of each row, greatest first, and their indices.
 //
 //   y[r, k] = x[r, at[r, k]],   k < K
 //
-// Of equal elements the leftmost comes first. K times a simdgroup finds the best
-// candidate behind the last one taken, in the order (value falling, place rising), so
-// the row is only read.
+// The leftmost of equal elements comes first. A simdgroup searches K times for the best candidate after the last one,
+// in the order (value descending, index ascending). So the row is only read.
 //
-// Launch: a simdgroup a row, several simdgroups a threadgroup; grid 32·rows threads.
+// Launch: one simdgroup per row, several simdgroups per threadgroup; grid 32·rows threads.
 
 #include <metal_stdlib>
 using namespace metal;

@@ -2,11 +2,10 @@
 //
 //   y[j, i] = x[i, j]
 //
-// Both the reads and the writes of a simdgroup then lie side by side in device memory.
-// The tile has a 33rd column, so that its columns lie in different banks.
+// Both the reads and the writes of a simdgroup are then adjacent in device memory. The tile has a 33rd column, so
+// that the elements of a column lie in different banks.
 //
-// Launch: threadgroups of 32×8 threads, one for each tile of 32×32; grid
-// (32·⌈columns/32⌉, 8·⌈rows/32⌉).
+// Launch: one threadgroup of 32×8 threads per tile of 32×32; grid (32·⌈columns/32⌉, 8·⌈rows/32⌉).
 
 #include <metal_stdlib>
 using namespace metal;

@@ -1,5 +1,4 @@
-// metal_mma.h of the CUDA executor without an NVIDIA GPU: what its instructions do, by
-// exchanges between the lanes.
+// A model of the instructions of metal_mma.h without an NVIDIA GPU. Lanes exchange their operands.
 #pragma once
 
 namespace mlxg {
@@ -31,9 +30,9 @@ inline unsigned this_lane() {
   return simd_prefix_exclusive_sum(1u);
 }
 
-// c and N products as tensor cores add them up: the products are exact, all terms are cut off at
-// two bits below the last of the largest, and so is their sum at a float's last (Fasi, Higham,
-// Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021).
+// The sum of c and N products with the rounding of tensor cores: products are exact, all terms are truncated at two
+// bits below the last bit of the largest term, and the sum is truncated to a float (Fasi, Higham, Mikaitis and
+// Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021).
 template <int N>
 inline float sum_cut_off(float c, const float (&a)[N], const float (&b)[N]) {
   typedef decltype(1.0L) exact;  // Metal has no name for more than a float
@@ -60,7 +59,7 @@ inline float sum_cut_off(float c, const float (&a)[N], const float (&b)[N]) {
   return is_away ? as_type<float>(as_type<unsigned>(rounded) - 1) : rounded;
 }
 
-// Eight terms of 16 bits, of the rows lane / 4 and eight below, from the k-th on.
+// Eight 16-bit terms from the k-th on, of the rows lane / 4 and lane / 4 + 8.
 template <class T, int N>
 inline void unpack_eight(
     int k, unsigned a0, unsigned a1, unsigned b, float (&upper)[N], float (&lower)[N], float (&right)[2][N]) {

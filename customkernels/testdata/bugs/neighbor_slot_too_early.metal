@@ -1,12 +1,12 @@
-// Sums of every 32nd element, round the end, by doubling. The barrier stands behind the
-// loop instead of in it: the slot that a thread reads may be a turn ahead or behind.
+// Circular sums of every 32nd element by doubling. The barrier is behind the loop instead of in it, so a thread
+// may read a slot of another iteration.
 //
-// launch: neighbour_slot_too_early_bug neighbour_slot_too_early_fixed
+// launch: neighbor_slot_too_early_bug neighbor_slot_too_early_fixed
 //   with: grid=128 threadgroup=128 x=float32[128] y=out:float32[128]
 #include <metal_stdlib>
 using namespace metal;
 
-kernel void neighbour_slot_too_early_bug(
+kernel void neighbor_slot_too_early_bug(
     device const float* x [[buffer(0)]],
     device float* y [[buffer(1)]],
     uint i [[thread_position_in_threadgroup]]) {
@@ -23,7 +23,7 @@ kernel void neighbour_slot_too_early_bug(
   y[i] = sums[0][127 - i];
 }
 
-kernel void neighbour_slot_too_early_fixed(
+kernel void neighbor_slot_too_early_fixed(
     device const float* x [[buffer(0)]],
     device float* y [[buffer(1)]],
     uint i [[thread_position_in_threadgroup]]) {
