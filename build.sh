@@ -88,7 +88,7 @@ setup() {
   # Built rather than run by "go run", which would add a line to every error. Git, which Go
   # asks for the commit, refuses a checkout of another user's, as containers have.
   local out
-  if ! out=$(go build -C "$root" -buildvcs=false -o "$programs/setup" ./third_party/mlx-c 2>&1); then
+  if ! out=$(go build -C "$root" -buildvcs=false -o "$programs/setup" ./internal/setup/cmd 2>&1); then
     case $out in
       *"$third/build"*"permission denied"* | *"$third/build"*"read-only file system"*) die "$third/build cannot be written: make third_party/mlx-c writable, or use a checkout of your own" ;;
       *"no space left on device"*) die "the disk is full: free some 200 MB and run ./build.sh setup again" ;;

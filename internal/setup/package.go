@@ -20,7 +20,10 @@ var packagedTests = []struct {
 	dir   string
 	files []string
 }{
-	{"mlxc", []string{"mlxc/testdata", "third_party/mlx-c/lock.json"}},
+	{"mlxc", []string{"third_party/mlx-c/lock.json"}},
+	{"mlxc/distributed", nil},
+	{"mlxc/mlxio", []string{"mlxc/mlxio/testdata"}},
+	{"mlxc/internal/valuetest", nil},
 	{"customkernels", []string{
 		"customkernels/testdata", "customkernels/internal/metalstd/cuda", "customkernels/internal/metalstd/testdata",
 	}},

@@ -67,7 +67,7 @@ echo "$(basename "$0") in $(basename "$PWD"): $*; CUDA_HOME=${CUDA_HOME:-}; path
 `
 	write("mlxgrad", says)
 	for _, p := range packagedTests {
-		write(p.dir+"/"+p.dir+".test", says)
+		write(p.dir+"/"+filepath.Base(p.dir)+".test", says)
 	}
 	write("third_party/mlx-c/install/mlx/lib/libmlx.so", "")
 	write("third_party/mlx-c/install/nvidia/cu13/include/cuda_runtime.h", "")
@@ -117,7 +117,7 @@ func TestLauncher(t *testing.T) {
 	require.Contains(t, out, "mlxgrad in "+filepath.Base(elsewhere)+": bench;")
 	out, code = run(nil, "test", "no/such")
 	require.Equal(t, 2, code)
-	require.Contains(t, out, "there are no tests of no/such here")
+	require.Contains(t, out, "no/such is not a package; the packages are: mlxc mlxc/distributed")
 	out, code = run(nil)
 	require.Zero(t, code)
 	require.Contains(t, out, "usage: run.sh VERB")

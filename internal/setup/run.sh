@@ -1,8 +1,9 @@
 #!/bin/sh
-# Runs what ./build.sh package put beside this file, on a machine without Go and network.
+# Runs the programs and tests that ./build.sh package put beside this file, on a machine without Go and network.
 set -eu
 
-unset CDPATH # With it, cd may print where it went, and go elsewhere.
+unset CDPATH # with it, cd may print a path and search other folders
+packages='mlxc mlxc/distributed mlxc/mlxio mlxc/internal/valuetest customkernels ops compare compare/suite compare/bench'
 here=$(cd "$(dirname "$0")" && pwd)
 install=$here/third_party/mlx-c/install
 
@@ -12,16 +13,17 @@ usage: run.sh VERB [flags]
 
   all                       parity, then test, then bench; fails if one did
   test [PACKAGE] [-gpu] [-test.*]
-                            the tests of one package or of all: mlxc, customkernels, ops, compare;
-                            -gpu: only the tests registered for a GPU, of which each must run
-  parity, bench, doctor, version and the others: as mlxgrad has them; "run.sh --help" lists them
+                            run the tests of one package, such as ops, or of all packages;
+                            -gpu: run only the tests that are registered for a GPU; each must run
+  parity, bench, doctor, ...
+                            run this command of mlxgrad; run.sh --help lists the commands
 
-CUDA's headers are looked for in CUDA_HOME, else in NVIDIA's Python packages beside MLX or
-of python3, else in /usr/local/cuda.
+run.sh uses the CUDA headers of CUDA_HOME, or of NVIDIA's Python packages beside MLX or in
+python3's path, or of /usr/local/cuda, in this order.
 TEXT
 }
 
-# nvidia lists the folders that hold NVIDIA's Python packages.
+# nvidia prints the folders of NVIDIA's Python packages.
 nvidia() {
   [ ! -d "$install/nvidia" ] || echo "$install/nvidia"
   if command -v python3 >/dev/null; then
@@ -60,7 +62,7 @@ run_tests() {
   echo "== $1"
   (
     cd "$here/$1"
-    name=./$1.test
+    name=./${1##*/}.test
     shift
     exec "$name" "$@"
   )
@@ -68,7 +70,7 @@ run_tests() {
 
 run_all_tests() {
   failed=0
-  for package in mlxc customkernels ops compare; do
+  for package in $packages; do
     run_tests "$package" "$@" || failed=1
   done
   return $failed
@@ -81,8 +83,8 @@ case ${1:-} in
     case ${1:-} in
       '' | -*) run_all_tests "$@" ;;
       *)
-        if [ ! -e "$here/$1/$1.test" ]; then
-          echo "run.sh: there are no tests of $1 here" >&2
+        if [ ! -e "$here/$1/${1##*/}.test" ]; then
+          echo "run.sh: $1 is not a package; the packages are: $packages" >&2
           exit 2
         fi
         run_tests "$@"

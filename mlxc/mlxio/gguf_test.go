@@ -134,7 +134,7 @@ func nibbles(q func(i int) byte) []byte {
 
 // The blocks of each type are built from its numbers, which the arrays that MLX makes
 // must give back: weight·scale + bias, in groups of 32.
-func TestGGUFOfQuantisedTensors(t *testing.T) {
+func TestGGUFOfQuantizedTensors(t *testing.T) {
 	const rows, width = 2, 512
 	q4 := func(row, i int) byte { return byte((i*7 + row*3 + i/32) % 16) }
 	f := gguf(7, 0)
@@ -282,7 +282,7 @@ func TestGGUFOfQuantisedTensors(t *testing.T) {
 	}
 }
 
-func TestGGUFNothingBeyondTheEnd(t *testing.T) {
+func TestGGUFEmptyTensorBeyondTheEnd(t *testing.T) {
 	for _, kind := range []uint32{0, 2, 14} {
 		data := gguf(1, 0).tensor("t.weight", kind, 1<<20, 0).pad().b
 		path := filepath.Join(t.TempDir(), "x")
@@ -297,19 +297,19 @@ func TestGGUFNothingBeyondTheEnd(t *testing.T) {
 	}
 }
 
-func TestGGUFsThatLie(t *testing.T) {
+func TestMalformedGGUF(t *testing.T) {
 	key := func(kind uint32) *ggufFile { return gguf(0, 1).text("k").u32(kind) }
 	for name, c := range map[string]struct {
 		file *ggufFile
 		want string
 	}{
 		"nothing":           {&ggufFile{}, "truncated"},
-		"another format":    {&ggufFile{[]byte("PK\x03\x04........................")}, "no GGUF"},
-		"version 1":         {&ggufFile{[]byte("GGUF\x01\x00\x00\x00")}, "version 1"},
-		"big-endian":        {&ggufFile{[]byte("GGUF\x00\x00\x00\x03")}, "byte order"},
+		"another format":    {&ggufFile{[]byte("PK\x03\x04........................")}, "not a GGUF file"},
+		"version is 1":      {&ggufFile{[]byte("GGUF\x01\x00\x00\x00")}, "version is 1"},
+		"big-endian":        {&ggufFile{[]byte("GGUF\x00\x00\x00\x03")}, "little-endian"},
 		"many values":       {gguf(0, math.MaxInt), "truncated"},
 		"many tensors":      {gguf(math.MaxInt, 0), "truncated"},
-		"long key":          {gguf(0, 1).u64(1 << 40), "a name of"},
+		"long key":          {gguf(0, 1).u64(1 << 40), "a name has"},
 		"key not UTF-8":     {gguf(0, 1).text("\xff").u32(7).data(1), "UTF-8"},
 		"long text":         {key(8).u64(math.MaxUint64), "length of"},
 		"long text, cut":    {key(8).u64(1 << 40), `the metadata "k": the file is truncated`},
@@ -321,7 +321,7 @@ func TestGGUFsThatLie(t *testing.T) {
 		"long array, cut":   {key(9).u32(0).u64(1 << 40), `the metadata "k": the file is truncated`},
 		"long texts":        {key(9).u32(8).u64(math.MaxUint64), "truncated"},
 		"no bool":           {key(7).data(2), "bool"},
-		"value twice":       {gguf(0, 2).text("k").u32(0).data(1).text("k").u32(0).data(1), "twice"},
+		"value twice":       {gguf(0, 2).text("k").u32(0).data(1).text("k").u32(0).data(1), "is not unique"},
 		"alignment 0":       {gguf(0, 1).text("general.alignment").u32(4).u32(0), "alignment"},
 		"alignment of text": {gguf(0, 1).text("general.alignment").u32(8).text("x"), "alignment"},
 		"huge alignment":    {gguf(0, 1).text("general.alignment").u32(4).u32(0xfffffff8), "alignment"},
@@ -335,13 +335,13 @@ func TestGGUFsThatLie(t *testing.T) {
 		"far away":          {gguf(1, 0).tensor("t", 0, 1<<62, 1).pad(), "offset"},
 		"beyond the end":    {gguf(1, 0).tensor("t", 0, 1<<40, 1).pad(), "unexpected EOF"},
 		"truncated":         {gguf(1, 0).tensor("t", 0, 0, 1<<30).pad().data(1, 2, 3), "unexpected EOF"},
-		"quantised, cut":    {gguf(1, 0).tensor("t", 2, 0, 1<<20).pad().data(1, 2, 3), "unexpected EOF"},
-		"overlap":           {gguf(2, 0).tensor("t", 0, 0, 16).tensor("u", 0, 32, 1).pad().data(make([]byte, 64)...), "those before it end"},
-		"tensor twice":      {gguf(2, 0).tensor("t", 24, 0, 1).tensor("t", 24, 32, 1).pad().data(make([]byte, 64)...), "twice"},
-		"name of a scale":   {gguf(2, 0).tensor("t.weight", 2, 0, 32).tensor("t.scales", 24, 32, 1).pad().data(make([]byte, 64)...), "already"},
+		"quantized, cut":    {gguf(1, 0).tensor("t", 2, 0, 1<<20).pad().data(1, 2, 3), "unexpected EOF"},
+		"overlap":           {gguf(2, 0).tensor("t", 0, 0, 16).tensor("u", 0, 32, 1).pad().data(make([]byte, 64)...), "before the end of the preceding ones"},
+		"tensor twice":      {gguf(2, 0).tensor("t", 24, 0, 1).tensor("t", 24, 32, 1).pad().data(make([]byte, 64)...), "is not unique"},
+		"name of a scale":   {gguf(2, 0).tensor("t.weight", 2, 0, 32).tensor("t.scales", 24, 32, 1).pad().data(make([]byte, 64)...), "is not unique"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			takesLittle(t)
+			requireSmallAllocations(t)
 			_, _, err := mlxio.ReadGGUF(bytes.NewReader(c.file.b))
 			require.Error(t, err)
 			require.Regexp(t, c.want, err.Error())

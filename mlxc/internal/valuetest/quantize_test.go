@@ -173,7 +173,7 @@ func init() {
 			t.Run(name, func(t *testing.T) {
 				x, w := normal(8, 1, 128), normal(9, 5, 128)
 				q := w.Quantize(c.c)
-				// a is quantised too.
+				// a is quantized too.
 				want := x.Quantize(c.c).Dequantize(mlxc.Float32).MatMul(q.Dequantize(mlxc.Float32).Transpose())
 				same(t, want, x.QQMatMul(q, nil), 1e-4)
 			})
