@@ -67,7 +67,7 @@ func TestRowsBeyond32Bits(t *testing.T) {
 		cotangents func(dy *mlxc.Array) arrays
 	}{
 		"RMSNorm":         {f: norm(true, 1e-5, RMSNorm), weights: arrays{weight}},
-		"RMSNormSeparate": {f: norm(true, 1e-5, RMSNormSeparate), weights: arrays{weight}},
+		"RMSNormSeparate": {f: norm(true, 1e-5, rmsNormSeparate), weights: arrays{weight}},
 		"LayerNorm":       {f: affine(true, true, 1e-5, LayerNorm), weights: arrays{weight, bias}},
 		"RMSNormResidual": {
 			f:       func(a arrays) arrays { return arrays{RMSNormResidual(a[0], a[0], a[1], 1e-5)} },

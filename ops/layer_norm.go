@@ -4,31 +4,21 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// LayerNorm is the layer norm over the last axis,
-// (x−mean(x))·rsqrt(var(x)+eps)·weight + bias, with this project's gradient.
+// LayerNorm returns the layer norm over the last axis, (x−mean(x))·rsqrt(var(x)+eps)·weight + bias (Ba, Kiros and Hinton,
+// "Layer Normalization", 2016), with this project's gradient.
 //
-// x has shape (…,D) and is float32, float16 or bfloat16. weight and bias have shape (D)
-// and x's dtype; nil stands for ones and for zeros. eps must not be negative. The
-// result has x's shape and dtype. A row with a value that is not finite has a gradient
-// of NaN, and so has weight.
+// x has shape (…,D) and is float32, float16 or bfloat16. weight and bias have shape (D) and x's dtype; nil stands for ones
+// and for zeros. eps must be finite and not negative. The result has x's shape and dtype. For a row with a value that is
+// not finite, dx is NaN, and so is dweight.
 //
-// With μ the mean of a row, r = rsqrt(var(x)+eps), x̂ = (x−μ)·r and g = dy·weight, the
-// gradient is dx = r·(g − mean(g) − x̂·mean(g·x̂)), dweight = Σ dy·x̂ and dbias = Σ dy
-// over the rows (Ba, Kiros and Hinton, "Layer Normalization", 2016). One kernel reads x
-// and dy once and computes all three; rows wider than 6144 elements (4096 on a CPU) are
-// read twice.
+// With μ the mean of a row, r = rsqrt(var(x)+eps), x̂ = (x−μ)·r and g = dy·weight, the gradient is
+// dx = r·(g − mean(g) − x̂·mean(g·x̂)), dweight = Σ dy·x̂ and dbias = Σ dy over the rows. One kernel reads x and dy once
+// and computes all three. Rows of more than 6144 elements (4096 on a CPU) are read twice.
 func LayerNorm(x, weight, bias *mlxc.Array, eps float32) *mlxc.Array {
 	return layerNorm("ops.LayerNorm", x, weight, bias, eps, layerNormBackward)
 }
 
-// LayerNormSeparate is LayerNorm with the gradient in three kernels: one for dx, which
-// keeps μ and r of every row in float32 for the second, which adds up dweight and dbias
-// for groups of rows, and one that adds up the groups. It moves 5/3 of the memory, and
-// is there to be compared.
-func LayerNormSeparate(x, weight, bias *mlxc.Array, eps float32) *mlxc.Array {
-	return layerNorm("ops.LayerNormSeparate", x, weight, bias, eps, layerNormBackwardSeparate)
-}
-
+// layerNorm implements LayerNorm with the given backward function.
 func layerNorm(op string, x, weight, bias *mlxc.Array, eps float32,
 	backward func(on target, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array,
 ) *mlxc.Array {

@@ -35,7 +35,7 @@ var _ = describe(descriptor{
 		}
 		return []gradientBench{
 			{"LayerNorm", rowBenchShapes, biased, layerNorm(LayerNorm), layerNorm(mlxc.LayerNorm)},
-			{"LayerNormSeparate", rowBenchShapes, biased, layerNorm(LayerNormSeparate), layerNorm(mlxc.LayerNorm)},
+			{"LayerNormSeparate", rowBenchShapes, biased, layerNorm(layerNormSeparate), layerNorm(mlxc.LayerNorm)},
 		}
 	},
 	builds: func() []buildBench {

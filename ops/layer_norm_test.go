@@ -68,7 +68,7 @@ func TestLayerNormByHand(t *testing.T) {
 		x := mlxc.FromSlice([]float32{0, 0, 2, 2, 5, 5, 7, 7}, 2, 4).AsType(dtype)
 		w, b := mlxc.FromSlice([]float32{1, 2, 3, 4}).AsType(dtype), mlxc.FromSlice([]float32{1, 0, -1, 0.5}).AsType(dtype)
 		dy := mlxc.FromSlice([]float32{1, 0, 0, 1, 0, 1, 1, 0}, 2, 4).AsType(dtype)
-		for _, f := range []func(x, w, b *mlxc.Array, eps float32) *mlxc.Array{LayerNorm, LayerNormSeparate} {
+		for _, f := range []func(x, w, b *mlxc.Array, eps float32) *mlxc.Array{LayerNorm, layerNormSeparate} {
 			y, grads, err := mlxc.VJP(affine(true, true, 0, f), arrays{x, w, b}, arrays{dy})
 			require.NoError(t, err)
 			require.InDeltaSlice(t, []float32{0, -2, 2, 4.5, 0, -2, 2, 4.5}, floats(t, y[0]), 1e-6)
@@ -97,7 +97,7 @@ func TestLayerNormUnderTransforms(t *testing.T) {
 				continue
 			}
 			for name, f := range map[string]func(x, w, b *mlxc.Array, eps float32) *mlxc.Array{
-				"fused": LayerNorm, "separate": LayerNormSeparate,
+				"fused": LayerNorm, "separate": layerNormSeparate,
 			} {
 				t.Run(fmt.Sprintf("%v/%s/%s", dtype, c.name, name), func(t *testing.T) {
 					ours := affine(c.weighted, c.biased, 1e-6, f)
@@ -127,7 +127,7 @@ func TestLayerNormOfLayouts(t *testing.T) {
 func TestLayerNormWithoutElements(t *testing.T) {
 	for _, shape := range [][]int{{0, 4}, {3, 0}, {2, 0, 5}} {
 		x, w := mlxc.Zeros(mlxc.Float32, shape...), mlxc.Ones(mlxc.Float32, shape[len(shape)-1])
-		for _, f := range []func(x, w, b *mlxc.Array, eps float32) *mlxc.Array{LayerNorm, LayerNormSeparate} {
+		for _, f := range []func(x, w, b *mlxc.Array, eps float32) *mlxc.Array{LayerNorm, layerNormSeparate} {
 			_, grads, err := mlxc.VJP(affine(true, true, 1e-5, f), arrays{x, w, w}, arrays{x})
 			require.NoError(t, err)
 			require.Equal(t, shape, grads[0].Shape())
@@ -316,7 +316,7 @@ func TestLayerNormRefuses(t *testing.T) {
 		{"weight's dtype", LayerNorm(x, w.AsType(mlxc.Float16), nil, 1e-5), []string{"weight", "float16(3)", "AsType"}},
 		{"bias's dtype", LayerNorm(x, w, w.AsType(mlxc.BFloat16), 1e-5), []string{"bias", "bfloat16(3)", "AsType"}},
 		{"integers", LayerNorm(x.AsType(mlxc.Int32), nil, nil, 1e-5), []string{"int32(2,3)", "AsType"}},
-		{"float64", LayerNormSeparate(x.AsType(mlxc.Float64), nil, nil, 1e-5), []string{"LayerNormSeparate", "float64", "AsType"}},
+		{"float64", layerNormSeparate(x.AsType(mlxc.Float64), nil, nil, 1e-5), []string{"separate.LayerNorm", "float64", "AsType"}},
 		{"negative eps", LayerNorm(x, w, w, -1), []string{"eps is -1"}},
 		{"eps not a number", LayerNorm(x, w, w, float32(math.NaN())), []string{"eps"}},
 		{"nil x", LayerNorm(nil, w, w, 1e-5), []string{"nil"}},
@@ -344,8 +344,8 @@ func TestLayerNormGradientIsExportedForMetal(t *testing.T) {
 	}{
 		{LayerNorm, 8, 100, []string{"layer_norm_backward", "column_sum"}},
 		{LayerNorm, 8, 7000, []string{"layer_norm_backward_statistics", "layer_norm_backward_columns", "column_sum"}},
-		{LayerNormSeparate, 8, 100, []string{"layer_norm_bwd_input", "layer_norm_bwd_gamma_partial"}},
-		{LayerNormSeparate, 1024, 100, []string{"layer_norm_bwd_input", "layer_norm_bwd_gamma_partial", "layer_norm_bwd_gamma_reduce"}},
+		{layerNormSeparate, 8, 100, []string{"layer_norm_bwd_input", "layer_norm_bwd_gamma_partial"}},
+		{layerNormSeparate, 1024, 100, []string{"layer_norm_bwd_input", "layer_norm_bwd_gamma_partial", "layer_norm_bwd_gamma_reduce"}},
 	} {
 		for _, dtype := range gradientDTypes {
 			x, w, b := normal(1, dtype, c.rows, c.width), normal(2, dtype, c.width), normal(3, dtype, c.width)

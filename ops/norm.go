@@ -3,12 +3,13 @@ package ops
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// checkNorm checks the arguments that the norms share.
+// checkNorm checks the arguments that all norms have. weight may be nil.
 func checkNorm(x, weight *mlxc.Array, eps float32) error {
 	if err := checkRows("x", x); err != nil {
 		return err
@@ -17,33 +18,140 @@ func checkNorm(x, weight *mlxc.Array, eps float32) error {
 		return err
 	}
 	if !(eps >= 0) || math.IsInf(float64(eps), 0) {
-		return fmt.Errorf("eps is %v: it must be finite and not negative", eps)
+		return fmt.Errorf("eps is %v; it must be finite and not negative", eps)
 	}
 	return nil
 }
 
-// rowArgs are the last inputs of the kernels that walk over rows: scalars that must not
-// be template arguments, which would compile a kernel for each.
-type rowArgs struct{ rows, width, eps *mlxc.Array }
-
-func newRowArgs(rows, width int, eps float32) rowArgs {
-	return rowArgs{uint32Arg(rows), uint32Arg(width), customkernels.Constant(eps)}
+// rowScalars returns the last inputs of the norms' kernels: rows, width and eps. They are inputs and not template
+// arguments, so that one compiled kernel serves all values.
+func rowScalars(rows, width int, eps float32) []*mlxc.Array {
+	return append(uint32Args(rows, width), customkernels.Constant(eps))
 }
 
-// normRows are what the kernels of a norm's gradient go along.
-type normRows struct {
-	dy          *mlxc.Array // in x's dtype, to be freed
-	w           *mlxc.Array // the weight; without one dy, which is not read
+// A normGradient holds the operands of a norm's backward kernels.
+type normGradient struct {
+	x, weight   *mlxc.Array   // weight may be nil
+	dy          *mlxc.Array   // in x's dtype
+	operands    []*mlxc.Array // the kernels' first inputs: x, weight, dy; dy stands for a nil weight and is not read there
+	scalars     []*mlxc.Array // see rowScalars
 	rows, width int
-	args        rowArgs
 }
 
-func normRowsOf(x, weight, dy *mlxc.Array, eps float32) normRows {
+// newNormGradient requires that x has elements. The caller frees the result.
+func newNormGradient(x, weight, dy *mlxc.Array, eps float32) normGradient {
 	width := x.Dim(-1)
 	rows := x.Size() / width
-	r := normRows{dy: dy.AsType(x.DType()), w: weight, rows: rows, width: width, args: newRowArgs(rows, width, eps)}
-	if weight == nil {
-		r.w = r.dy
+	n := normGradient{x: x, weight: weight, dy: dy.AsType(x.DType()), rows: rows, width: width}
+	w := weight
+	if w == nil {
+		w = n.dy
 	}
-	return r
+	n.operands = []*mlxc.Array{x, w, n.dy}
+	n.scalars = rowScalars(rows, width, eps)
+	return n
+}
+
+func (n normGradient) free() { n.dy.Free() }
+
+func (n normGradient) template(g rowGeometry) rowTemplate {
+	return rowTemplate{dtype: n.x.DType(), geometry: g, hasWeight: n.weight != nil}
+}
+
+// like returns the description of an output like x.
+func (n normGradient) like() mlxc.Output { return mlxc.Output{Shape: n.x.Shape(), DType: n.x.DType()} }
+
+// partialSums returns the description of an output of partial sums: a [groups, width] matrix for each parameter that is
+// not nil. Without parameters it has one element, which no kernel writes.
+func (n normGradient) partialSums(groups int, parameters []*mlxc.Array) mlxc.Output {
+	if !hasAny(parameters) {
+		return mlxc.Output{Shape: []int{1}, DType: mlxc.Float32}
+	}
+	matrices := 0
+	for _, p := range parameters {
+		if p != nil {
+			matrices++
+		}
+	}
+	return mlxc.Output{Shape: []int{matrices, groups, n.width}, DType: mlxc.Float32}
+}
+
+// hasAny reports whether an array is not nil.
+func hasAny(arrays []*mlxc.Array) bool {
+	return slices.ContainsFunc(arrays, func(a *mlxc.Array) bool { return a != nil })
+}
+
+// gradients returns dx and one gradient per parameter: the next of sums, or nil for a nil parameter.
+func gradients(dx *mlxc.Array, parameters, sums []*mlxc.Array) []*mlxc.Array {
+	grads := []*mlxc.Array{dx}
+	for _, p := range parameters {
+		var grad *mlxc.Array
+		if p != nil {
+			grad, sums = sums[0], sums[1:]
+		}
+		grads = append(grads, grad)
+	}
+	return grads
+}
+
+// normKernels describes the backward kernels of a norm. If a threadgroup holds a row, one kernel computes dx and partial
+// sums of the parameters' gradients. Otherwise a kernel computes the statistics of the rows, and one the same results
+// for blocks of columns. column_sum adds the partial sums.
+type normKernels struct {
+	shaders           *shaderFile
+	name              string // of the fused kernel; the other names add _statistics and _columns
+	partial           string // the output of partial sums
+	maxThreads        int    // per threadgroup of the fused kernel
+	statisticsThreads int    // per threadgroup of the statistics kernel, at most
+	statistics        int    // floats per row
+}
+
+// backward returns dx and one gradient per parameter, nil for a nil parameter.
+func (k normKernels) backward(on target, n normGradient, option mlxc.TemplateArg, parameters ...*mlxc.Array) []*mlxc.Array {
+	g := accumulatingRowGeometry(on.backend, n.x.DType(), n.rows, n.width)
+	var undefined []string
+	if !hasAny(parameters) {
+		undefined = []string{k.partial}
+	}
+	var results []*mlxc.Array
+	if g.blocks == 1 && g.threads <= k.maxThreads {
+		results = on.launch(k.shaders.kernel(k.name), customkernels.Launch{
+			Grid:             [3]int{g.groups * g.threads},
+			Threadgroup:      [3]int{g.threads},
+			MinGroupsPerCore: g.groupsPerCore,
+			Template:         n.template(g).fusedArgs(option),
+			Outputs:          []mlxc.Output{n.like(), n.partialSums(g.groups, parameters)},
+			Undefined:        undefined,
+		}, slices.Concat(n.operands, n.scalars)...)
+	} else {
+		g.groups = max(g.groups/len(parameters), 1) // keeps the traffic of the partial sums
+		statistics := k.rowStatistics(on, n, g)
+		defer statistics.Free()
+		results = on.launch(k.shaders.kernel(k.name+"_columns"), customkernels.Launch{
+			Grid:        [3]int{g.blocks * g.threads, g.groups},
+			Threadgroup: [3]int{g.threads, 1},
+			Template:    n.template(g).weightedArgs(option),
+			Outputs:     []mlxc.Output{n.like(), n.partialSums(g.groups, parameters)},
+			Undefined:   undefined,
+		}, slices.Concat(n.operands, []*mlxc.Array{statistics}, n.scalars[:2])...)
+	}
+	dx, partial := results[0], results[1]
+	defer partial.Free()
+	var sums []*mlxc.Array
+	if hasAny(parameters) {
+		sums = columnSum(on, partial, n.x.DType())
+	}
+	return gradients(dx, parameters, sums)
+}
+
+func (k normKernels) rowStatistics(on target, n normGradient, g rowGeometry) *mlxc.Array {
+	rowsPerStep := statisticsRowsPerStep(on.backend)
+	groups := independentRowGeometry(on.backend, n.x.DType(), ceilDiv(n.rows, rowsPerStep), n.width).groups
+	threads := min(g.threads, k.statisticsThreads)
+	return on.launch(k.shaders.kernel(k.name+"_statistics"), customkernels.Launch{
+		Grid:        [3]int{groups * threads},
+		Threadgroup: [3]int{threads},
+		Template:    n.template(g).statisticsArgs(rowsPerStep),
+		Outputs:     []mlxc.Output{{Shape: []int{n.rows, k.statistics}, DType: mlxc.Float32}},
+	}, slices.Concat(n.operands[:3], n.scalars)...)[0]
 }

@@ -4,29 +4,20 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// RMSNorm is the root-mean-square norm over the last axis,
-// x·rsqrt(mean(x²)+eps)·weight (Zhang and Sennrich, "Root Mean Square Layer
-// Normalization", 2019), with this project's gradient.
+// RMSNorm returns the root-mean-square norm over the last axis, x·rsqrt(mean(x²)+eps)·weight (Zhang and Sennrich, "Root
+// Mean Square Layer Normalization", 2019), with this project's gradient.
 //
-// x has shape (…,D) and is float32, float16 or bfloat16. weight has shape (D) and
-// x's dtype; nil stands for ones. eps must not be negative. The result has x's
-// shape and dtype.
+// x has shape (…,D) and is float32, float16 or bfloat16. weight has shape (D) and x's dtype; nil stands for ones. eps must
+// be finite and not negative. The result has x's shape and dtype.
 //
-// With r = rsqrt(mean(x²)+eps) of a row, g = dy·weight and s = Σ g·x over the row,
-// the gradient is dx = r·(g − x·s·r²/D) and dweight = Σ dy·x·r over the rows. One
-// kernel reads x and dy once and computes both; rows wider than 8192 elements (4096
-// on a CPU) are read twice.
+// With r = rsqrt(mean(x²)+eps) of a row, g = dy·weight and s = Σ g·x over the row, the gradient is
+// dx = r·(g − x·s·r²/D) and dweight = Σ dy·x·r over the rows. One kernel reads x and dy once and computes both. Rows of
+// more than 8192 elements (4096 on a CPU) are read twice.
 func RMSNorm(x, weight *mlxc.Array, eps float32) *mlxc.Array {
 	return rmsNorm("ops.RMSNorm", x, weight, eps, rmsNormBackward)
 }
 
-// RMSNormSeparate is RMSNorm with the gradient in three kernels, which keep r of every
-// row in float32 between them: one for r, one for dx, one for dweight. It moves twice
-// the memory, and is there to be compared.
-func RMSNormSeparate(x, weight *mlxc.Array, eps float32) *mlxc.Array {
-	return rmsNorm("ops.RMSNormSeparate", x, weight, eps, rmsNormBackwardSeparate)
-}
-
+// rmsNorm implements RMSNorm with the given backward function.
 func rmsNorm(op string, x, weight *mlxc.Array, eps float32,
 	backward func(on target, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array,
 ) *mlxc.Array {

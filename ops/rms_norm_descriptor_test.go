@@ -44,7 +44,7 @@ var _ = describe(descriptor{
 		residual := func(dtype mlxc.DType, s []int) (primals, others arrays) { return normals(dtype, s, s, s[1:]), nil }
 		return []gradientBench{
 			{"RMSNorm", rowBenchShapes, weighted, rmsNorm(RMSNorm), rmsNorm(mlxc.RMSNorm)},
-			{"RMSNormSeparate", rowBenchShapes, weighted, rmsNorm(RMSNormSeparate), rmsNorm(mlxc.RMSNorm)},
+			{"RMSNormSeparate", rowBenchShapes, weighted, rmsNorm(rmsNormSeparate), rmsNorm(mlxc.RMSNorm)},
 			{
 				"RMSNormResidual", rowBenchShapes, residual,
 				func(args arrays) arrays { return arrays{RMSNormResidual(args[0], args[1], args[2], benchEps)} },

@@ -1,18 +1,19 @@
 package ops
 
 import (
+	"slices"
+
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// RMSNormResidual adds a residual to the root-mean-square norm of x over the last
-// axis: residual + x·rsqrt(mean(x²)+eps)·weight, rounded once.
+// RMSNormResidual returns the root-mean-square norm of x over the last axis plus a residual,
+// residual + x·rsqrt(mean(x²)+eps)·weight, rounded once.
 //
-// x has shape (…,D) and is float32, float16 or bfloat16; residual is like x. weight has
-// shape (D) and x's dtype; nil stands for ones. eps must not be negative. The result
-// is like x.
+// x has shape (…,D) and is float32, float16 or bfloat16. residual and the result have x's shape and dtype. weight has
+// shape (D) and x's dtype; nil stands for ones. eps must be finite and not negative.
 //
-// The gradients of x and weight are those of RMSNorm; residual's is the cotangent.
+// x and weight have the gradients of [RMSNorm]. The gradient of residual is the cotangent.
 func RMSNormResidual(x, residual, weight *mlxc.Array, eps float32) *mlxc.Array {
 	const op = "ops.RMSNormResidual"
 	if err := checkResidualNorm(x, residual, weight, eps); err != nil {
@@ -32,16 +33,13 @@ func RMSNormResidual(x, residual, weight *mlxc.Array, eps float32) *mlxc.Array {
 		})[0]
 }
 
-// AddRMSNorm adds x and residual and gives the sum and its root-mean-square norm over
-// the last axis: h = x + residual and h·rsqrt(mean(h²)+eps)·weight, in one pass. h is
-// rounded to x's dtype before it is normalised.
+// AddRMSNorm returns h = x + residual and its root-mean-square norm over the last axis, h·rsqrt(mean(h²)+eps)·weight. One
+// kernel computes both. h is rounded to x's dtype before it is normalized.
 //
-// x has shape (…,D) and is float32, float16 or bfloat16; residual is like x. weight has
-// shape (D) and x's dtype; nil stands for ones. eps must not be negative. Both results
-// are like x.
+// x has shape (…,D) and is float32, float16 or bfloat16. residual and both results have x's shape and dtype. weight has
+// shape (D) and x's dtype; nil stands for ones. eps must be finite and not negative.
 //
-// The gradients of x and residual are the same: dx of RMSNorm at h, plus the cotangent
-// of h, in one kernel.
+// x and residual have the same gradient: dx of [RMSNorm] at h, plus the cotangent of h. One kernel computes it.
 func AddRMSNorm(x, residual, weight *mlxc.Array, eps float32) (sum, norm *mlxc.Array) {
 	const op = "ops.AddRMSNorm"
 	if err := checkResidualNorm(x, residual, weight, eps); err != nil {
@@ -60,7 +58,7 @@ func AddRMSNorm(x, residual, weight *mlxc.Array, eps float32) (sum, norm *mlxc.A
 			grads := rmsNormBackwardWithSum(currentTarget(), outputs[0], primals[2], cotangents[1], cotangents[0], eps)
 			return []*mlxc.Array{grads[0], grads[0], grads[1]}
 		})
-	if len(results) != 2 { // a single error
+	if len(results) != 2 { // a failed operation has one result, the error
 		return results[0], results[0]
 	}
 	return results[0], results[1]
@@ -73,33 +71,23 @@ func checkResidualNorm(x, residual, weight *mlxc.Array, eps float32) error {
 	return checkLike("residual", residual, x)
 }
 
-// residualForward launches a forward kernel of args x, residual and weight, with
-// outputs like x.
+// residualForward launches a kernel of rms_norm_residual.metal on args x, residual and weight. It has `outputs` results
+// like x.
 func residualForward(on target, kernel string, outputs int, args []*mlxc.Array, eps float32) []*mlxc.Array {
 	x, residual, weight := args[0], args[1], args[2]
-	out := make([]mlxc.Output, outputs)
-	for i := range out {
-		out[i] = mlxc.Output{Shape: x.Shape(), DType: x.DType()}
-	}
 	width := max(x.Dim(-1), 1)
 	rows := x.Size() / width
-	g := rowsOf(on.backend, x.DType(), rows, width)
-	scalars := newRowArgs(rows, width, eps)
-	w := weight
-	if w == nil {
-		w = x // not read
+	g := rowGeometryFor(on.backend, x.DType(), rows, width)
+	template := rowTemplate{dtype: x.DType(), geometry: g, hasWeight: weight != nil}
+	if weight == nil {
+		weight = x // not read
 	}
 	return on.launch(residualKernels.kernel(kernel), customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
-		Template: []mlxc.TemplateArg{
-			{Name: "T", Value: x.DType()},
-			{Name: "VEC", Value: g.chunk},
-			{Name: "VECS_PER_THREAD", Value: g.packs},
-			{Name: "HAS_WEIGHT", Value: weight != nil},
-		},
-		Outputs: out,
-	}, x, residual, w, scalars.rows, scalars.width, scalars.eps)
+		Template:    template.weightedArgs(),
+		Outputs:     slices.Repeat([]mlxc.Output{{Shape: x.Shape(), DType: x.DType()}}, outputs),
+	}, append([]*mlxc.Array{x, residual, weight}, rowScalars(rows, width, eps)...)...)
 }
 
 var residualKernels = newShaderFile("rms_norm_residual.metal")

@@ -2,122 +2,109 @@ package ops
 
 import "github.com/mlxgrad/mlxgrad/mlxc"
 
-// rowTable has what each class of devices wants of kernels whose threadgroups walk over
-// rows.
-var rowTable = map[mlxc.Backend]struct {
-	maxThreads int // in a threadgroup
-	held       int // elements of a row that a thread holds in registers
-	packBytes  int // that a thread moves at a time
-	groups     int // that fill the largest device
-	minRows    int // for each group: fewer are not worth a group's own sums
+// rowTuning holds the tuning of kernels whose threadgroups process rows one after the other.
+var rowTuning = map[mlxc.Backend]struct {
+	maxThreads        int // per threadgroup
+	elementsPerThread int // of a row, held in registers
+	vecBytes          int // of a load or store
+	groups            int // that fill the largest device
+	minRows           int // per threadgroup that writes partial sums
 }{
-	// A group is one thread, so that nothing has to meet and a row streams through one
-	// core, whose caches hold what a GPU's registers do: 4096 floats each of x, dy, w and
-	// dw are half of a fiber's stack. 64 bytes are a cache line, two vector registers or
-	// one. 64 groups give each of a few cores several turns to even out.
-	mlxc.BackendCPU: {maxThreads: 1, held: 4096, packBytes: 64, groups: 64, minRows: 16},
-	// Loads of 16 bytes. A row in a thread's registers takes 32 of the 52 that each of
-	// 1024 threads has (208 KiB a core). 256 groups are three for each core of the
-	// largest GPU; ten rows for each keep a group's sums, two floats moved for every
-	// column, below a quarter of the traffic of its rows in half precision.
-	mlxc.BackendMetal: {maxThreads: 1024, held: 8, packBytes: 16, groups: 256, minRows: 10},
-	// As above, of 64 registers a thread; 528 groups are four for each of 132
-	// multiprocessors.
-	mlxc.BackendCUDA: {maxThreads: 1024, held: 8, packBytes: 16, groups: 528, minRows: 10},
+	// A threadgroup is one thread, so no thread waits for another, and a row streams through one core. Its caches take
+	// the place of a GPU's registers: 4096 floats each of x, dy, w and dw are half of a fiber's stack of 128 KiB. 64
+	// bytes are a cache line, and one or two vector registers. 64 groups balance the load of a few cores.
+	mlxc.BackendCPU: {maxThreads: 1, elementsPerThread: 4096, vecBytes: 64, groups: 64, minRows: 16},
+	// Loads have 16 bytes. 8 elements each of x, dy, w and dw take 32 of the 52 registers that each of 1024 threads has
+	// (208 KiB per core). 256 groups are three per core of the largest GPU. With ten rows per group its partial sums,
+	// two floats moved per column, are less than a quarter of the traffic of the rows in half precision.
+	mlxc.BackendMetal: {maxThreads: 1024, elementsPerThread: 8, vecBytes: 16, groups: 256, minRows: 10},
+	// As for Metal, with 64 registers per thread. 528 groups are four per multiprocessor of an H200, which has 132.
+	mlxc.BackendCUDA: {maxThreads: 1024, elementsPerThread: 8, vecBytes: 16, groups: 528, minRows: 10},
 }
 
-// rowGeometry is how a kernel is launched whose threadgroups walk over rows: the
-// threads of a group, the elements C of a pack, the packs R that a thread holds of a
-// row or of a block of its columns, and the groups that share the rows.
+// A rowGeometry is the launch geometry of a kernel whose threadgroups process rows, or blocks of their columns.
 type rowGeometry struct {
-	threads, chunk, packs int
-	heldAs                mlxc.DType // what a thread holds of a row until it computes with it
-	loose                 int        // elements of a pack of rows that are not packed
-	ahead                 bool       // a row is loaded before the one in front of it is done
-	groups                int
-	resident              int // groups on a core at a time, 0 for as many as come about
-	blocks                int // of columns; 1 if a group holds a row
+	threads       int        // per threadgroup
+	groups        int        // threadgroups that share the rows
+	groupsPerCore int        // resident at a time; 0 if the compiler decides
+	blocks        int        // of columns; 1 if a threadgroup holds a row
+	vec           int        // elements per vector
+	vecsPerThread int        // held in registers
+	vecUnaligned  int        // elements per vector of unaligned rows
+	heldDType     mlxc.DType // of elements in registers before their use
+	prefetch      bool       // load a row before the sums of the previous one
 }
 
-// rowsOf is the geometry for rows of a width and dtype. There are two variants of a
-// kernel's text for a dtype at most, whatever the width and the number of rows: with
-// as many packs as a thread can hold, for rows that a group holds, and the same in
-// blocks of columns, for wider ones.
-func rowsOf(d mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
-	t := rowTable[d]
-	// A GPU's loads are not waited for, and neighbouring threads read neighbouring elements.
-	heldAs, loose := dtype, 1
-	chunk := t.packBytes / dtype.Size()
-	if d == mlxc.BackendCPU {
-		heldAs = mlxc.Float32 // what is computed with, converted once
-		chunk = t.packBytes / heldAs.Size()
-		loose = chunk
+// rowGeometryFor returns the geometry for rows of a width and dtype. vecsPerThread does not depend on the number of rows
+// and the width, so each kernel has one variant per dtype.
+func rowGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
+	t := rowTuning[backend]
+	// GPUs hold elements as loaded, so that no conversion waits for a load. In unaligned rows neighboring threads load
+	// neighboring elements.
+	g := rowGeometry{heldDType: dtype, vecUnaligned: 1, vec: t.vecBytes / dtype.Size()}
+	if backend == mlxc.BackendCPU {
+		g.heldDType = mlxc.Float32 // converted once
+		g.vec = t.vecBytes / g.heldDType.Size()
+		g.vecUnaligned = g.vec
 	}
-	g := rowGeometry{
-		threads: min(wholeSimdgroups(width, t.held), t.maxThreads),
-		chunk:   chunk,
-		packs:   t.held / chunk,
-		heldAs:  heldAs,
-		loose:   loose,
-	}
-	g.blocks = (width + g.threads*t.held - 1) / (g.threads * t.held)
+	g.threads = min(wholeSimdgroups(width, t.elementsPerThread), t.maxThreads)
+	g.vecsPerThread = t.elementsPerThread / g.vec
+	g.blocks = ceilDiv(width, g.threads*t.elementsPerThread)
 	minRows := t.minRows
 	if g.blocks > 1 {
-		// Rows are read twice already, and their blocks make up for fewer groups.
+		// Wide rows are read twice, which makes partial sums less profitable. Their blocks make up for fewer groups.
 		minRows = max(minRows, 32)
 	}
 	g.groups = min(max(rows/minRows, 1), t.groups)
 	return g
 }
 
-// independentRowsOf is rowsOf for a kernel that leaves no sums of groups behind: as many
-// groups as make a full device of their threads, or one for each row.
-func independentRowsOf(d mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
-	g := rowsOf(d, dtype, rows, width)
-	t := rowTable[d]
+// independentRowGeometry returns the geometry for a kernel without partial sums. The threadgroups are as many as fill the
+// largest device, or one per row.
+func independentRowGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
+	g := rowGeometryFor(backend, dtype, rows, width)
+	t := rowTuning[backend]
 	g.groups = min(max(rows, 1), t.groups*t.maxThreads/g.threads)
 	return g
 }
 
-// summedTable has what a class of devices wants, in place of what rowTable has, of kernels
-// whose threadgroups keep sums over their rows in registers.
-var summedTable = map[mlxc.Backend]struct {
-	cores    int
-	resident int // threads on a core, and at most so many in a threadgroup
-	held     int // elements of a row that a thread holds in registers
-	loading  int // bytes of two matrices that a thread is to have under way: of the next row, too, if one row has fewer
-	minRows  int // for each group
+// accumulatingTuning replaces rowTuning for kernels whose threadgroups accumulate sums over their rows in registers.
+// Backends without an entry use rowTuning.
+var accumulatingTuning = map[mlxc.Backend]struct {
+	cores             int
+	threadsPerCore    int // resident; also the largest threadgroup
+	elementsPerThread int // of a row, held in registers
+	bytesInFlight     int // of x and dy per thread; rows with fewer bytes are prefetched
+	minRows           int // per threadgroup
 }{
-	// All rows are taken in one turn, by 512 threads of 128 registers on each of 132
-	// multiprocessors: further groups would cost their sums. 64 KiB under way on a
-	// multiprocessor hide the latency of an H200's memory while a row is summed up: a row in
-	// float32, or two in half precision. Sums, two floats moved for every column of a group,
-	// stay in a cache of 50 MB.
-	mlxc.BackendCUDA: {cores: 132, resident: 512, held: 16, loading: 128, minRows: 4},
+	// H200: one wave of 512 threads with 128 registers on each of 132 multiprocessors; more threadgroups would write
+	// more partial sums. 64 KiB in flight per multiprocessor hide the latency of memory during the sums of a row. They
+	// are one row in float32 or two in half precision. The partial sums, two floats moved per column and threadgroup,
+	// stay in the 50 MB L2 cache.
+	mlxc.BackendCUDA: {cores: 132, threadsPerCore: 512, elementsPerThread: 16, bytesInFlight: 128, minRows: 4},
 }
 
-// summedRowsOf is rowsOf for a kernel whose threadgroups keep sums over their rows in
+// accumulatingRowGeometry returns the geometry for a kernel whose threadgroups accumulate sums over their rows in
 // registers.
-func summedRowsOf(d mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
-	g := rowsOf(d, dtype, rows, width)
-	t, ok := summedTable[d]
+func accumulatingRowGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
+	g := rowGeometryFor(backend, dtype, rows, width)
+	t, ok := accumulatingTuning[backend]
 	if !ok {
 		return g
 	}
-	g.threads = min(wholeSimdgroups(width, t.held), t.resident)
-	g.resident = t.resident / g.threads
-	g.packs = t.held / g.chunk
-	g.ahead = 2*t.held*dtype.Size() < t.loading
-	g.blocks = (width + g.threads*t.held - 1) / (g.threads * t.held)
-	g.groups = min(max(rows/t.minRows, 1), t.cores*g.resident)
+	g.threads = min(wholeSimdgroups(width, t.elementsPerThread), t.threadsPerCore)
+	g.groupsPerCore = t.threadsPerCore / g.threads
+	g.vecsPerThread = t.elementsPerThread / g.vec
+	g.prefetch = 2*t.elementsPerThread*dtype.Size() < t.bytesInFlight
+	g.blocks = ceilDiv(width, g.threads*t.elementsPerThread)
+	g.groups = min(max(rows/t.minRows, 1), t.cores*g.groupsPerCore)
 	return g
 }
 
-// rowsTogether is how many rows the statistics kernel has in hand at a time, so that the
-// weight's traffic is divided by it: 16 are a fiftieth of that of x and dy. A host reads
-// the weight from a cache.
-func rowsTogether(d mlxc.Backend) int {
-	if d == mlxc.BackendCPU {
+// statisticsRowsPerStep returns the number of rows for which the statistics kernels of the norms load the weight once.
+// With 16 rows, the weight is a fiftieth of the traffic of x and dy. A CPU loads the weight from a cache.
+func statisticsRowsPerStep(backend mlxc.Backend) int {
+	if backend == mlxc.BackendCPU {
 		return 1
 	}
 	return 16

@@ -10,17 +10,14 @@ var (
 	softmaxForwardKernels = newShaderFile("softmax_forward.metal")
 )
 
-// Softmax is exp(x) divided by its sum over the last axis, with this project's gradient.
-// The value is computed in float32: by MLX on a GPU, on a CPU by a kernel of this project,
-// which takes a tenth of the time of MLX's.
+// Softmax returns exp(x) divided by its sum over the last axis, with this project's gradient. Arithmetic is float32. On a
+// GPU, MLX computes the value. On a CPU a kernel of this project does, in a tenth of the time of MLX's.
 //
-// x has shape (…,D) and is float32, float16 or bfloat16. The result is like x. A row with
-// a NaN or +∞, or with nothing but −∞, becomes NaN, and so does its gradient; −∞ beside
-// other numbers gives 0, with a gradient of 0.
+// x has shape (…,D) and is float32, float16 or bfloat16. The result has x's shape and dtype. A row with a NaN or +∞, or of
+// −∞ alone, becomes NaN, and so does its gradient. In other rows the value and the gradient at −∞ are 0.
 //
-// With y = Softmax(x), the gradient is dx = y·(dy − Σ y·dy), the sum being over the row.
-// One kernel reads y and dy once; what rows have beyond 16,384 elements (8192 on a CPU)
-// is read twice.
+// With y = Softmax(x), the gradient is dx = y·(dy − Σ y·dy), where the sum is over the row. One kernel reads y and dy
+// once. Elements of a row beyond the first 16,384 (8192 on a CPU) are read twice.
 func Softmax(x *mlxc.Array) *mlxc.Array {
 	const op = "ops.Softmax"
 	if err := checkRows("x", x); err != nil {
@@ -38,13 +35,11 @@ func Softmax(x *mlxc.Array) *mlxc.Array {
 		})[0]
 }
 
-// softmaxForward returns y.
 func softmaxForward(on target, x *mlxc.Array) *mlxc.Array {
 	if on.backend != mlxc.BackendCPU || x.Size() == 0 {
 		return x.SoftmaxPrecise(-1)
 	}
-	// x alone, a quarter of what the norms hold.
-	return softmaxRows(on, softmaxForwardKernels.kernel("softmax_forward"), 4, x)
+	return softmaxRows(on, softmaxForwardKernels.kernel("softmax_forward"), x)
 }
 
 // softmaxBackward returns dx.
@@ -54,26 +49,21 @@ func softmaxBackward(on target, y, dy *mlxc.Array) *mlxc.Array {
 	}
 	dy = dy.AsType(y.DType())
 	defer dy.Free()
-	// y and dy, half of what the norms hold.
-	return softmaxRows(on, softmaxKernels.kernel("softmax_backward"), 2, y, dy)
+	return softmaxRows(on, softmaxKernels.kernel("softmax_backward"), y, dy)
 }
 
-// softmaxRows launches a kernel on arrays of the same rows, of each of which a thread
-// holds so many times what one of a norm's four has of it.
-func softmaxRows(on target, kernel *customkernels.Kernel, times int, inputs ...*mlxc.Array) *mlxc.Array {
+// softmaxRows launches a row kernel. It holds the rows of its inputs in registers, one or two arrays. The geometry is for
+// the four arrays of a norm, so a thread holds four or two times as many elements of each.
+func softmaxRows(on target, kernel *customkernels.Kernel, inputs ...*mlxc.Array) *mlxc.Array {
 	shape, dtype := inputs[0].Shape(), inputs[0].DType()
 	width := shape[len(shape)-1]
 	rows := inputs[0].Size() / width
-	g := independentRowsOf(on.backend, dtype, rows, width)
-	n := uint32Args(rows, width)
+	g := independentRowGeometry(on.backend, dtype, rows, width)
+	g.vecsPerThread *= 4 / len(inputs)
 	return on.launch(kernel, customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
-		Template: []mlxc.TemplateArg{
-			{Name: "T", Value: dtype},
-			{Name: "VEC", Value: g.chunk},
-			{Name: "VECS_PER_THREAD", Value: times * g.packs},
-		},
-		Outputs: []mlxc.Output{{Shape: shape, DType: dtype}},
-	}, append(inputs, n...)...)[0]
+		Template:    rowTemplate{dtype: dtype, geometry: g}.args(),
+		Outputs:     []mlxc.Output{{Shape: shape, DType: dtype}},
+	}, append(inputs, uint32Args(rows, width)...)...)[0]
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/compare/report"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
+	"github.com/mlxgrad/mlxgrad/ops/separate"
 )
 
 // BenchOps returns the operations with their cases for a device: sizes of models for a GPU, smaller ones for a CPU, where
@@ -27,8 +28,8 @@ func BenchOps(d mlxc.Device) []bench.Op {
 	ofNorm := func(n norm) func(rowCase) compare.Case {
 		return func(c rowCase) compare.Case { return n.build(normCase{rowCase: c, eps: usualEps}) }
 	}
-	rms, rmsSeparate := ofNorm(rmsNormOf(ops.RMSNorm)), ofNorm(rmsNormOf(ops.RMSNormSeparate))
-	layer, layerSeparate := ofNorm(layerNormOf(ops.LayerNorm)), ofNorm(layerNormOf(ops.LayerNormSeparate))
+	rms, rmsSeparate := ofNorm(rmsNormOf(ops.RMSNorm)), ofNorm(rmsNormOf(separate.RMSNorm))
+	layer, layerSeparate := ofNorm(layerNormOf(ops.LayerNorm)), ofNorm(layerNormOf(separate.LayerNorm))
 	const (
 		rmsBackward, rmsStep     = "x w dy dx dw", "x w dy y dx dw"
 		layerBackward, layerStep = "x w dy dx dw db", "x w b dy y dx dw db"

@@ -5,6 +5,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
+	"github.com/mlxgrad/mlxgrad/ops/separate"
 )
 
 func layerNorm() compare.Op {
@@ -13,7 +14,7 @@ func layerNorm() compare.Op {
 
 // layerNormSeparate is the same function with separate gradient kernels for dx and for dw and db.
 func layerNormSeparate() compare.Op {
-	return compare.Op{Name: "layernorm-separate", Cases: layerNormOf(ops.LayerNormSeparate).fewCases()}
+	return compare.Op{Name: "layernorm-separate", Cases: layerNormOf(separate.LayerNorm).fewCases()}
 }
 
 func layerNormOf(ours func(x, w, b *mlxc.Array, eps float32) *mlxc.Array) norm {

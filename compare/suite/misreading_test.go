@@ -12,6 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
+	"github.com/mlxgrad/mlxgrad/ops/separate"
 )
 
 // misreading is an operation whose function misreads one of its arguments or options.
@@ -149,9 +150,9 @@ func misreadings() []misreading {
 		norm
 	}{
 		{"rmsnorm", rmsNormOf(ops.RMSNorm)},
-		{"rmsnorm-separate", rmsNormOf(ops.RMSNormSeparate)},
+		{"rmsnorm-separate", rmsNormOf(separate.RMSNorm)},
 		{"layernorm", layerNormOf(ops.LayerNorm)},
-		{"layernorm-separate", layerNormOf(ops.LayerNormSeparate)},
+		{"layernorm-separate", layerNormOf(separate.LayerNorm)},
 		{"rmsnorm-residual", rmsNormResidualNorm()},
 		{"add-rmsnorm", addRMSNormNorm()},
 	} {

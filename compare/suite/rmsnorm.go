@@ -5,6 +5,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
+	"github.com/mlxgrad/mlxgrad/ops/separate"
 )
 
 func rmsNorm() compare.Op {
@@ -13,7 +14,7 @@ func rmsNorm() compare.Op {
 
 // rmsNormSeparate is the same function with its gradient in three kernels.
 func rmsNormSeparate() compare.Op {
-	return compare.Op{Name: "rmsnorm-separate", Cases: rmsNormOf(ops.RMSNormSeparate).fewCases()}
+	return compare.Op{Name: "rmsnorm-separate", Cases: rmsNormOf(separate.RMSNorm).fewCases()}
 }
 
 func rmsNormOf(ours func(x, w *mlxc.Array, eps float32) *mlxc.Array) norm {

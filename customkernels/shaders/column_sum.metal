@@ -1,13 +1,16 @@
-// The sum of the rows of matrices, in an order that the launch decides: the second stage of
-// gradients that threadgroups add up for their own share of rows first.
+// The sum of the rows of matrices, in an order that depends on the launch alone. It is the second stage of gradients of
+// which each threadgroup sums a part of the rows.
 //
 //   sums[m][column] = Σ_row partial[m][row][column]
 //
-// The partial sums are float, and so is every addition; the result is rounded to T.
+// The parts and all additions are float. The result is rounded to T.
 //
-// Launch (threads): groups along x for VEC columns a lane, 32 lanes wide at most, of at
-// most MAX_SIMDGROUPS simdgroups, which share the rows and take ROWS_PER_STEP, a power of two, at a time; along y one
-// group for each of the matrices.
+// Launch parameter         meaning and constraint
+//   VEC                    columns per lane; a power of two
+//   ROWS_PER_STEP          rows that a simdgroup loads at a time; a power of two
+//   MAX_SIMDGROUPS         the largest number of simdgroups of a group
+//   threads per group      a multiple of 32, or fewer than 32; the simdgroups share the rows
+//   groups                 along x one per VEC·min(threads, 32) columns, along y one per matrix
 //
 // Device traffic: every partial sum is read once.
 

@@ -1,22 +1,50 @@
-// The root-mean-square norm beside a residual stream, in its two places, for each of N
-// rows of width D:
+// Forward passes of the RMS norm beside a residual stream, for each of N rows of width D:
 //
 //   rms_norm_residual   out = residual + x·r·w,   r = rsqrt(mean(x²) + eps)
 //   add_rms_norm        h = x + residual,  y = h·r·w,   r = rsqrt(mean(h²) + eps)
 //
-// Storage is T and arithmetic float. h is rounded to T before it is normalised, so that
-// y is the norm of the h that the caller gets. Backward is rms_norm_backward: of x with
-// the cotangent of out, which is residual's own gradient too; of h with the cotangents
-// of y and of h.
+// Reference: compare/oracle/rmsnormresidual.go and addrmsnorm.go.
 //
-// Launch (threads): groups of whole simdgroups, at most 32, or of a part of one; a group takes
-// rows group, group + groups, …, so any number of groups is right. The first VECS_PER_THREAD packs of VEC elements
-// of a thread stay in registers; what a wider row has beyond them is read twice.
+// Storage is T, arithmetic float. add_rms_norm rounds h to T before it normalizes, so y is the norm of the h that it
+// returns. The backward pass is rms_norm_backward: of x with the cotangent of out, which is also residual's gradient;
+// of h with the cotangents of y and h.
 //
-// Device traffic, in elements of T: 3·N·D and 4·N·D; wider rows read x (and residual)
-// once more.
+// Launch parameter         meaning and constraint
+//   VEC                    elements per vector; a power of two
+//   VECS_PER_THREAD        vectors of a row that a thread holds in registers; any number
+//   HAS_WEIGHT             without it, w is not read
+//   threads per group      a multiple of 32 up to 1024, or fewer than 32
+//   groups                 any number; a group processes rows group, group + groups, …
+//
+// Device traffic in elements of T: 3·N·D and 4·N·D; and once more x (add_rms_norm: and residual) of the elements that
+// do not fit the registers.
 
 #include "rows.h"
+
+// Computes x·r·w.
+template <int VEC, bool HAS_WEIGHT>
+inline void normalize(thread const float* x, float r, thread const float* w, thread float* y) {
+  for (int k = 0; k < VEC; k++) {
+    y[k] = HAS_WEIGHT ? x[k] * r * w[k] : x[k] * r;
+  }
+}
+
+// Stores residual + x·r·w of the vector at `column`.
+template <bool HAS_WEIGHT, int VEC, typename T>
+inline void store_normalized_sum(
+    device const T* residual,
+    device T* out,
+    size_t column,
+    Columns<VEC> columns,
+    thread const float* x,
+    float r,
+    thread const float* w) {
+  float sums[VEC], ys[VEC];
+  columns.load(residual, column, sums);
+  normalize<VEC, HAS_WEIGHT>(x, r, w, ys);
+  add_values<VEC>(ys, sums);
+  columns.store(out, column, sums);
+}
 
 template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
 [[kernel]] void rms_norm_residual(
@@ -37,13 +65,10 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
   threadgroup float scratch[2][32];
   const bool is_aligned = vec_aligned<VEC>(x, width) && vec_aligned<VEC>(residual, width) &&
                           vec_aligned<VEC>(out, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width));
-  const size_t stride = size_t(threads) * VEC;
-  const size_t first = size_t(thread_index) * VEC;
+  const Columns<VEC> columns = row_columns<VEC>(thread_index, threads, width, is_aligned);
   float ws[VECS_PER_THREAD][VEC];
   if (HAS_WEIGHT) {
-    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
-      load_vec<VEC>(w, first + p * stride, width, is_aligned, ws[p]);
-    }
+    load_vecs<VECS_PER_THREAD>(w, columns, ws);
   }
 
   uint buffer = 0;
@@ -51,47 +76,49 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
     const size_t start = size_t(row) * width;
     float xs[VECS_PER_THREAD][VEC];
     float squares[VEC] = {};
-    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
-      load_vec<VEC>(x + start, first + p * stride, width, is_aligned, xs[p]);
-      add_squares<VEC>(xs[p], squares);
+    for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+      columns.load(x + start, columns.at(v), xs[v]);
+      add_squares<VEC>(xs[v], squares);
     }
-    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
-      float x1[VEC];
-      load_vec<VEC>(x + start, column, width, is_aligned, x1);
-      add_squares<VEC>(x1, squares);
+    for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
+      float xs1[VEC];
+      columns.load(x + start, column, xs1);
+      add_squares<VEC>(xs1, squares);
     }
     const float sum = threadgroup_sum(pairwise_sum<VEC>(squares), scratch[buffer], lane, simdgroup, simdgroups);
     const float r = rsqrt(sum / float(width) + eps);
 
-    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
-      float sums[VEC];
-      load_vec<VEC>(residual + start, first + p * stride, width, is_aligned, sums);
-      for (int k = 0; k < VEC; k++) {
-        sums[k] += HAS_WEIGHT ? xs[p][k] * r * ws[p][k] : xs[p][k] * r;
-      }
-      store_vec<VEC>(out + start, first + p * stride, width, is_aligned, sums);
+    for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+      store_normalized_sum<HAS_WEIGHT>(residual + start, out + start, columns.at(v), columns, xs[v], r, ws[v]);
     }
-    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
-      float x1[VEC], w1[VEC], sums[VEC];
-      load_vec<VEC>(x + start, column, width, is_aligned, x1);
-      load_vec<VEC>(residual + start, column, width, is_aligned, sums);
-      if (HAS_WEIGHT) {
-        load_vec<VEC>(w, column, width, is_aligned, w1);
-      }
-      for (int k = 0; k < VEC; k++) {
-        sums[k] += HAS_WEIGHT ? x1[k] * r * w1[k] : x1[k] * r;
-      }
-      store_vec<VEC>(out + start, column, width, is_aligned, sums);
+    for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
+      float xs1[VEC], ws1[VEC];
+      columns.load(x + start, column, xs1);
+      load_weight<HAS_WEIGHT>(w, column, columns, ws1);
+      store_normalized_sum<HAS_WEIGHT>(residual + start, out + start, column, columns, xs1, r, ws1);
     }
   }
 }
 
-// x + residual, as storage rounds it.
-template <typename T, int VEC>
-inline void add_rounded(thread const float* x, thread const float* residual, thread float* h) {
+// Loads h = x + residual, rounded to T, of the vector at `column`.
+template <int VEC, typename T>
+inline void load_sum(
+    device const T* x, device const T* residual, size_t column, Columns<VEC> columns, thread float* h) {
+  float xs[VEC], residuals[VEC];
+  columns.load(x, column, xs);
+  columns.load(residual, column, residuals);
   for (int k = 0; k < VEC; k++) {
-    h[k] = float(T(x[k] + residual[k]));
+    h[k] = float(T(xs[k] + residuals[k]));
   }
+}
+
+// Stores h·r·w of the vector at `column`.
+template <bool HAS_WEIGHT, int VEC, typename T>
+inline void store_normalized(
+    device T* y, size_t column, Columns<VEC> columns, thread const float* h, float r, thread const float* w) {
+  float ys[VEC];
+  normalize<VEC, HAS_WEIGHT>(h, r, w, ys);
+  columns.store(y, column, ys);
 }
 
 template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
@@ -115,13 +142,10 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
   const bool is_aligned = vec_aligned<VEC>(x, width) && vec_aligned<VEC>(residual, width) &&
                           vec_aligned<VEC>(h, width) && vec_aligned<VEC>(y, width) &&
                           (!HAS_WEIGHT || vec_aligned<VEC>(w, width));
-  const size_t stride = size_t(threads) * VEC;
-  const size_t first = size_t(thread_index) * VEC;
+  const Columns<VEC> columns = row_columns<VEC>(thread_index, threads, width, is_aligned);
   float ws[VECS_PER_THREAD][VEC];
   if (HAS_WEIGHT) {
-    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
-      load_vec<VEC>(w, first + p * stride, width, is_aligned, ws[p]);
-    }
+    load_vecs<VECS_PER_THREAD>(w, columns, ws);
   }
 
   uint buffer = 0;
@@ -129,44 +153,28 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
     const size_t start = size_t(row) * width;
     float hs[VECS_PER_THREAD][VEC];
     float squares[VEC] = {};
-    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
-      float xs[VEC], residuals[VEC];
-      load_vec<VEC>(x + start, first + p * stride, width, is_aligned, xs);
-      load_vec<VEC>(residual + start, first + p * stride, width, is_aligned, residuals);
-      add_rounded<T, VEC>(xs, residuals, hs[p]);
-      add_squares<VEC>(hs[p], squares);
-      store_vec<VEC>(h + start, first + p * stride, width, is_aligned, hs[p]);
+    for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+      load_sum(x + start, residual + start, columns.at(v), columns, hs[v]);
+      add_squares<VEC>(hs[v], squares);
+      columns.store(h + start, columns.at(v), hs[v]);
     }
-    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
-      float x1[VEC], residual1[VEC], h1[VEC];
-      load_vec<VEC>(x + start, column, width, is_aligned, x1);
-      load_vec<VEC>(residual + start, column, width, is_aligned, residual1);
-      add_rounded<T, VEC>(x1, residual1, h1);
+    for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
+      float h1[VEC];
+      load_sum(x + start, residual + start, column, columns, h1);
       add_squares<VEC>(h1, squares);
-      store_vec<VEC>(h + start, column, width, is_aligned, h1);
+      columns.store(h + start, column, h1);
     }
     const float sum = threadgroup_sum(pairwise_sum<VEC>(squares), scratch[buffer], lane, simdgroup, simdgroups);
     const float r = rsqrt(sum / float(width) + eps);
 
-    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
-      float ys[VEC];
-      for (int k = 0; k < VEC; k++) {
-        ys[k] = HAS_WEIGHT ? hs[p][k] * r * ws[p][k] : hs[p][k] * r;
-      }
-      store_vec<VEC>(y + start, first + p * stride, width, is_aligned, ys);
+    for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+      store_normalized<HAS_WEIGHT>(y + start, columns.at(v), columns, hs[v], r, ws[v]);
     }
-    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
-      float x1[VEC], residual1[VEC], w1[VEC], h1[VEC], ys[VEC];
-      load_vec<VEC>(x + start, column, width, is_aligned, x1);
-      load_vec<VEC>(residual + start, column, width, is_aligned, residual1);
-      if (HAS_WEIGHT) {
-        load_vec<VEC>(w, column, width, is_aligned, w1);
-      }
-      add_rounded<T, VEC>(x1, residual1, h1);
-      for (int k = 0; k < VEC; k++) {
-        ys[k] = HAS_WEIGHT ? h1[k] * r * w1[k] : h1[k] * r;
-      }
-      store_vec<VEC>(y + start, column, width, is_aligned, ys);
+    for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
+      float h1[VEC], ws1[VEC];
+      load_sum(x + start, residual + start, column, columns, h1);
+      load_weight<HAS_WEIGHT>(w, column, columns, ws1);
+      store_normalized<HAS_WEIGHT>(y + start, column, columns, h1, r, ws1);
     }
   }
 }

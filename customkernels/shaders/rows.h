@@ -91,11 +91,34 @@ inline Columns<VEC> row_columns(uint thread_index, uint threads, size_t width, b
   return Columns<VEC>{size_t(thread_index) * VEC, size_t(threads) * VEC, width, is_aligned};
 }
 
-// Loads the first VECS_PER_THREAD vectors of a row that has them all or fewer.
-template <typename T, int VEC, int VECS_PER_THREAD>
+// The columns of a thread of a group that processes block `block` of the columns, VECS_PER_THREAD vectors per thread.
+template <int VEC, int VECS_PER_THREAD>
+inline Columns<VEC> column_block(uint block, uint thread_index, uint threads, size_t width, bool is_aligned) {
+  const size_t stride = size_t(threads) * VEC;
+  return Columns<VEC>{block * VECS_PER_THREAD * stride + size_t(thread_index) * VEC, stride, width, is_aligned};
+}
+
+// Loads the first VECS_PER_THREAD vectors of a thread from a row.
+template <int VECS_PER_THREAD, int VEC, typename T>
 inline void load_vecs(device const T* row, Columns<VEC> columns, thread float (*values)[VEC]) {
   for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
     columns.load(row, columns.at(v), values[v]);
+  }
+}
+
+// Loads the vector of the weight at `column`, if there is a weight.
+template <bool HAS_WEIGHT, int VEC, typename T>
+inline void load_weight(device const T* w, size_t column, Columns<VEC> columns, thread float* values) {
+  if (HAS_WEIGHT) {
+    columns.load(w, column, values);
+  }
+}
+
+// Stores the first VECS_PER_THREAD vectors of a thread to a row.
+template <int VECS_PER_THREAD, int VEC, typename T>
+inline void store_vecs(device T* row, Columns<VEC> columns, bool is_aligned, thread const float (*values)[VEC]) {
+  for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+    store_vec<VEC>(row, columns.at(v), columns.width, is_aligned, values[v]);
   }
 }
 
@@ -119,37 +142,6 @@ inline void load_vec_held(
   }
 }
 
-// Loads the first VECS_PER_THREAD vectors of an aligned row, which begin at column `first` and every `stride` columns.
-template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD>
-inline void load_row_held(
-    device const T* row,
-    size_t width,
-    size_t first,
-    size_t stride,
-    thread HeldVecs<HELD_T, VEC, VECS_PER_THREAD>& held) {
-  for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
-    load_vec_held(row, p, first + p * stride, width, held);
-  }
-}
-
-// Returns vector p of a row, which begins at `column`, in float: from `held` if HELD, else from memory.
-template <bool HELD, typename T, typename HELD_T, int VEC, int VECS_PER_THREAD>
-inline void held_values(
-    thread const HeldVecs<HELD_T, VEC, VECS_PER_THREAD>& held,
-    device const T* row,
-    int p,
-    size_t column,
-    size_t width,
-    thread float* values) {
-  if (HELD) {
-    for (int k = 0; k < VEC; k++) {
-      values[k] = float(reinterpret_cast<thread const HELD_T*>(held.vecs[p].values)[k]);
-    }
-  } else {
-    load_vec<VEC>(row, column, width, false, values);
-  }
-}
-
 // Returns the sum of VEC values, a power of two, added in pairs.
 template <int VEC>
 inline float pairwise_sum(thread const float* values) {
@@ -163,6 +155,22 @@ inline float pairwise_sum(thread const float* values) {
     }
   }
   return sums[0];
+}
+
+// Adds a vector to a sum.
+template <int VEC>
+inline void add_values(thread const float* values, thread float* sums) {
+  for (int k = 0; k < VEC; k++) {
+    sums[k] += values[k];
+  }
+}
+
+// Adds the products of two vectors.
+template <int VEC>
+inline void add_products(thread const float* a, thread const float* b, thread float* products) {
+  for (int k = 0; k < VEC; k++) {
+    products[k] += a[k] * b[k];
+  }
 }
 
 // Adds the squares of a vector.

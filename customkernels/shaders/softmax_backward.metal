@@ -1,36 +1,33 @@
 // Backward pass of the softmax, for each of N rows of width D.
 //
-// Forward, y_j = exp(x_j) / Σ_k exp(x_k). With dy the cotangent of y and
-// ∂y_k/∂x_j = y_k·([j = k] − y_j):
+// Forward, y_j = exp(x_j) / Σ_k exp(x_k). With dy the cotangent of y and ∂y_k/∂x_j = y_k·([j = k] − y_j):
 //
 //   dx_j = y_j · (dy_j − s),  s = Σ_k y_k · dy_k
 //
-// Storage is T; every product and sum is in float. The sum runs in an order that the
-// launch alone decides, so results are the same bits every time.
+// Reference: compare/oracle/softmax.go.
 //
-// Launch (threads): groups of whole simdgroups, at most 32, or of a part of one; a group takes
-// rows group, group + groups, …, so any number of groups is right. The first VECS_PER_THREAD packs of VEC elements
-// of a thread stay in registers; what a wider row has beyond them is read twice.
+// Storage is T, arithmetic float. The order of the sum depends on the launch alone, so results are reproducible to the
+// bit.
 //
-// Device traffic, in elements of T: 3·N·D, and 2 more for each element beyond the
-// registers.
+// Launch parameter         meaning and constraint
+//   VEC                    elements per vector; a power of two
+//   VECS_PER_THREAD        vectors of a row that a thread holds in registers; any number
+//   threads per group      a multiple of 32 up to 1024, or fewer than 32
+//   groups                 any number; a group processes rows group, group + groups, …
+//
+// Device traffic in elements of T: 3·N·D, and 2 more per element that does not fit the registers.
 
 #include "rows.h"
 
-// Adds the products of a pack.
-template <int VEC>
-inline void add_products(thread const float* y, thread const float* dy, thread float* products) {
+// Computes dx and stores it at `column`.
+template <int VEC, typename T>
+inline void store_gradient(
+    device T* dx, size_t column, Columns<VEC> columns, thread const float* y, thread const float* dy, float s) {
+  float dxs[VEC];
   for (int k = 0; k < VEC; k++) {
-    products[k] += y[k] * dy[k];
+    dxs[k] = y[k] * (dy[k] - s);
   }
-}
-
-// dx of a pack.
-template <int VEC>
-inline void gradient(thread const float* y, thread const float* dy, float s, thread float* dx) {
-  for (int k = 0; k < VEC; k++) {
-    dx[k] = y[k] * (dy[k] - s);
-  }
+  columns.store(dx, column, dxs);
 }
 
 template <typename T, int VEC, int VECS_PER_THREAD>
@@ -49,8 +46,7 @@ template <typename T, int VEC, int VECS_PER_THREAD>
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float scratch[2][32];
   const bool is_aligned = vec_aligned<VEC>(y, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width);
-  const size_t stride = size_t(threads) * VEC;
-  const size_t first = size_t(thread_index) * VEC;
+  const Columns<VEC> columns = row_columns<VEC>(thread_index, threads, width, is_aligned);
 
   uint buffer = 0;
   for (uint row = group; row < rows; row += groups, buffer ^= 1) {
@@ -58,30 +54,27 @@ template <typename T, int VEC, int VECS_PER_THREAD>
     float ys[VECS_PER_THREAD][VEC];
     float dys[VECS_PER_THREAD][VEC];
     float products[VEC] = {};
-    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
-      load_vec<VEC>(y + start, first + p * stride, width, is_aligned, ys[p]);
-      load_vec<VEC>(dy + start, first + p * stride, width, is_aligned, dys[p]);
-      add_products<VEC>(ys[p], dys[p], products);
+    for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+      columns.load(y + start, columns.at(v), ys[v]);
+      columns.load(dy + start, columns.at(v), dys[v]);
+      add_products<VEC>(ys[v], dys[v], products);
     }
-    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
-      float y1[VEC], dy1[VEC];
-      load_vec<VEC>(y + start, column, width, is_aligned, y1);
-      load_vec<VEC>(dy + start, column, width, is_aligned, dy1);
-      add_products<VEC>(y1, dy1, products);
+    for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
+      float ys1[VEC], dys1[VEC];
+      columns.load(y + start, column, ys1);
+      columns.load(dy + start, column, dys1);
+      add_products<VEC>(ys1, dys1, products);
     }
     const float s = threadgroup_sum(pairwise_sum<VEC>(products), scratch[buffer], lane, simdgroup, simdgroups);
 
-    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
-      float dxs[VEC];
-      gradient<VEC>(ys[p], dys[p], s, dxs);
-      store_vec<VEC>(dx + start, first + p * stride, width, is_aligned, dxs);
+    for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+      store_gradient(dx + start, columns.at(v), columns, ys[v], dys[v], s);
     }
-    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
-      float y1[VEC], dy1[VEC], dx1[VEC];
-      load_vec<VEC>(y + start, column, width, is_aligned, y1);
-      load_vec<VEC>(dy + start, column, width, is_aligned, dy1);
-      gradient<VEC>(y1, dy1, s, dx1);
-      store_vec<VEC>(dx + start, column, width, is_aligned, dx1);
+    for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
+      float ys1[VEC], dys1[VEC];
+      columns.load(y + start, column, ys1);
+      columns.load(dy + start, column, dys1);
+      store_gradient(dx + start, column, columns, ys1, dys1, s);
     }
   }
 }

@@ -1,40 +1,42 @@
 // Softmax of N rows of width D: y_j = exp(x_j − m) / Σ_k exp(x_k − m), m = max_k x_k.
 //
-// Storage is T; every sum and quotient is in float. The sum runs in an order that the
-// launch alone decides, so results are the same bits every time.
+// Reference: compare/oracle/softmax.go.
 //
-// A row with a NaN or +∞, or with nothing but −∞, becomes NaN, as x − m is for its largest
-// element.
+// Storage is T, arithmetic float. The order of the sum depends on the launch alone, so results are reproducible to the
+// bit.
 //
-// Launch (threads): groups of whole simdgroups, at most 32, or of a part of one; a group takes
-// rows group, group + groups, …, so any number of groups is right. The first VECS_PER_THREAD packs of VEC elements
-// of a thread stay in registers; what a wider row has beyond them is read three times.
+// A row with a NaN or +∞, or of −∞ alone, becomes NaN, because x − m is NaN for its largest element.
 //
-// Device traffic, in elements of T: 2·N·D, and 2 more for each element beyond the
-// registers.
+// Launch parameter         meaning and constraint
+//   VEC                    elements per vector; a power of two
+//   VECS_PER_THREAD        vectors of a row that a thread holds in registers; any number
+//   threads per group      a multiple of 32 up to 1024, or fewer than 32
+//   groups                 any number; a group processes rows group, group + groups, …
+//
+// Device traffic in elements of T: 2·N·D, and 2 more per element that does not fit the registers.
 
 #include "rows.h"
 
-// Reads the pack at a column, with −∞ beyond the row's end.
+// Loads the vector at `column`. Elements beyond the end of the row are −∞.
 template <int VEC, typename T>
-inline void load_logits(device const T* row, size_t column, size_t width, bool is_aligned, thread float* x) {
-  load_vec<VEC>(row, column, width, is_aligned, x);
-  if (column + VEC > width) {
+inline void load_logits(device const T* row, size_t column, Columns<VEC> columns, thread float* x) {
+  columns.load(row, column, x);
+  if (column + VEC > columns.width) {
     for (int k = 0; k < VEC; k++) {
-      x[k] = column + k < width ? x[k] : -INFINITY;
+      x[k] = column + k < columns.width ? x[k] : -INFINITY;
     }
   }
 }
 
-// Each lane's larger one; a NaN is no number to be larger.
+// Updates the maximum of each component. A NaN does not change it.
 template <int VEC>
-inline void keep_larger(thread const float* x, thread float* maxima) {
+inline void update_maxima(thread const float* x, thread float* maxima) {
   for (int k = 0; k < VEC; k++) {
     maxima[k] = x[k] > maxima[k] ? x[k] : maxima[k];
   }
 }
 
-// x becomes exp(x − m), which sums has added to it.
+// Replaces x by exp(x − m) and adds it to sums.
 template <int VEC>
 inline void exponentiate(thread float* x, float m, thread float* sums) {
   for (int k = 0; k < VEC; k++) {
@@ -43,15 +45,38 @@ inline void exponentiate(thread float* x, float m, thread float* sums) {
   }
 }
 
-// Writes a pack of exp(x − m), divided by the row's sum.
+// Returns the thread's maximum of a row, whose first vectors it loads into `held`.
+template <int VECS_PER_THREAD, int VEC, typename T>
+inline float row_maximum(device const T* row, Columns<VEC> columns, thread float (*held)[VEC]) {
+  float maxima[VEC];
+  for (int k = 0; k < VEC; k++) {
+    maxima[k] = -INFINITY;
+  }
+  for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+    load_logits(row, columns.at(v), columns, held[v]);
+    update_maxima<VEC>(held[v], maxima);
+  }
+  for (size_t column = columns.at(VECS_PER_THREAD); column < columns.width; column += columns.stride) {
+    float xs1[VEC];
+    load_logits(row, column, columns, xs1);
+    update_maxima<VEC>(xs1, maxima);
+  }
+  float m = maxima[0];
+  for (int k = 1; k < VEC; k++) {
+    m = maxima[k] > m ? maxima[k] : m;
+  }
+  return m;
+}
+
+// Stores exponentials / sum at `column`.
 template <int VEC, typename T>
-inline void write_quotients(
-    device T* row, size_t column, size_t width, bool is_aligned, thread const float* exponentials, float sum) {
+inline void store_quotients(
+    device T* row, size_t column, Columns<VEC> columns, thread const float* exponentials, float sum) {
   float y[VEC];
   for (int k = 0; k < VEC; k++) {
     y[k] = exponentials[k] / sum;
   }
-  store_vec<VEC>(row, column, width, is_aligned, y);
+  columns.store(row, column, y);
 }
 
 template <typename T, int VEC, int VECS_PER_THREAD>
@@ -69,53 +94,35 @@ template <typename T, int VEC, int VECS_PER_THREAD>
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float max_scratch[32];
   threadgroup float scratch[32];
-  const bool is_aligned = vec_aligned<VEC>(x, width) && vec_aligned<VEC>(y, width);
-  const size_t stride = size_t(threads) * VEC;
-  const size_t first = size_t(thread_index) * VEC;
+  const Columns<VEC> columns =
+      row_columns<VEC>(thread_index, threads, width, vec_aligned<VEC>(x, width) && vec_aligned<VEC>(y, width));
 
   for (uint row = group; row < rows; row += groups) {
-    device const T* from = x + size_t(row) * width;
-    device T* to = y + size_t(row) * width;
+    device const T* x_row = x + size_t(row) * width;
+    device T* y_row = y + size_t(row) * width;
     float held[VECS_PER_THREAD][VEC];
-    float maxima[VEC];
-    for (int k = 0; k < VEC; k++) {
-      maxima[k] = -INFINITY;
-    }
-    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
-      load_logits<VEC>(from, first + p * stride, width, is_aligned, held[p]);
-      keep_larger<VEC>(held[p], maxima);
-    }
-    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
-      float more[VEC];
-      load_logits<VEC>(from, column, width, is_aligned, more);
-      keep_larger<VEC>(more, maxima);
-    }
-    float m = maxima[0];
-    for (int k = 1; k < VEC; k++) {
-      m = maxima[k] > m ? maxima[k] : m;
-    }
-    m = threadgroup_max(m, max_scratch, lane, simdgroup, simdgroups);
+    const float own = row_maximum<VECS_PER_THREAD>(x_row, columns, held);
+    const float m = threadgroup_max(own, max_scratch, lane, simdgroup, simdgroups);
 
     float sums[VEC] = {};
-    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
-      exponentiate<VEC>(held[p], m, sums);
+    for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+      exponentiate<VEC>(held[v], m, sums);
     }
-    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
-      float more[VEC];
-      load_logits<VEC>(from, column, width, is_aligned, more);
-      exponentiate<VEC>(more, m, sums);
+    for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
+      float xs1[VEC];
+      load_logits(x_row, column, columns, xs1);
+      exponentiate<VEC>(xs1, m, sums);
     }
     const float sum = threadgroup_sum(pairwise_sum<VEC>(sums), scratch, lane, simdgroup, simdgroups);
 
-    for (int p = 0; p < VECS_PER_THREAD && first + p * stride < width; p++) {
-      write_quotients<VEC>(to, first + p * stride, width, is_aligned, held[p], sum);
+    for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+      store_quotients(y_row, columns.at(v), columns, held[v], sum);
     }
-    for (size_t column = first + VECS_PER_THREAD * stride; column < width; column += stride) {
-      float more[VEC];
-      float unused[VEC] = {};
-      load_logits<VEC>(from, column, width, is_aligned, more);
-      exponentiate<VEC>(more, m, unused);
-      write_quotients<VEC>(to, column, width, is_aligned, more, sum);
+    for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
+      float xs1[VEC], unused[VEC] = {};
+      load_logits(x_row, column, columns, xs1);
+      exponentiate<VEC>(xs1, m, unused);
+      store_quotients(y_row, column, columns, xs1, sum);
     }
   }
 }

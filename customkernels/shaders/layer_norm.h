@@ -1,0 +1,176 @@
+// The formulas and statistics of layer_norm_backward.metal, for vectors of VEC elements.
+
+#include "row_stream.h"
+
+// A thread's sums over its elements of a row. Element k of a vector is added to sum k mod ACCUMULATORS. VEC
+// accumulators suit the vector registers of a CPU, and hold the elements themselves if the thread has one vector. One
+// accumulator takes the fewest registers.
+template <int ACCUMULATORS>
+struct Moments {
+  float shift[ACCUMULATORS];     // first x of the sum, later the mean of its elements
+  float sum[ACCUMULATORS];       // Σ x − shift
+  float squares[ACCUMULATORS];   // Σ (x − shift)²
+  float g[ACCUMULATORS];         // Σ g
+  float products[ACCUMULATORS];  // Σ g·(x − shift)
+};
+
+// Moves the shift of sums l, which have n elements.
+template <int ACCUMULATORS>
+inline void move_shift(int l, float n, float shift, thread Moments<ACCUMULATORS>& moments) {
+  const float by = moments.shift[l] - shift;
+  const float sum = fma(n, by, moments.sum[l]);
+  // fma, because squares that overflow to infinity must stay infinite.
+  moments.squares[l] = fma(by, moments.sum[l] + sum, moments.squares[l]);
+  moments.products[l] += by * moments.g[l];
+  moments.sum[l] = sum;
+  moments.shift[l] = shift;
+}
+
+// Adds vector v of a thread, of which the first `count` elements are in the row. If count is less than VEC, it is the
+// thread's last vector.
+template <int VEC, int ACCUMULATORS>
+inline void add_to_moments(
+    uint v, thread const float* x, thread const float* g, size_t count, thread Moments<ACCUMULATORS>& moments) {
+  if (v == 0) {
+    for (int l = 0; l < ACCUMULATORS; l++) {
+      moments.shift[l] = x[l];
+      moments.sum[l] = 0;
+      moments.squares[l] = 0;
+      moments.g[l] = g[l];
+      moments.products[l] = 0;
+    }
+    if (ACCUMULATORS == VEC) {
+      return;
+    }
+  } else if ((v & (v - 1)) == 0 && (v > 1 || ACCUMULATORS < VEC)) {
+    const float n = float(v) * (VEC / ACCUMULATORS);
+    for (int l = 0; l < ACCUMULATORS; l++) {
+      move_shift<ACCUMULATORS>(l, n, moments.shift[l] + moments.sum[l] / n, moments);
+    }
+  }
+  for (int k = v == 0 ? ACCUMULATORS : 0; k < VEC; k++) {
+    const int l = k % ACCUMULATORS;
+    const float d = size_t(k) < count ? x[k] - moments.shift[l] : 0.0f;
+    moments.sum[l] += d;
+    moments.squares[l] += d * d;
+    moments.g[l] += g[k];
+    moments.products[l] += g[k] * d;
+  }
+}
+
+struct RowStatistics {
+  float mean;
+  float r;
+  float mean_g;
+  float c;
+};
+
+// The number of elements in each of a thread's sums, and the reciprocal of a row's. They are the same for all rows, and
+// take divisions to compute.
+template <int ACCUMULATORS>
+struct Counts {
+  float n[ACCUMULATORS];
+  float inverse_width;
+};
+
+// Returns the counts of a thread whose vectors begin at column `first` and every `stride` columns.
+template <int VEC, int ACCUMULATORS>
+inline Counts<ACCUMULATORS> count_elements(size_t first, size_t stride, uint width) {
+  // The thread has `whole` whole vectors, and `tail` elements of one more.
+  const size_t left = first < width ? width - first : 0;
+  const size_t rest = left % stride;
+  const size_t whole = left / stride + (rest >= size_t(VEC) ? 1 : 0);
+  const size_t tail = rest < size_t(VEC) ? rest : 0;
+  Counts<ACCUMULATORS> counts;
+  for (int l = 0; l < ACCUMULATORS; l++) {
+    counts.n[l] = float(ACCUMULATORS == VEC ? whole + (size_t(l) < tail ? 1 : 0) : whole * VEC + tail);
+  }
+  counts.inverse_width = 1.0f / float(width);
+  return counts;
+}
+
+// Returns the statistics of a row from the moments of all threads.
+template <int ACCUMULATORS>
+inline RowStatistics row_statistics(
+    thread Moments<ACCUMULATORS>& moments,
+    Counts<ACCUMULATORS> counts,
+    float eps,
+    threadgroup float2* scratch2,
+    threadgroup float3* scratch3,
+    uint lane,
+    uint simdgroup,
+    uint simdgroups) {
+  float2 sums = float2(0);  // Σ x, Σ g
+  for (int l = 0; l < ACCUMULATORS; l++) {
+    sums.x += fma(counts.n[l], moments.shift[l], moments.sum[l]);
+    sums.y += moments.g[l];
+  }
+  sums = threadgroup_sum(sums, scratch2, lane, simdgroup, simdgroups);
+  const float mean = sums.x * counts.inverse_width;
+
+  float3 central = float3(0);  // Σ x − mean, Σ (x − mean)², Σ g·(x − mean)
+  for (int l = 0; l < ACCUMULATORS; l++) {
+    move_shift<ACCUMULATORS>(l, counts.n[l], mean, moments);
+    central.x += moments.sum[l];
+    central.y += moments.squares[l];
+    central.z += moments.products[l];
+  }
+  central = threadgroup_sum(central, scratch3, lane, simdgroup, simdgroups);
+
+  // Σ x may be large, so the mean has its rounding error. Σ x − mean is small and corrects it.
+  const float error = central.x * counts.inverse_width;
+  const float squares = fma(-central.x, error, central.y);
+  const float variance = max(squares, 0.0f) * counts.inverse_width + eps;
+  RowStatistics row;
+  row.mean = mean + error;
+  row.r = rsqrt(variance);
+  row.mean_g = sums.y * counts.inverse_width;
+  // Computed without r, so r's rounding does not affect it.
+  row.c = (central.z - sums.y * error) * counts.inverse_width / variance;
+  return row;
+}
+
+// Computes dx. The difference may cancel, so fma keeps the product unrounded.
+template <int VEC>
+inline void input_gradient(thread const float* x, thread const float* g, RowStatistics row, thread float* dx) {
+  for (int k = 0; k < VEC; k++) {
+    dx[k] = row.r * fma(row.mean - x[k], row.c, g[k] - row.mean_g);
+  }
+}
+
+// Adds a row's part of dw and db.
+template <int VEC, bool HAS_WEIGHT, bool HAS_BIAS>
+inline void add_parameter_gradients(
+    thread const float* x, thread const float* dy, float mean, float r, thread float* dw, thread float* db) {
+  for (int k = 0; k < VEC; k++) {
+    if (HAS_WEIGHT) {
+      dw[k] += dy[k] * ((x[k] - mean) * r);
+    }
+    if (HAS_BIAS) {
+      db[k] += dy[k];
+    }
+  }
+}
+
+// Stores a group's parts of dw and db. partial is [matrices, groups, width]: a matrix of dw if there is a weight, then
+// a matrix of db if there is a bias.
+template <int VECS_PER_THREAD, bool HAS_WEIGHT, bool HAS_BIAS, int VEC, typename PARTIAL_T>
+inline void store_partial(
+    device PARTIAL_T* partial,
+    uint group,
+    uint groups,
+    Columns<VEC> columns,
+    bool is_aligned,
+    thread const float (*dws)[VEC],
+    thread const float (*dbs)[VEC]) {
+  device PARTIAL_T* dw = partial + size_t(group) * columns.width;
+  device PARTIAL_T* db = dw + (HAS_WEIGHT ? size_t(groups) * columns.width : 0);
+  for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+    if (HAS_WEIGHT) {
+      store_vec<VEC>(dw, columns.at(v), columns.width, is_aligned, dws[v]);
+    }
+    if (HAS_BIAS) {
+      store_vec<VEC>(db, columns.at(v), columns.width, is_aligned, dbs[v]);
+    }
+  }
+}

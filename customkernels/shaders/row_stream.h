@@ -1,0 +1,168 @@
+// The rows of x and dy in the backward pass of a norm, as a threadgroup processes them one after the other.
+//
+// A kernel computes sums over a row before it computes the row's gradient, so it uses each element twice. A RowStream
+// decides where the elements are in between. It has three cases, which the compiler tells apart:
+//
+//   aligned rows of at most 32 elements per thread   Registers hold the whole row. All loads of a row are issued before
+//                                                    the first use. With PREFETCH the loads of the next row are issued
+//                                                    before the sums of the current one.
+//   other aligned rows                               Thread memory holds the row (on the host), filled by the first
+//   pass. unaligned rows                                   Both passes load the elements from device memory.
+
+#include "rows.h"
+
+// Computes g = dy·w, the gradient with respect to the normalized x.
+template <int VEC, bool HAS_WEIGHT>
+inline void times_weight(thread const float* dy, thread const float* w, thread float* g) {
+  for (int k = 0; k < VEC; k++) {
+    g[k] = HAS_WEIGHT ? dy[k] * w[k] : dy[k];
+  }
+}
+
+// Loads x and g of the vector at `column` of a row.
+template <bool HAS_WEIGHT, int VEC, typename T>
+inline void load_x_g(
+    device const T* x,
+    device const T* w,
+    device const T* dy,
+    size_t column,
+    Columns<VEC> columns,
+    thread float* xs,
+    thread float* g) {
+  float dys[VEC], ws[VEC];
+  columns.load(x, column, xs);
+  columns.load(dy, column, dys);
+  load_weight<HAS_WEIGHT>(w, column, columns, ws);
+  times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
+}
+
+template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, bool PREFETCH, bool HAS_WEIGHT, bool ALIGNED>
+struct RowStream {
+  typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
+  static constexpr constant bool WHOLE_ROWS = ALIGNED && VECS_PER_THREAD * VEC <= 32;
+
+  device const T* x;
+  device const T* w;
+  device const T* dy;
+  size_t first;  // the thread's vector v begins at column first + v·stride
+  size_t stride;
+  size_t width;
+  size_t row_step;  // elements from a row to the next one of the threadgroup
+
+  size_t column(int v) const { return first + v * stride; }
+
+  bool contains(int v) const { return v < VECS_PER_THREAD && first + v * stride < width; }
+
+  // Loads all vectors of an aligned row.
+  void hold(device const T* row, thread Held& held) const {
+    for (int v = 0; contains(v); v++) {
+      load_vec_held(row, v, column(v), width, held);
+    }
+  }
+
+  // Returns vector v of a row in float: from `held`, or from memory if the rows are unaligned.
+  void held_values(thread const Held& held, device const T* row, int v, thread float* values) const {
+    if (ALIGNED) {
+      for (int k = 0; k < VEC; k++) {
+        values[k] = float(reinterpret_cast<thread const HELD_T*>(held.vecs[v].values)[k]);
+      }
+    } else {
+      load_vec<VEC>(row, column(v), width, false, values);
+    }
+  }
+
+  // Loads the weight and, with PREFETCH, the first row. Rows are given by the index of their first element.
+  void begin(bool has_rows, size_t start, thread Held& held_w, thread Held& held_x, thread Held& held_dy) const {
+    if (ALIGNED && HAS_WEIGHT) {
+      hold(w, held_w);
+    }
+    if (WHOLE_ROWS && PREFETCH && has_rows) {
+      hold(x + start, held_x);
+      hold(dy + start, held_dy);
+    }
+  }
+
+  // Loads the row at `start` or, with PREFETCH, the next row.
+  void begin_row(
+      size_t start, bool is_last, thread Held& held_x, thread Held& held_dy, thread Held& next_x, thread Held& next_dy)
+      const {
+    if (WHOLE_ROWS && !PREFETCH) {
+      hold(x + start, held_x);
+      hold(dy + start, held_dy);
+    } else if (WHOLE_ROWS && !is_last) {
+      hold(x + start + row_step, next_x);
+      hold(dy + start + row_step, next_dy);
+    }
+  }
+
+  // Returns vector v of x, dy and g in the first pass over the row.
+  void load(
+      size_t start,
+      int v,
+      thread const Held& held_w,
+      thread Held& held_x,
+      thread Held& held_dy,
+      thread float* xs,
+      thread float* dys,
+      thread float* g) const {
+    if (ALIGNED && !WHOLE_ROWS) {
+      load_vec_held(x + start, v, column(v), width, held_x);
+      load_vec_held(dy + start, v, column(v), width, held_dy);
+    }
+    reload(start, v, held_w, held_x, held_dy, xs, dys, g);
+  }
+
+  // Returns them in the second pass.
+  void reload(
+      size_t start,
+      int v,
+      thread const Held& held_w,
+      thread const Held& held_x,
+      thread const Held& held_dy,
+      thread float* xs,
+      thread float* dys,
+      thread float* g) const {
+    float ws[VEC];
+    held_values(held_x, x + start, v, xs);
+    held_values(held_dy, dy + start, v, dys);
+    if (HAS_WEIGHT) {
+      held_values(held_w, w, v, ws);
+    }
+    times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
+  }
+
+  // Makes the next row the current one.
+  void end_row(
+      bool is_last,
+      thread Held& held_x,
+      thread Held& held_dy,
+      thread const Held& next_x,
+      thread const Held& next_dy) const {
+    if (WHOLE_ROWS && PREFETCH && !is_last) {
+      held_x = next_x;
+      held_dy = next_dy;
+    }
+  }
+
+  // Loads a row of which each element is used once.
+  void hold_once(device const T* row, thread Held& held) const {
+    if (WHOLE_ROWS) {
+      hold(row, held);
+    }
+  }
+
+  // Returns vector v of a row of which each element is used once.
+  void load_once(thread const Held& held, device const T* row, int v, thread float* values) const {
+    if (WHOLE_ROWS) {
+      held_values(held, row, v, values);
+    } else {
+      load_vec<VEC>(row, column(v), width, ALIGNED, values);
+    }
+  }
+
+  // Stores vector v of a row.
+  template <typename V>
+  void store(device V* row, int v, thread const float* values) const {
+    store_vec<VEC>(row, column(v), width, ALIGNED, values);
+  }
+};
