@@ -55,7 +55,8 @@ func TestNeedsNeitherMLXNorCgo(t *testing.T) {
 		}
 		seen++
 		require.Equal(t, "0", cgo, "%s uses cgo", name)
-		require.NotContains(t, []string{module + "mlxc", module + "customkernels", module + "customkernels/internal/executor"}, name)
+		require.NotContains(t, []string{module + "mlxc", module +
+			"customkernels", module + "customkernels/internal/executor"}, name)
 	}
 	require.Greater(t, seen, 5)
 }
@@ -93,10 +94,14 @@ func TestProblemMatchers(t *testing.T) {
 		}
 		return found
 	}
-	require.Equal(t, []problem{{"error", "a b/f.metal", "40", "race: thread 1: put a barrier"}}, find("a b/f.metal:40: error: race: thread 1: put a barrier"))
-	require.Equal(t, []problem{{"warning", "f.metal", "43", "lockstep: in order"}}, find("f.metal:43: portability: lockstep: in order"))
-	require.Equal(t, []problem{{"error", "f.metal", "", "not run: f.metal:1:10: no such file"}}, find("f.metal: error: not run: f.metal:1:10: no such file"))
-	require.Equal(t, []problem{{"error", "f.metal", "", "not run (f, described at line 1): no compiler"}}, find("f.metal: error: not run (f, described at line 1): no compiler"))
+	require.Equal(t, []problem{{"error", "a b/f.metal", "40", "race: thread 1: put a barrier"}},
+		find("a b/f.metal:40: error: race: thread 1: put a barrier"))
+	require.Equal(t, []problem{{"warning", "f.metal", "43", "lockstep: in order"}},
+		find("f.metal:43: portability: lockstep: in order"))
+	require.Equal(t, []problem{{"error", "f.metal", "", "not run: f.metal:1:10: no such file"}},
+		find("f.metal: error: not run: f.metal:1:10: no such file"))
+	require.Equal(t, []problem{{"error", "f.metal", "", "not run (f, described at line 1): no compiler"}},
+		find("f.metal: error: not run (f, described at line 1): no compiler"))
 	require.Empty(t, find("f: 3 launches: 1 error, 0 portability findings"))
 	require.Empty(t, find("    other     f.metal:43 in f"))
 }

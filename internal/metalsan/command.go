@@ -30,17 +30,17 @@ type Command struct {
 
 // Help returns the text that --help prints above the flags.
 func (*Command) Help() string {
-	return `Runs kernels on this machine's CPU under a checker. It finds bugs that a GPU hides: data races, accesses out of
-bounds, reads of uninitialized values, unwritten outputs, divergent barriers and SIMD-group functions, and launches
-that crash or do not end.
+	return `Runs kernels on this machine's CPU under a checker. It finds bugs that a GPU hides: data races,
+accesses out of bounds, reads of uninitialized values, unwritten outputs, divergent barriers and
+SIMD-group functions, and launches that crash or do not end.
 
 A comment in the shader file describes the launches of its kernels:
 
   // launch: scale grid=1000 threadgroup=256 T=float16
   //   with: x=float16[10,100] factor=float32:2.5 y=out:float16[10,100]
 
-docs/sanitize.md documents these descriptions. The exit code is 0 if no finding fails the command, 1 if one does or
-nothing ran, and 2 if the command line is wrong.`
+docs/sanitize.md documents these descriptions. The exit code is 0 if no finding fails the command,
+1 if one does or nothing ran, and 2 if the command line is wrong.`
 }
 
 // Validate returns an error if the flags are wrong.

@@ -96,7 +96,8 @@ func (c *Chosen) Add(file string, include []string, seed uint64) {
 			},
 			Source: func() (string, error) {
 				if reason := k.UnsupportedByMLX(launch, inputs...); reason != "" {
-					return "", fmt.Errorf("MLX's custom kernels do not support this launch of %s, but the sanitizer can check it: %s", k.Name(), reason)
+					return "", fmt.Errorf("MLX's custom kernels do not support this launch of %s, but the sanitizer "+
+						"can check it: %s", k.Name(), reason)
 				}
 				return k.MetalSource(launch, inputs...)
 			},

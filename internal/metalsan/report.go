@@ -149,7 +149,8 @@ func (r *Report) add(launches []sanitizedLaunch) string {
 	var failures []string
 	for _, l := range launches {
 		if l.Error != "" {
-			failures = append(failures, fmt.Sprintf("%s: error: not run (%s, %s): %s\n", cmp.Or(l.File, l.Kernel), l.Kernel, l.Launch, l.Error))
+			failures = append(failures, fmt.Sprintf("%s: error: not run (%s, %s): %s\n",
+				cmp.Or(l.File, l.Kernel), l.Kernel, l.Launch, l.Error))
 		}
 	}
 	errors, portability := len(failures), 0
@@ -244,7 +245,10 @@ func sameFindings(launches []sanitizedLaunch) []findingGroup {
 			}
 		}
 	}
-	slices.SortStableFunc(groups, func(a, b findingGroup) int { return cmp.Compare(a.finding.Severity, b.finding.Severity) })
+	slices.SortStableFunc(groups, func(a,
+		b findingGroup) int {
+		return cmp.Compare(a.finding.Severity, b.finding.Severity)
+	})
 	return groups
 }
 

@@ -92,7 +92,8 @@ const sarifHelp = "https://github.com/mlxgrad/mlxgrad/blob/main/docs/sanitize.md
 func newSARIF(r *Report) sarifLog {
 	var run sarifRun
 	run.Tool.Driver = sarifDriver{
-		Name: "metalsan", Version: Version(), InformationURI: "https://github.com/mlxgrad/mlxgrad", Rules: []sarifRule{},
+		Name: "metalsan", Version: Version(), InformationURI: "https://github.com/mlxgrad/mlxgrad",
+		Rules: []sarifRule{},
 	}
 	for _, k := range sanitizer.FindingKinds() {
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{

@@ -56,7 +56,8 @@ func (e *UncheckedError) Error() string {
 	if n := len(e.Diagnostics) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return fmt.Sprintf("the address-space check could not read line %d: %s%s; correct the shader, or add the missing declaration to the prelude",
+	return fmt.Sprintf("the address-space check could not read line %d: %s%s; correct the shader, or add the "+
+		"missing declaration to the prelude",
 		e.Diagnostics[0].Line, e.Diagnostics[0].Message, more)
 }
 
@@ -178,7 +179,8 @@ func (w *rewriter) programScope() []Finding {
 			t := w.Tokens[it.First]
 			findings = append(findings, Finding{
 				Line: t.Line, Column: t.Column,
-				Message: "a program-scope variable must be in constant memory: " + strings.TrimSpace(w.Join(it.First, min(it.First+6, it.Last))),
+				Message: "a program-scope variable must be in constant memory: " +
+					strings.TrimSpace(w.Join(it.First, min(it.First+6, it.Last))),
 			})
 		}
 	}
@@ -204,12 +206,14 @@ func (w *rewriter) staticVariable(it msl.Item) bool {
 		return false
 	}
 	for j := it.Start; j < end; j++ {
-		if t := w.Tokens[j]; t.Is("constant") || w.macro(t.Text) || t.Is("typedef") || t.Is("using") || t.Is("enum") || t.Is("friend") {
+		if t := w.Tokens[j]; t.Is("constant") || w.macro(t.Text) || t.Is("typedef") || t.Is("using") || t.Is("enum") ||
+			t.Is("friend") {
 			return false
 		}
 	}
 	next := w.At(end + 1)
-	return !w.At(end).Is("constant") && !w.macro(w.At(end).Text) && (next.Is("=") || next.Is("[") || next.Is("{") || next.Is(";") || next.Is(","))
+	return !w.At(end).Is("constant") && !w.macro(w.At(end).Text) &&
+		(next.Is("=") || next.Is("[") || next.Is("{") || next.Is(";") || next.Is(","))
 }
 
 // macro reports whether the text defines a macro with this name.

@@ -12,8 +12,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// generated wraps a header and a body as MLX does, with an input w in constant memory, an input x and
-// an output y in device memory, and one of dimension 0.
+// generated returns a text as MLX generates it, with an input w in constant memory, an input x and an output y in
+// device memory, and a scalar input eps.
 func generated(header, body string) string {
 	return header + `template <typename T, int N>
 [[kernel]] void custom_kernel_test(
@@ -31,7 +31,8 @@ template [[host_name("custom_kernel_test")]] [[kernel]] decltype(custom_kernel_t
 }
 
 // castConst is the cast that translate.MLX adds to headers.
-const castConst = "template <typename V> const device V* mlxg_cast_const(const device void* p) { return (const device V*)p; } " +
+const castConst = "template <typename V> const device V* mlxg_cast_const(const device void* p) { return (const " +
+	"device V*)p; } " +
 	"template <typename V> constant V* mlxg_cast_const(const constant void* p) { return (constant V*)p; }\n"
 
 // needClang skips a test if the machine has no clang.
@@ -42,7 +43,7 @@ func needClang(t *testing.T) {
 	}
 }
 
-// A construct outside the check's vocabulary is an error, not a pass, and hides no finding elsewhere.
+// A construct that clang rejects makes the check incomplete, and hides no finding elsewhere.
 func TestCheckDoesNotPassUnread(t *testing.T) {
 	needClang(t)
 	var unchecked *UncheckedError
@@ -66,15 +67,14 @@ func TestCheckDoesNotPassUnread(t *testing.T) {
 	_, err = Check(context.Background(), generated("#error stop\n", "  y[0] = 1;"))
 	require.Error(t, err)
 
-	// What the preprocessor hides with all of the kernel is not a pass either, whether the text decides
-	// that or the check's own macros do.
+	// A text whose kernel the preprocessor excludes does not pass, whether the text or the prelude's macros exclude it.
 	_, err = Check(context.Background(), "#ifdef NEVER\n"+generated("", "  device float* p = w;")+"#endif\n")
 	require.ErrorContains(t, err, "the text has no kernel")
 	_, err = Check(context.Background(), "#ifndef FLT_MAX\n"+generated("", "  device float* p = w;")+"#endif\n")
 	require.ErrorContains(t, err, "did not reach the kernel's body")
 }
 
-// Names of a branch that is left out say nothing about the one that is read.
+// Names of an excluded branch do not affect the branch that is read.
 func TestCheckOfNamesInBranches(t *testing.T) {
 	needClang(t)
 	findings, err := Check(context.Background(), generated(`#if __METAL_VERSION__ >= 320
@@ -97,7 +97,7 @@ inline void put(where float* p) { p[0] = 1; }
 	require.Empty(t, findings)
 }
 
-// Vocabulary that must be read without any error.
+// The prelude declares these functions and types.
 func TestCheckReadsMetal(t *testing.T) {
 	needClang(t)
 	texts := map[string]string{
@@ -193,11 +193,12 @@ func TestCheckWithoutClang(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoClang)
 	require.ErrorContains(t, err, "apt-get install clang")
 
-	require.NoError(t, os.WriteFile(os.Getenv("PATH")+"/clang", []byte("#!/bin/sh\necho 'error: unknown target' >&2\nexit 1\n"), 0o700))
+	require.NoError(t, os.WriteFile(os.Getenv("PATH")+"/clang",
+		[]byte("#!/bin/sh\necho 'error: unknown target' >&2\nexit 1\n"), 0o700))
 	_, err = Check(context.Background(), generated("", "  y[0] = 1;"))
 	require.ErrorContains(t, err, "unknown target")
 
-	// A compiler that says nothing has not read the text.
+	// A compiler without output has not read the text.
 	require.NoError(t, os.WriteFile(os.Getenv("PATH")+"/clang", []byte("#!/bin/sh\nexit 0\n"), 0o700))
 	_, err = Check(context.Background(), generated("", "  y[0] = 1;"))
 	require.ErrorContains(t, err, "did not reach the kernel's body")

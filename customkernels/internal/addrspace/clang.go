@@ -80,7 +80,8 @@ func parseDiagnostics(output, path string) ([]diagnostic, error) {
 		m := diagnosticLine.FindStringSubmatch(line)
 		if m == nil {
 			if strings.Contains(line, "error: ") || strings.Contains(line, "PLEASE submit a bug report") {
-				return nil, fmt.Errorf("clang at %s could not run the address-space check: %s; install clang 14 or later", path, line)
+				return nil, fmt.Errorf("clang at %s could not run the address-space check: %s; install clang 14 or "+
+					"later", path, line)
 			}
 			continue
 		}
@@ -89,7 +90,8 @@ func parseDiagnostics(output, path string) ([]diagnostic, error) {
 		column, _ := strconv.Atoi(m[3])
 		switch m[4] {
 		case "fatal error":
-			return nil, fmt.Errorf("clang stopped the address-space check at line %d: %s; correct the shader there", row, message)
+			return nil, fmt.Errorf("clang stopped the address-space check at line %d: %s; correct the shader there",
+				row, message)
 		case "error":
 			list = append(list, diagnostic{Finding{Line: row, Column: column, Message: message}, m[1]})
 		case "note":
@@ -179,7 +181,8 @@ func (d diagnostic) ambiguous() bool {
 func (d diagnostic) harmless() bool {
 	return strings.Contains(d.Message, temporary) || slices.ContainsFunc(d.Notes, func(n string) bool {
 		return strings.Contains(n, temporary) || strings.Contains(n, "(the implicit copy ") &&
-			strings.Contains(n, "cannot bind reference in address space 'constant' to object in address space 'generic'")
+			strings.Contains(n, "cannot bind reference in address space 'constant' to object in address space "+
+				"'generic'")
 	})
 }
 
@@ -187,7 +190,8 @@ func (d diagnostic) harmless() bool {
 // memory, possibly in one of several candidates.
 func (d diagnostic) refusesTemporary() bool {
 	if strings.Contains(d.Message, "cannot bind to a temporary object because of address space mismatch") ||
-		strings.Contains(d.Message, "binding reference of type") && strings.HasSuffix(d.Message, "changes address space") {
+		strings.Contains(d.Message, "binding reference of type") &&
+			strings.HasSuffix(d.Message, "changes address space") {
 		m := quotedType.FindStringSubmatch(d.Message)
 		return m != nil && strings.HasSuffix(pointees(strings.TrimSuffix(m[1], "&")+"&"), "thread")
 	}

@@ -25,7 +25,8 @@ func (w *rewriter) initializers() {
 		} else if w.Match[i] >= 0 {
 			open = open[:len(open)-1]
 		}
-		if t.Kind != msl.Identifier || !bodies.Contains(t.Offset) && !w.At(i-1).Is("constant") && !w.At(i-1).Is("constexpr") {
+		if t.Kind != msl.Identifier || !bodies.Contains(t.Offset) && !w.At(i-1).Is("constant") &&
+			!w.At(i-1).Is("constexpr") {
 			continue
 		}
 		switch next := w.At(i + 1); {
@@ -75,7 +76,8 @@ func (w *rewriter) nested(open int) bool {
 // than values: two words are adjacent.
 func (w *rewriter) declaresParameter(first, end int) bool {
 	for i := first; i+1 < end; i++ {
-		if t := w.Tokens[i]; t.Kind == msl.Identifier && w.Tokens[i+1].Kind == msl.Identifier && !msl.ExpressionWords[t.Text] {
+		if t := w.Tokens[i]; t.Kind == msl.Identifier && w.Tokens[i+1].Kind == msl.Identifier &&
+			!msl.ExpressionWords[t.Text] {
 			return true
 		}
 	}

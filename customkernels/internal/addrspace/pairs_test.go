@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// addressSpacePairs holds violations, each with a corrected twin.
+// addressSpacePairs holds violations, each with a corrected version.
 var addressSpacePairs = []struct {
 	name          string
 	header        string
@@ -122,17 +122,21 @@ var addressSpacePairs = []struct {
 		wantLineOf: "const device float* q = p",
 	},
 	{
-		name:       "an atomic operation on plain memory of another space",
-		header:     "inline void count(device atomic_uint* p) { atomic_fetch_add_explicit(p, 1u, memory_order_relaxed); }\n",
-		wrong:      "  threadgroup atomic_uint n; count(&n);",
-		right:      "  threadgroup atomic_uint n; atomic_fetch_add_explicit(&n, 1, memory_order_relaxed); count((device atomic_uint*)y);",
+		name: "an atomic operation on plain memory of another space",
+		header: "inline void count(device atomic_uint* p) { atomic_fetch_add_explicit(p, 1u, " +
+			"memory_order_relaxed); }\n",
+		wrong: "  threadgroup atomic_uint n; count(&n);",
+		right: "  threadgroup atomic_uint n; atomic_fetch_add_explicit(&n, 1, memory_order_relaxed); " +
+			"count((device atomic_uint*)y);",
 		wantLineOf: "count(&n)",
 	},
 	{
-		name:       "a matrix loaded through a wrong pointer",
-		header:     "template <typename M> void tile(thread M& m, const threadgroup float* p) { simdgroup_load(m, p, 8); }\n",
-		wrong:      "  simdgroup_float8x8 m; tile(m, y);",
-		right:      "  threadgroup float s[64]; simdgroup_float8x8 m; tile(m, s); simdgroup_store(m, y, 8, ulong2(0, 0));",
+		name: "a matrix loaded through a wrong pointer",
+		header: "template <typename M> void tile(thread M& m, const threadgroup float* p) { simdgroup_load(m, " +
+			"p, 8); }\n",
+		wrong: "  simdgroup_float8x8 m; tile(m, y);",
+		right: "  threadgroup float s[64]; simdgroup_float8x8 m; tile(m, s); simdgroup_store(m, y, 8, " +
+			"ulong2(0, 0));",
 		wantLineOf: "tile(m, y)",
 	},
 	{
@@ -163,16 +167,19 @@ var addressSpacePairs = []struct {
 		wantInMessage: "constant memory",
 	},
 	{
-		name:       "a member function that names no space on a device object",
-		header:     "struct S { float a; float get() const { return a; } thread S& operator+=(S s) { a += s.a; return *this; } };\n",
+		name: "a member function that names no space on a device object",
+		header: "struct S { float a; float get() const { return a; } thread S& operator+=(S s) { a += s.a; " +
+			"return *this; } };\n",
 		wrong:      "  device S* s = (device S*)y; y[0] = s[0].get();",
 		right:      "  device S* s = (device S*)y; S c = s[0]; c += s[1]; y[0] = c.get() + S{1}.get();",
 		wantLineOf: "s[0].get()",
 	},
 	{
-		name:          "numbers of two types to a function that Metal has for each",
-		wrong:         "  uint n = 3; y[0] = min(n, 2);",
-		right:         "  uint n = 3; int k = 2; y[0] = min(n, 2u) + min(int(n), k) + max(float4(n), 0).x + pow(y[0], 2) + clamp(y[0], 0.0, 1.0f) + abs(k) + sqrt(half(k)) + max(bfloat(n), bfloat(1)) + max(uchar(n), uchar(1)) + max(n > 1, 2);",
+		name:  "numbers of two types to a function that Metal has for each",
+		wrong: "  uint n = 3; y[0] = min(n, 2);",
+		right: "  uint n = 3; int k = 2; y[0] = min(n, 2u) + min(int(n), k) + max(float4(n), 0).x + " +
+			"pow(y[0], 2) + clamp(y[0], 0.0, 1.0f) + abs(k) + sqrt(half(k)) + max(bfloat(n), bfloat(1)) + " +
+			"max(uchar(n), uchar(1)) + max(n > 1, 2);",
 		wantLineOf:    "min(n, 2)",
 		wantInMessage: "ambiguous",
 	},
@@ -198,39 +205,46 @@ var addressSpacePairs = []struct {
 		wantLineOf: "s[0].get()",
 	},
 	{
-		name:       "a constant table to a device helper",
-		header:     "constant float table[2] = {1.0f, 2.0f};\ninline float first(const device float* p) { return p[0]; }\ninline float first1(constant float* p) { return p[0]; }\n",
+		name: "a constant table to a device helper",
+		header: "constant float table[2] = {1.0f, 2.0f};\ninline float first(const device float* p) { return " +
+			"p[0]; }\ninline float first1(constant float* p) { return p[0]; }\n",
 		wrong:      "  y[0] = first(table);",
 		right:      "  y[0] = first1(table);",
 		wantLineOf: "first(table)",
 	},
 	{
-		name:       "a device object to a thread reference",
-		header:     "struct S { float a; S(float v) : a(v) {} };\ninline float get(const thread S& s) { return s.a; }\n",
+		name: "a device object to a thread reference",
+		header: "struct S { float a; S(float v) : a(v) {} };\ninline float get(const thread S& s) { return s.a; " +
+			"}\n",
 		wrong:      "  y[0] = get(*(device S*)y);",
 		right:      "  S s(1); y[0] = get(s) + get(S(2)) + get(3);",
 		wantLineOf: "get(*(device S*)y)",
 	},
 	{
-		name:       "a temporary to a device reference",
-		header:     "inline float get(const device float& s) { return s; }\ninline float put(const thread float& s, thread const float2& v) { return s + v.x; }\n",
+		name: "a temporary to a device reference",
+		header: "inline float get(const device float& s) { return s; }\ninline float put(const thread float& s, " +
+			"thread const float2& v) { return s + v.x; }\n",
 		wrong:      "  y[0] = get(1.0f);",
 		right:      "  y[0] = get(y[1]) + put(1.0f, float2(1, 2)) + put(y[0] + 1, 2 * float2(eps));",
 		wantLineOf: "get(1.0f)",
 	},
 	{
 		name: "a temporary to overloads",
-		header: "inline float get(const device float& s) { return s; }\ninline float get(const threadgroup float& s) { return s; }\n" +
-			"inline float both(const device float& s) { return s; }\ninline float both(const thread float& s) { return s; }\n",
+		header: "inline float get(const device float& s) { return s; }\ninline float get(const threadgroup float& " +
+			"s) { return s; }\n" +
+			"inline float both(const device float& s) { return s; }\ninline float both(const thread float& s) { " +
+			"return s; }\n",
 		wrong:      "  y[0] = get(1.0f);",
 		right:      "  y[0] = both(1.0f) + both(y[1]);",
 		wantLineOf: "get(1.0f)",
 	},
 	{
-		name:       "a structure in constant memory to a helper",
-		header:     "struct P { uint n; float a; };\ninline float use(constant P& p) { return p.a + p.n; }\ninline float use2(device const P& p) { return p.a; }\n" + castConst,
-		wrong:      "  decltype(*mlxg_cast_const<P>(x)) p = *mlxg_cast_const<P>(x);\n  y[0] = use(p);",
-		right:      "  decltype(*mlxg_cast_const<P>(w)) p = *mlxg_cast_const<P>(w); decltype(*mlxg_cast_const<P>(x)) q = *mlxg_cast_const<P>(x); y[0] = use(p) + use2(q);",
+		name: "a structure in constant memory to a helper",
+		header: "struct P { uint n; float a; };\ninline float use(constant P& p) { return p.a + p.n; }\ninline " +
+			"float use2(device const P& p) { return p.a; }\n" + castConst,
+		wrong: "  decltype(*mlxg_cast_const<P>(x)) p = *mlxg_cast_const<P>(x);\n  y[0] = use(p);",
+		right: "  decltype(*mlxg_cast_const<P>(w)) p = *mlxg_cast_const<P>(w); " +
+			"decltype(*mlxg_cast_const<P>(x)) q = *mlxg_cast_const<P>(x); y[0] = use(p) + use2(q);",
 		wantLineOf: "y[0] = use(p)",
 	},
 	{

@@ -69,7 +69,8 @@ func (w *rewriter) threadgroupVariables() error {
 		if !v.First {
 			separator = "; "
 		}
-		w.edits.Replace(v.Start, v.End, fmt.Sprintf("%stypedef %s %s %s; __local %s& %s = ::metal::mlxg_threadgroup<%s>()",
+		w.edits.Replace(v.Start, v.End, fmt.Sprintf("%stypedef %s %s %s; __local %s& %s = "+
+			"::metal::mlxg_threadgroup<%s>()",
 			separator, v.Element, kind, v.Dimensions, kind, v.Name, kind))
 	}
 	return nil
@@ -183,10 +184,12 @@ func (w *rewriter) constructors() {
 				w.parentheses(w.code.Step(end, 1))
 			}
 		case (isVector(t.Text) || values[t.Text]) && (next.Is("(") || next.Is("{")):
-			if inner := w.code.Neighbor(i, 2); (inner.Is("&") || inner.Is("*")) && w.code.Neighbor(i, 4).Is(")") && w.code.Neighbor(i, 5).Is("[") {
+			if inner := w.code.Neighbor(i, 2); (inner.Is("&") || inner.Is("*")) && w.code.Neighbor(i, 4).Is(")") &&
+				w.code.Neighbor(i, 5).Is("[") {
 				continue // T (&name)[n]
 			}
-			if next.Is("{") && (previous.Is("struct") || previous.Is("class") || previous.Is(")") || previous.Is("->")) {
+			if next.Is("{") && (previous.Is("struct") || previous.Is("class") || previous.Is(")") ||
+				previous.Is("->")) {
 				continue
 			}
 			w.replace(t, qualifier+"mlxg_make<"+t.Text+">")
@@ -263,7 +266,7 @@ func (w *rewriter) typeNames() (values, pointers map[string]bool) {
 	return values, pointers
 }
 
-// isVector reports whether a name is that of a vector type or packed vector type.
+// isVector reports whether a name is a vector type or packed vector type.
 func isVector(text string) bool {
 	text = strings.TrimPrefix(text, "packed_")
 	if len(text) < 4 || text[len(text)-1] < '2' || text[len(text)-1] > '4' {
@@ -276,8 +279,8 @@ func isVector(text string) bool {
 	return false
 }
 
-// unqualified puts pointers and references without an address space into thread memory, as Metal does:
-// arguments of functions and local variables.
+// unqualified places pointers and references without an address space in thread memory, as Metal does. This applies
+// to function parameters and local variables.
 func (w *rewriter) unqualified() {
 	_, pointers := w.typeNames()
 	bodies := msl.FunctionBodies(w.Structure, w.items)
@@ -286,7 +289,8 @@ func (w *rewriter) unqualified() {
 			continue
 		}
 		for _, part := range w.Split(it.Params+1, w.Match[it.Params]) {
-			if w.unqualifiedPointer(part[0], part[1], pointers) && !(w.anyReference && w.constReference(part[0], part[1])) {
+			if w.unqualifiedPointer(part[0], part[1], pointers) &&
+				!(w.anyReference && w.constReference(part[0], part[1])) {
 				w.insert(w.Tokens[part[0]].Offset, "__private ")
 			}
 		}
@@ -296,7 +300,8 @@ func (w *rewriter) unqualified() {
 			continue
 		}
 		first, end := w.TypeName(i + 1)
-		if end == first || msl.ExpressionWords[w.Tokens[first].Text] || w.Tokens[first].Is("using") || w.Tokens[first].Is("typedef") {
+		if end == first || msl.ExpressionWords[w.Tokens[first].Text] || w.Tokens[first].Is("using") ||
+			w.Tokens[first].Is("typedef") {
 			continue
 		}
 		if (w.At(end).Is("*") || w.At(end).Is("&")) && w.At(end+1).Kind == msl.Identifier &&
@@ -310,7 +315,8 @@ func (w *rewriter) unqualified() {
 // members places the objects of member functions without an address space in thread memory, as Metal does.
 func (w *rewriter) members() {
 	for _, it := range w.items {
-		if it.Scope != msl.ClassScope || it.Params <= it.Start+1 || it.Kind != msl.FunctionItem && it.Kind != msl.OtherItem {
+		if it.Scope != msl.ClassScope || it.Params <= it.Start+1 || it.Kind != msl.FunctionItem &&
+			it.Kind != msl.OtherItem {
 			continue // only a name precedes the parentheses of static_assert and of macros
 		}
 		end := w.Match[it.Params]

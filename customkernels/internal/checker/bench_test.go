@@ -42,7 +42,8 @@ func BenchmarkRMSNormLike(b *testing.B) {
 		}
 		in := []executor.Buffer{buffer(x), buffer(w), buffer(g), {Data: unsafe.Pointer(&dims[0]), Shape: []int{2}}}
 		for b.Loop() {
-			require.NoError(b, l.Run(grid, threadgroup, make([]executor.Metadata, 4), in, []executor.Buffer{buffer(dx), buffer(dw)}))
+			require.NoError(b, l.Run(grid, threadgroup, make([]executor.Metadata, 4), in,
+				[]executor.Buffer{buffer(dx), buffer(dw)}))
 		}
 	})
 	b.Run("checked", func(b *testing.B) {

@@ -76,7 +76,8 @@ func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 		}
 		return append(f, "-ftrivial-auto-var-init="+v.variables)
 	}
-	f := append([]string{"-O1", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fsanitize=thread", "-fno-pie", "-fstack-clash-protection"}, t.Flags()...)
+	f := append([]string{"-O1", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fsanitize=thread", "-fno-pie",
+		"-fstack-clash-protection"}, t.Flags()...)
 	if t.Clang() {
 		// Without alignment: clang does not check copies of whole vectors, the most important case. The flag also makes
 		// it reload values that are in registers, which would count as traffic.
@@ -84,14 +85,15 @@ func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 			"-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-func-entry-exit=0")
 	}
 	// Nothing reads the locations of variables, and tracking them takes a quarter of the compile time.
-	return append(f, "-fno-var-tracking", "-fcaller-saves", "-fsanitize=alignment,bounds-strict,shift-exponent", "-ftrivial-auto-var-init="+v.variables,
+	return append(f, "-fno-var-tracking", "-fcaller-saves", "-fsanitize=alignment,bounds-strict,shift-exponent",
+		"-ftrivial-auto-var-init="+v.variables,
 		"--param", "tsan-instrument-func-entry-exit=0")
 }
 
 // builds holds the programs by key, with their debug information.
 var builds sync.Map // programs by key, which keep their debug information
 
-// Build compiles a shader for the checker, or finds it in the cache. Errors are those of toolchain.Compile.
+// Build compiles a shader for the checker, or finds it in the cache. Errors are as in toolchain.Compile.
 func Build(ctx context.Context, text string) (*Program, error) { return programFor(ctx, text, pattern) }
 
 // programFor returns the program of a variant.
@@ -117,7 +119,8 @@ func programFor(ctx context.Context, text string, v variant) (*Program, error) {
 			return nil, err
 		}
 	}
-	p, _ := builds.LoadOrStore(key, &Program{Path: path, Compiler: t.String(), Flags: strings.Join(flags, " "), Source: source, text: text, plain: v.plain})
+	p, _ := builds.LoadOrStore(key, &Program{Path: path, Compiler: t.String(),
+		Flags: strings.Join(flags, " "), Source: source, text: text, plain: v.plain})
 	return p.(*Program), nil
 }
 

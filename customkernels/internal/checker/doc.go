@@ -4,7 +4,7 @@
 // The input is the shader as C++, from translate.Host. It is compiled with the instrumentation of -fsanitize=thread,
 // bounds, alignment and shift-exponent, and linked with a runtime of this package (folder worker) instead of the
 // sanitizers'. The result is a program that runs one launch under several schedules of its threads. It runs in a
-// process of its own, so that a crash or an endless loop in a shader does not affect the caller. The program writes
+// separate process, so that a crash or an endless loop in a shader does not affect the caller. The program writes
 // its findings, the outputs and the memory traffic to a file. Package checker maps program counters to lines of the
 // text by the program's debug information.
 //

@@ -35,8 +35,7 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 		}
 		switch f.Kind {
 		case Crash, Timeout:
-			// The exact place, or the next line of the function if it is in a prologue, or the last access if it is in a
-			// library.
+			// The exact place. In a function's prologue it is the next line, in a library the last access.
 			f.Path = symbols.locatedFrames(w.PC, located)
 			if len(f.Path) == 0 {
 				f.Path = symbols.frames(w.OtherPC - 1)
@@ -73,7 +72,10 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 		r.Findings = append(r.Findings, f)
 	}
 	all := slices.Clone(r.Findings)
-	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.ArraySize > 0 && slices.ContainsFunc(all, f.alsoAccess) })
+	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool {
+		return f.ArraySize > 0 &&
+			slices.ContainsFunc(all, f.alsoAccess)
+	})
 	return nil
 }
 

@@ -10,7 +10,10 @@ import (
 // pointer, a reference or an array. Such a member, "uint data[1];", stands for as many elements as the memory holds.
 // The access itself is still checked against that memory.
 func flexible(text string, line int) bool {
-	tokens := slices.DeleteFunc(msl.Tokenize(text), func(t msl.Token) bool { return t.Kind == msl.Comment || t.Directive != 0 })
+	tokens := slices.DeleteFunc(msl.Tokenize(text), func(t msl.Token) bool {
+		return t.Kind == msl.Comment ||
+			t.Directive != 0
+	})
 	at := func(i int) string {
 		if i < 0 || i >= len(tokens) {
 			return ""
@@ -31,7 +34,8 @@ func flexible(text string, line int) bool {
 			if len(open) == 0 {
 				continue
 			}
-			if at(i-5) != "" && at(i-4) == "[" && at(i-3) == "1" && at(i-2) == "]" && at(i-1) == ";" && open[len(open)-1] != "" {
+			if at(i-5) != "" && at(i-4) == "[" && at(i-3) == "1" && at(i-2) == "]" && at(i-1) == ";" &&
+				open[len(open)-1] != "" {
 				owners[at(i-5)] = open[len(open)-1]
 			}
 			open = open[:len(open)-1]

@@ -22,8 +22,10 @@ func TestFlexibleArrays(t *testing.T) {
 		"element":           {row + "y[i] = reinterpret_cast<const row*>(x)[0].data[i % 39];", -2},
 		"beyond the buffer": {row + "y[i] = reinterpret_cast<const row*>(x)->data[i];", 0},
 		"own":               {row + "row r = {i, {i}};\ny[i] = r.data[i % 2];", -1},
-		"not the last":      {"struct row { uint data[1]; uint count; };\ny[i] = reinterpret_cast<const row*>(x)->data[i % 39];", -1},
-		"two elements":      {"struct row { uint count; uint data[2]; };\ny[i] = reinterpret_cast<const row*>(x)->data[i % 39];", -1},
+		"not the last": {"struct row { uint data[1]; uint count; };\ny[i] = reinterpret_cast<const " +
+			"row*>(x)->data[i % 39];", -1},
+		"two elements": {"struct row { uint count; uint data[2]; };\ny[i] = reinterpret_cast<const " +
+			"row*>(x)->data[i % 39];", -1},
 	} {
 		if name == "own" && compiler.Clang() {
 			continue // docs/sanitize.md: clang takes each such member for a flexible one

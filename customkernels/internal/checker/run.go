@@ -72,7 +72,7 @@ type Result struct {
 	Difference                                        *Difference
 	ThreadgroupMemory                                 int
 	Barriers, SIMDOperations, Segments, BankConflicts uint64
-	Duration                                          time.Duration // duration of all schedules, without the start of the process
+	Duration                                          time.Duration // all schedules, without the start of the process
 }
 
 // Difference is the first byte at which the outputs of two schedules differ.
@@ -84,7 +84,7 @@ type Difference struct {
 // grace is the time beyond the timeout in which the worker reports its position.
 const grace = 5 * time.Second
 
-// Run runs a launch in a process of its own. It blocks until the process ends.
+// Run runs a launch in a separate process. It blocks until the process ends.
 func (p *Program) Run(ctx context.Context, l Launch) (*Result, error) {
 	r, err := p.run(ctx, l)
 	if err != nil {
@@ -146,7 +146,8 @@ func (p *Program) result(path string, l Launch) (*Result, error) {
 		BankConflicts: h.BankConflicts, Duration: time.Duration(h.Nanoseconds),
 	}
 	if h.Differs != 0 {
-		r.Difference = &Difference{Slot: int(h.DifferingSlot), Schedule: int(h.DifferingSchedule), Offset: int64(h.DifferingOffset)}
+		r.Difference = &Difference{Slot: int(h.DifferingSlot), Schedule: int(h.DifferingSchedule),
+			Offset: int64(h.DifferingOffset)}
 	}
 	for _, s := range slots {
 		r.Slots = append(r.Slots, Slot{

@@ -79,7 +79,7 @@ func TestAccessesOutsideOfBuffersAreSuppressed(t *testing.T) {
 }
 
 // An index out of the bounds of the array's type is a finding, also if it leads to valid memory. If the access is a
-// finding of its own, the index is not reported again.
+// finding too, the index is not reported.
 func TestIndicesBeyondArrays(t *testing.T) {
 	r := runBody(t, "const uint v[4] = {1, 2, 3, 4};\ny[i] = v[int(i % 4) - 1];")
 	require.Len(t, r.Findings, 1)
@@ -90,7 +90,8 @@ func TestIndicesBeyondArrays(t *testing.T) {
 	require.Equal(t, -1, f.Slot)
 	require.Equal(t, Frame{"kernel_of_test", 4}, f.Path[0])
 
-	const tile = "auto& tile = mlxg::threadgroup_variable<uint[3][4], 0>();\nif (i < 12) tile[i / 4][i % 4] = i;\nthreadgroup_barrier(mem_flags::mem_threadgroup);\n"
+	const tile = "auto& tile = mlxg::threadgroup_variable<uint[3][4], 0>();\nif (i < 12) tile[i / 4][i % 4] = " +
+		"i;\nthreadgroup_barrier(mem_flags::mem_threadgroup);\n"
 	r = runBodyOn(t, tile+"y[i] = tile[i % 2][i % 5];", 32)
 	require.Len(t, r.Findings, 2)
 	require.Equal(t, OutOfBounds, r.Findings[0].Kind)

@@ -109,7 +109,8 @@ func (s *symbols) scopes(r *dwarf.Reader, files []*dwarf.LineFile) []*scope {
 		if line, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
 			f.callLine = int(line)
 		}
-		if file, ok := e.Val(dwarf.AttrCallFile).(int64); ok && file >= 0 && int(file) < len(files) && files[file] != nil {
+		if file, ok := e.Val(dwarf.AttrCallFile).(int64); ok && file >= 0 && int(file) < len(files) &&
+			files[file] != nil {
 			f.callFile = files[file].Name
 		}
 		if e.Children {

@@ -39,13 +39,15 @@ func TestUninitializedVariableBehindAnOrdinaryNumber(t *testing.T) {
 // between the members of a structure is none either.
 func TestHugeNumbersAreNoFinding(t *testing.T) {
 	for name, text := range map[string]string{
-		"infinity":       "y[i] = as_type<uint>(-INFINITY);",
-		"no number":      "const float zero = x[i];\ny[i] = as_type<uint>(zero / zero + as_type<float>(0x7fc00000u + i));",
-		"negative":       "y[i] = -1 - i;",
-		"pattern":        "y[i] = 0xfefefefeu;",
-		"dropped":        "uint n;\nif (i > 3) n = i;\ny[i] = i > 3 ? n : ~0u;",
-		"three lanes":    "if (i < 10) reinterpret_cast<float3*>(y)[i] = float3(INFINITY, i, i);",
-		"a structure":    "struct pair { ushort a; float b; } p;\np.a = i;\np.b = INFINITY;\nif (i < 20) reinterpret_cast<pair*>(y)[i] = p;",
+		"infinity": "y[i] = as_type<uint>(-INFINITY);",
+		"no number": "const float zero = x[i];\ny[i] = as_type<uint>(zero / zero + as_type<float>(0x7fc00000u " +
+			"+ i));",
+		"negative":    "y[i] = -1 - i;",
+		"pattern":     "y[i] = 0xfefefefeu;",
+		"dropped":     "uint n;\nif (i > 3) n = i;\ny[i] = i > 3 ? n : ~0u;",
+		"three lanes": "if (i < 10) reinterpret_cast<float3*>(y)[i] = float3(INFINITY, i, i);",
+		"a structure": "struct pair { ushort a; float b; } p;\np.a = i;\np.b = INFINITY;\nif (i < 20) " +
+			"reinterpret_cast<pair*>(y)[i] = p;",
 		"zero elsewhere": "uint v[4] = {};\nv[i % 4] = ~0u;\ny[i] = v[(i + 1) % 4] | v[i % 4];",
 	} {
 		p, err := Build(t.Context(), body(text))

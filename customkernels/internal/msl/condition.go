@@ -21,7 +21,8 @@ type conditions struct {
 }
 
 // foreign matches names that may be macros of the language, of a system or of an executor's headers.
-var foreign = regexp.MustCompile(`^(_|TARGET_|METAL_|MLX_|MLXG_|CHAR_|SCHAR_|UCHAR_|SHRT_|USHRT_|INT_|UINT_|LONG_|ULONG_|FLT_|HALF_|HUGE_|M_|MAX|NAN$|INFINITY$)`)
+var foreign = regexp.MustCompile(`^(_|TARGET_|METAL_|MLX_|MLXG_|(U|S)?CHAR_|U?SHRT_|U?INT_|U?LONG_|` +
+	`FLT_|HALF_|HUGE_|M_|MAX|NAN$|INFINITY$)`)
 
 // define records a #define. certain is false if it stands in a branch that may not be taken.
 func (c *conditions) define(words []string, certain bool) {

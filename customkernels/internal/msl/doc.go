@@ -2,7 +2,7 @@
 //
 // It works on the text alone: no compiler, no preprocessor and no cgo. [Parse] takes a complete shader file, as Xcode
 // would compile it, with the files that it includes. It returns the kernels with their arguments and bodies, and the
-// rest of the text as a header. Bodies are byte for byte those of the file.
+// rest of the text as a header. Bodies equal the file's text, byte for byte.
 //
 // Three layers build on each other:
 //

@@ -23,7 +23,7 @@ func (p Position) String() string {
 	}
 }
 
-// Error is a problem with a shader's text. Message says what is wrong and what is allowed. Its wording may change.
+// Error is a problem with a shader's text. Message contains the problem and the advice. Its wording may change.
 type Error struct {
 	Position
 	Message string

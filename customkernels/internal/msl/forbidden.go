@@ -10,8 +10,9 @@ import (
 // another function.
 var allowedAttributes = map[string]bool{
 	"aligned": true, "always_inline": true, "annotate": true, "artificial": true, "availability": true, "cold": true,
-	"const": true, "convergent": true, "deprecated": true, "ext_vector_type": true, "fallthrough": true, "flatten": true,
-	"hot": true, "likely": true, "may_alias": true, "maybe_unused": true, "nodebug": true, "nodiscard": true,
+	"const": true, "convergent": true, "deprecated": true, "ext_vector_type": true, "fallthrough": true,
+	"flatten": true,
+	"hot":     true, "likely": true, "may_alias": true, "maybe_unused": true, "nodebug": true, "nodiscard": true,
 	"noinline": true, "noreturn": true, "nothrow": true, "opencl_unroll_hint": true, "overloadable": true,
 	"packed": true, "pure": true, "unavailable": true, "unlikely": true, "unused": true, "used": true,
 	"vector_size": true, "warn_unused_result": true,
@@ -42,7 +43,8 @@ func (s *Structure) forbidden(items []Item) error {
 	return s.startCode(items)
 }
 
-const externC = "extern \"C\" is allowed for structures and kernels only: a function or variable would share its name with one outside of the shader; remove it"
+const externC = "extern \"C\" is allowed for structures and kernels only: a function or variable would share its " +
+	"name with one outside of the shader; remove it"
 
 // external rejects functions and variables with C linkage.
 func (s *Structure) external(items []Item) error {
@@ -55,7 +57,8 @@ func (s *Structure) external(items []Item) error {
 			first, last = i+2, s.Match[i+2]
 		}
 		for _, it := range items {
-			if it.First >= first && it.First <= last && it.Scope == NamespaceScope && !it.Kernel && it.Kind != ClassItem && it.Kind != usingItem {
+			if it.First >= first && it.First <= last && it.Scope == NamespaceScope && !it.Kernel &&
+				it.Kind != ClassItem && it.Kind != usingItem {
 				return s.ErrorAt(i, externC)
 			}
 		}
@@ -103,7 +106,8 @@ func (s *Structure) forbiddenAt(i int, t Token) error {
 		if !next.Is("(") || text.Kind != String || !end.Is(")") {
 			return refuse("%s needs the text of the pragma as one literal, such as _Pragma(\"unroll\")", t.Text)
 		}
-		return s.pragma(t, Tokenize(strings.ReplaceAll(strings.Trim(strings.TrimLeft(text.Text, "LuU8R"), `"()`), `\"`, `"`)))
+		content := strings.Trim(strings.TrimLeft(text.Text, "LuU8R"), `"()`)
+		return s.pragma(t, Tokenize(strings.ReplaceAll(content, `\"`, `"`)))
 	case t.Is("%") && next.Is(":") && next.Offset == t.End():
 		return refuse("%%: stands for # in C++ and is no part of Metal; write #")
 	case s.BeginsDirective(i):

@@ -31,7 +31,8 @@ func (s *Structure) startCode(items []Item) error {
 		for i := it.Start; i < it.Last; i++ {
 			t, next := s.Tokens[i], s.At(i+1)
 			if code[t.Text] && (classes[t.Text] || next.Is("(") || next.Is("<")) {
-				return s.ErrorAt(i, "%s is not constexpr and would run before any kernel; a variable of program scope needs a constant value", t.Text)
+				return s.ErrorAt(i, "%s is not constexpr and would run before any kernel; a variable of program "+
+					"scope needs a constant value", t.Text)
 			}
 		}
 	}
@@ -40,7 +41,8 @@ func (s *Structure) startCode(items []Item) error {
 
 // constantExpression reports whether the tokens [first, end) contain constexpr or consteval.
 func (s *Structure) constantExpression(first, end int) bool {
-	return first < end && slices.ContainsFunc(s.Tokens[first:end], func(t Token) bool { return t.Is("constexpr") || t.Is("consteval") })
+	return first < end && slices.ContainsFunc(s.Tokens[first:end],
+		func(t Token) bool { return t.Is("constexpr") || t.Is("consteval") })
 }
 
 // initialized reports whether an item is a variable that is initialized when the program starts.

@@ -24,15 +24,18 @@ func TestForbidden(t *testing.T) {
 		"#pragma GCC optimize(\"O0\")":                                                                "f.metal:1:1: the pragma GCC optimize is not allowed in a shader",
 		"#pragma clang attribute push(__attribute__((no_sanitize(\"thread\"))), apply_to = function)": "the pragma clang attribute is not allowed",
 		"#pragma weak f": "the pragma weak is not allowed",
-		"_Pragma(\"GCC pch_preprocess \\\"x\\\"\")":                  "f.metal:1:1: the pragma GCC pch_preprocess is not allowed",
-		"#define P(x) _Pragma(#x)":                                   "f.metal:1:14: _Pragma needs the text of the pragma as one literal",
-		"%:include \"/etc/passwd\"":                                  "f.metal:1:1: %: stands for # in C++",
-		"#include NAME":                                              "f.metal:1:1: #include needs a name in quotes",
-		"#embed \"f.metal\"":                                         "f.metal:1:1: #embed is no part of Metal",
-		"#include_next \"f.metal\"":                                  "#include_next is no part of Metal",
-		"#include \"device\"":                                        `f.metal:1:10: "device" is no regular file`,
-		"struct A { int v; A() { v = 1; } };\nconstant A a;":         "f.metal:2:10: A is not constexpr and would run before any kernel",
-		"struct A { int v; A(int n) { v = n; } };\nconstant A a(1);": "f.metal:2:10: A is not constexpr",
+		"_Pragma(\"GCC pch_preprocess \\\"x\\\"\")": "f.metal:1:1: the pragma GCC pch_preprocess " +
+			"is not allowed",
+		"#define P(x) _Pragma(#x)": "f.metal:1:14: _Pragma needs the text of the " +
+			"pragma as one literal",
+		"%:include \"/etc/passwd\"": "f.metal:1:1: %: stands for # in C++",
+		"#include NAME":             "f.metal:1:1: #include needs a name in quotes",
+		"#embed \"f.metal\"":        "f.metal:1:1: #embed is no part of Metal",
+		"#include_next \"f.metal\"": "#include_next is no part of Metal",
+		"#include \"device\"":       `f.metal:1:10: "device" is no regular file`,
+		"struct A { int v; A() { v = 1; } };\nconstant A a;": "f.metal:2:10: A is not constexpr and would " +
+			"run before any kernel",
+		"struct A { int v; A(int n) { v = n; } };\nconstant A a(1);":                "f.metal:2:10: A is not constexpr",
 		"struct A { int v; ~A() { v = 1; } };\nnamespace n { constant A a = {1}; }": "f.metal:2:24: A is not constexpr",
 		"inline int f() { return 1; }\nconstant int a = 2 * f();":                   "f.metal:2:22: f is not constexpr",
 		"inline int f() { return 1; }\nstruct A { static constant int a = f(); };":  "f is not constexpr",
@@ -44,7 +47,7 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// What other projects' shaders have is no part of that.
+// Constructs that shaders of other projects contain are allowed.
 func TestNotForbidden(t *testing.T) {
 	for _, text := range []string{
 		"#if 0\n__attribute__((no_sanitize(\"thread\")))\n#endif",
@@ -54,7 +57,8 @@ func TestNotForbidden(t *testing.T) {
 		"extern \"C\" struct A { int v; };",
 		"template <typename T> struct A { T v; template <int> };",
 		"extern \"C\" { struct A { int v; }; kernel void k(device float* y) { y[0] = 1; } }",
-		"#pragma METAL fp math_mode(safe)\n#pragma unroll(4)\n#pragma clang loop unroll(full)\n#pragma unused(x)\n#pragma",
+		"#pragma METAL fp math_mode(safe)\n#pragma unroll(4)\n#pragma clang loop unroll(full)\n#pragma " +
+			"unused(x)\n#pragma",
 		"#define FOR_UNROLL(x) _Pragma(\"clang loop unroll(full)\") for (x)",
 		"#line 7 \"other.metal\"\n# 8 \"other.metal\" 2\n#",
 		"#define LONG a\\\n  b\nconstant int c = 5 % (2);",
@@ -62,15 +66,17 @@ func TestNotForbidden(t *testing.T) {
 		"struct A { int v; A(int n) { v = n; } };\nA make(int n);\ninline A other() { return A(1); }",
 		"constexpr int f() { return 1; }\nconstant int a = f();\nconstexpr constant int b = f();",
 		"inline float f(float x) { return x; }\nconstant float a[] = {1, 2};\ntypedef float (*g)(float);",
-		"inline float f(float x) { return x; }\ntemplate <typename T> float g(T x) { static_assert(sizeof(x) == 4, \"f(1)\"); return f(x); }",
+		"inline float f(float x) { return x; }\ntemplate <typename T> float g(T x) { static_assert(sizeof(x) == 4, " +
+			"\"f(1)\"); return f(x); }",
 	} {
 		_, err := Parse(tree(map[string]string{"f.metal": text + "\n" + user}), "f.metal")
 		require.NoError(t, err, text)
 	}
 }
 
-// A line number in the text moves no message.
+// A #line directive does not change the positions in messages.
 func TestLineNumbersAreIgnored(t *testing.T) {
-	_, err := Parse(tree(map[string]string{"f.metal": "#line 70 \"other.metal\"\n# 80 \"another.metal\"\n" + user + "kernel void g() {}\n"}), "f.metal")
+	_, err := Parse(tree(map[string]string{"f.metal": "#line 70 \"other.metal\"\n# 80 \"another.metal\"\n" + user +
+		"kernel void g() {}\n"}), "f.metal")
 	require.ErrorContains(t, err, "f.metal:4:13: the kernel g has no output")
 }

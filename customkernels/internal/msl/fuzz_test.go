@@ -15,8 +15,7 @@ func FuzzTokenize(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { requireLossless(t, text) })
 }
 
-// FuzzParse looks for a shader file that makes the loader panic, or that gives a kernel whose
-// further way ends in anything but a result or an *Error.
+// FuzzParse looks for a shader file that makes the parser panic, or for an error without a position.
 func FuzzParse(f *testing.F) {
 	msltest.Seeds(f, "testdata/*.metal")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -33,11 +32,12 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzInclude looks for two files that make the loader panic, or lose the place of a token.
+// FuzzInclude looks for two files that make the parser panic, or for a token with a wrong position.
 func FuzzInclude(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"#include \"a.h\"\n", "int a;"},
-		{"# /* a */ import \\\n\"a.h\" /* b\n */ int b;\n#include \"a.h\"", "#ifndef A\n#define A\n#include \"f.metal\"\n#endif\n"},
+		{"# /* a */ import \\\n\"a.h\" /* b\n */ int b;\n#include \"a.h\"",
+			"#ifndef A\n#define A\n#include \"f.metal\"\n#endif\n"},
 		{"#if A\n#include \"a.h\"\n#elif B\n#else\n#endif", "#pragma once\r\nint a; \\"},
 		{"#include \"a.h\"\n*/", "/*"},
 		{"#include \"a.h\"\n)\"", "R\"("},

@@ -10,7 +10,8 @@ func (s *Structure) GeneratedKernel(items []Item) (*Kernel, []string, error) {
 	instantiated := s.instantiated(items)
 	chosen := -1
 	for i, it := range items {
-		if it.Kernel && it.Kind == FunctionItem && (chosen < 0 || len(instantiated) == 0 || instantiated[s.At(it.Params-1).Text]) {
+		if it.Kernel && it.Kind == FunctionItem && (chosen < 0 ||
+			len(instantiated) == 0 || instantiated[s.At(it.Params-1).Text]) {
 			chosen = i
 		}
 	}
@@ -25,7 +26,8 @@ func (s *Structure) GeneratedKernel(items []Item) (*Kernel, []string, error) {
 	kernel := p.file.Kernels[0]
 	if len(kernel.Threadgroup) > 0 {
 		a := kernel.Threadgroup[0]
-		return nil, nil, Errorf(a.Pos, "the threadgroup argument %s has no size; give it one when the kernel is loaded", a.Name)
+		return nil, nil, Errorf(a.Pos, "the threadgroup argument %s has no size; give it one when the kernel is loaded",
+			a.Name)
 	}
 	if len(kernel.Template) == 0 {
 		return kernel, nil, nil
@@ -43,13 +45,15 @@ func (s *Structure) GeneratedKernel(items []Item) (*Kernel, []string, error) {
 				arguments = append(arguments, s.Join(part[0], part[1]-1))
 			}
 			if len(arguments) != len(kernel.Template) {
-				return nil, nil, s.ErrorAt(i, "the instantiation gives %d template arguments, the kernel has %d parameters; give each one",
+				return nil, nil, s.ErrorAt(i, "the instantiation gives %d template arguments, the kernel has %d "+
+					"parameters; give each one",
 					len(arguments), len(kernel.Template))
 			}
 			return kernel, arguments, nil
 		}
 	}
-	return nil, nil, Errorf(kernel.Pos, "the kernel is a template and never instantiated; give the complete text that MLX generates")
+	return nil, nil, Errorf(kernel.Pos, "the kernel is a template and never instantiated; give the complete text "+
+		"that MLX generates")
 }
 
 // instantiated returns the template names in the last explicit instantiation of a kernel. It is nil if there is none.

@@ -93,7 +93,8 @@ func (in *includer) paste(name, text string, branches []int) error {
 		case word == "include" || word == "import":
 			j := slices.IndexFunc(s.All[i:end], func(t Token) bool { return t.Kind == HeaderName })
 			if j < 0 {
-				return Errorf(s.Position(t), "#%s needs a name in quotes, such as \"name.h\"; a macro cannot stand for it", word)
+				return Errorf(s.Position(t), "#%s needs a name in quotes, such as \"name.h\"; a macro cannot stand "+
+					"for it", word)
 			}
 			header := s.All[i+j]
 			if IsMetalHeader(strings.Trim(header.Text, `<>"`)) {
@@ -121,23 +122,26 @@ func (in *includer) branch() int {
 	return in.count
 }
 
-// include adds the file of an #include on a line of its own. pasted is false if the text has the file already.
+// include adds the file of an #include on a separate line. pasted is false if the text has the file already.
 func (in *includer) include(s *Structure, header Token, branches []int) (pasted bool, err error) {
 	at, name := s.Position(header), strings.Trim(header.Text, `<>"`)
 	switch {
 	case strings.HasPrefix(name, "mlx/"):
-		return false, Errorf(at, "MLX's own headers cannot be included in a shader file; copy what it needs of %s", header.Text)
+		return false, Errorf(at, "MLX's own headers cannot be included in a shader file; copy what it needs of %s",
+			header.Text)
 	case strings.HasPrefix(header.Text, "<"):
 		return false, Errorf(at, "%s is no header of Metal; write #include %q for a file of yours", header.Text, name)
 	}
 	if path.IsAbs(name) {
-		return false, Errorf(at, "%s is an absolute path; write it relative to the folder of the file that includes it", header.Text)
+		return false, Errorf(at, "%s is an absolute path; write it relative to the folder of the file that includes it",
+			header.Text)
 	}
 	name = path.Join(path.Dir(s.file), name)
 	branches = slices.DeleteFunc(slices.Clone(branches), func(b int) bool { return b == 0 })
 	if first, found := in.files[name]; found {
 		if n := len(first.branches); n > len(branches) || !slices.Equal(first.branches, branches[:n]) {
-			return false, Errorf(at, "%s is included once, at %s under a condition that may be false here; include it before the condition",
+			return false, Errorf(at, "%s is included once, at %s under a condition that may be false here; include "+
+				"it before the condition",
 				header.Text, first.at)
 		}
 		return false, nil
@@ -152,10 +156,12 @@ func (in *includer) include(s *Structure, header Token, branches []int) (pasted 
 	}
 	switch {
 	case err != nil && !fs.ValidPath(name): // each file system has its own message for this
-		return false, Errorf(at, "%s leads to %s and cannot be read: %v; it must lie in the file system that the shader is loaded from",
+		return false, Errorf(at, "%s leads to %s and cannot be read: %v; it must lie in the file system that the "+
+			"shader is loaded from",
 			header.Text, name, err)
 	case err != nil:
-		return false, Errorf(at, "%s cannot be read: %v; its path counts from the folder of the file that includes it", header.Text, err)
+		return false, Errorf(at, "%s cannot be read: %v; its path counts from the folder of the file that includes it",
+			header.Text, err)
 	}
 	in.files[name] = included{at, branches}
 	in.text.WriteByte('\n')

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tree makes a file system of texts by path.
+// tree returns a file system with these texts by path.
 func tree(files map[string]string) fstest.MapFS {
 	fsys := fstest.MapFS{}
 	for name, text := range files {
@@ -19,20 +19,21 @@ func tree(files map[string]string) fstest.MapFS {
 
 const user = "kernel void f(device float* y) { y[0] = one(); }\n"
 
-// The text of an included file stands in the place of the line, once, and positions are
-// those of the files.
+// The text of an included file replaces the #include line, once per file. Positions are positions in the files.
 func TestInclude(t *testing.T) {
 	for name, test := range map[string]struct {
 		files  map[string]string
 		header string
 	}{
 		"beside": {
-			map[string]string{"d/f.metal": "int a;\n#include \"one.h\"\nint b;\n" + user, "d/one.h": "float one() { return 1; }\n"},
+			map[string]string{"d/f.metal": "int a;\n#include \"one.h\"\nint b;\n" + user,
+				"d/one.h": "float one() { return 1; }\n"},
 			"int a;\n\nfloat one() { return 1; }\n\n\nint b;\n",
 		},
 		"below and above, nested": {
 			map[string]string{
-				"d/f.metal": "#include \"e/x.h\"\n" + user, "d/e/x.h": "#include \"../../g/one.h\"\nint x;", "g/one.h": "float one() { return 1; }",
+				"d/f.metal": "#include \"e/x.h\"\n" + user, "d/e/x.h": "#include \"../../g/one.h\"\nint x;",
+				"g/one.h": "float one() { return 1; }",
 			},
 			"\n\nfloat one() { return 1; }\n\nint x;\n",
 		},
@@ -45,26 +46,30 @@ func TestInclude(t *testing.T) {
 		},
 		"a cycle": {
 			map[string]string{
-				"d/f.metal": "#include \"a.h\"\n" + user, "d/a.h": "#include \"b.h\"\nint a;", "d/b.h": "#include \"a.h\"\n#include \"f.metal\"\nint b;",
+				"d/f.metal": "#include \"a.h\"\n" + user, "d/a.h": "#include \"b.h\"\nint a;",
+				"d/b.h": "#include \"a.h\"\n#include \"f.metal\"\nint b;",
 			},
 			"\n\n\n\nint b;\n\nint a;\n",
 		},
 		"guards": {
 			map[string]string{
 				"d/f.metal": "#include \"a.h\"\n#include \"c.h\"\n" + user,
-				"d/a.h":     "// a\n#ifndef A\n// a\n#define A\n#include \"c.h\"\n#endif", "d/c.h": "#ifndef C\n#define C 1\nint c;\n#endif\n",
+				"d/a.h":     "// a\n#ifndef A\n// a\n#define A\n#include \"c.h\"\n#endif",
+				"d/c.h":     "#ifndef C\n#define C 1\nint c;\n#endif\n",
 			},
 			"\n// a\n#ifndef A\n// a\n#define A\n\n#ifndef C\n#define C 1\nint c;\n#endif\n\n\n#endif\n",
 		},
 		"in branches": {
 			map[string]string{
-				"d/f.metal": "#ifdef A\n#include \"a.h\"\n#else\n#include \"b.h\"\n#endif\n" + user, "d/a.h": "int a;", "d/b.h": "int b;",
+				"d/f.metal": "#ifdef A\n#include \"a.h\"\n#else\n#include \"b.h\"\n#endif\n" + user, "d/a.h": "int a;",
+				"d/b.h": "int b;",
 			},
 			"#ifdef A\n\nint a;\n\n#else\n\nint b;\n\n#endif\n",
 		},
 		"twice within a branch": {
 			map[string]string{
-				"d/f.metal": "#ifdef A\n#include \"a.h\"\n#if B\n#include \"a.h\"\n#endif\n#endif\n" + user, "d/a.h": "int a;",
+				"d/f.metal": "#ifdef A\n#include \"a.h\"\n#if B\n#include \"a.h\"\n#endif\n#endif\n" + user,
+				"d/a.h":     "int a;",
 			},
 			"#ifdef A\n\nint a;\n\n#if B\n\n#endif\n#endif\n",
 		},
@@ -73,11 +78,13 @@ func TestInclude(t *testing.T) {
 			"#if 0\n#include \"none.h\"\n#endif\n",
 		},
 		"Metal's": {
-			map[string]string{"d/f.metal": "#include <metal_stdlib>\n#include \"a.h\"\n" + user, "d/a.h": "#include <metal_simdgroup>\nusing namespace metal;\nint a;"},
+			map[string]string{"d/f.metal": "#include <metal_stdlib>\n#include \"a.h\"\n" + user,
+				"d/a.h": "#include <metal_simdgroup>\nusing namespace metal;\nint a;"},
 			"\n\n\n\nint a;\n",
 		},
 		"odd spelling": {
-			map[string]string{"d/f.metal": "/* a */ # /* b */ import \\\n \"a.h\" /* c\n */ // d\nint b;\n" + user, "d/a.h": "int a;\r\n"},
+			map[string]string{"d/f.metal": "/* a */ # /* b */ import \\\n \"a.h\" /* c\n */ // d\nint b;\n" + user,
+				"d/a.h": "int a;\r\n"},
 			"/* a */\n\n\nint a;\r\n\n\nint b;\n",
 		},
 	} {
@@ -96,7 +103,8 @@ func TestInclude(t *testing.T) {
 			located := 0
 			for i, line := range strings.Split(text, "\n") {
 				at, ok := k.Locate(text, i+1)
-				if !ok || strings.TrimSpace(line) == "" || strings.Contains(line, "one()") || strings.HasPrefix(line, "/* a */") {
+				if !ok || strings.TrimSpace(line) == "" || strings.Contains(line, "one()") ||
+					strings.HasPrefix(line, "/* a */") {
 					continue
 				}
 				located++
@@ -107,7 +115,7 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// requireOrigins checks that every token of a text stands in the file that it comes from.
+// requireOrigins checks the position of every token against the files.
 func requireOrigins(t *testing.T, s *Structure, files map[string]string) {
 	t.Helper()
 	for _, token := range s.All {
@@ -129,7 +137,8 @@ func TestIncludeProblems(t *testing.T) {
 			"d/f.metal:2:12", `"none.h" cannot be read: open d/none.h: file does not exist`,
 		},
 		"missing from an included file": {
-			map[string]string{"d/f.metal": "#include \"a.h\"\n" + user, "d/a.h": "\n#include \"e/b.h\"\n", "d/e/b.h": "#include \"none.h\""},
+			map[string]string{"d/f.metal": "#include \"a.h\"\n" + user, "d/a.h": "\n#include \"e/b.h\"\n",
+				"d/e/b.h": "#include \"none.h\""},
 			"d/e/b.h:1:10", "open d/e/none.h",
 		},
 		"outside": {
@@ -141,7 +150,8 @@ func TestIncludeProblems(t *testing.T) {
 			"d/f.metal:1:10", "\"/a.h\" is an absolute path; write it relative",
 		},
 		"MLX's": {
-			map[string]string{"d/f.metal": "#include \"a.h\"\n" + user, "d/a.h": "#include \"mlx/backend/metal/kernels/utils.h\"\n"},
+			map[string]string{"d/f.metal": "#include \"a.h\"\n" + user,
+				"d/a.h": "#include \"mlx/backend/metal/kernels/utils.h\"\n"},
 			"d/a.h:1:10", "MLX's own headers cannot be included",
 		},
 		"in angles": {
@@ -149,11 +159,13 @@ func TestIncludeProblems(t *testing.T) {
 			"d/f.metal:1:10", `<a.h> is no header of Metal; write #include "a.h"`,
 		},
 		"once under a condition": {
-			map[string]string{"d/f.metal": "#ifdef A\n#include \"a.h\"\n#endif\n#include \"a.h\"\n" + user, "d/a.h": "int a;"},
+			map[string]string{"d/f.metal": "#ifdef A\n#include \"a.h\"\n#endif\n#include \"a.h\"\n" + user,
+				"d/a.h": "int a;"},
 			"d/f.metal:4:10", "included once, at d/f.metal:2:10 under a condition that may be false here",
 		},
 		"once in another branch": {
-			map[string]string{"d/f.metal": "#ifdef A\n#include \"a.h\"\n#else\n#include \"a.h\"\n#endif\n" + user, "d/a.h": "int a;"},
+			map[string]string{"d/f.metal": "#ifdef A\n#include \"a.h\"\n#else\n#include \"a.h\"\n#endif\n" + user,
+				"d/a.h": "int a;"},
 			"d/f.metal:4:10", "included once",
 		},
 		"an open conditional": {

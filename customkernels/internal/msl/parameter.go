@@ -60,7 +60,8 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 		case t.Kind == Identifier || t.Is("::"):
 			words = append(words, i)
 		default:
-			return p.ErrorAt(i, "unexpected %q in a kernel's argument; write \"device float* name [[buffer(0)]]\"", t.Text)
+			return p.ErrorAt(i, "unexpected %q in a kernel's argument; write \"device float* name [[buffer(0)]]\"",
+				t.Text)
 		}
 	}
 	if err := p.unsupported(words, attributes); err != nil {
@@ -75,7 +76,8 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 	}
 	element := p.element(words[:len(words)-1])
 	if pointer || reference {
-		b := Buffer{Name: p.Tokens[name].Text, Element: element, Reference: reference, Const: isConst, Volatile: volatile, Coherent: coherent}
+		b := Buffer{Name: p.Tokens[name].Text, Element: element, Reference: reference, Const: isConst,
+			Volatile: volatile, Coherent: coherent}
 		return p.bufferArgument(k, name, b, spaces, attributes)
 	}
 	return p.positionArgument(k, name, element, attributes)
@@ -147,7 +149,8 @@ func (p *parser) element(words []int) string {
 func (p *parser) bufferArgument(k *Kernel, name int, b Buffer, spaces []Token, attributes [][2]int) error {
 	text := b.Name
 	if len(spaces) == 0 {
-		return p.ErrorAt(name, "the argument %s has no address space; write device, constant or threadgroup before its type", text)
+		return p.ErrorAt(name, "the argument %s has no address space; write device, constant or threadgroup before "+
+			"its type", text)
 	}
 	if len(spaces) > 1 {
 		return Errorf(p.Position(spaces[1]), "the argument %s has two address spaces; keep one", text)
@@ -194,7 +197,8 @@ func (p *parser) positionArgument(k *Kernel, name int, element string, attribute
 		}
 		mlx, known := PositionTypes[attribute]
 		if !known {
-			return p.ErrorAt(a[0], "the attribute %s is not one that MLX's kernels know; use a buffer or a thread position such as [[thread_position_in_grid]]", attribute)
+			return p.ErrorAt(a[0], "the attribute %s is not one that MLX's kernels know; use a buffer or a thread "+
+				"position such as [[thread_position_in_grid]]", attribute)
 		}
 		element = normalUint(element)
 		switch element {
@@ -204,12 +208,14 @@ func (p *parser) positionArgument(k *Kernel, name int, element string, attribute
 				return p.ErrorAt(a[0], "%s is a single number; declare %s as uint", attribute, text)
 			}
 		default:
-			return p.ErrorAt(name, "%s has the type %s; a thread position is uint, uint2, uint3 or ushort, ushort2, ushort3", text, element)
+			return p.ErrorAt(name, "%s has the type %s; a thread position is uint, uint2, uint3 or ushort, ushort2, "+
+				"ushort3", text, element)
 		}
 		k.Attributes = append(k.Attributes, Attribute{text, p.Position(p.Tokens[name]), element, attribute})
 		return nil
 	}
-	return p.ErrorAt(name, "the argument %s is passed by value; make it \"constant %s& %s [[buffer(n)]]\", or give it a thread-position attribute", text, element, text)
+	return p.ErrorAt(name, "the argument %s is passed by value; make it \"constant %s& %s [[buffer(n)]]\", or give "+
+		"it a thread-position attribute", text, element, text)
 }
 
 // normalUint spells the types of 32 and 16 unsigned bits in one way.
@@ -237,7 +243,8 @@ func (p *parser) number(k *Kernel) error {
 			continue
 		}
 		if other := used[b.Index]; other != nil {
-			return Errorf(b.Pos, "%s and %s both have [[buffer(%d)]]; give each its own number", other.Name, b.Name, b.Index)
+			return Errorf(b.Pos, "%s and %s both have [[buffer(%d)]]; give each its own number", other.Name, b.Name,
+				b.Index)
 		}
 		used[b.Index], b.Slot = b, b.Index
 	}

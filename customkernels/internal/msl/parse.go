@@ -74,7 +74,8 @@ func (p *parser) parse() error {
 		}
 	}
 	if len(p.file.Kernels) == 0 {
-		return p.ErrorAt(0, "the file has no kernel; write a function such as \"kernel void f(device float* x [[buffer(0)]]) { … }\"")
+		return p.ErrorAt(0, "the file has no kernel; write a function such as \"kernel void f(device float* x "+
+			"[[buffer(0)]]) { … }\"")
 	}
 	for _, k := range p.file.Kernels {
 		p.header(k)
@@ -104,7 +105,8 @@ func (p *parser) kernel(it Item) error {
 	k.Name, k.Pos = name.Text, p.Position(name)
 	for _, other := range p.file.Kernels {
 		if other.Name == k.Name {
-			return p.ErrorAt(it.Params-1, "the kernel %s is defined twice, first at %s; give each its own name", k.Name, other.Pos)
+			return p.ErrorAt(it.Params-1, "the kernel %s is defined twice, first at %s; give each its own name", k.Name,
+				other.Pos)
 		}
 	}
 	if err := p.kernelSpecifiers(k, it); err != nil {
@@ -203,7 +205,8 @@ func (p *parser) template(k *Kernel, it Item) error {
 			}
 		}
 		if equal-first < 2 || p.Tokens[equal-1].Kind != Identifier {
-			return p.ErrorAt(first, "unsupported template parameter; use \"typename T\", \"int N\", \"uint N\" or \"bool B\", each with a name")
+			return p.ErrorAt(first, "unsupported template parameter; use \"typename T\", \"int N\", \"uint N\" or "+
+				"\"bool B\", each with a name")
 		}
 		name := p.Tokens[equal-1]
 		parameter := TemplateParameter{Name: name.Text, Type: p.Join(first, equal-2)}
@@ -221,7 +224,8 @@ func (p *parser) template(k *Kernel, it Item) error {
 			"int8_t", "uint8_t", "int16_t", "uint16_t", "int64_t", "uint64_t":
 			parameter.Kind = IntParameter
 		default:
-			return p.ErrorAt(first, "a template parameter of type %q cannot be given at launch; use typename, int, uint or bool", parameter.Type)
+			return p.ErrorAt(first, "a template parameter of type %q cannot be given at launch; use typename, int, "+
+				"uint or bool", parameter.Type)
 		}
 		if slices.ContainsFunc(k.Template, func(o TemplateParameter) bool { return o.Name == name.Text }) {
 			return p.ErrorAt(equal-1, "the template parameter %s occurs twice; rename one", name.Text)

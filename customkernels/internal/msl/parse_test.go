@@ -21,7 +21,7 @@ func parseFile(t *testing.T, name string) (*File, string) {
 	return file, string(src)
 }
 
-// parseText parses a file that is just written.
+// parseText parses a text as a file.
 func parseText(text string) (*File, error) {
 	return Parse(fstest.MapFS{"f.metal": {Data: []byte(text)}}, "f.metal")
 }
@@ -98,7 +98,7 @@ func names(buffers []*Buffer) []string {
 	return list
 }
 
-// requirePosition checks that line and column lead to the offset.
+// requirePosition checks that the line and column agree with the offset.
 func requirePosition(t *testing.T, src string, p Position) {
 	t.Helper()
 	offset := 0
@@ -108,7 +108,7 @@ func requirePosition(t *testing.T, src string, p Position) {
 	require.Equal(t, p.Offset, offset+p.Column-1)
 }
 
-// A header keeps everything but kernels, on the lines where it stood.
+// A header keeps everything except kernels, on the same lines.
 func TestParseHeader(t *testing.T) {
 	file, src := parseFile(t, "example.metal")
 	lines := strings.Split(src, "\n")
@@ -120,10 +120,12 @@ func TestParseHeader(t *testing.T) {
 				require.Equal(t, lines[i], line, "line %d", i+1)
 			}
 		}
-		for _, kept := range []string{"inline float sum(", "struct Params {", "constant float table", "#define DEV device", "// One file"} {
+		for _, kept := range []string{"inline float sum(", "struct Params {", "constant float table",
+			"#define DEV device", "// One file"} {
 			require.Contains(t, k.Header, kept)
 		}
-		for _, left := range []string{"#include", "using namespace", "norm<float>", "instantiate_norm(half)", "void histogram"} {
+		for _, left := range []string{"#include", "using namespace", "norm<float>", "instantiate_norm(half)",
+			"void histogram"} {
 			require.NotContains(t, k.Header, left)
 		}
 		if k.Name == "histogram" {
@@ -146,20 +148,28 @@ func TestParseForms(t *testing.T) {
 		{"void kernel attribute", "[[kernel]] void f(device float* y) {}", []string{"f"}, ""},
 		{"attribute list", "[[host_name(\"g\")]] [[kernel]] void f(device float* y) {}", []string{"f"}, ""},
 		{"static inline", "static kernel void f(device float* y) {}", []string{"f"}, ""},
-		{"attribute behind", "kernel void f(device float* y [[buffer(0)]]) [[max_total_threads_per_threadgroup(64)]] {}", []string{"f"}, ""},
+		{"attribute behind", "kernel void f(device float* y [[buffer(0)]]) " +
+			"[[max_total_threads_per_threadgroup(64)]] {}", []string{"f"}, ""},
 		{"in a namespace", "namespace a { namespace { kernel void f(device float* y) {} } }", []string{"f"}, ""},
 		{"in extern C", "extern \"C\" { kernel void f(device float* y) {} }", []string{"f"}, ""},
 		{"extern C", "extern \"C\" kernel void f(device float* y) {}", []string{"f"}, ""},
 		{"two", "kernel void f(device float* y) {} kernel void g(device float* y) { {} }", []string{"f", "g"}, " {} "},
 		{"a prototype before", "kernel void f(device float* y); kernel void f(device float* y) {}", []string{"f"}, ""},
-		{"other items", "struct S { int kernel; float get() const device { return 1; } S() : kernel{1} {} } s; enum class E : uint { a, b };\n" +
-			"typedef float F; using G = float; template <typename T> T h(T a = T{1}) { return a; }\nconstant float t[] {1, 2};\n" +
+		{"other items", "struct S { int kernel; float get() const device { return 1; } S() : kernel{1} {} } s; enum " +
+			"class E : uint { a, b };\n" +
+			"typedef float F; using G = float; template <typename T> T h(T a = T{1}) { return a; }\nconstant float " +
+			"t[] {1, 2};\n" +
 			"kernel void f(device float* y) {}", []string{"f"}, ""},
-		{"macro calls without semicolons", "#define A(x)\nA(1)\nA(2)\nkernel void f(device float* y) {}", []string{"f"}, ""},
-		{"branches of signatures", "#ifdef __A\nkernel void f(device float* y, uint i [[thread_position_in_grid]]) {\n#else\nkernel void f(device float* y) {\n#endif\n}", []string{"f"}, "\n#else\nkernel void f(device float* y) {\n#endif\n"},
+		{"macro calls without semicolons", "#define A(x)\nA(1)\nA(2)\nkernel void f(device float* y) {}", []string{"f"},
+			""},
+		{"branches of signatures", "#ifdef __A\nkernel void f(device float* y, uint i [[thread_position_in_grid]]) " +
+			"{\n#else\nkernel void f(device float* y) {\n#endif\n}", []string{"f"},
+			"\n#else\nkernel void f(device float* y) {\n#endif\n"},
 		{"comments", "kernel /* a */ void f( // b\n device float* y /* } */) { /* { */ }", []string{"f"}, " /* { */ "},
-		{"strings", "kernel void f(device float* y) { auto s = \"}\"; char c = '}'; }", []string{"f"}, " auto s = \"}\"; char c = '}'; "},
-		{"space after the type", "kernel void f(float device * y, const float constant & s, device const vec<float, 4> *v) {}", []string{"f"}, ""},
+		{"strings", "kernel void f(device float* y) { auto s = \"}\"; char c = '}'; }", []string{"f"},
+			" auto s = \"}\"; char c = '}'; "},
+		{"space after the type", "kernel void f(float device * y, const float constant & s, device const vec<float, " +
+			"4> *v) {}", []string{"f"}, ""},
 		{"crlf", "kernel void f(\r\n device float* y)\r\n{\r\n}\r\n", []string{"f"}, "\r\n"},
 	}
 	for _, test := range tests {
@@ -199,10 +209,12 @@ kernel void f(
 	for _, b := range k.Buffers {
 		elements = append(elements, b.Element)
 	}
-	require.Equal(t, []string{"atomic<uint>", "atomic_float", "packed_float3", "unsigned int", "array<float, 2*(1+1)>", "P"}, elements)
+	require.Equal(t, []string{"atomic<uint>", "atomic_float", "packed_float3", "unsigned int", "array<float, 2*(1+1)>",
+		"P"}, elements)
 	require.True(t, k.Buffers[0].Atomic && k.Buffers[1].Atomic && !k.Buffers[2].Atomic)
 	require.Equal(t, []string{"a", "b"}, names(k.Outputs()))
-	require.Equal(t, []bool{false, true, false}, []bool{k.Buffers[0].Volatile, k.Buffers[1].Volatile, k.Buffers[2].Volatile})
+	require.Equal(t, []bool{false, true, false}, []bool{k.Buffers[0].Volatile,
+		k.Buffers[1].Volatile, k.Buffers[2].Volatile})
 	require.Equal(t, []bool{true, false}, []bool{k.Buffers[0].Coherent, k.Buffers[1].Coherent})
 	require.Equal(t, "shared", k.Threadgroup[0].Name)
 	require.Equal(t, 1, k.Threadgroup[0].Index)
@@ -214,7 +226,7 @@ kernel void f(
 	require.Equal(t, []string{"uint", "uint3", "uint", "uint2", "ushort3"}, types)
 }
 
-// The arguments that MLX itself adds are no inputs.
+// Arguments that MLX adds itself are no inputs.
 func TestParseImplicitArguments(t *testing.T) {
 	file, err := parseText(`kernel void f(
   device const float* x, constant int* x_shape, const constant int64_t* x_strides, constant int& x_ndim,
@@ -226,7 +238,8 @@ func TestParseImplicitArguments(t *testing.T) {
 }
 
 func TestParseFunctionConstants(t *testing.T) {
-	src := "constant bool has_w [[function_constant(20)]];\n  constant int n [[function_constant(0)]];\nkernel void f(device float* y) { if (has_w) y[0] = n; }\n"
+	src := "constant bool has_w [[function_constant(20)]];\n  constant int n [[function_constant(0)]];\nkernel void " +
+		"f(device float* y) { if (has_w) y[0] = n; }\n"
 	file, err := parseText(src)
 	require.NoError(t, err)
 	k := file.Kernels[0]
@@ -235,13 +248,15 @@ func TestParseFunctionConstants(t *testing.T) {
 	require.Equal(t, []int{20, 0}, []int{k.Constants[0].Index, k.Constants[1].Index})
 }
 
-// A function that is declared before the kernel and defined behind it is kept; else nothing behind is.
+// The header keeps the text behind a kernel only if it defines a function that is declared before the kernel.
 func TestParseHeaderBehindKernel(t *testing.T) {
-	file, err := parseText("float g(float x);\nkernel void f(device float* y) { y[0] = g(1); }\nfloat g(float x) { return x; }\n")
+	file, err := parseText("float g(float x);\nkernel void f(device float* y) { y[0] = g(1); }\nfloat g(float x) { " +
+		"return x; }\n")
 	require.NoError(t, err)
 	require.Equal(t, "float g(float x);\n\nfloat g(float x) { return x; }\n", file.Kernels[0].Header)
 
-	file, err = parseText("#define A 1\nkernel void f(device float* y) { y[0] = A; }\n#undef A\n#define A 2\nkernel void g(device float* y) { y[0] = A; }\n")
+	file, err = parseText("#define A 1\nkernel void f(device float* y) { y[0] = A; }\n#undef A\n#define A 2\nkernel " +
+		"void g(device float* y) { y[0] = A; }\n")
 	require.NoError(t, err)
 	require.Equal(t, "#define A 1\n", file.Kernels[0].Header)
 	require.Equal(t, "#define A 1\n\n#undef A\n#define A 2\n", file.Kernels[1].Header)
@@ -261,35 +276,47 @@ func TestParseErrors(t *testing.T) {
 	}{
 		{"empty", "", "1:1", "no kernel"},
 		{"no kernel", "float f(float x) { return x; }", "1:1", "no kernel"},
-		{"texture", "kernel void f(device float* y,\n  texture2d<float> t [[texture(0)]]) {}", "2:3", "texture arguments are not supported"},
-		{"sampler", "kernel void f(device float* y, sampler s [[sampler(0)]]) {}", "1:32", "sampler arguments are not supported"},
+		{"texture", "kernel void f(device float* y,\n  texture2d<float> t [[texture(0)]]) {}", "2:3",
+			"texture arguments are not supported"},
+		{"sampler", "kernel void f(device float* y, sampler s [[sampler(0)]]) {}", "1:32",
+			"sampler arguments are not supported"},
 		{"stage in", "kernel void f(device float* y, P p [[stage_in]]) {}", "1:38", "stage_in"},
-		{"acceleration structure", "kernel void f(device float* y, instance_acceleration_structure s [[buffer(1)]]) {}", "1:32", "not supported"},
+		{"acceleration structure", "kernel void f(device float* y, instance_acceleration_structure s [[buffer(1)]]) {}",
+			"1:32", "not supported"},
 		{"missing body", "\nkernel void f(device float* y);", "2:13", "has no body"},
-		{"unknown attribute", "kernel void f(device float* y, uint i [[thread_position]]) {}", "1:41", "thread_position is not one"},
-		{"a buffer attribute that is none", "kernel void f(device float* y [[thread_position_in_grid]]) {}", "1:33", "does not fit"},
+		{"unknown attribute", "kernel void f(device float* y, uint i [[thread_position]]) {}", "1:41",
+			"thread_position is not one"},
+		{"a buffer attribute that is none", "kernel void f(device float* y [[thread_position_in_grid]]) {}", "1:33",
+			"does not fit"},
 		{"struct by value", "struct P { int a; };\nkernel void f(device float* y, P p) {}", "2:34", "constant P& p"},
 		{"no address space", "kernel void f(float* y) {}", "1:22", "no address space"},
 		{"two address spaces", "kernel void f(device constant float* y) {}", "1:22", "two address spaces"},
 		{"thread argument", "kernel void f(device float* y, thread float* z) {}", "1:32", "thread memory"},
-		{"threadgroup reference", "kernel void f(device float* y, threadgroup float& z) {}", "1:32", "must be a pointer"},
+		{"threadgroup reference", "kernel void f(device float* y, threadgroup float& z) {}", "1:32",
+			"must be a pointer"},
 		{"pointer to pointer", "kernel void f(device float* device* y) {}", "1:35", "pointer to a pointer"},
 		{"array argument", "kernel void f(device float* y[4]) {}", "1:30", "array of arguments"},
 		{"default value", "kernel void f(device float* y = nullptr) {}", "1:31", "no default value"},
 		{"no name", "kernel void f(device float*) {}", "1:15", "no name"},
 		{"odd argument", "kernel void f(device float* y, 3) {}", "1:32", "unexpected \"3\" in a kernel's argument"},
-		{"function pointer", "kernel void f(device float* y, void (*g)(int)) {}", "1:37", "unexpected \"(\" in a kernel's argument"},
-		{"trailing comma", "kernel void f(device float* y, , uint i [[thread_position_in_grid]]) {}", "1:32", "missing"},
+		{"function pointer", "kernel void f(device float* y, void (*g)(int)) {}", "1:37",
+			"unexpected \"(\" in a kernel's argument"},
+		{"trailing comma", "kernel void f(device float* y, , uint i [[thread_position_in_grid]]) {}", "1:32",
+			"missing"},
 		{"same name twice", "kernel void f(device float* y, constant int& y) {}", "1:46", "occurs twice"},
-		{"same index twice", "kernel void f(device float* y [[buffer(1)]], constant int& x [[buffer(1)]]) {}", "1:60", "both have [[buffer(1)]]"},
+		{"same index twice", "kernel void f(device float* y [[buffer(1)]], constant int& x [[buffer(1)]]) {}", "1:60",
+			"both have [[buffer(1)]]"},
 		{"index that is no number", "kernel void f(device float* y [[buffer(N)]]) {}", "1:33", "needs a number"},
-		{"vector of a scalar position", "kernel void f(device float* y, uint3 i [[thread_index_in_simdgroup]]) {}", "1:42", "single number"},
-		{"type of a position", "kernel void f(device float* y, float i [[thread_position_in_grid]]) {}", "1:38", "uint"},
+		{"vector of a scalar position", "kernel void f(device float* y, uint3 i [[thread_index_in_simdgroup]]) {}",
+			"1:42", "single number"},
+		{"type of a position", "kernel void f(device float* y, float i [[thread_position_in_grid]]) {}", "1:38",
+			"uint"},
 		{"no output", "kernel void f(device const float* y) {}", "1:13", "no output"},
 		{"not void", "kernel float f(device float* y) {}", "1:8", "unexpected \"float\" before a kernel's name"},
 		{"no return type", "kernel f(device float* y) {}", "1:8", "must return void"},
 		{"member", "struct S { kernel void f(device float* y) {} };", "1:12", "cannot be a member"},
-		{"twice", "kernel void f(device float* y) {}\nkernel void f(device float* z) {}", "2:13", "defined twice, first at dir/f.metal:1:13"},
+		{"twice", "kernel void f(device float* y) {}\nkernel void f(device float* z) {}", "2:13",
+			"defined twice, first at dir/f.metal:1:13"},
 		{"unclosed brace", "kernel void f(device float* y) {\n  if (1) {\n}", "1:32", "never closed"},
 		{"brace too many", "kernel void f(device float* y) { } }", "1:36", "closes nothing"},
 		{"wrong bracket", "kernel void f(device float* y) { y[0) = 1; }", "1:37", "does not fit"},
@@ -299,12 +326,17 @@ func TestParseErrors(t *testing.T) {
 		{"open conditional", "#ifdef A\nkernel void f(device float* y) {}", "1:1", "no #endif"},
 		{"stray endif", "kernel void f(device float* y) {}\n#endif", "2:1", "#endif without #if"},
 		{"stray else", "#else\nkernel void f(device float* y) {}", "1:1", "#else without #if"},
-		{"template of floats", "template <float F> kernel void f(device float* y) {}", "1:11", "cannot be given at launch"},
-		{"template without a name", "template <typename> kernel void f(device float* y) {}", "1:11", "each with a name"},
-		{"template pack", "template <typename... T> kernel void f(device float* y) {}", "1:11", "cannot be given at launch"},
+		{"template of floats", "template <float F> kernel void f(device float* y) {}", "1:11",
+			"cannot be given at launch"},
+		{"template without a name", "template <typename> kernel void f(device float* y) {}", "1:11",
+			"each with a name"},
+		{"template pack", "template <typename... T> kernel void f(device float* y) {}", "1:11",
+			"cannot be given at launch"},
 		{"template twice", "template <int N, int N> kernel void f(device float* y) {}", "1:22", "occurs twice"},
-		{"threads", "[[max_total_threads_per_threadgroup(4096)]] kernel void f(device float* y) {}", "1:3", "1 to 1024"},
-		{"deep namespaces", strings.Repeat("namespace a {", 100) + strings.Repeat("}", 100), "1:846", "nested more than"},
+		{"threads", "[[max_total_threads_per_threadgroup(4096)]] kernel void f(device float* y) {}", "1:3",
+			"1 to 1024"},
+		{"deep namespaces", strings.Repeat("namespace a {", 100) + strings.Repeat("}", 100), "1:846",
+			"nested more than"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

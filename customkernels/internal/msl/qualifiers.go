@@ -95,7 +95,8 @@ func (c *Code) Qualifiers() []Qualifier {
 			words, pointer := c.specifiers(i)
 			isConst := slices.Contains(words, "const") || !pointer && slices.Contains(words, "constexpr")
 			constructor := c.ofConstructor(i)
-			found = append(found, Qualifier{i, space, space == Constant && !isConst && !constructor, pointer, constructor})
+			found = append(found, Qualifier{i, space, space == Constant &&
+				!isConst && !constructor, pointer, constructor})
 		}
 	}
 	return found

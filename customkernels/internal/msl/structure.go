@@ -9,7 +9,7 @@ import (
 type Structure struct {
 	file   string
 	Text   string
-	lines  []Position // origin of each line of the text; nil if the lines are those of the file
+	lines  []Position // origin of each line of the text; nil if the text is the file
 	All    []Token    // every token, including comments and directives
 	Off    []bool     // for each of All, whether the preprocessor excludes it
 	Tokens []Token    // tokens outside of comments, directives and excluded branches
@@ -289,7 +289,8 @@ func (s *Structure) SkipAngles(i, end int) int {
 	return i
 }
 
-// Split splits the tokens [first, end) at commas outside of all brackets, including those of template arguments.
+// Split splits the tokens [first, end) at commas outside of all brackets, including the angle brackets of template
+// arguments.
 func (s *Structure) Split(first, end int) [][2]int {
 	var parts [][2]int
 	start := first

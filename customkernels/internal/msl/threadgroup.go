@@ -32,7 +32,8 @@ func (s *Structure) ThreadgroupVariables(c *Code, items []Item) ([]ThreadgroupVa
 		t := c.Tokens[q.Token]
 		if t.Directive != 0 {
 			if next := c.Neighbor(q.Token, 1); next.Kind == Identifier && !c.pointerFollows(q.Token) {
-				return nil, Errorf(s.Position(t), "a threadgroup variable cannot be declared in a macro; write the declaration out")
+				return nil, Errorf(s.Position(t), "a threadgroup variable cannot be declared in a macro; write the "+
+					"declaration out")
 			}
 			continue
 		}
@@ -45,7 +46,8 @@ func (s *Structure) ThreadgroupVariables(c *Code, items []Item) ([]ThreadgroupVa
 			return nil, err
 		}
 		if len(variables) > 0 && !bodies.Contains(t.Offset) {
-			return nil, s.ErrorAt(i, "a threadgroup variable can only be declared in a kernel; move %s into the kernel and pass a pointer to it", variables[0].Name)
+			return nil, s.ErrorAt(i, "a threadgroup variable can only be declared in a kernel; move %s into the "+
+				"kernel and pass a pointer to it", variables[0].Name)
 		}
 		found = append(found, variables...)
 	}
@@ -61,7 +63,8 @@ func (c *Code) pointerFollows(i int) bool {
 		if t.Is("*") || t.Is("&") {
 			return true
 		}
-		if t.Kind != Identifier && !t.Is("::") && !t.Is("<") && !t.Is(">") && !t.Is(",") && t.Kind != Number && !t.Is("##") {
+		if t.Kind != Identifier && !t.Is("::") && !t.Is("<") && !t.Is(">") && !t.Is(",") && t.Kind != Number &&
+			!t.Is("##") {
 			return false
 		}
 	}
@@ -143,13 +146,15 @@ func (s *Structure) threadgroupDeclaration(i int) ([]ThreadgroupVariable, error)
 			if next.Is("(") && start == 0 || next.Is("(") && s.At(s.Match[j]+1).Is("{") {
 				return nil, nil // a function
 			}
-			return nil, s.ErrorAt(j, "the threadgroup variable %s cannot have an initializer; assign it in one thread, then use a barrier", name.Text)
+			return nil, s.ErrorAt(j, "the threadgroup variable %s cannot have an initializer; assign it in one "+
+				"thread, then use a barrier", name.Text)
 		case !next.Is(",") && !next.Is(";"):
 			return nil, nil
 		}
 		found = append(found, ThreadgroupVariable{
 			span: span{s.Tokens[begin].Offset, s.Tokens[last].End()}, Qualifier: s.Tokens[i].Offset,
-			Element: element, Name: name.Text, NameAt: name.Offset, Dimensions: strings.ReplaceAll(dimensions, "\n", " "), First: len(found) == 0,
+			Element: element, Name: name.Text, NameAt: name.Offset,
+			Dimensions: strings.ReplaceAll(dimensions, "\n", " "), First: len(found) == 0,
 		})
 		if s.At(j).Is(";") {
 			return found, nil

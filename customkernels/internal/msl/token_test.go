@@ -20,27 +20,35 @@ func TestTokenize(t *testing.T) {
 	}{
 		{"", nil},
 		{" \t\r\n\\\n", nil},
-		{"float4 _x1 $a é", []token{{Identifier, "float4"}, {Identifier, "_x1"}, {Identifier, "$a"}, {Identifier, "é"}}},
+		{"float4 _x1 $a é", []token{{Identifier, "float4"}, {Identifier, "_x1"}, {Identifier, "$a"},
+			{Identifier, "é"}}},
 		{"1 1.5e-3h .5f 0x1.8p+3 0xbf 1'000u 1.f", []token{
-			{Number, "1"}, {Number, "1.5e-3h"}, {Number, ".5f"}, {Number, "0x1.8p+3"}, {Number, "0xbf"}, {Number, "1'000u"}, {Number, "1.f"},
+			{Number, "1"}, {Number, "1.5e-3h"}, {Number, ".5f"}, {Number, "0x1.8p+3"}, {Number, "0xbf"},
+			{Number, "1'000u"}, {Number, "1.f"},
 		}},
 		{"1..2", []token{{Number, "1..2"}}},
 		{"a+=1-b->c...", []token{
-			{Identifier, "a"}, {Punct, "+="}, {Number, "1"}, {Punct, "-"}, {Identifier, "b"}, {Punct, "->"}, {Identifier, "c"}, {Punct, "..."},
+			{Identifier, "a"}, {Punct, "+="}, {Number, "1"}, {Punct, "-"}, {Identifier, "b"}, {Punct, "->"},
+			{Identifier, "c"}, {Punct, "..."},
 		}},
 		{"vec<vec<T>>>>=", []token{
-			{Identifier, "vec"}, {Punct, "<"}, {Identifier, "vec"}, {Punct, "<"}, {Identifier, "T"}, {Punct, ">"}, {Punct, ">"}, {Punct, ">>="},
+			{Identifier, "vec"}, {Punct, "<"}, {Identifier, "vec"}, {Punct, "<"}, {Identifier, "T"}, {Punct, ">"},
+			{Punct, ">"}, {Punct, ">>="},
 		}},
-		{"x[[a]]", []token{{Identifier, "x"}, {Punct, "["}, {Punct, "["}, {Identifier, "a"}, {Punct, "]"}, {Punct, "]"}}},
+		{"x[[a]]", []token{{Identifier, "x"}, {Punct, "["}, {Punct, "["}, {Identifier, "a"}, {Punct, "]"},
+			{Punct, "]"}}},
 		{`"a\"b" 'c' '\'' L"x" u8'y'`, []token{{String, `"a\"b"`}, {Char, "'c'"}, {Char, `'\''`}, {String, `L"x"`}, {Char, "u8'y'"}}},
 		{`R"x(a"b)y")x" Rx`, []token{{String, `R"x(a"b)y")x"`}, {Identifier, "Rx"}}},
 		{"\"open\n'c", []token{{Invalid, "\""}, {Identifier, "open"}, {Invalid, "'"}, {Identifier, "c"}}},
-		{"// a\\\nb\nc /* d\n*/ /*", []token{{Comment, "// a\\\nb"}, {Identifier, "c"}, {Comment, "/* d\n*/"}, {Invalid, "/*"}}},
-		{"#include <a/b.h> // c", []token{{Punct, "#"}, {Identifier, "include"}, {HeaderName, "<a/b.h>"}, {Comment, "// c"}}},
+		{"// a\\\nb\nc /* d\n*/ /*", []token{{Comment, "// a\\\nb"},
+			{Identifier, "c"}, {Comment, "/* d\n*/"}, {Invalid, "/*"}}},
+		{"#include <a/b.h> // c", []token{{Punct, "#"}, {Identifier, "include"},
+			{HeaderName, "<a/b.h>"}, {Comment, "// c"}}},
 		{"# include \"x\" <y>", []token{{Punct, "#"}, {Identifier, "include"}, {HeaderName, `"x"`}, {Punct, "<"}, {Identifier, "y"}, {Punct, ">"}}},
 		{"/**/ # /**/ import \"x\"", []token{{Comment, "/**/"}, {Punct, "#"}, {Comment, "/**/"}, {Identifier, "import"}, {HeaderName, `"x"`}}},
 		{"#include <a", []token{{Punct, "#"}, {Identifier, "include"}, {Invalid, "<"}, {Identifier, "a"}}},
-		{"a ## b \x00 @ `", []token{{Identifier, "a"}, {Punct, "##"}, {Identifier, "b"}, {Invalid, "\x00"}, {Invalid, "@"}, {Invalid, "`"}}},
+		{"a ## b \x00 @ `", []token{{Identifier, "a"}, {Punct, "##"}, {Identifier, "b"}, {Invalid, "\x00"},
+			{Invalid, "@"}, {Invalid, "`"}}},
 	}
 	for _, test := range tests {
 		var got []token
@@ -70,7 +78,7 @@ func TestTokenPositions(t *testing.T) {
 	}, got)
 }
 
-// requireLossless checks that the tokens and the white space between them are the text.
+// requireLossless checks that the tokens and the white space between them are the text, byte for byte.
 func requireLossless(t *testing.T, text string) {
 	t.Helper()
 	at, line, begin := 0, 1, 0

@@ -55,7 +55,8 @@ func CUDA(text string) (*CUDASource, error) {
 	}
 	ending, scope := h.wrap()
 	if scope == "" {
-		return nil, h.ErrorAt(0, "the text uses names that exist only in the global namespace, where they collide with CUDA's; remove :: before them")
+		return nil, h.ErrorAt(0, "the text uses names that exist only in the global namespace, where they collide "+
+			"with CUDA's; remove :: before them")
 	}
 	out.scope = scope + "::"
 	h.annotate() // after wrap, whose insertion at the same offset must come first
@@ -85,7 +86,8 @@ func (c *CUDASource) metadata(name string) string {
 // Body returns the body of MLX's kernel for a threadgroup size. whole is set if the threadgroups fill the grid.
 func (c *CUDASource) Body(threadgroup [3]int, whole bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  const mlxg::thread_position<%d, %d, %d, %t> mlxg_at", threadgroup[0], threadgroup[1], threadgroup[2], whole)
+	fmt.Fprintf(&b, "  const mlxg::thread_position<%d, %d, %d, %t> mlxg_at", threadgroup[0], threadgroup[1],
+		threadgroup[2], whole)
 	if whole {
 		b.WriteString(";\n")
 	} else {

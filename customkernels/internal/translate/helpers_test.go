@@ -28,7 +28,8 @@ func parseText(text string) (*msl.File, error) {
 	return msl.Parse(fstest.MapFS{"f.metal": {Data: []byte(text)}}, "f.metal")
 }
 
-// generatedTexts returns texts that MLX generates, by name: of the samples, of the example and of all shaders of this project.
+// generatedTexts returns texts that MLX generates, by name: of the samples, of the example and of all shaders of this
+// project.
 func generatedTexts(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{"norm": exampleNorm(t), "histogram": exampleHistogram(t)}
@@ -50,8 +51,8 @@ func generatedTexts(t *testing.T) map[string]string {
 	return texts
 }
 
-// generateDefault returns the text that MLX generates for a kernel: template types are half, template numbers 4 (LANES is
-// 1), and inputs in constant memory are small or not. Inputs in device memory are never small.
+// generateDefault returns the text that MLX generates for a kernel: template types are half, template numbers 4
+// (LANES is 1), and inputs in constant memory are small or not. Inputs in device memory are never small.
 func generateDefault(k *msl.Kernel, small bool) string {
 	m := MLX(k)
 	dtype := func(b *msl.Buffer) string {
@@ -83,7 +84,7 @@ func generateDefault(k *msl.Kernel, small bool) string {
 	return m.Text(k.Name, template, inputs, outputs)
 }
 
-// exampleNorm is what MLX generates for the kernel norm of the example.
+// exampleNorm returns MLX's generated text for the example's kernel norm.
 func exampleNorm(t *testing.T) string {
 	t.Helper()
 	file, _ := parseFile(t, "example.metal")
@@ -93,15 +94,17 @@ func exampleNorm(t *testing.T) string {
 	require.Equal(t, []string{"x", "weight", "mlxg_table_in", "width"}, m.InputNames)
 	return m.Text("norm",
 		[]MLXTemplateArgument{{"typename", "float16_t"}, {"int", "4"}, {"int", "2"}, {"bool", "1"}},
-		[]MLXInput{{Type: "float16_t"}, {Type: "float16_t"}, {Type: "float", Small: true}, {Type: "uint32_t", Scalar: true, Small: true}},
+		[]MLXInput{{Type: "float16_t"}, {Type: "float16_t"}, {Type: "float", Small: true},
+			{Type: "uint32_t", Scalar: true, Small: true}},
 		[]string{"float", "float16_t"})
 }
 
-// exampleHistogram is what MLX generates for the kernel histogram of the example.
+// exampleHistogram returns MLX's generated text for the example's kernel histogram.
 func exampleHistogram(t *testing.T) string {
 	t.Helper()
 	file, _ := parseFile(t, "example.metal")
 	k, err := file.Kernel("histogram")
 	require.NoError(t, err)
-	return MLX(k).Text("histogram", nil, []MLXInput{{Type: "float"}, {Type: "uint8_t"}}, []string{"uint32_t", "float", "float"})
+	return MLX(k).Text("histogram", nil, []MLXInput{{Type: "float"}, {Type: "uint8_t"}},
+		[]string{"uint32_t", "float", "float"})
 }

@@ -111,7 +111,8 @@ func (h *rewriter) directives() error {
 		}
 		name := strings.Trim(t.Text, `<>"`)
 		if !msl.IsMetalHeader(name) {
-			return msl.Errorf(h.Position(t), "the header %s cannot be included on the host; copy what the kernel needs of it into its header text", t.Text)
+			return msl.Errorf(h.Position(t), "the header %s cannot be included on the host; copy what the kernel "+
+				"needs of it into its header text", t.Text)
 		}
 		first := i
 		for first > 0 && h.All[first-1].Directive == t.Directive {
@@ -169,7 +170,8 @@ func (h *rewriter) qualifiers() error {
 		if _, done := h.words[t.Offset]; done {
 			continue
 		}
-		if alias := t.Directive != 0 && h.code.Neighbor(q.Token, 1).Kind == 0 && h.code.Neighbor(q.Token, -2).Is("define"); alias {
+		if alias := t.Directive != 0 && h.code.Neighbor(q.Token, 1).Kind == 0 &&
+			h.code.Neighbor(q.Token, -2).Is("define"); alias {
 			h.drop(t)
 		} else if q.NeedsConst {
 			h.change(t, "const")
@@ -201,7 +203,8 @@ func (h *rewriter) instantiations() error {
 	for _, it := range h.items {
 		for i := it.First; i <= it.Last && it.Kind == msl.OtherItem; i++ {
 			if h.IsAttribute(i) && h.At(i+2).Is("function_constant") {
-				return h.ErrorAt(i, "the function constant %s has no value; give it one when the kernel is loaded", h.At(i-1).Text)
+				return h.ErrorAt(i, "the function constant %s has no value; give it one when the kernel is loaded",
+					h.At(i-1).Text)
 			}
 		}
 		if it.Scope == msl.ClassScope && it.Header >= 0 && h.At(it.Header+1).Is(">") {

@@ -14,7 +14,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// The result compiles against the executor's header, with every compiler at hand.
+// The translation compiles with g++ and clang, if they are installed.
 func TestHostCompiles(t *testing.T) {
 	headers := t.TempDir()
 	require.NoError(t, metalstd.WriteHost(headers))
@@ -55,7 +55,8 @@ template [[host_name("custom_kernel_test")]] [[kernel]] decltype(custom_kernel_t
 				t.Parallel()
 				host, err := Host(text)
 				require.NoError(t, err)
-				command := exec.Command(compiler, slices.Concat(options, []string{"-x", "c++", "-fsyntax-only", "-"})...)
+				command := exec.Command(compiler, slices.Concat(options,
+					[]string{"-x", "c++", "-fsyntax-only", "-"})...)
 				command.Stdin = strings.NewReader(host.Source)
 				output, err := command.CombinedOutput()
 				require.NoError(t, err, "%s\n%s", output, host.Source)
@@ -64,18 +65,19 @@ template [[host_name("custom_kernel_test")]] [[kernel]] decltype(custom_kernel_t
 	}
 }
 
-// precompile returns options with which a compiler reads texts that include metal_host.h. It reads the header once:
-// without that, the header takes most of the time of each text.
+// precompile returns options with which a compiler reads texts that include metal_host.h. It precompiles the header,
+// which takes most of the time of a text otherwise.
 func precompile(t *testing.T, tool skip.Tool, compiler, folder string) []string {
 	t.Helper()
 	compiled := filepath.Join(t.TempDir(), metalstd.HostHeader+".gch")
 	options := []string{"-std=c++20", "-w", "-I" + folder}
-	command := exec.Command(compiler, slices.Concat(options, []string{"-x", "c++-header", "-o", compiled, filepath.Join(folder, metalstd.HostHeader)})...)
+	command := exec.Command(compiler, slices.Concat(options,
+		[]string{"-x", "c++-header", "-o", compiled, filepath.Join(folder, metalstd.HostHeader)})...)
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	if tool == skip.Clang {
 		return append(options, "-include-pch", compiled)
 	}
-	// g++ looks for a precompiled header in each folder before it looks for the text.
+	// In each folder, g++ prefers the precompiled header to the text.
 	return slices.Insert(options, 0, "-I"+filepath.Dir(compiled))
 }

@@ -64,7 +64,8 @@ func entry(k *msl.Kernel, arguments []string, buffers int, fibers bool, scope st
 
 	var b strings.Builder
 	// The executor's header declares the entry at global scope.
-	b.WriteString("namespace {\nvoid mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {\n  (void)buffers; (void)p;\n")
+	b.WriteString("namespace {\nvoid mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {\n  " +
+		"(void)buffers; (void)p;\n")
 	if scope != "" {
 		fmt.Fprintf(&b, "  using namespace %s;\n", scope)
 		scope += "::"
@@ -75,7 +76,8 @@ func entry(k *msl.Kernel, arguments []string, buffers int, fibers bool, scope st
 	if fibers {
 		used = 1
 	}
-	fmt.Fprintf(&b, "extern \"C\" const mlxg::entry mlxgrad_entry = {%q, %d, %d, mlxg_invoke};\n", k.Name, buffers, used)
+	fmt.Fprintf(&b, "extern \"C\" const mlxg::entry mlxgrad_entry = {%q, %d, %d, mlxg_invoke};\n", k.Name, buffers,
+		used)
 	return b.String()
 }
 
@@ -95,7 +97,8 @@ func callArguments(k *msl.Kernel, pointer func(*msl.Buffer) string, position fun
 		list = append(list, argument{b.Pos.Offset, text})
 	}
 	for _, a := range k.Attributes {
-		list = append(list, argument{a.Pos.Offset, convert(a.Type, msl.PositionTypes[a.Attribute], position(a.Attribute))})
+		list = append(list, argument{a.Pos.Offset, convert(a.Type,
+			msl.PositionTypes[a.Attribute], position(a.Attribute))})
 	}
 	slices.SortFunc(list, func(a, b argument) int { return cmp.Compare(a.offset, b.offset) })
 	var texts []string
@@ -156,7 +159,7 @@ func (h *rewriter) needsFibers() bool {
 	return false
 }
 
-// wrap puts the text into a namespace within namespace metal, so that its names hide those of the C library (gamma,
+// wrap puts the text into a namespace within namespace metal, so that its names hide names of the C library (gamma,
 // y1, index). It returns the closing text and the name of the namespace. Both are empty for a text that depends on
 // being in the global namespace.
 func (h *rewriter) wrap() (ending, scope string) {
@@ -188,7 +191,8 @@ func (h *rewriter) wrap() (ending, scope string) {
 func (h *rewriter) ownOverloads() []string {
 	var names []string
 	for _, it := range h.items {
-		if it.Scope != msl.NamespaceScope || len(it.Namespaces) > 0 || it.Params < 1 || it.Kernel || it.Kind != msl.FunctionItem && it.Kind != msl.OtherItem {
+		if it.Scope != msl.NamespaceScope || len(it.Namespaces) > 0 || it.Params < 1 || it.Kernel ||
+			it.Kind != msl.FunctionItem && it.Kind != msl.OtherItem {
 			continue
 		}
 		name := h.At(it.Params - 1).Text

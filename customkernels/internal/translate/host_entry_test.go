@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of the lines that are named, both values of a conditional operator become one type.
+// In the given lines, both values of a conditional operator are converted to a common type.
 func TestHostConditionals(t *testing.T) {
 	body := "half h = x[0] > 0 ? x[0] : 0;\n" +
 		"y[0] = f(x[0] > 1 ? (device const half*)x : x + 1, n < 3 ? pick<1, 2>(h) : n > 4 ? -1 : h * 2, 1);\n" +
@@ -18,19 +18,23 @@ func TestHostConditionals(t *testing.T) {
 	host, err := Host(text, 3, 4)
 	require.NoError(t, err)
 	lines := strings.Split(host.Source, "\n")
-	require.Equal(t, "half h = x[0] > 0 ? (::mlxg::common_operand<decltype(( x [ 0 ])), decltype(( 0))>)(x[0]) : (::mlxg::common_operand<decltype(( 0)), decltype(( x [ 0 ]))>)(0);", lines[3])
+	require.Equal(t, "half h = x[0] > 0 ? (::mlxg::common_operand<decltype(( x [ 0 ])), decltype(( 0))>)(x[0]) : "+
+		"(::mlxg::common_operand<decltype(( 0)), decltype(( x [ 0 ]))>)(0);", lines[3])
 	inner := "(::mlxg::common_operand<decltype(( - 1)), decltype(( h * 2))>)("
 	last := "(::mlxg::common_operand<decltype(( h * 2)), decltype(( - 1))>)("
 	nested := " n > 4 ? " + inner + " - 1) : " + last + " h * 2)"
 	first := " pick < 1 , 2 > ( h )"
-	require.Equal(t, "y[0] = f(x[0] > 1 ? (::mlxg::common_operand<decltype(( (  const half * ) x)), decltype(( x + 1))>)((       const half*)x) : "+
-		"(::mlxg::common_operand<decltype(( x + 1)), decltype(( (  const half * ) x))>)(x + 1), n < 3 ? (::mlxg::common_operand<decltype(("+first+")), decltype(("+nested+"))>)(pick<1, 2>(h)) : "+
-		"(::mlxg::common_operand<decltype(("+nested+")), decltype(("+first+"))>)(n > 4 ? "+inner+"-1) : "+last+"h * 2)), 1);", lines[4])
+	require.Equal(t, "y[0] = f(x[0] > 1 ? (::mlxg::common_operand<decltype(( (  const half * ) x)), decltype(( x + "+
+		"1))>)((       const half*)x) : "+
+		"(::mlxg::common_operand<decltype(( x + 1)), decltype(( (  const half * ) x))>)(x + 1), n < 3 ? "+
+		"(::mlxg::common_operand<decltype(("+first+")), decltype(("+nested+"))>)(pick<1, 2>(h)) : "+
+		"(::mlxg::common_operand<decltype(("+nested+")), decltype(("+first+"))>)(n > 4 ? "+inner+"-1) : "+last+
+		"h * 2)), 1);", lines[4])
 	unchanged := strings.Split(plain.Source, "\n")
 	require.Equal(t, unchanged[5:], lines[5:])
 }
 
-// Names of a shader that the C library has too are the shader's.
+// A shader's names hide names of the C library.
 func TestHostWrapper(t *testing.T) {
 	kernel := "[[kernel]] void f(device float* y [[buffer(0)]]) {\n  y[0] = 1;\n}\n"
 	tests := []struct {
@@ -62,8 +66,7 @@ func TestHostWrapper(t *testing.T) {
 	}
 }
 
-// A text with several kernels, such as MLX's own headers, runs the one that its last
-// instantiation names; without one it runs the last kernel.
+// The entry calls the kernel of the last instantiation, or the last kernel. MLX's own headers have several kernels.
 func TestHostChoosesTheInstantiatedKernel(t *testing.T) {
 	const kernels = `template <typename T>
 [[kernel]] void first(device T* y [[buffer(0)]]) { y[0] = T(1); }
@@ -75,14 +78,16 @@ template <typename T>
 	require.Equal(t, "first", source.KernelName)
 	require.Contains(t, source.Source, "first<float>(")
 
-	source, err = Host("[[kernel]] void a(device float* y [[buffer(0)]]) {}\n[[kernel]] void b(device float* y [[buffer(0)]]) {}\n")
+	source, err = Host("[[kernel]] void a(device float* y [[buffer(0)]]) {}\n[[kernel]] void b(device float* y " +
+		"[[buffer(0)]]) {}\n")
 	require.NoError(t, err)
 	require.Equal(t, "b", source.KernelName)
 }
 
-// Metal lets a kernel leave buffer numbers out; the entry takes a place for each.
+// A kernel may leave out buffer numbers. The entry keeps an empty place for each.
 func TestHostKeepsThePlacesOfMissingBuffers(t *testing.T) {
-	source, err := Host("[[kernel]] void f(const device float* x [[buffer(1)]], device float* y [[buffer(3)]]) { y[0] = x[0]; }\n")
+	source, err := Host("[[kernel]] void f(const device float* x [[buffer(1)]], device float* y [[buffer(3)]]) { " +
+		"y[0] = x[0]; }\n")
 	require.NoError(t, err)
 	require.Len(t, source.Buffers, 4)
 	require.Equal(t, []string{"", "x", "", "y"}, []string{

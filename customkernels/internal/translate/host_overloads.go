@@ -41,7 +41,8 @@ func (h *rewriter) overloads() error {
 			continue
 		}
 		if body != first.body {
-			return h.ErrorAt(it.First, "this function differs from an earlier one in address spaces and body, and C++ on the host has no address spaces; give both the same body or different names")
+			return h.ErrorAt(it.First, "this function differs from an earlier one in address spaces and body, and "+
+				"C++ on the host has no address spaces; give both the same body or different names")
 		}
 		h.dropped[it.First] = true
 		h.edits.Blank(h.Tokens[it.First].Offset, h.Tokens[it.Last].End())

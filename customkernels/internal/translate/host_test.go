@@ -33,7 +33,8 @@ func TestHostGolden(t *testing.T) {
 func TestHostDescription(t *testing.T) {
 	host, err := Host(generatedTexts(t)["mlx_sample"])
 	require.NoError(t, err)
-	require.Equal(t, "custom_kernel_rms_dx__float16_t_3_1_float16_t_bfloat16_tc_int32_t_floats_float16_t_float", host.KernelName)
+	require.Equal(t, "custom_kernel_rms_dx__float16_t_3_1_float16_t_bfloat16_tc_int32_t_floats_float16_t_float",
+		host.KernelName)
 	require.Equal(t, []HostBuffer{
 		{"x", "float16_t", false, false},
 		{"w", "bfloat16_t", false, false},
@@ -57,8 +58,8 @@ func TestHostDescription(t *testing.T) {
 	require.False(t, host.NeedsFibers)
 }
 
-// The host's text differs from the generated one in qualifiers, attributes and what follows from
-// them, and in nothing else; what is left stands where it stood.
+// The translation changes qualifiers, attributes, and the constructs that depend on them. All other tokens keep their
+// positions.
 func TestHostChangesQualifiersOnly(t *testing.T) {
 	for name, text := range generatedTexts(t) {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +75,7 @@ func TestHostChangesQualifiersOnly(t *testing.T) {
 
 var threadgroupReference = regexp.MustCompile(`^typedef (.+?) (mlxg_tg_type_\d+)((?: \[[^;]*\])?); (\S+)& (\w+) = mlxg::threadgroup_variable<(\S+), \d+>\(\)`)
 
-// requireOnlyQualifiersChanged compares token by token.
+// requireOnlyQualifiersChanged compares the texts token by token.
 func requireOnlyQualifiersChanged(t *testing.T, text, host string) {
 	t.Helper()
 	in, out := msl.Tokenize(text), msl.Tokenize(host)
@@ -85,7 +86,7 @@ func requireOnlyQualifiersChanged(t *testing.T, text, host string) {
 		if j < len(out) {
 			b = out[j]
 		}
-		// The later of two overloads that became equal goes as a whole.
+		// The second of two overloads that became equal is removed.
 		rest := text[a.Offset:]
 		switch {
 		case (strings.HasPrefix(rest, "template <typename T>\ninline float load(const constant T* p") ||

@@ -31,7 +31,8 @@ func (h *rewriter) threadgroupVariables() error {
 		if v.Dimensions != "" {
 			space = " "
 		}
-		h.edits.Replace(v.Start, v.End, fmt.Sprintf("%stypedef %s %s%s%s; %s& %s = mlxg::threadgroup_variable<%s, %d>()",
+		h.edits.Replace(v.Start, v.End, fmt.Sprintf("%stypedef %s %s%s%s; %s& %s = mlxg::threadgroup_variable<%s, "+
+			"%d>()",
 			separator, v.Element, kind, space, v.Dimensions, kind, v.Name, kind, id))
 		h.words[v.Qualifier] = "threadgroup"
 	}

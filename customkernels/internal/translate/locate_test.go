@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Lines of generated text lead back to the file.
+// Locate maps lines of a generated text to lines of the file.
 func TestLocate(t *testing.T) {
 	file, src := parseFile(t, "example.metal")
 	lines := strings.Split(src, "\n")
@@ -18,8 +18,10 @@ func TestLocate(t *testing.T) {
 	for i, line := range strings.Split(text, "\n") {
 		at, ok := k.Locate(text, i+1)
 		if !ok {
-			require.True(t, strings.HasPrefix(line, "  const ") || strings.HasPrefix(line, "  device ") || strings.HasPrefix(line, "  uint") ||
-				strings.HasPrefix(line, "template") || strings.HasPrefix(line, "[[kernel]]") || line == "}" || line == "", line)
+			require.True(t, strings.HasPrefix(line, "  const ") || strings.HasPrefix(line, "  device ") ||
+				strings.HasPrefix(line, "  uint") ||
+				strings.HasPrefix(line, "template") || strings.HasPrefix(line, "[[kernel]]") || line == "}" ||
+				line == "", line)
 			continue
 		}
 		require.Equal(t, "example.metal", at.File)

@@ -69,14 +69,16 @@ type mlxWriter struct {
 
 // castConst casts an input in constant memory, or in device memory, where MLX puts inputs of 8 elements or more. MLX
 // declares both const, but the parameter of a helper function need not be.
-const castConst = "template <typename V> const device V* mlxg_cast_const(const device void* p) { return (const device V*)p; } " +
+const castConst = "template <typename V> const device V* mlxg_cast_const(const device void* p) { return (const " +
+	"device V*)p; } " +
 	"template <typename V> constant V* mlxg_cast_const(const constant void* p) { return (constant V*)p; }\n"
 
 // MLX returns the kernel in the form of MLX's custom-kernel interface. The result depends on nothing but the kernel
 // and the options.
 func MLX(k *msl.Kernel, options ...MLXOption) MLXSource {
 	w := mlxWriter{
-		Kernel: k, sizes: map[string]int{}, values: map[string]string{}, words: map[string]bool{}, passed: map[string]bool{}, bare: map[string]bool{},
+		Kernel: k, sizes: map[string]int{}, values: map[string]string{}, words: map[string]bool{},
+		passed: map[string]bool{}, bare: map[string]bool{},
 	}
 	for _, o := range options {
 		o(&w)
@@ -88,7 +90,8 @@ func MLX(k *msl.Kernel, options ...MLXOption) MLXSource {
 		}
 		w.words[t.Text] = true
 		w.bare[t.Text] = w.bare[t.Text] || i+1 == len(body) || !body[i+1].Is("[")
-		if i > 0 && i+1 < len(body) && (body[i-1].Is("(") || body[i-1].Is(",")) && (body[i+1].Is(",") || body[i+1].Is(")")) {
+		if i > 0 && i+1 < len(body) && (body[i-1].Is("(") || body[i-1].Is(",")) &&
+			(body[i+1].Is(",") || body[i+1].Is(")")) {
 			w.passed[t.Text] = true
 		}
 	}
@@ -180,7 +183,8 @@ func (w *mlxWriter) input(b *msl.Buffer) (name string, viewed bool) {
 		w.bind("auto %s = mlxg_cast_const<%s>(%s);", b.Name, b.Element, name)
 	case b.Space == msl.Constant && viewed:
 		w.cast = true
-		w.bind("decltype(*mlxg_cast_const<%s>(%s)) %s = *mlxg_cast_const<%s>(%s);", b.Element, name, b.Name, b.Element, name)
+		w.bind("decltype(*mlxg_cast_const<%s>(%s)) %s = *mlxg_cast_const<%s>(%s);", b.Element, name, b.Name, b.Element,
+			name)
 	case b.Reference && passed: // MLX declares an array of dimension 0 as a reference
 		w.bind("constant %s& %s = const_cast<constant %s&>(%s);", b.Element, b.Name, b.Element, name)
 	case b.Reference && !viewed:
@@ -228,7 +232,10 @@ func (w *mlxWriter) clashes(b *msl.Buffer) bool {
 	}
 	for suffix := range msl.ImplicitTypes {
 		name := b.Name + suffix
-		implicit := slices.ContainsFunc(w.Buffers, func(o *msl.Buffer) bool { return o.Name == name && o.Implicit != "" })
+		implicit := slices.ContainsFunc(w.Buffers, func(o *msl.Buffer) bool {
+			return o.Name == name &&
+				o.Implicit != ""
+		})
 		if w.words[name] && !implicit {
 			return true
 		}

@@ -43,7 +43,8 @@ func (s MLXSource) Text(name string, template []MLXTemplateArgument, inputs []ML
 	if len(template) > 0 {
 		fmt.Fprintf(&b, "template <%s>\n", strings.Join(parameters, ", "))
 	}
-	fmt.Fprintf(&b, "[[kernel]] void %s(\n%s) {\n%s\n}\n", full, strings.Join(s.arguments(inputs, outputs), ",\n"), s.Body)
+	fmt.Fprintf(&b, "[[kernel]] void %s(\n%s) {\n%s\n}\n", full, strings.Join(s.arguments(inputs, outputs), ",\n"),
+		s.Body)
 	if len(template) > 0 {
 		instance := full + "<" + strings.Join(values, ", ") + ">"
 		fmt.Fprintf(&b, "\ntemplate [[host_name(\"%s\")]] [[kernel]] decltype(%s) %s;\n", full, instance, instance)

@@ -31,7 +31,7 @@ static bool is_nan(uint64_t v, uint32_t unit) {
 }
 
 // Returns the store of a neighboring cell in the same segment whose value is as expected, or 0. If it is the same
-// store in the text as that of cell c, the difference may be padding, because a store of a structure copies padding
+// store in the text as for cell c, the difference may be padding, because a store of a structure copies padding
 // too.
 static uint32_t store_beside(const slot& s, const void* expected, uint64_t c) {
   const uint64_t cells = widest / s.unit, begin = c / cells * cells;

@@ -1,6 +1,6 @@
 // Threadgroup values that are written and never read.
 //
-// A store none of whose values is ever read is a finding. So is a store of which some elements are read in a phase and
+// A store is a finding if no value of it is ever read, or if some elements of it are read in a phase and
 // others are not. If the unread elements are the odd ones of a tree reduction, its result lacks them, which is an
 // error.
 #ifndef CHECKER_UNREAD_H
