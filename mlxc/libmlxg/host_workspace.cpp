@@ -10,12 +10,11 @@ namespace {
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 workspace* free_list = nullptr;
-uint32_t guaranteed = 0;  // some workspace has at least so many stacks
+uint32_t guaranteed = 0;  // stacks of the largest workspace
 uint32_t guarded = 0;     // stacks in the process
 
-// Each guarded stack is two mappings, of which Linux grants a process 65530.
-// Go and MLX need theirs, so beyond this many stacks (16 workspaces with
-// threadgroups of 1024) no more are made, and the launch has fewer workers.
+// The largest number of stacks in the process: 16 workspaces for threadgroups of 1024. A guarded stack is two mappings,
+// and Linux allows a process 65530, some of which Go and MLX need. At the limit a launch runs on fewer workers.
 constexpr uint32_t max_guarded = 16 * max_threads;
 
 size_t page_size() {
@@ -23,9 +22,9 @@ size_t page_size() {
   return size;
 }
 
-// Frames of all fibers at the same place of their stacks would share a few
-// sets of the first-level cache; these offsets spread them.
-uintptr_t colour(uint32_t thread) {
+// Returns the offset of a fiber's frames in its stack. Without it the frames of all fibers would map to a few sets of
+// the first-level cache.
+uintptr_t cache_color(uint32_t thread) {
   return (thread * 192) & 4095;
 }
 
@@ -53,7 +52,7 @@ workspace* workspace_new() {
     munmap(base, workspace_size);
     return nullptr;
   }
-  return reinterpret_cast<workspace*>(base);  // zero, as fresh memory is
+  return reinterpret_cast<workspace*>(base);  // fresh memory is zero
 }
 
 void workspace_free(workspace* w) {
@@ -81,9 +80,8 @@ bool workspace_grow(workspace* w, uint32_t count) {
       w->exhausted = true;
       return false;
     }
-    // A function expects the stack pointer as a call would leave it: on
-    // x86-64 eight below a multiple of sixteen, with a return address there.
-    uintptr_t top = reinterpret_cast<uintptr_t>(low) + stack_size - 64 - colour(i);
+    // A function expects the stack pointer as after a call: on x86-64, 8 below a multiple of 16, at a return address.
+    uintptr_t top = reinterpret_cast<uintptr_t>(low) + stack_size - 64 - cache_color(i);
 #if defined(__x86_64__)
     top -= 8;
     *reinterpret_cast<uintptr_t*>(top) = 0;
@@ -136,7 +134,7 @@ workspace* workspace_acquire(uint32_t count) {
     if (w) {
       workspace_free(w);
     }
-    // Others run on all the workspaces there are; one of them will do.
+    // Other threads use all workspaces: wait for one.
     pthread_cond_wait(&released, &lock);
   }
 }

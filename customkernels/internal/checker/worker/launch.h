@@ -239,33 +239,16 @@ static uint32_t min(uint32_t a, uint32_t b) {
 }
 
 static void lay_out_positions(const uint32_t at[3], const uint32_t size[3]) {
-  const uint32_t* full = header.threadgroup;
-  const uint32_t threads = size[0] * size[1] * size[2], all = full[0] * full[1] * full[2];
+  mlxg::geometry g;
+  memcpy(g.grid, header.grid, sizeof g.grid);
+  memcpy(g.threadgroup, header.threadgroup, sizeof g.threadgroup);
+  memcpy(g.groups, groups, sizeof g.groups);
+  const triple place{at[0], at[1], at[2]}, extent{size[0], size[1], size[2]};
   uint32_t i = 0;
   for (uint32_t z = 0; z < size[2]; ++z) {
     for (uint32_t y = 0; y < size[1]; ++y) {
       for (uint32_t x = 0; x < size[0]; ++x, ++i) {
-        position& p = positions[i];
-        p.thread_position_in_threadgroup = {x, y, z};
-        p.thread_position_in_grid = {at[0] * full[0] + x, at[1] * full[1] + y, at[2] * full[2] + z};
-        p.threadgroup_position_in_grid = {at[0], at[1], at[2]};
-        p.threads_per_threadgroup = {size[0], size[1], size[2]};
-        p.dispatch_threads_per_threadgroup = {full[0], full[1], full[2]};
-        p.threads_per_grid = {header.grid[0], header.grid[1], header.grid[2]};
-        p.threadgroups_per_grid = {groups[0], groups[1], groups[2]};
-        p.grid_size = p.threads_per_grid;
-        p.grid_origin = {0, 0, 0};
-        p.thread_index_in_threadgroup = i;
-        p.thread_index_in_simdgroup = i % simd_width;
-        p.thread_index_in_quadgroup = i % 4;
-        p.simdgroup_index_in_threadgroup = i / simd_width;
-        p.quadgroup_index_in_threadgroup = i / 4;
-        p.simdgroups_per_threadgroup = (threads + simd_width - 1) / simd_width;
-        p.quadgroups_per_threadgroup = (threads + 3) / 4;
-        p.dispatch_simdgroups_per_threadgroup = (all + simd_width - 1) / simd_width;
-        p.dispatch_quadgroups_per_threadgroup = (all + 3) / 4;
-        p.threads_per_simdgroup = simd_width;
-        p.thread_execution_width = simd_width;
+        positions[i] = mlxg::position_of(g, place, extent, {x, y, z}, i);
       }
     }
   }

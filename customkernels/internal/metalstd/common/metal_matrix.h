@@ -1,4 +1,4 @@
-// Metal's matrices: those of one thread, and the 8×8 ones of a simdgroup.
+// Metal's matrices: matrix<T, C, R> of one thread, and simdgroup_matrix.
 #ifndef METAL_MATRIX_H
 #define METAL_MATRIX_H
 
@@ -10,14 +10,14 @@ namespace metal {
 // ---- matrices of a thread ----
 
 namespace detail {
-// A type without values.
+// A type without values, for constructors that a matrix does not have.
 template <int>
 struct none {
   none() = delete;
 };
 }  // namespace detail
 
-// C columns of R rows, stored by columns.
+// A matrix of C columns and R rows, in column-major order.
 template <class T, int C, int R>
 struct matrix {
   vec<T, R> columns[C];
@@ -30,14 +30,14 @@ struct matrix {
       }
     }
   }
-  // One vector a column. These are no templates, so that a column may be a list in braces.
+  // From one vector for each column. The constructors are not templates, so that a column may be a braced list.
   template <int N>
   using column = conditional_t<C == N, vec<T, R>, detail::none<N>>;
   MLXG_INLINE constexpr matrix(const column<2>& a, const column<2>& b) : columns{a, b} {}
   MLXG_INLINE constexpr matrix(const column<3>& a, const column<3>& b, const column<3>& c) : columns{a, b, c} {}
   MLXG_INLINE constexpr matrix(const column<4>& a, const column<4>& b, const column<4>& c, const column<4>& d)
       : columns{a, b, c, d} {}
-  // Column after column, element by element.
+  // From all elements, in column-major order.
   template <class... A, class = enable_if_t<sizeof...(A) == C * R && (... && (detail::lanes<A> == 1))>, class = void>
   MLXG_INLINE matrix(const A&... element) {
     int i = 0;
@@ -191,7 +191,7 @@ MLXG_INLINE ulong matrix_at(unsigned lane, unsigned i, ulong per_row, ulong2 ori
 }
 }  // namespace detail
 
-// Every lane moves its own elements: loads and stores order nothing.
+// Each lane loads or stores its own two elements. Neither synchronizes.
 template <class T, class U>
 MLXG_INLINE void simdgroup_load(
     simdgroup_matrix<T, 8, 8>& d,

@@ -1,4 +1,4 @@
-// How the lanes of a simdgroup combine their values.
+// The operations of reductions and scans over the lanes of a simdgroup.
 #ifndef METAL_REDUCE_H
 #define METAL_REDUCE_H
 
@@ -6,7 +6,7 @@
 
 namespace mlxg {
 
-// Lane i of a vector, or the scalar: lets one operation serve both.
+// Applies f to each lane of vectors, or to scalars.
 template <class T, class F>
 MLXG_INLINE T lanewise(const T& a, const T& b, F f) {
   if constexpr (metal::detail::lanes<T> > 1) {
@@ -23,8 +23,7 @@ template <class T>
 using lane_type = metal::detail::scalar_of<T>;
 
 struct op_sum {
-  // Minus zero is the neutral element of addition: it keeps a sum of minus
-  // zeros what it is.
+  // The identity of addition is -0: a sum of negative zeros stays -0.
   template <class T>
   MLXG_INLINE static T identity() {
     using S = lane_type<T>;
@@ -57,7 +56,7 @@ struct op_product {
     return T(a * b);
   }
 };
-// A NaN loses against a number, as in fmin and fmax.
+// The minimum of a NaN and a number is the number, as in fmin. op_max does the same.
 struct op_min {
   template <class T>
   MLXG_INLINE static T identity() {

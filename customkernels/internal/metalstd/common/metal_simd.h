@@ -1,4 +1,5 @@
-// Barriers, and the functions by which the lanes of a simdgroup work together.
+// Barriers, and functions of simdgroups and quadgroups. mlxg::… are those of metal_lanes.h, which differ between host
+// and CUDA.
 #ifndef METAL_SIMD_H
 #define METAL_SIMD_H
 
@@ -97,7 +98,7 @@ MLXG_INLINE T simd_shuffle_xor(T data, ushort mask, MLXG_LINE) {
   const mlxg::self me;
   return mlxg::shuffle<T>::run(me, data, me.lane() ^ mask, line);
 }
-// Lanes whose source lies outside the simdgroup keep their own value.
+// A lane whose source is outside the simdgroup keeps its own value.
 template <class T>
 MLXG_INLINE T simd_shuffle_down(T data, ushort delta, MLXG_LINE) {
   const mlxg::self me;
@@ -129,8 +130,7 @@ MLXG_INLINE T quad_broadcast_first(T data, MLXG_LINE) {
 }
 
 namespace detail {
-// A shuffle within groups of `modulo` lanes, in which a source outside the
-// group is taken from `fill`, counted round from the group's other end.
+// Shuffles within groups of `modulo` lanes. A source outside the group is taken from `fill` instead, with wrap-around.
 template <class T>
 MLXG_INLINE T shuffle_fill(T data, T fill, int delta, uint32_t modulo, mlxg::line line) {
   const mlxg::self me;
@@ -162,12 +162,13 @@ MLXG_INLINE T simd_shuffle_and_fill_up(T data, T fill, ushort delta, ushort modu
 }
 
 namespace detail {
-// The lane `to` places on within the quadgroup; `wrap` or else stay.
+// The value of lane `to` modulo 4 of the quadgroup.
 template <class T>
 MLXG_INLINE T quad_shuffle_to(const mlxg::self& me, T data, uint32_t to, mlxg::line line) {
   return mlxg::shuffle<T>::run(me, data, (me.lane() & ~3u) | (to & 3u), line);
 }
-// From a lane of the quadgroup that a shader names: another one is beyond the simdgroup, for the checker.
+// The value of lane `from` of the quadgroup. A lane that does not exist becomes one outside the simdgroup, which the
+// checker reports.
 template <class T>
 MLXG_INLINE T quad_shuffle_from(const mlxg::self& me, T data, uint32_t from, mlxg::line line) {
   return mlxg::shuffle<T>::run(me, data, from < 4 ? (me.lane() & ~3u) | from : 32 + from, line);
@@ -217,7 +218,7 @@ MLXG_INLINE T quad_shuffle_and_fill_up(T data, T fill, ushort delta, MLXG_LINE) 
   return detail::shuffle_fill(data, fill, -int(delta), 4, line);
 }
 
-// One bit a lane.
+// The votes of lanes, one bit for each.
 class simd_vote {
   uint64_t lanes_, active_;
 
@@ -240,7 +241,7 @@ class quad_vote {
 };
 
 namespace detail {
-// The part of a vote that a quadgroup sees.
+// The votes of one quadgroup.
 MLXG_INLINE mlxg::vote_result quad_part(mlxg::vote_result v, uint32_t lane) {
   return {v.yes >> (lane & ~3u) & 15u, v.active >> (lane & ~3u) & 15u};
 }

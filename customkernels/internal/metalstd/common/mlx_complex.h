@@ -4,7 +4,7 @@
 
 #include "metal_scalar.h"
 
-// A complex number; its members have MLX's names.
+// A complex number with MLX's member names.
 template <class T>
 struct complex_t {
   T real, imag;
@@ -40,7 +40,7 @@ MLXG_INLINE complex_t<T> operator/(complex_t<T> a, complex_t<T> b) {
   const T d = b.real * b.real + b.imag * b.imag;
   return {(a.real * b.real + a.imag * b.imag) / d, (a.imag * b.real - a.real * b.imag) / d};
 }
-// The remainder, part by part, with the sign of the divisor.
+// The remainder of both parts, with the sign of the divisor.
 template <class T>
 MLXG_INLINE complex_t<T> operator%(complex_t<T> a, complex_t<T> b) {
   const auto part = [](float x, float y) {
@@ -57,7 +57,7 @@ template <class T>
 MLXG_INLINE bool operator!=(complex_t<T> a, complex_t<T> b) {
   return !(a == b);
 }
-// By the real part, then the imaginary one, as MLX sorts.
+// Lexicographic order, as MLX sorts.
 template <class T>
 MLXG_INLINE bool operator<(complex_t<T> a, complex_t<T> b) {
   return a.real < b.real || (a.real == b.real && a.imag < b.imag);
@@ -75,7 +75,7 @@ MLXG_INLINE bool operator>=(complex_t<T> a, complex_t<T> b) {
   return !(a < b);
 }
 
-// A real number on either side.
+// Operators with a real operand.
 #define MLXG_MIXED(OP)                                                               \
   template <class T, class U, class = metal::enable_if_t<metal::is_arithmetic_v<U>>> \
   MLXG_INLINE auto operator OP(complex_t<T> a, U b) {                                \

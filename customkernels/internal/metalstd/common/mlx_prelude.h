@@ -1,4 +1,4 @@
-// The names that MLX puts before the text of a custom kernel.
+// MLX's prelude of custom kernels.
 #ifndef MLX_PRELUDE_H
 #define MLX_PRELUDE_H
 
@@ -9,7 +9,7 @@
 typedef metal::half float16_t;
 typedef metal::bfloat bfloat16_t;
 
-// The largest and smallest values, infinities where the type has them.
+// The largest and smallest value of a type: infinities if it has them.
 template <class U>
 MLXG_INLINE constexpr U mlxg_largest() {
   if constexpr (metal::is_floating_point_v<U>) {
@@ -34,7 +34,7 @@ struct Limits {
   static constexpr U min = mlxg_smallest<U>();
 };
 
-// Where element number `elem` of a strided array lies.
+// Returns the offset of element number `elem` of a strided array.
 template <class Index = int64_t>
 MLXG_INLINE Index elem_to_loc(Index elem, const int* shape, const int64_t* strides, int ndim) {
   Index at = 0;

@@ -1,12 +1,12 @@
-// What the vocabulary takes from the compiler: here NVRTC, whose device functions must say
-// that they are such, and which knows few of GCC's builtin functions.
+// What the library needs from the compiler: NVRTC, which requires __device__ on functions and lacks most of GCC's
+// builtins.
 #ifndef METAL_COMPILER_H
 #define METAL_COMPILER_H
 
-// MLX's own name for infinity, in every custom kernel, would be found in the shader's.
+// MLX's prelude defines inf as a macro, which would replace the word in shaders.
 #undef inf
 
-// What the CUDA headers that MLX includes define, and metal_scalar.h defines for itself.
+// The CUDA headers that MLX includes define these, and metal_limits.h defines them again.
 #undef CHAR_BIT
 #undef SCHAR_MAX
 #undef SCHAR_MIN
@@ -34,7 +34,7 @@
 #define MLXG_DEVICE __device__
 #define MLXG_UMUL64HI(a, b) __umul64hi(a, b)
 #define MLXG_MUL64HI(a, b) __mul64hi(a, b)
-// Within two units in the last place, as Metal's; a root and a division take 40 instructions.
+// Within 2 ulp, as in Metal. A square root and a division take 40 instructions.
 #define MLXG_RSQRT(x) ::rsqrtf(x)
 #define MLX_MTL_PRAGMA_UNROLL _Pragma("unroll")
 #define METAL_FUNC __device__ __forceinline__

@@ -1,5 +1,5 @@
-// What a Metal shader sees when it is compiled for an NVIDIA GPU: the vocabulary that the
-// host executor has, with CUDA's own instructions where lanes, memory and processor matter.
+// Metal's standard library for NVIDIA GPUs: the library of the host executor, with CUDA's own instructions for lanes,
+// memory and arithmetic.
 #ifndef METAL_CUDA_H
 #define METAL_CUDA_H
 
@@ -12,10 +12,9 @@
 
 namespace mlxg {
 
-// The place of the running thread in a launch with threadgroups of x·y·z threads, as Metal's
-// attributes name it. The size is a constant, so that what follows from it is. If the launch
-// is whole, its grid fills its blocks. If not, the grid has to be said, and blocks have
-// threads at the ends of the axes that Metal would not run.
+// The positions of the running thread, in a launch with threadgroups of x·y·z threads. The sizes are template
+// parameters, so that values derived from them are constants. If `whole`, the threadgroups are full. Otherwise the
+// constructor takes the grid, and blocks at the ends of axes have threads that Metal would not run.
 template <unsigned x, unsigned y, unsigned z, bool whole>
 struct thread_position {
   metal::uint3 grid;
@@ -23,7 +22,7 @@ struct thread_position {
   MLXG_INLINE thread_position() : grid(gridDim.x * x, gridDim.y * y, gridDim.z * z) {}
   MLXG_INLINE explicit thread_position(const uint32_t* threads) : grid(threads[0], threads[1], threads[2]) {}
 
-  // Whether Metal would run this thread.
+  // Returns whether Metal would run this thread.
   MLXG_INLINE bool exists() const {
     const metal::uint3 p = thread_position_in_grid();
     return whole || (p.x < grid.x && p.y < grid.y && p.z < grid.z);
@@ -39,7 +38,7 @@ struct thread_position {
   MLXG_INLINE metal::uint3 thread_position_in_grid() const {
     return threadgroup_position_in_grid() * dispatch_threads_per_threadgroup() + thread_position_in_threadgroup();
   }
-  // Of this threadgroup: the last one of an axis may be short.
+  // The size of this threadgroup. The last one of an axis may be smaller.
   MLXG_INLINE metal::uint3 threads_per_threadgroup() const {
     const metal::uint3 full = dispatch_threads_per_threadgroup();
     return whole ? full : metal::min(full, grid - threadgroup_position_in_grid() * full);

@@ -1,4 +1,4 @@
-// Exponentials and logarithms: those of CUDA, within two units in the last place.
+// CUDA's exponentials and logarithms, within 2 ulp.
 #ifndef METAL_EXP_H
 #define METAL_EXP_H
 
@@ -13,7 +13,7 @@ MLXG_INLINE float exp1(float x) {
 MLXG_INLINE float exp2_1(float x) {
   return ::exp2f(x);
 }
-// One instruction, or two: 2 units in the last place of a power of 2, nothing below 2^−126.
+// One or two instructions, with an error of 2 ulp of a power of 2. Results below 2^−126 are 0.
 MLXG_INLINE float fast_exp1(float x) {
   return ::__expf(x);
 }

@@ -1,9 +1,7 @@
-// What the lanes of a simdgroup do together, and threadgroup memory, on an NVIDIA GPU: a
-// simdgroup is a warp, a threadgroup is a block.
+// SIMD operations and threadgroup memory on NVIDIA GPUs: a simdgroup is a warp, and a threadgroup is a block.
 //
-// The lanes that take part in an operation are those that meet in it: every operation asks
-// which they are, once, so that a simdgroup that has diverged, or is not full, computes
-// what Metal would.
+// An operation includes the active lanes of the warp. Every operation reads the mask once, so that a diverged or
+// partial simdgroup computes Metal's result.
 #ifndef METAL_LANES_H
 #define METAL_LANES_H
 
@@ -13,12 +11,11 @@ namespace mlxg {
 
 constexpr unsigned simd_width = 32;
 
-// The host tells calls apart by their line; here the hardware does.
+// Only the host distinguishes calls by their line.
 struct line {};
 #define MLXG_LINE ::mlxg::line line = {}
 
-// The running thread. CUDA numbers the lanes of a warp as Metal those of a simdgroup: by the
-// thread's index in its threadgroup.
+// The running thread. CUDA and Metal number lanes equally, by the index of the thread in its threadgroup.
 struct self {
   MLXG_INLINE uint32_t lane() const {
     uint32_t lane;
@@ -27,8 +24,7 @@ struct self {
   }
 };
 
-// A threadgroup variable. It lies in shared memory as raw bytes, since CUDA initialises
-// nothing there.
+// A threadgroup variable. It is an array of bytes in shared memory, where CUDA initializes nothing.
 template <class T, int id>
 MLXG_INLINE T& threadgroup_variable() {
   alignas(alignof(T) < 16 ? 16 : alignof(T)) __shared__ unsigned char memory[sizeof(T)];
@@ -46,7 +42,7 @@ MLXG_INLINE void wait_simdgroup(uint32_t, line) {
 
 // ---- moving values ----
 
-// A value of any type, each of whose words an exchange makes another of.
+// Applies an exchange between lanes to each 32-bit word of a value.
 template <class T, class Exchange>
 MLXG_INLINE T exchanged(const T& v, Exchange exchange) {
   constexpr unsigned words = (sizeof(T) + 3) / 4;
@@ -61,20 +57,20 @@ MLXG_INLINE T exchanged(const T& v, Exchange exchange) {
   return r;
 }
 
-// The value of another lane.
+// Returns the value of another lane.
 template <class T>
 MLXG_INLINE T from_lane(uint32_t mask, const T& v, uint32_t lane) {
   return exchanged(v, [=](uint32_t word) { return __shfl_sync(mask, word, int(lane)); });
 }
 
-// The value of the lane of a full simdgroup whose number differs in one bit.
+// Returns the value of the lane whose number differs in one bit. All lanes must be active.
 template <class T>
 MLXG_INLINE T from_opposite(const T& v, unsigned bit) {
   return exchanged(v, [=](uint32_t word) { return __shfl_xor_sync(0xffffffffu, word, int(bit)); });
 }
 
-// Every active lane receives the value of the lane that it names. A lane that names an
-// inactive one, which MSL leaves undefined, keeps its own.
+// Gives each active lane the value of the lane it names. If that lane is inactive, where MSL defines no result, it
+// keeps its own value.
 template <class T>
 struct shuffle {
   MLXG_INLINE static T run(const self&, const T& v, uint32_t from, line) {
@@ -84,7 +80,7 @@ struct shuffle {
   }
 };
 
-// The value of the first active lane, for all.
+// Gives all lanes the value of the first active lane.
 template <class T, unsigned width>
 struct broadcast_first {
   MLXG_INLINE static T run(const T& v, line) {
@@ -97,9 +93,8 @@ struct broadcast_first {
 
 // ---- reductions and scans ----
 
-// Combines the values of the active lanes one by one, in lane order, where some lanes are not: they
-// hand nothing on. It is a function of its own, since what calls it would else wait for its loads
-// before it, and seldom needs it.
+// Combines the values of the active lanes one after another, in lane order, if some lanes are inactive. It is not
+// inlined: its caller, which seldom needs it, would otherwise wait for loads before it.
 template <class T, class Op, unsigned width>
 __device__ __attribute__((noinline)) T reduce_some_lanes(T v, uint32_t active) {
   const uint32_t first = self().lane() / width * width;
@@ -113,8 +108,8 @@ __device__ __attribute__((noinline)) T reduce_some_lanes(T v, uint32_t active) {
   return sum;
 }
 
-// Combines the values of the active lanes, in pairs where all are. They compute the same sums in the
-// same order, since combining commutes.
+// Combines the values of the active lanes, in pairs if all are active. All lanes compute the same result, because
+// combining is commutative.
 template <class T, class Op, unsigned width>
 MLXG_INLINE T reduce_lanes(T v) {
   const uint32_t active = __activemask();
@@ -136,7 +131,7 @@ struct quad_reduction {
   MLXG_INLINE static T run(const T& v, line) { return reduce_lanes<T, Op, 4>(v); }
 };
 
-// Running results over the active lanes in lane order, in groups of `width`.
+// Scans over the active lanes in lane order, in groups of `width` lanes.
 template <class T, class Op, bool inclusive, unsigned width>
 struct scan {
   MLXG_INLINE static T run(const T& v, line) {

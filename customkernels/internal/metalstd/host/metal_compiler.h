@@ -1,23 +1,23 @@
-// What the vocabulary takes from the compiler.
+// What the library needs from the compiler.
 #ifndef METAL_COMPILER_H
 #define METAL_COMPILER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// What a GPU's compiler wants before a function; those below are such themselves.
+// The attribute of functions on a GPU. MLXG_INLINE includes it.
 #define MLXG_DEVICE
-// The upper halves of products of 64 bits.
+// The upper 64 bits of 64-bit products.
 #define MLXG_UMUL64HI(a, b) ((unsigned __int128)(a) * (b) >> 64)
 #define MLXG_MUL64HI(a, b) ((__int128)(a) * (b) >> 64)
-// A GPU has an instruction for it.
+// Metal's rsqrt, which is one instruction on a GPU.
 #define MLXG_RSQRT(x) (1.0f / __builtin_sqrtf(x))
 #define MLX_MTL_PRAGMA_UNROLL _Pragma("GCC unroll 16")
 #define METAL_FUNC inline __attribute__((always_inline))
 #define MLXG_INLINE [[gnu::always_inline]] inline
 
 namespace mlxg {
-// The smaller and the larger of two floats, of which a NaN loses against a number.
+// The minimum and maximum of two floats. A NaN and a number give the number.
 MLXG_INLINE float smaller(float a, float b) {
   return b < a || a != a ? b : a;
 }

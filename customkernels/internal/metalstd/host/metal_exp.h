@@ -1,11 +1,10 @@
-// Exponentials, logarithms and tanh of floats that compilers vectorise: arithmetic
-// without branches, tables and calls, where libm's functions take one float at a time.
+// Exponentials, logarithms and tanh of float that compilers can vectorize: arithmetic without branches, tables and
+// calls. libm's functions compute one float at a time.
 //
-// Right for all floats, within 2 ulp: NaN, infinities and zeros as in C, overflow to
-// infinity, results below the normal floats rounded once. The polynomials are minimax for
-// the relative error of the function, from Remez's algorithm in 50 digits; coefficients
-// were rounded to float from the lowest on, the others fitted anew after each. The
-// error that is left of each is beside it.
+// All errors are at most 2 ulp. NaN, infinities and zeros are as in C. Overflow gives infinity, and subnormal results
+// are rounded once. The polynomials minimize the relative error of the function. They come from Remez's algorithm in 50
+// digits: coefficients were rounded to float from the lowest order on, and the others fitted again after each. The
+// remaining relative error is stated with each polynomial.
 #ifndef METAL_EXP_H
 #define METAL_EXP_H
 
@@ -14,8 +13,8 @@
 namespace metal {
 namespace detail {
 
-// a·b + c, in one rounding where that is one instruction. The functions need no more: what
-// has to be exact is so in two.
+// Computes a·b + c, with one rounding if the target has the instruction. The functions below do not depend on it: terms
+// that must be exact are exact in two roundings too.
 MLXG_INLINE float multiply_add(float a, float b, float c) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
   return __builtin_fmaf(a, b, c);
@@ -24,42 +23,42 @@ MLXG_INLINE float multiply_add(float a, float b, float c) {
 #endif
 }
 
-// log 2 and log10 2 in two parts, the first of 16 bits: times an exponent it is exact.
+// log 2 and log10 2 in two parts. The first part has 16 bits, so that its product with an exponent is exact.
 constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
 constexpr float log10_2_high = 0x1.344p-2f, log10_2_low = 0x1.3509f8p-18f;
 
-// Added to a float below 2^22, it leaves the nearest integer in the last bits.
+// Adding this to a float below 2^22 leaves the nearest integer in the last bits.
 constexpr float to_integer = 0x1.8p23f;
 MLXG_INLINE int integer_in(float sum) {
   return __builtin_bit_cast(int, sum) - __builtin_bit_cast(int, to_integer);
 }
 
-// v·2^n for v in [1/2, 2] and |n| < 250: in two steps, of which the first is exact.
+// Returns v·2^n for v in [1/2, 2] and |n| < 250. The first of two multiplications is exact.
 MLXG_INLINE float times_power_of_2(float v, int n) {
   const int half = n >> 1;
   return v * __builtin_bit_cast(float, (half + 127) << 23) * __builtin_bit_cast(float, (n - half + 127) << 23);
 }
 
 MLXG_INLINE float between(float low, float x, float high) {
-  x = x < low ? low : x;  // a NaN stays
+  x = x < low ? low : x;  // keeps NaN
   return x > high ? high : x;
 }
 
-// e^r for |r| ≤ log(2)/2: 2^-28.2.
+// Returns e^r for |r| ≤ log(2)/2, with an error of 2^-28.2.
 MLXG_INLINE float exp_near_0(float r) {
   float q = 0x1.6ad122p-10f;
   q = multiply_add(q, r, 0x1.123f2ep-7f);
   q = multiply_add(q, r, 0x1.55584ep-5f);
   q = multiply_add(q, r, 0x1.55548ap-3f);
   q = multiply_add(q, r, 0x1.fffffcp-2f);
-  // What 1 + r rounds away is not lost.
+  // Add the rounding error of 1 + r.
   const float sum = 1.0f + r;
   return sum + multiply_add(q, r * r, r - (sum - 1.0f));
 }
 
-// e^x = 2^n·e^r with r = x − n·log 2.
+// Returns e^x = 2^n·e^r with r = x − n·log 2.
 MLXG_INLINE float exp1(float x) {
-  x = between(-104.0f, x, 89.0f);  // 0 and infinity beyond
+  x = between(-104.0f, x, 89.0f);  // 0 or infinity outside
   const float sum = multiply_add(x, M_LOG2E_F, to_integer);
   const float n = sum - to_integer;
   const float r = multiply_add(n, -ln2_low, multiply_add(n, -ln2_high, x));
@@ -88,7 +87,7 @@ MLXG_INLINE float exp10_1(float x) {
   return times_power_of_2(exp_near_0(r * M_LN10_F), integer_in(sum));
 }
 
-// x = 2^exponent·(1 + f) with 1 + f in [√½, √2], for positive finite x.
+// Returns the exponent and f of x = 2^exponent·(1 + f), with 1 + f in [√½, √2], for positive finite x.
 struct Binary {
   float exponent, f;
 };
@@ -101,7 +100,7 @@ MLXG_INLINE Binary binary(float x) {
   return Binary{exponent, __builtin_bit_cast(float, (above & 0x7fffff) + root) - 1.0f};
 }
 
-// log(1 + f) − f for 1 + f in [√½, √2]: 2^-28.0.
+// Returns log(1 + f) − f for 1 + f in [√½, √2], with an error of 2^-28.0.
 MLXG_INLINE float log_near_1(float f) {
   float q = 0x1.b41330p-5f;
   q = multiply_add(q, f, -0x1.bf3d62p-4f);
@@ -116,9 +115,9 @@ MLXG_INLINE float log_near_1(float f) {
   return multiply_add(square * f, q, -0.5f * square);
 }
 
-// A logarithm of x, or what all of them are where x is not positive and finite.
+// Returns the logarithm, or the common limit of all logarithms if x is not positive and finite.
 MLXG_INLINE float log_or_limit(float x, float log) {
-  log = x < INFINITY ? log : x;  // a NaN too
+  log = x < INFINITY ? log : x;  // or NaN
   log = x < 0.0f ? NAN : log;
   return x == 0.0f ? -INFINITY : log;
 }
@@ -143,7 +142,7 @@ MLXG_INLINE float log10_1(float x) {
   return log_or_limit(x, multiply_add(b.exponent, log10_2_high, low));
 }
 
-// Below 0.625 an odd polynomial, 2^-27.7; above, 1 − 2/(e^2x + 1).
+// Returns tanh x: an odd polynomial below 0.625, with an error of 2^-27.7, and 1 − 2/(e^2x + 1) above.
 MLXG_INLINE float tanh1(float x) {
   const float size = __builtin_fabsf(x);
   const float square = x * x;

@@ -1,8 +1,7 @@
-// What a Metal shader sees when it is compiled for the CPU.
+// Metal's standard library for the CPU.
 //
-// A translation unit includes this file first, then holds the shader without
-// its address spaces and attributes, and defines mlxg_invoke, which calls the
-// kernel for one thread, and mlxgrad_entry.
+// A translation unit includes this file first. The shader follows, without its address spaces and attributes. At the
+// end the unit defines mlxg_invoke, which calls the kernel for one thread, and mlxgrad_entry.
 #ifndef METAL_HOST_H
 #define METAL_HOST_H
 
@@ -12,9 +11,8 @@
 #include "metal_simd.h"
 
 namespace mlxg {
-// The type that a value of type A becomes in a conditional operator whose other value is a B. What
-// takes part in MSL as a number or a vector, and here is a class, becomes what the two have in
-// common; everything else stays.
+// The type to which package translate converts an operand of type A of a conditional operator whose other operand is a
+// B: the common type if one is a scalar or vector class, and A otherwise.
 template <class A, class B, class = void>
 struct common_operand_type {
   using type = A;
@@ -39,11 +37,10 @@ struct entry {
 };
 }  // namespace mlxg
 
-// Defined at the end of the translation unit, and declared here so that the
-// loop below and the kernel become one function.
+// Defined at the end of the translation unit. It is declared here so that it can be inlined into the loop below.
 namespace {
 #ifdef MLXG_CHECKED
-// g++ does not look at what a structure passed by value is read from; of a function that is inlined it does.
+// g++ instruments the copies of structures passed by value only in inlined functions.
 [[gnu::flatten]]
 #endif
 void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p);
@@ -55,11 +52,9 @@ extern const mlxg::module mlxgrad_module __attribute__((visibility("default")));
 
 namespace mlxg {
 namespace {
-// Runs whole threadgroups of a kernel whose threads never wait for each other,
-// thread after thread.
+// Runs threadgroups first to last - 1 of a kernel without synchronization, one thread after another.
 void run_plain(void* const* buffers, const geometry* geo, uint64_t first, uint64_t last) {
-  // Copies that nobody else can change let the compiler keep the pointers in
-  // registers over the loop.
+  // Local copies let the compiler keep the pointers in registers during the loop.
   void* b[max_buffers];
   for (unsigned i = 0; i < max_buffers; ++i) {
     b[i] = buffers[i];
@@ -72,35 +67,12 @@ void run_plain(void* const* buffers, const geometry* geo, uint64_t first, uint64
         uint32_t(group / g.groups[0] / g.groups[1]));
     const metal::uint3 full(g.threadgroup[0], g.threadgroup[1], g.threadgroup[2]);
     const metal::uint3 grid(g.grid[0], g.grid[1], g.grid[2]);
-    const metal::uint3 origin = at * full;
-    const metal::uint3 size = metal::min(full, grid - origin);
-    const uint32_t threads = size.x * size.y * size.z;
-    const uint32_t all = full.x * full.y * full.z;
+    const metal::uint3 size = metal::min(full, grid - at * full);
     uint32_t index = 0;
     for (uint32_t z = 0; z < size.z; ++z) {
       for (uint32_t y = 0; y < size.y; ++y) {
         for (uint32_t x = 0; x < size.x; ++x, ++index) {
-          thread_position p;
-          p.thread_position_in_threadgroup = metal::uint3(x, y, z);
-          p.thread_position_in_grid = metal::uint3(origin.x + x, origin.y + y, origin.z + z);
-          p.threadgroup_position_in_grid = at;
-          p.threads_per_threadgroup = size;
-          p.dispatch_threads_per_threadgroup = full;
-          p.threads_per_grid = grid;
-          p.threadgroups_per_grid = metal::uint3(g.groups[0], g.groups[1], g.groups[2]);
-          p.grid_size = grid;
-          p.grid_origin = metal::uint3(0);
-          p.thread_index_in_threadgroup = index;
-          p.thread_index_in_simdgroup = index % simd_width;
-          p.thread_index_in_quadgroup = index % 4;
-          p.simdgroup_index_in_threadgroup = index / simd_width;
-          p.quadgroup_index_in_threadgroup = index / 4;
-          p.simdgroups_per_threadgroup = (threads + simd_width - 1) / simd_width;
-          p.quadgroups_per_threadgroup = (threads + 3) / 4;
-          p.dispatch_simdgroups_per_threadgroup = (all + simd_width - 1) / simd_width;
-          p.dispatch_quadgroups_per_threadgroup = (all + 3) / 4;
-          p.threads_per_simdgroup = simd_width;
-          p.thread_execution_width = simd_width;
+          const thread_position p = position_of(g, at, size, metal::uint3(x, y, z), index);
           mlxg_invoke(b, p);
         }
       }
@@ -119,7 +91,7 @@ using namespace metal;
 #include "mlx_prelude.h"
 #endif
 
-// C++ that Metal does not have, in a shader from here on.
+// Words of C++ that Metal does not have. They are errors in the rest of the translation unit, which is the shader.
 #pragma GCC poison double goto new throw try catch virtual thread_local dynamic_cast typeid asm
 
 #endif

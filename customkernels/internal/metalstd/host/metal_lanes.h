@@ -1,11 +1,9 @@
-// What the lanes of a simdgroup do together, and threadgroup memory, on the host.
+// SIMD operations and threadgroup memory on the host.
 //
-// All of it rests on one rendezvous. A lane leaves its argument in its slot
-// of the simdgroup and hands the processor on; the lane that arrives last
-// completes the operation for all, in lane order, so that results do not
-// depend on who that was. The lanes that take part are those that arrived when
-// no lane of the simdgroup could run any more: a lane that has ended, or took
-// another way, is inactive, as on a GPU.
+// All operations use one rendezvous. A lane stores its argument in its slot of the simdgroup and yields. The last lane
+// completes the operation for all lanes, in lane order, so that the result does not depend on which lane was last. An
+// operation includes the lanes that have arrived when no lane of the simdgroup is runnable. A lane that has ended or
+// diverged is inactive, as on a GPU.
 #ifndef METAL_LANES_H
 #define METAL_LANES_H
 
@@ -17,17 +15,15 @@
 
 namespace mlxg {
 
-// Unnamed, because a template's variables would otherwise be one for all the
-// shader libraries of the process.
+// In an unnamed namespace: variables of templates would otherwise be shared by all shader libraries of the process.
 namespace {
 
 uint32_t library_uses_fibers = 0;
 uint32_t library_threadgroup_memory = 0;
 
-// Named by every function that can wait, so the library that contains one
-// says so when it is loaded, and one that contains none is run as a loop. The
-// parameter depends on the function's own, or else its definition would count
-// for a use.
+// Every function that can wait names this variable. A library with such a function sets library_uses_fibers while it is
+// loaded; any other runs as a loop. The template parameter depends on the caller's, so that a function that is defined
+// but not instantiated does not count.
 template <class>
 const int marks_fibers = (library_uses_fibers = 1, 0);
 
@@ -38,9 +34,8 @@ uint32_t reserve_threadgroup_memory(size_t size, size_t alignment) {
   return at;
 }
 
-// Where a threadgroup variable lies. Initialised while the library loads, for
-// the variables that the kernel really has, so the sum is known before a
-// launch.
+// The offset of a threadgroup variable. It is initialized while the library is loaded, for variables that the kernel
+// uses, so that the total size is known before a launch.
 template <class T, int id>
 const uint32_t threadgroup_offset = reserve_threadgroup_memory(sizeof(T), alignof(T));
 
@@ -61,7 +56,7 @@ struct slot_size {
   static constexpr unsigned value = sizeof(T) <= 4 ? 4 : sizeof(T) <= 8 ? 8 : sizeof(T) <= 16 ? 16 : 32;
 };
 
-// The slot of a lane for an argument of type T.
+// Returns the slot of a lane for an argument of type T.
 template <class T>
 MLXG_INLINE T& slot(simdgroup& g, uint32_t lane) {
   static_assert(sizeof(T) <= 32, "a simdgroup function takes at most 32 bytes a lane");
@@ -74,15 +69,14 @@ MLXG_INLINE T* results(simdgroup& g) {
   return reinterpret_cast<T*>(g.out);
 }
 
-// The line of a call, as default argument: a type of its own, so that no
-// argument of the caller's is taken for it. It tells the calls that diverged
-// lanes wait at apart, which an address cannot: compilers duplicate code.
+// The line of a call, as a default argument. It distinguishes the calls at which diverged lanes wait. An address would
+// not: compilers duplicate code. The type is distinct, so that no other argument converts to it.
 struct line {
   uint32_t number;
 };
 #define MLXG_LINE ::mlxg::line line = {uint32_t(__builtin_LINE())}
 
-// Whether all waiting lanes wait for `key`.
+// Returns whether all waiting lanes have this key.
 [[gnu::noinline]] inline bool agree(const simdgroup& g, uint32_t waiting, uint64_t key) {
   uint64_t other = 0;
   for (unsigned i = 0; i < simd_width; ++i) {
@@ -91,9 +85,9 @@ struct line {
   return other == 0;
 }
 
-// Whether no other lane would take part in an operation, which then gives a lane its own
-// value back. Threadgroups of one thread, which suit this executor best, spend a good
-// part of short rows in operations otherwise.
+// Returns whether this is the only active lane: then the result of most operations is the lane's own value.
+// Threadgroups of one thread are the fastest on this executor, and would otherwise spend much of the time of short rows
+// in rendezvous.
 MLXG_INLINE bool alone(const self& me) {
 #ifdef MLXG_CHECKED
   return false;
@@ -102,8 +96,7 @@ MLXG_INLINE bool alone(const self& me) {
 #endif
 }
 
-// Waits for the lanes that take part in the same call of the same operation
-// and has Operation::complete(group, active) called once for them.
+// Waits for the other lanes of the same call. Operation::complete(group, active) is called once for all.
 template <class Operation>
 MLXG_INLINE void rendezvous(const self& me, line line) {
   (void)marks_fibers<Operation>;
@@ -115,7 +108,7 @@ MLXG_INLINE void rendezvous(const self& me, line line) {
   g.key[me.lane()] = key;
   const uint32_t waiting = g.waiting |= me.bit();
   if (__builtin_expect((g.runnable &= ~me.bit()) == 0, 0) && agree(g, waiting, key)) {
-    // The common case, and the last to arrive goes on without a switch.
+    // The common case. The last lane continues without a switch.
     Operation::complete(g, waiting);
     g.waiting = 0;
     g.runnable = waiting;
@@ -126,8 +119,7 @@ MLXG_INLINE void rendezvous(const self& me, line line) {
 
 // ---- reductions ----
 
-// Combines 32 values by halving, always in the same order; lanes that are
-// not active stand aside as the identity.
+// Combines 32 values by halving, always in the same order. Inactive lanes count as the identity.
 template <class T, class Op>
 struct reduction {
   [[gnu::noinline]] static void complete(simdgroup& g, uint32_t active) {
@@ -160,7 +152,7 @@ struct reduction {
   }
 };
 
-// The same within each four lanes.
+// The reduction of each quadgroup.
 template <class T, class Op>
 struct quad_reduction {
   [[gnu::noinline]] static void complete(simdgroup& g, uint32_t active) {
@@ -181,7 +173,7 @@ struct quad_reduction {
   }
 };
 
-// Running results over the active lanes in lane order, in groups of `width`.
+// Scans over the active lanes in lane order, in groups of `width` lanes.
 template <class T, class Op, bool inclusive, unsigned width>
 struct scan {
   [[gnu::noinline]] static void complete(simdgroup& g, uint32_t active) {
@@ -210,8 +202,8 @@ struct scan {
 
 // ---- shuffles ----
 
-// Every active lane receives the value of the lane that it names. A lane that
-// names an inactive one, which MSL leaves undefined, keeps its own.
+// Gives each active lane the value of the lane it names. If that lane is inactive, where MSL defines no result, it
+// keeps its own value.
 template <class T>
 struct shuffle {
   [[gnu::noinline]] static void complete(simdgroup& g, uint32_t active) {
@@ -234,7 +226,7 @@ struct shuffle {
   }
 };
 
-// The value of the first active lane, for all.
+// Gives all lanes the value of the first active lane.
 template <class T, unsigned width>
 struct broadcast_first {
   [[gnu::noinline]] static void complete(simdgroup& g, uint32_t active) {
@@ -280,14 +272,13 @@ struct vote {
   }
 };
 
-// A rendezvous that exchanges nothing.
+// A rendezvous without data.
 template <int = 0>
 struct meet {
   [[gnu::noinline]] static void complete(simdgroup&, uint32_t) {}
 };
 
-// Waits for all threads of the threadgroup that have not ended. The parameter is there for
-// marks_fibers.
+// Waits for all threads of the threadgroup that have not ended. Scope makes it a template, for marks_fibers.
 template <class Scope>
 MLXG_INLINE void wait_threadgroup(uint32_t flags, line line) {
   (void)marks_fibers<Scope>;

@@ -1,39 +1,26 @@
-// The product of the 8×8 matrices of a simdgroup, whose lanes hold two elements each.
+// The product of 8×8 matrices of a simdgroup.
 #ifndef METAL_MULTIPLY_H
 #define METAL_MULTIPLY_H
 
-#include "metal_simd.h"
+#include "metal_matrix_layout.h"
 
 namespace mlxg {
 
-// Where the two elements of a lane lie in an 8×8 matrix: side by side in a
-// row, as on Apple GPUs, which kernels that use thread_elements rely on.
-MLXG_INLINE constexpr unsigned matrix_row(unsigned lane) {
-  return (lane / 4 & 4) + lane / 2 % 4;
-}
-MLXG_INLINE constexpr unsigned matrix_column(unsigned lane) {
-  return (lane / 4 & 2) * 2 + lane % 2 * 2;
-}
-
-// The lane that the running thread is. Only a fiber is one: a kernel that does
-// no more with its matrices than load them must not run as a loop.
+// Returns the lane of the running thread. Only a fiber has a lane, so a kernel that merely loads matrices needs fibers
+// too.
 template <class T>
 MLXG_INLINE unsigned matrix_lane() {
   (void)marks_fibers<T>;
   return self().lane();
 }
 
-struct multiply_arguments {
-  float a[2], b[2], c[2];
-};
-
-// c + a·b, the products added in the order of the inner index.
+// Computes c + a·b and adds products in the order of the inner index.
 template <int = 0>
 struct multiply {
   [[gnu::noinline]] static void complete(simdgroup& g, uint32_t active) {
     float a[8][8], b[8][8], c[8][8];
     for (unsigned i = 0; i < simd_width; ++i) {
-      // An inactive lane, where MSL defines nothing, contributes zeros.
+      // Inactive lanes, for which MSL defines no result, contribute zeros.
       const multiply_arguments v = active >> i & 1u ? slot<multiply_arguments>(g, i) : multiply_arguments{};
       const unsigned row = matrix_row(i), column = matrix_column(i);
       __builtin_memcpy(&a[row][column], v.a, sizeof v.a);
@@ -53,7 +40,7 @@ struct multiply {
   }
 };
 
-// c becomes c + a·b, of the whole simdgroup.
+// Replaces c by c + a·b, for the whole simdgroup.
 template <int = 0>
 MLXG_INLINE void multiply_accumulate(multiply_arguments& v, line at) {
   const self me;

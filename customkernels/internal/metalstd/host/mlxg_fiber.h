@@ -1,4 +1,4 @@
-// Switching between fibers, and a fiber's knowledge of itself.
+// Context switches between fibers.
 #ifndef MLXG_FIBER_H
 #define MLXG_FIBER_H
 
@@ -6,14 +6,11 @@
 
 namespace mlxg {
 
-// Suspends the running fiber in `from` and continues `to`.
+// Suspends the running fiber in `from` and resumes `to`.
 //
-// The statement declares every register clobbered, so the compiler saves
-// exactly the values that are alive across it, and only the stack, the frame
-// pointer and the place to continue are left to do. The jump is indirect
-// rather than a return: lanes that wait at the same place continue at the
-// same address, which an indirect-branch predictor learns and a
-// return-address stack gets wrong.
+// The statement clobbers every register, so the compiler saves exactly the live values. Only the stack pointer, the
+// frame pointer and the resume address remain. The jump is indirect instead of a return: lanes that wait at the same
+// place resume at the same address, which an indirect-branch predictor learns and a return-address stack mispredicts.
 [[gnu::always_inline]] static inline void switch_context(context* from, context* to) {
 #if defined(__x86_64__)
   asm volatile(
@@ -38,8 +35,8 @@ namespace mlxg {
 #elif defined(__aarch64__)
   register context* x0 asm("x0") = from;
   register context* x1 asm("x1") = to;
-  // hint #36 is "bti j": a landing pad where the processor wants one.
-  // x29 is saved by hand, and x18 belongs to the platform on some.
+  // hint #36 is "bti j", a landing pad that some processors require. x29 is saved by hand. x18 is reserved on some
+  // platforms.
   asm volatile(
       "adr x2, 1f\n\t"
       "mov x3, sp\n\t"
@@ -69,10 +66,9 @@ namespace mlxg {
 #endif
 }
 
-// The running fiber. Its value never changes within a function; yet the
-// assembly is volatile, because a compiler that may reuse the value keeps all
-// that follows from it on the stack across a switch, and three instructions
-// on the stack pointer are quicker than loads that wait for it.
+// The running fiber. Its value is constant within a function. Still the assembly is volatile: a compiler that reuses
+// the value would keep everything derived from it on the stack across a switch, and three instructions on the stack
+// pointer are faster than the dependent loads.
 struct self {
   control* c;
   uint32_t thread;
@@ -93,13 +89,13 @@ struct self {
   context* own() const { return &c->fiber[thread]; }
 };
 
-// The lane after `lane` in the ring of those in the mask, which is not empty.
+// Returns the next lane of the mask after `lane`, cyclically. The mask is not empty.
 [[gnu::always_inline]] static inline uint32_t next_lane(uint32_t mask, uint32_t lane) {
   const uint32_t above = mask & (uint32_t(-2) << lane);
   return uint32_t(__builtin_ctz(above ? above : mask));
 }
 
-// The fiber to run when it is not the next lane's turn.
+// Returns the fiber to run if the next lane is not runnable.
 [[gnu::noinline, gnu::unused]] static context* choose(control* c, uint32_t thread, uint32_t runnable) {
   if (runnable == 0) {
     return c->advance(c, thread);
@@ -107,14 +103,13 @@ struct self {
   return &c->fiber[(thread & ~(simd_width - 1)) + next_lane(runnable, thread % simd_width)];
 }
 
-// Hands the processor on after the caller has left the mask of runnable
-// lanes, and returns when the caller may go on.
+// Yields after the caller has cleared its bit in the mask of runnable lanes. Returns when the caller is runnable again.
 [[gnu::always_inline]] static inline void wait_turn(const self& me) {
   const uint32_t rest = me.group().runnable;
   context* const own = me.own();
   context* to = own + 1;
-  // Usually it is the next lane's turn. To assume so, by a branch, takes the
-  // mask off the path from one switch to the next, and half of its length.
+  // Usually the next lane runs next. This branch takes the mask off the critical path between two switches and halves
+  // its length.
   if (__builtin_expect((rest >> me.lane() & 2) == 0, 0)) {
     to = choose(me.c, me.thread, rest);
     if (to == own) {

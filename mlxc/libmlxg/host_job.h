@@ -1,0 +1,68 @@
+// Launches of the host executor, and their distribution over threads.
+#ifndef MLXG_HOST_JOB_H
+#define MLXG_HOST_JOB_H
+
+#include <signal.h>
+
+#include "host_workspace.h"
+
+namespace mlxg {
+
+// mlxgrad_entry of a shader library. To the runtime, positions are bytes.
+struct entry {
+  const char* name;
+  uint32_t buffers;
+  uint32_t uses_fibers;
+  void (*invoke)(void* const* buffers, const position&);
+};
+
+// A launch, which may run several times, on several threads at once.
+struct launch {
+  const struct entry* entry;
+  const struct module* module;
+  geometry geo;
+  uint64_t groups;
+  uint32_t threads;  // of a full threadgroup
+  bool fibers;
+  uint32_t inputs, outputs;
+  uint8_t metadata[64];
+  uint32_t workers;
+};
+
+// One run of a launch. It lies on the stack of the calling thread.
+struct job {
+  const launch* l;
+  void* buffers[max_buffers];
+  int32_t ndim[max_buffers];
+  uint64_t chunk;                   // threadgroups that a thread takes at a time
+  alignas(64) uint64_t next_group;  // the first that no thread has taken
+  alignas(64) uint32_t helpers;     // workers that run it; guarded by the pool's lock
+  uint32_t max_helpers;
+  job* next;
+};
+
+// Returns the number of stacks that a thread needs to run the threadgroups of l.
+inline uint32_t stacks(const launch* l) {
+  return l->fibers ? l->threads : 1;
+}
+
+inline uint32_t minimum(uint32_t a, uint32_t b) {
+  return a < b ? a : b;
+}
+
+// Runs threadgroups of a job on this thread until no thread has to take any.
+void run_share(workspace* w, job* j);
+
+// Blocks asynchronous signals on this thread and stores the previous mask: their handler would run on a fiber's stack,
+// which Go's handler does not support. Signals of faults stay unblocked.
+void block_signals(sigset_t* old);
+
+// Starts workers until there are `count`. Fewer are no error: the calling thread can run any launch alone.
+void start_workers(uint32_t count);
+
+// Runs a job on the calling thread and on up to j->max_helpers workers, and returns when it is complete.
+void run_job(workspace* w, job* j);
+
+}  // namespace mlxg
+
+#endif

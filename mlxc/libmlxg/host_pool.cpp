@@ -1,0 +1,125 @@
+// The worker threads of the host executor.
+#include <pthread.h>
+
+#include "host_job.h"
+
+namespace mlxg {
+namespace {
+
+struct {
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+  pthread_cond_t done = PTHREAD_COND_INITIALIZER;
+  job* jobs = nullptr;
+  uint32_t workers = 0;
+  uint32_t idle = 0;
+} pool;
+
+// Returns the first job that needs a helper and that w has enough stacks for, or NULL. The caller holds the pool's
+// lock.
+job* find_job(const workspace* w) {
+  for (job* j = pool.jobs; j; j = j->next) {
+    if (__atomic_load_n(&j->next_group, __ATOMIC_RELAXED) >= j->l->groups) {
+      continue;
+    }
+    if (j->helpers >= j->max_helpers) {
+      continue;
+    }
+    if (w->exhausted && w->stacks < stacks(j->l)) {
+      continue;
+    }
+    return j;
+  }
+  return nullptr;
+}
+
+void* worker_main(void* arg) {
+  workspace* w = static_cast<workspace*>(arg);
+  pthread_mutex_lock(&pool.lock);
+  for (;;) {
+    job* j = find_job(w);
+    if (!j) {
+      ++pool.idle;
+      pthread_cond_wait(&pool.work, &pool.lock);
+      --pool.idle;
+      continue;
+    }
+    ++j->helpers;
+    pthread_mutex_unlock(&pool.lock);
+    if (workspace_grow(w, stacks(j->l))) {
+      run_share(w, j);
+    }
+    pthread_mutex_lock(&pool.lock);
+    if (--j->helpers == 0) {
+      pthread_cond_broadcast(&pool.done);
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void block_signals(sigset_t* old) {
+  sigset_t all;
+  sigfillset(&all);
+  const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+  for (int s : faults) {
+    sigdelset(&all, s);
+  }
+  pthread_sigmask(SIG_SETMASK, &all, old);
+}
+
+void start_workers(uint32_t count) {
+  pthread_mutex_lock(&pool.lock);
+  if (pool.workers < count) {
+    sigset_t old;
+    block_signals(&old);
+    while (pool.workers < count) {
+      workspace* w = workspace_new();
+      if (!w) {
+        break;
+      }
+      pthread_t thread;
+      if (pthread_create(&thread, nullptr, worker_main, w) != 0) {
+        workspace_free(w);
+        break;
+      }
+      pthread_detach(thread);
+      ++pool.workers;
+    }
+    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  }
+  pthread_mutex_unlock(&pool.lock);
+}
+
+void run_job(workspace* w, job* j) {
+  if (j->max_helpers > 0) {
+    pthread_mutex_lock(&pool.lock);
+    job** end = &pool.jobs;
+    while (*end) {
+      end = &(*end)->next;
+    }
+    *end = j;
+    const uint32_t wake = minimum(pool.idle, j->max_helpers);
+    for (uint32_t i = 0; i < wake; ++i) {
+      pthread_cond_signal(&pool.work);
+    }
+    pthread_mutex_unlock(&pool.lock);
+  }
+  run_share(w, j);
+  if (j->max_helpers > 0) {
+    pthread_mutex_lock(&pool.lock);
+    for (job** at = &pool.jobs; *at; at = &(*at)->next) {
+      if (*at == j) {
+        *at = j->next;
+        break;
+      }
+    }
+    while (j->helpers > 0) {
+      pthread_cond_wait(&pool.done, &pool.lock);
+    }
+    pthread_mutex_unlock(&pool.lock);
+  }
+}
+
+}  // namespace mlxg
