@@ -8,7 +8,9 @@
 
 #include "host_job.h"
 
-using namespace mlxg;
+// libmlxg is compiled as a few large units, so this file has no using directive.
+namespace mlxg {
+extern "C" {
 
 int mlxg_host_load(const char* path, mlxg_host_library* out, char* err, size_t errlen) {
   void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -108,3 +110,6 @@ void mlxg_host_launch_run(void* context, const mlxg_view* inputs, const mlxg_vie
 void mlxg_host_launch_release(void* context) {
   free(context);
 }
+
+}  // extern "C"
+}  // namespace mlxg
