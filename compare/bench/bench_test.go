@@ -76,7 +76,7 @@ func TestRunMeasures(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestRunMeasures)
 
-func TestRunFindsWhatIsWrong(t *testing.T) {
+func TestRunFindsFaults(t *testing.T) {
 	paper := func([]*mlxc.Array) []*mlxc.Array {
 		return []*mlxc.Array{mlxc.InvalidArray(errors.New("out of paper"))}
 	}
@@ -100,7 +100,7 @@ func TestRunFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-var _ = testdevice.AlsoOnGPU(TestRunFindsWhatIsWrong)
+var _ = testdevice.AlsoOnGPU(TestRunFindsFaults)
 
 // Without a function of MLX, ours is timed alone.
 func TestRunWithoutMLX(t *testing.T) {
