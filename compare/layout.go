@@ -6,31 +6,30 @@ import (
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 )
 
-// Layout is how the elements of an array lie in memory.
+// Layout is the arrangement of an array's elements in memory.
 type Layout string
 
-// The layouts that an array can get from views of another. All but Contiguous leave parts of that
-// other array out, or read it in another order; what is left out is NaN, so that a kernel that
-// ignores strides or offsets cannot pass by luck.
+// The layouts are views of a larger or reordered buffer. Buffer elements outside the view are NaN, so that a kernel that
+// ignores strides or offsets fails.
 const (
 	Contiguous  Layout = "contiguous"
-	Transposed  Layout = "transposed"  // The last two axes are swapped. Needs two axes.
-	Interleaved Layout = "interleaved" // The two axes before the last are swapped: heads side by side in rows. Needs three axes.
-	Strided     Layout = "strided"     // Every second element of the last axis of a wider array.
-	Sliced      Layout = "sliced"      // Columns from the middle of wider rows.
-	Offset      Layout = "offset"      // Dense, but not from the start of its buffer.
-	Reversed    Layout = "reversed"    // The last axis runs backwards.
-	Broadcast   Layout = "broadcast"   // One slab of the first axis stands for all.
+	Transposed  Layout = "transposed"  // the last two axes are swapped; at least two axes
+	Interleaved Layout = "interleaved" // the two axes before the last are swapped (heads side by side in rows); at least three axes
+	Strided     Layout = "strided"     // every second element of the last axis of a wider array
+	Sliced      Layout = "sliced"      // columns from the middle of wider rows
+	Offset      Layout = "offset"      // dense, but not at the start of the buffer
+	Reversed    Layout = "reversed"    // the last axis is reversed
+	Broadcast   Layout = "broadcast"   // one slab of the first axis is repeated
 )
 
-// axis is how one axis of an array walks through the buffer's: index i lies at start + i·step. A step
-// of 0 repeats one element of an axis that is 1 long.
+// axis maps an axis of an array to an axis of the buffer: index i is at start + i·step. A step of 0 repeats the one element of
+// a buffer axis of size 1.
 type axis struct{ start, step, size int }
 
-// placement is how an array lies in the dense buffer that it is a view of.
+// placement is the position of an array in a dense buffer.
 type placement struct {
-	axes    []axis  // For each axis of the array.
-	swapped *[2]int // The axes that the buffer has in each other's place, if there are any.
+	axes    []axis  // one for each axis of the array
+	swapped *[2]int // the pair of axes that the buffer exchanges, or nil
 }
 
 func place(l Layout, shape []int) placement {
@@ -64,7 +63,7 @@ func place(l Layout, shape []int) placement {
 	return p
 }
 
-// bufferShape is the shape of the dense buffer.
+// bufferShape returns the shape of the buffer.
 func (p placement) bufferShape() []int {
 	shape := make([]int, len(p.axes))
 	for i, a := range p.axes {
@@ -74,7 +73,7 @@ func (p placement) bufferShape() []int {
 	return shape
 }
 
-// swap exchanges the entries of a list with one for each axis, as the buffer's axes are.
+// swap exchanges, in a list with an entry for each axis, the entries of the swapped axes.
 func (p placement) swap(list []int) {
 	if s := p.swapped; s != nil {
 		list[s[0]], list[s[1]] = list[s[1]], list[s[0]]
@@ -93,8 +92,7 @@ func (p placement) fill(values []float64, shape []int) []float64 {
 	return buffer
 }
 
-// read returns the array's elements from a buffer. After fill with a repeated axis they are not the
-// values that it was given.
+// read returns the array's elements from a buffer. With a repeated axis they differ from the values given to fill.
 func (p placement) read(buffer []float64, shape []int) []float64 {
 	out := make([]float64, oracle.Size(shape))
 	for i, at := range p.positions(shape) {
@@ -103,9 +101,9 @@ func (p placement) read(buffer []float64, shape []int) []float64 {
 	return out
 }
 
-// positions lists where the array's elements, in row-major order, lie in the buffer.
+// positions returns the buffer positions of the array's elements in row-major order.
 func (p placement) positions(shape []int) []int {
-	strides := make([]int, len(shape)) // Of the buffer's axes, then of the array's.
+	strides := make([]int, len(shape)) // of the buffer's axes, then of the array's
 	stride := 1
 	for i, sizes := len(shape)-1, p.bufferShape(); i >= 0; i-- {
 		strides[i] = stride
