@@ -14,17 +14,17 @@ type Reduction int
 
 // The reductions.
 const (
-	Mean Reduction = iota // the sum divided by the number of rows that are not ignored, or by 1 if there are none
-	Sum                   // the sum
-	None                  // one loss per row
+	ReductionMean Reduction = iota // the sum divided by the number of rows that are not ignored, at least 1
+	ReductionSum                   // the sum
+	ReductionNone                  // one loss per row
 )
 
 // String returns the name of the constant.
 func (r Reduction) String() string {
-	if r < Mean || r > None {
+	if r < ReductionMean || r > ReductionNone {
 		return fmt.Sprintf("Reduction(%d)", int(r))
 	}
-	return [...]string{Mean: "Mean", Sum: "Sum", None: "None"}[r]
+	return [...]string{ReductionMean: "ReductionMean", ReductionSum: "ReductionSum", ReductionNone: "ReductionNone"}[r]
 }
 
 // CrossEntropyConfig holds the options of [CrossEntropy] and [LinearCrossEntropy]. The zero value is the plain mean.
@@ -43,7 +43,7 @@ type CrossEntropyConfig struct {
 // CrossEntropy returns the cross-entropy of logits and class targets, with a gradient for logits.
 //
 // logits has shape (…,V) and dtype float32, float16 or bfloat16. targets has shape (…) and dtype int32 or uint32. The
-// result is float32, of shape () for [Mean] and [Sum] and of targets' shape for [None].
+// result is float32, of shape () for [ReductionMean] and [ReductionSum] and of targets' shape for [ReductionNone].
 //
 // With c the soft cap, ε the label smoothing and ζ the z-loss weight, the loss of a row with target t is
 //
@@ -60,15 +60,15 @@ type CrossEntropyConfig struct {
 // 2022, section 5, for ζ; Gemma Team, "Gemma 2", 2024, section 2, for c.
 //
 // A row whose target is negative or equals *IgnoreIndex is ignored: its loss and gradient are 0 for any logits, and
-// Mean does not count it. Any other target must be below V. CrossEntropy returns an error for a larger one if targets
-// has been computed, has at most 65,536 elements and, on an NVIDIA GPU, was made by [mlxc.FromSlice]. Otherwise the
-// loss and gradient of the row are NaN.
+// the mean does not count it. Any other target must be below V. CrossEntropy returns an error for a larger one if
+// targets has been computed, has at most 65,536 elements and, on an NVIDIA GPU, was made by [mlxc.FromSlice].
+// Otherwise the loss and gradient of the row are NaN.
 //
-// While a gradient is being taken (see [mlxc.Differentiating]) and the reduction is Mean or Sum, one kernel computes
-// the loss and the gradient for a cotangent of 1. The backward pass returns that gradient if the cotangent is 1. For
+// While a gradient is being taken (see [mlxc.Differentiating]) and the losses are reduced, one kernel computes the loss
+// and the gradient for a cotangent of 1. The backward pass returns that gradient if the cotangent is 1. For
 // any other cotangent it computes the gradient from logits and four floats per row that the forward pass keeps, so
-// scaling a Mean before its gradient is taken costs half as much again and the memory of a second gradient. In this
-// case use None and reduce with MLX's operations.
+// scaling a mean before its gradient is taken costs half as much again and the memory of a second gradient. In this
+// case use ReductionNone and reduce with MLX's operations.
 //
 // The results have the same bits at every call. A second derivative is an error.
 func CrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
@@ -114,8 +114,8 @@ func checkCrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) erro
 func (cfg CrossEntropyConfig) check(targets *mlxc.Array, name string, rows *mlxc.Array, classes int) error {
 	finite := func(v float32) bool { return v >= 0 && !math.IsInf(float64(v), 0) }
 	switch {
-	case cfg.Reduction < Mean || cfg.Reduction > None:
-		return fmt.Errorf("Reduction is %v; it must be Mean, Sum or None", cfg.Reduction)
+	case cfg.Reduction < ReductionMean || cfg.Reduction > ReductionNone:
+		return fmt.Errorf("Reduction is %v; it must be ReductionMean, ReductionSum or ReductionNone", cfg.Reduction)
 	case !(cfg.LabelSmoothing >= 0 && cfg.LabelSmoothing < 1):
 		return fmt.Errorf("LabelSmoothing is %v; it must be at least 0 and below 1", cfg.LabelSmoothing)
 	case !finite(cfg.ZLoss):
@@ -164,7 +164,7 @@ func targetsBelow[T int32 | uint32](targets *mlxc.Array, classes int, ignored *i
 
 // emptyLoss returns the loss of no rows.
 func (cfg CrossEntropyConfig) emptyLoss(targets *mlxc.Array) *mlxc.Array {
-	if cfg.Reduction == None {
+	if cfg.Reduction == ReductionNone {
 		return mlxc.Zeros(mlxc.Float32, targets.Shape()...)
 	}
 	return mlxc.Zeros(mlxc.Float32)

@@ -50,7 +50,7 @@ func crossEntropyCases(set CaseSet) []launchCase {
 			}
 			crossEntropyForward(on, logits, targets, cfg, true)
 			perRow := cfg
-			perRow.Reduction = None
+			perRow.Reduction = ReductionNone
 			outputs := crossEntropyForward(on, logits, targets, perRow, false)
 			crossEntropyBackward(on, logits, targets, dloss, outputs, perRow)
 		}}

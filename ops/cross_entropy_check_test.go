@@ -30,10 +30,10 @@ func TestCrossEntropyOfTargetsOutOfRange(t *testing.T) {
 				require.ErrorContains(t, err, "ops."+opName)
 				require.ErrorContains(t, err, "element 1 of targets is 5; it must be below 5")
 				lazy := targets.Add(mlxc.Zeros(targets.DType()))
-				losses := floats(t, op(lazy, CrossEntropyConfig{Reduction: None}))
+				losses := floats(t, op(lazy, CrossEntropyConfig{Reduction: ReductionNone}))
 				require.False(t, math.IsNaN(float64(losses[0]+losses[2])))
 				require.True(t, math.IsNaN(float64(losses[1])))
-				losses = floats(t, op(targets, CrossEntropyConfig{Reduction: None, IgnoreIndex: &five}))
+				losses = floats(t, op(targets, CrossEntropyConfig{Reduction: ReductionNone, IgnoreIndex: &five}))
 				require.Zero(t, losses[1])
 			})
 		}
@@ -41,7 +41,7 @@ func TestCrossEntropyOfTargetsOutOfRange(t *testing.T) {
 	// Unsigned targets of 2³¹ and more are out of range; they do not count as negative.
 	targets := mlxc.FromSlice([]uint32{1 << 31, math.MaxUint32, 0})
 	lazy := targets.Add(mlxc.Zeros(mlxc.Uint32))
-	f := lossOf(lazy, CrossEntropyConfig{Reduction: None}, CrossEntropy)
+	f := lossOf(lazy, CrossEntropyConfig{Reduction: ReductionNone}, CrossEntropy)
 	loss, grads, err := mlxc.VJP(f, arrays{x}, arrays{mlxc.Ones(mlxc.Float32, 3)})
 	require.NoError(t, err)
 	for i, v := range floats(t, loss[0]) {
@@ -101,7 +101,10 @@ func TestCrossEntropyArgumentErrors(t *testing.T) {
 		},
 		{"nil logits", CrossEntropy(nil, targets, CrossEntropyConfig{}), []string{"nil"}},
 		{"freed targets", CrossEntropy(x, freed, CrossEntropyConfig{}), []string{"freed"}},
-		{"reduction", loss(CrossEntropyConfig{Reduction: 3}), []string{"Reduction(3)", "Mean, Sum or None"}},
+		{
+			"reduction", loss(CrossEntropyConfig{Reduction: 3}),
+			[]string{"Reduction(3)", "ReductionMean, ReductionSum or ReductionNone"},
+		},
 		{"negative smoothing", loss(CrossEntropyConfig{LabelSmoothing: -0.1}), []string{"LabelSmoothing is -0.1"}},
 		{"smoothing of 1", loss(CrossEntropyConfig{LabelSmoothing: 1}), []string{"LabelSmoothing is 1"}},
 		{"smoothing not a number", loss(CrossEntropyConfig{LabelSmoothing: nan}), []string{"LabelSmoothing is NaN"}},

@@ -63,7 +63,7 @@ func crossEntropyTraffic() (cases []trafficCase) {
 			name: fmt.Sprintf("CrossEntropy forward and backward, %dx%d", rows, width),
 			run: func(on target, dtype mlxc.DType) {
 				logits, targets := inputs(dtype)
-				cfg := CrossEntropyConfig{Reduction: None}
+				cfg := CrossEntropyConfig{Reduction: ReductionNone}
 				outputs := crossEntropyForward(on, logits, targets, cfg, false)
 				crossEntropyBackward(on, logits, targets, mlxc.Ones(mlxc.Float32, rows), outputs, cfg)
 			},

@@ -10,14 +10,14 @@ import (
 
 var crossEntropyKernels = newShaderFile("cross_entropy.metal")
 
-// crossEntropyForward returns the loss and the states of the rows. With gradient, unless the reduction is None, the
+// crossEntropyForward returns the loss and the states of the rows. With gradient, if the losses are reduced, the
 // third result is the gradient of logits for a cotangent of 1.
 func crossEntropyForward(
 	on target, logits, targets *mlxc.Array, cfg CrossEntropyConfig, gradient bool,
 ) []*mlxc.Array {
 	classes := cfg.classes(targets, logits.Dim(-1))
 	defer classes.Free()
-	if cfg.Reduction == None {
+	if cfg.Reduction == ReductionNone {
 		results := crossEntropyLosses(on, logits, classes, nil, allClasses(logits), cfg)
 		defer results[0].Free()
 		return []*mlxc.Array{results[0].Reshape(targets.Shape()...), results[1]}
@@ -51,7 +51,7 @@ func crossEntropyBackward(
 	classes := cfg.classes(targets, logits.Dim(-1))
 	defer classes.Free()
 	var cotangents *mlxc.Array
-	if cfg.Reduction == None {
+	if cfg.Reduction == ReductionNone {
 		cotangents = dloss.Reshape(classes.Dim(0))
 	} else {
 		divisor := cfg.divisor(classes)
@@ -115,7 +115,7 @@ func ignoring(classes, targets, ignored *mlxc.Array) *mlxc.Array {
 
 // divisor returns the divisor of the sum of the losses, a float32 scalar.
 func (cfg CrossEntropyConfig) divisor(classes *mlxc.Array) *mlxc.Array {
-	if cfg.Reduction != Mean {
+	if cfg.Reduction != ReductionMean {
 		return mlxc.Scalar[float32](1)
 	}
 	zero, one := mlxc.Scalar[int32](0), mlxc.Scalar[float32](1)

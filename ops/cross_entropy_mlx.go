@@ -31,7 +31,7 @@ func crossEntropyMLX(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.
 	// A factor makes the gradient NaN too.
 	validity := mlxc.Where(inRange, mlxc.Scalar[float32](1), mlxc.Scalar(float32(math.NaN())))
 	losses = mlxc.Where(counted, losses.Mul(validity), mlxc.Scalar[float32](0))
-	if cfg.Reduction == None {
+	if cfg.Reduction == ReductionNone {
 		return losses.Reshape(targets.Shape()...)
 	}
 	return losses.Sum().Div(cfg.divisor(classes))

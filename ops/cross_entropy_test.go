@@ -37,7 +37,7 @@ func someTargets(rows, classes int) *mlxc.Array {
 func everyConfig() []CrossEntropyConfig {
 	var list []CrossEntropyConfig
 	zero := 0
-	for _, reduction := range []Reduction{Mean, Sum, None} {
+	for _, reduction := range []Reduction{ReductionMean, ReductionSum, ReductionNone} {
 		for bits := range 16 {
 			cfg := CrossEntropyConfig{Reduction: reduction}
 			if bits&1 != 0 {
@@ -96,7 +96,7 @@ func TestCrossEntropyOptions(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%+v/%v", cfg, targets.DType()), func(t *testing.T) {
 				dloss := mlxc.Scalar[float32](0.7)
-				if cfg.Reduction == None {
+				if cfg.Reduction == ReductionNone {
 					dloss = normal(2, mlxc.Float32, rows)
 				}
 				want, wantGrads, err := mlxc.VJP(lossOf(targets, cfg, crossEntropyMLX), arrays{x}, arrays{dloss})
@@ -113,7 +113,7 @@ func TestCrossEntropyOptions(t *testing.T) {
 // The loss agrees with MLX's by itself, in larger expressions and under transforms. The number of launches is 1 if the
 // backward pass returns the gradient that the forward pass has prepared, else 2.
 func TestCrossEntropyUnderTransforms(t *testing.T) {
-	none, two := CrossEntropyConfig{Reduction: None}, mlxc.Scalar[float32](2)
+	none, two := CrossEntropyConfig{Reduction: ReductionNone}, mlxc.Scalar[float32](2)
 	for _, dtype := range gradientDTypes {
 		x, targets := normal(1, dtype, 4, 5, 65), someTargets(20, 65).Reshape(4, 5)
 		for name, c := range map[string]struct {
@@ -122,7 +122,7 @@ func TestCrossEntropyUnderTransforms(t *testing.T) {
 			launches uint64
 		}{
 			"mean":           {CrossEntropyConfig{}, func(l *mlxc.Array) *mlxc.Array { return l }, 1},
-			"sum":            {CrossEntropyConfig{Reduction: Sum}, func(l *mlxc.Array) *mlxc.Array { return l }, 1},
+			"sum":            {CrossEntropyConfig{Reduction: ReductionSum}, func(l *mlxc.Array) *mlxc.Array { return l }, 1},
 			"none":           {none, func(l *mlxc.Array) *mlxc.Array { return l.Square().Sum() }, 2},
 			"scaled":         {CrossEntropyConfig{}, func(l *mlxc.Array) *mlxc.Array { return l.MulScalar(3) }, 2},
 			"with a penalty": {CrossEntropyConfig{}, func(l *mlxc.Array) *mlxc.Array { return l.Add(two) }, 1},
@@ -215,7 +215,7 @@ func TestCrossEntropyOfTransposedAndStridedInputs(t *testing.T) {
 			shape = shape[:len(shape)-1]
 			rows := x.Size() / x.Dim(-1)
 			targets := someTargets(2*rows, x.Dim(-1)).Slice([]int{0}, []int{2 * rows}, []int{2}).Reshape(shape...)
-			cfg := CrossEntropyConfig{Reduction: None}
+			cfg := CrossEntropyConfig{Reduction: ReductionNone}
 			dloss := normal(2, mlxc.Float32, append([]int{2}, shape...)...).Sum(0)
 			want, wantGrads, err := mlxc.VJP(lossOf(targets, cfg, crossEntropyMLX), arrays{x}, arrays{dloss})
 			require.NoError(t, err)
@@ -256,7 +256,7 @@ func TestCrossEntropyWithoutACompiler(t *testing.T) {
 			func(args arrays) *mlxc.Array { return CrossEntropy(args[0], targets, cfg) },
 			func(args arrays) *mlxc.Array { return LinearCrossEntropy(args[0], weight, targets, cfg) },
 			func(args arrays) *mlxc.Array {
-				return CrossEntropy(args[0], invalid(), CrossEntropyConfig{Reduction: None}).Sum()
+				return CrossEntropy(args[0], invalid(), CrossEntropyConfig{Reduction: ReductionNone}).Sum()
 			},
 		} {
 			values, grads, err := mlxc.ValueAndGrad(func(args arrays) arrays { return arrays{f(args)} })(arrays{x})
@@ -289,7 +289,7 @@ func TestCrossEntropyIsExportedForMetal(t *testing.T) {
 		"rows": {
 			func(hidden, weight *mlxc.Array) *mlxc.Array {
 				logits := hidden.MatMul(weight.Transpose())
-				return CrossEntropy(logits, targets, CrossEntropyConfig{Reduction: None}).Square().Sum()
+				return CrossEntropy(logits, targets, CrossEntropyConfig{Reduction: ReductionNone}).Square().Sum()
 			}, []string{"cross_entropy_forward", "cross_entropy_backward"},
 		},
 		"linear, in two slices": {

@@ -30,13 +30,13 @@ func TestCrossEntropyByHand(t *testing.T) {
 		},
 		{
 			"sum",
-			CrossEntropyConfig{Reduction: Sum},
+			CrossEntropyConfig{Reduction: ReductionSum},
 			[]float64{ln4 - ln3 + ln4},
 			[]float64{1. / 4, -1. / 4, -3. / 4, 3. / 4, 0, 0},
 		},
 		{
 			"none",
-			CrossEntropyConfig{Reduction: None},
+			CrossEntropyConfig{Reduction: ReductionNone},
 			[]float64{ln4 - ln3, ln4, 0},
 			[]float64{1. / 4, -1. / 4, -3. / 4, 3. / 4, 0, 0},
 		},
@@ -48,20 +48,20 @@ func TestCrossEntropyByHand(t *testing.T) {
 		},
 		{
 			"smoothed",
-			CrossEntropyConfig{Reduction: None, LabelSmoothing: 0.5},
+			CrossEntropyConfig{Reduction: ReductionNone, LabelSmoothing: 0.5},
 			[]float64{ln4 - ln3/2 - ln3/4, ln4 - ln3/4, 0},
 			[]float64{0, 0, 1./4 - 3./4, 3./4 - 1./4, 0, 0},
 		},
 		{
 			"z-loss",
-			CrossEntropyConfig{Reduction: None, ZLoss: 2},
+			CrossEntropyConfig{Reduction: ReductionNone, ZLoss: 2},
 			[]float64{ln4 - ln3 + 2*ln4*ln4, ln4 + 2*ln4*ln4, 0},
 			[]float64{1./4 + ln4, 3./4 - 1 + 3*ln4, 1./4 - 1 + ln4, 3./4 + 3*ln4, 0, 0},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dloss := mlxc.Ones(mlxc.Float32)
-			if c.cfg.Reduction == None {
+			if c.cfg.Reduction == ReductionNone {
 				dloss = mlxc.Ones(mlxc.Float32, 3)
 			}
 			loss, grads, err := mlxc.VJP(lossOf(targets, c.cfg, CrossEntropy), arrays{x}, arrays{dloss})
@@ -82,8 +82,8 @@ func TestCrossEntropyByHand(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestCrossEntropyByHand)
 
-// Mean divides the sum of the losses; it does not multiply by a reciprocal. The mean of equal losses is that loss up to
-// the roundings of the sum and the quotient.
+// The mean divides the sum of the losses; it does not multiply by a reciprocal. The mean of equal losses is that loss up
+// to the roundings of the sum and the quotient.
 func TestCrossEntropyMean(t *testing.T) {
 	const rows = 3
 	for seed := range uint64(60) {
@@ -96,9 +96,9 @@ func TestCrossEntropyMean(t *testing.T) {
 			},
 		} {
 			of := func(r Reduction) float32 { return floats(t, loss(CrossEntropyConfig{Reduction: r}))[0] }
-			mean := of(Mean)
-			require.Equal(t, of(Sum)/rows, mean, "%s, seed %d", name, seed)
-			require.InEpsilon(t, of(None), mean, 0x1p-23, "%s, seed %d", name, seed)
+			mean := of(ReductionMean)
+			require.Equal(t, of(ReductionSum)/rows, mean, "%s, seed %d", name, seed)
+			require.InEpsilon(t, of(ReductionNone), mean, 0x1p-23, "%s, seed %d", name, seed)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestCrossEntropyOfExtremeRows(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x, targets := mlxc.FromSlice(c.logits, len(c.targets), 2), mlxc.FromSlice(c.targets)
-			none := CrossEntropyConfig{Reduction: None}
+			none := CrossEntropyConfig{Reduction: ReductionNone}
 			dloss := mlxc.Ones(mlxc.Float32, len(c.targets))
 			loss, grads, err := mlxc.VJP(lossOf(targets, none, CrossEntropy), arrays{x}, arrays{dloss})
 			require.NoError(t, err)
@@ -155,7 +155,7 @@ func TestCrossEntropyOfExtremeRows(t *testing.T) {
 	// Mean and gradient are 0 if all rows are ignored or there are none.
 	for _, rows := range []int{0, 3} {
 		x, targets := normal(1, mlxc.Float32, rows, 5), mlxc.Full(mlxc.Int32, mlxc.Scalar[int32](-1), rows)
-		for _, cfg := range []CrossEntropyConfig{{}, {Reduction: Sum}} {
+		for _, cfg := range []CrossEntropyConfig{{}, {Reduction: ReductionSum}} {
 			f := lossOf(targets, cfg, CrossEntropy)
 			loss, grads, err := mlxc.VJP(f, arrays{x}, arrays{mlxc.Ones(mlxc.Float32)})
 			require.NoError(t, err)

@@ -85,7 +85,7 @@ func TestRowsBeyond32Bits(t *testing.T) {
 		"CrossEntropy": {
 			f: func(a arrays) arrays {
 				targets := mlxc.Full(mlxc.Int32, mlxc.Scalar[int32](7), a[0].Dim(0))
-				return arrays{CrossEntropy(a[0], targets, CrossEntropyConfig{Reduction: None})}
+				return arrays{CrossEntropy(a[0], targets, CrossEntropyConfig{Reduction: ReductionNone})}
 			},
 			cotangents: func(dy *mlxc.Array) arrays {
 				return arrays{dy.Slice([]int{0, 0}, []int{dy.Dim(0), 1}, nil).Reshape(dy.Dim(0)).AsType(mlxc.Float32)}

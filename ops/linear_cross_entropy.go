@@ -146,7 +146,7 @@ func (l linearLoss) forward(targets *mlxc.Array, keep bool) []*mlxc.Array {
 	} else if !keep {
 		results = results[:2]
 	}
-	if l.cfg.Reduction == None {
+	if l.cfg.Reduction == ReductionNone {
 		results[0] = results[0].Reshape(targets.Shape()...)
 	} else {
 		results[0] = results[0].Sum().Div(l.cfg.divisor(l.classes))
@@ -159,7 +159,7 @@ func (l linearLoss) forward(targets *mlxc.Array, keep bool) []*mlxc.Array {
 func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden, dweight *mlxc.Array) {
 	rows, dtype := l.classes.Dim(0), l.weight.DType()
 	cotangents := dloss
-	if l.cfg.Reduction != None {
+	if l.cfg.Reduction != ReductionNone {
 		cotangents = dloss.Div(l.cfg.divisor(l.classes)).BroadcastTo(rows)
 	}
 	// An ignored row contributes nothing to dweight, even if it holds NaN.

@@ -40,13 +40,13 @@ func TestLinearCrossEntropyInSlices(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		for _, cfg := range []CrossEntropyConfig{
 			{},
-			{Reduction: Sum, SoftCap: 2, ZLoss: 0.01},
-			{Reduction: None, LabelSmoothing: 0.1, IgnoreIndex: &zero},
+			{Reduction: ReductionSum, SoftCap: 2, ZLoss: 0.01},
+			{Reduction: ReductionNone, LabelSmoothing: 0.1, IgnoreIndex: &zero},
 		} {
 			hidden, weight := normal(1, dtype, rows, width), normal(2, dtype, classes, width).MulScalar(0.2)
 			targets := someTargets(rows, classes)
 			dloss := mlxc.Scalar[float32](1.5)
-			if cfg.Reduction == None {
+			if cfg.Reduction == ReductionNone {
 				dloss = normal(3, mlxc.Float32, rows)
 			}
 			ofMLX := linearLossOf(targets, linearLossMLX(cfg))
@@ -87,7 +87,7 @@ func TestLinearCrossEntropyOfSmallAndLargeCotangents(t *testing.T) {
 	hidden := normal(1, mlxc.Float16, rows, width).MulScalar(64)
 	weight := normal(2, mlxc.Float16, classes, width).MulScalar(1. / 64)
 	targets := someTargets(rows, classes)
-	inFloat32 := linearLossOf(targets, linearLossMLX(CrossEntropyConfig{Reduction: None}))
+	inFloat32 := linearLossOf(targets, linearLossMLX(CrossEntropyConfig{Reduction: ReductionNone}))
 	gradients := func(f mlxc.Func, dtype mlxc.DType, cotangents []float32) (dhidden, dweight []float32) {
 		primals := arrays{hidden.AsType(dtype), weight.AsType(dtype)}
 		_, grads, err := mlxc.VJP(f, primals, arrays{mlxc.FromSlice(cotangents)})
@@ -95,7 +95,7 @@ func TestLinearCrossEntropyOfSmallAndLargeCotangents(t *testing.T) {
 		return floats(t, grads[0]), floats(t, grads[1])
 	}
 	for _, slice := range []int{70, classes} {
-		ours := linearLossOf(targets, sliced(CrossEntropyConfig{Reduction: None}, slice))
+		ours := linearLossOf(targets, sliced(CrossEntropyConfig{Reduction: ReductionNone}, slice))
 		for _, large := range []float32{1, 1e6, -3e38, inf, nan32} {
 			cotangents := []float32{1, 1e-3, large, -0.3, 0, 2e-4}
 			want, _ := gradients(inFloat32, mlxc.Float32, cotangents)
@@ -129,7 +129,7 @@ func TestLinearCrossEntropyIgnoresRows(t *testing.T) {
 	gradients := func(bad float32) (all [][]float32) {
 		keep := mlxc.FromSlice([]float32{1, 0, 1, 1}).Reshape(rows, 1).Equal(mlxc.Scalar[float32](1))
 		hidden := mlxc.Where(keep, normal(1, mlxc.Float32, rows, width), mlxc.Scalar(bad)).AsType(mlxc.Float16)
-		f := linearLossOf(targets, sliced(CrossEntropyConfig{Reduction: None}, 4))
+		f := linearLossOf(targets, sliced(CrossEntropyConfig{Reduction: ReductionNone}, 4))
 		_, grads, err := mlxc.VJP(f, arrays{hidden, weight}, arrays{mlxc.FromSlice([]float32{1, bad, 0.5, -1})})
 		require.NoError(t, err)
 		return [][]float32{floats(t, grads[0]), floats(t, grads[1])}
@@ -173,7 +173,7 @@ func TestLinearCrossEntropyOmitsUnneededProducts(t *testing.T) {
 	const classes = 9
 	args := arrays{normal(1, mlxc.Float32, 6, 4), normal(2, mlxc.Float32, classes, 4)}
 	targets := someTargets(6, classes)
-	for _, reduction := range []Reduction{Mean, None} {
+	for _, reduction := range []Reduction{ReductionMean, ReductionNone} {
 		cfg := CrossEntropyConfig{Reduction: reduction}
 		loss := func(f linearLossFunc, argnums []int) mlxc.Func {
 			return func(traced arrays) arrays {

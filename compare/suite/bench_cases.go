@@ -86,7 +86,7 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 		return lossCase{targets: []int{rows}, v: classes, lossOptions: lossOptions{reduction: reduction}}
 	}
 	bothLosses := func(rows, classes int) []lossCase {
-		return []lossCase{loss(rows, classes, ops.Mean), loss(rows, classes, ops.None)}
+		return []lossCase{loss(rows, classes, ops.ReductionMean), loss(rows, classes, ops.ReductionNone)}
 	}
 	if d == mlxc.CPU {
 		return benchSizes{
@@ -95,7 +95,7 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 			transposes:   [][]int{{256, 1024}, {1024, 4096}},
 			tables:       []embeddingCase{{ids: []int{2048}, v: 8192, d: 128}},
 			losses:       slices.Concat(bothLosses(256, 1024), bothLosses(256, 32768)),
-			linearLosses: []linearLossCase{{loss(256, 8192, ops.Mean), 256}, {loss(256, 8192, ops.None), 256}},
+			linearLosses: []linearLossCase{{loss(256, 8192, ops.ReductionMean), 256}, {loss(256, 8192, ops.ReductionNone), 256}},
 			attentions: []attentionCase{
 				{batch: 1, heads: 2, queries: 512, dim: 64, causal: true},
 				{batch: 1, heads: 1, queries: 2048, dim: 64, causal: true},
@@ -114,9 +114,9 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 		losses: slices.Concat(bothLosses(8192, 32768), bothLosses(8192, 128256)),
 		linearLosses: []linearLossCase{
 			{
-				loss(4096, 32768, ops.Mean),
+				loss(4096, 32768, ops.ReductionMean),
 				2048,
-			}, {loss(4096, 32768, ops.None), 2048}, {loss(4096, 128256, ops.Mean), 4096}, {loss(16384, 128256, ops.Mean), 2048},
+			}, {loss(4096, 32768, ops.ReductionNone), 2048}, {loss(4096, 128256, ops.ReductionMean), 4096}, {loss(16384, 128256, ops.ReductionMean), 2048},
 		},
 		attentions: []attentionCase{
 			{batch: 4, heads: 32, queries: 2048, dim: 128, causal: true},
@@ -157,7 +157,7 @@ func lossBenches(losses []lossCase) []bench.Case {
 
 // reduced reduces losses without ignored targets.
 func (c lossCase) reduced(losses *mlxc.Array) *mlxc.Array {
-	if c.reduction == ops.Mean {
+	if c.reduction == ops.ReductionMean {
 		return losses.Mean()
 	}
 	return losses

@@ -55,7 +55,7 @@ func crossEntropy() compare.Op {
 	}
 	for _, v := range []int{1, 2, 7, 31, 32, 33, 127, 128, 129, 1000, 4099} {
 		for _, rows := range []int{1, 37} {
-			add(lossCase{targets: []int{rows}, v: v, lossOptions: lossOptions{reduction: ops.None}})
+			add(lossCase{targets: []int{rows}, v: v, lossOptions: lossOptions{reduction: ops.ReductionNone}})
 		}
 		add(lossCase{targets: []int{5}, v: v})
 		add(lossCase{targets: []int{3}, v: v, lossOptions: all[len(all)-1]})
@@ -67,21 +67,21 @@ func crossEntropy() compare.Op {
 		{targets: []int{199}, v: 1000},
 		{targets: []int{4099}, v: 7},
 	} {
-		c.reduction = ops.None // a reduction gives few results and therefore many draws
+		c.reduction = ops.ReductionNone // a reduction gives few results and therefore many draws
 		add(c)
 		c.smooth, c.zLoss, c.softCap = true, true, true
 		add(c)
 	}
 	add(lossCase{targets: []int{1}, v: 32003})
 	add(lossCase{targets: []int{0}, v: 33})
-	add(lossCase{targets: []int{2, 0}, v: 7, lossOptions: lossOptions{reduction: ops.None}})
-	add(lossCase{targets: []int{1031}, v: 2, lossOptions: lossOptions{reduction: ops.Sum}})
+	add(lossCase{targets: []int{2, 0}, v: 7, lossOptions: lossOptions{reduction: ops.ReductionNone}})
+	add(lossCase{targets: []int{1031}, v: 2, lossOptions: lossOptions{reduction: ops.ReductionSum}})
 	for _, c := range []lossCase{
 		{targets: []int{199}, v: 33}, {targets: nil, v: 33}, {targets: []int{2, 33}, v: 31},
 		{targets: []int{5, 1}, v: 129}, {targets: []int{2, 3, 7}, v: 33},
 	} {
 		add(c)
-		c.reduction = ops.None
+		c.reduction = ops.ReductionNone
 		add(c)
 	}
 	for _, reduction := range reductions() {
@@ -103,7 +103,7 @@ func crossEntropy() compare.Op {
 	for _, layout := range everyLayout() {
 		for _, operand := range []string{"x", "t", "dloss"} {
 			c := lossCase{targets: []int{5, 9}, v: 33, layouts: layouts{operand: layout}}
-			c.reduction, c.ignore = ops.None, true
+			c.reduction, c.ignore = ops.ReductionNone, true
 			add(c)
 		}
 		add(lossCase{targets: []int{5}, v: 129, layouts: layouts{"x": layout}})
@@ -126,7 +126,7 @@ func crossEntropy() compare.Op {
 			if v == 129 && values.label != "equal rows" && values.label != "zero" {
 				add(c)
 			}
-			c.reduction, c.targets = ops.None, []int{37}
+			c.reduction, c.targets = ops.ReductionNone, []int{37}
 			add(c)
 			c.smooth, c.zLoss, c.softCap = true, true, true
 			add(c)
@@ -135,7 +135,7 @@ func crossEntropy() compare.Op {
 		c := lossCase{
 			targets:     []int{37},
 			v:           v,
-			lossOptions: lossOptions{reduction: ops.None},
+			lossOptions: lossOptions{reduction: ops.ReductionNone},
 			values:      compare.With(math.NaN()),
 			label:       "one NaN",
 		}
@@ -144,7 +144,7 @@ func crossEntropy() compare.Op {
 		add(c)
 	}
 	for _, signed := range []bool{false, true} {
-		o := lossOptions{reduction: ops.None, ignore: true}
+		o := lossOptions{reduction: ops.ReductionNone, ignore: true}
 		add(lossCase{targets: []int{37}, v: 33, lossOptions: o, signed: signed, outOfRange: true})
 	}
 	for _, c := range trainedLosses() {
@@ -155,7 +155,7 @@ func crossEntropy() compare.Op {
 		for _, c := range saturatedLosses(caps) {
 			add(c)
 		}
-		add(lossCase{targets: []int{37}, v: 4099, lossOptions: lossOptions{reduction: ops.None, softCap: true}, caps: caps})
+		add(lossCase{targets: []int{37}, v: 4099, lossOptions: lossOptions{reduction: ops.ReductionNone, softCap: true}, caps: caps})
 	}
 	return op
 }
@@ -177,14 +177,14 @@ func saturatedLosses(caps float64) []lossCase {
 		lossOptions: o,
 		caps:        caps,
 	}
-	sum.reduction, none.reduction = ops.Sum, ops.None
+	sum.reduction, none.reduction = ops.ReductionSum, ops.ReductionNone
 	return []lossCase{sum, none}
 }
 
 // trainedLosses are means and sums with cotangent 1, without options and with all.
 func trainedLosses() []lossCase {
 	var cases []lossCase
-	for _, reduction := range []ops.Reduction{ops.Mean, ops.Sum} {
+	for _, reduction := range []ops.Reduction{ops.ReductionMean, ops.ReductionSum} {
 		plain := lossOptions{reduction: reduction}
 		all := lossOptions{reduction: reduction, ignore: true, smooth: true, zLoss: true, softCap: true}
 		for _, o := range []lossOptions{plain, all} {
@@ -196,7 +196,9 @@ func trainedLosses() []lossCase {
 	return cases
 }
 
-func reductions() []ops.Reduction { return []ops.Reduction{ops.Mean, ops.Sum, ops.None} }
+func reductions() []ops.Reduction {
+	return []ops.Reduction{ops.ReductionMean, ops.ReductionSum, ops.ReductionNone}
+}
 
 // everyLossOption lists all combinations; the last has all options and no reduction.
 func everyLossOption() []lossOptions {
@@ -255,9 +257,9 @@ func crossEntropyOfMLX(logits, targets *mlxc.Array, cfg ops.CrossEntropyConfig) 
 	losses = losses.Mul(mlxc.Where(classes, mlxc.Scalar[float32](1), mlxc.Scalar(float32(math.NaN()))))
 	losses = mlxc.Where(counted, losses, mlxc.Scalar[float32](0))
 	switch cfg.Reduction {
-	case ops.None:
+	case ops.ReductionNone:
 		return losses
-	case ops.Sum:
+	case ops.ReductionSum:
 		return losses.Sum()
 	default:
 		return losses.Sum().Div(counted.AsType(mlxc.Float32).Sum().Maximum(mlxc.Scalar[float32](1)))
@@ -283,7 +285,7 @@ func composedLosses(s, targets *mlxc.Array, cfg ops.CrossEntropyConfig) *mlxc.Ar
 // loss is the output, which is float32 for every dtype of the logits.
 func (c lossCase) loss() compare.Output {
 	out := compare.Output{Name: "loss", Judged: true, DType: mlxc.Float32, Layout: c.layouts["dloss"]}
-	if c.reduction == ops.None {
+	if c.reduction == ops.ReductionNone {
 		out.Shape = c.targets
 	}
 	if c.trained {
@@ -360,7 +362,7 @@ func (c lossCase) config() ops.CrossEntropyConfig {
 // exactConfig is config for the oracle.
 func (c lossCase) exactConfig() oracle.CrossEntropyConfig {
 	cfg := c.config()
-	reduction := map[ops.Reduction]oracle.Reduction{ops.Mean: oracle.Mean, ops.Sum: oracle.Sum, ops.None: oracle.None}
+	reduction := map[ops.Reduction]oracle.Reduction{ops.ReductionMean: oracle.Mean, ops.ReductionSum: oracle.Sum, ops.ReductionNone: oracle.None}
 	return oracle.CrossEntropyConfig{
 		Reduction: reduction[cfg.Reduction], IgnoreIndex: cfg.IgnoreIndex,
 		LabelSmoothing: float64(cfg.LabelSmoothing), ZLoss: float64(cfg.ZLoss), SoftCap: float64(cfg.SoftCap),
@@ -373,7 +375,7 @@ func capsNote(caps float64) string { return noteIf(caps > 0, fmt.Sprintf("cap%g"
 func (c lossCase) name(shape string) string {
 	return caseName(
 		shape,
-		map[ops.Reduction]string{ops.Sum: "sum", ops.None: "none"}[c.reduction],
+		map[ops.Reduction]string{ops.ReductionSum: "sum", ops.ReductionNone: "none"}[c.reduction],
 		noteIf(c.ignore, "ign"),
 		noteIf(c.smooth, "smooth"),
 		noteIf(c.zLoss, "z"),

@@ -22,7 +22,7 @@ func scaled(f mlxc.Func, factor float64) mlxc.Func {
 
 // A float32 loss of float16 logits is judged by the spacing of float32.
 func TestAnOutputIsJudgedInItsOwnDType(t *testing.T) {
-	c := lossCase{targets: []int{37}, v: 33, lossOptions: lossOptions{reduction: ops.None, zLoss: true}}.ofLogits()
+	c := lossCase{targets: []int{37}, v: 33, lossOptions: lossOptions{reduction: ops.ReductionNone, zLoss: true}}.ofLogits()
 	ours := c.Ours
 	c.Ours = func(in []*mlxc.Array) []*mlxc.Array { return scaled(ours, 1+0x1p-12)(in) }
 	r := compare.Run(

@@ -27,7 +27,7 @@ func linearCrossEntropy() compare.Op {
 	}
 	for _, width := range []int{1, 7, 33, 64, 129} {
 		for _, v := range []int{1, 2, 33, 1000} {
-			add(width, lossCase{targets: []int{37}, v: v, lossOptions: lossOptions{reduction: ops.None}})
+			add(width, lossCase{targets: []int{37}, v: v, lossOptions: lossOptions{reduction: ops.ReductionNone}})
 		}
 		add(width, lossCase{targets: []int{3}, v: 127})
 	}
@@ -39,7 +39,7 @@ func linearCrossEntropy() compare.Op {
 		{lossCase{targets: []int{2, 3, 7}, v: 31}, 8},
 	} {
 		add(c.width, c.lossCase)
-		c.reduction = ops.None
+		c.reduction = ops.ReductionNone
 		add(c.width, c.lossCase)
 	}
 	for _, c := range []linearLossCase{
@@ -48,16 +48,16 @@ func linearCrossEntropy() compare.Op {
 		{lossCase{targets: []int{37}, v: 129}, 1024},
 		{lossCase{targets: []int{37}, v: 4099}, 16},
 	} {
-		for _, o := range []lossOptions{{reduction: ops.None}, all[len(all)-1]} {
+		for _, o := range []lossOptions{{reduction: ops.ReductionNone}, all[len(all)-1]} {
 			c.lossOptions = o
 			add(c.width, c.lossCase)
 		}
 	}
 	// The logits exceed 64 MiB in every dtype and are computed in slices.
-	add(4, lossCase{targets: []int{1049}, v: 32003, lossOptions: lossOptions{reduction: ops.None, ignore: true}})
+	add(4, lossCase{targets: []int{1049}, v: 32003, lossOptions: lossOptions{reduction: ops.ReductionNone, ignore: true}})
 	add(5, lossCase{targets: []int{520}, v: 65537, lossOptions: all[len(all)-1]})
 	add(7, lossCase{targets: []int{0}, v: 33})
-	add(3, lossCase{targets: []int{2, 0}, v: 7, lossOptions: lossOptions{reduction: ops.None}})
+	add(3, lossCase{targets: []int{2, 0}, v: 7, lossOptions: lossOptions{reduction: ops.ReductionNone}})
 	for _, reduction := range reductions() {
 		o := lossOptions{reduction: reduction, ignore: true}
 		add(16, lossCase{targets: []int{37}, v: 33, lossOptions: o, signed: true})
@@ -69,7 +69,7 @@ func linearCrossEntropy() compare.Op {
 				continue // if all classes are equal, dh is 0 and a computed dh is only rounding
 			}
 			c := lossCase{targets: []int{5, 9}, v: 33, layouts: layouts{operand: layout}}
-			c.reduction, c.ignore = ops.None, true
+			c.reduction, c.ignore = ops.ReductionNone, true
 			add(31, c)
 		}
 	}
@@ -81,10 +81,10 @@ func linearCrossEntropy() compare.Op {
 		{compare.Spike, "spike"}, {compare.Zero, "zero"},
 	} {
 		c := lossCase{targets: []int{37}, v: 129, values: values.values, label: values.label}
-		c.reduction = ops.None
+		c.reduction = ops.ReductionNone
 		add(33, c)
 	}
-	add(16, lossCase{targets: []int{37}, v: 33, lossOptions: lossOptions{reduction: ops.None}, outOfRange: true})
+	add(16, lossCase{targets: []int{37}, v: 33, lossOptions: lossOptions{reduction: ops.ReductionNone}, outOfRange: true})
 	// Beyond these caps the gradients of logits vanish in float16.
 	for _, caps := range []float64{3, 5} {
 		for _, c := range saturatedLosses(caps) {

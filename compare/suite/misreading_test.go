@@ -119,7 +119,7 @@ func misreadings() []misreading {
 		f(&c)
 		return c
 	}
-	lose("sum for mean", loss, func(_ []*mlxc.Array, cfg *ops.CrossEntropyConfig) { cfg.Reduction = ops.Sum })
+	lose("sum for mean", loss, func(_ []*mlxc.Array, cfg *ops.CrossEntropyConfig) { cfg.Reduction = ops.ReductionSum })
 	lose("the next target", loss, func(in []*mlxc.Array, _ *ops.CrossEntropyConfig) { in[1] = in[1].Roll(1) })
 	for _, reduction := range reductions() {
 		lose(fmt.Sprint("ignored counts ", reduction), change(func(c *lossCase) { c.ignore, c.reduction = true, reduction }),
