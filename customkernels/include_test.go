@@ -114,7 +114,7 @@ func TestIncludeStaysInTheFileSystem(t *testing.T) {
 	for include, want := range map[string]string{
 		"../secret.h":                  "must lie in the file system that the shader is loaded from",
 		"a/../../secret.h":             "must lie in the file system that the shader is loaded from",
-		filepath.Join(dir, "secret.h"): "is an absolute path; write it relative to the folder of the file that includes it",
+		filepath.Join(dir, "secret.h"): "is an absolute path; write it relative to the folder of the including file",
 	} {
 		text := "#include \"" + include + "\"\nkernel void f(device float* y) {}\n"
 		write("shaders/f.metal", text)

@@ -135,7 +135,7 @@ func TestSmallerAccessesRefineTheShadow(t *testing.T) {
 	require.EqualValues(t, 160, r.Slots[1].UniqueWritten)
 }
 
-func TestCancelledRun(t *testing.T) {
+func TestCanceledRun(t *testing.T) {
 	started := filepath.Join(t.TempDir(), "started")
 	p, err := Build(t.Context(), body(fmt.Sprintf(`int create(const char*, int) __asm__("creat"); create(%q, 0600); while (true) {}`, started)))
 	require.NoError(t, err)

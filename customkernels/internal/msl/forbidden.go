@@ -30,7 +30,7 @@ var (
 // it is no sandbox.
 func (s *Structure) forbidden(items []Item) error {
 	for i, t := range s.All {
-		if s.Off[i] || t.Kind == Comment {
+		if s.Excluded[i] || t.Kind == Comment {
 			continue
 		}
 		if err := s.forbiddenAt(i, t); err != nil {

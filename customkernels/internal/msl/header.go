@@ -20,9 +20,9 @@ func (p *parser) header(k *Kernel) {
 		}
 	}
 	if !prototypes {
-		blanks = append(blanks, p.behind(end)...)
+		blanks = append(blanks, p.textBehind(end)...)
 	}
-	k.Header = p.without(blanks)
+	k.Header = p.blanked(blanks)
 }
 
 // span is the piece [Start, End) of a text, in bytes.
@@ -102,8 +102,8 @@ func (p *parser) kernelMacros() map[string]bool {
 	return makers
 }
 
-// behind returns the pieces behind an offset, except the #endif lines of conditionals that begin before it.
-func (p *parser) behind(offset int) []span {
+// textBehind returns the pieces behind an offset, except the #endif lines of conditionals that begin before it.
+func (p *parser) textBehind(offset int) []span {
 	var spans []span
 	depth, start := 0, offset
 	for i, t := range p.All {
@@ -125,9 +125,9 @@ func (p *parser) behind(offset int) []span {
 	return append(spans, span{start, len(p.Text)})
 }
 
-// without returns the text with the spans blanked and without white space at its end. Newlines stay, so that lines
+// blanked returns the text with the spans blanked and without white space at its end. Newlines stay, so that lines
 // keep their numbers.
-func (p *parser) without(spans []span) string {
+func (p *parser) blanked(spans []span) string {
 	text := []byte(p.Text)
 	for _, s := range spans {
 		for i := s.Start; i < s.End; i++ {

@@ -49,7 +49,7 @@ func (in *includer) paste(name, text string, branches []int) error {
 	if err != nil {
 		return err
 	}
-	s.Off = off
+	s.Excluded = off
 	at, line := 0, 1
 	in.begin(name, line, at)
 	// write adds the text before an offset, or blanks in its place if keep is false.
@@ -82,7 +82,7 @@ func (in *includer) paste(name, text string, branches []int) error {
 			branches[len(branches)-1] = in.branch()
 		case word == "endif":
 			branches = branches[:len(branches)-1]
-		case s.Off[i]:
+		case s.Excluded[i]:
 		case word == "pragma" && slices.Equal(words, []string{"once"}), word == "line",
 			word != "" && IsDigit(word[0]):
 			// A line number of another file would misplace every message.
@@ -133,7 +133,7 @@ func (in *includer) include(s *Structure, header Token, branches []int) (pasted 
 		return false, Errorf(at, "%s is no header of Metal; write #include %q for a file of yours", header.Text, name)
 	}
 	if path.IsAbs(name) {
-		return false, Errorf(at, "%s is an absolute path; write it relative to the folder of the file that includes it",
+		return false, Errorf(at, "%s is an absolute path; write it relative to the folder of the including file",
 			header.Text)
 	}
 	name = path.Join(path.Dir(s.file), name)
@@ -160,7 +160,7 @@ func (in *includer) include(s *Structure, header Token, branches []int) (pasted 
 			"shader is loaded from",
 			header.Text, name, err)
 	case err != nil:
-		return false, Errorf(at, "%s cannot be read: %v; its path counts from the folder of the file that includes it",
+		return false, Errorf(at, "%s cannot be read: %v; its path is relative to the folder of the including file",
 			header.Text, err)
 	}
 	in.files[name] = included{at, branches}

@@ -45,7 +45,7 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 			}
 			pointer, reference = t.Is("*"), t.Is("&")
 		case t.Is("="):
-			return p.ErrorAt(i, "a kernel's argument has no default value; remove it")
+			return p.ErrorAt(i, "a kernel's argument cannot have a default value; remove it")
 		case t.Is("["):
 			return p.ErrorAt(i, "an array of arguments is not supported; pass one array each")
 		case t.Is("<"):
@@ -197,7 +197,7 @@ func (p *parser) positionArgument(k *Kernel, name int, element string, attribute
 		}
 		mlx, known := PositionTypes[attribute]
 		if !known {
-			return p.ErrorAt(a[0], "the attribute %s is not one that MLX's kernels know; use a buffer or a thread "+
+			return p.ErrorAt(a[0], "unsupported attribute %s; use a buffer or a thread "+
 				"position such as [[thread_position_in_grid]]", attribute)
 		}
 		element = normalUint(element)

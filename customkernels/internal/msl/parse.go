@@ -87,7 +87,7 @@ func (p *parser) parse() error {
 func (p *parser) collectMacros() {
 	p.macros = map[string]string{}
 	for i := range p.All {
-		if p.BeginsDirective(i) && !p.Off[i] {
+		if p.BeginsDirective(i) && !p.Excluded[i] {
 			if name, words := p.Directive(i); name == "define" && len(words) == 2 {
 				p.macros[words[0]] = words[1]
 			}

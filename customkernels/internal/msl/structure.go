@@ -7,13 +7,13 @@ import (
 
 // Structure is a text with its tokens and matched brackets. Token indices count Tokens unless a comment says All.
 type Structure struct {
-	file   string
-	Text   string
-	lines  []Position // origin of each line of the text; nil if the text is the file
-	All    []Token    // every token, including comments and directives
-	Off    []bool     // for each of All, whether the preprocessor excludes it
-	Tokens []Token    // tokens outside of comments, directives and excluded branches
-	Match  []int      // for each of Tokens, the index of the matching bracket; -1 for other tokens
+	file     string
+	Text     string
+	lines    []Position // origin of each line of the text; nil if the text is the file
+	All      []Token    // every token, including comments and directives
+	Excluded []bool     // for each of All, whether the preprocessor excludes it
+	Tokens   []Token    // tokens outside of comments, directives and excluded branches
+	Match    []int      // for each of Tokens, the index of the matching bracket; -1 for other tokens
 }
 
 // NewStructure tokenizes a text and matches its brackets. It leaves out branches that the text itself excludes from
@@ -25,7 +25,7 @@ func NewStructure(file, text string, lines []Position) (*Structure, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Off = slices.Clone(off)
+	s.Excluded = slices.Clone(off)
 	s.collect(off)
 	if err = s.matchBrackets(); err == nil {
 		return s, nil
@@ -44,7 +44,7 @@ func NewStructure(file, text string, lines []Position) (*Structure, error) {
 func (s *Structure) Kept() []Token {
 	var kept []Token
 	for i, t := range s.All {
-		if !s.Off[i] {
+		if !s.Excluded[i] {
 			kept = append(kept, t)
 		}
 	}

@@ -155,7 +155,7 @@ func (h *rewriter) annotate() {
 	}
 	// A macro may define functions. METAL_FUNC contains __device__, inline does not.
 	for i, t := range h.All {
-		if t.Directive != 0 && t.Is("inline") && !h.Off[i] {
+		if t.Directive != 0 && t.Is("inline") && !h.Excluded[i] {
 			h.edits.Insert(t.Offset, device)
 		}
 	}

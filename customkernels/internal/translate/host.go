@@ -106,7 +106,7 @@ func (h *rewriter) change(t msl.Token, with string) {
 func (h *rewriter) directives() error {
 	for i, t := range h.All {
 		h.unroll(i)
-		if t.Kind != msl.HeaderName || h.Off[i] {
+		if t.Kind != msl.HeaderName || h.Excluded[i] {
 			continue
 		}
 		name := strings.Trim(t.Text, `<>"`)

@@ -14,17 +14,17 @@
 #include <metal_stdlib>
 using namespace metal;
 
-struct normaliser {
+struct normalizer {
   float m; // the greatest so far
   float s; // Σ exp(x − m)
 };
 
-inline normaliser join(normaliser a, normaliser b) {
+inline normalizer join(normalizer a, normalizer b) {
   const float m = max(a.m, b.m);
   if (m == -INFINITY) {
-    return normaliser{m, 0.0f}; // nothing yet on both sides
+    return normalizer{m, 0.0f};  // both empty
   }
-  return normaliser{m, a.s * exp(a.m - m) + b.s * exp(b.m - m)};
+  return normalizer{m, a.s * exp(a.m - m) + b.s * exp(b.m - m)};
 }
 
 template <typename T>
@@ -42,9 +42,9 @@ template <typename T>
   threadgroup float sums[32];
   device const T* row = x + ulong(group.y) * width;
 
-  normaliser mine = {-INFINITY, 0.0f};
+  normalizer mine = {-INFINITY, 0.0f};
   for (uint i = position.x; i < width; i += threads.x) {
-    mine = join(mine, normaliser{float(row[i]), 1.0f});
+    mine = join(mine, normalizer{float(row[i]), 1.0f});
   }
   const float m = simd_max(mine.m);
   const float s = simd_sum(m == -INFINITY ? 0.0f : mine.s * exp(mine.m - m));
@@ -53,9 +53,9 @@ template <typename T>
     sums[simdgroup_id] = s;
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  normaliser all = {-INFINITY, 0.0f};
+  normalizer all = {-INFINITY, 0.0f};
   for (uint g = 0; g < simdgroups; g++) {
-    all = join(all, normaliser{maxima[g], sums[g]});
+    all = join(all, normalizer{maxima[g], sums[g]});
   }
   for (uint i = position.x; i < width; i += threads.x) {
     y[ulong(group.y) * width + i] = T(exp(float(row[i]) - all.m) / all.s);
