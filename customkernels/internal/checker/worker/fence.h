@@ -1,6 +1,7 @@
-// The order that fences create. A fence before an atomic write (release) and a fence after an atomic read of that value
-// (acquire) order the accesses before the first fence before the accesses after the second. This holds for memory that
-// the flags of both fences name, and between threads within the scopes of both.
+// The order that fences create. One thread executes a fence and then an atomic write (release). Another thread reads
+// the written value atomically and then executes a fence (acquire). Accesses before the first fence are then ordered
+// before accesses after the second. This holds for memory that the flags of both fences name, and between threads
+// within the scopes of both.
 //
 // Each atomic variable keeps a list of releases: the thread, its segment at the fence, and the phases of its
 // threadgroup, which represent everything that barriers had ordered by then. A thread that acquires from the variable
@@ -104,6 +105,7 @@ CHECKER_RARE void fence_here(uint32_t flags, uint32_t covered, bool releases, bo
   }
 }
 
+// Returns the index of an atomic variable, and adds it if it is new. The last entry serves all further variables.
 static uint32_t find_place(uintptr_t address) {
   for (uint32_t i = 0; i < fences.place_count; ++i) {
     if (fences.places[i].address == address) {
@@ -117,6 +119,7 @@ static uint32_t find_place(uintptr_t address) {
   return fences.place_count++;
 }
 
+// Records that the running thread has read an atomic variable with releases.
 static void acquire(uint32_t p) {
   if (fences.places[p].count == 0) {
     return;
@@ -133,6 +136,7 @@ static void acquire(uint32_t p) {
   }
 }
 
+// Adds the running thread's last releasing fence to an atomic variable.
 static void release_to(uint32_t at) {
   atomic_variable& p = fences.places[at];
   const release& r = fences.pending[now.thread];

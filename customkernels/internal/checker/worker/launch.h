@@ -142,6 +142,7 @@ static void drop_shadow(slot& s) {
   munmap(s.others, cells * sizeof(other_readers));
 }
 
+// Places the buffers and threadgroup variables in the arena.
 static void lay_out() {
   // Aligned to its size, so that the upper bits of an address are a slot's index.
   constexpr uint64_t span = arena_span + slot_span;
@@ -238,6 +239,7 @@ static uint32_t min(uint32_t a, uint32_t b) {
   return a < b ? a : b;
 }
 
+// Sets the positions of the threads of the threadgroup at `at`, which has `size` threads per axis.
 static void lay_out_positions(const uint32_t at[3], const uint32_t size[3]) {
   mlxg::geometry g;
   memcpy(g.grid, header.grid, sizeof g.grid);
@@ -254,6 +256,7 @@ static void lay_out_positions(const uint32_t at[3], const uint32_t size[3]) {
   }
 }
 
+// Runs one threadgroup. Its threads share the fibers and the threadgroup variables with the other threadgroups.
 static void run_group(uint32_t group) {
   const uint32_t at[3] = {group % groups[0], group / groups[0] % groups[1], group / groups[0] / groups[1]};
   uint32_t size[3];
@@ -304,6 +307,7 @@ static void run_group(uint32_t group) {
 static uint32_t* group_order;
 static uint32_t schedule_begin;  // first segment of the schedule
 
+// Runs all threadgroups in the schedule's order, with the initial content of the buffers.
 static void run_schedule(uint32_t schedule) {
   now.schedule = schedule;
   random_state = header.seed + 0x632be59bd9b4e019u * schedule;

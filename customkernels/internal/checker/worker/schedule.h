@@ -165,7 +165,7 @@ static bool open_barrier() {
     if (first == none) {
       first = i;
     } else if (now.threads[i].pc != now.threads[first].pc) {
-      // On the same line it may be one barrier that the compiler duplicated. The caller decides that by the lines.
+      // The compiler may have duplicated one barrier. findings.go drops the finding if both places have the same line.
       if (!now.diverged) {
         report(at_wait(divergent_barrier, first, i));
       }

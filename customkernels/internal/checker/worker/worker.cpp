@@ -39,6 +39,7 @@ static void put(const void* data, uint64_t size) {
   }
 }
 
+// Records the traffic of the first schedule.
 [[gnu::optimize("O3")]] static void take_slots() {
   for (uint32_t i = 0; i < now.slot_count; ++i) {
     const slot& s = now.slots[i];
@@ -178,6 +179,7 @@ static bool refine() {
   return any;
 }
 
+// Records the first difference between the outputs of a schedule and the first one.
 static void compare(uint32_t schedule) {
   for (uint32_t i = 0; i < now.buffers && !result.differs; ++i) {
     const slot& s = now.slots[i];
@@ -196,6 +198,7 @@ static void compare(uint32_t schedule) {
   }
 }
 
+// Runs all schedules. A launch that needs finer shadow cells starts again.
 static void run_all() {
   const bool all = header.only_schedule < 0;
   for (uint32_t n = 0; n < header.schedules; ++n) {
