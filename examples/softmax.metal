@@ -1,8 +1,8 @@
-// Softmax over rows, a threadgroup a row, as an example of a shader with launch
-// descriptions: "mlxgrad sanitize examples/softmax.metal" runs it under the checker.
+// Softmax over rows, one threadgroup per row. This is an example of a shader with launch descriptions:
+// "mlxgrad sanitize examples/softmax.metal" runs each of them under the checker.
 //
-// A width that fills the threadgroup, and one that does not; several simdgroups,
-// and one.
+// The first width is a multiple of the threadgroup's size, the others are not.
+// The last launch has a single simdgroup.
 //
 // launch: softmax grid=1280 threadgroup=128 T=float32
 //   with: x=float32[10,512] width=uint32:512 y=out:float32[10,512]

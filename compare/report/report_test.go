@@ -188,7 +188,7 @@ func TestWritable(t *testing.T) {
 	require.Equal(t, "before", string(text))
 	requireOnly(t, dir, "report.json")
 
-	require.EqualError(t, outfile.Writable(dir), dir+" is a folder: name a file")
+	require.EqualError(t, outfile.Writable(dir), dir+" is a folder; it must be a file")
 	missing := filepath.Join(dir, "missing", "report.json")
 	require.ErrorContains(t, outfile.Writable(missing), missing+" cannot be written: open "+filepath.Dir(missing))
 	require.ErrorContains(t, outfile.Writable(filepath.Join(file, "report.json")), "cannot be written")

@@ -1,5 +1,5 @@
-// The linear command fits a line in three dimensions to points with noise, with
-// gradients, AdamW and compilation: training in its smallest form.
+// Command linear fits a linear function of three variables to noisy points. It is a minimal training loop with
+// gradients, AdamW and compilation.
 package main
 
 import (
@@ -18,7 +18,7 @@ type params struct {
 	Bias   *mlxc.Array // ()
 }
 
-// training is what goes into a step and comes out of it.
+// training is the input and the output of a step.
 type training struct {
 	Params params
 	State  optim.AdamWState
@@ -34,7 +34,7 @@ func main() {
 
 func run(progress, out io.Writer) error {
 	const points, steps = 256, 300
-	// y = x·(2, −3, 0.5) + 4, and noise of a hundredth.
+	// y = x·(2, −3, 0.5) + 4 + noise with a standard deviation of 0.01.
 	x := mlxc.RandomNormal(mlxc.RandomKey(1), mlxc.Float32, points, 3)
 	noise := mlxc.RandomNormal(mlxc.RandomKey(2), mlxc.Float32, points).MulScalar(0.01)
 	y := x.MatMul(mlxc.FromSlice([]float32{2, -3, 0.5})).AddScalar(4).Add(noise)
@@ -42,14 +42,14 @@ func run(progress, out io.Writer) error {
 	loss := func(p params) *mlxc.Array {
 		return x.MatMul(p.Weight).Add(p.Bias).Sub(y).Square().Mean()
 	}
-	optimiser := optim.AdamW[params]{LearningRate: optim.CosineDecay(0.1, 0, steps)}
+	optimizer := optim.AdamW[params]{LearningRate: optim.CosineDecay(0.1, 0, steps)}
 	step := tree.Compile(func(t training) (training, error) {
 		value, grads, err := tree.ValueAndGrad(loss)(t.Params)
 		if err != nil {
 			return t, err
 		}
 		t.Loss = value
-		t.Params, t.State, err = optimiser.Update(t.Params, grads, t.State)
+		t.Params, t.State, err = optimizer.Update(t.Params, grads, t.State)
 		return t, err
 	})
 	defer step.Close()
@@ -59,7 +59,7 @@ func run(progress, out io.Writer) error {
 		Loss:   mlxc.Zeros(mlxc.Float32),
 	}
 	var err error
-	if t.State, err = optimiser.Init(t.Params); err != nil {
+	if t.State, err = optimizer.Init(t.Params); err != nil {
 		return err
 	}
 	for i := range steps {

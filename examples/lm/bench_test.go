@@ -7,7 +7,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
-// A compiled step of the size that the command has by default.
+// BenchmarkStep runs a compiled step of the command's default size.
 func BenchmarkStep(b *testing.B) {
 	text := newCorpus(opticks)
 	for _, g := range []gradients{ours, builtIn} {

@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
-// save writes the parameters and the optimiser's state to a safetensors file.
+// save writes the parameters and the optimizer's state to a safetensors file.
 func (t training) save(file string) error {
 	arrays, err := tree.ToMap(t)
 	if err != nil {
@@ -18,7 +18,8 @@ func (t training) save(file string) error {
 	return mlxio.SaveSafetensors(file, arrays, nil)
 }
 
-// resume is the training that save wrote, or a new one if there is no such file.
+// resume returns the training that save wrote to the file. Without a file name, or if the file does not exist, it
+// returns a new training.
 func (c config) resume(file string) (training, error) {
 	t, err := c.start()
 	if err != nil || file == "" {
@@ -33,7 +34,7 @@ func (c config) resume(file string) (training, error) {
 	}
 	loaded, err := tree.FromMap(t, arrays)
 	if err != nil {
-		return training{}, fmt.Errorf("%s is a checkpoint of another model: %w", file, err)
+		return training{}, fmt.Errorf("%s does not fit the model: %w", file, err)
 	}
 	return loaded, tree.Eval(loaded)
 }

@@ -10,19 +10,19 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// curve is the losses of one training, after the steps that it began with.
+// curve holds the losses of one training.
 type curve struct {
 	name   string
-	begin  int
+	begin  int // steps before the first loss
 	losses []float64
 }
 
-// savePNG draws curves into a file.
+// savePNG writes a plot of the curves to a file.
 func savePNG(file string, curves []curve) error {
 	p := plot.New()
 	p.Title.Text = "Training a tiny language model"
 	p.X.Label.Text = "step"
-	p.Y.Label.Text = "cross-entropy, nats a letter"
+	p.Y.Label.Text = "cross-entropy, nats per letter"
 	p.Legend.Top = true
 	p.Add(plotter.NewGrid())
 	for i, c := range curves {
@@ -41,7 +41,8 @@ func savePNG(file string, curves []curve) error {
 	return p.Save(20*vg.Centimeter, 12*vg.Centimeter, file)
 }
 
-// sparkline draws values with at most width letters, each the mean of its share.
+// sparkline returns a bar chart of the values with at most width characters. Each shows the mean of its part of the
+// values.
 func sparkline(values []float64, width int) string {
 	width = min(width, len(values))
 	if width < 1 {
@@ -49,9 +50,9 @@ func sparkline(values []float64, width int) string {
 	}
 	means := make([]float64, width)
 	for i := range means {
-		share := values[i*len(values)/width : (i+1)*len(values)/width]
-		for _, v := range share {
-			means[i] += v / float64(len(share))
+		part := values[i*len(values)/width : (i+1)*len(values)/width]
+		for _, v := range part {
+			means[i] += v / float64(len(part))
 		}
 	}
 	bars := []rune("▁▂▃▄▅▆▇█")

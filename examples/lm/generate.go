@@ -9,22 +9,21 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
-type question struct {
+type query struct {
 	Params params
 	IDs    *mlxc.Array // (1, length)
 	Last   *mlxc.Array // int32 of shape (1): the position to read
 }
 
-// generate continues a text by n letters. temperature 0 takes the likeliest one each
-// time; above, letters are drawn, from p^(1/temperature).
+// generate returns the prompt and n more letters. With a temperature of 0 it takes the most likely letter; otherwise it
+// samples from p^(1/temperature).
 func (c config) generate(p params, text corpus, prompt string, n int, temperature float64) (string, error) {
 	ids, err := text.encode(prompt)
 	if err != nil {
 		return "", err
 	}
-	// One shape for all positions, so that it is compiled once. What stands behind a
-	// position does not matter to it.
-	next := tree.Compile(func(q question) (*mlxc.Array, error) {
+	// All positions have the same shape, so the function is compiled once. Logits do not depend on later positions.
+	next := tree.Compile(func(q query) (*mlxc.Array, error) {
 		return c.logits(c.shape, q.Params, q.IDs).Take(q.Last, 1).Reshape(c.letters), nil
 	})
 	defer next.Close()
@@ -33,13 +32,14 @@ func (c config) generate(p params, text corpus, prompt string, n int, temperatur
 		window := make([]int32, c.length)
 		seen := copy(window, ids[max(len(ids)-c.length, 0):])
 		err := mlxc.WithScopeErr(func() error {
-			logits, err := next.Call(question{p, mlxc.FromSlice(window, 1, c.length), mlxc.FromSlice([]int32{int32(seen - 1)})})
+			last := mlxc.FromSlice([]int32{int32(seen - 1)})
+			logits, err := next.Call(query{p, mlxc.FromSlice(window, 1, c.length), last})
 			if err != nil {
 				return err
 			}
 			values, err := mlxc.ToSlice[float32](logits)
 			if err == nil {
-				ids = append(ids, draw(r, values, temperature))
+				ids = append(ids, sample(r, values, temperature))
 			}
 			return err
 		})
@@ -50,7 +50,8 @@ func (c config) generate(p params, text corpus, prompt string, n int, temperatur
 	return text.decode(ids), nil
 }
 
-func draw(r *rand.Rand, logits []float32, temperature float64) int32 {
+// sample returns a letter by its logits.
+func sample(r *rand.Rand, logits []float32, temperature float64) int32 {
 	largest := slices.Max(logits)
 	if temperature == 0 {
 		return int32(slices.Index(logits, largest))
@@ -60,11 +61,11 @@ func draw(r *rand.Rand, logits []float32, temperature float64) int32 {
 		weights[i] = math.Exp(float64(l-largest) / temperature)
 		sum += weights[i]
 	}
-	left := r.Float64() * sum
+	remaining := r.Float64() * sum
 	for i, w := range weights {
-		if left -= w; left < 0 {
+		if remaining -= w; remaining < 0 {
 			return int32(i)
 		}
 	}
-	return int32(slices.Index(logits, largest)) // a rounding error
+	return int32(slices.Index(logits, largest)) // after a rounding error
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// shape is the size of a model.
+// shape holds the sizes of a model.
 type shape struct {
-	letters int // of the vocabulary
+	letters int // in the vocabulary
 	width   int
 	heads   int
 	layers  int
 }
 
-// params are the parameters of a transformer with norms before its blocks, rotary
-// positions and gated feed-forward blocks (Touvron et al., "LLaMA", 2023, section 2.2).
+// params holds the parameters of a transformer with norms before its blocks, rotary position embeddings and gated
+// feed-forward blocks (Touvron et al., "LLaMA", 2023, section 2.2).
 type params struct {
 	Embedding *mlxc.Array // (letters, width)
 	Layers    []layer
@@ -34,7 +34,7 @@ type layer struct {
 }
 
 func newParams(s shape, seed uint64) params {
-	// Each array with a key of its own; the rows of a product of variance 1.
+	// Each array has its own key. A matrix keeps the variance of its input.
 	normal := func(scale float64, shape ...int) *mlxc.Array {
 		seed++
 		return mlxc.RandomNormal(mlxc.RandomKey(seed), mlxc.Float32, shape...).MulScalar(scale)
@@ -60,7 +60,7 @@ func newParams(s shape, seed uint64) params {
 	return p
 }
 
-// gradients are the operations whose gradients are this project's or MLX's.
+// gradients holds the operations of the model, with the gradients of package ops or of MLX.
 type gradients struct {
 	name         string
 	embedding    func(weight, ids *mlxc.Array) *mlxc.Array
@@ -95,7 +95,7 @@ var builtIn = gradients{
 	},
 }
 
-// logits of the letter after each of ids, (batch, length, letters).
+// logits returns the logits of the letter that follows each id, of shape (batch, length, letters).
 func (g gradients) logits(s shape, p params, ids *mlxc.Array) *mlxc.Array {
 	x := g.embedding(p.Embedding, ids)
 	for _, l := range p.Layers {

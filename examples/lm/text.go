@@ -12,11 +12,11 @@ import (
 //go:embed opticks.txt
 var opticks string
 
-// corpus is a text as numbers of letters.
+// corpus holds a text whose letters are encoded as ids.
 type corpus struct {
-	letters []byte // by their numbers
-	train   []int32
-	held    []int32 // for validation, the end of the text
+	letters    []byte  // the letter of each id
+	train      []int32 // the first nine tenths of the text
+	validation []int32 // the rest
 }
 
 func newCorpus(text string) corpus {
@@ -25,19 +25,19 @@ func newCorpus(text string) corpus {
 	c.letters = slices.Compact(c.letters)
 	ids, err := c.encode(text)
 	if err != nil {
-		panic(err) // every letter is there
+		panic(err) // c.letters has all letters of the text
 	}
 	cut := len(ids) * 9 / 10
-	c.train, c.held = ids[:cut], ids[cut:]
+	c.train, c.validation = ids[:cut], ids[cut:]
 	return c
 }
 
 func (c corpus) encode(text string) ([]int32, error) {
 	ids := make([]int32, len(text))
 	for i := range len(text) {
-		id, known := slices.BinarySearch(c.letters, text[i])
-		if !known {
-			return nil, fmt.Errorf("the letter %q does not occur in the corpus", text[i])
+		id, found := slices.BinarySearch(c.letters, text[i])
+		if !found {
+			return nil, fmt.Errorf("the corpus does not contain the letter %q", text[i])
 		}
 		ids[i] = int32(id)
 	}
@@ -52,8 +52,8 @@ func (c corpus) decode(ids []int32) string {
 	return string(text)
 }
 
-// batch draws passages from ids: the letters, and for each the one that follows it,
-// (batch, length).
+// batch returns random passages of ids as inputs, and for each input the next letter as its target. Both have shape
+// (size, length).
 func batch(r *rand.Rand, ids []int32, size, length int) (inputs, targets *mlxc.Array) {
 	var in, out []int32
 	for range size {

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
-// config says how to train.
+// config holds the settings of a training.
 type config struct {
 	shape
 	gradients
@@ -22,15 +22,15 @@ type config struct {
 	seed          uint64
 }
 
-// training is what goes from one step to the next.
+// training is the state that a step updates.
 type training struct {
 	Params    params
-	Optimiser optim.AdamWState
+	Optimizer optim.AdamWState
 }
 
-// done is the number of steps that led here.
+// done returns the number of completed steps.
 func (t training) done() (int, error) {
-	n, err := mlxc.Item[int32](t.Optimiser.Step)
+	n, err := mlxc.Item[int32](t.Optimizer.Step)
 	return int(n), err
 }
 
@@ -44,10 +44,11 @@ type stepOutput struct {
 	Loss *mlxc.Array
 }
 
-func (c config) optimiser() optim.AdamW[params] {
+func (c config) optimizer() optim.AdamW[params] {
 	warmUp := max(c.steps/20, 1)
+	decay := optim.CosineDecay(c.rate, c.rate/10, max(c.steps-warmUp, 1))
 	return optim.AdamW[params]{
-		LearningRate: optim.Linear(0, c.rate, warmUp).Then(warmUp, optim.CosineDecay(c.rate, c.rate/10, max(c.steps-warmUp, 1))),
+		LearningRate: optim.Linear(0, c.rate, warmUp).Then(warmUp, decay),
 		Beta2:        0.99,
 		WeightDecay:  0.1,
 		ShouldDecay:  func(name string) bool { return !strings.HasSuffix(name, "norm") },
@@ -66,21 +67,26 @@ func (c config) step(in stepInput) (stepOutput, error) {
 		return stepOutput{}, err
 	}
 	out := stepOutput{Loss: value}
-	out.Params, out.Optimiser, err = c.optimiser().Update(in.Params, grads, in.Optimiser)
+	out.Params, out.Optimizer, err = c.optimizer().Update(in.Params, grads, in.Optimizer)
 	return out, err
 }
 
-// start is the beginning of a training.
+// start returns a new training.
 func (c config) start() (t training, err error) {
 	t.Params = newParams(c.shape, c.seed)
-	t.Optimiser, err = c.optimiser().Init(t.Params)
+	t.Optimizer, err = c.optimizer().Init(t.Params)
 	return t, err
 }
 
-// train goes on from t, which it frees, and returns what it has come to: after c.steps in
-// all, or after the one during which ctx was cancelled. step is c.step, or a compiled form
-// of it; report sees each loss.
-func (c config) train(ctx context.Context, text corpus, t training, step func(stepInput) (stepOutput, error), report func(step int, loss float64)) (training, []float64, error) {
+// train continues t until c.steps steps are completed or ctx is cancelled, and returns the new state and the loss of
+// each step. It frees t. step is c.step or its compiled form. report is called after each step.
+func (c config) train(
+	ctx context.Context,
+	text corpus,
+	t training,
+	step func(stepInput) (stepOutput, error),
+	report func(step int, loss float64),
+) (training, []float64, error) {
 	begin, err := t.done()
 	if err != nil {
 		return training{}, nil, err
@@ -90,14 +96,14 @@ func (c config) train(ctx context.Context, text corpus, t training, step func(st
 		var loss float32
 		err := mlxc.WithScopeErr(func() error {
 			in := stepInput{training: t}
-			// A generator for each step, so that a training that was interrupted goes on
-			// with the batches that it would have had.
-			in.Inputs, in.Targets = batch(rand.New(rand.NewPCG(c.seed, uint64(i))), text.train, c.batch, c.length)
+			// Each step has its own generator, so a resumed training gets the same batches.
+			rng := rand.New(rand.NewPCG(c.seed, uint64(i)))
+			in.Inputs, in.Targets = batch(rng, text.train, c.batch, c.length)
 			out, err := step(in)
 			if err != nil {
 				return err
 			}
-			// One evaluation for all that is needed.
+			// A single evaluation computes all arrays.
 			if err := tree.Eval(out); err != nil {
 				return err
 			}
@@ -105,7 +111,7 @@ func (c config) train(ctx context.Context, text corpus, t training, step func(st
 				return err
 			}
 			if math.IsNaN(float64(loss)) {
-				return fmt.Errorf("the loss of step %d is not a number: a lower rate may help", i+1)
+				return fmt.Errorf("the loss of step %d is NaN: use a lower learning rate", i+1)
 			}
 			if err := tree.Keep(out.training); err != nil {
 				return err
@@ -123,11 +129,11 @@ func (c config) train(ctx context.Context, text corpus, t training, step func(st
 	return t, losses, nil
 }
 
-// validate is the mean loss on the text that was held back, of some passages.
+// validate returns the mean loss of some passages of the validation text.
 func (c config) validate(p params, text corpus) (float32, error) {
 	var loss float32
 	err := mlxc.WithScopeErr(func() (err error) {
-		inputs, targets := batch(rand.New(rand.NewPCG(0, 0)), text.held, 4*c.batch, c.length)
+		inputs, targets := batch(rand.New(rand.NewPCG(0, 0)), text.validation, 4*c.batch, c.length)
 		loss, err = mlxc.Item[float32](c.crossEntropy(c.logits(c.shape, p, inputs), targets))
 		return err
 	})

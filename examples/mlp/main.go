@@ -1,5 +1,4 @@
-// The mlp command trains a multi-layer perceptron to tell two spirals apart, which no
-// line does.
+// Command mlp trains a multi-layer perceptron to separate the points of two spirals, which a linear function cannot.
 package main
 
 import (
@@ -22,7 +21,7 @@ type layer struct {
 
 type params struct{ Layers []layer }
 
-// training is what goes from one step to the next.
+// training is the state that a step updates.
 type training struct {
 	Params params
 	State  optim.AdamWState
@@ -40,7 +39,7 @@ func main() {
 	}
 }
 
-// spirals are points on two arms, (2n, 2), and the number of each one's arm, (2n).
+// spirals returns points on two arms, of shape (2n, 2), and the arm of each point, 0 or 1, of shape (2n).
 func spirals(n int) (points, arms *mlxc.Array) {
 	var p []float32
 	var a []int32
@@ -77,7 +76,7 @@ func (p params) logits(x *mlxc.Array) *mlxc.Array {
 func run(progress, out io.Writer) error {
 	const steps = 400
 	points, arms := spirals(100)
-	optimiser := optim.AdamW[params]{LearningRate: optim.CosineDecay(0.02, 0, steps), WeightDecay: 0.01}
+	optimizer := optim.AdamW[params]{LearningRate: optim.CosineDecay(0.02, 0, steps), WeightDecay: 0.01}
 	step := tree.Compile(func(t training) (stepOutput, error) {
 		value, grads, err := tree.ValueAndGrad(func(p params) *mlxc.Array {
 			return ops.CrossEntropy(p.logits(points), arms, ops.CrossEntropyConfig{})
@@ -86,14 +85,14 @@ func run(progress, out io.Writer) error {
 			return stepOutput{}, err
 		}
 		next := stepOutput{Loss: value}
-		next.Params, next.State, err = optimiser.Update(t.Params, grads, t.State)
+		next.Params, next.State, err = optimizer.Update(t.Params, grads, t.State)
 		return next, err
 	})
 	defer step.Close()
 
 	t := training{Params: newParams(2, 32, 32, 2)}
 	var err error
-	if t.State, err = optimiser.Init(t.Params); err != nil {
+	if t.State, err = optimizer.Init(t.Params); err != nil {
 		return err
 	}
 	for i := range steps {
@@ -117,11 +116,11 @@ func run(progress, out io.Writer) error {
 		next.Loss.Free()
 		t = next.training
 	}
-	right := t.Params.logits(points).ArgMax(1).Equal(arms).AsType(mlxc.Float32).Mean()
-	share, err := mlxc.Item[float32](right)
+	correct := t.Params.logits(points).ArgMax(1).Equal(arms).AsType(mlxc.Float32).Mean()
+	accuracy, err := mlxc.Item[float32](correct)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%.1f %% of the points on the right arm\n", 100*share)
+	fmt.Fprintf(out, "accuracy %.1f %%\n", 100*accuracy)
 	return nil
 }

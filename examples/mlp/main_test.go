@@ -9,6 +9,6 @@ import (
 func Example() {
 	fmt.Println(run(io.Discard, os.Stdout))
 	// Output:
-	// 100.0 % of the points on the right arm
+	// accuracy 100.0 %
 	// <nil>
 }

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Command returns the words of CXX: the compiler and its arguments. It returns no words if CXX is
-// empty or not set. The rule is that of the go command: spaces separate words, and a word that has
-// spaces stands in single or double quotes, without escapes:
+// Command returns the words of CXX: the compiler and its arguments. It returns no words if CXX is empty or not set. As
+// in the go command, spaces separate words, and a word with spaces is in single or double quotes, without escapes:
 //
 //	CXX='ccache g++'
 //	CXX='"/opt/my tools/g++" -m64'

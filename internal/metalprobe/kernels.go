@@ -60,8 +60,9 @@ func kernels() []kernel {
 			dtype:  mlxc.Float16, threads: 64, input: count, want: times,
 		},
 		{
-			source: source("bfloat16", "", "y[thread_position_in_grid.x] = x[thread_position_in_grid.x] * bfloat16_t(1.5f);"),
-			dtype:  mlxc.BFloat16, threads: 64, input: count, want: times,
+			source: source("bfloat16", "",
+				"y[thread_position_in_grid.x] = x[thread_position_in_grid.x] * bfloat16_t(1.5f);"),
+			dtype: mlxc.BFloat16, threads: 64, input: count, want: times,
 		},
 	}
 }

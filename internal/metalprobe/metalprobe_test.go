@@ -16,7 +16,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// The test binary is the program whose process runs one check.
+// The test binary also runs as the process of one check.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == checkVerb {
 		switch os.Args[2] {
@@ -112,6 +112,7 @@ func TestProcess(t *testing.T) {
 }
 
 func TestDevice(t *testing.T) {
-	require.Equal(t, "architecture: applegpu\nmemory_size: 7", device(map[string]any{"memory_size": 7, "architecture": "applegpu"}, nil))
+	info := map[string]any{"memory_size": 7, "architecture": "applegpu"}
+	require.Equal(t, "architecture: applegpu\nmemory_size: 7", device(info, nil))
 	require.Equal(t, "failed: gone", device(nil, errors.New("gone")))
 }

@@ -11,13 +11,12 @@ import (
 	"path/filepath"
 )
 
-// perm is that of a report's file. CreateTemp makes files that only the owner can read; a report is no
-// secret.
+// perm is the mode of a report's file. Files of os.CreateTemp are readable by their owner only.
 const perm = 0o644
 
-// Write writes a report to path with encode. Readers of path see what was there before or the
-// whole report, never a part: the file is written beside it and renamed into place. What is no plain
-// file, such as a pipe, a link or /dev/stdout, is written to instead.
+// Write writes a report to path with encode. It writes a temporary file in the same folder and renames it, so readers
+// of path see the previous file or the complete report, never a part. A path that is not a regular file, such as a
+// pipe, a link or /dev/stdout, is written to directly.
 func Write(path string, encode func(io.Writer) error) (err error) {
 	if !Replaceable(path) {
 		return writeInto(path, encode)
@@ -28,7 +27,7 @@ func Write(path string, encode func(io.Writer) error) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = f.Close() // Closed already when the rename failed; the first error is the one to tell.
+			_ = f.Close() // the first error is returned; after a failed rename the file is closed already
 			_ = os.Remove(f.Name())
 			err = fmt.Errorf("writing the report: %w", err)
 		}
@@ -45,7 +44,7 @@ func Write(path string, encode func(io.Writer) error) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// EncodeJSON writes indented JSON in which <, > and & stay as they are.
+// EncodeJSON writes indented JSON without escaping <, > and &.
 func EncodeJSON(w io.Writer, content any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -53,13 +52,13 @@ func EncodeJSON(w io.Writer, content any) error {
 	return e.Encode(content)
 }
 
-// Writable tells, before a report is made, what would keep [Write] from writing it to path.
+// Writable returns an error if [Write] could not write to path.
 func Writable(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("%s is a folder: name a file", path)
+		return fmt.Errorf("%s is a folder; it must be a file", path)
 	}
 	if !Replaceable(path) {
-		return nil // To open a pipe would be to wait for its reader.
+		return nil // opening a pipe would block until it has a reader
 	}
 	f, err := createBeside(path)
 	if err == nil {
@@ -71,22 +70,22 @@ func Writable(path string) error {
 	return nil
 }
 
-// Replaceable reports whether path is a plain file, or nothing yet.
+// Replaceable reports whether path is a regular file or does not exist.
 func Replaceable(path string) bool {
 	info, err := os.Lstat(path)
 	return err != nil || info.Mode().IsRegular()
 }
 
-// createBeside makes a temporary file that can be renamed to path.
+// createBeside creates a temporary file in the folder of path. It can be renamed to path.
 func createBeside(path string) (*os.File, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return nil, &fs.PathError{Op: e.Op, Path: filepath.Dir(path), Err: e.Err} // The name in it is nobody's.
+		return nil, &fs.PathError{Op: e.Op, Path: filepath.Dir(path), Err: e.Err} // without the random name
 	}
 	return f, err
 }
 
-// writeInto writes a report to what is there already.
+// writeInto writes a report to path without replacing the file.
 func writeInto(path string, encode func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
 	if err == nil {

@@ -1,6 +1,5 @@
-// Package skip has the reasons for which a test may skip itself: a missing tool, and a platform to which the
-// test does not apply. The package long beside it has a third, a test that takes minutes. The linter refuses
-// calls of testing's own Skip elsewhere.
+// Package skip skips tests for one of two reasons: a tool is missing, or the test does not apply to the platform.
+// Package long skips tests that take minutes. The linter rejects direct calls of testing.T.Skip elsewhere.
 //
 // The environment variable MLXGRAD_REQUIRE lists tools, separated by commas. A test that lacks a listed tool
 // fails. Continuous integration lists every tool that its tests use, so that none of them is skipped unnoticed.
@@ -38,7 +37,7 @@ const (
 
 var tools = []Tool{CXX, GXX, Clang, Go, Git, MLXHeaders, Zig, TrafficCompiler, GPU, CUDA, Metal}
 
-// required reports whether MLXGRAD_REQUIRE lists the tool. A name in it that is no tool is an error.
+// required reports whether MLXGRAD_REQUIRE lists the tool. It returns an error if the list has an unknown name.
 func required(tool Tool) (bool, error) {
 	found := false
 	for name := range strings.SplitSeq(os.Getenv(Variable), ",") {
@@ -51,8 +50,8 @@ func required(tool Tool) (bool, error) {
 	return found, nil
 }
 
-// Lacking fails the test if MLXGRAD_REQUIRE lists the tool, which the machine lacks. Otherwise it logs why the
-// tool is not there, and the test goes on without it.
+// Lacking is called by a test for a missing tool. It fails the test if MLXGRAD_REQUIRE lists the tool. Otherwise it
+// logs why the tool is missing, and the test continues.
 func Lacking(t testing.TB, tool Tool, why any) {
 	t.Helper()
 	must, err := required(tool)
@@ -72,8 +71,7 @@ func Missing(t testing.TB, tool Tool, why any) {
 	t.SkipNow()
 }
 
-// Program returns the path of a tool that is a command of the same name. Without it, the test ends as Missing
-// ends it.
+// Program returns the path of the command with the tool's name. If it is not found, Program calls Missing.
 func Program(t testing.TB, tool Tool) string {
 	t.Helper()
 	path, err := exec.LookPath(string(tool))
@@ -83,7 +81,7 @@ func Program(t testing.TB, tool Tool) string {
 	return path
 }
 
-// Platform skips a test that does not apply to this platform, build or device, whatever is installed.
+// Platform skips a test that does not apply to this platform, build or device, regardless of the installed tools.
 func Platform(t testing.TB, why string) {
 	t.Helper()
 	t.Skip(why)

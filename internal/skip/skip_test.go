@@ -32,7 +32,7 @@ func ends(test func(t testing.TB)) *fakeT {
 	return t
 }
 
-// MLXGRAD_REQUIRE of this run names tools only. Every test reads it when a tool is missing; this one when none is.
+// The MLXGRAD_REQUIRE of this run has no unknown names. Other tests only read it if a tool is missing.
 func TestRequiredToolsAreTools(t *testing.T) {
 	_, err := required(GPU)
 	require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// A Line is a line that is written again and again. It is for use by one goroutine at a time.
+// A Line is a line of text that is replaced repeatedly. It must not be used by several goroutines at once.
 type Line struct {
 	w        io.Writer
 	terminal bool
@@ -24,11 +24,11 @@ func New(w io.Writer) *Line {
 	return l
 }
 
-// Terminal tells whether the line is on a terminal.
+// Terminal reports whether the line is on a terminal.
 func (l *Line) Terminal() bool { return l.terminal }
 
-// Write replaces the line's text. If it is not on a terminal, each text is a line of its own. On a terminal the
-// cursor returns to the beginning, so other output replaces the line.
+// Write replaces the text of the line. On a terminal the cursor returns to the beginning, so other output overwrites
+// the line. Elsewhere each text is a separate line.
 func (l *Line) Write(text string) {
 	if !l.terminal {
 		fmt.Fprintln(l.w, text)

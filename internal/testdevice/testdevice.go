@@ -1,12 +1,12 @@
-// Package testdevice chooses the device of tests. Tests run on the CPU on every machine: most of them test the
-// host executor, float64, or results as exact as a CPU's. Tests that hold on a GPU too run there once more, in
-// a process of their own, if there is a GPU. A package registers them with [AlsoOnGPU], or all of its tests with
-// [AllOnGPU], and its TestOnGPU calls [RunOnGPU]. Each registered test must run: a process that ran fewer fails.
+// Package testdevice selects the device of tests. Tests run on the CPU on every machine, because most of them test the
+// host executor, float64, or results with the accuracy of a CPU. If there is a GPU, tests that also apply to it run
+// there again, in a separate process. A package registers them with [AlsoOnGPU], or all of its tests with [AllOnGPU],
+// and its TestOnGPU calls [RunOnGPU]. RunOnGPU fails unless every registered test ran.
 //
 //	go test ./ops -gpu            only the registered tests, on the GPU
 //	go test ./ops -gpu -list .    their names, on any machine
 //
-// Whether gradients are right on a GPU is shown by mlxgrad parity. Benchmarks run on MLX's default device.
+// "mlxgrad parity" checks the gradients on a GPU. Benchmarks run on MLX's default device.
 package testdevice
 
 import (
@@ -42,8 +42,7 @@ var (
 	all        bool
 )
 
-// AlsoOnGPU registers a test to run on a GPU too. A package calls it in the initialization of a variable, beside
-// the test:
+// AlsoOnGPU registers a test to run on a GPU too. It is called in the initialization of a variable next to the test:
 //
 //	var _ = testdevice.AlsoOnGPU(TestSoftmax)
 func AlsoOnGPU(test func(*testing.T)) struct{} {
@@ -58,7 +57,7 @@ func AllOnGPU() struct{} {
 	return struct{}{}
 }
 
-// CPUOnly skips a test in the process that runs on the GPU. The reason tells why the test does not hold there.
+// CPUOnly skips a test in the process that runs on the GPU. The reason says why the test does not apply there.
 func CPUOnly(t testing.TB, reason string) {
 	t.Helper()
 	if os.Getenv(variable) != "" {
@@ -66,7 +65,7 @@ func CPUOnly(t testing.TB, reason string) {
 	}
 }
 
-// Main is a package's TestMain.
+// Main implements the TestMain of a package.
 func Main(m *testing.M) {
 	flag.Parse()
 	if err := memorylimit.FromEnvironment(); err != nil {
@@ -131,7 +130,7 @@ func RunOnGPU(t *testing.T) {
 	}
 }
 
-// chosen returns the names of the registered tests. With -gpu, -test.run chooses among them.
+// chosen returns the names of the registered tests. With -gpu, it returns those that -test.run matches.
 func chosen(ctx context.Context) ([]string, error) {
 	names := slices.Clone(registered)
 	if all {
@@ -149,7 +148,7 @@ func chosen(ctx context.Context) ([]string, error) {
 		names = slices.DeleteFunc(names, func(name string) bool { return !pattern.MatchString(name) })
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("no test that -test.run chooses is registered for a GPU")
+		return nil, fmt.Errorf("no test that matches -test.run is registered for a GPU")
 	}
 	return names, nil
 }
@@ -159,7 +158,8 @@ var ended = regexp.MustCompile(`(?m)\x16--- (PASS|FAIL|SKIP): (\S+) \(`)
 // run runs the tests of these names in a process whose default device is MLX's, and returns its output and the
 // number of tests that ran. The error names the tests that did not run.
 func run(ctx context.Context, names []string) (report string, err error) {
-	flags := []string{"-test.run=^(" + strings.Join(names, "|") + ")$", "-test.v=test2json"} // which marks the lines that are not a test's
+	// test2json marks the lines that report the end of a test.
+	flags := []string{"-test.run=^(" + strings.Join(names, "|") + ")$", "-test.v=test2json"}
 	for _, name := range []string{"long", "test.timeout", "test.parallel"} {
 		if f := flag.Lookup(name); f != nil {
 			flags = append(flags, "-"+name+"="+f.Value.String())
@@ -182,7 +182,8 @@ func run(ctx context.Context, names []string) (report string, err error) {
 	case err != nil:
 		return report, fmt.Errorf("the tests on the GPU: %w", err)
 	case len(missing) > 0:
-		return report, fmt.Errorf("%d of %d registered tests did not run on the GPU: %q", len(missing), len(names), missing)
+		return report, fmt.Errorf("%d of %d registered tests did not run on the GPU: %q",
+			len(missing), len(names), missing)
 	}
 	return report, nil
 }

@@ -155,7 +155,7 @@ func TestCommandsExist(t *testing.T) {
 	}
 }
 
-// A step that no workflow runs would be forgotten.
+// Every step of the scripts is run by a workflow.
 func TestEveryStepRuns(t *testing.T) {
 	for _, step := range linuxSteps(t) {
 		require.Contains(t, commands(t, "ci.yml"), ".ci/run "+step)
@@ -256,7 +256,7 @@ func TestMetalSummary(t *testing.T) {
 	require.Equal(t, "### Parity\n\n```text\nparity --json report.json, limit 3GiB\n```\n", string(text))
 }
 
-// Dependabot looks at the actions and at every module.
+// Dependabot's configuration has the actions and every module.
 func TestDependabot(t *testing.T) {
 	var config struct {
 		Version int
@@ -279,7 +279,7 @@ func TestDependabot(t *testing.T) {
 	require.Equal(t, directories, config.Updates[1].Directories)
 }
 
-// GitHub shows an issue form only if it has these keys, and each question an identifier of its own.
+// GitHub shows an issue form only if it has these keys and its questions have different identifiers.
 func TestIssueForms(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(root, ".github", "ISSUE_TEMPLATE", "*.yml"))
 	require.NoError(t, err)
