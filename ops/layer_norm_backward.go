@@ -4,8 +4,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// layerNormThreads is the largest threadgroup of the layer norm's kernels that hold rows or their moments. For each of 8
-// columns a thread keeps x, dy, w, dw and db, one element more than in the RMS norm. These 40 registers and the
+// layerNormThreads is the largest threadgroup of the layer norm's kernels that hold rows or their moments. For each of
+// 8 columns a thread keeps x, dy, w, dw and db, one element more than in the RMS norm. These 40 registers and the
 // temporaries do not fit the 52 registers per thread of a group of 1024 threads. They fit the 69 of a group of 768.
 const layerNormThreads = 768
 

@@ -10,7 +10,8 @@ func layerNormCases(set CaseSet) []launchCase {
 	return biasCases(set, layerNormBackward)
 }
 
-// layerNormSeparateCases have rows for several groups too, whose sums are added up.
+// layerNormSeparateCases includes a case with enough rows for several groups, whose partial sums
+// layer_norm_bwd_gamma_reduce adds.
 func layerNormSeparateCases(set CaseSet) []launchCase {
 	cases := biasCases(set, layerNormBackwardSeparate)
 	if set == TypicalCases {
@@ -21,10 +22,10 @@ func layerNormSeparateCases(set CaseSet) []launchCase {
 	return cases
 }
 
-// biasCases are the cases of rows with a bias, without one in a shape for each path
-// of the fused gradient, and with a mean that is far from what sums may be about: from
-// zero, and from a long row's first element.
-func biasCases(set CaseSet,
+// biasCases returns the cases of a layer norm: rows with a bias; rows without one, in a shape for one kernel and in one
+// for wide rows; and rows whose mean is far from zero, or far from the first element of a long row.
+func biasCases(
+	set CaseSet,
 	backward func(on target, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array,
 ) []launchCase {
 	run := func(on target, in rowInputs) {
@@ -46,8 +47,8 @@ func biasCases(set CaseSet,
 	far := func(from int) func(on target, in rowInputs) {
 		return func(on target, in rowInputs) {
 			columns := mlxc.Arange(mlxc.Float32, 0, float64(in.x.Dim(-1)), 1)
-			added := columns.GreaterEqual(mlxc.Scalar(float32(from))).AsType(mlxc.Float32).Mul(mlxc.Scalar[float32](100))
-			in.x = in.x.Add(added.AsType(in.x.DType()))
+			selected := columns.GreaterEqual(mlxc.Scalar(float32(from))).AsType(mlxc.Float32)
+			in.x = in.x.Add(selected.MulScalar(100).AsType(in.x.DType()))
 			run(on, in)
 		}
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// layerNormBackwards are the forms of the gradient.
+// layerNormBackwards lists the implementations of the gradient.
 var layerNormBackwards = []func(on target, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array{
 	layerNormBackward, layerNormBackwardSeparate,
 }
 
-// affine makes a function of x and of the parameters that there are.
+// affine returns f as a function of x, then the weight if weighted, then the bias if biased.
 func affine(weighted, biased bool, eps float32, f func(x, w, b *mlxc.Array, eps float32) *mlxc.Array) mlxc.Func {
 	return func(args arrays) arrays {
 		x, rest := args[0], args[1:]
@@ -33,8 +33,7 @@ func affine(weighted, biased bool, eps float32, f func(x, w, b *mlxc.Array, eps 
 	}
 }
 
-// Every entry of the geometry table computes the same gradient, whatever device it
-// is meant for: the host executor runs them all.
+// The gradient is right in the geometry of every backend. The host executor runs them all.
 func TestLayerNormBackwardInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		for i, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 7001, 8209} {
@@ -61,12 +60,13 @@ func TestLayerNormBackwardInEveryGeometry(t *testing.T) {
 	}
 }
 
-// x̂ is (−1, −1, 1, 1) in both rows. In the first g = (1, 0, 0, 4), mean(g) = 1.25 and
-// mean(g·x̂) = 0.75; in the second g = (0, 2, 3, 0), 1.25 and 0.25.
+// A gradient by hand. x̂ is (−1, −1, 1, 1) in both rows. In the first row g = (1, 0, 0, 4), mean(g) = 1.25 and
+// mean(g·x̂) = 0.75. In the second g = (0, 2, 3, 0), mean(g) = 1.25 and mean(g·x̂) = 0.25.
 func TestLayerNormByHand(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		x := mlxc.FromSlice([]float32{0, 0, 2, 2, 5, 5, 7, 7}, 2, 4).AsType(dtype)
-		w, b := mlxc.FromSlice([]float32{1, 2, 3, 4}).AsType(dtype), mlxc.FromSlice([]float32{1, 0, -1, 0.5}).AsType(dtype)
+		w := mlxc.FromSlice([]float32{1, 2, 3, 4}).AsType(dtype)
+		b := mlxc.FromSlice([]float32{1, 0, -1, 0.5}).AsType(dtype)
 		dy := mlxc.FromSlice([]float32{1, 0, 0, 1, 0, 1, 1, 0}, 2, 4).AsType(dtype)
 		for _, f := range []func(x, w, b *mlxc.Array, eps float32) *mlxc.Array{LayerNorm, layerNormSeparate} {
 			y, grads, err := mlxc.VJP(affine(true, true, 0, f), arrays{x, w, b}, arrays{dy})
@@ -139,7 +139,7 @@ func TestLayerNormWithoutElements(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestLayerNormWithoutElements)
 
-// layerNormGradients64 is the gradient in float64.
+// layerNormGradients64 computes the gradients in float64.
 func layerNormGradients64(t *testing.T, x, w, dy *mlxc.Array, eps float64) (dx, dw, db []float64) {
 	xs, ws, dys := floats(t, x), floats(t, w), floats(t, dy)
 	width := len(ws)
@@ -168,14 +168,14 @@ func layerNormGradients64(t *testing.T, x, w, dy *mlxc.Array, eps float64) (dx, 
 	return dx, dw, db
 }
 
-// Rows that a sum about zero, or about a single element, would lose: each is exact to
-// what rounding the mean itself allows, in rows that a group holds and in wider ones.
+// The gradient is accurate for rows whose sums would lose their digits if they were taken about zero or about a single
+// element. The error is the rounding of the mean, in rows that a threadgroup holds and in wider ones.
 func TestLayerNormGradientIsStable(t *testing.T) {
 	const rows = 5
 	for _, c := range []struct {
 		name    string
 		x       func(column int, v float32) float32
-		dx, dw  float64 // relative to the greatest element
+		dx, dw  float64 // tolerances relative to the largest element
 		squares bool    // fit float32
 	}{
 		{"usual", func(_ int, v float32) float32 { return v }, 1e-6, 1e-6, true},
@@ -206,7 +206,7 @@ func TestLayerNormGradientIsStable(t *testing.T) {
 							within(t, dx, floats(t, got[0]), c.dx)
 							within(t, dw, floats(t, got[1]), c.dw)
 						} else {
-							// 1/σ is nothing in float32.
+							// 1/σ underflows to 0 in float32.
 							require.Equal(t, make([]float32, rows*width), floats(t, got[0]))
 							require.Equal(t, make([]float32, width), floats(t, got[1]))
 						}
@@ -218,19 +218,19 @@ func TestLayerNormGradientIsStable(t *testing.T) {
 	}
 }
 
-// within allows a share of the greatest element.
-func within(t *testing.T, want []float64, got []float32, share float64) {
+// within requires that elements agree up to a tolerance relative to the largest.
+func within(t *testing.T, want []float64, got []float32, tolerance float64) {
 	t.Helper()
 	largest := 0.0
 	for _, v := range want {
 		largest = max(largest, math.Abs(v))
 	}
 	for i := range want {
-		inDelta(t, want[i], float64(got[i]), share*largest, "element %d", i)
+		inDelta(t, want[i], float64(got[i]), tolerance*largest, "element %d", i)
 	}
 }
 
-// Rows of equal values have no normal part: dweight is nothing.
+// In rows of equal values x̂ is zero, and so is dweight.
 func TestLayerNormOfEqualValues(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		for _, width := range []int{1, 1000, 8209} {
@@ -240,7 +240,8 @@ func TestLayerNormOfEqualValues(t *testing.T) {
 			for _, d := range backends {
 				for _, backward := range layerNormBackwards {
 					got := backward(target{backend: d}, x, w, b, dy, 1e-5)
-					within(t, dx, floats(t, got[0]), map[mlxc.DType]float64{mlxc.Float32: 1e-6, mlxc.Float16: 1e-3, mlxc.BFloat16: 8e-3}[dtype])
+					eps := map[mlxc.DType]float64{mlxc.Float32: 1e-6, mlxc.Float16: 1e-3, mlxc.BFloat16: 8e-3}[dtype]
+					within(t, dx, floats(t, got[0]), eps)
 					require.Equal(t, make([]float32, width), floats(t, got[1]))
 				}
 			}
@@ -248,8 +249,8 @@ func TestLayerNormOfEqualValues(t *testing.T) {
 	}
 }
 
-// What is not finite spoils its own row and dweight, as with MLX, and nothing else.
-func TestLayerNormOfValuesThatAreNotFinite(t *testing.T) {
+// A value that is not finite makes dx of its row and dweight NaN, as in MLX, and nothing else.
+func TestLayerNormOfNonFiniteValues(t *testing.T) {
 	for name, bad := range map[string]float32{"NaN": float32(math.NaN()), "infinity": float32(math.Inf(1))} {
 		for _, width := range []int{100, 9000} {
 			t.Run(fmt.Sprintf("%s/%d", name, width), func(t *testing.T) {
@@ -265,7 +266,8 @@ func TestLayerNormOfValuesThatAreNotFinite(t *testing.T) {
 						for i := range want {
 							theirs, ours := floats(t, want[i]), floats(t, got[i])
 							for j := range theirs {
-								require.Equal(t, math.IsNaN(float64(theirs[j])), math.IsNaN(float64(ours[j])), "gradient %d, element %d", i, j)
+								require.Equal(t, math.IsNaN(float64(theirs[j])), math.IsNaN(float64(ours[j])),
+									"gradient %d, element %d", i, j)
 							}
 						}
 						for j, v := range floats(t, got[0]) {
@@ -278,7 +280,7 @@ func TestLayerNormOfValuesThatAreNotFinite(t *testing.T) {
 	}
 }
 
-func TestLayerNormGivesTheSameBits(t *testing.T) {
+func TestLayerNormGradientIsReproducible(t *testing.T) {
 	for _, dtype := range sampleDTypes(1) {
 		for _, d := range backends {
 			x, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 199, 1025)
@@ -310,13 +312,22 @@ func TestLayerNormRefuses(t *testing.T) {
 		parts []string
 	}{
 		{"rank 0", LayerNorm(mlxc.Scalar[float32](1), nil, nil, 1e-5), []string{"float32()", "at least one axis"}},
-		{"weight's width", LayerNorm(x, mlxc.Ones(mlxc.Float32, 4), w, 1e-5), []string{"weight", "float32(2,3), float32(4), float32(3)", "must be [3]"}},
-		{"bias's width", LayerNorm(x, w, mlxc.Ones(mlxc.Float32, 4), 1e-5), []string{"bias", "float32(2,3), float32(3), float32(4)", "must be [3]"}},
+		{
+			"weight's width", LayerNorm(x, mlxc.Ones(mlxc.Float32, 4), w, 1e-5),
+			[]string{"weight", "float32(2,3), float32(4), float32(3)", "must be [3]"},
+		},
+		{
+			"bias's width", LayerNorm(x, w, mlxc.Ones(mlxc.Float32, 4), 1e-5),
+			[]string{"bias", "float32(2,3), float32(3), float32(4)", "must be [3]"},
+		},
 		{"bias's rank", LayerNorm(x, nil, x, 1e-5), []string{"bias", "must be [3]"}},
 		{"weight's dtype", LayerNorm(x, w.AsType(mlxc.Float16), nil, 1e-5), []string{"weight", "float16(3)", "AsType"}},
 		{"bias's dtype", LayerNorm(x, w, w.AsType(mlxc.BFloat16), 1e-5), []string{"bias", "bfloat16(3)", "AsType"}},
 		{"integers", LayerNorm(x.AsType(mlxc.Int32), nil, nil, 1e-5), []string{"int32(2,3)", "AsType"}},
-		{"float64", layerNormSeparate(x.AsType(mlxc.Float64), nil, nil, 1e-5), []string{"separate.LayerNorm", "float64", "AsType"}},
+		{
+			"float64", layerNormSeparate(x.AsType(mlxc.Float64), nil, nil, 1e-5),
+			[]string{"separate.LayerNorm", "float64", "AsType"},
+		},
 		{"negative eps", LayerNorm(x, w, w, -1), []string{"eps is -1"}},
 		{"eps not a number", LayerNorm(x, w, w, float32(math.NaN())), []string{"eps"}},
 		{"nil x", LayerNorm(nil, w, w, 1e-5), []string{"nil"}},
@@ -345,7 +356,10 @@ func TestLayerNormGradientIsExportedForMetal(t *testing.T) {
 		{LayerNorm, 8, 100, []string{"layer_norm_backward", "column_sum"}},
 		{LayerNorm, 8, 7000, []string{"layer_norm_backward_statistics", "layer_norm_backward_columns", "column_sum"}},
 		{layerNormSeparate, 8, 100, []string{"layer_norm_bwd_input", "layer_norm_bwd_gamma_partial"}},
-		{layerNormSeparate, 1024, 100, []string{"layer_norm_bwd_input", "layer_norm_bwd_gamma_partial", "layer_norm_bwd_gamma_reduce"}},
+		{
+			layerNormSeparate, 1024, 100,
+			[]string{"layer_norm_bwd_input", "layer_norm_bwd_gamma_partial", "layer_norm_bwd_gamma_reduce"},
+		},
 	} {
 		for _, dtype := range gradientDTypes {
 			x, w, b := normal(1, dtype, c.rows, c.width), normal(2, dtype, c.width), normal(3, dtype, c.width)

@@ -33,7 +33,7 @@ func rowScalars(rows, width int, eps float32) []*mlxc.Array {
 type normGradient struct {
 	x, weight   *mlxc.Array   // weight may be nil
 	dy          *mlxc.Array   // in x's dtype
-	operands    []*mlxc.Array // the kernels' first inputs: x, weight, dy; dy stands for a nil weight and is not read there
+	operands    []*mlxc.Array // the kernels' first inputs: x, weight, dy; dy replaces a nil weight, unread
 	scalars     []*mlxc.Array // see rowScalars
 	rows, width int
 }
@@ -94,9 +94,9 @@ func gradients(dx *mlxc.Array, parameters, sums []*mlxc.Array) []*mlxc.Array {
 	return grads
 }
 
-// normKernels describes the backward kernels of a norm. If a threadgroup holds a row, one kernel computes dx and partial
-// sums of the parameters' gradients. Otherwise a kernel computes the statistics of the rows, and one the same results
-// for blocks of columns. column_sum adds the partial sums.
+// normKernels describes the backward kernels of a norm. If a threadgroup holds a row, one kernel computes dx and
+// partial sums of the parameters' gradients. Otherwise a kernel computes the statistics of the rows, and one the same
+// results for blocks of columns. column_sum adds the partial sums.
 type normKernels struct {
 	shaders           *shaderFile
 	name              string // of the fused kernel; the other names add _statistics and _columns
@@ -107,7 +107,9 @@ type normKernels struct {
 }
 
 // backward returns dx and one gradient per parameter, nil for a nil parameter.
-func (k normKernels) backward(on target, n normGradient, option mlxc.TemplateArg, parameters ...*mlxc.Array) []*mlxc.Array {
+func (k normKernels) backward(
+	on target, n normGradient, option mlxc.TemplateArg, parameters ...*mlxc.Array,
+) []*mlxc.Array {
 	g := accumulatingRowGeometry(on.backend, n.x.DType(), n.rows, n.width)
 	var undefined []string
 	if !hasAny(parameters) {

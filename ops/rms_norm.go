@@ -7,8 +7,8 @@ import (
 // RMSNorm returns the root-mean-square norm over the last axis, x·rsqrt(mean(x²)+eps)·weight (Zhang and Sennrich, "Root
 // Mean Square Layer Normalization", 2019), with this project's gradient.
 //
-// x has shape (…,D) and is float32, float16 or bfloat16. weight has shape (D) and x's dtype; nil stands for ones. eps must
-// be finite and not negative. The result has x's shape and dtype.
+// x has shape (…,D) and is float32, float16 or bfloat16. weight has shape (D) and x's dtype; nil stands for ones. eps
+// must be finite and not negative. The result has x's shape and dtype.
 //
 // With r = rsqrt(mean(x²)+eps) of a row, g = dy·weight and s = Σ g·x over the row, the gradient is
 // dx = r·(g − x·s·r²/D) and dweight = Σ dy·x·r over the rows. One kernel reads x and dy once and computes both. Rows of

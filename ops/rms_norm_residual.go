@@ -33,8 +33,8 @@ func RMSNormResidual(x, residual, weight *mlxc.Array, eps float32) *mlxc.Array {
 		})[0]
 }
 
-// AddRMSNorm returns h = x + residual and its root-mean-square norm over the last axis, h·rsqrt(mean(h²)+eps)·weight. One
-// kernel computes both. h is rounded to x's dtype before it is normalized.
+// AddRMSNorm returns h = x + residual and its root-mean-square norm over the last axis, h·rsqrt(mean(h²)+eps)·weight.
+// One kernel computes both. h is rounded to x's dtype before it is normalized.
 //
 // x has shape (…,D) and is float32, float16 or bfloat16. residual and both results have x's shape and dtype. weight has
 // shape (D) and x's dtype; nil stands for ones. eps must be finite and not negative.

@@ -27,8 +27,8 @@ func normal(seed uint64, d mlxc.DType, shape ...int) *mlxc.Array {
 	return mlxc.RandomNormal(mlxc.RandomKey(seed), d, shape...)
 }
 
-// closeTo allows what the dtype's rounding of two different summation orders makes
-// of terms of size one, of which the result may be a small difference.
+// closeTo requires that two arrays agree up to the rounding of the dtype. The tolerance is relative to the largest
+// element and at least absolute, because sums of terms of size one may cancel in different orders of summation.
 func closeTo(t testing.TB, want, got *mlxc.Array) {
 	t.Helper()
 	require.NoError(t, got.Err())
@@ -45,7 +45,7 @@ func closeTo(t testing.TB, want, got *mlxc.Array) {
 	}
 }
 
-// inDelta is require.InDelta, which takes longer than the kernels, for each of many elements.
+// inDelta is require.InDelta for many elements. require.InDelta alone takes longer than the kernels.
 func inDelta(t testing.TB, want, got, delta float64, message ...any) {
 	t.Helper()
 	if d := want - got; !(d >= -delta && d <= delta) {
@@ -63,13 +63,12 @@ func norm(weighted bool, eps float32, f func(x, w *mlxc.Array, eps float32) *mlx
 	}
 }
 
-// backwards are the forms of the gradient.
+// backwards lists the implementations of the gradient.
 var backwards = []func(on target, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array{
 	rmsNormBackward, rmsNormBackwardSeparate,
 }
 
-// Every entry of the geometry table computes the same gradient, whatever device it
-// is meant for: the host executor runs them all.
+// The gradient is right in the geometry of every backend. The host executor runs them all.
 func TestRMSNormBackwardInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		for i, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 8209} {
@@ -123,7 +122,7 @@ func TestRMSNormUnderTransforms(t *testing.T) {
 			before := customkernels.LaunchCount()
 			y, got, err := mlxc.VJP(ours, args, arrays{dy})
 			require.NoError(t, err)
-			require.Greater(t, customkernels.LaunchCount(), before, "our kernels must run")
+			require.Greater(t, customkernels.LaunchCount(), before, "no kernel was launched")
 			t.Run("VJP", func(t *testing.T) { same(t, y, got) })
 			t.Run("Checkpoint", func(t *testing.T) {
 				y, got, err := mlxc.VJP(mlxc.Checkpoint(ours), args, arrays{dy})
@@ -139,7 +138,7 @@ func TestRMSNormUnderTransforms(t *testing.T) {
 					same(t, out[:1], out[1:])
 				}
 			})
-			t.Run("Compile without shapes is refused", func(t *testing.T) {
+			t.Run("CompileShapeless is refused", func(t *testing.T) {
 				c := mlxc.CompileShapeless(vjp(ours))
 				defer c.Close()
 				_, err := c.Call(append(arrays{dy}, args...)...)
@@ -204,7 +203,7 @@ func TestRMSNormOfTransposedAndStridedInputs(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestRMSNormOfTransposedAndStridedInputs)
 
-func TestRMSNormGivesTheSameBits(t *testing.T) {
+func TestRMSNormGradientIsReproducible(t *testing.T) {
 	for _, dtype := range sampleDTypes(2) {
 		for _, d := range backends {
 			x, w, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 1025), normal(3, dtype, 199, 1025)
@@ -256,7 +255,7 @@ func TestRMSNormRefuses(t *testing.T) {
 	}
 }
 
-// 64 goroutines take gradients at once, on shared lazy inputs. Run with -race.
+// 64 goroutines compute gradients of shared lazy inputs concurrently. The race detector finds more.
 func TestRMSNormFromManyGoroutines(t *testing.T) {
 	x, w := normal(1, mlxc.Float32, 8, 300).Square(), normal(2, mlxc.Float32, 300)
 	_, want, err := mlxc.VJP(norm(true, 1e-5, RMSNorm), arrays{x, w}, arrays{x})
@@ -278,7 +277,7 @@ func TestRMSNormFromManyGoroutines(t *testing.T) {
 				gx, err1 := mlxc.ToSlice[float32](got[0])
 				gw, err2 := mlxc.ToSlice[float32](got[1])
 				if err1 != nil || err2 != nil || fmt.Sprint(gx) != fmt.Sprint(dx) || fmt.Sprint(gw) != fmt.Sprint(dw) {
-					errs <- errors.Join(errors.New("wrong gradient"), err1, err2)
+					errs <- errors.Join(errors.New("the gradient differs from that of a single goroutine"), err1, err2)
 					return
 				}
 			}
@@ -293,9 +292,9 @@ func TestRMSNormFromManyGoroutines(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestRMSNormFromManyGoroutines)
 
-// A number that a kernel would see cut off is refused.
-func TestMoreRowsThanKernelsCount(t *testing.T) {
-	x := mlxc.Zeros(mlxc.Float16, 1<<17, 1<<16, 1) // which nobody computes
+// A number of rows that does not fit the kernels' 32-bit arguments is an error.
+func TestRowsBeyond32BitsAreRefused(t *testing.T) {
+	x := mlxc.Zeros(mlxc.Float16, 1<<17, 1<<16, 1) // never evaluated
 	_, _, err := mlxc.VJP(norm(false, 1e-5, RMSNorm), arrays{x}, arrays{x})
 	require.ErrorContains(t, err, "a size is 8589934592; it must fit 32 bits")
 }

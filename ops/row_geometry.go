@@ -35,8 +35,8 @@ type rowGeometry struct {
 	prefetch      bool       // load a row before the sums of the previous one
 }
 
-// rowGeometryFor returns the geometry for rows of a width and dtype. vecsPerThread does not depend on the number of rows
-// and the width, so each kernel has one variant per dtype.
+// rowGeometryFor returns the geometry for rows of a width and dtype. vecsPerThread does not depend on the number of
+// rows and the width, so each kernel has one variant per dtype.
 func rowGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
 	t := rowTuning[backend]
 	// GPUs hold elements as loaded, so that no conversion waits for a load. In unaligned rows neighboring threads load
@@ -59,8 +59,8 @@ func rowGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) row
 	return g
 }
 
-// independentRowGeometry returns the geometry for a kernel without partial sums. The threadgroups are as many as fill the
-// largest device, or one per row.
+// independentRowGeometry returns the geometry for a kernel without partial sums. The threadgroups are as many as fill
+// the largest device, or one per row.
 func independentRowGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
 	g := rowGeometryFor(backend, dtype, rows, width)
 	t := rowTuning[backend]

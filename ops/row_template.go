@@ -2,8 +2,8 @@ package ops
 
 import "github.com/mlxgrad/mlxgrad/mlxc"
 
-// A rowTemplate holds the template parameters of the kernels that process rows. Each method returns the arguments of one
-// kind of kernel.
+// A rowTemplate holds the template parameters of the kernels that process rows. Each method returns the arguments of
+// one kind of kernel.
 type rowTemplate struct {
 	dtype     mlxc.DType // of the storage
 	geometry  rowGeometry

@@ -10,11 +10,11 @@ var (
 	softmaxForwardKernels = newShaderFile("softmax_forward.metal")
 )
 
-// Softmax returns exp(x) divided by its sum over the last axis, with this project's gradient. Arithmetic is float32. On a
-// GPU, MLX computes the value. On a CPU a kernel of this project does, in a tenth of the time of MLX's.
+// Softmax returns exp(x) divided by its sum over the last axis, with this project's gradient. Arithmetic is float32.
+// On a GPU, MLX computes the value. On a CPU a kernel of this project does, in a tenth of the time of MLX's.
 //
-// x has shape (…,D) and is float32, float16 or bfloat16. The result has x's shape and dtype. A row with a NaN or +∞, or of
-// −∞ alone, becomes NaN, and so does its gradient. In other rows the value and the gradient at −∞ are 0.
+// x has shape (…,D) and is float32, float16 or bfloat16. The result has x's shape and dtype. A row with a NaN or +∞,
+// or of −∞ alone, becomes NaN, and so does its gradient. In other rows the value and the gradient at −∞ are 0.
 //
 // With y = Softmax(x), the gradient is dx = y·(dy − Σ y·dy), where the sum is over the row. One kernel reads y and dy
 // once. Elements of a row beyond the first 16,384 (8192 on a CPU) are read twice.
@@ -52,8 +52,8 @@ func softmaxBackward(on target, y, dy *mlxc.Array) *mlxc.Array {
 	return softmaxRows(on, softmaxKernels.kernel("softmax_backward"), y, dy)
 }
 
-// softmaxRows launches a row kernel. It holds the rows of its inputs in registers, one or two arrays. The geometry is for
-// the four arrays of a norm, so a thread holds four or two times as many elements of each.
+// softmaxRows launches a row kernel. It holds the rows of its inputs in registers, one or two arrays. The geometry is
+// for the four arrays of a norm, so a thread holds four or two times as many elements of each.
 func softmaxRows(on target, kernel *customkernels.Kernel, inputs ...*mlxc.Array) *mlxc.Array {
 	shape, dtype := inputs[0].Shape(), inputs[0].DType()
 	width := shape[len(shape)-1]

@@ -6,9 +6,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// softmaxCases are the cases of rows, and one that is wider than a threadgroup of a GPU
-// or a host's thread holds, in packs that are not whole. y is no softmax, whose elements
-// would be too small to tell a mistake from rounding.
+// softmaxCases returns the cases of the row kernels, and one of unaligned rows that are wider than a threadgroup holds
+// on any backend. y is normally distributed: the elements of a softmax of long rows are too small to show errors.
 func softmaxCases(set CaseSet) []launchCase {
 	shapes := rowShapes(set)
 	if set == RaggedCases {

@@ -13,8 +13,7 @@ import (
 
 func mlxSoftmax(x *mlxc.Array) *mlxc.Array { return x.SoftmaxPrecise(-1) }
 
-// Every entry of the geometry table computes the same gradient, whatever device it
-// is meant for: the host executor runs them all.
+// The gradient is right in the geometry of every backend. The host executor runs them all.
 func TestSoftmaxBackwardInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		for i, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 8209, 16411} {
@@ -23,7 +22,7 @@ func TestSoftmaxBackwardInEveryGeometry(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {
-					// Not a softmax, whose elements are small in long rows.
+					// y is no softmax: the elements of a softmax of long rows are too small to test.
 					y, dy := normal(1, dtype, rows, width), normal(2, dtype, rows, width)
 					y32, dy32 := y.AsType(mlxc.Float32), dy.AsType(mlxc.Float32)
 					want := y32.Mul(dy32.Sub(y32.Mul(dy32).Sum(-1).ExpandDims(-1))).AsType(dtype)
@@ -36,8 +35,8 @@ func TestSoftmaxBackwardInEveryGeometry(t *testing.T) {
 	}
 }
 
-// The kernel of the value, which hosts use, is right in every geometry, and so near to
-// float64's as its one rounding to T allows, or a few in float32.
+// The kernel of the value is right in the geometry of every backend, although only the CPU uses it. Its error is the
+// rounding to T, in float32 a few roundings.
 func TestSoftmaxForwardInEveryGeometry(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		for i, width := range []int{1, 31, 32, 33, 127, 1024, 4099, 16411, 32771} {
@@ -62,8 +61,10 @@ func TestSoftmaxForwardInEveryGeometry(t *testing.T) {
 						y := softmaxRows(target{backend: d}, softmaxForwardKernels.kernel("softmax_forward"), x)
 						require.Equal(t, x.Shape(), y.Shape())
 						require.Equal(t, dtype, y.DType())
-						// Half an ulp of T, or of its subnormals, and float32's own roundings.
-						half := map[mlxc.DType]float64{mlxc.Float32: 0x1p-24, mlxc.Float16: 0x1p-11, mlxc.BFloat16: 0x1p-8}[dtype]
+						// Half an ulp of T or of its subnormals, and the roundings of float32.
+						half := map[mlxc.DType]float64{
+							mlxc.Float32: 0x1p-24, mlxc.Float16: 0x1p-11, mlxc.BFloat16: 0x1p-8,
+						}[dtype]
 						least := map[mlxc.DType]float64{mlxc.Float16: 0x1p-25}[dtype]
 						for i, got := range floats(t, y) {
 							inDelta(t, want[i], float64(got), want[i]*(half+5e-6)+least, "%v, element %d", d, i)
@@ -75,7 +76,7 @@ func TestSoftmaxForwardInEveryGeometry(t *testing.T) {
 	}
 }
 
-// dx = y·(dy − s) by hand: y = (1/8, 1/8, 1/4, 1/2), dy = (1, −1, 2, 0) and s = 1/2.
+// A gradient by hand, dx = y·(dy − s) with y = (1/8, 1/8, 1/4, 1/2), dy = (1, −1, 2, 0) and s = 1/2.
 func TestSoftmaxByHand(t *testing.T) {
 	logits := make([]float32, 4)
 	for i, p := range []float64{1, 1, 2, 4} {
@@ -94,7 +95,7 @@ func TestSoftmaxByHand(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestSoftmaxByHand)
 
-// An element of −∞ has no part in its row; a row of nothing else is NaN, and spoils no other.
+// At −∞ the value and the gradient are 0. A row of −∞ alone is NaN and does not affect other rows.
 func TestSoftmaxOfInfinities(t *testing.T) {
 	inf := float32(math.Inf(-1))
 	x := mlxc.FromSlice([]float32{0, inf, 0, inf, inf, inf}, 2, 3)
@@ -176,7 +177,7 @@ func TestSoftmaxRefuses(t *testing.T) {
 	}
 }
 
-func TestSoftmaxGivesTheSameBits(t *testing.T) {
+func TestSoftmaxGradientIsReproducible(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		y, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 199, 1025)
 		for _, d := range backends {

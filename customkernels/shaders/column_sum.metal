@@ -5,12 +5,15 @@
 //
 // The parts and all additions are float. The result is rounded to T.
 //
-// Launch parameter         meaning and constraint
-//   VEC                    columns per lane; a power of two
-//   ROWS_PER_STEP          rows that a simdgroup loads at a time; a power of two
-//   MAX_SIMDGROUPS         the largest number of simdgroups of a group
-//   threads per group      a multiple of 32, or fewer than 32; the simdgroups share the rows
-//   groups                 along x one per VEC·min(threads, 32) columns, along y one per matrix
+// Launch:
+//
+//   parameter       meaning                                     constraint
+//   VEC             columns per lane                            a power of two
+//   ROWS_PER_STEP   rows that a simdgroup loads at a time       a power of two
+//   MAX_SIMDGROUPS  simdgroups per group, at most
+//   threads         per group, whose simdgroups share the rows  32·n, or below 32
+//   groups along x  have VEC·min(threads, 32) columns each      cover the width
+//   groups along y  have one matrix each
 //
 // Device traffic: every partial sum is read once.
 

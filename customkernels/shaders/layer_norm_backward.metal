@@ -18,7 +18,7 @@
 // Sums of squares and products about zero would lose digits if the mean is far from zero. Each sum is therefore taken
 // about a shift, at first its first element. Whenever the number of vectors in it has doubled, the shift moves to the
 // mean of the elements, so the sum stays within a small factor of the sum about that mean. At the end the shift moves
-// to the row's mean. A sum of one element is exact until then, so the result is that of the two-pass formula.
+// to the row's mean. A sum of one element is exact until then, so the result equals the two-pass formula.
 //
 // Storage is T, arithmetic float. The order of every sum depends on the launch alone, so results are reproducible to
 // the bit.
@@ -31,20 +31,21 @@
 //   layer_norm_backward_columns     dx and each group's parts of dw and db, for a block of columns
 //   column_sum
 //
-// Launch parameter         meaning and constraint
-//   VEC                    elements per vector; a power of two
-//   VECS_PER_THREAD        vectors per thread; layer_norm_backward: they cover the row; _columns: the block
-//   HELD_T                 type of the elements of x, dy and w in registers: T or float
-//   VEC_UNALIGNED          elements per vector of unaligned rows, and sums of each kind per thread in all rows: VEC,
-//   for the
-//                          vector registers of a CPU, or 1, for the fewest registers
-//   PREFETCH               load a row before the sums of the previous one; no effect beyond 32 elements per thread
-//   ROWS_PER_STEP          rows that share a load of w; any number
-//   HAS_WEIGHT, HAS_BIAS   without a weight, w is not read; without a parameter, its part of partial does not exist;
-//                          without both, partial is not written
-//   threads per group      a multiple of 32 up to 1024, or fewer than 32; _columns: a multiple of 32, or 1
-//   groups                 along x any number, each processes rows group, group + groups, …; _columns: along x one per
-//                          block of columns, along y any number
+// Launch:
+//
+//   parameter        meaning                                     constraint
+//   VEC              elements per vector                         a power of two
+//   VECS_PER_THREAD  vectors per thread                          cover the row, in _columns the block
+//   HELD_T           type of x, dy and w in registers            T or float
+//   VEC_UNALIGNED    elements per vector of unaligned rows,      VEC for the vector registers of a CPU,
+//                    and accumulators per thread of all rows     or 1 for the fewest registers
+//   PREFETCH         load a row ahead of its predecessor's sums  no effect beyond 32 elements per thread
+//   ROWS_PER_STEP    rows of _statistics that share a load of w  any
+//   HAS_WEIGHT       use w and write the parts of dw             without it, w is not accessed
+//   HAS_BIAS         write the parts of db                       without it and HAS_WEIGHT, partial is not accessed
+//   threads          per group                                   32·n up to 1024, or below 32; in _columns 32·n or 1
+//   groups along x   process rows group, group + groups, …       any; in _columns one per block of columns
+//   groups along y   of _columns, share the rows                 any
 //
 // Device traffic in elements of T: 3·N·D, wide rows 5·N·D; and 2·groups·D floats each for the parts of dw and db.
 
@@ -217,7 +218,7 @@ template <typename T, int VEC, int ROWS_PER_STEP, bool HAS_WEIGHT>
   }
 }
 
-// Computes what layer_norm_backward computes for one block of columns, from the statistics of the rows. The groups
+// Computes the outputs of layer_norm_backward for one block of columns, from the statistics of the rows. The groups
 // along y share the rows.
 template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT, bool HAS_BIAS>
 [[kernel]] void layer_norm_backward_columns(

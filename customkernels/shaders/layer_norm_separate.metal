@@ -1,5 +1,5 @@
-// Backward pass of the layer norm in three kernels, for comparison with layer_norm_backward.metal. The formulas are
-// those of that file.
+// Backward pass of the layer norm in three kernels, for comparison with layer_norm_backward.metal, which has the
+// formulas.
 //
 //   layer_norm_bwd_input          dx, and μ and r of every row
 //   layer_norm_bwd_gamma_partial  each group's parts of dw and db, for a block of columns
@@ -7,28 +7,28 @@
 //
 // Reference: compare/oracle/layernorm.go.
 //
-// Launch parameter         meaning and constraint
-//   VEC                    elements per vector; a power of two
-//   VECS_PER_THREAD        _input: vectors of a row that a thread holds in registers, any number; _gamma_partial:
-//   vectors
-//                          of a lane, a simdgroup covers the block
-//   PARTIAL_T              float, or T if there is one group, whose sums are dw and db
-//   ROWS_PER_STEP          _gamma_reduce: rows that a simdgroup loads at a time; a power of two
-//   MAX_SIMDGROUPS         _gamma_reduce: the largest number of simdgroups of a group
-//   HAS_WEIGHT, HAS_BIAS   without a weight, w is not read, nor x in _gamma_partial
-//   threads per group      _input: a multiple of 32 up to 1024, or fewer than 32; _gamma_partial: a multiple of 32 up
-//   to
-//                          256, or 1; _gamma_reduce: see column_sum.metal
-//   groups                 _input: any number, each processes rows group, group + groups, …; _gamma_partial: along x
-//   one
-//                          per block of columns, along y any number
+// Launch, with _partial and _reduce for the gamma kernels; layer_norm_bwd_gamma_reduce is launched as column_sum:
+//
+//   parameter        meaning                                         constraint
+//   VEC              elements per vector                             a power of two
+//   VECS_PER_THREAD  vectors of a row that a thread holds            any; in _partial a simdgroup covers the block
+//   PARTIAL_T        type of partial                                 float, or T if there is one group along y
+//   ROWS_PER_STEP    rows that a simdgroup of _reduce loads at once  a power of two
+//   MAX_SIMDGROUPS   simdgroups of _reduce per group, at most
+//   HAS_WEIGHT       use w and write the parts of dw                 without it, w and x of _partial are unused
+//   HAS_BIAS         write the parts of db
+//   threads          per group of _input                             32·n up to 1024, or below 32
+//                    per group of _partial                           32·n up to 256, or 1
+//   groups along x   process rows group, group + groups, …           any; in _partial one per block of columns
+//   groups along y   of _partial, share the rows                     any
 //
 // Device traffic in elements of T: 3·N·D + 2·N·D, if the registers hold a row; and 2·groups·D floats each for the parts
 // of dw and db.
 
 #include "layer_norm.h"
 
-// Returns the moments of a thread's elements of a row. xs and gs hold the first vectors; ws holds those of the weight.
+// Returns the moments of a thread's elements of a row. xs and gs hold the first vectors; ws holds the first vectors of
+// the weight.
 template <bool HAS_WEIGHT, int VECS_PER_THREAD, int VEC, typename T>
 inline Moments<VEC> row_moments(
     device const T* x,

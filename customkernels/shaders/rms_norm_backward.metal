@@ -24,18 +24,20 @@
 //   rms_norm_backward_columns     dx and each group's part of dw, for a block of columns
 //   column_sum
 //
-// Launch parameter         meaning and constraint
-//   VEC                    elements per vector; a power of two
-//   VECS_PER_THREAD        vectors per thread; rms_norm_backward: they cover the row; _columns: the block
-//   HELD_T                 type of the elements of x, dy and w in registers: T or float
-//   VEC_UNALIGNED          elements per vector of unaligned rows; a power of two that divides VEC·VECS_PER_THREAD
-//   PREFETCH               load a row before the sums of the previous one; no effect beyond 32 elements per thread
-//   ROWS_PER_STEP          rows that share a load of w; any number
-//   HAS_WEIGHT             without it, w is not read and partial_dw not written
-//   HAS_SUM                add dh, a cotangent of x itself, to dx; without it, dh is not read
-//   threads per group      a multiple of 32 up to 1024, or fewer than 32; _columns: a multiple of 32, or 1
-//   groups                 along x any number, each processes rows group, group + groups, …; _columns: along x one per
-//                          block of columns, along y any number
+// Launch:
+//
+//   parameter        meaning                                     constraint
+//   VEC              elements per vector                         a power of two
+//   VECS_PER_THREAD  vectors per thread                          cover the row, in _columns the block
+//   HELD_T           type of x, dy and w in registers            T or float
+//   VEC_UNALIGNED    elements per vector of unaligned rows       a power of two, divides VEC·VECS_PER_THREAD
+//   PREFETCH         load a row ahead of its predecessor's sums  no effect beyond 32 elements per thread
+//   ROWS_PER_STEP    rows of _statistics that share a load of w  any
+//   HAS_WEIGHT       use w and write partial_dw                  without it, neither is accessed
+//   HAS_SUM          add dh, a cotangent of x itself, to dx      without it, dh is not accessed
+//   threads          per group                                   32·n up to 1024, or below 32; in _columns 32·n or 1
+//   groups along x   process rows group, group + groups, …       any; in _columns one per block of columns
+//   groups along y   of _columns, share the rows                 any
 //
 // Indices are size_t. A uint could wrap around, so the compiler could not prove that neighboring elements are adjacent.
 //
@@ -226,7 +228,7 @@ template <typename T, int VEC, int ROWS_PER_STEP, bool HAS_WEIGHT>
   }
 }
 
-// Computes what rms_norm_backward computes for one block of columns, from the statistics of the rows. The groups along
+// Computes the outputs of rms_norm_backward for one block of columns, from the statistics of the rows. The groups along
 // y share the rows.
 template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT, bool HAS_SUM>
 [[kernel]] void rms_norm_backward_columns(

@@ -9,12 +9,14 @@
 // returns. The backward pass is rms_norm_backward: of x with the cotangent of out, which is also residual's gradient;
 // of h with the cotangents of y and h.
 //
-// Launch parameter         meaning and constraint
-//   VEC                    elements per vector; a power of two
-//   VECS_PER_THREAD        vectors of a row that a thread holds in registers; any number
-//   HAS_WEIGHT             without it, w is not read
-//   threads per group      a multiple of 32 up to 1024, or fewer than 32
-//   groups                 any number; a group processes rows group, group + groups, …
+// Launch:
+//
+//   parameter        meaning                                constraint
+//   VEC              elements per vector                    a power of two
+//   VECS_PER_THREAD  vectors of a row that a thread holds   any
+//   HAS_WEIGHT       use w                                  without it, w is not accessed
+//   threads          per group                              32·n up to 1024, or below 32
+//   groups           process rows group, group + groups, …  any
 //
 // Device traffic in elements of T: 3·N·D and 4·N·D; and once more x (add_rms_norm: and residual) of the elements that
 // do not fit the registers.

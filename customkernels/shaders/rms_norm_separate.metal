@@ -1,5 +1,4 @@
-// Backward pass of the RMS norm in three kernels, for comparison with rms_norm_backward.metal. The formulas are those
-// of that file.
+// Backward pass of the RMS norm in three kernels, for comparison with rms_norm_backward.metal, which has the formulas.
 //
 //   rms_norm_compute_rms_inv  r of every row
 //   rms_norm_backward_dx      dx
@@ -7,15 +6,15 @@
 //
 // Reference: compare/oracle/rmsnorm.go.
 //
-// Launch parameter         meaning and constraint
-//   VEC                    elements per vector; a power of two
-//   VECS_PER_THREAD        vectors of a row that a thread holds in registers; any number
-//   MAX_SIMDGROUPS         _dw: the largest number of simdgroups of a group
-//   HAS_WEIGHT             without it, w is not read
-//   threads per group      a multiple of 32 up to 1024, or fewer than 32; _dw: a multiple of 32, or 1
-//   groups                 any number, each processes rows group, group + groups, …; _dw: one per 32·VEC columns (VEC
-//   if
-//                          the group is one thread)
+// Launch:
+//
+//   parameter        meaning                                constraint
+//   VEC              elements per vector                    a power of two
+//   VECS_PER_THREAD  vectors of a row that a thread holds   any
+//   MAX_SIMDGROUPS   simdgroups of _dw per group, at most
+//   HAS_WEIGHT       use w                                  without it, w is not accessed
+//   threads          per group                              32·n up to 1024, or below 32; in _dw 32·n or 1
+//   groups           process rows group, group + groups, …  any; in _dw one per VEC·min(threads, 32) columns
 //
 // Device traffic in elements of T: N·D + 3·N·D + 2·N·D, if the registers hold a row.
 
@@ -53,7 +52,8 @@ template <typename T, int VEC>
   }
 }
 
-// Returns the thread's part of Σ g·x of a row. xs and gs hold the first vectors; ws holds those of the weight.
+// Returns the thread's part of Σ g·x of a row. xs and gs hold the first vectors; ws holds the first vectors of the
+// weight.
 template <bool HAS_WEIGHT, int VECS_PER_THREAD, int VEC, typename T>
 inline float row_products(
     device const T* x,

@@ -7,11 +7,13 @@
 //
 // A row with a NaN or +∞, or of −∞ alone, becomes NaN, because x − m is NaN for its largest element.
 //
-// Launch parameter         meaning and constraint
-//   VEC                    elements per vector; a power of two
-//   VECS_PER_THREAD        vectors of a row that a thread holds in registers; any number
-//   threads per group      a multiple of 32 up to 1024, or fewer than 32
-//   groups                 any number; a group processes rows group, group + groups, …
+// Launch:
+//
+//   parameter        meaning                                constraint
+//   VEC              elements per vector                    a power of two
+//   VECS_PER_THREAD  vectors of a row that a thread holds   any
+//   threads          per group                              32·n up to 1024, or below 32
+//   groups           process rows group, group + groups, …  any
 //
 // Device traffic in elements of T: 2·N·D, and 2 more per element that does not fit the registers.
 

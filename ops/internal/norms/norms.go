@@ -1,4 +1,5 @@
-// Package norms connects package separate to the kernels of package ops, which sets the variables when it is initialized.
+// Package norms connects package separate to the kernels of package ops, which sets the variables when it is
+// initialized.
 package norms
 
 import "github.com/mlxgrad/mlxgrad/mlxc"
