@@ -12,8 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// attentionStep is a forward and backward pass of one causal head, of this project or of
-// MLX's built-in function.
+// An attentionStep is a forward and backward pass of one causal head, by this project or by MLX's fused function.
 type attentionStep struct {
 	f    mlxc.Func
 	args arrays
@@ -21,8 +20,8 @@ type attentionStep struct {
 }
 
 func newAttentionSteps(t testing.TB, dtype mlxc.DType, length, dim int) (ours, theirs attentionStep) {
-	args := arrays{normal(1, dtype, 1, 1, length, dim), normal(2, dtype, 1, 1, length, dim), normal(3, dtype, 1, 1, length, dim)}
-	dout := normal(4, dtype, 1, 1, length, dim)
+	random := func(seed uint64) *mlxc.Array { return normal(seed, dtype, 1, 1, length, dim) }
+	args, dout := arrays{random(1), random(2), random(3)}, random(4)
 	require.NoError(t, mlxc.Eval(append(args, dout)...))
 	ours = attentionStep{args: args, dout: dout, f: func(a arrays) arrays {
 		return arrays{Attention(a[0], a[1], a[2], AttentionConfig{Causal: true})}
@@ -33,8 +32,8 @@ func newAttentionSteps(t testing.TB, dtype mlxc.DType, length, dim int) (ours, t
 	return ours, theirs
 }
 
-// run computes the output and the three gradients, and says how long it took and how
-// many bytes there were at a time beyond them and the arguments.
+// run computes the output and the three gradients. It returns the time and the peak of the bytes allocated in addition
+// to the arguments and the results.
 func (s attentionStep) run(t testing.TB) (took time.Duration, bytes int) {
 	before := mlxc.ActiveMemory()
 	mlxc.ResetPeakMemory()
@@ -53,15 +52,15 @@ func (s attentionStep) run(t testing.TB) (took time.Duration, bytes int) {
 	return took, bytes
 }
 
-// Forward and backward of one causal head, ours and MLX's in turn, so that what else the
-// machine does strikes both: the medians in milliseconds, and how many times MLX's ours
-// goes into it.
+// BenchmarkCausalAttention measures forward and backward passes of one causal head. Runs of this project and of MLX
+// alternate, so that other load on the machine affects both. It reports the medians in milliseconds and MLX's median
+// divided by ours.
 func BenchmarkCausalAttention(b *testing.B) {
 	for _, dtype := range gradientDTypes {
 		for _, length := range []int{512, 2048} {
 			b.Run(fmt.Sprintf("%v/%dx64", dtype, length), func(b *testing.B) {
 				ours, theirs := newAttentionSteps(b, dtype, length, 64)
-				ours.run(b) // Compiles the kernels.
+				ours.run(b) // compiles the kernels
 				var a, c []time.Duration
 				for b.Loop() {
 					one, _ := ours.run(b)
@@ -69,7 +68,7 @@ func BenchmarkCausalAttention(b *testing.B) {
 					a, c = append(a, one), append(c, other)
 				}
 				milliseconds := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-				b.ReportMetric(0, "ns/op") // of both together, which says nothing
+				b.ReportMetric(0, "ns/op") // hide the time of both together
 				b.ReportMetric(milliseconds(median(a)), "ours-ms")
 				b.ReportMetric(milliseconds(median(c)), "mlx-ms")
 				b.ReportMetric(float64(median(c))/float64(median(a)), "mlx/ours")
@@ -83,7 +82,7 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// What forward and backward hold beyond arguments and results, at the most.
+// BenchmarkCausalAttentionMemory measures the peak memory of a forward and backward pass without arguments and results.
 func BenchmarkCausalAttentionMemory(b *testing.B) {
 	for _, length := range []int{512, 1024, 2048, 4096} {
 		b.Run(fmt.Sprintf("float32/%dx64", length), func(b *testing.B) {
@@ -101,12 +100,12 @@ func BenchmarkCausalAttentionMemory(b *testing.B) {
 	}
 }
 
-// Memory grows with the length, and not with its square.
+// Memory is linear in the length.
 func TestAttentionMemoryIsLinear(t *testing.T) {
 	last := math.MaxInt / 4
 	for _, length := range []int{512, 1024, 2048} {
 		var bytes int
-		mlxc.WithScope(func() { // or the collector would free the arguments during a later run
+		mlxc.WithScope(func() { // otherwise the garbage collector might free the arguments during a later run
 			ours, _ := newAttentionSteps(t, mlxc.Float32, length, 64)
 			_, bytes = ours.run(t)
 		})

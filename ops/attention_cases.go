@@ -7,25 +7,23 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// An attentionLaunch is an attention of (batches, heads, key heads, queries, keys, head_dim,
-// width of v), with a mask of a shape and dtype, if there is one.
+// An attentionLaunch is an attention with these sizes and options. Without a mask, mask is nil.
 type attentionLaunch struct {
 	name      string
-	shape     [7]int
+	shape     [7]int // batch, heads, kvHeads, queries, keys, head_dim, valueDim
 	cfg       AttentionConfig
 	mask      []int
 	maskDType mlxc.DType
-	few       bool // of the booleans are true: most tiles have none
+	few       bool // few elements of a boolean mask are true: most tiles have none
 	sinks     bool
-	starts    [2][]int32
+	starts    [2][]int32 // of queries and of keys
 }
 
-// attentionShapes are the cases in which attention is checked.
+// attentionShapes returns the launches for which the kernels are checked.
 //
-// Ragged: single elements; lengths that fill no tile, with blocks for several threadgroups;
-// heads that share keys, and heads so wide that simdgroups share them; keys that no query sees, and
-// queries that see none; every kind of mask and what it can be broadcast along; sequences of which
-// one is empty.
+// The ragged cases have single elements; lengths that do not fill their last tile, with several threadgroups; heads
+// that share keys, and heads so wide that pairs of simdgroups share rows; keys that no query sees, and queries that see
+// no key; every kind of mask, broadcast along every axis; and packed sequences, one of them empty.
 func attentionShapes(set CaseSet) []attentionLaunch {
 	if set == TypicalCases {
 		return []attentionLaunch{
@@ -37,10 +35,16 @@ func attentionShapes(set CaseSet) []attentionLaunch {
 	const additive = mlxc.Float32
 	return []attentionLaunch{
 		{name: "more queries", shape: [7]int{1, 1, 1, 133, 70, 8, 8}, cfg: AttentionConfig{Causal: true}},
-		{name: "window", shape: [7]int{1, 2, 1, 70, 70, 8, 8}, cfg: AttentionConfig{Window: &Window{Left: 1, Right: 1}}, sinks: true},
+		{
+			name: "window", shape: [7]int{1, 2, 1, 70, 70, 8, 8},
+			cfg: AttentionConfig{Window: &Window{Left: 1, Right: 1}}, sinks: true,
+		},
 		{name: "booleans", shape: [7]int{2, 2, 2, 33, 65, 8, 8}, mask: []int{2, 1, 33, 65}, maskDType: mlxc.Bool},
 		{name: "booleans in packs", shape: [7]int{1, 2, 1, 50, 80, 8, 8}, mask: []int{2, 50, 80}, maskDType: mlxc.Bool},
-		{name: "few booleans", shape: [7]int{1, 2, 1, 50, 64, 8, 8}, mask: []int{50, 64}, maskDType: mlxc.Bool, few: true},
+		{
+			name: "few booleans", shape: [7]int{1, 2, 1, 50, 64, 8, 8},
+			mask: []int{50, 64}, maskDType: mlxc.Bool, few: true,
+		},
 		{
 			name: "packed", shape: [7]int{1, 2, 1, 75, 47, 8, 8}, cfg: AttentionConfig{Causal: true},
 			starts: [2][]int32{{0, 5, 5, 73, 75}, {0, 9, 12, 47, 47}},
@@ -58,9 +62,12 @@ func attentionShapes(set CaseSet) []attentionLaunch {
 		{name: "mask of queries", shape: [7]int{2, 2, 1, 19, 9, 8, 16}, mask: []int{2, 19, 1}, maskDType: additive},
 		{name: "mask of odd keys", shape: [7]int{2, 2, 1, 9, 35, 8, 16}, mask: []int{1, 35}, maskDType: additive},
 		{name: "mask of heads", shape: [7]int{2, 2, 1, 9, 35, 8, 16}, mask: []int{2, 1, 1}, maskDType: additive},
-		// As wide as the 32 KiB of a host's threadgroup let them be.
+		// The widest heads that fit 32 KiB of threadgroup memory.
 		{name: "wide heads", shape: [7]int{1, 2, 1, 19, 35, 240, 128}, cfg: AttentionConfig{Causal: true}},
-		{name: "wide heads, mask", shape: [7]int{1, 2, 1, 5, 7, 256, 144}, mask: []int{5, 7}, maskDType: additive, sinks: true},
+		{
+			name: "wide heads, mask", shape: [7]int{1, 2, 1, 5, 7, 256, 144},
+			mask: []int{5, 7}, maskDType: additive, sinks: true,
+		},
 		{name: "plain", shape: [7]int{1, 1, 1, 1, 1, 8, 8}},
 		{name: "causal", shape: [7]int{2, 6, 2, 19, 41, 64, 24}, cfg: AttentionConfig{Causal: true}},
 	}
@@ -88,9 +95,10 @@ func normalOf(seed uint64, dtype mlxc.DType, shape ...int) *mlxc.Array {
 	return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, shape...)
 }
 
-// inputs are random, and the configuration has their scale.
+// inputs returns random inputs, the same in every call, and the configuration with its scale.
 func (c attentionLaunch) inputs(dtype mlxc.DType) (attentionInputs, AttentionConfig) {
-	batches, heads, keyHeads, queries, keys, width, valueWidth := c.shape[0], c.shape[1], c.shape[2], c.shape[3], c.shape[4], c.shape[5], c.shape[6]
+	batches, heads, keyHeads, queries, keys := c.shape[0], c.shape[1], c.shape[2], c.shape[3], c.shape[4]
+	width, valueWidth := c.shape[5], c.shape[6]
 	in := attentionInputs{
 		q: normalOf(1, dtype, batches, heads, queries, width),
 		k: normalOf(2, dtype, batches, keyHeads, keys, width),

@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// checkAttention checks the arguments of attention.
+// checkAttention returns an error if the arguments of attention are invalid.
 func checkAttention(q, k, v *mlxc.Array, c AttentionConfig) error {
 	if err := checkHeads(q, k, v); err != nil {
 		return err
@@ -17,11 +17,11 @@ func checkAttention(q, k, v *mlxc.Array, c AttentionConfig) error {
 	finite := func(v float32) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }
 	switch {
 	case !finite(c.Scale):
-		return fmt.Errorf("the scale is %v: it must be finite, or 0 for head_dim^-1/2", c.Scale)
+		return fmt.Errorf("Scale is %v; it must be finite, or 0 for head_dim^-1/2", c.Scale)
 	case !finite(c.SoftCap) || c.SoftCap < 0:
-		return fmt.Errorf("SoftCap is %v: it must be finite and positive, or 0 for none", c.SoftCap)
+		return fmt.Errorf("SoftCap is %v; it must be finite and positive, or 0 for no cap", c.SoftCap)
 	case c.Window != nil && (c.Window.Left < Unbounded || c.Window.Right < Unbounded):
-		return fmt.Errorf("the window is %+v: a side must be 0, positive or Unbounded", *c.Window)
+		return fmt.Errorf("Window is %+v; a side must be at least 0, or Unbounded", *c.Window)
 	}
 	if err := checkMask(q, k, c.Mask); err != nil {
 		return err
@@ -32,7 +32,7 @@ func checkAttention(q, k, v *mlxc.Array, c AttentionConfig) error {
 	return c.checkStarts(q, k)
 }
 
-// checkHeads checks q, k and v against each other.
+// checkHeads returns an error if q, k and v are invalid or do not fit each other.
 func checkHeads(q, k, v *mlxc.Array) error {
 	operands := []struct {
 		name  string
@@ -43,33 +43,38 @@ func checkHeads(q, k, v *mlxc.Array) error {
 			return err
 		}
 		if o.array.NDim() != 4 {
-			return fmt.Errorf("%s must have the axes [batch, heads, length, head_dim]: use Reshape and Transpose", o.name)
+			return fmt.Errorf(
+				"%s has the shape %v; it must be [batch, heads, length, head_dim]: use Reshape and Transpose",
+				o.name, o.array.Shape())
 		}
 		if err := checkRows(o.name, o.array); err != nil {
 			return err
 		}
 		if o.array.DType() != q.DType() {
-			return fmt.Errorf("q is %v and %s %v: convert one with AsType", q.DType(), o.name, o.array.DType())
+			return fmt.Errorf("q is %v and %s is %v; they must have one dtype: use AsType",
+				q.DType(), o.name, o.array.DType())
 		}
 		if o.array.Dim(0) != q.Dim(0) {
-			return fmt.Errorf("q has %d batches and %s has %d", q.Dim(0), o.name, o.array.Dim(0))
+			return fmt.Errorf("q has %d batches and %s has %d; they must be equal", q.Dim(0), o.name, o.array.Dim(0))
 		}
 		if o.array.Dim(1) == 0 || o.array.Dim(3) == 0 {
-			return fmt.Errorf("%s is empty: there must be a head and a column", o.name)
+			return fmt.Errorf("%s has the shape %v; heads and head_dim must be at least 1", o.name, o.array.Shape())
 		}
 	}
 	switch {
 	case k.Dim(1) != v.Dim(1) || k.Dim(2) != v.Dim(2):
-		return errors.New("k and v must have the same heads and the same length")
+		return fmt.Errorf("k has %d heads of length %d and v has %d of length %d; they must be equal",
+			k.Dim(1), k.Dim(2), v.Dim(1), v.Dim(2))
 	case q.Dim(1)%k.Dim(1) != 0:
-		return fmt.Errorf("q has %d heads, which is no multiple of the %d of k and v", q.Dim(1), k.Dim(1))
+		return fmt.Errorf("q has %d heads; their number must be a multiple of the %d heads of k and v",
+			q.Dim(1), k.Dim(1))
 	case q.Dim(3) != k.Dim(3):
-		return fmt.Errorf("q has a head_dim of %d and k one of %d", q.Dim(3), k.Dim(3))
+		return fmt.Errorf("q has head_dim %d and k has head_dim %d; they must be equal", q.Dim(3), k.Dim(3))
 	}
 	return nil
 }
 
-// checkMask checks a mask, which may be nil.
+// checkMask returns an error if a mask is invalid. It may be nil.
 func checkMask(q, k, mask *mlxc.Array) error {
 	if mask == nil {
 		return nil
@@ -78,7 +83,7 @@ func checkMask(q, k, mask *mlxc.Array) error {
 		return err
 	}
 	if t := mask.DType(); t != mlxc.Bool && !slices.Contains(gradientDTypes, t) {
-		return fmt.Errorf("the mask is %v: it must be bool, or float32, float16 or bfloat16; convert with AsType", t)
+		return fmt.Errorf("Mask is %v; it must be bool, float32, float16 or bfloat16: use AsType", t)
 	}
 	scores := []int{q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(2)}
 	shape := mask.Shape()
@@ -88,12 +93,13 @@ func checkMask(q, k, mask *mlxc.Array) error {
 		fits = n == 1 || n == scores[len(scores)-i]
 	}
 	if !fits {
-		return fmt.Errorf("the mask has the shape %v, which cannot be broadcast to %v, [batch, heads, queries, keys]", shape, scores)
+		return fmt.Errorf("Mask has the shape %v; it must broadcast to [batch, heads, queries, keys], %v",
+			shape, scores)
 	}
 	return nil
 }
 
-// checkSinks checks sinks, which may be nil.
+// checkSinks returns an error if sinks are invalid. They may be nil.
 func checkSinks(q, sinks *mlxc.Array) error {
 	if sinks == nil {
 		return nil
@@ -102,24 +108,24 @@ func checkSinks(q, sinks *mlxc.Array) error {
 		return err
 	}
 	if !slices.Contains(gradientDTypes, sinks.DType()) {
-		return fmt.Errorf("the sinks are %v: they must be float32, float16 or bfloat16; convert with AsType", sinks.DType())
+		return fmt.Errorf("Sinks is %v; it must be float32, float16 or bfloat16: use AsType", sinks.DType())
 	}
 	if !slices.Equal(sinks.Shape(), []int{q.Dim(1)}) {
-		return fmt.Errorf("the sinks must have one axis of %d elements, one for each head of q", q.Dim(1))
+		return fmt.Errorf("Sinks has the shape %v; it must be [%d], one for each head of q", sinks.Shape(), q.Dim(1))
 	}
 	return nil
 }
 
-// checkStarts checks the starts of packed sequences, which may be nil.
+// checkStarts returns an error if the starts of packed sequences are invalid. Both may be nil.
 func (c AttentionConfig) checkStarts(q, k *mlxc.Array) error {
 	if c.QueryStarts == nil && c.KeyStarts == nil {
 		return nil
 	}
 	if c.QueryStarts == nil || c.KeyStarts == nil {
-		return errors.New("QueryStarts and KeyStarts belong together: give both or neither")
+		return errors.New("only one of QueryStarts and KeyStarts is set; set both or neither")
 	}
 	if q.Dim(0) != 1 {
-		return fmt.Errorf("there are %d batches: packed sequences lie one after the other in one", q.Dim(0))
+		return fmt.Errorf("q has %d batches; packed sequences need exactly 1", q.Dim(0))
 	}
 	for _, s := range []struct {
 		name   string
@@ -130,20 +136,22 @@ func (c AttentionConfig) checkStarts(q, k *mlxc.Array) error {
 			return err
 		}
 		if s.starts.DType() != mlxc.Int32 || s.starts.NDim() != 1 || s.starts.Dim(0) < 2 {
-			return fmt.Errorf("%s must be int32 with one axis, of at least two elements", s.name)
+			return fmt.Errorf("%s is %v of shape %v; it must be int32 with one axis of at least two elements",
+				s.name, s.starts.DType(), s.starts.Shape())
 		}
 		if err := checkAscent(s.name, s.starts, s.length); err != nil {
 			return err
 		}
 	}
 	if c.QueryStarts.Dim(0) != c.KeyStarts.Dim(0) {
-		return fmt.Errorf("QueryStarts is for %d sequences and KeyStarts for %d", c.QueryStarts.Dim(0)-1, c.KeyStarts.Dim(0)-1)
+		return fmt.Errorf("QueryStarts has %d sequences and KeyStarts has %d; they must be equal",
+			c.QueryStarts.Dim(0)-1, c.KeyStarts.Dim(0)-1)
 	}
 	return nil
 }
 
-// checkAscent looks at the starts where that costs little. Starts that are not computed
-// yet and wrong give numbers without a meaning.
+// checkAscent returns an error if the starts do not ascend from 0 to length. It does not check starts whose values are
+// not available without a wait.
 func checkAscent(name string, starts *mlxc.Array, length int) error {
 	if !readableWithoutSync(starts) {
 		return nil
@@ -155,9 +163,9 @@ func checkAscent(name string, starts *mlxc.Array, length int) error {
 	first, last := values[0], values[len(values)-1]
 	switch {
 	case first != 0 || int(last) != length:
-		return fmt.Errorf("%s goes from %d to %d: it must ascend from 0 to the length, %d", name, first, last, length)
+		return fmt.Errorf("%s goes from %d to %d; it must ascend from 0 to the length, %d", name, first, last, length)
 	case !slices.IsSorted(values):
-		return fmt.Errorf("%s must ascend from 0 to the length, %d: it goes back", name, length)
+		return fmt.Errorf("%s descends; it must ascend from 0 to the length, %d", name, length)
 	}
 	return nil
 }

@@ -33,17 +33,17 @@ var _ = describe(descriptor{
 	},
 })
 
-// attentionTraffic has a case for each kernel of attention, with heads that share keys. A threadgroup reads its own
-// rows once, and all rows of the other side that its rows attend to. Other threadgroups read these again.
+// attentionTraffic returns a case for each kernel of attention, with heads that share keys. A threadgroup reads its own
+// rows once, and every row of the other side that one of its rows sees. Other threadgroups read these rows again.
 func attentionTraffic() []trafficCase {
 	const heads, keyHeads, length, width = 2, 1, 128, 64
-	// elements: the rows of q and dout (or out and dout) of all heads, and the rows of k and v
+	// Elements of q and dout (or out and dout) of all heads, and of k and v.
 	const ofQueries, ofKeys = heads * length * 2 * width, keyHeads * length * 2 * width
-	// bytes: m and l of all rows; m, l and delta; dlse; a float32 mask
-	const statistics, rows = heads * length * 2 * 4, heads * length * rowStatsSize * 4
-	const dlse, mask = heads * length * 4, length * length * 4
+	// Bytes of m and l, of RowStats, of dlse, and of a mask of float32.
+	const statistics, rows, dlse = heads * length * 2 * 4, heads * length * rowStatsSize * 4, heads * length * 4
+	const mask = length * length * 4
 
-	// reads returns the number of rows of the other side that the threadgroups of a head read.
+	// reads is the number of rows of the other side that the threadgroups of a head read.
 	reads := func(l customkernels.Launch, causal, byKeys bool) (n int) {
 		g := templateOf(l)
 		own := g["BLOCK_M"] * g["SIMDGROUPS"]
@@ -51,9 +51,9 @@ func attentionTraffic() []trafficCase {
 			switch {
 			case !causal:
 				n += length
-			case byKeys: // from the panel of the first query that attends to the first key
+			case byKeys: // from the panel of the first query that sees the first key
 				n += length - first/g["BLOCK_N"]*g["BLOCK_N"]
-			default: // to the panel of the last key that the last query attends to
+			default: // to the panel of the last key that the last query sees
 				n += min((first+own+g["BLOCK_N"]-1)/g["BLOCK_N"]*g["BLOCK_N"], length)
 			}
 		}
@@ -78,7 +78,7 @@ func attentionTraffic() []trafficCase {
 			case "attention_dkv":
 				return maskOnce + (ofQueries+2*ofKeys)*size + rows,
 					heads*reads(l, causal, true)*(2*width*size+rowStatsSize*4) - ofQueries*size - rows + maskAgain
-			case "attention_dmask": // a threadgroup has BLOCK_M × BLOCK_N elements and iterates over the heads
+			case "attention_dmask": // a threadgroup owns BLOCK_M×BLOCK_N elements and iterates over the heads
 				g := templateOf(l)
 				across, down := (length+g["BLOCK_N"]-1)/g["BLOCK_N"], (length+g["BLOCK_M"]-1)/g["BLOCK_M"]
 				return 2*maskOnce + (ofQueries+ofKeys)*size + rows,
@@ -88,7 +88,7 @@ func attentionTraffic() []trafficCase {
 			}
 		}
 	}
-	// Every thread reads the 48 bytes of Sizes, which matters most in the smallest kernels.
+	// Every thread reads the 48 bytes of Sizes. Their share is largest in the smallest kernels.
 	limits := map[string]float64{
 		"forward": 1.30, "delta": 1.30, "dq": 1.30, "dkv": 1.10, "dmask": 1.50, "mask_bits": 2.65,
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// attentionTuning holds the parameters of the launch geometry of attention, by backend. A simdgroup owns a block of rows
-// (queries or keys) and iterates over panels of the others.
+// attentionTuning holds the parameters of the launch geometry of attention, by backend. A simdgroup owns a block of
+// rows (queries or keys) and iterates over panels of the others.
 var attentionTuning = map[mlxc.Backend]struct {
 	lanes         int // of a simdgroup
 	simdgroups    int // of a threadgroup
@@ -24,15 +24,15 @@ var attentionTuning = map[mlxc.Backend]struct {
 		lanes: 1, simdgroups: 1, blockElements: 4096, minBlockM: 8, maxBlockM: 64,
 		panelBytes: math.MaxInt, maxBlockN: 32, registers: math.MaxInt,
 	},
-	// 16 rows of 64 floats are 32 registers per lane, as are 8 rows of 128: up to four such tiles and the scores fit the
-	// 104 registers per lane of 512 threads on a core with 208 KiB. Panels of 16 KiB let two threadgroups of 128 threads
-	// share a core's 32 KiB, except with pairs, which need up to 4 KiB more for partial scores.
+	// 16 rows of 64 floats are 32 registers per lane, as are 8 rows of 128: up to four such tiles and the scores fit
+	// the 104 registers per lane of 512 threads on a core with 208 KiB. Panels of 16 KiB let two threadgroups of 128
+	// threads share a core's 32 KiB, except with pairs, which need up to 4 KiB more for partial scores.
 	mlxc.BackendMetal: {
 		lanes: 32, simdgroups: 4, blockElements: 1024, minBlockM: 8, maxBlockM: 16,
 		panelBytes: 16 << 10, maxBlockN: 32, registers: 128,
 	},
-	// An mma has 16 rows. Of 255 registers, scores and addresses take about 60. Spilled registers are reloaded for every
-	// panel, which costs more than the exchange of partial scores between the simdgroups of a pair (docs/h200).
+	// An mma has 16 rows. Of 255 registers, scores and addresses take about 60. Spilled registers are reloaded for
+	// every panel, which costs more than the exchange of partial scores between the simdgroups of a pair (docs/h200).
 	mlxc.BackendCUDA: {
 		lanes: 32, simdgroups: 4, minBlockM: 16, maxBlockM: 16,
 		panelBytes: 16 << 10, maxBlockN: 64, registers: 192,

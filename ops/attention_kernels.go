@@ -135,7 +135,9 @@ func (t attentionTemplate) args() []mlxc.TemplateArg {
 // maskBitsTemplate holds the template arguments of attention_mask_bits.
 type maskBitsTemplate struct{ lanes int }
 
-func (t maskBitsTemplate) args() []mlxc.TemplateArg { return []mlxc.TemplateArg{{Name: "LANES", Value: t.lanes}} }
+func (t maskBitsTemplate) args() []mlxc.TemplateArg {
+	return []mlxc.TemplateArg{{Name: "LANES", Value: t.lanes}}
+}
 
 // outputDeltaTemplate holds the template arguments of attention_delta_of_output.
 type outputDeltaTemplate struct {
@@ -198,8 +200,8 @@ func logSumExp(statistics *mlxc.Array) *mlxc.Array {
 	})[0]
 }
 
-// attentionBackward returns the gradients of in.list(), with nil for an input that is nil. Inputs without a gradient get
-// zeros.
+// attentionBackward returns the gradients of in.list(), with nil for an input that is nil. Inputs without a gradient
+// get zeros.
 func attentionBackward(
 	on target, in attentionInputs, out, statistics, dOut, dLSE *mlxc.Array, cfg AttentionConfig,
 ) []*mlxc.Array {
@@ -314,7 +316,9 @@ func rowStatsOfOutput(on target, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.
 }
 
 // deltas returns delta of each row, which includes −dlse: [batch, heads, queries].
-func deltas(stats *mlxc.Array) *mlxc.Array { return stats.Split(rowStatsSize, -1)[deltaIndex].Squeeze(-1) }
+func deltas(stats *mlxc.Array) *mlxc.Array {
+	return stats.Split(rowStatsSize, -1)[deltaIndex].Squeeze(-1)
+}
 
 // sinksOrInf returns the sinks as float32, −∞ for an attention without sinks.
 func (in attentionInputs) sinksOrInf() *mlxc.Array {

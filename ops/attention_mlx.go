@@ -6,14 +6,14 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// attentionMLX is AttentionLogSumExp composed of MLX's operations, with their gradients,
-// in float32. It holds all scores at once. cfg.Scale is not 0.
+// attentionMLX is AttentionLogSumExp composed of basic MLX operations, which also give its gradient, in float32. It
+// holds all scores at once. cfg.Scale must be set.
 func attentionMLX(q, k, v *mlxc.Array, cfg AttentionConfig) (out, lse *mlxc.Array) {
 	batch, heads, queries, keys := q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(2)
-	if batch*queries*keys == 0 { // MLX has no maximum of nothing.
-		return attentionToNothing(q, v, cfg)
+	if batch*queries*keys == 0 { // MLX has no maximum of an empty axis
+		return attentionWithoutKeys(q, v, cfg)
 	}
-	// The heads that share a key head become an axis that k and v are broadcast along.
+	// The query heads that share a key head get an axis of their own, along which k and v are broadcast.
 	shared := heads / k.Dim(1)
 	grouped := func(x *mlxc.Array, n int) *mlxc.Array {
 		return x.Reshape(batch, k.Dim(1), n, x.Dim(2), x.Dim(3)).AsType(mlxc.Float32)
@@ -29,7 +29,7 @@ func attentionMLX(q, k, v *mlxc.Array, cfg AttentionConfig) (out, lse *mlxc.Arra
 		s = mlxc.Concatenate(-1, s, sinks.BroadcastTo(batch, heads, queries, 1))
 	}
 
-	// A row of nothing but −∞ would be NaN in the gradient too, so another takes its place.
+	// The softmax of a row of −∞ and its gradient would be NaN. Replace the row by zeros.
 	zero, hidden := mlxc.Scalar[float32](0), mlxc.Scalar(float32(math.Inf(-1)))
 	empty := s.Max(-1).Equal(hidden)
 	emptyRow := empty.ExpandDims(-1)
@@ -42,8 +42,8 @@ func attentionMLX(q, k, v *mlxc.Array, cfg AttentionConfig) (out, lse *mlxc.Arra
 	return out, lse
 }
 
-// attentionToNothing is attentionMLX where there are no queries or no keys.
-func attentionToNothing(q, v *mlxc.Array, cfg AttentionConfig) (out, lse *mlxc.Array) {
+// attentionWithoutKeys is attentionMLX for no batches, no queries or no keys.
+func attentionWithoutKeys(q, v *mlxc.Array, cfg AttentionConfig) (out, lse *mlxc.Array) {
 	rows := q.Shape()[:3]
 	lse = mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(math.Inf(-1))), rows...)
 	if cfg.Sinks != nil {
@@ -52,62 +52,61 @@ func attentionToNothing(q, v *mlxc.Array, cfg AttentionConfig) (out, lse *mlxc.A
 	return mlxc.Zeros(v.DType(), append(rows, v.Dim(3))...), lse
 }
 
-// masked returns the scores s, (batch, heads, queries, keys), with −∞ for what is not
-// seen.
+// masked applies the mask to the scores s, [batch, heads, queries, keys]. The scores of hidden keys become −∞.
 func (c AttentionConfig) masked(s *mlxc.Array) *mlxc.Array {
-	seen := c.positionsSeen(s.Dim(2), s.Dim(3))
+	visible := c.visibleByPosition(s.Dim(2), s.Dim(3))
 	switch {
 	case c.Mask == nil:
 	case c.Mask.DType() == mlxc.Bool:
-		seen = both(seen, c.Mask)
+		visible = andMask(visible, c.Mask)
 	default:
 		s = s.Add(c.Mask.AsType(mlxc.Float32))
 	}
-	if seen == nil {
+	if visible == nil {
 		return s
 	}
-	return mlxc.Where(seen, s, mlxc.Scalar(float32(math.Inf(-1))))
+	return mlxc.Where(visible, s, mlxc.Scalar(float32(math.Inf(-1))))
 }
 
-// positionsSeen tells by their positions which keys a query sees, (queries, keys), or
-// nil for all.
-func (c AttentionConfig) positionsSeen(queries, keys int) *mlxc.Array {
-	var seen *mlxc.Array
+// visibleByPosition returns which keys each query sees by Causal, Window and sequences, [queries, keys], or nil for
+// all keys.
+func (c AttentionConfig) visibleByPosition(queries, keys int) *mlxc.Array {
+	var visible *mlxc.Array
 	i, j := mlxc.Arange(mlxc.Int32, 0, float64(queries), 1), mlxc.Arange(mlxc.Int32, 0, float64(keys), 1)
-	// The position of a query among the keys.
-	at := i.Add(mlxc.Scalar(int32(keys - queries)))
+	// position is the query's position among the keys.
+	position := i.Add(mlxc.Scalar(int32(keys - queries)))
 	if c.QueryStarts != nil {
 		querySequence, keySequence := sequenceOf(i, c.QueryStarts), sequenceOf(j, c.KeyStarts)
-		seen = querySequence.ExpandDims(1).Equal(keySequence)
-		// The last query of a sequence is aligned with its last key, and so are their ends.
+		visible = querySequence.ExpandDims(1).Equal(keySequence)
+		// The last query of a sequence has the position of its last key, so the ends of both coincide.
 		one := mlxc.Scalar[int32](1)
 		next := querySequence.Add(one)
-		at = i.Add(c.KeyStarts.Take(next, 0).Sub(c.QueryStarts.Take(next, 0)))
+		position = i.Add(c.KeyStarts.Take(next, 0).Sub(c.QueryStarts.Take(next, 0)))
 	}
-	at = at.ExpandDims(1)
+	position = position.ExpandDims(1)
 	if c.Causal {
-		seen = both(seen, j.LessEqual(at))
+		visible = andMask(visible, j.LessEqual(position))
 	}
 	if w := c.Window; w != nil {
 		if w.Left != Unbounded {
-			seen = both(seen, j.GreaterEqual(at.Sub(mlxc.Scalar(int32(min(w.Left, queries+keys))))))
+			visible = andMask(visible, j.GreaterEqual(position.Sub(mlxc.Scalar(int32(min(w.Left, queries+keys))))))
 		}
 		if w.Right != Unbounded {
-			seen = both(seen, j.LessEqual(at.Add(mlxc.Scalar(int32(min(w.Right, queries+keys))))))
+			visible = andMask(visible, j.LessEqual(position.Add(mlxc.Scalar(int32(min(w.Right, queries+keys))))))
 		}
 	}
-	return seen
+	return visible
 }
 
-// sequenceOf returns the sequence of each position: as many start at it or before, but
-// for the first.
+// sequenceOf returns the index of each position's sequence: the number of starts at or before the position, without the
+// first and the last start.
 func sequenceOf(positions, starts *mlxc.Array) *mlxc.Array {
 	others := starts.Slice([]int{1}, []int{starts.Dim(0) - 1}, nil)
 	return others.LessEqual(positions.ExpandDims(1)).AsType(mlxc.Int32).Sum(1)
 }
 
-// both joins two conditions, of which the first may be nil.
-func both(a, b *mlxc.Array) *mlxc.Array {
+// andMask returns a ∧ b, where a nil a means all true.
+func andMask(a, b *mlxc.Array) *mlxc.Array {
 	if a == nil {
 		return b
 	}

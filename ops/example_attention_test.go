@@ -8,7 +8,7 @@ import (
 )
 
 func ExampleAttention() {
-	// A query of two heads that share one key head sees the first two of three keys.
+	// One query, with two heads that share one key head, sees the first two of three keys.
 	seen := mlxc.FromSlice([]bool{true, true, false})
 	loss := func(args []*mlxc.Array) []*mlxc.Array {
 		out := ops.Attention(args[0], args[1], args[2], ops.AttentionConfig{Scale: 1, Mask: seen})
@@ -31,7 +31,7 @@ func ExampleAttention() {
 	// [1 1 0] <nil>
 }
 
-// Two documents of three and of two tokens, one after the other.
+// Two packed documents have three and two tokens.
 func ExampleAttention_sequences() {
 	starts := mlxc.FromSlice([]int32{0, 3, 5})
 	q := mlxc.Zeros(mlxc.Float32, 1, 1, 5, 1)
@@ -42,7 +42,7 @@ func ExampleAttention_sequences() {
 	// Output: [1 1.5 2 10 15] <nil>
 }
 
-// Attention over the halves of the keys, put together by their log-sum-exps.
+// Attention over two parts of the keys is merged by the log-sum-exps of both.
 func ExampleAttentionLogSumExp() {
 	q := mlxc.Zeros(mlxc.Float32, 1, 1, 1, 1)
 	v := mlxc.FromSlice([]float32{1, 2, 3, 6}, 1, 1, 4, 1)
@@ -59,7 +59,7 @@ func ExampleAttentionLogSumExp() {
 }
 
 func ExampleCausalAttention() {
-	// Three tokens of two heads, each of one column.
+	// Three tokens have two heads of one column each.
 	q := mlxc.Zeros(mlxc.Float32, 3, 2)
 	v := mlxc.FromSlice([]float32{2, 10, 4, 30, 9, 20}, 3, 2)
 	fmt.Println(ops.CausalAttention(q, q, v, 2, 2))

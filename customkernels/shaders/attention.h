@@ -113,7 +113,8 @@ struct AttentionBlock {
   int rows;                // rows of the sequence from `first` on; 0 or less if the simdgroup has none
   size_t row;              // index of the first row in its arrays
   uint lane, simdgroup;
-  uint part;  // which columns of head_dim a PAIRED simdgroup has
+  uint part;          // which part of the columns of its rows a PAIRED simdgroup has
+  uint panel_thread;  // index among PANEL_THREADS, computed once: in the loop it costs registers
 
   HeadPanel heads;    // columns of the scores: rows of k, or of q if TRANSPOSED
   ValuePanel values;  // the same rows of v, or of do if TRANSPOSED
@@ -146,6 +147,7 @@ struct AttentionBlock {
     lane = lane_index;
     simdgroup = simdgroup_index;
     part = simdgroup % PARTS;
+    panel_thread = simdgroup / PARTS * LANES + lane;
     head = group.y;
     batch = group.z;
     sizes = load_sizes(size_values);
@@ -180,12 +182,11 @@ struct AttentionBlock {
     column_row = first_row(!TRANSPOSED, column_head);
     first_column = (TRANSPOSED ? band.first_query(group_first) : band.first_key(group_first)) / BLOCK_N * BLOCK_N;
     end_column = TRANSPOSED ? band.end_query(group_first, GROUP_ROWS) : band.end_key(group_first, GROUP_ROWS);
-    const uint thread_index = simdgroup / PARTS * LANES + lane;
     const int columns = end_column - first_column;
     device const T* const first_head = column_heads + head_offset(column_row + first_column);
     device const T* const first_value = column_values + value_offset(column_row + first_column);
-    heads.init(head_memory + part * HeadPanel::SIZE, first_head, columns, thread_index, PANEL_THREADS);
-    values.init(value_memory + part * ValuePanel::SIZE, first_value, columns, thread_index, PANEL_THREADS);
+    heads.init(head_memory + part * HeadPanel::SIZE, first_head, columns, panel_thread, PANEL_THREADS);
+    values.init(value_memory + part * ValuePanel::SIZE, first_value, columns, panel_thread, PANEL_THREADS);
     mask = mask_at(TRANSPOSED ? column_head : head);
     prefetch_mask(mask, first_column, columns);
   }
@@ -215,10 +216,9 @@ struct AttentionBlock {
     const bool is_last = TRANSPOSED && left <= 0;
     const size_t next = is_last ? column_row + sizes.queries + first_column : column_row + column + BLOCK_N;
     const int next_rows = !is_last ? left : column_head + 1 < end_head ? end_column - first_column : 0;
-    const uint thread_index = simdgroup / PARTS * LANES + lane;
     acquire(heads, values);
-    heads.advance(column_heads + head_offset(next), next_rows, thread_index, PANEL_THREADS);
-    values.advance(column_values + value_offset(next), next_rows, thread_index, PANEL_THREADS);
+    heads.advance(column_heads + head_offset(next), next_rows, panel_thread, PANEL_THREADS);
+    values.advance(column_values + value_offset(next), next_rows, panel_thread, PANEL_THREADS);
     if (TRANSPOSED) {
       stats.advance(column_stats + next * ROW_STATS_SIZE, next_rows, simdgroup * LANES + lane, LANES * SIMDGROUPS);
     }

@@ -45,8 +45,8 @@ struct MaskTile {
     const uint column_stride = TRANSPOSED ? mask.query_stride : mask.key_stride;
     device const MASK_T* const first = mask.at(query, key);
     // A lane's two neighboring keys are adjacent in memory. No pair may cross the row's end.
-    const bool is_packed =
-        !TRANSPOSED && column_stride == 1 && vec_aligned<2>(first, row_stride) && (columns >= COLUMNS || columns % 2 == 0);
+    const bool has_pairs = columns >= COLUMNS || columns % 2 == 0;
+    const bool is_packed = !TRANSPOSED && column_stride == 1 && vec_aligned<2>(first, row_stride) && has_pairs;
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
       device const MASK_T* const row = first + size_t(uint(min(Scores::row(i, lane), rows - 1))) * row_stride;
       thread MASK_T* const to = elements + i * Scores::LANE_COLUMNS;
@@ -133,6 +133,7 @@ struct MaskTile<TRANSPOSED, Bits, 32, ROWS, COLUMNS> {
     return !simd_any(any != 0);
   }
 
-  // Column j of a lane is column(j, 0) + column(0, lane), in the same word as column(j, 0). load has shifted by column(0, lane).
+  // Column j of a lane is column(j, 0) + column(0, lane), and both are in the same word. load has shifted the word by
+  // column(0, lane).
   bool get(int i, int j) const { return words[i][Scores::column(j, 0) / 32] >> Scores::column(j, 0) % 32 & 1; }
 };
