@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# The one entry to this repository: brings MLX and mlx-c, then does what is asked.
-# ./build.sh help lists the verbs.
+# The entry point of this repository: installs MLX and mlx-c, then runs a verb. ./build.sh help lists the verbs.
 set -euo pipefail
 
-unset CDPATH # With it, cd may print where it went, and go elsewhere.
+unset CDPATH # with it, cd may print a path and search other folders
 script=${BASH_SOURCE[0]}
 while [ -L "$script" ]; do # readlink -f is missing on older macOS
   target=$(readlink "$script")
@@ -20,37 +19,40 @@ usage() {
   cat <<'EOF'
 usage: ./build.sh [verb] [flags]
 
-  setup   bring and build the pinned MLX and mlx-c (the default verb)
+  setup   download and build the pinned MLX and mlx-c (the default verb)
             --backend cpu|cuda13|cuda12|metal   also MLXGRAD_BACKEND; default: cpu, on macOS metal
             --mlx-dir DIR       use the MLX in DIR (include/mlx, lib/libmlx); also MLX_DIR,
                                 e.g. MLX_DIR=$(brew --prefix mlx)
             --mlx-c-source SRC  use these mlx-c sources (folder or archive); also MLX_C_SOURCE
-          A choice is kept until another is made or clean is run. CXX names the compiler.
-            --offline DIR       download nothing; take the files from DIR
-            --asan              also build the library of programs that go build -asan makes
-  install --prefix DIR   copy MLX to DIR/lib/mlxgrad; programs find it there if MLXGRAD_LIB is
-          DIR/lib/mlxgrad/lib
+          The choice stays until another is made or clean is run. CXX names the compiler.
+            --offline DIR       take the downloads from DIR
+            --asan              also build the library for programs of go build -asan
+  install --prefix DIR
+          copy MLX to DIR/lib/mlxgrad, for programs that run with
+          MLXGRAD_LIB=DIR/lib/mlxgrad/lib
   release [VERSION]
-          make the files of a release in the folder release, see RELEASING.md; without VERSION a
-          snapshot, to try it
-  package DIR   make one folder for a machine without Go and network: the command, tests,
-          libraries, and run.sh, which runs parity, tests and bench there
-  parity  compare gradients with MLX's own and a float64 oracle, in a sample of the cases;
+          make the files of a release in the folder release, see RELEASING.md; without VERSION
+          make a snapshot
+  package DIR
+          make a folder for a machine without Go and network: the command, tests, libraries,
+          and run.sh, which runs parity, tests and benchmarks
+  parity  compare gradients with MLX's and a float64 oracle, in a sample of the cases;
             --full runs every case, --rows prints every row; flags go to mlxgrad parity
-  test    run all tests, the slowest in a sample of their cases; flags and packages go to go test
+  test    run all tests, the slowest with a sample of their cases; flags and packages go to go test
   test-long [PART...]
-          run what test leaves out, in parts: setup (MLX's package for macOS), tests (all cases,
-          dtypes and schedules), parity (every case), the name of each file of
-          customkernels/shaders (its mutants), and clang (all cases of the kernels' tests with
-          clang++). Without a PART it runs all, for hours. It reports each part, goes on after a
-          failure, and repeats no part but parity that passed while nothing changed
+          run the cases that test leaves out, in parts: setup (MLX's package for macOS), tests
+          (all cases, dtypes and schedules), parity (every case), each file name in
+          customkernels/shaders (its mutants), and clang (all cases of kernel tests with
+          clang++). Without a PART it runs all parts, for hours. It reports each part and
+          continues after a failure. Go's test cache skips parts, except parity, that passed
+          since the last change
   bench   run all benchmarks; flags and packages go to go test
-          bench overhead: what mlxc costs beside C, and beside Python's MLX if it is there
-  lint    run golangci-lint, gofumpt, clang-format, go vet, and actionlint on the workflows
-  clean   remove everything that was brought and built
-  help    print this
+          bench overhead: compare the call overhead of mlxc, C, and Python's MLX if installed
+  lint    run golangci-lint, gofumpt, clang-format, go vet, and actionlint
+  clean   remove all downloads and build outputs
+  help    print this text
 
-Every verb but clean and help sets up first, which takes no time once it is done.
+Every verb except clean and help runs setup first, which does nothing if MLX is set up.
 EOF
 }
 
@@ -59,14 +61,12 @@ die() {
   exit 1
 }
 
-# takes_nothing refuses what follows a verb that would not look at it: clean --dry-run
-# must not clean.
+# takes_nothing refuses the arguments of a verb without arguments: clean --dry-run must not clean.
 takes_nothing() {
-  [ $# = 0 ] || die "it takes nothing, and not $1: see ./build.sh help"
+  [ $# = 0 ] || die "it takes no arguments, not $1: see ./build.sh help"
 }
 
-# programs is where this script builds programs: beside what was brought or, in a checkout that
-# cannot be written, in a temporary folder.
+# programs is the folder of the programs that this script builds. In a read-only checkout it is temporary.
 programs=$third/build
 programs_folder() {
   if ! mkdir -p "$programs" 2>/dev/null || ! [ -w "$programs" ]; then
@@ -75,7 +75,7 @@ programs_folder() {
   fi
 }
 
-# finish runs the last program. A temporary folder is removed after it.
+# finish runs the last program, and removes a temporary folder after it.
 finish() {
   if [ "$programs" = "$third/build" ]; then exec "$@"; fi
   "$@"
@@ -85,21 +85,21 @@ finish() {
 setup() {
   command -v go >/dev/null || die "go is not on the PATH: install Go 1.26 or later"
   programs_folder
-  # Built rather than run by "go run", which would add a line to every error. Git, which Go
-  # asks for the commit, refuses a checkout of another user's, as containers have.
+  # "go run" would add a line to every error. Without -buildvcs=false, Go would run git, which refuses the checkout of
+  # another user, as in containers.
   local out
   if ! out=$(go build -C "$root" -buildvcs=false -o "$programs/setup" ./internal/setup/cmd 2>&1); then
     case $out in
       *"$third/build"*"permission denied"* | *"$third/build"*"read-only file system"*) die "$third/build cannot be written: make third_party/mlx-c writable, or use a checkout of your own" ;;
       *"no space left on device"*) die "the disk is full: free some 200 MB and run ./build.sh setup again" ;;
-      *) die "the set-up program does not build: see Go's message below"$'\n'"$out" ;;
+      *) die "the set-up program does not compile: see Go's message below"$'\n'"$out" ;;
     esac
   fi
   "$programs/setup" "$third" "$@"
   cuda_headers
 }
 
-# MLX compiles CUDA kernels at run time, against headers that it looks for in CUDA_HOME.
+# cuda_headers sets CUDA_HOME to the headers against which MLX compiles CUDA kernels at run time.
 cuda_headers() {
   [ -z "${CUDA_HOME:-}${CUDA_PATH:-}" ] || return 0
   local dir
@@ -108,8 +108,7 @@ cuda_headers() {
   done
 }
 
-# need_clang sets clangxx to the name of clang++. The tests put Metal source through clang's address-space
-# check.
+# need_clang sets clangxx to the name of clang++, with which tests check the address spaces of Metal sources.
 need_clang() {
   local name
   for name in clang++ clang++-{20,19,18,17,16,15,14}; do
@@ -138,7 +137,7 @@ clang_format() {
     python3 -m pip install --quiet --no-deps --only-binary=:all: --disable-pip-version-check --root-user-action=ignore \
       --target "$dir/$version" "clang-format==$version" || return 1
   fi
-  # An archive of a release has no .git. Generated files and the files of testdata stay as they are.
+  # A source archive has no .git, so this uses find. Generated files and the files of testdata stay as they are.
   find customkernels mlxc third_party/mlx-c/patches \( -name testdata -o -name 'gen_*' \) -prune -o -type f \
     \( -name '*.h' -o -name '*.c' -o -name '*.cpp' -o -name '*.metal' \) -print |
     while read -r file; do
@@ -146,11 +145,10 @@ clang_format() {
     done
 }
 
-# tags has the tests build what is compiled against MLX's headers, which are here.
+# tags includes the tests that need MLX's headers, which setup installs.
 tags=-tags=mlxheaders
 
-# go_test runs go test on all packages, or on those among its arguments, which begin
-# with ./ or with the module's path.
+# go_test runs go test on the packages among its arguments, which begin with ./ or the module's path, or on all packages.
 go_test() {
   cd "$root"
   local arg
@@ -159,7 +157,7 @@ go_test() {
       ./* | github.com/*) finish go test $tags -timeout 40m "$@" ;;
     esac
   done
-  # What takes longest first, beside which the rest runs.
+  # ops takes longest, so it starts first.
   finish go test $tags -timeout 40m ./ops ./... "$@"
 }
 
@@ -172,11 +170,11 @@ part() {
 }
 
 full_parity() {
-  go build -C "$root" -buildvcs=false -o "$programs/mlxgrad" ./compare/cmd/mlxgrad && "$programs/mlxgrad" parity --full
+  go build -C "$root" -buildvcs=false -o "$programs/mlxgrad" ./cmd/mlxgrad && "$programs/mlxgrad" parity --full
 }
 
-# test_long runs the named parts, or all, each in a process of its own. Go caches the results of parts that
-# passed, which a repeated run skips.
+# test_long runs the named parts, or all, each in a separate process. Go caches the results of passed parts, so a
+# repeated run skips them.
 test_long() {
   cd "$root"
   local packages name parts shaders=customkernels/shaders
@@ -194,7 +192,7 @@ test_long() {
   local require=${MLXGRAD_REQUIRE:-}
   for name in "$@"; do
     case $name in
-      # These tests run programs, whose sources Go's cache of results does not see.
+      # Go's test cache does not see the sources of the programs that these tests run.
       setup) part go test -timeout 2h -count=1 ./internal/setup ;;
       # shellcheck disable=SC2086 # a list of packages
       tests) part go test $tags -timeout 6h -skip '^TestMutationsAreNoticed$' $packages ;;
@@ -219,14 +217,13 @@ case ${1:-} in
     shift
     ;;
 esac
-# But mlxgrad parity has a help of its own.
+# mlxgrad parity prints its own help.
 case $verb:${1:-} in
   parity:*) ;;
   *:-h | *:--help) verb=help ;;
 esac
 
-# Paths in flags are relative to where the user is, so only what takes Go packages
-# changes to the root.
+# Paths in flags are relative to the user's folder, so only verbs that take Go packages change to the root.
 case $verb in
   setup)
     setup "$@"
@@ -267,7 +264,7 @@ case $verb in
     takes_nothing "$@"
     setup
     cd "$root"
-    # All run, so that one call shows every problem.
+    # All checks run, so that one call shows every problem.
     failed=0
     go vet $tags ./... || failed=1
     unformatted=$(go tool -modfile=tools/go.mod gofumpt -l .) || failed=1
@@ -281,7 +278,7 @@ case $verb in
       failed=1
     fi
     go tool -modfile=tools/go.mod golangci-lint run --build-tags mlxheaders ./... || failed=1
-    # Without shellcheck and pyflakes, which not every machine has.
+    # Not every machine has shellcheck and pyflakes.
     go tool -modfile=tools/go.mod actionlint -shellcheck= -pyflakes= .github/workflows/*.yml || failed=1
     exit $failed
     ;;
@@ -294,6 +291,6 @@ case $verb in
     ;;
   *)
     usage >&2
-    die "there is no such verb: see above"
+    die "unknown verb: see above"
     ;;
 esac

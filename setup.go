@@ -1,7 +1,7 @@
-// Package mlxgrad installs what the other packages of this module load at run time: Apple's MLX, its C interface
-// mlx-c, and libmlxg, the part of this module that is written in C++.
+// Package mlxgrad installs the libraries that the other packages of this module load at run time: Apple's MLX, its C
+// interface mlx-c, and libmlxg, the C++ part of this module.
 //
-// Most programs leave that to the command, once for each user and machine:
+// Most programs rely on the command, which is run once per user and machine:
 //
 //	go run github.com/mlxgrad/mlxgrad/cmd/mlxgrad@latest setup
 //
@@ -32,13 +32,13 @@ type SetupOptions struct {
 	// Backend is cpu, cuda13 or cuda12 on Linux and metal on macOS. If it is empty, the backend that is set up
 	// stays, and the first one is cpu on Linux and metal on macOS.
 	Backend string
-	// Offline is a folder with the files that are downloaded otherwise. An error names those that it lacks.
+	// Offline is a folder with the files that are downloaded otherwise. An error names the missing files.
 	Offline string
 	// Progress is called for each step, by one goroutine at a time. It may be nil.
 	Progress func(SetupProgress)
 }
 
-// SetupProgress is a step of a set-up, or a step's advance.
+// SetupProgress is a step of a set-up, or the progress of a step.
 type SetupProgress = setup.Progress
 
 // Setup installs MLX, mlx-c and libmlxg for this version of the module in a folder of the user, which it returns:
@@ -50,9 +50,9 @@ type SetupProgress = setup.Progress
 // downloads the sources of mlx-c with cargo or git and compiles them, which takes a C++20 compiler and about a minute.
 // Every download is compared with its SHA-256.
 //
-// An interrupted set-up leaves the former installation as it was, and the next one continues it. Several at once, in
-// one or several processes, wait for each other. MLX is loaded by its first use, so call Setup before;
-// [github.com/mlxgrad/mlxgrad/mlxc.Check] tells whether it loads. The error's text is one line that says what to do.
+// An interrupted set-up leaves the former installation unchanged, and the next one continues it. Concurrent set-ups, in
+// one or several processes, run one after the other. MLX is loaded by its first use, so call Setup before that;
+// [github.com/mlxgrad/mlxgrad/mlxc.Check] reports whether it loads. The text of an error is one line with a remedy.
 func Setup(ctx context.Context, o SetupOptions) (folder string, err error) {
 	folder, err = library.UserFolder()
 	if err != nil {
@@ -65,8 +65,8 @@ func Setup(ctx context.Context, o SetupOptions) (folder string, err error) {
 	return filepath.Join(folder, "install"), nil
 }
 
-// Uninstall removes what Setup installed, for all versions of the module. It waits for set-ups that run. Programs
-// that have loaded MLX go on.
+// Uninstall removes the installations of Setup for all versions of the module. It waits for running set-ups. Programs
+// that have loaded MLX continue to run.
 func Uninstall(ctx context.Context) error {
 	folder, err := library.UserFolder()
 	if err != nil {

@@ -82,8 +82,7 @@ func TestUntarTakesOneFolder(t *testing.T) {
 	require.ErrorContains(t, untarGz(archive, "crate/elsewhere", filepath.Join(dir, "out2")), "nothing beneath")
 }
 
-// Entries that would be written outside the folder are refused, in both formats and
-// whether or not they lie in the part that is asked for.
+// Entries outside the folder are refused, in both formats, also outside the unpacked part.
 func TestUnsafeEntriesAreRefused(t *testing.T) {
 	for name, entries := range map[string][]entry{
 		"absolute":            {{name: "/evil", text: "x"}},
@@ -105,14 +104,13 @@ func TestUnsafeEntriesAreRefused(t *testing.T) {
 			archive = filepath.Join(dir, "a.zip")
 			makeZip(t, archive, entries...)
 			err := unzip(archive, out)
-			require.Error(t, err) // the zip reader has an error of its own for some
+			require.Error(t, err) // the zip reader reports some of them itself
 			requireOnly(t, dir, "a.tar.gz", "a.zip", "in", "in/out")
 		})
 	}
 }
 
-// A link that stays inside is fine by itself, but what comes after it must not use
-// it to get out, nor replace what it points to.
+// A link inside the folder is allowed. Later entries must not leave the folder through it or replace its target.
 func TestNothingIsWrittenThroughALink(t *testing.T) {
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "a.tar.gz")
@@ -122,7 +120,7 @@ func TestNothingIsWrittenThroughALink(t *testing.T) {
 		entry{name: "l/inside", text: "second"})
 	require.ErrorIs(t, untarGz(archive, ".", filepath.Join(dir, "out")), fs.ErrExist)
 
-	// A link made by someone else while we unpack: the kernel refuses it, not a name.
+	// The kernel refuses a link that another process makes during the unpacking; names alone cannot show it.
 	out := filepath.Join(dir, "out2")
 	require.NoError(t, os.Mkdir(out, 0o755))
 	require.NoError(t, os.Symlink(dir, filepath.Join(out, "l")))

@@ -13,8 +13,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// What build.sh makes of its command line, with a stand-in for go: what it builds prints how it was
-// called.
+// The fake go builds programs that print their arguments.
 func TestBuildScript(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		skip.Platform(t, "Windows has no bash")
@@ -76,7 +75,7 @@ chmod +x "$2"
 		require.Zero(t, code)
 	}
 
-	// Parts of test-long go on after a failure, and the end tells of it.
+	// test-long continues after a failed part and reports it at the end.
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "customkernels", "shaders"), 0o755))
 	for _, shader := range []string{"rows.h", "softmax.metal"} {
 		require.NoError(t, os.WriteFile(filepath.Join(root, "customkernels", "shaders", shader), nil, 0o644))
@@ -134,12 +133,12 @@ chmod +x "$2"
 
 	for _, verb := range []string{"lint", "clean"} {
 		out, code := run(nil, verb, "--dry-run")
-		require.Contains(t, out, "mlxgrad "+verb+": it takes nothing, and not --dry-run: see ./build.sh help")
+		require.Contains(t, out, "mlxgrad "+verb+": it takes no arguments, not --dry-run: see ./build.sh help")
 		require.Equal(t, 1, code)
 	}
 	require.FileExists(t, filepath.Join(third, "build", "setup"), "nor does a flag that clean has not")
 	out, code = run(nil, "celan")
-	require.Contains(t, out, "mlxgrad celan: there is no such verb: see above")
+	require.Contains(t, out, "mlxgrad celan: unknown verb: see above")
 	require.Equal(t, 1, code)
 
 	for says, want := range map[string]string{

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Main is the program that build.sh runs: args are a checkout's folder third_party/mlx-c, and set-up's flags or
-// another verb with its arguments. It returns the exit code.
+// Main is the set-up program. args are a checkout's folder third_party/mlx-c, followed by the flags of a set-up or by
+// another verb with its arguments. Main returns the exit code.
 func Main(args []string, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -22,15 +22,15 @@ func Main(args []string, stderr io.Writer) int {
 	return Report(ctx, stderr, verb, func(progress func(Progress)) error { return Checkout(ctx, progress, args) })
 }
 
-// verbs are the arguments of Main that are not flags of a set-up.
+// verbs maps the verbs other than setup to their functions.
 var verbs = map[string]func(*setup, context.Context, *manifest, []string) error{
 	"install": (*setup).installTo,
 	"package": (*setup).packageTo,
 	"release": (*setup).release,
 }
 
-// Checkout sets up the folder that the first argument names, with the flags that follow, or runs the verb that
-// follows on what is set up there.
+// Checkout sets up the folder args[0] with the flags args[1:]. If args[1] is a verb, Checkout runs the verb on the
+// installation instead.
 func Checkout(ctx context.Context, progress func(Progress), args []string) error {
 	if len(args) == 0 {
 		return failf("run ./build.sh instead", "the folder to install to is missing")
@@ -59,18 +59,17 @@ func Checkout(ctx context.Context, progress func(Progress), args []string) error
 	return s.ensure(ctx, installed, readOnly)
 }
 
-// repository is the folder of the checkout that is set up.
+// repository returns the root folder of the checkout.
 func (s *setup) repository() string { return filepath.Dir(filepath.Dir(s.root)) }
 
-// Report runs a verb, prints its steps, and prints its error in one line that says what to do. It returns the
-// exit code.
+// Report runs a verb and prints its steps, and its error in one line with a remedy. It returns the exit code.
 func Report(ctx context.Context, stderr io.Writer, verb string, run func(func(Progress)) error) int {
 	p := newPrinter(stderr, verb)
 	err := run(p.print)
 	p.line.End()
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintf(stderr, "mlxgrad %s: interrupted: the former installation is unchanged; run it again to go on\n", verb)
+		fmt.Fprintf(stderr, "mlxgrad %s: interrupted: the former installation is unchanged; run it again to continue\n", verb)
 	case err != nil:
 		fmt.Fprintf(stderr, "mlxgrad %s: %s\n", verb, describe(err))
 	default:

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// A choice is what the user asked to have installed. Its zero value means the
-// platform's default.
+// A choice is the configuration of an installation. The zero value is the platform's default.
 type choice struct {
 	Backend    string `json:"backend,omitempty"`
 	MLXDir     string `json:"mlx_dir,omitempty"`
@@ -20,9 +19,9 @@ type choice struct {
 
 var backends = []string{"cpu", "cuda13", "cuda12", "metal"}
 
-// parse reads the choice and the folder of --offline from build.sh's flags and, where a flag is missing, from the
-// environment. If neither chooses anything, the choice that made the present installation stands:
-// "setup --backend cuda13" followed by "test" must not go back to the CPU.
+// parse reads the choice and the folder of --offline from flags and, for missing flags, from the environment. If
+// neither makes a choice, parse keeps the choice of the present installation, so that "test" after "setup --backend
+// cuda13" stays on CUDA.
 func (s *setup) parse(args []string, getenv func(string) string, installed *manifest) (err error) {
 	c := choice{
 		Backend:    getenv("MLXGRAD_BACKEND"),
@@ -30,7 +29,7 @@ func (s *setup) parse(args []string, getenv func(string) string, installed *mani
 		MLXCSource: getenv("MLX_C_SOURCE"),
 	}
 	fs := flag.NewFlagSet("setup", flag.ContinueOnError)
-	fs.SetOutput(new(strings.Builder)) // the error says it; build.sh help has the usage
+	fs.SetOutput(new(strings.Builder)) // the error and build.sh help replace its output
 	fs.StringVar(&c.Backend, "backend", c.Backend, "")
 	fs.StringVar(&c.MLXDir, "mlx-dir", c.MLXDir, "")
 	fs.StringVar(&c.MLXCSource, "mlx-c-source", c.MLXCSource, "")
@@ -61,7 +60,7 @@ func (s *setup) parse(args []string, getenv func(string) string, installed *mani
 	return s.choose(c)
 }
 
-// choose checks a choice and the folder of --offline, and keeps them.
+// choose checks and stores a choice. It also checks the folder of --offline.
 func (s *setup) choose(c choice) (err error) {
 	if c.Backend != "" && !slices.Contains(backends, c.Backend) {
 		return failf("choose one of "+strings.Join(backends, ", "), "there is no backend %q", c.Backend)
@@ -78,7 +77,7 @@ func (s *setup) choose(c choice) (err error) {
 	return nil
 }
 
-// backend returns the backend to install, the platform's default if none is chosen.
+// backend returns the chosen backend or the platform's default.
 func (c choice) backend() string {
 	switch {
 	case c.Backend != "":

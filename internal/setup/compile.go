@@ -21,13 +21,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/cxx"
 )
 
-// A toolchain is the C++ compiler in use and how this platform names and links
-// shared libraries.
+// A toolchain is a C++ compiler with the platform's flags for shared libraries.
 type toolchain struct {
-	command []string // the compiler and any words that $CXX has besides
+	command []string // the compiler and the arguments in $CXX
 	version string   // first line of --version
 	goos    string
-	// For a cross-compiler: more flags, and variables of its environment.
+	// flags and environment variables of a cross-compiler
 	compileExtra, linkExtra, env []string
 }
 
@@ -69,8 +68,8 @@ func findToolchain(ctx context.Context) (*toolchain, error) {
 	return t, nil
 }
 
-// command prepares a program that is stopped with all that it started, when ctx
-// ends: a compiler's driver does its work in processes of its own.
+// command prepares a program. When ctx ends, the whole process group is stopped, since a compiler driver starts
+// processes.
 func command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -88,7 +87,7 @@ func (t *toolchain) run(ctx context.Context, dir, tmp string, args ...string) (s
 	return string(out), err
 }
 
-// compileFlags are the flags of every compilation.
+// compileFlags returns the flags of every compilation.
 func (t *toolchain) compileFlags() []string {
 	flags := []string{"-std=c++20", "-O2", "-fPIC"}
 	if t.goos == "darwin" {
@@ -104,8 +103,8 @@ func (t *toolchain) library(name string) string {
 	return "lib" + name + ".so"
 }
 
-// linkFlags are the flags that make a library find libmlx relative to itself, in
-// the folder mlx beside its own: a moved checkout keeps working.
+// linkFlags returns the linker flags of a library that finds libmlx relative to itself, in the folder mlx beside its
+// own, so that an installation can be moved.
 func (t *toolchain) linkFlags(name string) []string {
 	if t.goos == "darwin" {
 		return append([]string{
@@ -113,31 +112,29 @@ func (t *toolchain) linkFlags(name string) []string {
 			"-Wl,-rpath,@loader_path/../mlx/lib", "-mmacosx-version-min=14.0",
 		}, t.linkExtra...)
 	}
-	// -z defs: a libmlx that lacks a function must be found out here, not by the
-	// first program that calls it.
+	// -z defs reports a function that libmlx lacks at link time instead of at the first call.
 	return []string{
 		"-shared", "-Wl,-soname," + t.library(name),
 		"-Wl,-rpath,$ORIGIN/../mlx/lib", "-Wl,-z,defs",
 	}
 }
 
-// A build compiles mlx-c against an MLX. An object is kept under its key (see objectKey) and
-// a hash of its content, so that a change compiles again only what it touches, and
-// a damaged object is found out.
+// A build compiles mlx-c and libmlxg against an MLX. Objects are stored under their key (see objectKey) and the hash of
+// their content: a change recompiles only the affected objects, and a damaged object is detected.
 type build struct {
 	tools    *toolchain
 	tree     sourceTree
-	treeDir  string // tree, written out
-	mlx      string // a folder with include/mlx and lib/libmlx
+	treeDir  string // the folder that contains tree
+	mlx      string // the folder with include/mlx and lib/libmlx
 	objects  string
 	tmp      string
 	mlxcVers string
-	extra    []string // compiler flags beside the toolchain's
+	extra    []string // additional compiler flags
 	report   func(Progress)
 }
 
-// hashHeaders returns one hash over MLX's headers, names and contents. CPU and CUDA
-// wheels of one version have the same headers, so their objects are shared.
+// hashHeaders returns a hash of the names and contents of MLX's headers. CPU and CUDA wheels of one version have equal
+// headers and so share objects.
 func hashHeaders(dir string) (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
@@ -156,14 +153,13 @@ func hashHeaders(dir string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// flags are all flags of a compilation but the include folders, whose content is hashed
-// instead, and -o.
+// flags returns all flags of a compilation except -o and the include folders, whose content is hashed instead.
 func (b *build) flags() []string {
 	return append(append(b.tools.compileFlags(), b.extra...), `-DMLXGRAD_MLX_C_VERSION="`+b.mlxcVers+`"`)
 }
 
-// objectKey identifies the object of a source file by all that it is made from:
-// compiler, flags, MLX's headers, and the file with every mlx-c file it includes.
+// objectKey returns a hash of everything that determines an object: compiler, flags, MLX's headers, the source file and
+// all mlx-c files that it includes.
 func (b *build) objectKey(source, headers string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %q\n", b.tools.command, b.tools.version, b.flags(), headers)
@@ -174,7 +170,7 @@ func (b *build) objectKey(source, headers string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// compile brings the objects of the sources up to date and returns their paths.
+// compile compiles the sources whose objects are missing and returns the paths of all objects.
 func (b *build) compile(ctx context.Context, sources []string) ([]string, error) {
 	headers, err := hashHeaders(filepath.Join(b.mlx, "include", "mlx"))
 	if err != nil {
@@ -222,8 +218,7 @@ func (b *build) compile(ctx context.Context, sources []string) ([]string, error)
 	return objects, nil
 }
 
-// keptObject returns the path of the object that is kept under key, or "". It removes objects
-// that are not what was kept.
+// keptObject returns the path of the stored object with this key, or "". It removes damaged objects.
 func (b *build) keptObject(key string) (path string) {
 	found, _ := filepath.Glob(filepath.Join(b.objects, key+"-*.o"))
 	for _, object := range found {
@@ -236,12 +231,11 @@ func (b *build) keptObject(key string) (path string) {
 	return path
 }
 
-// compileOne compiles a source file and keeps the object under key.
+// compileOne compiles a source file and stores the object under key.
 func (b *build) compileOne(ctx context.Context, source, key string) (object string, err error) {
-	// The source is named relative to the tree, so __FILE__, which mlx-c puts into
-	// its messages, names no folder of this machine.
+	// A relative source path keeps folders of this machine out of __FILE__, which mlx-c puts into its messages.
 	tmp := filepath.Join(b.tmp, key+".o")
-	// MLX's headers lie in a folder of this run, which must not get into the object.
+	// The include folder is temporary, so its path must not get into the object.
 	include := filepath.Join(b.mlx, "include")
 	args := append(b.flags(), "-ffile-prefix-map="+include+"/=", "-I.", "-I"+include, "-c", source, "-o", tmp)
 	out, err := b.tools.run(ctx, b.treeDir, b.tmp, args...)
@@ -256,7 +250,7 @@ func (b *build) compileOne(ctx context.Context, source, key string) (object stri
 	return object, os.Rename(tmp, object)
 }
 
-// link makes libmlxc at the given path.
+// link links libmlxc at the given path.
 func (b *build) link(ctx context.Context, objects []string, library string) error {
 	args := append(b.tools.linkFlags("mlxc"), "-o", library)
 	args = append(args, objects...)
@@ -267,8 +261,8 @@ func (b *build) link(ctx context.Context, objects []string, library string) erro
 	return nil
 }
 
-// probeSource loads the libmlxc that its argument names and prints the versions that it was made of and the version
-// of the MLX that it finds.
+// probeSource is a program that loads the libmlxc of its argument and prints three versions: of mlx-c, of the MLX
+// headers, and of the loaded MLX.
 const probeSource = `#include <cstdio>
 #include <dlfcn.h>
 #include "mlx/c/string.h"
@@ -288,8 +282,8 @@ int main(int, char** args) {
 }
 `
 
-// probe loads the libmlxc of an installation in a process of its own and returns the versions of mlx-c, of MLX's
-// headers, and of the MLX library that was loaded.
+// probe loads the libmlxc of an installation in a separate process and returns the versions of mlx-c, of the MLX
+// headers that it was compiled against, and of the loaded MLX.
 func (b *build) probe(ctx context.Context, install string) (mlxc, headers, loaded string, err error) {
 	source, program := filepath.Join(b.tmp, "probe.cpp"), filepath.Join(b.tmp, "probe")
 	if err := os.WriteFile(source, []byte(probeSource), 0o644); err != nil {

@@ -8,26 +8,24 @@ import (
 	"syscall"
 )
 
-// A failure is an error that a user can act on. It prints as one line: what went
-// wrong, then what to do about it.
+// A failure is an error with a remedy for the user. It prints as one line: the cause, then the remedy.
 type failure struct {
 	what        string
 	todo        string
-	unreachable bool // a release could not be had; compiling is another way
+	unreachable bool // the release could not be downloaded; compiling is the alternative
 }
 
 func (f *failure) Error() string { return f.what + ": " + f.todo }
 
-// failf returns a failure; todo says what to do about it.
+// failf returns a failure with the remedy todo.
 func failf(todo, format string, args ...any) error {
 	return &failure{what: fmt.Sprintf(format, args...), todo: todo}
 }
 
-// noSpace is what the C library, and so every tool that this program runs, says
-// of a full disk.
+// noSpace is the C library's message for a full disk, which tools print.
 const noSpace = "No space left on device"
 
-// Explain returns err with the one line as its text that says what to do.
+// Explain returns err with the text of [Report]: one line with a remedy.
 func Explain(err error) error { return &explained{describe(err), err} }
 
 type explained struct {
@@ -38,8 +36,8 @@ type explained struct {
 func (e *explained) Error() string { return e.text }
 func (e *explained) Unwrap() error { return e.err }
 
-// describe turns any error into the one line that is printed: failures stand as
-// they are, a full disk is named as such wherever it struck.
+// describe returns the printed line of any error. It keeps the text of failures and recognizes a full disk in other
+// errors.
 func describe(err error) string {
 	if e := (*explained)(nil); errors.As(err, &e) {
 		return e.text
@@ -61,12 +59,12 @@ func isDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
-// diskFull reports that the disk is full, or that a limit on a file's size was met.
+// diskFull returns the failure for a full disk or an exceeded limit on file sizes.
 func diskFull(where string) error {
 	return failf("free some 200 MB (CUDA: 8 GB) and run the set-up again", "the disk is full (%s)", oneLine(where))
 }
 
-// outOfSpace tells whether a tool's output says that it ran out of disk.
+// outOfSpace reports whether a tool's output mentions a full disk.
 func outOfSpace(output string) bool {
 	return strings.Contains(output, noSpace) || strings.Contains(output, "Disk quota exceeded") || strings.Contains(output, "File too large")
 }

@@ -16,8 +16,8 @@ import (
 
 const noNetwork = "check the network and run the set-up again, or name a folder that has the downloads with --offline"
 
-// bringMLX puts the chosen backend's wheels into the staged installation, in the
-// layout that their libraries' run paths expect.
+// bringMLX unpacks the wheels of the chosen backend in the staged installation, in the layout that the libraries' run
+// paths require.
 func (s *setup) bringMLX(ctx context.Context, m *manifest, stage string) error {
 	goos, goarch, _ := strings.Cut(m.Platform, "/")
 	wheels := s.lock.wheelsFor(m.Backend, goos, goarch)
@@ -61,9 +61,8 @@ func (s *setup) requireOffline(wheels []wheel) error {
 		"%s lacks %s", s.offline, strings.Join(files, " and "))
 }
 
-// bring returns the path of a verified file: in the folder of --offline if one is named, else in downloads, where
-// download puts it if necessary. A file of downloads that does not verify is downloaded again, since it was damaged
-// after it had been verified there.
+// bring returns the path of a verified file: in the folder of --offline if set, otherwise in downloads, where download
+// puts it if necessary. A damaged file in downloads is downloaded again, since files are verified when they are stored.
 func (s *setup) bring(name string, size int64, sha string, download func() error) (file string, err error) {
 	if s.offline != "" {
 		file = filepath.Join(s.offline, name)
@@ -91,7 +90,7 @@ func (s *setup) bring(name string, size int64, sha string, download func() error
 	return file, download()
 }
 
-// watch runs a download and reports how many bytes it has written to the run's temporary folder.
+// watch runs a download and reports the number of bytes in the run's temporary folder.
 func (s *setup) watch(message string, total int64, download func() error) error {
 	s.say("%s", message)
 	done := make(chan error, 1)
@@ -108,7 +107,7 @@ func (s *setup) watch(message string, total int64, download func() error) error 
 	}
 }
 
-// folderSize returns the bytes of the files in a folder, which may come and go.
+// folderSize returns the size of the files in a folder. Files may appear and disappear meanwhile.
 func folderSize(dir string) (size int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
@@ -132,8 +131,8 @@ func (s *setup) keep(from, name string, size int64, sha string) error {
 	return os.Rename(from, s.path("downloads", name))
 }
 
-// pips are the ways to run pip, the first that answers is used. The last lets uv,
-// which cannot itself save a wheel, run pip in an environment of its own.
+// pips lists the commands for pip; findPip uses the first that works. uv cannot download a wheel itself, but can run
+// pip in a separate environment.
 var pips = [][]string{{"pip"}, {"pip3"}, {"python3", "-m", "pip"}, {"uv", "tool", "run", "pip"}}
 
 func (s *setup) findPip(ctx context.Context) ([]string, error) {
@@ -145,11 +144,11 @@ func (s *setup) findPip(ctx context.Context) ([]string, error) {
 			return pip, nil
 		}
 	}
-	return nil, failf("install one (Debian and Ubuntu: apt-get install python3-pip; with macOS' command line tools comes one) and run the set-up again",
+	return nil, failf("install pip (Debian and Ubuntu: apt-get install python3-pip; macOS: xcode-select --install) and run the set-up again",
 		"neither pip nor uv is on the PATH, one of which brings MLX")
 }
 
-// pipDownload brings a wheel by its name and hash.
+// pipDownload downloads a wheel by name and hash.
 func (s *setup) pipDownload(ctx context.Context, w wheel) error {
 	pip, err := s.findPip(ctx)
 	if err != nil {
@@ -190,8 +189,7 @@ func (s *setup) pipDownload(ctx context.Context, w wheel) error {
 	}
 }
 
-// noConnection matches pip's complaints about the network. Its last line, "no
-// matching distribution found", would send the user looking for another cause.
+// noConnection matches pip's network errors. pip's last line, "no matching distribution found", would mislead.
 var noConnection = regexp.MustCompile(`Failed to establish a new connection|name resolution|Name or service not known|Connection refused|Network is unreachable|timed out|Cannot connect to proxy|NewConnectionError|NameResolutionError`)
 
 var gotHash = regexp.MustCompile(`Got +([0-9a-f]{64})`)
@@ -203,8 +201,7 @@ func got(out string) string {
 	return "unknown"
 }
 
-// telling picks the line of a tool's output that says most: the last that is marked
-// as an error, or the last at all.
+// telling returns the most informative line of a tool's output: the last line marked as an error, or the last line.
 func telling(out string, err error) string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -218,8 +215,8 @@ func telling(out string, err error) string {
 	return err.Error()
 }
 
-// tool runs a program and returns all that it printed. Its temporary files go below
-// our own folder, which is removed in the end.
+// tool runs a program and returns its output. Temporary files of the program are below s.tmp, which is removed in the
+// end.
 func (s *setup) tool(ctx context.Context, env []string, args ...string) (string, error) {
 	cmd := command(ctx, args...)
 	cmd.Dir = s.tmp

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// openMLXC returns the folder of the mlx-c sources that MLX_C_SOURCE names: a folder
-// as it is, an archive unpacked, if the lock file has its hash.
+// openMLXC returns the folder of the mlx-c sources of MLX_C_SOURCE, which names a folder, or an archive whose hash is
+// in the lock file.
 func (s *setup) openMLXC(source string) (string, error) {
 	if st, err := os.Stat(source); err != nil || st.IsDir() {
 		return source, err
@@ -34,11 +34,9 @@ func (s *setup) openMLXC(source string) (string, error) {
 		"%s has SHA-256 %s, which the lock file does not have", filepath.Base(source), sum)
 }
 
-// bringMLXC returns a folder with the pinned mlx-c sources, as upstream has them.
-//
-// The crate comes before git: it is one small file that can be checked against a
-// hash and kept, it comes in a fraction of a second, and it is to be had where only
-// package registries can be reached.
+// bringMLXC returns a folder with the pinned, unpatched mlx-c sources. It prefers the crate to git: the crate is one
+// small file that can be hashed and stored, downloads in less than a second, and is available where only package
+// registries are reachable.
 func (s *setup) bringMLXC(ctx context.Context, m *manifest) (string, error) {
 	l := s.lock.MLXC
 	clone := s.path("downloads", "mlx-c-"+l.Git.Tag+".git")
@@ -53,8 +51,8 @@ func (s *setup) bringMLXC(ctx context.Context, m *manifest) (string, error) {
 		m.Sources[l.Crate.File] = l.Crate.SHA256
 		return s.source("crate", l.Crate.SHA256, func(dir string) error { return untarGz(crate, l.Crate.Folder, dir) })
 	}
-	// What is not about reaching the crate (a hash that differs, a full disk) must
-	// not be covered up by trying elsewhere.
+	// Only failures to reach the crate may fall back to git. Others, such as a wrong hash or a full disk, must be
+	// reported.
 	var f *failure
 	if ctx.Err() != nil || errors.As(crateErr, &f) || isDiskFull(crateErr) {
 		return "", cmp.Or(ctx.Err(), crateErr)
@@ -72,8 +70,7 @@ func (s *setup) bringMLXC(ctx context.Context, m *manifest) (string, error) {
 
 var errHaveClone = errors.New("not asked, there is a clone")
 
-// source returns the folder of unpacked sources with the given identity, unpacking
-// them first if they are not there.
+// source returns the folder of the unpacked sources with the given identity. It unpacks them if necessary.
 func (s *setup) source(kind, id string, unpack func(dir string) error) (string, error) {
 	dir := s.path("src", "mlx-c-"+s.lock.MLXC.Version+"-"+kind+"-"+id[:12])
 	if _, err := os.Stat(dir); err == nil {
@@ -89,9 +86,8 @@ func (s *setup) source(kind, id string, unpack func(dir string) error) (string, 
 	return dir, os.Rename(tmp, dir)
 }
 
-// cargoDownload brings the crate that carries the mlx-c tree. "cargo info", in a
-// home of its own, downloads exactly that crate; "fetch" and "vendor" would bring
-// everything that the crate depends on.
+// cargoDownload downloads the crate that contains the mlx-c tree. "cargo info" with a separate CARGO_HOME downloads
+// exactly this crate; "fetch" and "vendor" would also download its dependencies.
 func (s *setup) cargoDownload(ctx context.Context) error {
 	c := s.lock.MLXC.Crate
 	cargo, err := exec.LookPath("cargo")
@@ -104,7 +100,7 @@ func (s *setup) cargoDownload(ctx context.Context) error {
 		return err
 	}
 	env := []string{"CARGO_HOME=" + home}
-	// The user's settings (a mirror, a proxy) hold in the temporary home too.
+	// The temporary home has the user's settings, such as a mirror or a proxy.
 	users := os.Getenv("CARGO_HOME")
 	if users == "" {
 		users = filepath.Join(os.Getenv("HOME"), ".cargo")
@@ -116,8 +112,8 @@ func (s *setup) cargoDownload(ctx context.Context) error {
 			}
 		}
 	}
-	// rustup's stand-in for cargo looks for its toolchains in the home folder; if
-	// HOME is elsewhere, as in CI, they are still beside the stand-in.
+	// rustup's proxy of cargo looks for toolchains in the home folder. If HOME differs, as in CI, they are beside the
+	// proxy.
 	if resolved, err := filepath.EvalSymlinks(cargo); err == nil && os.Getenv("RUSTUP_HOME") == "" {
 		rustup := filepath.Join(filepath.Dir(resolved), "..", "..", ".rustup")
 		if st, err := os.Stat(rustup); err == nil && st.IsDir() {
@@ -143,7 +139,7 @@ func (s *setup) cargoDownload(ctx context.Context) error {
 	return s.keep(found[0], c.File, c.Size, c.SHA256)
 }
 
-// gitClone brings upstream's tag as a bare clone and checks the commit it is at.
+// gitClone clones upstream's tag as a bare repository and checks its commit.
 func (s *setup) gitClone(ctx context.Context, clone string) error {
 	g := s.lock.MLXC.Git
 	if _, err := exec.LookPath("git"); err != nil {
@@ -154,7 +150,7 @@ func (s *setup) gitClone(ctx context.Context, clone string) error {
 	}
 	s.say("downloading mlx-c %s with git", s.lock.MLXC.Version)
 	tmp := filepath.Join(s.tmp, "clone")
-	// Where upstream cannot be reached, a connection may hang instead of failing.
+	// Without this limit, a connection to an unreachable host may hang.
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	out, err := s.tool(ctx, []string{"GIT_TERMINAL_PROMPT=0"}, "git", "clone", "--quiet", "--bare", "--depth", "1", "--branch", g.Tag, g.URL, tmp)

@@ -13,8 +13,8 @@ import (
 	"slices"
 )
 
-// fingerprint hashes all that decides what an installation holds. An installation
-// with the same fingerprint is up to date.
+// fingerprint hashes everything that determines an installation. An installation with an equal fingerprint is up to
+// date.
 func (s *setup) fingerprint(tools *toolchain) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s/%s %q %q %q %q %q\n", runtime.GOOS, runtime.GOARCH, s.choice.backend(), s.choice.MLXDir, s.choice.MLXCSource, tools.command, tools.version)
@@ -28,7 +28,7 @@ func (s *setup) fingerprint(tools *toolchain) (string, error) {
 	}
 	if d := s.choice.MLXDir; d != "" {
 		files = append(files, filepath.Join(d, "include", "mlx", "version.h"))
-		// The library is too big to hash at every run.
+		// Hashing the library would take too long for every run.
 		st, err := os.Stat(filepath.Join(d, "lib", tools.library("mlx")))
 		if err != nil {
 			return "", failf("set MLX_DIR to a folder that has include/mlx and lib/libmlx", "%s holds no MLX (lib/%s is missing)", d, tools.library("mlx"))
@@ -63,8 +63,8 @@ func (s *setup) fingerprint(tools *toolchain) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// hashSources hashes the files of the repository that libmlxc and libmlxg are made from, and the lock file
-// without what a release writes into it.
+// hashSources hashes the files of the repository that libmlxc and libmlxg are made from, and the lock file without the
+// part that a release writes.
 func (s *setup) hashSources(w io.Writer) error {
 	lock := *s.lock
 	lock.Prebuilt = nil

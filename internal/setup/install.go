@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// copyHeaders installs mlx-c's public headers and its licence.
+// copyHeaders installs mlx-c's public headers and its license.
 func copyHeaders(tree sourceTree, source, stage string) error {
 	public := sourceTree{}
 	for _, name := range tree.names(".h") {
@@ -22,14 +22,14 @@ func copyHeaders(tree sourceTree, source, stage string) error {
 	if err := public.write(filepath.Join(stage, "include")); err != nil {
 		return err
 	}
-	licence, err := os.ReadFile(filepath.Join(source, "LICENSE"))
+	license, err := os.ReadFile(filepath.Join(source, "LICENSE"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(stage, "include", "mlx", "c", "LICENSE"), licence, 0o644)
+	return os.WriteFile(filepath.Join(stage, "include", "mlx", "c", "LICENSE"), license, 0o644)
 }
 
 var (
@@ -53,8 +53,7 @@ func mlxVersionOf(dir string) (string, error) {
 	return part["MAJOR"] + "." + part["MINOR"] + "." + part["PATCH"], nil
 }
 
-// mlxcVersionOf reads the version of an mlx-c tree from its build file, the only
-// place where mlx-c states it.
+// mlxcVersionOf reads the version of an mlx-c tree from CMakeLists.txt, the only file that states it.
 func mlxcVersionOf(dir string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "CMakeLists.txt"))
 	if err == nil {
@@ -65,8 +64,8 @@ func mlxcVersionOf(dir string) (string, error) {
 	return "", failf("set MLX_C_SOURCE to an unpacked mlx-c release", "%s is not an mlx-c source tree (its CMakeLists.txt names no version)", dir)
 }
 
-// produce makes a whole installation in a folder beside the final one and renames it into place last. It takes
-// the libraries from an archive if one is given, else it compiles them.
+// produce makes an installation in a temporary folder beside the final one and renames it last. It takes the libraries
+// from the archive prebuilt or, if that is nil, compiles them.
 func (s *setup) produce(ctx context.Context, prebuilt *prebuiltArchive, tools *toolchain, fingerprint string) (err error) {
 	m := &manifest{
 		Fingerprint: fingerprint, Choice: s.choice, Backend: s.choice.backend(),
@@ -80,7 +79,7 @@ func (s *setup) produce(ctx context.Context, prebuilt *prebuiltArchive, tools *t
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(stage) // nothing is left of it after a success
+	defer os.RemoveAll(stage) // fails after a success, which renames it
 	if err := os.Chmod(stage, 0o755); err != nil {
 		return err
 	}
@@ -115,7 +114,7 @@ func (s *setup) produce(ctx context.Context, prebuilt *prebuiltArchive, tools *t
 	return nil
 }
 
-// compileInto makes the installation in the folder stage with a compiler and loads it once.
+// compileInto compiles the installation in the folder stage and loads it once.
 func (s *setup) compileInto(ctx context.Context, tools *toolchain, m *manifest, stage string) error {
 	b, err := s.assemble(ctx, tools, m, stage)
 	if err != nil {
@@ -124,10 +123,10 @@ func (s *setup) compileInto(ctx context.Context, tools *toolchain, m *manifest, 
 	return s.check(ctx, b, m, stage)
 }
 
-// assemble brings MLX and mlx-c to the folder stage and compiles and links mlx-c there, for the
+// assemble unpacks MLX and mlx-c in the folder stage and compiles and links libmlxc and libmlxg there, for the
 // manifest's platform.
 func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, stage string) (b *build, err error) {
-	// Cheap checks of what the user brought come before any download.
+	// The user's folders are checked before any download.
 	source := s.choice.MLXCSource
 	if source != "" {
 		if source, err = s.openMLXC(source); err != nil {
@@ -213,7 +212,7 @@ func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, sta
 	return b, nil
 }
 
-// check loads the new library once. It must name the versions that were meant.
+// check loads the new library once and compares the versions.
 func (s *setup) check(ctx context.Context, b *build, m *manifest, stage string) error {
 	mlxc, headers, loaded, err := b.probe(ctx, stage)
 	var f *failure
@@ -221,8 +220,7 @@ func (s *setup) check(ctx context.Context, b *build, m *manifest, stage string) 
 		return err
 	}
 	if err != nil && strings.HasPrefix(m.Backend, "cuda") {
-		// CUDA's driver library belongs to the machine that runs, not to the one that
-		// builds.
+		// The machine that runs programs has CUDA's driver library; the one that builds need not.
 		s.say("note: the CUDA build of MLX does not load on this machine (%s)", oneLine(err.Error()))
 		return nil
 	}

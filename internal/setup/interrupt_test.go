@@ -80,7 +80,7 @@ func TestReplaceDir(t *testing.T) {
 
 func TestOneSetupAtATime(t *testing.T) {
 	w := newWorld(t)
-	// Whoever waits says so once, and stops at an interrupt.
+	// A waiting set-up says so once, and stops at an interrupt.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s := &setup{root: w.root, progress: func(p Progress) {
@@ -93,7 +93,7 @@ func TestOneSetupAtATime(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 1, strings.Count(w.log.String(), "waiting for another set-up to end"))
 
-	// It goes on when the other has ended.
+	// It continues when the other has ended.
 	s.progress = func(Progress) { unlock() }
 	unlock2, _, err := s.exclusive(t.Context())
 	require.NoError(t, err)

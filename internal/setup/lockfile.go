@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// A lockFile is lock.json: the one place that names what is brought in from
-// elsewhere, with versions, sizes, hashes and licences.
+// A lockFile is the content of lock.json, which names all downloads with versions, sizes, hashes and licenses.
 type lockFile struct {
 	MLX      lockMLX       `json:"mlx"`
 	MLXC     lockMLXC      `json:"mlx_c"`
@@ -41,14 +40,14 @@ type lockMLX struct {
 	Wheels  []wheel `json:"wheels"`
 }
 
-// A wheel is one of Apple's packages of MLX, or a package that it needs at run time.
+// A wheel is a Python package of MLX, or a package that it needs at run time.
 type wheel struct {
 	Backend  string `json:"backend"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
 	Package  string `json:"package"`
 	Version  string `json:"version"`
-	Platform string `json:"platform"` // the platform tag that pip is asked for
+	Platform string `json:"platform"` // the platform tag for pip
 	File     string `json:"file"`
 	Size     int64  `json:"size"`
 	SHA256   string `json:"sha256"`
@@ -64,8 +63,7 @@ type lockMLXC struct {
 		Tag    string `json:"tag"`
 		Commit string `json:"commit"`
 	} `json:"git"`
-	// Archive is upstream's release archive. It is never downloaded here, but taken
-	// as MLX_C_SOURCE from a user who has it.
+	// Archive is upstream's release archive. Set-up does not download it; a user may pass it as MLX_C_SOURCE.
 	Archive struct {
 		File   string `json:"file"`
 		SHA256 string `json:"sha256"`
@@ -77,15 +75,14 @@ type lockMLXC struct {
 		File    string `json:"file"`
 		Size    int64  `json:"size"`
 		SHA256  string `json:"sha256"`
-		Folder  string `json:"folder"` // where the mlx-c tree lies in the archive
+		Folder  string `json:"folder"` // the folder of the mlx-c tree in the archive
 		License string `json:"license"`
 	} `json:"crate"`
 }
 
-// A pair says that an mlx-c version works with an MLX version. The tested one is
-// what the project runs its tests on; others are accepted for libraries that the
-// user brings, with a warning. At present there are none: against MLX 0.32.0, 0.32.1
-// and 0.32.3, mlx-c 0.7.0 does not compile.
+// A pair states that an mlx-c version works with an MLX version. The project's tests run on the tested pair. Other
+// pairs are accepted, with a warning, for libraries of the user. There are none: mlx-c 0.7.0 does not compile against
+// MLX 0.32.0, 0.32.1 and 0.32.3.
 type pair struct {
 	MLXC   string `json:"mlx_c"`
 	MLX    string `json:"mlx"`
@@ -104,9 +101,8 @@ func readLock(sources fs.FS, name string) (*lockFile, error) {
 	return l, nil
 }
 
-// parseLock reads a lock file and checks that every entry has what makes it a
-// lock: an exact version, a size and a whole hash. Unknown fields are errors, since
-// a misspelt "sha256" must not turn a check off.
+// parseLock parses a lock file. Each entry must have an exact version, a size and a complete hash. Unknown fields are
+// errors, so that a misspelled "sha256" cannot disable a check.
 func parseLock(data []byte) (*lockFile, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -182,7 +178,7 @@ func isHex(s string, n int) bool {
 	return err == nil && len(b) == n && s == strings.ToLower(s)
 }
 
-// wheelsFor lists the wheels of a backend on a platform, MLX's own first.
+// wheelsFor returns the wheels of a backend on a platform. MLX's own is the first.
 func (l *lockFile) wheelsFor(backend, goos, goarch string) []wheel {
 	var out []wheel
 	for _, w := range l.MLX.Wheels {
@@ -193,8 +189,8 @@ func (l *lockFile) wheelsFor(backend, goos, goarch string) []wheel {
 	return out
 }
 
-// checkPair tells whether mlx-c and MLX of these versions go together, and whether
-// the project's tests run on them.
+// checkPair returns an error if these versions do not work together, and reports whether the project's tests run on
+// them.
 func (l *lockFile) checkPair(mlxc, mlx string) (tested bool, err error) {
 	for _, p := range l.Pairs {
 		if p.MLXC == mlxc && p.MLX == mlx {
@@ -205,6 +201,6 @@ func (l *lockFile) checkPair(mlxc, mlx string) (tested bool, err error) {
 	for _, p := range l.Pairs {
 		known = append(known, fmt.Sprintf("mlx-c %s with MLX %s", p.MLXC, p.MLX))
 	}
-	return false, failf("bring one of: "+strings.Join(known, "; ")+", or leave MLX_DIR and MLX_C_SOURCE unset",
-		"mlx-c %s and MLX %s are not a pair that fits together", mlxc, mlx)
+	return false, failf("use one of: "+strings.Join(known, "; ")+", or leave MLX_DIR and MLX_C_SOURCE unset",
+		"mlx-c %s does not work with MLX %s", mlxc, mlx)
 }

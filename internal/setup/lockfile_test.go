@@ -62,7 +62,7 @@ func TestCheckPair(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, tested)
 	_, err = l.checkPair("0.7.0", "0.32.3")
-	require.EqualError(t, err, "mlx-c 0.7.0 and MLX 0.32.3 are not a pair that fits together: bring one of: "+
+	require.EqualError(t, err, "mlx-c 0.7.0 does not work with MLX 0.32.3: use one of: "+
 		"mlx-c 0.7.0 with MLX 0.32.2; mlx-c 0.7.1 with MLX 0.32.2, or leave MLX_DIR and MLX_C_SOURCE unset")
 }
 

@@ -17,9 +17,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// On a machine without a Mac: MLX's package for macOS is brought, mlx-c and libmlxg are compiled
-// against it, every package of this module and its tests are checked for macOS, C included, the
-// command is linked, and what libmlxg wants of MLX and mlx-c is there. Nothing of it runs.
+// Without a Mac: installs MLX's package for macOS, compiles mlx-c and libmlxg against it, checks every package of this
+// module and its tests for macOS, C included, links the command, and checks the symbols that libmlxg imports from MLX
+// and mlx-c. Nothing runs.
 func TestBuildForMacOS(t *testing.T) {
 	long.Only(t, "downloads 140 MB and compiles everything")
 	root, err := filepath.Abs("../../third_party/mlx-c")
@@ -92,7 +92,8 @@ func TestBuildForMacOS(t *testing.T) {
 		require.True(t, defined[name], "%s is neither in mlx-c nor in MLX for macOS", name)
 	}
 
-	// What both want of the C++ library is in that of macOS 14: libmlx for macOS 14 wants it too, or it is older.
+	// Every symbol of the C++ library that libmlxc and libmlxg import exists in macOS 14: libmlx for macOS 14 imports
+	// it too, or it is in an older library.
 	older := regexp.MustCompile(`^__Z(dlPvm|T?[VI]?(v0_n24_)?NK?St3__1(12bad_weak_ptr|13basic_ostreamI|15basic_streambufI|5mutex8try_lock|18condition_variable15__do_timed_wait|` +
 		`6thread6detach|6chrono12steady_clock3now|12basic_string.*21__grow_by_and_replaceE))`)
 	mlx, err := macho.Open(filepath.Join(stage, "mlx", "lib", "libmlx.dylib"))

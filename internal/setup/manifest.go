@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A manifest says what an installation holds and what it was made from. It is the
-// last file written; a folder without one is not an installation.
+// A manifest describes an installation and its sources. It is written last; a folder without one is not an
+// installation.
 type manifest struct {
 	Fingerprint string `json:"fingerprint"`
 	Choice      choice `json:"choice"`
@@ -20,7 +20,7 @@ type manifest struct {
 	Tested      bool   `json:"tested_pair"`
 	Compiler    string `json:"compiler"`
 	CXX         string `json:"cxx"`
-	// Sources maps what was brought in to its SHA-256 or commit.
+	// Sources maps each downloaded or local source to its SHA-256, commit or path.
 	Sources map[string]string `json:"sources"`
 	// Files maps the shared libraries, relative to the folder, to size and SHA-256.
 	Files map[string]installedFile `json:"files"`
@@ -43,8 +43,8 @@ func readManifest(install string) (*manifest, error) {
 	return &m, nil
 }
 
-// complete tells whether the libraries that the manifest lists are all there. It
-// looks at sizes only: this runs before every verb and has to take no time.
+// complete reports whether all listed libraries exist with the listed sizes. It does not read them, since it runs
+// before every verb.
 func (m *manifest) complete(install string) bool {
 	for name, f := range m.Files {
 		st, err := os.Stat(filepath.Join(install, filepath.FromSlash(name)))
@@ -60,8 +60,7 @@ func (m *manifest) complete(install string) bool {
 	return len(m.Files) > 0
 }
 
-// writeManifest lists the shared libraries of a staged installation and writes the
-// manifest into it.
+// writeManifest adds the shared libraries of a staged installation to the manifest and writes it to the folder.
 func writeManifest(m *manifest, stage string) error {
 	m.Files = map[string]installedFile{}
 	err := filepath.WalkDir(stage, func(p string, d fs.DirEntry, err error) error {

@@ -15,7 +15,7 @@ import (
 //go:embed run.sh
 var launcher []byte
 
-// packagedTests are the packages whose tests are packaged, with the files that these read.
+// packagedTests lists the packages whose tests are packaged, and the files that the tests read.
 var packagedTests = []struct {
 	dir   string
 	files []string
@@ -33,10 +33,9 @@ var packagedTests = []struct {
 	{"compare/bench", nil},
 }
 
-// packageTo makes a folder that needs neither Go nor a network: the command, test binaries, the
-// installation, and the launcher. Files lie in it as in the repository, since tests name
-// them relative to their package. A folder that an earlier call made is replaced, any other
-// is not.
+// packageTo makes a folder that runs without Go and network: the command, test binaries, the installation, and run.sh.
+// Files have the paths of the repository, since tests name them relative to their package. A folder of an earlier call
+// is replaced; any other folder that is not empty is an error.
 func (s *setup) packageTo(ctx context.Context, m *manifest, args []string) error {
 	switch {
 	case len(args) != 1 || args[0] == "" || strings.HasPrefix(args[0], "-"):
@@ -81,7 +80,7 @@ func (s *setup) packageTo(ctx context.Context, m *manifest, args []string) error
 	return nil
 }
 
-// isPackage tells a package from any other folder, which may well have a run.sh too.
+// isPackage reports whether dir was made by packageTo.
 func isPackage(dir string) bool {
 	for _, name := range []string{"run.sh", "mlxgrad", "third_party/mlx-c/install/manifest.json"} {
 		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
@@ -120,7 +119,7 @@ func (s *setup) fillPackage(ctx context.Context, stage string) error {
 	return os.WriteFile(filepath.Join(stage, "run.sh"), launcher, 0o755)
 }
 
-// goTool builds without what only a debugger reads.
+// goTool runs a verb of go without debug information in the output.
 func (s *setup) goTool(ctx context.Context, dir string, args ...string) error {
 	verb, rest := args[0], args[1:]
 	s.say("go %s %s", verb, rest[len(rest)-1])
@@ -140,8 +139,7 @@ func (s *setup) goTool(ctx context.Context, dir string, args ...string) error {
 	return failf("make ./build.sh test build first", "go %s %s failed (%s)", verb, rest[len(rest)-1], oneLine(string(out)))
 }
 
-// copyTree copies a file or a folder with all that it has. An MLX of the user's own is a
-// link to a folder; the copy has the folder.
+// copyTree copies a file or a folder. It copies the target of a symbolic link, such as that to an MLX of the user.
 func copyTree(from, to string) error {
 	resolved, err := filepath.EvalSymlinks(from)
 	if err != nil {

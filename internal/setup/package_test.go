@@ -25,7 +25,7 @@ func TestPackageRefuses(t *testing.T) {
 	w.fails("package takes one folder, DIR: see ./build.sh help", "package", "")
 	w.fails("cannot be written (", "package", filepath.Join(w.root, "lock.json", "package"))
 
-	// What is no package is not replaced.
+	// Other folders are not replaced.
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	mine := filepath.Join(dir, "mine")
 	require.NoError(t, os.WriteFile(mine, nil, 0o644))
@@ -36,7 +36,7 @@ func TestPackageRefuses(t *testing.T) {
 	require.FileExists(t, mine)
 	w.fails("lies in the folder that is copied: choose another", "package", filepath.Join(w.root, "install", "package"))
 
-	// Nor is what a user keeps beside it.
+	// Files of the user beside the package stay.
 	mine = filepath.Join(filepath.Dir(dir), "other.old", "mine")
 	require.NoError(t, os.MkdirAll(filepath.Dir(mine), 0o755))
 	require.NoError(t, os.WriteFile(mine, nil, 0o644))
@@ -93,7 +93,7 @@ func TestLauncher(t *testing.T) {
 		return string(out), cmd.ProcessState.ExitCode()
 	}
 
-	// The user's folder is the command's, since flags name files.
+	// Flags name files relative to the user's folder.
 	out, code := run(nil, "bench", "--csv", "a file")
 	require.Zero(t, code)
 	require.Contains(t, out, "mlxgrad in "+filepath.Base(elsewhere)+": bench --csv a file; CUDA_HOME="+install+"/nvidia/cu13; path="+install+"/mlx/lib:"+install+"/nvidia/cu13/lib:"+install+"/nvidia/cudnn/lib:")
@@ -106,7 +106,7 @@ func TestLauncher(t *testing.T) {
 	out, code = run(nil, "test", "customkernels", "-test.run", "X")
 	require.Zero(t, code)
 	require.Contains(t, out, "customkernels.test in customkernels: -test.run X;")
-	// One package's failure does not keep others from running.
+	// A failing package does not stop the others.
 	out, code = run(nil, "test", "-test.short")
 	require.Equal(t, 1, code)
 	require.Contains(t, out, "ops.test in ops: -test.short;")

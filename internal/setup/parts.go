@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// partsOfLibrary is the number of parts that a library is compiled in. A part includes half of the library's
-// source files: with MLX's headers read twice and not for each file, a library takes a third of the time. The number
-// is not that of the machine's cores, so that every machine compiles the same.
+// partsOfLibrary is the number of translation units of a library. Each includes half of the source files, so that MLX's
+// headers are parsed twice instead of once per file, which takes a third of the time. It does not depend on the number
+// of cores, so that all machines compile the same units.
 const partsOfLibrary = 2
 
 // addParts adds the parts of a library, whose source files are in folder, to the tree.

@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// A rule replaces one text by another in the mlx-c sources. Count is the number of
-// places where it must apply: if upstream's text changes, the set-up stops instead
-// of building something half-patched.
+// A rule replaces a text in the mlx-c sources. Count is the required number of occurrences: if upstream's text changes,
+// the set-up fails instead of compiling incompletely patched sources.
 type rule struct {
 	Name    string `json:"name"`
 	Files   string `json:"files"` // a file, or a folder of .h and .cpp files
@@ -92,7 +91,7 @@ func (t sourceTree) apply(r rule) error {
 	return nil
 }
 
-// patchedTree reads the mlx-c sources, applies the rules and adds our own files.
+// patchedTree reads the mlx-c sources, applies the rules and adds the files of patches.
 func (s *setup) patchedTree(source string) (sourceTree, error) {
 	tree, err := readTree(source)
 	if err != nil {
@@ -146,9 +145,8 @@ func (t sourceTree) names(ext string) []string {
 	return out
 }
 
-// closure lists a source file and all files of the tree that it includes, in order.
-// Headers from outside the tree (MLX's, the system's) are not looked at: they are
-// accounted for elsewhere in an object's key.
+// closure returns a source file and all files of the tree that it includes, sorted. Headers outside the tree (MLX's and
+// the system's) have other parts in an object's key.
 func (t sourceTree) closure(name string) []string {
 	seen := map[string]bool{}
 	var visit func(string)

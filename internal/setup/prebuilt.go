@@ -16,15 +16,15 @@ import (
 // prebuiltFolder is the folder of an archive with libmlxc and libmlxg: lib, and mlx-c's headers in include.
 const prebuiltFolder = "mlxgrad"
 
-// sourcesHash identifies what libmlxc and libmlxg are compiled from.
+// sourcesHash returns a hash of the sources of libmlxc and libmlxg.
 func (s *setup) sourcesHash() (string, error) {
 	h := sha256.New()
 	err := s.hashSources(h)
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// prebuilt returns the archive of this platform, or nil if the lock file has none, if it was made from other
-// sources than these, or if the choice needs a compilation.
+// prebuilt returns the release archive of this platform. It returns nil if the lock file has none, if the archive was
+// made from other sources, or if the choice needs a compilation.
 func (s *setup) prebuilt() (*prebuiltArchive, error) {
 	p, c := s.lock.Prebuilt, s.choice
 	if p == nil || c.MLXDir != "" || c.MLXCSource != "" || c.ASan {
@@ -42,7 +42,8 @@ func (s *setup) prebuilt() (*prebuiltArchive, error) {
 	return nil, nil
 }
 
-// fingerprint is that of an installation with the archive's libraries. The archive's hash stands for the sources.
+// fingerprint returns the fingerprint of an installation with the archive's libraries. The archive's hash represents
+// the sources.
 func (a *prebuiltArchive) fingerprint(c choice) string {
 	if a == nil {
 		return ""

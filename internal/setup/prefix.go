@@ -11,12 +11,11 @@ import (
 	"strings"
 )
 
-// installTo copies the installation below the prefix that the flags name, for programs
-// outside this repository: all of it to lib/mlxgrad, since the libraries find each other
-// by the layout. The prefix can be moved.
+// installTo copies the whole installation to lib/mlxgrad below the prefix of the flags, for programs outside this
+// repository. The layout stays, since the libraries find each other by it. The prefix can be moved.
 func (s *setup) installTo(_ context.Context, m *manifest, args []string) error {
 	flags := flag.NewFlagSet("install", flag.ContinueOnError)
-	flags.SetOutput(new(strings.Builder)) // the error says it; build.sh help has the usage
+	flags.SetOutput(new(strings.Builder)) // the error and build.sh help replace its output
 	prefix := flags.String("prefix", "", "")
 	err := flags.Parse(args)
 	switch {
@@ -44,7 +43,7 @@ func (s *setup) installTo(_ context.Context, m *manifest, args []string) error {
 	return err
 }
 
-// unwritable makes what the system says of a folder that the user named a failure.
+// unwritable returns a failure for a folder of the user that cannot be written.
 func unwritable(dir string, err error) error {
 	var path *fs.PathError
 	var link *os.LinkError
@@ -54,7 +53,7 @@ func unwritable(dir string, err error) error {
 	return failf("choose a folder that you can write to", "%s cannot be written (%v)", dir, err)
 }
 
-// outside refuses a target in the installation, of which a copy would never end.
+// outside returns an error if the target is inside the installation, where a copy would not terminate.
 func (s *setup) outside(target string) error {
 	if rel, err := filepath.Rel(s.path("install"), target); err == nil && filepath.IsLocal(rel) {
 		return failf("choose another", "%s lies in the folder that is copied", target)

@@ -8,7 +8,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/statusline"
 )
 
-// A printer prints each step in a line, and a step's advance on a terminal.
+// A printer prints one line per step and, on a terminal, the progress of the step.
 type printer struct {
 	w     io.Writer
 	verb  string

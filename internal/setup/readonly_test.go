@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// withoutRights makes cmd run as a user who can read dir and not write it: another one, if this is root.
+// withoutRights makes cmd run as a user who can read dir but not write to it: as another user if this process is
+// root's.
 func withoutRights(t *testing.T, cmd *exec.Cmd, dir string) {
 	t.Helper()
 	change := func(change func(mode fs.FileMode) fs.FileMode) {

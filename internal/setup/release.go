@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// releaseURL is where the archives of a version are, with the tag and the version in place of %s.
+// releaseURL is the folder of a version's archives; %s is the tag.
 const releaseURL = "https://github.com/mlxgrad/mlxgrad/releases/download/%s"
 
 // A releaseTarget is a platform with the compilers for it.
@@ -26,7 +26,8 @@ type releaseTarget struct {
 
 func (t releaseTarget) platform() string { return t.goos + "-" + t.goarch }
 
-// releaseTargets finds the compilers: GCC for Linux, since libmlx there uses GCC's C++ library, and Zig for macOS.
+// releaseTargets returns the platforms with their compilers: GCC for Linux, since libmlx uses GCC's C++ library there,
+// and Zig for macOS.
 func (s *setup) releaseTargets(ctx context.Context) ([]releaseTarget, error) {
 	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
 		return nil, failf("use a machine with Linux on amd64", "a release is made on linux/amd64 and not on %s/%s", runtime.GOOS, runtime.GOARCH)
@@ -56,10 +57,10 @@ func (s *setup) releaseTargets(ctx context.Context) ([]releaseTarget, error) {
 
 var versionTag = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?$`)
 
-// release makes all files of a release in the folder release of the repository. Its argument is the version. It
-// compiles the libraries, and writes their hashes into the lock file. If that changes the lock file, it stops: the
-// commands have the lock file in them, and their version is the tag of the commit. Without a version it makes a
-// snapshot, which changes nothing in the repository and needs no tag.
+// release makes all files of a release in the repository's folder release. The argument is the version. It compiles the
+// libraries and writes their hashes to the lock file. If that changes the lock file, it stops, since the commands embed
+// the lock file and take their version from the tag of the commit. Without an argument it makes a snapshot, which
+// changes nothing else in the repository and needs no tag.
 func (s *setup) release(ctx context.Context, _ *manifest, args []string) error {
 	version := "snapshot"
 	switch {
@@ -172,8 +173,8 @@ func (s *setup) releaseLibraries(ctx context.Context, targets []releaseTarget, v
 // clean removes a folder of the run's temporary folder.
 func (s *setup) clean(name string) error { return os.RemoveAll(filepath.Join(s.tmp, name)) }
 
-// lockRelease compares the archives with the lock file. It writes another lock file if they differ, and returns an
-// error that says what to do then.
+// lockRelease writes the archives to the lock file. If that changes the file, lockRelease returns an error with the
+// next step.
 func (s *setup) lockRelease(prebuilt *lockPrebuilt) error {
 	s.lock.Prebuilt = prebuilt
 	var text bytes.Buffer

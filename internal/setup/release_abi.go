@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// compatible returns an error if a library of ours needs a newer C or C++ library than libmlx does.
+// compatible returns an error if libmlxc or libmlxg needs a newer C or C++ library than libmlx.
 func compatible(install string) error {
 	allowed, err := neededVersions(filepath.Join(install, "mlx", "lib", "libmlx.so"))
 	if err != nil {

@@ -62,8 +62,8 @@ func (s *setup) notices(ctx context.Context, info *buildinfo.BuildInfo) ([]byte,
 	return text.Bytes(), nil
 }
 
-// materials writes the bill of materials of a command in CycloneDX' format: its Go modules, and what set-up installs
-// for it.
+// materials writes the bill of materials of a command in the CycloneDX format: its Go modules and the packages that
+// set-up installs.
 func (s *setup) materials(ctx context.Context, t releaseTarget, version, program, file string) error {
 	out, err := s.releaseTool(ctx, nil, "go", "tool", "-modfile=tools/go.mod", "cyclonedx-gomod", "bin", "-json", "-noserial", "-licenses", "-version", version, program)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *setup) materials(ctx context.Context, t releaseTarget, version, program
 	}
 	components, _ := bom["components"].([]any)
 	if metadata, ok := bom["metadata"].(map[string]any); ok {
-		// The same sources give the same file.
+		// These members would differ between two builds of the same sources.
 		delete(metadata, "timestamp")
 		tools, _ := metadata["tools"].([]any)
 		for _, tool := range tools {

@@ -33,7 +33,8 @@ func releaseNotes(changelog, version string) ([]byte, error) {
 	return nil, failf("add it, as RELEASING.md says", "%s has no section %q", filepath.Base(changelog), "## "+heading)
 }
 
-// writeArchive writes files and folders of dir to a tar archive, below folder, whose bytes depend on nothing else.
+// writeArchive writes files and folders of dir to a tar archive, below folder. The bytes depend only on names and
+// contents.
 func writeArchive(archive, folder, dir string, names ...string) error {
 	var files []string
 	for _, name := range names {

@@ -7,13 +7,12 @@ import (
 	"path/filepath"
 )
 
-// oldSuffix names what a folder is moved to while another takes its place, and is removed after that. No
-// user keeps a folder of this name.
+// oldSuffix is added to the name of a folder while another takes its place. The suffix is specific to this project,
+// since the folder is removed afterwards.
 const oldSuffix = ".mlxgrad-old"
 
-// replaceDir puts the folder stage in the place of target. Between the two renames
-// there is a moment without a target; recoverDir, at the next start, undoes a stop
-// in that moment.
+// replaceDir renames the folder stage to target. target does not exist between the two renames; if the process ends
+// there, recoverDir restores it at the next start.
 func replaceDir(stage, target string) error {
 	old := target + oldSuffix
 	if err := os.RemoveAll(old); err != nil {
@@ -31,8 +30,7 @@ func replaceDir(stage, target string) error {
 	return os.RemoveAll(old)
 }
 
-// recoverDir restores target after an interrupted replaceDir and removes what
-// interrupted runs left beside it.
+// recoverDir restores target after an interrupted replaceDir and removes temporary folders of interrupted runs.
 func recoverDir(target string) error {
 	old := target + oldSuffix
 	if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {

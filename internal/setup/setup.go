@@ -23,13 +23,13 @@ import (
 	"time"
 )
 
-// Progress is a step of a set-up, or a step's advance.
+// Progress is a step of a set-up, or the progress of a step.
 type Progress struct {
 	Message     string // the step, such as "downloading mlx-cpu 0.32.2"
 	Done, Total int64  // bytes of a download or files of a compilation; Total is 0 for steps without a measure
 }
 
-// A setup is one run.
+// A setup is one run of a set-up.
 type setup struct {
 	root     string // the folder with install, and with downloads, src and build while it runs
 	sources  fs.FS  // the repository, or as much of it as is embedded
@@ -69,8 +69,8 @@ func (s *setup) report(p Progress) {
 	}
 }
 
-// begin locks the folder, restores an installation that an interrupted run moved away, and returns its manifest,
-// or nil if there is none that can be used. If the folder cannot be written, readOnly says why.
+// begin locks the folder, restores an installation after an interrupted run, and returns its manifest, or nil without a
+// usable one. If the folder cannot be written, readOnly is the reason.
 func (s *setup) begin(ctx context.Context) (installed *manifest, unlock func(), readOnly, err error) {
 	unlock, readOnly, err = s.exclusive(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *setup) begin(ctx context.Context) (installed *manifest, unlock func(), 
 	return installed, unlock, readOnly, nil
 }
 
-// ensure makes the installation that s.choice describes, unless it is there.
+// ensure makes the installation that s.choice describes unless it exists.
 func (s *setup) ensure(ctx context.Context, installed *manifest, readOnly error) error {
 	isInstalled := func(fingerprint string) bool {
 		return installed != nil && installed.Fingerprint == fingerprint && installed.complete(s.path("install"))
@@ -136,7 +136,7 @@ func (s *setup) ensure(ctx context.Context, installed *manifest, readOnly error)
 	return s.produce(ctx, nil, tools, fingerprint)
 }
 
-// unwritable explains why a folder that cannot be written, for the reason given, cannot be used as it is.
+// unwritable returns a failure that explains why a read-only folder, with the given reason, cannot be used as it is.
 func (s *setup) unwritable(reason error, installed *manifest, tools *toolchain) error {
 	todo := "make " + s.root + " writable and run the set-up again"
 	switch {
@@ -149,8 +149,8 @@ func (s *setup) unwritable(reason error, installed *manifest, tools *toolchain) 
 	return failf(todo, "MLX was set up here from other files or for another choice, and nothing can be written (%v)", reason)
 }
 
-// exclusive blocks until no other set-up runs on the same folder. It polls, since a blocking call would not end
-// at an interrupt. If the folder cannot be written, readOnly says why, and what is set up there can only be used.
+// exclusive blocks until no other set-up runs on the folder. It polls so that an interrupt ends it. If the folder
+// cannot be written, readOnly is the reason, and the present installation can only be used as it is.
 func (s *setup) exclusive(ctx context.Context) (unlock func(), readOnly, err error) {
 	for told := false; ; told = true {
 		f, readOnly, err := s.openLock()
@@ -162,7 +162,7 @@ func (s *setup) exclusive(ctx context.Context) (unlock func(), readOnly, err err
 		}
 		how := syscall.LOCK_EX
 		if readOnly != nil {
-			how = syscall.LOCK_SH // users who do not write wait for the owner only
+			how = syscall.LOCK_SH // read-only users wait for writers only
 		}
 		err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		if err == nil && isAt(f) {
@@ -186,7 +186,7 @@ func (s *setup) exclusive(ctx context.Context) (unlock func(), readOnly, err err
 	}
 }
 
-// openLock opens the file that is locked. It returns neither a file nor an error if there is none and the folder
+// openLock opens the lock's file. It returns neither a file nor an error if the file does not exist and the folder
 // cannot be written.
 func (s *setup) openLock() (f *os.File, readOnly, err error) {
 	name := s.path("build", ".lock")
@@ -204,7 +204,7 @@ func (s *setup) openLock() (f *os.File, readOnly, err error) {
 	return f, readOnly, nil
 }
 
-// isAt tells whether an open file still has its name.
+// isAt reports whether an open file still has its name.
 func isAt(f *os.File) bool {
 	opened, err := f.Stat()
 	if err != nil {
@@ -214,7 +214,7 @@ func isAt(f *os.File) bool {
 	return err == nil && os.SameFile(opened, named)
 }
 
-// clearTmp removes what interrupted runs left in build.
+// clearTmp removes temporary folders of interrupted runs from build.
 func (s *setup) clearTmp() error {
 	left, err := filepath.Glob(s.path("build", "tmp-*"))
 	if err != nil {

@@ -184,7 +184,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// Without cargo, upstream's tag is cloned, and it is its commit that is checked.
+// Without cargo, set-up clones upstream's tag and checks the commit.
 func TestSourcesByGit(t *testing.T) {
 	git := skip.Program(t, skip.Git)
 	w := newWorld(t)
@@ -215,7 +215,7 @@ func TestSourcesByGit(t *testing.T) {
 	w.tidy()
 	require.Equal(t, "// mlx-c\n", w.read("install/include/mlx/c/mlx.h"))
 
-	// The clone is kept: what is populated works offline.
+	// A set-up works offline with the stored clone.
 	require.NoError(t, os.RemoveAll(upstream))
 	require.NoError(t, os.RemoveAll(filepath.Join(w.root, "install")))
 	require.NoError(t, os.RemoveAll(filepath.Join(w.root, "src")))
@@ -249,7 +249,7 @@ func TestMLXOfTheUsersOwn(t *testing.T) {
 	require.NotEmpty(t, w.log.String())
 
 	require.NoError(t, os.WriteFile(filepath.Join(own, "include", "mlx", "version.h"), []byte(versionHeader(3)), 0o644))
-	w.fails("mlx-c 0.7.0 and MLX 0.32.3 are not a pair that fits together: bring one of: mlx-c 0.7.0 with MLX 0.32.2")
+	w.fails("mlx-c 0.7.0 does not work with MLX 0.32.3: use one of: mlx-c 0.7.0 with MLX 0.32.2")
 	w.lock.Pairs = append(w.lock.Pairs, pair{MLXC: "0.7.0", MLX: "0.32.3"})
 	w.writeLock()
 	w.probeSays("echo 0.7.0 0.32.3 0.32.3")
@@ -283,7 +283,7 @@ func TestSourcesOfTheUsersOwn(t *testing.T) {
 	w.fails("mlx-c 0.6.0 and MLX 0.32.2 are not a pair that fits together", "--mlx-c-source", tree)
 }
 
-// An object that is not whole is compiled again, and only that one.
+// Only a damaged object is compiled again.
 func TestDamagedObject(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.setup())
@@ -319,7 +319,7 @@ func TestCompilerWithSpaces(t *testing.T) {
 	w.fails("the quote \" is not closed")
 }
 
-// Errors that nobody foresaw still come as one line that says what to do.
+// Unexpected errors are also printed as one line with a remedy.
 func TestDescribe(t *testing.T) {
 	for want, err := range map[string]error{
 		"x: do y":                     failf("do y", "x"),

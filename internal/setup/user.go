@@ -16,8 +16,8 @@ type Options struct {
 	Progress func(Progress) // called for each step, by one goroutine at a time; may be nil
 }
 
-// User sets up a folder of the user for programs of this version of the module, whose files are sources. The folder
-// is dir/install.
+// User sets up a folder of the user for programs of this version of the module, whose files are sources. The
+// installation is dir/install.
 func User(ctx context.Context, dir string, sources fs.FS, o Options) error {
 	s, err := newSetup(dir, sources, o.Progress)
 	if err != nil {
@@ -39,7 +39,7 @@ func User(ctx context.Context, dir string, sources fs.FS, o Options) error {
 	if err := s.ensure(ctx, installed, readOnly); err != nil || readOnly != nil {
 		return err
 	}
-	// An interrupted set-up continues with the downloads and objects. A finished one needs no more than install.
+	// An interrupted set-up continues with these folders. A finished one needs only install.
 	for _, name := range []string{"downloads", "src", "build/objects"} {
 		if err := os.RemoveAll(s.path(name)); err != nil {
 			return err
@@ -48,8 +48,7 @@ func User(ctx context.Context, dir string, sources fs.FS, o Options) error {
 	return nil
 }
 
-// Uninstall removes a folder with the folders of [User] of all versions, after the set-ups that run there have
-// ended.
+// Uninstall removes dir, which contains the folders of [User] for all versions. It waits for running set-ups.
 func Uninstall(ctx context.Context, dir string) error {
 	locks, err := filepath.Glob(filepath.Join(dir, "*", "build", ".lock"))
 	if err != nil {

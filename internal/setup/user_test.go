@@ -73,7 +73,7 @@ func TestUser(t *testing.T) {
 	require.NoError(t, Uninstall(t.Context(), filepath.Dir(dir)), "there is nothing to remove")
 }
 
-// What a set-up waits for may be removed by an uninstallation.
+// An uninstallation may remove the folder that a set-up waits for.
 func TestLockThatIsRemoved(t *testing.T) {
 	root := t.TempDir()
 	s := &setup{root: root}

@@ -17,16 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A world is a folder to set up with a small MLX and mlx-c of its own, and a PATH on
-// which stand-ins for pip, cargo, git and the compiler are all there is. What the
-// stand-ins do is real as far as this program sees: they bring the archives, write
-// the output file, and note each call.
+// A world is a folder to set up with a small MLX and mlx-c, and a PATH that contains only fake versions of pip, cargo,
+// git and the compiler. The fakes copy the archives, write the output files, and log each call.
 type world struct {
 	t    *testing.T
 	root string // the folder to set up
 	bin  string // the PATH
 	lock *lockFile
-	log  bytes.Buffer // what the last run printed
+	log  bytes.Buffer // output of the last run
 }
 
 // repository has the real files.

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// zigs are the Python packages of Zig, a compiler for C and C++ that has macOS' headers.
+// zigs maps platforms to the Python package of Zig, a C and C++ compiler that contains macOS's headers.
 var zigs = map[string]wheel{
 	"linux/amd64": {
 		Package: "ziglang", Version: "0.16.0", Platform: "manylinux_2_12_x86_64",
@@ -25,7 +25,7 @@ type crossCompiler struct {
 	env []string // of the go command
 }
 
-// zig downloads Zig if necessary. It returns nil if there is none for this machine.
+// zig returns a cross-compiler and downloads Zig if necessary. It returns nil if there is no package for this machine.
 func (s *setup) zig(ctx context.Context) (*crossCompiler, error) {
 	zig, ok := zigs[runtime.GOOS+"/"+runtime.GOARCH]
 	if !ok {
@@ -65,12 +65,12 @@ func (s *setup) zig(ctx context.Context) (*crossCompiler, error) {
 		cc: append([]string{program, "cc"}, target...),
 		cxx: &toolchain{
 			command: append([]string{program, "c++"}, target...), version: "zig " + zig.Version, goos: "darwin", env: caches,
-			// Exceptions pass between these libraries and libmlx, so all use macOS' C++ library and not Zig's, which is
-			// newer. Annotations of availability keep code to what macOS 14 has.
+			// Exceptions pass between these libraries and libmlx, so all must use macOS's C++ library and not the newer
+			// one of Zig. Availability annotations restrict code to macOS 14.
 			compileExtra: []string{
 				"-g0", "-Wno-macro-redefined", "-U_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS", "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1",
 			},
-			linkExtra: []string{"-nostdlib++", filepath.Join(stubs, "libc++.tbd"), lookup, "-Wl,-S"}, // without the paths of objects
+			linkExtra: []string{"-nostdlib++", filepath.Join(stubs, "libc++.tbd"), lookup, "-Wl,-S"}, // removes the paths of objects
 		},
 		env: append(caches, "CGO_LDFLAGS=-L"+stubs+" -F"+stubs+" "+lookup),
 	}, nil
@@ -83,7 +83,7 @@ func (c *crossCompiler) goEnv() []string {
 	}, c.env...)
 }
 
-// stubs are Apple's libraries that Go's runtime and libmlxg link and Zig does not have.
+// stubs maps stub files to the libraries of macOS that Go's runtime and libmlxg link and Zig lacks.
 var stubs = map[string]string{
 	"libc++.tbd":    "/usr/lib/libc++.1.dylib",
 	"libresolv.tbd": "/usr/lib/libresolv.9.dylib",

@@ -1,8 +1,7 @@
-// Copyright (c) The mlxgrad authors. MIT licence.
+// Copyright (c) The mlxgrad authors. MIT license.
 //
-// A stand-in for the one form of std::format that mlx-c uses: "{}" fields, filled
-// in order. GCC 12 ships C++20 without <format>, and a package such as fmt would
-// be one more thing to install for five error messages.
+// A replacement for std::format with "{}" fields, the only form that mlx-c uses. GCC 12 lacks <format>, and five error
+// messages do not justify a dependency such as fmt.
 
 #pragma once
 
@@ -15,8 +14,7 @@ namespace mlxgrad {
 template <typename... Args>
 std::string format(std::string_view text, const Args&... args) {
   std::ostringstream out;
-  // Each argument takes the text up to the next field; text without a field left
-  // is written once, at the end, so that a missing field loses no argument.
+  // Each argument replaces the next field. Arguments without a field are appended.
   auto put = [&](const auto& arg) {
     const auto field = text.find("{}");
     if (field == std::string_view::npos) {

@@ -1,8 +1,7 @@
-// Copyright (c) The mlxgrad authors. MIT licence.
+// Copyright (c) The mlxgrad authors. MIT license.
 //
-// The versions that a libmlxc was made of. mlx-c exports MLX's version at run time
-// only, and neither its own nor that of the MLX headers it was compiled against, so
-// a mismatched pair could not be told from a good one before it crashed.
+// The version of mlx-c and of the MLX headers that libmlxc was compiled against. mlx-c exports neither, so a mismatched
+// pair could not be detected before it crashes.
 
 #include "mlx/version.h"
 
