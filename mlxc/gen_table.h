@@ -9,7 +9,7 @@
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
 #define MLXG_INTERFACE "e4d8941d33782d54"
 
-// mlxg_table are the functions of a libmlxg.
+// mlxg_table holds the functions of libmlxg.
 typedef struct {
   char* (*mlxg_init)(const mlxg_go* go);
   bool (*mlxg_shutdown)(int milliseconds, char** err);

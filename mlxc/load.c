@@ -9,15 +9,16 @@
 
 #include "_cgo_export.h"
 
-enum { MOST_PLACES = 8 };
+enum { MAX_PLACES = 8 };
 
 const mlxg_table* mlxg_loaded;
 const mlxg_table* mlxg_usable;
 int32_t mlxg_releasable;
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;  // guards the variables below
-static const char* places[MOST_PLACES];
+static const char* places[MAX_PLACES];
 static int place_count;
+
 static void ended(void) {
   __atomic_store_n(&mlxg_usable, NULL, __ATOMIC_RELEASE);
 }
@@ -37,7 +38,7 @@ static bool is_started;  // mlxg_init was called; it cannot be called again
 static bool is_ended;    // mlxg_library_end was called
 
 void mlxg_library_place(const char* path) {
-  if (place_count < MOST_PLACES) {
+  if (place_count < MAX_PLACES) {
     places[place_count++] = path;
   }
 }
@@ -56,7 +57,7 @@ static void fail(const char* format, ...) {
   failure = strdup(text);
 }
 
-// first_place returns the first place where a file is, or NULL.
+// first_place returns the first candidate that exists, or NULL.
 static const char* first_place(void) {
   for (int i = 0; i < place_count; i++) {
     if (access(places[i], F_OK) == 0) {
@@ -66,8 +67,8 @@ static const char* first_place(void) {
   return NULL;
 }
 
-// connect returns the functions of the library, started, or NULL and sets failure. Only a failure of
-// mlxg_init leaves the library loaded.
+// connect loads and initializes the library and returns its functions. On an error it sets failure and returns NULL;
+// the library stays loaded only if mlxg_init failed.
 static const mlxg_table* connect(void) {
   const char* path = first_place();
   if (!path) {
@@ -79,8 +80,7 @@ static const mlxg_table* connect(void) {
     fail("MLX is not set up, there is no %s: %s", list, go.remedy);
     return NULL;
   }
-  // RTLD_NOW finds functions that are missing from MLX or mlx-c here. Otherwise the first call of one
-  // would end the process.
+  // RTLD_NOW reports functions that MLX or mlx-c lacks. Otherwise the first call of one would end the process.
   void* found = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!found) {
     fail("MLX cannot be loaded: %s: %s", dlerror(), go.remedy);

@@ -143,7 +143,7 @@ void mlxg_reset_peak_memory(void);
 size_t mlxg_cache_memory(void);
 void mlxg_clear_cache(void);
 size_t mlxg_memory_limit(void);
-// Values of which in mlxg_set_limit.
+// The first argument of mlxg_set_limit.
 enum { MLXG_LIMIT_MEMORY, MLXG_LIMIT_CACHE, MLXG_LIMIT_WIRED };
 char* mlxg_set_limit(int which, size_t* previous, size_t limit);
 

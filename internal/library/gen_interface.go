@@ -2,5 +2,5 @@
 
 package library
 
-// Interface identifies libmlxg's interface. Programs and a library of the same interface fit together.
+// Interface identifies libmlxg's interface. A program can load a library with the same value.
 const Interface = "e4d8941d33782d54"

@@ -145,7 +145,7 @@ func (s *setup) findPip(ctx context.Context) ([]string, error) {
 		}
 	}
 	return nil, failf("install pip (Debian and Ubuntu: apt-get install python3-pip; macOS: xcode-select --install) and run the set-up again",
-		"neither pip nor uv is on the PATH, one of which brings MLX")
+		"neither pip nor uv is on the PATH; one of them must download MLX")
 }
 
 // pipDownload downloads a wheel by name and hash.

@@ -83,7 +83,7 @@ func TestFailures(t *testing.T) {
 	t.Run("no pip", func(t *testing.T) {
 		w := newWorld(t)
 		w.remove("pip")
-		w.fails("neither pip nor uv is on the PATH, one of which brings MLX: install one")
+		w.fails("neither pip nor uv is on the PATH; one of them must download MLX: install pip")
 	})
 	t.Run("uv in pip's place", func(t *testing.T) {
 		w := newWorld(t)
@@ -280,7 +280,7 @@ func TestSourcesOfTheUsersOwn(t *testing.T) {
 	w.fails("which the lock file does not have: set MLX_C_SOURCE", "--mlx-c-source", crate)
 	w.fails("is not an mlx-c source tree", "--mlx-c-source", w.root)
 	require.NoError(t, os.WriteFile(filepath.Join(tree, "CMakeLists.txt"), []byte("set(MLX_C_VERSION 0.6.0)"), 0o644))
-	w.fails("mlx-c 0.6.0 and MLX 0.32.2 are not a pair that fits together", "--mlx-c-source", tree)
+	w.fails("mlx-c 0.6.0 does not work with MLX 0.32.2", "--mlx-c-source", tree)
 }
 
 // Only a damaged object is compiled again.

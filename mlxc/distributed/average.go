@@ -6,8 +6,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// messageBytes is the maximum size of a message of AverageGradients, if it has several arrays. Latency is negligible
-// beside the transfer of so many bytes, and the concatenated copy stays small beside a model.
+// messageBytes is the maximum size of a message of AverageGradients with several arrays. At this size the latency of a
+// message is negligible, and the concatenated copy is small compared with a model.
 const messageBytes = 32 << 20
 
 // AverageGradients returns, for each array, the mean of the arrays that the processes pass in its place. If every

@@ -119,7 +119,7 @@ func (g *Group) AllMax(x *mlxc.Array) *mlxc.Array { return g.collect("all_max", 
 func (g *Group) AllMin(x *mlxc.Array) *mlxc.Array { return g.collect("all_min", x) }
 
 // AllGather returns the arrays that the processes pass, concatenated along the first axis in the order of ranks. They
-// must have one shape and dtype; a scalar counts as an array of one element. The gradient is that of the process's own
+// must have one shape and dtype; a scalar counts as an array of one element. The gradient belongs to the process's own
 // part.
 func (g *Group) AllGather(x *mlxc.Array) *mlxc.Array {
 	if x.Err() == nil && x.NDim() == 0 {
@@ -130,8 +130,8 @@ func (g *Group) AllGather(x *mlxc.Array) *mlxc.Array {
 }
 
 // SumScatter returns this process's part of the sum of the arrays that the processes pass. The first axis is cut into
-// as many equal parts as there are processes. MLX implements it for NCCL; with other backends it is an AllSum, of which
-// the process keeps its part.
+// as many equal parts as there are processes. MLX implements it for NCCL; with other backends it computes an AllSum and
+// returns one part.
 func (g *Group) SumScatter(x *mlxc.Array) *mlxc.Array {
 	const op = "sum_scatter"
 	switch {
@@ -192,8 +192,8 @@ func invalid(op string, err error, operands ...*mlxc.Array) *mlxc.Array {
 	return mlxc.InvalidArray(mlxc.NewError(op, err, operands...))
 }
 
-// checkPeer returns an error if an operand is invalid or if the process cannot exchange messages with peer. MLX would
-// find the latter during evaluation, on a thread of its own.
+// checkPeer returns an error if the process cannot exchange messages with peer. MLX would find this during evaluation,
+// on another thread. checkPeer ignores invalid operands, whose error the call returns.
 func (g *Group) checkPeer(op string, peer int, operands ...*mlxc.Array) error {
 	var err error
 	switch {

@@ -24,15 +24,15 @@ import (
 
 type arrays = []*mlxc.Array
 
-// roles are what a process of a ring does, by the name under which startRing asks for it.
+// roles maps the roles of startRing to the functions that the processes run.
 var roles = map[string]func(t *testing.T, g *distributed.Group){
 	"collectives": collectives,
 	"training":    training,
 	"bereaved":    bereaved,
 }
 
-// TestProcessOfARing is not a test of its own: the tests below run it in processes of
-// theirs, where the environment names a role.
+// TestProcessOfARing runs in the processes that startRing starts, where the environment names a role. Elsewhere it does
+// nothing.
 func TestProcessOfARing(t *testing.T) {
 	role := os.Getenv("MLXC_TEST_ROLE")
 	if role == "" {
@@ -122,7 +122,7 @@ func bereaved(t *testing.T, g *distributed.Group) {
 		select {}
 	}
 	x := mlxc.Ones(mlxc.Float32, 1000)
-	// Two in one evaluation, of which the second finds the group lost.
+	// One evaluation with two operations; the second finds that the group is lost.
 	require.ErrorContains(t, mlxc.Eval(g.AllSum(x), g.AllGather(x)), "connection to a peer was lost")
 	lost := "the group is lost"
 	for i, op := range []func() *mlxc.Array{
@@ -197,7 +197,7 @@ func collectives(t *testing.T, g *distributed.Group) {
 	}
 	require.Equal(t, []int32{int32(previous)}, mlxtest.Read[int32](t, got))
 
-	// Under transforms. The gradient is that of the process's own part.
+	// Transforms. The gradient belongs to the process's own array.
 	x := own(2)
 	_, vjps, err := mlxc.VJP(func(a arrays) arrays { return arrays{g.AllSum(a[0].Square())} }, arrays{x}, arrays{mlxc.FromSlice([]float32{1, 10})})
 	require.NoError(t, err)
@@ -249,7 +249,7 @@ func collectives(t *testing.T, g *distributed.Group) {
 	_, err = g.Split(-1, 0)
 	require.ErrorContains(t, err, "negative")
 
-	// The last message: nobody leaves before the others are through.
+	// The last message keeps each process running until all have finished.
 	require.Equal(t, []float32{float32(n)}, mlxtest.Read[float32](t, g.AllSum(mlxc.Ones(mlxc.Float32, 1))))
 }
 

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-// mlxg_functions returns the table, or NULL if the program was made for another interface.
+// mlxg_functions returns the table, or NULL if the program was compiled for another interface.
 extern "C" __attribute__((visibility("default"))) const mlxg_table* mlxg_functions(const char* interface) {
   static const mlxg_table table = {
     mlxg_init,

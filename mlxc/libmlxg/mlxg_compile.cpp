@@ -47,7 +47,7 @@ class mode_scope {
 };
 
 // A trace is a function compiled for one signature. MLX's compile cache keeps a list of all signatures under a
-// function's id and searches it linearly. Each trace has an id of its own, so the search finds it at once and it can be
+// function's id and searches it linearly. Each trace has a separate id, so the search finds it at once and it can be
 // erased alone.
 class trace {
  public:

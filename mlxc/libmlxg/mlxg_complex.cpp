@@ -1,4 +1,4 @@
-// Gradients of complex functions. Those of MLX 0.32.2 lack the conjugate, or use functions whose gradients lack it.
+// Gradients of complex functions. The gradients of MLX 0.32.2 lack the conjugate, or use functions that lack it.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 
 using mlxg::arrays;
 
-// correct replaces the rules of a new node of MLX by those of this file, if the node is complex.
+// correct replaces the rules of a new node of MLX by the rules of this file, if the node is complex.
 mx::array correct(mx::array a);
 
 mx::array constant(float x) {

@@ -7,7 +7,7 @@
 namespace {
 
 // off_stack reports whether a handler is installed without SA_ONSTACK. Goroutines have small stacks and Go handles
-// signals on a separate one; Go ends the process if a handler of its own runs elsewhere.
+// signals on a separate one; Go ends the process if its handler runs elsewhere.
 bool off_stack(int signal, struct sigaction& action) {
   return sigaction(signal, nullptr, &action) == 0 && !(action.sa_flags & SA_ONSTACK) && action.sa_handler != SIG_DFL &&
          action.sa_handler != SIG_IGN;

@@ -16,8 +16,8 @@ using mlxg::stream_of;
 
 namespace {
 
-// checked_gradients returns outputs and gradients. It throws if the shape of a gradient differs from its primal's,
-// which some vjp rules of MLX 0.32.2 cause: that of pad, which the gradient of a convolution's weight uses, reads sizes
+// checked_gradients returns outputs and gradients. It throws if the shape of a gradient differs from its primal's. Some
+// vjp rules of MLX 0.32.2 cause this: the rule of pad, which the gradient of a convolution's weight uses, reads sizes
 // beyond its lists. Gradients without elements become zeros, since some kernels of MLX divide by the number of
 // elements.
 std::pair<arrays, arrays> checked_gradients(std::pair<arrays, arrays> both, const arrays& primals) {

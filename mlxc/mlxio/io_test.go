@@ -114,7 +114,7 @@ func TestMissingFiles(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrPermission)
 }
 
-// What happens to a file between its opening and the evaluation.
+// Changes of a file between its opening and the evaluation.
 func TestFilesModifiedBeforeEvaluation(t *testing.T) {
 	save := func(t *testing.T) (path string, a *mlxc.Array) {
 		path = filepath.Join(t.TempDir(), "x.safetensors")

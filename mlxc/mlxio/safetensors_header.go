@@ -14,7 +14,7 @@ import (
 )
 
 // safetensorsHeader reads and checks the header of a file of size bytes, or of a stream if size is maxBytes. It returns
-// the arrays in the order of their elements, the first of which are at byte start.
+// the arrays in the order of their elements, which begin at byte start.
 func safetensorsHeader(r io.Reader, size int64) (tensors []safetensor, metadata map[string]string, start int64, err error) {
 	var prefix [8]byte
 	if _, err := io.ReadFull(r, prefix[:]); err != nil {

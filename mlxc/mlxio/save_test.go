@@ -147,7 +147,7 @@ func TestSavingToPipesAndDevices(t *testing.T) {
 	})
 }
 
-// device returns a device of Linux or, for root, who could replace that, a copy of it in dir.
+// device returns a device of Linux. For root, who could replace the device, it returns a copy in dir.
 func device(t *testing.T, dir, name string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -184,7 +184,7 @@ func TestSavingBesideLeftovers(t *testing.T) {
 	})
 }
 
-// 255 bytes are what file systems allow.
+// File systems allow names of 255 bytes.
 func TestSavingUnderTheLongestName(t *testing.T) {
 	eachSaver(t, func(t *testing.T, dir string, save func(path string) error) {
 		path := filepath.Join(dir, strings.Repeat("x", 255))

@@ -12,7 +12,7 @@ __attribute__((constructor)) static void begin(void) { atexit(linger); }
 */
 import "C"
 
-// Exit ends the process through the C library, which runs the destructors of all static C++ objects. Then
-// the process lives for 200 ms more, as with other libraries that take time to end, while goroutines and
-// threads go on. On Linux, os.Exit and the return of main end the process without all that.
+// Exit ends the process through the C library, which runs the destructors of all static C++ objects. The process then
+// lives for another 200 ms, as with libraries whose destructors are slow, while goroutines and threads continue. On
+// Linux, os.Exit and the return of main end the process without destructors.
 func Exit(status int) { C.exit(C.int(status)) }

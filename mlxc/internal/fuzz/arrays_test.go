@@ -154,7 +154,7 @@ func (s *sequence) elements(d mlxc.DType, shape []int, text *string) *mlxc.Array
 	return a.AsType(d)
 }
 
-// ids makes integers for an axis of the given size, in range but for a few.
+// ids makes indices for an axis of the given size. A few are out of range.
 func (s *sequence) ids(size int) *mlxc.Array {
 	shape := s.shape()
 	if len(shape) > 2 {
@@ -233,7 +233,7 @@ func accessOf[T mlxc.Element](convert func(T) complex128) access {
 	}
 }
 
-// fromSlice makes an array of the shape, which may be that of a scalar.
+// fromSlice makes an array of the shape, which is empty for a scalar.
 func fromSlice[T mlxc.Element](v []T, shape []int) *mlxc.Array {
 	if len(shape) == 0 {
 		return mlxc.Scalar(v[0])
@@ -258,8 +258,8 @@ func contiguous(a *mlxc.Array) (*mlxc.Array, error) {
 	return accesses[a.DType()].copied(a)
 }
 
-// epsilon is the difference, relative to the largest element, that sums in another order may have.
-// MLX computes exponentials of float64 as exactly as those of float32.
+// epsilon is the allowed difference of sums in different orders, relative to the largest element. MLX computes
+// exponentials of float64 with the accuracy of float32.
 var epsilon = map[mlxc.DType]float64{
 	mlxc.Float16: 2e-2, mlxc.BFloat16: 1e-1, mlxc.Float32: 1e-4, mlxc.Complex64: 1e-4, mlxc.Float64: 1e-4,
 }

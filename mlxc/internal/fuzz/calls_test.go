@@ -74,8 +74,8 @@ type driver struct {
 	kinds    map[string]int // failures
 }
 
-// drive makes n calls, in processes of some tens of thousands each. It goes on behind a process
-// that dies, so that a run shows more than one defect.
+// drive makes n calls, in processes of some ten thousand calls each. It continues after a process that dies, so that a
+// run can show several defects.
 func (d *driver) drive(first, n int) {
 	const each, patience = 50_000, 20
 	begin := time.Now()
@@ -102,7 +102,7 @@ func (d *driver) drive(first, n int) {
 	d.t.Logf("never accepted: %v", never)
 }
 
-// worker runs one process and returns how many of the n calls it came to.
+// worker runs one process and returns the number of the n calls that it reached.
 func (d *driver) worker(first, n int) int {
 	t := d.t
 	journal := filepath.Join(d.dir, "journal")

@@ -10,8 +10,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// unstable are functions whose results depend on more than the elements of their operands, or are
-// one of several that are right, with the reason.
+// unstable lists functions whose results depend on more than the elements of the operands, or have several correct
+// values, with the reason.
 var unstable = map[string]string{
 	"Array.Strides":      "tells of the layout",
 	"Array.Keep":         "returns its operand",
@@ -37,8 +37,7 @@ func stable(name string, args []reflect.Value) bool {
 	return !strings.HasPrefix(name, "Random") || !args[0].IsValid() || !args[0].IsZero()
 }
 
-// evaluationErrors are parts of the errors that evaluations of accepted operations may have, with
-// the reason.
+// evaluationErrors lists parts of errors that evaluations of accepted operations may have, with the reason.
 var evaluationErrors = map[string]string{
 	"factorization failed": "the matrix is singular",
 	"inversion failed":     "the matrix is singular",

@@ -1,5 +1,5 @@
 // Package fuzz holds tests that call every exported function and method of package mlxc with
-// random arguments, in processes of their own:
+// random arguments, in separate processes:
 //
 //	go test ./mlxc/internal/fuzz -run TestCalls -timeout 3h -calls 2000000 -guard end
 //

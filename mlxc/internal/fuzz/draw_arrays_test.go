@@ -62,7 +62,7 @@ func (s *sequence) arrayArgument(name string, like *mlxc.Array) *mlxc.Array {
 	return s.array(s.dtype(), shape)
 }
 
-// index draws one of the list that chooses elements.
+// index draws an Index, which selects elements.
 func (s *sequence) index(like *mlxc.Array) mlxc.Index {
 	n := s.sizes[0]
 	switch s.IntN(9) {

@@ -104,8 +104,8 @@ func (s *sequence) count(name string, t reflect.Type, like *mlxc.Array) int {
 	return s.pick(-1, 0, 1, 1, 1, 2, 2, 3)
 }
 
-// proper makes of a list of integers one that the operation may accept: axes that differ, a
-// shape of as many elements, windows within the array.
+// proper replaces integers by ones that the operation may accept: distinct axes, a shape of the same size, windows
+// within the array.
 func (s *sequence) proper(name string, v []int, like *mlxc.Array) {
 	shape := like.Shape()
 	switch name {
@@ -202,7 +202,7 @@ func (s *sequence) text(name string, like *mlxc.Array) string {
 	return choices[s.IntN(len(choices))]
 }
 
-// specials draw the types whose values are more than their parts.
+// specials returns functions that draw values of types with invariants.
 func (s *sequence) specials() map[reflect.Type]func(name string, like *mlxc.Array) any {
 	type draw = func(name string, like *mlxc.Array) any
 	all := map[reflect.Type]draw{

@@ -256,7 +256,7 @@ func (s *sequence) finish() {
 	s.silent()
 }
 
-// silent fails if the sequence printed something, as LAPACK does of wrong arguments.
+// silent reports a failure if the sequence printed text, as LAPACK does for wrong arguments.
 func (s *sequence) silent() {
 	if info, err := os.Stdout.Stat(); err == nil && info.Size() > s.printed {
 		text, _ := os.ReadFile(s.Output)

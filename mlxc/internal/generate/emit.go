@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// generatedPrefix begins the names of the files that this command writes.
+// generatedPrefix begins the names of the generated files.
 const generatedPrefix = "gen_"
 
-// The files in which the C functions are declared, for Go, and defined, in libmlxg.
+// The files that declare the C functions, for Go, and define them, in libmlxg.
 const (
 	callsHeader = generatedPrefix + "calls.h"
 	callsSource = "libmlxg/" + generatedPrefix + "calls.cpp"
 )
 
-// emit writes one Go file for every header, and the C functions that they call.
+// emit returns one Go file per header, and the C functions that they call.
 func emit(all []declaration) (map[string][]byte, error) {
 	byHeader := map[string][]call{}
 	for _, d := range all {
@@ -71,7 +71,7 @@ func file(header string, calls []call) string {
 	var directives, functions strings.Builder
 	for _, c := range calls {
 		if c.passesAddresses() {
-			// See cgo.go: with both words Go's memory stays on the stack.
+			// noescape and nocallback together keep Go memory on the stack (see cgo.go).
 			fmt.Fprintf(&directives, "#cgo noescape %[1]s\n#cgo nocallback %[1]s\n", c.shimName())
 		}
 		c.writeGo(&functions)
@@ -94,7 +94,7 @@ import "C"
 %s`, header, directives.String(), imports, body)
 }
 
-// passesAddresses reports whether C is given addresses of Go's memory.
+// passesAddresses reports whether the C function receives addresses of Go memory.
 func (c call) passesAddresses() bool {
 	return slices.ContainsFunc(c.args, func(a argument) bool {
 		switch a.kind {
@@ -107,8 +107,8 @@ func (c call) passesAddresses() bool {
 
 func (c call) shimName() string { return "call_" + strings.TrimPrefix(c.name, "mlx_") }
 
-// writeShim writes the C function, its declaration and its definition. It makes the call and fetches
-// the error in one, under the graph lock.
+// writeShim writes the declaration and the definition of the C function, which makes the call and fetches its error
+// under the graph lock.
 func (c call) writeShim(declaration, b *strings.Builder) {
 	var params, args, before, after []string
 	for _, a := range c.args {
@@ -187,14 +187,14 @@ func (c call) writeShim(declaration, b *strings.Builder) {
 	b.WriteString("}\n")
 }
 
-// plainC are the types that C takes as they are.
+// plainC maps the kinds that C receives unchanged to their C types.
 var plainC = map[kind]string{
 	integer: "int", size: "size_t", seed: "uint64_t", boolean: "bool",
 	single: "float", double: "double", text: "const char*",
 }
 
-// shimResult gives the shim's type, the variables that hold its results, how they are
-// passed, and the expression that makes the result of them.
+// shimResult returns the result type of the C function, the variables that hold the results of mlx-c, the arguments
+// that pass them, and the expression of the C function's result.
 func (c call) shimResult() (result string, declare, pass []string, end string) {
 	switch {
 	case c.list:
@@ -205,7 +205,7 @@ func (c call) shimResult() (result string, declare, pass []string, end string) {
 	return "mlxg_result", []string{"mlx_array res{};"}, []string{"&res"}, "mlxg_end(rc, res)"
 }
 
-// goTypes are the types of the Go function's parameters.
+// goTypes maps kinds to the types of the Go function's parameters.
 var goTypes = map[kind]string{
 	array: "*Array", optional: "*Array", arrayList: "[]*Array", integer: "int", integers: "[]int",
 	longIntegers: "[]int", size: "int", seed: "uint64", boolean: "bool", single: "float32", double: "float64",
@@ -213,8 +213,8 @@ var goTypes = map[kind]string{
 	fftNorm: "FFTNorm",
 }
 
-// writeGo writes the Go function: it holds its operands, checks what C would cut off,
-// calls, and gives the result or the error.
+// writeGo writes the Go function. It acquires the operands, checks integers that C would truncate, makes the call, and
+// returns the result or the error.
 func (c call) writeGo(b *strings.Builder) {
 	var params, operands, ints, sizes []string
 	lists := ""
@@ -318,7 +318,7 @@ func (c call) writeGo(b *strings.Builder) {
 	}
 }
 
-// fail gives the statement that returns an error.
+// fail returns the statement that returns an error.
 func (c call) fail() func(err string) string {
 	return func(err string) string {
 		switch {
@@ -331,7 +331,7 @@ func (c call) fail() func(err string) string {
 	}
 }
 
-// operandsText is what follows in a call that names the operands.
+// operandsText returns the operands as trailing arguments of a call, for errors.
 func operandsText(operands []string, list string) string {
 	switch {
 	case list == "" && len(operands) == 0:

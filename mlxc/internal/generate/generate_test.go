@@ -96,8 +96,7 @@ void mlx_each(void (*f)(int, void*), void* payload);
 	require.False(t, ok)
 }
 
-// What is new in the headers and not regular, and what skipped.txt says for nothing, is
-// an error that names it.
+// Irregular new functions and unused entries of skipped.txt cause an error with their names.
 func TestUnboundFunctionsAreNamed(t *testing.T) {
 	c := &coverage{
 		declarations: []declaration{

@@ -15,7 +15,7 @@ type declaration struct {
 	header string // such as "ops"
 	result string // the C type
 	params []parameter
-	whole  string // of a function over axes, the one that without axes does it, or ""
+	whole  string // for a function over axes: the function over all axes, or ""
 }
 
 type parameter struct {
@@ -23,7 +23,7 @@ type parameter struct {
 	nullable    bool
 }
 
-// signature is the declaration as C would write it, on one line.
+// signature returns the declaration in C on one line.
 func (d declaration) signature() string {
 	var params []string
 	for _, p := range d.params {
@@ -32,8 +32,7 @@ func (d declaration) signature() string {
 	return fmt.Sprintf("%s %s(%s)", d.result, d.name, strings.Join(params, ", "))
 }
 
-// nameWhole finds, for functions over a list of axes, those that are the same without the
-// list.
+// nameWhole sets, for functions over a list of axes, the name of the function over all axes.
 func nameWhole(all []declaration) {
 	params := map[string][]parameter{}
 	for _, d := range all {
@@ -48,7 +47,7 @@ func nameWhole(all []declaration) {
 	}
 }
 
-// readHeaders reads every header of the folder, in the order of their names.
+// readHeaders reads all headers of the folder in the order of their names.
 func readHeaders(dir string) ([]declaration, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.h"))
 	if err != nil {
@@ -84,9 +83,8 @@ var (
 	space      = regexp.MustCompile(`\s+`)
 )
 
-// parseHeader reads the declarations of one header. mlx-c's are regular: every function
-// is `type name(parameters);` at the top level, and a parameter that may be null says so
-// in a comment.
+// parseHeader parses the declarations of a header. mlx-c's are regular: every function is `type name(parameters);` at
+// the top level, and a comment marks parameters that may be null.
 func parseHeader(header, text string) ([]declaration, error) {
 	text = nullable.ReplaceAllString(text, "NULLABLE")
 	text = comment.ReplaceAllString(text, "")
@@ -114,7 +112,7 @@ func parseHeader(header, text string) ([]declaration, error) {
 	return all, nil
 }
 
-// splitParameters cuts at the commas that are not inside a function pointer's own list.
+// splitParameters splits at the commas outside of a function pointer's parameter list.
 func splitParameters(list string) []string {
 	if list = strings.TrimSpace(list); list == "" || list == "void" {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A libraryFunction is one of libmlxg's interface.
+// A libraryFunction is a function of libmlxg's interface.
 type libraryFunction struct {
 	result, name, params string
 	args                 []string // the names of the parameters
@@ -32,7 +32,7 @@ func interfaceOf(header string) []libraryFunction {
 	return all
 }
 
-// failure is the statement with which a call returns if libmlxg is not loaded.
+// failure returns the statement that a call executes if libmlxg is not loaded.
 func (f libraryFunction) failure() string {
 	switch f.result {
 	case "void":
@@ -45,9 +45,9 @@ func (f libraryFunction) failure() string {
 	return "return (" + f.result + "){0}"
 }
 
-// table is the variable that has the function: mlxg_usable, or mlxg_loaded for a function that is called after
-// MLX was shut down too. Those return neither an error nor nothing; among them are the functions that finish
-// something, such as mlxg_leave.
+// table returns the variable through which Go calls the function: mlxg_usable, or mlxg_loaded for functions that Go
+// also calls after the shutdown. The latter have a result that is no error; they include functions that end an
+// operation, such as mlxg_leave.
 func (f libraryFunction) table() string {
 	switch f.result {
 	case "void", "char*", "mlxg_result", "mlxg_results":
@@ -56,9 +56,9 @@ func (f libraryFunction) table() string {
 	return "mlxg_loaded"
 }
 
-// emitInterface writes what connects Go with a loaded libmlxg: a table of its functions, the library's
-// own and the one that Go calls through. executor is the header of functions that Go finds by their names.
-// Both headers and executor decide whether a program fits a library.
+// emitInterface returns the files that connect Go with a loaded libmlxg: a table of its functions, the library's side
+// and Go's side. executor is the header of functions that Go looks up by name. The hash of headers and executor
+// identifies the interface.
 func emitInterface(executor string, headers ...string) map[string][]byte {
 	var members, calls, entries strings.Builder
 	for _, f := range interfaceOf(strings.Join(headers, "\n")) {
@@ -78,7 +78,7 @@ func emitInterface(executor string, headers ...string) map[string][]byte {
 		"../internal/library/" + generatedPrefix + "interface.go": []byte(generated + `
 package library
 
-// Interface identifies libmlxg's interface. Programs and a library of the same interface fit together.
+// Interface identifies libmlxg's interface. A program can load a library with the same value.
 const Interface = "` + sum + `"
 `),
 		generatedPrefix + "table.h": []byte(generated + `#ifndef MLXG_GEN_TABLE_H
@@ -91,7 +91,7 @@ const Interface = "` + sum + `"
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
 #define MLXG_INTERFACE "` + sum + `"
 
-// mlxg_table are the functions of a libmlxg.
+// mlxg_table holds the functions of libmlxg.
 typedef struct {
 ` + members.String() + `} mlxg_table;
 
@@ -113,7 +113,7 @@ static const mlxg_table* functions(const mlxg_table* const* of) {
 
 #include <cstring>
 
-// mlxg_functions returns the table, or NULL if the program was made for another interface.
+// mlxg_functions returns the table, or NULL if the program was compiled for another interface.
 extern "C" __attribute__((visibility("default"))) const mlxg_table* mlxg_functions(const char* interface) {
   static const mlxg_table table = {
 ` + entries.String() + `  };

@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// A kind is how a parameter of C is passed from Go.
+// A kind is the way in which Go passes a C parameter.
 type kind int
 
 const (
@@ -47,14 +47,13 @@ var kindOf = map[string]kind{
 	"mlx_fft_norm":           fftNorm,
 }
 
-// argument is one parameter of the Go function: of C, one parameter, or a list and its
-// length.
+// argument is a parameter of the Go function. It stands for one C parameter, or for a list and its length.
 type argument struct {
 	name string
 	kind kind
 }
 
-// call is a declaration in the terms of Go.
+// call is a declaration in the types of Go.
 type call struct {
 	declaration
 	arrays int // how many mlx_array results it has
@@ -62,8 +61,8 @@ type call struct {
 	args   []argument // without the results
 }
 
-// parse gives the call, if it is regular: its results come first, arrays or one list of
-// arrays, and everything else is of a kind.
+// parse returns the call of a regular declaration: the results, which are arrays or one list of arrays, come first, and
+// all other parameters have a kind.
 func (d declaration) parse() (call, bool) {
 	c := call{declaration: d}
 	if d.result != "int" {
@@ -106,8 +105,8 @@ func (d declaration) parse() (call, bool) {
 	return c, true
 }
 
-// elementwise are the operations of two arrays whose node depends on the operands' dtype
-// alone where both are of one dtype and shape: those that mlxg_elementwise may make.
+// elementwise holds the binary operations that mlxg_elementwise can add: for operands of one dtype and shape, the node
+// depends only on the dtype.
 var elementwise = map[string]bool{
 	"mlx_add": true, "mlx_subtract": true, "mlx_multiply": true, "mlx_divide": true, "mlx_power": true,
 	"mlx_maximum": true, "mlx_minimum": true, "mlx_logaddexp": true,
@@ -116,8 +115,7 @@ var elementwise = map[string]bool{
 	"mlx_logical_and": true, "mlx_logical_or": true,
 }
 
-// complexUnary are the operations of one array whose gradient MLX computes without the conjugate
-// where it is complex.
+// complexUnary holds the unary operations whose gradient lacks the conjugate for complex operands in MLX 0.32.2.
 var complexUnary = map[string]bool{
 	"mlx_abs": true, "mlx_sign": true, "mlx_sqrt": true, "mlx_rsqrt": true,
 	"mlx_sin": true, "mlx_cos": true, "mlx_tan": true,
@@ -135,7 +133,7 @@ func (d declaration) regular() bool {
 	return false
 }
 
-// goName is mlxAddMM for mlx_addmm: the C name without underscores.
+// goName returns the Go name of a C function, such as mlxAddMM for mlx_addmm.
 func goName(name string) string {
 	var b strings.Builder
 	b.WriteString("mlx")
@@ -145,7 +143,7 @@ func goName(name string) string {
 	return b.String()
 }
 
-// goParameter keeps C's name but for Go's keywords, and drops underscores.
+// goParameter returns the C name without underscores, or another name for Go's keywords.
 func goParameter(name string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(strings.Trim(name, "_"), "_") {
@@ -164,8 +162,7 @@ func goParameter(name string) string {
 	}
 }
 
-// opName is what errors call the operation: how it is told which axes it works on is no
-// part of that.
+// opName returns the operation's name in errors. It omits suffixes such as _axes.
 func opName(name string) string {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "mlx_"), "fast_")
 	for _, suffix := range []string{"_axes", "_axis", "_single", "_sections"} {

@@ -1,15 +1,12 @@
-// Command generate writes the thin layer of package mlxc: one C function and one Go
-// function for every regular function of mlx-c's headers, the pinned ones that
-// ./build.sh setup brings. `go generate ./mlxc` runs it.
+// Command generate writes the generated bindings of package mlxc: one C function and one Go function for each regular
+// function in the headers of the pinned mlx-c, which ./build.sh setup installs. `go generate ./mlxc` runs it.
 //
-// Regular is a function whose parameters and results are arrays, lists of arrays,
-// numbers, lists of numbers, dtypes and text. What takes closures, files, devices or
-// kernels is bound by hand, in mlxc's other files; what needs no binding is on the list
-// in skipped.txt, with the reason. A function of the headers that is none of these is an
-// error, so that a new mlx-c cannot bring one unnoticed.
+// A function is regular if its parameters and results are arrays, numbers, lists of these, dtypes and strings. Functions
+// of closures, files, devices or kernels are bound by hand in mlxc's other files. skipped.txt lists functions without a
+// binding, with the reason. Any other function is an error, so that an update of mlx-c cannot add one unnoticed.
 //
-// To move to another mlx-c: change third_party/mlx-c/lock.json, run ./build.sh setup and
-// go generate ./mlxc, and read the difference.
+// To update mlx-c, change third_party/mlx-c/lock.json, run ./build.sh setup and go generate ./mlxc, and review the
+// difference.
 package main
 
 import (
@@ -54,7 +51,7 @@ func run(headers, pkg string, list bool, out io.Writer) error {
 	return errors.Join(c.err(), removeStale(pkg, files))
 }
 
-// allFiles are the files that this command writes, by their paths in the package's folder.
+// allFiles returns the generated files by their paths in the package's folder.
 func allFiles(c *coverage, pkg string) (map[string][]byte, error) {
 	files, err := emit(c.generated())
 	if err != nil {
@@ -76,7 +73,7 @@ func allFiles(c *coverage, pkg string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// removeStale removes what an earlier run wrote and this one did not.
+// removeStale removes generated files of earlier runs that are not in files.
 func removeStale(pkg string, files map[string][]byte) error {
 	old, err := filepath.Glob(filepath.Join(pkg, generatedPrefix+"*.go"))
 	if err != nil {

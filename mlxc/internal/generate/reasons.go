@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// reasons is a list of names of functions, each with a reason. A name that ends in a star
-// stands for all that begin so.
+// reasons is a list of function names, each with a reason. A name that ends in a star is a prefix.
 type reasons struct {
 	entries []entry
 }
@@ -33,7 +32,7 @@ func readReasons(text string) (*reasons, error) {
 	return r, nil
 }
 
-// of gives the reason of a function, or "". A whole name goes before one with a star.
+// of returns the reason of a function, or "". Complete names precede prefixes.
 func (r *reasons) of(name string) string {
 	best := -1
 	for i, e := range r.entries {
@@ -49,7 +48,7 @@ func (r *reasons) of(name string) string {
 	return r.entries[best].reason
 }
 
-// unused are the names that no call of of needed.
+// unused returns the names that no call of of has matched.
 func (r *reasons) unused() []string {
 	var out []string
 	for _, e := range r.entries {

@@ -11,33 +11,30 @@ import (
 	"strings"
 )
 
-// skippedText lists what needs no binding: a name, or a prefix with a star, and the
-// reason.
+// skippedText lists functions without a binding, by name or prefix, with the reason.
 //
 //go:embed skipped.txt
 var skippedText string
 
-// testedText lists the bound functions that have a test of another kind than those in
-// tables, and its name.
+// testedText lists bound functions without a value test, with the name of another test.
 //
 //go:embed tested.txt
 var testedText string
 
-// untestedText lists the bound functions whose results no test here can check, and the
-// reason.
+// untestedText lists bound functions whose results cannot be tested here, with the reason.
 //
 //go:embed untested.txt
 var untestedText string
 
-// coverage says how each function of the headers is bound.
+// coverage describes the binding of each function of the headers.
 type coverage struct {
 	declarations []declaration
 	byHand       map[string]string // the file
 	skipped      map[string]string // the reason
-	stale        []string          // entries of skipped.txt that name nothing, or something bound
+	stale        []string          // entries of skipped.txt without an unbound function
 }
 
-// survey reads the headers, the package's own files and skipped.txt.
+// survey reads the headers, the package's hand-written files and skipped.txt.
 func survey(headers, pkg string) (*coverage, error) {
 	all, err := readHeaders(headers)
 	if err != nil {
@@ -53,7 +50,7 @@ func survey(headers, pkg string) (*coverage, error) {
 
 var usedName = regexp.MustCompile(`\b_?mlx_\w+\b`)
 
-// findByHand looks for the names in the package's hand-written C, C++ and cgo files.
+// findByHand finds the functions that hand-written C, C++ and cgo files of the package mention.
 func (c *coverage) findByHand(pkg string) error {
 	known := map[string]bool{}
 	for _, d := range c.declarations {
@@ -83,7 +80,7 @@ func (c *coverage) findByHand(pkg string) error {
 	return nil
 }
 
-// keepCgo blanks a comment that only speaks of a function; cgo's preamble is a comment too.
+// keepCgo blanks comments except the cgo preamble, since comments may mention functions.
 func keepCgo(text string) string {
 	if strings.Contains(text, "#include") {
 		return text
@@ -91,7 +88,7 @@ func keepCgo(text string) string {
 	return ""
 }
 
-// readSkipped notes the reasons and returns the entries that are needless.
+// readSkipped stores the reasons and returns the unused entries.
 func (c *coverage) readSkipped(text string) ([]string, error) {
 	r, err := readReasons(text)
 	if err != nil {
@@ -108,7 +105,7 @@ func (c *coverage) readSkipped(text string) ([]string, error) {
 	return r.unused(), nil
 }
 
-// generated are the declarations that emit binds.
+// generated returns the declarations that emit binds.
 func (c *coverage) generated() []declaration {
 	var out []declaration
 	for _, d := range c.declarations {
@@ -119,7 +116,7 @@ func (c *coverage) generated() []declaration {
 	return out
 }
 
-// how says how a function is bound, or "" if it is not.
+// how describes the binding of a function. It returns "" for an unbound one.
 func (c *coverage) how(d declaration) string {
 	switch {
 	case c.byHand[d.name] != "":
@@ -147,7 +144,7 @@ func (c *coverage) print(out io.Writer) {
 		len(c.declarations), count["generated"], count["by"], count["skipped"], count["MISSING"])
 }
 
-// err names what is not bound, and entries of skipped.txt that say nothing.
+// err returns an error that lists unbound functions and unused entries of skipped.txt.
 func (c *coverage) err() error {
 	var errs []error
 	for _, d := range c.declarations {

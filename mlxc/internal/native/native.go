@@ -1,8 +1,7 @@
 //go:build mlxheaders
 
-// Package native is MLX's own readers and writers of files, for the tests that hold
-// package mlxc's against them: what one writes, the other must read. They believe what a
-// file says, lose errors of reads and write in no fixed order, so mlxc does without them.
+// Package native calls MLX's readers and writers of files. Tests require that they read the files of mlxio and write files
+// that mlxio reads. mlxio does not use them: they trust the file, lose read errors and write arrays in no fixed order.
 package native
 
 /*
@@ -38,14 +37,14 @@ import (
 	"unsafe"
 )
 
-// Array is an array as MLX has it in memory.
+// Array is a copy of an array.
 type Array struct {
 	DType int // of mlx_dtype
 	Shape []int
 	Data  []byte // in row-major order
 }
 
-// call runs f, which reports by status, on one thread: MLX's streams belong to threads.
+// call runs f, which returns a status of mlx-c, on one thread, because MLX's streams are bound to threads.
 func call(what string, f func(s C.mlx_stream) C.int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -87,7 +86,7 @@ func (a Array) give() C.mlx_array {
 	return C.mlx_array_new_data(unsafe.Pointer(unsafe.SliceData(a.Data)), &shape[0], C.int(len(a.Shape)), C.mlx_dtype(a.DType))
 }
 
-// LoadNPY reads a .npy file, by its name or through a reader of C.
+// LoadNPY reads a .npy file by its name or, with through set, through a reader in C.
 func LoadNPY(path string, through bool) (out Array, err error) {
 	p := text(path)
 	defer free(p)
@@ -109,7 +108,7 @@ func LoadNPY(path string, through bool) (out Array, err error) {
 	return out, err
 }
 
-// SaveNPY writes a .npy file, by its name or through a writer of C.
+// SaveNPY writes a .npy file by its name or, with through set, through a writer in C.
 func SaveNPY(path string, through bool, in Array) error {
 	p := text(path)
 	defer free(p)
@@ -197,8 +196,8 @@ func SaveSafetensors(path string, through bool, arrays map[string]Array, metadat
 	})
 }
 
-// LoadGGUF reads the arrays of a GGUF file, and its metadata under these keys: an Array, a
-// string or a []string.
+// LoadGGUF reads the arrays of a GGUF file, and the metadata of these keys. A metadata value is an Array, a string or a
+// []string.
 func LoadGGUF(path string, keys ...string) (arrays map[string]Array, metadata map[string]any, err error) {
 	p := text(path)
 	defer free(p)
@@ -248,7 +247,7 @@ func texts(v C.mlx_vector_string) (list []string) {
 	return list
 }
 
-// value is one of the metadata.
+// value returns a metadata value.
 func value(g C.mlx_io_gguf, name string, s C.mlx_stream) (any, C.int) {
 	key := text(name)
 	defer free(key)
@@ -320,7 +319,7 @@ func SaveGGUF(path string, arrays map[string]Array, metadata map[string]any) err
 	})
 }
 
-// Describe gives what MLX says of a reader and of a writer of C of the same file.
+// Describe returns MLX's descriptions of a reader and of a writer in C for the same file.
 func Describe(path string) (reader, writer string) {
 	p := text(path)
 	defer free(p)

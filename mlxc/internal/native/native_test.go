@@ -19,7 +19,7 @@ import (
 
 type named = map[string]*mlxc.Array
 
-// oneOfEach are arrays of all dtypes but float64, by their names, with extreme elements.
+// oneOfEach returns arrays of all dtypes except float64 by name, with extreme elements.
 func oneOfEach() named {
 	return named{
 		"bool":  mlxc.FromSlice([]bool{true, false, true, true, false, false}, 2, 3),
@@ -34,7 +34,7 @@ func oneOfEach() named {
 	}
 }
 
-// nativeOf gives an array as MLX's own writers take it.
+// nativeOf converts an array for MLX's writers.
 func nativeOf(t testing.TB, a *mlxc.Array) native.Array {
 	t.Helper()
 	var b bytes.Buffer
@@ -47,8 +47,7 @@ func requireNative(t testing.TB, want *mlxc.Array, got native.Array) {
 	require.Equal(t, nativeOf(t, want), got)
 }
 
-// What package mlxc writes, MLX's own readers read, and the other way round. MLX has no
-// float64 and no empty arrays in its files.
+// MLX's readers read the files of mlxio, and the reverse. MLX's files have no float64 and no empty arrays.
 func TestFilesOfMLX(t *testing.T) {
 	arrays := oneOfEach()
 	arrays["scalar"] = mlxc.Scalar(float32(7))

@@ -1,8 +1,7 @@
 //go:build mlxheaders
 
-// Package overhead holds the loops of C that package mlxc is measured against: over
-// mlx-c itself, creating and freeing each handle, as the best binding would. They are
-// here because a test file cannot hold C.
+// Package overhead holds C loops over mlx-c that create and free each handle, as an ideal binding would. The benchmark
+// compares package mlxc with them. They are not in the test because a test file cannot use cgo.
 //
 //	./build.sh bench overhead
 package overhead
@@ -36,8 +35,7 @@ func Step(n int, eval bool) error {
 	return onThread(func() C.int { return C.overhead_step(C.size_t(n), C.bool(eval)) })
 }
 
-// onThread runs a loop of C, whose arrays must be evaluated on the thread that made
-// them.
+// onThread runs a C loop on one thread, since its arrays must be evaluated on the thread that made them.
 func onThread(loop func() C.int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -23,12 +23,12 @@ import (
 
 type arrays = []*mlxc.Array
 
-// A contest is one piece of work in Go, in C over mlx-c and in Python.
+// A contest is one task in Go, in C over mlx-c and in Python.
 type contest struct {
 	name   string
 	turns  int                           // in one measurement, of some milliseconds
 	goes   func(b *testing.B, turns int) // through package mlxc
-	c      func(turns int) error         // nil if there is no such thing in C
+	c      func(turns int) error         // nil if C has no counterpart
 	python string                        // the loop's name in loops.py
 }
 
@@ -63,7 +63,7 @@ func contests() []contest {
 			}
 		}
 	}
-	// Last comes what leaves the allocator of C with its memory in pieces, which Go and C share.
+	// This contest is last because it fragments the memory of C's allocator, which Go and C share.
 	return []contest{
 		{"add/scope", 10_000, func(_ *testing.B, n int) {
 			for range n / 1000 {
@@ -108,9 +108,9 @@ func contests() []contest {
 			for range n {
 				a.Add(b)
 			}
-			runtime.GC() // what was dropped is part of the cost
+			runtime.GC() // the cleanup of unreachable arrays is part of the cost
 		}, overhead.Add, "add"},
-		// What it costs that any goroutine may use any array: four build on the same two.
+		// Contention: four goroutines build on the same two arrays.
 		{"add/goroutines", 100_000, func(_ *testing.B, n int) {
 			var wg sync.WaitGroup
 			for range 4 {
@@ -125,10 +125,9 @@ func contests() []contest {
 	}
 }
 
-// Every contest by turns in Go, C and Python, of which another begins each time: the medians of
-// their times, Go's allocations, and Go's part of the others' time. Not the best times: how long
-// the threads of an evaluation wait for each other varies by half, and the luckiest turn tells
-// nothing.
+// Each contest alternates between Go, C and Python, with a different one first each time. It reports the medians of the
+// times, Go's allocations, and the ratios of Go's time to the others'. It does not report the minimum, because the time
+// that the threads of an evaluation wait for each other varies by half.
 func BenchmarkOverhead(b *testing.B) {
 	require.NoError(b, mlxc.SetDefaultDevice(mlxc.CPU))
 	py := startPython(b)
@@ -138,8 +137,7 @@ func BenchmarkOverhead(b *testing.B) {
 }
 
 func (c contest) run(b *testing.B, py *python) {
-	// Waiting for Python would hand the goroutine to another thread, for which the allocator of C
-	// has other memory.
+	// While Python runs, the goroutine could move to another thread, for which C's allocator uses other memory.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var inGo, inC, inPython []time.Duration
@@ -159,7 +157,7 @@ func (c contest) run(b *testing.B, py *python) {
 	if py != nil {
 		sides = append(sides, func() { inPython = append(inPython, py.run(b, c.python, c.turns)) })
 	}
-	// Who comes first finds the caches as the last of another process left them.
+	// The first run finds the caches of another process.
 	for first := 0; b.Loop(); first++ {
 		for i := range sides {
 			sides[(first+i)%len(sides)]()
@@ -187,8 +185,7 @@ type python struct {
 	out *bufio.Reader
 }
 
-// startPython starts it, or says why not and gives nil: without Python's MLX of the same
-// version there is nothing to compare with.
+// startPython starts the process. Without Python's MLX of the same version it logs the reason and returns nil.
 func startPython(b *testing.B) *python {
 	cmd := exec.Command("python3", "testdata/loops.py")
 	cmd.Stderr = io.Discard

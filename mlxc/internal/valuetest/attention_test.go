@@ -9,8 +9,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// attention is softmax(scale·q·kᵀ + mask)·v in float64. mask and sinks may be nil; the
-// mask is that of (heads, queries, keys).
+// attention returns softmax(scale·q·kᵀ + mask)·v in float64. mask has the axes (heads, queries, keys). mask and sinks
+// may be nil.
 func attention(q, k, v []float32, batch, heads, kvHeads, queries, keys, dim, valueDim int, scale float64,
 	mask func(head, query, key int) float64, sinks []float32,
 ) []float64 {

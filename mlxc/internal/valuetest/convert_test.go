@@ -39,7 +39,7 @@ func init() {
 		require.Equal(t, []int{2, 2}, wider.Shape())
 		require.Equal(t, []uint16{0x0201, 0x0403, 0x0605, 0x0807}, read[uint16](t, wider))
 		require.Equal(t, []uint8{1, 2, 3, 4, 5, 6, 7, 8}, read[uint8](t, wider.View(mlxc.Uint8)))
-		// What is not contiguous, too.
+		// Arrays that are not contiguous.
 		columns := bytes.Transpose()
 		require.Equal(t, []uint16{0x0501, 0x0602, 0x0703, 0x0804}, read[uint16](t, columns.View(mlxc.Uint16)))
 		require.Equal(t, []uint32{0x3f800000}, read[uint32](t, mlxc.Scalar[float32](1).View(mlxc.Uint32)))
@@ -83,7 +83,7 @@ func init() {
 				require.Equal(t, []uint8{uint8(code)}, read[uint8](t, got), "%v %g", d, fp8(code))
 			}
 		}
-		// What lies between goes to the nearest one, what is beyond to the last one.
+		// Values between two numbers round to the nearest, values beyond the range to the last.
 		x := mlxc.FromSlice([]float32{1.05, 1.08, -17.9, 449, -1e9, float32(math.Inf(1)), 0.0001, float32(math.NaN())})
 		require.Equal(t, []float32{1, 1.125, -18, 448, -448, 448, 0, 448}, floats(t, x.ToFP8().FromFP8(mlxc.Float32)))
 	})

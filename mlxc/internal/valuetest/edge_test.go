@@ -258,7 +258,7 @@ func TestGradientsOfSortedIDs(t *testing.T) {
 	}
 }
 
-// The gradients of the scales and biases are those of the dequantized matrices' products.
+// The gradients of scales and biases equal the gradients of products with the dequantized matrices.
 func TestGradientsOfScalesOfGatheredMatrices(t *testing.T) {
 	testdevice.CPUOnly(t, "multiplies float32 of any size")
 	ids := mlxc.FromSlice([]uint32{0, 2})

@@ -149,7 +149,7 @@ func init() {
 	})
 }
 
-// What functions of one element give at the borders of their domains.
+// Functions of one element at the limits of their domains.
 func TestBordersOfDomains(t *testing.T) {
 	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
 	nan, inf := math.NaN(), math.Inf(1)

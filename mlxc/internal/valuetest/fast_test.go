@@ -177,7 +177,7 @@ func init() {
 	})
 }
 
-// What MLX says of its kernels goes on with what to do.
+// MLX's error about its kernels is followed by advice.
 func TestKernelsHaveNoGradient(t *testing.T) {
 	kernel, err := mlxc.NewMetalKernel(mlxc.MetalKernelSource{
 		Name: "twice", Inputs: []string{"x"}, Outputs: []string{"y"}, Body: "y[thread_position_in_grid.x] = 2 * x[thread_position_in_grid.x];",

@@ -299,7 +299,7 @@ func init() {
 	})
 }
 
-// determinant is that of n rows of n, by elimination.
+// determinant returns the determinant of an n×n matrix by elimination.
 func determinant(m []float64, n int) float64 {
 	det := 1.0
 	for i := range n {

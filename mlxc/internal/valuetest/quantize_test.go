@@ -40,7 +40,7 @@ func unpacked(words []uint32, bits int) []uint8 {
 	return out
 }
 
-// decoded is what q stands for, by the definition of its mode.
+// decoded returns the matrix that q represents, by the definition of its mode.
 func decoded(t testing.TB, q mlxc.Quantized) []float64 {
 	t.Helper()
 	words := read[uint32](t, q.Weight)

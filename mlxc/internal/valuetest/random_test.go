@@ -283,7 +283,7 @@ func init() {
 	})
 }
 
-// Every draw without a key has a key of its own, whoever draws.
+// Every draw without a key has a unique key, on all goroutines.
 func TestKeysOfTheSequenceDiffer(t *testing.T) {
 	mlxc.RandomSeed(1)
 	var wg sync.WaitGroup
@@ -306,7 +306,7 @@ func TestKeysOfTheSequenceDiffer(t *testing.T) {
 	require.Len(t, seen, 400)
 }
 
-// Where a function runs again for its gradient, what it draws without a key is what it drew.
+// If a function runs again for its gradient, its draws without a key repeat.
 func TestKeysOfTheSequenceWhereAFunctionRunsAgain(t *testing.T) {
 	const n = 64
 	mask := func(x *mlxc.Array) *mlxc.Array { return mlxc.RandomNormal(nil, mlxc.Float32, n).Mul(x) }
@@ -326,7 +326,7 @@ func TestKeysOfTheSequenceWhereAFunctionRunsAgain(t *testing.T) {
 	} {
 		values, grads, err := mlxc.VJP(f, arrays{x}, arrays{x})
 		require.NoError(t, err, name)
-		// The function is a product with what was drawn.
+		// The function multiplies by the draw.
 		require.InDeltaSlice(t, floats(t, values[0]), floats(t, grads[0]), 1e-4, name)
 		again, _, err := mlxc.VJP(f, arrays{x}, arrays{x})
 		require.NoError(t, err, name)

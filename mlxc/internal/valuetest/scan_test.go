@@ -113,7 +113,7 @@ func TestBordersOfScans(t *testing.T) {
 		require.InDelta(t, 1, got[0], 0)
 		require.True(t, math.IsNaN(got[1]) && math.IsNaN(got[2]))
 	}
-	// What would overflow: ln(e^1000 + e^1000).
+	// A value whose direct computation overflows: ln(e^1000 + e^1000).
 	require.InDeltaSlice(t, []float64{1000, 1000 + math.Ln2}, wide(t, mlxc.FromSlice([]float32{1000, 1000}).LogCumSumExp(0)), 1e-4)
 	none := mlxc.Zeros(mlxc.Float32, 0, 3)
 	for _, a := range []*mlxc.Array{none.CumSum(0), none.CumProd(1), none.CumMax(0), none.CumMin(1), none.LogCumSumExp(0)} {
