@@ -82,8 +82,8 @@ func TestCrossEntropyByHand(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestCrossEntropyByHand)
 
-// The mean divides the sum of the losses; it does not multiply by a reciprocal. The mean of equal losses is that loss up
-// to the roundings of the sum and the quotient.
+// The mean divides the sum of the losses; it does not multiply by a reciprocal. The mean of equal losses is that loss
+// up to the roundings of the sum and the quotient.
 func TestCrossEntropyMean(t *testing.T) {
 	const rows = 3
 	for seed := range uint64(60) {

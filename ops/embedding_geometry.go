@@ -3,7 +3,7 @@ package ops
 import "github.com/mlxgrad/mlxgrad/mlxc"
 
 // gatherTuning holds the tuning of the embedding kernels by backend. Their threads do not communicate. Neighboring
-// threads share a row of the table, of which each processes a few vectors.
+// threads share a row of the table; each processes a few vectors of the row.
 var gatherTuning = map[mlxc.Backend]struct {
 	threads          int // per threadgroup
 	vecBytes         int // of a vector

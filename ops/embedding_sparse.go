@@ -14,7 +14,7 @@ import (
 // ids has any shape S and dtype int32 or uint32. dy, the cotangent of Embedding's result, has shape S+(D) and dtype
 // float32, float16 or bfloat16. vocabulary is V, the number of rows of weight.
 //
-// The results have a fixed size of K = min(V, number of ids) rows, of which the first count are in use:
+// The results have a fixed size of K = min(V, number of ids) rows. The first count rows are in use:
 //
 //	rows       uint32 (K)     the distinct ids in ascending order, then V, which is not a row
 //	gradients  dy's (K,D)     the rows of the gradient, then zeros

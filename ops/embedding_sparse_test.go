@@ -72,7 +72,7 @@ func TestEmbeddingSparseGradientValues(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestEmbeddingSparseGradientValues)
 
-// The rows have the same bits as those of the dense gradient.
+// The rows have the same bits as in the dense gradient.
 func TestEmbeddingSparseGradientEqualsDense(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		for _, c := range []struct{ tokens, vocabulary, width int }{

@@ -14,7 +14,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// randomIDs returns ids below v with a skewed distribution, like that of words: many tokens share a few ids.
+// randomIDs returns ids below v with a skewed distribution, like words: many tokens share a few ids.
 func randomIDs(seed uint64, v int, shape ...int) *mlxc.Array {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	n := 1

@@ -16,8 +16,8 @@ import (
 // shape (…) and dtype int32 or uint32. The loss, its options and the treatment of targets that are ignored or out of
 // range are those of [CrossEntropy]. The hidden row of an ignored target may hold any values.
 //
-// The classes are processed in slices, one after the other. The logits of a slice are at most 64 MiB, or those of 4096
-// classes if that is more. For each slice, with dlogits the gradient of its logits,
+// The classes are processed in slices, one after the other. The logits of a slice take at most 64 MiB, or 4096 classes
+// if this is more. For each slice, with dlogits the gradient of its logits,
 //
 //	dweight[slice] = dlogitsᵀ·hidden
 //	dhidden       += dlogits·weight[slice]
@@ -32,12 +32,13 @@ import (
 //
 // While a gradient is being taken (see [mlxc.Differentiating]), the logits of a single slice are kept for it, which
 // makes three matrix products in total. The logits of several slices are computed again, which makes four. A gradient
-// that is not needed is not computed: that of hidden or weight if it is captured by the function instead of being an
-// argument (see [mlxc.Array.IsTraced]).
+// that is not needed is not computed: if the differentiated function captures hidden or weight instead of taking it as
+// an argument (see [mlxc.Array.IsTraced]), its gradient is omitted.
 //
 // The memory beside arguments and gradients is two slices, each of logits and dlogits; dhidden in float32; and a copy
 // of dweight, which is concatenated from its slices. On Apple GPUs it is as many slices as MLX runs ahead (see
-// [mlxc.Array.AfterCompletion]). On a CPU without a C++ compiler, MLX's operations are used, and all logits are in memory.
+// [mlxc.Array.AfterCompletion]). On a CPU without a C++ compiler, MLX's operations are used, and all logits are in
+// memory.
 func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	const op = "ops.LinearCrossEntropy"
 	if err := checkLinearCrossEntropy(hidden, weight, targets, cfg); err != nil {

@@ -142,7 +142,7 @@ func TestLinearCrossEntropyIgnoresRows(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyIgnoresRows)
 
-// The merged maximum is that of the logits, even if all are far below zero.
+// The merge of slices computes the maximum of the logits, even if all are far below zero.
 func TestLinearCrossEntropyOfLogitsFarBelowZero(t *testing.T) {
 	const rows, classes = 3, 8
 	hidden, weight := mlxc.Ones(mlxc.Float32, rows, 1), mlxc.Full(mlxc.Float32, mlxc.Scalar[float32](-200), classes, 1)

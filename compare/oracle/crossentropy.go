@@ -60,7 +60,7 @@ func CrossEntropy(logits, targets Tensor, cfg CrossEntropyConfig) Tensor {
 //	ds_j      = g·((1 + 2·ζ·lse)·p_j − (1−ε)·1[j=t] − ε/V)
 //	dlogits_j = ds_j, or ds_j·sech²(logits_j/c) with a soft cap, since tanh' = sech²
 //
-// The gradient of an ignored row is 0, that of a row whose target is V or more is NaN.
+// The gradient of an ignored row is 0. The gradient of a row whose target is V or more is NaN.
 func CrossEntropyVJP(logits, targets Tensor, cfg CrossEntropyConfig, dloss Tensor) Tensor {
 	rows, width := logits.matrix()
 	dlogits := New(logits.Shape...)

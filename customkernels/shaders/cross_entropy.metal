@@ -18,8 +18,8 @@
 //
 // A kernel may process a slice of the columns, the classes from first_class on; V (`classes`) remains the number of
 // all classes. The state of a row, (m, l, Σ_j s_j, s_t), is passed from kernel to kernel. The state of a slice has
-// s_t = 0 if t is not in the slice; cross_entropy_merge combines the states of all slices. m and l are separate
-// because their sum lse would be rounded, with a larger error than p has.
+// s_t = 0 if t is not in the slice; cross_entropy_merge combines the states of all slices. m and l are kept apart
+// because the rounding of lse would change p by more than p's own rounding.
 //
 //   cross_entropy_forward   state, and the loss if the slice has all classes
 //   cross_entropy_fwd_bwd   loss, state and dx, for a g that is the same for all rows
@@ -40,15 +40,16 @@
 //   VECS_PER_STEP    vectors for which m and l are updated at once    at least 1
 //   INTERLEAVE       neighboring threads that alternate in a block    at least 1
 //
-// In cross_entropy_backward groups along y share the rows and groups along x the blocks of a row. This is the order of
-// memory, in which a GPU starts groups; but the last row comes first, since a cache may still hold it from the loss.
-// In cross_entropy_merge each thread takes rows by itself.
+// In cross_entropy_backward, groups along x share the blocks of a row and groups along y share the rows. A GPU starts
+// groups in the order of x, so it accesses the blocks of a row in the order of memory. The rows are processed from last
+// to first, since a cache may still hold the last rows from the forward pass. In cross_entropy_merge a thread processes
+// rows by itself.
 //
 // Storage is T; products and sums are in float. The order of a sum depends on the launch alone, so results have the
 // same bits every time.
 //
-// Device traffic, in elements of T: forward rows·V, backward 2·rows·V, both in one kernel 2·rows·V and once more the
-// blocks before a thread's last; and one target logit per row.
+// Device traffic, in elements of T: forward rows·V; backward 2·rows·V; both in one kernel 2·rows·V and a second read of
+// all blocks but the last of each thread. Each kernel also reads one target logit per row.
 
 #include "logit_block.h"
 

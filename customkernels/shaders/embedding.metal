@@ -25,7 +25,7 @@
 //
 //   parameter        meaning                                          constraint
 //   grid             threads along x, in groups along x               any number; embedding_sorted_keys: one thread
-//   threads          neighboring threads that share a row             at least 1; a last group of fewer is idle
+//   threads          neighboring threads that share a row             at least 1; threads too few for a row are idle
 //   VEC              elements of a vector                             power of two
 //   VECS_PER_THREAD  vectors of a row that a thread adds up           threads·VECS_PER_THREAD·VEC at least D
 //   segment          tokens in a segment                              at least 1
@@ -39,6 +39,7 @@
 
 #include "rows.h"
 
+// Returns the slot of a key.
 inline uint slot_of(ulong key) {
   return uint(key >> 32);
 }
@@ -57,14 +58,14 @@ inline RowShare row_share(uint index, uint grid, uint threads) {
   return RowShare{size_t(index % threads) * VEC, size_t(threads) * VEC, index / threads, grid / threads};
 }
 
-// Terms i of a sum of rows: row order[i] of a matrix.
+// Term i of a sum is row order[i] of a matrix.
 struct OrderedRows {
   device const uint* order;
 
   uint row(uint i) const { return order[i]; }
 };
 
-// Terms i of a sum of rows: row i of a matrix.
+// Term i of a sum is row i of a matrix.
 struct ConsecutiveRows {
   uint row(uint i) const { return i; }
 };

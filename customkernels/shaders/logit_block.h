@@ -70,8 +70,9 @@ inline float cap_slope(float x, LossOptions options) {
   return CAPPED ? tanh_slope(x / options.soft_cap) : 1.0f;
 }
 
-// Returns exp(s − maximum). On GPUs with a power-of-two instruction the relative error is |s − maximum|·2⁻²⁴. For
-// 16-bit logits it is that on every device, since this form takes a CPU half the time.
+// Returns exp(s − maximum). For 16-bit logits it is computed as a power of two, with a relative error of
+// |s − maximum|·2⁻²⁴. This takes a CPU half the time. GPUs with an instruction for powers of two have the same error
+// for float32.
 template <typename T>
 inline float exp_below(float s, float maximum) {
   return sizeof(T) == sizeof(float) ? fast::exp(s - maximum) : fast::exp2((s - maximum) * M_LOG2E_F);

@@ -130,7 +130,7 @@ func RunOnGPU(t *testing.T) {
 	}
 }
 
-// chosen returns the names of the registered tests. With -gpu, it returns those that -test.run matches.
+// chosen returns the names of the registered tests. With -gpu, -test.run filters them.
 func chosen(ctx context.Context) ([]string, error) {
 	names := slices.Clone(registered)
 	if all {
