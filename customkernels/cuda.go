@@ -138,7 +138,7 @@ func (k *Kernel) cudaSource(l Launch, inputs []*mlxc.Array) (*translate.CUDASour
 	}
 	source, err := translate.CUDA(text)
 	if err != nil {
-		return nil, k.loaded.Located(text, err)
+		return nil, k.loaded.MapParseError(text, err)
 	}
 	return source, nil
 }

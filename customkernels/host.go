@@ -55,7 +55,7 @@ func (k *Kernel) build(l Launch, inputs []*mlxc.Array) (*program, error) {
 	p.library, err = shader.Compile(text, source, func(source string) (*executor.Library, error) {
 		return compile(context.Background(), source)
 	})
-	return p, k.loaded.LocatedCompileError(p.text, err)
+	return p, k.loaded.MapCompilerError(p.text, err)
 }
 
 // hostSource returns the Metal source of a launch and its translation to C++.
@@ -64,7 +64,7 @@ func (k *Kernel) hostSource(l Launch, inputs []*mlxc.Array) (text string, source
 		return "", nil, err
 	}
 	if source, err = translate.Host(text); err != nil {
-		return "", nil, k.loaded.Located(text, err)
+		return "", nil, k.loaded.MapParseError(text, err)
 	}
 	return text, source, nil
 }

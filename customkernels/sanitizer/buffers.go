@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// maxBytes bounds a buffer.
+// maxBytes is the largest size of a buffer.
 const maxBytes = 1 << 40
 
-// checkBuffers returns an error if a shape or dtype is one that no buffer has. [Kernel.Check] leaves these to MLX.
+// checkBuffers returns an error if a shape or dtype is invalid. [Kernel.Check] does not check these, because MLX does.
 func (k *Kernel) checkBuffers(l Launch, inputs []Array) error {
 	for i, b := range k.loaded.Source.Inputs {
 		if err := checkBuffer(b.Name, inputs[i].DType, inputs[i].Shape); err != nil {
@@ -49,7 +49,7 @@ func checkBuffer(name string, d DType, shape []int) error {
 	return nil
 }
 
-// checkData returns an error if the data of inputs and in-out buffers does not fit their shapes and dtypes.
+// checkData returns an error if the size of an input's or in-out buffer's data does not match its shape and dtype.
 func (k *Kernel) checkData(l Launch, inputs []Array) error {
 	for i, b := range k.loaded.Source.Inputs {
 		if err := checkData(b.Name, inputs[i]); err != nil {
@@ -66,7 +66,8 @@ func (k *Kernel) checkData(l Launch, inputs []Array) error {
 
 func checkData(name string, a Array) error {
 	if want := a.Size() * a.DType.Size(); len(a.Data) != want {
-		return fmt.Errorf("the buffer %s has %d bytes of data: %v%v needs %d", name, len(a.Data), a.DType, a.Shape, want)
+		return fmt.Errorf("the buffer %s has %d bytes of data: %v%v needs %d",
+			name, len(a.Data), a.DType, a.Shape, want)
 	}
 	return nil
 }

@@ -8,13 +8,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// Check returns an error if the launch does not fit the kernel: if Metal would refuse it or, worse, accept it.
-// It reads no data of the inputs.
+// Check returns an error if the launch does not fit the kernel. It reads no data of the inputs.
 func (k *Kernel) Check(l Launch, inputs ...Array) error {
 	return k.checkLaunch(k.WithDefaults(l), inputs)
 }
 
-// checkLaunch is Check for a normalized launch.
+// checkLaunch is Check for a launch with defaults.
 func (k *Kernel) checkLaunch(l Launch, inputs []Array) error {
 	if got, want := len(inputs), len(k.loaded.Source.Inputs); got != want {
 		return fmt.Errorf("%d inputs, want %d: %v", got, want, k.loaded.Source.InputNames)
@@ -23,7 +22,8 @@ func (k *Kernel) checkLaunch(l Launch, inputs []Array) error {
 		return fmt.Errorf("%d outputs, want %d: %v", got, want, k.loaded.Source.OutputNames)
 	}
 	if l.Grid[0] == 0 && !l.empty() && l.InitValue == nil && len(l.InOut) == 0 {
-		return fmt.Errorf("a grid of no threads leaves the outputs undefined: give Launch.Grid the number of threads, or Launch.InitValue what they are")
+		return fmt.Errorf("a grid of no threads leaves the outputs undefined: give Launch.Grid the number of " +
+			"threads, or Launch.InitValue what they are")
 	}
 	threads := 1
 	for i := range 3 {
@@ -49,13 +49,14 @@ func (k *Kernel) checkLaunch(l Launch, inputs []Array) error {
 	}
 	for i, b := range k.loaded.Source.Outputs {
 		if want, ok := elementType(b, types); ok && l.Outputs[i].DType != want {
-			return fmt.Errorf("the output %s is declared %s and must be %v, not %v", b.Name, b.Element, want, l.Outputs[i].DType)
+			return fmt.Errorf("the output %s is declared %s and must be %v, not %v",
+				b.Name, b.Element, want, l.Outputs[i].DType)
 		}
 	}
 	return k.checkInOut(l)
 }
 
-// threadLimit is how many threads a threadgroup has at most, and what limits it.
+// threadLimit returns the largest number of threads of a threadgroup, and the source of the limit for messages.
 func (k *Kernel) threadLimit() (most int, who string) {
 	if n := k.loaded.Parsed.MaxThreads; n > 0 {
 		return n, "a group of this kernel, by its max_total_threads_per_threadgroup,"
@@ -69,7 +70,8 @@ func (k *Kernel) checkTemplate(l Launch) (types typeArguments, err error) {
 		i := slices.IndexFunc(l.Template, func(a TemplateArg) bool { return a.Name == p.Name })
 		switch {
 		case i < 0 && p.Default != "":
-			return nil, fmt.Errorf("the template argument %s is missing, and its default %s is no plain type, number or truth value", p.Name, p.Default)
+			return nil, fmt.Errorf("the template argument %s is missing, and its default %s is no plain type, number "+
+				"or truth value", p.Name, p.Default)
 		case i < 0:
 			return nil, fmt.Errorf("the template argument %s is missing", p.Name)
 		}
@@ -84,7 +86,8 @@ func (k *Kernel) checkTemplate(l Launch) (types typeArguments, err error) {
 			ok = p.Kind == msl.BoolParameter
 		}
 		if !ok {
-			return nil, fmt.Errorf("the template argument %s = %v does not fit the parameter %s %s", p.Name, l.Template[i].Value, p.Type, p.Name)
+			return nil, fmt.Errorf("the template argument %s = %v does not fit the parameter %s %s",
+				p.Name, l.Template[i].Value, p.Type, p.Name)
 		}
 	}
 	if len(l.Template) > len(k.loaded.Parsed.Template) {
@@ -93,7 +96,7 @@ func (k *Kernel) checkTemplate(l Launch) (types typeArguments, err error) {
 	return types, nil
 }
 
-// typeArguments are the dtypes that stand for a launch's type parameters.
+// typeArguments are the dtypes of a launch's type parameters.
 type typeArguments []typeArgument
 
 type typeArgument struct {
@@ -101,8 +104,7 @@ type typeArgument struct {
 	dtype DType
 }
 
-// elementType is the dtype that a buffer's declaration asks for, if it is one that
-// a dtype has.
+// elementType returns the dtype that the declaration of a buffer requires, if it requires one.
 func elementType(b *msl.Buffer, types typeArguments) (DType, bool) {
 	for _, t := range types {
 		if t.name == b.Element {
@@ -117,7 +119,7 @@ func (k *Kernel) checkInput(i int, b *msl.Buffer, a Array, types typeArguments) 
 	if want, ok := elementType(b, types); ok && a.DType != want {
 		return fmt.Errorf("the input %s is declared %s and must be %v, not %v", b.Name, b.Element, want, a.DType)
 	}
-	// MLX makes a reference of an array without axes, and a pointer of any other.
+	// MLX passes an array without axes as a reference, and any other as a pointer.
 	scalar := len(a.Shape) == 0
 	if b.Reference && !scalar && !k.loaded.Source.Cast[i] {
 		return fmt.Errorf("the input %s is a reference and must be an array without axes: give it the shape []", b.Name)
@@ -131,7 +133,7 @@ func (k *Kernel) checkInput(i int, b *msl.Buffer, a Array, types typeArguments) 
 	return nil
 }
 
-// empty reports whether the outputs have no elements.
+// empty reports whether all outputs have no elements.
 func (l Launch) empty() bool {
 	return !slices.ContainsFunc(l.Outputs, func(o Output) bool { return !slices.Contains(o.Shape, 0) })
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// DType is the element type of a buffer, under MLX's name and number.
+// A DType is the element type of a buffer, with MLX's names and numbers.
 type DType uint8
 
 // The dtypes of MLX.
@@ -34,13 +34,15 @@ var dtypes = [...]struct {
 }{
 	Invalid: {"invalid", "", 0},
 	Bool:    {"bool", "bool", 1},
-	Uint8:   {"uint8", "uint8_t", 1}, Uint16: {"uint16", "uint16_t", 2}, Uint32: {"uint32", "uint32_t", 4}, Uint64: {"uint64", "uint64_t", 8},
-	Int8: {"int8", "int8_t", 1}, Int16: {"int16", "int16_t", 2}, Int32: {"int32", "int32_t", 4}, Int64: {"int64", "int64_t", 8},
+	Uint8:   {"uint8", "uint8_t", 1}, Uint16: {"uint16", "uint16_t", 2}, Uint32: {"uint32", "uint32_t",
+		4}, Uint64: {"uint64", "uint64_t", 8},
+	Int8: {"int8", "int8_t", 1}, Int16: {"int16", "int16_t", 2}, Int32: {"int32", "int32_t", 4}, Int64: {"int64",
+		"int64_t", 8},
 	Float16: {"float16", "float16_t", 2}, Float32: {"float32", "float", 4}, Float64: {"float64", "double", 8},
 	BFloat16: {"bfloat16", "bfloat16_t", 2}, Complex64: {"complex64", "complex64_t", 8},
 }
 
-// DTypes lists every dtype, in MLX's order.
+// DTypes returns all dtypes in MLX's order.
 func DTypes() []DType {
 	all := make([]DType, 0, len(dtypes)-1)
 	for d := Bool; int(d) < len(dtypes); d++ {
@@ -49,7 +51,7 @@ func DTypes() []DType {
 	return all
 }
 
-// dtypeOf returns the dtype of an element type of Metal, such as half. It is Invalid for a type that is no dtype.
+// dtypeOf returns the dtype of an element type of Metal, such as half, or Invalid.
 func dtypeOf(element string) DType {
 	if name := msl.DType(element); name != "" {
 		for d, t := range dtypes {
@@ -77,7 +79,7 @@ func (d DType) Size() int {
 	return dtypes[d].size
 }
 
-// cell is the size of the numbers of a dtype.
+// cell returns the size in bytes of the numbers that an element consists of.
 func (d DType) cell() int {
 	if d == Complex64 {
 		return 4

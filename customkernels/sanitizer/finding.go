@@ -24,7 +24,7 @@ var findingKinds = map[checker.Kind]FindingKind{
 	checker.UnwrittenOutput: FindingUnwrittenOutput, checker.DroppedElement: FindingDroppedElement,
 }
 
-// scheduleName describes an order of threads.
+// scheduleName returns the name of an order of threads in reports.
 func scheduleName(n int, seed uint64) string {
 	switch n {
 	case 0:
@@ -35,8 +35,8 @@ func scheduleName(n int, seed uint64) string {
 	return fmt.Sprintf("shuffled (schedule %d, seed %d)", n, seed)
 }
 
-// findings translates what the worker found, one for each kind, memory and pair of lines.
-func (s *checkedRun) findings(r *checker.Result, c Config) []Finding {
+// findings translates the worker's findings and keeps one for each kind, memory and pair of lines.
+func (s *checkerRun) findings(r *checker.Result, c Config) []Finding {
 	type key struct {
 		kind      FindingKind
 		low, high Site
@@ -60,21 +60,22 @@ func (s *checkedRun) findings(r *checker.Result, c Config) []Finding {
 	return list
 }
 
-// followsFrom reports whether f is only a consequence of another finding. At the same memory and line, a race
-// makes one thread read undefined values and another write values that are never read. In the same thread, a write
-// outside of an array may overwrite the stack.
+// followsFrom reports whether f is a consequence of another finding. At the same memory and line, a race makes one
+// thread read undefined values, and another write values that no thread reads. In the same thread, a write outside of
+// an array may overwrite the stack.
 func followsFrom(f Finding, list []Finding) bool {
 	conflict := func(o Finding) bool { return o.Kind == FindingRace || o.Kind == FindingFence }
 	switch f.Kind {
 	case FindingLockstep, FindingSameValueWrite:
-		// In the same simdgroup, or by chance the same value, what is wrong between others.
+		// The other finding is the general case: threads of other simdgroups, or other values.
 		return slices.ContainsFunc(list, func(o Finding) bool {
 			return conflict(o) && o.Buffer == f.Buffer &&
 				(o.Site == f.Site && o.Other == f.Other || o.Site == f.Other && o.Other == f.Site)
 		})
 	case FindingCrash:
-		return slices.ContainsFunc(list, func(o Finding) bool { return o.Kind == FindingOutOfBounds && o.Threads[0] == f.Threads[0] })
-	case FindingUnwrittenOutput: // a store went elsewhere, or threads did not come to theirs
+		return slices.ContainsFunc(list,
+			func(o Finding) bool { return o.Kind == FindingOutOfBounds && o.Threads[0] == f.Threads[0] })
+	case FindingUnwrittenOutput: // a store to another address, or threads that never reach their store
 		return slices.ContainsFunc(list, func(o Finding) bool {
 			switch o.Kind {
 			case FindingOutOfBounds, FindingDivergentBarrier, FindingDeadlock, FindingCrash, FindingTimeout:
@@ -84,13 +85,14 @@ func followsFrom(f Finding, list []Finding) bool {
 		})
 	case FindingUninitializedRead, FindingNeverRead, FindingDroppedElement:
 		return slices.ContainsFunc(list, func(o Finding) bool {
-			return (conflict(o) || o.Kind == FindingLockstep) && o.Buffer == f.Buffer && (o.Site == f.Site || o.Other == f.Site)
+			return (conflict(o) || o.Kind == FindingLockstep) && o.Buffer == f.Buffer &&
+				(o.Site == f.Site || o.Other == f.Site)
 		})
 	}
 	return false
 }
 
-func (s *checkedRun) finding(r *checker.Result, w checker.Finding, c Config) Finding {
+func (s *checkerRun) finding(r *checker.Result, w checker.Finding, c Config) Finding {
 	f := Finding{
 		Kind: findingKinds[w.Kind], Kernel: s.kernel.loaded.Name, Schedule: scheduleName(w.Schedule, c.Seed),
 	}
@@ -121,7 +123,7 @@ func (s *checkedRun) finding(r *checker.Result, w checker.Finding, c Config) Fin
 	return f
 }
 
-// elementAt is the element of a slot at an offset in bytes, which may be before its begin.
+// elementAt returns the element of a slot at an offset in bytes. The offset may be negative.
 func elementAt(slot checker.Slot, offset int64) int {
 	size := int64(max(slot.Element, 1))
 	at := offset / size
@@ -131,19 +133,22 @@ func elementAt(slot checker.Slot, offset int64) int {
 	return int(at)
 }
 
-// orderDependent is the finding about outputs that differ, of which no access is known to be the cause.
-func (s *checkedRun) orderDependent(r *checker.Result, c Config) Finding {
+// orderDependent returns the finding about outputs that differ between schedules without an access to blame.
+func (s *checkerRun) orderDependent(r *checker.Result, c Config) Finding {
 	d := r.Difference
 	f := Finding{
-		Kind: FindingOrderDependent, Severity: FindingOrderDependent.Severity(), Kernel: s.kernel.loaded.Name, Site: s.kernel.site(),
-		Buffer: s.names[d.Slot], Element: elementAt(r.Slots[d.Slot], d.Offset), Schedule: scheduleName(d.Schedule, c.Seed),
+		Kind: FindingOrderDependent, Severity: FindingOrderDependent.Severity(), Kernel: s.kernel.loaded.Name,
+		Site:   s.kernel.site(),
+		Buffer: s.names[d.Slot], Element: elementAt(r.Slots[d.Slot], d.Offset), Schedule: scheduleName(d.Schedule,
+			c.Seed),
 	}
-	f.Message = fmt.Sprintf("%s[%d] has other bits when the threads run in another order, %s: add floats up in a fixed order, or integers", f.Buffer, f.Element, f.Schedule)
+	f.Message = fmt.Sprintf("%s[%d] has other bits when the threads run in another order, %s: add floats up in a "+
+		"fixed order, or integers", f.Buffer, f.Element, f.Schedule)
 	return f
 }
 
-// sites translates lines of the translation unit to lines of the shader files.
-func (s *checkedRun) sites(frames []checker.Frame) []Site {
+// sites translates frames of the translation unit to places in the shader files, and drops frames without one.
+func (s *checkerRun) sites(frames []checker.Frame) []Site {
 	var list []Site
 	for i, frame := range frames {
 		line := frame.Line - translate.HostLineShift
@@ -162,9 +167,9 @@ func (s *checkedRun) sites(frames []checker.Frame) []Site {
 
 var classHead = regexp.MustCompile(`\b(?:struct|class|union)\b\s*(\w*)`)
 
-// implicit reports whether a function at a line of the text is the copy or assignment of a class whose
-// definition begins there: the compiler made it, and the caller is of interest.
-func (s *checkedRun) implicit(function string, line int) bool {
+// implicit reports whether a function is the implicit copy or assignment of a class that is defined at the line.
+// Reports show its caller instead.
+func (s *checkerRun) implicit(function string, line int) bool {
 	lines := strings.Split(s.text, "\n")
 	if line < 1 || line > len(lines) {
 		return false
@@ -173,14 +178,13 @@ func (s *checkedRun) implicit(function string, line int) bool {
 	return m != nil && (function == "operator=" || function != "" && function == m[1])
 }
 
-// site is where the kernel's name stands.
+// site returns the place of the kernel's name.
 func (k *Kernel) site() Site {
 	return Site{k.loaded.Parsed.Pos.File, k.loaded.Parsed.Pos.Line, k.loaded.Name}
 }
 
-// thread computes positions from the numbers of a group in the grid and of a thread
-// in the group.
-func (s *checkedRun) thread(group, thread int) ThreadID {
+// thread returns the position of a thread, given the index of its group in the grid and its index in the group.
+func (s *checkerRun) thread(group, thread int) ThreadID {
 	var id ThreadID
 	var size, groups [3]int
 	for d := range 3 {
@@ -195,8 +199,8 @@ func (s *checkedRun) thread(group, thread int) ThreadID {
 	return id
 }
 
-// limitSite is the declaration with which threadgroup memory becomes too much.
-func (s *checkedRun) limitSite(r *checker.Result) Site {
+// limitSite returns the place of the first threadgroup variable, for findings about too much threadgroup memory.
+func (s *checkerRun) limitSite(r *checker.Result) Site {
 	for line, text := range strings.Split(s.source.Source, "\n") {
 		if threadgroupName.MatchString(text) {
 			if at, ok := s.kernel.loaded.Parsed.Locate(s.text, line+1-translate.HostLineShift); ok {
@@ -207,7 +211,7 @@ func (s *checkedRun) limitSite(r *checker.Result) Site {
 	return s.kernel.site()
 }
 
-// tooManyThreads is the report on a launch whose threadgroup is larger than allowed.
+// tooManyThreads returns a report if the threadgroup is too large, and nil otherwise.
 func (k *Kernel) tooManyThreads(l Launch) *Report {
 	threads := 1
 	for d := range 3 {
@@ -222,13 +226,14 @@ func (k *Kernel) tooManyThreads(l Launch) *Report {
 	}
 	return &Report{Findings: []Finding{{
 		Kind: FindingLimit, Severity: SeverityError, Kernel: k.loaded.Name,
-		Site:    k.site(),
-		Message: fmt.Sprintf("a threadgroup of %v threads: %s has at most %d, so launch smaller ones", l.Threadgroup, who, most),
+		Site: k.site(),
+		Message: fmt.Sprintf("a threadgroup of %v threads: %s has at most %d, so launch smaller ones",
+			l.Threadgroup, who, most),
 	}}}
 }
 
 // message returns a sentence with the defect and a remedy.
-func (s *checkedRun) message(f Finding, w checker.Finding, r *checker.Result) string {
+func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) string {
 	element := fmt.Sprintf("%s[%d]", f.Buffer, f.Element)
 	a, b := f.Threads[0], f.Threads[1]
 	verb := map[bool]string{true: "writes", false: "reads"}
@@ -241,78 +246,103 @@ func (s *checkedRun) message(f Finding, w checker.Finding, r *checker.Result) st
 	case FindingRace:
 		switch {
 		case a.Group != b.Group:
-			return pair + ", and nothing orders threadgroups: let one group own the element, use an atomic, or launch a second kernel"
+			return pair + ", and nothing orders threadgroups: let one group own the element, use an atomic, or " +
+				"launch a second kernel"
 		case w.Atomic != w.OtherAtomic:
-			return pair + ", and only one of the two is atomic: make both atomic, or put a threadgroup_barrier between them"
+			return pair + ", and only one of the two is atomic: make both atomic, or put a threadgroup_barrier " +
+				"between them"
 		case w.Write && w.OtherWrite:
-			return pair + ", in either order: give each thread an element of its own, use an atomic, or put threadgroup_barrier(mem_flags::" + flag + ") between them"
+			return pair + ", in either order: give each thread an element of its own, use an atomic, or put " +
+				"threadgroup_barrier(mem_flags::" + flag + ") between them"
 		}
 		return pair + ", in either order: put threadgroup_barrier(mem_flags::" + flag + ") between them"
 	case FindingFence:
 		return pair + ", and the flags of the barrier between them leave this memory out: add mem_flags::" + flag
 	case FindingLockstep:
-		return pair + ", in order only as long as the lanes of a simdgroup step together: put simdgroup_barrier(mem_flags::" + flag + ") between them"
+		return pair + ", in order only as long as the lanes of a simdgroup step together: put " +
+			"simdgroup_barrier(mem_flags::" + flag + ") between them"
 	case FindingSameValueWrite:
-		return fmt.Sprintf("%v writes %s, to which %v writes the same value at %s without order: let one thread write it", a, element, b, f.otherPlace())
+		return fmt.Sprintf("%v writes %s, to which %v writes the same value at %s without order: let one thread "+
+			"write it", a, element, b, f.otherPlace())
 	case FindingDivergentBarrier:
 		if f.Other.Line == 0 {
-			return fmt.Sprintf("%v waits at this barrier, to which %v does not come: let all threads of the group reach it", a, b)
+			return fmt.Sprintf("%v waits at this barrier, to which %v does not come: let all threads of the group "+
+				"reach it", a, b)
 		}
-		return fmt.Sprintf("%v waits at this barrier while %v is at %s: let all threads of the group reach the same barrier", a, b, f.otherPlace())
+		return fmt.Sprintf("%v waits at this barrier while %v is at %s: let all threads of the group reach the same "+
+			"barrier", a, b, f.otherPlace())
 	case FindingBarrierAfterExit:
-		return fmt.Sprintf("%v waits at this barrier after %v has ended: keep every thread of the group until its last barrier", a, b)
+		return fmt.Sprintf("%v waits at this barrier after %v has ended: keep every thread of the group until its "+
+			"last barrier", a, b)
 	case FindingShuffleInactive:
 		if w.Detail >= 32 {
-			return fmt.Sprintf("%v takes the value of a lane outside of its simdgroup's 32, or of its quadgroup's 4: check the lane", a)
+			return fmt.Sprintf("%v takes the value of a lane outside of its simdgroup's 32, or of its quadgroup's 4: "+
+				"check the lane", a)
 		}
-		return fmt.Sprintf("%v takes the value of lane %d, which takes no part in the call: let all lanes of the simdgroup make it", a, w.Detail)
+		return fmt.Sprintf("%v takes the value of lane %d, which takes no part in the call: let all lanes of the "+
+			"simdgroup make it", a, w.Detail)
 	case FindingDivergentMatrix:
-		return fmt.Sprintf("a simdgroup matrix operation with %d of 32 lanes: let the whole simdgroup make it", w.Detail)
+		return fmt.Sprintf("a simdgroup matrix operation with %d of 32 lanes: let the whole simdgroup make it",
+			w.Detail)
 	case FindingDivergentReduction:
-		return fmt.Sprintf("a SIMD reduction without %v: let all lanes of the simdgroup make the call, the others with a neutral value", b)
+		return fmt.Sprintf("a SIMD reduction without %v: let all lanes of the simdgroup make the call, the others "+
+			"with a neutral value", b)
 	case FindingOutOfBounds:
 		if w.ArraySize > 0 {
-			return fmt.Sprintf("%v takes element %d of an array or vector of %d: check the index against its size", a, w.Index, w.ArraySize)
+			return fmt.Sprintf("%v takes element %d of an array or vector of %d: check the index against its size",
+				a, w.Index, w.ArraySize)
 		}
 		if w.Slot < 0 || w.Slot >= len(s.names) {
-			return fmt.Sprintf("%v %s %d bytes at %#x, outside of every buffer: check the pointer", a, verb[w.Write], w.Size, w.Address)
+			return fmt.Sprintf("%v %s %d bytes at %#x, outside of every buffer: check the pointer",
+				a, verb[w.Write], w.Size, w.Address)
 		}
 		slot := r.Slots[w.Slot]
-		return fmt.Sprintf("%v %s %s, but %s has %d elements: check the index against its size", a, verb[w.Write], element, f.Buffer, slot.Size/max(slot.Element, 1))
+		return fmt.Sprintf("%v %s %s, but %s has %d elements: check the index against its size",
+			a, verb[w.Write], element, f.Buffer, slot.Size/max(slot.Element, 1))
 	case FindingUninitializedRead:
 		if w.Write {
-			return fmt.Sprintf("%v writes %s, computed from a variable of its own that it has not set: give the variable a value where it is declared", a, element)
+			return fmt.Sprintf("%v writes %s, computed from a variable of its own that it has not set: give the "+
+				"variable a value where it is declared", a, element)
 		}
 		if w.Slot < len(s.buffers) {
-			return fmt.Sprintf("%v reads %s, which nothing has written: write it first, or say what it holds before, in Launch.InitValue or Launch.InOut (init= or inout: in a launch description)", a, element)
+			return fmt.Sprintf("%v reads %s, which nothing has written: write it first, or say what it holds before, "+
+				"in Launch.InitValue or Launch.InOut (init= or inout: in a launch description)", a, element)
 		}
 		return fmt.Sprintf("%v reads %s, which no thread of the group has written: write it first", a, element)
 	case FindingUnwrittenOutput:
 		slot := r.Slots[w.Slot]
-		return fmt.Sprintf("no thread writes %s, the first of %d of %d elements that stay undefined: write all of them, or say what outputs hold before, in Launch.InitValue (init= in a launch description), or name the output in Launch.Undefined (undefined:)",
+		return fmt.Sprintf("no thread writes %s, the first of %d of %d elements that stay undefined: write all of "+
+			"them, or say what outputs hold before, in Launch.InitValue (init= in a launch description), or name the "+
+			"output in Launch.Undefined (undefined:)",
 			element, w.Count, slot.Size/max(slot.Element, 1))
 	case FindingNeverRead:
-		return fmt.Sprintf("%v writes %s, and no thread reads it: if a reduction is meant to, it leaves elements out", a, element)
+		return fmt.Sprintf("%v writes %s, and no thread reads it: if a reduction is meant to, it leaves elements out",
+			a, element)
 	case FindingDroppedElement:
-		return fmt.Sprintf("%v writes %s, and the halving of an odd number of elements that follows leaves it out: halve (width + 1) / 2 while width is above 1, or begin with a power of two", a, element)
+		return fmt.Sprintf("%v writes %s, and the halving of an odd number of elements that follows leaves it out: "+
+			"halve (width + 1) / 2 while width is above 1, or begin with a power of two", a, element)
 	case FindingMisaligned:
 		if f.Buffer == "" {
 			element = fmt.Sprintf("address %#x", w.Address)
 		}
-		return fmt.Sprintf("%v takes %s for a value of a type that is aligned to %d bytes, and it is not: use a packed vector, or begin at a multiple", a, element, w.Detail)
+		return fmt.Sprintf("%v takes %s for a value of a type that is aligned to %d bytes, and it is not: use a "+
+			"packed vector, or begin at a multiple", a, element, w.Detail)
 	case FindingShift:
-		return fmt.Sprintf("%v shifts a number of %d bits by %d: Metal takes the lower bits of the count, C++ and CUDA leave it open, so treat the case apart", a, w.Detail, w.Offset)
+		return fmt.Sprintf("%v shifts a number of %d bits by %d: Metal takes the lower bits of the count, C++ and "+
+			"CUDA leave it open, so treat the case apart", a, w.Detail, w.Offset)
 	case FindingDeadlock:
-		return fmt.Sprintf("%v waits in a loop for another thread to store a value: Metal does not promise that it ever runs, so end the kernel here and launch another", a)
+		return fmt.Sprintf("%v waits in a loop for another thread to store a value: Metal does not promise that it "+
+			"ever runs, so end the kernel here and launch another", a)
 	case FindingLimit:
-		return fmt.Sprintf("%d bytes of threadgroup memory: a GPU has %d, so use smaller tiles", r.ThreadgroupMemory, metalstd.MaxThreadgroupMemory)
+		return fmt.Sprintf("%d bytes of threadgroup memory: a GPU has %d, so use smaller tiles",
+			r.ThreadgroupMemory, metalstd.MaxThreadgroupMemory)
 	case FindingTimeout:
 		return fmt.Sprintf("%v was still here when the time was up: check how the loop ends", a)
 	}
 	return crashMessage(a, w)
 }
 
-// otherPlace is Other as seen from Site.
+// otherPlace returns Other for messages: only the line if it is in the same file as Site.
 func (f Finding) otherPlace() string {
 	if f.Other.File == f.Site.File {
 		return fmt.Sprintf("line %d", f.Other.Line)
@@ -320,7 +350,7 @@ func (f Finding) otherPlace() string {
 	return f.Other.String()
 }
 
-// crashMessage says what signal ended the worker.
+// crashMessage returns the message about a signal that ended the worker.
 func crashMessage(a ThreadID, w checker.Finding) string {
 	const sigill, sigtrap, sigabrt, sigbus, sigfpe, sigsegv = 4, 5, 6, 7, 8, 11
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
-// An Array is the content of a buffer, in row-major order and the machine's byte order.
+// An Array is the content of a buffer, in row-major order and native byte order.
 type Array struct {
 	DType DType
 	Shape []int // empty for an array without axes
@@ -41,32 +41,30 @@ type TemplateArg struct {
 
 // Launch describes one launch of a kernel.
 type Launch struct {
-	// Grid and Threadgroup count threads, as Metal's dispatchThreads does: the last
-	// threadgroup of an axis is short if Grid is not a multiple. An axis that is 0
-	// counts as 1, except Grid's first.
+	// Grid and Threadgroup count threads along each axis, as Metal's dispatchThreads does: the last threadgroup of an
+	// axis is smaller if Grid is no multiple of Threadgroup. An axis of 0 counts as 1, except Grid's first.
 	Grid, Threadgroup [3]int
-	// Template gives the function's template arguments, by name. Those whose default is a type, a number or
-	// a truth value may be left out.
+	// Template holds the function's template arguments, by name. An argument may be omitted if the parameter's default
+	// is a type, a number or a bool.
 	Template []TemplateArg
-	// Outputs describes the writable buffers, in the order of the function.
+	// Outputs describes the outputs, in the order of the function's writable buffers.
 	Outputs []Output
-	// InitValue is the value of every element of every output before the launch; nil
-	// leaves them undefined.
+	// InitValue is the value of every element of every output before the launch. If nil, outputs start undefined.
 	InitValue *float32
-	// Undefined names writable buffers of which the kernel may leave elements undefined.
+	// Undefined names outputs of which the kernel may leave elements undefined.
 	Undefined []string
-	// InOut holds the content before the launch of writable buffers that the kernel also reads, by
-	// name. Shape and dtype are those of the buffer's output.
+	// InOut holds the content before the launch of outputs that the kernel also reads, by name, in the output's shape
+	// and dtype.
 	InOut map[string]Array
 }
 
-// Kernel is a kernel function of a shader file. It may be used by any number of goroutines.
+// Kernel is a kernel function of a shader file. Any number of goroutines may use it.
 type Kernel struct {
 	loaded *shader.Kernel
 	spaces spacesCache
 }
 
-// New returns the sanitizer of a kernel that package customkernels has loaded.
+// New returns the kernel of package customkernels for checking. It is for that package only.
 func New(k *shader.Kernel) *Kernel { return &Kernel{loaded: k} }
 
 // Name returns the name of the function.
@@ -122,8 +120,8 @@ func defaultValue(text string) any {
 	return nil
 }
 
-// MetalSource returns the Metal text that MLX generates for a launch on inputs of these shapes and dtypes,
-// complete but for MLX's own prelude.
+// MetalSource returns the Metal source that MLX generates for a launch on inputs of these shapes and dtypes, without
+// MLX's prelude.
 func (k *Kernel) MetalSource(l Launch, inputs ...Array) (string, error) {
 	l = k.WithDefaults(l)
 	if err := k.checkLaunch(l, inputs); err != nil {
@@ -135,7 +133,7 @@ func (k *Kernel) MetalSource(l Launch, inputs ...Array) (string, error) {
 	return k.text(l, inputs), nil
 }
 
-// text is MetalSource for a launch that was checked.
+// text is MetalSource for a valid launch with defaults.
 func (k *Kernel) text(l Launch, inputs []Array) string {
 	template := make([]translate.MLXTemplateArgument, len(k.loaded.Parsed.Template))
 	for i, p := range k.loaded.Parsed.Template {
@@ -152,7 +150,8 @@ func (k *Kernel) text(l Launch, inputs []Array) string {
 	declared := make([]translate.MLXInput, len(inputs))
 	for i, a := range inputs {
 		shape := k.loaded.SizeClass(i, len(a.Shape), a.Size())
-		declared[i] = translate.MLXInput{Type: dtypes[a.DType].metal, Scalar: len(shape) == 0, Small: sizeOf(shape) < shader.InDevice}
+		declared[i] = translate.MLXInput{Type: dtypes[a.DType].metal, Scalar: len(shape) == 0,
+			Small: sizeOf(shape) < shader.InDevice}
 	}
 	outputs := make([]string, len(l.Outputs))
 	for i, o := range l.Outputs {

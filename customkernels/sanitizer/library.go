@@ -7,10 +7,10 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
 
-// ErrNoCompiler is the error, under errors.Is, of a machine without a C++ compiler.
+// ErrNoCompiler is the error without a C++ compiler. Test for it with errors.Is.
 var ErrNoCompiler = toolchain.ErrNoCompiler
 
-// Compiler returns the path and version of the C++ compiler that compiles the kernels.
+// Compiler returns the path and version of the C++ compiler that compiles kernels.
 func Compiler() (string, error) {
 	t, err := toolchain.FindToolchain()
 	if err != nil {
@@ -19,11 +19,11 @@ func Compiler() (string, error) {
 	return t.String(), nil
 }
 
-// Library is a Metal shader file with the text that it includes.
+// A Library is a Metal shader file and the files that it includes.
 type Library struct{ file *shader.File }
 
-// Load reads and parses a Metal shader file of a file system, and the files that it includes. The
-// error names file, line and column, and says what to do.
+// Load reads and parses a Metal shader file of a file system and the files that it includes. The error names file, line
+// and column, and a remedy.
 func Load(fsys fs.FS, name string) (*Library, error) {
 	file, err := shader.Load(fsys, name)
 	if err != nil {
@@ -32,11 +32,11 @@ func Load(fsys fs.FS, name string) (*Library, error) {
 	return &Library{file}, nil
 }
 
-// Names lists the kernels in the order of the file.
+// Names returns the names of the kernels in the order of the file.
 func (l *Library) Names() []string { return l.file.Names() }
 
-// Kernel prepares a function of the file with the options of a launch description. The empty name stands for the
-// only function.
+// Kernel returns a function of the file. The empty name stands for the only function. The options come from a launch
+// description.
 func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 	k, err := l.file.Kernel(name, options...)
 	if err != nil {
@@ -45,8 +45,8 @@ func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 	return New(k), nil
 }
 
-// Option gives Library.Kernel a value that the function's text leaves open: see package launchspec.
+// An Option sets a value that the function's source leaves open: see package launchspec.
 type Option = shader.Option
 
-// MLXVersion is the version of MLX whose generated texts are checked.
+// MLXVersion is the version of MLX whose generated source is checked.
 const MLXVersion = "0.32.2"

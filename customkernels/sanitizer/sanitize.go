@@ -8,51 +8,51 @@ import (
 	"time"
 )
 
-// Config sets the thoroughness of Sanitize. The zero value is useful.
+// Config sets the thoroughness of Sanitize. The zero value is valid.
 type Config struct {
-	// Schedules is the number of orders of threads and threadgroups to run: in order,
-	// reversed, and from the third on shuffled. 0 stands for 3.
+	// Schedules is the number of orders of threads and threadgroups to run: in order, reversed, and then shuffled. 0
+	// means 3.
 	Schedules int
-	// Seed decides the shuffled orders: the same seed gives the same orders.
+	// Seed determines the shuffled orders.
 	Seed uint64
-	// Timeout limits the time of all schedules together; 0 stands for a minute.
+	// Timeout limits the total time of all schedules. 0 means one minute.
 	Timeout time.Duration
 }
 
 // FindingKind is a kind of defect.
 type FindingKind string
 
-// The kinds of findings. The first are errors: on some GPU, or in some order of
-// threads, the kernel is wrong. From FindingLockstep on they are findings about
-// portability: the kernel is right on today's GPUs, and Metal does not promise that.
+// The kinds of findings. The first group are errors: the kernel is wrong on some GPU or in some order of threads. The
+// second group, from FindingLockstep on, are findings about portability: the kernel works on current GPUs, but Metal
+// does not guarantee it.
 const (
-	FindingRace              FindingKind = "race"               // two threads at one element, nothing between
-	FindingFence             FindingKind = "fence"              // a barrier between, whose flags leave the memory out
-	FindingDivergentBarrier  FindingKind = "divergent-barrier"  // threads at different barriers, or one passed one by
-	FindingShuffleInactive   FindingKind = "shuffle-inactive"   // a value from a lane that takes no part
-	FindingDivergentMatrix   FindingKind = "divergent-matrix"   // a matrix operation without some lanes
+	FindingRace              FindingKind = "race"               // two unordered accesses to one element
+	FindingFence             FindingKind = "fence"              // a barrier whose flags omit the memory of two accesses
+	FindingDivergentBarrier  FindingKind = "divergent-barrier"  // threads of a group at different barriers
+	FindingShuffleInactive   FindingKind = "shuffle-inactive"   // a value from an inactive lane
+	FindingDivergentMatrix   FindingKind = "divergent-matrix"   // a matrix operation with inactive lanes
 	FindingOutOfBounds       FindingKind = "out-of-bounds"      // an access outside of every buffer and variable
-	FindingMisaligned        FindingKind = "misaligned"         // a pointer where no value of its type may lie
-	FindingUninitializedRead FindingKind = "uninitialized-read" // a value that nobody has written
+	FindingMisaligned        FindingKind = "misaligned"         // a pointer that is not aligned to its type
+	FindingUninitializedRead FindingKind = "uninitialized-read" // a read of a value that no thread has written
 	FindingUnwrittenOutput   FindingKind = "unwritten-output"   // an output with elements that no thread writes
-	FindingDroppedElement    FindingKind = "dropped-element"    // an odd element that a tree reduction leaves out
-	FindingDeadlock          FindingKind = "deadlock"           // a thread that waits for another by looking
+	FindingDroppedElement    FindingKind = "dropped-element"    // an odd element that a tree reduction omits
+	FindingDeadlock          FindingKind = "deadlock"           // a thread that waits in a loop for another thread
 	FindingLimit             FindingKind = "limit"              // more threads or memory than a GPU has
-	FindingCrash             FindingKind = "crash"              // a fault: a division by zero, a stack that is full
+	FindingCrash             FindingKind = "crash"              // a fault: division by zero, stack overflow
 	FindingTimeout           FindingKind = "timeout"            // the launch did not end in time
-	FindingAddressSpace      FindingKind = "address-space"      // memory taken for that of another space
-	FindingAmbiguous         FindingKind = "ambiguous-call"     // a function of Metal's with arguments of two types
+	FindingAddressSpace      FindingKind = "address-space"      // memory of one address space used as another's
+	FindingAmbiguous         FindingKind = "ambiguous-call"     // a Metal call with arguments of different types
 
-	FindingLockstep           FindingKind = "lockstep"            // right if the lanes of a simdgroup step together
-	FindingSameValueWrite     FindingKind = "same-value-write"    // several threads write one value at once
+	FindingLockstep           FindingKind = "lockstep"            // correct only if lanes execute in lockstep
+	FindingSameValueWrite     FindingKind = "same-value-write"    // unordered writes of the same value
 	FindingBarrierAfterExit   FindingKind = "barrier-after-exit"  // a barrier after some threads have returned
-	FindingDivergentReduction FindingKind = "divergent-reduction" // a reduction over some of the lanes
-	FindingNeverRead          FindingKind = "never-read"          // a threadgroup value that nobody reads
-	FindingOrderDependent     FindingKind = "order-dependent"     // other bits in another order of threads, with no access to blame
-	FindingShift              FindingKind = "shift"               // a number shifted by as many bits as it has, or more
+	FindingDivergentReduction FindingKind = "divergent-reduction" // a SIMD reduction with inactive lanes
+	FindingNeverRead          FindingKind = "never-read"          // a threadgroup value that no thread reads
+	FindingOrderDependent     FindingKind = "order-dependent"     // outputs that depend on the order of threads
+	FindingShift              FindingKind = "shift"               // a shift by the number of bits or more
 )
 
-// kinds holds every kind with its description, in the order of the constants.
+// kinds holds the description of every kind, in the order of the constants.
 var kinds = []struct {
 	kind        FindingKind
 	description string
@@ -82,7 +82,7 @@ var kinds = []struct {
 	{FindingShift, "A number is shifted by as many bits as it has, or more."},
 }
 
-// FindingKinds lists every kind, errors first.
+// FindingKinds returns all kinds, errors first.
 func FindingKinds() []FindingKind {
 	list := make([]FindingKind, len(kinds))
 	for i, k := range kinds {
@@ -91,7 +91,7 @@ func FindingKinds() []FindingKind {
 	return list
 }
 
-// Description returns a sentence about findings of the kind.
+// Description returns a sentence that describes the kind.
 func (k FindingKind) Description() string {
 	for _, known := range kinds {
 		if known.kind == k {
@@ -101,7 +101,7 @@ func (k FindingKind) Description() string {
 	return ""
 }
 
-// Severity tells errors from findings about portability.
+// Severity distinguishes errors from findings about portability.
 type Severity string
 
 // The severities.
@@ -123,60 +123,57 @@ func (k FindingKind) Severity() Severity {
 // A Site is a place in a shader file.
 type Site struct {
 	File     string
-	Line     int // from 1; 0 if it is unknown
+	Line     int // from 1; 0 if unknown
 	Function string
 }
 
-// String is file and line, as compilers write them.
+// String returns file:line.
 func (s Site) String() string { return fmt.Sprintf("%s:%d", s.File, s.Line) }
 
-// A ThreadID is the position of a thread: of its threadgroup in the grid, and its
-// own in the threadgroup.
+// A ThreadID is the position of a threadgroup in the grid and of a thread in the threadgroup.
 type ThreadID struct{ Group, Thread [3]int }
 
-// String is the position of the thread, then that of its group.
+// String returns both positions.
 func (t ThreadID) String() string { return fmt.Sprintf("thread %v of group %v", t.Thread, t.Group) }
 
-// A Finding is a defect of a kernel, at one place or pair of places.
+// A Finding is a defect of a kernel, at one place or two.
 type Finding struct {
 	Kind     FindingKind
 	Severity Severity
 	Kernel   string
-	// Site is where it happened, and Path the calls that led there, from the inside
-	// out, without Site itself.
+	// Site is the place of the access or operation. Path holds its callers, innermost first.
 	Site Site
 	Path []Site
-	// Other is the place of the other access, or the other barrier; its Line is 0 if
-	// there is none.
+	// Other is the place of the other access or barrier. Its Line is 0 if there is none.
 	Other Site
-	// Buffer is the buffer or threadgroup variable, "" for none, and Element the
-	// index of the element in it. An index out of bounds is as it was computed.
+	// Buffer is the name of the buffer or threadgroup variable, or empty. Element is the index in it. It may be out of
+	// bounds.
 	Buffer  string
 	Element int
-	// Threads are the thread at Site and the one at Other, which is the same where
-	// there is none. An order-dependent output and an unwritten one have none.
+	// Threads are the threads at Site and at Other, which are equal if Other is empty. Findings about whole outputs
+	// have none.
 	Threads [2]ThreadID
-	// Schedule is the order of threads that showed it first, "" for what shows without running.
+	// Schedule is the first order of threads that showed the defect. It is empty if the defect was found without
+	// running.
 	Schedule string
 	// Message is a sentence with the defect and a remedy.
 	Message string
 }
 
-// String is the finding on a line, as compilers write them.
+// String returns the finding on one line, in the format of compilers.
 func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s: %s", f.Site, f.Severity, f.Kind, f.Message)
 }
 
-// BufferTraffic counts the bytes that a launch moves to and from one buffer or threadgroup variable.
+// BufferTraffic counts the bytes that a launch reads and writes in one buffer or threadgroup variable.
 type BufferTraffic struct {
 	Name        string
-	Threadgroup bool // a threadgroup variable, else a buffer
-	// Read and Written count the bytes that the threads issue, UniqueRead and UniqueWritten the bytes at
-	// different addresses.
+	Threadgroup bool // a threadgroup variable instead of a buffer
+	// Read and Written count the bytes of all accesses. UniqueRead and UniqueWritten count bytes at distinct addresses.
 	Read, Written, UniqueRead, UniqueWritten uint64
 }
 
-// Ratio is the number of bytes issued per byte at a different address: 1 is the least.
+// Ratio returns the accessed bytes divided by the bytes at distinct addresses. 1 is optimal. It is 0 without accesses.
 func (b BufferTraffic) Ratio() float64 {
 	if b.UniqueRead+b.UniqueWritten == 0 {
 		return 0
@@ -184,45 +181,43 @@ func (b BufferTraffic) Ratio() float64 {
 	return float64(b.Read+b.Written) / float64(b.UniqueRead+b.UniqueWritten)
 }
 
-// Traffic counts the memory accesses and the synchronization of a launch. The figures depend on the compiler:
-// compare only those of one compiler with equal flags.
+// Traffic counts memory accesses and synchronization of a launch. The numbers depend on the compiler and its flags.
 type Traffic struct {
 	Buffers []BufferTraffic
-	// Barriers counts those of threadgroups and simdgroups as often as they opened,
-	// SIMDOperations the SIMD functions of each simdgroup.
+	// Barriers counts executions of threadgroup and simdgroup barriers, once for each group. SIMDOperations counts SIMD
+	// functions, once for each simdgroup.
 	Barriers, SIMDOperations uint64
-	// Segments counts pieces of 32 bytes of device memory that an access of a
-	// simdgroup touches, BankConflicts the turns that accesses to threadgroup
-	// memory wait with 32 banks of 4 bytes.
+	// Segments counts the 32-byte segments of device memory that accesses of simdgroups touch. BankConflicts counts the
+	// additional cycles of accesses to threadgroup memory that has 32 banks of 4 bytes.
 	Segments, BankConflicts uint64
-	ThreadgroupMemory       int // bytes of a group
+	ThreadgroupMemory       int // bytes of each threadgroup
 	Compiler, Flags         string
 }
 
 // A Report is the result of Sanitize.
 type Report struct {
-	// UnsupportedByMLX is the reason for which MLX's custom kernels cannot express the launch. It is empty if they can.
-	// The checker runs such launches too, as Metal would.
+	// UnsupportedByMLX is the reason why MLX's custom kernels do not support the launch. It is empty if they do. The
+	// checker runs such launches too, as Metal would.
 	UnsupportedByMLX string
-	// AddressSpacesSkipped is the reason for which the address spaces were not checked in all of the text, such as a missing
-	// clang. It is empty if they were.
+	// AddressSpacesSkipped is the reason why address spaces were not fully checked, such as a missing clang. It is
+	// empty if they were.
 	AddressSpacesSkipped string
-	// Findings are in the order of their discovery, errors first.
+	// Findings are sorted by severity, errors first, and then by discovery.
 	Findings []Finding
-	// Outputs are those of the schedule in order, nil if it did not end.
+	// Outputs are the outputs of the in-order schedule, or nil if it did not end.
 	Outputs []Array
-	// SameBits tells that the outputs of all schedules agreed to the last bit, and
-	// Difference, if not, where one first did not.
+	// SameBits reports whether the outputs of all schedules were identical. Otherwise Difference names the first
+	// difference.
 	SameBits   bool
 	Difference string
 	Schedules  int // that ended
-	// Traffic is that of the schedule in order.
+	// Traffic is the traffic of the in-order schedule.
 	Traffic Traffic
-	// Duration is how long all schedules took, without compiling and starting.
+	// Duration is the time of all schedules, without compilation and process start.
 	Duration time.Duration
 }
 
-// Errors returns the findings that are errors.
+// Errors returns the findings with severity error.
 func (r *Report) Errors() []Finding {
 	var list []Finding
 	for _, f := range r.Findings {
@@ -233,13 +228,12 @@ func (r *Report) Errors() []Finding {
 	return list
 }
 
-// Sanitize runs a launch under the checker, in a process of its own: a shader that crashes or never ends
-// becomes a finding. The text that runs is the one that MLX generates for the
-// launch, and clang, if there is one, reads it for address spaces as Apple's compiler would.
-// A launch that MLX cannot express runs too, and is marked (UnsupportedByMLX).
+// Sanitize runs a launch under the checker, in a process of its own, so that a crash or an endless loop becomes a
+// finding. It runs the source that MLX generates for the launch. If clang is installed, it also checks address spaces,
+// as Apple's compiler would. A launch that MLX does not support runs too: see Report.UnsupportedByMLX.
 //
-// The error is for launches that cannot run: a shader that does not compile, no compiler
-// (ErrNoCompiler), a launch that does not fit the kernel. It does not name the kernel.
+// The error is about launches that cannot run: a shader that does not compile, a missing compiler (ErrNoCompiler), or a
+// launch that does not fit the kernel. It does not contain the name of the kernel.
 func (k *Kernel) Sanitize(ctx context.Context, l Launch, c Config, inputs ...Array) (*Report, error) {
 	if c.Schedules <= 0 {
 		c.Schedules = 3
@@ -260,11 +254,11 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c Config, inputs ...Arr
 	if err := k.checkData(l, inputs); err != nil {
 		return nil, err
 	}
-	s, err := k.checkedLaunch(l, inputs)
+	s, err := k.newRun(l, inputs)
 	if err != nil {
 		return nil, err
 	}
-	spaces, outside, err := k.addressSpaces(ctx, l, inputs, s.text)
+	spaces, unsupported, err := k.addressSpaces(ctx, l, inputs, s.text)
 	if err != nil {
 		return nil, err
 	}
@@ -273,9 +267,9 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c Config, inputs ...Arr
 		return nil, err
 	}
 	if reason := k.UnsupportedByMLX(l, inputs...); reason != "" {
-		outside = append(outside, reason)
+		unsupported = append(unsupported, reason)
 	}
-	r.UnsupportedByMLX, r.AddressSpacesSkipped = strings.Join(outside, "; "), spaces.unchecked
+	r.UnsupportedByMLX, r.AddressSpacesSkipped = strings.Join(unsupported, "; "), spaces.skipped
 	r.Findings = append(slices.Clone(spaces.findings), r.Findings...)
 	return r, nil
 }

@@ -23,15 +23,13 @@ import (
 	"unsafe"
 )
 
-// A Buffer is one array of a run from Go: the address of its first element and
-// its shape, row contiguous.
+// A Buffer is an array of Library.Run: the address of its first element and its shape, row-contiguous.
 type Buffer struct {
 	Data  unsafe.Pointer
 	Shape []int
 }
 
-// Run runs the kernel once and waits for it, without MLX: for tests and tools.
-// Memory that the buffers point to may be Go's.
+// Run runs the kernel once and waits for it, without MLX. It is for tests. The buffers may point to Go memory.
 func (l *Library) Run(grid, threadgroup [3]int, inputs []Metadata, in, out []Buffer) error {
 	if len(in) != len(inputs) {
 		return errors.New("executor: as many inputs as metadata")

@@ -12,7 +12,7 @@ import (
 func TestPlainKernel(t *testing.T) {
 	withCompilers(t, source(t, "copy"), func(t *testing.T, l *Library) []Buffer {
 		require.Equal(t, "custom_kernel_copy", l.Name())
-		require.False(t, l.Cooperates())
+		require.False(t, l.NeedsFibers())
 		var all []float16.Float16
 		for _, n := range []int{1, 2, 31, 32, 33, 1000, 4099} {
 			for _, tg := range []int{1, 32, 100, 1024} {
@@ -34,7 +34,7 @@ func TestPlainKernel(t *testing.T) {
 
 func TestRowSum(t *testing.T) {
 	withCompilers(t, source(t, "row_sum"), func(t *testing.T, l *Library) []Buffer {
-		require.True(t, l.Cooperates())
+		require.True(t, l.NeedsFibers())
 		require.Equal(t, 128, l.ThreadgroupMemory())
 		const rows = 37
 		var all []float32
@@ -204,7 +204,7 @@ func checkPositions(t *testing.T, grid, tg [3]int, a []uint32) {
 // The plain path has positions of its own making.
 func TestPlainPositions(t *testing.T) {
 	withCompilers(t, plainPositions, func(t *testing.T, l *Library) []Buffer {
-		require.False(t, l.Cooperates())
+		require.False(t, l.NeedsFibers())
 		for _, s := range [][2][3]int{{{100, 1, 1}, {32, 1, 1}}, {{5, 7, 3}, {2, 4, 2}}, {{33, 5, 2}, {16, 8, 8}}} {
 			a := make([]uint32, 32*s[0][0]*s[0][1]*s[0][2])
 			run(t, l, s[0], s[1], nil, []Buffer{buf(a)})
@@ -297,7 +297,7 @@ func TestMatrices(t *testing.T) {
 
 func TestMatrixCopy(t *testing.T) {
 	withCompilers(t, source(t, "matrix_copy"), func(t *testing.T, l *Library) []Buffer {
-		require.True(t, l.Cooperates())
+		require.True(t, l.NeedsFibers())
 		x, y, want := make([]float32, 128), make([]float32, 128), make([]float32, 128)
 		for i := range x {
 			x[i] = float32(i)

@@ -34,29 +34,28 @@ const maxInputs = 64
 
 var libraries = toolchain.Cache[*Library]{Load: load}
 
-// Compile returns the library of a kernel, as [toolchain.Cache.Compile] does.
+// Compile returns the library of a kernel: see [toolchain.Cache.Compile].
 func Compile(ctx context.Context, source string) (*Library, error) {
 	return libraries.Compile(ctx, source)
 }
 
-// Metadata says which buffers of MLX's follow the data of an input: the
-// generated signature has them when the kernel's text names them.
+// Metadata is a set of buffers that follow the data of an input. MLX passes each only if the kernel's source names it.
 type Metadata uint8
 
-// The bits of Metadata, in the order in which MLX passes the buffers.
+// The bits of Metadata, in the order of the buffers.
 const (
 	Shape Metadata = 1 << iota
 	Strides
 	NDim
 )
 
-// A Library is a compiled kernel, loaded for the life of the process.
+// A Library is a compiled kernel. It stays loaded for the life of the process.
 type Library struct {
 	c    C.mlxg_host_library
 	name string
 }
 
-// load maps a shader library into the process.
+// load loads a shader library into the process.
 func load(path string) (*Library, error) {
 	f, err := runtimeFunctions()
 	if err != nil {
@@ -76,32 +75,29 @@ func load(path string) (*Library, error) {
 // Name returns the kernel's name.
 func (l *Library) Name() string { return l.name }
 
-// Buffers returns the number of buffers that the kernel takes.
+// Buffers returns the number of the kernel's buffers.
 func (l *Library) Buffers() int { return int(l.c.buffers) }
 
-// ThreadgroupMemory returns the bytes of the kernel's threadgroup variables.
+// ThreadgroupMemory returns the size of the kernel's threadgroup variables in bytes.
 func (l *Library) ThreadgroupMemory() int { return int(l.c.threadgroup_memory) }
 
-// Cooperates reports whether threads of the kernel can wait for each other. A
-// kernel whose threads never do runs as a plain loop.
-func (l *Library) Cooperates() bool { return l.c.uses_fibers != 0 }
+// NeedsFibers reports whether threads of the kernel synchronize. Any other kernel runs as a loop.
+func (l *Library) NeedsFibers() bool { return l.c.uses_fibers != 0 }
 
-// NewLaunch prepares a run of the kernel over grid threads in threadgroups of
-// at most threadgroup threads; as in MLX, a threadgroup larger than the grid
-// is cut to it, and the last one along an axis may be short. There is one
-// Metadata for each of the kernel's inputs; the buffers that remain are its
+// NewLaunch prepares a launch of the kernel. As in MLX, a threadgroup larger than the grid is reduced to it, and the
+// last threadgroup of an axis may be smaller. There is one Metadata for each input. The remaining buffers are the
 // outputs.
 //
-// The results are C functions and their argument, for a primitive of MLX's:
+// The results are C functions and their argument, for a primitive of MLX:
 //
 //	int  prepare(void* ctx, char* err, size_t errlen);
 //	void run(void* ctx, const mlxg_view* inputs, const mlxg_view* outputs);
 //	void release(void* ctx);
 //
-// prepare claims all that can fail; after it has returned 0, run cannot. Arrays
-// are row contiguous. run may be called any number of times, on any thread and
-// on several at once; release, when none is left, frees ctx.
-func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepare, run, release, ctx unsafe.Pointer, err error) {
+// prepare allocates all resources. After it has returned 0, run cannot fail. Arrays are row-contiguous. run may be
+// called any number of times, on any threads, concurrently. release frees ctx after the last run.
+func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepare, run, release, ctx unsafe.Pointer,
+	err error) {
 	fail := func(format string, args ...any) (a, b, c, d unsafe.Pointer, err error) {
 		return nil, nil, nil, nil, fmt.Errorf("kernel %s: "+format, append([]any{l.name}, args...)...)
 	}
@@ -146,7 +142,7 @@ func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepa
 	}
 	config.inputs, config.outputs = C.uint32_t(len(inputs)), C.uint32_t(l.Buffers()-bound)
 	config.workers = C.uint32_t(runtime.GOMAXPROCS(0))
-	f, err := runtimeFunctions() // which loading the kernel has found
+	f, err := runtimeFunctions() // found already, when the kernel was loaded
 	if err != nil {
 		return fail("%v", err)
 	}
@@ -157,10 +153,10 @@ func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepa
 	return f.prepare, f.run, f.release, ctx, nil
 }
 
-// functions are the addresses of the runtime's functions in libmlxg.
+// functions holds the addresses of the runtime's functions in libmlxg.
 type functions struct{ load, launchNew, prepare, run, release unsafe.Pointer }
 
-// runtimeFunctions looks the functions up. Only success is kept: loading MLX may be tried again.
+// runtimeFunctions finds the functions. Only success is cached, so loading MLX can be retried.
 func runtimeFunctions() (functions, error) {
 	if f := foundFunctions.Load(); f != nil {
 		return *f, nil

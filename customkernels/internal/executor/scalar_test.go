@@ -29,7 +29,7 @@ func TestSmallFloatsInSoftware(t *testing.T) {
 
 func testSmallFloats(t *testing.T, text string) {
 	withCompilers(t, text, func(t *testing.T, l *Library) []Buffer {
-		require.False(t, l.Cooperates())
+		require.False(t, l.NeedsFibers())
 		const n = 1 << 16
 		floats, others := make([]uint32, n), make([]uint16, n)
 		rng := rand.New(rand.NewPCG(1, 2))

@@ -1,5 +1,5 @@
-// Package limited runs compilers within limits of time and memory. A compiler's input may come from
-// anywhere, and a few lines of C++ can keep it busy for ever or fill the machine's memory.
+// Package limited runs compilers with limits of time and memory. A few lines of untrusted C++ can occupy a compiler
+// forever or exhaust memory.
 package limited
 
 import (
@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// The limits of one compilation. The largest kernels of this project and of MLX take half a minute on an
-// idle core and less than 1 GiB; the rest is room for slow and busy machines.
+// The limits of one compilation. The largest kernels of this project and of MLX take half a minute on an idle core and
+// less than 1 GiB. The rest is for slow and busy machines.
 const (
 	Time   = 10 * time.Minute
 	Memory = 4 << 30 // bytes of address space of each process; Linux only
 )
 
-// ErrTime is the cause with which a context of [Context] ends when the time is up.
+// ErrTime is the cause of a context of [Context] that ended by timeout.
 var ErrTime = fmt.Errorf("the compiler did not end within %v: simplify the shader", Time)
 
 // Context returns a context that ends after [Time].
@@ -28,12 +28,12 @@ func Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, Time, ErrTime)
 }
 
-// Command returns a command that runs a program with English messages, at most [Memory] and a process
-// group of its own. The end of the context kills the group: a compiler's driver has children.
+// Command returns a command that runs a program with English messages, at most [Memory], and a process group of its
+// own. The end of the context kills the whole group, because compiler drivers have child processes.
 func Command(ctx context.Context, path string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path, args...)
 	if runtime.GOOS == "linux" {
-		// A child inherits the limit of its parent, and Go cannot set one for a child alone.
+		// Processes inherit limits, and Go cannot set one for a child alone.
 		script := "ulimit -v " + strconv.Itoa(Memory>>10) + ` && exec "$0" "$@"`
 		cmd = exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", script, path}, args...)...)
 	}

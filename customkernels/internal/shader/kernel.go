@@ -1,5 +1,4 @@
-// Package shader loads the kernels of a shader file. It is what launching and checking a kernel have in common,
-// and needs neither MLX nor cgo.
+// Package shader loads the kernels of a shader file, for launching and for checking. It needs neither MLX nor cgo.
 package shader
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
-// A File is a Metal shader file with the text that it includes.
+// A File is a Metal shader file and the files that it includes.
 type File struct {
 	name   string
 	parsed *msl.File
@@ -29,7 +28,7 @@ func Load(fsys fs.FS, name string) (*File, error) {
 	return &File{name, parsed}, nil
 }
 
-// Names lists the kernels in the order of the file.
+// Names returns the names of the kernels in the order of the file.
 func (f *File) Names() []string {
 	names := make([]string, len(f.parsed.Kernels))
 	for i, k := range f.parsed.Kernels {
@@ -44,11 +43,11 @@ type Kernel struct {
 	File   string
 	Parsed *msl.Kernel
 	Source translate.MLXSource
-	Pads   []bool // for each input, whether it is padded to stay in device memory
-	ID     string // the name and a digest of the text: MLX caches compiled kernels by name
+	Pads   []bool // for each input, whether small arrays are padded, so that MLX passes them in device memory
+	ID     string // the name and a digest of the source, since MLX caches kernels by name
 }
 
-// Kernel prepares a function of the file. The empty name stands for the only one.
+// Kernel returns a function of the file. The empty name stands for the only function.
 func (f *File) Kernel(name string, options ...Option) (*Kernel, error) {
 	parsed, err := f.parsed.Kernel(name)
 	if err != nil {
@@ -67,10 +66,12 @@ func (f *File) Kernel(name string, options ...Option) (*Kernel, error) {
 	}
 	source := translate.MLX(parsed, values...)
 	if len(source.Unsized) > 0 {
-		return nil, fail(fmt.Errorf("the threadgroup argument %s has no size: give it one with ThreadgroupSize, or as %[1]s=threadgroup:ELEMENTS in a launch description", source.Unsized[0]))
+		return nil, fail(fmt.Errorf("the threadgroup argument %s has no size: give it one with ThreadgroupSize, or "+
+			"as %[1]s=threadgroup:ELEMENTS in a launch description", source.Unsized[0]))
 	}
 	if len(source.Unset) > 0 {
-		return nil, fail(fmt.Errorf("the function constant %s has no value: give it one with FunctionConstant, or as %[1]s=VALUE in a launch description", source.Unset[0]))
+		return nil, fail(fmt.Errorf("the function constant %s has no value: give it one with FunctionConstant, or as "+
+			"%[1]s=VALUE in a launch description", source.Unset[0]))
 	}
 	return &Kernel{
 		Name: parsed.Name, File: f.name, Parsed: parsed, Source: source, Pads: pads(parsed, source.Inputs),
@@ -84,12 +85,12 @@ func Digest(parts ...string) string {
 	return fmt.Sprintf("%x", sum[:8])
 }
 
-// InDevice is the least number of elements with which MLX puts an input in device memory. MLX puts
-// smaller inputs in constant memory, where a pointer that the kernel declares device cannot point.
+// InDevice is the least number of elements of an input in device memory. MLX passes smaller inputs in constant memory,
+// to which a device pointer cannot point.
 const InDevice = 8
 
-// pads reports for each input whether it is padded to stay in device memory: not if the kernel
-// reads its shape, which would change.
+// pads reports for each input whether small arrays are padded to InDevice elements: inputs in device memory, unless the
+// kernel reads their shape, which padding changes.
 func pads(parsed *msl.Kernel, inputs []*msl.Buffer) []bool {
 	padded := make([]bool, len(inputs))
 	for i, b := range inputs {
@@ -99,15 +100,14 @@ func pads(parsed *msl.Kernel, inputs []*msl.Buffer) []bool {
 	return padded
 }
 
-// The shapes for which MLX declares an input differently.
+// One shape of each size class. MLX declares an input equally for all shapes of a class.
 var (
 	ScalarShape = []int{}
 	SmallShape  = []int{1}
 	LargeShape  = []int{InDevice}
 )
 
-// SizeClass returns the one of the three shapes for which MLX declares input i as it does for an array of
-// this many axes and elements.
+// SizeClass returns the shape of the size class of an array for input i, given its number of axes and elements.
 func (k *Kernel) SizeClass(i, axes, size int) []int {
 	switch {
 	case k.Pads[i], k.Source.Cast[i] && k.Source.Inputs[i].Space == msl.Device:
@@ -120,7 +120,7 @@ func (k *Kernel) SizeClass(i, axes, size int) []int {
 	return LargeShape
 }
 
-// Axes returns the grid and the threadgroup of a launch with 1 for axes that are 0, except the grid's first.
+// Axes returns the grid and the threadgroup of a launch with axes of 0 set to 1, except the grid's first.
 func Axes(grid, threadgroup [3]int) (whole, group [3]int) {
 	for i := range 3 {
 		threadgroup[i] = cmp.Or(threadgroup[i], 1)

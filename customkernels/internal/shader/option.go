@@ -9,12 +9,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
-// An Option gives [File.Kernel] a value that the function's text leaves open. It returns nil if the function has no
-// use for the value.
+// An Option sets a value that the function's source leaves open, for [File.Kernel]. It returns nil if it does not apply
+// to the function.
 type Option func(*msl.Kernel) (translate.MLXOption, error)
 
-// ThreadgroupSize sizes a [[threadgroup(n)]] argument, in elements. MLX has no such
-// arguments: the kernel gets a threadgroup array of this size instead.
+// ThreadgroupSize sets the number of elements of a [[threadgroup(n)]] argument. MLX has no such arguments: the kernel
+// has a threadgroup array of this size in its place.
 func ThreadgroupSize(argument string, elements int) Option {
 	return func(k *msl.Kernel) (translate.MLXOption, error) {
 		if !slices.ContainsFunc(k.Threadgroup, func(a msl.ThreadgroupArgument) bool { return a.Name == argument }) {
@@ -27,8 +27,7 @@ func ThreadgroupSize(argument string, elements int) Option {
 	}
 }
 
-// FunctionConstant gives a [[function_constant(n)]] its value: a bool, an int or a
-// float32.
+// FunctionConstant sets the value of a [[function_constant(n)]].
 func FunctionConstant[T bool | int | float32](name string, value T) Option {
 	return func(k *msl.Kernel) (translate.MLXOption, error) {
 		if !slices.ContainsFunc(k.Constants, func(c msl.FunctionConstant) bool { return c.Name == name }) {
@@ -36,7 +35,7 @@ func FunctionConstant[T bool | int | float32](name string, value T) Option {
 		}
 		text := fmt.Sprint(value)
 		if f, ok := any(value).(float32); ok {
-			// All digits, and a literal of floating point.
+			// A floating-point literal with all digits.
 			text = "float(" + strconv.FormatFloat(float64(f), 'e', -1, 32) + ")"
 		}
 		return translate.ConstantValue(name, text), nil

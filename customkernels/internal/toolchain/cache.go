@@ -12,8 +12,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 )
 
-// A Cache compiles kernels and loads their libraries, each once in a process. L is a loaded library.
-// Other processes find the compiled libraries on disk.
+// A Cache compiles kernels and loads their libraries, each once in a process. L is the type of a loaded library. Other
+// processes use the compiled libraries on disk.
 type Cache[L any] struct {
 	// Load loads a library from a file.
 	Load func(path string) (L, error)
@@ -23,7 +23,7 @@ type Cache[L any] struct {
 	flights map[string]*flight[L]
 }
 
-// A flight is a compilation that several callers wait for.
+// A flight is a compilation for one caller or several.
 type flight[L any] struct {
 	done    chan struct{}
 	library L
@@ -32,13 +32,11 @@ type flight[L any] struct {
 	cancel  context.CancelCauseFunc
 }
 
-// Compile returns the library of a kernel: source is a translation unit that
-// includes "metal_host.h" and defines mlxg_invoke and mlxgrad_entry. It comes
-// from this process's memory, or from the cache on disk, or from the compiler.
+// Compile returns the library of a kernel from this process, from the cache on disk, or from the compiler. source is a
+// translation unit that includes metal_host.h and defines mlxg_invoke and mlxgrad_entry.
 //
-// Callers with the same source share one compilation, which is interrupted
-// when the contexts of all of them have ended. The errors are a *CompileError
-// when the kernel is refused and ErrNoCompiler when there is no compiler.
+// Callers with the same source share one compilation. It is interrupted when the contexts of all callers have ended.
+// The error is a *CompileError if the compiler rejects the kernel, and ErrNoCompiler without a compiler.
 func (cache *Cache[L]) Compile(ctx context.Context, source string) (L, error) {
 	t, err := FindToolchain()
 	if err != nil {
@@ -91,21 +89,21 @@ func (cache *Cache[L]) CompileWith(ctx context.Context, t *Toolchain, source str
 		defer cache.mu.Unlock()
 		if f.waiting--; f.waiting == 0 {
 			f.cancel(context.Cause(ctx))
-			// The next caller starts afresh.
+			// The next caller starts a new compilation.
 			if cache.flights[key] == f {
 				delete(cache.flights, key)
 			}
 		}
 		var none L
-		return none, fmt.Errorf("host: compiling kernel %s: %w", kernelName(source), context.Cause(ctx))
+		return none, fmt.Errorf("compiling kernel %s: %w", kernelName(source), context.Cause(ctx))
 	}
 }
 
-// cacheFormat is part of the key of a library. Change it with the names or the content of the files in
-// the cache, which versions of this package share.
+// cacheFormat is part of the key of a library. Change it with the names or the content of files in the cache, which
+// different versions of this package share.
 const cacheFormat = "2"
 
-// cacheKey names the library that c makes of source on this processor.
+// cacheKey returns the key of the library that c compiles from source on this processor.
 func cacheKey(c *compiler, source string) string {
 	return Hash(append([]string{
 		cacheFormat, source, string(metalstd.HostHash[:]), c.path, c.version, processorName(),
@@ -113,7 +111,7 @@ func cacheKey(c *compiler, source string) string {
 	}, append(c.flags(), libraries()...)...)...)
 }
 
-// obtain loads the library from the cache on disk, filling it first if need be.
+// obtain loads the library from the cache on disk, and compiles it first if it is missing.
 func (cache *Cache[L]) obtain(ctx context.Context, c *compiler, key, source string) (l L, err error) {
 	dirs, _ := folders()
 	for _, dir := range dirs {
@@ -127,7 +125,7 @@ func (cache *Cache[L]) obtain(ctx context.Context, c *compiler, key, source stri
 			return err
 		}
 		if l, err = cache.loadCached(dir, key); err != nil {
-			return fmt.Errorf("host: kernel %s: loading the compiled library: %w", kernelName(source), err)
+			return fmt.Errorf("kernel %s: loading the compiled library: %w", kernelName(source), err)
 		}
 		return nil
 	})
@@ -143,35 +141,35 @@ func (cache *Cache[L]) loadCached(dir, key string) (L, error) {
 	return cache.Load(path)
 }
 
-// fill compiles source and puts the library into dir, a folder of the cache.
+// fill compiles source and stores the library in dir, a folder of the cache.
 func fill(ctx context.Context, c *compiler, dir, key, source string) error {
 	defer compiling.begin(c)()
 	work, remove, err := WorkFolder(dir, "compile-")
 	if err != nil {
-		return fmt.Errorf("host: cache: %w", err)
+		return fmt.Errorf("cache of compiled kernels: %w", err)
 	}
 	defer remove()
 	if err := metalstd.WriteHost(work); err != nil {
-		return fmt.Errorf("host: cache: %w", err)
+		return fmt.Errorf("cache of compiled kernels: %w", err)
 	}
 	name := kernelName(source)
 	file := fileName(name) + ".cpp"
 	if err := os.WriteFile(filepath.Join(work, file), []byte(source), 0o600); err != nil {
-		return fmt.Errorf("host: cache: %w", err)
+		return fmt.Errorf("cache of compiled kernels: %w", err)
 	}
 	const out = "library.so"
 	if err := c.compile(ctx, work, name, file, out); err != nil {
 		return err
 	}
 	if err := store(dir, key, ".so", filepath.Join(work, out)); err != nil {
-		return fmt.Errorf("host: cache: %w", err)
+		return fmt.Errorf("cache of compiled kernels: %w", err)
 	}
 	return nil
 }
 
 var entryName = regexp.MustCompile(`mlxgrad_entry\s*=\s*\{\s*"([^"]*)"`)
 
-// kernelName finds the kernel's name in the translation unit.
+// kernelName returns the kernel's name in a translation unit.
 func kernelName(source string) string {
 	if m := entryName.FindStringSubmatch(source); m != nil {
 		return m[1]
@@ -179,7 +177,7 @@ func kernelName(source string) string {
 	return "kernel"
 }
 
-// fileName makes a name that any file system and compiler takes.
+// fileName returns a file name for a kernel that any file system and compiler accepts.
 func fileName(kernel string) string {
 	name := strings.Map(func(r rune) rune {
 		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

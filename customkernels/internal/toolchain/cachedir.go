@@ -15,10 +15,9 @@ import (
 	"syscall"
 )
 
-// CacheDir returns the folder to which this process writes compiled kernels: MLXGRAD_CACHE/host, or
-// mlxgrad/host in the user's cache folder, or, where that is not safe or cannot be used, a folder of the
-// user's in the system's temporary folder. CacheDir makes the folder if need be. Only the user
-// can write it.
+// CacheDir returns the folder to which this process writes compiled kernels, and creates it if necessary. It is
+// MLXGRAD_CACHE/host, or mlxgrad/host in the user's cache folder. If that is unsafe or unusable, it is a folder of the
+// user in the system's temporary folder. Only the user can write it.
 func CacheDir() (string, error) {
 	dirs, err := folders()
 	if err != nil {
@@ -27,7 +26,7 @@ func CacheDir() (string, error) {
 	return dirs[len(dirs)-1], nil
 }
 
-// Find returns the path of a file of the cache, if a folder of the cache holds it.
+// Find returns the path of a file in the cache, if one of its folders holds it.
 func Find(name string) (path string, ok bool) {
 	dirs, _ := folders()
 	for _, dir := range dirs {
@@ -38,8 +37,8 @@ func Find(name string) (path string, ok bool) {
 	return "", false
 }
 
-// InCache calls write with the folder of the cache, and again with the next folder if the disk of
-// the first turns out to be full or read-only.
+// InCache calls write with the folder of the cache, and again with the next folder if the disk of the first is full or
+// read-only.
 func InCache(write func(dir string) error) error {
 	for {
 		dir, err := CacheDir()
@@ -61,19 +60,19 @@ func InCache(write func(dir string) error) error {
 	}
 }
 
-// A place is a folder in which the cache may lie.
+// A place is a candidate for the cache's folder.
 type place struct {
 	dir string // without symbolic links; empty if files must not be loaded from it
-	err error  // why nothing can be written to it
+	err error  // why it cannot be written
 }
 
 var (
 	placesLock sync.Mutex
 	examined   = map[string]place{} // by name, for the life of the process
-	told       = map[string]bool{}  // warnings that were logged
+	told       = map[string]bool{}  // logged warnings
 )
 
-// places returns the names of the places, best first. If the best is missing, reasons says why.
+// places returns the candidates in order of preference. reasons says why the first is missing, if it is.
 func places() (names, reasons []string) {
 	if dir := os.Getenv("MLXGRAD_CACHE"); dir != "" {
 		names = append(names, filepath.Join(dir, "host"))
@@ -85,8 +84,8 @@ func places() (names, reasons []string) {
 	return append(names, filepath.Join(os.TempDir(), "mlxgrad-host-"+strconv.Itoa(os.Geteuid()))), reasons
 }
 
-// folders returns the folders from which kernels are loaded. Kernels are written to the last one. The
-// error says why none can be written.
+// folders returns the folders from which kernels are loaded. Kernels are written to the last one. The error says why
+// none can be written.
 func folders() (dirs []string, err error) {
 	placesLock.Lock()
 	defer placesLock.Unlock()
@@ -102,17 +101,19 @@ func folders() (dirs []string, err error) {
 		}
 		if p.err == nil {
 			if len(reasons) > 0 {
-				warn("customkernels: compiled kernels are kept in a temporary folder", "folder", p.dir, "reason", strings.Join(reasons, "; "))
+				warn("customkernels: compiled kernels are kept in a temporary folder", "folder", p.dir, "reason",
+					strings.Join(reasons, "; "))
 			}
 			return dirs, nil
 		}
 		reasons = append(reasons, p.err.Error())
 	}
-	return dirs, fmt.Errorf("host: no folder can hold compiled kernels (%s): set MLXGRAD_CACHE to a folder that only you can write, "+
+	return dirs, fmt.Errorf("no folder can hold compiled kernels (%s): set MLXGRAD_CACHE to a folder that only "+
+		"you can write, "+
 		"with 100 MB free, on a disk that is not mounted noexec", strings.Join(reasons, "; "))
 }
 
-// warn logs a message with the same values once.
+// warn logs a message once for the same values.
 func warn(message string, values ...any) {
 	if key := fmt.Sprint(values...); !told[key] {
 		told[key] = true
@@ -120,7 +121,7 @@ func warn(message string, values ...any) {
 	}
 }
 
-// examine makes the folder if need be, and finds out whether kernels can be kept there.
+// examine creates the folder if necessary and returns whether the cache can use it.
 func examine(name string) place {
 	refuse := func(err error) place { return place{err: fmt.Errorf("%s: %w", name, err)} }
 	name, err := filepath.Abs(name)
@@ -161,8 +162,8 @@ func examine(name string) place {
 	return place{dir: dir}
 }
 
-// makePrivate takes away the rights of others to a folder of this user's. If others could write it, all
-// files that were kept there are removed: their content may be a stranger's.
+// makePrivate removes other users' permissions for a folder of this user. If others could write it, makePrivate removes
+// all cached files, which others may have written.
 func makePrivate(dir string, info fs.FileInfo) error {
 	if owner, ok := ownerOf(info); !ok || owner != os.Geteuid() {
 		return trust(info)
@@ -188,11 +189,12 @@ func makePrivate(dir string, info fs.FileInfo) error {
 			}
 		}
 	}
-	warn("customkernels: others could write the folder of compiled kernels, so it was emptied", "folder", dir, "mode", fmt.Sprintf("%04o", mode))
+	warn("customkernels: others could write the folder of compiled kernels, so it was emptied", "folder", dir, "mode",
+		fmt.Sprintf("%04o", mode))
 	return nil
 }
 
-// noexec reports whether libraries in dir cannot be loaded, for the options of its file system.
+// noexec reports whether the file system of dir is mounted so that libraries cannot be loaded from it.
 func noexec(dir string) bool {
 	var s syscall.Statfs_t
 	if syscall.Statfs(dir, &s) != nil {
@@ -205,10 +207,10 @@ func noexec(dir string) bool {
 	return uint64(s.Flags)&flag != 0
 }
 
-// diskWords are what compilers print when a disk fails.
+// diskWords matches the messages of compilers about disk failures.
 var diskWords = regexp.MustCompile(`No space left on device|Disk quota exceeded|File too large|File size limit exceeded|Read-only file system`)
 
-// diskFailure returns the part of err that says that nothing more can be written to a disk, or nil.
+// diskFailure returns the part of err about a disk that cannot be written, or nil.
 func diskFailure(err error) error {
 	for _, number := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EROFS} {
 		if errors.Is(err, number) {

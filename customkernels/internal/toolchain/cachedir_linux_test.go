@@ -105,7 +105,7 @@ func TestDiskThatCannotBeUsed(t *testing.T) {
 			prepare(filepath.Dir(want))
 			forget()
 			_, err := c.library(t.Context(), source(t, "copy")+"// a third")
-			require.ErrorContains(t, err, "host: no folder can hold compiled kernels ("+dir+": ")
+			require.ErrorContains(t, err, "no folder can hold compiled kernels ("+dir+": ")
 			require.ErrorContains(t, err, want+": ")
 			require.ErrorContains(t, err, disk.says)
 			require.ErrorContains(t, err, "set MLXGRAD_CACHE to a folder that only you can write, with 100 MB free, on a disk that is not mounted noexec")

@@ -151,7 +151,7 @@ func TestFolderThatOthersCanReplace(t *testing.T) {
 				return err
 			}
 			return os.Chown(filepath.Join(dir, "host"), nobody, -1)
-		}, "host: owned by user 65534", true},
+		}, "owned by user 65534", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if do.root && os.Geteuid() != 0 {

@@ -20,28 +20,27 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/quickcompile"
 )
 
-// ErrNoCompiler is what Compile and Available return when there is no C++
-// compiler; the message says how to get one.
-var ErrNoCompiler = errors.New("host: no C++ compiler: install g++ 12 or newer or clang 14 or newer " +
+// ErrNoCompiler is the error without a C++ compiler. Its message says how to install one.
+var ErrNoCompiler = errors.New("no C++ compiler: install g++ 12 or newer or clang 14 or newer " +
 	"(Debian and Ubuntu: apt-get install g++; macOS: xcode-select --install), or name one in CXX")
 
-// A CompileError says that the compiler refused a kernel.
+// A CompileError is the error of a kernel that the compiler rejected.
 type CompileError struct {
 	Kernel   string // the kernel's name
 	Compiler string // path and version
-	Output   string // all that the compiler printed
+	Output   string // the compiler's output
 }
 
-// firstErrors is how many of the compiler's errors a message shows.
+// firstErrors is the number of compiler errors in a message.
 const firstErrors = 3
 
 var errorLine = regexp.MustCompile(`(?m)^.*\b(?:fatal error|error|undefined reference)\b.*$`)
 
-// Error shows the first errors of the compiler, with file and line.
+// Error returns the first errors of the compiler, with file and line.
 func (e *CompileError) Error() string {
 	lines := errorLine.FindAllString(e.Output, -1)
 	var b strings.Builder
-	fmt.Fprintf(&b, "host: kernel %s does not compile with %s:", e.Kernel, e.Compiler)
+	fmt.Fprintf(&b, "kernel %s does not compile with %s:", e.Kernel, e.Compiler)
 	if len(lines) == 0 {
 		fmt.Fprintf(&b, "\n\t%s", strings.TrimSpace(e.Output))
 	}
@@ -55,7 +54,7 @@ func (e *CompileError) Error() string {
 	return b.String()
 }
 
-// A compiler is one that was found, with what the cache must know of it.
+// A compiler is a C++ compiler and the properties that the cache key covers.
 type compiler struct {
 	command []string // the words of CXX: "ccache", "g++"
 	path    string   // of the first word, absolute
@@ -64,7 +63,7 @@ type compiler struct {
 
 func (c *compiler) String() string { return c.path + " (" + c.version + ")" }
 
-// findCompiler looks for CXX, then for the usual names.
+// findCompiler returns the compiler that CXX names, or else one of the usual names.
 func findCompiler() (*compiler, error) {
 	command, err := cxx.Command()
 	if err != nil {
@@ -73,7 +72,8 @@ func findCompiler() (*compiler, error) {
 	if len(command) > 0 {
 		c, err := newCompiler(command)
 		if err != nil {
-			return nil, fmt.Errorf("%w (CXX=%s does not run: %w; within CXX, a path with spaces stands in quotes)", ErrNoCompiler, os.Getenv("CXX"), err)
+			return nil, fmt.Errorf("%w (CXX=%s does not run: %w; within CXX, a path with spaces stands in quotes)",
+				ErrNoCompiler, os.Getenv("CXX"), err)
 		}
 		return c, nil
 	}
@@ -95,7 +95,7 @@ func newCompiler(command []string) (*compiler, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It runs in another folder.
+	// The compiler runs in another folder.
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, err
 	}
@@ -106,10 +106,9 @@ func newCompiler(command []string) (*compiler, error) {
 	return &compiler{command: command, path: path, version: version}, nil
 }
 
-// flags are those of every compilation. The three after -shared keep both
-// compilers from what Metal allows and C++ does not: reading one type as
-// another, loops that wait, signed overflow. Contraction is off so that both
-// give the same bits, and a literal without a suffix is a float, as in MSL.
+// flags returns the flags of every compilation. -fno-strict-aliasing, -fno-finite-loops and -fwrapv define behavior
+// that Metal defines and C++ does not: access to a value as another type, loops that wait, and signed overflow.
+// Contraction is off so that both compilers give the same bits. A literal without a suffix is a float, as in MSL.
 func (c *compiler) flags() []string {
 	optimization := "-O3"
 	if quickcompile.Enabled() {
@@ -126,8 +125,7 @@ func (c *compiler) flags() []string {
 		f = append(f, "-Xclang", "-cl-single-precision-constant")
 	} else {
 		f = append(f, "-fsingle-precision-constant")
-		// g++ unrolls a loop of 16 turns before it looks at vectors, and then finds none in
-		// the conversions of half.
+		// g++ unrolls loops of 16 iterations before it vectorizes, and then fails to vectorize conversions of half.
 		f = append(f, "--param=max-completely-peel-times=8")
 	}
 	if runtime.GOARCH == "arm64" {
@@ -136,8 +134,8 @@ func (c *compiler) flags() []string {
 		f = append(f, "-march=native", "-fcf-protection=none")
 	}
 	if runtime.GOARCH == "amd64" && runtime.GOOS == "linux" {
-		// MLX's CPU allocator aligns to 8 bytes, Metal's to far more: a wide vector at the
-		// beginning of a buffer is aligned on a GPU and must not fault here.
+		// MLX's CPU allocator aligns to 8 bytes, and Metal's to much more. So a wide vector at the beginning of a
+		// buffer is aligned on a GPU, and must not fault here.
 		f = append(f, "-Wa,-muse-unaligned-vector-move")
 		if c.clang() {
 			f = append(f, "-fno-integrated-as")
@@ -146,10 +144,10 @@ func (c *compiler) flags() []string {
 	return f
 }
 
-// clang reports whether the compiler takes clang's own options.
+// clang reports whether the compiler accepts clang's options.
 func (c *compiler) clang() bool { return strings.Contains(c.version, "clang") }
 
-// libraries come after the source on the command line.
+// libraries returns the linker flags, which follow the source on the command line.
 func libraries() []string {
 	if runtime.GOOS == "linux" {
 		return []string{"-Wl,--as-needed", "-Wl,-z,defs", "-lm"}
@@ -157,15 +155,15 @@ func libraries() []string {
 	return nil
 }
 
-// compile makes the shader library out of source, both in dir, which holds the
-// headers. Messages of the compiler then name no directory.
+// compile compiles source to the shader library out. Both are in dir, which holds the headers, so that messages name no
+// folder.
 func (c *compiler) compile(ctx context.Context, dir, kernel, source, out string) error {
 	args := append([]string{"-o", out, source}, libraries()...)
 	return (&Toolchain{c}).RunOnHeaders(ctx, dir, kernel, "", c.flags(), args...)
 }
 
-// askVersion asks the compiler what it is.
-func askVersion(path string, args []string) (string, error) {
+// queryVersion returns the first line of the compiler's version.
+func queryVersion(path string, args []string) (string, error) {
 	var out bytes.Buffer
 	c := &compiler{command: append([]string{path}, args...), path: path}
 	if err := c.run(context.Background(), versionLimit, "", &out, nil, "--version"); err != nil {
@@ -175,25 +173,27 @@ func askVersion(path string, args []string) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// Limits of one run of the compiler. The version takes milliseconds, so only a compiler that hangs
-// meets its limit.
+// Limits of one run of the compiler. Printing the version takes milliseconds, so only a compiler that hangs reaches its
+// limit.
 var (
 	compilerLimit = limited.Time
 	versionLimit  = time.Minute
 )
 
-// errHangs is the error of a compiler that met its limit.
+// errHangs is the error of a compiler that reached its limit.
 var errHangs = errors.New("did not end")
 
-// run calls the compiler in dir. It stops the compiler, with all processes that it started, when ctx
-// ends or the limit is reached.
-func (c *compiler) run(ctx context.Context, limit time.Duration, dir string, stdout, stderr io.Writer, args ...string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s %w within %v and was stopped", c.path, errHangs, limit))
+// run runs the compiler in dir. When ctx ends or the limit is reached, it kills the compiler and all processes that it
+// started.
+func (c *compiler) run(ctx context.Context, limit time.Duration, dir string, stdout, stderr io.Writer,
+	args ...string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s %w within %v and was stopped",
+		c.path, errHangs, limit))
 	defer cancel()
 	cmd := limited.Command(ctx, c.path, slices.Concat(c.command[1:], args)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, stdout, stderr
 	if dir != "" {
-		cmd.Env = append(cmd.Env, "TMPDIR="+dir) // nothing outside it is left of a compiler that was stopped
+		cmd.Env = append(cmd.Env, "TMPDIR="+dir) // a compiler that is killed leaves no files elsewhere
 	}
 	err := cmd.Run()
 	if ctx.Err() != nil {

@@ -46,7 +46,7 @@ func TestCompilerThatHangs(t *testing.T) {
 	c := newStandIn(t, hangs)
 	c.untilStarted(t, &compilerLimit, func(limit string) {
 		_, err := c.library(t.Context(), source(t, "copy"))
-		require.EqualError(t, err, "host: compiling kernel custom_kernel_copy: "+c.path+" did not end within "+limit+" and was stopped")
+		require.EqualError(t, err, "compiling kernel custom_kernel_copy: "+c.path+" did not end within "+limit+" and was stopped")
 	})
 	c.childIsGone(t)
 	require.Empty(t, files(t, dir, "compile-*"))

@@ -6,24 +6,23 @@ import (
 	"time"
 )
 
-// compiling logs a line if this process compiles kernels for longer than a second.
+// compiling logs a line if this process compiles kernels for more than a second.
 var compiling = notice{after: time.Second}
 
-// A notice logs one line, once, when kernels have been compiled for the duration after, all
-// compilations together.
+// A notice logs one line once compilations have taken the duration `after` in total.
 type notice struct {
 	after time.Duration
 
 	mu      sync.Mutex
 	running int           // compilations
 	done    int           // compilations
-	since   time.Time     // when the first of the running ones began
-	spent   time.Duration // in times that have ended
+	since   time.Time     // start of the current period with compilations
+	spent   time.Duration // duration of earlier periods
 	timer   *time.Timer   // nil until the first compilation
 	told    bool
 }
 
-// begin tells that a compilation begins, end that it has ended.
+// begin marks the start of a compilation, and end its end.
 func (n *notice) begin(c *compiler) (end func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -50,6 +49,7 @@ func (n *notice) tell(c *compiler) {
 	n.told = true
 	n.mu.Unlock()
 	if !told {
-		slog.Info("customkernels: compiling kernels, which the cache keeps for later runs", "compiler", c.String(), "done", done)
+		slog.Info("customkernels: compiling kernels, which the cache keeps for later runs", "compiler",
+			c.String(), "done", done)
 	}
 }

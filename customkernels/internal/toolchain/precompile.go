@@ -11,18 +11,18 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 )
 
-// precompiled holds the folder and key of all headers that this process has tried to precompile. It
-// tries once: kernels that are compiled meanwhile or after a failure read the text.
+// precompiled holds the folder and key of every header that this process has tried to precompile. It tries once.
+// Kernels that are compiled meanwhile, or after a failure, read the text.
 var precompiled sync.Map
 
-// RunOnHeaders is Run with flags and args in work, a work folder of the cache that holds the headers
-// and a kernel that includes metal_host.h first.
+// RunOnHeaders is Run with flags and args in work, a work folder of the cache with the headers and a kernel that
+// includes metal_host.h first.
 //
-// g++ takes half of its time to read the headers. So the cache keeps them precompiled, 30 to 50 MB for a
-// compiler and its flags. The first kernel makes them and takes three times as long. g++ finds them
-// beside the text; more names content beyond this package's headers. This is only an optimization:
-// on any failure g++ reads the text. With clang, which needs an option for it, it would save
-// a quarter and is not done.
+// g++ spends half of its time reading headers. So the cache holds them precompiled: 30 to 50 MB for each compiler and
+// set of flags. The first kernel precompiles them, which takes three times as long as a kernel. g++ finds precompiled
+// headers beside the text. more identifies headers in addition to package metalstd's. This is only an optimization: on
+// any failure g++ reads the text. Clang needs an option for precompiled headers and would save a quarter of the time,
+// so it reads the text.
 func (t *Toolchain) RunOnHeaders(ctx context.Context, work, kernel, more string, flags []string, args ...string) error {
 	args = slices.Concat(flags, []string{"-I."}, args)
 	if t.Clang() {
@@ -35,7 +35,7 @@ func (t *Toolchain) RunOnHeaders(ctx context.Context, work, kernel, more string,
 	err = t.Run(ctx, work, kernel, args...)
 	var refused *CompileError
 	if linked && errors.As(err, &refused) && os.Remove(link) == nil {
-		// The error may be due to the precompiled headers.
+		// The precompiled headers may have caused the error.
 		if err = t.Run(ctx, work, kernel, args...); err == nil {
 			os.Remove(path)
 		}
@@ -43,9 +43,10 @@ func (t *Toolchain) RunOnHeaders(ctx context.Context, work, kernel, more string,
 	return err
 }
 
-// precompiledHeaders returns the path of the precompiled headers that dir keeps under key. If there
-// are none, or they are damaged, it makes them.
-func (t *Toolchain) precompiledHeaders(ctx context.Context, dir, key, work, kernel string, flags []string) (string, error) {
+// precompiledHeaders returns the path of the precompiled headers with the key in dir. If they are missing or damaged,
+// it makes them.
+func (t *Toolchain) precompiledHeaders(ctx context.Context, dir, key, work, kernel string, flags []string) (string,
+	error) {
 	path, err := find(dir, key, ".gch")
 	if err == nil {
 		return path, nil
@@ -55,7 +56,8 @@ func (t *Toolchain) precompiledHeaders(ctx context.Context, dir, key, work, kern
 	}
 	out := filepath.Join(work, "precompiled")
 	defer os.Remove(out)
-	if err := t.Run(ctx, work, kernel, slices.Concat(flags, []string{"-I.", "-x", "c++-header", "-o", out, metalstd.HostHeader})...); err != nil {
+	if err := t.Run(ctx, work, kernel, slices.Concat(flags, []string{"-I.", "-x", "c++-header", "-o",
+		out, metalstd.HostHeader})...); err != nil {
 		return "", err
 	}
 	if err := store(dir, key, ".gch", out); err != nil {

@@ -8,15 +8,14 @@ import (
 	"sync"
 )
 
-// processorName tells apart processors for which a compiler generates different code: compiled kernels
-// use the instructions of the processor that they were compiled on.
+// processorName identifies the processor for the cache key: compiled kernels use all instructions of the processor.
 var processorName = sync.OnceValue(processor)
 
-// processorLine matches the lines of /proc/cpuinfo on which generated code depends, on amd64 and arm64. It
-// leaves out clock rates and core numbers.
+// processorLine matches the lines of /proc/cpuinfo that affect generated code, on amd64 and arm64, but not clock rates
+// and core numbers.
 var processorLine = regexp.MustCompile(`(?m)^(vendor_id|cpu family|model|model name|stepping|flags|CPU [a-z]+|Features)\s*:.*$`)
 
-// processorOf returns the distinct lines of all cores, sorted: cores may differ.
+// processorOf returns the distinct lines of all cores, sorted, since cores may differ.
 func processorOf(cpuinfo string) string {
 	lines := processorLine.FindAllString(cpuinfo, -1)
 	slices.Sort(lines)

@@ -6,6 +6,7 @@ import (
 )
 
 func processor() string {
-	brand, _ := syscall.Sysctl("machdep.cpu.brand_string") // without it, the architecture alone decides
+	// If the brand is unreadable, the architecture alone identifies the processor.
+	brand, _ := syscall.Sysctl("machdep.cpu.brand_string")
 	return brand + "\n" + runtime.GOARCH
 }

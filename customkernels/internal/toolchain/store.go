@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// The cache holds a file under a hash of its key and its content, and for every key a file with
-// that hash. So a file is checked before the dynamic linker or g++ maps it, and found only
-// under its own key. Both files come into being by renaming, the content first: two processes
-// that fill the same entry, even with different bytes, leave it whole.
+// The cache names a file by a hash of its key and content, and stores that hash in a second file that is named by the
+// key. So the content is verified before the dynamic linker or g++ maps it, and a file is found only by its own key.
+// Both files are created by renaming, the content first. Two processes that fill the same entry, even with different
+// bytes, leave it consistent.
 
 func keyFile(dir, key string) string { return filepath.Join(dir, key+".key") }
 
-// errDamaged says that a file is not the one that was kept under its key.
+// errDamaged is the error of a file whose content does not match its name.
 var errDamaged = errors.New("content differs from its hash")
 
-// find returns the path of the file that dir keeps under key.
+// find returns the path of the file in dir with the key.
 func find(dir, key, extension string) (string, error) {
 	sum, err := readKept(keyFile(dir, key))
 	if err != nil {
@@ -40,13 +40,13 @@ func find(dir, key, extension string) (string, error) {
 		return "", err
 	}
 	if got != string(sum) {
-		os.Remove(path) // it may be large, and the next one may have another name
+		os.Remove(path) // it may be large, and its replacement may have another name
 		return "", errDamaged
 	}
 	return path, nil
 }
 
-// store moves file, which lies in a work folder of dir, to its place under key.
+// store moves a file from a work folder of dir to its place under key.
 func store(dir, key, extension, file string) error {
 	sum, err := contentHash(key, file)
 	if err != nil {
@@ -62,7 +62,7 @@ func store(dir, key, extension, file string) error {
 	return Keep(name, keyFile(dir, key))
 }
 
-// contentHash names a file that is kept under key.
+// contentHash returns the name of a file with the key.
 func contentHash(key, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -77,8 +77,7 @@ func contentHash(key, path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Kept reports whether the cache holds path, a file that nobody else could have written. It marks the
-// file as used.
+// Kept reports whether path is a file of the cache that no other user could have written. It marks the file as used.
 func Kept(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || trustFile(info) != nil {
@@ -86,13 +85,13 @@ func Kept(path string) bool {
 	}
 	if time.Since(info.ModTime()) > day {
 		now := time.Now()
-		_ = os.Chtimes(path, now, now) // at worst the file is made again
+		_ = os.Chtimes(path, now, now) // at worst the file is removed and compiled again
 	}
 	return true
 }
 
-// Keep moves file, which lies in a work folder of the cache, to path, where Kept finds it: the
-// tools that write files follow the umask, which may let a group write.
+// Keep moves a file from a work folder of the cache to path, where Kept accepts it. It sets the mode, because tools
+// follow the umask, which may let a group write.
 func Keep(file, path string) error {
 	if err := os.Chmod(file, 0o700); err != nil {
 		return err
@@ -100,7 +99,7 @@ func Keep(file, path string) error {
 	return os.Rename(file, path)
 }
 
-// readKept reads a file that the cache keeps.
+// readKept reads a file of the cache.
 func readKept(path string) ([]byte, error) {
 	if !Kept(path) {
 		return nil, fs.ErrNotExist
@@ -108,7 +107,7 @@ func readKept(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// Hash names in the cache what is made of these parts.
+// Hash returns a cache key of the given parts.
 func Hash(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {

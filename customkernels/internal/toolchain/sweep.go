@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The names in the cache: folders and files of a process that works there, and files that are kept,
-// under a hash. A folder that the user named may hold other files.
+// The names of work folders and temporary files, and of cached files, which begin with a hash. A folder that the user
+// chose may hold other files.
 var (
 	atWork = regexp.MustCompile(`^(compile|checked|probe|write)-[0-9]+$`)
 	kept   = regexp.MustCompile(`^[0-9a-f]{64}\.`)
@@ -21,9 +21,9 @@ const (
 	unused = 30 * day
 )
 
-// sweep removes the folders that ended processes left in the cache. Once a day it removes files that
-// were not used for long: a kernel whose text, header or compiler has changed is never read
-// again. Time in which the cache itself was not used does not count.
+// sweep removes work folders of processes that have ended. Once a day it also removes files that were unused for 30
+// days: a kernel whose text, headers or compiler have changed is never read again. Days without use of the cache do not
+// count.
 func sweep(dir string) {
 	swept := filepath.Join(dir, "swept")
 	now := time.Now()
@@ -48,24 +48,24 @@ func sweep(dir string) {
 		}
 	}
 	if daily {
-		// Last, and removed first: on a full disk the next process sweeps.
+		// Updated last, and removed first: on a full disk the next process sweeps again.
 		os.Remove(swept)
 		_ = os.WriteFile(swept, nil, 0o600)
 	}
 }
 
-// WorkFolder makes a folder in a folder of the cache, for one compilation. Its name begins with prefix. The
-// caller calls remove when it is done. If the process ends before, the next one removes the folder.
+// WorkFolder creates a work folder in a folder of the cache, for one compilation. Its name begins with prefix. The
+// caller calls remove at the end. If the process dies first, another process removes the folder.
 func WorkFolder(dir, prefix string) (work string, remove func(), err error) {
 	work, err = os.MkdirTemp(dir, prefix)
 	if err != nil {
 		return "", nil, err
 	}
-	// The lock is taken under another name, so that sweep never sees one that is free.
+	// Lock the file under another name, so that sweep never sees an unlocked one.
 	unnamed := filepath.Join(work, "new-lock")
 	f, err := os.OpenFile(unnamed, os.O_CREATE|os.O_RDWR, 0o600)
 	if err == nil {
-		// Where files cannot be locked, the age of the folder decides.
+		// Without file locks, the age of the folder decides.
 		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 			err = os.Rename(unnamed, filepath.Join(work, lockName))
 		}
@@ -81,11 +81,10 @@ func WorkFolder(dir, prefix string) (work string, remove func(), err error) {
 	return work, remove, nil
 }
 
-// lockName is a file of a work folder, which is locked as long as the process lives.
+// lockName is a file of a work folder that is locked while the process lives.
 const lockName = "lock"
 
-// abandoned reports whether the process that made path has ended. A path without a lock is
-// abandoned when it is a day old.
+// abandoned reports whether the process that created path has ended. Without a lock, path is abandoned after a day.
 func abandoned(path string, age time.Duration) bool {
 	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR, 0)
 	if err != nil {

@@ -9,11 +9,10 @@ import (
 	"syscall"
 )
 
-// The cache holds code that this process runs. So nobody but the user and the administrator may be
-// able to write its files, its folder, or a folder above it.
+// This process runs the code in the cache. So only the user and the administrator may be able to write its files, its
+// folder and the folders above it.
 
-// trustFile returns an error unless info describes a regular file that only the user and the
-// administrator can write.
+// trustFile returns an error unless info describes a regular file that only the user and the administrator can write.
 func trustFile(info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return errors.New("not a regular file")
@@ -21,9 +20,8 @@ func trustFile(info fs.FileInfo) error {
 	return trust(info)
 }
 
-// trustAbove returns an error if others can replace dir, a path without symbolic links: if they
-// can write one of the folders above it and reach that one. A sticky folder such as /tmp keeps what
-// belongs to somebody else.
+// trustAbove returns an error if other users can replace dir, a path without symbolic links: if they can write a folder
+// above it and can reach that folder. In a sticky folder such as /tmp nobody can replace files of others.
 func trustAbove(dir string) error {
 	var problem error
 	for dir != filepath.Dir(dir) {
@@ -32,7 +30,7 @@ func trustAbove(dir string) error {
 		if err != nil {
 			return err
 		}
-		private := info.Mode().Perm()&0o011 == 0 // others reach no folder below it
+		private := info.Mode().Perm()&0o011 == 0 // other users reach no folder below it
 		if private || info.Mode()&fs.ModeSticky != 0 {
 			err = trustOwner(info)
 		} else {
@@ -63,8 +61,8 @@ func trustOwner(info fs.FileInfo) error {
 	if owner == os.Geteuid() || owner == 0 {
 		return nil
 	}
-	// In a namespace without root, as in some build sandboxes, the administrator's files seem to
-	// belong to another user, and so does the root folder.
+	// In a user namespace without root, as in some build sandboxes, the administrator's files and the root folder seem
+	// to belong to another user.
 	if root, err := os.Lstat("/"); err == nil {
 		if administrator, ok := ownerOf(root); ok && owner == administrator {
 			return nil

@@ -9,12 +9,11 @@ import (
 	"sync"
 )
 
-// versions holds the version lines of compilers, or the error of one that hangs, by identity.
+// versions caches the version lines of compilers, or the error of one that hangs, by identity.
 var versions sync.Map
 
-// compilerVersion returns the version line of a compiler. Asking starts a
-// process, so the answer is kept, in memory and in the cache folder, for as
-// long as the file stays the same one.
+// compilerVersion returns the version line of a compiler. Running the compiler takes time, so the line is cached in
+// memory and on disk while the compiler's file does not change.
 func compilerVersion(path string, args []string) (string, error) {
 	id, err := identity(path)
 	if err != nil {
@@ -38,9 +37,9 @@ func compilerVersion(path string, args []string) (string, error) {
 			}
 		}
 	}
-	version, err := askVersion(path, args)
+	version, err := queryVersion(path, args)
 	if errors.Is(err, errHangs) {
-		versions.Store(id, err) // every launch would hang as long
+		versions.Store(id, err) // every launch would hang
 	}
 	if err != nil {
 		return "", err
@@ -52,7 +51,7 @@ func compilerVersion(path string, args []string) (string, error) {
 	return version, nil
 }
 
-// identity tells a file from any that replaced it, through symbolic links.
+// identity identifies the content of a file, through symbolic links.
 func identity(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -65,7 +64,7 @@ func identity(path string) (string, error) {
 	return fmt.Sprintf("%s\x00%s\x00%d\x00%d", path, real, info.Size(), info.ModTime().UnixNano()), nil
 }
 
-// writeAtomically writes a file that may be lost but is never half there.
+// writeAtomically writes a file completely or not at all. It ignores errors.
 func writeAtomically(path, text string) {
 	f, err := os.CreateTemp(filepath.Dir(path), "write-")
 	if err != nil {
@@ -83,14 +82,13 @@ func writeAtomically(path, text string) {
 	}
 }
 
-// Available returns nil when kernels can be compiled, and otherwise an error,
-// ErrNoCompiler, that names what to install.
+// Available returns nil if kernels can be compiled, and otherwise ErrNoCompiler.
 func Available() error {
 	_, err := findCompiler()
 	return err
 }
 
-// CompilerInfo returns the compiler's path and version, or "" without one.
+// CompilerInfo returns the path and version of the compiler, or "" without one.
 func CompilerInfo() string {
 	c, err := findCompiler()
 	if err != nil {

@@ -9,31 +9,35 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 )
 
-// UnsupportedByMLX returns the reasons for which MLX's custom kernels cannot express a launch, each with a remedy. It
-// is empty if they can. Metal itself can, so the checker runs such launches.
+// UnsupportedByMLX returns the reasons why MLX's custom kernels do not support a launch, each with a remedy, or the
+// empty string. Metal supports such launches, so the checker runs them.
 func (k *Kernel) UnsupportedByMLX(l Launch, inputs ...Array) string {
 	var reasons []string
 	add := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
 	for _, b := range k.loaded.Parsed.Buffers {
 		if b.Coherent {
-			add("the buffer %s is coherent, and MLX's signature cannot say so: let a second launch read what the first wrote", b.Name)
+			add("the buffer %s is coherent, and MLX's signature cannot say so: let a second launch read what the "+
+				"first wrote", b.Name)
 		}
 	}
 	for _, b := range k.loaded.Source.Outputs {
 		if l.hasContent(b.Name) {
-			add("the buffer %s is read and written, and MLX's outputs are new arrays: read an input and write an output", b.Name)
+			add("the buffer %s is read and written, and MLX's outputs are new arrays: read an input and write an "+
+				"output", b.Name)
 		}
 	}
 	for i, b := range k.loaded.Source.Inputs {
-		if n := inputs[i].Size(); n < shader.InDevice && k.loaded.Source.Cast[i] && b.Space == msl.Device && !k.loaded.Pads[i] {
-			add("the input %s is read as %s from %d elements, which MLX puts in constant memory, and cannot be padded because the kernel reads its shape: give it at least %d",
+		n := inputs[i].Size()
+		if n < shader.InDevice && k.loaded.Source.Cast[i] && b.Space == msl.Device && !k.loaded.Pads[i] {
+			add("the input %s is read as %s from %d elements, which MLX puts in constant memory, and cannot be "+
+				"padded because the kernel reads its shape: give it at least %d",
 				b.Name, b.Element, n, shader.InDevice)
 		}
 	}
 	return strings.Join(reasons, "; ")
 }
 
-// checkInOut checks what in-out buffers hold against their outputs.
+// checkInOut returns an error if an in-out buffer does not match its output.
 func (k *Kernel) checkInOut(l Launch) error {
 	for name, a := range l.InOut {
 		i := slices.IndexFunc(k.loaded.Source.Outputs, func(b *msl.Buffer) bool { return b.Name == name })
@@ -41,7 +45,8 @@ func (k *Kernel) checkInOut(l Launch) error {
 			return fmt.Errorf("there is no writable buffer %s to be in-out: they are %v", name, k.Outputs())
 		}
 		if o := l.Outputs[i]; a.DType != o.DType || !slices.Equal(a.Shape, o.Shape) {
-			return fmt.Errorf("the in-out buffer %s holds %v%v and its output is %v%v: give both the same shape and dtype",
+			return fmt.Errorf("the in-out buffer %s holds %v%v and its output is %v%v: give both the same shape and "+
+				"dtype",
 				name, a.DType, a.Shape, o.DType, o.Shape)
 		}
 	}

@@ -1,0 +1,75 @@
+package shader
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
+)
+
+// MapParseError maps the position of a parse error in the generated text to the shader files.
+func (k *Kernel) MapParseError(text string, err error) error {
+	var problem *msl.Error
+	if errors.As(err, &problem) {
+		if at, ok := k.Parsed.Locate(text, problem.Line); ok {
+			at.Column = problem.Column
+			return &msl.Error{Position: at, Message: problem.Message}
+		}
+	}
+	return fmt.Errorf("%s: %w", k.File, err)
+}
+
+var compilerLine = regexp.MustCompile(`(?m)^[^:\n]+\.cpp:(\d+):(\d+): (?:fatal )?error: (.*)$`)
+
+// MapCompilerError maps the positions of compiler errors to the shader files. It returns other errors unchanged.
+func (k *Kernel) MapCompilerError(text string, err error) error {
+	var refused *toolchain.CompileError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	var lines []string
+	for _, m := range compilerLine.FindAllStringSubmatch(refused.Output, -1) {
+		line, _ := strconv.Atoi(m[1])
+		if at, ok := k.Parsed.Locate(text, line-translate.HostLineShift); ok {
+			lines = append(lines, fmt.Sprintf("%s:%d:%s: "+
+				"%s", at.File, at.Line, m[2], inMetal(m[3], text, line-translate.HostLineShift, m[2])))
+		}
+	}
+	if len(lines) == 0 {
+		// The error is in MLX's signature or from the linker: keep the compiler's text.
+		return fmt.Errorf("%s: %w", k.File, err)
+	}
+	const shown = 3
+	if more := len(lines) - shown; more > 0 {
+		lines = append(lines[:shown], fmt.Sprintf("(%d more)", more))
+	}
+	return errors.New(strings.Join(lines, "; "))
+}
+
+var word = regexp.MustCompile(`^\w+`)
+
+// inMetal explains a compiler error in terms of Metal.
+func inMetal(message, text string, line int, column string) string {
+	switch {
+	case strings.Contains(message, "not allowed in anonymous aggregate"):
+		return message + ": g++ takes no half, bfloat or vector in a structure without a name; give it one, or set " +
+			"CXX=clang++"
+	case !strings.Contains(message, "poisoned"): // metal_host.h poisons these words
+		return message
+	}
+	lines := strings.Split(text, "\n")
+	at, _ := strconv.Atoi(column)
+	if line < 1 || line > len(lines) || at < 1 || at > len(lines[line-1]) {
+		return message
+	}
+	name := word.FindString(lines[line-1][at-1:])
+	if name == "double" {
+		return "Metal has no double: use float"
+	}
+	return "Metal has no " + name
+}
