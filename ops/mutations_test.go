@@ -27,7 +27,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Every one-token mistake in our kernels is noticed: the checker reports a finding, an output differs by more than
+// Every mutant of the shaders is noticed: the checker reports a finding, an output differs by more than
 // rounding, or the text does not compile. The exceptions are in mutants.txt, each with its reason. Only a long run
 // tries all mutants. Other runs try a sample of each file, and a default run of one file in three.
 func TestMutationsAreNoticed(t *testing.T) {
@@ -80,7 +80,7 @@ func mutationsAreNoticed(t *testing.T, file string, tried []mutant, known mutant
 	for range runtime.NumCPU() {
 		workers.Go(func() {
 			for i := range work {
-				verdicts[i], errs[i] = killer(t.Context(), file, tried[i], trials)
+				verdicts[i], errs[i] = tryMutant(t.Context(), file, tried[i], trials)
 			}
 		})
 	}
@@ -237,8 +237,8 @@ func (trial mutationTrial) run(ctx context.Context) (o original, err error) {
 	return o, nil
 }
 
-// killer returns the finding that reveals the mutant, or "" if no trial does. The error is of the unchanged kernel.
-func killer(ctx context.Context, file string, m mutant, trials []mutationTrial) (string, error) {
+// tryMutant returns the finding that reveals the mutant, or "" if no trial does. The error is of the unchanged kernel.
+func tryMutant(ctx context.Context, file string, m mutant, trials []mutationTrial) (string, error) {
 	shaders := withMutant(file, m)
 	libraries := map[string]*customkernels.Library{}
 	kernels := map[string]*customkernels.Kernel{}
@@ -313,7 +313,7 @@ func (o original) judge(r *customkernels.SanitizeReport) string {
 		return "the bits depend on the order of threads: " + r.Difference
 	}
 	if len(r.Outputs) != len(o.want) {
-		return "it did not end"
+		return "the run did not end"
 	}
 	for i, want := range o.want {
 		got, err := mlxc.ToSlice[float32](r.Outputs[i].AsType(mlxc.Float32))
