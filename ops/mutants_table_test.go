@@ -19,9 +19,9 @@ import (
 )
 
 // A change of a shader's structure makes entries of mutants.txt stale. TestMutationsAreNoticed then lists each of these
-// entries with the most similar mutants that have no entry. With -rekey-mutants it gives each stale entry the key of the single
-// most similar mutant, logs the pairs, and rewrites the file with the current text of every change. Review the
-// difference: delete an entry whose reason no longer holds, and edit an entry by hand if the test still reports it.
+// entries with the most similar mutants that have no entry. With -rekey-mutants it gives each stale entry the key of the
+// single most similar mutant, logs the pairs, and rewrites the file with the current text of every change. Review the
+// difference: delete an entry whose reason does not hold, and edit an entry by hand if the test still reports it.
 var rekeyMutants = flag.Bool("rekey-mutants", false, "give stale entries of "+mutantsFile+" new keys")
 
 // mutantsFile holds the mutants that need not be noticed. Its first lines describe the format.

@@ -16,7 +16,7 @@ import (
 type mutant struct {
 	kind     string // of the mutation, such as "drop barrier"
 	function string // the name of the mutated function
-	head     string // the declaration of the function, after that of its type
+	head     string // the declarations of its type, if it has one, and of the function
 	key      string // identifies it in mutants.txt, see mutator.key
 	change   string // some tokens around the mutation, before and after
 	text     string

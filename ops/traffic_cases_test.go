@@ -16,7 +16,7 @@ type trafficCase struct {
 	compulsory int
 	// again is the number of elements that are read once more while a cache has them.
 	again int
-	limit float64 // for the bytes issued without those read again, divided by the compulsory bytes
+	limit float64 // of (issued bytes − bytes read again) ÷ compulsory bytes
 	// kernel is a prefix of the names of the kernels whose launches count. It is empty if all count.
 	kernel string
 	// model, if it is not nil, replaces compulsory and again. Its results are in bytes for a dtype of a size.

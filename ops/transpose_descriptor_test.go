@@ -10,8 +10,8 @@ var _ = describe(descriptor{
 	operations: []string{"transpose2d"},
 	kernels: []kernelTest{
 		{name: "transpose_2d", variants: func(l KernelLaunch) []KernelLaunch {
-			// One threadgroup of two simdgroups iterates over all tiles of both matrices, in tiles of float32 as wide
-			// as those of float16.
+			// One threadgroup of two simdgroups iterates over all tiles of both matrices. The float32 tiles
+			// have the width of float16 tiles.
 			return transposeVariants(l, []string{"2 of 37x129", "1 of 130x70"}, "TILE", 64)
 		}},
 		{name: "transpose_2d_blocks", unused: notOn(mlxc.BackendCPU), variants: func(l KernelLaunch) []KernelLaunch {
