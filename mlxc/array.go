@@ -56,7 +56,7 @@ func (a *Array) acquire() (unsafe.Pointer, error) {
 	if a == nil || a.users.Add(1)&freedBit != 0 {
 		return a.refuse()
 	}
-	collect()
+	forceGC()
 	return a.ctx, nil
 }
 
@@ -89,7 +89,7 @@ func (a *Array) destroy(users int32) {
 	if users&profiledBit != 0 {
 		unprofile(a.ctx)
 	}
-	garbage.free([]C.uintptr_t{word(a.ctx)})
+	freeQueue.destroy([]C.uintptr_t{handleWord(a.ctx)})
 }
 
 // Free gives the array's memory back, as far as no other array or pending
@@ -136,7 +136,7 @@ func newArray(ctx unsafe.Pointer, scopeID uintptr) *Array {
 	if s := scopeByID(scopeID); s != nil {
 		s.add(a)
 	} else {
-		a.net()
+		a.registerCleanup()
 	}
 	return a
 }
@@ -152,12 +152,12 @@ func newArrays(handles []unsafe.Pointer, scopeID uintptr) []*Array {
 
 // net registers the array with the collector. The caller holds owner, or has the
 // array to itself.
-func (a *Array) net() {
-	dropped := func(ctx unsafe.Pointer) { garbage.later(ctx) }
+func (a *Array) registerCleanup() {
+	dropped := func(ctx unsafe.Pointer) { freeQueue.enqueue(ctx) }
 	if a.users.Load()&profiledBit != 0 {
 		dropped = func(ctx unsafe.Pointer) {
 			unprofile(ctx)
-			garbage.later(ctx)
+			freeQueue.enqueue(ctx)
 		}
 	}
 	cleanup := runtime.AddCleanup(a, dropped, a.ctx)
@@ -201,7 +201,7 @@ func wrapAll(op string, r C.mlxg_results, operands ...*Array) ([]*Array, error) 
 }
 
 // takeText frees a message of C and gives it as an error.
-func takeText(p *C.char) error { return mlxError(takeString(p)) }
+func takeText(p *C.char) error { return errorFromMLX(takeString(p)) }
 
 // takeString frees a text of C and gives it as Go's.
 func takeString(p *C.char) string {

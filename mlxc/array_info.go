@@ -29,10 +29,10 @@ type description struct {
 	axes  [4]int // where shape is, if it is not longer
 }
 
-var undescribed = &description{dtype: Invalid}
+var noInfo = &description{dtype: Invalid}
 
 // described is the description of a valid array, and the zero one of any other.
-func (a *Array) described() *description {
+func (a *Array) info() *description {
 	if a != nil && a.users.Load()&freedBit == 0 {
 		if d := a.description.Load(); d != nil {
 			return d
@@ -40,7 +40,7 @@ func (a *Array) described() *description {
 	}
 	ctx, err := a.acquire()
 	if err != nil {
-		return undescribed
+		return noInfo
 	}
 	defer a.release()
 	d := a.description.Load()
@@ -55,7 +55,7 @@ func (a *Array) described() *description {
 
 // Shape returns the size of every axis; the caller owns the slice. It is empty
 // for a scalar and nil for an invalid array.
-func (a *Array) Shape() []int { return slices.Clone(a.described().shape) }
+func (a *Array) Shape() []int { return slices.Clone(a.info().shape) }
 
 func appendInts(shape []int, i C.mlxg_info) []int {
 	for _, n := range unsafe.Slice(i.shape, i.ndim) {
@@ -70,7 +70,7 @@ func shapeOf(ctx unsafe.Pointer) []int { return appendInts(nil, C.mlxg_array_inf
 // Dim returns the size of one axis, counted from the end if negative. It is 0 if
 // there is no such axis or the array is invalid.
 func (a *Array) Dim(axis int) int {
-	shape := a.described().shape
+	shape := a.info().shape
 	if axis < 0 {
 		axis += len(shape)
 	}
@@ -90,13 +90,13 @@ func (a *Array) axis(axis int) (int, error) {
 }
 
 // NDim returns the number of axes.
-func (a *Array) NDim() int { return len(a.described().shape) }
+func (a *Array) NDim() int { return len(a.info().shape) }
 
 // Size returns the number of elements.
-func (a *Array) Size() int { return a.described().size }
+func (a *Array) Size() int { return a.info().size }
 
 // DType returns the type of the elements.
-func (a *Array) DType() DType { return a.described().dtype }
+func (a *Array) DType() DType { return a.info().dtype }
 
 // NBytes returns the size of the elements in bytes, without strides or padding.
 func (a *Array) NBytes() int { return a.Size() * a.DType().Size() }

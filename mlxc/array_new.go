@@ -43,8 +43,8 @@ func newLeaf(op string, data unsafe.Pointer, shape []int, d DType) *Array {
 		data = unsafe.Pointer(&emptyData)
 	}
 	dims := cShape(shape)
-	if n, err := checkShape(d, shape); err == nil && n*d.Size() >= pacedSize {
-		defer pace()
+	if n, err := checkShape(d, shape); err == nil && n*d.Size() >= minPacedBytes {
+		defer paceGC()
 	}
 	a := wrap(op, C.mlxg_array_new(data, unsafe.SliceData(dims), C.int(len(shape)), C.int(d.c())))
 	a.own = true
@@ -64,8 +64,8 @@ func newUnfilledLeaf(op string, shape []int, d DType) (a *Array, data []byte) {
 		return a, nil
 	}
 	a.own = true
-	if a.NBytes() >= pacedSize {
-		pace()
+	if a.NBytes() >= minPacedBytes {
+		paceGC()
 	}
 	return a, unsafe.Slice((*byte)(p), a.NBytes())
 }

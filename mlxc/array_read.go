@@ -19,7 +19,7 @@ func (a *Array) String() string {
 	defer a.release()
 	var text *C.char
 	var e *C.char
-	onSoundThread(func() { e = C.mlxg_tostring(ctx, &text) })
+	onCleanThread(func() { e = C.mlxg_tostring(ctx, &text) })
 	if e != nil {
 		return fmt.Sprintf("array(%s without a value: %v)", describe(a.Shape(), a.DType()), takeText(e))
 	}
@@ -54,12 +54,12 @@ func ToSlice[T Element](a *Array) ([]T, error) {
 		dst = unsafe.Pointer(&emptyData)
 	}
 	var e *C.char
-	onSoundThread(func() { e = C.mlxg_read(ctx, dst, C.size_t(len(out)*d.Size())) })
+	onCleanThread(func() { e = C.mlxg_read(ctx, dst, C.size_t(len(out)*d.Size())) })
 	if e != nil {
 		return fail(takeText(e))
 	}
 	releaseFunctions()
-	pace()
+	paceGC()
 	return out, nil
 }
 
@@ -95,7 +95,7 @@ func (a *Array) Strides() ([]int, error) {
 	defer a.release()
 	c := make([]C.int64_t, a.NDim()+1) // never empty: C gets an address
 	var e *C.char
-	onSoundThread(func() { e = C.mlxg_strides(ctx, &c[0]) })
+	onCleanThread(func() { e = C.mlxg_strides(ctx, &c[0]) })
 	if e != nil {
 		return nil, opError(op, takeText(e), a)
 	}

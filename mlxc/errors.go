@@ -42,10 +42,10 @@ type Error struct {
 // that it wraps, the innermost *Error gives the caller, with the last folder of its path.
 func (e *Error) Error() string {
 	text, caller := e.text()
-	return complete(text, caller)
+	return withPrefix(text, caller)
 }
 
-func complete(text, caller string) string {
+func withPrefix(text, caller string) string {
 	if caller != "" {
 		dir, file := filepath.Split(caller)
 		caller = " (at " + filepath.Join(filepath.Base(dir), file) + ")"
@@ -75,7 +75,7 @@ func (e *Error) text() (text, caller string) {
 	if inner := (*Error)(nil); errors.As(e.Err, &inner) {
 		innerText, innerCaller := inner.text()
 		// Between the two errors there may be a text of fmt.Errorf.
-		cause = strings.Replace(cause, complete(innerText, innerCaller), innerText, 1)
+		cause = strings.Replace(cause, withPrefix(innerText, innerCaller), innerText, 1)
 		caller = cmp.Or(innerCaller, caller)
 	}
 	return b.String() + ": " + cause, caller
@@ -146,7 +146,7 @@ func shapeError(op string, cause error, dtypes []DType, shapes ...[]int) *Error 
 }
 
 // placed gives an error that was made on another goroutine the caller of this one.
-func placed(err error) error {
+func withCaller(err error) error {
 	e, ok := err.(*Error) //nolint:errorlint // a wrapped one belongs to another call
 	if !ok || e.Caller != "" {
 		return err
@@ -156,9 +156,9 @@ func placed(err error) error {
 	return &c
 }
 
-// inward matches the functions that callerOutside skips: those of this module's libraries, and of
+// internalFunction matches the functions that callerOutside skips: those of this module's libraries, and of
 // the standard library where they run functions.
-var inward = regexp.MustCompile(`^_cgoexp_|^(runtime|reflect|sync|slices|maps|iter|sort|internal/.*)\.|^` +
+var internalFunction = regexp.MustCompile(`^_cgoexp_|^(runtime|reflect|sync|slices|maps|iter|sort|internal/.*)\.|^` +
 	regexp.QuoteMeta(path.Dir(reflect.TypeFor[Error]().PkgPath())) + `/(mlxc|ops|customkernels)[./]`)
 
 // callerOutside returns the file and line of the innermost function that is in a test or outside
@@ -170,7 +170,7 @@ func callerOutside() string {
 		frames := runtime.CallersFrames(pcs[:n])
 		for n > 0 {
 			f, more := frames.Next()
-			if !inward.MatchString(f.Function) || strings.HasSuffix(f.File, "_test.go") {
+			if !internalFunction.MatchString(f.Function) || strings.HasSuffix(f.File, "_test.go") {
 				return fmt.Sprintf("%s:%d", f.File, f.Line)
 			}
 			if !more {

@@ -9,17 +9,17 @@ import (
 // mlx-c appends the place in its own source, which says nothing to a user.
 var place = regexp.MustCompile(` at [^ ]+\.(cpp|h):\d+$`)
 
-func mlxError(text string) error {
+func errorFromMLX(text string) error {
 	if text == shutDown {
 		return ErrShutdown
 	}
-	for _, e := range explained {
+	for _, e := range replacedMessages {
 		if strings.HasPrefix(text, e.mlx) {
 			return errors.New(e.ours)
 		}
 	}
 	text = place.ReplaceAllString(text, "")
-	for _, e := range advised {
+	for _, e := range hints {
 		if !strings.Contains(text, e.mlx) {
 			continue
 		}
@@ -32,8 +32,8 @@ func mlxError(text string) error {
 	return errors.New(text)
 }
 
-// explained are errors of which MLX speaks as if to those who know its insides.
-var explained = []struct{ mlx, ours string }{
+// replacedMessages are errors of which MLX speaks as if to those who know its insides.
+var replacedMessages = []struct{ mlx, ours string }{
 	{
 		"[eval] Attempting to eval an array without a primitive",
 		"the array stands for an argument of a function under Compile, Vmap or another transform, or depends on one, and has no value outside of it: let the function return what is needed",
@@ -50,9 +50,9 @@ const exportElsewhere = " (kernels that run on a CPU are functions of this proce
 
 const noGradient = " (MLX has no gradient for this: use StopGradient where none is wanted, or give one with CustomVJP)"
 
-// advised are errors that say what cannot be, often of a class of MLX's own, and not what to do;
+// hints are errors that say what cannot be, often of a class of MLX's own, and not what to do;
 // the first that fits counts.
-var advised = []struct{ mlx, advice string }{
+var hints = []struct{ mlx, advice string }{
 	{"Not implemented for CustomKernel", gradientElsewhere},
 	{"] has no gradient", gradientElsewhere},
 	{"[Primitive::vjp] Not implemented for", noGradient},

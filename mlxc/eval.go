@@ -30,7 +30,7 @@ func acquireIn(place []C.uintptr_t, op string, arrays []*Array) (handles, error)
 			}
 			return handles{}, operandError(op, err, i, arrays...)
 		}
-		h.ctx = append(h.ctx, word(ctx))
+		h.ctx = append(h.ctx, handleWord(ctx))
 	}
 	return h, nil
 }
@@ -71,12 +71,12 @@ func Eval(arrays ...*Array) error {
 	defer h.release()
 	// Not through locked: mlxg_eval gives the lock up while it waits.
 	var e *C.char
-	onSoundThread(func() { e = C.mlxg_eval(h.ptr(), h.n()) })
+	onCleanThread(func() { e = C.mlxg_eval(h.ptr(), h.n()) })
 	if e != nil {
 		return opError("Eval", takeText(e), arrays...)
 	}
-	garbage.sweep(false)
-	pace()
+	freeQueue.flush(false)
+	paceGC()
 	return nil
 }
 
@@ -90,11 +90,11 @@ func AsyncEval(arrays ...*Array) error {
 	}
 	defer h.release()
 	var e *C.char
-	onSoundThread(func() { e = C.mlxg_async_eval(h.ptr(), h.n()) })
+	onCleanThread(func() { e = C.mlxg_async_eval(h.ptr(), h.n()) })
 	if e != nil {
 		return opError("AsyncEval", takeText(e), arrays...)
 	}
-	garbage.sweep(false)
-	pace()
+	freeQueue.flush(false)
+	paceGC()
 	return nil
 }

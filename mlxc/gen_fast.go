@@ -27,7 +27,7 @@ func mlxFastCrossEntropy(logits *Array, targets *Array) *Array {
 		return invalid(operandError(op, err, 1, logits, targets))
 	}
 	defer targets.release()
-	return wrap(op, C.call_fast_cross_entropy(word(logitsCtx), word(targetsCtx)), logits, targets)
+	return wrap(op, C.call_fast_cross_entropy(handleWord(logitsCtx), handleWord(targetsCtx)), logits, targets)
 }
 
 // mlxFastLayerNorm calls int mlx_fast_layer_norm(mlx_array* res, const mlx_array x, const mlx_array weight, const mlx_array bias, float eps, const mlx_stream s).
@@ -48,7 +48,7 @@ func mlxFastLayerNorm(x *Array, weight *Array, bias *Array, eps float32) *Array 
 		return invalid(operandError(op, err, 2, x, weight, bias))
 	}
 	defer releaseOptional(bias)
-	return wrap(op, C.call_fast_layer_norm(word(xCtx), word(weightCtx), word(biasCtx), C.float(eps)), x, weight, bias)
+	return wrap(op, C.call_fast_layer_norm(handleWord(xCtx), handleWord(weightCtx), handleWord(biasCtx), C.float(eps)), x, weight, bias)
 }
 
 // mlxFastRmsNorm calls int mlx_fast_rms_norm(mlx_array* res, const mlx_array x, const mlx_array weight, float eps, const mlx_stream s).
@@ -64,7 +64,7 @@ func mlxFastRmsNorm(x *Array, weight *Array, eps float32) *Array {
 		return invalid(operandError(op, err, 1, x, weight))
 	}
 	defer releaseOptional(weight)
-	return wrap(op, C.call_fast_rms_norm(word(xCtx), word(weightCtx), C.float(eps)), x, weight)
+	return wrap(op, C.call_fast_rms_norm(handleWord(xCtx), handleWord(weightCtx), C.float(eps)), x, weight)
 }
 
 // mlxFastRope calls int mlx_fast_rope(mlx_array* res, const mlx_array x, int dims, bool traditional, mlx_optional_float base, float scale, int offset, const mlx_array freqs, const mlx_stream s).
@@ -83,7 +83,7 @@ func mlxFastRope(x *Array, dims int, traditional bool, base *float32, scale floa
 	if err := check32(dims, offset); err != nil {
 		return invalid(opError(op, err, x, freqs))
 	}
-	return wrap(op, C.call_fast_rope(word(xCtx), C.int(dims), C.bool(traditional), (*C.float)(base), C.float(scale), C.int(offset), word(freqsCtx)), x, freqs)
+	return wrap(op, C.call_fast_rope(handleWord(xCtx), C.int(dims), C.bool(traditional), (*C.float)(base), C.float(scale), C.int(offset), handleWord(freqsCtx)), x, freqs)
 }
 
 // mlxFastRopeDynamic calls int mlx_fast_rope_dynamic(mlx_array* res, const mlx_array x, int dims, bool traditional, mlx_optional_float base, float scale, const mlx_array offset, const mlx_array freqs, const mlx_stream s).
@@ -107,7 +107,7 @@ func mlxFastRopeDynamic(x *Array, dims int, traditional bool, base *float32, sca
 	if err := check32(dims); err != nil {
 		return invalid(opError(op, err, x, offset, freqs))
 	}
-	return wrap(op, C.call_fast_rope_dynamic(word(xCtx), C.int(dims), C.bool(traditional), (*C.float)(base), C.float(scale), word(offsetCtx), word(freqsCtx)), x, offset, freqs)
+	return wrap(op, C.call_fast_rope_dynamic(handleWord(xCtx), C.int(dims), C.bool(traditional), (*C.float)(base), C.float(scale), handleWord(offsetCtx), handleWord(freqsCtx)), x, offset, freqs)
 }
 
 // mlxFastScaledDotProductAttention calls int mlx_fast_scaled_dot_product_attention(mlx_array* res, const mlx_array queries, const mlx_array keys, const mlx_array values, float scale, const char* mask_mode, const mlx_array mask_arr, const mlx_array sinks, bool force_fused, const mlx_stream s).
@@ -140,5 +140,5 @@ func mlxFastScaledDotProductAttention(queries *Array, keys *Array, values *Array
 		return invalid(operandError(op, err, 4, queries, keys, values, maskArr, sinks))
 	}
 	defer releaseOptional(sinks)
-	return wrap(op, C.call_fast_scaled_dot_product_attention(word(queriesCtx), word(keysCtx), word(valuesCtx), C.float(scale), maskModeText, word(maskArrCtx), word(sinksCtx), C.bool(forceFused)), queries, keys, values, maskArr, sinks)
+	return wrap(op, C.call_fast_scaled_dot_product_attention(handleWord(queriesCtx), handleWord(keysCtx), handleWord(valuesCtx), C.float(scale), maskModeText, handleWord(maskArrCtx), handleWord(sinksCtx), C.bool(forceFused)), queries, keys, values, maskArr, sinks)
 }

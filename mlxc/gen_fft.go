@@ -48,7 +48,7 @@ func mlxFftFftn(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_fftn(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
+	return wrap(op, C.call_fft_fftn(handleWord(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
 }
 
 // mlxFftFftshift calls int mlx_fft_fftshift(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, const mlx_stream s).
@@ -63,7 +63,7 @@ func mlxFftFftshift(a *Array, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_fftshift(word(aCtx), &axesInts[0], C.size_t(len(axes))), a)
+	return wrap(op, C.call_fft_fftshift(handleWord(aCtx), &axesInts[0], C.size_t(len(axes))), a)
 }
 
 // mlxFftIfftn calls int mlx_fft_ifftn(mlx_array* res, const mlx_array a, const int* n, size_t n_num, const int* axes, size_t axes_num, mlx_fft_norm norm, const mlx_stream s).
@@ -82,7 +82,7 @@ func mlxFftIfftn(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_ifftn(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
+	return wrap(op, C.call_fft_ifftn(handleWord(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
 }
 
 // mlxFftIfftshift calls int mlx_fft_ifftshift(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, const mlx_stream s).
@@ -97,7 +97,7 @@ func mlxFftIfftshift(a *Array, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_ifftshift(word(aCtx), &axesInts[0], C.size_t(len(axes))), a)
+	return wrap(op, C.call_fft_ifftshift(handleWord(aCtx), &axesInts[0], C.size_t(len(axes))), a)
 }
 
 // mlxFftIrfftn calls int mlx_fft_irfftn(mlx_array* res, const mlx_array a, const int* n, size_t n_num, const int* axes, size_t axes_num, mlx_fft_norm norm, const mlx_stream s).
@@ -116,7 +116,7 @@ func mlxFftIrfftn(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_irfftn(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
+	return wrap(op, C.call_fft_irfftn(handleWord(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
 }
 
 // mlxFftRfftfreq calls int mlx_fft_rfftfreq(mlx_array* res, int n, double d, const mlx_stream s).
@@ -147,5 +147,5 @@ func mlxFftRfftn(a *Array, n []int, axes []int, norm FFTNorm) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_fft_rfftn(word(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
+	return wrap(op, C.call_fft_rfftn(handleWord(aCtx), &nInts[0], C.size_t(len(n)), &axesInts[0], C.size_t(len(axes)), C.int(norm)), a)
 }

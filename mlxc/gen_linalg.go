@@ -24,7 +24,7 @@ func mlxLinalgCholesky(a *Array, upper bool) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_linalg_cholesky(word(aCtx), C.bool(upper)), a)
+	return wrap(op, C.call_linalg_cholesky(handleWord(aCtx), C.bool(upper)), a)
 }
 
 // mlxLinalgCholeskyInv calls int mlx_linalg_cholesky_inv(mlx_array* res, const mlx_array a, bool upper, const mlx_stream s).
@@ -35,7 +35,7 @@ func mlxLinalgCholeskyInv(a *Array, upper bool) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_linalg_cholesky_inv(word(aCtx), C.bool(upper)), a)
+	return wrap(op, C.call_linalg_cholesky_inv(handleWord(aCtx), C.bool(upper)), a)
 }
 
 // mlxLinalgCross calls int mlx_linalg_cross(mlx_array* res, const mlx_array a, const mlx_array b, int axis, const mlx_stream s).
@@ -54,7 +54,7 @@ func mlxLinalgCross(a *Array, b *Array, axis int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a, b))
 	}
-	return wrap(op, C.call_linalg_cross(word(aCtx), word(bCtx), C.int(axis)), a, b)
+	return wrap(op, C.call_linalg_cross(handleWord(aCtx), handleWord(bCtx), C.int(axis)), a, b)
 }
 
 // mlxLinalgDet calls int mlx_linalg_det(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -65,7 +65,7 @@ func mlxLinalgDet(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_linalg_det(word(aCtx)), a)
+	return wrap(op, C.call_linalg_det(handleWord(aCtx)), a)
 }
 
 // mlxLinalgEig calls int mlx_linalg_eig(mlx_array* res_0, mlx_array* res_1, const mlx_array a, const mlx_stream s).
@@ -76,7 +76,7 @@ func mlxLinalgEig(a *Array) (*Array, *Array) {
 		return pair(nil, operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return pair(wrapAll(op, C.call_linalg_eig(word(aCtx)), a))
+	return pair(wrapAll(op, C.call_linalg_eig(handleWord(aCtx)), a))
 }
 
 // mlxLinalgEigh calls int mlx_linalg_eigh(mlx_array* res_0, mlx_array* res_1, const mlx_array a, const char* UPLO, const mlx_stream s).
@@ -89,7 +89,7 @@ func mlxLinalgEigh(a *Array, uplo string) (*Array, *Array) {
 	defer a.release()
 	uploText := C.CString(uplo)
 	defer C.free(unsafe.Pointer(uploText))
-	return pair(wrapAll(op, C.call_linalg_eigh(word(aCtx), uploText), a))
+	return pair(wrapAll(op, C.call_linalg_eigh(handleWord(aCtx), uploText), a))
 }
 
 // mlxLinalgEigvals calls int mlx_linalg_eigvals(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -100,7 +100,7 @@ func mlxLinalgEigvals(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_linalg_eigvals(word(aCtx)), a)
+	return wrap(op, C.call_linalg_eigvals(handleWord(aCtx)), a)
 }
 
 // mlxLinalgEigvalsh calls int mlx_linalg_eigvalsh(mlx_array* res, const mlx_array a, const char* UPLO, const mlx_stream s).
@@ -113,7 +113,7 @@ func mlxLinalgEigvalsh(a *Array, uplo string) *Array {
 	defer a.release()
 	uploText := C.CString(uplo)
 	defer C.free(unsafe.Pointer(uploText))
-	return wrap(op, C.call_linalg_eigvalsh(word(aCtx), uploText), a)
+	return wrap(op, C.call_linalg_eigvalsh(handleWord(aCtx), uploText), a)
 }
 
 // mlxLinalgInv calls int mlx_linalg_inv(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -124,7 +124,7 @@ func mlxLinalgInv(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_linalg_inv(word(aCtx)), a)
+	return wrap(op, C.call_linalg_inv(handleWord(aCtx)), a)
 }
 
 // mlxLinalgLu calls int mlx_linalg_lu(mlx_vector_array* res, const mlx_array a, const mlx_stream s).
@@ -135,7 +135,7 @@ func mlxLinalgLu(a *Array) ([]*Array, error) {
 		return nil, operandError(op, err, 0, a)
 	}
 	defer a.release()
-	return wrapAll(op, C.call_linalg_lu(word(aCtx)), a)
+	return wrapAll(op, C.call_linalg_lu(handleWord(aCtx)), a)
 }
 
 // mlxLinalgLuFactor calls int mlx_linalg_lu_factor(mlx_array* res_0, mlx_array* res_1, const mlx_array a, const mlx_stream s).
@@ -146,7 +146,7 @@ func mlxLinalgLuFactor(a *Array) (*Array, *Array) {
 		return pair(nil, operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return pair(wrapAll(op, C.call_linalg_lu_factor(word(aCtx)), a))
+	return pair(wrapAll(op, C.call_linalg_lu_factor(handleWord(aCtx)), a))
 }
 
 // mlxLinalgNorm calls int mlx_linalg_norm(mlx_array* res, const mlx_array a, double ord, const int* axis, size_t axis_num, bool keepdims, const mlx_stream s).
@@ -161,7 +161,7 @@ func mlxLinalgNorm(a *Array, ord float64, axis []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_linalg_norm(word(aCtx), C.double(ord), &axisInts[0], C.size_t(len(axis)), C.bool(keepdims)), a)
+	return wrap(op, C.call_linalg_norm(handleWord(aCtx), C.double(ord), &axisInts[0], C.size_t(len(axis)), C.bool(keepdims)), a)
 }
 
 // mlxLinalgNormMatrix calls int mlx_linalg_norm_matrix(mlx_array* res, const mlx_array a, const char* ord, const int* axis, size_t axis_num, bool keepdims, const mlx_stream s).
@@ -178,7 +178,7 @@ func mlxLinalgNormMatrix(a *Array, ord string, axis []int, keepdims bool) *Array
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_linalg_norm_matrix(word(aCtx), ordText, &axisInts[0], C.size_t(len(axis)), C.bool(keepdims)), a)
+	return wrap(op, C.call_linalg_norm_matrix(handleWord(aCtx), ordText, &axisInts[0], C.size_t(len(axis)), C.bool(keepdims)), a)
 }
 
 // mlxLinalgNormL2 calls int mlx_linalg_norm_l2(mlx_array* res, const mlx_array a, const int* axis, size_t axis_num, bool keepdims, const mlx_stream s).
@@ -193,7 +193,7 @@ func mlxLinalgNormL2(a *Array, axis []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_linalg_norm_l2(word(aCtx), &axisInts[0], C.size_t(len(axis)), C.bool(keepdims)), a)
+	return wrap(op, C.call_linalg_norm_l2(handleWord(aCtx), &axisInts[0], C.size_t(len(axis)), C.bool(keepdims)), a)
 }
 
 // mlxLinalgPinv calls int mlx_linalg_pinv(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -204,7 +204,7 @@ func mlxLinalgPinv(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_linalg_pinv(word(aCtx)), a)
+	return wrap(op, C.call_linalg_pinv(handleWord(aCtx)), a)
 }
 
 // mlxLinalgQr calls int mlx_linalg_qr(mlx_array* res_0, mlx_array* res_1, const mlx_array a, const mlx_stream s).
@@ -215,7 +215,7 @@ func mlxLinalgQr(a *Array) (*Array, *Array) {
 		return pair(nil, operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return pair(wrapAll(op, C.call_linalg_qr(word(aCtx)), a))
+	return pair(wrapAll(op, C.call_linalg_qr(handleWord(aCtx)), a))
 }
 
 // mlxLinalgSlogdet calls int mlx_linalg_slogdet(mlx_array* res_0, mlx_array* res_1, const mlx_array a, const mlx_stream s).
@@ -226,7 +226,7 @@ func mlxLinalgSlogdet(a *Array) (*Array, *Array) {
 		return pair(nil, operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return pair(wrapAll(op, C.call_linalg_slogdet(word(aCtx)), a))
+	return pair(wrapAll(op, C.call_linalg_slogdet(handleWord(aCtx)), a))
 }
 
 // mlxLinalgSolve calls int mlx_linalg_solve(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -242,7 +242,7 @@ func mlxLinalgSolve(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_linalg_solve(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_linalg_solve(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxLinalgSolveTriangular calls int mlx_linalg_solve_triangular(mlx_array* res, const mlx_array a, const mlx_array b, bool upper, const mlx_stream s).
@@ -258,7 +258,7 @@ func mlxLinalgSolveTriangular(a *Array, b *Array, upper bool) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_linalg_solve_triangular(word(aCtx), word(bCtx), C.bool(upper)), a, b)
+	return wrap(op, C.call_linalg_solve_triangular(handleWord(aCtx), handleWord(bCtx), C.bool(upper)), a, b)
 }
 
 // mlxLinalgSvd calls int mlx_linalg_svd(mlx_vector_array* res, const mlx_array a, bool compute_uv, const mlx_stream s).
@@ -269,7 +269,7 @@ func mlxLinalgSvd(a *Array, computeUv bool) ([]*Array, error) {
 		return nil, operandError(op, err, 0, a)
 	}
 	defer a.release()
-	return wrapAll(op, C.call_linalg_svd(word(aCtx), C.bool(computeUv)), a)
+	return wrapAll(op, C.call_linalg_svd(handleWord(aCtx), C.bool(computeUv)), a)
 }
 
 // mlxLinalgTriInv calls int mlx_linalg_tri_inv(mlx_array* res, const mlx_array a, bool upper, const mlx_stream s).
@@ -280,5 +280,5 @@ func mlxLinalgTriInv(a *Array, upper bool) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_linalg_tri_inv(word(aCtx), C.bool(upper)), a)
+	return wrap(op, C.call_linalg_tri_inv(handleWord(aCtx), C.bool(upper)), a)
 }

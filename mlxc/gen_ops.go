@@ -118,7 +118,7 @@ func mlxAbs(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_abs(word(aCtx)), a)
+	return wrap(op, C.call_abs(handleWord(aCtx)), a)
 }
 
 // mlxAdd calls int mlx_add(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -134,7 +134,7 @@ func mlxAdd(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_add(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_add(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxAddmm calls int mlx_addmm(mlx_array* res, const mlx_array c, const mlx_array a, const mlx_array b, float alpha, float beta, const mlx_stream s).
@@ -155,7 +155,7 @@ func mlxAddmm(c *Array, a *Array, b *Array, alpha float32, beta float32) *Array 
 		return invalid(operandError(op, err, 2, c, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_addmm(word(cCtx), word(aCtx), word(bCtx), C.float(alpha), C.float(beta)), c, a, b)
+	return wrap(op, C.call_addmm(handleWord(cCtx), handleWord(aCtx), handleWord(bCtx), C.float(alpha), C.float(beta)), c, a, b)
 }
 
 // mlxAllAxes calls int mlx_all_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -170,7 +170,7 @@ func mlxAllAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_all_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_all_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxAllclose calls int mlx_allclose(mlx_array* res, const mlx_array a, const mlx_array b, double rtol, double atol, bool equal_nan, const mlx_stream s).
@@ -186,7 +186,7 @@ func mlxAllclose(a *Array, b *Array, rtol float64, atol float64, equalNan bool) 
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_allclose(word(aCtx), word(bCtx), C.double(rtol), C.double(atol), C.bool(equalNan)), a, b)
+	return wrap(op, C.call_allclose(handleWord(aCtx), handleWord(bCtx), C.double(rtol), C.double(atol), C.bool(equalNan)), a, b)
 }
 
 // mlxAnyAxes calls int mlx_any_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -201,7 +201,7 @@ func mlxAnyAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_any_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_any_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxArange calls int mlx_arange(mlx_array* res, double start, double stop, double step, mlx_dtype dtype, const mlx_stream s).
@@ -224,7 +224,7 @@ func mlxArccos(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_arccos(word(aCtx)), a)
+	return wrap(op, C.call_arccos(handleWord(aCtx)), a)
 }
 
 // mlxArccosh calls int mlx_arccosh(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -235,7 +235,7 @@ func mlxArccosh(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_arccosh(word(aCtx)), a)
+	return wrap(op, C.call_arccosh(handleWord(aCtx)), a)
 }
 
 // mlxArcsin calls int mlx_arcsin(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -246,7 +246,7 @@ func mlxArcsin(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_arcsin(word(aCtx)), a)
+	return wrap(op, C.call_arcsin(handleWord(aCtx)), a)
 }
 
 // mlxArcsinh calls int mlx_arcsinh(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -257,7 +257,7 @@ func mlxArcsinh(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_arcsinh(word(aCtx)), a)
+	return wrap(op, C.call_arcsinh(handleWord(aCtx)), a)
 }
 
 // mlxArctan calls int mlx_arctan(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -268,7 +268,7 @@ func mlxArctan(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_arctan(word(aCtx)), a)
+	return wrap(op, C.call_arctan(handleWord(aCtx)), a)
 }
 
 // mlxArctan2 calls int mlx_arctan2(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -284,7 +284,7 @@ func mlxArctan2(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_arctan2(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_arctan2(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxArctanh calls int mlx_arctanh(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -295,7 +295,7 @@ func mlxArctanh(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_arctanh(word(aCtx)), a)
+	return wrap(op, C.call_arctanh(handleWord(aCtx)), a)
 }
 
 // mlxArgmaxAxis calls int mlx_argmax_axis(mlx_array* res, const mlx_array a, int axis, bool keepdims, const mlx_stream s).
@@ -309,7 +309,7 @@ func mlxArgmaxAxis(a *Array, axis int, keepdims bool) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_argmax_axis(word(aCtx), C.int(axis), C.bool(keepdims)), a)
+	return wrap(op, C.call_argmax_axis(handleWord(aCtx), C.int(axis), C.bool(keepdims)), a)
 }
 
 // mlxArgminAxis calls int mlx_argmin_axis(mlx_array* res, const mlx_array a, int axis, bool keepdims, const mlx_stream s).
@@ -323,7 +323,7 @@ func mlxArgminAxis(a *Array, axis int, keepdims bool) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_argmin_axis(word(aCtx), C.int(axis), C.bool(keepdims)), a)
+	return wrap(op, C.call_argmin_axis(handleWord(aCtx), C.int(axis), C.bool(keepdims)), a)
 }
 
 // mlxArgpartitionAxis calls int mlx_argpartition_axis(mlx_array* res, const mlx_array a, int kth, int axis, const mlx_stream s).
@@ -337,7 +337,7 @@ func mlxArgpartitionAxis(a *Array, kth int, axis int) *Array {
 	if err := check32(kth, axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_argpartition_axis(word(aCtx), C.int(kth), C.int(axis)), a)
+	return wrap(op, C.call_argpartition_axis(handleWord(aCtx), C.int(kth), C.int(axis)), a)
 }
 
 // mlxArgsortAxis calls int mlx_argsort_axis(mlx_array* res, const mlx_array a, int axis, const mlx_stream s).
@@ -351,7 +351,7 @@ func mlxArgsortAxis(a *Array, axis int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_argsort_axis(word(aCtx), C.int(axis)), a)
+	return wrap(op, C.call_argsort_axis(handleWord(aCtx), C.int(axis)), a)
 }
 
 // mlxArrayEqual calls int mlx_array_equal(mlx_array* res, const mlx_array a, const mlx_array b, bool equal_nan, const mlx_stream s).
@@ -367,7 +367,7 @@ func mlxArrayEqual(a *Array, b *Array, equalNan bool) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_array_equal(word(aCtx), word(bCtx), C.bool(equalNan)), a, b)
+	return wrap(op, C.call_array_equal(handleWord(aCtx), handleWord(bCtx), C.bool(equalNan)), a, b)
 }
 
 // mlxAsStrided calls int mlx_as_strided(mlx_array* res, const mlx_array a, const int* shape, size_t shape_num, const int64_t* strides, size_t strides_num, size_t offset, const mlx_stream s).
@@ -386,7 +386,7 @@ func mlxAsStrided(a *Array, shape []int, strides []int, offset int) *Array {
 	if offset < 0 {
 		return invalid(opError(op, errNegative(offset), a))
 	}
-	return wrap(op, C.call_as_strided(word(aCtx), &shapeInts[0], C.size_t(len(shape)), &stridesInts[0], C.size_t(len(strides)), C.size_t(offset)), a)
+	return wrap(op, C.call_as_strided(handleWord(aCtx), &shapeInts[0], C.size_t(len(shape)), &stridesInts[0], C.size_t(len(strides)), C.size_t(offset)), a)
 }
 
 // mlxAstype calls int mlx_astype(mlx_array* res, const mlx_array a, mlx_dtype dtype, const mlx_stream s).
@@ -400,7 +400,7 @@ func mlxAstype(a *Array, dtype DType) *Array {
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype), a))
 	}
-	return wrap(op, C.call_astype(word(aCtx), C.int(dtype.c())), a)
+	return wrap(op, C.call_astype(handleWord(aCtx), C.int(dtype.c())), a)
 }
 
 // mlxAtleast1d calls int mlx_atleast_1d(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -411,7 +411,7 @@ func mlxAtleast1d(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_atleast_1d(word(aCtx)), a)
+	return wrap(op, C.call_atleast_1d(handleWord(aCtx)), a)
 }
 
 // mlxAtleast2d calls int mlx_atleast_2d(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -422,7 +422,7 @@ func mlxAtleast2d(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_atleast_2d(word(aCtx)), a)
+	return wrap(op, C.call_atleast_2d(handleWord(aCtx)), a)
 }
 
 // mlxAtleast3d calls int mlx_atleast_3d(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -433,7 +433,7 @@ func mlxAtleast3d(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_atleast_3d(word(aCtx)), a)
+	return wrap(op, C.call_atleast_3d(handleWord(aCtx)), a)
 }
 
 // mlxBartlett calls int mlx_bartlett(mlx_array* res, int M, const mlx_stream s).
@@ -461,7 +461,7 @@ func mlxBitwiseAnd(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_bitwise_and(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_bitwise_and(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxBitwiseInvert calls int mlx_bitwise_invert(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -472,7 +472,7 @@ func mlxBitwiseInvert(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_bitwise_invert(word(aCtx)), a)
+	return wrap(op, C.call_bitwise_invert(handleWord(aCtx)), a)
 }
 
 // mlxBitwiseOr calls int mlx_bitwise_or(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -488,7 +488,7 @@ func mlxBitwiseOr(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_bitwise_or(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_bitwise_or(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxBitwiseXor calls int mlx_bitwise_xor(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -504,7 +504,7 @@ func mlxBitwiseXor(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_bitwise_xor(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_bitwise_xor(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxBlackman calls int mlx_blackman(mlx_array* res, int M, const mlx_stream s).
@@ -550,7 +550,7 @@ func mlxBlockMaskedMm(a *Array, b *Array, blockSize int, maskOut *Array, maskLhs
 	if err := check32(blockSize); err != nil {
 		return invalid(opError(op, err, a, b, maskOut, maskLhs, maskRhs))
 	}
-	return wrap(op, C.call_block_masked_mm(word(aCtx), word(bCtx), C.int(blockSize), word(maskOutCtx), word(maskLhsCtx), word(maskRhsCtx)), a, b, maskOut, maskLhs, maskRhs)
+	return wrap(op, C.call_block_masked_mm(handleWord(aCtx), handleWord(bCtx), C.int(blockSize), handleWord(maskOutCtx), handleWord(maskLhsCtx), handleWord(maskRhsCtx)), a, b, maskOut, maskLhs, maskRhs)
 }
 
 // mlxBroadcastArrays calls int mlx_broadcast_arrays(mlx_vector_array* res, const mlx_vector_array inputs, const mlx_stream s).
@@ -576,7 +576,7 @@ func mlxBroadcastTo(a *Array, shape []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_broadcast_to(word(aCtx), &shapeInts[0], C.size_t(len(shape))), a)
+	return wrap(op, C.call_broadcast_to(handleWord(aCtx), &shapeInts[0], C.size_t(len(shape))), a)
 }
 
 // mlxCeil calls int mlx_ceil(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -587,7 +587,7 @@ func mlxCeil(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_ceil(word(aCtx)), a)
+	return wrap(op, C.call_ceil(handleWord(aCtx)), a)
 }
 
 // mlxClip calls int mlx_clip(mlx_array* res, const mlx_array a, const mlx_array a_min, const mlx_array a_max, const mlx_stream s).
@@ -608,7 +608,7 @@ func mlxClip(a *Array, aMin *Array, aMax *Array) *Array {
 		return invalid(operandError(op, err, 2, a, aMin, aMax))
 	}
 	defer releaseOptional(aMax)
-	return wrap(op, C.call_clip(word(aCtx), word(aMinCtx), word(aMaxCtx)), a, aMin, aMax)
+	return wrap(op, C.call_clip(handleWord(aCtx), handleWord(aMinCtx), handleWord(aMaxCtx)), a, aMin, aMax)
 }
 
 // mlxConcatenateAxis calls int mlx_concatenate_axis(mlx_array* res, const mlx_vector_array arrays, int axis, const mlx_stream s).
@@ -633,7 +633,7 @@ func mlxConjugate(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_conjugate(word(aCtx)), a)
+	return wrap(op, C.call_conjugate(handleWord(aCtx)), a)
 }
 
 // mlxContiguous calls int mlx_contiguous(mlx_array* res, const mlx_array a, bool allow_col_major, const mlx_stream s).
@@ -644,7 +644,7 @@ func mlxContiguous(a *Array, allowColMajor bool) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_contiguous(word(aCtx), C.bool(allowColMajor)), a)
+	return wrap(op, C.call_contiguous(handleWord(aCtx), C.bool(allowColMajor)), a)
 }
 
 // mlxConvGeneral calls int mlx_conv_general(mlx_array* res, const mlx_array input, const mlx_array weight, const int* stride, size_t stride_num, const int* padding_lo, size_t padding_lo_num, const int* padding_hi, size_t padding_hi_num, const int* kernel_dilation, size_t kernel_dilation_num, const int* input_dilation, size_t input_dilation_num, int groups, bool flip, const mlx_stream s).
@@ -683,7 +683,7 @@ func mlxConvGeneral(input *Array, weight *Array, stride []int, paddingLo []int, 
 	if err := check32(groups); err != nil {
 		return invalid(opError(op, err, input, weight))
 	}
-	return wrap(op, C.call_conv_general(word(inputCtx), word(weightCtx), &strideInts[0], C.size_t(len(stride)), &paddingLoInts[0], C.size_t(len(paddingLo)), &paddingHiInts[0], C.size_t(len(paddingHi)), &kernelDilationInts[0], C.size_t(len(kernelDilation)), &inputDilationInts[0], C.size_t(len(inputDilation)), C.int(groups), C.bool(flip)), input, weight)
+	return wrap(op, C.call_conv_general(handleWord(inputCtx), handleWord(weightCtx), &strideInts[0], C.size_t(len(stride)), &paddingLoInts[0], C.size_t(len(paddingLo)), &paddingHiInts[0], C.size_t(len(paddingHi)), &kernelDilationInts[0], C.size_t(len(kernelDilation)), &inputDilationInts[0], C.size_t(len(inputDilation)), C.int(groups), C.bool(flip)), input, weight)
 }
 
 // mlxCos calls int mlx_cos(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -694,7 +694,7 @@ func mlxCos(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_cos(word(aCtx)), a)
+	return wrap(op, C.call_cos(handleWord(aCtx)), a)
 }
 
 // mlxCosh calls int mlx_cosh(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -705,7 +705,7 @@ func mlxCosh(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_cosh(word(aCtx)), a)
+	return wrap(op, C.call_cosh(handleWord(aCtx)), a)
 }
 
 // mlxCountNonzeroAxes calls int mlx_count_nonzero_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -720,7 +720,7 @@ func mlxCountNonzeroAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_count_nonzero_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_count_nonzero_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxCummaxAxis calls int mlx_cummax_axis(mlx_array* res, const mlx_array a, int axis, bool reverse, bool inclusive, const mlx_stream s).
@@ -734,7 +734,7 @@ func mlxCummaxAxis(a *Array, axis int, reverse bool, inclusive bool) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_cummax_axis(word(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive)), a)
+	return wrap(op, C.call_cummax_axis(handleWord(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive)), a)
 }
 
 // mlxCumminAxis calls int mlx_cummin_axis(mlx_array* res, const mlx_array a, int axis, bool reverse, bool inclusive, const mlx_stream s).
@@ -748,7 +748,7 @@ func mlxCumminAxis(a *Array, axis int, reverse bool, inclusive bool) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_cummin_axis(word(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive)), a)
+	return wrap(op, C.call_cummin_axis(handleWord(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive)), a)
 }
 
 // mlxCumprodAxis calls int mlx_cumprod_axis(mlx_array* res, const mlx_array a, int axis, bool reverse, bool inclusive, mlx_optional_dtype dtype, const mlx_stream s).
@@ -765,7 +765,7 @@ func mlxCumprodAxis(a *Array, axis int, reverse bool, inclusive bool, dtype DTyp
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_cumprod_axis(word(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive), C.int(dtype.c())), a)
+	return wrap(op, C.call_cumprod_axis(handleWord(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive), C.int(dtype.c())), a)
 }
 
 // mlxCumsumAxis calls int mlx_cumsum_axis(mlx_array* res, const mlx_array a, int axis, bool reverse, bool inclusive, mlx_optional_dtype dtype, const mlx_stream s).
@@ -782,7 +782,7 @@ func mlxCumsumAxis(a *Array, axis int, reverse bool, inclusive bool, dtype DType
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_cumsum_axis(word(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive), C.int(dtype.c())), a)
+	return wrap(op, C.call_cumsum_axis(handleWord(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive), C.int(dtype.c())), a)
 }
 
 // mlxDegrees calls int mlx_degrees(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -793,7 +793,7 @@ func mlxDegrees(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_degrees(word(aCtx)), a)
+	return wrap(op, C.call_degrees(handleWord(aCtx)), a)
 }
 
 // mlxDequantize calls int mlx_dequantize(mlx_array* res, const mlx_array w, const mlx_array scales, const mlx_array biases, mlx_optional_int group_size, mlx_optional_int bits, const char* mode, const mlx_array global_scale, mlx_optional_dtype dtype, const mlx_stream s).
@@ -827,7 +827,7 @@ func mlxDequantize(w *Array, scales *Array, biases *Array, groupSize int, bits i
 	if err := check32(groupSize, bits); err != nil {
 		return invalid(opError(op, err, w, scales, biases, globalScale))
 	}
-	return wrap(op, C.call_dequantize(word(wCtx), word(scalesCtx), word(biasesCtx), C.int(groupSize), C.int(bits), modeText, word(globalScaleCtx), C.int(dtype.c())), w, scales, biases, globalScale)
+	return wrap(op, C.call_dequantize(handleWord(wCtx), handleWord(scalesCtx), handleWord(biasesCtx), C.int(groupSize), C.int(bits), modeText, handleWord(globalScaleCtx), C.int(dtype.c())), w, scales, biases, globalScale)
 }
 
 // mlxDiag calls int mlx_diag(mlx_array* res, const mlx_array a, int k, const mlx_stream s).
@@ -841,7 +841,7 @@ func mlxDiag(a *Array, k int) *Array {
 	if err := check32(k); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_diag(word(aCtx), C.int(k)), a)
+	return wrap(op, C.call_diag(handleWord(aCtx), C.int(k)), a)
 }
 
 // mlxDiagonal calls int mlx_diagonal(mlx_array* res, const mlx_array a, int offset, int axis1, int axis2, const mlx_stream s).
@@ -855,7 +855,7 @@ func mlxDiagonal(a *Array, offset int, axis1 int, axis2 int) *Array {
 	if err := check32(offset, axis1, axis2); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_diagonal(word(aCtx), C.int(offset), C.int(axis1), C.int(axis2)), a)
+	return wrap(op, C.call_diagonal(handleWord(aCtx), C.int(offset), C.int(axis1), C.int(axis2)), a)
 }
 
 // mlxDiff calls int mlx_diff(mlx_array* res, const mlx_array a, int n, int axis, const mlx_stream s).
@@ -869,7 +869,7 @@ func mlxDiff(a *Array, n int, axis int) *Array {
 	if err := check32(n, axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_diff(word(aCtx), C.int(n), C.int(axis)), a)
+	return wrap(op, C.call_diff(handleWord(aCtx), C.int(n), C.int(axis)), a)
 }
 
 // mlxDivide calls int mlx_divide(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -885,7 +885,7 @@ func mlxDivide(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_divide(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_divide(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxEinsum calls int mlx_einsum(mlx_array* res, const char* subscripts, const mlx_vector_array operands, const mlx_stream s).
@@ -914,7 +914,7 @@ func mlxEqual(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_equal(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_equal(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxErf calls int mlx_erf(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -925,7 +925,7 @@ func mlxErf(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_erf(word(aCtx)), a)
+	return wrap(op, C.call_erf(handleWord(aCtx)), a)
 }
 
 // mlxErfinv calls int mlx_erfinv(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -936,7 +936,7 @@ func mlxErfinv(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_erfinv(word(aCtx)), a)
+	return wrap(op, C.call_erfinv(handleWord(aCtx)), a)
 }
 
 // mlxExp calls int mlx_exp(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -947,7 +947,7 @@ func mlxExp(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_exp(word(aCtx)), a)
+	return wrap(op, C.call_exp(handleWord(aCtx)), a)
 }
 
 // mlxExpandDimsAxes calls int mlx_expand_dims_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, const mlx_stream s).
@@ -962,7 +962,7 @@ func mlxExpandDimsAxes(a *Array, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_expand_dims_axes(word(aCtx), &axesInts[0], C.size_t(len(axes))), a)
+	return wrap(op, C.call_expand_dims_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes))), a)
 }
 
 // mlxExpm1 calls int mlx_expm1(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -973,7 +973,7 @@ func mlxExpm1(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_expm1(word(aCtx)), a)
+	return wrap(op, C.call_expm1(handleWord(aCtx)), a)
 }
 
 // mlxEye calls int mlx_eye(mlx_array* res, int n, int m, int k, mlx_dtype dtype, const mlx_stream s).
@@ -1002,7 +1002,7 @@ func mlxFlatten(a *Array, startAxis int, endAxis int) *Array {
 	if err := check32(startAxis, endAxis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_flatten(word(aCtx), C.int(startAxis), C.int(endAxis)), a)
+	return wrap(op, C.call_flatten(handleWord(aCtx), C.int(startAxis), C.int(endAxis)), a)
 }
 
 // mlxFlipAxes calls int mlx_flip_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, const mlx_stream s).
@@ -1017,7 +1017,7 @@ func mlxFlipAxes(a *Array, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_flip_axes(word(aCtx), &axesInts[0], C.size_t(len(axes))), a)
+	return wrap(op, C.call_flip_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes))), a)
 }
 
 // mlxFloor calls int mlx_floor(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1028,7 +1028,7 @@ func mlxFloor(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_floor(word(aCtx)), a)
+	return wrap(op, C.call_floor(handleWord(aCtx)), a)
 }
 
 // mlxFloorDivide calls int mlx_floor_divide(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1044,7 +1044,7 @@ func mlxFloorDivide(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_floor_divide(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_floor_divide(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxFromFp8 calls int mlx_from_fp8(mlx_array* res, const mlx_array x, mlx_dtype dtype, const mlx_stream s).
@@ -1058,7 +1058,7 @@ func mlxFromFp8(x *Array, dtype DType) *Array {
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype), x))
 	}
-	return wrap(op, C.call_from_fp8(word(xCtx), C.int(dtype.c())), x)
+	return wrap(op, C.call_from_fp8(handleWord(xCtx), C.int(dtype.c())), x)
 }
 
 // mlxGather calls int mlx_gather(mlx_array* res, const mlx_array a, const mlx_vector_array indices, const int* axes, size_t axes_num, const int* slice_sizes, size_t slice_sizes_num, const mlx_stream s).
@@ -1082,7 +1082,7 @@ func mlxGather(a *Array, indices []*Array, axes []int, sliceSizes []int) *Array 
 	if err != nil {
 		return invalid(opError(op, err, append([]*Array{a}, indices...)...))
 	}
-	return wrap(op, C.call_gather(word(aCtx), indicesHeld.ptr(), indicesHeld.n(), &axesInts[0], C.size_t(len(axes)), &sliceSizesInts[0], C.size_t(len(sliceSizes))), append([]*Array{a}, indices...)...)
+	return wrap(op, C.call_gather(handleWord(aCtx), indicesHeld.ptr(), indicesHeld.n(), &axesInts[0], C.size_t(len(axes)), &sliceSizesInts[0], C.size_t(len(sliceSizes))), append([]*Array{a}, indices...)...)
 }
 
 // mlxGatherMm calls int mlx_gather_mm(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_array lhs_indices, const mlx_array rhs_indices, bool sorted_indices, const mlx_stream s).
@@ -1108,7 +1108,7 @@ func mlxGatherMm(a *Array, b *Array, lhsIndices *Array, rhsIndices *Array, sorte
 		return invalid(operandError(op, err, 3, a, b, lhsIndices, rhsIndices))
 	}
 	defer releaseOptional(rhsIndices)
-	return wrap(op, C.call_gather_mm(word(aCtx), word(bCtx), word(lhsIndicesCtx), word(rhsIndicesCtx), C.bool(sortedIndices)), a, b, lhsIndices, rhsIndices)
+	return wrap(op, C.call_gather_mm(handleWord(aCtx), handleWord(bCtx), handleWord(lhsIndicesCtx), handleWord(rhsIndicesCtx), C.bool(sortedIndices)), a, b, lhsIndices, rhsIndices)
 }
 
 // mlxGatherQmm calls int mlx_gather_qmm(mlx_array* res, const mlx_array x, const mlx_array w, const mlx_array scales, const mlx_array biases, const mlx_array lhs_indices, const mlx_array rhs_indices, bool transpose, mlx_optional_int group_size, mlx_optional_int bits, const char* mode, bool sorted_indices, const mlx_stream s).
@@ -1149,7 +1149,7 @@ func mlxGatherQmm(x *Array, w *Array, scales *Array, biases *Array, lhsIndices *
 	if err := check32(groupSize, bits); err != nil {
 		return invalid(opError(op, err, x, w, scales, biases, lhsIndices, rhsIndices))
 	}
-	return wrap(op, C.call_gather_qmm(word(xCtx), word(wCtx), word(scalesCtx), word(biasesCtx), word(lhsIndicesCtx), word(rhsIndicesCtx), C.bool(transpose), C.int(groupSize), C.int(bits), modeText, C.bool(sortedIndices)), x, w, scales, biases, lhsIndices, rhsIndices)
+	return wrap(op, C.call_gather_qmm(handleWord(xCtx), handleWord(wCtx), handleWord(scalesCtx), handleWord(biasesCtx), handleWord(lhsIndicesCtx), handleWord(rhsIndicesCtx), C.bool(transpose), C.int(groupSize), C.int(bits), modeText, C.bool(sortedIndices)), x, w, scales, biases, lhsIndices, rhsIndices)
 }
 
 // mlxGatherQqmm calls int mlx_gather_qqmm(mlx_array* res, const mlx_array x, const mlx_array w, const mlx_array scales_w, const mlx_array lhs_indices, const mlx_array rhs_indices, mlx_optional_int group_size, mlx_optional_int bits, const char* mode, const mlx_array global_scale_x, const mlx_array global_scale_w, bool sorted_indices, const mlx_stream s).
@@ -1195,7 +1195,7 @@ func mlxGatherQqmm(x *Array, w *Array, scalesW *Array, lhsIndices *Array, rhsInd
 	if err := check32(groupSize, bits); err != nil {
 		return invalid(opError(op, err, x, w, scalesW, lhsIndices, rhsIndices, globalScaleX, globalScaleW))
 	}
-	return wrap(op, C.call_gather_qqmm(word(xCtx), word(wCtx), word(scalesWCtx), word(lhsIndicesCtx), word(rhsIndicesCtx), C.int(groupSize), C.int(bits), modeText, word(globalScaleXCtx), word(globalScaleWCtx), C.bool(sortedIndices)), x, w, scalesW, lhsIndices, rhsIndices, globalScaleX, globalScaleW)
+	return wrap(op, C.call_gather_qqmm(handleWord(xCtx), handleWord(wCtx), handleWord(scalesWCtx), handleWord(lhsIndicesCtx), handleWord(rhsIndicesCtx), C.int(groupSize), C.int(bits), modeText, handleWord(globalScaleXCtx), handleWord(globalScaleWCtx), C.bool(sortedIndices)), x, w, scalesW, lhsIndices, rhsIndices, globalScaleX, globalScaleW)
 }
 
 // mlxGreater calls int mlx_greater(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1211,7 +1211,7 @@ func mlxGreater(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_greater(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_greater(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxGreaterEqual calls int mlx_greater_equal(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1227,7 +1227,7 @@ func mlxGreaterEqual(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_greater_equal(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_greater_equal(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxHadamardTransform calls int mlx_hadamard_transform(mlx_array* res, const mlx_array a, mlx_optional_float scale, const mlx_stream s).
@@ -1238,7 +1238,7 @@ func mlxHadamardTransform(a *Array, scale *float32) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_hadamard_transform(word(aCtx), (*C.float)(scale)), a)
+	return wrap(op, C.call_hadamard_transform(handleWord(aCtx), (*C.float)(scale)), a)
 }
 
 // mlxHamming calls int mlx_hamming(mlx_array* res, int M, const mlx_stream s).
@@ -1273,7 +1273,7 @@ func mlxImag(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_imag(word(aCtx)), a)
+	return wrap(op, C.call_imag(handleWord(aCtx)), a)
 }
 
 // mlxInner calls int mlx_inner(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1289,7 +1289,7 @@ func mlxInner(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_inner(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_inner(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxIsclose calls int mlx_isclose(mlx_array* res, const mlx_array a, const mlx_array b, double rtol, double atol, bool equal_nan, const mlx_stream s).
@@ -1305,7 +1305,7 @@ func mlxIsclose(a *Array, b *Array, rtol float64, atol float64, equalNan bool) *
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_isclose(word(aCtx), word(bCtx), C.double(rtol), C.double(atol), C.bool(equalNan)), a, b)
+	return wrap(op, C.call_isclose(handleWord(aCtx), handleWord(bCtx), C.double(rtol), C.double(atol), C.bool(equalNan)), a, b)
 }
 
 // mlxIsfinite calls int mlx_isfinite(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1316,7 +1316,7 @@ func mlxIsfinite(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_isfinite(word(aCtx)), a)
+	return wrap(op, C.call_isfinite(handleWord(aCtx)), a)
 }
 
 // mlxIsinf calls int mlx_isinf(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1327,7 +1327,7 @@ func mlxIsinf(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_isinf(word(aCtx)), a)
+	return wrap(op, C.call_isinf(handleWord(aCtx)), a)
 }
 
 // mlxIsnan calls int mlx_isnan(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1338,7 +1338,7 @@ func mlxIsnan(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_isnan(word(aCtx)), a)
+	return wrap(op, C.call_isnan(handleWord(aCtx)), a)
 }
 
 // mlxIsneginf calls int mlx_isneginf(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1349,7 +1349,7 @@ func mlxIsneginf(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_isneginf(word(aCtx)), a)
+	return wrap(op, C.call_isneginf(handleWord(aCtx)), a)
 }
 
 // mlxIsposinf calls int mlx_isposinf(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1360,7 +1360,7 @@ func mlxIsposinf(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_isposinf(word(aCtx)), a)
+	return wrap(op, C.call_isposinf(handleWord(aCtx)), a)
 }
 
 // mlxKron calls int mlx_kron(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1376,7 +1376,7 @@ func mlxKron(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_kron(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_kron(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxLeftShift calls int mlx_left_shift(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1392,7 +1392,7 @@ func mlxLeftShift(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_left_shift(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_left_shift(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxLess calls int mlx_less(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1408,7 +1408,7 @@ func mlxLess(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_less(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_less(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxLessEqual calls int mlx_less_equal(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1424,7 +1424,7 @@ func mlxLessEqual(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_less_equal(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_less_equal(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxLinspaceEndpoint calls int mlx_linspace_endpoint(mlx_array* res, double start, double stop, int num, bool endpoint, mlx_dtype dtype, const mlx_stream s).
@@ -1450,7 +1450,7 @@ func mlxLog(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_log(word(aCtx)), a)
+	return wrap(op, C.call_log(handleWord(aCtx)), a)
 }
 
 // mlxLog10 calls int mlx_log10(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1461,7 +1461,7 @@ func mlxLog10(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_log10(word(aCtx)), a)
+	return wrap(op, C.call_log10(handleWord(aCtx)), a)
 }
 
 // mlxLog1p calls int mlx_log1p(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1472,7 +1472,7 @@ func mlxLog1p(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_log1p(word(aCtx)), a)
+	return wrap(op, C.call_log1p(handleWord(aCtx)), a)
 }
 
 // mlxLog2 calls int mlx_log2(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1483,7 +1483,7 @@ func mlxLog2(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_log2(word(aCtx)), a)
+	return wrap(op, C.call_log2(handleWord(aCtx)), a)
 }
 
 // mlxLogaddexp calls int mlx_logaddexp(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1499,7 +1499,7 @@ func mlxLogaddexp(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_logaddexp(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_logaddexp(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxLogcumsumexpAxis calls int mlx_logcumsumexp_axis(mlx_array* res, const mlx_array a, int axis, bool reverse, bool inclusive, const mlx_stream s).
@@ -1513,7 +1513,7 @@ func mlxLogcumsumexpAxis(a *Array, axis int, reverse bool, inclusive bool) *Arra
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_logcumsumexp_axis(word(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive)), a)
+	return wrap(op, C.call_logcumsumexp_axis(handleWord(aCtx), C.int(axis), C.bool(reverse), C.bool(inclusive)), a)
 }
 
 // mlxLogicalAnd calls int mlx_logical_and(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1529,7 +1529,7 @@ func mlxLogicalAnd(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_logical_and(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_logical_and(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxLogicalNot calls int mlx_logical_not(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1540,7 +1540,7 @@ func mlxLogicalNot(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_logical_not(word(aCtx)), a)
+	return wrap(op, C.call_logical_not(handleWord(aCtx)), a)
 }
 
 // mlxLogicalOr calls int mlx_logical_or(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1556,7 +1556,7 @@ func mlxLogicalOr(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_logical_or(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_logical_or(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxLogicalXor calls int mlx_logical_xor(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1572,7 +1572,7 @@ func mlxLogicalXor(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_logical_xor(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_logical_xor(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxLogsumexpAxes calls int mlx_logsumexp_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -1587,7 +1587,7 @@ func mlxLogsumexpAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_logsumexp_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_logsumexp_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxMaskedScatter calls int mlx_masked_scatter(mlx_array* res, const mlx_array a, const mlx_array mask, const mlx_array src, const mlx_stream s).
@@ -1608,7 +1608,7 @@ func mlxMaskedScatter(a *Array, mask *Array, src *Array) *Array {
 		return invalid(operandError(op, err, 2, a, mask, src))
 	}
 	defer src.release()
-	return wrap(op, C.call_masked_scatter(word(aCtx), word(maskCtx), word(srcCtx)), a, mask, src)
+	return wrap(op, C.call_masked_scatter(handleWord(aCtx), handleWord(maskCtx), handleWord(srcCtx)), a, mask, src)
 }
 
 // mlxMatmul calls int mlx_matmul(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1624,7 +1624,7 @@ func mlxMatmul(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_matmul(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_matmul(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxMaxAxes calls int mlx_max_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -1639,7 +1639,7 @@ func mlxMaxAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_max_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_max_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxMaximum calls int mlx_maximum(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1655,7 +1655,7 @@ func mlxMaximum(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_maximum(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_maximum(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxMeanAxes calls int mlx_mean_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -1670,7 +1670,7 @@ func mlxMeanAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_mean_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_mean_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxMedianAxes calls int mlx_median_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -1685,7 +1685,7 @@ func mlxMedianAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_median_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_median_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxMeshgrid calls int mlx_meshgrid(mlx_vector_array* res, const mlx_vector_array arrays, bool sparse, const char* indexing, const mlx_stream s).
@@ -1713,7 +1713,7 @@ func mlxMinAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_min_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_min_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxMinimum calls int mlx_minimum(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1729,7 +1729,7 @@ func mlxMinimum(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_minimum(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_minimum(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxMoveaxis calls int mlx_moveaxis(mlx_array* res, const mlx_array a, int source, int destination, const mlx_stream s).
@@ -1743,7 +1743,7 @@ func mlxMoveaxis(a *Array, source int, destination int) *Array {
 	if err := check32(source, destination); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_moveaxis(word(aCtx), C.int(source), C.int(destination)), a)
+	return wrap(op, C.call_moveaxis(handleWord(aCtx), C.int(source), C.int(destination)), a)
 }
 
 // mlxMultiply calls int mlx_multiply(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1759,7 +1759,7 @@ func mlxMultiply(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_multiply(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_multiply(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxNanToNum calls int mlx_nan_to_num(mlx_array* res, const mlx_array a, float nan, mlx_optional_float posinf, mlx_optional_float neginf, const mlx_stream s).
@@ -1770,7 +1770,7 @@ func mlxNanToNum(a *Array, nan float32, posinf *float32, neginf *float32) *Array
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_nan_to_num(word(aCtx), C.float(nan), (*C.float)(posinf), (*C.float)(neginf)), a)
+	return wrap(op, C.call_nan_to_num(handleWord(aCtx), C.float(nan), (*C.float)(posinf), (*C.float)(neginf)), a)
 }
 
 // mlxNegative calls int mlx_negative(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -1781,7 +1781,7 @@ func mlxNegative(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_negative(word(aCtx)), a)
+	return wrap(op, C.call_negative(handleWord(aCtx)), a)
 }
 
 // mlxNotEqual calls int mlx_not_equal(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1797,7 +1797,7 @@ func mlxNotEqual(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_not_equal(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_not_equal(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxNumberOfElements calls int mlx_number_of_elements(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool inverted, mlx_dtype dtype, const mlx_stream s).
@@ -1815,7 +1815,7 @@ func mlxNumberOfElements(a *Array, axes []int, inverted bool, dtype DType) *Arra
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype), a))
 	}
-	return wrap(op, C.call_number_of_elements(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(inverted), C.int(dtype.c())), a)
+	return wrap(op, C.call_number_of_elements(handleWord(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(inverted), C.int(dtype.c())), a)
 }
 
 // mlxOnes calls int mlx_ones(mlx_array* res, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_stream s).
@@ -1845,7 +1845,7 @@ func mlxOnesLikeDtype(a *Array, dtype DType) *Array {
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype), a))
 	}
-	return wrap(op, C.call_ones_like_dtype(word(aCtx), C.int(dtype.c())), a)
+	return wrap(op, C.call_ones_like_dtype(handleWord(aCtx), C.int(dtype.c())), a)
 }
 
 // mlxOuter calls int mlx_outer(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1861,7 +1861,7 @@ func mlxOuter(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_outer(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_outer(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxPartitionAxis calls int mlx_partition_axis(mlx_array* res, const mlx_array a, int kth, int axis, const mlx_stream s).
@@ -1875,7 +1875,7 @@ func mlxPartitionAxis(a *Array, kth int, axis int) *Array {
 	if err := check32(kth, axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_partition_axis(word(aCtx), C.int(kth), C.int(axis)), a)
+	return wrap(op, C.call_partition_axis(handleWord(aCtx), C.int(kth), C.int(axis)), a)
 }
 
 // mlxPower calls int mlx_power(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -1891,7 +1891,7 @@ func mlxPower(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_power(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_power(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxProdAxes calls int mlx_prod_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -1906,7 +1906,7 @@ func mlxProdAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_prod_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_prod_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxPutAlongAxis calls int mlx_put_along_axis(mlx_array* res, const mlx_array a, const mlx_array indices, const mlx_array values, int axis, const mlx_stream s).
@@ -1930,7 +1930,7 @@ func mlxPutAlongAxis(a *Array, indices *Array, values *Array, axis int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a, indices, values))
 	}
-	return wrap(op, C.call_put_along_axis(word(aCtx), word(indicesCtx), word(valuesCtx), C.int(axis)), a, indices, values)
+	return wrap(op, C.call_put_along_axis(handleWord(aCtx), handleWord(indicesCtx), handleWord(valuesCtx), C.int(axis)), a, indices, values)
 }
 
 // mlxQqmm calls int mlx_qqmm(mlx_array* res, const mlx_array x, const mlx_array w, const mlx_array w_scales, mlx_optional_int group_size, mlx_optional_int bits, const char* mode, const mlx_array global_scale_x, const mlx_array global_scale_w, const mlx_stream s).
@@ -1966,7 +1966,7 @@ func mlxQqmm(x *Array, w *Array, wScales *Array, groupSize int, bits int, mode s
 	if err := check32(groupSize, bits); err != nil {
 		return invalid(opError(op, err, x, w, wScales, globalScaleX, globalScaleW))
 	}
-	return wrap(op, C.call_qqmm(word(xCtx), word(wCtx), word(wScalesCtx), C.int(groupSize), C.int(bits), modeText, word(globalScaleXCtx), word(globalScaleWCtx)), x, w, wScales, globalScaleX, globalScaleW)
+	return wrap(op, C.call_qqmm(handleWord(xCtx), handleWord(wCtx), handleWord(wScalesCtx), C.int(groupSize), C.int(bits), modeText, handleWord(globalScaleXCtx), handleWord(globalScaleWCtx)), x, w, wScales, globalScaleX, globalScaleW)
 }
 
 // mlxQuantize calls int mlx_quantize(mlx_vector_array* res, const mlx_array w, mlx_optional_int group_size, mlx_optional_int bits, const char* mode, const mlx_array global_scale, const mlx_stream s).
@@ -1987,7 +1987,7 @@ func mlxQuantize(w *Array, groupSize int, bits int, mode string, globalScale *Ar
 	if err := check32(groupSize, bits); err != nil {
 		return nil, opError(op, err, w, globalScale)
 	}
-	return wrapAll(op, C.call_quantize(word(wCtx), C.int(groupSize), C.int(bits), modeText, word(globalScaleCtx)), w, globalScale)
+	return wrapAll(op, C.call_quantize(handleWord(wCtx), C.int(groupSize), C.int(bits), modeText, handleWord(globalScaleCtx)), w, globalScale)
 }
 
 // mlxQuantizedMatmul calls int mlx_quantized_matmul(mlx_array* res, const mlx_array x, const mlx_array w, const mlx_array scales, const mlx_array biases, bool transpose, mlx_optional_int group_size, mlx_optional_int bits, const char* mode, const mlx_stream s).
@@ -2018,7 +2018,7 @@ func mlxQuantizedMatmul(x *Array, w *Array, scales *Array, biases *Array, transp
 	if err := check32(groupSize, bits); err != nil {
 		return invalid(opError(op, err, x, w, scales, biases))
 	}
-	return wrap(op, C.call_quantized_matmul(word(xCtx), word(wCtx), word(scalesCtx), word(biasesCtx), C.bool(transpose), C.int(groupSize), C.int(bits), modeText), x, w, scales, biases)
+	return wrap(op, C.call_quantized_matmul(handleWord(xCtx), handleWord(wCtx), handleWord(scalesCtx), handleWord(biasesCtx), C.bool(transpose), C.int(groupSize), C.int(bits), modeText), x, w, scales, biases)
 }
 
 // mlxRadians calls int mlx_radians(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2029,7 +2029,7 @@ func mlxRadians(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_radians(word(aCtx)), a)
+	return wrap(op, C.call_radians(handleWord(aCtx)), a)
 }
 
 // mlxReal calls int mlx_real(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2040,7 +2040,7 @@ func mlxReal(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_real(word(aCtx)), a)
+	return wrap(op, C.call_real(handleWord(aCtx)), a)
 }
 
 // mlxReciprocal calls int mlx_reciprocal(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2051,7 +2051,7 @@ func mlxReciprocal(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_reciprocal(word(aCtx)), a)
+	return wrap(op, C.call_reciprocal(handleWord(aCtx)), a)
 }
 
 // mlxRemainder calls int mlx_remainder(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2067,7 +2067,7 @@ func mlxRemainder(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_remainder(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_remainder(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxRepeatAxis calls int mlx_repeat_axis(mlx_array* res, const mlx_array arr, int repeats, int axis, const mlx_stream s).
@@ -2081,7 +2081,7 @@ func mlxRepeatAxis(arr *Array, repeats int, axis int) *Array {
 	if err := check32(repeats, axis); err != nil {
 		return invalid(opError(op, err, arr))
 	}
-	return wrap(op, C.call_repeat_axis(word(arrCtx), C.int(repeats), C.int(axis)), arr)
+	return wrap(op, C.call_repeat_axis(handleWord(arrCtx), C.int(repeats), C.int(axis)), arr)
 }
 
 // mlxReshape calls int mlx_reshape(mlx_array* res, const mlx_array a, const int* shape, size_t shape_num, const mlx_stream s).
@@ -2096,7 +2096,7 @@ func mlxReshape(a *Array, shape []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_reshape(word(aCtx), &shapeInts[0], C.size_t(len(shape))), a)
+	return wrap(op, C.call_reshape(handleWord(aCtx), &shapeInts[0], C.size_t(len(shape))), a)
 }
 
 // mlxRightShift calls int mlx_right_shift(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2112,7 +2112,7 @@ func mlxRightShift(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_right_shift(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_right_shift(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxRollAxes calls int mlx_roll_axes(mlx_array* res, const mlx_array a, const int* shift, size_t shift_num, const int* axes, size_t axes_num, const mlx_stream s).
@@ -2131,7 +2131,7 @@ func mlxRollAxes(a *Array, shift []int, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_roll_axes(word(aCtx), &shiftInts[0], C.size_t(len(shift)), &axesInts[0], C.size_t(len(axes))), a)
+	return wrap(op, C.call_roll_axes(handleWord(aCtx), &shiftInts[0], C.size_t(len(shift)), &axesInts[0], C.size_t(len(axes))), a)
 }
 
 // mlxRound calls int mlx_round(mlx_array* res, const mlx_array a, int decimals, const mlx_stream s).
@@ -2145,7 +2145,7 @@ func mlxRound(a *Array, decimals int) *Array {
 	if err := check32(decimals); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_round(word(aCtx), C.int(decimals)), a)
+	return wrap(op, C.call_round(handleWord(aCtx), C.int(decimals)), a)
 }
 
 // mlxRsqrt calls int mlx_rsqrt(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2156,7 +2156,7 @@ func mlxRsqrt(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_rsqrt(word(aCtx)), a)
+	return wrap(op, C.call_rsqrt(handleWord(aCtx)), a)
 }
 
 // mlxScatter calls int mlx_scatter(mlx_array* res, const mlx_array a, const mlx_vector_array indices, const mlx_array updates, const int* axes, size_t axes_num, const mlx_stream s).
@@ -2181,7 +2181,7 @@ func mlxScatter(a *Array, indices []*Array, updates *Array, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, append([]*Array{a, updates}, indices...)...))
 	}
-	return wrap(op, C.call_scatter(word(aCtx), indicesHeld.ptr(), indicesHeld.n(), word(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
+	return wrap(op, C.call_scatter(handleWord(aCtx), indicesHeld.ptr(), indicesHeld.n(), handleWord(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
 }
 
 // mlxScatterAdd calls int mlx_scatter_add(mlx_array* res, const mlx_array a, const mlx_vector_array indices, const mlx_array updates, const int* axes, size_t axes_num, const mlx_stream s).
@@ -2206,7 +2206,7 @@ func mlxScatterAdd(a *Array, indices []*Array, updates *Array, axes []int) *Arra
 	if err != nil {
 		return invalid(opError(op, err, append([]*Array{a, updates}, indices...)...))
 	}
-	return wrap(op, C.call_scatter_add(word(aCtx), indicesHeld.ptr(), indicesHeld.n(), word(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
+	return wrap(op, C.call_scatter_add(handleWord(aCtx), indicesHeld.ptr(), indicesHeld.n(), handleWord(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
 }
 
 // mlxScatterAddAxis calls int mlx_scatter_add_axis(mlx_array* res, const mlx_array a, const mlx_array indices, const mlx_array values, int axis, const mlx_stream s).
@@ -2230,7 +2230,7 @@ func mlxScatterAddAxis(a *Array, indices *Array, values *Array, axis int) *Array
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a, indices, values))
 	}
-	return wrap(op, C.call_scatter_add_axis(word(aCtx), word(indicesCtx), word(valuesCtx), C.int(axis)), a, indices, values)
+	return wrap(op, C.call_scatter_add_axis(handleWord(aCtx), handleWord(indicesCtx), handleWord(valuesCtx), C.int(axis)), a, indices, values)
 }
 
 // mlxScatterMax calls int mlx_scatter_max(mlx_array* res, const mlx_array a, const mlx_vector_array indices, const mlx_array updates, const int* axes, size_t axes_num, const mlx_stream s).
@@ -2255,7 +2255,7 @@ func mlxScatterMax(a *Array, indices []*Array, updates *Array, axes []int) *Arra
 	if err != nil {
 		return invalid(opError(op, err, append([]*Array{a, updates}, indices...)...))
 	}
-	return wrap(op, C.call_scatter_max(word(aCtx), indicesHeld.ptr(), indicesHeld.n(), word(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
+	return wrap(op, C.call_scatter_max(handleWord(aCtx), indicesHeld.ptr(), indicesHeld.n(), handleWord(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
 }
 
 // mlxScatterMin calls int mlx_scatter_min(mlx_array* res, const mlx_array a, const mlx_vector_array indices, const mlx_array updates, const int* axes, size_t axes_num, const mlx_stream s).
@@ -2280,7 +2280,7 @@ func mlxScatterMin(a *Array, indices []*Array, updates *Array, axes []int) *Arra
 	if err != nil {
 		return invalid(opError(op, err, append([]*Array{a, updates}, indices...)...))
 	}
-	return wrap(op, C.call_scatter_min(word(aCtx), indicesHeld.ptr(), indicesHeld.n(), word(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
+	return wrap(op, C.call_scatter_min(handleWord(aCtx), indicesHeld.ptr(), indicesHeld.n(), handleWord(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
 }
 
 // mlxScatterProd calls int mlx_scatter_prod(mlx_array* res, const mlx_array a, const mlx_vector_array indices, const mlx_array updates, const int* axes, size_t axes_num, const mlx_stream s).
@@ -2305,7 +2305,7 @@ func mlxScatterProd(a *Array, indices []*Array, updates *Array, axes []int) *Arr
 	if err != nil {
 		return invalid(opError(op, err, append([]*Array{a, updates}, indices...)...))
 	}
-	return wrap(op, C.call_scatter_prod(word(aCtx), indicesHeld.ptr(), indicesHeld.n(), word(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
+	return wrap(op, C.call_scatter_prod(handleWord(aCtx), indicesHeld.ptr(), indicesHeld.n(), handleWord(updatesCtx), &axesInts[0], C.size_t(len(axes))), append([]*Array{a, updates}, indices...)...)
 }
 
 // mlxSearchsorted calls int mlx_searchsorted(mlx_array* res, const mlx_array sorted_sequence, const mlx_array values, const char* side, const mlx_stream s).
@@ -2323,7 +2323,7 @@ func mlxSearchsorted(sortedSequence *Array, values *Array, side string) *Array {
 	defer values.release()
 	sideText := C.CString(side)
 	defer C.free(unsafe.Pointer(sideText))
-	return wrap(op, C.call_searchsorted(word(sortedSequenceCtx), word(valuesCtx), sideText), sortedSequence, values)
+	return wrap(op, C.call_searchsorted(handleWord(sortedSequenceCtx), handleWord(valuesCtx), sideText), sortedSequence, values)
 }
 
 // mlxSegmentedMm calls int mlx_segmented_mm(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_array segments, const mlx_stream s).
@@ -2344,7 +2344,7 @@ func mlxSegmentedMm(a *Array, b *Array, segments *Array) *Array {
 		return invalid(operandError(op, err, 2, a, b, segments))
 	}
 	defer segments.release()
-	return wrap(op, C.call_segmented_mm(word(aCtx), word(bCtx), word(segmentsCtx)), a, b, segments)
+	return wrap(op, C.call_segmented_mm(handleWord(aCtx), handleWord(bCtx), handleWord(segmentsCtx)), a, b, segments)
 }
 
 // mlxSigmoid calls int mlx_sigmoid(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2355,7 +2355,7 @@ func mlxSigmoid(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_sigmoid(word(aCtx)), a)
+	return wrap(op, C.call_sigmoid(handleWord(aCtx)), a)
 }
 
 // mlxSign calls int mlx_sign(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2366,7 +2366,7 @@ func mlxSign(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_sign(word(aCtx)), a)
+	return wrap(op, C.call_sign(handleWord(aCtx)), a)
 }
 
 // mlxSin calls int mlx_sin(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2377,7 +2377,7 @@ func mlxSin(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_sin(word(aCtx)), a)
+	return wrap(op, C.call_sin(handleWord(aCtx)), a)
 }
 
 // mlxSinh calls int mlx_sinh(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2388,7 +2388,7 @@ func mlxSinh(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_sinh(word(aCtx)), a)
+	return wrap(op, C.call_sinh(handleWord(aCtx)), a)
 }
 
 // mlxSlice calls int mlx_slice(mlx_array* res, const mlx_array a, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num, const mlx_stream s).
@@ -2411,7 +2411,7 @@ func mlxSlice(a *Array, start []int, stop []int, strides []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_slice(word(aCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), a)
+	return wrap(op, C.call_slice(handleWord(aCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), a)
 }
 
 // mlxSliceDynamic calls int mlx_slice_dynamic(mlx_array* res, const mlx_array a, const mlx_array start, const int* axes, size_t axes_num, const int* slice_size, size_t slice_size_num, const mlx_stream s).
@@ -2435,7 +2435,7 @@ func mlxSliceDynamic(a *Array, start *Array, axes []int, sliceSize []int) *Array
 	if err != nil {
 		return invalid(opError(op, err, a, start))
 	}
-	return wrap(op, C.call_slice_dynamic(word(aCtx), word(startCtx), &axesInts[0], C.size_t(len(axes)), &sliceSizeInts[0], C.size_t(len(sliceSize))), a, start)
+	return wrap(op, C.call_slice_dynamic(handleWord(aCtx), handleWord(startCtx), &axesInts[0], C.size_t(len(axes)), &sliceSizeInts[0], C.size_t(len(sliceSize))), a, start)
 }
 
 // mlxSliceUpdate calls int mlx_slice_update(mlx_array* res, const mlx_array src, const mlx_array update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num, const mlx_stream s).
@@ -2463,7 +2463,7 @@ func mlxSliceUpdate(src *Array, update *Array, start []int, stop []int, strides 
 	if err != nil {
 		return invalid(opError(op, err, src, update))
 	}
-	return wrap(op, C.call_slice_update(word(srcCtx), word(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
+	return wrap(op, C.call_slice_update(handleWord(srcCtx), handleWord(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
 }
 
 // mlxSliceUpdateDynamic calls int mlx_slice_update_dynamic(mlx_array* res, const mlx_array src, const mlx_array update, const mlx_array start, const int* axes, size_t axes_num, const mlx_stream s).
@@ -2488,7 +2488,7 @@ func mlxSliceUpdateDynamic(src *Array, update *Array, start *Array, axes []int) 
 	if err != nil {
 		return invalid(opError(op, err, src, update, start))
 	}
-	return wrap(op, C.call_slice_update_dynamic(word(srcCtx), word(updateCtx), word(startCtx), &axesInts[0], C.size_t(len(axes))), src, update, start)
+	return wrap(op, C.call_slice_update_dynamic(handleWord(srcCtx), handleWord(updateCtx), handleWord(startCtx), &axesInts[0], C.size_t(len(axes))), src, update, start)
 }
 
 // mlxSliceUpdateAdd calls int mlx_slice_update_add(mlx_array* res, const mlx_array src, const mlx_array update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num, const mlx_stream s).
@@ -2516,7 +2516,7 @@ func mlxSliceUpdateAdd(src *Array, update *Array, start []int, stop []int, strid
 	if err != nil {
 		return invalid(opError(op, err, src, update))
 	}
-	return wrap(op, C.call_slice_update_add(word(srcCtx), word(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
+	return wrap(op, C.call_slice_update_add(handleWord(srcCtx), handleWord(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
 }
 
 // mlxSliceUpdateMax calls int mlx_slice_update_max(mlx_array* res, const mlx_array src, const mlx_array update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num, const mlx_stream s).
@@ -2544,7 +2544,7 @@ func mlxSliceUpdateMax(src *Array, update *Array, start []int, stop []int, strid
 	if err != nil {
 		return invalid(opError(op, err, src, update))
 	}
-	return wrap(op, C.call_slice_update_max(word(srcCtx), word(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
+	return wrap(op, C.call_slice_update_max(handleWord(srcCtx), handleWord(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
 }
 
 // mlxSliceUpdateMin calls int mlx_slice_update_min(mlx_array* res, const mlx_array src, const mlx_array update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num, const mlx_stream s).
@@ -2572,7 +2572,7 @@ func mlxSliceUpdateMin(src *Array, update *Array, start []int, stop []int, strid
 	if err != nil {
 		return invalid(opError(op, err, src, update))
 	}
-	return wrap(op, C.call_slice_update_min(word(srcCtx), word(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
+	return wrap(op, C.call_slice_update_min(handleWord(srcCtx), handleWord(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
 }
 
 // mlxSliceUpdateProd calls int mlx_slice_update_prod(mlx_array* res, const mlx_array src, const mlx_array update, const int* start, size_t start_num, const int* stop, size_t stop_num, const int* strides, size_t strides_num, const mlx_stream s).
@@ -2600,7 +2600,7 @@ func mlxSliceUpdateProd(src *Array, update *Array, start []int, stop []int, stri
 	if err != nil {
 		return invalid(opError(op, err, src, update))
 	}
-	return wrap(op, C.call_slice_update_prod(word(srcCtx), word(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
+	return wrap(op, C.call_slice_update_prod(handleWord(srcCtx), handleWord(updateCtx), &startInts[0], C.size_t(len(start)), &stopInts[0], C.size_t(len(stop)), &stridesInts[0], C.size_t(len(strides))), src, update)
 }
 
 // mlxSoftmaxAxes calls int mlx_softmax_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool precise, const mlx_stream s).
@@ -2615,7 +2615,7 @@ func mlxSoftmaxAxes(a *Array, axes []int, precise bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_softmax_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(precise)), a)
+	return wrap(op, C.call_softmax_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(precise)), a)
 }
 
 // mlxSortAxis calls int mlx_sort_axis(mlx_array* res, const mlx_array a, int axis, const mlx_stream s).
@@ -2629,7 +2629,7 @@ func mlxSortAxis(a *Array, axis int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_sort_axis(word(aCtx), C.int(axis)), a)
+	return wrap(op, C.call_sort_axis(handleWord(aCtx), C.int(axis)), a)
 }
 
 // mlxSplit calls int mlx_split(mlx_vector_array* res, const mlx_array a, int num_splits, int axis, const mlx_stream s).
@@ -2643,7 +2643,7 @@ func mlxSplit(a *Array, numSplits int, axis int) ([]*Array, error) {
 	if err := check32(numSplits, axis); err != nil {
 		return nil, opError(op, err, a)
 	}
-	return wrapAll(op, C.call_split(word(aCtx), C.int(numSplits), C.int(axis)), a)
+	return wrapAll(op, C.call_split(handleWord(aCtx), C.int(numSplits), C.int(axis)), a)
 }
 
 // mlxSplitSections calls int mlx_split_sections(mlx_vector_array* res, const mlx_array a, const int* indices, size_t indices_num, int axis, const mlx_stream s).
@@ -2661,7 +2661,7 @@ func mlxSplitSections(a *Array, indices []int, axis int) ([]*Array, error) {
 	if err := check32(axis); err != nil {
 		return nil, opError(op, err, a)
 	}
-	return wrapAll(op, C.call_split_sections(word(aCtx), &indicesInts[0], C.size_t(len(indices)), C.int(axis)), a)
+	return wrapAll(op, C.call_split_sections(handleWord(aCtx), &indicesInts[0], C.size_t(len(indices)), C.int(axis)), a)
 }
 
 // mlxSqrt calls int mlx_sqrt(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2672,7 +2672,7 @@ func mlxSqrt(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_sqrt(word(aCtx)), a)
+	return wrap(op, C.call_sqrt(handleWord(aCtx)), a)
 }
 
 // mlxSquare calls int mlx_square(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2683,7 +2683,7 @@ func mlxSquare(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_square(word(aCtx)), a)
+	return wrap(op, C.call_square(handleWord(aCtx)), a)
 }
 
 // mlxSqueezeAxes calls int mlx_squeeze_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, const mlx_stream s).
@@ -2698,7 +2698,7 @@ func mlxSqueezeAxes(a *Array, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_squeeze_axes(word(aCtx), &axesInts[0], C.size_t(len(axes))), a)
+	return wrap(op, C.call_squeeze_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes))), a)
 }
 
 // mlxStackAxis calls int mlx_stack_axis(mlx_array* res, const mlx_vector_array arrays, int axis, const mlx_stream s).
@@ -2730,7 +2730,7 @@ func mlxStdAxes(a *Array, axes []int, keepdims bool, ddof int) *Array {
 	if err := check32(ddof); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_std_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims), C.int(ddof)), a)
+	return wrap(op, C.call_std_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims), C.int(ddof)), a)
 }
 
 // mlxStopGradient calls int mlx_stop_gradient(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2741,7 +2741,7 @@ func mlxStopGradient(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_stop_gradient(word(aCtx)), a)
+	return wrap(op, C.call_stop_gradient(handleWord(aCtx)), a)
 }
 
 // mlxSubtract calls int mlx_subtract(mlx_array* res, const mlx_array a, const mlx_array b, const mlx_stream s).
@@ -2757,7 +2757,7 @@ func mlxSubtract(a *Array, b *Array) *Array {
 		return invalid(operandError(op, err, 1, a, b))
 	}
 	defer b.release()
-	return wrap(op, C.call_subtract(word(aCtx), word(bCtx)), a, b)
+	return wrap(op, C.call_subtract(handleWord(aCtx), handleWord(bCtx)), a, b)
 }
 
 // mlxSumAxes calls int mlx_sum_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, const mlx_stream s).
@@ -2772,7 +2772,7 @@ func mlxSumAxes(a *Array, axes []int, keepdims bool) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_sum_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
+	return wrap(op, C.call_sum_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims)), a)
 }
 
 // mlxSwapaxes calls int mlx_swapaxes(mlx_array* res, const mlx_array a, int axis1, int axis2, const mlx_stream s).
@@ -2786,7 +2786,7 @@ func mlxSwapaxes(a *Array, axis1 int, axis2 int) *Array {
 	if err := check32(axis1, axis2); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_swapaxes(word(aCtx), C.int(axis1), C.int(axis2)), a)
+	return wrap(op, C.call_swapaxes(handleWord(aCtx), C.int(axis1), C.int(axis2)), a)
 }
 
 // mlxTakeAxis calls int mlx_take_axis(mlx_array* res, const mlx_array a, const mlx_array indices, int axis, const mlx_stream s).
@@ -2805,7 +2805,7 @@ func mlxTakeAxis(a *Array, indices *Array, axis int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a, indices))
 	}
-	return wrap(op, C.call_take_axis(word(aCtx), word(indicesCtx), C.int(axis)), a, indices)
+	return wrap(op, C.call_take_axis(handleWord(aCtx), handleWord(indicesCtx), C.int(axis)), a, indices)
 }
 
 // mlxTakeAlongAxis calls int mlx_take_along_axis(mlx_array* res, const mlx_array a, const mlx_array indices, int axis, const mlx_stream s).
@@ -2824,7 +2824,7 @@ func mlxTakeAlongAxis(a *Array, indices *Array, axis int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a, indices))
 	}
-	return wrap(op, C.call_take_along_axis(word(aCtx), word(indicesCtx), C.int(axis)), a, indices)
+	return wrap(op, C.call_take_along_axis(handleWord(aCtx), handleWord(indicesCtx), C.int(axis)), a, indices)
 }
 
 // mlxTan calls int mlx_tan(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2835,7 +2835,7 @@ func mlxTan(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_tan(word(aCtx)), a)
+	return wrap(op, C.call_tan(handleWord(aCtx)), a)
 }
 
 // mlxTanh calls int mlx_tanh(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2846,7 +2846,7 @@ func mlxTanh(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_tanh(word(aCtx)), a)
+	return wrap(op, C.call_tanh(handleWord(aCtx)), a)
 }
 
 // mlxTensordot calls int mlx_tensordot(mlx_array* res, const mlx_array a, const mlx_array b, const int* axes_a, size_t axes_a_num, const int* axes_b, size_t axes_b_num, const mlx_stream s).
@@ -2870,7 +2870,7 @@ func mlxTensordot(a *Array, b *Array, axesA []int, axesB []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a, b))
 	}
-	return wrap(op, C.call_tensordot(word(aCtx), word(bCtx), &axesAInts[0], C.size_t(len(axesA)), &axesBInts[0], C.size_t(len(axesB))), a, b)
+	return wrap(op, C.call_tensordot(handleWord(aCtx), handleWord(bCtx), &axesAInts[0], C.size_t(len(axesA)), &axesBInts[0], C.size_t(len(axesB))), a, b)
 }
 
 // mlxTile calls int mlx_tile(mlx_array* res, const mlx_array arr, const int* reps, size_t reps_num, const mlx_stream s).
@@ -2885,7 +2885,7 @@ func mlxTile(arr *Array, reps []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, arr))
 	}
-	return wrap(op, C.call_tile(word(arrCtx), &repsInts[0], C.size_t(len(reps))), arr)
+	return wrap(op, C.call_tile(handleWord(arrCtx), &repsInts[0], C.size_t(len(reps))), arr)
 }
 
 // mlxToFp8 calls int mlx_to_fp8(mlx_array* res, const mlx_array x, const mlx_stream s).
@@ -2896,7 +2896,7 @@ func mlxToFp8(x *Array) *Array {
 		return invalid(operandError(op, err, 0, x))
 	}
 	defer x.release()
-	return wrap(op, C.call_to_fp8(word(xCtx)), x)
+	return wrap(op, C.call_to_fp8(handleWord(xCtx)), x)
 }
 
 // mlxTopkAxis calls int mlx_topk_axis(mlx_array* res, const mlx_array a, int k, int axis, const mlx_stream s).
@@ -2910,7 +2910,7 @@ func mlxTopkAxis(a *Array, k int, axis int) *Array {
 	if err := check32(k, axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_topk_axis(word(aCtx), C.int(k), C.int(axis)), a)
+	return wrap(op, C.call_topk_axis(handleWord(aCtx), C.int(k), C.int(axis)), a)
 }
 
 // mlxTraceAxes calls int mlx_trace_axes(mlx_array* res, const mlx_array a, int offset, int axis1, int axis2, mlx_dtype dtype, const mlx_stream s).
@@ -2927,7 +2927,7 @@ func mlxTraceAxes(a *Array, offset int, axis1 int, axis2 int, dtype DType) *Arra
 	if err := check32(offset, axis1, axis2); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_trace_axes(word(aCtx), C.int(offset), C.int(axis1), C.int(axis2), C.int(dtype.c())), a)
+	return wrap(op, C.call_trace_axes(handleWord(aCtx), C.int(offset), C.int(axis1), C.int(axis2), C.int(dtype.c())), a)
 }
 
 // mlxTransposeAxes calls int mlx_transpose_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, const mlx_stream s).
@@ -2942,7 +2942,7 @@ func mlxTransposeAxes(a *Array, axes []int) *Array {
 	if err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_transpose_axes(word(aCtx), &axesInts[0], C.size_t(len(axes))), a)
+	return wrap(op, C.call_transpose_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes))), a)
 }
 
 // mlxTri calls int mlx_tri(mlx_array* res, int n, int m, int k, mlx_dtype type, const mlx_stream s).
@@ -2971,7 +2971,7 @@ func mlxTril(x *Array, k int) *Array {
 	if err := check32(k); err != nil {
 		return invalid(opError(op, err, x))
 	}
-	return wrap(op, C.call_tril(word(xCtx), C.int(k)), x)
+	return wrap(op, C.call_tril(handleWord(xCtx), C.int(k)), x)
 }
 
 // mlxTriu calls int mlx_triu(mlx_array* res, const mlx_array x, int k, const mlx_stream s).
@@ -2985,7 +2985,7 @@ func mlxTriu(x *Array, k int) *Array {
 	if err := check32(k); err != nil {
 		return invalid(opError(op, err, x))
 	}
-	return wrap(op, C.call_triu(word(xCtx), C.int(k)), x)
+	return wrap(op, C.call_triu(handleWord(xCtx), C.int(k)), x)
 }
 
 // mlxTrunc calls int mlx_trunc(mlx_array* res, const mlx_array a, const mlx_stream s).
@@ -2996,7 +2996,7 @@ func mlxTrunc(a *Array) *Array {
 		return invalid(operandError(op, err, 0, a))
 	}
 	defer a.release()
-	return wrap(op, C.call_trunc(word(aCtx)), a)
+	return wrap(op, C.call_trunc(handleWord(aCtx)), a)
 }
 
 // mlxUnflatten calls int mlx_unflatten(mlx_array* res, const mlx_array a, int axis, const int* shape, size_t shape_num, const mlx_stream s).
@@ -3014,7 +3014,7 @@ func mlxUnflatten(a *Array, axis int, shape []int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_unflatten(word(aCtx), C.int(axis), &shapeInts[0], C.size_t(len(shape))), a)
+	return wrap(op, C.call_unflatten(handleWord(aCtx), C.int(axis), &shapeInts[0], C.size_t(len(shape))), a)
 }
 
 // mlxUnstackAxis calls int mlx_unstack_axis(mlx_vector_array* res, const mlx_array a, int axis, const mlx_stream s).
@@ -3028,7 +3028,7 @@ func mlxUnstackAxis(a *Array, axis int) ([]*Array, error) {
 	if err := check32(axis); err != nil {
 		return nil, opError(op, err, a)
 	}
-	return wrapAll(op, C.call_unstack_axis(word(aCtx), C.int(axis)), a)
+	return wrapAll(op, C.call_unstack_axis(handleWord(aCtx), C.int(axis)), a)
 }
 
 // mlxVarAxes calls int mlx_var_axes(mlx_array* res, const mlx_array a, const int* axes, size_t axes_num, bool keepdims, int ddof, const mlx_stream s).
@@ -3046,7 +3046,7 @@ func mlxVarAxes(a *Array, axes []int, keepdims bool, ddof int) *Array {
 	if err := check32(ddof); err != nil {
 		return invalid(opError(op, err, a))
 	}
-	return wrap(op, C.call_var_axes(word(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims), C.int(ddof)), a)
+	return wrap(op, C.call_var_axes(handleWord(aCtx), &axesInts[0], C.size_t(len(axes)), C.bool(keepdims), C.int(ddof)), a)
 }
 
 // mlxVecdot calls int mlx_vecdot(mlx_array* res, const mlx_array a, const mlx_array b, int axis, const mlx_stream s).
@@ -3065,7 +3065,7 @@ func mlxVecdot(a *Array, b *Array, axis int) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, a, b))
 	}
-	return wrap(op, C.call_vecdot(word(aCtx), word(bCtx), C.int(axis)), a, b)
+	return wrap(op, C.call_vecdot(handleWord(aCtx), handleWord(bCtx), C.int(axis)), a, b)
 }
 
 // mlxView calls int mlx_view(mlx_array* res, const mlx_array a, mlx_dtype dtype, const mlx_stream s).
@@ -3079,7 +3079,7 @@ func mlxView(a *Array, dtype DType) *Array {
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype), a))
 	}
-	return wrap(op, C.call_view(word(aCtx), C.int(dtype.c())), a)
+	return wrap(op, C.call_view(handleWord(aCtx), C.int(dtype.c())), a)
 }
 
 // mlxWhere calls int mlx_where(mlx_array* res, const mlx_array condition, const mlx_array x, const mlx_array y, const mlx_stream s).
@@ -3100,7 +3100,7 @@ func mlxWhere(condition *Array, x *Array, y *Array) *Array {
 		return invalid(operandError(op, err, 2, condition, x, y))
 	}
 	defer y.release()
-	return wrap(op, C.call_where(word(conditionCtx), word(xCtx), word(yCtx)), condition, x, y)
+	return wrap(op, C.call_where(handleWord(conditionCtx), handleWord(xCtx), handleWord(yCtx)), condition, x, y)
 }
 
 // mlxZeros calls int mlx_zeros(mlx_array* res, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_stream s).
@@ -3130,5 +3130,5 @@ func mlxZerosLikeDtype(a *Array, dtype DType) *Array {
 	if !dtype.valid() {
 		return invalid(opError(op, errDType(dtype), a))
 	}
-	return wrap(op, C.call_zeros_like_dtype(word(aCtx), C.int(dtype.c())), a)
+	return wrap(op, C.call_zeros_like_dtype(handleWord(aCtx), C.int(dtype.c())), a)
 }

@@ -47,7 +47,7 @@ func mlxRandomBernoulli(p *Array, shape []int, key *Array) *Array {
 		return invalid(operandError(op, err, 1, p, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_bernoulli(word(pCtx), &shapeInts[0], C.size_t(len(shape)), word(keyCtx)), p, key)
+	return wrap(op, C.call_random_bernoulli(handleWord(pCtx), &shapeInts[0], C.size_t(len(shape)), handleWord(keyCtx)), p, key)
 }
 
 // mlxRandomBits calls int mlx_random_bits(mlx_array* res, const int* shape, size_t shape_num, int width, const mlx_array key, const mlx_stream s).
@@ -65,7 +65,7 @@ func mlxRandomBits(shape []int, width int, key *Array) *Array {
 	if err := check32(width); err != nil {
 		return invalid(opError(op, err, key))
 	}
-	return wrap(op, C.call_random_bits(&shapeInts[0], C.size_t(len(shape)), C.int(width), word(keyCtx)), key)
+	return wrap(op, C.call_random_bits(&shapeInts[0], C.size_t(len(shape)), C.int(width), handleWord(keyCtx)), key)
 }
 
 // mlxRandomCategoricalShape calls int mlx_random_categorical_shape(mlx_array* res, const mlx_array logits, int axis, const int* shape, size_t shape_num, const mlx_array key, const mlx_stream s).
@@ -88,7 +88,7 @@ func mlxRandomCategoricalShape(logits *Array, axis int, shape []int, key *Array)
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, logits, key))
 	}
-	return wrap(op, C.call_random_categorical_shape(word(logitsCtx), C.int(axis), &shapeInts[0], C.size_t(len(shape)), word(keyCtx)), logits, key)
+	return wrap(op, C.call_random_categorical_shape(handleWord(logitsCtx), C.int(axis), &shapeInts[0], C.size_t(len(shape)), handleWord(keyCtx)), logits, key)
 }
 
 // mlxRandomCategoricalNumSamples calls int mlx_random_categorical_num_samples(mlx_array* res, const mlx_array logits_, int axis, int num_samples, const mlx_array key, const mlx_stream s).
@@ -107,7 +107,7 @@ func mlxRandomCategoricalNumSamples(logits *Array, axis int, numSamples int, key
 	if err := check32(axis, numSamples); err != nil {
 		return invalid(opError(op, err, logits, key))
 	}
-	return wrap(op, C.call_random_categorical_num_samples(word(logitsCtx), C.int(axis), C.int(numSamples), word(keyCtx)), logits, key)
+	return wrap(op, C.call_random_categorical_num_samples(handleWord(logitsCtx), C.int(axis), C.int(numSamples), handleWord(keyCtx)), logits, key)
 }
 
 // mlxRandomCategorical calls int mlx_random_categorical(mlx_array* res, const mlx_array logits, int axis, const mlx_array key, const mlx_stream s).
@@ -126,7 +126,7 @@ func mlxRandomCategorical(logits *Array, axis int, key *Array) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, logits, key))
 	}
-	return wrap(op, C.call_random_categorical(word(logitsCtx), C.int(axis), word(keyCtx)), logits, key)
+	return wrap(op, C.call_random_categorical(handleWord(logitsCtx), C.int(axis), handleWord(keyCtx)), logits, key)
 }
 
 // mlxRandomGumbel calls int mlx_random_gumbel(mlx_array* res, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_array key, const mlx_stream s).
@@ -144,7 +144,7 @@ func mlxRandomGumbel(shape []int, dtype DType, key *Array) *Array {
 		return invalid(operandError(op, err, 0, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_gumbel(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), word(keyCtx)), key)
+	return wrap(op, C.call_random_gumbel(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), handleWord(keyCtx)), key)
 }
 
 // mlxRandomKey calls int mlx_random_key(mlx_array* res, uint64_t seed).
@@ -171,7 +171,7 @@ func mlxRandomLaplace(shape []int, dtype DType, loc float32, scale float32, key 
 		return invalid(operandError(op, err, 0, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_laplace(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), C.float(loc), C.float(scale), word(keyCtx)), key)
+	return wrap(op, C.call_random_laplace(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), C.float(loc), C.float(scale), handleWord(keyCtx)), key)
 }
 
 // mlxRandomMultivariateNormal calls int mlx_random_multivariate_normal(mlx_array* res, const mlx_array mean, const mlx_array cov, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_array key, const mlx_stream s).
@@ -199,7 +199,7 @@ func mlxRandomMultivariateNormal(mean *Array, cov *Array, shape []int, dtype DTy
 		return invalid(operandError(op, err, 2, mean, cov, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_multivariate_normal(word(meanCtx), word(covCtx), &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), word(keyCtx)), mean, cov, key)
+	return wrap(op, C.call_random_multivariate_normal(handleWord(meanCtx), handleWord(covCtx), &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), handleWord(keyCtx)), mean, cov, key)
 }
 
 // mlxRandomNormalBroadcast calls int mlx_random_normal_broadcast(mlx_array* res, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_array loc, const mlx_array scale, const mlx_array key, const mlx_stream s).
@@ -227,7 +227,7 @@ func mlxRandomNormalBroadcast(shape []int, dtype DType, loc *Array, scale *Array
 		return invalid(operandError(op, err, 2, loc, scale, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_normal_broadcast(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), word(locCtx), word(scaleCtx), word(keyCtx)), loc, scale, key)
+	return wrap(op, C.call_random_normal_broadcast(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), handleWord(locCtx), handleWord(scaleCtx), handleWord(keyCtx)), loc, scale, key)
 }
 
 // mlxRandomNormal calls int mlx_random_normal(mlx_array* res, const int* shape, size_t shape_num, mlx_dtype dtype, float loc, float scale, const mlx_array key, const mlx_stream s).
@@ -245,7 +245,7 @@ func mlxRandomNormal(shape []int, dtype DType, loc float32, scale float32, key *
 		return invalid(operandError(op, err, 0, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_normal(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), C.float(loc), C.float(scale), word(keyCtx)), key)
+	return wrap(op, C.call_random_normal(&shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), C.float(loc), C.float(scale), handleWord(keyCtx)), key)
 }
 
 // mlxRandomPermutation calls int mlx_random_permutation(mlx_array* res, const mlx_array x, int axis, const mlx_array key, const mlx_stream s).
@@ -264,7 +264,7 @@ func mlxRandomPermutation(x *Array, axis int, key *Array) *Array {
 	if err := check32(axis); err != nil {
 		return invalid(opError(op, err, x, key))
 	}
-	return wrap(op, C.call_random_permutation(word(xCtx), C.int(axis), word(keyCtx)), x, key)
+	return wrap(op, C.call_random_permutation(handleWord(xCtx), C.int(axis), handleWord(keyCtx)), x, key)
 }
 
 // mlxRandomPermutationArange calls int mlx_random_permutation_arange(mlx_array* res, int x, const mlx_array key, const mlx_stream s).
@@ -278,7 +278,7 @@ func mlxRandomPermutationArange(x int, key *Array) *Array {
 	if err := check32(x); err != nil {
 		return invalid(opError(op, err, key))
 	}
-	return wrap(op, C.call_random_permutation_arange(C.int(x), word(keyCtx)), key)
+	return wrap(op, C.call_random_permutation_arange(C.int(x), handleWord(keyCtx)), key)
 }
 
 // mlxRandomRandint calls int mlx_random_randint(mlx_array* res, const mlx_array low, const mlx_array high, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_array key, const mlx_stream s).
@@ -306,7 +306,7 @@ func mlxRandomRandint(low *Array, high *Array, shape []int, dtype DType, key *Ar
 		return invalid(operandError(op, err, 2, low, high, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_randint(word(lowCtx), word(highCtx), &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), word(keyCtx)), low, high, key)
+	return wrap(op, C.call_random_randint(handleWord(lowCtx), handleWord(highCtx), &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), handleWord(keyCtx)), low, high, key)
 }
 
 // mlxRandomSplitNum calls int mlx_random_split_num(mlx_array* res, const mlx_array key, int num, const mlx_stream s).
@@ -320,7 +320,7 @@ func mlxRandomSplitNum(key *Array, num int) *Array {
 	if err := check32(num); err != nil {
 		return invalid(opError(op, err, key))
 	}
-	return wrap(op, C.call_random_split_num(word(keyCtx), C.int(num)), key)
+	return wrap(op, C.call_random_split_num(handleWord(keyCtx), C.int(num)), key)
 }
 
 // mlxRandomTruncatedNormal calls int mlx_random_truncated_normal(mlx_array* res, const mlx_array lower, const mlx_array upper, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_array key, const mlx_stream s).
@@ -348,7 +348,7 @@ func mlxRandomTruncatedNormal(lower *Array, upper *Array, shape []int, dtype DTy
 		return invalid(operandError(op, err, 2, lower, upper, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_truncated_normal(word(lowerCtx), word(upperCtx), &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), word(keyCtx)), lower, upper, key)
+	return wrap(op, C.call_random_truncated_normal(handleWord(lowerCtx), handleWord(upperCtx), &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), handleWord(keyCtx)), lower, upper, key)
 }
 
 // mlxRandomUniform calls int mlx_random_uniform(mlx_array* res, const mlx_array low, const mlx_array high, const int* shape, size_t shape_num, mlx_dtype dtype, const mlx_array key, const mlx_stream s).
@@ -376,5 +376,5 @@ func mlxRandomUniform(low *Array, high *Array, shape []int, dtype DType, key *Ar
 		return invalid(operandError(op, err, 2, low, high, key))
 	}
 	defer releaseOptional(key)
-	return wrap(op, C.call_random_uniform(word(lowCtx), word(highCtx), &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), word(keyCtx)), low, high, key)
+	return wrap(op, C.call_random_uniform(handleWord(lowCtx), handleWord(highCtx), &shapeInts[0], C.size_t(len(shape)), C.int(dtype.c()), handleWord(keyCtx)), low, high, key)
 }

@@ -48,7 +48,7 @@ func readElements(a *Array, data []byte) error {
 		return nil
 	}
 	var e *C.char
-	onSoundThread(func() { e = C.mlxg_read(ctx, unsafe.Pointer(&data[0]), C.size_t(len(data))) })
+	onCleanThread(func() { e = C.mlxg_read(ctx, unsafe.Pointer(&data[0]), C.size_t(len(data))) })
 	if e != nil {
 		return takeText(e)
 	}

@@ -193,10 +193,10 @@ func (a *Array) updateAt(
 		case len(c.ids) == 0:
 			result = slice(a, u, c.start, c.stop, c.strides)
 		case c.whole:
-			result = scatter(a, ids, u, c.idAxes).orNothing()
+			result = scatter(a, ids, u, c.idAxes).zerosIfEmpty()
 		default:
 			part := mlxSlice(a, c.start, c.stop, c.strides)
-			result = mlxSliceUpdate(a, scatter(part, ids, u, c.idAxes).orNothing(), c.start, c.stop, c.strides)
+			result = mlxSliceUpdate(a, scatter(part, ids, u, c.idAxes).zerosIfEmpty(), c.start, c.stop, c.strides)
 		}
 		result.Keep()
 	})

@@ -51,7 +51,7 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	if err := check32(s.SharedMemory); err != nil {
 		return fail(err)
 	}
-	includes, err := includesOf(s.Prelude)
+	includes, err := includeLines(s.Prelude)
 	if err != nil {
 		return fail(err)
 	}
@@ -81,17 +81,17 @@ var included struct {
 	files map[[sha256.Size]byte]*os.File
 }
 
-// includesOf are lines that include texts. Their files are open for as long as the process
+// includeLines are lines that include texts. Their files are open for as long as the process
 // lives and have no name in any folder: nobody can remove or change one before a graph is
 // evaluated, which is when they are read.
-func includesOf(texts []string) (string, error) {
+func includeLines(texts []string) (string, error) {
 	included.mu.Lock()
 	defer included.mu.Unlock()
 	var lines strings.Builder
 	for _, text := range texts {
 		key := sha256.Sum256([]byte(text))
 		if included.files[key] == nil {
-			file, err := nameless(text)
+			file, err := unnamedFile(text)
 			if err != nil {
 				return "", fmt.Errorf("a file for NVRTC could not be made: %w", err)
 			}
@@ -106,7 +106,7 @@ func includesOf(texts []string) (string, error) {
 }
 
 // nameless is an open file with this text.
-func nameless(text string) (*os.File, error) {
+func unnamedFile(text string) (*os.File, error) {
 	file, err := os.CreateTemp("", "mlxgrad-*.h")
 	if err != nil {
 		return nil, err

@@ -19,9 +19,9 @@ func TestIncludesOfCUDAKernels(t *testing.T) {
 	}
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)
-	lines, err := includesOf([]string{"int first;\n", "int second;\n"})
+	lines, err := includeLines([]string{"int first;\n", "int second;\n"})
 	require.NoError(t, err)
-	again, err := includesOf([]string{"int second;\n", "int first;\n"})
+	again, err := includeLines([]string{"int second;\n", "int first;\n"})
 	require.NoError(t, err)
 	texts := func(lines string) (list []string) {
 		for line := range strings.Lines(lines) {
@@ -47,6 +47,6 @@ func TestIncludesOfCUDAKernels(t *testing.T) {
 	require.Empty(t, left)
 
 	t.Setenv("TMPDIR", filepath.Join(folder, "missing"))
-	_, err = includesOf([]string{"int third;\n"})
+	_, err = includeLines([]string{"int third;\n"})
 	require.ErrorContains(t, err, "a file for NVRTC could not be made")
 }

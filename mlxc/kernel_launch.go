@@ -47,7 +47,7 @@ func newCustomKernel(kind, name, body string, inputs, outputs []string,
 		return nil, opError(name, err)
 	}
 	var texts [4]*C.char
-	for i, s := range []string{name, body, ended(inputs), ended(outputs)} {
+	for i, s := range []string{name, body, zeroTerminated(inputs), zeroTerminated(outputs)} {
 		texts[i] = C.CString(s)
 		defer C.free(unsafe.Pointer(texts[i]))
 	}
@@ -62,7 +62,7 @@ func newCustomKernel(kind, name, body string, inputs, outputs []string,
 }
 
 // ended is a text of names, each with a 0 at its end, as C takes them.
-func ended(names []string) string {
+func zeroTerminated(names []string) string {
 	return strings.Join(append(names[:len(names):len(names)], ""), "\x00")
 }
 

@@ -144,15 +144,15 @@ func (s *scope) end() {
 		case a == nil:
 		case a.users.CompareAndSwap(0, freedBit|destroyedBit):
 			// The common case: nobody else holds it.
-			if handles = append(handles, word(a.ctx)); len(handles) == len(batch) {
-				garbage.free(handles)
+			if handles = append(handles, handleWord(a.ctx)); len(handles) == len(batch) {
+				freeQueue.destroy(handles)
 				handles = handles[:0]
 			}
 		default:
 			a.Free()
 		}
 	}
-	garbage.free(handles)
+	freeQueue.destroy(handles)
 	clear(arrays)
 	const small = 4096
 	if cap(arrays) <= small {
@@ -184,7 +184,7 @@ func (a *Array) Keep() *Array {
 		parent.add(a)
 	default:
 		a.scope = nil
-		a.net()
+		a.registerCleanup()
 	}
 	return a
 }

@@ -77,7 +77,7 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 			{"input dilation", &c.InputDilation, 1, 1},
 		} {
 			var err error
-			if *p.list, err = spatial(p.name, *p.list, dims, p.min, p.def); err != nil {
+			if *p.list, err = perSpatialAxis(p.name, *p.list, dims, p.min, p.def); err != nil {
 				return fail(err)
 			}
 		}
@@ -177,18 +177,18 @@ func convTranspose(op string, dims int, input, weight *Array, c ConvTransposeCon
 		if n := input.NDim(); n != dims+2 || weight.NDim() != n {
 			return fail(fmt.Errorf("input and weight have %d and %d axes: they must have %d", n, weight.NDim(), dims+2))
 		}
-		if _, err := spatial("stride", c.Stride, dims, 1, 1); err != nil {
+		if _, err := perSpatialAxis("stride", c.Stride, dims, 1, 1); err != nil {
 			return fail(err)
 		}
-		dilation, err := spatial("dilation", c.Dilation, dims, 1, 1)
+		dilation, err := perSpatialAxis("dilation", c.Dilation, dims, 1, 1)
 		if err != nil {
 			return fail(err)
 		}
-		padding, err := spatial("padding", c.Padding, dims, 0, 0)
+		padding, err := perSpatialAxis("padding", c.Padding, dims, 0, 0)
 		if err != nil {
 			return fail(err)
 		}
-		more, err := spatial("output padding", c.OutputPadding, dims, 0, 0)
+		more, err := perSpatialAxis("output padding", c.OutputPadding, dims, 0, 0)
 		if err != nil {
 			return fail(err)
 		}
@@ -222,7 +222,7 @@ func checkConv(input, weight *Array) error {
 }
 
 // spatial completes a list of the config, and looks at its entries.
-func spatial(name string, list []int, dims, least, otherwise int) ([]int, error) {
+func perSpatialAxis(name string, list []int, dims, least, otherwise int) ([]int, error) {
 	out := make([]int, dims)
 	for i := range out {
 		switch len(list) {

@@ -51,7 +51,7 @@ func (a *Array) Diag(k int) *Array {
 			return invalid(opError(op, err, a))
 		}
 	}
-	return mlxDiag(a, k).orNothing()
+	return mlxDiag(a, k).zerosIfEmpty()
 }
 
 // diagonal limits k to what the last two axes have: beyond the corners all diagonals are

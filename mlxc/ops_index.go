@@ -225,7 +225,7 @@ func (a *Array) ScatterAddAlongAxis(ids, updates *Array, axis int) *Array {
 		return invalid(opError(op, err, a, ids, updates))
 	}
 	defer free()
-	return mlxScatterAddAxis(a, limited, updates, axis).orNothing()
+	return mlxScatterAddAxis(a, limited, updates, axis).zerosIfEmpty()
 }
 
 // PutAlongAxis returns a copy of a in which values stands at the elements that
@@ -238,7 +238,7 @@ func (a *Array) PutAlongAxis(ids, values *Array, axis int) *Array {
 		return invalid(opError(op, err, a, ids, values))
 	}
 	defer free()
-	return mlxPutAlongAxis(a, limited, values, axis).orNothing()
+	return mlxPutAlongAxis(a, limited, values, axis).zerosIfEmpty()
 }
 
 // MaskedScatter returns a copy of a in which the elements where mask is true are replaced
@@ -253,7 +253,7 @@ func (a *Array) MaskedScatter(mask, source *Array) *Array {
 		return invalid(opError(op, errors.New("the source has no elements"), a, mask, source))
 	}
 	if !a.IsTraced() && !source.IsTraced() {
-		return mlxMaskedScatter(a, mask, source).orNothing()
+		return mlxMaskedScatter(a, mask, source).zerosIfEmpty()
 	}
 	// MLX's gradient adds zero to the element of the source behind the last that is used, for each false
 	// that follows. So there must be one, however many trues mask has. The first result fails where mask has
@@ -265,7 +265,7 @@ func (a *Array) MaskedScatter(mask, source *Array) *Array {
 			flat = Concatenate(0, flat, Zeros(source.DType(), missing))
 		}
 		checked := mlxMaskedScatter(a.StopGradient(), mask, source.StopGradient())
-		result = mlxMaskedScatter(a, mask, flat).After(checked).orNothing().Keep()
+		result = mlxMaskedScatter(a, mask, flat).After(checked).zerosIfEmpty().Keep()
 	})
 	return result
 }
@@ -305,7 +305,7 @@ func (a *Array) SliceUpdateDynamic(update, start *Array, axes []int) *Array {
 		return invalid(opError(op, err, operands...))
 	}
 	defer limited.Free()
-	return mlxSliceUpdateDynamic(a, update, limited, axes).orNothing()
+	return mlxSliceUpdateDynamic(a, update, limited, axes).zerosIfEmpty()
 }
 
 // limitStart limits where a window of the given sizes starts, so that it lies within a. MLX

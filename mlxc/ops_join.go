@@ -32,18 +32,18 @@ func Stack(axis int, arrays ...*Array) *Array {
 func (a *Array) Split(n, axis int) []*Array {
 	const op = "split"
 	if n < 1 {
-		return failed(1, opError(op, fmt.Errorf("%d parts: there must be 1 or more", n), a))
+		return invalidArrays(1, opError(op, fmt.Errorf("%d parts: there must be 1 or more", n), a))
 	}
-	if _, err := a.axis(axis); err == nil && n > maxFailed && a.Dim(axis) == 0 { // which any number divides
-		return failed(maxFailed, opError(op, fmt.Errorf("%d parts of nothing: there may be %d at most", n, maxFailed), a))
+	if _, err := a.axis(axis); err == nil && n > maxInvalid && a.Dim(axis) == 0 { // which any number divides
+		return invalidArrays(maxInvalid, opError(op, fmt.Errorf("%d parts of nothing: there may be %d at most", n, maxInvalid), a))
 	}
-	return orFailed(min(n, maxFailed))(mlxSplit(a, n, axis))
+	return orInvalid(min(n, maxInvalid))(mlxSplit(a, n, axis))
 }
 
 // Unstack gives the slices of a along the axis, which they lack, without a copy. If it
 // fails, there is one that carries the error.
 func (a *Array) Unstack(axis int) []*Array {
-	return orFailed(1)(mlxUnstackAxis(a, axis))
+	return orInvalid(1)(mlxUnstackAxis(a, axis))
 }
 
 // SplitAt cuts the axis before each of the positions, which ascend, without a copy.
@@ -58,8 +58,8 @@ func (a *Array) SplitAt(axis int, positions ...int) []*Array {
 			err = fmt.Errorf("the positions %v do not ascend between 0 and %d, the size of axis %d", positions, size, axis)
 		}
 		if err != nil {
-			return failed(n+1, opError(op, err, a))
+			return invalidArrays(n+1, opError(op, err, a))
 		}
 	}
-	return orFailed(n + 1)(mlxSplitSections(a, positions, axis))
+	return orInvalid(n + 1)(mlxSplitSections(a, positions, axis))
 }

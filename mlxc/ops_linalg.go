@@ -23,20 +23,20 @@ func onCPU() error {
 }
 
 // factors takes the n results of a call apart; if it failed, all carry the error.
-func factors(n int, call func() ([]*Array, error), op string, a *Array) []*Array {
+func cpuResults(n int, call func() ([]*Array, error), op string, a *Array) []*Array {
 	if err := onCPU(); err != nil {
-		return failed(n, opError(op, err, a))
+		return invalidArrays(n, opError(op, err, a))
 	}
-	return orFailed(n)(call())
+	return orInvalid(n)(call())
 }
 
 // lapack is factors for one result.
-func lapack(op string, f func() *Array, operands ...*Array) *Array {
+func cpuResult(op string, f func() *Array, operands ...*Array) *Array {
 	if err := onCPU(); err != nil {
 		return invalid(opError(op, err, operands...))
 	}
 	// LAPACK divides by the number of elements.
-	return f().orNothing()
+	return f().zerosIfEmpty()
 }
 
 // whereFinite calls f on an array in which zeros stand for each matrix that has an
@@ -67,20 +67,20 @@ func (a *Array) whereFinite(f func(a *Array) []*Array) []*Array {
 
 // Inv returns the inverse of square matrices. A singular one is an error at evaluation.
 func (a *Array) Inv() *Array {
-	return lapack("linalg_inv", func() *Array { return mlxLinalgInv(a) }, a)
+	return cpuResult("linalg_inv", func() *Array { return mlxLinalgInv(a) }, a)
 }
 
 // TriInv returns the inverse of upper or lower triangular matrices; the other triangle is
 // not looked at.
 func (a *Array) TriInv(upper bool) *Array {
-	return lapack("linalg_tri_inv", func() *Array { return mlxLinalgTriInv(a, upper) }, a)
+	return cpuResult("linalg_tri_inv", func() *Array { return mlxLinalgTriInv(a, upper) }, a)
 }
 
 // Pinv returns the Moore-Penrose inverse of matrices of shape (…,M,N), of shape (…,N,M):
 // with the singular value decomposition A = U·S·Vᴴ it is V·S⁻¹·Uᴴ, singular values near 0
 // left out. That of a matrix with an infinity or a NaN is NaN.
 func (a *Array) Pinv() *Array {
-	return lapack("linalg_pinv", func() *Array {
+	return cpuResult("linalg_pinv", func() *Array {
 		return a.whereFinite(func(a *Array) []*Array { return []*Array{mlxLinalgPinv(a)} })[0]
 	}, a)
 }
@@ -89,13 +89,13 @@ func (a *Array) Pinv() *Array {
 // Uᵀ·U = a, for symmetric positive definite a, of which only that triangle is read. MLX
 // does not look whether a is one: of others it returns numbers without meaning.
 func (a *Array) Cholesky(upper bool) *Array {
-	return lapack("linalg_cholesky", func() *Array { return mlxLinalgCholesky(a, upper) }, a)
+	return cpuResult("linalg_cholesky", func() *Array { return mlxLinalgCholesky(a, upper) }, a)
 }
 
 // CholeskyInv returns the inverse of the matrix whose Cholesky factor, the upper or the
 // lower one, a is: (L·Lᵀ)⁻¹ or (Uᵀ·U)⁻¹.
 func (a *Array) CholeskyInv(upper bool) *Array {
-	return lapack("linalg_cholesky_inv", func() *Array { return mlxLinalgCholeskyInv(a, upper) }, a)
+	return cpuResult("linalg_cholesky_inv", func() *Array { return mlxLinalgCholeskyInv(a, upper) }, a)
 }
 
 // Det returns the determinants of square matrices: shape (…,N,N) gives (…). Integers
@@ -132,8 +132,8 @@ func (a *Array) QR() (q, r *Array) {
 // where the rows of a are in the product: row i of a is row p[i] of l·u, so
 // l.Take(p, 0).MatMul(u) is a, for one matrix.
 func (a *Array) LU() (p, l, u *Array) {
-	parts := factors(3, func() ([]*Array, error) { return mlxLinalgLu(a) }, "linalg_lu", a)
-	p, l, u = parts[0].orNothing(), parts[1].orNothing(), parts[2].orNothing()
+	parts := cpuResults(3, func() ([]*Array, error) { return mlxLinalgLu(a) }, "linalg_lu", a)
+	p, l, u = parts[0].zerosIfEmpty(), parts[1].zerosIfEmpty(), parts[2].zerosIfEmpty()
 	if p.Size() > 0 && a.Size() == 0 { // rows without columns stay where they are
 		defer p.Free()
 		rows := Arange(Uint32, 0, float64(a.Dim(-2)), 1)
@@ -151,19 +151,19 @@ func (a *Array) LUFactor() (lu, pivots *Array) {
 		return pair(nil, opError("linalg_lu_factor", err, a))
 	}
 	lu, pivots = mlxLinalgLuFactor(a)
-	return lu.orNothing(), pivots.orNothing()
+	return lu.zerosIfEmpty(), pivots.zerosIfEmpty()
 }
 
 // Solve returns x with a·x = b, for square a of shape (…,N,N) and b of shape (…,N,K) or
 // (N), a vector. The axes in front are broadcast. A singular a is an error at evaluation.
 func (a *Array) Solve(b *Array) *Array {
-	return lapack("linalg_solve", func() *Array { return mlxLinalgSolve(a, b) }, a, b)
+	return cpuResult("linalg_solve", func() *Array { return mlxLinalgSolve(a, b) }, a, b)
 }
 
 // SolveTriangular is Solve for an a that is upper or lower triangular; the other triangle
 // is not looked at.
 func (a *Array) SolveTriangular(b *Array, upper bool) *Array {
-	return lapack("linalg_solve_triangular", func() *Array { return mlxLinalgSolveTriangular(a, b, upper) }, a, b)
+	return cpuResult("linalg_solve_triangular", func() *Array { return mlxLinalgSolveTriangular(a, b, upper) }, a, b)
 }
 
 // SVD returns the full singular value decomposition of matrices of shape (…,M,N), of
@@ -174,7 +174,7 @@ func (a *Array) SolveTriangular(b *Array, upper bool) *Array {
 // infinity or a NaN are NaN.
 func (a *Array) SVD() (u, s, vh *Array) {
 	parts := a.whereFinite(func(a *Array) []*Array {
-		return factors(3, func() ([]*Array, error) { return mlxLinalgSvd(a, true) }, "linalg_svd", a)
+		return cpuResults(3, func() ([]*Array, error) { return mlxLinalgSvd(a, true) }, "linalg_svd", a)
 	})
 	return parts[0], parts[1], parts[2]
 }
@@ -182,7 +182,7 @@ func (a *Array) SVD() (u, s, vh *Array) {
 // SingularValues returns s of SVD alone.
 func (a *Array) SingularValues() *Array {
 	return a.whereFinite(func(a *Array) []*Array {
-		return factors(1, func() ([]*Array, error) { return mlxLinalgSvd(a, false) }, "linalg_svd", a)
+		return cpuResults(1, func() ([]*Array, error) { return mlxLinalgSvd(a, false) }, "linalg_svd", a)
 	})[0]
 }
 
@@ -192,14 +192,14 @@ func (a *Array) SingularValues() *Array {
 // infinity or a NaN are NaN.
 func (a *Array) Eig() (values, vectors *Array) {
 	parts := a.whereFinite(func(a *Array) []*Array {
-		return factors(2, func() ([]*Array, error) { return both(mlxLinalgEig(a)) }, "linalg_eig", a)
+		return cpuResults(2, func() ([]*Array, error) { return both(mlxLinalgEig(a)) }, "linalg_eig", a)
 	})
 	return parts[0], parts[1]
 }
 
 // Eigvals returns the eigenvalues of Eig alone.
 func (a *Array) Eigvals() *Array {
-	return lapack("linalg_eigvals", func() *Array {
+	return cpuResult("linalg_eigvals", func() *Array {
 		return a.whereFinite(func(a *Array) []*Array { return []*Array{mlxLinalgEigvals(a)} })[0]
 	}, a)
 }
@@ -210,14 +210,14 @@ func (a *Array) Eigvals() *Array {
 // matrix with an infinity or a NaN are NaN.
 func (a *Array) Eigh(upper bool) (values, vectors *Array) {
 	parts := a.whereFinite(func(a *Array) []*Array {
-		return factors(2, func() ([]*Array, error) { return both(mlxLinalgEigh(a, triangle(upper))) }, "linalg_eigh", a)
+		return cpuResults(2, func() ([]*Array, error) { return both(mlxLinalgEigh(a, triangle(upper))) }, "linalg_eigh", a)
 	})
 	return parts[0], parts[1]
 }
 
 // Eigvalsh returns the eigenvalues of Eigh alone.
 func (a *Array) Eigvalsh(upper bool) *Array {
-	return lapack("linalg_eigvalsh", func() *Array {
+	return cpuResult("linalg_eigvalsh", func() *Array {
 		return a.whereFinite(func(a *Array) []*Array { return []*Array{mlxLinalgEigvalsh(a, triangle(upper))} })[0]
 	}, a)
 }

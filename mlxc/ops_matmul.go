@@ -268,7 +268,7 @@ func (a *Array) BlockMaskedMM(b *Array, masks BlockMasks) *Array {
 		defer product.Free()
 		return product.mulBlocks(out, masks.Size)
 	}
-	return mlxBlockMaskedMm(a, b, masks.Size, masks.Out, masks.Left, masks.Right).orNothing().float32OnCPU("block_masked_mm", a, b)
+	return mlxBlockMaskedMm(a, b, masks.Size, masks.Out, masks.Left, masks.Right).zerosIfEmpty().float32OnCPU("block_masked_mm", a, b)
 }
 
 // mulBlocks multiplies blocks of the last two axes, squares of a size, by a factor each.

@@ -90,9 +90,9 @@ func (a *Array) Quantize(c QuantizeConfig) Quantized {
 		err = errFloat64
 	}
 	if err != nil {
-		parts = failed(n, opError("quantize", err, a))
+		parts = invalidArrays(n, opError("quantize", err, a))
 	} else {
-		parts = orFailed(n)(mlxQuantize(a, c.GroupSize, c.Bits, c.mode(), nil))
+		parts = orInvalid(n)(mlxQuantize(a, c.GroupSize, c.Bits, c.mode(), nil))
 	}
 	q := Quantized{QuantizeConfig: c, Weight: parts[0], Scales: parts[1]}
 	if n == 3 {
@@ -165,7 +165,7 @@ func (a *Array) QuantizedMatMul(w Quantized, transpose bool) *Array {
 		return invalid(opError("quantized_matmul", err, a, w.Weight, w.Scales, w.Biases))
 	}
 	return a.inFloat32(w, func(a *Array) *Array {
-		return mlxQuantizedMatmul(a, w.Weight, w.Scales, w.Biases, transpose, w.GroupSize, w.Bits, w.mode()).orNothing()
+		return mlxQuantizedMatmul(a, w.Weight, w.Scales, w.Biases, transpose, w.GroupSize, w.Bits, w.mode()).zerosIfEmpty()
 	})
 }
 
@@ -207,9 +207,9 @@ func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 			// MLX's gradients of the scales and biases are those of the transpose.
 			dense := w.Dequantize(w.Scales.DType())
 			defer dense.Free()
-			return mlxGatherMm(a, dense, ids.Left, ids.Right, ids.Sorted).orNothing().float32OnCPU(op, a, w.Scales)
+			return mlxGatherMm(a, dense, ids.Left, ids.Right, ids.Sorted).zerosIfEmpty().float32OnCPU(op, a, w.Scales)
 		}
-		return mlxGatherQmm(a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right, transpose, w.GroupSize, w.Bits, w.mode(), ids.Sorted).orNothing()
+		return mlxGatherQmm(a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right, transpose, w.GroupSize, w.Bits, w.mode(), ids.Sorted).zerosIfEmpty()
 	})
 }
 

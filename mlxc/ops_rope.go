@@ -29,7 +29,7 @@ func RoPE(x *Array, c RoPEConfig) *Array {
 	if err != nil {
 		return invalid(opError("rope", err, x, c.Freqs))
 	}
-	return mlxFastRope(x, c.Dims, c.Traditional, base, c.Scale, c.Offset, c.Freqs).orNothing()
+	return mlxFastRope(x, c.Dims, c.Traditional, base, c.Scale, c.Offset, c.Freqs).zerosIfEmpty()
 }
 
 // RoPEDynamic is RoPE with the position of the first row in an array, so that a compiled
@@ -46,7 +46,7 @@ func RoPEDynamic(x, offset *Array, c RoPEConfig) *Array {
 	// MLX's rules give it a gradient that is none.
 	constant := offset.StopGradient()
 	defer constant.Free()
-	return mlxFastRopeDynamic(x, c.Dims, c.Traditional, base, c.Scale, constant, c.Freqs).orNothing()
+	return mlxFastRopeDynamic(x, c.Dims, c.Traditional, base, c.Scale, constant, c.Freqs).zerosIfEmpty()
 }
 
 // complete puts the defaults in place, and gives the base, nil if there are frequencies.

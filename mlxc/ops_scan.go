@@ -23,7 +23,7 @@ func (a *Array) CumSum(axis int) *Array { return a.CumSumWith(axis, ScanConfig{}
 
 // CumSumWith is CumSum as the config says.
 func (a *Array) CumSumWith(axis int, c ScanConfig) *Array {
-	return mlxCumsumAxis(a, axis, c.Reverse, !c.Exclusive, c.dtype(a)).orNothing()
+	return mlxCumsumAxis(a, axis, c.Reverse, !c.Exclusive, c.dtype(a)).zerosIfEmpty()
 }
 
 // CumProd returns the products of the elements up to and with each one, along the axis. Bools
@@ -32,7 +32,7 @@ func (a *Array) CumProd(axis int) *Array { return a.CumProdWith(axis, ScanConfig
 
 // CumProdWith is CumProd as the config says.
 func (a *Array) CumProdWith(axis int, c ScanConfig) *Array {
-	return mlxCumprodAxis(a, axis, c.Reverse, !c.Exclusive, c.dtype(a)).orNothing()
+	return mlxCumprodAxis(a, axis, c.Reverse, !c.Exclusive, c.dtype(a)).zerosIfEmpty()
 }
 
 func (c ScanConfig) dtype(a *Array) DType {
@@ -68,7 +68,7 @@ func (c ScanConfig) extreme(a *Array, axis int, f func(a *Array, axis int, rever
 		a = a.StopGradient()
 		defer a.Free()
 	}
-	scan := func(a *Array) *Array { return f(a, axis, c.Reverse, !c.Exclusive).orNothing() }
+	scan := func(a *Array) *Array { return f(a, axis, c.Reverse, !c.Exclusive).zerosIfEmpty() }
 	if isComplex := a.DType() == Complex64; !isComplex && (!a.DType().IsFloating() || !a.IsTraced()) {
 		return scan(a)
 	}
@@ -99,7 +99,7 @@ func (a *Array) LogCumSumExpWith(axis int, c ScanConfig) *Array {
 		a = a.AsType(Float32)
 		defer a.Free()
 	}
-	return mlxLogcumsumexpAxis(a, axis, c.Reverse, !c.Exclusive).orNothing()
+	return mlxLogcumsumexpAxis(a, axis, c.Reverse, !c.Exclusive).zerosIfEmpty()
 }
 
 // Diff returns the n-th differences along the axis. Each of n steps subtracts from each element

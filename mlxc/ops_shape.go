@@ -171,7 +171,7 @@ func (a *Array) Roll(n int, axes ...int) *Array {
 // BroadcastArrays broadcasts the arrays to their common shape, without a copy. If it
 // fails, the results carry the error; there is always one for each.
 func BroadcastArrays(arrays ...*Array) []*Array {
-	return orFailed(len(arrays))(mlxBroadcastArrays(arrays))
+	return orInvalid(len(arrays))(mlxBroadcastArrays(arrays))
 }
 
 // MeshgridConfig says how Meshgrid spans its grid. The zero value is that of plots: the
@@ -188,14 +188,14 @@ func Meshgrid(c MeshgridConfig, arrays ...*Array) []*Array {
 	const op = "meshgrid"
 	for _, a := range arrays {
 		if a.Err() == nil && a.NDim() > 1 {
-			return failed(len(arrays), opError(op, errors.New("the coordinates along an axis must have one axis"), arrays...))
+			return invalidArrays(len(arrays), opError(op, errors.New("the coordinates along an axis must have one axis"), arrays...))
 		}
 	}
 	indexing := "xy"
 	if c.MatrixIndexing {
 		indexing = "ij"
 	}
-	return orFailed(len(arrays))(mlxMeshgrid(arrays, c.Sparse, indexing))
+	return orInvalid(len(arrays))(mlxMeshgrid(arrays, c.Sparse, indexing))
 }
 
 // AsStrided looks at a's elements in row-major order, through strides of its own choice:

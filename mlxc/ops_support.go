@@ -15,7 +15,7 @@ import (
 
 // word passes a handle as a number: cgo looks at each pointer that it passes, for
 // pointers of Go's, and that takes longer than the rest of what Go does for an operand.
-func word(handle unsafe.Pointer) C.uintptr_t { return C.uintptr_t(uintptr(handle)) }
+func handleWord(handle unsafe.Pointer) C.uintptr_t { return C.uintptr_t(uintptr(handle)) }
 
 // acquireOptional holds an array that may be nil, for which the handle is nil.
 func acquireOptional(a *Array) (unsafe.Pointer, error) {
@@ -57,20 +57,20 @@ func errNegative(n int) error { return fmt.Errorf("%d is negative", n) }
 // pair takes the two results of a call apart; if it failed, both carry the error.
 func pair(results []*Array, err error) (first, second *Array) {
 	if err != nil {
-		results = failed(2, err)
+		results = invalidArrays(2, err)
 	}
 	return results[0], results[1]
 }
 
-// maxFailed limits how many arrays stand for the results of a call that failed: a wrong
+// maxInvalid limits how many arrays stand for the results of a call that failed: a wrong
 // number of parts may be any number.
-const maxFailed = 1024
+const maxInvalid = 1024
 
-// orFailed gives the results of a call, or n arrays that carry its error.
-func orFailed(n int) func(results []*Array, err error) []*Array {
+// orInvalid gives the results of a call, or n arrays that carry its error.
+func orInvalid(n int) func(results []*Array, err error) []*Array {
 	return func(results []*Array, err error) []*Array {
 		if err != nil {
-			return failed(min(n, maxFailed), err)
+			return invalidArrays(min(n, maxInvalid), err)
 		}
 		return results
 	}
@@ -88,10 +88,10 @@ func (a *Array) allAxes(axes []int) []int {
 	return all
 }
 
-// orNothing is for operations that MLX's CPU backend ends the process over if there
+// zerosIfEmpty is for operations that MLX's CPU backend ends the process over if there
 // are no elements: it divides by their number. It gives the array, or one like it
 // that needs no computation.
-func (a *Array) orNothing() *Array {
+func (a *Array) zerosIfEmpty() *Array {
 	if a.Err() != nil || a.Size() > 0 {
 		return a
 	}

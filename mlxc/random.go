@@ -24,11 +24,11 @@ func RandomKey(seed uint64) *Array {
 func RandomSplit(key *Array, n int) []*Array {
 	const op = "random_split"
 	if n < 1 {
-		return failed(1, opError(op, fmt.Errorf("%d keys: there must be 1 or more", n), key))
+		return invalidArrays(1, opError(op, fmt.Errorf("%d keys: there must be 1 or more", n), key))
 	}
 	keys := withKey(key, func(key *Array) *Array { return mlxRandomSplitNum(key, n) })
 	defer keys.Free()
-	return orFailed(n)(mlxUnstackAxis(keys, 0))
+	return orInvalid(n)(mlxUnstackAxis(keys, 0))
 }
 
 // RandomSeed restarts the process's sequence of keys. Draws with a nil key then give the same
@@ -293,7 +293,7 @@ func RandomPermutationArange(key *Array, n int) *Array {
 	if n < 0 || n > math.MaxInt32 {
 		return invalid(opError(op, fmt.Errorf("a permutation of %d numbers: they must be 0 to 2³¹−1", n)))
 	}
-	return withKey(key, func(key *Array) *Array { return mlxRandomPermutationArange(n, key).orNothing() })
+	return withKey(key, func(key *Array) *Array { return mlxRandomPermutationArange(n, key).zerosIfEmpty() })
 }
 
 // broadcastsTo says if a, which may be nil, cannot be broadcast to the shape.

@@ -31,7 +31,7 @@ func AsFunc(f func(args []*Array) ([]*Array, error)) Func {
 	return func(args []*Array) []*Array {
 		results, err := f(args)
 		if err != nil {
-			return failed(1, err)
+			return invalidArrays(1, err)
 		}
 		return results
 	}
@@ -73,21 +73,21 @@ func takeCallbackError(err error) error {
 	return cause
 }
 
-// forgetful is a function of Checkpoint's.
-type forgetful Func
+// checkpointFunc is a function of Checkpoint's.
+type checkpointFunc Func
 
-// compilable is a function of Compile's.
-type compilable Func
+// compileFunc is a function of Compile's.
+type compileFunc Func
 
 //export mlxgCallClosure
 func mlxgCallClosure(id C.uintptr_t, in *C.mlxg_members, out unsafe.Pointer) (status C.int) {
 	switch f := function(id).(type) {
-	case forgetful:
-		return forgetting(out, func() []*Array { return f(arraysOf(in)) }, in)
-	case compilable:
+	case checkpointFunc:
+		return guardedInScope(out, func() []*Array { return f(arraysOf(in)) }, in)
+	case compileFunc:
 		if in.n == 0 || !bool(C.mlxg_traced(*in.handles)) {
 			// Nothing is compiled, and the caller's scope is that of another goroutine.
-			return forgetting(out, func() []*Array { return f(arraysOf(in)) }, in)
+			return guardedInScope(out, func() []*Array { return f(arraysOf(in)) }, in)
 		}
 		status = guarded(out, func() []*Array { return f(arraysOf(in)) })
 	case Func:
@@ -99,7 +99,7 @@ func mlxgCallClosure(id C.uintptr_t, in *C.mlxg_members, out unsafe.Pointer) (st
 // forgetting is guarded for what must not leave values behind: a function that is to be
 // computed again, and rules. The handles that it makes, those of its arguments too, are
 // freed when MLX has its results: until then MLX cannot give their memory back.
-func forgetting(out unsafe.Pointer, f func() []*Array, args ...*C.mlxg_members) (status C.int) {
+func guardedInScope(out unsafe.Pointer, f func() []*Array, args ...*C.mlxg_members) (status C.int) {
 	WithScope(func() {
 		for _, a := range args {
 			a.scope = C.mlxg_current_scope()
@@ -111,21 +111,21 @@ func forgetting(out unsafe.Pointer, f func() []*Array, args ...*C.mlxg_members) 
 
 //export mlxgCallCustom
 func mlxgCallCustom(id C.uintptr_t, primals, cotangents, outputs *C.mlxg_members, out unsafe.Pointer) C.int {
-	return forgetting(out, func() []*Array {
+	return guardedInScope(out, func() []*Array {
 		return function(id).(VJPFunc)(arraysOf(primals), arraysOf(cotangents), arraysOf(outputs))
 	}, primals, cotangents, outputs)
 }
 
 //export mlxgCallJVP
 func mlxgCallJVP(id C.uintptr_t, primals, tangents *C.mlxg_members, out unsafe.Pointer) C.int {
-	return forgetting(out, func() []*Array {
+	return guardedInScope(out, func() []*Array {
 		return function(id).(JVPFunc)(arraysOf(primals), arraysOf(tangents))
 	}, primals, tangents)
 }
 
 //export mlxgCallVmap
 func mlxgCallVmap(id C.uintptr_t, args *C.mlxg_members, axes *C.int, out unsafe.Pointer) C.int {
-	return forgetting(out, func() []*Array {
+	return guardedInScope(out, func() []*Array {
 		mapped := make([]bool, args.n)
 		for i, axis := range unsafe.Slice(axes, args.n) {
 			mapped[i] = axis >= 0
@@ -151,7 +151,7 @@ func guarded(out unsafe.Pointer, f func() []*Array) (status C.int) {
 		}
 		// Neither returned nor panicked: runtime.Goexit. It cannot be stopped, and
 		// the C++ frames below are about to be skipped.
-		staleThreads.Add(1)
+		brokenThreads.Add(1)
 		C.mlxg_mark_stale()
 	}()
 	results := f()
@@ -174,7 +174,7 @@ func arraysOf(m *C.mlxg_members) []*Array {
 }
 
 // failed is what stands for the n results of a function that failed.
-func failed(n int, err error) []*Array {
+func invalidArrays(n int, err error) []*Array {
 	results := make([]*Array, n)
 	for i := range results {
 		results[i] = invalid(err)

@@ -67,6 +67,6 @@ func TestHandlesAreDestroyedAMomentLater(t *testing.T) {
 	a := Scalar[float32](1)
 	a.cleanup.Stop()
 	a.users.Store(freedBit | destroyedBit)
-	garbage.add(word(a.ctx))
-	require.Eventually(t, func() bool { return garbage.waiting.Load() == 0 }, 10*time.Second, time.Millisecond)
+	freeQueue.add(handleWord(a.ctx))
+	require.Eventually(t, func() bool { return freeQueue.waiting.Load() == 0 }, 10*time.Second, time.Millisecond)
 }

@@ -3,4 +3,4 @@
 package mlxc
 
 // collect is for a build with the tag mlxcgc.
-func collect() {}
+func forceGC() {}

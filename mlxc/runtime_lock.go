@@ -18,7 +18,7 @@ import (
 // After that, this thread's tracing state in MLX is wrong for good, so the
 // goroutine keeps the thread locked and the runtime ends both.
 func locked(f func()) {
-	onSoundThread(func() {
+	onCleanThread(func() {
 		runtime.LockOSThread()
 		C.mlxg_enter()
 		defer leave()
@@ -29,7 +29,7 @@ func locked(f func()) {
 // leave undoes LockOSThread and mlxg_enter.
 func leave() {
 	// Under the lock: whatever was freed meanwhile by goroutines that did not wait for it.
-	garbage.sweep(true)
+	freeQueue.flush(true)
 	if stale := bool(C.mlxg_leave()); !stale {
 		runtime.UnlockOSThread()
 	}
@@ -41,18 +41,18 @@ func leave() {
 //
 // What the call needs is passed, since what it captured would go to the heap.
 func lockedCall[T any](op string, operands []*Array, with T, call func(T) C.mlxg_results) (results []*Array, first int, err error) {
-	if staleThreads.Load() > 0 {
-		return soundCall(op, operands, with, call)
+	if brokenThreads.Load() > 0 {
+		return callOnCleanThread(op, operands, with, call)
 	}
-	return callHere(op, operands, with, call)
+	return callLocked(op, operands, with, call)
 }
 
-func soundCall[T any](op string, operands []*Array, with T, call func(T) C.mlxg_results) (results []*Array, first int, err error) {
-	onSoundThread(func() { results, first, err = callHere(op, operands, with, call) })
+func callOnCleanThread[T any](op string, operands []*Array, with T, call func(T) C.mlxg_results) (results []*Array, first int, err error) {
+	onCleanThread(func() { results, first, err = callLocked(op, operands, with, call) })
 	return results, first, err
 }
 
-func callHere[T any](op string, operands []*Array, with T, call func(T) C.mlxg_results) (results []*Array, first int, err error) {
+func callLocked[T any](op string, operands []*Array, with T, call func(T) C.mlxg_results) (results []*Array, first int, err error) {
 	runtime.LockOSThread()
 	defer leave()
 	r := call(with)
@@ -60,15 +60,15 @@ func callHere[T any](op string, operands []*Array, with T, call func(T) C.mlxg_r
 	return results, int(r.first), takeCallbackError(err)
 }
 
-// staleThreads counts the threads that a goroutine was ended on.
-var staleThreads atomic.Int64
+// brokenThreads counts the threads that a goroutine was ended on.
+var brokenThreads atomic.Int64
 
-// onSoundThread runs f, on another thread if this one's tracing state is wrong:
+// onCleanThread runs f, on another thread if this one's tracing state is wrong:
 // what the deferred calls of an ending goroutine ask for. Where the lock is still
 // held further up, f has to run here; it then is inside the transform, as MLX
 // believes.
-func onSoundThread(f func()) {
-	if staleThreads.Load() > 0 {
+func onCleanThread(f func()) {
+	if brokenThreads.Load() > 0 {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		move := bool(C.mlxg_is_stale()) && !insideCallback()

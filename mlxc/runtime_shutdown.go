@@ -60,7 +60,7 @@ func Shutdown() error {
 	if shutdown.done || !bool(C.mlxg_library_end()) {
 		return nil
 	}
-	garbage.sweep(false)
+	freeQueue.flush(false)
 	var e *C.char
 	shutdown.done = bool(C.mlxg_shutdown(C.int(shutdownLimit.Milliseconds()), &e))
 	switch {

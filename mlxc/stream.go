@@ -40,7 +40,7 @@ func (s *Stream) Synchronize() error {
 	if e := C.mlxg_synchronize(s.ctxOrReal()); e != nil {
 		return opError(op, takeText(e))
 	}
-	garbage.sweep(false)
+	freeQueue.flush(false)
 	return nil
 }
 

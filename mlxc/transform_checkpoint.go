@@ -20,7 +20,7 @@ func Checkpoint(f Func) Func {
 	var outputs atomic.Int64
 	return func(args []*Array) []*Array {
 		if f == nil {
-			return failed(1, opError(op, errNoFunction))
+			return invalidArrays(1, opError(op, errNoFunction))
 		}
 		var tape seedTape
 		same := func(args []*Array) []*Array { return tape.run(f, args) }
@@ -34,8 +34,8 @@ func Checkpoint(f Func) Func {
 			}
 			return same(args)
 		}
-		return throughClosure(op, args, &outputs, func(h handles) C.mlxg_results {
-			return C.mlxg_checkpoint(register(forgetful(counting(same, &outputs))), register(forgetful(differentiated(withOutputs(again)))), h.ptr(), h.n())
+		return callClosure(op, args, &outputs, func(h handles) C.mlxg_results {
+			return C.mlxg_checkpoint(register(checkpointFunc(recordingCount(same, &outputs))), register(checkpointFunc(countingGradient(withOutputs(again)))), h.ptr(), h.n())
 		})
 	}
 }

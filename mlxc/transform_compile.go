@@ -71,7 +71,7 @@ func newCompiled(f Func, shapeless bool) *Compiled {
 	// not, or c would never become unreachable. Call keeps c alive.
 	w := weak.Make(c)
 	f = func(args []*Array) []*Array { return w.Value().f(args) }
-	c.ctx = C.mlxg_compile_new(register(compilable(f)), C.bool(shapeless))
+	c.ctx = C.mlxg_compile_new(register(compileFunc(f)), C.bool(shapeless))
 	c.cleanup = runtime.AddCleanup(c, freeCompiled, c.ctx)
 	return c
 }
@@ -106,7 +106,7 @@ func (c *Compiled) Call(args ...*Array) (results []*Array, err error) {
 	}
 	defer h.release()
 	defer runtime.KeepAlive(c)
-	defer func() { err = placed(err) }() // the compiler's goroutine does not have the caller's stack
+	defer func() { err = withCaller(err) }() // the compiler's goroutine does not have the caller's stack
 	runtime.LockOSThread()
 	stream, scope := C.mlxg_current_stream(), C.mlxg_current_scope()
 	onGPU := C.mlxg_current_device() == 1
@@ -116,7 +116,7 @@ func (c *Compiled) Call(args ...*Array) (results []*Array, err error) {
 		return c.callInline(args)
 	}
 	if !onGPU {
-		checkFusing()
+		decideFusing()
 	}
 	if alive := compiler.do(stream, func() {
 		if c.closed.Load() {

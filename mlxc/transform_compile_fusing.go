@@ -15,13 +15,13 @@ import (
 	"syscall"
 )
 
-// checkFusing decides, at the first call of a compiled function on a CPU stream, whether MLX may
+// decideFusing decides, at the first call of a compiled function on a CPU stream, whether MLX may
 // fuse there.
-var checkFusing = sync.OnceFunc(func() {
+var decideFusing = sync.OnceFunc(func() {
 	if _, err := exec.LookPath("g++"); err != nil {
 		return // MLX does not fuse without it
 	}
-	if err := prepareFusing(temporaryFolder()); err != nil {
+	if err := prepareCacheFolder(temporaryFolder()); err != nil {
 		C.mlxg_compile_no_fusing()
 		slog.Warn("mlxc: compiled functions are not fused on CPU streams; remove the folder, or set TMPDIR to a folder of your own",
 			"reason", err)
@@ -39,15 +39,15 @@ func temporaryFolder() string {
 	return "/tmp"
 }
 
-// prepareFusing makes the folder into which MLX compiles functions, under the folder for temporary
+// prepareCacheFolder makes the folder into which MLX compiles functions, under the folder for temporary
 // files. MLX loads what it finds there, so it returns an error unless only this user, or root, can
 // write to the folder and to the folders above it.
-func prepareFusing(temporary string) error {
+func prepareCacheFolder(temporary string) error {
 	info, err := os.Stat(temporary)
 	if err != nil {
 		return err
 	}
-	if err := writtenByOthers(temporary, info); err != nil && info.Mode()&fs.ModeSticky == 0 {
+	if err := checkOwner(temporary, info); err != nil && info.Mode()&fs.ModeSticky == 0 {
 		return err
 	}
 	dir := temporary
@@ -63,7 +63,7 @@ func prepareFusing(temporary string) error {
 		if !info.IsDir() {
 			return fmt.Errorf("%s is not a folder", dir)
 		}
-		if err := writtenByOthers(dir, info); err != nil {
+		if err := checkOwner(dir, info); err != nil {
 			return err
 		}
 	}
@@ -75,8 +75,8 @@ func prepareFusing(temporary string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// writtenByOthers returns an error if another user than this one and root can write to the folder.
-func writtenByOthers(dir string, info fs.FileInfo) error {
+// checkOwner returns an error if another user than this one and root can write to the folder.
+func checkOwner(dir string, info fs.FileInfo) error {
 	if owner := int(info.Sys().(*syscall.Stat_t).Uid); owner != 0 && owner != os.Geteuid() {
 		return fmt.Errorf("%s belongs to the user %d, not to the user %d of this process", dir, owner, os.Geteuid())
 	}

@@ -38,13 +38,13 @@ func (w *worker) do(stream streamHandle, f func()) bool {
 func (w *worker) run(jobs chan job) {
 	runtime.LockOSThread()
 	for j := range jobs {
-		if !w.one(j, jobs) {
+		if !w.runJob(j, jobs) {
 			return
 		}
 	}
 }
 
-func (w *worker) one(j job, jobs chan job) (alive bool) {
+func (w *worker) runJob(j job, jobs chan job) (alive bool) {
 	defer func() {
 		if !alive {
 			// Goexit: this goroutine and its thread, whose tracing state is broken,

@@ -40,7 +40,7 @@ func CustomFunction(f Func, rules CustomRules) Func {
 func CustomVJP(f Func, vjp VJPFunc) Func {
 	const op = "CustomVJP"
 	if vjp == nil {
-		return func([]*Array) []*Array { return failed(1, opError(op, errNoFunction)) }
+		return func([]*Array) []*Array { return invalidArrays(1, opError(op, errNoFunction)) }
 	}
 	return customFunction(op, f, CustomRules{VJP: vjp})
 }
@@ -49,10 +49,10 @@ func customFunction(op string, f Func, rules CustomRules) Func {
 	var outputs atomic.Int64
 	return func(args []*Array) []*Array {
 		if f == nil {
-			return failed(1, opError(op, errNoFunction))
+			return invalidArrays(1, opError(op, errNoFunction))
 		}
 		c := customCall{op: op, stream: currentStream()}
-		return throughClosure(op, args, &outputs, func(h handles) C.mlxg_results {
+		return callClosure(op, args, &outputs, func(h handles) C.mlxg_results {
 			var vjp, jvp, vmap C.uintptr_t
 			if rules.VJP != nil {
 				vjp = register(c.vjp(rules.VJP))
@@ -63,7 +63,7 @@ func customFunction(op string, f Func, rules CustomRules) Func {
 			if rules.Vmap != nil {
 				vmap = register(c.vmap(rules.Vmap))
 			}
-			return C.mlxg_custom_function(register(counting(c.noting(f), &outputs)), vjp, jvp, vmap, h.ptr(), h.n())
+			return C.mlxg_custom_function(register(recordingCount(c.recordingOutputs(f), &outputs)), vjp, jvp, vmap, h.ptr(), h.n())
 		})
 	}
 }
@@ -78,12 +78,12 @@ type customCall struct {
 }
 
 // noting is f; it notes what its outputs are like.
-func (c *customCall) noting(f Func) Func {
+func (c *customCall) recordingOutputs(f Func) Func {
 	return func(args []*Array) []*Array {
 		results := c.tape.run(f, args)
 		c.outputs = c.outputs[:0]
 		for _, r := range results {
-			d := r.described()
+			d := r.info()
 			c.outputs = append(c.outputs, Output{Shape: d.shape, DType: d.dtype})
 		}
 		return results
@@ -94,12 +94,12 @@ func (c *customCall) noting(f Func) Func {
 func (c *customCall) run(rule, like string, f func() []*Array, want []Output) (results []*Array) {
 	withStream(c.stream, func() { results = f() })
 	if len(results) != len(want) {
-		return failed(1, opError(c.op, errCount("the "+rule+"'s results", len(results), len(want))))
+		return invalidArrays(1, opError(c.op, errCount("the "+rule+"'s results", len(results), len(want))))
 	}
 	for i, r := range results {
-		if d := r.described(); r.Err() == nil && (!slices.Equal(d.shape, want[i].Shape) || d.dtype != want[i].DType) {
+		if d := r.info(); r.Err() == nil && (!slices.Equal(d.shape, want[i].Shape) || d.dtype != want[i].DType) {
 			err := fmt.Errorf("the %s's result %d is not like %s %d", rule, i, like, i)
-			return failed(1, shapeError(c.op, err, []DType{d.dtype, want[i].DType}, r.Shape(), want[i].Shape))
+			return invalidArrays(1, shapeError(c.op, err, []DType{d.dtype, want[i].DType}, r.Shape(), want[i].Shape))
 		}
 	}
 	return results
@@ -109,7 +109,7 @@ func (c *customCall) vjp(f VJPFunc) VJPFunc {
 	return func(primals, cotangents, outputs []*Array) []*Array {
 		want := make([]Output, len(primals))
 		for i, p := range primals {
-			d := p.described()
+			d := p.info()
 			want[i] = Output{Shape: d.shape, DType: d.dtype}
 		}
 		return c.run("vjp", "argument", func() []*Array { return f(primals, cotangents, outputs) }, want)

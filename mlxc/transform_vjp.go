@@ -26,7 +26,7 @@ func VJP(f Func, primals, cotangents []*Array) (outputs, vjps []*Array, err erro
 	}
 	defer p.release()
 	defer c.release()
-	id := register(differentiated(f))
+	id := register(countingGradient(f))
 	defer unregister(id)
 	return split(lockedCall(op, slices.Concat(primals, cotangents), id, func(id C.uintptr_t) C.mlxg_results {
 		return C.mlxg_vjp(id, p.ptr(), p.n(), c.ptr(), c.n())
@@ -75,7 +75,7 @@ func valueAndGrad(op string, f Func, argnums []int) func(args []*Array) (values,
 	}
 	inOrder := slices.IsSorted(argnums)
 	twice := len(slices.Compact(slices.Clone(ascending))) != len(argnums)
-	run := differentiated(withScalar(f))
+	run := countingGradient(withScalar(f))
 	return func(args []*Array) (values, grads []*Array, err error) {
 		switch {
 		case f == nil:
@@ -138,7 +138,7 @@ func withOutputs(f Func) Func {
 	return func(args []*Array) []*Array {
 		results := f(args)
 		if len(results) == 0 {
-			return failed(1, errors.New("the function gave no arrays"))
+			return invalidArrays(1, errors.New("the function gave no arrays"))
 		}
 		return results
 	}
@@ -152,9 +152,9 @@ func withScalar(f Func) Func {
 		const first = "the function's first result"
 		switch r := results[0]; {
 		case r.NDim() > 0:
-			return failed(1, opError(first, errors.New("it must be a scalar, of shape (): take its Sum or Mean"), r))
+			return invalidArrays(1, opError(first, errors.New("it must be a scalar, of shape (): take its Sum or Mean"), r))
 		case r.DType().exact():
-			return failed(1, opError(first, errors.New("it has no gradient: return a floating-point number"), r))
+			return invalidArrays(1, opError(first, errors.New("it has no gradient: return a floating-point number"), r))
 		}
 		return results
 	}
@@ -162,13 +162,13 @@ func withScalar(f Func) Func {
 
 // gradients counts the functions on their way whose gradient is being taken. The graph
 // lock guards it, which such a function's thread holds.
-var gradients int
+var gradientDepth int
 
 // differentiated is f as Differentiating sees it.
-func differentiated(f Func) Func {
+func countingGradient(f Func) Func {
 	return func(args []*Array) []*Array {
-		gradients++
-		defer func() { gradients-- }() // after a panic or a Goexit too
+		gradientDepth++
+		defer func() { gradientDepth-- }() // after a panic or a Goexit too
 		return f(args)
 	}
 }
@@ -180,7 +180,7 @@ func differentiated(f Func) Func {
 func Differentiating() bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	return insideCallback() && gradients > 0
+	return insideCallback() && gradientDepth > 0
 }
 
 // split parts the results of a call that gives two lists.
@@ -189,7 +189,7 @@ func split(results []*Array, n int, err error) (first, second []*Array, _ error)
 }
 
 // counting notes how many arrays f gives, so that a failed call can give as many.
-func counting(f Func, outputs *atomic.Int64) Func {
+func recordingCount(f Func, outputs *atomic.Int64) Func {
 	f = withOutputs(f)
 	return func(args []*Array) []*Array {
 		results := f(args)
@@ -198,15 +198,15 @@ func counting(f Func, outputs *atomic.Int64) Func {
 	}
 }
 
-// throughClosure makes a call of MLX that runs Go functions.
-func throughClosure(op string, args []*Array, outputs *atomic.Int64, call func(handles) C.mlxg_results) (results []*Array) {
+// callClosure makes a call of MLX that runs Go functions.
+func callClosure(op string, args []*Array, outputs *atomic.Int64, call func(handles) C.mlxg_results) (results []*Array) {
 	h, err := acquireAll(op, args)
 	if err == nil {
 		defer h.release()
 		results, _, err = lockedCall(op, args, h, call)
 	}
 	if err != nil {
-		return failed(max(int(outputs.Load()), 1), err)
+		return invalidArrays(max(int(outputs.Load()), 1), err)
 	}
 	return results
 }

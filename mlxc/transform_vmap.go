@@ -45,15 +45,15 @@ func Vmap(f Func, inAxes, outAxes []int) Func {
 			err = opError(op, outErr, args...)
 		}
 		if err != nil {
-			return failed(max(len(outAxes), 1), err)
+			return invalidArrays(max(len(outAxes), 1), err)
 		}
-		id := register(counting(f, &outputs))
+		id := register(recordingCount(f, &outputs))
 		defer unregister(id)
-		results := throughClosure(op, args, &outputs, func(h handles) C.mlxg_results {
+		results := callClosure(op, args, &outputs, func(h handles) C.mlxg_results {
 			return C.mlxg_vmap(id, h.ptr(), &in[0], h.n(), &out[0], C.size_t(len(outAxes)))
 		})
 		if n := len(outAxes); n > 0 && len(results) != n { // f failed, and gave another number before
-			return failed(n, results[0].Err())
+			return invalidArrays(n, results[0].Err())
 		}
 		return results
 	}

@@ -263,7 +263,7 @@ func (c call) writeGo(b *strings.Builder) {
 			fmt.Fprintf(b, "\t%s, err := %s\n\tif err != nil {\n\t\t%s\n\t}\n\tdefer %s\n",
 				handle, acquire, fail(fmt.Sprintf("operandError(op, err, %d%s)", operand, all)), release)
 			operand++
-			args = append(args, "word("+handle+")")
+			args = append(args, "handleWord("+handle+")")
 		case arrayList:
 			fmt.Fprintf(b, "\t%sHeld, err := acquireAll(op, %s)\n\tif err != nil {\n\t\t%s\n\t}\n\tdefer %sHeld.release()\n", n, n, fail("err"), n)
 			args = append(args, n+"Held.ptr()", n+"Held.n()")
