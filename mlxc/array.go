@@ -10,32 +10,27 @@ import (
 	"unsafe"
 )
 
-// Array is an n-dimensional array of MLX: a node of a lazy graph that is
-// computed when its value is asked for.
+// Array is an n-dimensional array of MLX: a node of a lazy graph, computed when its value is needed.
 //
-// An array is valid, or carries the error of the operation that should have made
-// it. Every operation on an invalid array gives an invalid array with the same
-// error, so a chain of operations needs one check at its end; whatever leaves the
-// graph (Eval, ToSlice, VJP, …) returns the error. Of an invalid array Shape is
-// nil, NDim, Dim and Size are 0, and DType is Invalid.
+// An array is either valid, or invalid and carries the error of the operation that failed. Operations on an invalid
+// array return an invalid array with the same error, so a chain of operations needs one check at its end. Functions
+// that leave the graph (Eval, ToSlice, VJP, …) return the error. For an invalid array, Shape is nil, NDim, Dim and Size
+// are 0, and DType is Invalid. The nil *Array is invalid too; its error is ErrNil.
 //
-// Arrays are immutable and may be used by any number of goroutines. Their memory
-// is MLX's. It is given back by Free, by the end of the scope that owns the array
-// (see WithScope), or, as a net, some time after the array became unreachable.
-//
-// The nil *Array is invalid too, with ErrNil.
+// Arrays are immutable and may be used by any number of goroutines. MLX owns their memory. It is released by Free, by
+// the end of the scope that owns the array (see WithScope), or by the garbage collector some time after the array
+// became unreachable.
 type Array struct {
-	ctx unsafe.Pointer // the handle: *mlx::core::array, nil if invalid
-	err *error         // why it is invalid, nil if it is not
-	own bool           // its elements were copied from Go's memory
+	ctx unsafe.Pointer // the handle, an *mlx::core::array; nil if invalid
+	err *error         // the error of an invalid array, else nil
+	own bool           // the elements were copied from Go memory
 
-	description atomic.Pointer[description] // once somebody has asked for it
+	description atomic.Pointer[description] // cached by info
 
 	// The number of calls that hold ctx, and the bits below.
 	users atomic.Int32
 
-	// Who frees it: a scope, in whose list it has a place, or the collector, through
-	// cleanup.
+	// The owner: a scope, which lists the array at index place, or the garbage collector, through cleanup.
 	place   int32
 	owner   sync.Mutex
 	scope   *scope
@@ -45,13 +40,15 @@ type Array struct {
 // The bits of users are far above any number of concurrent calls. An invalid array has
 // those of a destroyed one.
 const (
+	// The bits of users lie above any possible number of concurrent calls. An invalid array has the bits of a destroyed
+	// one.
 	freedBit     = 1 << (28 + iota) // Free was called
-	destroyedBit                    // and nobody held the handle any more
-	profiledBit                     // the profile of arrays has it
+	destroyedBit                    // the handle is destroyed or queued
+	profiledBit                     // the profile of arrays contains it
 )
 
-// acquire holds the handle for one call; the caller must release. A handle is
-// destroyed only when nobody holds it, so a Free beside a running call is safe.
+// acquire holds the handle for one call; the caller must call release. A handle is destroyed only when no call holds
+// it, so Free may run concurrently with other calls.
 func (a *Array) acquire() (unsafe.Pointer, error) {
 	if a == nil || a.users.Add(1)&freedBit != 0 {
 		return a.refuse()
@@ -60,7 +57,7 @@ func (a *Array) acquire() (unsafe.Pointer, error) {
 	return a.ctx, nil
 }
 
-// refuse says why acquire did not hold the handle.
+// refuse returns the reason why acquire did not hold the handle.
 func (a *Array) refuse() (unsafe.Pointer, error) {
 	if a == nil {
 		return nil, ErrNil
@@ -72,6 +69,7 @@ func (a *Array) refuse() (unsafe.Pointer, error) {
 	return nil, ErrFreed
 }
 
+// release ends the hold of one acquire. It destroys the handle if the array was freed and no other call holds it.
 func (a *Array) release() {
 	if users := a.users.Add(-1); users&freedBit != 0 {
 		a.destroy(users)
@@ -79,9 +77,8 @@ func (a *Array) release() {
 	runtime.KeepAlive(a)
 }
 
-// destroy destroys the handle after Free, if it was the last user that left users behind.
-// There may be several of those, one after the other: an acquire and release that come
-// later find the same count.
+// destroy destroys the handle after Free, if the last user left the count `users` behind. Several calls may see the
+// same count: a later acquire and release restore it. Only one succeeds in setting destroyedBit.
 func (a *Array) destroy(users int32) {
 	if users&^profiledBit != freedBit || !a.users.CompareAndSwap(users, users|destroyedBit) {
 		return
@@ -92,9 +89,8 @@ func (a *Array) destroy(users int32) {
 	freeQueue.destroy([]C.uintptr_t{handleWord(a.ctx)})
 }
 
-// Free gives the array's memory back, as far as no other array or pending
-// computation needs it. Later uses of the array fail with ErrFreed. Calling it
-// again, or on an invalid array, does nothing.
+// Free releases the array's memory, unless another array or a pending computation needs it. Later uses of the array
+// return ErrFreed. Free does nothing on a freed or invalid array.
 func (a *Array) Free() {
 	if a == nil || a.ctx == nil {
 		return
@@ -114,7 +110,7 @@ func (a *Array) Free() {
 	a.release()
 }
 
-// markFreed sets the bit and holds the handle, or tells that it was set before.
+// markFreed sets freedBit and holds the handle. It returns false if the bit was set already.
 func (a *Array) markFreed() bool {
 	for {
 		u := a.users.Load()
@@ -127,7 +123,7 @@ func (a *Array) markFreed() bool {
 	}
 }
 
-// newArray takes ownership of a handle.
+// newArray takes ownership of a handle. The scope owns the array, or the garbage collector if scopeID is 0.
 func newArray(ctx unsafe.Pointer, scopeID uintptr) *Array {
 	a := &Array{ctx: ctx}
 	if profiling.Load() > 0 {
@@ -141,7 +137,7 @@ func newArray(ctx unsafe.Pointer, scopeID uintptr) *Array {
 	return a
 }
 
-// newArrays takes ownership of several handles. It does not keep their slice.
+// newArrays takes ownership of several handles. It does not keep the slice.
 func newArrays(handles []unsafe.Pointer, scopeID uintptr) []*Array {
 	out := make([]*Array, len(handles))
 	for i, ctx := range handles {
@@ -150,8 +146,7 @@ func newArrays(handles []unsafe.Pointer, scopeID uintptr) []*Array {
 	return out
 }
 
-// net registers the array with the collector. The caller holds owner, or has the
-// array to itself.
+// registerCleanup gives the array to the garbage collector. The caller holds owner, or is the only user of the array.
 func (a *Array) registerCleanup() {
 	dropped := func(ctx unsafe.Pointer) { freeQueue.enqueue(ctx) }
 	if a.users.Load()&profiledBit != 0 {
@@ -164,15 +159,14 @@ func (a *Array) registerCleanup() {
 	a.cleanup = &cleanup
 }
 
-// invalid makes an array that carries err.
+// invalid returns an array that carries err.
 func invalid(err error) *Array {
 	a := &Array{err: &err}
 	a.users.Store(freedBit | destroyedBit)
 	return a
 }
 
-// InvalidArray returns an array that carries err, for packages that build operations
-// of their own. It panics if err is nil, since there would be nothing to carry.
+// InvalidArray returns an array that carries err. It panics if err is nil. It is for packages that build operations.
 func InvalidArray(err error) *Array {
 	if err == nil {
 		panic("mlxc: InvalidArray needs an error")
@@ -180,7 +174,7 @@ func InvalidArray(err error) *Array {
 	return invalid(err)
 }
 
-// wrap makes the array of a finished call, or the invalid array of a failed one.
+// wrap returns the array of a C call, or an invalid array with its error.
 func wrap(op string, r C.mlxg_result, operands ...*Array) *Array {
 	if r.err != nil {
 		return invalid(opError(op, takeText(r.err), operands...))
@@ -188,7 +182,7 @@ func wrap(op string, r C.mlxg_result, operands ...*Array) *Array {
 	return newArray(r.ctx, uintptr(r.scope))
 }
 
-// wrapAll does the same for a call with several results.
+// wrapAll is wrap for a call with several results.
 func wrapAll(op string, r C.mlxg_results, operands ...*Array) ([]*Array, error) {
 	if r.err != nil {
 		return nil, opError(op, takeText(r.err), operands...)
@@ -200,10 +194,10 @@ func wrapAll(op string, r C.mlxg_results, operands ...*Array) ([]*Array, error) 
 	return newArrays(unsafe.Slice(r.items, r.n), uintptr(r.scope)), nil
 }
 
-// takeText frees a message of C and gives it as an error.
+// takeText frees a message of C and returns it as an error.
 func takeText(p *C.char) error { return errorFromMLX(takeString(p)) }
 
-// takeString frees a text of C and gives it as Go's.
+// takeString frees a string of C and returns it as a Go string.
 func takeString(p *C.char) string {
 	defer C.free(unsafe.Pointer(p))
 	return C.GoString(p)

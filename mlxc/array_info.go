@@ -21,17 +21,17 @@ func (a *Array) Err() error {
 	return err
 }
 
-// description is what never changes of an array.
+// description is the immutable metadata of an array.
 type description struct {
 	shape []int
 	size  int
 	dtype DType
-	axes  [4]int // where shape is, if it is not longer
+	axes  [4]int // storage of shape if it fits
 }
 
 var noInfo = &description{dtype: Invalid}
 
-// described is the description of a valid array, and the zero one of any other.
+// info returns the metadata of a valid array, and noInfo for an invalid one.
 func (a *Array) info() *description {
 	if a != nil && a.users.Load()&freedBit == 0 {
 		if d := a.description.Load(); d != nil {
@@ -53,8 +53,8 @@ func (a *Array) info() *description {
 	return d
 }
 
-// Shape returns the size of every axis; the caller owns the slice. It is empty
-// for a scalar and nil for an invalid array.
+// Shape returns the size of every axis. The caller owns the slice. It is empty for a scalar and nil for an invalid
+// array.
 func (a *Array) Shape() []int { return slices.Clone(a.info().shape) }
 
 func appendInts(shape []int, i C.mlxg_info) []int {
@@ -64,11 +64,11 @@ func appendInts(shape []int, i C.mlxg_info) []int {
 	return shape
 }
 
-// shapeOf is the shape behind a handle that the caller holds.
+// shapeOf returns the shape of a handle that the caller holds.
 func shapeOf(ctx unsafe.Pointer) []int { return appendInts(nil, C.mlxg_array_info(ctx)) }
 
-// Dim returns the size of one axis, counted from the end if negative. It is 0 if
-// there is no such axis or the array is invalid.
+// Dim returns the size of an axis; a negative axis counts from the end. It returns 0 if the axis does not exist or the
+// array is invalid.
 func (a *Array) Dim(axis int) int {
 	shape := a.info().shape
 	if axis < 0 {
@@ -80,7 +80,7 @@ func (a *Array) Dim(axis int) int {
 	return shape[axis]
 }
 
-// axis counts an axis from the front, or says that there is none.
+// axis returns the non-negative number of an axis, or an error if the axis does not exist.
 func (a *Array) axis(axis int) (int, error) {
 	n := a.NDim()
 	if axis < -n || axis >= n {
@@ -95,8 +95,8 @@ func (a *Array) NDim() int { return len(a.info().shape) }
 // Size returns the number of elements.
 func (a *Array) Size() int { return a.info().size }
 
-// DType returns the type of the elements.
+// DType returns the element type.
 func (a *Array) DType() DType { return a.info().dtype }
 
-// NBytes returns the size of the elements in bytes, without strides or padding.
+// NBytes returns the size of the elements in bytes: Size times the size of DType.
 func (a *Array) NBytes() int { return a.Size() * a.DType().Size() }

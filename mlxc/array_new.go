@@ -11,9 +11,8 @@ import (
 	"unsafe"
 )
 
-// FromSlice makes an array with a copy of data in row-major order. Without a
-// shape it has one axis of len(data); FromSlice(data, 2, 3) has two. The dtype is
-// that of T. The shape must hold exactly len(data) elements.
+// FromSlice makes an array with a copy of data in row-major order. The dtype follows from T. Without a shape, the array
+// has one axis of len(data); FromSlice(data, 2, 3) has two axes. The shape must hold exactly len(data) elements.
 func FromSlice[T Element](data []T, shape ...int) *Array {
 	if len(shape) == 0 {
 		shape = []int{len(data)}
@@ -34,12 +33,14 @@ func Scalar[T Element](value T) *Array {
 	return newLeaf("Scalar", unsafe.Pointer(&value), nil, dtypeOf[T]())
 }
 
+// newLeaf makes an array with a copy of the elements at data. The shape has passed checkShape. data may be nil for an
+// empty array.
 func newLeaf(op string, data unsafe.Pointer, shape []int, d DType) *Array {
 	if err := Check(); err != nil {
 		return invalid(opError(op, err))
 	}
 	if data == nil {
-		// An empty array: MLX copies nothing, but wants an address.
+		// MLX copies nothing for an empty array, but requires an address.
 		data = unsafe.Pointer(&emptyData)
 	}
 	dims := cShape(shape)
@@ -51,8 +52,8 @@ func newLeaf(op string, data unsafe.Pointer, shape []int, d DType) *Array {
 	return a
 }
 
-// newUnfilledLeaf makes an array whose elements, in row-major order, the caller writes to data
-// before it hands the array on. The shape has passed checkShape.
+// newUnfilledLeaf makes an array with undefined elements. The caller writes them to data, in row-major order, before
+// anything else uses the array. The shape has passed checkShape.
 func newUnfilledLeaf(op string, shape []int, d DType) (a *Array, data []byte) {
 	if err := Check(); err != nil {
 		return invalid(opError(op, err)), nil
@@ -72,12 +73,11 @@ func newUnfilledLeaf(op string, shape []int, d DType) (a *Array, data []byte) {
 
 var emptyData [16]byte
 
-// maxBytes is the address space of today's processors. MLX counts elements in 64
-// bits without looking for overflow.
+// maxBytes is the address space of current processors. MLX counts elements in 64 bits without checking for overflow.
 const maxBytes = 1 << 47
 
-// checkShape returns the number of elements, or an error if an axis is negative,
-// too long for MLX's 32 bits, or all of them together for any memory.
+// checkShape returns the number of elements. It returns an error if an axis is negative or exceeds 2³¹−1, or if the
+// elements exceed the address space.
 func checkShape(d DType, shape []int) (int, error) {
 	n := 1
 	for _, axis := range shape {
@@ -95,7 +95,7 @@ func checkShape(d DType, shape []int) (int, error) {
 	return n, nil
 }
 
-// checkNew checks the dtype and shape of an array to be made.
+// checkNew checks the dtype and the shape of a new array.
 func checkNew(d DType, shape []int) error {
 	if !d.valid() {
 		return fmt.Errorf("the dtype %v is invalid", d)
@@ -104,8 +104,7 @@ func checkNew(d DType, shape []int) error {
 	return err
 }
 
-// cShape converts a shape that checkShape has passed. The result is never empty: C
-// gets an address.
+// cShape converts a shape that has passed checkShape. The result is never empty: C needs an address.
 func cShape(shape []int) []C.int {
 	out := make([]C.int, max(len(shape), 1))
 	for i, n := range shape {
@@ -114,7 +113,8 @@ func cShape(shape []int) []C.int {
 	return out
 }
 
-// cInts converts what was not checked: axes, positions. The result is never empty: C gets an address.
+// cInts converts unchecked integers, such as axes. It returns an error if one exceeds 32 bits. The result is never
+// empty: C needs an address.
 func cInts(v []int) ([]C.int, error) {
 	if err := check32(v...); err != nil {
 		return nil, err
@@ -122,17 +122,16 @@ func cInts(v []int) ([]C.int, error) {
 	return cShape(v), nil
 }
 
-// FromSliceNoCopy makes an array of the elements of data without a copy of them, in row-major order,
-// of a shape that holds exactly len(data) elements; without one it has one axis. For large
-// data that a program has in memory anyway, such as a file that it mapped.
+// FromSliceNoCopy makes an array that uses the elements of data without copying them, in row-major order. The shape
+// must hold exactly len(data) elements; without a shape, the array has one axis. It is meant for large data that is in
+// memory anyway, such as a mapped file.
 //
-// From here on nobody may write to data, until the array and all that was made of it are
-// gone: MLX computes when it sees fit, and views are taken of views. MLX does not write to
-// it. data is kept alive and in its place as long as MLX needs it; memory that is not the
-// Go heap's must be kept by the caller.
+// The program must not write to data until the array, and every array made from it, is gone: MLX computes lazily, and
+// arrays may share the memory. MLX does not write to data. The Go heap keeps data alive and in place as long as MLX
+// needs it; the caller must keep other memory, such as a mapping.
 //
-// Where MLX has a GPU, it copies the elements unless the GPU can read the memory where it
-// is, which Metal can if data begins and ends at pages of the system.
+// With a GPU, MLX copies the elements unless the GPU can read the memory in place. Metal can if data begins and ends at
+// page boundaries.
 func FromSliceNoCopy[T Element](data []T, shape ...int) *Array {
 	const op = "FromSliceNoCopy"
 	if len(data) == 0 {
@@ -152,7 +151,7 @@ func FromSliceNoCopy[T Element](data []T, shape ...int) *Array {
 	if err != nil {
 		return invalid(shapeError(op, err, []DType{d}, slices.Clone(shape)))
 	}
-	releaseFunctions() // and earlier data, where nothing but this is ever called
+	releaseFunctions() // unpins data of earlier arrays, even if the program calls nothing else
 	pin := new(runtime.Pinner)
 	pin.Pin(&data[0])
 	dims := cShape(shape)

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// String evaluates the array and prints it as MLX does, or prints its error. Inside
-// a transform that works on stand-ins there is no value to print, and it says so.
+// String evaluates the array and formats it as MLX does. For an invalid array it returns the error. Under a transform
+// that passes placeholders without values, it says that there is no value.
 func (a *Array) String() string {
 	ctx, err := a.acquire()
 	if err != nil {
@@ -27,16 +27,15 @@ func (a *Array) String() string {
 	return C.GoString(text)
 }
 
-// ToSlice evaluates a and returns a copy of its elements in row-major order,
-// whatever its strides. T must be the Go type of a's dtype: convert first with
-// AsType.
+// ToSlice evaluates a and returns a copy of its elements in row-major order, whatever its strides. T must be the Go
+// type of a's dtype; use AsType to convert.
 func ToSlice[T Element](a *Array) ([]T, error) {
 	ctx, err := a.acquire()
 	if err != nil {
 		return nil, opError("ToSlice", err)
 	}
 	defer a.release()
-	// Held, the array keeps its shape and dtype even if it is freed meanwhile.
+	// Read the shape and dtype from the held handle: the array may be freed concurrently.
 	d, shape, dtype := dtypeOf[T](), shapeOf(ctx), dtypeFromC(int(C.mlxg_array_info(ctx).dtype))
 	fail := func(err error) ([]T, error) {
 		return nil, shapeError("ToSlice", err, []DType{dtype}, shape)
@@ -63,8 +62,8 @@ func ToSlice[T Element](a *Array) ([]T, error) {
 	return out, nil
 }
 
-// Item evaluates a, which must have exactly one element, and returns it. T must be the Go
-// type of a's dtype, as for ToSlice.
+// Item evaluates a, which must have exactly one element, and returns the element. T must be the Go type of a's dtype,
+// as for ToSlice.
 func Item[T Element](a *Array) (T, error) {
 	var zero T
 	ctx, err := a.acquire()
@@ -83,9 +82,9 @@ func Item[T Element](a *Array) (T, error) {
 	return s[0], nil
 }
 
-// Strides evaluates the array and returns, for each axis, how many elements of its buffer
-// lie between two neighbours. Those of a transposed array are transposed, and 0 is that of
-// an axis that was broadcast. ToSlice reads all arrays in row-major order.
+// Strides evaluates the array and returns the stride of each axis: the distance of neighbors in the buffer, in
+// elements. Transposed arrays have permuted strides, and broadcast axes have stride 0. ToSlice reads every array in
+// row-major order.
 func (a *Array) Strides() ([]int, error) {
 	const op = "Strides"
 	ctx, err := a.acquire()
@@ -93,7 +92,7 @@ func (a *Array) Strides() ([]int, error) {
 		return nil, opError(op, err)
 	}
 	defer a.release()
-	c := make([]C.int64_t, a.NDim()+1) // never empty: C gets an address
+	c := make([]C.int64_t, a.NDim()+1) // never empty, C needs an address
 	var e *C.char
 	onCleanThread(func() { e = C.mlxg_strides(ctx, &c[0]) })
 	if e != nil {
@@ -106,16 +105,18 @@ func (a *Array) Strides() ([]int, error) {
 	return strides, nil
 }
 
-// IsHostBacked reports whether the array's elements were copied from the host's memory, as by
-// FromSlice and Scalar. Reading those waits for nothing on every device; what a CUDA device has
-// computed is moved to memory of the host first.
+// IsHostBacked reports whether the elements were copied from host memory, as by FromSlice and Scalar. Such an array can
+// be read without synchronization on every device. An array computed by a CUDA device is first copied to the host.
+//
+// It is for packages that build operations.
 func (a *Array) IsHostBacked() bool { return a != nil && a.own }
 
-// IsReady reports whether the array's value is there already, so that reading it
-// computes nothing and waits for nothing. Of a transform's stand-ins, those of VJP and
-// ValueAndGrad are available where the arguments are; those of Compile and Vmap have no
-// value. It is false for an invalid array, and, where there is a CUDA device, for a moment
-// after a stream of the CPU was waited for.
+// IsReady reports whether the array's value is available: reading it then computes nothing and waits for nothing. Under
+// VJP and ValueAndGrad, an argument's placeholder is ready if the argument is; placeholders of Compile and Vmap never
+// are. It is false for an invalid array. On a machine with a CUDA device, it may be false for a short time after a CPU
+// stream was synchronized.
+//
+// It is for packages that build operations.
 func (a *Array) IsReady() bool {
 	ctx, err := a.acquire()
 	if err != nil {

@@ -3,30 +3,31 @@ package mlxc
 // #include "mlxg.h"
 import "C"
 
-// Figures of MLX's allocator, in bytes, for the whole process.
+// These functions report the state of MLX's allocator, in bytes, for the whole process. They return 0 if MLX cannot be
+// used.
 
-// ActiveMemory is what live arrays hold.
+// ActiveMemory returns the memory that live arrays hold, in bytes.
 func ActiveMemory() int {
 	return memory(func() C.size_t { return C.mlxg_active_memory() })
 }
 
-// PeakMemory is the largest ActiveMemory since the start or ResetPeakMemory.
+// PeakMemory returns the maximum of ActiveMemory since the start or the last ResetPeakMemory, in bytes.
 func PeakMemory() int {
 	return memory(func() C.size_t { return C.mlxg_peak_memory() })
 }
 
-// ResetPeakMemory makes the current ActiveMemory the peak.
+// ResetPeakMemory sets the peak to the current ActiveMemory.
 func ResetPeakMemory() { C.mlxg_reset_peak_memory() }
 
-// CacheMemory is what MLX keeps of freed buffers for reuse.
+// CacheMemory returns the size of the freed buffers that MLX keeps for reuse, in bytes.
 func CacheMemory() int {
 	return memory(func() C.size_t { return C.mlxg_cache_memory() })
 }
 
-// ClearCache gives the cached buffers back to the system.
+// ClearCache returns the cached buffers to the system.
 func ClearCache() { C.mlxg_clear_cache() }
 
-// memory is a figure of the allocator, 0 where MLX cannot be used.
+// memory returns a figure of the allocator, or 0 if MLX cannot be used.
 func memory(figure func() C.size_t) int {
 	if Check() != nil {
 		return 0

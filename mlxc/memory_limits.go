@@ -5,32 +5,29 @@ import "C"
 
 import "fmt"
 
-// Limits of MLX's allocator, in bytes, for the whole process.
+// These functions set limits of MLX's allocator, in bytes, for the whole process. A negative limit is an error.
 
-// MemoryLimit is the limit that SetMemoryLimit sets.
+// MemoryLimit returns the limit set by SetMemoryLimit, in bytes.
 func MemoryLimit() int {
 	return memory(func() C.size_t { return C.mlxg_memory_limit() })
 }
 
-// SetMemoryLimit sets how much memory MLX tries to stay below while it evaluates, and
-// returns the limit before. It is no hard bound: where more is needed, MLX first gives
-// back what it keeps for reuse, then waits for work that is under way, then goes beyond
-// it. At the start it is four fifths of the machine's memory on a CPU; on a GPU it goes by
-// what the device recommends.
+// SetMemoryLimit sets the memory that MLX tries to stay below during evaluation, and returns the previous limit. It is
+// not a hard bound: if more is needed, MLX first releases cached buffers, then waits for running work, then exceeds the
+// limit. The default is four fifths of the machine's memory on a CPU, and derived from the device's recommendation on a
+// GPU.
 func SetMemoryLimit(bytes int) (previous int, err error) {
 	return setLimit("SetMemoryLimit", C.MLXG_LIMIT_MEMORY, bytes)
 }
 
-// SetCacheLimit sets how much freed memory MLX keeps for reuse, and returns the limit
-// before; 0 keeps nothing. What is above it is given back at later allocations. At the
-// start it is 32 MiB on a CPU, and the memory limit on a GPU.
+// SetCacheLimit sets how much freed memory MLX keeps for reuse, and returns the previous limit. 0 keeps nothing. Memory
+// above the limit is released at later allocations. The default is 32 MiB on a CPU and the memory limit on a GPU.
 func SetCacheLimit(bytes int) (previous int, err error) {
 	return setLimit("SetCacheLimit", C.MLXG_LIMIT_CACHE, bytes)
 }
 
-// SetWiredLimit sets how much memory Metal keeps resident, and returns the limit before,
-// which is 0 at the start. More than the system allows is an error. Elsewhere than on a
-// Mac it does nothing, and the limit is always 0.
+// SetWiredLimit sets how much memory Metal keeps resident, and returns the previous limit, 0 by default. A limit above
+// the system's maximum is an error. On other platforms than macOS it has no effect, and the limit is always 0.
 func SetWiredLimit(bytes int) (previous int, err error) {
 	return setLimit("SetWiredLimit", C.MLXG_LIMIT_WIRED, bytes)
 }

@@ -6,23 +6,22 @@ import (
 	"unsafe"
 )
 
-// liveArrays is the profile that ProfileArrays fills. Its values are handles: an *Array in
-// it would never become unreachable.
+// liveArrays is the profile that ProfileArrays fills. Its values are handles: an *Array in the profile would never
+// become unreachable.
 var liveArrays = pprof.NewProfile("mlxgrad.arrays")
 
-// profiling is how many arrays there are to one that is noted, 0 if none is; made counts
-// them.
+// profiling is the sampling interval, 0 for off. made counts arrays while profiling is on.
 var profiling, made atomic.Int64
 
-// ProfileArrays notes one of every n arrays that are made from now on, with the stack
-// that made it, in the profile "mlxgrad.arrays" of runtime/pprof, until it is freed, by
-// Free, its scope or the collector. So the profile tells where the arrays that are alive
-// come from; to have them all, n is 1. With 0, which is the default, no more are noted.
+// ProfileArrays samples one of every n arrays made from now on into the runtime/pprof profile "mlxgrad.arrays", with
+// the stack that made it. An array leaves the profile when it is freed: by Free, by its scope or by the garbage
+// collector. The profile shows where the live arrays were made. With n = 1 it holds all arrays; n = 0, the default,
+// stops sampling.
 //
 //	pprof.Lookup("mlxgrad.arrays").WriteTo(os.Stderr, 1)
 func ProfileArrays(n int) { profiling.Store(int64(max(n, 0))) }
 
-// profile notes a new array if it is its turn.
+// profile adds a new array to the profile if it is sampled.
 func (a *Array) profile() {
 	if n := profiling.Load(); n > 0 && made.Add(1)%n == 0 {
 		a.users.Store(profiledBit)
@@ -31,5 +30,5 @@ func (a *Array) profile() {
 	}
 }
 
-// unprofile forgets a handle before MLX can give its address to another.
+// unprofile removes a handle, before MLX reuses its address.
 func unprofile(ctx unsafe.Pointer) { liveArrays.Remove(ctx) }

@@ -10,26 +10,24 @@ import (
 	"sync/atomic"
 )
 
-// scope owns arrays until it ends. Only the goroutine that opened it adds to it,
-// but any may free or keep an array of it. An array's owner lock is taken before the
-// scope's. A scope that has ended is opened again, so an array may still name it that it
-// no longer has.
+// scope owns arrays until it ends. Only the goroutine that opened it adds arrays, but any goroutine may free or keep
+// one. Lock order: an array's owner lock, then the scope's mu. Ended scopes are recycled, so a stale Array.scope may
+// point to a scope that now has another owner; remove checks for that.
 type scope struct {
 	id     uintptr
 	mu     sync.Mutex
 	parent *scope
-	arrays []*Array // nil where one was taken out
+	arrays []*Array // nil for a removed array
 }
 
-// scopes are all that were ever opened at the same time. C keeps the id of a thread's
-// innermost one.
+// scopes holds every scope, open or recycled. C keeps the id of a thread's innermost scope.
 var scopes struct {
-	all   atomic.Pointer[[]*scope] // by id−1
-	mu    sync.Mutex               // of what follows, and of writing
+	all   atomic.Pointer[[]*scope] // indexed by id−1
+	mu    sync.Mutex               // guards ended and writes to all
 	ended []*scope
 }
 
-// scopeByID gives the scope of the calling goroutine that has the id, nil for 0.
+// scopeByID returns the open scope with the id, or nil for id 0.
 func scopeByID(id uintptr) *scope {
 	if id == 0 {
 		return nil
@@ -37,7 +35,7 @@ func scopeByID(id uintptr) *scope {
 	return (*scopes.all.Load())[id-1]
 }
 
-// newScope gives a scope that is not open.
+// newScope returns a scope that is not open.
 func newScope() *scope {
 	scopes.mu.Lock()
 	defer scopes.mu.Unlock()
@@ -51,13 +49,13 @@ func newScope() *scope {
 		all = *p
 	}
 	s := &scope{id: uintptr(len(all) + 1)}
-	// A copy: other goroutines read the old one.
+	// Copy: other goroutines read the old slice without a lock.
 	all = append(slices.Clip(all), s)
 	scopes.all.Store(&all)
 	return s
 }
 
-// add takes the array over. The caller holds its owner lock, or has it to itself.
+// add takes ownership of an array. The caller holds the array's owner lock, or is the only user of the array.
 func (s *scope) add(a *Array) {
 	s.mu.Lock()
 	a.scope, a.place = s, int32(len(s.arrays))
@@ -65,8 +63,7 @@ func (s *scope) add(a *Array) {
 	s.mu.Unlock()
 }
 
-// remove takes the array out, unless the scope has ended; it tells whether it did, and
-// the enclosing scope.
+// remove releases an array from the scope. removed is false if the scope has ended. parent is the enclosing scope.
 func (s *scope) remove(a *Array) (parent *scope, removed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +72,7 @@ func (s *scope) remove(a *Array) (parent *scope, removed bool) {
 		return nil, false
 	}
 	s.arrays[n] = nil
-	// A scope in which a long loop frees what it makes does not grow.
+	// Trim the list, so that it does not grow in a long loop that frees its arrays.
 	for n == len(s.arrays)-1 && s.arrays[n] == nil {
 		s.arrays = s.arrays[:n]
 		n = max(n-1, 0)
@@ -83,16 +80,14 @@ func (s *scope) remove(a *Array) (parent *scope, removed bool) {
 	return s.parent, true
 }
 
-// WithScope runs f and then frees every array that operations on the calling
-// goroutine made meanwhile, except those that were handed out by Keep. Scopes
-// nest. Goroutines that f starts are not covered. A panic in f ends the scope too.
+// WithScope runs f and then frees every array that operations on the calling goroutine made in f, except the arrays on
+// which Keep was called. Scopes nest. Goroutines started by f are not covered. The scope also ends if f panics.
 //
-// Computations that were started, and arrays that were handed to others, are not
-// disturbed: MLX counts its own references.
+// Running computations, and arrays that depend on a freed one, are not affected: MLX counts its own references.
 func WithScope(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// The scope stands before C knows of it, so no result finds it missing.
+	// The scope must exist before C knows its id, so that every result finds it.
 	s := newScope()
 	outer := C.mlxg_swap_scope(C.uintptr_t(s.id))
 	s.open(scopeByID(uintptr(outer)))
@@ -103,47 +98,47 @@ func WithScope(f func()) {
 	f()
 }
 
-// WithScopeErr is WithScope for a function that can fail, whose error it returns. A
-// training loop runs each step in a scope and keeps the new parameters:
+// WithScopeErr is WithScope for a function that returns an error. A training loop runs each step in a scope and keeps
+// the new parameters:
 //
 //	err := mlxc.WithScopeErr(func() error {
-//		_, grads, err := step(params)
-//		if err != nil {
-//			return err
-//		}
-//		for i, p := range params {
-//			params[i] = p.Sub(grads[i].MulScalar(rate)).Keep()
-//			p.Free()
-//		}
-//		return mlxc.Eval(params...)
+//	_, grads, err := step(params)
+//	if err != nil {
+//	return err
+//	}
+//	for i, p := range params {
+//	params[i] = p.Sub(grads[i].MulScalar(rate)).Keep()
+//	p.Free()
+//	}
+//	return mlxc.Eval(params...)
 //	})
 func WithScopeErr(f func() error) (err error) {
 	WithScope(func() { err = f() })
 	return err
 }
 
-// open begins a scope inside another one, which may be nil.
+// open starts a scope inside parent, which may be nil.
 func (s *scope) open(parent *scope) {
 	s.mu.Lock()
 	s.parent = parent
 	s.mu.Unlock()
 }
 
-// end frees what the scope still owns.
+// end frees the arrays that the scope still owns.
 func (s *scope) end() {
 	s.mu.Lock()
 	arrays := s.arrays
 	s.arrays = nil
 	s.mu.Unlock()
-	// The youngest first: what only refers to others goes alone, and not a whole graph
-	// behind its last node.
+	// Free the youngest arrays first. Each call then destroys one node, instead of the whole graph behind the last
+	// node.
 	var batch [64]C.uintptr_t
 	handles := batch[:0]
 	for _, a := range slices.Backward(arrays) {
 		switch {
 		case a == nil:
 		case a.users.CompareAndSwap(0, freedBit|destroyedBit):
-			// The common case: nobody else holds it.
+			// Common case: no call holds the array.
 			if handles = append(handles, handleWord(a.ctx)); len(handles) == len(batch) {
 				freeQueue.destroy(handles)
 				handles = handles[:0]
@@ -165,8 +160,8 @@ func (s *scope) end() {
 	scopes.mu.Unlock()
 }
 
-// Keep takes the array out of the scope that owns it and gives it to the
-// enclosing scope, or to the collector if there is none. It returns a.
+// Keep moves the array from its scope to the enclosing scope, or to the garbage collector if there is none. It returns
+// a.
 func (a *Array) Keep() *Array {
 	if _, err := a.acquire(); err != nil {
 		return a
@@ -189,9 +184,8 @@ func (a *Array) Keep() *Array {
 	return a
 }
 
-// OutsideScopes runs f outside of every scope: arrays that operations on the calling goroutine
-// make meanwhile belong to the collector, whatever scope it is called in. It is for
-// what outlives the caller, such as a cache.
+// OutsideScopes runs f outside all scopes: the garbage collector owns the arrays that operations on the calling
+// goroutine make in f. Use it for arrays that outlive the caller, such as a cache.
 func OutsideScopes(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

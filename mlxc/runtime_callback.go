@@ -12,18 +12,17 @@ import (
 	"unsafe"
 )
 
-// Func is a function of arrays that transforms take and give. It must be pure:
-// MLX may call it once, often, or on arrays without values. Arrays that it
-// captures count as constants and get no gradient.
+// Func is a function of arrays, the argument and result of transforms. It must be pure: MLX may call it once, several
+// times, or on arrays without values. Arrays that it captures count as constants and have no gradient.
 //
-// While MLX runs it, the calling goroutine holds the graph lock. So it must not wait
-// for another goroutine that uses this package: neither would go on. If other goroutines wait for
-// the lock for more than five seconds meanwhile, a warning of log/slog names them and the function.
+// While MLX runs a Func, the calling goroutine holds the graph lock. The function must not wait for another goroutine
+// that uses this package: both would block. If goroutines wait for the lock for more than five seconds meanwhile, a
+// log/slog warning names them and the function.
 type Func = func(args []*Array) []*Array
 
-// AsFunc makes a Func of a function that can fail, such as what Grad returns: where f gives an
-// error, the Func gives one invalid array that carries it. So gradients go under other
-// transforms, as in Vmap(AsFunc(Grad(loss)), …) for those of single samples.
+// AsFunc returns a Func for a function that returns an error, such as the result of Grad. If f returns an error, the
+// Func returns one invalid array that carries it. This puts gradients under other transforms: Vmap(AsFunc(Grad(loss)),
+// …) computes per-sample gradients.
 func AsFunc(f func(args []*Array) ([]*Array, error)) Func {
 	if f == nil {
 		return nil
@@ -37,27 +36,24 @@ func AsFunc(f func(args []*Array) ([]*Array, error)) Func {
 	}
 }
 
-// VJPFunc computes a vector-Jacobian product: from the arguments of a function,
-// the cotangents of its outputs and the outputs, the cotangents of the arguments,
-// one for each, of the same shape.
+// VJPFunc computes a vector-Jacobian product. It receives a function's arguments, the cotangents of its outputs, and
+// the outputs. It returns one cotangent per argument, of the argument's shape.
 type VJPFunc = func(primals, cotangents, outputs []*Array) []*Array
 
-// JVPFunc computes a Jacobian-vector product: from the arguments of a function and
-// their tangents, one for each, of the same shape, the tangents of the outputs, one for
-// each, of the same shape. An argument that does not change has a tangent of zeros.
+// JVPFunc computes a Jacobian-vector product. It receives a function's arguments and one tangent per argument, of the
+// argument's shape. It returns one tangent per output, of the output's shape. A constant argument has a tangent of
+// zeros.
 type JVPFunc = func(primals, tangents []*Array) []*Array
 
-// VmapFunc computes a function for all elements at once. The arguments that mapped
-// names have the elements along their first axis, the others are shared by all. Every
-// result has the elements along its first axis.
+// VmapFunc computes a function for a whole batch. Arguments with mapped set have the batch along their first axis; the
+// others are shared by all elements. Every result has the batch along its first axis.
 type VmapFunc = func(args []*Array, mapped []bool) []*Array
 
-// callbackError is the error of the last Go function that failed under MLX; C++
-// only knows that it failed. The graph lock guards it.
+// callbackError is the error of the last Go function that failed under MLX; C++ only knows that it failed. The graph
+// lock guards it.
 var callbackError error
 
-// takeCallbackError replaces MLX's own word for a failed closure by the error
-// that the Go function had.
+// takeCallbackError replaces MLX's message for a failed closure by the error of the Go function.
 func takeCallbackError(err error) error {
 	if err == nil || callbackError == nil {
 		return err
@@ -73,10 +69,10 @@ func takeCallbackError(err error) error {
 	return cause
 }
 
-// checkpointFunc is a function of Checkpoint's.
+// checkpointFunc is a function passed to Checkpoint.
 type checkpointFunc Func
 
-// compileFunc is a function of Compile's.
+// compileFunc is a function passed to Compile.
 type compileFunc Func
 
 //export mlxgCallClosure
@@ -86,7 +82,7 @@ func mlxgCallClosure(id C.uintptr_t, in *C.mlxg_members, out unsafe.Pointer) (st
 		return guardedInScope(out, func() []*Array { return f(arraysOf(in)) }, in)
 	case compileFunc:
 		if in.n == 0 || !bool(C.mlxg_traced(*in.handles)) {
-			// Nothing is compiled, and the caller's scope is that of another goroutine.
+			// Compilation is off. The scope of the thread belongs to another goroutine, the caller.
 			return guardedInScope(out, func() []*Array { return f(arraysOf(in)) }, in)
 		}
 		status = guarded(out, func() []*Array { return f(arraysOf(in)) })
@@ -96,9 +92,9 @@ func mlxgCallClosure(id C.uintptr_t, in *C.mlxg_members, out unsafe.Pointer) (st
 	return status
 }
 
-// forgetting is guarded for what must not leave values behind: a function that is to be
-// computed again, and rules. The handles that it makes, those of its arguments too, are
-// freed when MLX has its results: until then MLX cannot give their memory back.
+// guardedInScope is guarded in a scope of its own, for functions that must not leave values behind: checkpointed
+// functions, which run again later, and custom rules. The arrays that f makes, and its argument handles, are freed once
+// MLX has its results. MLX cannot reuse their memory before.
 func guardedInScope(out unsafe.Pointer, f func() []*Array, args ...*C.mlxg_members) (status C.int) {
 	WithScope(func() {
 		for _, a := range args {
@@ -134,8 +130,7 @@ func mlxgCallVmap(id C.uintptr_t, args *C.mlxg_members, axes *C.int, out unsafe.
 	}, args)
 }
 
-// guarded runs a Go function for MLX and gives its results to out. It returns 1 if the
-// function failed.
+// guarded runs a Go function for MLX and passes its results to out. It returns 1 if the function failed.
 func guarded(out unsafe.Pointer, f func() []*Array) (status C.int) {
 	status = 1
 	finished := false
@@ -149,8 +144,8 @@ func guarded(out unsafe.Pointer, f func() []*Array) (status C.int) {
 			callbackError = newPanicError(v)
 			return
 		}
-		// Neither returned nor panicked: runtime.Goexit. It cannot be stopped, and
-		// the C++ frames below are about to be skipped.
+		// f neither returned nor panicked: this is runtime.Goexit. It cannot be stopped, and it skips the C++ frames
+		// below.
 		brokenThreads.Add(1)
 		C.mlxg_mark_stale()
 	}()
@@ -168,12 +163,12 @@ func guarded(out unsafe.Pointer, f func() []*Array) (status C.int) {
 	return 0
 }
 
-// arraysOf takes over the handles that a Go function is called with.
+// arraysOf takes ownership of the handles of a Go function's arguments.
 func arraysOf(m *C.mlxg_members) []*Array {
 	return newArrays(unsafe.Slice(m.handles, m.n), uintptr(m.scope))
 }
 
-// failed is what stands for the n results of a function that failed.
+// invalidArrays returns n invalid arrays that carry err, as the results of a failed function.
 func invalidArrays(n int, err error) []*Array {
 	results := make([]*Array, n)
 	for i := range results {
@@ -182,21 +177,20 @@ func invalidArrays(n int, err error) []*Array {
 	return results
 }
 
-// errCount says that a function gave another number of arrays than its contract.
+// errCount is the error of a function that returned or received a wrong number of arrays.
 func errCount(what string, got, want int) error {
 	return fmt.Errorf("%s: %d arrays, want %d", what, got, want)
 }
 
-// functions are the Go functions that C knows by an id, and the pins of memory.
+// functions holds the Go functions that C refers to by an id, and the pins of memory that C reads.
 var functions struct {
 	mu   sync.Mutex
-	byID []any         // nil where an id is not in use; 0 never is
-	free []C.uintptr_t // ids not in use
+	byID []any         // nil for an id that is not in use; id 0 is never used
+	free []C.uintptr_t // unused ids
 }
 
-// register gives f an id that stays valid until it is forgotten: by releaseFunctions once
-// MLX has dropped every closure made with it, or by the caller if a call of C uses it only
-// while it runs.
+// register returns an id for f. The id is valid until releaseFunctions drops it, after MLX has dropped every closure
+// made with it, or until the caller calls unregister, if C uses the id only during one call.
 func register(f any) C.uintptr_t {
 	functions.mu.Lock()
 	defer functions.mu.Unlock()
@@ -213,13 +207,14 @@ func register(f any) C.uintptr_t {
 	return C.uintptr_t(len(functions.byID) - 1)
 }
 
+// function returns the function registered under id.
 func function(id C.uintptr_t) any {
 	functions.mu.Lock()
 	defer functions.mu.Unlock()
 	return functions.byID[id]
 }
 
-// unregister ends the use of an id.
+// unregister drops an id, which may then be used again.
 func unregister(id C.uintptr_t) {
 	functions.mu.Lock()
 	defer functions.mu.Unlock()
@@ -227,7 +222,7 @@ func unregister(id C.uintptr_t) {
 	functions.free = append(functions.free, id)
 }
 
-// releaseFunctions forgets the functions that MLX has dropped.
+// releaseFunctions drops the functions whose closures MLX has destroyed.
 func releaseFunctions() {
 	if atomic.LoadInt32((*int32)(&C.mlxg_releasable)) == 0 {
 		return

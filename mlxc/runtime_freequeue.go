@@ -10,20 +10,19 @@ import (
 	"unsafe"
 )
 
-// garbage destroys handles that nobody uses any more. Destroying one walks the graph
-// behind it, so it needs the graph lock, which a long evaluation may hold: a Free
-// or a cleanup never waits for it, but leaves the handle to whoever leaves the
-// lock next, or to a moment later.
+// freeQueue destroys handles that are no longer used. Destroying a handle walks the graph behind it and needs the graph
+// lock, which a long evaluation may hold. Free and cleanups never wait for the lock: they queue the handle. The next
+// thread that leaves the lock destroys it, or a timer does.
 var freeQueue handleQueue
 
-// Handles are numbers here: cgo looks into memory that holds pointers, at each of them.
+// handleQueue holds handles as numbers: cgo would check each pointer in memory that holds pointers.
 type handleQueue struct {
 	mu      sync.Mutex
 	handles []C.uintptr_t
-	waiting atomic.Int64 // len(handles), to be read without mu
+	waiting atomic.Int64 // len(handles), readable without mu
 }
 
-// free destroys handles, now or later. It does not keep the slice.
+// destroy destroys handles, now or later. It does not keep the slice.
 func (h *handleQueue) destroy(handles []C.uintptr_t) {
 	if len(handles) == 0 {
 		return
@@ -35,35 +34,34 @@ func (h *handleQueue) destroy(handles []C.uintptr_t) {
 	h.flushHandles(false)
 }
 
-// later destroys what the collector found, together with what else it finds within a
-// moment.
+// enqueue queues the handle of an unreachable array. Handles of one collection are destroyed together.
 func (h *handleQueue) enqueue(ctx unsafe.Pointer) {
-	const many = 256
-	if h.add(handleWord(ctx))%many == 0 {
+	const batch = 256
+	if h.add(handleWord(ctx))%batch == 0 {
 		h.flushHandles(false)
 	}
 }
 
-// add takes over handles, to be destroyed in a moment, and tells how many are waiting.
+// add queues handles, starts the timer that destroys them, and returns the number of queued handles.
 func (h *handleQueue) add(handles ...C.uintptr_t) int {
-	const moment = 5 * time.Millisecond
+	const delay = 5 * time.Millisecond
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.handles) == 0 {
-		time.AfterFunc(moment, func() { h.flush(false) })
+		time.AfterFunc(delay, func() { h.flush(false) })
 	}
 	h.handles = append(h.handles, handles...)
 	h.waiting.Store(int64(len(h.handles)))
 	return len(h.handles)
 }
 
-// sweep destroys what is waiting as drain does, and forgets the functions that went with it.
+// flush destroys the queued handles as flushHandles does, then drops the functions that only they referred to.
 func (h *handleQueue) flush(wait bool) {
 	h.flushHandles(wait)
 	releaseFunctions()
 }
 
-// drain destroys what is waiting, if the graph lock is free or wait is set.
+// flushHandles destroys the queued handles if the graph lock is free, or waits for the lock if wait is set.
 func (h *handleQueue) flushHandles(wait bool) {
 	if h.waiting.Load() == 0 {
 		return

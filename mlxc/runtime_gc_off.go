@@ -2,5 +2,5 @@
 
 package mlxc
 
-// collect is for a build with the tag mlxcgc.
+// forceGC does nothing without the build tag mlxcgc.
 func forceGC() {}

@@ -4,10 +4,9 @@ package mlxc
 
 import "runtime"
 
-// collect collects garbage while a call holds a handle: an array that the call forgot to
-// keep alive until its end is then freed under its hands. That is what the tag mlxcgc is
-// for, and all that it does.
+// forceGC runs the garbage collector while a call holds a handle. If the call does not keep the array alive until its
+// end, the array is freed during the call, and the test fails. The build tag mlxcgc exists for this.
 func forceGC() {
 	runtime.GC()
-	runtime.Gosched() // to the cleanups
+	runtime.Gosched() // lets the cleanups run
 }

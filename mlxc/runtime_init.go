@@ -13,7 +13,7 @@ import (
 
 func init() {
 	for _, path := range library.Places() {
-		C.mlxg_library_place(C.CString(path)) // for the life of the process
+		C.mlxg_library_place(C.CString(path)) // never freed
 	}
 	C.mlxg_library_remedy(C.CString(library.Remedy()))
 	library.Symbol = symbol
@@ -32,13 +32,13 @@ func symbol(name string) (unsafe.Pointer, error) {
 	return nil, fmt.Errorf("libmlxg has no function %s", name)
 }
 
-// Check loads MLX, if no operation has before, and returns nil if it can be used, else why not. Every
-// operation gives the same error.
+// Check loads MLX on first use. It returns nil if MLX can be used, else the reason. Every operation returns the same
+// error.
 //
-// If the library is missing, cannot be loaded, or is of another version, the next operation tries again. A
-// program may thus set MLX up after its start. The places where the library is looked for are decided at
-// the start. If MLX was loaded and could not be started, the error stays. Arrays and other values that a
-// failed operation returned keep its error. After Shutdown it returns ErrShutdown.
+// If the library is missing, cannot be loaded, or has another version, the next operation tries again, so a program may
+// set MLX up after its start. The places where the library is searched are fixed at program start. If MLX was loaded
+// but could not be started, the error is final. Arrays returned by a failed operation keep its error. After Shutdown,
+// Check returns ErrShutdown.
 func Check() error {
 	if life.Load() == lifeUsable {
 		return nil
@@ -53,19 +53,17 @@ func Check() error {
 	return nil
 }
 
-// life is one of the constants below.
+// life is the state of the library: one of the constants below.
 var life atomic.Int32
 
 const (
-	lifeUnloaded = iota // MLX was not loaded, or could not be
+	lifeUnloaded = iota // not loaded yet, or loading failed
 	lifeUsable
-	lifeEnded // Shutdown was called
+	lifeEnded // after Shutdown
 )
 
-// Version returns the version of the loaded MLX, such as "0.32.2".
-// It is empty where libmlxg cannot be loaded.
+// Version returns the version of the loaded MLX, such as "0.32.2". It is empty if libmlxg cannot be loaded.
 func Version() string { return C.GoString(C.mlxg_versions().mlx) }
 
-// CVersion returns the version of the loaded mlx-c, such as "0.7.0".
-// It is empty where libmlxg cannot be loaded.
+// CVersion returns the version of the loaded mlx-c, such as "0.7.0". It is empty if libmlxg cannot be loaded.
 func CVersion() string { return C.GoString(C.mlxg_versions().mlxc) }

@@ -8,15 +8,14 @@ import (
 	"sync/atomic"
 )
 
-// locked runs f, which may reach Go functions through MLX, under the graph lock.
+// locked runs f under the graph lock. f may reach Go functions through MLX.
 //
-// The lock is a recursive mutex of C, because the Go functions that MLX calls may
-// use this package again; cgo keeps them on the thread that holds it. It is
-// released by defer and not by a guard of C++: runtime.Goexit in such a function
-// (testify's require does it) runs Go's deferred calls but skips C++ frames.
+// The lock is a recursive mutex in C. A Go function that MLX calls may use this package again; cgo keeps it on the
+// thread that holds the lock. The lock is released by defer and not by a C++ guard: runtime.Goexit in such a function
+// (require.FailNow of testify calls it) runs Go's deferred calls but skips C++ frames.
 //
-// After that, this thread's tracing state in MLX is wrong for good, so the
-// goroutine keeps the thread locked and the runtime ends both.
+// After a Goexit, the tracing state of the thread in MLX is broken for good. The goroutine then keeps the thread
+// locked, so the runtime ends both.
 func locked(f func()) {
 	onCleanThread(func() {
 		runtime.LockOSThread()
@@ -28,18 +27,17 @@ func locked(f func()) {
 
 // leave undoes LockOSThread and mlxg_enter.
 func leave() {
-	// Under the lock: whatever was freed meanwhile by goroutines that did not wait for it.
+	// Other goroutines queue handles instead of waiting for the lock. Destroy them while this thread holds it.
 	freeQueue.flush(true)
-	if stale := bool(C.mlxg_leave()); !stale {
+	if broken := bool(C.mlxg_leave()); !broken {
 		runtime.UnlockOSThread()
 	}
 }
 
-// lockedCall makes a call of C that may reach Go functions and that enters, leaves, and
-// takes its results; first is how many are of the first of two lists. The caller holds
-// the operands.
+// lockedCall runs a C call that may reach Go functions, and takes its results. The C function takes the graph lock
+// itself. first is the length of the first list if the call returns two. The caller holds the operands.
 //
-// What the call needs is passed, since what it captured would go to the heap.
+// `with` is passed as an argument, because a captured variable would escape to the heap.
 func lockedCall[T any](op string, operands []*Array, with T, call func(T) C.mlxg_results) (results []*Array, first int, err error) {
 	if brokenThreads.Load() > 0 {
 		return callOnCleanThread(op, operands, with, call)
@@ -47,11 +45,13 @@ func lockedCall[T any](op string, operands []*Array, with T, call func(T) C.mlxg
 	return callLocked(op, operands, with, call)
 }
 
+// callOnCleanThread is callLocked on a thread whose tracing state is intact.
 func callOnCleanThread[T any](op string, operands []*Array, with T, call func(T) C.mlxg_results) (results []*Array, first int, err error) {
 	onCleanThread(func() { results, first, err = callLocked(op, operands, with, call) })
 	return results, first, err
 }
 
+// callLocked runs the C call on this thread and releases the lock that the call took.
 func callLocked[T any](op string, operands []*Array, with T, call func(T) C.mlxg_results) (results []*Array, first int, err error) {
 	runtime.LockOSThread()
 	defer leave()
@@ -60,13 +60,12 @@ func callLocked[T any](op string, operands []*Array, with T, call func(T) C.mlxg
 	return results, int(r.first), takeCallbackError(err)
 }
 
-// brokenThreads counts the threads that a goroutine was ended on.
+// brokenThreads counts the threads on which runtime.Goexit skipped frames of MLX.
 var brokenThreads atomic.Int64
 
-// onCleanThread runs f, on another thread if this one's tracing state is wrong:
-// what the deferred calls of an ending goroutine ask for. Where the lock is still
-// held further up, f has to run here; it then is inside the transform, as MLX
-// believes.
+// onCleanThread runs f on another thread if the tracing state of this one is broken, which is so in the deferred calls
+// of an ending goroutine. If a caller further up still holds the lock, f runs on this thread: MLX then still considers
+// it part of the transform.
 func onCleanThread(f func()) {
 	if brokenThreads.Load() > 0 {
 		runtime.LockOSThread()
@@ -85,7 +84,7 @@ func onCleanThread(f func()) {
 			}()
 			<-done
 			if !returned {
-				runtime.Goexit() // f ended the goroutine; this one is meant
+				runtime.Goexit() // f ended its goroutine; end the caller's too
 			}
 			return
 		}
@@ -93,9 +92,9 @@ func onCleanThread(f func()) {
 	f()
 }
 
-// insideCallback reports whether this thread is in a Go function that MLX calls.
-// The goroutine must be locked to its thread.
+// insideCallback reports whether this thread runs a Go function that MLX called. The goroutine must be locked to its
+// thread.
 func insideCallback() bool { return C.mlxg_enter_depth() > 0 }
 
-// waitingForLock is the number of threads that wait for the graph lock.
+// waitingForLock returns the number of threads that wait for the graph lock.
 func waitingForLock() int { return int(C.mlxg_waiting()) }

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// lockPatience is how long goroutines wait for the graph lock, while a Go function that MLX calls
-// holds it, until they are logged. Tests shorten it.
+// lockPatience is how long goroutines may wait for the graph lock, held by a Go function that MLX calls, before a
+// warning is logged. Tests shorten it.
 var lockPatience = 5 * time.Second
 
-// lockWatch logs goroutines that wait for a Go function that MLX calls, which may wait for them.
+// lockWatch logs goroutines that wait for a Go function called by MLX. Such a function may be waiting for them in turn.
 var lockWatch watch
 
 type watch struct {
-	open  atomic.Int32 // functions at work, nested in each other
-	mu    sync.Mutex   // of the rest
+	open  atomic.Int32 // number of nested functions that run
+	mu    sync.Mutex   // guards the fields below
 	timer *time.Timer
-	seen  bool // some goroutine was waiting at the last tick
+	seen  bool // goroutines were waiting at the last tick
 }
 
 func (w *watch) enter() {
@@ -46,8 +46,8 @@ func (w *watch) leave() {
 	}
 }
 
-// tick logs once for each outermost function, at the second tick that finds waiting goroutines:
-// they have waited from the first one on, since the function holds the lock all the time.
+// tick logs once per outermost function, at the second tick that finds waiting goroutines. The function holds the lock
+// all the time, so these goroutines have waited since the first tick.
 func (w *watch) tick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,11 +64,11 @@ func (w *watch) tick() {
 	w.timer.Reset(lockPatience)
 }
 
-// inC matches the stack of a goroutine that is in a C function of this package.
+// inC matches the stack of a goroutine that runs a C function of this package.
 var inC = regexp.MustCompile(`^(runtime\.cgocall\(.*\n.*\n)?\S+/mlxc\._Cfunc_`)
 
-// lockUsers finds, in the stacks of all goroutines, the function that holds the graph lock and the
-// goroutines that wait for it.
+// lockUsers searches the stacks of all goroutines for the function that holds the graph lock and for the goroutines
+// that wait for it.
 func lockUsers() (function string, waiting []string) {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
@@ -86,8 +86,8 @@ func lockUsers() (function string, waiting []string) {
 	return function, waiting
 }
 
-// callerIn names the innermost function that is not of this package or the runtime, and its line. With
-// operation set, it names the function of this package that it calls, too.
+// callerIn returns the innermost function outside this package and the runtime, with its line. With operation set, it
+// also returns the function of this package that was called.
 func callerIn(frames string, operation bool) string {
 	lines := strings.Split(frames, "\n")
 	called := ""

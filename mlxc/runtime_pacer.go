@@ -5,21 +5,21 @@ import (
 	"sync/atomic"
 )
 
-// The collector does not see MLX's memory: a program that leaves its arrays to
-// it would fill the machine long before the Go heap is large enough to collect.
-// pace starts a collection whenever MLX's active memory has doubled since the
-// last one. What makes elements calls it: evaluation, and new leaves of minPacedBytes bytes,
-// below which the Go heap grows with them.
+// gcPacer decides when to run Go's garbage collector, which does not see MLX's memory. Without it, a program that
+// leaves its arrays to the collector would exhaust memory long before the Go heap is large enough to collect. A
+// collection starts when MLX's active memory has doubled since the last one.
 var gcPacer struct {
-	low     atomic.Int64 // the least active memory seen since the last collection
+	low     atomic.Int64 // the minimum of active memory since the last collection
 	running atomic.Bool
 }
 
 const (
-	minActiveBytes = 64 << 20 // below this, collecting costs more than it gives
-	minPacedBytes  = 4 << 10
+	minActiveBytes = 64 << 20 // below this, a collection costs more than it frees
+	minPacedBytes  = 4 << 10  // smaller arrays are paced by the Go heap
 )
 
+// paceGC starts a collection if active memory has doubled. Evaluations call it, as do new arrays of at least
+// minPacedBytes.
 func paceGC() {
 	active := int64(ActiveMemory())
 	low := gcPacer.low.Load()
@@ -32,8 +32,7 @@ func paceGC() {
 	go func() {
 		defer gcPacer.running.Store(false)
 		runtime.GC()
-		// The cleanups run on a goroutine of the runtime, soon after; the figure falls as
-		// they do, and low with it.
+		// The cleanups run soon after, on a goroutine of the runtime. Active memory falls meanwhile, and low follows.
 		gcPacer.low.Store(int64(ActiveMemory()))
 	}()
 }

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// shutDown is the text of ErrShutdown, which C gives too.
+// shutDown is the message of ErrShutdown; C returns the same message.
 const shutDown = C.MLXG_SHUT_DOWN
 
 // shutdownLimit is how long Shutdown waits. Tests shorten it.
 var shutdownLimit = 10 * time.Second
 
 var shutdown struct {
-	mu   sync.Mutex // held while a call waits
+	mu   sync.Mutex // held during a call
 	done bool
 }
 
@@ -52,7 +52,7 @@ var shutdown struct {
 func Shutdown() error {
 	const op = "Shutdown"
 	if life.Load() == lifeUsable && calledByMLX() {
-		return opError(op, errors.New("a function that MLX calls cannot end MLX: call it when the transform has returned"))
+		return opError(op, errors.New("it was called by a function under a transform: call it after the transform has returned"))
 	}
 	shutdown.mu.Lock()
 	defer shutdown.mu.Unlock()
@@ -72,7 +72,7 @@ func Shutdown() error {
 	return nil
 }
 
-// calledByMLX is insideCallback for a goroutine that is not locked to its thread: if it is inside, it is locked.
+// calledByMLX is insideCallback for a goroutine that may not be locked to its thread. Inside a callback it always is.
 func calledByMLX() bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
