@@ -8,17 +8,18 @@ import (
 	"runtime"
 )
 
-// Device is where operations run.
+// Device is a kind of device on which operations run.
 type Device int
 
 // The devices of MLX. GPU is Metal on a Mac and CUDA on Linux, if MLX was built
 // with it and the machine has one.
 const (
+	// The devices of MLX. GPU is Metal on a Mac and CUDA on Linux, if MLX was built with it and the machine has one.
 	CPU Device = iota
 	GPU
 )
 
-// String gives "cpu" or "gpu".
+// String returns "cpu" or "gpu".
 func (d Device) String() string {
 	switch d {
 	case CPU:
@@ -34,11 +35,10 @@ func (d Device) Available() bool {
 	return (d == CPU || d == GPU) && C.mlxg_device_stream(C.int(d)) != nil
 }
 
-// DefaultDevice returns the device on which operations run if nothing else was
-// said: the GPU where there is one.
+// DefaultDevice returns the device on which operations run by default: the GPU if there is one.
 func DefaultDevice() Device { return Device(C.mlxg_default_device()) }
 
-// SetDefaultDevice changes the default for the whole process.
+// SetDefaultDevice sets the default device of the process.
 func SetDefaultDevice(d Device) error {
 	if !d.Available() || C.mlxg_set_default_device(C.int(d)) != 0 {
 		return opError("SetDefaultDevice", fmt.Errorf("this machine or this build of MLX has no device %v", d))
@@ -46,16 +46,15 @@ func SetDefaultDevice(d Device) error {
 	return nil
 }
 
-// CurrentDevice returns the device on which operations of the calling goroutine
-// run at this point: that of the innermost WithDevice or WithStream, or else the
-// default.
+// CurrentDevice returns the device on which operations of the calling goroutine run: the device of the innermost
+// WithDevice or WithStream, else the default.
 func CurrentDevice() Device {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	return Device(C.mlxg_current_device())
 }
 
-// Backend is what executes the operations of a stream.
+// Backend is the implementation that executes the operations of a stream.
 type Backend string
 
 // The backends of MLX.
@@ -65,8 +64,7 @@ const (
 	BackendCUDA  Backend = "cuda"
 )
 
-// CurrentBackend returns the backend of the stream on which operations of the
-// calling goroutine run at this point. The placeholder GPU counts as Metal.
+// CurrentBackend returns the backend of the calling goroutine's current stream. The placeholder GPU counts as Metal.
 func CurrentBackend() Backend {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -79,8 +77,8 @@ func CurrentBackend() Backend {
 	return BackendCPU
 }
 
-// WithDevice runs f; operations that f calls, on the same goroutine, run on d. Where d is not
-// available it returns an error and does not run f.
+// WithDevice runs f. Operations that f calls on the same goroutine run on d. If d is not available, WithDevice returns
+// an error and does not run f.
 func WithDevice(d Device, f func()) error {
 	if !d.Available() {
 		return opError("WithDevice", fmt.Errorf("this machine or this build of MLX has no device %v", d))

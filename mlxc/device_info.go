@@ -25,11 +25,10 @@ func (d Device) Count() (int, error) {
 	return int(n), nil
 }
 
-// Info returns what MLX knows of a device, by its number from 0. Values are texts
-// (string) or sizes (int), the latter in bytes where they are memory. All devices have
-// "device_name" and "architecture"; on a GPU there are, among others, "memory_size" and
-// "max_recommended_working_set_size" (Metal), or "total_memory", "free_memory",
-// "compute_capability_major", "compute_capability_minor", "uuid" and "pci_bus_id" (CUDA).
+// Info returns MLX's properties of device number index, counted from 0. Values are strings, or ints; sizes of memory
+// are in bytes. All devices have "device_name" and "architecture". GPUs have, among others, "memory_size" and
+// "max_recommended_working_set_size" (Metal), or "total_memory", "free_memory", "compute_capability_major",
+// "compute_capability_minor", "uuid" and "pci_bus_id" (CUDA).
 func (d Device) Info(index int) (map[string]any, error) {
 	const op = "Device.Info"
 	count, err := d.Count()
@@ -37,7 +36,7 @@ func (d Device) Info(index int) (map[string]any, error) {
 		return nil, err
 	}
 	if index < 0 || index >= count {
-		return nil, opError(op, fmt.Errorf("there is no %v %d: this machine, as MLX was built, has %d", d, index, count))
+		return nil, opError(op, fmt.Errorf("there is no %v %d: this machine and this build of MLX have %d", d, index, count))
 	}
 	var lines *C.char
 	if e := C.mlxg_device_info(C.int(d), C.int(index), &lines); e != nil {

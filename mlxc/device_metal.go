@@ -8,13 +8,12 @@ import (
 	"unsafe"
 )
 
-// MetalAvailable reports whether MLX was built with Metal and the machine has it.
+// MetalAvailable reports whether MLX was built with Metal and the machine supports it.
 func MetalAvailable() bool { return Check() == nil && bool(C.mlxg_metal_available()) }
 
 var errNoMetal = errors.New("this machine or this build of MLX has no Metal")
 
-// MetalLibrary returns the path of the file with MLX's own Metal kernels. Without Metal it
-// is an error.
+// MetalLibrary returns the path of the file with MLX's own Metal kernels. Without Metal it returns an error.
 func MetalLibrary() (string, error) {
 	const op = "MetalLibrary"
 	if !MetalAvailable() {
@@ -27,20 +26,19 @@ func MetalLibrary() (string, error) {
 	return takeString(path), nil
 }
 
-// SetMetalLibrary sets the path of the file with MLX's own Metal kernels. It must be called
-// before the first operation that runs on the GPU. Without Metal it is an error.
+// SetMetalLibrary sets the path of the file with MLX's own Metal kernels. It must be called before the first operation
+// that runs on the GPU. Without Metal it returns an error.
 func SetMetalLibrary(path string) error {
 	return withPath("SetMetalLibrary", path, func(p *C.char) *C.char { return C.mlxg_set_metal_library(p) })
 }
 
-// StartMetalCapture records what the GPU does from here to StopMetalCapture in a file that
-// Xcode opens (.gputrace), which must not exist yet. Metal records only if the environment
-// variable MTL_CAPTURE_ENABLED is 1. Without Metal it is an error.
+// StartMetalCapture records GPU work until StopMetalCapture into a .gputrace file for Xcode. The file must not exist
+// yet. Metal records only if the environment variable MTL_CAPTURE_ENABLED is 1. Without Metal it returns an error.
 func StartMetalCapture(path string) error {
 	return withPath("StartMetalCapture", path, func(p *C.char) *C.char { return C.mlxg_start_metal_capture(p) })
 }
 
-// StopMetalCapture ends what StartMetalCapture began.
+// StopMetalCapture ends the recording of StartMetalCapture.
 func StopMetalCapture() error {
 	return withPath("StopMetalCapture", "", func(*C.char) *C.char { return C.mlxg_stop_metal_capture() })
 }

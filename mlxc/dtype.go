@@ -9,12 +9,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
 
-// DType is the element type of an array. The zero DType is that of an invalid
-// array.
+// DType is the element type of an array. The zero value, Invalid, is the dtype of an invalid array.
 type DType uint8
 
 // The dtypes of MLX.
 const (
+	// The dtypes of MLX.
 	Invalid DType = iota
 	Bool
 	Uint8
@@ -43,7 +43,7 @@ var dtypes = [...]struct {
 	Float64: {"float64", 8}, BFloat16: {"bfloat16", 2}, Complex64: {"complex64", 8},
 }
 
-// DTypes lists every dtype, in MLX's order.
+// DTypes returns every dtype, in MLX's order.
 func DTypes() []DType {
 	all := make([]DType, 0, len(dtypes)-1)
 	for d := Bool; d <= Complex64; d++ {
@@ -52,7 +52,7 @@ func DTypes() []DType {
 	return all
 }
 
-// String gives MLX's name of the dtype, such as "bfloat16".
+// String returns MLX's name of the dtype, such as "bfloat16".
 func (d DType) String() string {
 	if int(d) >= len(dtypes) {
 		return fmt.Sprintf("DType(%d)", uint8(d))
@@ -60,7 +60,7 @@ func (d DType) String() string {
 	return dtypes[d].name
 }
 
-// Size is the size of an element in bytes, 0 for an invalid dtype.
+// Size returns the size of an element in bytes, or 0 for an invalid dtype.
 func (d DType) Size() int {
 	if int(d) >= len(dtypes) {
 		return 0
@@ -68,18 +68,18 @@ func (d DType) Size() int {
 	return dtypes[d].size
 }
 
-// IsFloating reports whether d is one of the real floating-point dtypes.
+// IsFloating reports whether d is a real floating-point dtype.
 func (d DType) IsFloating() bool {
 	return d == Float16 || d == Float32 || d == Float64 || d == BFloat16
 }
 
-// IsInteger reports whether d is one of the integer dtypes; Bool is none.
+// IsInteger reports whether d is an integer dtype; Bool is not.
 func (d DType) IsInteger() bool { return d >= Uint8 && d <= Int64 }
 
 // exact reports whether d is an integer dtype or Bool.
 func (d DType) exact() bool { return d >= Bool && d <= Int64 }
 
-// integers are the least and the greatest int that an integer dtype holds.
+// integers returns the minimum and the maximum of an integer dtype, limited to int.
 func (d DType) integers() (least, greatest int) {
 	unused := 64 - 8*d.Size()
 	if d >= Int8 {
@@ -127,8 +127,7 @@ func dtypeOfValue(v any) DType {
 	return Invalid
 }
 
-// Element is a Go type that an array's elements can be read and written as; one
-// for every dtype of MLX.
+// Element is a Go type for reading and writing elements, one per dtype of MLX.
 type Element interface {
 	bool | uint8 | uint16 | uint32 | uint64 | int8 | int16 | int32 | int64 |
 		float16.Float16 | float32 | float64 | bfloat16.BFloat16 | complex64

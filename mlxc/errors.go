@@ -13,38 +13,36 @@ import (
 	"strings"
 )
 
-// Errors that callers may test for with errors.Is. The text of messages is not
-// part of the API.
+// Errors that callers may test for with errors.Is. Message texts are not part of the API.
 var (
-	// ErrFreed is the error of an operation on an array after its Free, or after
-	// the end of the scope that owned it.
-	ErrFreed = errors.New("the array was freed, by Free or at the end of a WithScope, from which Keep takes it")
-	// ErrNil is the error of an operation on a nil *Array where one is needed.
+	// ErrFreed is the error of an operation on an array after its Free, or after the end of the scope that owned it.
+	ErrFreed = errors.New("the array was freed by Free or at the end of a WithScope; Keep takes an array out of its scope")
+	// ErrNil is the error of an operation on a nil *Array that is not optional.
 	ErrNil = errors.New("the array is nil")
 	// ErrShutdown is the error of an operation after Shutdown.
 	ErrShutdown = errors.New(shutDown)
 )
 
-// Error is the error of one operation: what was called, with which arrays, and
-// what MLX or this package says of it.
+// Error is the error of one operation: its name, its operands, the cause and the caller.
 type Error struct {
 	Op     string  // the operation, such as "add"
-	Shapes [][]int // of the operands, nil where an operand was invalid
-	DTypes []DType // of the operands; an operand without one counts as invalid
+	Shapes [][]int // shapes of the operands, nil for an invalid operand
+	DTypes []DType // dtypes of the operands; missing entries count as Invalid
 	Err    error   // the cause
-	// Caller is the source file and line that called into this module, such as
-	// "/home/me/train/main.go:41": the innermost one outside of mlxc, customkernels and ops. It is
-	// empty if there is none, and in an Error that was not made by this module.
+	// Caller is the source file and line that called into this module, such as "/home/me/train/main.go:41": the
+	// innermost frame outside mlxc, customkernels and ops. It is empty if there is none, and in an Error that was not
+	// made by this module.
 	Caller string
 }
 
-// Error gives the operation, its operands, the cause and the caller in one line. Of the errors
-// that it wraps, the innermost *Error gives the caller, with the last folder of its path.
+// Error returns the operation, its operands, the cause and the caller in one line. Of nested *Errors, the innermost
+// gives the caller, shortened to its last folder and file.
 func (e *Error) Error() string {
 	text, caller := e.text()
 	return withPrefix(text, caller)
 }
 
+// withPrefix returns a message with the package's name and the caller.
 func withPrefix(text, caller string) string {
 	if caller != "" {
 		dir, file := filepath.Split(caller)
@@ -74,33 +72,34 @@ func (e *Error) text() (text, caller string) {
 	cause := e.Err.Error()
 	if inner := (*Error)(nil); errors.As(e.Err, &inner) {
 		innerText, innerCaller := inner.text()
-		// Between the two errors there may be a text of fmt.Errorf.
+		// Text of fmt.Errorf may stand between the two errors.
 		cause = strings.Replace(cause, withPrefix(innerText, innerCaller), innerText, 1)
 		caller = cmp.Or(innerCaller, caller)
 	}
 	return b.String() + ": " + cause, caller
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// PanicError is the error of a call that ran a Go function which panicked.
+// PanicError is the error of a call that ran a panicking Go function.
 type PanicError struct {
-	Value any    // what was passed to panic
+	Value any    // the argument of panic
 	Stack []byte // the stack of the panic
 }
 
 func newPanicError(v any) *PanicError { return &PanicError{Value: v, Stack: debug.Stack()} }
 
-// Error gives the panic's value.
+// Error returns the panic's value.
 func (e *PanicError) Error() string { return fmt.Sprintf("the Go function panicked: %v", e.Value) }
 
-// Unwrap gives the panic's value if it is an error.
+// Unwrap returns the panic's value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
+// describe formats a dtype and a shape, such as float32(2,3).
 func describe(shape []int, d DType) string {
 	if d == Invalid {
 		return "(invalid)"
@@ -108,7 +107,7 @@ func describe(shape []int, d DType) string {
 	return d.String() + shapeText(shape)
 }
 
-// shapeText writes a shape the way MLX does: (2,3), (4), ().
+// shapeText formats a shape as MLX does: (2,3), (4), ().
 func shapeText(shape []int) string {
 	var b strings.Builder
 	b.WriteString("(")
@@ -122,12 +121,13 @@ func shapeText(shape []int) string {
 	return b.String()
 }
 
-// NewError makes the error of an operation on operands, some of which may be nil,
-// for packages that build operations of their own.
+// NewError returns the error of an operation on operands, some of which may be nil. It is for packages that build
+// operations.
 func NewError(op string, cause error, operands ...*Array) *Error {
 	return opError(op, cause, operands...)
 }
 
+// opError returns the error of an operation on operands, some of which may be nil, with the caller.
 func opError(op string, cause error, operands ...*Array) *Error {
 	e := &Error{Op: op, Err: cause, Caller: callerOutside()}
 	for _, a := range operands {
@@ -140,12 +140,12 @@ func opError(op string, cause error, operands ...*Array) *Error {
 	return e
 }
 
-// shapeError is opError for operands that have no arrays.
+// shapeError is opError for operands of which only dtypes and shapes are known.
 func shapeError(op string, cause error, dtypes []DType, shapes ...[]int) *Error {
 	return &Error{Op: op, Shapes: shapes, DTypes: dtypes, Err: cause, Caller: callerOutside()}
 }
 
-// placed gives an error that was made on another goroutine the caller of this one.
+// withCaller sets the caller of an error that was made on another goroutine.
 func withCaller(err error) error {
 	e, ok := err.(*Error) //nolint:errorlint // a wrapped one belongs to another call
 	if !ok || e.Caller != "" {
@@ -156,13 +156,13 @@ func withCaller(err error) error {
 	return &c
 }
 
-// internalFunction matches the functions that callerOutside skips: those of this module's libraries, and of
-// the standard library where they run functions.
+// internalFunction matches the functions that callerOutside skips: functions of this module's libraries, and functions
+// of the standard library that run callbacks.
 var internalFunction = regexp.MustCompile(`^_cgoexp_|^(runtime|reflect|sync|slices|maps|iter|sort|internal/.*)\.|^` +
 	regexp.QuoteMeta(path.Dir(reflect.TypeFor[Error]().PkgPath())) + `/(mlxc|ops|customkernels)[./]`)
 
-// callerOutside returns the file and line of the innermost function that is in a test or outside
-// of this module's libraries, or "".
+// callerOutside returns the file and line of the innermost function that is outside this module's libraries or in a
+// test. It returns "" if there is none.
 func callerOutside() string {
 	var pcs [32]uintptr
 	for skip := 2; ; skip += len(pcs) {

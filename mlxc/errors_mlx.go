@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// mlx-c appends the place in its own source, which says nothing to a user.
+// place matches the position in mlx-c's source that mlx-c appends to messages. It has no meaning for users.
 var place = regexp.MustCompile(` at [^ ]+\.(cpp|h):\d+$`)
 
+// errorFromMLX converts a message of MLX to an error, with a better text or a hint if there is one.
 func errorFromMLX(text string) error {
 	if text == shutDown {
 		return ErrShutdown
@@ -23,7 +24,7 @@ func errorFromMLX(text string) error {
 		if !strings.Contains(text, e.mlx) {
 			continue
 		}
-		// Once, whatever functions of Go and MLX the error has come through.
+		// Add the hint once, even if the error passed through several calls.
 		if !strings.Contains(text, e.advice) {
 			text += e.advice
 		}
@@ -32,26 +33,25 @@ func errorFromMLX(text string) error {
 	return errors.New(text)
 }
 
-// replacedMessages are errors of which MLX speaks as if to those who know its insides.
+// replacedMessages replaces messages that refer to MLX's internals. mlx is a prefix of the message.
 var replacedMessages = []struct{ mlx, ours string }{
 	{
 		"[eval] Attempting to eval an array without a primitive",
-		"the array stands for an argument of a function under Compile, Vmap or another transform, or depends on one, and has no value outside of it: let the function return what is needed",
+		"the array is, or depends on, a placeholder of a function under Compile, Vmap or another transform and has no value outside the function: return the needed values from the function",
 	},
 	{
 		"[compile] Attempting to compile a function with uncaptured inputs",
-		"the function captures an array that is among its arguments too: use the argument that it is given",
+		"the function captures an array that is also one of its arguments: use the argument inside the function",
 	},
 }
 
-const gradientElsewhere = " (a custom kernel has the gradient that CustomFunction or CustomVJP gives it, and no second one: what is differentiated twice needs MLX's own operations, such as mlxc.RMSNorm)"
+const gradientElsewhere = " (a custom kernel has only the gradient that CustomFunction or CustomVJP defines, and no second derivative: use MLX's own operations, such as mlxc.RMSNorm, to differentiate twice)"
 
-const exportElsewhere = " (kernels that run on a CPU are functions of this process: export inside WithPlaceholderGPU, for a Mac, or with MLX's own operations)"
+const exportElsewhere = " (kernels that run on a CPU are functions of this process: export for a Mac inside WithPlaceholderGPU, or use MLX's own operations)"
 
-const noGradient = " (MLX has no gradient for this: use StopGradient where none is wanted, or give one with CustomVJP)"
+const noGradient = " (MLX has no gradient for this operation: use StopGradient if none is needed, or define one with CustomVJP)"
 
-// hints are errors that say what cannot be, often of a class of MLX's own, and not what to do;
-// the first that fits counts.
+// hints adds advice to messages that only name a failed primitive or class of MLX. The first match counts.
 var hints = []struct{ mlx, advice string }{
 	{"Not implemented for CustomKernel", gradientElsewhere},
 	{"] has no gradient", gradientElsewhere},

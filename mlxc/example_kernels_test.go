@@ -203,5 +203,5 @@ func ExampleHostFunction() {
 	if err != nil {
 		panic(err)
 	}
-	// Output: it has no function to run
+	// Output: Run is nil
 }

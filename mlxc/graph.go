@@ -9,14 +9,13 @@ import (
 	"unsafe"
 )
 
-// PrintGraph writes the operations behind the outputs that are not computed yet, in the
-// order in which MLX computes them, a line each. names gives arrays names; the others are
-// A, B, and so on.
+// PrintGraph writes the operations that the outputs still need, one per line, in the order in which MLX computes them.
+// names gives arrays names; the others are called A, B, and so on.
 func PrintGraph(w io.Writer, names map[*Array]string, outputs ...*Array) error {
 	return printGraph("PrintGraph", false, w, names, outputs)
 }
 
-// WriteDOT writes the same graph in the language of Graphviz (https://graphviz.org).
+// WriteDOT writes the graph of PrintGraph in the DOT language of Graphviz (https://graphviz.org).
 func WriteDOT(w io.Writer, names map[*Array]string, outputs ...*Array) error {
 	return printGraph("WriteDOT", true, w, names, outputs)
 }

@@ -7,14 +7,13 @@ import (
 	"slices"
 )
 
-// Why one list of Index values, and not MLX's lists of starts, stops and strides: those
-// name every axis three times, and hide an index that is out of range, since a slice of
-// MLX ends where the axis does. An Index says what happens to one axis, and reads the
-// same where elements are taken and where they are replaced. Positions that Go knows are
-// checked as Go checks those of a slice.
+// An operation takes one list of Index values, and not MLX's lists of starts, stops and strides. MLX's lists name every
+// axis three times, and they hide an index out of range, because a slice in MLX ends where the axis ends. An Index
+// describes one axis, and reads the same in Index and in SetAt. Positions known to Go are checked like those of a Go
+// slice.
 
-// Index chooses positions along one axis of an array, for Index, SetAt and their like. The
-// zero Index is All.
+// Index selects positions along one axis of an array, for Array.Index, SetAt and similar methods. The zero value is
+// All.
 type Index struct {
 	kind           indexKind
 	from, to, step int
@@ -32,54 +31,51 @@ const (
 	indexRest
 )
 
-// End is the end of an axis, whatever its size, for Range.
+// End is the end of an axis of any size, for Range.
 const End = math.MaxInt
 
 var (
-	// All chooses the whole axis.
+	// All selects the whole axis.
 	All = Index{}
-	// Rest stands for as many times All as there are axes left. It may be in the list once;
-	// at its end it can be left out.
+	// Rest stands for one All per remaining axis. A list may hold it once; at the end of a list it may be omitted.
 	Rest = Index{kind: indexRest}
-	// NewAxis stands for no axis: it puts one of size 1 into the result.
+	// NewAxis inserts an axis of size 1 into the result and consumes no axis of the array.
 	NewAxis = Index{kind: indexNew}
 )
 
-// At chooses one position, which is counted from the end if it is negative. The result
-// lacks the axis.
+// At selects one position; a negative i counts from the end. The result lacks the axis.
 func At(i int) Index { return Index{kind: indexAt, from: i} }
 
-// Range chooses the positions from … to−1, like Go's from:to. Negative ones count from the
-// end; End is the end.
+// Range selects the positions from … to−1, like Go's from:to. Negative positions count from the end. As to, End is the
+// end of the axis.
 func Range(from, to int) Index { return Index{kind: indexRange, from: from, to: to} }
 
-// Step chooses every n-th position of All or of a Range, from the first one on, or if n is
-// negative from the last one back: All.Step(-1) reverses the axis.
+// Step selects every n-th position of All or of a Range: from the first position on, or from the last position backward
+// if n is negative. All.Step(-1) reverses the axis.
 func (i Index) Step(n int) Index {
 	if n == 0 {
-		n = math.MinInt // 0 is that of an Index without one; this is none either
+		n = math.MinInt // a zero step field means no step; keep the invalid 0 distinct
 	}
 	i.step = n
 	return i
 }
 
-// IDs chooses positions that an array of integers names, in its order and as often as it
-// names them. Several in one list are broadcast to each other and name elements together:
-// the first one their position along its axis, the second along its. The axes of ids
-// stand in the result where the first of them is in the list. Ids below 0 count from the
-// end. Ids out of range are treated as in Take.
+// IDs selects the positions that an integer array names, in its order and with its repetitions. Several IDs in one list
+// are broadcast against each other and select elements jointly: each gives the position along its own axis. The axes of
+// the ids stand in the result at the place of the first IDs. Negative ids count from the end. Ids out of range are
+// handled as in Take.
 func IDs(ids *Array) Index { return Index{kind: indexIDs, ids: ids} }
 
-// Index takes the chosen elements: the first Index is for axis 0, and axes beyond the list
-// are taken whole. So in a of shape (2,3,4)
+// Index returns the selected elements. The first Index applies to axis 0; axes beyond the list are taken whole. For a
+// of shape (2,3,4):
 //
 //	a.Index(At(-1))                      // the last matrix, (3,4)
 //	a.Index(All, Range(1, End))          // without the first rows, (2,2,4)
 //	a.Index(Rest, At(0))                 // the first column of each, (2,3)
-//	a.Index(All, All.Step(-1), NewAxis)  // rows backwards, (2,3,1,4)
+//	a.Index(All, All.Step(-1), NewAxis)  // rows in reverse order, (2,3,1,4)
 //	a.Index(At(0), IDs(i), IDs(j))       // the elements a[0,i,j], in the shape of i and j
 //
-// Without IDs nothing is copied. A position that is not there is an error.
+// Without IDs nothing is copied. A position out of range is an error.
 func (a *Array) Index(at ...Index) *Array {
 	const op = "index"
 	if err := a.Err(); err != nil {
@@ -118,34 +114,30 @@ func (a *Array) Index(at ...Index) *Array {
 	return x
 }
 
-// SetAt returns a copy of a in which update stands at the elements that Index chooses.
-// update is broadcast to what Index gives and converted to a's dtype. If ids name an
-// element more than once, one of its updates is the one that stays; the gradient then
-// counts all of them.
+// SetAt returns a copy of a with update at the elements that Index selects. update is broadcast to the shape of
+// a.Index(at...) and converted to a's dtype. If ids name an element more than once, an unspecified one of its updates
+// remains, and the gradient flows to all of them.
 func (a *Array) SetAt(update *Array, at ...Index) *Array {
 	return a.updateAt("set_at", update, at, mlxSliceUpdate, mlxScatter)
 }
 
-// AddAt is SetAt with the sum of the element and its update; all of them, if ids name an
-// element more than once. It is the gradient of Index.
+// AddAt is SetAt with the sum of the element and its update. If ids name an element more than once, all its updates are
+// added. AddAt is the gradient of Index.
 func (a *Array) AddAt(update *Array, at ...Index) *Array {
 	return a.updateAt("add_at", update, at, mlxSliceUpdateAdd, mlxScatterAdd)
 }
 
-// MulAt is SetAt with the product of the element and its update; all of them, if ids name
-// an element more than once.
+// MulAt is SetAt with the product of the element and its update, or all its updates if ids name it more than once.
 func (a *Array) MulAt(update *Array, at ...Index) *Array {
 	return a.updateAt("mul_at", update, at, mlxSliceUpdateProd, mlxScatterProd)
 }
 
-// MaximumAt is SetAt with the larger one of the element and its update; the largest, if
-// ids name an element more than once.
+// MaximumAt is SetAt with the maximum of the element and its update, or all its updates if ids name it more than once.
 func (a *Array) MaximumAt(update *Array, at ...Index) *Array {
 	return a.updateAt("maximum_at", update, at, mlxSliceUpdateMax, mlxScatterMax)
 }
 
-// MinimumAt is SetAt with the smaller one of the element and its update; the smallest, if
-// ids name an element more than once.
+// MinimumAt is SetAt with the minimum of the element and its update, or all its updates if ids name it more than once.
 func (a *Array) MinimumAt(update *Array, at ...Index) *Array {
 	return a.updateAt("minimum_at", update, at, mlxSliceUpdateMin, mlxScatterMin)
 }
@@ -165,7 +157,7 @@ func (a *Array) updateAt(
 	if err == nil {
 		err = broadcastInto(update.Shape(), c.shape)
 		if err != nil {
-			err = fmt.Errorf("what is chosen has the shape %s: %w", shapeText(c.shape), err)
+			err = fmt.Errorf("the selected elements have the shape %s: %w", shapeText(c.shape), err)
 		}
 	}
 	if err != nil {
@@ -178,7 +170,7 @@ func (a *Array) updateAt(
 	defer free()
 	var result *Array
 	WithScope(func() {
-		// The way back from what Index gives.
+		// Undo the steps of Index, in reverse order.
 		u := update.BroadcastTo(c.shape...)
 		if len(c.fresh) > 0 {
 			u = u.Squeeze(c.fresh...)
@@ -203,13 +195,12 @@ func (a *Array) updateAt(
 	return result
 }
 
-// Rows is Along the first axis.
+// Rows is Along for axis 0.
 func (a *Array) Rows() iter.Seq2[int, *Array] { return a.Along(0) }
 
-// Along ranges over the positions of an axis, with the slices there, which lack the axis.
-// They are arrays like others, each to be freed on its own, with its scope or by the
-// collector. Of an invalid array, or an axis that is not there, it gives one invalid array,
-// so that its error is not lost.
+// Along iterates over the positions of an axis and the slices of a there, which lack the axis. Each slice is an array
+// of its own, freed by the caller, its scope or the garbage collector. If a is invalid or the axis does not exist,
+// Along yields one invalid array that carries the error.
 func (a *Array) Along(axis int) iter.Seq2[int, *Array] {
 	const op = "along"
 	return func(yield func(int, *Array) bool) {
@@ -231,7 +222,7 @@ func (a *Array) Along(axis int) iter.Seq2[int, *Array] {
 	}
 }
 
-// String writes the Index as a slice expression.
+// String formats the Index as a slice expression.
 func (i Index) String() string {
 	var s string
 	switch i.kind {

@@ -7,29 +7,30 @@ import (
 	"slices"
 )
 
-// choice is what a list of Index values means for one array.
+// choice is the list of MLX operations that an Index list means for one array: a slice, a gather, and changes of axes.
 type choice struct {
-	start, stop, strides []int // of the slice, which has all axes
-	whole                bool  // it is the array
+	start, stop, strides []int // of the slice, one entry per axis
+	whole                bool  // the slice is the whole array
 
-	ids    []*Array // then come ids, along these axes of the slice
+	ids    []*Array // ids to gather, along the axes idAxes of the slice
 	idAxes []int
 
-	gone  []int // then axes of size 1 go,
-	order []int // the others change their order, if not nil,
-	fresh []int // and new ones come
-	shape []int // of the result
+	gone  []int // axes of size 1 to remove after that
+	order []int // then a permutation of the axes, or nil
+	fresh []int // then axes of size 1 to insert
+	shape []int // shape of the result
 }
 
 func (c choice) operands(a *Array) []*Array { return append([]*Array{a}, c.ids...) }
 
-// limitIDs gives c's ids as MLX may use them.
+// limitIDs returns the ids in MLX's valid range; see limitIDs.
 func (c choice) limitIDs(a *Array) (limited []*Array, free func(), err error) {
 	return limitAll(c.ids,
 		func(i int) int { return a.Dim(c.idAxes[i]) },
 		func(i int) int { return a.Dim(c.idAxes[i]) - 1 })
 }
 
+// choose checks an Index list and converts it to a choice.
 func (a *Array) choose(at []Index) (c choice, err error) {
 	shape := a.Shape()
 	if at, err = expandRest(at, len(shape)); err != nil {
@@ -53,8 +54,8 @@ func (a *Array) choose(at []Index) (c choice, err error) {
 	}
 	c.whole = true
 	axis := 0
-	var before, after []int // the axes of the slice that stay, before and after those of the ids
-	idPlace := -1           // of the ids' axes in the result
+	var before, after []int // remaining axes of the slice, before and after the first ids
+	idPlace := -1           // position of the ids' axes in the result
 	for _, x := range at {
 		if x.kind == indexNew {
 			c.fresh = append(c.fresh, len(c.shape))
@@ -103,7 +104,7 @@ func (a *Array) choose(at []Index) (c choice, err error) {
 	return c, err
 }
 
-// expandRest makes a list with one Index for every axis, beside those for new ones.
+// expandRest returns a list with exactly one Index per axis, plus the NewAxis entries.
 func expandRest(at []Index, axes int) ([]Index, error) {
 	rest, named := len(at), 0
 	for i, x := range at {
@@ -124,7 +125,7 @@ func expandRest(at []Index, axes int) ([]Index, error) {
 	return slices.Concat(at[:rest], slices.Repeat([]Index{All}, axes-named), at[min(rest+1, len(at)):]), nil
 }
 
-// positions gives the slice of an axis of size n, and its size.
+// positions returns the start, stop, stride and size of the slice for an axis of size n.
 func (i Index) positions(n int) (start, stop, stride, size int, err error) {
 	if i.step != 0 && i.kind != indexAll && i.kind != indexRange {
 		return 0, 0, 0, 0, errors.New("only All and a Range have a step")
@@ -174,13 +175,13 @@ func (i Index) positions(n int) (start, stop, stride, size int, err error) {
 	}
 	stop = from - 1
 	if stop < 0 {
-		stop = -n - 1 // −1 would be the last position
+		stop = -n - 1 // -1 would mean the last position
 	}
 	size = 1 + (to-from-1)/-step
 	return to - 1, stop, clampStride(step, n), size, nil
 }
 
-// inverse gives the permutation that undoes one.
+// inverse returns the inverse of a permutation.
 func inverse(order []int) []int {
 	out := make([]int, len(order))
 	for i, k := range order {

@@ -10,21 +10,20 @@ import (
 	"unsafe"
 )
 
-// checkIDs says so if ids are valid but no integers.
+// checkIDs returns an error if ids are valid but not integers.
 func checkIDs(ids *Array) error {
 	switch d := ids.DType(); {
 	case d == Bool:
-		return errors.New("the ids are bool: they must be integers; what a mask would choose has no shape before it is computed: use Where or MaskedScatter")
+		return errors.New("the ids are bool: they must be integers; the result of a boolean mask has no static shape: use Where or MaskedScatter")
 	case d != Invalid && !d.IsInteger():
 		return fmt.Errorf("the ids are %v: they must be integers", d)
 	}
 	return nil
 }
 
-// limitIDs returns ids that are within 0 … last, where an id below 0 stands for wrap more, or is
-// not allowed if wrap is 0. MLX does not check ids: its backends access foreign memory. If ids are
-// computed, one out of range is an error; else the result has the nearest id that is allowed in
-// its place. The caller calls free once it has used the result.
+// limitIDs returns ids within 0 … last. A negative id stands for id + wrap, or is not allowed if wrap is 0. MLX does
+// not check ids: its backends would access foreign memory. If the ids are computed, an id out of range is an error.
+// Otherwise the nearest allowed id replaces it. The caller calls free after it used the result.
 func limitIDs(ids *Array, wrap, last int) (limited *Array, free func(), err error) {
 	free = func() {}
 	if err := checkIDs(ids); err != nil || ids.Size() == 0 || last < 0 {
@@ -39,7 +38,7 @@ func limitIDs(ids *Array, wrap, last int) (limited *Array, free func(), err erro
 		switch {
 		case wrap == last+1:
 			low = -wrap
-		case wrap > 0 && i.DType() >= Int8: // the ids allowed below 0 are not next to the others
+		case wrap > 0 && i.DType() >= Int8: // the valid negative ids are not adjacent to the others
 			i = i.AsType(Int64)
 			i = Where(i.Less(Scalar(int64(0))), i.Add(Scalar(int64(wrap))), i)
 		}
@@ -74,8 +73,8 @@ func limitAll(ids []*Array, wrap, last func(i int) int) (limited []*Array, free 
 	return limited, free, nil
 }
 
-// checkRange reports whether ids are computed, and returns an error if one of them is out of
-// range. On CUDA it reads only elements that are in the memory of the host.
+// checkRange reports whether the ids are computed, and returns an error if one is out of range. On CUDA it reads only
+// elements in host memory.
 func (ids *Array) checkRange(wrap, last int) (computed bool, err error) {
 	if !ids.own && CurrentBackend() == BackendCUDA {
 		return false, nil
@@ -111,7 +110,7 @@ func (ids *Array) checkRange(wrap, last int) (computed bool, err error) {
 	return true, fmt.Errorf("the id at %v is %s: it must be in %s", place, value, allowed)
 }
 
-// integer makes an array without axes of an integer dtype. MLX's machines are little-endian.
+// integer returns a scalar of an integer dtype. All platforms of MLX are little-endian.
 func integer(d DType, value int) *Array {
 	v := int64(value)
 	return newLeaf("Scalar", unsafe.Pointer(&v), nil, d)

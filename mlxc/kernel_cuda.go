@@ -13,40 +13,37 @@ import (
 	"unsafe"
 )
 
-// CUDAKernel is a custom CUDA kernel of MLX (mlx_fast_cuda_kernel). MLX writes the signature
-// around Body, a __global__ function in namespace mlx::core::cu: inputs are const T*, outputs
-// T*, and an input's shape, strides and number of axes are there, by value, if Body names
-// them (x_shape, x_strides, x_ndim for the input x). Template arguments are constants inside
-// the body. NVRTC compiles it when a launch is evaluated, for which MLX wants CUDA's headers in
-// CUDA_HOME.
+// CUDAKernel is a custom CUDA kernel of MLX (mlx_fast_cuda_kernel). MLX generates the signature of a __global__
+// function in namespace mlx::core::cu around Body. Inputs are const T*, outputs T*. The shape, the strides and the
+// number of axes of an input x are passed by value if Body contains x_shape, x_strides or x_ndim. Template arguments
+// are constants inside the body. NVRTC compiles the kernel when a launch is evaluated; for this, MLX needs CUDA's
+// headers in CUDA_HOME.
 //
-// MLX keeps compiled kernels by name, and by a hash of Header and Body: a name must change with
-// Prelude, so put a hash of that in.
+// MLX caches compiled kernels by name and by a hash of Header and Body, but not by Prelude. The name must therefore
+// change with Prelude: put a hash of it into the name.
 type CUDAKernel struct{ kernel *customKernel }
 
-// CUDAKernelSource describes a CUDA kernel to MLX.
+// CUDAKernelSource is the source of a CUDA kernel.
 type CUDAKernelSource struct {
 	Name    string
 	Inputs  []string
 	Outputs []string
 	Body    string
-	// Prelude and then Header come before the function, outside of its namespace. MLX copies
-	// the texts of a kernel and hashes them at every launch; what is long belongs into Prelude,
-	// each text of which MLX sees as a file.
+	// Prelude and then Header come before the function, outside its namespace. MLX copies and hashes Header and Body at
+	// every launch. Long texts belong in Prelude: MLX includes each of its texts as a file.
 	Prelude []string
 	Header  string
-	// Strided passes inputs as they are; else MLX copies them to row-major order
-	// where they are not.
+	// Strided passes inputs with their strides. Otherwise MLX copies inputs to row-major order if needed.
 	Strided bool
-	// SharedMemory is how many bytes of dynamic shared memory a block gets.
+	// SharedMemory is the dynamic shared memory of a block, in bytes.
 	SharedMemory int
 }
 
-// NewCUDAKernel registers a kernel. It fails where MLX was built without CUDA.
+// NewCUDAKernel registers a kernel. It fails if MLX was built without CUDA.
 func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	fail := func(err error) (*CUDAKernel, error) { return nil, opError(s.Name, err) }
 	if s.SharedMemory < 0 {
-		return fail(fmt.Errorf("%d bytes of shared memory: there must be 0 or more", s.SharedMemory))
+		return fail(fmt.Errorf("SharedMemory is %d bytes: it must be at least 0", s.SharedMemory))
 	}
 	if err := check32(s.SharedMemory); err != nil {
 		return fail(err)
@@ -55,7 +52,7 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	if err != nil {
 		return fail(err)
 	}
-	// Other processes cannot read the files.
+	// Exported graphs hold the whole text: other processes cannot read the files.
 	header, exported := C.CString(includes+s.Header), C.CString(strings.Join(s.Prelude, "")+s.Header)
 	defer C.free(unsafe.Pointer(header))
 	defer C.free(unsafe.Pointer(exported))
@@ -69,21 +66,20 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	return &CUDAKernel{k}, nil
 }
 
-// Apply adds a launch to the graph of the inputs, on the current stream. CUDA runs whole
-// blocks: where Grid is no multiple of Threadgroup, threads beyond the grid run too.
+// Apply adds a launch to the graph of the inputs, on the current stream. CUDA runs whole blocks: if Grid is not a
+// multiple of Threadgroup, threads outside the grid run too.
 func (k *CUDAKernel) Apply(l KernelLaunch, inputs ...*Array) ([]*Array, error) {
 	return k.kernel.apply(l, inputs)
 }
 
-// included are the files that kernels include, by the hash of their text.
+// included holds the files that kernels include, by the hash of their text.
 var included struct {
 	mu    sync.Mutex
 	files map[[sha256.Size]byte]*os.File
 }
 
-// includeLines are lines that include texts. Their files are open for as long as the process
-// lives and have no name in any folder: nobody can remove or change one before a graph is
-// evaluated, which is when they are read.
+// includeLines returns lines that include the texts. The files stay open as long as the process lives, and have no name
+// in any folder: nobody can remove or change one before an evaluation reads it.
 func includeLines(texts []string) (string, error) {
 	included.mu.Lock()
 	defer included.mu.Unlock()
@@ -93,7 +89,7 @@ func includeLines(texts []string) (string, error) {
 		if included.files[key] == nil {
 			file, err := unnamedFile(text)
 			if err != nil {
-				return "", fmt.Errorf("a file for NVRTC could not be made: %w", err)
+				return "", fmt.Errorf("create an include file for NVRTC: %w", err)
 			}
 			if included.files == nil {
 				included.files = map[[sha256.Size]byte]*os.File{}
@@ -105,7 +101,7 @@ func includeLines(texts []string) (string, error) {
 	return lines.String(), nil
 }
 
-// nameless is an open file with this text.
+// unnamedFile returns an open file with the text.
 func unnamedFile(text string) (*os.File, error) {
 	file, err := os.CreateTemp("", "mlxgrad-*.h")
 	if err != nil {

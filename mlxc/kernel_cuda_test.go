@@ -48,5 +48,5 @@ func TestIncludesOfCUDAKernels(t *testing.T) {
 
 	t.Setenv("TMPDIR", filepath.Join(folder, "missing"))
 	_, err = includeLines([]string{"int third;\n"})
-	require.ErrorContains(t, err, "a file for NVRTC could not be made")
+	require.ErrorContains(t, err, "create an include file for NVRTC")
 }

@@ -9,43 +9,41 @@ import (
 	"unsafe"
 )
 
-// Output describes an array that an operation will make.
+// Output describes an output of an operation.
 type Output struct {
 	Shape []int
 	DType DType
 }
 
-// HostFunction describes a node of the graph that runs a C function on a CPU
-// stream. It is how a package adds an operation of its own that stays lazy.
+// HostFunction describes a graph node that runs a C function on a CPU stream. With it, a package adds an operation that
+// stays lazy.
 //
-// The pointers are C functions, and what they point to must not move or end
-// before Release:
+// The pointers are C functions and data, which must stay valid until release is called:
 //
-//	int  prepare(void* ctx, char* err, size_t errlen);
-//	void run(void* ctx, const view* inputs, const view* outputs);
-//	void release(void* ctx);
-//	struct view { void* data; const int32_t* shape; const int64_t* strides; int32_t ndim; };
+//		int  prepare(void* ctx, char* err, size_t errlen);
+//		void run(void* ctx, const view* inputs, const view* outputs);
+//		void release(void* ctx);
+//		struct view { void* data; const int32_t* shape; const int64_t* strides; int32_t ndim; };
 //
-// prepare (may be nil) reserves what can be lacking, on the thread that evaluates;
-// its error fails the outputs, now and at every later read. run computes, on a
-// thread of MLX, possibly several times and at the same time; it cannot fail.
-// release (may be nil) frees ctx when the last node that uses it is gone, on any
-// thread. None of them may call Go. Strides are in elements.
+//	  - prepare may be nil. It reserves scarce resources, on the thread that evaluates. Its error fails the outputs, now
+//	    and at every later read.
+//	  - run computes, on a thread of MLX, possibly several times and concurrently. It cannot fail.
+//	  - release may be nil. It frees ctx after the last node that uses it is gone, on any thread.
+//
+// None of them may call Go. Strides are in elements.
 type HostFunction struct {
 	Name                  string
 	Prepare, Run, Release unsafe.Pointer
 	Ctx                   unsafe.Pointer
-	// Strided passes inputs as they are; else they are copied to row-major order
-	// where they are not.
+	// Strided passes inputs with their strides. Otherwise MLX copies inputs to row-major order if needed.
 	Strided bool
 	Outputs []Output
-	// InitValue is what every element of every output is when run is called; nil
-	// leaves them undefined.
+	// InitValue is the initial value of every element of every output. If nil, outputs are undefined before run.
 	InitValue *float32
 }
 
-// NewHostFunction adds the node to the graph of the inputs, on the current stream,
-// which must be a CPU stream. It owns f.Ctx from the call on, also if it fails.
+// NewHostFunction adds the node to the graph of the inputs, on the current stream, which must be a CPU stream. It takes
+// ownership of f.Ctx, also if it fails.
 func NewHostFunction(f HostFunction, inputs ...*Array) ([]*Array, error) {
 	release := func() { C.mlxg_release(f.Release, f.Ctx) }
 	h, err := acquireAll(f.Name, inputs)
@@ -59,13 +57,13 @@ func NewHostFunction(f HostFunction, inputs ...*Array) ([]*Array, error) {
 		return nil, opError(f.Name, err, inputs...)
 	}
 	if len(f.Outputs) == 0 {
-		return fail(errors.New("it has no outputs"))
+		return fail(errors.New("there are no outputs: it needs at least one"))
 	}
 	if f.Run == nil {
-		return fail(errors.New("it has no function to run"))
+		return fail(errors.New("Run is nil"))
 	}
 	if CurrentDevice() != CPU {
-		return fail(errors.New("it runs on a CPU stream, but the current stream is on the GPU: use WithDevice(CPU, …)"))
+		return fail(errors.New("the current stream is on the GPU: call it inside WithDevice(CPU, …)"))
 	}
 	dims, types, err := flatten(f.Outputs)
 	if err != nil {
@@ -83,7 +81,7 @@ func NewHostFunction(f HostFunction, inputs ...*Array) ([]*Array, error) {
 	return wrapAll(f.Name, r, inputs...)
 }
 
-// flatten writes output descriptions the way C takes them.
+// flatten converts output descriptions to C's form.
 func flatten(outputs []Output) (dims, types []C.int, err error) {
 	for i, o := range outputs {
 		if err := checkNew(o.DType, o.Shape); err != nil {

@@ -11,8 +11,7 @@ import (
 	"unsafe"
 )
 
-// TemplateArg is a template argument of a custom kernel; Value is a DType, an int or a
-// bool.
+// TemplateArg is a template argument of a custom kernel. Value is a DType, an int or a bool.
 type TemplateArg struct {
 	Name  string
 	Value any
@@ -24,24 +23,24 @@ type KernelLaunch struct {
 	Grid        [3]int // in threads
 	Threadgroup [3]int // in threads
 	Template    []TemplateArg
-	InitValue   *float32 // of every element of every output; nil leaves them unset
+	InitValue   *float32 // initial value of every output element; nil leaves outputs undefined
 }
 
-// customKernel is a kernel that is registered with MLX.
+// customKernel is a kernel registered with MLX.
 type customKernel struct {
 	ptr    unsafe.Pointer
 	name   string
 	inputs int
 }
 
-// newCustomKernel registers a kernel with what create gives, which gets the texts that every
-// kernel has as C's. kind names what it is in errors.
+// newCustomKernel registers a kernel. create receives the strings that every kernel has, as C strings. kind names the
+// backend in errors.
 func newCustomKernel(kind, name, body string, inputs, outputs []string,
 	create func(name, body, inputs, outputs *C.char, err **C.char) unsafe.Pointer,
 ) (*customKernel, error) {
 	err := Check()
 	if err == nil && len(outputs) == 0 {
-		err = fmt.Errorf("a %s kernel needs an output", kind)
+		err = fmt.Errorf("a %s kernel needs at least one output", kind)
 	}
 	if err != nil {
 		return nil, opError(name, err)
@@ -61,7 +60,7 @@ func newCustomKernel(kind, name, body string, inputs, outputs []string,
 	return k, nil
 }
 
-// ended is a text of names, each with a 0 at its end, as C takes them.
+// zeroTerminated joins names, each followed by a 0 byte, for C.
 func zeroTerminated(names []string) string {
 	return strings.Join(append(names[:len(names):len(names)], ""), "\x00")
 }
@@ -75,7 +74,7 @@ func (k *customKernel) apply(l KernelLaunch, inputs []*Array) ([]*Array, error) 
 	}
 	defer h.release()
 	fail := func(err error) ([]*Array, error) { return nil, opError(k.name, err, inputs...) }
-	// MLX does not count them and would build a function with parameters missing.
+	// MLX does not check the number of inputs: it would build a function with missing parameters.
 	if len(inputs) != k.inputs {
 		return fail(errCount("inputs of the kernel", len(inputs), k.inputs))
 	}
@@ -87,7 +86,7 @@ func (k *customKernel) apply(l KernelLaunch, inputs []*Array) ([]*Array, error) 
 	return wrapAll(k.name, r, inputs...)
 }
 
-// flatten writes a launch in the form that C takes, behind what numbers has.
+// flatten appends the launch to numbers in C's form, and returns the names of the template arguments.
 func (l KernelLaunch) flatten(numbers []C.int) ([]C.int, string, error) {
 	for _, threads := range [][3]int{l.Grid, l.Threadgroup} {
 		for _, n := range threads {
@@ -127,7 +126,7 @@ func (l KernelLaunch) flatten(numbers []C.int) ([]C.int, string, error) {
 	return append(numbers, 1, C.int(int32(math.Float32bits(*l.InitValue)))), names.String(), nil
 }
 
-// flatten is the argument's kind and value.
+// flatten returns the argument's kind and value.
 func (t TemplateArg) flatten() (kind, value C.int, err error) {
 	switch v := t.Value.(type) {
 	case DType:
@@ -137,7 +136,7 @@ func (t TemplateArg) flatten() (kind, value C.int, err error) {
 		return C.MLXG_TEMPLATE_DTYPE, C.int(v.c()), nil
 	case int:
 		if check32(v) != nil {
-			return 0, 0, fmt.Errorf("template argument %s is beyond 32 bits", t.Name)
+			return 0, 0, fmt.Errorf("template argument %s does not fit 32 bits", t.Name)
 		}
 		return C.MLXG_TEMPLATE_INT, C.int(v), nil
 	case bool:

@@ -5,21 +5,19 @@ import "C"
 
 import "unsafe"
 
-// MetalKernel is a custom Metal kernel of MLX (mlx_fast_metal_kernel). MLX writes
-// the function's signature around Body; the names of inputs and outputs become
-// its parameters, and Metal's position attributes are there if their names occur
-// in Body.
+// MetalKernel is a custom Metal kernel of MLX (mlx_fast_metal_kernel). MLX generates the function's signature around
+// Body. The names of inputs and outputs become parameters. Metal's position attributes are available if their names
+// occur in Body.
 type MetalKernel struct{ kernel *customKernel }
 
-// MetalKernelSource describes a Metal kernel to MLX.
+// MetalKernelSource is the source of a Metal kernel.
 type MetalKernelSource struct {
 	Name    string
 	Inputs  []string
 	Outputs []string
 	Body    string
-	Header  string // pasted before the function
-	// Strided passes inputs as they are; else MLX copies them to row-major order
-	// where they are not.
+	Header  string // text before the function
+	// Strided passes inputs with their strides. Otherwise MLX copies inputs to row-major order if needed.
 	Strided bool
 	// AtomicOutputs makes every output a pointer to atomic elements.
 	AtomicOutputs bool

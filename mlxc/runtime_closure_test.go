@@ -29,7 +29,7 @@ func TestStandInsOutsideOfTheirFunction(t *testing.T) {
 	capturing := mlxc.Compile(func(a arrays) arrays { return arrays{a[0].Add(x)} })
 	defer capturing.Close()
 	_, err = capturing.Call(x)
-	require.ErrorContains(t, err, "the function captures an array that is among its arguments too")
+	require.ErrorContains(t, err, "the function captures an array that is also one of its arguments")
 	usable(t)
 }
 

@@ -10,8 +10,7 @@ import (
 	"unsafe"
 )
 
-// ctxOrDefault is the stream's handle, nil for that of a nil stream, which stands for the
-// current one.
+// ctxOrDefault returns the stream's handle, or nil for a nil stream.
 func (s *Stream) ctxOrDefault() unsafe.Pointer {
 	if s == nil {
 		return nil
@@ -19,7 +18,7 @@ func (s *Stream) ctxOrDefault() unsafe.Pointer {
 	return s.ctx
 }
 
-// ctxOrReal is the stream's handle, and for a nil stream that of the current one.
+// ctxOrReal returns the stream's handle, or that of the current stream for a nil stream.
 func (s *Stream) ctxOrReal() unsafe.Pointer {
 	if ctx := s.ctxOrDefault(); ctx != nil {
 		return ctx
@@ -27,9 +26,8 @@ func (s *Stream) ctxOrReal() unsafe.Pointer {
 	return C.mlxg_real_stream()
 }
 
-// Synchronize waits until the work that was started on the stream is done, on a nil stream
-// for that of the calling goroutine's current stream. It returns the first error of AsyncEval on
-// the stream that no other call has returned, and forgets it.
+// Synchronize waits until the work started on the stream is done; a nil stream is the calling goroutine's current one.
+// It returns the first error of AsyncEval on the stream that no other call has returned, and clears it.
 func (s *Stream) Synchronize() error {
 	const op = "Stream.Synchronize"
 	if err := Check(); err != nil {
@@ -44,11 +42,10 @@ func (s *Stream) Synchronize() error {
 	return nil
 }
 
-// Synchronize waits until the work is done that was started on the calling goroutine's
-// current stream, such as by AsyncEval.
+// Synchronize waits until the work started on the calling goroutine's current stream is done, for example by AsyncEval.
 func Synchronize() error { return (*Stream)(nil).Synchronize() }
 
-// String names the stream as MLX does, such as "Stream(Device(cpu, 0), 1)".
+// String returns MLX's name of the stream, such as "Stream(Device(cpu, 0), 1)".
 func (s *Stream) String() string {
 	if err := Check(); err != nil {
 		return err.Error()
@@ -62,7 +59,7 @@ func (s *Stream) String() string {
 	return takeString(text)
 }
 
-// Index is the stream's number among those of the process.
+// Index returns the stream's number in the process, or -1 if MLX cannot be used.
 func (s *Stream) Index() int {
 	if Check() != nil {
 		return -1
@@ -72,7 +69,7 @@ func (s *Stream) Index() int {
 	return int(C.mlxg_stream_index(s.ctxOrDefault()))
 }
 
-// Device is where the stream's work is done.
+// Device returns the device on which the stream's work runs.
 func (s *Stream) Device() Device {
 	if Check() != nil {
 		return CPU
@@ -82,7 +79,7 @@ func (s *Stream) Device() Device {
 	return Device(C.mlxg_stream_device(s.ctxOrDefault()))
 }
 
-// StreamNames names all streams of the process, those that MLX made for itself too.
+// StreamNames returns the names of all streams of the process, including streams that MLX made for itself.
 func StreamNames() ([]string, error) {
 	const op = "StreamNames"
 	if err := Check(); err != nil {
@@ -95,14 +92,13 @@ func StreamNames() ([]string, error) {
 	return strings.Split(strings.TrimSpace(takeString(names)), "\n"), nil
 }
 
-// Stream is a queue of work on a device. Work of one stream runs in order; MLX
-// orders work of different streams by the data that flows between them.
+// Stream is a queue of work on a device. Work on one stream runs in order; MLX orders work on different streams by data
+// dependencies.
 type Stream struct {
 	ctx unsafe.Pointer
 }
 
-// NewStream makes a stream that any goroutine may use. StreamNames live as long as
-// the process.
+// NewStream makes a stream that any goroutine may use. A stream lives as long as the process.
 func NewStream(d Device) (*Stream, error) {
 	if !d.Available() {
 		return nil, opError("NewStream", fmt.Errorf("this machine or this build of MLX has no device %v", d))
@@ -114,8 +110,7 @@ func NewStream(d Device) (*Stream, error) {
 	return &Stream{s}, nil
 }
 
-// WithStream runs f; operations that f calls, on the same goroutine, go to s, or to
-// the default stream if s is nil.
+// WithStream runs f. Operations that f calls on the same goroutine run on s, or on the default stream if s is nil.
 func WithStream(s *Stream, f func()) {
 	if s == nil {
 		s = &Stream{}
@@ -123,7 +118,7 @@ func WithStream(s *Stream, f func()) {
 	withStream(s.ctx, f)
 }
 
-// streamHandle is the ctx of an mlx_stream, nil for the default.
+// streamHandle is the ctx of an mlx_stream; nil is the default stream.
 type streamHandle = unsafe.Pointer
 
 func withStream(ctx streamHandle, f func()) {
@@ -134,8 +129,7 @@ func withStream(ctx streamHandle, f func()) {
 	f()
 }
 
-// currentStream is the stream that was set for the calling goroutine, nil if none
-// was.
+// currentStream returns the stream set for the calling goroutine, or nil if none is set.
 func currentStream() streamHandle {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -212,7 +212,7 @@ func TestKernelsWithoutAGPU(t *testing.T) {
 	_, err := mlxc.NewCUDAKernel(mlxc.CUDAKernelSource{Name: "k", Outputs: []string{"o"}, Body: "o[0] = 1;"})
 	require.ErrorContains(t, err, "k: [cuda_kernel] No CUDA back-end")
 	_, err = mlxc.NewCUDAKernel(mlxc.CUDAKernelSource{Name: "k", Body: "o[0] = 1;"})
-	require.ErrorContains(t, err, "a CUDA kernel needs an output")
+	require.ErrorContains(t, err, "a CUDA kernel needs at least one output")
 	_, err = mlxc.NewCUDAKernel(mlxc.CUDAKernelSource{Name: "k", Outputs: []string{"o"}, SharedMemory: -1})
-	require.ErrorContains(t, err, "-1 bytes of shared memory")
+	require.ErrorContains(t, err, "SharedMemory is -1 bytes")
 }
