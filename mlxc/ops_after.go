@@ -3,20 +3,22 @@ package mlxc
 // #include "mlxg.h"
 import "C"
 
-// After returns a as an array that is not computed before the others are. It asks for
-// an order that the graph leaves open: of two parts of a graph that need much memory,
-// the second can wait until the first has given its own back. Its gradient is a's.
+// After returns a as an array that is computed after the others. It orders parts of a graph that data dependencies
+// leave unordered: of two parts that need much memory, the second can wait until the first has released its memory. Its
+// gradient is the gradient of a.
 //
-// The order is that in which devices are told to compute; see AfterCompletion.
+// The order is the order in which devices receive work; see AfterCompletion.
+//
+// It is for packages that build operations.
 func (a *Array) After(others ...*Array) *Array { return a.after("After", others, false) }
 
-// AfterCompletion is After for a chain of parts that are to have each other's memory: a CPU or a CUDA
-// device gives no memory back before it has come to the last that uses it, and may have been told
-// much more by then. Where a is a result of AfterCompletion itself, whoever evaluates the new array waits
-// until the device is done with all that a was to come after. So there are two parts of the chain
-// at a time, one that the device computes and one that it is told. Other goroutines wait with it
-// where they build or evaluate, and AsyncEval does. On other devices, and in a function that is
-// exported, it is After.
+// AfterCompletion is After for a chain of parts that reuse each other's memory. A CPU or a CUDA device releases memory
+// only after the last work that uses it, and may have received much more work by then. If a is a result of
+// AfterCompletion itself, evaluating the new array blocks until the device has finished all arrays that a was ordered
+// after. So at most two parts of the chain exist at a time: one runs, and one is being queued. Other goroutines that
+// build or evaluate block meanwhile, and so does AsyncEval. On other devices, and in an exported function, it is After.
+//
+// It is for packages that build operations.
 func (a *Array) AfterCompletion(others ...*Array) *Array {
 	return a.after("AfterCompletion", others, true)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// broadcastShapes gives the shape that arrays of both shapes are broadcast to.
+// broadcastShapes returns the common shape of two broadcast arrays.
 func broadcastShapes(a, b []int) ([]int, error) {
 	if len(a) < len(b) {
 		a, b = b, a
@@ -24,7 +24,7 @@ func broadcastShapes(a, b []int) ([]int, error) {
 	return out, nil
 }
 
-// broadcastInto says if an array of one shape cannot be broadcast to another.
+// broadcastInto returns an error if an array of shape `from` cannot be broadcast to shape `to`.
 func broadcastInto(from, to []int) error {
 	out, err := broadcastShapes(from, to)
 	if err == nil && !slices.Equal(out, to) {

@@ -104,7 +104,7 @@ func TestRoPEErrors(t *testing.T) {
 		{x, mlxc.RoPEConfig{Base: -1}, "the base is -1: it must be positive"},
 		{x, mlxc.RoPEConfig{Freqs: mlxc.Ones(mlxc.Float32, 3)}, "one dimensional with size 2"},
 		{x, mlxc.RoPEConfig{Freqs: mlxc.InvalidArray(mlxc.ErrFreed)}, "freed"},
-		{x, mlxc.RoPEConfig{Offset: 1 << 40}, "beyond MLX's 32 bits"},
+		{x, mlxc.RoPEConfig{Offset: 1 << 40}, "does not fit MLX's 32 bits"},
 		{nil, mlxc.RoPEConfig{}, "nil"},
 	} {
 		require.ErrorContains(t, mlxc.RoPE(c.x, c.config).Err(), c.want)

@@ -92,7 +92,7 @@ func repeated(shape []int, axis, n int, d DType) error {
 		return fmt.Errorf("%d repetitions: there must be 0 or more", n)
 	}
 	if n > math.MaxInt32 {
-		return fmt.Errorf("%d repetitions are beyond MLX's 32 bits", n)
+		return fmt.Errorf("%d repetitions do not fit MLX's 32 bits", n)
 	}
 	shape[axis] *= n // of two 32-bit numbers: no overflow
 	return checkNew(d, shape)

@@ -11,13 +11,13 @@ import (
 
 //go:generate go run ./internal/generate
 
-// What the generated calls have in common.
+// Helpers of the generated calls.
 
-// word passes a handle as a number: cgo looks at each pointer that it passes, for
-// pointers of Go's, and that takes longer than the rest of what Go does for an operand.
+// handleWord passes a handle to C as a number. cgo checks every pointer argument for pointers to Go memory, which takes
+// longer than the rest of Go's work for an operand.
 func handleWord(handle unsafe.Pointer) C.uintptr_t { return C.uintptr_t(uintptr(handle)) }
 
-// acquireOptional holds an array that may be nil, for which the handle is nil.
+// acquireOptional is acquire for an array that may be nil, whose handle is nil.
 func acquireOptional(a *Array) (unsafe.Pointer, error) {
 	if a == nil {
 		return nil, nil
@@ -31,17 +31,17 @@ func releaseOptional(a *Array) {
 	}
 }
 
-// check32 says which of the numbers MLX's 32 bits cannot hold.
+// check32 returns an error for the first number that does not fit MLX's 32 bits.
 func check32(v ...int) error {
 	for _, x := range v {
 		if x < math.MinInt32 || x > math.MaxInt32 {
-			return fmt.Errorf("%d is beyond MLX's 32 bits", x)
+			return fmt.Errorf("%d does not fit MLX's 32 bits", x)
 		}
 	}
 	return nil
 }
 
-// cLongs converts positions of 64 bits. The result is never empty: C gets an address.
+// cLongs converts integers to 64 bits. The result is never empty: C needs an address.
 func cLongs(v []int) []C.int64_t {
 	out := make([]C.int64_t, max(len(v), 1))
 	for i, x := range v {
@@ -54,7 +54,7 @@ func errDType(d DType) error { return fmt.Errorf("the dtype %v is invalid", d) }
 
 func errNegative(n int) error { return fmt.Errorf("%d is negative", n) }
 
-// pair takes the two results of a call apart; if it failed, both carry the error.
+// pair returns the two results of a call; if it failed, both carry the error.
 func pair(results []*Array, err error) (first, second *Array) {
 	if err != nil {
 		results = invalidArrays(2, err)
@@ -62,11 +62,10 @@ func pair(results []*Array, err error) (first, second *Array) {
 	return results[0], results[1]
 }
 
-// maxInvalid limits how many arrays stand for the results of a call that failed: a wrong
-// number of parts may be any number.
+// maxInvalid limits the number of invalid arrays that a failed call returns: an invalid number of parts may be large.
 const maxInvalid = 1024
 
-// orInvalid gives the results of a call, or n arrays that carry its error.
+// orInvalid returns a function that returns the results of a call, or n invalid arrays with its error.
 func orInvalid(n int) func(results []*Array, err error) []*Array {
 	return func(results []*Array, err error) []*Array {
 		if err != nil {
@@ -76,7 +75,7 @@ func orInvalid(n int) func(results []*Array, err error) []*Array {
 	}
 }
 
-// allAxes are the given axes, or all of the array's if none are given.
+// allAxes returns the given axes, or all axes if none are given.
 func (a *Array) allAxes(axes []int) []int {
 	if len(axes) > 0 {
 		return axes
@@ -88,9 +87,8 @@ func (a *Array) allAxes(axes []int) []int {
 	return all
 }
 
-// zerosIfEmpty is for operations that MLX's CPU backend ends the process over if there
-// are no elements: it divides by their number. It gives the array, or one like it
-// that needs no computation.
+// zerosIfEmpty returns the array, or zeros of its shape and dtype if it has no elements. It is for operations whose CPU
+// implementation in MLX divides by the number of elements and ends the process.
 func (a *Array) zerosIfEmpty() *Array {
 	if a.Err() != nil || a.Size() > 0 {
 		return a

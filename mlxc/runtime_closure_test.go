@@ -22,9 +22,9 @@ func TestStandInsOutsideOfTheirFunction(t *testing.T) {
 	defer compiled.Close()
 	_, err := compiled.Call(x)
 	require.NoError(t, err)
-	require.ErrorContains(t, mlxc.Eval(standIn), "mlxc: Eval float32(2): the array stands for an argument of a function")
+	require.ErrorContains(t, mlxc.Eval(standIn), "mlxc: Eval float32(2): the array is, or depends on, a placeholder of a function")
 	require.NoError(t, mlxc.Vmap(leak, nil, nil)(arrays{x})[0].Err())
-	require.Contains(t, standIn.String(), "has no value outside of it")
+	require.Contains(t, standIn.String(), "has no value outside the function")
 
 	capturing := mlxc.Compile(func(a arrays) arrays { return arrays{a[0].Add(x)} })
 	defer capturing.Close()

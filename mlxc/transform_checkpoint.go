@@ -8,13 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// Checkpoint returns a function with the values and gradients of f that keeps
-// only f's arguments for the gradient, and computes f again when it is needed:
-// memory for time. What f draws without a key is the same then. Arrays that f makes are
-// freed when it returns, but for those that it Keeps.
+// Checkpoint returns a function with the values and gradients of f that saves only f's arguments for the gradient, and
+// runs f again in the backward pass. It trades time for memory. Random draws without a key are the same in both runs.
+// Arrays that f makes are freed when it returns, except its results and arrays on which it calls Keep.
 //
-// If the call fails, the function returns invalid arrays that carry the error: as
-// many as f gave, or one if f never gave any.
+// If the call fails, the function returns invalid arrays that carry the error: as many as f returned before, or one.
 func Checkpoint(f Func) Func {
 	const op = "Checkpoint"
 	var outputs atomic.Int64
@@ -24,7 +22,7 @@ func Checkpoint(f Func) Func {
 		}
 		var tape seedTape
 		same := func(args []*Array) []*Array { return tape.run(f, args) }
-		// MLX takes the gradients of all arguments then, also of ids and keys, which have none.
+		// MLX then takes the gradients of all arguments, including ids and keys, which have none.
 		again := func(args []*Array) []*Array {
 			args = slices.Clone(args)
 			for i, a := range args {

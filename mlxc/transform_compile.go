@@ -18,43 +18,38 @@ import (
 type Compiled struct {
 	f         Func
 	shapeless bool
-	err       error // of Compile
+	err       error // error of Compile
 	cleanup   runtime.Cleanup
 	closed    atomic.Bool
-	// ctx is what MLX holds. Only jobs on the compiler's thread use it, so that a call
-	// and the freeing of it cannot meet.
+	// ctx is MLX's object. Only jobs on the compiler's thread use it, so a call and the release never run concurrently.
 	ctx unsafe.Pointer
 }
 
-// Compile makes a compiled form of f. f runs at the first call with new shapes,
-// dtypes or stream, on arrays without values, and not at later ones: what it does
-// besides computing its results happens at those times only, and on another
-// goroutine. What was compiled for the 64 signatures that were used last is kept. A
-// function for inputs of ever new shapes is traced ever anew: it wants
-// CompileShapeless, or no compilation.
+// Compile returns a compiled form of f. f runs at the first call with new shapes, dtypes or stream, on arrays without
+// values and on another goroutine. Later calls do not run f, so its side effects happen only while it is traced. The
+// traces of the 64 most recently used signatures are kept. A function that receives ever new shapes is traced at every
+// call: use CompileShapeless for it, or do not compile it.
 //
-// For a CPU stream, MLX has the system's C++ compiler build what it fuses, when it is
-// first evaluated: about half a second for each part, during which other goroutines wait.
-// The results are kept among the system's temporary files, for later runs of the program
-// too. MLX does not guard them: where two processes want the same part for the first time,
-// or one was ended as it was built, an evaluation fails with "file too short". So give processes
-// that run side by side a TMPDIR each, and remove the folder mlx there after the latter. MLX loads
-// libraries from that folder. If another user owns it, or others may write to it, nothing is fused
-// on CPU streams, and a warning of log/slog says why; the first call decides it for the process.
-// Without a compiler nothing is compiled; SetCompileMode(CompileNoFuse) does without one. Where
-// nothing is compiled, f runs at every call, in a scope of its own (see WithScope): the arrays that
-// it makes are freed when it returns, other than its results and what Keep took out.
+// On a CPU stream, MLX builds fused parts with the system's C++ compiler at their first evaluation: about half a second
+// per part, during which other goroutines wait. MLX keeps the resulting libraries among the system's temporary files
+// and loads them in later runs. It does not lock them: if two processes need the same new part at the same time, or a
+// process ended while building one, an evaluation fails with "file too short". Give concurrent processes separate
+// TMPDIR folders, and remove the folder mlx there after an interrupted build. If another user owns that folder, or
+// others may write to it, nothing is fused on CPU streams, and a log/slog warning gives the reason. The first call
+// decides this for the process.
 //
-// Any goroutine may call the result. MLX's cache of compiled functions belongs to
-// an OS thread, so all calls run on one thread that this package owns, and one
-// trace serves all goroutines.
+// Without a C++ compiler nothing is compiled on CPU streams; SetCompileMode(CompileNoFuse) works without one. An
+// uncompiled f runs at every call, in a scope of its own (see WithScope): arrays that it makes are freed when it
+// returns, except its results and arrays on which it calls Keep.
 //
-// A *Compiled frees what it holds when it becomes unreachable, or at Close.
+// Any goroutine may call the result. MLX's cache of compiled functions belongs to an OS thread, so all calls run on one
+// thread owned by this package, and all goroutines share one trace.
+//
+// A *Compiled is freed when it becomes unreachable, or by Close.
 func Compile(f Func) *Compiled { return newCompiled(f, false) }
 
-// CompileShapeless is like Compile, with one trace for inputs of all shapes.
-// Functions whose operations need their shapes when they are built, custom kernels
-// and gradients among them, then fail with an error.
+// CompileShapeless is Compile with one trace for inputs of all shapes. Functions that need shapes while they build
+// their graph, such as custom kernels and gradients, return an error.
 func CompileShapeless(f Func) *Compiled { return newCompiled(f, true) }
 
 func newCompiled(f Func, shapeless bool) *Compiled {
@@ -67,8 +62,8 @@ func newCompiled(f Func, shapeless bool) *Compiled {
 		c.err = opError("Compile", err)
 		return c
 	}
-	// f often reaches c (a model that holds its own compiled step): the registry must
-	// not, or c would never become unreachable. Call keeps c alive.
+	// f often refers to c, for example a model that holds its compiled step. The registry must not hold c strongly, or
+	// c would never become unreachable. Call keeps c alive.
 	w := weak.Make(c)
 	f = func(args []*Array) []*Array { return w.Value().f(args) }
 	c.ctx = C.mlxg_compile_new(register(compileFunc(f)), C.bool(shapeless))
@@ -77,14 +72,13 @@ func newCompiled(f Func, shapeless bool) *Compiled {
 }
 
 func freeCompiled(ctx unsafe.Pointer) {
-	// The collector's own goroutine must not wait for a long evaluation.
+	// A cleanup must not wait for a long evaluation.
 	go compiler.do(nil, func() { C.mlxg_compiled_free(ctx) })
 }
 
 var errClosed = &Error{Op: "Compiled.Call", Err: errors.New("the compiled function was closed")}
 
-// Close frees the compiled function. Calls that have begun are finished; later
-// ones fail.
+// Close frees the compiled function. Running calls finish; later calls fail.
 func (c *Compiled) Close() {
 	if c.err == nil && !c.closed.Swap(true) {
 		c.cleanup.Stop()
@@ -92,9 +86,8 @@ func (c *Compiled) Close() {
 	}
 }
 
-// Call runs the compiled function. Inside another transform, in a function
-// that MLX calls, or inside WithPlaceholderGPU it runs the original function
-// instead: whoever is at work there sees its operations one by one.
+// Call runs the compiled function. Inside another transform, or inside WithPlaceholderGPU, it runs the original
+// function, so that the transform sees the individual operations.
 func (c *Compiled) Call(args ...*Array) (results []*Array, err error) {
 	const op = "Compiled.Call"
 	if c.err != nil {
@@ -106,7 +99,7 @@ func (c *Compiled) Call(args ...*Array) (results []*Array, err error) {
 	}
 	defer h.release()
 	defer runtime.KeepAlive(c)
-	defer func() { err = withCaller(err) }() // the compiler's goroutine does not have the caller's stack
+	defer func() { err = withCaller(err) }() // the compiler's goroutine lacks the caller's stack
 	runtime.LockOSThread()
 	stream, scope := C.mlxg_current_stream(), C.mlxg_current_scope()
 	onGPU := C.mlxg_current_device() == 1
@@ -124,11 +117,11 @@ func (c *Compiled) Call(args ...*Array) (results []*Array, err error) {
 			return
 		}
 		r := C.mlxg_compiled_call(c.ctx, h.ptr(), h.n())
-		r.scope = scope // as if the caller's thread had made them
+		r.scope = scope // the caller's scope owns the results
 		results, err = wrapAll(op, r, args...)
 		err = c.explain(takeCallbackError(err))
 	}); !alive {
-		// The function ended the goroutine it ran on; the caller's is meant.
+		// The function called runtime.Goexit, which is meant for the caller's goroutine.
 		runtime.Goexit()
 	}
 	return results, err
@@ -143,7 +136,7 @@ func (c *Compiled) callInline(args []*Array) (results []*Array, err error) {
 			results, err = nil, newPanicError(v)
 		}
 	}()
-	// A list of its own, as MLX would give it: f may put other arrays into it.
+	// Pass a copy, as MLX does: f may write to its list.
 	results = c.f(slices.Clone(args))
 	for _, r := range results {
 		if err := r.Err(); err != nil {
@@ -153,14 +146,13 @@ func (c *Compiled) callInline(args []*Array) (results []*Array, err error) {
 	return results, nil
 }
 
-// explain says what to do where MLX only names the primitive that it cannot infer
-// the shapes of.
+// explain adds advice to MLX's error for a primitive whose output shapes cannot be inferred.
 func (c *Compiled) explain(err error) error {
 	e, ok := err.(*Error) //nolint:errorlint // wrapAll's
 	if !ok || !c.shapeless || !strings.Contains(e.Error(), "output shapes") {
 		return err
 	}
 	hinted := *e
-	hinted.Err = fmt.Errorf("%w (a function with a gradient of its own or a custom kernel needs its shapes: compile it with Compile)", e.Err)
+	hinted.Err = fmt.Errorf("%w (a custom gradient or a custom kernel needs shapes: use Compile)", e.Err)
 	return &hinted
 }

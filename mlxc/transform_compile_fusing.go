@@ -15,8 +15,7 @@ import (
 	"syscall"
 )
 
-// decideFusing decides, at the first call of a compiled function on a CPU stream, whether MLX may
-// fuse there.
+// decideFusing decides whether MLX may fuse on CPU streams, at the first call of a compiled function there.
 var decideFusing = sync.OnceFunc(func() {
 	if _, err := exec.LookPath("g++"); err != nil {
 		return // MLX does not fuse without it
@@ -28,8 +27,7 @@ var decideFusing = sync.OnceFunc(func() {
 	}
 })
 
-// temporaryFolder is the folder that MLX takes for temporary files, that of
-// std::filesystem::temp_directory_path.
+// temporaryFolder returns MLX's folder for temporary files, as std::filesystem::temp_directory_path does.
 func temporaryFolder() string {
 	for _, name := range []string{"TMPDIR", "TMP", "TEMP", "TEMPDIR"} {
 		if dir := os.Getenv(name); dir != "" {
@@ -39,9 +37,8 @@ func temporaryFolder() string {
 	return "/tmp"
 }
 
-// prepareCacheFolder makes the folder into which MLX compiles functions, under the folder for temporary
-// files. MLX loads what it finds there, so it returns an error unless only this user, or root, can
-// write to the folder and to the folders above it.
+// prepareCacheFolder creates the folder in which MLX keeps compiled functions. MLX loads libraries from it. So the
+// function returns an error if users other than this one and root can write to the folder or to a folder above it.
 func prepareCacheFolder(temporary string) error {
 	info, err := os.Stat(temporary)
 	if err != nil {
@@ -67,7 +64,7 @@ func prepareCacheFolder(temporary string) error {
 			return err
 		}
 	}
-	// As MLX writes there.
+	// Check that MLX can write there.
 	f, err := os.CreateTemp(dir, "mlxc-*")
 	if err != nil {
 		return err
@@ -75,13 +72,13 @@ func prepareCacheFolder(temporary string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// checkOwner returns an error if another user than this one and root can write to the folder.
+// checkOwner returns an error if users other than this one and root can write to the folder.
 func checkOwner(dir string, info fs.FileInfo) error {
 	if owner := int(info.Sys().(*syscall.Stat_t).Uid); owner != 0 && owner != os.Geteuid() {
-		return fmt.Errorf("%s belongs to the user %d, not to the user %d of this process", dir, owner, os.Geteuid())
+		return fmt.Errorf("%s belongs to user %d, but this process runs as user %d", dir, owner, os.Geteuid())
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		return fmt.Errorf("%s has the mode %04o; others may write to it", dir, mode)
+		return fmt.Errorf("%s has mode %04o: other users may write to it", dir, mode)
 	}
 	return nil
 }

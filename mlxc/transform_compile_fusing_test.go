@@ -49,14 +49,14 @@ func TestFusingInFoldersOfOthers(t *testing.T) {
 		{name: "open to others", prepare: func(t *testing.T, mlx string) {
 			require.NoError(t, os.Mkdir(mlx, 0o755))
 			require.NoError(t, os.Chmod(mlx, 0o777))
-		}, reason: "mlx has the mode 0777; others may write to it"},
+		}, reason: "mlx has mode 0777: other users may write to it"},
 		{name: "a link", prepare: func(t *testing.T, mlx string) {
 			require.NoError(t, os.Symlink(t.TempDir(), mlx))
 		}, reason: "mlx is not a folder"},
 		{name: "another user's", root: true, prepare: func(t *testing.T, mlx string) {
 			require.NoError(t, os.Mkdir(mlx, 0o755))
 			require.NoError(t, os.Chown(mlx, nobody, nobody))
-		}, reason: "mlx belongs to the user 65534, not to the user 0 of this process"},
+		}, reason: "mlx belongs to user 65534, but this process runs as user 0"},
 		{name: "root's, for another user", root: true, user: nobody, prepare: func(t *testing.T, mlx string) {
 			require.NoError(t, os.MkdirAll(filepath.Join(mlx, mlxc.Version(), "cpu"), 0o755))
 		}, reason: "permission denied"},

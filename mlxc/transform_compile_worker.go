@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// compiler is the owned thread: a goroutine locked to it, started at first use
-// and again if a compiled function ended it.
+// compiler is the thread on which compiled functions run: a goroutine locked to it. It starts at first use, and again
+// if a compiled function ended it.
 var compiler worker
 
 type worker struct {
@@ -20,8 +20,8 @@ type job struct {
 	done   chan bool
 }
 
-// do runs f on the owned thread, with the stream as its current one, under the
-// graph lock. It returns false if f ended the goroutine.
+// do runs f on the worker's thread, with stream as the current stream and under the graph lock. It returns false if f
+// ended the goroutine.
 func (w *worker) do(stream streamHandle, f func()) bool {
 	j := job{stream: stream, f: f, done: make(chan bool, 1)}
 	w.mu.Lock()
@@ -47,13 +47,13 @@ func (w *worker) run(jobs chan job) {
 func (w *worker) runJob(j job, jobs chan job) (alive bool) {
 	defer func() {
 		if !alive {
-			// Goexit: this goroutine and its thread, whose tracing state is broken,
-			// end here. Another takes over the queue.
+			// Goexit: this goroutine and its thread, whose tracing state is broken, end here. A new goroutine takes
+			// over the queue.
 			go w.run(jobs)
 		}
 		j.done <- alive
 	}()
-	// The stream first: MLX keys its cache on the thread's default, which locked sets.
+	// Set the stream before locked does: MLX's cache depends on the thread's default stream, which locked sets.
 	withStream(j.stream, func() { locked(j.f) })
 	return true
 }

@@ -9,34 +9,30 @@ import (
 	"sync/atomic"
 )
 
-// CustomRules are what a function does under transforms. A rule that is nil is that of
-// the operations that the function is made of; where such a rule is asked for, the
-// function runs again.
+// CustomRules define the behavior of a function under transforms. For a nil rule, MLX differentiates or batches the
+// operations of the function; the function then runs again.
 type CustomRules struct {
 	VJP  VJPFunc  // for VJP, Grad and ValueAndGrad
 	JVP  JVPFunc  // for JVP
 	Vmap VmapFunc // for Vmap
 }
 
-// CustomFunction gives f rules of its own: a function that computes f, and does under
-// transforms what the rules say. A rule runs only where it is asked for, on the stream
-// on which f did. Under Vmap the function keeps its VJP and JVP.
+// CustomFunction returns a function that computes f and uses the rules under transforms. A rule runs only when a
+// transform needs it, on the stream on which f ran. Under Vmap the function keeps its VJP and JVP rules.
 //
-// The results of a rule are checked: VJP gives one array for every argument, JVP one for
-// every output and Vmap one for every output with the elements first, in their shapes and
-// dtypes. Arrays that a rule makes are freed when it returns, but for those that it
-// Keeps. If the call fails, the function returns invalid arrays that carry the error: as
-// many as f gave, or one if f never gave any.
+// The results of a rule are checked. VJP must return one array per argument, JVP one per output, and Vmap one per
+// output with the batch axis first, in matching shapes and dtypes. Arrays that a rule makes are freed when it returns,
+// except its results and arrays on which it calls Keep. If the call fails, the function returns invalid arrays that
+// carry the error: as many as f returned before, or one.
 //
-// A rule that captures what the function has returned, rather than use the outputs that it is
-// given, keeps both alive until that is evaluated or freed: neither the collector nor MLX
-// sees the whole circle.
+// A rule should use the outputs that it receives. A rule that captures an output of the function instead keeps both
+// alive until the output is evaluated or freed: neither the garbage collector nor MLX sees the whole cycle.
 func CustomFunction(f Func, rules CustomRules) Func {
 	return customFunction("CustomFunction", f, rules)
 }
 
-// CustomVJP gives f a gradient of its own: a function that computes f, and whose
-// vector-Jacobian product is vjp. It is a CustomFunction with that rule only.
+// CustomVJP returns a function that computes f and whose vector-Jacobian product is vjp. It is CustomFunction with only
+// that rule.
 func CustomVJP(f Func, vjp VJPFunc) Func {
 	const op = "CustomVJP"
 	if vjp == nil {
@@ -68,16 +64,16 @@ func customFunction(op string, f Func, rules CustomRules) Func {
 	}
 }
 
-// customCall is one call of a custom function. Its rules check what they give: MLX takes
-// their lists as they are and would read past the end.
+// customCall is one call of a custom function. It checks the results of the rules: MLX would read past the end of a
+// short list.
 type customCall struct {
 	op      string
 	stream  streamHandle
-	outputs []Output // of the function; the graph lock guards them
+	outputs []Output // draws of the function
 	tape    seedTape // of the function
 }
 
-// noting is f; it notes what its outputs are like.
+// recordingOutputs is f; it records the shapes and dtypes of f's outputs.
 func (c *customCall) recordingOutputs(f Func) Func {
 	return func(args []*Array) []*Array {
 		results := c.tape.run(f, args)
@@ -90,7 +86,8 @@ func (c *customCall) recordingOutputs(f Func) Func {
 	}
 }
 
-// run runs a rule and checks its results: as many as want describes, and like them.
+// run runs a rule and checks its results against the shapes and dtypes in want. `like` names in errors what the results
+// must match.
 func (c *customCall) run(rule, like string, f func() []*Array, want []Output) (results []*Array) {
 	withStream(c.stream, func() { results = f() })
 	if len(results) != len(want) {
@@ -98,7 +95,7 @@ func (c *customCall) run(rule, like string, f func() []*Array, want []Output) (r
 	}
 	for i, r := range results {
 		if d := r.info(); r.Err() == nil && (!slices.Equal(d.shape, want[i].Shape) || d.dtype != want[i].DType) {
-			err := fmt.Errorf("the %s's result %d is not like %s %d", rule, i, like, i)
+			err := fmt.Errorf("result %d of the %s must have the shape and dtype of %s %d", i, rule, like, i)
 			return invalidArrays(1, shapeError(c.op, err, []DType{d.dtype, want[i].DType}, r.Shape(), want[i].Shape))
 		}
 	}
@@ -129,6 +126,6 @@ func (c *customCall) vmap(f VmapFunc) VmapFunc {
 		for i, o := range c.outputs {
 			want[i] = Output{Shape: slices.Concat([]int{size}, o.Shape), DType: o.DType}
 		}
-		return c.run("vmap", "all of output", func() []*Array { return f(args, mapped) }, want)
+		return c.run("vmap", "the batch of output", func() []*Array { return f(args, mapped) }, want)
 	}
 }

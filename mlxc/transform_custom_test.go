@@ -132,14 +132,14 @@ func TestCustomFunctionWithWrongResults(t *testing.T) {
 		return mlxc.Vmap(mlxc.CustomFunction(square, mlxc.CustomRules{Vmap: rule}), nil, nil)(arrays{x})[0].Err()
 	}
 	for want, err := range map[string]error{
-		"the jvp's results: 0 arrays, want 1":                                           jvp(func(_, _ arrays) arrays { return nil }),
-		"the jvp's results: 2 arrays, want 1":                                           jvp(func(_, d arrays) arrays { return arrays{d[0], d[0]} }),
-		"CustomFunction float32(), float32(2): the jvp's result 0 is not like output 0": jvp(func(_, d arrays) arrays { return arrays{d[0].Sum()} }),
-		"int32(2), float32(2): the jvp's":                                               jvp(func(_, d arrays) arrays { return arrays{d[0].AsType(mlxc.Int32)} }),
-		"the array is nil":                                                              jvp(func(_, _ arrays) arrays { return arrays{nil} }),
-		"panicked: boom":                                                                jvp(func(_, _ arrays) arrays { panic(boom) }),
-		"the vmap's results: 0 arrays, want 1":                                          vmap(func(arrays, []bool) arrays { return nil }),
-		"CustomFunction float32(), float32(2): the vmap's result 0 is not like all of output 0": vmap(func(a arrays, _ []bool) arrays { return arrays{a[0].Sum()} }),
+		"the jvp's results: 0 arrays, want 1": jvp(func(_, _ arrays) arrays { return nil }),
+		"the jvp's results: 2 arrays, want 1": jvp(func(_, d arrays) arrays { return arrays{d[0], d[0]} }),
+		"CustomFunction float32(), float32(2): result 0 of the jvp must have the shape and dtype of output 0": jvp(func(_, d arrays) arrays { return arrays{d[0].Sum()} }),
+		"int32(2), float32(2): the jvp's":      jvp(func(_, d arrays) arrays { return arrays{d[0].AsType(mlxc.Int32)} }),
+		"the array is nil":                     jvp(func(_, _ arrays) arrays { return arrays{nil} }),
+		"panicked: boom":                       jvp(func(_, _ arrays) arrays { panic(boom) }),
+		"the vmap's results: 0 arrays, want 1": vmap(func(arrays, []bool) arrays { return nil }),
+		"CustomFunction float32(), float32(2): result 0 of the vmap must have the shape and dtype of the batch of output 0": vmap(func(a arrays, _ []bool) arrays { return arrays{a[0].Sum()} }),
 		"panicked: boo":       vmap(func(arrays, []bool) arrays { panic(boom) }),
 		"the function is nil": mlxc.CustomFunction(nil, mlxc.CustomRules{})(arrays{x})[0].Err(),
 	} {
@@ -285,12 +285,12 @@ func TestCustomVJPWithWrongResults(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1, 2})
 	square := func(args arrays) arrays { return arrays{args[0].Square()} }
 	for name, vjp := range map[string]mlxc.VJPFunc{
-		"0 arrays, want 1":       func(_, _, _ arrays) arrays { return nil },
-		"2 arrays, want 1":       func(p, c, _ arrays) arrays { return arrays{p[0], c[0]} },
-		"is not like argument 0": func(_, _, _ arrays) arrays { return arrays{mlxc.Scalar[float32](1)} },
-		"the array is nil":       func(_, _, _ arrays) arrays { return arrays{nil} },
-		"int32(2), float32(2)":   func(p, _, _ arrays) arrays { return arrays{p[0].AsType(mlxc.Int32)} },
-		"cannot be broadcast":    func(p, _, _ arrays) arrays { return arrays{p[0].Add(mlxc.FromSlice([]float32{1, 2, 3}))} },
+		"0 arrays, want 1": func(_, _, _ arrays) arrays { return nil },
+		"2 arrays, want 1": func(p, c, _ arrays) arrays { return arrays{p[0], c[0]} },
+		"must have the shape and dtype of argument 0": func(_, _, _ arrays) arrays { return arrays{mlxc.Scalar[float32](1)} },
+		"the array is nil":                            func(_, _, _ arrays) arrays { return arrays{nil} },
+		"int32(2), float32(2)":                        func(p, _, _ arrays) arrays { return arrays{p[0].AsType(mlxc.Int32)} },
+		"cannot be broadcast":                         func(p, _, _ arrays) arrays { return arrays{p[0].Add(mlxc.FromSlice([]float32{1, 2, 3}))} },
 	} {
 		_, _, err := mlxc.VJP(mlxc.CustomVJP(square, vjp), arrays{x}, arrays{x})
 		require.ErrorContains(t, err, name)

@@ -15,34 +15,31 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/internal/savefile"
 )
 
-// Export writes f, as it computes on inputs of these shapes and dtypes, to a file
-// that MLX reads on another machine and from its other languages (the usual
-// extension is .mlxfn; see Import). The file is replaced as by mlxio.SaveSafetensors, but cannot be a
-// pipe or a device.
+// Export writes f, traced for inputs of these shapes and dtypes, to a file that MLX reads on other machines and from
+// its other languages. The usual extension is .mlxfn; see Import. The file is replaced atomically. It cannot be a pipe
+// or a device.
 //
-// f may be a gradient: a VJP or ValueAndGrad inside it is written as the graph that
-// it builds. A function with a gradient of its own (see CustomVJP) is written as what it
-// computes; MLX's format has no place for the gradient itself. Inside
-// WithPlaceholderGPU, a function for a Mac is written on any machine. What f captures is
-// written with it; arrays of a file that were not read yet are read. Kernels of packages
-// customkernels and ops that run on a CPU are functions of this process, which no file holds.
+// f may compute a gradient: a VJP or ValueAndGrad inside f is written as the graph that it builds. A function with a
+// custom gradient (see CustomVJP) is written as its forward computation; MLX's format cannot hold the gradient. Inside
+// WithPlaceholderGPU, a function for a Mac can be written on any machine. Captured arrays are written too; unread
+// arrays of files are read first. CPU kernels of packages customkernels and ops are functions of this process, which a
+// file cannot hold.
 func Export(file string, f Func, inputs ...*Array) error {
 	return export("Export", file, f, inputs, func(id C.uintptr_t, name *C.char, h handles) *C.char {
 		return C.mlxg_export(id, name, h.ptr(), h.n())
 	})
 }
 
-// ExportShapeless is like Export, for inputs of all shapes with as many axes. Functions
-// whose operations need their shapes when they are built then fail with an error.
+// ExportShapeless is Export for inputs of all shapes with the same number of axes. Functions that need shapes while
+// they build their graph then fail.
 func ExportShapeless(file string, f Func, inputs ...*Array) error {
 	return export("ExportShapeless", file, f, inputs, func(id C.uintptr_t, name *C.char, h handles) *C.char {
 		return C.mlxg_export_shapeless(id, name, h.ptr(), h.n())
 	})
 }
 
-// ExportTraces is like Export for several lists of inputs: the file has a trace of f for
-// each, and who imports it may call it with any of their signatures. Constants that the
-// traces share are written once.
+// ExportTraces is Export for several lists of inputs: the file holds a trace of f for each. The imported function
+// accepts the signature of each trace. Constants that traces share are written once.
 func ExportTraces(file string, f Func, inputs ...[]*Array) error {
 	sizes := make([]C.size_t, len(inputs), len(inputs)+1)
 	for i, list := range inputs {
@@ -53,11 +50,10 @@ func ExportTraces(file string, f Func, inputs ...[]*Array) error {
 	})
 }
 
-// NamedFunc is a function of arrays some of which have names.
+// NamedFunc is a function of arrays with positional and named arguments.
 type NamedFunc = func(args []*Array, named map[string]*Array) []*Array
 
-// ExportNamed is like Export for a function some of whose arguments have names: MLX's
-// keyword arguments. See Imported.CallNamed.
+// ExportNamed is Export for a function with named arguments, MLX's keyword arguments. See Imported.CallNamed.
 func ExportNamed(file string, f NamedFunc, named map[string]*Array, args ...*Array) error {
 	const op = "ExportNamed"
 	if f == nil {
@@ -81,7 +77,7 @@ func ExportNamed(file string, f NamedFunc, named map[string]*Array, args ...*Arr
 	})
 }
 
-// withNamed puts named arrays behind the others.
+// withNamed appends the named arrays to args, in the order of names.
 func withNamed(args []*Array, names []string, named map[string]*Array) []*Array {
 	all := slices.Clone(args)
 	for _, name := range names {
@@ -90,7 +86,7 @@ func withNamed(args []*Array, names []string, named map[string]*Array) []*Array 
 	return all
 }
 
-// cTexts copies texts for C. The list is never empty.
+// cTexts copies strings for C. The list is never empty.
 func cTexts(texts []string) (list []*C.char, free func(), err error) {
 	list = make([]*C.char, len(texts)+1)
 	free = func() {

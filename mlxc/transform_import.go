@@ -14,19 +14,18 @@ import (
 	"unsafe"
 )
 
-// Imported is a function that was read from a file.
+// Imported is a function read from a file.
 type Imported struct {
-	mu      sync.Mutex     // of ctx; taken after the graph lock, which a caller may hold
-	ctx     unsafe.Pointer // nil once it is closed
+	mu      sync.Mutex     // guards ctx; locked after the graph lock, which a caller may hold
+	ctx     unsafe.Pointer // nil after Close
 	cleanup runtime.Cleanup
 }
 
-// Import reads a function that Export, or MLX in another language, wrote. Its constants
-// are read at once, on the calling goroutine.
+// Import reads a function written by Export, or by MLX in another language. It reads the constants at once, on the
+// calling goroutine.
 //
-// A .mlxfn file is a program and has no published format: MLX believes what it says, so
-// import files from sources that you trust only. A file that is cut short is an error, as
-// is one for a device that this machine lacks.
+// A .mlxfn file is a program in an unpublished format, and MLX does not validate it: import only files from trusted
+// sources. A truncated file is an error, as is a file for a device that this machine lacks.
 func Import(file string) (*Imported, error) {
 	const op = "Import"
 	if err := Check(); err != nil {
@@ -34,7 +33,7 @@ func Import(file string) (*Imported, error) {
 	}
 	info, err := os.Stat(file)
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: it is no regular file", file)
+		err = fmt.Errorf("%s: it is not a regular file", file)
 	}
 	if err != nil {
 		return nil, opError(op, err)
@@ -49,11 +48,11 @@ func Import(file string) (*Imported, error) {
 	return f, nil
 }
 
-// freeImported waits for the graph lock, which the collector's goroutine must not do.
+// freeImported frees the function on a goroutine of its own: it waits for the graph lock, which a cleanup must not.
 func freeImported(ctx unsafe.Pointer) { go C.mlxg_import_free(ctx) }
 
-// Close frees the function. Arrays that it returned stay good; later calls fail. What
-// became unreachable is freed without it.
+// Close frees the function. Arrays that it returned stay valid; later calls fail. An unreachable function is freed
+// without Close.
 func (f *Imported) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,14 +63,13 @@ func (f *Imported) Close() {
 	}
 }
 
-// Call adds the function's operations to the graph of the arguments, which must have the
-// dtypes, and unless it was exported shapeless the shapes, of one of the traces in the
-// file. The operations run on the devices that they were exported for. It may be called
-// by several goroutines and inside transforms: the operations are MLX's own, with their
-// gradients.
+// Call adds the function's operations to the graph of the arguments. The arguments must have the dtypes of one of the
+// traces in the file, and its shapes unless it was exported shapeless. The operations run on the devices for which they
+// were exported. Several goroutines may call it, as may functions under transforms: the operations are MLX's own and
+// have gradients.
 func (f *Imported) Call(args ...*Array) ([]*Array, error) { return f.CallNamed(nil, args...) }
 
-// CallNamed is Call for a function some of whose arguments have names, see ExportNamed.
+// CallNamed is Call for a function with named arguments; see ExportNamed.
 func (f *Imported) CallNamed(named map[string]*Array, args ...*Array) ([]*Array, error) {
 	const op = "Imported.Call"
 	names := slices.Sorted(maps.Keys(named))

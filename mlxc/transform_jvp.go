@@ -8,17 +8,15 @@ import (
 	"slices"
 )
 
-// JVP runs f on the primals and returns its outputs and the Jacobian-vector products:
-// for every output, the sum over the primals of ∂output/∂primal·tangent, in the output's
-// shape and dtype. There is one tangent for every primal, of its shape and dtype.
+// JVP runs f on the primals and returns its outputs and the Jacobian-vector products: for every output, the sum over
+// the primals of ∂output/∂primal·tangent, in the output's shape and dtype. There is one tangent per primal, of its
+// shape and dtype.
 //
-// It computes the products while it runs f, in one pass: where a function has few
-// arguments and many outputs it is the cheaper way to the Jacobian. Some operations of
-// MLX have no rule for it, custom kernels and scatters among them; they are errors.
-// Inside, VJP may be called, and JVP inside VJP.
+// JVP uses forward mode: it computes the products while it runs f, in one pass. It is cheaper than VJP for a function
+// with few arguments and many outputs. Some operations of MLX have no rule for it, among them custom kernels and
+// scatters; they return errors. VJP and JVP may be nested.
 //
-// f runs before JVP returns, on the calling goroutine. An error in f, a panic too
-// (as a *PanicError), is returned here.
+// f runs before JVP returns, on the calling goroutine. JVP returns errors of f; a panic becomes a *PanicError.
 func JVP(f Func, primals, tangents []*Array) (outputs, jvps []*Array, err error) {
 	const op = "JVP"
 	p, t, err := acquireBoth(op, f, primals, tangents)
@@ -33,7 +31,7 @@ func JVP(f Func, primals, tangents []*Array) (outputs, jvps []*Array, err error)
 	}
 	for i, a := range primals {
 		if b := tangents[i]; !slices.Equal(a.Shape(), b.Shape()) || a.DType() != b.DType() {
-			return nil, nil, opError(op, fmt.Errorf("tangent %d is %s, its primal %s: both must have one shape and dtype",
+			return nil, nil, opError(op, fmt.Errorf("tangent %d is %s, its primal %s: shape and dtype must be equal",
 				i, describe(b.Shape(), b.DType()), describe(a.Shape(), a.DType())), operands...)
 		}
 	}

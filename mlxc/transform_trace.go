@@ -5,17 +5,15 @@ import "C"
 
 import "unsafe"
 
-// Node is a node of a traced graph: the name of its primitive, such as "Add", and
-// the strings of the primitive's state.
+// Node is a node of a traced graph: the name of its primitive, such as "Add", and the strings in the primitive's state.
 type Node struct {
 	Primitive string
 	Strings   []string
 }
 
-// Trace runs f on the inputs as MLX does when it exports a function, and returns
-// the nodes that MLX would write. Nothing is evaluated. While it runs, Metal
-// kernels can be built on every machine (see WithPlaceholderGPU), which is how
-// their source is had on Linux. As in Export, custom gradients are left out.
+// Trace runs f on the inputs as MLX does for an export, and returns the nodes that MLX would write. Nothing is
+// evaluated. Inside WithPlaceholderGPU, f can build Metal kernels on every machine; their generated source is among the
+// strings. As in Export, custom gradients are omitted.
 func Trace(f Func, inputs []*Array) (nodes []Node, err error) {
 	const op = "Trace"
 	if f == nil {
@@ -45,7 +43,6 @@ func Trace(f Func, inputs []*Array) (nodes []Node, err error) {
 	return nodes, err
 }
 
-// WithPlaceholderGPU runs f; operations that f calls, on the same goroutine, go to
-// a GPU stream that exists on every machine and on which nothing can be
-// evaluated. It is of use inside Trace only.
+// WithPlaceholderGPU runs f. Operations that f calls on the same goroutine run on a GPU stream that exists on every
+// machine and cannot evaluate anything. It is useful only inside Trace and Export.
 func WithPlaceholderGPU(f func()) { withStream(C.mlxg_placeholder_gpu(), f) }

@@ -3,10 +3,11 @@ package mlxc
 // #include "mlxg.h"
 import "C"
 
-// IsTraced reports whether a is an argument of a function under a transform, or depends on
-// one: inside a function whose gradient is being taken, whether one may be asked of a.
-// Arrays that the function captures are not traced, nor is anything outside of
-// transforms. Under Compile, every argument is.
+// IsTraced reports whether a is, or depends on, an argument of a function under a transform. Inside a function whose
+// gradient is being taken, it reports whether a gradient may be requested for a. Arrays that the function captures are
+// not traced, and no array is outside of transforms. Under Compile, every argument is traced.
+//
+// It is for packages that build operations.
 func (a *Array) IsTraced() bool {
 	ctx, err := a.acquire()
 	if err != nil {

@@ -11,13 +11,11 @@ import (
 	"sync/atomic"
 )
 
-// VJP runs f on the primals and returns its outputs and the vector-Jacobian
-// products: for every primal, the sum over the outputs of cotangent·∂output/∂primal,
-// in the primal's shape and dtype; those of integers and booleans have no meaning. There is
-// one cotangent for every output, of its shape and dtype.
+// VJP runs f on the primals and returns its outputs and the vector-Jacobian products: for every primal, the sum over
+// the outputs of cotangent·∂output/∂primal, in the primal's shape and dtype. Products for integer and boolean primals
+// have no meaning. There is one cotangent per output, of its shape and dtype.
 //
-// f runs before VJP returns, on the calling goroutine. An error in f, a panic too
-// (as a *PanicError), is returned here.
+// f runs before VJP returns, on the calling goroutine. VJP returns errors of f; a panic becomes a *PanicError.
 func VJP(f Func, primals, cotangents []*Array) (outputs, vjps []*Array, err error) {
 	const op = "VJP"
 	p, c, err := acquireBoth(op, f, primals, cotangents)
@@ -35,7 +33,7 @@ func VJP(f Func, primals, cotangents []*Array) (outputs, vjps []*Array, err erro
 
 var errNoFunction = errors.New("the function is nil")
 
-// acquireBoth holds the arrays that a transform of f is called with, or none.
+// acquireBoth holds the two lists of arrays of a transform of f, or none on error.
 func acquireBoth(op string, f Func, primals, others []*Array) (p, o handles, err error) {
 	if f == nil {
 		return p, o, opError(op, errNoFunction)
@@ -49,13 +47,12 @@ func acquireBoth(op string, f Func, primals, others []*Array) (p, o handles, err
 	return p, o, err
 }
 
-// ValueAndGrad returns a function that computes f's outputs and the gradient of
-// the first of them, which must be a scalar, with respect to the arguments
-// argnums, in that order, or to the first argument if none are named. Integers and
-// booleans have no gradient: an error names such an argument, or result.
+// ValueAndGrad returns a function that computes f's outputs and the gradient of the first output, which must be a
+// scalar. The gradient is taken with respect to the arguments argnums, in that order, or to argument 0 if none are
+// named. An argument or a first output of an integer or boolean dtype is an error.
 //
-// The returned function runs f before it returns, on the calling goroutine. It may
-// be used by several goroutines, and inside other transforms.
+// The returned function runs f before it returns, on the calling goroutine. Several goroutines may use it, as may other
+// transforms.
 func ValueAndGrad(f Func, argnums ...int) func(args []*Array) (values, grads []*Array, err error) {
 	return valueAndGrad("ValueAndGrad", f, argnums)
 }
@@ -65,10 +62,10 @@ func valueAndGrad(op string, f Func, argnums []int) func(args []*Array) (values,
 		argnums = []int{0}
 	}
 	argnums = slices.Clone(argnums)
-	// MLX takes a set and gives its gradients in ascending order.
+	// MLX takes a set and returns gradients in ascending order.
 	ascending := slices.Sorted(slices.Values(argnums))
 	nums := cShape(ascending)
-	// The place of each gradient among those.
+	// places holds the position of each requested gradient in that order.
 	places := make([]int, len(argnums))
 	for i, n := range argnums {
 		places[i] = slices.Index(ascending, n)
@@ -81,13 +78,13 @@ func valueAndGrad(op string, f Func, argnums []int) func(args []*Array) (values,
 		case f == nil:
 			return nil, nil, opError(op, errNoFunction)
 		case twice:
-			return nil, nil, opError(op, fmt.Errorf("an argument is named twice: %v", argnums))
+			return nil, nil, opError(op, fmt.Errorf("argnums %v name an argument twice", argnums))
 		case ascending[0] < 0 || ascending[len(ascending)-1] >= len(args):
-			return nil, nil, opError(op, fmt.Errorf("there are %d arguments, numbered from 0, not all of %v", len(args), argnums))
+			return nil, nil, opError(op, fmt.Errorf("there are %d arguments, numbered from 0, but argnums are %v", len(args), argnums))
 		}
 		for _, n := range argnums {
 			if d := args[n].DType(); d.exact() {
-				return nil, nil, opError(op, fmt.Errorf("argument %d is %v, which has no gradient: leave it out of the argnums", n, d), args...)
+				return nil, nil, opError(op, fmt.Errorf("argument %d is %v, which has no gradient: remove it from argnums", n, d), args...)
 			}
 		}
 		h, err := acquireAll(op, args)
@@ -112,8 +109,7 @@ func valueAndGrad(op string, f Func, argnums []int) func(args []*Array) (values,
 	}
 }
 
-// Grad returns a function that computes the gradient of f's first output as
-// ValueAndGrad does, without the values.
+// Grad returns a function that computes the gradient of f's first output like ValueAndGrad, without the values.
 func Grad(f Func, argnums ...int) func(args []*Array) (grads []*Array, err error) {
 	both := valueAndGrad("Grad", f, argnums)
 	return func(args []*Array) ([]*Array, error) {
@@ -122,7 +118,7 @@ func Grad(f Func, argnums ...int) func(args []*Array) (grads []*Array, err error
 	}
 }
 
-// gradCall is one call of what ValueAndGrad returns.
+// gradCall is one call of a function returned by ValueAndGrad.
 type gradCall struct {
 	id   C.uintptr_t
 	nums []C.int
@@ -133,18 +129,18 @@ func (c gradCall) run() C.mlxg_results {
 	return C.mlxg_value_and_grad(c.id, &c.nums[0], C.size_t(len(c.nums)), c.args.ptr(), c.args.n())
 }
 
-// withOutputs refuses functions without results where MLX looks at the first.
+// withOutputs returns an error if f returns no arrays: MLX reads the first one unchecked.
 func withOutputs(f Func) Func {
 	return func(args []*Array) []*Array {
 		results := f(args)
 		if len(results) == 0 {
-			return invalidArrays(1, errors.New("the function gave no arrays"))
+			return invalidArrays(1, errors.New("the function returned no arrays"))
 		}
 		return results
 	}
 }
 
-// withScalar refuses functions whose first result is no scalar.
+// withScalar returns an error if f's first result is not a differentiable scalar.
 func withScalar(f Func) Func {
 	f = withOutputs(f)
 	return func(args []*Array) []*Array {
@@ -160,35 +156,36 @@ func withScalar(f Func) Func {
 	}
 }
 
-// gradients counts the functions on their way whose gradient is being taken. The graph
-// lock guards it, which such a function's thread holds.
+// gradientDepth counts the running functions whose gradient is being taken. The graph lock guards it; the thread of
+// such a function holds the lock.
 var gradientDepth int
 
-// differentiated is f as Differentiating sees it.
+// countingGradient is f, counted in gradientDepth while it runs.
 func countingGradient(f Func) Func {
 	return func(args []*Array) []*Array {
 		gradientDepth++
-		defer func() { gradientDepth-- }() // after a panic or a Goexit too
+		defer func() { gradientDepth-- }() // also after a panic or a Goexit
 		return f(args)
 	}
 }
 
-// Differentiating reports whether the caller runs inside a function whose gradient is
-// being taken, by VJP or ValueAndGrad, or again by Checkpoint: whether an operation
-// does well to prepare its gradient while it computes its value. It is false in a
-// VJPFunc, unless a gradient of that is taken in turn, and on other goroutines.
+// Differentiating reports whether the caller runs inside a function whose gradient is being taken by VJP or
+// ValueAndGrad, or recomputed by Checkpoint. An operation may then prepare its gradient during the forward pass. It is
+// false in a VJPFunc, unless the gradient of that is being taken, and on other goroutines.
+//
+// It is for packages that build operations.
 func Differentiating() bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	return insideCallback() && gradientDepth > 0
 }
 
-// split parts the results of a call that gives two lists.
+// split splits the results of a call that returns two lists.
 func split(results []*Array, n int, err error) (first, second []*Array, _ error) {
 	return results[:n:n], results[n:], err
 }
 
-// counting notes how many arrays f gives, so that a failed call can give as many.
+// recordingCount records the number of f's outputs, so that a failed call can return as many invalid arrays.
 func recordingCount(f Func, outputs *atomic.Int64) Func {
 	f = withOutputs(f)
 	return func(args []*Array) []*Array {
@@ -198,7 +195,8 @@ func recordingCount(f Func, outputs *atomic.Int64) Func {
 	}
 }
 
-// callClosure makes a call of MLX that runs Go functions.
+// callClosure makes a call of MLX that runs Go functions. On an error it returns invalid arrays, as many as `outputs`
+// recorded, or one.
 func callClosure(op string, args []*Array, outputs *atomic.Int64, call func(handles) C.mlxg_results) (results []*Array) {
 	h, err := acquireAll(op, args)
 	if err == nil {

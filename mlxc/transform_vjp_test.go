@@ -35,7 +35,7 @@ func TestValueAndGrad(t *testing.T) {
 	_, _, err = mlxc.ValueAndGrad(func(a arrays) arrays { return a })(arrays{x})
 	requireMessage(t, err, "mlxc: ValueAndGrad float32(3): the function's first result float32(3): it must be a scalar, of shape (): take its Sum or Mean")
 	_, err = mlxc.Grad(func(a arrays) arrays { return arrays{a[0].Take(a[1], 0).Sum()} }, 1)(arrays{x, mlxc.FromSlice([]int32{1})})
-	requireMessage(t, err, "mlxc: Grad float32(3), int32(1): argument 1 is int32, which has no gradient: leave it out of the argnums")
+	requireMessage(t, err, "mlxc: Grad float32(3), int32(1): argument 1 is int32, which has no gradient: remove it from argnums")
 	_, err = mlxc.Grad(func(a arrays) arrays { return arrays{a[0].AsType(mlxc.Bool).Sum()} })(arrays{x})
 	require.ErrorContains(t, err, "the function's first result int32(): it has no gradient: return a floating-point number")
 }
@@ -60,7 +60,7 @@ func TestValueAndGradKeepsTheOrderOfItsArguments(t *testing.T) {
 	require.Equal(t, []float32{1, 4, 9}, floats(t, grads[0]))
 	require.Equal(t, []float32{8, 20, 36}, floats(t, grads[1]))
 	_, _, err = mlxc.ValueAndGrad(weighted, 1, 1)(arrays{x, w})
-	require.ErrorContains(t, err, "named twice")
+	require.ErrorContains(t, err, "name an argument twice")
 }
 
 // Every output takes its own cotangent, also one without a gradient and one that is

@@ -10,27 +10,24 @@ import (
 	"sync/atomic"
 )
 
-// Unmapped stands for an axis in Vmap's lists: an argument that all elements share, or
-// an output that is the same for all of them.
+// Unmapped is the axis of an argument that all elements share, or of an output that is the same for all of them, in the
+// lists of Vmap.
 const Unmapped = math.MinInt32
 
-// Vmap returns a function that computes f for every element along an axis of its
-// arguments, all at once: f is written for one element and runs once, on stand-ins
-// without that axis and without values, and each of its operations becomes one over
-// all elements.
+// Vmap returns a function that computes f for every element along an axis of its arguments at once. f is written for
+// one element. It runs once, on placeholders without that axis and without values; each of its operations becomes one
+// operation on all elements.
 //
-// inAxes has, for every argument, the axis to map over; it is what the stand-in lacks.
-// outAxes has, for every output, the place of that axis in the result. Negative axes
-// count from the end, for an output with the new axis there. Unmapped as an input axis
-// passes the argument whole; as an output axis it gives the output without the axis,
-// which is an error if it depends on a mapped argument. An output with an axis that
-// does not depend on one is repeated along it. A nil list stands for zeros.
+// inAxes holds, for every argument, the axis to map over, which the placeholder lacks. outAxes holds, for every output,
+// the position of the mapped axis in the result. Negative axes count from the end; for an output they count the new
+// axis. Unmapped in inAxes passes the argument whole. Unmapped in outAxes returns the output without the axis, and is
+// an error if the output depends on a mapped argument. An output with an axis that does not depend on a mapped argument
+// is repeated along it. A nil list stands for zeros.
 //
-// At least one argument is mapped; all mapped axes have the same size, 1 at least. An
-// operation that cannot be vectorised is an error: Metal kernels and host functions are
-// such. Functions made by CustomVJP and Checkpoint keep their gradients. If the call
-// fails, the function returns invalid arrays that carry the error: as many as outAxes
-// names, else as f gave, or one if f never gave any.
+// At least one argument must be mapped. All mapped axes must have the same size, at least 1. An operation without a
+// batching rule is an error, such as a Metal kernel or a host function. Functions made by CustomVJP and Checkpoint keep
+// their gradients. If the call fails, the function returns invalid arrays that carry the error: as many as outAxes has
+// entries, else as many as f returned before, or one.
 func Vmap(f Func, inAxes, outAxes []int) Func {
 	const op = "Vmap"
 	inAxes, outAxes = slices.Clone(inAxes), slices.Clone(outAxes)
@@ -52,15 +49,14 @@ func Vmap(f Func, inAxes, outAxes []int) Func {
 		results := callClosure(op, args, &outputs, func(h handles) C.mlxg_results {
 			return C.mlxg_vmap(id, h.ptr(), &in[0], h.n(), &out[0], C.size_t(len(outAxes)))
 		})
-		if n := len(outAxes); n > 0 && len(results) != n { // f failed, and gave another number before
+		if n := len(outAxes); n > 0 && len(results) != n { // f failed, and returned another number of outputs earlier
 			return invalidArrays(n, results[0].Err())
 		}
 		return results
 	}
 }
 
-// mappedAxes gives the axes as C takes them, counted from the front and −1 where there
-// is none.
+// mappedAxes returns the input axes for C: non-negative, or -1 for an unmapped argument.
 func mappedAxes(op string, args []*Array, axes []int) ([]C.int, error) {
 	if axes == nil {
 		axes = make([]int, len(args))
@@ -72,7 +68,7 @@ func mappedAxes(op string, args []*Array, axes []int) ([]C.int, error) {
 		return fail("there are %d arguments, but %d input axes", len(args), len(axes))
 	}
 	mapped := make([]C.int, len(axes))
-	first := -1 // of the mapped arguments
+	first := -1 // the first mapped argument
 	for i, a := range args {
 		if err := a.Err(); err != nil {
 			return nil, operandError(op, err, i, args...)
@@ -90,13 +86,13 @@ func mappedAxes(op string, args []*Array, axes []int) ([]C.int, error) {
 			first = i
 		}
 		if size, want := a.Dim(axis), args[first].Dim(int(mapped[first])); size != want {
-			return fail("the mapped axis of argument %d has the size %d, that of argument %d has %d", first, want, i, size)
+			return fail("the mapped axis of argument %d has size %d, but the mapped axis of argument %d has size %d", first, want, i, size)
 		} else if size == 0 {
-			return fail("the mapped axis of argument %d has no elements", i)
+			return fail("the mapped axis of argument %d has size 0: it must be at least 1", i)
 		}
 	}
 	if first < 0 {
-		return fail("no argument is mapped")
+		return fail("no argument is mapped: at least one must be")
 	}
 	return mapped, nil
 }
