@@ -1,29 +1,27 @@
 package mlxc
 
-// Element-wise arithmetic. Operands of different shapes are broadcast to a common
-// shape, and of different dtypes promoted to a common dtype, by MLX's rules; if
-// that cannot be done the result is invalid.
+// Element-wise arithmetic. Operands are broadcast to a common shape and promoted to a common dtype by MLX's rules. If
+// that is impossible, the result is invalid.
 
-// Add returns a + b, broadcast to each other and promoted.
+// Add returns a + b, broadcast and promoted.
 func (a *Array) Add(b *Array) *Array { return mlxAdd(a, b) }
 
-// Sub returns a − b, broadcast to each other and promoted.
+// Sub returns a − b, broadcast and promoted.
 func (a *Array) Sub(b *Array) *Array {
 	return mlxSubtract(a, b)
 }
 
-// Mul returns a · b, element by element, broadcast to each other and promoted.
+// Mul returns a · b element by element, broadcast and promoted.
 func (a *Array) Mul(b *Array) *Array {
 	return mlxMultiply(a, b)
 }
 
-// Div returns a / b, broadcast to each other and promoted. Integers and booleans are divided
-// as float32.
+// Div returns a / b, broadcast and promoted. Integers and booleans are divided as float32.
 func (a *Array) Div(b *Array) *Array {
 	return mlxDivide(a, b)
 }
 
-// FloorDivide returns ⌊a / b⌋, of integers too. An integer divided by 0 gives 0.
+// FloorDivide returns ⌊a / b⌋, also for integers. An integer divided by 0 gives 0.
 func (a *Array) FloorDivide(b *Array) *Array {
 	q := mlxFloorDivide(a, b)
 	if !q.DType().exact() {
@@ -33,7 +31,7 @@ func (a *Array) FloorDivide(b *Array) *Array {
 	WithScope(func() {
 		special, divisor := safeDivisor(b)
 		zero := Zeros(Int8)
-		// MLX rounds towards zero.
+		// MLX rounds toward zero.
 		q = mlxFloorDivide(a, divisor)
 		above := a.Less(zero).NotEqual(divisor.Less(zero)).LogicalAnd(q.Mul(divisor).NotEqual(a))
 		q = Where(special, a.Mul(b), q.Sub(above)).Keep()
@@ -41,8 +39,7 @@ func (a *Array) FloorDivide(b *Array) *Array {
 	return q
 }
 
-// Remainder returns a − b·⌊a / b⌋, which has the sign of b. That of an integer by 0
-// is 0.
+// Remainder returns a − b·⌊a / b⌋, which has the sign of b. The remainder of an integer by 0 is 0.
 func (a *Array) Remainder(b *Array) *Array {
 	r := mlxRemainder(a, b)
 	if !r.DType().exact() {
@@ -56,7 +53,7 @@ func (a *Array) Remainder(b *Array) *Array {
 	return r
 }
 
-// DivMod returns a.FloorDivide(b) and a.Remainder(b). Complex numbers are an error.
+// DivMod returns a.FloorDivide(b) and a.Remainder(b). Complex operands are an error.
 func (a *Array) DivMod(b *Array) (quotient, remainder *Array) {
 	quotient = a.FloorDivide(b)
 	if quotient.Err() != nil {
@@ -65,9 +62,8 @@ func (a *Array) DivMod(b *Array) (quotient, remainder *Array) {
 	return quotient, a.Remainder(b)
 }
 
-// safeDivisor finds the integers that must not divide and puts 1 in their place: on a
-// CPU a division by 0 ends the process, and so does that of the least integer by −1.
-// a·b is what stands for a / b there.
+// safeDivisor replaces integers that must not divide by 1: on a CPU, a division by 0 ends the process, as does the
+// minimum integer divided by −1. special marks these places; a·b is the result there.
 func safeDivisor(b *Array) (special, divisor *Array) {
 	special = b.Equal(Zeros(b.DType()))
 	if b.DType() >= Int8 && b.DType() <= Int64 {
@@ -76,52 +72,47 @@ func safeDivisor(b *Array) (special, divisor *Array) {
 	return special, Where(special, Ones(b.DType()), b)
 }
 
-// Pow returns a raised to b, broadcast to each other and promoted.
+// Pow returns a raised to the power b, broadcast and promoted.
 func (a *Array) Pow(b *Array) *Array {
 	return mlxPower(a, b)
 }
 
-// Maximum returns the larger of a and b, broadcast to each other and promoted; NaN if either
-// is.
+// Maximum returns the larger of a and b, broadcast and promoted; NaN if either is NaN.
 func (a *Array) Maximum(b *Array) *Array {
 	return mlxMaximum(a, b)
 }
 
-// Minimum returns the smaller of a and b, broadcast to each other and promoted; NaN if either
-// is.
+// Minimum returns the smaller of a and b, broadcast and promoted; NaN if either is NaN.
 func (a *Array) Minimum(b *Array) *Array {
 	return mlxMinimum(a, b)
 }
 
-// ClipTo returns the elements limited to low … high, which are broadcast to a and promoted
-// with it; nil for no limit. NaN stays NaN, also that of a limit. Where low is above high
-// the result is high.
+// ClipTo limits the elements to low … high, which are broadcast to a and promoted; nil is no limit. A NaN in a or in a
+// limit gives NaN. Where low exceeds high, the result is high.
 func (a *Array) ClipTo(low, high *Array) *Array { return mlxClip(a, low, high) }
 
-// Neg returns −a. Booleans are an error.
+// Neg returns −a. A boolean a is an error.
 func (a *Array) Neg() *Array { return mlxNegative(a) }
 
 // Abs returns the absolute value.
 func (a *Array) Abs() *Array { return mlxAbs(a) }
 
-// Sign returns −1, 0 or 1; a/|a| of complex numbers, and 0 of NaN.
+// Sign returns −1, 0 or 1. For complex numbers it returns a/|a|, for NaN 0.
 func (a *Array) Sign() *Array { return mlxSign(a) }
 
-// Reciprocal returns 1/a; of integers and booleans as float32.
+// Reciprocal returns 1/a. Integers and booleans are computed as float32.
 func (a *Array) Reciprocal() *Array { return mlxReciprocal(a) }
 
 // Square returns a·a.
 func (a *Array) Square() *Array { return mlxSquare(a) }
 
-// Sqrt returns the square root; NaN of negative numbers. Integers and booleans are computed
-// as float32.
+// Sqrt returns the square root, NaN for negative numbers. Integers and booleans are computed as float32.
 func (a *Array) Sqrt() *Array { return mlxSqrt(a) }
 
-// Rsqrt returns the reciprocal square root, 1/√a; ∞ of 0. Integers and booleans are computed
-// as float32.
+// Rsqrt returns 1/√a, ∞ for 0. Integers and booleans are computed as float32.
 func (a *Array) Rsqrt() *Array { return mlxRsqrt(a) }
 
-// StopGradient returns a; no gradient flows through it.
+// StopGradient returns a without gradient flow.
 func (a *Array) StopGradient() *Array {
 	return mlxStopGradient(a)
 }

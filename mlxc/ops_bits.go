@@ -1,7 +1,7 @@
 package mlxc
 
-// Operations on bits, element by element. Operands are integers or booleans, broadcast
-// and promoted as in arithmetic; floating-point numbers are an error.
+// Element-wise bit operations. Operands are integers or booleans, broadcast and promoted as in arithmetic;
+// floating-point operands are an error.
 
 // BitwiseAnd returns a & b.
 func (a *Array) BitwiseAnd(b *Array) *Array { return mlxBitwiseAnd(a, b) }
@@ -12,24 +12,22 @@ func (a *Array) BitwiseOr(b *Array) *Array { return mlxBitwiseOr(a, b) }
 // BitwiseXor returns a ^ b.
 func (a *Array) BitwiseXor(b *Array) *Array { return mlxBitwiseXor(a, b) }
 
-// BitwiseInvert returns a with every bit the other way, ^a.
+// BitwiseInvert returns ^a.
 func (a *Array) BitwiseInvert() *Array { return mlxBitwiseInvert(a) }
 
-// LeftShift returns a << n, as Go computes it: 0 where n is at least the number of bits.
-// Booleans are shifted as uint8. A negative n counts as a large one.
+// LeftShift returns a << n as Go computes it: 0 if n is at least the number of bits. Booleans are shifted as uint8. A
+// negative n counts as a large one.
 func (a *Array) LeftShift(n *Array) *Array { return shift(a, n, mlxLeftShift, false) }
 
-// RightShift returns a >> n, as Go computes it: where n is at least the number of bits, 0,
-// or −1 of negative numbers. Booleans are shifted as uint8. A negative n counts as a large
-// one.
+// RightShift returns a >> n as Go computes it: if n is at least the number of bits, 0 for non-negative and −1 for
+// negative numbers. Booleans are shifted as uint8. A negative n counts as a large one.
 func (a *Array) RightShift(n *Array) *Array { return shift(a, n, mlxRightShift, true) }
 
-// shift keeps counts from the processor that it would not shift by: C leaves open what it
-// does with them.
+// shift limits the counts: shifts by negative or too large counts are undefined behavior in C.
 func shift(a, n *Array, f func(a, n *Array) *Array, keepsSign bool) *Array {
 	result := f(a, n)
 	d := result.DType()
-	if d == Invalid || n.DType() == Bool { // wrong, or 1 at most
+	if d == Invalid || n.DType() == Bool { // invalid, or at most 1
 		return result
 	}
 	result.Free()

@@ -1,16 +1,13 @@
 package mlxc
 
-// Complex numbers have the dtype complex64. Where the operations of this package take
-// floating-point numbers, they mostly take complex ones too. The vector-Jacobian product of a
-// holomorphic f with a cotangent g is conj(f')·g, and JVP's product with a tangent t is f'·t.
+// Complex numbers have dtype complex64. Most operations on floating-point numbers also accept complex ones. For a
+// holomorphic f, VJP with cotangent g returns conj(f')·g, and JVP with tangent t returns f'·t.
 
-// Real returns the real part, as float32; an array that is not complex stays as it is.
+// Real returns the real part as float32. An array that is not complex is returned unchanged.
 func (a *Array) Real() *Array { return mlxReal(a) }
 
-// Imag returns the imaginary part, as float32; of an array that is not complex, zeros of
-// its dtype.
+// Imag returns the imaginary part as float32. For an array that is not complex it returns zeros of its dtype.
 func (a *Array) Imag() *Array { return mlxImag(a) }
 
-// Conjugate returns a with the sign of the imaginary part the other way; an array that is
-// not complex stays as it is.
+// Conjugate returns the complex conjugate. An array that is not complex is returned unchanged.
 func (a *Array) Conjugate() *Array { return mlxConjugate(a) }

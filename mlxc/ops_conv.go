@@ -7,22 +7,21 @@ import (
 	"slices"
 )
 
-// ConvConfig says how a convolution walks. Lists have one entry for every spatial axis, or
-// one for all of them. The zero value moves by 1 and adds nothing.
+// ConvConfig holds the options of a convolution. Lists have one entry per spatial axis, or one for all. The zero value
+// has stride 1, no padding, dilation 1 and one group.
 type ConvConfig struct {
-	Stride   []int // between neighbours of the result, 1 or more; nil stands for 1
-	Padding  []int // zeros on either side of the input, 0 or more
-	Dilation []int // between neighbours of the kernel, 1 or more; nil stands for 1
-	// Groups cuts the channels of input and result into as many parts, each convolved by
-	// itself; 0 stands for 1. MLX knows more than one for one and two spatial axes.
+	Stride   []int // step between neighboring results, at least 1; nil for 1
+	Padding  []int // zeros on either side of the input, at least 0
+	Dilation []int // distance of neighboring kernel elements, at least 1; nil for 1
+	// Groups is the number of parts into which input and output channels are split and convolved separately; 0 for 1.
+	// MLX supports more than one group for one and two spatial axes.
 	Groups int
 }
 
-// Conv1D returns the cross-correlation, which machine learning calls convolution, of input
-// of shape (N,L,C) with weight of shape (O,K,C/Groups): shape (N,L',O) with
-// L' = ⌊(L + 2·Padding − Dilation·(K−1) − 1)/Stride⌋ + 1. Both are float16, bfloat16 or
-// float32, and promoted to a common dtype. MLX has some of the second derivatives of
-// convolutions; the others are errors.
+// Conv1D returns the cross-correlation, called convolution in machine learning, of input of shape (N,L,C) with weight
+// of shape (O,K,C/Groups). The result has shape (N,L',O) with L' = ⌊(L + 2·Padding − Dilation·(K−1) − 1)/Stride⌋ + 1.
+// Both operands are float16, bfloat16 or float32, and promoted. MLX has some second derivatives of convolutions; the
+// others are errors.
 func Conv1D(input, weight *Array, c ConvConfig) *Array { return conv("conv1d", 1, input, weight, c) }
 
 // Conv2D is Conv1D with two spatial axes: input (N,H,W,C), weight (O,KH,KW,C/Groups).
@@ -40,26 +39,25 @@ func conv(op string, dims int, input, weight *Array, c ConvConfig) *Array {
 	})
 }
 
-// ConvGeneralConfig is ConvConfig with everything that MLX's convolution knows.
+// ConvGeneralConfig holds all options of MLX's convolution.
 type ConvGeneralConfig struct {
 	Stride        []int
-	PaddingLow    []int // zeros before the input, 0 or more
-	PaddingHigh   []int // zeros behind the input, 0 or more
+	PaddingLow    []int // zeros before the input, at least 0
+	PaddingHigh   []int // zeros after the input, at least 0
 	Dilation      []int
-	InputDilation []int // between neighbours of the input, with zeros in the gaps, 1 or more; nil stands for 1
+	InputDilation []int // distance of neighboring input elements, with zeros between, at least 1; nil for 1
 	Groups        int
-	Flip          bool // turns the kernel around, which makes it a convolution of mathematics
+	Flip          bool // flips the kernel, for a convolution in the mathematical sense
 }
 
-// ConvGeneral is Conv1D, Conv2D or Conv3D, by the number of axes, with everything that
-// MLX's convolution knows.
+// ConvGeneral is Conv1D, Conv2D or Conv3D, by the number of axes, with all options of MLX's convolution.
 func ConvGeneral(input, weight *Array, c ConvGeneralConfig) *Array {
 	return convGeneral("conv_general", input, weight, c)
 }
 
 func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 	fail := func(err error) *Array { return invalid(opError(op, err, input, weight)) }
-	apart := false // the padding becomes an operation of its own
+	apart := false // padding needs a separate operation
 	if input.Err() == nil && weight.Err() == nil {
 		dims := input.NDim() - 2
 		if err := checkConv(input, weight); err != nil {
@@ -91,12 +89,11 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 			if need > room {
 				return fail(fmt.Errorf("the kernel spans %d along spatial axis %d, the padded input only %d", need, i, room))
 			}
-			// A padding larger than a result makes MLX write outside of it. The results are this
-			// one and those of the gradients with regard to the weight and the input.
+			// With a padding larger than a result, MLX writes outside the result. This concerns the forward result and
+			// the gradients of the weight and the input.
 			low, result := c.PaddingLow[i], (room-need)/c.Stride[i]+1
 			apart = apart || low > result*c.Stride[i] || low > k*c.Dilation[i] || need-1-low > n
-			// Longer steps lead to the same places, and overflow MLX's 32 bits: it would write
-			// outside of its memory.
+			// Longer steps have the same result but overflow MLX's 32 bits: MLX would write outside its memory.
 			c.Stride[i] = min(c.Stride[i], room)
 			if k == 1 {
 				c.Dilation[i] = 1
@@ -110,10 +107,10 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 		c.Groups = 1
 	}
 	if c.Groups < 1 {
-		return fail(fmt.Errorf("there are %d groups: it must be 1 or more", c.Groups))
+		return fail(fmt.Errorf("Groups is %d: it must be at least 1", c.Groups))
 	}
-	// MLX's gradients have wrong shapes where the paddings differ, and some do not exist where the
-	// input is dilated and the stride is above 1.
+	// MLX's gradients have wrong shapes for asymmetric padding, and some do not exist for a dilated input with a stride
+	// above 1.
 	if input.Err() == nil && weight.Err() == nil &&
 		(apart || !slices.Equal(c.PaddingLow, c.PaddingHigh) || slices.Max(c.InputDilation) > 1 && slices.Max(c.Stride) > 1) {
 		laid := input.layOut(c.PaddingLow, c.PaddingHigh, c.InputDilation)
@@ -126,7 +123,7 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 	return mlxConvGeneral(input, weight, c.Stride, c.PaddingLow, c.PaddingHigh, c.Dilation, c.InputDilation, c.Groups, c.Flip)
 }
 
-// layOut puts the input's places the dilation apart and zeros around them.
+// layOut returns the input with its elements `dilation` apart and zeros around them.
 func (a *Array) layOut(low, high, dilation []int) *Array {
 	shape := a.Shape()
 	start, stop, strides := make([]int, len(shape)), slices.Clone(shape), slices.Repeat([]int{1}, len(shape))
@@ -141,19 +138,18 @@ func (a *Array) layOut(low, high, dilation []int) *Array {
 	return zeros.SliceUpdate(a, start, stop, strides)
 }
 
-// ConvTransposeConfig says how a transposed convolution walks; see ConvConfig.
+// ConvTransposeConfig holds the options of a transposed convolution; see ConvConfig.
 type ConvTransposeConfig struct {
-	Stride        []int // between what neighbours of the input add to, 1 or more; nil stands for 1
-	Padding       []int // cut off on either side of the result, 0 or more
-	Dilation      []int // between neighbours of the kernel, 1 or more; nil stands for 1
-	OutputPadding []int // added to the size of the result, 0 or more
+	Stride        []int // step between the kernels of neighboring inputs, at least 1; nil for 1
+	Padding       []int // elements removed on either side of the result, at least 0
+	Dilation      []int // distance of neighboring kernel elements, at least 1; nil for 1
+	OutputPadding []int // added to the size of the result, at least 0
 	Groups        int
 }
 
-// ConvTranspose1D returns the transposed convolution, the gradient of Conv1D with regard
-// to its input: every element of input, of shape (N,L,C), adds a copy of the kernel, of
-// weight of shape (O,K,C/Groups), to the result, of shape (N,L',O) with
-// L' = Stride·(L−1) − 2·Padding + Dilation·(K−1) + 1 + OutputPadding.
+// ConvTranspose1D returns the transposed convolution, the gradient of Conv1D with respect to its input. Every element
+// of input, of shape (N,L,C), adds a copy of the kernel, from weight of shape (O,K,C/Groups), to the result. The result
+// has shape (N,L',O) with L' = Stride·(L−1) − 2·Padding + Dilation·(K−1) + 1 + OutputPadding.
 func ConvTranspose1D(input, weight *Array, c ConvTransposeConfig) *Array {
 	return convTranspose("conv_transpose1d", 1, input, weight, c)
 }
@@ -168,8 +164,8 @@ func ConvTranspose3D(input, weight *Array, c ConvTransposeConfig) *Array {
 	return convTranspose("conv_transpose3d", 3, input, weight, c)
 }
 
-// convTranspose correlates the input, its places the stride apart and as far from the
-// borders as the kernel reaches, with the kernel turned around.
+// convTranspose correlates the flipped kernel with the input, whose elements are a stride apart and padded by the reach
+// of the kernel.
 func convTranspose(op string, dims int, input, weight *Array, c ConvTransposeConfig) *Array {
 	fail := func(err error) *Array { return invalid(opError(op, err, input, weight)) }
 	general := ConvGeneralConfig{Groups: c.Groups, Flip: true, InputDilation: c.Stride, Dilation: c.Dilation}
@@ -204,24 +200,24 @@ func convTranspose(op string, dims int, input, weight *Array, c ConvTransposeCon
 	return convGeneral(op, input, weight, general)
 }
 
-// checkConv refuses what MLX would divide by.
+// checkConv returns an error for operands that MLX would divide by, or that MLX supports only in part.
 func checkConv(input, weight *Array) error {
 	switch {
 	case input.NDim() < 3 || input.NDim() > 5:
 		return fmt.Errorf("the input has %d axes: it must have 3 to 5, batch, space and channels", input.NDim())
 	case weight.NDim() != input.NDim():
 		return fmt.Errorf("the weight has %d axes: it must have %d, as the input", weight.NDim(), input.NDim())
-	case input.DType() == Float64 || weight.DType() == Float64: // of which it knows some
+	case input.DType() == Float64 || weight.DType() == Float64: // MLX supports it in part
 		return errors.New("MLX convolves float16, bfloat16 and float32: convert with AsType(Float32)")
-	case input.DType() == Complex64 || weight.DType() == Complex64: // which it refuses at evaluation
+	case input.DType() == Complex64 || weight.DType() == Complex64: // MLX fails at evaluation
 		return errors.New("MLX convolves float16, bfloat16 and float32: convolve the real and imaginary parts")
 	case input.Size() == 0 || weight.Size() == 0:
-		return errors.New("there is nothing to convolve: an axis has size 0")
+		return errors.New("an operand has an axis of size 0")
 	}
 	return nil
 }
 
-// spatial completes a list of the config, and looks at its entries.
+// perSpatialAxis returns one checked entry per spatial axis for a list of the config.
 func perSpatialAxis(name string, list []int, dims, least, otherwise int) ([]int, error) {
 	out := make([]int, dims)
 	for i := range out {

@@ -2,10 +2,9 @@ package mlxc
 
 import "errors"
 
-// Making arrays. Their sizes are checked: one that memory cannot hold is an error.
+// Array creation. A size that exceeds the address space is an error.
 
-// Full makes an array of dtype d from value, which is broadcast to the shape: of a scalar,
-// all elements are equal.
+// Full returns an array of dtype d with the elements of value, broadcast to the shape.
 func Full(d DType, value *Array, shape ...int) *Array {
 	const op = "full"
 	err := checkNew(d, shape)
@@ -23,7 +22,7 @@ func Full(d DType, value *Array, shape ...int) *Array {
 	return spread.Contiguous()
 }
 
-// FullLike makes an array of a's shape and dtype from value, which is broadcast to it.
+// FullLike returns an array of a's shape and dtype with the elements of value, broadcast to the shape.
 func FullLike(a, value *Array) *Array {
 	const op = "full_like"
 	if err := a.Err(); err != nil {
@@ -32,7 +31,7 @@ func FullLike(a, value *Array) *Array {
 	return Full(a.DType(), value, a.Shape()...)
 }
 
-// Zeros makes an array of zeros.
+// Zeros returns an array of zeros.
 func Zeros(d DType, shape ...int) *Array {
 	const op = "zeros"
 	if err := checkNew(d, shape); err != nil {
@@ -41,10 +40,10 @@ func Zeros(d DType, shape ...int) *Array {
 	return mlxZeros(shape, d)
 }
 
-// ZerosLike makes an array of zeros of a's shape and dtype.
+// ZerosLike returns zeros of a's shape and dtype.
 func ZerosLike(a *Array) *Array { return mlxZerosLikeDtype(a, a.DType()) }
 
-// Ones makes an array of ones.
+// Ones returns an array of ones.
 func Ones(d DType, shape ...int) *Array {
 	const op = "ones"
 	if err := checkNew(d, shape); err != nil {
@@ -53,11 +52,11 @@ func Ones(d DType, shape ...int) *Array {
 	return mlxOnes(shape, d)
 }
 
-// OnesLike makes an array of ones of a's shape and dtype.
+// OnesLike returns ones of a's shape and dtype.
 func OnesLike(a *Array) *Array { return mlxOnesLikeDtype(a, a.DType()) }
 
-// Arange makes the one-dimensional array start, start+step, … below stop, or above it if
-// step is negative. Elements are computed as numbers of d, which is not Bool.
+// Arange returns the one-dimensional array start, start+step, … below stop, or above stop if step is negative. Elements
+// are computed in dtype d, which must not be Bool.
 func Arange(d DType, start, stop, step float64) *Array {
 	const op = "arange"
 	if step == 0 {
@@ -66,20 +65,19 @@ func Arange(d DType, start, stop, step float64) *Array {
 	return mlxArange(start, stop, step, d)
 }
 
-// Linspace makes the one-dimensional array of n numbers from start to stop, at equal
-// distances. They are computed in float32, or in float64 if that is d.
+// Linspace returns n evenly spaced numbers from start to stop, both included. They are computed in float32, or in
+// float64 if d is Float64.
 func Linspace(d DType, start, stop float64, n int) *Array {
 	return mlxLinspaceEndpoint(start, stop, n, true, d)
 }
 
-// LinspaceOpen is Linspace without stop: n steps begin in start … stop, the last of them
-// one step before stop.
+// LinspaceOpen is Linspace without stop: n evenly spaced numbers from start, the last one step before stop.
 func LinspaceOpen(d DType, start, stop float64, n int) *Array {
 	return mlxLinspaceEndpoint(start, stop, n, false, d)
 }
 
-// Eye makes a matrix of rows × columns with ones on diagonal k and zeros elsewhere.
-// Diagonal 0 is the main one, those above it have k > 0.
+// Eye returns a rows × columns matrix with ones on diagonal k and zeros elsewhere. Diagonal 0 is the main diagonal;
+// diagonals above it have k > 0.
 func Eye(d DType, rows, columns, k int) *Array {
 	const op = "eye"
 	if err := checkNew(d, []int{rows, columns}); err != nil {
@@ -88,8 +86,7 @@ func Eye(d DType, rows, columns, k int) *Array {
 	return mlxEye(rows, columns, limitDiagonal(k, rows, columns), d)
 }
 
-// Tri makes a matrix of rows × columns with ones on diagonal k and below it, and zeros
-// above.
+// Tri returns a rows × columns matrix with ones on and below diagonal k, and zeros above.
 func Tri(d DType, rows, columns, k int) *Array {
 	const op = "tri"
 	if err := checkNew(d, []int{rows, columns}); err != nil {

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// Slice takes the elements start, start+stride, … below stop of every axis,
-// without a copy. All three lists have one entry for every axis; a nil strides
-// stands for ones. Negative positions count from the end, as in MLX.
+// Slice returns the elements start, start+stride, … before stop of every axis, without a copy. The lists have one entry
+// per axis; nil strides stand for ones. Negative positions count from the end, as in MLX.
 func (a *Array) Slice(start, stop, strides []int) *Array {
 	const op = "slice"
 	start, stop, strides, err := a.window(start, stop, strides)
@@ -18,8 +17,8 @@ func (a *Array) Slice(start, stop, strides []int) *Array {
 	return mlxSlice(a, start, stop, strides)
 }
 
-// SliceUpdate returns a copy of a in which update stands at the elements that Slice
-// takes. update is broadcast to their shape and converted to a's dtype.
+// SliceUpdate returns a copy of a with update at the elements that Slice selects. update is broadcast to their shape
+// and converted to a's dtype.
 func (a *Array) SliceUpdate(update *Array, start, stop, strides []int) *Array {
 	const op = "slice_update"
 	start, stop, strides, err := a.window(start, stop, strides)
@@ -29,7 +28,7 @@ func (a *Array) SliceUpdate(update *Array, start, stop, strides []int) *Array {
 	return mlxSliceUpdate(a, update, start, stop, strides)
 }
 
-// window checks a choice of elements of a valid array and gives it as MLX shall have it.
+// window checks the slice of a valid array and returns the equivalent slice for MLX.
 func (a *Array) window(start, stop, strides []int) (from, to, by []int, err error) {
 	if a.Err() != nil {
 		return start, stop, strides, nil // the operation passes that error on
@@ -50,8 +49,8 @@ func (a *Array) window(start, stop, strides []int) (from, to, by []int, err erro
 	from, to, by = slices.Clone(start), slices.Clone(stop), slices.Clone(strides)
 	for i, n := range a.Shape() {
 		by[i] = clampStride(strides[i], n)
-		// MLX's gradient of one element or none that was taken with a stride is wrong: it
-		// comes to others too, or has another shape. So they are taken without.
+		// MLX's gradient of a strided slice of at most one element is wrong: it flows to other elements, or has another
+		// shape. Such a slice is taken without a stride.
 		if at, size := firstElement(start[i], stop[i], by[i], n); size < 2 {
 			from[i], to[i], by[i] = at, at+size, 1
 		}
@@ -59,8 +58,8 @@ func (a *Array) window(start, stop, strides []int) (from, to, by []int, err erro
 	return from, to, by, nil
 }
 
-// firstElement gives the first of the positions start, start+stride, … before stop on an axis
-// of size n, in MLX's rules, and whether there is none (0), only that one (1), or more (2).
+// firstElement returns the first of the positions start, start+stride, … before stop on an axis of size n, by MLX's
+// rules. size is 0 for no position, 1 for one, and 2 for more.
 func firstElement(start, stop, stride, n int) (at, size int) {
 	if start < 0 {
 		start += n
@@ -85,21 +84,19 @@ func firstElement(start, stop, stride, n int) (at, size int) {
 	return start, 2
 }
 
-// clampStride limits a stride to the size of its axis: a longer one leads out of the axis
-// too, and MLX's 32 bits would overflow.
+// clampStride limits a stride to the size of its axis. A longer stride leaves the axis as well, but would overflow
+// MLX's 32 bits.
 func clampStride(stride, n int) int {
 	n = max(n, 1)
 	return min(max(stride, -n), n)
 }
 
-// Take returns the slices of a at the positions ids of the axis. The result has ids'
-// axes in the place of that axis: a of shape (V,D) and ids of shape (B,L) give
-// (B,L,D) along axis 0. ids are integers, and those below 0 count from the end: along an axis
-// of size n they are in -n … n-1.
+// Take returns the slices of a at positions ids of the axis. The axes of ids replace that axis in the result: a of
+// shape (V,D) and ids of shape (B,L) give (B,L,D) along axis 0. ids are integers in -n … n-1 for an axis of size n;
+// negative ids count from the end.
 //
-// An id out of range is an error if the ids are computed already and, on CUDA, come from
-// FromSlice or Scalar. Otherwise the nearest id in range takes its place. This holds for all
-// operations with ids.
+// An id out of range is an error if the ids are already computed; on CUDA, only if they come from FromSlice or Scalar.
+// Otherwise the nearest id in range replaces it. This holds for all operations with ids.
 func (a *Array) Take(ids *Array, axis int) *Array {
 	limited, free, err := a.limitIDs(ids, axis)
 	if err != nil {
@@ -112,16 +109,15 @@ func (a *Array) Take(ids *Array, axis int) *Array {
 // limitIDs is limitIDs for positions along an axis of a.
 func (a *Array) limitIDs(ids *Array, axis int) (limited *Array, free func(), err error) {
 	n := 0
-	if i, err := a.axis(axis); err == nil { // else MLX tells the error
+	if i, err := a.axis(axis); err == nil { // else MLX returns the error
 		n = a.Dim(i)
 	}
 	return limitIDs(ids, n, n-1)
 }
 
-// TakeAlongAxis returns, for every position of ids, the element of a whose position
-// along the axis is what ids holds there, and whose other positions are the same. ids
-// has as many axes as a; all but the given one are broadcast to each other. Ids out of range
-// are treated as in Take.
+// TakeAlongAxis returns, for every position of ids, the element of a whose position along the axis is the id and whose
+// other positions are equal. ids has as many axes as a; all axes but the given one are broadcast. Ids out of range are
+// handled as in Take.
 func (a *Array) TakeAlongAxis(ids *Array, axis int) *Array {
 	const op = "take_along_axis"
 	limited, free, err := a.limitIDs(ids, axis)
@@ -131,17 +127,17 @@ func (a *Array) TakeAlongAxis(ids *Array, axis int) *Array {
 	defer free()
 	// MLX does not check this before it computes.
 	if _, err := a.axis(axis); err == nil && a.Dim(axis) == 0 && ids.Size() > 0 {
-		return invalid(opError(op, errors.New("there is nothing to take from along an axis of size 0"), a, ids))
+		return invalid(opError(op, errors.New("the axis has size 0, so that no id is in range"), a, ids))
 	}
 	return mlxTakeAlongAxis(a, limited, axis)
 }
 
-// Gather takes windows out of a. ids has, for each of the axes, where along it a window
-// begins; they are broadcast to each other, and the windows begin at 0 along the other
-// axes. sizes has the size of the windows along every axis of a. The result has the ids'
-// axes and then those of a window. A window of size s along an axis of size n begins at one of
-// 0 … n-s, or counted from the end at -n … -s. Ids out of range are treated as in Take. To take
-// elements, Index with IDs is simpler.
+// Gather returns windows of a. For each of the axes, ids holds the start positions of the windows; ids are broadcast to
+// each other, and windows start at 0 along the other axes. sizes holds the window's size along every axis of a. The
+// result has the axes of the ids, followed by those of a window.
+//
+// A window of size s along an axis of size n starts at one of 0 … n-s, or -n … -s counted from the end. Ids out of
+// range are handled as in Take. To select elements, Index with IDs is simpler.
 func (a *Array) Gather(ids []*Array, axes, sizes []int) *Array {
 	const op = "gather"
 	operands := append([]*Array{a}, ids...)
@@ -153,7 +149,7 @@ func (a *Array) Gather(ids []*Array, axes, sizes []int) *Array {
 	fail := func(err error) *Array { return invalid(opError(op, err, operands...)) }
 	shape := a.Shape()
 	if len(ids) != len(axes) || len(sizes) != len(shape) {
-		return fail(fmt.Errorf("there are %d ids, %d axes and %d sizes: there must be ids for every axis, and a size for each of the array's %d",
+		return fail(fmt.Errorf("there are %d ids, %d axes and %d sizes: it needs ids for every axis, and a size for each of the array's %d axes",
 			len(ids), len(axes), len(sizes), len(shape)))
 	}
 	for i, n := range sizes {
@@ -161,7 +157,7 @@ func (a *Array) Gather(ids []*Array, axes, sizes []int) *Array {
 			return fail(fmt.Errorf("a window of %d does not fit into axis %d", n, i))
 		}
 	}
-	counted := make([]int, len(axes)) // from the front, as MLX wants it
+	counted := make([]int, len(axes)) // non-negative, as MLX requires
 	var idShape []int
 	for i, axis := range axes {
 		if counted[i], err = a.axis(axis); err != nil {
@@ -188,10 +184,9 @@ func (a *Array) Gather(ids []*Array, axes, sizes []int) *Array {
 	return mlxGather(a, limited, counted, sizes)
 }
 
-// ScatterAdd returns a copy of a to which updates is added at the slices that
-// a.Take(ids, axis) takes, and once for every time that a slice is taken. updates has
-// the shape of that result and is converted to a's dtype. It is the gradient of Take, and
-// treats ids out of range in the same way.
+// ScatterAdd returns a copy of a with updates added to the slices that a.Take(ids, axis) selects, once for every time
+// that a slice is selected. updates has the shape of that result and is converted to a's dtype. ScatterAdd is the
+// gradient of Take, and handles ids out of range in the same way.
 func (a *Array) ScatterAdd(ids, updates *Array, axis int) *Array {
 	const op = "scatter_add"
 	operands := []*Array{a, ids, updates}
@@ -207,17 +202,16 @@ func (a *Array) ScatterAdd(ids, updates *Array, axis int) *Array {
 	}
 	taken := slices.Concat(shape[:axis], ids.Shape(), shape[axis+1:])
 	if !slices.Equal(updates.Shape(), taken) {
-		return invalid(opError(op, fmt.Errorf("the updates must have the shape of what Take gives along axis %d, %s",
+		return invalid(opError(op, fmt.Errorf("updates must have the shape of Take's result along axis %d, %s",
 			axis, shapeText(taken)), operands...))
 	}
 	at := append(slices.Repeat([]Index{All}, axis), IDs(ids))
 	return a.updateAt(op, updates, at, mlxSliceUpdateAdd, mlxScatterAdd)
 }
 
-// ScatterAddAlongAxis returns a copy of a to which updates is added at the elements
-// that a.TakeAlongAxis(ids, axis) takes, and once for every time that an element is
-// taken. updates is broadcast to ids' shape and converted to a's dtype. It is the
-// gradient of TakeAlongAxis, and treats ids out of range in the same way.
+// ScatterAddAlongAxis returns a copy of a with updates added to the elements that a.TakeAlongAxis(ids, axis) selects,
+// once for every time that an element is selected. updates is broadcast to the shape of ids and converted to a's dtype.
+// It is the gradient of TakeAlongAxis, and handles ids out of range in the same way.
 func (a *Array) ScatterAddAlongAxis(ids, updates *Array, axis int) *Array {
 	const op = "scatter_add_axis"
 	limited, free, err := a.limitIDs(ids, axis)
@@ -228,9 +222,9 @@ func (a *Array) ScatterAddAlongAxis(ids, updates *Array, axis int) *Array {
 	return mlxScatterAddAxis(a, limited, updates, axis).zerosIfEmpty()
 }
 
-// PutAlongAxis returns a copy of a in which values stands at the elements that
-// a.TakeAlongAxis(ids, axis) takes. values is broadcast to ids' shape and converted to a's
-// dtype; of values for one element, one stays. Ids out of range are treated as in Take.
+// PutAlongAxis returns a copy of a with values at the elements that a.TakeAlongAxis(ids, axis) selects. values is
+// broadcast to the shape of ids and converted to a's dtype. If ids select an element more than once, an unspecified one
+// of its values remains. Ids out of range are handled as in Take.
 func (a *Array) PutAlongAxis(ids, values *Array, axis int) *Array {
 	const op = "put_along_axis"
 	limited, free, err := a.limitIDs(ids, axis)
@@ -241,23 +235,22 @@ func (a *Array) PutAlongAxis(ids, values *Array, axis int) *Array {
 	return mlxPutAlongAxis(a, limited, values, axis).zerosIfEmpty()
 }
 
-// MaskedScatter returns a copy of a in which the elements where mask is true are replaced
-// by those of source, one after the other in row-major order. mask is of booleans and has
-// a's shape, or that of its first axes; source, converted to a's dtype, has as many
-// elements as mask has trues at least. Too few are an error of the evaluation on a CPU; other devices do not
-// check more than that there are some.
+// MaskedScatter returns a copy of a with the elements where mask is true replaced by consecutive elements of source, in
+// row-major order. mask is boolean and has a's shape or the shape of a's first axes. source is converted to a's dtype
+// and has at least as many elements as mask has true ones. If it has fewer, a CPU returns an error at evaluation; other
+// devices only check that source is not empty.
 func (a *Array) MaskedScatter(mask, source *Array) *Array {
 	const op = "masked_scatter"
 	if a.Err() == nil && mask.Size() > 0 && source.Err() == nil && source.Size() == 0 {
-		// MLX divides by their number.
+		// MLX divides by the number of elements.
 		return invalid(opError(op, errors.New("the source has no elements"), a, mask, source))
 	}
 	if !a.IsTraced() && !source.IsTraced() {
 		return mlxMaskedScatter(a, mask, source).zerosIfEmpty()
 	}
-	// MLX's gradient adds zero to the element of the source behind the last that is used, for each false
-	// that follows. So there must be one, however many trues mask has. The first result fails where mask has
-	// more than source has elements.
+	// For each false behind the last used element, MLX's gradient adds zero to the next element of source, which must
+	// therefore exist. The source is padded for the gradient. The unpadded scatter keeps the error for a mask with too
+	// many true elements.
 	var result *Array
 	WithScope(func() {
 		flat := source.Flatten(0, -1)
@@ -270,10 +263,9 @@ func (a *Array) MaskedScatter(mask, source *Array) *Array {
 	return result
 }
 
-// SliceDynamic takes a window whose place is known when it is computed: it has sizes, one for
-// every axis, and begins at start along the given axes, at 0 along the others. start is a
-// vector of integers, one for each of the axes. So that the window lies within the array,
-// start is limited to what is possible.
+// SliceDynamic returns a window whose position is an array. sizes has the window's size for every axis. The window
+// begins at start along the given axes, and at 0 along the others. start is a vector of integers, one per entry of
+// axes. It is limited so that the window lies within the array.
 func (a *Array) SliceDynamic(start *Array, axes, sizes []int) *Array {
 	const op = "slice_dynamic"
 	for i, x := range []*Array{a, start} {
@@ -289,9 +281,9 @@ func (a *Array) SliceDynamic(start *Array, axes, sizes []int) *Array {
 	return mlxSliceDynamic(a, limited, axes, sizes)
 }
 
-// SliceUpdateDynamic returns a copy of a in which update stands in a window whose place is
-// known when it is computed: it begins at start along the given axes, as in SliceDynamic, and
-// has the shape of update. update has as many axes as a, and is converted to its dtype.
+// SliceUpdateDynamic returns a copy of a with update at a window whose position is an array. The window has the shape
+// of update and begins at start along the given axes, as in SliceDynamic. update has as many axes as a and is converted
+// to a's dtype.
 func (a *Array) SliceUpdateDynamic(update, start *Array, axes []int) *Array {
 	const op = "slice_update_dynamic"
 	operands := []*Array{a, update, start}
@@ -308,12 +300,12 @@ func (a *Array) SliceUpdateDynamic(update, start *Array, axes []int) *Array {
 	return mlxSliceUpdateDynamic(a, update, limited, axes).zerosIfEmpty()
 }
 
-// limitStart limits where a window of the given sizes starts, so that it lies within a. MLX
-// does not, and would leave the array's memory.
+// limitStart limits the start of a window so that the window lies within a. MLX does not, and would leave the array's
+// memory.
 func (a *Array) limitStart(start *Array, axes, sizes []int) (*Array, error) {
 	shape := a.Shape()
 	if len(sizes) != len(shape) {
-		return nil, fmt.Errorf("the window has %d axes, the array %d", len(sizes), len(shape))
+		return nil, fmt.Errorf("the window has %d axes, but the array has %d", len(sizes), len(shape))
 	}
 	for i, n := range sizes {
 		if n < 0 || n > shape[i] {
@@ -324,7 +316,7 @@ func (a *Array) limitStart(start *Array, axes, sizes []int) (*Array, error) {
 		return nil, err
 	}
 	if start.NDim() > 1 || start.Size() != len(axes) {
-		return nil, fmt.Errorf("the start must be a vector of %d integers, one for each axis", len(axes))
+		return nil, fmt.Errorf("start must be a vector of %d integers, one per entry of axes", len(axes))
 	}
 	last := make([]int64, len(axes))
 	for k, axis := range axes {

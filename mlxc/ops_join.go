@@ -7,47 +7,46 @@ import (
 	"slices"
 )
 
-// Joining arrays, and taking them apart.
+// Joining and splitting arrays.
 
-// Concatenate joins arrays along an axis. Their other axes are equal; dtypes are promoted.
+// Concatenate joins arrays along an axis. The sizes of the other axes must be equal; dtypes are promoted.
 func Concatenate(axis int, arrays ...*Array) *Array {
 	const op = "concatenate"
-	n := 0 // which MLX's 32 bits have to hold
+	n := 0 // must fit MLX's 32 bits
 	for _, a := range arrays {
 		if n += a.Dim(axis); n > math.MaxInt32 {
-			return invalid(opError(op, errors.New("together they are longer than 2³¹−1"), arrays...))
+			return invalid(opError(op, errors.New("the result's axis is longer than 2³¹−1"), arrays...))
 		}
 	}
 	return mlxConcatenateAxis(arrays, axis)
 }
 
-// Stack joins arrays of one shape along a new axis, at the given place of the result;
-// dtypes are promoted.
+// Stack joins arrays of the same shape along a new axis at position axis of the result; dtypes are promoted.
 func Stack(axis int, arrays ...*Array) *Array {
 	return mlxStackAxis(arrays, axis)
 }
 
-// Split cuts the axis into n equal parts, without a copy. If it fails, the parts
-// carry the error; there are as many as were asked for, but at most 1024.
+// Split splits the axis into n equal parts, without a copy. On an error it returns n arrays that carry it, but at most
+// 1024.
 func (a *Array) Split(n, axis int) []*Array {
 	const op = "split"
 	if n < 1 {
-		return invalidArrays(1, opError(op, fmt.Errorf("%d parts: there must be 1 or more", n), a))
+		return invalidArrays(1, opError(op, fmt.Errorf("%d parts: there must be at least 1", n), a))
 	}
-	if _, err := a.axis(axis); err == nil && n > maxInvalid && a.Dim(axis) == 0 { // which any number divides
-		return invalidArrays(maxInvalid, opError(op, fmt.Errorf("%d parts of nothing: there may be %d at most", n, maxInvalid), a))
+	if _, err := a.axis(axis); err == nil && n > maxInvalid && a.Dim(axis) == 0 { // size 0 is divisible by any n
+		return invalidArrays(maxInvalid, opError(op, fmt.Errorf("%d parts of an axis of size 0: there may be at most %d", n, maxInvalid), a))
 	}
 	return orInvalid(min(n, maxInvalid))(mlxSplit(a, n, axis))
 }
 
-// Unstack gives the slices of a along the axis, which they lack, without a copy. If it
-// fails, there is one that carries the error.
+// Unstack returns the slices of a along the axis, which they lack, without a copy. On an error it returns one array
+// that carries it.
 func (a *Array) Unstack(axis int) []*Array {
 	return orInvalid(1)(mlxUnstackAxis(a, axis))
 }
 
-// SplitAt cuts the axis before each of the positions, which ascend, without a copy.
-// There is one part more than positions. If it fails, the parts carry the error.
+// SplitAt splits the axis before each of the ascending positions, without a copy. It returns one part more than there
+// are positions. On an error, the parts carry it.
 func (a *Array) SplitAt(axis int, positions ...int) []*Array {
 	const op = "split"
 	n := len(positions)

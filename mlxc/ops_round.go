@@ -2,27 +2,27 @@ package mlxc
 
 import "fmt"
 
-// Rounding, element by element, in a's dtype. Integers are whole already. Complex
-// numbers can be rounded by Round alone, which does so to both of their parts.
+// Element-wise rounding, in a's dtype. Integers are returned unchanged. For complex numbers only Round works; it rounds
+// both parts.
 
-// Floor returns the largest whole number that is not above a.
+// Floor returns the largest integer not above a.
 func (a *Array) Floor() *Array { return mlxFloor(a) }
 
-// Ceil returns the smallest whole number that is not below a.
+// Ceil returns the smallest integer not below a.
 func (a *Array) Ceil() *Array { return mlxCeil(a) }
 
-// Trunc returns a without its fraction.
+// Trunc rounds toward zero.
 func (a *Array) Trunc() *Array { return mlxTrunc(a) }
 
-// Round returns the nearest whole number; of two that are equally near, the even one.
+// Round rounds to the nearest integer, ties to even.
 func (a *Array) Round() *Array { return mlxRound(a, 0) }
 
-// RoundTo rounds to a number of decimal places; to tens, hundreds and so on where it is
-// negative. It multiplies with 10^decimals, rounds and divides: where the product is beyond
-// the dtype, so is the result. Integers and half dtypes are computed as float32.
+// RoundTo rounds to a number of decimal places; a negative number rounds to tens, hundreds and so on. It multiplies by
+// 10^decimals, rounds and divides: if the product overflows the dtype, so does the result. Integers, float16 and
+// bfloat16 are computed as float32.
 func (a *Array) RoundTo(decimals int) *Array {
 	const op = "round"
-	const most = 37 // beyond it float32 cannot hold 10^decimals, or its reciprocal
+	const most = 37 // float32 cannot hold 10^38 and its reciprocal
 	if decimals < -most || decimals > most {
 		return invalid(opError(op, fmt.Errorf("%d decimals: there may be −%d to %[2]d", decimals, most), a))
 	}

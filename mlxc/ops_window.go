@@ -2,23 +2,23 @@ package mlxc
 
 import "fmt"
 
-// Windows of n samples, as float32, for spectra and filters: numpy's. One sample is 1.
+// Window functions of n samples, as float32, as in numpy. One sample is 1.
 
 // Bartlett returns the triangular window, 1 − |2k/(n−1) − 1|.
 func Bartlett(n int) *Array { return window("bartlett", mlxBartlett, n) }
 
-// Blackman returns Blackman's window, 0.42 − 0.5·cos(2πk/(n−1)) + 0.08·cos(4πk/(n−1)).
+// Blackman returns the Blackman window, 0.42 − 0.5·cos(2πk/(n−1)) + 0.08·cos(4πk/(n−1)).
 func Blackman(n int) *Array { return window("blackman", mlxBlackman, n) }
 
-// Hamming returns Hamming's window, 0.54 − 0.46·cos(2πk/(n−1)).
+// Hamming returns the Hamming window, 0.54 − 0.46·cos(2πk/(n−1)).
 func Hamming(n int) *Array { return window("hamming", mlxHamming, n) }
 
-// Hanning returns Hann's window, 0.5 − 0.5·cos(2πk/(n−1)).
+// Hanning returns the Hann window, 0.5 − 0.5·cos(2πk/(n−1)).
 func Hanning(n int) *Array { return window("hanning", mlxHanning, n) }
 
 func window(op string, f func(n int) *Array, n int) *Array {
 	if n < 0 {
-		return invalid(opError(op, fmt.Errorf("a window of %d samples: there must be 0 or more", n)))
+		return invalid(opError(op, fmt.Errorf("a window of %d samples: there must be at least 0", n)))
 	}
 	return f(n)
 }
