@@ -5,42 +5,41 @@ import (
 	"fmt"
 )
 
-// FFTNorm says how a Fourier transform and its inverse share the factor 1/n.
+// FFTNorm selects how a Fourier transform and its inverse share the factor 1/n.
 type FFTNorm int
 
 // The norms of MLX, which are numpy's.
 const (
-	FFTBackward FFTNorm = iota // the inverse is multiplied with 1/n
-	FFTOrtho                   // both are multiplied with 1/√n
-	FFTForward                 // the forward transform is multiplied with 1/n
+	// The norms of MLX, as in numpy.
+	FFTBackward FFTNorm = iota // the inverse is multiplied by 1/n
+	FFTOrtho                   // both are multiplied by 1/√n
+	FFTForward                 // the forward transform is multiplied by 1/n
 )
 
-// FFTConfig says what a Fourier transform works on. The zero value is numpy's default.
+// FFTConfig holds the options of a Fourier transform. The zero value is numpy's default.
 type FFTConfig struct {
-	// Axes are transformed, the last one by the real transforms' half spectrum. Without
-	// any they are the last axis for FFT and its kin, the last two for FFT2's, all for
-	// FFTN's.
+	// Axes are the transformed axes. Real transforms use a half spectrum along the last of them. The default is the
+	// last axis for FFT, IFFT, RFFT and IRFFT, the last two for FFT2 and its variants, and all for FFTN and its
+	// variants.
 	Axes []int
-	// N are the sizes of the axes in the transform, as many as axes: longer ones are cut,
-	// shorter ones filled with zeros. They are a's own if there are none; for the
-	// inverses of real transforms, the last one then is 2·(size−1).
+	// N holds the sizes of the transform along Axes: longer axes are cut, shorter ones padded with zeros. The default
+	// is the size in the array; for the inverses of real transforms it is 2·(size−1) along the last axis.
 	N    []int
 	Norm FFTNorm
 }
 
-// FFT returns the discrete Fourier transform along one axis, Xₖ = Σⱼ xⱼ·e^(−2πi·jk/n), as
-// complex64, whatever a's dtype. Of an array without elements it is zeros; an axis of size
-// 0 is an error unless N says otherwise. This holds for all transforms.
+// FFT returns the discrete Fourier transform along one axis, Xₖ = Σⱼ xⱼ·e^(−2πi·jk/n), as complex64 for every dtype of
+// a. The transform of an empty array is zeros; a transformed axis of size 0 is an error unless N sets another size.
+// This holds for all transforms.
 func (a *Array) FFT(c FFTConfig) *Array { return a.fft("fft", mlxFftFftn, c, 1, false) }
 
 // IFFT returns the inverse of FFT, xⱼ = 1/n · Σₖ Xₖ·e^(2πi·jk/n).
 func (a *Array) IFFT(c FFTConfig) *Array { return a.fft("ifft", mlxFftIfftn, c, 1, false) }
 
-// RFFT returns the first n/2+1 numbers of FFT, which say it all where a is real; imaginary
-// parts are dropped.
+// RFFT returns the first n/2+1 values of FFT, which determine the others for a real a; imaginary parts are dropped.
 func (a *Array) RFFT(c FFTConfig) *Array { return a.fft("rfft", mlxFftRfftn, c, 1, false) }
 
-// IRFFT returns the inverse of RFFT, as float32. N has to say so if its size is odd.
+// IRFFT returns the inverse of RFFT, as float32. For an odd size, N must be set.
 func (a *Array) IRFFT(c FFTConfig) *Array { return a.fft("irfft", mlxFftIrfftn, c, 1, true) }
 
 // FFT2 is FFT along two axes.
@@ -67,8 +66,8 @@ func (a *Array) RFFTN(c FFTConfig) *Array { return a.fft("rfftn", mlxFftRfftn, c
 // IRFFTN is the inverse of RFFTN.
 func (a *Array) IRFFTN(c FFTConfig) *Array { return a.fft("irfftn", mlxFftIrfftn, c, 0, true) }
 
-// fft fills in what the config leaves open, for a transform along dims axes, or any number
-// of them if that is 0. half says that it takes half a spectrum.
+// fft completes the config and transforms `dims` axes, or any number if dims is 0. half is set for the inverse of a
+// half spectrum.
 func (a *Array) fft(op string, f func(a *Array, n, axes []int, norm FFTNorm) *Array, c FFTConfig, dims int, half bool) *Array {
 	if a.Err() == nil {
 		var err error
@@ -83,7 +82,7 @@ func (c FFTConfig) complete(a *Array, dims int, half bool) (FFTConfig, error) {
 	given := c.N
 	switch {
 	case c.Norm < FFTBackward || c.Norm > FFTForward:
-		return c, fmt.Errorf("there is no norm %d", int(c.Norm))
+		return c, fmt.Errorf("there is no FFT norm %d", int(c.Norm))
 	case a.NDim() < max(dims, 1):
 		return c, fmt.Errorf("the array has %d axes: it must have %d or more", a.NDim(), max(dims, 1))
 	case len(c.Axes) == 0 && dims == 0:
@@ -95,9 +94,9 @@ func (c FFTConfig) complete(a *Array, dims int, half bool) (FFTConfig, error) {
 	}
 	switch {
 	case dims > 0 && len(c.Axes) != dims:
-		return c, fmt.Errorf("it takes %d axes, not %v", dims, c.Axes)
+		return c, fmt.Errorf("the axes are %[2]v: there must be %[1]d", dims, c.Axes)
 	case len(given) > 0 && len(given) != len(c.Axes):
-		return c, fmt.Errorf("the %d sizes %v are not as many as the axes %v", len(given), given, c.Axes)
+		return c, fmt.Errorf("N has %d sizes %v: it needs one per axis of %v", len(given), given, c.Axes)
 	}
 	shape := a.Shape()
 	c.N = make([]int, len(c.Axes))
@@ -115,18 +114,18 @@ func (c FFTConfig) complete(a *Array, dims int, half bool) (FFTConfig, error) {
 			c.N[i] = shape[k]
 		}
 		if c.N[i] < 1 {
-			return c, fmt.Errorf("a transform of size %d along axis %d: it must be 1 or more", c.N[i], x)
+			return c, fmt.Errorf("the size of the transform is %d along axis %d: it must be at least 1", c.N[i], x)
 		}
 		shape[k] = c.N[i]
 	}
 	return c, checkNew(Complex64, shape)
 }
 
-// FFTFreq returns the frequencies of FFT's results, in its order, for n samples at
-// distance d: 0, 1, …, and then the negative ones, over n·d. It is float32.
+// FFTFreq returns the frequencies of FFT's values for n samples at distance d, in FFT's order: 0, 1, …, then the
+// negative ones, divided by n·d. It is float32.
 func FFTFreq(n int, d float64) *Array { return frequencies("fftfreq", mlxFftFftfreq, n, d) }
 
-// RFFTFreq returns the n/2+1 frequencies of RFFT's results: 0, 1, …, over n·d.
+// RFFTFreq returns the n/2+1 frequencies of RFFT's values: 0, 1, …, divided by n·d.
 func RFFTFreq(n int, d float64) *Array { return frequencies("rfftfreq", mlxFftRfftfreq, n, d) }
 
 func frequencies(op string, f func(n int, d float64) *Array, n int, d float64) *Array {
@@ -134,14 +133,13 @@ func frequencies(op string, f func(n int, d float64) *Array, n int, d float64) *
 		return invalid(opError(op, err))
 	}
 	if n == 0 || d == 0 {
-		return invalid(opError(op, errors.New("there must be samples, at a distance other than 0")))
+		return invalid(opError(op, errors.New("n and d must not be 0")))
 	}
 	return f(n, d)
 }
 
-// FFTShift moves the frequency 0 of a transform's results to the middle of the axes, or of
-// all axes if none are given.
+// FFTShift moves frequency 0 of a transform to the middle of the axes, or of all axes if none are given.
 func (a *Array) FFTShift(axes ...int) *Array { return mlxFftFftshift(a, a.allAxes(axes)) }
 
-// IFFTShift is the inverse of FFTShift; it differs from it where a size is odd.
+// IFFTShift is the inverse of FFTShift. It differs from FFTShift for odd sizes.
 func (a *Array) IFFTShift(axes ...int) *Array { return mlxFftIfftshift(a, a.allAxes(axes)) }

@@ -5,16 +5,14 @@ import (
 	"math"
 )
 
-// Linear algebra over the last two axes, the rows and columns of matrices; the axes
-// before them are a batch. Unless it says otherwise a function takes float32 and float64,
-// and MLX computes it with LAPACK on CPU streams only: where the default device is a GPU,
-// call it inside WithDevice(CPU, …). A matrix that has no result, such as the inverse of
-// a singular one, is found where the result is computed: Eval or ToSlice returns the
-// error. MLX has gradients for Norm, Cross, Det and SlogDet of up to 3 rows, the right-hand
-// side of Solve and SolveTriangular, and NormOrd but for the orders 2, −2 and nuclear of
-// matrices, which are of singular values; and none for the others.
+// Linear algebra over the last two axes, the rows and columns of matrices; earlier axes are a batch. Unless noted,
+// functions take float32 and float64, and MLX computes them with LAPACK on CPU streams only: if the default device is a
+// GPU, call them inside WithDevice(CPU, …). A matrix without a result, such as a singular matrix for Inv, is an error
+// at evaluation. MLX has gradients for Norm, Cross, Det and SlogDet of up to 3 rows, the right-hand side of Solve and
+// SolveTriangular, and NormOrd except the matrix norms by singular values (2, −2, nuclear). The other functions have
+// none.
 
-// onCPU says so where MLX would compute only on a CPU.
+// onCPU returns an error if the current device is not the CPU.
 func onCPU() error {
 	if CurrentDevice() == CPU {
 		return nil
@@ -22,7 +20,7 @@ func onCPU() error {
 	return errors.New("MLX computes this on CPU streams only: call it inside WithDevice(CPU, …)")
 }
 
-// factors takes the n results of a call apart; if it failed, all carry the error.
+// cpuResults returns the n results of a call that requires a CPU stream; if it failed, all carry the error.
 func cpuResults(n int, call func() ([]*Array, error), op string, a *Array) []*Array {
 	if err := onCPU(); err != nil {
 		return invalidArrays(n, opError(op, err, a))
@@ -30,7 +28,7 @@ func cpuResults(n int, call func() ([]*Array, error), op string, a *Array) []*Ar
 	return orInvalid(n)(call())
 }
 
-// lapack is factors for one result.
+// cpuResult is cpuResults for one result.
 func cpuResult(op string, f func() *Array, operands ...*Array) *Array {
 	if err := onCPU(); err != nil {
 		return invalid(opError(op, err, operands...))
@@ -39,12 +37,12 @@ func cpuResult(op string, f func() *Array, operands ...*Array) *Array {
 	return f().zerosIfEmpty()
 }
 
-// whereFinite calls f on an array in which zeros stand for each matrix that has an
-// infinity or a NaN, and puts NaN into f's results for these matrices. LAPACK's eigenvalue
-// routines end the process over such a matrix, and its others fail or give numbers.
+// whereFinite calls f on a with every matrix that contains an infinity or a NaN replaced by zeros, and sets the results
+// of these matrices to NaN. LAPACK's eigenvalue routines end the process for such a matrix; its other routines fail or
+// return numbers.
 func (a *Array) whereFinite(f func(a *Array) []*Array) []*Array {
 	if n := a.NDim(); n < 2 || a.DType().IsInteger() || a.DType() == Bool {
-		return f(a) // which says what is wrong
+		return f(a) // f returns the error
 	}
 	var results []*Array
 	WithScope(func() {
@@ -65,41 +63,39 @@ func (a *Array) whereFinite(f func(a *Array) []*Array) []*Array {
 	return results
 }
 
-// Inv returns the inverse of square matrices. A singular one is an error at evaluation.
+// Inv returns the inverse of square matrices. A singular matrix is an error at evaluation.
 func (a *Array) Inv() *Array {
 	return cpuResult("linalg_inv", func() *Array { return mlxLinalgInv(a) }, a)
 }
 
-// TriInv returns the inverse of upper or lower triangular matrices; the other triangle is
-// not looked at.
+// TriInv returns the inverse of upper or lower triangular matrices. It does not read the other triangle.
 func (a *Array) TriInv(upper bool) *Array {
 	return cpuResult("linalg_tri_inv", func() *Array { return mlxLinalgTriInv(a, upper) }, a)
 }
 
-// Pinv returns the Moore-Penrose inverse of matrices of shape (…,M,N), of shape (…,N,M):
-// with the singular value decomposition A = U·S·Vᴴ it is V·S⁻¹·Uᴴ, singular values near 0
-// left out. That of a matrix with an infinity or a NaN is NaN.
+// Pinv returns the Moore-Penrose inverse of matrices of shape (…,M,N), of shape (…,N,M). With the singular value
+// decomposition A = U·S·Vᴴ it is V·S⁻¹·Uᴴ, without singular values near 0. For a matrix with an infinity or a NaN it is
+// NaN.
 func (a *Array) Pinv() *Array {
 	return cpuResult("linalg_pinv", func() *Array {
 		return a.whereFinite(func(a *Array) []*Array { return []*Array{mlxLinalgPinv(a)} })[0]
 	}, a)
 }
 
-// Cholesky returns the lower triangular L with L·Lᵀ = a, or the upper triangular U with
-// Uᵀ·U = a, for symmetric positive definite a, of which only that triangle is read. MLX
-// does not look whether a is one: of others it returns numbers without meaning.
+// Cholesky returns the lower triangular L with L·Lᵀ = a, or the upper triangular U with Uᵀ·U = a, for symmetric
+// positive definite a. It reads only that triangle. MLX does not check a: for other matrices the result has no meaning.
 func (a *Array) Cholesky(upper bool) *Array {
 	return cpuResult("linalg_cholesky", func() *Array { return mlxLinalgCholesky(a, upper) }, a)
 }
 
-// CholeskyInv returns the inverse of the matrix whose Cholesky factor, the upper or the
-// lower one, a is: (L·Lᵀ)⁻¹ or (Uᵀ·U)⁻¹.
+// CholeskyInv returns the inverse of the matrix with Cholesky factor a, which is upper or lower triangular: (Uᵀ·U)⁻¹ or
+// (L·Lᵀ)⁻¹.
 func (a *Array) CholeskyInv(upper bool) *Array {
 	return cpuResult("linalg_cholesky_inv", func() *Array { return mlxLinalgCholeskyInv(a, upper) }, a)
 }
 
-// Det returns the determinants of square matrices: shape (…,N,N) gives (…). Integers
-// count as float32. That of no rows is 1.
+// Det returns the determinants of square matrices: shape (…,N,N) gives (…). Integers are computed as float32. The
+// determinant of an empty matrix is 1.
 func (a *Array) Det() *Array {
 	if err := onCPU(); err != nil {
 		return invalid(opError("linalg_det", err, a))
@@ -107,8 +103,8 @@ func (a *Array) Det() *Array {
 	return mlxLinalgDet(a)
 }
 
-// SlogDet returns the sign of the determinants, −1, 0 or 1, and the natural logarithm of
-// their absolute values, −Inf for 0: a determinant beyond what its dtype holds has both.
+// SlogDet returns the sign of the determinants, −1, 0 or 1, and the natural logarithm of their absolute values, −Inf
+// for 0. It also represents determinants that overflow the dtype.
 func (a *Array) SlogDet() (sign, logAbs *Array) {
 	if err := onCPU(); err != nil {
 		return pair(nil, opError("linalg_slogdet", err, a))
@@ -116,9 +112,8 @@ func (a *Array) SlogDet() (sign, logAbs *Array) {
 	return mlxLinalgSlogdet(a)
 }
 
-// QR returns the reduced QR decomposition of matrices of shape (…,M,N): q, of shape
-// (…,M,K), has orthonormal columns, r, of shape (…,K,N), is upper triangular, K is the
-// smaller of M and N, and q·r = a.
+// QR returns the reduced QR decomposition q·r = a of matrices of shape (…,M,N), with K = min(M, N). q, of shape
+// (…,M,K), has orthonormal columns; r, of shape (…,K,N), is upper triangular.
 func (a *Array) QR() (q, r *Array) {
 	if err := onCPU(); err != nil {
 		return pair(nil, opError("linalg_qr", err, a))
@@ -126,15 +121,13 @@ func (a *Array) QR() (q, r *Array) {
 	return mlxLinalgQr(a)
 }
 
-// LU returns the factorisation with row exchanges of matrices of shape (…,M,N). l, of
-// shape (…,M,K), is lower triangular with ones on its diagonal, u, of shape (…,K,N), is
-// upper triangular, K is the smaller of M and N. p, of shape (…,M) and dtype uint32, says
-// where the rows of a are in the product: row i of a is row p[i] of l·u, so
-// l.Take(p, 0).MatMul(u) is a, for one matrix.
+// LU returns the LU decomposition with row pivoting of matrices of shape (…,M,N), with K = min(M, N). l, of shape
+// (…,M,K), is lower triangular with a unit diagonal; u, of shape (…,K,N), is upper triangular. p, of shape (…,M) and
+// dtype uint32, is the permutation: row i of a is row p[i] of l·u. For one matrix, l.Take(p, 0).MatMul(u) is a.
 func (a *Array) LU() (p, l, u *Array) {
 	parts := cpuResults(3, func() ([]*Array, error) { return mlxLinalgLu(a) }, "linalg_lu", a)
 	p, l, u = parts[0].zerosIfEmpty(), parts[1].zerosIfEmpty(), parts[2].zerosIfEmpty()
-	if p.Size() > 0 && a.Size() == 0 { // rows without columns stay where they are
+	if p.Size() > 0 && a.Size() == 0 { // rows without columns are not permuted
 		defer p.Free()
 		rows := Arange(Uint32, 0, float64(a.Dim(-2)), 1)
 		defer rows.Free()
@@ -143,9 +136,8 @@ func (a *Array) LU() (p, l, u *Array) {
 	return p, l, u
 }
 
-// LUFactor returns LU's two triangles in one array of a's shape, without the ones on the
-// lower one's diagonal, and the pivots, of shape (…,K) and dtype uint32: row i was
-// exchanged with row pivots[i], in this order.
+// LUFactor returns both triangles of LU in one array of a's shape, without the unit diagonal, and the pivots, of shape
+// (…,K) and dtype uint32: row i was exchanged with row pivots[i], in this order.
 func (a *Array) LUFactor() (lu, pivots *Array) {
 	if err := onCPU(); err != nil {
 		return pair(nil, opError("linalg_lu_factor", err, a))
@@ -154,24 +146,21 @@ func (a *Array) LUFactor() (lu, pivots *Array) {
 	return lu.zerosIfEmpty(), pivots.zerosIfEmpty()
 }
 
-// Solve returns x with a·x = b, for square a of shape (…,N,N) and b of shape (…,N,K) or
-// (N), a vector. The axes in front are broadcast. A singular a is an error at evaluation.
+// Solve returns x with a·x = b, for square a of shape (…,N,N) and b of shape (…,N,K), or (N) for a vector. Batch axes
+// are broadcast. A singular a is an error at evaluation.
 func (a *Array) Solve(b *Array) *Array {
 	return cpuResult("linalg_solve", func() *Array { return mlxLinalgSolve(a, b) }, a, b)
 }
 
-// SolveTriangular is Solve for an a that is upper or lower triangular; the other triangle
-// is not looked at.
+// SolveTriangular is Solve for an upper or lower triangular a. It does not read the other triangle.
 func (a *Array) SolveTriangular(b *Array, upper bool) *Array {
 	return cpuResult("linalg_solve_triangular", func() *Array { return mlxLinalgSolveTriangular(a, b, upper) }, a, b)
 }
 
-// SVD returns the full singular value decomposition of matrices of shape (…,M,N), of
-// float32, float64 or complex64: u·S·vᴴ = a, where u, of shape (…,M,M), and vᴴ, of shape
-// (…,N,N), are unitary, and S, of a's shape, has s, which descends, on its diagonal and
-// zeros elsewhere. s has the shape (…,K), K being the smaller of M and N; the first K
-// columns of u and rows of vᴴ are the reduced decomposition. Those of a matrix with an
-// infinity or a NaN are NaN.
+// SVD returns the full singular value decomposition u·S·vᴴ = a of float32, float64 or complex64 matrices of shape
+// (…,M,N), with K = min(M, N). u, of shape (…,M,M), and vᴴ, of shape (…,N,N), are unitary. s, of shape (…,K), holds the
+// singular values in descending order; S has a's shape, with s on its diagonal. The first K columns of u and rows of vᴴ
+// form the reduced decomposition. For a matrix with an infinity or a NaN, all results are NaN.
 func (a *Array) SVD() (u, s, vh *Array) {
 	parts := a.whereFinite(func(a *Array) []*Array {
 		return cpuResults(3, func() ([]*Array, error) { return mlxLinalgSvd(a, true) }, "linalg_svd", a)
@@ -179,17 +168,16 @@ func (a *Array) SVD() (u, s, vh *Array) {
 	return parts[0], parts[1], parts[2]
 }
 
-// SingularValues returns s of SVD alone.
+// SingularValues returns only s of SVD.
 func (a *Array) SingularValues() *Array {
 	return a.whereFinite(func(a *Array) []*Array {
 		return cpuResults(1, func() ([]*Array, error) { return mlxLinalgSvd(a, false) }, "linalg_svd", a)
 	})[0]
 }
 
-// Eig returns the eigenvalues, of shape (…,N), and eigenvectors, the columns of an array
-// of shape (…,N,N), of square matrices of float32, float64 or complex64. Both are
-// complex64, in no particular order; the vectors have length 1. Those of a matrix with an
-// infinity or a NaN are NaN.
+// Eig returns the eigenvalues, of shape (…,N), and the eigenvectors, as columns of shape (…,N,N), of square float32,
+// float64 or complex64 matrices. Both are complex64, in unspecified order; the vectors have length 1. For a matrix with
+// an infinity or a NaN, both are NaN.
 func (a *Array) Eig() (values, vectors *Array) {
 	parts := a.whereFinite(func(a *Array) []*Array {
 		return cpuResults(2, func() ([]*Array, error) { return both(mlxLinalgEig(a)) }, "linalg_eig", a)
@@ -197,17 +185,16 @@ func (a *Array) Eig() (values, vectors *Array) {
 	return parts[0], parts[1]
 }
 
-// Eigvals returns the eigenvalues of Eig alone.
+// Eigvals returns only the eigenvalues of Eig.
 func (a *Array) Eigvals() *Array {
 	return cpuResult("linalg_eigvals", func() *Array {
 		return a.whereFinite(func(a *Array) []*Array { return []*Array{mlxLinalgEigvals(a)} })[0]
 	}, a)
 }
 
-// Eigh returns the eigenvalues, of shape (…,N), real and ascending, and eigenvectors, the
-// columns of an array of shape (…,N,N), of symmetric or Hermitian matrices of float32,
-// float64 or complex64, of which only the upper or the lower triangle is read. Those of a
-// matrix with an infinity or a NaN are NaN.
+// Eigh returns the eigenvalues, of shape (…,N), real and ascending, and the eigenvectors, as columns of shape (…,N,N),
+// of symmetric or Hermitian matrices of float32, float64 or complex64. It reads only the upper or the lower triangle.
+// For a matrix with an infinity or a NaN, both are NaN.
 func (a *Array) Eigh(upper bool) (values, vectors *Array) {
 	parts := a.whereFinite(func(a *Array) []*Array {
 		return cpuResults(2, func() ([]*Array, error) { return both(mlxLinalgEigh(a, triangle(upper))) }, "linalg_eigh", a)
@@ -215,17 +202,17 @@ func (a *Array) Eigh(upper bool) (values, vectors *Array) {
 	return parts[0], parts[1]
 }
 
-// Eigvalsh returns the eigenvalues of Eigh alone.
+// Eigvalsh returns only the eigenvalues of Eigh.
 func (a *Array) Eigvalsh(upper bool) *Array {
 	return cpuResult("linalg_eigvalsh", func() *Array {
 		return a.whereFinite(func(a *Array) []*Array { return []*Array{mlxLinalgEigvalsh(a, triangle(upper))} })[0]
 	}, a)
 }
 
-// both is a pair as a list.
+// both returns two arrays as a list.
 func both(first, second *Array) ([]*Array, error) { return []*Array{first, second}, nil }
 
-// triangle is LAPACK's letter.
+// triangle returns LAPACK's letter for a triangle.
 func triangle(upper bool) string {
 	if upper {
 		return "U"
@@ -233,16 +220,15 @@ func triangle(upper bool) string {
 	return "L"
 }
 
-// Cross returns the vector product along the axis, of size 3, or 2 for vectors whose third
-// component is 0; the result has size 3. The other axes are broadcast. It runs on every
-// device.
+// Cross returns the cross product along the axis, of size 3, or of size 2 for vectors with a third component of 0. The
+// result has size 3 there. The other axes are broadcast. It runs on every device.
 func (a *Array) Cross(b *Array, axis int) *Array { return mlxLinalgCross(a, b, axis) }
 
-// Norm returns the 2-norm √Σ|a|² over one axis, the Frobenius norm over two, or that of
-// all elements if no axes are given. Integers count as float32. It runs on every device.
+// Norm returns the 2-norm √Σ|a|² over one axis, the Frobenius norm over two, or the 2-norm of all elements if no axes
+// are given. Integers are computed as float32. It runs on every device.
 func (a *Array) Norm(axes ...int) *Array { return a.norm(axes, false) }
 
-// NormKeepDims is Norm that leaves the axes, with size 1.
+// NormKeepDims is Norm with the axes kept, at size 1.
 func (a *Array) NormKeepDims(axes ...int) *Array { return a.norm(axes, true) }
 
 func (a *Array) norm(axes []int, keep bool) *Array {
@@ -268,16 +254,17 @@ func (a *Array) norm(axes []int, keep bool) *Array {
 	return norm.Reshape(ones...)
 }
 
-// NormOrd returns another norm: over one axis that of a vector, over two that of a matrix
-// whose rows are the first axis; without axes a itself must have one or two. Of a vector,
-// ord p stands for (Σ|a|ᵖ)^(1/p), 0 for the number of elements that are not 0, ±Inf for
-// the largest and the least |a|. Of a matrix, 1 and −1 stand for the largest and the least
-// sum of |a| down a column, Inf and −Inf along a row, 2 and −2 for the largest and the
-// least singular value, which need a CPU stream and no half dtype. Integers count as
-// float32.
+// NormOrd returns a norm of order ord: a vector norm over one axis, or a matrix norm over two, rows first. Without
+// axes, a must have one or two. Integers are computed as float32.
+//
+//   - Vector norms: ord p is (Σ|a|ᵖ)^(1/p), 0 counts the elements other than 0, and ±Inf are the maximum and the
+//     minimum of |a|.
+//   - Matrix norms: 1 and −1 are the maximum and the minimum column sum of |a|, Inf and −Inf the maximum and the
+//     minimum row sum, and 2 and −2 the maximum and the minimum singular value. Singular values need a CPU stream, and
+//     neither float16 nor bfloat16.
 func (a *Array) NormOrd(ord float64, axes ...int) *Array { return a.normOrd(ord, axes, false) }
 
-// NormOrdKeepDims is NormOrd that leaves the axes, with size 1.
+// NormOrdKeepDims is NormOrd with the axes kept, at size 1.
 func (a *Array) NormOrdKeepDims(ord float64, axes ...int) *Array { return a.normOrd(ord, axes, true) }
 
 func (a *Array) normOrd(ord float64, axes []int, keep bool) *Array {
@@ -291,7 +278,7 @@ func (a *Array) normOrd(ord float64, axes []int, keep bool) *Array {
 	return norm(a)
 }
 
-// normWhereFinite is whereFinite for a norm by singular values, of matrices along any two axes.
+// normWhereFinite is whereFinite for a norm by singular values of matrices along any two axes.
 func (a *Array) normWhereFinite(axes []int, keep bool, norm func(a *Array) *Array) *Array {
 	checked := norm(a)
 	if checked.Err() != nil {
@@ -307,13 +294,12 @@ func (a *Array) normWhereFinite(axes []int, keep bool, norm func(a *Array) *Arra
 	return result
 }
 
-// NuclearNorm returns the sum of the singular values of matrices, whose rows are the first
-// of the two axes and columns the second; without axes a itself must have two. Integers
-// count as float32. It needs a CPU stream and no half dtype. That of a matrix with an infinity or
-// a NaN is NaN.
+// NuclearNorm returns the sum of the singular values of matrices along two axes, rows first. Without axes, a must have
+// two. Integers are computed as float32. It needs a CPU stream, and neither float16 nor bfloat16. For a matrix with an
+// infinity or a NaN it is NaN.
 func (a *Array) NuclearNorm(axes ...int) *Array { return a.nuclear(axes, false) }
 
-// NuclearNormKeepDims is NuclearNorm that leaves the axes, with size 1.
+// NuclearNormKeepDims is NuclearNorm with the axes kept, at size 1.
 func (a *Array) NuclearNormKeepDims(axes ...int) *Array { return a.nuclear(axes, true) }
 
 func (a *Array) nuclear(axes []int, keep bool) *Array {
@@ -323,8 +309,8 @@ func (a *Array) nuclear(axes []int, keep bool) *Array {
 	return a.normWhereFinite(axes, keep, func(a *Array) *Array { return mlxLinalgNormMatrix(a, "nuc", axes, keep) })
 }
 
-// real gives integers as float32, in which their squares do not overflow, and other arrays
-// as they are; release frees what was made.
+// real converts integers to float32, in which squares do not overflow, and returns other arrays unchanged. release
+// frees the conversion.
 func (a *Array) real() (x *Array, release func()) {
 	if d := a.DType(); d != Bool && !d.IsInteger() {
 		return a, func() {}

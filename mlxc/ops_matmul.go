@@ -6,23 +6,21 @@ import (
 	"slices"
 )
 
-// Products of matrices, vectors and tensors. Those that MLX computes as matrix products,
-// which are all but Outer, Kron and VecDot, take floating-point and complex operands, which
-// are promoted to a common dtype; integers are an error: convert with AsType first.
+// Products of matrices, vectors and tensors. All but Outer, Kron and VecDot take floating-point and complex operands,
+// which are promoted to a common dtype. Integer operands are an error: convert them with AsType.
 
-// MatMul returns the matrix product over the last two axes; the others are
-// broadcast. A vector counts as a row on the left and as a column on the right.
-// A sum over no elements is 0.
+// MatMul returns the matrix product over the last two axes; the others are broadcast. A vector is a row on the left and
+// a column on the right. A sum over no elements is 0.
 func (a *Array) MatMul(b *Array) *Array {
 	return mlxMatmul(a, b)
 }
 
-// AddMM returns alpha·x·y + beta·a. a is broadcast to the product's shape.
+// AddMM returns alpha·x·y + beta·a. a is broadcast to the shape of the product.
 func (a *Array) AddMM(x, y *Array, alpha, beta float32) *Array {
 	if alpha == 1 && beta == 1 || !a.IsTraced() && !x.IsTraced() && !y.IsTraced() {
 		return mlxAddmm(a, x, y, alpha, beta)
 	}
-	// MLX's rule for JVP leaves the factors out.
+	// MLX's JVP rule omits alpha and beta.
 	checked := mlxAddmm(a, x, y, alpha, beta)
 	defer checked.Free()
 	if checked.Err() != nil {
@@ -35,24 +33,22 @@ func (a *Array) AddMM(x, y *Array, alpha, beta float32) *Array {
 	return sum
 }
 
-// Inner returns the sums of the products over the last axes of both, which have one size:
-// shapes (I,K) and (J,K) give (I,J). A scalar multiplies.
+// Inner returns the sums of products over the last axes of both operands, which must have equal sizes: shapes (I,K) and
+// (J,K) give (I,J). A scalar multiplies.
 func (a *Array) Inner(b *Array) *Array { return mlxInner(a, b) }
 
-// Outer returns the product of every element of a with every element of b, in row-major
-// order: sizes m and n give the shape (m,n), whatever the shapes.
+// Outer returns the products of all elements of a with all elements of b, in row-major order: sizes m and n give shape
+// (m,n) for any operand shapes.
 func (a *Array) Outer(b *Array) *Array { return mlxOuter(a, b) }
 
-// Kron returns the Kronecker product: every element of a times the whole of b, in a's
-// arrangement. Along every axis it is as long as both together multiply to; axes of size 1
-// are put in front of the one that has fewer.
+// Kron returns the Kronecker product: the product of every element of a with all of b, arranged like a. The size along
+// every axis is the product of the operands' sizes; the operand with fewer axes gets leading axes of size 1.
 func (a *Array) Kron(b *Array) *Array { return mlxKron(a, b) }
 
-// VecDot returns the sums of the products along the axis, those of a complex a conjugated:
-// Σ ā·b. Both have one size there; the other axes are broadcast. The axis is one of the
-// operand that has more of them.
+// VecDot returns the sums of products Σ ā·b along the axis; a complex a is conjugated. Both operands have equal sizes
+// there; the other axes are broadcast. The axis counts in the operand with more axes.
 func (a *Array) VecDot(b *Array, axis int) *Array {
-	// MLX looks for the axis in each operand by itself.
+	// MLX resolves the axis in each operand separately.
 	n := max(a.NDim(), b.NDim())
 	front := func(x *Array) *Array {
 		axes := make([]int, n-x.NDim())
@@ -74,9 +70,8 @@ func (a *Array) VecDot(b *Array, axis int) *Array {
 	return mlxVecdot(a, b, axis)
 }
 
-// TensorDot returns the sums of the products over pairs of axes of a and b, of one size
-// each. The result has a's other axes and then b's; without axes it is the product of
-// every element of a with every element of b.
+// TensorDot returns the sums of products over pairs of axes of a and b of equal sizes. The result has the remaining
+// axes of a, followed by those of b. Without axes it is the outer product.
 func (a *Array) TensorDot(b *Array, axesA, axesB []int) *Array {
 	const op = "tensordot"
 	for i, side := range []struct {
@@ -90,7 +85,7 @@ func (a *Array) TensorDot(b *Array, axesA, axesB []int) *Array {
 		for _, x := range side.axes {
 			k, err := side.a.axis(x)
 			if err == nil && slices.Contains(seen, k) {
-				err = fmt.Errorf("axis %d of operand %d is there twice", x, i+1)
+				err = fmt.Errorf("axis %d of operand %d is repeated", x, i+1)
 			}
 			if err != nil {
 				return invalid(opError(op, err, a, b))
@@ -101,18 +96,16 @@ func (a *Array) TensorDot(b *Array, axesA, axesB []int) *Array {
 	return mlxTensordot(a, b, axesA, axesB)
 }
 
-// Einsum returns the sums of products that the subscripts tell of, as in Einstein's
-// notation: "ij,jk->ik" is the matrix product, "ii->i" the diagonal, "...ij->...ji" a
-// transposition. Letters that do not stand right of the arrow are summed over; without an
-// arrow those are kept that stand once, in alphabetical order.
+// Einsum returns the sums of products described by the subscripts in Einstein notation: "ij,jk->ik" is the matrix
+// product, "ii->i" the diagonal, "...ij->...ji" a transpose. Letters that are missing right of the arrow are summed
+// over. Without an arrow, letters that occur once are kept, in alphabetical order.
 func Einsum(subscripts string, operands ...*Array) *Array {
 	return mlxEinsum(subscripts, operands)
 }
 
-// HadamardTransform multiplies along the last axis with the Hadamard matrix of its size
-// and with scale, 0 standing for 1/√size, which makes it orthonormal. The size is m·2ᵏ
-// for m of 1, 12, 20 and 28; the dtype is float16, bfloat16 or float32, integers count as
-// float32.
+// HadamardTransform multiplies the last axis by the Hadamard matrix of its size and by scale; 0 stands for 1/√size,
+// which makes the transform orthonormal. The size must be m·2ᵏ with m of 1, 12, 20 or 28. The dtype must be float16,
+// bfloat16 or float32; integers are computed as float32.
 func (a *Array) HadamardTransform(scale float32) *Array {
 	const op = "hadamard_transform"
 	if a.Err() == nil {
@@ -129,7 +122,7 @@ func (a *Array) HadamardTransform(scale float32) *Array {
 	return mlxHadamardTransform(a, &scale)
 }
 
-// hadamardSize says whether MLX knows the matrix of this size.
+// hadamardSize reports whether MLX supports a Hadamard matrix of size n.
 func hadamardSize(n int) bool {
 	odd, twos := n, 0
 	for odd > 0 && odd%2 == 0 {
@@ -138,17 +131,15 @@ func hadamardSize(n int) bool {
 	return odd == 1 || twos >= 2 && (odd == 3 || odd == 5 || odd == 7)
 }
 
-// MatMulIDs say which matrices of two batches are multiplied: for each position of both,
-// which are broadcast to each other, matrix Left of the first batch with matrix Right of
-// the second. They are integers that count the matrices in row-major order; nil stands for
-// all of them in this order. Ids below 0 are out of range; ids out of range are treated as in
-// Take.
+// MatMulIDs select matrices of two batches. For each position, after broadcasting, matrix Left of the first batch is
+// multiplied by matrix Right of the second. Ids are integers that number the matrices in row-major order; nil selects
+// all matrices in this order. Negative ids are out of range; ids out of range are handled as in Take.
 type MatMulIDs struct {
 	Left, Right *Array
-	Sorted      bool // says that the ids ascend, which MLX can make use of
+	Sorted      bool // the ids ascend, which lets MLX choose a faster algorithm
 }
 
-// limit gives the ids as MLX may use them.
+// limit returns ids in MLX's valid range. The caller calls free after it used the result.
 func (ids MatMulIDs) limit(a, b *Array) (limited MatMulIDs, free func(), err error) {
 	sides := []struct{ batch, ids *Array }{{a, ids.Left}, {b, ids.Right}}
 	counts := make([]int, len(sides))
@@ -163,12 +154,12 @@ func (ids MatMulIDs) limit(a, b *Array) (limited MatMulIDs, free func(), err err
 			}
 		}
 		if counts[i] == 0 && side.ids.Size() > 0 {
-			return ids, nil, errors.New("there are no matrices that the ids could mean")
+			return ids, nil, errors.New("the batch is empty, so that no id is in range")
 		}
 	}
 	limited = ids
-	// MLX's gradients of sorted ids hold only where the matrices of the first batch are taken one
-	// after the other; of others they are wrong, and read memory that is not the operands'.
+	// MLX's gradients for sorted ids are correct only if the matrices of the first batch are taken in order. Otherwise
+	// they are wrong and read foreign memory.
 	limited.Sorted = ids.Sorted && ids.Left == nil && ids.Right.NDim() == 1 && a.NDim() == 3 && a.Dim(0) == ids.Right.Dim(0)
 	frees := [2]func(){func() {}, func() {}}
 	for i, x := range []**Array{&limited.Left, &limited.Right} {
@@ -183,9 +174,8 @@ func (ids MatMulIDs) limit(a, b *Array) (limited MatMulIDs, free func(), err err
 	return limited, func() { frees[0](); frees[1]() }, nil
 }
 
-// GatherMM multiplies chosen matrices of two batches, of shapes (…,M,K) and (…,K,N): the
-// result has the shape of the ids, broadcast to each other, and then (M,N). On a CPU it is
-// float32. Its gradient is MLX's own.
+// GatherMM multiplies selected matrices of two batches of shapes (…,M,K) and (…,K,N). The result has the broadcast
+// shape of the ids, followed by (M,N). On a CPU, only float32 is supported. The gradient is MLX's own.
 func (a *Array) GatherMM(b *Array, ids MatMulIDs) *Array {
 	ids, free, err := ids.limit(a, b)
 	if err != nil {
@@ -195,8 +185,7 @@ func (a *Array) GatherMM(b *Array, ids MatMulIDs) *Array {
 	return mlxGatherMm(a, b, ids.Left, ids.Right, ids.Sorted).float32OnCPU("gather_mm", a, b)
 }
 
-// float32OnCPU is for products that MLX computes in float32 alone where there is no GPU,
-// and says so only when it computes.
+// float32OnCPU returns an error for products that MLX supports only in float32 on a CPU. MLX would fail at evaluation.
 func (a *Array) float32OnCPU(op string, operands ...*Array) *Array {
 	if a.Err() != nil || a.DType() == Float32 || CurrentDevice() != CPU {
 		return a
@@ -205,11 +194,10 @@ func (a *Array) float32OnCPU(op string, operands ...*Array) *Array {
 	return invalid(opError(op, errors.New("on a CPU, MLX computes this for float32 only: convert with AsType"), operands...))
 }
 
-// SegmentedMM multiplies pieces of two matrices, of shapes (M,K) and (K,N): for every pair
-// start, stop in the last axis of segments, of shape (…,2) and an integer dtype, the
-// columns start … stop−1 of a with these rows of b. The result has the shape (…,M,N); it is 0
-// where stop is not above start. Positions are in 0 … K; those out of range are treated as ids
-// in Take.
+// SegmentedMM multiplies segments of two matrices of shapes (M,K) and (K,N). For every pair start, stop in the last
+// axis of segments, of shape (…,2) and an integer dtype, it multiplies the columns start … stop−1 of a by the same rows
+// of b. The result has shape (…,M,N); it is 0 where stop is not above start. Positions are in 0 … K; positions out of
+// range are handled like ids in Take.
 func (a *Array) SegmentedMM(b, segments *Array) *Array {
 	const op = "segmented_mm"
 	last := -1
@@ -217,9 +205,9 @@ func (a *Array) SegmentedMM(b, segments *Array) *Array {
 		var err error
 		switch {
 		case a.NDim() != 2 || b.NDim() != 2:
-			err = errors.New("it multiplies two matrices, not batches of them")
+			err = errors.New("the operands must be matrices, without batch axes")
 		case a.Dim(1) != b.Dim(0):
-			err = fmt.Errorf("the matrices have %d columns and %d rows", a.Dim(1), b.Dim(0))
+			err = fmt.Errorf("a has %d columns, but b has %d rows: they must be equal", a.Dim(1), b.Dim(0))
 		}
 		if err != nil {
 			return invalid(opError(op, err, a, b, segments))
@@ -232,12 +220,12 @@ func (a *Array) SegmentedMM(b, segments *Array) *Array {
 	}
 	defer free()
 	r := mlxSegmentedMm(a, b, limited)
-	if r.Err() == nil && (a.Size() == 0 || b.Size() == 0) { // MLX divides by their sizes
+	if r.Err() == nil && (a.Size() == 0 || b.Size() == 0) { // MLX divides by the sizes
 		defer r.Free()
 		return Zeros(r.DType(), r.Shape()...)
 	}
 	if d := r.DType(); (d == Float16 || d == BFloat16) && CurrentDevice() == CPU {
-		// MLX takes the length of a segment for the row stride of halves.
+		// For float16 and bfloat16, MLX uses the segment's length as row stride.
 		r.Free()
 		WithScope(func() {
 			r = mlxSegmentedMm(a.AsType(Float32), b.AsType(Float32), limited).AsType(d).Keep()
@@ -246,23 +234,21 @@ func (a *Array) SegmentedMM(b, segments *Array) *Array {
 	return r
 }
 
-// BlockMasks say which blocks take part in a matrix product: the operands and the result
-// are cut into squares of Size. Each mask, nil for none, has one element for every block,
-// that of the result (…,⌈M/Size⌉,⌈N/Size⌉), those of the operands accordingly: a boolean
-// that keeps the block or makes it 0, or a factor.
+// BlockMasks mask blocks of a matrix product. The operands and the result are divided into square blocks of Size. Each
+// mask, nil for none, has one element per block: shape (…,⌈M/Size⌉,⌈N/Size⌉) for the result, accordingly for the
+// operands. A boolean keeps the block or sets it to 0; a number is a factor.
 type BlockMasks struct {
-	Size             int // 32 or 64; 0 stands for 64
+	Size             int // 32 or 64; 0 for 64
 	Out, Left, Right *Array
 }
 
-// BlockMaskedMM returns the matrix product of a and b with blocks masked. On a CPU it is
-// float32.
+// BlockMaskedMM returns the matrix product of a and b with masked blocks. On a CPU, only float32 is supported.
 func (a *Array) BlockMaskedMM(b *Array, masks BlockMasks) *Array {
 	if masks.Size == 0 {
 		masks.Size = 64
 	}
 	if out := masks.Out; out.DType().IsFloating() {
-		// MLX's gradient of its factors is wrong.
+		// MLX's gradient of the factors is wrong.
 		masks.Out = nil
 		product := a.BlockMaskedMM(b, masks)
 		defer product.Free()
@@ -271,7 +257,7 @@ func (a *Array) BlockMaskedMM(b *Array, masks BlockMasks) *Array {
 	return mlxBlockMaskedMm(a, b, masks.Size, masks.Out, masks.Left, masks.Right).zerosIfEmpty().float32OnCPU("block_masked_mm", a, b)
 }
 
-// mulBlocks multiplies blocks of the last two axes, squares of a size, by a factor each.
+// mulBlocks multiplies each square block of the last two axes by its factor.
 func (a *Array) mulBlocks(factors *Array, size int) (result *Array) {
 	const op = "block_masked_mm"
 	if err := a.Err(); err != nil {
@@ -279,7 +265,7 @@ func (a *Array) mulBlocks(factors *Array, size int) (result *Array) {
 	}
 	rows, columns := a.Dim(-2), a.Dim(-1)
 	if n := factors.NDim(); n < 2 || factors.Dim(-2) != (rows+size-1)/size || factors.Dim(-1) != (columns+size-1)/size {
-		return invalid(opError(op, fmt.Errorf("the mask of the result must have a factor for every block of %d in (%d,%d)", size, rows, columns), factors))
+		return invalid(opError(op, fmt.Errorf("the result's mask must have a factor per block of size %d in (%d,%d)", size, rows, columns), factors))
 	}
 	WithScope(func() {
 		each := factors.Repeat(size, -2).Repeat(size, -1)

@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// Padding is what is put around one axis of an array.
+// Padding describes the elements to add around one axis.
 type Padding struct {
-	Axis          int // counted from the end if negative
-	Before, After int // how many elements
+	Axis          int // a negative axis counts from the end
+	Before, After int // numbers of elements, at least 0
 }
 
-// Pad puts value, a scalar, around the given axes; nil stands for 0. It is converted to a's
-// dtype. Several entries for one axis add up.
+// Pad adds elements of value, a scalar converted to a's dtype, around the given axes; nil stands for 0. Several entries
+// for one axis add up.
 func (a *Array) Pad(value *Array, padding ...Padding) *Array {
 	const op = "pad"
 	if value == nil {
@@ -26,7 +26,7 @@ func (a *Array) Pad(value *Array, padding ...Padding) *Array {
 	if err != nil {
 		return invalid(operandError(op, err, 0, a))
 	}
-	// Not by MLX's pad, which has no rule for Vmap, and no gradient for the value.
+	// MLX's pad has no batching rule and no gradient for the value.
 	var result *Array
 	WithScope(func() {
 		start, stop, shape := make([]int, len(p)), a.Shape(), a.Shape()
@@ -39,15 +39,15 @@ func (a *Array) Pad(value *Array, padding ...Padding) *Array {
 	return result
 }
 
-// PadEdge puts the first and the last element of the given axes around them.
+// PadEdge repeats the first and the last element of the given axes around them.
 func (a *Array) PadEdge(padding ...Padding) *Array {
 	return a.padWithOwn(padding, func(i *Array, n int64) *Array {
 		return i.Maximum(Scalar(int64(0))).Minimum(Scalar(n - 1))
 	})
 }
 
-// PadReflect puts the elements of the given axes around them, mirrored at the first and
-// the last one, which are not repeated: 0 1 2 becomes 2 1 0 1 2 1 0.
+// PadReflect mirrors the given axes at their first and last elements, without repeating these: 0 1 2 becomes 2 1 0 1 2
+// 1 0.
 func (a *Array) PadReflect(padding ...Padding) *Array {
 	return a.padWithOwn(padding, func(i *Array, n int64) *Array {
 		period := Scalar(max(2*n-2, 1))
@@ -56,8 +56,8 @@ func (a *Array) PadReflect(padding ...Padding) *Array {
 	})
 }
 
-// PadSymmetric puts the elements of the given axes around them, mirrored behind the first
-// and the last one, which are repeated: 0 1 2 becomes 1 0 0 1 2 2 1.
+// PadSymmetric mirrors the given axes beyond their first and last elements, repeating these: 0 1 2 becomes 1 0 0 1 2 2
+// 1.
 func (a *Array) PadSymmetric(padding ...Padding) *Array {
 	return a.padWithOwn(padding, func(i *Array, n int64) *Array {
 		i = i.Remainder(Scalar(2 * n))
@@ -65,9 +65,8 @@ func (a *Array) PadSymmetric(padding ...Padding) *Array {
 	})
 }
 
-// padWithOwn pads with the elements of a that position names, for positions from below 0 to
-// beyond the n of an axis. MLX has modes for that, but their gradients are wrong and they
-// fail under vmap.
+// padWithOwn pads with elements of a. position maps positions from −Before to n+After−1 to positions in 0 … n−1. MLX's
+// modes for this have wrong gradients and fail under vmap.
 func (a *Array) padWithOwn(padding []Padding, position func(i *Array, n int64) *Array) *Array {
 	const op = "pad"
 	p, err := a.checkPadding(padding)
@@ -95,7 +94,7 @@ func (a *Array) padWithOwn(padding []Padding, position func(i *Array, n int64) *
 	return padded
 }
 
-// checkPadding gives what is put around each axis of a.
+// checkPadding returns the total padding of each axis.
 func (a *Array) checkPadding(padding []Padding) ([]Padding, error) {
 	if err := a.Err(); err != nil {
 		return nil, err
@@ -108,7 +107,7 @@ func (a *Array) checkPadding(padding []Padding) ([]Padding, error) {
 		case err != nil:
 			return nil, err
 		case p.Before < 0 || p.After < 0:
-			return nil, fmt.Errorf("axis %d: %d elements before and %d after: there must be 0 or more", p.Axis, p.Before, p.After)
+			return nil, fmt.Errorf("axis %d: %d elements before and %d after: both must be at least 0", p.Axis, p.Before, p.After)
 		case p.Before > math.MaxInt32 || p.After > math.MaxInt32:
 			return nil, fmt.Errorf("axis %d: %w", p.Axis, check32(p.Before, p.After))
 		}

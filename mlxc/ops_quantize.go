@@ -7,24 +7,24 @@ import (
 	"slices"
 )
 
-// QuantizeMode is how groups of elements share a scale.
+// QuantizeMode is the format of quantized elements and of the scale that a group of elements shares.
 type QuantizeMode string
 
 // The modes of MLX. An element is stored as an integer q or a small float f.
 const (
+	// The modes of MLX. An element is stored as an integer q or a small floating-point number f.
 	Affine QuantizeMode = "affine" // q·scale + bias; 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128
-	MXFP4  QuantizeMode = "mxfp4"  // f of 4 bits (E2M1), times a power of 2 (E8M0) for each 32
-	MXFP8  QuantizeMode = "mxfp8"  // f of 8 bits (E4M3), times a power of 2 (E8M0) for each 32
-	NVFP4  QuantizeMode = "nvfp4"  // f of 4 bits (E2M1), times one of 8 bits (E4M3) for each 16
+	MXFP4  QuantizeMode = "mxfp4"  // f of 4 bits (E2M1) times a power of 2 (E8M0) per 32 elements
+	MXFP8  QuantizeMode = "mxfp8"  // f of 8 bits (E4M3) times a power of 2 (E8M0) per 32 elements
+	NVFP4  QuantizeMode = "nvfp4"  // f of 4 bits (E2M1) times a number of 8 bits (E4M3) per 16 elements
 )
 
-// QuantizeConfig says how an array is quantised. The zero value is affine, with 4 bits in
-// groups of 64.
+// QuantizeConfig holds the options of a quantization. The zero value is affine, with 4 bits in groups of 64.
 type QuantizeConfig struct {
-	Mode QuantizeMode // "" stands for Affine
-	// GroupSize is the number of neighbours along the last axis that share a scale, and
-	// Bits those of an element; 0 stands for the mode's own: 64 and 4, 32 and 4, 32 and
-	// 8, 16 and 4.
+	Mode QuantizeMode // "" for Affine
+	// GroupSize is the number of neighbors along the last axis that share a scale. Bits is the number of bits of an
+	// element. 0 stands for the mode's default: 64 and 4 (affine), 32 and 4 (mxfp4), 32 and 8 (mxfp8), 16 and 4
+	// (nvfp4).
 	GroupSize, Bits int
 }
 
@@ -35,27 +35,26 @@ func (c QuantizeConfig) mode() string {
 	return string(c.Mode)
 }
 
-// known says so if there is no such mode.
+// known returns an error if the mode does not exist or a number is negative.
 func (c QuantizeConfig) known() error {
 	switch m := QuantizeMode(c.mode()); m {
 	case Affine, MXFP4, MXFP8, NVFP4:
 	default:
-		return fmt.Errorf("there is no mode %q: it must be affine, mxfp4, mxfp8 or nvfp4", string(m))
+		return fmt.Errorf("the mode is %q: it must be affine, mxfp4, mxfp8 or nvfp4", string(m))
 	}
 	if c.GroupSize < 0 || c.Bits < 0 {
-		return fmt.Errorf("a group of %d and %d bits: neither may be negative", c.GroupSize, c.Bits)
+		return fmt.Errorf("GroupSize is %d and Bits is %d: neither may be negative", c.GroupSize, c.Bits)
 	}
 	return nil
 }
 
-// Quantized is an array of shape (…,M,N) in few bits, as Quantize makes it or as it was
-// read from a file. In a tree (see package tree) it is its arrays, weight, scales and
-// biases, as files name them; the config is no part of it.
+// Quantized is a quantized array of shape (…,M,N), made by Quantize or read from a file. In a tree (see package tree)
+// it consists of its arrays weight, scales and biases, as in files; the config is not part of the tree.
 type Quantized struct {
-	Weight         *Array // the elements, packed into uint32: (…,M,N·bits/32)
-	Scales         *Array // of the groups: (…,M,N/group)
-	Biases         *Array `mlx:",omitempty"` // of the groups, in mode Affine; else nil
-	GlobalScale    *Array `mlx:",omitempty"` // of all elements, a float32 scalar, in mode NVFP4 on CUDA; or nil
+	Weight         *Array // packed elements, uint32: (…,M,N·Bits/32)
+	Scales         *Array // one per group: (…,M,N/GroupSize)
+	Biases         *Array `mlx:",omitempty"` // one per group, in mode Affine; else nil
+	GlobalScale    *Array `mlx:",omitempty"` // a float32 scalar for all elements, in mode NVFP4 on CUDA; or nil
 	QuantizeConfig `mlx:"-"`
 }
 
@@ -63,7 +62,7 @@ type Quantized struct {
 func (q Quantized) Err() error {
 	for i, a := range []*Array{q.Weight, q.Scales, q.Biases, q.GlobalScale} {
 		if a == nil && i > 0 {
-			continue // there need not be one
+			continue // optional
 		}
 		if err := a.Err(); err != nil {
 			return err
@@ -72,9 +71,8 @@ func (q Quantized) Err() error {
 	return nil
 }
 
-// Quantize stores a, of shape (…,N) with two axes at least and a floating-point dtype, in
-// few bits. N is a multiple of the group's size. If it fails, the result's arrays carry
-// the error.
+// Quantize quantizes a, which has a floating-point dtype and shape (…,N) with at least two axes. N must be a multiple
+// of GroupSize. On an error, the arrays of the result carry it.
 func (a *Array) Quantize(c QuantizeConfig) Quantized {
 	n := 2
 	if c.mode() == string(Affine) {
@@ -101,8 +99,8 @@ func (a *Array) Quantize(c QuantizeConfig) Quantized {
 	return q
 }
 
-// Dequantize returns the array of shape (…,M,N) that q stands for. d is a floating-point
-// dtype; Invalid stands for that of the scales in mode Affine, else for bfloat16.
+// Dequantize returns the array of shape (…,M,N) that q represents. d is a floating-point dtype; Invalid stands for the
+// dtype of the scales in mode Affine, else for bfloat16.
 func (q Quantized) Dequantize(d DType) *Array {
 	if err := q.check(true); err != nil {
 		return invalid(opError("dequantize", err, q.Weight, q.Scales, q.Biases))
@@ -110,12 +108,12 @@ func (q Quantized) Dequantize(d DType) *Array {
 	return mlxDequantize(q.Weight, q.Scales, q.Biases, q.GroupSize, q.Bits, q.mode(), q.GlobalScale, d)
 }
 
-var errFloat64 = errors.New("float64 is not quantised, nor multiplied with what is: convert with AsType(Float32)")
+var errFloat64 = errors.New("quantization does not support float64: convert with AsType(Float32)")
 
-// errNoElements is for what MLX would divide by their number.
-var errNoElements = errors.New("there are no elements to quantise")
+// errNoElements is the error for empty arrays: MLX would divide by their size.
+var errNoElements = errors.New("there are no elements to quantize")
 
-// check says what is missing.
+// check returns an error if q is incomplete or inconsistent. scales requires Scales.
 func (q Quantized) check(scales bool) error {
 	if err := q.known(); err != nil {
 		return err
@@ -129,33 +127,31 @@ func (q Quantized) check(scales bool) error {
 	case q.Scales.DType() == Float64 || q.Biases.DType() == Float64:
 		return errFloat64
 	case scales && q.Scales == nil:
-		return errors.New("there are no scales")
+		return errors.New("Scales is nil")
 	case scales && affine && q.Biases == nil:
-		return errors.New("there are no biases, which the affine mode needs")
+		return errors.New("Biases is nil: mode affine needs it")
 	case !affine && q.Biases != nil:
-		return fmt.Errorf("there are biases, which mode %s has not", q.mode())
+		return fmt.Errorf("there are Biases: mode %s has none", q.mode())
 	}
 	return cmp.Or(q.checkRows("scales", q.Scales), q.checkRows("biases", q.Biases))
 }
 
-// checkRows says so if what groups have is for other rows than the weight's: MLX would read
-// past its end.
+// checkRows returns an error if scales or biases do not match the weight: MLX would read past their end.
 func (q Quantized) checkRows(what string, a *Array) error {
 	if a == nil || a.Err() != nil || q.Weight.Err() != nil {
-		return nil // the operation passes that error on
+		return nil // the operation returns that error
 	}
 	rows, own, groups := q.Weight.Shape(), a.Shape(), q.Scales.Dim(-1)
 	if len(own) != len(rows) || !slices.Equal(own[:len(own)-1], rows[:len(rows)-1]) || a.Dim(-1) != groups {
-		return fmt.Errorf("the %s have the shape %s: there must be %d groups for each row of the weight %s", what, shapeText(own), groups, shapeText(rows))
+		return fmt.Errorf("the %s have the shape %s: it must be %d groups per row of the weight %s", what, shapeText(own), groups, shapeText(rows))
 	}
 	return nil
 }
 
-// QuantizedMatMul returns the matrix product of a, of a floating-point dtype and shape
-// (…,K), with wᵀ if transpose is set, w then standing for (N,K), as layers store it, or
-// else with w, standing for (K,N). The result has a's dtype; on a CPU, that of halves is
-// computed in float32. The gradient flows to a alone, and in mode Affine to the scales and
-// biases.
+// QuantizedMatMul returns the matrix product of a, of a floating-point dtype and shape (…,K), with the quantized w:
+// with wᵀ if transpose is set and w has shape (N,K), as layers store it, else with w of shape (K,N). The result has a's
+// dtype. On a CPU, float16 and bfloat16 are computed in float32. The gradient flows to a, and in mode Affine to the
+// scales and biases.
 func (a *Array) QuantizedMatMul(w Quantized, transpose bool) *Array {
 	err := w.check(true)
 	if err == nil && a.DType() == Float64 {
@@ -169,8 +165,8 @@ func (a *Array) QuantizedMatMul(w Quantized, transpose bool) *Array {
 	})
 }
 
-// inFloat32 multiplies halves on a CPU as float32. MLX adds them up in their own dtype, one
-// by one: that takes ten to forty times as long, and rounds every sum.
+// inFloat32 multiplies float16 and bfloat16 in float32 on a CPU. MLX adds them one by one in their own dtype, which
+// takes ten to forty times as long and rounds every partial sum.
 func (a *Array) inFloat32(w Quantized, product func(a *Array) *Array) *Array {
 	d := a.DType()
 	promoted := w.mode() == string(Affine) && w.Scales.DType() != d
@@ -182,12 +178,12 @@ func (a *Array) inFloat32(w Quantized, product func(a *Array) *Array) *Array {
 	y := product(x)
 	defer y.Free()
 	if y.Err() != nil {
-		return product(a) // its error has the operands' dtypes
+		return product(a) // returns the error with the operands' dtypes
 	}
 	return y.AsType(d)
 }
 
-// GatherQMM is QuantizedMatMul of chosen matrices of two batches: see GatherMM.
+// GatherQMM is QuantizedMatMul for selected matrices of two batches; see GatherMM.
 func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 	const op = "gather_qmm"
 	err := w.check(true)
@@ -204,7 +200,7 @@ func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 	defer free()
 	return a.inFloat32(w, func(a *Array) *Array {
 		if !transpose && (w.Scales.IsTraced() || w.Biases.IsTraced()) {
-			// MLX's gradients of the scales and biases are those of the transpose.
+			// MLX computes the gradients of scales and biases for the transpose.
 			dense := w.Dequantize(w.Scales.DType())
 			defer dense.Free()
 			return mlxGatherMm(a, dense, ids.Left, ids.Right, ids.Sorted).zerosIfEmpty().float32OnCPU(op, a, w.Scales)
@@ -213,14 +209,13 @@ func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 	})
 }
 
-// QQMatMul quantises a, of shape (…,M,K), as w is, and returns its matrix product with wᵀ.
-// w stands for (N,K), in a mode that is not Affine; without Scales its Weight is not
-// quantised yet. globalScale is that of a in mode NVFP4, or nil. On a CPU, MLX computes it
-// for a quantised w and a single row.
+// QQMatMul quantizes a, of shape (…,M,K), in the format of w, and returns its matrix product with wᵀ. w has shape (N,K)
+// and a mode other than Affine; without Scales, w.Weight is not quantized yet. globalScale is the global scale of a in
+// mode NVFP4, or nil. On a CPU, MLX supports only a quantized w and a single row.
 func (a *Array) QQMatMul(w Quantized, globalScale *Array) *Array {
 	err := w.checkBoth()
 	if err == nil && CurrentDevice() == CPU && a.Err() == nil && (a.Size() != a.Dim(-1) || w.Scales == nil) {
-		err = errors.New("on a CPU, MLX computes this for a single row and a quantised w: use Dequantize and QuantizedMatMul")
+		err = errors.New("on a CPU, MLX computes this for a single row and a quantized w only: use Dequantize and QuantizedMatMul")
 	}
 	if err != nil {
 		return invalid(opError("qqmm", err, a, w.Weight, w.Scales))
@@ -228,8 +223,7 @@ func (a *Array) QQMatMul(w Quantized, globalScale *Array) *Array {
 	return mlxQqmm(a, w.Weight, w.Scales, w.GroupSize, w.Bits, w.mode(), globalScale, w.GlobalScale)
 }
 
-// GatherQQMM is QQMatMul of chosen matrices of two batches: see GatherMM. MLX computes it
-// on GPUs only.
+// GatherQQMM is QQMatMul for selected matrices of two batches; see GatherMM. MLX supports it on GPUs only.
 func (a *Array) GatherQQMM(w Quantized, ids MatMulIDs, globalScale *Array) *Array {
 	const op = "gather_qqmm"
 	err := w.checkBoth()
@@ -247,10 +241,10 @@ func (a *Array) GatherQQMM(w Quantized, ids MatMulIDs, globalScale *Array) *Arra
 	return mlxGatherQqmm(a, w.Weight, w.Scales, ids.Left, ids.Right, w.GroupSize, w.Bits, w.mode(), globalScale, w.GlobalScale, ids.Sorted)
 }
 
-// checkBoth is check where both operands are quantised.
+// checkBoth is check for a product of two quantized operands.
 func (q Quantized) checkBoth() error {
 	if q.mode() == string(Affine) {
-		return errors.New("operands that are both quantised cannot be so in mode affine")
+		return errors.New("mode affine does not support two quantized operands")
 	}
 	return q.check(false)
 }

@@ -100,7 +100,7 @@ func TestRoPEErrors(t *testing.T) {
 		{mlxc.Ones(mlxc.Float32, 1, 2, 3), mlxc.RoPEConfig{}, "dims must be even but got 3"},
 		{mlxc.Ones(mlxc.Float32, 1, 2, 0), mlxc.RoPEConfig{}, "dims must be positive but got 0"},
 		{x, mlxc.RoPEConfig{Dims: 6}, "must not exceed"},
-		{x, mlxc.RoPEConfig{Dims: -2}, "-2 dimensions cannot be rotated"},
+		{x, mlxc.RoPEConfig{Dims: -2}, "Dims is -2"},
 		{x, mlxc.RoPEConfig{Base: -1}, "the base is -1: it must be positive"},
 		{x, mlxc.RoPEConfig{Freqs: mlxc.Ones(mlxc.Float32, 3)}, "one dimensional with size 2"},
 		{x, mlxc.RoPEConfig{Freqs: mlxc.InvalidArray(mlxc.ErrFreed)}, "freed"},

@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
 
-// Operations of an array and a Go scalar. The package documentation has the rules, under Scalars.
+// Operations of an array and a Go scalar. The package documentation has the dtype rules, under Scalars.
 
 // AddScalar returns a + s.
 func (a *Array) AddScalar(s any) *Array { return a.withScalar("AddScalar", s, (*Array).Add) }
@@ -18,7 +18,7 @@ func (a *Array) AddScalar(s any) *Array { return a.withScalar("AddScalar", s, (*
 // SubScalar returns a − s.
 func (a *Array) SubScalar(s any) *Array { return a.withScalar("SubScalar", s, (*Array).Sub) }
 
-// RSubScalar returns s − a, with the scalar on the left.
+// RSubScalar returns s − a.
 func (a *Array) RSubScalar(s any) *Array {
 	return a.withScalar("RSubScalar", s, reversed((*Array).Sub))
 }
@@ -26,20 +26,20 @@ func (a *Array) RSubScalar(s any) *Array {
 // MulScalar returns a · s.
 func (a *Array) MulScalar(s any) *Array { return a.withScalar("MulScalar", s, (*Array).Mul) }
 
-// DivScalar returns a / s; of integers and booleans as float32.
+// DivScalar returns a / s. Integers and booleans are divided as float32.
 func (a *Array) DivScalar(s any) *Array { return a.withScalar("DivScalar", s, (*Array).Div) }
 
-// RDivScalar returns s / a, with the scalar on the left; of integers and booleans as float32.
+// RDivScalar returns s / a. Integers and booleans are divided as float32.
 func (a *Array) RDivScalar(s any) *Array {
 	return a.withScalar("RDivScalar", s, reversed((*Array).Div))
 }
 
-// FloorDivideScalar returns ⌊a / s⌋, as FloorDivide does.
+// FloorDivideScalar returns ⌊a / s⌋; see FloorDivide.
 func (a *Array) FloorDivideScalar(s any) *Array {
 	return a.withScalar("FloorDivideScalar", s, (*Array).FloorDivide)
 }
 
-// RemainderScalar returns a − s·⌊a / s⌋, as Remainder does.
+// RemainderScalar returns a − s·⌊a / s⌋; see Remainder.
 func (a *Array) RemainderScalar(s any) *Array {
 	return a.withScalar("RemainderScalar", s, (*Array).Remainder)
 }
@@ -52,45 +52,44 @@ func (a *Array) RPowScalar(s any) *Array {
 	return a.withScalar("RPowScalar", s, reversed((*Array).Pow))
 }
 
-// MaximumScalar returns the larger of a and s; NaN if either is.
+// MaximumScalar returns the larger of a and s; NaN if either is NaN.
 func (a *Array) MaximumScalar(s any) *Array {
 	return a.withScalar("MaximumScalar", s, (*Array).Maximum)
 }
 
-// MinimumScalar returns the smaller of a and s; NaN if either is.
+// MinimumScalar returns the smaller of a and s; NaN if either is NaN.
 func (a *Array) MinimumScalar(s any) *Array {
 	return a.withScalar("MinimumScalar", s, (*Array).Minimum)
 }
 
-// EqualScalar reports which elements equal s, as booleans.
+// EqualScalar returns a = s.
 func (a *Array) EqualScalar(s any) *Array { return a.withScalar("EqualScalar", s, (*Array).Equal) }
 
-// NotEqualScalar reports which elements differ from s, as booleans.
+// NotEqualScalar returns a ≠ s.
 func (a *Array) NotEqualScalar(s any) *Array {
 	return a.withScalar("NotEqualScalar", s, (*Array).NotEqual)
 }
 
-// LessScalar reports which elements are below s, as booleans.
+// LessScalar returns a < s.
 func (a *Array) LessScalar(s any) *Array { return a.withScalar("LessScalar", s, (*Array).Less) }
 
-// LessEqualScalar reports which elements are at most s, as booleans.
+// LessEqualScalar returns a ≤ s.
 func (a *Array) LessEqualScalar(s any) *Array {
 	return a.withScalar("LessEqualScalar", s, (*Array).LessEqual)
 }
 
-// GreaterScalar reports which elements are above s, as booleans.
+// GreaterScalar returns a > s.
 func (a *Array) GreaterScalar(s any) *Array {
 	return a.withScalar("GreaterScalar", s, (*Array).Greater)
 }
 
-// GreaterEqualScalar reports which elements are at least s, as booleans.
+// GreaterEqualScalar returns a ≥ s.
 func (a *Array) GreaterEqualScalar(s any) *Array {
 	return a.withScalar("GreaterEqualScalar", s, (*Array).GreaterEqual)
 }
 
-// Clip returns the elements limited to low … high, as MaximumScalar and then MinimumScalar do. A
-// limit that is nil, or an infinity on its own side, is none: Clip(0, nil) is the rectifier. NaN
-// stays NaN.
+// Clip limits the elements to low … high, as MaximumScalar and then MinimumScalar do. nil, or an infinity on its own
+// side, is no limit: Clip(0, nil) is ReLU. NaN stays NaN.
 func (a *Array) Clip(low, high any) *Array {
 	limited := a
 	if !isInfinite(low, -1) {
@@ -98,12 +97,12 @@ func (a *Array) Clip(low, high any) *Array {
 		defer limited.Free()
 	}
 	if isInfinite(high, 1) {
-		return limited.AsType(limited.DType()) // an array of its own
+		return limited.AsType(limited.DType()) // always returns a new array
 	}
 	return limited.withScalar("Clip", high, (*Array).Minimum)
 }
 
-// isInfinite reports whether s is nil or an infinity with the sign.
+// isInfinite reports whether s is nil or an infinity of the given sign.
 func isInfinite(s any, sign int) bool {
 	v := reflect.ValueOf(s)
 	return !v.IsValid() || v.CanFloat() && math.IsInf(v.Float(), sign)
@@ -113,10 +112,10 @@ func reversed(f func(a, b *Array) *Array) func(a, b *Array) *Array {
 	return func(a, b *Array) *Array { return f(b, a) }
 }
 
-// withScalar applies f to a and s, which gets its dtype by the rules for scalars.
+// withScalar applies f to a and s, converted by the rules for scalars.
 func (a *Array) withScalar(op string, s any, f func(a, b *Array) *Array) *Array {
 	if a.Err() != nil {
-		return f(a, a) // which passes the error on
+		return f(a, a) // returns a's error
 	}
 	b, err := weakScalar(s, a.DType())
 	if err != nil {
@@ -126,9 +125,9 @@ func (a *Array) withScalar(op string, s any, f func(a, b *Array) *Array) *Array 
 	return f(a, b)
 }
 
-// weakScalar makes a scalar for an operation with an array of dtype d.
+// weakScalar returns a scalar for an operation with an array of dtype d.
 func weakScalar(s any, d DType) (*Array, error) {
-	switch s := s.(type) { // which reflect takes for integers
+	switch s := s.(type) { // for reflect, these are integers
 	case float16.Float16:
 		return weakFloat(float64(s.Float32()), d), nil
 	case bfloat16.BFloat16:

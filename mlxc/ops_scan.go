@@ -4,33 +4,32 @@ import "math"
 
 import "slices"
 
-// Scans give, for every element, a reduction of the elements up to it along an axis. An
-// array without elements gives another. Negative axes count from the end.
+// Scans return, for every element, a reduction of the elements up to it along an axis. The scan of an empty array is
+// empty. Negative axes count from the end.
 
-// ScanConfig says how a scan runs. The zero value runs from the first element to the last
-// and takes each one in.
+// ScanConfig holds the options of a scan. The zero value is an inclusive scan from the first element to the last.
 type ScanConfig struct {
 	Reverse   bool // from the last element to the first
-	Exclusive bool // up to each element, but without it; the first is what no elements give
-	// DType is what CumSumWith and CumProdWith compute in; Invalid stands for the
-	// array's dtype, and int32 of booleans.
+	Exclusive bool // excludes the element itself; the first result is the reduction of no elements
+	// DType is the dtype of CumSumWith and CumProdWith. Invalid stands for the array's dtype, or int32 for booleans.
+	// Other scans ignore it.
 	DType DType
 }
 
-// CumSum returns the sums of the elements up to and with each one, along the axis. Bools are
-// added up as int32; other dtypes stay, and integers may overflow.
+// CumSum returns the cumulative sums along the axis. Booleans are summed as int32. Other dtypes stay, and integers may
+// overflow.
 func (a *Array) CumSum(axis int) *Array { return a.CumSumWith(axis, ScanConfig{}) }
 
-// CumSumWith is CumSum as the config says.
+// CumSumWith is CumSum with options.
 func (a *Array) CumSumWith(axis int, c ScanConfig) *Array {
 	return mlxCumsumAxis(a, axis, c.Reverse, !c.Exclusive, c.dtype(a)).zerosIfEmpty()
 }
 
-// CumProd returns the products of the elements up to and with each one, along the axis. Bools
-// are multiplied as int32; other dtypes stay, and integers may overflow.
+// CumProd returns the cumulative products along the axis. Booleans are multiplied as int32. Other dtypes stay, and
+// integers may overflow.
 func (a *Array) CumProd(axis int) *Array { return a.CumProdWith(axis, ScanConfig{}) }
 
-// CumProdWith is CumProd as the config says.
+// CumProdWith is CumProd with options.
 func (a *Array) CumProdWith(axis int, c ScanConfig) *Array {
 	return mlxCumprodAxis(a, axis, c.Reverse, !c.Exclusive, c.dtype(a)).zerosIfEmpty()
 }
@@ -42,29 +41,25 @@ func (c ScanConfig) dtype(a *Array) DType {
 	return c.DType
 }
 
-// CumMax returns the largest of the elements up to and with each one, along the axis; NaN from
-// the first NaN on.
+// CumMax returns the cumulative maxima along the axis, NaN from the first NaN on.
 func (a *Array) CumMax(axis int) *Array { return a.CumMaxWith(axis, ScanConfig{}) }
 
-// CumMaxWith is CumMax as the config says; its DType does not matter. The largest of no
-// elements is −∞, or the least integer.
+// CumMaxWith is CumMax with options. The maximum of no elements is −∞, or the minimum integer.
 func (a *Array) CumMaxWith(axis int, c ScanConfig) *Array {
 	return c.extreme(a, axis, mlxCummaxAxis)
 }
 
-// CumMin returns the smallest of the elements up to and with each one, along the axis; NaN from
-// the first NaN on.
+// CumMin returns the cumulative minima along the axis, NaN from the first NaN on.
 func (a *Array) CumMin(axis int) *Array { return a.CumMinWith(axis, ScanConfig{}) }
 
-// CumMinWith is CumMin as the config says; its DType does not matter. The smallest of no
-// elements is ∞, or the largest integer.
+// CumMinWith is CumMin with options. The minimum of no elements is ∞, or the maximum integer.
 func (a *Array) CumMinWith(axis int, c ScanConfig) *Array {
 	return c.extreme(a, axis, mlxCumminAxis)
 }
 
 func (c ScanConfig) extreme(a *Array, axis int, f func(a *Array, axis int, reverse, inclusive bool) *Array) *Array {
 	if c.Exclusive && a.Dim(axis) == 1 {
-		// It is that of no elements, and MLX's gradient would divide by their number.
+		// The only result is the reduction of no elements; MLX's gradient would divide by their number.
 		a = a.StopGradient()
 		defer a.Free()
 	}
@@ -72,8 +67,8 @@ func (c ScanConfig) extreme(a *Array, axis int, f func(a *Array, axis int, rever
 	if isComplex := a.DType() == Complex64; !isComplex && (!a.DType().IsFloating() || !a.IsTraced()) {
 		return scan(a)
 	}
-	// MLX's gradient finds the extreme elements by comparisons. Where a NaN makes them fail, it
-	// writes to memory that is not the array's. Of complex numbers, MLX's scan goes on behind a NaN.
+	// MLX's gradient finds the extreme elements by comparison. With a NaN the comparison fails, and the gradient writes
+	// outside the array. For complex numbers, MLX's scan continues after a NaN.
 	checked := scan(a)
 	if checked.Err() != nil {
 		return checked
@@ -88,24 +83,22 @@ func (c ScanConfig) extreme(a *Array, axis int, f func(a *Array, axis int, rever
 	return result
 }
 
-// LogCumSumExp returns ln Σ eᵃ of the elements up to and with each one, along the axis, without
-// overflow. Integers and booleans are computed as float32.
+// LogCumSumExp returns ln Σ eᵃ of the elements up to each one along the axis, without overflow. Integers and booleans
+// are computed as float32.
 func (a *Array) LogCumSumExp(axis int) *Array { return a.LogCumSumExpWith(axis, ScanConfig{}) }
 
-// LogCumSumExpWith is LogCumSumExp as the config says; its DType does not matter. That of
-// no elements is −∞.
+// LogCumSumExpWith is LogCumSumExp with options. The result for no elements is −∞.
 func (a *Array) LogCumSumExpWith(axis int, c ScanConfig) *Array {
-	if a.DType().exact() { // MLX would give integers
+	if a.DType().exact() { // MLX would return integers
 		a = a.AsType(Float32)
 		defer a.Free()
 	}
 	return mlxLogcumsumexpAxis(a, axis, c.Reverse, !c.Exclusive).zerosIfEmpty()
 }
 
-// Diff returns the n-th differences along the axis. Each of n steps subtracts from each element
-// the one before it and makes the axis one shorter; booleans differ or do not. If n is at least
-// the length of the axis, the result has no elements. n = 0 returns a; a negative n is an error.
-// Negative axes count from the end.
+// Diff returns the n-th differences along the axis. Each of n steps subtracts from each element its predecessor, which
+// shortens the axis by one; for booleans it compares them. If n is at least the size of the axis, the result is empty.
+// n = 0 returns a; a negative n is an error. A negative axis counts from the end.
 func (a *Array) Diff(n, axis int) *Array {
 	if at, err := a.axis(axis); err == nil && n > 0 && n >= a.Dim(at) {
 		stop := a.Shape()

@@ -135,7 +135,7 @@ func TestCustomFunctionWithWrongResults(t *testing.T) {
 		"the jvp's results: 0 arrays, want 1": jvp(func(_, _ arrays) arrays { return nil }),
 		"the jvp's results: 2 arrays, want 1": jvp(func(_, d arrays) arrays { return arrays{d[0], d[0]} }),
 		"CustomFunction float32(), float32(2): result 0 of the jvp must have the shape and dtype of output 0": jvp(func(_, d arrays) arrays { return arrays{d[0].Sum()} }),
-		"int32(2), float32(2): the jvp's":      jvp(func(_, d arrays) arrays { return arrays{d[0].AsType(mlxc.Int32)} }),
+		"int32(2), float32(2): result 0 of the jvp":                                                           jvp(func(_, d arrays) arrays { return arrays{d[0].AsType(mlxc.Int32)} }),
 		"the array is nil":                     jvp(func(_, _ arrays) arrays { return arrays{nil} }),
 		"panicked: boom":                       jvp(func(_, _ arrays) arrays { panic(boom) }),
 		"the vmap's results: 0 arrays, want 1": vmap(func(arrays, []bool) arrays { return nil }),

@@ -124,6 +124,6 @@ func TestLinearAlgebraWithoutGradients(t *testing.T) {
 	} {
 		a := mlxtest.Dominant(1, 4, 4)
 		_, _, err := mlxc.VJP(single(f), arrays{a}, arrays{f(a)})
-		require.ErrorContains(t, err, "Not implemented for "+name+". (MLX has no gradient for this: use StopGradient")
+		require.ErrorContains(t, err, "Not implemented for "+name+". (MLX has no gradient for this operation: use StopGradient")
 	}
 }

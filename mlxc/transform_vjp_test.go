@@ -31,7 +31,7 @@ func TestValueAndGrad(t *testing.T) {
 	require.Len(t, grads, 1)
 
 	_, _, err = mlxc.ValueAndGrad(weighted, 2)(arrays{x, w})
-	require.ErrorContains(t, err, "not all of [2]")
+	require.ErrorContains(t, err, "argnums are [2]")
 	_, _, err = mlxc.ValueAndGrad(func(a arrays) arrays { return a })(arrays{x})
 	requireMessage(t, err, "mlxc: ValueAndGrad float32(3): the function's first result float32(3): it must be a scalar, of shape (): take its Sum or Mean")
 	_, err = mlxc.Grad(func(a arrays) arrays { return arrays{a[0].Take(a[1], 0).Sum()} }, 1)(arrays{x, mlxc.FromSlice([]int32{1})})

@@ -200,7 +200,7 @@ func TestKernelsHaveNoGradient(t *testing.T) {
 		}
 		return grads
 	}, arrays{x})
-	require.ErrorContains(t, err, "CustomKernel. (a custom kernel has the gradient that CustomFunction or CustomVJP gives")
+	require.ErrorContains(t, err, "CustomKernel. (a custom kernel has only the gradient that CustomFunction or CustomVJP defines")
 	require.Equal(t, []float32{2}, floats(t, mlxc.Scalar[float32](1).AddScalar(1)), "MLX works after the error")
 }
 
