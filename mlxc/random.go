@@ -7,40 +7,36 @@ import (
 	"runtime"
 )
 
-// MLX's generator is a function of a key and a place: the same key gives the same numbers,
-// on every device. A nil key stands for the next one of a sequence that belongs to the
-// process and that RandomSeed begins anew. Within a function of arrays that Compile or
-// Vmap run, give the key as an argument: one that is taken from the sequence there is a
-// constant of the graph.
+// MLX's generator is a function of a key and a position: the same key gives the same numbers on every device. A nil key
+// stands for the next key of the process's sequence, which RandomSeed restarts. In a function under Compile or Vmap,
+// pass the key as an argument: a key from the sequence would become a constant of the graph.
 
-// RandomKey makes a key of MLX's counter-based generator. The same key gives the
-// same numbers, on every device.
+// RandomKey makes a key of MLX's counter-based generator. Equal seeds give equal numbers on every device.
 func RandomKey(seed uint64) *Array {
 	return mlxRandomKey(seed)
 }
 
-// RandomSplit makes n keys of one, which are independent of each other. The key itself is
-// used up by this.
+// RandomSplit derives n independent keys from one. Do not use the key itself afterward.
 func RandomSplit(key *Array, n int) []*Array {
 	const op = "random_split"
 	if n < 1 {
-		return invalidArrays(1, opError(op, fmt.Errorf("%d keys: there must be 1 or more", n), key))
+		return invalidArrays(1, opError(op, fmt.Errorf("%d keys: there must be at least 1", n), key))
 	}
 	keys := withKey(key, func(key *Array) *Array { return mlxRandomSplitNum(key, n) })
 	defer keys.Free()
 	return orInvalid(n)(mlxUnstackAxis(keys, 0))
 }
 
-// RandomSeed restarts the process's sequence of keys. Draws with a nil key then give the same
-// numbers as in Python after mx.random.seed(seed), if all goroutines draw in the same order.
-// The sequence of a process that does not call RandomSeed starts at random.
+// RandomSeed restarts the process's sequence of keys. Draws with a nil key then give the same numbers as in Python
+// after mx.random.seed(seed), if all goroutines draw in the same order. Without RandomSeed, the sequence starts at a
+// random state.
 func RandomSeed(seed uint64) {
 	sequence.Lock()
 	defer sequence.Unlock()
 	sequence.state = seed
 }
 
-// withKey draws with the key, or with the next one of the sequence if it is nil.
+// withKey draws with the key, or with the next key of the sequence if key is nil.
 func withKey(key *Array, draw func(key *Array) *Array) *Array {
 	if key == nil {
 		key = RandomKey(nextSeed())
@@ -49,8 +45,8 @@ func withKey(key *Array, draw func(key *Array) *Array) *Array {
 	return draw(key)
 }
 
-// nextSeed is what the next key of the sequence is made of. The key is made without the lock:
-// that takes MLX's graph lock, which may be held by a goroutine that waits for this one.
+// nextSeed returns the seed of the next key of the sequence. It does not make the key under the sequence's lock: making
+// one takes MLX's graph lock, whose holder may wait for this goroutine.
 func nextSeed() uint64 {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -60,20 +56,20 @@ func nextSeed() uint64 {
 	return (*seedTape)(nil).seed()
 }
 
-// seedTape has the seeds that a function drew, so that the function draws the same where MLX runs
-// it again for its gradient: else that would be the gradient of another function.
+// seedTape records the seeds that a function drew. If MLX runs the function again for its gradient, the function draws
+// the same seeds; otherwise the gradient would belong to a different function.
 type seedTape struct {
 	seeds []uint64
-	next  int       // while the function runs, the one to draw
-	outer *seedTape // and the tape of the function that it is called in
+	next  int       // index of the next seed
+	outer *seedTape // tape of the enclosing function
 }
 
-// drawing is the tape of the innermost function on its way that has one. The graph lock guards it,
-// which such a function's thread holds.
+// drawing is the tape of the innermost running function that has one. The graph lock guards it; the thread of such a
+// function holds the lock.
 var drawing *seedTape
 
-// seed is the next one of the tape, or if it is at its end of what is outside of it: the sequence
-// for nil.
+// seed returns the next seed of the tape. At the end of the tape it takes one from the enclosing tape, or from the
+// sequence for a nil tape.
 func (t *seedTape) seed() uint64 {
 	if t == nil {
 		return sequence.next()
@@ -85,15 +81,15 @@ func (t *seedTape) seed() uint64 {
 	return t.seeds[t.next-1]
 }
 
-// run runs f from the beginning of the tape.
+// run runs f with the tape rewound.
 func (t *seedTape) run(f Func, args []*Array) []*Array {
 	next, outer, last := t.next, t.outer, drawing
-	defer func() { t.next, t.outer, drawing = next, outer, last }() // after a panic or a Goexit too
+	defer func() { t.next, t.outer, drawing = next, outer, last }() // also after a panic or a Goexit
 	t.next, t.outer, drawing = 0, last, t
 	return f(args)
 }
 
-// draw is withKey for numbers of a new dtype and shape, which it checks.
+// draw is withKey for an array of a new dtype and shape, which it checks.
 func draw(op string, key *Array, d DType, shape []int, f func(key *Array) *Array, operands ...*Array) *Array {
 	if err := checkNew(d, shape); err != nil {
 		return invalid(opError(op, err, operands...))
@@ -101,34 +97,33 @@ func draw(op string, key *Array, d DType, shape []int, f func(key *Array) *Array
 	return withKey(key, f)
 }
 
-// draw32 is draw for what MLX does not draw as float64.
+// draw32 is draw for distributions that MLX cannot draw as float64.
 func draw32(op string, key *Array, d DType, shape []int, f func(key *Array) *Array, operands ...*Array) *Array {
 	if d == Float64 {
-		return invalid(opError(op, errors.New("MLX draws no such numbers as float64: draw float32, and convert with AsType"), operands...))
+		return invalid(opError(op, errors.New("MLX cannot draw float64 here: draw float32, and convert with AsType"), operands...))
 	}
 	return draw(op, key, d, shape, f, operands...)
 }
 
-// RandomBits draws the bits of uint8, uint16 or uint32.
+// RandomBits draws uniform bits of dtype uint8, uint16 or uint32.
 func RandomBits(key *Array, d DType, shape ...int) *Array {
 	const op = "random_bits"
 	if d != Uint8 && d != Uint16 && d != Uint32 {
-		return invalid(opError(op, fmt.Errorf("bits of %v: it must be uint8, uint16 or uint32", d)))
+		return invalid(opError(op, fmt.Errorf("the dtype is %v: it must be uint8, uint16 or uint32", d)))
 	}
 	return draw(op, key, d, shape, func(key *Array) *Array { return mlxRandomBits(shape, d.Size(), key) })
 }
 
-// RandomNormal draws from the standard normal distribution. d is a floating-point
-// dtype, or complex64, whose two parts then have the variance ½.
+// RandomNormal draws from the standard normal distribution. d is a floating-point dtype, or complex64 with variance ½
+// of each part.
 func RandomNormal(key *Array, d DType, shape ...int) *Array {
 	return draw("random_normal", key, d, shape, func(key *Array) *Array {
 		return mlxRandomNormal(shape, d, 0, 1, key)
 	})
 }
 
-// RandomNormalBroadcast draws from normal distributions with the given means and standard
-// deviations, which are broadcast to the shape; nil stands for 0 and for 1. d is a
-// floating-point dtype or complex64.
+// RandomNormalBroadcast draws from normal distributions with the given means and standard deviations, broadcast to the
+// shape; nil stands for 0 and 1. d is a floating-point dtype or complex64.
 func RandomNormalBroadcast(key, mean, deviation *Array, d DType, shape ...int) *Array {
 	const op = "random_normal"
 	for _, a := range []*Array{mean, deviation} {
@@ -141,9 +136,8 @@ func RandomNormalBroadcast(key, mean, deviation *Array, d DType, shape ...int) *
 	}, mean, deviation)
 }
 
-// RandomMultivariateNormal draws vectors from normal distributions with the means, of
-// shape (…,N), and the covariances, symmetric, positive semi-definite and of shape
-// (…,N,N). What stands before is broadcast to the shape; the result is float32 of shape
+// RandomMultivariateNormal draws vectors from normal distributions with means of shape (…,N) and covariances of shape
+// (…,N,N), symmetric and positive semi-definite. Batch axes are broadcast to the shape; the result is float32 of shape
 // (shape…,N). It needs a CPU stream.
 func RandomMultivariateNormal(key, mean, covariance *Array, shape ...int) *Array {
 	const op = "random_multivariate_normal"
@@ -155,8 +149,7 @@ func RandomMultivariateNormal(key, mean, covariance *Array, shape ...int) *Array
 	}, mean, covariance)
 }
 
-// RandomUniform draws from the interval [low, high). d is a floating-point dtype, but not
-// float64.
+// RandomUniform draws from the interval [low, high). d is a floating-point dtype other than float64.
 func RandomUniform(key *Array, low, high float32, d DType, shape ...int) *Array {
 	l, h := Scalar(low), Scalar(high)
 	defer l.Free()
@@ -164,16 +157,15 @@ func RandomUniform(key *Array, low, high float32, d DType, shape ...int) *Array 
 	return RandomUniformBroadcast(key, l, h, d, shape...)
 }
 
-// RandomUniformBroadcast is RandomUniform with intervals that are broadcast to the shape.
+// RandomUniformBroadcast is RandomUniform with bounds that are broadcast to the shape.
 func RandomUniformBroadcast(key, low, high *Array, d DType, shape ...int) *Array {
 	return draw32("random_uniform", key, d, shape, func(key *Array) *Array {
 		return mlxRandomUniform(low, high, shape, d, key)
 	}, low, high)
 }
 
-// RandomTruncatedNormal draws from the standard normal distribution cut off outside of
-// lower … upper, which are broadcast to the shape. d is a floating-point dtype, but not
-// float64.
+// RandomTruncatedNormal draws from the standard normal distribution truncated to lower … upper, which are broadcast to
+// the shape. d is a floating-point dtype other than float64.
 func RandomTruncatedNormal(key, lower, upper *Array, d DType, shape ...int) *Array {
 	return draw32("random_truncated_normal", key, d, shape, func(key *Array) *Array {
 		return mlxRandomTruncatedNormal(lower, upper, shape, d, key)
@@ -188,22 +180,22 @@ func RandomLaplace(key *Array, mean, scale float32, d DType, shape ...int) *Arra
 	})
 }
 
-// RandomGumbel draws from the standard Gumbel distribution, −ln(−ln u) for uniform u. d is
-// a floating-point dtype, but not float64.
+// RandomGumbel draws from the standard Gumbel distribution, −ln(−ln u) for uniform u. d is a floating-point dtype other
+// than float64.
 func RandomGumbel(key *Array, d DType, shape ...int) *Array {
 	return draw32("random_gumbel", key, d, shape, func(key *Array) *Array {
 		return mlxRandomGumbel(shape, d, key)
 	})
 }
 
-// RandomInt draws integers from low … high−1. d is an integer dtype that holds them.
+// RandomInt draws uniform integers from low … high−1. d is an integer dtype that holds them.
 func RandomInt(key *Array, low, high int, d DType, shape ...int) *Array {
 	const op = "random_randint"
 	if high <= low {
-		return invalid(opError(op, fmt.Errorf("there is no integer from %d and below %d", low, high)))
+		return invalid(opError(op, fmt.Errorf("low is %d and high is %d: low must be below high", low, high)))
 	}
 	if least, greatest := d.integers(); d.IsInteger() && (low < least || high-1 > greatest) {
-		return invalid(opError(op, fmt.Errorf("%v holds %d … %d, and not %d … %d", d, least, greatest, low, high-1)))
+		return invalid(opError(op, fmt.Errorf("%v holds %d … %d, but the range is %d … %d", d, least, greatest, low, high-1)))
 	}
 	l, h := Scalar(int64(low)), Scalar(int64(high))
 	defer l.Free()
@@ -211,16 +203,16 @@ func RandomInt(key *Array, low, high int, d DType, shape ...int) *Array {
 	return RandomIntBroadcast(key, l, h, d, shape...)
 }
 
-// RandomIntBroadcast is RandomInt with bounds that are broadcast to the shape. Where high
-// is not above low, the result is low.
+// RandomIntBroadcast is RandomInt with bounds that are broadcast to the shape. Where high does not exceed low, the
+// result is low.
 func RandomIntBroadcast(key, low, high *Array, d DType, shape ...int) *Array {
 	return draw("random_randint", key, d, shape, func(key *Array) *Array {
 		return mlxRandomRandint(low, high, shape, d, key)
 	}, low, high)
 }
 
-// RandomBernoulli draws booleans that are true with the probabilities p, of a
-// floating-point dtype, which are broadcast to the shape; without one it is p's.
+// RandomBernoulli draws booleans that are true with probability p, of a floating-point dtype and broadcast to the
+// shape. Without a shape, the result has the shape of p.
 func RandomBernoulli(key, p *Array, shape ...int) *Array {
 	if len(shape) == 0 {
 		shape = p.Shape()
@@ -230,28 +222,27 @@ func RandomBernoulli(key, p *Array, shape ...int) *Array {
 	}, p)
 }
 
-// RandomCategorical draws class numbers, as uint32, with the probabilities
-// softmax(logits) along the axis: logits of shape (B,V) give (B) along axis −1.
+// RandomCategorical draws class ids, as uint32, with probabilities softmax(logits) along the axis: logits of shape
+// (B,V) give (B) along axis −1.
 func RandomCategorical(key, logits *Array, axis int) *Array {
 	return categorical(key, logits, axis, func(key *Array) *Array {
 		return mlxRandomCategorical(logits, axis, key)
 	})
 }
 
-// RandomCategoricalN is RandomCategorical n times over; the draws are the result's last
-// axis: logits of shape (B,V) give (B,n) along axis −1.
+// RandomCategoricalN draws n class ids per distribution; the draws are the last axis of the result: logits of shape
+// (B,V) give (B,n) along axis −1.
 func RandomCategoricalN(key, logits *Array, axis, n int) *Array {
 	return categorical(key, logits, axis, func(key *Array) *Array {
 		if n < 1 {
-			return invalid(opError("random_categorical", fmt.Errorf("%d draws: there must be 1 or more", n), logits))
+			return invalid(opError("random_categorical", fmt.Errorf("%d draws: there must be at least 1", n), logits))
 		}
 		return mlxRandomCategoricalNumSamples(logits, axis, n, key)
 	})
 }
 
-// RandomCategoricalShape is RandomCategorical for a result of the shape, to which that of
-// the logits without the axis is broadcast: logits of shape (B,V) give (N,B) along
-// axis −1.
+// RandomCategoricalShape is RandomCategorical for a result of the given shape, to which the shape of the logits without
+// the axis is broadcast: logits of shape (B,V) give (N,B) along axis −1.
 func RandomCategoricalShape(key, logits *Array, axis int, shape ...int) *Array {
 	return categorical(key, logits, axis, func(key *Array) *Array {
 		if err := checkNew(Uint32, shape); err != nil {
@@ -268,38 +259,38 @@ func categorical(key, logits *Array, axis int, f func(key *Array) *Array) *Array
 			return invalid(opError(op, err, logits))
 		}
 		if logits.Dim(axis) == 0 {
-			return invalid(opError(op, errors.New("there is no class to draw"), logits))
+			return invalid(opError(op, errors.New("the axis has size 0: there is no class to draw"), logits))
 		}
 	}
 	return withKey(key, f)
 }
 
-// RandomPermutation shuffles a along the axis: the slices across it stay whole.
+// RandomPermutation permutes the slices of a along the axis at random.
 func RandomPermutation(key, a *Array, axis int) *Array {
 	if a.Err() == nil {
 		if _, err := a.axis(axis); err != nil {
 			return invalid(opError("random_permutation", err, a))
 		}
-		if a.Size() == 0 { // MLX divides by their number
+		if a.Size() == 0 { // MLX divides by the size
 			return a.Reshape(a.Shape()...)
 		}
 	}
 	return withKey(key, func(key *Array) *Array { return mlxRandomPermutation(a, axis, key) })
 }
 
-// RandomPermutationArange shuffles 0 … n−1, as uint32.
+// RandomPermutationArange returns a random permutation of 0 … n−1, as uint32.
 func RandomPermutationArange(key *Array, n int) *Array {
 	const op = "random_permutation"
 	if n < 0 || n > math.MaxInt32 {
-		return invalid(opError(op, fmt.Errorf("a permutation of %d numbers: they must be 0 to 2³¹−1", n)))
+		return invalid(opError(op, fmt.Errorf("n is %d: it must be 0 to 2³¹−1", n)))
 	}
 	return withKey(key, func(key *Array) *Array { return mlxRandomPermutationArange(n, key).zerosIfEmpty() })
 }
 
-// broadcastsTo says if a, which may be nil, cannot be broadcast to the shape.
+// broadcastsTo returns an error if a, which may be nil, cannot be broadcast to the shape.
 func broadcastsTo(a *Array, shape []int) error {
 	if a == nil || a.Err() != nil {
-		return nil // the operation passes that error on
+		return nil // the operation returns that error
 	}
 	return broadcastInto(a.Shape(), shape)
 }

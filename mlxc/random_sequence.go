@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// keySequence gives the keys of draws without one: those of Python's mx.random.seed. Its state is
-// a key, as RandomKey's number. MLX itself keeps a sequence for each thread of the system, but
-// goroutines move between threads.
+// keySequence generates the keys of draws without one, equal to those of Python's mx.random.seed. Its state is a key in
+// RandomKey's integer form. MLX itself keeps a sequence per OS thread, but goroutines move between threads.
 type keySequence struct {
 	sync.Mutex
 	state uint64
@@ -16,19 +15,18 @@ type keySequence struct {
 
 var sequence = keySequence{state: rand.Uint64()}
 
-// next splits the state as random::split does, into the next state and the key.
+// next splits the state as MLX's random::split does, into the next state and a key.
 func (s *keySequence) next() uint64 {
 	s.Lock()
 	defer s.Unlock()
-	// MLX draws four words as two blocks. The first words of both blocks come first.
+	// MLX draws four words as two blocks, and returns the first words of both blocks first.
 	a, c := threefry(s.state, 0, 2)
 	b, d := threefry(s.state, 1, 3)
 	s.state = uint64(a)<<32 | uint64(b)
 	return uint64(c)<<32 | uint64(d)
 }
 
-// threefry is Threefry-2x32 with 20 rounds, of "Parallel random numbers: as easy as 1, 2, 3"
-// (Salmon et al., 2011).
+// threefry is Threefry-2x32 with 20 rounds, from "Parallel random numbers: as easy as 1, 2, 3" (Salmon et al., 2011).
 func threefry(key uint64, x, y uint32) (uint32, uint32) {
 	const parity = 0x1BD11BDA
 	rotations := [2][4]int{{13, 15, 26, 6}, {17, 29, 16, 24}}

@@ -7,10 +7,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// AdamW is Adam with decoupled weight decay (Loshchilov and Hutter, "Decoupled Weight
-// Decay Regularization", 2019, algorithm 2, with the decay multiplied by the learning
-// rate; Kingma and Ba, "Adam", 2015, algorithm 1). Its update t, counted from 1, of a
-// parameter θ with the gradient g and the learning rate η is
+// AdamW is Adam with decoupled weight decay (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019,
+// algorithm 2, with the decay multiplied by the learning rate; Kingma and Ba, "Adam", 2015, algorithm 1). Update t,
+// counted from 1, of a parameter θ with gradient g and learning rate η is
 //
 //	m ← β₁·m + (1−β₁)·g
 //	v ← β₂·v + (1−β₂)·g²
@@ -19,25 +18,24 @@ import (
 // Only LearningRate must be set. Without WeightDecay it is Adam.
 type AdamW[P any] struct {
 	LearningRate Schedule // η
-	Beta1        float64  // of the mean, below 1; 0 stands for 0.9
-	Beta2        float64  // of the variance, below 1; 0 stands for 0.999
-	Eps          float64  // ε; 0 stands for 1e-8
+	Beta1        float64  // decay of the mean, below 1; 0 for 0.9
+	Beta2        float64  // decay of the variance, below 1; 0 for 0.999
+	Eps          float64  // ε; 0 for 1e-8
 	WeightDecay  float64  // λ
-	// ShouldDecay tells by its name whether a parameter is decayed; nil for all. Norms and
-	// biases usually are not.
+	// ShouldDecay reports whether weight decay applies to the parameter of the name; nil decays all. Norms and biases
+	// are usually excluded.
 	ShouldDecay func(name string) bool
 }
 
-// AdamWState is what AdamW keeps from one update to the next.
+// AdamWState is the state of AdamW between updates.
 type AdamWState struct {
-	Step     *mlxc.Array // the number of updates so far, int32 of shape ()
-	Mean     ByName      // m, float32, or float64 for parameters that are
-	Variance ByName      // v, likewise
-	Master   ByName      // the float32 copies of parameters of 16 bits
+	Step     *mlxc.Array // number of updates so far, int32 of shape ()
+	Mean     ByName      // m, in float32, or float64 for float64 parameters
+	Variance ByName      // v, in the same dtypes
+	Master   ByName      // float32 copies of the 16-bit parameters
 }
 
-// Init makes the state for the first update. It looks at the settings, but for LearningRate, which only
-// Update needs.
+// Init returns the state before the first update. It checks all settings but LearningRate, which only Update needs.
 func (o AdamW[P]) Init(params P) (AdamWState, error) {
 	const op = "optim.AdamW.Init"
 	s := AdamWState{Step: mlxc.Scalar[int32](0)}
@@ -55,7 +53,7 @@ func (o AdamW[P]) Init(params P) (AdamWState, error) {
 	return s, err
 }
 
-// adamWSettings are the numbers of an AdamW, with the usual ones in the place of 0.
+// adamWSettings holds the settings of an AdamW, with defaults applied.
 type adamWSettings struct{ beta1, beta2, eps, decay float64 }
 
 func (o AdamW[P]) settings(op string) (adamWSettings, error) {
@@ -66,8 +64,8 @@ func (o AdamW[P]) settings(op string) (adamWSettings, error) {
 	return adamWSettings{beta1, beta2, eps, decay}, cmp.Or(err1, err2, err3, err4)
 }
 
-// Update makes one update. grads has the form and the shapes of params; its dtypes may
-// be others.
+// Update returns the parameters and the state after one update. grads has the form and shapes of params; its dtypes may
+// differ.
 func (o AdamW[P]) Update(params, grads P, state AdamWState) (P, AdamWState, error) {
 	return scoped(func() (P, AdamWState, error) { return o.update(params, grads, state) })
 }
@@ -84,7 +82,7 @@ func (o AdamW[P]) update(params, grads P, state AdamWState) (updated P, s AdamWS
 	}
 	s.Step = next(state.Step)
 	t := s.Step.AsType(mlxc.Float32)
-	// 1 − βᵗ, without cancellation where β is near 1.
+	// 1 − βᵗ, without cancellation for β near 1.
 	correction1 := t.MulScalar(math.Log(with.beta1)).Expm1().Neg()
 	correction2 := t.MulScalar(math.Log(with.beta2)).Expm1().Neg()
 	updated, master, moments, err := update(op, params, grads, state.Master, []ByName{state.Mean, state.Variance}, func(p *parameter) *mlxc.Array {
@@ -92,11 +90,11 @@ func (o AdamW[P]) update(params, grads P, state AdamWState) (updated P, s AdamWS
 		m := p.moments[0].MulScalar(with.beta1).Add(g.MulScalar(1 - with.beta1))
 		v := p.moments[1].MulScalar(with.beta2).Add(g.Square().MulScalar(1 - with.beta2))
 		p.moments[0], p.moments[1] = m, v
-		along := m.Div(correction1.AsType(d)).Div(v.Div(correction2.AsType(d)).Sqrt().AddScalar(with.eps))
+		direction := m.Div(correction1.AsType(d)).Div(v.Div(correction2.AsType(d)).Sqrt().AddScalar(with.eps))
 		if decayed(with.decay, o.ShouldDecay, p.name) {
-			along = along.Add(p.master.MulScalar(with.decay))
+			direction = direction.Add(p.master.MulScalar(with.decay))
 		}
-		return p.move(rate, along)
+		return p.move(rate, direction)
 	})
 	if err != nil {
 		return updated, s, err

@@ -7,8 +7,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
-// GlobalNorm returns √Σx² over all elements of all arrays of a tree, in float32, or in
-// float64 if one of them is. It has the shape ().
+// GlobalNorm returns √Σx² over all elements of all arrays of a tree, of shape (). It is float32, or float64 if an array
+// is.
 func GlobalNorm[P any](t P) (*mlxc.Array, error) {
 	arrays, err := tree.Flatten(t)
 	if err != nil {
@@ -25,12 +25,10 @@ func GlobalNorm[P any](t P) (*mlxc.Array, error) {
 	return norm, norm.Err()
 }
 
-// ClipByGlobalNorm scales all gradients by the same factor, so that their global norm is
-// at most limit, which must be positive: by limit/norm where the norm is larger, else
-// not (Pascanu et al., "On the difficulty of training recurrent neural networks", 2013,
-// algorithm 1). It returns them in their own dtypes, and the norm that they had, of
-// shape (). Where that is infinite, as of float32 elements from 2e19 on, or not a number, none
-// of the gradients that come back is a number.
+// ClipByGlobalNorm scales all gradients by limit/norm if their global norm exceeds limit, which must be positive
+// (Pascanu et al., "On the difficulty of training recurrent neural networks", 2013, algorithm 1). It returns the
+// gradients in their own dtypes, and the norm before clipping, of shape (). If the norm is NaN or infinite, which
+// float32 elements reach at about 2e19, all returned gradients are NaN.
 func ClipByGlobalNorm[P any](grads P, limit float64) (clipped P, norm *mlxc.Array, err error) {
 	if !(limit > 0) {
 		return clipped, nil, mlxc.NewError("optim.ClipByGlobalNorm", fmt.Errorf("the limit is %v: it must be positive", limit))
@@ -40,10 +38,10 @@ func ClipByGlobalNorm[P any](grads P, limit float64) (clipped P, norm *mlxc.Arra
 		return clipped, nil, err
 	}
 	mlxc.WithScope(func() {
-		// With ≤, so that a norm that is not a number gives a factor that is none.
+		// LessEqual is false for a NaN norm, so the factor becomes NaN.
 		one := mlxc.Ones(norm.DType())
 		longest := mlxc.Full(norm.DType(), mlxc.Scalar(float32(limit)))
-		// Of an infinite norm longest/norm is 0, which would hide it, and 0 times it is not a number.
+		// For an infinite norm, longest/norm is 0 and would hide it; norm·0 makes the factor NaN.
 		shorter := longest.Div(norm).Add(norm.MulScalar(0))
 		factor := mlxc.Where(norm.LessEqual(longest), one, shorter)
 		clipped, err = tree.Map(func(g *mlxc.Array) *mlxc.Array {
@@ -54,7 +52,7 @@ func ClipByGlobalNorm[P any](grads P, limit float64) (clipped P, norm *mlxc.Arra
 	return clipped, norm, err
 }
 
-// precise is the dtype of arithmetic with an array.
+// precise returns the dtype of arithmetic with an array: float64 for float64, else float32.
 func precise(a *mlxc.Array) mlxc.DType {
 	if a.DType() == mlxc.Float64 {
 		return mlxc.Float64

@@ -10,11 +10,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
-// ByName has arrays that belong to parameters, by the names that package tree gives them.
+// ByName holds arrays that belong to parameters, by the parameters' names in package tree.
 type ByName map[string]*mlxc.Array
 
-// byName makes an array for each of some parameters, after it has refused what no
-// optimiser can update.
+// byName makes an array for each parameter that `which` selects. It returns an error for a parameter that is invalid or
+// not floating-point.
 func byName[P any](op string, params P, which func(*mlxc.Array) bool, array func(*mlxc.Array) *mlxc.Array) (ByName, error) {
 	arrays, err := tree.ToMap(params)
 	if err != nil {
@@ -26,7 +26,7 @@ func byName[P any](op string, params P, which func(*mlxc.Array) bool, array func
 			return nil, err
 		}
 		if !a.DType().IsFloating() {
-			err := fmt.Errorf("%s is %v: parameters are floating-point; leave it out of the tree, or convert it with AsType", name, a.DType())
+			err := fmt.Errorf("%s is %v: parameters must be floating-point; exclude it from the tree, or convert it with AsType", name, a.DType())
 			return nil, mlxc.NewError(op, err, a)
 		}
 		if which(a) {
@@ -36,34 +36,35 @@ func byName[P any](op string, params P, which func(*mlxc.Array) bool, array func
 	return made, nil
 }
 
+// half reports whether the array has 16-bit elements.
 func half(a *mlxc.Array) bool { return a.DType() == mlxc.Float16 || a.DType() == mlxc.BFloat16 }
 
-// masters are those of the parameters of 16 bits.
+// masters returns the float32 masters of the 16-bit parameters.
 func masters[P any](op string, params P) (ByName, error) {
 	return byName(op, params, half, func(a *mlxc.Array) *mlxc.Array { return a.AsType(mlxc.Float32) })
 }
 
-// zeros are of the dtypes of arithmetic.
+// zeros returns zero moments in the dtype of arithmetic: float32, or float64 for float64 parameters.
 func zeros[P any](op string, params P) (ByName, error) {
 	return byName(op, params, func(*mlxc.Array) bool { return true }, func(a *mlxc.Array) *mlxc.Array { return mlxc.Zeros(precise(a), a.Shape()...) })
 }
 
-// parameter is one array on its way through an update.
+// parameter is one parameter during an update.
 type parameter struct {
 	name    string
 	array   *mlxc.Array
-	master  *mlxc.Array   // array itself, or what it is the rounded value of
-	grad    *mlxc.Array   // of master's dtype
-	moments []*mlxc.Array // what the state has for it
+	master  *mlxc.Array   // the float32 copy of a 16-bit array, else array
+	grad    *mlxc.Array   // in the dtype of master
+	moments []*mlxc.Array // the state's arrays for the parameter
 }
 
-// move returns master − rate·along.
-func (p *parameter) move(rate, along *mlxc.Array) *mlxc.Array {
-	return p.master.Sub(rate.AsType(p.master.DType()).Mul(along))
+// move returns master − rate·direction.
+func (p *parameter) move(rate, direction *mlxc.Array) *mlxc.Array {
+	return p.master.Sub(rate.AsType(p.master.DType()).Mul(direction))
 }
 
-// update moves all parameters: f returns the new master of one, and leaves its new
-// moments in it. It returns the new parameters, masters and moments.
+// update updates all parameters. f returns the new master of one parameter and sets its new moments. update returns the
+// new parameters, masters and moments.
 func update[P any](op string, params, grads P, masters ByName, moments []ByName, f func(*parameter) *mlxc.Array) (P, ByName, []ByName, error) {
 	var zero P
 	all, err := parameters(op, params, grads, masters, moments)
@@ -92,8 +93,8 @@ func update[P any](op string, params, grads P, masters ByName, moments []ByName,
 	return updated, newMasters, newMoments, err
 }
 
-// parameters takes the trees of an update apart, and checks that they belong together:
-// a gradient of another shape would be broadcast.
+// parameters flattens the trees of an update, and checks that they match: a gradient of another shape would be
+// broadcast.
 func parameters[P any](op string, params, grads P, masters ByName, moments []ByName) ([]parameter, error) {
 	names, err := tree.Names(params)
 	if err != nil {
@@ -108,7 +109,7 @@ func parameters[P any](op string, params, grads P, masters ByName, moments []ByN
 		return nil, err
 	}
 	if !slices.Equal(names, gradNames) {
-		return nil, mlxc.NewError(op, fmt.Errorf("the gradients are named %v, and the parameters %v", gradNames, names))
+		return nil, mlxc.NewError(op, fmt.Errorf("the gradients are named %v, but the parameters %v", gradNames, names))
 	}
 	gradArrays, err := tree.Flatten(grads)
 	if err != nil {
@@ -139,7 +140,7 @@ func parameters[P any](op string, params, grads P, masters ByName, moments []ByN
 	}
 	for _, m := range moments {
 		if len(m) != len(names) || len(masters) != halves {
-			return nil, mlxc.NewError(op, errors.New("the state is for more parameters than there are: make it with Init for these"))
+			return nil, mlxc.NewError(op, errors.New("the state has more parameters than the tree: make it with Init for these parameters"))
 		}
 	}
 	return all, nil
@@ -159,10 +160,10 @@ func (p *parameter) check(op, what string, a *mlxc.Array) error {
 	return nil
 }
 
-// rateAt is the learning rate of the update after step others.
+// rateAt returns the learning rate of the update that follows `step` updates.
 func rateAt(op string, rate Schedule, step *mlxc.Array) (*mlxc.Array, error) {
 	if rate == nil {
-		return nil, mlxc.NewError(op, errors.New("there is no learning rate: set LearningRate, to optim.Constant(1e-3) say"))
+		return nil, mlxc.NewError(op, errors.New("LearningRate is nil: set it, for example to optim.Constant(1e-3)"))
 	}
 	if err := step.Err(); err != nil {
 		return nil, fmt.Errorf("%s: the state's Step: %w: make the state with Init", op, err)
@@ -180,10 +181,10 @@ func rateAt(op string, rate Schedule, step *mlxc.Array) (*mlxc.Array, error) {
 	return r, nil
 }
 
-// setting is an option of which 0 stands for another value. It must be in [0, below).
-func setting(op, name string, value, instead, below float64) (float64, error) {
+// setting returns an option, or its default if the option is 0. It must be in [0, below).
+func setting(op, name string, value, byDefault, below float64) (float64, error) {
 	if value == 0 {
-		value = instead
+		value = byDefault
 	}
 	if !(value >= 0 && value < below) || math.IsInf(value, 0) {
 		return 0, mlxc.NewError(op, fmt.Errorf("%s is %v: it must be at least 0 and below %v", name, value, below))
@@ -191,15 +192,15 @@ func setting(op, name string, value, instead, below float64) (float64, error) {
 	return value, nil
 }
 
-// next is the number of updates after one more.
+// next returns the number of updates after one more.
 func next(step *mlxc.Array) *mlxc.Array { return step.Add(mlxc.Scalar[int32](1)) }
 
-// decayed tells whether an optimiser's WeightDecay is for a parameter.
+// decayed reports whether weight decay applies to a parameter.
 func decayed(decay float64, decays func(name string) bool, name string) bool {
 	return decay > 0 && (decays == nil || decays(name))
 }
 
-// scoped makes an update, and gives back at once what it made on the way.
+// scoped runs an update in a scope, which frees its intermediate arrays.
 func scoped[P, S any](f func() (P, S, error)) (params P, state S, err error) {
 	mlxc.WithScope(func() {
 		if params, state, err = f(); err != nil {

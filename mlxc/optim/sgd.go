@@ -8,38 +8,35 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// SGD is stochastic gradient descent with momentum. The update of a parameter θ with the
-// gradient g and the learning rate η is
+// SGD is stochastic gradient descent with momentum. The update of a parameter θ with gradient g and learning rate η is
 //
 //	g ← g + λ·θ
 //	v ← μ·v + g
 //	θ ← θ − η·v
 //
-// with v = 0 at first, and with Nesterov's momentum θ ← θ − η·(g + μ·v) instead
-// (Sutskever et al., "On the importance of initialization and momentum in deep
-// learning", 2013, section 2, with the learning rate taken out of v, as PyTorch and MLX
-// do). The decay is that of an L2 penalty, λ/2·θ².
+// with v = 0 initially. Nesterov momentum uses θ ← θ − η·(g + μ·v) instead (Sutskever et al., "On the importance of
+// initialization and momentum in deep learning", 2013, section 2; as in PyTorch and MLX, the learning rate is not part
+// of v). The decay is the gradient of an L2 penalty, λ/2·θ².
 //
 // Only LearningRate must be set.
 type SGD[P any] struct {
 	LearningRate Schedule // η
 	Momentum     float64  // μ, below 1
-	Nesterov     bool     // only with momentum
+	Nesterov     bool     // requires Momentum
 	WeightDecay  float64  // λ
-	// ShouldDecay tells by its name whether a parameter is decayed; nil for all. Norms and
-	// biases usually are not.
+	// ShouldDecay reports whether weight decay applies to the parameter of the name; nil decays all. Norms and biases
+	// are usually excluded.
 	ShouldDecay func(name string) bool
 }
 
-// SGDState is what SGD keeps from one update to the next.
+// SGDState is the state of SGD between updates.
 type SGDState struct {
-	Step     *mlxc.Array // the number of updates so far, int32 of shape ()
-	Velocity ByName      // v, float32, or float64 for parameters that are; empty without momentum
-	Master   ByName      // the float32 copies of parameters of 16 bits
+	Step     *mlxc.Array // number of updates so far, int32 of shape ()
+	Velocity ByName      // v, in float32, or float64 for float64 parameters; empty without momentum
+	Master   ByName      // float32 copies of the 16-bit parameters
 }
 
-// Init makes the state for the first update. It looks at the settings, but for LearningRate, which only
-// Update needs.
+// Init returns the state before the first update. It checks all settings but LearningRate, which only Update needs.
 func (o SGD[P]) Init(params P) (SGDState, error) {
 	const op = "optim.SGD.Init"
 	s := SGDState{Step: mlxc.Scalar[int32](0), Velocity: ByName{}}
@@ -60,13 +57,13 @@ func (o SGD[P]) settings(op string) (momentum, decay float64, err error) {
 	momentum, err1 := setting(op, "Momentum", o.Momentum, 0, 1)
 	decay, err2 := setting(op, "WeightDecay", o.WeightDecay, 0, math.Inf(1))
 	if momentum == 0 && o.Nesterov {
-		err = mlxc.NewError(op, errors.New("with Nesterov there must be a Momentum, but it is 0"))
+		err = mlxc.NewError(op, errors.New("Momentum is 0: it must be positive with Nesterov"))
 	}
 	return momentum, decay, cmp.Or(err1, err2, err)
 }
 
-// Update makes one update. grads has the form and the shapes of params; its dtypes may
-// be others.
+// Update returns the parameters and the state after one update. grads has the form and shapes of params; its dtypes may
+// differ.
 func (o SGD[P]) Update(params, grads P, state SGDState) (P, SGDState, error) {
 	return scoped(func() (P, SGDState, error) { return o.update(params, grads, state) })
 }

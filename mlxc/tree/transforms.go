@@ -8,13 +8,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// ValueAndGrad returns a function that computes f, a loss of shape (), and its gradient
-// with respect to every array of the tree, as a tree of the same form. The arrays are of
-// floating-point dtypes.
+// ValueAndGrad returns a function that computes f, a loss of shape (), and its gradient with respect to every array of
+// the tree, as a tree of the same form. The arrays must have floating-point dtypes.
 //
-// What f uses besides, the batch say, it captures; it counts as constant. f runs before
-// the returned function returns, on the calling goroutine. The returned function may be
-// used by several goroutines, and inside other transforms, such as Compile.
+// Arrays that f captures, such as the batch, count as constants. f runs before the returned function returns, on the
+// calling goroutine. Several goroutines may use the returned function, as may other transforms, such as Compile.
 func ValueAndGrad[T any](f func(params T) *mlxc.Array) func(params T) (value *mlxc.Array, grads T, err error) {
 	var both func(T) (*mlxc.Array, struct{})
 	if f != nil {
@@ -27,9 +25,8 @@ func ValueAndGrad[T any](f func(params T) *mlxc.Array) func(params T) (value *ml
 	}
 }
 
-// ValueAndGradAux is ValueAndGrad of a function that returns more than its loss, the logits or
-// a count of hits, say: a tree of arrays of any dtypes and shapes, which have no part in the
-// gradient.
+// ValueAndGradAux is ValueAndGrad for a function that also returns auxiliary results, such as logits or a count of
+// hits: a tree of arrays of any dtypes and shapes, which do not contribute to the gradient.
 func ValueAndGradAux[T, A any](f func(params T) (value *mlxc.Array, aux A)) func(params T) (value *mlxc.Array, aux A, grads T, err error) {
 	return valueAndGrad("ValueAndGradAux", f)
 }
@@ -60,7 +57,7 @@ func valueAndGrad[T, A any](op string, f func(params T) (*mlxc.Array, A)) func(p
 			}
 			value, more := f(p)
 			if value != nil && value.Err() == nil && !value.DType().IsFloating() {
-				err := fmt.Errorf("the function's value is %v, which has no gradient: return a floating-point one", value.DType())
+				err := fmt.Errorf("the function's value is %v, which has no gradient: return a floating-point array", value.DType())
 				return []*mlxc.Array{mlxc.InvalidArray(mlxc.NewError("tree."+op, err))}
 			}
 			like = more
@@ -81,7 +78,7 @@ func valueAndGrad[T, A any](op string, f func(params T) (*mlxc.Array, A)) func(p
 	}
 }
 
-// Compiled is a function from trees to trees that MLX has simplified and fused.
+// Compiled is a compiled function from trees to trees; see mlxc.Compiled.
 type Compiled[In, Out any] struct {
 	compiled *mlxc.Compiled
 
@@ -90,17 +87,17 @@ type Compiled[In, Out any] struct {
 	out form[Out]
 }
 
-// form is a tree without its arrays, known from the first one on.
+// form is the structure of a tree without its arrays, set by the first tree.
 type form[T any] struct {
 	known bool
 	names []string
 	like  T
 }
 
-// noArray holds a place in a form: nil would be an optional array that is not there.
+// noArray is the placeholder of an array in a form. nil would be an absent optional array.
 var noArray = mlxc.InvalidArray(errors.New("tree: there is no array in a form"))
 
-// fix makes t's form the one, or compares it.
+// fix stores the form of the first tree, and compares later trees with it. It returns the arrays of t.
 func (f *form[T]) fix(mu *sync.Mutex, t T) ([]*mlxc.Array, error) {
 	names, arrays, err := flatten(t)
 	if err != nil {
@@ -126,17 +123,14 @@ func (f *form[T]) unflatten(mu *sync.Mutex, arrays []*mlxc.Array) (T, error) {
 	return Unflatten(like, arrays)
 }
 
-// Compile makes a compiled form of f, as mlxc.Compile does: f runs at the first call
-// with new shapes, dtypes or stream, on arrays without values, and not at later ones. An
-// error of f is returned by the call.
+// Compile returns a compiled form of f; see mlxc.Compile. f runs at the first call with new shapes, dtypes or stream,
+// on arrays without values, and not at later ones. An error of f is returned by the call.
 //
-// The form of the trees, which is all of them but their arrays, is that of the first
-// call: later ones must have the same names, and find in fields with the tag `mlx:"-"`
-// what stood there then.
+// The first call fixes the form of the trees, that is, everything except their arrays. Later trees must have the same
+// names. Fields with the tag `mlx:"-"` keep the value of the first call.
 //
-// A step of training takes the parameters, the optimiser's state and a batch to the new
-// parameters, the new state and the loss. Arrays that f captures instead of taking them
-// as its input are constants, and stay what they were when it ran.
+// A training step maps the parameters, the optimizer's state and a batch to the new parameters, the new state and the
+// loss. Arrays that f captures are constants with the values of the time when f ran.
 func Compile[In, Out any](f func(In) (Out, error)) *Compiled[In, Out] {
 	c := &Compiled[In, Out]{}
 	if f == nil {
@@ -165,8 +159,7 @@ func (c *Compiled[In, Out]) run(f func(In) (Out, error), args []*mlxc.Array) ([]
 	return c.out.fix(&c.mu, out)
 }
 
-// Call runs the compiled function. Any goroutine may call it. Inside another transform
-// it runs the original function.
+// Call runs the compiled function. Any goroutine may call it. Inside another transform it runs the original function.
 func (c *Compiled[In, Out]) Call(in In) (out Out, err error) {
 	args, err := c.in.fix(&c.mu, in)
 	if err != nil {
@@ -179,6 +172,6 @@ func (c *Compiled[In, Out]) Call(in In) (out Out, err error) {
 	return c.out.unflatten(&c.mu, results)
 }
 
-// Close frees the compiled function. Calls that have begun are finished; later ones
-// fail. Without it the collector does, in its time.
+// Close frees the compiled function. Running calls finish; later calls fail. An unreachable function is freed without
+// Close.
 func (c *Compiled[In, Out]) Close() { c.compiled.Close() }

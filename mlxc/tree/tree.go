@@ -7,16 +7,14 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Flatten returns the arrays of t in their order. It fails if t is no tree (see the
-// package's documentation) or an array in it is nil; one that carries an error is
-// passed on.
+// Flatten returns the arrays of t in their order. It returns an error if t is not a tree (see the package
+// documentation) or an array in it is nil. Invalid arrays are returned as they are.
 func Flatten[T any](t T) ([]*mlxc.Array, error) {
 	_, arrays, err := flatten(t)
 	return arrays, err
 }
 
-// Names returns the names of t's arrays, in the order of Flatten. The arrays may be
-// nil.
+// Names returns the names of t's arrays, in the order of Flatten. The arrays may be nil.
 func Names[T any](t T) ([]string, error) {
 	var names []string
 	_, err := walk(t, func(name string, a *mlxc.Array) (*mlxc.Array, error) {
@@ -44,8 +42,8 @@ func notNil(name string, a *mlxc.Array) error {
 	return nil
 }
 
-// Unflatten makes a tree like another with the arrays in the places from which Flatten
-// takes them. The arrays of like may be nil; there must be as many as it has places.
+// Unflatten returns a tree like `like` with the arrays in Flatten's order. The arrays of `like` may be nil. It returns
+// an error if the number of arrays differs.
 func Unflatten[T any](like T, arrays []*mlxc.Array) (T, error) {
 	next := 0
 	out, err := walk(like, func(name string, _ *mlxc.Array) (*mlxc.Array, error) {
@@ -69,7 +67,7 @@ func orZero[T any](t T, err error) (T, error) {
 	return t, nil
 }
 
-// Map makes a tree like t in which f(a) stands for each array a.
+// Map returns a tree like t with every array a replaced by f(a).
 func Map[T any](f func(a *mlxc.Array) *mlxc.Array, t T) (T, error) {
 	return orZero(walk(t, func(name string, a *mlxc.Array) (*mlxc.Array, error) {
 		if err := notNil(name, a); err != nil {
@@ -80,8 +78,8 @@ func Map[T any](f func(a *mlxc.Array) *mlxc.Array, t T) (T, error) {
 	}))
 }
 
-// Map2 makes a tree in which f(a, b) stands for each array a of t and the array b at the
-// same place of u. Both have the same names.
+// Map2 returns a tree like t with every array a replaced by f(a, b), where b is the array at the same position of u.
+// Both trees must have the same names.
 func Map2[T, U any](f func(a, b *mlxc.Array) *mlxc.Array, t T, u U) (T, error) {
 	var zero T
 	names, others, err := flatten(u)
@@ -102,7 +100,7 @@ func Map2[T, U any](f func(a, b *mlxc.Array) *mlxc.Array, t T, u U) (T, error) {
 	}, t)
 }
 
-// sameNames tells where two trees differ.
+// sameNames returns an error that names the first difference of two trees.
 func sameNames(a, b []string) error {
 	if slices.Equal(a, b) {
 		return nil
@@ -120,7 +118,7 @@ func sameNames(a, b []string) error {
 	return fmt.Errorf("tree: one tree has %s where the other has %s", name(a), name(b))
 }
 
-// ToMap returns the arrays of t by their names, as files keep them.
+// ToMap returns the arrays of t by name, as in files.
 func ToMap[T any](t T) (map[string]*mlxc.Array, error) {
 	names, arrays, err := flatten(t)
 	if err != nil {
@@ -133,10 +131,9 @@ func ToMap[T any](t T) (map[string]*mlxc.Array, error) {
 	return m, nil
 }
 
-// FromMap makes a tree like another with the arrays that m has for its names. The arrays
-// of like may be nil; where one is not, that of m must have its shape and dtype. m must
-// have an array for each name, and no other, but for the optional arrays of like that are
-// nil: they stay so if m has none for them.
+// FromMap returns a tree like `like` with the arrays of m by name. The arrays of `like` may be nil; where one is not,
+// the array of m must have its shape and dtype. m must have an array for each name and no others. A nil optional array
+// of `like` stays nil if m does not have it.
 func FromMap[T any](like T, m map[string]*mlxc.Array) (T, error) {
 	used := map[string]bool{}
 	out, err := walkWanted(like, func(name string, old *mlxc.Array) (*mlxc.Array, error) {
@@ -148,7 +145,7 @@ func FromMap[T any](like T, m map[string]*mlxc.Array) (T, error) {
 			return nil, err
 		}
 		if old.Err() == nil && a.Err() == nil && (old.DType() != a.DType() || !slices.Equal(old.Shape(), a.Shape())) {
-			return nil, fail(name, "the map's array is %v %v, but should be %v %v", a.DType(), a.Shape(), old.DType(), old.Shape())
+			return nil, fail(name, "the map's array is %v %v: it must be %v %v", a.DType(), a.Shape(), old.DType(), old.Shape())
 		}
 		used[name] = true
 		return a, nil
@@ -163,7 +160,7 @@ func FromMap[T any](like T, m map[string]*mlxc.Array) (T, error) {
 	return orZero(out, err)
 }
 
-// Eval computes all arrays of t, as mlxc.Eval does.
+// Eval computes all arrays of t; see mlxc.Eval.
 func Eval[T any](t T) error {
 	arrays, err := Flatten(t)
 	if err != nil {
@@ -172,11 +169,11 @@ func Eval[T any](t T) error {
 	return mlxc.Eval(arrays...)
 }
 
-// Keep takes the arrays of t out of the scope that owns them (see mlxc.WithScope).
+// Keep moves the arrays of t out of the scope that owns them; see mlxc.Array.Keep.
 func Keep[T any](t T) error { return each(t, func(a *mlxc.Array) { a.Keep() }) }
 
-// Free gives the memory of t's arrays back, as far as nothing else needs it. In a loop
-// of training it is for the parameters and states that were stepped from.
+// Free releases the memory of t's arrays, unless something else needs it. A training loop frees the old parameters and
+// states after each step.
 func Free[T any](t T) error { return each(t, (*mlxc.Array).Free) }
 
 func each[T any](t T, f func(*mlxc.Array)) error {

@@ -17,35 +17,35 @@ var (
 	arrayStruct = arrayType.Elem()
 )
 
-// walker makes a copy of a tree in which each array is replaced by what leaf gives.
+// walker copies a tree and replaces each array by the result of leaf.
 type walker struct {
 	leaf func(name string, a *mlxc.Array) (*mlxc.Array, error)
-	// wanted tells whether leaf gives an array for an optional one that is nil; nil for never.
+	// wanted reports whether leaf returns an array for an optional array that is nil. A nil wanted means never.
 	wanted func(name string) bool
 	names  map[string]bool
-	above  map[place]bool // the references that are being walked
+	above  map[place]bool // references on the current path
 }
 
-// omitEmpty is the option of a tag of an array that need not be there.
+// omitEmpty is the tag option of an optional array.
 const omitEmpty = "omitempty"
 
-// place tells references apart. The elements of a slice may be those of another.
+// place identifies a reference. A slice may share its elements with another of a different length.
 type place struct {
 	address uintptr
 	length  int
 	kind    reflect.Type
 }
 
-// walk replaces the arrays of t, and returns the copy.
+// walk returns a copy of t with its arrays replaced by leaf.
 func walk[T any](t T, leaf func(name string, a *mlxc.Array) (*mlxc.Array, error)) (T, error) {
 	return walkWanted(t, leaf, nil)
 }
 
-// walkWanted is walk that fills the optional arrays that are wanted.
+// walkWanted is walk that also fills the optional arrays for which wanted is true.
 func walkWanted[T any](t T, leaf func(name string, a *mlxc.Array) (*mlxc.Array, error), wanted func(name string) bool) (T, error) {
 	w := walker{leaf: leaf, wanted: wanted, names: map[string]bool{}, above: map[place]bool{}}
 	out := t
-	// Through a pointer, since an interface type would lose itself.
+	// Pass a pointer: reflect.ValueOf would lose an interface type.
 	v, err := w.value(reflect.ValueOf(&t).Elem(), "")
 	if err == nil {
 		reflect.ValueOf(&out).Elem().Set(v)
@@ -116,18 +116,18 @@ func (w *walker) value(v reflect.Value, name string) (reflect.Value, error) {
 	return v, fail(name, "it is of type %v: a tree holds *mlxc.Array in structs, maps, slices and arrays; leave a field out with the tag `mlx:\"-\"`", t)
 }
 
-// within walks what a reference leads to, unless it leads back to itself.
+// within runs f for a reference, or returns an error if the reference is part of a cycle.
 func (w *walker) within(v reflect.Value, length int, name string, f func() (reflect.Value, error)) (reflect.Value, error) {
 	p := place{v.Pointer(), length, v.Type()}
 	if w.above[p] {
-		return v, fail(name, "the %v leads back to itself", v.Type())
+		return v, fail(name, "the %v is part of a cycle", v.Type())
 	}
 	w.above[p] = true
 	defer delete(w.above, p)
 	return f()
 }
 
-// fields replaces the arrays of a struct that may be changed.
+// fields replaces the arrays of an addressable struct.
 func (w *walker) fields(s reflect.Value, name string) error {
 	for i := range s.NumField() {
 		f, at := s.Type().Field(i), s.Field(i)
@@ -138,8 +138,7 @@ func (w *walker) fields(s reflect.Value, name string) error {
 		tag, option, optional := strings.Cut(tag, ",")
 		embedded := f.Anonymous && !tagged
 		if embedded && f.Type.Kind() == reflect.Struct && f.Type != arrayStruct {
-			// In place: the fields of an embedded struct may be set though its type is
-			// not exported.
+			// Work in place: the fields of an embedded struct can be set even if its type is not exported.
 			if err := w.fields(at, name); err != nil {
 				return err
 			}
@@ -200,7 +199,7 @@ func (w *walker) entries(v reflect.Value, name string) (reflect.Value, error) {
 	return m, nil
 }
 
-// elements sets those of to from those of from.
+// elements sets the elements of `to` to the replaced elements of `from`.
 func (w *walker) elements(to, from reflect.Value, name string) error {
 	for i := range from.Len() {
 		e, err := w.value(from.Index(i), dotted(name, strconv.Itoa(i)))
@@ -212,7 +211,7 @@ func (w *walker) elements(to, from reflect.Value, name string) error {
 	return nil
 }
 
-// dotted joins names; that of a lone array is empty.
+// dotted joins two names with a dot. An empty name is left out.
 func dotted(name, component string) string {
 	if name == "" || component == "" {
 		return name + component
@@ -220,8 +219,7 @@ func dotted(name, component string) string {
 	return name + "." + component
 }
 
-// snake gives the name of a Go field in lower snake case: QProj is q_proj, RMSNorm is
-// rms_norm.
+// snake converts a Go field name to lower snake case: QProj is q_proj, RMSNorm is rms_norm.
 func snake(name string) string {
 	var b strings.Builder
 	runes := []rune(name)
