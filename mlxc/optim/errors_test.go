@@ -24,14 +24,14 @@ func TestErrors(t *testing.T) {
 		state         optim.AdamWState
 		message       string
 	}{
-		{optim.AdamW[params]{}, p, p, state, "mlxc: optim.AdamW: there is no learning rate: set LearningRate, to optim.Constant(1e-3) say"},
+		{optim.AdamW[params]{}, p, p, state, "mlxc: optim.AdamW: LearningRate is nil: set it, for example to optim.Constant(1e-3)"},
 		{optim.AdamW[params]{LearningRate: good.LearningRate, Beta1: 1}, p, p, state, "mlxc: optim.AdamW: Beta1 is 1: it must be at least 0 and below 1"},
 		{optim.AdamW[params]{LearningRate: good.LearningRate, Beta2: -1}, p, p, state, "mlxc: optim.AdamW: Beta2 is -1: it must be at least 0 and below 1"},
 		{optim.AdamW[params]{LearningRate: good.LearningRate, Eps: math.NaN()}, p, p, state, "mlxc: optim.AdamW: Eps is NaN: it must be at least 0 and below +Inf"},
 		{optim.AdamW[params]{LearningRate: good.LearningRate, WeightDecay: math.Inf(1)}, p, p, state, "mlxc: optim.AdamW: WeightDecay is +Inf: it must be at least 0 and below +Inf"},
-		{optim.AdamW[params]{LearningRate: optim.Linear(0, 1, 0)}, p, p, state, "mlxc: optim.Linear: it has 0 steps: there must be one at least"},
-		{optim.AdamW[params]{LearningRate: optim.StepDecay(1, 0, 3)}, p, p, state, "mlxc: optim.StepDecay: the factor is 0 and holds for 3 updates: both must be positive"},
-		{optim.AdamW[params]{LearningRate: optim.Constant(1).Then(0, good.LearningRate)}, p, p, state, "mlxc: optim.Then: the first schedule has 0 steps: there must be one at least"},
+		{optim.AdamW[params]{LearningRate: optim.Linear(0, 1, 0)}, p, p, state, "mlxc: optim.Linear: steps is 0: it must be positive"},
+		{optim.AdamW[params]{LearningRate: optim.StepDecay(1, 0, 3)}, p, p, state, "mlxc: optim.StepDecay: factor is 0 and every is 3: both must be positive"},
+		{optim.AdamW[params]{LearningRate: optim.Constant(1).Then(0, good.LearningRate)}, p, p, state, "mlxc: optim.Then: steps is 0: it must be positive"},
 		{optim.AdamW[params]{LearningRate: optim.Constant(1).Then(3, nil)}, p, p, state, "mlxc: optim.Then: a schedule is nil"},
 		{
 			optim.AdamW[params]{LearningRate: func(*mlxc.Array) *mlxc.Array { return mlxc.Ones(mlxc.Float32, 2) }},
@@ -66,20 +66,20 @@ func TestErrors(t *testing.T) {
 		requireMessage(t, err, c.message)
 	}
 	_, err = good.Init(params{p.Weight, mlxc.Zeros(mlxc.Int32, 4)})
-	requireMessage(t, err, "mlxc: optim.AdamW.Init int32(4): bias is int32: parameters are floating-point; leave it out of the tree, or convert it with AsType")
+	requireMessage(t, err, "mlxc: optim.AdamW.Init int32(4): bias is int32: parameters must be floating-point; exclude it from the tree, or convert it with AsType")
 	_, err = optim.SGD[params]{Momentum: 1}.Init(p)
 	requireMessage(t, err, "mlxc: optim.SGD.Init: Momentum is 1: it must be at least 0 and below 1")
 	_, err = optim.AdamW[params]{Beta1: 2}.Init(p)
 	requireMessage(t, err, "mlxc: optim.AdamW.Init: Beta1 is 2: it must be at least 0 and below 1")
 	_, _, err = optim.SGD[params]{LearningRate: good.LearningRate, Nesterov: true}.Update(p, p, optim.SGDState{})
-	requireMessage(t, err, "mlxc: optim.SGD: with Nesterov there must be a Momentum, but it is 0")
+	requireMessage(t, err, "mlxc: optim.SGD: Momentum is 0: it must be positive with Nesterov")
 	_, _, err = optim.SGD[params]{LearningRate: good.LearningRate, Momentum: 1}.Update(p, p, optim.SGDState{})
 	requireMessage(t, err, "mlxc: optim.SGD: Momentum is 1: it must be at least 0 and below 1")
 	list := optim.SGD[[]*mlxc.Array]{LearningRate: good.LearningRate}
 	s, err := list.Init([]*mlxc.Array{p.Weight})
 	require.NoError(t, err)
 	_, _, err = list.Update([]*mlxc.Array{p.Weight}, []*mlxc.Array{p.Weight, p.Bias}, s)
-	requireMessage(t, err, "mlxc: optim.SGD: the gradients are named [0 1], and the parameters [0]")
+	requireMessage(t, err, "mlxc: optim.SGD: the gradients are named [0 1], but the parameters [0]")
 }
 
 // A state must be for the parameters, no more and no fewer.
@@ -90,7 +90,7 @@ func TestStatesOfOtherParameters(t *testing.T) {
 	state, err := o.Init(two)
 	require.NoError(t, err)
 	_, _, err = o.Update(two[:1], two[:1], state)
-	requireMessage(t, err, "mlxc: optim.AdamW: the state is for more parameters than there are: make it with Init for these")
+	requireMessage(t, err, "mlxc: optim.AdamW: the state has more parameters than the tree: make it with Init for these parameters")
 	state, err = o.Init(two[:1])
 	require.NoError(t, err)
 	_, _, err = o.Update(two, two, state)

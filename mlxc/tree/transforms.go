@@ -46,7 +46,7 @@ func valueAndGrad[T, A any](op string, f func(params T) (*mlxc.Array, A)) func(p
 		all := make([]int, len(arrays))
 		for i, a := range arrays {
 			if all[i] = i; a.Err() == nil && !a.DType().IsFloating() {
-				return nil, aux, grads, fail(names[i], "it is %v, which has no gradient: leave it out of the tree, or convert it with AsType", a.DType())
+				return nil, aux, grads, fail(names[i], "it is %v, which has no gradient: exclude it from the tree, or convert it with AsType", a.DType())
 			}
 		}
 		var like A

@@ -47,11 +47,11 @@ func TestValueAndGradErrors(t *testing.T) {
 	_, _, err = tree.ValueAndGrad(func([]*mlxc.Array) *mlxc.Array { return number(1) })(nil)
 	require.EqualError(t, err, "tree: ValueAndGrad: the tree has no arrays to take a gradient for")
 	_, _, err = tree.ValueAndGrad(loss(number(1)))(linear{number(1), mlxc.Scalar[int32](1)})
-	require.EqualError(t, err, "tree: bias: it is int32, which has no gradient: leave it out of the tree, or convert it with AsType")
+	require.EqualError(t, err, "tree: bias: it is int32, which has no gradient: exclude it from the tree, or convert it with AsType")
 	_, _, err = tree.ValueAndGrad(func(p linear) *mlxc.Array { return p.Weight.Add(mlxc.Ones(mlxc.Float32, 2)) })(p)
 	require.Error(t, err, "not a scalar")
 	_, _, err = tree.ValueAndGrad(func(p linear) *mlxc.Array { return p.Weight.AsType(mlxc.Int32) })(p)
-	require.ErrorContains(t, err, "the function's value is int32, which has no gradient: return a floating-point one")
+	require.ErrorContains(t, err, "the function's value is int32, which has no gradient: return a floating-point array")
 	_, _, err = tree.ValueAndGrad(func(p linear) *mlxc.Array { panic("no") })(p)
 	var panicked *mlxc.PanicError
 	require.ErrorAs(t, err, &panicked)

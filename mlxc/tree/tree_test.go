@@ -159,11 +159,11 @@ func TestMapsByName(t *testing.T) {
 		{func(m map[string]*mlxc.Array) { m["norm"] = nil }, "tree: norm: the array is nil"},
 		{
 			func(m map[string]*mlxc.Array) { m["norm"] = mlxc.Zeros(mlxc.Float32, 2) },
-			"tree: norm: the map's array is float32 [2], but should be float32 []",
+			"tree: norm: the map's array is float32 [2]: it must be float32 []",
 		},
 		{
 			func(m map[string]*mlxc.Array) { m["norm"] = mlxc.Zeros(mlxc.Float16) },
-			"tree: norm: the map's array is float16 [], but should be float32 []",
+			"tree: norm: the map's array is float16 []: it must be float32 []",
 		},
 	} {
 		byName, err := tree.ToMap(m)
@@ -297,9 +297,9 @@ func TestErrors(t *testing.T) {
 		{map[string]any{"a.b": number(1), "a": map[string]*mlxc.Array{"b": number(2)}}, "tree: a.b: two arrays have this name: rename one with a tag `mlx:\"name\"` or another key"},
 		{map[float64]*mlxc.Array{1: number(1)}, "tree: the tree: the keys of map[float64]*mlxc.Array have no order: use strings or integers"},
 		{map[string]any{"a": nil}, "tree: a: the interface is nil: put an array or a tree into it"},
-		{cyclic, "tree: next.next: the *tree_test.ring leads back to itself"},
-		{list, "tree: 0: the []interface {} leads back to itself"},
-		{self, "tree: self: the map[string]interface {} leads back to itself"},
+		{cyclic, "tree: next.next: the *tree_test.ring is part of a cycle"},
+		{list, "tree: 0: the []interface {} is part of a cycle"},
+		{self, "tree: self: the map[string]interface {} is part of a cycle"},
 		{&struct{ A mlxc.Array }{}, "tree: a: it is an mlxc.Array, which must not be copied: use *mlxc.Array"},
 		{nil, "tree: the tree: the interface is nil: put an array or a tree into it"},
 		{make(chan int), "tree: the tree: it is of type chan int: a tree holds *mlxc.Array in structs, maps, slices and arrays; leave a field out with the tag `mlx:\"-\"`"},
