@@ -1,43 +1,43 @@
-// Package mlxc is Apple's MLX for Go, through Apple's own C interface, mlx-c. No
-// Python is needed, neither to build nor to run.
+// Package mlxc is MLX for Go, through Apple's C interface mlx-c. It needs no Python, neither to build nor to run.
+//
+//	x := mlxc.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
+//	y := x.MatMul(x).Exp()
+//	v, err := mlxc.ToSlice[float32](y)
 //
 // # Arrays are lazy
 //
-// An operation does not compute: it adds a node to a graph and returns at once.
-// Eval, or reading a value with ToSlice, Item or String, computes what is needed;
-// AsyncEval starts to and returns. A loop should evaluate at every turn, or its graph
-// grows. Arrays are immutable. Their dtypes are MLX's; float16 is float16.Float16 of
-// x448/float16, bfloat16 is that of the package beside this one.
+// An operation does not compute: it adds a node to a graph and returns at once. Eval, ToSlice, Item and String
+// compute; AsyncEval starts a computation and returns. A loop should evaluate in every iteration, because its graph
+// grows until then. Arrays are immutable. Their dtypes are MLX's dtypes. In Go, float16 is float16.Float16 of
+// github.com/x448/float16, and bfloat16 is bfloat16.BFloat16 of the package below this one.
 //
 // # Operations
 //
-// What holds for all operations of a kind:
+// Operations of one kind have common rules:
 //
-//   - Element by element: operands are broadcast to a common shape and promoted to a
-//     common dtype, by MLX's rules, and are an error where they cannot. Exp, Log, Sin,
-//     Sqrt and their like compute integers and booleans as float32. Comparisons and
-//     logic give booleans; a NaN is equal to nothing, and all but 0 is true. Operations
-//     on bits take integers and booleans.
-//   - Scalar makes an array, whose dtype counts like any other: Scalar[float32](2) makes
-//     float32 of a float16 array. AddScalar and its like take Go numbers: see Scalars below.
-//   - Reductions, such as Sum, work over the axes that are named, or over all if none
-//     are, and take them away; with KeepDims they stay, at size 1. An axis that is not
-//     there, or is named twice, is an error.
-//   - Axes count from 0, negative ones from the end. Sorting puts NaN last.
-//   - Products such as MatMul take floating-point and complex operands; integers are an
-//     error, except in Outer, Kron and VecDot: convert with AsType.
-//   - Linear algebra works on the last two axes; those before are a batch. It takes
-//     float32 and float64, in part complex64. MLX has gradients for Norm, Cross, Det and
-//     SlogDet of up to 3 rows, the right-hand side of Solve and SolveTriangular, and
-//     NormOrd where it needs no singular values, and for no others.
-//   - Structs such as ConvConfig hold what an operation can do without; their zero value
-//     is the usual operation.
+//   - Element-wise operations broadcast their operands to a common shape and promote them to a common dtype, by MLX's
+//     rules. Operands that do not fit are an error. Exp, Log, Sin, Sqrt and similar functions compute integers and
+//     booleans as float32. Comparisons and logic return booleans: NaN is equal to nothing, and every value other
+//     than 0 is true. Bit operations take integers and booleans.
+//   - Scalar makes an array, and its dtype takes part in promotion: Scalar[float32](2) converts a float16 array to
+//     float32. AddScalar and similar methods take Go numbers; see Scalars below.
+//   - Reductions, such as Sum, reduce the given axes, or all axes if none are given, and remove them. Variants with
+//     KeepDims keep them at size 1. An axis that does not exist, or is repeated, is an error.
+//   - Axes count from 0; negative axes count from the end. NaN sorts last.
+//   - Products such as MatMul take floating-point and complex operands. Integers are an error, except in Outer, Kron
+//     and VecDot: convert with AsType.
+//   - Linear algebra works on the last two axes; earlier axes are a batch. It takes float32 and float64, in part
+//     complex64. MLX has gradients for Norm, Cross, Det and SlogDet of up to 3 rows, the right-hand side of Solve and
+//     SolveTriangular, and NormOrd without singular values, and for no other function.
+//   - Config structs, such as ConvConfig, hold options. Their zero value is the usual operation.
+//   - Arguments have one order: arrays, parameters, then axes. A random key comes first. A dtype comes before a
+//     shape. Variadic lists come last.
 //
 // # Scalars
 //
-// AddScalar, MulScalar, LessScalar and their like, and Clip, take a Go scalar s: a bool or a
-// number of any Go type, a float16.Float16 or a bfloat16.BFloat16. As in Python, the kind of s
-// and not its size decides the dtype in which it takes part in an operation with a:
+// AddScalar, MulScalar, LessScalar and similar methods, and Clip, take a Go scalar s: a bool, a number of any Go type,
+// a float16.Float16 or a bfloat16.BFloat16. As in Python, the kind of s, and not its size, decides the dtype that it
+// has in an operation with an array a:
 //
 //	s       | bool a    | integer a | float a   | complex64 a
 //	bool    | bool      | a's       | a's       | complex64
@@ -45,143 +45,126 @@
 //	float   | float32   | float32   | a's       | complex64
 //	complex | complex64 | complex64 | complex64 | complex64
 //
-// So 2 keeps integers exact and 2.0 converts them: an untyped Go constant is an integer if it is
-// written as one. Comparisons give booleans, and divisions of integers float32. It is an error if
-// the dtype cannot hold an integer s, also where Python wraps around (uint64, bool), or if s has
-// another type.
-//
-// # Devices and streams
-//
-// Operations run on the default device, the GPU where there is one. WithDevice and
-// WithStream change that for the operations that a function calls, on the calling
-// goroutine only. Work of one stream runs in order; MLX orders work of different
-// streams by the data that flows between them.
-//
-// MLX factorises matrices on CPU streams only. Where the default is a GPU, call SVD,
-// QR, Inv, Solve and their like inside WithDevice(CPU, …); on a GPU stream they are
-// errors that say so. Float64 is for CPU streams too.
-//
-// # Errors are values
-//
-// An operation returns one *Array. If it could not be built, the array is invalid
-// and carries the error; operations on it pass the error on. So mathematics reads
-// as such, and the error is returned by what leaves the graph:
-//
-//	y := x.MatMul(w).Add(b).Tanh() // no checks here
-//	v, err := mlxc.ToSlice[float32](y) // the first thing that went wrong
-//
-// An *Error names the operation, the shapes and dtypes of its operands, and the line of
-// your source that called it. The error of an array keeps the line where it arose. This
-// package does not end the process, and MLX's exceptions come back as errors. A panic
-// in a Go function that MLX calls comes back as a *PanicError from the call that ran it.
-//
-// Some errors show at evaluation only: a singular matrix, a kernel that does not
-// compile, a peer that is gone. The arrays that were asked for then fail at every later
-// evaluation too. What they were computed from MLX takes for computed, with undefined
-// elements: drop it, and go on from what was there before. The error of an AsyncEval comes
-// from a later evaluation or read, of another array perhaps, or from Synchronize.
-//
-// MLX does not check the elements of ids. This package does where they are computed already,
-// and limits them where they are not (see Array.Take).
-//
-// # Memory
-//
-// The elements of arrays are MLX's, not the Go heap's. Three ways give them back:
-// Free for one array, WithScope and WithScopeErr for all that were made in a function,
-// and the collector for what was forgotten. The last one is a net: it comes late, so a
-// loop that makes large arrays wants a scope for each turn, as does each request of a
-// server. As the collector cannot see MLX's memory, this package runs it when that has
-// doubled.
-//
-// FromSlice copies; FromSliceNoCopy uses the elements where they are. SetMemoryLimit and
-// SetCacheLimit bound what MLX takes and keeps, ActiveMemory, PeakMemory and
-// CacheMemory tell what it has. ProfileArrays shows where the arrays that are alive
-// were made. Built with -tags mlxcgc, every call collects garbage: so tests find a handle
-// that is not kept alive for its call.
+// So 2 keeps integers exact and 2.0 converts them: an untyped Go constant is an integer if it is written as one.
+// Comparisons return booleans, and divisions of integers return float32. It is an error if s is an integer that the
+// dtype cannot hold, also where Python wraps around (uint64, bool), or if s has another type.
 //
 // # Indexing
 //
-// Index takes elements by a list with an Index for each axis: At one position, Range
-// and Step a part, IDs those that an array names, with All, Rest and NewAxis as in
-// numpy. SetAt, AddAt and their like return a copy with such elements changed.
+// Index selects elements by a list with one Index per axis: At selects a position, Range and Step a part, and IDs the
+// positions in an array. All, Rest and NewAxis work as in numpy. SetAt, AddAt and similar methods return a copy with
+// the selected elements changed.
 //
 //	a.Index(mlxc.At(0), mlxc.Range(1, mlxc.End), mlxc.IDs(ids)) // a[0, 1:, ids]
 //
+// MLX does not check the elements of ids. This package checks ids that are computed already, and limits other ids to
+// the valid range; see Array.Take.
+//
 // # Random numbers
 //
-// What is drawn is a function of a key: equal keys give equal numbers, on every
-// device. RandomKey makes one of a number, RandomSplit several of one. A nil key stands
-// for the next of the process's own sequence, which RandomSeed begins anew: after
-// RandomSeed(n) it draws the numbers that Python draws after mx.random.seed(n). In a
-// function under Compile or Vmap, let the key be an argument: one of the sequence is a
-// constant there. Where Checkpoint runs a function again, it draws the same.
+// Random numbers are a function of a key: equal keys give equal numbers on every device. RandomKey makes a key from a
+// number, and RandomSplit derives several from one. A nil key stands for the next key of the process's sequence, which
+// RandomSeed restarts: after RandomSeed(n) it draws the numbers that Python draws after mx.random.seed(n). In a
+// function under Compile or Vmap, pass the key as an argument: a key of the sequence becomes a constant there. If
+// Checkpoint runs a function again, the function draws the same numbers.
+//
+// # Devices and streams
+//
+// Operations run on the default device, the GPU if there is one. WithDevice and WithStream change the device or the
+// stream for the operations that a function calls, on the calling goroutine only. Work on one stream runs in order;
+// MLX orders work on different streams by data dependencies.
+//
+// MLX factorizes matrices on CPU streams only. If the default device is a GPU, call SVD, QR, Inv, Solve and similar
+// functions inside WithDevice(CPU, …); on a GPU stream they return an error that says so. Float64 needs a CPU stream,
+// too.
+//
+// # Errors are values
+//
+// An operation returns one *Array. If the operation fails, the array is invalid and carries the error; operations on
+// it pass the error on. So formulas need no checks, and functions that leave the graph return the error:
+//
+//	y := x.MatMul(w).Add(b).Tanh()     // no checks
+//	v, err := mlxc.ToSlice[float32](y) // the first error
+//
+// An *Error names the operation, the shapes and dtypes of its operands, and the line that called this package. Nothing
+// in this package ends the process. MLX's exceptions become errors, and a panic in a Go function that MLX calls
+// becomes a *PanicError of the call that ran it.
+//
+// Some errors appear only at evaluation: a singular matrix, a kernel that does not compile, a lost process of a group.
+// The requested arrays then also fail at every later evaluation. Intermediate arrays of a failed evaluation are marked
+// as evaluated but hold undefined data: discard them. An error of AsyncEval is returned by a later evaluation or read,
+// possibly of another array, or by Synchronize.
+//
+// # Memory
+//
+// MLX owns the elements of arrays, outside the Go heap. There are three ways to release them: Free releases one array,
+// WithScope and WithScopeErr release all arrays made in a function, and the garbage collector releases unreachable
+// arrays. The collector is only a safety net, because it runs late: a loop that makes large arrays should use a scope
+// per iteration, and a server a scope per request. The collector does not see MLX's memory, so this package starts it
+// when that memory has doubled.
+//
+// FromSlice copies; FromSliceNoCopy uses the elements in place. SetMemoryLimit and SetCacheLimit limit MLX's memory and
+// its cache. ActiveMemory, PeakMemory and CacheMemory report them. ProfileArrays shows where live arrays were made. With
+// the build tag mlxcgc, every call runs the garbage collector, so that tests find handles that a call does not keep
+// alive.
 //
 // # Transforms
 //
-// Transforms take and give functions of arrays (Func). They run the function on
-// stand-ins for the arguments; what it does to arrays that it captures instead counts
-// as constant.
+// Transforms take and return functions of arrays (Func). They run a function on placeholders for its arguments.
+// Captured arrays count as constants.
 //
-//   - VJP and JVP give products with the Jacobian, Grad and ValueAndGrad the gradient
-//     of a scalar. AsFunc puts a gradient under another transform: Vmap for the gradients
-//     of single samples, Grad again for second derivatives.
-//   - CustomVJP gives a function a gradient of its own, CustomFunction also rules for
-//     JVP and Vmap. Checkpoint gives up memory for time.
-//   - Vmap runs a function that is written for one element on all of them at once.
-//   - Compile simplifies and fuses. It traces the function for each new signature, that
-//     is shapes, dtypes and stream, and keeps the 64 that were used last.
-//   - Export writes a function to a file, which Import reads here or on another machine.
-//
-// Packages tree and optim, beside this one, take gradients with respect to structs,
-// maps and slices of parameters, and have SGD, AdamW, clipping and schedules that can
-// be part of a compiled step.
-//
-// # Files
-//
-// Package mlxio reads and writes safetensors, GGUF and NumPy's .npy files.
-//
-// A .mlxfn file, which Export writes, is a program and not checked: import only what
-// you trust.
-//
-// # Several processes
-//
-// Package distributed joins the processes that run the same program to a group, which
-// exchanges arrays and averages gradients.
+//   - VJP and JVP compute products with the Jacobian. Grad and ValueAndGrad compute the gradient of a scalar. AsFunc
+//     allows a gradient under another transform: under Vmap for per-sample gradients, under Grad for second
+//     derivatives.
+//   - CustomVJP defines a function's gradient, and CustomFunction also its rules for JVP and Vmap. Checkpoint trades
+//     time for memory.
+//   - Vmap runs a function written for one element on a batch.
+//   - Compile simplifies and fuses. It traces the function for each signature, that is, shapes, dtypes and stream, and
+//     keeps the 64 most recently used traces.
+//   - Export writes a function to a file, which Import reads, here or on another machine. A .mlxfn file is a program
+//     that is not validated: import only files from trusted sources.
 //
 // # Goroutines and threads
 //
-// Any goroutine may use any array, at any time. MLX itself binds arrays to threads
-// and keeps its graph in plain memory; this package gives it streams that every
-// thread may use, and holds one lock around whatever builds or walks a graph. While
-// an evaluation on CPU streams computes, the lock is free. It is held while a
-// function of arrays runs under a transform: such a function must not wait for
+// Any goroutine may use any array at any time. MLX itself binds arrays to threads and does not lock its graph. This
+// package gives MLX streams that every thread may use, and holds one lock while it builds or walks a graph. The lock is
+// free while CPU streams compute. It is held while a function runs under a transform: such a function must not wait for
 // another goroutine that uses this package.
 //
-// An evaluation cannot be cancelled: a loop looks at its context between one and the next.
+// An evaluation cannot be cancelled. A loop should check its context between evaluations. WithScope, WithDevice and
+// WithStream apply to the calling goroutine, and not to goroutines that it starts.
 //
-// Building an operation inside a scope costs a lone goroutine a call into C, a handle and a
-// lock, beside what MLX takes (./build.sh bench overhead; the README has figures).
-//
-// WithScope, WithDevice and WithStream hold for the calling goroutine, and not for
-// those that it starts.
+// In a scope, an operation of a lone goroutine costs a call into C, a handle and a lock in addition to MLX's own time
+// (measured by ./build.sh bench overhead).
 //
 // # The end of a program
 //
-// A program calls Shutdown as its last act, before os.Exit or the return of main. On macOS, Go ends a process
-// through the C library, which destroys MLX's static objects while goroutines, cleanups and MLX's threads may
-// still use them; the process then sometimes crashes. After Shutdown every operation returns ErrShutdown.
+// A program calls Shutdown as its last act, before os.Exit or the return of main. On macOS, Go ends a process through
+// the C library, which destroys MLX's static objects while goroutines, cleanups and MLX's threads may still use them;
+// the process then sometimes crashes. After Shutdown every operation returns ErrShutdown.
 //
-// # Custom kernels
+// # Packages below this one
 //
-// MetalKernel and CUDAKernel put MLX's custom kernels into the graph, HostFunction a C
-// function on a CPU stream. Their gradient comes from CustomVJP. Trace shows the source
-// that MLX makes of a Metal kernel, on any machine; package customkernels of this module
-// runs Metal kernels on any machine.
+// Package mlxio reads and writes safetensors, GGUF and NumPy files. Package distributed joins processes to groups.
+// Package tree takes gradients with respect to structs, maps and slices of parameters. Package optim has SGD, AdamW,
+// clipping and schedules.
 //
-// # How it follows mlx-c
+// # For packages that build operations
 //
-// A generator writes the thin layer under this package from the headers of the pinned
-// mlx-c, and a test fails if one of their functions is neither bound nor on a list with
-// the reason. The loaded libraries must be the pinned pair: else every operation gives
-// the error that Check returns.
+// These declarations exist for packages, such as customkernels and ops of this module, that add operations. Other
+// programs rarely need them:
+//
+//   - NewError and InvalidArray report errors as the operations of this package do.
+//   - MetalKernel, CUDAKernel and HostFunction add custom kernels and C functions to the graph. CustomVJP defines their
+//     gradient. Trace and WithPlaceholderGPU return the source that MLX generates for a Metal kernel, on any machine.
+//   - IsTraced, Differentiating, IsReady and IsHostBacked report the state of an array or of the running transform.
+//     TF32Enabled reports the precision of CUDA products.
+//   - After and AfterCompletion order parts of a graph to bound its memory.
+//   - OutsideScopes makes arrays that outlive the caller's scope.
+//
+// # Relation to mlx-c
+//
+// A generator writes the layer below this package from the headers of the pinned mlx-c. A test fails if a function of
+// mlx-c is neither bound nor on a list with the reason. The loaded libraries must be the pinned versions: with others,
+// every operation returns the error that Check returns.
 package mlxc

@@ -1,39 +1,33 @@
-// Package tree works on trees of arrays: the parameters of a model, their gradients,
-// the state of an optimiser.
+// Package tree works on trees of arrays: the parameters of a model, their gradients, the state of an optimizer.
 //
-// # What a tree is
+// # Trees
 //
-// A tree is an *mlxc.Array, or a struct, map, slice or Go array of trees, or a pointer
-// or an interface that holds one. Its arrays have an order and names, which follow from
-// its type and keys alone:
+// A tree is an *mlxc.Array; or a struct, map, slice or Go array of trees; or a pointer or an interface that holds one.
+// Its arrays have an order and names, which depend only on its type and keys:
 //
-//   - The fields of a struct come in the order of their declaration. A field's name is
-//     that of its tag `mlx:"name"`, or the field's own in lower snake case: QProj is
-//     q_proj. The fields of an embedded struct without a tag count as the outer one's.
-//   - The entries of a map come in ascending order of their keys, which are strings or
-//     integers and give the names.
-//   - The elements of slices and arrays are named by their numbers, from 0.
+//   - Struct fields are in the order of their declaration. A field's name is the name in its tag `mlx:"name"`, or the
+//     field's own in lower snake case: QProj is q_proj. Fields of an embedded struct without a tag count as fields of
+//     the outer struct.
+//   - Map entries are in ascending order of their keys, which are strings or integers and give the names.
+//   - Elements of slices and arrays are named by their index, from 0.
 //
-// Names are joined with dots, as in files of weights: layers.0.q_proj. The name of a
-// tree that is one array is empty. Nil slices, maps and pointers to anything but an array
-// have no arrays.
+// Names are joined by dots, as in files of weights: layers.0.q_proj. The name of a tree that is a single array is
+// empty. Nil slices, nil maps and nil pointers other than *mlxc.Array contribute no arrays.
 //
-// A field with the tag `mlx:"-"` is no part of the tree; trees that are made in the
-// likeness of another get a copy of it. Every other field is: one that is not exported,
-// or holds something else, is an error, so that no parameter is left out by mistake. So
-// are a nil array, two arrays of one name, and a cycle. An array or a pointer that
-// stands at two places counts twice, and what is made of it are two.
+// A field with the tag `mlx:"-"` is not part of the tree; functions that return a tree like another copy it. Every
+// other field is part of the tree. A field that is not exported, or holds anything but a tree, is an error, so that no
+// parameter is left out by mistake. A nil array, two arrays of one name, and a cycle are errors, too. An array or a
+// pointer at two positions counts twice, and becomes two in a new tree.
 //
-// An array with the tag `mlx:"name,omitempty"`, or `mlx:",omitempty"` for the field's own
-// name, is optional: where it is nil, the tree has no such array. So can a layer do
-// without a bias, and an mlxc.Quantized be part of a tree.
+// An array with the tag `mlx:"name,omitempty"`, or `mlx:",omitempty"` for the field's own name, is optional: if it is
+// nil, the tree does not have it. A layer may thus have no bias, and an mlxc.Quantized can be part of a tree.
 //
 // # Training
 //
-// ValueAndGrad takes the gradient of a loss with respect to a tree, ValueAndGradAux that of one
-// that has more to tell; Compile compiles a function from trees to trees, such as a step of
-// training; package optim has the optimisers.
+// ValueAndGrad computes the gradient of a loss with respect to a tree, and ValueAndGradAux that of a function with
+// auxiliary results. Compile compiles a function from trees to trees, such as a training step. Package optim has
+// optimizers.
 //
-// Functions here build graphs and compute nothing, but for Eval. They neither keep nor
-// free the arrays that they are given, and may be used by any number of goroutines.
+// Functions of this package build graphs; only Eval computes. They neither keep nor free their arguments, except Keep
+// and Free. Any number of goroutines may use them.
 package tree
