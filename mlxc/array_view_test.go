@@ -22,7 +22,7 @@ func counted(n int) []float32 {
 	return v
 }
 
-func TestView(t *testing.T) {
+func TestFromSliceNoCopyUsesTheMemory(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	const n = 1 << 20
 	data := counted(n)
@@ -37,7 +37,7 @@ func TestView(t *testing.T) {
 	require.Equal(t, []float32{n/2 - 1, n - 1}, floats(t, x.Max(1)))
 	require.Equal(t, []float32{3, n/2 + 3}, floats(t, x.Slice([]int{0, 3}, []int{2, 4}, nil)))
 
-	// Part of a slice, at any place; other dtypes; empty ones.
+	// A part of a slice at an unaligned position, other dtypes, and empty slices.
 	require.Equal(t, []float32{7, 8, 9}, floats(t, mlxc.FromSliceNoCopy(data[7:10])))
 	require.Equal(t, []complex64{2i, 3}, read[complex64](t, mlxc.FromSliceNoCopy([]complex64{1, 2i, 3}[1:])))
 	require.Equal(t, []uint8{2, 3}, read[uint8](t, mlxc.FromSliceNoCopy([]uint8{1, 2, 3}[1:])))
@@ -49,7 +49,7 @@ func TestView(t *testing.T) {
 	}
 }
 
-// MLX reuses the buffers of operands that nobody else holds: not that of a view.
+// MLX reuses the buffer of an operand without other users. It must not reuse the buffer of a view.
 func TestViewsAreNotWrittenTo(t *testing.T) {
 	want, data := counted(1000), counted(1000)
 	for _, f := range []func(x *mlxc.Array) *mlxc.Array{
@@ -67,7 +67,7 @@ func TestViewsAreNotWrittenTo(t *testing.T) {
 		var y *mlxc.Array
 		mlxc.WithScope(func() { y = f(mlxc.FromSliceNoCopy(data)).Keep() }) // the view's handle is gone
 		require.NoError(t, mlxc.Eval(y))
-		// In two steps, so that what is between aliases the view and is computed.
+		// In two steps, so that the intermediate array aliases the view and is computed.
 		mlxc.WithScope(func() {
 			part := mlxc.FromSliceNoCopy(data).Reshape(100, 10)
 			require.NoError(t, mlxc.Eval(part))
@@ -87,7 +87,7 @@ func TestViewsAreNotWrittenTo(t *testing.T) {
 	require.Equal(t, want, data)
 }
 
-// The memory is kept as long as something needs it, and no longer.
+// The memory is pinned exactly as long as an array needs it.
 func TestViewKeepsItsMemory(t *testing.T) {
 	if mlxc.GPU.Available() {
 		skip.Platform(t, "with a GPU, MLX copies memory that does not begin at a page, and releases the original")
@@ -112,7 +112,7 @@ func TestViewKeepsItsMemory(t *testing.T) {
 	}, 10*time.Second, time.Millisecond, "the memory is still kept")
 }
 
-// A program that reads what it computes, and never calls Eval, gets its memory back too.
+// A program that only reads results, and never calls Eval, also releases pinned memory.
 func TestViewsAreGivenBack(t *testing.T) {
 	const size, turns = 1 << 18, 100 // bytes
 	var before, after runtime.MemStats

@@ -8,9 +8,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// endsGoroutine is called by tests that end a goroutine in a function that MLX called.
-// What the C++ frames above held, which then never return, is lost, and the address
-// sanitizer says so.
+// endsGoroutine is called by tests that end a goroutine in a function that MLX called. The skipped C++ frames leak
+// their memory, which AddressSanitizer reports.
 func endsGoroutine(t *testing.T) {
 	skip.Platform(t, "the address sanitizer reports the memory that the ended goroutine loses")
 }

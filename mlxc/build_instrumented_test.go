@@ -2,5 +2,5 @@
 
 package mlxc_test
 
-// instrumented tells that what watches the program needs memory of its own, and time.
+// instrumented is true if the race detector or a sanitizer adds memory and time.
 const instrumented = true

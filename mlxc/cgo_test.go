@@ -11,7 +11,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// Without cgo the first thing that the compiler says is what to do.
+// Without cgo, the first message of the compiler says how to enable it.
 func TestBuildWithoutCgo(t *testing.T) {
 	build := exec.Command(skip.Program(t, skip.Go), "build", ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -22,7 +22,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 )
 
-// requireMessage requires the message of an mlxc.Error without the caller, which it must have.
+// requireMessage requires an mlxc.Error with the message want, apart from the caller, and with a caller in a test file.
 func requireMessage(t *testing.T, err error, want string) {
 	t.Helper()
 	var e *mlxc.Error
@@ -98,13 +98,13 @@ func TestErrorsNameTheCaller(t *testing.T) {
 	}
 }
 
-// here2 is here for another line.
+// here2 returns the file and line of its caller, moved by a number of lines.
 func here2(by int) string {
 	_, file, line, _ := runtime.Caller(1)
 	return fmt.Sprintf("%s:%d", file, line+by)
 }
 
-// Where functions of the caller run inside, the place is theirs.
+// If a function of the caller runs inside a transform, the error names a line of that function.
 func TestErrorsInsideTransformsNameTheCallerOnce(t *testing.T) {
 	x, y := mlxc.Ones(mlxc.Float32, 2), mlxc.Ones(mlxc.Float32, 3)
 	var at string
@@ -137,8 +137,8 @@ func TestErrorsInsideTransformsNameTheCallerOnce(t *testing.T) {
 	}
 }
 
-// Every error of the package has a caller: none is made by a literal, but in errors.go and where
-// another goroutine's error gets its caller later.
+// Every error of the package has a caller. Literals of Error occur only in errors.go, and where an error of another
+// goroutine gets its caller later.
 func TestErrorsAreMadeInOnePlace(t *testing.T) {
 	testdevice.CPUOnly(t, "reads the package's source, which a package for another machine lacks")
 	files, err := filepath.Glob("*.go")

@@ -11,8 +11,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Wrong calls of linear algebra, transforms, random numbers, convolutions and quantised
-// arrays, many of which MLX would end the process over, and what their errors must say.
+// Wrong calls of linear algebra, transforms, random numbers, convolutions and quantized arrays, many of which would end the process in MLX, and the
+// required parts of their errors.
 func TestWrongLinearAlgebra(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	m, v := normal(1, 3, 4), normal(2, 4)

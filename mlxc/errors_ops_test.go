@@ -10,8 +10,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Wrong calls of the operations and what their errors must say. MLX alone would end the
-// process over some of them, and leave an array's memory over others.
+// Wrong calls of operations, and the required parts of their errors. For some of them MLX would end the process, or
+// access memory outside the array.
 func TestWrongOperations(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	a := mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 2, 3)
@@ -26,7 +26,7 @@ func TestWrongOperations(t *testing.T) {
 		return mlxc.Padding{Axis: axis, Before: before, After: after}
 	}
 	first := func(x *mlxc.Array, _ *mlxc.Array) *mlxc.Array { return x }
-	// Zeros of so many elements take no memory until somebody wants them in a row.
+	// A broadcast of zeros takes no memory until it is copied to row-major order.
 	zeros := func(shape ...int) *mlxc.Array { return mlxc.Zeros(mlxc.Float32, shape...) }
 	const huge = 1 << 30
 	for name, c := range map[string]struct {
@@ -156,7 +156,7 @@ func TestWrongOperations(t *testing.T) {
 			require.Equal(t, []float32{2, 4, 6, 8}, floats(t, b.Add(b)))
 		})
 	}
-	// It is known too late for an error of the operation.
+	// The error is only known at evaluation.
 	_, err := mlxc.ToSlice[float32](a.MaskedScatter(mlxc.OnesLike(a).AsType(mlxc.Bool), b))
 	require.ErrorContains(t, err, "enough elements")
 }

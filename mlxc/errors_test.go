@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Wrong calls and what their errors must say. After each, the library works.
+// Wrong calls, and the required parts of their errors. After each, the library works.
 func TestWrongCalls(t *testing.T) {
 	a := mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 2, 3)
 	b := mlxc.FromSlice([]float32{1, 2, 3, 4})
@@ -102,7 +102,7 @@ func TestWrongCalls(t *testing.T) {
 	}
 }
 
-func TestWhatAnInvalidArraySays(t *testing.T) {
+func TestMethodsOfAnInvalidArrayReturnItsError(t *testing.T) {
 	bad := mlxc.FromSlice([]float32{1, 2}).Add(mlxc.FromSlice([]float32{1, 2, 3}))
 	require.Nil(t, bad.Shape())
 	require.Zero(t, bad.NDim())

@@ -24,7 +24,7 @@ func onCPU(t *testing.T, f func()) {
 
 func singularInverse() *mlxc.Array { return mlxc.Zeros(mlxc.Float32, 3, 3).Inv() }
 
-// Evaluations on one stream fail beside others: each call returns its own error, and every value is right.
+// Failing and successful evaluations share a stream: each call returns its own error, and every value is correct.
 func TestErrorsReachTheirEvaluation(t *testing.T) {
 	inverse := func() error { return mlxc.Eval(singularInverse()) }
 	deferred := func() error {
@@ -93,8 +93,8 @@ func TestErrorsReachTheirEvaluation(t *testing.T) {
 
 func isSingular(err error) bool { return err != nil && strings.Contains(err.Error(), singularError) }
 
-// Arrays that depend on a failed one fail at every use, whether it is the array of the call, an
-// operand or an array of a later call. The others keep their values.
+// Arrays that depend on a failed array fail at every use: the requested array, an operand, or an array of a later call.
+// Other arrays keep their values.
 func TestFailedEvaluationFailsItsDependents(t *testing.T) {
 	onCPU(t, func() {
 		x := mlxc.Ones(mlxc.Float32, 3, 3).MulScalar(2) // singular
@@ -107,7 +107,7 @@ func TestFailedEvaluationFailsItsDependents(t *testing.T) {
 		}
 		require.Equal(t, float32(2), floats(t, x)[0])
 		require.Equal(t, float32(3), floats(t, other)[0])
-		// So a program can go on with the operand.
+		// The operand stays usable.
 		require.NoError(t, mlxc.Eval(x.Add(mlxc.Eye(mlxc.Float32, 3, 3, 0)).Inv()))
 	})
 }
@@ -126,7 +126,7 @@ func requireSingular(t *testing.T, a *mlxc.Array) {
 	require.False(t, a.IsReady())
 }
 
-// The error of AsyncEval is found at the read, and by what is computed from arrays that still run.
+// A read returns the error of AsyncEval, as do computations from arrays that still run.
 func TestFailedAsyncEvalFailsItsReads(t *testing.T) {
 	onCPU(t, func() {
 		for _, wait := range []bool{false, true} {
@@ -138,7 +138,7 @@ func TestFailedAsyncEvalFailsItsReads(t *testing.T) {
 					require.ErrorContains(t, mlxc.Synchronize(), singularError)
 					require.NoError(t, mlxc.Synchronize(), "the error was returned")
 				}
-				// The error of what it depends on may be known by now.
+				// The dependency may already have failed.
 				next := sum.MulScalar(2)
 				if err := mlxc.AsyncEval(next); err != nil || wait {
 					require.ErrorContains(t, err, singularError)
@@ -156,7 +156,7 @@ func TestFailedAsyncEvalFailsItsReads(t *testing.T) {
 	})
 }
 
-// A failed evaluation on one stream fails what another stream computes from it, and nothing else there.
+// A failed evaluation on one stream fails its dependents on another stream, and nothing else there.
 func TestFailedEvaluationBetweenStreams(t *testing.T) {
 	a, err := mlxc.NewStream(mlxc.CPU)
 	require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestFailedEvaluationBetweenStreams(t *testing.T) {
 	}
 }
 
-// Inside a transform the error is that of the call too, and the arguments stay as they are.
+// Inside a transform, the call returns the error, and the arguments stay valid.
 func TestFailedEvaluationInsideTransforms(t *testing.T) {
 	onCPU(t, func() {
 		x := mlxc.FromSlice([]float32{1, 2, 3, 4}, 2, 2)

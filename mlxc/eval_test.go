@@ -29,7 +29,7 @@ func TestIsReady(t *testing.T) {
 	require.False(t, (*mlxc.Array)(nil).IsReady())
 }
 
-func TestAvailableStandIns(t *testing.T) {
+func TestIsReadyForPlaceholders(t *testing.T) {
 	x, y := mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{3, 4})
 	pending := x.Add(y)
 	asks := func(want ...bool) mlxc.Func {
@@ -52,7 +52,7 @@ func TestAvailableStandIns(t *testing.T) {
 	require.NoError(t, mlxc.Vmap(asks(false, true), []int{0, mlxc.Unmapped}, nil)(arrays{x, y})[0].Err())
 }
 
-// What is there is read without waiting for what its stream is busy with.
+// Reading a computed array does not wait for other work on its stream.
 func TestReadingDoesNotQueue(t *testing.T) {
 	testdevice.CPUOnly(t, "a GPU queues all operations before it finishes the first, and keeps their inputs until then")
 	x := mlxc.FromSlice([]int32{1, 2, 3, 4, 5, 6}, 2, 3)
@@ -91,7 +91,7 @@ func TestIsHostBacked(t *testing.T) {
 	require.False(t, (*mlxc.Array)(nil).IsHostBacked())
 }
 
-// MLX takes what failed for computed. Here it fails again, however it is asked.
+// MLX marks a failed array as evaluated. This package fails it again, whichever way it is used.
 func TestFailedEvaluationStaysFailed(t *testing.T) {
 	// GPUs have no inverse.
 	require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() { testFailedEvaluationStaysFailed(t) }))
@@ -105,7 +105,7 @@ func testFailedEvaluationStaysFailed(t *testing.T) {
 	require.ErrorContains(t, err, "LU factorization failed")
 	_, err = mlxc.ToSlice[float32](singular.AddScalar(1))
 	require.ErrorContains(t, err, "LU factorization failed")
-	// Another array that the same call asked for, and that was there before, stays.
+	// Another array of the same call that was computed before stays valid.
 	one := mlxc.Ones(mlxc.Float32, 1)
 	require.NoError(t, mlxc.Eval(one))
 	require.Error(t, mlxc.Eval(one, mlxc.Zeros(mlxc.Float32, 3, 3).Inv()))

@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// On a Mac, Apply is all; on every machine, Trace shows the Metal source that MLX makes.
+// On a Mac, Apply suffices. On every machine, Trace returns the Metal source that MLX generates.
 func ExampleMetalKernel() {
 	square, err := mlxc.NewMetalKernel(mlxc.MetalKernelSource{
 		Name: "square_example", Inputs: []string{"x"}, Outputs: []string{"y"},
@@ -46,7 +46,7 @@ func ExampleMetalKernel() {
 	// }
 }
 
-// metalText is the text that MLX makes of a launch, as in the example of MetalKernel.
+// metalText returns the source that MLX generates for a launch, as in the example of MetalKernel.
 func metalText(s mlxc.MetalKernelSource, l mlxc.KernelLaunch, inputs ...*mlxc.Array) string {
 	kernel, err := mlxc.NewMetalKernel(s)
 	if err != nil {
@@ -66,7 +66,7 @@ func metalText(s mlxc.MetalKernelSource, l mlxc.KernelLaunch, inputs ...*mlxc.Ar
 }
 
 func ExampleMetalKernelSource() {
-	// A kernel that reads its input through strides, as it is, and uses a function.
+	// A kernel that reads its input through strides and calls a function.
 	source := mlxc.MetalKernelSource{
 		Name: "cube_example", Inputs: []string{"x"}, Outputs: []string{"y"},
 		Header:  "template <typename T> T cube(T v) { return v * v * v; }\n",
@@ -91,8 +91,7 @@ func ExampleMetalKernelSource() {
 }
 
 func ExampleKernelLaunch() {
-	// One thread for each element, in threadgroups of 256; the elements that none writes
-	// are 0.
+	// One thread per element, in threadgroups of 256; elements without a write are 0.
 	zero := float32(0)
 	x := mlxc.Ones(mlxc.Float32, 1000)
 	launch := mlxc.KernelLaunch{
@@ -141,7 +140,7 @@ func ExampleTemplateArg() {
 }
 
 func ExampleOutput() {
-	// Two outputs of one launch: their order is that of the kernel's names.
+	// A launch with two outputs, in the order of the kernel's output names.
 	x := mlxc.Ones(mlxc.Float32, 1024)
 	fmt.Print(metalText(mlxc.MetalKernelSource{
 		Name: "frexp_example", Inputs: []string{"x"}, Outputs: []string{"fraction", "exponent"},
@@ -164,7 +163,7 @@ func ExampleOutput() {
 }
 
 func ExampleCUDAKernelSource() {
-	// The name would have to change with a Prelude: MLX keeps what it compiled by name.
+	// MLX caches by name: with a Prelude, the name must contain a hash of it.
 	kernel, err := mlxc.NewCUDAKernel(mlxc.CUDAKernelSource{
 		Name: "reverse_example_1", Inputs: []string{"x"}, Outputs: []string{"y"},
 		Body: `extern __shared__ float row[];

@@ -49,7 +49,7 @@ func ExampleConvConfig() {
 func ExampleConvGeneralConfig() {
 	signal := mlxc.FromSlice([]float32{1, 2, 3, 4}, 1, 4, 1)
 	difference := mlxc.FromSlice([]float32{-1, 1}, 1, 2, 1)
-	// Each result sees the past alone.
+	// Each result depends only on earlier elements.
 	fmt.Println(mlxc.ConvGeneral(signal, difference, mlxc.ConvGeneralConfig{PaddingLow: []int{1}}).Flatten(0, 2))
 	// Output: array([1, 1, 1, 1], dtype=float32)
 }
@@ -92,7 +92,7 @@ func ExampleQuantizeMode() {
 }
 
 func ExampleMatMulIDs() {
-	// Two rows, of which each goes through a matrix of its own choice.
+	// Two rows, each multiplied by a selected matrix.
 	x := mlxc.FromSlice([]float32{1, 2, 3, 4}, 2, 1, 2)
 	experts := mlxc.Stack(0, mlxc.Ones(mlxc.Float32, 2, 1), mlxc.Ones(mlxc.Float32, 2, 1).Neg())
 	y := x.GatherMM(experts, mlxc.MatMulIDs{Right: mlxc.FromSlice([]uint32{1, 0})})
@@ -110,7 +110,7 @@ func ExampleBlockMasks() {
 
 func ExampleRoPEConfig() {
 	x := mlxc.FromSlice([]float32{1, 0, 1, 0}, 1, 2, 2)
-	// The second row turns by 90°.
+	// The second row is rotated by 90°.
 	quarter := mlxc.FromSlice([]float32{2 / 3.14159265})
 	fmt.Println(mlxc.RoPE(x, mlxc.RoPEConfig{Freqs: quarter}).MulScalar(1000).AsType(mlxc.Int32))
 	// Output:

@@ -7,7 +7,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Indices choose elements, one for every axis.
+// A list of Index values selects elements, one per axis.
 func ExampleIndex() {
 	a := mlxc.Arange(mlxc.Int32, 0, 12, 1).Reshape(3, 4)
 	fmt.Println(a.Index(mlxc.At(-1)))
@@ -24,11 +24,11 @@ func ExampleIndex() {
 	// axis 0: there is no position 3: the axis has 3
 }
 
-// Arrays are immutable: an update gives another one.
+// Arrays are immutable: an update returns another array.
 func ExampleArray_SetAt() {
 	a := mlxc.Zeros(mlxc.Int32, 2, 3)
 	b := a.SetAt(mlxc.Scalar[int32](7), mlxc.All, mlxc.At(0))
-	// An element that is named twice gets both.
+	// Updates of a repeated element are added.
 	c := b.AddAt(mlxc.FromSlice([]int32{1, 2}), mlxc.At(1), mlxc.IDs(mlxc.FromSlice([]int32{2, 2})))
 	fmt.Println(a)
 	fmt.Println(c)

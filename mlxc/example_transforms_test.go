@@ -7,7 +7,7 @@ import (
 )
 
 func ExampleFunc() {
-	// A Func builds a graph from its arguments; who calls it decides what with.
+	// A Func builds a graph from its arguments.
 	f := func(args []*mlxc.Array) []*mlxc.Array {
 		x, w := args[0], args[1]
 		return []*mlxc.Array{x.MatMul(w).Sum()}
@@ -21,14 +21,14 @@ func ExampleFunc() {
 	// array([4, 6], dtype=float32) <nil>
 }
 
-// Gradients go under other transforms.
+// Gradients can be nested in other transforms.
 func ExampleAsFunc() {
 	loss := func(args []*mlxc.Array) []*mlxc.Array {
 		w, x := args[0], args[1]
 		return []*mlxc.Array{w.Mul(x).Sum().Square()}
 	}
 	w, rows := mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{1, 0, 0, 1, 1, 1}, 3, 2)
-	// The gradient of each sample, with respect to the weights that all share.
+	// The per-sample gradients with respect to shared weights.
 	samples := mlxc.Vmap(mlxc.AsFunc(mlxc.Grad(loss)), []int{mlxc.Unmapped, 0}, nil)
 	fmt.Println(samples([]*mlxc.Array{w, rows})[0])
 	// The second derivative of the sine is −sin.
@@ -43,7 +43,7 @@ func ExampleAsFunc() {
 }
 
 func ExampleVJPFunc() {
-	// Clips the gradient that flows through, and leaves the value.
+	// Clips the gradient, and passes the value.
 	clip := func(_, cotangents, _ []*mlxc.Array) []*mlxc.Array {
 		return []*mlxc.Array{cotangents[0].Clip(-1, 1)}
 	}
@@ -56,7 +56,7 @@ func ExampleVJPFunc() {
 }
 
 func ExampleJVPFunc() {
-	// The square, with its derivative written down.
+	// The square with an explicit derivative.
 	square := func(args []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{args[0].Square()} }
 	derivative := func(primals, tangents []*mlxc.Array) []*mlxc.Array {
 		return []*mlxc.Array{primals[0].MulScalar(2).Mul(tangents[0])}
@@ -69,8 +69,7 @@ func ExampleJVPFunc() {
 }
 
 func ExampleVmapFunc() {
-	// dot is of two vectors. For all elements at once, the products along the last axis are
-	// summed, whichever argument is shared.
+	// dot takes two vectors. For a batch, sum the products along the last axis, whichever argument is shared.
 	dot := func(args []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{args[0].Inner(args[1])} }
 	dots := func(args []*mlxc.Array, mapped []bool) []*mlxc.Array {
 		fmt.Println("mapped:", mapped)
@@ -85,8 +84,8 @@ func ExampleVmapFunc() {
 }
 
 func ExampleCustomRules() {
-	// A threshold has the derivative 0 everywhere. Learning goes on with that of the sigmoid,
-	// under VJP; under JVP and Vmap the threshold is as MLX has it.
+	// A threshold has derivative 0 everywhere. Under VJP it gets the derivative of the sigmoid instead; under JVP and
+	// Vmap it keeps MLX's rules.
 	threshold := mlxc.CustomFunction(
 		func(args []*mlxc.Array) []*mlxc.Array {
 			return []*mlxc.Array{args[0].Greater(mlxc.Scalar[float32](0)).AsType(mlxc.Float32)}

@@ -2,7 +2,7 @@ package mlxc
 
 import "time"
 
-// SetLockPatience sets lockPatience and returns the value before.
+// SetLockPatience sets lockPatience and returns the previous value.
 func SetLockPatience(d time.Duration) time.Duration {
 	before := lockPatience
 	lockPatience = d
@@ -12,5 +12,5 @@ func SetLockPatience(d time.Duration) time.Duration {
 // SetShutdownLimit sets shutdownLimit.
 func SetShutdownLimit(d time.Duration) { shutdownLimit = d }
 
-// WaitingForLock is the number of threads that wait for the graph lock.
+// WaitingForLock returns the number of threads that wait for the graph lock.
 func WaitingForLock() int { return waitingForLock() }

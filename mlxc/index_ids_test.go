@@ -72,7 +72,7 @@ func idCases() map[string]idCase {
 	}
 }
 
-// lazily gives ids that are computed later.
+// lazily returns ids that are not computed yet.
 func lazily(ids *mlxc.Array) *mlxc.Array { return ids.Add(mlxc.Zeros(ids.DType())) }
 
 func clampID(id, low, high int) int { return min(max(id, low), high) }
@@ -130,7 +130,7 @@ func TestWindowsOutOfRange(t *testing.T) {
 	}
 }
 
-// An error names the place in an array of several axes, also of one that is not row-major.
+// The error names the position in an array of several axes, also if it is not row-major.
 func TestIDsOutOfRangeNameTheirPlace(t *testing.T) {
 	testdevice.CPUOnly(t, "reads computed ids, which a CUDA device has in its own memory")
 	x := counting(5, 4)
@@ -145,7 +145,7 @@ func TestIDsOutOfRangeNameTheirPlace(t *testing.T) {
 	require.Equal(t, floats(t, x.Index(mlxc.Range(1, 3))), floats(t, x.Take(part, 0)))
 }
 
-// More positions than the ids' dtype can count need no limit.
+// If the axis has more positions than the ids' dtype can express, no limit is needed.
 func TestIDsOfFewBits(t *testing.T) {
 	testdevice.CPUOnly(t, "reads computed ids, which a CUDA device has in its own memory")
 	x := counting(300)
@@ -154,7 +154,7 @@ func TestIDsOfFewBits(t *testing.T) {
 	require.Equal(t, []float32{172, 173}, floats(t, x.Gather(arrays{lazily(mlxc.FromSlice([]int8{-128}))}, []int{0}, []int{2})))
 }
 
-// The gradient of a clamped id goes to the position that it was clamped to.
+// The gradient of a clamped id flows to the clamped position.
 func TestIDsOutOfRangeInTransforms(t *testing.T) {
 	testdevice.CPUOnly(t, "reads computed ids, which a CUDA device has in its own memory")
 	x := counting(5, 1)

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// NVRTC opens the files by the names that the lines have, when a graph is evaluated.
+// NVRTC opens the included files at evaluation, by the names in the lines.
 func TestIncludesOfCUDAKernels(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Platform(t, "MLX has CUDA on Linux only")

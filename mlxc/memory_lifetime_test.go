@@ -113,9 +113,9 @@ func BenchmarkProfileOfArrays(b *testing.B) {
 	}
 }
 
-// With the tag mlxcgc, which collects garbage while every call is on its way: what a call
-// forgot to keep alive is freed under its hands. With -long, since it compiles mlxc anew.
-func TestWhileGarbageIsCollected(t *testing.T) {
+// With the build tag mlxcgc, every call runs the garbage collector: an array that a call does not keep alive is freed
+// during the call. The test needs -long, because it compiles mlxc again.
+func TestCallsKeepTheirArraysAlive(t *testing.T) {
 	long.Only(t, "compiles mlxc again")
 	test := exec.Command("go", "test", "-count=1", "-tags", "mlxcgc", "-run",
 		"^(TestArithmetic|TestVJP|TestScope|TestKeepAfterFree|TestEvery|TestProfile|TestIsReady|TestCustom|TestCompile|TestErrors?|Example)", ".")
@@ -125,8 +125,8 @@ func TestWhileGarbageIsCollected(t *testing.T) {
 	require.Contains(t, string(out), "ok ")
 }
 
-// What OutsideScopes makes outlives the scopes around it, on its goroutine alone.
-func TestOutsideScopes(t *testing.T) {
+// Arrays made in OutsideScopes outlive the enclosing scopes, on the calling goroutine only.
+func TestOutsideScopesOutlivesScopes(t *testing.T) {
 	var outside, inside *mlxc.Array
 	mlxc.WithScope(func() {
 		mlxc.WithScope(func() {

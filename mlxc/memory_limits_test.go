@@ -16,7 +16,7 @@ func TestMemoryLimits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, previous)
 	require.Equal(t, 1<<30, mlxc.MemoryLimit())
-	// It is no hard bound.
+	// The limit is not a hard bound.
 	_, err = mlxc.SetMemoryLimit(1 << 10)
 	require.NoError(t, err)
 	require.Equal(t, []float32{1 << 20}, floats(t, mlxc.Ones(mlxc.Float32, 1<<20).Sum()))

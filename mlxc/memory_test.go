@@ -15,8 +15,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// resident is the process's resident memory in bytes, 0 where it cannot be read or is not
-// the package's.
+// resident returns the process's resident memory in bytes, or 0 if it cannot be read or includes the memory of a
+// sanitizer.
 func resident(t *testing.T) int {
 	if instrumented {
 		return 0
@@ -51,8 +51,8 @@ func TestScopeFreesWhatWasMadeInIt(t *testing.T) {
 	require.NoError(t, outside.Err())
 }
 
-// A shape with a wrong axis is an error, and not the end of the process.
-func TestMoreThanThereIsMemoryFor(t *testing.T) {
+// A shape that exceeds memory is an error and does not end the process.
+func TestShapesBeyondMemoryAreErrors(t *testing.T) {
 	if instrumented || runtime.GOOS != "linux" || mlxc.GPU.Available() {
 		skip.Platform(t, "only the allocator for CPUs on Linux does not fail by itself")
 	}
@@ -100,8 +100,8 @@ func TestScopeEndsWhenItsFunctionPanics(t *testing.T) {
 	require.NoError(t, b.Err())
 }
 
-// A training loop of 10,000 steps, with a scope for each and without: MLX's active
-// memory and the process's stay where they were after the first hundred.
+// A training loop of 10,000 steps, with and without a scope per step: MLX's active memory and the process's memory stay
+// at their level after the first hundred steps.
 func TestMemoryStaysFlat(t *testing.T) {
 	steps, warm := 10_000, 100
 	if instrumented {
@@ -141,8 +141,8 @@ func TestMemoryStaysFlat(t *testing.T) {
 			t.Logf("after %d steps: active memory %+d bytes, resident %+d bytes", steps, grownActive, grownRSS)
 			allowed := 1 << 20 // one step's arrays are 50 KB
 			if !scoped {
-				// The collector is asked for help when 64 MiB are active, and comes to it
-				// some steps later; MLX's cache keeps as much again.
+				// The garbage collector starts at 64 MiB of active memory and finishes some steps later; MLX's cache
+				// holds as much again.
 				allowed = 128 << 20
 			}
 			require.Less(t, grownActive, allowed)

@@ -39,7 +39,7 @@ func testAfter(t *testing.T, after func(a *mlxc.Array, others ...*mlxc.Array) *m
 	require.ErrorIs(t, after(x, nil).Err(), mlxc.ErrNil)
 }
 
-// What comes after a failed evaluation fails at every one.
+// An array ordered after a failed evaluation fails at every evaluation.
 func TestAfterFailsForGood(t *testing.T) {
 	for name, after := range map[string]func(a *mlxc.Array, others ...*mlxc.Array) *mlxc.Array{
 		"After": (*mlxc.Array).After, "AfterCompletion": (*mlxc.Array).AfterCompletion,
@@ -63,7 +63,7 @@ func testAfterFails(t *testing.T, after func(a *mlxc.Array, others ...*mlxc.Arra
 	require.Error(t, mlxc.Eval(other))
 }
 
-// A chain does not hold its links.
+// A chain does not keep its earlier arrays alive.
 func TestAfterCompletionOfALongChain(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1})
 	for range 300_000 {

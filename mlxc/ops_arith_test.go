@@ -55,8 +55,8 @@ func floorDivide(a, b int64) (q, r int64) {
 }
 
 func TestFloorDivideAndRemainder(t *testing.T) {
-	// Every pair of int8, by zero and the least one by −1 too: either would end a
-	// process whose processor is asked.
+	// Every pair of int8, including division by zero and of the minimum by −1: on a processor that traps, either would
+	// end the process.
 	var a, b, wantQ, wantR []int8
 	for x := math.MinInt8; x <= math.MaxInt8; x++ {
 		for y := math.MinInt8; y <= math.MaxInt8; y++ {

@@ -20,8 +20,8 @@ var elementwise = map[string]func(a, b *mlxc.Array) *mlxc.Array{
 	"logical_and": (*mlxc.Array).LogicalAnd, "logical_or": (*mlxc.Array).LogicalOr,
 }
 
-// The nodes of operands that are alike share what the first of them was made of, those of
-// others do not: both must be the same, on any stream, and in what transforms make of them.
+// Operands of equal shape and dtype share nodes, others do not. Both must give the same results, on any stream and
+// under transforms.
 func TestElementwiseOfLikeOperands(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	other, err := mlxc.NewStream(mlxc.CPU)
@@ -40,7 +40,7 @@ func TestElementwiseOfLikeOperands(t *testing.T) {
 					a, b = a.Slice([]int{0}, []int{n}, []int{1}), b.Slice([]int{0}, []int{n}, []int{1})
 				}
 				a, b = a.Reshape(shape...), b.Reshape(shape...)
-				// One more axis for one of them: MLX broadcasts.
+				// An additional axis in one operand: MLX broadcasts.
 				want := op(a, b.ExpandDims(0))
 				for range 2 {
 					got := op(a, b)

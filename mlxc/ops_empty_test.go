@@ -28,13 +28,12 @@ func returns(t *testing.T, what string, f func()) {
 	}
 }
 
-// strided is a (rows,columns) matrix of ones that MLX's CPU backend copies to multiply it.
+// strided returns a (rows,columns) matrix of ones that MLX's CPU backend copies before a product.
 func strided(rows, columns int) *mlxc.Array {
 	return mlxc.Ones(mlxc.Float32, rows, 2*columns).Index(mlxc.All, mlxc.All.Step(2))
 }
 
-// Each result needs no product, and the operands are large enough for the copy to take longer
-// than MLX needs to free it.
+// No result needs a product. The operands are large enough that copying takes longer than freeing.
 func TestProductsWithoutElements(t *testing.T) {
 	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")
 	const k, n = 512, 1024
@@ -102,7 +101,7 @@ func TestProductsWithoutElements(t *testing.T) {
 				mlxc.WithScope(func() {
 					result := c.f()
 					require.NoError(t, mlxc.AsyncEval(result...))
-					// These get the memory of the copies.
+					// These reuse the memory of the copies.
 					large, small := mlxc.FromSlice(sevens), mlxc.FromSlice(sevens[:k*k])
 					require.NoError(t, mlxc.Synchronize())
 					require.True(t, slices.Equal(sevens, floats(t, large)), "MLX wrote to another array")
@@ -132,8 +131,7 @@ func TestProductsOverNoElements(t *testing.T) {
 	require.Error(t, mlxc.Zeros(mlxc.Int32, 0, 3).MatMul(mlxc.Zeros(mlxc.Int32, 3, 4)).Err())
 }
 
-// withoutElements gives arrays of a shape without elements whose strides are not row-major, as
-// far as MLX decides.
+// withoutElements returns empty arrays of a shape, with strides that are not row-major where MLX permits it.
 func withoutElements(t *testing.T, shape []int) map[string]*mlxc.Array {
 	order := make([]int, len(shape))
 	for i := range order {
@@ -214,7 +212,7 @@ func TestReductionsWithoutElements(t *testing.T) {
 	}
 }
 
-// MLX's derivative of a broadcast sums over the axes that it made longer.
+// MLX's derivative of a broadcast sums over the broadcast axes.
 func TestGradientsOfBroadcastsWithoutElements(t *testing.T) {
 	for form, ct := range withoutElements(t, []int{3, 0}) {
 		returns(t, form, func() {
@@ -229,7 +227,7 @@ func TestGradientsOfBroadcastsWithoutElements(t *testing.T) {
 func TestOperationsWithoutElements(t *testing.T) {
 	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")
 	returns(t, "an operation", func() {
-		// The diagonal has no elements, though the operand has some.
+		// The diagonal is empty although the operand is not.
 		require.Equal(t, make([]float32, 30), floats(t, mlxc.Ones(mlxc.BFloat16, 1, 2, 3, 4, 5).Trace(1, 3, 0).AsType(mlxc.Float32)))
 		for form, a := range withoutElements(t, []int{2, 0, 3}) {
 			for name, f := range map[string]func(a *mlxc.Array) *mlxc.Array{
@@ -248,7 +246,7 @@ func TestOperationsWithoutElements(t *testing.T) {
 				require.Error(t, x.Err(), form)
 			}
 		}
-		// One evaluation has both parts and a user of the one without elements.
+		// One evaluation contains both parts and a user of the empty one.
 		parts := mlxc.Ones(mlxc.Float32, 2, 5).SplitAt(1, 2, 2)
 		sums := parts[1].Transpose().Sum(0)
 		more := parts[1].Sum(1)
@@ -266,7 +264,7 @@ func TestOperationsWithoutElements(t *testing.T) {
 	})
 }
 
-// An evaluation inside a transform keeps the graph, through which the gradient comes.
+// An evaluation inside a transform keeps the graph for the gradient.
 func TestEmptyArraysInsideTransforms(t *testing.T) {
 	x, w := mlxc.Ones(mlxc.Float32, 2, 3), mlxc.Ones(mlxc.Float32, 3, 4)
 	_, grads, err := mlxc.VJP(func(a arrays) arrays {

@@ -122,8 +122,8 @@ func TestTriangles(t *testing.T) {
 	}
 }
 
-// Every slice of a short axis: its value, and that its gradient comes to what it takes and
-// to nothing else, one element by a stride too.
+// Every slice of a short axis: its value, and that its gradient flows to the selected elements only, also for one
+// element with a stride.
 func TestGradientOfSlices(t *testing.T) {
 	const n = 5
 	x := mlxc.FromSlice([]float32{1, 2, 3, 4, 5})

@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// row gives row i of a matrix with n columns.
+// row returns row i of a matrix with n columns.
 func row[T any](m []T, i, n int) []T { return m[i*n : (i+1)*n] }
 
 func TestReductions(t *testing.T) {
@@ -48,8 +48,7 @@ func TestReductions(t *testing.T) {
 
 func TestSoftmaxAndLogSumExp(t *testing.T) {
 	const rows, columns = 3, 5
-	// The second row would overflow, the third underflow, without the largest element
-	// being subtracted.
+	// Without subtraction of the maximum, the second row would overflow and the third underflow.
 	x := []float32{0.1, -2, 3, 0, 1, 1000, 999, 998, 1000, 0, -1000, -1001, -999, -2000, -1000}
 	a := mlxc.FromSlice(x, rows, columns)
 	soft, lse := floats(t, a.Softmax(1)), floats(t, a.LogSumExp(1))
@@ -79,7 +78,7 @@ func TestSoftmaxAndLogSumExp(t *testing.T) {
 	require.Equal(t, mlxc.Float32, mlxc.FromSlice([]int32{1, 2}).Softmax(0).DType())
 }
 
-// What "precise" is there for: many small terms, whose sum a half cannot hold.
+// A sum of many small terms is inexact in float16 and bfloat16.
 func TestSoftmaxPreciseOfHalves(t *testing.T) {
 	const n = 5000
 	a := mlxc.Zeros(mlxc.Float16, n)
@@ -98,7 +97,7 @@ func TestCumSum(t *testing.T) {
 }
 
 // MLX's CPU backend divides by the number of elements in some of these.
-func TestNothingToComputeWith(t *testing.T) {
+func TestOperationsOnNothingAreErrors(t *testing.T) {
 	none, nowhere := mlxc.Zeros(mlxc.Float32, 2, 0), mlxc.Zeros(mlxc.Int32, 2, 0)
 	for name, a := range map[string]*mlxc.Array{
 		"softmax":                none.Softmax(1),
@@ -121,7 +120,7 @@ func TestNothingToComputeWith(t *testing.T) {
 	require.Empty(t, floats(t, x.Take(mlxc.FromSlice([]int32{}), 1)))
 }
 
-// MLX's view of a diagonal without elements keeps its sum busy for many seconds.
+// A sum over MLX's view of an empty diagonal runs for many seconds.
 func TestTraceOfNothing(t *testing.T) {
 	x := mlxc.Zeros(mlxc.Float32, 1, 2, 4, 0)
 	for name, sum := range map[string]*mlxc.Array{

@@ -13,8 +13,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A result of LUFactor takes part in operations as any other array does: they read no more than
-// its elements, and their results take no more memory.
+// Results of LUFactor behave like other arrays: operations read only their elements, and allocate no more memory.
 func TestLUFactorResults(t *testing.T) {
 	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")
 	for _, shape := range [][]int{{1, 1}, {1, 4}, {4, 1}, {5, 3}, {3, 5}, {64, 64}, {2, 3, 7, 7}} {
@@ -49,7 +48,7 @@ func TestLUFactorResults(t *testing.T) {
 	}
 }
 
-// The users of the factorization in MLX.
+// MLX's functions that use the factorization.
 func TestLUFactorInside(t *testing.T) {
 	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")
 	a := mlxtest.Dominant(3, 40, 40)
@@ -62,7 +61,7 @@ func TestLUFactorInside(t *testing.T) {
 	require.InDelta(t, 0, floats(t, log.Add(logInverse))[0], 1e-3)
 }
 
-// Arrays whose last axis has size 1 and any stride.
+// Arrays with a last axis of size 1 and any stride.
 func TestViewAsSmallerElements(t *testing.T) {
 	one := mlxc.Scalar[float32](1.2345)
 	for name, a := range map[string]*mlxc.Array{
@@ -90,7 +89,7 @@ func TestViewAsSmallerElements(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, want, got)
 
-			// Operations with another order of the elements in memory.
+			// Operations that change the memory order of elements.
 			shape := bytes.Shape()
 			n := len(shape)
 			reversed := make([]int, n)

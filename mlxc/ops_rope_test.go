@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// rope is RoPE in float64, of rows × dim with the given number of positions.
+// rope computes RoPE in float64 for rows × dim with the given number of positions.
 func rope(x []float32, length, dim, dims int, traditional bool, frequency func(i int) float64, scale float64, offset int) []float64 {
 	out := make([]float64, len(x))
 	for i, v := range x {
@@ -56,13 +56,13 @@ func TestRoPE(t *testing.T) {
 			frequency = func(i int) float64 { return 1 / float64([]float32{1, 2, 5, 50}[i]) }
 		}
 		want := rope(floats(t, x), length, dim, dims, c.Traditional, frequency, scale, c.Offset)
-		// The cosine of a large angle in float32 is as wrong as the angle.
+		// In float32, the error of a large angle is also the error of its cosine.
 		tolerance := 1e-5 + 1e-6*float64(c.Offset)
 		require.InDeltaSlice(t, want, floats(t, mlxc.RoPE(x, c)), tolerance)
 		three := mlxc.RoPE(x.Reshape(batch*heads, length, dim), c)
 		require.InDeltaSlice(t, want, floats(t, three), tolerance)
 
-		// A rotation's gradient is the rotation back.
+		// The gradient of a rotation is the inverse rotation.
 		dy := normal(2, batch, heads, length, dim)
 		_, grads, err := mlxc.VJP(func(args []*mlxc.Array) []*mlxc.Array {
 			return []*mlxc.Array{mlxc.RoPE(args[0], c)}

@@ -27,7 +27,7 @@ func TestSplit(t *testing.T) {
 	require.Equal(t, floats(t, x), floats(t, mlxc.Concatenate(1, parts...)))
 }
 
-// Parts are invalid one by one, so that nobody has to look before using them.
+// Every part of a failed split is invalid by itself, so callers need no check before they use one.
 func TestFailedSplitsHaveTheirParts(t *testing.T) {
 	x := counting(2, 6)
 	positions := []int{4, 2}

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What MLX holds of Go functions and of memory is let go with the arrays that need it.
-func TestFunctionsAreForgotten(t *testing.T) {
+// MLX releases Go functions and pinned memory together with the arrays that need them.
+func TestUnusedFunctionsAreReleased(t *testing.T) {
 	held := func() int {
 		require.NoError(t, Eval(Ones(Float32, 1)))
 		functions.mu.Lock()
@@ -41,7 +41,7 @@ func TestFunctionsAreForgotten(t *testing.T) {
 		}
 		require.LessOrEqual(t, held()-before, 5, name)
 	}
-	// What a function makes while it is traced is the collector's: it comes late.
+	// Arrays made while a function is traced belong to the garbage collector, which runs late.
 	eventually := func(most int) {
 		require.Eventually(t, func() bool { runtime.GC(); return held() <= most }, 10*time.Second, 10*time.Millisecond)
 	}
@@ -53,7 +53,7 @@ func TestFunctionsAreForgotten(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
-	// Each of the 64 traces that are kept has the rules of f, and f.
+	// Each of the 64 kept traces holds f and its rules.
 	eventually(before + 64*4)
 	ClearCompileCache()
 	eventually(before)
@@ -61,9 +61,8 @@ func TestFunctionsAreForgotten(t *testing.T) {
 	eventually(before - 1)
 }
 
-// A handle that could not be destroyed at once, as another goroutine held the graph lock, does not
-// wait for the next evaluation.
-func TestHandlesAreDestroyedAMomentLater(t *testing.T) {
+// A handle queued because another goroutine held the graph lock is destroyed without another evaluation.
+func TestQueuedHandlesAreDestroyed(t *testing.T) {
 	a := Scalar[float32](1)
 	a.cleanup.Stop()
 	a.users.Store(freedBit | destroyedBit)

@@ -10,21 +10,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The messages are for those who do not know MLX's insides.
-func TestStandInsOutsideOfTheirFunction(t *testing.T) {
-	var standIn *mlxc.Array
+// Messages do not require knowledge of MLX's internals.
+func TestPlaceholdersOutsideOfTheirFunction(t *testing.T) {
+	var placeholder *mlxc.Array
 	x := mlxc.Ones(mlxc.Float32, 2)
 	leak := func(a arrays) arrays {
-		standIn = a[0].Square()
-		return arrays{standIn}
+		placeholder = a[0].Square()
+		return arrays{placeholder}
 	}
 	compiled := mlxc.Compile(leak)
 	defer compiled.Close()
 	_, err := compiled.Call(x)
 	require.NoError(t, err)
-	require.ErrorContains(t, mlxc.Eval(standIn), "mlxc: Eval float32(2): the array is, or depends on, a placeholder of a function")
+	require.ErrorContains(t, mlxc.Eval(placeholder), "mlxc: Eval float32(2): the array is, or depends on, a placeholder of a function")
 	require.NoError(t, mlxc.Vmap(leak, nil, nil)(arrays{x})[0].Err())
-	require.Contains(t, standIn.String(), "has no value outside the function")
+	require.Contains(t, placeholder.String(), "has no value outside the function")
 
 	capturing := mlxc.Compile(func(a arrays) arrays { return arrays{a[0].Add(x)} })
 	defer capturing.Close()
@@ -33,7 +33,7 @@ func TestStandInsOutsideOfTheirFunction(t *testing.T) {
 	usable(t)
 }
 
-// usable checks that the library works, on this goroutine and on another.
+// usable requires that the library works, on this goroutine and on another.
 func usable(t *testing.T) {
 	t.Helper()
 	check := func() error {
@@ -115,7 +115,7 @@ func TestClosureThatPanics(t *testing.T) {
 	}
 }
 
-// runtime.Goexit is how testify's require and testing's FailNow end a goroutine.
+// require.FailNow of testify and FailNow of testing end a goroutine by runtime.Goexit.
 func TestClosureThatEndsItsGoroutine(t *testing.T) {
 	endsGoroutine(t)
 	x := mlxc.FromSlice([]float32{1, 2, 3})
@@ -175,7 +175,7 @@ func TestFunctionsWithoutOutputs(t *testing.T) {
 	usable(t)
 }
 
-// What a deferred call does after its goroutine was ended inside a callback.
+// A deferred call uses the library after its goroutine was ended inside a callback.
 func TestDeferredTransformAfterGoexit(t *testing.T) {
 	endsGoroutine(t)
 	x := mlxc.FromSlice([]float32{1, 2})

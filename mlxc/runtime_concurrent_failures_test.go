@@ -16,8 +16,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 )
 
-// Evaluations that fail run beside others that do not, on the same stream. Each call returns its
-// own error, and every healthy one its own numbers. Run with -race.
+// Failing and successful evaluations run concurrently on one stream. Each call returns its own error, and every
+// successful one its own numbers. Run with -race.
 func TestFailuresStayWithTheirEvaluation(t *testing.T) {
 	testdevice.CPUOnly(t, "evaluates factorizations, which MLX has for CPUs only")
 	rounds := 200

@@ -107,7 +107,7 @@ func TestGoroutinesTransform(t *testing.T) {
 	custom := mlxc.CustomVJP(weighted, func(p, c, _ arrays) arrays {
 		return arrays{p[0].Mul(p[1]).MulScalar(2).Mul(c[0]), p[0].Square().Mul(c[0])}
 	})
-	// For a whole array and for its elements one by one.
+	// For a whole array and for its single elements.
 	whole := func(a arrays) arrays {
 		_, grads, err := gradient(a)
 		if err != nil {
@@ -130,7 +130,7 @@ func TestGoroutinesTransform(t *testing.T) {
 		"Compile":          func(x *mlxc.Array) (*mlxc.Array, error) { return first(compiled.Call(x, w)) },
 		"CompileShapeless": func(x *mlxc.Array) (*mlxc.Array, error) { return first(shapeless.Call(x, w)) },
 		"Vmap":             func(x *mlxc.Array) (*mlxc.Array, error) { return first(vectorised(arrays{x, w}), nil) },
-		// The same from second derivatives: of Σ x³·w/3, the one of the sum of x²·w.
+		// The same from second derivatives: of Σ x³·w/3, the derivative of the sum of x²·w.
 		"nested": gradientOf(func(a arrays) arrays {
 			_, vjps, err := mlxc.VJP(func(b arrays) arrays {
 				return arrays{b[0].Mul(b[0]).Mul(b[0]).Mul(a[1]).DivScalar(3).Sum()}
@@ -187,8 +187,7 @@ func TestGoroutinesTransform(t *testing.T) {
 
 func close32(a, b float32) bool { return max(a-b, b-a) <= 1e-4*max(1, b, -b) }
 
-// A Free beside uses of the same array gives right values or ErrFreed, nothing
-// else.
+// A Free concurrent with uses of the same array gives correct values or ErrFreed.
 func TestFreeBesideUse(t *testing.T) {
 	for range 200 {
 		x := mlxc.FromSlice([]float32{1, 2, 3})

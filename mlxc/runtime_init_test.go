@@ -24,8 +24,8 @@ import (
 
 const installed = "../third_party/mlx-c/install"
 
-// What a program says that loads other libraries than those it was built for: copies, in which names
-// and versions are replaced by others of the same length.
+// The message of a program that loads other libraries than it was built for: copies in which names and versions are
+// replaced by others of the same length.
 func TestLoadedLibraries(t *testing.T) {
 	testdevice.CPUOnly(t, "starts other processes, which have MLX's backend for CPUs")
 	if instrumented {
@@ -95,14 +95,14 @@ func TestLoadedLibraries(t *testing.T) {
 	}
 }
 
-// interfaceVersion returns the text with which libmlxg tells that it fits this program.
+// interfaceVersion returns the string by which libmlxg identifies its interface.
 func interfaceVersion(t *testing.T) string {
 	table, err := os.ReadFile("gen_table.h")
 	require.NoError(t, err)
 	return regexp.MustCompile(`MLXG_INTERFACE "(\w+)"`).FindStringSubmatch(string(table))[1]
 }
 
-// A program whose first operations fail can use MLX once its libraries are there.
+// A program whose first operations fail can use MLX once its libraries exist.
 func TestLoadingIsTriedAgain(t *testing.T) {
 	testdevice.CPUOnly(t, "starts another process, which has MLX's backend for CPUs")
 	const variable = "MLXC_LOADING_TRIED_AGAIN"
@@ -184,7 +184,7 @@ func loadingIsTriedAgain(t *testing.T, root string) {
 	require.ErrorContains(t, failed.Err(), "MLX is not set up", "an invalid array stays invalid")
 }
 
-// The one place that names mlx-c's version is the lock file.
+// The lock file alone names the version of mlx-c.
 func TestPinnedPair(t *testing.T) {
 	data, err := os.ReadFile("../third_party/mlx-c/lock.json")
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// MLX loses the arrays in which the outputs of one operation refer to each other, and all
-// that they come from, as it copies the graph of a function.
+// When MLX copies the graph of a function, it leaks arrays whose sibling outputs refer to each other, and everything
+// that they depend on.
 func TestGraphsOfTracedFunctionsAreFreed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f")
 	call := func(f mlxc.Func, x arrays) error {
@@ -62,7 +62,7 @@ func TestGraphsOfTracedFunctionsAreFreed(t *testing.T) {
 	}
 }
 
-// What MLX gives a thread that it does not know ends with no thread.
+// MLX never frees the stream that it makes for an unknown thread.
 func TestThreadsLeaveNoStreams(t *testing.T) {
 	streams := func() int {
 		names, err := mlxc.StreamNames()

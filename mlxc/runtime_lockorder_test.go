@@ -10,8 +10,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/distributed"
 )
 
-// inTransform runs f in a function whose gradient is taken, which holds the graph lock, and fails
-// if it does not come back.
+// inTransform runs f in a function whose gradient is taken, which holds the graph lock. It fails the test if f does not
+// return.
 func inTransform(t *testing.T, f func()) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -30,8 +30,7 @@ func inTransform(t *testing.T, f func()) {
 	}
 }
 
-// whileWaiting starts f on a goroutine of its own, and returns when one more thread waits for the
-// graph lock.
+// whileWaiting starts f on a new goroutine, and returns when one more thread waits for the graph lock.
 func whileWaiting(t *testing.T, f func()) {
 	t.Helper()
 	before := mlxc.WaitingForLock()
@@ -40,7 +39,7 @@ func whileWaiting(t *testing.T, f func()) {
 		"nothing waits for the graph lock")
 }
 
-// Who waits for the graph lock must hold nothing that a function in a transform asks for.
+// A goroutine that waits for the graph lock must not hold a resource that a function under a transform needs.
 func TestDrawInATransformWhileAnotherWaits(t *testing.T) {
 	inTransform(t, func() {
 		whileWaiting(t, func() { mlxc.RandomNormal(nil, mlxc.Float32, 1) })

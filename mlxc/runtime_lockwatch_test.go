@@ -11,7 +11,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// logged is a handler of log/slog that sends the messages with their attributes.
+// logged is a log/slog handler that sends messages with their attributes.
 type logged struct {
 	slog.Handler
 	lines chan string
@@ -29,7 +29,7 @@ func (l logged) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// logs collects the lines that are logged during the test.
+// logs returns a channel of the lines logged during the test.
 func logs(t *testing.T) <-chan string {
 	t.Helper()
 	before := slog.Default()
@@ -39,9 +39,9 @@ func logs(t *testing.T) <-chan string {
 	return l.lines
 }
 
-// A function that MLX calls waits for a goroutine that waits for the graph lock: after a while a log
-// line names both. Here the function goes on once it has seen the line.
-func TestAHangIsLogged(t *testing.T) {
+// A function that MLX calls waits for a goroutine that waits for the graph lock: after a while, a log line names both.
+// In this test the function returns once it has seen the line.
+func TestGoroutinesBlockedByACallbackAreLogged(t *testing.T) {
 	lines := logs(t)
 	t.Cleanup(func(before time.Duration) func() {
 		return func() { mlxc.SetLockPatience(before) }
@@ -53,7 +53,7 @@ func TestAHangIsLogged(t *testing.T) {
 		select {
 		case line := <-lines:
 			require.Contains(t, line, "wait for a function that MLX calls")
-			require.Regexp(t, `function=goroutine \d+: \S+TestAHangIsLogged\S* at \S+lockwatch_test.go:\d+`, line)
+			require.Regexp(t, `function=goroutine \d+: \S+TestGoroutinesBlockedByACallbackAreLogged\S* at \S+lockwatch_test.go:\d+`, line)
 			require.Regexp(t, `waiting=.*goroutine \d+: \(\*Array\)\.Add, called at \S+lockwatch_test.go:\d+`, line)
 		case err := <-added:
 			t.Errorf("the graph lock is free inside a transform, and Add gives %v", err)
@@ -62,7 +62,7 @@ func TestAHangIsLogged(t *testing.T) {
 		}
 	})
 	require.NoError(t, <-added)
-	// Functions for which nobody waits are not logged, however long they take.
+	// A slow function without waiting goroutines is not logged.
 	inTransform(t, func() { time.Sleep(100 * time.Millisecond) })
 	require.Empty(t, lines)
 }

@@ -20,16 +20,16 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/internal/cexit"
 )
 
-// shutdownVariable names, in a process that TestShutdown starts, what the process does.
+// shutdownVariable is the environment variable that selects the program of a process started by TestShutdown.
 const shutdownVariable = "MLXC_SHUTDOWN"
 
-// withoutShutdown, if it is set, has the busy program show what Shutdown prevents.
+// withoutShutdown makes the busy program skip Shutdown, to show the crash that Shutdown prevents.
 const withoutShutdown = "MLXC_SHUTDOWN_LEFT_OUT"
 
-// shutdownStatus is the exit status of a process that ended in order. That of a crash is another.
+// shutdownStatus is the exit status of an orderly end, which a crash does not have.
 const shutdownStatus = 7
 
-// shutdownPrograms are the programs that TestShutdown runs in processes of their own.
+// shutdownPrograms are the programs that TestShutdown runs, each in a process.
 var shutdownPrograms = map[string]func(*testing.T){
 	"operations": shutdownOperations,
 	"error":      shutdownError,
@@ -70,7 +70,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// Every operation after Shutdown returns ErrShutdown, and nothing else happens.
+// After Shutdown, every operation returns ErrShutdown and does nothing else.
 func shutdownOperations(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1, 2, 3})
 	lazy := x.Add(x)
@@ -135,14 +135,14 @@ func shutdownOperations(t *testing.T) {
 	}
 }
 
-// The error of work that nobody waited for is not lost.
+// Shutdown returns the error of work that was not waited for.
 func shutdownError(t *testing.T) {
 	require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() { require.NoError(t, mlxc.AsyncEval(singularInverse())) }))
 	require.ErrorContains(t, mlxc.Shutdown(), "LU factorization failed")
 	require.NoError(t, mlxc.Shutdown())
 }
 
-// Shutdown waits for a transform, but not for ever, and not inside of it.
+// Shutdown waits for a transform for a limited time, and returns an error inside one.
 func shutdownInTransform(t *testing.T) {
 	mlxc.SetShutdownLimit(50 * time.Millisecond)
 	x := mlxc.FromSlice([]float32{1, 2, 3})
@@ -167,7 +167,7 @@ func shutdownInTransform(t *testing.T) {
 	require.ErrorIs(t, x.Add(x).Err(), mlxc.ErrShutdown)
 }
 
-// Shutdown waits for work and for the goroutines that wait for it.
+// Shutdown waits for work and for goroutines that wait for it.
 func shutdownDuringWork(t *testing.T) {
 	mlxc.SetShutdownLimit(time.Millisecond)
 	y := mlxc.Ones(mlxc.Float32, 256, 256)
@@ -195,8 +195,8 @@ func shutdownDuringWork(t *testing.T) {
 	}
 }
 
-// The process ends through the C library while goroutines evaluate and free arrays. Without Shutdown it
-// crashes, on Linux because MLX's streams are looked up in a map that was destroyed.
+// The process ends through the C library while goroutines evaluate and free arrays. Without Shutdown it crashes; on
+// Linux, because MLX looks up streams in a destroyed map.
 func shutdownBusy(*testing.T) {
 	fused := mlxc.Compile(func(args []*mlxc.Array) []*mlxc.Array {
 		return []*mlxc.Array{args[0].Tanh().Add(args[0].Exp())}

@@ -13,8 +13,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A library that an evaluation on a CUDA device calls puts Go's handlers of signals back without
-// the flag that gives them their stack: Go would end the process at the next signal.
+// A library used by CUDA evaluations reinstalls Go's signal handlers without SA_ONSTACK. Go would end the process at
+// the next signal.
 func TestSignalsKeepTheirStack(t *testing.T) {
 	if mlxc.CurrentBackend() != mlxc.BackendCUDA {
 		skip.Missing(t, skip.CUDA, "the current backend is not CUDA")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestStreams(t *testing.T) {
+func TestStreamNamesListsEveryStream(t *testing.T) {
 	s, err := mlxc.NewStream(mlxc.CPU)
 	require.NoError(t, err)
 	require.Equal(t, mlxc.CPU, s.Device())
@@ -49,7 +49,7 @@ func TestSynchronize(t *testing.T) {
 	require.True(t, y.IsReady())
 	require.NoError(t, mlxc.Synchronize())
 	mlxc.WithStream(s, func() { require.NoError(t, mlxc.Synchronize()) })
-	// Inside a transform, and on a stream on which nothing runs.
+	// Inside a transform, and on an idle stream.
 	_, _, err = mlxc.VJP(func(a arrays) arrays {
 		require.NoError(t, s.Synchronize())
 		mlxc.WithPlaceholderGPU(func() { require.NoError(t, mlxc.Synchronize()) })

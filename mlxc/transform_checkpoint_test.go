@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is to be computed again is not kept meanwhile, nor is what rules make.
+// Recomputed arrays are not kept meanwhile, nor are arrays made by rules.
 func TestCheckpointGivesUpMemory(t *testing.T) {
 	testdevice.CPUOnly(t, "a GPU queues all operations before it finishes the first, and keeps their inputs until then")
 	const layers, size = 24, 1 << 18
@@ -56,7 +56,7 @@ func TestCheckpointComputesAgain(t *testing.T) {
 	require.EqualValues(t, 2, runs.Load())
 }
 
-// Arguments that have no gradient are no hindrance where f has a rule for the others alone.
+// Arguments without a gradient are allowed if f has a rule for the others only.
 func TestCheckpointOfIDsAndKeys(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1, 2, 3, 4})
 	for name, c := range map[string]struct {
@@ -86,7 +86,7 @@ func TestCheckpointOfIDsAndKeys(t *testing.T) {
 	}
 }
 
-// An output that takes no cotangent does not shift those of the others.
+// An output without a cotangent does not shift the cotangents of the others.
 func TestCheckpointPairsCotangentsWithOutputs(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1, 2})
 	f := mlxc.Checkpoint(func(a arrays) arrays { return arrays{a[0].StopGradient(), a[0].Square()} })

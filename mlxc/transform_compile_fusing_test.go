@@ -16,7 +16,7 @@ import (
 
 const fusingChild = "MLXC_TEST_FUSING"
 
-// The child of TestFusingInFoldersOfOthers.
+// The child process of TestFusingInFoldersOfOthers.
 func TestProcessThatFuses(t *testing.T) {
 	if os.Getenv(fusingChild) == "" {
 		skip.Platform(t, "TestFusingInFoldersOfOthers runs it in a process")
@@ -31,8 +31,8 @@ func TestProcessThatFuses(t *testing.T) {
 	})
 }
 
-// MLX compiles and loads functions in a folder that all users share. Where another user could have
-// put a library there, or the folder belongs to another user, functions are computed without it.
+// MLX compiles and loads libraries in a folder shared by all users. If another user could have written a library there,
+// or owns the folder, functions are computed without fusion.
 func TestFusingInFoldersOfOthers(t *testing.T) {
 	skip.Program(t, skip.GXX) // MLX fuses nothing on a CPU without it
 	const nobody = 65534
@@ -75,7 +75,7 @@ func TestFusingInFoldersOfOthers(t *testing.T) {
 			child := exec.Command(program, "-test.run=^TestProcessThatFuses$", "-test.v")
 			child.Env = append(os.Environ(), fusingChild+"=1", "TMPDIR="+dir)
 			if c.user != 0 {
-				// The folder of the program may be closed to the user.
+				// The user may lack access to the program's folder.
 				child.Path = filepath.Join(dir, "program")
 				require.NoError(t, os.Link(program, child.Path))
 				child.Dir = dir

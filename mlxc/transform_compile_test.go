@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// traced makes a compiled function that counts its traces.
+// traced returns a compiled function that counts its traces.
 func traced(t *testing.T) (call func(n int), traces *atomic.Int32) {
 	t.Helper()
 	traces = new(atomic.Int32)
@@ -27,8 +27,7 @@ func traced(t *testing.T) (call func(n int), traces *atomic.Int32) {
 	}, traces
 }
 
-// What was compiled for the 64 signatures that were used last is there, older ones are
-// traced again.
+// The traces of the 64 most recently used signatures are kept; older signatures are traced again.
 func TestCompileKeepsTheLastSignatures(t *testing.T) {
 	call, traces := traced(t)
 	for n := 1; n <= 64; n++ {
@@ -63,7 +62,7 @@ func TestCompileForEverNewShapesIsBounded(t *testing.T) {
 			require.NoError(t, mlxc.Eval(out...))
 		})
 	}
-	// What f made goes with its handles, which the garbage collector finds in its own time.
+	// Arrays of f are freed with their handles, by the garbage collector.
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		return mlxc.ActiveMemory()-before < 100*size
@@ -79,11 +78,11 @@ func TestClearCompileCache(t *testing.T) {
 	mlxc.ClearCompileCache()
 	call(2)
 	require.EqualValues(t, 2, traces.Load())
-	// Inside a function under a transform too, which holds what the compiler needs.
+	// Also inside a function under a transform, which holds the lock that the compiler needs.
 	x := mlxc.Ones(mlxc.Float32, 2)
 	_, _, err := mlxc.VJP(func(a arrays) arrays { mlxc.ClearCompileCache(); return a }, arrays{x}, arrays{x})
 	require.NoError(t, err)
-	// It is done once the compiler has the lock.
+	// The cache is cleared once the compiler has the lock.
 	require.Eventually(t, func() bool { call(2); return traces.Load() == 3 }, 10*time.Second, time.Millisecond)
 }
 
@@ -112,7 +111,7 @@ func TestCompileModes(t *testing.T) {
 	require.Equal(t, mlxc.CompileEnabled, last)
 }
 
-// A function that failed once is traced again, and gives its values.
+// A function that failed once is traced again and returns its values.
 func TestCompiledFunctionThatFailsOnce(t *testing.T) {
 	for name, fail := range map[string]func(arrays) arrays{
 		"panic": func(arrays) arrays { panic(errors.New("boom")) },
@@ -143,7 +142,7 @@ func TestCompiledFunctionThatFailsOnce(t *testing.T) {
 }
 
 func ExampleSetCompileMode() {
-	// To find out whether a result is compilation's: the original function runs.
+	// Without compilation, the original function runs, which shows whether a result depends on compilation.
 	before, err := mlxc.SetCompileMode(mlxc.CompileDisabled)
 	if err != nil {
 		fmt.Println(err)
@@ -156,8 +155,7 @@ func ExampleSetCompileMode() {
 	// Output: array([1, 4], dtype=float32) <nil>
 }
 
-// Where nothing is compiled, the function runs at every call, and what it makes on the way to its
-// results goes with the call.
+// Without compilation, the function runs at every call, and its intermediate arrays are freed at the end of the call.
 func TestIntermediatesOfUncompiledFunctionsAreFreed(t *testing.T) {
 	previous, err := mlxc.SetCompileMode(mlxc.CompileDisabled)
 	require.NoError(t, err)
@@ -253,7 +251,7 @@ func TestCompiledCloseBesideCalls(t *testing.T) {
 	}
 }
 
-// A function that reaches its own compiled form is freed all the same.
+// A function that refers to its own compiled form is freed.
 func TestCompiledThatItsFunctionReachesIsFreed(t *testing.T) {
 	freed := make(chan bool, 1)
 	func() {
@@ -270,8 +268,8 @@ func TestCompiledThatItsFunctionReachesIsFreed(t *testing.T) {
 	}, 10*time.Second, time.Millisecond, "the model is still reachable")
 }
 
-// Inside another transform the original function runs. What it does to its list of arguments is
-// its own affair there too.
+// Inside another transform the original function runs. Its changes to the argument list do not affect the caller's
+// list.
 func TestCompiledInATransformHasAListOfItsOwn(t *testing.T) {
 	var made *mlxc.Array
 	compiled := mlxc.Compile(func(a arrays) arrays {

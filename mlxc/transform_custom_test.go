@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// marked is f(x, y) = x·y with rules that are not the true ones, so that they can be told
-// apart: gradients ×100, tangents ×1000, and +0.5 for what runs for all elements.
+// marked is f(x, y) = x·y with recognizably wrong rules: gradients ×100, tangents ×1000, and +0.5 for a batch.
 func marked(which mlxc.CustomRules) mlxc.Func {
 	f := func(a arrays) arrays { return arrays{a[0].Mul(a[1])} }
 	rules := mlxc.CustomRules{
@@ -76,7 +75,7 @@ func TestCustomFunction(t *testing.T) {
 			_, jvps, err := mlxc.JVP(f, arrays{x, y}, arrays{ones, ones})
 			require.NoError(t, err)
 			require.Equal(t, []float32{4 * c.jvp, 6 * c.jvp}, floats(t, jvps[0]))
-			// One argument that does not change: y is captured.
+			// A constant argument: y is captured.
 			_, jvps, err = mlxc.JVP(func(a arrays) arrays { return f(arrays{a[0], y}) }, arrays{x}, arrays{ones})
 			require.NoError(t, err)
 			require.Equal(t, []float32{3 * c.jvp, 4 * c.jvp}, floats(t, jvps[0]))
@@ -90,7 +89,7 @@ func TestCustomFunction(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []float32{4 * c.both, 6 * c.both}, floats(t, jvps[0]))
 
-			// An argument that all elements share: the rows of rows with the whole of y.
+			// A shared argument: the rows of rows with the whole of y.
 			rows := mlxc.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
 			h := mlxc.Vmap(f, []int{0, mlxc.Unmapped}, nil)
 			require.Equal(t, []float32{3 + c.whole, 8 + c.whole, 9 + c.whole, 16 + c.whole}, floats(t, h(arrays{rows, y})[0]))
@@ -101,7 +100,7 @@ func TestCustomFunction(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []float32{4 * c.both, 6 * c.both, 6 * c.both, 8 * c.both}, floats(t, jvps[0]))
 
-			// The gradient for each element, and the elements of elements.
+			// The gradient per element, and nested batches.
 			each := mlxc.Vmap(func(a arrays) arrays {
 				_, g, err := mlxc.VJP(f, a, arrays{mlxc.Scalar[float32](1)})
 				if err != nil {
@@ -224,7 +223,7 @@ func TestTransformsOnManyGoroutines(t *testing.T) {
 }
 
 func ExampleCustomFunction() {
-	// A straight-through estimator: rounding, with the derivative of the identity.
+	// A straight-through estimator: rounding with the derivative of the identity.
 	round := mlxc.CustomFunction(
 		func(args []*mlxc.Array) []*mlxc.Array {
 			half := args[0].AddScalar(0.5)
@@ -240,7 +239,7 @@ func ExampleCustomFunction() {
 	// Output: array([0, 2], dtype=float32) array([1, 1], dtype=float32) <nil>
 }
 
-func TestWhatRulesMakeIsFreed(t *testing.T) {
+func TestArraysOfRulesAreFreed(t *testing.T) {
 	var made, kept *mlxc.Array
 	rule := func(a arrays) arrays {
 		made, kept = a[0].MulScalar(2), a[0].MulScalar(3).Keep()
@@ -271,7 +270,7 @@ func TestCustomVJPIsUsed(t *testing.T) {
 	f := mlxc.CustomVJP(
 		func(args arrays) arrays { return arrays{args[0].Square()} },
 		func(primals, cotangents, outputs arrays) arrays {
-			// Not the true gradient, so that it can be told apart.
+			// A recognizably wrong gradient.
 			return arrays{primals[0].MulScalar(100).Mul(cotangents[0]).Add(outputs[0])}
 		})
 	x := mlxc.FromSlice([]float32{1, 2})
@@ -297,7 +296,7 @@ func TestCustomVJPWithWrongResults(t *testing.T) {
 	}
 }
 
-// A failed call gives as many invalid arrays as the function gave.
+// A failed call returns as many invalid arrays as the function has results.
 func TestFailedCustomFunctionsKeepTheirNumberOfOutputs(t *testing.T) {
 	two := func(a arrays) arrays { return arrays{a[0].Add(mlxc.Ones(mlxc.Float32, 7)), a[0]} }
 	x := mlxc.FromSlice([]float32{1, 2})
@@ -308,8 +307,7 @@ func TestFailedCustomFunctionsKeepTheirNumberOfOutputs(t *testing.T) {
 	}
 }
 
-// The gradient runs where the function ran, whatever is current when it is asked
-// for.
+// The gradient runs on the stream of the function, whichever stream is current at the time.
 func TestCustomVJPRunsOnTheStreamOfItsFunction(t *testing.T) {
 	var device mlxc.Backend
 	f := mlxc.CustomVJP(func(a arrays) arrays { return arrays{a[0].Square()} },

@@ -9,12 +9,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// asked notes what Differentiating says wherever it is called.
+// asked records the results of Differentiating.
 type asked []bool
 
 func (s *asked) ask() { *s = append(*s, mlxc.Differentiating()) }
 
-// squareSum asks, and gives Σ x².
+// squareSum records Differentiating and returns Σ x².
 func (s *asked) squareSum(a arrays) arrays {
 	s.ask()
 	return arrays{a[0].Square().Sum()}
@@ -81,7 +81,7 @@ func TestDifferentiating(t *testing.T) {
 			s.ask()
 		}, asked{true, true, false}},
 		{"Checkpoint whose gradient comes later", func(t *testing.T, s *asked) {
-			// The node is made before VJP runs; what VJP calls later is the second run.
+			// The node is made before VJP runs; VJP then runs the function a second time.
 			vjp(t, func(a arrays) arrays { return mlxc.Checkpoint(s.squareSum)(a) })
 		}, asked{true, true}},
 		{"Vmap alone", func(t *testing.T, s *asked) { ok(t, mlxc.Vmap(s.squareSum, nil, nil)(arrays{x})) }, asked{false}},

@@ -25,8 +25,7 @@ func TestTraceSeesTheGraph(t *testing.T) {
 	require.Equal(t, []string{"Exp", "Add"}, names(nodes))
 }
 
-// A function with a gradient of its own, and its gradient, are exported as what
-// they compute.
+// A function with a custom gradient, and the gradient itself, are exported as their computations.
 func TestExportOfACustomGradient(t *testing.T) {
 	f := mlxc.CustomVJP(
 		func(a arrays) arrays { return arrays{a[0].Sin()} },
@@ -64,7 +63,7 @@ func TestExportThatFails(t *testing.T) {
 	require.Empty(t, entries, "nothing is left behind")
 }
 
-// Nodes that existed before stay as they are.
+// Earlier nodes stay unchanged.
 func TestTraceLeavesCapturedGraphsAlone(t *testing.T) {
 	custom := mlxc.CustomVJP(func(a arrays) arrays { return arrays{a[0].Square()} },
 		func(p, c, _ arrays) arrays { return arrays{c[0].MulScalar(100)} })
@@ -85,7 +84,7 @@ func TestReadingInsideThePlaceholder(t *testing.T) {
 	})
 }
 
-// What a function captures is written by its elements, in whatever order they lie in memory.
+// Captured arrays are written element by element, whatever their memory layout.
 func TestExportOfStridedConstants(t *testing.T) {
 	for name, constant := range map[string]*mlxc.Array{
 		"step":       counting(4, 6).Index(mlxc.All, mlxc.All.Step(2)),

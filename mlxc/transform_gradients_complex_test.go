@@ -135,7 +135,7 @@ func TestComplexGradients(t *testing.T) {
 	}
 }
 
-// The rules hold under Vmap, Compile and Checkpoint, and leave no trace in exported files.
+// The rules hold under Vmap, Compile and Checkpoint, and leave no nodes in exported files.
 func TestComplexGradientsInsideTransforms(t *testing.T) {
 	testdevice.CPUOnly(t, "uses complex operations that MLX lacks on CUDA or computes differently there")
 	z := mlxc.FromSlice([]complex64{0.7 + 0.4i, -0.6 + 0.8i})
@@ -177,7 +177,7 @@ func TestComplexGradientsInsideTransforms(t *testing.T) {
 	require.InDeltaMapValues(t, parts(t, f(arrays{z, w})[0]), parts(t, out[0]), 1e-5)
 }
 
-// parts are the real and imaginary parts by their place.
+// parts returns the real and imaginary parts by position.
 func parts(t *testing.T, a *mlxc.Array) map[int]float64 {
 	t.Helper()
 	all := map[int]float64{}
@@ -187,7 +187,7 @@ func parts(t *testing.T, a *mlxc.Array) map[int]float64 {
 	return all
 }
 
-// At 0, sign and abs have the gradient 0, and so has a power of 0 by its exponent.
+// At 0, sign and abs have gradient 0, as has a power of 0 with respect to its exponent.
 func TestComplexGradientsAtZero(t *testing.T) {
 	zero, two := mlxc.Scalar[complex64](0), mlxc.Scalar[complex64](2)
 	for name, f := range map[string]func(a *mlxc.Array) *mlxc.Array{

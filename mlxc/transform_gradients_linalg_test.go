@@ -10,8 +10,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// MLX's gradients, and those of what is put together here, along a random direction: the
-// derivative of ⟨c, f(x)⟩ is that of a central difference.
+// Gradients of MLX, and of compositions in this package, along a random direction: the derivative of ⟨c, f(x)⟩ equals a
+// central difference.
 func TestGradientsOfLinearAlgebra(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	other := mlxtest.Dominant(30, 4, 4)
@@ -105,14 +105,14 @@ func TestGradientsOfLinearAlgebra(t *testing.T) {
 				return c.f(c.x.Add(direction.MulScalar(step))).Mul(cotangent).AsType(mlxc.Float64).Sum()
 			}
 			want := wide(t, along(h).Sub(along(-h)).DivScalar(2*h))
-			// As much as the terms of both sums can differ by.
+			// The tolerance covers rounding of both sums' terms.
 			scale := wide(t, grads[0].Mul(direction).Abs().Sum())[0]
 			require.InDelta(t, want[0], wide(t, grads[0].Mul(direction).Sum())[0], 2e-3*max(scale, 1))
 		})
 	}
 }
 
-// MLX differentiates none of the factorisations.
+// MLX has no gradient for factorizations.
 func TestLinearAlgebraWithoutGradients(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	for name, f := range map[string]func(a *mlxc.Array) *mlxc.Array{

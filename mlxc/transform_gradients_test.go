@@ -10,8 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// smooth are functions of a matrix of shape (3,4) with elements between 0.2 and 0.8, no
-// two of them equal.
+// smooth holds functions of a matrix of shape (3,4) with distinct elements between 0.2 and 0.8.
 func smooth() map[string]operation {
 	type op = func(*mlxc.Array) *mlxc.Array
 	i, j := mlxc.FromSlice([]int32{2, 0, 2}), mlxc.FromSlice([]int32{1, 3, 1})
@@ -120,14 +119,13 @@ func smooth() map[string]operation {
 	return all
 }
 
-// smoothArgument has n matrices for them. Its elements keep away from 0.5 and from each
-// other.
+// smoothArgument returns n matrices for them. Its elements stay away from 0.5 and from each other.
 func smoothArgument(n int) *mlxc.Array {
 	order := normal(4, n*12).ArgSort(0).AsType(mlxc.Float32)
 	return order.AddScalar(0.25).MulScalar(0.6/float64(n*12)).AddScalar(0.2).Reshape(n, 3, 4)
 }
 
-// The gradient in a direction against the difference quotient.
+// Compares directional derivatives with difference quotients.
 func TestGradients(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	const h = 2e-3
@@ -155,7 +153,7 @@ func TestGradients(t *testing.T) {
 	}
 }
 
-// Vmap, and the gradient inside it, against a loop.
+// Compares Vmap, and gradients inside it, with a loop.
 func TestVmapOfSmoothOperations(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	x := smoothArgument(2)

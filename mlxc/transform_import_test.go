@@ -65,7 +65,7 @@ func TestImport(t *testing.T) {
 	require.ErrorContains(t, err, "closed")
 }
 
-// What one goroutine imports, calls on other threads evaluate.
+// A function imported on one goroutine is called and evaluated on other threads.
 func TestImportedOnManyThreads(t *testing.T) {
 	other, err := mlxc.NewStream(mlxc.CPU)
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ func TestJVP(t *testing.T) {
 	// 2·x·w·dx + x²·dw
 	require.Equal(t, []float32{8 + 360 + 4 + 9}, floats(t, jvps[0]))
 
-	// An output that does not change, one that is an argument, one that is there twice.
+	// A constant output, an output that is an argument, and a repeated output.
 	_, jvps, err = mlxc.JVP(func(a arrays) arrays {
 		y := a[0].Square()
 		return arrays{w.Square(), a[0], y, y, y.StopGradient()}
@@ -219,7 +219,7 @@ func TestWrongJVP(t *testing.T) {
 		require.Nil(t, jvps)
 		usable(t)
 	}
-	// Nothing to differentiate is no error.
+	// An empty list of primals is not an error.
 	out, jvps, err := mlxc.JVP(func(arrays) arrays { return nil }, arrays{x}, arrays{x})
 	require.NoError(t, err)
 	require.Empty(t, out)

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// operandCase is an operation of several operands, all of float32.
+// operandCase is an operation with several float32 operands.
 type operandCase struct {
 	operands arrays
 	f        func(a arrays) *mlxc.Array
@@ -28,7 +28,7 @@ func operandCases() map[string]operandCase {
 		return func(a arrays) *mlxc.Array { return f(a[0], a[1]) }
 	}
 	attention := mlxc.AttentionConfig{}
-	// The integers below, which are others of the second element under Vmap.
+	// Integer operands; under Vmap, the second element has other values.
 	floating := mlxc.FromSlice([]float32{1.9, 0.95})
 	integers := func(a *mlxc.Array) *mlxc.Array { return a.AsType(mlxc.Int32) }
 	return map[string]operandCase{
@@ -130,7 +130,7 @@ func operandCases() map[string]operandCase {
 			w.Scales, w.Biases = a[0], a[1]
 			return w.Dequantize(mlxc.Invalid)
 		}},
-		// Positions that depend on an operand. No gradient comes to them.
+		// Positions that depend on an operand, without a gradient.
 		"take of ids":   {arrays{x, floating}, func(a arrays) *mlxc.Array { return a[0].Take(integers(a[1]), 0) }},
 		"ids":           {arrays{x, floating}, func(a arrays) *mlxc.Array { return a[0].Index(mlxc.IDs(integers(a[1])), mlxc.Range(1, 3)) }},
 		"gather of ids": {arrays{x, floating}, func(a arrays) *mlxc.Array { return a[0].Gather(arrays{integers(a[1])}, []int{1}, []int{2, 1}) }},
@@ -151,7 +151,7 @@ func operandCases() map[string]operandCase {
 	}
 }
 
-// isThere reports whether MLX has a rule. If it has none, it must say so.
+// isThere reports whether MLX has a rule. A missing rule must be an error that says so.
 func isThere(t *testing.T, err error, message ...any) bool {
 	t.Helper()
 	if err != nil {
@@ -160,7 +160,7 @@ func isThere(t *testing.T, err error, message ...any) bool {
 	return err == nil
 }
 
-// The gradients with respect to every choice of the operands, against differences.
+// Compares gradients with respect to every subset of operands with differences.
 func TestGradientsOfEveryOperand(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	const h, off = 4e-3, 1e-2
@@ -217,7 +217,7 @@ func TestGradientsOfEveryOperand(t *testing.T) {
 	}
 }
 
-// Vmap over every choice of the operands, and the gradient in it, against a loop.
+// Compares Vmap over every subset of operands, and gradients inside it, with a loop.
 func TestVmapOfEveryOperand(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	for name, c := range operandCases() {
@@ -263,8 +263,8 @@ func TestVmapOfEveryOperand(t *testing.T) {
 	}
 }
 
-// The gradient of MLX's pad, which that of a convolution's weight is made with, reads what is padded
-// behind its end. What comes of it is mostly of another shape, and then an error.
+// The gradient of MLX's pad, which is part of the gradient of a convolution's weight, reads past the end of the
+// padding. The result usually has a wrong shape, which becomes an error.
 func TestGradientsOfAnotherShape(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	x, w, c := normal(1, 2, 9, 4), normal(2, 6, 3, 4), mlxc.ConvConfig{Stride: []int{2}, Padding: []int{1}}
@@ -286,9 +286,8 @@ func TestGradientsOfAnotherShape(t *testing.T) {
 	}
 }
 
-// Where there are no elements, MLX's rules for products would divide by their number, and those
-// for the largest of no elements.
-func TestDerivativesOfNothing(t *testing.T) {
+// For empty arrays, MLX's rules for products would divide by the number of elements, as would its rules for extremes.
+func TestDerivativesOfEmptyArrays(t *testing.T) {
 	x := mlxc.Zeros(mlxc.Float32, 3, 0)
 	for _, f := range []operation{
 		func(a *mlxc.Array) *mlxc.Array { return a.Prod(1) },

@@ -8,7 +8,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-func TestTraced(t *testing.T) {
+func TestIsTracedForDependentsOfArguments(t *testing.T) {
 	x, w := mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{3, 4})
 	product := mlxc.CustomVJP(func(a arrays) arrays {
 		require.True(t, a[0].IsTraced())

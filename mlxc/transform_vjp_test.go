@@ -63,8 +63,7 @@ func TestValueAndGradKeepsTheOrderOfItsArguments(t *testing.T) {
 	require.ErrorContains(t, err, "name an argument twice")
 }
 
-// Every output takes its own cotangent, also one without a gradient and one that is
-// there twice.
+// Every output gets its own cotangent, including an output without a gradient and a repeated output.
 func TestVJPPairsCotangentsWithOutputs(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1, 2, 3})
 	ones, hundreds := mlxc.Ones(mlxc.Float32, 3), mlxc.Full(mlxc.Float32, mlxc.Scalar[float32](100), 3)

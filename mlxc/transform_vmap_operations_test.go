@@ -7,12 +7,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// MLX's rules for vmap differ in quality: one by one, and those of their gradients,
-// they are held against a loop over the elements.
+// MLX's batching rules are compared with a loop over the elements, as are their gradients.
 
 type operation = func(a *mlxc.Array) *mlxc.Array
 
-// operations are functions of a matrix of shape (3,4).
+// operations holds functions of a matrix of shape (3,4).
 func operations() map[string]operation {
 	ids := mlxc.FromSlice([]int32{0, 2, 1, 1, 0, 2}, 3, 2)
 	all := map[string]operation{
@@ -109,8 +108,7 @@ func operations() map[string]operation {
 	return all
 }
 
-// vjpOf is the vjp of f for a cotangent that differs everywhere, and f itself if it has
-// none.
+// vjpOf returns the vjp of f for a cotangent with distinct elements, or f itself if it has none.
 func vjpOf(f operation) operation {
 	return func(a *mlxc.Array) *mlxc.Array {
 		y := f(a)
@@ -153,7 +151,7 @@ func last(a *mlxc.Array) *mlxc.Array {
 	return a.Transpose(append(order, 0)...)
 }
 
-// Operations of two operands, with an axis in the one, the other and both.
+// Operations of two operands, with the mapped axis in the first, the second and both.
 func TestVmapOfOperationsOfTwo(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	ints := func(bound int32, shape ...int) *mlxc.Array {
@@ -215,7 +213,7 @@ func TestVmapOfOperationsOfTwo(t *testing.T) {
 		"less": (*mlxc.Array).Less, "less_equal": (*mlxc.Array).LessEqual, "logical_and": (*mlxc.Array).LogicalAnd,
 		"logical_or": (*mlxc.Array).LogicalOr,
 	} {
-		// Axes of as many elements as there are, so that a misplaced one has the right size.
+		// All axes have the same size, so that a misplaced axis has the right size.
 		pairs[name] = pair{normal(1, 2, 2).Abs(), normal(2, 2, 2, 2), f}
 		pairs[name+", the other longer"] = pair{normal(1, 2, 3, 4).Abs(), normal(2, 2, 4), f}
 	}

@@ -10,19 +10,19 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// single makes a Func of one argument and one result.
+// single returns a Func of one argument and one result.
 func single(f func(a *mlxc.Array) *mlxc.Array) mlxc.Func {
 	return func(args arrays) arrays { return arrays{f(args[0])} }
 }
 
-// at is element i along an axis, without it.
+// at returns element i along an axis, without the axis.
 func at(a *mlxc.Array, i, axis int) *mlxc.Array {
 	return a.Take(mlxc.Scalar(int32(i)), axis)
 }
 
 var normal = mlxtest.Normal
 
-// requireMapped checks Vmap against the function called once for each element.
+// requireMapped compares Vmap with the function called once per element.
 func requireMapped(t *testing.T, f mlxc.Func, args arrays, in []int, out int) {
 	t.Helper()
 	n := 0
@@ -59,7 +59,7 @@ func requireClose(t *testing.T, want, got *mlxc.Array) {
 
 func TestVmapAxes(t *testing.T) {
 	x, w := counting(2, 3, 4), counting(3)
-	// Sums along the last axis of a matrix, scaled; and w, which no element changes.
+	// Scaled sums along the last axis of a matrix; and w, which is not mapped.
 	f := func(a arrays) arrays { return arrays{a[0].Sum(-1).Mul(a[1]), a[1].Square()} }
 	for _, c := range []struct {
 		in, out []int
@@ -140,7 +140,7 @@ func TestWrongVmap(t *testing.T) {
 	require.Len(t, run(same, nil, []int{0, 0}, x), 2)
 }
 
-// Stand-ins have no value: who asks for one gets an error, and the transform goes on.
+// Placeholders have no value: reading one is an error, and the transform continues.
 func TestReadingInsideVmap(t *testing.T) {
 	out := mlxc.Vmap(func(a arrays) arrays {
 		_, err := mlxc.ToSlice[float32](a[0].Square())
@@ -154,7 +154,7 @@ func TestReadingInsideVmap(t *testing.T) {
 	usable(t)
 }
 
-// hundred is x², with 100·x·cotangent for its gradient, so that it can be told apart.
+// hundred is x² with the recognizable gradient 100·x·cotangent.
 func hundred() mlxc.Func {
 	return mlxc.CustomVJP(
 		func(a arrays) arrays { return arrays{a[0].Square()} },
@@ -181,7 +181,7 @@ func TestVmapKeepsCustomGradients(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, floats(t, compiled[0]))
 
-	// x·w with gradients that are told apart; w is shared, so its gradients add up.
+	// x·w with recognizable gradients; w is shared, so its gradients add up.
 	product := mlxc.CustomVJP(
 		func(a arrays) arrays { return arrays{a[0].Mul(a[1]).Sum()} },
 		func(p, c, _ arrays) arrays {
@@ -216,8 +216,8 @@ func TestVmapOfCheckpoint(t *testing.T) {
 	require.Equal(t, []float32{0, 1, 4, 9, 16, 25}, floats(t, inside[1]))
 }
 
-// A function inside that captures a stand-in, where it should take it as an argument.
-func TestVmapWithCapturedStandIns(t *testing.T) {
+// An inner function captures a placeholder instead of taking it as an argument.
+func TestVmapWithCapturedPlaceholders(t *testing.T) {
 	x, shared := counting(2, 3), counting(3)
 	capturing := func(inner func(mlxc.Func) mlxc.Func) mlxc.Func {
 		return mlxc.Vmap(func(a arrays) arrays {
@@ -250,7 +250,7 @@ func TestVmapOfKernels(t *testing.T) {
 	}
 	require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() {
 		require.ErrorContains(t, mlxc.Vmap(host, nil, nil)(arrays{x})[0].Err(), "[my_kernel] has no rule for Vmap")
-		// It is no hindrance where it does not depend on what is mapped.
+		// It is allowed where it does not depend on mapped arguments.
 		require.NoError(t, mlxc.Vmap(func(a arrays) arrays {
 			return arrays{a[0].Add(host(arrays{counting(3)})[0])}
 		}, nil, nil)(arrays{x})[0].Err())

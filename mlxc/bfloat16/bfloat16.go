@@ -27,7 +27,7 @@ func FromFloat32(f float32) BFloat16 {
 	return BFloat16((bits + 0x7fff + bits>>16&1) >> 16)
 }
 
-// FromBits makes a BFloat16 of its bits.
+// FromBits returns the BFloat16 with the given bits.
 func FromBits(bits uint16) BFloat16 { return BFloat16(bits) }
 
 // Bits returns the bits of b.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every BFloat16 survives the way through float32.
+// Every BFloat16 converts to float32 and back unchanged.
 func TestRoundTripOfEveryValue(t *testing.T) {
 	for i := range 1 << 16 {
 		b := FromBits(uint16(i))
@@ -23,8 +23,7 @@ func TestRoundTripOfEveryValue(t *testing.T) {
 	}
 }
 
-// For every pair of neighbours, the points around their midpoint round as the
-// definition says: to the nearer one, and at the midpoint to the even one.
+// For every pair of neighbors, points around their midpoint round to the nearer one, and the midpoint to the even one.
 func TestRoundingAroundEveryMidpoint(t *testing.T) {
 	for i := range 0x7f80 {
 		low, high := FromBits(uint16(i)), FromBits(uint16(i+1))

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// adamW is the update of one element in float64.
+// adamW computes the update of one element in float64.
 type adamW struct{ m, v float64 }
 
 func (s *adamW) update(p, g float64, t int, rate, beta1, beta2, eps, decay float64) float64 {

@@ -27,7 +27,7 @@ func TestGlobalNorm(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float64{0, 0, 0}, elements(t, clipped))
 
-	// Beyond float16 in between.
+	// Intermediate values exceed float16.
 	large := mlxc.Full(mlxc.Float16, mlxc.Scalar[float32](60000), 4)
 	half, norm, err := optim.ClipByGlobalNorm(large, 2)
 	require.NoError(t, err)

@@ -82,7 +82,7 @@ func TestErrors(t *testing.T) {
 	requireMessage(t, err, "mlxc: optim.SGD: the gradients are named [0 1], but the parameters [0]")
 }
 
-// A state must be for the parameters, no more and no fewer.
+// A state must match the parameters exactly.
 func TestStatesOfOtherParameters(t *testing.T) {
 	a := mlxc.Ones(mlxc.Float32, 2)
 	two := []*mlxc.Array{a, a}
@@ -102,7 +102,7 @@ func TestStatesOfOtherParameters(t *testing.T) {
 	requireMessage(t, err, "mlxc: optim.SGD float32(2): the state has no moment of 0: make it with Init for these parameters")
 }
 
-// requireMessage requires the message of an error. That of an mlxc.Error ends in its caller.
+// requireMessage requires the message of an error. An mlxc.Error ends with its caller.
 func requireMessage(t *testing.T, err error, want string) {
 	t.Helper()
 	if e := (*mlxc.Error)(nil); !errors.As(err, &e) { // of package tree

@@ -8,7 +8,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
-// The minimum of (w−3)².
+// Minimizes (w−3)².
 func ExampleSGD() {
 	loss := tree.ValueAndGrad(func(w *mlxc.Array) *mlxc.Array { return w.SubScalar(3).Square() })
 	optimiser := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(0.25)}
@@ -95,7 +95,7 @@ func ExampleSGDState() {
 	// Output: array(-1.5, dtype=float32) map[:array(3, dtype=float32)] array(2, dtype=int32) <nil>
 }
 
-// The state is a tree, and can be kept in a file.
+// The state is a tree and can be saved to a file.
 func ExampleAdamWState() {
 	p := map[string]*mlxc.Array{"weight": mlxc.Ones(mlxc.Float16, 2), "bias": mlxc.Ones(mlxc.Float32)}
 	state, err := optim.AdamW[map[string]*mlxc.Array]{}.Init(p)
@@ -108,7 +108,7 @@ func ExampleAdamWState() {
 	// Output: [step mean.bias mean.weight variance.bias variance.weight master.weight] <nil>
 }
 
-// The masters of parameters of 16 bits, which move in float32.
+// The float32 masters of 16-bit parameters.
 func ExampleByName() {
 	optimiser := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(1)}
 	w := mlxc.Ones(mlxc.BFloat16)

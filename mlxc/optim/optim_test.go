@@ -18,7 +18,7 @@ type params struct {
 
 const size = 12 // of params
 
-// random is a tree of params and its elements.
+// random returns a tree of params and its elements.
 func random(r *rand.Rand, d mlxc.DType) (params, []float64) {
 	all := make([]float32, size)
 	wide := make([]float64, size)
@@ -50,14 +50,14 @@ func item(t *testing.T, a *mlxc.Array) float64 {
 	return elements(t, a)[0]
 }
 
-// onCPU runs f where float64 is to be had.
+// onCPU runs f on the CPU, which supports float64.
 func onCPU(t *testing.T, f func()) {
 	t.Helper()
 	require.NoError(t, mlxc.WithDevice(mlxc.CPU, f))
 }
 
-// Near 1, float16 has steps of 2⁻¹⁰ above and 2⁻¹¹ below, bfloat16 of 2⁻⁷ and 2⁻⁸: an
-// update of 2e-4 is lost, but a hundred of them are not.
+// Near 1, float16 has steps of 2⁻¹⁰ above and 2⁻¹¹ below, bfloat16 of 2⁻⁷ and 2⁻⁸: one update of 2e-4 is lost, but the
+// sum of a hundred is not.
 func TestMastersKeepSmallUpdates(t *testing.T) {
 	for _, d := range []mlxc.DType{mlxc.Float16, mlxc.BFloat16} {
 		one := mlxc.Ones(d, 3)
@@ -94,7 +94,7 @@ func TestMastersKeepSmallUpdates(t *testing.T) {
 	}
 }
 
-// A gradient whose square is beyond float16, and one whose square is below it.
+// A gradient whose square overflows float16, and one whose square underflows.
 func TestGradientsOf16BitsAreSquaredInFloat32(t *testing.T) {
 	o := optim.AdamW[*mlxc.Array]{LearningRate: optim.Constant(0.125)}
 	p := mlxc.FromSlice([]float16.Float16{float16.Fromfloat32(1), float16.Fromfloat32(1)})
@@ -117,7 +117,7 @@ func TestUpdateInsideCompile(t *testing.T) {
 	update := func(in training) (training, error) {
 		traces++
 		o := optim.AdamW[params]{
-			// A rate from outside, and a schedule.
+			// A rate passed as an input, multiplied by a schedule.
 			LearningRate: func(step *mlxc.Array) *mlxc.Array {
 				return in.Rate.Mul(optim.CosineDecay(1, 0.1, 10)(step))
 			},
@@ -174,7 +174,7 @@ func TestEmptyParameters(t *testing.T) {
 	}
 }
 
-// What an update makes besides its results is given back at once.
+// Intermediate arrays of an update are freed at once.
 func TestUpdatesLeaveNothingBehind(t *testing.T) {
 	p := mlxc.Ones(mlxc.Float32, 1<<16)
 	o := optim.AdamW[*mlxc.Array]{LearningRate: optim.Constant(1e-3), WeightDecay: 0.1}

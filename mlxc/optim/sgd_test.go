@@ -54,7 +54,7 @@ func TestSGDAgainstFloat64(t *testing.T) {
 	}
 }
 
-// v = 1, then 0.5·1 + 2 = 2.5, with a rate of 0.1 and Nesterov's look ahead.
+// v = 1, then 0.5·1 + 2 = 2.5, with a rate of 0.1 and Nesterov momentum.
 func TestSGDFirstUpdates(t *testing.T) {
 	for _, c := range []struct {
 		nesterov bool

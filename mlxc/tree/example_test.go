@@ -81,8 +81,7 @@ func ExampleCompile() {
 	// Output: array(1, dtype=float32) array(-1, dtype=float32)
 }
 
-// One compiled function serves batches of all shapes, each after a compilation of its
-// own.
+// One compiled function serves batches of all shapes; each shape is traced once.
 func ExampleCompiled() {
 	mean := tree.Compile(func(batch map[string]*mlxc.Array) (*mlxc.Array, error) {
 		return batch["x"].Mul(batch["weight"]).Mean(), nil
@@ -96,7 +95,7 @@ func ExampleCompiled() {
 	// array(4, dtype=float32) <nil>
 }
 
-// Parameters by their names, as files have them.
+// Parameters by name, as in files.
 func ExampleFromMap() {
 	p := Layer{mlxc.Scalar[float32](3), mlxc.Scalar[float32](4)}
 	arrays, err := tree.ToMap(p)

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
-// loss is (w·x + b)², of which the gradients are 2·(w·x + b)·x and 2·(w·x + b).
+// loss is (w·x + b)². Its gradients are 2·(w·x + b)·x and 2·(w·x + b).
 func loss(x *mlxc.Array) func(linear) *mlxc.Array {
 	return func(p linear) *mlxc.Array { return p.Weight.Mul(x).Add(p.Bias).Square().Sum() }
 }
@@ -63,8 +63,8 @@ func TestValueAndGradErrors(t *testing.T) {
 	require.ErrorIs(t, err, mlxc.ErrFreed)
 }
 
-// What a function returns beside its loss has no part in the gradient, whatever its dtype and shape,
-// and whether it depends on the parameters or not.
+// Auxiliary results have no part in the gradient, whatever their dtype and shape, and whether they depend on the
+// parameters or not.
 func TestValueAndGradAux(t *testing.T) {
 	type more struct {
 		Line, Hits, Batch, None *mlxc.Array `mlx:",omitempty"`
@@ -211,7 +211,7 @@ func TestCompiledFromManyGoroutines(t *testing.T) {
 	require.Equal(t, 1, traces)
 }
 
-// What is known of the first call's trees must not hold their arrays.
+// The recorded form of the first call's trees must not hold their arrays.
 func TestCompiledHoldsNoArrays(t *testing.T) {
 	step := tree.Compile(func(p linear) (linear, error) { return p, nil })
 	gone := make(chan bool)

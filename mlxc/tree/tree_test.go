@@ -109,7 +109,7 @@ func TestUnflattenMakesATreeOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, float32(3*17), flattened(t, sum)[16])
 
-	// Only the form of like counts.
+	// Only the form of `like` matters.
 	empty := model{base: base{}, Shared: &Shared{}, Layers: []*linear{{}}, Free: (*mlxc.Array)(nil)}
 	names, err := tree.Names(empty)
 	require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestSingleArraysAndEmptyTrees(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, again)
 	require.Equal(t, []float32{1}, flattened[any](t, number(1)))
-	// So that what is kept by name has a name of its own.
+	// A map by name therefore has a name for a single array, too.
 	byName, err := tree.ToMap(number(1))
 	require.NoError(t, err)
 	names, err = tree.Names(struct{ Master map[string]*mlxc.Array }{byName})
@@ -192,7 +192,7 @@ func TestOptionalArrays(t *testing.T) {
 	_, err = tree.Flatten(optional{Bias: number(1)})
 	require.EqualError(t, err, "tree: weight: the array is nil")
 
-	// They are filled from a map that has them, and only there.
+	// A map fills optional arrays, and only the ones that it has.
 	byName, err := tree.ToMap(both[1])
 	require.NoError(t, err)
 	delete(byName, "bias")
@@ -206,7 +206,7 @@ func TestOptionalArrays(t *testing.T) {
 	_, err = tree.FromMap(optional{}, byName)
 	require.EqualError(t, err, "tree: bias: the array is nil")
 
-	// Transforms leave out what is not there.
+	// Transforms skip absent arrays.
 	_, grads, err := tree.ValueAndGrad(func(p []optional) *mlxc.Array {
 		require.Nil(t, p[0].Bias)
 		return p[0].Weight.Mul(p[1].Bias)
@@ -323,7 +323,7 @@ func TestErrors(t *testing.T) {
 	_, err = tree.Map2((*mlxc.Array).Add, []*mlxc.Array{number(1)}, []*mlxc.Array{number(1), number(2)})
 	require.EqualError(t, err, "tree: one tree has nothing where the other has 1")
 
-	// What stands at two places is no cycle.
+	// A value at two positions is not a cycle.
 	one := number(1)
 	require.Equal(t, []float32{1, 1}, flattened(t, linear{one, one}))
 	shared := &linear{number(1), number(2)}
