@@ -155,5 +155,6 @@ func FromSliceNoCopy[T Element](data []T, shape ...int) *Array {
 	pin := new(runtime.Pinner)
 	pin.Pin(&data[0])
 	dims := cShape(shape)
-	return wrap(op, C.mlxg_array_view(unsafe.Pointer(&data[0]), &dims[0], C.int(len(shape)), C.int(d.c()), register(pin)))
+	return wrap(op, C.mlxg_array_view(unsafe.Pointer(&data[0]), &dims[0], C.int(len(shape)), C.int(d.c()),
+		register(pin)))
 }

@@ -36,7 +36,8 @@ func (d Device) Info(index int) (map[string]any, error) {
 		return nil, err
 	}
 	if index < 0 || index >= count {
-		return nil, opError(op, fmt.Errorf("there is no %v %d: this machine and this build of MLX have %d", d, index, count))
+		return nil, opError(op, fmt.Errorf("there is no %v %d: this machine and this build of MLX have %d", d, index,
+			count))
 	}
 	var lines *C.char
 	if e := C.mlxg_device_info(C.int(d), C.int(index), &lines); e != nil {

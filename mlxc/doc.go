@@ -104,8 +104,8 @@
 // when that memory has doubled.
 //
 // FromSlice copies; FromSliceNoCopy uses the elements in place. SetMemoryLimit and SetCacheLimit limit MLX's memory and
-// its cache. ActiveMemory, PeakMemory and CacheMemory report them. ProfileArrays shows where live arrays were made. With
-// the build tag mlxcgc, every call runs the garbage collector, so that tests find handles that a call does not keep
+// its cache. ActiveMemory, PeakMemory and CacheMemory report them. ProfileArrays shows where live arrays were made.
+// With the build tag mlxcgc, every call runs the garbage collector, so that tests find handles that a call does not keep
 // alive.
 //
 // # Transforms

@@ -16,7 +16,8 @@ import (
 // Errors that callers may test for with errors.Is. Message texts are not part of the API.
 var (
 	// ErrFreed is the error of an operation on an array after its Free, or after the end of the scope that owned it.
-	ErrFreed = errors.New("the array was freed by Free or at the end of a WithScope; Keep takes an array out of its scope")
+	ErrFreed = errors.New("the array was freed by Free or at the end of a WithScope; Keep takes an array out of its " +
+		"scope")
 	// ErrNil is the error of an operation on a nil *Array that is not optional.
 	ErrNil = errors.New("the array is nil")
 	// ErrShutdown is the error of an operation after Shutdown.

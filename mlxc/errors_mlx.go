@@ -37,7 +37,8 @@ func errorFromMLX(text string) error {
 var replacedMessages = []struct{ mlx, ours string }{
 	{
 		"[eval] Attempting to eval an array without a primitive",
-		"the array is, or depends on, a placeholder of a function under Compile, Vmap or another transform and has no value outside the function: return the needed values from the function",
+		"the array is, or depends on, a placeholder of a function under Compile, Vmap or another transform and has " +
+			"no value outside the function: return the needed values from the function",
 	},
 	{
 		"[compile] Attempting to compile a function with uncaptured inputs",
@@ -45,11 +46,14 @@ var replacedMessages = []struct{ mlx, ours string }{
 	},
 }
 
-const gradientElsewhere = " (a custom kernel has only the gradient that CustomFunction or CustomVJP defines, and no second derivative: use MLX's own operations, such as mlxc.RMSNorm, to differentiate twice)"
+const gradientElsewhere = " (a custom kernel has only the gradient that CustomFunction or CustomVJP defines, and no " +
+	"second derivative: use MLX's own operations, such as mlxc.RMSNorm, to differentiate twice)"
 
-const exportElsewhere = " (kernels that run on a CPU are functions of this process: export for a Mac inside WithPlaceholderGPU, or use MLX's own operations)"
+const exportElsewhere = " (kernels that run on a CPU are functions of this process: export for a Mac inside " +
+	"WithPlaceholderGPU, or use MLX's own operations)"
 
-const noGradient = " (MLX has no gradient for this operation: use StopGradient if none is needed, or define one with CustomVJP)"
+const noGradient = " (MLX has no gradient for this operation: use StopGradient if none is needed, or define one with " +
+	"CustomVJP)"
 
 // hints adds advice to messages that only name a failed primitive or class of MLX. The first match counts.
 var hints = []struct{ mlx, advice string }{

@@ -118,7 +118,8 @@ func ExampleTemplateArg() {
 	x := mlxc.Ones(mlxc.Float16, 1024)
 	text := metalText(mlxc.MetalKernelSource{
 		Name: "power_example", Inputs: []string{"x"}, Outputs: []string{"y"},
-		Body: "    uint i = thread_position_in_grid.x;\n    T v = 1;\n    for (int k = 0; k < N; k++) v *= x[i];\n    y[i] = v;",
+		Body: "    uint i = thread_position_in_grid.x;\n    T v = 1;\n    for (int k = 0; k < N; k++) v *= x[i];\n   " +
+			" y[i] = v;",
 	}, mlxc.KernelLaunch{
 		Outputs: []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}},
 		Grid:    [3]int{1024, 1, 1}, Threadgroup: [3]int{256, 1, 1},
@@ -144,7 +145,8 @@ func ExampleOutput() {
 	x := mlxc.Ones(mlxc.Float32, 1024)
 	fmt.Print(metalText(mlxc.MetalKernelSource{
 		Name: "frexp_example", Inputs: []string{"x"}, Outputs: []string{"fraction", "exponent"},
-		Body: "    uint i = thread_position_in_grid.x;\n    int e;\n    fraction[i] = frexp(x[i], e);\n    exponent[i] = e;",
+		Body: "    uint i = thread_position_in_grid.x;\n    int e;\n    fraction[i] = frexp(x[i], e);\n    " +
+			"exponent[i] = e;",
 	}, mlxc.KernelLaunch{
 		Outputs: []mlxc.Output{{Shape: x.Shape(), DType: mlxc.Float32}, {Shape: x.Shape(), DType: mlxc.Int32}},
 		Grid:    [3]int{1024, 1, 1}, Threadgroup: [3]int{256, 1, 1},

@@ -14,7 +14,8 @@ import (
 func checkIDs(ids *Array) error {
 	switch d := ids.DType(); {
 	case d == Bool:
-		return errors.New("the ids are bool: they must be integers; the result of a boolean mask has no static shape: use Where or MaskedScatter")
+		return errors.New("the ids are bool: they must be integers; the result of a boolean mask has no static " +
+			"shape: use Where or MaskedScatter")
 	case d != Invalid && !d.IsInteger():
 		return fmt.Errorf("the ids are %v: they must be integers", d)
 	}

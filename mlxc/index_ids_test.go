@@ -99,7 +99,8 @@ func TestIDsOutOfRange(t *testing.T) {
 					require.NoError(t, mlxc.Eval(want), id)
 					got := c.f(x, known)
 					if id < low || id > c.high {
-						require.ErrorContains(t, got.Err(), fmt.Sprintf("is %d: it must be in %d … %d", id, low, c.high))
+						require.ErrorContains(t, got.Err(), fmt.Sprintf("is %d: it must be in %d … %d", id, low,
+							c.high))
 					} else {
 						require.Equal(t, floats(t, want), floats(t, got))
 					}
@@ -151,7 +152,8 @@ func TestIDsOfFewBits(t *testing.T) {
 	x := counting(300)
 	require.Equal(t, []float32{255, 7}, floats(t, x.Take(lazily(mlxc.FromSlice([]uint8{255, 7})), 0)))
 	require.Equal(t, []float32{172, 127}, floats(t, x.Take(lazily(mlxc.FromSlice([]int8{-128, 127})), 0)))
-	require.Equal(t, []float32{172, 173}, floats(t, x.Gather(arrays{lazily(mlxc.FromSlice([]int8{-128}))}, []int{0}, []int{2})))
+	require.Equal(t, []float32{172, 173}, floats(t, x.Gather(arrays{lazily(mlxc.FromSlice([]int8{-128}))}, []int{0},
+		[]int{2})))
 }
 
 // The gradient of a clamped id flows to the clamped position.

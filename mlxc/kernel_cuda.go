@@ -56,8 +56,10 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	header, exported := C.CString(includes+s.Header), C.CString(strings.Join(s.Prelude, "")+s.Header)
 	defer C.free(unsafe.Pointer(header))
 	defer C.free(unsafe.Pointer(exported))
-	k, err := newCustomKernel("CUDA", s.Name, s.Body, s.Inputs, s.Outputs, func(name, body, inputs, outputs *C.char, err **C.char) unsafe.Pointer {
-		return C.mlxg_cuda_kernel_new(name, inputs, C.size_t(len(s.Inputs)), outputs, C.size_t(len(s.Outputs)), body, header, exported,
+	k, err := newCustomKernel("CUDA", s.Name, s.Body, s.Inputs, s.Outputs, func(name, body, inputs, outputs *C.char,
+		err **C.char) unsafe.Pointer {
+		return C.mlxg_cuda_kernel_new(name, inputs, C.size_t(len(s.Inputs)), outputs, C.size_t(len(s.Outputs)), body,
+			header, exported,
 			C.bool(!s.Strided), C.int(s.SharedMemory), err)
 	})
 	if err != nil {

@@ -32,7 +32,8 @@ func Conv3D(input, weight *Array, c ConvConfig) *Array { return conv("conv3d", 3
 
 func conv(op string, dims int, input, weight *Array, c ConvConfig) *Array {
 	if n := input.NDim(); input.Err() == nil && n != dims+2 {
-		return invalid(opError(op, fmt.Errorf("the input has %d axes: it must have %d, batch, space and channels", n, dims+2), input, weight))
+		return invalid(opError(op, fmt.Errorf("the input has %d axes: it must have %d, batch, space and channels", n,
+			dims+2), input, weight))
 	}
 	return convGeneral(op, input, weight, ConvGeneralConfig{
 		Stride: c.Stride, PaddingLow: c.Padding, PaddingHigh: c.Padding, Dilation: c.Dilation, Groups: c.Groups,
@@ -87,7 +88,8 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 				return fail(fmt.Errorf("spatial axis %d spans more than 2³¹−1", i))
 			}
 			if need > room {
-				return fail(fmt.Errorf("the kernel spans %d along spatial axis %d, the padded input only %d", need, i, room))
+				return fail(fmt.Errorf("the kernel spans %d along spatial axis %d, the padded input only %d", need, i,
+					room))
 			}
 			// With a padding larger than a result, MLX writes outside the result. This concerns the forward result and
 			// the gradients of the weight and the input.
@@ -112,7 +114,8 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 	// MLX's gradients have wrong shapes for asymmetric padding, and some do not exist for a dilated input with a stride
 	// above 1.
 	if input.Err() == nil && weight.Err() == nil &&
-		(apart || !slices.Equal(c.PaddingLow, c.PaddingHigh) || slices.Max(c.InputDilation) > 1 && slices.Max(c.Stride) > 1) {
+		(apart || !slices.Equal(c.PaddingLow, c.PaddingHigh) || slices.Max(c.InputDilation) > 1 &&
+			slices.Max(c.Stride) > 1) {
 		laid := input.layOut(c.PaddingLow, c.PaddingHigh, c.InputDilation)
 		defer laid.Free()
 		input = laid
@@ -120,7 +123,8 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 		c.PaddingHigh = c.PaddingLow
 		c.InputDilation = slices.Repeat([]int{1}, len(c.Stride))
 	}
-	return mlxConvGeneral(input, weight, c.Stride, c.PaddingLow, c.PaddingHigh, c.Dilation, c.InputDilation, c.Groups, c.Flip)
+	return mlxConvGeneral(input, weight, c.Stride, c.PaddingLow, c.PaddingHigh, c.Dilation, c.InputDilation, c.Groups,
+		c.Flip)
 }
 
 // layOut returns the input with its elements `dilation` apart and zeros around them.

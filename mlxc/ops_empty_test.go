@@ -62,9 +62,10 @@ func TestProductsWithoutElements(t *testing.T) {
 		"matmul vector": {func() arrays { return arrays{zeros(0, 2, k).MatMul(w)} }, []int{0, 2, n}},
 		"addmm":         {product(func(x, w *mlxc.Array) *mlxc.Array { return zeros(n).AddMM(x, w, 2, 3) }), []int{0, n}},
 		"einsum":        {product(func(x, w *mlxc.Array) *mlxc.Array { return mlxc.Einsum("ij,jk->ik", x, w) }), []int{0, n}},
-		"tensordot":     {product(func(x, w *mlxc.Array) *mlxc.Array { return x.TensorDot(w, []int{1}, []int{0}) }), []int{0, n}},
-		"inner":         {product(func(x, w *mlxc.Array) *mlxc.Array { return x.Inner(w.Transpose()) }), []int{0, n}},
-		"outer":         {product(func(x, w *mlxc.Array) *mlxc.Array { return x.Outer(w) }), []int{0, k * n}},
+		"tensordot": {product(func(x, w *mlxc.Array) *mlxc.Array { return x.TensorDot(w, []int{1}, []int{0}) }),
+			[]int{0, n}},
+		"inner": {product(func(x, w *mlxc.Array) *mlxc.Array { return x.Inner(w.Transpose()) }), []int{0, n}},
+		"outer": {product(func(x, w *mlxc.Array) *mlxc.Array { return x.Outer(w) }), []int{0, k * n}},
 		"gather_mm": {product(func(x, w *mlxc.Array) *mlxc.Array {
 			return x.GatherMM(w, mlxc.MatMulIDs{})
 		}), []int{0, n}},
@@ -176,7 +177,8 @@ func TestReductionsWithoutElements(t *testing.T) {
 		"var":           {(*mlxc.Array).Var, nan},
 		"norm":          {(*mlxc.Array).Norm, 0},
 	}
-	for _, shape := range [][]int{{0, 3}, {3, 0}, {0, 0}, {1, 0}, {0, 1}, {1, 3, 0}, {2, 0, 3}, {0, 2, 3}, {2, 0, 0}, {1, 0, 1}, {2, 1, 0, 3}} {
+	for _, shape := range [][]int{{0, 3}, {3, 0}, {0, 0}, {1, 0}, {0, 1}, {1, 3, 0}, {2, 0, 3}, {0, 2, 3}, {2, 0, 0},
+		{1, 0, 1}, {2, 1, 0, 3}} {
 		for form, a := range withoutElements(t, shape) {
 			for mask := range 1 << len(shape) {
 				var axes, left []int
@@ -217,7 +219,8 @@ func TestGradientsOfBroadcastsWithoutElements(t *testing.T) {
 	for form, ct := range withoutElements(t, []int{3, 0}) {
 		returns(t, form, func() {
 			add := func(a arrays) arrays { return arrays{a[0].Add(a[1])} }
-			_, grads, err := mlxc.VJP(add, arrays{mlxc.Ones(mlxc.Float32, 3, 1), mlxc.Ones(mlxc.Float32, 3, 0)}, arrays{ct})
+			_, grads, err := mlxc.VJP(add, arrays{mlxc.Ones(mlxc.Float32, 3, 1), mlxc.Ones(mlxc.Float32, 3, 0)},
+				arrays{ct})
 			require.NoError(t, err, form)
 			require.Equal(t, []float32{0, 0, 0}, floats(t, grads[0]), form)
 		})
@@ -228,7 +231,8 @@ func TestOperationsWithoutElements(t *testing.T) {
 	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")
 	returns(t, "an operation", func() {
 		// The diagonal is empty although the operand is not.
-		require.Equal(t, make([]float32, 30), floats(t, mlxc.Ones(mlxc.BFloat16, 1, 2, 3, 4, 5).Trace(1, 3, 0).AsType(mlxc.Float32)))
+		require.Equal(t, make([]float32, 30), floats(t, mlxc.Ones(mlxc.BFloat16, 1, 2, 3, 4, 5).Trace(1, 3,
+			0).AsType(mlxc.Float32)))
 		for form, a := range withoutElements(t, []int{2, 0, 3}) {
 			for name, f := range map[string]func(a *mlxc.Array) *mlxc.Array{
 				"softmax":   func(a *mlxc.Array) *mlxc.Array { return a.Softmax(-1) },

@@ -149,7 +149,8 @@ func (a *Array) Gather(ids []*Array, axes, sizes []int) *Array {
 	fail := func(err error) *Array { return invalid(opError(op, err, operands...)) }
 	shape := a.Shape()
 	if len(ids) != len(axes) || len(sizes) != len(shape) {
-		return fail(fmt.Errorf("there are %d ids, %d axes and %d sizes: it needs ids for every axis, and a size for each of the array's %d axes",
+		return fail(fmt.Errorf("there are %d ids, %d axes and %d sizes: it needs ids for every axis, and a size for "+
+			"each of the array's %d axes",
 			len(ids), len(axes), len(sizes), len(shape)))
 	}
 	for i, n := range sizes {
@@ -328,7 +329,8 @@ func (a *Array) limitStart(start *Array, axes, sizes []int) (*Array, error) {
 	}
 	var limited *Array
 	WithScope(func() {
-		limited = start.StopGradient().AsType(Int64).Minimum(FromSlice(last, start.Shape()...)).Maximum(Scalar(int64(0))).Keep()
+		limited = start.StopGradient().AsType(Int64).Minimum(FromSlice(last,
+			start.Shape()...)).Maximum(Scalar(int64(0))).Keep()
 	})
 	return limited, nil
 }

@@ -49,28 +49,34 @@ func TestTakeAndScatterAdd(t *testing.T) {
 			updates := counting(shape...)
 			require.Equal(t, sums, floats(t, mlxc.Zeros(mlxc.Float32, x.Shape()...).ScatterAdd(i, updates, axis-3)))
 			// ScatterAdd is the gradient of Take.
-			_, grads, err := mlxc.VJP(single(func(a *mlxc.Array) *mlxc.Array { return a.Take(i, axis) }), arrays{x}, arrays{updates})
+			_, grads, err := mlxc.VJP(single(func(a *mlxc.Array) *mlxc.Array { return a.Take(i, axis) }), arrays{x},
+				arrays{updates})
 			require.NoError(t, err)
 			require.Equal(t, sums, floats(t, grads[0]))
 		}
 	}
 	// Negative ids count from the end; a scalar takes the axis away.
-	require.Equal(t, []float32{20, 21, 22, 23}, floats(t, x.Take(mlxc.Scalar[int32](-1), 0).Take(mlxc.Scalar[uint8](2), 0)))
-	require.Equal(t, []float32{0, 5}, floats(t, mlxc.Zeros(mlxc.Float32, 2).ScatterAdd(mlxc.Scalar[int32](-1), mlxc.Scalar[float32](5), 0)))
-	require.Equal(t, []int32{1, 4}, read[int32](t, mlxc.FromSlice([]int32{1, 2}).ScatterAdd(mlxc.FromSlice([]int32{1}), mlxc.FromSlice([]float32{2.9}), 0)))
+	require.Equal(t, []float32{20, 21, 22, 23}, floats(t, x.Take(mlxc.Scalar[int32](-1), 0).Take(mlxc.Scalar[uint8](2),
+		0)))
+	require.Equal(t, []float32{0, 5}, floats(t, mlxc.Zeros(mlxc.Float32, 2).ScatterAdd(mlxc.Scalar[int32](-1),
+		mlxc.Scalar[float32](5), 0)))
+	require.Equal(t, []int32{1, 4}, read[int32](t, mlxc.FromSlice([]int32{1, 2}).ScatterAdd(mlxc.FromSlice([]int32{1}),
+		mlxc.FromSlice([]float32{2.9}), 0)))
 }
 
 func TestAlongAxis(t *testing.T) {
 	x := counting(2, 3)
 	ids := mlxc.FromSlice([]int32{2, 0, 2, -2, 1, 1, 0, 0}, 2, 4)
 	require.Equal(t, []float32{2, 0, 2, 1, 4, 4, 3, 3}, floats(t, x.TakeAlongAxis(ids, 1)))
-	require.Equal(t, []float32{2, 0, 2, 1, 5, 3, 5, 4}, floats(t, x.TakeAlongAxis(ids.Slice([]int{0, 0}, []int{1, 4}, nil), -1)))
+	require.Equal(t, []float32{2, 0, 2, 1, 5, 3, 5, 4},
+		floats(t, x.TakeAlongAxis(ids.Slice([]int{0, 0}, []int{1, 4}, nil), -1)))
 	require.Equal(t, []float32{3, 1, 5}, floats(t, x.TakeAlongAxis(mlxc.FromSlice([]int32{1, 0, 1}, 1, 3), 0)))
 
 	updates := counting(2, 4)
 	sums := []float32{1, 3, 2, 6 + 7, 4 + 5, 0}
 	require.Equal(t, sums, floats(t, mlxc.Zeros(mlxc.Float32, 2, 3).ScatterAddAlongAxis(ids, updates, 1)))
-	_, grads, err := mlxc.VJP(single(func(a *mlxc.Array) *mlxc.Array { return a.TakeAlongAxis(ids, 1) }), arrays{x}, arrays{updates})
+	_, grads, err := mlxc.VJP(single(func(a *mlxc.Array) *mlxc.Array { return a.TakeAlongAxis(ids, 1) }), arrays{x},
+		arrays{updates})
 	require.NoError(t, err)
 	require.Equal(t, sums, floats(t, grads[0]))
 	require.Equal(t, []float32{1, 2, 4, 5, 6, 5}, floats(t, x.ScatterAddAlongAxis(ids, mlxc.Scalar[float32](1), 1)))

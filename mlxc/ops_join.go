@@ -34,7 +34,8 @@ func (a *Array) Split(n, axis int) []*Array {
 		return invalidArrays(1, opError(op, fmt.Errorf("%d parts: there must be at least 1", n), a))
 	}
 	if _, err := a.axis(axis); err == nil && n > maxInvalid && a.Dim(axis) == 0 { // size 0 is divisible by any n
-		return invalidArrays(maxInvalid, opError(op, fmt.Errorf("%d parts of an axis of size 0: there may be at most %d", n, maxInvalid), a))
+		return invalidArrays(maxInvalid, opError(op,
+			fmt.Errorf("%d parts of an axis of size 0: there may be at most %d", n, maxInvalid), a))
 	}
 	return orInvalid(min(n, maxInvalid))(mlxSplit(a, n, axis))
 }
@@ -54,7 +55,8 @@ func (a *Array) SplitAt(axis int, positions ...int) []*Array {
 		size := a.Dim(axis)
 		_, err := a.axis(axis)
 		if err == nil && !slices.IsSorted(slices.Concat([]int{0}, positions, []int{size})) {
-			err = fmt.Errorf("the positions %v do not ascend between 0 and %d, the size of axis %d", positions, size, axis)
+			err = fmt.Errorf("the positions %v do not ascend between 0 and %d, the size of axis %d", positions, size,
+				axis)
 		}
 		if err != nil {
 			return invalidArrays(n+1, opError(op, err, a))

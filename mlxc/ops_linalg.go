@@ -197,7 +197,8 @@ func (a *Array) Eigvals() *Array {
 // For a matrix with an infinity or a NaN, both are NaN.
 func (a *Array) Eigh(upper bool) (values, vectors *Array) {
 	parts := a.whereFinite(func(a *Array) []*Array {
-		return cpuResults(2, func() ([]*Array, error) { return both(mlxLinalgEigh(a, triangle(upper))) }, "linalg_eigh", a)
+		return cpuResults(2, func() ([]*Array, error) { return both(mlxLinalgEigh(a, triangle(upper))) }, "linalg_eigh",
+			a)
 	})
 	return parts[0], parts[1]
 }

@@ -113,7 +113,8 @@ func (a *Array) HadamardTransform(scale float32) *Array {
 		case a.DType() == Float64 || a.DType() == Complex64:
 			return invalid(opError(op, errors.New("the dtype must be float16, bfloat16 or float32: convert with AsType"), a))
 		case !hadamardSize(a.Dim(-1)):
-			return invalid(opError(op, fmt.Errorf("the size %d of the last axis is not m·2ᵏ with m of 1, 12, 20 or 28", a.Dim(-1)), a))
+			return invalid(opError(op, fmt.Errorf("the size %d of the last axis is not m·2ᵏ with m of 1, 12, 20 or 28",
+				a.Dim(-1)), a))
 		}
 	}
 	if scale == 0 {
@@ -160,7 +161,8 @@ func (ids MatMulIDs) limit(a, b *Array) (limited MatMulIDs, free func(), err err
 	limited = ids
 	// MLX's gradients for sorted ids are correct only if the matrices of the first batch are taken in order. Otherwise
 	// they are wrong and read foreign memory.
-	limited.Sorted = ids.Sorted && ids.Left == nil && ids.Right.NDim() == 1 && a.NDim() == 3 && a.Dim(0) == ids.Right.Dim(0)
+	limited.Sorted = ids.Sorted && ids.Left == nil && ids.Right.NDim() == 1 && a.NDim() == 3 &&
+		a.Dim(0) == ids.Right.Dim(0)
 	frees := [2]func(){func() {}, func() {}}
 	for i, x := range []**Array{&limited.Left, &limited.Right} {
 		if *x == nil {
@@ -191,7 +193,8 @@ func (a *Array) float32OnCPU(op string, operands ...*Array) *Array {
 		return a
 	}
 	defer a.Free()
-	return invalid(opError(op, errors.New("on a CPU, MLX computes this for float32 only: convert with AsType"), operands...))
+	return invalid(opError(op, errors.New("on a CPU, MLX computes this for float32 only: convert with AsType"),
+		operands...))
 }
 
 // SegmentedMM multiplies segments of two matrices of shapes (M,K) and (K,N). For every pair start, stop in the last
@@ -254,7 +257,8 @@ func (a *Array) BlockMaskedMM(b *Array, masks BlockMasks) *Array {
 		defer product.Free()
 		return product.mulBlocks(out, masks.Size)
 	}
-	return mlxBlockMaskedMm(a, b, masks.Size, masks.Out, masks.Left, masks.Right).zerosIfEmpty().float32OnCPU("block_masked_mm", a, b)
+	return mlxBlockMaskedMm(a, b, masks.Size, masks.Out, masks.Left,
+		masks.Right).zerosIfEmpty().float32OnCPU("block_masked_mm", a, b)
 }
 
 // mulBlocks multiplies each square block of the last two axes by its factor.
@@ -265,7 +269,8 @@ func (a *Array) mulBlocks(factors *Array, size int) (result *Array) {
 	}
 	rows, columns := a.Dim(-2), a.Dim(-1)
 	if n := factors.NDim(); n < 2 || factors.Dim(-2) != (rows+size-1)/size || factors.Dim(-1) != (columns+size-1)/size {
-		return invalid(opError(op, fmt.Errorf("the result's mask must have a factor per block of size %d in (%d,%d)", size, rows, columns), factors))
+		return invalid(opError(op, fmt.Errorf("the result's mask must have a factor per block of size %d in (%d,%d)",
+			size, rows, columns), factors))
 	}
 	WithScope(func() {
 		each := factors.Repeat(size, -2).Repeat(size, -1)

@@ -107,7 +107,8 @@ func (a *Array) checkPadding(padding []Padding) ([]Padding, error) {
 		case err != nil:
 			return nil, err
 		case p.Before < 0 || p.After < 0:
-			return nil, fmt.Errorf("axis %d: %d elements before and %d after: both must be at least 0", p.Axis, p.Before, p.After)
+			return nil, fmt.Errorf("axis %d: %d elements before and %d after: both must be at least 0", p.Axis,
+				p.Before, p.After)
 		case p.Before > math.MaxInt32 || p.After > math.MaxInt32:
 			return nil, fmt.Errorf("axis %d: %w", p.Axis, check32(p.Before, p.After))
 		}

@@ -143,7 +143,8 @@ func (q Quantized) checkRows(what string, a *Array) error {
 	}
 	rows, own, groups := q.Weight.Shape(), a.Shape(), q.Scales.Dim(-1)
 	if len(own) != len(rows) || !slices.Equal(own[:len(own)-1], rows[:len(rows)-1]) || a.Dim(-1) != groups {
-		return fmt.Errorf("the %s have the shape %s: it must be %d groups per row of the weight %s", what, shapeText(own), groups, shapeText(rows))
+		return fmt.Errorf("the %s have the shape %s: it must be %d groups per row of the weight %s", what,
+			shapeText(own), groups, shapeText(rows))
 	}
 	return nil
 }
@@ -161,7 +162,8 @@ func (a *Array) QuantizedMatMul(w Quantized, transpose bool) *Array {
 		return invalid(opError("quantized_matmul", err, a, w.Weight, w.Scales, w.Biases))
 	}
 	return a.inFloat32(w, func(a *Array) *Array {
-		return mlxQuantizedMatmul(a, w.Weight, w.Scales, w.Biases, transpose, w.GroupSize, w.Bits, w.mode()).zerosIfEmpty()
+		return mlxQuantizedMatmul(a, w.Weight, w.Scales, w.Biases, transpose, w.GroupSize, w.Bits,
+			w.mode()).zerosIfEmpty()
 	})
 }
 
@@ -205,7 +207,8 @@ func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 			defer dense.Free()
 			return mlxGatherMm(a, dense, ids.Left, ids.Right, ids.Sorted).zerosIfEmpty().float32OnCPU(op, a, w.Scales)
 		}
-		return mlxGatherQmm(a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right, transpose, w.GroupSize, w.Bits, w.mode(), ids.Sorted).zerosIfEmpty()
+		return mlxGatherQmm(a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right, transpose, w.GroupSize, w.Bits,
+			w.mode(), ids.Sorted).zerosIfEmpty()
 	})
 }
 
@@ -215,7 +218,8 @@ func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 func (a *Array) QQMatMul(w Quantized, globalScale *Array) *Array {
 	err := w.checkBoth()
 	if err == nil && CurrentDevice() == CPU && a.Err() == nil && (a.Size() != a.Dim(-1) || w.Scales == nil) {
-		err = errors.New("on a CPU, MLX computes this for a single row and a quantized w only: use Dequantize and QuantizedMatMul")
+		err = errors.New("on a CPU, MLX computes this for a single row and a quantized w only: use Dequantize and " +
+			"QuantizedMatMul")
 	}
 	if err != nil {
 		return invalid(opError("qqmm", err, a, w.Weight, w.Scales))
@@ -238,7 +242,8 @@ func (a *Array) GatherQQMM(w Quantized, ids MatMulIDs, globalScale *Array) *Arra
 		return invalid(opError(op, err, a, w.Weight, w.Scales, ids.Left, ids.Right))
 	}
 	defer free()
-	return mlxGatherQqmm(a, w.Weight, w.Scales, ids.Left, ids.Right, w.GroupSize, w.Bits, w.mode(), globalScale, w.GlobalScale, ids.Sorted)
+	return mlxGatherQqmm(a, w.Weight, w.Scales, ids.Left, ids.Right, w.GroupSize, w.Bits, w.mode(), globalScale,
+		w.GlobalScale, ids.Sorted)
 }
 
 // checkBoth is check for a product of two quantized operands.

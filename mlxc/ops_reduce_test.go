@@ -29,7 +29,8 @@ func TestReductions(t *testing.T) {
 				best = j
 			}
 		}
-		prod, all, anyTrue, largest = append(prod, p), append(all, every), append(anyTrue, some), append(largest, uint32(best))
+		prod, all, anyTrue, largest = append(prod, p), append(all, every), append(anyTrue, some),
+			append(largest, uint32(best))
 	}
 	require.Equal(t, prod, read[int32](t, a.Prod(1)))
 	require.Equal(t, all, read[bool](t, a.Greater(mlxc.Scalar[int32](1)).All(-1)))
@@ -116,7 +117,8 @@ func TestOperationsOnNothingAreErrors(t *testing.T) {
 	require.Empty(t, read[uint32](t, none.ArgSort(0)))
 	require.Empty(t, read[int32](t, mlxc.Zeros(mlxc.Bool, 0).CumSum(0)))
 	x := mlxc.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
-	require.Equal(t, []float32{1, 2, 3, 4}, floats(t, x.ScatterAdd(mlxc.FromSlice([]int32{}), mlxc.Zeros(mlxc.Float32, 0, 2), 0)))
+	require.Equal(t, []float32{1, 2, 3, 4}, floats(t,
+		x.ScatterAdd(mlxc.FromSlice([]int32{}), mlxc.Zeros(mlxc.Float32, 0, 2), 0)))
 	require.Empty(t, floats(t, x.Take(mlxc.FromSlice([]int32{}), 1)))
 }
 

@@ -11,7 +11,8 @@ import (
 )
 
 // rope computes RoPE in float64 for rows × dim with the given number of positions.
-func rope(x []float32, length, dim, dims int, traditional bool, frequency func(i int) float64, scale float64, offset int) []float64 {
+func rope(x []float32, length, dim, dims int, traditional bool, frequency func(i int) float64, scale float64,
+	offset int) []float64 {
 	out := make([]float64, len(x))
 	for i, v := range x {
 		out[i] = float64(v)
@@ -69,7 +70,8 @@ func TestRoPE(t *testing.T) {
 		}, []*mlxc.Array{x}, []*mlxc.Array{dy})
 		require.NoError(t, err)
 		back := func(i int) float64 { return -frequency(i) }
-		require.InDeltaSlice(t, rope(floats(t, dy), length, dim, dims, c.Traditional, back, scale, c.Offset), floats(t, grads[0]), tolerance)
+		require.InDeltaSlice(t, rope(floats(t, dy), length, dim, dims, c.Traditional, back, scale, c.Offset),
+			floats(t, grads[0]), tolerance)
 	}
 }
 

@@ -78,7 +78,8 @@ func (c ScanConfig) extreme(a *Array, axis int, f func(a *Array, axis int, rever
 	WithScope(func() {
 		nan := a.IsNaN()
 		seen := mlxCummaxAxis(nan.AsType(Int32), axis, c.Reverse, !c.Exclusive).Greater(Scalar(int32(0)))
-		result = Where(seen, Scalar(float32(math.NaN())).AsType(a.DType()), scan(Where(nan, Zeros(a.DType()), a))).Keep()
+		result = Where(seen, Scalar(float32(math.NaN())).AsType(a.DType()),
+			scan(Where(nan, Zeros(a.DType()), a))).Keep()
 	})
 	return result
 }

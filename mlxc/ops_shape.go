@@ -184,7 +184,8 @@ func Meshgrid(c MeshgridConfig, arrays ...*Array) []*Array {
 	const op = "meshgrid"
 	for _, a := range arrays {
 		if a.Err() == nil && a.NDim() > 1 {
-			return invalidArrays(len(arrays), opError(op, errors.New("the arrays must have at most one axis"), arrays...))
+			return invalidArrays(len(arrays), opError(op, errors.New("the arrays must have at most one axis"),
+				arrays...))
 		}
 	}
 	indexing := "xy"
@@ -218,7 +219,8 @@ func (a *Array) AsStrided(shape, strides []int, offset int) *Array {
 // checkStrides returns an error if a strided view leaves the n elements.
 func checkStrides(shape, strides []int, offset, n int) error {
 	if len(shape) != len(strides) {
-		return fmt.Errorf("the shape %s has %d axes, but there are %d strides", shapeText(shape), len(shape), len(strides))
+		return fmt.Errorf("the shape %s has %d axes, but there are %d strides", shapeText(shape), len(shape),
+			len(strides))
 	}
 	if offset < 0 || offset > n {
 		return fmt.Errorf("the offset %d is not among the %d elements", offset, n)
@@ -228,7 +230,8 @@ func checkStrides(shape, strides []int, offset, n int) error {
 	}
 	first, last := offset, offset
 	for i, size := range shape {
-		if size > 1 && (strides[i] > maxBytes/size || strides[i] < -maxBytes/size) || last > maxBytes || first < -maxBytes {
+		if size > 1 && (strides[i] > maxBytes/size || strides[i] < -maxBytes/size) || last > maxBytes ||
+			first < -maxBytes {
 			return fmt.Errorf("the stride %d of axis %d leaves the %d elements", strides[i], i, n)
 		}
 		first += min(0, (size-1)*strides[i])

@@ -100,7 +100,8 @@ func draw(op string, key *Array, d DType, shape []int, f func(key *Array) *Array
 // draw32 is draw for distributions that MLX cannot draw as float64.
 func draw32(op string, key *Array, d DType, shape []int, f func(key *Array) *Array, operands ...*Array) *Array {
 	if d == Float64 {
-		return invalid(opError(op, errors.New("MLX cannot draw float64 here: draw float32, and convert with AsType"), operands...))
+		return invalid(opError(op, errors.New("MLX cannot draw float64 here: draw float32, and convert with AsType"),
+			operands...))
 	}
 	return draw(op, key, d, shape, f, operands...)
 }
@@ -195,7 +196,8 @@ func RandomInt(key *Array, low, high int, d DType, shape ...int) *Array {
 		return invalid(opError(op, fmt.Errorf("low is %d and high is %d: low must be below high", low, high)))
 	}
 	if least, greatest := d.integers(); d.IsInteger() && (low < least || high-1 > greatest) {
-		return invalid(opError(op, fmt.Errorf("%v holds %d … %d, but the range is %d … %d", d, least, greatest, low, high-1)))
+		return invalid(opError(op, fmt.Errorf("%v holds %d … %d, but the range is %d … %d", d, least, greatest, low,
+			high-1)))
 	}
 	l, h := Scalar(int64(low)), Scalar(int64(high))
 	defer l.Free()

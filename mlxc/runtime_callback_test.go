@@ -29,7 +29,12 @@ func TestUnusedFunctionsAreReleased(t *testing.T) {
 		"Grad":       func(x []*Array) ([]*Array, error) { return Grad(sum)(x) },
 		"Vmap":       func(x []*Array) ([]*Array, error) { return Vmap(f, nil, nil)(x), nil },
 		"Checkpoint": func(x []*Array) ([]*Array, error) { _, y, err := VJP(Checkpoint(f), x, x); return y, err },
-		"failure":    func(x []*Array) ([]*Array, error) { _, _, err := VJP(sum, x, x); require.Error(t, err); return x, nil },
+		"failure": func(x []*Array) ([]*Array, error) {
+			_, _, err := VJP(sum, x, x)
+			require.Error(t, err)
+			return x,
+				nil
+		},
 	} {
 		before := held()
 		for n := range 100 {

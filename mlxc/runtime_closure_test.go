@@ -22,7 +22,8 @@ func TestPlaceholdersOutsideOfTheirFunction(t *testing.T) {
 	defer compiled.Close()
 	_, err := compiled.Call(x)
 	require.NoError(t, err)
-	require.ErrorContains(t, mlxc.Eval(placeholder), "mlxc: Eval float32(2): the array is, or depends on, a placeholder of a function")
+	require.ErrorContains(t, mlxc.Eval(placeholder),
+		"mlxc: Eval float32(2): the array is, or depends on, a placeholder of a function")
 	require.NoError(t, mlxc.Vmap(leak, nil, nil)(arrays{x})[0].Err())
 	require.Contains(t, placeholder.String(), "has no value outside the function")
 
@@ -64,7 +65,8 @@ func TestClosureThatEvaluates(t *testing.T) {
 		// Evaluates a captured array, a traced one, and nests a transform.
 		require.Equal(t, []float32{2, 2, 2}, floats(t, constant))
 		require.Equal(t, []float32{1, 4, 9}, floats(t, args[0].Square()))
-		_, inner, err := mlxc.VJP(func(a arrays) arrays { return arrays{a[0].Square()} }, arrays{constant}, arrays{constant})
+		_, inner, err := mlxc.VJP(func(a arrays) arrays { return arrays{a[0].Square()} }, arrays{constant},
+			arrays{constant})
 		require.NoError(t, err)
 		return arrays{args[0].Mul(inner[0])}
 	}, arrays{x}, arrays{x})
@@ -87,7 +89,8 @@ func TestClosureThatPanics(t *testing.T) {
 			return mlxc.CustomVJP(bad, func(p, _, _ arrays) arrays { return p })(arrays{x})[0].Err()
 		},
 		"CustomVJP, backward": func() error {
-			f := mlxc.CustomVJP(func(a arrays) arrays { return arrays{a[0].Square()} }, func(_, _, _ arrays) arrays { panic(boom) })
+			f := mlxc.CustomVJP(func(a arrays) arrays { return arrays{a[0].Square()} },
+				func(_, _, _ arrays) arrays { panic(boom) })
 			_, _, err := mlxc.VJP(f, arrays{x}, arrays{x})
 			return err
 		},
@@ -166,7 +169,8 @@ func TestFunctionsWithoutOutputs(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1})
 	none := func(arrays) arrays { return nil }
 	require.ErrorContains(t, mlxc.Checkpoint(none)(arrays{x})[0].Err(), "no arrays")
-	require.ErrorContains(t, mlxc.CustomVJP(none, func(p, _, _ arrays) arrays { return p })(arrays{x})[0].Err(), "no arrays")
+	require.ErrorContains(t, mlxc.CustomVJP(none, func(p, _, _ arrays) arrays { return p })(arrays{x})[0].Err(),
+		"no arrays")
 	_, _, err := mlxc.ValueAndGrad(none)(arrays{x})
 	require.ErrorContains(t, err, "no arrays")
 	out, err := mlxc.Compile(none).Call(x)

@@ -53,8 +53,12 @@ func TestFailuresStayWithTheirEvaluation(t *testing.T) {
 	zeros := func() *mlxc.Array { return mlxc.Zeros(mlxc.Float32, 3, 3) }
 	two := func() *mlxc.Array { return mlxc.FromSlice([]float32{2, 0, 0, 2}, 2, 2) }
 	works := map[string]func(i int) error{
-		"singular, Eval":    func(int) error { return fails(singular, mlxc.Eval(zeros().Inv())) },
-		"singular, ToSlice": func(int) error { _, err := mlxc.ToSlice[float32](zeros().Inv()); return fails(singular, err) },
+		"singular, Eval": func(int) error { return fails(singular, mlxc.Eval(zeros().Inv())) },
+		"singular, ToSlice": func(int) error {
+			_, err := mlxc.ToSlice[float32](zeros().Inv())
+			return fails(singular,
+				err)
+		},
 		"singular, twice": func(int) error {
 			a := zeros().Inv()
 			if err := fails(singular, mlxc.Eval(a)); err != nil {

@@ -38,7 +38,9 @@ func leave() {
 // itself. first is the length of the first list if the call returns two. The caller holds the operands.
 //
 // `with` is passed as an argument, because a captured variable would escape to the heap.
-func lockedCall[T any](op string, operands []*Array, with T, call func(T) C.mlxg_results) (results []*Array, first int, err error) {
+func lockedCall[T any](
+	op string, operands []*Array, with T, call func(T) C.mlxg_results,
+) (results []*Array, first int, err error) {
 	if brokenThreads.Load() > 0 {
 		return callOnCleanThread(op, operands, with, call)
 	}
@@ -46,13 +48,17 @@ func lockedCall[T any](op string, operands []*Array, with T, call func(T) C.mlxg
 }
 
 // callOnCleanThread is callLocked on a thread whose tracing state is intact.
-func callOnCleanThread[T any](op string, operands []*Array, with T, call func(T) C.mlxg_results) (results []*Array, first int, err error) {
+func callOnCleanThread[T any](
+	op string, operands []*Array, with T, call func(T) C.mlxg_results,
+) (results []*Array, first int, err error) {
 	onCleanThread(func() { results, first, err = callLocked(op, operands, with, call) })
 	return results, first, err
 }
 
 // callLocked runs the C call on this thread and releases the lock that the call took.
-func callLocked[T any](op string, operands []*Array, with T, call func(T) C.mlxg_results) (results []*Array, first int, err error) {
+func callLocked[T any](
+	op string, operands []*Array, with T, call func(T) C.mlxg_results,
+) (results []*Array, first int, err error) {
 	runtime.LockOSThread()
 	defer leave()
 	r := call(with)

@@ -52,7 +52,8 @@ var shutdown struct {
 func Shutdown() error {
 	const op = "Shutdown"
 	if life.Load() == lifeUsable && calledByMLX() {
-		return opError(op, errors.New("it was called by a function under a transform: call it after the transform has returned"))
+		return opError(op, errors.New("it was called by a function under a transform: call it after the transform "+
+			"has returned"))
 	}
 	shutdown.mu.Lock()
 	defer shutdown.mu.Unlock()

@@ -27,7 +27,8 @@ func TestSignalsKeepTheirStack(t *testing.T) {
 		mask     uint64
 	}
 	call := func(set, get unsafe.Pointer) {
-		_, _, e := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGTERM), uintptr(set), uintptr(get), 8, 0, 0)
+		_, _, e := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGTERM), uintptr(set), uintptr(get),
+			8, 0, 0)
 		require.Zero(t, e)
 	}
 	call(nil, unsafe.Pointer(&action))

@@ -33,7 +33,8 @@ func Checkpoint(f Func) Func {
 			return same(args)
 		}
 		return callClosure(op, args, &outputs, func(h handles) C.mlxg_results {
-			return C.mlxg_checkpoint(register(checkpointFunc(recordingCount(same, &outputs))), register(checkpointFunc(countingGradient(withOutputs(again)))), h.ptr(), h.n())
+			return C.mlxg_checkpoint(register(checkpointFunc(recordingCount(same, &outputs))),
+				register(checkpointFunc(countingGradient(withOutputs(again)))), h.ptr(), h.n())
 		})
 	}
 }

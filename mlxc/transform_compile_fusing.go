@@ -22,7 +22,8 @@ var decideFusing = sync.OnceFunc(func() {
 	}
 	if err := prepareCacheFolder(temporaryFolder()); err != nil {
 		C.mlxg_compile_no_fusing()
-		slog.Warn("mlxc: compiled functions are not fused on CPU streams; remove the folder, or set TMPDIR to a folder of your own",
+		slog.Warn("mlxc: compiled functions are not fused on CPU streams; remove the folder, or set TMPDIR to a "+
+			"folder of your own",
 			"reason", err)
 	}
 })

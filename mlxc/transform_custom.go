@@ -59,7 +59,8 @@ func customFunction(op string, f Func, rules CustomRules) Func {
 			if rules.Vmap != nil {
 				vmap = register(c.vmap(rules.Vmap))
 			}
-			return C.mlxg_custom_function(register(recordingCount(c.recordingOutputs(f), &outputs)), vjp, jvp, vmap, h.ptr(), h.n())
+			return C.mlxg_custom_function(register(recordingCount(c.recordingOutputs(f), &outputs)), vjp, jvp, vmap,
+				h.ptr(), h.n())
 		})
 	}
 }

@@ -92,7 +92,8 @@ func TestCustomFunction(t *testing.T) {
 			// A shared argument: the rows of rows with the whole of y.
 			rows := mlxc.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
 			h := mlxc.Vmap(f, []int{0, mlxc.Unmapped}, nil)
-			require.Equal(t, []float32{3 + c.whole, 8 + c.whole, 9 + c.whole, 16 + c.whole}, floats(t, h(arrays{rows, y})[0]))
+			require.Equal(t, []float32{3 + c.whole, 8 + c.whole, 9 + c.whole, 16 + c.whole},
+				floats(t, h(arrays{rows, y})[0]))
 			_, vjps, err = mlxc.VJP(h, arrays{rows, y}, arrays{mlxc.Ones(mlxc.Float32, 2, 2)})
 			require.NoError(t, err)
 			require.Equal(t, []float32{4 * c.mapped, 6 * c.mapped}, floats(t, vjps[1]))
@@ -138,7 +139,8 @@ func TestCustomFunctionWithWrongResults(t *testing.T) {
 		"the array is nil":                     jvp(func(_, _ arrays) arrays { return arrays{nil} }),
 		"panicked: boom":                       jvp(func(_, _ arrays) arrays { panic(boom) }),
 		"the vmap's results: 0 arrays, want 1": vmap(func(arrays, []bool) arrays { return nil }),
-		"CustomFunction float32(), float32(2): result 0 of the vmap must have the shape and dtype of the batch of output 0": vmap(func(a arrays, _ []bool) arrays { return arrays{a[0].Sum()} }),
+		"CustomFunction float32(), float32(2): result 0 of the vmap must have the shape and dtype of the batch of " +
+			"output 0": vmap(func(a arrays, _ []bool) arrays { return arrays{a[0].Sum()} }),
 		"panicked: boo":       vmap(func(arrays, []bool) arrays { panic(boom) }),
 		"the function is nil": mlxc.CustomFunction(nil, mlxc.CustomRules{})(arrays{x})[0].Err(),
 	} {
@@ -286,10 +288,16 @@ func TestCustomVJPWithWrongResults(t *testing.T) {
 	for name, vjp := range map[string]mlxc.VJPFunc{
 		"0 arrays, want 1": func(_, _, _ arrays) arrays { return nil },
 		"2 arrays, want 1": func(p, c, _ arrays) arrays { return arrays{p[0], c[0]} },
-		"must have the shape and dtype of argument 0": func(_, _, _ arrays) arrays { return arrays{mlxc.Scalar[float32](1)} },
-		"the array is nil":                            func(_, _, _ arrays) arrays { return arrays{nil} },
-		"int32(2), float32(2)":                        func(p, _, _ arrays) arrays { return arrays{p[0].AsType(mlxc.Int32)} },
-		"cannot be broadcast":                         func(p, _, _ arrays) arrays { return arrays{p[0].Add(mlxc.FromSlice([]float32{1, 2, 3}))} },
+		"must have the shape and dtype of argument 0": func(_, _,
+			_ arrays) arrays {
+			return arrays{mlxc.Scalar[float32](1)}
+		},
+		"the array is nil":     func(_, _, _ arrays) arrays { return arrays{nil} },
+		"int32(2), float32(2)": func(p, _, _ arrays) arrays { return arrays{p[0].AsType(mlxc.Int32)} },
+		"cannot be broadcast": func(p, _,
+			_ arrays) arrays {
+			return arrays{p[0].Add(mlxc.FromSlice([]float32{1, 2, 3}))}
+		},
 	} {
 		_, _, err := mlxc.VJP(mlxc.CustomVJP(square, vjp), arrays{x}, arrays{x})
 		require.ErrorContains(t, err, name)

@@ -45,9 +45,10 @@ func ExportTraces(file string, f Func, inputs ...[]*Array) error {
 	for i, list := range inputs {
 		sizes[i] = C.size_t(len(list))
 	}
-	return export("ExportTraces", file, f, slices.Concat(inputs...), func(id C.uintptr_t, name *C.char, h handles) *C.char {
-		return C.mlxg_export_traces(id, name, h.ptr(), &sizes[:cap(sizes)][0], C.size_t(len(inputs)))
-	})
+	return export("ExportTraces", file, f, slices.Concat(inputs...),
+		func(id C.uintptr_t, name *C.char, h handles) *C.char {
+			return C.mlxg_export_traces(id, name, h.ptr(), &sizes[:cap(sizes)][0], C.size_t(len(inputs)))
+		})
 }
 
 // NamedFunc is a function of arrays with positional and named arguments.
@@ -72,9 +73,10 @@ func ExportNamed(file string, f NamedFunc, named map[string]*Array, args ...*Arr
 		return opError(op, err)
 	}
 	defer free()
-	return export(op, file, listed, withNamed(args, names, named), func(id C.uintptr_t, name *C.char, h handles) *C.char {
-		return C.mlxg_export_named(id, name, h.ptr(), h.n(), &c[0], C.size_t(len(names)))
-	})
+	return export(op, file, listed, withNamed(args, names, named),
+		func(id C.uintptr_t, name *C.char, h handles) *C.char {
+			return C.mlxg_export_named(id, name, h.ptr(), h.n(), &c[0], C.size_t(len(names)))
+		})
 }
 
 // withNamed appends the named arrays to args, in the order of names.
@@ -104,7 +106,8 @@ func cTexts(texts []string) (list []*C.char, free func(), err error) {
 	return list, free, nil
 }
 
-func export(op, file string, fun Func, inputs []*Array, write func(id C.uintptr_t, name *C.char, h handles) *C.char) error {
+func export(op, file string, fun Func, inputs []*Array, write func(id C.uintptr_t, name *C.char,
+	h handles) *C.char) error {
 	if fun == nil {
 		return opError(op, errNoFunction)
 	}

@@ -46,10 +46,13 @@ func smooth() map[string]operation {
 		"cumsum without":  func(a *mlxc.Array) *mlxc.Array { return a.CumSumWith(0, mlxc.ScanConfig{Exclusive: true}) },
 		"cumprod":         func(a *mlxc.Array) *mlxc.Array { return a.CumProd(1) },
 		"cumprod reverse": func(a *mlxc.Array) *mlxc.Array { return a.CumProdWith(1, mlxc.ScanConfig{Reverse: true}) },
-		"cumprod without": func(a *mlxc.Array) *mlxc.Array { return a.CumProdWith(1, mlxc.ScanConfig{Exclusive: true}) },
-		"cummax":          func(a *mlxc.Array) *mlxc.Array { return a.CumMax(1) },
-		"cummin":          func(a *mlxc.Array) *mlxc.Array { return a.CumMinWith(0, mlxc.ScanConfig{Reverse: true}) },
-		"logcumsumexp":    func(a *mlxc.Array) *mlxc.Array { return a.LogCumSumExp(1) },
+		"cumprod without": func(a *mlxc.Array) *mlxc.Array {
+			return a.CumProdWith(1,
+				mlxc.ScanConfig{Exclusive: true})
+		},
+		"cummax":       func(a *mlxc.Array) *mlxc.Array { return a.CumMax(1) },
+		"cummin":       func(a *mlxc.Array) *mlxc.Array { return a.CumMinWith(0, mlxc.ScanConfig{Reverse: true}) },
+		"logcumsumexp": func(a *mlxc.Array) *mlxc.Array { return a.LogCumSumExp(1) },
 		"logcumsumexp reverse": func(a *mlxc.Array) *mlxc.Array {
 			return a.LogCumSumExpWith(0, mlxc.ScanConfig{Reverse: true})
 		},
@@ -83,16 +86,26 @@ func smooth() map[string]operation {
 		"set_at": func(a *mlxc.Array) *mlxc.Array {
 			return a.SetAt(a.Index(mlxc.At(0), mlxc.Range(0, 2)), mlxc.At(2), mlxc.Range(1, 3))
 		},
-		"add_at":     func(a *mlxc.Array) *mlxc.Array { return a.AddAt(a.Index(mlxc.At(0)).Square(), mlxc.At(1)) },
-		"mul_at":     func(a *mlxc.Array) *mlxc.Array { return a.MulAt(a.Index(mlxc.At(0)).Square(), mlxc.At(1)) },
-		"maximum_at": func(a *mlxc.Array) *mlxc.Array { return a.MaximumAt(a.Index(mlxc.At(0)).MulScalar(1.3), mlxc.At(1)) },
-		"minimum_at": func(a *mlxc.Array) *mlxc.Array { return a.MinimumAt(a.Index(mlxc.At(0)).MulScalar(1.3), mlxc.At(1)) },
+		"add_at": func(a *mlxc.Array) *mlxc.Array { return a.AddAt(a.Index(mlxc.At(0)).Square(), mlxc.At(1)) },
+		"mul_at": func(a *mlxc.Array) *mlxc.Array { return a.MulAt(a.Index(mlxc.At(0)).Square(), mlxc.At(1)) },
+		"maximum_at": func(a *mlxc.Array) *mlxc.Array {
+			return a.MaximumAt(a.Index(mlxc.At(0)).MulScalar(1.3),
+				mlxc.At(1))
+		},
+		"minimum_at": func(a *mlxc.Array) *mlxc.Array {
+			return a.MinimumAt(a.Index(mlxc.At(0)).MulScalar(1.3),
+				mlxc.At(1))
+		},
 		"set_at ids": func(a *mlxc.Array) *mlxc.Array {
-			return a.SetAt(a.Index(mlxc.At(0), mlxc.At(0)).Square(), mlxc.IDs(start), mlxc.IDs(j.Index(mlxc.Range(0, 2))))
+			return a.SetAt(a.Index(mlxc.At(0), mlxc.At(0)).Square(), mlxc.IDs(start),
+				mlxc.IDs(j.Index(mlxc.Range(0, 2))))
 		},
 		"add_at ids": func(a *mlxc.Array) *mlxc.Array { return a.AddAt(a.Square(), mlxc.IDs(i)) },
 		"gather":     func(a *mlxc.Array) *mlxc.Array { return a.Gather(arrays{start}, []int{1}, []int{2, 2}) },
-		"put_along":  func(a *mlxc.Array) *mlxc.Array { return a.PutAlongAxis(i.Reshape(3, 1), a.Sum(1).ExpandDims(1), 1) },
+		"put_along": func(a *mlxc.Array) *mlxc.Array {
+			return a.PutAlongAxis(i.Reshape(3, 1), a.Sum(1).ExpandDims(1),
+				1)
+		},
 		"masked_scatter": func(a *mlxc.Array) *mlxc.Array {
 			return a.MaskedScatter(mlxc.Tri(mlxc.Bool, 3, 4, 0), a.Square().Flatten(0, 1))
 		},
@@ -102,14 +115,21 @@ func smooth() map[string]operation {
 		},
 	}
 	for name, f := range map[string]op{
-		"arccos": (*mlxc.Array).Arccos, "arcsin": (*mlxc.Array).Arcsin, "arctan": (*mlxc.Array).Arctan, "arctanh": (*mlxc.Array).Arctanh,
-		"arcsinh": (*mlxc.Array).Arcsinh, "cosh": (*mlxc.Array).Cosh, "sinh": (*mlxc.Array).Sinh, "tan": (*mlxc.Array).Tan,
+		"arccos": (*mlxc.Array).Arccos, "arcsin": (*mlxc.Array).Arcsin, "arctan": (*mlxc.Array).Arctan,
+		"arctanh": (*mlxc.Array).Arctanh,
+		"arcsinh": (*mlxc.Array).Arcsinh, "cosh": (*mlxc.Array).Cosh, "sinh": (*mlxc.Array).Sinh,
+		"tan":  (*mlxc.Array).Tan,
 		"tanh": (*mlxc.Array).Tanh, "sin": (*mlxc.Array).Sin, "cos": (*mlxc.Array).Cos, "exp": (*mlxc.Array).Exp,
-		"expm1": (*mlxc.Array).Expm1, "log": (*mlxc.Array).Log, "log2": (*mlxc.Array).Log2, "log10": (*mlxc.Array).Log10,
-		"log1p": (*mlxc.Array).Log1p, "sigmoid": (*mlxc.Array).Sigmoid, "erf": (*mlxc.Array).Erf, "erfinv": (*mlxc.Array).ErfInv,
-		"sqrt": (*mlxc.Array).Sqrt, "rsqrt": (*mlxc.Array).Rsqrt, "square": (*mlxc.Array).Square, "reciprocal": (*mlxc.Array).Reciprocal,
-		"degrees": (*mlxc.Array).Degrees, "radians": (*mlxc.Array).Radians, "neg": (*mlxc.Array).Neg, "real": (*mlxc.Array).Real,
-		"floor": (*mlxc.Array).Floor, "ceil": (*mlxc.Array).Ceil, "trunc": (*mlxc.Array).Trunc, "round": (*mlxc.Array).Round,
+		"expm1": (*mlxc.Array).Expm1, "log": (*mlxc.Array).Log, "log2": (*mlxc.Array).Log2,
+		"log10": (*mlxc.Array).Log10,
+		"log1p": (*mlxc.Array).Log1p, "sigmoid": (*mlxc.Array).Sigmoid, "erf": (*mlxc.Array).Erf,
+		"erfinv": (*mlxc.Array).ErfInv,
+		"sqrt":   (*mlxc.Array).Sqrt, "rsqrt": (*mlxc.Array).Rsqrt, "square": (*mlxc.Array).Square,
+		"reciprocal": (*mlxc.Array).Reciprocal,
+		"degrees":    (*mlxc.Array).Degrees, "radians": (*mlxc.Array).Radians, "neg": (*mlxc.Array).Neg,
+		"real":  (*mlxc.Array).Real,
+		"floor": (*mlxc.Array).Floor, "ceil": (*mlxc.Array).Ceil, "trunc": (*mlxc.Array).Trunc,
+		"round": (*mlxc.Array).Round,
 	} {
 		all[name] = f
 	}

@@ -45,7 +45,8 @@ func TestImport(t *testing.T) {
 	x, y := mlxc.FromSlice([]float32{1, 10}), mlxc.FromSlice([]float32{5, 7})
 	require.Equal(t, []float32{49, 37 * 37}, floats(t, call(t, f, x, y)))
 
-	_, grads, err := mlxc.VJP(func(a arrays) arrays { return arrays{call(t, f, a[0], y)} }, arrays{x}, arrays{mlxc.Ones(mlxc.Float32, 2)})
+	_, grads, err := mlxc.VJP(func(a arrays) arrays { return arrays{call(t, f, a[0], y)} }, arrays{x},
+		arrays{mlxc.Ones(mlxc.Float32, 2)})
 	require.NoError(t, err)
 	require.Equal(t, []float32{2 * 7 * 2, 2 * 37 * 3}, floats(t, grads[0]))
 
@@ -133,7 +134,8 @@ func TestExportTraces(t *testing.T) {
 
 func TestExportShapeless(t *testing.T) {
 	f := imported(t, func(file string) error {
-		return mlxc.ExportShapeless(file, func(a arrays) arrays { return arrays{a[0].Exp().Add(a[0]).Sum()} }, mlxc.Zeros(mlxc.Float32, 2))
+		return mlxc.ExportShapeless(file, func(a arrays) arrays { return arrays{a[0].Exp().Add(a[0]).Sum()} },
+			mlxc.Zeros(mlxc.Float32, 2))
 	})
 	require.Equal(t, []float32{7}, floats(t, call(t, f, mlxc.Zeros(mlxc.Float32, 7))))
 }
@@ -167,7 +169,8 @@ func TestImportThatFails(t *testing.T) {
 	_, err = mlxc.Import(dir)
 	require.ErrorContains(t, err, "regular")
 	w := mlxc.Ones(mlxc.Float32, 4)
-	require.NoError(t, mlxc.Export(file, func(a arrays) arrays { return arrays{a[0].Mul(w).Sum()} }, mlxc.Zeros(mlxc.Float32, 4)))
+	require.NoError(t, mlxc.Export(file, func(a arrays) arrays { return arrays{a[0].Mul(w).Sum()} },
+		mlxc.Zeros(mlxc.Float32, 4)))
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	for n := 0; n < len(data); n += 11 {

@@ -27,7 +27,8 @@ func JVP(f Func, primals, tangents []*Array) (outputs, jvps []*Array, err error)
 	defer t.release()
 	operands := slices.Concat(primals, tangents)
 	if len(tangents) != len(primals) {
-		return nil, nil, opError(op, fmt.Errorf("there are %d primals, but %d tangents", len(primals), len(tangents)), operands...)
+		return nil, nil, opError(op, fmt.Errorf("there are %d primals, but %d tangents", len(primals), len(tangents)),
+			operands...)
 	}
 	for i, a := range primals {
 		if b := tangents[i]; !slices.Equal(a.Shape(), b.Shape()) || a.DType() != b.DType() {

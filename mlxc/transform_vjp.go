@@ -80,11 +80,13 @@ func valueAndGrad(op string, f Func, argnums []int) func(args []*Array) (values,
 		case twice:
 			return nil, nil, opError(op, fmt.Errorf("argnums %v name an argument twice", argnums))
 		case ascending[0] < 0 || ascending[len(ascending)-1] >= len(args):
-			return nil, nil, opError(op, fmt.Errorf("there are %d arguments, numbered from 0, but argnums are %v", len(args), argnums))
+			return nil, nil, opError(op, fmt.Errorf("there are %d arguments, numbered from 0, but argnums are %v",
+				len(args), argnums))
 		}
 		for _, n := range argnums {
 			if d := args[n].DType(); d.exact() {
-				return nil, nil, opError(op, fmt.Errorf("argument %d is %v, which has no gradient: remove it from argnums", n, d), args...)
+				return nil, nil, opError(op, fmt.Errorf("argument %d is %v, which has no gradient: remove it from "+
+					"argnums", n, d), args...)
 			}
 		}
 		h, err := acquireAll(op, args)
@@ -148,7 +150,8 @@ func withScalar(f Func) Func {
 		const first = "the function's first result"
 		switch r := results[0]; {
 		case r.NDim() > 0:
-			return invalidArrays(1, opError(first, errors.New("it must be a scalar, of shape (): take its Sum or Mean"), r))
+			return invalidArrays(1, opError(first, errors.New("it must be a scalar, of shape (): take its Sum or Mean"),
+				r))
 		case r.DType().exact():
 			return invalidArrays(1, opError(first, errors.New("it has no gradient: return a floating-point number"), r))
 		}
@@ -197,7 +200,8 @@ func recordingCount(f Func, outputs *atomic.Int64) Func {
 
 // callClosure makes a call of MLX that runs Go functions. On an error it returns invalid arrays, as many as `outputs`
 // recorded, or one.
-func callClosure(op string, args []*Array, outputs *atomic.Int64, call func(handles) C.mlxg_results) (results []*Array) {
+func callClosure(op string, args []*Array, outputs *atomic.Int64,
+	call func(handles) C.mlxg_results) (results []*Array) {
 	h, err := acquireAll(op, args)
 	if err == nil {
 		defer h.release()

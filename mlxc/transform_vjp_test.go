@@ -33,11 +33,15 @@ func TestValueAndGrad(t *testing.T) {
 	_, _, err = mlxc.ValueAndGrad(weighted, 2)(arrays{x, w})
 	require.ErrorContains(t, err, "argnums are [2]")
 	_, _, err = mlxc.ValueAndGrad(func(a arrays) arrays { return a })(arrays{x})
-	requireMessage(t, err, "mlxc: ValueAndGrad float32(3): the function's first result float32(3): it must be a scalar, of shape (): take its Sum or Mean")
-	_, err = mlxc.Grad(func(a arrays) arrays { return arrays{a[0].Take(a[1], 0).Sum()} }, 1)(arrays{x, mlxc.FromSlice([]int32{1})})
-	requireMessage(t, err, "mlxc: Grad float32(3), int32(1): argument 1 is int32, which has no gradient: remove it from argnums")
+	requireMessage(t, err, "mlxc: ValueAndGrad float32(3): the function's first result float32(3): it must be a "+
+		"scalar, of shape (): take its Sum or Mean")
+	_, err = mlxc.Grad(func(a arrays) arrays { return arrays{a[0].Take(a[1], 0).Sum()} },
+		1)(arrays{x, mlxc.FromSlice([]int32{1})})
+	requireMessage(t, err, "mlxc: Grad float32(3), int32(1): argument 1 is int32, which has no gradient: remove it "+
+		"from argnums")
 	_, err = mlxc.Grad(func(a arrays) arrays { return arrays{a[0].AsType(mlxc.Bool).Sum()} })(arrays{x})
-	require.ErrorContains(t, err, "the function's first result int32(): it has no gradient: return a floating-point number")
+	require.ErrorContains(t, err, "the function's first result int32(): it has no gradient: return a floating-point "+
+		"number")
 }
 
 func TestAsFunc(t *testing.T) {
@@ -71,7 +75,8 @@ func TestVJPPairsCotangentsWithOutputs(t *testing.T) {
 		arrays{x}, arrays{hundreds, ones})
 	require.NoError(t, err)
 	require.Equal(t, []float32{2, 4, 6}, floats(t, grads[0]))
-	_, grads, err = mlxc.VJP(func(a arrays) arrays { y := a[0].Square(); return arrays{y, y} }, arrays{x}, arrays{ones, ones})
+	_, grads, err = mlxc.VJP(func(a arrays) arrays { y := a[0].Square(); return arrays{y, y} }, arrays{x},
+		arrays{ones, ones})
 	require.NoError(t, err)
 	require.Equal(t, []float32{4, 8, 12}, floats(t, grads[0]))
 	_, _, err = mlxc.VJP(func(a arrays) arrays { return a }, arrays{x}, arrays{x, x})

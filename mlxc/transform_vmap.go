@@ -86,7 +86,8 @@ func mappedAxes(op string, args []*Array, axes []int) ([]C.int, error) {
 			first = i
 		}
 		if size, want := a.Dim(axis), args[first].Dim(int(mapped[first])); size != want {
-			return fail("the mapped axis of argument %d has size %d, but the mapped axis of argument %d has size %d", first, want, i, size)
+			return fail("the mapped axis of argument %d has size %d, but the mapped axis of argument %d has size %d",
+				first, want, i, size)
 		} else if size == 0 {
 			return fail("the mapped axis of argument %d has size 0: it must be at least 1", i)
 		}

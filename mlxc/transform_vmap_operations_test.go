@@ -36,7 +36,8 @@ func operations() map[string]operation {
 			return a.SliceUpdate(mlxc.Scalar[float32](7), []int{1, 2}, []int{3, 4}, nil)
 		},
 		"slice_update into constant": func(a *mlxc.Array) *mlxc.Array {
-			return mlxc.Zeros(mlxc.Float32, 3, 4).SliceUpdate(a.Slice([]int{0, 0}, []int{2, 2}, nil), []int{1, 2}, []int{3, 4}, nil)
+			return mlxc.Zeros(mlxc.Float32, 3, 4).SliceUpdate(a.Slice([]int{0, 0}, []int{2, 2}, nil), []int{1, 2},
+				[]int{3, 4}, nil)
 		},
 		"take":           func(a *mlxc.Array) *mlxc.Array { return a.Take(ids, 0) },
 		"take 1":         func(a *mlxc.Array) *mlxc.Array { return a.Take(ids, 1) },
@@ -67,17 +68,22 @@ func operations() map[string]operation {
 		"rms_norm":               func(a *mlxc.Array) *mlxc.Array { return mlxc.RMSNorm(a, normal(4, 4), 1e-5) },
 		"rms_norm mapped weight": func(a *mlxc.Array) *mlxc.Array { return mlxc.RMSNorm(a, a.Sum(0), 1e-5) },
 		"layer_norm":             func(a *mlxc.Array) *mlxc.Array { return mlxc.LayerNorm(a, normal(4, 4), nil, 1e-5) },
-		"cross_entropy":          func(a *mlxc.Array) *mlxc.Array { return mlxc.CrossEntropy(a, mlxc.FromSlice([]int32{1, 0, 3})) },
-		"astype":                 func(a *mlxc.Array) *mlxc.Array { return a.AsType(mlxc.Float16).Contiguous() },
+		"cross_entropy": func(a *mlxc.Array) *mlxc.Array {
+			return mlxc.CrossEntropy(a,
+				mlxc.FromSlice([]int32{1, 0, 3}))
+		},
+		"astype": func(a *mlxc.Array) *mlxc.Array { return a.AsType(mlxc.Float16).Contiguous() },
 		"floor_divide": func(a *mlxc.Array) *mlxc.Array {
 			return a.MulScalar(10).AsType(mlxc.Int32).FloorDivide(mlxc.Scalar[int32](3))
 		},
 		"random": func(a *mlxc.Array) *mlxc.Array { return a.Add(normal(5, 3, 4)) },
 		"nested": func(a *mlxc.Array) *mlxc.Array {
-			return mlxc.Vmap(single(func(b *mlxc.Array) *mlxc.Array { return b.CumSum(0).Mul(b) }), []int{1}, []int{1})(arrays{a})[0]
+			return mlxc.Vmap(single(func(b *mlxc.Array) *mlxc.Array { return b.CumSum(0).Mul(b) }), []int{1},
+				[]int{1})(arrays{a})[0]
 		},
 		"gradient": func(a *mlxc.Array) *mlxc.Array {
-			_, g, err := mlxc.VJP(single(func(b *mlxc.Array) *mlxc.Array { return b.Softmax(0) }), arrays{a}, arrays{a.Square()})
+			_, g, err := mlxc.VJP(single(func(b *mlxc.Array) *mlxc.Array { return b.Softmax(0) }), arrays{a},
+				arrays{a.Square()})
 			if err != nil {
 				return mlxc.InvalidArray(err)
 			}
@@ -89,7 +95,8 @@ func operations() map[string]operation {
 		},
 		"attention mask": func(a *mlxc.Array) *mlxc.Array {
 			q := a.Reshape(1, 1, 3, 4)
-			return mlxc.ScaledDotProductAttention(q, q, q, mlxc.AttentionConfig{Mask: a.Sum().Add(mlxc.Zeros(mlxc.Float32, 3, 3)).Tril(0)})
+			return mlxc.ScaledDotProductAttention(q, q, q,
+				mlxc.AttentionConfig{Mask: a.Sum().Add(mlxc.Zeros(mlxc.Float32, 3, 3)).Tril(0)})
 		},
 		"slice of mapped ids": func(a *mlxc.Array) *mlxc.Array {
 			return normal(5, 4, 6).Take(a.StopGradient().ArgSort(1).AsType(mlxc.Int32), 0)
@@ -99,7 +106,8 @@ func operations() map[string]operation {
 	for name, f := range map[string]operation{
 		"neg": (*mlxc.Array).Neg, "abs": (*mlxc.Array).Abs, "square": (*mlxc.Array).Square, "sqrt": (*mlxc.Array).Sqrt,
 		"rsqrt": (*mlxc.Array).Rsqrt, "exp": (*mlxc.Array).Exp, "log": (*mlxc.Array).Log, "sin": (*mlxc.Array).Sin,
-		"cos": (*mlxc.Array).Cos, "tanh": (*mlxc.Array).Tanh, "sigmoid": (*mlxc.Array).Sigmoid, "erf": (*mlxc.Array).Erf,
+		"cos": (*mlxc.Array).Cos, "tanh": (*mlxc.Array).Tanh, "sigmoid": (*mlxc.Array).Sigmoid,
+		"erf":   (*mlxc.Array).Erf,
 		"expm1": (*mlxc.Array).Expm1, "log1p": (*mlxc.Array).Log1p, "isnan": (*mlxc.Array).IsNaN,
 		"logical_not": (*mlxc.Array).LogicalNot, "contiguous": (*mlxc.Array).Contiguous,
 	} {
@@ -171,12 +179,14 @@ func TestVmapOfOperationsOfTwo(t *testing.T) {
 		"where": {normal(1, 2, 3, 4), normal(2, 2, 4), func(a, b *mlxc.Array) *mlxc.Array {
 			return mlxc.Where(a.Less(b), a, b.Square())
 		}},
-		"concatenate":     {normal(1, 2, 3, 4), normal(2, 2, 3, 2), func(a, b *mlxc.Array) *mlxc.Array { return mlxc.Concatenate(1, a, b) }},
-		"stack":           {normal(1, 2, 3), normal(2, 2, 3), func(a, b *mlxc.Array) *mlxc.Array { return mlxc.Stack(1, a, b) }},
-		"take 0":          {normal(1, 2, 5, 4), ints(5, 2, 3), func(a, b *mlxc.Array) *mlxc.Array { return a.Take(b, 0) }},
-		"take 1":          {normal(1, 2, 5, 4), ints(4, 2, 3, 2), func(a, b *mlxc.Array) *mlxc.Array { return a.Take(b, 1) }},
-		"take one":        {normal(1, 2, 5, 4), ints(4, 2), func(a, b *mlxc.Array) *mlxc.Array { return a.Take(b, 1) }},
-		"take_along_axis": {normal(1, 2, 5, 4), ints(5, 2, 3, 4), func(a, b *mlxc.Array) *mlxc.Array { return a.TakeAlongAxis(b, 0) }},
+		"concatenate": {normal(1, 2, 3, 4), normal(2, 2, 3, 2),
+			func(a, b *mlxc.Array) *mlxc.Array { return mlxc.Concatenate(1, a, b) }},
+		"stack":    {normal(1, 2, 3), normal(2, 2, 3), func(a, b *mlxc.Array) *mlxc.Array { return mlxc.Stack(1, a, b) }},
+		"take 0":   {normal(1, 2, 5, 4), ints(5, 2, 3), func(a, b *mlxc.Array) *mlxc.Array { return a.Take(b, 0) }},
+		"take 1":   {normal(1, 2, 5, 4), ints(4, 2, 3, 2), func(a, b *mlxc.Array) *mlxc.Array { return a.Take(b, 1) }},
+		"take one": {normal(1, 2, 5, 4), ints(4, 2), func(a, b *mlxc.Array) *mlxc.Array { return a.Take(b, 1) }},
+		"take_along_axis": {normal(1, 2, 5, 4), ints(5, 2, 3, 4),
+			func(a, b *mlxc.Array) *mlxc.Array { return a.TakeAlongAxis(b, 0) }},
 		"scatter_add": {normal(1, 2, 5, 4), ints(5, 2, 3), func(a, b *mlxc.Array) *mlxc.Array {
 			return a.ScatterAdd(b, counting(3, 4), 0)
 		}},
@@ -192,8 +202,10 @@ func TestVmapOfOperationsOfTwo(t *testing.T) {
 		"slice_update": {normal(1, 2, 3, 4), normal(2, 2, 2), func(a, b *mlxc.Array) *mlxc.Array {
 			return a.SliceUpdate(b, []int{1, 0}, []int{3, 4}, []int{1, 2})
 		}},
-		"rms_norm":      {normal(1, 2, 3, 4), normal(2, 2, 4), func(a, b *mlxc.Array) *mlxc.Array { return mlxc.RMSNorm(a, b, 1e-5) }},
-		"layer_norm":    {normal(1, 2, 3, 4), normal(2, 2, 4), func(a, b *mlxc.Array) *mlxc.Array { return mlxc.LayerNorm(a, b, b, 1e-5) }},
+		"rms_norm": {normal(1, 2, 3, 4), normal(2, 2, 4),
+			func(a, b *mlxc.Array) *mlxc.Array { return mlxc.RMSNorm(a, b, 1e-5) }},
+		"layer_norm": {normal(1, 2, 3, 4), normal(2, 2, 4),
+			func(a, b *mlxc.Array) *mlxc.Array { return mlxc.LayerNorm(a, b, b, 1e-5) }},
 		"cross_entropy": {normal(1, 2, 3, 4), ints(4, 2, 3), mlxc.CrossEntropy},
 		"attention": {normal(1, 2, 1, 4, 3, 8), normal(2, 2, 1, 2, 5, 8), func(a, b *mlxc.Array) *mlxc.Array {
 			return mlxc.ScaledDotProductAttention(a, b, b.Square(), mlxc.AttentionConfig{Causal: true})
@@ -206,11 +218,13 @@ func TestVmapOfOperationsOfTwo(t *testing.T) {
 		}},
 	}
 	for name, f := range map[string]func(a, b *mlxc.Array) *mlxc.Array{
-		"add": (*mlxc.Array).Add, "subtract": (*mlxc.Array).Sub, "multiply": (*mlxc.Array).Mul, "divide": (*mlxc.Array).Div,
-		"power": (*mlxc.Array).Pow, "maximum": (*mlxc.Array).Maximum, "minimum": (*mlxc.Array).Minimum,
+		"add": (*mlxc.Array).Add, "subtract": (*mlxc.Array).Sub, "multiply": (*mlxc.Array).Mul,
+		"divide": (*mlxc.Array).Div,
+		"power":  (*mlxc.Array).Pow, "maximum": (*mlxc.Array).Maximum, "minimum": (*mlxc.Array).Minimum,
 		"floor_divide": (*mlxc.Array).FloorDivide, "remainder": (*mlxc.Array).Remainder, "equal": (*mlxc.Array).Equal,
-		"not_equal": (*mlxc.Array).NotEqual, "greater": (*mlxc.Array).Greater, "greater_equal": (*mlxc.Array).GreaterEqual,
-		"less": (*mlxc.Array).Less, "less_equal": (*mlxc.Array).LessEqual, "logical_and": (*mlxc.Array).LogicalAnd,
+		"not_equal": (*mlxc.Array).NotEqual, "greater": (*mlxc.Array).Greater,
+		"greater_equal": (*mlxc.Array).GreaterEqual,
+		"less":          (*mlxc.Array).Less, "less_equal": (*mlxc.Array).LessEqual, "logical_and": (*mlxc.Array).LogicalAnd,
 		"logical_or": (*mlxc.Array).LogicalOr,
 	} {
 		// All axes have the same size, so that a misplaced axis has the right size.

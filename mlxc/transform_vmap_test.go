@@ -117,19 +117,20 @@ func TestWrongVmap(t *testing.T) {
 		"no argument is mapped":                   run(same, []int{mlxc.Unmapped}, []int{mlxc.Unmapped}, x),
 		"Vmap: no argument is mapped":             run(same, nil, nil),
 		"there are 2 arguments, but 1 input axes": run(same, []int{0}, nil, x, y),
-		"the mapped axis of argument 0 has size 2, but the mapped axis of argument 1 has size 3": run(same, nil, nil, x, y),
-		"argument 1: there is no axis 2: the array has 2":                                        run(same, []int{0, 2}, nil, x, x),
-		"argument 0: there is no axis 0: the array has 0":                                        run(same, nil, nil, mlxc.Scalar[float32](1)),
-		"the mapped axis of argument 0 has size 0":                                               run(same, nil, nil, counting(0, 3)),
-		"the function has 1 outputs, but there are 2 output axes":                                run(same, nil, []int{0, 0}, x),
-		"there is no axis 2: output 0 has 2":                                                     run(same, nil, []int{2}, x),
-		"there is no axis -3: output 0 has 2":                                                    run(same, nil, []int{-3}, x),
-		"32 bits":                                                                                run(same, nil, []int{1 << 40}, x),
-		"output 0 depends on a mapped argument":                                                  run(same, nil, []int{mlxc.Unmapped}, x),
-		"no arrays":                                                                              run(func(arrays) arrays { return nil }, nil, nil, x),
-		"the array is nil":                                                                       run(same, nil, nil, x, nil),
-		"mlxc: add float32(2,3), float32(3,2)":                                                   run(same, nil, nil, x, x.Add(y)),
-		"mlxc: Vmap float32(2,3): add float32(3), float32(5)":                                    run(func(a arrays) arrays { return arrays{a[0].Add(counting(5))} }, nil, nil, x),
+		"the mapped axis of argument 0 has size 2, but the mapped axis of argument 1 has size 3": run(same, nil, nil, x,
+			y),
+		"argument 1: there is no axis 2: the array has 2":         run(same, []int{0, 2}, nil, x, x),
+		"argument 0: there is no axis 0: the array has 0":         run(same, nil, nil, mlxc.Scalar[float32](1)),
+		"the mapped axis of argument 0 has size 0":                run(same, nil, nil, counting(0, 3)),
+		"the function has 1 outputs, but there are 2 output axes": run(same, nil, []int{0, 0}, x),
+		"there is no axis 2: output 0 has 2":                      run(same, nil, []int{2}, x),
+		"there is no axis -3: output 0 has 2":                     run(same, nil, []int{-3}, x),
+		"32 bits":                                                 run(same, nil, []int{1 << 40}, x),
+		"output 0 depends on a mapped argument":                   run(same, nil, []int{mlxc.Unmapped}, x),
+		"no arrays":                                               run(func(arrays) arrays { return nil }, nil, nil, x),
+		"the array is nil":                                        run(same, nil, nil, x, nil),
+		"mlxc: add float32(2,3), float32(3,2)":                    run(same, nil, nil, x, x.Add(y)),
+		"mlxc: Vmap float32(2,3): add float32(3), float32(5)":     run(func(a arrays) arrays { return arrays{a[0].Add(counting(5))} }, nil, nil, x),
 	} {
 		require.NotEmpty(t, out)
 		for _, o := range out {
@@ -174,8 +175,10 @@ func TestVmapKeepsCustomGradients(t *testing.T) {
 	mapped := mlxc.Vmap(f, []int{1}, []int{1})
 	require.Equal(t, []float32{0, 1, 4, 9, 16, 25}, floats(t, mapped(arrays{x})[0]))
 	require.Equal(t, want, floats(t, gradient(t, mapped, arrays{x}, arrays{ones})[0]))
-	require.Equal(t, want, floats(t, gradient(t, mlxc.Vmap(mlxc.Vmap(f, nil, nil), []int{1}, []int{1}), arrays{x}, arrays{ones})[0]))
-	inside := mlxc.Vmap(func(a arrays) arrays { return gradient(t, f, a, arrays{mlxc.Ones(mlxc.Float32, 3)}) }, nil, nil)
+	require.Equal(t, want, floats(t, gradient(t, mlxc.Vmap(mlxc.Vmap(f, nil, nil), []int{1}, []int{1}), arrays{x},
+		arrays{ones})[0]))
+	inside := mlxc.Vmap(func(a arrays) arrays { return gradient(t, f, a, arrays{mlxc.Ones(mlxc.Float32, 3)}) }, nil,
+		nil)
 	require.Equal(t, want, floats(t, inside(arrays{x})[0]))
 	compiled, err := mlxc.Compile(func(a arrays) arrays { return gradient(t, mapped, a, arrays{ones}) }).Call(x)
 	require.NoError(t, err)
@@ -188,7 +191,8 @@ func TestVmapKeepsCustomGradients(t *testing.T) {
 			return arrays{p[1].Mul(c[0]).MulScalar(10), p[0].Mul(c[0]).MulScalar(100)}
 		})
 	w := mlxc.FromSlice([]float32{1, 2, 3})
-	grads := gradient(t, mlxc.Vmap(product, []int{0, mlxc.Unmapped}, nil), arrays{x, w}, arrays{mlxc.FromSlice([]float32{1, 2})})
+	grads := gradient(t, mlxc.Vmap(product, []int{0, mlxc.Unmapped}, nil), arrays{x, w},
+		arrays{mlxc.FromSlice([]float32{1, 2})})
 	require.Equal(t, []float32{10, 20, 30, 20, 40, 60}, floats(t, grads[0]))
 	require.Equal(t, []float32{600, 900, 1200}, floats(t, grads[1]))
 }
@@ -244,7 +248,8 @@ func TestVmapOfKernels(t *testing.T) {
 	output := []mlxc.Output{{Shape: []int{3}, DType: mlxc.Float32}}
 	nothing := new(int) // is never run
 	host := func(a arrays) arrays {
-		out, err := mlxc.NewHostFunction(mlxc.HostFunction{Name: "my_kernel", Run: unsafe.Pointer(nothing), Outputs: output}, a[0])
+		out, err := mlxc.NewHostFunction(mlxc.HostFunction{Name: "my_kernel", Run: unsafe.Pointer(nothing),
+			Outputs: output}, a[0])
 		require.NoError(t, err)
 		return out
 	}
@@ -257,13 +262,15 @@ func TestVmapOfKernels(t *testing.T) {
 	}))
 
 	kernel, err := mlxc.NewMetalKernel(mlxc.MetalKernelSource{
-		Name: "my_metal", Inputs: []string{"x"}, Outputs: []string{"y"}, Body: "y[thread_position_in_grid.x] = x[thread_position_in_grid.x];",
+		Name: "my_metal", Inputs: []string{"x"}, Outputs: []string{"y"},
+		Body: "y[thread_position_in_grid.x] = x[thread_position_in_grid.x];",
 	})
 	require.NoError(t, err)
 	_, err = mlxc.Trace(func(a arrays) (out arrays) {
 		mlxc.WithPlaceholderGPU(func() {
 			out = mlxc.Vmap(func(b arrays) arrays {
-				y, err := kernel.Apply(mlxc.KernelLaunch{Outputs: output, Grid: [3]int{3, 1, 1}, Threadgroup: [3]int{1, 1, 1}}, b[0])
+				y, err := kernel.Apply(mlxc.KernelLaunch{Outputs: output, Grid: [3]int{3, 1, 1},
+					Threadgroup: [3]int{1, 1, 1}}, b[0])
 				require.NoError(t, err)
 				return y
 			}, nil, nil)(a)
@@ -295,7 +302,8 @@ func TestVmapWithCompile(t *testing.T) {
 // The same key gives the same numbers, mapped or not.
 func TestVmapOfRandomKeys(t *testing.T) {
 	keys := mlxc.Stack(0, mlxc.RandomKey(1), mlxc.RandomKey(2))
-	requireMapped(t, single(func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomNormal(key, mlxc.Float32, 2, 3) }), arrays{keys}, []int{0}, 0)
+	requireMapped(t, single(func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomNormal(key, mlxc.Float32, 2, 3) }),
+		arrays{keys}, []int{0}, 0)
 }
 
 func TestVmapOfALongGraph(t *testing.T) {

@@ -85,17 +85,18 @@ func (o AdamW[P]) update(params, grads P, state AdamWState) (updated P, s AdamWS
 	// 1 − βᵗ, without cancellation for β near 1.
 	correction1 := t.MulScalar(math.Log(with.beta1)).Expm1().Neg()
 	correction2 := t.MulScalar(math.Log(with.beta2)).Expm1().Neg()
-	updated, master, moments, err := update(op, params, grads, state.Master, []ByName{state.Mean, state.Variance}, func(p *parameter) *mlxc.Array {
-		g, d := p.grad, p.master.DType()
-		m := p.moments[0].MulScalar(with.beta1).Add(g.MulScalar(1 - with.beta1))
-		v := p.moments[1].MulScalar(with.beta2).Add(g.Square().MulScalar(1 - with.beta2))
-		p.moments[0], p.moments[1] = m, v
-		direction := m.Div(correction1.AsType(d)).Div(v.Div(correction2.AsType(d)).Sqrt().AddScalar(with.eps))
-		if decayed(with.decay, o.ShouldDecay, p.name) {
-			direction = direction.Add(p.master.MulScalar(with.decay))
-		}
-		return p.move(rate, direction)
-	})
+	updated, master, moments, err := update(op, params, grads, state.Master, []ByName{state.Mean, state.Variance},
+		func(p *parameter) *mlxc.Array {
+			g, d := p.grad, p.master.DType()
+			m := p.moments[0].MulScalar(with.beta1).Add(g.MulScalar(1 - with.beta1))
+			v := p.moments[1].MulScalar(with.beta2).Add(g.Square().MulScalar(1 - with.beta2))
+			p.moments[0], p.moments[1] = m, v
+			direction := m.Div(correction1.AsType(d)).Div(v.Div(correction2.AsType(d)).Sqrt().AddScalar(with.eps))
+			if decayed(with.decay, o.ShouldDecay, p.name) {
+				direction = direction.Add(p.master.MulScalar(with.decay))
+			}
+			return p.move(rate, direction)
+		})
 	if err != nil {
 		return updated, s, err
 	}

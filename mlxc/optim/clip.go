@@ -31,7 +31,8 @@ func GlobalNorm[P any](t P) (*mlxc.Array, error) {
 // float32 elements reach at about 2e19, all returned gradients are NaN.
 func ClipByGlobalNorm[P any](grads P, limit float64) (clipped P, norm *mlxc.Array, err error) {
 	if !(limit > 0) {
-		return clipped, nil, mlxc.NewError("optim.ClipByGlobalNorm", fmt.Errorf("the limit is %v: it must be positive", limit))
+		return clipped, nil, mlxc.NewError("optim.ClipByGlobalNorm", fmt.Errorf("the limit is %v: it must be positive",
+			limit))
 	}
 	norm, err = GlobalNorm(grads)
 	if err != nil {

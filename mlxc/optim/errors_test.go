@@ -24,15 +24,24 @@ func TestErrors(t *testing.T) {
 		state         optim.AdamWState
 		message       string
 	}{
-		{optim.AdamW[params]{}, p, p, state, "mlxc: optim.AdamW: LearningRate is nil: set it, for example to optim.Constant(1e-3)"},
-		{optim.AdamW[params]{LearningRate: good.LearningRate, Beta1: 1}, p, p, state, "mlxc: optim.AdamW: Beta1 is 1: it must be at least 0 and below 1"},
-		{optim.AdamW[params]{LearningRate: good.LearningRate, Beta2: -1}, p, p, state, "mlxc: optim.AdamW: Beta2 is -1: it must be at least 0 and below 1"},
-		{optim.AdamW[params]{LearningRate: good.LearningRate, Eps: math.NaN()}, p, p, state, "mlxc: optim.AdamW: Eps is NaN: it must be at least 0 and below +Inf"},
-		{optim.AdamW[params]{LearningRate: good.LearningRate, WeightDecay: math.Inf(1)}, p, p, state, "mlxc: optim.AdamW: WeightDecay is +Inf: it must be at least 0 and below +Inf"},
-		{optim.AdamW[params]{LearningRate: optim.Linear(0, 1, 0)}, p, p, state, "mlxc: optim.Linear: steps is 0: it must be positive"},
-		{optim.AdamW[params]{LearningRate: optim.StepDecay(1, 0, 3)}, p, p, state, "mlxc: optim.StepDecay: factor is 0 and every is 3: both must be positive"},
-		{optim.AdamW[params]{LearningRate: optim.Constant(1).Then(0, good.LearningRate)}, p, p, state, "mlxc: optim.Then: steps is 0: it must be positive"},
-		{optim.AdamW[params]{LearningRate: optim.Constant(1).Then(3, nil)}, p, p, state, "mlxc: optim.Then: a schedule is nil"},
+		{optim.AdamW[params]{}, p, p, state, "mlxc: optim.AdamW: LearningRate is nil: set it, for example to " +
+			"optim.Constant(1e-3)"},
+		{optim.AdamW[params]{LearningRate: good.LearningRate, Beta1: 1}, p, p, state,
+			"mlxc: optim.AdamW: Beta1 is 1: it must be at least 0 and below 1"},
+		{optim.AdamW[params]{LearningRate: good.LearningRate, Beta2: -1}, p, p, state,
+			"mlxc: optim.AdamW: Beta2 is -1: it must be at least 0 and below 1"},
+		{optim.AdamW[params]{LearningRate: good.LearningRate, Eps: math.NaN()}, p, p, state,
+			"mlxc: optim.AdamW: Eps is NaN: it must be at least 0 and below +Inf"},
+		{optim.AdamW[params]{LearningRate: good.LearningRate, WeightDecay: math.Inf(1)}, p, p, state,
+			"mlxc: optim.AdamW: WeightDecay is +Inf: it must be at least 0 and below +Inf"},
+		{optim.AdamW[params]{LearningRate: optim.Linear(0, 1, 0)}, p, p, state,
+			"mlxc: optim.Linear: steps is 0: it must be positive"},
+		{optim.AdamW[params]{LearningRate: optim.StepDecay(1, 0, 3)}, p, p, state,
+			"mlxc: optim.StepDecay: factor is 0 and every is 3: both must be positive"},
+		{optim.AdamW[params]{LearningRate: optim.Constant(1).Then(0, good.LearningRate)}, p, p, state,
+			"mlxc: optim.Then: steps is 0: it must be positive"},
+		{optim.AdamW[params]{LearningRate: optim.Constant(1).Then(3, nil)}, p, p, state,
+			"mlxc: optim.Then: a schedule is nil"},
 		{
 			optim.AdamW[params]{LearningRate: func(*mlxc.Array) *mlxc.Array { return mlxc.Ones(mlxc.Float32, 2) }},
 			p, p, state,
@@ -66,7 +75,8 @@ func TestErrors(t *testing.T) {
 		requireMessage(t, err, c.message)
 	}
 	_, err = good.Init(params{p.Weight, mlxc.Zeros(mlxc.Int32, 4)})
-	requireMessage(t, err, "mlxc: optim.AdamW.Init int32(4): bias is int32: parameters must be floating-point; exclude it from the tree, or convert it with AsType")
+	requireMessage(t, err, "mlxc: optim.AdamW.Init int32(4): bias is int32: parameters must be floating-point; "+
+		"exclude it from the tree, or convert it with AsType")
 	_, err = optim.SGD[params]{Momentum: 1}.Init(p)
 	requireMessage(t, err, "mlxc: optim.SGD.Init: Momentum is 1: it must be at least 0 and below 1")
 	_, err = optim.AdamW[params]{Beta1: 2}.Init(p)
@@ -90,16 +100,19 @@ func TestStatesOfOtherParameters(t *testing.T) {
 	state, err := o.Init(two)
 	require.NoError(t, err)
 	_, _, err = o.Update(two[:1], two[:1], state)
-	requireMessage(t, err, "mlxc: optim.AdamW: the state has more parameters than the tree: make it with Init for these parameters")
+	requireMessage(t, err, "mlxc: optim.AdamW: the state has more parameters than the tree: make it with Init for "+
+		"these parameters")
 	state, err = o.Init(two[:1])
 	require.NoError(t, err)
 	_, _, err = o.Update(two, two, state)
-	requireMessage(t, err, "mlxc: optim.AdamW float32(2): the state has no moment of 1: make it with Init for these parameters")
+	requireMessage(t, err, "mlxc: optim.AdamW float32(2): the state has no moment of 1: make it with Init for these "+
+		"parameters")
 	with := optim.SGD[[]*mlxc.Array]{LearningRate: optim.Constant(0.1), Momentum: 0.5}
 	without, err := optim.SGD[[]*mlxc.Array]{}.Init(two)
 	require.NoError(t, err)
 	_, _, err = with.Update(two, two, without)
-	requireMessage(t, err, "mlxc: optim.SGD float32(2): the state has no moment of 0: make it with Init for these parameters")
+	requireMessage(t, err, "mlxc: optim.SGD float32(2): the state has no moment of 0: make it with Init for these "+
+		"parameters")
 }
 
 // requireMessage requires the message of an error. An mlxc.Error ends with its caller.

@@ -15,7 +15,8 @@ type ByName map[string]*mlxc.Array
 
 // byName makes an array for each parameter that `which` selects. It returns an error for a parameter that is invalid or
 // not floating-point.
-func byName[P any](op string, params P, which func(*mlxc.Array) bool, array func(*mlxc.Array) *mlxc.Array) (ByName, error) {
+func byName[P any](op string, params P, which func(*mlxc.Array) bool, array func(*mlxc.Array) *mlxc.Array) (ByName,
+	error) {
 	arrays, err := tree.ToMap(params)
 	if err != nil {
 		return nil, err
@@ -26,7 +27,8 @@ func byName[P any](op string, params P, which func(*mlxc.Array) bool, array func
 			return nil, err
 		}
 		if !a.DType().IsFloating() {
-			err := fmt.Errorf("%s is %v: parameters must be floating-point; exclude it from the tree, or convert it with AsType", name, a.DType())
+			err := fmt.Errorf("%s is %v: parameters must be floating-point; exclude it from the tree, or convert it "+
+				"with AsType", name, a.DType())
 			return nil, mlxc.NewError(op, err, a)
 		}
 		if which(a) {
@@ -46,7 +48,8 @@ func masters[P any](op string, params P) (ByName, error) {
 
 // zeros returns zero moments in the dtype of arithmetic: float32, or float64 for float64 parameters.
 func zeros[P any](op string, params P) (ByName, error) {
-	return byName(op, params, func(*mlxc.Array) bool { return true }, func(a *mlxc.Array) *mlxc.Array { return mlxc.Zeros(precise(a), a.Shape()...) })
+	return byName(op, params, func(*mlxc.Array) bool { return true },
+		func(a *mlxc.Array) *mlxc.Array { return mlxc.Zeros(precise(a), a.Shape()...) })
 }
 
 // parameter is one parameter during an update.
@@ -65,7 +68,8 @@ func (p *parameter) move(rate, direction *mlxc.Array) *mlxc.Array {
 
 // update updates all parameters. f returns the new master of one parameter and sets its new moments. update returns the
 // new parameters, masters and moments.
-func update[P any](op string, params, grads P, masters ByName, moments []ByName, f func(*parameter) *mlxc.Array) (P, ByName, []ByName, error) {
+func update[P any](op string, params, grads P, masters ByName, moments []ByName, f func(*parameter) *mlxc.Array) (P,
+	ByName, []ByName, error) {
 	var zero P
 	all, err := parameters(op, params, grads, masters, moments)
 	if err != nil {
@@ -140,7 +144,8 @@ func parameters[P any](op string, params, grads P, masters ByName, moments []ByN
 	}
 	for _, m := range moments {
 		if len(m) != len(names) || len(masters) != halves {
-			return nil, mlxc.NewError(op, errors.New("the state has more parameters than the tree: make it with Init for these parameters"))
+			return nil, mlxc.NewError(op, errors.New("the state has more parameters than the tree: make it with Init "+
+				"for these parameters"))
 		}
 	}
 	return all, nil
@@ -149,13 +154,15 @@ func parameters[P any](op string, params, grads P, masters ByName, moments []ByN
 // check checks an array that belongs to the parameter.
 func (p *parameter) check(op, what string, a *mlxc.Array) error {
 	if a == nil {
-		return mlxc.NewError(op, fmt.Errorf("the state has no %s of %s: make it with Init for these parameters", what, p.name), p.array)
+		return mlxc.NewError(op, fmt.Errorf("the state has no %s of %s: make it with Init for these parameters", what,
+			p.name), p.array)
 	}
 	if err := errors.Join(p.array.Err(), a.Err()); err != nil {
 		return err
 	}
 	if !a.DType().IsFloating() || !slices.Equal(p.array.Shape(), a.Shape()) {
-		return mlxc.NewError(op, fmt.Errorf("the %s of %s must be floating-point and of its shape", what, p.name), p.array, a)
+		return mlxc.NewError(op, fmt.Errorf("the %s of %s must be floating-point and of its shape", what, p.name),
+			p.array, a)
 	}
 	return nil
 }

@@ -27,11 +27,13 @@ func ValueAndGrad[T any](f func(params T) *mlxc.Array) func(params T) (value *ml
 
 // ValueAndGradAux is ValueAndGrad for a function that also returns auxiliary results, such as logits or a count of
 // hits: a tree of arrays of any dtypes and shapes, which do not contribute to the gradient.
-func ValueAndGradAux[T, A any](f func(params T) (value *mlxc.Array, aux A)) func(params T) (value *mlxc.Array, aux A, grads T, err error) {
+func ValueAndGradAux[T, A any](f func(params T) (value *mlxc.Array, aux A)) func(params T) (value *mlxc.Array, aux A,
+	grads T, err error) {
 	return valueAndGrad("ValueAndGradAux", f)
 }
 
-func valueAndGrad[T, A any](op string, f func(params T) (*mlxc.Array, A)) func(params T) (value *mlxc.Array, aux A, grads T, err error) {
+func valueAndGrad[T, A any](op string, f func(params T) (*mlxc.Array, A)) func(params T) (value *mlxc.Array, aux A,
+	grads T, err error) {
 	return func(params T) (value *mlxc.Array, aux A, grads T, err error) {
 		if f == nil {
 			return nil, aux, grads, errors.New("tree: " + op + ": the function is nil")
@@ -46,7 +48,8 @@ func valueAndGrad[T, A any](op string, f func(params T) (*mlxc.Array, A)) func(p
 		all := make([]int, len(arrays))
 		for i, a := range arrays {
 			if all[i] = i; a.Err() == nil && !a.DType().IsFloating() {
-				return nil, aux, grads, fail(names[i], "it is %v, which has no gradient: exclude it from the tree, or convert it with AsType", a.DType())
+				return nil, aux, grads, fail(names[i],
+					"it is %v, which has no gradient: exclude it from the tree, or convert it with AsType", a.DType())
 			}
 		}
 		var like A
@@ -57,7 +60,8 @@ func valueAndGrad[T, A any](op string, f func(params T) (*mlxc.Array, A)) func(p
 			}
 			value, more := f(p)
 			if value != nil && value.Err() == nil && !value.DType().IsFloating() {
-				err := fmt.Errorf("the function's value is %v, which has no gradient: return a floating-point array", value.DType())
+				err := fmt.Errorf("the function's value is %v, which has no gradient: return a floating-point array",
+					value.DType())
 				return []*mlxc.Array{mlxc.InvalidArray(mlxc.NewError("tree."+op, err))}
 			}
 			like = more

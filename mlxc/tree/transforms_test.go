@@ -47,7 +47,8 @@ func TestValueAndGradErrors(t *testing.T) {
 	_, _, err = tree.ValueAndGrad(func([]*mlxc.Array) *mlxc.Array { return number(1) })(nil)
 	require.EqualError(t, err, "tree: ValueAndGrad: the tree has no arrays to take a gradient for")
 	_, _, err = tree.ValueAndGrad(loss(number(1)))(linear{number(1), mlxc.Scalar[int32](1)})
-	require.EqualError(t, err, "tree: bias: it is int32, which has no gradient: exclude it from the tree, or convert it with AsType")
+	require.EqualError(t, err, "tree: bias: it is int32, which has no gradient: exclude it from the tree, or convert "+
+		"it with AsType")
 	_, _, err = tree.ValueAndGrad(func(p linear) *mlxc.Array { return p.Weight.Add(mlxc.Ones(mlxc.Float32, 2)) })(p)
 	require.Error(t, err, "not a scalar")
 	_, _, err = tree.ValueAndGrad(func(p linear) *mlxc.Array { return p.Weight.AsType(mlxc.Int32) })(p)
@@ -73,7 +74,8 @@ func TestValueAndGradAux(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1, 2, 3})
 	both := tree.ValueAndGradAux(func(p linear) (*mlxc.Array, more) {
 		line := p.Weight.Mul(x).Add(p.Bias)
-		return line.Square().Sum(), more{Line: line, Hits: line.Greater(number(4)).AsType(mlxc.Int32).Sum(), Batch: x, Rounds: 7}
+		return line.Square().Sum(), more{Line: line, Hits: line.Greater(number(4)).AsType(mlxc.Int32).Sum(), Batch: x,
+			Rounds: 7}
 	})
 	value, aux, grads, err := both(linear{number(2), number(1)})
 	require.NoError(t, err)
@@ -95,13 +97,19 @@ func TestValueAndGradAux(t *testing.T) {
 
 	_, _, _, err = tree.ValueAndGradAux[linear, more](nil)(linear{})
 	require.EqualError(t, err, "tree: ValueAndGradAux: the function is nil")
-	_, _, _, err = tree.ValueAndGradAux(func(p linear) (*mlxc.Array, []*mlxc.Array) { return p.Weight, []*mlxc.Array{nil} })(linear{number(1), number(2)})
+	_, _, _, err = tree.ValueAndGradAux(func(p linear) (*mlxc.Array, []*mlxc.Array) {
+		return p.Weight,
+			[]*mlxc.Array{nil}
+	})(linear{number(1), number(2)})
 	require.ErrorIs(t, err, mlxc.ErrNil)
 	_, _, _, err = tree.ValueAndGradAux(func(p linear) (*mlxc.Array, *mlxc.Array) {
 		return p.Weight, p.Weight.Add(mlxc.Ones(mlxc.Float32, 2)).Add(mlxc.Ones(mlxc.Float32, 3))
 	})(linear{number(1), number(2)})
 	require.ErrorContains(t, err, "add")
-	_, _, _, err = tree.ValueAndGradAux(func(p linear) (*mlxc.Array, *mlxc.Array) { return p.Weight.AsType(mlxc.Int32), x })(linear{number(1), number(2)})
+	_, _, _, err = tree.ValueAndGradAux(func(p linear) (*mlxc.Array, *mlxc.Array) {
+		return p.Weight.AsType(mlxc.Int32),
+			x
+	})(linear{number(1), number(2)})
 	require.ErrorContains(t, err, "tree.ValueAndGradAux")
 }
 
@@ -169,7 +177,10 @@ func TestCompileErrors(t *testing.T) {
 	wrong := errors.New("wrong")
 	_, err := tree.Compile(func(linear) (linear, error) { return linear{}, wrong }).Call(linear{number(1), number(2)})
 	require.ErrorIs(t, err, wrong)
-	_, err = tree.Compile(func(p linear) (linear, error) { return linear{Weight: p.Weight}, nil }).Call(linear{number(1), number(2)})
+	_, err = tree.Compile(func(p linear) (linear, error) {
+		return linear{Weight: p.Weight},
+			nil
+	}).Call(linear{number(1), number(2)})
 	require.ErrorIs(t, err, mlxc.ErrNil)
 	_, err = tree.Compile[linear, linear](nil).Call(linear{number(1), number(2)})
 	require.Error(t, err)

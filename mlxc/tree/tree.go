@@ -145,7 +145,8 @@ func FromMap[T any](like T, m map[string]*mlxc.Array) (T, error) {
 			return nil, err
 		}
 		if old.Err() == nil && a.Err() == nil && (old.DType() != a.DType() || !slices.Equal(old.Shape(), a.Shape())) {
-			return nil, fail(name, "the map's array is %v %v: it must be %v %v", a.DType(), a.Shape(), old.DType(), old.Shape())
+			return nil, fail(name, "the map's array is %v %v: it must be %v %v", a.DType(), a.Shape(), old.DType(),
+				old.Shape())
 		}
 		used[name] = true
 		return a, nil

@@ -42,7 +42,8 @@ func walk[T any](t T, leaf func(name string, a *mlxc.Array) (*mlxc.Array, error)
 }
 
 // walkWanted is walk that also fills the optional arrays for which wanted is true.
-func walkWanted[T any](t T, leaf func(name string, a *mlxc.Array) (*mlxc.Array, error), wanted func(name string) bool) (T, error) {
+func walkWanted[T any](t T, leaf func(name string, a *mlxc.Array) (*mlxc.Array, error),
+	wanted func(name string) bool) (T, error) {
 	w := walker{leaf: leaf, wanted: wanted, names: map[string]bool{}, above: map[place]bool{}}
 	out := t
 	// Pass a pointer: reflect.ValueOf would lose an interface type.
@@ -113,11 +114,13 @@ func (w *walker) value(v reflect.Value, name string) (reflect.Value, error) {
 		s := reflect.New(t).Elem()
 		return s, w.elements(s, v, name)
 	}
-	return v, fail(name, "it is of type %v: a tree holds *mlxc.Array in structs, maps, slices and arrays; leave a field out with the tag `mlx:\"-\"`", t)
+	return v, fail(name, "it is of type %v: a tree holds *mlxc.Array in structs, maps, slices and arrays; leave a "+
+		"field out with the tag `mlx:\"-\"`", t)
 }
 
 // within runs f for a reference, or returns an error if the reference is part of a cycle.
-func (w *walker) within(v reflect.Value, length int, name string, f func() (reflect.Value, error)) (reflect.Value, error) {
+func (w *walker) within(v reflect.Value, length int, name string, f func() (reflect.Value, error)) (reflect.Value,
+	error) {
 	p := place{v.Pointer(), length, v.Type()}
 	if w.above[p] {
 		return v, fail(name, "the %v is part of a cycle", v.Type())
@@ -157,7 +160,8 @@ func (w *walker) fields(s reflect.Value, name string) error {
 		case tagged && tag == "":
 			return fail(inner, "the tag of the field %s of %v has no name", f.Name, s.Type())
 		case optional && (option != omitEmpty || f.Type != arrayType):
-			return fail(inner, "the tag of the field %s of %v has the option %q: there is only %s, for *mlxc.Array", f.Name, s.Type(), option, omitEmpty)
+			return fail(inner, "the tag of the field %s of %v has the option %q: there is only %s, for *mlxc.Array",
+				f.Name, s.Type(), option, omitEmpty)
 		case optional && at.IsNil() && (w.wanted == nil || !w.wanted(inner)):
 			continue
 		}
