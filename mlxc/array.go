@@ -37,11 +37,9 @@ type Array struct {
 	cleanup *runtime.Cleanup
 }
 
-// The bits of users are far above any number of concurrent calls. An invalid array has
-// those of a destroyed one.
+// The bits of users lie above any possible number of concurrent calls. An invalid array has the bits of a destroyed
+// one.
 const (
-	// The bits of users lie above any possible number of concurrent calls. An invalid array has the bits of a destroyed
-	// one.
 	freedBit     = 1 << (28 + iota) // Free was called
 	destroyedBit                    // the handle is destroyed or queued
 	profiledBit                     // the profile of arrays contains it

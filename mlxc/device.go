@@ -11,10 +11,8 @@ import (
 // Device is a kind of device on which operations run.
 type Device int
 
-// The devices of MLX. GPU is Metal on a Mac and CUDA on Linux, if MLX was built
-// with it and the machine has one.
+// The devices of MLX. GPU is Metal on a Mac and CUDA on Linux, if MLX was built with it and the machine has one.
 const (
-	// The devices of MLX. GPU is Metal on a Mac and CUDA on Linux, if MLX was built with it and the machine has one.
 	CPU Device = iota
 	GPU
 )

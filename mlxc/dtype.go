@@ -14,7 +14,6 @@ type DType uint8
 
 // The dtypes of MLX.
 const (
-	// The dtypes of MLX.
 	Invalid DType = iota
 	Bool
 	Uint8

@@ -81,7 +81,7 @@ var included struct {
 }
 
 // includeLines returns lines that include the texts. The files stay open as long as the process lives, and have no name
-// in any folder: nobody can remove or change one before an evaluation reads it.
+// in any folder, so they cannot be removed or changed before an evaluation reads them.
 func includeLines(texts []string) (string, error) {
 	included.mu.Lock()
 	defer included.mu.Unlock()

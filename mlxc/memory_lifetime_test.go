@@ -15,7 +15,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// 1.6 GB of arrays that nobody frees: the collector is asked for help in time.
+// Makes 1.6 GB of unreachable arrays: the package must start the garbage collector in time.
 func TestDroppedArraysAreFreed(t *testing.T) {
 	for _, c := range []struct {
 		name         string

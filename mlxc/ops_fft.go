@@ -8,9 +8,8 @@ import (
 // FFTNorm selects how a Fourier transform and its inverse share the factor 1/n.
 type FFTNorm int
 
-// The norms of MLX, which are numpy's.
+// The norms of MLX, as in numpy.
 const (
-	// The norms of MLX, as in numpy.
 	FFTBackward FFTNorm = iota // the inverse is multiplied by 1/n
 	FFTOrtho                   // both are multiplied by 1/√n
 	FFTForward                 // the forward transform is multiplied by 1/n

@@ -10,9 +10,8 @@ import (
 // QuantizeMode is the format of quantized elements and of the scale that a group of elements shares.
 type QuantizeMode string
 
-// The modes of MLX. An element is stored as an integer q or a small float f.
+// The modes of MLX. An element is stored as an integer q or a small floating-point number f.
 const (
-	// The modes of MLX. An element is stored as an integer q or a small floating-point number f.
 	Affine QuantizeMode = "affine" // q·scale + bias; 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128
 	MXFP4  QuantizeMode = "mxfp4"  // f of 4 bits (E2M1) times a power of 2 (E8M0) per 32 elements
 	MXFP8  QuantizeMode = "mxfp8"  // f of 8 bits (E4M3) times a power of 2 (E8M0) per 32 elements

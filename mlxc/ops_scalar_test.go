@@ -13,7 +13,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
 
-// The dtypes are those of mlx 0.32.2 in Python, for d in the order of mlxc.DTypes:
+// The dtypes equal mlx 0.32.2 in Python, for d in the order of mlxc.DTypes:
 //
 //	import mlx.core as mx
 //	x = mx.array([1, 0]).astype(d)

@@ -92,7 +92,7 @@ func mlxgCallClosure(id C.uintptr_t, in *C.mlxg_members, out unsafe.Pointer) (st
 	return status
 }
 
-// guardedInScope is guarded in a scope of its own, for functions that must not leave values behind: checkpointed
+// guardedInScope is guarded inside a new scope, for functions that must not leave values behind: checkpointed
 // functions, which run again later, and custom rules. The arrays that f makes, and its argument handles, are freed once
 // MLX has its results. MLX cannot reuse their memory before.
 func guardedInScope(out unsafe.Pointer, f func() []*Array, args ...*C.mlxg_members) (status C.int) {

@@ -118,7 +118,7 @@ func TestGoroutinesTransform(t *testing.T) {
 	compiled, shapeless := mlxc.Compile(whole), mlxc.CompileShapeless(func(a arrays) arrays {
 		return arrays{a[0].Mul(a[1]).MulScalar(2)}
 	})
-	vectorised := mlxc.Vmap(whole, []int{0, 0}, nil)
+	vectorized := mlxc.Vmap(whole, []int{0, 0}, nil)
 	transforms := map[string]func(x *mlxc.Array) (*mlxc.Array, error){
 		"VJP": gradientOf(weighted),
 		"ValueAndGrad": func(x *mlxc.Array) (*mlxc.Array, error) {
@@ -129,7 +129,7 @@ func TestGoroutinesTransform(t *testing.T) {
 		"Checkpoint":       gradientOf(mlxc.Checkpoint(weighted)),
 		"Compile":          func(x *mlxc.Array) (*mlxc.Array, error) { return first(compiled.Call(x, w)) },
 		"CompileShapeless": func(x *mlxc.Array) (*mlxc.Array, error) { return first(shapeless.Call(x, w)) },
-		"Vmap":             func(x *mlxc.Array) (*mlxc.Array, error) { return first(vectorised(arrays{x, w}), nil) },
+		"Vmap":             func(x *mlxc.Array) (*mlxc.Array, error) { return first(vectorized(arrays{x, w}), nil) },
 		// The same from second derivatives: of Σ x³·w/3, the derivative of the sum of x²·w.
 		"nested": gradientOf(func(a arrays) arrays {
 			_, vjps, err := mlxc.VJP(func(b arrays) arrays {

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// freeQueue destroys handles that are no longer used. Destroying a handle walks the graph behind it and needs the graph
+// freeQueue destroys unused handles. Destroying a handle walks the graph behind it and needs the graph
 // lock, which a long evaluation may hold. Free and cleanups never wait for the lock: they queue the handle. The next
 // thread that leaves the lock destroys it, or a timer does.
 var freeQueue handleQueue

@@ -39,7 +39,7 @@ type Compiled struct {
 // decides this for the process.
 //
 // Without a C++ compiler nothing is compiled on CPU streams; SetCompileMode(CompileNoFuse) works without one. An
-// uncompiled f runs at every call, in a scope of its own (see WithScope): arrays that it makes are freed when it
+// uncompiled f runs at every call, in its own scope (see WithScope): arrays that it makes are freed when it
 // returns, except its results and arrays on which it calls Keep.
 //
 // Any goroutine may call the result. MLX's cache of compiled functions belongs to an OS thread, so all calls run on one

@@ -11,11 +11,9 @@ import (
 // CompileMode selects the steps of Compile.
 type CompileMode int
 
-// The modes of MLX. CompileDisabled runs the original function at every call; the
-// environment variable MLX_DISABLE_COMPILE makes it the mode at the start.
+// The modes of MLX. CompileDisabled runs the original function at every call; it is the initial mode if the
+// environment variable MLX_DISABLE_COMPILE is set.
 const (
-	// The modes of MLX. CompileDisabled runs the original function at every call; it is the initial mode if the
-	// environment variable MLX_DISABLE_COMPILE is set.
 	CompileDisabled   CompileMode = C.MLXG_COMPILE_DISABLED
 	CompileNoSimplify CompileMode = C.MLXG_COMPILE_NO_SIMPLIFY // fuses only
 	CompileNoFuse     CompileMode = C.MLXG_COMPILE_NO_FUSE     // simplifies only

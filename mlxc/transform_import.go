@@ -48,7 +48,7 @@ func Import(file string) (*Imported, error) {
 	return f, nil
 }
 
-// freeImported frees the function on a goroutine of its own: it waits for the graph lock, which a cleanup must not.
+// freeImported frees the function on a new goroutine: it waits for the graph lock, which a cleanup must not.
 func freeImported(ctx unsafe.Pointer) { go C.mlxg_import_free(ctx) }
 
 // Close frees the function. Arrays that it returned stay valid; later calls fail. An unreachable function is freed

@@ -32,7 +32,7 @@ func TestJVP(t *testing.T) {
 	}
 }
 
-// u·(J·v) = (Jᵀ·u)·v, and J·v is what a small step along v changes.
+// u·(J·v) = (Jᵀ·u)·v, and J·v is the change of the outputs for a small step along v.
 func TestJVPAgreesWithVJPAndDifferences(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	positive := normal(1, 3, 4).Abs().AddScalar(0.5)

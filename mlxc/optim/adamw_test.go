@@ -23,7 +23,7 @@ func (s *adamW) update(p, g float64, t int, rate, beta1, beta2, eps, decay float
 
 func TestAdamWAgainstFloat64(t *testing.T) {
 	for _, c := range []struct {
-		optimiser                optim.AdamW[params]
+		optimizer                optim.AdamW[params]
 		beta1, beta2, eps, decay float64
 	}{
 		{optim.AdamW[params]{}, 0.9, 0.999, 1e-8, 0},
@@ -35,7 +35,7 @@ func TestAdamWAgainstFloat64(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			onCPU(t, func() {
 				p, want := random(r, d)
-				o := c.optimiser
+				o := c.optimizer
 				rate := func(step int) float64 { return 0.1 * math.Pow(0.5, float64(step)/10) }
 				o.LearningRate = optim.ExponentialDecay(0.1, math.Pow(0.5, 0.1))
 				state, err := o.Init(p)

@@ -19,7 +19,7 @@ func TestErrors(t *testing.T) {
 	require.NoError(t, err)
 	half, _ := random(rand.New(rand.NewPCG(7, 8)), mlxc.Float16)
 	for _, c := range []struct {
-		optimiser     optim.AdamW[params]
+		optimizer     optim.AdamW[params]
 		params, grads params
 		state         optim.AdamWState
 		message       string
@@ -71,7 +71,7 @@ func TestErrors(t *testing.T) {
 			"mlxc: optim.AdamW float32(2,4): the state has no moment of weight: make it with Init for these parameters",
 		},
 	} {
-		_, _, err := c.optimiser.Update(c.params, c.grads, c.state)
+		_, _, err := c.optimizer.Update(c.params, c.grads, c.state)
 		requireMessage(t, err, c.message)
 	}
 	_, err = good.Init(params{p.Weight, mlxc.Zeros(mlxc.Int32, 4)})

@@ -11,16 +11,16 @@ import (
 // Minimizes (w−3)².
 func ExampleSGD() {
 	loss := tree.ValueAndGrad(func(w *mlxc.Array) *mlxc.Array { return w.SubScalar(3).Square() })
-	optimiser := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(0.25)}
+	optimizer := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(0.25)}
 	w := mlxc.Scalar[float32](7)
-	state, err := optimiser.Init(w)
+	state, err := optimizer.Init(w)
 	for range 3 {
 		if err != nil {
 			break
 		}
 		var gradient *mlxc.Array
 		if _, gradient, err = loss(w); err == nil {
-			w, state, err = optimiser.Update(w, gradient, state)
+			w, state, err = optimizer.Update(w, gradient, state)
 		}
 		fmt.Println(w)
 	}
@@ -37,18 +37,18 @@ func ExampleAdamW() {
 		W     *mlxc.Array
 		State optim.AdamWState
 	}
-	optimiser := optim.AdamW[*mlxc.Array]{LearningRate: optim.CosineDecay(0.3, 0, 200)}
+	optimizer := optim.AdamW[*mlxc.Array]{LearningRate: optim.CosineDecay(0.3, 0, 200)}
 	loss := func(w *mlxc.Array) *mlxc.Array { return w.SubScalar(3).Square() }
 	step := tree.Compile(func(t training) (training, error) {
 		_, gradient, err := tree.ValueAndGrad(loss)(t.W)
 		if err != nil {
 			return t, err
 		}
-		t.W, t.State, err = optimiser.Update(t.W, gradient, t.State)
+		t.W, t.State, err = optimizer.Update(t.W, gradient, t.State)
 		return t, err
 	})
 	w := mlxc.Scalar[float32](7)
-	state, err := optimiser.Init(w)
+	state, err := optimizer.Init(w)
 	t := training{w, state}
 	for i := 0; i < 200 && err == nil; i++ {
 		t, err = step.Call(t)
@@ -83,12 +83,12 @@ func ExampleClipByGlobalNorm() {
 }
 
 func ExampleSGDState() {
-	optimiser := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(0.5), Momentum: 0.5}
+	optimizer := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(0.5), Momentum: 0.5}
 	w := mlxc.Scalar[float32](1)
-	state, err := optimiser.Init(w)
+	state, err := optimizer.Init(w)
 	for range 2 {
 		if err == nil {
-			w, state, err = optimiser.Update(w, mlxc.Scalar[float32](2), state)
+			w, state, err = optimizer.Update(w, mlxc.Scalar[float32](2), state)
 		}
 	}
 	fmt.Println(w, state.Velocity, state.Step, err)
@@ -110,12 +110,12 @@ func ExampleAdamWState() {
 
 // The float32 masters of 16-bit parameters.
 func ExampleByName() {
-	optimiser := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(1)}
+	optimizer := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(1)}
 	w := mlxc.Ones(mlxc.BFloat16)
-	state, err := optimiser.Init(w)
+	state, err := optimizer.Init(w)
 	for range 3 { // three steps of 2⁻⁹, of which bfloat16 does not notice one below 1
 		if err == nil {
-			w, state, err = optimiser.Update(w, mlxc.Scalar(float32(1)/512), state)
+			w, state, err = optimizer.Update(w, mlxc.Scalar(float32(1)/512), state)
 		}
 		fmt.Println(w, state.Master[""])
 	}

@@ -248,7 +248,7 @@ func TestOptionalArrays(t *testing.T) {
 	}
 }
 
-func TestQuantisedTrees(t *testing.T) {
+func TestQuantizedTrees(t *testing.T) {
 	type layer struct{ Proj mlxc.Quantized }
 	x := mlxc.Ones(mlxc.Float32, 1, 64)
 	for mode, want := range map[mlxc.QuantizeMode][]string{
