@@ -181,7 +181,7 @@ func TestWrongOperations(t *testing.T) {
 		"a dynamic update too large": {a.SliceUpdateDynamic(mlxc.Ones(mlxc.Float32, 1, 4), i, []int{0, 1}),
 			[]string{"slice_update_dynamic", "window of 4"}},
 		"a dynamic update of more axes": {a.SliceUpdateDynamic(mlxc.Ones(mlxc.Float32, 1, 1, 1), i, []int{0, 1}),
-			[]string{"slice_update_dynamic", "3 axes, the array 2"}},
+			[]string{"slice_update_dynamic", "3 axes, but the array has 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.got.Err()

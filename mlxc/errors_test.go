@@ -86,7 +86,7 @@ func TestWrongCalls(t *testing.T) {
 		{"ids that are no integers, to scatter", a.ScatterAddAlongAxis(a, a, 1).Err(),
 			[]string{"scatter_add_axis", "the ids are float32"}},
 		{"taking from nothing", mlxc.Zeros(mlxc.Float32, 2, 0).TakeAlongAxis(mlxc.Zeros(mlxc.Int32, 2, 1), 1).Err(),
-			[]string{"axis of size 0"}},
+			[]string{"the axis has size 0"}},
 		{"updates of another shape", a.ScatterAdd(mlxc.FromSlice([]int32{0}), a, 0).Err(),
 			[]string{"scatter_add", "float32(2,3), int32(1), float32(2,3)", "along axis 0, (1,3)"}},
 		{"scatter's axis", a.ScatterAdd(mlxc.FromSlice([]int32{0}), a, 2).Err(), []string{"scatter_add", "no axis 2"}},
