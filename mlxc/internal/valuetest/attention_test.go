@@ -102,13 +102,13 @@ func TestWrongAttention(t *testing.T) {
 	}
 	for want, err := range map[string]error{
 		"exclude each other":  attend(k, mlxc.AttentionConfig{Causal: true, Mask: mlxc.Ones(mlxc.Bool, 3, 5)}),
-		"cannot be broadcast":  attend(k, mlxc.AttentionConfig{Mask: mlxc.Ones(mlxc.Bool, 3, 4)}),
-		"shape for sinks":      attend(k, mlxc.AttentionConfig{Sinks: mlxc.Ones(mlxc.Float32, 3)}),
-		"rank 4":               attend(k.Squeeze(), mlxc.AttentionConfig{}),
-		"multiple":             attend(normal(2, 1, 3, 5, 4), mlxc.AttentionConfig{}),
-		"kv_heads is 0":        attend(mlxc.Zeros(mlxc.Float32, 1, 0, 5, 4), mlxc.AttentionConfig{}),
-		"the array is nil":     attend(nil, mlxc.AttentionConfig{}),
-		"mlxc: add":            attend(k, mlxc.AttentionConfig{Mask: q.Add(k)}),
+		"cannot be broadcast": attend(k, mlxc.AttentionConfig{Mask: mlxc.Ones(mlxc.Bool, 3, 4)}),
+		"shape for sinks":     attend(k, mlxc.AttentionConfig{Sinks: mlxc.Ones(mlxc.Float32, 3)}),
+		"rank 4":              attend(k.Squeeze(), mlxc.AttentionConfig{}),
+		"multiple":            attend(normal(2, 1, 3, 5, 4), mlxc.AttentionConfig{}),
+		"kv_heads is 0":       attend(mlxc.Zeros(mlxc.Float32, 1, 0, 5, 4), mlxc.AttentionConfig{}),
+		"the array is nil":    attend(nil, mlxc.AttentionConfig{}),
+		"mlxc: add":           attend(k, mlxc.AttentionConfig{Mask: q.Add(k)}),
 	} {
 		require.ErrorContains(t, err, want)
 	}
