@@ -175,15 +175,36 @@ func (d diagnostic) ambiguous() bool {
 	return m != nil && prelude.Functions()[m[1]]
 }
 
-// harmless reports whether OpenCL rejects a construct that Metal allows: the copy of a structure in constant memory,
-// or a member function of a temporary object. In OpenCL a temporary is in no address space; in Metal it is in thread
-// memory.
+// harmless reports whether OpenCL rejects a construct that Metal allows: the copy of a structure in constant memory, a
+// member function of a temporary object, or a conditional operator of a temporary object and a variable. In OpenCL a
+// temporary is in no address space; in Metal it is in thread memory. Clang does not check the rest of the expression.
 func (d diagnostic) harmless() bool {
-	return strings.Contains(d.Message, temporary) || slices.ContainsFunc(d.Notes, func(n string) bool {
+	return strings.Contains(d.Message, temporary) || d.sameOperandTypes() || slices.ContainsFunc(d.Notes, func(n string) bool {
 		return strings.Contains(n, temporary) || strings.Contains(n, "(the implicit copy ") &&
 			strings.Contains(n, "cannot bind reference in address space 'constant' to object in address space "+
 				"'generic'")
 	})
+}
+
+// aliasOf matches clang's explanation of an alias of a type.
+var aliasOf = regexp.MustCompile(` \(aka '[^']*'\)`)
+
+// sameOperandTypes reports whether the two values of a conditional operator differ only in that one is a variable in
+// thread memory.
+func (d diagnostic) sameOperandTypes() bool {
+	operands, found := strings.CutPrefix(d.Message, "incompatible operand types (")
+	if !found {
+		return false
+	}
+	types := map[string]bool{}
+	for _, m := range quotedType.FindAllStringSubmatch(aliasOf.ReplaceAllString(operands, ""), -1) {
+		name := strings.TrimPrefix(m[1], "thread ")
+		if strings.ContainsAny(name, "*&[") {
+			return false
+		}
+		types[name] = true
+	}
+	return len(types) == 1
 }
 
 // refusesTemporary reports whether the error may be that a temporary object does not bind to a reference to thread

@@ -221,6 +221,14 @@ var addressSpacePairs = []struct {
 		wantLineOf: "get(*(device S*)y)",
 	},
 	{
+		name: "a wrong pointer behind a choice of a temporary or a member",
+		header: "struct P { float a; };\n" +
+			"struct H { P p; P pick(bool b) thread { return b ? P{1} : p; } };\n",
+		wrong:      "  H h = {{eps}}; y[0] = h.pick(N > 2).a;\n  device float* q = w;",
+		right:      "  H h = {{eps}}; y[0] = h.pick(N > 2).a;",
+		wantLineOf: "device float* q = w",
+	},
+	{
 		name: "a temporary to a device reference",
 		header: "inline float get(const device float& s) { return s; }\ninline float put(const thread float& s, " +
 			"thread const float2& v) { return s + v.x; }\n",

@@ -67,11 +67,15 @@ func TestHostChangesQualifiersOnly(t *testing.T) {
 			require.NoError(t, err)
 			_, source, ok := strings.Cut(host.Source, "\n")
 			require.True(t, ok)
-			source = strings.Replace(source, "namespace metal { namespace mlxg_shader { ", "", 1)
+			source = openedNamespace.ReplaceAllString(source, "")
 			requireOnlyQualifiersChanged(t, text, source)
 		})
 	}
 }
+
+// openedNamespace matches the namespace that the translation opens, with the overloads of Metal's functions.
+var openedNamespace = regexp.MustCompile(
+	`namespace metal \{ (void \w+\(detail::nothing&\); )*namespace mlxg_shader \{ (using metal::\w+; )*`)
 
 var threadgroupReference = regexp.MustCompile(`^typedef (.+?) (mlxg_tg_type_\d+)((?: \[[^;]*\])?); (\S+)& (\w+) = mlxg::threadgroup_variable<(\S+), \d+>\(\)`)
 
