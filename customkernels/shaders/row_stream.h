@@ -3,11 +3,10 @@
 // A kernel computes sums over a row before it computes the row's gradient, so it uses each element twice. A RowStream
 // decides where the elements are in between. It has three cases, which the compiler tells apart:
 //
-//   aligned rows of at most 32 elements per thread   Registers hold the whole row. All loads of a row are issued before
-//                                                    the first use. With PREFETCH the loads of the next row are issued
-//                                                    before the sums of the current one.
-//   other aligned rows                               Thread memory holds the row (on the host), filled by the first
-//   pass. unaligned rows                                   Both passes load the elements from device memory.
+//   aligned rows of at most 32   Registers hold the whole row. All loads of a row are issued before its first use. With
+//   elements per thread          PREFETCH the loads of the next row are issued before the sums of the current one.
+//   other aligned rows           Thread memory holds the row, which the first pass loads. Only the host has such rows.
+//   unaligned rows               Both passes load the elements from device memory.
 
 #include "rows.h"
 
@@ -36,6 +35,8 @@ inline void load_x_g(
   times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
 }
 
+// The rows of x and dy, and the weight, as one thread loads them. The caller declares the held vectors, so that each
+// array is a variable of its own.
 template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, bool PREFETCH, bool HAS_WEIGHT, bool ALIGNED>
 struct RowStream {
   typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
