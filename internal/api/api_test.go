@@ -78,7 +78,8 @@ func compare(t *testing.T, file, list string) {
 		}
 	}
 	if len(changes) > 0 {
-		t.Errorf("the exported declarations differ from %s:\n%s\nIf the change is intended, run: %s", file, strings.Join(changes, "\n"), command)
+		t.Errorf("the exported declarations differ from %s:\n%s\nIf the change is intended, run: %s",
+			file, strings.Join(changes, "\n"), command)
 	}
 }
 
