@@ -71,19 +71,28 @@ func TestRemedy(t *testing.T) {
 		info *debug.BuildInfo
 		want string
 	}{
-		"a repository":         {repository, main("v1.2.3"), checkout},
-		"a worktree":           {worktree, dependency("v1.2.3", nil), checkout},
-		"an archive":           {plain, main("(devel)"), command("latest")},
-		"no version":           {plain, main(""), command("latest")},
-		"changed sources":      {plain, main("v1.2.4-0.20260102030405-0123456789ab+dirty"), command("latest")},
-		"go install":           {plain, main("v1.2.3"), command("v1.2.3")},
-		"a dependency":         {plain, dependency("v1.2.3", nil), command("v1.2.3")},
-		"a replaced version":   {plain, dependency("v1.2.3", &debug.Module{Path: module, Version: "v1.2.4"}), command("v1.2.4")},
-		"a fork":               {plain, dependency("v1.2.3", &debug.Module{Path: "example.com/fork", Version: "v9.0.0"}), command("latest")},
-		"a folder":             {plain, dependency("v1.2.3", &debug.Module{Path: "../mlxgrad"}), command("latest")},
-		"not a module":         {plain, nil, command("latest")},
-		"-trimpath":            {"", dependency("v1.2.3", nil), command("v1.2.3")},
-		"a program without it": {"", &debug.BuildInfo{Main: debug.Module{Path: "example.com/program"}}, command("latest")},
+		"a repository":    {repository, main("v1.2.3"), checkout},
+		"a worktree":      {worktree, dependency("v1.2.3", nil), checkout},
+		"an archive":      {plain, main("(devel)"), command("latest")},
+		"no version":      {plain, main(""), command("latest")},
+		"changed sources": {plain, main("v1.2.4-0.20260102030405-0123456789ab+dirty"), command("latest")},
+		"go install":      {plain, main("v1.2.3"), command("v1.2.3")},
+		"a dependency":    {plain, dependency("v1.2.3", nil), command("v1.2.3")},
+		"a replaced version": {
+			plain, dependency("v1.2.3", &debug.Module{Path: module, Version: "v1.2.4"}),
+			command("v1.2.4"),
+		},
+		"a fork": {
+			plain,
+			dependency("v1.2.3", &debug.Module{Path: "example.com/fork", Version: "v9.0.0"}), command("latest"),
+		},
+		"a folder":     {plain, dependency("v1.2.3", &debug.Module{Path: "../mlxgrad"}), command("latest")},
+		"not a module": {plain, nil, command("latest")},
+		"-trimpath":    {"", dependency("v1.2.3", nil), command("v1.2.3")},
+		"a program without it": {
+			"", &debug.BuildInfo{Main: debug.Module{Path: "example.com/program"}},
+			command("latest"),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.want, remedy(c.root, c.info))

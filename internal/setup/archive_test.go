@@ -58,7 +58,8 @@ func makeTarGz(t *testing.T, file string, entries ...entry) {
 func TestUnzip(t *testing.T) {
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "a.whl")
-	makeZip(t, archive, entry{name: "mlx/lib/libmlx.so", text: "library"}, entry{name: "mlx/include/x.h", text: "header"})
+	makeZip(t, archive, entry{name: "mlx/lib/libmlx.so", text: "library"},
+		entry{name: "mlx/include/x.h", text: "header"})
 	require.NoError(t, unzip(archive, filepath.Join(dir, "out")))
 	data, err := os.ReadFile(filepath.Join(dir, "out", "mlx", "lib", "libmlx.so"))
 	require.NoError(t, err)
@@ -143,7 +144,8 @@ func TestVerifyFile(t *testing.T) {
 	require.NoError(t, verifyFile(file, 7, sum))
 	require.EqualError(t, verifyFile(file, 8, sum), "mlx.whl has 7 bytes where the lock file says 8: "+distrust)
 	wrong := "0" + sum[1:]
-	require.EqualError(t, verifyFile(file, 7, wrong), "mlx.whl has SHA-256 "+sum+" where the lock file says "+wrong+": "+distrust)
+	require.EqualError(t, verifyFile(file, 7, wrong),
+		"mlx.whl has SHA-256 "+sum+" where the lock file says "+wrong+": "+distrust)
 	require.ErrorIs(t, verifyFile(file+"x", 7, sum), fs.ErrNotExist)
 }
 

@@ -64,9 +64,18 @@ chmod +x "$2"
 		{[]string{"parity", "--help"}, set + "\nmlxgrad: parity --help\n"},
 		{[]string{"parity", "--case", "a b"}, set + "\nmlxgrad: parity --case a b\n"},
 		{[]string{"test"}, set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m ./ops ./...\n"},
-		{[]string{"test", "./ops", "-run", "X"}, set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m ./ops -run X\n"},
-		{[]string{"bench", "-bench", "X"}, set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m ./ops ./... -run=^$ -bench=. -bench X\n"},
-		{[]string{"bench", "overhead", "-count=2"}, set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m -run=^$ -bench=. ./mlxc/internal/overhead -count=2\n"},
+		{
+			[]string{"test", "./ops", "-run", "X"},
+			set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m ./ops -run X\n",
+		},
+		{
+			[]string{"bench", "-bench", "X"},
+			set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m ./ops ./... -run=^$ -bench=. -bench X\n",
+		},
+		{
+			[]string{"bench", "overhead", "-count=2"},
+			set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m -run=^$ -bench=. ./mlxc/internal/overhead -count=2\n",
+		},
 	} {
 		// A CDPATH with a folder of the same name changes nothing.
 		require.NoError(t, os.MkdirAll(filepath.Join(parent, "other", "a checkout"), 0o755))
@@ -95,7 +104,8 @@ chmod +x "$2"
 		"test -timeout 2h ./customkernels/... ./ops, CXX=clang++, long full",
 	}, ran, out)
 	require.Contains(t, out, "mlxgrad: parity --full\n== passed in ")
-	require.Contains(t, out, "mlxgrad test-long: 1 parts failed:\n  go test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^rows$\n")
+	require.Contains(t, out,
+		"mlxgrad test-long: 1 parts failed:\n  go test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^rows$\n")
 	require.Equal(t, 1, code)
 	_, code = run(nil, "test-long")
 	require.Zero(t, code)
@@ -105,14 +115,16 @@ chmod +x "$2"
 	require.Equal(t, 2, strings.Count(out, "go in "))
 	out, code = run(nil, "test-long", "setup", "rows")
 	require.Equal(t, 1, code)
-	require.Contains(t, out, "mlxgrad test-long: rows is not a part; the parts are: setup tests parity rows.h softmax.metal clang\n")
+	require.Contains(t, out,
+		"mlxgrad test-long: rows is not a part; the parts are: setup tests parity rows.h softmax.metal clang\n")
 	require.NotContains(t, out, "go in ", "nothing runs if a part is misnamed")
 
 	// Links lead to the checkout, whatever the folder of the link.
 	links := filepath.Join(parent, "links")
 	require.NoError(t, os.Mkdir(links, 0o755))
 	for link, target := range map[string]string{
-		"links/absolute": filepath.Join(root, "build.sh"), "links/relative": "../a checkout/build.sh", "links/link": "relative",
+		"links/absolute": filepath.Join(root,
+			"build.sh"), "links/relative": "../a checkout/build.sh", "links/link": "relative",
 	} {
 		require.NoError(t, os.Symlink(target, filepath.Join(parent, link)))
 	}
@@ -123,7 +135,10 @@ chmod +x "$2"
 	}
 	path = "a checkout/build.sh"
 
-	for _, verb := range []string{"help", "-h", "--help", "setup", "install", "package", "test", "test-long", "bench", "lint", "clean"} {
+	for _, verb := range []string{
+		"help", "-h", "--help", "setup", "install", "package", "test", "test-long", "bench",
+		"lint", "clean",
+	} {
 		out, code := run(nil, verb, "--help")
 		require.Contains(t, out, "usage: ./build.sh [verb] [flags]", verb)
 		require.NotContains(t, out, "setup: ", verb)

@@ -69,7 +69,8 @@ func Report(ctx context.Context, stderr io.Writer, verb string, run func(func(Pr
 	p.line.End()
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintf(stderr, "mlxgrad %s: interrupted: the former installation is unchanged; run it again to continue\n", verb)
+		fmt.Fprintf(stderr,
+			"mlxgrad %s: interrupted: the former installation is unchanged; run it again to continue\n", verb)
 	case err != nil:
 		fmt.Fprintf(stderr, "mlxgrad %s: %s\n", verb, describe(err))
 	default:

@@ -186,7 +186,8 @@ func (b *build) compile(ctx context.Context, sources []string) ([]string, error)
 	if len(todo) == 0 {
 		return objects, nil
 	}
-	message := fmt.Sprintf("compiling %d of %d parts of libmlxc and libmlxg with %s", len(todo), len(objects), b.tools.version)
+	message := fmt.Sprintf("compiling %d of %d parts of libmlxc and libmlxg with %s", len(todo), len(objects),
+		b.tools.version)
 	b.report(Progress{Message: message})
 	if err := os.MkdirAll(b.objects, 0o755); err != nil {
 		return nil, err

@@ -66,7 +66,8 @@ func diskFull(where string) error {
 
 // outOfSpace reports whether a tool's output mentions a full disk.
 func outOfSpace(output string) bool {
-	return strings.Contains(output, noSpace) || strings.Contains(output, "Disk quota exceeded") || strings.Contains(output, "File too large")
+	return strings.Contains(output, noSpace) || strings.Contains(output, "Disk quota exceeded") ||
+		strings.Contains(output, "File too large")
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

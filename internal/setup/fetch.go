@@ -68,7 +68,8 @@ func (s *setup) bring(name string, size int64, sha string, download func() error
 		file = filepath.Join(s.offline, name)
 		err = verifyFile(file, size, sha)
 		if errors.Is(err, os.ErrNotExist) {
-			err = failf("copy it there; third_party/mlx-c/downloads of a checkout that is set up has it", "%s lacks %s", s.offline, name)
+			err = failf("copy it there; third_party/mlx-c/downloads of a checkout that is set up has it",
+				"%s lacks %s", s.offline, name)
 		}
 		return file, err
 	}
@@ -164,7 +165,8 @@ func (s *setup) pipDownload(ctx context.Context, w wheel) error {
 		return err
 	}
 	var out string
-	message := fmt.Sprintf("downloading %s %s (%.0f MB) with %s", w.Package, w.Version, float64(w.Size)/1e6, strings.Join(pip, " "))
+	message := fmt.Sprintf("downloading %s %s (%.0f MB) with %s", w.Package, w.Version, float64(w.Size)/1e6,
+		strings.Join(pip, " "))
 	err = s.watch(message, w.Size, func() (err error) {
 		out, err = s.tool(ctx, nil, append(pip[:len(pip):len(pip)], "download",
 			"--require-hashes", "--no-deps", "--only-binary=:all:", "--platform", w.Platform,
@@ -181,7 +183,8 @@ func (s *setup) pipDownload(ctx context.Context, w wheel) error {
 	case outOfSpace(out):
 		return diskFull("downloading " + w.File)
 	case strings.Contains(out, "DO NOT MATCH THE HASHES"):
-		return failf("do not use it, and report it to the project", "pip brought a %s whose SHA-256 is not the one in the lock file (%s)", w.File, got(out))
+		return failf("do not use it, and report it to the project",
+			"pip brought a %s whose SHA-256 is not the one in the lock file (%s)", w.File, got(out))
 	case noConnection.MatchString(out):
 		return failf(noNetwork, "pip could not reach its package index to download %s %s", w.Package, w.Version)
 	default:
@@ -205,7 +208,8 @@ func got(out string) string {
 func telling(out string, err error) string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
-		if l := strings.TrimSpace(lines[i]); strings.HasPrefix(strings.ToLower(l), "error") || strings.HasPrefix(l, "fatal") {
+		if l := strings.TrimSpace(lines[i]); strings.HasPrefix(strings.ToLower(l), "error") ||
+			strings.HasPrefix(l, "fatal") {
 			return oneLine(l)
 		}
 	}

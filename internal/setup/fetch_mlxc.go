@@ -153,7 +153,8 @@ func (s *setup) gitClone(ctx context.Context, clone string) error {
 	// Without this limit, a connection to an unreachable host may hang.
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	out, err := s.tool(ctx, []string{"GIT_TERMINAL_PROMPT=0"}, "git", "clone", "--quiet", "--bare", "--depth", "1", "--branch", g.Tag, g.URL, tmp)
+	out, err := s.tool(ctx, []string{"GIT_TERMINAL_PROMPT=0"}, "git", "clone", "--quiet", "--bare", "--depth", "1",
+		"--branch", g.Tag, g.URL, tmp)
 	if outOfSpace(out) {
 		return diskFull("cloning mlx-c")
 	}
@@ -187,7 +188,8 @@ func (s *setup) gitVerify(ctx context.Context, clone string) error {
 // gitExport unpacks the locked commit of a clone.
 func (s *setup) gitExport(ctx context.Context, clone, dir string) error {
 	archive := filepath.Join(s.tmp, "mlx-c.tar")
-	if out, err := s.tool(ctx, nil, "git", "--git-dir", clone, "archive", "--format", "tar", "--output", archive, s.lock.MLXC.Git.Commit); err != nil {
+	if out, err := s.tool(ctx, nil, "git", "--git-dir", clone, "archive", "--format", "tar", "--output", archive,
+		s.lock.MLXC.Git.Commit); err != nil {
 		return fmt.Errorf("git: %s", telling(out, err))
 	}
 	f, err := os.Open(archive)

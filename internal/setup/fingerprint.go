@@ -17,7 +17,8 @@ import (
 // date.
 func (s *setup) fingerprint(tools *toolchain) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s/%s %q %q %q %q %q\n", runtime.GOOS, runtime.GOARCH, s.choice.backend(), s.choice.MLXDir, s.choice.MLXCSource, tools.command, tools.version)
+	fmt.Fprintf(h, "%s/%s %q %q %q %q %q\n", runtime.GOOS, runtime.GOARCH, s.choice.backend(), s.choice.MLXDir,
+		s.choice.MLXCSource, tools.command, tools.version)
 	fmt.Fprintf(h, "%q %q\n", tools.compileFlags(), tools.linkFlags("mlxc"))
 	if err := s.hashSources(h); err != nil {
 		return "", err
@@ -31,7 +32,8 @@ func (s *setup) fingerprint(tools *toolchain) (string, error) {
 		// Hashing the library would take too long for every run.
 		st, err := os.Stat(filepath.Join(d, "lib", tools.library("mlx")))
 		if err != nil {
-			return "", failf("set MLX_DIR to a folder that has include/mlx and lib/libmlx", "%s holds no MLX (lib/%s is missing)", d, tools.library("mlx"))
+			return "", failf("set MLX_DIR to a folder that has include/mlx and lib/libmlx",
+				"%s holds no MLX (lib/%s is missing)", d, tools.library("mlx"))
 		}
 		fmt.Fprintf(h, "%d %d\n", st.Size(), st.ModTime().UnixNano())
 	}

@@ -41,14 +41,16 @@ var (
 func mlxVersionOf(dir string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "include", "mlx", "version.h"))
 	if err != nil {
-		return "", failf("set MLX_DIR to a folder that has include/mlx and lib/libmlx", "%s holds no MLX (include/mlx/version.h is missing)", dir)
+		return "", failf("set MLX_DIR to a folder that has include/mlx and lib/libmlx",
+			"%s holds no MLX (include/mlx/version.h is missing)", dir)
 	}
 	part := map[string]string{}
 	for _, m := range mlxVersionPart.FindAllStringSubmatch(string(data), -1) {
 		part[m[1]] = m[2]
 	}
 	if len(part) != 3 {
-		return "", failf("set MLX_DIR to a folder that has include/mlx and lib/libmlx", "%s/include/mlx/version.h names no version", dir)
+		return "", failf("set MLX_DIR to a folder that has include/mlx and lib/libmlx",
+			"%s/include/mlx/version.h names no version", dir)
 	}
 	return part["MAJOR"] + "." + part["MINOR"] + "." + part["PATCH"], nil
 }
@@ -61,12 +63,15 @@ func mlxcVersionOf(dir string) (string, error) {
 			return string(m[1]), nil
 		}
 	}
-	return "", failf("set MLX_C_SOURCE to an unpacked mlx-c release", "%s is not an mlx-c source tree (its CMakeLists.txt names no version)", dir)
+	return "", failf("set MLX_C_SOURCE to an unpacked mlx-c release",
+		"%s is not an mlx-c source tree (its CMakeLists.txt names no version)", dir)
 }
 
 // produce makes an installation in a temporary folder beside the final one and renames it last. It takes the libraries
 // from the archive prebuilt or, if that is nil, compiles them.
-func (s *setup) produce(ctx context.Context, prebuilt *prebuiltArchive, tools *toolchain, fingerprint string) (err error) {
+func (s *setup) produce(
+	ctx context.Context, prebuilt *prebuiltArchive, tools *toolchain, fingerprint string,
+) (err error) {
 	m := &manifest{
 		Fingerprint: fingerprint, Choice: s.choice, Backend: s.choice.backend(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH,

@@ -13,7 +13,10 @@ import (
 const libmlxgFolder = "libmlxg/"
 
 // libmlxgSources are the patterns of libmlxg's sources in the repository.
-var libmlxgSources = []string{"mlxc/*.h", "mlxc/libmlxg/*.h", "mlxc/libmlxg/*.cpp", "customkernels/internal/executor/*.h", "customkernels/internal/metalstd/host/mlxg_*.h"}
+var libmlxgSources = []string{
+	"mlxc/*.h", "mlxc/libmlxg/*.h", "mlxc/libmlxg/*.cpp",
+	"customkernels/internal/executor/*.h", "customkernels/internal/metalstd/host/mlxg_*.h",
+}
 
 // addLibmlxg adds the sources of libmlxg to the tree.
 func (t sourceTree) addLibmlxg(sources fs.FS) error {
@@ -44,7 +47,8 @@ func (b *build) libmlxg(ctx context.Context, lib string, asan bool) error {
 	} else {
 		// The program that loads the library has functions of the same names. macOS tells them apart.
 		script := filepath.Join(b.tmp, "exported")
-		if err := os.WriteFile(script, []byte("{ global: mlxg_functions; mlxg_host_*; local: *; };\n"), 0o644); err != nil {
+		if err := os.WriteFile(script, []byte("{ global: mlxg_functions; mlxg_host_*; local: *; };\n"),
+			0o644); err != nil {
 			return err
 		}
 		args = append(args, "-Wl,-rpath,$ORIGIN", "-Xlinker", "--version-script="+script)

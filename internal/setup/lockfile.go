@@ -96,7 +96,8 @@ func readLock(sources fs.FS, name string) (*lockFile, error) {
 	}
 	l, err := parseLock(data)
 	if err != nil {
-		return nil, failf("correct third_party/mlx-c/lock.json or restore it from the repository", "the lock file is not valid (%v)", err)
+		return nil, failf("correct third_party/mlx-c/lock.json or restore it from the repository",
+			"the lock file is not valid (%v)", err)
 	}
 	return l, nil
 }
@@ -117,7 +118,8 @@ func parseLock(data []byte) (*lockFile, error) {
 		return nil, fmt.Errorf("mlx.version and mlx_c.version must be given")
 	}
 	for _, w := range l.MLX.Wheels {
-		if w.Backend == "" || w.OS == "" || w.Arch == "" || w.Package == "" || w.Version == "" || w.Platform == "" || w.License == "" {
+		if w.Backend == "" || w.OS == "" || w.Arch == "" || w.Package == "" || w.Version == "" || w.Platform == "" ||
+			w.License == "" {
 			return nil, fmt.Errorf("wheel %q lacks a field", w.File)
 		}
 		if err := checkArtifact(w.File, w.Size, w.SHA256); err != nil {

@@ -112,7 +112,8 @@ func TestBuildForMacOS(t *testing.T) {
 		symbols, err := library.ImportedSymbols()
 		require.NoError(t, err)
 		for _, symbol := range symbols {
-			if strings.HasPrefix(symbol, "__Z") && !strings.Contains(symbol, "mlx") && !slices.Contains(provided, symbol) && !older.MatchString(symbol) {
+			if strings.HasPrefix(symbol, "__Z") && !strings.Contains(symbol, "mlx") &&
+				!slices.Contains(provided, symbol) && !older.MatchString(symbol) {
 				unknown = append(unknown, symbol)
 			}
 		}

@@ -43,7 +43,8 @@ func publish(t *testing.T, repository string) (proxy string) {
 	require.NoError(t, err)
 	a := prebuiltArchive{OS: runtime.GOOS, Arch: runtime.GOARCH, File: "libraries.tar.gz"}
 	archive := filepath.Join(release, a.File)
-	require.NoError(t, writeArchive(archive, prebuiltFolder, filepath.Join(repository, "third_party/mlx-c/install"), "lib", "include"))
+	require.NoError(t,
+		writeArchive(archive, prebuiltFolder, filepath.Join(repository, "third_party/mlx-c/install"), "lib", "include"))
 	a.Size, a.SHA256 = sizeAndHash(t, archive)
 	server := httptest.NewServer(http.FileServer(http.Dir(release)))
 	t.Cleanup(server.Close)
@@ -103,7 +104,8 @@ cp "`+repository+`/third_party/mlx-c/downloads/"*.whl "$dest"
 		cmd.Dir = work
 		cmd.Env = []string{
 			"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"),
-			"GOPROXY=file://" + proxy + ",file://" + filepath.Join(strings.TrimSpace(string(cache)), "cache", "download"),
+			"GOPROXY=file://" + proxy + ",file://" + filepath.Join(strings.TrimSpace(string(cache)), "cache",
+				"download"),
 			"GOSUMDB=off", "GOFLAGS=-modcacherw", "GOTOOLCHAIN=local",
 		}
 		out, err := cmd.CombinedOutput()

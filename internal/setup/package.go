@@ -53,7 +53,8 @@ func (s *setup) packageTo(ctx context.Context, m *manifest, args []string) error
 	if err := recoverDir(target); err != nil {
 		return unwritable(target, err)
 	}
-	if entries, err := os.ReadDir(target); (err == nil && len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)) && !isPackage(target) {
+	if entries, err := os.ReadDir(target); (err == nil && len(entries) > 0 || err != nil &&
+		!errors.Is(err, fs.ErrNotExist)) && !isPackage(target) {
 		return failf("name a folder that is not there yet", "%s has other things in it than a package", target)
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
@@ -136,7 +137,8 @@ func (s *setup) goTool(ctx context.Context, dir string, args ...string) error {
 	case outOfSpace(string(out)) || strings.Contains(string(out), "no space left on device"):
 		return diskFull("building the package")
 	}
-	return failf("make ./build.sh test build first", "go %s %s failed (%s)", verb, rest[len(rest)-1], oneLine(string(out)))
+	return failf("make ./build.sh test build first", "go %s %s failed (%s)", verb, rest[len(rest)-1],
+		oneLine(string(out)))
 }
 
 // copyTree copies a file or a folder. It copies the target of a symbolic link, such as that to an MLX of the user.

@@ -54,7 +54,8 @@ func TestClosure(t *testing.T) {
 		"mlx/c/unused.h":     nil,
 		"mlx/c/unrelated.cc": nil,
 	}
-	require.Equal(t, []string{"mlx/c/a.cpp", "mlx/c/a.h", "mlx/c/half.h", "mlx/c/private/p.h"}, tree.closure("mlx/c/a.cpp"))
+	require.Equal(t, []string{"mlx/c/a.cpp", "mlx/c/a.h", "mlx/c/half.h", "mlx/c/private/p.h"},
+		tree.closure("mlx/c/a.cpp"))
 }
 
 // An object's key must change with everything that can change the object, and with

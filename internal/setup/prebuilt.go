@@ -55,7 +55,10 @@ func (a *prebuiltArchive) fingerprint(c choice) string {
 // unpackPrebuilt makes the installation in the folder stage from Apple's package and the archive.
 func (s *setup) unpackPrebuilt(ctx context.Context, a *prebuiltArchive, m *manifest, stage string) error {
 	if _, err := os.Stat(filepath.Join(s.offline, a.File)); s.offline != "" && err != nil {
-		return &failure{what: fmt.Sprintf("%s lacks %s", s.offline, a.File), todo: "download it from " + s.lock.Prebuilt.URL, unreachable: true}
+		return &failure{
+			what: fmt.Sprintf("%s lacks %s", s.offline, a.File),
+			todo: "download it from " + s.lock.Prebuilt.URL, unreachable: true,
+		}
 	}
 	file, err := s.bring(a.File, a.Size, a.SHA256, func() error { return s.httpDownload(ctx, a) })
 	if err != nil {
@@ -82,7 +85,10 @@ func (s *setup) httpDownload(ctx context.Context, a *prebuiltArchive) error {
 	case isDiskFull(err):
 		return err
 	case err != nil:
-		return &failure{what: fmt.Sprintf("%s cannot be downloaded (%s)", url, oneLine(err.Error())), todo: noNetwork, unreachable: true}
+		return &failure{
+			what: fmt.Sprintf("%s cannot be downloaded (%s)", url, oneLine(err.Error())), todo: noNetwork,
+			unreachable: true,
+		}
 	}
 	return s.keep(tmp, a.File, a.Size, a.SHA256)
 }

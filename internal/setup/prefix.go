@@ -38,7 +38,8 @@ func (s *setup) installTo(_ context.Context, m *manifest, args []string) error {
 	}
 	err = unwritable(*prefix, s.copyTo(filepath.Join(*prefix, "lib")))
 	if err == nil {
-		s.say("MLX is in %s/lib/mlxgrad: set MLXGRAD_LIB=%[1]s/lib/mlxgrad/lib for programs that are built elsewhere", *prefix)
+		s.say("MLX is in %s/lib/mlxgrad: set MLXGRAD_LIB=%[1]s/lib/mlxgrad/lib for programs that are built elsewhere",
+			*prefix)
 	}
 	return err
 }

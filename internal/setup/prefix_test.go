@@ -19,7 +19,8 @@ func TestInstall(t *testing.T) {
 	w.fails("install needs a folder, --prefix DIR: see ./build.sh help", "install")
 	w.fails(`install does not take "x"`, "install", "--prefix", prefix, "x")
 	w.fails("flag provided but not defined", "install", "--backend", "cpu")
-	w.fails("lies in the folder that is copied: choose another", "install", "--prefix", filepath.Join(w.root, "install"))
+	w.fails("lies in the folder that is copied: choose another", "install", "--prefix",
+		filepath.Join(w.root, "install"))
 
 	for range 2 { // over an older one
 		require.NoError(t, w.setup("install", "--prefix", prefix))
@@ -41,7 +42,8 @@ func TestInstall(t *testing.T) {
 	}
 	file := filepath.Join(prefix, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
-	w.fails("cannot be written (mkdir "+file+": not a directory): choose a folder that you can write to", "install", "--prefix", file)
+	w.fails("cannot be written (mkdir "+file+": not a directory): choose a folder that you can write to", "install",
+		"--prefix", file)
 }
 
 // A module outside this repository uses mlxc from an installation that was moved.
@@ -50,7 +52,9 @@ func TestThrowAwayModule(t *testing.T) {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	first, prefix := filepath.Join(dir, "first"), filepath.Join(dir, "moved")
-	require.NoError(t, Checkout(t.Context(), newPrinter(t.Output(), "setup").print, []string{filepath.Join(root, "third_party/mlx-c"), "install", "--prefix", first}))
+	require.NoError(t,
+		Checkout(t.Context(), newPrinter(t.Output(), "setup").print,
+			[]string{filepath.Join(root, "third_party/mlx-c"), "install", "--prefix", first}))
 	require.NoError(t, os.Rename(first, prefix))
 
 	module := filepath.Join(dir, "module")

@@ -42,7 +42,8 @@ func withoutRights(t *testing.T, cmd *exec.Cmd, dir string) {
 	change(func(mode fs.FileMode) fs.FileMode { return mode &^ 0o222 })
 	t.Cleanup(func() { change(func(mode fs.FileMode) fs.FileMode { return mode | 0o200 }) })
 	if os.Geteuid() == 0 {
-		for above := filepath.Dir(dir); above != filepath.Clean(os.TempDir()) && above != "/"; above = filepath.Dir(above) {
+		for above := filepath.Dir(dir); above != filepath.Clean(os.TempDir()) &&
+			above != "/"; above = filepath.Dir(above) {
 			require.NoError(t, os.Chmod(above, 0o755))
 		}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -74,7 +75,8 @@ func TestReadOnlyCheckout(t *testing.T) {
 	require.Contains(t, out, "MLX is not set up here, and nothing can be written (")
 	require.Contains(t, out, "make "+w.root+" writable and run the set-up again")
 
-	require.NoError(t, filepath.WalkDir(w.root, func(path string, _ fs.DirEntry, _ error) error { return os.Chmod(path, 0o755) }))
+	require.NoError(t,
+		filepath.WalkDir(w.root, func(path string, _ fs.DirEntry, _ error) error { return os.Chmod(path, 0o755) }))
 	require.NoError(t, w.setup())
 	out, err = run()
 	require.NoError(t, err, out)
@@ -84,7 +86,8 @@ func TestReadOnlyCheckout(t *testing.T) {
 	w.fake(compiler, `echo "stand-in compiler 2"`)
 	out, err = run()
 	require.Error(t, err)
-	require.Contains(t, out, "MLX was set up here with "+compiler+" (stand-in compiler 1) and not with "+compiler+" (stand-in compiler 2), and nothing can be written (")
+	require.Contains(t, out,
+		"MLX was set up here with "+compiler+" (stand-in compiler 1) and not with "+compiler+" (stand-in compiler 2), and nothing can be written (")
 
 	// build.sh builds its programs elsewhere, and leaves nothing there.
 	tmp := filepath.Join(filepath.Dir(w.bin), "tmp")
@@ -100,7 +103,10 @@ while [ "$1" != -o ]; do shift; done
 printf '#!/bin/sh\necho "${0##*/}: $*"\n' >"$2"
 /bin/chmod +x "$2"`)
 	w.fake("clang", "")
-	for verb, want := range map[string]string{"setup": "", "parity": "mlxgrad: parity\n", "test": "go test -tags=mlxheaders -timeout 40m ./ops ./...\n"} {
+	for verb, want := range map[string]string{
+		"setup": "", "parity": "mlxgrad: parity\n",
+		"test": "go test -tags=mlxheaders -timeout 40m ./ops ./...\n",
+	} {
 		cmd := exec.Command(bash, filepath.Join(root, "build.sh"), verb)
 		cmd.Env = []string{"PATH=" + w.bin + ":/usr/bin:/bin", "TMPDIR=" + tmp}
 		withoutRights(t, cmd, root)

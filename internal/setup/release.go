@@ -30,19 +30,27 @@ func (t releaseTarget) platform() string { return t.goos + "-" + t.goarch }
 // and Zig for macOS.
 func (s *setup) releaseTargets(ctx context.Context) ([]releaseTarget, error) {
 	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
-		return nil, failf("use a machine with Linux on amd64", "a release is made on linux/amd64 and not on %s/%s", runtime.GOOS, runtime.GOARCH)
+		return nil, failf("use a machine with Linux on amd64", "a release is made on linux/amd64 and not on %s/%s",
+			runtime.GOOS, runtime.GOARCH)
 	}
 	var targets []releaseTarget
-	for _, linux := range []struct{ arch, prefix string }{{"amd64", "x86_64-linux-gnu-"}, {"arm64", "aarch64-linux-gnu-"}} {
+	for _, linux := range []struct{ arch, prefix string }{
+		{"amd64", "x86_64-linux-gnu-"},
+		{"arm64", "aarch64-linux-gnu-"},
+	} {
 		cxx := &toolchain{command: []string{linux.prefix + "g++"}, goos: "linux"}
 		out, err := command(ctx, cxx.command[0], "--version").Output()
 		if err != nil {
-			return nil, failf("install it (Debian and Ubuntu: apt-get install g++ g++-aarch64-linux-gnu)", "the compiler %s cannot be run (%v)", cxx.command[0], err)
+			return nil, failf("install it (Debian and Ubuntu: apt-get install g++ g++-aarch64-linux-gnu)",
+				"the compiler %s cannot be run (%v)", cxx.command[0], err)
 		}
 		cxx.version, _, _ = strings.Cut(string(out), "\n")
 		targets = append(targets, releaseTarget{
 			goos: "linux", goarch: linux.arch, backend: "cpu", cxx: cxx,
-			env: []string{"CGO_ENABLED=1", "GOOS=linux", "GOARCH=" + linux.arch, "CC=" + linux.prefix + "gcc", "CXX=" + linux.prefix + "g++"},
+			env: []string{
+				"CGO_ENABLED=1", "GOOS=linux", "GOARCH=" + linux.arch, "CC=" + linux.prefix + "gcc",
+				"CXX=" + linux.prefix + "g++",
+			},
 		})
 	}
 	zig, err := s.zig(ctx)
@@ -67,7 +75,8 @@ func (s *setup) release(ctx context.Context, _ *manifest, args []string) error {
 	case len(args) == 1 && versionTag.MatchString(args[0]):
 		version = args[0]
 	case len(args) > 0:
-		return failf("name one version such as v0.1.0, or none for a snapshot", "release does not take %q", strings.Join(args, " "))
+		return failf("name one version such as v0.1.0, or none for a snapshot", "release does not take %q",
+			strings.Join(args, " "))
 	}
 	targets, err := s.releaseTargets(ctx)
 	if err != nil {
@@ -122,7 +131,9 @@ func (s *setup) release(ctx context.Context, _ *manifest, args []string) error {
 }
 
 // releaseLibraries makes the archives with libmlxc and libmlxg in the folder stage.
-func (s *setup) releaseLibraries(ctx context.Context, targets []releaseTarget, version, stage string) (*lockPrebuilt, error) {
+func (s *setup) releaseLibraries(
+	ctx context.Context, targets []releaseTarget, version, stage string,
+) (*lockPrebuilt, error) {
 	hash, err := s.sourcesHash()
 	if err != nil {
 		return nil, err
@@ -147,12 +158,18 @@ func (s *setup) releaseLibraries(ctx context.Context, targets []releaseTarget, v
 			}
 		}
 		notice := filepath.Join(s.repository(), "third_party", "mlx-c", "NOTICE.md")
-		for from, to := range map[string]string{notice: "NOTICE.md", filepath.Join(s.repository(), "LICENSE"): "LICENSE"} {
+		for from, to := range map[string]string{
+			notice:                                   "NOTICE.md",
+			filepath.Join(s.repository(), "LICENSE"): "LICENSE",
+		} {
 			if err := copyTree(from, filepath.Join(folder, to)); err != nil {
 				return nil, err
 			}
 		}
-		a := prebuiltArchive{OS: t.goos, Arch: t.goarch, File: fmt.Sprintf("mlxgrad-libraries-%s-%s.tar.gz", version, t.platform())}
+		a := prebuiltArchive{
+			OS: t.goos, Arch: t.goarch,
+			File: fmt.Sprintf("mlxgrad-libraries-%s-%s.tar.gz", version, t.platform()),
+		}
 		archive := filepath.Join(stage, a.File)
 		if err := writeArchive(archive, prebuiltFolder, folder, "lib", "include", "NOTICE.md", "LICENSE"); err != nil {
 			return nil, err
@@ -188,10 +205,12 @@ func (s *setup) lockRelease(prebuilt *lockPrebuilt) error {
 	if err != nil || bytes.Equal(before, text.Bytes()) {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(s.repository(), filepath.FromSlash(lockName)), text.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(s.repository(), filepath.FromSlash(lockName)), text.Bytes(),
+		0o644); err != nil {
 		return err
 	}
-	return failf("commit it, tag the commit and run ./build.sh release again", "%s has the hashes of these libraries now", lockName)
+	return failf("commit it, tag the commit and run ./build.sh release again",
+		"%s has the hashes of these libraries now", lockName)
 }
 
 // releaseCommand makes the archive of the command mlxgrad for a platform, and its bill of materials.
@@ -203,7 +222,8 @@ func (s *setup) releaseCommand(ctx context.Context, t releaseTarget, version, st
 	if t.goos == "darwin" {
 		flags = "-linkmode=external " + flags // strip of this machine does not know the format
 	}
-	if _, err := s.releaseTool(ctx, t.env, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags", flags, "-o", program, "./cmd/mlxgrad"); err != nil {
+	if _, err := s.releaseTool(ctx, t.env, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags", flags, "-o",
+		program, "./cmd/mlxgrad"); err != nil {
 		return err
 	}
 	info, err := buildinfo.ReadFile(program)
@@ -211,7 +231,8 @@ func (s *setup) releaseCommand(ctx context.Context, t releaseTarget, version, st
 		return err
 	}
 	if version != "snapshot" && info.Main.Version != version {
-		return failf("tag the commit "+version+", with no changes in the checkout", "Go names the version of the command %s and not %s", info.Main.Version, version)
+		return failf("tag the commit "+version+", with no changes in the checkout",
+			"Go names the version of the command %s and not %s", info.Main.Version, version)
 	}
 	notices, err := s.notices(ctx, info)
 	if err != nil {
@@ -244,5 +265,6 @@ func (s *setup) releaseTool(ctx context.Context, env []string, args ...string) (
 	if isDiskFull(err) || outOfSpace(stderr.String()) {
 		return nil, diskFull(strings.Join(args, " "))
 	}
-	return nil, failf("make the command work first", "%s failed (%s)", strings.Join(args, " "), oneLine(stderr.String()))
+	return nil, failf("make the command work first", "%s failed (%s)", strings.Join(args, " "),
+		oneLine(stderr.String()))
 }

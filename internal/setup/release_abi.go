@@ -22,7 +22,8 @@ func compatible(install string) error {
 		}
 		for family, version := range needed {
 			if slices.Compare(version, allowed[family]) > 0 {
-				return failf("compile on an older system, such as Debian 12", "%s needs %s %v, and MLX at most %v", name, family, version, allowed[family])
+				return failf("compile on an older system, such as Debian 12", "%s needs %s %v, and MLX at most %v",
+					name, family, version, allowed[family])
 			}
 		}
 	}

@@ -65,7 +65,8 @@ func (s *setup) notices(ctx context.Context, info *buildinfo.BuildInfo) ([]byte,
 // materials writes the bill of materials of a command in the CycloneDX format: its Go modules and the packages that
 // set-up installs.
 func (s *setup) materials(ctx context.Context, t releaseTarget, version, program, file string) error {
-	out, err := s.releaseTool(ctx, nil, "go", "tool", "-modfile=tools/go.mod", "cyclonedx-gomod", "bin", "-json", "-noserial", "-licenses", "-version", version, program)
+	out, err := s.releaseTool(ctx, nil, "go", "tool", "-modfile=tools/go.mod", "cyclonedx-gomod", "bin", "-json",
+		"-noserial", "-licenses", "-version", version, program)
 	if err != nil {
 		return err
 	}

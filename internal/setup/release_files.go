@@ -26,7 +26,8 @@ func releaseNotes(changelog, version string) ([]byte, error) {
 	}
 	for section := range strings.SplitSeq("\n"+string(data), "\n## ") {
 		first, rest, _ := strings.Cut(section, "\n")
-		if title, _, _ := strings.Cut(first, " "); strings.Trim(title, "[]") == heading && strings.TrimSpace(rest) != "" {
+		if title, _, _ := strings.Cut(first, " "); strings.Trim(title, "[]") == heading &&
+			strings.TrimSpace(rest) != "" {
 			return []byte(strings.TrimSpace(rest) + "\n"), nil
 		}
 	}
@@ -69,7 +70,8 @@ func writeArchive(archive, folder, dir string, names ...string) error {
 			Name: folder + "/" + filepath.ToSlash(rel), Mode: int64(info.Mode().Perm()&0o111 | 0o644), Size: info.Size(),
 			ModTime: time.Unix(0, 0), Typeflag: tar.TypeReg,
 		}
-		if err := errors.Join(w.WriteHeader(header), func() error { _, err := w.Write(data); return err }()); err != nil {
+		if err := errors.Join(w.WriteHeader(header),
+			func() error { _, err := w.Write(data); return err }()); err != nil {
 			return err
 		}
 	}

@@ -37,7 +37,8 @@ func TestWriteArchive(t *testing.T) {
 		write(folder, "lib/a", "a", 0o600)
 		write(folder, "other", "not in it", 0o644)
 		write(folder, "LICENSE", "MIT", 0o644)
-		require.NoError(t, writeArchive(filepath.Join(dir, folder+".tar.gz"), "mlxgrad", filepath.Join(dir, folder), "lib", "LICENSE"))
+		require.NoError(t,
+			writeArchive(filepath.Join(dir, folder+".tar.gz"), "mlxgrad", filepath.Join(dir, folder), "lib", "LICENSE"))
 	}
 	first, err := hashFile(filepath.Join(dir, "first.tar.gz"))
 	require.NoError(t, err)
@@ -69,7 +70,9 @@ func TestWriteArchive(t *testing.T) {
 
 func TestReleaseNotes(t *testing.T) {
 	changelog := filepath.Join(t.TempDir(), "CHANGELOG.md")
-	require.NoError(t, os.WriteFile(changelog, []byte("# Changelog\n\n## Unreleased\n\n## [0.2.0] - 2026-12-01\n\n### Added\n- x\n\n## 0.1.0\n- y\n"), 0o644))
+	require.NoError(t,
+		os.WriteFile(changelog,
+			[]byte("# Changelog\n\n## Unreleased\n\n## [0.2.0] - 2026-12-01\n\n### Added\n- x\n\n## 0.1.0\n- y\n"), 0o644))
 	for version, want := range map[string]string{"v0.2.0": "### Added\n- x\n", "v0.1.0": "- y\n"} {
 		notes, err := releaseNotes(changelog, version)
 		require.NoError(t, err)
@@ -93,7 +96,8 @@ func TestLockRelease(t *testing.T) {
 			{OS: "linux", Arch: "amd64", File: "f", Size: 1, SHA256: hash},
 		}}
 	}
-	require.ErrorContains(t, s.lockRelease(release()), "has the hashes of these libraries now: commit it, tag the commit")
+	require.ErrorContains(t, s.lockRelease(release()),
+		"has the hashes of these libraries now: commit it, tag the commit")
 	require.NoError(t, s.lockRelease(release()))
 	again, err := newSetup(w.root, s.sources, nil)
 	require.NoError(t, err)

@@ -142,11 +142,13 @@ func (s *setup) unwritable(reason error, installed *manifest, tools *toolchain) 
 	switch {
 	case installed == nil:
 		return failf(todo, "MLX is not set up here, and nothing can be written (%v)", reason)
-	case tools != nil && installed.CXX != "" && (installed.CXX != strings.Join(tools.command, " ") || installed.Compiler != tools.version):
+	case tools != nil && installed.CXX != "" &&
+		(installed.CXX != strings.Join(tools.command, " ") || installed.Compiler != tools.version):
 		return failf(todo, "MLX was set up here with %s (%s) and not with %s (%s), and nothing can be written (%v)",
 			installed.CXX, installed.Compiler, strings.Join(tools.command, " "), tools.version, reason)
 	}
-	return failf(todo, "MLX was set up here from other files or for another choice, and nothing can be written (%v)", reason)
+	return failf(todo, "MLX was set up here from other files or for another choice, and nothing can be written (%v)",
+		reason)
 }
 
 // exclusive blocks until no other set-up runs on the folder. It polls so that an interrupt ends it. If the folder

@@ -110,7 +110,8 @@ func TestFailures(t *testing.T) {
 	t.Run("pip finds another hash", func(t *testing.T) {
 		w := newWorld(t)
 		w.fake("pip", `[ "$1" = --version ] && exit 0; echo "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES"; echo " Got        `+strings.Repeat("b", 64)+`"; exit 1`)
-		w.fails("pip brought a mlx.whl whose SHA-256 is not the one in the lock file (" + strings.Repeat("b", 64) + "): do not use it")
+		w.fails("pip brought a mlx.whl whose SHA-256 is not the one in the lock file (" + strings.Repeat("b",
+			64) + "): do not use it")
 	})
 	t.Run("the wheel differs though pip let it pass", func(t *testing.T) {
 		w := newWorld(t)
@@ -194,7 +195,8 @@ func TestSourcesByGit(t *testing.T) {
 	crate := filepath.Join(filepath.Dir(w.bin), "mlx-sys-0.7.0.crate")
 	require.NoError(t, untarGz(crate, w.lock.MLXC.Crate.Folder, upstream))
 	run := func(args ...string) string {
-		cmd := exec.Command(git, append([]string{"-C", upstream, "-c", "user.name=n", "-c", "user.email=e"}, args...)...)
+		cmd := exec.Command(git,
+			append([]string{"-C", upstream, "-c", "user.name=n", "-c", "user.email=e"}, args...)...)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		return strings.TrimSpace(string(out))
@@ -226,7 +228,10 @@ func TestMLXOfTheUsersOwn(t *testing.T) {
 	w := newWorld(t)
 	own := filepath.Join(t.TempDir(), "mlx")
 	lib := (&toolchain{goos: runtime.GOOS}).library("mlx")
-	for name, text := range map[string]string{"include/mlx/version.h": versionHeader(2), "include/mlx/mlx.h": "", "lib/" + lib: "own"} {
+	for name, text := range map[string]string{
+		"include/mlx/version.h": versionHeader(2), "include/mlx/mlx.h": "",
+		"lib/" + lib: "own",
+	} {
 		file := filepath.Join(own, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
@@ -254,7 +259,8 @@ func TestMLXOfTheUsersOwn(t *testing.T) {
 	w.writeLock()
 	w.probeSays("echo 0.7.0 0.32.3 0.32.3")
 	require.NoError(t, w.setup())
-	require.Contains(t, w.log.String(), "mlx-c 0.7.0 with MLX 0.32.3 is an accepted pair, but the project's tests do not run on it")
+	require.Contains(t, w.log.String(),
+		"mlx-c 0.7.0 with MLX 0.32.3 is an accepted pair, but the project's tests do not run on it")
 
 	w.fails("holds no MLX (lib/"+lib+" is missing): set MLX_DIR to a folder", "--mlx-dir", w.root)
 	require.NoError(t, os.RemoveAll(own))

@@ -133,7 +133,8 @@ func TestPrebuiltThatCannotBeReached(t *testing.T) {
 	w.release(server.URL)
 	dir := filepath.Join(filepath.Dir(w.bin), "data")
 	require.NoError(t, w.user(dir, Options{}))
-	require.Contains(t, w.log.String(), "note: "+server.URL+"/libs.tar.gz cannot be downloaded (the server answers 404 Not Found); compiling instead")
+	require.Contains(t, w.log.String(),
+		"note: "+server.URL+"/libs.tar.gz cannot be downloaded (the server answers 404 Not Found); compiling instead")
 	require.Contains(t, w.log.String(), "compiling ")
 	require.NoError(t, w.user(dir, Options{}))
 	require.Empty(t, w.log.String(), "what was compiled stays")
@@ -158,8 +159,9 @@ func TestOffline(t *testing.T) {
 	w.remove("pip")
 	w.fails(offline+" lacks mlx-sys-0.7.0.crate: copy it there", "--offline", offline)
 	put("mlx-sys-0.7.0.crate", "mlx-sys-0.7.0.crate")
-	require.EqualError(t, w.user(dir, Options{Offline: offline}), offline+" lacks mlx.whl: download them where there is a network: "+
-		"pip download --no-deps --only-binary=:all: --platform any mlx-cpu==0.32.2")
+	require.EqualError(t, w.user(dir, Options{Offline: offline}),
+		offline+" lacks mlx.whl: download them where there is a network: "+
+			"pip download --no-deps --only-binary=:all: --platform any mlx-cpu==0.32.2")
 	put("mlx.whl", "mlx.whl")
 	require.NoError(t, w.user(dir, Options{Offline: offline}))
 
@@ -168,7 +170,8 @@ func TestOffline(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(offline, "mlx-sys-0.7.0.crate")))
 	w.release("https://nowhere")
 	w.remove("g++", "clang++", "cargo")
-	require.EqualError(t, w.user(dir, Options{Offline: offline}), offline+" lacks libs.tar.gz: download it from https://nowhere")
+	require.EqualError(t, w.user(dir, Options{Offline: offline}),
+		offline+" lacks libs.tar.gz: download it from https://nowhere")
 	put("release/libs.tar.gz", "libs.tar.gz")
 	require.NoError(t, w.user(dir, Options{Offline: offline}))
 

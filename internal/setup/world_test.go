@@ -35,7 +35,10 @@ const fakeIO = "#include <streambuf>\nstd::format(1) std::format(2) std::format(
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	dir := t.TempDir()
-	w := &world{t: t, root: filepath.Join(dir, "it's a, \"checkout\":1", "third_party", "mlx-c"), bin: filepath.Join(dir, "bin")}
+	w := &world{
+		t: t, root: filepath.Join(dir, "it's a, \"checkout\":1", "third_party", "mlx-c"),
+		bin: filepath.Join(dir, "bin"),
+	}
 	for _, d := range []string{w.root, w.bin, filepath.Join(w.root, "patches")} {
 		require.NoError(t, os.MkdirAll(d, 0o755))
 	}
@@ -76,7 +79,10 @@ func newWorld(t *testing.T) *world {
 		entry{name: tree + "CMakeLists.txt", text: "  set(MLX_C_VERSION 0.7.0)\n"},
 		entry{name: tree + "LICENSE", text: "MIT"},
 		entry{name: tree + "mlx/c/mlx.h", text: "// mlx-c\n"},
-		entry{name: tree + "mlx/c/ops.cpp", text: "#include \"mlx/c/mlx.h\"\n" + strings.Repeat("mlx_error(e.what());\n", 652)},
+		entry{
+			name: tree + "mlx/c/ops.cpp",
+			text: "#include \"mlx/c/mlx.h\"\n" + strings.Repeat("mlx_error(e.what());\n", 652),
+		},
 		entry{name: tree + "mlx/c/io.cpp", text: "#include \"mlx/c/private/io.h\"\n"},
 		entry{name: tree + "mlx/c/private/io.h", text: fakeIO})
 
@@ -118,7 +124,8 @@ esac`
 }
 
 func versionHeader(patch int) string {
-	return fmt.Sprintf("#define MLX_VERSION_MAJOR 0\n#define MLX_VERSION_MINOR 32\n#define MLX_VERSION_PATCH %d\n", patch)
+	return fmt.Sprintf("#define MLX_VERSION_MAJOR 0\n#define MLX_VERSION_MINOR 32\n#define MLX_VERSION_PATCH %d\n",
+		patch)
 }
 
 func sizeAndHash(t *testing.T, file string) (int64, string) {

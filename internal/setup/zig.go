@@ -64,7 +64,8 @@ func (s *setup) zig(ctx context.Context) (*crossCompiler, error) {
 	return &crossCompiler{
 		cc: append([]string{program, "cc"}, target...),
 		cxx: &toolchain{
-			command: append([]string{program, "c++"}, target...), version: "zig " + zig.Version, goos: "darwin", env: caches,
+			command: append([]string{program, "c++"},
+				target...), version: "zig " + zig.Version, goos: "darwin", env: caches,
 			// Exceptions pass between these libraries and libmlx, so all must use macOS's C++ library and not the newer
 			// one of Zig. Availability annotations restrict code to macOS 14.
 			compileExtra: []string{
@@ -79,7 +80,8 @@ func (s *setup) zig(ctx context.Context) (*crossCompiler, error) {
 // goEnv is the environment in which the go command builds for macOS.
 func (c *crossCompiler) goEnv() []string {
 	return append([]string{
-		"CGO_ENABLED=1", "GOOS=darwin", "GOARCH=arm64", "CC=" + strings.Join(c.cc, " "), "CXX=" + strings.Join(c.cxx.command, " "),
+		"CGO_ENABLED=1", "GOOS=darwin", "GOARCH=arm64", "CC=" + strings.Join(c.cc,
+			" "), "CXX=" + strings.Join(c.cxx.command, " "),
 	}, c.env...)
 }
 

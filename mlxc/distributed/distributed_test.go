@@ -136,7 +136,8 @@ func bereaved(t *testing.T, g *distributed.Group) {
 		y := op()
 		t.Log("operation", i)
 		require.ErrorContains(t, mlxc.Eval(y), lost)
-		require.Equal(t, []float32{2}, mlxtest.Read[float32](t, mlxc.Scalar[float32](1).AddScalar(1)), "other operations work")
+		require.Equal(t, []float32{2}, mlxtest.Read[float32](t, mlxc.Scalar[float32](1).AddScalar(1)),
+			"other operations work")
 	}
 }
 
@@ -162,11 +163,13 @@ func collectives(t *testing.T, g *distributed.Group) {
 		if d != mlxc.Bool && (d != mlxc.Float64 || mlxc.DefaultDevice() == mlxc.CPU) {
 			sum := g.AllSum(mlxc.Ones(d, 5))
 			require.Equal(t, d, sum.DType())
-			require.Equal(t, []float32{float32(n), float32(n), float32(n), float32(n), float32(n)}, mlxtest.Read[float32](t, sum.AsType(mlxc.Float32)))
+			require.Equal(t, []float32{float32(n), float32(n), float32(n), float32(n), float32(n)},
+				mlxtest.Read[float32](t, sum.AsType(mlxc.Float32)))
 		}
 	}
 	transposed := own(6).Reshape(2, 3).Transpose()
-	require.Equal(t, mlxtest.Read[float32](t, transposed.MulScalar(float64(n)).AddScalar(float64(ranks-n*rank))), mlxtest.Read[float32](t, g.AllSum(transposed)))
+	require.Equal(t, mlxtest.Read[float32](t, transposed.MulScalar(float64(n)).AddScalar(float64(ranks-n*rank))),
+		mlxtest.Read[float32](t, g.AllSum(transposed)))
 	large := mlxtest.Read[float32](t, g.AllSum(own(1<<20)))
 	for _, i := range []int{0, 1, 1 << 18, 1<<20 - 1} {
 		require.Equal(t, float32(ranks+n*i), large[i])
@@ -181,7 +184,8 @@ func collectives(t *testing.T, g *distributed.Group) {
 		require.Equal(t, []float32{float32(r), float32(r + 1)}, rows[2*r:2*r+2])
 		require.Equal(t, float32(r), all[r])
 	}
-	require.Equal(t, []float32{float32(ranks + 2*rank*n), float32(ranks + (2*rank+1)*n)}, mlxtest.Read[float32](t, g.SumScatter(own(2*n))))
+	require.Equal(t, []float32{float32(ranks + 2*rank*n), float32(ranks + (2*rank+1)*n)},
+		mlxtest.Read[float32](t, g.SumScatter(own(2*n))))
 
 	// Once around the ring.
 	next, previous := (rank+1)%n, (rank+n-1)%n
@@ -199,13 +203,15 @@ func collectives(t *testing.T, g *distributed.Group) {
 
 	// Transforms. The gradient belongs to the process's own array.
 	x := own(2)
-	_, vjps, err := mlxc.VJP(func(a arrays) arrays { return arrays{g.AllSum(a[0].Square())} }, arrays{x}, arrays{mlxc.FromSlice([]float32{1, 10})})
+	_, vjps, err := mlxc.VJP(func(a arrays) arrays { return arrays{g.AllSum(a[0].Square())} }, arrays{x},
+		arrays{mlxc.FromSlice([]float32{1, 10})})
 	require.NoError(t, err)
 	require.Equal(t, []float32{2 * float32(rank), 20 * float32(rank+1)}, mlxtest.Read[float32](t, vjps[0]))
 	_, jvps, err := mlxc.JVP(func(a arrays) arrays { return arrays{g.AllSum(a[0].MulScalar(2))} }, arrays{x}, arrays{x})
 	require.NoError(t, err)
 	require.Equal(t, []float32{float32(2 * ranks), float32(2 * (ranks + n))}, mlxtest.Read[float32](t, jvps[0]))
-	_, vjps, err = mlxc.VJP(func(a arrays) arrays { return arrays{g.AllGather(a[0])} }, arrays{x}, arrays{mlxc.Arange(mlxc.Float32, 0, float64(2*n), 1)})
+	_, vjps, err = mlxc.VJP(func(a arrays) arrays { return arrays{g.AllGather(a[0])} }, arrays{x},
+		arrays{mlxc.Arange(mlxc.Float32, 0, float64(2*n), 1)})
 	require.NoError(t, err)
 	require.Equal(t, []float32{float32(2 * rank), float32(2*rank + 1)}, mlxtest.Read[float32](t, vjps[0]))
 	rowSums := mlxc.Vmap(func(a arrays) arrays { return arrays{g.AllSum(a[0])} }, nil, nil)(arrays{own(2)})
@@ -218,7 +224,10 @@ func collectives(t *testing.T, g *distributed.Group) {
 	}
 
 	// Means of several dtypes, shapes and sizes.
-	grads := arrays{own(3), mlxc.Ones(mlxc.Float16, 2, 2), own(1).Sum(), mlxc.Zeros(mlxc.Float32, 0), own(4).Reshape(2, 2)}
+	grads := arrays{
+		own(3), mlxc.Ones(mlxc.Float16, 2, 2), own(1).Sum(), mlxc.Zeros(mlxc.Float32, 0),
+		own(4).Reshape(2, 2),
+	}
 	mean := float32(ranks) / float32(n)
 	means := g.AverageGradients(grads)
 	for i, a := range grads {
@@ -310,7 +319,10 @@ func TestGroupOfOne(t *testing.T) {
 	require.Equal(t, 1, g.Size())
 	require.Empty(t, g.Backend())
 	x := mlxc.FromSlice([]float32{1, 2})
-	for _, y := range []*mlxc.Array{g.AllSum(x), g.AllMax(x), g.AllMin(x), g.AllGather(x), g.SumScatter(x), g.AverageGradients(arrays{x, x})[1]} {
+	for _, y := range []*mlxc.Array{
+		g.AllSum(x), g.AllMax(x), g.AllMin(x), g.AllGather(x), g.SumScatter(x),
+		g.AverageGradients(arrays{x, x})[1],
+	} {
 		require.Equal(t, []float32{1, 2}, mlxtest.Read[float32](t, y))
 	}
 	require.Equal(t, []int{1}, g.AllGather(mlxc.Scalar[float32](1)).Shape())
@@ -320,7 +332,10 @@ func TestGroupOfOne(t *testing.T) {
 	require.ErrorContains(t, err, "split")
 
 	var none *distributed.Group
-	for _, y := range []*mlxc.Array{none.AllSum(x), none.AllGather(x), none.SumScatter(x), none.Send(x, 0), none.Recv(0, mlxc.Float32, 1), none.RecvLike(x, 0), none.AverageGradients(arrays{x})[0]} {
+	for _, y := range []*mlxc.Array{
+		none.AllSum(x), none.AllGather(x), none.SumScatter(x), none.Send(x, 0),
+		none.Recv(0, mlxc.Float32, 1), none.RecvLike(x, 0), none.AverageGradients(arrays{x})[0],
+	} {
 		require.ErrorContains(t, y.Err(), "the group is nil")
 	}
 	_, err = none.Split(0, 0)

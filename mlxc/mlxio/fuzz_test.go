@@ -107,7 +107,10 @@ func FuzzGGUF(f *testing.F) {
 	var b bytes.Buffer
 	require.NoError(f, mlxio.WriteGGUF(&b, named{"a": all["float32"], "b": all["bfloat16"]}, ggufMetadata))
 	f.Add(b.Bytes())
-	for kind, block := range map[uint32][2]int{2: {32, 18}, 3: {32, 20}, 8: {32, 34}, 10: {256, 84}, 12: {256, 144}, 14: {256, 210}} {
+	for kind, block := range map[uint32][2]int{
+		2: {32, 18}, 3: {32, 20}, 8: {32, 34}, 10: {256, 84}, 12: {256, 144},
+		14: {256, 210},
+	} {
 		data := gguf(1, 0).tensor("a.weight", kind, 0, uint64(block[0])).pad()
 		for i := range block[1] {
 			data.data(byte(i * 37))

@@ -120,7 +120,9 @@ type ggufTensor struct {
 	begin, end int64 // byte range, relative to the first tensor
 }
 
-func readGGUF(r io.Reader, size int64, from elementSource) (arrays map[string]*mlxc.Array, metadata map[string]any, err error) {
+func readGGUF(
+	r io.Reader, size int64, from elementSource,
+) (arrays map[string]*mlxc.Array, metadata map[string]any, err error) {
 	tensors, metadata, start, err := readGGUFHeader(r)
 	if err != nil {
 		return nil, nil, err
@@ -136,7 +138,8 @@ func readGGUF(r io.Reader, size int64, from elementSource) (arrays map[string]*m
 		end = t.end
 		// A tensor without elements may begin beyond the end of the file.
 		if t.begin < end && size != maxBytes && size-start < end {
-			return nil, nil, fmt.Errorf("tensor %q: its elements end at byte %d, but the file has %d bytes: %w", t.name, end, max(size-start, 0), io.ErrUnexpectedEOF)
+			return nil, nil, fmt.Errorf("tensor %q: its elements end at byte %d, but the file has %d bytes: %w",
+				t.name, end, max(size-start, 0), io.ErrUnexpectedEOF)
 		}
 	}
 	arrays = map[string]*mlxc.Array{}

@@ -116,7 +116,8 @@ func alignmentOf(metadata map[string]any) (int64, error) {
 	}
 	n, ok := v.(uint32)
 	if !ok || n == 0 || n%8 != 0 || n > ggufMaxAlignment {
-		return 0, fmt.Errorf("%s is %v; it must be a uint32, a multiple of 8 and at most %d", ggufAlignmentKey, v, ggufMaxAlignment)
+		return 0, fmt.Errorf("%s is %v; it must be a uint32, a multiple of 8 and at most %d", ggufAlignmentKey, v,
+			ggufMaxAlignment)
 	}
 	return int64(n), nil
 }
@@ -200,7 +201,8 @@ func (g *ggufReader) tensor(alignment int64) (t ggufTensor, err error) {
 		return t, err
 	}
 	if last := t.shape[max(len(t.shape)-1, 0):]; t.kind.block > 1 && (len(last) == 0 || last[0]%t.kind.block != 0) {
-		return t, fmt.Errorf("its shape is %s, but %s stores blocks of %d along the last axis", shapeText(t.shape), t.kind.name, t.kind.block)
+		return t, fmt.Errorf("its shape is %s, but %s stores blocks of %d along the last axis", shapeText(t.shape),
+			t.kind.name, t.kind.block)
 	}
 	if offset > maxBytes || int64(offset)%alignment != 0 {
 		return t, fmt.Errorf("its offset %d is not a multiple of the alignment %d", offset, alignment)

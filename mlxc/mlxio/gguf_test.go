@@ -72,7 +72,8 @@ func TestGGUFRoundTrip(t *testing.T) {
 		require.ErrorContains(t, mlxio.WriteGGUF(&b, nil, map[string]any{"a": v}), `"a"`)
 	}
 	require.ErrorContains(t, mlxio.WriteGGUF(&b, nil, map[string]any{"general.alignment": uint32(12)}), "alignment")
-	require.ErrorContains(t, mlxio.WriteGGUF(&b, named{"a": mlxc.Zeros(mlxc.Int8, 1, 1, 1, 1, 1, 1, 1, 1, 1)}, nil), "axes")
+	require.ErrorContains(t, mlxio.WriteGGUF(&b, named{"a": mlxc.Zeros(mlxc.Int8, 1, 1, 1, 1, 1, 1, 1, 1, 1)}, nil),
+		"axes")
 	require.ErrorContains(t, mlxio.WriteGGUF(&b, named{"\xff": mlxc.Zeros(mlxc.Int8)}, nil), "UTF-8")
 	require.Zero(t, b.Len())
 }
@@ -165,7 +166,10 @@ func TestGGUFOfQuantizedTensors(t *testing.T) {
 						add(names[k], d*(float32(q4(row, at(i)))-8))
 					}
 				case 3: // w = d·q + m
-					f.data(half(d)...).data(half(-d * 3)...).data(nibbles(func(i int) byte { return q4(row, at(i)) })...)
+					f.data(half(d)...).data(half(-d * 3)...).data(nibbles(func(i int) byte {
+						return q4(row,
+							at(i))
+					})...)
 					for i := range 32 {
 						add(names[k], d*float32(q4(row, at(i)))-d*3)
 					}
@@ -266,7 +270,8 @@ func TestGGUFOfQuantizedTensors(t *testing.T) {
 				continue
 			}
 			stem := strings.TrimSuffix(name, ".weight")
-			scales, biases := mlxtest.Read[float32](t, got[stem+".scales"].AsType(mlxc.Float32)), mlxtest.Read[float32](t, got[stem+".biases"].AsType(mlxc.Float32))
+			scales, biases := mlxtest.Read[float32](t,
+				got[stem+".scales"].AsType(mlxc.Float32)), mlxtest.Read[float32](t, got[stem+".biases"].AsType(mlxc.Float32))
 			words := mlxtest.Read[uint32](t, got[name])
 			require.Equal(t, []int{rows, width * bits / 32}, got[name].Shape())
 			require.Equal(t, []int{rows, width / 32}, got[stem+".scales"].Shape())
@@ -336,9 +341,16 @@ func TestMalformedGGUF(t *testing.T) {
 		"beyond the end":    {gguf(1, 0).tensor("t", 0, 1<<40, 1).pad(), "unexpected EOF"},
 		"truncated":         {gguf(1, 0).tensor("t", 0, 0, 1<<30).pad().data(1, 2, 3), "unexpected EOF"},
 		"quantized, cut":    {gguf(1, 0).tensor("t", 2, 0, 1<<20).pad().data(1, 2, 3), "unexpected EOF"},
-		"overlap":           {gguf(2, 0).tensor("t", 0, 0, 16).tensor("u", 0, 32, 1).pad().data(make([]byte, 64)...), "before the end of the preceding ones"},
-		"tensor twice":      {gguf(2, 0).tensor("t", 24, 0, 1).tensor("t", 24, 32, 1).pad().data(make([]byte, 64)...), "is not unique"},
-		"name of a scale":   {gguf(2, 0).tensor("t.weight", 2, 0, 32).tensor("t.scales", 24, 32, 1).pad().data(make([]byte, 64)...), "is not unique"},
+		"overlap": {
+			gguf(2, 0).tensor("t", 0, 0, 16).tensor("u", 0, 32, 1).pad().data(make([]byte, 64)...),
+			"before the end of the preceding ones",
+		},
+		"tensor twice": {
+			gguf(2, 0).tensor("t", 24, 0, 1).tensor("t", 24, 32, 1).pad().data(make([]byte, 64)...),
+			"is not unique",
+		},
+		"name of a scale": {gguf(2, 0).tensor("t.weight", 2, 0, 32).tensor("t.scales", 24, 32,
+			1).pad().data(make([]byte, 64)...), "is not unique"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			requireSmallAllocations(t)

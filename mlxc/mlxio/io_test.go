@@ -34,7 +34,10 @@ func oneOfEach() (named, map[string]any) {
 		"uint8": []uint8{0, 1, 2, 253, 254, 255}, "uint16": []uint16{0, 1, 2, 3, 4, math.MaxUint16},
 		"uint32": []uint32{0, 1, 2, 3, 4, math.MaxUint32}, "uint64": []uint64{0, 1, 2, 3, 4, math.MaxUint64},
 		"int8": []int8{0, 1, 2, 3, 127, -128}, "int16": []int16{0, 1, 2, 3, math.MaxInt16, math.MinInt16},
-		"int32": []int32{0, 1, 2, 3, math.MaxInt32, math.MinInt32}, "int64": []int64{0, 1, 2, 3, math.MaxInt64, math.MinInt64},
+		"int32": []int32{0, 1, 2, 3, math.MaxInt32, math.MinInt32}, "int64": []int64{
+			0, 1, 2, 3, math.MaxInt64,
+			math.MinInt64,
+		},
 		"float16":  []float16.Float16{0, 1, 0x3c00, 0x7bff, 0x8000, 0xc000},
 		"float32":  []float32{0, 1, -2, math.MaxFloat32, math.SmallestNonzeroFloat32, 0.1},
 		"float64":  []float64{0, 1, -2, math.MaxFloat64, math.SmallestNonzeroFloat64, 0.1},
@@ -157,7 +160,8 @@ func TestFilesModifiedBeforeEvaluation(t *testing.T) {
 				_, err = mlxc.ToSlice[float32](a)
 				require.ErrorContains(t, err, "changed")
 			}
-			require.Equal(t, []float32{3}, mlxtest.Read[float32](t, mlxc.Ones(mlxc.Float32, 3).Sum()), "nothing else fails")
+			require.Equal(t, []float32{3}, mlxtest.Read[float32](t, mlxc.Ones(mlxc.Float32, 3).Sum()),
+				"nothing else fails")
 		})
 	}
 }

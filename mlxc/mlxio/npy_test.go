@@ -60,12 +60,25 @@ func TestNPYByHand(t *testing.T) {
 		shape []int
 		want  any
 	}{
-		"NumPy":      {npy("{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }  \n", 1, 0, 2, 0), []int{2}, []int16{1, 2}},
-		"MLX":        {npy("{'descr': '<i2', 'fortran_order': False, 'shape': (1, 2, )}\n", 1, 0, 2, 0), []int{1, 2}, []int16{1, 2}},
-		"other way":  {npy(`{"shape": (), "fortran_order": True, "descr": "|b1"}`, 9), []int{}, []bool{true}},
-		"big-endian": {npy("{'descr': '>c8', 'fortran_order': False, 'shape': (1,)}\n", 0x3f, 0x80, 0, 0, 0x40, 0, 0, 0), []int{1}, []complex64{1 + 2i}},
-		"columns":    {npy("{'descr': '|i1', 'fortran_order': True, 'shape': (2, 3)}\n", 0, 1, 2, 3, 4, 5), []int{2, 3}, []int8{0, 2, 4, 1, 3, 5}},
-		"version 2":  {v2, []int{1}, []uint8{7}},
+		"NumPy": {
+			npy("{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }  \n", 1, 0, 2, 0),
+			[]int{2},
+			[]int16{1, 2},
+		},
+		"MLX": {
+			npy("{'descr': '<i2', 'fortran_order': False, 'shape': (1, 2, )}\n", 1, 0, 2, 0),
+			[]int{1, 2},
+			[]int16{1, 2},
+		},
+		"other way": {npy(`{"shape": (), "fortran_order": True, "descr": "|b1"}`, 9), []int{}, []bool{true}},
+		"big-endian": {npy("{'descr': '>c8', 'fortran_order': False, 'shape': (1,)}\n", 0x3f, 0x80, 0, 0, 0x40, 0, 0,
+			0), []int{1}, []complex64{1 + 2i}},
+		"columns": {
+			npy("{'descr': '|i1', 'fortran_order': True, 'shape': (2, 3)}\n", 0, 1, 2, 3, 4, 5),
+			[]int{2, 3},
+			[]int8{0, 2, 4, 1, 3, 5},
+		},
+		"version 2": {v2, []int{1}, []uint8{7}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := mlxio.ReadNPY(bytes.NewReader(c.file))
@@ -109,7 +122,10 @@ func TestMalformedNPY(t *testing.T) {
 		{npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}"), "is not unique"},
 		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': ()}}"), "follows"},
 		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': (), 'x': 1}"), "is unknown"},
-		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}", 1, 2, 3), "truncated|header describes"},
+		{
+			npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}", 1, 2, 3),
+			"truncated|header describes",
+		},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			requireSmallAllocations(t)

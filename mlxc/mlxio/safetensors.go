@@ -124,7 +124,9 @@ func writeSafetensors(w io.Writer, arrays map[string]*mlxc.Array, metadata map[s
 }
 
 // makeSafetensorsHeader returns the bytes before the elements, and the names in the order of the elements.
-func makeSafetensorsHeader(arrays map[string]*mlxc.Array, metadata map[string]string) (header []byte, names []string, err error) {
+func makeSafetensorsHeader(
+	arrays map[string]*mlxc.Array, metadata map[string]string,
+) (header []byte, names []string, err error) {
 	byType := map[mlxc.DType]string{}
 	for name, d := range safetensorsTypes {
 		byType[d] = name

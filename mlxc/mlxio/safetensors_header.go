@@ -15,14 +15,17 @@ import (
 
 // safetensorsHeader reads and checks the header of a file of size bytes, or of a stream if size is maxBytes. It returns
 // the arrays in the order of their elements, which begin at byte start.
-func safetensorsHeader(r io.Reader, size int64) (tensors []safetensor, metadata map[string]string, start int64, err error) {
+func safetensorsHeader(
+	r io.Reader, size int64,
+) (tensors []safetensor, metadata map[string]string, start int64, err error) {
 	var prefix [8]byte
 	if _, err := io.ReadFull(r, prefix[:]); err != nil {
 		return nil, nil, 0, truncated(err)
 	}
 	n := endian.LittleEndian.Uint64(prefix[:])
 	if n > safetensorsMaxHeader {
-		return nil, nil, 0, fmt.Errorf("it is not a safetensors file: the header has %d bytes; the maximum is %d", n, safetensorsMaxHeader)
+		return nil, nil, 0, fmt.Errorf("it is not a safetensors file: the header has %d bytes; the maximum is %d", n,
+			safetensorsMaxHeader)
 	}
 	header, err := readN(r, int64(n))
 	if err != nil {
@@ -39,7 +42,8 @@ func safetensorsHeader(r io.Reader, size int64) (tensors []safetensor, metadata 
 	var end int64
 	for _, t := range tensors {
 		if t.begin != end {
-			return nil, nil, 0, fmt.Errorf("array %q: its elements begin at byte %d, but the preceding ones end at %d", t.name, t.begin, end)
+			return nil, nil, 0, fmt.Errorf("array %q: its elements begin at byte %d, but the preceding ones end at %d",
+				t.name, t.begin, end)
 		}
 		end = t.end
 	}
@@ -187,7 +191,8 @@ func parseTensor(d *json.Decoder, name string) (t safetensor, err error) {
 	}
 	t.begin, t.end = int64(offsets[0]), int64(offsets[1])
 	if want := int64(n) * int64(t.dtype.Size()); t.end-t.begin != want {
-		return t, fmt.Errorf("%s takes %d bytes, but its data_offsets span %d", t.dtype.String()+shapeText(t.shape), want, t.end-t.begin)
+		return t, fmt.Errorf("%s takes %d bytes, but its data_offsets span %d", t.dtype.String()+shapeText(t.shape),
+			want, t.end-t.begin)
 	}
 	return t, nil
 }

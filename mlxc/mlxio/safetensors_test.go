@@ -37,7 +37,8 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 		}
 		requireElements(t, []int32{7}, []int{}, got["scalar"])
 		requireElements(t, []float32{}, []int{0, 3}, got["empty"])
-		requireElements(t, []float32{0, math.MaxFloat32, 1, math.SmallestNonzeroFloat32, -2, 0.1}, []int{3, 2}, got["strided"])
+		requireElements(t, []float32{0, math.MaxFloat32, 1, math.SmallestNonzeroFloat32, -2, 0.1}, []int{3, 2},
+			got["strided"])
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.safetensors")
@@ -105,9 +106,12 @@ func TestMalformedSafetensors(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"nothing":                {nil, "truncated"},
-		"half a length":          {[]byte{1, 2, 3}, "truncated"},
-		"huge header":            {[]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{'}, "not a safetensors file"},
+		"nothing":       {nil, "truncated"},
+		"half a length": {[]byte{1, 2, 3}, "truncated"},
+		"huge header": {
+			[]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{'},
+			"not a safetensors file",
+		},
 		"large header":           {[]byte{0, 0xe0, 0xf5, 5, 0, 0, 0, 0, '{'}, "truncated"},
 		"no header":              {safetensors("", 0), "begin with {"},
 		"no object":              {safetensors("[]", 0), "begin with {"},

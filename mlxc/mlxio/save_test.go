@@ -177,7 +177,8 @@ func TestSavingBesideLeftovers(t *testing.T) {
 			require.NoError(t, os.Chtimes(filepath.Join(dir, name), when, when))
 		}
 		require.NoError(t, save(filepath.Join(dir, "x")))
-		mlxtest.RequireFiles(t, dir, ".mlxgrad-0123456789abcdef.tmp2", ".mlxgrad-fedcba9876543210.tmp", "mlxgrad-0123456789abcdef.tmp", "x")
+		mlxtest.RequireFiles(t, dir, ".mlxgrad-0123456789abcdef.tmp2", ".mlxgrad-fedcba9876543210.tmp",
+			"mlxgrad-0123456789abcdef.tmp", "x")
 		t.Chdir(dir)
 		require.NoError(t, save("y"))
 		requireSize(t, filepath.Join(dir, "y"))

@@ -84,7 +84,8 @@ func (s *sequence) layout(d mlxc.DType, shape []int, text *string, depth int) *m
 	case 1:
 		j := s.IntN(len(shape))
 		inner[axis], inner[j] = inner[j], inner[axis]
-		return of(fmt.Sprintf("swapped(%d,%d)", axis, j), func(a *mlxc.Array) *mlxc.Array { return a.SwapAxes(axis, j) })
+		return of(fmt.Sprintf("swapped(%d,%d)", axis, j),
+			func(a *mlxc.Array) *mlxc.Array { return a.SwapAxes(axis, j) })
 	case 2:
 		inner[axis] *= 2
 		at[axis] = mlxc.All.Step(2)
@@ -102,7 +103,8 @@ func (s *sequence) layout(d mlxc.DType, shape []int, text *string, depth int) *m
 				inner[i] = 1
 			}
 		}
-		return of(fmt.Sprintf("broadcast from %v", inner), func(a *mlxc.Array) *mlxc.Array { return a.BroadcastTo(shape...) })
+		return of(fmt.Sprintf("broadcast from %v", inner),
+			func(a *mlxc.Array) *mlxc.Array { return a.BroadcastTo(shape...) })
 	case 6:
 		inner = append(inner, 3)
 		at = []mlxc.Index{mlxc.Rest, mlxc.At(1)}
@@ -127,7 +129,10 @@ func (s *sequence) elements(d mlxc.DType, shape []int, text *string) *mlxc.Array
 		kind %= 4
 	}
 	inf := float32(math.Inf(1))
-	special := []float32{0, 1, -1, inf, -inf, float32(math.NaN()), math.MaxFloat32, math.SmallestNonzeroFloat32, 1e-6, 2147483647, -2147483648, 255, 65504, 1e10}
+	special := []float32{
+		0, 1, -1, inf, -inf, float32(math.NaN()), math.MaxFloat32, math.SmallestNonzeroFloat32, 1e-6,
+		2147483647, -2147483648, 255, 65504, 1e10,
+	}
 	for i := range v {
 		switch kind {
 		case 0:

@@ -149,7 +149,10 @@ func (d *driver) worker(first, n int) int {
 		said := string(printed) + stderr.String()
 		done = (call/sequenceLength+1)*sequenceLength - first
 		r.Calls = done
-		r.Failures = []failure{{call, fmt.Sprintf("the process ended: %v\n%s", err, said[:min(len(said), 6000)]), string(script)}}
+		r.Failures = []failure{{
+			call, fmt.Sprintf("the process ended: %v\n%s", err, said[:min(len(said), 6000)]),
+			string(script),
+		}}
 	}
 	for _, f := range r.Failures {
 		kind := f.kind()

@@ -126,7 +126,8 @@ func (s *sequence) compare(what string, want, got []*mlxc.Array) {
 // with and without the transform.
 func (s *sequence) transformed(c callable, args []reflect.Value, text string) {
 	in := operands(args)
-	if t := c.f.Type(); len(in) == 0 || t.NumOut() == 0 || t.Out(0) != reflect.TypeFor[*mlxc.Array]() && t.Out(0) != reflect.TypeFor[[]*mlxc.Array]() {
+	if t := c.f.Type(); len(in) == 0 || t.NumOut() == 0 || t.Out(0) != reflect.TypeFor[*mlxc.Array]() &&
+		t.Out(0) != reflect.TypeFor[[]*mlxc.Array]() {
 		return
 	}
 	f := func(a []*mlxc.Array) []*mlxc.Array {

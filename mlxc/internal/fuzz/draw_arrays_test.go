@@ -121,7 +121,10 @@ func (s *sequence) quantized(like *mlxc.Array) mlxc.Quantized {
 		return q
 	}
 	f := s.argument("", reflect.TypeFor[fields](), like).Interface().(fields)
-	return mlxc.Quantized{Weight: f.Weight, Scales: f.Scales, Biases: f.Biases, GlobalScale: f.GlobalScale, QuantizeConfig: f.QuantizeConfig}
+	return mlxc.Quantized{
+		Weight: f.Weight, Scales: f.Scales, Biases: f.Biases, GlobalScale: f.GlobalScale,
+		QuantizeConfig: f.QuantizeConfig,
+	}
 }
 
 // function draws a function of arrays. Some break the rules of such functions.

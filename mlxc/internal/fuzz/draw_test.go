@@ -144,7 +144,8 @@ func (s *sequence) int(name string, like *mlxc.Array) int {
 	n := like.NDim()
 	switch {
 	case s.chance(3):
-		return s.pick(math.MaxInt32, math.MinInt32, math.MaxInt32+1, math.MinInt32-1, 1<<16, 1<<31-2, 1<<33, 1<<40, math.MaxInt, math.MinInt, math.MaxInt-1)
+		return s.pick(math.MaxInt32, math.MinInt32, math.MaxInt32+1, math.MinInt32-1, 1<<16, 1<<31-2, 1<<33, 1<<40,
+			math.MaxInt, math.MinInt, math.MaxInt-1)
 	case s.chance(10):
 		return s.pick(-1, 0, 1, 2, 3, 4, 5, 8, 16, 31, 32, 33, 64, 128, -2, -3, -7)
 	}
@@ -176,7 +177,10 @@ func (s *sequence) int(name string, like *mlxc.Array) int {
 
 func (s *sequence) float() float64 {
 	if s.chance(10) {
-		special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.MaxFloat32, 1e-45, 5e-324, math.MaxInt32, math.MinInt64, math.Copysign(0, -1)}
+		special := []float64{
+			math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.MaxFloat32, 1e-45, 5e-324,
+			math.MaxInt32, math.MinInt64, math.Copysign(0, -1),
+		}
 		return special[s.IntN(len(special))]
 	}
 	return float64(s.pick(0, 1, 1, 2, -1, 3, 10, 100)) * []float64{1, 1, 0.5, 0.1, 1e-5}[s.IntN(5)]
@@ -206,7 +210,11 @@ func (s *sequence) text(name string, like *mlxc.Array) string {
 func (s *sequence) specials() map[reflect.Type]func(name string, like *mlxc.Array) any {
 	type draw = func(name string, like *mlxc.Array) any
 	all := map[reflect.Type]draw{
-		reflect.TypeFor[*mlxc.Array]():    func(name string, like *mlxc.Array) any { return s.arrayArgument(name, like) },
+		reflect.TypeFor[*mlxc.Array](): func(name string,
+			like *mlxc.Array,
+		) any {
+			return s.arrayArgument(name, like)
+		},
 		reflect.TypeFor[mlxc.Index]():     func(_ string, like *mlxc.Array) any { return s.index(like) },
 		reflect.TypeFor[mlxc.Quantized](): func(_ string, like *mlxc.Array) any { return s.quantized(like) },
 		reflect.TypeFor[mlxc.Func]():      func(string, *mlxc.Array) any { return s.function() },
@@ -222,12 +230,23 @@ func (s *sequence) specials() map[reflect.Type]func(name string, like *mlxc.Arra
 			}
 			return mlxc.Device(s.IntN(4) - 1)
 		},
-		reflect.TypeFor[*mlxc.Stream]():     func(string, *mlxc.Array) any { return s.stream },
-		reflect.TypeFor[*mlxc.Compiled]():   func(string, *mlxc.Array) any { return mlxc.Compile(s.function()) },
-		reflect.TypeFor[*mlxc.Error]():      func(string, *mlxc.Array) any { return mlxc.NewError("x", errors.New("y"), s.pool...) },
-		reflect.TypeFor[*mlxc.PanicError](): func(string, *mlxc.Array) any { return &mlxc.PanicError{Value: errors.New("x")} },
+		reflect.TypeFor[*mlxc.Stream]():   func(string, *mlxc.Array) any { return s.stream },
+		reflect.TypeFor[*mlxc.Compiled](): func(string, *mlxc.Array) any { return mlxc.Compile(s.function()) },
+		reflect.TypeFor[*mlxc.Error](): func(string,
+			*mlxc.Array,
+		) any {
+			return mlxc.NewError("x", errors.New("y"), s.pool...)
+		},
+		reflect.TypeFor[*mlxc.PanicError](): func(string,
+			*mlxc.Array,
+		) any {
+			return &mlxc.PanicError{Value: errors.New("x")}
+		},
 		reflect.TypeFor[*mlxc.MetalKernel](): func(string, *mlxc.Array) any {
-			k, err := mlxc.NewMetalKernel(mlxc.MetalKernelSource{Name: "f", Inputs: []string{"x"}, Outputs: []string{"y"}, Body: "y[0] = x[0];"})
+			k, err := mlxc.NewMetalKernel(mlxc.MetalKernelSource{
+				Name: "f", Inputs: []string{"x"},
+				Outputs: []string{"y"}, Body: "y[0] = x[0];",
+			})
 			s.check(err)
 			return k
 		},

@@ -36,7 +36,8 @@ func testdata(t *testing.T, name string) string {
 func buildGuard(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	compileC(t, dir, "-O2", "-shared", "-fPIC", "-o", "guard.so", "-x", "c", testdata(t, "guard.c"), "-x", "none", "-ldl", "-lpthread")
+	compileC(t, dir, "-O2", "-shared", "-fPIC", "-o", "guard.so", "-x", "c", testdata(t, "guard.c"), "-x", "none",
+		"-ldl", "-lpthread")
 	return filepath.Join(dir, "guard.so")
 }
 
@@ -44,8 +45,10 @@ func buildGuard(t *testing.T) string {
 func TestGuard(t *testing.T) {
 	guard := buildGuard(t)
 	dir := filepath.Dir(guard)
-	compileC(t, dir, "-O0", "-shared", "-fPIC", "-Wno-use-after-free", "-o", "libvictim.so", "-x", "c", testdata(t, "victim.c"))
-	compileC(t, dir, "-o", "victim", "-x", "c", testdata(t, "victim_main.c"), "-x", "none", "-L.", "-lvictim", "-Wl,-rpath,"+dir)
+	compileC(t, dir, "-O0", "-shared", "-fPIC", "-Wno-use-after-free", "-o", "libvictim.so", "-x", "c",
+		testdata(t, "victim.c"))
+	compileC(t, dir, "-o", "victim", "-x", "c", testdata(t, "victim_main.c"), "-x", "none", "-L.", "-lvictim",
+		"-Wl,-rpath,"+dir)
 	const segv, abort, lives = "segmentation fault", "aborted", ""
 	for mode, cases := range map[string]map[string]string{
 		"end": {
@@ -60,7 +63,8 @@ func TestGuard(t *testing.T) {
 		for misuse, end := range cases {
 			t.Run(mode+" "+misuse, func(t *testing.T) {
 				cmd := exec.Command(filepath.Join(dir, "victim"), misuse)
-				cmd.Env = append(os.Environ(), "LD_PRELOAD="+guard, "MLXG_GUARD="+mode, "MLXG_GUARD_LIBRARY=libvictim.so")
+				cmd.Env = append(os.Environ(), "LD_PRELOAD="+guard, "MLXG_GUARD="+mode,
+					"MLXG_GUARD_LIBRARY=libvictim.so")
 				out, err := cmd.CombinedOutput()
 				require.Contains(t, string(out), "guard: on")
 				if end == lives {

@@ -37,7 +37,12 @@ var recipes = map[string]func(s *sequence) [][]int{
 	"RoPEDynamic": func(s *sequence) [][]int {
 		return [][]int{{s.pick(1, 2), s.pick(1, 3), s.size(), s.pick(4, 8, 10)}, {}}
 	},
-	"Array.HadamardTransform": func(s *sequence) [][]int { return [][]int{{s.size(), s.pick(1, 2, 12, 20, 28, 64, 40)}} },
+	"Array.HadamardTransform": func(s *sequence) [][]int {
+		return [][]int{{
+			s.size(),
+			s.pick(1, 2, 12, 20, 28, 64, 40),
+		}}
+	},
 }
 
 // convolution gives shapes of an input and a kernel.

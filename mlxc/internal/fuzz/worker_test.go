@@ -155,7 +155,10 @@ func (w *worker) run(number int) error {
 	s.special = s.specials()
 	all := []int{0, 1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 64}
 	s.sizes = []int{all[2+s.IntN(8)], all[2+s.IntN(8)], all[s.IntN(len(all))]}
-	s.mainDType = []mlxc.DType{mlxc.Float32, mlxc.Float32, mlxc.Float32, mlxc.Float16, mlxc.BFloat16, mlxc.Int32, mlxc.Float64, mlxc.Complex64, mlxc.Bool, mlxc.Uint8, mlxc.Int64, mlxc.Int8}[s.IntN(12)]
+	s.mainDType = []mlxc.DType{
+		mlxc.Float32, mlxc.Float32, mlxc.Float32, mlxc.Float16, mlxc.BFloat16, mlxc.Int32,
+		mlxc.Float64, mlxc.Complex64, mlxc.Bool, mlxc.Uint8, mlxc.Int64, mlxc.Int8,
+	}[s.IntN(12)]
 	s.tame = s.chance(35)
 	s.dir = w.Dir
 	if err := w.journal.Truncate(0); err != nil {

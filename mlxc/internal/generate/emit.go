@@ -121,7 +121,8 @@ func (c call) writeShim(declaration, b *strings.Builder) {
 			args = append(args, "mlx_array{(void*)"+n+"}")
 		case arrayList:
 			params = append(params, "const uintptr_t* "+n, "size_t "+n+"_num")
-			before = append(before, fmt.Sprintf("mlx_vector_array %[1]s_ = mlx_vector_array_new_data((mlx_array*)%[1]s, %[1]s_num);", n))
+			before = append(before,
+				fmt.Sprintf("mlx_vector_array %[1]s_ = mlx_vector_array_new_data((mlx_array*)%[1]s, %[1]s_num);", n))
 			args = append(args, n+"_")
 			after = append(after, "mlx_vector_array_free("+n+"_);")
 		case integers:
@@ -200,7 +201,10 @@ func (c call) shimResult() (result string, declare, pass []string, end string) {
 	case c.list:
 		return "mlxg_results", []string{"mlx_vector_array res = mlx_vector_array_new();"}, []string{"&res"}, "mlxg_end_vector(rc, res)"
 	case c.arrays == 2:
-		return "mlxg_results", []string{"mlx_array res[2] = {};"}, []string{"&res[0]", "&res[1]"}, "mlxg_end_pair(rc, res)"
+		return "mlxg_results", []string{"mlx_array res[2] = {};"}, []string{
+			"&res[0]",
+			"&res[1]",
+		}, "mlxg_end_pair(rc, res)"
 	}
 	return "mlxg_result", []string{"mlx_array res{};"}, []string{"&res"}, "mlxg_end(rc, res)"
 }
@@ -265,10 +269,12 @@ func (c call) writeGo(b *strings.Builder) {
 			operand++
 			args = append(args, "handleWord("+handle+")")
 		case arrayList:
-			fmt.Fprintf(b, "\t%sHeld, err := acquireAll(op, %s)\n\tif err != nil {\n\t\t%s\n\t}\n\tdefer %sHeld.release()\n", n, n, fail("err"), n)
+			fmt.Fprintf(b,
+				"\t%sHeld, err := acquireAll(op, %s)\n\tif err != nil {\n\t\t%s\n\t}\n\tdefer %sHeld.release()\n", n, n, fail("err"), n)
 			args = append(args, n+"Held.ptr()", n+"Held.n()")
 		case integers:
-			fmt.Fprintf(b, "\t%sInts, err := cInts(%s)\n\tif err != nil {\n\t\t%s\n\t}\n", n, n, fail("opError(op, err"+all+")"))
+			fmt.Fprintf(b, "\t%sInts, err := cInts(%s)\n\tif err != nil {\n\t\t%s\n\t}\n", n, n,
+				fail("opError(op, err"+all+")"))
 			args = append(args, "&"+n+"Ints[0]", "C.size_t(len("+n+"))")
 		case longIntegers:
 			fmt.Fprintf(b, "\t%sInts := cLongs(%s)\n", n, n)
@@ -302,7 +308,8 @@ func (c call) writeGo(b *strings.Builder) {
 		}
 	}
 	if len(ints) > 0 {
-		fmt.Fprintf(b, "\tif err := check32(%s); err != nil {\n\t\t%s\n\t}\n", strings.Join(ints, ", "), fail("opError(op, err"+all+")"))
+		fmt.Fprintf(b, "\tif err := check32(%s); err != nil {\n\t\t%s\n\t}\n", strings.Join(ints, ", "),
+			fail("opError(op, err"+all+")"))
 	}
 	for _, s := range sizes {
 		fmt.Fprintf(b, "\tif %s < 0 {\n\t\t%s\n\t}\n", s, fail("opError(op, errNegative("+s+")"+all+")"))

@@ -40,7 +40,8 @@ func nameWhole(all []declaration) {
 	}
 	for i, d := range all {
 		name, over := strings.CutSuffix(d.name, "_axes")
-		rest := slices.DeleteFunc(slices.Clone(d.params), func(p parameter) bool { return p.name == "axes" || p.name == "axes_num" })
+		rest := slices.DeleteFunc(slices.Clone(d.params),
+			func(p parameter) bool { return p.name == "axes" || p.name == "axes_num" })
 		if over && slices.Equal(params[name], rest) {
 			all[i].whole = name
 		}

@@ -1,9 +1,10 @@
 // Command generate writes the generated bindings of package mlxc: one C function and one Go function for each regular
 // function in the headers of the pinned mlx-c, which ./build.sh setup installs. `go generate ./mlxc` runs it.
 //
-// A function is regular if its parameters and results are arrays, numbers, lists of these, dtypes and strings. Functions
-// of closures, files, devices or kernels are bound by hand in mlxc's other files. skipped.txt lists functions without a
-// binding, with the reason. Any other function is an error, so that an update of mlx-c cannot add one unnoticed.
+// A function is regular if its parameters and results are arrays, numbers, lists of these, dtypes and strings.
+// Functions of closures, files, devices or kernels are bound by hand in mlxc's other files. skipped.txt lists functions
+// without a binding, with the reason. Any other function is an error, so that an update of mlx-c cannot add one
+// unnoticed.
 //
 // To update mlx-c, change third_party/mlx-c/lock.json, run ./build.sh setup and go generate ./mlxc, and review the
 // difference.
@@ -20,7 +21,8 @@ import (
 )
 
 func main() {
-	headers := flag.String("headers", filepath.Join("..", "third_party", "mlx-c", "install", "include", "mlx", "c"), "mlx-c's headers")
+	headers := flag.String("headers", filepath.Join("..", "third_party", "mlx-c", "install", "include", "mlx", "c"),
+		"mlx-c's headers")
 	pkg := flag.String("package", ".", "the folder of package mlxc")
 	list := flag.Bool("list", false, "print every function of the headers and how it is bound, and write nothing")
 	flag.Parse()

@@ -149,7 +149,9 @@ func (c *coverage) err() error {
 	var errs []error
 	for _, d := range c.declarations {
 		if c.how(d) == "" {
-			errs = append(errs, fmt.Errorf("%s.h: %s is neither regular, nor bound by hand, nor in skipped.txt", d.header, d.signature()))
+			errs = append(errs,
+				fmt.Errorf("%s.h: %s is neither regular, nor bound by hand, nor in skipped.txt", d.header,
+					d.signature()))
 		}
 	}
 	for _, name := range c.stale {

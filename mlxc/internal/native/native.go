@@ -1,7 +1,8 @@
 //go:build mlxheaders
 
-// Package native calls MLX's readers and writers of files. Tests require that they read the files of mlxio and write files
-// that mlxio reads. mlxio does not use them: they trust the file, lose read errors and write arrays in no fixed order.
+// Package native calls MLX's readers and writers of files. Tests require that they read the files of mlxio and write
+// files that mlxio reads. mlxio does not use them: they trust the file, lose read errors and write arrays in no fixed
+// order.
 package native
 
 /*
@@ -83,7 +84,8 @@ func (a Array) give() C.mlx_array {
 	for i, n := range a.Shape {
 		shape[i] = C.int(n)
 	}
-	return C.mlx_array_new_data(unsafe.Pointer(unsafe.SliceData(a.Data)), &shape[0], C.int(len(a.Shape)), C.mlx_dtype(a.DType))
+	return C.mlx_array_new_data(unsafe.Pointer(unsafe.SliceData(a.Data)), &shape[0], C.int(len(a.Shape)),
+		C.mlx_dtype(a.DType))
 }
 
 // LoadNPY reads a .npy file by its name or, with through set, through a reader in C.

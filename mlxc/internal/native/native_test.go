@@ -22,11 +22,15 @@ type named = map[string]*mlxc.Array
 // oneOfEach returns arrays of all dtypes except float64 by name, with extreme elements.
 func oneOfEach() named {
 	return named{
-		"bool":  mlxc.FromSlice([]bool{true, false, true, true, false, false}, 2, 3),
-		"uint8": mlxc.FromSlice([]uint8{0, 1, 2, 253, 254, 255}, 2, 3), "uint16": mlxc.FromSlice([]uint16{0, 1, 2, 3, 4, math.MaxUint16}, 2, 3),
-		"uint32": mlxc.FromSlice([]uint32{0, 1, 2, 3, 4, math.MaxUint32}, 2, 3), "uint64": mlxc.FromSlice([]uint64{0, 1, 2, 3, 4, math.MaxUint64}, 2, 3),
-		"int8": mlxc.FromSlice([]int8{0, 1, 2, 3, 127, -128}, 2, 3), "int16": mlxc.FromSlice([]int16{0, 1, 2, 3, math.MaxInt16, math.MinInt16}, 2, 3),
-		"int32": mlxc.FromSlice([]int32{0, 1, 2, 3, math.MaxInt32, math.MinInt32}, 2, 3), "int64": mlxc.FromSlice([]int64{0, 1, 2, 3, math.MaxInt64, math.MinInt64}, 2, 3),
+		"bool": mlxc.FromSlice([]bool{true, false, true, true, false, false}, 2, 3),
+		"uint8": mlxc.FromSlice([]uint8{0, 1, 2, 253, 254, 255}, 2,
+			3), "uint16": mlxc.FromSlice([]uint16{0, 1, 2, 3, 4, math.MaxUint16}, 2, 3),
+		"uint32": mlxc.FromSlice([]uint32{0, 1, 2, 3, 4, math.MaxUint32}, 2,
+			3), "uint64": mlxc.FromSlice([]uint64{0, 1, 2, 3, 4, math.MaxUint64}, 2, 3),
+		"int8": mlxc.FromSlice([]int8{0, 1, 2, 3, 127, -128}, 2,
+			3), "int16": mlxc.FromSlice([]int16{0, 1, 2, 3, math.MaxInt16, math.MinInt16}, 2, 3),
+		"int32": mlxc.FromSlice([]int32{0, 1, 2, 3, math.MaxInt32, math.MinInt32}, 2,
+			3), "int64": mlxc.FromSlice([]int64{0, 1, 2, 3, math.MaxInt64, math.MinInt64}, 2, 3),
 		"float16":  mlxc.FromSlice([]float16.Float16{0, 1, 0x3c00, 0x7bff, 0x8000, 0xc000}, 2, 3),
 		"float32":  mlxc.FromSlice([]float32{0, 1, -2, math.MaxFloat32, math.SmallestNonzeroFloat32, 0.1}, 2, 3),
 		"bfloat16": mlxc.FromSlice([]bfloat16.BFloat16{0, 1, 0x3f80, 0x7f7f, 0x8000, 0xc000}, 2, 3),

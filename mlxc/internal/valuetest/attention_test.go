@@ -67,7 +67,12 @@ func TestScaledDotProductAttention(t *testing.T) {
 	}{
 		{"plain", mlxc.AttentionConfig{}, 1 / math.Sqrt(dim), none},
 		{"scale", mlxc.AttentionConfig{Scale: 0.7}, 0.7, none},
-		{"causal", mlxc.AttentionConfig{Causal: true}, 1 / math.Sqrt(dim), func(_, i, j int) float64 { return hidden(j <= i+keys-queries) }},
+		{
+			"causal",
+			mlxc.AttentionConfig{Causal: true},
+			1 / math.Sqrt(dim),
+			func(_, i, j int) float64 { return hidden(j <= i+keys-queries) },
+		},
 		{
 			"booleans",
 			mlxc.AttentionConfig{Mask: bias.Greater(mlxc.Scalar[float32](-0.5))},
@@ -80,14 +85,20 @@ func TestScaledDotProductAttention(t *testing.T) {
 			1 / math.Sqrt(dim),
 			func(h, i, j int) float64 { return float64(added[(h*queries+i)*keys+j]) },
 		},
-		{"sinks", mlxc.AttentionConfig{Sinks: sinks, Causal: true}, 1 / math.Sqrt(dim), func(_, i, j int) float64 { return hidden(j <= i+keys-queries) }},
+		{
+			"sinks",
+			mlxc.AttentionConfig{Sinks: sinks, Causal: true},
+			1 / math.Sqrt(dim),
+			func(_, i, j int) float64 { return hidden(j <= i+keys-queries) },
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var s []float32
 			if c.config.Sinks != nil {
 				s = floats(t, sinks)
 			}
-			want := attention(floats(t, q), floats(t, k), floats(t, v), batch, heads, kvHeads, queries, keys, dim, valueDim, c.scale, c.mask, s)
+			want := attention(floats(t, q), floats(t, k), floats(t, v), batch, heads, kvHeads, queries, keys, dim,
+				valueDim, c.scale, c.mask, s)
 			got := mlxc.ScaledDotProductAttention(q, k, v, c.config)
 			require.Equal(t, []int{batch, heads, queries, valueDim}, got.Shape())
 			require.InDeltaSlice(t, want, floats(t, got), 1e-5)

@@ -28,7 +28,10 @@ func operandsOf(t *testing.T, d mlxc.DType, from, to float64) (a, b *mlxc.Array,
 // Functions of two elements, broadcast, in every dtype that they are there for.
 func init() {
 	type binary = func(a, b *mlxc.Array) *mlxc.Array
-	integers := []mlxc.DType{mlxc.Int8, mlxc.Int16, mlxc.Int32, mlxc.Int64, mlxc.Uint8, mlxc.Uint16, mlxc.Uint32, mlxc.Uint64}
+	integers := []mlxc.DType{
+		mlxc.Int8, mlxc.Int16, mlxc.Int32, mlxc.Int64, mlxc.Uint8, mlxc.Uint16, mlxc.Uint32,
+		mlxc.Uint64,
+	}
 	floored := func(x, y float64) float64 { return x - y*math.Floor(x/y) }
 	for _, c := range []struct {
 		name     string
@@ -38,17 +41,39 @@ func init() {
 		integers bool // in their own dtype; otherwise as float32
 		complex  func(x, y complex128) complex128
 	}{
-		{"mlx_add", (*mlxc.Array).Add, func(x, y float64) float64 { return x + y }, 1, 9, true, func(x, y complex128) complex128 { return x + y }},
-		{"mlx_subtract", (*mlxc.Array).Sub, func(x, y float64) float64 { return x - y }, 1, 9, true, func(x, y complex128) complex128 { return x - y }},
-		{"mlx_multiply", (*mlxc.Array).Mul, func(x, y float64) float64 { return x * y }, 1, 9, true, func(x, y complex128) complex128 { return x * y }},
-		{"mlx_divide", (*mlxc.Array).Div, func(x, y float64) float64 { return x / y }, 1, 9, false, func(x, y complex128) complex128 { return x / y }},
+		{
+			"mlx_add", (*mlxc.Array).Add, func(x, y float64) float64 { return x + y }, 1, 9, true,
+			func(x, y complex128) complex128 { return x + y },
+		},
+		{
+			"mlx_subtract", (*mlxc.Array).Sub, func(x, y float64) float64 { return x - y }, 1, 9, true,
+			func(x, y complex128) complex128 { return x - y },
+		},
+		{
+			"mlx_multiply", (*mlxc.Array).Mul, func(x, y float64) float64 { return x * y }, 1, 9, true,
+			func(x, y complex128) complex128 { return x * y },
+		},
+		{
+			"mlx_divide", (*mlxc.Array).Div, func(x, y float64) float64 { return x / y }, 1, 9, false,
+			func(x, y complex128) complex128 { return x / y },
+		},
 		{"mlx_power", (*mlxc.Array).Pow, math.Pow, 1, 4, true, cmplx.Pow},
 		{"mlx_maximum", (*mlxc.Array).Maximum, math.Max, 1, 9, true, nil},
 		{"mlx_minimum", (*mlxc.Array).Minimum, math.Min, 1, 9, true, nil},
 		{"mlx_remainder", (*mlxc.Array).Remainder, floored, 1, 9, true, nil},
-		{"mlx_floor_divide", (*mlxc.Array).FloorDivide, func(x, y float64) float64 { return math.Floor(x / y) }, 1, 9, true, nil},
+		{
+			"mlx_floor_divide", (*mlxc.Array).FloorDivide, func(x, y float64) float64 { return math.Floor(x / y) }, 1, 9,
+			true, nil,
+		},
 		{"mlx_arctan2", (*mlxc.Array).Arctan2, math.Atan2, -4, 4, false, nil},
-		{"mlx_logaddexp", (*mlxc.Array).LogAddExp, func(x, y float64) float64 { return math.Log(math.Exp(x) + math.Exp(y)) }, -4, 4, false, func(x, y complex128) complex128 { return cmplx.Log(cmplx.Exp(x) + cmplx.Exp(y)) }},
+		{
+			"mlx_logaddexp", (*mlxc.Array).LogAddExp,
+			func(x, y float64) float64 { return math.Log(math.Exp(x) + math.Exp(y)) }, -4, 4, false, func(x,
+				y complex128,
+			) complex128 {
+				return cmplx.Log(cmplx.Exp(x) + cmplx.Exp(y))
+			},
+		},
 	} {
 		value(c.name, func(t *testing.T) {
 			dtypes := []mlxc.DType{mlxc.Float16, mlxc.BFloat16, mlxc.Float32, mlxc.Float64}
@@ -126,7 +151,8 @@ func init() {
 	}
 	value("mlx_logical_not", func(t *testing.T) {
 		for _, d := range mlxc.DTypes() {
-			require.Equal(t, []bool{true, false, false}, read[bool](t, mlxc.FromSlice([]int8{0, 1, 3}).AsType(d).LogicalNot()), d)
+			require.Equal(t, []bool{true, false, false},
+				read[bool](t, mlxc.FromSlice([]int8{0, 1, 3}).AsType(d).LogicalNot()), d)
 		}
 	})
 
@@ -142,7 +168,10 @@ func init() {
 	} {
 		value(c.name, func(t *testing.T) {
 			for _, d := range integers {
-				x, y := mlxc.FromSlice([]int64{0, 1, 5, 100, 127, -1}).AsType(d), mlxc.FromSlice([]int64{3, 12, 85, -2}).AsType(d)
+				x, y := mlxc.FromSlice([]int64{0, 1, 5, 100, 127, -1}).AsType(d), mlxc.FromSlice([]int64{
+					3, 12, 85,
+					-2,
+				}).AsType(d)
 				got := c.got(x.ExpandDims(1), y)
 				require.Equal(t, d, got.DType())
 				a, b := read[int64](t, x.AsType(mlxc.Int64)), read[int64](t, y.AsType(mlxc.Int64))
@@ -171,8 +200,10 @@ func init() {
 		}
 		require.Equal(t, ints, read[int32](t, mlxc.Scalar[int32](-5).LeftShift(n)))
 		require.Equal(t, bytes, read[uint8](t, mlxc.Scalar[uint8](5).LeftShift(n.AsType(mlxc.Uint8))))
-		require.Equal(t, []uint64{1 << 63, 0}, read[uint64](t, mlxc.Scalar[uint64](1).LeftShift(mlxc.FromSlice([]uint64{63, 1 << 40}))))
-		require.Equal(t, []uint8{1, 2}, read[uint8](t, mlxc.Scalar(true).LeftShift(mlxc.FromSlice([]bool{false, true}))))
+		require.Equal(t, []uint64{1 << 63, 0},
+			read[uint64](t, mlxc.Scalar[uint64](1).LeftShift(mlxc.FromSlice([]uint64{63, 1 << 40}))))
+		require.Equal(t, []uint8{1, 2},
+			read[uint8](t, mlxc.Scalar(true).LeftShift(mlxc.FromSlice([]bool{false, true}))))
 	})
 	value("mlx_right_shift", func(t *testing.T) {
 		counts := []int32{0, 1, 7, 8, 31, 32, 33, 64, math.MaxInt32, -1}
@@ -185,8 +216,10 @@ func init() {
 		require.Equal(t, down, read[int32](t, mlxc.Scalar[int32](-500).RightShift(n)))
 		require.Equal(t, up, read[int32](t, mlxc.Scalar[int32](500).RightShift(n)))
 		require.Equal(t, bytes, read[uint8](t, mlxc.Scalar[uint8](200).RightShift(n.AsType(mlxc.Uint8))))
-		require.Equal(t, []uint64{1, 0}, read[uint64](t, mlxc.Scalar[uint64](1<<63).RightShift(mlxc.FromSlice([]uint64{63, 1 << 40}))))
-		require.Equal(t, []uint8{1, 0}, read[uint8](t, mlxc.Scalar(true).RightShift(mlxc.FromSlice([]bool{false, true}))))
+		require.Equal(t, []uint64{1, 0},
+			read[uint64](t, mlxc.Scalar[uint64](1<<63).RightShift(mlxc.FromSlice([]uint64{63, 1 << 40}))))
+		require.Equal(t, []uint8{1, 0},
+			read[uint8](t, mlxc.Scalar(true).RightShift(mlxc.FromSlice([]bool{false, true}))))
 	})
 }
 
@@ -237,7 +270,10 @@ func TestDivMod(t *testing.T) {
 	require.Equal(t, []int32{3, -4, -4, 3, 0, math.MinInt32}, read[int32](t, q))
 	require.Equal(t, []int32{1, 1, -1, -1, 0, 0}, read[int32](t, r))
 	for _, d := range []mlxc.DType{mlxc.Float16, mlxc.Float32, mlxc.Float64} {
-		q, r := mlxc.FromSlice([]float64{7.5, -7.5, 7.5}).AsType(d).DivMod(mlxc.FromSlice([]float64{2, 2, -2}).AsType(d))
+		q, r := mlxc.FromSlice([]float64{
+			7.5, -7.5,
+			7.5,
+		}).AsType(d).DivMod(mlxc.FromSlice([]float64{2, 2, -2}).AsType(d))
 		require.Equal(t, d, r.DType())
 		require.Equal(t, []float64{3, -4, -4}, wide(t, q))
 		require.Equal(t, []float64{1.5, 0.5, -0.5}, wide(t, r))

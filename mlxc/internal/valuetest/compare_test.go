@@ -41,7 +41,8 @@ func init() {
 	a := mlxc.FromSlice([]float32{1, 1, 1e-9, undefined, infinity, infinity, -infinity, 100, 1})
 	b := mlxc.FromSlice([]float32{1 + 1e-6, 1 + 1e-3, 0, undefined, infinity, -infinity, -infinity, 101, undefined})
 	value("mlx_isclose", func(t *testing.T) {
-		require.Equal(t, []bool{true, false, true, false, true, false, true, false, false}, read[bool](t, a.IsClose(b, mlxc.Tolerance{})))
+		require.Equal(t, []bool{true, false, true, false, true, false, true, false, false},
+			read[bool](t, a.IsClose(b, mlxc.Tolerance{})))
 		require.Equal(t, []bool{true, true, true, true, true, false, true, false, false},
 			read[bool](t, a.IsClose(b, mlxc.Tolerance{Relative: 1e-2 * 0.98, EqualNaN: true})))
 		require.Equal(t, []bool{true, true, true, false, true, false, true, true, false},
@@ -53,10 +54,13 @@ func init() {
 		// Unsigned differences do not wrap around, and booleans have some.
 		u, v := mlxc.FromSlice([]uint8{1, 3, 1}), mlxc.FromSlice([]uint8{3, 1, 9})
 		require.Equal(t, []bool{true, true, false}, read[bool](t, u.IsClose(v, mlxc.Tolerance{Absolute: 2})))
-		require.Equal(t, []bool{true, false}, read[bool](t, mlxc.FromSlice([]bool{true, false}).IsClose(mlxc.Scalar(true), mlxc.Tolerance{})))
+		require.Equal(t, []bool{true, false},
+			read[bool](t, mlxc.FromSlice([]bool{true, false}).IsClose(mlxc.Scalar(true), mlxc.Tolerance{})))
 		z := mlxc.FromSlice([]complex64{3 + 4i, 3 + 4i})
-		require.Equal(t, []bool{true, false}, read[bool](t, z.IsClose(mlxc.FromSlice([]complex64{3 + 4.4i, 3.6 + 4i}), mlxc.Tolerance{Absolute: 0.5})))
-		require.Equal(t, []int{2, 3}, mlxc.Zeros(mlxc.Float16, 2, 1).IsClose(mlxc.Zeros(mlxc.Float32, 3), mlxc.Tolerance{}).Shape())
+		require.Equal(t, []bool{true, false},
+			read[bool](t, z.IsClose(mlxc.FromSlice([]complex64{3 + 4.4i, 3.6 + 4i}), mlxc.Tolerance{Absolute: 0.5})))
+		require.Equal(t, []int{2, 3},
+			mlxc.Zeros(mlxc.Float16, 2, 1).IsClose(mlxc.Zeros(mlxc.Float32, 3), mlxc.Tolerance{}).Shape())
 	})
 	value("mlx_allclose", func(t *testing.T) {
 		one := func(v bool, got *mlxc.Array) {
@@ -100,7 +104,8 @@ func init() {
 			require.Equal(t, []bool{false, true, true, false, false, false}, read[bool](t, got.AsType(mlxc.Bool)), d)
 			require.Equal(t, []int{2, 3}, got.Shape())
 		}
-		require.Equal(t, []float64{1.5, 7}, wide(t, mlxc.Where(mlxc.FromSlice([]bool{true, false}), mlxc.Scalar[float32](1.5), mlxc.Scalar[int32](7))))
+		require.Equal(t, []float64{1.5, 7},
+			wide(t, mlxc.Where(mlxc.FromSlice([]bool{true, false}), mlxc.Scalar[float32](1.5), mlxc.Scalar[int32](7))))
 	})
 	value("mlx_nan_to_num", func(t *testing.T) {
 		most := map[mlxc.DType]float64{

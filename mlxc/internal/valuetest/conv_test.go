@@ -92,7 +92,8 @@ func correlate(x, w grid, p walk) grid {
 									xc, in3 := from(2, c, k)
 									for q := range channels {
 										if in1 && in2 && in3 {
-											*y.at(n, a, b, c, o) += *x.at(n, xa, xb, xc, o/results*channels+q) * *w.at(o, i, j, k, q)
+											*y.at(n, a, b, c, o) += *x.at(n, xa, xb, xc,
+												o/results*channels+q) * *w.at(o, i, j, k, q)
 										}
 									}
 								}
@@ -137,8 +138,11 @@ func init() {
 				"stride":  {Stride: []int{2}},
 				"padding": {Padding: []int{1}, Stride: []int{3}},
 				"dilated": {Dilation: []int{2}, Padding: []int{2}},
-				"each":    {Stride: []int{1, 2, 3}[:dims], Padding: []int{2, 0, 1}[:dims], Dilation: []int{1, 2, 1}[:dims]},
-				"groups":  {Groups: 2, Padding: []int{1}},
+				"each": {
+					Stride: []int{1, 2, 3}[:dims], Padding: []int{2, 0, 1}[:dims],
+					Dilation: []int{1, 2, 1}[:dims],
+				},
+				"groups": {Groups: 2, Padding: []int{1}},
 			} {
 				if c.Groups > 1 && dims == 3 {
 					continue // MLX knows these for one and two spatial axes
@@ -165,7 +169,8 @@ func init() {
 				InputDilation: []int{3, 2}, Flip: true,
 			}
 			requireGrid(t, correlate(gridOf(t, x), gridOf(t, w), walk{
-				entries(c.Stride, 2, 1), entries(c.PaddingLow, 2, 0), entries(c.PaddingHigh, 2, 0), entries(c.Dilation, 2, 1),
+				entries(c.Stride, 2, 1), entries(c.PaddingLow, 2, 0), entries(c.PaddingHigh, 2, 0), entries(c.Dilation,
+					2, 1),
 				entries(c.InputDilation, 2, 1), 1, true,
 			}), mlxc.ConvGeneral(x.AsType(mlxc.Float32), w.AsType(mlxc.Float32), c))
 		})
@@ -174,7 +179,9 @@ func init() {
 
 func TestConvTranspose(t *testing.T) {
 	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
-	transposed := func(dims int, f func(input, weight *mlxc.Array, c mlxc.ConvTransposeConfig) *mlxc.Array) func(t *testing.T) {
+	transposed := func(dims int,
+		f func(input, weight *mlxc.Array, c mlxc.ConvTransposeConfig) *mlxc.Array,
+	) func(t *testing.T) {
 		return func(t *testing.T) {
 			input, weight := []int{2, 4, 3, 5}[:dims+1], []int{4, 3, 2, 3}[:dims+1]
 			for name, c := range map[string]mlxc.ConvTransposeConfig{
@@ -183,20 +190,28 @@ func TestConvTranspose(t *testing.T) {
 				"padding": {Padding: []int{1}, Stride: []int{3}},
 				"output":  {OutputPadding: []int{1}, Stride: []int{2}},
 				"dilated": {Dilation: []int{2}},
-				"each":    {Stride: []int{1, 2, 3}[:dims], Padding: []int{1, 0, 1}[:dims], Dilation: []int{1, 2, 1}[:dims]},
+				"each": {
+					Stride: []int{1, 2, 3}[:dims], Padding: []int{1, 0, 1}[:dims],
+					Dilation: []int{1, 2, 1}[:dims],
+				},
 			} {
 				t.Run(name, func(t *testing.T) {
-					x, w := matrices(50, append(input[:len(input):len(input)], 3)...), matrices(51, append(weight[:len(weight):len(weight)], 3)...)
+					x, w := matrices(50, append(input[:len(input):len(input)], 3)...), matrices(51,
+						append(weight[:len(weight):len(weight)], 3)...)
 					// What scatters the kernel is the correlation of the stretched and
 					// padded input with the kernel turned around.
-					p := walk{stride: [3]int{1, 1, 1}, dilation: entries(c.Dilation, dims, 1), inputDilation: entries(c.Stride, dims, 1), groups: 1, flip: true}
+					p := walk{
+						stride: [3]int{1, 1, 1}, dilation: entries(c.Dilation, dims, 1),
+						inputDilation: entries(c.Stride, dims, 1), groups: 1, flip: true,
+					}
 					padding, more := entries(c.Padding, dims, 0), entries(c.OutputPadding, dims, 0)
 					for i := range dims {
 						reach := p.dilation[i] * (weight[i+1] - 1)
 						p.low[i], p.high[i] = reach-padding[i], reach-padding[i]+more[i]
 					}
 					convolved(t, func(t *testing.T, d mlxc.DType) {
-						requireGrid(t, correlate(gridOf(t, x), gridOf(t, w), p), f(x.AsType(d), inMiddle(w.AsType(d)), c))
+						requireGrid(t, correlate(gridOf(t, x), gridOf(t, w), p),
+							f(x.AsType(d), inMiddle(w.AsType(d)), c))
 					})
 				})
 			}
@@ -212,11 +227,15 @@ func TestConvTranspose(t *testing.T) {
 func TestConvolutionsWithMorePaddingThanResult(t *testing.T) {
 	const padding = 1 << 20
 	c := mlxc.ConvConfig{Padding: []int{padding, 0, 0}, Dilation: []int{2 * padding, 1, 1}}
-	for i, f := range []func(input, weight *mlxc.Array, c mlxc.ConvConfig) *mlxc.Array{mlxc.Conv1D, mlxc.Conv2D, mlxc.Conv3D} {
+	for i, f := range []func(input, weight *mlxc.Array, c mlxc.ConvConfig) *mlxc.Array{
+		mlxc.Conv1D, mlxc.Conv2D,
+		mlxc.Conv3D,
+	} {
 		x, w := []int{1, 1, 1, 1}[:i+2], []int{1, 2, 1, 1}[:i+2]
 		at := mlxc.ConvConfig{Padding: c.Padding[:i+1], Dilation: c.Dilation[:i+1]}
 		sum := func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{f(in[0], in[1], at).Sum()} }
-		value, grads, err := mlxc.ValueAndGrad(sum, 0, 1)([]*mlxc.Array{mlxc.Ones(mlxc.Float32, append(x, 1)...), mlxc.Ones(mlxc.Float32, append(w, 1)...)})
+		value, grads, err := mlxc.ValueAndGrad(sum, 0,
+			1)([]*mlxc.Array{mlxc.Ones(mlxc.Float32, append(x, 1)...), mlxc.Ones(mlxc.Float32, append(w, 1)...)})
 		require.NoError(t, err)
 		require.NoError(t, mlxc.Eval(append(grads, value...)...))
 		require.Equal(t, []float32{0}, floats(t, value[0]))
@@ -227,8 +246,10 @@ func TestConvolutionsWithMorePaddingThanResult(t *testing.T) {
 
 func TestConvolutionsByHand(t *testing.T) {
 	x, w := mlxc.FromSlice([]float32{1, 10}, 1, 2, 1), mlxc.FromSlice([]float32{1, 2, 3}, 1, 3, 1)
-	require.Equal(t, []float32{1, 2, 13, 20, 30}, floats(t, mlxc.ConvTranspose1D(x, w, mlxc.ConvTransposeConfig{Stride: []int{2}})))
-	require.Equal(t, []float32{2, 13, 20}, floats(t, mlxc.ConvTranspose1D(x, w, mlxc.ConvTransposeConfig{Stride: []int{2}, Padding: []int{1}})))
+	require.Equal(t, []float32{1, 2, 13, 20, 30},
+		floats(t, mlxc.ConvTranspose1D(x, w, mlxc.ConvTransposeConfig{Stride: []int{2}})))
+	require.Equal(t, []float32{2, 13, 20},
+		floats(t, mlxc.ConvTranspose1D(x, w, mlxc.ConvTransposeConfig{Stride: []int{2}, Padding: []int{1}})))
 	x = mlxc.FromSlice([]float32{1, 10, 100}, 1, 3, 1)
 	require.Equal(t, []float32{321}, floats(t, mlxc.Conv1D(x, w, mlxc.ConvConfig{})))
 	require.Equal(t, []float32{123}, floats(t, mlxc.ConvGeneral(x, w, mlxc.ConvGeneralConfig{Flip: true})))

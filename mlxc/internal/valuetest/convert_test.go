@@ -29,11 +29,13 @@ func init() {
 			}
 		}
 		require.Equal(t, []int32{1, -1}, read[int32](t, mlxc.FromSlice([]float32{1.9, -1.9}).AsType(mlxc.Int32)))
-		require.Equal(t, []float32{1 + 1.0/128, 2}, floats(t, mlxc.FromSlice([]float32{1.0078, 2.001}).AsType(mlxc.BFloat16).AsType(mlxc.Float32)))
+		require.Equal(t, []float32{1 + 1.0/128, 2},
+			floats(t, mlxc.FromSlice([]float32{1.0078, 2.001}).AsType(mlxc.BFloat16).AsType(mlxc.Float32)))
 		require.Equal(t, []bool{true}, read[bool](t, mlxc.Scalar(float32(math.NaN())).AsType(mlxc.Bool)))
 	})
 	value("mlx_view", func(t *testing.T) {
-		require.Equal(t, []uint32{math.Float32bits(1), math.Float32bits(-2)}, read[uint32](t, mlxc.FromSlice([]float32{1, -2}).View(mlxc.Uint32)))
+		require.Equal(t, []uint32{math.Float32bits(1), math.Float32bits(-2)},
+			read[uint32](t, mlxc.FromSlice([]float32{1, -2}).View(mlxc.Uint32)))
 		bytes := mlxc.FromSlice([]uint8{1, 2, 3, 4, 5, 6, 7, 8}, 2, 4)
 		wider := bytes.View(mlxc.Uint16)
 		require.Equal(t, []int{2, 2}, wider.Shape())
@@ -102,7 +104,8 @@ func init() {
 	})
 	value("mlx_stop_gradient", func(t *testing.T) {
 		x := mlxc.FromSlice([]float32{1, 2, 3})
-		outs, grads, err := mlxc.VJP(single(func(a *mlxc.Array) *mlxc.Array { return a.StopGradient().Mul(a) }), arrays{x}, arrays{mlxc.Ones(mlxc.Float32, 3)})
+		outs, grads, err := mlxc.VJP(single(func(a *mlxc.Array) *mlxc.Array { return a.StopGradient().Mul(a) }),
+			arrays{x}, arrays{mlxc.Ones(mlxc.Float32, 3)})
 		require.NoError(t, err)
 		require.Equal(t, []float32{1, 4, 9}, floats(t, outs[0]))
 		require.Equal(t, []float32{1, 2, 3}, floats(t, grads[0]), "one of the factors is a constant")

@@ -69,13 +69,15 @@ func TestGradientsOfExtremesOfNaN(t *testing.T) {
 				require.NoError(t, err)
 				near(t, wide(t, scan(a, 1, c)), out[0], 0)
 				for k, g := range floats(t, grads[0]) {
-					require.True(t, g >= 0 && g <= 16, "%s %+v of %v: the gradient of element %d is %v", name, c, v, k, g)
+					require.True(t, g >= 0 && g <= 16, "%s %+v of %v: the gradient of element %d is %v", name, c, v, k,
+						g)
 				}
 			})
 		}
 	}
 	a := mlxc.FromSlice([]float32{1, 3, 2, nan, 5})
-	_, grads, err := mlxc.VJP(single(func(a *mlxc.Array) *mlxc.Array { return a.CumMax(0) }), arrays{a}, arrays{mlxc.OnesLike(a)})
+	_, grads, err := mlxc.VJP(single(func(a *mlxc.Array) *mlxc.Array { return a.CumMax(0) }), arrays{a},
+		arrays{mlxc.OnesLike(a)})
 	require.NoError(t, err)
 	require.Equal(t, []float32{1, 2, 0, 0, 0}, floats(t, grads[0]))
 }
@@ -115,7 +117,8 @@ func TestExtremesOfComplexNaN(t *testing.T) {
 							if !c.Exclusive {
 								seen = seen || isNaN(e)
 							}
-							require.Equal(t, seen, isNaN(got[row*16+at]), "%s %+v of %v: element %d", name, c, v[row*16:row*16+16], at)
+							require.Equal(t, seen, isNaN(got[row*16+at]), "%s %+v of %v: element %d", name, c,
+								v[row*16:row*16+16], at)
 							seen = seen || isNaN(e)
 						}
 					}
@@ -123,7 +126,8 @@ func TestExtremesOfComplexNaN(t *testing.T) {
 				got, err := mlxc.ToSlice[complex64](grads[0])
 				require.NoError(t, err)
 				for k, g := range got {
-					require.True(t, real(g) >= 0 && real(g) <= 16 && imag(g) == 0, "%s %+v of %v: the gradient of element %d is %v", name, c, v, k, g)
+					require.True(t, real(g) >= 0 && real(g) <= 16 && imag(g) == 0,
+						"%s %+v of %v: the gradient of element %d is %v", name, c, v, k, g)
 				}
 			})
 		}
@@ -140,7 +144,8 @@ func TestNormsOfInfinity(t *testing.T) {
 	near(t, nan, a.NuclearNorm(), 0)
 	near(t, nan, a.NormOrd(2), 0)
 	near(t, nan, a.NormOrdKeepDims(-2, 1, 0), 0)
-	near(t, []float64{math.NaN(), 3}, mlxc.Stack(1, mlxc.Full(mlxc.Float32, mlxc.Scalar(inf), 3, 3), identity(3)).NuclearNorm(0, 2), 1e-6)
+	near(t, []float64{math.NaN(), 3},
+		mlxc.Stack(1, mlxc.Full(mlxc.Float32, mlxc.Scalar(inf), 3, 3), identity(3)).NuclearNorm(0, 2), 1e-6)
 	require.Equal(t, []int{1, 2, 1}, mlxc.Stack(1, identity(3), identity(3)).NuclearNormKeepDims(0, 2).Shape())
 	near(t, []float64{2}, identity(3).MulScalar(2).NormOrd(2), 1e-6)
 	require.Error(t, mlxc.Ones(mlxc.Float32, 2, 2, 2).NuclearNorm().Err())
@@ -304,7 +309,8 @@ func TestGradientOfMaskedScatterStaysInTheSource(t *testing.T) {
 	scatter := func(in []*mlxc.Array) []*mlxc.Array {
 		return []*mlxc.Array{in[0].MaskedScatter(mask, in[1]).Square().Sum()}
 	}
-	grads, err := mlxc.Grad(scatter, 0, 1)([]*mlxc.Array{mlxc.FromSlice([]float32{1, 2, 3, 4}), mlxc.FromSlice([]float32{5, 6})})
+	grads, err := mlxc.Grad(scatter, 0,
+		1)([]*mlxc.Array{mlxc.FromSlice([]float32{1, 2, 3, 4}), mlxc.FromSlice([]float32{5, 6})})
 	require.NoError(t, err)
 	require.Equal(t, []float32{0, 4, 0, 8}, floats(t, grads[0]))
 	require.Equal(t, []float32{10, 12}, floats(t, grads[1]))
@@ -312,7 +318,8 @@ func TestGradientOfMaskedScatterStaysInTheSource(t *testing.T) {
 	const n = 1 << 22
 	all := mlxc.Ones(mlxc.Bool, n)
 	tooMany := func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{in[0].MaskedScatter(all, in[1]).Sum()} }
-	value, grads, err := mlxc.ValueAndGrad(tooMany, 1)([]*mlxc.Array{mlxc.Zeros(mlxc.Float32, n), mlxc.Ones(mlxc.Float32, 7)})
+	value, grads, err := mlxc.ValueAndGrad(tooMany,
+		1)([]*mlxc.Array{mlxc.Zeros(mlxc.Float32, n), mlxc.Ones(mlxc.Float32, 7)})
 	require.NoError(t, err)
 	require.ErrorContains(t, mlxc.Eval(value...), "does not have enough elements")
 	require.ErrorContains(t, mlxc.Eval(grads...), "does not have enough elements")

@@ -54,12 +54,24 @@ func init() {
 		{"mlx_exp", (*mlxc.Array).Exp, math.Exp, cmplx.Exp, -8, 8, becomesFloat},
 		{"mlx_expm1", (*mlxc.Array).Expm1, math.Expm1, nil, -4, 4, becomesFloat},
 		{"mlx_log", (*mlxc.Array).Log, math.Log, cmplx.Log, 0.01, 50, becomesFloat},
-		{"mlx_log2", (*mlxc.Array).Log2, math.Log2, func(z complex128) complex128 { return cmplx.Log(z) / math.Ln2 }, 0.01, 50, becomesFloat},
+		{
+			"mlx_log2", (*mlxc.Array).Log2, math.Log2, func(z complex128) complex128 { return cmplx.Log(z) / math.Ln2 },
+			0.01, 50, becomesFloat,
+		},
 		{"mlx_log10", (*mlxc.Array).Log10, math.Log10, cmplx.Log10, 0.01, 50, becomesFloat},
-		{"mlx_log1p", (*mlxc.Array).Log1p, math.Log1p, func(z complex128) complex128 { return cmplx.Log(1 + z) }, -0.9, 50, becomesFloat},
+		{
+			"mlx_log1p", (*mlxc.Array).Log1p, math.Log1p, func(z complex128) complex128 { return cmplx.Log(1 + z) }, -0.9,
+			50, becomesFloat,
+		},
 		{"mlx_sqrt", (*mlxc.Array).Sqrt, math.Sqrt, cmplx.Sqrt, 0, 1000, becomesFloat},
-		{"mlx_rsqrt", (*mlxc.Array).Rsqrt, func(x float64) float64 { return 1 / math.Sqrt(x) }, func(z complex128) complex128 { return 1 / cmplx.Sqrt(z) }, 0.1, 1000, becomesFloat},
-		{"mlx_sigmoid", (*mlxc.Array).Sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, nil, -9, 9, becomesFloat},
+		{
+			"mlx_rsqrt", (*mlxc.Array).Rsqrt, func(x float64) float64 { return 1 / math.Sqrt(x) },
+			func(z complex128) complex128 { return 1 / cmplx.Sqrt(z) }, 0.1, 1000, becomesFloat,
+		},
+		{
+			"mlx_sigmoid", (*mlxc.Array).Sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, nil, -9, 9,
+			becomesFloat,
+		},
 		{"mlx_erf", (*mlxc.Array).Erf, math.Erf, nil, -3, 3, becomesFloat},
 		{"mlx_erfinv", (*mlxc.Array).ErfInv, math.Erfinv, nil, -0.99, 0.99, becomesFloat},
 		{"mlx_sin", (*mlxc.Array).Sin, math.Sin, cmplx.Sin, -4, 4, becomesFloat},
@@ -74,12 +86,30 @@ func init() {
 		{"mlx_arcsinh", (*mlxc.Array).Arcsinh, math.Asinh, nil, -50, 50, becomesFloat},
 		{"mlx_arccosh", (*mlxc.Array).Arccosh, math.Acosh, nil, 1, 50, becomesFloat},
 		{"mlx_arctanh", (*mlxc.Array).Arctanh, math.Atanh, nil, -0.95, 0.95, becomesFloat},
-		{"mlx_degrees", (*mlxc.Array).Degrees, func(x float64) float64 { return x * 180 / math.Pi }, nil, -7, 7, becomesFloat},
-		{"mlx_radians", (*mlxc.Array).Radians, func(x float64) float64 { return x * math.Pi / 180 }, nil, -400, 400, becomesFloat},
-		{"mlx_reciprocal", (*mlxc.Array).Reciprocal, func(x float64) float64 { return 1 / x }, func(z complex128) complex128 { return 1 / z }, 0.25, 9, becomesFloat},
-		{"mlx_abs", (*mlxc.Array).Abs, math.Abs, func(z complex128) complex128 { return complex(cmplx.Abs(z), 0) }, -9, 9, staysInteger},
-		{"mlx_square", (*mlxc.Array).Square, func(x float64) float64 { return x * x }, func(z complex128) complex128 { return z * z }, -9, 9, staysInteger},
-		{"mlx_negative", (*mlxc.Array).Neg, func(x float64) float64 { return -x }, func(z complex128) complex128 { return -z }, -9, 9, staysInteger},
+		{
+			"mlx_degrees", (*mlxc.Array).Degrees, func(x float64) float64 { return x * 180 / math.Pi }, nil, -7, 7,
+			becomesFloat,
+		},
+		{
+			"mlx_radians", (*mlxc.Array).Radians, func(x float64) float64 { return x * math.Pi / 180 }, nil, -400, 400,
+			becomesFloat,
+		},
+		{
+			"mlx_reciprocal", (*mlxc.Array).Reciprocal, func(x float64) float64 { return 1 / x },
+			func(z complex128) complex128 { return 1 / z }, 0.25, 9, becomesFloat,
+		},
+		{
+			"mlx_abs", (*mlxc.Array).Abs, math.Abs, func(z complex128) complex128 { return complex(cmplx.Abs(z), 0) }, -9,
+			9, staysInteger,
+		},
+		{
+			"mlx_square", (*mlxc.Array).Square, func(x float64) float64 { return x * x },
+			func(z complex128) complex128 { return z * z }, -9, 9, staysInteger,
+		},
+		{
+			"mlx_negative", (*mlxc.Array).Neg, func(x float64) float64 { return -x },
+			func(z complex128) complex128 { return -z }, -9, 9, staysInteger,
+		},
 		{"mlx_sign", (*mlxc.Array).Sign, func(x float64) float64 {
 			if x == 0 {
 				return 0
@@ -121,7 +151,8 @@ func init() {
 			for i, z := range z {
 				want := c.complex(complex128(z))
 				require.InDelta(t, real(want), real(got[i]), 1e-5*math.Max(1, cmplx.Abs(want)), "real part of %v", z)
-				require.InDelta(t, imag(want), imag(got[i]), 1e-5*math.Max(1, cmplx.Abs(want)), "imaginary part of %v", z)
+				require.InDelta(t, imag(want), imag(got[i]), 1e-5*math.Max(1, cmplx.Abs(want)), "imaginary part of %v",
+					z)
 			}
 		})
 	}
@@ -142,7 +173,8 @@ func init() {
 				closeTo(t, math.RoundToEven(in[i]/10)*10, got, off, "of the %v %g", d, in[i])
 			}
 		}
-		require.Equal(t, []float32{0, 2, 2, -2, -0}, floats(t, mlxc.FromSlice([]float32{0.5, 1.5, 2.5, -1.5, -0.5}).Round()))
+		require.Equal(t, []float32{0, 2, 2, -2, -0},
+			floats(t, mlxc.FromSlice([]float32{0.5, 1.5, 2.5, -1.5, -0.5}).Round()))
 		require.Equal(t, []int32{10, 20, 20, -20}, read[int32](t, mlxc.FromSlice([]int32{14, 15, 25, -15}).RoundTo(-1)))
 		require.Equal(t, []int32{14}, read[int32](t, mlxc.FromSlice([]int32{14}).Round()))
 		require.Equal(t, []complex64{2 + 2i}, read[complex64](t, mlxc.FromSlice([]complex64{1.5 + 2.5i}).Round()))

@@ -113,7 +113,8 @@ func init() {
 			a := normal(3, 3, 2, n)
 			head := func(full *mlxc.Array, axis int) *mlxc.Array { return full.SplitAt(axis, full.Dim(axis)/2+1)[0] }
 			same(t, head(a.FFT(config{}), -1), a.RFFT(config{}), 1e-5)
-			same(t, head(a.FFT(config{Axes: []int{0}, N: []int{7}}), 0), a.RFFT(config{Axes: []int{0}, N: []int{7}}), 1e-5)
+			same(t, head(a.FFT(config{Axes: []int{0}, N: []int{7}}), 0), a.RFFT(config{Axes: []int{0}, N: []int{7}}),
+				1e-5)
 			same(t, head(a.FFT2(config{Norm: mlxc.FFTOrtho}), -1), a.RFFT2(config{Norm: mlxc.FFTOrtho}), 1e-5)
 			same(t, head(a.FFTN(config{}), -1), across(a).RFFTN(config{}), 1e-5)
 			same(t, head(a.FFTN(config{Axes: []int{2, 0}}), 0), a.RFFTN(config{Axes: []int{2, 0}}), 1e-5)

@@ -50,7 +50,8 @@ func randomSelection(r *rand.Rand, shape []int, ids bool) selection {
 			if idsAt < 0 {
 				idsAt = k
 				first := []int{r.IntN(n), r.IntN(n)}
-				s.at = append(s.at, mlxc.IDs(mlxc.FromSlice([]int32{int32(first[0]), int32(first[1] - n)}, 2, 1).BroadcastTo(2, 3)))
+				s.at = append(s.at,
+					mlxc.IDs(mlxc.FromSlice([]int32{int32(first[0]), int32(first[1] - n)}, 2, 1).BroadcastTo(2, 3)))
 				result = append(result, axis{size: 2}, axis{size: 3})
 				place[in] = func(i []int) int { return first[i[k]] }
 			} else {
@@ -150,7 +151,8 @@ func init() {
 		// Windows of 2×2 that begin at (0,1) and at (1,0).
 		x := counting(3, 3)
 		rows, columns := mlxc.FromSlice([]int32{0, 1}), mlxc.FromSlice([]int32{1, 0})
-		requireArray(t, []int{2, 2, 2}, []float64{1, 2, 4, 5, 3, 4, 6, 7}, x.Gather(arrays{rows, columns}, []int{0, -1}, []int{2, 2}))
+		requireArray(t, []int{2, 2, 2}, []float64{1, 2, 4, 5, 3, 4, 6, 7},
+			x.Gather(arrays{rows, columns}, []int{0, -1}, []int{2, 2}))
 		requireArray(t, []int{2, 1, 3}, []float64{0, 1, 2, 3, 4, 5}, x.Gather(arrays{rows}, []int{-2}, []int{1, 3}))
 		requireArray(t, []int{2, 0, 3}, []float64{}, x.Gather(arrays{rows}, []int{0}, []int{0, 3}))
 		requireArray(t, []int{0, 1, 3}, []float64{}, x.Gather(arrays{mlxc.Zeros(mlxc.Int32, 0)}, []int{0}, []int{1, 3}))
@@ -171,7 +173,8 @@ func init() {
 		for name, ids := range map[string]bool{c.slice: false, c.scatter: true} {
 			value(name, func(t *testing.T) {
 				selections(t, ids, func(a *mlxc.Array, x []float64, s selection) {
-					if a.DType() == mlxc.Bool || a.DType() == mlxc.Complex64 && c.combine(1, 2) != 2 && c.combine(1, 2) != 3 {
+					if a.DType() == mlxc.Bool || a.DType() == mlxc.Complex64 && c.combine(1, 2) != 2 &&
+						c.combine(1, 2) != 3 {
 						return // no arithmetic of booleans, no order of complex numbers
 					}
 					// Different numbers, but equal ones for what is named twice by ids where one
@@ -210,55 +213,72 @@ func init() {
 					at[1] = mlxc.IDs(mlxc.FromSlice([]int32{1, -1}))
 				}
 				want := c.combine(2, 3)
-				requireArray(t, []int{2, 3}, []float64{2, want, want, 2, want, want}, c.got(x, mlxc.Scalar[int8](3), at...))
+				requireArray(t, []int{2, 3}, []float64{2, want, want, 2, want, want},
+					c.got(x, mlxc.Scalar[int8](3), at...))
 				want2 := c.combine(2, 1)
-				requireArray(t, []int{2, 3}, []float64{2, want, want2, 2, want, want2}, c.got(x, mlxc.FromSlice([]float32{3, 1}), at...))
+				requireArray(t, []int{2, 3}, []float64{2, want, want2, 2, want, want2},
+					c.got(x, mlxc.FromSlice([]float32{3, 1}), at...))
 			})
 		}
 	}
 	value("mlx_take_axis", func(t *testing.T) {
 		inEveryDType(t, 2, 3, func(t *testing.T, d mlxc.DType, a *mlxc.Array) {
-			requireArray(t, []int{2, 2, 2}, []float64{2, 0, 0, 1, 5, 3, 3, 4}, a.Take(mlxc.FromSlice([]int32{2, 0, -3, 1}, 2, 2), 1))
+			requireArray(t, []int{2, 2, 2}, []float64{2, 0, 0, 1, 5, 3, 3, 4},
+				a.Take(mlxc.FromSlice([]int32{2, 0, -3, 1}, 2, 2), 1))
 			requireArray(t, []int{3}, []float64{3, 4, 5}, a.Take(mlxc.Scalar[uint64](1), -2))
 		})
 	})
 	value("mlx_take_along_axis", func(t *testing.T) {
 		inEveryDType(t, 2, 3, func(t *testing.T, d mlxc.DType, a *mlxc.Array) {
 			requireArray(t, []int{2, 1}, []float64{2, 4}, a.TakeAlongAxis(mlxc.FromSlice([]int8{-1, 1}, 2, 1), 1))
-			requireArray(t, []int{1, 3}, []float64{3, 1, 5}, a.TakeAlongAxis(mlxc.FromSlice([]int64{1, 0, -1}, 1, 3), 0))
+			requireArray(t, []int{1, 3}, []float64{3, 1, 5},
+				a.TakeAlongAxis(mlxc.FromSlice([]int64{1, 0, -1}, 1, 3), 0))
 		})
 	})
 	value("mlx_put_along_axis", func(t *testing.T) {
 		inEveryDType(t, 2, 3, func(t *testing.T, d mlxc.DType, a *mlxc.Array) {
 			ids := mlxc.FromSlice([]int32{-1, 1}, 2, 1)
-			requireArray(t, []int{2, 3}, []float64{0, 1, 7, 3, 8, 5}, a.PutAlongAxis(ids, mlxc.FromSlice([]int8{7, 8}, 2, 1), 1))
+			requireArray(t, []int{2, 3}, []float64{0, 1, 7, 3, 8, 5},
+				a.PutAlongAxis(ids, mlxc.FromSlice([]int8{7, 8}, 2, 1), 1))
 			requireArray(t, []int{2, 3}, []float64{0, 1, 9, 3, 9, 5}, a.PutAlongAxis(ids, mlxc.Scalar[float32](9), -1))
-			requireArray(t, []int{2, 3}, []float64{0, 9, 9, 9, 4, 5}, a.PutAlongAxis(mlxc.FromSlice([]int32{1, 0, 0}, 1, 3), mlxc.Scalar[float32](9), 0))
+			requireArray(t, []int{2, 3}, []float64{0, 9, 9, 9, 4, 5},
+				a.PutAlongAxis(mlxc.FromSlice([]int32{1, 0, 0}, 1, 3), mlxc.Scalar[float32](9), 0))
 		})
-		requireArray(t, []int{2, 0}, []float64{}, mlxc.Zeros(mlxc.Float32, 2, 0).PutAlongAxis(mlxc.Zeros(mlxc.Int32, 2, 0), mlxc.Scalar[float32](1), 1))
+		requireArray(t, []int{2, 0}, []float64{},
+			mlxc.Zeros(mlxc.Float32, 2, 0).PutAlongAxis(mlxc.Zeros(mlxc.Int32, 2, 0), mlxc.Scalar[float32](1), 1))
 	})
 	value("mlx_scatter_add_axis", func(t *testing.T) {
 		inEveryDType(t, 2, 3, func(t *testing.T, d mlxc.DType, a *mlxc.Array) {
 			ids := mlxc.FromSlice([]int32{2, 2, 0, 1}, 2, 2)
-			requireArray(t, []int{2, 3}, []float64{0, 1, 5, 6, 8, 5}, a.ScatterAddAlongAxis(ids, mlxc.FromSlice([]int8{1, 2, 3, 4}, 2, 2), 1))
+			requireArray(t, []int{2, 3}, []float64{0, 1, 5, 6, 8, 5},
+				a.ScatterAddAlongAxis(ids, mlxc.FromSlice([]int8{1, 2, 3, 4}, 2, 2), 1))
 		})
 	})
 	value("mlx_masked_scatter", func(t *testing.T) {
 		inEveryDType(t, 2, 3, func(t *testing.T, d mlxc.DType, a *mlxc.Array) {
 			mask := mlxc.FromSlice([]bool{true, false, true, false, false, true}, 3, 2).Transpose() // 1 1 0, 0 0 1
-			requireArray(t, []int{2, 3}, []float64{7, 8, 2, 3, 4, 9}, a.MaskedScatter(mask, mlxc.FromSlice([]int8{7, 8, 9})))
-			requireArray(t, []int{2, 3}, []float64{7, 8, 2, 3, 4, 9}, a.MaskedScatter(mask, mlxc.FromSlice([]int8{7, 8, 9, 10})))
+			requireArray(t, []int{2, 3}, []float64{7, 8, 2, 3, 4, 9},
+				a.MaskedScatter(mask, mlxc.FromSlice([]int8{7, 8, 9})))
+			requireArray(t, []int{2, 3}, []float64{7, 8, 2, 3, 4, 9},
+				a.MaskedScatter(mask, mlxc.FromSlice([]int8{7, 8, 9, 10})))
 			// A mask of rows.
-			requireArray(t, []int{2, 3}, []float64{0, 1, 2, 7, 8, 9}, a.MaskedScatter(mlxc.FromSlice([]bool{false, true}), mlxc.FromSlice([]int8{7, 8, 9}, 1, 3)))
+			requireArray(t, []int{2, 3}, []float64{0, 1, 2, 7, 8, 9},
+				a.MaskedScatter(mlxc.FromSlice([]bool{false, true}), mlxc.FromSlice([]int8{7, 8, 9}, 1, 3)))
 		})
 	})
 	value("mlx_slice_dynamic", func(t *testing.T) {
 		inEveryDType(t, 2, 3, func(t *testing.T, d mlxc.DType, a *mlxc.Array) {
-			for start, want := range map[int32][]float64{0: {0, 1, 3, 4}, 1: {1, 2, 4, 5}, 2: {1, 2, 4, 5}, math.MaxInt32: {1, 2, 4, 5}, -1: {0, 1, 3, 4}, math.MinInt32: {0, 1, 3, 4}} {
-				requireArray(t, []int{2, 2}, want, a.SliceDynamic(mlxc.FromSlice([]int32{start}), []int{-1}, []int{2, 2}))
+			for start, want := range map[int32][]float64{
+				0: {0, 1, 3, 4}, 1: {1, 2, 4, 5}, 2: {1, 2, 4, 5},
+				math.MaxInt32: {1, 2, 4, 5}, -1: {0, 1, 3, 4}, math.MinInt32: {0, 1, 3, 4},
+			} {
+				requireArray(t, []int{2, 2}, want,
+					a.SliceDynamic(mlxc.FromSlice([]int32{start}), []int{-1}, []int{2, 2}))
 			}
-			requireArray(t, []int{1, 1}, []float64{5}, a.SliceDynamic(mlxc.FromSlice([]uint8{1, 2}), []int{0, 1}, []int{1, 1}))
-			requireArray(t, []int{1, 1}, []float64{5}, a.SliceDynamic(mlxc.FromSlice([]uint64{2, 1}), []int{1, 0}, []int{1, 1}))
+			requireArray(t, []int{1, 1}, []float64{5},
+				a.SliceDynamic(mlxc.FromSlice([]uint8{1, 2}), []int{0, 1}, []int{1, 1}))
+			requireArray(t, []int{1, 1}, []float64{5},
+				a.SliceDynamic(mlxc.FromSlice([]uint64{2, 1}), []int{1, 0}, []int{1, 1}))
 			requireArray(t, []int{1, 2}, []float64{3, 4}, a.SliceDynamic(mlxc.Scalar[int64](1), []int{0}, []int{1, 2}))
 			requireArray(t, []int{2, 0}, []float64{}, a.SliceDynamic(mlxc.Scalar[int64](9), []int{1}, []int{2, 0}))
 		})
@@ -266,10 +286,14 @@ func init() {
 	value("mlx_slice_update_dynamic", func(t *testing.T) {
 		inEveryDType(t, 2, 3, func(t *testing.T, d mlxc.DType, a *mlxc.Array) {
 			u := mlxc.FromSlice([]int8{7, 8}, 1, 2)
-			requireArray(t, []int{2, 3}, []float64{0, 1, 2, 3, 7, 8}, a.SliceUpdateDynamic(u, mlxc.FromSlice([]int32{1, 1}), []int{0, 1}))
-			requireArray(t, []int{2, 3}, []float64{0, 1, 2, 3, 7, 8}, a.SliceUpdateDynamic(u, mlxc.FromSlice([]int32{9, 9}), []int{0, 1}))
-			requireArray(t, []int{2, 3}, []float64{7, 8, 2, 3, 4, 5}, a.SliceUpdateDynamic(u, mlxc.FromSlice([]int32{-9}), []int{1}))
-			requireArray(t, []int{2, 3}, []float64{0, 1, 2, 7, 8, 5}, a.SliceUpdateDynamic(u, mlxc.Scalar[uint8](1), []int{0}))
+			requireArray(t, []int{2, 3}, []float64{0, 1, 2, 3, 7, 8},
+				a.SliceUpdateDynamic(u, mlxc.FromSlice([]int32{1, 1}), []int{0, 1}))
+			requireArray(t, []int{2, 3}, []float64{0, 1, 2, 3, 7, 8},
+				a.SliceUpdateDynamic(u, mlxc.FromSlice([]int32{9, 9}), []int{0, 1}))
+			requireArray(t, []int{2, 3}, []float64{7, 8, 2, 3, 4, 5},
+				a.SliceUpdateDynamic(u, mlxc.FromSlice([]int32{-9}), []int{1}))
+			requireArray(t, []int{2, 3}, []float64{0, 1, 2, 7, 8, 5},
+				a.SliceUpdateDynamic(u, mlxc.Scalar[uint8](1), []int{0}))
 		})
 	})
 }

@@ -38,7 +38,10 @@ func identity(n int) *mlxc.Array { return mlxc.Ones(mlxc.Float32, n, n).Tril(0).
 // layouts runs f on one array in several layouts and, if they can be, dtypes.
 func layouts(t *testing.T, a *mlxc.Array, f func(t *testing.T, a *mlxc.Array)) {
 	t.Helper()
-	for name, b := range map[string]*mlxc.Array{"rows": a, "columns": across(a), "part": inMiddle(a), "float64": a.AsType(mlxc.Float64)} {
+	for name, b := range map[string]*mlxc.Array{
+		"rows": a, "columns": across(a), "part": inMiddle(a),
+		"float64": a.AsType(mlxc.Float64),
+	} {
 		t.Run(name, func(t *testing.T) { f(t, b) })
 	}
 }
@@ -172,7 +175,8 @@ func init() {
 		a, b := mlxc.FromSlice([]float32{2, 9, 4, 8}, 2, 2), mlxc.FromSlice([]float32{2, 12})
 		near(t, []float64{1, 1}, a.SolveTriangular(b, false), 1e-6)
 		near(t, []float64{-5.75, 1.5}, a.SolveTriangular(b, true), 1e-6)
-		require.Equal(t, []float32{}, floats(t, mlxc.Zeros(mlxc.Float32, 0, 0).SolveTriangular(mlxc.Zeros(mlxc.Float32, 0), true)))
+		require.Equal(t, []float32{},
+			floats(t, mlxc.Zeros(mlxc.Float32, 0, 0).SolveTriangular(mlxc.Zeros(mlxc.Float32, 0), true)))
 	})
 	value("mlx_linalg_svd", func(t *testing.T) {
 		near(t, []float64{3, 2}, mlxc.FromSlice([]float32{0, -3, 2, 0}, 2, 2).SingularValues(), 1e-6)
@@ -198,7 +202,8 @@ func init() {
 		nan := float32(math.NaN())
 		u, s, vh = mlxc.FromSlice([]float32{nan, 0, 0, 1, 3, 0, 0, 2}, 2, 2, 2).SVD()
 		near(t, []float64{math.NaN(), math.NaN(), 3, 2}, s, 1e-6)
-		same(t, mlxc.FromSlice([]float32{3, 0, 0, 2}, 2, 2), u.Mul(s.ExpandDims(-2)).MatMul(vh).Take(mlxc.Scalar[int32](1), 0), 1e-6)
+		same(t, mlxc.FromSlice([]float32{3, 0, 0, 2}, 2, 2),
+			u.Mul(s.ExpandDims(-2)).MatMul(vh).Take(mlxc.Scalar[int32](1), 0), 1e-6)
 	})
 	value("mlx_linalg_eig", func(t *testing.T) {
 		layouts(t, normal(12, 2, 4, 4), func(t *testing.T, a *mlxc.Array) {
@@ -253,7 +258,8 @@ func init() {
 	value("mlx_linalg_cross", func(t *testing.T) {
 		a, b := mlxc.FromSlice([]int32{1, 2, 3, 0, 1, 0}, 2, 3), mlxc.FromSlice([]int32{4, 5, 6})
 		require.Equal(t, []int32{-3, 6, -3, 6, 0, -4}, read[int32](t, a.Cross(b, -1)))
-		near(t, []float64{-3, 6, -3, 6, 0, -4}, a.Transpose().AsType(mlxc.Float16).Cross(b.ExpandDims(1).AsType(mlxc.Float16), 0).Transpose(), 0)
+		near(t, []float64{-3, 6, -3, 6, 0, -4},
+			a.Transpose().AsType(mlxc.Float16).Cross(b.ExpandDims(1).AsType(mlxc.Float16), 0).Transpose(), 0)
 		near(t, []float64{0, 0, -2}, mlxc.FromSlice([]float32{1, 2}).Cross(mlxc.FromSlice([]float32{3, 4}), 0), 0)
 		near(t, []float64{6, -3, -2}, mlxc.FromSlice([]float32{1, 2}).Cross(mlxc.FromSlice([]float32{3, 4, 3}), 0), 0)
 	})

@@ -52,7 +52,8 @@ func init() {
 			got.Slice([]int{1, 1, 0, 0}, []int{2, 2, 3, 5}, nil), 0)
 		v := mlxc.FromSlice([]float32{1, 2, 3})
 		near(t, []float64{14}, v.MatMul(v), 0)
-		nearComplex(t, []complex128{-1, 1i}, mlxc.FromSlice([]complex64{1i, 0, 0, 1}, 2, 2).MatMul(mlxc.FromSlice([]complex64{1i, 1i})))
+		nearComplex(t, []complex128{-1, 1i},
+			mlxc.FromSlice([]complex64{1i, 0, 0, 1}, 2, 2).MatMul(mlxc.FromSlice([]complex64{1i, 1i})))
 		// A sum over nothing.
 		near(t, make([]float64, 6), mlxc.Zeros(mlxc.Float32, 2, 0).MatMul(mlxc.Zeros(mlxc.Float32, 0, 3)), 0)
 	})
@@ -66,7 +67,8 @@ func init() {
 		floating(t, func(t *testing.T, d mlxc.DType) {
 			near(t, want, c.AsType(d).AddMM(a.AsType(d), across(b).AsType(d), 2, -3), 0)
 		})
-		near(t, wide(t, c.BroadcastTo(2, 2)), c.AsType(mlxc.Float32).AddMM(mlxc.Zeros(mlxc.Float32, 2, 0), mlxc.Zeros(mlxc.Float32, 0, 2), 5, 1), 0)
+		near(t, wide(t, c.BroadcastTo(2, 2)),
+			c.AsType(mlxc.Float32).AddMM(mlxc.Zeros(mlxc.Float32, 2, 0), mlxc.Zeros(mlxc.Float32, 0, 2), 5, 1), 0)
 	})
 	value("mlx_inner", func(t *testing.T) {
 		a, b := matrices(7, 2, 3).AsType(mlxc.Float32), matrices(8, 4, 3).AsType(mlxc.Float32)
@@ -85,7 +87,8 @@ func init() {
 		a, b := mlxc.FromSlice([]int32{1, 2, 3, 4}, 2, 2), mlxc.FromSlice([]int32{0, 1, 1, 0}, 2, 2)
 		require.Equal(t, []int32{0, 1, 0, 2, 1, 0, 2, 0, 0, 3, 0, 4, 3, 0, 4, 0}, read[int32](t, a.Kron(b)))
 		require.Equal(t, []int32{5, 6, 10, 12, 15, 18, 20, 24}, read[int32](t, a.Kron(mlxc.FromSlice([]int32{5, 6}))))
-		require.Equal(t, []int32{5, 10, 6, 12}, read[int32](t, mlxc.FromSlice([]int32{5, 6}).Kron(mlxc.FromSlice([]int32{1, 2}))))
+		require.Equal(t, []int32{5, 10, 6, 12},
+			read[int32](t, mlxc.FromSlice([]int32{5, 6}).Kron(mlxc.FromSlice([]int32{1, 2}))))
 	})
 	value("mlx_vecdot", func(t *testing.T) {
 		a, b := mlxc.FromSlice([]float32{1, 2, 3, 4}, 2, 2), mlxc.FromSlice([]float32{5, 6})
@@ -94,7 +97,8 @@ func init() {
 		near(t, []float64{23, 34}, a.Transpose().VecDot(b, 1), 0)
 		near(t, []float64{17, 39}, b.VecDot(a, 1), 0)
 		// The first operand is conjugated.
-		nearComplex(t, []complex128{1 + 1i}, mlxc.FromSlice([]complex64{1i, 1}).VecDot(mlxc.FromSlice([]complex64{1i, 1i}), 0))
+		nearComplex(t, []complex128{1 + 1i},
+			mlxc.FromSlice([]complex64{1i, 1}).VecDot(mlxc.FromSlice([]complex64{1i, 1i}), 0))
 	})
 	value("mlx_tensordot", func(t *testing.T) {
 		a, b := matrices(9, 2, 3, 4).AsType(mlxc.Float32), matrices(10, 4, 5, 3).AsType(mlxc.Float32)
@@ -113,7 +117,8 @@ func init() {
 		require.Equal(t, []int{2, 5}, got.Shape())
 		near(t, want, got, 0)
 		near(t, want, across(a).TensorDot(inMiddle(b), []int{2, 1}, []int{-3, -1}), 0)
-		near(t, []float64{3, 4, 6, 8}, mlxc.FromSlice([]float32{1, 2}).TensorDot(mlxc.FromSlice([]float32{3, 4}), nil, nil), 0)
+		near(t, []float64{3, 4, 6, 8},
+			mlxc.FromSlice([]float32{1, 2}).TensorDot(mlxc.FromSlice([]float32{3, 4}), nil, nil), 0)
 	})
 	value("mlx_einsum", func(t *testing.T) {
 		a, b := matrices(11, 3, 4).AsType(mlxc.Float32), matrices(12, 4, 5).AsType(mlxc.Float32)
@@ -124,8 +129,10 @@ func init() {
 		m := mlxc.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
 		near(t, []float64{1, 4}, mlxc.Einsum("ii->i", m), 0)
 		near(t, []float64{5}, mlxc.Einsum("ii", m), 0)
-		near(t, []float64{1 * 5, 2 * 6, 3 * 5, 4 * 6}, mlxc.Einsum("...j,j->...j", m, mlxc.FromSlice([]float32{5, 6})), 0)
-		near(t, []float64{1*5 + 2*6, 3*5 + 4*6}, mlxc.Einsum("ij,j,k->i", m, mlxc.FromSlice([]float32{5, 6}), mlxc.FromSlice([]float32{0.5, 0.5})), 0)
+		near(t, []float64{1 * 5, 2 * 6, 3 * 5, 4 * 6}, mlxc.Einsum("...j,j->...j", m, mlxc.FromSlice([]float32{5, 6})),
+			0)
+		near(t, []float64{1*5 + 2*6, 3*5 + 4*6},
+			mlxc.Einsum("ij,j,k->i", m, mlxc.FromSlice([]float32{5, 6}), mlxc.FromSlice([]float32{0.5, 0.5})), 0)
 		batch := matrices(13, 2, 3, 4).AsType(mlxc.Float32)
 		same(t, batch.MatMul(b), mlxc.Einsum("bij,jk->bik", batch, b), 0)
 	})
@@ -137,7 +144,8 @@ func init() {
 			if d == mlxc.Float64 {
 				return
 			}
-			near(t, []float64{5, -1, -2, 0, -5, 1, 2, 0}, inMiddle(mlxc.Stack(0, x, x.Neg()).AsType(d)).HadamardTransform(0), 1e-2)
+			near(t, []float64{5, -1, -2, 0, -5, 1, 2, 0},
+				inMiddle(mlxc.Stack(0, x, x.Neg()).AsType(d)).HadamardTransform(0), 1e-2)
 		})
 		// 12·2: rows of ±1 that are orthogonal.
 		h := identity(24).HadamardTransform(1)
@@ -171,11 +179,14 @@ func init() {
 			got := across(a.AsType(d)).SegmentedMM(inMiddle(b.AsType(d)), segments)
 			require.Equal(t, []int{3, 3, 2}, got.Shape())
 			part := func(from, to int) *mlxc.Array {
-				return a.AsType(d).Slice([]int{0, from}, []int{3, to}, nil).MatMul(b.AsType(d).Slice([]int{from, 0}, []int{to, 2}, nil))
+				return a.AsType(d).Slice([]int{0, from}, []int{3, to},
+					nil).MatMul(b.AsType(d).Slice([]int{from, 0}, []int{to, 2}, nil))
 			}
 			same(t, mlxc.Stack(0, part(0, 2), part(2, 6), mlxc.Zeros(d, 3, 2)), got, 0)
 		})
-		near(t, make([]float64, 4), mlxc.Zeros(mlxc.Float32, 2, 0).SegmentedMM(mlxc.Zeros(mlxc.Float32, 0, 2), mlxc.Zeros(mlxc.Uint32, 1, 2)), 0)
+		near(t, make([]float64, 4),
+			mlxc.Zeros(mlxc.Float32, 2, 0).SegmentedMM(mlxc.Zeros(mlxc.Float32, 0, 2),
+				mlxc.Zeros(mlxc.Uint32, 1, 2)), 0)
 	})
 	value("mlx_block_masked_mm", func(t *testing.T) {
 		a, b := matrices(18, 64, 40).AsType(mlxc.Float32), matrices(19, 40, 33).AsType(mlxc.Float32)
@@ -190,7 +201,8 @@ func init() {
 		same(t, a.MatMul(b).Mul(blocks(out, 64, 33)), a.BlockMaskedMM(b, mlxc.BlockMasks{Size: 32, Out: out}), 0)
 		want := a.Mul(blocks(left, 64, 40)).MatMul(b.Mul(blocks(right, 40, 33)))
 		same(t, want, across(a).BlockMaskedMM(inMiddle(b), mlxc.BlockMasks{Size: 32, Left: left, Right: right}), 0)
-		same(t, want.Mul(blocks(out, 64, 33)), a.BlockMaskedMM(b, mlxc.BlockMasks{Size: 32, Out: out, Left: left, Right: right}), 0)
+		same(t, want.Mul(blocks(out, 64, 33)),
+			a.BlockMaskedMM(b, mlxc.BlockMasks{Size: 32, Out: out, Left: left, Right: right}), 0)
 		// Factors instead of booleans.
 		half := mlxc.FromSlice([]float32{0.5, 2, 1, 0}, 2, 2)
 		same(t, a.MatMul(b).Mul(blocks(half, 64, 33)), a.BlockMaskedMM(b, mlxc.BlockMasks{Size: 32, Out: half}), 0)
@@ -214,8 +226,12 @@ func init() {
 			}
 			return out
 		}
-		rows, columns, all := soft([]int{0, 1, 2}, []int{3, 4, 5}), soft([]int{0, 3}, []int{1, 4}, []int{2, 5}), soft([]int{0, 1, 2, 3, 4, 5})
-		for d, tolerance := range map[mlxc.DType]float64{mlxc.Float64: 1e-6, mlxc.Float32: 1e-6, mlxc.Float16: 2e-3, mlxc.BFloat16: 1e-2} {
+		rows, columns, all := soft([]int{0, 1, 2}, []int{3, 4, 5}), soft([]int{0, 3}, []int{1, 4},
+			[]int{2, 5}), soft([]int{0, 1, 2, 3, 4, 5})
+		for d, tolerance := range map[mlxc.DType]float64{
+			mlxc.Float64: 1e-6, mlxc.Float32: 1e-6, mlxc.Float16: 2e-3,
+			mlxc.BFloat16: 1e-2,
+		} {
 			for _, b := range []*mlxc.Array{a.AsType(d), across(a.AsType(d)), inMiddle(a.AsType(d))} {
 				require.Equal(t, d, b.Softmax(-1).DType())
 				near(t, rows, b.Softmax(-1), tolerance)

@@ -76,12 +76,14 @@ func init() {
 			offsets[i] = int32(r.IntN(20))
 		}
 		c.Offset = 0
-		near(t, want(func(batch int) int { return int(offsets[batch]) }), mlxc.RoPEDynamic(x, mlxc.FromSlice(offsets), c), 1e-4)
+		near(t, want(func(batch int) int { return int(offsets[batch]) }),
+			mlxc.RoPEDynamic(x, mlxc.FromSlice(offsets), c), 1e-4)
 	}
 	optionTests["ScaledDotProductAttention"] = func(t *testing.T, r *rand.Rand) {
 		batch, kvHeads, queries, dim, valueDim := 1+r.IntN(2), 1+r.IntN(2), 1+r.IntN(5), 1+r.IntN(9), 1+r.IntN(9)
 		heads, keys := kvHeads*(1+r.IntN(3)), queries+r.IntN(4)
-		q, k, v := drawn(r, batch, heads, queries, dim), drawn(r, batch, kvHeads, keys, dim), drawn(r, batch, kvHeads, keys, valueDim)
+		q, k, v := drawn(r, batch, heads, queries, dim), drawn(r, batch, kvHeads, keys, dim), drawn(r, batch, kvHeads,
+			keys, valueDim)
 		c := mlxc.AttentionConfig{Scale: []float32{0, 0.3}[r.IntN(2)]}
 		scale := float64(c.Scale)
 		if scale == 0 {
@@ -105,7 +107,9 @@ func init() {
 		case 2:
 			shape := []int{queries, keys}
 			// Each query sees the first key.
-			c.Mask = drawn(r, shape...).Greater(mlxc.Scalar[float32](0)).LogicalOr(mlxc.Arange(mlxc.Float32, 0, float64(keys), 1).Equal(mlxc.Scalar[float32](0)))
+			c.Mask = drawn(r,
+				shape...).Greater(mlxc.Scalar[float32](0)).LogicalOr(mlxc.Arange(mlxc.Float32, 0, float64(keys),
+				1).Equal(mlxc.Scalar[float32](0)))
 			m := wide(t, c.Mask)
 			hide = func(_, query, key int) float64 {
 				if m[flatPlace(shape, []int{query, key})] == 0 {
@@ -119,7 +123,8 @@ func init() {
 			c.Sinks = drawn(r, heads)
 			sinks = floats(t, c.Sinks)
 		}
-		want := attention(floats(t, q), floats(t, k), floats(t, v), batch, heads, kvHeads, queries, keys, dim, valueDim, scale, hide, sinks)
+		want := attention(floats(t, q), floats(t, k), floats(t, v), batch, heads, kvHeads, queries, keys, dim,
+			valueDim, scale, hide, sinks)
 		near(t, want, mlxc.ScaledDotProductAttention(q, k, v, c), 1e-4)
 	}
 	optionTests["QuantizedMatMul"] = func(t *testing.T, r *rand.Rand) {

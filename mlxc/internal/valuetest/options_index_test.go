@@ -17,7 +17,8 @@ func init() {
 		k := (axis + len(shape)) % len(shape)
 		idShape := drawnShape(r, 1+r.IntN(2))
 		n := shape[k]
-		ids := drawn(r, idShape...).AsType(mlxc.Int32).Remainder(mlxc.Scalar(int32(n))).Sub(mlxc.Scalar(int32(r.IntN(2) * n)))
+		ids := drawn(r,
+			idShape...).AsType(mlxc.Int32).Remainder(mlxc.Scalar(int32(n))).Sub(mlxc.Scalar(int32(r.IntN(2) * n)))
 		id := wide(t, ids)
 		taken := slices.Concat(shape[:k], idShape, shape[k+1:])
 		updates := drawn(r, taken...)

@@ -110,9 +110,11 @@ func init() {
 		x, y := wide(t, a), wide(t, b)
 		want = make([]float64, 9)
 		places([]int{3, 3, 2, 4}, func(at []int) {
-			want[at[0]*3+at[1]] += x[flatPlace([]int{2, 3, 4}, []int{at[2], at[0], at[3]})] * y[flatPlace([]int{4, 2, 3}, []int{at[3], at[2], at[1]})]
+			want[at[0]*3+at[1]] += x[flatPlace([]int{2, 3, 4},
+				[]int{at[2], at[0], at[3]})] * y[flatPlace([]int{4, 2, 3}, []int{at[3], at[2], at[1]})]
 		})
-		near(t, want, a.TensorDot(b, []int{0 - 3*r.IntN(2), 2 - 3*r.IntN(2)}, []int{1 - 3*r.IntN(2), 0 - 3*r.IntN(2)}), 0)
+		near(t, want, a.TensorDot(b, []int{0 - 3*r.IntN(2), 2 - 3*r.IntN(2)}, []int{1 - 3*r.IntN(2), 0 - 3*r.IntN(2)}),
+			0)
 	}
 	optionTests["ConvGeneral"] = func(t *testing.T, r *rand.Rand) {
 		dims := 1 + r.IntN(3)
@@ -127,7 +129,8 @@ func init() {
 			return out
 		}
 		c := mlxc.ConvGeneralConfig{
-			Stride: list(1, 3), PaddingLow: list(0, 2), PaddingHigh: list(0, 2), Dilation: list(1, 2), InputDilation: list(1, 2), Flip: r.IntN(2) == 0,
+			Stride: list(1, 3), PaddingLow: list(0, 2), PaddingHigh: list(0, 2), Dilation: list(1,
+				2), InputDilation: list(1, 2), Flip: r.IntN(2) == 0,
 		}
 		if dims < 3 {
 			c.Groups = []int{0, 1, 2}[r.IntN(3)]
@@ -140,7 +143,8 @@ func init() {
 		}
 		x, w := drawn(r, append(input, channels)...), drawn(r, append(weight, channels/groups)...)
 		want := correlate(gridOf(t, x), gridOf(t, w), walk{
-			entries(c.Stride, dims, 1), entries(c.PaddingLow, dims, 0), entries(c.PaddingHigh, dims, 0), entries(c.Dilation, dims, 1),
+			entries(c.Stride, dims, 1), entries(c.PaddingLow, dims, 0), entries(c.PaddingHigh, dims,
+				0), entries(c.Dilation, dims, 1),
 			entries(c.InputDilation, dims, 1), groups, c.Flip,
 		})
 		requireGrid(t, want, mlxc.ConvGeneral(x, w, c))

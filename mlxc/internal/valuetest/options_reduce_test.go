@@ -46,11 +46,20 @@ func init() {
 			}
 			return p
 		}},
-		"Max":       {(*mlxc.Array).Max, (*mlxc.Array).MaxKeepDims, slices.Max[[]float64]},
-		"Min":       {(*mlxc.Array).Min, (*mlxc.Array).MinKeepDims, slices.Min[[]float64]},
-		"Var":       {(*mlxc.Array).Var, (*mlxc.Array).VarKeepDims, func(g []float64) float64 { return spread(g) / float64(len(g)) }},
-		"Std":       {(*mlxc.Array).Std, (*mlxc.Array).StdKeepDims, func(g []float64) float64 { return math.Sqrt(spread(g) / float64(len(g))) }},
-		"SampleVar": {(*mlxc.Array).SampleVar, (*mlxc.Array).SampleVarKeepDims, func(g []float64) float64 { return spread(g) / float64(len(g)-1) }},
+		"Max": {(*mlxc.Array).Max, (*mlxc.Array).MaxKeepDims, slices.Max[[]float64]},
+		"Min": {(*mlxc.Array).Min, (*mlxc.Array).MinKeepDims, slices.Min[[]float64]},
+		"Var": {
+			(*mlxc.Array).Var, (*mlxc.Array).VarKeepDims,
+			func(g []float64) float64 { return spread(g) / float64(len(g)) },
+		},
+		"Std": {
+			(*mlxc.Array).Std, (*mlxc.Array).StdKeepDims,
+			func(g []float64) float64 { return math.Sqrt(spread(g) / float64(len(g))) },
+		},
+		"SampleVar": {
+			(*mlxc.Array).SampleVar, (*mlxc.Array).SampleVarKeepDims,
+			func(g []float64) float64 { return spread(g) / float64(len(g)-1) },
+		},
 		"Median": {(*mlxc.Array).Median, (*mlxc.Array).MedianKeepDims, func(g []float64) float64 {
 			g = slices.Sorted(slices.Values(g))
 			return (g[(len(g)-1)/2] + g[len(g)/2]) / 2
@@ -61,9 +70,18 @@ func init() {
 			}
 			return math.Log(s)
 		}},
-		"All":          {(*mlxc.Array).All, (*mlxc.Array).AllKeepDims, func(g []float64) float64 { return truth(!slices.ContainsFunc(g, isZero)) }},
-		"Any":          {(*mlxc.Array).Any, (*mlxc.Array).AnyKeepDims, func(g []float64) float64 { return truth(slices.ContainsFunc(g, isNonzero)) }},
-		"CountNonzero": {(*mlxc.Array).CountNonzero, (*mlxc.Array).CountNonzeroKeepDims, func(g []float64) float64 { return float64(len(slices.DeleteFunc(slices.Clone(g), isZero))) }},
+		"All": {
+			(*mlxc.Array).All, (*mlxc.Array).AllKeepDims,
+			func(g []float64) float64 { return truth(!slices.ContainsFunc(g, isZero)) },
+		},
+		"Any": {
+			(*mlxc.Array).Any, (*mlxc.Array).AnyKeepDims,
+			func(g []float64) float64 { return truth(slices.ContainsFunc(g, isNonzero)) },
+		},
+		"CountNonzero": {
+			(*mlxc.Array).CountNonzero, (*mlxc.Array).CountNonzeroKeepDims,
+			func(g []float64) float64 { return float64(len(slices.DeleteFunc(slices.Clone(g), isZero))) },
+		},
 	} {
 		optionTests["reduction "+name] = func(t *testing.T, r *rand.Rand) {
 			a := drawn(r, drawnShape(r, 1+r.IntN(4))...)

@@ -14,12 +14,15 @@ func init() {
 		pad    func(a *mlxc.Array, p ...mlxc.Padding) *mlxc.Array
 		source func(i, n int) int
 	}{
-		"Pad": {func(a *mlxc.Array, p ...mlxc.Padding) *mlxc.Array { return a.Pad(mlxc.Scalar[float32](9), p...) }, func(i, n int) int {
-			if i < 0 || i >= n {
-				return -1
-			}
-			return i
-		}},
+		"Pad": {
+			func(a *mlxc.Array, p ...mlxc.Padding) *mlxc.Array { return a.Pad(mlxc.Scalar[float32](9), p...) },
+			func(i, n int) int {
+				if i < 0 || i >= n {
+					return -1
+				}
+				return i
+			},
+		},
 		"PadEdge": {(*mlxc.Array).PadEdge, func(i, n int) int { return min(max(i, 0), n-1) }},
 		"PadReflect": {(*mlxc.Array).PadReflect, func(i, n int) int {
 			for i < 0 || i >= n {
@@ -127,7 +130,8 @@ func init() {
 			})
 			return want
 		}
-		requireArray(t, shape, moved(shape, func(at []int) { at[k] = ((at[k]-n)%shape[k] + shape[k]) % shape[k] }), a.Roll(n, axis))
+		requireArray(t, shape, moved(shape, func(at []int) { at[k] = ((at[k]-n)%shape[k] + shape[k]) % shape[k] }),
+			a.Roll(n, axis))
 		times, longer := 1+r.IntN(3), slices.Clone(shape)
 		longer[k] *= times
 		requireArray(t, longer, moved(longer, func(at []int) { at[k] /= times }), a.Repeat(times, axis))

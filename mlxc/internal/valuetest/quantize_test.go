@@ -131,7 +131,8 @@ func init() {
 			})
 		}
 		require.Equal(t, mlxc.Float32, a.Quantize(mlxc.QuantizeConfig{}).Dequantize(mlxc.Invalid).DType())
-		require.Equal(t, mlxc.BFloat16, a.Quantize(mlxc.QuantizeConfig{Mode: mlxc.MXFP8}).Dequantize(mlxc.Invalid).DType())
+		require.Equal(t, mlxc.BFloat16,
+			a.Quantize(mlxc.QuantizeConfig{Mode: mlxc.MXFP8}).Dequantize(mlxc.Invalid).DType())
 	})
 	value("mlx_quantized_matmul", func(t *testing.T) {
 		for name, c := range quantizations {

@@ -135,7 +135,8 @@ func init() {
 			follows(t, x.Sub(mean).Div(deviation).Take(mlxc.Scalar(int32(i)), 1), gauss)
 		}
 		follows(t, mlxc.RandomNormalBroadcast(key(), nil, nil, mlxc.Float32, n), gauss)
-		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomNormalBroadcast(key, mean, nil, mlxc.Float32, 2) })
+		repeats(t,
+			func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomNormalBroadcast(key, mean, nil, mlxc.Float32, 2) })
 	})
 	value("mlx_random_multivariate_normal", func(t *testing.T) {
 		mean, covariance := mlxc.FromSlice([]float32{1, -2}), mlxc.FromSlice([]float32{4, 1.5, 1.5, 1}, 2, 2)
@@ -151,12 +152,14 @@ func init() {
 		low, high := mlxc.Scalar[float32](-0.5), mlxc.Scalar[float32](2)
 		for _, d := range []mlxc.DType{mlxc.Float32, mlxc.Float16} {
 			x := mlxc.RandomTruncatedNormal(key(), low, high, d, n)
-			follows(t, x, func(x float64) float64 { return uniform((gauss(x) - gauss(-0.5)) / (gauss(2) - gauss(-0.5))) })
+			follows(t, x,
+				func(x float64) float64 { return uniform((gauss(x) - gauss(-0.5)) / (gauss(2) - gauss(-0.5))) })
 			v := wide(t, x)
 			require.GreaterOrEqual(t, slices.Min(v), -0.5)
 			require.LessOrEqual(t, slices.Max(v), 2.0)
 		}
-		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomTruncatedNormal(key, low, high, mlxc.Float32, 5) })
+		repeats(t,
+			func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomTruncatedNormal(key, low, high, mlxc.Float32, 5) })
 	})
 	value("mlx_random_laplace", func(t *testing.T) {
 		follows(t, mlxc.RandomLaplace(key(), 3, 2, mlxc.Float32, n), func(x float64) float64 {
@@ -168,7 +171,8 @@ func init() {
 		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomLaplace(key, 0, 1, mlxc.Float16, 5) })
 	})
 	value("mlx_random_gumbel", func(t *testing.T) {
-		follows(t, mlxc.RandomGumbel(key(), mlxc.Float32, n), func(x float64) float64 { return math.Exp(-math.Exp(-x)) })
+		follows(t, mlxc.RandomGumbel(key(), mlxc.Float32, n),
+			func(x float64) float64 { return math.Exp(-math.Exp(-x)) })
 		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomGumbel(key, mlxc.BFloat16, 5) })
 	})
 	value("mlx_random_randint", func(t *testing.T) {
@@ -198,14 +202,17 @@ func init() {
 		b := mlxc.RandomBernoulli(key(), p, n, 3)
 		require.Equal(t, mlxc.Bool, b.DType())
 		near(t, []float64{0, 0.25, 1}, b.AsType(mlxc.Float32).Mean(0), 0.02)
-		require.Equal(t, []bool{false, true}, read[bool](t, mlxc.RandomBernoulli(key(), mlxc.FromSlice([]float32{0, 1}))))
-		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomBernoulli(key, mlxc.Scalar[float32](0.5), 64) })
+		require.Equal(t, []bool{false, true},
+			read[bool](t, mlxc.RandomBernoulli(key(), mlxc.FromSlice([]float32{0, 1}))))
+		repeats(t,
+			func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomBernoulli(key, mlxc.Scalar[float32](0.5), 64) })
 	})
 	// Logits of three classes with the probabilities 0.2, 0.5 and 0.3, and of three of
 	// which one is certain.
 	logits := func() *mlxc.Array {
 		inf := math.Inf(-1)
-		return mlxc.FromSlice([]float64{math.Log(0.2), math.Log(0.5), math.Log(0.3), inf, inf, 0}, 2, 3).AsType(mlxc.Float32)
+		return mlxc.FromSlice([]float64{math.Log(0.2), math.Log(0.5), math.Log(0.3), inf, inf, 0}, 2,
+			3).AsType(mlxc.Float32)
 	}
 	shares := func(t *testing.T, classes *mlxc.Array) {
 		t.Helper()

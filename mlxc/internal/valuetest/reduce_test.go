@@ -92,39 +92,73 @@ func init() {
 			}
 			return p
 		}}}, stays},
-		{"mlx_mean_axes", []part{{(*mlxc.Array).Mean, (*mlxc.Array).MeanKeepDims, func(x []float64) float64 { return sum(x) / float64(len(x)) }}}, computes},
+		{
+			"mlx_mean_axes",
+			[]part{{
+				(*mlxc.Array).Mean, (*mlxc.Array).MeanKeepDims,
+				func(x []float64) float64 { return sum(x) / float64(len(x)) },
+			}},
+			computes,
+		},
 		{"mlx_median_axes", []part{{(*mlxc.Array).Median, (*mlxc.Array).MedianKeepDims, func(x []float64) float64 {
 			x = slices.Sorted(slices.Values(x))
 			return (x[len(x)/2] + x[(len(x)-1)/2]) / 2
 		}}}, computes},
 		{"mlx_var_axes", []part{
-			{(*mlxc.Array).Var, (*mlxc.Array).VarKeepDims, func(x []float64) float64 { return squares(x) / float64(len(x)) }},
-			{(*mlxc.Array).SampleVar, (*mlxc.Array).SampleVarKeepDims, func(x []float64) float64 { return squares(x) / float64(len(x)-1) }},
+			{
+				(*mlxc.Array).Var, (*mlxc.Array).VarKeepDims,
+				func(x []float64) float64 { return squares(x) / float64(len(x)) },
+			},
+			{
+				(*mlxc.Array).SampleVar, (*mlxc.Array).SampleVarKeepDims,
+				func(x []float64) float64 { return squares(x) / float64(len(x)-1) },
+			},
 		}, computesReal},
 		{"mlx_std_axes", []part{
-			{(*mlxc.Array).Std, (*mlxc.Array).StdKeepDims, func(x []float64) float64 { return math.Sqrt(squares(x) / float64(len(x))) }},
-			{(*mlxc.Array).SampleStd, (*mlxc.Array).SampleStdKeepDims, func(x []float64) float64 { return math.Sqrt(squares(x) / float64(len(x)-1)) }},
+			{
+				(*mlxc.Array).Std, (*mlxc.Array).StdKeepDims,
+				func(x []float64) float64 { return math.Sqrt(squares(x) / float64(len(x))) },
+			},
+			{
+				(*mlxc.Array).SampleStd, (*mlxc.Array).SampleStdKeepDims,
+				func(x []float64) float64 { return math.Sqrt(squares(x) / float64(len(x)-1)) },
+			},
 		}, computesReal},
 		{"mlx_max_axes", []part{{(*mlxc.Array).Max, (*mlxc.Array).MaxKeepDims, slices.Max[[]float64]}}, exactly},
 		{"mlx_min_axes", []part{{(*mlxc.Array).Min, (*mlxc.Array).MinKeepDims, slices.Min[[]float64]}}, exactly},
-		{"mlx_all_axes", []part{{(*mlxc.Array).All, (*mlxc.Array).AllKeepDims, func(x []float64) float64 { return truth(!slices.Contains(x, 0)) }}}, isBool},
+		{
+			"mlx_all_axes",
+			[]part{{
+				(*mlxc.Array).All, (*mlxc.Array).AllKeepDims,
+				func(x []float64) float64 { return truth(!slices.Contains(x, 0)) },
+			}},
+			isBool,
+		},
 		{"mlx_any_axes", []part{{(*mlxc.Array).Any, (*mlxc.Array).AnyKeepDims, func(x []float64) float64 {
 			return truth(slices.ContainsFunc(x, func(v float64) bool { return v != 0 }))
 		}}}, isBool},
-		{"mlx_count_nonzero_axes", []part{{(*mlxc.Array).CountNonzero, (*mlxc.Array).CountNonzeroKeepDims, func(x []float64) float64 {
-			n := 0.0
-			for _, v := range x {
-				n += truth(v != 0)
-			}
-			return n
-		}}}, isInteger},
-		{"mlx_logsumexp_axes", []part{{(*mlxc.Array).LogSumExp, (*mlxc.Array).LogSumExpKeepDims, func(x []float64) float64 {
-			s := 0.0
-			for _, v := range x {
-				s += math.Exp(v)
-			}
-			return math.Log(s)
-		}}}, computes},
+		{
+			"mlx_count_nonzero_axes",
+			[]part{{(*mlxc.Array).CountNonzero, (*mlxc.Array).CountNonzeroKeepDims, func(x []float64) float64 {
+				n := 0.0
+				for _, v := range x {
+					n += truth(v != 0)
+				}
+				return n
+			}}},
+			isInteger,
+		},
+		{
+			"mlx_logsumexp_axes",
+			[]part{{(*mlxc.Array).LogSumExp, (*mlxc.Array).LogSumExpKeepDims, func(x []float64) float64 {
+				s := 0.0
+				for _, v := range x {
+					s += math.Exp(v)
+				}
+				return math.Log(s)
+			}}},
+			computes,
+		},
 	} {
 		value(c.name, func(t *testing.T) {
 			// Zeros here and there, one row of them and one without; products stay small.
@@ -168,8 +202,14 @@ func init() {
 		got, keep func(*mlxc.Array, int) *mlxc.Array
 		better    func(a, b float64) bool
 	}{
-		{"mlx_argmax_axis", (*mlxc.Array).ArgMax, (*mlxc.Array).ArgMaxKeepDims, func(a, b float64) bool { return a > b }},
-		{"mlx_argmin_axis", (*mlxc.Array).ArgMin, (*mlxc.Array).ArgMinKeepDims, func(a, b float64) bool { return a < b }},
+		{
+			"mlx_argmax_axis", (*mlxc.Array).ArgMax, (*mlxc.Array).ArgMaxKeepDims,
+			func(a, b float64) bool { return a > b },
+		},
+		{
+			"mlx_argmin_axis", (*mlxc.Array).ArgMin, (*mlxc.Array).ArgMinKeepDims,
+			func(a, b float64) bool { return a < b },
+		},
 	} {
 		value(c.name, func(t *testing.T) {
 			for _, d := range mlxc.DTypes() {
@@ -228,7 +268,10 @@ func init() {
 		require.Equal(t, []int64{24}, read[int64](t, a.NumberOfElements(mlxc.Int64, false)))
 		require.Equal(t, []int32{1}, read[int32](t, mlxc.Scalar(true).NumberOfElements(mlxc.Int32, false)))
 		// Compiled for any shape, it counts the elements of each call.
-		f := mlxc.CompileShapeless(single(func(x *mlxc.Array) *mlxc.Array { return x.NumberOfElements(mlxc.Float32, false) }))
+		f := mlxc.CompileShapeless(single(func(x *mlxc.Array) *mlxc.Array {
+			return x.NumberOfElements(mlxc.Float32,
+				false)
+		}))
 		for _, n := range []int{3, 5} {
 			out, err := f.Call(mlxc.Zeros(mlxc.Float32, n, 2))
 			require.NoError(t, err)

@@ -20,11 +20,20 @@ func init() {
 		none  float64
 		float bool // computed in floating point only
 	}{
-		{"mlx_cumsum_axis", (*mlxc.Array).CumSum, (*mlxc.Array).CumSumWith, func(s, v float64) float64 { return s + v }, 0, false},
-		{"mlx_cumprod_axis", (*mlxc.Array).CumProd, (*mlxc.Array).CumProdWith, func(s, v float64) float64 { return s * v }, 1, false},
+		{
+			"mlx_cumsum_axis", (*mlxc.Array).CumSum, (*mlxc.Array).CumSumWith,
+			func(s, v float64) float64 { return s + v }, 0, false,
+		},
+		{
+			"mlx_cumprod_axis", (*mlxc.Array).CumProd, (*mlxc.Array).CumProdWith,
+			func(s, v float64) float64 { return s * v }, 1, false,
+		},
 		{"mlx_cummax_axis", (*mlxc.Array).CumMax, (*mlxc.Array).CumMaxWith, math.Max, math.Inf(-1), false},
 		{"mlx_cummin_axis", (*mlxc.Array).CumMin, (*mlxc.Array).CumMinWith, math.Min, math.Inf(1), false},
-		{"mlx_logcumsumexp_axis", (*mlxc.Array).LogCumSumExp, (*mlxc.Array).LogCumSumExpWith, func(s, v float64) float64 { return math.Log(math.Exp(s) + math.Exp(v)) }, math.Inf(-1), true},
+		{
+			"mlx_logcumsumexp_axis", (*mlxc.Array).LogCumSumExp, (*mlxc.Array).LogCumSumExpWith,
+			func(s, v float64) float64 { return math.Log(math.Exp(s) + math.Exp(v)) }, math.Inf(-1), true,
+		},
 	} {
 		value(c.name, func(t *testing.T) {
 			x := []int8{1, 3, 2, 2, 1, 3, 1, 2, 1, 4, 1, 2}
@@ -38,7 +47,12 @@ func init() {
 					off = 2 * floatDTypes[d]
 				}
 				for _, axis := range []int{0, 1, -1} {
-					for _, config := range []mlxc.ScanConfig{{}, {Reverse: true}, {Exclusive: true}, {Reverse: true, Exclusive: true}} {
+					for _, config := range []mlxc.ScanConfig{
+						{},
+						{Reverse: true},
+						{Exclusive: true},
+						{Reverse: true, Exclusive: true},
+					} {
 						scan := c.with(a, axis, config)
 						if c.float && d.IsInteger() {
 							require.Equal(t, mlxc.Float32, scan.DType())
@@ -102,21 +116,30 @@ func TestBordersOfScans(t *testing.T) {
 	require.Equal(t, []uint8{200, 44}, read[uint8](t, bytes.CumSum(0)))
 	require.Equal(t, []int64{200, 300}, read[int64](t, bytes.CumSumWith(0, mlxc.ScanConfig{DType: mlxc.Int64})))
 	require.Equal(t, []int64{200, 20000}, read[int64](t, bytes.CumProdWith(0, mlxc.ScanConfig{DType: mlxc.Int64})))
-	require.Equal(t, []int32{math.MinInt32, 5}, read[int32](t, mlxc.FromSlice([]int32{5, 1}).CumMaxWith(0, mlxc.ScanConfig{Exclusive: true})))
-	require.Equal(t, []uint8{100, 255}, read[uint8](t, bytes.CumMinWith(0, mlxc.ScanConfig{Exclusive: true, Reverse: true})))
+	require.Equal(t, []int32{math.MinInt32, 5},
+		read[int32](t, mlxc.FromSlice([]int32{5, 1}).CumMaxWith(0, mlxc.ScanConfig{Exclusive: true})))
+	require.Equal(t, []uint8{100, 255},
+		read[uint8](t, bytes.CumMinWith(0, mlxc.ScanConfig{Exclusive: true, Reverse: true})))
 	z := mlxc.FromSlice([]complex64{1i, 2, 1 - 1i})
 	require.Equal(t, []complex64{1i, 2 + 1i, 3}, read[complex64](t, z.CumSum(0)))
 	require.Equal(t, []complex64{1i, 2i, 2 + 2i}, read[complex64](t, z.CumProd(0)))
 	nan := float32(math.NaN())
-	for _, a := range []*mlxc.Array{mlxc.FromSlice([]float32{1, nan, 2}).CumMax(0), mlxc.FromSlice([]float32{1, nan, 2}).CumMin(0)} {
+	for _, a := range []*mlxc.Array{
+		mlxc.FromSlice([]float32{1, nan, 2}).CumMax(0),
+		mlxc.FromSlice([]float32{1, nan, 2}).CumMin(0),
+	} {
 		got := wide(t, a)
 		require.InDelta(t, 1, got[0], 0)
 		require.True(t, math.IsNaN(got[1]) && math.IsNaN(got[2]))
 	}
 	// A value whose direct computation overflows: ln(e^1000 + e^1000).
-	require.InDeltaSlice(t, []float64{1000, 1000 + math.Ln2}, wide(t, mlxc.FromSlice([]float32{1000, 1000}).LogCumSumExp(0)), 1e-4)
+	require.InDeltaSlice(t, []float64{1000, 1000 + math.Ln2},
+		wide(t, mlxc.FromSlice([]float32{1000, 1000}).LogCumSumExp(0)), 1e-4)
 	none := mlxc.Zeros(mlxc.Float32, 0, 3)
-	for _, a := range []*mlxc.Array{none.CumSum(0), none.CumProd(1), none.CumMax(0), none.CumMin(1), none.LogCumSumExp(0)} {
+	for _, a := range []*mlxc.Array{
+		none.CumSum(0), none.CumProd(1), none.CumMax(0), none.CumMin(1),
+		none.LogCumSumExp(0),
+	} {
 		require.Equal(t, []int{0, 3}, a.Shape())
 		require.Empty(t, floats(t, a))
 	}

@@ -67,7 +67,8 @@ func init() {
 		},
 		"mlx_broadcast_to": func(t *testing.T, _ mlxc.DType, a *mlxc.Array) {
 			requireArray(t, []int{2, 2, 3}, []float64{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5}, a.BroadcastTo(2, 2, 3))
-			requireArray(t, []int{2, 3, 2}, []float64{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}, a.ExpandDims(2).BroadcastTo(2, 3, 2))
+			requireArray(t, []int{2, 3, 2}, []float64{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5},
+				a.ExpandDims(2).BroadcastTo(2, 3, 2))
 		},
 		"mlx_broadcast_arrays": func(t *testing.T, _ mlxc.DType, a *mlxc.Array) {
 			b := mlxc.BroadcastArrays(a.Index(mlxc.At(0)), a.Index(mlxc.All, mlxc.Range(1, 2)), mlxc.Scalar(true))
@@ -111,7 +112,8 @@ func init() {
 			requireArray(t, []int{4, 3}, []float64{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5}, a.Repeat(2, -2))
 		},
 		"mlx_as_strided": func(t *testing.T, _ mlxc.DType, a *mlxc.Array) {
-			requireArray(t, []int{4, 3}, []float64{0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4, 5}, a.AsStrided([]int{4, 3}, []int{1, 1}, 0))
+			requireArray(t, []int{4, 3}, []float64{0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4, 5},
+				a.AsStrided([]int{4, 3}, []int{1, 1}, 0))
 			requireArray(t, []int{3, 2}, []float64{5, 3, 4, 2, 3, 1}, a.AsStrided([]int{3, 2}, []int{-1, -2}, 5))
 			requireArray(t, []int{2, 2}, []float64{1, 1, 1, 1}, a.AsStrided([]int{2, 2}, []int{0, 0}, 1))
 			requireArray(t, []int{}, []float64{4}, a.AsStrided(nil, nil, 4))
@@ -125,18 +127,25 @@ func init() {
 				return mlxc.Padding{Axis: axis, Before: before, After: after}
 			}
 			requireArray(t, []int{2, 6}, []float64{0, 0, 1, 2, 0, 0, 0, 3, 4, 5, 0, 0}, a.Pad(nil, p(-1, 1, 2)))
-			requireArray(t, []int{3, 4}, []float64{9, 9, 9, 9, 0, 1, 2, 9, 3, 4, 5, 9}, a.Pad(mlxc.Scalar[int8](9), p(0, 1, 0), p(1, 0, 1)))
+			requireArray(t, []int{3, 4}, []float64{9, 9, 9, 9, 0, 1, 2, 9, 3, 4, 5, 9},
+				a.Pad(mlxc.Scalar[int8](9), p(0, 1, 0), p(1, 0, 1)))
 			requireArray(t, []int{2, 3}, []float64{0, 1, 2, 3, 4, 5}, a.Pad(nil))
 			requireArray(t, []int{2, 6}, []float64{0, 0, 1, 2, 2, 2, 3, 3, 4, 5, 5, 5}, a.PadEdge(p(1, 1, 2)))
-			requireArray(t, []int{4, 3}, []float64{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5}, a.PadEdge(p(0, 1, 0), p(0, 0, 1)))
+			requireArray(t, []int{4, 3}, []float64{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5},
+				a.PadEdge(p(0, 1, 0), p(0, 0, 1)))
 			requireArray(t, []int{2, 7}, []float64{2, 1, 0, 1, 2, 1, 0, 5, 4, 3, 4, 5, 4, 3}, a.PadReflect(p(1, 2, 2)))
-			requireArray(t, []int{2, 7}, []float64{1, 0, 0, 1, 2, 2, 1, 4, 3, 3, 4, 5, 5, 4}, a.PadSymmetric(p(1, 2, 2)))
-			requireArray(t, []int{2, 2}, []float64{3, 3, 3, 3}, mlxc.Zeros(mlxc.Float32, 0, 2).Pad(mlxc.Scalar[float32](3), p(0, 1, 1)))
+			requireArray(t, []int{2, 7}, []float64{1, 0, 0, 1, 2, 2, 1, 4, 3, 3, 4, 5, 5, 4},
+				a.PadSymmetric(p(1, 2, 2)))
+			requireArray(t, []int{2, 2}, []float64{3, 3, 3, 3},
+				mlxc.Zeros(mlxc.Float32, 0, 2).Pad(mlxc.Scalar[float32](3), p(0, 1, 1)))
 		},
 		"mlx_concatenate_axis": func(t *testing.T, _ mlxc.DType, a *mlxc.Array) {
-			requireArray(t, []int{3, 3}, []float64{0, 1, 2, 3, 4, 5, 3, 4, 5}, mlxc.Concatenate(0, a, a.Index(mlxc.Range(1, 2))))
-			requireArray(t, []int{2, 4}, []float64{0, 1, 2, 2, 3, 4, 5, 5}, mlxc.Concatenate(-1, a, a.Index(mlxc.All, mlxc.Range(2, 3))))
-			requireArray(t, []int{2, 3}, []float64{0, 1, 2, 3, 4, 5}, mlxc.Concatenate(1, a, mlxc.Zeros(a.DType(), 2, 0)))
+			requireArray(t, []int{3, 3}, []float64{0, 1, 2, 3, 4, 5, 3, 4, 5},
+				mlxc.Concatenate(0, a, a.Index(mlxc.Range(1, 2))))
+			requireArray(t, []int{2, 4}, []float64{0, 1, 2, 2, 3, 4, 5, 5},
+				mlxc.Concatenate(-1, a, a.Index(mlxc.All, mlxc.Range(2, 3))))
+			requireArray(t, []int{2, 3}, []float64{0, 1, 2, 3, 4, 5},
+				mlxc.Concatenate(1, a, mlxc.Zeros(a.DType(), 2, 0)))
 		},
 		"mlx_stack_axis": func(t *testing.T, _ mlxc.DType, a *mlxc.Array) {
 			requireArray(t, []int{2, 2, 3}, []float64{0, 1, 2, 2, 1, 0, 3, 4, 5, 5, 4, 3}, mlxc.Stack(1, a, a.Flip(1)))
@@ -190,7 +199,8 @@ func init() {
 		},
 		"mlx_diag": func(t *testing.T, _ mlxc.DType, a *mlxc.Array) {
 			requireArray(t, []int{2}, []float64{1, 5}, a.Diag(1))
-			requireArray(t, []int{3, 3}, []float64{0, 3, 0, 0, 0, 4, 0, 0, 0}, a.Index(mlxc.At(1), mlxc.Range(0, 2)).Diag(1))
+			requireArray(t, []int{3, 3}, []float64{0, 3, 0, 0, 0, 4, 0, 0, 0},
+				a.Index(mlxc.At(1), mlxc.Range(0, 2)).Diag(1))
 			requireArray(t, []int{2, 2}, []float64{3, 0, 0, 4}, a.Index(mlxc.At(1), mlxc.Range(0, 2)).Diag(0))
 			requireArray(t, []int{2, 2}, []float64{0, 0, 0, 0}, mlxc.Zeros(mlxc.Float32, 0).Diag(-2))
 		},

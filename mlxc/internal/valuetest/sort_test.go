@@ -40,7 +40,8 @@ func init() {
 		got := floats(t, mlxc.FromSlice([]float32{nan, 2, nan, 1, float32(math.Inf(1))}).Sort(0))
 		require.Equal(t, []float32{1, 2, float32(math.Inf(1))}, got[:3])
 		require.True(t, got[3] != got[3] && got[4] != got[4])
-		require.Equal(t, []complex64{-1, 1 - 1i, 1, 1 + 1i, 2}, read[complex64](t, mlxc.FromSlice([]complex64{1 + 1i, 2, 1, -1, 1 - 1i}).Sort(0)))
+		require.Equal(t, []complex64{-1, 1 - 1i, 1, 1 + 1i, 2},
+			read[complex64](t, mlxc.FromSlice([]complex64{1 + 1i, 2, 1, -1, 1 - 1i}).Sort(0)))
 	})
 	value("mlx_argsort_axis", func(t *testing.T) {
 		each(t, func(a *mlxc.Array, axis int, rows [][]float64) {
@@ -56,7 +57,8 @@ func init() {
 				require.Equal(t, places, got)
 			}
 		})
-		require.Equal(t, []uint32{1, 3, 0, 2}, read[uint32](t, mlxc.FromSlice([]float32{float32(math.NaN()), 1, float32(math.NaN()), 2}).ArgSort(0)))
+		require.Equal(t, []uint32{1, 3, 0, 2},
+			read[uint32](t, mlxc.FromSlice([]float32{float32(math.NaN()), 1, float32(math.NaN()), 2}).ArgSort(0)))
 	})
 	partitioned := func(t *testing.T, x, row []float64, kth int) {
 		t.Helper()
@@ -120,7 +122,8 @@ func init() {
 		none := mlxc.Zeros(mlxc.Float32, 0)
 		require.Equal(t, []uint32{0, 0}, read[uint32](t, none.SearchSorted(mlxc.FromSlice([]float32{1, 2}))))
 		require.Empty(t, read[uint32](t, counting(3).SearchSorted(none)))
-		require.Equal(t, []uint32{3}, read[uint32](t, counting(3).SearchSorted(mlxc.FromSlice([]float32{float32(math.NaN())}))))
+		require.Equal(t, []uint32{3},
+			read[uint32](t, counting(3).SearchSorted(mlxc.FromSlice([]float32{float32(math.NaN())}))))
 	})
 }
 
