@@ -132,7 +132,7 @@ func TestAddressSpacesOfBugs(t *testing.T) {
 	}
 }
 
-// The corrected twins compute what they say they do. Where requireCleanTwin runs in a sample, it shows that of others.
+// The corrected twins compute the values of fixedValues.
 func TestValuesOfFixedBugs(t *testing.T) {
 	for _, dir := range bugFolders {
 		bugFiles(t, dir, func(t *testing.T, b bugFile) {
@@ -220,8 +220,7 @@ func TestBugsAreFound(t *testing.T) {
 	}
 }
 
-// What the checker cannot see, for the record: it is part of what a pass does not mean. The
-// record is of g++; another compiler may leave more to be seen.
+// Bugs that the checker does not find. They document the limits of a passing check.
 func TestBugsThatAreNotFoundYet(t *testing.T) {
 	clang := hostCompilerIsClang(t)
 	bugFiles(t, "bugs_not_found", func(t *testing.T, b bugFile) {

@@ -40,7 +40,7 @@ func TestConstants(t *testing.T) {
 	require.ErrorContains(t, Constants(make([]int32, 17)...).Err(), "17 values: there must be 1 to 16")
 }
 
-// Whoever frees a shared array by mistake breaks what has it, and not what comes.
+// A shared array that was freed by mistake does not affect later constants.
 func TestFreedConstantIsMadeAgain(t *testing.T) {
 	Constant(int32(77)).Free()
 	value, err := mlxc.Item[int32](Constant(int32(77)))

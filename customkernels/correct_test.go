@@ -12,7 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// namedLaunch is a launch of a kernel that is right, with a check of what it computes.
+// namedLaunch is a launch of a correct kernel with a check of its results.
 type namedLaunch struct {
 	name    string
 	kernel  *Kernel

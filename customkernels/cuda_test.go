@@ -92,8 +92,7 @@ func TestCUDATextOfTiles(t *testing.T) {
 	}
 }
 
-// What CUDA limits, and the order of threads that it cannot give, is an error that says what
-// to do, before anything is compiled.
+// A launch beyond CUDA's limits, or one whose simdgroups would differ from Metal's, is an error with a remedy.
 func TestLaunchesBeyondCUDA(t *testing.T) {
 	lib, err := Load(fstest.MapFS{"meet.metal": {Data: []byte(`#include <metal_stdlib>
 using namespace metal;

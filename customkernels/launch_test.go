@@ -1,12 +1,7 @@
 package customkernels
 
 import (
-	"context"
-	"errors"
-	"io/fs"
-	"math"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,12 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace"
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/executor"
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
-	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
-	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
@@ -105,138 +94,6 @@ func TestInitialValue(t *testing.T) {
 }
 
 var _ = testdevice.AlsoOnGPU(TestInitialValue)
-
-// signatures runs f for every kernel of this project, dtype and size class of
-// every input.
-func signatures(t *testing.T, f func(t *testing.T, k *Kernel, l Launch, inputs arrays)) {
-	files, err := fs.Glob(Shaders(), "*.metal")
-	require.NoError(t, err)
-	for _, file := range files {
-		lib, err := Load(Shaders(), file)
-		require.NoError(t, err)
-		for _, name := range lib.Names() {
-			k, err := lib.Kernel(name)
-			require.NoError(t, err)
-			for _, d := range []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16} {
-				// None, each alone, and all: an input's class changes its own text only.
-				classes, all := []int{0}, 0
-				for i, b := range k.source.Inputs {
-					if !b.Reference {
-						classes = append(classes, 1<<i)
-						all |= 1 << i
-					}
-				}
-				for _, small := range append(classes, all) {
-					l, inputs := signature(k, d, small)
-					t.Run(name+"/"+d.String(), func(t *testing.T) { f(t, k, l, inputs) })
-				}
-			}
-		}
-	}
-}
-
-// signature makes a launch; bit i of small makes input i one of fewer than eight
-// elements, unless it is a reference, which has one class only.
-func signature(k *Kernel, d mlxc.DType, small int) (l Launch, inputs arrays) {
-	number := 4
-	hasLanes := func(p msl.TemplateParameter) bool { return p.Name == "LANES" }
-	if slices.ContainsFunc(k.parsed.Template, hasLanes) {
-		number = 16 // a tile, and half of one, is made of fragments
-	}
-	for _, p := range k.parsed.Template {
-		switch p.Kind {
-		case msl.TypeParameter:
-			l.Template = append(l.Template, mlxc.TemplateArg{Name: p.Name, Value: d})
-		case msl.BoolParameter:
-			l.Template = append(l.Template, mlxc.TemplateArg{Name: p.Name, Value: true})
-		default:
-			value := number
-			if hasLanes(p) {
-				value = 32
-			}
-			l.Template = append(l.Template, mlxc.TemplateArg{Name: p.Name, Value: value})
-		}
-	}
-	dtypeOf := func(b *msl.Buffer) mlxc.DType {
-		if slices.ContainsFunc(k.parsed.Template, func(p msl.TemplateParameter) bool { return p.Name == b.Element }) {
-			return d
-		}
-		name := strings.TrimSuffix(msl.DType(b.Element), "_t")
-		if name == "float" {
-			name = "float32"
-		}
-		i := slices.IndexFunc(sanitizer.DTypes(), func(d sanitizer.DType) bool { return d.String() == name })
-		return mlxc.DType(sanitizer.DTypes()[i])
-	}
-	for i, b := range k.source.Inputs {
-		dtype := dtypeOf(b)
-		switch {
-		case b.Reference:
-			inputs = append(inputs, mlxc.Zeros(dtype))
-		case small>>i&1 == 1:
-			inputs = append(inputs, mlxc.Zeros(dtype, 7))
-		default:
-			inputs = append(inputs, mlxc.Zeros(dtype, 8))
-		}
-	}
-	for _, b := range k.source.Outputs {
-		l.Outputs = append(l.Outputs, mlxc.Output{Shape: []int{8}, DType: dtypeOf(b)})
-	}
-	l.Grid, l.Threadgroup = [3]int{32}, [3]int{32}
-	return k.withDefaults(l), inputs
-}
-
-// The host executor and the sanitizer take the text that MLX generates, byte for byte,
-// when it exports a function that launches the kernel on a Metal device.
-func TestHostExecutorTakesTheTextOfMLX(t *testing.T) {
-	count := 0
-	signatures(t, func(t *testing.T, k *Kernel, l Launch, inputs arrays) {
-		nodes, err := mlxc.Trace(func(args arrays) (out arrays) {
-			mlxc.WithPlaceholderGPU(func() { out = k.Launch(l, args...) })
-			return out
-		}, inputs)
-		require.NoError(t, err)
-		i := slices.IndexFunc(nodes, func(n mlxc.Node) bool { return n.Primitive == "CustomKernel" })
-		require.GreaterOrEqual(t, i, 0)
-		exported := nodes[i].Strings[1]
-
-		var rewritten string
-		compile = func(_ context.Context, source string) (*executor.Library, error) {
-			rewritten = source
-			return nil, errors.New("not now")
-		}
-		defer func() { compile = executor.Compile }()
-		p, err := k.build(l, inputs)
-		require.ErrorContains(t, err, "not now")
-		require.Equal(t, exported, p.text)
-		want, err := translate.Host(exported)
-		require.NoError(t, err)
-		require.Equal(t, want.Source, rewritten)
-
-		checked, err := k.sanitizer.MetalSource(toLaunch(l), toArrays(inputs)...)
-		require.NoError(t, err)
-		require.Equal(t, exported, checked, "the text that the sanitizer writes without MLX")
-		count++
-	})
-	require.Greater(t, count, 50)
-}
-
-// The stand-in for Apple's compiler accepts every text of every kernel. A sample has some texts of each.
-func TestAddressSpacesOfEveryKernel(t *testing.T) {
-	n, seen := 0, map[string]bool{}
-	signatures(t, func(t *testing.T, k *Kernel, l Launch, inputs arrays) {
-		n++
-		if seen[k.name] && !long.Full() && n%8 != 0 {
-			return
-		}
-		seen[k.name] = true
-		text, err := k.MetalSource(l, inputs...)
-		require.NoError(t, err)
-		findings, err := addrspace.Check(t.Context(), text)
-		require.NoError(t, err)
-		require.Empty(t, findings)
-	})
-}
 
 func TestSyntaxErrorIsTheArraysError(t *testing.T) {
 	k := inline(t, `#include <metal_stdlib>
@@ -471,73 +328,3 @@ func TestEmptyLaunches(t *testing.T) {
 }
 
 var _ = testdevice.AlsoOnGPU(TestEmptyLaunches)
-
-// A missing compiler is reported, and not remembered.
-func TestCompilerThatComesLater(t *testing.T) {
-	k := inline(t, `#include <metal_stdlib>
-using namespace metal;
-kernel void later(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
-                  uint i [[thread_position_in_grid]]) {
-  y[i] = x[i] + 41.0f;
-}
-`)
-	x := mlxc.FromSlice([]float32{1})
-	t.Setenv("MLXGRAD_CACHE", t.TempDir())
-	t.Setenv("CXX", "/nonexistent/compiler")
-	require.ErrorIs(t, k.Launch(perElement(x), x)[0].Err(), ErrNoCompiler)
-	require.ErrorIs(t, Available(), ErrNoCompiler)
-	t.Setenv("CXX", "")
-	require.Equal(t, []float32{42}, mlxtest.Floats(t, k.Launch(perElement(x), x)[0]))
-}
-
-// In Metal half and bfloat are numbers and swizzles are vectors, so the values of a conditional
-// operator may be of two such types.
-func TestConditionalOperatorsOfTwoTypes(t *testing.T) {
-	lib, err := Load(fstest.MapFS{"choose.metal": {Data: []byte(`#include <metal_stdlib>
-using namespace metal;
-template <typename T>
-inline float chosen(T v, bool first) {
-  return (first ? v : 0.25f) + (first ? 1 : v) * (first ? v : -1);
-}
-template <typename T>
-kernel void choose(device const T* x [[buffer(0)]], constant uint& n [[buffer(1)]], device T* y [[buffer(2)]],
-                   uint i [[thread_position_in_grid]]) {
-  const T v = i < n ? x[i] : 0;
-  const float4 u = float4(i, 1, 2, 3);
-  const float2 w = i % 2 == 0 ? u.xy : i < n ? u.zw : 0;
-  y[i] = i < n ? chosen(v, i % 2 == 0) + w.x + w.y : -INFINITY;
-}`)}}, "choose.metal")
-	require.NoError(t, err)
-	k, err := lib.Kernel("")
-	require.NoError(t, err)
-	for _, d := range mlxtest.FloatDTypes {
-		l := Launch{
-			Grid: [3]int{9}, Threadgroup: [3]int{9}, Template: template("T", d),
-			Outputs: []mlxc.Output{{Shape: []int{9}, DType: d}},
-		}
-		x := mlxc.FromSlice([]float32{1, 2, 3, 4, 5, 6, 7, 8}).AsType(d)
-		want := []float64{3, 3.25, 9, 1.25, 15, -0.75, 21, -2.75, math.Inf(-1)}
-		require.Equal(t, want, mlxtest.Values(t, k.Launch(l, x, mlxc.Scalar(uint32(8)))[0]), d)
-		report, err := k.Sanitize(t.Context(), l, sanitizer.Config{Schedules: 1}, x, mlxc.Scalar(uint32(8)))
-		require.NoError(t, err)
-		require.Empty(t, report.Findings)
-		require.Equal(t, want, mlxtest.Values(t, report.Outputs[0]), d)
-	}
-}
-
-// C++ that Metal does not have is refused by name.
-func TestWordsThatMetalDoesNotHave(t *testing.T) {
-	for body, want := range map[string]string{
-		"double d = x[0];\n  y[0] = d;":                "word.metal:4:3: Metal has no double: use float",
-		"thread float* p = new float(1); y[0] = p[0];": "word.metal:4:21: Metal has no new",
-		"again: if (y[0] < x[0]) goto again;":          "word.metal:4:27: Metal has no goto",
-	} {
-		lib, err := Load(fstest.MapFS{"word.metal": {Data: []byte("#include <metal_stdlib>\nusing namespace metal;\n" +
-			"kernel void word(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]) {\n  " + body + "\n}\n")}}, "word.metal")
-		require.NoError(t, err)
-		k, err := lib.Kernel("")
-		require.NoError(t, err)
-		out := k.Launch(Launch{Grid: [3]int{1}, Outputs: []mlxc.Output{{Shape: []int{1}, DType: mlxc.Float32}}}, mlxc.Ones(mlxc.Float32, 8))
-		require.ErrorContains(t, out[0].Err(), want)
-	}
-}

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// What MLX cannot express runs in the checker and nowhere else.
+// Launches that MLX does not support run in the checker only.
 func TestInOutBuffersRunInTheCheckerAlone(t *testing.T) {
 	const text = `
 // launch: grid=10 threadgroup=4 factor=float32:2 y=inout:float32[10]:iota
@@ -59,7 +59,7 @@ kernel void scale(constant float& factor [[buffer(0)]], device float* y [[buffer
 	}
 }
 
-// A race on an in-out buffer is one as on any other.
+// Races on in-out buffers are found.
 func TestRaceOnAnInOutBuffer(t *testing.T) {
 	k := inline(t, `
 kernel void shift(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]]) {
