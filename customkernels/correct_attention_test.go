@@ -8,7 +8,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// addAttention: attention and the position embedding that comes before it.
+// addAttention adds attention and the rotary position embedding of its operands.
 func addAttention(c *corpus) {
 	for _, d := range mlxtest.FloatDTypes {
 		c.addAttention(d, true, 2, 7, 11)
@@ -83,7 +83,7 @@ func (c *corpus) addRoPE(d mlxc.DType, interleaved bool) {
 					want[second] = v[first]*sin + v[second]*cos
 				}
 			}
-			// The angle, up to 14, has an error of some roundings, which exp2 of −13 enlarges.
+			// The angle, up to 14, has an error of several roundings, amplified by exp2 of up to −13.
 			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(d, 16*14, 4))
 		},
 	})

@@ -74,7 +74,7 @@ func TestTilesOfCUDA(t *testing.T) {
 		paired    bool
 		columns   int // BLOCK_N
 		d, dv     int
-		tolerance float64 // of the largest element
+		tolerance float64 // relative to the largest element
 	}{
 		{mlxc.Float16, true, 53, false, false, 16, 24, 40, 4e-3},
 		{mlxc.Float16, true, 64, true, false, 32, 16, 16, 4e-3},
@@ -99,29 +99,36 @@ func TestTilesOfCUDA(t *testing.T) {
 			q, key := random(1, dtype, batches, heads, queries, d), random(2, dtype, batches, keyHeads, keys, d)
 			v, dOut := random(3, dtype, batches, keyHeads, keys, dv), random(4, dtype, batches, heads, queries, dv)
 			starts := mlxc.Zeros(mlxc.Int32, 8)
-			ofMask := make([]int32, 4)
+			maskShape := make([]int32, 4)
 			if c.masked {
-				ofMask = []int32{1, heads, queries, int32(keys)}
+				maskShape = []int32{1, heads, queries, int32(keys)}
 			}
-			sizes := mlxc.FromSlice(slices.Concat([]int32{heads, keyHeads, queries, int32(keys), 1 << 29, 0, 0}, ofMask, []int32{batches}), 12)
-			numbers := mlxc.FromSlice([]float32{float32(1 / math.Sqrt(float64(d))), 0, 0, 0, 0, 0, 0, 0}, 8)
-			mask, maskOfKeys := mlxc.Zeros(mlxc.Uint32, 8), mlxc.Zeros(mlxc.Uint32, 8)
+			lengths := []int32{heads, keyHeads, queries, int32(keys), 1 << 29, 0, 0}
+			sizes := mlxc.FromSlice(slices.Concat(lengths, maskShape, []int32{batches}), 12)
+			scalars := mlxc.FromSlice([]float32{float32(1 / math.Sqrt(float64(d))), 0, 0, 0, 0, 0, 0, 0}, 8)
+			mask, keyMask := mlxc.Zeros(mlxc.Uint32, 8), mlxc.Zeros(mlxc.Uint32, 8)
 			if c.masked {
 				kernel, err := plain.Kernel("attention_mask_bits")
 				require.NoError(t, err)
 				words := func(n int) int { return (n + 31) / 32 }
 				bits := kernel.Launch(Launch{
-					Grid: [3]int{words(queries) * words(keys) * 32, heads, 1}, Threadgroup: [3]int{32, 1, 1}, Template: template("LANES", 32),
-					Outputs: []mlxc.Output{output(mlxc.Uint32, heads, queries, words(keys)), output(mlxc.Uint32, heads, keys, words(queries))},
+					Grid: [3]int{words(queries) * words(keys) * 32, heads, 1}, Threadgroup: [3]int{32, 1, 1},
+					Template: template("LANES", 32),
+					Outputs: []mlxc.Output{
+						output(mlxc.Uint32, heads, queries, words(keys)),
+						output(mlxc.Uint32, heads, keys, words(queries)),
+					},
 				}, random(6, mlxc.Float32, heads, queries, keys).Greater(mlxc.Scalar(float32(0))), sizes)
-				mask, maskOfKeys = bits[0], bits[1]
+				mask, keyMask = bits[0], bits[1]
 			}
 			sinks := mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(math.Inf(-1))), heads)
-			// m, 1 / l, delta and m + log₂ l of each row.
+			// m, 1 / l, delta and m + log₂ l of each row
 			each := func(value float32) *mlxc.Array {
 				return mlxc.Full(mlxc.Float32, mlxc.Scalar(value), batches, heads, queries, 1)
 			}
-			rows := mlxc.Concatenate(-1, each(1), each(0.1), random(5, mlxc.Float32, batches, heads, queries, 1), each(float32(1+math.Log2(10))))
+			statistics := mlxc.Concatenate(-1, each(1), each(10))
+			delta := random(5, mlxc.Float32, batches, heads, queries, 1)
+			rows := mlxc.Concatenate(-1, each(1), each(0.1), delta, each(float32(1+math.Log2(10))))
 			for _, k := range []struct {
 				kernel  string
 				rows    int
@@ -129,30 +136,42 @@ func TestTilesOfCUDA(t *testing.T) {
 				inputs  []*mlxc.Array
 				outputs []mlxc.Output
 			}{
-				{"attention_forward", queries, heads, arrays{q, key, v, mask, sinks, starts, starts, sizes, numbers}, []mlxc.Output{
-					output(dtype, batches, heads, queries, dv), output(mlxc.Float32, batches, heads, queries, 2),
-				}},
-				{"attention_delta", queries, heads, arrays{
-					q, key, v, mask, dOut, mlxc.Concatenate(-1, each(1), each(10)), each(0.5), starts, starts, sizes, numbers,
-				}, []mlxc.Output{
-					output(mlxc.Float32, batches, heads, queries, 4),
-				}},
-				{"attention_dq", queries, heads, arrays{q, key, v, mask, dOut, rows, starts, starts, sizes, numbers}, []mlxc.Output{
-					output(dtype, batches, heads, queries, d),
-				}},
-				{"attention_dkv", keys, keyHeads, arrays{q, key, v, maskOfKeys, dOut, rows, starts, starts, sizes, numbers}, []mlxc.Output{
-					output(dtype, batches, keyHeads, keys, d), output(dtype, batches, keyHeads, keys, dv),
-				}},
+				{
+					"attention_forward", queries, heads,
+					arrays{q, key, v, mask, sinks, starts, starts, sizes, scalars},
+					[]mlxc.Output{
+						output(dtype, batches, heads, queries, dv), output(mlxc.Float32, batches, heads, queries, 2),
+					},
+				},
+				{
+					"attention_delta", queries, heads,
+					arrays{q, key, v, mask, dOut, statistics, each(0.5), starts, starts, sizes, scalars},
+					[]mlxc.Output{output(mlxc.Float32, batches, heads, queries, 4)},
+				},
+				{
+					"attention_dq", queries, heads,
+					arrays{q, key, v, mask, dOut, rows, starts, starts, sizes, scalars},
+					[]mlxc.Output{output(dtype, batches, heads, queries, d)},
+				},
+				{
+					"attention_dkv", keys, keyHeads,
+					arrays{q, key, v, keyMask, dOut, rows, starts, starts, sizes, scalars},
+					[]mlxc.Output{
+						output(dtype, batches, keyHeads, keys, d), output(dtype, batches, keyHeads, keys, dv),
+					},
+				},
 			} {
-				ofGroup := 32
+				groupRows := 32
 				if c.paired {
-					ofGroup = 16
+					groupRows = 16
 				}
 				l := Launch{
-					Grid: [3]int{(k.rows + ofGroup - 1) / ofGroup * 64, k.heads, batches}, Threadgroup: [3]int{64, 1, 1},
+					Grid:        [3]int{(k.rows + groupRows - 1) / groupRows * 64, k.heads, batches},
+					Threadgroup: [3]int{64, 1, 1},
 					Template: template(
-						"T", dtype, "MASK_T", mlxc.Uint32, "CAPPED", false, "MASKED", c.masked, "PAIRED", c.paired, "LANES", 32,
-						"SIMDGROUPS", 2, "BLOCK_M", 16, "BLOCK_N", c.columns, "HEAD_DIM", d, "VALUE_DIM", dv),
+						"T", dtype, "MASK_T", mlxc.Uint32, "CAPPED", false, "MASKED", c.masked, "PAIRED", c.paired,
+						"LANES", 32, "SIMDGROUPS", 2, "BLOCK_M", 16, "BLOCK_N", c.columns,
+						"HEAD_DIM", d, "VALUE_DIM", dv),
 					Outputs: k.outputs,
 				}
 				run := func(lib *Library) [][]float32 {

@@ -66,7 +66,7 @@ type AttentionConfig struct {
 // Memory is linear in the lengths: the kernels recompute scores tile by tile. Heads wider than 256 are the exception:
 // they run as basic MLX operations, which hold all scores. On GPUs, MLX's fused forward kernel computes the result if
 // no gradient is being taken (see [mlxc.Differentiating]) and it supports the case: heads of 64, 80 or 128 with no
-// options but Scale, Causal and Sinks. Its last bits differ from those of a forward pass under a gradient.
+// options but Scale, Causal and Sinks. Its last bits differ from a forward pass under a gradient.
 func Attention(q, k, v *mlxc.Array, c AttentionConfig) *mlxc.Array {
 	if checkAttention(q, k, v, c) == nil && !mlxc.Differentiating() && c.fusedByMLX(mlxc.CurrentBackend(), q, k, v) {
 		fused := mlxc.AttentionConfig{Scale: c.Scale, Causal: c.Causal, Sinks: c.Sinks}

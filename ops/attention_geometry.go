@@ -40,7 +40,7 @@ var attentionTuning = map[mlxc.Backend]struct {
 }
 
 // hasExactProducts reports whether tile products of a dtype, for heads of this width, are exact enough to need delta
-// from products: not those of 16 bits, and on CUDA not those of TF32 (narrow in metal_tiles.h).
+// from products. Products of 16 bits are not, nor is TF32 on CUDA (narrow in metal_tiles.h).
 func hasExactProducts(b mlxc.Backend, dtype mlxc.DType, width int) bool {
 	return dtype == mlxc.Float32 && (b != mlxc.BackendCUDA || width <= 16)
 }

@@ -261,7 +261,7 @@ func TestAttentionRefuses(t *testing.T) {
 	require.Equal(t, out.Err(), lse.Err())
 }
 
-// Without an executor for the kernels, the results are those of the composition, and no kernel is launched.
+// Without an executor for the kernels, the results equal the composition bit by bit, and no kernel is launched.
 func TestAttentionWithoutACompiler(t *testing.T) {
 	defer func() { warnOnce = sync.Once{} }()
 	t.Setenv("CXX", "/nonexistent/compiler")

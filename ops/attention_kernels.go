@@ -279,8 +279,8 @@ func (a attentionArgs) rowStats(on target, out, statistics, dOut, dLSE *mlxc.Arr
 	return rowStatsOfOutput(on, out, statistics, dOut, dLSE)
 }
 
-// needsExactDelta reports whether a gradient keeps more bits than a delta from the rounded output has: its dtype has
-// more than 16 bits and its products more than those of TF32.
+// needsExactDelta reports whether a gradient keeps more bits than a delta from the rounded output has: its dtype is
+// float32, and its products are more precise than TF32.
 func (a attentionArgs) needsExactDelta(on target) bool {
 	isFloat32 := func(x *mlxc.Array) bool { return x != nil && x.DType() == mlxc.Float32 }
 	return hasExactProducts(on.backend, a.q.DType(), max(a.q.Dim(3), a.v.Dim(3))) ||

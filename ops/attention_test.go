@@ -85,7 +85,7 @@ func someAttention(dtype mlxc.DType) []attentionCase {
 	return cases
 }
 
-// The value and the gradients equal those of the composition under every transform. Each output is tested on its own,
+// The value and the gradients equal the composition's under every transform. Each output is tested on its own,
 // which leaves the other without a cotangent.
 func TestAttentionUnderTransforms(t *testing.T) {
 	for _, dtype := range gradientDTypes {

@@ -1,13 +1,11 @@
 // The gradients of q, k and v of attention. attention.h has the formulas, the launch and the traffic.
 // Reference: compare/oracle/attention.go, Attention.VJP.
 //
-//   attention_delta            RowStats of every query, with delta as Σ_j p_ij·(do_i·v_j): attention_dq and
-//   attention_dkv
-//                              compute the same products, so that their errors cancel, except for the last rounding of
-//                              PAIRED. A simdgroup owns BLOCK_M queries and iterates over keys
-//   attention_delta_of_output  the same from o, in one product for each row. The rounding of o does not matter to a T
-//   of
-//                              16 bits, except in sums of dz over the keys of a row, which are near 0
+//   attention_delta            RowStats of every query, with delta = Σ_j p_ij·(do_i·v_j). The other kernels compute
+//                              the same products, so errors cancel, except for the last rounding of PAIRED. A
+//                              simdgroup owns BLOCK_M queries and iterates over keys
+//   attention_delta_of_output  the same from o, with one product per row. With a T of 16 bits the rounding of o does
+//                              not matter, except in sums of dz over the keys of a row, which are near 0
 //   attention_dq               a simdgroup owns BLOCK_M queries and iterates over keys
 //   attention_dkv              a simdgroup owns BLOCK_M keys and iterates over the queries of G heads. It computes the
 //                              transposes of s and p, so no tile has to be transposed

@@ -1,9 +1,8 @@
-// The instructions of an NVIDIA GPU that metal_tiles.h is made of: products of a simdgroup,
-// loads of their operands, and copies that a thread does not wait for.
+// The PTX instructions of metal_tiles.h: products of a warp, loads of their operands, and asynchronous copies.
 //
-// Of a product's result a lane has columns 2·(lane % 4) and the next, of row lane / 4 and of
-// the row eight below; of the left operand the same places in 8 columns each; of the right
-// one the same places of its transpose (PTX ISA, "Matrix fragments for mma").
+// Of the result of a product, a lane has the columns 2·(lane % 4) and 2·(lane % 4) + 1 of the rows lane / 4 and
+// lane / 4 + 8. Of the left-hand operand it has the same places in each group of 8 columns, and of the right-hand
+// operand the same places of its transpose (PTX ISA, "Matrix fragments for mma").
 #ifndef METAL_MMA_H
 #define METAL_MMA_H
 
@@ -11,7 +10,7 @@
 
 namespace mlxg {
 
-// Two floats as neighbours of 16 bits.
+// packed_pair rounds two floats to T and packs them into a word, the first in the lower half.
 template <class T>
 MLXG_INLINE unsigned packed_pair(float first, float second) {
   unsigned pair;
@@ -23,7 +22,7 @@ MLXG_INLINE unsigned packed_pair(float first, float second) {
   return pair;
 }
 
-// c += a·b, with 16 terms of elements of 16 bits.
+// multiply_16 computes c += a·b with 16 terms of T, of 16 bits.
 template <class T>
 MLXG_INLINE void multiply_16(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   if constexpr (metal::is_same_v<T, metal::half>) {
@@ -37,7 +36,7 @@ MLXG_INLINE void multiply_16(float (&c)[4], const unsigned (&a)[4], unsigned b0,
   }
 }
 
-// The same with 8 terms.
+// multiply_8 computes c += a·b with 8 terms of T, of 16 bits.
 template <class T>
 MLXG_INLINE void multiply_8(float (&c)[4], const unsigned (&a)[2], unsigned b) {
   if constexpr (metal::is_same_v<T, metal::half>) {
@@ -51,14 +50,14 @@ MLXG_INLINE void multiply_8(float (&c)[4], const unsigned (&a)[2], unsigned b) {
   }
 }
 
-// The same with 8 terms of TF32.
+// multiply_tf32 computes c += a·b with 8 terms of TF32.
 MLXG_INLINE void multiply_tf32(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// A place in shared memory.
+// A shared_place is an address in shared memory.
 using shared_place = unsigned;
 MLXG_INLINE shared_place shared_address(const void* p) {
   unsigned long long address;
@@ -66,7 +65,7 @@ MLXG_INLINE shared_place shared_address(const void* p) {
   return unsigned(address);
 }
 
-// An element there, of 16 or 32 bits.
+// load_shared and store_shared access an element of 16 or 32 bits.
 template <class T>
 MLXG_INLINE T load_shared(shared_place at) {
   if constexpr (sizeof(T) == 2) {
@@ -88,9 +87,8 @@ MLXG_INLINE void store_shared(shared_place at, T value) {
   }
 }
 
-// Loads four or two matrices of 8 rows of 16 bytes from shared memory, the rows' addresses from the
-// lanes: 8 lanes for a matrix. A lane gets 4 bytes of row lane / 4 of each; TRANSPOSED: of its
-// columns.
+// load_matrices loads four or two matrices of 8 rows of 16 bytes from shared memory. Eight lanes give the addresses of
+// the rows of a matrix. A lane gets 4 bytes of row lane / 4 of each matrix or, if TRANSPOSED, of column lane / 4.
 template <bool TRANSPOSED>
 MLXG_INLINE void load_matrices(unsigned (&r)[4], shared_place at) {
   if constexpr (TRANSPOSED) {
@@ -120,7 +118,8 @@ MLXG_INLINE void load_matrices(unsigned (&r)[2], shared_place at) {
   }
 }
 
-// Begins to copy BYTES, 16, 8 or 4, from device memory to shared memory; zeros if it is not there.
+// copy_ahead starts to copy BYTES (16, 8 or 4) from device memory to shared memory. If `there` is false, it writes
+// zeros and does not read.
 template <int BYTES>
 MLXG_INLINE void copy_ahead(shared_place at, const void* from, bool there) {
   unsigned long long address;
@@ -134,13 +133,13 @@ MLXG_INLINE void copy_ahead(shared_place at, const void* from, bool there) {
   }
 }
 
-// Where all threads of the threadgroup are, and the copies of each have arrived.
+// wait_for_copies blocks until the copies of all threads of the threadgroup have arrived.
 MLXG_INLINE void wait_for_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
 }
 
-// Lets the compiler not know a value that it would else keep for later.
+// make_anew hides a value from the compiler, which then computes values derived from it again instead of keeping them.
 MLXG_INLINE void make_anew(unsigned& value) {
   asm volatile("" : "+r"(value));
 }

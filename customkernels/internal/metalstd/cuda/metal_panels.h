@@ -36,7 +36,7 @@ struct panel {
   // Elements of a row and of a buffer in shared memory.
   static constexpr int PITCH = BYTES == 16 ? (COLUMNS / VEC | 1) * VEC : COLUMNS;
   static constexpr int ELEMENTS = ROWS * PITCH;
-  // A block has 48 KiB of shared memory: two large panels and a small one, or those of both parts of a pair of
+  // A block has 48 KiB of shared memory: two large panels and a small one, or the panels of both parts of a pair of
   // simdgroups and 8 KiB of partial scores.
   static constexpr bool PREFETCHES = 2 * ELEMENTS * sizeof(T) <= (STRIDE == COLUMNS ? 23 : 9) * 1024;
   static constexpr int SIZE = PREFETCHES ? 2 * ELEMENTS : ELEMENTS;
@@ -149,7 +149,7 @@ struct operand {
   }
 };
 
-// A lane's columns of floats are four apart, as ldmatrix loads those of a panel.
+// A lane's columns of floats are four apart, as ldmatrix loads a panel's columns.
 template <int ROWS, int COLUMNS>
 struct operand<float, ROWS, COLUMNS> {
   float elements[ROWS / 8][COLUMNS / 4];

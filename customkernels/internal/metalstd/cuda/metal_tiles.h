@@ -198,7 +198,7 @@ struct float_products {
 };
 
 // add_products adds the sums over k < INNER of left(i, k) · right(k, j). Groups of eight terms are summed on their own:
-// the error of 64 terms in a row exceeds that of cuBLAS.
+// the error of 64 terms in a row exceeds the error of cuBLAS.
 template <int INNER, int ROWS, int COLUMNS, class Left, class Right>
 MLXG_INLINE void add_products(tile<ROWS, COLUMNS>& sum, Left left, Right right) {
   constexpr int LANE_ROWS = tile<ROWS, COLUMNS>::LANE_ROWS, LANE_COLUMNS = tile<ROWS, COLUMNS>::LANE_COLUMNS;
