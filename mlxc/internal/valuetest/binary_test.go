@@ -11,8 +11,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// operandsOf gives two operands of a dtype, of shapes (3,4) and (1,4), neither of them
-// contiguous, and their elements as they are paired.
+// operandsOf returns two operands of dtype d with shapes (3,4) and (1,4), and their elements after broadcasting.
+// Neither operand is contiguous.
 func operandsOf(t *testing.T, d mlxc.DType, from, to float64) (a, b *mlxc.Array, x, y []float64) {
 	t.Helper()
 	a = steps(mlxc.Float64, from, to, 12).Reshape(4, 3).Transpose()
@@ -25,7 +25,7 @@ func operandsOf(t *testing.T, d mlxc.DType, from, to float64) (a, b *mlxc.Array,
 	return a, b, wide(t, both[0]), wide(t, both[1])
 }
 
-// Functions of two elements, broadcast, in every dtype that they are there for.
+// Binary functions with broadcast operands, in every dtype that they support.
 func init() {
 	type binary = func(a, b *mlxc.Array) *mlxc.Array
 	integers := []mlxc.DType{
@@ -38,7 +38,7 @@ func init() {
 		got      binary
 		want     func(x, y float64) float64
 		from, to float64
-		integers bool // in their own dtype; otherwise as float32
+		integers bool // integer operands keep their dtype; otherwise the result is float32
 		complex  func(x, y complex128) complex128
 	}{
 		{
@@ -113,7 +113,7 @@ func init() {
 		})
 	}
 
-	// Comparisons; NaN is neither equal to anything nor less or greater.
+	// Comparisons. NaN is not equal to, less than or greater than any value.
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, c := range []struct {
 		name string
@@ -156,7 +156,7 @@ func init() {
 		}
 	})
 
-	// Bits.
+	// Bitwise functions.
 	for _, c := range []struct {
 		name string
 		got  binary
@@ -223,9 +223,9 @@ func init() {
 	})
 }
 
-// NaN and infinities in functions of two elements.
-func TestBordersOfBinaryFunctions(t *testing.T) {
-	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
+// Binary functions of NaN and infinities.
+func TestBinaryFunctionsOfNaNAndInfinity(t *testing.T) {
+	testdevice.CPUOnly(t, "compares with float64 in Go, with tolerances for MLX's CPU backend")
 	nan, inf := math.NaN(), math.Inf(1)
 	a := mlxc.FromSlice([]float64{nan, 1, inf, -inf, -inf, 1000}).AsType(mlxc.Float32)
 	b := mlxc.FromSlice([]float64{1, nan, -inf, -inf, 3, 1000}).AsType(mlxc.Float32)
@@ -248,7 +248,7 @@ func TestBordersOfBinaryFunctions(t *testing.T) {
 }
 
 func TestPromotion(t *testing.T) {
-	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
+	testdevice.CPUOnly(t, "compares with float64 in Go, with tolerances for MLX's CPU backend")
 	of := func(d mlxc.DType) *mlxc.Array { return mlxc.Ones(d, 2) }
 	for _, c := range []struct{ a, b, want mlxc.DType }{
 		{mlxc.Bool, mlxc.Uint8, mlxc.Uint8},
@@ -264,7 +264,7 @@ func TestPromotion(t *testing.T) {
 }
 
 func TestDivMod(t *testing.T) {
-	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
+	testdevice.CPUOnly(t, "compares with float64 in Go, with tolerances for MLX's CPU backend")
 	x, y := []int32{7, -7, 7, -7, 5, math.MinInt32}, []int32{2, 2, -2, -2, 0, -1}
 	q, r := mlxc.FromSlice(x).DivMod(mlxc.FromSlice(y))
 	require.Equal(t, []int32{3, -4, -4, 3, 0, math.MinInt32}, read[int32](t, q))

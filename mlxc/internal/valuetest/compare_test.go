@@ -47,11 +47,11 @@ func init() {
 			read[bool](t, a.IsClose(b, mlxc.Tolerance{Relative: 1e-2 * 0.98, EqualNaN: true})))
 		require.Equal(t, []bool{true, true, true, false, true, false, true, true, false},
 			read[bool](t, a.IsClose(b, mlxc.Tolerance{Absolute: 1})))
-		// The tolerance is relative to the second one.
+		// The tolerance is relative to the second operand.
 		p, q := mlxc.Scalar[float32](1), mlxc.Scalar[float32](2)
 		require.Equal(t, []bool{true}, read[bool](t, p.IsClose(q, mlxc.Tolerance{Relative: 0.6})))
 		require.Equal(t, []bool{false}, read[bool](t, q.IsClose(p, mlxc.Tolerance{Relative: 0.6})))
-		// Unsigned differences do not wrap around, and booleans have some.
+		// Differences of unsigned elements do not wrap around. Booleans compare as 0 and 1.
 		u, v := mlxc.FromSlice([]uint8{1, 3, 1}), mlxc.FromSlice([]uint8{3, 1, 9})
 		require.Equal(t, []bool{true, true, false}, read[bool](t, u.IsClose(v, mlxc.Tolerance{Absolute: 2})))
 		require.Equal(t, []bool{true, false},
@@ -97,7 +97,7 @@ func init() {
 		}
 	})
 	value("mlx_where", func(t *testing.T) {
-		cond := mlxc.FromSlice([]float32{0, 2, -1}) // not 0 is true
+		cond := mlxc.FromSlice([]float32{0, 2, -1}) // nonzero is true
 		for _, d := range mlxc.DTypes() {
 			got := mlxc.Where(cond, mlxc.FromSlice([]int8{1, 0}, 2, 1).AsType(d), mlxc.Zeros(mlxc.Bool))
 			require.Equal(t, d, got.DType())

@@ -9,8 +9,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// grid is an array of Go with its shape; shapes of convolutions all have three spatial
-// axes here.
+// grid holds the elements and the shape of an array: (batch, three spatial axes, channels). Convolutions over fewer
+// axes use spatial axes of size 1.
 type grid struct {
 	shape [5]int
 	v     []float64
@@ -29,7 +29,7 @@ func (g grid) at(n, x, y, z, c int) *float64 {
 	return &g.v[(((n*s[1]+x)*s[2]+y)*s[3]+z)*s[4]+c]
 }
 
-// gridOf is a with axes of size 1 for the missing spatial ones.
+// gridOf reads a and inserts axes of size 1 for missing spatial axes.
 func gridOf(t testing.TB, a *mlxc.Array) grid {
 	t.Helper()
 	shape := a.Shape()
@@ -39,15 +39,15 @@ func gridOf(t testing.TB, a *mlxc.Array) grid {
 	return grid{[5]int(shape), wide(t, a)}
 }
 
-// walk is how a convolution moves along the three axes.
-type walk struct {
+// convolution holds the parameters of a convolution for the three spatial axes.
+type convolution struct {
 	stride, low, high, dilation, inputDilation [3]int
 	groups                                     int
 	flip                                       bool
 }
 
-// entry is that of a list for an axis: the last one stands for the missing ones that are
-// there, and otherwise for those that are not.
+// entries returns a parameter for each of the three spatial axes. A list of one element applies to the first dims axes.
+// The other axes, and all axes if the list is empty, have the value otherwise.
 func entries(list []int, dims, otherwise int) (out [3]int) {
 	for i := range out {
 		switch {
@@ -62,8 +62,8 @@ func entries(list []int, dims, otherwise int) (out [3]int) {
 	return out
 }
 
-// correlate is the definition: for each element of the result, every element of the kernel.
-func correlate(x, w grid, p walk) grid {
+// correlate returns the convolution of x with w by definition: each output element is a sum over the kernel's elements.
+func correlate(x, w grid, p convolution) grid {
 	out := [5]int{x.shape[0], 0, 0, 0, w.shape[0]}
 	for i := range 3 {
 		room := (x.shape[i+1]-1)*p.inputDilation[i] + 1 + p.low[i] + p.high[i]
@@ -71,7 +71,7 @@ func correlate(x, w grid, p walk) grid {
 	}
 	y := newGrid(out)
 	channels, results := w.shape[4], w.shape[0]/p.groups
-	// from gives the input's place for one of the result and of the kernel.
+	// from returns the input index along axis i for an output index and a kernel index. It reports false for padding.
 	from := func(i, place, k int) (int, bool) {
 		if p.flip {
 			k = w.shape[i+1] - 1 - k
@@ -107,7 +107,7 @@ func correlate(x, w grid, p walk) grid {
 	return y
 }
 
-// convolved runs f for the dtypes that MLX convolves.
+// convolved runs f for the dtypes that MLX supports in convolutions.
 func convolved(t *testing.T, f func(t *testing.T, d mlxc.DType)) {
 	t.Helper()
 	floating(t, func(t *testing.T, d mlxc.DType) {
@@ -117,7 +117,7 @@ func convolved(t *testing.T, f func(t *testing.T, d mlxc.DType)) {
 	})
 }
 
-// requireGrid requires a's values and shape.
+// requireGrid requires a to have the shape and elements of want.
 func requireGrid(t testing.TB, want grid, a *mlxc.Array) {
 	t.Helper()
 	require.NoError(t, a.Err())
@@ -145,13 +145,13 @@ func init() {
 				"groups": {Groups: 2, Padding: []int{1}},
 			} {
 				if c.Groups > 1 && dims == 3 {
-					continue // MLX knows these for one and two spatial axes
+					continue // MLX supports groups for one and two spatial axes only
 				}
 				t.Run(name, func(t *testing.T) {
 					shape := append([]int(nil), weights[i]...)
 					shape[len(shape)-1] /= max(c.Groups, 1)
 					x, w := matrices(uint64(20+i), inputs[i]...), matrices(uint64(30+i), shape...)
-					want := correlate(gridOf(t, x), gridOf(t, w), walk{
+					want := correlate(gridOf(t, x), gridOf(t, w), convolution{
 						entries(c.Stride, dims, 1), entries(c.Padding, dims, 0), entries(c.Padding, dims, 0),
 						entries(c.Dilation, dims, 1), entries(nil, 3, 1), max(c.Groups, 1), false,
 					})
@@ -168,7 +168,7 @@ func init() {
 				Stride: []int{2, 1}, PaddingLow: []int{0, 2}, PaddingHigh: []int{3, 1}, Dilation: []int{1, 2},
 				InputDilation: []int{3, 2}, Flip: true,
 			}
-			requireGrid(t, correlate(gridOf(t, x), gridOf(t, w), walk{
+			requireGrid(t, correlate(gridOf(t, x), gridOf(t, w), convolution{
 				entries(c.Stride, 2, 1), entries(c.PaddingLow, 2, 0), entries(c.PaddingHigh, 2, 0), entries(c.Dilation,
 					2, 1),
 				entries(c.InputDilation, 2, 1), 1, true,
@@ -178,7 +178,7 @@ func init() {
 }
 
 func TestConvTranspose(t *testing.T) {
-	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
+	testdevice.CPUOnly(t, "compares with float64 in Go, with tolerances for MLX's CPU backend")
 	transposed := func(dims int,
 		f func(input, weight *mlxc.Array, c mlxc.ConvTransposeConfig) *mlxc.Array,
 	) func(t *testing.T) {
@@ -198,9 +198,9 @@ func TestConvTranspose(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					x, w := matrices(50, append(input[:len(input):len(input)], 3)...), matrices(51,
 						append(weight[:len(weight):len(weight)], 3)...)
-					// What scatters the kernel is the correlation of the stretched and
-					// padded input with the kernel turned around.
-					p := walk{
+					// A transposed convolution is the correlation of the stretched and padded
+					// input with the flipped kernel.
+					p := convolution{
 						stride: [3]int{1, 1, 1}, dilation: entries(c.Dilation, dims, 1),
 						inputDilation: entries(c.Stride, dims, 1), groups: 1, flip: true,
 					}
@@ -222,8 +222,8 @@ func TestConvTranspose(t *testing.T) {
 	t.Run("three axes", transposed(3, mlxc.ConvTranspose3D))
 }
 
-// Each kernel reaches over the input into the padding on both sides, so that result and gradients are
-// zeros. MLX's own convolution writes at places of the padding, megabytes behind the result.
+// Both elements of each kernel fall into the padding, one on each side of the input, so the result and the gradients
+// are zeros. MLX's own convolution writes to positions of the padding, megabytes beyond the result's memory.
 func TestConvolutionsWithMorePaddingThanResult(t *testing.T) {
 	const padding = 1 << 20
 	c := mlxc.ConvConfig{Padding: []int{padding, 0, 0}, Dilation: []int{2 * padding, 1, 1}}

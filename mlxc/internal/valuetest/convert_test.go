@@ -41,13 +41,13 @@ func init() {
 		require.Equal(t, []int{2, 2}, wider.Shape())
 		require.Equal(t, []uint16{0x0201, 0x0403, 0x0605, 0x0807}, read[uint16](t, wider))
 		require.Equal(t, []uint8{1, 2, 3, 4, 5, 6, 7, 8}, read[uint8](t, wider.View(mlxc.Uint8)))
-		// Arrays that are not contiguous.
+		// An array that is not contiguous, and a scalar.
 		columns := bytes.Transpose()
 		require.Equal(t, []uint16{0x0501, 0x0602, 0x0703, 0x0804}, read[uint16](t, columns.View(mlxc.Uint16)))
 		require.Equal(t, []uint32{0x3f800000}, read[uint32](t, mlxc.Scalar[float32](1).View(mlxc.Uint32)))
 	})
-	// Every number of the format, from its definition: 1 bit for the sign, 4 for the
-	// exponent, 3 for the fraction; all of the last two set is NaN.
+	// fp8 decodes an 8-bit float by the definition of e4m3: 1 sign bit, 4 exponent bits and 3 fraction bits. If all
+	// bits of exponent and fraction are set, the number is NaN.
 	fp8 := func(code int) float64 {
 		sign := 1.0
 		if code >= 128 {
@@ -69,7 +69,7 @@ func init() {
 			require.Equal(t, d, got.DType())
 			for i, v := range wide(t, got) {
 				if i&127 == 127 {
-					continue // NaN, which ToFP8 does not give
+					continue // a code of NaN, which ToFP8 never returns
 				}
 				require.InDelta(t, fp8(i), v, 0, "%v %#x", d, i)
 			}
@@ -85,7 +85,7 @@ func init() {
 				require.Equal(t, []uint8{uint8(code)}, read[uint8](t, got), "%v %g", d, fp8(code))
 			}
 		}
-		// Values between two numbers round to the nearest, values beyond the range to the last.
+		// Values between two numbers round to the nearest. Values beyond the range, and NaN, become ±448.
 		x := mlxc.FromSlice([]float32{1.05, 1.08, -17.9, 449, -1e9, float32(math.Inf(1)), 0.0001, float32(math.NaN())})
 		require.Equal(t, []float32{1, 1.125, -18, 448, -448, 448, 0, 448}, floats(t, x.ToFP8().FromFP8(mlxc.Float32)))
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A function that is compiled for any shape reduces axes of size 1 as well, which MLX itself
-// plans by memory that is not the operand's.
+// A shapeless compiled function also reduces axes of size 1. If no axis is longer than 1, MLX itself plans the
+// reduction from memory outside of its lists.
 func TestShapelessReductionsOverOneElement(t *testing.T) {
 	type reduction = func(a *mlxc.Array, axes ...int) *mlxc.Array
 	for name, reduce := range map[string]reduction{
@@ -34,8 +34,7 @@ func TestShapelessReductionsOverOneElement(t *testing.T) {
 	}
 }
 
-// Padding with an array's own elements is as lazy as other operations: a padding that no memory
-// holds costs nothing before it is computed.
+// PadEdge, PadReflect and PadSymmetric are lazy: a padding that exceeds the memory costs nothing until it is evaluated.
 func TestPaddingIsLazy(t *testing.T) {
 	a := mlxc.FromSlice([]float32{1, 2, 3})
 	for name, pad := range map[string]func(a *mlxc.Array, padding ...mlxc.Padding) *mlxc.Array{
@@ -47,10 +46,10 @@ func TestPaddingIsLazy(t *testing.T) {
 	require.Equal(t, []float32{2, 1, 2, 3, 2, 1, 2}, floats(t, a.PadReflect(mlxc.Padding{Before: 1, After: 3})))
 }
 
-// The gradient of a scan stays within its operand where elements are NaN or infinite. A NaN and the
-// elements behind it get none.
-func TestGradientsOfExtremesOfNaN(t *testing.T) {
-	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
+// If elements are NaN or infinite, the gradients of CumMax and CumMin write only inside the operand's gradient. The
+// gradient of a NaN and of the elements after it is zero.
+func TestGradientsOfCumMaxAndCumMinOfNaN(t *testing.T) {
+	testdevice.CPUOnly(t, "uses float64 or an operation that MLX supports on CPUs only")
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	special := []float32{0, 1, -1, inf, -inf, nan, 2}
 	for name, scan := range map[string]func(a *mlxc.Array, axis int, c mlxc.ScanConfig) *mlxc.Array{
@@ -82,10 +81,10 @@ func TestGradientsOfExtremesOfNaN(t *testing.T) {
 	require.Equal(t, []float32{1, 2, 0, 0, 0}, floats(t, grads[0]))
 }
 
-// The scans of complex numbers give NaN from the first NaN of either part on, and their gradients
-// stay within their operand.
-func TestExtremesOfComplexNaN(t *testing.T) {
-	testdevice.CPUOnly(t, "complex scans of MLX on CUDA have another order of NaN")
+// CumMax and CumMin of complex numbers return NaN from the first element on whose real or imaginary part is NaN. Their
+// gradients write only inside the operand's gradient.
+func TestCumMaxAndCumMinOfComplexNaN(t *testing.T) {
+	testdevice.CPUOnly(t, "MLX orders complex NaN differently on CUDA")
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	parts := []float32{0, 1, -1, inf, -inf, nan, 2}
 	isNaN := func(v complex64) bool { return math.IsNaN(float64(real(v))) || math.IsNaN(float64(imag(v))) }
@@ -134,10 +133,9 @@ func TestExtremesOfComplexNaN(t *testing.T) {
 	}
 }
 
-// LAPACK ends the process, with the status of success, over singular values of a matrix with an
-// infinity.
+// The singular values of a matrix with an infinity are NaN. LAPACK would end the process with exit status 0.
 func TestNormsOfInfinity(t *testing.T) {
-	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
+	testdevice.CPUOnly(t, "uses float64 or an operation that MLX supports on CPUs only")
 	inf := float32(math.Inf(1))
 	a := mlxc.Full(mlxc.Float32, mlxc.Scalar(inf), 31, 31)
 	nan := []float64{math.NaN()}
@@ -151,8 +149,8 @@ func TestNormsOfInfinity(t *testing.T) {
 	require.Error(t, mlxc.Ones(mlxc.Float32, 2, 2, 2).NuclearNorm().Err())
 }
 
-// MLX multiplies the steps of a convolution in 32 bits. Longer steps than the input are as good as
-// steps of its size.
+// MLX multiplies the strides and dilations of a convolution in 32 bits. A stride or dilation beyond the input's size
+// has the effect of one of the input's size.
 func TestConvolutionsWithLongSteps(t *testing.T) {
 	x, w := counting(1, 1, 2, 3, 4), counting(4, 2, 1, 2, 4)
 	c := mlxc.ConvConfig{Stride: []int{5, 2, 1}, Padding: []int{2}, Dilation: []int{3, 1, 1}}
@@ -165,9 +163,10 @@ func TestConvolutionsWithLongSteps(t *testing.T) {
 	}
 }
 
-// MLX's product of halves on CPUs takes the length of a segment for the row stride.
-func TestSegmentsOfHalves(t *testing.T) {
-	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
+// SegmentedMM supports all layouts. For float16 and bfloat16 on the CPU, MLX itself uses the segment's length as the
+// row stride.
+func TestSegmentedMMOfEveryFloat(t *testing.T) {
+	testdevice.CPUOnly(t, "uses float64 or an operation that MLX supports on CPUs only")
 	floating(t, func(t *testing.T, d mlxc.DType) {
 		a, b := matrices(1, 4, 5).AsType(d), matrices(2, 5, 3).AsType(d)
 		segments := mlxc.FromSlice([]uint32{1, 3, 0, 5, 2, 2, 3, 5}, 4, 2)
@@ -185,7 +184,8 @@ func TestSegmentsOfHalves(t *testing.T) {
 	})
 }
 
-// The parts of a reversed array, which MLX takes for one element each.
+// The parts of a reversed array have all their elements. MLX's Split treats an axis with a negative stride like a
+// broadcast axis, as if it held one element.
 func TestPartsOfReversedArrays(t *testing.T) {
 	for _, shape := range [][]int{{2, 2}, {4, 6}, {2, 4, 3}} {
 		for axis := range shape {
@@ -212,8 +212,8 @@ func TestPartsOfReversedArrays(t *testing.T) {
 	requireArray(t, []int{3, 2}, []float64{0, 0, 0, 0, -1, 2}, a.Cross(b, 0))
 }
 
-// Gradients of products of gathered matrices are the same whether or not the ids are said to
-// ascend, on either side and with matrices that several products share.
+// The gradients of GatherMM and GatherQMM are the same with and without MatMulIDs.Sorted, for ids of the left and of
+// the right operand, and if several products share a matrix.
 func TestGradientsOfSortedIDs(t *testing.T) {
 	testdevice.CPUOnly(t, "multiplies float32 of any size")
 	ids := func(shape []int, v ...uint32) *mlxc.Array { return mlxc.FromSlice(v, shape...) }
@@ -263,7 +263,7 @@ func TestGradientsOfSortedIDs(t *testing.T) {
 	}
 }
 
-// The gradients of scales and biases equal the gradients of products with the dequantized matrices.
+// The gradients of GatherQMM equal the gradients of products with the dequantized matrices, also for scales and biases.
 func TestGradientsOfScalesOfGatheredMatrices(t *testing.T) {
 	testdevice.CPUOnly(t, "multiplies float32 of any size")
 	ids := mlxc.FromSlice([]uint32{0, 2})
@@ -302,8 +302,8 @@ func TestGradientsOfScalesOfGatheredMatrices(t *testing.T) {
 	}
 }
 
-// Each false behind the last true adds zero to the element that follows in the source. If the source has
-// none, that is memory of others, here megabytes behind it.
+// In MLX's gradient of MaskedScatter, each false after the last true adds zero to the next element of the source. If
+// the source has no further element, the write is out of bounds, here by megabytes.
 func TestGradientOfMaskedScatterStaysInTheSource(t *testing.T) {
 	mask := mlxc.FromSlice([]bool{true, false, true, false})
 	scatter := func(in []*mlxc.Array) []*mlxc.Array {

@@ -11,14 +11,13 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// floatDTypes are the real floating-point dtypes, and how far from the truth a function of
-// theirs may be, relative to what is above 1 in it. MLX computes float64 in single
-// precision here and there.
+// floatDTypes maps each real floating-point dtype to the allowed error of a function: absolute for results below 1,
+// relative above. MLX computes some functions of float64 in single precision.
 var floatDTypes = map[mlxc.DType]float64{
 	mlxc.Float16: 1.0 / 1024, mlxc.BFloat16: 1.0 / 128, mlxc.Float32: 4e-6, mlxc.Float64: 4e-6,
 }
 
-// near compares with what is wanted, NaN and infinities included.
+// closeTo requires |got − want| ≤ off · max(1, |want|). NaN and infinities must be equal.
 func closeTo(t testing.TB, want, got, off float64, message ...any) {
 	t.Helper()
 	if math.IsNaN(want) || math.IsInf(want, 0) {
@@ -30,17 +29,16 @@ func closeTo(t testing.TB, want, got, off float64, message ...any) {
 	require.InDelta(t, want, got, off*math.Max(1, math.Abs(want)), message...)
 }
 
-// steps gives n numbers from … to, as an array of shape (2,n/2) that is transposed from
-// another, so that it is not contiguous.
+// steps returns n numbers from `from` to `to` in an array of shape (2, n/2). The array is a transposed view, so it is
+// not contiguous.
 func steps(d mlxc.DType, from, to float64, n int) *mlxc.Array {
 	return mlxc.Linspace(mlxc.Float64, from, to, n).Reshape(n/2, 2).Transpose().AsType(d)
 }
 
-// Functions of one element, against those of Go's packages math and math/cmplx, in every
-// dtype.
+// Unary functions in every dtype, compared with Go's packages math and math/cmplx.
 func init() {
 	const (
-		becomesFloat = iota // an integer is computed as float32
+		becomesFloat = iota // the result for integers is float32
 		staysInteger
 	)
 	for _, c := range []struct {
@@ -181,9 +179,9 @@ func init() {
 	})
 }
 
-// Functions of one element at the limits of their domains.
-func TestBordersOfDomains(t *testing.T) {
-	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
+// Unary functions at the limits of their domains and beyond them.
+func TestUnaryFunctionsAtLimitsOfDomains(t *testing.T) {
+	testdevice.CPUOnly(t, "compares with float64 in Go, with tolerances for MLX's CPU backend")
 	nan, inf := math.NaN(), math.Inf(1)
 	for name, c := range map[string]struct {
 		got  func(*mlxc.Array) *mlxc.Array

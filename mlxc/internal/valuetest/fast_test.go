@@ -10,12 +10,14 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// tolerances are how near the dtypes come to float64.
+// tolerances maps dtypes to the allowed difference from results in float64.
 var tolerances = map[mlxc.DType]float64{mlxc.Float32: 2e-5, mlxc.Float16: 1e-2, mlxc.BFloat16: 6e-2}
 
-// rotated is RoPE by its definition, of x of the shape (batch,heads,length,dim). offset
-// gives the position of a batch's first row, frequency that of pair i.
-func rotated(x []float64, shape [4]int, dims int, traditional bool, scale float64, offset func(batch int) int, frequency func(i int) float64) []float64 {
+// rotated returns RoPE of x by definition. shape is (batch, heads, length, dim). offset returns the position of the
+// first row of a batch entry, and frequency the angle per position of pair i.
+func rotated(x []float64, shape [4]int, dims int, traditional bool, scale float64, offset func(batch int) int,
+	frequency func(i int) float64,
+) []float64 {
 	out := append([]float64(nil), x...)
 	length, dim := shape[2], shape[3]
 	for row := range len(x) / dim {
@@ -177,7 +179,7 @@ func init() {
 	})
 }
 
-// MLX's error about its kernels is followed by advice.
+// The error for the gradient of a custom kernel ends with advice.
 func TestKernelsHaveNoGradient(t *testing.T) {
 	kernel, err := mlxc.NewMetalKernel(mlxc.MetalKernelSource{
 		Name: "twice", Inputs: []string{"x"}, Outputs: []string{"y"}, Body: "y[thread_position_in_grid.x] = 2 * x[thread_position_in_grid.x];",
@@ -204,10 +206,10 @@ func TestKernelsHaveNoGradient(t *testing.T) {
 	require.Equal(t, []float32{2}, floats(t, mlxc.Scalar[float32](1).AddScalar(1)), "MLX works after the error")
 }
 
-// Kernels of GPUs are refused where there is none.
+// Without a GPU, NewCUDAKernel returns an error.
 func TestKernelsWithoutAGPU(t *testing.T) {
 	if mlxc.GPU.Available() {
-		skip.Platform(t, "there is a GPU")
+		skip.Platform(t, "requires a machine without a GPU")
 	}
 	_, err := mlxc.NewCUDAKernel(mlxc.CUDAKernelSource{Name: "k", Outputs: []string{"o"}, Body: "o[0] = 1;"})
 	require.ErrorContains(t, err, "k: [cuda_kernel] No CUDA back-end")

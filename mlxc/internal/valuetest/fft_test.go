@@ -11,7 +11,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// complexes gives the values of a, whatever its dtype.
+// complexes returns the elements of a, converted from any dtype.
 func complexes(t testing.TB, a *mlxc.Array) []complex128 {
 	t.Helper()
 	var out []complex128
@@ -21,7 +21,7 @@ func complexes(t testing.TB, a *mlxc.Array) []complex128 {
 	return out
 }
 
-// fourier transforms rows of n along one axis of x, of the shape, by the definition.
+// fourier returns the discrete Fourier transform of x along one axis by definition. sign is the sign of the exponent.
 func fourier(x []complex128, shape []int, axis int, sign float64) []complex128 {
 	n, inner := shape[axis], 1
 	for _, k := range shape[axis+1:] {
@@ -37,7 +37,7 @@ func fourier(x []complex128, shape []int, axis int, sign float64) []complex128 {
 	return out
 }
 
-// spectrum is the transform of a along axes, scaled.
+// spectrum returns the transform of a along axes, multiplied by scale.
 func spectrum(t testing.TB, a *mlxc.Array, sign, scale float64, axes ...int) []complex128 {
 	t.Helper()
 	x := complexes(t, a)
@@ -59,7 +59,7 @@ func nearComplex(t testing.TB, want []complex128, got *mlxc.Array) {
 	}
 }
 
-// wave is a random complex array.
+// wave returns a random complex array.
 func wave(seed uint64, shape ...int) *mlxc.Array {
 	return mlxc.RandomNormal(mlxc.RandomKey(seed), mlxc.Complex64, shape...)
 }
@@ -88,7 +88,7 @@ func init() {
 		n := 1 / math.Sqrt(5)
 		nearComplex(t, spectrum(t, a, -1, n, -1), a.FFT(config{Norm: mlxc.FFTOrtho}))
 		nearComplex(t, spectrum(t, a, -1, n*n, -1), a.FFT(config{Norm: mlxc.FFTForward}))
-		// A longer transform sees zeros, a shorter one not all.
+		// A longer transform pads with zeros. A shorter one drops elements.
 		b := mlxc.FromSlice([]int32{1, 2, 3})
 		nearComplex(t, spectrum(t, mlxc.FromSlice([]float32{1, 2, 3, 0, 0}), -1, 1, 0), b.FFT(config{N: []int{5}}))
 		nearComplex(t, []complex128{3, -1}, b.FFT(config{N: []int{2}}))
@@ -130,7 +130,7 @@ func init() {
 		same(t, a, a.RFFTN(config{}).IRFFTN(config{}), 1e-5)
 		odd := config{Axes: []int{1, 0}, N: []int{4, 3}}
 		same(t, a, a.RFFTN(odd).IRFFTN(odd), 1e-5)
-		// A constant 2 has the sum 8 of four.
+		// Four elements of 2 have the spectrum 8, 0, 0.
 		near(t, []float64{2, 2, 2, 2}, mlxc.FromSlice([]complex64{8, 0, 0}).IRFFT(config{}), 1e-6)
 		near(t, []float64{4, 4, 4, 4}, mlxc.FromSlice([]complex64{8, 0, 0}).IRFFT(config{Norm: mlxc.FFTOrtho}), 1e-6)
 	})

@@ -23,7 +23,7 @@ func read[T mlxc.Element](t testing.TB, a *mlxc.Array) []T {
 	return mlxtest.Read[T](t, a)
 }
 
-// single makes a Func of one argument and one result.
+// single returns a Func of one argument and one result that calls f.
 func single(f func(a *mlxc.Array) *mlxc.Array) mlxc.Func {
 	return func(args arrays) arrays { return arrays{f(args[0])} }
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// selection is a list of Index values, and what it chooses from an array of a shape, in
-// plain loops: the positions in row-major order, in the order of the result.
+// selection is a list of Index values with the expected result for an array: the result's shape and, for each element
+// of the result, its row-major position in the array. Plain loops compute both.
 type selection struct {
 	at        []mlxc.Index
 	shape     []int
 	positions []int
 }
 
-// randomSelection chooses from an array of the shape. Of two axes with ids, those of the
-// first have shape (2,3) and those of the second (3).
+// randomSelection draws a selection from an array of this shape. With ids set, up to two axes have ids: ids of shape
+// (2,3) for the first axis and (3) for the second, which broadcast.
 func randomSelection(r *rand.Rand, shape []int, ids bool) selection {
 	type axis struct {
 		size int // in the result
 	}
 	var s selection
 	var result []axis
-	place := make([]func(i []int) int, len(shape)) // of an element along each axis of the array
+	place := make([]func(i []int) int, len(shape)) // maps a result index to the position along each axis
 	idsAt := -1
 	for in, n := range shape {
 		k := len(result)
@@ -107,7 +107,7 @@ func randomSelection(r *rand.Rand, shape []int, ids bool) selection {
 	return s
 }
 
-// selections runs f on many random selections from an array that is not contiguous.
+// selections runs f on many random selections from arrays that are not contiguous. x holds the elements of a.
 func selections(t *testing.T, ids bool, f func(a *mlxc.Array, x []float64, s selection)) {
 	r := rand.New(rand.NewPCG(1, 2))
 	dtypes := mlxc.DTypes()
@@ -175,10 +175,10 @@ func init() {
 				selections(t, ids, func(a *mlxc.Array, x []float64, s selection) {
 					if a.DType() == mlxc.Bool || a.DType() == mlxc.Complex64 && c.combine(1, 2) != 2 &&
 						c.combine(1, 2) != 3 {
-						return // no arithmetic of booleans, no order of complex numbers
+						return // booleans have no arithmetic, complex numbers no order
 					}
-					// Different numbers, but equal ones for what is named twice by ids where one
-					// of them stays; small, so that no product is too large.
+					// An update depends only on its position, so repeated ids set an element to equal
+					// values. Updates are small, so products fit most dtypes.
 					update := make([]float64, len(s.positions))
 					for i, p := range s.positions {
 						update[i] = float64(1 + (p*7)%3)
@@ -188,7 +188,7 @@ func init() {
 						want[p] = c.combine(want[p], update[i])
 					}
 					for i, v := range want {
-						if v > 100 { // too much for int8
+						if v > 100 { // may overflow int8
 							want[i], x[i] = 0, 0
 						}
 					}
@@ -261,7 +261,7 @@ func init() {
 				a.MaskedScatter(mask, mlxc.FromSlice([]int8{7, 8, 9})))
 			requireArray(t, []int{2, 3}, []float64{7, 8, 2, 3, 4, 9},
 				a.MaskedScatter(mask, mlxc.FromSlice([]int8{7, 8, 9, 10})))
-			// A mask of rows.
+			// A mask that selects rows.
 			requireArray(t, []int{2, 3}, []float64{0, 1, 2, 7, 8, 9},
 				a.MaskedScatter(mlxc.FromSlice([]bool{false, true}), mlxc.FromSlice([]int8{7, 8, 9}, 1, 3)))
 		})
@@ -306,7 +306,7 @@ func TestIndexStrings(t *testing.T) {
 }
 
 func TestRest(t *testing.T) {
-	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
+	testdevice.CPUOnly(t, "compares with float64 in Go, with tolerances for MLX's CPU backend")
 	x := counting(2, 3, 4)
 	requireArray(t, []int{2, 3}, []float64{0, 4, 8, 12, 16, 20}, x.Index(mlxc.Rest, mlxc.At(0)))
 	requireArray(t, []int{3}, []float64{1, 5, 9}, x.Index(mlxc.At(0), mlxc.Rest, mlxc.At(1)))
@@ -318,7 +318,7 @@ func TestRest(t *testing.T) {
 }
 
 func TestAlong(t *testing.T) {
-	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
+	testdevice.CPUOnly(t, "compares with float64 in Go, with tolerances for MLX's CPU backend")
 	x := counting(2, 3)
 	var got []float64
 	for i, column := range x.Along(-1) {

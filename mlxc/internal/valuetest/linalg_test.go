@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// same requires two arrays of one shape to be near each other; complex ones too.
+// same requires equal shapes and elements that differ by at most the tolerance. The elements may be complex.
 func same(t testing.TB, want, got *mlxc.Array, tolerance float64) {
 	t.Helper()
 	require.NoError(t, got.Err())
@@ -18,11 +18,10 @@ func same(t testing.TB, want, got *mlxc.Array, tolerance float64) {
 	near(t, make([]float64, d.Size()), d, tolerance)
 }
 
-// across is an array with the values of a that is laid out column by column.
+// across returns an array equal to a in column-major layout.
 func across(a *mlxc.Array) *mlxc.Array { return a.SwapAxes(-1, -2).Contiguous().SwapAxes(-1, -2) }
 
-// inMiddle is an array with the values of a that is a part of a larger one, every second
-// column of it.
+// inMiddle returns an array equal to a that is a view of a larger array: every second element along its last axis.
 func inMiddle(a *mlxc.Array) *mlxc.Array {
 	start, stop, strides := make([]int, a.NDim()), a.Shape(), make([]int, a.NDim())
 	for i := range strides {
@@ -35,7 +34,7 @@ func inMiddle(a *mlxc.Array) *mlxc.Array {
 
 func identity(n int) *mlxc.Array { return mlxc.Ones(mlxc.Float32, n, n).Tril(0).Triu(0) }
 
-// layouts runs f on one array in several layouts and, if they can be, dtypes.
+// layouts runs f on a in row-major, column-major and strided layout, and as float64.
 func layouts(t *testing.T, a *mlxc.Array, f func(t *testing.T, a *mlxc.Array)) {
 	t.Helper()
 	for name, b := range map[string]*mlxc.Array{
@@ -68,7 +67,7 @@ func init() {
 	})
 	value("mlx_linalg_pinv", func(t *testing.T) {
 		near(t, []float64{1, 0, 0, 0, 0.5, 0}, mlxc.FromSlice([]float32{1, 0, 0, 2, 0, 0}, 3, 2).Pinv(), 1e-6)
-		// A matrix of rank 1 has one singular value that counts.
+		// A matrix of rank 1. Pinv must ignore its singular value near zero.
 		near(t, []float64{0.04, 0.08, 0.08, 0.16}, mlxc.FromSlice([]float32{1, 2, 2, 4}, 2, 2).Pinv(), 1e-6)
 		layouts(t, normal(3, 2, 3, 5), func(t *testing.T, a *mlxc.Array) {
 			p := a.Pinv()
@@ -143,7 +142,7 @@ func init() {
 				same(t, mlxc.Ones(mlxc.Float32, k), l.Slice([]int{0, 0}, []int{k, k}, nil).Mul(identity(k)).Sum(1), 0)
 			})
 		}
-		// A rotation of three rows is not its own inverse.
+		// A cyclic permutation of three rows differs from its inverse, so this checks the direction.
 		p, l, u := mlxc.FromSlice([]float32{0, 0, 3, 1, 0, 0, 0, 2, 0}, 3, 3).LU()
 		require.Equal(t, []uint32{2, 0, 1}, read[uint32](t, p))
 		near(t, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, l, 0)
@@ -193,12 +192,12 @@ func init() {
 				same(t, s.Neg().Sort(-1).Neg(), s, 0)
 			})
 		}
-		// Of a complex matrix; i turns.
+		// A complex matrix. Its singular values are real.
 		c := mlxc.FromSlice([]complex64{2i, 0, 0, -1}, 2, 2)
 		u, s, vh := c.SVD()
 		near(t, []float64{2, 1}, s, 1e-6)
 		same(t, c, u.Mul(s).MatMul(vh), 1e-6)
-		// One matrix of two that is not finite.
+		// A batch of two matrices, the first with a NaN.
 		nan := float32(math.NaN())
 		u, s, vh = mlxc.FromSlice([]float32{nan, 0, 0, 1, 3, 0, 0, 2}, 2, 2, 2).SVD()
 		near(t, []float64{math.NaN(), math.NaN(), 3, 2}, s, 1e-6)
@@ -212,13 +211,13 @@ func init() {
 			same(t, a.AsType(mlxc.Complex64).MatMul(vectors), vectors.Mul(values.ExpandDims(-2)), 1e-5)
 			same(t, mlxc.Ones(mlxc.Float32, 2, 4), vectors.Abs().Square().Sum(-2), 1e-5)
 		})
-		nan := float32(math.NaN()) // LAPACK ends the process over it
+		nan := float32(math.NaN()) // LAPACK would end the process
 		values, vectors := mlxc.FromSlice([]float32{nan, 1, 2, 3}, 2, 2).Eig()
 		near(t, []float64{math.NaN(), math.NaN()}, values.Abs(), 0)
 		near(t, []float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}, vectors.Abs(), 0)
 	})
 	value("mlx_linalg_eigvals", func(t *testing.T) {
-		// A quarter turn has the eigenvalues i and −i.
+		// A rotation by 90° has the eigenvalues i and −i.
 		got := read[complex64](t, mlxc.FromSlice([]float32{0, -1, 1, 0}, 2, 2).Eigvals())
 		require.InDelta(t, 0, real(got[0])+real(got[1]), 1e-6)
 		require.InDelta(t, 1, imag(got[0])*-imag(got[1]), 1e-6)
@@ -271,7 +270,7 @@ func init() {
 		require.Equal(t, []int{2, 1}, a.NormKeepDims(-1).Shape())
 		require.Equal(t, []int{1, 1}, a.NormKeepDims().Shape())
 		near(t, []float64{math.Sqrt(194)}, a.Reshape(1, 2, 3).Transpose().Norm(), 1e-6)
-		// 200² is no number of a byte.
+		// 200² overflows uint8.
 		near(t, []float64{math.Sqrt(200*200 + 100*100)}, mlxc.FromSlice([]uint8{200, 100}).Norm(), 1e-6)
 		near(t, []float64{5}, mlxc.FromSlice([]complex64{3i, -4}).Norm(), 1e-6)
 		near(t, []float64{5}, mlxc.FromSlice([]float32{3, 4}).AsType(mlxc.BFloat16).Norm(), 0)

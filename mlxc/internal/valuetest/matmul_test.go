@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// product is the matrix product of (m,k) and (k,n), in float64.
+// product returns the product of matrices of shapes (m,k) and (k,n) in float64.
 func product(a, b []float64, m, k, n int) []float64 {
 	out := make([]float64, m*n)
 	for i := range m {
@@ -22,12 +22,12 @@ func product(a, b []float64, m, k, n int) []float64 {
 	return out
 }
 
-// matrices is a random integer batch, whose products are exact in every dtype.
+// matrices returns a random array of small integers. Products of such matrices are exact in every dtype.
 func matrices(seed uint64, shape ...int) *mlxc.Array {
 	return normal(seed, shape...).MulScalar(2).AsType(mlxc.Int32)
 }
 
-// floating runs f for every floating-point dtype.
+// floating runs f for every real floating-point dtype.
 func floating(t *testing.T, f func(t *testing.T, d mlxc.DType)) {
 	t.Helper()
 	for _, d := range []mlxc.DType{mlxc.Float16, mlxc.BFloat16, mlxc.Float32, mlxc.Float64} {
@@ -54,7 +54,7 @@ func init() {
 		near(t, []float64{14}, v.MatMul(v), 0)
 		nearComplex(t, []complex128{-1, 1i},
 			mlxc.FromSlice([]complex64{1i, 0, 0, 1}, 2, 2).MatMul(mlxc.FromSlice([]complex64{1i, 1i})))
-		// A sum over nothing.
+		// A product over an empty axis is zero.
 		near(t, make([]float64, 6), mlxc.Zeros(mlxc.Float32, 2, 0).MatMul(mlxc.Zeros(mlxc.Float32, 0, 3)), 0)
 	})
 	value("mlx_addmm", func(t *testing.T) {
@@ -147,7 +147,7 @@ func init() {
 			near(t, []float64{5, -1, -2, 0, -5, 1, 2, 0},
 				inMiddle(mlxc.Stack(0, x, x.Neg()).AsType(d)).HadamardTransform(0), 1e-2)
 		})
-		// 12·2: rows of ±1 that are orthogonal.
+		// The size 24 = 12·2: orthogonal rows of ±1.
 		h := identity(24).HadamardTransform(1)
 		same(t, mlxc.Ones(mlxc.Float32, 24, 24), h.Abs(), 1e-5)
 		same(t, identity(24).MulScalar(24), h.MatMul(h.Transpose()), 1e-4)
@@ -157,7 +157,7 @@ func init() {
 		left, right := []uint32{1, 0, 1, 1}, []uint32{2, 2, 0, 1}
 		floating(t, func(t *testing.T, d mlxc.DType) {
 			if d != mlxc.Float32 {
-				return // the others are not computed on a CPU
+				return // MLX's CPU backend supports float32 only
 			}
 			ids := mlxc.MatMulIDs{Left: mlxc.FromSlice(left, 2, 2), Right: mlxc.FromSlice(right, 2, 2)}
 			got := across(a.AsType(d)).GatherMM(inMiddle(b.AsType(d)), ids)
@@ -190,7 +190,7 @@ func init() {
 	})
 	value("mlx_block_masked_mm", func(t *testing.T) {
 		a, b := matrices(18, 64, 40).AsType(mlxc.Float32), matrices(19, 40, 33).AsType(mlxc.Float32)
-		// Blocks of 32: two by two of a, two by two of b, two by two of the result.
+		// With blocks of 32, a, b and the result have 2×2 blocks each.
 		blocks := func(mask *mlxc.Array, rows, columns int) *mlxc.Array {
 			return mask.AsType(mlxc.Float32).Repeat(32, 0).Repeat(32, 1).Slice([]int{0, 0}, []int{rows, columns}, nil)
 		}
@@ -203,7 +203,7 @@ func init() {
 		same(t, want, across(a).BlockMaskedMM(inMiddle(b), mlxc.BlockMasks{Size: 32, Left: left, Right: right}), 0)
 		same(t, want.Mul(blocks(out, 64, 33)),
 			a.BlockMaskedMM(b, mlxc.BlockMasks{Size: 32, Out: out, Left: left, Right: right}), 0)
-		// Factors instead of booleans.
+		// A mask of factors instead of booleans.
 		half := mlxc.FromSlice([]float32{0.5, 2, 1, 0}, 2, 2)
 		same(t, a.MatMul(b).Mul(blocks(half, 64, 33)), a.BlockMaskedMM(b, mlxc.BlockMasks{Size: 32, Out: half}), 0)
 	})
@@ -253,7 +253,7 @@ func init() {
 	value("mlx_hanning", window(mlxc.Hanning, func(x float64) float64 { return 0.5 - 0.5*math.Cos(2*math.Pi*x) }))
 }
 
-// window tests a window against its formula, x being 0 at its first and 1 at its last sample.
+// window tests a window function against its formula. x is 0 at the first sample and 1 at the last.
 func window(got func(n int) *mlxc.Array, want func(x float64) float64) func(t *testing.T) {
 	return func(t *testing.T) {
 		for _, n := range []int{0, 1, 2, 7, 8} {

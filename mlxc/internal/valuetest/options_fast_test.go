@@ -106,7 +106,7 @@ func init() {
 			hide = func(head, query, key int) float64 { return m[flatPlace(shape, []int{head, query, key})] }
 		case 2:
 			shape := []int{queries, keys}
-			// Each query sees the first key.
+			// The first key is visible to each query, so no row is fully masked.
 			c.Mask = drawn(r,
 				shape...).Greater(mlxc.Scalar[float32](0)).LogicalOr(mlxc.Arange(mlxc.Float32, 0, float64(keys),
 				1).Equal(mlxc.Scalar[float32](0)))

@@ -39,7 +39,7 @@ func init() {
 		k := (axis + len(shape)) % len(shape)
 		idShape := slices.Clone(shape)
 		idShape[k] = 1 + r.IntN(shape[k])
-		// A permutation, so that no element is put twice.
+		// The ids are a permutation, so that PutAlongAxis writes each element at most once.
 		ids := mlxc.RandomUniform(mlxc.RandomKey(r.Uint64()), 0, 1, mlxc.Float32, shape...).ArgSort(axis).
 			Split(1, axis)[0].AsType(mlxc.Int32)
 		ids = ids.Index(append(slices.Repeat([]mlxc.Index{mlxc.All}, k), mlxc.Range(0, idShape[k]))...)

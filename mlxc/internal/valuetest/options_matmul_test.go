@@ -142,7 +142,7 @@ func init() {
 			input, weight = append(input, 5+r.IntN(3)), append(weight, 1+r.IntN(3))
 		}
 		x, w := drawn(r, append(input, channels)...), drawn(r, append(weight, channels/groups)...)
-		want := correlate(gridOf(t, x), gridOf(t, w), walk{
+		want := correlate(gridOf(t, x), gridOf(t, w), convolution{
 			entries(c.Stride, dims, 1), entries(c.PaddingLow, dims, 0), entries(c.PaddingHigh, dims,
 				0), entries(c.Dilation, dims, 1),
 			entries(c.InputDilation, dims, 1), groups, c.Flip,

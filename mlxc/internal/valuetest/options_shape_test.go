@@ -9,7 +9,8 @@ import (
 )
 
 func init() {
-	// source gives the element that stands at position i of a padded axis of size n, −1 for none.
+	// source returns the operand's index for position i of a padded axis, or −1 for the padding value. n is the axis's
+	// size without padding, and position 0 the first of its elements.
 	for name, c := range map[string]struct {
 		pad    func(a *mlxc.Array, p ...mlxc.Padding) *mlxc.Array
 		source func(i, n int) int

@@ -11,12 +11,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// optionTests compare operations of many options with float64 in Go. Shapes, layouts and options
-// are drawn anew in each round. Elements are small integers, so that most results are exact.
+// optionTests compares operations with many options with float64 in Go. Each round draws new shapes, layouts and
+// options. Elements are small integers, so most results are exact.
 var optionTests = map[string]func(t *testing.T, r *rand.Rand){}
 
 func TestRandomOptions(t *testing.T) {
-	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
+	testdevice.CPUOnly(t, "compares with float64 in Go, with tolerances for MLX's CPU backend")
 	rounds := 40
 	if long.Enabled() {
 		rounds = 10_000
@@ -37,7 +37,7 @@ func TestRandomOptions(t *testing.T) {
 	}
 }
 
-// drawnShape draws sizes from 1 to 5.
+// drawnShape returns a shape with random sizes from 1 to 5.
 func drawnShape(r *rand.Rand, axes int) []int {
 	shape := make([]int, axes)
 	for i := range shape {
@@ -46,7 +46,7 @@ func drawnShape(r *rand.Rand, axes int) []int {
 	return shape
 }
 
-// drawn draws integers from −3 to 3, in one of several layouts.
+// drawn returns an array of random integers from −3 to 3 in one of several layouts.
 func drawn(r *rand.Rand, shape ...int) *mlxc.Array {
 	n := 1
 	for _, k := range shape {
@@ -71,7 +71,7 @@ func drawn(r *rand.Rand, shape ...int) *mlxc.Array {
 	return a
 }
 
-// drawnAxes draws axes that differ, in any order, some counted from the end.
+// drawnAxes returns count distinct axes of n in random order. Some are negative, counted from the end.
 func drawnAxes(r *rand.Rand, n, count int) []int {
 	axes := r.Perm(n)[:count]
 	for i := range axes {
@@ -82,7 +82,7 @@ func drawnAxes(r *rand.Rand, n, count int) []int {
 	return axes
 }
 
-// places calls f with the position of each element of an array in row-major order.
+// places calls f with the index of each element of an array of this shape, in row-major order. f must not keep at.
 func places(shape []int, f func(at []int)) {
 	at := make([]int, len(shape))
 	n := 1
@@ -100,7 +100,8 @@ func places(shape []int, f func(at []int)) {
 	}
 }
 
-// flatPlace is the row-major place of a position; axes of size 1 are broadcast, missing ones left out.
+// flatPlace returns the row-major position of index at in an array that is broadcast to it: axes of size 1 repeat, and
+// leading entries of at beyond the array's axes are ignored.
 func flatPlace(shape, at []int) int {
 	flat := 0
 	at = at[len(at)-len(shape):]
@@ -113,7 +114,7 @@ func flatPlace(shape, at []int) int {
 	return flat
 }
 
-// normalized counts axes from the front.
+// normalized returns the axes with negative ones counted from the front.
 func normalized(axes []int, n int) []int {
 	out := slices.Clone(axes)
 	for i := range out {

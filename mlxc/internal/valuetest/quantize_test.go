@@ -10,10 +10,10 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// e2m1 are the absolute values of the floats of 4 bits.
+// e2m1 holds the absolute values of 4-bit floats, by their lowest 3 bits.
 var e2m1 = []float64{0, 0.5, 1, 1.5, 2, 3, 4, 6}
 
-// e4m3 is the float of 8 bits: 4 of exponent, 3 of mantissa, no infinities.
+// e4m3 decodes an 8-bit float with 4 exponent bits and 3 mantissa bits. The format has no infinities.
 func e4m3(b uint8) float64 {
 	exponent, mantissa := int(b>>3&15), float64(b&7)
 	v := math.Ldexp(8+mantissa, exponent-10)
@@ -26,7 +26,8 @@ func e4m3(b uint8) float64 {
 	return v
 }
 
-// unpacked are the elements of bits each in a row of words, lowest first.
+// unpacked returns the elements of the given number of bits in words, from the lowest bits on. An element may span two
+// words.
 func unpacked(words []uint32, bits int) []uint8 {
 	var out []uint8
 	for i := range len(words) * 32 / bits {
@@ -73,8 +74,8 @@ func decoded(t testing.TB, q mlxc.Quantized) []float64 {
 	return out
 }
 
-// quantizations are ways to store an array, and how far off an element may be, as a part
-// of the largest of its group.
+// quantizations maps names to configurations. off is the allowed error of an element, relative to the largest absolute
+// value of its group.
 var quantizations = map[string]struct {
 	c   mlxc.QuantizeConfig
 	off float64
@@ -106,14 +107,14 @@ func init() {
 							largest = max(largest, math.Abs(v))
 						}
 						if c.c.Mode != mlxc.NVFP4 {
-							largest = 4 // in groups of 32 and more
+							largest = 4 // a bound for groups of 32 or more elements
 						}
 						require.InDelta(t, x[i], got, c.off*largest, "element %d", i)
 					}
 				}
 			})
 		}
-		// The zero value: 4 bits, groups of 64, whose ends are exact.
+		// The zero config has 4 bits and groups of 64. The smallest and the largest element of a group are exact.
 		q := mlxc.Arange(mlxc.Float32, 0, 64, 1).Reshape(1, 64).Quantize(mlxc.QuantizeConfig{})
 		require.Equal(t, [][]int{{1, 8}, {1, 1}, {1, 1}}, [][]int{q.Weight.Shape(), q.Scales.Shape(), q.Biases.Shape()})
 		near(t, []float64{63}, q.Scales.Abs().MulScalar(15), 1e-5)
@@ -147,7 +148,8 @@ func init() {
 				half := y.AsType(mlxc.Float16)
 				q = normal(4, 128, 256).AsType(mlxc.Float16).Quantize(c.c)
 				require.Equal(t, mlxc.Float16, half.QuantizedMatMul(q, false).DType())
-				same(t, half.AsType(mlxc.Float32).MatMul(q.Dequantize(mlxc.Float32)), half.QuantizedMatMul(q, false), 0.25) // sums of 16 bits
+				want := half.AsType(mlxc.Float32).MatMul(q.Dequantize(mlxc.Float32))
+				same(t, want, half.QuantizedMatMul(q, false), 0.25) // float16 has 11 significant bits
 			})
 		}
 	})
@@ -174,7 +176,7 @@ func init() {
 			t.Run(name, func(t *testing.T) {
 				x, w := normal(8, 1, 128), normal(9, 5, 128)
 				q := w.Quantize(c.c)
-				// a is quantized too.
+				// QQMatMul also quantizes x.
 				want := x.Quantize(c.c).Dequantize(mlxc.Float32).MatMul(q.Dequantize(mlxc.Float32).Transpose())
 				same(t, want, x.QQMatMul(q, nil), 1e-4)
 			})
@@ -182,10 +184,10 @@ func init() {
 	})
 }
 
-// MLX's products of halves on a CPU are computed in float32, and rounded once.
-func TestHalvesTimesQuantised(t *testing.T) {
+// On the CPU, products of float16 or bfloat16 with quantized matrices are computed in float32 and rounded once.
+func TestQuantizedMatMulOfHalfPrecision(t *testing.T) {
 	if mlxc.DefaultDevice() != mlxc.CPU {
-		skip.Platform(t, "only MLX's backend for CPUs adds up halves")
+		skip.Platform(t, "only MLX's CPU backend adds up float16 and bfloat16 in their own dtype")
 	}
 	for d, ulp := range map[mlxc.DType]float64{mlxc.Float16: 1.0 / (1 << 11), mlxc.BFloat16: 1.0 / (1 << 8)} {
 		x := mlxc.RandomUniform(mlxc.RandomKey(1), 0.5, 1, d, 3, 1024)

@@ -12,8 +12,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// follows holds draws against a distribution: Kolmogorov's largest distance between the
-// distributions of n draws exceeds 2/√n by chance once in 1,500 times, and the seeds are
+// follows requires draws to follow the distribution function cdf, by the Kolmogorov–Smirnov test. The largest distance
+// between cdf and the empirical distribution of n draws exceeds 2/√n by chance in 1 of 1,500 samples. The seeds are
 // fixed.
 func follows(t testing.TB, draws *mlxc.Array, cdf func(x float64) float64) {
 	t.Helper()
@@ -28,13 +28,14 @@ func follows(t testing.TB, draws *mlxc.Array, cdf func(x float64) float64) {
 	}
 }
 
-// gauss is the standard normal distribution's.
+// gauss is the standard normal distribution function.
 func gauss(x float64) float64 { return 0.5 * (1 + math.Erf(x/math.Sqrt2)) }
 
+// uniform is the distribution function of the uniform distribution on [0, 1].
 func uniform(x float64) float64 { return min(max(x, 0), 1) }
 
-// threefry is Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as
-// easy as 1, 2, 3", 2011).
+// threefry returns the output of Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1,
+// 2, 3", 2011).
 func threefry(key, counter [2]uint32) [2]uint32 {
 	ks := [3]uint32{key[0], key[1], 0x1bd11bda ^ key[0] ^ key[1]}
 	x := [2]uint32{counter[0] + ks[0], counter[1] + ks[1]}
@@ -51,8 +52,8 @@ func threefry(key, counter [2]uint32) [2]uint32 {
 	return x
 }
 
-// repeats requires that the same key gives the same numbers and another one gives others,
-// and that draws without a key follow RandomSeed.
+// repeats requires equal draws for equal keys, different draws for different keys, and draws without a key that depend
+// on RandomSeed.
 func repeats(t *testing.T, draw func(key *mlxc.Array) *mlxc.Array) {
 	t.Helper()
 	values := func(key *mlxc.Array) []float64 { return wide(t, draw(key)) }
@@ -82,12 +83,12 @@ func init() {
 		}
 		require.Len(t, seen, 4)
 		require.Equal(t, read[uint32](t, keys[1]), read[uint32](t, mlxc.RandomSplit(key(), 3)[1]))
-		// A split is a draw of bits.
+		// The keys of a split are random bits.
 		require.Equal(t, read[uint32](t, mlxc.RandomBits(key(), mlxc.Uint32, 3, 2))[2:4], read[uint32](t, keys[1]))
 	})
 	value("mlx_random_bits", func(t *testing.T) {
-		// The authors' known answer, and then MLX, which counts half of the numbers in
-		// the first word and half in the second.
+		// The first value is a known answer of Threefry's authors. MLX draws n words with n/2 calls: call i has the
+		// counter (i, i+n/2) and returns words i and i+n/2.
 		require.Equal(t, [2]uint32{0x6b200159, 0x99ba4efe}, threefry([2]uint32{}, [2]uint32{}))
 		b := read[uint32](t, mlxc.RandomBits(mlxc.FromSlice([]uint32{11, 12}), mlxc.Uint32, 6))
 		for i := range 3 {
@@ -207,8 +208,8 @@ func init() {
 		repeats(t,
 			func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomBernoulli(key, mlxc.Scalar[float32](0.5), 64) })
 	})
-	// Logits of three classes with the probabilities 0.2, 0.5 and 0.3, and of three of
-	// which one is certain.
+	// logits returns two rows over three classes. The first has the probabilities 0.2, 0.5 and 0.3. In the second, the
+	// last class is certain.
 	logits := func() *mlxc.Array {
 		inf := math.Inf(-1)
 		return mlxc.FromSlice([]float64{math.Log(0.2), math.Log(0.5), math.Log(0.3), inf, inf, 0}, 2,
@@ -266,7 +267,7 @@ func init() {
 		require.NotEqual(t, read[int32](t, a), read[int32](t, p))
 		require.Equal(t, read[int32](t, a), read[int32](t, p.Sort(0)))
 		rows := wide(t, p)
-		for i := range 20 { // rows stay whole
+		for i := range 20 { // only whole rows move
 			require.Equal(t, rows[3*i]+1, rows[3*i+1])
 			require.Equal(t, rows[3*i]+2, rows[3*i+2])
 		}
@@ -276,7 +277,7 @@ func init() {
 		repeats(t, func(key *mlxc.Array) *mlxc.Array { return mlxc.RandomPermutation(key, a, 0) })
 	})
 	value("mlx_random_permutation_arange", func(t *testing.T) {
-		// Of three numbers all six orders are as likely.
+		// All six orders of three numbers are equally likely.
 		count := map[[3]uint32]int{}
 		for i := range 600 {
 			count[[3]uint32(read[uint32](t, mlxc.RandomPermutationArange(mlxc.RandomKey(uint64(i)), 3)))]++
@@ -290,7 +291,7 @@ func init() {
 	})
 }
 
-// Every draw without a key has a unique key, on all goroutines.
+// Each draw without a key uses a new key, also if several goroutines draw.
 func TestKeysOfTheSequenceDiffer(t *testing.T) {
 	mlxc.RandomSeed(1)
 	var wg sync.WaitGroup
@@ -313,7 +314,7 @@ func TestKeysOfTheSequenceDiffer(t *testing.T) {
 	require.Len(t, seen, 400)
 }
 
-// If a function runs again for its gradient, its draws without a key repeat.
+// If a transform runs a function again for its gradient, the second run repeats the draws without a key.
 func TestKeysOfTheSequenceWhereAFunctionRunsAgain(t *testing.T) {
 	const n = 64
 	mask := func(x *mlxc.Array) *mlxc.Array { return mlxc.RandomNormal(nil, mlxc.Float32, n).Mul(x) }
@@ -333,7 +334,7 @@ func TestKeysOfTheSequenceWhereAFunctionRunsAgain(t *testing.T) {
 	} {
 		values, grads, err := mlxc.VJP(f, arrays{x}, arrays{x})
 		require.NoError(t, err, name)
-		// The function multiplies by the draw.
+		// x is 1 and f multiplies it by the draws, so the gradient equals the value.
 		require.InDeltaSlice(t, floats(t, values[0]), floats(t, grads[0]), 1e-4, name)
 		again, _, err := mlxc.VJP(f, arrays{x}, arrays{x})
 		require.NoError(t, err, name)

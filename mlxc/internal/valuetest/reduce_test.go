@@ -11,8 +11,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// groups gives, for an array of elements in row-major order, the elements that a reduction
-// over the axes puts together, in the order of its result.
+// groups returns the elements that a reduction over axes combines, one slice for each element of its row-major result.
+// x holds the operand's elements in row-major order. No axes stand for all.
 func groups(x []float64, shape, axes []int) [][]float64 {
 	over := make([]bool, len(shape))
 	for _, axis := range axes {
@@ -51,7 +51,7 @@ func sum(x []float64) (s float64) {
 	return s
 }
 
-// squares is the sum of the squared distances from the mean.
+// squares returns the sum of the squared deviations from the mean.
 func squares(x []float64) (s float64) {
 	for _, v := range x {
 		s += (v - sum(x)/float64(len(x))) * (v - sum(x)/float64(len(x)))
@@ -61,11 +61,11 @@ func squares(x []float64) (s float64) {
 
 func init() {
 	const (
-		stays        = iota // the dtype; small integers become 32 bits wide
-		exactly             // the dtype
-		computes            // in floating point
-		computesReal        // and complex numbers as float32
-		isBool              //
+		stays        = iota // the operand's dtype; bool and small integers become 32 bits wide
+		exactly             // the operand's dtype
+		computes            // float32 for bool and integers
+		computesReal        // also float32 for complex64
+		isBool              // bool
 		isInteger           // int32
 	)
 	type reduction = func(a *mlxc.Array, axes ...int) *mlxc.Array
@@ -161,12 +161,12 @@ func init() {
 		},
 	} {
 		value(c.name, func(t *testing.T) {
-			// Zeros here and there, one row of them and one without; products stay small.
+			// Some zeros, a row of zeros and a row without zeros. Products stay small.
 			x := []float64{1, 2, 0, -1, 2, 1, 0, 0, 0, 0, 0, 0, 1, -1, 1, 2, 3, 1, 1, 2, 1, 0, -2, 1}
 			for _, d := range mlxc.DTypes() {
 				a := mlxc.FromSlice(x, 4, 3, 2).AsType(mlxc.Int8).AsType(d).Transpose() // (2,3,4)
 				if d == mlxc.Complex64 || d >= mlxc.Uint8 && d <= mlxc.Uint64 {
-					a = a.Square() // neither complex numbers nor unsigned ones have a sign
+					a = a.Square() // complex and unsigned dtypes have no sign
 				}
 				in, off := wide(t, a), 4e-6
 				if d.IsFloating() {
@@ -267,7 +267,7 @@ func init() {
 		require.Equal(t, []float32{0.5}, floats(t, a.NumberOfElements(mlxc.Float32, true, 0)))
 		require.Equal(t, []int64{24}, read[int64](t, a.NumberOfElements(mlxc.Int64, false)))
 		require.Equal(t, []int32{1}, read[int32](t, mlxc.Scalar(true).NumberOfElements(mlxc.Int32, false)))
-		// Compiled for any shape, it counts the elements of each call.
+		// A shapeless compiled function counts the elements of each call's argument.
 		f := mlxc.CompileShapeless(single(func(x *mlxc.Array) *mlxc.Array {
 			return x.NumberOfElements(mlxc.Float32,
 				false)
@@ -280,7 +280,8 @@ func init() {
 	})
 }
 
-// reducedDType is the dtype of a reduction of one, by the kinds that init lists.
+// reducedDType returns the dtype of a reduction's result for an operand of dtype d. The kinds are the constants in
+// init.
 func reducedDType(d mlxc.DType, kind int) mlxc.DType {
 	const stays, exactly, computes, computesReal, isBool = 0, 1, 2, 3, 4
 	switch kind {
@@ -308,9 +309,9 @@ func reducedDType(d mlxc.DType, kind int) mlxc.DType {
 	return mlxc.Int32
 }
 
-// Reductions of nothing, of NaN and infinities, and of complex numbers.
-func TestBordersOfReductions(t *testing.T) {
-	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
+// Reductions of empty arrays, NaN, infinities and complex numbers.
+func TestReductionsOfSpecialValues(t *testing.T) {
+	testdevice.CPUOnly(t, "compares with float64 in Go, with tolerances for MLX's CPU backend")
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	none := mlxc.Zeros(mlxc.Float32, 2, 0)
 	require.Equal(t, []float32{0, 0}, floats(t, none.Sum(1)))

@@ -18,7 +18,7 @@ func init() {
 		with  func(*mlxc.Array, int, mlxc.ScanConfig) *mlxc.Array
 		step  func(state, v float64) float64
 		none  float64
-		float bool // computed in floating point only
+		float bool // the result for integers is float32
 	}{
 		{
 			"mlx_cumsum_axis", (*mlxc.Array).CumSum, (*mlxc.Array).CumSumWith,
@@ -105,8 +105,8 @@ func init() {
 	})
 }
 
-func TestBordersOfScans(t *testing.T) {
-	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
+func TestScansOfSpecialValues(t *testing.T) {
+	testdevice.CPUOnly(t, "compares with float64 in Go, with tolerances for MLX's CPU backend")
 	yes := mlxc.FromSlice([]bool{true, true, false})
 	require.Equal(t, []int32{1, 2, 2}, read[int32](t, yes.CumSum(0)))
 	require.Equal(t, []int32{1, 1, 0}, read[int32](t, yes.CumProd(0)))

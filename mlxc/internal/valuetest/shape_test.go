@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// requireArray checks shape and elements.
+// requireArray requires got to have the shape and the row-major elements of want.
 func requireArray(t *testing.T, shape []int, want []float64, got *mlxc.Array) {
 	t.Helper()
 	require.NoError(t, got.Err())
@@ -18,7 +18,7 @@ func requireArray(t *testing.T, shape []int, want []float64, got *mlxc.Array) {
 	require.Equal(t, want, append([]float64{}, wide(t, got)...))
 }
 
-// inEveryDType gives 0, 1, … in a shape, transposed in memory.
+// inEveryDType runs f on the array 0, 1, … of shape (rows, columns), column-major in memory, in every dtype but bool.
 func inEveryDType(t *testing.T, rows, columns int, f func(t *testing.T, d mlxc.DType, a *mlxc.Array)) {
 	for _, d := range mlxc.DTypes() {
 		if d == mlxc.Bool {
@@ -30,7 +30,7 @@ func inEveryDType(t *testing.T, rows, columns int, f func(t *testing.T, d mlxc.D
 
 func init() {
 	type f = func(t *testing.T, d mlxc.DType, a *mlxc.Array)
-	// All of these move elements and do not look at them; a is 0 1 2, 3 4 5.
+	// Functions that move or create elements without arithmetic on them. a has the rows 0 1 2 and 3 4 5.
 	for name, check := range map[string]f{
 		"mlx_reshape": func(t *testing.T, _ mlxc.DType, a *mlxc.Array) {
 			requireArray(t, []int{3, 2}, []float64{0, 1, 2, 3, 4, 5}, a.Reshape(3, -1))
@@ -271,7 +271,7 @@ func init() {
 }
 
 func TestFull(t *testing.T) {
-	testdevice.CPUOnly(t, "compares with results of Go, as exact as those of MLX's backend for CPUs")
+	testdevice.CPUOnly(t, "compares with float64 in Go, with tolerances for MLX's CPU backend")
 	inEveryDType(t, 2, 3, func(t *testing.T, d mlxc.DType, a *mlxc.Array) {
 		requireArray(t, []int{2, 2}, []float64{5, 6, 5, 6}, mlxc.Full(d, mlxc.FromSlice([]float32{5, 6}), 2, 2))
 		require.Equal(t, d, mlxc.Full(d, mlxc.Scalar(true)).DType())

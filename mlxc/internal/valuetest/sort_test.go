@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	// Of every real dtype, the columns of a matrix that is transposed from another.
+	// each runs f along each axis of a transposed matrix in every real dtype. rows holds the elements along the axis.
 	each := func(t *testing.T, f func(a *mlxc.Array, axis int, rows [][]float64)) {
 		for _, d := range mlxc.DTypes() {
 			if d == mlxc.Complex64 {
@@ -111,7 +111,7 @@ func init() {
 			if d == mlxc.Complex64 || d == mlxc.Bool {
 				continue
 			}
-			// Every second element: not contiguous.
+			// Every second element, so that a is not contiguous.
 			a := mlxc.FromSlice([]int8{1, 0, 2, 0, 2, 0, 2, 0, 5, 0, 9}).AsType(d).Index(mlxc.All.Step(2))
 			v := mlxc.FromSlice([]int8{0, 1, 2, 3, 5, 9, 10, 2}, 4, 2).AsType(d).Transpose()
 			left, right := a.SearchSorted(v), a.SearchSortedRight(v)
@@ -127,7 +127,7 @@ func init() {
 	})
 }
 
-func TestSortingNothing(t *testing.T) {
+func TestSortingEmptyArrays(t *testing.T) {
 	for _, shape := range [][]int{{0}, {0, 3}, {3, 0}} {
 		none := mlxc.Zeros(mlxc.Float32, shape...)
 		for axis, n := range shape {
