@@ -58,8 +58,8 @@ void run_threadgroup(workspace* w, const job* j, uint64_t group) {
   switch_context(&c.main, &c.fiber[0]);
 }
 
-// Completes one of the operations at which lanes of a simdgroup wait: the one whose call has the lowest line, because
-// diverged lanes meet again further down in the source.
+// Lanes of a simdgroup may wait at different operations. Completes the operation whose call has the lowest source line,
+// because diverged lanes meet again further down in the source.
 void complete_one(simdgroup& g) {
   uint64_t chosen = 0;
   for (uint32_t rest = g.waiting, best = ~0u; rest; rest &= rest - 1) {
@@ -83,7 +83,7 @@ void complete_one(simdgroup& g) {
   g.runnable = active;
 }
 
-// Returns the fiber that runs after `thread`, none of whose simdgroup's lanes is runnable.
+// Returns the fiber that runs after `thread`. No lane of the thread's simdgroup is runnable.
 context* advance(control* c, uint32_t thread) {
   const uint32_t s = thread / simd_width;
   simdgroup& g = c->groups[s];
@@ -98,7 +98,7 @@ context* advance(control* c, uint32_t thread) {
     const uint32_t next = next_lane(c->runnable_simdgroups, s);
     return &c->fiber[next * simd_width + uint32_t(__builtin_ctz(c->groups[next].runnable))];
   }
-  // The same holds for all simdgroups: open the barrier.
+  // All simdgroups are at the barrier or have ended: open the barrier.
   for (uint32_t i = 0; i < c->simdgroups; ++i) {
     c->groups[i].runnable = c->groups[i].at_barrier;
     c->groups[i].at_barrier = 0;

@@ -8,7 +8,8 @@
 
 namespace mlxg {
 
-// mlxgrad_entry of a shader library. To the runtime, positions are bytes.
+// The layout of mlxgrad_entry in a shader library. The library's invoke takes a position of metal::uint3. The runtime
+// does not have this type and passes the same bytes as uint3_bytes.
 struct entry {
   const char* name;
   uint32_t buffers;
@@ -34,9 +35,9 @@ struct job {
   const launch* l;
   void* buffers[max_buffers];
   int32_t ndim[max_buffers];
-  uint64_t chunk;                   // threadgroups that a thread takes at a time
-  alignas(64) uint64_t next_group;  // the first that no thread has taken
-  alignas(64) uint32_t helpers;     // workers that run it; guarded by the pool's lock
+  uint64_t chunk;                   // number of threadgroups that a thread takes at a time
+  alignas(64) uint64_t next_group;  // first threadgroup that no thread has taken
+  alignas(64) uint32_t helpers;     // workers that run the job; guarded by the pool's lock
   uint32_t max_helpers;
   job* next;
 };
@@ -50,7 +51,7 @@ inline uint32_t minimum(uint32_t a, uint32_t b) {
   return a < b ? a : b;
 }
 
-// Runs threadgroups of a job on this thread until no thread has to take any.
+// Runs threadgroups of a job on this thread until every threadgroup of the job is taken.
 void run_share(workspace* w, job* j);
 
 // Blocks asynchronous signals on this thread and stores the previous mask: their handler would run on a fiber's stack,

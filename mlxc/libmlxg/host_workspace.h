@@ -1,4 +1,4 @@
-// A workspace is a control block and stacks, on which a system thread runs the fibers of one threadgroup at a time.
+// A workspace holds a control block and stacks. A system thread runs the fibers of one threadgroup at a time on it.
 #ifndef MLXG_HOST_WORKSPACE_H
 #define MLXG_HOST_WORKSPACE_H
 
@@ -15,8 +15,8 @@ using position = thread_position_of<uint3_bytes>;
 struct workspace {
   control c;
   uint32_t stacks;       // fibers that have a stack and a context
-  bool exhausted;        // the system refused more
-  workspace* next;       // free workspace
+  bool exhausted;        // the system refused more stacks
+  workspace* next;       // next free workspace
   uint32_t shape[3];     // threadgroup size of positions
   const void* shape_of;  // job of positions
   alignas(64) position positions[max_threads];

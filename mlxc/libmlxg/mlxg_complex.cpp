@@ -165,7 +165,7 @@ class abs_node : public node {
     return {mx::astype(along_sign(correct(mx::sign(z[0], s)), tangents[0], s), mx::complex64, s)};
   }
   std::pair<arrays, std::vector<int>> vmap(const arrays& z, const std::vector<int>& axes) override {
-    // Without the conversion to float32, which is a separate node.
+    // mx::abs returns a conversion to float32. Its input is the node that abs_node replaces.
     return {{correct(mx::abs(z[0], stream())).inputs()[0]}, axes};
   }
 };
@@ -175,7 +175,7 @@ mx::array correct(mx::array a) {
     return a;
   }
   std::string name = a.primitive().name();
-  if (name == "AsType" && a.inputs()[0].has_primitive()) {  // of MLX's abs
+  if (name == "AsType" && a.inputs()[0].has_primitive()) {  // the conversion to float32 of MLX's abs
     correct(a.inputs()[0]);
   }
   if (a.dtype() != mx::complex64) {

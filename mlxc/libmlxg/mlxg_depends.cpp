@@ -22,12 +22,12 @@ class device_fence {
   void set(mx::Stream s) {
     std::function<void()> reached;
     if (s.device == mx::Device::cpu) {
-      // An array would receive the error of an earlier task.
+      // A plain task: the evaluation of an array would receive the error of an earlier task.
       auto promise = std::make_shared<std::promise<void>>();
       mx::scheduler::enqueue(s, [promise] { promise->set_value(); });
       reached = [future = promise->get_future().share()] { future.wait(); };
     } else {
-      // MLX's events of GPU streams are private; an array's wait uses one.
+      // MLX's events of GPU streams are private. Array::wait blocks on one.
       mx::array a = mx::zeros({1}, mx::float32, s);
       mx::async_eval({a});
       reached = [a]() mutable { a.wait(); };

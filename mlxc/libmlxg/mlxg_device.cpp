@@ -17,7 +17,7 @@ char* copy_text(const char* text, char** to) {
   return *to ? nullptr : mlxg::error_text("out of memory");
 }
 
-// copy_text does so with a text of mlx-c unless rc is an error, and frees the text of mlx-c.
+// This copy_text copies a string of mlx-c, unless the status rc is an error, and frees the string of mlx-c.
 char* copy_text(int rc, mlx_string text, char** to) {
   char* err = mlxg_end_status(rc);
   if (!err) {

@@ -81,7 +81,7 @@ void eval_and_wait(std::vector<mx::array>& arrays) {
     }
     for (auto& a : arrays) {
       if (!a.is_available() && a.event().valid()) {
-        // A separate node with the event, because array::wait writes to the node.
+        // A separate node waits for the event, because array::wait writes to the node.
         pending.emplace_back(mx::Shape{}, mx::bool_, nullptr, std::vector<mx::array>{});
         pending.back().attach_event(a.event());
         pending.back().set_status(mx::array::Status::evaluated);
@@ -176,7 +176,7 @@ char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
         rows.push_back(a);
       } else {
         a = mlxg::array_of(ctx);
-        // Converts to row-major order; no copy if the array has it already.
+        // contiguous below converts to row-major order. It does not copy an array that is row-major already.
         auto s = a.has_primitive() ? a.primitive().stream() : *static_cast<mx::Stream*>(mlxg_real_stream());
         if (a.size() == 0 && s.device == mx::Device::gpu) {
           // MLX 0.32.2's CUDA kernels do not support empty arrays: some end the process, others leave an error that

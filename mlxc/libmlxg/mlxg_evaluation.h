@@ -32,8 +32,8 @@ namespace mx = mlx::core;
 // The caller of each function holds the graph lock. The tasks run without it.
 class evaluation : public std::enable_shared_from_this<evaluation> {
  public:
-  // plan returns the evaluation of the roots without a value. With waited set, the caller reports the error; otherwise
-  // take_unread returns it unless a later call reports it.
+  // plan returns the evaluation of all roots that have no value yet. With waited set, the caller reports the error.
+  // Otherwise take_unread returns it, unless a later call reports it.
   static std::shared_ptr<evaluation> plan(const arrays& roots, bool waited);
 
   // start submits the work to MLX's streams. It throws errors of scheduling.

@@ -22,7 +22,7 @@ void make_failed(const mx::array& a, const std::string& what, std::shared_ptr<st
   a.attach_event(mx::Event{});
 }
 
-// State that failing tasks write, guarded by failing.
+// State that failing tasks write. The mutex failing guards it.
 mlxg::immortal<std::mutex> settling;
 auto& failing = settling.value;
 mlxg::immortal<std::vector<std::shared_ptr<mlxg::evaluation>>> all_unsettled;
@@ -171,7 +171,7 @@ void settle() {
 }
 
 bool available(const mx::array& a) {
-  // In this order: an evaluation fails before its event is signaled.
+  // is_available must come before settle: an evaluation records its failure before its event is signaled.
   bool there = a.is_available();
   settle();
   return there && a.is_available();

@@ -86,7 +86,8 @@ void drain_all() {
 
 // end_mlx runs on MLX's main thread, the only thread on which MLX clears the streams shared by all threads.
 void end_mlx() {
-  // On another thread: scheduling a task on the main thread takes the error of the stream from its evaluation.
+  // drain_all runs on another thread. Scheduling a task on MLX's main thread would throw the stream's pending error
+  // here instead of in its evaluation.
   std::thread(drain_all).join();
   at_step("another goroutine that frees or combines arrays");
   mlxg::guard g;

@@ -150,8 +150,8 @@ char* export_one(uintptr_t id, const char* file, const uintptr_t* inputs, size_t
 using named_arrays = std::unordered_map<std::string, mx::array>;
 using named_function = std::function<mlxg::arrays(const mlxg::arrays&, const named_arrays&)>;
 
-// exported_named is exported for a function with named arguments. The Go function receives all arguments in one list:
-// the named ones are the last, in the order of names.
+// exported_named corresponds to exported, for a function with named arguments. The Go function receives all arguments
+// in one list. The named arguments are at its end, in the order of names.
 named_function exported_named(uintptr_t id, std::vector<std::string> names, mlxg::arrays& cycles) {
   return [f = mlxg::function_of(id), names, &cycles](const mlxg::arrays& args, const named_arrays& named) {
     auto all = args;

@@ -108,7 +108,7 @@ class graph_vmapper {
       mlxg::refuse_vmap(std::get<0>(static_cast<const mx::fast::CustomKernel&>(p).state()));
     }
     if (name == "Depends") {
-      // The outputs are the first n inputs; the other inputs are computed before.
+      // The outputs equal the first n inputs. The other inputs are dependencies.
       map_all(inputs, axes, 0, inputs.size());
       auto rest = inputs.begin() + n;
       return {mx::depends({inputs.begin(), rest}, {rest, inputs.end()}), std::vector<int>(n, 0)};
