@@ -15,7 +15,7 @@ import (
 // maxSize is the number of elements above which an array is neither evaluated nor kept.
 const maxSize = 1 << 16
 
-// shape draws a shape of the sequence's sizes, so that operands often fit each other.
+// shape draws a shape, mostly from the sequence's few sizes, so that operands often fit each other.
 func (s *sequence) shape() []int {
 	shape := make([]int, s.pick(1, 2, 2, 2, 3, 3, 4, 4, 5, 0))
 	if s.chance(2) {
@@ -62,8 +62,7 @@ func (s *sequence) array(d mlxc.DType, shape []int) *mlxc.Array {
 	return a
 }
 
-// layout makes an array of the shape whose elements lie in memory in one of several ways. It
-// adds their names to text.
+// layout returns a random array with a random layout in memory. It appends a description of the layout to text.
 func (s *sequence) layout(d mlxc.DType, shape []int, text *string, depth int) *mlxc.Array {
 	if len(shape) == 0 || depth == 2 || s.chance(40) {
 		return s.elements(d, shape, text)
@@ -116,8 +115,8 @@ func (s *sequence) layout(d mlxc.DType, shape []int, text *string, depth int) *m
 	}
 }
 
-// elements makes an array of random elements in row-major order. Most are small, so that many
-// operations are exact.
+// elements returns an array of random elements in row-major order. Most elements are small, so many operations are
+// exact.
 func (s *sequence) elements(d mlxc.DType, shape []int, text *string) *mlxc.Array {
 	n := 1
 	for _, size := range shape {
@@ -159,7 +158,7 @@ func (s *sequence) elements(d mlxc.DType, shape []int, text *string) *mlxc.Array
 	return a.AsType(d)
 }
 
-// ids makes indices for an axis of the given size. A few are out of range.
+// ids returns an array of indices for an axis of the given size. A few are out of range.
 func (s *sequence) ids(size int) *mlxc.Array {
 	shape := s.shape()
 	if len(shape) > 2 {
@@ -192,7 +191,7 @@ func (s *sequence) ids(size int) *mlxc.Array {
 	return a
 }
 
-// access reads and copies arrays of one dtype.
+// access holds functions that read and copy arrays of one dtype.
 type access struct {
 	values func(a *mlxc.Array) ([]complex128, error)
 	copied func(a *mlxc.Array) (*mlxc.Array, error)
@@ -269,8 +268,8 @@ var epsilon = map[mlxc.DType]float64{
 	mlxc.Float16: 2e-2, mlxc.BFloat16: 1e-1, mlxc.Float32: 1e-4, mlxc.Complex64: 1e-4, mlxc.Float64: 1e-4,
 }
 
-// difference describes the first element in which two results differ, if one does. Where numbers
-// overflow, the order of a sum decides between infinities, NaN and large numbers.
+// difference describes the first element that differs between two results, or returns "". It accepts every result if an
+// element of want is huge, infinite or NaN: after an overflow, elements depend on the order of a sum.
 func difference(want, got *mlxc.Array) (string, error) {
 	if !slices.Equal(want.Shape(), got.Shape()) || want.DType() != got.DType() {
 		return fmt.Sprintf("%v%v, not %v%v", got.DType(), got.Shape(), want.DType(), want.Shape()), nil

@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestCalls calls everything at random, without a guard and with one on either side of each
-// allocation of MLX.
+// TestCalls makes random calls: without guard pages, with a guard page after each allocation of MLX, and with a guard
+// page before it.
 func TestCalls(t *testing.T) {
 	n := *calls
 	if n == 0 {
@@ -74,8 +74,8 @@ type driver struct {
 	kinds    map[string]int // failures
 }
 
-// drive makes n calls, in processes of some ten thousand calls each. It continues after a process that dies, so that a
-// run can show several defects.
+// drive makes n calls, in processes of some ten thousand calls each. It continues after a process dies, so that a run
+// can show several defects.
 func (d *driver) drive(first, n int) {
 	const each, patience = 50_000, 20
 	begin := time.Now()
@@ -117,7 +117,7 @@ func (d *driver) worker(first, n int) int {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), workerVariable+"="+string(text))
 	if d.library != "" {
-		// The guard looks for libmlx when the process begins.
+		// guard.c looks for libmlx when the process begins, so libmlx is preloaded too.
 		const mlx = "../../../third_party/mlx-c/install/mlx/lib/libmlx.so"
 		cmd.Env = append(cmd.Env, "LD_PRELOAD="+d.library+":"+mlx, "MLXG_GUARD="+d.mode)
 		if d.mode == "new" {
@@ -133,7 +133,7 @@ func (d *driver) worker(first, n int) int {
 	}
 	var r report
 	done := n
-	// A library may end the process with the status of success.
+	// A library may end the process with status 0.
 	if text, reading := os.ReadFile(reported); err == nil && reading == nil {
 		require.NoError(t, json.Unmarshal(text, &r))
 		for name, n := range r.Accepted {
@@ -174,7 +174,7 @@ var (
 	numbers  = regexp.MustCompile(`[-\d.(e+)i]+`)
 )
 
-// kind groups failures that probably come from one defect: by the last call, and the first line of the
+// kind returns an equal string for failures that probably have the same cause: the last call, and the first line of the
 // message without numbers.
 func (f failure) kind() string {
 	name := ""

@@ -13,13 +13,13 @@ import (
 // unstable lists functions whose results depend on more than the elements of the operands, or have several correct
 // values, with the reason.
 var unstable = map[string]string{
-	"Array.Strides":      "tells of the layout",
+	"Array.Strides":      "returns the layout",
 	"Array.Keep":         "returns its operand",
 	"Array.Partition":    "the order is not defined",
 	"Array.ArgPartition": "the order is not defined",
 	"Array.TopK":         "the order is not defined",
 	"Array.ArgSort":      "the order of equal elements is not defined",
-	"Array.IsReady":      "tells of an earlier evaluation",
+	"Array.IsReady":      "depends on earlier evaluations",
 }
 
 // stable reports whether a call with equal elements must give equal results.
@@ -28,12 +28,12 @@ func stable(name string, args []reflect.Value) bool {
 		return false
 	}
 	for _, a := range operands(args) {
-		// Long sums of halves depend on their order.
+		// Long sums of float16 and bfloat16 depend on their order.
 		if d := a.DType(); (d == mlxc.Float16 || d == mlxc.BFloat16) && a.Size() > 64 {
 			return false
 		}
 	}
-	// Without a key, the numbers are the next of the process.
+	// A random function without a key uses the next key of the process, so a second call differs.
 	return !strings.HasPrefix(name, "Random") || !args[0].IsValid() || !args[0].IsZero()
 }
 
@@ -46,7 +46,7 @@ var evaluationErrors = map[string]string{
 	"Source does not have": "the mask of MaskedScatter has more trues than the source elements",
 }
 
-// substituted returns the arguments with their arrays replaced, in order.
+// substituted returns a copy of args whose arrays are replaced by arrays, in order.
 func substituted(args []reflect.Value, arrays []*mlxc.Array) []reflect.Value {
 	out := slices.Clone(args)
 	next := 0
@@ -59,7 +59,7 @@ func substituted(args []reflect.Value, arrays []*mlxc.Array) []reflect.Value {
 	return out
 }
 
-// operands are the arguments that are arrays.
+// operands returns the arrays among the arguments.
 func operands(args []reflect.Value) (out []*mlxc.Array) {
 	for _, v := range args {
 		if a, ok := v.Interface().(*mlxc.Array); ok {
@@ -105,7 +105,7 @@ func (s *sequence) compare(what string, want, got []*mlxc.Array) {
 			continue
 		}
 		if a, b := want[i].Err(), got[i].Err(); a != nil || b != nil {
-			// An id out of range is an error only where the ids are computed.
+			// An id out of range is an error only if the ids have been computed.
 			if (a == nil) != (b == nil) && !strings.Contains(fmt.Sprint(a, b), "the id at") {
 				s.fail("%s: result %d has the error %v, not %v", what, i, b, a)
 			}
@@ -122,8 +122,7 @@ func (s *sequence) compare(what string, want, got []*mlxc.Array) {
 	}
 }
 
-// transformed makes a call in a function under a transform, and compares the function's results
-// with and without the transform.
+// transformed makes the call inside a function, and compares the function's results with and without a transform.
 func (s *sequence) transformed(c callable, args []reflect.Value, text string) {
 	in := operands(args)
 	if t := c.f.Type(); len(in) == 0 || t.NumOut() == 0 || t.Out(0) != reflect.TypeFor[*mlxc.Array]() &&

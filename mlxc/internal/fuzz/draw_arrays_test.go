@@ -11,8 +11,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// arrayArgument draws an array: one of the sequence, a new one that suits the parameter, nil or
-// a freed one.
+// arrayArgument draws an array: an array of the pool, a new array that suits the parameter, nil or a freed array.
 func (s *sequence) arrayArgument(name string, like *mlxc.Array) *mlxc.Array {
 	switch p := s.IntN(100); {
 	case p < 2:
@@ -44,7 +43,7 @@ func (s *sequence) arrayArgument(name string, like *mlxc.Array) *mlxc.Array {
 		}
 	case "receiver":
 	default:
-		// The shape of the first operand, one that broadcasts to it, or one that multiplies with it.
+		// The shape of the first operand, a shape that broadcasts to it, or the shape of a matrix product's operand.
 		if like != nil && like.Size() <= maxSize && s.chance(60) {
 			shape = like.Shape()
 			switch i := s.IntN(max(len(shape), 1)); {
@@ -91,7 +90,7 @@ func (s *sequence) idsArgument(size int) *mlxc.Array {
 	return s.ids(size)
 }
 
-// quantized draws quantized weights: most of a matrix, some of parts that do not fit.
+// quantized draws quantized weights. Most are a quantized matrix, some have parts that do not fit together.
 func (s *sequence) quantized(like *mlxc.Array) mlxc.Quantized {
 	type fields struct {
 		Weight, Scales, Biases, GlobalScale *mlxc.Array
@@ -127,7 +126,7 @@ func (s *sequence) quantized(like *mlxc.Array) mlxc.Quantized {
 	}
 }
 
-// function draws a function of arrays. Some break the rules of such functions.
+// function draws a function of arrays. Some violate the contract of mlxc.Func.
 func (s *sequence) function() mlxc.Func {
 	type arrays = []*mlxc.Array
 	first := func(a arrays) *mlxc.Array {
@@ -180,7 +179,7 @@ func (s *sequence) function() mlxc.Func {
 	return f.f
 }
 
-// reader returns a reader of a file that an earlier call wrote, often changed or cut short.
+// reader returns a reader of a file that an earlier call wrote. The contents are often changed or truncated.
 func (s *sequence) reader() io.Reader {
 	files, _ := filepath.Glob(filepath.Join(s.dir, "*"))
 	var text []byte

@@ -13,13 +13,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// chance is true in about percent of a hundred draws.
+// chance returns true with a probability of percent in 100.
 func (s *sequence) chance(percent int) bool { return s.IntN(100) < percent }
 
 func (s *sequence) pick(choices ...int) int { return choices[s.IntN(len(choices))] }
 
-// argument draws a value of type t for the parameter or field of this name. like is the array
-// that the call is about, or nil.
+// argument draws a value of type t for the parameter or field of this name. like is the call's first array, or nil.
 func (s *sequence) argument(name string, t reflect.Type, like *mlxc.Array) reflect.Value {
 	name = strings.ToLower(name)
 	if f, ok := s.special[t]; ok {
@@ -88,7 +87,7 @@ func (s *sequence) key(t reflect.Type, i int) reflect.Value {
 	return s.argument("", t, nil)
 }
 
-// count draws the length of a list, −1 for nil.
+// count draws the length of a list. −1 stands for a nil list.
 func (s *sequence) count(name string, t reflect.Type, like *mlxc.Array) int {
 	switch name {
 	case "start", "stop", "strides", "sizes", "at", "reps":
@@ -104,7 +103,7 @@ func (s *sequence) count(name string, t reflect.Type, like *mlxc.Array) int {
 	return s.pick(-1, 0, 1, 1, 1, 2, 2, 3)
 }
 
-// proper replaces integers by ones that the operation may accept: distinct axes, a shape of the same size, windows
+// proper replaces v by integers that the operation may accept: distinct axes, a shape of the same size, or windows
 // within the array.
 func (s *sequence) proper(name string, v []int, like *mlxc.Array) {
 	shape := like.Shape()
@@ -139,7 +138,7 @@ func (s *sequence) proper(name string, v []int, like *mlxc.Array) {
 	}
 }
 
-// int draws an integer: one that may suit the parameter, any small one, or an extreme one.
+// int draws an integer: a value that may suit the parameter, a small value or an extreme value.
 func (s *sequence) int(name string, like *mlxc.Array) int {
 	n := like.NDim()
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// compileC runs g++ in a folder, or skips the test where there is none.
+// compileC runs g++ in a folder. It skips the test if there is no g++.
 func compileC(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -41,7 +41,7 @@ func buildGuard(t *testing.T) string {
 	return filepath.Join(dir, "guard.so")
 }
 
-// The guard ends a process that leaves its memory, and no other.
+// The guard ends each process that misuses its memory, and no other process.
 func TestGuard(t *testing.T) {
 	guard := buildGuard(t)
 	dir := filepath.Dir(guard)

@@ -1,7 +1,7 @@
 package fuzz
 
-// recipes give shapes of the first array parameters with which functions accept a call that
-// random shapes rarely reach. The options stay random.
+// recipes maps functions that rarely accept random shapes to functions that draw acceptable shapes for the first array
+// parameters. The options stay random.
 var recipes = map[string]func(s *sequence) [][]int{
 	"Conv1D":          func(s *sequence) [][]int { return s.convolution(1) },
 	"Conv2D":          func(s *sequence) [][]int { return s.convolution(2) },
@@ -45,7 +45,7 @@ var recipes = map[string]func(s *sequence) [][]int{
 	},
 }
 
-// convolution gives shapes of an input and a kernel.
+// convolution draws the shapes of an input and a kernel.
 func (s *sequence) convolution(dims int) [][]int {
 	input, weight := []int{s.pick(1, 2, 0)}, []int{s.pick(1, 2, 4)}
 	for range dims {

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// write adds a line to the journal. It comes before the call that it describes.
+// write adds a line to the journal. It must precede the call that the line describes.
 func (s *sequence) write(format string, args ...any) {
 	line := fmt.Sprintf("%d: ", s.call) + fmt.Sprintf(format, args...) + "\n"
 	s.transcript.WriteString(line)
@@ -22,7 +22,7 @@ func (s *sequence) write(format string, args ...any) {
 	s.steps.Add(1)
 }
 
-// add takes an array into the pool.
+// add puts an array into the pool and returns its name. text describes the array.
 func (s *sequence) add(a *mlxc.Array, text string) (name string) {
 	if name, ok := s.names[a]; ok {
 		return name
@@ -45,7 +45,7 @@ func (s *sequence) check(err error) {
 	}
 }
 
-// one makes one call.
+// one makes one random call.
 func (s *sequence) one() {
 	c := s.table[s.IntN(len(s.table))]
 	args := s.arguments(c)
@@ -112,7 +112,7 @@ func (s *sequence) invoke(c callable, args []reflect.Value) (results []reflect.V
 	return c.f.Call(args), true
 }
 
-// take uses the results of a call, and tells if there are valid arrays among them.
+// take uses the results of a call, and reports whether they include valid arrays.
 func (s *sequence) take(results []reflect.Value) (accepted bool) {
 	for _, r := range results {
 		if r.CanInterface() && r.Kind() != reflect.Func {
@@ -179,7 +179,7 @@ func (s *sequence) callResult(r reflect.Value) {
 	}
 }
 
-// some are one to three arrays.
+// some returns one to three arrays.
 func (s *sequence) some() []*mlxc.Array {
 	var out []*mlxc.Array
 	for range 1 + s.IntN(3) {
@@ -189,7 +189,7 @@ func (s *sequence) some() []*mlxc.Array {
 	return out
 }
 
-// use takes an array of a result into the pool and often evaluates it. It tells if it is valid.
+// use puts an array of a result into the pool and often evaluates it. It reports whether the array is valid.
 func (s *sequence) use(a *mlxc.Array) bool {
 	if err := a.Err(); err != nil {
 		if err.Error() == "" {
@@ -229,7 +229,7 @@ func (s *sequence) evaluate(a *mlxc.Array, name string) {
 	s.evaluated(err)
 }
 
-// evaluated judges the error of an evaluation.
+// evaluated reports a failure unless the error of an evaluation is nil or expected.
 func (s *sequence) evaluated(err error) {
 	if err == nil || errors.Is(err, mlxc.ErrFreed) {
 		return

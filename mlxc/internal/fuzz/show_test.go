@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// show writes a call.
+// show returns the text of a call.
 func (s *sequence) show(name string, args []reflect.Value) string {
 	texts := make([]string, len(args))
 	for i, v := range args {

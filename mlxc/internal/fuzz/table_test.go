@@ -17,8 +17,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 )
 
-// functions are the exported functions of packages mlxc and mlxio that are called. A generic function has one type
-// argument.
+// functions holds the exported functions of packages mlxc and mlxio that the tests call. Generic functions have one
+// instance.
 var functions = map[string]any{
 	"ActiveMemory": mlxc.ActiveMemory, "Arange": mlxc.Arange, "AsFunc": mlxc.AsFunc, "AsyncEval": mlxc.AsyncEval,
 	"At": mlxc.At, "Bartlett": mlxc.Bartlett, "Blackman": mlxc.Blackman, "BroadcastArrays": mlxc.BroadcastArrays,
@@ -62,7 +62,7 @@ var functions = map[string]any{
 	"Zeros": mlxc.Zeros, "ZerosLike": mlxc.ZerosLike,
 }
 
-// types are the exported types whose methods are called.
+// types holds the exported types whose methods the tests call.
 var types = []reflect.Type{
 	reflect.TypeFor[*mlxc.Array](), reflect.TypeFor[*mlxc.Compiled](), reflect.TypeFor[mlxc.Quantized](),
 	reflect.TypeFor[mlxc.DType](), reflect.TypeFor[mlxc.Device](),
@@ -70,30 +70,31 @@ var types = []reflect.Type{
 	reflect.TypeFor[*mlxc.Stream](), reflect.TypeFor[*mlxc.MetalKernel](),
 }
 
-// excluded are functions and types that are not called, with the reason.
+// excluded maps functions and types that the tests do not call to the reason.
 var excluded = map[string]string{
 	"CUDAKernel":        "needs a CUDA device",
 	"Import":            "a .mlxfn file is a program, which MLX does not check",
 	"Imported":          "a .mlxfn file is a program, which MLX does not check",
 	"NewHostFunction":   "takes C functions",
-	"NewStream":         "each stream keeps a thread; the worker makes one",
+	"NewStream":         "each stream keeps a thread; the worker creates one stream",
 	"ProfileArrays":     "a setting of the process",
-	"SetCacheLimit":     "a setting of the process, which the worker makes",
-	"SetCompileMode":    "a setting of the process, which the worker makes",
+	"SetCacheLimit":     "a setting of the process; the worker sets it",
+	"SetCompileMode":    "a setting of the process; the worker sets it",
 	"SetDefaultDevice":  "a setting of the process",
 	"Shutdown":          "ends MLX for the process",
-	"SetMemoryLimit":    "a setting of the process, which the worker makes",
+	"SetMemoryLimit":    "a setting of the process; the worker sets it",
 	"SetMetalLibrary":   "a setting of the process",
 	"SetWiredLimit":     "a setting of the process",
 	"StartMetalCapture": "a setting of the process",
 	"StopMetalCapture":  "a setting of the process",
 }
 
-// sources are the folders of packages mlxc and mlxio.
+// sources holds the folders of packages mlxc and mlxio.
 var sources = []string{filepath.Join("..", ".."), filepath.Join("..", "..", "mlxio")}
 
 // parameters returns the names of the parameters, receiver included, of every exported function and method of
-// packages mlxc and mlxio, by names such as Conv1D and Array.Add. Reflection lacks the names.
+// packages mlxc and mlxio. The keys are names such as Conv1D and Array.Add. Reflection does not provide parameter
+// names.
 func parameters() (map[string][]string, error) {
 	var files []string
 	for _, dir := range sources {
@@ -140,15 +141,14 @@ func parameters() (map[string][]string, error) {
 	return all, nil
 }
 
-// callable is a function of the table, a method with its receiver as the first parameter.
+// callable is a function or a method. A method's receiver is its first parameter.
 type callable struct {
 	name   string // "Conv1D", or "Array.Add"
 	f      reflect.Value
 	params []string
 }
 
-// table lists every function in the order of their names, so that a seed means the same calls
-// in every process.
+// table lists all functions in a fixed order, so that a seed leads to the same calls in every process.
 func table() ([]callable, error) {
 	params, err := parameters()
 	if err != nil {
@@ -188,7 +188,7 @@ func TestEveryFunctionIsCalled(t *testing.T) {
 		owner, _, _ := strings.Cut(name, ".")
 		named[name], named[owner] = true, true
 		reason := excluded[name] + excluded[owner]
-		require.NotEqual(t, called[name], reason != "", "%s is to be either in the table or excluded", name)
+		require.NotEqual(t, called[name], reason != "", "%s must be either in the table or excluded", name)
 	}
 	for name := range excluded {
 		require.True(t, named[name], "%s is excluded, but is not in the package", name)

@@ -27,8 +27,8 @@ type job struct {
 	Calls   int    // how many
 	Guarded bool   // guard.c is loaded
 	Dir     string // for files
-	Journal string // path of a file: the calls of the current sequence
-	Output  string // path of the file that is the standard output
+	Journal string // path of the file with the calls of the current sequence
+	Output  string // path of the file that receives the standard output
 	Report  string // path of the report
 }
 
@@ -41,9 +41,9 @@ type failure struct {
 
 // report is the result of a job.
 type report struct {
-	Calls     int            // that were made, and not avoided
-	Evaluated int            // arrays
-	Compared  int            // results, with other layouts or under transforms
+	Calls     int            // calls made
+	Evaluated int            // evaluated arrays
+	Compared  int            // results compared with other layouts or with transforms
 	Accepted  map[string]int // calls with valid arrays as results, by function
 	Failures  []failure
 }
@@ -54,12 +54,12 @@ type worker struct {
 	table   []callable
 	stream  *mlxc.Stream
 	journal *os.File
-	printed int64        // bytes on the standard output that were judged
-	steps   atomic.Int64 // lines of the journal, by which a hang is known
+	printed int64        // bytes of the standard output that are checked
+	steps   atomic.Int64 // lines of the journal; without new ones, watch reports a hang
 	report  report
 }
 
-// work runs the job that an environment variable holds, and writes a report.
+// work runs the job that text describes in JSON, and writes a report.
 func work(text string) error {
 	w := &worker{report: report{Accepted: map[string]int{}}}
 	if err := json.Unmarshal([]byte(text), &w.job); err != nil {
@@ -96,7 +96,7 @@ func (w *worker) setUp() (err error) {
 		return err
 	}
 	if w.Guarded {
-		// A buffer from the cache may be longer than the array in it.
+		// Without a cache: a cached buffer may be longer than its array, so the guard page would not follow the array.
 		if _, err = mlxc.SetCacheLimit(0); err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (w *worker) setUp() (err error) {
 	return limitMemory()
 }
 
-// limitMemory lets the process take 4 GiB more of address space.
+// limitMemory limits the process to 4 GiB more address space than it has.
 func limitMemory() error {
 	var pages uint64
 	text, err := os.ReadFile("/proc/self/statm")
@@ -118,7 +118,7 @@ func limitMemory() error {
 	return syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: size, Max: size})
 }
 
-// watch ends the process when it makes no progress.
+// watch ends the process if it makes no progress.
 func (w *worker) watch() {
 	for last := int64(-1); ; {
 		now := w.steps.Load()
@@ -132,7 +132,7 @@ func (w *worker) watch() {
 	}
 }
 
-// sequence is a number of calls. Each may use the results of the earlier ones.
+// sequence is the state of sequenceLength random calls. A call may use the results of earlier calls.
 type sequence struct {
 	*rand.Rand
 	*worker

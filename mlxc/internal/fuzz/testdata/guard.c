@@ -1,19 +1,19 @@
 // guard.c is a preload library for Linux and glibc. It places each allocation of one shared
 // library beside an unreadable page, so that the first access outside of the memory ends the
 // process with SIGSEGV. It covers malloc, calloc, realloc and the aligned functions, and operator
-// new if asked. Allocations of other libraries pass through. The process must begin with the library: one
-// that is loaded later has to be preloaded too.
+// new if MLXG_GUARD_NEW is set. Allocations of other libraries pass through. The shared library
+// must be present when the process begins: preload it if the process would load it later.
 //
 // Environment:
 //
 //	MLXG_GUARD          "end": the memory ends at an unreadable page, to the byte (the default)
-//	                    "start": it begins behind one
+//	                    "start": the memory begins after an unreadable page
 //	MLXG_GUARD_NEW      set to cover operator new too, at several times the cost
 //	MLXG_GUARD_LIBRARY  part of the file name of the library; libmlx.so by default
 //
-// Freed memory is unreadable until the region has been used up once. A write to the rest of an
-// allocation's pages, a double free and a free of an address inside of an allocation are found
-// at the free: the process prints a line and aborts. New memory is filled with FILL.
+// Freed memory stays unreadable until the region has been used up once. The free detects a write
+// to the rest of the allocation's pages, a double free and an address inside of an allocation: the
+// process prints a line and aborts. New memory is filled with FILL.
 //
 // "guard: on" is printed at the first guarded allocation.
 #define _GNU_SOURCE
@@ -39,7 +39,7 @@ extern void __libc_free(void*);
 
 // record describes the allocation whose pages begin at its index.
 typedef struct {
-  uint32_t offset; // of the memory in its first page
+  uint32_t offset; // offset of the memory in its first page
   uint32_t pages;
   size_t size;
 } record;
@@ -48,7 +48,7 @@ static uintptr_t low, high; // the code of the library
 static int at_start, guard_new;
 static char* base; // the region
 static size_t page, page_count;
-static size_t next;     // page from which to search
+static size_t next;     // page at which the next search begins
 static uint8_t* in_use; // for each page
 static record* records; // for each page
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -100,8 +100,8 @@ static int guarded(const void* p) { return base && (const char*)p >= base && (co
 
 static int from_library(void* caller) { return base && (uintptr_t)caller >= low && (uintptr_t)caller < high; }
 
-// take finds unused pages, behind the pages that it found last, and marks them. It returns the index of
-// the first one, or page_count if there are none. The caller holds the mutex.
+// take finds consecutive unused pages, from the end of the last search on, and marks them as used. It returns the index
+// of the first page, or page_count if there are none. The caller holds the mutex.
 static size_t take(size_t pages) {
   for (int round = 0; round < 2; round++) {
     size_t from = next;
@@ -125,7 +125,7 @@ static void* allocate(size_t size, size_t align) {
   static int said;
   if (!size || size > REGION / 4) return NULL;
   if (!align) {
-    // The alignment of an object of this size at most, so that it ends at the page's end.
+    // The largest alignment, up to 16, that divides the size, so that the memory ends at the page's end.
     align = size & -size;
     if (align > 16) align = 16;
   }
@@ -140,7 +140,7 @@ static void* allocate(size_t size, size_t align) {
   size_t first = take(pages + 1);
   pthread_mutex_unlock(&mutex);
   if (first == page_count) return NULL;
-  // One page of the taken ones stays unreadable. The neighbor's is on the other side.
+  // One of the pages stays unreadable. The neighbor's unreadable page guards the other side.
   size_t index = first + (at_start ? 1 : 0);
   char* start = base + index * page;
   if (mprotect(start, pages * page, PROT_READ | PROT_WRITE)) { // too many mappings, or no memory
@@ -249,8 +249,8 @@ size_t malloc_usable_size(void* p) {
   return usable(p);
 }
 
-// operator new(unsigned long) and operator new[](unsigned long). The library's own call
-// follows where there is no guarded memory: it throws if there is none at all.
+// operator new(unsigned long) and operator new[](unsigned long). Without guarded memory they call the original
+// function, which throws if the memory is exhausted.
 #define OPERATOR_NEW(symbol)                                                                 \
   void* symbol(size_t size) {                                                                \
     static void* (*real)(size_t);                                                            \
