@@ -105,8 +105,8 @@ func (d declaration) parse() (call, bool) {
 	return c, true
 }
 
-// elementwise holds the binary operations that mlxg_elementwise can add: for operands of one dtype and shape, the node
-// depends only on the dtype.
+// elementwise holds the binary operations that mlxg_elementwise can add. For operands of the same dtype and shape,
+// their primitive depends only on the dtype.
 var elementwise = map[string]bool{
 	"mlx_add": true, "mlx_subtract": true, "mlx_multiply": true, "mlx_divide": true, "mlx_power": true,
 	"mlx_maximum": true, "mlx_minimum": true, "mlx_logaddexp": true,
@@ -123,7 +123,7 @@ var complexUnary = map[string]bool{
 	"mlx_arcsinh": true, "mlx_arccosh": true, "mlx_arctanh": true,
 }
 
-// regular are the calls that build the graph.
+// regular reports whether the function adds nodes to the graph and has only parameters and results with a kind.
 func (d declaration) regular() bool {
 	switch d.header {
 	case "ops", "fast", "fft", "linalg", "random":

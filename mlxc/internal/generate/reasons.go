@@ -48,7 +48,7 @@ func (r *reasons) of(name string) string {
 	return r.entries[best].reason
 }
 
-// unused returns the names that no call of of has matched.
+// unused returns the names that no call of the method of has matched.
 func (r *reasons) unused() []string {
 	var out []string
 	for _, e := range r.entries {

@@ -116,7 +116,7 @@ func (c *coverage) generated() []declaration {
 	return out
 }
 
-// how describes the binding of a function. It returns "" for an unbound one.
+// how describes the binding of a function, or returns "" if it is unbound.
 func (c *coverage) how(d declaration) string {
 	switch {
 	case c.byHand[d.name] != "":
@@ -155,7 +155,7 @@ func (c *coverage) err() error {
 		}
 	}
 	for _, name := range c.stale {
-		errs = append(errs, fmt.Errorf("skipped.txt: %s names no function that is left to skip", name))
+		errs = append(errs, fmt.Errorf("skipped.txt: %s matches no unbound function", name))
 	}
 	return errors.Join(errs...)
 }
