@@ -35,7 +35,7 @@ func Step(n int, eval bool) error {
 	return onThread(func() C.int { return C.overhead_step(C.size_t(n), C.bool(eval)) })
 }
 
-// onThread runs a C loop on one thread, since its arrays must be evaluated on the thread that made them.
+// onThread runs a C loop on one thread, because arrays must be evaluated on the thread that made them.
 func onThread(loop func() C.int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

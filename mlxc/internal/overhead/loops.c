@@ -51,7 +51,7 @@ int overhead_chain(size_t n, size_t ops) {
   return rc;
 }
 
-// What differentiate takes the gradient of: the sum of RMSNorm(x, w).
+// norm_sum returns the sum of RMSNorm(x, w). overhead_step differentiates it.
 static int norm_sum(mlx_vector_array* out, const mlx_vector_array in) {
   mlx_stream s = mlx_default_cpu_stream_new();
   mlx_array x = mlx_array_new(), w = mlx_array_new(), y = mlx_array_new(), sum = mlx_array_new();

@@ -26,7 +26,7 @@ type arrays = []*mlxc.Array
 // A contest is one task in Go, in C over mlx-c and in Python.
 type contest struct {
 	name   string
-	turns  int                           // in one measurement, of some milliseconds
+	turns  int                           // loop iterations per measurement of some milliseconds
 	goes   func(b *testing.B, turns int) // through package mlxc
 	c      func(turns int) error         // nil if C has no counterpart
 	python string                        // the loop's name in loops.py
@@ -125,7 +125,7 @@ func contests() []contest {
 	}
 }
 
-// Each contest alternates between Go, C and Python, with a different one first each time. It reports the medians of the
+// Each contest alternates between Go, C and Python and rotates the order. It reports the medians of the
 // times, Go's allocations, and the ratios of Go's time to the others'. It does not report the minimum, because the time
 // that the threads of an evaluation wait for each other varies by half.
 func BenchmarkOverhead(b *testing.B) {
@@ -157,7 +157,7 @@ func (c contest) run(b *testing.B, py *python) {
 	if py != nil {
 		sides = append(sides, func() { inPython = append(inPython, py.run(b, c.python, c.turns)) })
 	}
-	// The first run finds the caches of another process.
+	// Rotate the order: the first run of a round has the cold caches that Python's process left.
 	for first := 0; b.Loop(); first++ {
 		for i := range sides {
 			sides[(first+i)%len(sides)]()

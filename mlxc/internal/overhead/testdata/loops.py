@@ -1,7 +1,7 @@
-"""The loops of loops.c on MLX's Python package, timed one by one as asked on stdin.
+"""The loops of loops.c on MLX's Python package, timed one at a time on request.
 
-Prints MLX's version; then, for each line with a loop's name and a number of turns, the
-nanoseconds that it took.
+Prints MLX's version. For each line on stdin with a loop's name and a number of turns, it
+runs the loop and prints the nanoseconds.
 """
 
 import sys
