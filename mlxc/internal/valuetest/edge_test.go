@@ -150,7 +150,7 @@ func TestNormsOfInfinity(t *testing.T) {
 }
 
 // MLX multiplies the strides and dilations of a convolution in 32 bits. A stride or dilation beyond the input's size
-// has the effect of one of the input's size.
+// has the same effect as the input's size.
 func TestConvolutionsWithLongSteps(t *testing.T) {
 	x, w := counting(1, 1, 2, 3, 4), counting(4, 2, 1, 2, 4)
 	c := mlxc.ConvConfig{Stride: []int{5, 2, 1}, Padding: []int{2}, Dilation: []int{3, 1, 1}}
