@@ -17,7 +17,7 @@ const metalVersion = 310
 // headers are unknown, because executors differ. Only Metal's version is known.
 type conditions struct {
 	macros map[string][]string // replacements of the macros that the text defines; nil if unknown
-	undone map[string]bool     // names after a certain #undef
+	undone map[string]bool     // names that an #undef outside of undecided branches has removed
 }
 
 // foreign matches names that may be macros of the language, of a system or of an executor's headers.
@@ -61,7 +61,8 @@ func truthOf(b bool) truth {
 	return truth{0, true}
 }
 
-// holds evaluates the condition of #if, #elif, #ifdef or #ifndef. If c is nil, it knows only plain truth values.
+// holds evaluates the condition of #if, #elif, #ifdef or #ifndef. If c is nil, only the conditions 0, 1, false and true
+// have a known value.
 func (c *conditions) holds(directive string, words []string) truth {
 	if c == nil {
 		text := strings.Join(words, " ")

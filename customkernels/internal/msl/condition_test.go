@@ -50,7 +50,7 @@ func TestConditions(t *testing.T) {
 }
 
 // Executors differ in the macros of their headers, so it is unknown whether such a macro is defined.
-func TestConditionsOfVocabularies(t *testing.T) {
+func TestConditionsOnMacrosOfHeaders(t *testing.T) {
 	defines := regexp.MustCompile(`(?m)^[ \t]*#[ \t]*define (\w+)`)
 	for _, pattern := range []string{"../metalstd/common/*.h", "../metalstd/host/*.h", "../metalstd/cuda/*.h"} {
 		paths, err := filepath.Glob(pattern)

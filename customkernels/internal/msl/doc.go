@@ -13,8 +13,8 @@
 //   - The parser reads kernels from the items, and refuses constructs that Metal does not have.
 //
 // Package translate rewrites texts for MLX, for the host and for CUDA. Package addrspace rewrites them for clang. All
-// of these edit tokens in place with [Edits], so the token layer is exported. A cut elsewhere would not export less:
-// every translator needs tokens, brackets, items and qualifiers.
+// of these edit tokens in place with [Edits], so the token layer is exported. Every translator needs tokens, brackets,
+// items and qualifiers, so another package boundary would not export less.
 //
 // Every problem with a shader is an [*Error] with file, line, column and advice. No input makes the package panic.
 package msl

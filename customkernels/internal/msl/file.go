@@ -54,7 +54,7 @@ type Kernel struct {
 	// Header is the text that this kernel depends on: the file, with the text of included files in place of the
 	// #include lines. These parts are blank, so that lines keep their numbers: all kernels and their instantiations,
 	// includes of Metal's own headers, "using namespace metal", and the text behind the kernel. The text behind stays
-	// if it defines a function that is declared before the kernel.
+	// if the text before the kernel declares a function without a body, which may be defined behind the kernel.
 	Header string
 	// Constants holds the function constants that Header declares.
 	Constants []FunctionConstant

@@ -28,8 +28,8 @@ func (p *parser) header(k *Kernel) {
 // span is the piece [Start, End) of a text, in bytes.
 type span struct{ Start, End int }
 
-// kernelText returns the pieces that no header keeps: kernels, their instantiations, aliases of their types, includes
-// of Metal's headers, and "using namespace metal".
+// kernelText returns the pieces that no header keeps: kernels, their instantiations, calls of macros that expand to
+// either, aliases of kernel types, includes of Metal's headers, and "using namespace metal".
 func (p *parser) kernelText() []span {
 	var spans []span
 	add := func(first, last int) {

@@ -127,8 +127,8 @@ func (in *includer) include(s *Structure, header Token, branches []int) (pasted 
 	at, name := s.Position(header), strings.Trim(header.Text, `<>"`)
 	switch {
 	case strings.HasPrefix(name, "mlx/"):
-		return false, Errorf(at, "MLX's own headers cannot be included in a shader file; copy what it needs of %s",
-			header.Text)
+		return false, Errorf(at, "MLX's own headers cannot be included in a shader file; copy the declarations that the "+
+			"shader uses from %s", header.Text)
 	case strings.HasPrefix(header.Text, "<"):
 		return false, Errorf(at, "%s is no header of Metal; write #include %q for a file of yours", header.Text, name)
 	}
@@ -140,7 +140,7 @@ func (in *includer) include(s *Structure, header Token, branches []int) (pasted 
 	branches = slices.DeleteFunc(slices.Clone(branches), func(b int) bool { return b == 0 })
 	if first, found := in.files[name]; found {
 		if n := len(first.branches); n > len(branches) || !slices.Equal(first.branches, branches[:n]) {
-			return false, Errorf(at, "%s is included once, at %s under a condition that may be false here; include "+
+			return false, Errorf(at, "%s is already included at %s, under a condition that may be false here; include "+
 				"it before the condition",
 				header.Text, first.at)
 		}

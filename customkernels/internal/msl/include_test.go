@@ -161,12 +161,12 @@ func TestIncludeProblems(t *testing.T) {
 		"once under a condition": {
 			map[string]string{"d/f.metal": "#ifdef A\n#include \"a.h\"\n#endif\n#include \"a.h\"\n" + user,
 				"d/a.h": "int a;"},
-			"d/f.metal:4:10", "included once, at d/f.metal:2:10 under a condition that may be false here",
+			"d/f.metal:4:10", "already included at d/f.metal:2:10, under a condition that may be false here",
 		},
 		"once in another branch": {
 			map[string]string{"d/f.metal": "#ifdef A\n#include \"a.h\"\n#else\n#include \"a.h\"\n#endif\n" + user,
 				"d/a.h": "int a;"},
-			"d/f.metal:4:10", "included once",
+			"d/f.metal:4:10", "already included",
 		},
 		"an open conditional": {
 			map[string]string{"d/f.metal": "#include \"a.h\"\n" + user, "d/a.h": "int a;\n#if A\n"},

@@ -11,7 +11,7 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 		return p.ErrorAt(first, "an argument is missing here; remove the comma")
 	}
 	var (
-		attributes         [][2]int // name and the token before its closing bracket
+		attributes         [][2]int // token range [first, end) of each attribute; first is its name
 		spaces             []Token
 		words              []int // tokens of the element type and the name
 		pointer, reference bool
@@ -218,7 +218,8 @@ func (p *parser) positionArgument(k *Kernel, name int, element string, attribute
 		"it a thread-position attribute", text, element, text)
 }
 
-// normalUint spells the types of 32 and 16 unsigned bits in one way.
+// normalUint returns Metal's short name of an unsigned type of 32 or 16 bits, or of a vector of it: uint for uint32_t,
+// uint2 for vec<uint, 2>. It returns other types unchanged.
 func normalUint(text string) string {
 	switch text {
 	case "unsigned", "unsigned int", "uint32_t":
@@ -235,7 +236,8 @@ func normalUint(text string) string {
 	return text
 }
 
-// number assigns a slot to every buffer and marks the buffers that MLX adds itself.
+// number assigns a slot to every buffer and marks the buffers that MLX adds itself. Two buffers with one index and a
+// kernel without an output are errors.
 func (p *parser) number(k *Kernel) error {
 	used := map[int]*Buffer{}
 	for _, b := range k.Buffers {

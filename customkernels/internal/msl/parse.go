@@ -162,7 +162,7 @@ func (p *parser) kernelSpecifiers(k *Kernel, it Item) error {
 			case t.Is("kernel") || t.Is("static") || t.Is("inline") || t.Is("extern") || t.Kind == String:
 			case t.Kind == Identifier && strings.ToUpper(t.Text) == t.Text: // a macro
 			default:
-				return p.ErrorAt(i, "unexpected %q before a kernel's name; write \"kernel void %s(…)\"", t.Text, k.Name)
+				return p.ErrorAt(i, "unexpected %q in a kernel's declaration; write \"kernel void %s(…)\"", t.Text, k.Name)
 			}
 		}
 		return nil

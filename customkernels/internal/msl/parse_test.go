@@ -248,7 +248,7 @@ func TestParseFunctionConstants(t *testing.T) {
 	require.Equal(t, []int{20, 0}, []int{k.Constants[0].Index, k.Constants[1].Index})
 }
 
-// The header keeps the text behind a kernel only if it defines a function that is declared before the kernel.
+// The header keeps the text behind a kernel only if a function is declared before the kernel, without its body.
 func TestParseHeaderBehindKernel(t *testing.T) {
 	file, err := parseText("float g(float x);\nkernel void f(device float* y) { y[0] = g(1); }\nfloat g(float x) { " +
 		"return x; }\n")
@@ -312,7 +312,7 @@ func TestParseErrors(t *testing.T) {
 		{"type of a position", "kernel void f(device float* y, float i [[thread_position_in_grid]]) {}", "1:38",
 			"uint"},
 		{"no output", "kernel void f(device const float* y) {}", "1:13", "no output"},
-		{"not void", "kernel float f(device float* y) {}", "1:8", "unexpected \"float\" before a kernel's name"},
+		{"not void", "kernel float f(device float* y) {}", "1:8", "unexpected \"float\" in a kernel's declaration"},
 		{"no return type", "kernel f(device float* y) {}", "1:8", "must return void"},
 		{"member", "struct S { kernel void f(device float* y) {} };", "1:12", "cannot be a member"},
 		{"twice", "kernel void f(device float* y) {}\nkernel void f(device float* z) {}", "2:13",

@@ -7,7 +7,7 @@ import (
 
 // ThreadgroupVariable is one declarator of a threadgroup variable.
 type ThreadgroupVariable struct {
-	span              // specifiers or the comma, and the declarator
+	span              // the declarator, and the specifiers or the comma before it
 	Qualifier  int    // offset of the word threadgroup
 	Element    string // element type
 	Name       string

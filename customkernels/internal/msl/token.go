@@ -14,7 +14,7 @@ const (
 	Punct                      // operators and brackets; "[[" and ">>" are two tokens each
 	Comment                    // a line comment without its newline, or a block comment
 	HeaderName                 // <name> or "name" after #include
-	Invalid                    // a byte that begins no token of MSL, such as an unterminated quote
+	Invalid                    // a byte that begins no token of MSL, such as a quote without an end; an open block comment
 )
 
 // Token is one piece of a text. Text holds its exact bytes. Only white space and line continuations lie between
@@ -292,6 +292,7 @@ func (l *lexer) prefixedLiteral() Kind {
 	return Identifier
 }
 
+// IsDigit reports whether a byte is a decimal digit.
 func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func isIdentifierStart(c byte) bool {

@@ -8,13 +8,13 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// CUDASource is a generated text as CUDA in the form of MLX's CUDA kernels: a header, and the body of MLX's kernel,
-// which calls the shader's.
+// CUDASource is a generated text in the form of MLX's custom CUDA kernels, which consist of a header and a body. The
+// header contains the shader as CUDA. The body calls the shader's kernel.
 type CUDASource struct {
 	// Header is the rewritten text. It depends on metal_cuda.h.
 	Header string
-	// Inputs and Outputs are the body's names of the array buffers, in their order. As for Metal, MLX adds the shape,
-	// strides and number of dimensions of an input if the body contains their names.
+	// Inputs and Outputs hold the names of the array buffers in the body, in the order of the buffers' numbers. As for
+	// Metal, MLX adds the shape, strides and number of dimensions of an input if the body contains their names.
 	Inputs, Outputs []string
 	// NeedsSIMDGroups is set if the text may contain an operation of a SIMD-group or quad-group, or read a thread's
 	// position in one.
@@ -25,8 +25,8 @@ type CUDASource struct {
 	scope     string
 }
 
-// GridInput is the name of an additional input: the grid as three unsigned integers. A launch has it if its
-// threadgroups do not fill the grid.
+// GridInput is the name of an additional input: the grid as three unsigned integers. A launch has it unless full
+// threadgroups cover the grid exactly.
 const GridInput = "mlxg_grid"
 
 // CUDA rewrites the complete text that MLX generates for a kernel into CUDA, by the same steps as [Host]. Functions
@@ -71,8 +71,8 @@ func CUDA(text string) (*CUDASource, error) {
 // cudaName returns a buffer's name in the body, which collides with no name of CUDA or MLX.
 func cudaName(name string) string { return msl.Prefix + "buffer_" + name }
 
-// metadata returns how the body reads a buffer that holds the shape, strides or number of dimensions of an input. MLX
-// passes arrays by value. It returns "" for other buffers.
+// metadata returns the expression with which the body reads the shape, strides or number of dimensions of an input. MLX
+// passes shape and strides as arrays by value. metadata returns "" for other buffers.
 func (c *CUDASource) metadata(name string) string {
 	for suffix, access := range map[string]string{"_shape": ".data()", "_strides": ".data()", "_ndim": ""} {
 		input, ok := strings.CutSuffix(name, suffix)
@@ -83,7 +83,8 @@ func (c *CUDASource) metadata(name string) string {
 	return ""
 }
 
-// Body returns the body of MLX's kernel for a threadgroup size. whole is set if the threadgroups fill the grid.
+// Body returns the body of MLX's kernel for a threadgroup size. whole is set if full threadgroups cover the grid
+// exactly.
 func (c *CUDASource) Body(threadgroup [3]int, whole bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  const mlxg::thread_position<%d, %d, %d, %t> mlxg_at", threadgroup[0], threadgroup[1],

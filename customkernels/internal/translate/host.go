@@ -101,8 +101,8 @@ func (h *rewriter) change(t msl.Token, with string) {
 	h.edits.Replace(t.Offset, t.End(), with)
 }
 
-// directives removes Metal's includes, rejects others, and rewrites the pragmas that unroll loops. g++ keeps arrays
-// in registers only in unrolled loops.
+// directives removes Metal's includes, rejects others, and rewrites the pragmas that unroll loops. g++ keeps an array
+// in registers only if it unrolls the loops that index the array.
 func (h *rewriter) directives() error {
 	for i, t := range h.All {
 		h.unroll(i)
@@ -111,8 +111,8 @@ func (h *rewriter) directives() error {
 		}
 		name := strings.Trim(t.Text, `<>"`)
 		if !msl.IsMetalHeader(name) {
-			return msl.Errorf(h.Position(t), "the header %s cannot be included on the host; copy what the kernel "+
-				"needs of it into its header text", t.Text)
+			return msl.Errorf(h.Position(t), "the header %s cannot be included on the host; copy the declarations "+
+				"that the kernel uses into its header text", t.Text)
 		}
 		first := i
 		for first > 0 && h.All[first-1].Directive == t.Directive {

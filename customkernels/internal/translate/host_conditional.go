@@ -32,7 +32,8 @@ func (h *rewriter) conditionals(lines []int) {
 	}
 }
 
-// commonOperand returns the beginning of a cast of value a, whose alternative is b.
+// commonOperand returns the beginning of a cast of a to the common type of a and b, the two values of a conditional
+// operator.
 func commonOperand(a, b string) string {
 	return "(::mlxg::common_operand<decltype((" + a + ")), decltype((" + b + "))>)("
 }
@@ -77,7 +78,7 @@ func (h *rewriter) conditional(i int, lines []int) (colon, end int) {
 		case t.Is(":") && colon == 0:
 			colon = j
 		case t.Is("<") && h.At(j-1).Kind == msl.Identifier:
-			// Template arguments, if a call or a name followh.
+			// Template arguments, if a call or a name follows.
 			if k := h.SkipAngles(j, len(h.Tokens)); k > j && (h.At(k).Is("(") || h.At(k).Is("::") || h.At(k).Is("{")) {
 				j = k - 1
 			}

@@ -34,7 +34,7 @@ func (h *rewriter) finish() (*HostSource, error) {
 	return out, nil
 }
 
-// hostBuffers returns a kernel's buffers by their numbers.
+// hostBuffers returns a kernel's buffers, indexed by their numbers. A missing number has an empty entry.
 func hostBuffers(kernel *msl.Kernel) ([]HostBuffer, error) {
 	var out []HostBuffer
 	buffers := slices.Clone(kernel.Buffers)

@@ -30,8 +30,8 @@ type MLXSource struct {
 	Body, Header string
 	// Prologue is the length in bytes of the text that precedes the kernel's own text in Body.
 	Prologue int
-	// AtomicOutputs is set if an output is atomic. MLX must then be asked for atomic outputs, and declares all
-	// outputs atomic. The prologue casts the others back to their plain types.
+	// AtomicOutputs is set if an output is atomic. The launch must then request atomic outputs from MLX, which declares
+	// all outputs atomic. The prologue casts the others back to their plain types.
 	AtomicOutputs bool
 	// Unsized and Unset name the threadgroup arguments and the function constants that still need a value (see
 	// [MLXOption]).
@@ -58,7 +58,7 @@ type mlxWriter struct {
 	sizes  map[string]int
 	values map[string]string
 	words  map[string]bool // identifiers of the body, including directives
-	passed map[string]bool // identifiers that are an argument of a call on their own
+	passed map[string]bool // identifiers that are a complete argument of a call
 	bare   map[string]bool // identifiers that occur without an index
 
 	outer []string // statements of the prologue
@@ -67,8 +67,9 @@ type mlxWriter struct {
 	cast  bool     // the prologue calls mlxg_cast_const
 }
 
-// castConst casts an input in constant memory, or in device memory, where MLX puts inputs of 8 elements or more. MLX
-// declares both const, but the parameter of a helper function need not be.
+// castConst defines mlxg_cast_const, which casts an input to another element type. It has an overload for constant and
+// one for device memory, where MLX puts inputs of 8 elements or more. MLX declares inputs const. The cast drops const
+// in constant memory, because the parameters of the shader's functions may lack it.
 const castConst = "template <typename V> const device V* mlxg_cast_const(const device void* p) { return (const " +
 	"device V*)p; } " +
 	"template <typename V> constant V* mlxg_cast_const(const constant void* p) { return (constant V*)p; }\n"
@@ -169,7 +170,8 @@ func (w *mlxWriter) plain(element string) bool {
 	})
 }
 
-// input returns the name of an input for MLX and binds the kernel's name if it differs.
+// input returns the name of an input for MLX and binds the kernel's name if it differs. viewed is the input's element
+// of [MLXSource.Cast].
 func (w *mlxWriter) input(b *msl.Buffer) (name string, viewed bool) {
 	viewed = !w.plain(b.Element) || b.Reference && b.Space == msl.Device
 	passed := b.Space == msl.Constant && (w.passed[b.Name] || !b.Reference && w.bare[b.Name])
@@ -287,7 +289,7 @@ func (w *mlxWriter) positions() {
 	}
 }
 
-// convert returns a thread position of the type declared, converted to the type to.
+// convert returns an expression that converts value, a thread position of type declared, to the type to.
 func convert(to, declared, value string) string {
 	base := strings.TrimRight(to, "23")
 	lanes := strings.TrimPrefix(to, base)
@@ -322,8 +324,9 @@ func (w *mlxWriter) finish() {
 	}
 }
 
-// constants returns the header with the values of the function constants. A constant without a value is Unset, unless
-// the text asks whether it is defined. Such a constant becomes 0, on which nothing may depend.
+// constants returns the header with the values of the function constants. A constant without a value is added to Unset,
+// unless the text calls is_function_constant_defined for it. Such a constant becomes 0, and the kernel must not depend
+// on that value.
 func (w *mlxWriter) constants() string {
 	header := w.Header
 	for _, c := range slices.Backward(w.Constants) {
@@ -349,7 +352,7 @@ func (w *mlxWriter) constants() string {
 	return w.resolveQueries(header)
 }
 
-// definedQuery matches a query whether a function constant has a value.
+// definedQuery matches a call of is_function_constant_defined, which queries whether a function constant has a value.
 var definedQuery = regexp.MustCompile(`\bis_function_constant_defined\s*\(\s*(\w+)\s*\)`)
 
 // queriesConstant reports whether the text queries whether a function constant has a value.
@@ -364,11 +367,11 @@ func (w *mlxWriter) queriesConstant(name string) bool {
 	return false
 }
 
-// resolveQueries replaces each query whether a function constant has a value by true or false. A compiler that reads
-// the values sees ordinary constants.
+// resolveQueries replaces each query whether a function constant has a value by true or false. In MLX's text the
+// function constants are ordinary constants, for which Metal does not define the query.
 func (w *mlxWriter) resolveQueries(text string) string {
-	return definedQuery.ReplaceAllStringFunc(text, func(asked string) string {
-		_, ok := w.values[definedQuery.FindStringSubmatch(asked)[1]]
-		return strconv.FormatBool(ok) + strings.Repeat("\n", strings.Count(asked, "\n"))
+	return definedQuery.ReplaceAllStringFunc(text, func(query string) string {
+		_, ok := w.values[definedQuery.FindStringSubmatch(query)[1]]
+		return strconv.FormatBool(ok) + strings.Repeat("\n", strings.Count(query, "\n"))
 	})
 }

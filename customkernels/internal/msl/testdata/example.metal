@@ -1,4 +1,4 @@
-// One file with what a loader must cope with.
+// One file with the constructs that a loader must handle.
 #include <metal_stdlib>
 #include <metal_simdgroup>
 using namespace metal;

@@ -1,5 +1,5 @@
 #include "metal_host.h"
-namespace metal { namespace mlxg_shader { // One file with what a loader must cope with.
+namespace metal { namespace mlxg_shader { // One file with the constructs that a loader must handle.
 
 
 
