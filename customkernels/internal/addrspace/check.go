@@ -127,15 +127,15 @@ func (w *rewriter) read(ctx context.Context) ([]diagnostic, error) {
 		return nil, err
 	}
 	before := prelude.Text
-	if w.code.Classes["complex_t"] { // MLX's own headers define the types that the prelude declares otherwise
+	if w.code.Classes["complex_t"] { // the text contains MLX's own headers, which define these types themselves
 		before = "#define MLXG_NO_MLX_PRELUDE\n" + prelude.Text
 	}
 	return runClang(ctx, before+"\n#line 1 \""+checkedText+"\"\n"+translated)
 }
 
 // readTemporaries reads the text again if clang rejected a temporary object as an argument in thread memory. In the
-// second reading, references to const in thread memory accept objects of any address space. Its diagnostics replace
-// those of the first reading on the affected lines.
+// second reading, references to const in thread memory accept objects of any address space. On the affected lines its
+// diagnostics replace the rejections of the first reading.
 func (w *rewriter) readTemporaries(ctx context.Context, first []diagnostic) ([]diagnostic, error) {
 	lines := map[int]bool{}
 	for _, d := range first {

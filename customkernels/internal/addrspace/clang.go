@@ -16,7 +16,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// The file names by which clang's diagnostics tell the parts of its input apart.
+// The file names in #line directives, which tell clang's diagnostics for the parts of the input apart. A canary is a
+// violation that the check inserts and that clang must report.
 const (
 	checkedText  = "mlxg_text"
 	canaryKernel = "mlxg_canary_kernel"
@@ -189,8 +190,8 @@ func (d diagnostic) harmless() bool {
 // aliasOf matches clang's explanation of an alias of a type.
 var aliasOf = regexp.MustCompile(` \(aka '[^']*'\)`)
 
-// sameOperandTypes reports whether the two values of a conditional operator differ only in that one is a variable in
-// thread memory.
+// sameOperandTypes reports whether clang rejects a conditional operator only because one value is a variable in thread
+// memory and the other is a temporary of the same type.
 func (d diagnostic) sameOperandTypes() bool {
 	operands, found := strings.CutPrefix(d.Message, "incompatible operand types (")
 	if !found {
@@ -207,8 +208,8 @@ func (d diagnostic) sameOperandTypes() bool {
 	return len(types) == 1
 }
 
-// refusesTemporary reports whether the error may be that a temporary object does not bind to a reference to thread
-// memory, possibly in one of several candidates.
+// refusesTemporary reports whether the error may mean that a temporary object does not bind to a reference to thread
+// memory, also in one of several overloads.
 func (d diagnostic) refusesTemporary() bool {
 	if strings.Contains(d.Message, "cannot bind to a temporary object because of address space mismatch") ||
 		strings.Contains(d.Message, "binding reference of type") &&

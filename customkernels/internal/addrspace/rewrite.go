@@ -31,7 +31,7 @@ var openclWords = map[string]bool{
 	"image1d_t": true, "image2d_t": true, "image3d_t": true,
 }
 
-// translate rewrites the text and adds the two violations that clang must report.
+// translate rewrites the text and adds the two canaries, violations that clang must report.
 func (w *rewriter) translate() (string, error) {
 	if err := w.threadgroupVariables(); err != nil {
 		return "", err
@@ -121,8 +121,8 @@ func (w *rewriter) addressSpaces() {
 	}
 }
 
-// names removes the word kernel, renames words that OpenCL reserves, and makes bfloat literals and literals without a
-// suffix float literals.
+// names removes the word kernel, renames words that OpenCL reserves, appends f to literals without a suffix, and
+// rewrites bfloat literals as conversions of float literals.
 func (w *rewriter) names() {
 	for i, t := range w.code.Tokens {
 		next := w.code.Neighbor(i, 1)
@@ -375,8 +375,8 @@ func (w *rewriter) unqualifiedPointer(first, end int, pointers map[string]bool) 
 	return pointer
 }
 
-// canary inserts a violation at the beginning of the kernel's body. If the kernel is a template, the violation
-// depends on its parameters.
+// canary inserts a violation at the beginning of the kernel's body. In a template it depends on a template parameter,
+// so that clang reports it only if it instantiates the kernel.
 func (w *rewriter) canary() error {
 	kernel, _, err := w.GeneratedKernel(w.items)
 	if err != nil {
