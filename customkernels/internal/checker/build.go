@@ -59,13 +59,13 @@ type variant struct {
 }
 
 var (
-	pattern   = variant{variables: "pattern"} // a huge number or a NaN
+	pattern   = variant{variables: "pattern"} // variables begin as a huge number or a NaN
 	zero      = variant{variables: "zero"}
 	plainZero = variant{variables: "zero", plain: true}
 )
 
-// shaderFlags returns the compiler's flags for a shader. Optimization is mild: accesses stay those of the text and
-// keep their lines, but values stay in registers, because each access is a function call. -fstack-clash-protection
+// shaderFlags returns the compiler's flags for a shader. Optimization is mild: the program has the accesses of the
+// text on their lines, but keeps values in registers, because each access is a function call. -fstack-clash-protection
 // touches every page of a large stack frame, so that an overflow reaches the guard page and not the stack of another
 // fiber.
 func shaderFlags(t *toolchain.Toolchain, v variant) []string {
@@ -91,7 +91,7 @@ func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 }
 
 // builds holds the programs by key, with their debug information.
-var builds sync.Map // programs by key, which keep their debug information
+var builds sync.Map
 
 // Build compiles a shader for the checker, or finds it in the cache. Errors are as in toolchain.Compile.
 func Build(ctx context.Context, text string) (*Program, error) { return programFor(ctx, text, pattern) }

@@ -40,7 +40,7 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 			if len(f.Path) == 0 {
 				f.Path = symbols.frames(w.OtherPC - 1)
 			}
-			if f.Kind == Timeout && earlier(r, f) {
+			if f.Kind == Timeout && mergeSample(r, f) {
 				continue
 			}
 		default:
@@ -79,14 +79,16 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 	return nil
 }
 
-// alsoAccess reports whether g is the access through the index f. Such an access says more than the index.
+// alsoAccess reports whether g is the out-of-bounds access that the index f leads to. Such a finding says more than f,
+// so f is dropped.
 func (f Finding) alsoAccess(g Finding) bool {
 	return g.Kind == OutOfBounds && g.Slot >= 0 && slices.Equal(f.Path, g.Path)
 }
 
-// earlier merges the samples of an endless loop. It keeps the sample that comes first in the text, compared from the
-// kernel inwards: the beginning of the loop, or nearly.
-func earlier(r *Result, f Finding) bool {
+// mergeSample merges f, a sample of an endless loop, with the timeout that r already has. It returns false if r has
+// none. It keeps the sample that comes first in the text, compared from the kernel inwards, which is the beginning of
+// the loop or a line close to it.
+func mergeSample(r *Result, f Finding) bool {
 	i := slices.IndexFunc(r.Findings, func(g Finding) bool { return g.Kind == Timeout })
 	if i < 0 {
 		return false

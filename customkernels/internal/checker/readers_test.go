@@ -18,8 +18,8 @@ func kinds(r *Result) []Kind {
 	return list
 }
 
-// The shadow records only some readers of an element. A writer that conflicts with any of the readers is found all
-// the same.
+// The shadow records only some readers of an element. A write that conflicts with an unrecorded reader is still
+// found, because it also conflicts with a recorded one.
 func TestWritersBehindManyReaders(t *testing.T) {
 	const read = `
   uint& shared = mlxg::threadgroup_variable<uint, 0>();

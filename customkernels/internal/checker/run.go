@@ -50,7 +50,7 @@ type Finding struct {
 	OtherGroup, OtherThread int // -1 for none
 	Schedule                int
 	Index, ArraySize        int64 // for an index out of the bounds of an array's type; otherwise 0
-	Detail                  int
+	Detail                  int   // depends on the kind, as in worker/protocol.h
 	Address                 uint64
 	Count                   int // occurrences; the elements of an UnwrittenOutput
 }

@@ -68,7 +68,7 @@ func TestRunGivesOutputsAndTraffic(t *testing.T) {
 	require.EqualValues(t, 10, r.Segments) // 40 numbers are five pieces of 32 bytes, twice
 }
 
-func TestAccessesOutsideOfBuffersAreSuppressed(t *testing.T) {
+func TestRunContinuesAfterAccessesOutOfBounds(t *testing.T) {
 	r := runBody(t, "y[i] = x[i]; y[i + 1000000000u] = 1; y[i] += x[i - 4000000000u];")
 	require.Len(t, r.Findings, 2)
 	for _, f := range r.Findings {

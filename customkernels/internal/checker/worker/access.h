@@ -112,7 +112,7 @@ static inline uint64_t cell_at(uint64_t offset) {
   return shift == 0 ? offset : offset >> shift | offset << (64 - shift) % 64;
 }
 
-// The plain accesses that the frequent path leaves. Counting the traffic of one cell is the most frequent of them.
+// The plain accesses that the frequent path does not handle. The most frequent of them counts the traffic of one cell.
 template <bool write, uint64_t size>
 CHECKER_RARE void infrequent(uintptr_t address, uint32_t pc) {
   slot& s = now.slots[address >> slot_shift & max_slots];
@@ -236,7 +236,8 @@ CHECKER_SET(__tsan_memset)
 
 // ---- atomics ----
 //
-// Fibers share one OS thread and switch only at barriers and SIMD-group functions, so plain operations are atomic.
+// Fibers share one OS thread. They switch only at barriers, in SIMD-group functions, and in access, which waits if a
+// traffic log is full. None of these is between the load and the store of an update, so plain operations are atomic.
 
 #define CHECKER_UPDATE(BITS, T, NAME, NEXT)                            \
   T __tsan_atomic##BITS##_##NAME(volatile T* p, T v, int) {            \

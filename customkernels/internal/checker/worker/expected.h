@@ -16,8 +16,8 @@ static uint64_t cell_of(const void* memory, uint64_t c, uint32_t unit) {
   return v;
 }
 
-// Returns whether a cell of this size holds a NaN. The compiler may choose which of two NaN operands an instruction
-// returns.
+// Returns whether a cell of this size holds a NaN. Two NaNs count as equal: the compiler may choose which of two NaN
+// operands an instruction returns.
 static bool is_nan(uint64_t v, uint32_t unit) {
   switch (unit) {
     case 2:

@@ -73,7 +73,7 @@ static void fences_new_schedule() {
 
 static uint32_t new_segment();
 
-// A fence of the running thread for the address spaces in `flags` and the smallest `covered` scopes.
+// Records a fence of the running thread for the address spaces in `flags` and the `covered` smallest scopes.
 CHECKER_RARE void fence_here(uint32_t flags, uint32_t covered, bool releases, bool acquires) {
   fences.used = true;
   // A fence ends the segment.
@@ -196,9 +196,10 @@ CHECKER_RARE bool fence_orders(const segment_info& p, uint32_t number, uint32_t 
   return false;
 }
 
-// 2^22 successive atomic loads by one thread at one place are a loop that waits for a thread that cannot run.
 [[noreturn]] static void give_up(uint32_t status);
 
+// Counts an atomic load. 2^22 successive loads by one thread at one place are a loop that waits for a thread that
+// cannot run.
 static inline void spin(uint32_t pc) {
   static uint32_t last_pc, last_thread, last_group, count;
   if (last_pc != pc || last_thread != now.thread || last_group != now.group) {

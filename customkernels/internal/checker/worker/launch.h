@@ -218,8 +218,8 @@ static uint64_t random_next() {  // splitmix64
   return z ^ z >> 31;
 }
 
-template <class T>
 // Sets the order of threads or threadgroups: ascending in schedule 0, descending in schedule 1, random in others.
+template <class T>
 static void order_by_schedule(T* list, uint64_t n) {
   for (uint64_t i = 0; i < n; ++i) {
     list[i] = T(now.schedule == 1 ? n - 1 - i : i);

@@ -18,7 +18,7 @@ extern void* mlxg_checked_address[];
 }
 
 namespace mlxg::checker {
-// The kinds of SIMD-group operations. Each requires other lanes to be active.
+// The kinds of SIMD-group operations. They differ in the lanes that must be active.
 enum operation : uint32_t { is_reduction, is_quad_reduction, is_shuffle, is_matrix, is_vote, is_barrier };
 }  // namespace mlxg::checker
 

@@ -1,5 +1,5 @@
-// SIMD-group operations and threadgroup variables of a shader that is compiled for the checker. They replace those of
-// the host executor. metal_lanes.h includes this file after mlxg_fiber.h.
+// SIMD-group operations and threadgroup variables of a shader that is compiled for the checker. They replace the
+// versions of the host executor. metal_lanes.h includes this file after mlxg_fiber.h.
 #ifndef MLXG_CHECKED_H
 #define MLXG_CHECKED_H
 
@@ -45,7 +45,7 @@ struct without_extents {
 template <class T, size_t n>
 struct without_extents<T[n]> : without_extents<T> {};
 
-// The size of a shadow cell in bytes: the size of a number, or the alignment of a structure's members.
+// The size of a shadow cell in bytes: the size of a number, or the alignment of a structure, at most 8.
 template <class T>
 constexpr uint32_t cell_size() {
   if constexpr (metal::detail::lanes<T> > 0) {

@@ -44,7 +44,7 @@ struct result_header {
   char message[128];
 };
 
-// A buffer, or a threadgroup variable, which come after the buffers.
+// A buffer or a threadgroup variable. The buffers come first.
 struct slot_result {
   uint64_t size;
   uint64_t read, written, unique_read, unique_written;
@@ -86,7 +86,7 @@ struct finding {
   uint32_t group, thread;              // linear indices in the grid and in the threadgroup
   uint32_t other_group, other_thread;  // ~0 for none
   uint32_t schedule;
-  uint32_t detail;  // depends on the kind: a signal, a lane, an array size
+  uint32_t detail;  // depends on the kind, such as a signal, a lane, an array size, an alignment or a number of bits
   uint64_t address, count;
 };
 

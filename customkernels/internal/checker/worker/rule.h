@@ -193,8 +193,9 @@ static bool replaces(const slot& s, record old) {
   return p.thread / simd_width == simdgroup && p.simd[s.in] != now.simdgroups[simdgroup].simd[s.in];
 }
 
-// Sets simdgroup_bit and group_bit of a cell whose writer is ordered before all threads of the group. With two plain
-// readers of a simdgroup since the last barrier and one of another, later readers are not recorded anyway.
+// Sets simdgroup_bit and group_bit of a cell whose writer is ordered before all threads of the group. Two plain readers
+// of one simdgroup since the last barrier make records of its other lanes unnecessary. A third reader, of another
+// simdgroup, makes all further records unnecessary.
 static void mark_readers(const slot& s, uint64_t c) {
   record& first = s.readers[c];
   const auto holds = [](record r) { return r.segment >= now.epoch && !(r.pc & atomic_bit); };

@@ -112,7 +112,7 @@ static void count_access(const uint32_t* at, uint32_t n) {
   now.segments32 += distinct;
 }
 
-// Counts the entries of lanes that diverged. Entries of one instruction belong together by their occurrence.
+// Counts the entries of lanes that diverged. The n-th occurrences of an instruction in the lanes are one access.
 static void count_diverged(const uint32_t* from, const uint32_t* to) {
   static struct {
     uint32_t pc, occurrence, n;
@@ -173,8 +173,9 @@ static void count_diverged(const uint32_t* from, const uint32_t* to) {
   }
 }
 
-// A comparison of the logs while lanes execute the same instructions, for all entries at once: the number of lanes
-// whose entry differs from the previous lane's, the differences, and whether the instructions differ.
+// The result of compare_lanes for each position in the logs. changes is the number of lanes whose entry differs from
+// the entry of the lane before. steps combines all these differences with OR. others is 0 if all lanes executed the
+// same instruction.
 static struct {
   uint32_t changes[log_room], steps[log_room], others[log_room];
 } compared;
@@ -211,7 +212,8 @@ CHECKER_RARE void flush_log() {
   uint32_t k = 0;
   for (; k < shortest && compared.others[k] == 0; ++k) {
     const bool words = log_at[lanes[0]][k] & in_threadgroup;
-    const uint32_t irregular = words ? ~1u : 0x80000000u;  // banks may conflict, or segments repeat
+    // Steps of 0 or 1 word cause no bank conflict. If the segments do not descend, equal ones are neighbors.
+    const uint32_t irregular = words ? ~1u : 0x80000000u;
     if (!(compared.steps[k] & irregular)) {
       if (!words) {
         now.segments32 += compared.changes[k] + 1;

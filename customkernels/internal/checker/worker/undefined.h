@@ -1,5 +1,5 @@
 // Operations with undefined behavior: the functions that code with -fsanitize=bounds, alignment and shift-exponent
-// calls, and indices into vectors. Bounds are those of arrays whose types have a size, in a thread's own memory or
+// calls, and indices into vectors. Bounds are checked for arrays whose types have a size, in a thread's own memory or
 // within a threadgroup variable.
 #ifndef CHECKER_UNDEFINED_H
 #define CHECKER_UNDEFINED_H
@@ -41,6 +41,7 @@ static int64_t integer(const described_type& t, uint64_t value) {
   return t.info & 1 ? int64_t(value << unused) >> unused : int64_t(value);
 }
 
+// Returns the first size in the name of an array type, such as 9 for 'float [9][8]'.
 static uint32_t array_size(const char* name) {
   while (*name && *name != '[') {
     ++name;

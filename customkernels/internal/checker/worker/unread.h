@@ -10,6 +10,7 @@
 
 namespace checker {
 
+// The values that one store instruction wrote to a slot in one phase: how many a thread has read, and how many none.
 struct batch {
   uint32_t pc, phase, slot;
   uint32_t read, unread;
@@ -45,7 +46,8 @@ static batch* find_batch(uint32_t pc, uint32_t phase, uint32_t slot) {
   return nullptr;
 }
 
-// Counts the value of a cell as read. The value is about to be overwritten.
+// Counts the value of a cell as read if a thread of this threadgroup has read it. Callers call it before the value is
+// overwritten, and at the end of the threadgroup.
 static void count_read(const slot& s, uint64_t c) {
   const record w = s.writers[c];
   if (w.segment < s.first_segment || (w.pc & atomic_bit)) {
@@ -154,7 +156,7 @@ static void count_unread() {
   batches_used = false;
 }
 
-// Reports, at the end of the launch, the stores none of whose values was read.
+// Reports, at the end of a schedule, each store whose values were never read.
 static void report_unread() {
   for (auto& s : stores) {
     if (s.pc && !s.read && s.f.pc) {

@@ -179,7 +179,7 @@ static bool refine() {
   return any;
 }
 
-// Records the first difference between the outputs of a schedule and the first one.
+// Records the first difference between the outputs of a schedule and the outputs of the first schedule.
 static void compare(uint32_t schedule) {
   for (uint32_t i = 0; i < now.buffers && !result.differs; ++i) {
     const slot& s = now.slots[i];
