@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// The limits of an Apple GPU. Every executor holds launches to them.
+// The limits of an Apple GPU. Every executor enforces them.
 const (
 	MaxThreads           = 1024  // threads of a threadgroup
 	MaxThreadgroupMemory = 32768 // bytes
@@ -25,7 +25,7 @@ const HostHeader = "metal_host.h"
 //go:embed common host cuda
 var files embed.FS
 
-// aliases are Metal's names of the library. Each of these files includes [HostHeader].
+// aliases holds Metal's names of the library's headers. Each of these files includes [HostHeader].
 var aliases = strings.Fields(`metal_stdlib metal_math metal_simdgroup metal_simdgroup_matrix
 	metal_atomic metal_integer metal_common metal_geometric metal_compute metal_types
 	metal_limits metal_type_traits metal_relational metal_pack metal_uniform metal_array

@@ -1,4 +1,4 @@
-// Conversions of 16-bit floating-point numbers, in constant expressions.
+// Conversions of 16-bit floating-point numbers that constant expressions may use.
 #ifndef METAL_CONSTANT_HALF_H
 #define METAL_CONSTANT_HALF_H
 

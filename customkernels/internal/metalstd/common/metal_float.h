@@ -100,7 +100,7 @@ MLXG_INLINE float smoothstep1(float a, float b, float x) {
 MLXG_TRANSCENDENTAL
 MLXG_EXPONENTIALS
 MLXG_F2(nextafter, __builtin_nextafterf(x, y))
-// metal::precise and metal::fast differ only in exp and exp2: a GPU has an instruction for fast ones, a CPU has none.
+// metal::precise and metal::fast differ only in exp and exp2, and only on a GPU, which has a fast instruction for them.
 // Both namespaces compute half and bfloat arguments as float.
 #undef MLXG_ARGUMENT
 #define MLXG_ARGUMENT(A) detail::single<A>

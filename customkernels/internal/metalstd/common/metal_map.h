@@ -8,8 +8,8 @@ namespace metal {
 
 namespace detail {
 
-// The common type of operands of types A and B: that of C's usual arithmetic conversions, and float for half and bfloat
-// together. double stands for a literal without suffix and counts as float.
+// The common type of operands of types A and B, by C's usual arithmetic conversions. half and bfloat together give
+// float. double stands for a literal without a suffix and counts as float.
 template <class A, class B>
 struct common {
   using type = decltype(A() + B());

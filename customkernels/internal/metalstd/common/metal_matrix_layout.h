@@ -6,8 +6,8 @@
 
 namespace mlxg {
 
-// The row and the first column of a lane's two elements, which are adjacent in a row. The layout is that of Apple GPUs:
-// kernels that use thread_elements depend on it.
+// The row and the first column of a lane's two elements, which are adjacent in a row. Apple GPUs have the same layout,
+// and kernels that use thread_elements depend on it.
 MLXG_INLINE constexpr unsigned matrix_row(unsigned lane) {
   return (lane / 4 & 4) + lane / 2 % 4;
 }

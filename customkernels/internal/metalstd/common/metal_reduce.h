@@ -22,6 +22,8 @@ MLXG_INLINE T lanewise(const T& a, const T& b, F f) {
 template <class T>
 using lane_type = metal::detail::scalar_of<T>;
 
+// Each operation has an identity, which stands for inactive lanes. `start` is the result of the first lane in an
+// exclusive scan.
 struct op_sum {
   // The identity of addition is -0: a sum of negative zeros stays -0.
   template <class T>

@@ -1,5 +1,5 @@
-// Barriers, and functions of simdgroups and quadgroups. mlxg::… are those of metal_lanes.h, which differ between host
-// and CUDA.
+// Barriers, and functions of simdgroups and quadgroups. They call functions of namespace mlxg in metal_lanes.h, which
+// host and CUDA implement differently.
 #ifndef METAL_SIMD_H
 #define METAL_SIMD_H
 

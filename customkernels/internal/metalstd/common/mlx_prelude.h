@@ -1,4 +1,4 @@
-// MLX's prelude of custom kernels.
+// The declarations that MLX puts before every custom kernel.
 #ifndef MLX_PRELUDE_H
 #define MLX_PRELUDE_H
 

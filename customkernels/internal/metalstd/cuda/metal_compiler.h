@@ -1,5 +1,5 @@
-// What the library needs from the compiler: NVRTC, which requires __device__ on functions and lacks most of GCC's
-// builtins.
+// Macros and functions of the library that depend on the compiler, for NVRTC. It requires __device__ on functions and
+// lacks most of GCC's builtins.
 #ifndef METAL_COMPILER_H
 #define METAL_COMPILER_H
 

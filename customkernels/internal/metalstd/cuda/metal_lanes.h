@@ -94,7 +94,7 @@ struct broadcast_first {
 // ---- reductions and scans ----
 
 // Combines the values of the active lanes one after another, in lane order, if some lanes are inactive. It is not
-// inlined: its caller, which seldom needs it, would otherwise wait for loads before it.
+// inlined, because it is seldom needed and would make its caller wait for earlier loads.
 template <class T, class Op, unsigned width>
 __device__ __attribute__((noinline)) T reduce_some_lanes(T v, uint32_t active) {
   const uint32_t first = self().lane() / width * width;

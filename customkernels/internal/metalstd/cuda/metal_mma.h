@@ -1,8 +1,8 @@
 // The PTX instructions of metal_tiles.h: products of a warp, loads of their operands, and asynchronous copies.
 //
-// Of the result of a product, a lane has the columns 2·(lane % 4) and 2·(lane % 4) + 1 of the rows lane / 4 and
-// lane / 4 + 8. Of the left-hand operand it has the same places in each group of 8 columns, and of the right-hand
-// operand the same places of its transpose (PTX ISA, "Matrix fragments for mma").
+// A lane holds the columns 2·(lane % 4) and 2·(lane % 4) + 1 of the rows lane / 4 and lane / 4 + 8 of a result. In the
+// left-hand operand it holds the same places of each group of 8 columns, and in the right-hand operand the same places
+// of the transpose (PTX ISA, "Matrix fragments for mma").
 #ifndef METAL_MMA_H
 #define METAL_MMA_H
 
@@ -22,7 +22,7 @@ MLXG_INLINE unsigned packed_pair(float first, float second) {
   return pair;
 }
 
-// multiply_16 computes c += a·b with 16 terms of T, of 16 bits.
+// multiply_16 computes c += a·b with 16 terms of the 16-bit type T.
 template <class T>
 MLXG_INLINE void multiply_16(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   if constexpr (metal::is_same_v<T, metal::half>) {
@@ -36,7 +36,7 @@ MLXG_INLINE void multiply_16(float (&c)[4], const unsigned (&a)[4], unsigned b0,
   }
 }
 
-// multiply_8 computes c += a·b with 8 terms of T, of 16 bits.
+// multiply_8 computes c += a·b with 8 terms of the 16-bit type T.
 template <class T>
 MLXG_INLINE void multiply_8(float (&c)[4], const unsigned (&a)[2], unsigned b) {
   if constexpr (metal::is_same_v<T, metal::half>) {

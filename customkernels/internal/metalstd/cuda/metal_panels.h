@@ -1,6 +1,6 @@
-// Tiles, panels and left-hand operands of tiles.h for the matrix units of an NVIDIA GPU, whose instruction mma
-// multiplies 16 rows, 8 columns and, for elements of 16 bits, 16 terms, and accumulates in float. metal_tiles.h has the
-// products.
+// Tiles, panels and left-hand operands of tiles.h for the matrix units of an NVIDIA GPU. One mma instruction computes
+// 16 rows and 8 columns of a product and accumulates in float. It adds 16 terms if elements have 16 bits.
+// metal_tiles.h has the products.
 #ifndef METAL_PANELS_H
 #define METAL_PANELS_H
 
@@ -9,7 +9,7 @@
 namespace mlxg {
 
 // A tile holds its elements where mma leaves its result, in fragments of 8×8: a lane has two neighboring columns of a
-// row. Fragments of 16 bits are left-hand operands without a shuffle.
+// row. Rounded to 16 bits, fragments are left-hand operands without a shuffle.
 template <int ROWS, int COLUMNS>
 struct tile {
   static_assert(ROWS % 16 == 0 && COLUMNS % 8 == 0, "a tile has whole fragments of 16 rows and 8 columns");
@@ -25,8 +25,9 @@ struct tile {
   MLXG_INLINE void set(int i, int j, float value) { fragments[i / 2][j / 2][i % 2 * 2 + j % 2] = value; }
 };
 
-// A panel holds ROWS × COLUMNS elements in shared memory and, if it PREFETCHES, a second buffer for the next tile. A
-// row is an odd number of 16 bytes long, so the 16 bytes that eight rows have at a column lie in different banks.
+// A panel holds ROWS × COLUMNS elements in shared memory and, if it PREFETCHES, a second buffer for the next tile. If
+// copies have 16 bytes, the length of a row is an odd multiple of 16 bytes. Eight rows then have the 16 bytes at a
+// column in different banks.
 template <class T, int ROWS, int COLUMNS, int STRIDE = COLUMNS>
 struct panel {
   // Bytes and elements of one copy.

@@ -1,7 +1,7 @@
 // The products of tiles.h on the matrix units of an NVIDIA GPU.
 //
-// Floats are multiplied as TF32 (11 bits) or, with MLXG_TF32 = 0, each as the sum of two TF32 numbers: three of the
-// four partial products give all bits of a float but the last two. Narrow matrices are multiplied as floats.
+// Floats are multiplied as TF32, with 11 bits. With MLXG_TF32 = 0, each float is the sum of two TF32 numbers, and three
+// of the four partial products give all bits of a float but the last two. Narrow matrices are multiplied as floats.
 #ifndef METAL_TILES_H
 #define METAL_TILES_H
 
@@ -45,7 +45,7 @@ MLXG_INLINE void multiply_add_transposed(
     const operand<T, ROWS, INNER>& left,
     const panel<T, COLUMNS, INNER, STRIDE>& right,
     unsigned lane) {
-  // Eight terms in columns c, the next eight terms, and both in columns c + 8.
+  // A load of four matrices: eight terms of eight columns, the next eight terms, and both for the next eight columns.
   const shared_place pairs = right.at(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8);
   constexpr int PAIRS = COLUMNS / 16;
   prefetched<INNER / 16 * PAIRS, 4, four_matrices>(
@@ -97,7 +97,7 @@ MLXG_INLINE void multiply_add(
       a[k][m][3] = packed_pair<T>(f[2 * k + 1][2], f[2 * k + 1][3]);
     }
   }
-  // Eight terms in columns c, the next eight terms, and both in columns c + 8.
+  // A load of four matrices: eight terms of eight columns, the next eight terms, and both for the next eight columns.
   const shared_place pairs = right.at(lane % 16, lane / 16 * 8);
   constexpr int PAIRS = COLUMNS / 16;
   prefetched<INNER / 16 * PAIRS, 4, four_matrices>(
@@ -133,8 +133,8 @@ MLXG_INLINE unsigned tf32_of(float value) {
   return __builtin_bit_cast(unsigned, value) + 0x1000u;
 }
 
-// tf32_error returns the part of a float that TF32 loses: 13 bits, of which mma uses 11. Rounding them would take as
-// long again and gain one bit of a product, which the sums lose.
+// tf32_error returns the part of a float that TF32 loses. It has 13 bits, and mma uses 11 of them. Rounding it would
+// double the time and gain one bit of a product, which the sums lose anyway.
 MLXG_INLINE unsigned tf32_error(float value) {
   return __builtin_bit_cast(unsigned, value - __builtin_bit_cast(float, tf32_of(value) & 0xffffe000u));
 }
@@ -153,7 +153,7 @@ struct float_terms {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       high[i] = tf32_of(values[i]);
-      // Otherwise the compiler keeps both parts of an operand over all panels and runs out of registers.
+      // Without make_anew the compiler keeps both parts of an operand over all panels and runs out of registers.
       if (!MLXG_TF32) {
         make_anew(high[i]);
       }
@@ -252,7 +252,7 @@ MLXG_INLINE void multiply_add_transposed(
         [&](int k, int j) { return right.get(sum.column(j, lane), k); });
     return;
   }
-  // Four terms in columns c, the next four terms, and both in columns c + 8.
+  // A load of four matrices: four terms of eight columns, the next four terms, and both for the next eight columns.
   const shared_place pairs = right.at(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 4);
 #pragma unroll
   for (int c = 0; c < COLUMNS; c += float_products<ROWS, COLUMNS>::WIDTH) {

@@ -1,4 +1,4 @@
-// What the library needs from the compiler.
+// Macros and functions of the library that depend on the compiler, for GCC and clang.
 #ifndef METAL_COMPILER_H
 #define METAL_COMPILER_H
 

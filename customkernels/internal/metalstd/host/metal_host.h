@@ -11,8 +11,8 @@
 #include "metal_simd.h"
 
 namespace mlxg {
-// The type to which package translate converts an operand of type A of a conditional operator whose other operand is a
-// B: the common type if one is a scalar or vector class, and A otherwise.
+// The type to which package translate converts a value of a conditional operator. A is the type of the value, B the
+// type of the other one. It is their common type if both are scalars or vectors and the types differ, and A otherwise.
 template <class A, class B, class = void>
 struct common_operand_type {
   using type = A;

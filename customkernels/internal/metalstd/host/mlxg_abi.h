@@ -66,7 +66,7 @@ struct control {
   alignas(4096) unsigned char threadgroup_memory[max_threadgroup_memory];
 };
 
-constexpr unsigned stack_shift = 17;  // 128 KiB for each fiber, few pages of which are used
+constexpr unsigned stack_shift = 17;  // 128 KiB for each fiber, which uses few of the pages
 constexpr uintptr_t stack_size = uintptr_t(1) << stack_shift;
 constexpr uintptr_t stacks_offset = stack_size * max_threads;
 constexpr uintptr_t workspace_size = 2 * stacks_offset;

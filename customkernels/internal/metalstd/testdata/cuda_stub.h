@@ -1,5 +1,5 @@
-// What a CUDA compiler and MLX's prelude have that the vocabulary uses, as declarations: with
-// them clang's CUDA front end checks a text where there is neither CUDA nor a GPU.
+// Declarations of the names of CUDA and of MLX's prelude that the library uses. With them clang's CUDA front end checks
+// a text on a machine without CUDA and without a GPU.
 #define __device__ __attribute__((device))
 #define __global__ __attribute__((global))
 #define __shared__ __attribute__((shared))
