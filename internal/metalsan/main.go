@@ -63,7 +63,8 @@ func Main(name, description string, grammar any, args []string, stdout, stderr i
 	}
 }
 
-// UntilSignal returns a context that the first signal ends. The second signal ends the process.
+// UntilSignal returns a context that the first interrupt or termination signal cancels. The second signal ends the
+// process.
 func UntilSignal() (ctx context.Context, stop context.CancelFunc) {
 	ctx, stop = signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

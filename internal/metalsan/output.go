@@ -35,7 +35,8 @@ func (s Streams) WriteJSON(path string, content any) error {
 	return outfile.Write(path, func(w io.Writer) error { return outfile.EncodeJSON(w, content) })
 }
 
-// CheckOutput returns an error, before a run, if a flag's file cannot be written after it.
+// CheckOutput returns an error if the file of a flag is not writable. Commands call it before a run, so that the run is
+// not lost.
 func CheckOutput(flag, path string) error {
 	if path == "" || path == standardOutput {
 		return nil
@@ -46,7 +47,7 @@ func CheckOutput(flag, path string) error {
 	return nil
 }
 
-// Printer writes text and remembers the first error, so that a page of output is checked once.
+// Printer writes text and keeps the first error, so that callers check for an error once, at the end.
 type Printer struct {
 	w   io.Writer
 	err error

@@ -19,9 +19,9 @@ type Report struct {
 	Replay    string `json:"replay"` // command that repeats the run
 
 	Incomplete bool `json:"incomplete"` // the run was interrupted
-	// Kernels and LaunchCount count those that ran. Errors and Portability count a finding once, even if several
-	// launches of its kernel have it. Errors includes launches and files that did not run. Unchecked counts launches
-	// whose address spaces were not checked.
+	// Kernels and LaunchCount include launches that could not run, but not launches that an interruption prevented.
+	// Errors and Portability count a finding once, even if several launches of its kernel have it. Errors includes
+	// launches and files that could not run. Unchecked counts launches whose address spaces were not checked.
 	Kernels     int `json:"kernels"`
 	LaunchCount int `json:"launch_count"`
 	Errors      int `json:"errors"`
