@@ -60,8 +60,9 @@ type AttentionConfig struct {
 //	dq = scale·dS'·k, dk = scale·dS'ᵀ·q, where dS' = dS·sech²(scale·q·kᵀ/c) with a soft cap, else dS
 //	dsink = −Σ exp(sink − lse)·delta over the rows of a head
 //
-// If one of the gradients is float32, the kernels compute delta as Σ P·(dout·vᵀ); otherwise they compute it from out. A
-// row that sees no key has the output 0 and no gradient. Gradients have the same bits in every run.
+// The kernels compute delta as Σ P·(dout·vᵀ) if the mask or the sinks are float32, or if q is float32; q does not count
+// for heads wider than 16 on NVIDIA GPUs. Otherwise they compute it from out. A row that sees no key has the output 0
+// and no gradient. Gradients have the same bits in every run.
 //
 // Memory is linear in the lengths: the kernels recompute scores tile by tile. Heads wider than 256 are the exception:
 // they run as basic MLX operations, which hold all scores. On GPUs, MLX's fused forward kernel computes the result if
@@ -85,8 +86,8 @@ func AttentionLogSumExp(q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlxc.
 	return attention("ops.AttentionLogSumExp", q, k, v, c)
 }
 
-// fusedByMLX reports whether MLX has a fused forward kernel for these arguments with the same semantics. It differs for
-// rows that see no key: they get the mean of all values.
+// fusedByMLX reports whether MLX has a fused forward kernel for these arguments with the same semantics. For a row that
+// sees no key, MLX's kernel returns the mean of all values and not 0.
 func (c AttentionConfig) fusedByMLX(d mlxc.Backend, q, k, v *mlxc.Array) bool {
 	hasOtherOptions := c.Window != nil || c.Mask != nil || c.SoftCap != 0 || c.QueryStarts != nil
 	allSeeKeys := k.Dim(2) > 0 && (!c.Causal || q.Dim(2) <= k.Dim(2))

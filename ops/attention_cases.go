@@ -7,14 +7,14 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// An attentionLaunch is an attention with these sizes and options. Without a mask, mask is nil.
+// An attentionLaunch holds the sizes and options of a case for which the kernels are checked.
 type attentionLaunch struct {
 	name      string
 	shape     [7]int // batch, heads, kvHeads, queries, keys, head_dim, valueDim
 	cfg       AttentionConfig
-	mask      []int
+	mask      []int // shape of the mask; nil for none
 	maskDType mlxc.DType
-	few       bool // few elements of a boolean mask are true: most tiles have none
+	few       bool // few elements of a boolean mask are true, so most tiles are hidden
 	sinks     bool
 	starts    [2][]int32 // of queries and of keys
 }

@@ -24,23 +24,26 @@ var attentionTuning = map[mlxc.Backend]struct {
 		lanes: 1, simdgroups: 1, blockElements: 4096, minBlockM: 8, maxBlockM: 64,
 		panelBytes: math.MaxInt, maxBlockN: 32, registers: math.MaxInt,
 	},
-	// 16 rows of 64 floats are 32 registers per lane, as are 8 rows of 128: up to four such tiles and the scores fit
-	// the 104 registers per lane of 512 threads on a core with 208 KiB. Panels of 16 KiB let two threadgroups of 128
-	// threads share a core's 32 KiB, except with pairs, which need up to 4 KiB more for partial scores.
+	// 16 rows of 64 floats are 32 registers per lane, as are 8 rows of 128. A core has 208 KiB of registers: 208 per
+	// lane for two threadgroups of 128 threads, 104 for four. Up to four tiles, 128 registers, and the scores fit the
+	// former. Panels of 16 KiB let two threadgroups share a core's 32 KiB of threadgroup memory, except with pairs,
+	// which need up to 4 KiB more for partial scores.
 	mlxc.BackendMetal: {
 		lanes: 32, simdgroups: 4, blockElements: 1024, minBlockM: 8, maxBlockM: 16,
 		panelBytes: 16 << 10, maxBlockN: 32, registers: 128,
 	},
-	// An mma has 16 rows. Of 255 registers, scores and addresses take about 60. Spilled registers are reloaded for
-	// every panel, which costs more than the exchange of partial scores between the simdgroups of a pair (docs/h200).
+	// An mma instruction has 16 rows. Of 255 registers, scores and addresses take about 60. Spilled registers are
+	// reloaded for every panel, which costs more than the exchange of partial scores between the simdgroups of a pair
+	// (docs/h200).
 	mlxc.BackendCUDA: {
 		lanes: 32, simdgroups: 4, minBlockM: 16, maxBlockM: 16,
 		panelBytes: 16 << 10, maxBlockN: 64, registers: 192,
 	},
 }
 
-// hasExactProducts reports whether tile products of a dtype, for heads of this width, are exact enough to need delta
-// from products. Products of 16 bits are not, nor is TF32 on CUDA (narrow in metal_tiles.h).
+// hasExactProducts reports whether tile products of a dtype, for heads of this width, are so exact that the rounding of
+// delta from the output would matter. Products of 16 bits are not, nor is TF32, which CUDA uses for heads wider than 16
+// (narrow in metal_tiles.h).
 func hasExactProducts(b mlxc.Backend, dtype mlxc.DType, width int) bool {
 	return dtype == mlxc.Float32 && (b != mlxc.BackendCUDA || width <= 16)
 }

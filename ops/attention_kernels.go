@@ -279,8 +279,8 @@ func (a attentionArgs) rowStats(on target, out, statistics, dOut, dLSE *mlxc.Arr
 	return rowStatsOfOutput(on, out, statistics, dOut, dLSE)
 }
 
-// needsExactDelta reports whether a gradient keeps more bits than a delta from the rounded output has: its dtype is
-// float32, and its products are more precise than TF32.
+// needsExactDelta reports whether a gradient would lose bits to a delta from the rounded output: the gradients of q, k
+// and v if their products are exact, and the gradients of a float32 mask and of float32 sinks.
 func (a attentionArgs) needsExactDelta(on target) bool {
 	isFloat32 := func(x *mlxc.Array) bool { return x != nil && x.DType() == mlxc.Float32 }
 	return hasExactProducts(on.backend, a.q.DType(), max(a.q.Dim(3), a.v.Dim(3))) ||
@@ -337,8 +337,8 @@ func (in attentionInputs) sinkWeight(statistics *mlxc.Array) *mlxc.Array {
 }
 
 // gradRowMask returns the gradient of a mask with one element for all keys of a row. The weights of the keys sum to
-// 1 − w, where w is the weight of the sink, and their products with dout·vᵀ sum to delta. So the gradients of the row's
-// scores sum to
+// 1 − w, where w is the weight of the sink, and their products with dout·vᵀ sum to delta = Σ dout·out, here without
+// dlse. So the gradients of the row's scores sum to
 //
 //	delta − (delta − dlse)·(1 − w) = (delta − dlse)·w + dlse,
 //

@@ -28,8 +28,9 @@
 //   attention_mask.metal      attention_mask_bits        the bits of a boolean mask, for simdgroups of 32 lanes
 //                             attention_dmask            the gradient of a mask of numbers
 //
-// Between the kernels only m, l and delta are in device memory. Each kernel computes s and p again. A sum has one
-// owner, which adds in the order of rows, so results have the same bits in every run.
+// Between the kernels only m, l, the RowStats and the bits of a boolean mask are in device memory. Each kernel computes
+// s and p again. One simdgroup, or pair, owns each sum and adds in the order of rows, so results have the same bits in
+// every run.
 //
 // Arithmetic: q, k, v, o and their gradients are stored as T. Products are accumulated in float and scores are scaled
 // in float. p and ds are floats unless the device's matrix unit takes only T (tiles.h).
@@ -42,10 +43,7 @@
 //   MASK_T       dtype of the mask                          bool with 1 lane, Bits with 32 lanes, float, half, bfloat
 //   CAPPED       the scores have a soft cap                 compile time: saves registers
 //   MASKED       there is a mask                            compile time: saves registers
-//   PAIRED       two neighboring simdgroups share BLOCK_M   SIMDGROUPS even, HEAD_DIM and VALUE_DIM multiples of 16
-//                rows, with half of the columns of q, k,
-//                v and o each, if whole rows exceed the
-//                registers. They add their partial scores
+//   PAIRED       two simdgroups share BLOCK_M rows          SIMDGROUPS even, HEAD_DIM and VALUE_DIM multiples of 16
 //   LANES        lanes of a simdgroup                       1 or 32
 //   SIMDGROUPS   simdgroups of a threadgroup                threadgroup size LANES · SIMDGROUPS
 //   BLOCK_M      rows of a simdgroup                        multiple of 8; device tiles: of 16
@@ -53,17 +51,21 @@
 //   HEAD_DIM     columns of q and k                         multiple of 8
 //   VALUE_DIM    columns of v and o                         multiple of 8
 //
+// PAIRED is for rows that exceed the registers of one simdgroup. Two neighboring simdgroups share the rows: each holds
+// half of the columns of q, k, v and o, and they add their partial scores.
+//
 // Packed sequences follow each other along the length axis. A block has rows of one sequence only, so the grid has up
-// to one more block for each sequence. The last queries come first: under a causal mask they see the most keys, so no
-// long-running threadgroup starts at the end.
+// to one more block for each sequence. Kernels whose rows are queries begin with the last block: under a causal mask
+// the last queries see the most keys, and no long-running threadgroup should start at the end.
 //
 // Panels that no row of a threadgroup sees are not fetched. A simdgroup that is not PAIRED skips tiles that a boolean
 // mask hides from it. Positions are compared only in tiles that some row does not see in full.
 //
-// Device traffic per head, in elements of T:
+// Device traffic in elements of T, for each query head (attention_dkv: each key head), without masks and statistics:
 //
 //   attention_forward   Lq·(D + DV), and Lkv·(D + DV) for each block of queries
-//   attention_dq        as attention_forward, and Lq·(D + DV) more
+//   attention_delta     as attention_forward
+//   attention_dq        as attention_forward, and Lq·D more
 //   attention_dkv       Lkv·2·(D + DV), and G·Lq·(D + DV) for each block of keys
 
 #include "attention_scores.h"
@@ -113,7 +115,7 @@ struct AttentionBlock {
   int rows;                // rows of the sequence from `first` on; 0 or less if the simdgroup has none
   size_t row;              // index of the first row in its arrays
   uint lane, simdgroup;
-  uint part;          // which part of the columns of its rows a PAIRED simdgroup has
+  uint part;          // half of the columns that a PAIRED simdgroup has: 0 or 1
   uint panel_thread;  // index among PANEL_THREADS, computed once: in the loop it costs registers
 
   HeadPanel heads;    // columns of the scores: rows of k, or of q if TRANSPOSED
@@ -191,7 +193,7 @@ struct AttentionBlock {
     prefetch_mask(mask, first_column, columns);
   }
 
-  // load_panels loads rows of k and v without a walk.
+  // load_panels loads `count` rows of k and v without a walk, for a threadgroup of one simdgroup.
   void load_panels(device const T* k, device const T* v, int count, threadgroup T* k_memory, threadgroup T* v_memory) {
     acquire(heads, values);
     heads.init(k_memory, k, count, lane, PANEL_THREADS);
@@ -209,8 +211,9 @@ struct AttentionBlock {
     stats.init(memory, first_stats, end_column - first_column, simdgroup * LANES + lane, LANES * SIMDGROUPS);
   }
 
-  // advance loads the tile at `column` and prefetches the next one, which may be the first of the next head. It reports
-  // whether the tile has to be computed.
+  // advance makes the panels at `column` the current ones, reads the mask there, and prefetches the next panels, which
+  // may be the first of the next head. It reports whether the tile of scores has to be computed. A PAIRED simdgroup
+  // computes every tile, because all simdgroups have to reach the barrier in product.
   bool advance(int column) {
     const int left = end_column - column - BLOCK_N;
     const bool is_last = TRANSPOSED && left <= 0;
@@ -278,7 +281,7 @@ struct AttentionBlock {
     }
   }
 
-  // score turns products q·k into scores and adds a mask of numbers. hide removes hidden keys later.
+  // score turns products q·k into scores and adds a mask of numbers. hide applies a boolean mask and the band later.
   void score(thread Scores& tile) const {
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
       for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
@@ -294,7 +297,7 @@ struct AttentionBlock {
     }
   }
 
-  // hide sets the elements of the tile at `column` whose query does not see their key to `value`.
+  // hide sets each element of the tile at `column` whose query does not see its key to `value`.
   void hide(thread Scores& tile, float value, int column) const {
     if (MASKED && IsBoolean<MASK_T>::value) {
       for (int i = 0; i < Scores::LANE_ROWS; i++) {

@@ -1,16 +1,20 @@
 // The gradients of q, k and v of attention. attention.h has the formulas, the launch and the traffic.
 // Reference: compare/oracle/attention.go, Attention.VJP.
 //
-//   attention_delta            RowStats of every query, with delta = Σ_j p_ij·(do_i·v_j). The other kernels compute
-//                              the same products, so errors cancel, except for the last rounding of PAIRED. A
-//                              simdgroup owns BLOCK_M queries and iterates over keys
-//   attention_delta_of_output  the same from o, with one product per row. With a T of 16 bits the rounding of o does
-//                              not matter, except in sums of dz over the keys of a row, which are near 0
-//   attention_dq               a simdgroup owns BLOCK_M queries and iterates over keys
-//   attention_dkv              a simdgroup owns BLOCK_M keys and iterates over the queries of G heads. It computes the
-//                              transposes of s and p, so no tile has to be transposed
+//   kernel                     computes          a simdgroup owns             and iterates over
+//   attention_delta            RowStats          BLOCK_M queries              keys
+//   attention_delta_of_output  RowStats          BLOCK_M queries of any head  nothing
+//   attention_dq               dq                BLOCK_M queries              keys
+//   attention_dkv              dk and dv         BLOCK_M keys                 queries of G heads
 //
-// attention_delta_of_output is launched with one simdgroup for BLOCK_M rows of the whole of o, along x.
+// attention_delta computes delta_i as Σ_j p_ij·(do_i·v_j) − dlse_i. The other kernels compute the same products
+// do_i·v_j, so errors cancel, except where only one of the two kernels is PAIRED and adds partial products.
+//
+// attention_delta_of_output computes delta_i as do_i·o_i − dlse_i, with one product per row. With a T of 16 bits the
+// rounding of o does not matter, except in sums of dz over the keys of a row, which are near 0. Its threadgroups have
+// one simdgroup and lie along x.
+//
+// attention_dkv computes the transposes of s and p, so no tile has to be transposed.
 
 #include "attention.h"
 
@@ -123,8 +127,8 @@ template <typename T, int LANES, int BLOCK_M, int VALUE_DIM>
   acquire(outputs);
   outputs.advance(o, 0, thread_index, LANES);
   commit(outputs);
-  // Only the diagonal of do·oᵀ is used. It comes from the same products as do·v later: where o is a single row of v,
-  // delta is the same number, except for the last rounding of PAIRED.
+  // Only the diagonal of do·oᵀ is used. It comes from the same products as do·v in attention_dq and attention_dkv.
+  // Where o is a single row of v, both are the same number, unless those kernels are PAIRED and add partial products.
   Tile<LANES, BLOCK_M, BLOCK_M> products;
   fill(products, 0);
   multiply_add_transposed(products, d_os, outputs, lane);

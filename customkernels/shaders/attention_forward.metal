@@ -20,8 +20,8 @@ struct OnlineSoftmax {
     }
   }
 
-  // add replaces the scores of a tile by exp(score − maximum). Earlier exponentials have to be multiplied by `rescale`,
-  // because they are relative to the old maximum. It reports whether all these factors are 1.
+  // add replaces the scores of a tile by exp(score − maximum). The caller has to multiply sums of earlier exponentials
+  // by `rescale`, because they are relative to the old maximum. add reports whether all these factors are 1.
   bool add(thread SCORES& tile, thread float* rescale) {
     float largest[SCORES::LANE_ROWS], sums[SCORES::LANE_ROWS];
     bool is_one = true;
@@ -103,7 +103,7 @@ template <
     block.score(s);
     block.hide(s, -INFINITY, key);
     const bool is_one = softmax.add(s, rescale);
-    if (!simd_all(is_one)) {  // new maxima are rare after some panels
+    if (!simd_all(is_one)) {  // new maxima are rare after the first panels
       multiply_rows(sum, rescale);
     }
     multiply_add(sum, s, block.values, lane);

@@ -64,8 +64,8 @@ inline KeyRange visible_keys(Sizes sizes, device const int* query_starts, device
   return {sequence.key + band.first_key(own), sequence.key + max(band.end_key(own, 1), 0)};
 }
 
-// add_mask_gradient adds dz of a tile at `query` and `key` to sum, from the scores and do·v. row_stats are of the
-// tile's queries.
+// add_mask_gradient adds dz of the tile at `query` and `key` to sum. d_ps holds do·v, and row_stats points to the
+// RowStats of `query`.
 template <typename BLOCK, typename SCORES>
 inline void add_mask_gradient(
     thread SCORES& sum,
@@ -149,7 +149,7 @@ template <
       const size_t key_row = key_head * sizes.keys + key;
       for (int query = first_query; query < end_query; query += BLOCK_M) {
         block.rows = sizes.queries - query;
-        // The keys that a later query sees begin and end no earlier.
+        // A later query's keys begin and end no earlier, so the first and the last query bound the keys of the block.
         const int first = visible_keys(sizes, query_starts, key_starts, query).first;
         const int end = visible_keys(sizes, query_starts, key_starts, query + min(block.rows, BLOCK_M) - 1).end;
         if (key >= end || key + BLOCK_N <= first) {

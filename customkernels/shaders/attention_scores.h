@@ -34,8 +34,9 @@ struct Exponential {
 struct Scoring {
   float scale, unit, cap;
 
-  // scaled returns the score without a cap. fma rounds it, except for powers of 2: a compiler may fuse the product with
-  // a following difference. If it did so in one kernel and not in another, they would compute different weights.
+  // scaled returns the score without a cap. For powers of e, fma(product, scale, 0) rounds the score: a compiler may
+  // fuse a plain product with a following difference. If it did so in one kernel and not in another, they would compute
+  // different weights.
   float scaled(float product) const { return unit == 1 ? fma(product, scale, 0.0f) : product * (scale * unit); }
 
   float capped(float product) const { return fma(cap, tanh(product * scale / cap), 0.0f) * unit; }
@@ -99,9 +100,9 @@ inline Sequence sequence_at(Sizes sizes, device const int* query_starts, device 
       max(start_of(sizes, key_starts, sizes.keys, s + 1) - key, 0)};
 }
 
-// search_sequence returns the last sequence that starts at row `at` or before or, if BLOCKS, whose first block of
-// `rows` rows is block `at` or before. The blocks of sequence s begin at block start / rows + s, which leaves enough
-// for each.
+// search_sequence returns the last sequence that starts at row `at` or before. If BLOCKS, `at` is a block of `rows`
+// rows, and it returns the last sequence whose first block is block `at` or before. The first block of sequence s is
+// start / rows + s, which leaves enough blocks for every sequence.
 template <bool BLOCKS>
 inline int search_sequence(Sizes sizes, device const int* starts, int length, int rows, int at) {
   int s = 0;
@@ -133,8 +134,8 @@ inline Sequence find_sequence(
   return sequence_at(sizes, query_starts, key_starts, s);
 }
 
-// mask_of returns the mask of one head of one batch, from a sequence's first query and key on. TRANSPOSED is the mask
-// tile's: it tells whether words of bits are of queries or of keys.
+// mask_of returns the mask of one head of one batch, from a sequence's first query and key on. If TRANSPOSED, a word of
+// Bits has 32 queries of a key, otherwise 32 keys of a query.
 template <bool TRANSPOSED, typename MASK_T>
 inline Mask<MASK_T> mask_of(device const MASK_T* values, Sizes sizes, Sequence sequence, int batch, int head) {
   const bool has_queries = sizes.mask_queries > 1, has_keys = sizes.mask_keys > 1;
@@ -151,13 +152,13 @@ inline Mask<MASK_T> mask_of(device const MASK_T* values, Sizes sizes, Sequence s
 }
 
 // RowStats holds the statistics of a query's scores for the backward pass. maximum and logsumexp are in the unit of
-// scores. logsumexp is set only for powers of 2.
+// scores. logsumexp is set only if exponentials are powers of 2.
 struct RowStats {
   float maximum, inverse_sum, delta, logsumexp;
 };
 constant constexpr int ROW_STATS_SIZE = 4;
 
-// StoredStats tells how p is computed, and which of the RowStats [FIRST, FIRST + COUNT) a kernel reads for it.
+// StoredStats selects the formula for p, and the elements [FIRST, FIRST + COUNT) of RowStats that p and dz need.
 //
 // p = exp(s − maximum) · inverse_sum, or, if BY_LOGSUMEXP, exp(s − logsumexp). The latter suffices if p is rounded to
 // 16 bits, except with a mask of numbers: it may make the maximum so large that log(sum) would be lost in the sum of

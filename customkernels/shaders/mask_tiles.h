@@ -1,9 +1,9 @@
 // Mask tiles for tiles of scores (tiles.h). Rows are queries and columns are keys; if TRANSPOSED, rows are keys.
 //
-// A mask of numbers, or of booleans on a host, is read at the elements that the lane holds of the scores. load reads
-// them ahead of the products that they are added to, which hide the latency. With 32 lanes a boolean mask is packed
-// into bits before (attention_mask_bits): words of 32 keys of a query or, if TRANSPOSED, of 32 queries of a key. A tile
-// prefetches its words one iteration before load.
+// From a mask of numbers, or of booleans with one lane, a lane reads the elements that it holds of the scores. It reads
+// them before it computes the products that they are added to, so the products hide the latency. With 32 lanes
+// attention_mask_bits packs a boolean mask into bits first: words of 32 keys of a query or, if TRANSPOSED, of 32
+// queries of a key. prefetch reads the words of a tile one iteration before load.
 
 #include "tiles.h"
 

@@ -1,4 +1,4 @@
-// Tiles and panels of a simdgroup of one lane, for tiles.h: the loops are for a processor's vector units.
+// Tiles and panels of a simdgroup of one lane, for tiles.h. A CPU's compiler vectorizes the loops.
 
 #define TILES_UNROLL _Pragma("clang loop unroll(full)")
 
@@ -45,7 +45,7 @@ struct Panel<1, T, ROWS, COLUMNS, STRIDE> {
 };
 
 // add_product adds left · right, or left · rightᵀ if TRANSPOSED, to sum. Blocks of 8×8 elements of the product stay in
-// registers over all of INNER. Eight columns of the right-hand matrix, as floats, stay in a cache over all rows.
+// registers over all of INNER. Eight columns of the right-hand matrix, as floats, stay in the cache over all rows.
 template <bool TRANSPOSED, int ROWS, int INNER, int COLUMNS, typename T, int PANEL_ROWS, int PANEL_COLUMNS, int STRIDE>
 inline void add_product(
     thread Tile<1, ROWS, COLUMNS>& sum,

@@ -10,17 +10,19 @@
 //                Its products may round the left tile to T.
 //   LANES = 1    one thread has the whole tile: plain loops for a processor's vector units (tile_thread.h)
 //
-// A Panel is a double-buffered tile of ROWS × COLUMNS elements of T, the right-hand operand of a product. Its rows in
-// device memory are STRIDE elements apart. With 32 lanes it lies in threadgroup memory, SIZE elements; with one lane it
-// stays in device memory. Every thread of `threads`, numbered by thread_index, calls
+// A Panel is a tile of ROWS × COLUMNS elements of T, the right-hand operand of a product. An executor's panel may be
+// double-buffered (PREFETCHES). Its rows in device memory are STRIDE elements apart. With 32 lanes it lies in
+// threadgroup memory, SIZE elements; with one lane it stays in device memory. Every thread of `threads`, numbered by
+// thread_index, calls
 //
 //   init(memory, first, rows, thread_index, threads)      once: `first` is the first source
-//   acquire(panels)                                       the last tiles are no longer in use, prefetched tiles arrived
-//   advance(next, rows, thread_index, threads)            makes the last source the current tile; `next` may be
-//                                                         prefetched from here on
-//   commit(panels)                                        the current tiles are visible to all threads
+//   acquire(panels)                                       blocks until the current tiles are free and prefetched
+//                                                         tiles have arrived
+//   advance(next, rows, thread_index, threads)            makes the previous source the current tile; the panel may
+//                                                         prefetch `next` from here on
+//   commit(panels)                                        blocks until the current tiles are visible to all threads
 //
-// A source has `rows` rows. Rows at or beyond `rows` read as zero.
+// `rows` counts the rows of the source in the same call. Rows at or beyond it read as zero.
 //
 // An Operand is a left-hand operand whose rows of T come from device memory. It multiplies transposed panels.
 
@@ -88,7 +90,8 @@ inline void acquire(thread const PANEL& panel) {
   acquire(panel, panel);
 }
 
-// commit blocks until the panels' current tiles are visible to all threads. Prefetched tiles are since acquire.
+// commit blocks until the panels' current tiles are visible to all threads. Prefetched tiles are visible from acquire
+// on, so two panels that prefetch need no barrier here.
 template <typename PANEL, typename OTHER>
 inline void commit(thread const PANEL&, thread const OTHER&) {
   if (!(PANEL::PREFETCHES && OTHER::PREFETCHES)) {
