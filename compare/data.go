@@ -36,7 +36,7 @@ const (
 	minRows     = 8
 )
 
-// makeDraws makes the operands of a case: one draw of random numbers, or as many as minElements and minRows ask for.
+// makeDraws makes the operands of a case: one draw of random numbers, or as many as minElements and minRows require.
 func makeDraws(op string, c Case, dtype mlxc.DType) ([]operands, error) {
 	n := 1
 	if shape := c.Inputs[0].Shape; oracle.Size(shape) > 0 {
@@ -132,7 +132,7 @@ func (p placement) view(buffer *mlxc.Array, shape []int) *mlxc.Array {
 		start[i], step[i] = a.start, a.step
 		switch {
 		case a.step < 0:
-			// One before the first element; counted from the end, −1 would be the last.
+			// The stop is one before element 0. A stop of −1 would mean the last element.
 			stop[i] = -a.size - 1
 		case a.step == 0:
 			stop[i], step[i] = 1, 1

@@ -9,12 +9,12 @@ import (
 // Layout is the arrangement of an array's elements in memory.
 type Layout string
 
-// The layouts are views of a larger or reordered buffer. Buffer elements outside the view are NaN, so that a kernel that
-// ignores strides or offsets fails.
+// The layouts are views of a larger or reordered buffer. Buffer elements outside the view are NaN, so that a kernel
+// that ignores strides or offsets fails.
 const (
 	Contiguous  Layout = "contiguous"
 	Transposed  Layout = "transposed"  // the last two axes are swapped; at least two axes
-	Interleaved Layout = "interleaved" // the two axes before the last are swapped (heads side by side in rows); at least three axes
+	Interleaved Layout = "interleaved" // the two axes before the last are swapped, as in rows of heads; at least three axes
 	Strided     Layout = "strided"     // every second element of the last axis of a wider array
 	Sliced      Layout = "sliced"      // columns from the middle of wider rows
 	Offset      Layout = "offset"      // dense, but not at the start of the buffer
@@ -22,8 +22,8 @@ const (
 	Broadcast   Layout = "broadcast"   // one slab of the first axis is repeated
 )
 
-// axis maps an axis of an array to an axis of the buffer: index i is at start + i·step. A step of 0 repeats the one element of
-// a buffer axis of size 1.
+// axis maps an axis of an array to an axis of the buffer: index i is at start + i·step. With a step of 0 the buffer
+// axis has size 1 and its element is repeated.
 type axis struct{ start, step, size int }
 
 // placement is the position of an array in a dense buffer.
@@ -103,7 +103,7 @@ func (p placement) read(buffer []float64, shape []int) []float64 {
 
 // positions returns the buffer positions of the array's elements in row-major order.
 func (p placement) positions(shape []int) []int {
-	strides := make([]int, len(shape)) // of the buffer's axes, then of the array's
+	strides := make([]int, len(shape)) // of the buffer's axes; after swap, in the order of the array's axes
 	stride := 1
 	for i, sizes := len(shape)-1, p.bufferShape(); i >= 0; i-- {
 		strides[i] = stride

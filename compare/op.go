@@ -18,25 +18,25 @@ type Op struct {
 	Name  string
 	Cases []Case // their names differ, and a case's data follows from its name
 
-	part bool // Cases lacks some cases of the suite
+	part bool // Cases is a part of the operation's cases, so means over the cases are not judged
 }
 
-// Case is one configuration of an operation: shapes, memory layouts, values and options. The functions hold the options,
-// such as eps.
+// Case is one configuration of an operation: shapes, memory layouts, values and options. The functions hold the
+// options, such as eps.
 type Case struct {
 	Name    string
 	Inputs  []Input
 	Outputs []Output
 
-	// Forward and Gradient are the oracle. Gradient returns a gradient for each differentiable input, in order. Its true
-	// values must lie in the range of float16. If Gradient is nil, finite differences of Forward replace it (see
+	// Forward and Gradient are the oracle. Gradient returns a gradient for each differentiable input, in order. Its
+	// true values must lie in the range of float16. If Gradient is nil, finite differences of Forward replace it (see
 	// [oracle.Differences]): four calls of Forward for each element of a differentiable input, and about ten correct
 	// digits where Forward is smooth.
 	Forward  oracle.Func
 	Gradient oracle.Gradient
 
-	// Ours and MLX map the inputs to the outputs, in the order of Inputs and Outputs. Ours has our vjp, MLX the built-in
-	// one. If MLX is nil, ours is judged by Composed, or else by the oracle alone.
+	// Ours and MLX map the inputs to the outputs, in the order of Inputs and Outputs. Ours has our vjp, MLX the
+	// built-in one. If MLX is nil, ours is judged by Composed, or else by the oracle alone.
 	Ours, MLX mlxc.Func
 	// Composed is an optional reference built from basic MLX operations. It replaces MLX's fused function as the
 	// reference if that function is nil, fails, or has different semantics.
@@ -46,9 +46,9 @@ type Case struct {
 	Unsafe string
 	// UnsafeOnCUDA is the same for MLX's CUDA backend alone. MLX is not nil then.
 	UnsafeOnCUDA string
-	// UsesTF32 is set if our kernels multiply matrices, or call MLX's products in other shapes than MLX's gradient does.
-	// NVIDIA GPUs multiply float32 matrices as TF32 (MLX where cuBLAS takes the shape) unless MLX_ENABLE_TF32 is 0.
-	// Float32 is judged by TF32's spacing then.
+	// UsesTF32 is set if our kernels multiply matrices, or call MLX's products in other shapes than MLX's gradient
+	// does. NVIDIA GPUs multiply float32 matrices as TF32 (MLX where cuBLAS takes the shape) unless MLX_ENABLE_TF32 is
+	// 0. Float32 is judged by TF32's spacing then.
 	UsesTF32 bool
 
 	dtypes []mlxc.DType // the dtypes to run the case in; all if nil
@@ -79,16 +79,17 @@ const (
 type Output struct {
 	Name  string
 	Shape []int
-	// Judged is set if a kernel of ours computes this output, which is then judged like a gradient. Otherwise our forward
-	// pass is MLX's, and judging it would compare MLX with itself.
+	// Judged is set if a kernel of ours computes this output, which is then judged like a gradient. Otherwise our
+	// forward pass is MLX's, and judging it would compare MLX with itself.
 	Judged bool
 	// DType is set for an output that has the same dtype in every test, such as a float32 loss. The output is judged by
 	// the spacing of its own dtype; integers must be exact.
 	DType mlxc.DType
 	// Layout is the memory layout of the cotangent, Contiguous if empty.
 	Layout Layout
-	// Values makes the cotangent, EitherSign if nil. A cotangent of ones would hide errors of sign and order. One element may
-	// scale a whole row of a gradient, so no element should be so large that its row alone decides the verdict.
+	// Values makes the cotangent, EitherSign if nil. A cotangent of ones would hide errors of sign and order. One
+	// element may scale a whole row of a gradient, so no element should be so large that its row alone decides the
+	// verdict.
 	Values Values
 }
 

@@ -14,19 +14,19 @@ import (
 // peer describes MLX's gradient of one target.
 type peer struct {
 	errors accuracy.Errors // in the dtype under test; NaN if there is no result
-	// reference has the errors that ours is judged by. They are those of another gradient if MLX's is not valid.
+	// reference has the errors that ours is judged by: MLX's, or another gradient's if MLX's is not valid.
 	reference   accuracy.Errors
 	verdict     report.MLXVerdict
-	substituted bool   // reference is of another gradient
+	substituted bool   // reference has the errors of another gradient
 	message     string // the fault of MLX's gradient, or ""
 }
 
 // peersOf measures MLX's gradient of a case and returns a peer for each target.
 //
 // In float16 and bfloat16 MLX's gradient may overflow, or cancel to zero, where float32 arithmetic does not. Infinite
-// errors would accept any result of ours, so they are no reference. If MLX's gradient is not valid, the reference is the
-// first valid one of: the gradient of Composed in the same dtype; the gradient of Composed or MLX in float32, from the
-// same rounded inputs.
+// errors would accept any result of ours, so they are no reference. If MLX's gradient is not valid, the reference is
+// the first valid one of: the gradient of Composed in the same dtype; the gradient of Composed or MLX in float32, from
+// the same rounded inputs.
 func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
 	if reason := c.UnsafeReason(); reason != "" {
 		return peersOnCPU(reason, c, draws, dtype, truth)
@@ -57,9 +57,9 @@ func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []pe
 	return peers
 }
 
-// peersOnCPU returns the peers if MLX must not run on the current device. The reference is then MLX's gradient on the
-// CPU, if the case has one: the same function in the same dtype. The floor of the rule alone would ask for more than
-// float32 can give on badly conditioned problems.
+// peersOnCPU returns the peers of a case whose MLX function must not run on the current device. The reference is then
+// MLX's gradient on the CPU, if the case has one: the same function in the same dtype. On badly conditioned problems
+// float32 arithmetic cannot keep its errors below the floor of the rule, so the floor alone would be too strict.
 func peersOnCPU(reason string, c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
 	peers := slices.Repeat([]peer{missingPeer(report.MLXUnsafe, reason)}, len(truth))
 	if c.MLX != nil {
@@ -101,8 +101,8 @@ func substitute(peers []peer, name string, others func() []peer) {
 	}
 }
 
-// markWrongFunction finds the targets for which MLX's function is not the operation: its float32 gradient is off by more
-// than rounding, and the gradient of the composition is not.
+// markWrongFunction marks the targets for which MLX's function computes another operation: its float32 gradient is off
+// by more than rounding, and the composition's is not.
 func markWrongFunction(peers []peer, c Case, wide []operands, truth [][]float64) {
 	mlx := measurePeers(c.MLX, c, wide, mlxc.Float32, truth)
 	var composed []peer
@@ -119,13 +119,13 @@ func markWrongFunction(peers []peer, c Case, wide []operands, truth [][]float64)
 	}
 }
 
-// missingPeer is the peer if MLX gives no result.
+// missingPeer returns the peer for a target without a result of MLX.
 func missingPeer(verdict report.MLXVerdict, message string) peer {
 	nan := accuracy.Errors{Max: math.NaN(), Mean: math.NaN()}
 	return peer{errors: nan, verdict: verdict, message: message}
 }
 
-// measurePeers measures MLX's gradient of f.
+// measurePeers measures the gradient of f, MLX's function or a composition of MLX's functions.
 func measurePeers(f mlxc.Func, c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
 	peers := make([]peer, len(truth))
 	results, err := gradients(f, c, draws, dtype)

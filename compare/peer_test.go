@@ -104,8 +104,8 @@ func TestRunJudgesByFloat32WhereMLXCancels(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestRunJudgesByFloat32WhereMLXCancels)
 
-// If MLX's function for the whole operation fails, a composition of basic operations is the reference, first in the same
-// dtype.
+// If MLX's function for the whole operation fails, a composition of basic operations is the reference, first in the
+// same dtype.
 func TestRunJudgesByAComposition(t *testing.T) {
 	refusing := func([]*mlxc.Array) []*mlxc.Array {
 		return []*mlxc.Array{mlxc.InvalidArray(errors.New("not implemented"))}

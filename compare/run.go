@@ -16,7 +16,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Options choose what [Run] does. The zero value runs every case once in every dtype.
+// Options holds the options of [Run]. The zero value runs every case once in every dtype.
 type Options struct {
 	DTypes []mlxc.DType // [DTypes] if nil
 	// Repeat is the number of times that each of our gradients is computed. All results must have the same bits. Values
@@ -105,7 +105,7 @@ func runCase(ctx context.Context, op string, c Case, dtype mlxc.DType, repeat in
 		return fail("the oracle failed: " + err.Error())
 	}
 
-	// Ours runs first, in memory that holds NaN: an element that no thread writes must not inherit MLX's right answer.
+	// Ours runs first, in memory that holds NaN: an element that no thread writes must not hold MLX's right result.
 	poison(targets)
 	before := customkernels.LaunchCount()
 	ours, err := gradients(c.Ours, c, draws, dtype)
@@ -193,10 +193,10 @@ func firstDifference(a, b []float64) int {
 	return -1
 }
 
-// suites judges the cases of an operation together, one verdict for each dtype. In float16 and bfloat16, where our kernels
-// compute in float32, ours must be the more accurate on average. In float32, and for a part of the cases, the mean is
-// only shown. Outputs of another dtype than the tested one are left out: a float32 loss beside MLX's float16 loss would
-// outweigh errors of our gradients.
+// suites judges the cases of an operation together, one verdict for each dtype. In float16 and bfloat16, where our
+// kernels compute in float32, ours must be the more accurate on average. In float32, and for a part of the cases, the
+// mean is only shown. Outputs of another dtype than the tested one are left out: a float32 loss beside MLX's float16
+// loss would outweigh errors of our gradients.
 func suites(op string, dtypes []mlxc.DType, rows []report.Row, whole bool) []report.Suite {
 	var out []report.Suite
 	for _, dtype := range dtypes {

@@ -11,7 +11,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A sample has at least 1/sampleShare of the rows of an operation.
+// Sample adds cases to an operation until it has 1/sampleShare of its rows.
 const sampleShare = 10
 
 // Sample returns the operations with a part of their cases, each case in a part of the dtypes. The part depends on the
@@ -22,7 +22,8 @@ const sampleShare = 10
 //   - a number among the kernel's arguments, for each shader file;
 //   - a word in the case's name, which is an option, a layout or a kind of values, for each operation.
 //
-// Then it adds evenly spaced cases that need no further variant of a kernel, until an operation has a tenth of its rows.
+// Then it adds evenly spaced cases that need no further variant of a kernel, until an operation has a tenth of its rows
+// or no such case is left.
 func Sample(ops []Op) []Op {
 	seen, compiled := set{}, set{}
 	parts := make([]Op, len(ops))
@@ -75,7 +76,7 @@ func (op Op) sample(seen, compiled set) []Case {
 	return cases
 }
 
-// candidate is a case in one dtype.
+// candidate is a case in one dtype that the sample may take.
 type candidate struct {
 	at       int // its position among the cases
 	dtype    mlxc.DType
@@ -94,7 +95,8 @@ func (op Op) candidates() []candidate {
 	var list []candidate
 	for i, c := range op.Cases {
 		for k := range DTypes() {
-			// The first dtype of a case takes a trait that counts once for all dtypes, so dtypes take turns.
+			// A trait that counts once for all dtypes selects the first dtype in which it occurs. The order of dtypes
+			// rotates, so that not all these traits select the same dtype.
 			dtype := DTypes()[(i+k)%len(DTypes())]
 			one := candidate{at: i, dtype: dtype, rows: len(c.targets(dtype))}
 			for _, word := range wordInName.FindAllString(c.Name, -1) {

@@ -43,9 +43,9 @@ func TestProgramsAreComplete(t *testing.T) {
 	}
 }
 
-// Each mistake is found in every operation, output and dtype, in at least a third of the cases. Some cases hide a mistake:
-// a last key that few queries see has almost no gradient. A full run tries all cases. A sample has the cases of each
-// operation with a new output in every dtype, and one in 16 of the others in one dtype.
+// Each mistake is found in every operation, output and dtype, in at least a third of the cases. Some cases hide a
+// mistake: a last key that few queries see has almost no gradient. A full run tries all cases. A sample has the cases
+// of each operation with a new output in every dtype, and one in 16 of the others in one dtype.
 func TestMistakesAreFound(t *testing.T) {
 	type kind struct{ op, dtype, output, mistake string }
 	tried, found, examples := map[kind]int{}, map[kind]int{}, map[kind]string{}

@@ -7,8 +7,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 )
 
-// Normal draws from a normal distribution with mean 0 and the given standard deviation, cut at six deviations. One value
-// in 10⁹ lies beyond them, and the cut keeps Normal(1e4) within float16.
+// Normal draws from a normal distribution with mean 0 and the given standard deviation, clamped to six deviations. This
+// affects two values in 10⁹ and keeps Normal(1e4) within float16.
 func Normal(deviation float64) Values {
 	const cut = 6
 	return func(rng *rand.Rand, shape []int) []float64 {
@@ -20,8 +20,8 @@ func Normal(deviation float64) Values {
 	}
 }
 
-// Equal gives all elements of a row the same normal value: differences from the row's mean vanish, sums of products do
-// not.
+// Equal gives all elements of a row the same normal value: differences from the row's mean are 0, but sums of products
+// are not.
 func Equal(rng *rand.Rand, shape []int) []float64 {
 	return EachRow(shape, func(row []float64) {
 		v := rng.NormFloat64()
@@ -74,7 +74,7 @@ func Zero(_ *rand.Rand, shape []int) []float64 {
 	return make([]float64, oracle.Size(shape))
 }
 
-// With replaces one of normal values, at a random position, by v.
+// With draws normal values and replaces one of them, at a random position, by v.
 func With(v float64) Values {
 	return func(rng *rand.Rand, shape []int) []float64 {
 		out := Normal(1)(rng, shape)

@@ -1,5 +1,5 @@
-// Command mlxgrad installs MLX, compares this project's gradients with MLX's and a float64 oracle, times them, and checks
-// Metal kernels.
+// Command mlxgrad installs MLX, compares this project's gradients with MLX's and a float64 oracle, times them, and
+// checks Metal kernels.
 //
 //	mlxgrad setup     installs MLX for the user
 //	mlxgrad parity    compares gradients, prints a summary, and writes JSON on request

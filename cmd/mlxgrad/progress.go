@@ -9,8 +9,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/statusline"
 )
 
-// parityProgress shows the progress of a comparison. On a terminal it rewrites one line. Elsewhere it writes a line at the
-// start and then every half minute.
+// parityProgress shows the progress of a comparison. On a terminal it rewrites one line. Elsewhere it writes a line at
+// the start and then every half minute.
 type parityProgress struct {
 	line *statusline.Line
 	last time.Time // when it was written

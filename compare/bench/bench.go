@@ -1,7 +1,8 @@
 // Package bench times our gradients and MLX's in one run, in turns, and compares both with the limit of the device.
 //
-// A repetition evaluates several copies of a gradient without waiting between them. On a GPU it runs a second time behind
-// work that keeps the device busy until the host has submitted everything, which gives the time of the device alone.
+// A repetition evaluates several copies of a gradient without waiting between them. On a GPU it runs a second time
+// behind work that keeps the device busy until the host has submitted everything, which gives the time of the device
+// alone.
 package bench
 
 import (
@@ -20,19 +21,19 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Options choose the work of [Run]. Repeat must be at least 1.
+// Options holds the options of [Run]. Repeat must be at least 1.
 type Options struct {
 	DTypes []mlxc.DType   // [compare.DTypes] if nil
-	Passes []report.Pass  // those of the operation if nil
+	Passes []report.Pass  // [Op.Pass] if nil
 	Shape  *regexp.Regexp // times the cases whose names match; all if nil
 	Repeat int            // measured repetitions of each side
 	// Done, if not nil, is called after each row with the report so far.
 	Done func(*report.Bench)
 }
 
-// Run times our gradients and MLX's on the current device, and MLX's add as the limit of the memory. It continues after a
-// failure and records it in the report. If ctx ends, Run stops after the current repetition and the report is
-// incomplete.
+// Run times our gradients and MLX's on the current device, and MLX's add as the measured limit of memory bandwidth. It
+// continues after a failure and records it in the report. If ctx ends, Run stops after the current repetition and the
+// report is incomplete.
 func Run(ctx context.Context, ops []Op, opt Options) *report.Bench {
 	out := &report.Bench{
 		MLX: mlxc.Version(), MLXC: mlxc.CVersion(),
@@ -105,7 +106,7 @@ func runCase(
 	if ctx.Err() != nil {
 		return row, false
 	}
-	// Buffers in MLX's cache count against the memory of the next row, which has other sizes.
+	// The next row has other sizes. It cannot use the buffers in MLX's cache, which count against its memory.
 	defer mlxc.ClearCache()
 	mlxc.WithScope(func() {
 		if err := measureRow(ctx, &row, c, dtype, repeat); err != nil {
@@ -174,7 +175,7 @@ func measureRow(ctx context.Context, row *report.BenchRow, c Case, dtype mlxc.DT
 			break
 		}
 		for i := range sides {
-			// The order rotates, so that each side takes each place equally often.
+			// The order rotates, so that each side has each place equally often.
 			if err := sides[(i+k)%len(sides)].measure(); err != nil {
 				return err
 			}
@@ -184,9 +185,9 @@ func measureRow(ctx context.Context, row *report.BenchRow, c Case, dtype mlxc.DT
 	return nil
 }
 
-// maxDifference is the largest relative difference between our gradient and MLX's that is timed. It catches gross errors,
-// which would make times meaningless. It leaves room for TF32 and for sums of thousands of rows in the dtype itself:
-// MLX's dw of 8192 rows is off by 0.09 in bfloat16.
+// maxDifference returns the largest relative difference between our gradient and MLX's that is timed. It catches gross
+// errors, which would make times meaningless. It leaves room for TF32 and for sums of thousands of rows in the dtype
+// itself: MLX's dw of 8192 rows is off by 0.09 in bfloat16.
 func maxDifference(dtype mlxc.DType) float64 { return 0.02 + 50*arrays.Spacing(dtype) }
 
 // gradientDifference returns Σ|ours − MLX's| / Σ|MLX's| of the gradient for which it is largest. It is NaN if one is.

@@ -11,7 +11,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Op is an operation with the cases that it is timed in.
+// Op is an operation with the cases in which it is timed.
 type Op struct {
 	Name string
 	// Pass is timed unless [Options.Passes] says otherwise: Backward if the gradient kernels stand alone, Step if the
@@ -20,7 +20,7 @@ type Op struct {
 	Cases []Case
 }
 
-// Case is a case to time, with the least work that it takes.
+// Case is a case to time, with a lower bound of its work: the arrays that it has to move, or its FLOPs.
 type Case struct {
 	compare.Case
 	// Moved names the arrays that a pass must read or write: inputs, outputs, and "d" before a name for cotangents and

@@ -42,7 +42,7 @@ func makeSets(op string, c Case, dtype mlxc.DType) ([]operands, error) {
 		stored := out.StoredDType(dtype)
 		cotangent := normal(1, stored, out.Shape)
 		if len(out.Shape) == 0 {
-			cotangent = mlxc.Scalar[float32](1).AsType(stored) // that of a loss in training
+			cotangent = mlxc.Scalar[float32](1).AsType(stored) // as for a loss in training
 		}
 		data.cotangents = append(data.cotangents, cotangent)
 	}
@@ -50,7 +50,7 @@ func makeSets(op string, c Case, dtype mlxc.DType) ([]operands, error) {
 }
 
 const (
-	// The sets together exceed the caches, so that no copy finds the operands of another one there.
+	// The sets together exceed the caches, so that no evaluation finds its operands there.
 	bytesOfSets = 128 << 20
 	maxSets     = 16
 )

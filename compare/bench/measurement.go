@@ -84,7 +84,7 @@ func (m *measurement) calibrate() error {
 	}
 	limit := min(maxCopies, mlxc.MemoryLimit()/memoryShare/max(1, results+m.extraMemory))
 	m.copies = 1
-	for range 3 { // the start of the first copy weighs much in the mean of few copies
+	for range 3 { // with few copies, the start of the first one dominates the mean
 		b, err := m.batch(nil)
 		if err != nil {
 			return err
@@ -147,8 +147,8 @@ func (m *measurement) measure() error {
 	}
 	device := b.evaluate
 	if m.busy != nil {
-		// If the device finishes the busy work before the host has submitted everything, both overlap as without busy
-		// work, and the first time stands.
+		// If the device finishes the busy work before the host has submitted everything, the device may wait for the
+		// host as without busy work. The first time then stands.
 		if q, err := m.batch(m.busy); err != nil {
 			return err
 		} else if q.deviceOnly {

@@ -47,8 +47,8 @@ type BenchRow struct {
 
 	Ours *Timing `json:"ours"`
 	MLX  *Timing `json:"mlx"` // nil if MLX has no gradient; MLXMessage says why
-	// Add times MLX's sum of two arrays with the dtype and size of the largest moved array: the measured limit of two reads
-	// and one write. It is nil if arithmetic limits the time.
+	// Add times MLX's sum of two arrays with the dtype and size of the largest moved array: the measured limit of two
+	// reads and one write. It is nil if arithmetic limits the time.
 	Add      *Timing `json:"add"`
 	AddBytes int     `json:"add_bytes"`
 
@@ -63,8 +63,8 @@ type BenchRow struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Timing is the measurement of one side. Times are microseconds per evaluation, each the mean of Copies evaluations in a
-// row.
+// Timing is the measurement of one side. Times are microseconds per evaluation, each the mean of Copies evaluations in
+// a row.
 type Timing struct {
 	// Median, Q1 and Q3 are the median and the quartiles of Repetitions.
 	Median float64 `json:"median_us"`
@@ -73,8 +73,8 @@ type Timing struct {
 	// Wall is the median of WallRepetitions, Build the median of BuildRepetitions.
 	Wall  float64 `json:"wall_us"`
 	Build float64 `json:"build_us"`
-	// Submit is the time in which the host submits one evaluation to an idle device, measured once. If it is near Wall, the
-	// device waits for the host.
+	// Submit is the time in which the host submits one evaluation to an idle device, measured once. If it is near Wall,
+	// the device waits for the host.
 	Submit float64 `json:"submit_us"`
 	// Repetitions are the device's times: on a GPU from the end of other work, which keeps it busy until the host has
 	// submitted all copies, to the end of the last copy. If the host is too slow for that, and on a CPU, they equal
@@ -86,8 +86,8 @@ type Timing struct {
 	BuildRepetitions []float64 `json:"build_repetitions_us"`
 	// Copies is the number of evaluations in a repetition.
 	Copies int `json:"copies"`
-	// ExtraMemory is the peak of memory in the pass beyond arguments and results, in bytes. It includes arrays kept for a
-	// gradient.
+	// ExtraMemory is the peak of memory in the pass beyond arguments and results, in bytes. It includes arrays kept for
+	// a gradient.
 	ExtraMemory int `json:"extra_memory"`
 }
 

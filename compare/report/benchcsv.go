@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// benchColumns are the columns of the CSV. Files of other libraries' figures have the same columns and the library's name
-// as the side, so that files can be joined.
+// benchColumns are the columns of the CSV. Files of other libraries' figures have the same columns and the library's
+// name as the side, so that files can be joined.
 var benchColumns = []string{
-	"device", "tf32", "op", "case", "dtype", "pass", "side", 
+	"device", "tf32", "op", "case", "dtype", "pass", "side",
 	"median_us", "q1_us", "q3_us", "wall_us", "submit_us", "build_us", "copies", "repetitions_us",
 	"bytes", "flops", "rate", "unit", "extra_memory", "mlx_over_ours", "over_limit", "message",
 }

@@ -17,8 +17,8 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// WritePlot draws MLX's time divided by ours over the number of elements as a PNG: a panel for each dtype, a line for each
-// operation. It fails if no row has a ratio.
+// WritePlot draws MLX's time divided by ours over the number of elements as a PNG: a panel for each dtype, a line for
+// each operation. It fails if no row has a ratio.
 func (b *Bench) WritePlot(w io.Writer) error {
 	var dtypes, ops []string
 	for _, r := range b.Rows {

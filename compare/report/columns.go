@@ -8,8 +8,8 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 )
 
-// Columns returns a header and rows as text in columns with two spaces between them. align has a letter for each column,
-// "l" for left or "r" for right.
+// Columns returns a header and rows as text in columns with two spaces between them. align has a letter for each
+// column, "l" for left or "r" for right.
 func Columns(align string, header []string, rows [][]string) (string, error) {
 	var cell tw.CellAlignment
 	for _, c := range align {

@@ -12,8 +12,8 @@ type Report struct {
 
 	// Sample is set if the run was a sample of the suite.
 	Sample bool `json:"sample"`
-	// Kernels is the number of kernel variants that were compiled before the run or found in the cache. CompileSeconds is
-	// the time for that.
+	// Kernels is the number of kernel variants that were compiled before the run or found in the cache. CompileSeconds
+	// is the time for that.
 	Kernels        int     `json:"kernels"`
 	CompileSeconds float64 `json:"compile_seconds"`
 
@@ -35,7 +35,8 @@ type Row struct {
 	Shape  []int  `json:"shape"`  // shape of the operation's first input
 	Layout string `json:"layout"` // memory layout of that input
 	Output string `json:"output"` // name of the result, such as "dx"
-	// OutputDType is the dtype of the result. It differs from DType for a result with a fixed dtype, such as a float32 loss.
+	// OutputDType is the dtype of the result. It differs from DType for a result with a fixed dtype, such as a float32
+	// loss.
 	OutputDType string `json:"output_dtype"`
 
 	MaxErr     Number `json:"max_err"` // ours, against the float64 oracle, like all errors here
@@ -59,8 +60,8 @@ type Row struct {
 // MLXVerdict is the verdict on MLX's gradient.
 type MLXVerdict string
 
-// The verdicts. If MLX's gradient is not valid, ours is judged by the oracle alone or by another reference, which MLXMessage
-// names.
+// The verdicts. If MLX's gradient is not valid, ours is judged by the oracle alone or by another reference, which
+// MLXMessage names.
 const (
 	MLXValid   MLXVerdict = "valid"
 	MLXWrong   MLXVerdict = "wrong"   // NaN or infinity out of place, no better than zeros, or the gradient of another function

@@ -14,8 +14,8 @@ type TableOptions struct {
 }
 
 // WriteTable writes the report as text: versions, a summary with a line for each operation, failures, and the counts in
-// the last line. Lines have at most 120 columns if the longest names of a case and of a result together are shorter than 46
-// columns.
+// the last line. Lines have at most 120 columns if the longest names of a case and of a result together are shorter
+// than 46 columns.
 func (r *Report) WriteTable(w io.Writer, opt TableOptions) error {
 	out := &printer{w: w}
 	out.printf("%s executor on %s, MLX %s, mlx-c %s\n", r.Executor, r.Device, r.MLX, r.MLXC)
@@ -123,8 +123,8 @@ func short(n Number) string {
 	}
 }
 
-// explained is the number of failures that are printed with their messages. If everything fails, the first ones show the
-// reason.
+// explained is the number of failures that are printed with their messages. If everything fails, the first ones show
+// the reason.
 const explained = 20
 
 // explain prints why rows failed.

@@ -16,8 +16,8 @@ func attention() compare.Op {
 	return op
 }
 
-// attentionCases covers lengths, head sizes and numbers of heads below, at and above the sizes of a tile and a simdgroup,
-// then single properties, then combinations.
+// attentionCases covers lengths, head sizes and numbers of heads below, at and above the sizes of a tile and a
+// simdgroup, then single properties, then combinations.
 func attentionCases() []attentionCase {
 	return slices.Concat(
 		attentionLengths(), attentionHeads(), attentionWindows(), attentionMasks(), attentionOptions(),
@@ -145,8 +145,8 @@ func attentionMasks() []attentionCase {
 	return cases
 }
 
-// attentionOptions covers sinks, the soft cap and the log-sum-exp, alone and combined. Cases with sinks have many heads, so
-// that there are enough sinks.
+// attentionOptions covers sinks, the soft cap and the log-sum-exp, alone and combined. Cases with sinks have many
+// heads, so that there are enough sinks.
 func attentionOptions() []attentionCase {
 	var cases []attentionCase
 	for _, length := range []int{1, 33, 67} {

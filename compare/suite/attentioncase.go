@@ -12,8 +12,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// attentionCase is a configuration of attention. Except for batch, heads, queries and dim, the zero value of a field is the
-// default.
+// attentionCase is a configuration of attention. Except for batch, heads, queries and dim, the zero value of a field is
+// the default.
 type attentionCase struct {
 	batch, heads, queries, dim int
 	kvHeads, keys, valueDim    int // those of the queries if 0
@@ -29,8 +29,8 @@ type attentionCase struct {
 	layouts                       layouts
 	values, keyValues, maskValues compare.Values // of q, k and the mask
 
-	// caps, if not 0, is the absolute value of all scores in units of the soft cap. The cotangents compensate the slope of
-	// the cap there within the range of float16.
+	// caps, if not 0, is the absolute value of all scores in units of the soft cap. The cotangents compensate the slope
+	// of the cap there within the range of float16.
 	caps float64
 
 	frozen bool   // q and k are not differentiated
@@ -116,8 +116,8 @@ func (c attentionCase) build() compare.Case {
 	return out
 }
 
-// cotangents returns the values of both cotangents, or nil for the default. Products of the default cotangents with large v
-// would overflow float16.
+// cotangents returns the values of both cotangents, or nil for the default. Products of the default cotangents with
+// large v would overflow float16.
 func (c attentionCase) cotangents() compare.Values {
 	if c.caps == 0 {
 		return nil

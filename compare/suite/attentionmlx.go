@@ -6,8 +6,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// builtIn computes the case with MLX's fused function, which is causal or takes a mask. Every other rule becomes part of the
-// mask.
+// builtIn computes the case with MLX's fused function, which is causal or takes a mask. Every other rule becomes part
+// of the mask.
 func (c attentionCase) builtIn(in []*mlxc.Array) []*mlxc.Array {
 	o := optional(c, in)
 	cfg := mlxc.AttentionConfig{Scale: c.scale, Sinks: o.sinks}

@@ -14,8 +14,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops/separate"
 )
 
-// BenchOps returns the operations with their cases for a device: sizes of models for a GPU, smaller ones for a CPU, where
-// those take minutes.
+// BenchOps returns the operations with their cases for a device: sizes of models for a GPU, smaller ones for a CPU,
+// where those take minutes.
 func BenchOps(d mlxc.Device) []bench.Op {
 	s := benchSizesOf(d)
 	rows := func(build func(rowCase) compare.Case, backward, step string, shapes [][]int) []bench.Case {
@@ -198,8 +198,8 @@ func attentionBenches(attentions []attentionCase) []bench.Case {
 	return cases
 }
 
-// flops counts the products of a fused attention: two forward; three more and the scores again backward. Pairs hidden by
-// causality do not count. Pairs hidden by a mask count.
+// flops counts the products of a fused attention: two forward; three more and the scores again backward. Pairs hidden
+// by causality do not count. Pairs hidden by a mask count.
 func (c attentionCase) flops() (forward, backward float64) {
 	c = c.withDefaults()
 	pairs := 0

@@ -10,7 +10,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// causalAttentionCase is causal attention with the heads side by side in rows. If batch is 0, the arrays have no batch axis.
+// causalAttentionCase is causal attention with the heads side by side in rows. If batch is 0, the arrays have no batch
+// axis.
 type causalAttentionCase attentionCase
 
 func causalAttention() compare.Op {
@@ -142,7 +143,8 @@ func joinHeads(split oracle.Tensor, shape []int) oracle.Tensor {
 	return out
 }
 
-// besideEachOther returns the position in rows with the heads side by side of element at of [batch, heads, length, width].
+// besideEachOther returns the position in rows with the heads side by side of element at of [batch, heads, length,
+// width].
 func besideEachOther(at, heads, length, width int) int {
 	column, row, head, batch := at%width, at/width%length, at/(width*length)%heads, at/(width*length*heads)
 	return ((batch*length+row)*heads+head)*width + column

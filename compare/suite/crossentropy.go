@@ -12,8 +12,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// lossCase is a cross-entropy of targets, in an array of any shape, among v classes. The zero value of any other field is
-// the default: mean reduction, unsigned targets, dense arrays, normal logits.
+// lossCase is a cross-entropy of targets, in an array of any shape, among v classes. The zero value of any other field
+// is the default: mean reduction, unsigned targets, dense arrays, normal logits.
 type lossCase struct {
 	targets []int
 	v       int
@@ -27,8 +27,8 @@ type lossCase struct {
 	outOfRange bool
 	// trained makes the cotangent 1, as in training, for which there is a separate path.
 	trained bool
-	// caps, if not 0, is the absolute value of all logits in units of the soft cap. The cotangent compensates the slope of the
-	// cap, so that gradients stay in the range of float16.
+	// caps, if not 0, is the absolute value of all logits in units of the soft cap. The cotangent compensates the slope
+	// of the cap, so that gradients stay in the range of float16.
 	caps float64
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// embeddingCase is an embedding of ids, in an array of any shape, in a table w[v, d]. The zero value of any other field is
-// the default: unsigned, uniformly distributed ids.
+// embeddingCase is an embedding of ids, in an array of any shape, in a table w[v, d]. The zero value of any other field
+// is the default: unsigned, uniformly distributed ids.
 type embeddingCase struct {
 	ids     []int
 	v, d    int
@@ -20,7 +20,8 @@ type embeddingCase struct {
 	layouts layouts
 	draw    compare.Values // of the ids
 	label   string         // the name of draw
-	// outOfRange adds ids outside the table. Only computed ids may contain them: they cannot be refused before evaluation.
+	// outOfRange adds ids outside the table. Only computed ids may contain them: they cannot be refused before
+	// evaluation.
 	outOfRange bool
 }
 
@@ -43,8 +44,8 @@ func embeddingSparse() compare.Op {
 	return op
 }
 
-// embeddingCases covers tables and numbers of ids of every size, with few and with all rows in use, ids that share no rows,
-// some rows or one row, and every layout.
+// embeddingCases covers tables and numbers of ids of every size, with few and with all rows in use, ids that share no
+// rows, some rows or one row, and every layout.
 func embeddingCases() []embeddingCase {
 	var cases []embeddingCase
 	add := func(c embeddingCase) { cases = append(cases, c) }
@@ -150,8 +151,8 @@ func sparseGradientOfMLX(dy, ids *mlxc.Array, v, k int) []*mlxc.Array {
 	return []*mlxc.Array{rows, table.Take(rows, 0), named.AsType(mlxc.Uint32).Sum()}
 }
 
-// guarded adapts a case with ids out of range: ours gets unevaluated ids, and MLX, which would read out of bounds, does not
-// run.
+// guarded adapts a case with ids out of range: ours gets unevaluated ids, and MLX, which would read out of bounds, does
+// not run.
 func (c embeddingCase) guarded(out compare.Case) compare.Case {
 	if c.outOfRange {
 		out.Ours, out.MLX = withComputed(1, out.Ours), nil

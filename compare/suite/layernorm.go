@@ -32,8 +32,8 @@ func layerNormOf(ours func(x, w, b *mlxc.Array, eps float32) *mlxc.Array) norm {
 		},
 		ours: adapt(ours),
 		mlx:  adapt(mlxc.LayerNorm),
-		// Measured with MLX 0.32.2: 1030, 2049, 4095, 4097, 8193 fail in every dtype, 1028 and 4100 in half precision. Widths of
-		// multiples of 16 bytes, and narrower rows, are correct.
+		// Measured with MLX 0.32.2: 1030, 2049, 4095, 4097, 8193 fail in every dtype, 1028 and 4100 in half precision.
+		// Widths of multiples of 16 bytes, and narrower rows, are correct.
 		unsafeOnCUDA: func(width int) string {
 			if width > 1024 && width%8 != 0 {
 				return "MLX's CUDA gradient accesses memory that is not its own where a row of more than 1024 is no multiple of 16 bytes"

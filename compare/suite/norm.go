@@ -11,8 +11,8 @@ import (
 
 // norm declares an operation that normalizes the rows of x.
 type norm struct {
-	// params are the parameters with the shape of x, vectors the parameters with the length of a row. Vectors may be left
-	// out; a function gets nil for them.
+	// params are the parameters with the shape of x, vectors the parameters with the length of a row. Vectors may be
+	// left out; a function gets nil for them.
 	params, vectors []string
 	outputs         []string
 	own             bool // a kernel of ours computes the outputs
@@ -100,8 +100,8 @@ func (n norm) fewCases() []compare.Case {
 	return out
 }
 
-// epsFor returns the eps of cases that do not test eps. One element is its own norm: with a small eps, dx is only rounding,
-// and luck would decide the verdict.
+// epsFor returns the eps of cases that do not test eps. One element is its own norm: with a small eps, dx is only
+// rounding, and luck would decide the verdict.
 func epsFor(shape []int) float32 {
 	if shape[len(shape)-1] == 1 {
 		return 1

@@ -10,8 +10,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/compare"
 )
 
-// rowCase is one configuration of an operation on the rows of x with the output y. Except for shape, the zero value of a
-// field is the default: dense arrays, normal values.
+// rowCase is one configuration of an operation on the rows of x with the output y. Except for shape, the zero value of
+// a field is the default: dense arrays, normal values.
 type rowCase struct {
 	shape   []int
 	layouts layouts

@@ -9,8 +9,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// transpose2D covers sides below, at and above a simdgroup and a tile, matrices alone and in batches, and every layout. The
-// transposed layout gives back the order in memory.
+// transpose2D covers sides below, at and above a simdgroup and a tile, matrices alone and in batches, and every layout.
+// The transposed layout gives back the order in memory.
 func transpose2D() compare.Op {
 	op := compare.Op{Name: "transpose2d"}
 	add := func(c rowCase) { op.Cases = append(op.Cases, transposeCase(c)) }

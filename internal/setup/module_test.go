@@ -21,8 +21,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// publish makes a module proxy of files that has the files of this repository that git does not ignore as version v0.0.1, and a
-// server with that version's release of the libraries that are installed here. It returns the proxy's folder.
+// publish makes a module proxy of files that has the files of this repository that git does not ignore as version
+// v0.0.1, and a server with that version's release of the libraries that are installed here. It returns the proxy's
+// folder.
 func publish(t *testing.T, repository string) (proxy string) {
 	t.Helper()
 	git := skip.Program(t, skip.Git)

@@ -6,13 +6,13 @@
 //	max error  ≤ max(2 × the peer's max error,  2·eps·max|oracle|)
 //	mean error ≤ max(2 × the peer's mean error, ½·eps·mean|oracle|)
 //
-// The first term grants what the conditioning of the problem costs every implementation; the
-// second, the floor, grants the rounding of the result itself when the peer happens to be exact.
+// The first term allows for the conditioning of the problem, which affects every implementation. The
+// second term, the floor, allows for the rounding of the result if the peer happens to be exact.
 package accuracy
 
 import "math"
 
-// Errors are the distances of a result from the truth over all its elements.
+// Errors holds the absolute errors of a result over all its elements.
 type Errors struct {
 	// Max and Mean are the largest and the average absolute error. Both are 0 for a result without
 	// elements, and +Inf when Misplaced is not 0.
@@ -47,7 +47,7 @@ func Measure(got, want []float64) Errors {
 	return e
 }
 
-// distance is |got − want|, 0 where both are NaN or the same infinity, and +Inf where only one is.
+// distance returns |got − want|. It is 0 if both are NaN or the same infinity, and +Inf if only one is.
 func distance(got, want float64) float64 {
 	switch {
 	case math.IsNaN(got) && math.IsNaN(want), got == want:
@@ -62,7 +62,7 @@ func finite(v float64) bool {
 	return !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// Bound has the errors that the rule allows for one result.
+// Bound holds the errors that the rule allows for one result.
 type Bound struct {
 	Max, Mean float64 // the largest errors that pass
 	// Floor is the part of Max that does not depend on the peer, 2·eps·max|oracle|.
@@ -120,8 +120,8 @@ func (b Bound) Accepts(e Errors) bool {
 }
 
 // Ratio compares the maximum errors of ours and of the peer: (ours + floor) / (peer + floor). Below
-// 1 ours is the more accurate. Without a floor, when the truth is all zero, it is 1 if ours is no
-// worse and +Inf otherwise: an exact result on either side would otherwise outweigh every other case.
+// 1 ours is the more accurate. If the truth is all zero, there is no floor: the ratio is 1 if ours is no
+// worse and +Inf otherwise. An exact peer or an exact result of ours must not outweigh every other case.
 // It is NaN when the peer's errors are not usable.
 func Ratio(ours, peer Errors, floor float64) float64 {
 	switch {

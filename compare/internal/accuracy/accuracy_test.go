@@ -80,14 +80,14 @@ func TestVerdictOnAllZeroTruth(t *testing.T) {
 	require.True(t, Allow(0x1p-7, want, Errors{Max: 1e-30, Mean: 1e-30}).Accepts(Errors{Max: 1e-30, Mean: 1e-30}))
 }
 
-func TestVerdictOnNothing(t *testing.T) {
+func TestVerdictOnEmptyResult(t *testing.T) {
 	bound := Allow(0x1p-23, nil, Measure(nil, nil))
 	require.Equal(t, Bound{}, bound)
 	require.True(t, bound.Accepts(Measure(nil, nil)))
 	require.Empty(t, Explain(nil, nil, []int{0, 3}, bound))
 }
 
-func TestSizeLeavesOutWhatIsNotFinite(t *testing.T) {
+func TestSizeIgnoresNaNAndInfinity(t *testing.T) {
 	require.Equal(t, 2*0x1p-7*3.0, Allow(0x1p-7, []float64{nan, inf, -3, 1}, Errors{}).Floor)
 }
 
@@ -98,16 +98,16 @@ func TestNoBetterThanZero(t *testing.T) {
 	require.True(t, NoBetterThanZero(Measure([]float64{0, 0}, want), want))
 	require.True(t, NoBetterThanZero(Measure([]float64{-3, 1}, want), want))
 	require.True(t, NoBetterThanZero(Measure([]float64{nan, -1}, want), want))
-	require.False(t, NoBetterThanZero(Errors{}, []float64{0}), "nothing is as good as zero when the truth is zero")
+	require.False(t, NoBetterThanZero(Errors{}, []float64{0}), "false if the truth is zero")
 }
 
-func TestAstray(t *testing.T) {
+func TestOffByMoreThanRounding(t *testing.T) {
 	want := []float64{4, -1}
 	require.False(t, OffByMoreThanRounding(Measure(want, want), want))
 	require.False(t, OffByMoreThanRounding(Measure([]float64{4, -1.003}, want), want))
 	require.True(t, OffByMoreThanRounding(Measure([]float64{4, -1.005}, want), want))
 	require.True(t, OffByMoreThanRounding(Measure([]float64{nan, -1}, want), want))
-	require.False(t, OffByMoreThanRounding(Measure([]float64{1e-9}, []float64{0}), []float64{0}), "nothing is far from what is zero")
+	require.False(t, OffByMoreThanRounding(Measure([]float64{1e-9}, []float64{0}), []float64{0}), "false if the truth is zero")
 }
 
 func TestRatio(t *testing.T) {

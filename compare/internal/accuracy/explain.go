@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Explain describes, in a few lines, a result outside the bound: the number of wrong elements, the largest absolute and the
-// largest relative difference with their indices along the axes of shape, and the mean error. It returns "" for a result
-// within the bound.
+// Explain describes, in a few lines, a result outside the bound: the number of wrong elements, the largest absolute and
+// the largest relative difference with their indices along the axes of shape, and the mean error. It returns "" for a
+// result within the bound.
 func Explain(got, want []float64, shape []int, bound Bound) string {
 	errs := Measure(got, want)
 	if bound.Accepts(errs) {

@@ -30,8 +30,8 @@ func New(values []float64, dtype mlxc.DType, shape []int) *mlxc.Array {
 	return mlxc.InvalidArray(fmt.Errorf("compare: cannot store values as %v", dtype))
 }
 
-// storeIndex converts a value to an integer. NaN fills the buffer between the elements of a view; it becomes the largest
-// index, which is out of range for every table, so a kernel that ignores strides fails.
+// storeIndex converts a value to an integer. NaN fills the buffer between the elements of a view; it becomes the
+// largest index, which is out of range for every table, so a kernel that ignores strides fails.
 func storeIndex[T uint32 | int32](largest T) func(float64) T {
 	return func(v float64) T {
 		if math.IsNaN(v) {
