@@ -63,7 +63,7 @@ die() {
 
 # takes_nothing refuses the arguments of a verb without arguments: clean --dry-run must not clean.
 takes_nothing() {
-  [ $# = 0 ] || die "it takes no arguments, not $1: see ./build.sh help"
+  [ $# = 0 ] || die "the verb takes no arguments, not $1: see ./build.sh help"
 }
 
 # programs is the folder of the programs that this script builds. In a read-only checkout it is temporary.
@@ -148,7 +148,8 @@ clang_format() {
 # tags includes the tests that need MLX's headers, which setup installs.
 tags=-tags=mlxheaders
 
-# go_test runs go test on the packages among its arguments, which begin with ./ or the module's path, or on all packages.
+# go_test runs go test on the packages among its arguments, or on all packages if there are none. A package begins with
+# ./ or github.com/.
 go_test() {
   cd "$root"
   local arg

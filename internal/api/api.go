@@ -100,7 +100,7 @@ func (l *lister) declaration(d ast.Decl) {
 		}
 		l.add("%s", l.text(&ast.FuncDecl{Recv: d.Recv, Name: d.Name, Type: d.Type}))
 	case *ast.GenDecl:
-		var constant ast.Expr // the type that a group of constants goes on with
+		var constant ast.Expr // the type of constants without a type of their own
 		for _, s := range d.Specs {
 			switch s := s.(type) {
 			case *ast.TypeSpec:

@@ -1,5 +1,5 @@
-// Package library knows where libmlxg is, the shared library with all of the project's C++, which
-// ./build.sh setup builds beside MLX.
+// Package library finds libmlxg, the shared library with all of the project's C++, which ./build.sh setup builds
+// beside MLX.
 package library
 
 import (
@@ -117,6 +117,6 @@ func version(info *debug.BuildInfo) string {
 	return "latest"
 }
 
-// Symbol returns the address of a function of the library, which it loads if it is not loaded. Package
-// mlxc, which loads the library, sets it.
+// Symbol returns the address of a function of the library. It loads the library at the first call. Package mlxc sets
+// Symbol.
 var Symbol func(name string) (unsafe.Pointer, error)

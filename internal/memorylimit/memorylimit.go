@@ -26,7 +26,7 @@ func FromEnvironment() error {
 		return err
 	}
 	if mlxc.Check() != nil {
-		return nil // no MLX to limit; the first operation tells why
+		return nil // there is no MLX to limit; the first operation returns the reason
 	}
 	_, err = mlxc.SetMemoryLimit(bytes)
 	return err

@@ -93,8 +93,7 @@ func (u *unpacker) file(name string, mode fs.FileMode, r io.Reader) error {
 	if err := u.dir(filepath.Dir(name)); err != nil {
 		return err
 	}
-	// O_EXCL: an archive that names a file twice, or a file where it made a link, is
-	// not one that we were meant to get.
+	// O_EXCL: a genuine archive does not name a file twice, or a file where it made a link.
 	f, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode.Perm()&0o755|0o644)
 	if err != nil {
 		return err
@@ -143,7 +142,7 @@ func unzip(archive, dir string) error {
 		case mode.IsRegular():
 			err = unzipFile(u, e, name)
 		default:
-			// Wheels hold no links; the format has no portable way to say one.
+			// Wheels have no links, since the zip format has no portable form for them.
 			err = fmt.Errorf("%w: %q is neither a file nor a folder", errEntry, e.Name)
 		}
 		if err != nil {
@@ -163,7 +162,7 @@ func unzipFile(u *unpacker, e *zip.File, name string) error {
 }
 
 // untarGz unpacks the part of a gzipped tar archive that lies beneath folder.
-// Every entry's name is checked, those outside folder too.
+// The names of entries outside folder are checked too.
 func untarGz(archive, folder, dir string) error {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -196,7 +195,7 @@ func untar(r io.Reader, folder, dir string) error {
 			return err
 		}
 		if e.Typeflag == tar.TypeXGlobalHeader {
-			continue // git archive's note of the commit
+			continue // the commit, which git archive records
 		}
 		name, err := entryName(e.Name)
 		if err != nil {

@@ -312,7 +312,7 @@ func (b *build) probe(ctx context.Context, install string) (mlxc, headers, loade
 
 var compilerError = regexp.MustCompile(`(?m)^.*(?:error|undefined reference|undefined symbol)\b.*$`)
 
-// toolFailure makes one line of a compiler's output and keeps the whole in a log.
+// toolFailure returns a failure with one line of a compiler's output, and writes the whole output to a log.
 func (b *build) toolFailure(ctx context.Context, doing, output string, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause // stopped because another file failed, or by the user

@@ -184,7 +184,7 @@ func (s *setup) pipDownload(ctx context.Context, w wheel) error {
 		return diskFull("downloading " + w.File)
 	case strings.Contains(out, "DO NOT MATCH THE HASHES"):
 		return failf("do not use it, and report it to the project",
-			"pip brought a %s whose SHA-256 is not the one in the lock file (%s)", w.File, got(out))
+			"pip downloaded a %s whose SHA-256 is not the one in the lock file (%s)", w.File, got(out))
 	case noConnection.MatchString(out):
 		return failf(noNetwork, "pip could not reach its package index to download %s %s", w.Package, w.Version)
 	default:

@@ -62,7 +62,7 @@ func (s *setup) bringMLXC(ctx context.Context, m *manifest) (string, error) {
 			return "", cmp.Or(ctx.Err(), err)
 		}
 		return "", failf("install cargo (1.82 or later) or git, check the network, and run the set-up again; or set MLX_C_SOURCE to an mlx-c "+l.Version+" tree",
-			"the sources of mlx-c %s could not be brought (cargo: %s; git: %s)", l.Version, oneLine(crateErr.Error()), oneLine(err.Error()))
+			"the sources of mlx-c %s could not be downloaded (cargo: %s; git: %s)", l.Version, oneLine(crateErr.Error()), oneLine(err.Error()))
 	}
 	m.Sources["mlx-c "+l.Git.Tag] = l.Git.Commit
 	return s.source("git", l.Git.Commit, func(dir string) error { return s.gitExport(ctx, clone, dir) })

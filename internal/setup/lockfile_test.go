@@ -66,8 +66,7 @@ func TestCheckPair(t *testing.T) {
 		"mlx-c 0.7.0 with MLX 0.32.2; mlx-c 0.7.1 with MLX 0.32.2, or leave MLX_DIR and MLX_C_SOURCE unset")
 }
 
-// No file may name the host of a package registry: which one is used is the user's
-// business, set in pip's and cargo's own settings.
+// No file may name the host of a package registry: the user chooses it in the settings of pip and cargo.
 func TestLockFileNamesNoRegistry(t *testing.T) {
 	data, err := fs.ReadFile(repository, lockName)
 	require.NoError(t, err)

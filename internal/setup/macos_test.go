@@ -57,7 +57,7 @@ func TestBuildForMacOS(t *testing.T) {
 	}
 	build("vet", "./...")
 	program := filepath.Join(dir, "mlxgrad")
-	// Stripped by the linker, since this platform's strip does not know the format.
+	// Stripped by the linker, since this platform's strip cannot read the format.
 	build("build", "-ldflags", "-linkmode=external -s -w", "-o", program, "./cmd/mlxgrad")
 
 	defined := map[string]bool{}

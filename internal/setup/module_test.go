@@ -21,9 +21,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// publish makes a module proxy of files that has the files of this repository that git does not ignore as version
-// v0.0.1, and a server with that version's release of the libraries that are installed here. It returns the proxy's
-// folder.
+// publish makes a module proxy in a folder and returns the folder. The proxy's version v0.0.1 has the files of this
+// repository that git does not ignore. A server has that version's release of the libraries that are installed here.
 func publish(t *testing.T, repository string) (proxy string) {
 	t.Helper()
 	git := skip.Program(t, skip.Git)
@@ -143,7 +142,7 @@ cp "`+repository+`/third_party/mlx-c/downloads/"*.whl "$dest"
 	require.Equal(t, want, must(lines[2]+" 2>/dev/null"))
 	must("touch main.go; go build -o program .")
 
-	// A damaged installation is an error that names the command, which mends it.
+	// A damaged installation is an error that names the command, which repairs it.
 	for damage, message := range map[string]string{
 		"printf x >%s/lib/libmlxg.so":                  "MLX cannot be loaded: ",
 		"rm %s/mlx/lib/libmlx.so":                      "MLX cannot be loaded: libmlx.so: ",

@@ -55,7 +55,7 @@ func (s *setup) packageTo(ctx context.Context, m *manifest, args []string) error
 	}
 	if entries, err := os.ReadDir(target); (err == nil && len(entries) > 0 || err != nil &&
 		!errors.Is(err, fs.ErrNotExist)) && !isPackage(target) {
-		return failf("name a folder that is not there yet", "%s has other things in it than a package", target)
+		return failf("name a folder that does not exist or is empty", "%s has other files than a package", target)
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return unwritable(target, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mainVariable makes the test binary be the set-up program.
+// If mainVariable is set, the test binary is the set-up program.
 const mainVariable = "SETUP_TEST_MAIN"
 
 func TestMain(m *testing.M) {

@@ -220,7 +220,7 @@ func (s *setup) releaseCommand(ctx context.Context, t releaseTarget, version, st
 	program := filepath.Join(folder, "mlxgrad")
 	flags := "-s -w -buildid="
 	if t.goos == "darwin" {
-		flags = "-linkmode=external " + flags // strip of this machine does not know the format
+		flags = "-linkmode=external " + flags // this machine's strip cannot read the format
 	}
 	if _, err := s.releaseTool(ctx, t.env, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags", flags, "-o",
 		program, "./cmd/mlxgrad"); err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// licenseName matches the files of a Go module that must go with its binaries.
+// licenseName matches the files of a Go module that must accompany its binaries.
 var licenseName = regexp.MustCompile(`(?i)^(licen[cs]e|notice|copying|patents)(\.|-|$)`)
 
 // notices returns the licenses of Go and of all modules in a program.

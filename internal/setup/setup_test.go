@@ -69,7 +69,7 @@ func TestOnlyWhatChangedIsCompiled(t *testing.T) {
 	require.Equal(t, "BLAS", w.read("install/mlx_cpu.libs/libblas.so"))
 }
 
-func TestDamagedDownloadIsBroughtAnew(t *testing.T) {
+func TestDamagedDownloadIsReplaced(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.setup())
 	require.NoError(t, os.Remove(filepath.Join(w.root, "install", "manifest.json")))
@@ -110,7 +110,7 @@ func TestFailures(t *testing.T) {
 	t.Run("pip finds another hash", func(t *testing.T) {
 		w := newWorld(t)
 		w.fake("pip", `[ "$1" = --version ] && exit 0; echo "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES"; echo " Got        `+strings.Repeat("b", 64)+`"; exit 1`)
-		w.fails("pip brought a mlx.whl whose SHA-256 is not the one in the lock file (" + strings.Repeat("b",
+		w.fails("pip downloaded a mlx.whl whose SHA-256 is not the one in the lock file (" + strings.Repeat("b",
 			64) + "): do not use it")
 	})
 	t.Run("the wheel differs though pip let it pass", func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestFailures(t *testing.T) {
 	t.Run("neither cargo nor git", func(t *testing.T) {
 		w := newWorld(t)
 		w.remove("cargo")
-		w.fails("the sources of mlx-c 0.7.0 could not be brought (cargo: not on the PATH; git: not on the PATH): install cargo")
+		w.fails("the sources of mlx-c 0.7.0 could not be downloaded (cargo: not on the PATH; git: not on the PATH): install cargo")
 	})
 	t.Run("cargo too old", func(t *testing.T) {
 		w := newWorld(t)

@@ -119,7 +119,7 @@ func TestPrebuilt(t *testing.T) {
 	require.ErrorContains(t, w.user(dir, Options{}), "libs.tar.gz has ")
 	w.lock.Prebuilt.Archives[0].Size = size
 
-	// Nor is one of other sources.
+	// An archive of other sources is not used either.
 	w.write("patches/mlxgrad_format.h", "// changed")
 	w.writeLock()
 	require.ErrorContains(t, w.user(dir, Options{}), "there is no C++ compiler on the PATH")

@@ -180,8 +180,8 @@ func (w *world) setupUnder(ctx context.Context, flags ...string) error {
 	return Checkout(ctx, newPrinter(&w.log, "setup").print, append([]string{w.root}, flags...))
 }
 
-// fails runs a set-up that must fail with one line that starts as given, and leave
-// nothing half-made behind.
+// fails runs a set-up that must fail with an error of one line that contains the given text. It must leave no temporary
+// folder.
 func (w *world) fails(line string, flags ...string) {
 	w.t.Helper()
 	err := w.setup(flags...)

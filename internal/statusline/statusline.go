@@ -14,7 +14,7 @@ type Line struct {
 	width    int // of the last text
 }
 
-// New returns a line of w.
+// New returns a line that is written to w.
 func New(w io.Writer) *Line {
 	l := &Line{w: w}
 	if f, ok := w.(*os.File); ok {

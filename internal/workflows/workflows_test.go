@@ -130,7 +130,7 @@ func expand(line string, matrix map[string]any) []string {
 	return lines
 }
 
-// Workflows run scripts that also run locally: each line is one command of a script, and the script knows its
+// Workflows run scripts that also run locally: each line is one command of a script, and the script accepts its
 // arguments.
 func TestCommandsExist(t *testing.T) {
 	known := map[string]bool{".ci/release": true}
