@@ -20,7 +20,7 @@ type mistake struct {
 	apply func(v []float64, t target)
 }
 
-// mistakes returns mistakes of kernels: a wrong factor, a wrong order, a missing part.
+// mistakes returns wrong results of faulty kernels: a wrong factor, a wrong order, a missing part.
 func mistakes() []mistake {
 	each := func(f func(v float64) float64) func([]float64, target) {
 		return func(values []float64, _ target) {
@@ -55,7 +55,7 @@ func mistakes() []mistake {
 			from := len(v) / width / 2 * width
 			clear(v[from : from+width])
 		}},
-		{"a row that is the next", func(v []float64, t target) {
+		{"first row is the second", func(v []float64, t target) {
 			if width := t.width(); len(v) >= 2*width {
 				copy(v[:width], v[width:2*width])
 			}
@@ -68,7 +68,7 @@ func mistakes() []mistake {
 		}},
 		{"no last row", func(v []float64, t target) { clear(v[len(v)-t.width():]) }},
 		{"half of the sum", each(func(v float64) float64 { return v / 2 })},
-		{"the mean too much", func(values []float64, _ target) {
+		{"plus 5% of the mean", func(values []float64, _ target) {
 			mean := 0.0
 			for _, v := range values {
 				mean += math.Abs(v) / float64(len(values))
@@ -105,7 +105,8 @@ func HasNewTarget(c Case, seen map[string]bool) bool {
 	return slices.ContainsFunc(c.targets(mlxc.Float32), func(t target) bool { return !seen[t.name] })
 }
 
-// EachMistake judges our gradient of a case after each mistake that changes it.
+// EachMistake applies each mistake to our results of a case, judges them, and calls do with the row. It leaves out
+// mistakes that change nothing.
 func EachMistake(t *testing.T, op string, c Case, dtype mlxc.DType, do func(output, mistake string, row report.Row)) {
 	t.Helper()
 	draws, err := makeDraws(op, c, dtype)

@@ -102,7 +102,7 @@ func TestOraclesAreGradients(t *testing.T) {
 			if !long.Full() && n%3 != 0 {
 				continue
 			}
-			if len(c.Differentiated()) == 0 || large(c) { // the formulas do not depend on the size
+			if len(c.Differentiated()) == 0 || large(c) { // a large case has the same formulas as a small one
 				continue
 			}
 			in, err := OracleInputs(op.Name, c)

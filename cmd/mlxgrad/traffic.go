@@ -132,7 +132,7 @@ func newLaunchTraffic(l metalsan.Launch, found *sanitizer.Report, err error) lau
 	}
 	// After a finding the counts are meaningless.
 	if found.Schedules == 0 {
-		t.Error = "it did not end"
+		t.Error = "the launch did not end"
 		if errs := found.Errors(); len(errs) > 0 {
 			t.Error = errs[0].String()
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// TableOptions chooses what [Report.WriteTable] shows.
+// TableOptions holds the options of [Report.WriteTable].
 type TableOptions struct {
 	Rows bool // print a table of all rows for each operation and every fault of MLX's gradients
 }

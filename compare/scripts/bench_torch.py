@@ -34,7 +34,7 @@ BACKENDS = {
 
 
 class Case:
-    """f of inputs of these shapes; moved counts the elements that the pass moves at least."""
+    """f applied to inputs of these shapes; moved is the least number of elements that the pass has to move."""
 
     def __init__(self, op, name, kind, shapes, f, moved=0, flops=0, sides=("torch",), targets=None):
         self.op, self.name, self.kind, self.shapes, self.f = op, name, kind, shapes, f
@@ -156,7 +156,7 @@ def main():
     p.add_argument("--repeat", type=int, default=9)
     p.add_argument("--no-tf32", action="store_true", help="multiply float32 in full")
     a = p.parse_args()
-    warnings.simplefilter("ignore")  # Why a kernel does not take a case; its line says that none does.
+    warnings.simplefilter("ignore")  # They say why a kernel refuses a case; the case's line has the refusal.
     torch.backends.cuda.matmul.allow_tf32 = not a.no_tf32
     torch.backends.cudnn.allow_tf32 = not a.no_tf32
     torch.manual_seed(1)

@@ -29,8 +29,8 @@ type attentionCase struct {
 	layouts                       layouts
 	values, keyValues, maskValues compare.Values // of q, k and the mask
 
-	// caps, if not 0, is the absolute value of all scores in units of the soft cap. The cotangents compensate the slope
-	// of the cap there within the range of float16.
+	// caps, if not 0, is the absolute value of all scores in units of the soft cap. The cotangents compensate the small
+	// slope of the cap at these scores, as far as the range of float16 allows.
 	caps float64
 
 	frozen bool   // q and k are not differentiated
@@ -287,12 +287,12 @@ func (c attentionCase) name() string {
 	)
 }
 
-// sizes writes heads/key heads x queries:keys x head_dim:width of v.
+// sizes returns "HEADS/KEYHEADSxQUERIES:KEYSxDIM:VALUEDIM", with one number for two equal ones.
 func (c attentionCase) sizes() string {
 	return fmt.Sprintf("%sx%sx%s", pair("/", c.heads, c.kvHeads), pair(":", c.queries, c.keys), pair(":", c.dim, c.valueDim))
 }
 
-// pair writes one number for two equal ones.
+// pair joins two numbers, or returns one if they are equal.
 func pair(between string, a, b int) string {
 	if a == b {
 		return fmt.Sprint(a)
@@ -300,7 +300,7 @@ func pair(between string, a, b int) string {
 	return fmt.Sprintf("%d%s%d", a, between, b)
 }
 
-// mostly is true with probability 3/4.
+// mostly draws booleans that are true with probability 3/4.
 func mostly(rng *rand.Rand, shape []int) []float64 {
 	out := make([]float64, oracle.Size(shape))
 	for i := range out {

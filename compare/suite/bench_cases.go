@@ -142,7 +142,7 @@ func embeddingBenches(tables []embeddingCase) []bench.Case {
 	return cases
 }
 
-// lossBenches times MLX's function alone. The comparison adds operations to it that handle ignored targets.
+// lossBenches times MLX's cross-entropy without the operations for ignored targets that the comparison adds to it.
 func lossBenches(losses []lossCase) []bench.Case {
 	var cases []bench.Case
 	for _, c := range losses {
@@ -155,7 +155,7 @@ func lossBenches(losses []lossCase) []bench.Case {
 	return cases
 }
 
-// reduced reduces losses without ignored targets.
+// reduced returns the mean of the losses if the case has a mean, else the losses. No target is ignored.
 func (c lossCase) reduced(losses *mlxc.Array) *mlxc.Array {
 	if c.reduction == ops.ReductionMean {
 		return losses.Mean()
@@ -198,8 +198,8 @@ func attentionBenches(attentions []attentionCase) []bench.Case {
 	return cases
 }
 
-// flops counts the products of a fused attention: two forward; three more and the scores again backward. Pairs hidden
-// by causality do not count. Pairs hidden by a mask count.
+// flops counts the products of a fused attention: two forward, and five backward (the scores again, dout·vᵀ, dq, dk and
+// dv). Pairs hidden by causality do not count. Pairs hidden by a mask count.
 func (c attentionCase) flops() (forward, backward float64) {
 	c = c.withDefaults()
 	pairs := 0

@@ -143,8 +143,8 @@ func joinHeads(split oracle.Tensor, shape []int) oracle.Tensor {
 	return out
 }
 
-// besideEachOther returns the position in rows with the heads side by side of element at of [batch, heads, length,
-// width].
+// besideEachOther converts a position in an array [batch, heads, length, width] to the position of the same element in
+// rows with the heads side by side.
 func besideEachOther(at, heads, length, width int) int {
 	column, row, head, batch := at%width, at/width%length, at/(width*length)%heads, at/(width*length*heads)
 	return ((batch*length+row)*heads+head)*width + column

@@ -131,7 +131,7 @@ func crossEntropy() compare.Op {
 			c.smooth, c.zLoss, c.softCap = true, true, true
 			add(c)
 		}
-		// In one row only, and without reduction, which would spread it.
+		// Only one row has the NaN. A reduction would spread it to all rows.
 		c := lossCase{
 			targets:     []int{37},
 			v:           v,
@@ -140,7 +140,7 @@ func crossEntropy() compare.Op {
 			label:       "one NaN",
 		}
 		add(c)
-		c.values, c.label = compare.With(math.Inf(-1)), "one -infinity" // a class that is left out
+		c.values, c.label = compare.With(math.Inf(-1)), "one -infinity" // as for a class that is left out
 		add(c)
 	}
 	for _, signed := range []bool{false, true} {
@@ -253,7 +253,7 @@ func crossEntropyOfMLX(logits, targets *mlxc.Array, cfg ops.CrossEntropyConfig) 
 	if cfg.LabelSmoothing > 0 || cfg.ZLoss > 0 || cfg.SoftCap > 0 {
 		losses = composedLosses(logits.AsType(mlxc.Float32), targets, cfg)
 	}
-	// A target that is no class makes its loss NaN, and by a factor its gradient.
+	// The loss of a target that is no class is NaN. A factor of NaN makes its gradient NaN too.
 	losses = losses.Mul(mlxc.Where(classes, mlxc.Scalar[float32](1), mlxc.Scalar(float32(math.NaN()))))
 	losses = mlxc.Where(counted, losses, mlxc.Scalar[float32](0))
 	switch cfg.Reduction {

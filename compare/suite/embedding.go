@@ -137,12 +137,13 @@ func (c embeddingCase) sparse() compare.Case {
 	return c.guarded(out)
 }
 
-// sparseGradientOfMLX takes the rows of the ids out of MLX's gradient of the whole table.
+// sparseGradientOfMLX computes MLX's gradient of the whole table and returns the distinct ids, their rows and their
+// number.
 func sparseGradientOfMLX(dy, ids *mlxc.Array, v, k int) []*mlxc.Array {
 	width := dy.Dim(-1)
 	n := ids.Size()
 	ids, dy = ids.Reshape(n), dy.Reshape(n, width)
-	// The last row is zero, for the number that stands for no row.
+	// Row v is zero. The list of ids is padded with v.
 	table := mlxc.Zeros(dy.DType(), v+1, width).ScatterAdd(ids, dy, 0)
 	uses := mlxc.Zeros(mlxc.Uint32, v).ScatterAdd(ids, mlxc.Ones(mlxc.Uint32, n), 0)
 	named := uses.Greater(mlxc.Scalar[uint32](0))
