@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program gets its arguments as they are, and no more memory than it may have.
+// Command passes arguments unchanged and limits the memory.
 func TestCommand(t *testing.T) {
 	output, err := Command(t.Context(), "/bin/echo", "a b", "$HOME", "'").Output()
 	require.NoError(t, err)
@@ -26,7 +26,7 @@ func TestCommand(t *testing.T) {
 	require.Equal(t, strconv.Itoa(Memory>>10), strings.TrimSpace(string(output)))
 }
 
-// The end of the context ends the children of the program too: the pipe that they hold open closes.
+// Canceling the context also kills the program's child processes: the pipe that they hold open closes.
 func TestContextEndsTheGroup(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)

@@ -50,7 +50,7 @@ func TestCache(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 	require.Len(t, files(t, dir, "*.so"), 1)
-	require.Empty(t, files(t, dir, "compile-*"), "a compilation leaves nothing else")
+	require.Empty(t, files(t, dir, "compile-*"), "a compilation removes its work folder")
 
 	// A library in memory or on disk needs no compiler.
 	c, err := findCompiler()
@@ -60,7 +60,7 @@ func TestCache(t *testing.T) {
 	_, err = cache.obtain(t.Context(), &dead, cacheKey(c, text), text)
 	require.NoError(t, err)
 
-	// An entry that is not whole is replaced.
+	// An incomplete or damaged entry is replaced.
 	library, key := files(t, dir, "*.so")[0], keyFile(dir, cacheKey(c, text))
 	for name, do := range map[string]func() error{
 		"library gone": func() error { return os.Remove(library) },
@@ -78,8 +78,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// A key that leads to the library of another kernel is not believed.
-func TestKeyOfAnotherKernel(t *testing.T) {
+// A key file that names another kernel's library is rejected, and the kernel is compiled again.
+func TestKeyFileNamesAnotherKernel(t *testing.T) {
 	dir := cold(t)
 	c := newStandIn(t, "")
 	text := source(t, "copy")
@@ -103,7 +103,7 @@ func TestKeyOfAnotherKernel(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A library that is broken on disk is never mapped.
+// A damaged library on disk is rejected before it is mapped, and the kernel is compiled again.
 func TestCorruptLibrary(t *testing.T) {
 	t.Setenv("CXX", newStandIn(t, "").path)
 	dir := cold(t)
@@ -133,7 +133,7 @@ func TestCorruptLibrary(t *testing.T) {
 	}
 }
 
-// takeLibrary takes the only library out of a cache.
+// takeLibrary removes the only library from a cache and returns its path and content.
 func takeLibrary(t *testing.T, dir string) (path string, content []byte) {
 	t.Helper()
 	found := files(t, dir, "*.so")
@@ -169,11 +169,11 @@ func TestCacheKey(t *testing.T) {
 	require.Equal(t, processor(), processor())
 }
 
-// Callers with one source share a compilation; one that gives up leaves the
-// others theirs, and the last to give up ends the compiler.
+// Concurrent callers with the same source share one compilation. If one caller's context is canceled, the compilation
+// continues for the others. Canceling the last one kills the compiler.
 func TestSharedCompilation(t *testing.T) {
 	dir := cold(t)
-	// Once the file "hold" is there, the compiler waits for a line from the pipe "gate".
+	// While the file "hold" exists, the compiler blocks until it reads a line from the pipe "gate".
 	slow := newStandIn(t, `if [ -e $DIR/hold ]; then read line <$DIR/gate; fi`)
 	gate := filepath.Join(slow.dir, "gate")
 	require.NoError(t, syscall.Mkfifo(gate, 0o600))
@@ -223,14 +223,14 @@ func TestSharedCompilation(t *testing.T) {
 	cache.mu.Lock()
 	require.Empty(t, cache.flights)
 	cache.mu.Unlock()
-	// The compiler and its folder go away.
+	// The compiler is killed and its work folder removed.
 	eventually(t, func() bool { return len(files(t, dir, "compile-*")) == 0 })
 	l, err := slow.library(t.Context(), text)
 	require.NoError(t, err)
 	works(t, l)
 }
 
-// Processes that fill one cache at once all come out with a good library.
+// Two processes that compile the same kernel into one cache at the same time both load a valid library.
 func TestTwoProcesses(t *testing.T) {
 	dir := t.TempDir()
 	c := newStandIn(t, "")
@@ -252,7 +252,7 @@ func TestTwoProcesses(t *testing.T) {
 	require.Empty(t, files(t, filepath.Join(dir, "host"), "compile-*"))
 }
 
-// fillCache is what such a process does.
+// fillCache is the main function of a child process that compiles the kernel "copy" into the cache, three times.
 func fillCache() {
 	text, err := os.ReadFile("../executor/testdata/copy.cpp")
 	if err == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// inNamespace runs the test alone in a process that may mount file systems, which nobody else sees. It
-// reports whether this is that process.
+// inNamespace runs the test again in a child process with a new mount namespace, where it can mount file systems
+// that no other process sees. It reports whether this process is that child.
 func inNamespace(t *testing.T) bool {
 	t.Helper()
 	const variable = "HOST_TEST_NAMESPACE"
@@ -44,7 +44,7 @@ func inNamespace(t *testing.T) bool {
 	return false
 }
 
-// mount puts an empty file system in memory where the folder is, or changes it.
+// mount mounts an empty tmpfs at the folder. With the option "remount" it changes the options of the mounted one.
 func mount(t *testing.T, dir, options string) {
 	t.Helper()
 	out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "none", dir).CombinedOutput()
@@ -54,13 +54,13 @@ func mount(t *testing.T, dir, options string) {
 	}
 }
 
-// A cache on a disk that is full, read-only or noexec is replaced by the temporary folder, and the
-// log says so once.
-func TestDiskThatCannotBeUsed(t *testing.T) {
+// If the cache's disk is full, read-only or mounted noexec, kernels are stored in the temporary folder. The log reports
+// this once.
+func TestUnusableDisk(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
-	// Beside a file "fill", the compiler fills the disk.
+	// If the cache's parent folder holds a file "fill", the compiler fills the disk.
 	c := newStandIn(t, `if [ -e ../../fill ]; then cat /dev/zero >filled 2>/dev/null; fi`)
 	for _, disk := range []struct {
 		name, options, again string
@@ -100,7 +100,7 @@ func TestDiskThatCannotBeUsed(t *testing.T) {
 			require.Contains(t, log(), "folder="+want)
 			require.Empty(t, files(t, dir, "compile-*"))
 
-			// Nor can the temporary folder be used.
+			// If the temporary folder is unusable too, the compilation fails.
 			require.NoError(t, os.RemoveAll(want))
 			prepare(filepath.Dir(want))
 			forget()
@@ -113,7 +113,7 @@ func TestDiskThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// Kernels on a disk that is read-only, such as that of an image, are loaded from it.
+// Kernels in a cache on a read-only disk, such as a container image, are loaded without compiling.
 func TestReadOnlyCache(t *testing.T) {
 	if !inNamespace(t) {
 		return

@@ -12,11 +12,10 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// nobody is a user that no test runs as.
+// nobody is the id of a user other than the user of the tests.
 const nobody = 65534
 
-// fallback makes the test's temporary folder one of its own, and returns the folder of the cache
-// in it.
+// fallback sets TMPDIR to an empty folder for the test, and returns the path of the cache's fallback folder in it.
 func fallback(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,7 +38,7 @@ func TestCacheWithoutHome(t *testing.T) {
 	require.Contains(t, log(), "HOME")
 	works(t, compileFile(t, "copy"))
 
-	// A file in its place is refused, and so is a link.
+	// CacheDir refuses a file or a symbolic link in place of the folder.
 	require.NoError(t, os.Rename(dir, dir+".real"))
 	require.NoError(t, os.WriteFile(dir, nil, 0o600))
 	forget()
@@ -53,8 +52,8 @@ func TestCacheWithoutHome(t *testing.T) {
 	require.ErrorContains(t, err, "not a folder")
 }
 
-// A folder that others could write is made private, and what it kept is removed.
-func TestOpenFolderIsEmptied(t *testing.T) {
+// If other users could write the folder, CacheDir makes it private and removes all cached files.
+func TestWritableFolderIsEmptied(t *testing.T) {
 	t.Setenv("CXX", newStandIn(t, "").path)
 	dir := cold(t)
 	log := logged(t)
@@ -62,7 +61,7 @@ func TestOpenFolderIsEmptied(t *testing.T) {
 	mine := filepath.Join(dir, "photo.so")
 	require.NoError(t, os.WriteFile(mine, nil, 0o600))
 
-	// Others who can read do no harm.
+	// Read permission for others is harmless: the cached files stay.
 	require.NoError(t, os.Chmod(dir, 0o755))
 	forget()
 	_, err := CacheDir()
@@ -85,8 +84,8 @@ func TestOpenFolderIsEmptied(t *testing.T) {
 	require.Equal(t, 3, strings.Count(log(), "others could write the folder of compiled kernels, so it was emptied"))
 }
 
-// Files that another user owns or can write are made again rather than loaded.
-func TestFilesOfOthersAreNotLoaded(t *testing.T) {
+// Cached files that another user owns or can write are not loaded. They are compiled again.
+func TestUntrustedFilesAreNotLoaded(t *testing.T) {
 	c := newStandIn(t, "")
 	t.Setenv("CXX", c.path)
 	taint := map[string]func(path string) error{
@@ -102,7 +101,7 @@ func TestFilesOfOthersAreNotLoaded(t *testing.T) {
 	}
 	if os.Geteuid() != 0 {
 		delete(taint, "owned")
-		t.Log("NOT TESTED: files of another owner, which only root can make")
+		t.Log("NOT TESTED: files owned by another user, which only root can create")
 	}
 	for name, do := range taint {
 		for extension, again := range map[string]string{".so": "kernel", ".key": "kernel", ".version": "", ".gch": "headers"} {
@@ -133,12 +132,12 @@ func TestFilesOfOthersAreNotLoaded(t *testing.T) {
 	}
 }
 
-// The cache goes to the temporary folder if others can replace its folder.
-func TestFolderThatOthersCanReplace(t *testing.T) {
+// If other users can replace the cache's folder, kernels are stored in the temporary folder.
+func TestReplaceableFolder(t *testing.T) {
 	want := fallback(t)
 	for name, do := range map[string]struct {
-		make func(dir string) error // of the folder above that of the cache
-		says string                 // empty if it is good
+		make func(dir string) error // changes the parent of the cache's folder
+		says string                 // reason in the log; empty if the folder is used
 		root bool
 	}{
 		"others can write":      {func(dir string) error { return os.Chmod(dir, 0o757) }, "open: writable by others (mode 0757)", false},
@@ -155,13 +154,13 @@ func TestFolderThatOthersCanReplace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if do.root && os.Geteuid() != 0 {
-				skip.Platform(t, "only root can make a folder of another user")
+				skip.Platform(t, "only root can create a folder owned by another user")
 			}
 			cold(t)
 			log := logged(t)
 			top := os.Getenv("MLXGRAD_CACHE")
 			require.NoError(t, os.Chmod(top, 0o755))
-			// Not below the folder of the test, which others cannot reach.
+			// The test's own temporary folder would not do: other users cannot reach it.
 			top, err := os.MkdirTemp("/tmp", "host-test-")
 			require.NoError(t, err)
 			t.Cleanup(func() { os.RemoveAll(top) })
@@ -187,8 +186,9 @@ func TestFolderThatOthersCanReplace(t *testing.T) {
 	}
 }
 
-// A disk that becomes full sends kernels to the temporary folder. Those on it are still found.
-func TestDiskThatFills(t *testing.T) {
+// When the cache's disk becomes full, later kernels are stored in the temporary folder. Kernels that are already on the
+// full disk are still loaded from it.
+func TestDiskBecomesFull(t *testing.T) {
 	dir := cold(t)
 	want := fallback(t)
 	log := logged(t)
@@ -220,7 +220,7 @@ func TestDiskThatFills(t *testing.T) {
 		l, err = full.library(t.Context(), text)
 		require.NoError(t, err)
 		works(t, l)
-		require.Equal(t, kernels, full.starts(t, "kernel"), "it is on the full disk")
+		require.Equal(t, kernels, full.starts(t, "kernel"), "the library on the full disk is loaded")
 		forget()
 		require.NoError(t, os.RemoveAll(want))
 	}

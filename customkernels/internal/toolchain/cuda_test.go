@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCUDAHeadersAreSoughtWhereMLXLooks(t *testing.T) {
+func TestMissingCUDAHeaders(t *testing.T) {
 	t.Setenv("CUDA_PATH", "")
 	t.Setenv("CUDA_HOME", t.TempDir())
 	require.ErrorIs(t, CUDAAvailable(), ErrNoCUDA)

@@ -20,10 +20,10 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// testCache is what MLXGRAD_CACHE is at the beginning.
+// testCache is the value of MLXGRAD_CACHE at the start of the tests.
 var testCache string
 
-// Every run of the tests starts with a cold cache of its own.
+// TestMain runs the tests with a new, empty cache. In a child process it runs fillCache instead.
 func TestMain(m *testing.M) {
 	if fill := os.Getenv("HOST_TEST_FILL"); fill != "" {
 		os.Setenv("MLXGRAD_CACHE", fill)
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// cold gives the test an empty cache and returns its folder.
+// cold sets MLXGRAD_CACHE to an empty folder for the test and returns the folder of the cache in it.
 func cold(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func cold(t *testing.T) string {
 	return filepath.Join(dir, "host")
 }
 
-// forget clears all that the process remembers of libraries, compilers and folders.
+// forget clears the process's caches of libraries, compilers and folders, as a new process would start.
 func forget() {
 	cache.mu.Lock()
 	clear(cache.loaded)
@@ -63,7 +63,7 @@ func forget() {
 	placesLock.Unlock()
 }
 
-// A library is the content of a compiled library, which these tests do not run.
+// A library holds the bytes of a compiled library. These tests never load one.
 type library struct{ content []byte }
 
 var cache = &Cache[*library]{Load: func(path string) (*library, error) {
@@ -71,12 +71,12 @@ var cache = &Cache[*library]{Load: func(path string) (*library, error) {
 	return &library{content}, err
 }}
 
-// library compiles with c.
+// library returns the library that c compiles from source, or the cached one.
 func (c *compiler) library(ctx context.Context, source string) (*library, error) {
 	return cache.CompileWith(ctx, &Toolchain{c}, source)
 }
 
-// works compares a library with that of the kernel "copy", which every [standIn] gives.
+// works requires that l has the bytes of copyLibrary, which every [standIn] returns as its result.
 func works(t *testing.T, l *library) {
 	t.Helper()
 	want, err := os.ReadFile(copyLibrary())
@@ -92,14 +92,14 @@ func files(t *testing.T, dir, pattern string) []string {
 	return found
 }
 
-// A standIn is a compiler of the kernel "copy" that runs a script and takes no time.
+// A standIn is a fake compiler: a shell script that copies copyLibrary to its output file, for any source.
 type standIn struct {
 	*compiler
-	dir string // of the script, which runs with this folder in $DIR
+	dir string // the script's folder; the script reads it as $DIR
 }
 
-// newStandIn makes a stand-in of the compiler that users get. Each start adds a line to the file
-// "starts": "headers" or "kernel".
+// newStandIn returns a stand-in that reports the version of the machine's first compiler and runs script before it
+// copies. Each compilation appends a line to the file "starts": "headers" or "kernel".
 func newStandIn(t *testing.T, script string) standIn {
 	t.Helper()
 	real := compilers(t)[0]
@@ -119,10 +119,10 @@ cp ` + copyLibrary() + ` $2
 	return standIn{&compiler{command: []string{path}, path: path, version: real.version}, dir}
 }
 
-// copyVariable is set by tests for their own processes: the result of copyLibrary.
+// copyVariable is the environment variable that passes the result of copyLibrary to child processes.
 const copyVariable = "HOST_TEST_COPY"
 
-// copyLibrary is the path of the library of the kernel "copy", in the cache that the tests began with.
+// copyLibrary returns the path of the library of the kernel "copy" in testCache. The first call compiles it.
 var copyLibrary = sync.OnceValue(func() string {
 	if path := os.Getenv(copyVariable); path != "" {
 		return path
@@ -148,18 +148,18 @@ var copyLibrary = sync.OnceValue(func() string {
 	return path
 })
 
-// starts tells how often the compiler was started for kernels, or for headers.
-func (s standIn) starts(t *testing.T, what string) int {
+// starts returns the number of compilations of a kind: "kernel" or "headers".
+func (s standIn) starts(t *testing.T, kind string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.dir, "starts"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0
 	}
 	require.NoError(t, err)
-	return strings.Count(string(text), what+"\n")
+	return strings.Count(string(text), kind+"\n")
 }
 
-// set gives a variable another value during a test.
+// set sets a variable for the duration of a test.
 func set[T any](t *testing.T, variable *T, value T) {
 	t.Helper()
 	old := *variable
@@ -167,13 +167,13 @@ func set[T any](t *testing.T, variable *T, value T) {
 	t.Cleanup(func() { *variable = old })
 }
 
-// eventually waits for a state.
+// eventually waits up to a minute until state returns true.
 func eventually(t *testing.T, state func() bool) {
 	t.Helper()
 	require.Eventually(t, state, time.Minute, time.Millisecond)
 }
 
-// logged collects what is logged during a test.
+// logged redirects slog's default logger for the test and returns a function that returns its output.
 func logged(t *testing.T) func() string {
 	t.Helper()
 	var mu sync.Mutex
@@ -196,7 +196,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// compilers returns a g++ and a clang++, without those that the machine lacks.
+// compilers returns a g++ and a clang++, if the machine has them. It skips the test if the machine has neither.
 func compilers(t testing.TB) []*compiler {
 	t.Helper()
 	var found []*compiler
@@ -232,7 +232,7 @@ func source(t testing.TB, name string, replace ...string) string {
 	return strings.NewReplacer(replace...).Replace(string(text))
 }
 
-// compileFile compiles a kernel of the tests of package executor with the compiler that users get.
+// compileFile compiles a kernel of package executor's testdata with the default compiler.
 func compileFile(t testing.TB, name string, replace ...string) *library {
 	t.Helper()
 	l, err := cache.Compile(context.Background(), source(t, name, replace...))

@@ -13,10 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hangs is a script that waits for ever, in a process of its own as a compiler's driver does.
+// hangs is a script that hangs in a child process, as a compiler driver does.
 const hangs = `sleep 1000 & echo $! >$DIR/child; wait`
 
-// untilStarted sets a limit that is long enough for the script hangs to start, and calls run with it.
+// untilStarted doubles limit and calls run, until the limit is long enough for the script hangs to start its child. It
+// restores the limit after the test.
 func (s standIn) untilStarted(t *testing.T, limit *time.Duration, run func(limit string)) {
 	t.Helper()
 	set(t, limit, *limit)
@@ -26,7 +27,7 @@ func (s standIn) untilStarted(t *testing.T, limit *time.Duration, run func(limit
 	}
 }
 
-// childIsGone waits for the end of the process that hangs started.
+// childIsGone waits until the child process of the script hangs has ended.
 func (s standIn) childIsGone(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.dir, "child"))
@@ -35,13 +36,13 @@ func (s standIn) childIsGone(t *testing.T) {
 	require.NoError(t, err)
 	eventually(t, func() bool {
 		status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-		// One that has ended may wait for its parent.
+		// An ended child remains a zombie until its parent reads its exit status.
 		return err == nil && strings.Contains(string(status), ") Z ") || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 	})
 }
 
-// A compiler that hangs is stopped with its children, and the error says so.
-func TestCompilerThatHangs(t *testing.T) {
+// A hanging compiler and its child processes are killed, and the error names the limit.
+func TestHangingCompiler(t *testing.T) {
 	dir := cold(t)
 	c := newStandIn(t, hangs)
 	c.untilStarted(t, &compilerLimit, func(limit string) {
@@ -52,8 +53,8 @@ func TestCompilerThatHangs(t *testing.T) {
 	require.Empty(t, files(t, dir, "compile-*"))
 }
 
-// A compiler that hangs when it is asked for its version is asked once.
-func TestVersionThatHangs(t *testing.T) {
+// A compiler whose --version hangs is run only once: the error is cached.
+func TestHangingVersionQuery(t *testing.T) {
 	cold(t)
 	c := newStandIn(t, "")
 	require.NoError(t, os.WriteFile(c.path, []byte("#!/bin/sh\nDIR='"+c.dir+"'\necho version >>$DIR/starts\n"+hangs+"\n"), 0o700))
@@ -70,8 +71,8 @@ func TestVersionThatHangs(t *testing.T) {
 	require.Equal(t, 1, c.starts(t, "version"))
 }
 
-// A file with the version of a compiler is believed only if it is whole.
-func TestDamagedVersion(t *testing.T) {
+// A damaged version file in the cache is ignored and replaced.
+func TestDamagedVersionFile(t *testing.T) {
 	t.Setenv("CXX", newStandIn(t, "").path)
 	dir := cold(t)
 	works(t, compileFile(t, "copy"))
@@ -90,7 +91,8 @@ func TestDamagedVersion(t *testing.T) {
 	}
 }
 
-// CXX is read as the go command reads it, and a relative path holds in any folder.
+// CXX has the syntax of the go command: quotes and arguments. A relative path in it works although the compiler runs in
+// another folder.
 func TestCXX(t *testing.T) {
 	cold(t)
 	c := newStandIn(t, "")

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The line comes when compilations took a second, one after another or side by side, and once.
+// The notice is logged once, when compilations have taken a second in total, whether sequential or concurrent.
 func TestNotice(t *testing.T) {
 	c := &compiler{path: "/usr/bin/g++", version: "g++ 12"}
 	line := "level=INFO msg=\"customkernels: compiling kernels, which the cache keeps for later runs\" compiler=\"/usr/bin/g++ (g++ 12)\" done="
@@ -59,8 +59,8 @@ func TestNotice(t *testing.T) {
 	})
 }
 
-// A compilation that takes long is told of while it runs; what is on disk is not.
-func TestSlowCompilationIsTold(t *testing.T) {
+// A slow compilation is logged while it still runs.
+func TestSlowCompilationIsLogged(t *testing.T) {
 	cold(t)
 	log := logged(t)
 	compiling.mu.Lock()

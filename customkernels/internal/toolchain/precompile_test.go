@@ -12,8 +12,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// withPrecompiled returns, for an empty cache, a function that compiles a kernel to the bytes of its
-// library, and the folder of the cache.
+// withPrecompiled sets up an empty cache. It returns the cache's folder, and a function that compiles a kernel with g++
+// and returns the bytes of its library.
 func withPrecompiled(t *testing.T) (library func() []byte, dir string) {
 	t.Helper()
 	c := compilers(t)[0]
@@ -33,19 +33,18 @@ func withPrecompiled(t *testing.T) (library func() []byte, dir string) {
 	return library, dir
 }
 
-// A kernel is the same bytes with precompiled headers as with their text, which is read while
-// others precompile them.
+// A kernel compiles to the same bytes with precompiled headers as with their text.
 func TestPrecompiledHeadersChangeNothing(t *testing.T) {
 	library, dir := withPrecompiled(t)
 	content := library()
 	require.Len(t, files(t, dir, "*.gch"), 1)
-	require.Equal(t, content, library(), "with headers that were kept")
+	require.Equal(t, content, library(), "with precompiled headers from the cache")
 	require.NoError(t, os.Remove(files(t, dir, "*.gch")[0]))
 	require.Equal(t, content, library(), "with their text")
-	require.Empty(t, files(t, dir, "*.gch"), "a process tries once")
+	require.Empty(t, files(t, dir, "*.gch"), "a process precompiles headers only once")
 }
 
-// Precompiled headers that are damaged are not read, and the next process makes them again.
+// Damaged precompiled headers are not read, and the next process precompiles them again.
 func TestDamagedPrecompiledHeaders(t *testing.T) {
 	library, dir := withPrecompiled(t)
 	content := library()
@@ -64,7 +63,7 @@ func TestDamagedPrecompiledHeaders(t *testing.T) {
 	require.InDelta(t, size, len(now), 1e5)
 }
 
-// Precompiled headers that g++ refuses are removed.
+// If g++ rejects precompiled headers whose hash is right, the kernel is compiled from the text, and they are removed.
 func TestRefusedPrecompiledHeaders(t *testing.T) {
 	library, dir := withPrecompiled(t)
 	content := library()
@@ -87,7 +86,7 @@ func TestRefusedPrecompiledHeaders(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A kernel that is refused does not remove the precompiled headers.
+// A kernel with a compile error does not remove the precompiled headers.
 func TestRefusedKernelKeepsPrecompiledHeaders(t *testing.T) {
 	_, dir := withPrecompiled(t)
 	_, err := compilers(t)[0].library(t.Context(), source(t, "copy")+"nonsense;")
@@ -97,9 +96,8 @@ func TestRefusedKernelKeepsPrecompiledHeaders(t *testing.T) {
 	require.Len(t, files(t, dir, "*.gch"), 1)
 }
 
-// Where the headers cannot be precompiled, kernels are compiled all the same, and the next does not
-// try again.
-func TestHeadersThatAreNotPrecompiled(t *testing.T) {
+// If precompiling the headers fails, kernels are compiled from the text, and later kernels do not try it again.
+func TestPrecompilationFails(t *testing.T) {
 	cold(t)
 	c := newStandIn(t, `case " $* " in *' c++-header '*) echo 'internal compiler error' >&2; exit 1;; esac`)
 	for _, text := range []string{source(t, "copy"), source(t, "copy") + "// another\n"} {
@@ -112,7 +110,7 @@ func TestHeadersThatAreNotPrecompiled(t *testing.T) {
 	}
 }
 
-// Precompiled headers are what the compiler reads: there may be no text.
+// The compiler reads the precompiled headers, not the text: a kernel compiles even if the text is broken.
 func TestPrecompiledHeadersAreUsed(t *testing.T) {
 	_, dir := withPrecompiled(t)
 	toolchain := &Toolchain{compilers(t)[0]}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestProcessor(t *testing.T) {
-	require.NotEqual(t, runtime.GOARCH, processor(), "the processor is not described")
+	require.NotEqual(t, runtime.GOARCH, processor(), "the description holds more than the architecture")
 	require.Equal(t, processor(), processor())
 
 	const one = "processor\t: 0\nmodel name\t: A\ncpu MHz\t\t: 2100.1\nflags\t\t: fpu avx2\n\n"

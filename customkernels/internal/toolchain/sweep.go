@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The names of work folders and temporary files, and of cached files, which begin with a hash. A folder that the user
-// chose may hold other files.
+// atWork matches the names of work folders and temporary files, and kept matches the names of cached files, which begin
+// with a hash. A folder that the user chose may hold other files.
 var (
 	atWork = regexp.MustCompile(`^(compile|checked|probe|write)-[0-9]+$`)
 	kept   = regexp.MustCompile(`^[0-9a-f]{64}\.`)

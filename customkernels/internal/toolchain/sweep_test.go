@@ -13,15 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// age sets the time of the last write of a file or folder to d ago.
+// age sets the modification time of a file or folder to d before now.
 func age(t *testing.T, path string, d time.Duration) {
 	t.Helper()
 	then := time.Now().Add(-d)
 	require.NoError(t, os.Chtimes(path, then, then))
 }
 
-// Folders of ended processes are removed, and not those at work; kept files are removed if they were not
-// used in the 30 days before the last sweep.
+// CacheDir removes abandoned work folders, and cached files that were unused for more than 30 days before the last
+// sweep. It keeps recent work folders and the user's own files.
 func TestCacheIsSwept(t *testing.T) {
 	t.Setenv("MLXGRAD_CACHE", t.TempDir())
 	dir := filepath.Join(os.Getenv("MLXGRAD_CACHE"), "host")
@@ -36,7 +36,7 @@ func TestCacheIsSwept(t *testing.T) {
 		{"checked-2", 2 * day, true},
 		{"compile-3", day / 2, false},
 		{"probe-4", 2 * day, true},
-		{"checked-out", 40 * day, false}, // a user's
+		{"checked-out", 40 * day, false}, // the user's
 		{"photo.so", 40 * day, false},
 		{hash + ".so", 2 * day, false},
 		{hash + ".key", 29 * day, false},
@@ -75,24 +75,24 @@ func TestCacheIsSwept(t *testing.T) {
 			first = append(first, e.name)
 		}
 	}
-	require.Equal(t, first, look(), "the day of the last use is not known")
-	require.Equal(t, first, look(), "on one day")
+	require.Equal(t, first, look(), "without the file swept, no cached file is old")
+	require.Equal(t, first, look(), "cached files are swept once a day")
 	swept := filepath.Join(dir, "swept")
 	age(t, swept, 2*day)
-	require.Equal(t, want, look(), "on the next")
+	require.Equal(t, want, look(), "on the next day")
 
 	age(t, filepath.Join(dir, hash+".so"), 33*day)
 	age(t, filepath.Join(dir, hash+".key"), 33*day)
 	age(t, swept, 32*day)
-	require.Equal(t, want, look(), "nothing was used since")
+	require.Equal(t, want, look(), "days without use of the cache do not count")
 	age(t, swept, 2*day)
 	require.True(t, Kept(filepath.Join(dir, hash+".key")))
 	require.Equal(t, []string{"compile-3", "checked-out", "photo.so", hash + ".key"}, look())
 	require.False(t, Kept(filepath.Join(dir, hash+".so")))
 }
 
-// All files that lead to a kernel's library count as used.
-func TestWhatIsLoadedIsUsed(t *testing.T) {
+// Loading a library updates the modification times of all files that it reads, so that sweep keeps them.
+func TestLoadingMarksFilesAsUsed(t *testing.T) {
 	t.Setenv("CXX", newStandIn(t, "").path)
 	cold(t)
 	text := source(t, "copy")
@@ -119,8 +119,8 @@ func TestWhatIsLoadedIsUsed(t *testing.T) {
 	require.Equal(t, 2*len(files(t, dir, "*.gch")), precompiled, "only compilations use precompiled headers and their key")
 }
 
-// The folder of a compilation whose process was killed is removed by the next process, and by no
-// other while the process lives.
+// The work folder of a killed process is removed by the next process. While its process lives, the folder stays,
+// however old it is.
 func TestKilledCompilation(t *testing.T) {
 	cold(t)
 	base := t.TempDir()
@@ -138,12 +138,12 @@ func TestKilledCompilation(t *testing.T) {
 	_, err = CacheDir()
 	require.NoError(t, err)
 	work := files(t, dir, "compile-*")
-	require.Len(t, work, 1, "it is at work")
+	require.Len(t, work, 1, "the compilation is running")
 	age(t, work[0], 2*day)
 	forget()
 	_, err = CacheDir()
 	require.NoError(t, err)
-	require.Equal(t, work, files(t, dir, "compile-*"), "however long it takes")
+	require.Equal(t, work, files(t, dir, "compile-*"), "an old folder of a running compilation stays")
 
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()

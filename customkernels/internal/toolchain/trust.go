@@ -21,7 +21,8 @@ func trustFile(info fs.FileInfo) error {
 }
 
 // trustAbove returns an error if other users can replace dir, a path without symbolic links: if they can write a folder
-// above it and can reach that folder. In a sticky folder such as /tmp nobody can replace files of others.
+// above it and can reach that folder. In a sticky folder such as /tmp, users can replace
+// only their own files.
 func trustAbove(dir string) error {
 	var problem error
 	for dir != filepath.Dir(dir) {
