@@ -11,9 +11,8 @@ import (
 	"github.com/x448/float16"
 )
 
-// The gradients of RMSNorm with one simdgroup a row: the kernel that the
-// executor must be good at. reads is how many consecutive elements a lane
-// takes at a time.
+// BenchmarkRMSNormLike measures the gradients of RMSNorm with one simdgroup for each row, a typical kernel. reads is
+// the number of consecutive elements that a lane reads at a time.
 func BenchmarkRMSNormLike(b *testing.B) {
 	text, err := os.ReadFile("testdata/rms_norm_like.cpp")
 	require.NoError(b, err)
@@ -27,7 +26,7 @@ func BenchmarkRMSNormLike(b *testing.B) {
 			require.NoError(b, err)
 			for _, shape := range [][2]int{{1024, 4096}, {256, 1024}} {
 				rows, width, groups := shape[0], shape[1], 64
-				// Written, for memory that never was is one page, and fast.
+				// Write all pages: the operating system maps untouched pages to one zero page, which stays in cache.
 				fill := func(n int) Buffer {
 					bytes := make([]byte, n*size)
 					for i := range n {
@@ -58,7 +57,7 @@ func BenchmarkRMSNormLike(b *testing.B) {
 	}
 }
 
-// What a launch costs beside the kernel's own work.
+// BenchmarkLaunch measures the overhead of a launch, with kernels that do little work.
 func BenchmarkLaunch(b *testing.B) {
 	plain, fibers := compileFile(b, "copy"), compileFile(b, "row_sum")
 	x, y, sums := make([]uint16, 1<<16), make([]uint16, 1<<16), make([]float32, 1<<16)
@@ -76,7 +75,7 @@ func BenchmarkLaunch(b *testing.B) {
 	}
 }
 
-// An elementwise kernel, which runs as a loop: memory is the limit.
+// BenchmarkElementwise measures an elementwise kernel. It runs as a loop and is memory-bound.
 func BenchmarkElementwise(b *testing.B) {
 	l := compileFile(b, "copy")
 	const n = 1 << 22
@@ -90,7 +89,7 @@ func BenchmarkElementwise(b *testing.B) {
 	}
 }
 
-// Exponentials, logarithms and tanh beside libm's: the time is that of 2²⁰ of them.
+// BenchmarkExponentials compares exponentials, logarithms and tanh with libm's. An operation computes 2²⁰ elements.
 func BenchmarkExponentials(b *testing.B) {
 	const n = 1 << 20
 	x, y := make([]float32, n), make([]float32, n)

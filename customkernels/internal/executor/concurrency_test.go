@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The same bits, however the threadgroups fall to the workers.
+// The results are bitwise equal however the threadgroups are distributed over the workers.
 func TestDeterminism(t *testing.T) {
 	t.Parallel()
 	l := compileFile(t, "rms_norm_like", "TYPE", "float", "READS", "4")
@@ -33,7 +33,7 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// Launches of several kernels and sizes at once, on goroutines that come and go.
+// Eight goroutines concurrently launch two kernels with changing sizes.
 func TestConcurrentLaunches(t *testing.T) {
 	t.Parallel()
 	sums, copies := compileFile(t, "row_sum"), compileFile(t, "copy")

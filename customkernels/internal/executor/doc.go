@@ -4,6 +4,6 @@
 // functions. Otherwise a threadgroup is a loop. Threadgroups are distributed over the cores. Package toolchain compiles
 // the kernels.
 //
-// MLX calls a launch on threads of its own through C functions. They never call Go: the Go runtime does not recognize a
+// MLX calls a launch on its own threads, through C functions. They never call Go: the Go runtime does not recognize a
 // fiber's stack.
 package executor

@@ -18,10 +18,10 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/long"
 )
 
-// expFunctions are the functions of testdata/exp.cpp, in their order.
+// expFunctions holds the functions of testdata/exp.cpp, in the same order, with their float64 references.
 var expFunctions = []struct {
-	name string
-	of   func(float64) float64
+	name      string
+	reference func(float64) float64
 }{
 	{"exp", math.Exp},
 	{"exp2", math.Exp2},
@@ -32,13 +32,13 @@ var expFunctions = []struct {
 	{"tanh", math.Tanh},
 }
 
-// A floatRange is n floats: those whose bits are first, first + step, ….
+// A floatRange is a sequence of n floats with the bit patterns first, first + step, ….
 type floatRange struct{ first, step, n uint32 }
 
 func (r floatRange) at(i int) float32 { return math.Float32frombits(r.first + uint32(i)*r.step) }
 
-// expRanges are all floats in a long run; else a million of them, everywhere, and the
-// neighbours of those where something begins or ends.
+// expRanges returns the arguments to test: all floats in a long run. Otherwise it returns 2²⁰ floats spread over all
+// bit patterns, and the neighbors of the arguments at which a function or its implementation changes.
 func expRanges() []floatRange {
 	const million = 1 << 20
 	if long.Enabled() {
@@ -60,8 +60,8 @@ func expRanges() []floatRange {
 	return some
 }
 
-// Exponentials, logarithms and tanh are within 2 ulp of float64's, with and without an
-// instruction for a·b + c, and the same bits with every compiler.
+// Exponentials, logarithms and tanh are within 2 ulp of the float64 references, with and without FMA instructions.
+// Every compiler gives the same bits.
 func TestExponentials(t *testing.T) {
 	type library struct {
 		*Library
@@ -88,7 +88,7 @@ func TestExponentials(t *testing.T) {
 		n := int(r.n)
 		eachFunction(func(f int) {
 			for i := range n {
-				want[f*n+i] = expFunctions[f].of(float64(r.at(i)))
+				want[f*n+i] = expFunctions[f].reference(float64(r.at(i)))
 			}
 		})
 		for k, l := range tested {
@@ -117,7 +117,7 @@ func TestExponentials(t *testing.T) {
 	}
 }
 
-// eachFunction calls do for every function, several at a time.
+// eachFunction calls do concurrently, once for every function.
 func eachFunction(do func(f int)) {
 	var all sync.WaitGroup
 	for f := range expFunctions {
@@ -126,9 +126,9 @@ func eachFunction(do func(f int)) {
 	all.Wait()
 }
 
-// ulpsOff is how many ulp got is away from want, if it is not the float nearest to it;
-// infinitely many if one alone is NaN, or if they are zeros of different signs. Beyond the
-// largest float there is one more, and then infinity.
+// ulpsOff returns the distance from want to got in ulp, or 0 if got is the float nearest to want. It returns infinity
+// if only one of them is NaN, or if they are zeros of different signs. Infinity counts as 2¹²⁸, one ulp above the
+// largest float.
 func ulpsOff(want float64, got float32) float64 {
 	const beyond = 1 << 63 * 2 * 0x1p64 // 2¹²⁸
 	g := float64(got)
@@ -148,8 +148,9 @@ func ulpsOff(want float64, got float32) float64 {
 	return math.Abs(want-g) / math.Ldexp(1, max(min(exponent, 128)-24, -149))
 }
 
-// Their loops are vectors' arithmetic, without a call.
-func TestExponentialsVectorise(t *testing.T) {
+// The compilers vectorize loops over these functions: the assembly has vector multiplications and neither scalar ones
+// nor calls.
+func TestExponentialsVectorize(t *testing.T) {
 	vector := regexp.MustCompile(map[string]string{
 		"amd64": `\tv?(mulps|fmadd\d+ps)\s.*%[xyz]mm`,
 		"arm64": `\t(fmul|fmla|fmad)\t?.*(\.4s|z\d)`,

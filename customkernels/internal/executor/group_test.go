@@ -56,7 +56,7 @@ func TestRowSum(t *testing.T) {
 	})
 }
 
-// groups runs testdata/groups.cpp in a mode.
+// groups runs testdata/groups.cpp. mode selects one of its cases.
 func groups(t testing.TB, l *Library, mode int32, grid, tg [3]int, x []float32) (y []float32, counts, attributes []uint32) {
 	n := grid[0] * grid[1] * grid[2]
 	if x == nil {
@@ -97,7 +97,7 @@ func TestThreadgroups(t *testing.T) {
 				{{1, 1, 1}, {1, 1, 1}},
 				{{100, 1, 1}, {32, 1, 1}},
 				{{5, 7, 3}, {2, 4, 2}},
-				{{33, 5, 2}, {16, 8, 8}}, // cut to the grid along y and z
+				{{33, 5, 2}, {16, 8, 8}}, // the threadgroup is reduced to the grid along y and z
 				{{70, 9, 4}, {64, 2, 1}},
 				{{1024, 2, 1}, {1024, 1, 1}},
 			} {
@@ -138,7 +138,7 @@ func TestThreadgroups(t *testing.T) {
 				require.Equal(t, float32(n)/2, y[0])
 			}
 		})
-		t.Run("barriers that not all reach", func(t *testing.T) {
+		t.Run("divergent barriers", func(t *testing.T) {
 			for _, tg := range []int{1, 7, 32, 33, 500, 1024} {
 				y, _, _ := groups(t, l, 5, [3]int{2000, 1, 1}, [3]int{tg, 1, 1}, nil)
 				for i := range y {
@@ -201,7 +201,7 @@ func checkPositions(t *testing.T, grid, tg [3]int, a []uint32) {
 	}
 }
 
-// The plain path has positions of its own making.
+// Kernels without fibers compute the positions of their threads in the loop.
 func TestPlainPositions(t *testing.T) {
 	withCompilers(t, plainPositions, func(t *testing.T, l *Library) []Buffer {
 		require.False(t, l.NeedsFibers())
@@ -250,7 +250,7 @@ func TestMatrices(t *testing.T) {
 				if dtype == "float" {
 					size = 4
 				}
-				// Small integers: exact in every type, so equality is.
+				// Small integers are exact in every type, so the results must be equal.
 				encode := func(v []float32) []byte {
 					out := make([]byte, 0, len(v)*size)
 					for _, f := range v {

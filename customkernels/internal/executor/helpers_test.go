@@ -14,7 +14,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// Every run of the tests starts with an empty cache of its own.
+// TestMain runs the tests with a new, empty cache.
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "executor-test-")
 	if err != nil {
@@ -26,13 +26,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A compiler is one of the compilers that a test runs with.
+// A compiler is a C++ compiler of the tests.
 type compiler struct {
 	*toolchain.Toolchain
 	name string
 }
 
-// compilers returns a g++ and a clang++, without those that the machine lacks.
+// compilers returns a g++ and a clang++, if the machine has them. It skips the test if the machine has neither.
 func compilers(t testing.TB) []compiler {
 	t.Helper()
 	var found []compiler
@@ -68,7 +68,7 @@ func source(t testing.TB, name string, replace ...string) string {
 	return strings.NewReplacer(replace...).Replace(string(text))
 }
 
-// compileFile compiles a file of testdata with the compiler that users get.
+// compileFile compiles a file of testdata with the default compiler.
 func compileFile(t testing.TB, name string, replace ...string) *Library {
 	t.Helper()
 	l, err := Compile(context.Background(), source(t, name, replace...))
@@ -76,8 +76,8 @@ func compileFile(t testing.TB, name string, replace ...string) *Library {
 	return l
 }
 
-// withCompilers runs the test once with every compiler. The slices that it
-// returns must have the same bytes for all.
+// withCompilers runs the test once with every compiler, and requires that the returned buffers have the same bytes for
+// all compilers.
 func withCompilers(t *testing.T, text string, test func(t *testing.T, l *Library) []Buffer) {
 	t.Helper()
 	t.Parallel()
@@ -101,12 +101,12 @@ func withCompilers(t *testing.T, text string, test func(t *testing.T, l *Library
 	}
 }
 
-// buf makes a buffer of a slice.
+// buf returns a slice as a buffer. The shape counts elements.
 func buf[T any](x []T) Buffer {
 	return Buffer{Data: unsafe.Pointer(unsafe.SliceData(x)), Shape: []int{len(x)}}
 }
 
-// raw is the slice as bytes, for withCompilers to compare.
+// raw returns a slice as a buffer of bytes, for the comparison of withCompilers.
 func raw[T any](x []T) Buffer {
 	return Buffer{Data: unsafe.Pointer(unsafe.SliceData(x)), Shape: []int{len(x) * int(unsafe.Sizeof(x[0]))}}
 }

@@ -4,7 +4,7 @@ package executor
 #include <stdlib.h>
 #include "runtime.h"
 
-// The functions are libmlxg's.
+// The functions are in libmlxg.
 typedef int (*mlxg_host_load_fn)(const char*, mlxg_host_library*, char*, size_t);
 static int load(void* f, const char* path, mlxg_host_library* out, char* err, size_t errlen) {
   return ((mlxg_host_load_fn)f)(path, out, err, errlen);

@@ -1,6 +1,6 @@
-// The C interface of the runtime: what Go and MLX's primitive call.
+// The C interface of the runtime, which Go and MLX's primitive call.
 //
-// Nothing here calls Go, and no exception leaves it.
+// No function calls Go or throws an exception.
 #ifndef MLXG_HOST_RUNTIME_H
 #define MLXG_HOST_RUNTIME_H
 
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-// One array, row contiguous. mlxg.h of package mlxc declares the same.
+// A row-contiguous array. mlxg.h of package mlxc has the same declaration.
 #ifndef MLXG_VIEW
 #define MLXG_VIEW
 typedef struct {
@@ -22,7 +22,7 @@ typedef struct {
 } mlxg_view;
 #endif
 
-// A loaded shader library: its symbols, and what it says of itself.
+// A loaded shader library: its handle and symbols, and the properties that it declares.
 typedef struct {
   void* handle;
   const void* entry;
@@ -33,12 +33,12 @@ typedef struct {
   uint32_t uses_fibers;
 } mlxg_host_library;
 
-// Loads a shader library; returns 0, or fills err and returns -1. A library is
-// never unloaded: launches on MLX's threads may still hold it.
+// Loads a shader library. Returns 0, or writes a message to err and returns -1. A library is never unloaded: launches
+// on MLX's threads may still use it.
 int mlxg_host_load(const char* path, mlxg_host_library* out, char* err, size_t errlen);
 
-// What a launch is made of. metadata[i] says which buffers follow the data of
-// input i: bit 0 its shape, bit 1 its strides, bit 2 its number of dimensions.
+// The description of a launch. metadata[i] is the set of buffers that follow the data of input i: bit 0 is its shape,
+// bit 1 its strides, bit 2 its number of dimensions.
 typedef struct {
   const void* entry;
   const void* module;
@@ -50,11 +50,11 @@ typedef struct {
   uint32_t workers;
 } mlxg_host_launch_config;
 
-// Makes a launch; NULL when there is no memory.
+// Creates a launch. Returns NULL if memory is exhausted. mlxg_host_launch_release frees the launch.
 void* mlxg_host_launch_new(const mlxg_host_launch_config* config);
 
-// The functions of a launch, for a thread of MLX's. A launch may be run several
-// times, from several threads at once.
+// The functions of a launch, which MLX calls on its own threads. prepare allocates all resources, and returns 0 or
+// writes a message to err. After that, run may be called any number of times, concurrently. release comes last.
 int mlxg_host_launch_prepare(void* launch, char* err, size_t errlen);
 void mlxg_host_launch_run(void* launch, const mlxg_view* inputs, const mlxg_view* outputs);
 void mlxg_host_launch_release(void* launch);

@@ -22,7 +22,7 @@ func TestSmallFloats(t *testing.T) {
 	testSmallFloats(t, source(t, "scalars"))
 }
 
-// The same without the processor's help.
+// TestSmallFloatsInSoftware is TestSmallFloats without the processor's conversion instructions for half.
 func TestSmallFloatsInSoftware(t *testing.T) {
 	testSmallFloats(t, "#undef __F16C__\n"+source(t, "scalars"))
 }
@@ -35,8 +35,8 @@ func testSmallFloats(t *testing.T, text string) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		for i := range floats {
 			others[i] = uint16(rng.Uint32())
-			// Near every pattern of either type: exact, halfway to the next, and one bit
-			// off on both sides of that; and some anywhere.
+			// A random one of: the half with the pattern i, or a float at or next to the midpoint to the next half;
+			// the same for bfloat; any float.
 			half := math.Float32bits(float16.Frombits(uint16(i)).Float32())
 			floats[i] = [...]uint32{
 				half, half + 0x1000, half + 0xfff, half + 0x1001,
@@ -103,7 +103,7 @@ func testSmallFloats(t *testing.T, text string) {
 			sameHalf(acc, r[6], i, "assignments")
 			sameHalf(float32(math.Sqrt(float64(a))), r[7], i, "root")
 		}
-		// NaNs may differ in their payload, so they are left out.
+		// Compilers may give NaNs of half different payloads, so half is not compared.
 		return []Buffer{raw(fromBfloat), raw(toBfloat)}
 	})
 }
@@ -157,7 +157,7 @@ func TestMath(t *testing.T) {
 	})
 }
 
-// ulp is the distance of floats near v.
+// ulp returns the distance between adjacent floats at v.
 func ulp(v float64) float64 {
 	f := math.Abs(v)
 	return float64(math.Nextafter32(float32(f), math.MaxFloat32)) - float64(float32(f))

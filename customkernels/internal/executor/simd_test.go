@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runSimd runs testdata/simd.cpp in a mode with `lanes` threads.
+// runSimd runs testdata/simd.cpp with `lanes` threads. mode selects a function, and arg is its argument. It returns the
+// results for uint and for float.
 func runSimd(t *testing.T, l *Library, mode, arg, lanes int, x []uint32) ([]uint32, []float32) {
 	xf := make([]float32, lanes)
 	for i := range xf {
@@ -19,7 +20,8 @@ func runSimd(t *testing.T, l *Library, mode, arg, lanes int, x []uint32) ([]uint
 	return y, yf
 }
 
-// number is what the reference computes with: as wide as either type needs.
+// A simdFunction is a reference: it returns the result of a lane, given the values of all lanes. uint64 holds the
+// values of both element types.
 type simdFunction func(v []uint64, lane, arg int) uint64
 
 func fold(f func(a, b uint64) uint64) simdFunction {
@@ -32,7 +34,8 @@ func fold(f func(a, b uint64) uint64) simdFunction {
 	}
 }
 
-// prefix folds the lanes before one, and itself if inclusive.
+// prefix returns a function that folds the values before the lane. inclusive is 1 if it includes the lane's own value,
+// and 0 otherwise.
 func prefix(f func(a, b uint64) uint64, start uint64, inclusive int) simdFunction {
 	return func(v []uint64, lane, _ int) uint64 {
 		r := start
@@ -43,7 +46,8 @@ func prefix(f func(a, b uint64) uint64, start uint64, inclusive int) simdFunctio
 	}
 }
 
-// from takes the value of the lane that source names, or its own.
+// from returns a function that takes the value of lane source(lane, arg), or the lane's own if that lane does not
+// exist.
 func from(source func(lane, arg int) int) simdFunction {
 	return func(v []uint64, lane, arg int) uint64 {
 		if s := source(lane, arg); s >= 0 && s < len(v) {
@@ -147,7 +151,7 @@ func TestSimdFunctions(t *testing.T) {
 					for i := range y {
 						want := f(v, i, arg)
 						require.Equal(t, uint32(want), y[i], "function %d(%d) of lane %d among %d", mode, arg, i, lanes)
-						// A product of floats rounds, and a mask is more than a float holds.
+						// Products round, and a mask of 32 lanes exceeds a float's 24 significant bits.
 						require.InEpsilon(t, float64(want)+1, float64(yf[i])+1, 1e-5, "function %d(%d) of lane %d among %d, float", mode, arg, i, lanes)
 					}
 				}
@@ -171,7 +175,7 @@ func TestSimdFunctions(t *testing.T) {
 	})
 }
 
-// In divergent flow a function sees the lanes that reached it.
+// In divergent control flow a SIMD function sees only the lanes that execute the call.
 func TestSimdDivergence(t *testing.T) {
 	withCompilers(t, source(t, "simd"), func(t *testing.T, l *Library) []Buffer {
 		const lanes = 32
@@ -189,7 +193,7 @@ func TestSimdDivergence(t *testing.T) {
 		}
 		y, _ := runSimd(t, l, 50, 0, lanes, x)
 		for i := range y {
-			want := uint32(31 + 32*1000) // the greatest of the even lanes
+			want := uint32(31 + 32*1000) // the maximum of the even lanes
 			if i%2 == 1 {
 				want = sum(func(k int) bool { return k%2 == 1 }) + 32*1000
 			}

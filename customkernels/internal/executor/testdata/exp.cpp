@@ -1,6 +1,6 @@
 #include "metal_host.h"
-// Function number grid.y of the floats whose bits are first[0], first[0] + first[1], …, 1024
-// a thread.
+// Applies the function with index grid.y to the floats with the bits first[0], first[0] + first[1], …. A thread
+// computes 1024 elements.
 template <class F>
 void compute(F f, uint bits, uint step, float* y) {
   for (int i = 0; i < 1024; ++i) y[i] = f(as_type<float>(bits + i * step));

@@ -1,5 +1,5 @@
 #include "metal_host.h"
-// A function of 1024 floats a thread, 16 at a time.
+// Applies a function to 1024 floats for each thread, 16 at a time.
  void custom_kernel_exp_loop(
   const float* x ,
   float* y ,

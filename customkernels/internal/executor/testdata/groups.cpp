@@ -1,5 +1,5 @@
 #include "metal_host.h"
-// What threads of a threadgroup do together; mode[0] chooses.
+// Threads of a threadgroup that synchronize. mode[0] selects the case.
  void custom_kernel_groups(
   const int32_t* mode ,
   const float* x ,
@@ -15,7 +15,7 @@
   const uint3 g3 = p.threads_per_grid, at = p.thread_position_in_grid;
   const uint linear = (at.z * g3.y + at.y) * g3.x + at.x;
   switch (mode[0]) {
-  case 0: {  // a tree over a group of any size
+  case 0: {  // a tree reduction over a threadgroup of any size
     buf[lid] = x[linear];
     threadgroup_barrier(mem_flags::mem_threadgroup);
     for (uint width = n; width > 1;) {
@@ -27,7 +27,7 @@
     y[linear] = buf[0];
     break;
   }
-  case 1: {  // where am I
+  case 1: {  // position attributes
     uint* a = attributes + linear * 32;
     uint k = 0;
     const uint3 all[] = {p.thread_position_in_grid, p.thread_position_in_threadgroup, p.threadgroup_position_in_grid,
@@ -41,7 +41,7 @@
     a[k++] = p.threads_per_simdgroup; a[k++] = p.thread_execution_width;
     break;
   }
-  case 2: {  // threads that end early sit out
+  case 2: {  // barriers after some threads have returned
     buf[lid] = 1;
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (lid % 3 == 1) return;
@@ -68,7 +68,7 @@
       atomic_fetch_add_explicit(&counts[28], 1u, memory_order_relaxed);
     break;
   }
-  case 5: {  // what no GPU promises to survive, and a run must
+  case 5: {  // divergent barriers and SIMD calls: undefined on a GPU, but a run must end
     for (uint i = 0; i < lid % 7; ++i) threadgroup_barrier(mem_flags::mem_threadgroup);
     if (lid % 3 == 0) buf[lid] = simd_sum(1.0f);
     else if (lid % 3 == 1) threadgroup_barrier(mem_flags::mem_none);

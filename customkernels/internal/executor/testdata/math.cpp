@@ -1,5 +1,5 @@
 #include "metal_host.h"
-// Function number grid.y of every x, and of pairs of them.
+// Applies the function with index grid.y to every x, or to pairs of them.
  void custom_kernel_math(
   const float* x ,
   float* y ,

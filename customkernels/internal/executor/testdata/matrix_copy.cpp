@@ -1,5 +1,5 @@
 #include "metal_host.h"
-// Matrix loads and stores alone: nothing that waits, and yet no loop will do.
+// Only matrix loads and stores. Nothing blocks, but the lanes cooperate, so the kernel cannot run as a loop.
  void custom_kernel_matrix_copy(const float* x , float* y , uint3 threadgroup_position_in_grid ) {
   simdgroup_float8x8 m;
   simdgroup_load(m, x + threadgroup_position_in_grid.x * 64, 8, 0, true);

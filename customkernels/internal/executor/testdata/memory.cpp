@@ -1,5 +1,5 @@
 #include "metal_host.h"
-// Threadgroup variables of SIZE floats in all.
+// Threadgroup variables with a total size of SIZE floats.
  void custom_kernel_memory(float* y , uint3 thread_position_in_grid ) {
   typedef float mlxg_tg_type_0 [SIZE - 16]; mlxg_tg_type_0& a = mlxg::threadgroup_variable<mlxg_tg_type_0, 0>();
   typedef float4 mlxg_tg_type_1 [4]; mlxg_tg_type_1& b = mlxg::threadgroup_variable<mlxg_tg_type_1, 1>();

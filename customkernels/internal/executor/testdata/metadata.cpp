@@ -1,5 +1,5 @@
 #include "metal_host.h"
-// A transposed read, as MLX's kernels do it for inputs that are not row contiguous.
+// Reads an input by its shape and strides, as MLX's kernels do for inputs that are not row contiguous.
  void custom_kernel_metadata(
   const float* x ,
   const int* x_shape ,

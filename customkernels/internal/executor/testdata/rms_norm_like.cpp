@@ -1,6 +1,6 @@
 #include "metal_host.h"
-// Gradients of RMSNorm, fused: one simdgroup takes dims[1] rows, and sums its
-// part of dw in device memory.
+// Fused gradients of RMSNorm. Each simdgroup handles dims[1] rows and accumulates its
+// partial sum of dw in device memory.
 template <typename T>
  void custom_kernel_rms_norm_like(
   const T* x ,

@@ -1,5 +1,5 @@
 #include "metal_host.h"
-// Every 16-bit pattern through the conversions and arithmetic of half and bfloat.
+// Converts every 16-bit pattern as half and as bfloat, and computes with it as half.
  void custom_kernel_scalars(
   const uint* bits ,
   const ushort* b ,
@@ -26,7 +26,7 @@
   acc += k; acc *= 2; acc++;
   arithmetic[8 * i + 6] = as_type<ushort>(acc);
   arithmetic[8 * i + 7] = as_type<ushort>(metal::sqrt(h));
-  // Constants are folded by other code than the processor's.
+  // The compiler folds constants, by different code than the conversions at run time.
   constexpr half third = half(1.0f / 3), small = half(5e-8f), large = 65519.0f;
   static_assert(sizeof(1.5h) == 2 && is_same_v<decltype(h + k), half> && is_same_v<decltype(h * 2), half> &&
                 is_same_v<decltype(h * 1.0f), float> && is_same_v<decltype(1.0), float>);

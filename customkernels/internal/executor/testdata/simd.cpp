@@ -1,6 +1,6 @@
 #include "metal_host.h"
-// One simdgroup function on every thread of a simdgroup or less; mode[0] chooses
-// it and mode[1] is its argument. T is a type of 4 bytes.
+// Calls one SIMD function on every lane of a full or partial simdgroup. mode[0] selects the function, and mode[1]
+// is its argument. T is a type of 4 bytes.
 template <typename T>
 T apply(int mode, int arg, T v, uint lane) {
   switch (mode) {
@@ -39,7 +39,7 @@ T apply(int mode, int arg, T v, uint lane) {
   }
   return v;
 }
-// The same for types of other sizes, where the result must be the same.
+// Calls a SIMD function with a type of another size. The result must be the same.
 template <typename T>
 T wide(int mode, T v, uint lane) {
   switch (mode) {
@@ -90,20 +90,20 @@ T bits(int mode, T v) {
     y[i] = bits<uint>(mode[0], x[i]);
     return;
   }
-  if (mode[0] == 50) {  // two branches with functions of their own
+  if (mode[0] == 50) {  // different SIMD functions in two branches
     if (lane % 2) y[i] = simd_sum(x[i]);
     else y[i] = simd_max(x[i]);
-    y[i] += 1000 * simd_sum(1u);  // met again
+    y[i] += 1000 * simd_sum(1u);  // after the branches have joined
     return;
   }
-  if (mode[0] == 51) {  // a loop that lanes leave at different times
+  if (mode[0] == 51) {  // a loop that lanes leave after different numbers of iterations
     uint sum = 0;
     for (uint k = 0; k <= lane % 5; ++k) sum = sum * 64 + simd_sum(1u);
     y[i] = sum;
     yf[i] = simd_sum(1.0f);
     return;
   }
-  if (mode[0] == 52) {  // lanes that have ended
+  if (mode[0] == 52) {  // some lanes have returned
     if (lane % 4 == 0) return;
     y[i] = simd_sum(x[i]);
     if (lane % 4 == 1) return;
@@ -111,13 +111,13 @@ T bits(int mode, T v) {
     y[i] += simd_broadcast_first(lane) << 16;
     return;
   }
-  if (mode[0] == 53) {  // some at a barrier, others at a simdgroup function first
+  if (mode[0] == 53) {  // some lanes block at a barrier while others call a SIMD function before it
     if (lane < 8) y[i] = simd_sum(x[i]);
     threadgroup_barrier(mem_flags::mem_none);
     if (lane >= 8) y[i] = simd_sum(x[i]);
     return;
   }
-  if (mode[0] == 54) {  // one line, the same branch, types of different size
+  if (mode[0] == 54) {  // SIMD functions in two branches, with types of different sizes
     if (lane % 2) y[i] = uint(simd_sum(ulong(x[i]) << 32) >> 32);
     else y[i] = simd_sum(uchar(x[i]));
   }
