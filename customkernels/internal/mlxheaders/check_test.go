@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// Apple's compiler takes MLX's own kernels, and so the check of address spaces must.
+// Apple's compiler accepts MLX's own kernels, so the address-space check must accept them too.
 func TestMLXKernelsHaveNoAddressSpaceFinding(t *testing.T) {
 	needMLXHeaders(t)
 	for _, c := range headerCases(t) {
@@ -25,7 +25,7 @@ func TestMLXKernelsHaveNoAddressSpaceFinding(t *testing.T) {
 			var unchecked *addrspace.UncheckedError
 			if errors.As(err, &unchecked) && c.kernel == "fft" {
 				for _, d := range unchecked.Diagnostics {
-					// Clang has no functions as template arguments in C++ for OpenCL.
+					// C++ for OpenCL, which the check compiles, does not allow functions as template arguments.
 					require.Contains(t, d.Notes, "candidate template ignored: invalid explicitly-specified argument for template parameter 'radix_func'")
 				}
 				return

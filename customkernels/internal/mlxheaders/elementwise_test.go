@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// mlxElementwise: MLX's kernels that compute each element by itself, and copies.
+// mlxElementwise returns the cases of elementwise kernels and copies.
 func (c *corpus) mlxElementwise() []headerCase {
 	unary := []string{"unary_ops.h"}
 	binary := []string{"binary_ops.h"}
@@ -44,11 +44,12 @@ func (c *corpus) mlxElementwise() []headerCase {
 		cases = append(cases, headerCase{
 			"unary.h", unary, "unary_v", "{T}, {T}, " + name + ", 2", dtypesOf(name == "Exp" || name == "Tanh"), nil,
 			func(d mlxc.DType) headerLaunch {
-				// Metal's functions are good to 4 ulp; those of f16 and bf16 round to it on the way.
+				// Metal's functions have errors up to 4 ulp. For float16 and bfloat16 they also round intermediate
+				// results to the dtype.
 				b := mlxtest.Bound{Absolute: 4 * mlxtest.Roundoff(d), Relative: 8 * mlxtest.Roundoff(d)}
 				if name == "Expm1" || name == "Erf" {
-					// MLX's expm1f subtracts j·ln 2, j ≤ 6 here, with the upper part of ln 2 alone and
-					// so errs by j·1.43e-6, on every device; erf calls it.
+					// MLX's expm1f subtracts j·ln 2, with j ≤ 6 here, but only the upper part of ln 2. Its error is
+					// j·1.43e-6 on every device. erf calls it.
 					b.Relative += 6 * 1.43e-6
 				}
 				return c.unaryVector(d, f, b)
@@ -87,7 +88,7 @@ func (c *corpus) copyVector(d mlxc.DType) headerLaunch {
 	}
 }
 
-// copyStrided makes a transposed array contiguous.
+// copyStrided copies a transposed array to a contiguous one.
 func (c *corpus) copyStrided(d mlxc.DType) headerLaunch {
 	const a, b, e = 3, 5, 7 // x is [a, b, e], the result [e, a, b]
 	x, _ := c.Normal(d, a, b, e)
@@ -131,7 +132,7 @@ func (c *corpus) divMod(d mlxc.DType) headerLaunch {
 	}
 }
 
-// binaryStrided adds a row to each row.
+// binaryStrided adds one row to every row of an array.
 func (c *corpus) binaryStrided(d mlxc.DType) headerLaunch {
 	const a, b, e = 3, 5, 7
 	x, _ := c.Normal(d, a, b, e)

@@ -8,7 +8,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// mlxProducts: MLX's attention and its products of a matrix and a vector.
+// mlxProducts returns the cases of vector attention and matrix-vector products.
 func (c *corpus) mlxProducts() []headerCase {
 	causal := map[string]string{"do_causal": "true"}
 	masked := map[string]string{"has_mask": "true", "bool_mask": "true"}
@@ -22,7 +22,7 @@ func (c *corpus) mlxProducts() []headerCase {
 	}
 }
 
-// sdpaVector has two query heads for each head of keys and values.
+// sdpaVector is vector attention with two query heads for each key/value head.
 func (c *corpus) sdpaVector(d mlxc.DType, mask string) headerLaunch {
 	const heads, groups, queries, keys, headDim = 4, 2, 3, 45, 64
 	f := mlxc.Float32

@@ -15,11 +15,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// headerCase is a kernel of MLX's own Metal headers with template arguments, {T} standing
-// for the dtype, and function constants.
+// A headerCase is a kernel of MLX's own Metal headers, with its template arguments and function constants. {T} in the
+// arguments stands for the dtype.
 type headerCase struct {
 	header    string
-	before    []string // headers that MLX includes first, behind utils.h
+	before    []string // headers that MLX includes before header, after utils.h
 	kernel    string
 	arguments string
 	dtypes    []mlxc.DType
@@ -27,12 +27,12 @@ type headerCase struct {
 	launch    func(d mlxc.DType) headerLaunch // nil to compile only
 }
 
-// headers lists what is read, in order.
+// headers returns the headers to include, in order.
 func (c headerCase) headers() []string {
 	return slices.Concat([]string{"utils.h"}, c.before, []string{c.header})
 }
 
-// headerCases lists every kernel that is tried.
+// headerCases returns all cases.
 func headerCases(t testing.TB) []headerCase {
 	c := &corpus{mlxtest.NewSource(t, 3, 14)}
 	return slices.Concat(
@@ -48,8 +48,8 @@ func needMLXHeaders(t testing.TB) {
 	}
 }
 
-// MLX's own kernels, as the package ships them, run on the host executor and compute what MLX
-// computes on a CPU. A sample has the first case of each kernel and one in three of the others, in one dtype.
+// MLX's own Metal kernels run on the host executor and agree with MLX's operations on the CPU. A sample has the first
+// case of each kernel and one in three of the others, in one dtype.
 func TestMLXKernels(t *testing.T) {
 	needMLXHeaders(t)
 	seen := map[string]bool{}
@@ -64,7 +64,7 @@ func TestMLXKernels(t *testing.T) {
 			}
 			var l headerLaunch
 			if c.launch != nil {
-				l = c.launch(d) // here, so that the numbers are the same whatever -run selects
+				l = c.launch(d) // even for skipped cases, so that -run does not change the random numbers
 			}
 			if !inSample || !long.Full() && j != i%len(c.dtypes) {
 				continue

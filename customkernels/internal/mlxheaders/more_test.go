@@ -8,11 +8,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// mlxMore: quantised matrices, transforms, indexing along an axis, and kernels that are
-// compiled only.
+// mlxMore returns the cases of quantized matrices, Fourier transforms and indexing along an axis, and of kernels that
+// are only compiled.
 func (c *corpus) mlxMore() []headerCase {
 	quantized := []string{"steel/gemm/gemm.h", "quantized_utils.h"}
-	// 256 = 4·8·8, eight elements a thread.
+	// 256 = 4·8·8, with eight elements for each thread.
 	stockham := map[string]string{"is_power_of_2_": "true", "elems_per_thread_": "8", "radix_4_steps_": "1", "radix_8_steps_": "2"}
 	return []headerCase{
 		{"quantized.h", quantized, "affine_qmv", "{T}, 32, 4, false, false, 4", mlxtest.FloatDTypes, nil, c.affineQMV},
@@ -29,7 +29,7 @@ func (c *corpus) mlxMore() []headerCase {
 	}
 }
 
-// quantizedMatrix makes codes of four bits with their scales and biases, and the matrix.
+// quantizedMatrix returns random 4-bit codes with their scales and biases, and w, the dequantized matrix.
 func (c *corpus) quantizedMatrix(d mlxc.DType, rows, columns int) (codes, scales, biases *mlxc.Array, w []float64) {
 	words := make([]uint32, rows*columns/8)
 	for i := range words {
@@ -57,8 +57,8 @@ func (c *corpus) affineQMV(d mlxc.DType) headerLaunch {
 			int32(0), nil, nil, int32(0), nil, nil, nil, nil,
 		},
 		check: func(t testing.TB, got arrays) {
-			// Terms are at most 0.1·15·4. The sum of x, which the biases multiply, MLX adds up in the
-			// dtype, four at a time.
+			// Terms are at most 0.1·15·4. MLX multiplies the biases by a sum of x, which it accumulates in the dtype,
+			// four elements at a time.
 			b := mlxtest.Rounded(d, 2*in, 20)
 			b.Absolute += 64 * mlxtest.Roundoff(d)
 			mlxtest.RequireNear(t, mlxtest.MatMul(v, w, 1, out, in, true), got[0], b)
@@ -90,13 +90,14 @@ func (c *corpus) mlxFFT(d mlxc.DType) headerLaunch {
 	}
 }
 
-// axisArguments are those of gather_axis and scatter_axis behind the arrays, for the middle
-// axis of contiguous arrays.
+// axisArguments returns the arguments of gather_axis and scatter_axis that follow the arrays, for the middle axis of
+// contiguous arrays.
 func axisArguments(axis, after int) []any {
 	return []any{[]int32{1}, []int64{0}, []int64{0}, uint64(1), int32(1), int32(axis), uint64(after), uint64(after)}
 }
 
-// axisIndices draws indices into an axis, some from its end; distinct ones along the axis.
+// axisIndices returns random indices into an axis, distinct along it. Some are negative and count from the end. at
+// holds the same indices, all non-negative.
 func (c *corpus) axisIndices(before, count, after, axis int) (a *mlxc.Array, at []int) {
 	v := make([]int32, before*count*after)
 	at = make([]int, len(v))
@@ -127,7 +128,7 @@ func (c *corpus) gatherAxis(d mlxc.DType) headerLaunch {
 	}
 }
 
-// sliceUpdate adds to the elements from the seventh on.
+// sliceUpdate adds x to the elements from index 7 on.
 func (c *corpus) sliceUpdate(d mlxc.DType) headerLaunch {
 	const size, offset = 45, 7
 	x, v := c.Normal(d, size)

@@ -8,8 +8,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// mlxReductions: MLX's reductions of rows, columns and everything. MLX itself chooses the
-// kernel by the shape; here each is launched as its own launcher would.
+// mlxReductions returns the cases of reductions over rows, columns and all elements. MLX selects a kernel by the shape.
+// Here each kernel is launched with the grid and arguments that MLX would use for it.
 func (c *corpus) mlxReductions() []headerCase {
 	utils := []string{"reduce_utils.h"}
 	in := func(file string) string { return "reduction/" + file }
@@ -30,13 +30,13 @@ func (c *corpus) reduceAll(d mlxc.DType) headerLaunch {
 	return headerLaunch{
 		grid: [3]int{threads, 1, 1}, threadgroup: [3]int{threads, 1, 1},
 		arguments: []any{x, result{dtype: d, shape: []int{1}}, uint64(size), uint64(size)},
-		// Partial sums of few small numbers are exact, the total is rounded on the way.
+		// Partial sums of few small numbers are exact. Only the additions of the partial sums round.
 		check: near(d, 8, 2*size, x.AsType(mlxc.Float32).Sum()),
 	}
 }
 
-// near checks the first result against an array that MLX computes, with so many roundings of
-// values of this size to the dtype, in which these kernels add up.
+// near returns a check of the first result against want. The tolerance is the given number of roundings of values up to
+// size to the dtype, in which these kernels accumulate.
 func near(d mlxc.DType, roundings int, size float64, want *mlxc.Array) func(testing.TB, arrays) {
 	return func(t testing.TB, got arrays) {
 		t.Helper()
@@ -94,7 +94,7 @@ func (c *corpus) reduceRowSmall(d mlxc.DType) headerLaunch {
 	}
 }
 
-// columnArguments are those of both column reductions, of an array of two axes.
+// columnArguments returns the arguments of both column reductions for an array of two axes.
 func columnArguments(x *mlxc.Array, rows, columns int, d mlxc.DType) []any {
 	return []any{
 		x,
@@ -138,7 +138,7 @@ func (c *corpus) reduceInit(d mlxc.DType) headerLaunch {
 	}
 }
 
-// withType puts a dtype's name into template arguments.
+// withType replaces {T} in template arguments by Metal's name of the dtype.
 func withType(arguments string, d mlxc.DType) string {
 	return strings.ReplaceAll(arguments, "{T}", metalType(d))
 }

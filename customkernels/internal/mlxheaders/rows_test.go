@@ -9,14 +9,14 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// roundUp is the least multiple of m that is at least n.
+// roundUp returns the least multiple of m that is at least n.
 func roundUp(n, m int) int { return (n + m - 1) / m * m }
 
-// mlxRows: MLX's kernels that take a row each.
+// mlxRows returns the cases of kernels that process one row with each threadgroup.
 func (c *corpus) mlxRows() []headerCase {
 	const rows = 3
 	f := mlxc.Float32
-	// Softmax and logsumexp read four elements a thread.
+	// Each thread of softmax and logsumexp reads four elements.
 	row := func(d mlxc.DType, width, threads int, softmax bool) headerLaunch {
 		x, _ := c.Normal(d, rows, width)
 		out := result{dtype: d, shape: []int{rows, width}}
@@ -43,7 +43,8 @@ func (c *corpus) mlxRows() []headerCase {
 		return func(d mlxc.DType) headerLaunch { return row(d, 301, roundUp(76, 32), softmax) }
 	}
 	looped := func(softmax bool) func(mlxc.DType) headerLaunch {
-		// A simdgroup reads the slots of 32, so the group must be full.
+		// The first simdgroup reads 32 partial results, one for each simdgroup, so the threadgroup must have 1024
+		// threads.
 		return func(d mlxc.DType) headerLaunch { return row(d, 5003, 1024, softmax) }
 	}
 	return []headerCase{
@@ -108,7 +109,7 @@ func (c *corpus) contiguousScan(d mlxc.DType, greatestFromRight bool) headerLaun
 	}
 }
 
-// stridedScan sums along the middle axis.
+// stridedScan is a prefix sum along the middle axis.
 func (c *corpus) stridedScan(d mlxc.DType) headerLaunch {
 	const batch, length, stride = 2, 45, 70
 	const blocks = (stride + 31) / 32
@@ -128,7 +129,7 @@ func (c *corpus) stridedScan(d mlxc.DType) headerLaunch {
 	}
 }
 
-// hadamard is a product with the matrix of (−1)^popcount(i & j).
+// hadamard multiplies by the matrix with the elements (−1)^popcount(i & j).
 func (c *corpus) hadamard(d mlxc.DType) headerLaunch {
 	const rows, n, scale = 3, 128, 0.125
 	x, v := c.Normal(d, rows, n)

@@ -16,33 +16,32 @@ import (
 
 type arrays = []*mlxc.Array
 
-// corpus makes the cases, with inputs of one source.
+// A corpus builds the cases. All inputs come from one random source.
 type corpus struct{ *mlxtest.Source }
 
-// headerLaunch is a launch of one of MLX's kernels. The arguments are the kernel's, in the order
-// of their numbers: a number of the C type that the kernel declares, a slice, an array,
-// a result, or
-// nil where the kernel has no such number or a function constant removes the argument.
+// A headerLaunch is a launch of one of MLX's kernels. arguments is indexed by buffer number. An argument is a number of
+// the type that the kernel declares, a slice, an array, or a result. It is nil if the kernel has no such buffer or if a
+// function constant removes it.
 type headerLaunch struct {
 	grid, threadgroup [3]int
 	arguments         []any
 	check             func(t testing.TB, results arrays)
 }
 
-// result is an argument that the kernel writes.
+// A result is an argument that the kernel writes.
 type result struct {
 	dtype mlxc.DType
 	shape []int
-	zero  bool // it starts as zeros, which the kernel adds to
+	zero  bool // initialized to zeros, because the kernel adds to it
 }
 
-// compileHeader turns MLX's text into a library of the host executor.
+// compileHeader compiles Metal source for the host executor.
 func compileHeader(text string) (*executor.Library, error) {
 	source, err := translate.Host(text)
 	if err != nil {
 		return nil, err
 	}
-	// MLX's own utils.h stands in for the prelude of custom kernels, which has the same names.
+	// MLX's utils.h declares the same names as the prelude of custom kernels, so the prelude is left out.
 	return executor.Compile(context.Background(), "#define MLXG_NO_MLX_PRELUDE\n"+source.Source)
 }
 
@@ -65,7 +64,7 @@ func (l headerLaunch) run(t testing.TB, library *executor.Library) {
 				if a.zero {
 					break
 				}
-				bytes[i] = 0xff // not a number, where the kernel leaves it
+				bytes[i] = 0xff // NaN in every element that the kernel does not write
 			}
 		case []int32:
 			bytes = sliceBytes(a)
@@ -74,7 +73,7 @@ func (l headerLaunch) run(t testing.TB, library *executor.Library) {
 		default:
 			bytes = scalarBytes(t, a)
 		}
-		// A wide load of the last elements may pass the end, as it may on a GPU.
+		// Pad the buffer: vector loads of the last elements may read beyond the end, as on a GPU.
 		memory := make([]uint64, len(bytes)/8+2)
 		data := unsafe.Pointer(&memory[0])
 		copy(unsafe.Slice((*byte)(data), len(bytes)), bytes)
@@ -86,7 +85,7 @@ func (l headerLaunch) run(t testing.TB, library *executor.Library) {
 		}
 	}
 	require.Equal(t, library.Buffers(), len(buffers), "arguments of the kernel")
-	// All are inputs to the executor, which does not ask what a kernel writes.
+	// All buffers are passed as inputs: the executor does not distinguish inputs from outputs.
 	require.NoError(t, library.Run(l.grid, l.threadgroup, make([]executor.Metadata, len(buffers)), buffers, nil))
 	var arrays arrays
 	for _, r := range results {
@@ -117,7 +116,7 @@ func scalarBytes(t testing.TB, a any) []byte {
 	return nil
 }
 
-// metalType is the name of a dtype in MLX's kernels.
+// metalType returns the name of a dtype in MLX's kernels.
 func metalType(d mlxc.DType) string {
 	switch d {
 	case mlxc.Float32:
@@ -136,7 +135,7 @@ func metalType(d mlxc.DType) string {
 	panic(fmt.Sprintf("no Metal type for %v", d))
 }
 
-// sliceBytes is the memory of a slice, never nil.
+// sliceBytes returns the memory of a slice. It is never nil.
 func sliceBytes[T any](values []T) []byte {
 	var zero T
 	if len(values) == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mlxInclude is where the package of MLX keeps its headers, the Metal ones among them. They are
-// read from there and never become part of this project.
+// mlxInclude is the folder of the installed MLX package's headers, including the Metal headers. They are read from
+// there and are not part of this project.
 const mlxInclude = "../../../third_party/mlx-c/install/mlx/include"
 
 const mlxKernels = "mlx/backend/metal/kernels/"
@@ -22,19 +22,19 @@ var (
 	constantLine = regexp.MustCompile(`(?:constant|STEEL_CONST) (\w+) (\w+)\s*\[\[function_constant\(\d+\)\]\];`)
 )
 
-// flattened puts headers together, each once, in the order in which the preprocessor would
-// read them. Metal's own headers stay as they are.
+// flattened returns the text of the headers with all includes of MLX's headers resolved, each header once, in the
+// preprocessor's order. Includes of Metal's own headers remain.
 func flattened(t testing.TB, headers ...string) string {
 	t.Helper()
 	text, _ := flatten(t, headers)
 	return text
 }
 
-// replacedHeader declares Metal's functions for bfloat by intrinsics of Apple's compiler; the
+// replacedHeader is left out: it declares Metal's functions for bfloat with intrinsics of Apple's compiler, and the
 // executor's library has these functions.
 const replacedHeader = "bf16_math.h"
 
-// flatten also returns the names of the headers that were read.
+// flatten is flattened, and also returns the names of the headers that it read.
 func flatten(t testing.TB, headers []string) (text string, names map[string]bool) {
 	t.Helper()
 	seen := map[string]bool{mlxKernels + replacedHeader: true}
@@ -59,8 +59,8 @@ func flatten(t testing.TB, headers []string) (text string, names map[string]bool
 	return b.String(), names
 }
 
-// specialized gives function constants their values, as a Metal pipeline does, and false, or 0, to
-// those without one.
+// specialized replaces function constants by their values, as a Metal pipeline does. A constant without a value becomes
+// false or 0.
 func specialized(text string, constants map[string]string) string {
 	return constantLine.ReplaceAllStringFunc(text, func(line string) string {
 		m := constantLine.FindStringSubmatch(line)
@@ -72,7 +72,8 @@ func specialized(text string, constants map[string]string) string {
 	})
 }
 
-// metalText is what MLX would give to Apple's compiler for a kernel of its headers: these and an explicit instantiation.
+// metalText returns the Metal source of a case: the headers, and an explicit instantiation of the kernel, as MLX passes
+// it to Apple's compiler.
 func metalText(t testing.TB, headers []string, constants map[string]string, kernel, arguments string) string {
 	t.Helper()
 	text := flattened(t, headers...)

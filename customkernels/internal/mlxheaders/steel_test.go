@@ -8,7 +8,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// mlxTiles: MLX's large kernels, with tiles in threadgroup memory and simdgroup matrices.
+// mlxTiles returns the cases of tiled kernels, with tiles in threadgroup memory and simdgroup matrices.
 func (c *corpus) mlxTiles() []headerCase {
 	halves := []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16}
 	causal := map[string]string{"do_causal": "true"}
@@ -29,7 +29,7 @@ func (c *corpus) mlxTiles() []headerCase {
 	}
 }
 
-// wide splits 64-bit numbers into the halves that a structure of ints has in their places.
+// wide returns 64-bit numbers as pairs of int32, low half first, for a structure that is passed as a slice of int32.
 func wide(numbers ...int) []int32 {
 	var words []int32
 	for _, n := range numbers {
@@ -38,7 +38,7 @@ func wide(numbers ...int) []int32 {
 	return words
 }
 
-// steelGEMM is A·B, or A·Bᵀ, of sizes that fill no tile.
+// steelGEMM is A·B, or A·Bᵀ, with sizes that are no multiples of the tile.
 func (c *corpus) steelGEMM(d mlxc.DType, transposed bool) headerLaunch {
 	const m, n, k, bn, bk = 77, 45, 53, 32, 16
 	bm := 32
@@ -65,7 +65,7 @@ func (c *corpus) steelGEMM(d mlxc.DType, transposed bool) headerLaunch {
 	}
 }
 
-// splitKSum adds up partial products.
+// splitKSum is the kernel of a split-K product that sums the partial products.
 func (c *corpus) splitKSum(d mlxc.DType) headerLaunch {
 	const parts, m, n = 5, 9, 13
 	x, _ := c.Normal(mlxc.Float32, parts, m, n)
@@ -111,8 +111,8 @@ func (c *corpus) steelAttention(d mlxc.DType, causal bool) headerLaunch {
 					want = append(want, mlxtest.MatMul(mlxtest.Softmax(scores), vv[first:], 1, headDim, seen, false)...)
 				}
 			}
-			// The queries, times the scale, and the weights are rounded to the dtype before the
-			// products: two roundings of each of the terms.
+			// The scaled queries and the softmax weights are rounded to the dtype before the products, so each term has
+			// two roundings.
 			b := mlxtest.Rounded(d, 2*headDim+keys, 4)
 			b.Absolute += 8 * mlxtest.Roundoff(d)
 			mlxtest.RequireNear(t, want, got[0], b)
@@ -120,7 +120,8 @@ func (c *corpus) steelAttention(d mlxc.DType, causal bool) headerLaunch {
 	}
 }
 
-// sdpaTwoPass is the first of two passes: unfinished sums over every eighth key.
+// sdpaTwoPass is the first pass of two-pass attention: each of 8 blocks computes partial sums over every eighth key.
+// The check combines the blocks.
 func (c *corpus) sdpaTwoPass(d mlxc.DType) headerLaunch {
 	const heads, groups, queries, keys, headDim, blocks = 4, 2, 3, 101, 64, 8
 	q, vq := c.Normal(d, heads, queries, headDim)

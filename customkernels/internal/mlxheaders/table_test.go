@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var updateMLXKernels = flag.Bool("update-mlx-kernels", false, "write docs/mlx-kernels.md anew")
+var updateMLXKernels = flag.Bool("update-mlx-kernels", false, "write docs/mlx-kernels.md")
 
 const mlxKernelsTable = "../../../docs/mlx-kernels.md"
 
@@ -33,8 +33,8 @@ prove that Apple's compiler or a GPU gives the same results.
 same test without the flag fails if the page is out of date, or if a header of the package is in none of its tables.
 `
 
-// notRun tells why headers are in no case. A key that ends in * stands for all with the rest
-// of it in their name.
+// notRun holds the reason why a header has no case. A key that ends in * stands for all headers whose names contain the
+// rest of the key.
 var notRun = map[string]string{
 	replacedHeader:      "declares Metal's functions for bfloat by intrinsics of Apple's compiler; the executor's own metal_stdlib has them",
 	"nax*":              "tensor operations of Metal 4 (MetalPerformancePrimitives), which the executor does not have",
@@ -42,7 +42,7 @@ var notRun = map[string]string{
 	"reduce.h":          "includes the headers of reduction/, which are read one by one",
 }
 
-// reasonNotRun looks a header up in notRun.
+// reasonNotRun returns the reason in notRun for a header, or "".
 func reasonNotRun(header string) string {
 	if r, ok := notRun[header]; ok {
 		return r
@@ -55,7 +55,7 @@ func reasonNotRun(header string) string {
 	return ""
 }
 
-// The table of MLX's kernels is that of the cases and names every header of the package.
+// docs/mlx-kernels.md lists all cases, and names every Metal header of the MLX package.
 func TestMLXKernelTable(t *testing.T) {
 	needMLXHeaders(t)
 	text := mlxKernelTable(t)
