@@ -26,7 +26,7 @@ func kernel(t testing.TB, file, name string) *Kernel {
 	return k
 }
 
-// inline makes the only kernel of a text.
+// inline returns the only kernel of a shader text.
 func inline(t testing.TB, text string) *Kernel {
 	t.Helper()
 	lib, err := Load(fstest.MapFS{"inline.metal": {Data: []byte(text)}}, "inline.metal")
@@ -36,7 +36,7 @@ func inline(t testing.TB, text string) *Kernel {
 	return k
 }
 
-// perElement is the launch of a kernel with a thread for each element of x.
+// perElement returns a launch with one thread for each element of x, and one output like x.
 func perElement(x *mlxc.Array, template ...mlxc.TemplateArg) Launch {
 	return Launch{
 		Grid: [3]int{x.Size()}, Threadgroup: [3]int{32}, Template: template,
@@ -95,7 +95,7 @@ func TestInitialValue(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestInitialValue)
 
-func TestSyntaxErrorIsTheArraysError(t *testing.T) {
+func TestOutputsCarrySyntaxError(t *testing.T) {
 	k := inline(t, `#include <metal_stdlib>
 using namespace metal;
 kernel void broken(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
@@ -114,8 +114,8 @@ kernel void broken(device const float* x [[buffer(0)]], device float* y [[buffer
 	require.Equal(t, []float32{2, 4, 6}, mlxtest.Floats(t, x.Add(x)))
 }
 
-// A launch that cannot get its memory fails for good, together with what depends
-// on it, and fails nothing else, however it is evaluated.
+// If a launch cannot allocate its output, the output and all arrays that depend on it keep the error. Other arrays are
+// unaffected. Eval and AsyncEval behave alike.
 func TestFailedLaunchPoisonsItsOutputsOnly(t *testing.T) {
 	if mlxc.CUDAAvailable() {
 		skip.Platform(t, "CUDA reserves memory that does not exist, and all later kernels fail")
@@ -139,14 +139,14 @@ func TestFailedLaunchPoisonsItsOutputsOnly(t *testing.T) {
 				_, err = mlxc.ToSlice[float32](dependent.Add(x).Sum())
 				require.ErrorContains(t, err, "scale")
 			}
-			// Its inputs, its neighbours and later work are whole.
+			// The launch's inputs, unrelated arrays and later launches are valid.
 			require.Equal(t, []float32{1, 4, 9}, mlxtest.Floats(t, before))
 			require.Equal(t, []float32{5, 10, 15}, mlxtest.Floats(t, after))
 			require.NoError(t, mlxc.Eval(x.Add(x)))
 			require.NoError(t, mlxc.AsyncEval(x.Mul(x)))
 		})
 	}
-	// A compiled function that failed once works again with outputs that fit.
+	// A compiled function that failed succeeds later with smaller outputs.
 	rows := 1 << 30
 	c := mlxc.Compile(func(args arrays) arrays {
 		l.Outputs[0].Shape = []int{rows, args[0].Size()}
@@ -180,7 +180,7 @@ func TestWrongLaunches(t *testing.T) {
 		inputs arrays
 		part   string
 	}{
-		{"no threads for outputs", with(func(l *Launch) { l.Grid = [3]int{} }), arrays{x, two}, "a grid of no threads leaves the outputs undefined: give Launch.Grid"},
+		{"no threads for outputs", with(func(l *Launch) { l.Grid = [3]int{} }), arrays{x, two}, "a grid of no threads leaves the outputs undefined: set Launch.Grid"},
 		{"inputs missing", with(same), arrays{x}, "1 inputs, want 2: [x factor]"},
 		{"an invalid input", with(same), arrays{x.Add(mlxc.Ones(mlxc.Float32, 7)), two}, "add"},
 		{"a freed input", with(same), arrays{freed, two}, "freed"},
@@ -214,7 +214,7 @@ func TestWrongLaunches(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestWrongLaunches)
 
-func TestFilesThatCannotBeLoaded(t *testing.T) {
+func TestLoadErrors(t *testing.T) {
 	_, err := Load(os.DirFS("testdata"), "absent.metal")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	load := func(text string) (*Kernel, error) {
@@ -242,7 +242,7 @@ func TestFilesThatCannotBeLoaded(t *testing.T) {
 	require.ErrorContains(t, err, "several")
 }
 
-// Launches of one kernel, with a cold program table, from 64 goroutines.
+// 64 goroutines launch one kernel that has no compiled program yet.
 func TestLaunchesFromManyGoroutines(t *testing.T) {
 	k := kernel(t, "scale.metal", "scale")
 	var wg sync.WaitGroup
@@ -283,8 +283,8 @@ func TestMetalSourceNamesTheKernel(t *testing.T) {
 	require.True(t, strings.Contains(text, "y[i] = T(float(x[i]) * factor);"))
 }
 
-// One goroutine launches inside a transform, which holds the graph lock, and one
-// outside: both build the same program.
+// One goroutine launches inside a transform, which holds the graph lock, while another launches outside. Both build the
+// same program without a deadlock.
 func TestColdLaunchesInsideAndOutsideATransform(t *testing.T) {
 	for range 20 {
 		k := kernel(t, "scale.metal", "scale")
@@ -319,7 +319,7 @@ func TestEmptyLaunches(t *testing.T) {
 	y := k.Launch(l, empty, mlxc.Scalar[float32](2))[0]
 	require.Empty(t, mlxtest.Floats(t, y))
 	require.Equal(t, []int{0, 4096}, y.Shape())
-	l.Grid = [3]int{64, 64} // threads, but nothing to write to
+	l.Grid = [3]int{64, 64} // threads, but no output elements
 	require.Empty(t, mlxtest.Floats(t, k.Launch(l, empty, mlxc.Scalar[float32](2))[0]))
 	l.Grid, l.Outputs[0].Shape = [3]int{0}, []int{2}
 	seven := float32(7)

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Launches that MLX does not support run in the checker only.
+// Launches that MLX does not support run only in the checker.
 func TestInOutBuffersRunInTheCheckerAlone(t *testing.T) {
 	const text = `
 // launch: grid=10 threadgroup=4 factor=float32:2 y=inout:float32[10]:iota
@@ -40,7 +40,7 @@ kernel void scale(constant float& factor [[buffer(0)]], device float* y [[buffer
 	_, err = k.MetalSource(l, inputs...)
 	require.ErrorContains(t, err, refused)
 
-	// Without its content the buffer is an output, which the kernel reads before it writes.
+	// Without content the buffer is an undefined output, which the kernel reads before it writes.
 	l.InOut = nil
 	r, err = k.Sanitize(t.Context(), l, sanitizer.Config{}, inputs...)
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ kernel void scale(constant float& factor [[buffer(0)]], device float* y [[buffer
 	}
 }
 
-// Races on in-out buffers are found.
+// The checker finds races on in-out buffers.
 func TestRaceOnAnInOutBuffer(t *testing.T) {
 	k := inline(t, `
 kernel void shift(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]]) {
@@ -85,11 +85,11 @@ kernel void f(coherent(device) device float* y [[buffer(0)]], uint i [[thread_po
 	require.NoError(t, err)
 	require.Empty(t, r.Findings)
 	require.Contains(t, r.UnsupportedByMLX, "the buffer y is coherent")
-	require.ErrorContains(t, k.Launch(l)[0].Err(), "the buffer y is coherent, and MLX's signature cannot say so")
+	require.ErrorContains(t, k.Launch(l)[0].Err(), "the buffer y is coherent, and MLX's signature cannot declare that")
 }
 
-// A device input of few elements stays in device memory, where MLX would put it in constant memory
-// and Apple's compiler refuse the helper. The checker still knows its size.
+// A small input that the kernel declares device is padded, so that it stays in device memory. Otherwise MLX would pass
+// it in constant memory, and Apple's compiler would refuse the call of the helper. The checker uses the unpadded size.
 func TestSmallDeviceInputs(t *testing.T) {
 	k := inline(t, `
 struct Pair { float a, b; };
@@ -124,7 +124,7 @@ kernel void f(device const Pair* pairs [[buffer(0)]], device const float* x [[bu
 
 var _ = testdevice.AlsoOnGPU(TestSmallDeviceInputs)
 
-// Its shape would not be its own if it were padded.
+// A small input is not padded if the kernel reads its shape, which padding would change.
 func TestSmallDeviceInputWithItsShape(t *testing.T) {
 	k := inline(t, `
 kernel void f(device const float2* x [[buffer(0)]], constant int* x_shape [[buffer(1)]], device float* y [[buffer(2)]]) {
@@ -145,7 +145,7 @@ kernel void f(device const float2* x [[buffer(0)]], constant int* x_shape [[buff
 
 var _ = testdevice.AlsoOnGPU(TestSmallDeviceInputWithItsShape)
 
-// A structure in constant memory stays there on its way into a helper.
+// A structure in constant memory can be passed to a helper that declares constant.
 func TestConstantStructurePassedToAHelper(t *testing.T) {
 	k := inline(t, `
 struct Params { uint n; float scale; };
@@ -163,7 +163,7 @@ kernel void f(constant Params& p [[buffer(0)]], constant float4* table [[buffer(
 	require.Empty(t, r.Findings)
 	require.Equal(t, []float32{5, 7, 9, 11}, mlxtest.Floats(t, r.Outputs[0]))
 
-	// MLX puts more than seven elements in device memory, and Apple's compiler refuses the call.
+	// MLX passes eight or more elements in device memory, so Apple's compiler refuses the call.
 	params = mlxc.FromSlice([]uint32{3, 0x40000000, 0, 0, 0, 0, 0, 0})
 	require.Equal(t, []float32{5, 7, 9, 11}, mlxtest.Floats(t, k.Launch(l, params, table)[0]))
 	r, err = k.Sanitize(t.Context(), l, sanitizer.Config{}, params, table)
@@ -179,14 +179,15 @@ kernel void f(constant Params& p [[buffer(0)]], constant float4* table [[buffer(
 
 var _ = testdevice.AlsoOnGPU(TestConstantStructurePassedToAHelper)
 
-func TestThreadsThatAKernelAllows(t *testing.T) {
+func TestMaxTotalThreadsPerThreadgroup(t *testing.T) {
 	k := inline(t, `
 [[kernel, max_total_threads_per_threadgroup(64)]] void f(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]]) { y[i] = i; }
 `)
 	l := Launch{Grid: [3]int{128}, Threadgroup: [3]int{64}, Outputs: []mlxc.Output{{Shape: []int{128}, DType: mlxc.Float32}}}
 	require.NoError(t, k.Launch(l)[0].Err())
 	l.Threadgroup = [3]int{128}
-	require.ErrorContains(t, k.Launch(l)[0].Err(), "a threadgroup of [128 1 1] threads: a group of this kernel, by its max_total_threads_per_threadgroup, has at most 64")
+	require.ErrorContains(t, k.Launch(l)[0].Err(), "a threadgroup of [128 1 1] threads: the kernel's "+
+		"max_total_threads_per_threadgroup allows at most 64")
 	r, err := k.Sanitize(t.Context(), l, sanitizer.Config{})
 	require.NoError(t, err)
 	require.Equal(t, sanitizer.FindingLimit, r.Findings[0].Kind)

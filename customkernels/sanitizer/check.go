@@ -22,8 +22,8 @@ func (k *Kernel) checkLaunch(l Launch, inputs []Array) error {
 		return fmt.Errorf("%d outputs, want %d: %v", got, want, k.loaded.Source.OutputNames)
 	}
 	if l.Grid[0] == 0 && !l.empty() && l.InitValue == nil && len(l.InOut) == 0 {
-		return fmt.Errorf("a grid of no threads leaves the outputs undefined: give Launch.Grid the number of " +
-			"threads, or Launch.InitValue what they are")
+		return fmt.Errorf("a grid of no threads leaves the outputs undefined: set Launch.Grid to the number " +
+			"of threads, or Launch.InitValue to the outputs' value")
 	}
 	threads := 1
 	for i := range 3 {
@@ -31,12 +31,12 @@ func (k *Kernel) checkLaunch(l Launch, inputs []Array) error {
 			return fmt.Errorf("the grid %v of threadgroups %v has a negative axis", l.Grid, l.Threadgroup)
 		}
 		if l.Grid[i] > 1<<31-1 {
-			return fmt.Errorf("the grid %v has an axis above 2³¹−1 threads: let each group do more", l.Grid)
+			return fmt.Errorf("the grid %v has an axis above 2³¹−1 threads: let each thread do more", l.Grid)
 		}
 		threads *= min(l.Threadgroup[i], metalstd.MaxThreads+1)
 	}
-	if most, who := k.threadLimit(); threads > most {
-		return fmt.Errorf("a threadgroup of %v threads: %s has at most %d", l.Threadgroup, who, most)
+	if most, limit := k.threadLimit(); threads > most {
+		return fmt.Errorf("a threadgroup of %v threads: %s allows at most %d", l.Threadgroup, limit, most)
 	}
 	types, err := k.checkTemplate(l)
 	if err != nil {
@@ -57,9 +57,9 @@ func (k *Kernel) checkLaunch(l Launch, inputs []Array) error {
 }
 
 // threadLimit returns the largest number of threads of a threadgroup, and the source of the limit for messages.
-func (k *Kernel) threadLimit() (most int, who string) {
+func (k *Kernel) threadLimit() (most int, source string) {
 	if n := k.loaded.Parsed.MaxThreads; n > 0 {
-		return n, "a group of this kernel, by its max_total_threads_per_threadgroup,"
+		return n, "the kernel's max_total_threads_per_threadgroup"
 	}
 	return metalstd.MaxThreads, "a GPU"
 }
@@ -71,7 +71,7 @@ func (k *Kernel) checkTemplate(l Launch) (types typeArguments, err error) {
 		switch {
 		case i < 0 && p.Default != "":
 			return nil, fmt.Errorf("the template argument %s is missing, and its default %s is no plain type, number "+
-				"or truth value", p.Name, p.Default)
+				"or bool", p.Name, p.Default)
 		case i < 0:
 			return nil, fmt.Errorf("the template argument %s is missing", p.Name)
 		}

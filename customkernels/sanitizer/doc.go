@@ -1,6 +1,6 @@
 // Package sanitizer checks Metal kernels on a CPU. It needs a C++ compiler at run time, and neither MLX nor cgo.
 //
-// [Kernel.Sanitize] runs a launch in a process of its own under a checker that finds data races, wrong
+// [Kernel.Sanitize] runs a launch in a separate process under a checker that finds data races, wrong
 // fences, divergent barriers, accesses out of bounds, uninitialized reads and more, each with file, line, element
 // and threads. Package launchspec reads launches from the comments of a shader file:
 //

@@ -133,7 +133,7 @@ func elementAt(slot checker.Slot, offset int64) int {
 	return int(at)
 }
 
-// orderDependent returns the finding about outputs that differ between schedules without an access to blame.
+// orderDependent returns the finding about outputs that differ between schedules if no other finding explains it.
 func (s *checkerRun) orderDependent(r *checker.Result, c Config) Finding {
 	d := r.Difference
 	f := Finding{
@@ -142,8 +142,8 @@ func (s *checkerRun) orderDependent(r *checker.Result, c Config) Finding {
 		Buffer: s.names[d.Slot], Element: elementAt(r.Slots[d.Slot], d.Offset), Schedule: scheduleName(d.Schedule,
 			c.Seed),
 	}
-	f.Message = fmt.Sprintf("%s[%d] has other bits when the threads run in another order, %s: add floats up in a "+
-		"fixed order, or integers", f.Buffer, f.Element, f.Schedule)
+	f.Message = fmt.Sprintf("%s[%d] differs between orders of threads, %s: add floats in a fixed order, "+
+		"or add integers", f.Buffer, f.Element, f.Schedule)
 	return f
 }
 
@@ -220,15 +220,15 @@ func (k *Kernel) tooManyThreads(l Launch) *Report {
 		}
 		threads *= min(l.Threadgroup[d], metalstd.MaxThreads+1)
 	}
-	most, who := k.threadLimit()
+	most, limit := k.threadLimit()
 	if threads <= most {
 		return nil
 	}
 	return &Report{Findings: []Finding{{
 		Kind: FindingLimit, Severity: SeverityError, Kernel: k.loaded.Name,
 		Site: k.site(),
-		Message: fmt.Sprintf("a threadgroup of %v threads: %s has at most %d, so launch smaller ones",
-			l.Threadgroup, who, most),
+		Message: fmt.Sprintf("a threadgroup of %v threads: %s allows at most %d, so launch smaller ones",
+			l.Threadgroup, limit, most),
 	}}}
 }
 
@@ -246,7 +246,7 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 	case FindingRace:
 		switch {
 		case a.Group != b.Group:
-			return pair + ", and nothing orders threadgroups: let one group own the element, use an atomic, or " +
+			return pair + ", and threadgroups run in no order: let one group own the element, use an atomic, or " +
 				"launch a second kernel"
 		case w.Atomic != w.OtherAtomic:
 			return pair + ", and only one of the two is atomic: make both atomic, or put a threadgroup_barrier " +
@@ -257,39 +257,39 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		}
 		return pair + ", in either order: put threadgroup_barrier(mem_flags::" + flag + ") between them"
 	case FindingFence:
-		return pair + ", and the flags of the barrier between them leave this memory out: add mem_flags::" + flag
+		return pair + ", and the flags of the barrier between them omit this memory: add mem_flags::" + flag
 	case FindingLockstep:
-		return pair + ", in order only as long as the lanes of a simdgroup step together: put " +
+		return pair + ", ordered only if the lanes of a simdgroup execute in lockstep: put " +
 			"simdgroup_barrier(mem_flags::" + flag + ") between them"
 	case FindingSameValueWrite:
 		return fmt.Sprintf("%v writes %s, to which %v writes the same value at %s without order: let one thread "+
 			"write it", a, element, b, f.otherPlace())
 	case FindingDivergentBarrier:
 		if f.Other.Line == 0 {
-			return fmt.Sprintf("%v waits at this barrier, to which %v does not come: let all threads of the group "+
+			return fmt.Sprintf("%v waits at this barrier, which %v does not reach: let all threads of the group "+
 				"reach it", a, b)
 		}
 		return fmt.Sprintf("%v waits at this barrier while %v is at %s: let all threads of the group reach the same "+
 			"barrier", a, b, f.otherPlace())
 	case FindingBarrierAfterExit:
-		return fmt.Sprintf("%v waits at this barrier after %v has ended: keep every thread of the group until its "+
-			"last barrier", a, b)
+		return fmt.Sprintf("%v waits at this barrier after %v has returned: let every thread of the group run until "+
+			"the last barrier", a, b)
 	case FindingShuffleInactive:
 		if w.Detail >= 32 {
-			return fmt.Sprintf("%v takes the value of a lane outside of its simdgroup's 32, or of its quadgroup's 4: "+
-				"check the lane", a)
+			return fmt.Sprintf("%v reads the value of a lane outside of its simdgroup's 32, or of its quadgroup's 4: "+
+				"check the lane index", a)
 		}
-		return fmt.Sprintf("%v takes the value of lane %d, which takes no part in the call: let all lanes of the "+
-			"simdgroup make it", a, w.Detail)
+		return fmt.Sprintf("%v reads the value of lane %d, which does not execute the call: let all lanes of the "+
+			"simdgroup execute it", a, w.Detail)
 	case FindingDivergentMatrix:
-		return fmt.Sprintf("a simdgroup matrix operation with %d of 32 lanes: let the whole simdgroup make it",
+		return fmt.Sprintf("a simdgroup matrix operation with %d of 32 lanes: let all lanes execute it",
 			w.Detail)
 	case FindingDivergentReduction:
-		return fmt.Sprintf("a SIMD reduction without %v: let all lanes of the simdgroup make the call, the others "+
-			"with a neutral value", b)
+		return fmt.Sprintf("a SIMD reduction without %v: let all lanes of the simdgroup execute the call, with "+
+			"a neutral value in the lanes that have none", b)
 	case FindingOutOfBounds:
 		if w.ArraySize > 0 {
-			return fmt.Sprintf("%v takes element %d of an array or vector of %d: check the index against its size",
+			return fmt.Sprintf("%v accesses element %d of an array or vector of size %d: check the index",
 				a, w.Index, w.ArraySize)
 		}
 		if w.Slot < 0 || w.Slot >= len(s.names) {
@@ -301,43 +301,43 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 			a, verb[w.Write], element, f.Buffer, slot.Size/max(slot.Element, 1))
 	case FindingUninitializedRead:
 		if w.Write {
-			return fmt.Sprintf("%v writes %s, computed from a variable of its own that it has not set: give the "+
-				"variable a value where it is declared", a, element)
+			return fmt.Sprintf("%v writes %s, computed from a local variable without a value: initialize "+
+				"the variable in its declaration", a, element)
 		}
 		if w.Slot < len(s.buffers) {
-			return fmt.Sprintf("%v reads %s, which nothing has written: write it first, or say what it holds before, "+
+			return fmt.Sprintf("%v reads %s, which no thread has written: write it first, or give its initial value "+
 				"in Launch.InitValue or Launch.InOut (init= or inout: in a launch description)", a, element)
 		}
 		return fmt.Sprintf("%v reads %s, which no thread of the group has written: write it first", a, element)
 	case FindingUnwrittenOutput:
 		slot := r.Slots[w.Slot]
 		return fmt.Sprintf("no thread writes %s, the first of %d of %d elements that stay undefined: write all of "+
-			"them, or say what outputs hold before, in Launch.InitValue (init= in a launch description), or name the "+
-			"output in Launch.Undefined (undefined:)",
+			"them, or give the initial value of outputs in Launch.InitValue (init= in a launch description), or "+
+			"name the output in Launch.Undefined (undefined:)",
 			element, w.Count, slot.Size/max(slot.Element, 1))
 	case FindingNeverRead:
-		return fmt.Sprintf("%v writes %s, and no thread reads it: if a reduction is meant to, it leaves elements out",
+		return fmt.Sprintf("%v writes %s, and no thread reads it: a reduction that should read it omits elements",
 			a, element)
 	case FindingDroppedElement:
-		return fmt.Sprintf("%v writes %s, and the halving of an odd number of elements that follows leaves it out: "+
-			"halve (width + 1) / 2 while width is above 1, or begin with a power of two", a, element)
+		return fmt.Sprintf("%v writes %s, and the tree reduction that follows halves an odd width and omits it: "+
+			"continue with (width + 1) / 2 while width is above 1, or begin with a power of two", a, element)
 	case FindingMisaligned:
 		if f.Buffer == "" {
 			element = fmt.Sprintf("address %#x", w.Address)
 		}
-		return fmt.Sprintf("%v takes %s for a value of a type that is aligned to %d bytes, and it is not: use a "+
-			"packed vector, or begin at a multiple", a, element, w.Detail)
+		return fmt.Sprintf("%v accesses %s as a type with an alignment of %d bytes, and the address is not aligned: "+
+			"use a packed vector, or an aligned address", a, element, w.Detail)
 	case FindingShift:
-		return fmt.Sprintf("%v shifts a number of %d bits by %d: Metal takes the lower bits of the count, C++ and "+
-			"CUDA leave it open, so treat the case apart", a, w.Detail, w.Offset)
+		return fmt.Sprintf("%v shifts a number of %d bits by %d: Metal uses the lower bits of the count, and C++ and "+
+			"CUDA leave the result undefined, so handle this case separately", a, w.Detail, w.Offset)
 	case FindingDeadlock:
-		return fmt.Sprintf("%v waits in a loop for another thread to store a value: Metal does not promise that it "+
-			"ever runs, so end the kernel here and launch another", a)
+		return fmt.Sprintf("%v waits in a loop for another thread to store a value: Metal does not guarantee that the "+
+			"other thread ever runs, so end the kernel here and launch another kernel", a)
 	case FindingLimit:
 		return fmt.Sprintf("%d bytes of threadgroup memory: a GPU has %d, so use smaller tiles",
 			r.ThreadgroupMemory, metalstd.MaxThreadgroupMemory)
 	case FindingTimeout:
-		return fmt.Sprintf("%v was still here when the time was up: check how the loop ends", a)
+		return fmt.Sprintf("%v was still running here at the time limit: check the condition of the loop", a)
 	}
 	return crashMessage(a, w)
 }
@@ -357,7 +357,7 @@ func crashMessage(a ThreadID, w checker.Finding) string {
 	case w.Detail == sigfpe:
 		return fmt.Sprintf("%v divides an integer by zero: check the divisor", a)
 	case w.Detail == sigsegv && w.Write:
-		return fmt.Sprintf("%v has used up its stack: make its arrays smaller, and do not recurse", a)
+		return fmt.Sprintf("%v overflowed its stack: use smaller local arrays, and no recursion", a)
 	case w.Detail == sigsegv, w.Detail == sigbus:
 		return fmt.Sprintf("%v accesses address %#x, where there is no memory: check the pointer", a, w.Address)
 	}

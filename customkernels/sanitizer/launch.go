@@ -51,7 +51,7 @@ type Launch struct {
 	Outputs []Output
 	// InitValue is the value of every element of every output before the launch. If nil, outputs start undefined.
 	InitValue *float32
-	// Undefined names outputs of which the kernel may leave elements undefined.
+	// Undefined names the outputs whose elements the kernel may leave undefined.
 	Undefined []string
 	// InOut holds the content before the launch of outputs that the kernel also reads, by name, in the output's shape
 	// and dtype.

@@ -91,7 +91,7 @@ func (s *checkerRun) buffer(name string, inputs []Array) (checker.Buffer, error)
 			return constantBuffer([]int32{int32(len(shape))}), nil
 		}
 	}
-	return checker.Buffer{}, fmt.Errorf("the generated text has a buffer %s that this launch knows nothing of", name)
+	return checker.Buffer{}, fmt.Errorf("the generated text has a buffer %s that is no buffer of the launch", name)
 }
 
 // constantBuffer returns a read-only buffer.

@@ -58,25 +58,25 @@ var kinds = []struct {
 	description string
 }{
 	{FindingRace, "Two threads access one element without order, and at least one of them writes."},
-	{FindingFence, "The flags of the barrier between two accesses leave their memory out."},
-	{FindingDivergentBarrier, "Threads of a group wait at different barriers, or some of them pass a barrier by."},
-	{FindingShuffleInactive, "A thread takes the value of a lane that takes no part in the call."},
-	{FindingDivergentMatrix, "A matrix operation lacks lanes of its simdgroup."},
+	{FindingFence, "The flags of the barrier between two accesses omit their memory."},
+	{FindingDivergentBarrier, "Threads of a group wait at different barriers, or some threads skip a barrier."},
+	{FindingShuffleInactive, "A thread reads the value of a lane that does not execute the call."},
+	{FindingDivergentMatrix, "Only some lanes of a simdgroup execute a matrix operation."},
 	{FindingOutOfBounds, "An access lies outside of every buffer and variable."},
 	{FindingMisaligned, "A pointer is not aligned to its type."},
 	{FindingUninitializedRead, "A thread reads a value that no thread has written."},
 	{FindingUnwrittenOutput, "An output has elements that no thread writes."},
-	{FindingDroppedElement, "A tree reduction leaves an odd element out."},
-	{FindingDeadlock, "A thread waits for another in a loop."},
+	{FindingDroppedElement, "A tree reduction omits an odd element."},
+	{FindingDeadlock, "A thread waits in a loop for another thread."},
 	{FindingLimit, "The launch exceeds a limit of GPUs."},
 	{FindingCrash, "The kernel crashed."},
 	{FindingTimeout, "The launch did not end in time."},
 	{FindingAddressSpace, "Memory of one address space is used as that of another."},
 	{FindingAmbiguous, "A call of a Metal function is ambiguous."},
-	{FindingLockstep, "The order of two accesses depends on lanes that step together."},
+	{FindingLockstep, "The order of two accesses depends on lanes that execute in lockstep."},
 	{FindingSameValueWrite, "Several threads write the same value to one element without order."},
 	{FindingBarrierAfterExit, "Threads wait at a barrier after others have returned."},
-	{FindingDivergentReduction, "A SIMD reduction lacks lanes."},
+	{FindingDivergentReduction, "Only some lanes of a simdgroup execute a SIMD reduction."},
 	{FindingNeverRead, "No thread reads a value of threadgroup memory."},
 	{FindingOrderDependent, "The outputs depend on the order of threads."},
 	{FindingShift, "A number is shifted by as many bits as it has, or more."},
@@ -228,7 +228,7 @@ func (r *Report) Errors() []Finding {
 	return list
 }
 
-// Sanitize runs a launch under the checker, in a process of its own, so that a crash or an endless loop becomes a
+// Sanitize runs a launch under the checker, in a separate process, so that a crash or an endless loop becomes a
 // finding. It runs the source that MLX generates for the launch. If clang is installed, it also checks address spaces,
 // as Apple's compiler would. A launch that MLX does not support runs too: see Report.UnsupportedByMLX.
 //

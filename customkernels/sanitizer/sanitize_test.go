@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// load loads the only kernel of a text.
+// load returns the only kernel of a shader text.
 func load(t *testing.T, text string) *Kernel {
 	t.Helper()
 	lib, err := Load(fstest.MapFS{"f.metal": {Data: []byte(text)}}, "f.metal")
@@ -53,7 +53,7 @@ func TestSanitizeWithoutMLX(t *testing.T) {
 	require.Equal(t, FindingRace, r.Findings[0].Kind)
 	require.Equal(t, "tile", r.Findings[0].Buffer)
 
-	// One simdgroup alone, and an initial value that the kernel overwrites.
+	// Elements that the kernel does not reach keep InitValue.
 	l.Grid, l.Threadgroup = [3]int{32}, [3]int{32}
 	seven := float32(7)
 	l.InitValue = &seven
@@ -67,8 +67,8 @@ func TestSanitizeWithoutMLX(t *testing.T) {
 	require.EqualValues(t, 7, binary.NativeEndian.Uint32(r.Outputs[0].Data[4*32:]))
 }
 
-// Launches that do not fit the kernel are errors.
-func TestBadLaunches(t *testing.T) {
+// A launch that does not fit the kernel is an error.
+func TestInvalidLaunches(t *testing.T) {
 	k := load(t, reverse)
 	for part, change := range map[string]func(l *Launch, inputs *[]Array){
 		"2 inputs, want 1":                      func(_ *Launch, in *[]Array) { *in = append(*in, Array{}) },

@@ -85,8 +85,8 @@ func (k *Kernel) checkSpaces(ctx context.Context, text string) (addressSpaceResu
 	for _, f := range found {
 		kind, message := FindingAddressSpace, "Apple's compiler refuses this: "+f.Message
 		if f.Ambiguous {
-			kind, message = FindingAmbiguous, message+": Metal has the function for arguments of one type, so "+
-				"convert them to one"
+			kind, message = FindingAmbiguous, message+": Metal's overloads take arguments of one type, so "+
+				"convert them to one type"
 		}
 		result.findings = append(result.findings, Finding{
 			Kind: kind, Severity: kind.Severity(), Kernel: k.loaded.Name, Site: k.siteOf(text, f.Line),

@@ -16,8 +16,8 @@ func (k *Kernel) UnsupportedByMLX(l Launch, inputs ...Array) string {
 	add := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
 	for _, b := range k.loaded.Parsed.Buffers {
 		if b.Coherent {
-			add("the buffer %s is coherent, and MLX's signature cannot say so: let a second launch read what the "+
-				"first wrote", b.Name)
+			add("the buffer %s is coherent, and MLX's signature cannot declare that: let a second launch read the "+
+				"results of the first", b.Name)
 		}
 	}
 	for _, b := range k.loaded.Source.Outputs {
