@@ -2,14 +2,14 @@
 // or a test can then run a kernel without knowing its parameters.
 //
 // A description begins with "// launch:" at the start of a line. It may continue on the comment lines directly below,
-// each of which begins with "with:":
+// if each begins with "with:":
 //
 //	// launch: scale grid=1000 threadgroup=256 T=float16
 //	//   with: x=float16[10,100] factor=float32:2.5 y=out:float16[10,100]
 //
-// A description is a list of words separated by spaces. The first words name kernels, which are all launched in
-// this way; without a name it describes the only kernel of the file. A kernel may have several descriptions.
-// The other words are settings in any order, none of which contains a space:
+// A description is a list of words separated by spaces. The first words name kernels, and the description applies to
+// each of them. Without a name it applies to the only kernel of the file. A kernel may have several descriptions. The
+// other words are settings in any order. A setting contains no space:
 //
 //	grid=X[,Y[,Z]]         threads along each axis; required
 //	threadgroup=X[,Y[,Z]]  threads of a threadgroup along each axis; required
@@ -21,7 +21,7 @@
 //	NAME=threadgroup:N     number of elements of a [[threadgroup(n)]] argument
 //	NAME=out:DTYPE[SHAPE]  output
 //	NAME=undefined:DTYPE[SHAPE]
-//	                       output of which the kernel may leave elements undefined
+//	                       output whose elements the kernel may leave undefined
 //	NAME=inout:DTYPE[SHAPE]:FILL
 //	                       output that the kernel also reads, with its initial content
 //	NAME=DTYPE[SHAPE]      input with the default fill of its dtype

@@ -132,7 +132,7 @@ func parseDescription(words []string) ([]Spec, error) {
 }
 
 // Options returns the options of the kernel for this launch: the sizes of threadgroup arguments and the values of
-// function constants. Pass them to Library.Kernel of package launchspec or customkernels.
+// function constants. Pass them to Library.Kernel of package sanitizer or customkernels.
 func (s Spec) Options() []sanitizer.Option {
 	var options []sanitizer.Option
 	for name, elements := range s.ThreadgroupSizes {
@@ -160,8 +160,8 @@ func (s Spec) Options() []sanitizer.Option {
 
 // Arguments returns the arguments of [sanitizer.Kernel.Sanitize] for a kernel with the options of [Spec.Options]: the
 // launch and its inputs, with outputs and inputs in the kernel's order. Random elements depend on the seed and the name
-// of the input alone, so they are the same on every machine. The error names a parameter that is missing,
-// unknown, or an output where the kernel has an input.
+// of the input alone, so they are the same on every machine. The error names a parameter that is missing or unknown, or
+// that is an input of the kernel and an output in the description, or the reverse.
 func (s Spec) Arguments(k *sanitizer.Kernel, seed uint64) (sanitizer.Launch, []sanitizer.Array, error) {
 	fail := func(format string, args ...any) (sanitizer.Launch, []sanitizer.Array, error) {
 		return sanitizer.Launch{}, nil,

@@ -38,7 +38,7 @@ func ExampleParse() {
 	// out y float16 [10 100]
 }
 
-// oneLaunch parses a description of one launch.
+// oneLaunch parses a description that has exactly one launch.
 func oneLaunch(t *testing.T, text string) Spec {
 	t.Helper()
 	specs, err := Parse([]byte("// launch: " + text))
@@ -172,10 +172,10 @@ func TestInputsOfDescriptions(t *testing.T) {
 	require.Equal(t, []float64{7}, arrays["s"])
 	require.Empty(t, arrays["e"])
 	require.NotEqual(t, arrays["n"][:4], values(Input{Name: "m", DType: sanitizer.Float32, Shape: []int{4}}.Array(1)),
-		"an input's name takes part")
+		"random elements depend on the input's name")
 }
 
-// values are the elements of an array.
+// values returns the elements of an array.
 func values(a sanitizer.Array) []float64 {
 	var list []float64
 	order := binary.NativeEndian
@@ -208,7 +208,7 @@ func values(a sanitizer.Array) []float64 {
 	return list
 }
 
-func TestArgumentsThatDoNotSuitTheKernel(t *testing.T) {
+func TestArgumentsDoNotMatchTheKernel(t *testing.T) {
 	lib, err := sanitizer.Load(os.DirFS("../testdata"), "scale.metal")
 	require.NoError(t, err)
 	k, err := lib.Kernel("scale")
