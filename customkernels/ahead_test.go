@@ -12,7 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A program that is compiled ahead is the one that the launch uses.
+// A launch uses the program that was compiled ahead of time.
 func TestProgramsAreCompiledAhead(t *testing.T) {
 	compilations := 0
 	compile = func(ctx context.Context, source string) (*executor.Library, error) {
@@ -49,7 +49,7 @@ func TestProgramsAreCompiledAhead(t *testing.T) {
 	require.Equal(t, 1, compilations)
 }
 
-// A launch that cannot work gives its error, and one without threads needs no program.
+// Collect adds no program for an invalid launch, which returns its error, or for a launch without elements.
 func TestCollectOfInvalidAndEmptyLaunches(t *testing.T) {
 	k := kernel(t, "scale.metal", "scale")
 	x, empty := mlxc.Ones(mlxc.Float32, 8), mlxc.Ones(mlxc.Float32, 0)

@@ -45,7 +45,7 @@ kernel void f(device const float* x [[buffer(0)]], constant uint& n [[buffer(1)]
 	// Output: [10 20 30 40] <nil>
 }
 
-// oneLaunch parses a description of one launch.
+// oneLaunch parses a description that has exactly one launch.
 func oneLaunch(t *testing.T, text string) launchspec.Spec {
 	t.Helper()
 	specs, err := launchspec.Parse([]byte("// launch: " + text))
@@ -54,7 +54,7 @@ func oneLaunch(t *testing.T, text string) launchspec.Spec {
 	return specs[0]
 }
 
-// Arguments are in the order of the kernel, whatever that of the description is.
+// Arguments returns inputs and outputs in the kernel's order, even if the description has another.
 func TestArgumentsAreInTheOrderOfTheKernel(t *testing.T) {
 	lib, err := Load(os.DirFS("testdata"), "scale.metal")
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestArgumentsAreInTheOrderOfTheKernel(t *testing.T) {
 	require.Equal(t, []float32{0, 2, 4, 6, 8, 10, 12, 14}, mlxtest.Floats(t, k.Launch(l, inputs...)[0]))
 }
 
-// Sizes of threadgroup arguments and function constants stand in the description too.
+// A description also sets the sizes of threadgroup arguments and the values of function constants.
 func TestOptionsOfDescriptions(t *testing.T) {
 	lib, err := Load(os.DirFS("testdata"), "pipeline.metal")
 	require.NoError(t, err)

@@ -20,19 +20,19 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// The shaders in testdata/bugs prove the checker. Each file has a kernel with one bug,
-// NAME_bug, and its corrected twin, NAME_fixed, with the same launch where the bug is not
-// the launch itself. Those in testdata/bugs_not_found show its limits. Comments behind code
-// say what is to be found, and all that may be:
+// The shaders in testdata/bugs test the checker. Each file has a kernel with one bug, NAME_bug, and its corrected twin,
+// NAME_fixed. Both have the same launch, unless the bug is the launch. The checker does not find the bugs in
+// testdata/bugs_not_found, which show its limits. Trailing comments mark the expected findings. All other findings are
+// errors:
 //
-//	// want: KIND  one of the sites of a finding of this kind; once in a file
-//	// also: KIND  the other site
-//	// path: KIND  a call on the way to the site
-//	// allow: KIND another site that chance may choose instead
+//	// want: KIND  a site of a finding of this kind; once in a file
+//	// also: KIND  the other site of the finding
+//	// path: KIND  a caller in the path of the finding
+//	// allow: KIND another possible site, depending on the schedule
 
 const bugSeed = 1
 
-// bugMark is such a comment.
+// A bugMark is one of these comments.
 type bugMark struct {
 	role string
 	kind sanitizer.FindingKind
@@ -51,7 +51,7 @@ func bugMarks(src []byte) []bugMark {
 	return marks
 }
 
-// bugKernel is one of the two kernels of a file, with its launch.
+// A bugKernel is one of the two kernels of a file, with its launch.
 type bugKernel struct {
 	*Kernel
 	launch Launch
@@ -73,7 +73,7 @@ func bugFiles(t *testing.T, dir string, f func(t *testing.T, b bugFile)) {
 	}
 }
 
-// bugFile is a file of the corpus.
+// A bugFile is a file of testdata/bugs or testdata/bugs_not_found.
 type bugFile struct {
 	name       string
 	index      int // among the files of the folder
@@ -109,11 +109,10 @@ func loadBug(t *testing.T, file string) bugFile {
 	return b
 }
 
-// bugFolders are the bugs that are found, and those that are not yet.
+// bugFolders holds the folders of bugs that the checker finds, and of bugs that it misses.
 var bugFolders = []string{"bugs", "bugs_not_found"}
 
-// Every file is one that Apple's compiler could take, as far as the stand-in can tell: bugs
-// are not syntax errors. The checker reports the same of the kernels that it runs.
+// The address-space check, which stands in for Apple's compiler, accepts every kernel: the bugs are not compile errors.
 func TestAddressSpacesOfBugs(t *testing.T) {
 	for _, dir := range bugFolders {
 		bugFiles(t, dir, func(t *testing.T, b bugFile) {
@@ -121,7 +120,7 @@ func TestAddressSpacesOfBugs(t *testing.T) {
 				return
 			}
 			for _, k := range []bugKernel{b.bug, b.fixed} {
-				k.launch.Threadgroup = [3]int{} // the text does not depend on it, and one is too large on purpose
+				k.launch.Threadgroup = [3]int{} // the text does not depend on it, and one is intentionally too large
 				text, err := k.MetalSource(k.launch, k.inputs...)
 				require.NoError(t, err)
 				findings, err := addrspace.Check(t.Context(), text)
@@ -132,7 +131,7 @@ func TestAddressSpacesOfBugs(t *testing.T) {
 	}
 }
 
-// The corrected twins compute the values of fixedValues.
+// The corrected twins compute the values of fixedValues on the executor of the current device.
 func TestValuesOfFixedBugs(t *testing.T) {
 	for _, dir := range bugFolders {
 		bugFiles(t, dir, func(t *testing.T, b bugFile) {
@@ -160,7 +159,7 @@ func requireFixedValues(t *testing.T, b bugFile, got arrays) {
 	}
 }
 
-// bugConfig is how the checker looks at a file.
+// config returns the checker's configuration for a file.
 func (b bugFile) config() sanitizer.Config {
 	c := sanitizer.Config{Schedules: 4, Seed: bugSeed, Timeout: 20 * time.Second}
 	if b.want.kind == sanitizer.FindingTimeout {
@@ -169,7 +168,7 @@ func (b bugFile) config() sanitizer.Config {
 	return c
 }
 
-// problemsOfBug runs the bug and tells what of the findings is not as announced.
+// problemsOfBug runs the kernel with the bug, and returns the differences between the findings and the marks.
 func (b bugFile) problemsOfBug(t *testing.T) (problems []string, findings []sanitizer.Finding) {
 	t.Helper()
 	r, err := b.bug.Sanitize(t.Context(), b.bug.launch, b.config(), b.bug.inputs...)
@@ -177,7 +176,7 @@ func (b bugFile) problemsOfBug(t *testing.T) (problems []string, findings []sani
 	return bugProblems(r.Findings, b.name+".metal", b.marks), r.Findings
 }
 
-// requireCleanTwin runs the twin, or one in three of them.
+// requireCleanTwin requires that the checker finds nothing in the corrected twin. A sample runs one in three twins.
 func (b bugFile) requireCleanTwin(t *testing.T) {
 	t.Helper()
 	if !mlxtest.InSample(b.index) {
@@ -198,13 +197,13 @@ func hostCompilerIsClang(t *testing.T) bool {
 	return strings.Contains(compiler, "clang")
 }
 
-// The checker finds each bug for what it is, where it is, and nothing besides; and nothing at
-// all in the corrected twins, whose values are right under every schedule.
+// The checker finds each bug with the right kind and sites, and nothing else. It finds nothing in the corrected twins,
+// whose results are right.
 func TestBugsAreFound(t *testing.T) {
 	clang := hostCompilerIsClang(t)
 	kinds, files := map[sanitizer.FindingKind]int{}, 0
 	bugFiles(t, "bugs", func(t *testing.T, b bugFile) {
-		if b.want.kind == sanitizer.FindingMisaligned && clang { // only g++ is made to look at alignment
+		if b.want.kind == sanitizer.FindingMisaligned && clang { // alignment is checked only with g++
 			b.requireCleanTwin(t)
 			return
 		}
@@ -220,8 +219,9 @@ func TestBugsAreFound(t *testing.T) {
 	}
 }
 
-// Bugs that the checker does not find. They document the limits of a passing check.
-func TestBugsThatAreNotFoundYet(t *testing.T) {
+// The checker does not find the bugs in testdata/bugs_not_found. If it finds one, the test fails, so that the file
+// moves to testdata/bugs.
+func TestMissedBugs(t *testing.T) {
 	clang := hostCompilerIsClang(t)
 	bugFiles(t, "bugs_not_found", func(t *testing.T, b bugFile) {
 		problems, _ := b.problemsOfBug(t)
@@ -232,7 +232,7 @@ func TestBugsThatAreNotFoundYet(t *testing.T) {
 	})
 }
 
-// bugProblems compares findings with the comments of the file.
+// bugProblems returns the differences between the findings and the marks of a file.
 func bugProblems(findings []sanitizer.Finding, file string, marks []bugMark) (problems []string) {
 	fail := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	marked := func(kind sanitizer.FindingKind, line int, roles ...string) bool {
@@ -244,7 +244,7 @@ func bugProblems(findings []sanitizer.Finding, file string, marks []bugMark) (pr
 		known := marked(f.Kind, f.Site.Line, "want", "also", "allow") &&
 			(f.Other.Line == 0 || marked(f.Kind, f.Other.Line, "want", "also", "allow"))
 		if !known || f.Site.File != file {
-			fail("not announced: %v", f)
+			fail("no mark for the finding: %v", f)
 		}
 		if f.Message == "" || f.Schedule == "" && f.Kind != sanitizer.FindingLimit {
 			fail("no message or no schedule: %+v", f)

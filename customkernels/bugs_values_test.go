@@ -7,8 +7,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 )
 
-// fixedValues says what the corrected twin of each bug computes: its outputs, in the order of the
-// launch description, from its inputs by name. A nil output is scratch.
+// fixedValues holds a reference for the corrected twin of each bug. It returns the outputs in the order of the launch
+// description, given the inputs by name. A nil output is scratch memory and is not compared.
 var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"aliased_views": func(in map[string][]float64) [][]float64 {
 		var sums, differences []float64
@@ -214,22 +214,22 @@ func productOfAAndB(in map[string][]float64) [][]float64 {
 	return [][]float64{mlxtest.MatMul(in["a"], in["b"], 8, 8, 8, false)}
 }
 
-// sumByLastGroup gives the sums of threadgroups, their number, and the sum of all.
+// sumByLastGroup returns the sum of each threadgroup, the number of threadgroups, and the total.
 func sumByLastGroup(in map[string][]float64) [][]float64 {
 	return [][]float64{mlxtest.ByRow(in["x"], 32, total), {4}, total(in["x"])}
 }
 
-// ofX makes one output of the input x.
+// ofX returns a reference with one output, computed from the input x alone.
 func ofX(f func(x []float64) []float64) func(in map[string][]float64) [][]float64 {
 	return func(in map[string][]float64) [][]float64 { return [][]float64{f(in["x"])} }
 }
 
-// rowsOf applies f to each row, and rows are what a threadgroup works on.
+// rowsOf returns a function that applies f to each row. A row holds the elements of one threadgroup.
 func rowsOf(width int, f func(row []float64) []float64) func(x []float64) []float64 {
 	return func(x []float64) []float64 { return mlxtest.ByRow(x, width, f) }
 }
 
-// perElementOf makes as many elements as x has.
+// perElementOf returns f(i) for every index i of x.
 func perElementOf(x []float64, f func(i int) float64) []float64 {
 	y := make([]float64, len(x))
 	for i := range y {
@@ -268,12 +268,12 @@ func reversed(x []float64) []float64 {
 	return x
 }
 
-// exchanged gives each element to the one whose index differs in one bit.
+// exchanged returns a function that swaps the elements whose indices differ only in the given bit.
 func exchanged(bit int) func(x []float64) []float64 {
 	return func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return x[i^bit] }) }
 }
 
-// transposed8 transposes an 8×8 matrix.
+// transposed8 returns the transpose of an 8×8 matrix, the first 64 elements of x.
 func transposed8(x []float64) []float64 {
 	return perElementOf(x[:64], func(i int) float64 { return x[i%8*8+i/8] })
 }

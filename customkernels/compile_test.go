@@ -12,8 +12,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A missing compiler is reported, and not remembered.
-func TestCompilerThatComesLater(t *testing.T) {
+// A missing compiler is an error, which is not cached: launches succeed once a compiler is installed.
+func TestMissingCompilerIsNotCached(t *testing.T) {
 	k := inline(t, `#include <metal_stdlib>
 using namespace metal;
 kernel void later(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
@@ -30,8 +30,8 @@ kernel void later(device const float* x [[buffer(0)]], device float* y [[buffer(
 	require.Equal(t, []float32{42}, mlxtest.Floats(t, k.Launch(perElement(x), x)[0]))
 }
 
-// In Metal half and bfloat are numbers and swizzles are vectors, so the values of a conditional
-// operator may be of two such types.
+// In Metal the operands of a conditional operator may have two arithmetic types, such as half and float, or may be a
+// swizzle and a vector. In C++ these have no common type.
 func TestConditionalOperatorsOfTwoTypes(t *testing.T) {
 	lib, err := Load(fstest.MapFS{"choose.metal": {Data: []byte(`#include <metal_stdlib>
 using namespace metal;
@@ -65,8 +65,8 @@ kernel void choose(device const T* x [[buffer(0)]], constant uint& n [[buffer(1)
 	}
 }
 
-// C++ that Metal does not have is refused by name.
-func TestWordsThatMetalDoesNotHave(t *testing.T) {
+// An error names the C++ keyword or type that Metal lacks.
+func TestCppWithoutMetalEquivalent(t *testing.T) {
 	for body, want := range map[string]string{
 		"double d = x[0];\n  y[0] = d;":                "word.metal:4:3: Metal has no double: use float",
 		"thread float* p = new float(1); y[0] = p[0];": "word.metal:4:21: Metal has no new",

@@ -22,7 +22,7 @@ type constantKey struct {
 	bits    [16]uint32
 }
 
-// maxConstants bounds the cache, which is emptied when full: a program may have ever new shapes.
+// maxConstants bounds the cache, which is emptied when full: a program may use new shapes forever.
 const maxConstants = 1024
 
 // Constant returns an array without axes that holds the value, such as a number of rows, as an input of kernels. The

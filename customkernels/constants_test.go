@@ -28,7 +28,7 @@ func TestConstants(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float32{1, float32(math.Inf(-1)), 3}, values)
 
-	// Others of the same bits, or of the same beginning.
+	// Constants with the same bits or the same first values are distinct arrays.
 	for _, other := range []*mlxc.Array{
 		Constant(int32(1)), Constant(math.Float32frombits(1)), Constants(uint32(1)), Constants(uint32(1), 0), Constants[float32](1, float32(math.Inf(-1))),
 	} {
@@ -40,8 +40,8 @@ func TestConstants(t *testing.T) {
 	require.ErrorContains(t, Constants(make([]int32, 17)...).Err(), "17 values: there must be 1 to 16")
 }
 
-// A shared array that was freed by mistake does not affect later constants.
-func TestFreedConstantIsMadeAgain(t *testing.T) {
+// If a caller frees the shared array by mistake, the next call creates it again.
+func TestFreedConstantIsRecreated(t *testing.T) {
 	Constant(int32(77)).Free()
 	value, err := mlxc.Item[int32](Constant(int32(77)))
 	require.NoError(t, err)
@@ -56,6 +56,6 @@ func TestConstantsAreBounded(t *testing.T) {
 	}
 	require.NotSame(t, first, Constant(uint32(1<<20)))
 	value, err := mlxc.Item[uint32](first)
-	require.NoError(t, err, "who has one keeps it")
+	require.NoError(t, err, "the array of a caller stays valid after the cache is emptied")
 	require.Equal(t, uint32(1<<20), value)
 }

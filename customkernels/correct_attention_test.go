@@ -83,7 +83,7 @@ func (c *corpus) addRoPE(d mlxc.DType, interleaved bool) {
 					want[second] = v[first]*sin + v[second]*cos
 				}
 			}
-			// The angle, up to 14, has an error of several roundings, amplified by exp2 of up to −13.
+			// The angle is at most 14 and has several roundings. exp2 of arguments down to −13 amplifies its error.
 			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(d, 16*14, 4))
 		},
 	})

@@ -7,7 +7,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// addConvolutions: those with a halo in threadgroup memory.
+// addConvolutions adds convolutions with a halo in threadgroup memory.
 func addConvolutions(c *corpus) {
 	for _, d := range mlxtest.FloatDTypes {
 		c.addConv1D(d, 3, 301, 100)
@@ -16,7 +16,7 @@ func addConvolutions(c *corpus) {
 	c.addConv1D(mlxc.Float32, 2, 4, 128)
 }
 
-// addGrids: launches of two and three dimensions whose last groups are short.
+// addGrids adds launches of two and three dimensions whose last threadgroups are smaller.
 func addGrids(c *corpus) {
 	for _, d := range mlxtest.FloatDTypes {
 		c.addStencil(d, 13, 7, 6)

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// addLanguage: templates over operations, idioms of other projects, and threads that end early.
+// addLanguage adds kernels with operations as template arguments, idioms of other projects, and early returns.
 func addLanguage(c *corpus) {
 	for op := range 4 {
 		for _, d := range mlxtest.FloatDTypes {
@@ -53,7 +53,7 @@ func (c *corpus) addReduceRows(d mlxc.DType, op, rows, width int, root bool) {
 				}
 				return []float64{r}
 			})
-			// All terms are positive: errors are relative to the result, one for each step.
+			// All terms are positive, so each step adds one rounding relative to the result.
 			mlxtest.RequireNear(t, want, out[0], mlxtest.Bound{Absolute: 0x1p-25, Relative: float64(width)*0x1p-24 + 1.01*mlxtest.Roundoff(d)})
 		},
 	})
@@ -115,8 +115,8 @@ func (c *corpus) addTail(d mlxc.DType, kernel string, size int, finding sanitize
 	})
 }
 
-// addConjugateGradients launches the three kernels of one file, and in its last check
-// solves a system with them, a hundred lazy launches in one graph.
+// addConjugateGradients adds the three kernels of one file. The last check solves a linear system with them, with a
+// hundred lazy launches in one graph.
 func addConjugateGradients(c *corpus) {
 	const size, threads, shift = 45, 33, 0.5
 	v, x := c.Normal(mlxc.Float32, size)
@@ -183,7 +183,7 @@ func addConjugateGradients(c *corpus) {
 			}
 			s := mlxtest.Values(t, solution)
 			require.Len(t, s, size)
-			// The residual falls by (√κ−1)/(√κ+1) = 1/2 a turn, κ ≤ 9, down to rounding.
+			// With κ ≤ 9, each iteration reduces the residual by (√κ−1)/(√κ+1) = 1/2, down to rounding errors.
 			for i, b := range matrix(s) {
 				require.InDelta(t, x[i], b, 1e-5)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// addMatrixProducts: products of matrices and of quantised matrices with vectors.
+// addMatrixProducts adds matrix products, and products of quantized matrices with vectors.
 func addMatrixProducts(c *corpus) {
 	for _, d := range mlxtest.FloatDTypes {
 		c.addSimdgroupMatMul(d, 50, 45, 37)
@@ -43,7 +43,7 @@ func (c *corpus) addSimdgroupMatMul(d mlxc.DType, m, n, k int) {
 	})
 }
 
-// twice is the bound between two results that both have an error of their own.
+// twice returns the bound on the difference of two results that each have an error up to b.
 func twice(b mlxtest.Bound) mlxtest.Bound {
 	return mlxtest.Bound{Absolute: 2 * b.Absolute, Relative: 2 * b.Relative}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// addAtomics: results of atomics that do not depend on their order.
+// addAtomics adds kernels with atomics whose results do not depend on the order of the threads.
 func addAtomics(c *corpus) {
 	for _, d := range mlxtest.FloatDTypes {
 		c.addHistogram(d, 1111)
@@ -18,7 +18,7 @@ func addAtomics(c *corpus) {
 	}
 }
 
-// addTables: constant memory, indices, and words computed from nothing but a counter.
+// addTables adds kernels with tables in constant memory, with indices, and with counter-based random numbers.
 func addTables(c *corpus) {
 	c.addFresnel(70)
 	c.addMapPoints(45)
@@ -88,7 +88,7 @@ func (c *corpus) addFresnel(size int) {
 		inputs: arrays{x},
 		check: func(t testing.TB, out arrays) {
 			want := mlxtest.ByRow(v, 1, func(row []float64) []float64 {
-				const panels = 4096 // Simpson's rule errs by (x/panels)⁴ or so
+				const panels = 4096 // the error of Simpson's rule is about (x/panels)⁴
 				h := row[0] / panels
 				sum := 0.0
 				for i := range panels {
@@ -97,7 +97,7 @@ func (c *corpus) addFresnel(size int) {
 				}
 				return []float64{sum}
 			})
-			// 80 terms, of arguments up to 9 that err by some roundings.
+			// The sum has 80 terms. Their arguments are at most 9 and have several roundings.
 			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(mlxc.Float32, 80, 3))
 		},
 	})
@@ -134,7 +134,7 @@ func (c *corpus) addMapPoints(size int) {
 				}
 				return p
 			})
-			// Each of five turns may double the error of the one before.
+			// Each of five iterations may double the error of the previous one.
 			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(mlxc.Float32, 4*32, 4))
 		},
 	})
@@ -167,7 +167,7 @@ func (c *corpus) addGather(d, indexType mlxc.DType) {
 	})
 }
 
-// philox is the reference of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3".
+// philox returns the reference result of Philox 4x32-10: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3".
 func philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 	for range 10 {
 		a, b := uint64(0xD2511F53)*uint64(counter[0]), uint64(0xCD9E8D57)*uint64(counter[2])
@@ -190,7 +190,7 @@ func (c *corpus) addPhilox(size int) {
 		check: func(t testing.TB, out arrays) {
 			got, err := mlxc.ToSlice[uint32](out[0])
 			require.NoError(t, err)
-			// A known answer of the authors' own: counter and key all zeros.
+			// The authors' test vector for a counter and a key of zeros.
 			require.Equal(t, [4]uint32{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}, philox([4]uint32{}, [2]uint32{}))
 			for i := range size {
 				require.Equal(t, philox([4]uint32{uint32(i)}, key), [4]uint32(got[4*i:4*i+4]))

@@ -8,14 +8,14 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// addRowNorms: softmax and norms of rows.
+// addRowNorms adds softmax and norms of rows.
 func addRowNorms(c *corpus) {
 	for _, d := range mlxtest.FloatDTypes {
 		c.addSoftmax(d, 3, 301, 96)
 		c.addLayerNorm(d, 5, 131, 96)
 		c.addMoments(d, 3, 207, 100)
 	}
-	c.addSoftmax(mlxc.Float32, 2, 5, 40) // threads without an element, a short simdgroup
+	c.addSoftmax(mlxc.Float32, 2, 5, 40) // some threads have no element, and the last simdgroup is partial
 	c.addLayerNorm(mlxc.Float32, 9, 8, 50)
 	c.addMoments(mlxc.Float32, 2, 20, 33)
 }
@@ -37,7 +37,7 @@ func (c *corpus) addSoftmax(d mlxc.DType, rows, width, threads int) {
 		},
 		inputs: inputs(arrays{x}, uints(width)),
 		check: func(t testing.TB, out arrays) {
-			// exp turns an absolute error of its argument, which is up to 60, into a relative one.
+			// exp turns the absolute error of its argument, which is at most 60, into a relative error.
 			mlxtest.RequireNear(t, mlxtest.ByRow(v, width, mlxtest.Softmax), out[0], mlxtest.Bound{Absolute: 0x1p-25, Relative: 64*0x1p-24 + 1.01*mlxtest.Roundoff(d)})
 		},
 	})
@@ -76,7 +76,7 @@ func (c *corpus) addLayerNorm(d mlxc.DType, rows, width, threads int) {
 				return y
 			})
 			mlxtest.RequireNear(t, want, out[0], mlxtest.Rounded(d, 32, 12))
-			// MLX's own, in f32: in f16 and bf16 it rounds between its steps.
+			// MLX computes the reference in float32: in float16 and bfloat16 it rounds between its steps.
 			f := mlxc.Float32
 			mlx := mlxc.LayerNorm(x.AsType(f), w.AsType(f), b.AsType(f), eps)
 			mlxtest.RequireNear(t, mlxtest.Values(t, mlx), out[0], twice(mlxtest.Rounded(d, 32, 12)))

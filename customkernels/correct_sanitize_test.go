@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The checker finds no error in correct shaders and computes right values under every
-// schedule. A sample has some launches of each kernel.
+// The checker finds no error in correct shaders, and its outputs are right. A sample has some launches of each kernel.
 func TestSanitizeFindsNothingInCorrectShaders(t *testing.T) {
 	for _, n := range sampleLaunches(correctLaunches(t)) {
 		t.Run(n.name, func(t *testing.T) {
@@ -17,8 +16,8 @@ func TestSanitizeFindsNothingInCorrectShaders(t *testing.T) {
 			report, err := n.kernel.Sanitize(t.Context(), n.launch, sanitizer.Config{Schedules: 3, Seed: 1}, n.inputs...)
 			require.NoError(t, err)
 			for _, f := range report.Findings {
-				// A scan's last slot and a padded tile's edge are written and not read:
-				// portability findings are a matter of taste here.
+				// Portability findings are allowed: some correct kernels write elements that no thread reads, such as
+				// the last element of a scan or the edge of a padded tile.
 				if f.Severity == sanitizer.SeverityError {
 					t.Errorf("%v", f)
 				}

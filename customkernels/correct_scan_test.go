@@ -8,7 +8,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// addScans: prefix sums in four ways, and what is made of them.
+// addScans adds four kinds of prefix sums, and kernels that use them.
 func addScans(c *corpus) {
 	for _, d := range mlxtest.FloatDTypes {
 		c.addInclusiveScan(d, 3, 301, 96)
@@ -81,7 +81,7 @@ func (c *corpus) addSimdScan(d mlxc.DType, rows, width, threads int) {
 			want := mlxtest.ByRow(v, width, func(row []float64) []float64 {
 				return append([]float64{0}, mlxtest.PrefixSums(row)[:width-1]...)
 			})
-			mlxtest.RequireNear(t, want, out[0], mlxtest.Bound{}) // whole numbers below 2²⁴
+			mlxtest.RequireNear(t, want, out[0], mlxtest.Bound{}) // integers below 2²⁴ are exact in float32
 		},
 	})
 }

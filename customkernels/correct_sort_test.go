@@ -8,7 +8,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// addSorts: orders of the elements of rows. Few different values make many equal ones.
+// addSorts adds sorts of rows. The inputs have few distinct values and therefore many equal elements.
 func addSorts(c *corpus) {
 	for _, d := range []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16, mlxc.Int32} {
 		c.addBitonicSort(d, 3, 100, 128, 48)
@@ -38,7 +38,7 @@ func (c *corpus) addBitonicSort(d mlxc.DType, rows, width, n, threads int) {
 	})
 }
 
-// checkPicked compares picked elements and their places, exactly.
+// checkPicked requires that picked holds the first n elements of each sorted row, and at their indices, exactly.
 func checkPicked(t testing.TB, x []float64, width, n int, compare func(a, b float64) int, picked, at *mlxc.Array) {
 	t.Helper()
 	mlxtest.RequireNear(t, mlxtest.ByRow(x, width, func(row []float64) []float64 {

@@ -12,19 +12,19 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// namedLaunch is a launch of a correct kernel with a check of its results.
+// A namedLaunch is a launch of a correct kernel with a check of its results.
 type namedLaunch struct {
 	name    string
 	kernel  *Kernel
 	launch  Launch
 	inputs  arrays
 	check   func(t testing.TB, outputs arrays)
-	finding sanitizer.FindingKind // what a strict check of portability reports of it, "" if nothing is expected
+	finding sanitizer.FindingKind // a portability finding that the checker must report, or ""
 }
 
-// correctLaunches launches every shader of testdata/correct, each in every dtype that
-// it is for and at sizes that fill no threadgroup. A checker that finds an error in one of
-// them is wrong. The inputs are the same every time.
+// correctLaunches returns launches of every shader of testdata/correct, in every dtype that the shader supports and
+// with sizes that are no multiples of the threadgroup. An error that the checker finds in one of them is a false
+// positive. The inputs are the same in every run.
 func correctLaunches(t testing.TB) []namedLaunch {
 	t.Helper()
 	c := &corpus{Source: mlxtest.NewSource(t, 2, 71), kernels: map[string]*Kernel{}}
@@ -37,14 +37,14 @@ func correctLaunches(t testing.TB) []namedLaunch {
 	return c.list
 }
 
-// corpus collects launches.
+// A corpus collects launches. All inputs come from one random source.
 type corpus struct {
 	*mlxtest.Source
 	kernels map[string]*Kernel
 	list    []namedLaunch
 }
 
-// kernel is a kernel of a file of testdata/correct.
+// kernel returns a kernel of a file of testdata/correct.
 func (c *corpus) kernel(file, name string) *Kernel {
 	c.T.Helper()
 	key := file + " " + name
@@ -59,7 +59,7 @@ func (c *corpus) kernel(file, name string) *Kernel {
 	return k
 }
 
-// add notes a launch.
+// add appends a launch.
 func (c *corpus) add(n namedLaunch) { c.list = append(c.list, n) }
 
 func TestCorrectShaders(t *testing.T) {
@@ -79,7 +79,7 @@ func TestCorrectShaders(t *testing.T) {
 	for _, l := range sampleLaunches(all) {
 		delete(unused, l.kernel.loaded.File)
 		t.Run(l.name, func(t *testing.T) {
-			t.Parallel() // most of the time is the compiler's
+			t.Parallel() // the compiler takes most of the time
 			outputs := l.kernel.Launch(l.launch, l.inputs...)
 			require.NoError(t, mlxc.Eval(outputs...))
 			l.check(t, outputs)
@@ -88,7 +88,7 @@ func TestCorrectShaders(t *testing.T) {
 	require.Empty(t, unused, "files that no launch takes a kernel of")
 }
 
-// The stand-in for Apple's compiler accepts the text of every launch.
+// The address-space check, which stands in for Apple's compiler, accepts the text of every launch.
 func TestAddressSpacesOfCorrectShaders(t *testing.T) {
 	seen := map[string]bool{}
 	for _, l := range sampleLaunches(correctLaunches(t)) {

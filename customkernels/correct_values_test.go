@@ -7,7 +7,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// uints makes scalar inputs of the type uint.
+// uints returns scalar inputs of type uint.
 func uints(n ...int) arrays {
 	var a arrays
 	for _, x := range n {
@@ -16,7 +16,7 @@ func uints(n ...int) arrays {
 	return a
 }
 
-// ints makes scalar inputs of the type int.
+// ints returns scalar inputs of type int.
 func ints(n ...int) arrays {
 	var a arrays
 	for _, x := range n {
@@ -25,10 +25,10 @@ func ints(n ...int) arrays {
 	return a
 }
 
-// inputs puts lists of inputs together.
+// inputs concatenates lists of inputs.
 func inputs(lists ...arrays) arrays { return slices.Concat(lists...) }
 
-// template makes template arguments of pairs of name and value.
+// template returns template arguments, given alternating names and values.
 func template(pairs ...any) []mlxc.TemplateArg {
 	var args []mlxc.TemplateArg
 	for i := 0; i < len(pairs); i += 2 {
@@ -37,10 +37,10 @@ func template(pairs ...any) []mlxc.TemplateArg {
 	return args
 }
 
-// output describes one output.
+// output returns the description of an output.
 func output(d mlxc.DType, shape ...int) mlxc.Output { return mlxc.Output{Shape: shape, DType: d} }
 
-// initially is an initial value.
+// initially returns a value for Launch.InitValue.
 func initially(v float32) *float32 { return &v }
 
 // named joins the parts of a launch's name.

@@ -8,7 +8,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// addVectors: vectors of a thread, swizzles, matrices of a thread, and quadgroups.
+// addVectors adds kernels with vectors, swizzles, per-thread matrices and quadgroups.
 func addVectors(c *corpus) {
 	for _, d := range mlxtest.FloatDTypes {
 		c.addGELU(d, 135)
@@ -45,7 +45,7 @@ func (c *corpus) addQuadTranspose(d mlxc.DType, blocks int) {
 		name:   named("quad_transpose", d),
 		kernel: c.kernel("quad_transpose", ""),
 		launch: Launch{
-			Grid: [3]int{4 * blocks}, Threadgroup: [3]int{40}, // the last simdgroups are not full
+			Grid: [3]int{4 * blocks}, Threadgroup: [3]int{40}, // the last simdgroup of each threadgroup is partial
 			Template: template("T", d), Outputs: []mlxc.Output{output(d, blocks, 4, 4)},
 		},
 		inputs: arrays{x},
@@ -66,7 +66,7 @@ func (c *corpus) addFFT(rows, n int) {
 		},
 		inputs: arrays{x},
 		check: func(t testing.TB, out arrays) {
-			// log₂ N passes of a few operations, on values up to some √N.
+			// There are log₂ N passes of a few operations each. Values are a few times √N at most.
 			mlxtest.RequireNear(t, mlxtest.ByRow(v, 2*n, mlxtest.Fourier), out[0], mlxtest.Rounded(mlxc.Float32, 8*int(math.Log2(float64(n))), 4*math.Sqrt(float64(n))))
 		},
 	})

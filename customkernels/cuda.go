@@ -155,7 +155,7 @@ func (k *Kernel) buildCUDA(l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, er
 	if source.NeedsSIMDGroups && !l.sameSimdgroups() {
 		return nil, fmt.Errorf("the kernel uses SIMD functions, and the last threadgroup of the grid %v is smaller "+
 			"along an "+
-			"axis before the threadgroup's last, %v: CUDA's simdgroups would have other threads than Metal's; make "+
+			"axis before the threadgroup's last, %v: the simdgroups' threads would differ from Metal's; make "+
 			"the grid "+
 			"a multiple of the threadgroup", l.Grid, l.Threadgroup)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// checkCUDA has clang's CUDA front end read a text, which needs neither CUDA nor a GPU.
+// checkCUDA compiles a text with clang's CUDA front end, which needs neither CUDA nor a GPU.
 func checkCUDA(t *testing.T, text string) {
 	t.Helper()
 	compiler, err := addrspace.Clang()
@@ -44,7 +44,7 @@ func TestCUDATextOfCorrectShaders(t *testing.T) {
 	}
 }
 
-// A list in braces is a vector where a swizzle is assigned, as it is in Metal.
+// As in Metal, a braced list can be assigned to a swizzle.
 func TestCUDATextOfSwizzles(t *testing.T) {
 	lib, err := Load(fstest.MapFS{"turn.metal": {Data: []byte(`#include <metal_stdlib>
 using namespace metal;
@@ -65,8 +65,7 @@ kernel void turn(device const float2* x [[buffer(0)]], device float4* y [[buffer
 	checkCUDA(t, text)
 }
 
-// Tiles have a text of their own on CUDA, for each dtype and, of widths that fill no mma, for
-// their rests.
+// The CUDA tiles of attention compile for each dtype, and for head dimensions that are no multiple of an mma.
 func TestCUDATextOfTiles(t *testing.T) {
 	lib, err := Load(Shaders(), "attention_backward.metal")
 	require.NoError(t, err)

@@ -47,8 +47,8 @@
 // syntax of the go command: it may contain arguments, and a path with spaces is quoted, as in CXX='"/opt/my tools/g++"
 // -m64'. A compiler that runs for more than ten minutes is stopped, and the launch fails.
 //
-// Compiled kernels are cached in the folder CacheDir for later processes. Files are loaded only if nobody but the
-// user and root can write them and the folders above them.
+// Compiled kernels are cached in the folder CacheDir for later processes. Files are loaded only if no user other than
+// this one and root can write them or the folders above them.
 //
 // The package logs to the default logger of log/slog, each message at most once in a process:
 //
@@ -60,7 +60,7 @@
 //
 // # Checking
 //
-// Kernel.Sanitize runs a launch under a checker, in a process of its own. It finds data races, wrong fences, divergent
+// Kernel.Sanitize runs a launch under a checker, in a separate process. It finds data races, wrong fences, divergent
 // barriers, accesses out of bounds, uninitialized reads and behavior that only some GPUs tolerate, and reports each
 // with file, line, element and threads. It also runs launches that MLX does not support (Launch.InOut). In a Go test:
 //

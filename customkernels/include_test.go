@@ -16,7 +16,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// including is a shader of two files: the value of the right neighbour, plus one.
+// including returns a shader of two files. It computes the value of the right neighbor plus one. right is the text of
+// the included function.
 func including(right string) fstest.MapFS {
 	return fstest.MapFS{
 		"shaders/f.metal": {Data: []byte(`#include <metal_stdlib>
@@ -60,7 +61,7 @@ func TestLaunchOfShaderThatIncludes(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestLaunchOfShaderThatIncludes)
 
-// metalName is the name that MLX knows a kernel by.
+// metalName returns the name under which MLX caches a kernel.
 func metalName(t *testing.T, k *Kernel, l Launch, x *mlxc.Array) string {
 	t.Helper()
 	text, err := k.MetalSource(l, x)
@@ -70,7 +71,7 @@ func metalName(t *testing.T, k *Kernel, l Launch, x *mlxc.Array) string {
 	return name
 }
 
-// What the compiler and the checker say names the file that it is in.
+// Errors of the compiler and findings of the checker name the included file.
 func TestProblemsInIncludedFiles(t *testing.T) {
 	x := mlxc.Arange(mlxc.Float32, 0, 64, 1)
 	l := perElement(x)
@@ -103,7 +104,7 @@ func sanitizeError(t *testing.T, k *Kernel, l Launch, inputs ...*mlxc.Array) err
 	return err
 }
 
-// No file outside of a file system is read, whatever kind of one it is.
+// An include cannot read a file outside of the file system, whether os.DirFS or another implementation.
 func TestIncludeStaysInTheFileSystem(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

@@ -79,7 +79,7 @@ type Launch struct {
 	Outputs []mlxc.Output
 	// InitValue is the value of every element of every output before the launch. If nil, outputs start undefined.
 	InitValue *float32
-	// Undefined names outputs of which the kernel may leave elements undefined. Only Sanitize reads it: it reports no
+	// Undefined names the outputs whose elements the kernel may leave undefined. Only Sanitize reads it: it reports no
 	// unwritten elements of these outputs.
 	Undefined []string
 	// InOut holds the content before the launch of outputs that the kernel also reads, by name, in the output's shape

@@ -20,7 +20,7 @@ func TestThreadgroupArgumentsAndFunctionConstants(t *testing.T) {
 		k, err := lib.Kernel("group_sum", size, factor, FunctionConstant("negate", negate))
 		require.NoError(t, err)
 		y := k.Launch(Launch{
-			Grid: [3]int{40}, Threadgroup: [3]int{32}, // the second group is short
+			Grid: [3]int{40}, Threadgroup: [3]int{32}, // the second threadgroup is smaller
 			Outputs: []mlxc.Output{{Shape: []int{2}, DType: mlxc.Float32}},
 		}, x)[0]
 		want := []float32{248, 142}

@@ -58,7 +58,7 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c sanitizer.Config, inp
 	return r, nil
 }
 
-// checkText returns an error if MLX generates another source than package sanitizer, which works without MLX.
+// checkText returns an error if the source that package sanitizer generates without MLX differs from MLX's.
 func (k *Kernel) checkText(l Launch, launch sanitizer.Launch, inputs []*mlxc.Array, arrays []sanitizer.Array) error {
 	text, err := k.sanitizer.MetalSource(launch, arrays...)
 	if err != nil {
@@ -69,7 +69,7 @@ func (k *Kernel) checkText(l Launch, launch sanitizer.Launch, inputs []*mlxc.Arr
 		return err
 	}
 	if text != generated {
-		return fmt.Errorf("package sanitizer writes another source than MLX %s: it supports MLX %s",
+		return fmt.Errorf("package sanitizer's source differs from that of MLX %s: it supports MLX %s",
 			mlxc.Version(), sanitizer.MLXVersion)
 	}
 	return nil

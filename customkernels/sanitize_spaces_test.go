@@ -15,8 +15,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// withClang puts a program in the place of clang, or nothing if its text is empty, and leaves the
-// tools of the host executor where they are.
+// withClang replaces clang on the PATH by a program with the given text, or removes it if the text is empty. The tools
+// of the host executor stay.
 func withClang(t *testing.T, text string) {
 	t.Helper()
 	compiler, err := HostCompiler()
@@ -57,10 +57,11 @@ func launchBetweenSpaces() Launch {
 	return Launch{Grid: [3]int{32}, Threadgroup: [3]int{32}, Outputs: []mlxc.Output{{Shape: []int{32}, DType: mlxc.Float32}}}
 }
 
-// What Apple's compiler would refuse is found where it stands, once for each launch.
+// The checker reports mismatched address spaces, which Apple's compiler would refuse, with their line, once for each
+// launch.
 func TestSanitizeFindsAddressSpaces(t *testing.T) {
 	k := inline(t, betweenSpaces)
-	for range 2 { // the second time from what is known of the text
+	for range 2 { // the second result comes from the cache
 		r, err := k.Sanitize(t.Context(), launchBetweenSpaces(), sanitizer.Config{})
 		require.NoError(t, err)
 		if r.AddressSpacesSkipped != "" {
@@ -77,7 +78,7 @@ func TestSanitizeFindsAddressSpaces(t *testing.T) {
 	}
 }
 
-// Without clang, or where it does not understand the text, the report says so and nothing fails.
+// If clang is missing or cannot read the text, the report gives the reason, and the launch still runs.
 func TestSanitizeWithoutClang(t *testing.T) {
 	for program, unchecked := range map[string]string{
 		"": "inline.metal: the address-space check needs clang 14 or later on PATH",
@@ -95,8 +96,8 @@ func TestSanitizeWithoutClang(t *testing.T) {
 	}
 }
 
-// A complete shader may take a table of any size in constant memory. MLX puts 8 elements or more into
-// device memory, which is no fault of the shader.
+// A shader may declare a constant table of any size. MLX passes 8 or more elements in device memory. That is not a
+// defect of the shader, so the report calls the launch unsupported by MLX.
 func TestSanitizeOfConstantTables(t *testing.T) {
 	const text = `
 inline float pick(constant float* table, uint i) { return table[i %% 16]; }
@@ -118,7 +119,7 @@ kernel void f(constant float* table [[buffer(0)]], constant float* other [[buffe
 	}
 }
 
-// What is wrong in either memory is reported as it is in the one that MLX passes.
+// An error that occurs with the table in either memory is reported for the memory that MLX uses.
 func TestSanitizeOfWrongConstantTables(t *testing.T) {
 	k := inline(t, `
 kernel void f(constant float* table [[buffer(0)]], device float* y [[buffer(1)]], uint i [[thread_position_in_grid]]) {
@@ -137,7 +138,7 @@ kernel void f(constant float* table [[buffer(0)]], device float* y [[buffer(1)]]
 	require.Empty(t, r.UnsupportedByMLX)
 }
 
-// A buffer may have the name of what MLX adds for another one, and be passed on.
+// A kernel's own buffer may have the name of a buffer that MLX adds, such as x_strides, and be passed to a helper.
 func TestSanitizeOfOwnStrides(t *testing.T) {
 	k := inline(t, `
 inline uint first(constant uint* strides) { return strides[0]; }

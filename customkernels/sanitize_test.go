@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// The thin path: two lanes of different simdgroups at one element.
+// A minimal race: threads of two simdgroups access one element.
 func TestSanitizeRace(t *testing.T) {
 	k := inline(t, `
 kernel void f(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
@@ -32,7 +32,7 @@ kernel void f(device const float* x [[buffer(0)]], device float* y [[buffer(1)]]
 	require.Contains(t, f.Message, "put threadgroup_barrier(mem_flags::mem_threadgroup) between them")
 }
 
-// Shapes that no array can have are errors, as they are of Launch.
+// An impossible output shape is an error of Sanitize, as it is of Launch.
 func TestSanitizeOfImpossibleOutputs(t *testing.T) {
 	k := inline(t, `
 kernel void f(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]]) {
@@ -51,7 +51,7 @@ kernel void f(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]])
 	}
 }
 
-// An output that the launch calls undefined may stay so, in whole or in part.
+// Elements of an output in Launch.Undefined may stay unwritten.
 func TestSanitizeOfUndefinedOutputs(t *testing.T) {
 	k := inline(t, `
 kernel void f(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]]) {
@@ -68,7 +68,7 @@ kernel void f(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]])
 	}
 }
 
-// The texts that the sanitizer writes are those of the pinned MLX.
-func TestSanitizerIsOfThePinnedMLX(t *testing.T) {
+// Package sanitizer generates the source of the installed MLX version.
+func TestSanitizerMatchesMLXVersion(t *testing.T) {
 	require.Equal(t, mlxc.Version(), sanitizer.MLXVersion)
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// signatures runs f for every kernel of this project, dtype and size class of
-// every input.
+// signatures runs f for every kernel of this project, every floating-point dtype, and both size classes of every input.
 func signatures(t *testing.T, f func(t *testing.T, k *Kernel, l Launch, inputs arrays)) {
 	files, err := fs.Glob(Shaders(), "*.metal")
 	require.NoError(t, err)
@@ -31,7 +30,7 @@ func signatures(t *testing.T, f func(t *testing.T, k *Kernel, l Launch, inputs a
 			k, err := lib.Kernel(name)
 			require.NoError(t, err)
 			for _, d := range []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16} {
-				// None, each alone, and all: an input's class changes its own text only.
+				// An input's size class affects only its own declaration, so no, one or all inputs are small.
 				classes, all := []int{0}, 0
 				for i, b := range k.source.Inputs {
 					if !b.Reference {
@@ -48,13 +47,13 @@ func signatures(t *testing.T, f func(t *testing.T, k *Kernel, l Launch, inputs a
 	}
 }
 
-// signature makes a launch; bit i of small makes input i one of fewer than eight
-// elements, unless it is a reference, which has one class only.
+// signature returns a launch of the kernel with its inputs. If bit i of small is set, input i has fewer than eight
+// elements, unless it is a reference, which has no axes.
 func signature(k *Kernel, d mlxc.DType, small int) (l Launch, inputs arrays) {
 	number := 4
 	hasLanes := func(p msl.TemplateParameter) bool { return p.Name == "LANES" }
 	if slices.ContainsFunc(k.parsed.Template, hasLanes) {
-		number = 16 // a tile, and half of one, is made of fragments
+		number = 16 // a tile and half a tile must be multiples of a fragment
 	}
 	for _, p := range k.parsed.Template {
 		switch p.Kind {
@@ -127,13 +126,14 @@ func TestHostExecutorTakesTheTextOfMLX(t *testing.T) {
 
 		checked, err := k.sanitizer.MetalSource(toLaunch(l), toArrays(inputs)...)
 		require.NoError(t, err)
-		require.Equal(t, exported, checked, "the text that the sanitizer writes without MLX")
+		require.Equal(t, exported, checked, "package sanitizer generates the same text without MLX")
 		count++
 	})
 	require.Greater(t, count, 50)
 }
 
-// The stand-in for Apple's compiler accepts every text of every kernel. A sample has some texts of each.
+// The address-space check, which stands in for Apple's compiler, accepts every text of every kernel. A sample has some
+// texts of each.
 func TestAddressSpacesOfEveryKernel(t *testing.T) {
 	n, seen := 0, map[string]bool{}
 	signatures(t, func(t *testing.T, k *Kernel, l Launch, inputs arrays) {
