@@ -48,8 +48,8 @@
 // Storage is T; products and sums are in float. The order of a sum depends on the launch alone, so results have the
 // same bits every time.
 //
-// Device traffic, in elements of T: forward rows·V; backward 2·rows·V; both in one kernel 2·rows·V and a second read of
-// all blocks but the last of each thread. Each kernel also reads one target logit per row.
+// Device traffic, in elements of T: forward rows·V; backward 2·rows·V. cross_entropy_fwd_bwd moves 2·rows·V and reads
+// all blocks but the last of each thread again. Each of these kernels also reads one target logit per row.
 
 #include "logit_block.h"
 
@@ -62,14 +62,14 @@ inline V read_once(device const V* values, size_t index, uint lane) {
   return simd_broadcast_first(lane == 0 ? values[index] : V(0));
 }
 
-// Returns a target as an int. A uint of 2³¹ or more becomes INT_MAX, which is not below any number of classes either.
+// Returns a target as an int. A uint of 2³¹ or more becomes INT_MAX, which is out of range too.
 template <typename INDEX_T>
 inline int class_of(INDEX_T target) {
   return int(min(target, INDEX_T(INT_MAX)));
 }
 
-// Returns the sums over all threads of a group, to every thread. The two reductions alternate between `maxima` and
-// `slots`, so the barrier of one separates two uses of the other.
+// Returns the sums over all threads of a group, to every thread. The reductions use `maxima` and `slots` alternately,
+// so the barrier of one reduction separates two uses of the other's memory.
 template <typename T>
 inline RowSums group_sums(
     RowSums own, threadgroup float* maxima, threadgroup float2* slots, uint lane, uint simdgroup, uint simdgroups) {

@@ -5,13 +5,13 @@
 //   y_n       = weight_ids(n), or NaN if ids(n) is not below V
 //   dweight_v = Σ_{n: ids(n)=v} dy_n
 //
-// Storage is T. Sums are in float, in the order of the tokens n of a row, in blocks (see add_rows).
+// Storage is T. Sums are in float and add the tokens n of a table row in ascending order, in blocks (see add_rows).
 //
 // Reference: compare/oracle/embedding.go.
 //
 // For the gradient, the tokens are sorted by slot, the index of an output row, as keys slot·2³² + n in ascending
 // order. Ids out of range have the slot after the last one. The consecutive tokens of a slot are a run. The sorted
-// tokens are also cut into segments of a fixed number of tokens, so that many threads share a long run.
+// tokens are also divided into segments of a fixed number of tokens, so that many threads share a long run.
 //
 //   embedding_keys              the unsorted keys of a table's gradient
 //   embedding_sorted_keys       the sorted keys, computed by one thread
@@ -24,8 +24,8 @@
 // Launch contract
 //
 //   parameter        meaning                                          constraint
-//   grid             threads along x, in groups along x               any number; embedding_sorted_keys: one thread
-//   threads          neighboring threads that share a row             at least 1; threads too few for a row are idle
+//   grid             threads along x                                  any number; embedding_sorted_keys: one thread
+//   threads          neighboring threads that share a row             at least 1; the grid's remainder is idle
 //   VEC              elements of a vector                             power of two
 //   VECS_PER_THREAD  vectors of a row that a thread adds up           threads·VECS_PER_THREAD·VEC at least D
 //   segment          tokens in a segment                              at least 1
@@ -34,8 +34,8 @@
 // threads share a row (of a token, segment or slot) and advance by the number of rows that the grid covers.
 //
 // Device traffic. Forward: N·D elements of T read and N·D written. Backward: N·D read, V·D written, and at most
-// 2·D floats per segment. In addition, embedding_keys and embedding_runs move 36 bytes per token, and each thread
-// of the others 4 bytes per token and 4 per slot (8 for a slot with tokens).
+// 2·D floats per segment. In addition, embedding_keys and embedding_runs move 36 bytes per token. Each thread
+// of the other kernels reads 4 bytes per token and 4 per slot (8 for a slot with tokens).
 
 #include "rows.h"
 
@@ -44,8 +44,9 @@ inline uint slot_of(ulong key) {
   return uint(key >> 32);
 }
 
-// The share of a thread in rows that `threads` neighboring threads process together. Its vectors begin at the columns
-// first, first + stride, …; its rows are row, row + rows, … if row is below rows, else none.
+// The share of a thread in rows that `threads` neighboring threads process together. Its vector v begins at column
+// first + v·stride. The grid processes `rows` rows at a time, and the thread's rows are row, row + rows, and so on. A
+// thread whose row is not below `rows` is idle.
 struct RowShare {
   size_t first;
   size_t stride;
@@ -70,8 +71,8 @@ struct ConsecutiveRows {
   uint row(uint i) const { return i; }
 };
 
-// Adds the thread's columns of the terms [begin, end) to its sums, in blocks of BLOCK terms that are added up
-// separately first. A sum of n terms is then rounded n/BLOCK + BLOCK times instead of n times.
+// Adds the thread's columns of the terms [begin, end) to its sums. Blocks of BLOCK terms are added up separately first.
+// In a sum of n terms, each term then passes through at most n/BLOCK + BLOCK roundings instead of n.
 template <int VEC, int VECS_PER_THREAD, typename T, typename Rows>
 inline void add_rows(
     device const T* values,
@@ -185,8 +186,8 @@ template <typename T, int VEC>
   }
 }
 
-// A counting sort: counts the tokens of each id in `places`, which the launch initializes with zeros, replaces the
-// counts by the index of the id's first key, and stores the keys in the order of the tokens.
+// A counting sort. It counts the tokens of each id in `places`, which the launch initializes with zeros. It then
+// replaces each count by the index of the id's first key, and stores the keys in the order of the tokens.
 [[kernel]] void embedding_sorted_keys(
     device const uint* ids [[buffer(0)]],
     constant uint& tokens [[buffer(1)]],
@@ -208,8 +209,8 @@ template <typename T, int VEC>
   }
 }
 
-// order[i] is the token of key i. [begins[slot], ends[slot]) are the keys of a slot; out-of-range ids have no run. The
-// begin of the first run is the initial zero.
+// Computes order[i], the token of key i, and [begins[slot], ends[slot]), the indices of a slot's keys. Ids out of range
+// have no run. begins of the first run is not written and keeps its initial zero.
 [[kernel]] void embedding_runs(
     device const ulong* keys [[buffer(0)]],
     constant uint& tokens [[buffer(1)]],
@@ -284,7 +285,8 @@ template <typename T, int VEC, int VECS_PER_THREAD>
     const uint end = ends[slot];
     if (end > 0) {
       const uint begin = begins[slot];
-      // Whole segments of the run, possibly none, and the end of the tokens before them.
+      // [from, to) are the whole segments of the run, possibly none. [begin, head) and [tail, end) are the tokens
+      // before and after them.
       const uint from = (begin + segment - 1) / segment;
       const uint to = end / segment;
       const uint head = min(from * segment, end);

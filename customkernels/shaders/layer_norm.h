@@ -2,8 +2,8 @@
 
 #include "row_stream.h"
 
-// A thread's sums over its elements of a row. Element k of a vector is added to sum k mod ACCUMULATORS. VEC
-// accumulators suit the vector registers of a CPU, and hold the elements themselves if the thread has one vector. One
+// A thread's sums over its elements of a row. Element k of a vector is added to accumulator k mod ACCUMULATORS. VEC
+// accumulators suit the vector registers of a CPU. If the thread has one vector, they hold the elements themselves. One
 // accumulator takes the fewest registers.
 template <int ACCUMULATORS>
 struct Moments {
@@ -14,7 +14,7 @@ struct Moments {
   float products[ACCUMULATORS];  // Σ g·(x − shift)
 };
 
-// Moves the shift of sums l, which have n elements.
+// Moves the shift of accumulator l, which has n elements, to `shift`.
 template <int ACCUMULATORS>
 inline void move_shift(int l, float n, float shift, thread Moments<ACCUMULATORS>& moments) {
   const float by = moments.shift[l] - shift;
@@ -26,8 +26,8 @@ inline void move_shift(int l, float n, float shift, thread Moments<ACCUMULATORS>
   moments.shift[l] = shift;
 }
 
-// Adds vector v of a thread, of which the first `count` elements are in the row. If count is less than VEC, it is the
-// thread's last vector.
+// Adds vector v of a thread. Its first `count` elements are in the row. Only the thread's last vector may have a count
+// below VEC.
 template <int VEC, int ACCUMULATORS>
 inline void add_to_moments(
     uint v, thread const float* x, thread const float* g, size_t count, thread Moments<ACCUMULATORS>& moments) {
@@ -65,8 +65,8 @@ struct RowStatistics {
   float c;
 };
 
-// The number of elements in each of a thread's sums, and the reciprocal of a row's. They are the same for all rows, and
-// take divisions to compute.
+// The number of elements in each of a thread's accumulators, and the reciprocal of the number in a row. They are the
+// same for all rows, so each thread computes their divisions once.
 template <int ACCUMULATORS>
 struct Counts {
   float n[ACCUMULATORS];

@@ -16,9 +16,10 @@
 // Reference: compare/oracle/layernorm.go.
 //
 // Sums of squares and products about zero would lose digits if the mean is far from zero. Each sum is therefore taken
-// about a shift, at first its first element. Whenever the number of vectors in it has doubled, the shift moves to the
-// mean of the elements, so the sum stays within a small factor of the sum about that mean. At the end the shift moves
-// to the row's mean. A sum of one element is exact until then, so the result equals the two-pass formula.
+// about a shift, which starts as the sum's first element. Whenever the number of vectors in the sum has doubled, the
+// shift moves to the mean of the elements, so the sum stays within a small factor of the sum about that mean. At the
+// end the shift moves to the row's mean. A sum of one element is exact until then, so the result equals the two-pass
+// formula.
 //
 // Storage is T, arithmetic float. The order of every sum depends on the launch alone, so results are reproducible to
 // the bit.

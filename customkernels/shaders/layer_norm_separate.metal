@@ -7,7 +7,7 @@
 //
 // Reference: compare/oracle/layernorm.go.
 //
-// Launch, with _partial and _reduce for the gamma kernels; layer_norm_bwd_gamma_reduce is launched as column_sum:
+// Launch, with _input, _partial and _reduce for the three kernels. _reduce has the geometry of column_sum.
 //
 //   parameter        meaning                                         constraint
 //   VEC              elements per vector                             a power of two
@@ -15,7 +15,7 @@
 //   PARTIAL_T        type of partial                                 float, or T if there is one group along y
 //   ROWS_PER_STEP    rows that a simdgroup of _reduce loads at once  a power of two
 //   MAX_SIMDGROUPS   simdgroups of _reduce per group, at most
-//   HAS_WEIGHT       use w and write the parts of dw                 without it, w and x of _partial are unused
+//   HAS_WEIGHT       use w and write the parts of dw                 without it, w, and in _partial x, are unused
 //   HAS_BIAS         write the parts of db
 //   threads          per group of _input                             32·n up to 1024, or below 32
 //                    per group of _partial                           32·n up to 256, or 1
@@ -111,8 +111,8 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
   }
 }
 
-// Computes each group's parts of dw and db into partial [matrices, groups, width], for a block of columns, from the (μ,
-// r) of layer_norm_bwd_input. The simdgroups of a group share the rows.
+// Computes each group's parts of dw and db into partial [matrices, groups, width], for a block of columns, from the
+// statistics (μ, r) of layer_norm_bwd_input. The simdgroups of a group share the rows.
 template <typename T, typename PARTIAL_T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT, bool HAS_BIAS>
 [[kernel]] void layer_norm_bwd_gamma_partial(
     device const T* x [[buffer(0)]],
@@ -171,7 +171,7 @@ template <typename T, typename PARTIAL_T, int VEC, int VECS_PER_THREAD, bool HAS
   }
 }
 
-// Sums the parts of dw and db. This is column_sum.
+// Sums the parts of dw and db, as column_sum does.
 template <typename T, int VEC, int ROWS_PER_STEP, int MAX_SIMDGROUPS>
 [[kernel]] void layer_norm_bwd_gamma_reduce(
     device const float* partial [[buffer(0)]],

@@ -1,6 +1,6 @@
 // The traversal of rows of logits by the cross-entropy kernels.
 //
-// A threadgroup covers a row in blocks. Of each block, a thread holds VECS_PER_THREAD vectors of VEC columns in
+// A threadgroup processes a row in blocks. A thread holds VECS_PER_THREAD vectors of VEC columns of each block in
 // registers (LogitBlock). INTERLEAVE neighboring threads alternate vector by vector, so that they load neighboring
 // addresses. Example with VEC = 4, VECS_PER_THREAD = 2, INTERLEAVE = 2 and threads t0 to t3; t2:1 is vector 1 of t2:
 //
@@ -29,7 +29,7 @@ struct LossOptions {
   float soft_cap;
 };
 
-// The sums of a row that the loss is made of.
+// The sums over a row from which its loss and gradient are computed.
 struct RowSums {
   float maximum;    // m = max s
   float exp_sum;    // l = Σ exp(s − m)
@@ -43,11 +43,11 @@ struct RowGradient {
   float prob_scale;      // g·(1 + 2ζ·lse)/l
   float smoothing_term;  // g·ε/V
   float target_term;     // g·(ε/V + (1−ε))
-  uint target;           // column of the target; not below the width if it is in another slice
+  uint target;           // column of the target; at least the width if it is in another slice
 };
 
-// The columns where the blocks of a thread begin: first, first + stride, …, last. If first is not below the width,
-// there are none.
+// The first columns of a thread's blocks: first, first + stride, …, last. If first is at least the width, the thread
+// has no blocks.
 struct BlockColumns {
   size_t first;
   size_t stride;
@@ -100,8 +100,8 @@ inline float max_of(thread const float* values) {
   return maxima[0];
 }
 
-// The logits that a thread holds of a block. HELD_T, the type in registers, is T or float. In all functions `left` is
-// the number of columns from the block's first column of this thread to the end of the row.
+// A thread's logits of one block. HELD_T, the type in registers, is T or float. In all functions `left` is the number
+// of columns from this thread's first column in the block to the end of the row.
 template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, int VECS_PER_STEP, int INTERLEAVE, bool CAPPED>
 struct LogitBlock {
   static constexpr constant int VEC_STRIDE = INTERLEAVE * VEC;
@@ -115,8 +115,8 @@ struct LogitBlock {
   // Returns whether the last vector begins in the row. An aligned row then has all elements of all vectors.
   static bool all_in_row(uint left) { return (VECS_PER_THREAD - 1) * VEC_STRIDE < left; }
 
-  // Loads the block that begins at `block`. Elements beyond the row's end are −∞ up to the end of the step that the
-  // row ends in; vectors of later steps are left as they are.
+  // Loads the thread's vectors of a block. The first vector is at `block`. In the step that contains the row's end,
+  // elements beyond the end are −∞. Vectors of later steps are not loaded.
   void load(device const T* block, uint left, bool is_aligned) {
     if (is_aligned && all_in_row(left)) {
       for (int v = 0; v < VECS_PER_THREAD; v++) {
@@ -173,7 +173,7 @@ struct LogitBlock {
     }
   }
 
-  // Adds the block to the sums of a thread, step by step; exp_sum is rescaled if the maximum grows.
+  // Adds the block to the sums of a thread, step by step. exp_sum is rescaled if the maximum grows.
   void add_to(thread RowSums& sums, uint left, LossOptions options) const {
     float score_sums[VEC] = {};
     for (int step = 0; step < VECS_PER_THREAD && uint(step * VEC_STRIDE) < left; step += VECS_PER_STEP) {
@@ -229,8 +229,8 @@ struct LogitBlock {
     }
   }
 
-  // Writes dx of all blocks of the thread, from the last, which is held, to the first: a cache is likely to still have
-  // the blocks that were read last.
+  // Writes dx of all blocks of the thread, from the last to the first. Registers hold the last block, and a cache is
+  // likely to still have the blocks read just before it.
   void write_gradients_backward(
       RowGradient row, device const T* x, device T* dx, BlockColumns columns, bool is_aligned, LossOptions options) {
     for (size_t begin = columns.last; columns.first < options.width; begin -= columns.stride) {
@@ -244,7 +244,7 @@ struct LogitBlock {
     }
   }
 
-  // Writes the dx of an ignored row, which is zero.
+  // Writes zeros, the dx of an ignored row.
   static void write_zeros(device T* dx, BlockColumns columns, bool is_aligned, size_t width) {
     float zeros[VEC] = {};
     for (size_t begin = columns.first; begin < width; begin += columns.stride) {

@@ -6,8 +6,9 @@
 // Reference: compare/oracle/rmsnormresidual.go and addrmsnorm.go.
 //
 // Storage is T, arithmetic float. add_rms_norm rounds h to T before it normalizes, so y is the norm of the h that it
-// returns. The backward pass is rms_norm_backward: of x with the cotangent of out, which is also residual's gradient;
-// of h with the cotangents of y and h.
+// returns. rms_norm_backward computes both gradients. For rms_norm_residual its inputs are x and the cotangent of out,
+// which is also the gradient of residual. For add_rms_norm they are h, the cotangent of y as dy and the cotangent of h
+// as dh.
 //
 // Launch:
 //
@@ -18,8 +19,8 @@
 //   threads          per group                              32·n up to 1024, or below 32
 //   groups           process rows group, group + groups, …  any
 //
-// Device traffic in elements of T: 3·N·D and 4·N·D; and once more x (add_rms_norm: and residual) of the elements that
-// do not fit the registers.
+// Device traffic in elements of T: rms_norm_residual 3·N·D, add_rms_norm 4·N·D. Elements of x that do not fit the
+// registers are read twice; in add_rms_norm so are those of residual.
 
 #include "rows.h"
 

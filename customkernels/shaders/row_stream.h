@@ -61,7 +61,7 @@ struct RowStream {
     }
   }
 
-  // Returns vector v of a row in float: from `held`, or from memory if the rows are unaligned.
+  // Converts vector v of a row to float. It is taken from `held`, or from memory if the rows are unaligned.
   void held_values(thread const Held& held, device const T* row, int v, thread float* values) const {
     if (ALIGNED) {
       for (int k = 0; k < VEC; k++) {
@@ -96,7 +96,7 @@ struct RowStream {
     }
   }
 
-  // Returns vector v of x, dy and g in the first pass over the row.
+  // Stores vector v of x, dy and g in xs, dys and g, in the first pass over the row.
   void load(
       size_t start,
       int v,
@@ -113,7 +113,7 @@ struct RowStream {
     reload(start, v, held_w, held_x, held_dy, xs, dys, g);
   }
 
-  // Returns them in the second pass.
+  // Stores the same vectors in the second pass.
   void reload(
       size_t start,
       int v,
@@ -145,14 +145,14 @@ struct RowStream {
     }
   }
 
-  // Loads a row of which each element is used once.
+  // Loads a row whose elements are used once each.
   void hold_once(device const T* row, thread Held& held) const {
     if (WHOLE_ROWS) {
       hold(row, held);
     }
   }
 
-  // Returns vector v of a row of which each element is used once.
+  // Converts vector v of a row whose elements are used once each to float.
   void load_once(thread const Held& held, device const T* row, int v, thread float* values) const {
     if (WHOLE_ROWS) {
       held_values(held, row, v, values);

@@ -10,7 +10,7 @@
 #include <metal_stdlib>
 using namespace metal;
 
-// VEC elements that one load or store of at most 16 bytes moves.
+// VEC elements, aligned so that loads and stores move up to 16 bytes at a time.
 template <typename T, int VEC>
 struct alignas(VEC * sizeof(T) < 16 ? VEC * sizeof(T) : 16) Vec {
   T values[VEC];
@@ -61,8 +61,8 @@ inline void store_vec(device T* row, size_t column, size_t width, bool is_aligne
   }
 }
 
-// The columns of one thread: its vector v begins at column first + v·stride. is_aligned holds for all matrices that
-// are accessed with these columns.
+// The columns of one thread. Its vector v begins at column first + v·stride. is_aligned says whether all matrices that
+// are accessed with these columns are aligned.
 template <int VEC>
 struct Columns {
   size_t first;
@@ -123,7 +123,7 @@ inline void store_vecs(device T* row, Columns<VEC> columns, bool is_aligned, thr
 }
 
 // VECS_PER_THREAD vectors of one row in a thread's registers. HELD_T is T or float. The elements are stored as 32-bit
-// words: a compiler may split a vector of halves right after its load, and a thread would then wait for the load long
+// words. A compiler may unpack a vector of halves right after its load, so the thread would wait for the load long
 // before it uses the elements.
 template <typename HELD_T, int VEC, int VECS_PER_THREAD>
 struct HeldVecs {
@@ -192,8 +192,9 @@ struct Components<float3> {
 };
 
 // Returns, to every thread, the sum of `value` over the threadgroup, which consists of whole simdgroups or of a part
-// of one. scratch has 32 elements. The next call of the kernel must use other scratch memory. It needs no barrier
-// before it: no thread writes this memory again until all threads have passed the barrier of the next call.
+// of one. scratch has 32 elements. Two consecutive calls must use different scratch memory. They then need no barrier
+// between them: a thread writes the same memory again only after the barrier of the call in between, which all threads
+// reach after their reads.
 template <typename V>
 inline V threadgroup_sum(V value, threadgroup V* scratch, uint lane, uint simdgroup, uint simdgroups) {
   value = simd_sum(value);
@@ -232,8 +233,8 @@ inline float threadgroup_max(float value, threadgroup float* scratch, uint lane,
   return value;
 }
 
-// Adds the values of equal lanes of all simdgroups in pairs. Simdgroup 0 has the sums. scratch has VEC·32 elements per
-// simdgroup; a group of one simdgroup does not use it.
+// Adds the values of equal lanes of all simdgroups in pairs. Afterwards simdgroup 0 has the sums. scratch has VEC·32
+// elements per simdgroup. A group of one simdgroup does not use it.
 template <int VEC>
 inline void sum_simdgroups(
     thread float* values, threadgroup float* scratch, uint lane, uint simdgroup, uint simdgroups) {
@@ -254,9 +255,9 @@ inline void sum_simdgroups(
   }
 }
 
-// Sums the rows of float matrix group.y in an order that depends on the launch alone. A lane sums VEC columns, a
-// simdgroup VEC·min(threads, 32). The simdgroups share the rows. A simdgroup loads ROWS_PER_STEP rows, a power of two,
-// at a time and adds them in pairs. scratch has VEC·32 elements per simdgroup.
+// Sums the rows of float matrix group.y in an order that depends on the launch alone. A lane sums VEC columns, and a
+// simdgroup sums VEC·min(threads, 32). The simdgroups share the rows. A simdgroup loads ROWS_PER_STEP rows at a time, a
+// power of two, and adds them in pairs. scratch has VEC·32 elements per simdgroup.
 template <typename T, int VEC, int ROWS_PER_STEP>
 inline void sum_rows(
     device const float* matrices,

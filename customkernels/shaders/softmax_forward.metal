@@ -5,7 +5,7 @@
 // Storage is T, arithmetic float. The order of the sum depends on the launch alone, so results are reproducible to the
 // bit.
 //
-// A row with a NaN or +∞, or of −∞ alone, becomes NaN, because x − m is NaN for its largest element.
+// A row with a NaN or +∞, or of −∞ alone, becomes NaN, because x − m is NaN for a NaN and for an infinite maximum.
 //
 // Launch:
 //

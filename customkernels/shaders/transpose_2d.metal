@@ -11,9 +11,9 @@
 //                        that would leave a tile almost empty, and whose cache lines stay cached from one
 //                        column to the next.
 //
-// Launch contract. transpose_2d and transpose_2d_blocks: x, y and z of the grid count the groups along a row of
-// x, along a column of x, and over the matrices. A group advances by the size of the grid, so any number of groups
-// is right.
+// Launch contract. In transpose_2d and transpose_2d_blocks, x, y and z of the grid count the groups along a row of x,
+// along a column of x, and over the matrices. A group advances by the size of the grid, so any number of groups is
+// correct. The table calls the kernels tile, blocks and direct.
 //
 //   parameter       kernel  meaning                                     constraint
 //   threadgroup     tile    GROUP_SIZE threads along x                  power of two, at most 1024
@@ -32,23 +32,23 @@
 
 #include "rows.h"
 
-// Returns the index in threadgroup memory of the tile element at row r and column c. A row begins one 4-byte bank
-// beyond a multiple of 32 banks after the row before it, and three more after every 32 rows. Neighboring threads
-// therefore access different banks along a row and across rows, for every vector size.
+// Returns the index in threadgroup memory of the tile element at row r and column c. The distance between two
+// rows is a multiple of 32 banks (of 4 bytes) plus one bank. After every 32 rows it is three banks more. Neighboring
+// threads therefore access different banks along a row and across rows, for every vector size.
 template <typename T, int TILE>
 inline size_t tile_index(size_t r, size_t c) {
   constexpr size_t bank = 4 / sizeof(T);
   return r * (TILE + bank) + (TILE > 32 ? r / 32 * 3 * bank : 0) + c;
 }
 
-// The threads that share a row of a tile, each with vectors of VEC elements, and the rows that a group moves at a time.
+// LANES threads share a row of a tile, in vectors of VEC elements. A group moves ROWS rows at a time.
 template <int VEC, int TILE, int GROUP_SIZE>
 struct TileRows {
   static constexpr constant size_t LANES = GROUP_SIZE < TILE / VEC ? GROUP_SIZE : TILE / VEC;
   static constexpr constant size_t ROWS = GROUP_SIZE / LANES;
 };
 
-// Copies the elements of x from row r0 and column c0 on, height × width of them, to the tile.
+// Copies height × width elements of x, which begin at row r0 and column c0, to the tile.
 template <int VEC, int TILE, int GROUP_SIZE, typename T>
 inline void load_tile(
     device const T* x,
@@ -73,8 +73,8 @@ inline void load_tile(
   }
 }
 
-// Copies the transpose of the tile's height × width elements to y, whose rows have `rows` elements, from row c0 and
-// column r0 on.
+// Copies the transpose of the tile's height × width elements to y, beginning at row c0 and column r0. A row of y has
+// `rows` elements.
 template <int VEC, int TILE, int GROUP_SIZE, typename T>
 inline void store_tile(
     threadgroup const T* tile,
@@ -170,7 +170,7 @@ template <typename T, int VEC, int BLOCKS_PER_ROW, int GROUP_SIZE>
 struct StripElement {
   size_t position;  // along the length axis
   size_t other;     // along the other axis
-  uint left;        // elements up to the end of the strip with the same `other`, this one included
+  uint left;        // elements with the same `other` from this one to the end of the strip
 };
 
 // Returns element `index` of a matrix in strip order. The length axis is cut into strips of `strip` positions. The
