@@ -23,8 +23,8 @@ import (
 
 var updateBits = flag.Bool("update-bits", false, "rewrite "+bitsFile)
 
-// bitsFile holds a hash of the results of a sample of launches. Its first line is the platform: elsewhere MLX's random
-// inputs may differ.
+// bitsFile holds a hash of the results of a sample of launches. Its first line is the platform. On another platform
+// MLX's random inputs may differ.
 const bitsFile = "testdata/bits.txt"
 
 // The host executor computes the recorded bits. A change of a shader that alters them on purpose, for example the order

@@ -12,21 +12,21 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A descriptor tells the tests of this package about operations and their kernels. Each group of operations registers
-// one in its <operation>_descriptor_test.go. Tests of all kernels iterate over the descriptors.
+// A descriptor describes operations and their kernels for the tests of all kernels, which iterate over the descriptors.
+// Each group of operations registers one in its <operation>_descriptor_test.go.
 type descriptor struct {
-	operations []string // names in the list operations, empty for kernels that operations share
+	operations []string // names in the list operations; empty for kernels that several operations share
 	kernels    []kernelTest
 	traffic    func() []trafficCase
 	gradients  func() []gradientBench // for BenchmarkGradients
 	builds     func() []buildBench    // for BenchmarkBuild
 }
 
-// A kernelTest tells the tests about a kernel.
+// A kernelTest describes a kernel for the tests.
 type kernelTest struct {
 	name string
-	// variants derives launches from one in Metal's geometry, or in the CPU's for a kernel that Metal does not use.
-	// Their geometries are supported by the kernel, but no backend has them today.
+	// variants derives launches from one in Metal's geometry, or in the CPU's for a kernel that Metal does not use. The
+	// kernel supports their geometries, but no backend uses them today.
 	variants func(l KernelLaunch) []KernelLaunch
 	// unused reports whether no operation launches the kernel on a backend in a dtype. It may be nil.
 	unused func(b mlxc.Backend, dtype mlxc.DType) bool
@@ -37,7 +37,7 @@ type kernelTest struct {
 
 var descriptors []descriptor
 
-// describe registers a descriptor. Its result lets a declaration of a variable call it.
+// describe registers a descriptor. It has a result so that the declaration of a package variable can call it.
 func describe(d descriptor) struct{} {
 	descriptors = append(descriptors, d)
 	return struct{}{}
@@ -51,10 +51,12 @@ func kernelTests(names ...string) (list []kernelTest) {
 	return list
 }
 
+// onlyOn returns the field unused of a kernel that is launched on one backend alone.
 func onlyOn(only mlxc.Backend) func(mlxc.Backend, mlxc.DType) bool {
 	return func(b mlxc.Backend, _ mlxc.DType) bool { return b != only }
 }
 
+// notOn returns the field unused of a kernel that is launched on all backends but one.
 func notOn(not mlxc.Backend) func(mlxc.Backend, mlxc.DType) bool {
 	return func(b mlxc.Backend, _ mlxc.DType) bool { return b == not }
 }
@@ -71,7 +73,7 @@ func kernelTestOf(name string) kernelTest {
 	panic("no descriptor has the kernel " + name)
 }
 
-// collect concatenates a part of all descriptors, which may be nil in some.
+// collect concatenates the results of one field of all descriptors. The field may be nil in some.
 func collect[T any](part func(d descriptor) func() []T) (list []T) {
 	for _, d := range descriptors {
 		if f := part(d); f != nil {

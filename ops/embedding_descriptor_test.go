@@ -27,7 +27,8 @@ var _ = describe(descriptor{
 	},
 })
 
-// embeddingVariants have fewer and more threads than the kernel has work for, and too few for a row.
+// embeddingVariants returns variants with fewer and with more threads than the kernel has work for, and with too few for
+// a row.
 func embeddingVariants(l KernelLaunch) (list []KernelLaunch) {
 	if l.Case != "37 of 13x129" && l.Case != "1031 of 2x70" {
 		return nil

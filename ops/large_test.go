@@ -120,7 +120,7 @@ func TestRowsBeyond32Bits(t *testing.T) {
 				}
 				for i, sum := range sums {
 					// The sum over a part, of 65,539 terms, is about 256, so its float16 rounding error is at most 1/8.
-					// That of the whole is at most 1.
+					// The rounding error of the whole sum is at most 1.
 					difference, err := mlxc.Item[float32](sum.Sub(got[i+1].AsType(mlxc.Float32)).Abs().Max())
 					require.NoError(t, err)
 					require.Less(t, difference, float32(4), "the gradient of weight %d", i)

@@ -204,8 +204,8 @@ func (m *mutator) swap(i int) {
 	m.add(i, "swap operands", m.tokens[first].start, m.tokens[last].end, "("+b+") "+m.tokens[i].text+" ("+a+")")
 }
 
-// reach returns the index of the last token of the operand beside the operator at i. It goes in the direction of step,
-// up to one of the tokens that end an operand.
+// reach returns the index of the last token of the operand beside the operator at i. It advances by step, 1 or −1, and
+// stops before a token in ends.
 func (m *mutator) reach(i, step int, ends []string) int {
 	depth := 0
 	for j := i + step; ; j += step {

@@ -143,8 +143,8 @@ type original struct {
 	config sanitizer.Config // for the runs of mutants
 }
 
-// headerTrials names the shader files in whose launches the mutants of a header are tried. They call all of the
-// header. Mutants of any other header are tried in every file that includes it.
+// headerTrials names the shader files in whose launches the mutants of a header are tried. They call every function
+// of the header. Mutants of any other header are tried in every file that includes it.
 var headerTrials = map[string][]string{
 	"rows.h": {
 		"softmax_backward.metal", "column_sum.metal", "rms_norm_residual.metal", "rms_norm_backward.metal",
@@ -237,7 +237,8 @@ func (trial mutationTrial) run(ctx context.Context) (o original, err error) {
 	return o, nil
 }
 
-// tryMutant returns the finding that reveals the mutant, or "" if no trial does. The error is of the unchanged kernel.
+// tryMutant returns the finding that reveals the mutant, or "" if no trial reveals it. An error means that the
+// unchanged kernel failed.
 func tryMutant(ctx context.Context, file string, m mutant, trials []mutationTrial) (string, error) {
 	shaders := withMutant(file, m)
 	libraries := map[string]*customkernels.Library{}
@@ -285,7 +286,7 @@ func tryMutant(ctx context.Context, file string, m mutant, trials []mutationTria
 // lanesOfHead matches the LANES of a specialization of the tiles for one number of lanes.
 var lanesOfHead = regexp.MustCompile(`\b(?:Tile|Panel)<(\d+),`)
 
-// withMutant returns the shader files with the mutant in the place of one.
+// withMutant returns the shader files, with the mutant in the place of `file`.
 func withMutant(file string, m mutant) fs.FS {
 	files := fstest.MapFS{}
 	shipped := customkernels.Shaders()

@@ -14,9 +14,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Every kernel computes the same bits with the little optimization that tests use as with the optimization that users
-// get. Each kernel runs in one of its cases and dtypes, in the CPU's geometry if it has one. A sample has one in three
-// kernels.
+// Every kernel computes the same bits at the low optimization level of the tests and at the level that users get. Each
+// kernel runs in one of its cases and dtypes, in the CPU's geometry if it has one. A sample has one in three kernels.
 func TestOptimizationKeepsBits(t *testing.T) {
 	quick := quickcompile.Enabled()
 	t.Cleanup(func() { quickcompile.Set(quick) })

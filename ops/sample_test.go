@@ -26,8 +26,8 @@ func sampleDTypes(i int) []mlxc.DType {
 func inSample(i int, dtype mlxc.DType) bool { return slices.Contains(sampleDTypes(i), dtype) }
 
 // sampleLaunches returns a part of the launches, in order. Compiling for the checker takes most of the time, so the
-// sample has few instantiations of kernels: each launch with a new trait, and each further case of a kernel once if one
-// of the sampled instantiations runs it.
+// sample has few instantiations of kernels. It has each launch with a new trait, and each further case of a kernel once
+// if an instantiation that is already in the sample runs it.
 func sampleLaunches(launches []KernelLaunch) []KernelLaunch {
 	traits, variants, cases := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	isNew := func(known map[string]bool, name string) bool {

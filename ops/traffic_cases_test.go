@@ -11,19 +11,18 @@ import (
 type trafficCase struct {
 	name string
 	run  func(on target, dtype mlxc.DType)
-	// compulsory is the number of elements in the case's dtype that must be moved once: all that are read or written,
-	// without small arrays.
+	// compulsory is the number of elements in the case's dtype that must be read or written once, without small arrays.
 	compulsory int
-	// again is the number of elements that are read once more while a cache has them.
+	// again is the number of elements that are read a second time, from a cache.
 	again int
 	limit float64 // of (issued bytes − bytes read again) ÷ compulsory bytes
 	// kernel is a prefix of the names of the kernels whose launches count. It is empty if all count.
 	kernel string
-	// model, if it is not nil, replaces compulsory and again. Its results are in bytes for a dtype of a size.
+	// model, if it is not nil, replaces compulsory and again. Its results are in bytes for a given element size.
 	model func(kernel string, l customkernels.Launch, size int) (compulsory, again int)
 }
 
-// rowTraffic returns the cases of an operation on rows, which must move so many arrays of x's size. The limits are for
+// rowTraffic returns the cases of an operation on rows that must move `moved` arrays of x's size. The limits are for
 // many more rows than threadgroups, for few rows, and for rows that a threadgroup of the norms cannot hold.
 func rowTraffic(name string, moved int, limits [3]float64, run func(on target, in rowInputs)) (cases []trafficCase) {
 	for i, size := range [3][2]int{{16384, 128}, {199, 4096}, {256, 16384}} {

@@ -106,8 +106,8 @@ type trafficRow struct {
 	conflicts    uint64 // of banks of threadgroup memory
 }
 
-// problems lists the ratios that exceed the known table of the same compiler, the rows that are missing there, and the
-// rows there that match no case.
+// problems compares with the known table of the same compiler. It lists the ratios that exceed the known ones, the rows
+// that are missing in the known table, and the known rows that match no case.
 func (found trafficTable) problems(known trafficTable) (list []string) {
 	const stale = trafficFile + " is stale: run " + writeTrafficTable
 	if found.flags != known.flags {

@@ -20,7 +20,7 @@ var _ = describe(descriptor{
 		}},
 		{name: "transpose_2d_direct"},
 	},
-	// Whole and cut tiles, and matrices that are transposed without tiles.
+	// Whole and short tiles, and matrices that are transposed without tiles.
 	traffic: func() (cases []trafficCase) {
 		shapes := [][3]int{{1, 512, 1024}, {8, 128, 64}, {2, 37, 129}, {1, 130, 70}, {3, 36, 100}, {2, 4096, 3}}
 		for _, s := range shapes {

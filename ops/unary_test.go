@@ -33,7 +33,8 @@ func testUnaryUnderTransforms(t *testing.T, ours, theirs func(x *mlxc.Array) *ml
 	testUnderTransforms(t, unary(ours), unary(theirs), arrays{x}, dy)
 }
 
-// testUnderTransforms does the same for any number of arguments. All of them have a gradient.
+// testUnderTransforms makes the checks of testUnaryUnderTransforms for an operation of several arrays. All have a
+// gradient.
 func testUnderTransforms(t *testing.T, ours, theirs mlxc.Func, args arrays, dy *mlxc.Array) {
 	wantY, want, err := mlxc.VJP(theirs, args, arrays{dy})
 	require.NoError(t, err)
@@ -119,7 +120,7 @@ func exportedKernels(t *testing.T, f func(x *mlxc.Array) *mlxc.Array, x *mlxc.Ar
 	return exportedKernelsOf(t, unary(f), x)
 }
 
-// exportedKernelsOf does the same for any number of arguments. All of them have a gradient.
+// exportedKernelsOf returns the names of the kernels in the gradients of f for all args, exported for a Mac.
 func exportedKernelsOf(t *testing.T, f mlxc.Func, args ...*mlxc.Array) []string {
 	step := func(args arrays) (results arrays) {
 		mlxc.WithPlaceholderGPU(func() { results = vjpOf(f)(args) })

@@ -6,11 +6,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// variantGeometry takes the place of the backend in launches whose geometry no backend has.
+// variantGeometry is the Backend of launches whose geometry no backend has.
 const variantGeometry mlxc.Backend = "variant"
 
 // variants returns the variants of the launches that the kernels' descriptors define. A kernel's documentation allows
-// more geometries than the tables use today. Checking them lets a table change without a change of the shader.
+// more geometries than the backends use today. Because tests check them, a tuning table can change without a change of
+// the shader.
 func variants(launches []KernelLaunch) []KernelLaunch {
 	var list []KernelLaunch
 	for _, l := range launches {
@@ -46,8 +47,8 @@ func (l *KernelLaunch) setGrid(threadgroups, threads int) {
 	l.Launch.Grid, l.Launch.Threadgroup = [3]int{threadgroups * threads}, [3]int{threads}
 }
 
-// setPartialSums makes room for the sums of so many threadgroups in the second output, which holds none without a
-// weight.
+// setPartialSums makes room for the partial sums of `threadgroups` threadgroups in the second output. Without a weight
+// that output has none.
 func (l *KernelLaunch) setPartialSums(threadgroups int) {
 	shape := slices.Clone(l.Launch.Outputs[1].Shape)
 	if len(shape) > 1 {
@@ -57,8 +58,8 @@ func (l *KernelLaunch) setPartialSums(threadgroups int) {
 }
 
 // twoGroups returns variants whose two threadgroups share the rows, so that each uses its threadgroup memory again:
-// with three simdgroups, with the largest threadgroup, with fewer threads than hold a row of whole packs, and with
-// more threads than packs.
+// with three simdgroups, with the largest threadgroup, with fewer threads than a row of whole vectors needs, and with
+// more threads than vectors.
 func twoGroups(l KernelLaunch, change func(v *KernelLaunch, threads int)) (list []KernelLaunch) {
 	for _, threads := range map[string][]int{"37x129": {96, 1024}, "6x128": {5, 96}}[l.Case] {
 		list = append(list, l.variant(func(v *KernelLaunch) {
@@ -71,16 +72,18 @@ func twoGroups(l KernelLaunch, change func(v *KernelLaunch, threads int)) (list 
 	return list
 }
 
-// rowVariants are twoGroups of kernels that accept any number of threads.
+// rowVariants returns the variants of twoGroups for a kernel that accepts any number of threads.
 func rowVariants(l KernelLaunch) []KernelLaunch { return twoGroups(l, nil) }
 
-// fusedNormVariants are twoGroups of a norm's fused backward kernel, whose threads must hold a row.
+// fusedNormVariants returns the variants of twoGroups for a norm's fused backward kernel, without the ones whose threads
+// do not hold a row.
 func fusedNormVariants(l KernelLaunch) []KernelLaunch {
 	list := twoGroups(l, func(v *KernelLaunch, _ int) { v.setPartialSums(2) })
 	return slices.DeleteFunc(list, func(v KernelLaunch) bool { return v.Launch.Threadgroup[0] == 5 })
 }
 
-// statisticsVariants have one threadgroup of the largest size, which takes two rows at a time and then the last.
+// statisticsVariants returns a variant with one threadgroup of the largest size. It processes two of three rows in one
+// step and the last row in a second step.
 func statisticsVariants(l KernelLaunch) []KernelLaunch {
 	if l.Case != "3x8209" {
 		return nil
@@ -91,7 +94,7 @@ func statisticsVariants(l KernelLaunch) []KernelLaunch {
 	})}
 }
 
-// columnsVariants have two threadgroups that share the rows of a block of columns.
+// columnsVariants returns a variant with two threadgroups that share the rows of a block of columns.
 func columnsVariants(l KernelLaunch) []KernelLaunch {
 	if l.Case != "3x8209" {
 		return nil
@@ -102,7 +105,7 @@ func columnsVariants(l KernelLaunch) []KernelLaunch {
 	})}
 }
 
-// columnSumVariants have several columns per lane, in packs that are whole or cut off by the last column.
+// columnSumVariants returns variants with several columns per lane, in whole vectors or with a short last vector.
 func columnSumVariants(l KernelLaunch) []KernelLaunch {
 	width := map[string]int{"37x129": 129, "6x128": 128}[l.Case]
 	if width == 0 {
