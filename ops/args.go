@@ -13,7 +13,7 @@ import (
 // gradientDTypes lists the dtypes that the kernels support.
 var gradientDTypes = []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16}
 
-// opError adds the operation and its operands to err. An error that an operand carried is returned unchanged.
+// opError adds the operation and its operands to err. It returns an error that an operand carried unchanged.
 func opError(op string, err error, operands ...*mlxc.Array) error {
 	var carried *mlxc.Error
 	if errors.As(err, &carried) {
@@ -81,7 +81,7 @@ func uint32Arg(n int) *mlxc.Array {
 	return customkernels.Constant(uint32(n))
 }
 
-// uint32Args does the same for several values.
+// uint32Args returns each value as a scalar argument of a kernel, like uint32Arg.
 func uint32Args(values ...int) []*mlxc.Array {
 	scalars := make([]*mlxc.Array, len(values))
 	for i, n := range values {
@@ -107,18 +107,19 @@ func freeAll(arrays []*mlxc.Array) {
 	}
 }
 
-// maxCheckedElements is the largest number of targets or ids whose values are checked before a launch. Reading so many
-// takes some tens of microseconds.
+// maxCheckedElements is the largest number of targets or ids whose values are checked before a launch. Reading
+// 65,536 values takes some tens of microseconds.
 const maxCheckedElements = 1 << 16
 
-// readableWithoutSync reports whether the elements of a can be read at once: they are few, computed, and in memory of
-// the host. Elements that an NVIDIA GPU computed would have to be copied.
+// readableWithoutSync reports whether the host can read the elements of a without waiting: there are at most
+// maxCheckedElements, they have been computed, and they are in host memory. Elements that an NVIDIA GPU computed would
+// have to be copied first.
 func readableWithoutSync(a *mlxc.Array) bool {
 	inHostMemory := a.IsHostBacked() || mlxc.CurrentBackend() != mlxc.BackendCUDA
 	return a.Size() <= maxCheckedElements && a.IsReady() && inHostMemory
 }
 
-// scoped calls f and frees all arrays that f makes, except for its results.
+// scoped calls f and frees all arrays that f makes, except its results. They belong to the enclosing scope.
 func scoped(f func() []*mlxc.Array) (results []*mlxc.Array) {
 	mlxc.WithScope(func() {
 		results = f()

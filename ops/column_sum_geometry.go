@@ -13,24 +13,25 @@ var columnTuning = map[mlxc.Backend]columnGeometry{
 
 // A columnGeometry is the geometry of kernels whose lanes own columns and whose simdgroups share the rows.
 type columnGeometry struct {
-	threads int // of a threadgroup
-	vec     int // columns of a lane
+	threads int // per threadgroup
+	vec     int // columns per lane
 }
 
 // simdgroups returns the number of simdgroups in a threadgroup.
 func (g columnGeometry) simdgroups() int { return ceilDiv(g.threads, 32) }
 
-// threadgroups returns the number of threadgroups for so many columns.
+// threadgroups returns the number of threadgroups for `width` columns.
 func (g columnGeometry) threadgroups(width int) int { return ceilDiv(width, min(g.threads, 32)*g.vec) }
 
-// columnSumTuning holds the geometry of the sum over partial sums, which have a row for each threadgroup of the kernel
-// that wrote them.
+// columnSumTuning holds the geometry of the sum over partial sums. They have one row per threadgroup of the kernel that
+// wrote them.
 var columnSumTuning = map[mlxc.Backend]struct {
 	columnGeometry
 	rowsPerStep int // rows that a simdgroup loads at a time
 }{
 	mlxc.BackendCPU:   {columnTuning[mlxc.BackendCPU], 1},
 	mlxc.BackendMetal: {columnTuning[mlxc.BackendMetal], 8},
-	// 32 simdgroups load 8 rows each, so nearly all rows of the 132 or 264 threadgroups at once.
+	// 32 simdgroups load 8 rows each, 256 in total. Wide rows have 132 or 264 threadgroups, so nearly all of their
+	// partial sums are loaded at once.
 	mlxc.BackendCUDA: {columnGeometry{threads: 1024, vec: 1}, 8},
 }

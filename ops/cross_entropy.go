@@ -14,7 +14,7 @@ type Reduction int
 
 // The reductions.
 const (
-	ReductionMean Reduction = iota // the sum divided by the number of rows that are not ignored, at least 1
+	ReductionMean Reduction = iota // the sum divided by the number of rows that are not ignored; 0 if all are ignored
 	ReductionSum                   // the sum
 	ReductionNone                  // one loss per row
 )
@@ -109,8 +109,8 @@ func checkCrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) erro
 	return cfg.check(targets, "logits", logits, logits.Dim(-1))
 }
 
-// check returns an error if an option is invalid, or if targets does not have one target below classes for each row
-// of the argument called name.
+// check returns an error if an option is invalid, or if targets does not have one target for each row of rows, below
+// `classes`. name is the name of the argument rows in messages.
 func (cfg CrossEntropyConfig) check(targets *mlxc.Array, name string, rows *mlxc.Array, classes int) error {
 	finite := func(v float32) bool { return v >= 0 && !math.IsInf(float64(v), 0) }
 	switch {

@@ -8,8 +8,8 @@ import (
 )
 
 // crossEntropyCases returns the cases of the cross-entropy kernels. Their targets are classes, ignored targets and one
-// out of range. Ragged rows include one that is wider than the registers of a GPU's threadgroup and one that ends where
-// a vector would begin. Without smoothing, some logits are −∞.
+// out of range. Ragged rows include one that is wider than the registers of a GPU's threadgroup, and one that ends
+// exactly where another vector would begin. Without smoothing, some logits are −∞.
 func crossEntropyCases(set CaseSet) []launchCase {
 	shapes := rowShapes(set)
 	if set == RaggedCases {
@@ -83,8 +83,8 @@ func capScales(columns int) *mlxc.Array {
 	return mlxc.FromSlice(scales)
 }
 
-// launchSlice launches the gradient of the slice of classes [slice[0], slice[1]) after the states of two slices,
-// as LinearCrossEntropy does.
+// launchSlice launches the kernels of LinearCrossEntropy for two slices of the classes: the states of both, the merge
+// of the states, and the gradient of the slice [slice[0], slice[1]).
 func launchSlice(on target, logits, targets, dloss *mlxc.Array, slice [2]int, cfg CrossEntropyConfig) {
 	rows, width := logits.Dim(0), logits.Dim(1)
 	columns := func(begin, end int) *mlxc.Array { return logits.Slice([]int{0, begin}, []int{rows, end}, nil) }
@@ -94,7 +94,7 @@ func launchSlice(on target, logits, targets, dloss *mlxc.Array, slice [2]int, cf
 	if slice[0] == 0 {
 		other = [2]int{slice[1], width}
 	}
-	unrecorded := target{backend: on.backend} // a second launch of the same name would not be distinct
+	unrecorded := target{backend: on.backend} // a second recorded launch would have the same name
 	otherClasses := classSlice{other[0], width}
 	otherStates := crossEntropyLosses(unrecorded, columns(other[0], other[1]), targets, nil, otherClasses, cfg)[1]
 	merged := crossEntropyMerge(on, mlxc.Stack(0, otherStates, states), targets, width, cfg)

@@ -9,11 +9,11 @@ import (
 // (logit_block.h).
 type lossKernelTuning struct {
 	maxThreads      int // per threadgroup
-	bytesPerThread  int // of a row, held in registers
+	bytesPerThread  int // bytes of a row that a thread holds in registers
 	deviceThreads   int // threads that fill the largest device; 0: one threadgroup per block of columns
 	coreThreads     int // threads resident on a core; 0 if the compiler decides
-	elementsPerStep int // of a thread
-	interleave      int // threads that alternate in a block
+	elementsPerStep int // elements that a thread adds to its sums per step
+	interleave      int // neighboring threads whose vectors alternate in a block
 }
 
 var lossKernelCPU = lossKernelTuning{
@@ -73,7 +73,7 @@ var lossTuning = map[mlxc.Backend]struct {
 // lossGeometry is the launch geometry of a cross-entropy kernel.
 type lossGeometry struct {
 	threads       int        // per threadgroup
-	groups        int        // that share the rows
+	groups        int        // threadgroups that share the rows
 	blocks        int        // threadgroups that share the columns of a row; 1 except in backward on GPUs
 	groupsPerCore int        // resident at a time; 0 if the compiler decides
 	registerDType mlxc.DType // of the logits in registers
@@ -83,7 +83,7 @@ type lossGeometry struct {
 	interleave    int
 }
 
-// lossGeometryFor returns the geometry for rows × width logits of a dtype. t is an element of lossTuning.
+// lossGeometryFor returns the geometry for rows × width logits of a dtype. t is the kernel's entry in lossTuning.
 func lossGeometryFor(backend mlxc.Backend, t lossKernelTuning, dtype mlxc.DType, rows, width int) lossGeometry {
 	g := lossGeometry{registerDType: dtype, interleave: t.interleave, blocks: 1}
 	if backend == mlxc.BackendCPU {

@@ -10,7 +10,7 @@ import (
 
 var crossEntropyKernels = newShaderFile("cross_entropy.metal")
 
-// crossEntropyForward returns the loss and the states of the rows. With gradient, if the losses are reduced, the
+// crossEntropyForward returns the loss and the states of the rows. If gradient is set and the losses are reduced, the
 // third result is the gradient of logits for a cotangent of 1.
 func crossEntropyForward(
 	on target, logits, targets *mlxc.Array, cfg CrossEntropyConfig, gradient bool,
@@ -64,9 +64,9 @@ func crossEntropyBackward(
 	return crossEntropyGradient(on, logits, classes, outputs[1], cotangents, allClasses(logits), cfg)
 }
 
-// gradientPrepared reports whether the forward pass has returned a third result for the backward pass and it may be
-// used. While a second derivative is being taken it may not: MLX would treat it as a constant. The backward kernels
-// return an error then.
+// gradientPrepared reports whether the forward pass has returned a third result and the backward pass may use it. The
+// backward pass may not use it while a second derivative is being taken, because MLX would treat it as a constant. The
+// backward kernels run instead and return an error.
 func gradientPrepared(outputs []*mlxc.Array) bool {
 	return len(outputs) == 3 && !mlxc.Differentiating()
 }
@@ -130,7 +130,7 @@ func (cfg CrossEntropyConfig) divisor(classes *mlxc.Array) *mlxc.Array {
 	return floating.Maximum(one)
 }
 
-// A classSlice identifies the classes of the columns of logits: consecutive ones, from first on, out of total.
+// A classSlice tells the class of each column of logits. Column i is class first + i, out of `total` classes.
 type classSlice struct{ first, total int }
 
 // allClasses returns the slice of logits that have a column for each class.
@@ -192,8 +192,8 @@ func (cfg CrossEntropyConfig) options() []*mlxc.Array {
 }
 
 // crossEntropyLosses returns the losses [rows] and the states [rows, stateSize] of rows × width logits. Unless the
-// slice has all classes, only the states are meaningful. A cotangent, a scalar that all rows share, requires all
-// classes; the third result is then the gradient of logits.
+// slice has all classes, the losses are meaningless. cotangent, if not nil, is a scalar that all rows share. It
+// requires a slice of all classes, and the third result is then the gradient of logits.
 func crossEntropyLosses(
 	on target, logits, classes, cotangent *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
 ) []*mlxc.Array {

@@ -28,7 +28,7 @@ func crossEntropyMLX(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.
 	if z := float64(cfg.ZLoss); z > 0 {
 		losses = losses.Add(lse.Square().MulScalar(z))
 	}
-	// A factor makes the gradient NaN too.
+	// The factor NaN makes the gradient NaN too. A Where that selects NaN would make only the loss NaN.
 	validity := mlxc.Where(inRange, mlxc.Scalar[float32](1), mlxc.Scalar(float32(math.NaN())))
 	losses = mlxc.Where(counted, losses.Mul(validity), mlxc.Scalar[float32](0))
 	if cfg.Reduction == ReductionNone {

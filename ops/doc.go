@@ -1,18 +1,18 @@
 // Package ops provides differentiable operations on MLX arrays. Their gradients are Metal kernels of this project.
 //
-// An operation computes the same values as MLX's operation of the same name. Its gradient runs on every device for
-// which package customkernels has an executor. Storage is float32, float16 or bfloat16, arithmetic is float32, and the
-// results have the same bits at every run. On NVIDIA GPUs, Attention and LinearCrossEntropy multiply float32 matrices
-// in TF32, as MLX does, unless the environment variable MLX_ENABLE_TF32 is 0.
+// An operation computes the same values as MLX's operation of the same name, if MLX has one. Its gradient runs on every
+// device for which package customkernels has an executor. Storage is float32, float16 or bfloat16, arithmetic is
+// float32, and the results have the same bits at every run. On NVIDIA GPUs, Attention and LinearCrossEntropy multiply
+// float32 matrices in TF32, as MLX does, unless the environment variable MLX_ENABLE_TF32 is 0.
 //
-// Operations return one array, or two, which may carry an error. They never evaluate anything. Any goroutine may call
-// them.
+// Operations return one to three arrays. Errors are carried by the arrays (see [mlxc.Array.Err]). Operations never
+// evaluate an array. Any goroutine may call them.
 //
 // # Transforms
 //
-// Operations work inside mlxc's VJP, ValueAndGrad, Checkpoint and Compile. Second derivatives, CompileShapeless, and
-// Vmap and forward-mode derivatives of a kernel return an error. MLX's own operations support these. Vmap and forward
-// mode work where the forward pass is MLX's, as in RMSNorm and LayerNorm.
+// Operations work inside mlxc's VJP, ValueAndGrad, Checkpoint and Compile. Second derivatives (except Transpose2D's),
+// CompileShapeless, and Vmap and forward-mode derivatives of a kernel return an error. MLX's own operations support
+// these. Vmap and forward mode work where MLX computes the forward pass, as in RMSNorm and LayerNorm.
 //
 // # Running on a CPU
 //

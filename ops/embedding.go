@@ -21,10 +21,10 @@ var embeddingKernels = newShaderFile("embedding.metal")
 // NaN and the id does not contribute to the gradient. No memory out of bounds is accessed.
 //
 // The gradient is dweight_v = Σ dy_s over the tokens s whose id is v; rows without tokens are zero. Sums are in
-// float32, in an order that the number of tokens alone decides, so the bits are the same at every call. The tokens are
-// sorted by id; the kernels then read dy once and write each row of dweight once, in parallel even if all tokens have
-// the same id. A second derivative is an error. The gradient has V rows; [EmbeddingSparseGradient] computes only the
-// rows that ids contains.
+// float32, in an order that depends only on ids, so the bits are the same at every call. The tokens are sorted by id.
+// The kernels then read dy once and write each row of dweight once, in parallel even if all tokens have the same id. A
+// second derivative is an error. The gradient has V rows; [EmbeddingSparseGradient] computes only the rows that ids
+// contains.
 func Embedding(weight, ids *mlxc.Array) *mlxc.Array {
 	const op = "ops.Embedding"
 	if err := checkEmbedding(weight, ids); err != nil {

@@ -6,12 +6,15 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// embeddingCases returns cases of tokens, rows of the table, and its width.
+// embeddingCases returns cases with a number of tokens, a number of table rows, and a width.
 //
-// The ragged cases include single elements; arrays of fewer than eight elements; cut vectors, and threads with fewer
-// vectors than others; rows wider than a CPU thread processes at once; a last threadgroup with fewer threads; runs that
-// are shorter than a segment, fill one, or extend over several with tokens before and after them; and a table with
-// many more rows than tokens.
+// The ragged cases have:
+//   - single elements and arrays of fewer than eight elements
+//   - short last vectors, and threads with fewer vectors than others
+//   - rows wider than a CPU thread processes at once
+//   - a last threadgroup with fewer threads
+//   - runs that are shorter than a segment, fill one, or extend over several with tokens before and after them
+//   - a table with many more rows than tokens
 func embeddingCases(set CaseSet) []launchCase {
 	shapes := [][3]int{{1, 1, 1}, {3, 2, 7}, {37, 13, 129}, {5, 3, 4099}, {384, 2, 300}, {1031, 2, 70}, {70, 600, 40}}
 	if set == TypicalCases {
@@ -26,7 +29,7 @@ func embeddingCases(set CaseSet) []launchCase {
 				normal := func(seed uint64, rows int) *mlxc.Array {
 					return mlxc.RandomNormal(mlxc.RandomKey(seed), dtype, rows, width)
 				}
-				// Each id and one that is out of range, in turn.
+				// All ids in turn, and one that is out of range.
 				ids := mlxc.Arange(mlxc.Uint32, 0, float64(tokens), 1).Remainder(mlxc.Scalar(uint32(vocabulary + 1)))
 				embeddingForward(on, normal(1, vocabulary), ids)
 				embeddingBackward(on, normal(2, tokens), ids, vocabulary)

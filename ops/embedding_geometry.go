@@ -8,11 +8,11 @@ var gatherTuning = map[mlxc.Backend]struct {
 	threads          int // per threadgroup
 	vecBytes         int // of a vector
 	vecsPerThread    int
-	minThreadsPerRow int // in rows that have as many vectors
-	maxRows          int // that the grid processes at a time
+	minThreadsPerRow int // fewer only if the row has fewer vectors
+	maxRows          int // rows that the grid processes at a time
 }{
-	// 4096 floats of a row are half of a 32 KiB cache. 512 threads, whose rows are far apart, balance rows of
-	// different cost.
+	// 4096 floats of a row are half of a 32 KiB cache. Rows have different costs. They are balanced because there are
+	// 512 threads and the rows of each are far apart.
 	mlxc.BackendCPU: {threads: 1, vecBytes: 64, vecsPerThread: 256, minThreadsPerRow: 1, maxRows: 512},
 	// Eight vectors of 16 bytes amortize the 4-byte id that each thread reads per row. In half precision their sums
 	// are 64 floats; at about 128 registers per thread, a core's 208 KiB hold 400 threads, with 50 KiB of loads in

@@ -8,8 +8,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// EmbeddingSparseGradient returns the gradient of [Embedding] for weight without its rows of zeros, for an optimizer
-// that updates only rows in use.
+// EmbeddingSparseGradient returns the gradient of [Embedding] for weight without the rows that no id selects, for an
+// optimizer that updates only rows in use.
 //
 // ids has any shape S and dtype int32 or uint32. dy, the cotangent of Embedding's result, has shape S+(D) and dtype
 // float32, float16 or bfloat16. vocabulary is V, the number of rows of weight.

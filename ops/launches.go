@@ -31,7 +31,7 @@ type KernelLaunch struct {
 	Kernel  *customkernels.Kernel
 	Launch  customkernels.Launch
 
-	traced mlxc.Backend // Backend, except in launches that tests derive
+	traced mlxc.Backend // the backend that run is called for; equals Backend, except in the tests' variants
 	run    func(on target, dtype mlxc.DType)
 	index  int // among the launches of run
 }
@@ -106,14 +106,14 @@ func KernelLaunches(set CaseSet) []KernelLaunch {
 	return list
 }
 
-// alike reports whether two launches of a case are equal, and are either the same launch on two backends or two
-// launches on one backend.
+// alike reports whether two launches of a case have the same kernel and parameters, and are either the same launch on
+// two backends or two launches on one backend.
 func (l KernelLaunch) alike(other KernelLaunch) bool {
 	again := l.index == other.index || l.traced == other.traced
 	return again && l.Kernel == other.Kernel && reflect.DeepEqual(l.Launch, other.Launch)
 }
 
-// An operation names the cases in which an operation's kernels are checked.
+// An operation has a name and the cases in which its kernels are checked.
 type operation struct {
 	name  string
 	cases func(set CaseSet) []launchCase

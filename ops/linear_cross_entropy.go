@@ -78,8 +78,8 @@ const (
 	// maxSliceBytes bounds the logits of a slice. At this size matrix products run at full speed, and a slice is small
 	// beside the weight of a large vocabulary.
 	maxSliceBytes = 64 << 20
-	// maxSliceClasses is the number of classes that a slice may have regardless of its size in bytes. With fewer, the
-	// accumulation of dhidden would take as long as the products.
+	// maxSliceClasses is the number of classes that a slice may have even if it exceeds maxSliceBytes. With fewer
+	// classes, the accumulation of dhidden would take as long as the products.
 	maxSliceClasses = 4096
 )
 
@@ -132,7 +132,8 @@ type linearLoss struct {
 	slice     int // classes in a slice
 }
 
-// forward returns the loss and the states of the rows. With keep, the third result is the logits, if one slice has all.
+// forward returns the loss and the states of the rows. If keep is set and a single slice has all classes, the third
+// result is the logits.
 func (l linearLoss) forward(targets *mlxc.Array, keep bool) []*mlxc.Array {
 	var results, states []*mlxc.Array
 	l.slices(l.hidden, func(hidden, weight *mlxc.Array, begin int) []*mlxc.Array {
@@ -156,7 +157,7 @@ func (l linearLoss) forward(targets *mlxc.Array, keep bool) []*mlxc.Array {
 }
 
 // backward returns the gradients of hidden and weight for the cotangent dloss of the loss. outputs are the results of
-// forward. A gradient that is not needed is zeros, which are never evaluated.
+// forward. If a gradient is not needed, its result is zeros, which are never evaluated.
 func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden, dweight *mlxc.Array) {
 	rows, dtype := l.classes.Dim(0), l.weight.DType()
 	cotangents := dloss
@@ -206,7 +207,8 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	return scaled.dhidden(dhidden).AsType(dtype), dweight
 }
 
-// A scaling holds scaled operands of the gradients' products, and functions that scale the products back.
+// A scaling holds the scaled operands of the matrix products that compute dhidden and dweight, and functions that undo
+// the scaling of these products.
 type scaling struct {
 	cotangents *mlxc.Array // [rows]
 	hidden     *mlxc.Array // [rows, H], operand of dweight
@@ -224,8 +226,8 @@ func unscaled(cotangents, hidden *mlxc.Array) scaling {
 //
 // Each cotangent is divided by a power of two p of its row, which brings it to [1, 2). The row of dhidden is multiplied
 // by p afterwards. For dweight, the row of hidden is multiplied by p/q, with one power of two q for all rows, and
-// dweight by q afterwards. q is such that if all elements of hidden were the largest, their sum over the rows would be
-// a quarter of float16's largest number.
+// dweight by q afterwards. q is chosen for the worst case: if all elements of hidden were as large as the largest,
+// their sum over the rows would be a quarter of float16's largest number.
 func scaledForFloat16(cotangents, hidden *mlxc.Array) scaling {
 	rowScale := powerOfTwo(cotangents)
 	rowScales := rowScale.ExpandDims(-1)

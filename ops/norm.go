@@ -81,7 +81,8 @@ func hasAny(arrays []*mlxc.Array) bool {
 	return slices.ContainsFunc(arrays, func(a *mlxc.Array) bool { return a != nil })
 }
 
-// gradients returns dx and one gradient per parameter: the next of sums, or nil for a nil parameter.
+// gradients returns dx and one gradient per parameter. sums has the gradients of the parameters that are not nil, in
+// order. A nil parameter has a nil gradient.
 func gradients(dx *mlxc.Array, parameters, sums []*mlxc.Array) []*mlxc.Array {
 	grads := []*mlxc.Array{dx}
 	for _, p := range parameters {
@@ -94,16 +95,16 @@ func gradients(dx *mlxc.Array, parameters, sums []*mlxc.Array) []*mlxc.Array {
 	return grads
 }
 
-// normKernels describes the backward kernels of a norm. If a threadgroup holds a row, one kernel computes dx and
-// partial sums of the parameters' gradients. Otherwise a kernel computes the statistics of the rows, and one the same
-// results for blocks of columns. column_sum adds the partial sums.
+// normKernels describes the backward kernels of a norm. If a threadgroup holds a row, one fused kernel computes dx and
+// partial sums of the parameters' gradients. Otherwise one kernel computes the statistics of the rows, and a second one
+// computes dx and the partial sums in blocks of columns. column_sum adds the partial sums.
 type normKernels struct {
 	shaders           *shaderFile
 	name              string // of the fused kernel; the other names add _statistics and _columns
 	partial           string // the output of partial sums
 	maxThreads        int    // per threadgroup of the fused kernel
 	statisticsThreads int    // per threadgroup of the statistics kernel, at most
-	statistics        int    // floats per row
+	statistics        int    // floats per row that the statistics kernel writes
 }
 
 // backward returns dx and one gradient per parameter, nil for a nil parameter.
@@ -126,7 +127,7 @@ func (k normKernels) backward(
 			Undefined:        undefined,
 		}, slices.Concat(n.operands, n.scalars)...)
 	} else {
-		g.groups = max(g.groups/len(parameters), 1) // keeps the traffic of the partial sums
+		g.groups = max(g.groups/len(parameters), 1) // two parameters have as much traffic of partial sums as one
 		statistics := k.rowStatistics(on, n, g)
 		defer statistics.Free()
 		results = on.launch(k.shaders.kernel(k.name+"_columns"), customkernels.Launch{

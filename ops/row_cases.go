@@ -8,11 +8,15 @@ import (
 
 // rowShapes returns the shapes, rows × width, in which row kernels are checked.
 //
-// The ragged shapes are: one element; fewer than eight elements, which MLX declares in another address space; a short
-// last vector in every thread; several simdgroups of which the last is short; whole vectors only, so that one element
-// more is out of bounds; rows wider than a threadgroup holds on a CPU and on a GPU, in whole vectors and with a short
-// one; and more rows than any geometry has threadgroups, with several simdgroups each, so that threadgroups use their
-// memory again.
+// The ragged shapes have:
+//   - one element
+//   - a weight of fewer than eight elements, which MLX declares in the constant address space
+//   - a short last vector
+//   - several simdgroups with a short last one
+//   - whole vectors only, so that the next element is out of bounds
+//   - rows wider than a threadgroup holds on a CPU and on a GPU, in whole vectors and with a short last vector
+//   - more rows than threadgroups of a kernel with partial sums, and several simdgroups per threadgroup, so that
+//     threadgroups use their memory again
 func rowShapes(set CaseSet) [][2]int {
 	if set == TypicalCases {
 		return [][2]int{{64, 1024}, {4, 16384}}

@@ -7,12 +7,12 @@ var rowTuning = map[mlxc.Backend]struct {
 	maxThreads        int // per threadgroup
 	elementsPerThread int // of a row, held in registers
 	vecBytes          int // of a load or store
-	groups            int // that fill the largest device
-	minRows           int // per threadgroup that writes partial sums
+	groups            int // threadgroups that fill the largest device
+	minRows           int // rows per threadgroup that writes partial sums
 }{
 	// A threadgroup is one thread, so no thread waits for another, and a row streams through one core. Its caches take
 	// the place of a GPU's registers: 4096 floats each of x, dy, w and dw are half of a fiber's stack of 128 KiB. 64
-	// bytes are a cache line, and one or two vector registers. 64 groups balance the load of a few cores.
+	// bytes are a cache line and one or two vector registers. 64 groups balance the load of a few cores.
 	mlxc.BackendCPU: {maxThreads: 1, elementsPerThread: 4096, vecBytes: 64, groups: 64, minRows: 16},
 	// Loads have 16 bytes. 8 elements each of x, dy, w and dw take 32 of the 52 registers that each of 1024 threads has
 	// (208 KiB per core). 256 groups are three per core of the largest GPU. With ten rows per group its partial sums,
@@ -59,8 +59,8 @@ func rowGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) row
 	return g
 }
 
-// independentRowGeometry returns the geometry for a kernel without partial sums. The threadgroups are as many as fill
-// the largest device, or one per row.
+// independentRowGeometry returns the geometry for a kernel without partial sums. It has as many threadgroups as fill the
+// largest device, but at most one per row.
 func independentRowGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
 	g := rowGeometryFor(backend, dtype, rows, width)
 	t := rowTuning[backend]
@@ -75,7 +75,7 @@ var accumulatingTuning = map[mlxc.Backend]struct {
 	threadsPerCore    int // resident; also the largest threadgroup
 	elementsPerThread int // of a row, held in registers
 	bytesInFlight     int // of x and dy per thread; rows with fewer bytes are prefetched
-	minRows           int // per threadgroup
+	minRows           int // rows per threadgroup
 }{
 	// H200: one wave of 512 threads with 128 registers on each of 132 multiprocessors; more threadgroups would write
 	// more partial sums. 64 KiB in flight per multiprocessor hide the latency of memory during the sums of a row. They

@@ -47,10 +47,10 @@ func (t rowTemplate) weightArg() mlxc.TemplateArg {
 	return mlxc.TemplateArg{Name: "HAS_WEIGHT", Value: t.hasWeight}
 }
 
-// hasSumArg is the option of the RMS norm's backward kernels.
+// hasSumArg returns the option of the RMS norm's backward kernels.
 func hasSumArg(hasSum bool) mlxc.TemplateArg { return mlxc.TemplateArg{Name: "HAS_SUM", Value: hasSum} }
 
-// hasBiasArg is the option of the layer norm's backward kernels.
+// hasBiasArg returns the option of the layer norm's backward kernels.
 func hasBiasArg(hasBias bool) mlxc.TemplateArg {
 	return mlxc.TemplateArg{Name: "HAS_BIAS", Value: hasBias}
 }

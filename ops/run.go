@@ -46,7 +46,8 @@ func newShaderFile(name string) *shaderFile {
 	}
 }
 
-// kernel returns a kernel of the file. It panics if there is none: the files are part of the program.
+// kernel returns a kernel of the file. It panics if the file has no such kernel, because the files are part of the
+// program.
 func (f *shaderFile) kernel(name string) *customkernels.Kernel {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,8 +68,8 @@ func (f *shaderFile) kernel(name string) *customkernels.Kernel {
 
 var warnOnce sync.Once
 
-// kernelsAvailable reports whether the current stream has an executor for kernels. The first time that it has none,
-// kernelsAvailable logs a warning.
+// kernelsAvailable reports whether the current stream has an executor for kernels. If it has none, the first call in
+// the process logs a warning.
 func kernelsAvailable(op string) bool {
 	err := customkernels.Available()
 	if err != nil {

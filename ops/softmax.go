@@ -11,7 +11,7 @@ var (
 )
 
 // Softmax returns exp(x) divided by its sum over the last axis, with this project's gradient. Arithmetic is float32.
-// On a GPU, MLX computes the value. On a CPU a kernel of this project does, in a tenth of the time of MLX's.
+// On a GPU, MLX computes the value. On a CPU a kernel of this project computes it in a tenth of MLX's time.
 //
 // x has shape (…,D) and is float32, float16 or bfloat16. The result has x's shape and dtype. A row with a NaN or +∞,
 // or of −∞ alone, becomes NaN, and so does its gradient. In other rows the value and the gradient at −∞ are 0.
@@ -52,8 +52,9 @@ func softmaxBackward(on target, y, dy *mlxc.Array) *mlxc.Array {
 	return softmaxRows(on, softmaxKernels.kernel("softmax_backward"), y, dy)
 }
 
-// softmaxRows launches a row kernel. It holds the rows of its inputs in registers, one or two arrays. The geometry is
-// for the four arrays of a norm, so a thread holds four or two times as many elements of each.
+// softmaxRows launches a softmax kernel, which keeps the rows of its one or two inputs in registers. The geometry is
+// tuned for the four arrays of a norm. A thread therefore holds four times as many elements of one input, or twice as
+// many of two.
 func softmaxRows(on target, kernel *customkernels.Kernel, inputs ...*mlxc.Array) *mlxc.Array {
 	shape, dtype := inputs[0].Shape(), inputs[0].DType()
 	width := shape[len(shape)-1]

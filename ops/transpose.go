@@ -97,7 +97,7 @@ func transpose(on target, x *mlxc.Array) *mlxc.Array {
 	if x.Size() == 0 {
 		return mlxc.Zeros(x.DType(), shape...)
 	}
-	// Tiles would be almost empty.
+	// Tiles of narrow matrices would be almost empty.
 	if min(rows, columns) < 16 && x.Size() <= math.MaxInt32 {
 		return transposeDirect(on, x, shape)
 	}
@@ -132,8 +132,8 @@ func transposeDirect(on target, x *mlxc.Array, shape []int) *mlxc.Array {
 	length, others := x.Dim(-2), x.Dim(-1)
 	strip, gathers := length, true
 	if on.backend == mlxc.BackendCPU {
-		// A CPU thread iterates along the longer axis, in strips that stay in a cache until all of their rows or
-		// columns, at most 16, have been moved.
+		// A CPU thread iterates along the longer axis in strips. The shorter axis has fewer than 16 elements, so
+		// a strip stays in a cache until it has been moved.
 		gathers = length >= others
 		if !gathers {
 			length, others = others, length

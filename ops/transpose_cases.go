@@ -6,11 +6,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// transposeCases returns cases of matrices, rows and columns.
+// transposeCases returns cases with a number of matrices, rows and columns.
 //
-// The ragged cases include whole and cut vectors of each size in whole and cut tiles; rows and columns of several
-// tiles; whole blocks of all dtypes or of float32 alone. Without tiles they include single elements, an array of fewer
-// than eight elements, and shares of a thread that end inside a row and continue in the next matrix.
+// The ragged cases for the kernels with tiles and blocks have whole and short vectors of each size in whole and short
+// tiles; rows and columns of several tiles; and whole blocks in all dtypes or in float32 alone. The cases for
+// transpose_2d_direct have single elements, an array of fewer than eight elements, and threads whose elements end
+// inside a row or continue in the next matrix.
 func transposeCases(set CaseSet) []launchCase {
 	shapes := [][3]int{
 		{2, 37, 129},

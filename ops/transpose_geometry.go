@@ -11,8 +11,8 @@ var transposeTileTuning = map[mlxc.Backend]struct {
 	vecBytes  int // of a vector, at most
 	maxGroups int
 }{
-	// A thread moves element by element, which is as fast as vectors that have to be assembled. 64 groups balance the
-	// load of a few cores.
+	// A thread moves one element at a time. Vectors are not faster, because they have to be assembled first. 64 groups
+	// balance the load of a few cores.
 	mlxc.BackendCPU: {threads: 1, vecBytes: 1, maxGroups: 64},
 	// One group per tile, up to the limits of a grid.
 	mlxc.BackendMetal: {threads: 256, vecBytes: 16, maxGroups: 1 << 22},

@@ -1,6 +1,6 @@
 // Package separate has norms whose gradients take three kernels each. They compute the functions and gradients of
-// [ops.RMSNorm] and [ops.LayerNorm], but move up to twice the memory. They exist to measure the gain of fusing the
-// kernels.
+// [ops.RMSNorm] and [ops.LayerNorm], but with up to twice the memory traffic. They exist to measure the gain of fusing
+// the kernels.
 package separate
 
 import (
@@ -10,14 +10,14 @@ import (
 )
 
 // RMSNorm is [ops.RMSNorm] with one kernel each for r = rsqrt(mean(x²)+eps) of every row, for dx and for dweight. r is
-// kept in float32. The gradient moves twice the memory of the fused one.
+// kept in float32. The gradient has twice the memory traffic of the fused one.
 func RMSNorm(x, weight *mlxc.Array, eps float32) *mlxc.Array {
 	return norms.RMSNormSeparate(x, weight, eps)
 }
 
-// LayerNorm is [ops.LayerNorm] with one kernel for dx and the statistics μ and r of every row, which are kept in
-// float32, one for partial sums of dweight and dbias over groups of rows, and one that adds the partial sums. The
-// gradient moves 5/3 of the memory of the fused one.
+// LayerNorm is [ops.LayerNorm] with three kernels for the gradient. The first computes dx and the statistics μ and r of
+// every row, which are kept in float32. The second computes partial sums of dweight and dbias over groups of rows. The
+// third adds the partial sums. The gradient has 5/3 of the memory traffic of the fused one.
 func LayerNorm(x, weight, bias *mlxc.Array, eps float32) *mlxc.Array {
 	return norms.LayerNormSeparate(x, weight, bias, eps)
 }
