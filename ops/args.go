@@ -39,7 +39,7 @@ func checkRows(name string, x *mlxc.Array) error {
 		return fmt.Errorf("%s is a scalar; it must have at least one axis", name)
 	}
 	if !slices.Contains(gradientDTypes, x.DType()) {
-		return fmt.Errorf("%s is %v; it must be float32, float16 or bfloat16: use AsType", name, x.DType())
+		return fmt.Errorf("%s is %v; it must be float32, float16 or bfloat16: convert it with AsType", name, x.DType())
 	}
 	return nil
 }

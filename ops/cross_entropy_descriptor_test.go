@@ -42,8 +42,8 @@ func crossEntropyVariants(l KernelLaunch) []KernelLaunch {
 	})
 }
 
-// crossEntropyTraffic has rows that the registers of a threadgroup hold, and longer rows. Of these the registers hold
-// the last 16,384 elements, and the gradient reads the others again.
+// crossEntropyTraffic returns cases with rows that the registers of a threadgroup hold, and with longer rows. Registers
+// hold the last 16,384 elements of a longer row, and the gradient reads the others again.
 func crossEntropyTraffic() (cases []trafficCase) {
 	for _, s := range [][2]int{{2048, 1000}, {4, 16384}, {4, 32768}} {
 		rows, width := s[0], s[1]

@@ -41,8 +41,8 @@ func embeddingVariants(l KernelLaunch) (list []KernelLaunch) {
 	return list
 }
 
-// embeddingTraffic has fewer tokens than table rows, tokens that all have one id, tokens that share ids, and tokens of
-// different ids.
+// embeddingTraffic returns cases with fewer tokens than table rows, with one id for all tokens, with tokens that share
+// ids, and with different ids.
 func embeddingTraffic() (cases []trafficCase) {
 	for _, s := range [][3]int{{128, 1024, 1024}, {1024, 1, 512}, {512, 64, 512}, {512, 512, 512}} {
 		tokens, vocabulary, width := s[0], s[1], s[2]
@@ -69,7 +69,7 @@ func embeddingTraffic() (cases []trafficCase) {
 	return cases
 }
 
-// embeddingBenches have shapes of a table's rows and width, and the number of tokens.
+// embeddingBenches returns benchmarks. A shape has the number of table rows, the width and the number of tokens.
 func embeddingBenches() []gradientBench {
 	table := func(id func(rng *rand.Rand, rows int) uint32) func(mlxc.DType, []int) (primals, others arrays) {
 		return func(dtype mlxc.DType, s []int) (primals, others arrays) {

@@ -23,7 +23,7 @@ import (
 
 var updateTraffic = flag.Bool("update", false, "rewrite "+trafficFile)
 
-// trafficFile is the table to which TestTraffic compares.
+// trafficFile is the table that TestTraffic compares its figures with.
 const trafficFile = "testdata/traffic.md"
 
 const writeTrafficTable = "go test ./ops -run 'TestTraffic$' -long -update"
