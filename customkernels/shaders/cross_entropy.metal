@@ -26,7 +26,7 @@
 //   cross_entropy_merge     loss and state, from the states of the slices
 //   cross_entropy_backward  dx, from m and l
 //
-// Launch contract (logit_block.h shows how a group covers a row)
+// Launch (logit_block.h shows how a group covers a row):
 //
 //   parameter        meaning                                          constraint
 //   threadgroup      threads along x                                  part of one simdgroup, or 1 to 32 whole ones;

@@ -21,7 +21,7 @@
 //   embedding_backward          one row per slot: the tokens before the run's first whole segment, then the sums
 //                               of its whole segments, then the tokens after them; zeros for a slot without tokens
 //
-// Launch contract
+// Launch:
 //
 //   parameter        meaning                                          constraint
 //   grid             threads along x                                  any number; embedding_sorted_keys: one thread

@@ -15,7 +15,7 @@
 //   PARTIAL_T        type of partial                                 float, or T if there is one group along y
 //   ROWS_PER_STEP    rows that a simdgroup of _reduce loads at once  a power of two
 //   MAX_SIMDGROUPS   simdgroups of _reduce per group, at most
-//   HAS_WEIGHT       use w and write the parts of dw                 without it, w, and in _partial x, are unused
+//   HAS_WEIGHT       use w and write the parts of dw                 without it, w and x of _partial are not accessed
 //   HAS_BIAS         write the parts of db
 //   threads          per group of _input                             32·n up to 1024, or below 32
 //                    per group of _partial                           32·n up to 256, or 1

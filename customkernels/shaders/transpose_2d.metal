@@ -7,11 +7,11 @@
 //                        elements, so both matrices are accessed in stretches of TILE elements.
 //   transpose_2d_blocks  A thread moves blocks of VEC × VEC elements through its registers. The blocks of a
 //                        simdgroup form a rectangle of 4 blocks along a row of x and 8 along a column.
-//   transpose_2d_direct  A thread copies its share of the elements from x to y without staging. For matrices
-//                        that would leave a tile almost empty, and whose cache lines stay cached from one
-//                        column to the next.
+//   transpose_2d_direct  A thread copies its share of the elements from x to y without staging. It is for
+//                        matrices with a short axis. They would leave a tile almost empty, and their cache
+//                        lines stay cached from one column to the next.
 //
-// Launch contract. In transpose_2d and transpose_2d_blocks, x, y and z of the grid count the groups along a row of x,
+// Launch. In transpose_2d and transpose_2d_blocks, x, y and z of the grid count the groups along a row of x,
 // along a column of x, and over the matrices. A group advances by the size of the grid, so any number of groups is
 // correct. The table calls the kernels tile, blocks and direct.
 //
