@@ -1,4 +1,4 @@
-// Package mlxc is MLX for Go, through Apple's C interface mlx-c. It needs no Python, neither to build nor to run.
+// Package mlxc is MLX for Go. It calls MLX through Apple's C interface mlx-c and needs no Python.
 //
 //	x := mlxc.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
 //	y := x.MatMul(x).Exp()
@@ -8,17 +8,17 @@
 //
 // An operation does not compute: it adds a node to a graph and returns at once. Eval, ToSlice, Item and String
 // compute; AsyncEval starts a computation and returns. A loop should evaluate in every iteration, because its graph
-// grows until then. Arrays are immutable. Their dtypes are MLX's dtypes. In Go, float16 is float16.Float16 of
-// github.com/x448/float16, and bfloat16 is bfloat16.BFloat16 of the package below this one.
+// grows until then. Arrays are immutable. Their dtypes are MLX's dtypes. The Go type for float16 is Float16 of package
+// github.com/x448/float16. The Go type for bfloat16 is BFloat16 of package mlxc/bfloat16.
 //
 // # Operations
 //
-// Operations of one kind have common rules:
+// These rules hold for every operation of a kind:
 //
 //   - Element-wise operations broadcast their operands to a common shape and promote them to a common dtype, by MLX's
-//     rules. Operands that do not fit are an error. Exp, Log, Sin, Sqrt and similar functions compute integers and
-//     booleans as float32. Comparisons and logic return booleans: NaN is equal to nothing, and every value other
-//     than 0 is true. Bit operations take integers and booleans.
+//     rules. Shapes that do not broadcast are an error. Exp, Log, Sin, Sqrt and similar functions compute integers and
+//     booleans as float32. Comparisons and logic return booleans: NaN is not equal to any value, and every value
+//     other than 0 is true. Bit operations take integers and booleans.
 //   - Scalar makes an array, and its dtype takes part in promotion: Scalar[float32](2) converts a float16 array to
 //     float32. AddScalar and similar methods take Go numbers; see Scalars below.
 //   - Reductions, such as Sum, reduce the given axes, or all axes if none are given, and remove them. Variants with
@@ -26,18 +26,18 @@
 //   - Axes count from 0; negative axes count from the end. NaN sorts last.
 //   - Products such as MatMul take floating-point and complex operands. Integers are an error, except in Outer, Kron
 //     and VecDot: convert with AsType.
-//   - Linear algebra works on the last two axes; earlier axes are a batch. It takes float32 and float64, in part
-//     complex64. MLX has gradients for Norm, Cross, Det and SlogDet of up to 3 rows, the right-hand side of Solve and
-//     SolveTriangular, and NormOrd without singular values, and for no other function.
-//   - Config structs, such as ConvConfig, hold options. Their zero value is the usual operation.
-//   - Arguments have one order: arrays, parameters, then axes. A random key comes first. A dtype comes before a
+//   - Linear algebra works on the last two axes; earlier axes are a batch. It takes float32 and float64; some
+//     functions also take complex64. MLX has gradients only for Norm, Cross, Det and SlogDet of up to 3 rows, the
+//     right-hand side of Solve and SolveTriangular, and NormOrd without singular values.
+//   - Config structs, such as ConvConfig, hold options. The zero value gives the usual operation.
+//   - Arguments come in one order: arrays, parameters, axes. A random key comes first. A dtype comes before a
 //     shape. Variadic lists come last.
 //
 // # Scalars
 //
 // AddScalar, MulScalar, LessScalar and similar methods, and Clip, take a Go scalar s: a bool, a number of any Go type,
-// a float16.Float16 or a bfloat16.BFloat16. As in Python, the kind of s, and not its size, decides the dtype that it
-// has in an operation with an array a:
+// a float16.Float16 or a bfloat16.BFloat16. As in Python, the kind of s (bool, integer, float or complex), and not its
+// size, determines its dtype in an operation with an array a. In the table, "a's" is the dtype of a:
 //
 //	s       | bool a    | integer a | float a   | complex64 a
 //	bool    | bool      | a's       | a's       | complex64
@@ -51,22 +51,22 @@
 //
 // # Indexing
 //
-// Index selects elements by a list with one Index per axis: At selects a position, Range and Step a part, and IDs the
-// positions in an array. All, Rest and NewAxis work as in numpy. SetAt, AddAt and similar methods return a copy with
-// the selected elements changed.
+// Index selects elements by a list with one Index per axis: At selects one position, Range and Step select a slice,
+// and IDs selects the positions listed in an integer array. All, Rest and NewAxis work as in numpy. SetAt, AddAt and
+// similar methods return a copy with the selected elements changed.
 //
 //	a.Index(mlxc.At(0), mlxc.Range(1, mlxc.End), mlxc.IDs(ids)) // a[0, 1:, ids]
 //
-// MLX does not check the elements of ids. This package checks ids that are computed already, and limits other ids to
-// the valid range; see Array.Take.
+// MLX does not check ids. This package returns an error if an id that is already computed is out of range. It clamps
+// other ids to the valid range; see Array.Take.
 //
 // # Random numbers
 //
 // Random numbers are a function of a key: equal keys give equal numbers on every device. RandomKey makes a key from a
 // number, and RandomSplit derives several from one. A nil key stands for the next key of the process's sequence, which
-// RandomSeed restarts: after RandomSeed(n) it draws the numbers that Python draws after mx.random.seed(n). In a
-// function under Compile or Vmap, pass the key as an argument: a key of the sequence becomes a constant there. If
-// Checkpoint runs a function again, the function draws the same numbers.
+// RandomSeed restarts. After RandomSeed(n), the sequence gives the numbers that Python draws after mx.random.seed(n).
+// In a function under Compile or Vmap, pass the key as an argument: a nil key becomes a constant there. If Checkpoint
+// runs a function again, the function draws the same numbers.
 //
 // # Devices and streams
 //
@@ -81,19 +81,19 @@
 // # Errors are values
 //
 // An operation returns one *Array. If the operation fails, the array is invalid and carries the error; operations on
-// it pass the error on. So formulas need no checks, and functions that leave the graph return the error:
+// it pass the error on. So formulas need no checks. Functions that leave the graph, such as ToSlice, return the error:
 //
 //	y := x.MatMul(w).Add(b).Tanh()     // no checks
 //	v, err := mlxc.ToSlice[float32](y) // the first error
 //
 // An *Error names the operation, the shapes and dtypes of its operands, and the line that called this package. Nothing
-// in this package ends the process. MLX's exceptions become errors, and a panic in a Go function that MLX calls
-// becomes a *PanicError of the call that ran it.
+// in this package ends the process. MLX's exceptions become errors. If a Go function that MLX calls panics, the call
+// that ran the function returns a *PanicError.
 //
 // Some errors appear only at evaluation: a singular matrix, a kernel that does not compile, a lost process of a group.
-// The requested arrays then also fail at every later evaluation. Intermediate arrays of a failed evaluation are marked
-// as evaluated but hold undefined data: discard them. An error of AsyncEval is returned by a later evaluation or read,
-// possibly of another array, or by Synchronize.
+// The failed array, and every array that depends on it, then returns the error at each later use. Other intermediate
+// arrays of that evaluation may be marked as evaluated but hold undefined data: discard them. An error of AsyncEval is
+// returned by a later evaluation or read, possibly of another array, or by Synchronize.
 //
 // # Memory
 //
@@ -104,38 +104,37 @@
 // when that memory has doubled.
 //
 // FromSlice copies; FromSliceNoCopy uses the elements in place. SetMemoryLimit and SetCacheLimit limit MLX's memory and
-// its cache. ActiveMemory, PeakMemory and CacheMemory report them. ProfileArrays shows where live arrays were made.
-// With the build tag mlxcgc, every call runs the garbage collector, so that tests find handles that a call does not keep
-// alive.
+// its cache. ActiveMemory, PeakMemory and CacheMemory report the sizes. ProfileArrays shows where live arrays were
+// made. With the build tag mlxcgc, every call runs the garbage collector, so that tests find handles that a call does
+// not keep alive.
 //
 // # Transforms
 //
-// Transforms take and return functions of arrays (Func). They run a function on placeholders for its arguments.
-// Captured arrays count as constants.
+// Transforms take and return functions of arrays (Func). A transform runs the function on placeholders for its
+// arguments and treats captured arrays as constants.
 //
 //   - VJP and JVP compute products with the Jacobian. Grad and ValueAndGrad compute the gradient of a scalar. AsFunc
-//     allows a gradient under another transform: under Vmap for per-sample gradients, under Grad for second
-//     derivatives.
+//     turns a gradient into a Func for another transform: Vmap for per-sample gradients, Grad for second derivatives.
 //   - CustomVJP defines a function's gradient, and CustomFunction also its rules for JVP and Vmap. Checkpoint trades
 //     time for memory.
 //   - Vmap runs a function written for one element on a batch.
-//   - Compile simplifies and fuses. It traces the function for each signature, that is, shapes, dtypes and stream, and
-//     keeps the 64 most recently used traces.
+//   - Compile simplifies and fuses a function's graph. It traces the function once per signature (shapes, dtypes and
+//     stream) and keeps the 64 most recently used traces.
 //   - Export writes a function to a file, which Import reads, here or on another machine. A .mlxfn file is a program
 //     that is not validated: import only files from trusted sources.
 //
 // # Goroutines and threads
 //
 // Any goroutine may use any array at any time. MLX itself binds arrays to threads and does not lock its graph. This
-// package gives MLX streams that every thread may use, and holds one lock while it builds or walks a graph. The lock is
-// free while CPU streams compute. It is held while a function runs under a transform: such a function must not wait for
-// another goroutine that uses this package.
+// package uses streams that every thread may use, and holds one process-wide lock while it builds or walks a graph. The
+// lock is free while CPU streams compute. It is held while a function runs under a transform: such a function must not
+// wait for another goroutine that uses this package.
 //
 // An evaluation cannot be cancelled. A loop should check its context between evaluations. WithScope, WithDevice and
 // WithStream apply to the calling goroutine, and not to goroutines that it starts.
 //
-// In a scope, an operation of a lone goroutine costs a call into C, a handle and a lock in addition to MLX's own time
-// (measured by ./build.sh bench overhead).
+// In a scope, and without contention, an operation costs a call into C, a handle and a lock in addition to MLX's own
+// time. Measure it with ./build.sh bench overhead.
 //
 // # The end of a program
 //
@@ -164,7 +163,7 @@
 //
 // # Relation to mlx-c
 //
-// A generator writes the layer below this package from the headers of the pinned mlx-c. A test fails if a function of
-// mlx-c is neither bound nor on a list with the reason. The loaded libraries must be the pinned versions: with others,
-// every operation returns the error that Check returns.
+// The lowest layer of this package is generated from the headers of the pinned mlx-c. A test fails if a function of
+// mlx-c is neither bound nor listed with the reason for its absence. The loaded libraries must have the pinned
+// versions; otherwise every operation returns the error of Check.
 package mlxc
