@@ -2,8 +2,9 @@
 
 package mlxc
 
-// MLX is reached through C. This is the first type that a compiler without C checks in the
-// package, and its message: types come before the rest, and files in the order of their names.
+// This package needs cgo. Without cgo, the undefined type below is the compiler's first error, and its name says how to
+// enable cgo. The compiler checks types before other declarations, and files in the order of their names: the name of
+// this file therefore begins with a capital letter.
 type _ struct {
 	_ this_package_calls_C__set_CGO_ENABLED_to_1_and_install_a_C_compiler
 }

@@ -3,9 +3,10 @@ package mlxc
 /*
 #cgo linux LDFLAGS: -ldl -lpthread
 
-// The hot calls that get the address of Go memory, which none keeps: with both words, and
-// only with both, cgo leaves it on the stack. Calls that get numbers only have nothing to
-// gain from them: nocallback costs some nanoseconds.
+// Frequent calls that take the address of Go memory. No such function keeps the address or
+// calls Go. With both noescape and nocallback, cgo leaves the memory on the stack; with only
+// one of the two it does not. Calls that take only numbers do not gain from them, and
+// nocallback costs a few nanoseconds.
 #cgo noescape mlxg_array_new
 #cgo nocallback mlxg_array_new
 #cgo noescape mlxg_array_free
