@@ -21,24 +21,25 @@ import (
 // the end of the scope that owns the array (see WithScope), or by the garbage collector some time after the array
 // became unreachable.
 type Array struct {
-	ctx unsafe.Pointer // the handle, an *mlx::core::array; nil if invalid
-	err *error         // the error of an invalid array, else nil
-	own bool           // the elements were copied from Go memory
+	ctx        unsafe.Pointer // the handle, an *mlx::core::array; nil if invalid
+	err        *error         // the error of an invalid array, else nil
+	hostBacked bool           // the elements were written by the host, not computed; see IsHostBacked
 
 	description atomic.Pointer[description] // cached by info
 
-	// The number of calls that hold ctx, and the bits below.
+	// The number of calls that hold ctx, plus freedBit, destroyedBit and profiledBit.
 	users atomic.Int32
 
-	// The owner: a scope, which lists the array at index place, or the garbage collector, through cleanup.
+	// The owner of the handle: a scope, which lists the array at index place, or the garbage collector, through
+	// cleanup. The mutex owner guards these fields.
 	place   int32
 	owner   sync.Mutex
 	scope   *scope
 	cleanup *runtime.Cleanup
 }
 
-// The bits of users lie above any possible number of concurrent calls. An invalid array has the bits of a destroyed
-// one.
+// The bits of Array.users lie above any possible number of concurrent calls. An invalid array has freedBit and
+// destroyedBit.
 const (
 	freedBit     = 1 << (28 + iota) // Free was called
 	destroyedBit                    // the handle is destroyed or queued
@@ -55,7 +56,7 @@ func (a *Array) acquire() (unsafe.Pointer, error) {
 	return a.ctx, nil
 }
 
-// refuse returns the reason why acquire did not hold the handle.
+// refuse returns the error of an acquire that failed, and undoes its count.
 func (a *Array) refuse() (unsafe.Pointer, error) {
 	if a == nil {
 		return nil, ErrNil
@@ -75,8 +76,9 @@ func (a *Array) release() {
 	runtime.KeepAlive(a)
 }
 
-// destroy destroys the handle after Free, if the last user left the count `users` behind. Several calls may see the
-// same count: a later acquire and release restore it. Only one succeeds in setting destroyedBit.
+// destroy destroys the handle of a freed array if no call holds it. users is the value of a.users after the caller's
+// release. Several releases may see the same value, because a later acquire and release restore it. Only one of them
+// sets destroyedBit and destroys the handle.
 func (a *Array) destroy(users int32) {
 	if users&^profiledBit != freedBit || !a.users.CompareAndSwap(users, users|destroyedBit) {
 		return
@@ -135,7 +137,7 @@ func newArray(ctx unsafe.Pointer, scopeID uintptr) *Array {
 	return a
 }
 
-// newArrays takes ownership of several handles. It does not keep the slice.
+// newArrays is newArray for several handles. It does not keep the slice.
 func newArrays(handles []unsafe.Pointer, scopeID uintptr) []*Array {
 	out := make([]*Array, len(handles))
 	for i, ctx := range handles {

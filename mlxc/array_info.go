@@ -26,7 +26,7 @@ type description struct {
 	shape []int
 	size  int
 	dtype DType
-	axes  [4]int // storage of shape if it fits
+	axes  [4]int // storage for shape, if at most 4 axes
 }
 
 var noInfo = &description{dtype: Invalid}
@@ -80,11 +80,11 @@ func (a *Array) Dim(axis int) int {
 	return shape[axis]
 }
 
-// axis returns the non-negative number of an axis, or an error if the axis does not exist.
+// axis returns the non-negative number of an axis. It returns an error if the axis does not exist.
 func (a *Array) axis(axis int) (int, error) {
 	n := a.NDim()
 	if axis < -n || axis >= n {
-		return 0, fmt.Errorf("there is no axis %d: the array has %d", axis, n)
+		return 0, fmt.Errorf("there is no axis %d: the array has %d axes", axis, n)
 	}
 	return (axis + n) % n, nil
 }

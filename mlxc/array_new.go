@@ -48,7 +48,7 @@ func newLeaf(op string, data unsafe.Pointer, shape []int, d DType) *Array {
 		defer paceGC()
 	}
 	a := wrap(op, C.mlxg_array_new(data, unsafe.SliceData(dims), C.int(len(shape)), C.int(d.c())))
-	a.own = true
+	a.hostBacked = true
 	return a
 }
 
@@ -64,7 +64,7 @@ func newUnfilledLeaf(op string, shape []int, d DType) (a *Array, data []byte) {
 	if a.Err() != nil {
 		return a, nil
 	}
-	a.own = true
+	a.hostBacked = true
 	if a.NBytes() >= minPacedBytes {
 		paceGC()
 	}
@@ -123,12 +123,12 @@ func cInts(v []int) ([]C.int, error) {
 }
 
 // FromSliceNoCopy makes an array that uses the elements of data without copying them, in row-major order. The shape
-// must hold exactly len(data) elements; without a shape, the array has one axis. It is meant for large data that is in
-// memory anyway, such as a mapped file.
+// must hold exactly len(data) elements; without a shape, the array has one axis. It is meant for large data that is
+// already in memory, such as a mapped file.
 //
 // The program must not write to data until the array, and every array made from it, is gone: MLX computes lazily, and
-// arrays may share the memory. MLX does not write to data. The Go heap keeps data alive and in place as long as MLX
-// needs it; the caller must keep other memory, such as a mapping.
+// arrays may share the memory. MLX does not write to data. Memory of the Go heap stays alive and in place as long as
+// MLX needs it. The caller must keep any other memory, such as a mapping.
 //
 // With a GPU, MLX copies the elements unless the GPU can read the memory in place. Metal can if data begins and ends at
 // page boundaries.

@@ -82,9 +82,9 @@ func Item[T Element](a *Array) (T, error) {
 	return s[0], nil
 }
 
-// Strides evaluates the array and returns the stride of each axis: the distance of neighbors in the buffer, in
-// elements. Transposed arrays have permuted strides, and broadcast axes have stride 0. ToSlice reads every array in
-// row-major order.
+// Strides evaluates the array and returns the stride of each axis: the distance between neighbors along the axis in the
+// buffer, in elements. Transposed arrays have permuted strides, and broadcast axes have stride 0. ToSlice reads every
+// array in row-major order.
 func (a *Array) Strides() ([]int, error) {
 	const op = "Strides"
 	ctx, err := a.acquire()
@@ -92,7 +92,7 @@ func (a *Array) Strides() ([]int, error) {
 		return nil, opError(op, err)
 	}
 	defer a.release()
-	c := make([]C.int64_t, a.NDim()+1) // never empty, C needs an address
+	c := make([]C.int64_t, a.NDim()+1) // never empty: C needs an address
 	var e *C.char
 	onCleanThread(func() { e = C.mlxg_strides(ctx, &c[0]) })
 	if e != nil {
@@ -106,10 +106,10 @@ func (a *Array) Strides() ([]int, error) {
 }
 
 // IsHostBacked reports whether the elements were copied from host memory, as by FromSlice and Scalar. Such an array can
-// be read without synchronization on every device. An array computed by a CUDA device is first copied to the host.
+// be read without synchronization on every device. Reading an array that a CUDA device computed copies it to the host.
 //
 // It is for packages that build operations.
-func (a *Array) IsHostBacked() bool { return a != nil && a.own }
+func (a *Array) IsHostBacked() bool { return a != nil && a.hostBacked }
 
 // IsReady reports whether the array's value is available: reading it then computes nothing and waits for nothing. Under
 // VJP and ValueAndGrad, an argument's placeholder is ready if the argument is; placeholders of Compile and Vmap never

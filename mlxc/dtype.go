@@ -78,8 +78,8 @@ func (d DType) IsInteger() bool { return d >= Uint8 && d <= Int64 }
 // exact reports whether d is an integer dtype or Bool.
 func (d DType) exact() bool { return d >= Bool && d <= Int64 }
 
-// integers returns the minimum and the maximum of an integer dtype, limited to int.
-func (d DType) integers() (least, greatest int) {
+// integerRange returns the minimum and the maximum of an integer dtype. The maximum of Uint64 is limited to int's.
+func (d DType) integerRange() (least, greatest int) {
 	unused := 64 - 8*d.Size()
 	if d >= Int8 {
 		return math.MinInt >> unused, math.MaxInt >> unused
@@ -87,7 +87,7 @@ func (d DType) integers() (least, greatest int) {
 	return 0, int(uint64(math.MaxUint64) >> max(unused, 1))
 }
 
-// MLX's enumeration starts with bool at 0.
+// c returns MLX's number of the dtype. MLX's enumeration starts with bool at 0.
 func (d DType) c() int          { return int(d) - 1 }
 func dtypeFromC(d int) DType    { return DType(d + 1) }
 func (d DType) valid() bool     { return d >= Bool && d <= Complex64 }

@@ -7,7 +7,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A list of Index values selects elements, one per axis.
+// A list with one Index per axis selects elements.
 func ExampleIndex() {
 	a := mlxc.Arange(mlxc.Int32, 0, 12, 1).Reshape(3, 4)
 	fmt.Println(a.Index(mlxc.At(-1)))
@@ -21,10 +21,10 @@ func ExampleIndex() {
 	// array([1, 5], dtype=int32)
 	// array([3, 2, 1, 0], dtype=int32)
 	// array([0, 10], dtype=int32)
-	// axis 0: there is no position 3: the axis has 3
+	// axis 0: there is no position 3: the axis has size 3
 }
 
-// Arrays are immutable: an update returns another array.
+// Arrays are immutable: an update returns a new array.
 func ExampleArray_SetAt() {
 	a := mlxc.Zeros(mlxc.Int32, 2, 3)
 	b := a.SetAt(mlxc.Scalar[int32](7), mlxc.All, mlxc.At(0))

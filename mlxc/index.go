@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// An operation takes one list of Index values, and not MLX's lists of starts, stops and strides. MLX's lists name every
-// axis three times, and they hide an index out of range, because a slice in MLX ends where the axis ends. An Index
-// describes one axis, and reads the same in Index and in SetAt. Positions known to Go are checked like those of a Go
-// slice.
+// Index, SetAt and similar methods take one Index per axis instead of MLX's three lists of starts, stops and strides.
+// Each of these lists has an entry for every axis. MLX also hides a position out of range, because it ends a slice at
+// the end of the axis. Positions that are Go ints are checked like the bounds of a Go slice.
 
 // Index selects positions along one axis of an array, for Array.Index, SetAt and similar methods. The zero value is
 // All.
@@ -37,41 +36,41 @@ const End = math.MaxInt
 var (
 	// All selects the whole axis.
 	All = Index{}
-	// Rest stands for one All per remaining axis. A list may hold it once; at the end of a list it may be omitted.
+	// Rest stands for one All per remaining axis. A list may contain one Rest; at the end of a list it may be omitted.
 	Rest = Index{kind: indexRest}
 	// NewAxis inserts an axis of size 1 into the result and consumes no axis of the array.
 	NewAxis = Index{kind: indexNew}
 )
 
-// At selects one position; a negative i counts from the end. The result lacks the axis.
+// At selects one position and removes the axis; a negative i counts from the end.
 func At(i int) Index { return Index{kind: indexAt, from: i} }
 
-// Range selects the positions from … to−1, like Go's from:to. Negative positions count from the end. As to, End is the
-// end of the axis.
+// Range selects the positions from, from+1, …, to−1, as a[from:to] in Go. Negative positions count from the end. End
+// stands for the end of the axis.
 func Range(from, to int) Index { return Index{kind: indexRange, from: from, to: to} }
 
 // Step selects every n-th position of All or of a Range: from the first position on, or from the last position backward
 // if n is negative. All.Step(-1) reverses the axis.
 func (i Index) Step(n int) Index {
 	if n == 0 {
-		n = math.MinInt // a zero step field means no step; keep the invalid 0 distinct
+		n = math.MinInt // the invalid step 0; the zero value of the field means no step
 	}
 	i.step = n
 	return i
 }
 
-// IDs selects the positions that an integer array names, in its order and with its repetitions. Several IDs in one list
-// are broadcast against each other and select elements jointly: each gives the position along its own axis. The axes of
-// the ids stand in the result at the place of the first IDs. Negative ids count from the end. Ids out of range are
-// handled as in Take.
+// IDs selects the positions listed in an integer array, in the array's order and with repetitions. Several IDs in one
+// list are broadcast against each other and select elements jointly: each gives the position along its own axis. In the
+// result, the axes of the broadcast ids replace the axis of the first IDs, and the axes of the other IDs are removed.
+// Negative ids count from the end. Ids out of range are handled as in Take.
 func IDs(ids *Array) Index { return Index{kind: indexIDs, ids: ids} }
 
 // Index returns the selected elements. The first Index applies to axis 0; axes beyond the list are taken whole. For a
 // of shape (2,3,4):
 //
 //	a.Index(At(-1))                      // the last matrix, (3,4)
-//	a.Index(All, Range(1, End))          // without the first rows, (2,2,4)
-//	a.Index(Rest, At(0))                 // the first column of each, (2,3)
+//	a.Index(All, Range(1, End))          // without the first row of each matrix, (2,2,4)
+//	a.Index(Rest, At(0))                 // the first column of each matrix, (2,3)
 //	a.Index(All, All.Step(-1), NewAxis)  // rows in reverse order, (2,3,1,4)
 //	a.Index(At(0), IDs(i), IDs(j))       // the elements a[0,i,j], in the shape of i and j
 //
@@ -81,7 +80,7 @@ func (a *Array) Index(at ...Index) *Array {
 	if err := a.Err(); err != nil {
 		return invalid(operandError(op, err, 0, a))
 	}
-	c, err := a.choose(at)
+	c, err := a.planIndex(at)
 	if err != nil {
 		return invalid(opError(op, err, c.operands(a)...))
 	}
@@ -102,14 +101,14 @@ func (a *Array) Index(at ...Index) *Array {
 		}
 		then(mlxGather(x, ids, c.idAxes, sizes))
 	}
-	if len(c.gone) > 0 {
-		then(x.Squeeze(c.gone...))
+	if len(c.squeezed) > 0 {
+		then(x.Squeeze(c.squeezed...))
 	}
 	if c.order != nil {
 		then(x.Transpose(c.order...))
 	}
-	if len(c.fresh) > 0 {
-		then(x.ExpandDims(c.fresh...))
+	if len(c.expanded) > 0 {
+		then(x.ExpandDims(c.expanded...))
 	}
 	return x
 }
@@ -122,22 +121,25 @@ func (a *Array) SetAt(update *Array, at ...Index) *Array {
 }
 
 // AddAt is SetAt with the sum of the element and its update. If ids name an element more than once, all its updates are
-// added. AddAt is the gradient of Index.
+// added. The gradient of Index is AddAt of the cotangent to zeros.
 func (a *Array) AddAt(update *Array, at ...Index) *Array {
 	return a.updateAt("add_at", update, at, mlxSliceUpdateAdd, mlxScatterAdd)
 }
 
-// MulAt is SetAt with the product of the element and its update, or all its updates if ids name it more than once.
+// MulAt is SetAt with the product of the element and its update. If ids name an element more than once, the product has
+// all its updates.
 func (a *Array) MulAt(update *Array, at ...Index) *Array {
 	return a.updateAt("mul_at", update, at, mlxSliceUpdateProd, mlxScatterProd)
 }
 
-// MaximumAt is SetAt with the maximum of the element and its update, or all its updates if ids name it more than once.
+// MaximumAt is SetAt with the maximum of the element and its update. If ids name an element more than once, the maximum
+// is over all its updates.
 func (a *Array) MaximumAt(update *Array, at ...Index) *Array {
 	return a.updateAt("maximum_at", update, at, mlxSliceUpdateMax, mlxScatterMax)
 }
 
-// MinimumAt is SetAt with the minimum of the element and its update, or all its updates if ids name it more than once.
+// MinimumAt is SetAt with the minimum of the element and its update. If ids name an element more than once, the minimum
+// is over all its updates.
 func (a *Array) MinimumAt(update *Array, at ...Index) *Array {
 	return a.updateAt("minimum_at", update, at, mlxSliceUpdateMin, mlxScatterMin)
 }
@@ -152,7 +154,7 @@ func (a *Array) updateAt(
 			return invalid(operandError(op, err, i, a, update))
 		}
 	}
-	c, err := a.choose(at)
+	c, err := a.planIndex(at)
 	operands := append(c.operands(a), update)
 	if err == nil {
 		err = broadcastInto(update.Shape(), c.shape)
@@ -172,14 +174,14 @@ func (a *Array) updateAt(
 	WithScope(func() {
 		// Undo the steps of Index, in reverse order.
 		u := update.BroadcastTo(c.shape...)
-		if len(c.fresh) > 0 {
-			u = u.Squeeze(c.fresh...)
+		if len(c.expanded) > 0 {
+			u = u.Squeeze(c.expanded...)
 		}
 		if c.order != nil {
 			u = u.Transpose(inverse(c.order)...)
 		}
-		if len(c.gone) > 0 {
-			u = u.ExpandDims(c.gone...)
+		if len(c.squeezed) > 0 {
+			u = u.ExpandDims(c.squeezed...)
 		}
 		switch {
 		case len(c.ids) == 0:
@@ -195,12 +197,12 @@ func (a *Array) updateAt(
 	return result
 }
 
-// Rows is Along for axis 0.
+// Rows iterates over axis 0; see Along.
 func (a *Array) Rows() iter.Seq2[int, *Array] { return a.Along(0) }
 
-// Along iterates over the positions of an axis and the slices of a there, which lack the axis. Each slice is an array
-// of its own, freed by the caller, its scope or the garbage collector. If a is invalid or the axis does not exist,
-// Along yields one invalid array that carries the error.
+// Along iterates over an axis. For each position it yields the position and the slice of a there, without the axis.
+// Each slice is a new array, which the caller, its scope or the garbage collector frees. If a is invalid or the axis
+// does not exist, Along yields one invalid array that carries the error.
 func (a *Array) Along(axis int) iter.Seq2[int, *Array] {
 	const op = "along"
 	return func(yield func(int, *Array) bool) {

@@ -22,9 +22,10 @@ func checkIDs(ids *Array) error {
 	return nil
 }
 
-// limitIDs returns ids within 0 … last. A negative id stands for id + wrap, or is not allowed if wrap is 0. MLX does
-// not check ids: its backends would access foreign memory. If the ids are computed, an id out of range is an error.
-// Otherwise the nearest allowed id replaces it. The caller calls free after it used the result.
+// limitIDs returns ids that MLX can use safely. The allowed ids are 0 … last. A negative id stands for id + wrap; if
+// wrap is 0, negative ids are not allowed. MLX does not check ids: its backends would access memory outside the array.
+// If the ids are already computed, an id out of range is an error. Otherwise the nearest allowed id replaces it. The
+// caller must call free after its last use of limited.
 func limitIDs(ids *Array, wrap, last int) (limited *Array, free func(), err error) {
 	free = func() {}
 	if err := checkIDs(ids); err != nil || ids.Size() == 0 || last < 0 {
@@ -39,11 +40,12 @@ func limitIDs(ids *Array, wrap, last int) (limited *Array, free func(), err erro
 		switch {
 		case wrap == last+1:
 			low = -wrap
-		case wrap > 0 && i.DType() >= Int8: // the valid negative ids are not adjacent to the others
+		case wrap > 0 && i.DType() >= Int8:
+			// The allowed negative ids, −wrap … last−wrap, do not border on 0. Add wrap to all negative ids.
 			i = i.AsType(Int64)
 			i = Where(i.Less(Scalar(int64(0))), i.Add(Scalar(int64(wrap))), i)
 		}
-		least, greatest := i.DType().integers()
+		least, greatest := i.DType().integerRange()
 		if low > least {
 			i = i.Maximum(integer(i.DType(), low))
 		}
@@ -55,7 +57,7 @@ func limitIDs(ids *Array, wrap, last int) (limited *Array, free func(), err erro
 	return limited, limited.Free, nil
 }
 
-// limitAll is limitIDs for ids along several axes.
+// limitAll is limitIDs for the ids of several axes. wrap(i) and last(i) belong to ids[i].
 func limitAll(ids []*Array, wrap, last func(i int) int) (limited []*Array, free func(), err error) {
 	var frees []func()
 	free = func() {
@@ -74,10 +76,10 @@ func limitAll(ids []*Array, wrap, last func(i int) int) (limited []*Array, free 
 	return limited, free, nil
 }
 
-// checkRange reports whether the ids are computed, and returns an error if one is out of range. On CUDA it reads only
-// elements in host memory.
+// checkRange reports whether the ids are computed, and returns an error if one is out of range. On CUDA it reports
+// false for ids that are not in host memory.
 func (ids *Array) checkRange(wrap, last int) (computed bool, err error) {
-	if !ids.own && CurrentBackend() == BackendCUDA {
+	if !ids.hostBacked && CurrentBackend() == BackendCUDA {
 		return false, nil
 	}
 	ctx, err := ids.acquire()
@@ -93,9 +95,9 @@ func (ids *Array) checkRange(wrap, last int) (computed bool, err error) {
 	case C.MLXG_NO_ID:
 		return true, nil
 	}
-	place := make([]int, ids.NDim())
+	position := make([]int, ids.NDim())
 	for i, n := range slices.Backward(ids.Shape()) {
-		place[i], at = at%n, at/n
+		position[i], at = at%n, at/n
 	}
 	allowed := fmt.Sprintf("0 … %d", last)
 	if wrap > 0 && ids.DType() >= Int8 {
@@ -108,10 +110,11 @@ func (ids *Array) checkRange(wrap, last int) (computed bool, err error) {
 	if ids.DType() == Uint64 {
 		value = fmt.Sprint(uint64(id))
 	}
-	return true, fmt.Errorf("the id at %v is %s: it must be in %s", place, value, allowed)
+	return true, fmt.Errorf("the id at %v is %s: it must be in %s", position, value, allowed)
 }
 
-// integer returns a scalar of an integer dtype. All platforms of MLX are little-endian.
+// integer returns a scalar of an integer dtype. It copies the low bytes of an int64: all platforms of MLX are
+// little-endian.
 func integer(d DType, value int) *Array {
 	v := int64(value)
 	return newLeaf("Scalar", unsafe.Pointer(&v), nil, d)

@@ -162,7 +162,7 @@ func weakInt(n int64, d DType) (*Array, error) {
 	case !d.exact():
 		return weakFloat(float64(n), d), nil
 	}
-	if least, greatest := d.integers(); n < int64(least) || n > int64(greatest) {
+	if least, greatest := d.integerRange(); n < int64(least) || n > int64(greatest) {
 		return nil, errOverflow(n, d)
 	}
 	return scalarAs(n, d), nil
@@ -188,7 +188,7 @@ func scalarAs[T Element](x T, d DType) *Array {
 }
 
 func errOverflow[T int64 | uint64](n T, d DType) error {
-	least, greatest := d.integers()
+	least, greatest := d.integerRange()
 	if d == Uint64 {
 		return fmt.Errorf("the scalar is %d: %v holds 0 … %d", n, d, uint64(math.MaxUint64))
 	}

@@ -195,7 +195,7 @@ func RandomInt(key *Array, low, high int, d DType, shape ...int) *Array {
 	if high <= low {
 		return invalid(opError(op, fmt.Errorf("low is %d and high is %d: low must be below high", low, high)))
 	}
-	if least, greatest := d.integers(); d.IsInteger() && (low < least || high-1 > greatest) {
+	if least, greatest := d.integerRange(); d.IsInteger() && (low < least || high-1 > greatest) {
 		return invalid(opError(op, fmt.Errorf("%v holds %d … %d, but the range is %d … %d", d, least, greatest, low,
 			high-1)))
 	}

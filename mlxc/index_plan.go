@@ -7,31 +7,32 @@ import (
 	"slices"
 )
 
-// choice is the list of MLX operations that an Index list means for one array: a slice, a gather, and changes of axes.
-type choice struct {
+// indexPlan holds the MLX operations that apply an Index list to one array, in this order: slice, gather, squeeze,
+// transpose, expand_dims.
+type indexPlan struct {
 	start, stop, strides []int // of the slice, one entry per axis
 	whole                bool  // the slice is the whole array
 
-	ids    []*Array // ids to gather, along the axes idAxes of the slice
-	idAxes []int
+	ids    []*Array // ids to gather
+	idAxes []int    // for each of ids, its axis of the slice
 
-	gone  []int // axes of size 1 to remove after that
-	order []int // then a permutation of the axes, or nil
-	fresh []int // then axes of size 1 to insert
-	shape []int // shape of the result
+	squeezed []int // axes of size 1 to remove
+	order    []int // permutation of the axes, or nil
+	expanded []int // axes of size 1 to insert
+	shape    []int // shape of the result
 }
 
-func (c choice) operands(a *Array) []*Array { return append([]*Array{a}, c.ids...) }
+func (c indexPlan) operands(a *Array) []*Array { return append([]*Array{a}, c.ids...) }
 
-// limitIDs returns the ids in MLX's valid range; see limitIDs.
-func (c choice) limitIDs(a *Array) (limited []*Array, free func(), err error) {
+// limitIDs applies the function limitIDs to the ids of every axis.
+func (c indexPlan) limitIDs(a *Array) (limited []*Array, free func(), err error) {
 	return limitAll(c.ids,
 		func(i int) int { return a.Dim(c.idAxes[i]) },
 		func(i int) int { return a.Dim(c.idAxes[i]) - 1 })
 }
 
-// choose checks an Index list and converts it to a choice.
-func (a *Array) choose(at []Index) (c choice, err error) {
+// planIndex checks an Index list and returns its plan.
+func (a *Array) planIndex(at []Index) (c indexPlan, err error) {
 	shape := a.Shape()
 	if at, err = expandRest(at, len(shape)); err != nil {
 		return c, err
@@ -43,7 +44,7 @@ func (a *Array) choose(at []Index) (c choice, err error) {
 		}
 		c.ids = append(c.ids, x.ids)
 		if err := x.ids.Err(); err != nil {
-			return choice{}, fmt.Errorf("the ids: %w", err)
+			return indexPlan{}, fmt.Errorf("the ids: %w", err)
 		}
 		if err := checkIDs(x.ids); err != nil {
 			return c, err
@@ -54,11 +55,11 @@ func (a *Array) choose(at []Index) (c choice, err error) {
 	}
 	c.whole = true
 	axis := 0
-	var before, after []int // remaining axes of the slice, before and after the first ids
+	var before, after []int // the slice's axes without an At or IDs, before and after the first IDs
 	idPlace := -1           // position of the ids' axes in the result
 	for _, x := range at {
 		if x.kind == indexNew {
-			c.fresh = append(c.fresh, len(c.shape))
+			c.expanded = append(c.expanded, len(c.shape))
 			c.shape = append(c.shape, 1)
 			continue
 		}
@@ -70,9 +71,9 @@ func (a *Array) choose(at []Index) (c choice, err error) {
 		c.whole = c.whole && n == shape[axis] && stride == 1
 		switch x.kind {
 		case indexAt:
-			c.gone = append(c.gone, len(idShape)+axis)
+			c.squeezed = append(c.squeezed, len(idShape)+axis)
 		case indexIDs:
-			c.gone = append(c.gone, len(idShape)+axis)
+			c.squeezed = append(c.squeezed, len(idShape)+axis)
 			c.idAxes = append(c.idAxes, axis)
 			if idPlace < 0 {
 				idPlace = len(c.shape)
@@ -89,7 +90,7 @@ func (a *Array) choose(at []Index) (c choice, err error) {
 		axis++
 	}
 	if len(before) > 0 && len(c.ids) > 0 {
-		// MLX puts the ids' axes in front.
+		// A gather puts the ids' axes in front.
 		for i := range before {
 			c.order = append(c.order, len(idShape)+i)
 		}
@@ -104,7 +105,8 @@ func (a *Array) choose(at []Index) (c choice, err error) {
 	return c, err
 }
 
-// expandRest returns a list with exactly one Index per axis, plus the NewAxis entries.
+// expandRest replaces Rest by one All per remaining axis. The result has exactly one Index per axis, plus the NewAxis
+// entries.
 func expandRest(at []Index, axes int) ([]Index, error) {
 	rest, named := len(at), 0
 	for i, x := range at {
@@ -141,7 +143,7 @@ func (i Index) positions(n int) (start, stop, stride, size int, err error) {
 		return 0, n, 1, n, nil
 	case indexAt:
 		if i.from < -n || i.from >= n {
-			return 0, 0, 0, 0, fmt.Errorf("there is no position %d: the axis has %d", i.from, n)
+			return 0, 0, 0, 0, fmt.Errorf("there is no position %d: the axis has size %d", i.from, n)
 		}
 		k := fromEnd(i.from)
 		return k, k + 1, 1, 1, nil
@@ -156,7 +158,7 @@ func (i Index) positions(n int) (start, stop, stride, size int, err error) {
 			to = n
 		}
 		if from < 0 || to < from || to > n {
-			return 0, 0, 0, 0, fmt.Errorf("there are no positions %s: the axis has %d", i, n)
+			return 0, 0, 0, 0, fmt.Errorf("there are no positions %s: the axis has size %d", i, n)
 		}
 	}
 	step := i.step
@@ -175,7 +177,7 @@ func (i Index) positions(n int) (start, stop, stride, size int, err error) {
 	}
 	stop = from - 1
 	if stop < 0 {
-		stop = -n - 1 // -1 would mean the last position
+		stop = -n - 1 // to MLX, -1 is the last position
 	}
 	size = 1 + (to-from-1)/-step
 	return to - 1, stop, clampStride(step, n), size, nil
