@@ -7,15 +7,15 @@ import "fmt"
 
 // These functions set limits of MLX's allocator, in bytes, for the whole process. A negative limit is an error.
 
-// MemoryLimit returns the limit set by SetMemoryLimit, in bytes.
+// MemoryLimit returns the current memory limit, in bytes. See SetMemoryLimit.
 func MemoryLimit() int {
 	return memory(func() C.size_t { return C.mlxg_memory_limit() })
 }
 
 // SetMemoryLimit sets the memory that MLX tries to stay below during evaluation, and returns the previous limit. It is
 // not a hard bound: if more is needed, MLX first releases cached buffers, then waits for running work, then exceeds the
-// limit. The default is four fifths of the machine's memory on a CPU, and derived from the device's recommendation on a
-// GPU.
+// limit. On a CPU, the default is four fifths of the machine's memory. On a GPU, it follows from the device's
+// recommendation.
 func SetMemoryLimit(bytes int) (previous int, err error) {
 	return setLimit("SetMemoryLimit", C.MLXG_LIMIT_MEMORY, bytes)
 }
@@ -26,8 +26,8 @@ func SetCacheLimit(bytes int) (previous int, err error) {
 	return setLimit("SetCacheLimit", C.MLXG_LIMIT_CACHE, bytes)
 }
 
-// SetWiredLimit sets how much memory Metal keeps resident, and returns the previous limit, 0 by default. A limit above
-// the system's maximum is an error. On other platforms than macOS it has no effect, and the limit is always 0.
+// SetWiredLimit sets how much memory Metal keeps resident, and returns the previous limit. The default is 0. A limit
+// above the system's maximum is an error. On platforms other than macOS it has no effect, and the limit is always 0.
 func SetWiredLimit(bytes int) (previous int, err error) {
 	return setLimit("SetWiredLimit", C.MLXG_LIMIT_WIRED, bytes)
 }
@@ -37,7 +37,7 @@ func setLimit(op string, which C.int, bytes int) (previous int, err error) {
 		return 0, opError(op, err)
 	}
 	if bytes < 0 {
-		return 0, opError(op, fmt.Errorf("the limit %d is negative", bytes))
+		return 0, opError(op, fmt.Errorf("the limit is %d bytes: it must be at least 0", bytes))
 	}
 	var n C.size_t
 	if e := C.mlxg_set_limit(which, &n, C.size_t(bytes)); e != nil {

@@ -50,6 +50,6 @@ func TestMemoryLimits(t *testing.T) {
 
 	for _, set := range []func(int) (int, error){mlxc.SetMemoryLimit, mlxc.SetCacheLimit, mlxc.SetWiredLimit} {
 		_, err := set(-1)
-		require.ErrorContains(t, err, "the limit -1 is negative")
+		require.ErrorContains(t, err, "the limit is -1 bytes: it must be at least 0")
 	}
 }

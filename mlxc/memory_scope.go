@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 )
 
-// scope owns arrays until it ends. Only the goroutine that opened it adds arrays, but any goroutine may free or keep
-// one. Lock order: an array's owner lock, then the scope's mu. Ended scopes are recycled, so a stale Array.scope may
-// point to a scope that now has another owner; remove checks for that.
+// scope owns arrays until it ends. New arrays come from the goroutine that opened the scope. Any goroutine may free an
+// array, or keep it, which moves it to the parent. Lock order: an array's owner lock, then the scope's mu. Ended scopes
+// are recycled, so a stale Array.scope may point to a scope that another goroutine has opened; remove checks for that.
 type scope struct {
 	id     uintptr
 	mu     sync.Mutex
@@ -35,7 +35,7 @@ func scopeByID(id uintptr) *scope {
 	return (*scopes.all.Load())[id-1]
 }
 
-// newScope returns a scope that is not open.
+// newScope returns a recycled or new scope, which the caller opens.
 func newScope() *scope {
 	scopes.mu.Lock()
 	defer scopes.mu.Unlock()
@@ -63,7 +63,8 @@ func (s *scope) add(a *Array) {
 	s.mu.Unlock()
 }
 
-// remove releases an array from the scope. removed is false if the scope has ended. parent is the enclosing scope.
+// remove removes an array from the scope and returns the enclosing scope. removed is false if the scope does not own
+// the array, because it has ended.
 func (s *scope) remove(a *Array) (parent *scope, removed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +84,7 @@ func (s *scope) remove(a *Array) (parent *scope, removed bool) {
 // WithScope runs f and then frees every array that operations on the calling goroutine made in f, except the arrays on
 // which Keep was called. Scopes nest. Goroutines started by f are not covered. The scope also ends if f panics.
 //
-// Running computations, and arrays that depend on a freed one, are not affected: MLX counts its own references.
+// Running computations, and arrays that depend on a freed array, are not affected: MLX counts its own references.
 func WithScope(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -102,15 +103,15 @@ func WithScope(f func()) {
 // the new parameters:
 //
 //	err := mlxc.WithScopeErr(func() error {
-//	_, grads, err := step(params)
-//	if err != nil {
-//	return err
-//	}
-//	for i, p := range params {
-//	params[i] = p.Sub(grads[i].MulScalar(rate)).Keep()
-//	p.Free()
-//	}
-//	return mlxc.Eval(params...)
+//		_, grads, err := step(params)
+//		if err != nil {
+//			return err
+//		}
+//		for i, p := range params {
+//			params[i] = p.Sub(grads[i].MulScalar(rate)).Keep()
+//			p.Free()
+//		}
+//		return mlxc.Eval(params...)
 //	})
 func WithScopeErr(f func() error) (err error) {
 	WithScope(func() { err = f() })
