@@ -36,14 +36,14 @@ type Error struct {
 	Caller string
 }
 
-// Error returns the operation, its operands, the cause and the caller in one line. Of nested *Errors, the innermost
-// gives the caller, shortened to its last folder and file.
+// Error returns the operation, its operands, the cause and the caller in one line. The caller is shortened to its last
+// folder and file. For nested *Errors, it is the innermost caller.
 func (e *Error) Error() string {
 	text, caller := e.text()
 	return withPrefix(text, caller)
 }
 
-// withPrefix returns a message with the package's name and the caller.
+// withPrefix adds the package's name and the shortened caller to a message.
 func withPrefix(text, caller string) string {
 	if caller != "" {
 		dir, file := filepath.Split(caller)
@@ -52,7 +52,7 @@ func withPrefix(text, caller string) string {
 	return "mlxc: " + text + caller
 }
 
-// text returns the message without package and caller, and the innermost caller.
+// text returns the message without the package's name and the caller, and separately the innermost caller.
 func (e *Error) text() (text, caller string) {
 	var b strings.Builder
 	b.WriteString(e.Op)
@@ -73,7 +73,7 @@ func (e *Error) text() (text, caller string) {
 	cause := e.Err.Error()
 	if inner := (*Error)(nil); errors.As(e.Err, &inner) {
 		innerText, innerCaller := inner.text()
-		// Text of fmt.Errorf may stand between the two errors.
+		// fmt.Errorf may have wrapped the inner error, so its text may be anywhere in the cause.
 		cause = strings.Replace(cause, withPrefix(innerText, innerCaller), innerText, 1)
 		caller = cmp.Or(innerCaller, caller)
 	}
@@ -141,12 +141,12 @@ func opError(op string, cause error, operands ...*Array) *Error {
 	return e
 }
 
-// shapeError is opError for operands of which only dtypes and shapes are known.
+// shapeError is opError for operands that are not arrays. The caller passes their dtypes and shapes.
 func shapeError(op string, cause error, dtypes []DType, shapes ...[]int) *Error {
 	return &Error{Op: op, Shapes: shapes, DTypes: dtypes, Err: cause, Caller: callerOutside()}
 }
 
-// withCaller sets the caller of an error that was made on another goroutine.
+// withCaller sets the caller of an error that was made without one, such as an error of another goroutine.
 func withCaller(err error) error {
 	e, ok := err.(*Error) //nolint:errorlint // a wrapped one belongs to another call
 	if !ok || e.Caller != "" {

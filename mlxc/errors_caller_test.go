@@ -55,9 +55,9 @@ func TestErrorsNameTheCaller(t *testing.T) {
 			require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() { inverse = mlxc.Zeros(mlxc.Float32, 2, 2).Inv() }))
 			return here(), mlxc.Eval(inverse)
 		},
-		"generic":   func() (string, error) { _, err := mlxc.ToSlice[int8](x); return here(), err },
-		"not a set": func() (string, error) { return here(), mlxc.RandomInt(nil, 1, 1, mlxc.Int8).Err() },
-		"from data": func() (string, error) { return here(), mlxc.FromSlice([]int8{1}, 2).Err() },
+		"generic":     func() (string, error) { _, err := mlxc.ToSlice[int8](x); return here(), err },
+		"empty range": func() (string, error) { return here(), mlxc.RandomInt(nil, 1, 1, mlxc.Int8).Err() },
+		"from data":   func() (string, error) { return here(), mlxc.FromSlice([]int8{1}, 2).Err() },
 		"saved": func() (string, error) {
 			z := x.Add(y)
 			_ = z
@@ -69,7 +69,7 @@ func TestErrorsNameTheCaller(t *testing.T) {
 			c := mlxc.Compile(add)
 			c.Close()
 			_, err := c.Call(x)
-			return here2(-1), err
+			return hereBy(-1), err
 		},
 		"by reflection": func() (string, error) {
 			f := reflect.ValueOf(x.Add)
@@ -78,7 +78,7 @@ func TestErrorsNameTheCaller(t *testing.T) {
 		"sync.Once": func() (string, error) {
 			var z *mlxc.Array
 			f := func() { z = x.Add(y) }
-			at := here2(-1)
+			at := hereBy(-1)
 			new(sync.Once).Do(f)
 			return at, z.Err()
 		},
@@ -98,8 +98,8 @@ func TestErrorsNameTheCaller(t *testing.T) {
 	}
 }
 
-// here2 returns the file and line of its caller, moved by a number of lines.
-func here2(by int) string {
+// hereBy returns the file and line of its caller, moved by a number of lines.
+func hereBy(by int) string {
 	_, file, line, _ := runtime.Caller(1)
 	return fmt.Sprintf("%s:%d", file, line+by)
 }
@@ -137,8 +137,8 @@ func TestErrorsInsideTransformsNameTheCallerOnce(t *testing.T) {
 	}
 }
 
-// Every error of the package has a caller. Literals of Error occur only in errors.go, and where an error of another
-// goroutine gets its caller later.
+// Every error of the package has a caller. Literals of Error occur only in errors.go, and in transform_compile.go,
+// where withCaller sets the caller.
 func TestErrorsAreMadeInOnePlace(t *testing.T) {
 	testdevice.CPUOnly(t, "reads the package's source, which a package for another machine lacks")
 	files, err := filepath.Glob("*.go")
@@ -154,7 +154,7 @@ func TestErrorsAreMadeInOnePlace(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if l, ok := n.(*ast.CompositeLit); ok {
 				if id, ok := l.Type.(*ast.Ident); ok && id.Name == "Error" {
-					require.Equal(t, "transform_compile.go", name, "%v: use opError, which notes the caller", set.Position(n.Pos()))
+					require.Equal(t, "transform_compile.go", name, "%v: use opError, which sets the caller", set.Position(n.Pos()))
 				}
 			}
 			return true

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// place matches the position in mlx-c's source that mlx-c appends to messages. It has no meaning for users.
-var place = regexp.MustCompile(` at [^ ]+\.(cpp|h):\d+$`)
+// sourceLocation matches the position in mlx-c's source that mlx-c appends to messages. It has no meaning for users.
+var sourceLocation = regexp.MustCompile(` at [^ ]+\.(cpp|h):\d+$`)
 
 // errorFromMLX converts a message of MLX to an error, with a better text or a hint if there is one.
 func errorFromMLX(text string) error {
@@ -19,7 +19,7 @@ func errorFromMLX(text string) error {
 			return errors.New(e.ours)
 		}
 	}
-	text = place.ReplaceAllString(text, "")
+	text = sourceLocation.ReplaceAllString(text, "")
 	for _, e := range hints {
 		if !strings.Contains(text, e.mlx) {
 			continue
@@ -46,20 +46,21 @@ var replacedMessages = []struct{ mlx, ours string }{
 	},
 }
 
-const gradientElsewhere = " (a custom kernel has only the gradient that CustomFunction or CustomVJP defines, and no " +
+const kernelGradientHint = " (a custom kernel has only the gradient that CustomFunction or CustomVJP defines, and no " +
 	"second derivative: use MLX's own operations, such as mlxc.RMSNorm, to differentiate twice)"
 
-const exportElsewhere = " (kernels that run on a CPU are functions of this process: export for a Mac inside " +
+const exportHint = " (kernels that run on a CPU are functions of this process: export for a Mac inside " +
 	"WithPlaceholderGPU, or use MLX's own operations)"
 
-const noGradient = " (MLX has no gradient for this operation: use StopGradient if none is needed, or define one with " +
+const noGradientHint = " (MLX has no gradient for this operation: use StopGradient if none is needed, or define one with " +
 	"CustomVJP)"
 
-// hints adds advice to messages that only name a failed primitive or class of MLX. The first match counts.
+// hints adds advice to messages that only name a failed primitive or class of MLX. mlx is a part of the message. Only
+// the first match is used.
 var hints = []struct{ mlx, advice string }{
-	{"Not implemented for CustomKernel", gradientElsewhere},
-	{"] has no gradient", gradientElsewhere},
-	{"[Primitive::vjp] Not implemented for", noGradient},
-	{"Unable to serialize primitive", exportElsewhere},
-	{"Unable to get state for primitive", exportElsewhere},
+	{"Not implemented for CustomKernel", kernelGradientHint},
+	{"] has no gradient", kernelGradientHint},
+	{"[Primitive::vjp] Not implemented for", noGradientHint},
+	{"Unable to serialize primitive", exportHint},
+	{"Unable to get state for primitive", exportHint},
 }

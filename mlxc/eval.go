@@ -16,12 +16,13 @@ func acquireAll(op string, arrays []*Array) (handles, error) {
 	return acquireIn(make([]C.uintptr_t, 0, len(arrays)+1), op, arrays)
 }
 
-// acquireIn is acquireAll with the storage for the handles, which must have a capacity of at least 1.
-func acquireIn(place []C.uintptr_t, op string, arrays []*Array) (handles, error) {
+// acquireIn is acquireAll with storage for the handles. The storage must have a capacity of at least 1. It is
+// reallocated if it is too small.
+func acquireIn(storage []C.uintptr_t, op string, arrays []*Array) (handles, error) {
 	if err := Check(); err != nil {
 		return handles{}, opError(op, err)
 	}
-	h := handles{arrays: arrays, ctx: place[:0]}
+	h := handles{arrays: arrays, ctx: storage[:0]}
 	for i, a := range arrays {
 		ctx, err := a.acquire()
 		if err != nil {
@@ -35,10 +36,10 @@ func acquireIn(place []C.uintptr_t, op string, arrays []*Array) (handles, error)
 	return h, nil
 }
 
-// operandError passes on the error of operand i. If that error does not name an operation, it adds the operation and
-// the operand's number.
+// operandError passes on the error of operand i. If that error does not name an operation, operandError adds the
+// operation and, if there are several operands, the operand's number, counted from 1.
 func operandError(op string, err error, i int, operands ...*Array) error {
-	if _, ok := err.(*Error); ok { //nolint:errorlint // only an unwrapped one names its operation
+	if _, ok := err.(*Error); ok { //nolint:errorlint // a wrapped *Error still needs the operation
 		return err
 	}
 	if len(operands) > 1 {
@@ -53,13 +54,13 @@ func (h handles) release() {
 	}
 }
 
-// ptr returns the address of the handles for C, never of an empty slice.
+// ptr returns the address of the handles for C. It is valid even if there are no handles.
 func (h handles) ptr() *C.uintptr_t { return &h.ctx[:cap(h.ctx)][0] }
 
 func (h handles) n() C.size_t { return C.size_t(len(h.arrays)) }
 
-// Eval computes the arrays and waits for them. Meanwhile other goroutines may build and evaluate; their work on the
-// same stream queues up behind. An evaluation cannot be cancelled.
+// Eval computes the arrays and waits for them. Other goroutines may build graphs and evaluate at the same time; work on
+// the same stream runs in order. An evaluation cannot be cancelled.
 //
 // Eval returns the error of the first array that is invalid or cannot be computed. Such an array, and every array that
 // depends on it, returns the error at each later use. Errors of other goroutines' evaluations do not reach the caller.
@@ -81,7 +82,7 @@ func Eval(arrays ...*Array) error {
 }
 
 // AsyncEval starts to compute the arrays and returns. Reading an array waits for it and returns its error. Synchronize
-// returns errors that no read has returned. If much work is queued, MLX waits for some of it first.
+// returns errors that no read has returned. If much work is queued, AsyncEval first waits for some of it.
 func AsyncEval(arrays ...*Array) error {
 	h, err := acquireAll("AsyncEval", arrays)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// PrintGraph writes the operations that the outputs still need, one per line, in the order in which MLX computes them.
-// names gives arrays names; the others are called A, B, and so on.
+// PrintGraph writes the inputs, the outputs and the operations that the outputs still need. Each operation has a line,
+// in the order in which MLX computes them. names gives the names of arrays; other arrays are called A, B, and so on.
 func PrintGraph(w io.Writer, names map[*Array]string, outputs ...*Array) error {
 	return printGraph("PrintGraph", false, w, names, outputs)
 }

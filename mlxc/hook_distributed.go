@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/internal/hook"
 )
 
-// Package distributed reaches groups of processes through these functions.
+// init registers the functions through which package distributed uses groups of processes. See package hook.
 func init() {
 	hook.SetGroups(hook.Groups[*Array, DType]{
 		Available:   groupAvailable,

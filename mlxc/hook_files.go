@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/internal/hook"
 )
 
-// Package mlxio reaches arrays through these functions.
+// init registers the functions through which package mlxio makes and reads arrays. See package hook.
 func init() {
 	hook.SetFiles(hook.Files[*Array, DType]{
 		CheckShape:  checkShape,
