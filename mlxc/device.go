@@ -62,7 +62,7 @@ const (
 	BackendCUDA  Backend = "cuda"
 )
 
-// CurrentBackend returns the backend of the calling goroutine's current stream. The placeholder GPU counts as Metal.
+// CurrentBackend returns the backend of the calling goroutine's current stream. Inside WithPlaceholderGPU it is Metal.
 func CurrentBackend() Backend {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Count returns the number of devices of this kind. Operations run on the first.
+// Count returns the number of devices of this kind. Operations run on the first device.
 func (d Device) Count() (int, error) {
 	const op = "Device.Count"
 	if err := Check(); err != nil {
@@ -36,8 +36,7 @@ func (d Device) Info(index int) (map[string]any, error) {
 		return nil, err
 	}
 	if index < 0 || index >= count {
-		return nil, opError(op, fmt.Errorf("there is no %v %d: this machine and this build of MLX have %d", d, index,
-			count))
+		return nil, opError(op, fmt.Errorf("there is no %v %d: the device count is %d", d, index, count))
 	}
 	var lines *C.char
 	if e := C.mlxg_device_info(C.int(d), C.int(index), &lines); e != nil {

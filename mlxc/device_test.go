@@ -40,7 +40,7 @@ func TestDeviceInfo(t *testing.T) {
 		require.NotEmpty(t, info["device_name"])
 	}
 	_, err = mlxc.GPU.Info(n)
-	require.ErrorContains(t, err, fmt.Sprintf("have %d", n))
+	require.ErrorContains(t, err, fmt.Sprintf("count is %d", n))
 }
 
 func TestGPUBackends(t *testing.T) {

@@ -66,7 +66,7 @@ func metalText(s mlxc.MetalKernelSource, l mlxc.KernelLaunch, inputs ...*mlxc.Ar
 }
 
 func ExampleMetalKernelSource() {
-	// A kernel that reads its input through strides and calls a function.
+	// A kernel that reads its input through strides and calls a function of Header.
 	source := mlxc.MetalKernelSource{
 		Name: "cube_example", Inputs: []string{"x"}, Outputs: []string{"y"},
 		Header:  "template <typename T> T cube(T v) { return v * v * v; }\n",
@@ -91,7 +91,7 @@ func ExampleMetalKernelSource() {
 }
 
 func ExampleKernelLaunch() {
-	// One thread per element, in threadgroups of 256; elements without a write are 0.
+	// One thread per element, in threadgroups of 256; elements that no thread writes are 0.
 	zero := float32(0)
 	x := mlxc.Ones(mlxc.Float32, 1000)
 	launch := mlxc.KernelLaunch{
@@ -125,7 +125,7 @@ func ExampleTemplateArg() {
 		Grid:    [3]int{1024, 1, 1}, Threadgroup: [3]int{256, 1, 1},
 		Template: []mlxc.TemplateArg{{Name: "T", Value: mlxc.Float16}, {Name: "N", Value: 3}},
 	}, x)
-	source, _, _ := strings.Cut(text, "\n\n") // behind it, Metal is told to compile it for these
+	source, _, _ := strings.Cut(text, "\n\n") // the rest instantiates the template
 	fmt.Println(source)
 	// Output:
 	// template <typename T, int N>
@@ -165,7 +165,7 @@ func ExampleOutput() {
 }
 
 func ExampleCUDAKernelSource() {
-	// MLX caches by name: with a Prelude, the name must contain a hash of it.
+	// MLX caches kernels by name: with a Prelude, the name must contain a hash of the Prelude.
 	kernel, err := mlxc.NewCUDAKernel(mlxc.CUDAKernelSource{
 		Name: "reverse_example_1", Inputs: []string{"x"}, Outputs: []string{"y"},
 		Body: `extern __shared__ float row[];
@@ -175,7 +175,7 @@ func ExampleCUDAKernelSource() {
 		SharedMemory: 3 * 4, // three float32
 	})
 	if err != nil {
-		fmt.Println(err) // where MLX has no CUDA
+		fmt.Println(err) // MLX was built without CUDA
 		return
 	}
 	y, err := kernel.Apply(mlxc.KernelLaunch{
@@ -186,7 +186,7 @@ func ExampleCUDAKernelSource() {
 }
 
 func ExampleHostFunction() {
-	// run is a C function: with cgo, unsafe.Pointer(C.my_square).
+	// run is the address of a C function: with cgo, unsafe.Pointer(C.my_square).
 	square := func(run unsafe.Pointer, x *mlxc.Array) *mlxc.Array {
 		out, err := mlxc.NewHostFunction(mlxc.HostFunction{
 			Name: "my_square", Run: run,
@@ -198,7 +198,7 @@ func ExampleHostFunction() {
 		return out[0]
 	}
 	err := mlxc.WithDevice(mlxc.CPU, func() {
-		y := square(nil, mlxc.Ones(mlxc.Float32, 2)) // there is no C in this example
+		y := square(nil, mlxc.Ones(mlxc.Float32, 2)) // this example has no C function
 		fmt.Println(errors.Unwrap(y.Sum().Err()))
 	})
 	if err != nil {

@@ -133,7 +133,7 @@ func ExampleCUDAKernel() {
 		Body: "uint i = blockIdx.x * blockDim.x + threadIdx.x; if (i < x_shape[0]) y[i] = x[i] * x[i];",
 	})
 	if err != nil {
-		fmt.Println(err) // where MLX has no CUDA
+		fmt.Println(err) // MLX was built without CUDA
 		return
 	}
 	out, err := kernel.Apply(mlxc.KernelLaunch{

@@ -30,7 +30,7 @@ type CUDAKernelSource struct {
 	Outputs []string
 	Body    string
 	// Prelude and then Header come before the function, outside its namespace. MLX copies and hashes Header and Body at
-	// every launch. Long texts belong in Prelude: MLX includes each of its texts as a file.
+	// every launch. Long texts therefore belong in Prelude, whose texts are included as files.
 	Prelude []string
 	Header  string
 	// Strided passes inputs with their strides. Otherwise MLX copies inputs to row-major order if needed.
@@ -52,7 +52,7 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	if err != nil {
 		return fail(err)
 	}
-	// Exported graphs hold the whole text: other processes cannot read the files.
+	// Exported graphs contain the whole text, because other processes cannot read the files.
 	header, exported := C.CString(includes+s.Header), C.CString(strings.Join(s.Prelude, "")+s.Header)
 	defer C.free(unsafe.Pointer(header))
 	defer C.free(unsafe.Pointer(exported))
@@ -80,8 +80,8 @@ var included struct {
 	files map[[sha256.Size]byte]*os.File
 }
 
-// includeLines returns lines that include the texts. The files stay open as long as the process lives, and have no name
-// in any folder, so they cannot be removed or changed before an evaluation reads them.
+// includeLines returns one #include line per text. It writes each text to a file that stays open as long as the process
+// lives. The file has no name in any folder, so it cannot be removed or changed before an evaluation reads it.
 func includeLines(texts []string) (string, error) {
 	included.mu.Lock()
 	defer included.mu.Unlock()
@@ -103,7 +103,7 @@ func includeLines(texts []string) (string, error) {
 	return lines.String(), nil
 }
 
-// unnamedFile returns an open file with the text.
+// unnamedFile returns an open file with the text. The file's name is removed from its folder.
 func unnamedFile(text string) (*os.File, error) {
 	file, err := os.CreateTemp("", "mlxgrad-*.h")
 	if err != nil {

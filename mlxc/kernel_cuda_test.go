@@ -35,12 +35,12 @@ func TestIncludesOfCUDAKernels(t *testing.T) {
 		}
 		return list
 	}
-	for range 2 { // reading leaves nothing behind
+	for range 2 { // each open of the file starts at its beginning
 		require.Equal(t, []string{"int first;\n", "int second;\n"}, texts(lines))
 	}
 	require.Equal(t, []string{"int second;\n", "int first;\n"}, texts(again))
 	first, _, _ := strings.Cut(lines, "\n")
-	require.Contains(t, again, first, "a text has one file")
+	require.Contains(t, again, first, "equal texts share one file")
 
 	left, err := os.ReadDir(folder)
 	require.NoError(t, err)

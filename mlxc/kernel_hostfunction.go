@@ -20,17 +20,17 @@ type Output struct {
 //
 // The pointers are C functions and data, which must stay valid until release is called:
 //
-//		int  prepare(void* ctx, char* err, size_t errlen);
-//		void run(void* ctx, const view* inputs, const view* outputs);
-//		void release(void* ctx);
-//		struct view { void* data; const int32_t* shape; const int64_t* strides; int32_t ndim; };
+//	int  prepare(void* ctx, char* err, size_t errlen);
+//	void run(void* ctx, const view* inputs, const view* outputs);
+//	void release(void* ctx);
+//	struct view { void* data; const int32_t* shape; const int64_t* strides; int32_t ndim; };
 //
-//	  - prepare may be nil. It reserves scarce resources, on the thread that evaluates. Its error fails the outputs, now
-//	    and at every later read.
-//	  - run computes, on a thread of MLX, possibly several times and concurrently. It cannot fail.
-//	  - release may be nil. It frees ctx after the last node that uses it is gone, on any thread.
+// Strides are in elements. None of the functions may call Go.
 //
-// None of them may call Go. Strides are in elements.
+//   - prepare may be nil. It reserves scarce resources, on the thread that evaluates. If it fails, it returns nonzero
+//     and writes a message to err; the outputs then fail with this error at every read.
+//   - run computes the outputs, on a thread of MLX. It may be called several times and concurrently. It cannot fail.
+//   - release may be nil. It frees ctx after the last node that uses it is gone, on any thread.
 type HostFunction struct {
 	Name                  string
 	Prepare, Run, Release unsafe.Pointer
@@ -43,7 +43,7 @@ type HostFunction struct {
 }
 
 // NewHostFunction adds the node to the graph of the inputs, on the current stream, which must be a CPU stream. It takes
-// ownership of f.Ctx, also if it fails.
+// ownership of f.Ctx: Release is called once, also if NewHostFunction fails.
 func NewHostFunction(f HostFunction, inputs ...*Array) ([]*Array, error) {
 	release := func() { C.mlxg_release(f.Release, f.Ctx) }
 	h, err := acquireAll(f.Name, inputs)
@@ -57,7 +57,7 @@ func NewHostFunction(f HostFunction, inputs ...*Array) ([]*Array, error) {
 		return nil, opError(f.Name, err, inputs...)
 	}
 	if len(f.Outputs) == 0 {
-		return fail(errors.New("there are no outputs: it needs at least one"))
+		return fail(errors.New("there are no outputs: a host function needs at least one"))
 	}
 	if f.Run == nil {
 		return fail(errors.New("Run is nil"))
@@ -81,7 +81,7 @@ func NewHostFunction(f HostFunction, inputs ...*Array) ([]*Array, error) {
 	return wrapAll(f.Name, r, inputs...)
 }
 
-// flatten converts output descriptions to C's form.
+// flatten converts outputs to the arguments of mlxg_primitive_call.
 func flatten(outputs []Output) (dims, types []C.int, err error) {
 	for i, o := range outputs {
 		if err := checkNew(o.DType, o.Shape); err != nil {

@@ -33,8 +33,8 @@ type customKernel struct {
 	inputs int
 }
 
-// newCustomKernel registers a kernel. create receives the strings that every kernel has, as C strings. kind names the
-// backend in errors.
+// newCustomKernel registers a kernel. create makes the backend's kernel from the strings that every kernel has. kind
+// names the backend in errors.
 func newCustomKernel(kind, name, body string, inputs, outputs []string,
 	create func(name, body, inputs, outputs *C.char, err **C.char) unsafe.Pointer,
 ) (*customKernel, error) {
@@ -86,7 +86,8 @@ func (k *customKernel) apply(l KernelLaunch, inputs []*Array) ([]*Array, error) 
 	return wrapAll(k.name, r, inputs...)
 }
 
-// flatten appends the launch to numbers in C's form, and returns the names of the template arguments.
+// flatten appends the launch to numbers, in the form of mlxg_kernel_apply, and returns the names of the template
+// arguments.
 func (l KernelLaunch) flatten(numbers []C.int) ([]C.int, string, error) {
 	for _, threads := range [][3]int{l.Grid, l.Threadgroup} {
 		for _, n := range threads {
@@ -126,7 +127,7 @@ func (l KernelLaunch) flatten(numbers []C.int) ([]C.int, string, error) {
 	return append(numbers, 1, C.int(int32(math.Float32bits(*l.InitValue)))), names.String(), nil
 }
 
-// flatten returns the argument's kind and value.
+// flatten returns the argument's kind (MLXG_TEMPLATE_…) and value.
 func (t TemplateArg) flatten() (kind, value C.int, err error) {
 	switch v := t.Value.(type) {
 	case DType:

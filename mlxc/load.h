@@ -8,11 +8,12 @@
 // operation: it is NULL after mlxg_shutdown. Both are NULL before the library is loaded, and are accessed atomically.
 extern const mlxg_table* mlxg_loaded;
 extern const mlxg_table* mlxg_usable;
+// mlxg_releasable is the number of ids that MLX has released; see mlxg_go.
 extern int32_t mlxg_releasable;
 
-// mlxg_library_place adds a candidate for the library's file. mlxg_library_remedy sets the end of error messages, which
-// names the command that sets MLX up. Both keep their argument, which must not be freed, and must be called before
-// mlxg_library_load.
+// mlxg_library_place adds a candidate path of the library's file. mlxg_library_remedy sets the end of error messages,
+// which names the command that sets MLX up. Both keep their argument, which must not be freed. Both must be called
+// before mlxg_library_load.
 void mlxg_library_place(const char* path);
 void mlxg_library_remedy(const char* text);
 

@@ -10,24 +10,26 @@ import (
 	"unsafe"
 )
 
-// ctxOrDefault returns the stream's handle, or nil for a nil stream.
-func (s *Stream) ctxOrDefault() unsafe.Pointer {
+// handle returns the stream's handle, or nil for a nil stream. Most C functions take nil as the calling thread's
+// current stream.
+func (s *Stream) handle() unsafe.Pointer {
 	if s == nil {
 		return nil
 	}
 	return s.ctx
 }
 
-// ctxOrReal returns the stream's handle, or that of the current stream for a nil stream.
-func (s *Stream) ctxOrReal() unsafe.Pointer {
-	if ctx := s.ctxOrDefault(); ctx != nil {
+// realHandle returns the stream's handle. For a nil stream it returns the handle of the calling thread's current
+// stream, or of the default stream if no stream or the placeholder GPU is current.
+func (s *Stream) realHandle() unsafe.Pointer {
+	if ctx := s.handle(); ctx != nil {
 		return ctx
 	}
 	return C.mlxg_real_stream()
 }
 
-// Synchronize waits until the work started on the stream is done; a nil stream is the calling goroutine's current one.
-// It returns the first error of AsyncEval on the stream that no other call has returned, and clears it.
+// Synchronize waits until the work started on the stream is done. It returns the first error of AsyncEval on the stream
+// that no other call has returned, and clears it.
 func (s *Stream) Synchronize() error {
 	const op = "Stream.Synchronize"
 	if err := Check(); err != nil {
@@ -35,7 +37,7 @@ func (s *Stream) Synchronize() error {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if e := C.mlxg_synchronize(s.ctxOrReal()); e != nil {
+	if e := C.mlxg_synchronize(s.realHandle()); e != nil {
 		return opError(op, takeText(e))
 	}
 	freeQueue.flush(false)
@@ -53,7 +55,7 @@ func (s *Stream) String() string {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var text *C.char
-	if e := C.mlxg_stream_text(s.ctxOrDefault(), &text); e != nil {
+	if e := C.mlxg_stream_text(s.handle(), &text); e != nil {
 		return takeText(e).Error()
 	}
 	return takeString(text)
@@ -66,17 +68,17 @@ func (s *Stream) Index() int {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	return int(C.mlxg_stream_index(s.ctxOrDefault()))
+	return int(C.mlxg_stream_index(s.handle()))
 }
 
-// Device returns the device on which the stream's work runs.
+// Device returns the device on which the stream's work runs, or CPU if MLX cannot be used.
 func (s *Stream) Device() Device {
 	if Check() != nil {
 		return CPU
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	return Device(C.mlxg_stream_device(s.ctxOrDefault()))
+	return Device(C.mlxg_stream_device(s.handle()))
 }
 
 // StreamNames returns the names of all streams of the process, including streams that MLX made for itself.
@@ -93,7 +95,7 @@ func StreamNames() ([]string, error) {
 }
 
 // Stream is a queue of work on a device. Work on one stream runs in order; MLX orders work on different streams by data
-// dependencies.
+// dependencies. For the methods, a nil *Stream is the calling goroutine's current stream.
 type Stream struct {
 	ctx unsafe.Pointer
 }
