@@ -51,7 +51,7 @@ func roundTrip[T mlxc.Element](t *testing.T, values ...T) {
 	require.Empty(t, empty)
 }
 
-func TestEveryDTypeSurvivesTheWayThroughMLX(t *testing.T) {
+func TestEveryDTypeRoundTrips(t *testing.T) {
 	testdevice.CPUOnly(t, "computes float64, or an operation that MLX has for CPUs only")
 	roundTrip(t, true, false)
 	roundTrip[uint8](t, 0, 255)

@@ -37,7 +37,7 @@ func TestFromSliceNoCopyUsesTheMemory(t *testing.T) {
 	require.Equal(t, []float32{n/2 - 1, n - 1}, floats(t, x.Max(1)))
 	require.Equal(t, []float32{3, n/2 + 3}, floats(t, x.Slice([]int{0, 3}, []int{2, 4}, nil)))
 
-	// A part of a slice at an unaligned position, other dtypes, and empty slices.
+	// Unaligned parts of slices, other dtypes, and empty slices.
 	require.Equal(t, []float32{7, 8, 9}, floats(t, mlxc.FromSliceNoCopy(data[7:10])))
 	require.Equal(t, []complex64{2i, 3}, read[complex64](t, mlxc.FromSliceNoCopy([]complex64{1, 2i, 3}[1:])))
 	require.Equal(t, []uint8{2, 3}, read[uint8](t, mlxc.FromSliceNoCopy([]uint8{1, 2, 3}[1:])))
@@ -69,7 +69,7 @@ func TestViewsAreNotWrittenTo(t *testing.T) {
 		var y *mlxc.Array
 		mlxc.WithScope(func() { y = f(mlxc.FromSliceNoCopy(data)).Keep() }) // the view's handle is gone
 		require.NoError(t, mlxc.Eval(y))
-		// In two steps, so that the intermediate array aliases the view and is computed.
+		// In two steps: the intermediate array is computed and shares the view's memory.
 		mlxc.WithScope(func() {
 			part := mlxc.FromSliceNoCopy(data).Reshape(100, 10)
 			require.NoError(t, mlxc.Eval(part))
@@ -115,8 +115,8 @@ func TestViewKeepsItsMemory(t *testing.T) {
 }
 
 // A program that only reads results, and never calls Eval, also releases pinned memory.
-func TestViewsAreGivenBack(t *testing.T) {
-	const size, turns = 1 << 18, 100 // bytes
+func TestReadingReleasesViews(t *testing.T) {
+	const size, turns = 1 << 18, 100 // size in bytes
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

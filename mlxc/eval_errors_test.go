@@ -138,7 +138,7 @@ func TestFailedAsyncEvalFailsItsReads(t *testing.T) {
 					require.ErrorContains(t, mlxc.Synchronize(), singularError)
 					require.NoError(t, mlxc.Synchronize(), "the error was returned")
 				}
-				// The dependency may already have failed.
+				// If sum has already failed, AsyncEval returns its error.
 				next := sum.MulScalar(2)
 				if err := mlxc.AsyncEval(next); err != nil || wait {
 					require.ErrorContains(t, err, singularError)

@@ -17,7 +17,7 @@ func TestIsReady(t *testing.T) {
 	require.False(t, y.IsReady())
 	require.NoError(t, mlxc.Eval(z))
 	require.True(t, z.IsReady())
-	require.True(t, y.IsReady(), "it was computed on the way")
+	require.True(t, y.IsReady(), "y was computed as the operand of z")
 	w := x.Add(x)
 	require.NoError(t, mlxc.AsyncEval(w))
 	require.Equal(t, []float32{2, 4}, floats(t, w))
@@ -32,7 +32,7 @@ func TestIsReady(t *testing.T) {
 func TestIsReadyForPlaceholders(t *testing.T) {
 	x, y := mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{3, 4})
 	pending := x.Add(y)
-	asks := func(want ...bool) mlxc.Func {
+	requireReady := func(want ...bool) mlxc.Func {
 		return func(a arrays) arrays {
 			for i, w := range want {
 				require.Equal(t, w, a[i].IsReady(), i)
@@ -42,14 +42,14 @@ func TestIsReadyForPlaceholders(t *testing.T) {
 			return arrays{a[0].Mul(a[1]).Sum()}
 		}
 	}
-	_, grads, err := mlxc.VJP(asks(true, false), arrays{x, pending}, arrays{mlxc.Scalar[float32](1)})
+	_, grads, err := mlxc.VJP(requireReady(true, false), arrays{x, pending}, arrays{mlxc.Scalar[float32](1)})
 	require.NoError(t, err)
 	require.Equal(t, []float32{4, 6}, floats(t, grads[0]))
-	_, _, err = mlxc.ValueAndGrad(asks(true, true), 0)(arrays{x, y})
+	_, _, err = mlxc.ValueAndGrad(requireReady(true, true), 0)(arrays{x, y})
 	require.NoError(t, err)
-	_, err = mlxc.Compile(asks(false, false)).Call(x, y)
+	_, err = mlxc.Compile(requireReady(false, false)).Call(x, y)
 	require.NoError(t, err)
-	require.NoError(t, mlxc.Vmap(asks(false, true), []int{0, mlxc.Unmapped}, nil)(arrays{x, y})[0].Err())
+	require.NoError(t, mlxc.Vmap(requireReady(false, true), []int{0, mlxc.Unmapped}, nil)(arrays{x, y})[0].Err())
 }
 
 // Reading a computed array does not wait for other work on its stream.
@@ -63,7 +63,7 @@ func TestReadingDoesNotQueue(t *testing.T) {
 	require.NoError(t, mlxc.AsyncEval(busy))
 	read, err := mlxc.ToSlice[int32](x)
 	require.NoError(t, err)
-	require.False(t, busy.IsReady(), "it waited")
+	require.False(t, busy.IsReady(), "the read waited")
 	require.Equal(t, []int32{1, 2, 3, 4, 5, 6}, read)
 
 	var inside []int32
@@ -73,7 +73,7 @@ func TestReadingDoesNotQueue(t *testing.T) {
 		return a[:1]
 	}, arrays{mlxc.Scalar[float32](1), x}, arrays{mlxc.Scalar[float32](1)})
 	require.NoError(t, err)
-	require.False(t, busy.IsReady(), "it waited for an argument's stand-in")
+	require.False(t, busy.IsReady(), "the read of the placeholder waited")
 	require.Equal(t, read, inside)
 
 	read, err = mlxc.ToSlice[int32](transposed) // not in row-major order
@@ -91,7 +91,7 @@ func TestIsHostBacked(t *testing.T) {
 	require.False(t, (*mlxc.Array)(nil).IsHostBacked())
 }
 
-// MLX marks a failed array as evaluated. This package fails it again, whichever way it is used.
+// MLX marks a failed array as evaluated. In this package, every later use of the array returns the error.
 func TestFailedEvaluationStaysFailed(t *testing.T) {
 	// GPUs have no inverse.
 	require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() { testFailedEvaluationStaysFailed(t) }))
@@ -105,7 +105,7 @@ func testFailedEvaluationStaysFailed(t *testing.T) {
 	require.ErrorContains(t, err, "LU factorization failed")
 	_, err = mlxc.ToSlice[float32](singular.AddScalar(1))
 	require.ErrorContains(t, err, "LU factorization failed")
-	// Another array of the same call that was computed before stays valid.
+	// An array that was computed before the call stays valid.
 	one := mlxc.Ones(mlxc.Float32, 1)
 	require.NoError(t, mlxc.Eval(one))
 	require.Error(t, mlxc.Eval(one, mlxc.Zeros(mlxc.Float32, 3, 3).Inv()))

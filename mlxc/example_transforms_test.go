@@ -43,7 +43,7 @@ func ExampleAsFunc() {
 }
 
 func ExampleVJPFunc() {
-	// Clips the gradient, and passes the value.
+	// clip clips the gradient; identity leaves the value unchanged.
 	clip := func(_, cotangents, _ []*mlxc.Array) []*mlxc.Array {
 		return []*mlxc.Array{cotangents[0].Clip(-1, 1)}
 	}
@@ -69,7 +69,8 @@ func ExampleJVPFunc() {
 }
 
 func ExampleVmapFunc() {
-	// dot takes two vectors. For a batch, sum the products along the last axis, whichever argument is shared.
+	// dot takes two vectors. For a batch, dots sums the products along the last axis. This works for either argument
+	// mapped, or both.
 	dot := func(args []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{args[0].Inner(args[1])} }
 	dots := func(args []*mlxc.Array, mapped []bool) []*mlxc.Array {
 		fmt.Println("mapped:", mapped)

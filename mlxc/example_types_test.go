@@ -11,7 +11,7 @@ import (
 func ExampleDType() {
 	half := mlxc.FromSlice([]float32{1, 0.1}).AsType(mlxc.BFloat16)
 	fmt.Println(half.DType(), half.DType().Size(), half.DType().IsFloating())
-	// float32 holds all of both.
+	// bfloat16 and float16 are promoted to float32, which holds all values of both.
 	fmt.Println(half.Add(mlxc.Ones(mlxc.Float16, 2)).DType())
 	// Output:
 	// bfloat16 2 true
@@ -19,7 +19,7 @@ func ExampleDType() {
 }
 
 func ExampleElement() {
-	// Every dtype is read and written as its own Go type.
+	// Each dtype is read and written as one Go type.
 	x := mlxc.FromSlice([]bfloat16.BFloat16{bfloat16.FromFloat32(1.5)})
 	fmt.Println(x.DType())
 	_, err := mlxc.ToSlice[float32](x)

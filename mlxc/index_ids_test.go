@@ -10,11 +10,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// An idCase uses ids along an axis of 5 positions.
+// An idCase applies f to ids along an axis of size 5.
 type idCase struct {
 	f    func(x, ids *mlxc.Array) *mlxc.Array
-	low  int // the least id that is allowed, if the dtype has a sign
-	high int
+	low  int // the least allowed id of a signed dtype
+	high int // the greatest allowed id
 }
 
 func idCases() map[string]idCase {
@@ -72,7 +72,7 @@ func idCases() map[string]idCase {
 	}
 }
 
-// lazily returns ids that are not computed yet.
+// lazily returns equal ids that are not computed yet.
 func lazily(ids *mlxc.Array) *mlxc.Array { return ids.Add(mlxc.Zeros(ids.DType())) }
 
 func clampID(id, low, high int) int { return min(max(id, low), high) }
@@ -131,8 +131,8 @@ func TestWindowsOutOfRange(t *testing.T) {
 	}
 }
 
-// The error names the position in an array of several axes, also if it is not row-major.
-func TestIDsOutOfRangeNameTheirPlace(t *testing.T) {
+// The error names the position of the id in the ids, even if the ids have several axes and are not row-major.
+func TestIDsOutOfRangeNameTheirPosition(t *testing.T) {
 	testdevice.CPUOnly(t, "reads computed ids, which a CUDA device has in its own memory")
 	x := counting(5, 4)
 	ids := mlxc.FromSlice([]int32{0, 1, 2, 3, 4, 9}, 3, 2).Transpose()
@@ -146,7 +146,7 @@ func TestIDsOutOfRangeNameTheirPlace(t *testing.T) {
 	require.Equal(t, floats(t, x.Index(mlxc.Range(1, 3))), floats(t, x.Take(part, 0)))
 }
 
-// If the axis has more positions than the ids' dtype can express, no limit is needed.
+// If every id of the dtype is a position of the axis, ids need no clamping.
 func TestIDsOfFewBits(t *testing.T) {
 	testdevice.CPUOnly(t, "reads computed ids, which a CUDA device has in its own memory")
 	x := counting(300)

@@ -15,7 +15,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Makes 1.6 GB of unreachable arrays: the package must start the garbage collector in time.
+// Each case makes 1.6 GB of unreachable arrays: the package must start the garbage collector in time.
 func TestDroppedArraysAreFreed(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -51,7 +51,7 @@ func TestDroppedArraysAreFreed(t *testing.T) {
 			require.Eventually(t, func() bool {
 				runtime.GC()
 				return mlxc.ActiveMemory()-before < 1<<20
-			}, 10*time.Second, 10*time.Millisecond, "all of it comes back")
+			}, 10*time.Second, 10*time.Millisecond, "all arrays are freed")
 		})
 	}
 }
@@ -59,8 +59,8 @@ func TestDroppedArraysAreFreed(t *testing.T) {
 func TestProfileOfArrays(t *testing.T) {
 	profile := pprof.Lookup("mlxgrad.arrays")
 	require.NotNil(t, profile)
-	unnoted := mlxc.Scalar[float32](1)
-	require.Zero(t, profile.Count(), "nothing is noted unless somebody asks")
+	unsampled := mlxc.Scalar[float32](1)
+	require.Zero(t, profile.Count(), "sampling is off by default")
 
 	mlxc.ProfileArrays(1)
 	t.Cleanup(func() { mlxc.ProfileArrays(0) })
@@ -72,21 +72,21 @@ func TestProfileOfArrays(t *testing.T) {
 		require.Equal(t, 3, profile.Count())
 	})
 	require.ErrorIs(t, inScope.Err(), mlxc.ErrFreed)
-	require.Equal(t, 2, profile.Count(), "the scope freed it")
+	require.Equal(t, 2, profile.Count(), "the scope freed inScope")
 	a.Free()
 	a.Free()
-	unnoted.Free()
+	unsampled.Free()
 	require.Equal(t, 1, profile.Count())
 	var text bytes.Buffer
 	require.NoError(t, profile.WriteTo(&text, 1))
-	require.Contains(t, text.String(), "TestProfileOfArrays", "where it was made")
+	require.Contains(t, text.String(), "TestProfileOfArrays", "the stack names the maker")
 
 	require.NoError(t, b.Err())
 	b = nil
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		return profile.Count() == 0
-	}, 10*time.Second, time.Millisecond, "the collector took it")
+	}, 10*time.Second, time.Millisecond, "the garbage collector frees b")
 
 	mlxc.ProfileArrays(10)
 	kept := make(arrays, 100)

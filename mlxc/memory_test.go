@@ -30,7 +30,7 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-func TestScopeFreesWhatWasMadeInIt(t *testing.T) {
+func TestScopeFreesItsArrays(t *testing.T) {
 	var kept, inner, dropped *mlxc.Array
 	outside := mlxc.FromSlice([]float32{1})
 	mlxc.WithScope(func() {
@@ -54,7 +54,7 @@ func TestScopeFreesWhatWasMadeInIt(t *testing.T) {
 // A shape that exceeds memory is an error and does not end the process.
 func TestShapesBeyondMemoryAreErrors(t *testing.T) {
 	if instrumented || runtime.GOOS != "linux" || mlxc.GPU.Available() {
-		skip.Platform(t, "only the allocator for CPUs on Linux does not fail by itself")
+		skip.Platform(t, "only the CPU allocator on Linux needs this package's check: other allocators report the error themselves")
 	}
 	const n = 1 << 21
 	x := mlxc.Ones(mlxc.Float32, n)
@@ -187,7 +187,7 @@ func TestKeepAndFreeFromManyGoroutines(t *testing.T) {
 			}
 		})
 		wg.Wait()
-		require.ErrorIs(t, a.Err(), mlxc.ErrFreed, "the last word is Free's")
+		require.ErrorIs(t, a.Err(), mlxc.ErrFreed, "Free wins over Keep")
 	}
 }
 
