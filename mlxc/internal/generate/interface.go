@@ -45,9 +45,9 @@ func (f libraryFunction) failure() string {
 	return "return (" + f.result + "){0}"
 }
 
-// table returns the variable through which Go calls the function: mlxg_usable, or mlxg_loaded for functions that Go also
-// calls after the shutdown. Functions of mlxg_loaded return a value other than an error. They include functions that end
-// an operation, such as mlxg_leave.
+// table returns the variable through which Go calls the function: mlxg_usable, or mlxg_loaded for functions that Go
+// also calls after the shutdown. Functions of mlxg_loaded return a value other than an error. They include functions
+// that end an operation, such as mlxg_leave.
 func (f libraryFunction) table() string {
 	switch f.result {
 	case "void", "char*", "mlxg_result", "mlxg_results":
