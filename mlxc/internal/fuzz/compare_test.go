@@ -87,7 +87,7 @@ func (s *sequence) compareContiguous(c callable, args, results []reflect.Value) 
 	if len(copies) == 0 {
 		return
 	}
-	s.write("the same of contiguous operands")
+	s.write("the same call with contiguous operands")
 	other, ok := s.invoke(c, substituted(args, copies))
 	if ok {
 		s.compare("contiguous operands", arraysOf(other), arraysOf(results))

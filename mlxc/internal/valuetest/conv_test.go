@@ -157,7 +157,7 @@ func init() {
 					})
 					convolved(t, func(t *testing.T, d mlxc.DType) {
 						requireGrid(t, want, f(x.AsType(d), w.AsType(d), c))
-						requireGrid(t, want, f(across(x).AsType(d), inMiddle(w.AsType(d)), c))
+						requireGrid(t, want, f(columnMajor(x).AsType(d), strided(w.AsType(d)), c))
 					})
 				})
 			}
@@ -211,7 +211,7 @@ func TestConvTranspose(t *testing.T) {
 					}
 					convolved(t, func(t *testing.T, d mlxc.DType) {
 						requireGrid(t, correlate(gridOf(t, x), gridOf(t, w), p),
-							f(x.AsType(d), inMiddle(w.AsType(d)), c))
+							f(x.AsType(d), strided(w.AsType(d)), c))
 					})
 				})
 			}

@@ -64,8 +64,8 @@ func init() {
 				t.Run(d.String()+" "+name, func(t *testing.T) {
 					require.Equal(t, d, mlxc.RoPE(x, c.config).DType())
 					near(t, c.want, mlxc.RoPE(x, c.config), tolerance)
-					near(t, c.want, mlxc.RoPE(across(x), c.config), tolerance)
-					near(t, c.want, mlxc.RoPE(inMiddle(x), c.config), tolerance)
+					near(t, c.want, mlxc.RoPE(columnMajor(x), c.config), tolerance)
+					near(t, c.want, mlxc.RoPE(strided(x), c.config), tolerance)
 				})
 			}
 		}
@@ -77,7 +77,7 @@ func init() {
 		c := mlxc.RoPEConfig{Dims: 6, Base: 100, Scale: 0.5}
 		near(t, rotated(v, shape, 6, false, 0.5, at(7), power(100, 6)), mlxc.RoPEDynamic(x, mlxc.Scalar[int32](7), c), 2e-5)
 		each := rotated(v, shape, 6, false, 0.5, func(batch int) int { return []int{3, 11}[batch] }, power(100, 6))
-		near(t, each, mlxc.RoPEDynamic(across(x), mlxc.FromSlice([]int32{3, 11}), c), 2e-5)
+		near(t, each, mlxc.RoPEDynamic(columnMajor(x), mlxc.FromSlice([]int32{3, 11}), c), 2e-5)
 		near(t, each, mlxc.RoPEDynamic(x, mlxc.FromSlice([]int64{3, 11}), c), 2e-5)
 		// One trace serves every offset.
 		traces := 0
@@ -105,8 +105,8 @@ func init() {
 				}
 			}
 			near(t, want, mlxc.RMSNorm(x, w, 0.1), tolerance)
-			near(t, want, mlxc.RMSNorm(across(x), inMiddle(w), 0.1), tolerance)
-			near(t, plain, mlxc.RMSNorm(inMiddle(x), nil, 0.1), tolerance)
+			near(t, want, mlxc.RMSNorm(columnMajor(x), strided(w), 0.1), tolerance)
+			near(t, plain, mlxc.RMSNorm(strided(x), nil, 0.1), tolerance)
 		}
 	})
 	value("mlx_fast_layer_norm", func(t *testing.T) {
@@ -128,7 +128,7 @@ func init() {
 				}
 			}
 			near(t, want, mlxc.LayerNorm(x, w, b, 0.1), tolerance)
-			near(t, want, mlxc.LayerNorm(across(x), inMiddle(w), inMiddle(b), 0.1), tolerance)
+			near(t, want, mlxc.LayerNorm(columnMajor(x), strided(w), strided(b), 0.1), tolerance)
 			near(t, plain, mlxc.LayerNorm(x, nil, nil, 0.1), tolerance)
 		}
 	})
@@ -148,7 +148,7 @@ func init() {
 			got := mlxc.CrossEntropy(x, ids)
 			require.Equal(t, mlxc.Float32, got.DType())
 			near(t, want, got, tolerance)
-			near(t, want, mlxc.CrossEntropy(across(x), across(ids).AsType(mlxc.Uint8)), tolerance)
+			near(t, want, mlxc.CrossEntropy(columnMajor(x), columnMajor(ids).AsType(mlxc.Uint8)), tolerance)
 		}
 	})
 	value("mlx_fast_scaled_dot_product_attention", func(t *testing.T) {
@@ -173,7 +173,7 @@ func init() {
 				want := attention(f32(q), f32(k), f32(v), batch, heads, kvHeads, queries, keys, dim, valueDim, 0.3, hide, nil)
 				c := mlxc.AttentionConfig{Scale: 0.3, Causal: mask}
 				near(t, want, mlxc.ScaledDotProductAttention(q, k, v, c), tolerance)
-				near(t, want, mlxc.ScaledDotProductAttention(across(q), inMiddle(k), across(v), c), tolerance)
+				near(t, want, mlxc.ScaledDotProductAttention(columnMajor(q), strided(k), columnMajor(v), c), tolerance)
 			}
 		}
 	})

@@ -78,8 +78,8 @@ func init() {
 			"last two axes":   {a.FFT2(config{}), []int{1, 2}, 20},
 			"two axes":        {a.FFT2(config{Axes: []int{-1, 0}}), []int{0, 2}, 15},
 			"all axes":        {a.FFTN(config{}), []int{0, 1, 2}, 60},
-			"columns":         {across(a).FFTN(config{}), []int{0, 1, 2}, 60},
-			"part":            {inMiddle(a).FFT(config{Axes: []int{1}}), []int{1}, 4},
+			"columns":         {columnMajor(a).FFTN(config{}), []int{0, 1, 2}, 60},
+			"part":            {strided(a).FFT(config{Axes: []int{1}}), []int{1}, 4},
 			"negative axes":   {a.FFTN(config{Axes: []int{-2}}), []int{1}, 4},
 			"their own sizes": {a.FFTN(config{Axes: []int{1, 2}, N: []int{4, 5}}), []int{1, 2}, 20},
 		} {
@@ -116,7 +116,7 @@ func init() {
 			same(t, head(a.FFT(config{Axes: []int{0}, N: []int{7}}), 0), a.RFFT(config{Axes: []int{0}, N: []int{7}}),
 				1e-5)
 			same(t, head(a.FFT2(config{Norm: mlxc.FFTOrtho}), -1), a.RFFT2(config{Norm: mlxc.FFTOrtho}), 1e-5)
-			same(t, head(a.FFTN(config{}), -1), across(a).RFFTN(config{}), 1e-5)
+			same(t, head(a.FFTN(config{}), -1), columnMajor(a).RFFTN(config{}), 1e-5)
 			same(t, head(a.FFTN(config{Axes: []int{2, 0}}), 0), a.RFFTN(config{Axes: []int{2, 0}}), 1e-5)
 		}
 		nearComplex(t, []complex128{6, 0}, mlxc.FromSlice([]int32{3, 3}).RFFT(config{}))

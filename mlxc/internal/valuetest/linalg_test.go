@@ -18,11 +18,11 @@ func same(t testing.TB, want, got *mlxc.Array, tolerance float64) {
 	near(t, make([]float64, d.Size()), d, tolerance)
 }
 
-// across returns an array equal to a in column-major layout.
-func across(a *mlxc.Array) *mlxc.Array { return a.SwapAxes(-1, -2).Contiguous().SwapAxes(-1, -2) }
+// columnMajor returns an array equal to a in column-major layout.
+func columnMajor(a *mlxc.Array) *mlxc.Array { return a.SwapAxes(-1, -2).Contiguous().SwapAxes(-1, -2) }
 
-// inMiddle returns an array equal to a that is a view of a larger array: every second element along its last axis.
-func inMiddle(a *mlxc.Array) *mlxc.Array {
+// strided returns an array equal to a that is a view of a larger array: every second element along its last axis.
+func strided(a *mlxc.Array) *mlxc.Array {
 	start, stop, strides := make([]int, a.NDim()), a.Shape(), make([]int, a.NDim())
 	for i := range strides {
 		strides[i] = 1
@@ -38,7 +38,7 @@ func identity(n int) *mlxc.Array { return mlxc.Ones(mlxc.Float32, n, n).Tril(0).
 func layouts(t *testing.T, a *mlxc.Array, f func(t *testing.T, a *mlxc.Array)) {
 	t.Helper()
 	for name, b := range map[string]*mlxc.Array{
-		"rows": a, "columns": across(a), "part": inMiddle(a),
+		"rows": a, "columns": columnMajor(a), "part": strided(a),
 		"float64": a.AsType(mlxc.Float64),
 	} {
 		t.Run(name, func(t *testing.T) { f(t, b) })

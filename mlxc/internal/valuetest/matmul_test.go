@@ -43,7 +43,7 @@ func init() {
 			x, y := a.AsType(d), b.AsType(d)
 			require.Equal(t, d, x.MatMul(y).DType())
 			near(t, want, x.MatMul(y), 0)
-			near(t, want, across(x).MatMul(inMiddle(y)), 0)
+			near(t, want, columnMajor(x).MatMul(strided(y)), 0)
 		})
 		batch, b := matrices(3, 2, 1, 3, 4).AsType(mlxc.Float32), b.AsType(mlxc.Float32)
 		got := batch.MatMul(mlxc.Stack(0, b, b.Neg()))
@@ -65,7 +65,7 @@ func init() {
 			want[i] = 2*ab[i] - 3*row[i%2]
 		}
 		floating(t, func(t *testing.T, d mlxc.DType) {
-			near(t, want, c.AsType(d).AddMM(a.AsType(d), across(b).AsType(d), 2, -3), 0)
+			near(t, want, c.AsType(d).AddMM(a.AsType(d), columnMajor(b).AsType(d), 2, -3), 0)
 		})
 		near(t, wide(t, c.BroadcastTo(2, 2)),
 			c.AsType(mlxc.Float32).AddMM(mlxc.Zeros(mlxc.Float32, 2, 0), mlxc.Zeros(mlxc.Float32, 0, 2), 5, 1), 0)
@@ -116,7 +116,7 @@ func init() {
 		got := a.TensorDot(b, []int{1, -1}, []int{2, 0})
 		require.Equal(t, []int{2, 5}, got.Shape())
 		near(t, want, got, 0)
-		near(t, want, across(a).TensorDot(inMiddle(b), []int{2, 1}, []int{-3, -1}), 0)
+		near(t, want, columnMajor(a).TensorDot(strided(b), []int{2, 1}, []int{-3, -1}), 0)
 		near(t, []float64{3, 4, 6, 8},
 			mlxc.FromSlice([]float32{1, 2}).TensorDot(mlxc.FromSlice([]float32{3, 4}), nil, nil), 0)
 	})
@@ -145,7 +145,7 @@ func init() {
 				return
 			}
 			near(t, []float64{5, -1, -2, 0, -5, 1, 2, 0},
-				inMiddle(mlxc.Stack(0, x, x.Neg()).AsType(d)).HadamardTransform(0), 1e-2)
+				strided(mlxc.Stack(0, x, x.Neg()).AsType(d)).HadamardTransform(0), 1e-2)
 		})
 		// The size 24 = 12·2: orthogonal rows of ±1.
 		h := identity(24).HadamardTransform(1)
@@ -160,7 +160,7 @@ func init() {
 				return // MLX's CPU backend supports float32 only
 			}
 			ids := mlxc.MatMulIDs{Left: mlxc.FromSlice(left, 2, 2), Right: mlxc.FromSlice(right, 2, 2)}
-			got := across(a.AsType(d)).GatherMM(inMiddle(b.AsType(d)), ids)
+			got := columnMajor(a.AsType(d)).GatherMM(strided(b.AsType(d)), ids)
 			require.Equal(t, []int{2, 2, 3, 5}, got.Shape())
 			x, y := wide(t, a), wide(t, b)
 			var want []float64
@@ -176,7 +176,7 @@ func init() {
 		a, b := matrices(16, 3, 6), matrices(17, 6, 2)
 		segments := mlxc.FromSlice([]uint32{0, 2, 2, 6, 3, 3}, 3, 2)
 		floating(t, func(t *testing.T, d mlxc.DType) {
-			got := across(a.AsType(d)).SegmentedMM(inMiddle(b.AsType(d)), segments)
+			got := columnMajor(a.AsType(d)).SegmentedMM(strided(b.AsType(d)), segments)
 			require.Equal(t, []int{3, 3, 2}, got.Shape())
 			part := func(from, to int) *mlxc.Array {
 				return a.AsType(d).Slice([]int{0, from}, []int{3, to},
@@ -200,7 +200,7 @@ func init() {
 		same(t, a.MatMul(b), a.BlockMaskedMM(b, mlxc.BlockMasks{}), 0)
 		same(t, a.MatMul(b).Mul(blocks(out, 64, 33)), a.BlockMaskedMM(b, mlxc.BlockMasks{Size: 32, Out: out}), 0)
 		want := a.Mul(blocks(left, 64, 40)).MatMul(b.Mul(blocks(right, 40, 33)))
-		same(t, want, across(a).BlockMaskedMM(inMiddle(b), mlxc.BlockMasks{Size: 32, Left: left, Right: right}), 0)
+		same(t, want, columnMajor(a).BlockMaskedMM(strided(b), mlxc.BlockMasks{Size: 32, Left: left, Right: right}), 0)
 		same(t, want.Mul(blocks(out, 64, 33)),
 			a.BlockMaskedMM(b, mlxc.BlockMasks{Size: 32, Out: out, Left: left, Right: right}), 0)
 		// A mask of factors instead of booleans.
@@ -232,7 +232,7 @@ func init() {
 			mlxc.Float64: 1e-6, mlxc.Float32: 1e-6, mlxc.Float16: 2e-3,
 			mlxc.BFloat16: 1e-2,
 		} {
-			for _, b := range []*mlxc.Array{a.AsType(d), across(a.AsType(d)), inMiddle(a.AsType(d))} {
+			for _, b := range []*mlxc.Array{a.AsType(d), columnMajor(a.AsType(d)), strided(a.AsType(d))} {
 				require.Equal(t, d, b.Softmax(-1).DType())
 				near(t, rows, b.Softmax(-1), tolerance)
 				near(t, columns, b.Softmax(0), tolerance)

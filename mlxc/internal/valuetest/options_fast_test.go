@@ -103,7 +103,7 @@ func init() {
 			shape := []int{[]int{1, heads}[r.IntN(2)], []int{1, queries}[r.IntN(2)], keys}
 			c.Mask = drawn(r, shape...)
 			m := wide(t, c.Mask)
-			hide = func(head, query, key int) float64 { return m[flatPlace(shape, []int{head, query, key})] }
+			hide = func(head, query, key int) float64 { return m[flatIndex(shape, []int{head, query, key})] }
 		case 2:
 			shape := []int{queries, keys}
 			// The first key is visible to each query, so no row is fully masked.
@@ -112,7 +112,7 @@ func init() {
 				1).Equal(mlxc.Scalar[float32](0)))
 			m := wide(t, c.Mask)
 			hide = func(_, query, key int) float64 {
-				if m[flatPlace(shape, []int{query, key})] == 0 {
+				if m[flatIndex(shape, []int{query, key})] == 0 {
 					return math.Inf(-1)
 				}
 				return 0

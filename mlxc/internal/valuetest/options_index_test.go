@@ -23,9 +23,9 @@ func init() {
 		taken := slices.Concat(shape[:k], idShape, shape[k+1:])
 		updates := drawn(r, taken...)
 		u, want, sums := wide(t, updates), []float64{}, slices.Clone(x)
-		places(taken, func(at []int) {
-			p := int(id[flatPlace(idShape, at[k:k+len(idShape)])])
-			from := flatPlace(shape, slices.Concat(at[:k], []int{(p + n) % n}, at[k+len(idShape):]))
+		eachIndex(taken, func(at []int) {
+			p := int(id[flatIndex(idShape, at[k:k+len(idShape)])])
+			from := flatIndex(shape, slices.Concat(at[:k], []int{(p + n) % n}, at[k+len(idShape):]))
 			sums[from] += u[len(want)]
 			want = append(want, x[from])
 		})
@@ -45,12 +45,12 @@ func init() {
 		ids = ids.Index(append(slices.Repeat([]mlxc.Index{mlxc.All}, k), mlxc.Range(0, idShape[k]))...)
 		values := drawn(r, idShape...)
 		id, v, want, put, added := wide(t, ids), wide(t, values), []float64{}, slices.Clone(x), slices.Clone(x)
-		places(idShape, func(at []int) {
+		eachIndex(idShape, func(at []int) {
 			from := slices.Clone(at)
 			from[k] = int(id[len(want)])
-			put[flatPlace(shape, from)] = v[len(want)]
-			added[flatPlace(shape, from)] += v[len(want)]
-			want = append(want, x[flatPlace(shape, from)])
+			put[flatIndex(shape, from)] = v[len(want)]
+			added[flatIndex(shape, from)] += v[len(want)]
+			want = append(want, x[flatIndex(shape, from)])
 		})
 		requireArray(t, idShape, want, a.TakeAlongAxis(ids, axis))
 		requireArray(t, shape, put, a.PutAlongAxis(ids, values, axis))

@@ -26,11 +26,11 @@ func init() {
 		x, y := wide(t, a), wide(t, b)
 		got := a.MatMul(b)
 		var want []float64
-		places(got.Shape(), func(at []int) {
+		eachIndex(got.Shape(), func(at []int) {
 			sum, axes := 0.0, len(at)
 			for i := range k {
-				sum += x[flatPlace(a.Shape(), slices.Concat(at[:axes-1], []int{i}))] *
-					y[flatPlace(b.Shape(), slices.Concat(at[:axes-2], []int{i, at[axes-1]}))]
+				sum += x[flatIndex(a.Shape(), slices.Concat(at[:axes-1], []int{i}))] *
+					y[flatIndex(b.Shape(), slices.Concat(at[:axes-2], []int{i, at[axes-1]}))]
 			}
 			want = append(want, sum)
 		})
@@ -67,7 +67,7 @@ func init() {
 				for i := range own {
 					place[i] = at[own[i]-'a']
 				}
-				return x[flatPlace(shape, place)]
+				return x[flatIndex(shape, place)]
 			})
 			subscripts += own
 			used += own
@@ -90,7 +90,7 @@ func init() {
 				over[k] = 1
 			}
 		}
-		places(over, func(at []int) {
+		eachIndex(over, func(at []int) {
 			product := 1.0
 			for _, f := range factors {
 				product *= f(at)
@@ -99,7 +99,7 @@ func init() {
 			for i := range out {
 				place[i] = at[out[i]-'a']
 			}
-			want[flatPlace(result, place)] += product
+			want[flatIndex(result, place)] += product
 		})
 		got := mlxc.Einsum(subscripts+"->"+out, operands...)
 		require.NoError(t, got.Err(), "%s->%s", subscripts, out)
@@ -109,9 +109,9 @@ func init() {
 		a, b := drawn(r, 2, 3, 4), drawn(r, 4, 2, 3)
 		x, y := wide(t, a), wide(t, b)
 		want = make([]float64, 9)
-		places([]int{3, 3, 2, 4}, func(at []int) {
-			want[at[0]*3+at[1]] += x[flatPlace([]int{2, 3, 4},
-				[]int{at[2], at[0], at[3]})] * y[flatPlace([]int{4, 2, 3}, []int{at[3], at[2], at[1]})]
+		eachIndex([]int{3, 3, 2, 4}, func(at []int) {
+			want[at[0]*3+at[1]] += x[flatIndex([]int{2, 3, 4},
+				[]int{at[2], at[0], at[3]})] * y[flatIndex([]int{4, 2, 3}, []int{at[3], at[2], at[1]})]
 		})
 		near(t, want, a.TensorDot(b, []int{0 - 3*r.IntN(2), 2 - 3*r.IntN(2)}, []int{1 - 3*r.IntN(2), 0 - 3*r.IntN(2)}),
 			0)

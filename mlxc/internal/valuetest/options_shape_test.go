@@ -62,7 +62,7 @@ func init() {
 				padded[axis] += p.Before + p.After
 			}
 			var want []float64
-			places(padded, func(at []int) {
+			eachIndex(padded, func(at []int) {
 				from, inside := make([]int, len(at)), true
 				for i, k := range at {
 					from[i] = c.source(k-before[i], shape[i])
@@ -72,7 +72,7 @@ func init() {
 					want = append(want, 9)
 					return
 				}
-				want = append(want, x[flatPlace(shape, from)])
+				want = append(want, x[flatIndex(shape, from)])
 			})
 			requireArray(t, padded, want, c.pad(a, padding...))
 		}
@@ -98,13 +98,13 @@ func init() {
 			chosen, sizes = append(chosen, taken), append(sizes, len(taken))
 		}
 		want, updated := []float64{}, slices.Clone(x)
-		places(sizes, func(at []int) {
+		eachIndex(sizes, func(at []int) {
 			from := make([]int, len(at))
 			for i, k := range at {
 				from[i] = chosen[i][k]
 			}
-			want = append(want, x[flatPlace(shape, from)])
-			updated[flatPlace(shape, from)] = 7
+			want = append(want, x[flatIndex(shape, from)])
+			updated[flatIndex(shape, from)] = 7
 		})
 		requireArray(t, sizes, want, a.Slice(start, stop, strides))
 		requireArray(t, shape, updated, a.SliceUpdate(mlxc.Scalar[float32](7), start, stop, strides))
@@ -124,10 +124,10 @@ func init() {
 		axis, n := drawnAxes(r, len(shape), 1)[0], r.IntN(9)-4
 		k := (axis + len(shape)) % len(shape)
 		moved := func(result []int, from func(at []int)) (want []float64) {
-			places(result, func(at []int) {
+			eachIndex(result, func(at []int) {
 				at = slices.Clone(at)
 				from(at)
-				want = append(want, x[flatPlace(shape, at)])
+				want = append(want, x[flatIndex(shape, at)])
 			})
 			return want
 		}

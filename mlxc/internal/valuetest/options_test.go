@@ -62,9 +62,9 @@ func drawn(r *rand.Rand, shape ...int) *mlxc.Array {
 	a := mlxc.FromSlice(v, shape...)
 	switch layout := r.IntN(4); {
 	case layout == 1 && len(shape) > 1:
-		return across(a)
+		return columnMajor(a)
 	case layout == 2:
-		return inMiddle(a)
+		return strided(a)
 	case layout == 3:
 		return a.Flip(0).Contiguous().Index(mlxc.All.Step(-1))
 	}
@@ -82,8 +82,8 @@ func drawnAxes(r *rand.Rand, n, count int) []int {
 	return axes
 }
 
-// places calls f with the index of each element of an array of this shape, in row-major order. f must not keep at.
-func places(shape []int, f func(at []int)) {
+// eachIndex calls f with the index of each element of an array of this shape, in row-major order. f must not keep at.
+func eachIndex(shape []int, f func(at []int)) {
 	at := make([]int, len(shape))
 	n := 1
 	for _, k := range shape {
@@ -100,9 +100,9 @@ func places(shape []int, f func(at []int)) {
 	}
 }
 
-// flatPlace returns the row-major position of index at in an array that is broadcast to it: axes of size 1 repeat, and
+// flatIndex returns the row-major position of index at in an array that is broadcast to it: axes of size 1 repeat, and
 // leading entries of at beyond the array's axes are ignored.
-func flatPlace(shape, at []int) int {
+func flatIndex(shape, at []int) int {
 	flat := 0
 	at = at[len(at)-len(shape):]
 	for i, k := range shape {

@@ -98,7 +98,7 @@ func init() {
 		x := wide(t, a)
 		for name, c := range quantizations {
 			t.Run(name, func(t *testing.T) {
-				for _, b := range []*mlxc.Array{a, across(a), inMiddle(a)} {
+				for _, b := range []*mlxc.Array{a, columnMajor(a), strided(a)} {
 					q := b.Quantize(c.c)
 					require.NoError(t, q.Err())
 					for i, got := range decoded(t, q) {
@@ -142,9 +142,9 @@ func init() {
 				q := normal(4, 128, 256).Quantize(c.c)
 				w := q.Dequantize(mlxc.Float32)
 				same(t, x.MatMul(w.Transpose()), x.QuantizedMatMul(q, true), 5e-5)
-				same(t, x.MatMul(w.Transpose()), across(x).QuantizedMatMul(q, true), 5e-5)
+				same(t, x.MatMul(w.Transpose()), columnMajor(x).QuantizedMatMul(q, true), 5e-5)
 				y := normal(5, 3, 128)
-				same(t, y.MatMul(w), inMiddle(y).QuantizedMatMul(q, false), 5e-5)
+				same(t, y.MatMul(w), strided(y).QuantizedMatMul(q, false), 5e-5)
 				half := y.AsType(mlxc.Float16)
 				q = normal(4, 128, 256).AsType(mlxc.Float16).Quantize(c.c)
 				require.Equal(t, mlxc.Float16, half.QuantizedMatMul(q, false).DType())
