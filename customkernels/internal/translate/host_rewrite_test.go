@@ -209,7 +209,7 @@ func TestHostErrors(t *testing.T) {
 	}
 }
 
-func TestHostFibers(t *testing.T) {
+func TestHostNeedsFibers(t *testing.T) {
 	tests := map[string]bool{
 		"y[0] = 1;":                                              false,
 		"y[thread_index_in_simdgroup] = 1;":                      false,

@@ -61,13 +61,13 @@ type mlxWriter struct {
 	passed map[string]bool // identifiers that are a complete argument of a call
 	bare   map[string]bool // identifiers that occur without an index
 
-	outer []string // statements of the prologue
-	inner []string // statements of the prologue in a nested scope
-	scope bool     // the body needs a nested scope
-	cast  bool     // the prologue calls mlxg_cast_const
+	outer     []string // statements of the prologue
+	inner     []string // statements of the prologue in a nested scope
+	scope     bool     // the body needs a nested scope
+	needsCast bool     // the prologue calls mlxg_cast_const
 }
 
-// castConst defines mlxg_cast_const, which casts an input to another element type. It has an overload for constant and
+// castConst defines mlxg_cast_const, which casts an input to a pointer to V. It has an overload for constant memory and
 // one for device memory, where MLX puts inputs of 8 elements or more. MLX declares inputs const. The cast drops const
 // in constant memory, because the parameters of the shader's functions may lack it.
 const castConst = "template <typename V> const device V* mlxg_cast_const(const device void* p) { return (const " +
@@ -132,9 +132,9 @@ func (w *mlxWriter) buffers() {
 		w.source.AtomicOutputs = w.source.AtomicOutputs || b.Atomic
 	}
 	for _, b := range w.source.Inputs {
-		name, viewed := w.input(b)
+		name, cast := w.input(b)
 		w.source.InputNames = append(w.source.InputNames, name)
-		w.source.Cast = append(w.source.Cast, viewed)
+		w.source.Cast = append(w.source.Cast, cast)
 	}
 	for _, b := range w.source.Outputs {
 		w.source.OutputNames = append(w.source.OutputNames, w.output(b))
@@ -170,35 +170,35 @@ func (w *mlxWriter) plain(element string) bool {
 	})
 }
 
-// input returns the name of an input for MLX and binds the kernel's name if it differs. viewed is the input's element
-// of [MLXSource.Cast].
-func (w *mlxWriter) input(b *msl.Buffer) (name string, viewed bool) {
-	viewed = !w.plain(b.Element) || b.Reference && b.Space == msl.Device
+// input returns the name of an input for MLX and binds the kernel's name if it differs. cast is the input's value in
+// [MLXSource.Cast].
+func (w *mlxWriter) input(b *msl.Buffer) (name string, cast bool) {
+	cast = !w.plain(b.Element) || b.Reference && b.Space == msl.Device
 	passed := b.Space == msl.Constant && (w.passed[b.Name] || !b.Reference && w.bare[b.Name])
-	if !viewed && !passed && !w.clashes(b) {
+	if !cast && !passed && !w.clashes(b) {
 		return b.Name, false
 	}
 	name = substituteName(b)
 	switch {
-	case b.Space == msl.Constant && !b.Reference && (viewed || passed):
-		w.cast = true
+	case b.Space == msl.Constant && !b.Reference && (cast || passed):
+		w.needsCast = true
 		w.bind("auto %s = mlxg_cast_const<%s>(%s);", b.Name, b.Element, name)
-	case b.Space == msl.Constant && viewed:
-		w.cast = true
+	case b.Space == msl.Constant && cast:
+		w.needsCast = true
 		w.bind("decltype(*mlxg_cast_const<%s>(%s)) %s = *mlxg_cast_const<%s>(%s);", b.Element, name, b.Name, b.Element,
 			name)
 	case b.Reference && passed: // MLX declares an array of dimension 0 as a reference
 		w.bind("constant %s& %s = const_cast<constant %s&>(%s);", b.Element, b.Name, b.Element, name)
-	case b.Reference && !viewed:
+	case b.Reference && !cast:
 		w.bind("const constant %s& %s = %s;", b.Element, b.Name, name)
-	case !viewed:
+	case !cast:
 		w.bind("auto %s = %s;", b.Name, name)
 	case b.Reference:
 		w.bind("const device %s& %s = *reinterpret_cast<const device %s*>(%s);", b.Element, b.Name, b.Element, name)
 	default:
 		w.bind("const device %s* %s = reinterpret_cast<const device %s*>(%s);", b.Element, b.Name, b.Element, name)
 	}
-	return name, viewed
+	return name, cast
 }
 
 // output returns the name of an output for MLX and binds the kernel's name if it differs.
@@ -319,7 +319,7 @@ func (w *mlxWriter) finish() {
 	w.source.Header = w.constants()
 	w.source.Body = prologue + w.resolveQueries(w.Body) + epilogue
 	w.source.Prologue = len(prologue)
-	if w.cast {
+	if w.needsCast {
 		w.source.Header += castConst // last, so that the file's lines keep their numbers
 	}
 }

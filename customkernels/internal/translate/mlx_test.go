@@ -47,7 +47,7 @@ func TestMLX(t *testing.T) {
 		epilogue   string
 		inputs     []string
 		outputs    []string
-		viewed     []bool
+		cast       []bool
 		template   string
 		names      []string
 		atomic     bool
@@ -57,7 +57,7 @@ func TestMLX(t *testing.T) {
 		{
 			name: "nothing to bind", parameters: "device float* y, device const half* x, uint3 " +
 				"thread_position_in_grid [[thread_position_in_grid]]",
-			inputs: []string{"x"}, outputs: []string{"y"}, viewed: []bool{false},
+			inputs: []string{"x"}, outputs: []string{"y"}, cast: []bool{false},
 		},
 		{
 			name: "positions", parameters: "device float* y, uint3 a [[threadgroup_position_in_grid]], uint b " +
@@ -94,7 +94,7 @@ func TestMLX(t *testing.T) {
 		{
 			name: "order of slots", parameters: "device float* b [[buffer(3)]], device float* a [[buffer(1)]], " +
 				"constant float& d [[buffer(2)]], device const int* c [[buffer(0)]]",
-			inputs: []string{"c", "d"}, outputs: []string{"a", "b"}, viewed: []bool{false, false},
+			inputs: []string{"c", "d"}, outputs: []string{"a", "b"}, cast: []bool{false, false},
 		},
 		{
 			name: "other element types", parameters: "device float4* y, device const float4* x, constant P& p, " +
@@ -104,7 +104,7 @@ func TestMLX(t *testing.T) {
 				"const device uint& u = *reinterpret_cast<const device uint*>(mlxg_u); device float4* y = " +
 				"reinterpret_cast<device float4*>(mlxg_y);",
 			inputs: []string{"mlxg_x", "mlxg_p", "s", "mlxg_u"}, outputs: []string{"mlxg_y"},
-			viewed: []bool{true, true, false, true},
+			cast: []bool{true, true, false, true},
 		},
 		{
 			name: "constant arguments of helpers",
@@ -114,14 +114,14 @@ func TestMLX(t *testing.T) {
 			prologue: "auto a = mlxg_cast_const<float>(mlxg_a); constant uint& n = const_cast<constant " +
 				"uint&>(mlxg_n); decltype(*mlxg_cast_const<P>(mlxg_p)) p = *mlxg_cast_const<P>(mlxg_p);",
 			inputs: []string{"mlxg_a", "mlxg_n", "mlxg_p", "b", "m"}, outputs: []string{"y"},
-			viewed: []bool{false, false, true, false, false},
+			cast: []bool{false, false, true, false, false},
 		},
 		{
 			name: "volatile", parameters: "volatile device uint* a, device volatile float2* b, volatile device int& " +
 				"c, const volatile device float* x",
 			prologue: "volatile device uint* a = mlxg_a; volatile device float2* b = reinterpret_cast<volatile " +
 				"device float2*>(mlxg_b); volatile device int& c = *mlxg_c;",
-			inputs: []string{"x"}, outputs: []string{"mlxg_a", "mlxg_b", "mlxg_c"}, viewed: []bool{false},
+			inputs: []string{"x"}, outputs: []string{"mlxg_a", "mlxg_b", "mlxg_c"}, cast: []bool{false},
 		},
 		{name: "reference output", parameters: "device float& y", prologue: "device float& y = *mlxg_y;",
 			outputs: []string{"mlxg_y"}},
@@ -137,7 +137,7 @@ func TestMLX(t *testing.T) {
 			template: "typename T, int N, bool B, uint U, ushort S = 2",
 			prologue: "constexpr uint U = mlxg_U; constexpr ushort S = mlxg_S; auto v = mlxg_cast_const<vec<T, " +
 				"2>>(mlxg_v);",
-			inputs: []string{"x", "mlxg_v"}, outputs: []string{"y"}, viewed: []bool{false, true},
+			inputs: []string{"x", "mlxg_v"}, outputs: []string{"y"}, cast: []bool{false, true},
 			names: []string{"T", "N", "B", "mlxg_U", "mlxg_S"},
 		},
 		{
@@ -145,29 +145,29 @@ func TestMLX(t *testing.T) {
 				"x_shape, constant int64_t* x_strides, constant int& x_ndim, uint i [[thread_position_in_grid]]",
 			body:     "y[i] = x_shape[0] + x_strides[1] + x_ndim;",
 			prologue: "uint i = thread_position_in_grid.x;", inputs: []string{"x"}, outputs: []string{"y"},
-			viewed: []bool{false},
+			cast: []bool{false},
 		},
 		{
 			name:       "MLX's own arguments without a position",
 			parameters: "device float* y, device const float* x, constant int* x_shape",
 			body:       "y[0] = x_shape[0];",
 			prologue:   "/* thread_index_in_threadgroup */", inputs: []string{"x"}, outputs: []string{"y"},
-			viewed: []bool{false},
+			cast: []bool{false},
 		},
 		{
-			name: "MLX's own arguments of a view",
+			name: "MLX's own arguments of a cast input",
 			parameters: "device float* y, device const float2* x, constant int* x_shape, constant int& x_ndim, " +
 				"uint i [[thread_position_in_grid]]",
 			prologue: "const device float2* x = reinterpret_cast<const device float2*>(mlxg_x); const constant int* " +
 				"x_shape = mlxg_x_shape; const constant int& x_ndim = mlxg_x_ndim; uint i = thread_position_in_grid.x;",
-			inputs: []string{"mlxg_x"}, outputs: []string{"y"}, viewed: []bool{true},
+			inputs: []string{"mlxg_x"}, outputs: []string{"y"}, cast: []bool{true},
 		},
 		{
 			name:       "a variable that MLX would declare",
 			parameters: "device float* y, device const float* x, constant float& s",
 			body:       "int x_shape = 4; float s_ndim = s; y[0] = x[x_shape];",
 			prologue:   "auto x = mlxg_x; const constant float& s = mlxg_s;", inputs: []string{"mlxg_x", "mlxg_s"},
-			outputs: []string{"y"}, viewed: []bool{false, false},
+			outputs: []string{"y"}, cast: []bool{false, false},
 		},
 		{
 			name: "a buffer with a position's name",
@@ -175,7 +175,7 @@ func TestMLX(t *testing.T) {
 				"[[thread_position_in_grid]]",
 			prologue: "auto grid_size = mlxg_grid_size; device float* grid_origin = mlxg_grid_origin; uint i = " +
 				"thread_position_in_grid.x;",
-			inputs: []string{"mlxg_grid_size"}, outputs: []string{"mlxg_grid_origin"}, viewed: []bool{false},
+			inputs: []string{"mlxg_grid_size"}, outputs: []string{"mlxg_grid_origin"}, cast: []bool{false},
 		},
 		{
 			name: "threadgroup arguments", parameters: "device float* y, threadgroup float* a [[threadgroup(0)]], " +
@@ -205,7 +205,7 @@ func TestMLX(t *testing.T) {
 			require.Equal(t, len(test.prologue), m.Prologue)
 			require.Equal(t, test.inputs, m.InputNames)
 			require.Equal(t, test.outputs, m.OutputNames)
-			require.Equal(t, test.viewed, m.Cast)
+			require.Equal(t, test.cast, m.Cast)
 			require.Equal(t, test.names, m.TemplateNames)
 			require.Equal(t, test.atomic, m.AtomicOutputs)
 			require.Equal(t, test.unsized, m.Unsized)
