@@ -78,7 +78,7 @@ func TestOrderDependentNamesNoThreads(t *testing.T) {
 	require.Len(t, newSanitizeFinding(f).Threads, 1)
 }
 
-func TestWhatFailsARun(t *testing.T) {
+func TestReportFailed(t *testing.T) {
 	for _, c := range []struct {
 		report Report
 		failed bool

@@ -44,7 +44,7 @@ func needClang(t *testing.T) {
 }
 
 // A construct that clang rejects makes the check incomplete, and hides no finding elsewhere.
-func TestCheckDoesNotPassUnread(t *testing.T) {
+func TestCheckDoesNotPassUnreadText(t *testing.T) {
 	needClang(t)
 	var unchecked *UncheckedError
 	findings, err := Check(context.Background(),
@@ -204,7 +204,7 @@ func TestCheckWithoutClang(t *testing.T) {
 	require.ErrorContains(t, err, "did not reach the kernel's body")
 }
 
-func TestCheckStops(t *testing.T) {
+func TestCheckStopsWhenCanceled(t *testing.T) {
 	needClang(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
