@@ -47,8 +47,8 @@ type SetupProgress = setup.Progress
 //
 // MLX is Apple's Python package, which pip or uv downloads; no Python is used at run time. A release of this module
 // has the two other libraries compiled for Linux on amd64 and arm64 and for macOS on arm64. Without one, Setup
-// downloads the sources of mlx-c with cargo or git and compiles them, which takes a C++20 compiler and about a minute.
-// Every download is compared with its SHA-256.
+// downloads the sources of mlx-c with cargo or git and compiles them, which takes a C++20 compiler and about half a
+// minute on two cores. Every download is compared with its SHA-256.
 //
 // An interrupted set-up leaves the former installation unchanged, and the next one continues it. Concurrent set-ups, in
 // one or several processes, run one after the other. MLX is loaded by its first use, so call Setup before that;

@@ -68,7 +68,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	return metalsan.Main(
 		"mlxgrad",
-		"Compares gradients on MLX arrays with MLX's own and a float64 oracle, and checks Metal kernels on any machine.",
+		"Compares gradients on MLX arrays with MLX's own and a float64 oracle, and checks Metal kernels on Linux.",
 		&commandLine{
 			Sanitize: sanitizeCommand{metalsan.Command{Program: "mlxgrad sanitize", Own: shippedSanitizeLaunches}},
 		},
