@@ -25,7 +25,7 @@ runs them on a CPU. It changes three things: includes are resolved, function con
 ` + "`" + replacedHeader + "`" + ` is left out.
 
 ` + "`go test ./customkernels/internal/mlxheaders -run TestMLXKernels`" + ` compiles every kernel below. It launches the
-kernels marked "agrees", with sizes that fill no tile, and compares the results with MLX's operations on
+kernels marked "agrees", with sizes that are no multiple of a tile, and compares the results with MLX's operations on
 the CPU, or with a float64 computation. The tolerance is the rounding of the dtype. Agreement here does not
 prove that Apple's compiler or a GPU gives the same results.
 
