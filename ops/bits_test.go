@@ -54,7 +54,7 @@ func TestResultsHaveRecordedBits(t *testing.T) {
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	if lines[0] != platform {
-		skip.Platform(t, bitsFile+" is of "+lines[0])
+		skip.Platform(t, bitsFile+" has the bits of "+lines[0])
 	}
 	kernels, sampled := map[string]bool{}, map[string]bool{}
 	type check struct {

@@ -302,7 +302,7 @@ func TestLayerNormGradientIsReproducible(t *testing.T) {
 	}
 }
 
-func TestLayerNormRefuses(t *testing.T) {
+func TestLayerNormArgumentErrors(t *testing.T) {
 	x, w := mlxc.Ones(mlxc.Float32, 2, 3), mlxc.Ones(mlxc.Float32, 3)
 	freed := mlxc.Ones(mlxc.Float32, 3)
 	freed.Free()

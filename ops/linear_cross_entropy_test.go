@@ -226,7 +226,7 @@ func TestLinearCrossEntropyOmitsUnneededProducts(t *testing.T) {
 	}
 }
 
-// Two or three of 32 slices are in memory at a time.
+// The peak is below 8 of 32 slices. Two or three are expected to be in memory at a time.
 func TestLinearCrossEntropyMemory(t *testing.T) {
 	const rows, width, classes, slice = 4096, 4, 4096, 128
 	const sliceBytes = rows * slice * 4

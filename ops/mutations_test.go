@@ -29,7 +29,7 @@ import (
 
 // Every mutant of the shaders is noticed: the checker reports a finding, an output differs by more than
 // rounding, or the text does not compile. The exceptions are in mutants.txt, each with its reason. Only a long run
-// tries all mutants. Other runs try a sample of each file, and a default run of one file in three.
+// tries all mutants. A full run tries a sample of each file, and a default run tries a sample of every third file.
 func TestMutationsAreNoticed(t *testing.T) {
 	if long.Enabled() && os.Getenv("MLXGRAD_CACHE") == "" {
 		t.Setenv("MLXGRAD_CACHE", t.TempDir()) // no other run needs these thousands of programs
@@ -57,7 +57,7 @@ func TestMutationsAreNoticed(t *testing.T) {
 	t.Logf("rate: killed mutants among the mutants that are not equivalent\n%s", summary.String())
 }
 
-// sampleSize is the largest number of mutants of a file in a sample.
+// sampleSize returns the largest number of mutants of a file in a sample.
 func sampleSize() int {
 	if long.Full() {
 		return 4
@@ -100,7 +100,7 @@ func mutationsAreNoticed(t *testing.T, file string, tried []mutant, known mutant
 			n.killed++
 			t.Logf("killed      %s: %s", name, verdicts[i])
 			if verdict != "" {
-				t.Errorf("killed, but %s has it as %s: %s: %s", mutantsFile, verdict, name, verdicts[i])
+				t.Errorf("killed, but %s lists it as %s: %s: %s", mutantsFile, verdict, name, verdicts[i])
 			}
 		case verdict == "equivalent":
 			n.equivalent++

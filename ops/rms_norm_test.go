@@ -63,8 +63,8 @@ func norm(weighted bool, eps float32, f func(x, w *mlxc.Array, eps float32) *mlx
 	}
 }
 
-// backwards lists the implementations of the gradient.
-var backwards = []func(on target, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array{
+// rmsNormBackwards lists the implementations of the gradient.
+var rmsNormBackwards = []func(on target, x, weight, dy *mlxc.Array, eps float32) []*mlxc.Array{
 	rmsNormBackward, rmsNormBackwardSeparate,
 }
 
@@ -81,7 +81,7 @@ func TestRMSNormBackwardInEveryGeometry(t *testing.T) {
 					_, want, err := mlxc.VJP(norm(true, 1e-5, mlxc.RMSNorm), arrays{x, w}, arrays{dy})
 					require.NoError(t, err)
 					for _, d := range backends {
-						for _, backward := range backwards {
+						for _, backward := range rmsNormBackwards {
 							got := backward(target{backend: d}, x, w, dy, 1e-5)
 							closeTo(t, want[0], got[0])
 							closeTo(t, want[1], got[1])
@@ -207,7 +207,7 @@ func TestRMSNormGradientIsReproducible(t *testing.T) {
 	for _, dtype := range sampleDTypes(2) {
 		for _, d := range backends {
 			x, w, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 1025), normal(3, dtype, 199, 1025)
-			for _, backward := range backwards {
+			for _, backward := range rmsNormBackwards {
 				first := backward(target{backend: d}, x, w, dy, 1e-5)
 				dx, dw := floats(t, first[0]), floats(t, first[1])
 				for range 19 {
@@ -220,7 +220,7 @@ func TestRMSNormGradientIsReproducible(t *testing.T) {
 	}
 }
 
-func TestRMSNormRefuses(t *testing.T) {
+func TestRMSNormArgumentErrors(t *testing.T) {
 	x, w := mlxc.Ones(mlxc.Float32, 2, 3), mlxc.Ones(mlxc.Float32, 3)
 	freed := mlxc.Ones(mlxc.Float32, 3)
 	freed.Free()
@@ -255,7 +255,7 @@ func TestRMSNormRefuses(t *testing.T) {
 	}
 }
 
-// 64 goroutines compute gradients of shared lazy inputs concurrently. The race detector finds more.
+// 64 goroutines compute gradients of shared lazy inputs concurrently. With the race detector this finds data races too.
 func TestRMSNormFromManyGoroutines(t *testing.T) {
 	x, w := normal(1, mlxc.Float32, 8, 300).Square(), normal(2, mlxc.Float32, 300)
 	_, want, err := mlxc.VJP(norm(true, 1e-5, RMSNorm), arrays{x, w}, arrays{x})

@@ -152,7 +152,7 @@ func TestSoftmaxWithoutElements(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestSoftmaxWithoutElements)
 
-func TestSoftmaxRefuses(t *testing.T) {
+func TestSoftmaxArgumentErrors(t *testing.T) {
 	x := mlxc.Ones(mlxc.Float32, 2, 3)
 	freed := mlxc.Ones(mlxc.Float32, 3)
 	freed.Free()

@@ -141,7 +141,8 @@ func (found trafficTable) problems(known trafficTable) (list []string) {
 	return slices.Compact(list) // a removed case has a row for each dtype
 }
 
-func TestTrafficTableIsHeld(t *testing.T) {
+// A table with other flags, a larger figure, or a missing or superfluous row is a problem.
+func TestTrafficTableProblems(t *testing.T) {
 	table := func() trafficTable {
 		return trafficTable{
 			compiler: "g++ 12", flags: "-O1",
