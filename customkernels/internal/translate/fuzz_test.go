@@ -11,7 +11,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl/msltest"
 )
 
-// FuzzParsedKernels looks for a shader file whose kernels end in anything but a result or an error with a place.
+// FuzzParsedKernels looks for a shader file with a kernel that makes a translation panic or lose lines, or for an error
+// without a position.
 func FuzzParsedKernels(f *testing.F) {
 	msltest.Seeds(f, seedFiles)
 	f.Fuzz(func(t *testing.T, text string) {

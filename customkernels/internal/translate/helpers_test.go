@@ -52,7 +52,7 @@ func generatedTexts(t *testing.T) map[string]string {
 }
 
 // generateDefault returns the text that MLX generates for a kernel: template types are half, template numbers 4
-// (LANES is 1), and inputs in constant memory are small or not. Inputs in device memory are never small.
+// (LANES is 1). small makes the inputs in constant memory small. Inputs in device memory are never small.
 func generateDefault(k *msl.Kernel, small bool) string {
 	m := MLX(k)
 	dtype := func(b *msl.Buffer) string {
