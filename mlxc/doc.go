@@ -75,13 +75,13 @@
 // MLX orders work on different streams by data dependencies.
 //
 // MLX factorizes matrices on CPU streams only. If the default device is a GPU, call SVD, QR, Inv, Solve and similar
-// functions inside WithDevice(CPU, …); on a GPU stream they return an error that says so. Float64 needs a CPU stream,
+// functions inside WithDevice(CPU, …); on a GPU stream they return an error. Float64 needs a CPU stream,
 // too.
 //
 // # Errors are values
 //
-// An operation returns one *Array. If the operation fails, the array is invalid and carries the error; operations on
-// it pass the error on. So formulas need no checks. Functions that leave the graph, such as ToSlice, return the error:
+// An operation returns arrays. If the operation fails, the arrays are invalid and carry the error; operations on them
+// pass the error on. So formulas need no checks. Functions that leave the graph, such as ToSlice, return the error:
 //
 //	y := x.MatMul(w).Add(b).Tanh()     // no checks
 //	v, err := mlxc.ToSlice[float32](y) // the first error
@@ -130,7 +130,7 @@
 // lock is free while CPU streams compute. It is held while a function runs under a transform: such a function must not
 // wait for another goroutine that uses this package.
 //
-// An evaluation cannot be cancelled. A loop should check its context between evaluations. WithScope, WithDevice and
+// An evaluation cannot be canceled. A loop should check its context between evaluations. WithScope, WithDevice and
 // WithStream apply to the calling goroutine, and not to goroutines that it starts.
 //
 // In a scope, and without contention, an operation costs a call into C, a handle and a lock in addition to MLX's own

@@ -60,7 +60,7 @@ func (h handles) ptr() *C.uintptr_t { return &h.ctx[:cap(h.ctx)][0] }
 func (h handles) n() C.size_t { return C.size_t(len(h.arrays)) }
 
 // Eval computes the arrays and waits for them. Other goroutines may build graphs and evaluate at the same time; work on
-// the same stream runs in order. An evaluation cannot be cancelled.
+// the same stream runs in order. An evaluation cannot be canceled.
 //
 // Eval returns the error of the first array that is invalid or cannot be computed. Such an array, and every array that
 // depends on it, returns the error at each later use. Errors of other goroutines' evaluations do not reach the caller.

@@ -19,6 +19,7 @@ static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;  // guards the varia
 static const char* places[MAX_PLACES];
 static int place_count;
 
+// ended is mlxg_go.ended.
 static void ended(void) {
   __atomic_store_n(&mlxg_usable, NULL, __ATOMIC_RELEASE);
 }
@@ -67,8 +68,8 @@ static const char* first_place(void) {
   return NULL;
 }
 
-// connect loads and initializes the library and returns its functions. On an error it sets failure and returns NULL;
-// the library stays loaded only if mlxg_init failed.
+// connect loads and initializes the library and returns its functions. On an error it sets failure and returns NULL. It
+// then unloads the library, except after an error of mlxg_init.
 static const mlxg_table* connect(void) {
   const char* path = first_place();
   if (!path) {
