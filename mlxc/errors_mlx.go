@@ -52,8 +52,8 @@ const kernelGradientHint = " (a custom kernel has only the gradient that CustomF
 const exportHint = " (kernels that run on a CPU are functions of this process: export for a Mac inside " +
 	"WithPlaceholderGPU, or use MLX's own operations)"
 
-const noGradientHint = " (MLX has no gradient for this operation: use StopGradient if none is needed, or define one with " +
-	"CustomVJP)"
+const noGradientHint = " (MLX has no gradient for this operation: use StopGradient if none is needed, or define one " +
+	"with CustomVJP)"
 
 // hints adds advice to messages that only name a failed primitive or class of MLX. mlx is a part of the message. Only
 // the first match is used.

@@ -68,7 +68,7 @@ func TestWrongOperations(t *testing.T) {
 		"an invalid dtype": {a.NumberOfElements(mlxc.DType(77), false),
 			[]string{"number_of_elements", "DType(77)"}},
 		"a scan's axis":                 {a.CumMax(2), []string{"cummax", "float32(2,3)"}},
-		"a scan's dtype":                {a.CumSumWith(0, mlxc.ScanConfig{DType: mlxc.DType(99)}), []string{"cumsum", "DType(99)"}},
+		"a scan's dtype":                {a.CumSumWith(0, mlxc.ScanConfig{DType: 99}), []string{"cumsum", "DType(99)"}},
 		"differences of negative order": {a.Diff(-1, 0), []string{"diff", "float32(2,3)"}},
 		"differences beyond 32 bits":    {a.Diff(-1<<40, 0), []string{"diff", "32 bits"}},
 		"diff's axis":                   {a.Diff(9, 2), []string{"diff", "float32(2,3)"}},
