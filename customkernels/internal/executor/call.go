@@ -19,20 +19,22 @@ import "C"
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"unsafe"
 )
 
-// A Buffer is an array of Library.Run: the address of its first element and its shape, row-contiguous.
+// A Buffer is a row-contiguous array for Library.Run: the address of its first element and its shape.
 type Buffer struct {
 	Data  unsafe.Pointer
 	Shape []int
 }
 
-// Run runs the kernel once and waits for it, without MLX. It is for tests. The buffers may point to Go memory.
+// Run runs the kernel once, without MLX, and returns when it has ended. It is for tests. The buffers may point to Go
+// memory.
 func (l *Library) Run(grid, threadgroup [3]int, inputs []Metadata, in, out []Buffer) error {
 	if len(in) != len(inputs) {
-		return errors.New("executor: as many inputs as metadata")
+		return fmt.Errorf("executor: %d inputs, but metadata of %d: the numbers must be equal", len(in), len(inputs))
 	}
 	prepare, run, release, ctx, err := l.NewLaunch(grid, threadgroup, inputs...)
 	if err != nil {

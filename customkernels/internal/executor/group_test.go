@@ -332,10 +332,10 @@ func TestRefusedLaunches(t *testing.T) {
 	}{
 		{[3]int{0, 1, 1}, [3]int{1, 1, 1}, 2, "must be positive"},
 		{[3]int{1, 1, 1}, [3]int{1, -1, 1}, 2, "must be positive"},
-		{[3]int{1 << 33, 1, 1}, [3]int{1, 1, 1}, 2, "larger than 32 bits"},
+		{[3]int{1 << 33, 1, 1}, [3]int{1, 1, 1}, 2, "does not fit 32 bits"},
 		{[3]int{4096, 1, 1}, [3]int{1025, 1, 1}, 2, "1024 threads"},
 		{[3]int{4096, 8, 1}, [3]int{32, 32, 2}, 2, "has 2048 threads, more than 1024"},
-		{[3]int{32, 1, 1}, [3]int{32, 1, 1}, 4, "takes 3 buffers, and its 4 inputs are 4"},
+		{[3]int{32, 1, 1}, [3]int{32, 1, 1}, 4, "4 inputs with metadata need 4 buffers, and the kernel has 3"},
 	} {
 		_, _, _, _, err := l.NewLaunch(c.grid, c.tg, make([]Metadata, c.inputs)...)
 		require.ErrorContains(t, err, c.want, fmt.Sprint(c))

@@ -107,7 +107,7 @@ func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepa
 			return fail("grid %v and threadgroup %v must be positive", grid, threadgroup)
 		}
 		if uint64(grid[d]) > 1<<32-1 {
-			return fail("grid %v is larger than 32 bits", grid)
+			return fail("grid %v does not fit 32 bits", grid)
 		}
 		if threadgroup[d] > metalstd.MaxThreads {
 			return fail("threadgroup %v has more than %d threads", threadgroup, metalstd.MaxThreads)
@@ -134,7 +134,7 @@ func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepa
 		}
 	}
 	if bound > l.Buffers() || l.Buffers() > maxInputs {
-		return fail("takes %d buffers, and its %d inputs are %d", l.Buffers(), len(inputs), bound)
+		return fail("%d inputs with metadata need %d buffers, and the kernel has %d", len(inputs), bound, l.Buffers())
 	}
 	config.entry, config.module = l.c.entry, l.c.module
 	for d := range 3 {

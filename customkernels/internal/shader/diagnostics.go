@@ -57,7 +57,7 @@ var word = regexp.MustCompile(`^\w+`)
 func inMetal(message, text string, line int, column string) string {
 	switch {
 	case strings.Contains(message, "not allowed in anonymous aggregate"):
-		return message + ": g++ takes no half, bfloat or vector in a structure without a name; give it one, or set " +
+		return message + ": g++ allows no half, bfloat or vector in an anonymous structure: name it, or set " +
 			"CXX=clang++"
 	case !strings.Contains(message, "poisoned"): // metal_host.h poisons these words
 		return message
