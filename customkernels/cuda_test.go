@@ -91,7 +91,8 @@ func TestCUDATextOfTiles(t *testing.T) {
 	}
 }
 
-// A launch beyond CUDA's limits, or one whose simdgroups would differ from Metal's, is an error with a remedy.
+// A launch beyond CUDA's limits is an error. sameSimdgroups is false for a launch whose simdgroups would differ from
+// Metal's.
 func TestLaunchesBeyondCUDA(t *testing.T) {
 	lib, err := Load(fstest.MapFS{"meet.metal": {Data: []byte(`#include <metal_stdlib>
 using namespace metal;
@@ -107,7 +108,7 @@ kernel void meet(device const float* x [[buffer(0)]], device float* y [[buffer(1
 	require.ErrorContains(t, err, "70000 threadgroups along axis 1")
 	for _, l := range []Launch{
 		{Grid: [3]int{64, 2, 1}, Threadgroup: [3]int{32, 2, 1}},
-		{Grid: [3]int{64, 3, 1}, Threadgroup: [3]int{32, 2, 1}}, // the last axis may be short
+		{Grid: [3]int{64, 3, 1}, Threadgroup: [3]int{32, 2, 1}}, // the last threadgroup may be smaller along the last axis
 		{Grid: [3]int{70, 1, 1}, Threadgroup: [3]int{32, 1, 1}},
 	} {
 		require.True(t, l.sameSimdgroups(), l)

@@ -98,7 +98,7 @@ func parseDescription(words []string) ([]Spec, error) {
 	for _, w := range words[names:] {
 		name, value, ok := strings.Cut(w, "=")
 		if !ok {
-			return nil, fmt.Errorf("%q is no setting: write NAME=VALUE without spaces, and put names of kernels "+
+			return nil, fmt.Errorf("%q is not a setting: write NAME=VALUE without spaces, and put names of kernels "+
 				"first", w)
 		}
 		if !isName(name) {

@@ -78,7 +78,7 @@ func TestBrokenLaunchDescriptions(t *testing.T) {
 		"grid=1 y=out:float32[1]":            "threadgroup is missing",
 		"grid=1 threadgroup=1":               "there is no output: add NAME=out:DTYPE[SHAPE]",
 		"see below.":                         `"below." is neither the name of a kernel nor a setting`,
-		"grid=8 f threadgroup=8":             `"f" is no setting`,
+		"grid=8 f threadgroup=8":             `"f" is not a setting`,
 		"grid=8, 8 threadgroup=8":            `"" is not a number of threads`,
 		"2x=1":                               `"2x" is not the name of a parameter`,
 		"x =float32[1]":                      `"" is not the name`,

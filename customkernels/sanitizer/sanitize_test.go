@@ -86,7 +86,7 @@ func TestInvalidLaunches(t *testing.T) {
 			"hold": func(l *Launch, _ *[]Array) { l.Outputs[0].Shape = []int{1 << 30, 1 << 30, 1 << 30} },
 		"y has an axis above 2147483647": func(l *Launch, _ *[]Array) { l.Outputs[0].Shape = []int{1 << 40} },
 		"has a negative axis":            func(l *Launch, _ *[]Array) { l.Grid[0] = -1 },
-		"there is no writable buffer z":  func(l *Launch, _ *[]Array) { l.InOut = map[string]Array{"z": {}} },
+		"has no writable buffer z":       func(l *Launch, _ *[]Array) { l.InOut = map[string]Array{"z": {}} },
 	} {
 		l, x := reverseLaunch()
 		inputs := []Array{x}

@@ -42,7 +42,7 @@ func (k *Kernel) checkInOut(l Launch) error {
 	for name, a := range l.InOut {
 		i := slices.IndexFunc(k.loaded.Source.Outputs, func(b *msl.Buffer) bool { return b.Name == name })
 		if i < 0 {
-			return fmt.Errorf("there is no writable buffer %s to be in-out: they are %v", name, k.Outputs())
+			return fmt.Errorf("the kernel has no writable buffer %s for in-out content: its outputs are %v", name, k.Outputs())
 		}
 		if o := l.Outputs[i]; a.DType != o.DType || !slices.Equal(a.Shape, o.Shape) {
 			return fmt.Errorf("the in-out buffer %s holds %v%v and its output is %v%v: give both the same shape and "+
