@@ -7,16 +7,17 @@ import "C"
 // leave unordered: of two parts that need much memory, the second can wait until the first has released its memory. Its
 // gradient is the gradient of a.
 //
-// The order is the order in which devices receive work; see AfterCompletion.
+// After orders the submission of work to devices, not its completion; see AfterCompletion.
 //
 // It is for packages that build operations.
 func (a *Array) After(others ...*Array) *Array { return a.after("After", others, false) }
 
 // AfterCompletion is After for a chain of parts that reuse each other's memory. A CPU or a CUDA device releases memory
-// only after the last work that uses it, and may have received much more work by then. If a is a result of
-// AfterCompletion itself, evaluating the new array blocks until the device has finished all arrays that a was ordered
-// after. So at most two parts of the chain exist at a time: one runs, and one is being queued. Other goroutines that
-// build or evaluate block meanwhile, and so does AsyncEval. On other devices, and in an exported function, it is After.
+// only when the last work that uses it is complete. By then much more work may be queued, with memory for its results.
+// If a is itself a result of AfterCompletion, evaluating the new array blocks until the device has finished all arrays
+// that a was ordered after. So at most two parts of the chain hold memory at a time: one runs, and one is being queued.
+// Other goroutines that build or evaluate block meanwhile, and so does AsyncEval. On other devices, and in an exported
+// function, AfterCompletion is After.
 //
 // It is for packages that build operations.
 func (a *Array) AfterCompletion(others ...*Array) *Array {

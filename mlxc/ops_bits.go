@@ -27,7 +27,7 @@ func (a *Array) RightShift(n *Array) *Array { return shift(a, n, mlxRightShift, 
 func shift(a, n *Array, f func(a, n *Array) *Array, keepsSign bool) *Array {
 	result := f(a, n)
 	d := result.DType()
-	if d == Invalid || n.DType() == Bool { // invalid, or at most 1
+	if d == Invalid || n.DType() == Bool { // the result is invalid, or all counts are at most 1
 		return result
 	}
 	result.Free()

@@ -14,7 +14,7 @@ type ConvConfig struct {
 	Padding  []int // zeros on either side of the input, at least 0
 	Dilation []int // distance of neighboring kernel elements, at least 1; nil for 1
 	// Groups is the number of parts into which input and output channels are split and convolved separately; 0 for 1.
-	// MLX supports more than one group for one and two spatial axes.
+	// MLX supports more than one group for one and two spatial axes only.
 	Groups int
 }
 
@@ -58,7 +58,7 @@ func ConvGeneral(input, weight *Array, c ConvGeneralConfig) *Array {
 
 func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 	fail := func(err error) *Array { return invalid(opError(op, err, input, weight)) }
-	apart := false // padding needs a separate operation
+	separate := false // pad with an operation before the convolution
 	if input.Err() == nil && weight.Err() == nil {
 		dims := input.NDim() - 2
 		if err := checkConv(input, weight); err != nil {
@@ -91,11 +91,12 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 				return fail(fmt.Errorf("the kernel spans %d along spatial axis %d, the padded input only %d", need, i,
 					room))
 			}
-			// With a padding larger than a result, MLX writes outside the result. This concerns the forward result and
-			// the gradients of the weight and the input.
+			// With a padding larger than a result, MLX writes outside the result. The three conditions are for the
+			// forward result, the gradient of the weight, and the gradient of the input.
 			low, result := c.PaddingLow[i], (room-need)/c.Stride[i]+1
-			apart = apart || low > result*c.Stride[i] || low > k*c.Dilation[i] || need-1-low > n
-			// Longer steps have the same result but overflow MLX's 32 bits: MLX would write outside its memory.
+			separate = separate || low > result*c.Stride[i] || low > k*c.Dilation[i] || need-1-low > n
+			// Limit the steps: longer ones have the same result but overflow MLX's 32 bits, and MLX would write outside
+			// its memory.
 			c.Stride[i] = min(c.Stride[i], room)
 			if k == 1 {
 				c.Dilation[i] = 1
@@ -114,7 +115,7 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 	// MLX's gradients have wrong shapes for asymmetric padding, and some do not exist for a dilated input with a stride
 	// above 1.
 	if input.Err() == nil && weight.Err() == nil &&
-		(apart || !slices.Equal(c.PaddingLow, c.PaddingHigh) || slices.Max(c.InputDilation) > 1 &&
+		(separate || !slices.Equal(c.PaddingLow, c.PaddingHigh) || slices.Max(c.InputDilation) > 1 &&
 			slices.Max(c.Stride) > 1) {
 		laid := input.layOut(c.PaddingLow, c.PaddingHigh, c.InputDilation)
 		defer laid.Free()
@@ -152,7 +153,7 @@ type ConvTransposeConfig struct {
 }
 
 // ConvTranspose1D returns the transposed convolution, the gradient of Conv1D with respect to its input. Every element
-// of input, of shape (N,L,C), adds a copy of the kernel, from weight of shape (O,K,C/Groups), to the result. The result
+// of input adds a multiple of the kernel to the result. input has shape (N,L,C), and weight (O,K,C/Groups). The result
 // has shape (N,L',O) with L' = Stride·(L−1) − 2·Padding + Dilation·(K−1) + 1 + OutputPadding.
 func ConvTranspose1D(input, weight *Array, c ConvTransposeConfig) *Array {
 	return convTranspose("conv_transpose1d", 1, input, weight, c)
@@ -195,7 +196,8 @@ func convTranspose(op string, dims int, input, weight *Array, c ConvTransposeCon
 		for i := range dims {
 			reach := dilation[i] * (weight.Dim(i+1) - 1)
 			if padding[i] > reach {
-				return fail(fmt.Errorf("the padding %d along spatial axis %d is more than the %d that the kernel reaches", padding[i], i, reach))
+				return fail(fmt.Errorf("the padding along spatial axis %d is %d: it must be at most %d, Dilation·(K−1)",
+					i, padding[i], reach))
 			}
 			general.PaddingLow = append(general.PaddingLow, reach-padding[i])
 			general.PaddingHigh = append(general.PaddingHigh, reach-padding[i]+more[i])
@@ -204,7 +206,8 @@ func convTranspose(op string, dims int, input, weight *Array, c ConvTransposeCon
 	return convGeneral(op, input, weight, general)
 }
 
-// checkConv returns an error for operands that MLX would divide by, or that MLX supports only in part.
+// checkConv returns an error for operands that MLX convolves only in part, and for empty ones: MLX would divide by
+// their sizes.
 func checkConv(input, weight *Array) error {
 	switch {
 	case input.NDim() < 3 || input.NDim() > 5:

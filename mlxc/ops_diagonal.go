@@ -53,8 +53,8 @@ func (a *Array) Diag(k int) *Array {
 	return mlxDiag(a, k).zerosIfEmpty()
 }
 
-// diagonal limits k to the diagonals of the last two axes. All diagonals beyond the corners are empty, and a large k
-// would overflow in MLX.
+// diagonal limits k to the diagonals of the last two axes and one empty diagonal on either side. All diagonals beyond
+// are empty too, and a large k would overflow in MLX.
 func (a *Array) diagonal(k int) int { return limitDiagonal(k, a.Dim(-2), a.Dim(-1)) }
 
 func limitDiagonal(k, rows, columns int) int { return min(max(k, -rows), columns) }

@@ -28,8 +28,8 @@ type FFTConfig struct {
 }
 
 // FFT returns the discrete Fourier transform along one axis, Xₖ = Σⱼ xⱼ·e^(−2πi·jk/n), as complex64 for every dtype of
-// a. The transform of an empty array is zeros; a transformed axis of size 0 is an error unless N sets another size.
-// This holds for all transforms.
+// a. A transformed axis of size 0 is an error unless N sets another size; the result is then zeros. This holds for all
+// transforms.
 func (a *Array) FFT(c FFTConfig) *Array { return a.fft("fft", mlxFftFftn, c, 1, false) }
 
 // IFFT returns the inverse of FFT, xⱼ = 1/n · Σₖ Xₖ·e^(2πi·jk/n).
@@ -65,8 +65,8 @@ func (a *Array) RFFTN(c FFTConfig) *Array { return a.fft("rfftn", mlxFftRfftn, c
 // IRFFTN is the inverse of RFFTN.
 func (a *Array) IRFFTN(c FFTConfig) *Array { return a.fft("irfftn", mlxFftIrfftn, c, 0, true) }
 
-// fft completes the config and transforms `dims` axes, or any number if dims is 0. half is set for the inverse of a
-// half spectrum.
+// fft completes the config and transforms `dims` axes, or any number if dims is 0. half says that a is the half
+// spectrum of a real transform.
 func (a *Array) fft(op string, f func(a *Array, n, axes []int, norm FFTNorm) *Array, c FFTConfig, dims int,
 	half bool) *Array {
 	if a.Err() == nil {
@@ -82,7 +82,7 @@ func (c FFTConfig) complete(a *Array, dims int, half bool) (FFTConfig, error) {
 	given := c.N
 	switch {
 	case c.Norm < FFTBackward || c.Norm > FFTForward:
-		return c, fmt.Errorf("there is no FFT norm %d", int(c.Norm))
+		return c, fmt.Errorf("Norm is %d: it must be FFTBackward, FFTOrtho or FFTForward", int(c.Norm))
 	case a.NDim() < max(dims, 1):
 		return c, fmt.Errorf("the array has %d axes: it must have %d or more", a.NDim(), max(dims, 1))
 	case len(c.Axes) == 0 && dims == 0:
@@ -94,7 +94,7 @@ func (c FFTConfig) complete(a *Array, dims int, half bool) (FFTConfig, error) {
 	}
 	switch {
 	case dims > 0 && len(c.Axes) != dims:
-		return c, fmt.Errorf("the axes are %[2]v: there must be %[1]d", dims, c.Axes)
+		return c, fmt.Errorf("the axes are %[2]v: the number of axes must be %[1]d", dims, c.Axes)
 	case len(given) > 0 && len(given) != len(c.Axes):
 		return c, fmt.Errorf("N has %d sizes %v: it needs one per axis of %v", len(given), given, c.Axes)
 	}

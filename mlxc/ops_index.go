@@ -37,7 +37,7 @@ func (a *Array) window(start, stop, strides []int) (from, to, by []int, err erro
 		strides = slices.Repeat([]int{1}, len(start))
 	}
 	if n := a.NDim(); len(start) != n || len(stop) != n || len(strides) != n {
-		return nil, nil, nil, fmt.Errorf("start, stop and strides have %d, %d and %d entries, want %d",
+		return nil, nil, nil, fmt.Errorf("start, stop and strides have %d, %d and %d entries: they must have %d",
 			len(start), len(stop), len(strides), n)
 	}
 	if slices.Contains(strides, 0) {
@@ -50,7 +50,7 @@ func (a *Array) window(start, stop, strides []int) (from, to, by []int, err erro
 	for i, n := range a.Shape() {
 		by[i] = clampStride(strides[i], n)
 		// MLX's gradient of a strided slice of at most one element is wrong: it flows to other elements, or has another
-		// shape. Such a slice is taken without a stride.
+		// shape. Such a slice is taken with stride 1.
 		if at, size := firstElement(start[i], stop[i], by[i], n); size < 2 {
 			from[i], to[i], by[i] = at, at+size, 1
 		}
@@ -59,7 +59,7 @@ func (a *Array) window(start, stop, strides []int) (from, to, by []int, err erro
 }
 
 // firstElement returns the first of the positions start, start+stride, … before stop on an axis of size n, by MLX's
-// rules. size is 0 for no position, 1 for one, and 2 for more.
+// rules. size is their number, or 2 if there are more.
 func firstElement(start, stop, stride, n int) (at, size int) {
 	if start < 0 {
 		start += n
@@ -84,7 +84,7 @@ func firstElement(start, stop, stride, n int) (at, size int) {
 	return start, 2
 }
 
-// clampStride limits a stride to the size of its axis. A longer stride leaves the axis as well, but would overflow
+// clampStride limits a stride to the size of its axis. A longer stride selects the same elements but would overflow
 // MLX's 32 bits.
 func clampStride(stride, n int) int {
 	n = max(n, 1)
@@ -106,7 +106,7 @@ func (a *Array) Take(ids *Array, axis int) *Array {
 	return mlxTakeAxis(a, limited, axis)
 }
 
-// limitIDs is limitIDs for positions along an axis of a.
+// limitIDs calls the function limitIDs for positions along an axis of a.
 func (a *Array) limitIDs(ids *Array, axis int) (limited *Array, free func(), err error) {
 	n := 0
 	if i, err := a.axis(axis); err == nil { // else MLX returns the error
@@ -127,14 +127,14 @@ func (a *Array) TakeAlongAxis(ids *Array, axis int) *Array {
 	defer free()
 	// MLX does not check this before it computes.
 	if _, err := a.axis(axis); err == nil && a.Dim(axis) == 0 && ids.Size() > 0 {
-		return invalid(opError(op, errors.New("the axis has size 0, so that no id is in range"), a, ids))
+		return invalid(opError(op, errors.New("the axis has size 0, so no id is in range"), a, ids))
 	}
 	return mlxTakeAlongAxis(a, limited, axis)
 }
 
 // Gather returns windows of a. For each of the axes, ids holds the start positions of the windows; ids are broadcast to
 // each other, and windows start at 0 along the other axes. sizes holds the window's size along every axis of a. The
-// result has the axes of the ids, followed by those of a window.
+// result has the axes of the ids, followed by the axes of a window.
 //
 // A window of size s along an axis of size n starts at one of 0 … n-s, or -n … -s counted from the end. Ids out of
 // range are handled as in Take. To select elements, Index with IDs is simpler.
@@ -149,8 +149,8 @@ func (a *Array) Gather(ids []*Array, axes, sizes []int) *Array {
 	fail := func(err error) *Array { return invalid(opError(op, err, operands...)) }
 	shape := a.Shape()
 	if len(ids) != len(axes) || len(sizes) != len(shape) {
-		return fail(fmt.Errorf("there are %d ids, %d axes and %d sizes: it needs ids for every axis, and a size for "+
-			"each of the array's %d axes",
+		return fail(fmt.Errorf("there are %d ids, %d axes and %d sizes: there must be ids for every entry of axes, "+
+			"and a size for each of the array's %d axes",
 			len(ids), len(axes), len(sizes), len(shape)))
 	}
 	for i, n := range sizes {
@@ -249,9 +249,9 @@ func (a *Array) MaskedScatter(mask, source *Array) *Array {
 	if !a.IsTraced() && !source.IsTraced() {
 		return mlxMaskedScatter(a, mask, source).zerosIfEmpty()
 	}
-	// For each false behind the last used element, MLX's gradient adds zero to the next element of source, which must
-	// therefore exist. The source is padded for the gradient. The unpadded scatter keeps the error for a mask with too
-	// many true elements.
+	// For each false element of mask after the last true one, MLX's gradient adds 0 to the next element of source. The
+	// source is padded so that this element exists. The unpadded scatter keeps the error for a mask with too many true
+	// elements.
 	var result *Array
 	WithScope(func() {
 		flat := source.Flatten(0, -1)

@@ -40,8 +40,8 @@ func (a *Array) Split(n, axis int) []*Array {
 	return orInvalid(min(n, maxInvalid))(mlxSplit(a, n, axis))
 }
 
-// Unstack returns the slices of a along the axis, which they lack, without a copy. On an error it returns one array
-// that carries it.
+// Unstack returns the slices of a along the axis, without that axis and without a copy. On an error it returns one
+// array that carries it.
 func (a *Array) Unstack(axis int) []*Array {
 	return orInvalid(1)(mlxUnstackAxis(a, axis))
 }

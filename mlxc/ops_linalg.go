@@ -20,7 +20,7 @@ func onCPU() error {
 	return errors.New("MLX computes this on CPU streams only: call it inside WithDevice(CPU, …)")
 }
 
-// cpuResults returns the n results of a call that requires a CPU stream; if it failed, all carry the error.
+// cpuResults returns the n results of a call that requires a CPU stream; if the call fails, all carry its error.
 func cpuResults(n int, call func() ([]*Array, error), op string, a *Array) []*Array {
 	if err := onCPU(); err != nil {
 		return invalidArrays(n, opError(op, err, a))
@@ -33,7 +33,7 @@ func cpuResult(op string, f func() *Array, operands ...*Array) *Array {
 	if err := onCPU(); err != nil {
 		return invalid(opError(op, err, operands...))
 	}
-	// LAPACK divides by the number of elements.
+	// For an empty matrix, MLX divides by the number of elements.
 	return f().zerosIfEmpty()
 }
 
@@ -73,7 +73,7 @@ func (a *Array) TriInv(upper bool) *Array {
 	return cpuResult("linalg_tri_inv", func() *Array { return mlxLinalgTriInv(a, upper) }, a)
 }
 
-// Pinv returns the Moore-Penrose inverse of matrices of shape (…,M,N), of shape (…,N,M). With the singular value
+// Pinv returns the Moore-Penrose inverse, of shape (…,N,M), of matrices of shape (…,M,N). With the singular value
 // decomposition A = U·S·Vᴴ it is V·S⁻¹·Uᴴ, without singular values near 0. For a matrix with an infinity or a NaN it is
 // NaN.
 func (a *Array) Pinv() *Array {
@@ -221,8 +221,8 @@ func triangle(upper bool) string {
 	return "L"
 }
 
-// Cross returns the cross product along the axis, of size 3, or of size 2 for vectors with a third component of 0. The
-// result has size 3 there. The other axes are broadcast. It runs on every device.
+// Cross returns the cross product along the axis. The axis has size 3, or size 2 for vectors whose third component is
+// 0. The result has size 3 there. The other axes are broadcast. Cross runs on every device.
 func (a *Array) Cross(b *Array, axis int) *Array { return mlxLinalgCross(a, b, axis) }
 
 // Norm returns the 2-norm √Σ|a|² over one axis, the Frobenius norm over two, or the 2-norm of all elements if no axes

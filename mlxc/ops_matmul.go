@@ -34,7 +34,7 @@ func (a *Array) AddMM(x, y *Array, alpha, beta float32) *Array {
 }
 
 // Inner returns the sums of products over the last axes of both operands, which must have equal sizes: shapes (I,K) and
-// (J,K) give (I,J). A scalar multiplies.
+// (J,K) give (I,J). With a scalar operand, it is Mul.
 func (a *Array) Inner(b *Array) *Array { return mlxInner(a, b) }
 
 // Outer returns the products of all elements of a with all elements of b, in row-major order: sizes m and n give shape
@@ -71,7 +71,7 @@ func (a *Array) VecDot(b *Array, axis int) *Array {
 }
 
 // TensorDot returns the sums of products over pairs of axes of a and b of equal sizes. The result has the remaining
-// axes of a, followed by those of b. Without axes it is the outer product.
+// axes of a, followed by the remaining axes of b. Without axes it is the outer product.
 func (a *Array) TensorDot(b *Array, axesA, axesB []int) *Array {
 	const op = "tensordot"
 	for i, side := range []struct {
@@ -140,7 +140,7 @@ type MatMulIDs struct {
 	Sorted      bool // the ids ascend, which lets MLX choose a faster algorithm
 }
 
-// limit returns ids in MLX's valid range. The caller calls free after it used the result.
+// limit returns ids in MLX's valid range. The caller calls free when it no longer needs them.
 func (ids MatMulIDs) limit(a, b *Array) (limited MatMulIDs, free func(), err error) {
 	sides := []struct{ batch, ids *Array }{{a, ids.Left}, {b, ids.Right}}
 	counts := make([]int, len(sides))
@@ -155,12 +155,12 @@ func (ids MatMulIDs) limit(a, b *Array) (limited MatMulIDs, free func(), err err
 			}
 		}
 		if counts[i] == 0 && side.ids.Size() > 0 {
-			return ids, nil, errors.New("the batch is empty, so that no id is in range")
+			return ids, nil, errors.New("the batch is empty, so no id is in range")
 		}
 	}
 	limited = ids
 	// MLX's gradients for sorted ids are correct only if the matrices of the first batch are taken in order. Otherwise
-	// they are wrong and read foreign memory.
+	// they are wrong, and MLX reads memory outside the arrays.
 	limited.Sorted = ids.Sorted && ids.Left == nil && ids.Right.NDim() == 1 && a.NDim() == 3 &&
 		a.Dim(0) == ids.Right.Dim(0)
 	frees := [2]func(){func() {}, func() {}}
@@ -187,7 +187,8 @@ func (a *Array) GatherMM(b *Array, ids MatMulIDs) *Array {
 	return mlxGatherMm(a, b, ids.Left, ids.Right, ids.Sorted).float32OnCPU("gather_mm", a, b)
 }
 
-// float32OnCPU returns an error for products that MLX supports only in float32 on a CPU. MLX would fail at evaluation.
+// float32OnCPU returns the product a, or an error if it is computed on a CPU in another dtype than float32. MLX would
+// fail at evaluation.
 func (a *Array) float32OnCPU(op string, operands ...*Array) *Array {
 	if a.Err() != nil || a.DType() == Float32 || CurrentDevice() != CPU {
 		return a
@@ -228,7 +229,7 @@ func (a *Array) SegmentedMM(b, segments *Array) *Array {
 		return Zeros(r.DType(), r.Shape()...)
 	}
 	if d := r.DType(); (d == Float16 || d == BFloat16) && CurrentDevice() == CPU {
-		// For float16 and bfloat16, MLX uses the segment's length as row stride.
+		// For float16 and bfloat16, MLX takes the segment's length for the row stride, so the results would be wrong.
 		r.Free()
 		WithScope(func() {
 			r = mlxSegmentedMm(a.AsType(Float32), b.AsType(Float32), limited).AsType(d).Keep()

@@ -46,8 +46,8 @@ func (a *Array) PadEdge(padding ...Padding) *Array {
 	})
 }
 
-// PadReflect mirrors the given axes at their first and last elements, without repeating these: 0 1 2 becomes 2 1 0 1 2
-// 1 0.
+// PadReflect mirrors the given axes at their first and last elements, without repeating these. With 2 elements on
+// either side, 0 1 2 becomes 2 1 0 1 2 1 0.
 func (a *Array) PadReflect(padding ...Padding) *Array {
 	return a.padWithOwn(padding, func(i *Array, n int64) *Array {
 		period := Scalar(max(2*n-2, 1))
@@ -56,8 +56,8 @@ func (a *Array) PadReflect(padding ...Padding) *Array {
 	})
 }
 
-// PadSymmetric mirrors the given axes beyond their first and last elements, repeating these: 0 1 2 becomes 1 0 0 1 2 2
-// 1.
+// PadSymmetric mirrors the given axes beyond their first and last elements, repeating these. With 2 elements on either
+// side, 0 1 2 becomes 1 0 0 1 2 2 1.
 func (a *Array) PadSymmetric(padding ...Padding) *Array {
 	return a.padWithOwn(padding, func(i *Array, n int64) *Array {
 		i = i.Remainder(Scalar(2 * n))

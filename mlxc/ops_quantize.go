@@ -112,7 +112,7 @@ var errFloat64 = errors.New("quantization does not support float64: convert with
 // errNoElements is the error for empty arrays: MLX would divide by their size.
 var errNoElements = errors.New("there are no elements to quantize")
 
-// check returns an error if q is incomplete or inconsistent. scales requires Scales.
+// check returns an error if q is incomplete or inconsistent. With scales, q must have Scales.
 func (q Quantized) check(scales bool) error {
 	if err := q.known(); err != nil {
 		return err
@@ -166,8 +166,8 @@ func (a *Array) QuantizedMatMul(w Quantized, transpose bool) *Array {
 	})
 }
 
-// inFloat32 multiplies float16 and bfloat16 in float32 on a CPU. MLX adds them one by one in their own dtype, which
-// takes ten to forty times as long and rounds every partial sum.
+// inFloat32 computes a product of float16 or bfloat16 in float32 on a CPU. MLX adds the terms one by one in a's dtype,
+// which takes ten to forty times as long and rounds every partial sum.
 func (a *Array) inFloat32(w Quantized, product func(a *Array) *Array) *Array {
 	d := a.DType()
 	promoted := w.mode() == string(Affine) && w.Scales.DType() != d

@@ -45,7 +45,8 @@ func (a *Array) MeanKeepDims(axes ...int) *Array {
 }
 
 // Median returns the median along the axes, the mean of the middle two for an even number of elements. Integers and
-// booleans are computed as float32. NaN sorts last; the result is NaN if a middle element is. No elements are an error.
+// booleans are computed as float32. NaN sorts last; the result is NaN if a middle element is. An empty array is an
+// error.
 func (a *Array) Median(axes ...int) *Array {
 	return mlxMedianAxes(a, axes, false)
 }
@@ -196,7 +197,7 @@ func (a *Array) SoftmaxPrecise(axes ...int) *Array {
 }
 
 func softmax(a *Array, axes []int, precise bool) *Array {
-	if a.DType().exact() { // MLX returns integers unless it is along the last axis
+	if a.DType().exact() { // MLX returns integers unless the last axis is reduced
 		a = a.AsType(Float32)
 		defer a.Free()
 	}

@@ -88,8 +88,8 @@ func (a *Array) GreaterEqualScalar(s any) *Array {
 	return a.withScalar("GreaterEqualScalar", s, (*Array).GreaterEqual)
 }
 
-// Clip limits the elements to low … high, as MaximumScalar and then MinimumScalar do. nil, or an infinity on its own
-// side, is no limit: Clip(0, nil) is ReLU. NaN stays NaN.
+// Clip limits the elements to low … high, as MaximumScalar and then MinimumScalar do. nil is no limit, nor is −∞ as low
+// or ∞ as high: Clip(0, nil) is ReLU. NaN stays NaN.
 func (a *Array) Clip(low, high any) *Array {
 	limited := a
 	if !isInfinite(low, -1) {
@@ -125,9 +125,9 @@ func (a *Array) withScalar(op string, s any, f func(a, b *Array) *Array) *Array 
 	return f(a, b)
 }
 
-// weakScalar returns a scalar for an operation with an array of dtype d.
+// weakScalar returns s as a scalar array for an operation with an array of dtype d, by the rules for scalars.
 func weakScalar(s any, d DType) (*Array, error) {
-	switch s := s.(type) { // for reflect, these are integers
+	switch s := s.(type) { // the Kind of both is uint16
 	case float16.Float16:
 		return weakFloat(float64(s.Float32()), d), nil
 	case bfloat16.BFloat16:

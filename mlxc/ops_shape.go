@@ -62,7 +62,7 @@ func (a *Array) Tile(reps ...int) *Array {
 			shape = slices.Insert(shape, 0, 1)
 		}
 		for i, n := range reps {
-			if err := repeated(shape, len(shape)-len(reps)+i, n, a.DType()); err != nil {
+			if err := multiplyAxis(shape, len(shape)-len(reps)+i, n, a.DType()); err != nil {
 				return invalid(opError(op, err, a))
 			}
 		}
@@ -76,7 +76,7 @@ func (a *Array) Repeat(n, axis int) *Array {
 	if a.Err() == nil {
 		i, err := a.axis(axis)
 		if err == nil {
-			err = repeated(a.Shape(), i, n, a.DType())
+			err = multiplyAxis(a.Shape(), i, n, a.DType())
 		}
 		if err != nil {
 			return invalid(opError(op, err, a))
@@ -85,8 +85,8 @@ func (a *Array) Repeat(n, axis int) *Array {
 	return mlxRepeatAxis(a, n, axis)
 }
 
-// repeated multiplies the size of the axis by n, and checks the new shape.
-func repeated(shape []int, axis, n int, d DType) error {
+// multiplyAxis multiplies the size of the axis in shape by n, and checks the new shape.
+func multiplyAxis(shape []int, axis, n int, d DType) error {
 	if n < 0 {
 		return fmt.Errorf("%d repetitions: there must be at least 0", n)
 	}
@@ -100,7 +100,7 @@ func repeated(shape []int, axis, n int, d DType) error {
 // Contiguous returns the array in row-major order, copied only if needed.
 func (a *Array) Contiguous() *Array {
 	if a.Err() == nil && a.NDim() == 0 {
-		return a.Reshape() // MLX 0.32.2 on CUDA leaves the copy of one element of a large array unwritten
+		return a.Reshape() // on CUDA, MLX 0.32.2 does not write the copy of one element of a large array
 	}
 	const columnMajorToo = false
 	return mlxContiguous(a, columnMajorToo)
@@ -196,8 +196,8 @@ func Meshgrid(c MeshgridConfig, arrays ...*Array) []*Array {
 }
 
 // AsStrided returns a view of a's elements in row-major order with the given strides: element (i,j,…) of the result is
-// element offset + i·strides[0] + j·strides[1] + … of a. Overlapping windows cost no memory. A view that leaves the
-// elements is an error. MLX has no batching rule for it.
+// element offset + i·strides[0] + j·strides[1] + … of a. Overlapping windows cost no memory. A view that reaches
+// outside a's elements is an error. MLX has no batching rule for it.
 func (a *Array) AsStrided(shape, strides []int, offset int) *Array {
 	const op = "as_strided"
 	if a.Err() == nil {
@@ -216,7 +216,7 @@ func (a *Array) AsStrided(shape, strides []int, offset int) *Array {
 	return mlxAsStrided(rows, shape, strides, offset)
 }
 
-// checkStrides returns an error if a strided view leaves the n elements.
+// checkStrides returns an error if a strided view reaches outside the n elements.
 func checkStrides(shape, strides []int, offset, n int) error {
 	if len(shape) != len(strides) {
 		return fmt.Errorf("the shape %s has %d axes, but there are %d strides", shapeText(shape), len(shape),

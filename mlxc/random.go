@@ -45,8 +45,8 @@ func withKey(key *Array, draw func(key *Array) *Array) *Array {
 	return draw(key)
 }
 
-// nextSeed returns the seed of the next key of the sequence. It does not make the key under the sequence's lock: making
-// one takes MLX's graph lock, whose holder may wait for this goroutine.
+// nextSeed returns the seed of the next key of the sequence. The key is made outside the sequence's lock: making a key
+// takes MLX's graph lock, and the holder of the graph lock may block on the sequence's lock.
 func nextSeed() uint64 {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -89,7 +89,7 @@ func (t *seedTape) run(f Func, args []*Array) []*Array {
 	return f(args)
 }
 
-// draw is withKey for an array of a new dtype and shape, which it checks.
+// draw is withKey for a result of dtype d and the given shape. It checks both first.
 func draw(op string, key *Array, d DType, shape []int, f func(key *Array) *Array, operands ...*Array) *Array {
 	if err := checkNew(d, shape); err != nil {
 		return invalid(opError(op, err, operands...))
@@ -173,8 +173,8 @@ func RandomTruncatedNormal(key, lower, upper *Array, d DType, shape ...int) *Arr
 	}, lower, upper)
 }
 
-// RandomLaplace draws from the Laplace distribution with density
-// e^(−|x−mean|/scale) / (2·scale). d is a floating-point dtype.
+// RandomLaplace draws from the Laplace distribution with density e^(−|x−mean|/scale) / (2·scale). d is a floating-point
+// dtype.
 func RandomLaplace(key *Array, mean, scale float32, d DType, shape ...int) *Array {
 	return draw("random_laplace", key, d, shape, func(key *Array) *Array {
 		return mlxRandomLaplace(shape, d, mean, scale, key)

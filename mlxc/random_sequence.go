@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// keySequence generates the keys of draws without one, equal to those of Python's mx.random.seed. Its state is a key in
-// RandomKey's integer form. MLX itself keeps a sequence per OS thread, but goroutines move between threads.
+// keySequence generates the keys for draws with a nil key. After RandomSeed they are the keys that Python draws after
+// mx.random.seed. Its state is a key in RandomKey's integer form. MLX itself keeps a sequence per OS thread, but
+// goroutines move between threads.
 type keySequence struct {
 	sync.Mutex
 	state uint64
@@ -19,7 +20,7 @@ var sequence = keySequence{state: rand.Uint64()}
 func (s *keySequence) next() uint64 {
 	s.Lock()
 	defer s.Unlock()
-	// MLX draws four words as two blocks, and returns the first words of both blocks first.
+	// MLX draws the four words as two blocks, and returns the first words of both blocks, then the second words.
 	a, c := threefry(s.state, 0, 2)
 	b, d := threefry(s.state, 1, 3)
 	s.state = uint64(a)<<32 | uint64(b)
