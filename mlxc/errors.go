@@ -21,7 +21,7 @@ var (
 	// ErrNil is the error of an operation on a nil *Array that is not optional.
 	ErrNil = errors.New("the array is nil")
 	// ErrShutdown is the error of an operation after Shutdown.
-	ErrShutdown = errors.New(shutDown)
+	ErrShutdown = errors.New(shutdownMessage)
 )
 
 // Error is the error of one operation: its name, its operands, the cause and the caller.

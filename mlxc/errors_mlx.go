@@ -11,7 +11,7 @@ var sourceLocation = regexp.MustCompile(` at [^ ]+\.(cpp|h):\d+$`)
 
 // errorFromMLX converts a message of MLX to an error, with a better text or a hint if there is one.
 func errorFromMLX(text string) error {
-	if text == shutDown {
+	if text == shutdownMessage {
 		return ErrShutdown
 	}
 	for _, e := range replacedMessages {

@@ -49,8 +49,8 @@ type JVPFunc = func(primals, tangents []*Array) []*Array
 // others are shared by all elements. Every result has the batch along its first axis.
 type VmapFunc = func(args []*Array, mapped []bool) []*Array
 
-// callbackError is the error of the last Go function that failed under MLX; C++ only knows that it failed. The graph
-// lock guards it.
+// callbackError is the error of the last Go function that failed under MLX; C++ receives only a failure status. The
+// graph lock guards it.
 var callbackError error
 
 // takeCallbackError replaces MLX's message for a failed closure by the error of the Go function.
@@ -82,7 +82,7 @@ func mlxgCallClosure(id C.uintptr_t, in *C.mlxg_members, out unsafe.Pointer) (st
 		return guardedInScope(out, func() []*Array { return f(arraysOf(in)) }, in)
 	case compileFunc:
 		if in.n == 0 || !bool(C.mlxg_traced(*in.handles)) {
-			// Compilation is off. The scope of the thread belongs to another goroutine, the caller.
+			// Compilation is off, or f has no arguments. The caller's scope belongs to another thread.
 			return guardedInScope(out, func() []*Array { return f(arraysOf(in)) }, in)
 		}
 		status = guarded(out, func() []*Array { return f(arraysOf(in)) })
@@ -94,7 +94,7 @@ func mlxgCallClosure(id C.uintptr_t, in *C.mlxg_members, out unsafe.Pointer) (st
 
 // guardedInScope is guarded inside a new scope, for functions that must not leave values behind: checkpointed
 // functions, which run again later, and custom rules. The arrays that f makes, and its argument handles, are freed once
-// MLX has its results. MLX cannot reuse their memory before.
+// MLX has its results. Only then can MLX reuse their memory.
 func guardedInScope(out unsafe.Pointer, f func() []*Array, args ...*C.mlxg_members) (status C.int) {
 	WithScope(func() {
 		for _, a := range args {
@@ -163,7 +163,7 @@ func guarded(out unsafe.Pointer, f func() []*Array) (status C.int) {
 	return 0
 }
 
-// arraysOf takes ownership of the handles of a Go function's arguments.
+// arraysOf returns the arguments of a Go function as arrays, which own the handles.
 func arraysOf(m *C.mlxg_members) []*Array {
 	return newArrays(unsafe.Slice(m.handles, m.n), uintptr(m.scope))
 }
@@ -189,8 +189,8 @@ var functions struct {
 	free []C.uintptr_t // unused ids
 }
 
-// register returns an id for f. The id is valid until releaseFunctions drops it, after MLX has dropped every closure
-// made with it, or until the caller calls unregister, if C uses the id only during one call.
+// register returns an id for f. If C uses the id only during one call, the caller calls unregister after it. Otherwise
+// releaseFunctions drops the id when MLX has destroyed every closure made with it.
 func register(f any) C.uintptr_t {
 	functions.mu.Lock()
 	defer functions.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"unsafe"
 )
 
-// freeQueue destroys unused handles. Destroying a handle walks the graph behind it and needs the graph
-// lock, which a long evaluation may hold. Free and cleanups never wait for the lock: they queue the handle. The next
-// thread that leaves the lock destroys it, or a timer does.
+// freeQueue destroys unused handles. Destroying a handle walks the graph behind it and needs the graph lock, which a
+// long evaluation may hold. Free and cleanups do not wait for the lock: they queue the handle. The next thread that
+// releases the lock destroys the handle, or a timer does.
 var freeQueue handleQueue
 
 // handleQueue holds handles as numbers: cgo would check each pointer in memory that holds pointers.
@@ -22,7 +22,7 @@ type handleQueue struct {
 	waiting atomic.Int64 // len(handles), readable without mu
 }
 
-// destroy destroys handles, now or later. It does not keep the slice.
+// destroy destroys handles, at once if the graph lock is free. It does not keep the slice.
 func (h *handleQueue) destroy(handles []C.uintptr_t) {
 	if len(handles) == 0 {
 		return

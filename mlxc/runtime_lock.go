@@ -27,7 +27,7 @@ func locked(f func()) {
 
 // leave undoes LockOSThread and mlxg_enter.
 func leave() {
-	// Other goroutines queue handles instead of waiting for the lock. Destroy them while this thread holds it.
+	// Other goroutines queue handles instead of waiting for the lock. Destroy these handles while this thread holds it.
 	freeQueue.flush(true)
 	if broken := bool(C.mlxg_leave()); !broken {
 		runtime.UnlockOSThread()
@@ -69,9 +69,9 @@ func callLocked[T any](
 // brokenThreads counts the threads on which runtime.Goexit skipped frames of MLX.
 var brokenThreads atomic.Int64
 
-// onCleanThread runs f on another thread if the tracing state of this one is broken, which is so in the deferred calls
-// of an ending goroutine. If a caller further up still holds the lock, f runs on this thread: MLX then still considers
-// it part of the transform.
+// onCleanThread runs f on another thread if the tracing state of this one is broken, as it is in the deferred calls of
+// an ending goroutine. If a caller further up still holds the lock, f runs on this thread: MLX then still treats it as
+// part of the transform.
 func onCleanThread(f func()) {
 	if brokenThreads.Load() > 0 {
 		runtime.LockOSThread()

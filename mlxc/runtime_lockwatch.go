@@ -14,11 +14,12 @@ import (
 // warning is logged. Tests shorten it.
 var lockPatience = 5 * time.Second
 
-// lockWatch logs goroutines that wait for a Go function called by MLX. Such a function may be waiting for them in turn.
+// lockWatch logs the goroutines that wait for the graph lock while a Go function called by MLX holds it. The function
+// may itself wait for them.
 var lockWatch watch
 
 type watch struct {
-	open  atomic.Int32 // number of nested functions that run
+	open  atomic.Int32 // number of Go functions called by MLX that run, nested in each other
 	mu    sync.Mutex   // guards the fields below
 	timer *time.Timer
 	seen  bool // goroutines were waiting at the last tick
@@ -56,7 +57,7 @@ func (w *watch) tick() {
 	}
 	if w.seen && waitingForLock() > 0 {
 		function, waiting := lockUsers()
-		slog.Warn("mlxc: goroutines wait for a function that MLX calls; if it waits for them, neither goes on",
+		slog.Warn("mlxc: goroutines wait for a function that MLX calls; if it waits for them, this is a deadlock",
 			"function", function, "waiting", strings.Join(waiting, "; "))
 		return
 	}
@@ -64,7 +65,7 @@ func (w *watch) tick() {
 	w.timer.Reset(lockPatience)
 }
 
-// inC matches the stack of a goroutine that runs a C function of this package.
+// inC matches the stack of a goroutine that is inside a C function of this package.
 var inC = regexp.MustCompile(`^(runtime\.cgocall\(.*\n.*\n)?\S+/mlxc\._Cfunc_`)
 
 // lockUsers searches the stacks of all goroutines for the function that holds the graph lock and for the goroutines

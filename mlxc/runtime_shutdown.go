@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// shutDown is the message of ErrShutdown; C returns the same message.
-const shutDown = C.MLXG_SHUT_DOWN
+// shutdownMessage is the message of ErrShutdown; C returns the same message.
+const shutdownMessage = C.MLXG_SHUT_DOWN
 
 // shutdownLimit is how long Shutdown waits. Tests shorten it.
 var shutdownLimit = 10 * time.Second
@@ -46,9 +46,9 @@ var shutdown struct {
 // Shutdown does not load it and returns nil. Later calls return nil.
 //
 // Shutdown waits for 10 seconds at most. If a function under a transform, a kernel or another process of a
-// [Group] takes longer, it returns an error that names what it waits for. The process can then end with the risk
-// above, or call Shutdown again, which waits again. A function that MLX calls must not call it: it gets an
-// error.
+// [Group] takes longer, it returns an error that names the unfinished work. The process can then end with the risk
+// above, or call Shutdown again, which waits again. A function that MLX calls must not call Shutdown: it receives
+// an error.
 func Shutdown() error {
 	const op = "Shutdown"
 	if life.Load() == lifeUsable && calledByMLX() {

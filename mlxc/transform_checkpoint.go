@@ -21,20 +21,20 @@ func Checkpoint(f Func) Func {
 			return invalidArrays(1, opError(op, errNoFunction))
 		}
 		var tape seedTape
-		same := func(args []*Array) []*Array { return tape.run(f, args) }
-		// MLX then takes the gradients of all arguments, including ids and keys, which have none.
-		again := func(args []*Array) []*Array {
+		withTape := func(args []*Array) []*Array { return tape.run(f, args) }
+		// In the backward pass MLX takes the gradients of all arguments, also of integer ids and keys, which have none.
+		recompute := func(args []*Array) []*Array {
 			args = slices.Clone(args)
 			for i, a := range args {
 				if a.DType().exact() {
 					args[i] = a.StopGradient()
 				}
 			}
-			return same(args)
+			return withTape(args)
 		}
 		return callClosure(op, args, &outputs, func(h handles) C.mlxg_results {
-			return C.mlxg_checkpoint(register(checkpointFunc(recordingCount(same, &outputs))),
-				register(checkpointFunc(countingGradient(withOutputs(again)))), h.ptr(), h.n())
+			return C.mlxg_checkpoint(register(checkpointFunc(recordingCount(withTape, &outputs))),
+				register(checkpointFunc(countingGradient(withOutputs(recompute)))), h.ptr(), h.n())
 		})
 	}
 }

@@ -38,7 +38,7 @@ type Compiled struct {
 // others may write to it, nothing is fused on CPU streams, and a log/slog warning gives the reason. The first call
 // decides this for the process.
 //
-// Without a C++ compiler nothing is compiled on CPU streams; SetCompileMode(CompileNoFuse) works without one. An
+// Without a C++ compiler nothing is compiled on CPU streams; SetCompileMode(CompileNoFuse) needs no compiler. An
 // uncompiled f runs at every call, in its own scope (see WithScope): arrays that it makes are freed when it
 // returns, except its results and arrays on which it calls Keep.
 //
@@ -148,7 +148,7 @@ func (c *Compiled) callInline(args []*Array) (results []*Array, err error) {
 
 // explain adds advice to MLX's error for a primitive whose output shapes cannot be inferred.
 func (c *Compiled) explain(err error) error {
-	e, ok := err.(*Error) //nolint:errorlint // wrapAll's
+	e, ok := err.(*Error) //nolint:errorlint // wrapAll does not wrap it
 	if !ok || !c.shapeless || !strings.Contains(e.Error(), "output shapes") {
 		return err
 	}

@@ -28,7 +28,8 @@ func SetCompileMode(mode CompileMode) (previous CompileMode, err error) {
 		return 0, opError(op, err)
 	}
 	if mode < CompileDisabled || mode > CompileEnabled {
-		return 0, opError(op, fmt.Errorf("there is no compile mode %d", int(mode)))
+		return 0, opError(op, fmt.Errorf("the compile mode is %d: it must be one of CompileDisabled to CompileEnabled",
+			int(mode)))
 	}
 	return CompileMode(C.mlxg_compile_set_mode(C.int(mode))), nil
 }

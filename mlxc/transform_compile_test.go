@@ -104,7 +104,7 @@ func TestCompileModes(t *testing.T) {
 	}
 	for _, mode := range []mlxc.CompileMode{-1, 4} {
 		_, err := mlxc.SetCompileMode(mode)
-		require.ErrorContains(t, err, "there is no compile mode")
+		require.ErrorContains(t, err, "the compile mode is")
 	}
 	last, err := mlxc.SetCompileMode(mlxc.CompileEnabled)
 	require.NoError(t, err)

@@ -70,11 +70,11 @@ func customFunction(op string, f Func, rules CustomRules) Func {
 type customCall struct {
 	op      string
 	stream  streamHandle
-	outputs []Output // draws of the function
-	tape    seedTape // of the function
+	outputs []Output // shapes and dtypes of the function's outputs
+	tape    seedTape // random draws of the function
 }
 
-// recordingOutputs is f; it records the shapes and dtypes of f's outputs.
+// recordingOutputs returns a function that calls f and records the shapes and dtypes of its outputs in c.outputs.
 func (c *customCall) recordingOutputs(f Func) Func {
 	return func(args []*Array) []*Array {
 		results := c.tape.run(f, args)
@@ -87,8 +87,8 @@ func (c *customCall) recordingOutputs(f Func) Func {
 	}
 }
 
-// run runs a rule and checks its results against the shapes and dtypes in want. `like` names in errors what the results
-// must match.
+// run runs a rule and checks its results against the shapes and dtypes in want. `like` is the name of the matching
+// arrays in errors, such as "argument".
 func (c *customCall) run(rule, like string, f func() []*Array, want []Output) (results []*Array) {
 	withStream(c.stream, func() { results = f() })
 	if len(results) != len(want) {

@@ -48,7 +48,8 @@ func Import(file string) (*Imported, error) {
 	return f, nil
 }
 
-// freeImported frees the function on a new goroutine: it waits for the graph lock, which a cleanup must not.
+// freeImported frees the function on a new goroutine: mlxg_import_free waits for the graph lock, and a cleanup must not
+// wait.
 func freeImported(ctx unsafe.Pointer) { go C.mlxg_import_free(ctx) }
 
 // Close frees the function. Arrays that it returned stay valid; later calls fail. An unreachable function is freed
@@ -65,8 +66,8 @@ func (f *Imported) Close() {
 
 // Call adds the function's operations to the graph of the arguments. The arguments must have the dtypes of one of the
 // traces in the file, and its shapes unless it was exported shapeless. The operations run on the devices for which they
-// were exported. Several goroutines may call it, as may functions under transforms: the operations are MLX's own and
-// have gradients.
+// were exported. Several goroutines may use the function, as may functions under transforms: the operations are MLX's
+// own and have gradients.
 func (f *Imported) Call(args ...*Array) ([]*Array, error) { return f.CallNamed(nil, args...) }
 
 // CallNamed is Call for a function with named arguments; see ExportNamed.

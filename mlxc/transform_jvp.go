@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// JVP runs f on the primals and returns its outputs and the Jacobian-vector products: for every output, the sum over
-// the primals of ∂output/∂primal·tangent, in the output's shape and dtype. There is one tangent per primal, of its
+// JVP runs f on the primals and returns its outputs and the Jacobian-vector products: for every output, the sum of
+// ∂output/∂primal·tangent over the primals, in the output's shape and dtype. There is one tangent per primal, of its
 // shape and dtype.
 //
 // JVP uses forward mode: it computes the products while it runs f, in one pass. It is cheaper than VJP for a function

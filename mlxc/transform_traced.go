@@ -5,7 +5,7 @@ import "C"
 
 // IsTraced reports whether a is, or depends on, an argument of a function under a transform. Inside a function whose
 // gradient is being taken, it reports whether a gradient may be requested for a. Arrays that the function captures are
-// not traced, and no array is outside of transforms. Under Compile, every argument is traced.
+// not traced, and outside of transforms no array is. Under Compile, every argument is traced.
 //
 // It is for packages that build operations.
 func (a *Array) IsTraced() bool {

@@ -131,7 +131,7 @@ func (c gradCall) run() C.mlxg_results {
 	return C.mlxg_value_and_grad(c.id, &c.nums[0], C.size_t(len(c.nums)), c.args.ptr(), c.args.n())
 }
 
-// withOutputs returns an error if f returns no arrays: MLX reads the first one unchecked.
+// withOutputs returns f with an error for an empty list of results: MLX reads the first result unchecked.
 func withOutputs(f Func) Func {
 	return func(args []*Array) []*Array {
 		results := f(args)
@@ -142,7 +142,7 @@ func withOutputs(f Func) Func {
 	}
 }
 
-// withScalar returns an error if f's first result is not a differentiable scalar.
+// withScalar returns f with an error for a first result that is not a differentiable scalar.
 func withScalar(f Func) Func {
 	f = withOutputs(f)
 	return func(args []*Array) []*Array {
@@ -163,7 +163,7 @@ func withScalar(f Func) Func {
 // such a function holds the lock.
 var gradientDepth int
 
-// countingGradient is f, counted in gradientDepth while it runs.
+// countingGradient returns f, counted in gradientDepth while it runs.
 func countingGradient(f Func) Func {
 	return func(args []*Array) []*Array {
 		gradientDepth++
@@ -174,7 +174,7 @@ func countingGradient(f Func) Func {
 
 // Differentiating reports whether the caller runs inside a function whose gradient is being taken by VJP or
 // ValueAndGrad, or recomputed by Checkpoint. An operation may then prepare its gradient during the forward pass. It is
-// false in a VJPFunc, unless the gradient of that is being taken, and on other goroutines.
+// false in a VJPFunc, unless the gradient of the VJPFunc is being taken, and on other goroutines.
 //
 // It is for packages that build operations.
 func Differentiating() bool {
@@ -188,7 +188,8 @@ func split(results []*Array, n int, err error) (first, second []*Array, _ error)
 	return results[:n:n], results[n:], err
 }
 
-// recordingCount records the number of f's outputs, so that a failed call can return as many invalid arrays.
+// recordingCount returns f with the number of its results recorded in outputs, so that a failed call can return as many
+// invalid arrays.
 func recordingCount(f Func, outputs *atomic.Int64) Func {
 	f = withOutputs(f)
 	return func(args []*Array) []*Array {

@@ -21,13 +21,13 @@ const Unmapped = math.MinInt32
 // inAxes holds, for every argument, the axis to map over, which the placeholder lacks. outAxes holds, for every output,
 // the position of the mapped axis in the result. Negative axes count from the end; for an output they count the new
 // axis. Unmapped in inAxes passes the argument whole. Unmapped in outAxes returns the output without the axis, and is
-// an error if the output depends on a mapped argument. An output with an axis that does not depend on a mapped argument
-// is repeated along it. A nil list stands for zeros.
+// an error if the output depends on a mapped argument. An output that does not depend on a mapped argument is repeated
+// along its axis in outAxes. A nil list stands for zeros.
 //
 // At least one argument must be mapped. All mapped axes must have the same size, at least 1. An operation without a
 // batching rule is an error, such as a Metal kernel or a host function. Functions made by CustomVJP and Checkpoint keep
 // their gradients. If the call fails, the function returns invalid arrays that carry the error: as many as outAxes has
-// entries, else as many as f returned before, or one.
+// entries. If outAxes is nil, they are as many as f returned before, or one.
 func Vmap(f Func, inAxes, outAxes []int) Func {
 	const op = "Vmap"
 	inAxes, outAxes = slices.Clone(inAxes), slices.Clone(outAxes)
@@ -49,7 +49,7 @@ func Vmap(f Func, inAxes, outAxes []int) Func {
 		results := callClosure(op, args, &outputs, func(h handles) C.mlxg_results {
 			return C.mlxg_vmap(id, h.ptr(), &in[0], h.n(), &out[0], C.size_t(len(outAxes)))
 		})
-		if n := len(outAxes); n > 0 && len(results) != n { // f failed, and returned another number of outputs earlier
+		if n := len(outAxes); n > 0 && len(results) != n { // f failed, and had another number of outputs before
 			return invalidArrays(n, results[0].Err())
 		}
 		return results

@@ -49,7 +49,7 @@ func (g *Group) checkGradients(grads []*mlxc.Array) error {
 // messages returns the indices of the arrays of each message.
 func messages(arrays []*mlxc.Array) [][]int {
 	var all [][]int
-	current := map[mlxc.DType]int{} // the index in all of the message to extend
+	current := map[mlxc.DType]int{} // index, in all, of the message to extend
 	bytes := map[mlxc.DType]int{}
 	for i, a := range arrays {
 		d := a.DType()

@@ -11,13 +11,13 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/internal/hook"
 )
 
-// core holds the functions of mlxc outside its API.
+// core holds functions of package mlxc that are not part of its API.
 var core = hook.UseGroups[*mlxc.Array, mlxc.DType]()
 
 // Backend names a transport between processes.
 type Backend string
 
-// The backends of MLX. A build of MLX has some of them.
+// The backends of MLX. A build of MLX may lack some of them.
 const (
 	Any   Backend = "any"   // the first backend that the process was started for
 	Ring  Backend = "ring"  // a ring over TCP sockets
@@ -50,8 +50,8 @@ type Group struct {
 // MLX reads the addresses from the environment. For a ring, MLX_RANK is the rank of this process and MLX_HOSTFILE names
 // a file with the addresses of all, such as [["10.0.0.1:5000"], ["10.0.0.2:5000"]].
 //
-// If the process was not started for the backend, Init returns a group of one, whose operations return their argument,
-// or an error if strict is set. Later calls for the same backend return the same group.
+// If the process was not started for the backend, Init returns an error if strict is set. Otherwise it returns a group
+// of one, whose operations return their argument. Later calls for the same backend return the same group.
 func Init(backend Backend, strict bool) (*Group, error) {
 	const op = "distributed.Init"
 	handle, err := core.Init(string(backend), strict)
@@ -59,7 +59,7 @@ func Init(backend Backend, strict bool) (*Group, error) {
 		return nil, mlxc.NewError(op, err)
 	}
 	g := newGroup(handle)
-	if strict && g.backend == "" { // not an error of MLX for every backend
+	if strict && g.backend == "" { // for some backends, MLX returns no error
 		return nil, mlxc.NewError(op,
 			fmt.Errorf("the backend %q is not available, or this process was not started for it", backend))
 	}
@@ -119,8 +119,8 @@ func (g *Group) AllMax(x *mlxc.Array) *mlxc.Array { return g.collect("all_max", 
 func (g *Group) AllMin(x *mlxc.Array) *mlxc.Array { return g.collect("all_min", x) }
 
 // AllGather returns the arrays that the processes pass, concatenated along the first axis in the order of ranks. They
-// must have one shape and dtype; a scalar counts as an array of one element. The gradient belongs to the process's own
-// part.
+// must have one shape and dtype; a scalar counts as an array of one element. The gradient flows to the process's own
+// part only.
 func (g *Group) AllGather(x *mlxc.Array) *mlxc.Array {
 	if x.Err() == nil && x.NDim() == 0 {
 		x = x.Reshape(1)

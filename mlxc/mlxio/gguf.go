@@ -66,11 +66,10 @@ const (
 	ggufQ4_1   = 3
 )
 
-// LoadGGUF opens a GGUF file of version 2 or 3 and returns its arrays by name, and its
-// metadata. A metadata value is a bool, a string, a float32, a float64, one of the sized
-// integers, or a slice of one of these.
+// LoadGGUF opens a GGUF file of version 2 or 3 and returns its arrays by name, and its metadata. A metadata value is a
+// bool, a string, a float32, a float64, one of the sized integers, or a slice of one of these.
 //
-// Arrays of unquantized types are lazy, like those of [LoadSafetensors]. Quantized tensors are read at once. Q4_0,
+// Arrays of unquantized types are lazy, as with [LoadSafetensors]. Quantized tensors are read at once. Q4_0,
 // Q4_1, Q4_K and Q8_0 become the operands of MLX's quantized operations with groups of 32 elements: the weights, packed
 // in uint32, under the tensor's name, and the float16 scales and biases under the name in which ".scales" and ".biases"
 // replace ".weight". Q2_K and Q6_K become float16. Other types, nested arrays in the metadata, and violations of the

@@ -61,9 +61,10 @@ func copyElements(w io.Writer, r io.Reader, n int64) error {
 // eight 6-bit scales and minima, and 256 4-bit numbers: weight = d·scale·number − dmin·minimum.
 //
 // The scales and minima take 12 bytes. The first four scales are the low 6 bits of bytes 0 to 3, the first four minima
-// those of bytes 4 to 7. The other four have their low 4 bits in bytes 8 to 11 and their high 2 bits in the high bits
-// of bytes 0 to 7 (dequantize_row_q4_K in ggml). Of 32 bytes of numbers, the low halves are one group and the high
-// halves the next.
+// the low 6 bits of bytes 4 to 7. The other scales have their low 4 bits in the low halves of bytes 8 to 11 and their
+// high 2 bits in the high bits of bytes 0 to 3. The other minima have their low 4 bits in the high halves of bytes 8 to
+// 11 and their high 2 bits in the high bits of bytes 4 to 7 (dequantize_row_q4_K in ggml). Of 32 bytes of numbers, the
+// low halves are one group and the high halves the next.
 func asQ4_1(w io.Writer, r io.Reader, n int64) error {
 	block := make([]byte, 144)
 	for ; n > 0; n -= int64(len(block)) {

@@ -15,7 +15,7 @@ import (
 // ggufReader reads a header. After the first error, err, it returns zero values.
 type ggufReader struct {
 	r   io.Reader
-	n   int64
+	n   int64 // bytes read
 	err error
 }
 

@@ -15,13 +15,13 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/internal/hook"
 )
 
-// core holds the functions of mlxc outside its API.
+// core holds functions of package mlxc that are not part of its API.
 var core = hook.UseFiles[*mlxc.Array, mlxc.DType]()
 
-// maxBytes is the address space of 64-bit processors, and the size of a stream, which is unknown.
+// maxBytes is the size of the address space of 64-bit processors. It also stands for the unknown size of a stream.
 const maxBytes = 1 << 47
 
-// elementSource returns the elements of a file's arrays.
+// elementSource gives access to the elements of a file's arrays.
 type elementSource interface {
 	// array returns an array of the elements from offset on, in row-major order and the machine's byte order.
 	// Offsets must ascend from call to call, without overlaps.
@@ -60,7 +60,7 @@ type byteStream struct {
 	offset int64
 }
 
-// Read reads the header, which precedes the elements.
+// Read reads the next bytes: first the header, then the elements.
 func (s *byteStream) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	s.offset += int64(n)
@@ -94,7 +94,7 @@ func (s *byteStream) section(offset, n int64) (io.Reader, error) {
 
 const (
 	trustedSize   = 32 << 20 // bytes that readLeaf allocates before it reads
-	trustedGrowth = 16       // maximum ratio of later allocations to the bytes read
+	trustedGrowth = 16       // maximum ratio of a later allocation to the bytes read by then
 )
 
 // readLeaf reads an array's elements into MLX's memory, in row-major order and the machine's byte order. The shape
@@ -117,8 +117,8 @@ func readLeaf(r io.Reader, shape []int, d mlxc.DType) (*mlxc.Array, error) {
 	return a, err
 }
 
-// readPart returns an array of the bytes in read, followed by bytes of r, and the array's memory. It frees part, whose
-// memory read is.
+// readPart allocates an array, copies the bytes in read to its beginning, and fills the rest from r. It returns the
+// array and its memory. read is the memory of part, which readPart frees.
 func readPart(
 	r io.Reader, part *mlxc.Array, read []byte, shape []int, d mlxc.DType,
 ) (*mlxc.Array, []byte, error) {
@@ -134,7 +134,7 @@ func readPart(
 	return a, data, nil
 }
 
-// readN reads n bytes. n may exceed what r holds, so the buffer grows with the bytes read.
+// readN reads n bytes. r may hold fewer than n bytes, so the buffer grows with the bytes read.
 func readN(r io.Reader, n int64) ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(int(min(n, 1<<20)))
@@ -152,8 +152,8 @@ func truncated(err error) error {
 	return err
 }
 
-// parser reads a file in one of the formats. r is at the file's first byte; size is the file's, or maxBytes for a
-// stream; from returns the elements.
+// parser reads a file in one of the formats. r is at the file's first byte; size is the file's size, or maxBytes for a
+// stream; from gives access to the elements.
 type parser func(r io.Reader, size int64, from elementSource) error
 
 // loadFile parses the file at path: a regular file lazily, anything else, such as a pipe, as a stream.
@@ -204,8 +204,8 @@ func readFrom(op string, r io.Reader, parse parser) error {
 	return nil
 }
 
-// loadArray returns an array of a file. A bool is true if its byte is not 0: bytes beside 0 and 1 are undefined in
-// MLX and in Go.
+// loadArray returns an array of a file. A bool is true if its byte is not 0: in memory, MLX and Go define only the
+// bytes 0 and 1.
 func loadArray(from elementSource, offset int64, shape []int, d mlxc.DType) (*mlxc.Array, error) {
 	n, err := core.CheckShape(d, shape)
 	switch {

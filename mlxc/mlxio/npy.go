@@ -25,7 +25,7 @@ const (
 	npyAlignment = 64
 )
 
-// LoadNPY opens a file of NumPy's .npy format. The array is lazy, like those of [LoadSafetensors]: it reads its
+// LoadNPY opens a file of NumPy's .npy format. The array is lazy, as with [LoadSafetensors]: it reads its
 // elements when it is evaluated. LoadNPY supports both byte orders and both orders of axes; it reads an array in the
 // foreign byte order at once. The type V2 is bfloat16, as in MLX.
 //

@@ -16,7 +16,7 @@ import (
 // A safetensors file (https://github.com/huggingface/safetensors, section Format) consists of the length of the header
 // in eight bytes, the header in JSON, and the elements.
 
-// safetensorsTypes maps the dtypes of the format to those of MLX.
+// safetensorsTypes maps the dtypes of the format to the dtypes of MLX.
 var safetensorsTypes = map[string]mlxc.DType{
 	"BOOL": mlxc.Bool, "U8": mlxc.Uint8, "U16": mlxc.Uint16, "U32": mlxc.Uint32, "U64": mlxc.Uint64,
 	"I8": mlxc.Int8, "I16": mlxc.Int16, "I32": mlxc.Int32, "I64": mlxc.Int64,
@@ -30,7 +30,7 @@ const (
 
 // LoadSafetensors opens a safetensors file and returns its arrays by name, and its metadata, which is never nil. The
 // arrays are lazy: each reads its elements when it is evaluated. The file may be renamed, replaced or removed before
-// that. If it is modified, arrays that were not evaluated fail. While an array reads its elements, other goroutines
+// that. If it is modified, evaluating the remaining arrays fails. While an array reads its elements, other goroutines
 // cannot build or evaluate graphs.
 //
 // The header is checked first. A truncated file, overlapping, missing or surplus bytes, a duplicate name, a dtype that
@@ -132,7 +132,7 @@ func makeSafetensorsHeader(
 		byType[d] = name
 	}
 	names = sortedNames(arrays)
-	// Like the reference implementation: each array is aligned to its element size.
+	// Write wide elements first, as the reference implementation does: each array is then aligned to its element size.
 	slices.SortStableFunc(names, func(a, b string) int {
 		return cmp.Compare(arrays[b].DType().Size(), arrays[a].DType().Size())
 	})

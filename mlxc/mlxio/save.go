@@ -13,7 +13,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/internal/savefile"
 )
 
-// saveFile replaces the file at path by the bytes that write writes. It writes to a FIFO, device or other special
+// saveFile replaces the file at path by the output of write. It writes to a FIFO, device or other special
 // file as a stream, and does not replace it.
 func saveFile(op, path string, write func(w io.Writer) error) (err error) {
 	defer func() {
@@ -48,10 +48,10 @@ func writeElements(w io.Writer, a *mlxc.Array) error {
 	return err
 }
 
-// sortedNames returns the order in which arrays are written, so that equal arrays make equal files.
+// sortedNames returns the names in ascending order, so that equal arrays make equal files.
 func sortedNames[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
-// evalNamed evaluates all arrays at once. The error of an invalid array has its name.
+// evalNamed evaluates all arrays at once. The error for an invalid array contains its name.
 func evalNamed(arrays map[string]*mlxc.Array) error {
 	all := make([]*mlxc.Array, 0, len(arrays))
 	for _, name := range sortedNames(arrays) {

@@ -27,8 +27,8 @@ func GlobalNorm[P any](t P) (*mlxc.Array, error) {
 
 // ClipByGlobalNorm scales all gradients by limit/norm if their global norm exceeds limit, which must be positive
 // (Pascanu et al., "On the difficulty of training recurrent neural networks", 2013, algorithm 1). It returns the
-// gradients in their own dtypes, and the norm before clipping, of shape (). If the norm is NaN or infinite, which
-// float32 elements reach at about 2e19, all returned gradients are NaN.
+// gradients in their own dtypes, and the norm before clipping, of shape (). If the norm is NaN or infinite, all
+// returned gradients are NaN. A float32 norm is infinite if an element exceeds about 2e19.
 func ClipByGlobalNorm[P any](grads P, limit float64) (clipped P, norm *mlxc.Array, err error) {
 	if !(limit > 0) {
 		return clipped, nil, mlxc.NewError("optim.ClipByGlobalNorm", fmt.Errorf("the limit is %v: it must be positive",

@@ -52,13 +52,13 @@ func TestErrors(t *testing.T) {
 			good, p,
 			params{p.Bias, p.Bias},
 			state,
-			"mlxc: optim.AdamW float32(2,4), float32(4): the gradient of weight must be floating-point and of its shape",
+			"mlxc: optim.AdamW float32(2,4), float32(4): the gradient of weight must be floating-point and have its shape",
 		},
 		{
 			good, p,
 			params{p.Weight, mlxc.Zeros(mlxc.Int32, 4)},
 			state,
-			"mlxc: optim.AdamW float32(4), int32(4): the gradient of bias must be floating-point and of its shape",
+			"mlxc: optim.AdamW float32(4), int32(4): the gradient of bias must be floating-point and have its shape",
 		},
 		{
 			good, half, p, state,

@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
-// ByName holds arrays that belong to parameters, by the parameters' names in package tree.
+// ByName holds one array per parameter, such as a moment, by the parameter's name in package tree.
 type ByName map[string]*mlxc.Array
 
 // byName makes an array for each parameter that `which` selects. It returns an error for a parameter that is invalid or
@@ -46,7 +46,7 @@ func masters[P any](op string, params P) (ByName, error) {
 	return byName(op, params, half, func(a *mlxc.Array) *mlxc.Array { return a.AsType(mlxc.Float32) })
 }
 
-// zeros returns zero moments in the dtype of arithmetic: float32, or float64 for float64 parameters.
+// zeros returns zero moments in the dtype used for arithmetic: float32, or float64 for float64 parameters.
 func zeros[P any](op string, params P) (ByName, error) {
 	return byName(op, params, func(*mlxc.Array) bool { return true },
 		func(a *mlxc.Array) *mlxc.Array { return mlxc.Zeros(precise(a), a.Shape()...) })
@@ -97,8 +97,8 @@ func update[P any](op string, params, grads P, masters ByName, moments []ByName,
 	return updated, newMasters, newMoments, err
 }
 
-// parameters flattens the trees of an update, and checks that they match: a gradient of another shape would be
-// broadcast.
+// parameters flattens the trees of an update, and checks that they match: otherwise a gradient of another shape would
+// be broadcast.
 func parameters[P any](op string, params, grads P, masters ByName, moments []ByName) ([]parameter, error) {
 	names, err := tree.Names(params)
 	if err != nil {
@@ -161,7 +161,7 @@ func (p *parameter) check(op, what string, a *mlxc.Array) error {
 		return err
 	}
 	if !a.DType().IsFloating() || !slices.Equal(p.array.Shape(), a.Shape()) {
-		return mlxc.NewError(op, fmt.Errorf("the %s of %s must be floating-point and of its shape", what, p.name),
+		return mlxc.NewError(op, fmt.Errorf("the %s of %s must be floating-point and have its shape", what, p.name),
 			p.array, a)
 	}
 	return nil
@@ -199,7 +199,7 @@ func setting(op, name string, value, byDefault, below float64) (float64, error) 
 	return value, nil
 }
 
-// next returns the number of updates after one more.
+// next returns step + 1.
 func next(step *mlxc.Array) *mlxc.Array { return step.Add(mlxc.Scalar[int32](1)) }
 
 // decayed reports whether weight decay applies to a parameter.

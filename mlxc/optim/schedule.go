@@ -22,8 +22,8 @@ func Constant(rate float64) Schedule {
 	return func(*mlxc.Array) *mlxc.Array { return mlxc.Scalar(float32(rate)) }
 }
 
-// Linear changes the rate from `from` at the first update to `to` after the given number of updates, which must be
-// positive, in equal steps, and then keeps it. From 0 it is a warm-up.
+// Linear changes the rate in equal steps from `from` at the first update to `to` after the given number of updates, and
+// then keeps it. steps must be positive. With `from` 0, it is a warm-up.
 func Linear(from, to float64, steps int) Schedule {
 	return within("Linear", steps, func(done *mlxc.Array) *mlxc.Array {
 		return done.MulScalar(to - from).AddScalar(from)
@@ -48,8 +48,7 @@ func StepDecay(rate, factor float64, every int) Schedule {
 	return decay("StepDecay", rate, factor, every)
 }
 
-// Then follows s for the given number of updates, which must be positive, and then next. next counts its updates from
-// 0.
+// Then follows s for the given number of updates, and then next, whose updates count from 0. steps must be positive.
 func (s Schedule) Then(steps int, next Schedule) Schedule {
 	return func(step *mlxc.Array) *mlxc.Array {
 		if s == nil || next == nil {
@@ -63,7 +62,7 @@ func (s Schedule) Then(steps int, next Schedule) Schedule {
 	}
 }
 
-// within returns a schedule for a function of the completed fraction of the steps, from 0 to 1.
+// within returns a schedule that calls f with the completed fraction of the steps, from 0 to 1.
 func within(op string, steps int, f func(done *mlxc.Array) *mlxc.Array) Schedule {
 	return func(step *mlxc.Array) *mlxc.Array {
 		if steps <= 0 {

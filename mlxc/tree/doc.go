@@ -3,7 +3,7 @@
 // # Trees
 //
 // A tree is an *mlxc.Array; or a struct, map, slice or Go array of trees; or a pointer or an interface that holds one.
-// Its arrays have an order and names, which depend only on its type and keys:
+// Its arrays have an order and names, which depend only on the tree's type and keys:
 //
 //   - Struct fields are in the order of their declaration. A field's name is the name in its tag `mlx:"name"`, or the
 //     field's own in lower snake case: QProj is q_proj. Fields of an embedded struct without a tag count as fields of
@@ -24,9 +24,9 @@
 //
 // # Training
 //
-// ValueAndGrad computes the gradient of a loss with respect to a tree, and ValueAndGradAux that of a function with
-// auxiliary results. Compile compiles a function from trees to trees, such as a training step. Package optim has
-// optimizers.
+// ValueAndGrad computes the gradient of a loss with respect to a tree. ValueAndGradAux does the same for a function
+// that also returns auxiliary results. Compile compiles a function from trees to trees, such as a training step.
+// Package optim has optimizers.
 //
 // Functions of this package build graphs; only Eval computes. They neither keep nor free their arguments, except Keep
 // and Free. Any number of goroutines may use them.

@@ -98,7 +98,7 @@ type form[T any] struct {
 	like  T
 }
 
-// noArray is the placeholder of an array in a form. nil would be an absent optional array.
+// noArray is the placeholder of an array in a form. A nil array would count as an absent optional array.
 var noArray = mlxc.InvalidArray(errors.New("tree: there is no array in a form"))
 
 // fix stores the form of the first tree, and compares later trees with it. It returns the arrays of t.
@@ -134,7 +134,7 @@ func (f *form[T]) unflatten(mu *sync.Mutex, arrays []*mlxc.Array) (T, error) {
 // names. Fields with the tag `mlx:"-"` keep the value of the first call.
 //
 // A training step maps the parameters, the optimizer's state and a batch to the new parameters, the new state and the
-// loss. Arrays that f captures are constants with the values of the time when f ran.
+// loss. Arrays that f captures are constants with the values that they had when f ran.
 func Compile[In, Out any](f func(In) (Out, error)) *Compiled[In, Out] {
 	c := &Compiled[In, Out]{}
 	if f == nil {

@@ -131,9 +131,9 @@ func ToMap[T any](t T) (map[string]*mlxc.Array, error) {
 	return m, nil
 }
 
-// FromMap returns a tree like `like` with the arrays of m by name. The arrays of `like` may be nil; where one is not,
-// the array of m must have its shape and dtype. m must have an array for each name and no others. A nil optional array
-// of `like` stays nil if m does not have it.
+// FromMap returns a tree like `like` with the arrays of m by name. If an array of `like` is not nil, the array of m
+// must have its shape and dtype. m must have an array for each name and no others. A nil optional array of `like` stays
+// nil if m does not have it.
 func FromMap[T any](like T, m map[string]*mlxc.Array) (T, error) {
 	used := map[string]bool{}
 	out, err := walkWanted(like, func(name string, old *mlxc.Array) (*mlxc.Array, error) {

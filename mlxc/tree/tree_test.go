@@ -232,7 +232,7 @@ func TestOptionalArrays(t *testing.T) {
 	}{
 		{struct {
 			A []*mlxc.Array `mlx:"a,omitempty"`
-		}{}, `has the option "omitempty": there is only omitempty, for *mlxc.Array`},
+		}{}, `has the option "omitempty": the only option is omitempty, for *mlxc.Array`},
 		{struct {
 			A *mlxc.Array `mlx:"a,optional"`
 		}{}, `has the option "optional"`},

@@ -20,7 +20,7 @@ var (
 // walker copies a tree and replaces each array by the result of leaf.
 type walker struct {
 	leaf func(name string, a *mlxc.Array) (*mlxc.Array, error)
-	// wanted reports whether leaf returns an array for an optional array that is nil. A nil wanted means never.
+	// wanted reports whether leaf has an array for an optional array that is nil. A nil wanted means that it never has.
 	wanted func(name string) bool
 	names  map[string]bool
 	above  map[place]bool // references on the current path
@@ -29,19 +29,19 @@ type walker struct {
 // omitEmpty is the tag option of an optional array.
 const omitEmpty = "omitempty"
 
-// place identifies a reference. A slice may share its elements with another of a different length.
+// place identifies a reference. The length tells slices apart that begin at the same element.
 type place struct {
 	address uintptr
 	length  int
 	kind    reflect.Type
 }
 
-// walk returns a copy of t with its arrays replaced by leaf.
+// walk returns a copy of t with each array replaced by the result of leaf.
 func walk[T any](t T, leaf func(name string, a *mlxc.Array) (*mlxc.Array, error)) (T, error) {
 	return walkWanted(t, leaf, nil)
 }
 
-// walkWanted is walk that also fills the optional arrays for which wanted is true.
+// walkWanted is walk, and calls leaf also for the nil optional arrays for which wanted is true.
 func walkWanted[T any](t T, leaf func(name string, a *mlxc.Array) (*mlxc.Array, error),
 	wanted func(name string) bool) (T, error) {
 	w := walker{leaf: leaf, wanted: wanted, names: map[string]bool{}, above: map[place]bool{}}
@@ -160,7 +160,7 @@ func (w *walker) fields(s reflect.Value, name string) error {
 		case tagged && tag == "":
 			return fail(inner, "the tag of the field %s of %v has no name", f.Name, s.Type())
 		case optional && (option != omitEmpty || f.Type != arrayType):
-			return fail(inner, "the tag of the field %s of %v has the option %q: there is only %s, for *mlxc.Array",
+			return fail(inner, "the tag of the field %s of %v has the option %q: the only option is %s, for *mlxc.Array",
 				f.Name, s.Type(), option, omitEmpty)
 		case optional && at.IsNil() && (w.wanted == nil || !w.wanted(inner)):
 			continue
@@ -203,7 +203,7 @@ func (w *walker) entries(v reflect.Value, name string) (reflect.Value, error) {
 	return m, nil
 }
 
-// elements sets the elements of `to` to the replaced elements of `from`.
+// elements sets the elements of `to` to the elements of `from` with their arrays replaced.
 func (w *walker) elements(to, from reflect.Value, name string) error {
 	for i := range from.Len() {
 		e, err := w.value(from.Index(i), dotted(name, strconv.Itoa(i)))
