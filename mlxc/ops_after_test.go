@@ -45,7 +45,7 @@ func TestAfterFailsForGood(t *testing.T) {
 		"After": (*mlxc.Array).After, "AfterCompletion": (*mlxc.Array).AfterCompletion,
 	} {
 		t.Run(name, func(t *testing.T) {
-			// GPUs have no inverse.
+			// MLX has no matrix inverse for GPUs.
 			require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() { testAfterFails(t, after) }))
 		})
 	}

@@ -33,7 +33,8 @@ func strided(rows, columns int) *mlxc.Array {
 	return mlxc.Ones(mlxc.Float32, rows, 2*columns).Index(mlxc.All, mlxc.All.Step(2))
 }
 
-// No result needs a product. The operands are large enough that copying takes longer than freeing.
+// No result needs a product, but MLX may copy the operands. They are large, so a copy that is freed too early is still
+// being written.
 func TestProductsWithoutElements(t *testing.T) {
 	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")
 	const k, n = 512, 1024
@@ -102,7 +103,7 @@ func TestProductsWithoutElements(t *testing.T) {
 				mlxc.WithScope(func() {
 					result := c.f()
 					require.NoError(t, mlxc.AsyncEval(result...))
-					// These reuse the memory of the copies.
+					// These arrays reuse the memory of the copies.
 					large, small := mlxc.FromSlice(sevens), mlxc.FromSlice(sevens[:k*k])
 					require.NoError(t, mlxc.Synchronize())
 					require.True(t, slices.Equal(sevens, floats(t, large)), "MLX wrote to another array")
@@ -117,7 +118,7 @@ func TestProductsWithoutElements(t *testing.T) {
 	}
 }
 
-// A sum over no elements is 0, to which AddMM adds.
+// The product is a sum over no elements, 0. AddMM adds to it.
 func TestProductsOverNoElements(t *testing.T) {
 	x, y := mlxc.Zeros(mlxc.Float32, 2, 0), mlxc.Zeros(mlxc.Float32, 0, 3)
 	require.Equal(t, make([]float32, 6), floats(t, x.MatMul(y)))
@@ -138,7 +139,7 @@ func withoutElements(t *testing.T, shape []int) map[string]*mlxc.Array {
 	for i := range order {
 		order[i] = (i + 1) % len(shape)
 	}
-	moved := make([]int, len(shape)) // whose transposition has the shape
+	moved := make([]int, len(shape)) // transposed by order, it is shape
 	for i, k := range order {
 		moved[k] = shape[i]
 	}

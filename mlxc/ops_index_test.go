@@ -17,7 +17,7 @@ func TestTakeAndScatterAdd(t *testing.T) {
 	const planes, rows, columns = 2, 3, 4
 	x := counting(planes, rows, columns)
 	ids := []int32{2, 0, 2, -1}
-	// Along every axis, one dimension of ids and two; the sums in Go arithmetic.
+	// Along every axis, with ids of one and two axes. Go arithmetic gives the expected sums.
 	for axis, size := range x.Shape() {
 		for _, idShape := range [][]int{{4}, {2, 2}, {4, 1}} {
 			i := mlxc.FromSlice(ids, idShape...).Remainder(mlxc.Scalar(int32(size)))
@@ -55,7 +55,7 @@ func TestTakeAndScatterAdd(t *testing.T) {
 			require.Equal(t, sums, floats(t, grads[0]))
 		}
 	}
-	// Negative ids count from the end; a scalar takes the axis away.
+	// Negative ids count from the end; a scalar id removes the axis.
 	require.Equal(t, []float32{20, 21, 22, 23}, floats(t, x.Take(mlxc.Scalar[int32](-1), 0).Take(mlxc.Scalar[uint8](2),
 		0)))
 	require.Equal(t, []float32{0, 5}, floats(t, mlxc.Zeros(mlxc.Float32, 2).ScatterAdd(mlxc.Scalar[int32](-1),
@@ -128,8 +128,8 @@ func TestTriangles(t *testing.T) {
 	}
 }
 
-// Every slice of a short axis: its value, and that its gradient flows to the selected elements only, also for one
-// element with a stride.
+// For every slice of a short axis, the gradient flows to the selected elements only, also for one element with a
+// stride.
 func TestGradientOfSlices(t *testing.T) {
 	const n = 5
 	x := mlxc.FromSlice([]float32{1, 2, 3, 4, 5})

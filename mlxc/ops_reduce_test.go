@@ -98,7 +98,7 @@ func TestCumSum(t *testing.T) {
 }
 
 // MLX's CPU backend divides by the number of elements in some of these.
-func TestOperationsOnNothingAreErrors(t *testing.T) {
+func TestOperationsOnNothingAreEmpty(t *testing.T) {
 	none, nowhere := mlxc.Zeros(mlxc.Float32, 2, 0), mlxc.Zeros(mlxc.Int32, 2, 0)
 	for name, a := range map[string]*mlxc.Array{
 		"softmax":                none.Softmax(1),

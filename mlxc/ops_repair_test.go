@@ -29,7 +29,8 @@ func TestLUFactorResults(t *testing.T) {
 			for i, v := range floats(t, twice) {
 				require.Equal(t, 2*want[i], v)
 			}
-			// In one evaluation, in place, and in a graph that is kept.
+			// The factorization and its use in one evaluation, where MLX may work in place; and inside a transform,
+			// which keeps the graph.
 			lazy, _ := a.LUFactor()
 			abs := lazy.Abs()
 			lazy.Free()
@@ -48,7 +49,7 @@ func TestLUFactorResults(t *testing.T) {
 	}
 }
 
-// MLX's functions that use the factorization.
+// MLX's functions that use the factorization of LUFactor return correct results.
 func TestLUFactorInside(t *testing.T) {
 	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")
 	a := mlxtest.Dominant(3, 40, 40)

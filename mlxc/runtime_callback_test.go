@@ -46,7 +46,7 @@ func TestUnusedFunctionsAreReleased(t *testing.T) {
 		}
 		require.LessOrEqual(t, held()-before, 5, name)
 	}
-	// Arrays made while a function is traced belong to the garbage collector, which runs late.
+	// The garbage collector frees the arrays made while a function is traced, and runs late.
 	eventually := func(most int) {
 		require.Eventually(t, func() bool { runtime.GC(); return held() <= most }, 10*time.Second, 10*time.Millisecond)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Messages do not require knowledge of MLX's internals.
+// The error messages explain misuse of placeholders without MLX's internal terms.
 func TestPlaceholdersOutsideOfTheirFunction(t *testing.T) {
 	var placeholder *mlxc.Array
 	x := mlxc.Ones(mlxc.Float32, 2)
@@ -186,7 +186,7 @@ func TestDeferredTransformAfterGoexit(t *testing.T) {
 	done := make(chan string, 1)
 	go func() {
 		defer func() {
-			// Ends the goroutine a second time, on the thread that took over.
+			// End the goroutine a second time, on the thread that replaced the broken one.
 			defer func() { done <- "ended" }()
 			_, _, _ = mlxc.VJP(func(arrays) arrays { runtime.Goexit(); return nil }, arrays{x}, arrays{x})
 			done <- "returned"

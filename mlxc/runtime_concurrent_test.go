@@ -14,12 +14,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// 64 goroutines build on the same lazy arrays, differentiate, compile, evaluate
-// and free at once. Run with -race.
+// 64 goroutines concurrently build on the same lazy arrays, differentiate, compile, evaluate and free. Run with -race.
 func TestGoroutinesShareEverything(t *testing.T) {
 	const goroutines, rounds = 64, 20
 	shared := mlxc.FromSlice([]float32{1, 2, 3, 4})
-	lazy := shared.Square() // evaluated by whoever comes first
+	lazy := shared.Square() // the first goroutine evaluates it
 	// A pair of lazy outputs of one primitive, which refer to each other.
 	_, pair, err := mlxc.VJP(func(a arrays) arrays { return arrays{a[0].Mul(a[1])} },
 		arrays{lazy, shared}, arrays{shared})
@@ -83,8 +82,8 @@ func TestGoroutinesShareEverything(t *testing.T) {
 	require.EqualValues(t, 1, traces.Load(), "one trace serves all goroutines")
 }
 
-// 64 goroutines take every transform there is, all at once, of functions that they share
-// and on an array that none has computed yet. Run with -race.
+// 64 goroutines use every transform concurrently, on shared functions and on a shared array that is not evaluated yet.
+// Run with -race.
 func TestGoroutinesTransform(t *testing.T) {
 	const goroutines, rounds = 64, 3
 	w := mlxc.FromSlice([]float32{1, 2, 3}).AddScalar(1) // 2, 3, 4
@@ -96,7 +95,7 @@ func TestGoroutinesTransform(t *testing.T) {
 		}
 		return a[0], nil
 	}
-	// The gradient of Σ x²·w with respect to x, 2·x·w, in all ways.
+	// The gradient of Σ x²·w with respect to x, 2·x·w, by every transform.
 	gradient := mlxc.ValueAndGrad(weighted, 0)
 	gradientOf := func(f mlxc.Func) func(x *mlxc.Array) (*mlxc.Array, error) {
 		return func(x *mlxc.Array) (*mlxc.Array, error) {
@@ -130,7 +129,7 @@ func TestGoroutinesTransform(t *testing.T) {
 		"Compile":          func(x *mlxc.Array) (*mlxc.Array, error) { return first(compiled.Call(x, w)) },
 		"CompileShapeless": func(x *mlxc.Array) (*mlxc.Array, error) { return first(shapeless.Call(x, w)) },
 		"Vmap":             func(x *mlxc.Array) (*mlxc.Array, error) { return first(vectorized(arrays{x, w}), nil) },
-		// The same from second derivatives: of Σ x³·w/3, the derivative of the sum of x²·w.
+		// The same from second derivatives: the gradient of Σ x³·w/3 is x²·w, and the gradient of its sum is 2·x·w.
 		"nested": gradientOf(func(a arrays) arrays {
 			_, vjps, err := mlxc.VJP(func(b arrays) arrays {
 				return arrays{b[0].Mul(b[0]).Mul(b[0]).Mul(a[1]).DivScalar(3).Sum()}

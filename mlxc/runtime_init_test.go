@@ -24,8 +24,8 @@ import (
 
 const installed = "../third_party/mlx-c/install"
 
-// The message of a program that loads other libraries than it was built for: copies in which names and versions are
-// replaced by others of the same length.
+// A program that loads other libraries than it was built for returns a message that says so. The test makes such
+// libraries: copies with names and versions replaced by others of the same length.
 func TestLoadedLibraries(t *testing.T) {
 	testdevice.CPUOnly(t, "starts other processes, which have MLX's backend for CPUs")
 	if instrumented {

@@ -74,7 +74,7 @@ func TestThreadsLeaveNoStreams(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			runtime.LockOSThread() // and so the thread ends with the goroutine
+			runtime.LockOSThread() // the thread ends with the goroutine
 			f()
 		}()
 		<-done

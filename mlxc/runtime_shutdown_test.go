@@ -142,7 +142,7 @@ func shutdownError(t *testing.T) {
 	require.NoError(t, mlxc.Shutdown())
 }
 
-// Shutdown waits for a transform for a limited time, and returns an error inside one.
+// Shutdown waits for a transform for a limited time. Called inside a transform, it returns an error.
 func shutdownInTransform(t *testing.T) {
 	mlxc.SetShutdownLimit(50 * time.Millisecond)
 	x := mlxc.FromSlice([]float32{1, 2, 3})
@@ -185,7 +185,7 @@ func shutdownDuringWork(t *testing.T) {
 	}()
 	time.Sleep(10 * time.Millisecond)
 	err := mlxc.Shutdown()
-	if err != nil { // else the machine is fast
+	if err != nil { // nil if the work ended within the millisecond
 		require.ErrorContains(t, err, "MLX is still at work after 1ms: it waits for ")
 	}
 	mlxc.SetShutdownLimit(time.Minute)
@@ -195,8 +195,8 @@ func shutdownDuringWork(t *testing.T) {
 	}
 }
 
-// The process ends through the C library while goroutines evaluate and free arrays. Without Shutdown it crashes; on
-// Linux, because MLX looks up streams in a destroyed map.
+// The process ends through the C library while goroutines evaluate and free arrays. Without Shutdown it crashes: on
+// Linux, MLX looks up streams in a destroyed map.
 func shutdownBusy(*testing.T) {
 	fused := mlxc.Compile(func(args []*mlxc.Array) []*mlxc.Array {
 		return []*mlxc.Array{args[0].Tanh().Add(args[0].Exp())}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Recomputed arrays are not kept meanwhile, nor are arrays made by rules.
+// Checkpoint keeps neither the intermediate arrays of its function for the backward pass nor the arrays made by rules.
 func TestCheckpointGivesUpMemory(t *testing.T) {
 	testdevice.CPUOnly(t, "a GPU queues all operations before it finishes the first, and keeps their inputs until then")
 	const layers, size = 24, 1 << 18
@@ -32,7 +32,7 @@ func TestCheckpointGivesUpMemory(t *testing.T) {
 			require.NoError(t, mlxc.Eval(grads...))
 			most = mlxc.PeakMemory() - before
 		})
-		return most / (4 * size * layers) // in arrays for each layer
+		return most / (4 * size * layers) // number of arrays per layer
 	}
 	layer := func(a arrays) arrays {
 		h := a[0].Sin()

@@ -16,7 +16,7 @@ import (
 
 const fusingChild = "MLXC_TEST_FUSING"
 
-// The child process of TestFusingInFoldersOfOthers.
+// TestProcessThatFuses is the child process of TestFusingInFoldersOfOthers.
 func TestProcessThatFuses(t *testing.T) {
 	if os.Getenv(fusingChild) == "" {
 		skip.Platform(t, "TestFusingInFoldersOfOthers runs it in a process")
@@ -41,8 +41,8 @@ func TestFusingInFoldersOfOthers(t *testing.T) {
 		name    string
 		prepare func(t *testing.T, mlx string)
 		reason  string // "" where functions are fused
-		user    int    // of the child; 0 is this one
-		root    bool   // needs root
+		user    int    // runs the child; 0 is the test's user
+		root    bool   // the case needs root
 	}{
 		{name: "none", prepare: func(*testing.T, string) {}},
 		{name: "own", prepare: func(t *testing.T, mlx string) { require.NoError(t, os.Mkdir(mlx, 0o755)) }},

@@ -37,7 +37,7 @@ func TestCompileKeepsTheLastSignatures(t *testing.T) {
 		call(n)
 	}
 	require.EqualValues(t, 64, traces.Load())
-	call(65) // for which 64 goes, the one not used for longest
+	call(65) // replaces 64, the least recently used signature
 	call(1)
 	call(63)
 	require.EqualValues(t, 65, traces.Load())
@@ -263,7 +263,7 @@ func TestCompiledThatItsFunctionReachesIsFreed(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		runtime.GC()
-		// The next call into the library forgets registered functions.
+		// The next call into the library drops unused functions from the registry.
 		return mlxc.Eval(mlxc.Ones(mlxc.Float32, 1)) == nil && len(freed) == 1
 	}, 10*time.Second, time.Millisecond, "the model is still reachable")
 }

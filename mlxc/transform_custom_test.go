@@ -56,8 +56,8 @@ func TestCustomFunction(t *testing.T) {
 		name         string
 		rules        mlxc.CustomRules
 		vjp, jvp     float32 // factors
-		whole        float32 // what Vmap adds
-		mapped, both float32 // factors of vjp and jvp under Vmap
+		whole        float32 // number that the Vmap rule adds
+		mapped, both float32 // factors of VJP and JVP under Vmap
 	}{
 		{"no rules", mlxc.CustomRules{}, 1, 1, 0, 1, 1},
 		{"vjp", mlxc.CustomRules{VJP: aVJP}, 100, 1, 0, 100, 1},
@@ -89,7 +89,7 @@ func TestCustomFunction(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []float32{4 * c.both, 6 * c.both}, floats(t, jvps[0]))
 
-			// A shared argument: the rows of rows with the whole of y.
+			// Vmap over the rows of `rows`; all elements share y.
 			rows := mlxc.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
 			h := mlxc.Vmap(f, []int{0, mlxc.Unmapped}, nil)
 			require.Equal(t, []float32{3 + c.whole, 8 + c.whole, 9 + c.whole, 16 + c.whole},
@@ -172,7 +172,7 @@ func TestRulesThatEndTheirGoroutine(t *testing.T) {
 	}
 }
 
-// 64 goroutines, each with its own values, through every transform at once.
+// 64 goroutines, each with its own values, use every transform concurrently.
 func TestTransformsOnManyGoroutines(t *testing.T) {
 	f := marked(mlxc.CustomRules{VJP: aVJP, JVP: aJVP, Vmap: aVmap})
 	compiled := mlxc.Compile(f)

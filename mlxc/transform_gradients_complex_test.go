@@ -11,7 +11,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// complexFunctions are the differentiable functions of one or two complex arrays.
+// complexFunctions holds differentiable functions of one or two complex arrays.
 var complexFunctions = map[string]func(z, w *mlxc.Array) *mlxc.Array{
 	"add":       (*mlxc.Array).Add,
 	"sub":       (*mlxc.Array).Sub,
@@ -128,7 +128,7 @@ func TestComplexGradients(t *testing.T) {
 				g2 := cotangent(first(in)[0], 3)
 				grads = gradients(first, in, g2)
 				requireClose(realDot(g2, want), realDot(grads[0], d[0]).Add(realDot(grads[1], d[1])), "vjp of the vjp")
-				if _, tangents, err = mlxc.JVP(first, in, d); err == nil { // MLX has not all rules
+				if _, tangents, err = mlxc.JVP(first, in, d); err == nil { // MLX lacks some rules
 					requireClose(want, tangents[0], "jvp of the vjp")
 				}
 			}

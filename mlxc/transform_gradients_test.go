@@ -139,7 +139,7 @@ func smooth() map[string]operation {
 	return all
 }
 
-// smoothArgument returns n matrices for them. Its elements stay away from 0.5 and from each other.
+// smoothArgument returns n matrices for the functions of smooth. Their elements are not near 0.5 or each other.
 func smoothArgument(n int) *mlxc.Array {
 	order := normal(4, n*12).ArgSort(0).AsType(mlxc.Float32)
 	return order.AddScalar(0.25).MulScalar(0.6/float64(n*12)).AddScalar(0.2).Reshape(n, 3, 4)
@@ -179,7 +179,7 @@ func TestVmapOfSmoothOperations(t *testing.T) {
 	x := smoothArgument(2)
 	for name, f := range smooth() {
 		t.Run(name, func(t *testing.T) {
-			if name == "as_strided" { // there is none
+			if name == "as_strided" { // MLX has no batching rule for it
 				require.ErrorContains(t, mlxc.Vmap(single(f), nil, nil)(arrays{x})[0].Err(), "AsStrided")
 				return
 			}

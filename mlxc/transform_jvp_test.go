@@ -152,8 +152,8 @@ func dot(t *testing.T, a, b arrays) float64 {
 	return sum
 }
 
-// f(x) = Σ x³ has the Hessian 6·diag(x): forward over reverse, reverse over forward and
-// forward over forward.
+// f(x) = Σ x³ has the Hessian 6·diag(x). It is computed forward over reverse, reverse over forward, and forward over
+// forward.
 func TestNestedJVP(t *testing.T) {
 	cubes := single(func(a *mlxc.Array) *mlxc.Array { return a.Square().Mul(a).Sum() })
 	x, v := mlxc.FromSlice([]float32{1, 2, 3}), mlxc.FromSlice([]float32{1, -1, 2})
@@ -182,7 +182,7 @@ func TestNestedJVP(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float32{6 + 12 + 72}, floats(t, twice[0]))
 
-	// All of it under Vmap and Compile.
+	// The nested derivatives under Vmap and Compile.
 	whole := mlxc.Vmap(func(a arrays) arrays {
 		_, p, err := mlxc.JVP(gradient, a[:1], a[1:])
 		if err != nil {

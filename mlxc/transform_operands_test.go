@@ -28,7 +28,7 @@ func operandCases() map[string]operandCase {
 		return func(a arrays) *mlxc.Array { return f(a[0], a[1]) }
 	}
 	attention := mlxc.AttentionConfig{}
-	// Integer operands; under Vmap, the second element has other values.
+	// Integer operands; under Vmap, the second element of the batch has other values.
 	floating := mlxc.FromSlice([]float32{1.9, 0.95})
 	integers := func(a *mlxc.Array) *mlxc.Array { return a.AsType(mlxc.Int32) }
 	return map[string]operandCase{
@@ -331,7 +331,7 @@ func TestGradientsOfAnotherShape(t *testing.T) {
 	}
 }
 
-// For empty arrays, MLX's rules for products would divide by the number of elements, as would its rules for extremes.
+// For empty arrays, MLX's gradient rules for products and for extremes would divide by the number of elements.
 func TestDerivativesOfEmptyArrays(t *testing.T) {
 	x := mlxc.Zeros(mlxc.Float32, 3, 0)
 	for _, f := range []operation{

@@ -116,7 +116,7 @@ func operations() map[string]operation {
 	return all
 }
 
-// vjpOf returns the vjp of f for a cotangent with distinct elements, or f itself if it has none.
+// vjpOf returns the vector-Jacobian product of f for a cotangent with distinct elements, or f itself if f has none.
 func vjpOf(f operation) operation {
 	return func(a *mlxc.Array) *mlxc.Array {
 		y := f(a)
@@ -166,7 +166,7 @@ func TestVmapOfOperationsOfTwo(t *testing.T) {
 		return normal(9, shape...).MulScalar(100).AsType(mlxc.Int32).Remainder(mlxc.Scalar(bound))
 	}
 	type pair struct {
-		a, b *mlxc.Array // two elements, one behind the other
+		a, b *mlxc.Array // the two elements of the batch, along the first axis
 		f    func(a, b *mlxc.Array) *mlxc.Array
 	}
 	pairs := map[string]pair{

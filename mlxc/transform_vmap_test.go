@@ -246,7 +246,7 @@ func TestVmapWithCapturedPlaceholders(t *testing.T) {
 func TestVmapOfKernels(t *testing.T) {
 	x := counting(2, 3)
 	output := []mlxc.Output{{Shape: []int{3}, DType: mlxc.Float32}}
-	nothing := new(int) // is never run
+	nothing := new(int) // stands for a host function that never runs
 	host := func(a arrays) arrays {
 		out, err := mlxc.NewHostFunction(mlxc.HostFunction{Name: "my_kernel", Run: unsafe.Pointer(nothing),
 			Outputs: output}, a[0])
@@ -255,7 +255,7 @@ func TestVmapOfKernels(t *testing.T) {
 	}
 	require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() {
 		require.ErrorContains(t, mlxc.Vmap(host, nil, nil)(arrays{x})[0].Err(), "[my_kernel] has no rule for Vmap")
-		// It is allowed where it does not depend on mapped arguments.
+		// The kernel is allowed if it does not depend on mapped arguments.
 		require.NoError(t, mlxc.Vmap(func(a arrays) arrays {
 			return arrays{a[0].Add(host(arrays{counting(3)})[0])}
 		}, nil, nil)(arrays{x})[0].Err())

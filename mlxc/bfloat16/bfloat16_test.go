@@ -44,8 +44,8 @@ func TestRoundingAroundEveryMidpoint(t *testing.T) {
 	}
 }
 
-// An independent rounding, through arbitrary precision, agrees on a walk over all
-// float32 exponents.
+// FromFloat32 agrees with the rounding of big.Float for positive normal numbers of all float32 exponents but the
+// largest.
 func TestAgainstBigFloat(t *testing.T) {
 	for bits := uint32(0); bits < 0x7f000000; bits += 65521 {
 		f := math.Float32frombits(bits)

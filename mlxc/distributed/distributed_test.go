@@ -28,7 +28,7 @@ type arrays = []*mlxc.Array
 var roles = map[string]func(t *testing.T, g *distributed.Group){
 	"collectives": collectives,
 	"training":    training,
-	"bereaved":    bereaved,
+	"lostPeer":    lostPeer,
 }
 
 // TestProcessOfARing runs in the processes that startRing starts, where the environment names a role. Elsewhere it does
@@ -54,7 +54,7 @@ func startRing(t *testing.T, role string, n int) []*process {
 	t.Helper()
 	var hosts [][]string
 	for range n {
-		// A port that was free a moment ago.
+		// Choose a free port; another process could take it meanwhile.
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		hosts = append(hosts, []string{l.Addr().String()})
@@ -103,9 +103,9 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// A killed peer is an error to the other, at every later operation, and no hang.
+// If a peer is killed, every later operation of the other process returns an error and does not block.
 func TestKilledPeer(t *testing.T) {
-	ring := startRing(t, "bereaved", 2)
+	ring := startRing(t, "lostPeer", 2)
 	start(t, ring)
 	require.NoError(t, ring[0].Wait(), "%s", &ring[0].output)
 	require.Contains(t, ring[0].output.String(), "--- PASS: TestProcessOfARing")
@@ -115,7 +115,7 @@ func TestKilledPeer(t *testing.T) {
 	require.Equal(t, syscall.SIGKILL, exit.Sys().(syscall.WaitStatus).Signal())
 }
 
-func bereaved(t *testing.T, g *distributed.Group) {
+func lostPeer(t *testing.T, g *distributed.Group) {
 	require.Equal(t, []float32{2}, mlxtest.Read[float32](t, g.AllSum(mlxc.Ones(mlxc.Float32, 1))))
 	if g.Rank() == 1 {
 		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGKILL))
@@ -262,8 +262,7 @@ func collectives(t *testing.T, g *distributed.Group) {
 	require.Equal(t, []float32{float32(n)}, mlxtest.Read[float32](t, g.AllSum(mlxc.Ones(mlxc.Float32, 1))))
 }
 
-// Two processes fit y = 3x − 2, each on its half of the points, and take the steps that
-// one would take on all of them.
+// Two processes fit y = 3x − 2, each on half of the points. Their steps equal the steps of one process on all points.
 func training(t *testing.T, g *distributed.Group) {
 	const points, rate, steps = 8, 0.1, 60
 	at := func(i int) (x, y float32) { x = float32(i)/points - 0.5; return x, 3*x - 2 }
@@ -306,7 +305,7 @@ func training(t *testing.T, g *distributed.Group) {
 		require.InDelta(t, b, mlxtest.Read[float32](t, params[1])[0], 1e-4)
 	}
 	require.Less(t, math.Abs(b+2), 0.1)
-	// No process has other parameters than the others.
+	// All processes have the same parameters.
 	for _, p := range params {
 		require.Equal(t, mlxtest.Read[float32](t, g.AllMax(p)), mlxtest.Read[float32](t, g.AllMin(p)))
 	}
@@ -350,7 +349,7 @@ func TestDistributedBackends(t *testing.T) {
 	require.ErrorContains(t, err, "valid values for backend")
 	_, err = distributed.Init(distributed.Ring, true)
 	require.ErrorContains(t, err, "MLX_RANK")
-	// No other backend can be there without the processes that MPI and the like start.
+	// The other backends need processes that a launcher such as mpirun starts.
 	for _, b := range []distributed.Backend{distributed.MPI, distributed.NCCL, distributed.JACCL, distributed.Any} {
 		_, err = distributed.Init(b, true)
 		require.Error(t, err, b)
@@ -358,8 +357,8 @@ func TestDistributedBackends(t *testing.T) {
 }
 
 func ExampleGroup() {
-	// Alone, a process is a group of one; started with others (see Init), the
-	// same program takes its steps together with them.
+	// A process alone is a group of one. If it is started with others (see Init), the same program averages its
+	// gradients with theirs.
 	group, err := distributed.Init(distributed.Any, false)
 	if err != nil {
 		fmt.Println(err)

@@ -18,7 +18,7 @@ import (
 //
 //	go test ./mlxc/mlxio -run '^$' -fuzz '^FuzzSafetensors$' -fuzztime 5m
 
-// sameFromFile loads a file of these bytes, which must fail where the reader failed.
+// sameFromFile loads a file of these bytes. The load must fail if reading the bytes as a stream failed.
 func sameFromFile(t *testing.T, data []byte, failed bool, load func(path string) error) {
 	path := filepath.Join(t.TempDir(), "x")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
@@ -31,7 +31,7 @@ func sameFromFile(t *testing.T, data []byte, failed bool, load func(path string)
 func requireSame(t *testing.T, want, got named) {
 	require.Len(t, got, len(want))
 	for name, a := range want {
-		// As bytes: NaN is not itself.
+		// Compare bytes: a NaN does not equal itself.
 		var x, y bytes.Buffer
 		require.NoError(t, mlxio.WriteNPY(&x, a))
 		require.NoError(t, mlxio.WriteNPY(&y, got[name]))
@@ -39,8 +39,8 @@ func requireSame(t *testing.T, want, got named) {
 	}
 }
 
-// The fuzzer makes the header and the elements of a file; the header's length is right, or
-// hardly a mutation would pass it.
+// The fuzzer makes the header and the elements of a file. The test adds the correct length of the header: with a
+// mutated length, few inputs would pass the first check.
 func FuzzSafetensors(f *testing.F) {
 	arrays, _ := oneOfEach()
 	var b bytes.Buffer
@@ -53,7 +53,7 @@ func FuzzSafetensors(f *testing.F) {
 			arrays, metadata, err := mlxio.ReadSafetensors(bytes.NewReader(data))
 			sameFromFile(t, data, err != nil, func(path string) error {
 				lazy, _, fileErr := mlxio.LoadSafetensors(path)
-				if err == nil && fileErr == nil { // a file has an end, a stream need not
+				if err == nil && fileErr == nil { // surplus bytes are an error for a file, not for a stream
 					requireSame(t, arrays, lazy)
 				}
 				return fileErr
@@ -134,7 +134,7 @@ func FuzzGGUF(f *testing.F) {
 			}
 			for name, a := range arrays {
 				require.NoError(t, mlxc.Eval(a))
-				if a.DType() == mlxc.Uint32 { // GGUF has none
+				if a.DType() == mlxc.Uint32 { // GGUF has no uint32
 					delete(arrays, name)
 				}
 			}

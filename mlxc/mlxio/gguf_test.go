@@ -123,8 +123,8 @@ func half(v float32) []byte {
 	return binary.LittleEndian.AppendUint16(nil, float16.Fromfloat32(v).Bits())
 }
 
-// nibbles gives the 32 numbers from 0 to 15 of a block as Q4_0 stores them: number i in
-// the low half of byte i, number i+16 in its high half.
+// nibbles returns the 32 numbers from 0 to 15 of a block as Q4_0 stores them: number i in the low half of byte i,
+// number i+16 in its high half.
 func nibbles(q func(i int) byte) []byte {
 	b := make([]byte, 16)
 	for i := range b {
@@ -133,8 +133,8 @@ func nibbles(q func(i int) byte) []byte {
 	return b
 }
 
-// The blocks of each type are built from its numbers, which the arrays that MLX makes
-// must give back: weight·scale + bias, in groups of 32.
+// The test builds the blocks of each type from known numbers. The arrays that MLX unpacks must represent the same
+// numbers: weight·scale + bias, in groups of 32.
 func TestGGUFOfQuantizedTensors(t *testing.T) {
 	const rows, width = 2, 512
 	q4 := func(row, i int) byte { return byte((i*7 + row*3 + i/32) % 16) }

@@ -117,7 +117,7 @@ func TestMissingFiles(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrPermission)
 }
 
-// Changes of a file between its opening and the evaluation.
+// If a file changes between its opening and the evaluation, the evaluation fails.
 func TestFilesModifiedBeforeEvaluation(t *testing.T) {
 	save := func(t *testing.T) (path string, a *mlxc.Array) {
 		path = filepath.Join(t.TempDir(), "x.safetensors")
@@ -154,7 +154,7 @@ func TestFilesModifiedBeforeEvaluation(t *testing.T) {
 			path, a := save(t)
 			sum := a.Sum()
 			require.NoError(t, change(path))
-			for range 2 { // and for good
+			for range 2 { // the error is permanent
 				_, err := mlxc.ToSlice[float32](sum)
 				require.ErrorContains(t, err, "changed")
 				_, err = mlxc.ToSlice[float32](a)

@@ -15,7 +15,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 )
 
-// countingBytes gives bytes that count up from 0 to 250, again and again.
+// countingBytes is a reader of bytes that count from 0 to 250, repeatedly.
 type countingBytes struct{ at int }
 
 func (c *countingBytes) Read(p []byte) (int, error) {
@@ -26,8 +26,8 @@ func (c *countingBytes) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A stream's elements go straight to MLX's memory: no copy of them is made in Go's, and a large
-// array takes little more than its own size.
+// A stream's elements are read directly into MLX's memory, without a copy in Go's memory. A large array takes little
+// more than its own size.
 func TestReadingTakesNoMemoryForCopies(t *testing.T) {
 	const size = 96 << 20
 	header := fmt.Appendf(nil, `{"a":{"dtype":"U8","shape":[2,%d],"data_offsets":[0,%d]}}`, size/2, size)

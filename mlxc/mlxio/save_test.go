@@ -147,7 +147,8 @@ func TestSavingToPipesAndDevices(t *testing.T) {
 	})
 }
 
-// device returns a device of Linux. For root, who could replace the device, it returns a copy in dir.
+// device returns the path of a device of Linux. A process of root could replace the device, so for root it is a copy in
+// dir.
 func device(t *testing.T, dir, name string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {

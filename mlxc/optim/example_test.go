@@ -113,7 +113,7 @@ func ExampleByName() {
 	optimizer := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(1)}
 	w := mlxc.Ones(mlxc.BFloat16)
 	state, err := optimizer.Init(w)
-	for range 3 { // three steps of 2⁻⁹, of which bfloat16 does not notice one below 1
+	for range 3 { // three steps of 2⁻⁹; just below 1, one step alone is lost in bfloat16
 		if err == nil {
 			w, state, err = optimizer.Update(w, mlxc.Scalar(float32(1)/512), state)
 		}

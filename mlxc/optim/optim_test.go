@@ -136,7 +136,7 @@ func TestUpdateInsideCompile(t *testing.T) {
 		p, _ := random(r, d)
 		state, err := optim.AdamW[params]{}.Init(p)
 		require.NoError(t, err)
-		if d == mlxc.Float16 { // with masters it is another tree
+		if d == mlxc.Float16 { // with masters, the state is another tree
 			compiled.Close()
 			compiled = tree.Compile(update)
 		}

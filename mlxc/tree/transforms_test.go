@@ -30,7 +30,7 @@ func TestValueAndGradOfATree(t *testing.T) {
 		return sum.Mul(p["b"][0])
 	}
 	p := map[string][]*mlxc.Array{"b": {number(10)}}
-	for range 12 { // more than there are digits
+	for range 12 { // includes names of two digits
 		p["a"] = append(p["a"], number(1))
 	}
 	_, g, err := tree.ValueAndGrad(many)(p)
@@ -64,8 +64,8 @@ func TestValueAndGradErrors(t *testing.T) {
 	require.ErrorIs(t, err, mlxc.ErrFreed)
 }
 
-// Auxiliary results have no part in the gradient, whatever their dtype and shape, and whether they depend on the
-// parameters or not.
+// Auxiliary results do not contribute to the gradient: neither their dtype and shape nor their dependence on the
+// parameters matters.
 func TestValueAndGradAux(t *testing.T) {
 	type more struct {
 		Line, Hits, Batch, None *mlxc.Array `mlx:",omitempty"`
