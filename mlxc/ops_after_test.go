@@ -22,7 +22,7 @@ func testAfter(t *testing.T, after func(a *mlxc.Array, others ...*mlxc.Array) *m
 	z := after(x, first, second)
 	require.False(t, first.IsReady())
 	require.Equal(t, []float32{1, 2}, floats(t, z))
-	require.True(t, first.IsReady(), "it was computed before")
+	require.True(t, first.IsReady(), "the evaluation of z computes it")
 	require.True(t, second.IsReady())
 	require.Equal(t, []float32{1, 2}, floats(t, after(x)))
 

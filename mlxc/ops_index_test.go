@@ -89,7 +89,7 @@ func TestSliceUpdate(t *testing.T) {
 	require.Equal(t, []float32{-1, -2, -1, -2}, floats(t, got.Slice([]int{0, 1}, []int{3, 4}, []int{2, 2})))
 	backwards := x.SliceUpdate(mlxc.FromSlice([]int32{-1, -2}), []int{-1, 3}, []int{3, -5}, []int{1, -3})
 	require.Equal(t, []float32{0, 1, 2, 3, 4, 5, 6, 7, -2, 9, 10, -1}, floats(t, backwards))
-	require.Equal(t, counting(12).String(), x.Flatten(0, -1).String(), "the operand stays as it is")
+	require.Equal(t, counting(12).String(), x.Flatten(0, -1).String(), "the operand is unchanged")
 }
 
 func TestSortAndArgSort(t *testing.T) {

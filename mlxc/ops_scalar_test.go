@@ -116,7 +116,7 @@ func TestScalarOperations(t *testing.T) {
 	} {
 		require.Equal(t, c.want, mlxtest.Elements(t, c.got), name)
 	}
-	require.Equal(t, []int32{-7, 2, 5}, read[int32](t, x), "it is not freed")
+	require.Equal(t, []int32{-7, 2, 5}, read[int32](t, x), "the operand is not freed")
 }
 
 func TestWrongScalars(t *testing.T) {

@@ -33,7 +33,7 @@ func TestFailuresStayWithTheirEvaluation(t *testing.T) {
 
 	fails := func(text string, err error) error {
 		if err == nil {
-			return fmt.Errorf("there is no error; it must contain %q", text)
+			return fmt.Errorf("there is no error: an error with %q is wanted", text)
 		}
 		if !strings.Contains(err.Error(), text) {
 			return fmt.Errorf("%q is not in the error: %w", text, err)
@@ -44,7 +44,7 @@ func TestFailuresStayWithTheirEvaluation(t *testing.T) {
 		return func(a *mlxc.Array) error {
 			got, err := mlxc.ToSlice[float32](a)
 			if err == nil && !slices.EqualFunc(got, want, close32) {
-				err = fmt.Errorf("the numbers %v, not %v", got, want)
+				err = fmt.Errorf("the elements are %v, want %v", got, want)
 			}
 			return err
 		}

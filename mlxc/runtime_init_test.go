@@ -34,7 +34,7 @@ func TestLoadedLibraries(t *testing.T) {
 	if os.Getenv("MLXC_LOADED_LIBRARIES") != "" {
 		first := mlxc.Ones(mlxc.Float32, 2).Err()
 		require.Error(t, first)
-		require.ErrorContains(t, first, mlxc.Check().Error(), "every operation gives it")
+		require.ErrorContains(t, first, mlxc.Check().Error(), "every operation returns the error of Check")
 		require.NotPanics(t, func() { mlxc.WithScope(func() { _ = mlxc.DefaultDevice() }) })
 		os.Stdout.WriteString("\nCHECK " + first.Error() + "\n")
 		return
@@ -49,7 +49,7 @@ func TestLoadedLibraries(t *testing.T) {
 		replace [][2]string // nil: the file is missing
 		want    string
 	}{
-		"nothing":           {mlxg, nil, "MLX is not set up, there is no "},
+		"no libmlxg":        {mlxg, nil, "MLX is not set up, there is no "},
 		"a damaged libmlxg": {mlxg, [][2]string{{"\x7fELF", "\x7fELG"}}, "MLX cannot be loaded: "},
 		"another version's": {mlxg, [][2]string{{version, strings.Repeat("0", len(version))}},
 			"libmlxg.so is of another version of mlxgrad than this program: "},
@@ -61,7 +61,7 @@ func TestLoadedLibraries(t *testing.T) {
 			"MLX 0.32.2 and mlx-c 0.7.0 (made for MLX 0.32.3) are loaded, " + meant},
 		"another MLX": {mlx, [][2]string{{"\x000.32.2\x00", "\x000.32.1\x00"}},
 			"MLX 0.32.1 and mlx-c 0.7.0 (made for MLX 0.32.2) are loaded, " + meant},
-		"an mlx-c of others": {
+		"an mlx-c not from build.sh": {
 			mlxC,
 			[][2]string{{"mlxgrad_mlx_c_version", "mlxgrad_mlx_c_nothing"},
 				{"mlxgrad_mlx_c_built_against", "mlxgrad_mlx_c_build_for_who"}},
@@ -168,7 +168,7 @@ func loadingIsTriedAgain(t *testing.T, root string) {
 	fails(place + " is of another version of mlxgrad than this program: ")
 	maps, err := os.ReadFile("/proc/self/maps")
 	require.NoError(t, err)
-	require.NotContains(t, string(maps), filepath.Base(place), "it is unloaded")
+	require.NotContains(t, string(maps), filepath.Base(place), "the library is unloaded")
 
 	// The library appears while goroutines use MLX.
 	var group sync.WaitGroup

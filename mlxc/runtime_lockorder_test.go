@@ -36,7 +36,7 @@ func whileWaiting(t *testing.T, f func()) {
 	before := mlxc.WaitingForLock()
 	go f()
 	require.Eventually(t, func() bool { return mlxc.WaitingForLock() > before }, 10*time.Second, time.Millisecond,
-		"nothing waits for the graph lock")
+		"no thread waits for the graph lock")
 }
 
 // A goroutine that waits for the graph lock must not hold a resource that a function under a transform needs.

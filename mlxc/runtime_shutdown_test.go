@@ -131,7 +131,7 @@ func shutdownOperations(t *testing.T) {
 	lazy, stream = nil, nil
 	for range 3 {
 		runtime.GC()
-		time.Sleep(10 * time.Millisecond) // longer than freed arrays wait
+		time.Sleep(10 * time.Millisecond) // longer than freed arrays stay queued
 	}
 }
 
@@ -156,12 +156,12 @@ func shutdownInTransform(t *testing.T) {
 		left <- err
 	}()
 	require.ErrorContains(t, <-entered, "it was called by a function under a transform")
-	require.NoError(t, mlxc.Check(), "MLX is not ended")
+	require.NoError(t, mlxc.Check(), "the failed Shutdown does not end MLX")
 	for range 2 {
 		require.ErrorContains(t, mlxc.Shutdown(), "MLX is still at work after 50ms: it waits for a transform")
 	}
 	close(leave)
-	require.ErrorIs(t, <-left, mlxc.ErrShutdown, "its function cannot begin anything more")
+	require.ErrorIs(t, <-left, mlxc.ErrShutdown, "the function cannot start another operation")
 	mlxc.SetShutdownLimit(time.Minute)
 	require.NoError(t, mlxc.Shutdown())
 	require.ErrorIs(t, x.Add(x).Err(), mlxc.ErrShutdown)

@@ -62,7 +62,7 @@ func TestCompileForEverNewShapesIsBounded(t *testing.T) {
 			require.NoError(t, mlxc.Eval(out...))
 		})
 	}
-	// Arrays of f are freed with their handles, by the garbage collector.
+	// The garbage collector frees the handles of f's arrays, and with them the arrays.
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		return mlxc.ActiveMemory()-before < 100*size
@@ -94,7 +94,7 @@ func TestCompileModes(t *testing.T) {
 	defer func() { _, _ = mlxc.SetCompileMode(before) }()
 	call(3)
 	call(3)
-	require.EqualValues(t, 2, traces.Load(), "it runs at every call")
+	require.EqualValues(t, 2, traces.Load(), "without compilation, the function runs at every call")
 	for i, mode := range []mlxc.CompileMode{mlxc.CompileNoSimplify, mlxc.CompileNoFuse, mlxc.CompileEnabled} {
 		_, err := mlxc.SetCompileMode(mode)
 		require.NoError(t, err)

@@ -60,7 +60,7 @@ func TestExportThatFails(t *testing.T) {
 	require.Error(t, mlxc.Export(filepath.Join(dir, "absent", "f.mlxfn"), func(a arrays) arrays { return a }, x))
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Empty(t, entries, "nothing is left behind")
+	require.Empty(t, entries, "no file is left")
 }
 
 // Earlier nodes stay unchanged.

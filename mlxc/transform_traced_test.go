@@ -32,7 +32,7 @@ func TestIsTracedForDependentsOfArguments(t *testing.T) {
 	require.Equal(t, []float32{6, 16}, floats(t, grads[0]))
 
 	compiled := mlxc.Compile(func(a arrays) arrays {
-		require.True(t, a[1].IsTraced(), "nobody knows what for")
+		require.True(t, a[1].IsTraced(), "under Compile, every argument is traced")
 		_, grads, err := mlxc.ValueAndGrad(f)(a)
 		require.NoError(t, err)
 		return grads

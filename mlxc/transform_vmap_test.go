@@ -246,9 +246,9 @@ func TestVmapWithCapturedPlaceholders(t *testing.T) {
 func TestVmapOfKernels(t *testing.T) {
 	x := counting(2, 3)
 	output := []mlxc.Output{{Shape: []int{3}, DType: mlxc.Float32}}
-	nothing := new(int) // stands for a host function that never runs
+	notRun := new(int) // stands for a host function that never runs
 	host := func(a arrays) arrays {
-		out, err := mlxc.NewHostFunction(mlxc.HostFunction{Name: "my_kernel", Run: unsafe.Pointer(nothing),
+		out, err := mlxc.NewHostFunction(mlxc.HostFunction{Name: "my_kernel", Run: unsafe.Pointer(notRun),
 			Outputs: output}, a[0])
 		require.NoError(t, err)
 		return out

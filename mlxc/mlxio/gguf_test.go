@@ -60,7 +60,7 @@ func TestGGUFRoundTrip(t *testing.T) {
 	require.NoError(t, mlxio.WriteGGUF(&b, arrays, ggufMetadata))
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, data, b.Bytes(), "the same arrays make the same bytes")
+	require.Equal(t, data, b.Bytes(), "equal arrays give equal bytes")
 	got, metadata, err = mlxio.ReadGGUF(&b)
 	check(t, got, metadata, err)
 
@@ -308,7 +308,7 @@ func TestMalformedGGUF(t *testing.T) {
 		file *ggufFile
 		want string
 	}{
-		"nothing":           {&ggufFile{}, "truncated"},
+		"empty file":        {&ggufFile{}, "truncated"},
 		"another format":    {&ggufFile{[]byte("PK\x03\x04........................")}, "not a GGUF file"},
 		"version is 1":      {&ggufFile{[]byte("GGUF\x01\x00\x00\x00")}, "version is 1"},
 		"big-endian":        {&ggufFile{[]byte("GGUF\x00\x00\x00\x03")}, "little-endian"},
@@ -321,11 +321,11 @@ func TestMalformedGGUF(t *testing.T) {
 		"unknown type":      {key(13).u64(0), "type 13"},
 		"huge type":         {key(math.MaxUint32).u64(0), "type 4294967295"},
 		"array of arrays":   {key(9).u32(9).u64(1), "arrays of arrays"},
-		"array of nothing":  {key(9).u32(99).u64(1), "type 99"},
+		"array of type 99":  {key(9).u32(99).u64(1), "type 99"},
 		"long array":        {key(9).u32(10).u64(1 << 61), "elements"},
 		"long array, cut":   {key(9).u32(0).u64(1 << 40), `the metadata "k": the file is truncated`},
 		"long texts":        {key(9).u32(8).u64(math.MaxUint64), "truncated"},
-		"no bool":           {key(7).data(2), "bool"},
+		"bool of 2":         {key(7).data(2), "bool"},
 		"value twice":       {gguf(0, 2).text("k").u32(0).data(1).text("k").u32(0).data(1), "is not unique"},
 		"alignment 0":       {gguf(0, 1).text("general.alignment").u32(4).u32(0), "alignment"},
 		"alignment of text": {gguf(0, 1).text("general.alignment").u32(8).text("x"), "alignment"},

@@ -161,7 +161,7 @@ func TestFilesModifiedBeforeEvaluation(t *testing.T) {
 				require.ErrorContains(t, err, "changed")
 			}
 			require.Equal(t, []float32{3}, mlxtest.Read[float32](t, mlxc.Ones(mlxc.Float32, 3).Sum()),
-				"nothing else fails")
+				"other arrays can be evaluated")
 		})
 	}
 }

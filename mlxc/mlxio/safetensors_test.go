@@ -48,7 +48,7 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 	require.NoError(t, mlxio.WriteSafetensors(&b, arrays, metadata))
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, data, b.Bytes(), "the same arrays make the same bytes")
+	require.Equal(t, data, b.Bytes(), "equal arrays give equal bytes")
 
 	t.Run("path", func(t *testing.T) {
 		got, m, err := mlxio.LoadSafetensors(path)
@@ -59,7 +59,7 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 		tail := strings.NewReader("more")
 		got, m, err := mlxio.ReadSafetensors(iotest.OneByteReader(io.MultiReader(&b, tail)))
 		check(t, got, m, err)
-		require.Equal(t, 4, tail.Len(), "it reads no further than the file goes")
+		require.Equal(t, 4, tail.Len(), "no byte after the last element is read")
 	})
 	t.Run("fs.FS", func(t *testing.T) {
 		fsys := fstest.MapFS{"a/x.safetensors": {Data: data}}
@@ -106,7 +106,7 @@ func TestMalformedSafetensors(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"nothing":       {nil, "truncated"},
+		"empty file":    {nil, "truncated"},
 		"half a length": {[]byte{1, 2, 3}, "truncated"},
 		"huge header": {
 			[]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{'},
@@ -159,5 +159,5 @@ func TestMalformedSafetensors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	require.NoError(t, os.WriteFile(path, safetensors(`{}`, 1), 0o600))
 	_, _, err := mlxio.LoadSafetensors(path)
-	require.ErrorContains(t, err, "header describes 10", "a file has nothing behind its arrays")
+	require.ErrorContains(t, err, "header describes 10", "surplus bytes are an error")
 }

@@ -167,9 +167,9 @@ func TestCompileOfTreesWithoutArrays(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []float32{3}, values(t, []*mlxc.Array{three}))
 	}
-	nothing := tree.Compile(func(linear) (struct{}, error) { return struct{}{}, nil })
-	defer nothing.Close()
-	_, err := nothing.Call(linear{number(1), number(2)})
+	empty := tree.Compile(func(linear) (struct{}, error) { return struct{}{}, nil })
+	defer empty.Close()
+	_, err := empty.Call(linear{number(1), number(2)})
 	require.NoError(t, err)
 }
 
@@ -192,7 +192,7 @@ func TestCompileErrors(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float32{1}, values(t, []*mlxc.Array{one}))
 	_, err = first.Call([]*mlxc.Array{number(1), number(2)})
-	require.EqualError(t, err, "tree: one tree has nothing where the other has 1")
+	require.EqualError(t, err, `tree: one tree has no array where the other has array "1"`)
 
 	first.Close()
 	_, err = first.Call([]*mlxc.Array{number(1)})

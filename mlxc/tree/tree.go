@@ -111,9 +111,9 @@ func sameNames(a, b []string) error {
 	}
 	name := func(names []string) string {
 		if i < len(names) {
-			return names[i]
+			return fmt.Sprintf("array %q", names[i])
 		}
-		return "nothing"
+		return "no array"
 	}
 	return fmt.Errorf("tree: one tree has %s where the other has %s", name(a), name(b))
 }

@@ -109,7 +109,7 @@ func TestUnflattenMakesATreeOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, float32(3*17), flattened(t, sum)[16])
 
-	// Only the form of `like` matters.
+	// Unflatten uses only the form of `like`; its arrays may be nil.
 	empty := model{base: base{}, Shared: &Shared{}, Layers: []*linear{{}}, Free: (*mlxc.Array)(nil)}
 	names, err := tree.Names(empty)
 	require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestSingleArraysAndEmptyTrees(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, again)
 	require.Equal(t, []float32{1}, flattened[any](t, number(1)))
-	// A map by name therefore has a name for a single array, too.
+	// The name of a single array is empty, so a map by name adds no component to the name of its field.
 	byName, err := tree.ToMap(number(1))
 	require.NoError(t, err)
 	names, err = tree.Names(struct{ Master map[string]*mlxc.Array }{byName})
@@ -224,7 +224,7 @@ func TestOptionalArrays(t *testing.T) {
 		require.Equal(t, []float32{1, 2, 3, 4}, flattened(t, out))
 	}
 	_, err = compiled.Call(both[1:])
-	require.EqualError(t, err, "tree: one tree has 1.weight where the other has 0.bias")
+	require.EqualError(t, err, `tree: one tree has array "1.weight" where the other has array "0.bias"`)
 
 	for _, c := range []struct {
 		tree any
@@ -330,7 +330,7 @@ func TestErrors(t *testing.T) {
 	_, err = tree.Map(func(*mlxc.Array) *mlxc.Array { return nil }, linear{number(1), number(2)})
 	require.EqualError(t, err, "tree: weight: the array is nil")
 	_, err = tree.Map2((*mlxc.Array).Add, []*mlxc.Array{number(1)}, []*mlxc.Array{number(1), number(2)})
-	require.EqualError(t, err, "tree: one tree has nothing where the other has 1")
+	require.EqualError(t, err, `tree: one tree has no array where the other has array "1"`)
 
 	// A value at two positions is not a cycle.
 	one := number(1)
