@@ -362,7 +362,9 @@ func (c lossCase) config() ops.CrossEntropyConfig {
 // exactConfig is config for the oracle.
 func (c lossCase) exactConfig() oracle.CrossEntropyConfig {
 	cfg := c.config()
-	reduction := map[ops.Reduction]oracle.Reduction{ops.ReductionMean: oracle.Mean, ops.ReductionSum: oracle.Sum, ops.ReductionNone: oracle.None}
+	reduction := map[ops.Reduction]oracle.Reduction{
+		ops.ReductionMean: oracle.Mean, ops.ReductionSum: oracle.Sum, ops.ReductionNone: oracle.None,
+	}
 	return oracle.CrossEntropyConfig{
 		Reduction: reduction[cfg.Reduction], IgnoreIndex: cfg.IgnoreIndex,
 		LabelSmoothing: float64(cfg.LabelSmoothing), ZLoss: float64(cfg.ZLoss), SoftCap: float64(cfg.SoftCap),
