@@ -142,7 +142,7 @@ func TestRMSNormUnderTransforms(t *testing.T) {
 				c := mlxc.CompileShapeless(vjp(ours))
 				defer c.Close()
 				_, err := c.Call(append(arrays{dy}, args...)...)
-				require.ErrorContains(t, err, "compile it with Compile")
+				require.ErrorContains(t, err, "use Compile")
 			})
 			t.Run("ValueAndGrad", func(t *testing.T) {
 				loss := func(f mlxc.Func) mlxc.Func {

@@ -85,7 +85,7 @@ func testUnderTransforms(t *testing.T, ours, theirs mlxc.Func, args arrays, dy *
 		c := mlxc.CompileShapeless(vjpOf(ours))
 		defer c.Close()
 		_, err := c.Call(append(arrays{dy}, args...)...)
-		require.ErrorContains(t, err, "compile it with Compile")
+		require.ErrorContains(t, err, "use Compile")
 	})
 }
 
