@@ -94,7 +94,7 @@ func TestProblemsInIncludedFiles(t *testing.T) {
 		require.ErrorContains(t, err, "shaders/common/right.h:4:10: ")
 	}
 	k = includingKernel(t, "float right(threadgroup float* p, uint i, uint n) { return 1; }\nfloat right(device float* p, uint i, uint n) { return 2; }\n")
-	require.ErrorContains(t, k.Launch(l, x)[0].Err(), "shaders/common/right.h:4:1: this differs from an earlier declaration")
+	require.ErrorContains(t, k.Launch(l, x)[0].Err(), "shaders/common/right.h:4:1: this function differs from an earlier one")
 }
 
 func sanitizeError(t *testing.T, k *Kernel, l Launch, inputs ...*mlxc.Array) error {

@@ -8,7 +8,7 @@ namespace mlxg {
 namespace {
 
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-pthread_cond_t released = PTHREAD_COND_INITIALIZER;
+pthread_cond_t workspace_returned = PTHREAD_COND_INITIALIZER;
 workspace* free_list = nullptr;
 uint32_t guaranteed = 0;  // stacks of the largest workspace
 uint32_t guarded = 0;     // stacks in the process
@@ -135,7 +135,7 @@ workspace* workspace_acquire(uint32_t count) {
       workspace_free(w);
     }
     // Other threads use all workspaces: wait for one.
-    pthread_cond_wait(&released, &lock);
+    pthread_cond_wait(&workspace_returned, &lock);
   }
 }
 
@@ -143,7 +143,7 @@ void workspace_release(workspace* w) {
   pthread_mutex_lock(&lock);
   w->next = free_list;
   free_list = w;
-  pthread_cond_broadcast(&released);
+  pthread_cond_broadcast(&workspace_returned);
   pthread_mutex_unlock(&lock);
 }
 

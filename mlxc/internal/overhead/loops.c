@@ -1,4 +1,4 @@
-// go:build mlxheaders
+//go:build mlxheaders
 
 #include "loops.h"
 
