@@ -98,7 +98,7 @@ func TestCumSum(t *testing.T) {
 }
 
 // MLX's CPU backend divides by the number of elements in some of these.
-func TestOperationsOnNothingAreEmpty(t *testing.T) {
+func TestOperationsOnEmptyArraysAreEmpty(t *testing.T) {
 	none, nowhere := mlxc.Zeros(mlxc.Float32, 2, 0), mlxc.Zeros(mlxc.Int32, 2, 0)
 	for name, a := range map[string]*mlxc.Array{
 		"softmax":                none.Softmax(1),
@@ -123,7 +123,7 @@ func TestOperationsOnNothingAreEmpty(t *testing.T) {
 }
 
 // A sum over MLX's view of an empty diagonal runs for many seconds.
-func TestTraceOfNothing(t *testing.T) {
+func TestTraceOfAnEmptyDiagonal(t *testing.T) {
 	x := mlxc.Zeros(mlxc.Float32, 1, 2, 4, 0)
 	for name, sum := range map[string]*mlxc.Array{
 		"trace": x.Trace(0, 1, 3), "outside": x.Trace(7, -3, -1), "sum": x.Diagonal(0, 1, 3).Sum(-1),

@@ -65,7 +65,7 @@ func (c *RoPEConfig) complete(x *Array) (base *float32, err error) {
 	switch {
 	case !(c.Base > 0):
 		return nil, fmt.Errorf("the base is %v: it must be positive", c.Base)
-	case c.Dims < 0: // MLX counts in other types
+	case c.Dims < 0:
 		return nil, fmt.Errorf("Dims is %d: it must not be negative", c.Dims)
 	case c.Freqs != nil:
 		return nil, nil

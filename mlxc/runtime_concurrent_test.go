@@ -187,7 +187,7 @@ func TestGoroutinesTransform(t *testing.T) {
 func close32(a, b float32) bool { return max(a-b, b-a) <= 1e-4*max(1, b, -b) }
 
 // A Free concurrent with uses of the same array gives correct values or ErrFreed.
-func TestFreeBesideUse(t *testing.T) {
+func TestFreeDuringUse(t *testing.T) {
 	for range 200 {
 		x := mlxc.FromSlice([]float32{1, 2, 3})
 		var wg sync.WaitGroup

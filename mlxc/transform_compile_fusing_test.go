@@ -16,10 +16,10 @@ import (
 
 const fusingChild = "MLXC_TEST_FUSING"
 
-// TestProcessThatFuses is the child process of TestFusingInFoldersOfOthers.
+// TestProcessThatFuses is the child process of TestFusingInFoldersOfOtherUsers.
 func TestProcessThatFuses(t *testing.T) {
 	if os.Getenv(fusingChild) == "" {
-		skip.Platform(t, "TestFusingInFoldersOfOthers runs it in a process")
+		skip.Platform(t, "TestFusingInFoldersOfOtherUsers runs it in a process")
 	}
 	onCPU(t, func() {
 		for range 2 {
@@ -33,7 +33,7 @@ func TestProcessThatFuses(t *testing.T) {
 
 // MLX compiles and loads libraries in a folder shared by all users. If another user could have written a library there,
 // or owns the folder, functions are computed without fusion.
-func TestFusingInFoldersOfOthers(t *testing.T) {
+func TestFusingInFoldersOfOtherUsers(t *testing.T) {
 	skip.Program(t, skip.GXX) // MLX fuses nothing on a CPU without it
 	const nobody = 65534
 	root := os.Getuid() == 0

@@ -45,7 +45,7 @@ func TestCompileKeepsTheLastSignatures(t *testing.T) {
 	require.EqualValues(t, 66, traces.Load())
 }
 
-func TestCompileForEverNewShapesIsBounded(t *testing.T) {
+func TestCompileMemoryForNewShapesIsBounded(t *testing.T) {
 	const size = 1 << 18 // bytes of a constant
 	c := mlxc.Compile(func(a arrays) arrays {
 		constant := mlxc.RandomNormal(mlxc.RandomKey(uint64(a[0].Size())), mlxc.Float32, size/4)
@@ -227,7 +227,7 @@ func TestShapelessCompile(t *testing.T) {
 	require.EqualValues(t, 1, traces.Load())
 }
 
-func TestCompiledCloseBesideCalls(t *testing.T) {
+func TestCompiledCloseDuringCalls(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1, 2})
 	for range 50 {
 		c := mlxc.Compile(func(a arrays) arrays { return arrays{a[0].Square()} })
@@ -270,7 +270,7 @@ func TestCompiledThatItsFunctionReachesIsFreed(t *testing.T) {
 
 // Inside another transform the original function runs. Its changes to the argument list do not affect the caller's
 // list.
-func TestCompiledInATransformHasAListOfItsOwn(t *testing.T) {
+func TestCompiledInATransformCopiesItsArgumentList(t *testing.T) {
 	var made *mlxc.Array
 	compiled := mlxc.Compile(func(a arrays) arrays {
 		a[0] = a[0].AddScalar(1)

@@ -165,7 +165,7 @@ func device(t *testing.T, dir, name string) string {
 	return path
 }
 
-func TestSavingBesideLeftovers(t *testing.T) {
+func TestSavingRemovesOldTemporaryFiles(t *testing.T) {
 	eachSaver(t, func(t *testing.T, dir string, save func(path string) error) {
 		old := time.Now().Add(-25 * time.Hour)
 		for name, when := range map[string]time.Time{
@@ -197,7 +197,7 @@ func TestSavingUnderTheLongestName(t *testing.T) {
 	})
 }
 
-func TestSavesThatCannotBe(t *testing.T) {
+func TestSavingToInvalidPaths(t *testing.T) {
 	eachSaver(t, func(t *testing.T, dir string, save func(path string) error) {
 		locked, file := filepath.Join(dir, "locked"), filepath.Join(dir, "file")
 		require.NoError(t, os.Mkdir(locked, 0o500))

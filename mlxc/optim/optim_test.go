@@ -175,7 +175,7 @@ func TestEmptyParameters(t *testing.T) {
 }
 
 // Intermediate arrays of an update are freed at once.
-func TestUpdatesLeaveNothingBehind(t *testing.T) {
+func TestUpdatesFreeIntermediateArrays(t *testing.T) {
 	p := mlxc.Ones(mlxc.Float32, 1<<16)
 	o := optim.AdamW[*mlxc.Array]{LearningRate: optim.Constant(1e-3), WeightDecay: 0.1}
 	state, err := o.Init(p)

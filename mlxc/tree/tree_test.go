@@ -83,7 +83,7 @@ func TestOrderAndNames(t *testing.T) {
 	}
 }
 
-func TestUnflattenMakesATreeOfItsOwn(t *testing.T) {
+func TestUnflattenReturnsANewTree(t *testing.T) {
 	m := newModel()
 	arrays, err := tree.Flatten(m)
 	require.NoError(t, err)
