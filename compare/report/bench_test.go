@@ -185,13 +185,13 @@ func TestBenchPlot(t *testing.T) {
 	require.NoError(t, err)
 	// The other dtype has no ratio, so there are one panel and the legend.
 	require.InDelta(t, 21.0/11, float64(image.Bounds().Dx())/float64(image.Bounds().Dy()), 0.02)
-	colours := map[any]bool{}
+	colors := map[any]bool{}
 	for x := range image.Bounds().Dx() {
 		for y := range image.Bounds().Dy() {
-			colours[image.At(x, y)] = true
+			colors[image.At(x, y)] = true
 		}
 	}
-	require.Greater(t, len(colours), 20, "lines of two colours and their edges")
+	require.Greater(t, len(colors), 20, "lines of two colors and their edges")
 
 	require.ErrorContains(t, (&Bench{}).WritePlot(&out), "nothing to plot")
 }
