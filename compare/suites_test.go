@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	. "github.com/mlxgrad/mlxgrad/compare" //nolint:revive // the tests and the helpers of package compare share their names
+	. "github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/compare/report"
 	"github.com/mlxgrad/mlxgrad/compare/suite"

@@ -45,8 +45,10 @@ func TestFromSliceNoCopyUsesTheMemory(t *testing.T) {
 	require.Equal(t, []float64{0.5, 1.5}, read[float64](t,
 		mlxc.FromSliceNoCopy([]float64{0.5, 0.5}).Add(mlxc.FromSliceNoCopy([]float64{0, 1}))))
 	require.Equal(t, []int{0, 3}, mlxc.FromSliceNoCopy([]float32{}, 0, 3).Shape())
-	for _, err := range []error{mlxc.FromSliceNoCopy(data, 3).Err(), mlxc.FromSliceNoCopy(data, -1).Err(),
-		mlxc.FromSliceNoCopy(data[:1], 1<<40).Err()} {
+	for _, err := range []error{
+		mlxc.FromSliceNoCopy(data, 3).Err(), mlxc.FromSliceNoCopy(data, -1).Err(),
+		mlxc.FromSliceNoCopy(data[:1], 1<<40).Err(),
+	} {
 		require.ErrorContains(t, err, "FromSliceNoCopy float32")
 	}
 }
@@ -187,8 +189,10 @@ func TestRows(t *testing.T) {
 	for range mlxc.Zeros(mlxc.Float32, 0, 2).Rows() {
 		t.Fatal("there are no rows")
 	}
-	for want, a := range map[string]*mlxc.Array{"no axis 0": mlxc.Scalar[float32](1), "broadcast": x.Add(counting(7)),
-		"nil": nil} {
+	for want, a := range map[string]*mlxc.Array{
+		"no axis 0": mlxc.Scalar[float32](1), "broadcast": x.Add(counting(7)),
+		"nil": nil,
+	} {
 		n := 0
 		for _, row := range a.Rows() {
 			n++

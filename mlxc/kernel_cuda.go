@@ -57,7 +57,8 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	defer C.free(unsafe.Pointer(header))
 	defer C.free(unsafe.Pointer(exported))
 	k, err := newCustomKernel("CUDA", s.Name, s.Body, s.Inputs, s.Outputs, func(name, body, inputs, outputs *C.char,
-		err **C.char) unsafe.Pointer {
+		err **C.char,
+	) unsafe.Pointer {
 		return C.mlxg_cuda_kernel_new(name, inputs, C.size_t(len(s.Inputs)), outputs, C.size_t(len(s.Outputs)), body,
 			header, exported,
 			C.bool(!s.Strided), C.int(s.SharedMemory), err)

@@ -28,7 +28,8 @@ func NewMetalKernel(s MetalKernelSource) (*MetalKernel, error) {
 	header := C.CString(s.Header)
 	defer C.free(unsafe.Pointer(header))
 	k, err := newCustomKernel("Metal", s.Name, s.Body, s.Inputs, s.Outputs, func(name, body, inputs, outputs *C.char,
-		err **C.char) unsafe.Pointer {
+		err **C.char,
+	) unsafe.Pointer {
 		return C.mlxg_metal_kernel_new(name, inputs, C.size_t(len(s.Inputs)), outputs, C.size_t(len(s.Outputs)), body,
 			header,
 			C.bool(!s.Strided), C.bool(s.AtomicOutputs), err)

@@ -63,8 +63,10 @@ func TestProductsWithoutElements(t *testing.T) {
 		"matmul vector": {func() arrays { return arrays{zeros(0, 2, k).MatMul(w)} }, []int{0, 2, n}},
 		"addmm":         {product(func(x, w *mlxc.Array) *mlxc.Array { return zeros(n).AddMM(x, w, 2, 3) }), []int{0, n}},
 		"einsum":        {product(func(x, w *mlxc.Array) *mlxc.Array { return mlxc.Einsum("ij,jk->ik", x, w) }), []int{0, n}},
-		"tensordot": {product(func(x, w *mlxc.Array) *mlxc.Array { return x.TensorDot(w, []int{1}, []int{0}) }),
-			[]int{0, n}},
+		"tensordot": {
+			product(func(x, w *mlxc.Array) *mlxc.Array { return x.TensorDot(w, []int{1}, []int{0}) }),
+			[]int{0, n},
+		},
 		"inner": {product(func(x, w *mlxc.Array) *mlxc.Array { return x.Inner(w.Transpose()) }), []int{0, n}},
 		"outer": {product(func(x, w *mlxc.Array) *mlxc.Array { return x.Outer(w) }), []int{0, k * n}},
 		"gather_mm": {product(func(x, w *mlxc.Array) *mlxc.Array {
@@ -178,8 +180,19 @@ func TestReductionsWithoutElements(t *testing.T) {
 		"var":           {(*mlxc.Array).Var, nan},
 		"norm":          {(*mlxc.Array).Norm, 0},
 	}
-	for _, shape := range [][]int{{0, 3}, {3, 0}, {0, 0}, {1, 0}, {0, 1}, {1, 3, 0}, {2, 0, 3}, {0, 2, 3}, {2, 0, 0},
-		{1, 0, 1}, {2, 1, 0, 3}} {
+	for _, shape := range [][]int{
+		{0, 3},
+		{3, 0},
+		{0, 0},
+		{1, 0},
+		{0, 1},
+		{1, 3, 0},
+		{2, 0, 3},
+		{0, 2, 3},
+		{2, 0, 0},
+		{1, 0, 1},
+		{2, 1, 0, 3},
+	} {
 		for form, a := range withoutElements(t, shape) {
 			for mask := range 1 << len(shape) {
 				var axes, left []int

@@ -38,7 +38,8 @@ func ScaledDotProductAttention(q, k, v *Array, c AttentionConfig) *Array {
 	const op = "scaled_dot_product_attention"
 	switch {
 	case c.Causal && c.Mask != nil:
-		return invalid(opError(op, errors.New("Causal and Mask exclude each other: include the causal triangle in Mask"), q, k, v, c.Mask))
+		err := errors.New("Causal and Mask exclude each other: include the causal triangle in Mask")
+		return invalid(opError(op, err, q, k, v, c.Mask))
 	case k.NDim() == 4 && k.Dim(1) == 0: // MLX divides by kv_heads
 		return invalid(opError(op, errors.New("kv_heads is 0: it must be at least 1"), q, k, v))
 	}

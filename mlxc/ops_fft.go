@@ -68,7 +68,8 @@ func (a *Array) IRFFTN(c FFTConfig) *Array { return a.fft("irfftn", mlxFftIrfftn
 // fft completes the config and transforms `dims` axes, or any number if dims is 0. half says that a is the half
 // spectrum of a real transform.
 func (a *Array) fft(op string, f func(a *Array, n, axes []int, norm FFTNorm) *Array, c FFTConfig, dims int,
-	half bool) *Array {
+	half bool,
+) *Array {
 	if a.Err() == nil {
 		var err error
 		if c, err = c.complete(a, dims, half); err != nil {

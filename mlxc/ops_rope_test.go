@@ -12,7 +12,8 @@ import (
 
 // rope computes RoPE in float64 for rows × dim with the given number of positions.
 func rope(x []float32, length, dim, dims int, traditional bool, frequency func(i int) float64, scale float64,
-	offset int) []float64 {
+	offset int,
+) []float64 {
 	out := make([]float64, len(x))
 	for i, v := range x {
 		out[i] = float64(v)

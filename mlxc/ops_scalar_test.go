@@ -130,17 +130,21 @@ func TestWrongScalars(t *testing.T) {
 		{of(mlxc.Int8).EqualScalar(-129), "mlxc: EqualScalar int8(2): the scalar is -129: int8 holds -128 … 127"},
 		{of(mlxc.Uint64).MulScalar(-1), "mlxc: MulScalar uint64(2): the scalar is -1: uint64 holds 0 … " +
 			"18446744073709551615"},
-		{of(mlxc.Int64).AddScalar(uint64(1 << 63)),
+		{
+			of(mlxc.Int64).AddScalar(uint64(1 << 63)),
 			"mlxc: AddScalar int64(2): the scalar is 9223372036854775808: int64 holds -9223372036854775808 … " +
-				"9223372036854775807"},
+				"9223372036854775807",
+		},
 		{of(mlxc.Bool).AddScalar(1 << 40), "mlxc: AddScalar bool(2): the scalar is 1099511627776: int32 holds " +
 			"-2147483648 … 2147483647"},
 		{of(mlxc.Float32).AddScalar("2"), "mlxc: AddScalar float32(2): the scalar is a string: it must be a bool or " +
 			"a number"},
 		{of(mlxc.Float32).AddScalar(nil), "mlxc: AddScalar float32(2): the scalar is a <nil>: it must be a bool or a " +
 			"number"},
-		{of(mlxc.Float32).Clip(0, of(mlxc.Float32)),
-			"mlxc: Clip float32(2): the scalar is a *mlxc.Array: it must be a bool or a number"},
+		{
+			of(mlxc.Float32).Clip(0, of(mlxc.Float32)),
+			"mlxc: Clip float32(2): the scalar is a *mlxc.Array: it must be a bool or a number",
+		},
 	} {
 		requireMessage(t, c.got.Err(), c.want)
 	}

@@ -51,24 +51,40 @@ func TestLoadedLibraries(t *testing.T) {
 	}{
 		"no libmlxg":        {mlxg, nil, "MLX is not set up, there is no "},
 		"a damaged libmlxg": {mlxg, [][2]string{{"\x7fELF", "\x7fELG"}}, "MLX cannot be loaded: "},
-		"another version's": {mlxg, [][2]string{{version, strings.Repeat("0", len(version))}},
-			"libmlxg.so is of another version of mlxgrad than this program: "},
+		"another version's": {
+			mlxg,
+			[][2]string{{version, strings.Repeat("0", len(version))}},
+			"libmlxg.so is of another version of mlxgrad than this program: ",
+		},
 		"no mlx-c": {mlxC, nil, "MLX cannot be loaded: libmlxc.so: "},
 		"no MLX":   {mlx, nil, "MLX cannot be loaded: libmlx.so: "},
-		"another mlx-c": {mlxC, [][2]string{{"\x000.7.0\x00", "\x000.7.1\x00"}},
-			"MLX 0.32.2 and mlx-c 0.7.1 are loaded, " + meant},
-		"an mlx-c for another MLX": {mlxC, [][2]string{{"\x000.32.2\x00", "\x000.32.3\x00"}},
-			"MLX 0.32.2 and mlx-c 0.7.0 (made for MLX 0.32.3) are loaded, " + meant},
-		"another MLX": {mlx, [][2]string{{"\x000.32.2\x00", "\x000.32.1\x00"}},
-			"MLX 0.32.1 and mlx-c 0.7.0 (made for MLX 0.32.2) are loaded, " + meant},
+		"another mlx-c": {
+			mlxC,
+			[][2]string{{"\x000.7.0\x00", "\x000.7.1\x00"}},
+			"MLX 0.32.2 and mlx-c 0.7.1 are loaded, " + meant,
+		},
+		"an mlx-c for another MLX": {
+			mlxC,
+			[][2]string{{"\x000.32.2\x00", "\x000.32.3\x00"}},
+			"MLX 0.32.2 and mlx-c 0.7.0 (made for MLX 0.32.3) are loaded, " + meant,
+		},
+		"another MLX": {
+			mlx,
+			[][2]string{{"\x000.32.2\x00", "\x000.32.1\x00"}},
+			"MLX 0.32.1 and mlx-c 0.7.0 (made for MLX 0.32.2) are loaded, " + meant,
+		},
 		"an mlx-c not from build.sh": {
 			mlxC,
-			[][2]string{{"mlxgrad_mlx_c_version", "mlxgrad_mlx_c_nothing"},
-				{"mlxgrad_mlx_c_built_against", "mlxgrad_mlx_c_build_for_who"}},
+			[][2]string{
+				{"mlxgrad_mlx_c_version", "mlxgrad_mlx_c_nothing"},
+				{"mlxgrad_mlx_c_built_against", "mlxgrad_mlx_c_build_for_who"},
+			},
 			"an mlx-c that build.sh did not compile (0.7 or later, by its symbols) are loaded, " + meant,
 		},
-		"an old mlx-c": {mlxC, [][2]string{{"mlx_compile_cache_new\x00", "mlx_compile_cache_old\x00"},
-			{"mlx_fft_fftn\x00", "mlx_fft_none\x00"}}, "undefined symbol: mlx_fft_fftn"},
+		"an old mlx-c": {mlxC, [][2]string{
+			{"mlx_compile_cache_new\x00", "mlx_compile_cache_old\x00"},
+			{"mlx_fft_fftn\x00", "mlx_fft_none\x00"},
+		}, "undefined symbol: mlx_fft_fftn"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()

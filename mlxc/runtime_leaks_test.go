@@ -51,8 +51,10 @@ func TestGraphsOfTracedFunctionsAreFreed(t *testing.T) {
 					f := mlxc.AsFunc(mlxc.Grad(func(a arrays) arrays {
 						return arrays{part(arrays{a[0].Mul(constant), a[1]})[0].Sum()}
 					}))
-					require.NoError(t, traced(f, arrays{mlxc.Ones(mlxc.Float32, size/4),
-						mlxc.Ones(mlxc.Float32, size/4)}))
+					require.NoError(t, traced(f, arrays{
+						mlxc.Ones(mlxc.Float32, size/4),
+						mlxc.Ones(mlxc.Float32, size/4),
+					}))
 				})
 			}
 			require.Eventually(t, func() bool {

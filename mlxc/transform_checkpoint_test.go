@@ -66,10 +66,14 @@ func TestCheckpointOfIDsAndKeys(t *testing.T) {
 		"a key": {func(x, key *mlxc.Array) *mlxc.Array {
 			return x.Mul(mlxc.RandomBernoulli(key, mlxc.Scalar[float32](0.5), 4).AsType(mlxc.Float32))
 		}, mlxc.RandomKey(1)},
-		"ids": {func(x, ids *mlxc.Array) *mlxc.Array { return x.Take(ids, 0).Square() },
-			mlxc.FromSlice([]int32{3, 0, 3})},
-		"mask": {func(x, mask *mlxc.Array) *mlxc.Array { return mlxc.Where(mask, x, x.Square()) },
-			mlxc.FromSlice([]bool{true, false, true, false})},
+		"ids": {
+			func(x, ids *mlxc.Array) *mlxc.Array { return x.Take(ids, 0).Square() },
+			mlxc.FromSlice([]int32{3, 0, 3}),
+		},
+		"mask": {
+			func(x, mask *mlxc.Array) *mlxc.Array { return mlxc.Where(mask, x, x.Square()) },
+			mlxc.FromSlice([]bool{true, false, true, false}),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := func(a arrays) arrays { return arrays{c.f(a[0], a[1]).Sum()} }
@@ -92,8 +96,10 @@ func TestCheckpointOfIDsAndKeys(t *testing.T) {
 func TestCheckpointPairsCotangentsWithOutputs(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1, 2})
 	f := mlxc.Checkpoint(func(a arrays) arrays { return arrays{a[0].StopGradient(), a[0].Square()} })
-	_, grads, err := mlxc.VJP(f, arrays{x}, arrays{mlxc.FromSlice([]float32{100, 100}),
-		mlxc.FromSlice([]float32{1, 1})})
+	_, grads, err := mlxc.VJP(f, arrays{x}, arrays{
+		mlxc.FromSlice([]float32{100, 100}),
+		mlxc.FromSlice([]float32{1, 1}),
+	})
 	require.NoError(t, err)
 	require.Equal(t, []float32{2, 4}, floats(t, grads[0]))
 }

@@ -289,13 +289,15 @@ func TestCustomVJPWithWrongResults(t *testing.T) {
 		"0 arrays, want 1": func(_, _, _ arrays) arrays { return nil },
 		"2 arrays, want 1": func(p, c, _ arrays) arrays { return arrays{p[0], c[0]} },
 		"must have the shape and dtype of argument 0": func(_, _,
-			_ arrays) arrays {
+			_ arrays,
+		) arrays {
 			return arrays{mlxc.Scalar[float32](1)}
 		},
 		"the array is nil":     func(_, _, _ arrays) arrays { return arrays{nil} },
 		"int32(2), float32(2)": func(p, _, _ arrays) arrays { return arrays{p[0].AsType(mlxc.Int32)} },
 		"cannot be broadcast": func(p, _,
-			_ arrays) arrays {
+			_ arrays,
+		) arrays {
 			return arrays{p[0].Add(mlxc.FromSlice([]float32{1, 2, 3}))}
 		},
 	} {

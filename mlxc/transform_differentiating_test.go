@@ -75,8 +75,10 @@ func TestDifferentiating(t *testing.T) {
 				return arrays{g[0].Square().MulScalar(0.25).Sum()}
 			})
 		}, asked{true}},
-		{"Checkpoint alone", func(t *testing.T, s *asked) { ok(t, mlxc.Checkpoint(s.squareSum)(arrays{x})) },
-			asked{false}},
+		{
+			"Checkpoint alone", func(t *testing.T, s *asked) { ok(t, mlxc.Checkpoint(s.squareSum)(arrays{x})) },
+			asked{false},
+		},
 		{"Checkpoint, both times", func(t *testing.T, s *asked) {
 			vjp(t, mlxc.Checkpoint(s.squareSum))
 			s.ask()
@@ -85,8 +87,10 @@ func TestDifferentiating(t *testing.T) {
 			// The node is made before VJP runs; VJP then runs the function a second time.
 			vjp(t, func(a arrays) arrays { return mlxc.Checkpoint(s.squareSum)(a) })
 		}, asked{true, true}},
-		{"Vmap alone", func(t *testing.T, s *asked) { ok(t, mlxc.Vmap(s.squareSum, nil, nil)(arrays{x})) },
-			asked{false}},
+		{
+			"Vmap alone", func(t *testing.T, s *asked) { ok(t, mlxc.Vmap(s.squareSum, nil, nil)(arrays{x})) },
+			asked{false},
+		},
 		{"Vmap inside", func(t *testing.T, s *asked) {
 			vjp(t, func(a arrays) arrays { return arrays{ok(t, mlxc.Vmap(s.squareSum, nil, nil)(a))[0].Sum()} })
 		}, asked{true}},

@@ -107,7 +107,8 @@ func cTexts(texts []string) (list []*C.char, free func(), err error) {
 }
 
 func export(op, file string, fun Func, inputs []*Array, write func(id C.uintptr_t, name *C.char,
-	h handles) *C.char) error {
+	h handles) *C.char,
+) error {
 	if fun == nil {
 		return opError(op, errNoFunction)
 	}

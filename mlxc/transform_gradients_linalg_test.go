@@ -72,42 +72,60 @@ func TestGradientsOfLinearAlgebra(t *testing.T) {
 			return mlxc.Conv3D(normal(20, 1, 3, 4, 3, 2), w, mlxc.ConvConfig{Padding: []int{1}})
 		}},
 		"conv_transpose2d": {normal(20, 1, 3, 4, 2), func(a *mlxc.Array) *mlxc.Array {
-			return mlxc.ConvTranspose2D(a, normal(21, 3, 2, 3, 2), mlxc.ConvTransposeConfig{Stride: []int{2, 3},
-				Padding: []int{1}, OutputPadding: []int{1}})
+			return mlxc.ConvTranspose2D(a, normal(21, 3, 2, 3, 2), mlxc.ConvTransposeConfig{
+				Stride:  []int{2, 3},
+				Padding: []int{1}, OutputPadding: []int{1},
+			})
 		}},
 		"conv_transpose1d weight": {normal(21, 3, 3, 2), func(w *mlxc.Array) *mlxc.Array {
 			return mlxc.ConvTranspose1D(normal(20, 1, 4, 2), w, mlxc.ConvTransposeConfig{Stride: []int{2}})
 		}},
 		"conv_general": {normal(20, 1, 5, 2), func(a *mlxc.Array) *mlxc.Array {
-			return mlxc.ConvGeneral(a, normal(21, 3, 2, 2), mlxc.ConvGeneralConfig{Stride: []int{2},
-				PaddingHigh: []int{3}})
+			return mlxc.ConvGeneral(a, normal(21, 3, 2, 2), mlxc.ConvGeneralConfig{
+				Stride:      []int{2},
+				PaddingHigh: []int{3},
+			})
 		}},
 		"conv_general weight": {normal(21, 3, 2, 2), func(w *mlxc.Array) *mlxc.Array {
-			return mlxc.ConvGeneral(normal(20, 1, 5, 2), w, mlxc.ConvGeneralConfig{Stride: []int{2},
-				InputDilation: []int{3}})
+			return mlxc.ConvGeneral(normal(20, 1, 5, 2), w, mlxc.ConvGeneralConfig{
+				Stride:        []int{2},
+				InputDilation: []int{3},
+			})
 		}},
 		"conv_transpose1d output padding": {normal(20, 1, 5, 2), func(a *mlxc.Array) *mlxc.Array {
 			return mlxc.ConvTranspose1D(a, normal(21, 3, 2, 2), mlxc.ConvTransposeConfig{OutputPadding: []int{1}})
 		}},
 		"conv_transpose1d output padding, stride": {normal(20, 1, 5, 2), func(a *mlxc.Array) *mlxc.Array {
-			return mlxc.ConvTranspose1D(a, normal(21, 3, 3, 2), mlxc.ConvTransposeConfig{OutputPadding: []int{2},
-				Stride: []int{2}, Padding: []int{1}, Dilation: []int{2}})
+			return mlxc.ConvTranspose1D(a, normal(21, 3, 3, 2), mlxc.ConvTransposeConfig{
+				OutputPadding: []int{2},
+				Stride:        []int{2}, Padding: []int{1}, Dilation: []int{2},
+			})
 		}},
 		"conv_transpose1d output padding, weight": {normal(21, 3, 3, 2), func(w *mlxc.Array) *mlxc.Array {
-			return mlxc.ConvTranspose1D(normal(20, 1, 5, 2), w, mlxc.ConvTransposeConfig{OutputPadding: []int{2},
-				Stride: []int{2}, Padding: []int{1}, Dilation: []int{2}})
+			return mlxc.ConvTranspose1D(normal(20, 1, 5, 2), w, mlxc.ConvTransposeConfig{
+				OutputPadding: []int{2},
+				Stride:        []int{2}, Padding: []int{1}, Dilation: []int{2},
+			})
 		}},
 		"conv_general flipped": {normal(20, 1, 5, 2), func(a *mlxc.Array) *mlxc.Array {
-			return mlxc.ConvGeneral(a, normal(21, 3, 2, 2), mlxc.ConvGeneralConfig{Flip: true, InputDilation: []int{2},
-				PaddingLow: []int{1}})
+			return mlxc.ConvGeneral(a, normal(21, 3, 2, 2), mlxc.ConvGeneralConfig{
+				Flip: true, InputDilation: []int{2},
+				PaddingLow: []int{1},
+			})
 		}},
-		"quantized_matmul": {normal(22, 3, 64),
-			func(a *mlxc.Array) *mlxc.Array { return a.QuantizedMatMul(weight, true) }},
-		"quantized_matmul columns": {normal(22, 3, 64),
-			func(a *mlxc.Array) *mlxc.Array { return a.QuantizedMatMul(weight, false) }},
+		"quantized_matmul": {
+			normal(22, 3, 64),
+			func(a *mlxc.Array) *mlxc.Array { return a.QuantizedMatMul(weight, true) },
+		},
+		"quantized_matmul columns": {
+			normal(22, 3, 64),
+			func(a *mlxc.Array) *mlxc.Array { return a.QuantizedMatMul(weight, false) },
+		},
 		"softmax": {normal(23, 2, 5), func(a *mlxc.Array) *mlxc.Array { return a.Softmax(0) }},
-		"rope": {normal(24, 1, 2, 3, 6),
-			func(a *mlxc.Array) *mlxc.Array { return mlxc.RoPE(a, mlxc.RoPEConfig{Dims: 4}) }},
+		"rope": {
+			normal(24, 1, 2, 3, 6),
+			func(a *mlxc.Array) *mlxc.Array { return mlxc.RoPE(a, mlxc.RoPEConfig{Dims: 4}) },
+		},
 		"rope traditional": {normal(24, 1, 2, 3, 6), func(a *mlxc.Array) *mlxc.Array {
 			return mlxc.RoPE(a, mlxc.RoPEConfig{Dims: 4, Traditional: true, Offset: 2})
 		}},

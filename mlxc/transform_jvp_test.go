@@ -44,12 +44,16 @@ func TestJVPAgreesWithVJPAndDifferences(t *testing.T) {
 		f    mlxc.Func
 		args arrays
 	}{
-		{"arithmetic", func(a arrays) arrays { return arrays{a[0].Add(a[1]).Mul(a[0]).Sub(a[1].Div(a[0]))} },
-			arrays{positive, x}},
+		{
+			"arithmetic", func(a arrays) arrays { return arrays{a[0].Add(a[1]).Mul(a[0]).Sub(a[1].Div(a[0]))} },
+			arrays{positive, x},
+		},
 		{"broadcast", func(a arrays) arrays { return arrays{a[0].Mul(a[1])} }, arrays{x, normal(5, 4)}},
 		{"matmul", func(a arrays) arrays { return arrays{a[0].MatMul(a[1])} }, arrays{x, y}},
-		{"several outputs", func(a arrays) arrays { return arrays{a[0].Exp(), a[0].Sum(0), a[1].Mul(a[0]).Sum()} },
-			arrays{x, positive}},
+		{
+			"several outputs", func(a arrays) arrays { return arrays{a[0].Exp(), a[0].Sum(0), a[1].Mul(a[0]).Sum()} },
+			arrays{x, positive},
+		},
 		{"exp", one((*mlxc.Array).Exp), arrays{x}},
 		{"log", one((*mlxc.Array).Log), arrays{positive}},
 		{"tanh", one((*mlxc.Array).Tanh), arrays{x}},
@@ -59,13 +63,19 @@ func TestJVPAgreesWithVJPAndDifferences(t *testing.T) {
 		{"logsumexp", one(func(a *mlxc.Array) *mlxc.Array { return a.LogSumExp(1) }), arrays{x}},
 		{"mean", one(func(a *mlxc.Array) *mlxc.Array { return a.Mean(0).Square() }), arrays{x}},
 		{"max", one(func(a *mlxc.Array) *mlxc.Array { return a.Max(1) }), arrays{x}},
-		{"reshape and transpose", one(func(a *mlxc.Array) *mlxc.Array { return a.Reshape(2, 6).Transpose().Square() }),
-			arrays{x}},
+		{
+			"reshape and transpose", one(func(a *mlxc.Array) *mlxc.Array { return a.Reshape(2, 6).Transpose().Square() }),
+			arrays{x},
+		},
 		{"take", one(func(a *mlxc.Array) *mlxc.Array { return a.Take(ids, 0).Square() }), arrays{x}},
-		{"concatenate", func(a arrays) arrays { return arrays{mlxc.Concatenate(0, a[0], a[1].Square(), a[0])} },
-			arrays{x, positive}},
-		{"where", func(a arrays) arrays { return arrays{mlxc.Where(x.Less(positive), a[0].Square(), a[1])} },
-			arrays{x, positive}},
+		{
+			"concatenate", func(a arrays) arrays { return arrays{mlxc.Concatenate(0, a[0], a[1].Square(), a[0])} },
+			arrays{x, positive},
+		},
+		{
+			"where", func(a arrays) arrays { return arrays{mlxc.Where(x.Less(positive), a[0].Square(), a[1])} },
+			arrays{x, positive},
+		},
 		{"slice", one(func(a *mlxc.Array) *mlxc.Array {
 			return a.Slice([]int{1, 0}, []int{3, 4},
 				[]int{1, 2}).Square()
@@ -73,8 +83,10 @@ func TestJVPAgreesWithVJPAndDifferences(t *testing.T) {
 		{"slice update", func(a arrays) arrays {
 			return arrays{a[0].SliceUpdate(a[1], []int{0, 0}, []int{1, 4}, nil).Square()}
 		}, arrays{x, normal(5, 1, 4)}},
-		{"take along axis", one(func(a *mlxc.Array) *mlxc.Array { return a.TakeAlongAxis(pairs, 1).Square() }),
-			arrays{x}},
+		{
+			"take along axis", one(func(a *mlxc.Array) *mlxc.Array { return a.TakeAlongAxis(pairs, 1).Square() }),
+			arrays{x},
+		},
 		{"scatter along axis", func(a arrays) arrays {
 			return arrays{a[0].ScatterAddAlongAxis(pairs, a[1],
 				1).Square()}
@@ -85,20 +97,28 @@ func TestJVPAgreesWithVJPAndDifferences(t *testing.T) {
 		{"erf", one((*mlxc.Array).Erf), arrays{x}},
 		{"sin and cos", one(func(a *mlxc.Array) *mlxc.Array { return a.Sin().Mul(a.Cos()) }), arrays{x}},
 		{"pow", func(a arrays) arrays { return arrays{a[0].Pow(a[1])} }, arrays{positive, x}},
-		{"maximum", func(a arrays) arrays { return arrays{a[0].Maximum(a[1]).Mul(a[0].Minimum(a[1]))} },
-			arrays{positive, x}},
+		{
+			"maximum", func(a arrays) arrays { return arrays{a[0].Maximum(a[1]).Mul(a[0].Minimum(a[1]))} },
+			arrays{positive, x},
+		},
 		{"tril", one(func(a *mlxc.Array) *mlxc.Array { return a.Tril(0).Square() }), arrays{x}},
-		{"repeat and tile", one(func(a *mlxc.Array) *mlxc.Array { return a.Repeat(2, 0).Tile(1, 2).Square() }),
-			arrays{x}},
+		{
+			"repeat and tile", one(func(a *mlxc.Array) *mlxc.Array { return a.Repeat(2, 0).Tile(1, 2).Square() }),
+			arrays{x},
+		},
 		{"split", func(a arrays) arrays { return a[0].Square().Split(2, 1) }, arrays{x}},
 		{"float64", one(func(a *mlxc.Array) *mlxc.Array { return a.AsType(mlxc.Float64).Square().AsType(mlxc.Float32) }), arrays{x}},
-		{"layer norm", func(a arrays) arrays { return arrays{mlxc.LayerNorm(a[0], a[1], a[2], 1e-5)} },
-			arrays{x, normal(6, 4), normal(7, 4)}},
+		{
+			"layer norm", func(a arrays) arrays { return arrays{mlxc.LayerNorm(a[0], a[1], a[2], 1e-5)} },
+			arrays{x, normal(6, 4), normal(7, 4)},
+		},
 		{"attention", one(func(a *mlxc.Array) *mlxc.Array {
 			return mlxc.ScaledDotProductAttention(a, a, a, mlxc.AttentionConfig{Scale: 1})
 		}), arrays{normal(8, 1, 2, 3, 4)}},
-		{"rms norm", func(a arrays) arrays { return arrays{mlxc.RMSNorm(a[0], a[1], 1e-5)} },
-			arrays{square, normal(6, 4)}},
+		{
+			"rms norm", func(a arrays) arrays { return arrays{mlxc.RMSNorm(a[0], a[1], 1e-5)} },
+			arrays{square, normal(6, 4)},
+		},
 		{"custom vjp", mlxc.CustomVJP(one((*mlxc.Array).Tanh), func(p, c, o arrays) arrays {
 			return arrays{c[0].Sub(c[0].Mul(o[0]).Mul(o[0]))}
 		}), arrays{x}},
@@ -208,11 +228,13 @@ func TestWrongJVP(t *testing.T) {
 				arrays{x, x})
 		},
 		"float32(3), float32(1): tangent 0 is float32(1), its primal float32(3)": func() (arrays, arrays,
-			error) {
+			error,
+		) {
 			return mlxc.JVP(same, arrays{x}, arrays{mlxc.Ones(mlxc.Float32, 1)})
 		},
 		"float32(3), int32(3): tangent 0 is int32(3), its primal float32(3)": func() (arrays, arrays,
-			error) {
+			error,
+		) {
 			return mlxc.JVP(same, arrays{x}, arrays{x.AsType(mlxc.Int32)})
 		},
 		"the array was freed": func() (arrays, arrays, error) { return mlxc.JVP(same, arrays{freed}, arrays{x}) },

@@ -47,26 +47,36 @@ func operandCases() map[string]operandCase {
 		"matmul":        {arrays{x, normal(6, 4, 2)}, two((*mlxc.Array).MatMul)},
 		"matmul batch":  {arrays{normal(6, 2, 1, 3, 4), normal(7, 3, 4, 2)}, two((*mlxc.Array).MatMul)},
 		"matmul vector": {arrays{x, normal(6, 4)}, two((*mlxc.Array).MatMul)},
-		"addmm": {arrays{normal(5, 2), x, normal(6, 4, 2)},
-			func(a arrays) *mlxc.Array { return a[0].AddMM(a[1], a[2], 2, -3) }},
+		"addmm": {
+			arrays{normal(5, 2), x, normal(6, 4, 2)},
+			func(a arrays) *mlxc.Array { return a[0].AddMM(a[1], a[2], 2, -3) },
+		},
 		"inner":     {arrays{x, y}, two((*mlxc.Array).Inner)},
 		"outer":     {arrays{x, normal(6, 2)}, two((*mlxc.Array).Outer)},
 		"kron":      {arrays{x, normal(6, 2, 2)}, two((*mlxc.Array).Kron)},
 		"vecdot":    {arrays{x, y}, func(a arrays) *mlxc.Array { return a[0].VecDot(a[1], 1) }},
 		"tensordot": {arrays{x, y}, func(a arrays) *mlxc.Array { return a[0].TensorDot(a[1], []int{0}, []int{0}) }},
-		"einsum": {arrays{x, y, normal(6, 4, 2)},
-			func(a arrays) *mlxc.Array { return mlxc.Einsum("ij,ij,jk->ik", a...) }},
+		"einsum": {
+			arrays{x, y, normal(6, 4, 2)},
+			func(a arrays) *mlxc.Array { return mlxc.Einsum("ij,ij,jk->ik", a...) },
+		},
 		"cross": {arrays{normal(6, 2, 3), normal(7, 2, 3)}, func(a arrays) *mlxc.Array { return a[0].Cross(a[1], -1) }},
 		"solve": {arrays{mlxtest.Dominant(30, 4, 4), normal(7, 4, 2)}, two((*mlxc.Array).Solve)},
-		"solve triangular": {arrays{mlxtest.Dominant(30, 4, 4).Tril(0), normal(7, 4, 2)},
-			func(a arrays) *mlxc.Array { return a[0].SolveTriangular(a[1], false) }},
-		"gather_mm": {arrays{normal(16, 2, 3, 4), normal(17, 2, 4, 5)},
-			func(a arrays) *mlxc.Array { return a[0].GatherMM(a[1], mm) }},
+		"solve triangular": {
+			arrays{mlxtest.Dominant(30, 4, 4).Tril(0), normal(7, 4, 2)},
+			func(a arrays) *mlxc.Array { return a[0].SolveTriangular(a[1], false) },
+		},
+		"gather_mm": {
+			arrays{normal(16, 2, 3, 4), normal(17, 2, 4, 5)},
+			func(a arrays) *mlxc.Array { return a[0].GatherMM(a[1], mm) },
+		},
 		"segmented_mm": {arrays{x, normal(17, 4, 2)}, func(a arrays) *mlxc.Array {
 			return a[0].SegmentedMM(a[1], mlxc.FromSlice([]uint32{0, 2, 1, 4}, 2, 2))
 		}},
-		"block_masked_mm": {arrays{normal(18, 40, 33), normal(19, 33, 35), positive(20, 2, 2), positive(21, 2, 2),
-			positive(22, 2, 2)}, func(a arrays) *mlxc.Array {
+		"block_masked_mm": {arrays{
+			normal(18, 40, 33), normal(19, 33, 35), positive(20, 2, 2), positive(21, 2, 2),
+			positive(22, 2, 2),
+		}, func(a arrays) *mlxc.Array {
 			return a[0].BlockMaskedMM(a[1], mlxc.BlockMasks{Size: 32, Left: a[2], Right: a[3], Out: a[4]})
 		}},
 		"conv1d": {arrays{normal(20, 2, 9, 4), normal(21, 6, 3, 2)}, func(a arrays) *mlxc.Array {
@@ -76,8 +86,10 @@ func operandCases() map[string]operandCase {
 			return mlxc.Conv2D(a[0], a[1], mlxc.ConvConfig{Stride: []int{2, 1}, Dilation: []int{2, 1}})
 		}},
 		"conv_general": {arrays{normal(20, 1, 5, 6, 2), normal(21, 3, 2, 3, 2)}, func(a arrays) *mlxc.Array {
-			return mlxc.ConvGeneral(a[0], a[1], mlxc.ConvGeneralConfig{Stride: []int{2}, PaddingLow: []int{1, 0},
-				PaddingHigh: []int{0, 2}, InputDilation: []int{2}, Flip: true})
+			return mlxc.ConvGeneral(a[0], a[1], mlxc.ConvGeneralConfig{
+				Stride: []int{2}, PaddingLow: []int{1, 0},
+				PaddingHigh: []int{0, 2}, InputDilation: []int{2}, Flip: true,
+			})
 		}},
 		"conv3d": {arrays{normal(20, 1, 3, 4, 3, 2), normal(21, 2, 2, 2, 2, 2)}, func(a arrays) *mlxc.Array {
 			return mlxc.Conv3D(a[0], a[1], mlxc.ConvConfig{Padding: []int{1}})
@@ -86,57 +98,91 @@ func operandCases() map[string]operandCase {
 			return mlxc.ConvTranspose2D(a[0], a[1], mlxc.ConvTransposeConfig{Stride: []int{2, 3}, Padding: []int{1}})
 		}},
 		"rms_norm": {arrays{x, q}, func(a arrays) *mlxc.Array { return mlxc.RMSNorm(a[0], a[1], 1e-2) }},
-		"layer_norm": {arrays{x, q, normal(6, 4)},
-			func(a arrays) *mlxc.Array { return mlxc.LayerNorm(a[0], a[1], a[2], 1e-2) }},
-		"rope freqs": {arrays{normal(6, 1, 3, 4), positive(7, 2)},
-			func(a arrays) *mlxc.Array { return mlxc.RoPE(a[0], mlxc.RoPEConfig{Freqs: a[1]}) }},
-		"attention": {arrays{normal(6, 1, 2, 3, 4), normal(7, 1, 2, 5, 4), normal(8, 1, 2, 5, 4)},
+		"layer_norm": {
+			arrays{x, q, normal(6, 4)},
+			func(a arrays) *mlxc.Array { return mlxc.LayerNorm(a[0], a[1], a[2], 1e-2) },
+		},
+		"rope freqs": {
+			arrays{normal(6, 1, 3, 4), positive(7, 2)},
+			func(a arrays) *mlxc.Array { return mlxc.RoPE(a[0], mlxc.RoPEConfig{Freqs: a[1]}) },
+		},
+		"attention": {
+			arrays{normal(6, 1, 2, 3, 4), normal(7, 1, 2, 5, 4), normal(8, 1, 2, 5, 4)},
 			func(a arrays) *mlxc.Array {
 				return mlxc.ScaledDotProductAttention(a[0], a[1], a[2], attention)
-			}},
-		"attention mask sinks": {arrays{normal(6, 1, 2, 3, 4), normal(7, 1, 1, 5, 4), normal(8, 1, 1, 5, 4),
-			normal(9, 3, 5), normal(10, 2)}, func(a arrays) *mlxc.Array {
+			},
+		},
+		"attention mask sinks": {arrays{
+			normal(6, 1, 2, 3, 4), normal(7, 1, 1, 5, 4), normal(8, 1, 1, 5, 4),
+			normal(9, 3, 5), normal(10, 2),
+		}, func(a arrays) *mlxc.Array {
 			return mlxc.ScaledDotProductAttention(a[0], a[1], a[2], mlxc.AttentionConfig{Mask: a[3], Sinks: a[4]})
 		}},
 		"concatenate": {arrays{x, y, normal(6, 1, 4)}, func(a arrays) *mlxc.Array { return mlxc.Concatenate(0, a...) }},
 		"stack":       {arrays{x, y}, func(a arrays) *mlxc.Array { return mlxc.Stack(1, a...) }},
-		"meshgrid": {arrays{normal(6, 3), normal(7, 4)},
-			func(a arrays) *mlxc.Array { g := mlxc.Meshgrid(mlxc.MeshgridConfig{}, a...); return g[0].Mul(g[1]) }},
-		"broadcast": {arrays{normal(6, 3, 1), normal(7, 4)},
-			func(a arrays) *mlxc.Array { g := mlxc.BroadcastArrays(a...); return g[0].Mul(g[1]) }},
+		"meshgrid": {
+			arrays{normal(6, 3), normal(7, 4)},
+			func(a arrays) *mlxc.Array { g := mlxc.Meshgrid(mlxc.MeshgridConfig{}, a...); return g[0].Mul(g[1]) },
+		},
+		"broadcast": {
+			arrays{normal(6, 3, 1), normal(7, 4)},
+			func(a arrays) *mlxc.Array { g := mlxc.BroadcastArrays(a...); return g[0].Mul(g[1]) },
+		},
 		"pad": {arrays{x, s}, func(a arrays) *mlxc.Array {
 			return a[0].Pad(a[1],
 				mlxc.Padding{Axis: 1, Before: 2, After: 1})
 		}},
 		"full": {arrays{x, s}, func(a arrays) *mlxc.Array { return mlxc.FullLike(a[0], a[1]).Mul(a[0]) }},
-		"slice_update": {arrays{x, normal(6, 2, 2)},
-			func(a arrays) *mlxc.Array { return a[0].SliceUpdate(a[1], []int{1, 0}, []int{3, 4}, []int{1, 2}) }},
-		"slice_update_dynamic": {arrays{x, normal(6, 2, 2)},
-			func(a arrays) *mlxc.Array { return a[0].SliceUpdateDynamic(a[1], i2, []int{0, 1}) }},
+		"slice_update": {
+			arrays{x, normal(6, 2, 2)},
+			func(a arrays) *mlxc.Array { return a[0].SliceUpdate(a[1], []int{1, 0}, []int{3, 4}, []int{1, 2}) },
+		},
+		"slice_update_dynamic": {
+			arrays{x, normal(6, 2, 2)},
+			func(a arrays) *mlxc.Array { return a[0].SliceUpdateDynamic(a[1], i2, []int{0, 1}) },
+		},
 		"set_at":     {arrays{x, normal(6, 4)}, func(a arrays) *mlxc.Array { return a[0].SetAt(a[1], mlxc.At(1)) }},
 		"add_at":     {arrays{x, normal(6, 4)}, func(a arrays) *mlxc.Array { return a[0].AddAt(a[1], mlxc.At(1)) }},
 		"mul_at":     {arrays{x, normal(6, 4)}, func(a arrays) *mlxc.Array { return a[0].MulAt(a[1], mlxc.At(1)) }},
 		"maximum_at": {arrays{x, normal(6, 4)}, func(a arrays) *mlxc.Array { return a[0].MaximumAt(a[1], mlxc.At(1)) }},
 		"minimum_at": {arrays{x, normal(6, 4)}, func(a arrays) *mlxc.Array { return a[0].MinimumAt(a[1], mlxc.At(1)) }},
-		"set_at ids": {arrays{x, normal(6, 2, 4)},
-			func(a arrays) *mlxc.Array { return a[0].SetAt(a[1], mlxc.IDs(i2)) }},
+		"set_at ids": {
+			arrays{x, normal(6, 2, 4)},
+			func(a arrays) *mlxc.Array { return a[0].SetAt(a[1], mlxc.IDs(i2)) },
+		},
 		"add_at ids": {arrays{x, y}, func(a arrays) *mlxc.Array { return a[0].AddAt(a[1], mlxc.IDs(ids)) }},
-		"mul_at ids": {arrays{x, normal(6, 2, 4)},
-			func(a arrays) *mlxc.Array { return a[0].MulAt(a[1], mlxc.IDs(i2)) }},
-		"maximum_at ids": {arrays{x, normal(6, 2, 4)},
-			func(a arrays) *mlxc.Array { return a[0].MaximumAt(a[1], mlxc.IDs(i2)) }},
-		"minimum_at ids": {arrays{x, normal(6, 2, 4)},
-			func(a arrays) *mlxc.Array { return a[0].MinimumAt(a[1], mlxc.IDs(i2)) }},
-		"set_at part ids": {arrays{x, normal(6, 2, 2)},
-			func(a arrays) *mlxc.Array { return a[0].SetAt(a[1], mlxc.IDs(i2), mlxc.Range(1, 3)) }},
-		"add_at part ids": {arrays{x, normal(6, 2, 2)},
-			func(a arrays) *mlxc.Array { return a[0].AddAt(a[1], mlxc.IDs(i2), mlxc.Range(1, 3)) }},
-		"scatter_add_axis": {arrays{x, normal(6, 3, 1)},
-			func(a arrays) *mlxc.Array { return a[0].ScatterAddAlongAxis(ids.Reshape(3, 1), a[1], 1) }},
-		"put_along": {arrays{x, normal(6, 3, 1)},
-			func(a arrays) *mlxc.Array { return a[0].PutAlongAxis(ids.Reshape(3, 1), a[1], 1) }},
-		"masked_scatter": {arrays{x, normal(6, 12)},
-			func(a arrays) *mlxc.Array { return a[0].MaskedScatter(mlxc.Tri(mlxc.Bool, 3, 4, 0), a[1]) }},
+		"mul_at ids": {
+			arrays{x, normal(6, 2, 4)},
+			func(a arrays) *mlxc.Array { return a[0].MulAt(a[1], mlxc.IDs(i2)) },
+		},
+		"maximum_at ids": {
+			arrays{x, normal(6, 2, 4)},
+			func(a arrays) *mlxc.Array { return a[0].MaximumAt(a[1], mlxc.IDs(i2)) },
+		},
+		"minimum_at ids": {
+			arrays{x, normal(6, 2, 4)},
+			func(a arrays) *mlxc.Array { return a[0].MinimumAt(a[1], mlxc.IDs(i2)) },
+		},
+		"set_at part ids": {
+			arrays{x, normal(6, 2, 2)},
+			func(a arrays) *mlxc.Array { return a[0].SetAt(a[1], mlxc.IDs(i2), mlxc.Range(1, 3)) },
+		},
+		"add_at part ids": {
+			arrays{x, normal(6, 2, 2)},
+			func(a arrays) *mlxc.Array { return a[0].AddAt(a[1], mlxc.IDs(i2), mlxc.Range(1, 3)) },
+		},
+		"scatter_add_axis": {
+			arrays{x, normal(6, 3, 1)},
+			func(a arrays) *mlxc.Array { return a[0].ScatterAddAlongAxis(ids.Reshape(3, 1), a[1], 1) },
+		},
+		"put_along": {
+			arrays{x, normal(6, 3, 1)},
+			func(a arrays) *mlxc.Array { return a[0].PutAlongAxis(ids.Reshape(3, 1), a[1], 1) },
+		},
+		"masked_scatter": {
+			arrays{x, normal(6, 12)},
+			func(a arrays) *mlxc.Array { return a[0].MaskedScatter(mlxc.Tri(mlxc.Bool, 3, 4, 0), a[1]) },
+		},
 		"after":        {arrays{x, y}, func(a arrays) *mlxc.Array { return a[0].After(a[1]).Mul(a[1]) }},
 		"after others": {arrays{x, y}, func(a arrays) *mlxc.Array { return a[0].After(a[1].Square()).Square() }},
 		"isclose": {arrays{x, y}, func(a arrays) *mlxc.Array {
@@ -170,24 +216,36 @@ func operandCases() map[string]operandCase {
 				[]int{1}, []int{2, 1})
 		}},
 		"take_along of": {arrays{x, floating}, func(a arrays) *mlxc.Array { return a[0].TakeAlongAxis(integers(a[1]).Reshape(2, 1), 0) }},
-		"set_at of ids": {arrays{x, normal(6, 2, 4), floating},
-			func(a arrays) *mlxc.Array { return a[0].SetAt(a[1], mlxc.IDs(integers(a[2]))) }},
-		"add_at of ids": {arrays{x, normal(6, 2, 4), floating},
-			func(a arrays) *mlxc.Array { return a[0].AddAt(a[1], mlxc.IDs(integers(a[2]))) }},
+		"set_at of ids": {
+			arrays{x, normal(6, 2, 4), floating},
+			func(a arrays) *mlxc.Array { return a[0].SetAt(a[1], mlxc.IDs(integers(a[2]))) },
+		},
+		"add_at of ids": {
+			arrays{x, normal(6, 2, 4), floating},
+			func(a arrays) *mlxc.Array { return a[0].AddAt(a[1], mlxc.IDs(integers(a[2]))) },
+		},
 		"put_along of": {arrays{x, normal(6, 1, 4), floating}, func(a arrays) *mlxc.Array {
 			return a[0].PutAlongAxis(integers(a[2]).Index(mlxc.Range(0, 1)).BroadcastTo(1, 4), a[1], 0)
 		}},
-		"slice_dynamic of": {arrays{x, floating},
-			func(a arrays) *mlxc.Array { return a[0].SliceDynamic(integers(a[1]), []int{0, 1}, []int{2, 2}) }},
+		"slice_dynamic of": {
+			arrays{x, floating},
+			func(a arrays) *mlxc.Array { return a[0].SliceDynamic(integers(a[1]), []int{0, 1}, []int{2, 2}) },
+		},
 		"slice_update_dynamic of": {arrays{x, normal(6, 2, 2), floating}, func(a arrays) *mlxc.Array {
 			return a[0].SliceUpdateDynamic(a[1], integers(a[2]), []int{0, 1})
 		}},
-		"masked_scatter of": {arrays{x, normal(6, 12), y},
-			func(a arrays) *mlxc.Array { return a[0].MaskedScatter(a[2].Greater(mlxc.Scalar[float32](0)), a[1]) }},
-		"rope of offset": {arrays{normal(6, 1, 3, 4), floating.Index(mlxc.At(0))},
-			func(a arrays) *mlxc.Array { return mlxc.RoPEDynamic(a[0], integers(a[1]), mlxc.RoPEConfig{}) }},
-		"crossentropy of": {arrays{normal(6, 2, 4), floating},
-			func(a arrays) *mlxc.Array { return mlxc.CrossEntropy(a[0], integers(a[1])) }},
+		"masked_scatter of": {
+			arrays{x, normal(6, 12), y},
+			func(a arrays) *mlxc.Array { return a[0].MaskedScatter(a[2].Greater(mlxc.Scalar[float32](0)), a[1]) },
+		},
+		"rope of offset": {
+			arrays{normal(6, 1, 3, 4), floating.Index(mlxc.At(0))},
+			func(a arrays) *mlxc.Array { return mlxc.RoPEDynamic(a[0], integers(a[1]), mlxc.RoPEConfig{}) },
+		},
+		"crossentropy of": {
+			arrays{normal(6, 2, 4), floating},
+			func(a arrays) *mlxc.Array { return mlxc.CrossEntropy(a[0], integers(a[1])) },
+		},
 		"crossentropy": {arrays{x}, func(a arrays) *mlxc.Array { return mlxc.CrossEntropy(a[0], ids) }},
 	}
 }
@@ -282,8 +340,10 @@ func TestVmapOfEveryOperand(t *testing.T) {
 						axes[i], args[i] = 0, mlxc.Stack(0, a, a.MulScalar(1.1))
 					}
 				}
-				for what, f := range map[string]mlxc.Func{"value": func(a arrays) arrays { return arrays{c.f(a)} },
-					"gradient": gradient} {
+				for what, f := range map[string]mlxc.Func{
+					"value":    func(a arrays) arrays { return arrays{c.f(a)} },
+					"gradient": gradient,
+				} {
 					got := mlxc.Vmap(f, axes, nil)(args)
 					if !isThere(t, got[0].Err(), what) {
 						continue
@@ -348,8 +408,10 @@ func TestDerivativesOfEmptyArrays(t *testing.T) {
 		requireClose(t, mlxc.ZerosLike(f(x)), tangents[0])
 	}
 	one := mlxc.Ones(mlxc.Float32, 3, 1)
-	for _, scan := range []func(a *mlxc.Array, axis int, c mlxc.ScanConfig) *mlxc.Array{(*mlxc.Array).CumMaxWith,
-		(*mlxc.Array).CumMinWith} {
+	for _, scan := range []func(a *mlxc.Array, axis int, c mlxc.ScanConfig) *mlxc.Array{
+		(*mlxc.Array).CumMaxWith,
+		(*mlxc.Array).CumMinWith,
+	} {
 		f := func(a *mlxc.Array) *mlxc.Array { return scan(a, 1, mlxc.ScanConfig{Exclusive: true}) }
 		_, grads, err := mlxc.VJP(single(f), arrays{one}, arrays{one})
 		require.NoError(t, err)

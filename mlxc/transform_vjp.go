@@ -202,7 +202,8 @@ func recordingCount(f Func, outputs *atomic.Int64) Func {
 // callClosure makes a call of MLX that runs Go functions. On an error it returns invalid arrays, as many as `outputs`
 // recorded, or one.
 func callClosure(op string, args []*Array, outputs *atomic.Int64,
-	call func(handles) C.mlxg_results) (results []*Array) {
+	call func(handles) C.mlxg_results,
+) (results []*Array) {
 	h, err := acquireAll(op, args)
 	if err == nil {
 		defer h.release()

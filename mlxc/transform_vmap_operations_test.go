@@ -179,14 +179,18 @@ func TestVmapOfOperationsOfTwo(t *testing.T) {
 		"where": {normal(1, 2, 3, 4), normal(2, 2, 4), func(a, b *mlxc.Array) *mlxc.Array {
 			return mlxc.Where(a.Less(b), a, b.Square())
 		}},
-		"concatenate": {normal(1, 2, 3, 4), normal(2, 2, 3, 2),
-			func(a, b *mlxc.Array) *mlxc.Array { return mlxc.Concatenate(1, a, b) }},
+		"concatenate": {
+			normal(1, 2, 3, 4), normal(2, 2, 3, 2),
+			func(a, b *mlxc.Array) *mlxc.Array { return mlxc.Concatenate(1, a, b) },
+		},
 		"stack":    {normal(1, 2, 3), normal(2, 2, 3), func(a, b *mlxc.Array) *mlxc.Array { return mlxc.Stack(1, a, b) }},
 		"take 0":   {normal(1, 2, 5, 4), ints(5, 2, 3), func(a, b *mlxc.Array) *mlxc.Array { return a.Take(b, 0) }},
 		"take 1":   {normal(1, 2, 5, 4), ints(4, 2, 3, 2), func(a, b *mlxc.Array) *mlxc.Array { return a.Take(b, 1) }},
 		"take one": {normal(1, 2, 5, 4), ints(4, 2), func(a, b *mlxc.Array) *mlxc.Array { return a.Take(b, 1) }},
-		"take_along_axis": {normal(1, 2, 5, 4), ints(5, 2, 3, 4),
-			func(a, b *mlxc.Array) *mlxc.Array { return a.TakeAlongAxis(b, 0) }},
+		"take_along_axis": {
+			normal(1, 2, 5, 4), ints(5, 2, 3, 4),
+			func(a, b *mlxc.Array) *mlxc.Array { return a.TakeAlongAxis(b, 0) },
+		},
 		"scatter_add": {normal(1, 2, 5, 4), ints(5, 2, 3), func(a, b *mlxc.Array) *mlxc.Array {
 			return a.ScatterAdd(b, counting(3, 4), 0)
 		}},
@@ -202,10 +206,14 @@ func TestVmapOfOperationsOfTwo(t *testing.T) {
 		"slice_update": {normal(1, 2, 3, 4), normal(2, 2, 2), func(a, b *mlxc.Array) *mlxc.Array {
 			return a.SliceUpdate(b, []int{1, 0}, []int{3, 4}, []int{1, 2})
 		}},
-		"rms_norm": {normal(1, 2, 3, 4), normal(2, 2, 4),
-			func(a, b *mlxc.Array) *mlxc.Array { return mlxc.RMSNorm(a, b, 1e-5) }},
-		"layer_norm": {normal(1, 2, 3, 4), normal(2, 2, 4),
-			func(a, b *mlxc.Array) *mlxc.Array { return mlxc.LayerNorm(a, b, b, 1e-5) }},
+		"rms_norm": {
+			normal(1, 2, 3, 4), normal(2, 2, 4),
+			func(a, b *mlxc.Array) *mlxc.Array { return mlxc.RMSNorm(a, b, 1e-5) },
+		},
+		"layer_norm": {
+			normal(1, 2, 3, 4), normal(2, 2, 4),
+			func(a, b *mlxc.Array) *mlxc.Array { return mlxc.LayerNorm(a, b, b, 1e-5) },
+		},
 		"cross_entropy": {normal(1, 2, 3, 4), ints(4, 2, 3), mlxc.CrossEntropy},
 		"attention": {normal(1, 2, 1, 4, 3, 8), normal(2, 2, 1, 2, 5, 8), func(a, b *mlxc.Array) *mlxc.Array {
 			return mlxc.ScaledDotProductAttention(a, b, b.Square(), mlxc.AttentionConfig{Causal: true})

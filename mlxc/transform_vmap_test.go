@@ -248,8 +248,10 @@ func TestVmapOfKernels(t *testing.T) {
 	output := []mlxc.Output{{Shape: []int{3}, DType: mlxc.Float32}}
 	notRun := new(int) // stands for a host function that never runs
 	host := func(a arrays) arrays {
-		out, err := mlxc.NewHostFunction(mlxc.HostFunction{Name: "my_kernel", Run: unsafe.Pointer(notRun),
-			Outputs: output}, a[0])
+		out, err := mlxc.NewHostFunction(mlxc.HostFunction{
+			Name: "my_kernel", Run: unsafe.Pointer(notRun),
+			Outputs: output,
+		}, a[0])
 		require.NoError(t, err)
 		return out
 	}
@@ -269,8 +271,10 @@ func TestVmapOfKernels(t *testing.T) {
 	_, err = mlxc.Trace(func(a arrays) (out arrays) {
 		mlxc.WithPlaceholderGPU(func() {
 			out = mlxc.Vmap(func(b arrays) arrays {
-				y, err := kernel.Apply(mlxc.KernelLaunch{Outputs: output, Grid: [3]int{3, 1, 1},
-					Threadgroup: [3]int{1, 1, 1}}, b[0])
+				y, err := kernel.Apply(mlxc.KernelLaunch{
+					Outputs: output, Grid: [3]int{3, 1, 1},
+					Threadgroup: [3]int{1, 1, 1},
+				}, b[0])
 				require.NoError(t, err)
 				return y
 			}, nil, nil)(a)

@@ -28,7 +28,8 @@ var _ = describe(descriptor{
 			func(a arrays) arrays {
 				return arrays{Attention(a[0], a[1], a[2], AttentionConfig{Scale: 0.1, Causal: true})}
 			},
-			arrays{heads, heads, heads}, arrays{heads},
+			arrays{heads, heads, heads},
+			arrays{heads},
 		}}
 	},
 })

@@ -23,12 +23,14 @@ var _ = describe(descriptor{
 			{
 				"CrossEntropy",
 				func(a arrays) arrays { return arrays{CrossEntropy(a[0], targets, CrossEntropyConfig{})} },
-				arrays{x}, arrays{one},
+				arrays{x},
+				arrays{one},
 			},
 			{
 				"LinearCrossEntropy",
 				func(a arrays) arrays { return arrays{LinearCrossEntropy(a[0], a[1], targets, CrossEntropyConfig{})} },
-				arrays{x, w}, arrays{one},
+				arrays{x, w},
+				arrays{one},
 			},
 		}
 	},

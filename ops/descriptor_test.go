@@ -43,14 +43,6 @@ func describe(d descriptor) struct{} {
 	return struct{}{}
 }
 
-// kernelTests lists kernels without variants that every backend uses.
-func kernelTests(names ...string) (list []kernelTest) {
-	for _, name := range names {
-		list = append(list, kernelTest{name: name})
-	}
-	return list
-}
-
 // onlyOn returns the field unused of a kernel that is launched on one backend alone.
 func onlyOn(only mlxc.Backend) func(mlxc.Backend, mlxc.DType) bool {
 	return func(b mlxc.Backend, _ mlxc.DType) bool { return b != only }

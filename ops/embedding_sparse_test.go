@@ -29,28 +29,39 @@ func TestEmbeddingSparseGradientValues(t *testing.T) {
 	}{
 		{
 			"fewer ids than rows", mlxc.FromSlice([]int32{7, 2, 7, 7, 0}), 9,
-			[]uint32{0, 2, 7, 9, 9}, []float32{9, 10, 3, 4, 13, 16, 0, 0, 0, 0}, 3,
+			[]uint32{0, 2, 7, 9, 9},
+			[]float32{9, 10, 3, 4, 13, 16, 0, 0, 0, 0},
+			3,
 		},
 		{
 			"fewer rows than ids", mlxc.FromSlice([]uint32{2, 2, 0, 2, 0}), 3,
-			[]uint32{0, 2, 3}, []float32{14, 16, 11, 14, 0, 0}, 2,
+			[]uint32{0, 2, 3},
+			[]float32{14, 16, 11, 14, 0, 0},
+			2,
 		},
 		{
 			"all rows", mlxc.FromSlice([]uint32{2, 1, 0, 2, 0}), 3,
-			[]uint32{0, 1, 2}, []float32{14, 16, 3, 4, 8, 10}, 3,
+			[]uint32{0, 1, 2},
+			[]float32{14, 16, 3, 4, 8, 10},
+			3,
 		},
 		{
 			"all ids different", mlxc.FromSlice([]int32{8, 6, 4, 2, 0}), 9,
-			[]uint32{0, 2, 4, 6, 8}, []float32{9, 10, 7, 8, 5, 6, 3, 4, 1, 2}, 5,
+			[]uint32{0, 2, 4, 6, 8},
+			[]float32{9, 10, 7, 8, 5, 6, 3, 4, 1, 2},
+			5,
 		},
 		{"one row", mlxc.FromSlice([]int32{0, 0, 0, 0, 0}), 1, []uint32{0}, []float32{25, 30}, 1},
 		{
 			"some out of range", lazily(mlxc.FromSlice([]int32{-1, 2, 3, 2, math.MinInt32})), 3,
-			[]uint32{2, 3, 3}, []float32{10, 12, 0, 0, 0, 0}, 1,
+			[]uint32{2, 3, 3},
+			[]float32{10, 12, 0, 0, 0, 0},
+			1,
 		},
 		{
 			"all out of range", lazily(mlxc.FromSlice([]int32{-1, -1, 3, 4, 5})), 3,
-			[]uint32{3, 3, 3}, make([]float32, 6), 0,
+			[]uint32{3, 3, 3},
+			make([]float32, 6), 0,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

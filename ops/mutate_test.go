@@ -60,9 +60,11 @@ func (m *mutator) add(i int, kind string, start, end int, replacement string) {
 }
 
 // keptNames are the identifiers that a mutant's key contains as they are.
-var keptNames = []string{"if", "else", "for", "while", "do", "switch", "case", "return", "break", "continue", "const",
+var keptNames = []string{
+	"if", "else", "for", "while", "do", "switch", "case", "return", "break", "continue", "const",
 	"constexpr", "auto", "enum", "using", "true", "false", "int", "uint", "float", "bool", "size_t", "thread",
-	"threadgroup", "device", "min", "max", "fma", "reinterpret_cast", "static_cast", "alignof", "sizeof"}
+	"threadgroup", "device", "min", "max", "fma", "reinterpret_cast", "static_cast", "alignof", "sizeof",
+}
 
 // key identifies a mutant by its function, its kind, a hash of its statement and the index of the token in the
 // statement. The hash depends on the tokens alone. Identifiers count by the order of their first appearance, so
@@ -190,8 +192,10 @@ func (m *mutator) closing(i int) int {
 
 // swap exchanges the operands of the subtraction or division at i.
 func (m *mutator) swap(i int) {
-	weaker := []string{",", ";", "=", "+=", "-=", "*=", "/=", "?", ":", "<", ">", "<=", ">=", "==", "!=", "&&", "||",
-		"return"}
+	weaker := []string{
+		",", ";", "=", "+=", "-=", "*=", "/=", "?", ":", "<", ">", "<=", ">=", "==", "!=", "&&", "||",
+		"return",
+	}
 	left, right := weaker, slices.Concat(weaker, []string{"+", "-"})
 	if m.tokens[i].text == "/" {
 		left = right

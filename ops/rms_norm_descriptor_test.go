@@ -71,12 +71,14 @@ var _ = describe(descriptor{
 			{
 				"RMSNormResidual",
 				func(a arrays) arrays { return arrays{RMSNormResidual(a[0], a[1], a[2], benchEps)} },
-				arrays{x, x, w}, arrays{x},
+				arrays{x, x, w},
+				arrays{x},
 			},
 			{
 				"AddRMSNorm",
 				func(a arrays) arrays { sum, y := AddRMSNorm(a[0], a[1], a[2], benchEps); return arrays{sum, y} },
-				arrays{x, x, w}, arrays{x, x},
+				arrays{x, x, w},
+				arrays{x, x},
 			},
 		}
 	},

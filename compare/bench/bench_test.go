@@ -176,7 +176,8 @@ func TestSets(t *testing.T) {
 	c := Case{Case: compare.Case{
 		Name: "sets",
 		Inputs: []compare.Input{
-			{Name: "x", Shape: []int{256, 1024}}, {Name: "w", Shape: []int{1024, 256}},
+			{Name: "x", Shape: []int{256, 1024}},
+			{Name: "w", Shape: []int{1024, 256}},
 			{Name: "targets", Shape: []int{256}, Kind: compare.Index, Values: index},
 		},
 	}, Deviations: map[string]float64{"w": 1.0 / 16}}

@@ -75,9 +75,8 @@ func (b *Bench) csvLine(r BenchRow, s side) []string {
 	}
 	return []string{
 		b.DeviceName, b.TF32, r.Op, r.Case, r.DType, string(r.Pass), s.name,
-		plain(
-			t.Median,
-		), plain(t.Q1), plain(t.Q3), plain(t.Wall), plain(t.Submit), plain(t.Build), strconv.Itoa(t.Copies), strings.Join(repetitions, " "),
+		plain(t.Median), plain(t.Q1), plain(t.Q3), plain(t.Wall), plain(t.Submit), plain(t.Build), strconv.Itoa(t.Copies),
+		strings.Join(repetitions, " "),
 		strconv.Itoa(r.Bytes), plain(r.FLOPs), plain(rate), unit, strconv.Itoa(t.ExtraMemory),
 		plain(float64(ratio)), plain(float64(limit)), message,
 	}

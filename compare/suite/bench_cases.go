@@ -113,8 +113,10 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 		},
 		losses: slices.Concat(bothLosses(8192, 32768), bothLosses(8192, 128256)),
 		linearLosses: []linearLossCase{
-			{loss(4096, 32768, ops.ReductionMean), 2048}, {loss(4096, 32768, ops.ReductionNone), 2048},
-			{loss(4096, 128256, ops.ReductionMean), 4096}, {loss(16384, 128256, ops.ReductionMean), 2048},
+			{loss(4096, 32768, ops.ReductionMean), 2048},
+			{loss(4096, 32768, ops.ReductionNone), 2048},
+			{loss(4096, 128256, ops.ReductionMean), 4096},
+			{loss(16384, 128256, ops.ReductionMean), 2048},
 		},
 		attentions: []attentionCase{
 			{batch: 4, heads: 32, queries: 2048, dim: 128, causal: true},

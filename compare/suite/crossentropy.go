@@ -77,8 +77,11 @@ func crossEntropy() compare.Op {
 	add(lossCase{targets: []int{2, 0}, v: 7, lossOptions: lossOptions{reduction: ops.ReductionNone}})
 	add(lossCase{targets: []int{1031}, v: 2, lossOptions: lossOptions{reduction: ops.ReductionSum}})
 	for _, c := range []lossCase{
-		{targets: []int{199}, v: 33}, {targets: nil, v: 33}, {targets: []int{2, 33}, v: 31},
-		{targets: []int{5, 1}, v: 129}, {targets: []int{2, 3, 7}, v: 33},
+		{targets: []int{199}, v: 33},
+		{targets: nil, v: 33},
+		{targets: []int{2, 33}, v: 31},
+		{targets: []int{5, 1}, v: 129},
+		{targets: []int{2, 3, 7}, v: 33},
 	} {
 		add(c)
 		c.reduction = ops.ReductionNone

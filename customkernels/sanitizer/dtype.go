@@ -34,10 +34,14 @@ var dtypes = [...]struct {
 }{
 	Invalid: {"invalid", "", 0},
 	Bool:    {"bool", "bool", 1},
-	Uint8:   {"uint8", "uint8_t", 1}, Uint16: {"uint16", "uint16_t", 2}, Uint32: {"uint32", "uint32_t",
-		4}, Uint64: {"uint64", "uint64_t", 8},
-	Int8: {"int8", "int8_t", 1}, Int16: {"int16", "int16_t", 2}, Int32: {"int32", "int32_t", 4}, Int64: {"int64",
-		"int64_t", 8},
+	Uint8:   {"uint8", "uint8_t", 1}, Uint16: {"uint16", "uint16_t", 2}, Uint32: {
+		"uint32", "uint32_t",
+		4,
+	}, Uint64: {"uint64", "uint64_t", 8},
+	Int8: {"int8", "int8_t", 1}, Int16: {"int16", "int16_t", 2}, Int32: {"int32", "int32_t", 4}, Int64: {
+		"int64",
+		"int64_t", 8,
+	},
 	Float16: {"float16", "float16_t", 2}, Float32: {"float32", "float", 4}, Float64: {"float64", "double", 8},
 	BFloat16: {"bfloat16", "bfloat16_t", 2}, Complex64: {"complex64", "complex64_t", 8},
 }

@@ -150,8 +150,10 @@ func (k *Kernel) text(l Launch, inputs []Array) string {
 	declared := make([]translate.MLXInput, len(inputs))
 	for i, a := range inputs {
 		shape := k.loaded.SizeClass(i, len(a.Shape), a.Size())
-		declared[i] = translate.MLXInput{Type: dtypes[a.DType].metal, Scalar: len(shape) == 0,
-			Small: sizeOf(shape) < shader.InDevice}
+		declared[i] = translate.MLXInput{
+			Type: dtypes[a.DType].metal, Scalar: len(shape) == 0,
+			Small: sizeOf(shape) < shader.InDevice,
+		}
 	}
 	outputs := make([]string, len(l.Outputs))
 	for i, o := range l.Outputs {

@@ -202,8 +202,10 @@ func (s *checkerRun) run(ctx context.Context, c Config) (*Report, error) {
 		})
 	}
 	for i, data := range result.Outputs {
-		r.Outputs = append(r.Outputs, Array{DType: s.launch.Outputs[i].DType, Shape: s.launch.Outputs[i].Shape,
-			Data: data})
+		r.Outputs = append(r.Outputs, Array{
+			DType: s.launch.Outputs[i].DType, Shape: s.launch.Outputs[i].Shape,
+			Data: data,
+		})
 	}
 	r.Findings = s.findings(result, c)
 	if d := result.Difference; d != nil {

@@ -76,8 +76,10 @@ func TestInvalidLaunches(t *testing.T) {
 		"the input x is declared T and must be": func(_ *Launch, in *[]Array) { (*in)[0].DType = Float32 },
 		"the template argument T is missing":    func(l *Launch, _ *[]Array) { l.Template = nil },
 		"does not fit the parameter typename T": func(l *Launch, _ *[]Array) {
-			l.Template = []TemplateArg{{"T",
-				DType(200)}}
+			l.Template = []TemplateArg{{
+				"T",
+				DType(200),
+			}}
 		},
 		"x has 255 bytes of data: int32[64] " +
 			"needs": func(_ *Launch, in *[]Array) { (*in)[0].Data = (*in)[0].Data[:255] },
@@ -102,8 +104,10 @@ func TestInvalidLaunches(t *testing.T) {
 
 func TestDTypes(t *testing.T) {
 	require.Len(t, DTypes(), 14)
-	for element, want := range map[string]DType{"half": Float16, "float": Float32, "bfloat": BFloat16, "uint": Uint32,
-		"uint8_t": Uint8, "float4": Invalid, "": Invalid} {
+	for element, want := range map[string]DType{
+		"half": Float16, "float": Float32, "bfloat": BFloat16, "uint": Uint32,
+		"uint8_t": Uint8, "float4": Invalid, "": Invalid,
+	} {
 		require.Equal(t, want, dtypeOf(element), element)
 	}
 	for _, kind := range findingKinds {

@@ -246,7 +246,8 @@ func sameFindings(launches []sanitizedLaunch) []findingGroup {
 		}
 	}
 	slices.SortStableFunc(groups, func(a,
-		b findingGroup) int {
+		b findingGroup,
+	) int {
 		return cmp.Compare(a.finding.Severity, b.finding.Severity)
 	})
 	return groups

@@ -23,11 +23,15 @@ func sampleSARIF(t *testing.T) map[string]any {
 		Path:  []sanitizer.Site{{File: "c.h", Line: 9, Function: "g"}},
 		Other: sanitizer.Site{File: "dir/d.metal", Line: 4, Function: "f"},
 	})
-	limit := newSanitizeFinding(sanitizer.Finding{Kind: sanitizer.FindingShift, Message: "a shift",
-		Site: sanitizer.Site{File: "/elsewhere/e.metal"}})
+	limit := newSanitizeFinding(sanitizer.Finding{
+		Kind: sanitizer.FindingShift, Message: "a shift",
+		Site: sanitizer.Site{File: "/elsewhere/e.metal"},
+	})
 	r := newReport(&Command{Program: "metalsan"}, Chosen{Failed: []FailedFile{{"lost.metal", "no such file"}}})
-	r.add([]sanitizedLaunch{{Kernel: "f", Launch: "1", Findings: []sanitizeFinding{race, limit}},
-		{Kernel: "f", File: "a.metal", Launch: "2", Error: "no"}})
+	r.add([]sanitizedLaunch{
+		{Kernel: "f", Launch: "1", Findings: []sanitizeFinding{race, limit}},
+		{Kernel: "f", File: "a.metal", Launch: "2", Error: "no"},
+	})
 	text, err := json.Marshal(newSARIF(r))
 	require.NoError(t, err)
 	var log map[string]any
@@ -133,8 +137,10 @@ func TestSARIFValues(t *testing.T) {
 // The fingerprint of a finding does not depend on its line.
 func TestSARIFFingerprint(t *testing.T) {
 	print := func(line int) string {
-		f := newSanitizeFinding(sanitizer.Finding{Kind: sanitizer.FindingRace, Buffer: "x",
-			Site: sanitizer.Site{File: "a", Line: line}})
+		f := newSanitizeFinding(sanitizer.Finding{
+			Kind: sanitizer.FindingRace, Buffer: "x",
+			Site: sanitizer.Site{File: "a", Line: line},
+		})
 		return sarifResultOf(findingGroup{f, []string{"1"}}).PartialFingerprints["finding/v1"]
 	}
 	require.Equal(t, print(1), print(2))

@@ -40,8 +40,10 @@ func (f shaderFiles) Open(name string) (fs.File, error) {
 		}
 		return openBelow(base, below)
 	}
-	return nil, &fs.PathError{Op: "open", Path: name,
-		Err: fmt.Errorf("it lies outside of the folder of %s: name a folder above both with --include", f.shader)}
+	return nil, &fs.PathError{
+		Op: "open", Path: name,
+		Err: fmt.Errorf("it lies outside of the folder of %s: name a folder above both with --include", f.shader),
+	}
 }
 
 // openBelow opens a regular file. It does not block on a pipe.

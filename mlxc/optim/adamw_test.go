@@ -28,8 +28,11 @@ func TestAdamWAgainstFloat64(t *testing.T) {
 	}{
 		{optim.AdamW[params]{}, 0.9, 0.999, 1e-8, 0},
 		{optim.AdamW[params]{Beta1: 0.8, Beta2: 0.95, Eps: 1e-3, WeightDecay: 0.1}, 0.8, 0.95, 1e-3, 0.1},
-		{optim.AdamW[params]{WeightDecay: 0.1, ShouldDecay: func(name string) bool { return name == "weight" }}, 0.9,
-			0.999, 1e-8, 0.1},
+		{
+			optim.AdamW[params]{WeightDecay: 0.1, ShouldDecay: func(name string) bool { return name == "weight" }},
+			0.9,
+			0.999, 1e-8, 0.1,
+		},
 	} {
 		for d, tolerance := range map[mlxc.DType]float64{mlxc.Float32: 2e-6, mlxc.Float64: 2e-6} {
 			r := rand.New(rand.NewPCG(1, 2))

@@ -35,8 +35,10 @@ func TestGlobalNorm(t *testing.T) {
 	require.Equal(t, mlxc.Float16, half.DType())
 	require.Equal(t, []float64{1, 1, 1, 1}, elements(t, half))
 
-	nan, norm, err := optim.ClipByGlobalNorm(params{mlxc.FromSlice([]float32{float32(math.NaN())}),
-		mlxc.FromSlice([]float32{1})}, 1)
+	nan, norm, err := optim.ClipByGlobalNorm(params{
+		mlxc.FromSlice([]float32{float32(math.NaN())}),
+		mlxc.FromSlice([]float32{1}),
+	}, 1)
 	require.NoError(t, err)
 	require.True(t, math.IsNaN(item(t, norm)))
 	require.True(t, math.IsNaN(elements(t, nan)[1]))

@@ -26,22 +26,46 @@ func TestErrors(t *testing.T) {
 	}{
 		{optim.AdamW[params]{}, p, p, state, "mlxc: optim.AdamW: LearningRate is nil: set it, for example to " +
 			"optim.Constant(1e-3)"},
-		{optim.AdamW[params]{LearningRate: good.LearningRate, Beta1: 1}, p, p, state,
-			"mlxc: optim.AdamW: Beta1 is 1: it must be at least 0 and below 1"},
-		{optim.AdamW[params]{LearningRate: good.LearningRate, Beta2: -1}, p, p, state,
-			"mlxc: optim.AdamW: Beta2 is -1: it must be at least 0 and below 1"},
-		{optim.AdamW[params]{LearningRate: good.LearningRate, Eps: math.NaN()}, p, p, state,
-			"mlxc: optim.AdamW: Eps is NaN: it must be at least 0 and below +Inf"},
-		{optim.AdamW[params]{LearningRate: good.LearningRate, WeightDecay: math.Inf(1)}, p, p, state,
-			"mlxc: optim.AdamW: WeightDecay is +Inf: it must be at least 0 and below +Inf"},
-		{optim.AdamW[params]{LearningRate: optim.Linear(0, 1, 0)}, p, p, state,
-			"mlxc: optim.Linear: steps is 0: it must be positive"},
-		{optim.AdamW[params]{LearningRate: optim.StepDecay(1, 0, 3)}, p, p, state,
-			"mlxc: optim.StepDecay: factor is 0 and every is 3: both must be positive"},
-		{optim.AdamW[params]{LearningRate: optim.Constant(1).Then(0, good.LearningRate)}, p, p, state,
-			"mlxc: optim.Then: steps is 0: it must be positive"},
-		{optim.AdamW[params]{LearningRate: optim.Constant(1).Then(3, nil)}, p, p, state,
-			"mlxc: optim.Then: a schedule is nil"},
+		{
+			optim.AdamW[params]{LearningRate: good.LearningRate, Beta1: 1},
+			p, p, state,
+			"mlxc: optim.AdamW: Beta1 is 1: it must be at least 0 and below 1",
+		},
+		{
+			optim.AdamW[params]{LearningRate: good.LearningRate, Beta2: -1},
+			p, p, state,
+			"mlxc: optim.AdamW: Beta2 is -1: it must be at least 0 and below 1",
+		},
+		{
+			optim.AdamW[params]{LearningRate: good.LearningRate, Eps: math.NaN()},
+			p, p, state,
+			"mlxc: optim.AdamW: Eps is NaN: it must be at least 0 and below +Inf",
+		},
+		{
+			optim.AdamW[params]{LearningRate: good.LearningRate, WeightDecay: math.Inf(1)},
+			p, p, state,
+			"mlxc: optim.AdamW: WeightDecay is +Inf: it must be at least 0 and below +Inf",
+		},
+		{
+			optim.AdamW[params]{LearningRate: optim.Linear(0, 1, 0)},
+			p, p, state,
+			"mlxc: optim.Linear: steps is 0: it must be positive",
+		},
+		{
+			optim.AdamW[params]{LearningRate: optim.StepDecay(1, 0, 3)},
+			p, p, state,
+			"mlxc: optim.StepDecay: factor is 0 and every is 3: both must be positive",
+		},
+		{
+			optim.AdamW[params]{LearningRate: optim.Constant(1).Then(0, good.LearningRate)},
+			p, p, state,
+			"mlxc: optim.Then: steps is 0: it must be positive",
+		},
+		{
+			optim.AdamW[params]{LearningRate: optim.Constant(1).Then(3, nil)},
+			p, p, state,
+			"mlxc: optim.Then: a schedule is nil",
+		},
 		{
 			optim.AdamW[params]{LearningRate: func(*mlxc.Array) *mlxc.Array { return mlxc.Ones(mlxc.Float32, 2) }},
 			p, p, state,

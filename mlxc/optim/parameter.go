@@ -16,7 +16,8 @@ type ByName map[string]*mlxc.Array
 // byName makes an array for each parameter that `which` selects. It returns an error for a parameter that is invalid or
 // not floating-point.
 func byName[P any](op string, params P, which func(*mlxc.Array) bool, array func(*mlxc.Array) *mlxc.Array) (ByName,
-	error) {
+	error,
+) {
 	arrays, err := tree.ToMap(params)
 	if err != nil {
 		return nil, err
@@ -69,7 +70,8 @@ func (p *parameter) move(rate, direction *mlxc.Array) *mlxc.Array {
 // update updates all parameters. f returns the new master of one parameter and sets its new moments. update returns the
 // new parameters, masters and moments.
 func update[P any](op string, params, grads P, masters ByName, moments []ByName, f func(*parameter) *mlxc.Array) (P,
-	ByName, []ByName, error) {
+	ByName, []ByName, error,
+) {
 	var zero P
 	all, err := parameters(op, params, grads, masters, moments)
 	if err != nil {

@@ -22,7 +22,8 @@ func TestSchedules(t *testing.T) {
 		}},
 		"exponential": {optim.ExponentialDecay(0.5, 0.9), func(t float64) float64 { return 0.5 * math.Pow(0.9, t) }},
 		"step":        {optim.StepDecay(0.5, 0.1, 4), func(t float64) float64 { return 0.5 * math.Pow(0.1, math.Floor(t/4)) }},
-		"joined": {optim.Linear(0, 1, 3).Then(3, optim.Constant(1)).Then(5, optim.ExponentialDecay(1, 0.5)),
+		"joined": {
+			optim.Linear(0, 1, 3).Then(3, optim.Constant(1)).Then(5, optim.ExponentialDecay(1, 0.5)),
 			func(t float64) float64 {
 				switch {
 				case t < 3:
@@ -31,7 +32,8 @@ func TestSchedules(t *testing.T) {
 					return 1
 				}
 				return math.Pow(0.5, t-5)
-			}},
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			compiled := tree.Compile(func(step *mlxc.Array) (*mlxc.Array, error) { return c.schedule(step), nil })

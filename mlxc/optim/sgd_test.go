@@ -17,8 +17,10 @@ func TestSGDAgainstFloat64(t *testing.T) {
 		{Momentum: 0.9},
 		{Momentum: 0.9, Nesterov: true},
 		{Momentum: 0.5, WeightDecay: 0.1},
-		{Momentum: 0.5, Nesterov: true, WeightDecay: 0.1,
-			ShouldDecay: func(name string) bool { return name == "bias" }},
+		{
+			Momentum: 0.5, Nesterov: true, WeightDecay: 0.1,
+			ShouldDecay: func(name string) bool { return name == "bias" },
+		},
 	} {
 		t.Run(fmt.Sprintf("momentum %v nesterov %v decay %v", o.Momentum, o.Nesterov, o.WeightDecay),
 			func(t *testing.T) {

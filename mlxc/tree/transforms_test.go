@@ -74,8 +74,10 @@ func TestValueAndGradAux(t *testing.T) {
 	x := mlxc.FromSlice([]float32{1, 2, 3})
 	both := tree.ValueAndGradAux(func(p linear) (*mlxc.Array, more) {
 		line := p.Weight.Mul(x).Add(p.Bias)
-		return line.Square().Sum(), more{Line: line, Hits: line.Greater(number(4)).AsType(mlxc.Int32).Sum(), Batch: x,
-			Rounds: 7}
+		return line.Square().Sum(), more{
+			Line: line, Hits: line.Greater(number(4)).AsType(mlxc.Int32).Sum(), Batch: x,
+			Rounds: 7,
+		}
 	})
 	value, aux, grads, err := both(linear{number(2), number(1)})
 	require.NoError(t, err)

@@ -155,8 +155,10 @@ func TestMapsByName(t *testing.T) {
 		message string
 	}{
 		{func(m map[string]*mlxc.Array) { delete(m, "norm") }, "tree: norm: the map has no such array"},
-		{func(m map[string]*mlxc.Array) { m["more"] = number(1) },
-			"tree: more: the tree has no place for this array of the map"},
+		{
+			func(m map[string]*mlxc.Array) { m["more"] = number(1) },
+			"tree: more: the tree has no place for this array of the map",
+		},
 		{func(m map[string]*mlxc.Array) { m["norm"] = nil }, "tree: norm: the array is nil"},
 		{
 			func(m map[string]*mlxc.Array) { m["norm"] = mlxc.Zeros(mlxc.Float32, 2) },
@@ -289,9 +291,11 @@ func TestErrors(t *testing.T) {
 			"and arrays; leave a field out with the tag `mlx:\"-\"`"},
 		{struct{ heads int }{4}, "tree: heads: the field heads of struct { heads int } is not exported: export it, " +
 			"or leave it out with the tag `mlx:\"-\"`"},
-		{struct{ weight *mlxc.Array }{number(1)},
+		{
+			struct{ weight *mlxc.Array }{number(1)},
 			"tree: weight: the field weight of struct { weight *mlxc.Array } is not exported: export it, or leave it " +
-				"out with the tag `mlx:\"-\"`"},
+				"out with the tag `mlx:\"-\"`",
+		},
 		{struct {
 			A *mlxc.Array `mlx:""`
 		}{number(1)}, "tree: the tree: the tag of the field A of struct { A *mlxc.Array \"mlx:\\\"\\\"\" } has no name"},
@@ -300,8 +304,10 @@ func TestErrors(t *testing.T) {
 			B *mlxc.Array `mlx:"a"`
 		}{number(1), number(2)}, "tree: a: two arrays have this name: rename one with a tag `mlx:\"name\"` or " +
 			"another key"},
-		{map[string]any{"a.b": number(1), "a": map[string]*mlxc.Array{"b": number(2)}},
-			"tree: a.b: two arrays have this name: rename one with a tag `mlx:\"name\"` or another key"},
+		{
+			map[string]any{"a.b": number(1), "a": map[string]*mlxc.Array{"b": number(2)}},
+			"tree: a.b: two arrays have this name: rename one with a tag `mlx:\"name\"` or another key",
+		},
 		{map[float64]*mlxc.Array{1: number(1)}, "tree: the tree: the keys of map[float64]*mlxc.Array have no order: " +
 			"use strings or integers"},
 		{map[string]any{"a": nil}, "tree: a: the interface is nil: put an array or a tree into it"},

@@ -43,7 +43,8 @@ func walk[T any](t T, leaf func(name string, a *mlxc.Array) (*mlxc.Array, error)
 
 // walkWanted is walk, and calls leaf also for the nil optional arrays for which wanted is true.
 func walkWanted[T any](t T, leaf func(name string, a *mlxc.Array) (*mlxc.Array, error),
-	wanted func(name string) bool) (T, error) {
+	wanted func(name string) bool,
+) (T, error) {
 	w := walker{leaf: leaf, wanted: wanted, names: map[string]bool{}, above: map[place]bool{}}
 	out := t
 	// Pass a pointer: reflect.ValueOf would lose an interface type.
@@ -120,7 +121,8 @@ func (w *walker) value(v reflect.Value, name string) (reflect.Value, error) {
 
 // within runs f for a reference, or returns an error if the reference is part of a cycle.
 func (w *walker) within(v reflect.Value, length int, name string, f func() (reflect.Value, error)) (reflect.Value,
-	error) {
+	error,
+) {
 	p := place{v.Pointer(), length, v.Type()}
 	if w.above[p] {
 		return v, fail(name, "the %v is part of a cycle", v.Type())

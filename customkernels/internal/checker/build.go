@@ -76,8 +76,10 @@ func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 		}
 		return append(f, "-ftrivial-auto-var-init="+v.variables)
 	}
-	f := append([]string{"-O1", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fsanitize=thread", "-fno-pie",
-		"-fstack-clash-protection"}, t.Flags()...)
+	f := append([]string{
+		"-O1", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fsanitize=thread", "-fno-pie",
+		"-fstack-clash-protection",
+	}, t.Flags()...)
 	if t.Clang() {
 		// Without alignment: clang does not check copies of whole vectors, the most important case. The flag also makes
 		// it reload values that are in registers, which would count as traffic.
@@ -119,8 +121,10 @@ func programFor(ctx context.Context, text string, v variant) (*Program, error) {
 			return nil, err
 		}
 	}
-	p, _ := builds.LoadOrStore(key, &Program{Path: path, Compiler: t.String(),
-		Flags: strings.Join(flags, " "), Source: source, text: text, plain: v.plain})
+	p, _ := builds.LoadOrStore(key, &Program{
+		Path: path, Compiler: t.String(),
+		Flags: strings.Join(flags, " "), Source: source, text: text, plain: v.plain,
+	})
 	return p.(*Program), nil
 }
 

@@ -34,14 +34,18 @@ func TestWritersBehindManyReaders(t *testing.T) {
 	}{
 		{"none", "", nil},
 		{"behind a barrier", "threadgroup_barrier(mem_flags::mem_threadgroup); if (i == 40) shared = 2;", nil},
-		{"behind a barrier, and read", "threadgroup_barrier(mem_flags::mem_threadgroup); if (i == 40) sum += ++shared;",
-			nil},
+		{
+			"behind a barrier, and read", "threadgroup_barrier(mem_flags::mem_threadgroup); if (i == 40) sum += ++shared;",
+			nil,
+		},
 		{"of another simdgroup", "if (i == 40) shared = 2;", []Kind{Race}},
 		{"the first reader", "if (i == 0) shared = 2;", []Kind{Race}},
 		{"behind another flag", "threadgroup_barrier(mem_flags::mem_device); if (i == 40) shared = 2;", []Kind{Fence}},
 		// Ordered behind the readers of the same simdgroup, not of the other.
-		{"behind its simdgroup", "simdgroup_barrier(mem_flags::mem_threadgroup); if (i == 40) shared = 2;",
-			[]Kind{Race}},
+		{
+			"behind its simdgroup", "simdgroup_barrier(mem_flags::mem_threadgroup); if (i == 40) shared = 2;",
+			[]Kind{Race},
+		},
 	} {
 		for _, threads := range []int{64, 41} {
 			p, err := Build(t.Context(), body(read+test.text+"\ny[i] = sum;"))

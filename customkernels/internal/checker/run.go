@@ -146,8 +146,10 @@ func (p *Program) result(path string, l Launch) (*Result, error) {
 		BankConflicts: h.BankConflicts, Duration: time.Duration(h.Nanoseconds),
 	}
 	if h.Differs != 0 {
-		r.Difference = &Difference{Slot: int(h.DifferingSlot), Schedule: int(h.DifferingSchedule),
-			Offset: int64(h.DifferingOffset)}
+		r.Difference = &Difference{
+			Slot: int(h.DifferingSlot), Schedule: int(h.DifferingSchedule),
+			Offset: int64(h.DifferingOffset),
+		}
 	}
 	for _, s := range slots {
 		r.Slots = append(r.Slots, Slot{

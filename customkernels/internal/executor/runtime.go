@@ -97,7 +97,8 @@ func (l *Library) NeedsFibers() bool { return l.c.uses_fibers != 0 }
 // prepare allocates all resources. After it has returned 0, run cannot fail. Arrays are row-contiguous. run may be
 // called any number of times, on any threads, concurrently. release frees ctx after the last run.
 func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepare, run, release, ctx unsafe.Pointer,
-	err error) {
+	err error,
+) {
 	fail := func(format string, args ...any) (a, b, c, d unsafe.Pointer, err error) {
 		return nil, nil, nil, nil, fmt.Errorf("kernel %s: "+format, append([]any{l.name}, args...)...)
 	}

@@ -36,8 +36,10 @@ func FuzzParse(f *testing.F) {
 func FuzzInclude(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"#include \"a.h\"\n", "int a;"},
-		{"# /* a */ import \\\n\"a.h\" /* b\n */ int b;\n#include \"a.h\"",
-			"#ifndef A\n#define A\n#include \"f.metal\"\n#endif\n"},
+		{
+			"# /* a */ import \\\n\"a.h\" /* b\n */ int b;\n#include \"a.h\"",
+			"#ifndef A\n#define A\n#include \"f.metal\"\n#endif\n",
+		},
 		{"#if A\n#include \"a.h\"\n#elif B\n#else\n#endif", "#pragma once\r\nint a; \\"},
 		{"#include \"a.h\"\n*/", "/*"},
 		{"#include \"a.h\"\n)\"", "R\"("},

@@ -169,8 +169,10 @@ func (p *parser) functionConstant(k *Kernel, it Item) {
 			}
 		}
 		name := p.Tokens[i-1]
-		k.Constants = append(k.Constants, FunctionConstant{name.Text,
-			p.element(words), index, p.Position(name), name.Line})
+		k.Constants = append(k.Constants, FunctionConstant{
+			name.Text,
+			p.element(words), index, p.Position(name), name.Line,
+		})
 		return
 	}
 }

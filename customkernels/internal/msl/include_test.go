@@ -26,8 +26,10 @@ func TestInclude(t *testing.T) {
 		header string
 	}{
 		"beside": {
-			map[string]string{"d/f.metal": "int a;\n#include \"one.h\"\nint b;\n" + user,
-				"d/one.h": "float one() { return 1; }\n"},
+			map[string]string{
+				"d/f.metal": "int a;\n#include \"one.h\"\nint b;\n" + user,
+				"d/one.h":   "float one() { return 1; }\n",
+			},
 			"int a;\n\nfloat one() { return 1; }\n\n\nint b;\n",
 		},
 		"below and above, nested": {
@@ -78,13 +80,17 @@ func TestInclude(t *testing.T) {
 			"#if 0\n#include \"none.h\"\n#endif\n",
 		},
 		"Metal's": {
-			map[string]string{"d/f.metal": "#include <metal_stdlib>\n#include \"a.h\"\n" + user,
-				"d/a.h": "#include <metal_simdgroup>\nusing namespace metal;\nint a;"},
+			map[string]string{
+				"d/f.metal": "#include <metal_stdlib>\n#include \"a.h\"\n" + user,
+				"d/a.h":     "#include <metal_simdgroup>\nusing namespace metal;\nint a;",
+			},
 			"\n\n\n\nint a;\n",
 		},
 		"odd spelling": {
-			map[string]string{"d/f.metal": "/* a */ # /* b */ import \\\n \"a.h\" /* c\n */ // d\nint b;\n" + user,
-				"d/a.h": "int a;\r\n"},
+			map[string]string{
+				"d/f.metal": "/* a */ # /* b */ import \\\n \"a.h\" /* c\n */ // d\nint b;\n" + user,
+				"d/a.h":     "int a;\r\n",
+			},
 			"/* a */\n\n\nint a;\r\n\n\nint b;\n",
 		},
 	} {
@@ -137,8 +143,10 @@ func TestIncludeProblems(t *testing.T) {
 			"d/f.metal:2:12", `"none.h" cannot be read: open d/none.h: file does not exist`,
 		},
 		"missing from an included file": {
-			map[string]string{"d/f.metal": "#include \"a.h\"\n" + user, "d/a.h": "\n#include \"e/b.h\"\n",
-				"d/e/b.h": "#include \"none.h\""},
+			map[string]string{
+				"d/f.metal": "#include \"a.h\"\n" + user, "d/a.h": "\n#include \"e/b.h\"\n",
+				"d/e/b.h": "#include \"none.h\"",
+			},
 			"d/e/b.h:1:10", "open d/e/none.h",
 		},
 		"outside": {
@@ -150,8 +158,10 @@ func TestIncludeProblems(t *testing.T) {
 			"d/f.metal:1:10", "\"/a.h\" is an absolute path; write it relative",
 		},
 		"MLX's": {
-			map[string]string{"d/f.metal": "#include \"a.h\"\n" + user,
-				"d/a.h": "#include \"mlx/backend/metal/kernels/utils.h\"\n"},
+			map[string]string{
+				"d/f.metal": "#include \"a.h\"\n" + user,
+				"d/a.h":     "#include \"mlx/backend/metal/kernels/utils.h\"\n",
+			},
 			"d/a.h:1:10", "MLX's own headers cannot be included",
 		},
 		"in angles": {
@@ -159,13 +169,17 @@ func TestIncludeProblems(t *testing.T) {
 			"d/f.metal:1:10", `<a.h> is no header of Metal; write #include "a.h"`,
 		},
 		"once under a condition": {
-			map[string]string{"d/f.metal": "#ifdef A\n#include \"a.h\"\n#endif\n#include \"a.h\"\n" + user,
-				"d/a.h": "int a;"},
+			map[string]string{
+				"d/f.metal": "#ifdef A\n#include \"a.h\"\n#endif\n#include \"a.h\"\n" + user,
+				"d/a.h":     "int a;",
+			},
 			"d/f.metal:4:10", "already included at d/f.metal:2:10, under a condition that may be false here",
 		},
 		"once in another branch": {
-			map[string]string{"d/f.metal": "#ifdef A\n#include \"a.h\"\n#else\n#include \"a.h\"\n#endif\n" + user,
-				"d/a.h": "int a;"},
+			map[string]string{
+				"d/f.metal": "#ifdef A\n#include \"a.h\"\n#else\n#include \"a.h\"\n#endif\n" + user,
+				"d/a.h":     "int a;",
+			},
 			"d/f.metal:4:10", "already included",
 		},
 		"an open conditional": {

@@ -3,6 +3,7 @@ package msl
 // ScopeKind is the kind of scope in which an item stands.
 type ScopeKind uint8
 
+// The kinds of scopes.
 const (
 	NamespaceScope ScopeKind = iota
 	ClassScope
@@ -11,6 +12,7 @@ const (
 // ItemKind is the kind of a declaration.
 type ItemKind uint8
 
+// The kinds of declarations.
 const (
 	OtherItem     ItemKind = iota // variables, aliases, prototypes, enums, macro calls
 	FunctionItem                  // a function with its body

@@ -76,8 +76,10 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 	}
 	element := p.element(words[:len(words)-1])
 	if pointer || reference {
-		b := Buffer{Name: p.Tokens[name].Text, Element: element, Reference: reference, Const: isConst,
-			Volatile: volatile, Coherent: coherent}
+		b := Buffer{
+			Name: p.Tokens[name].Text, Element: element, Reference: reference, Const: isConst,
+			Volatile: volatile, Coherent: coherent,
+		}
 		return p.bufferArgument(k, name, b, spaces, attributes)
 	}
 	return p.positionArgument(k, name, element, attributes)

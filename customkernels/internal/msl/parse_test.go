@@ -120,12 +120,16 @@ func TestParseHeader(t *testing.T) {
 				require.Equal(t, lines[i], line, "line %d", i+1)
 			}
 		}
-		for _, kept := range []string{"inline float sum(", "struct Params {", "constant float table",
-			"#define DEV device", "// One file"} {
+		for _, kept := range []string{
+			"inline float sum(", "struct Params {", "constant float table",
+			"#define DEV device", "// One file",
+		} {
 			require.Contains(t, k.Header, kept)
 		}
-		for _, left := range []string{"#include", "using namespace", "norm<float>", "instantiate_norm(half)",
-			"void histogram"} {
+		for _, left := range []string{
+			"#include", "using namespace", "norm<float>", "instantiate_norm(half)",
+			"void histogram",
+		} {
 			require.NotContains(t, k.Header, left)
 		}
 		if k.Name == "histogram" {
@@ -160,14 +164,23 @@ func TestParseForms(t *testing.T) {
 			"typedef float F; using G = float; template <typename T> T h(T a = T{1}) { return a; }\nconstant float " +
 			"t[] {1, 2};\n" +
 			"kernel void f(device float* y) {}", []string{"f"}, ""},
-		{"macro calls without semicolons", "#define A(x)\nA(1)\nA(2)\nkernel void f(device float* y) {}", []string{"f"},
-			""},
-		{"branches of signatures", "#ifdef __A\nkernel void f(device float* y, uint i [[thread_position_in_grid]]) " +
-			"{\n#else\nkernel void f(device float* y) {\n#endif\n}", []string{"f"},
-			"\n#else\nkernel void f(device float* y) {\n#endif\n"},
+		{
+			"macro calls without semicolons", "#define A(x)\nA(1)\nA(2)\nkernel void f(device float* y) {}",
+			[]string{"f"},
+			"",
+		},
+		{
+			"branches of signatures", "#ifdef __A\nkernel void f(device float* y, uint i [[thread_position_in_grid]]) " +
+				"{\n#else\nkernel void f(device float* y) {\n#endif\n}",
+			[]string{"f"},
+			"\n#else\nkernel void f(device float* y) {\n#endif\n",
+		},
 		{"comments", "kernel /* a */ void f( // b\n device float* y /* } */) { /* { */ }", []string{"f"}, " /* { */ "},
-		{"strings", "kernel void f(device float* y) { auto s = \"}\"; char c = '}'; }", []string{"f"},
-			" auto s = \"}\"; char c = '}'; "},
+		{
+			"strings", "kernel void f(device float* y) { auto s = \"}\"; char c = '}'; }",
+			[]string{"f"},
+			" auto s = \"}\"; char c = '}'; ",
+		},
 		{"space after the type", "kernel void f(float device * y, const float constant & s, device const vec<float, " +
 			"4> *v) {}", []string{"f"}, ""},
 		{"crlf", "kernel void f(\r\n device float* y)\r\n{\r\n}\r\n", []string{"f"}, "\r\n"},
@@ -209,12 +222,16 @@ kernel void f(
 	for _, b := range k.Buffers {
 		elements = append(elements, b.Element)
 	}
-	require.Equal(t, []string{"atomic<uint>", "atomic_float", "packed_float3", "unsigned int", "array<float, 2*(1+1)>",
-		"P"}, elements)
+	require.Equal(t, []string{
+		"atomic<uint>", "atomic_float", "packed_float3", "unsigned int", "array<float, 2*(1+1)>",
+		"P",
+	}, elements)
 	require.True(t, k.Buffers[0].Atomic && k.Buffers[1].Atomic && !k.Buffers[2].Atomic)
 	require.Equal(t, []string{"a", "b"}, names(k.Outputs()))
-	require.Equal(t, []bool{false, true, false}, []bool{k.Buffers[0].Volatile,
-		k.Buffers[1].Volatile, k.Buffers[2].Volatile})
+	require.Equal(t, []bool{false, true, false}, []bool{
+		k.Buffers[0].Volatile,
+		k.Buffers[1].Volatile, k.Buffers[2].Volatile,
+	})
 	require.Equal(t, []bool{true, false}, []bool{k.Buffers[0].Coherent, k.Buffers[1].Coherent})
 	require.Equal(t, "shared", k.Threadgroup[0].Name)
 	require.Equal(t, 1, k.Threadgroup[0].Index)
@@ -276,47 +293,71 @@ func TestParseErrors(t *testing.T) {
 	}{
 		{"empty", "", "1:1", "no kernel"},
 		{"no kernel", "float f(float x) { return x; }", "1:1", "no kernel"},
-		{"texture", "kernel void f(device float* y,\n  texture2d<float> t [[texture(0)]]) {}", "2:3",
-			"texture arguments are not supported"},
-		{"sampler", "kernel void f(device float* y, sampler s [[sampler(0)]]) {}", "1:32",
-			"sampler arguments are not supported"},
+		{
+			"texture", "kernel void f(device float* y,\n  texture2d<float> t [[texture(0)]]) {}", "2:3",
+			"texture arguments are not supported",
+		},
+		{
+			"sampler", "kernel void f(device float* y, sampler s [[sampler(0)]]) {}", "1:32",
+			"sampler arguments are not supported",
+		},
 		{"stage in", "kernel void f(device float* y, P p [[stage_in]]) {}", "1:38", "stage_in"},
-		{"acceleration structure", "kernel void f(device float* y, instance_acceleration_structure s [[buffer(1)]]) {}",
-			"1:32", "not supported"},
+		{
+			"acceleration structure", "kernel void f(device float* y, instance_acceleration_structure s [[buffer(1)]]) {}",
+			"1:32", "not supported",
+		},
 		{"missing body", "\nkernel void f(device float* y);", "2:13", "has no body"},
-		{"unknown attribute", "kernel void f(device float* y, uint i [[thread_position]]) {}", "1:41",
-			"unsupported attribute thread_position"},
-		{"a buffer attribute that is none", "kernel void f(device float* y [[thread_position_in_grid]]) {}", "1:33",
-			"does not fit"},
+		{
+			"unknown attribute", "kernel void f(device float* y, uint i [[thread_position]]) {}", "1:41",
+			"unsupported attribute thread_position",
+		},
+		{
+			"a buffer attribute that is none", "kernel void f(device float* y [[thread_position_in_grid]]) {}", "1:33",
+			"does not fit",
+		},
 		{"struct by value", "struct P { int a; };\nkernel void f(device float* y, P p) {}", "2:34", "constant P& p"},
 		{"no address space", "kernel void f(float* y) {}", "1:22", "no address space"},
 		{"two address spaces", "kernel void f(device constant float* y) {}", "1:22", "two address spaces"},
 		{"thread argument", "kernel void f(device float* y, thread float* z) {}", "1:32", "thread memory"},
-		{"threadgroup reference", "kernel void f(device float* y, threadgroup float& z) {}", "1:32",
-			"must be a pointer"},
+		{
+			"threadgroup reference", "kernel void f(device float* y, threadgroup float& z) {}", "1:32",
+			"must be a pointer",
+		},
 		{"pointer to pointer", "kernel void f(device float* device* y) {}", "1:35", "pointer to a pointer"},
 		{"array argument", "kernel void f(device float* y[4]) {}", "1:30", "array of arguments"},
 		{"default value", "kernel void f(device float* y = nullptr) {}", "1:31", "cannot have a default value"},
 		{"no name", "kernel void f(device float*) {}", "1:15", "no name"},
 		{"odd argument", "kernel void f(device float* y, 3) {}", "1:32", "unexpected \"3\" in a kernel's argument"},
-		{"function pointer", "kernel void f(device float* y, void (*g)(int)) {}", "1:37",
-			"unexpected \"(\" in a kernel's argument"},
-		{"trailing comma", "kernel void f(device float* y, , uint i [[thread_position_in_grid]]) {}", "1:32",
-			"missing"},
+		{
+			"function pointer", "kernel void f(device float* y, void (*g)(int)) {}", "1:37",
+			"unexpected \"(\" in a kernel's argument",
+		},
+		{
+			"trailing comma", "kernel void f(device float* y, , uint i [[thread_position_in_grid]]) {}", "1:32",
+			"missing",
+		},
 		{"same name twice", "kernel void f(device float* y, constant int& y) {}", "1:46", "occurs twice"},
-		{"same index twice", "kernel void f(device float* y [[buffer(1)]], constant int& x [[buffer(1)]]) {}", "1:60",
-			"both have [[buffer(1)]]"},
+		{
+			"same index twice", "kernel void f(device float* y [[buffer(1)]], constant int& x [[buffer(1)]]) {}", "1:60",
+			"both have [[buffer(1)]]",
+		},
 		{"index that is no number", "kernel void f(device float* y [[buffer(N)]]) {}", "1:33", "needs a number"},
-		{"vector of a scalar position", "kernel void f(device float* y, uint3 i [[thread_index_in_simdgroup]]) {}",
-			"1:42", "single number"},
-		{"type of a position", "kernel void f(device float* y, float i [[thread_position_in_grid]]) {}", "1:38",
-			"uint"},
+		{
+			"vector of a scalar position", "kernel void f(device float* y, uint3 i [[thread_index_in_simdgroup]]) {}",
+			"1:42", "single number",
+		},
+		{
+			"type of a position", "kernel void f(device float* y, float i [[thread_position_in_grid]]) {}", "1:38",
+			"uint",
+		},
 		{"no output", "kernel void f(device const float* y) {}", "1:13", "no output"},
 		{"not void", "kernel float f(device float* y) {}", "1:8", "unexpected \"float\" in a kernel's declaration"},
 		{"no return type", "kernel f(device float* y) {}", "1:8", "must return void"},
 		{"member", "struct S { kernel void f(device float* y) {} };", "1:12", "cannot be a member"},
-		{"twice", "kernel void f(device float* y) {}\nkernel void f(device float* z) {}", "2:13",
-			"defined twice, first at dir/f.metal:1:13"},
+		{
+			"twice", "kernel void f(device float* y) {}\nkernel void f(device float* z) {}", "2:13",
+			"defined twice, first at dir/f.metal:1:13",
+		},
 		{"unclosed brace", "kernel void f(device float* y) {\n  if (1) {\n}", "1:32", "never closed"},
 		{"brace too many", "kernel void f(device float* y) { } }", "1:36", "closes nothing"},
 		{"wrong bracket", "kernel void f(device float* y) { y[0) = 1; }", "1:37", "does not fit"},
@@ -326,17 +367,27 @@ func TestParseErrors(t *testing.T) {
 		{"open conditional", "#ifdef A\nkernel void f(device float* y) {}", "1:1", "no #endif"},
 		{"stray endif", "kernel void f(device float* y) {}\n#endif", "2:1", "#endif without #if"},
 		{"stray else", "#else\nkernel void f(device float* y) {}", "1:1", "#else without #if"},
-		{"template of floats", "template <float F> kernel void f(device float* y) {}", "1:11",
-			"cannot be given at launch"},
-		{"template without a name", "template <typename> kernel void f(device float* y) {}", "1:11",
-			"each with a name"},
-		{"template pack", "template <typename... T> kernel void f(device float* y) {}", "1:11",
-			"cannot be given at launch"},
+		{
+			"template of floats", "template <float F> kernel void f(device float* y) {}", "1:11",
+			"cannot be given at launch",
+		},
+		{
+			"template without a name", "template <typename> kernel void f(device float* y) {}", "1:11",
+			"each with a name",
+		},
+		{
+			"template pack", "template <typename... T> kernel void f(device float* y) {}", "1:11",
+			"cannot be given at launch",
+		},
 		{"template twice", "template <int N, int N> kernel void f(device float* y) {}", "1:22", "occurs twice"},
-		{"threads", "[[max_total_threads_per_threadgroup(4096)]] kernel void f(device float* y) {}", "1:3",
-			"1 to 1024"},
-		{"deep namespaces", strings.Repeat("namespace a {", 100) + strings.Repeat("}", 100), "1:846",
-			"nested more than"},
+		{
+			"threads", "[[max_total_threads_per_threadgroup(4096)]] kernel void f(device float* y) {}", "1:3",
+			"1 to 1024",
+		},
+		{
+			"deep namespaces", strings.Repeat("namespace a {", 100) + strings.Repeat("}", 100), "1:846",
+			"nested more than",
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -186,7 +186,8 @@ var errHangs = errors.New("did not end")
 // run runs the compiler in dir. When ctx ends or the limit is reached, it kills the compiler and all processes that it
 // started.
 func (c *compiler) run(ctx context.Context, limit time.Duration, dir string, stdout, stderr io.Writer,
-	args ...string) error {
+	args ...string,
+) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s %w within %v and was stopped",
 		c.path, errHangs, limit))
 	defer cancel()

@@ -46,7 +46,8 @@ func (t *Toolchain) RunOnHeaders(ctx context.Context, work, kernel, more string,
 // precompiledHeaders returns the path of the precompiled headers with the key in dir. If they are missing or damaged,
 // it makes them.
 func (t *Toolchain) precompiledHeaders(ctx context.Context, dir, key, work, kernel string, flags []string) (string,
-	error) {
+	error,
+) {
 	path, err := find(dir, key, ".gch")
 	if err == nil {
 		return path, nil
@@ -56,8 +57,10 @@ func (t *Toolchain) precompiledHeaders(ctx context.Context, dir, key, work, kern
 	}
 	out := filepath.Join(work, "precompiled")
 	defer os.Remove(out)
-	if err := t.Run(ctx, work, kernel, slices.Concat(flags, []string{"-I.", "-x", "c++-header", "-o",
-		out, metalstd.HostHeader})...); err != nil {
+	if err := t.Run(ctx, work, kernel, slices.Concat(flags, []string{
+		"-I.", "-x", "c++-header", "-o",
+		out, metalstd.HostHeader,
+	})...); err != nil {
 		return "", err
 	}
 	if err := store(dir, key, ".gch", out); err != nil {

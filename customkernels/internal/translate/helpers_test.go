@@ -94,8 +94,12 @@ func exampleNorm(t *testing.T) string {
 	require.Equal(t, []string{"x", "weight", "mlxg_table_in", "width"}, m.InputNames)
 	return m.Text("norm",
 		[]MLXTemplateArgument{{"typename", "float16_t"}, {"int", "4"}, {"int", "2"}, {"bool", "1"}},
-		[]MLXInput{{Type: "float16_t"}, {Type: "float16_t"}, {Type: "float", Small: true},
-			{Type: "uint32_t", Scalar: true, Small: true}},
+		[]MLXInput{
+			{Type: "float16_t"},
+			{Type: "float16_t"},
+			{Type: "float", Small: true},
+			{Type: "uint32_t", Scalar: true, Small: true},
+		},
 		[]string{"float", "float16_t"})
 }
 

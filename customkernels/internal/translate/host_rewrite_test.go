@@ -178,8 +178,10 @@ func TestHostErrors(t *testing.T) {
 		{"braces", kernel("", "threadgroup float a[2] {1, 2};"), "3:24", "cannot have an initializer"},
 		{"constructor", kernel("", "threadgroup float4 a(1);"), "3:21", "cannot have an initializer"},
 		{"program scope", kernel("threadgroup float a[4];", ""), "1:1", "only be declared in a kernel"},
-		{"helper", kernel("template <typename U> void f() { threadgroup U s[4]; }", ""), "1:34",
-			"only be declared in a kernel"},
+		{
+			"helper", kernel("template <typename U> void f() { threadgroup U s[4]; }", ""), "1:34",
+			"only be declared in a kernel",
+		},
 		{"member", kernel("struct S { threadgroup float a; };", ""), "1:12", "only be declared in a kernel"},
 		{"behind the type", kernel("", "float threadgroup a[4];"), "3:7", "before the type"},
 		{"mixed with pointers", kernel("", "threadgroup float a, *b;"), "3:24", "separate statements"},
@@ -194,8 +196,10 @@ func TestHostErrors(t *testing.T) {
 		{"no instantiation", "template <typename T> kernel void f(device T* y) {}", "1:35", "never instantiated"},
 		{"wrong instantiation", "template <typename T, int N> kernel void f(device T* y) {}\ntemplate " +
 			"[[host_name(\"f\")]] kernel void f<float>(device float*);", "2:41", "gives 1 template arguments"},
-		{"buffer number", "kernel void f(device float* y [[buffer(64)]]) {}", "1:29",
-			"the buffer number is 64; it must be from 0 to 63"},
+		{
+			"buffer number", "kernel void f(device float* y [[buffer(64)]]) {}", "1:29",
+			"the buffer number is 64; it must be from 0 to 63",
+		},
 		{"broken", "kernel void f(device float* y) {", "1:32", "never closed"},
 	}
 	for _, test := range tests {

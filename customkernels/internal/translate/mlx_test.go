@@ -24,8 +24,12 @@ func TestTextEqualsMLX(t *testing.T) {
 	}
 	require.Equal(t, string(want), m.Text("rms_dx",
 		[]MLXTemplateArgument{{"typename", "float16_t"}, {"int", "3"}, {"bool", "1"}},
-		[]MLXInput{{Type: "float16_t"}, {Type: "bfloat16_t", Small: true}, {Type: "int32_t"},
-			{Type: "float", Scalar: true, Small: true}},
+		[]MLXInput{
+			{Type: "float16_t"},
+			{Type: "bfloat16_t", Small: true},
+			{Type: "int32_t"},
+			{Type: "float", Scalar: true, Small: true},
+		},
 		[]string{"float16_t", "float"}))
 
 	want, err = os.ReadFile("testdata/mlx_atomic.metal")
@@ -123,8 +127,10 @@ func TestMLX(t *testing.T) {
 				"device float2*>(mlxg_b); volatile device int& c = *mlxg_c;",
 			inputs: []string{"x"}, outputs: []string{"mlxg_a", "mlxg_b", "mlxg_c"}, cast: []bool{false},
 		},
-		{name: "reference output", parameters: "device float& y", prologue: "device float& y = *mlxg_y;",
-			outputs: []string{"mlxg_y"}},
+		{
+			name: "reference output", parameters: "device float& y", prologue: "device float& y = *mlxg_y;",
+			outputs: []string{"mlxg_y"},
+		},
 		{
 			name: "atomic outputs", parameters: "device atomic_uint* n, device float* y, device atomic<float>& s, " +
 				"device half4& h",

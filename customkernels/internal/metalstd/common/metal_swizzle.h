@@ -143,16 +143,16 @@ MLXG_INLINE void convert_lanes(half* to, const float* from) {
 #define MLXG_4B(T, a, A, x, y, z, w) \
   MLXG_4C(T, a, A, x, 0, x, y, z, w) \
   MLXG_4C(T, a, A, y, 1, x, y, z, w) MLXG_4C(T, a, A, z, 2, x, y, z, w) MLXG_4C(T, a, A, w, 3, x, y, z, w)
-#define MLXG_4C(T, a, A, b, B, x, y, z, w)                                          \
-  MLXG_SW(T, 4, 2, a##b, A, B)                                                      \
-  MLXG_4D(T, a, A, b, B, x, 0, x, y, z, w)                                          \
-  MLXG_4D(T, a, A, b, B, y, 1, x, y, z, w) MLXG_4D(T, a, A, b, B, z, 2, x, y, z, w) \
-      MLXG_4D(T, a, A, b, B, w, 3, x, y, z, w)
-#define MLXG_4D(T, a, A, b, B, c, C, x, y, z, w)                                    \
-  MLXG_SW(T, 4, 3, a##b##c, A, B, C)                                                \
-  MLXG_SW(T, 4, 4, a##b##c##x, A, B, C, 0)                                          \
-  MLXG_SW(T, 4, 4, a##b##c##y, A, B, C, 1) MLXG_SW(T, 4, 4, a##b##c##z, A, B, C, 2) \
-      MLXG_SW(T, 4, 4, a##b##c##w, A, B, C, 3)
+#define MLXG_4C(T, a, A, b, B, x, y, z, w) \
+  MLXG_SW(T, 4, 2, a##b, A, B)             \
+  MLXG_4D(T, a, A, b, B, x, 0, x, y, z, w) \
+  MLXG_4D(T, a, A, b, B, y, 1, x, y, z, w) \
+  MLXG_4D(T, a, A, b, B, z, 2, x, y, z, w) MLXG_4D(T, a, A, b, B, w, 3, x, y, z, w)
+#define MLXG_4D(T, a, A, b, B, c, C, x, y, z, w) \
+  MLXG_SW(T, 4, 3, a##b##c, A, B, C)             \
+  MLXG_SW(T, 4, 4, a##b##c##x, A, B, C, 0)       \
+  MLXG_SW(T, 4, 4, a##b##c##y, A, B, C, 1)       \
+  MLXG_SW(T, 4, 4, a##b##c##z, A, B, C, 2) MLXG_SW(T, 4, 4, a##b##c##w, A, B, C, 3)
 // clang-format on
 
 }  // namespace metal
