@@ -19,9 +19,9 @@ type SanitizeReport struct {
 
 // Sanitize runs a launch under the checker, on the CPU regardless of the current stream: see
 // [sanitizer.Kernel.Sanitize]. It evaluates the inputs.
-func (k *Kernel) Sanitize(ctx context.Context, l Launch, c sanitizer.Config, inputs ...*mlxc.Array) (*SanitizeReport,
-	error,
-) {
+func (k *Kernel) Sanitize(
+	ctx context.Context, l Launch, c sanitizer.Config, inputs ...*mlxc.Array,
+) (*SanitizeReport, error) {
 	if err := k.checkArrays(l, inputs); err != nil {
 		return nil, err
 	}

@@ -89,7 +89,8 @@ func (l *lister) text(node any) string {
 	if err := printer.Fprint(&b, l.files, node); err != nil {
 		l.err = err
 	}
-	return strings.Join(strings.Fields(b.String()), " ")
+	oneLine := strings.Join(strings.Fields(b.String()), " ")
+	return strings.NewReplacer("( ", "(", ", )", ")").Replace(oneLine) // parameters on several lines
 }
 
 func (l *lister) declaration(d ast.Decl) {

@@ -15,9 +15,9 @@ type ByName map[string]*mlxc.Array
 
 // byName makes an array for each parameter that `which` selects. It returns an error for a parameter that is invalid or
 // not floating-point.
-func byName[P any](op string, params P, which func(*mlxc.Array) bool, array func(*mlxc.Array) *mlxc.Array) (ByName,
-	error,
-) {
+func byName[P any](
+	op string, params P, which func(*mlxc.Array) bool, array func(*mlxc.Array) *mlxc.Array,
+) (ByName, error) {
 	arrays, err := tree.ToMap(params)
 	if err != nil {
 		return nil, err

@@ -120,9 +120,9 @@ func (w *walker) value(v reflect.Value, name string) (reflect.Value, error) {
 }
 
 // within runs f for a reference, or returns an error if the reference is part of a cycle.
-func (w *walker) within(v reflect.Value, length int, name string, f func() (reflect.Value, error)) (reflect.Value,
-	error,
-) {
+func (w *walker) within(
+	v reflect.Value, length int, name string, f func() (reflect.Value, error),
+) (reflect.Value, error) {
 	p := place{v.Pointer(), length, v.Type()}
 	if w.above[p] {
 		return v, fail(name, "the %v is part of a cycle", v.Type())

@@ -45,9 +45,9 @@ func (t *Toolchain) RunOnHeaders(ctx context.Context, work, kernel, more string,
 
 // precompiledHeaders returns the path of the precompiled headers with the key in dir. If they are missing or damaged,
 // it makes them.
-func (t *Toolchain) precompiledHeaders(ctx context.Context, dir, key, work, kernel string, flags []string) (string,
-	error,
-) {
+func (t *Toolchain) precompiledHeaders(
+	ctx context.Context, dir, key, work, kernel string, flags []string,
+) (string, error) {
 	path, err := find(dir, key, ".gch")
 	if err == nil {
 		return path, nil
