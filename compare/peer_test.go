@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/stretchr/testify/require"
@@ -51,7 +52,7 @@ func TestRunSurvivesFaultsOfMLX(t *testing.T) {
 			"not implemented",
 		},
 		"not a number": {
-			func(mlx mlxc.Func) mlxc.Func { return scaled(mlx, math.Inf(1)) },
+			func(mlx mlxc.Func) mlxc.Func { return mlxtest.Scaled(mlx, math.Inf(1)) },
 			"NaN or infinity out of place in",
 		},
 	}
@@ -71,7 +72,7 @@ func TestRunSurvivesFaultsOfMLX(t *testing.T) {
 			}
 
 			// An error of MLX does not excuse the same error of ours.
-			wrong := altered(func(c *Case) { c.MLX, c.Ours = test.mlx(c.MLX), scaled(c.Ours, 1.05) })
+			wrong := altered(func(c *Case) { c.MLX, c.Ours = test.mlx(c.MLX), mlxtest.Scaled(c.Ours, 1.05) })
 			require.Zero(t, Run(context.Background(), wrong, Options{}).Passed)
 		})
 	}
@@ -87,7 +88,7 @@ func TestRunJudgesByFloat32WhereMLXCancels(t *testing.T) {
 			if in[0].DType() == mlxc.Float32 {
 				return mlx(in)
 			}
-			return scaled(mlx, -1)(in)
+			return mlxtest.Scaled(mlx, -1)(in)
 		}
 	})
 	r := Run(context.Background(), op, Options{})
@@ -130,20 +131,20 @@ func TestRunJudgesByAComposition(t *testing.T) {
 			`not implemented \(at arrays/vjp\.go:\d+\); ours is judged by a composition of MLX's functions`,
 		},
 		"another function": {
-			func(mlx mlxc.Func) mlxc.Func { return scaled(mlx, 1.05) },
+			func(mlx mlxc.Func) mlxc.Func { return mlxtest.Scaled(mlx, 1.05) },
 			func(mlx mlxc.Func) mlxc.Func { return mlx },
 			report.MLXWrong,
 			"another function: far off even in float32; ours is judged by a composition of MLX's functions",
 		},
 		"another function, composition fails": {
-			func(mlx mlxc.Func) mlxc.Func { return scaled(mlx, 1.05) },
+			func(mlx mlxc.Func) mlxc.Func { return mlxtest.Scaled(mlx, 1.05) },
 			func(mlx mlxc.Func) mlxc.Func { return inFloat32(mlx, refusing) },
 			report.MLXWrong,
 			"another function: far off even in float32; ours is judged by a composition of MLX's functions in float32",
 		},
 		"composition as far off": {
-			func(mlx mlxc.Func) mlxc.Func { return scaled(mlx, 1.05) },
-			func(mlx mlxc.Func) mlxc.Func { return scaled(mlx, 1.05) },
+			func(mlx mlxc.Func) mlxc.Func { return mlxtest.Scaled(mlx, 1.05) },
+			func(mlx mlxc.Func) mlxc.Func { return mlxtest.Scaled(mlx, 1.05) },
 			report.MLXValid,
 			"",
 		},
@@ -170,7 +171,7 @@ func TestRunJudgesByAComposition(t *testing.T) {
 				return
 			}
 			// An error as large as MLX's does not pass.
-			wrong := altered(func(c *Case) { change(c); c.Ours = scaled(c.Ours, 1.05) })
+			wrong := altered(func(c *Case) { change(c); c.Ours = mlxtest.Scaled(c.Ours, 1.05) })
 			require.Zero(t, Run(context.Background(), wrong, Options{}).Passed)
 		})
 	}
@@ -188,7 +189,7 @@ func TestRunWithoutAGradient(t *testing.T) {
 		require.InEpsilon(t, float64(exact.Rows[i].MLXMaxErr), float64(c.MLXMaxErr), 1e-3, "the truth is the same")
 	}
 
-	wrong := altered(func(c *Case) { c.Gradient, c.Ours = nil, scaled(c.Ours, 1.05) })
+	wrong := altered(func(c *Case) { c.Gradient, c.Ours = nil, mlxtest.Scaled(c.Ours, 1.05) })
 	require.Zero(t, Run(context.Background(), wrong, Options{}).Passed)
 }
 
@@ -212,7 +213,7 @@ func TestRunWithoutMLX(t *testing.T) {
 			require.Equal(t, composed, strings.HasSuffix(c.MLXMessage, "; ours is judged by a composition of MLX's functions"))
 			require.True(t, math.IsNaN(float64(c.Ratio)))
 		}
-		wrong := altered(func(c *Case) { change(c); c.Ours = scaled(c.Ours, 1.05) })
+		wrong := altered(func(c *Case) { change(c); c.Ours = mlxtest.Scaled(c.Ours, 1.05) })
 		require.Zero(t, Run(context.Background(), wrong, Options{}).Passed)
 	}
 }

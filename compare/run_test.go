@@ -12,6 +12,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
@@ -56,13 +57,6 @@ func requireParity(t *testing.T, ops []Op, opt Options) *report.Report {
 	return r
 }
 
-// scaled multiplies the outputs of f, and thereby its gradients, by a factor.
-func scaled(f mlxc.Func, factor float64) mlxc.Func {
-	return func(in []*mlxc.Array) []*mlxc.Array {
-		return []*mlxc.Array{f(in)[0].MulScalar(factor)}
-	}
-}
-
 func TestRunFindsFaultsOfOurs(t *testing.T) {
 	calls := map[mlxc.DType]int{}
 	tests := map[string]struct {
@@ -71,11 +65,11 @@ func TestRunFindsFaultsOfOurs(t *testing.T) {
 		message string
 	}{
 		"slightly off": {
-			ours:    func(ours, _ mlxc.Func) mlxc.Func { return scaled(ours, 1.05) },
+			ours:    func(ours, _ mlxc.Func) mlxc.Func { return mlxtest.Scaled(ours, 1.05) },
 			message: "greatest absolute difference",
 		},
 		"not a number": {
-			ours:    func(ours, _ mlxc.Func) mlxc.Func { return scaled(ours, math.NaN()) },
+			ours:    func(ours, _ mlxc.Func) mlxc.Func { return mlxtest.Scaled(ours, math.NaN()) },
 			message: "NaN or infinity out of place in",
 		},
 		"not ours": {
@@ -107,7 +101,7 @@ func TestRunFindsFaultsOfOurs(t *testing.T) {
 				return func(in []*mlxc.Array) []*mlxc.Array {
 					dtype := in[0].DType()
 					if calls[dtype]++; calls[dtype] == 3 { // the first of two draws in the second run
-						return scaled(ours, 1.05)(in)
+						return mlxtest.Scaled(ours, 1.05)(in)
 					}
 					return ours(in)
 				}

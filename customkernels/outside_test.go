@@ -50,6 +50,7 @@ kernel void scale(constant float& factor [[buffer(0)]], device float* y [[buffer
 	for part, inOut := range map[string]map[string]*mlxc.Array{
 		"the kernel has no writable buffer factor for in-out content: its outputs are [y]":                       {"factor": mlxc.Scalar[float32](1)},
 		"the in-out buffer y holds float32[9] and its output is float32[10]: give both the same shape and dtype": {"y": mlxc.Zeros(mlxc.Float32, 9)},
+
 		"the in-out buffer y holds int32[10]": {"y": mlxc.Zeros(mlxc.Int32, 10)},
 		"the in-out buffer y: ":               {"y": mlxc.Zeros(mlxc.Float32, 2).Reshape(3)},
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
@@ -35,13 +36,6 @@ func altered(change func(*Case)) []Op {
 	}
 	change(&c)
 	return []Op{{Name: "rmsnorm", Pass: report.Backward, Cases: []Case{c}}}
-}
-
-// scaled multiplies the outputs of f, and thereby its gradients, by a factor.
-func scaled(f mlxc.Func, factor float64) mlxc.Func {
-	return func(in []*mlxc.Array) []*mlxc.Array {
-		return []*mlxc.Array{f(in)[0].MulScalar(factor)}
-	}
 }
 
 var float32Once = Options{DTypes: []mlxc.DType{mlxc.Float32}, Repeat: 1}
@@ -86,9 +80,9 @@ func TestRunFindsFaults(t *testing.T) {
 	}{
 		"ours fails":     {func(c *Case) { c.Ours = paper }, "our gradient failed: .*out of paper"},
 		"ours is MLX's":  {func(c *Case) { c.Ours = c.MLX }, "nothing ran"},
-		"wrong":          {func(c *Case) { c.Ours = scaled(c.Ours, 1.2) }, "differ by 0.2 of their size"},
-		"not a number":   {func(c *Case) { c.Ours = scaled(c.Ours, math.NaN()) }, "differ by NaN"},
-		"MLX's is wrong": {func(c *Case) { c.MLX = scaled(c.MLX, math.Inf(1)) }, "differ by NaN"},
+		"wrong":          {func(c *Case) { c.Ours = mlxtest.Scaled(c.Ours, 1.2) }, "differ by 0.2 of their size"},
+		"not a number":   {func(c *Case) { c.Ours = mlxtest.Scaled(c.Ours, math.NaN()) }, "differ by NaN"},
+		"MLX's is wrong": {func(c *Case) { c.MLX = mlxtest.Scaled(c.MLX, math.Inf(1)) }, "differ by NaN"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Run(context.Background(), altered(test.change), float32Once)

@@ -7,24 +7,18 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/report"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
 	"github.com/stretchr/testify/require"
 )
 
-// scaled multiplies the outputs of f, and thereby its gradients, by a factor.
-func scaled(f mlxc.Func, factor float64) mlxc.Func {
-	return func(in []*mlxc.Array) []*mlxc.Array {
-		return []*mlxc.Array{f(in)[0].MulScalar(factor)}
-	}
-}
-
 // A float32 loss of float16 logits is judged by the spacing of float32.
 func TestAnOutputIsJudgedInItsOwnDType(t *testing.T) {
 	c := lossCase{targets: []int{37}, v: 33, lossOptions: lossOptions{reduction: ops.ReductionNone, zLoss: true}}.ofLogits()
 	ours := c.Ours
-	c.Ours = func(in []*mlxc.Array) []*mlxc.Array { return scaled(ours, 1+0x1p-12)(in) }
+	c.Ours = func(in []*mlxc.Array) []*mlxc.Array { return mlxtest.Scaled(ours, 1+0x1p-12)(in) }
 	r := compare.Run(
 		context.Background(),
 		[]compare.Op{{Name: "loss", Cases: []compare.Case{c}}},
@@ -74,7 +68,7 @@ func TestUnsafeFunctionsOfMLXDoNotRun(t *testing.T) {
 		require.True(t, math.IsNaN(float64(row.Ratio)))
 	}
 
-	c.Ours = scaled(c.Ours, 1.05)
+	c.Ours = mlxtest.Scaled(c.Ours, 1.05)
 	require.Zero(
 		t,
 		compare.Run(context.Background(), []compare.Op{{Name: "embedding", Cases: []compare.Case{c}}}, compare.Options{}).Passed,
