@@ -49,13 +49,13 @@ func needMLXHeaders(t testing.TB) {
 }
 
 // MLX's own Metal kernels run on the host executor and agree with MLX's operations on the CPU. A sample has the first
-// case of each kernel and one in three of the others, in one dtype.
+// case of each header and one in three of the others, in one dtype.
 func TestMLXKernels(t *testing.T) {
 	needMLXHeaders(t)
 	seen := map[string]bool{}
 	for i, c := range headerCases(t) {
-		inSample := mlxtest.InSample(i) || !seen[c.kernel]
-		seen[c.kernel] = true
+		inSample := mlxtest.InSample(i) || !seen[c.header]
+		seen[c.header] = true
 		for j, d := range c.dtypes {
 			arguments := withType(c.arguments, d)
 			name := c.kernel + "/" + arguments
