@@ -11,8 +11,9 @@ import (
 )
 
 // scope owns arrays until it ends. New arrays come from the goroutine that opened the scope. Any goroutine may free an
-// array, or keep it, which moves it to the parent. Lock order: an array's owner lock, then the scope's mu. Ended scopes
-// are recycled, so a stale Array.scope may point to a scope that another goroutine has opened; remove checks for that.
+// array, or keep it, which moves it to the parent. Lock order: an array's owner lock, then the scope's mu, then the
+// parent's mu. Ended scopes are recycled, so a stale Array.scope may point to a scope that another goroutine has opened;
+// removeLocked checks for that.
 type scope struct {
 	id     uintptr
 	mu     sync.Mutex
@@ -63,14 +64,18 @@ func (s *scope) add(a *Array) {
 	s.mu.Unlock()
 }
 
-// remove removes an array from the scope and returns the enclosing scope. removed is false if the scope does not own
-// the array, because it has ended.
-func (s *scope) remove(a *Array) (parent *scope, removed bool) {
+// remove removes an array from the scope. It does nothing if the scope does not own the array, because it has ended.
+func (s *scope) remove(a *Array) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.removeLocked(a)
+}
+
+// removeLocked is remove for a caller that holds s.mu. It reports whether the scope owned the array.
+func (s *scope) removeLocked(a *Array) bool {
 	n := int(a.place)
 	if n >= len(s.arrays) || s.arrays[n] != a {
-		return nil, false
+		return false
 	}
 	s.arrays[n] = nil
 	// Trim the list, so that it does not grow in a long loop that frees its arrays.
@@ -78,7 +83,23 @@ func (s *scope) remove(a *Array) (parent *scope, removed bool) {
 		s.arrays = s.arrays[:n]
 		n = max(n-1, 0)
 	}
-	return s.parent, true
+	return true
+}
+
+// moveOut moves an array to the enclosing scope, or to the garbage collector if there is none. The caller holds the
+// array's owner lock. A scope that owns an array is open, and it cannot end while its mu is held. The enclosing scope
+// ends later, so it is still open when it takes the array.
+func (s *scope) moveOut(a *Array) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.removeLocked(a):
+	case s.parent != nil:
+		s.parent.add(a)
+	default:
+		a.scope = nil
+		a.registerCleanup()
+	}
 }
 
 // WithScope runs f and then frees every array that operations on the calling goroutine made in f, except the arrays on
@@ -170,17 +191,8 @@ func (a *Array) Keep() *Array {
 	defer a.release()
 	a.owner.Lock()
 	defer a.owner.Unlock()
-	if a.scope == nil {
-		return a
-	}
-	parent, removed := a.scope.remove(a)
-	switch {
-	case !removed:
-	case parent != nil:
-		parent.add(a)
-	default:
-		a.scope = nil
-		a.registerCleanup()
+	if a.scope != nil {
+		a.scope.moveOut(a)
 	}
 	return a
 }
