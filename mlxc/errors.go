@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 )
 
 // Errors that callers may test for with errors.Is. Message texts are not part of the API.
@@ -162,6 +163,14 @@ func withCaller(err error) error {
 var internalFunction = regexp.MustCompile(`^_cgoexp_|^(runtime|reflect|sync|slices|maps|iter|sort|internal/.*)\.|^` +
 	regexp.QuoteMeta(path.Dir(reflect.TypeFor[Error]().PkgPath())) + `/(mlxc|ops|customkernels)[./]`)
 
+// internalFile matches the files of this module's libraries. A closure in a function that is inlined into the user's
+// function has a name of the user's package.
+var internalFile = sync.OnceValue(func() *regexp.Regexp {
+	_, file, _, _ := runtime.Caller(0)
+	root := path.Dir(path.Dir(file))
+	return regexp.MustCompile(`^` + regexp.QuoteMeta(root) + `/(mlxc|ops|customkernels)/`)
+})
+
 // callerOutside returns the file and line of the innermost function that is outside this module's libraries or in a
 // test. It returns "" if there is none.
 func callerOutside() string {
@@ -171,7 +180,8 @@ func callerOutside() string {
 		frames := runtime.CallersFrames(pcs[:n])
 		for n > 0 {
 			f, more := frames.Next()
-			if !internalFunction.MatchString(f.Function) || strings.HasSuffix(f.File, "_test.go") {
+			internal := internalFunction.MatchString(f.Function) || internalFile().MatchString(f.File)
+			if !internal || strings.HasSuffix(f.File, "_test.go") {
 				return fmt.Sprintf("%s:%d", f.File, f.Line)
 			}
 			if !more {

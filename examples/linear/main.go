@@ -10,7 +10,6 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/optim"
-	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
 type params struct {
@@ -18,11 +17,9 @@ type params struct {
 	Bias   *mlxc.Array // ()
 }
 
-// training is the input and the output of a step.
-type training struct {
-	Params params
-	State  optim.AdamWState
-	Loss   *mlxc.Array
+type points struct {
+	X *mlxc.Array // (n, 3)
+	Y *mlxc.Array // (n)
 }
 
 func main() {
@@ -33,60 +30,35 @@ func main() {
 }
 
 func run(progress, out io.Writer) error {
-	const points, steps = 256, 300
+	const n, steps = 256, 300
 	// y = x·(2, −3, 0.5) + 4 + noise with a standard deviation of 0.01.
-	x := mlxc.RandomNormal(mlxc.RandomKey(1), mlxc.Float32, points, 3)
-	noise := mlxc.RandomNormal(mlxc.RandomKey(2), mlxc.Float32, points).MulScalar(0.01)
+	x := mlxc.RandomNormal(mlxc.RandomKey(1), mlxc.Float32, n, 3)
+	noise := mlxc.RandomNormal(mlxc.RandomKey(2), mlxc.Float32, n).MulScalar(0.01)
 	y := x.MatMul(mlxc.FromSlice([]float32{2, -3, 0.5})).AddScalar(4).Add(noise)
 
-	loss := func(p params) *mlxc.Array {
-		return x.MatMul(p.Weight).Add(p.Bias).Sub(y).Square().Mean()
-	}
-	optimizer := optim.AdamW[params]{LearningRate: optim.CosineDecay(0.1, 0, steps)}
-	step := tree.Compile(func(t training) (training, error) {
-		value, grads, err := tree.ValueAndGrad(loss)(t.Params)
-		if err != nil {
-			return t, err
-		}
-		t.Loss = value
-		t.Params, t.State, err = optimizer.Update(t.Params, grads, t.State)
-		return t, err
-	})
-	defer step.Close()
-
-	t := training{
-		Params: params{mlxc.Zeros(mlxc.Float32, 3), mlxc.Zeros(mlxc.Float32)},
-		Loss:   mlxc.Zeros(mlxc.Float32),
-	}
-	var err error
-	if t.State, err = optimizer.Init(t.Params); err != nil {
-		return err
-	}
-	for i := range steps {
-		next, err := step.Call(t)
-		if err == nil {
-			err = tree.Eval(next)
-		}
-		if err == nil {
-			err = tree.Free(t)
-		}
-		if err != nil {
-			return err
-		}
-		t = next
-		if (i+1)%100 == 0 {
-			value, err := mlxc.Item[float32](t.Loss)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(progress, "step %d: loss %.4f\n", i+1, value)
-		}
-	}
-	weight, err := mlxc.ToSlice[float32](t.Params.Weight)
+	trainer, err := optim.NewTrainer(params{mlxc.Zeros(mlxc.Float32, 3), mlxc.Zeros(mlxc.Float32)},
+		optim.AdamW[params]{LearningRate: optim.CosineDecay(0.1, 0, steps)},
+		func(p params, at points) *mlxc.Array {
+			return at.X.MatMul(p.Weight).Add(p.Bias).Sub(at.Y).Square().Mean()
+		})
 	if err != nil {
 		return err
 	}
-	bias, err := mlxc.Item[float32](t.Params.Bias)
+	defer trainer.Close()
+	for i := range steps {
+		loss, err := trainer.Step(points{x, y})
+		if err != nil {
+			return err
+		}
+		if (i+1)%100 == 0 {
+			fmt.Fprintf(progress, "step %d: loss %.4f\n", i+1, loss)
+		}
+	}
+	weight, err := mlxc.ToSlice[float32](trainer.State.Params.Weight)
+	if err != nil {
+		return err
+	}
+	bias, err := mlxc.Item[float32](trainer.State.Params.Bias)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"math/rand/v2"
 	"testing"
-
-	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
 // BenchmarkStep runs a compiled step of the command's default size.
@@ -14,23 +12,14 @@ func BenchmarkStep(b *testing.B) {
 		b.Run(g.name, func(b *testing.B) {
 			c := small(text, g)
 			c.width, c.heads, c.batch, c.length = 64, 4, 8, 64
-			in := stepInput{}
-			var err error
-			if in.training, err = c.start(); err != nil {
+			trainer, err := c.start()
+			if err != nil {
 				b.Fatal(err)
 			}
-			in.Inputs, in.Targets = batch(rand.New(rand.NewPCG(1, 1)), text.train, c.batch, c.length)
-			step := tree.Compile(c.step)
-			defer step.Close()
+			defer trainer.Close()
+			passages := batch(rand.New(rand.NewPCG(1, 1)), text.train, c.batch, c.length)
 			once := func() {
-				out, err := step.Call(in)
-				if err == nil {
-					err = tree.Eval(out)
-				}
-				if err == nil {
-					err = tree.Free(out)
-				}
-				if err != nil {
+				if _, err := trainer.Step(passages); err != nil {
 					b.Fatal(err)
 				}
 			}

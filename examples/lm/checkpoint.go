@@ -4,37 +4,42 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 
 	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
-// save writes the parameters and the optimizer's state to a safetensors file.
-func (t training) save(file string) error {
-	arrays, err := tree.ToMap(t)
+// save writes the parameters and the optimizer's state to a safetensors file. The file is replaced as a whole, so a
+// killed process leaves the former checkpoint. The metadata holds the settings that the arrays do not show.
+func (c config) save(file string, t *trainer, text corpus) error {
+	arrays, err := tree.ToMap(t.State)
 	if err != nil {
 		return err
 	}
-	return mlxio.SaveSafetensors(file, arrays, nil)
+	return mlxio.SaveSafetensors(file, arrays, map[string]string{
+		"letters": string(text.letters),
+		"heads":   strconv.Itoa(c.heads),
+	})
 }
 
-// resume returns the training that save wrote to the file. Without a file name, or if the file does not exist, it
-// returns a new training.
-func (c config) resume(file string) (training, error) {
-	t, err := c.start()
-	if err != nil || file == "" {
-		return t, err
+// resume sets the state of t to the checkpoint in the file. Without a file name, or if the file does not exist, it
+// leaves t as it is.
+func resume(file string, t *trainer) error {
+	if file == "" {
+		return nil
 	}
 	arrays, _, err := mlxio.LoadSafetensors(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t, nil
+		return nil
 	}
 	if err != nil {
-		return training{}, err
+		return err
 	}
-	loaded, err := tree.FromMap(t, arrays)
+	loaded, err := tree.FromMap(t.State, arrays)
 	if err != nil {
-		return training{}, fmt.Errorf("%s does not fit the model: %w", file, err)
+		return fmt.Errorf("%s does not fit the model: %w", file, err)
 	}
-	return loaded, tree.Eval(loaded)
+	t.State = loaded
+	return tree.Eval(loaded)
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
-	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
 func main() {
@@ -33,7 +32,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	source := flags.String("gradients", "ours", "`source` of the gradients: ours, mlx or both")
 	picture := flags.String("png", "loss.png", "`file` of the loss curve")
 	checkpoint := flags.String("checkpoint", "", "safetensors `file` to continue from if it exists,\n"+
-		"and to write at the end or on an interrupt")
+		"and to write every -save-every steps, at the end and on an interrupt")
+	flags.IntVar(&c.saveEvery, "save-every", 100, "`number` of steps between checkpoints")
 	prompt := flags.String("prompt", "The Rays of Light ", "beginning of the generated `text`")
 	letters := flags.Int("letters", 400, "`number` of letters to generate")
 	temperature := flags.Float64("temperature", 0.7, "sampling temperature; 0 takes the most likely letter")
@@ -77,32 +77,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var trained params
 	for _, g := range all {
 		c.gradients = g
-		t, err := c.resume(*checkpoint)
-		if err != nil {
+		var one curve
+		var err error
+		if trained, one, err = c.fit(ctx, text, *checkpoint, out); err != nil {
 			return err
 		}
-		begin, err := t.done()
-		if err != nil {
-			return err
-		}
-		t, losses, err := c.trainWithProgress(ctx, text, t, out)
-		if err != nil {
-			return err
-		}
-		if *checkpoint != "" {
-			if err := t.save(*checkpoint); err != nil {
-				return err
-			}
-			fmt.Fprintf(out, "wrote the checkpoint %s\n", *checkpoint)
-		}
-		validation, err := c.validate(t.Params, text)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "validation loss: %.3f\n\n", validation)
-		trained = t.Params
-		if len(losses) > 0 { // there are none if the checkpoint is of the last step
-			curves = append(curves, curve{g.name, begin, losses})
+		if len(one.losses) > 0 { // there are none if the checkpoint is of the last step
+			curves = append(curves, one)
 		}
 	}
 	if len(curves) > 0 {
@@ -119,29 +100,65 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// trainWithProgress trains with a compiled step and prints its progress.
+// fit trains from the start or from a checkpoint, and validates. It prints its progress.
+func (c config) fit(ctx context.Context, text corpus, checkpoint string, out io.Writer) (params, curve, error) {
+	fail := func(err error) (params, curve, error) { return params{}, curve{}, err }
+	t, err := c.start()
+	if err != nil {
+		return fail(err)
+	}
+	defer t.Close()
+	if err := resume(checkpoint, t); err != nil {
+		return fail(err)
+	}
+	begin, err := done(t)
+	if err != nil {
+		return fail(err)
+	}
+	losses, err := c.trainWithProgress(ctx, text, t, checkpoint, out)
+	if err != nil {
+		return fail(err)
+	}
+	validation, err := c.validate(t.State.Params, text)
+	if err != nil {
+		return fail(err)
+	}
+	fmt.Fprintf(out, "validation loss: %.3f\n\n", validation)
+	return t.State.Params, curve{c.name, begin, losses}, nil
+}
+
+// trainWithProgress trains, prints the progress, and writes checkpoints if there is a file name. It returns the loss of
+// each step.
 func (c config) trainWithProgress(
-	ctx context.Context, text corpus, t training, out io.Writer,
-) (training, []float64, error) {
-	step := tree.Compile(c.step)
-	defer step.Close()
+	ctx context.Context, text corpus, t *trainer, checkpoint string, out io.Writer,
+) (losses []float64, err error) {
 	var first time.Time // the end of the first step, which compiles
-	t, losses, err := c.train(ctx, text, t, step.Call, func(step int, loss float64) {
-		if first.IsZero() {
+	err = c.train(ctx, text, t, func(step int, loss float64) error {
+		if losses = append(losses, loss); len(losses) == 1 {
 			first = time.Now()
 		}
 		if (step+1)%max(c.steps/20, 1) == 0 {
 			fmt.Fprintf(out, "%s gradients, step %d of %d: loss %.3f\n", c.name, step+1, c.steps, loss)
 		}
+		if checkpoint != "" && (step+1)%c.saveEvery == 0 {
+			return c.save(checkpoint, t, text)
+		}
+		return nil
 	})
 	if err != nil {
-		return t, nil, err
+		return nil, err
 	}
 	fmt.Fprintf(out, "%s gradients, loss %s\n", c.name, sparkline(losses, 60))
 	if n := len(losses) - 1; n > 0 {
 		fmt.Fprintf(out, "%.2f steps per second\n", float64(n)/time.Since(first).Seconds())
 	}
-	return t, losses, nil
+	if checkpoint != "" {
+		if err := c.save(checkpoint, t, text); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(out, "wrote the checkpoint %s\n", checkpoint)
+	}
+	return losses, nil
 }
 
 // check returns an error if the settings are invalid.
@@ -150,9 +167,9 @@ func (c config) check(text corpus) error {
 	case c.width < 1 || c.width%(2*c.heads) != 0:
 		return fmt.Errorf("-width is %d; it must be a positive multiple of %d, twice the number of heads",
 			c.width, 2*c.heads)
-	case c.layers < 1 || c.steps < 1 || c.batch < 1:
-		return fmt.Errorf("-layers, -steps and -batch are %d, %d and %d; they must be positive",
-			c.layers, c.steps, c.batch)
+	case c.layers < 1 || c.steps < 1 || c.batch < 1 || c.saveEvery < 1:
+		return fmt.Errorf("-layers, -steps, -batch and -save-every are %d, %d, %d and %d; they must be positive",
+			c.layers, c.steps, c.batch, c.saveEvery)
 	case c.length < 1 || c.length >= len(text.validation):
 		return fmt.Errorf("-length is %d; it must be positive and below %d, the number of letters for validation",
 			c.length, len(text.validation))

@@ -52,14 +52,13 @@ func (c corpus) decode(ids []int32) string {
 	return string(text)
 }
 
-// batch returns random passages of ids as inputs, and for each input the next letter as its target. Both have shape
-// (size, length).
-func batch(r *rand.Rand, ids []int32, size, length int) (inputs, targets *mlxc.Array) {
+// batch returns random passages of ids.
+func batch(r *rand.Rand, ids []int32, size, length int) passages {
 	var in, out []int32
 	for range size {
 		at := r.IntN(len(ids) - length)
 		in = append(in, ids[at:at+length]...)
 		out = append(out, ids[at+1:at+length+1]...)
 	}
-	return mlxc.FromSlice(in, size, length), mlxc.FromSlice(out, size, length)
+	return passages{mlxc.FromSlice(in, size, length), mlxc.FromSlice(out, size, length)}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/optim"
-	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
@@ -21,15 +20,10 @@ type layer struct {
 
 type params struct{ Layers []layer }
 
-// training is the state that a step updates.
-type training struct {
-	Params params
-	State  optim.AdamWState
-}
-
-type stepOutput struct {
-	training
-	Loss *mlxc.Array
+// data holds points and their classes.
+type data struct {
+	Points *mlxc.Array // (n, 2)
+	Arms   *mlxc.Array // (n), 0 or 1
 }
 
 func main() {
@@ -39,8 +33,8 @@ func main() {
 	}
 }
 
-// spirals returns points on two arms, of shape (2n, 2), and the arm of each point, 0 or 1, of shape (2n).
-func spirals(n int) (points, arms *mlxc.Array) {
+// spirals returns 2n points on two arms.
+func spirals(n int) data {
 	var p []float32
 	var a []int32
 	for i := range n {
@@ -50,7 +44,7 @@ func spirals(n int) (points, arms *mlxc.Array) {
 			p, a = append(p, float32(r*cos), float32(r*sin)), append(a, int32(arm))
 		}
 	}
-	return mlxc.FromSlice(p, 2*n, 2), mlxc.FromSlice(a)
+	return data{mlxc.FromSlice(p, 2*n, 2), mlxc.FromSlice(a)}
 }
 
 func newParams(widths ...int) params {
@@ -75,49 +69,27 @@ func (p params) logits(x *mlxc.Array) *mlxc.Array {
 
 func run(progress, out io.Writer) error {
 	const steps = 400
-	points, arms := spirals(100)
-	optimizer := optim.AdamW[params]{LearningRate: optim.CosineDecay(0.02, 0, steps), WeightDecay: 0.01}
-	step := tree.Compile(func(t training) (stepOutput, error) {
-		value, grads, err := tree.ValueAndGrad(func(p params) *mlxc.Array {
-			return ops.CrossEntropy(p.logits(points), arms, ops.CrossEntropyConfig{})
-		})(t.Params)
-		if err != nil {
-			return stepOutput{}, err
-		}
-		next := stepOutput{Loss: value}
-		next.Params, next.State, err = optimizer.Update(t.Params, grads, t.State)
-		return next, err
-	})
-	defer step.Close()
-
-	t := training{Params: newParams(2, 32, 32, 2)}
-	var err error
-	if t.State, err = optimizer.Init(t.Params); err != nil {
+	train := spirals(100)
+	trainer, err := optim.NewTrainer(newParams(2, 32, 32, 2),
+		optim.AdamW[params]{LearningRate: optim.CosineDecay(0.02, 0, steps), WeightDecay: 0.01},
+		func(p params, d data) *mlxc.Array {
+			return ops.CrossEntropy(p.logits(d.Points), d.Arms, ops.CrossEntropyConfig{})
+		})
+	if err != nil {
 		return err
 	}
+	defer trainer.Close()
 	for i := range steps {
-		next, err := step.Call(t)
-		if err == nil {
-			err = tree.Eval(next)
-		}
-		if err == nil {
-			err = tree.Free(t)
-		}
+		loss, err := trainer.Step(train)
 		if err != nil {
 			return err
 		}
 		if (i+1)%100 == 0 {
-			loss, err := mlxc.Item[float32](next.Loss)
-			if err != nil {
-				return err
-			}
 			fmt.Fprintf(progress, "step %d: loss %.3f\n", i+1, loss)
 		}
-		next.Loss.Free()
-		t = next.training
 	}
-	correct := t.Params.logits(points).ArgMax(1).Equal(arms).AsType(mlxc.Float32).Mean()
-	accuracy, err := mlxc.Item[float32](correct)
+	correct := trainer.State.Params.logits(train.Points).ArgMax(1).Equal(train.Arms)
+	accuracy, err := mlxc.Item[float32](correct.AsType(mlxc.Float32).Mean())
 	if err != nil {
 		return err
 	}

@@ -1,24 +1,32 @@
 // Package optim updates parameters along their gradients: SGD, AdamW, gradient clipping and learning-rate schedules.
 //
+// # Training
+//
+// A Trainer holds the parameters and the optimizer's state of a training. Each Step computes the gradient of a loss on a
+// batch, updates both, and frees the arrays that it replaces:
+//
+//	trainer, err := optim.NewTrainer(params, optim.AdamW[Params]{
+//		LearningRate: optim.Linear(0, 1e-3, 100).Then(100, optim.CosineDecay(1e-3, 1e-5, 900)),
+//	}, func(p Params, b Batch) *mlxc.Array { return p.predict(b.X).Sub(b.Y).Square().Mean() })
+//	...
+//	for batch := range batches {
+//		loss, err := trainer.Step(batch)
+//		...
+//	}
+//
+// # Optimizers
+//
 // An optimizer is a plain struct of settings. Its Init makes the state for parameters, which are a tree of arrays (see
 // package tree). Its Update is a pure function of parameters, gradients and state; it returns the new parameters and
 // the new state. The state is a tree of arrays, too, and includes the number of updates. So an update can be part of a
-// compiled function, and the state can be saved to a file like the parameters:
+// compiled function, and the state can be saved to a file like the parameters. A step of one's own is
 //
-//	type training struct {
-//		Params Params
-//		State  optim.AdamWState
-//	}
-//
-//	optimizer := optim.AdamW[Params]{
-//		LearningRate: optim.Linear(0, 1e-3, 100).Then(100, optim.CosineDecay(1e-3, 1e-5, 900)),
-//	}
-//	step := tree.Compile(func(t training) (training, error) {
+//	step := tree.Compile(func(t optim.Training[Params, optim.AdamWState]) (optim.Training[Params, optim.AdamWState], error) {
 //		_, grads, err := tree.ValueAndGrad(loss)(t.Params)
 //		if err != nil {
-//			return training{}, err
+//			return t, err
 //		}
-//		t.Params, t.State, err = optimizer.Update(t.Params, grads, t.State)
+//		t.Params, t.Optimizer, err = optimizer.Update(t.Params, grads, t.Optimizer)
 //		return t, err
 //	})
 //
@@ -27,6 +35,6 @@
 // rounded value (Micikevicius et al., "Mixed Precision Training", 2018, section 3.1). Updates too small for 16 bits are
 // thus not lost. After a change of a parameter by other means, make a new state.
 //
-// Updates build graphs and compute nothing. They do not free their arguments. Any number of goroutines may use an
+// Updates of optimizers build graphs and compute nothing. They do not free their arguments. Any number of goroutines may use an
 // optimizer.
 package optim

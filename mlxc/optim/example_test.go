@@ -126,3 +126,83 @@ func ExampleByName() {
 	// array(0.992188, dtype=bfloat16) array(0.994141, dtype=float32)
 	// <nil>
 }
+
+// Fits y = w·x.
+func ExampleTrainer() {
+	type data struct{ X, Y *mlxc.Array }
+	batch := data{mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{3, 6})}
+	trainer, err := optim.NewTrainer(mlxc.Scalar[float32](0), optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(0.1)},
+		func(w *mlxc.Array, d data) *mlxc.Array { return w.Mul(d.X).Sub(d.Y).Square().Mean() })
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer trainer.Close()
+	for range 3 {
+		fmt.Println(trainer.Step(batch))
+	}
+	fmt.Println(trainer.State.Params)
+	// Output:
+	// 22.5 <nil>
+	// 5.625 <nil>
+	// 1.40625 <nil>
+	// array(2.625, dtype=float32)
+}
+
+// A training is saved and resumed as a map of arrays, which files hold.
+func ExampleTraining() {
+	loss := func(w, target *mlxc.Array) *mlxc.Array { return w.Sub(target).Square() }
+	sgd := optim.SGD[*mlxc.Array]{LearningRate: optim.Constant(0.25), Momentum: 0.5}
+	start := func() *optim.Trainer[*mlxc.Array, optim.SGDState, *mlxc.Array] {
+		trainer, err := optim.NewTrainer(mlxc.Scalar[float32](0), sgd, loss)
+		if err != nil {
+			panic(err)
+		}
+		return trainer
+	}
+	first, target := start(), mlxc.Scalar[float32](8)
+	fmt.Println(first.Step(target))
+	saved, err := tree.ToMap(first.State) // for mlxio.SaveSafetensors
+	if err != nil {
+		panic(err)
+	}
+
+	second := start()
+	if second.State, err = tree.FromMap(second.State, saved); err != nil {
+		panic(err)
+	}
+	fmt.Println(second.Step(target))
+	fmt.Println(second.State.Params, second.State.Optimizer.Step)
+	// Output:
+	// 64 <nil>
+	// 16 <nil>
+	// array(8, dtype=float32) array(2, dtype=int32)
+}
+
+// sign moves each parameter by a constant along the sign of its gradient.
+type sign struct{ rate float64 }
+
+func (sign) Init(*mlxc.Array) (none struct{}, err error) { return none, nil }
+
+func (s sign) Update(w, grad *mlxc.Array, none struct{}) (*mlxc.Array, struct{}, error) {
+	return w.Sub(grad.Sign().MulScalar(s.rate)), none, nil
+}
+
+// An optimizer of one's own.
+func ExampleOptimizer() {
+	trainer, err := optim.NewTrainer(mlxc.Scalar[float32](5), sign{0.5},
+		func(w, target *mlxc.Array) *mlxc.Array { return w.Sub(target).Abs() })
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 4 {
+		loss, err := trainer.Step(mlxc.Scalar[float32](3))
+		fmt.Println(loss, err)
+	}
+	// Output:
+	// 2 <nil>
+	// 1.5 <nil>
+	// 1 <nil>
+	// 0.5 <nil>
+}

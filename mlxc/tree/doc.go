@@ -26,7 +26,7 @@
 //
 // ValueAndGrad computes the gradient of a loss with respect to a tree. ValueAndGradAux does the same for a function
 // that also returns auxiliary results. Compile compiles a function from trees to trees, such as a training step.
-// Package optim has optimizers.
+// Package optim has optimizers, and a Trainer that joins all of these.
 //
 // Functions of this package build graphs; only Eval computes. They neither keep nor free their arguments, except Keep
 // and Free. Any number of goroutines may use them.
