@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 // A choice is the configuration of an installation. The zero value is the platform's default.
 type choice struct {
 	Backend    string `json:"backend,omitempty"`
+	MLX        string `json:"mlx,omitempty"` // a version; empty: the lock file's default, or the one in MLXDir
 	MLXDir     string `json:"mlx_dir,omitempty"`
 	MLXCSource string `json:"mlx_c_source,omitempty"`
 	ASan       bool   `json:"asan,omitempty"`
@@ -19,18 +21,19 @@ type choice struct {
 
 var backends = []string{"cpu", "cuda13", "cuda12", "metal"}
 
-// parse reads the choice and the folder of --offline from flags and, for missing flags, from the environment. If
-// neither makes a choice, parse keeps the choice of the present installation, so that "test" after "setup --backend
-// cuda13" stays on CUDA.
+// parse reads the choice and the folder of --offline from flags and, for missing flags, from the environment. It keeps
+// the rest of the present installation's choice, so that "test" after "setup --backend cuda13" stays on CUDA.
 func (s *setup) parse(args []string, getenv func(string) string, installed *manifest) (err error) {
 	c := choice{
 		Backend:    getenv("MLXGRAD_BACKEND"),
+		MLX:        getenv("MLXGRAD_MLX"),
 		MLXDir:     getenv("MLX_DIR"),
 		MLXCSource: getenv("MLX_C_SOURCE"),
 	}
 	fs := flag.NewFlagSet("setup", flag.ContinueOnError)
 	fs.SetOutput(new(strings.Builder)) // the error and build.sh help replace its output
 	fs.StringVar(&c.Backend, "backend", c.Backend, "")
+	fs.StringVar(&c.MLX, "mlx", c.MLX, "")
 	fs.StringVar(&c.MLXDir, "mlx-dir", c.MLXDir, "")
 	fs.StringVar(&c.MLXCSource, "mlx-c-source", c.MLXCSource, "")
 	fs.BoolVar(&c.ASan, "asan", false, "")
@@ -41,8 +44,8 @@ func (s *setup) parse(args []string, getenv func(string) string, installed *mani
 	if fs.NArg() > 0 {
 		return failf("see ./build.sh help", "setup does not take %q", fs.Arg(0))
 	}
-	if installed != nil && c == (choice{ASan: c.ASan}) {
-		c, c.ASan = installed.Choice, c.ASan || installed.Choice.ASan
+	if installed != nil {
+		c = c.over(installed.Choice)
 	}
 	for _, p := range []*string{&c.MLXDir, &c.MLXCSource} {
 		if *p == "" {
@@ -60,6 +63,20 @@ func (s *setup) parse(args []string, getenv func(string) string, installed *mani
 	return s.choose(c)
 }
 
+// over returns the choice c with former's values where c has none. The user's own MLX and mlx-c stay only if c makes
+// no choice but ASan, so that any other choice leads back to the pinned ones.
+func (c choice) over(former choice) choice {
+	if c == (choice{ASan: c.ASan}) {
+		former.ASan = former.ASan || c.ASan
+		return former
+	}
+	c.Backend = cmp.Or(c.Backend, former.Backend)
+	if c.MLXDir == "" {
+		c.MLX = cmp.Or(c.MLX, former.MLX)
+	}
+	return c
+}
+
 // choose checks and stores a choice. It also checks the folder of --offline.
 func (s *setup) choose(c choice) (err error) {
 	if c.Backend != "" && !slices.Contains(backends, c.Backend) {
@@ -72,6 +89,18 @@ func (s *setup) choose(c choice) (err error) {
 		if info, err := os.Stat(s.offline); err != nil || !info.IsDir() {
 			return failf("name the folder that has the downloads", "--offline: there is no folder %s", s.offline)
 		}
+	}
+	version := c.MLX
+	if c.MLXDir != "" {
+		if c.MLX != "" {
+			return failf("choose one of them", "--mlx %s and --mlx-dir %s are two choices of MLX", c.MLX, c.MLXDir)
+		}
+		if version, err = mlxVersionOf(c.MLXDir); err != nil {
+			return err
+		}
+	}
+	if s.pair, err = s.lock.pair(version); err != nil {
+		return err
 	}
 	s.choice = c
 	return nil

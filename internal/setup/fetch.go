@@ -20,7 +20,7 @@ const noNetwork = "check the network and run the set-up again, or name a folder 
 // paths require.
 func (s *setup) bringMLX(ctx context.Context, m *manifest, stage string) error {
 	goos, goarch, _ := strings.Cut(m.Platform, "/")
-	wheels := s.lock.wheelsFor(m.Backend, goos, goarch)
+	wheels := s.pair.wheelsFor(m.Backend, goos, goarch)
 	if len(wheels) == 0 {
 		return failf("choose another backend (cpu and cuda on Linux, metal on macOS arm64) or set MLX_DIR to an MLX of your own",
 			"there is no MLX wheel for backend %s on %s", m.Backend, m.Platform)

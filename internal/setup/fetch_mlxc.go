@@ -23,8 +23,8 @@ func (s *setup) openMLXC(source string) (string, error) {
 		return "", err
 	}
 	for _, known := range []struct{ sha, folder string }{
-		{s.lock.MLXC.Crate.SHA256, s.lock.MLXC.Crate.Folder},
-		{s.lock.MLXC.Archive.SHA256, s.lock.MLXC.Archive.Folder},
+		{s.pair.MLXC.Crate.SHA256, s.pair.MLXC.Crate.Folder},
+		{s.pair.MLXC.Archive.SHA256, s.pair.MLXC.Archive.Folder},
 	} {
 		if sum == known.sha {
 			return s.source("archive", sum, func(dir string) error { return untarGz(source, known.folder, dir) })
@@ -38,7 +38,7 @@ func (s *setup) openMLXC(source string) (string, error) {
 // small file that can be hashed and stored, downloads in less than a second, and is available where only package
 // registries are reachable.
 func (s *setup) bringMLXC(ctx context.Context, m *manifest) (string, error) {
-	l := s.lock.MLXC
+	l := s.pair.MLXC
 	clone := s.path("downloads", "mlx-c-"+l.Git.Tag+".git")
 
 	crate, crateErr := s.bring(l.Crate.File, l.Crate.Size, l.Crate.SHA256, func() error {
@@ -72,7 +72,7 @@ var errHaveClone = errors.New("not asked, there is a clone")
 
 // source returns the folder of the unpacked sources with the given identity. It unpacks them if necessary.
 func (s *setup) source(kind, id string, unpack func(dir string) error) (string, error) {
-	dir := s.path("src", "mlx-c-"+s.lock.MLXC.Version+"-"+kind+"-"+id[:12])
+	dir := s.path("src", "mlx-c-"+s.pair.MLXC.Version+"-"+kind+"-"+id[:12])
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
@@ -89,12 +89,12 @@ func (s *setup) source(kind, id string, unpack func(dir string) error) (string, 
 // cargoDownload downloads the crate that contains the mlx-c tree. "cargo info" with a separate CARGO_HOME downloads
 // exactly this crate; "fetch" and "vendor" would also download its dependencies.
 func (s *setup) cargoDownload(ctx context.Context) error {
-	c := s.lock.MLXC.Crate
+	c := s.pair.MLXC.Crate
 	cargo, err := exec.LookPath("cargo")
 	if err != nil {
 		return errors.New("not on the PATH")
 	}
-	s.say("downloading mlx-c %s (crate %s, %.1f MB) with cargo", s.lock.MLXC.Version, c.Name, float64(c.Size)/1e6)
+	s.say("downloading mlx-c %s (crate %s, %.1f MB) with cargo", s.pair.MLXC.Version, c.Name, float64(c.Size)/1e6)
 	home, err := os.MkdirTemp(s.tmp, "cargo-")
 	if err != nil {
 		return err
@@ -141,14 +141,14 @@ func (s *setup) cargoDownload(ctx context.Context) error {
 
 // gitClone clones upstream's tag as a bare repository and checks its commit.
 func (s *setup) gitClone(ctx context.Context, clone string) error {
-	g := s.lock.MLXC.Git
+	g := s.pair.MLXC.Git
 	if _, err := exec.LookPath("git"); err != nil {
 		return errors.New("not on the PATH")
 	}
 	if _, err := os.Stat(clone); err == nil {
 		return s.gitVerify(ctx, clone)
 	}
-	s.say("downloading mlx-c %s with git", s.lock.MLXC.Version)
+	s.say("downloading mlx-c %s with git", s.pair.MLXC.Version)
 	tmp := filepath.Join(s.tmp, "clone")
 	// Without this limit, a connection to an unreachable host may hang.
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -174,7 +174,7 @@ func (s *setup) gitClone(ctx context.Context, clone string) error {
 }
 
 func (s *setup) gitVerify(ctx context.Context, clone string) error {
-	g := s.lock.MLXC.Git
+	g := s.pair.MLXC.Git
 	out, err := s.tool(ctx, nil, "git", "--git-dir", clone, "rev-parse", "refs/tags/"+g.Tag+"^{commit}")
 	if err != nil {
 		return fmt.Errorf("%s", telling(out, err))
@@ -189,7 +189,7 @@ func (s *setup) gitVerify(ctx context.Context, clone string) error {
 func (s *setup) gitExport(ctx context.Context, clone, dir string) error {
 	archive := filepath.Join(s.tmp, "mlx-c.tar")
 	if out, err := s.tool(ctx, nil, "git", "--git-dir", clone, "archive", "--format", "tar", "--output", archive,
-		s.lock.MLXC.Git.Commit); err != nil {
+		s.pair.MLXC.Git.Commit); err != nil {
 		return fmt.Errorf("git: %s", telling(out, err))
 	}
 	f, err := os.Open(archive)

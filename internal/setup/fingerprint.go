@@ -17,8 +17,8 @@ import (
 // date.
 func (s *setup) fingerprint(tools *toolchain) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s/%s %q %q %q %q %q\n", runtime.GOOS, runtime.GOARCH, s.choice.backend(), s.choice.MLXDir,
-		s.choice.MLXCSource, tools.command, tools.version)
+	fmt.Fprintf(h, "%s/%s %q %q %q %q %q %q\n", runtime.GOOS, runtime.GOARCH, s.choice.backend(), s.choice.MLX,
+		s.choice.MLXDir, s.choice.MLXCSource, tools.command, tools.version)
 	fmt.Fprintf(h, "%q %q\n", tools.compileFlags(), tools.linkFlags("mlxc"))
 	if err := s.hashSources(h); err != nil {
 		return "", err
@@ -65,16 +65,20 @@ func (s *setup) fingerprint(tools *toolchain) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// hashSources hashes the files of the repository that libmlxc and libmlxg are made from, and the lock file without the
-// part that a release writes.
+// hashSources hashes the files of the repository that libmlxc and libmlxg are made from, and the lock file's entry of
+// the pair without the part that a release writes.
 func (s *setup) hashSources(w io.Writer) error {
-	lock := *s.lock
-	lock.Prebuilt = nil
-	data, err := json.Marshal(lock)
+	entry := *s.pair
+	entry.Prebuilt = nil
+	data, err := json.Marshal(entry)
 	if err != nil {
 		return err
 	}
-	files, err := readFiles(s.sources, append([]string{patches + "/*"}, libmlxgSources...)...)
+	patterns := append([]string{patches + "/*.h", patches + "/*.cpp"}, libmlxgSources...)
+	for _, name := range s.pair.Rules {
+		patterns = append(patterns, patches+"/"+name)
+	}
+	files, err := readFiles(s.sources, patterns...)
 	if err != nil {
 		return err
 	}

@@ -138,21 +138,19 @@ func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, sta
 			return nil, err
 		}
 	}
-	if m.MLXC = s.lock.MLXC.Version; source != "" {
-		if m.MLXC, err = mlxcVersionOf(source); err != nil {
+	m.MLX, m.MLXC, m.Tested = s.pair.MLX.Version, s.pair.MLXC.Version, s.pair.Tested
+	if source != "" {
+		version, err := mlxcVersionOf(source)
+		if err != nil {
 			return nil, err
 		}
-	}
-	if m.MLX = s.lock.MLX.Version; s.choice.MLXDir != "" {
-		if m.MLX, err = mlxVersionOf(s.choice.MLXDir); err != nil {
-			return nil, err
+		if version != m.MLXC {
+			return nil, failf("use mlx-c "+m.MLXC+", or leave MLX_C_SOURCE unset", "mlx-c %s does not work with MLX %s",
+				version, m.MLX)
 		}
-	}
-	if m.Tested, err = s.lock.checkPair(m.MLXC, m.MLX); err != nil {
-		return nil, err
 	}
 	if !m.Tested {
-		s.say("note: mlx-c %s with MLX %s is an accepted pair, but the project's tests do not run on it", m.MLXC, m.MLX)
+		s.say("note: the project's tests do not run on %s", s.pair)
 	}
 
 	if source == "" {

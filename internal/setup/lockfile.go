@@ -12,11 +12,21 @@ import (
 
 // A lockFile is the content of lock.json, which names all downloads with versions, sizes, hashes and licenses.
 type lockFile struct {
-	MLX      lockMLX       `json:"mlx"`
-	MLXC     lockMLXC      `json:"mlx_c"`
-	Pairs    []pair        `json:"pairs"`
+	Default string `json:"default"` // the version of MLX that is installed unless another is chosen
+	Pairs   []pair `json:"pairs"`   // one for each version of MLX
+}
+
+// A pair is a version of MLX and the mlx-c that is compiled against it.
+type pair struct {
+	MLX  lockMLX  `json:"mlx"`
+	MLXC lockMLXC `json:"mlx_c"`
+	// Rules names the files of third_party/mlx-c/patches whose rules adapt this mlx-c to this MLX, in order.
+	Rules    []string      `json:"rules"`
+	Tested   bool          `json:"tested"`             // the project's tests run on the pair
 	Prebuilt *lockPrebuilt `json:"prebuilt,omitempty"` // nil before the first release
 }
+
+func (p *pair) String() string { return "mlx-c " + p.MLXC.Version + " with MLX " + p.MLX.Version }
 
 // lockPrebuilt names the archives of a release with libmlxc and libmlxg. ./build.sh release writes it.
 type lockPrebuilt struct {
@@ -80,15 +90,6 @@ type lockMLXC struct {
 	} `json:"crate"`
 }
 
-// A pair states that an mlx-c version works with an MLX version. The project's tests run on the tested pair. Other
-// pairs are accepted, with a warning, for libraries of the user. There are none: mlx-c 0.7.0 does not compile against
-// MLX 0.32.0, 0.32.1 and 0.32.3.
-type pair struct {
-	MLXC   string `json:"mlx_c"`
-	MLX    string `json:"mlx"`
-	Tested bool   `json:"tested"`
-}
-
 func readLock(sources fs.FS, name string) (*lockFile, error) {
 	data, err := fs.ReadFile(sources, name)
 	if err != nil {
@@ -114,57 +115,80 @@ func parseLock(data []byte) (*lockFile, error) {
 	if dec.More() {
 		return nil, fmt.Errorf("text after the end of the document")
 	}
-	if l.MLX.Version == "" || l.MLXC.Version == "" {
-		return nil, fmt.Errorf("mlx.version and mlx_c.version must be given")
-	}
-	for _, w := range l.MLX.Wheels {
-		if w.Backend == "" || w.OS == "" || w.Arch == "" || w.Package == "" || w.Version == "" || w.Platform == "" ||
-			w.License == "" {
-			return nil, fmt.Errorf("wheel %q lacks a field", w.File)
+	versions := map[string]bool{}
+	for i := range l.Pairs {
+		p := &l.Pairs[i]
+		if err := p.check(); err != nil {
+			return nil, fmt.Errorf("pairs, %s: %w", p, err)
 		}
-		if err := checkArtifact(w.File, w.Size, w.SHA256); err != nil {
-			return nil, err
+		if versions[p.MLX.Version] {
+			return nil, fmt.Errorf("pairs lists MLX %s twice", p.MLX.Version)
 		}
+		versions[p.MLX.Version] = true
 	}
-	c := l.MLXC.Crate
-	if err := checkArtifact(c.File, c.Size, c.SHA256); err != nil {
-		return nil, err
-	}
-	if c.Name == "" || c.Version == "" || !filepath.IsLocal(c.Folder) {
-		return nil, fmt.Errorf("mlx_c.crate lacks a field")
-	}
-	if a := l.MLXC.Archive; !isHex(a.SHA256, 32) || !filepath.IsLocal(a.Folder) {
-		return nil, fmt.Errorf("mlx_c.archive lacks a field")
-	}
-	if g := l.MLXC.Git; g.URL == "" || g.Tag == "" || !isHex(g.Commit, 20) {
-		return nil, fmt.Errorf("mlx_c.git needs a url, a tag and a commit of 40 hexadecimal digits")
-	}
-	if p := l.Prebuilt; p != nil {
-		if p.URL == "" || !isHex(p.Sources, 32) || len(p.Archives) == 0 {
-			return nil, fmt.Errorf("prebuilt lacks a field")
-		}
-		for _, a := range p.Archives {
-			if err := checkArtifact(a.File, a.Size, a.SHA256); err != nil {
-				return nil, err
-			}
-			if a.OS == "" || a.Arch == "" {
-				return nil, fmt.Errorf("prebuilt archive %q lacks a field", a.File)
-			}
-		}
-	}
-	tested := false
-	for _, p := range l.Pairs {
-		tested = tested || p.Tested && p.MLX == l.MLX.Version && p.MLXC == l.MLXC.Version
-	}
-	if !tested {
-		return nil, fmt.Errorf("pairs does not list mlx-c %s with MLX %s as tested", l.MLXC.Version, l.MLX.Version)
+	if p, err := l.pair(""); err != nil || !p.Tested {
+		return nil, fmt.Errorf("pairs does not list the default, MLX %q, as tested", l.Default)
 	}
 	return &l, nil
 }
 
+// check returns an error if a field is missing or not valid.
+func (p *pair) check() error {
+	if p.MLX.Version == "" || p.MLXC.Version == "" {
+		return fmt.Errorf("mlx.version and mlx_c.version must be given")
+	}
+	for _, w := range p.MLX.Wheels {
+		if w.Backend == "" || w.OS == "" || w.Arch == "" || w.Package == "" || w.Version == "" || w.Platform == "" ||
+			w.License == "" {
+			return fmt.Errorf("wheel %q lacks a field", w.File)
+		}
+		if err := checkArtifact(w.File, w.Size, w.SHA256); err != nil {
+			return err
+		}
+	}
+	c := p.MLXC.Crate
+	if err := checkArtifact(c.File, c.Size, c.SHA256); err != nil {
+		return err
+	}
+	if c.Name == "" || c.Version == "" || !filepath.IsLocal(c.Folder) {
+		return fmt.Errorf("mlx_c.crate lacks a field")
+	}
+	if a := p.MLXC.Archive; !isHex(a.SHA256, 32) || !filepath.IsLocal(a.Folder) {
+		return fmt.Errorf("mlx_c.archive lacks a field")
+	}
+	if g := p.MLXC.Git; g.URL == "" || g.Tag == "" || !isHex(g.Commit, 20) {
+		return fmt.Errorf("mlx_c.git needs a url, a tag and a commit of 40 hexadecimal digits")
+	}
+	for _, name := range p.Rules {
+		if err := checkPlainName(name); err != nil {
+			return err
+		}
+	}
+	return p.Prebuilt.check()
+}
+
+// check returns an error if a field is missing or not valid.
+func (p *lockPrebuilt) check() error {
+	if p == nil {
+		return nil
+	}
+	if p.URL == "" || !isHex(p.Sources, 32) || len(p.Archives) == 0 {
+		return fmt.Errorf("prebuilt lacks a field")
+	}
+	for _, a := range p.Archives {
+		if err := checkArtifact(a.File, a.Size, a.SHA256); err != nil {
+			return err
+		}
+		if a.OS == "" || a.Arch == "" {
+			return fmt.Errorf("prebuilt archive %q lacks a field", a.File)
+		}
+	}
+	return nil
+}
+
 func checkArtifact(file string, size int64, sha string) error {
-	if file == "" || strings.ContainsAny(file, `/\`) {
-		return fmt.Errorf("file name %q is not a plain name", file)
+	if err := checkPlainName(file); err != nil {
+		return err
 	}
 	if size <= 0 {
 		return fmt.Errorf("%s has no size", file)
@@ -175,15 +199,22 @@ func checkArtifact(file string, size int64, sha string) error {
 	return nil
 }
 
+func checkPlainName(file string) error {
+	if file == "" || strings.ContainsAny(file, `/\`) {
+		return fmt.Errorf("file name %q is not a plain name", file)
+	}
+	return nil
+}
+
 func isHex(s string, n int) bool {
 	b, err := hex.DecodeString(s)
 	return err == nil && len(b) == n && s == strings.ToLower(s)
 }
 
 // wheelsFor returns the wheels of a backend on a platform. MLX's own is the first.
-func (l *lockFile) wheelsFor(backend, goos, goarch string) []wheel {
+func (p *pair) wheelsFor(backend, goos, goarch string) []wheel {
 	var out []wheel
-	for _, w := range l.MLX.Wheels {
+	for _, w := range p.MLX.Wheels {
 		if w.Backend == backend && w.OS == goos && w.Arch == goarch {
 			out = append(out, w)
 		}
@@ -191,18 +222,19 @@ func (l *lockFile) wheelsFor(backend, goos, goarch string) []wheel {
 	return out
 }
 
-// checkPair returns an error if these versions do not work together, and reports whether the project's tests run on
-// them.
-func (l *lockFile) checkPair(mlxc, mlx string) (tested bool, err error) {
-	for _, p := range l.Pairs {
-		if p.MLXC == mlxc && p.MLX == mlx {
-			return p.Tested, nil
-		}
+// pair returns the pair with a version of MLX, or the default for "".
+func (l *lockFile) pair(mlx string) (*pair, error) {
+	if mlx == "" {
+		mlx = l.Default
 	}
 	var known []string
-	for _, p := range l.Pairs {
-		known = append(known, fmt.Sprintf("mlx-c %s with MLX %s", p.MLXC, p.MLX))
+	for i := range l.Pairs {
+		p := &l.Pairs[i]
+		if p.MLX.Version == mlx {
+			return p, nil
+		}
+		known = append(known, p.MLX.Version)
 	}
-	return false, failf("use one of: "+strings.Join(known, "; ")+", or leave MLX_DIR and MLX_C_SOURCE unset",
-		"mlx-c %s does not work with MLX %s", mlxc, mlx)
+	return nil, failf("choose one of "+strings.Join(known, ", ")+" with --mlx or MLXGRAD_MLX",
+		"MLX %s is not in the lock file", mlx)
 }

@@ -13,19 +13,26 @@ import (
 func TestLockFileOfTheRepository(t *testing.T) {
 	l, err := readLock(repository, lockName)
 	require.NoError(t, err)
-	for _, platform := range []struct{ backend, os, arch, first string }{
-		{"cpu", "linux", "amd64", "mlx-cpu"},
-		{"cpu", "linux", "arm64", "mlx-cpu"},
-		{"cuda13", "linux", "amd64", "mlx-cuda-13"},
-		{"cuda12", "linux", "amd64", "mlx-cuda-12"},
-		{"metal", "darwin", "arm64", "mlx-metal"},
-	} {
-		wheels := l.wheelsFor(platform.backend, platform.os, platform.arch)
-		require.NotEmpty(t, wheels, platform)
-		require.Equal(t, platform.first, wheels[0].Package)
-		require.Equal(t, l.MLX.Version, wheels[0].Version)
+	for _, pair := range l.Pairs {
+		for _, platform := range []struct{ backend, os, arch, first string }{
+			{"cpu", "linux", "amd64", "mlx-cpu"},
+			{"cpu", "linux", "arm64", "mlx-cpu"},
+			{"cuda13", "linux", "amd64", "mlx-cuda-13"},
+			{"cuda12", "linux", "amd64", "mlx-cuda-12"},
+			{"metal", "darwin", "arm64", "mlx-metal"},
+		} {
+			wheels := pair.wheelsFor(platform.backend, platform.os, platform.arch)
+			require.NotEmpty(t, wheels, "%s: %s", &pair, platform)
+			require.Equal(t, platform.first, wheels[0].Package)
+			require.Equal(t, pair.MLX.Version, wheels[0].Version)
+		}
+		require.Empty(t, pair.wheelsFor("metal", "linux", "amd64"))
+		for _, name := range pair.Rules {
+			rules, err := readRules(repository, patches+"/"+name)
+			require.NoError(t, err)
+			require.NotEmpty(t, rules, name)
+		}
 	}
-	require.Empty(t, l.wheelsFor("metal", "linux", "amd64"))
 }
 
 func TestParseLockRefuses(t *testing.T) {
@@ -39,7 +46,8 @@ func TestParseLockRefuses(t *testing.T) {
 		"path as name":   {`"file": "mlx_cpu`, `"file": "../mlx_cpu`, "not a plain name"},
 		"no licence":     {`"license": "LicenseRef-NVIDIA-Proprietary"`, `"license": ""`, "lacks a field"},
 		"short commit":   {`"commit": "a341b492`, `"commit": "a341`, "40 hexadecimal digits"},
-		"untested":       {`"tested": true`, `"tested": false`, "as tested"},
+		"path as rules":  {`"rules.json"`, `"../rules.json"`, "not a plain name"},
+		"no default":     {`"default": "0`, `"default": "9`, "as tested"},
 		"not JSON":       {`{`, `[`, "invalid character"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,17 +61,17 @@ func TestParseLockRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "after the end")
 }
 
-func TestCheckPair(t *testing.T) {
-	l := &lockFile{Pairs: []pair{{MLXC: "0.7.0", MLX: "0.32.2", Tested: true}, {MLXC: "0.7.1", MLX: "0.32.2"}}}
-	tested, err := l.checkPair("0.7.0", "0.32.2")
+func TestPair(t *testing.T) {
+	l := &lockFile{Default: "0.32.2", Pairs: make([]pair, 2)}
+	l.Pairs[0].MLX.Version, l.Pairs[1].MLX.Version = "0.32.4", "0.32.2"
+	p, err := l.pair("")
 	require.NoError(t, err)
-	require.True(t, tested)
-	tested, err = l.checkPair("0.7.1", "0.32.2")
+	require.Same(t, &l.Pairs[1], p)
+	p, err = l.pair("0.32.4")
 	require.NoError(t, err)
-	require.False(t, tested)
-	_, err = l.checkPair("0.7.0", "0.32.3")
-	require.EqualError(t, err, "mlx-c 0.7.0 does not work with MLX 0.32.3: use one of: "+
-		"mlx-c 0.7.0 with MLX 0.32.2; mlx-c 0.7.1 with MLX 0.32.2, or leave MLX_DIR and MLX_C_SOURCE unset")
+	require.Same(t, &l.Pairs[0], p)
+	_, err = l.pair("0.32.3")
+	require.EqualError(t, err, "MLX 0.32.3 is not in the lock file: choose one of 0.32.4, 0.32.2 with --mlx or MLXGRAD_MLX")
 }
 
 // No file may name the host of a package registry: the user chooses it in the settings of pip and cargo.

@@ -97,13 +97,15 @@ func (s *setup) patchedTree(source string) (sourceTree, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules, err := readRules(s.sources, patches+"/rules.json")
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range rules {
-		if err := tree.apply(r); err != nil {
+	for _, name := range s.pair.Rules {
+		rules, err := readRules(s.sources, patches+"/"+name)
+		if err != nil {
 			return nil, err
+		}
+		for _, r := range rules {
+			if err := tree.apply(r); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for from, to := range map[string]string{

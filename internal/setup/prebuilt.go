@@ -26,7 +26,7 @@ func (s *setup) sourcesHash() (string, error) {
 // prebuilt returns the release archive of this platform. It returns nil if the lock file has none, if the archive was
 // made from other sources, or if the choice needs a compilation.
 func (s *setup) prebuilt() (*prebuiltArchive, error) {
-	p, c := s.lock.Prebuilt, s.choice
+	p, c := s.pair.Prebuilt, s.choice
 	if p == nil || c.MLXDir != "" || c.MLXCSource != "" || c.ASan {
 		return nil, nil
 	}
@@ -48,7 +48,7 @@ func (a *prebuiltArchive) fingerprint(c choice) string {
 	if a == nil {
 		return ""
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "prebuilt %s %s", c.backend(), a.SHA256))
+	sum := sha256.Sum256(fmt.Appendf(nil, "prebuilt %s %s %s", c.backend(), c.MLX, a.SHA256))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -57,7 +57,7 @@ func (s *setup) unpackPrebuilt(ctx context.Context, a *prebuiltArchive, m *manif
 	if _, err := os.Stat(filepath.Join(s.offline, a.File)); s.offline != "" && err != nil {
 		return &failure{
 			what: fmt.Sprintf("%s lacks %s", s.offline, a.File),
-			todo: "download it from " + s.lock.Prebuilt.URL, unreachable: true,
+			todo: "download it from " + s.pair.Prebuilt.URL, unreachable: true,
 		}
 	}
 	file, err := s.bring(a.File, a.Size, a.SHA256, func() error { return s.httpDownload(ctx, a) })
@@ -67,14 +67,14 @@ func (s *setup) unpackPrebuilt(ctx context.Context, a *prebuiltArchive, m *manif
 	if err := untarGz(file, prebuiltFolder, stage); err != nil {
 		return err
 	}
-	m.MLX, m.MLXC, m.Tested = s.lock.MLX.Version, s.lock.MLXC.Version, true
+	m.MLX, m.MLXC, m.Tested = s.pair.MLX.Version, s.pair.MLXC.Version, s.pair.Tested
 	m.Sources[a.File] = a.SHA256
 	return s.bringMLX(ctx, m, stage)
 }
 
 // httpDownload downloads an archive of a release.
 func (s *setup) httpDownload(ctx context.Context, a *prebuiltArchive) error {
-	url := s.lock.Prebuilt.URL + "/" + a.File
+	url := s.pair.Prebuilt.URL + "/" + a.File
 	tmp := filepath.Join(s.tmp, a.File)
 	err := s.watch(fmt.Sprintf("downloading libmlxc and libmlxg (%.1f MB)", float64(a.Size)/1e6), a.Size, func() error {
 		return get(ctx, url, tmp, a.Size)

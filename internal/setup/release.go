@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -96,12 +97,15 @@ func (s *setup) release(ctx context.Context, _ *manifest, args []string) error {
 	}
 	defer os.RemoveAll(s.tmp)
 
-	prebuilt, err := s.releaseLibraries(ctx, targets, version, stage)
-	if err != nil {
-		return err
+	lock := lockFile{Default: s.lock.Default, Pairs: slices.Clone(s.lock.Pairs)}
+	for i := range lock.Pairs {
+		s.pair = &s.lock.Pairs[i]
+		if lock.Pairs[i].Prebuilt, err = s.releaseLibraries(ctx, targets, version, stage); err != nil {
+			return err
+		}
 	}
 	if version != "snapshot" {
-		if err := s.lockRelease(prebuilt); err != nil {
+		if err := s.lockRelease(lock); err != nil {
 			return err
 		}
 	}
@@ -130,7 +134,7 @@ func (s *setup) release(ctx context.Context, _ *manifest, args []string) error {
 	return nil
 }
 
-// releaseLibraries makes the archives with libmlxc and libmlxg in the folder stage.
+// releaseLibraries makes the archives with libmlxc and libmlxg for s.pair in the folder stage.
 func (s *setup) releaseLibraries(
 	ctx context.Context, targets []releaseTarget, version, stage string,
 ) (*lockPrebuilt, error) {
@@ -140,8 +144,9 @@ func (s *setup) releaseLibraries(
 	}
 	prebuilt := &lockPrebuilt{URL: fmt.Sprintf(releaseURL, version), Sources: hash}
 	for _, t := range targets {
-		s.say("libraries for %s", t.platform())
-		folder := filepath.Join(s.tmp, t.platform())
+		s.say("libraries of %s for %s", s.pair, t.platform())
+		name := fmt.Sprintf("mlxgrad-libraries-%s-mlx-%s-%s", version, s.pair.MLX.Version, t.platform())
+		folder := filepath.Join(s.tmp, name)
 		m := &manifest{Backend: t.backend, Platform: t.goos + "/" + t.goarch, Sources: map[string]string{}}
 		if err := os.Mkdir(folder, 0o755); err != nil {
 			return nil, err
@@ -166,10 +171,7 @@ func (s *setup) releaseLibraries(
 				return nil, err
 			}
 		}
-		a := prebuiltArchive{
-			OS: t.goos, Arch: t.goarch,
-			File: fmt.Sprintf("mlxgrad-libraries-%s-%s.tar.gz", version, t.platform()),
-		}
+		a := prebuiltArchive{OS: t.goos, Arch: t.goarch, File: name + ".tar.gz"}
 		archive := filepath.Join(stage, a.File)
 		if err := writeArchive(archive, prebuiltFolder, folder, "lib", "include", "NOTICE.md", "LICENSE"); err != nil {
 			return nil, err
@@ -190,15 +192,14 @@ func (s *setup) releaseLibraries(
 // clean removes a folder of the run's temporary folder.
 func (s *setup) clean(name string) error { return os.RemoveAll(filepath.Join(s.tmp, name)) }
 
-// lockRelease writes the archives to the lock file. If that changes the file, lockRelease returns an error with the
-// next step.
-func (s *setup) lockRelease(prebuilt *lockPrebuilt) error {
-	s.lock.Prebuilt = prebuilt
+// lockRelease writes the lock file with the archives of a release. If that changes the file, lockRelease returns an
+// error with the next step.
+func (s *setup) lockRelease(lock lockFile) error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	if err := e.Encode(s.lock); err != nil {
+	if err := e.Encode(lock); err != nil {
 		return err
 	}
 	before, err := fs.ReadFile(s.sources, lockName)

@@ -85,7 +85,12 @@ func (s *setup) materials(ctx context.Context, t releaseTarget, version, program
 			}
 		}
 	}
+	added := map[string]bool{} // pairs share packages
 	add := func(name, version, license, purl, sha string) {
+		if added[purl] {
+			return
+		}
+		added[purl] = true
 		c := map[string]any{
 			"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl,
 			"licenses": []any{map[string]any{"license": map[string]any{"name": license}}},
@@ -95,11 +100,12 @@ func (s *setup) materials(ctx context.Context, t releaseTarget, version, program
 		}
 		components = append(components, c)
 	}
-	l := s.lock
-	add("mlx-c", l.MLXC.Version, l.MLXC.License, "pkg:github/ml-explore/mlx-c@"+l.MLXC.Git.Tag, "")
-	for _, w := range l.MLX.Wheels {
-		if w.OS == t.goos && w.Arch == t.goarch {
-			add(w.Package, w.Version, w.License, "pkg:pypi/"+w.Package+"@"+w.Version, w.SHA256)
+	for _, p := range s.lock.Pairs {
+		add("mlx-c", p.MLXC.Version, p.MLXC.License, "pkg:github/ml-explore/mlx-c@"+p.MLXC.Git.Tag, "")
+		for _, w := range p.MLX.Wheels {
+			if w.OS == t.goos && w.Arch == t.goarch {
+				add(w.Package, w.Version, w.License, "pkg:pypi/"+w.Package+"@"+w.Version, w.SHA256)
+			}
 		}
 	}
 	bom["components"] = components

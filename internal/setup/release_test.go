@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -91,17 +92,16 @@ func TestLockRelease(t *testing.T) {
 	require.NoError(t, err)
 	hash, err := s.sourcesHash()
 	require.NoError(t, err)
-	release := func() *lockPrebuilt {
-		return &lockPrebuilt{URL: "https://x", Sources: hash, Archives: []prebuiltArchive{
-			{OS: "linux", Arch: "amd64", File: "f", Size: 1, SHA256: hash},
-		}}
-	}
-	require.ErrorContains(t, s.lockRelease(release()),
-		"has the hashes of these libraries now: commit it, tag the commit")
-	require.NoError(t, s.lockRelease(release()))
+	release := *w.lock
+	release.Pairs = slices.Clone(release.Pairs)
+	release.Pairs[0].Prebuilt = &lockPrebuilt{URL: "https://x", Sources: hash, Archives: []prebuiltArchive{
+		{OS: "linux", Arch: "amd64", File: "f", Size: 1, SHA256: hash},
+	}}
+	require.ErrorContains(t, s.lockRelease(release), "has the hashes of these libraries now: commit it, tag the commit")
+	require.NoError(t, s.lockRelease(release))
 	again, err := newSetup(w.root, s.sources, nil)
 	require.NoError(t, err)
-	require.Equal(t, release(), again.lock.Prebuilt)
+	require.Equal(t, &release, again.lock)
 	after, err := again.sourcesHash()
 	require.NoError(t, err)
 	require.Equal(t, hash, after, "the release itself is not among its sources")
@@ -111,7 +111,7 @@ func TestLockRelease(t *testing.T) {
 func TestLockFileIsWrittenAsItIs(t *testing.T) {
 	s, err := newSetup(t.TempDir(), repository, nil)
 	require.NoError(t, err)
-	require.NoError(t, s.lockRelease(s.lock.Prebuilt))
+	require.NoError(t, s.lockRelease(*s.lock))
 }
 
 func TestNeededVersions(t *testing.T) {

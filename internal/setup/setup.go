@@ -36,6 +36,7 @@ type setup struct {
 	tmp      string // for the run only; on the disk of root, so that files can be renamed
 	offline  string // if set, the folder that has all downloads
 	lock     *lockFile
+	pair     *pair // the versions of choice
 	choice   choice
 	progress func(Progress) // may be nil
 	mu       sync.Mutex     // of progress
@@ -49,7 +50,11 @@ const (
 
 func newSetup(root string, sources fs.FS, progress func(Progress)) (*setup, error) {
 	lock, err := readLock(sources, lockName)
-	return &setup{root: root, sources: sources, lock: lock, progress: progress}, err
+	if err != nil {
+		return nil, err
+	}
+	s := &setup{root: root, sources: sources, lock: lock, progress: progress}
+	return s, s.choose(choice{})
 }
 
 func (s *setup) path(elem ...string) string {

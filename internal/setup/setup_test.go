@@ -57,7 +57,7 @@ func TestOnlyWhatChangedIsCompiled(t *testing.T) {
 	require.NoError(t, w.setup())
 	require.Equal(t, []string{"libmlxc_part1.cpp"}, w.compiled())
 
-	w.lock.MLX.License = "changed"
+	w.pair.MLX.License = "changed"
 	w.writeLock()
 	require.NoError(t, w.setup())
 	require.Empty(t, w.compiled())
@@ -115,7 +115,7 @@ func TestFailures(t *testing.T) {
 	})
 	t.Run("the wheel differs though pip let it pass", func(t *testing.T) {
 		w := newWorld(t)
-		w.lock.MLX.Wheels[0].SHA256 = strings.Repeat("0", 64)
+		w.pair.MLX.Wheels[0].SHA256 = strings.Repeat("0", 64)
 		w.writeLock()
 		w.fails("where the lock file says 0000")
 		require.NoFileExists(t, filepath.Join(w.root, "downloads", "mlx.whl"))
@@ -123,7 +123,7 @@ func TestFailures(t *testing.T) {
 	t.Run("the crate differs", func(t *testing.T) {
 		w := newWorld(t)
 		w.fake("git", "exit 1")
-		w.lock.MLXC.Crate.SHA256 = strings.Repeat("0", 64)
+		w.pair.MLXC.Crate.SHA256 = strings.Repeat("0", 64)
 		w.writeLock()
 		w.fails("mlx-sys-0.7.0.crate has SHA-256")
 		require.NotContains(t, w.log.String(), "with git", "a wrong hash must not lead to another source")
@@ -193,7 +193,7 @@ func TestSourcesByGit(t *testing.T) {
 	require.NoError(t, os.Symlink(git, filepath.Join(w.bin, "git")))
 	upstream := filepath.Join(t.TempDir(), "upstream")
 	crate := filepath.Join(filepath.Dir(w.bin), "mlx-sys-0.7.0.crate")
-	require.NoError(t, untarGz(crate, w.lock.MLXC.Crate.Folder, upstream))
+	require.NoError(t, untarGz(crate, w.pair.MLXC.Crate.Folder, upstream))
 	run := func(args ...string) string {
 		cmd := exec.Command(git,
 			append([]string{"-C", upstream, "-c", "user.name=n", "-c", "user.email=e"}, args...)...)
@@ -205,13 +205,13 @@ func TestSourcesByGit(t *testing.T) {
 	run("add", ".")
 	run("commit", "--quiet", "-m", "release")
 	run("tag", "v0.7.0")
-	w.lock.MLXC.Git.URL = "file://" + upstream
+	w.pair.MLXC.Git.URL = "file://" + upstream
 	w.writeLock()
 
 	w.fails("git: tag v0.7.0 is at commit " + run("rev-parse", "HEAD") + " where the lock file says aaaa")
 	require.NoDirExists(t, filepath.Join(w.root, "downloads", "mlx-c-v0.7.0.git"))
 
-	w.lock.MLXC.Git.Commit = run("rev-parse", "HEAD")
+	w.pair.MLXC.Git.Commit = run("rev-parse", "HEAD")
 	w.writeLock()
 	require.NoError(t, w.setup())
 	w.tidy()
@@ -254,15 +254,15 @@ func TestMLXOfTheUsersOwn(t *testing.T) {
 	require.NotEmpty(t, w.log.String())
 
 	require.NoError(t, os.WriteFile(filepath.Join(own, "include", "mlx", "version.h"), []byte(versionHeader(3)), 0o644))
-	w.fails("mlx-c 0.7.0 does not work with MLX 0.32.3: use one of: mlx-c 0.7.0 with MLX 0.32.2")
-	w.lock.Pairs = append(w.lock.Pairs, pair{MLXC: "0.7.0", MLX: "0.32.3"})
-	w.writeLock()
-	w.probeSays("echo 0.7.0 0.32.3 0.32.3")
+	w.fails("MLX 0.32.3 is not in the lock file: choose one of 0.32.2 with")
+	w.addPair(3)
 	require.NoError(t, w.setup())
-	require.Contains(t, w.log.String(),
-		"mlx-c 0.7.0 with MLX 0.32.3 is an accepted pair, but the project's tests do not run on it")
+	require.Contains(t, w.log.String(), "the project's tests do not run on mlx-c 0.7.0 with MLX 0.32.3")
+	w.fails("--mlx 0.32.2 and --mlx-dir "+own+" are two choices of MLX", "--mlx", "0.32.2", "--mlx-dir", own)
 
-	w.fails("holds no MLX (lib/"+lib+" is missing): set MLX_DIR to a folder", "--mlx-dir", w.root)
+	w.fails("holds no MLX (include/mlx/version.h is missing): set MLX_DIR to a folder", "--mlx-dir", w.root)
+	require.NoError(t, os.Remove(filepath.Join(own, "lib", lib)))
+	w.fails("holds no MLX (lib/" + lib + " is missing): set MLX_DIR to a folder")
 	require.NoError(t, os.RemoveAll(own))
 	w.fails("does not exist: correct MLX_DIR or MLX_C_SOURCE, or go back to the pinned ones with ./build.sh setup --backend")
 }
@@ -274,7 +274,7 @@ func TestSourcesOfTheUsersOwn(t *testing.T) {
 	require.NoError(t, w.setup("--mlx-c-source", crate))
 
 	tree := filepath.Join(t.TempDir(), "mlx-c")
-	require.NoError(t, untarGz(crate, w.lock.MLXC.Crate.Folder, tree))
+	require.NoError(t, untarGz(crate, w.pair.MLXC.Crate.Folder, tree))
 	before, err := os.ReadFile(filepath.Join(tree, "mlx", "c", "ops.cpp"))
 	require.NoError(t, err)
 	require.NoError(t, w.setup("--mlx-c-source", tree))

@@ -11,6 +11,7 @@ import (
 
 // Options are a user's choices.
 type Options struct {
+	MLX      string         // a version of the lock file; empty: the present one, at first the default
 	Backend  string         // cpu, cuda13, cuda12 or metal; empty: the present one, at first the platform's default
 	Offline  string         // a folder with the downloads; empty: they are downloaded
 	Progress func(Progress) // called for each step, by one goroutine at a time; may be nil
@@ -29,9 +30,9 @@ func User(ctx context.Context, dir string, sources fs.FS, o Options) error {
 		return err
 	}
 	defer unlock()
-	c := choice{Backend: o.Backend}
-	if installed != nil && o.Backend == "" {
-		c = installed.Choice
+	c := choice{Backend: o.Backend, MLX: o.MLX}
+	if installed != nil {
+		c = c.over(installed.Choice)
 	}
 	if err := s.choose(c); err != nil {
 		return err

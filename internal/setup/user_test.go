@@ -37,7 +37,7 @@ func (w *world) release(url string) string {
 		entry{name: "mlxgrad/include/mlx/c/mlx.h", text: "// mlx-c\n"})
 	a := prebuiltArchive{OS: runtime.GOOS, Arch: runtime.GOARCH, File: "libs.tar.gz"}
 	a.Size, a.SHA256 = sizeAndHash(w.t, archive)
-	w.lock.Prebuilt = &lockPrebuilt{URL: url, Sources: hash, Archives: []prebuiltArchive{a}}
+	w.pair.Prebuilt = &lockPrebuilt{URL: url, Sources: hash, Archives: []prebuiltArchive{a}}
 	w.writeLock()
 	return dir
 }
@@ -113,11 +113,11 @@ func TestPrebuilt(t *testing.T) {
 
 	// An archive that differs is not used.
 	require.NoError(t, os.RemoveAll(dir))
-	size := w.lock.Prebuilt.Archives[0].Size
-	w.lock.Prebuilt.Archives[0].Size++
+	size := w.pair.Prebuilt.Archives[0].Size
+	w.pair.Prebuilt.Archives[0].Size++
 	w.writeLock()
 	require.ErrorContains(t, w.user(dir, Options{}), "libs.tar.gz has ")
-	w.lock.Prebuilt.Archives[0].Size = size
+	w.pair.Prebuilt.Archives[0].Size = size
 
 	// An archive of other sources is not used either.
 	w.write("patches/mlxgrad_format.h", "// changed")

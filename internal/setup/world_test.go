@@ -24,6 +24,7 @@ type world struct {
 	root string // the folder to set up
 	bin  string // the PATH
 	lock *lockFile
+	pair *pair        // the default of lock
 	log  bytes.Buffer // output of the last run
 }
 
@@ -42,7 +43,7 @@ func newWorld(t *testing.T) *world {
 	for _, d := range []string{w.root, w.bin, filepath.Join(w.root, "patches")} {
 		require.NoError(t, os.MkdirAll(d, 0o755))
 	}
-	for _, name := range []string{"MLXGRAD_BACKEND", "MLX_DIR", "MLX_C_SOURCE", "CXX", "CARGO_HOME", "RUSTUP_HOME"} {
+	for _, name := range []string{"MLXGRAD_BACKEND", "MLXGRAD_MLX", "MLX_DIR", "MLX_C_SOURCE", "CXX", "CARGO_HOME", "RUSTUP_HOME"} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("PATH", w.bin)
@@ -62,17 +63,7 @@ func newWorld(t *testing.T) *world {
 		w.write("../../"+name, "// "+name)
 	}
 
-	lib := "libmlx.so"
-	backend := "cpu"
-	if runtime.GOOS == "darwin" {
-		lib, backend = "libmlx.dylib", "metal"
-	}
-	wheelFile, crateFile := filepath.Join(dir, "mlx.whl"), filepath.Join(dir, "mlx-sys-0.7.0.crate")
-	makeZip(t, wheelFile,
-		entry{name: "mlx/include/mlx/version.h", text: versionHeader(2)},
-		entry{name: "mlx/include/mlx/mlx.h", text: "// MLX\n"},
-		entry{name: "mlx/lib/" + lib, text: "MLX's library"},
-		entry{name: "mlx_cpu.libs/libblas.so", text: "BLAS"})
+	crateFile := filepath.Join(dir, "mlx-sys-0.7.0.crate")
 	const tree = "mlx-sys-0.7.0/src/mlx-c/"
 	makeTarGz(t, crateFile,
 		entry{name: "mlx-sys-0.7.0/Cargo.toml", text: "[package]"},
@@ -86,29 +77,29 @@ func newWorld(t *testing.T) *world {
 		entry{name: tree + "mlx/c/io.cpp", text: "#include \"mlx/c/private/io.h\"\n"},
 		entry{name: tree + "mlx/c/private/io.h", text: fakeIO})
 
-	w.lock = &lockFile{Pairs: []pair{{MLXC: "0.7.0", MLX: "0.32.2", Tested: true}}}
-	w.lock.MLX.Version, w.lock.MLXC.Version = "0.32.2", "0.7.0"
-	w.lock.MLX.Wheels = []wheel{{
-		Backend: backend, OS: runtime.GOOS, Arch: runtime.GOARCH, Package: "mlx-cpu", Version: "0.32.2",
-		Platform: "any", File: "mlx.whl", License: "MIT",
-	}}
-	wh := &w.lock.MLX.Wheels[0]
-	wh.Size, wh.SHA256 = sizeAndHash(t, wheelFile)
-	c := &w.lock.MLXC.Crate
+	w.lock = &lockFile{Default: "0.32.2", Pairs: []pair{{Tested: true, Rules: []string{"rules.json"}}}}
+	w.pair = &w.lock.Pairs[0]
+	w.pair.MLX.Version, w.pair.MLXC.Version = "0.32.2", "0.7.0"
+	w.pair.MLX.Wheels = []wheel{w.wheel("mlx.whl", 2)}
+	c := &w.pair.MLXC.Crate
 	c.Name, c.Version, c.File, c.Folder = "mlx-sys", "0.7.0", "mlx-sys-0.7.0.crate", strings.TrimSuffix(tree, "/")
 	c.Size, c.SHA256 = sizeAndHash(t, crateFile)
-	w.lock.MLXC.Archive.SHA256, w.lock.MLXC.Archive.Folder = strings.Repeat("0", 64), "mlx-c-0.7.0"
-	g := &w.lock.MLXC.Git
+	w.pair.MLXC.Archive.SHA256, w.pair.MLXC.Archive.Folder = strings.Repeat("0", 64), "mlx-c-0.7.0"
+	g := &w.pair.MLXC.Git
 	g.URL, g.Tag, g.Commit = "nowhere", "v0.7.0", strings.Repeat("a", 40)
 	w.writeLock()
 
 	w.fake("pip", `
 [ "$1" = --version ] && exit 0
 while [ $# -gt 0 ]; do [ "$1" = --dest ] && dest=$2; shift; done
-/bin/cp "$FAKES/mlx.whl" "$dest"`)
+/bin/cp "$FAKES"/*.whl "$dest"`)
 	w.fake("cargo", `
 /bin/mkdir -p "$CARGO_HOME/registry/cache/here"
 /bin/cp "$FAKES/mlx-sys-0.7.0.crate" "$CARGO_HOME/registry/cache/here"`)
+	// The program that loads the new libmlxc reads its version from MLX's headers.
+	w.fake("loads", `
+while read -r _ name value; do case $name in *PATCH) patch=$value;; esac; done <"${1%/lib/*}/mlx/include/mlx/version.h"
+echo 0.7.0 0.32.$patch 0.32.$patch`)
 	compiler := `
 [ "$1" = --version ] && { echo "stand-in compiler 1"; exit 0; }
 for arg; do case $arg in *.cpp) source=$arg;; esac; done
@@ -116,11 +107,46 @@ while [ $# -gt 0 ]; do [ "$1" = -o ] && out=$2; shift; done
 echo "$source" >>"$FAKES/compiled"
 echo "made from $source" >"$out"
 case $out in */probe)
-  printf '#!/bin/sh\necho 0.7.0 0.32.2 0.32.2\n' >"$out"; /bin/chmod +x "$out";;
+  /bin/cp "$FAKES/bin/loads" "$out"; /bin/chmod +x "$out";;
 esac`
 	w.fake("g++", compiler)
 	w.fake("clang++", compiler)
 	return w
+}
+
+// wheel makes a package of MLX 0.32 with the given patch version, which the fake pip brings.
+func (w *world) wheel(name string, patch int) wheel {
+	w.t.Helper()
+	lib, backend := "libmlx.so", "cpu"
+	if runtime.GOOS == "darwin" {
+		lib, backend = "libmlx.dylib", "metal"
+	}
+	file := filepath.Join(filepath.Dir(w.bin), name)
+	makeZip(w.t, file,
+		entry{name: "mlx/include/mlx/version.h", text: versionHeader(patch)},
+		entry{name: "mlx/include/mlx/mlx.h", text: "// MLX\n"},
+		entry{name: "mlx/lib/" + lib, text: "MLX's library"},
+		entry{name: "mlx_cpu.libs/libblas.so", text: "BLAS"})
+	out := wheel{
+		Backend: backend, OS: runtime.GOOS, Arch: runtime.GOARCH, Package: "mlx-cpu",
+		Version: fmt.Sprintf("0.32.%d", patch), Platform: "any", File: name, License: "MIT",
+	}
+	out.Size, out.SHA256 = sizeAndHash(w.t, file)
+	return out
+}
+
+// addPair adds the same mlx-c with MLX 0.32.patch to the lock file. The rules of the pair change one more place.
+func (w *world) addPair(patch int) {
+	w.t.Helper()
+	p := w.lock.Pairs[0]
+	p.MLX.Version, p.Tested = fmt.Sprintf("0.32.%d", patch), false
+	p.MLX.Wheels = []wheel{w.wheel(fmt.Sprintf("mlx-%d.whl", patch), patch)}
+	p.Rules = []string{"rules.json", "more.json"}
+	w.write("patches/more.json",
+		`[{"name": "more", "files": "mlx/c/mlx.h", "find": "// mlx-c", "replace": "// mlx-c, patched", "count": 1}]`)
+	w.lock.Pairs = append(w.lock.Pairs, p)
+	w.pair = &w.lock.Pairs[0] // append may move it
+	w.writeLock()
 }
 
 func versionHeader(patch int) string {
