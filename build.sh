@@ -49,6 +49,13 @@ usage: ./build.sh [verb] [flags]
           since the last change
   bench   run all benchmarks; flags and packages go to go test
           bench overhead: compare the call overhead of mlxc, C, and Python's MLX if installed
+  upgrade VERSION
+          compare a release of MLX, or the newest on pip, with the pinned one: changed C++ headers and
+          their users, patch rules, compiler errors, packages, and the decisions for a person; see
+          docs/upgrading.md. It downloads the release for every backend and changes nothing else
+            --from VERSION    compare with this version of the lock file
+            --write           add the release to the lock file
+            --markdown FILE   also write the report as Markdown
   lint    run golangci-lint, gofumpt, clang-format, go vet, and actionlint
   clean   remove all downloads and build outputs
   help    print this text
@@ -261,6 +268,12 @@ case $verb in
     setup
     if [ "${1:-}" = overhead ]; then set -- ./mlxc/internal/overhead "${@:2}"; fi
     go_test -run='^$' -bench=. "$@"
+    ;;
+  upgrade)
+    setup
+    need_clang
+    go build -C "$root" -buildvcs=false -o "$programs/upgrade" ./internal/upgrade/cmd
+    finish "$programs/upgrade" "$third" "$@"
     ;;
   lint)
     takes_nothing "$@"

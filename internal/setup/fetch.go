@@ -149,24 +149,36 @@ func (s *setup) findPip(ctx context.Context) ([]string, error) {
 		"neither pip nor uv is on the PATH; one of them must download MLX")
 }
 
-// pipDownload downloads a wheel by name and hash.
+// pipDownload downloads a wheel by name and hash and keeps it.
 func (s *setup) pipDownload(ctx context.Context, w wheel) error {
-	pip, err := s.findPip(ctx)
+	file, err := s.pipFile(ctx, w)
 	if err != nil {
 		return err
 	}
+	return s.keep(file, w.File, w.Size, w.SHA256)
+}
+
+// pipFile downloads a wheel by name and hash to a temporary folder. Its size is only used for the progress, and may be 0.
+func (s *setup) pipFile(ctx context.Context, w wheel) (string, error) {
+	pip, err := s.findPip(ctx)
+	if err != nil {
+		return "", err
+	}
 	dir, err := os.MkdirTemp(s.tmp, "pip-")
 	if err != nil {
-		return err
+		return "", err
 	}
 	requirements := filepath.Join(dir, "requirements.txt")
 	line := fmt.Sprintf("%s==%s --hash=sha256:%s\n", w.Package, w.Version, w.SHA256)
 	if err := os.WriteFile(requirements, []byte(line), 0o644); err != nil {
-		return err
+		return "", err
 	}
 	var out string
-	message := fmt.Sprintf("downloading %s %s (%.0f MB) with %s", w.Package, w.Version, float64(w.Size)/1e6,
-		strings.Join(pip, " "))
+	size := ""
+	if w.Size > 0 {
+		size = fmt.Sprintf(" (%.0f MB)", float64(w.Size)/1e6)
+	}
+	message := fmt.Sprintf("downloading %s %s%s with %s", w.Package, w.Version, size, strings.Join(pip, " "))
 	err = s.watch(message, w.Size, func() (err error) {
 		out, err = s.tool(ctx, nil, append(pip[:len(pip):len(pip)], "download",
 			"--require-hashes", "--no-deps", "--only-binary=:all:", "--platform", w.Platform,
@@ -175,20 +187,20 @@ func (s *setup) pipDownload(ctx context.Context, w wheel) error {
 		return err
 	})
 	if err == nil {
-		return s.keep(filepath.Join(dir, w.File), w.File, w.Size, w.SHA256)
+		return filepath.Join(dir, w.File), nil
 	}
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return "", ctx.Err()
 	case outOfSpace(out):
-		return diskFull("downloading " + w.File)
+		return "", diskFull("downloading " + w.File)
 	case strings.Contains(out, "DO NOT MATCH THE HASHES"):
-		return failf("do not use it, and report it to the project",
+		return "", failf("do not use it, and report it to the project",
 			"pip downloaded a %s whose SHA-256 is not the one in the lock file (%s)", w.File, got(out))
 	case noConnection.MatchString(out):
-		return failf(noNetwork, "pip could not reach its package index to download %s %s", w.Package, w.Version)
+		return "", failf(noNetwork, "pip could not reach its package index to download %s %s", w.Package, w.Version)
 	default:
-		return failf(noNetwork, "pip could not download %s %s (%s)", w.Package, w.Version, telling(out, err))
+		return "", failf(noNetwork, "pip could not download %s %s (%s)", w.Package, w.Version, telling(out, err))
 	}
 }
 

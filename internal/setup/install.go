@@ -130,7 +130,7 @@ func (s *setup) compileInto(ctx context.Context, tools *toolchain, m *manifest, 
 
 // assemble unpacks MLX and mlx-c in the folder stage and compiles and links libmlxc and libmlxg there, for the
 // manifest's platform.
-func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, stage string) (b *build, err error) {
+func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, stage string) (_ *build, err error) {
 	// The user's folders are checked before any download.
 	source := s.choice.MLXCSource
 	if source != "" {
@@ -164,11 +164,9 @@ func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, sta
 	if err != nil {
 		return nil, err
 	}
-	if err := tree.addLibmlxg(s.sources); err != nil {
+	if err := tree.addUnits(s.sources); err != nil {
 		return nil, err
 	}
-	tree.addParts("libmlxc", "mlx/c/")
-	tree.addParts("libmlxg", libmlxgFolder)
 	treeDir := filepath.Join(s.tmp, "sources")
 	if err := tree.write(treeDir); err != nil {
 		return nil, err
@@ -188,7 +186,15 @@ func (s *setup) assemble(ctx context.Context, tools *toolchain, m *manifest, sta
 		}
 	}
 
-	b = &build{
+	return s.buildLibraries(ctx, tools, m, tree, treeDir, stage)
+}
+
+// buildLibraries compiles and links libmlxc and libmlxg against the MLX in the folder stage. treeDir has the files of
+// tree.
+func (s *setup) buildLibraries(
+	ctx context.Context, tools *toolchain, m *manifest, tree sourceTree, treeDir, stage string,
+) (*build, error) {
+	b := &build{
 		tools: tools, tree: tree, treeDir: treeDir, mlx: filepath.Join(stage, "mlx"),
 		objects: s.path("build", "objects"), tmp: s.tmp, mlxcVers: m.MLXC, report: s.report,
 	}

@@ -3,6 +3,7 @@ package setup
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 )
@@ -11,6 +12,16 @@ import (
 // headers are parsed twice instead of once per file, which takes a third of the time. It does not depend on the number
 // of cores, so that all machines compile the same units.
 const partsOfLibrary = 2
+
+// addUnits adds the sources of libmlxg and the parts of both libraries to the patched sources of mlx-c.
+func (t sourceTree) addUnits(sources fs.FS) error {
+	if err := t.addLibmlxg(sources); err != nil {
+		return err
+	}
+	t.addParts("libmlxc", "mlx/c/")
+	t.addParts("libmlxg", libmlxgFolder)
+	return nil
+}
 
 // addParts adds the parts of a library, whose source files are in folder, to the tree.
 func (t sourceTree) addParts(library, folder string) {

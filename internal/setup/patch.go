@@ -93,18 +93,26 @@ func (t sourceTree) apply(r rule) error {
 
 // patchedTree reads the mlx-c sources, applies the rules and adds the files of patches.
 func (s *setup) patchedTree(source string) (sourceTree, error) {
-	tree, err := readTree(source)
-	if err != nil {
-		return nil, err
+	tree, unfit, err := s.patch(source)
+	if err == nil && len(unfit) > 0 {
+		err = unfit[0]
+	}
+	return tree, err
+}
+
+// patch is like patchedTree, but returns the errors of rules that do not fit separately and applies the others.
+func (s *setup) patch(source string) (tree sourceTree, unfit []error, err error) {
+	if tree, err = readTree(source); err != nil {
+		return nil, nil, err
 	}
 	for _, name := range s.pair.Rules {
 		rules, err := readRules(s.sources, patches+"/"+name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, r := range rules {
 			if err := tree.apply(r); err != nil {
-				return nil, err
+				unfit = append(unfit, err)
 			}
 		}
 	}
@@ -114,11 +122,11 @@ func (s *setup) patchedTree(source string) (sourceTree, error) {
 	} {
 		data, err := fs.ReadFile(s.sources, patches+"/"+from)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		tree[to] = data
 	}
-	return tree, nil
+	return tree, unfit, nil
 }
 
 // write puts the tree into a folder that does not exist yet.

@@ -133,7 +133,7 @@ func expand(line string, matrix map[string]any) []string {
 // Workflows run scripts that also run locally: each line is one command of a script, and the script accepts its
 // arguments.
 func TestCommandsExist(t *testing.T) {
-	known := map[string]bool{".ci/release": true}
+	known := map[string]bool{".ci/release": true, upgradeCommand: true}
 	for _, step := range linuxSteps(t) {
 		known[".ci/run "+step] = true
 	}
@@ -166,6 +166,20 @@ func TestEveryStepRuns(t *testing.T) {
 	for _, part := range longParts(t) {
 		require.Contains(t, commands(t, "nightly.yml"), "./build.sh test-long "+part)
 	}
+}
+
+const upgradeCommand = "./build.sh upgrade newest --markdown upgrade.md"
+
+// The weekly comparison with the newest MLX uploads its report, if there is one. Its flags are in the help text.
+func TestUpgrade(t *testing.T) {
+	require.Equal(t, []string{upgradeCommand}, commands(t, "upgrade.yml"))
+	text, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "upgrade.yml"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), "path: upgrade.md\n          if-no-files-found: ignore\n")
+	help, err := exec.Command("bash", filepath.Join(root, "build.sh"), "help").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(help), "upgrade VERSION")
+	require.Contains(t, string(help), "--markdown FILE")
 }
 
 // linuxSteps lists the steps of .ci/run.
