@@ -57,10 +57,11 @@ usage: ./build.sh [verb] [flags]
             --write           add the release to the lock file
             --markdown FILE   also write the report as Markdown
   lint    run golangci-lint, gofumpt, clang-format, go vet, and actionlint
+  docs    build the site of docs/ in the folder site; needs Python with pip
   clean   remove all downloads and build outputs
   help    print this text
 
-Every verb except clean and help runs setup first, which does nothing if MLX is set up.
+Every verb except docs, clean and help runs setup first, which does nothing if MLX is set up.
 EOF
 }
 
@@ -151,6 +152,21 @@ clang_format() {
     while read -r file; do
       PYTHONPATH=$dir/$version "$dir/$version/bin/clang-format" --assume-filename=x.cpp <"$file" | cmp -s - "$file" || echo "$file"
     done
+}
+
+# build_docs builds the site of docs/ with the pinned generator. A broken link or anchor fails the build.
+build_docs() {
+  local lock=$root/tools/docs/requirements.txt dir
+  programs_folder
+  dir=$programs/docs-$(cksum <"$lock" | tr ' ' -)
+  if ! [ -d "$dir" ]; then
+    rm -rf "$programs"/docs-*
+    python3 -m pip install --quiet --require-hashes --only-binary=:all: --disable-pip-version-check \
+      --root-user-action=ignore --target "$dir.tmp" -r "$lock" || return 1
+    mv "$dir.tmp" "$dir"
+  fi
+  cd "$root"
+  PYTHONPATH=$dir python3 -m zensical build --clean --strict
 }
 
 # tags includes the tests that need MLX's headers, which setup installs.
@@ -292,10 +308,15 @@ case $verb in
       echo "not formatted by clang-format:" $unformatted >&2
       failed=1
     fi
+    go vet -C tools ./... || failed=1
     go tool -modfile=tools/go.mod golangci-lint run --build-tags mlxheaders ./... || failed=1
     # Not every machine has shellcheck and pyflakes.
     go tool -modfile=tools/go.mod actionlint -shellcheck= -pyflakes= .github/workflows/*.yml || failed=1
     exit $failed
+    ;;
+  docs)
+    takes_nothing "$@"
+    build_docs
     ;;
   clean)
     takes_nothing "$@"

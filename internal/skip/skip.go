@@ -30,12 +30,13 @@ const (
 	MLXHeaders      Tool = "mlx-headers"      // MLX's headers in this repository's own installation
 	Zig             Tool = "zig"              // a Zig compiler that set-up knows for this platform
 	TrafficCompiler Tool = "traffic-compiler" // the compiler of ops/testdata/traffic.md
+	Chromium        Tool = "chromium"         // the browser
 	GPU             Tool = "gpu"              // a GPU that MLX can use
 	CUDA            Tool = "cuda"             // an NVIDIA GPU that MLX can use
 	Metal           Tool = "metal"            // an Apple GPU that MLX can use
 )
 
-var tools = []Tool{CXX, GXX, Clang, Go, Git, MLXHeaders, Zig, TrafficCompiler, GPU, CUDA, Metal}
+var tools = []Tool{CXX, GXX, Clang, Go, Git, MLXHeaders, Zig, TrafficCompiler, Chromium, GPU, CUDA, Metal}
 
 // required reports whether MLXGRAD_REQUIRE lists the tool. It returns an error if the list has an unknown name.
 func required(tool Tool) (bool, error) {

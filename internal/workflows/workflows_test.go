@@ -26,7 +26,7 @@ type workflow struct {
 }
 
 type job struct {
-	Permissions yaml.Node
+	Permissions map[string]string
 	Timeout     int `yaml:"timeout-minutes"`
 	Strategy    struct{ Matrix map[string]any }
 	Steps       []step
@@ -76,7 +76,12 @@ func TestLimits(t *testing.T) {
 		require.NotEmpty(t, w.Jobs, file)
 		for name, j := range w.Jobs {
 			name = file + ", job " + name
-			require.True(t, j.Permissions.IsZero(), name)
+			if name == "docs.yml, job publish" { // it runs no code of a checkout
+				require.Equal(t, map[string]string{"pages": "write", "id-token": "write"}, j.Permissions)
+				require.Len(t, j.Steps, 1)
+			} else {
+				require.Nil(t, j.Permissions, name)
+			}
 			require.LessOrEqual(t, j.Timeout, 360, name)
 			total := 0
 			for i, s := range j.Steps {
@@ -133,7 +138,7 @@ func expand(line string, matrix map[string]any) []string {
 // Workflows run scripts that also run locally: each line is one command of a script, and the script accepts its
 // arguments.
 func TestCommandsExist(t *testing.T) {
-	known := map[string]bool{".ci/release": true, upgradeCommand: true}
+	known := map[string]bool{".ci/release": true, upgradeCommand: true, "./build.sh docs": true}
 	for _, step := range linuxSteps(t) {
 		known[".ci/run "+step] = true
 	}
@@ -281,9 +286,12 @@ func TestDependabot(t *testing.T) {
 	}
 	read(t, ".github/dependabot.yml", &config)
 	require.Equal(t, 2, config.Version)
-	require.Len(t, config.Updates, 2)
+	require.Len(t, config.Updates, 3)
 	require.Equal(t, "github-actions", config.Updates[0].Ecosystem)
 	require.Equal(t, "gomod", config.Updates[1].Ecosystem)
+	require.Equal(t, "pip", config.Updates[2].Ecosystem)
+	require.Equal(t, []string{"/tools/docs"}, config.Updates[2].Directories)
+	require.FileExists(t, filepath.Join(root, "tools/docs/requirements.txt"))
 	modules, err := filepath.Glob(filepath.Join(root, "*", "go.mod"))
 	require.NoError(t, err)
 	directories := []string{"/"}
