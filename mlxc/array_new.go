@@ -73,7 +73,8 @@ func newUnfilledLeaf(op string, shape []int, d DType) (a *Array, data []byte) {
 
 var emptyData [16]byte
 
-// maxBytes is the address space of current processors. MLX counts elements in 64 bits without checking for overflow.
+// maxBytes is the address space of current processors. MLX counts elements in 64 bits without checking for overflow
+// (fault size-overflow).
 const maxBytes = 1 << 47
 
 // checkShape returns the number of elements. It returns an error if an axis is negative or exceeds 2³¹−1, or if the

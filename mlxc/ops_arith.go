@@ -31,7 +31,7 @@ func (a *Array) FloorDivide(b *Array) *Array {
 	WithScope(func() {
 		special, divisor := safeDivisor(b)
 		zero := Zeros(Int8)
-		// MLX's quotient is rounded toward zero: subtract 1 where that is above a / b.
+		// MLX's quotient is rounded toward zero (fault floor-divide-negative): subtract 1 where that is above a / b.
 		q = mlxFloorDivide(a, divisor)
 		above := a.Less(zero).NotEqual(divisor.Less(zero)).LogicalAnd(q.Mul(divisor).NotEqual(a))
 		q = Where(special, a.Mul(b), q.Sub(above)).Keep()
@@ -63,7 +63,8 @@ func (a *Array) DivMod(b *Array) (quotient, remainder *Array) {
 }
 
 // safeDivisor returns the integer divisors b with 0 and −1 replaced by 1: on a CPU, a division by 0 ends the process,
-// as does the minimum integer divided by −1. special marks the replaced elements. The quotient there is a·b.
+// as does the minimum integer divided by −1 (faults integer-division-by-zero and integer-division-overflow). special
+// marks the replaced elements. The quotient there is a·b.
 func safeDivisor(b *Array) (special, divisor *Array) {
 	special = b.Equal(Zeros(b.DType()))
 	if b.DType() >= Int8 && b.DType() <= Int64 {

@@ -91,8 +91,9 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 				return fail(fmt.Errorf("the kernel spans %d along spatial axis %d, the padded input only %d", need, i,
 					room))
 			}
-			// With a padding larger than a result, MLX writes outside the result. The three conditions are for the
-			// forward result, the gradient of the weight, and the gradient of the input.
+			// With a padding larger than a result, MLX writes outside the result or returns an empty gradient (fault
+			// conv-gradient-large-padding). The three conditions are for the forward result, the gradient of the
+			// weight, and the gradient of the input.
 			low, result := c.PaddingLow[i], (room-need)/c.Stride[i]+1
 			separate = separate || low > result*c.Stride[i] || low > k*c.Dilation[i] || need-1-low > n
 			// Limit the steps: longer ones have the same result but overflow MLX's 32 bits, and MLX would write outside
@@ -112,8 +113,8 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 	if c.Groups < 1 {
 		return fail(fmt.Errorf("Groups is %d: it must be at least 1", c.Groups))
 	}
-	// MLX's gradients have wrong shapes for asymmetric padding, and some do not exist for a dilated input with a stride
-	// above 1.
+	// MLX's gradients have wrong shapes for asymmetric padding (fault conv-gradient-asymmetric-padding), and some do
+	// not exist for a dilated input with a stride above 1.
 	if input.Err() == nil && weight.Err() == nil &&
 		(separate || !slices.Equal(c.PaddingLow, c.PaddingHigh) || slices.Max(c.InputDilation) > 1 &&
 			slices.Max(c.Stride) > 1) {
@@ -207,7 +208,7 @@ func convTranspose(op string, dims int, input, weight *Array, c ConvTransposeCon
 }
 
 // checkConv returns an error for operands that MLX convolves only in part, and for empty ones: MLX would divide by
-// their sizes.
+// their sizes (fault conv-without-channels).
 func checkConv(input, weight *Array) error {
 	switch {
 	case input.NDim() < 3 || input.NDim() > 5:

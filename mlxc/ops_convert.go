@@ -15,7 +15,7 @@ func (a *Array) View(d DType) *Array {
 // ToFP8 converts real floating-point numbers to the nearest number of the 8-bit format E4M3 (4 exponent bits), stored
 // in uint8. MLX's format has neither NaN nor infinity: values beyond ±448, infinities and NaN become ±448.
 func (a *Array) ToFP8() *Array {
-	if a.DType() == Float64 { // MLX would read the wrong bytes of float64
+	if a.DType() == Float64 { // fault to-fp8-float64
 		a = a.AsType(Float32)
 		defer a.Free()
 	}

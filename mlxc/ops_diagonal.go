@@ -18,7 +18,7 @@ func (a *Array) Triu(k int) *Array {
 func (a *Array) Diagonal(k, axis1, axis2 int) *Array {
 	d := mlxDiagonal(a, limitDiagonal(k, a.Dim(axis1), a.Dim(axis2)), axis1, axis2)
 	if a.Size() == 0 && d.err == nil {
-		// The strides of MLX's empty view make a later sum fail.
+		// The strides of MLX's empty view make a later sum fail (fault sum-empty-view).
 		return d.Contiguous()
 	}
 	return d
@@ -54,7 +54,7 @@ func (a *Array) Diag(k int) *Array {
 }
 
 // diagonal limits k to the diagonals of the last two axes and one empty diagonal on either side. All diagonals beyond
-// are empty too, and a large k would overflow in MLX.
+// are empty too, and a large k would overflow in MLX (fault tril-diagonal-overflow).
 func (a *Array) diagonal(k int) int { return limitDiagonal(k, a.Dim(-2), a.Dim(-1)) }
 
 func limitDiagonal(k, rows, columns int) int { return min(max(k, -rows), columns) }

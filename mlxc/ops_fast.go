@@ -40,7 +40,7 @@ func ScaledDotProductAttention(q, k, v *Array, c AttentionConfig) *Array {
 	case c.Causal && c.Mask != nil:
 		err := errors.New("Causal and Mask exclude each other: include the causal triangle in Mask")
 		return invalid(opError(op, err, q, k, v, c.Mask))
-	case k.NDim() == 4 && k.Dim(1) == 0: // MLX divides by kv_heads
+	case k.NDim() == 4 && k.Dim(1) == 0: // fault attention-without-key-heads
 		return invalid(opError(op, errors.New("kv_heads is 0: it must be at least 1"), q, k, v))
 	}
 	if c.Scale == 0 {

@@ -50,7 +50,7 @@ func (a *Array) window(start, stop, strides []int) (from, to, by []int, err erro
 	for i, n := range a.Shape() {
 		by[i] = clampStride(strides[i], n)
 		// MLX's gradient of a strided slice of at most one element is wrong: it flows to other elements, or has another
-		// shape. Such a slice is taken with stride 1.
+		// shape (fault slice-gradient-single-element). Such a slice is taken with stride 1.
 		if at, size := firstElement(start[i], stop[i], by[i], n); size < 2 {
 			from[i], to[i], by[i] = at, at+size, 1
 		}
@@ -85,7 +85,7 @@ func firstElement(start, stop, stride, n int) (at, size int) {
 }
 
 // clampStride limits a stride to the size of its axis. A longer stride selects the same elements but would overflow
-// MLX's 32 bits.
+// MLX's 32 bits (fault slice-stride-overflow).
 func clampStride(stride, n int) int {
 	n = max(n, 1)
 	return min(max(stride, -n), n)
@@ -243,7 +243,7 @@ func (a *Array) PutAlongAxis(ids, values *Array, axis int) *Array {
 func (a *Array) MaskedScatter(mask, source *Array) *Array {
 	const op = "masked_scatter"
 	if a.Err() == nil && mask.Size() > 0 && source.Err() == nil && source.Size() == 0 {
-		// MLX divides by the number of elements.
+		// MLX divides by the number of elements (fault masked-scatter-without-source).
 		return invalid(opError(op, errors.New("the source has no elements"), a, mask, source))
 	}
 	if !a.IsTraced() && !source.IsTraced() {

@@ -33,7 +33,7 @@ func cpuResult(op string, f func() *Array, operands ...*Array) *Array {
 	if err := onCPU(); err != nil {
 		return invalid(opError(op, err, operands...))
 	}
-	// For an empty matrix, MLX divides by the number of elements.
+	// For an empty matrix, MLX divides by the number of elements (fault inverse-empty).
 	return f().zerosIfEmpty()
 }
 

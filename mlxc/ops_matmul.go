@@ -20,7 +20,7 @@ func (a *Array) AddMM(x, y *Array, alpha, beta float32) *Array {
 	if alpha == 1 && beta == 1 || !a.IsTraced() && !x.IsTraced() && !y.IsTraced() {
 		return mlxAddmm(a, x, y, alpha, beta)
 	}
-	// MLX's JVP rule omits alpha and beta.
+	// MLX's JVP rule omits alpha and beta (fault addmm-jvp).
 	checked := mlxAddmm(a, x, y, alpha, beta)
 	defer checked.Free()
 	if checked.Err() != nil {
@@ -160,7 +160,7 @@ func (ids MatMulIDs) limit(a, b *Array) (limited MatMulIDs, free func(), err err
 	}
 	limited = ids
 	// MLX's gradients for sorted ids are correct only if the matrices of the first batch are taken in order. Otherwise
-	// they are wrong, and MLX reads memory outside the arrays.
+	// they are wrong, and MLX reads memory outside the arrays (fault gather-mm-gradient-sorted).
 	limited.Sorted = ids.Sorted && ids.Left == nil && ids.Right.NDim() == 1 && a.NDim() == 3 &&
 		a.Dim(0) == ids.Right.Dim(0)
 	frees := [2]func(){func() {}, func() {}}
@@ -224,12 +224,13 @@ func (a *Array) SegmentedMM(b, segments *Array) *Array {
 	}
 	defer free()
 	r := mlxSegmentedMm(a, b, limited)
-	if r.Err() == nil && (a.Size() == 0 || b.Size() == 0) { // MLX divides by the sizes
+	if r.Err() == nil && (a.Size() == 0 || b.Size() == 0) { // fault segmented-mm-empty
 		defer r.Free()
 		return Zeros(r.DType(), r.Shape()...)
 	}
 	if d := r.DType(); (d == Float16 || d == BFloat16) && CurrentDevice() == CPU {
-		// For float16 and bfloat16, MLX takes the segment's length for the row stride, so the results would be wrong.
+		// For float16 and bfloat16, MLX takes the segment's length for the row stride, so the results would be wrong
+		// (fault segmented-mm-half).
 		r.Free()
 		WithScope(func() {
 			r = mlxSegmentedMm(a.AsType(Float32), b.AsType(Float32), limited).AsType(d).Keep()
@@ -252,7 +253,7 @@ func (a *Array) BlockMaskedMM(b *Array, masks BlockMasks) *Array {
 		masks.Size = 64
 	}
 	if out := masks.Out; out.DType().IsFloating() {
-		// MLX's gradient of the factors is wrong.
+		// MLX's gradient of the factors is wrong (fault block-masked-mm-mask-gradient).
 		masks.Out = nil
 		product := a.BlockMaskedMM(b, masks)
 		defer product.Free()

@@ -26,7 +26,7 @@ func (a *Array) Pad(value *Array, padding ...Padding) *Array {
 	if err != nil {
 		return invalid(operandError(op, err, 0, a))
 	}
-	// MLX's pad has no batching rule and no gradient for the value.
+	// The gradient of MLX's pad for the value has the shape of a (fault pad-value-gradient).
 	var result *Array
 	WithScope(func() {
 		start, stop, shape := make([]int, len(p)), a.Shape(), a.Shape()

@@ -167,7 +167,7 @@ func (a *Array) QuantizedMatMul(w Quantized, transpose bool) *Array {
 }
 
 // inFloat32 computes a product of float16 or bfloat16 in float32 on a CPU. MLX adds the terms one by one in a's dtype,
-// which takes ten to forty times as long and rounds every partial sum.
+// which takes ten to forty times as long and rounds every partial sum (fault quantized-matmul-half).
 func (a *Array) inFloat32(w Quantized, product func(a *Array) *Array) *Array {
 	d := a.DType()
 	promoted := w.mode() == string(Affine) && w.Scales.DType() != d
@@ -201,7 +201,7 @@ func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 	defer free()
 	return a.inFloat32(w, func(a *Array) *Array {
 		if !transpose && (w.Scales.IsTraced() || w.Biases.IsTraced()) {
-			// MLX computes the gradients of scales and biases for the transpose.
+			// MLX computes the gradients of scales and biases for the transpose (fault gather-qmm-scale-gradient).
 			dense := w.Dequantize(w.Scales.DType())
 			defer dense.Free()
 			return mlxGatherMm(a, dense, ids.Left, ids.Right, ids.Sorted).zerosIfEmpty().float32OnCPU(op, a, w.Scales)

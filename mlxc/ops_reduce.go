@@ -31,7 +31,7 @@ func prod(a *Array, axes []int, keepDims bool) *Array {
 		return p
 	}
 	defer p.Free()
-	return Ones(p.DType(), p.Shape()...) // MLX's derivative divides by the number of elements
+	return Ones(p.DType(), p.Shape()...) // fault prod-gradient-empty
 }
 
 // Mean returns the mean along the axes. Integers and booleans are computed as float32. The mean of no elements is NaN.
@@ -156,7 +156,7 @@ func (a *Array) LogSumExp(axes ...int) *Array { return logSumExp(a, axes, false)
 func (a *Array) LogSumExpKeepDims(axes ...int) *Array { return logSumExp(a, axes, true) }
 
 func logSumExp(a *Array, axes []int, keepDims bool) *Array {
-	if a.DType().exact() { // MLX would subtract in the integer dtype
+	if a.DType().exact() { // fault logsumexp-integers
 		a = a.AsType(Float32)
 		defer a.Free()
 	}
@@ -197,7 +197,7 @@ func (a *Array) SoftmaxPrecise(axes ...int) *Array {
 }
 
 func softmax(a *Array, axes []int, precise bool) *Array {
-	if a.DType().exact() { // MLX returns integers unless the last axis is reduced
+	if a.DType().exact() { // fault softmax-integers
 		a = a.AsType(Float32)
 		defer a.Free()
 	}

@@ -40,7 +40,7 @@ func RoPEDynamic(x, offset *Array, c RoPEConfig) *Array {
 	if err != nil {
 		return invalid(opError("rope", err, x, offset, c.Freqs))
 	}
-	// MLX's rules would return a meaningless gradient.
+	// MLX's rules would return a meaningless gradient (fault rope-offset-gradient).
 	constant := offset.StopGradient()
 	defer constant.Free()
 	return mlxFastRopeDynamic(x, c.Dims, c.Traditional, base, c.Scale, constant, c.Freqs).zerosIfEmpty()
@@ -59,7 +59,7 @@ func (c *RoPEConfig) complete(x *Array) (base *float32, err error) {
 	}
 	if c.Dims == 2 {
 		// With one pair, both layouts are equal. MLX's gradient of the traditional layout is then wrong: it is the
-		// gradient of a strided slice of one element.
+		// gradient of a strided slice of one element (fault rope-gradient-single-pair).
 		c.Traditional = false
 	}
 	switch {

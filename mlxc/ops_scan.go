@@ -59,7 +59,8 @@ func (a *Array) CumMinWith(axis int, c ScanConfig) *Array {
 
 func (c ScanConfig) extreme(a *Array, axis int, f func(a *Array, axis int, reverse, inclusive bool) *Array) *Array {
 	if c.Exclusive && a.Dim(axis) == 1 {
-		// The only result is the reduction of no elements; MLX's gradient would divide by their number.
+		// The only result is the reduction of no elements; MLX's gradient would divide by their number (fault
+		// cummax-gradient-exclusive).
 		a = a.StopGradient()
 		defer a.Free()
 	}
@@ -68,7 +69,8 @@ func (c ScanConfig) extreme(a *Array, axis int, f func(a *Array, axis int, rever
 		return scan(a)
 	}
 	// MLX's gradient finds the extreme elements by comparison. With a NaN the comparison fails, and the gradient writes
-	// outside the array. For complex numbers, MLX's scan continues after a NaN.
+	// outside the array (fault cummax-gradient-nan). For complex numbers, MLX's scan continues after a NaN (fault
+	// cummax-complex-nan).
 	checked := scan(a)
 	if checked.Err() != nil {
 		return checked
@@ -90,7 +92,7 @@ func (a *Array) LogCumSumExp(axis int) *Array { return a.LogCumSumExpWith(axis, 
 
 // LogCumSumExpWith is LogCumSumExp with options. The result for no elements is −∞.
 func (a *Array) LogCumSumExpWith(axis int, c ScanConfig) *Array {
-	if a.DType().exact() { // MLX would return integers
+	if a.DType().exact() { // fault logcumsumexp-integers
 		a = a.AsType(Float32)
 		defer a.Free()
 	}

@@ -122,7 +122,7 @@ func (a *Array) Unflatten(axis int, shape ...int) *Array {
 }
 
 // checkUnknown checks a shape in which one axis may be −1. MLX accepts any other negative size, lets the product
-// overflow, and divides by it.
+// overflow, and divides by it (faults reshape-negative-sizes and unflatten-empty).
 func checkUnknown(shape []int) error {
 	known := shape
 	if i := slices.Index(shape, -1); i >= 0 {
@@ -210,7 +210,7 @@ func (a *Array) AsStrided(shape, strides []int, offset int) *Array {
 		}
 	}
 	// MLX flattens a without a copy if its strides allow that, and then requires row-major order: an evaluated
-	// broadcast would fail.
+	// broadcast would fail (fault as-strided-broadcast).
 	rows := mlxContiguous(a, false)
 	defer rows.Free()
 	return mlxAsStrided(rows, shape, strides, offset)

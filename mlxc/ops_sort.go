@@ -25,8 +25,8 @@ func (a *Array) ArgPartition(kth, axis int) *Array {
 	if a.DType() != Complex64 {
 		return mlxArgpartitionAxis(a, kth, axis).zerosIfEmpty()
 	}
-	// MLX's comparison of complex NaNs is not a strict weak order, so its selection fails. Its sort works, and a sorted
-	// array is partitioned.
+	// MLX's comparison of complex NaNs is not a strict weak order, so its selection fails (fault
+	// argpartition-complex-nan). Its sort works, and a sorted array is partitioned.
 	checked := mlxArgpartitionAxis(a, kth, axis)
 	if checked.Err() != nil {
 		return checked

@@ -88,7 +88,8 @@ func (a *Array) allAxes(axes []int) []int {
 }
 
 // zerosIfEmpty returns the array, or zeros of its shape and dtype if it has no elements. It is for operations whose CPU
-// implementation in MLX divides by the number of elements and ends the process.
+// implementation in MLX divides by the number of elements and ends the process (faults sort-empty, cumsum-empty,
+// permutation-empty and quantized-matmul-empty).
 func (a *Array) zerosIfEmpty() *Array {
 	if a.Err() != nil || a.Size() > 0 {
 		return a

@@ -1,4 +1,5 @@
-// Gradients of complex functions. The gradients of MLX 0.32.2 lack the conjugate, or use functions that lack it.
+// Gradients of complex functions. MLX's gradients lack the conjugate, or use functions that lack it (faults
+// complex-vjp-conjugate and complex-power-vjp). MLX's gradient of sign is 0 (fault complex-sign-gradient).
 #include <cmath>
 #include <memory>
 #include <string>

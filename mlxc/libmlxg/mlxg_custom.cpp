@@ -143,8 +143,8 @@ struct rules {
   bool checkpoint = false;  // the derived vjp runs f after the outputs are computed
 };
 
-// with_rules is MLX's custom_function with rules that survive transforms: MLX 0.32.2 drops the vjp and jvp rules under
-// vmap. run computes the outputs. Missing rules are derived from r.f.
+// with_rules is MLX's custom_function with rules that survive transforms: MLX drops the vjp and jvp rules under vmap
+// (fault vmap-custom-vjp). run computes the outputs. Missing rules are derived from r.f.
 function with_rules(function run, rules r) {
   return [=](const arrays& args) {
     auto n = args.size();

@@ -20,14 +20,16 @@ namespace mx = mlx::core;
 
 // An evaluation computes arrays and reports the error of exactly these arrays.
 //
-// MLX 0.32.2 stores the first exception of a CPU task in the task's stream and throws it on the next thread that checks
-// the stream, for any array. An evaluation therefore adds tasks that take the error off the stream: around each node
-// that can fail in its task (such as a factorization), and behind all nodes for other errors (out of memory). The graph
-// lock is held while an evaluation is scheduled, so the tasks of two evaluations never interleave.
+// MLX stores the first exception of a CPU task in the task's stream and throws it on the next thread that checks the
+// stream, for any array (fault error-in-another-evaluation). An evaluation therefore adds tasks that take the error off
+// the stream: around each node that can fail in its task (such as a factorization), and behind all nodes for other
+// errors (out of memory). The graph lock is held while an evaluation is scheduled, so the tasks of two evaluations
+// never interleave.
 //
-// MLX marks the nodes of a failed evaluation as computed. settle makes the failed nodes, and the nodes that depend on
-// them, fail at every later use. Other nodes keep their values: a program may continue with the operands of a failed
-// factorization. After an error that belongs to no known node, all nodes of the evaluation fail.
+// MLX marks the nodes of a failed evaluation as computed (fault failed-evaluation-has-values). settle makes the failed
+// nodes, and the nodes that depend on them, fail at every later use. Other nodes keep their values: a program may
+// continue with the operands of a failed factorization. After an error that belongs to no known node, all nodes of the
+// evaluation fail.
 //
 // The caller of each function holds the graph lock. The tasks run without it.
 class evaluation : public std::enable_shared_from_this<evaluation> {

@@ -94,7 +94,7 @@ using function = std::function<arrays(const arrays&)>;
 // argument_of returns the argument behind the copy that a vjp traces with. They share their elements.
 mlx::core::array argument_of(mlx::core::array a);
 
-// repair replaces the nodes of a graph that MLX 0.32.2 computes wrongly. Every evaluation calls it first, with the
+// repair replaces the nodes of a graph that MLX computes wrongly. Every evaluation calls it first, with the
 // graph lock held.
 void repair(arrays& roots);
 
@@ -109,9 +109,9 @@ function function_of(uintptr_t id);
 function vmap_of(function f, std::vector<int> axes);
 
 // sibling_cycles returns one output of every multi-output node behind the results. The outputs of such a node refer to
-// each other. MLX 0.32.2 breaks this cycle in the destructor of an array only. When it compiles or exports a function,
-// it copies the graph and drops the original by overwriting references, so the cycle and its operands would leak. The
-// caller keeps the returned references until MLX is done, and destroys them then.
+// each other. MLX breaks this cycle in the destructor of an array only. When it compiles or exports a function, it
+// copies the graph and drops the original by overwriting references, so the cycle and its operands would leak (fault
+// compile-keeps-operands). The caller keeps the returned references until MLX is done, and destroys them then.
 arrays sibling_cycles(const arrays& results);
 
 // refuse_vmap throws the error of a node without a vmap rule.

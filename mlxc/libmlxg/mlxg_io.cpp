@@ -77,8 +77,8 @@ class source {
 };
 
 // load reads one array. It reads on the evaluating thread, so that an error reaches exactly the evaluations that need
-// the array. MLX 0.32.2's Load discards read errors on the CPU and leaves the array undefined, and its file reader
-// accepts short reads.
+// the array. MLX's Load discards read errors on the CPU and leaves the array undefined, and its file reader accepts
+// short reads (fault npy-truncated).
 class load : public mlxg::opaque {
  public:
   load(mx::Stream s, std::shared_ptr<source> from, uint64_t offset)

@@ -1,4 +1,5 @@
-// Replacement of nodes that MLX 0.32.2 computes wrongly, before their graph is evaluated.
+// Replacement of nodes that MLX computes wrongly, before their graph is evaluated. docs/mlx-faults.md describes the
+// faults by the names given here.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +17,7 @@ namespace mx = mlx::core;
 namespace {
 
 // fixed_lu wraps LUF, which sets the data_size of its first output to bytes instead of elements:
-// operations on that output then access memory beyond it.
+// operations on that output then access memory beyond it (fault lu-factor-size).
 class fixed_lu : public mlxg::wrapper {
  public:
   using wrapper::wrapper;
@@ -29,8 +30,9 @@ class fixed_lu : public mlxg::wrapper {
 };
 
 // fixed_view wraps a View whose elements are smaller than its operand's. MLX's View keeps the
-// stride of a last axis of size 1, which may be any number, and keeps the flag of column-major
-// order, which only one axis longer than 1 justifies.
+// stride of a last axis of size 1, which may be any number (fault view-single-element-stride), and
+// keeps the flag of column-major order, which only one axis longer than 1 justifies (fault
+// view-column-major-flag).
 class fixed_view : public mlxg::wrapper {
  public:
   using wrapper::wrapper;
@@ -66,7 +68,8 @@ class fixed_view : public mlxg::wrapper {
   }
 };
 
-// fixed_split wraps a Split. MLX treats an axis with a negative stride like a broadcast axis.
+// fixed_split wraps a Split. MLX treats an axis with a negative stride like a broadcast axis (fault
+// split-negative-stride).
 class fixed_split : public mlxg::wrapper {
  public:
   using wrapper::wrapper;
@@ -195,8 +198,8 @@ class walk {
 
   // compute_empty marks a node whose outputs have no elements as computed, so that no operation of MLX computes or
   // reads such an array. MLX's matmul_general returns early for empty outputs, before it registers the copies of its
-  // operands, which are then freed while they are written. MLX's reductions loop, or read out of bounds, over an empty
-  // operand that is not in row-major order.
+  // operands, which are then freed while they are written (fault matmul-empty-frees-operand). MLX's reductions loop, or
+  // read out of bounds, over an empty operand that is not in row-major order (fault sum-empty-view).
   static void compute_empty(mx::array& a) {
     for (auto& o : a.outputs()) {
       set_empty(o);
@@ -229,7 +232,7 @@ class walk {
       wrap<fixed_split>(a);
     } else if (type == reduce && a.shape() == a.inputs()[0].shape()) {
       // A shapeless compiled function also reduces axes of size 1. MLX plans the reduction by the last axis longer than
-      // 1, which does not exist here.
+      // 1, which does not exist here (fault shapeless-sum-single-element).
       auto& in = a.inputs()[0];
       auto same = in.dtype() == a.dtype() ? mx::copy(in, p.stream()) : mx::astype(in, a.dtype(), p.stream());
       a.primitive_ptr() = same.primitive_ptr();

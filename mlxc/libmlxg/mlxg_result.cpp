@@ -24,7 +24,8 @@ char* copy_string(const std::string& s) {
 }
 
 // oversized returns an error message if an array exceeds the address space, or NULL. Operations that broadcast reach
-// such sizes. MLX 0.32.2 counts elements without an overflow check, so CPU kernels would write beyond their allocation.
+// such sizes. MLX counts elements without an overflow check, so CPU kernels would write beyond their allocation (fault
+// size-overflow).
 char* oversized(const mlx::core::array& a) {
   constexpr uint64_t most = uint64_t(1) << 47;  // the address space of 64-bit processors
   uint64_t bytes = a.itemsize();

@@ -17,9 +17,8 @@ using mlxg::stream_of;
 namespace {
 
 // checked_gradients returns outputs and gradients. It throws if the shape of a gradient differs from its primal's. Some
-// vjp rules of MLX 0.32.2 cause this: the rule of pad, which the gradient of a convolution's weight uses, reads sizes
-// beyond its lists. Gradients without elements become zeros, since some kernels of MLX divide by the number of
-// elements.
+// vjp rules of MLX cause this (faults conv-gradient-asymmetric-padding and pad-value-gradient). Gradients without
+// elements become zeros, since some kernels of MLX divide by the number of elements.
 std::pair<arrays, arrays> checked_gradients(std::pair<arrays, arrays> both, const arrays& primals) {
   for (size_t i = 0; i < primals.size(); i++) {
     auto& shape = both.second.at(i).shape();
@@ -44,6 +43,7 @@ mx::Stream stream_of(const mx::array& a) {
   return a.has_primitive() ? a.primitive().stream() : *static_cast<mx::Stream*>(mlxg_real_stream());
 }
 
+// MLX counts an output once that is returned twice (fault vjp-output-twice).
 arrays distinct_outputs(arrays outputs) {
   std::unordered_set<std::uintptr_t> seen;
   for (auto& o : outputs) {

@@ -31,8 +31,8 @@ mx::array to_front(const mx::array& a, int axis) {
 }
 
 // graph_vmapper maps the nodes of a traced graph over a new first axis, beginning at the arguments. MLX's vmap_replace
-// does the same, but leaves the axis at the position that a primitive's rule returns, and several rules of MLX 0.32.2
-// are correct for a first axis only.
+// does the same, but leaves the axis at the position that a primitive's rule returns, and several rules of MLX are
+// correct for a first axis only (fault vmap-expand-dims-axes).
 class graph_vmapper {
  public:
   // size is the length of the mapped axis.
@@ -101,13 +101,13 @@ class graph_vmapper {
   }
 
   // apply returns the n mapped outputs of a primitive and the position of the mapped axis in each. It corrects rules
-  // that are wrong or missing in MLX 0.32.2.
+  // that are wrong or missing in MLX, and names the faults.
   std::pair<arrays, std::vector<int>> apply(mx::Primitive& p, arrays inputs, std::vector<int> axes, size_t n) {
     std::string name = p.name();
     if (name == "CustomKernel") {
       mlxg::refuse_vmap(std::get<0>(static_cast<const mx::fast::CustomKernel&>(p).state()));
     }
-    if (name == "Depends") {
+    if (name == "Depends") {  // vmap-depends
       // The outputs equal the first n inputs. The other inputs are dependencies.
       map_all(inputs, axes, 0, inputs.size());
       auto rest = inputs.begin() + n;
@@ -122,20 +122,20 @@ class graph_vmapper {
       axes.resize(inputs.size(), 0);
     }
     if (name.starts_with("SliceUpdate")) {
-      // The rule gives an unmapped update an axis of size 1 and reads beyond it.
+      // vmap-slice-update: the rule gives an unmapped update an axis of size 1 and reads beyond it.
       map_all(inputs, axes, 0, inputs.size());
     }
     if (name == "DynamicSliceUpdate" && (axes[0] >= 0 || axes[1] >= 0)) {
-      // The rule writes an unmapped update to the first element only.
+      // vmap-slice-update-dynamic: the rule writes an unmapped update to the first element only.
       map_all(inputs, axes, 0, 2);
     }
     if (name == "Convolution" && axes[1] >= 0 && std::get<5>(static_cast<const mx::Convolution&>(p).state()) > 1) {
-      // If only the weight is mapped, the rule confuses the groups.
+      // vmap-conv-groups: if only the weight is mapped, the rule confuses the groups.
       map_all(inputs, axes, 0, 1);
     }
     auto done = p.vmap(inputs, axes);
-    if (name == "NotEqual") {
-      done.second = {0};  // the rule returns the operands' axes instead of the result's
+    if (name == "NotEqual") {  // vmap-not-equal-axes
+      done.second = {0};       // the rule returns the operands' axes instead of the result's
     }
     return done;
   }

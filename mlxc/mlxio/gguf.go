@@ -32,8 +32,8 @@ type ggufType struct {
 	triple       bool       // becomes weights, scales and biases
 }
 
-// ggufTypes holds the types that this package reads, by their number in the format. MLX 0.32.2 does not read int64 and
-// float64, and converts bfloat16.
+// ggufTypes holds the types that this package reads, by their number in the format. MLX does not read int64 and
+// float64, and converts bfloat16 to float16 (fault gguf-bfloat16).
 var ggufTypes = map[uint32]ggufType{
 	0:  {"F32", 1, 4, mlxc.Float32, false},
 	1:  {"F16", 1, 2, mlxc.Float16, false},

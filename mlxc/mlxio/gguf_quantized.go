@@ -11,9 +11,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// unpack lets MLX read one quantized tensor from a temporary file that contains only this tensor. MLX 0.32.2's reader
-// does not read the user's file because it misreads some metadata, writes to the mapping of the file, and depends on
-// the file not changing after the check.
+// unpack lets MLX read one quantized tensor from a temporary file that contains only this tensor. MLX's reader does not
+// read the user's file because it misreads some metadata, opens the file for writing (fault gguf-opened-for-writing),
+// and depends on the file not changing after the check.
 func (t ggufTensor) unpack(from elementSource, start int64) (arrays []*mlxc.Array, err error) {
 	data, err := from.section(start+t.begin, t.end-t.begin)
 	if err != nil {
@@ -56,9 +56,9 @@ func copyElements(w io.Writer, r io.Reader, n int64) error {
 	return err
 }
 
-// asQ4_1 converts n bytes of Q4_K to Q4_1, which has the same groups of 32. MLX 0.32.2's reader of Q4_K uses the scale
-// and minimum of every second group for the following group too. A block of Q4_K has the float16 factors d and dmin,
-// eight 6-bit scales and minima, and 256 4-bit numbers: weight = d·scale·number − dmin·minimum.
+// asQ4_1 converts n bytes of Q4_K to Q4_1, which has the same groups of 32. MLX's reader of Q4_K uses the scale and
+// minimum of every second group for the following group too (fault gguf-q4-k-scales). A block of Q4_K has the float16
+// factors d and dmin, eight 6-bit scales and minima, and 256 4-bit numbers: weight = d·scale·number − dmin·minimum.
 //
 // The scales and minima take 12 bytes. The first four scales are the low 6 bits of bytes 0 to 3, the first four minima
 // the low 6 bits of bytes 4 to 7. The other scales have their low 4 bits in the low halves of bytes 8 to 11 and their

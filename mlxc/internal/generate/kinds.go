@@ -115,7 +115,7 @@ var elementwise = map[string]bool{
 	"mlx_logical_and": true, "mlx_logical_or": true,
 }
 
-// complexUnary holds the unary operations whose gradient lacks the conjugate for complex operands in MLX 0.32.2.
+// complexUnary holds the unary operations with MLX's fault complex-vjp-conjugate.
 var complexUnary = map[string]bool{
 	"mlx_abs": true, "mlx_sign": true, "mlx_sqrt": true, "mlx_rsqrt": true,
 	"mlx_sin": true, "mlx_cos": true, "mlx_tan": true,

@@ -1,0 +1,6 @@
+import mlx.core as mx
+
+x, w = mx.ones((1, 3, 1)), mx.ones((1, 3, 1))
+f = lambda x, w: mx.conv1d(x, w, padding=40)
+_, (dx, dw) = mx.vjp(f, [x, w], [mx.ones((1, 81, 1))])
+assert dx.shape == x.shape and dw.shape == w.shape, (dx.shape, dw.shape)

@@ -1,0 +1,3 @@
+import mlx.core as mx
+
+mx.eval(mx.sort(mx.zeros((0, 3)), axis=0))
