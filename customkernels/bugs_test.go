@@ -195,7 +195,8 @@ func hostCompilerIsClang(t *testing.T) bool {
 }
 
 // The checker finds each bug with the right kind and sites, and nothing else. It finds nothing in the corrected twins,
-// whose results are right. A sample has the first bug of each kind and one in three of the others.
+// whose results are right. A sample has the first bug of each kind and one in three of the others, and one in three of their
+// twins.
 func TestBugsAreFound(t *testing.T) {
 	clang := hostCompilerIsClang(t)
 	kinds, files := map[sanitizer.FindingKind]int{}, 0
@@ -212,7 +213,9 @@ func TestBugsAreFound(t *testing.T) {
 		if problems, findings := b.problemsOfBug(t); len(problems) > 0 {
 			t.Errorf("%s\nfindings:\n%s", strings.Join(problems, "\n"), findingLines(findings))
 		}
-		b.requireCleanTwin(t)
+		if mlxtest.InSample(files) {
+			b.requireCleanTwin(t)
+		}
 	})
 	if !t.Failed() {
 		t.Logf("%d bugs found, by kind: %v", files, kinds)

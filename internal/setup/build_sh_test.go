@@ -63,18 +63,18 @@ chmod +x "$2"
 		{[]string{"package", "a b"}, set + "\n" + set + " package a b\n"},
 		{[]string{"parity", "--help"}, set + "\nmlxgrad: parity --help\n"},
 		{[]string{"parity", "--case", "a b"}, set + "\nmlxgrad: parity --case a b\n"},
-		{[]string{"test"}, set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m ./ops ./...\n"},
+		{[]string{"test"}, set + "\ngo in " + root + ": test -tags=mlxheaders -vet=off -ldflags=-w -timeout 40m ./ops ./...\n"},
 		{
 			[]string{"test", "./ops", "-run", "X"},
-			set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m ./ops -run X\n",
+			set + "\ngo in " + root + ": test -tags=mlxheaders -vet=off -ldflags=-w -timeout 40m ./ops -run X\n",
 		},
 		{
 			[]string{"bench", "-bench", "X"},
-			set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m ./ops ./... -run=^$ -bench=. -bench X\n",
+			set + "\ngo in " + root + ": test -tags=mlxheaders -vet=off -ldflags=-w -timeout 40m ./ops ./... -run=^$ -bench=. -bench X\n",
 		},
 		{
 			[]string{"bench", "overhead", "-count=2"},
-			set + "\ngo in " + root + ": test -tags=mlxheaders -timeout 40m -run=^$ -bench=. ./mlxc/internal/overhead -count=2\n",
+			set + "\ngo in " + root + ": test -tags=mlxheaders -vet=off -ldflags=-w -timeout 40m -run=^$ -bench=. ./mlxc/internal/overhead -count=2\n",
 		},
 	} {
 		// A CDPATH with a folder of the same name changes nothing.
